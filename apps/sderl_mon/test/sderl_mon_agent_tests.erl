@@ -182,6 +182,19 @@ by_one_clock_test() ->
     ?assertEqual(#{at => 4_600_000, node_at => 1_000_000, events => [#{kind => node_up, t => 4_599_900, node_t => 999_900}]}, Sample),
     ?assertEqual(#{at => 5, node_at => 1, events => []}, sderl_mon_rates:here(#{at => 1}, 5)).
 
+%% Routed messages by group edge, and what a gateway passed on.
+routed_test() ->
+    Edges = fun(List) -> [#{from => From, to => To, msgs => Msgs} || {From, To, Msgs} <- List] end,
+    Sample = fun(Seq, Forwarded, List) ->
+        (sample(Seq, Seq * 1_000_000, #{}))#{counters => #{forwarded => Forwarded}, edges => Edges(List)}
+    end,
+    Before = Sample(1, 100, [{<<"g">>, <<"h">>, 70}]),
+    #{routed := Routed, node := Node} =
+        sderl_mon_rates:between(Before, Sample(2, 140, [{<<"g">>, <<"h">>, 100}, {<<"h">>, <<"g">>, 10}]), #{monitors => []}),
+    ?assertEqual(#{{<<"g">>, <<"h">>} => 30.0, {<<"h">>, <<"g">>} => 10.0}, Routed),
+    ?assertMatch(#{forwarded_s := 40.0}, Node),
+    ?assertMatch(#{routed := None} when None =:= #{}, sderl_mon_rates:between(undefined, Before, #{monitors => []})).
+
 %% What was counted since the node began is not what happened in a second.
 no_spikes_test() ->
     Context = #{monitors => []},
@@ -238,6 +251,12 @@ members_test() ->
         #{<<"g">> := #{minority := [<<"a@h">>]}},
         sderl_mon_members:group_infos(Reports#{'a@h' := Lost(up), 'c@h' := Lost(down)}, Members, #{})
     ),
+    %% Whether the library runs on a node is told, where that is known.
+    Runs = fun(Facts) -> (Says(up, []))#{source := stock, facts := Facts} end,
+    #{<<"x@h">> := X, <<"y@h">> := Y, <<"z@h">> := Z} = sderl_mon_members:node_infos(
+        #{'x@h' => Runs(#{application => true}), 'y@h' => Runs(#{application => false}), 'z@h' => Runs(#{})}, #{}, #{}
+    ),
+    ?assertEqual([true, false, unknown], [maps:get(library, Info, unknown) || Info <- [X, Y, Z]]),
     Config = #{seeds => ['s@h'], nodes => all},
     ?assertEqual(['a@h', 'b@h', 'c@h', 'd@h', 's@h'], sderl_mon_members:found(Reports, Config, ['m@h'])),
     ?assertEqual(['a@h', 'x@h'], sderl_mon_members:found(Reports, Config#{nodes := ['a@h', 'x@h']}, ['m@h'])).

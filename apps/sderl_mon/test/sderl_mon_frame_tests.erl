@@ -30,6 +30,17 @@ agents_of_one_group_add_up_test() ->
         sderl_mon_frame:combine(Updates, ?BASE)
     ).
 
+routed_messages_add_up_test() ->
+    Edge = {~"g", ~"h"},
+    #{routed := Routed} = Frame = sderl_mon_frame:combine([#{routed => #{Edge => 1.5}}, #{routed => #{Edge => 2.5}}, #{}], ?BASE),
+    ?assertEqual(#{Edge => 4.0}, Routed),
+    %% A second of 4 a second, one of none.
+    {ok, Merged} = sderl_mon_frame:merge([Frame, sderl_mon_gen:frame(6000, #{})]),
+    ?assertEqual(#{Edge => 2.0}, maps:get(routed, Merged)),
+    ?assertNot(is_map_key(routed, sderl_mon_frame:combine([#{}], ?BASE))),
+    Many = #{{~"g", integer_to_binary(I)} => I || I <- lists:seq(1, 5001)},
+    ?assertMatch(#{lost := #{routed_cut := 1}}, sderl_mon_frame:cap(Frame#{routed := Many}, ?CAPS)).
+
 nothing_is_cut_uncounted_test() ->
     Frame = sderl_mon_gen:frame(1, #{{~"a", ~"b"} => {1, 10}, {~"b", ~"a"} => {1, 30}, {~"c", ~"a"} => {1, 20}}),
     Cut = sderl_mon_frame:cap(Frame#{nodes := #{Id => #{} || Id <- [~"a", ~"b", ~"c", ~"d"]}}, ?CAPS),

@@ -57,6 +57,11 @@ answered(Bytes) ->
         [sderl_mon_pack:unpack(Bytes), sderl_mon_pack:unpack_frame(Bytes)]
     ).
 
+what_frames_had_later_is_read_and_may_lack_test() ->
+    Frame = sderl_mon_gen:frame(1000, #{}),
+    Routed = Frame#{routed => #{{~"g", ~"h"} => 2.5}},
+    ?assertEqual([{ok, Frame}, {ok, Routed}], [sderl_mon_pack:unpack_frame(sderl_mon_pack:pack_frame(F)) || F <- [Frame, Routed]]).
+
 what_is_no_data_becomes_text_test() ->
     {ok, {Pid, Fun, [_]}} = sderl_mon_pack:unpack(sderl_mon_pack:pack({self(), fun erlang:self/0, [make_ref()]})),
     ?assertEqual(list_to_binary(pid_to_list(self())), Pid),

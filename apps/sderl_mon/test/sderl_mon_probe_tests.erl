@@ -126,3 +126,19 @@ traffic_test_() ->
         ?assertMatch(#{groups := []}, sderl_traffic:sample()),
         ets:delete(T)
     end}.
+
+%% ---------------------------------------------------------------- the machine
+
+host_test() ->
+    Stat = ~"cpu  100 5 50 800 45 1 4 5 20 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n",
+    ?assertEqual({ok, {165, 1010}}, sderl_mon_probe_host:busy(Stat)),
+    ?assertEqual({ok, {10, 20}}, sderl_mon_probe_host:busy(~"cpu  4 3 3 10\n")),
+    [?assertEqual(none, sderl_mon_probe_host:busy(Text)) || Text <- [~"", ~"cpu", ~"cpu  1 2\n", ~"cpu  a b c d\n", ~"intr 1 2 3 4\n"]],
+    Memory = ~"MemTotal:       1000 kB\nMemFree:  100 kB\nMemAvailable:    400 kB\nBuffers: 1 kB\n",
+    ?assertEqual(#{host_mem_total => 1_024_000, host_mem => 614_400}, sderl_mon_probe_host:memory(Memory)),
+    [?assertEqual(#{}, sderl_mon_probe_host:memory(Text)) || Text <- [~"", ~"MemTotal: 1 kB\n", ~"MemTotal: x kB\nMemAvailable: 1 kB\n"]],
+    %% Of this machine whatever it tells; the share needs two readings.
+    #{gauges := First} = Read = sderl_mon_probe_host:read(none),
+    ?assertNot(is_map_key(host_cpu, First)),
+    #{gauges := Second} = sderl_mon_probe_host:read(Read#{cpu => {0, 0}}),
+    [?assert(Share >= 0 andalso Share =< 1) || #{host_cpu := Share} <- [Second]].

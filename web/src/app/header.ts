@@ -11,12 +11,12 @@ import type { Theme } from "../ui/theme";
 
 const SOURCES: Record<string, [string, string]> = {
   stock: [
-    "Stock nodes",
-    "These nodes run no probe, so only what stock OTP reports is shown. Start the monitor with --inject to load one.",
+    "No probes",
+    "No node runs a probe, so only what stock OTP reports is shown. A node's page says how it gets one.",
   ],
   mixed: [
-    "Some stock nodes",
-    "Some nodes run no probe, so only what stock OTP reports is shown of them. Start the monitor with --inject to load one.",
+    "Some without a probe",
+    "Of nodes that run no probe only what stock OTP reports is shown. A node's page says how they get one.",
   ],
   synthetic: ["Synthetic", "Made-up data, no cluster."],
 };

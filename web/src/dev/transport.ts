@@ -234,7 +234,10 @@ export class FixtureTransport implements Transport {
     if (by === "gateway")
       return nodes
         .filter((node) => node.groups.length > 1)
-        .map((node, i) => row(node.name, undefined, 900 + i * 31, 4e5 + i * 9e3));
+        .map((node, i) => ({
+          ...row(node.name, undefined, 900 + i * 31, 4e5 + i * 9e3),
+          forwarded_s: i % 3 === 2 ? undefined : 300 + i * 11,
+        }));
     if (by === "group")
       return groups.map((group, i) => row(group.name, undefined, 3000 - i * 90, 1e6 - i * 2e4));
     return groups.flatMap((from, i) =>

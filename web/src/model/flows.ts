@@ -30,13 +30,13 @@ export class Flows {
   constructor(topology: Topology, frame: Frame) {
     const { links } = frame;
     for (let i = 0; i < links.length; i += LINK_STRIDE) {
+      // Who is at the end of a link and nobody knows of is in no group.
       const from = topology.node(links[i]);
       const to = topology.node(links[i + 1]);
-      if (from === undefined || to === undefined) continue;
       const msgs = links[i + 2];
       const bytes = links[i + 3];
-      const a = placesOf(from.groups);
-      const b = placesOf(to.groups);
+      const a = placesOf(from?.groups);
+      const b = placesOf(to?.groups);
       const shared = a.filter((group) => b.includes(group));
       if (shared.length > 0) {
         for (const group of shared)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where groups and nodes lie. Each group is a disc in which its own members sit at slots; gateways,
 // and the discs, are bodies of a force layout. Positions are kept from topology to topology: what
-// stays moves little, what is new comes beside what it belongs to.
+// stays moves little, what is new comes beside what it belongs to. From nothing the same groups and nodes,
+// by name, give the same places, in every browser and whatever numbers the server gives them.
 import {
   forceCollide,
   forceLink,
@@ -18,8 +19,8 @@ export interface LayoutInput {
   /** Width over height of where it is shown. */
   aspect: number;
   /** Groups in order; the pseudo group of free nodes is one of them. */
-  groups: { id: number; free?: boolean }[];
-  nodes: { id: number; groups: number[] }[];
+  groups: { id: number; name?: string; free?: boolean }[];
+  nodes: { id: number; name?: string; groups: number[] }[];
 }
 
 export interface LayoutResult {
@@ -43,10 +44,46 @@ const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 export class Layout {
   private readonly slots = new Map<number, (number | null)[]>();
   private bodies = new Map<string, Body>();
+  private readonly numbers = new Map<string, number>();
   /** How much stronger the pull to the middle is up and down than across. */
   private broad = 1;
 
-  update(input: LayoutInput): LayoutResult {
+  update(given: LayoutInput): LayoutResult {
+    const input = this.ofOurs(given);
+    const { groups, nodes } = this.updated(input);
+    const id = (ours: { id: number }[], theirs: { id: number }[]) =>
+      new Map(ours.map((one, i) => [one.id, theirs[i].id]));
+    const [groupOf, nodeOf] = [id(input.groups, given.groups), id(input.nodes, given.nodes)];
+    return {
+      groups: groups.map((place) => ({ ...place, id: groupOf.get(place.id) as number })),
+      nodes: nodes.map((place) => ({ ...place, id: nodeOf.get(place.id) as number })),
+    };
+  }
+
+  /** With numbers of our own, in the order in which names were first seen: a server that starts anew gives others. */
+  private ofOurs({ aspect, groups, nodes }: LayoutInput): LayoutInput {
+    const number = (kind: string, { id, name }: { id: number; name?: string }) => {
+      const key = `${kind}${name ?? id}`;
+      const known = this.numbers.get(key) ?? this.numbers.size;
+      this.numbers.set(key, known);
+      return known;
+    };
+    const order = new Map(groups.map((group, i) => [group.id, [i, number("g", group)] as const]));
+    return {
+      aspect,
+      groups: groups.map((group) => ({ ...group, id: number("g", group) })),
+      nodes: nodes.map((node) => ({
+        id: number("n", node),
+        groups: node.groups
+          .map((group) => order.get(group))
+          .filter((group) => group !== undefined)
+          .sort(([a], [b]) => a - b)
+          .map(([, id]) => id),
+      })),
+    };
+  }
+
+  private updated(input: LayoutInput): LayoutResult {
     const own = this.assignSlots(input);
     const warm = this.bodies.size > 0;
     const bodies = new Map<string, Body>();

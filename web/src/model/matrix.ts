@@ -21,11 +21,15 @@ export interface Matrix {
 
 export function groupMatrix(topology: Topology, frame: Frame): Matrix {
   const labels: Label[] = topology.groups.map(({ id, name }) => ({ id, name }));
-  if (topology.nodes.some((node) => node.groups.length === 0))
+  const flows = [...new Flows(topology, frame).all()];
+  if (
+    topology.nodes.some((node) => node.groups.length === 0) ||
+    flows.some(({ from, to }) => from === FREE || to === FREE)
+  )
     labels.push({ id: FREE, name: FREE_NAME });
   const matrix = empty("groups", labels, labels);
   const place = new Map(labels.map((label, i) => [label.id, i]));
-  for (const flow of new Flows(topology, frame).all()) {
+  for (const flow of flows) {
     const row = place.get(flow.from);
     const column = place.get(flow.to);
     if (row !== undefined && column !== undefined)

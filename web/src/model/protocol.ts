@@ -32,6 +32,8 @@ export interface TopologyNode {
   source: string | null;
   why: string | null;
   otp: string | null;
+  /** Whether s_groups run there, with or without a probe; older servers and recordings do not say. */
+  library?: boolean | null;
 }
 
 export interface TopologyGroup {
@@ -177,9 +179,12 @@ export interface TrafficRow {
   groups?: string[];
   group?: string;
   msgs_s: number;
-  bytes_s: number;
+  /** Nobody counts those of routed messages. */
+  bytes_s?: number | null;
   msgs: number;
-  bytes: number;
+  bytes?: number | null;
+  /** Of a gateway with a probe: routed messages that it passed on. */
+  forwarded_s?: number | null;
   p50: number;
   p95: number;
   max: number;
@@ -205,6 +210,7 @@ export type SeriesOf =
   | { kind: "group"; group: string }
   | { kind: "edge"; from: string; to: string }
   | { kind: "gateway"; node: string }
+  | { kind: "routed"; from: string; to: string }
   | { kind: "total" };
 
 /** The arguments and the result of each request. */
@@ -217,7 +223,7 @@ export interface Operations {
   at: [{ t: number }, AtResult];
   series: [{ of: SeriesOf; from: number; to: number; points: number }, Series];
   traffic: [
-    { by: "link" | "edge" | "gateway" | "group"; window_s: number; t?: number },
+    { by: "link" | "edge" | "gateway" | "group" | "routed"; window_s: number; t?: number },
     { rows: TrafficRow[] },
   ];
   events: [

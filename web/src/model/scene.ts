@@ -63,12 +63,14 @@ export function expandedGroups(
 }
 
 export function layoutInput(topology: Topology, aspect: number): LayoutInput {
-  const groups: LayoutInput["groups"] = topology.groups.map((group) => ({ id: group.id }));
+  const groups: LayoutInput["groups"] = topology.groups.map(({ id, name }) => ({ id, name }));
   const nodes = topology.nodes.map((node) => ({
     id: node.id,
+    name: node.name,
     groups: node.groups.filter((id) => topology.group(id)),
   }));
-  if (nodes.some((node) => node.groups.length === 0)) groups.push({ id: FREE, free: true });
+  if (nodes.some((node) => node.groups.length === 0))
+    groups.push({ id: FREE, name: FREE_NAME, free: true });
   return { aspect, groups, nodes };
 }
 

@@ -52,6 +52,7 @@ describe("flows between groups", () => {
       [0, 2, 4, 40],
       [3, 1, 6, 60],
       [1, 2, 1, 1],
+      [1, 99, 2, 2],
     ]),
   );
 
@@ -61,7 +62,9 @@ describe("flows between groups", () => {
     expect(flows.get(1, 1)).toMatchObject({ msgs: 1 });
     expect(flows.get(FREE, 0)).toMatchObject({ msgs: 3 });
     expect(flows.get(FREE, 1)).toMatchObject({ msgs: 3 });
-    expect([...flows.all()].reduce((sum, flow) => sum + flow.msgs, 0)).toBe(21);
+    // Of whom nobody knows which groups it is in: it is in none.
+    expect(flows.get(0, FREE)).toMatchObject({ msgs: 1 });
+    expect([...flows.all()].reduce((sum, flow) => sum + flow.msgs, 0)).toBe(23);
   });
 });
 
@@ -161,6 +164,29 @@ describe("layout", () => {
   it("is the same each time", () => {
     const input = layoutInput(topology, 1);
     expect(new Layout().update(input)).toEqual(new Layout().update(input));
+  });
+
+  it("is the same whatever numbers the server gives", () => {
+    const other = (id: number) => (id < 0 ? id : 1000 - id * 3);
+    const [a, b] = [layoutInput(topology, 1), layoutInput(topology, 1)];
+    for (const group of b.groups) group.id = other(group.id);
+    for (const node of b.nodes) {
+      node.id = other(node.id);
+      node.groups = node.groups.map(other).reverse();
+    }
+    const [first, second] = [new Layout(), new Layout()].map((layout, i) =>
+      layout.update([a, b][i]),
+    );
+    const renumbered = <T extends { id: number }>(places: readonly T[]) =>
+      places.map((place) => ({ ...place, id: other(place.id) }));
+    expect(second.groups).toEqual(renumbered(first.groups));
+    expect(second.nodes).toEqual(renumbered(first.nodes));
+    // A server that starts anew while the page is open: everything stays about where it was.
+    const layout = new Layout();
+    layout.update(a);
+    const before = new Map(layout.update(a).nodes.map((place) => [other(place.id), place]));
+    for (const { id, x, y } of layout.update(b).nodes)
+      expect(Math.hypot(x - before.get(id)!.x, y - before.get(id)!.y)).toBeLessThan(60);
   });
 
   it("holds all slots of a disc in it, apart from each other", () => {

@@ -98,7 +98,18 @@ describe("traffic", () => {
       bytes_s: 20,
       msgs: 120,
       bytes: 1200,
+      forwarded_s: null,
     });
+    // Nobody counts the bytes of routed messages, and not each gateway has a probe.
+    const { bytes: _, bytes_s: __, ...routed } = rates;
+    expect(sums([routed])).toMatchObject({ msgs_s: 1, bytes: null, bytes_s: null });
+    expect(sums([{ ...rates, forwarded_s: 3 }, rates]).forwarded_s).toBe(3);
+    expect(sums([]).msgs_s).toBeNull();
+  });
+  it("has routed messages by group edge", () => {
+    const edge = rowId({ from: "g", to: "(free)", ...rates });
+    expect(seriesFor("routed", edge)).toEqual({ kind: "routed", from: "g", to: "(free)" });
+    expect(byOf("routed")).toBe("routed");
   });
 });
 

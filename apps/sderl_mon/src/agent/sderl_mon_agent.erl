@@ -328,7 +328,7 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
                 {_, true} ->
                     New = sderl_mon_rates:between(Base, Sample, maps:with([monitors], Spec)),
                     Detail = sderl_mon_rates:detail({Base, Sample}, New, Facts),
-                    Own = #{node => maps:get(node, New), flows => New, detail => Detail, groups => groups(Facts, New)},
+                    Own = #{node => maps:get(node, New), flows => New, detail => Detail, groups => groups(Sample, Facts, New)},
                     State#{bases := Bases#{Node => Sample}, rates := Rates#{Node => Own}}
             end;
         {undefined, _} ->
@@ -336,17 +336,22 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
     end.
 
 %% Registrations are counted by group; what a node sends is for all its groups, as nobody can tell.
-groups(Facts, #{node := Node, groups := Writes}) ->
+groups(#{source := Source}, Facts, #{node := Node, groups := Writes}) ->
     Flows = maps:with([in_msgs_s, in_bytes_s, out_msgs_s, out_bytes_s], Node),
     #{
-        Id => maps:merge(Flows, (maps:get(Id, Writes, #{}))#{names => maps:get(names, Info, 0)})
+        Id => maps:merge(Flows, maps:merge(maps:get(Id, Writes, #{}), names(Source, Info)))
      || #{group := G} = Info <- maps:get(groups, Facts, []), Id <- [sderl_mon_types:id({group, G})]
     }.
+
+%% Only a probe counts them.
+names(probe, #{names := Names}) -> #{names => Names};
+names(_, _) -> #{}.
 
 sums(Rates) ->
     #{
         nodes => #{sderl_mon_types:id(N) => S || N := #{node := S} <- Rates},
         links => links(Rates),
+        routed => maps:fold(fun(_, #{flows := #{routed := R}}, Acc) -> maps:merge_with(fun(_, X, Y) -> X + Y end, Acc, R) end, #{}, Rates),
         kinds => maps:fold(fun(_, #{flows := #{kinds := K}}, Acc) -> maps:merge_with(fun plus/3, Acc, K) end, #{}, Rates),
         groups => maps:fold(fun(_, #{groups := G}, Acc) -> maps:merge_with(fun add/3, Acc, G) end, #{}, Rates),
         details => #{sderl_mon_types:id(N) => D || N := #{detail := D} <- Rates}

@@ -29,6 +29,7 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
     kinds := #{atom() => sderl_mon_types:flow()},
     peers := #{node() => #{atom() => number()}},
     groups := #{sderl_mon_types:id() => sderl_mon_types:group_sample()},
+    routed := #{sderl_mon_types:edge() => number()},
     lost := #{atom() => non_neg_integer()}
 }.
 
@@ -37,12 +38,14 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
     {run_queue, run_queue}, {procs, procs}, {mem_total, mem}, {mq_max, mq_max}, {names, names}, {ports, ports},
     {atoms, atoms}, {ets, ets}, {mem_processes, mem_processes}, {mem_binary, mem_binary}, {mem_ets, mem_ets},
     %% Probes read collections seldom, and tell the rate themselves.
-    {gc_s, gc_s}, {gc_words_s, gc_words_s}
+    {gc_s, gc_s}, {gc_words_s, gc_words_s},
+    {host_cpu, host_cpu}, {host_mem, host_mem}, {host_mem_total, host_mem_total}
 ]).
 
 -define(COUNTERS, [
     {reductions, reds_s}, {gcs, gc_s}, {gc_words, gc_words_s}, {registrations, regs_s}, {unregistrations, unregs_s},
-    {failed_registrations, failed_regs_s}, {io_in, io_in_bytes_s}, {io_out, io_out_bytes_s}
+    {failed_registrations, failed_regs_s}, {forwarded, forwarded_s}, {delivered, delivered_s},
+    {undelivered, undelivered_s}, {io_in, io_in_bytes_s}, {io_out, io_out_bytes_s}
 ]).
 
 -define(FLOWS, [out_msgs, out_bytes, in_msgs, in_bytes]).
@@ -62,7 +65,7 @@ between(Before, Now, Context) ->
     Gauges = gauges(Now),
     case span_us(Before, Now) of
         none ->
-            #{node => Gauges, links => #{}, heard => #{}, kinds => #{}, peers => #{}, groups => #{}, lost => #{}};
+            #{node => Gauges, links => #{}, heard => #{}, kinds => #{}, peers => #{}, groups => #{}, routed => #{}, lost => #{}};
         Span ->
             Peers = peers(Before, Now, Span),
             {Out, In} = links(Now, Peers, Context),
@@ -73,6 +76,7 @@ between(Before, Now, Context) ->
                 kinds => kinds(Before, Now, Span),
                 peers => Peers,
                 groups => groups(Before, Now, Span),
+                routed => routed(Before, Now, Span),
                 lost => lost(maps:get(lost, Before, #{}), Now)
             }
     end.
@@ -190,6 +194,17 @@ groups(Before, Now, Span) ->
 
 writes({R0, U0, F0}, {R, U, F}, Span) ->
     #{regs_s => per_s(grown(R0, R), Span), unregs_s => per_s(grown(U0, U), Span), failed_regs_s => per_s(grown(F0, F), Span)}.
+
+%% Routed messages that went on from here, by group edge. An edge that is new began at nothing, as it is one
+%% probe that counted both times.
+routed(#{edges := Was}, #{edges := Is}, Span) ->
+    Old = #{{From, To} => Msgs || #{from := From, to := To, msgs := Msgs} <- Was},
+    #{
+        {From, To} => per_s(grown(maps:get({From, To}, Old, 0), Msgs), Span)
+     || #{from := From, to := To, msgs := Msgs} <- Is
+    };
+routed(_, _, _) ->
+    #{}.
 
 -doc "What was left out since these counts; to an agent that had none before, since those that another one has acknowledged.".
 -spec lost(#{atom() => non_neg_integer()} | undefined, sample()) -> #{atom() => non_neg_integer()}.

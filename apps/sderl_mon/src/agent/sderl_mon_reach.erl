@@ -43,7 +43,7 @@ attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
         end
     else
         stock -> {ok, {stock, <<"stock reading was asked for">>}};
-        false -> {ok, {stock, <<"no probe there: read with what OTP has; inject => true loads one">>}};
+        false -> {ok, {stock, <<"no probe there: read with what OTP has; sderl_mon in its code path, or inject => true, gives it one">>}};
         Other -> Other
     end.
 

@@ -45,7 +45,8 @@ sample(Node, #{seq := Seq} = Opts) ->
 calls(Facts) ->
     Always = #{statistics => {lists, map, [fun erlang:statistics/1, ?STATISTICS]}, info => {lists, map, [fun erlang:system_info/1, ?INFO]},
                memory => {erlang, memory, []}, hidden => {erlang, nodes, [hidden]}, mono_us => {erlang, monotonic_time, [microsecond]},
-               mono => {erlang, monotonic_time, []}, names => {sderl_observed, count_names, []}},
+               mono => {erlang, monotonic_time, []}, names => {sderl_observed, count_names, []},
+               library => {erlang, whereis, [sderl_sup]}},
     case Facts of
         true -> Always#{own => {sderl_observed, groups, []}, known => {sderl_observed, other_groups, []}, flag => {init, get_argument, [hidden]}, topology => {erlang, system_info, [cpu_topology]}};
         false -> Always
@@ -65,7 +66,7 @@ answer(Key, Request, Until) ->
         error:{erpc, Why} -> throw({call, Why});
         %% The library does not run there.
         error:{exception, _, _} when Key =:= own; Key =:= known -> [];
-        error:{exception, _, _} when Key =:= names -> 0;
+        error:{exception, _, _} when Key =:= names -> unknown;
         _:Why -> throw({call, Why})
     end.
 
@@ -86,9 +87,9 @@ sample_of(#{statistics := St, info := Info, memory := Mem0, hidden := Hidden, mo
         gauges => maps:merge(
             #{To => maps:get(From, Info) || From := To <- #{process_count => procs, process_limit => proc_limit, port_count => ports, port_limit => port_limit,
                   atom_count => atoms, atom_limit => atom_limit, ets_count => ets, ets_limit => ets_limit, schedulers => schedulers, schedulers_online => schedulers_online}},
-            #{mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem), mem_ets => maps:get(ets, Mem),
+            (names(Answers))#{mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem), mem_ets => maps:get(ets, Mem),
               mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem), mem_system => maps:get(system, Mem),
-              run_queue => lists:sum(lists:sublist(Queues, Normal)), names => maps:get(names, Answers),
+              run_queue => lists:sum(lists:sublist(Queues, Normal)),
               %% Both are in the node's own unit.
               uptime_s => (Mono - Started) * Us div Mono div 1_000_000}),
         queues => Queues, sched => sched(maps:get(scheduler_wall_time_all, St), Normal, maps:get(dirty_cpu_schedulers, Info)),
@@ -109,8 +110,13 @@ one({Peer, Stat}, Hidden) ->
     #{node => Peer, type => case lists:member(Peer, Hidden) of true -> hidden; false -> visible end, in_msgs => InMsgs, in_bytes => InBytes,
       out_msgs => OutMsgs, out_bytes => OutBytes, pending => Pending, reasons => [], since_s => 0}.
 
-facts(#{info := #{otp_release := Otp, version := Erts, schedulers := Normal}, own := Own, known := Known, topology := Topology, flag := Flag}) ->
-    #{otp => list_to_binary(Otp), hidden => Flag =/= error, erts => list_to_binary(Erts), application => Own =/= [] orelse Known =/= [],
+%% Where the library does not run there is nobody who would count them.
+names(#{library := Running, names := Names}) when is_pid(Running), is_integer(Names) -> #{names => Names};
+names(_) -> #{}.
+
+facts(#{library := Running, info := #{otp_release := Otp, version := Erts, schedulers := Normal},
+        own := Own, known := Known, topology := Topology, flag := Flag}) ->
+    #{otp => list_to_binary(Otp), hidden => Flag =/= error, erts => list_to_binary(Erts), application => is_pid(Running),
       cpu_topology => sderl_mon_probe_topology:schedulers(Topology, lists:duplicate(Normal, unbound)), problems => [], known => Known,
       groups => [#{group => G, members => Members, coordinator => Lead, names => 0} || {G, Members, Lead} <- lists:sort(Own)],
       system_monitor => <<"not asked">>, unknown_links => []}.

@@ -42,6 +42,7 @@ usable(#{agent := {Scope, Term}, t := T, span_ms := Span} = Update) ->
             {links, fun link_flow/1},
             {kinds, fun kind_flow/1},
             {groups, fun sample/1},
+            {routed, fun routed/1},
             {details, fun detail/1},
             {lost, fun lost/1}
         ]
@@ -67,6 +68,9 @@ number(V) -> is_float(V) orelse (is_integer(V) andalso abs(V) < 1 bsl 60).
 
 link_flow({{From, To}, Flow}) -> id(From) andalso id(To) andalso flow(Flow);
 link_flow(_Other) -> false.
+
+routed({{From, To}, Msgs}) -> id(From) andalso id(To) andalso number(Msgs) andalso Msgs >= 0;
+routed(_Other) -> false.
 
 kind_flow({Kind, Flow}) -> is_atom(Kind) andalso flow(Flow).
 
@@ -137,7 +141,7 @@ node_info() ->
             hidden => boolean,
             source => {either, [{value, probe}, {value, stock}, {value, none}]}
         },
-        #{home => maybe_id(), agent => id, why => binary, otp => binary}}.
+        #{home => maybe_id(), agent => id, why => binary, otp => binary, library => boolean}}.
 
 group_info() ->
     {fields, #{nodes => {list, id}, names => integer}, #{

@@ -27,6 +27,9 @@ which `t` and `epoch` come out, the greatest.
 
 -type sums() :: #{atom() => {Weight :: number(), Sum :: number()} | {peak, number()}}.
 
+%% Group edges with routed messages in a frame.
+-define(MOST_ROUTED, 5_000).
+
 -opaque acc() :: #{
     seq := non_neg_integer(),
     t := integer(),
@@ -36,6 +39,7 @@ which `t` and `epoch` come out, the greatest.
     links := #{sderl_mon_types:link() => {number(), number()}},
     kinds := #{atom() => {number(), number()}},
     groups := #{sderl_mon_types:id() => sums()},
+    routed := #{sderl_mon_types:edge() => number()},
     lost := #{atom() => integer()}
 }.
 
@@ -48,13 +52,19 @@ itself lost. An update is any map with some of `nodes`, `links`, `kinds`, `group
 combine(Updates, #{lost := Lost} = Base) ->
     Nodes = lists:foldl(fun(U, Acc) -> maps:merge(Acc, part(nodes, U)) end, #{}, Updates),
     {Seen, Heard} = lists:foldl(fun sides/2, {#{}, #{}}, Updates),
-    Base#{
+    with_routed(total(routed, fun add_up/3, Updates), Base#{
         nodes => Nodes,
         links => maps:merge(Heard, Seen),
         kinds => total(kinds, fun plus/3, Updates),
         groups => total(groups, fun group_plus/3, Updates),
         lost => lists:foldl(fun(U, Acc) -> sum(part(lost, U), Acc) end, Lost, Updates)
-    }.
+    }).
+
+%% Where nothing is routed a frame does not say so.
+with_routed(Routed, Frame) when map_size(Routed) =:= 0 -> Frame;
+with_routed(Routed, Frame) -> Frame#{routed => Routed}.
+
+add_up(_Key, X, Y) -> X + Y.
 
 %% Links as their sender saw them, and as their receiver did.
 sides(Update, {Seen, Heard}) ->
@@ -80,17 +90,17 @@ group_plus(_Group, Sample1, Sample2) ->
         Sample2
     ).
 
-sum(A, B) -> maps:merge_with(fun(_Key, X, Y) -> X + Y end, A, B).
+sum(A, B) -> maps:merge_with(fun add_up/3, A, B).
 
 -doc """
 Cuts a frame to `Caps`: of links those with most bytes stay, of the others the first by name. What
-was cut is counted in `lost` as `links_cut`, `nodes_cut`, `groups_cut` and `kinds_cut`.
+was cut is counted in `lost` as `links_cut`, `nodes_cut`, `groups_cut`, `kinds_cut` and `routed_cut`.
 """.
 -spec cap(sderl_mon_types:frame(), caps()) -> sderl_mon_types:frame().
 cap(Frame, #{links := MostLinks} = Caps) ->
     #{links := Links} = Frame,
     Links1 = first(Links, MostLinks, fun({_Link, {Msgs, Bytes}}) -> {-Bytes, -Msgs} end),
-    Frame1 = cut(links, links_cut, Links1, Frame),
+    Frame1 = cap_routed(cut(links, links_cut, Links1, Frame)),
     lists:foldl(
         fun({Key, Lost}, Acc) ->
             #{Key := All} = Acc,
@@ -99,6 +109,11 @@ cap(Frame, #{links := MostLinks} = Caps) ->
         Frame1,
         [{nodes, nodes_cut}, {groups, groups_cut}, {kinds, kinds_cut}]
     ).
+
+cap_routed(#{routed := Routed} = Frame) ->
+    cut(routed, routed_cut, first(Routed, ?MOST_ROUTED, fun({_Edge, Msgs}) -> -Msgs end), Frame);
+cap_routed(Frame) ->
+    Frame.
 
 first(Map, Most, _Rank) when map_size(Map) =< Most -> Map;
 first(Map, Most, Rank) ->
@@ -115,7 +130,7 @@ cut(Key, LostKey, Kept, #{lost := Lost} = Frame) ->
 -doc "Nothing yet.".
 -spec new() -> acc().
 new() ->
-    #{seq => 0, t => 0, epoch => 0, span => 0, nodes => #{}, links => #{}, kinds => #{}, groups => #{}, lost => #{}}.
+    #{seq => 0, t => 0, epoch => 0, span => 0, nodes => #{}, links => #{}, kinds => #{}, groups => #{}, routed => #{}, lost => #{}}.
 
 -doc "Whether nothing was added.".
 -spec is_empty(acc()) -> boolean().
@@ -141,6 +156,7 @@ acc(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span} = Frame) ->
         links => #{Link => {Msgs * S, Bytes * S} || Link := {Msgs, Bytes} <- Links},
         kinds => #{Kind => {Msgs * S, Bytes * S} || Kind := {Msgs, Bytes} <- Kinds},
         groups => #{Id => sums(Sample, Span) || Id := Sample <- Groups},
+        routed => #{Edge => Msgs * S || Edge := Msgs <- part(routed, Frame)},
         lost => Lost
     }.
 
@@ -158,8 +174,8 @@ sums(Sample, Span) ->
 -doc "Adds what two sums hold. Associative.".
 -spec join(acc(), acc()) -> acc().
 join(A, B) ->
-    #{seq := Seq1, t := T1, epoch := E1, span := S1, nodes := N1, links := L1, kinds := K1, groups := G1, lost := X1} = A,
-    #{seq := Seq2, t := T2, epoch := E2, span := S2, nodes := N2, links := L2, kinds := K2, groups := G2, lost := X2} = B,
+    #{seq := Seq1, t := T1, epoch := E1, span := S1, nodes := N1, links := L1, kinds := K1, groups := G1, routed := R1, lost := X1} = A,
+    #{seq := Seq2, t := T2, epoch := E2, span := S2, nodes := N2, links := L2, kinds := K2, groups := G2, routed := R2, lost := X2} = B,
     #{
         seq => max(Seq1, Seq2),
         t => max(T1, T2),
@@ -169,6 +185,7 @@ join(A, B) ->
         links => maps:merge_with(fun plus/3, L1, L2),
         kinds => maps:merge_with(fun plus/3, K1, K2),
         groups => maps:merge_with(fun join_sums/3, G1, G2),
+        routed => sum(R1, R2),
         lost => sum(X1, X2)
     }.
 
@@ -185,9 +202,9 @@ join_sums(_Id, A, B) ->
 -doc "The frame of what was added; at least one frame must have been.".
 -spec frame(acc()) -> sderl_mon_types:frame().
 frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc) when Span > 0 ->
-    #{nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, lost := Lost} = Acc,
+    #{nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, routed := Routed, lost := Lost} = Acc,
     S = Span / 1000,
-    #{
+    with_routed(#{Edge => Msgs / S || Edge := Msgs <- Routed}, #{
         seq => Seq,
         t => T,
         span_ms => Span,
@@ -197,7 +214,7 @@ frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc) when Span > 0 -
         kinds => #{Kind => {Msgs / S, Bytes / S} || Kind := {Msgs, Bytes} <- Kinds},
         groups => #{Id => means(Sums) || Id := Sums <- Groups},
         lost => Lost
-    }.
+    }).
 
 means(Sums) ->
     maps:map(

@@ -51,7 +51,8 @@ pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
     Ids = lists:sort(maps:keys(maps:merge(Ends, maps:merge(keys(Nodes), keys(Groups))))),
     Index = maps:from_list([{Id, I} || {I, Id} <- lists:enumerate(0, Ids)]),
     Sorted = lists:sort([{maps:get(From, Index), maps:get(To, Index), Flow} || {From, To} := Flow <- Links]),
-    Head = maps:with([seq, t, span_ms, epoch, kinds, lost], Frame),
+    %% A reader takes of the head what it knows.
+    Head = maps:with([seq, t, span_ms, epoch, kinds, lost, routed], Frame),
     {Msgs, Bytes} = lists:foldl(fun({_From, _To, {M, B}}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0}, Sorted),
     Packed = deflate([
         encode(Head),
@@ -145,7 +146,7 @@ frame(Bytes, Want) ->
         #{seq := Seq, t := T, span_ms := Span, epoch := Epoch, kinds := Kinds, lost := Lost} when
             is_integer(Seq), is_integer(T), is_integer(Span), Span > 0, is_integer(Epoch), is_map(Kinds), is_map(Lost)
         ->
-            #{
+            (routed(Head))#{
                 seq => Seq,
                 t => T,
                 span_ms => Span,
@@ -159,6 +160,11 @@ frame(Bytes, Want) ->
         _Other ->
             throw(corrupt)
     end.
+
+routed(#{routed := #{} = Routed}) ->
+    #{routed => #{{From, To} => Msgs || {From, To} := Msgs <- Routed, is_binary(From), is_binary(To), is_number(Msgs)}};
+routed(_Head) ->
+    #{}.
 
 unlinks(Bytes, Ids, Wanted) ->
     {N, Rest1} = unvarint(Bytes, 0, 0),

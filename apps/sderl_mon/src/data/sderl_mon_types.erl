@@ -10,11 +10,11 @@ Times are Unix milliseconds. Rates are per second, sizes in bytes, shares from 0
 name ends in `_pct` (then per cent).
 """.
 
--export([metrics/0, unit/1, peak/1, id/1]).
+-export([metrics/0, unit/1, peak/1, id/1, is_probed/2]).
 
 -export_type([id/0, t/0, scope/0]).
 -export_type([topology/0, node_info/0, group_info/0, monitor_info/0]).
--export_type([update/0, frame/0, node_sample/0, group_sample/0, link/0, flow/0]).
+-export_type([update/0, frame/0, node_sample/0, group_sample/0, link/0, edge/0, flow/0]).
 -export_type([names/0, name/0, names_opts/0, process/0, trace_opts/0, traced/0, link_detail/0]).
 -export_type([detail/0, event/0, new_event/0, level/0, finding/0, evidence/0, severity/0]).
 -export_type([moment/0, source/0, store/0, what/0, series/0, event_filter/0, traffic_by/0, traffic_opts/0, traffic_row/0]).
@@ -39,7 +39,8 @@ name ends in `_pct` (then per cent).
 
 -doc """
 A monitored node. `home` is the scope whose agent watches it; `source` is where its numbers come
-from; `why` says what is wrong with a node that is not `up`, or not fully seen.
+from; `why` says what is wrong with a node that is not `up`, or not fully seen. `library`: s_groups run there,
+which a node that is read without a probe may do as well as one of stock OTP.
 """.
 -type node_info() :: #{
     status := up | down | unreachable,
@@ -49,7 +50,8 @@ from; `why` says what is wrong with a node that is not `up`, or not fully seen.
     source := probe | stock | none,
     agent => id(),
     why => binary(),
-    otp => binary()
+    otp => binary(),
+    library => boolean()
 }.
 
 -doc """
@@ -88,6 +90,7 @@ left out *since the agent's last update*.
     links => #{link() => flow()},
     kinds => #{atom() => flow()},
     groups => #{id() => group_sample()},
+    routed => #{edge() => number()},
     details => #{id() => detail()},
     events => [new_event()],
     lost => #{atom() => non_neg_integer()}
@@ -95,6 +98,13 @@ left out *since the agent's last update*.
 
 -doc "From the sending to the receiving node.".
 -type link() :: {From :: id(), To :: id()}.
+
+-doc """
+From the group of the sender to the group of the node that comes next. `(gateway)` is the node itself that
+counts, `(free)` a node that is in no group. `routed` has routed messages a second by edge, each counted by
+every gateway that it went over.
+""".
+-type edge() :: {From :: id(), To :: id()}.
 
 -doc "Messages and bytes per second.".
 -type flow() :: {MsgsPerS :: number(), BytesPerS :: number()}.
@@ -124,6 +134,7 @@ what is not in this frame's numbers, by reason: nothing is left out without bein
     links := #{link() => flow()},
     kinds := #{atom() => flow()},
     groups := #{id() => group_sample()},
+    routed => #{edge() => number()},
     lost := #{atom() => integer()}
 }.
 
@@ -285,6 +296,7 @@ traffic inside it. A `gateway` is a node of several groups, its traffic what it 
     | {group, id()}
     | {edge, id(), id()}
     | {gateway, id()}
+    | {routed, id(), id()}
     | total.
 
 -doc """
@@ -312,13 +324,14 @@ that are wanted (`sderl_mon_ladder:unpack/2`).
     before => integer()
 }.
 
--type traffic_by() :: link | edge | gateway | group.
+-type traffic_by() :: link | edge | gateway | group | routed.
 -doc "`t` is the window's end (now), `window_s` its length in seconds (60; 3,600 at most).".
 -type traffic_opts() :: #{by := traffic_by(), t => now | t(), window_s => pos_integer(), limit => pos_integer()}.
 
 -doc """
 A line of a traffic table. `from` and `to` for links and edges, `node` for gateways, `group` for
-groups. `msgs_s` and `bytes_s` are means over the window, `msgs` and `bytes` the window's totals; the
+groups. Of routed messages nobody counts bytes. `forwarded_s` are routed messages that a gateway passed on, as far as it
+has a probe. `msgs_s` and `bytes_s` are means over the window, `msgs` and `bytes` the window's totals; the
 percentiles and the maximum are of messages a second over the window's frames, each for as long as it is: of
 windows over a minute most are means of ten seconds or more, the newest of one.
 """.
@@ -329,9 +342,10 @@ windows over a minute most are means of ten seconds or more, the newest of one.
     group => id(),
     groups => [id()],
     msgs_s := float(),
-    bytes_s := float(),
+    bytes_s => float(),
     msgs := non_neg_integer(),
-    bytes := non_neg_integer(),
+    bytes => non_neg_integer(),
+    forwarded_s => float(),
     p50 := float(),
     p95 := float(),
     max := float()
@@ -340,11 +354,20 @@ windows over a minute most are means of ten seconds or more, the newest of one.
 -doc "The metrics of a node, in the order in which they are sent to browsers and written to tables.".
 -spec metrics() -> [atom(), ...].
 metrics() ->
-    [run_queue, util, procs, mem, mq_max, cpu_pct, in_bytes_s, out_bytes_s, in_msgs_s, out_msgs_s, regs_s, names].
+    [
+        run_queue, util, procs, mem, mq_max, cpu_pct, in_bytes_s, out_bytes_s, in_msgs_s, out_msgs_s, regs_s, names,
+        forwarded_s, delivered_s, undelivered_s, host_cpu, host_mem, host_mem_total
+    ].
 
 -doc "The unit of a metric of `t:node_sample/0` and `t:group_sample/0`, as text for people; empty for a plain number.".
 -spec unit(atom()) -> binary().
 unit(util) -> <<"share">>;
+unit(host_cpu) -> <<"share">>;
+unit(host_mem) -> <<"B">>;
+unit(host_mem_total) -> <<"B">>;
+unit(forwarded_s) -> <<"messages/s">>;
+unit(delivered_s) -> <<"messages/s">>;
+unit(undelivered_s) -> <<"messages/s">>;
 unit(cpu_pct) -> <<"% of a core">>;
 unit(probe_pct) -> <<"% of the node's CPU">>;
 unit(mem) -> <<"B">>;
@@ -374,6 +397,14 @@ peak(run_queue) -> true;
 peak(mq_max) -> true;
 peak(pending) -> true;
 peak(_Other) -> false.
+
+-doc "Whether a node tells by a probe, which alone counts the names of groups.".
+-spec is_probed(id(), #{id() => node_info()}) -> boolean().
+is_probed(Id, Nodes) ->
+    case Nodes of
+        #{Id := #{source := probe}} -> true;
+        #{} -> false
+    end.
 
 -doc "The id of a node, or of what one agent watches.".
 -spec id(node() | sderl_mon_message:scope()) -> id().

@@ -101,7 +101,8 @@ columns(nodes, _Opts) -> [t, span_ms, node | sderl_mon_types:metrics()];
 columns(links, _Opts) -> [t, span_ms, from, to, msgs_s, bytes_s];
 columns(groups, _Opts) -> [t, span_ms, group, regs_s, names, in_msgs_s];
 columns(kinds, _Opts) -> [t, span_ms, kind, msgs_s, bytes_s];
-columns(traffic, Opts) -> [by | place(maps:get(by, Opts, link))] ++ [msgs_s, bytes_s, msgs, bytes, p50, p95, max];
+columns(traffic, Opts) -> [by | place(maps:get(by, Opts, link))] ++ [msgs_s, bytes_s, msgs, bytes, p50, p95, max] ++
+    [forwarded_s || maps:get(by, Opts, link) =:= gateway];
 columns(events, _Opts) -> [id, t, kind, level, text, node, group, details];
 columns(findings, _Opts) -> [id, kind, severity, since, t, text, remedy, where, evidence, saves].
 

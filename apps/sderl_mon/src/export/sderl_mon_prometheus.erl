@@ -75,7 +75,11 @@ topology(#{epoch := Epoch, nodes := Nodes, groups := Groups, monitors := Monitor
             {[{"group", Id}], length(Live)}
          || {Id, #{live := Live}} <- ById
         ]},
-        {"sderl_group_names", "Names registered in a group", [{[{"group", Id}], Names} || {Id, #{names := Names}} <- ById]},
+        {"sderl_group_names", "Names registered in a group", [
+            {[{"group", Id}], Names}
+         || {Id, #{names := Names, nodes := In}} <- ById,
+            lists:any(fun(Node) -> sderl_mon_types:is_probed(Node, Nodes) end, In)
+        ]},
         {"sderl_monitor_up", "Whether a monitoring node is up", of_monitors(Monitors, fun(#{status := S}) -> flag(S =:= up) end)},
         {"sderl_monitor_master", "Whether a monitoring node is the master", of_monitors(Monitors, fun(#{master := M}) -> flag(M) end)},
         {"sderl_monitor_agents", "Agents of a monitoring node", of_monitors(Monitors, fun(#{agents := N}) -> N end)},

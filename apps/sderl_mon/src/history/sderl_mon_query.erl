@@ -35,6 +35,7 @@ series(_Store, _What, _From, _To, _Points) ->
 wanted({node, Id, _Metrics}) -> #{nodes => [Id], groups => [], links => []};
 wanted({link, From, To}) -> #{nodes => [], groups => [], links => [{From, To}]};
 wanted({group, Id}) -> #{nodes => [], groups => [Id]};
+wanted({routed, _From, _To}) -> #{nodes => [], groups => [], links => []};
 wanted(total) -> total;
 wanted(_Traffic) -> #{nodes => [], groups => []}.
 
@@ -48,6 +49,8 @@ values(total, _Store) ->
 values({group, Id}, Store) ->
     Inside = share(group, {group, Id}, Store),
     fun(#{groups := Groups} = F, Acc) -> [row(F, maps:merge(maps:get(Id, Groups, #{}), Inside(F))) | Acc] end;
+values({routed, From, To}, _Store) ->
+    fun(F, Acc) -> [row(F, #{msgs_s => maps:get({From, To}, maps:get(routed, F, #{}), 0)}) | Acc] end;
 values({edge, Id, Id}, Store) ->
     shares(group, {group, Id}, Store);
 values({edge, From, To}, Store) ->
@@ -149,32 +152,47 @@ traffic(#{fold := Fold, range := {_, Newest}} = Store, #{by := By} = Opts) ->
     To = case maps:get(t, Opts, now) of now -> Newest; T -> min(T, Newest) end,
     Window = 1000 * max(1, min(?LONGEST_S, maps:get(window_s, Opts, ?WINDOW_S))),
     Places = places(To, Store),
-    Want = #{nodes => [], groups => []},
-    case Fold(To - Window + 1, To, Window div ?MOST_FRAMES, Want, fun(Frame, Acc) -> count(By, Places, Frame, Acc) end, {0, #{}}) of
-        {0, _Rows} ->
+    Want = of_table(By, Places),
+    Count = fun(Frame, {Spans, Rows, Forwarded}) ->
+        {Spans1, Rows1} = count(By, Places, Frame, {Spans, Rows}),
+        {Spans1, Rows1, forwarded(By, Frame, Forwarded)}
+    end,
+    case Fold(To - Window + 1, To, Window div ?MOST_FRAMES, Want, Count, {0, #{}, #{}}) of
+        {0, _Rows, _Forwarded} ->
             {error, none};
-        {Span, Rows} ->
+        {Span, Rows, Forwarded} ->
             Limit = max(1, min(?ROWS, maps:get(limit, Opts, ?ROWS))),
-            Table = [row(Key, Sums, Span, Places) || Key := Sums <- Rows],
+            Table = [maps:merge(row(Key, Sums, Span, Places), passed_on(Key, Forwarded)) || Key := Sums <- Rows],
             Sorted = lists:sort(fun(#{msgs_s := A}, #{msgs_s := B}) -> A >= B end, Table),
             {ok, lists:sublist(Sorted, Limit)}
     end.
 
-count(By, Places, #{links := Links, span_ms := Span}, {Spans, Rows}) ->
-    %% First what this frame has for each row, then that into the window's sums.
-    Now = maps:fold(
-        fun(Link, {M, B}, Acc) ->
-            lists:foldl(
-                fun({Key, Part}, A) ->
-                    maps:update_with(Key, fun({Ms, Bs}) -> {Ms + M * Part, Bs + B * Part} end, {M * Part, B * Part}, A)
-                end,
-                Acc,
-                sderl_mon_traffic:keys(By, Link, Places)
-            )
+of_table(gateway, Places) -> #{nodes => maps:keys(sderl_mon_traffic:gateways(Places)), groups => []};
+of_table(routed, _Places) -> #{nodes => [], groups => [], links => []};
+of_table(_By, _Places) -> #{nodes => [], groups => []}.
+
+%% By gateway, of the time in which it told that: how much and how long.
+forwarded(gateway, #{nodes := Nodes, span_ms := Span}, Sums) ->
+    maps:fold(
+        fun
+            (Id, #{forwarded_s := Rate}, Acc) ->
+                {Sum, Spans} = maps:get(Id, Acc, {0, 0}),
+                Acc#{Id => {Sum + Rate * Span, Spans + Span}};
+            (_Id, _Sample, Acc) ->
+                Acc
         end,
-        #{},
-        Links
-    ),
+        Sums,
+        Nodes
+    );
+forwarded(_By, _Frame, Sums) ->
+    Sums.
+
+passed_on({gateway, Id}, Forwarded) -> #{forwarded_s => Sum / Spans || #{Id := {Sum, Spans}} <- [Forwarded]};
+passed_on(_Key, _Forwarded) -> #{}.
+
+%% First what a frame has for each row, then that into the window's sums.
+count(By, Places, #{span_ms := Span} = Frame, {Spans, Rows}) ->
+    Now = rows(By, Places, Frame),
     S = Span / 1000,
     Rows1 = maps:fold(
         fun(Key, {M, B}, Acc) ->
@@ -186,16 +204,31 @@ count(By, Places, #{links := Links, span_ms := Span}, {Spans, Rows}) ->
     ),
     {Spans + Span, Rows1}.
 
+rows(routed, _Places, Frame) ->
+    #{{routed, From, To} => {Msgs, 0} || {From, To} := Msgs <- maps:get(routed, Frame, #{}), Msgs > 0};
+rows(By, Places, #{links := Links}) ->
+    maps:fold(
+        fun(Link, {M, B}, Acc) ->
+            lists:foldl(
+                fun({Key, Part}, A) ->
+                    maps:update_with(Key, fun({Ms, Bs}) -> {Ms + M * Part, Bs + B * Part} end, {M * Part, B * Part}, A)
+                end,
+                Acc,
+                sderl_mon_traffic:keys(By, Link, Places)
+            )
+        end,
+        #{},
+        Links
+    ).
+
 row(Key, {Msgs, Bytes, Rates}, Span, Places) ->
     Sorted = lists:sort(Rates),
     Silent = Span - lists:sum([S || {_Rate, S} <- Rates]),
     {Max, _} = lists:last(Sorted),
     Seconds = Span / 1000,
-    (name(Key, Places))#{
+    (maps:merge(name(Key, Places), bytes(Key, Bytes, Seconds)))#{
         msgs_s => Msgs / Seconds,
-        bytes_s => Bytes / Seconds,
         msgs => round(Msgs),
-        bytes => round(Bytes),
         p50 => percentile(50 * Span / 100 - Silent, Sorted),
         p95 => percentile(95 * Span / 100 - Silent, Sorted),
         max => float(Max)
@@ -207,6 +240,9 @@ percentile(Ms, _Sorted) when Ms =< 0 -> 0.0;
 percentile(_Ms, [{Rate, _Span}]) -> float(Rate);
 percentile(Ms, [{Rate, Span} | _]) when Ms =< Span -> float(Rate);
 percentile(Ms, [{_Rate, Span} | Faster]) -> percentile(Ms - Span, Faster).
+
+bytes({routed, _From, _To}, _Bytes, _Seconds) -> #{};
+bytes(_Key, Bytes, Seconds) -> #{bytes_s => Bytes / Seconds, bytes => round(Bytes)}.
 
 name({group, Id}, _Places) -> #{group => Id};
 name({gateway, Id}, Places) -> #{node => Id, groups => maps:get(Id, Places, [])};

@@ -7,7 +7,8 @@ and table says the same.
 - To the groups that both ends share. Of ends that share several, each gets an equal part, so that the
   parts' sum is the traffic.
 - Ends that share none: to the edge from each of the sender's groups to each of the receiver's, in
-  equal parts. A free node counts as a group of its own, `free/0` all together.
+  equal parts. Free nodes count as one group, `free/0`. So the rows of all groups and of all edges add
+  up to all traffic.
 - A gateway is a node of several groups. Its traffic is what it sends and receives, whatever the
   link; it is a view of the same messages, not more of them.
 """.
@@ -21,7 +22,8 @@ and table says the same.
     {link, sderl_mon_types:id(), sderl_mon_types:id()}
     | {edge, sderl_mon_types:id(), sderl_mon_types:id()}
     | {group, sderl_mon_types:id()}
-    | {gateway, sderl_mon_types:id()}.
+    | {gateway, sderl_mon_types:id()}
+    | {routed, sderl_mon_types:id(), sderl_mon_types:id()}.
 
 -doc "The group that nodes without a group are shown as.".
 -spec free() -> sderl_mon_types:id().
@@ -55,7 +57,7 @@ keys(By, {From, To}, Places) ->
     Senders = groups(From, Places),
     Receivers = groups(To, Places),
     case {By, ordsets:intersection(Senders, Receivers)} of
-        {group, Shared} -> [{{group, G}, 1 / length(Shared)} || G <- Shared, G =/= free()];
+        {group, Shared} -> [{{group, G}, 1 / length(Shared)} || G <- Shared];
         {edge, []} -> [{{edge, A, B}, 1 / (length(Senders) * length(Receivers))} || A <- Senders, B <- Receivers];
         {edge, _Shared} -> []
     end.

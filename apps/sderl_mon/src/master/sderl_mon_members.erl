@@ -68,8 +68,11 @@ node_info(#{status := Status, facts := Facts, source := Source, why := Why}, Hom
     },
     Agent = #{agent => sderl_mon_types:id(A) || {ok, A} <- [maps:find(Home, Placement)]},
     Because = #{why => Why || Why =/= <<>>},
-    Otp = #{otp => V || #{otp := V} <- [Facts]},
-    maps:merge(maps:merge(Info, Agent), maps:merge(Because, Otp)).
+    Told = maps:merge(
+        #{otp => V || #{otp := V} <- [Facts]},
+        #{library => V || #{application := V} <- [Facts], is_boolean(V)}
+    ),
+    maps:merge(maps:merge(Info, Agent), maps:merge(Because, Told)).
 
 -doc "The groups of a topology.".
 -spec group_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:group_info()}.

@@ -23,7 +23,7 @@ and the tracer are in it; what the link to the owner costs is not.
 """.
 
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
--export([init/1, slow/3]).
+-export([init/1, slow/4]).
 
 -import(sderl_mon_probe_text, [id/1, text/1, text/2, cut/2]).
 -import(sderl_mon_probe_work, [now_ms/0, now_us/0]).
@@ -32,6 +32,7 @@ and the tracer are in it; what the link to the owner costs is not.
 -define(MODULES, [
     ?MODULE,
     sderl_mon_probe_bound,
+    sderl_mon_probe_host,
     sderl_mon_probe_library,
     sderl_mon_probe_links,
     sderl_mon_probe_look,
@@ -298,7 +299,8 @@ budget(Processes) -> min(1000, max(500, Processes div 20)).
 
 slow_round(Now, #s{slow = none, slow_at = At, known = Known} = S) when Now >= At ->
     Unknown = sderl_mon_probe_links:unasked(S#s.links, S#s.sockets),
-    S#s{slow = {spawn_link(?MODULE, slow, [self(), maps:get(sup, Known, undefined), Unknown]), Now}, slow_at = Now + ?SLOW_MS};
+    Args = [self(), maps:get(sup, Known, undefined), Unknown, maps:get(host, Known, none)],
+    S#s{slow = {spawn_link(?MODULE, slow, Args), Now}, slow_at = Now + ?SLOW_MS};
 slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > ?PATIENCE_MS ->
     true = unlink(Pid),
     true = exit(Pid, kill),
@@ -418,15 +420,15 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
         counters => maps:merge(maps:merge(Counts, maps:get(counters, Traffic, #{})),
             #{reductions => Reds, runtime_us => Runtime * 1000,
               probe_us => round(Us), context_switches => element(1, statistics(context_switches))}),
-        gauges => maps:merge(maps:merge(maps:with([procs_looked], Scan), #{top_age_s => (now_us() - Began) div 1_000_000 || #{began := Began} <- [Scan]}),
-            (maps:with([gc_s, gc_words_s], Mem))#{procs => erlang:system_info(process_count), proc_limit => erlang:system_info(process_limit),
+        gauges => maps:merge(maps:merge(host(Known, Scan), #{top_age_s => (now_us() - Began) div 1_000_000 || #{began := Began} <- [Scan]}),
+            (maps:merge(sderl_mon_probe_library:names(), maps:with([gc_s, gc_words_s], Mem)))#{procs => erlang:system_info(process_count), proc_limit => erlang:system_info(process_limit),
               ports => erlang:system_info(port_count), port_limit => erlang:system_info(port_limit),
               atoms => erlang:system_info(atom_count), atom_limit => erlang:system_info(atom_limit),
               ets => erlang:system_info(ets_count), ets_limit => erlang:system_info(ets_limit),
               mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem),
               mem_ets => maps:get(ets, Mem), mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem),
               mem_system => maps:get(system, Mem), run_queue => lists:sum(lists:sublist(Queues, Normal)), mq_max => maps:get(mq_max, Scan),
-              names => sderl_mon_probe_library:names(), probe_queue => Own, tracing => case S#s.tracer of none -> 0; _ -> 1 end,
+              probe_queue => Own, tracing => case S#s.tracer of none -> 0; _ -> 1 end,
               uptime_s => erlang:convert_time_unit(erlang:monotonic_time() - erlang:system_info(start_time), native, second),
               schedulers => Normal, schedulers_online => erlang:system_info(schedulers_online)}),
         queues => Queues, sched => sched(Normal), links => Links,
@@ -440,6 +442,9 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
         Facts -> Sample;
         _ -> Sample#{facts => maps:merge(Facts, maps:with([problems, known], Known))}
      end, Facts, S}.
+
+%% Of the machine what was read last.
+host(Known, Scan) -> maps:merge(maps:with([procs_looked], Scan), maps:get(gauges, maps:get(host, Known, #{}), #{})).
 
 %% What takes long to read and changes slowly. Of collections the rate since the last reading.
 rare(#s{rare = none} = S) -> rare(none, S);
@@ -480,9 +485,9 @@ facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = {_, _, _, Rare}})
 
 %% Asks the application, and processes of links, all of which may be waited for.
 -doc false.
--spec slow(pid(), undefined | pid(), [pid()]) -> term().
-slow(Probe, Subscribed, Ctrls) ->
+-spec slow(pid(), undefined | pid(), [pid()], sderl_mon_probe_host:host() | none) -> term().
+slow(Probe, Subscribed, Ctrls, Host) ->
     T = now_us(),
     Sockets = #{Ctrl => sderl_mon_probe_links:tls_socket(Ctrl) || Ctrl <- Ctrls},
-    Known = sderl_mon_probe_library:ask(Probe, Subscribed),
+    Known = (sderl_mon_probe_library:ask(Probe, Subscribed))#{host => sderl_mon_probe_host:read(Host)},
     Probe ! {slow, self(), now_us() - T, Known, Sockets}.

@@ -18,11 +18,13 @@ traffic(Edges) ->
     catch _:_ -> #{}
     end.
 
--doc "How many names the node has, of all its groups.".
--spec names() -> non_neg_integer().
+-doc "How many names the node has, of all its groups, as a gauge; nothing where the library does not run.".
+-spec names() -> #{names => non_neg_integer()}.
 names() ->
-    try sderl_observed:count_names()
-    catch _:_ -> 0
+    try is_pid(whereis(sderl_sup)) andalso sderl_observed:count_names() of
+        Names when is_integer(Names) -> #{names => Names};
+        false -> #{}
+    catch _:_ -> #{}
     end.
 
 -doc "See `edges/4`; with the groups of this node, and those that it knows.".

@@ -69,9 +69,9 @@ by(none, #{what := traffic}) ->
 by(none, _) ->
     {ok, #{}};
 by(Text, _) ->
-    case [By || By <- [link, edge, gateway, group], atom_to_binary(By) =:= Text] of
+    case [By || By <- [link, edge, gateway, group, routed], atom_to_binary(By) =:= Text] of
         [By] -> {ok, #{by => By}};
-        [] -> {error, "by is one of link, edge, gateway, group"}
+        [] -> {error, "by is one of link, edge, gateway, group, routed"}
     end.
 
 %% Whoever is third waits for none: it is told to come again.

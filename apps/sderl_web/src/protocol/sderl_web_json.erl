@@ -31,6 +31,7 @@ node(Id, #{status := Status} = Node, Ids) ->
         source => maps:get(source, Node, none),
         why => maps:get(why, Node, null),
         otp => maps:get(otp, Node, null),
+        library => maps:get(library, Node, null),
         agent => maps:get(agent, Node, null)
     }).
 

@@ -136,7 +136,7 @@ operations() ->
             {<<"points">>, points, {whole, 1, 2000}, 300}
         ]},
         {<<"traffic">>, traffic, [
-            {<<"by">>, by, {word, [link, edge, gateway, group]}, required},
+            {<<"by">>, by, {word, [link, edge, gateway, group, routed]}, required},
             {<<"window_s">>, window_s, {whole, 1, 604_800}, 60},
             Time(<<"t">>, t, now)
         ]},
@@ -248,6 +248,7 @@ kinds() ->
         {<<"group">>, group, [Text(<<"group">>, group)]},
         {<<"edge">>, edge, [Text(<<"from">>, from), Text(<<"to">>, to)]},
         {<<"gateway">>, gateway, [Text(<<"node">>, node)]},
+        {<<"routed">>, routed, [Text(<<"from">>, from), Text(<<"to">>, to)]},
         {<<"total">>, total, []}
     ].
 

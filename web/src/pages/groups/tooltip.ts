@@ -138,7 +138,11 @@ export class Tooltip {
       const value = (metric: string) => frame?.value(id, metric) ?? NaN;
       if (entity.node?.status !== "up") facts.push(["status", entity.node?.status ?? ""]);
       const source = entity.node?.source;
-      if (source === "stock") facts.push(["watched", "as stock OTP tells"]);
+      if (source === "stock")
+        facts.push([
+          "watched",
+          entity.node?.library ? "runs the library, no probe" : "as stock OTP tells",
+        ]);
       else if (source === "none") facts.push(["watched", "not yet"]);
       facts.push([
         "groups",
@@ -165,6 +169,8 @@ export class Tooltip {
         `${number(value("in_msgs_s"))} msg/s, ${byteRate(value("in_bytes_s"))}`,
         value("in_msgs_s"),
       );
+      if ((entity.node?.groups.length ?? 0) > 1)
+        add("forwarded", messageRate(value("forwarded_s")), value("forwarded_s"));
       return facts;
     }
     const id = entity.groups[0];

@@ -211,7 +211,7 @@ export class GroupView {
     );
     this.discs.set(
       scene.discs.map((disc) => ({
-        key: String(disc.id),
+        key: disc.name,
         x: disc.x,
         y: disc.y,
         size: 1,
@@ -471,11 +471,11 @@ export class GroupView {
 /** Nothing came, went or moved between groups: the places stand. */
 function sameShape(a: Topology, b: Topology): boolean {
   if (a.nodes.length !== b.nodes.length || a.groups.length !== b.groups.length) return false;
-  if (!b.groups.every((group) => a.group(group.id) !== undefined)) return false;
+  if (!b.groups.every((group) => a.group(group.id)?.name === group.name)) return false;
   return b.nodes.every((node) => {
     const old = a.node(node.id);
     return (
-      old !== undefined &&
+      old?.name === node.name &&
       old.groups.length === node.groups.length &&
       old.groups.every((group, i) => group === node.groups[i])
     );

@@ -155,10 +155,17 @@ export class TraceSwitch {
   }
 }
 
-export const stockNote = (): HTMLElement =>
+/** Why so little is known of a node, and what to type for more: nothing starts by itself. */
+export const stockNote = (library: boolean): HTMLElement =>
   note(
-    h("strong", {}, "Stock node. "),
-    "This node runs no probe, so only what stock OTP reports is shown: no reasons for links, no kinds of traffic, no registrations, no tracing. Start the monitor with ",
-    h("code", {}, "--inject"),
-    " to load the probe, three modules that leave with the monitor.",
+    h("strong", {}, library ? "The library runs here, without a probe. " : "Stock node. "),
+    library
+      ? "So its groups and links are shown; names, reasons for links, kinds of traffic, registrations and traces are not known. "
+      : "No probe runs here, so only what stock OTP reports is shown: no reasons for links, no kinds of traffic, no registrations, no tracing. ",
+    "For a probe, a few modules that leave with the monitor, start that with ",
+    h("code", {}, "bin/sderl mon --inject"),
+    ", or type ",
+    h("code", {}, "sderl_mon:set(#{inject => true})."),
+    " on a monitoring node.",
+    library ? " Nodes whose release has sderl_mon run it themselves." : "",
   );

@@ -5,7 +5,7 @@ import { type Bar, bar } from "../../lib/bars";
 import { card, groupLink, note, stat, type Stat, emptyState } from "../../ui/parts";
 import { shownTime } from "../../ui/period";
 import { TimeWatch } from "../../ui/time-watch";
-import type { Detail } from "../../model/protocol";
+import type { Detail, TopologyNode } from "../../model/protocol";
 import { Ring } from "../../lib/ring";
 import type { Kind } from "../../store/signals";
 import { NodeCharts } from "./charts";
@@ -21,7 +21,16 @@ import { RingView } from "./ring-view";
 import { SchedulerTable } from "./scheduler-table";
 import { stockNote, TraceSwitch } from "./tracing";
 import { children as fill, h, text as setText } from "../../lib/dom";
-import { byteRate, bytes, count, duration, messageRate, number, percent } from "../../lib/format";
+import {
+  byteRate,
+  bytes,
+  count,
+  duration,
+  messageRate,
+  number,
+  percent,
+  share,
+} from "../../lib/format";
 
 /** Details kept while the page is open, so that one can scrub back in them. */
 const KEPT = 600;
@@ -33,6 +42,8 @@ const STATS: readonly (readonly [string, string, (value: number | null) => strin
   ["run_queue", "Run queue", number, "Processes that could run and wait for a scheduler"],
   ["procs", "Processes", count, "Processes alive"],
   ["mem", "Memory", bytes, "Memory that the VM has allocated"],
+  ["host_cpu", "Host CPU", share, "All processors of the machine, whoever uses them"],
+  ["host_mem", "Host memory", bytes, "Memory of the machine that is in use, by whomever"],
   ["mq_max", "Message queue", count, "Messages in the longest queue of a process"],
   ["out_msgs_s", "Sent", messageRate, "Messages to other nodes a second"],
   ["in_msgs_s", "Received", messageRate, "Messages from other nodes a second"],
@@ -47,6 +58,12 @@ const NO_UTIL =
   "The utilisation of the schedulers is unknown until the node's second report: it is measured between two of them.";
 
 const REDRAWN: readonly Kind[] = ["frame", "topology", "detail", "findings", "hello", "theme"];
+
+/** Said below a number, where it says little alone. */
+function beside(key: string, metric: (key: string) => number | null): string {
+  const total = key === "host_mem" ? metric("host_mem_total") : null;
+  return total === null ? "" : `of ${bytes(total)}`;
+}
 
 export function mountNode(root: HTMLElement, ctx: Ctx, name: string): MountedPage {
   const view = new NodeView(root, ctx, name);
@@ -240,7 +257,8 @@ class NodeView {
       const value = frame?.value(node.id, key) ?? NaN;
       return Number.isFinite(value) ? value : null;
     };
-    for (const [key, , format] of STATS) this.stats.get(key)?.draw(format(metric(key)));
+    for (const [key, , format] of STATS)
+      this.stats.get(key)?.draw(format(metric(key)), beside(key, metric));
     const detail = this.detailShown();
     const otp = node.otp ?? detail?.otp;
     setText(
@@ -253,7 +271,7 @@ class NodeView {
         .filter((one) => one !== null)
         .join(" · "),
     );
-    this.drawNotes(node.source === "stock", node.status !== "up" ? node.why : null, node.status);
+    this.drawNotes(node);
     this.trace.draw(
       detail?.tracing ?? this.details.last?.tracing ?? false,
       node.source === "probe" || node.source === "synthetic"
@@ -276,13 +294,13 @@ class NodeView {
       : null;
   }
 
-  private drawNotes(stock: boolean, why: string | null, state: string): void {
-    const key = `${stock} ${why} ${state}`;
+  private drawNotes({ source, library, why, status: state }: TopologyNode): void {
+    const key = JSON.stringify([source, library, state === "up" ? null : why, state]);
     if (key === this.noted) return;
     this.noted = key;
     fill(
       this.notes,
-      stock ? stockNote() : null,
+      source === "stock" ? stockNote(library === true) : null,
       state !== "up"
         ? note(
             h("strong", {}, `This node is ${state}. `),

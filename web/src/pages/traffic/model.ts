@@ -9,8 +9,17 @@ export const BY = [
     "Group edge",
     "From group to group, between nodes that share none; in equal parts where a node is in several.",
   ],
-  ["gateway", "Gateway", "Nodes in several groups: all that they send and receive."],
+  [
+    "gateway",
+    "Gateway",
+    "Nodes in several groups: all that they send and receive, and of that what they only passed on for others.",
+  ],
   ["group", "Group", "Between members of one group; in equal parts where they share several."],
+  [
+    "routed",
+    "Routed",
+    "Messages that gateways with a probe passed on, from the group of their sender to that of the next node; each counts at every gateway on its way.",
+  ],
 ] as const;
 export type By = (typeof BY)[number][0];
 
@@ -46,6 +55,7 @@ export function seriesFor(by: By, id: string | null): SeriesOf {
   switch (by) {
     case "link":
     case "edge":
+    case "routed":
       return { kind: by, from, to };
     case "gateway":
       return { kind: "gateway", node: from };
@@ -54,15 +64,18 @@ export function seriesFor(by: By, id: string | null): SeriesOf {
   }
 }
 
-export type Sums = Pick<TrafficRow, "msgs_s" | "bytes_s" | "msgs" | "bytes">;
+const SUMMED = ["msgs_s", "bytes_s", "msgs", "bytes", "forwarded_s"] as const;
+export type Sums = Record<(typeof SUMMED)[number], number | null>;
 
+/** Of what is known; null where nothing is. */
 export function sums(rows: readonly TrafficRow[]): Sums {
-  const sum: Sums = { msgs_s: 0, bytes_s: 0, msgs: 0, bytes: 0 };
-  for (const row of rows) {
-    sum.msgs_s += row.msgs_s ?? 0;
-    sum.bytes_s += row.bytes_s ?? 0;
-    sum.msgs += row.msgs ?? 0;
-    sum.bytes += row.bytes ?? 0;
-  }
-  return sum;
+  const sum = (of: (typeof SUMMED)[number]) =>
+    rows.reduce<number | null>(
+      (total, row) => (row[of] == null ? total : (total ?? 0) + row[of]),
+      null,
+    );
+  return Object.fromEntries(SUMMED.map((of) => [of, sum(of)])) as Sums;
 }
+
+/** Groups and the edges between them share all traffic; each page has one part. */
+export const OTHER_PART: Partial<Record<By, By>> = { group: "edge", edge: "group" };

@@ -16,7 +16,7 @@ import {
 import { TimeWatch } from "../../ui/time-watch";
 import { Polled } from "../../ui/polled";
 import { type Column, type Table, table } from "../../lib/table";
-import { BY, type By, byOf, of, rowId, seriesFor, sourceOf, sums } from "./model";
+import { BY, type By, byOf, of, OTHER_PART, rowId, seriesFor, sourceOf, sums } from "./model";
 import { Kinds } from "../../ui/kinds";
 import type { Series, TrafficRow } from "../../model/protocol";
 import "../../styles/data.css";
@@ -25,8 +25,11 @@ import { measure } from "../../lib/columns";
 import { children as fill, h, text as setText } from "../../lib/dom";
 import { byteRate, bytes, count, messageRate, number } from "../../lib/format";
 
-/** How the server names the group of nodes without one. */
-const FREE = "(free)";
+/** What the server names in the place of a group. */
+const NO_GROUPS: Readonly<Record<string, string>> = {
+  "(free)": "free nodes",
+  "(gateway)": "gateways",
+};
 
 export const page: Page = {
   title: "Traffic",
@@ -37,6 +40,8 @@ class TrafficPage implements MountedPage {
   private by: By;
   private chosen: string | null;
   private rows: readonly TrafficRow[] = [];
+  /** Of groups the edges, of edges the groups. */
+  private others: readonly TrafficRow[] = [];
   private table: Table<TrafficRow>;
   private readonly tableRoot = h("div", {});
   private readonly failure = h("p", { class: "note", hidden: true });
@@ -47,7 +52,12 @@ class TrafficPage implements MountedPage {
   private readonly messages: Chart;
   private readonly bytes: Chart;
   private readonly kinds = new Kinds();
-  private readonly traffic: Polled<{ rows: TrafficRow[] }>;
+  private readonly sum = h("p", {
+    class: "muted num",
+    role: "status",
+    "data-testid": "traffic-sum",
+  });
+  private readonly traffic: Polled<{ rows: TrafficRow[]; others: TrafficRow[] }>;
   private readonly series: Polled<Series>;
   private readonly release: () => void;
   private readonly time: TimeWatch;
@@ -133,22 +143,26 @@ class TrafficPage implements MountedPage {
         ),
         this.failure,
         this.tableRoot,
+        this.sum,
       ),
       this.kinds.root,
     );
     this.traffic = new Polled(ctx, {
       everyMs: () => refreshMs(ctx),
-      ask: () => {
+      ask: async () => {
         const t = stoppedAt(ctx);
-        return ctx.store.request("traffic", {
-          by: this.by,
-          window_s: periodOf(ctx),
-          ...(t === null ? {} : { t }),
-        });
+        const window = { window_s: periodOf(ctx), ...(t === null ? {} : { t }) };
+        const part = OTHER_PART[this.by];
+        const [{ rows }, others] = await Promise.all([
+          ctx.store.request("traffic", { by: this.by, ...window }),
+          part === undefined ? null : ctx.store.request("traffic", { by: part, ...window }),
+        ]);
+        return { rows, others: others?.rows ?? [] };
       },
-      show: ({ rows }) => {
+      show: ({ rows, others }) => {
         this.failure.hidden = true;
         this.rows = rows;
+        this.others = others;
         this.draw();
       },
       failed: (message) => this.failed(message),
@@ -202,6 +216,8 @@ class TrafficPage implements MountedPage {
   /** Another kind of rows: other columns, and nothing of the old ones. */
   private rebuild(): void {
     this.rows = [];
+    this.others = [];
+    this.sum.hidden = true;
     this.table = this.makeTable();
     this.table.empty("Asking …");
     fill(this.tableRoot, this.table.root);
@@ -236,6 +252,18 @@ class TrafficPage implements MountedPage {
     this.table.empty("No traffic was measured in this time.");
     this.table.rows(this.rows);
     this.table.mark(this.chosen);
+    this.drawSum();
+  }
+
+  /** How the rows and those of the other part add up to all traffic. */
+  private drawSum(): void {
+    this.sum.hidden = !(this.by in OTHER_PART) || this.rows.length + this.others.length === 0;
+    const [own, other] = [sums(this.rows).msgs_s ?? 0, sums(this.others).msgs_s ?? 0];
+    const [inside, between] = this.by === "group" ? [own, other] : [other, own];
+    setText(
+      this.sum,
+      `Inside groups ${number(inside)} and between them ${number(between)}: all traffic is ${messageRate(inside + between)}.`,
+    );
   }
 
   private drawCharts(answer: Series): void {
@@ -249,19 +277,27 @@ class TrafficPage implements MountedPage {
           values: answer.columns[key],
         }));
     this.messages.draw({ t: answer.t, series: lines(/msgs_s$/), ...range });
+    // Nobody counts the bytes of routed messages.
+    this.bytes.root.hidden = this.by === "routed" && this.chosen !== null;
     this.bytes.draw({ t: answer.t, series: lines(/bytes_s$/), ...range });
   }
 
   private makeTable(): Table<TrafficRow> {
     const { ctx, by } = this;
-    const ofGroups = by === "edge" || by === "group";
+    const ofGroups = by === "edge" || by === "group" || by === "routed";
     const place = (name: string): HTMLElement | string =>
-      // Nodes of no group are gathered under a name that is no group's.
-      ofGroups && name === FREE
-        ? "free nodes"
+      ofGroups && Object.hasOwn(NO_GROUPS, name)
+        ? NO_GROUPS[name]
         : h("a", { class: "place", href: ctx.href(ofGroups ? "groups" : "node", name) }, name);
-    const pair = by === "link" || by === "edge";
-    const first = { link: "From", edge: "From", gateway: "Gateway", group: "Group" }[by];
+    const pair = by === "link" || by === "edge" || by === "routed";
+
+    const first = {
+      link: "From",
+      edge: "From",
+      gateway: "Gateway",
+      group: "Group",
+      routed: "From",
+    }[by];
     const second: Column<TrafficRow>[] = pair
       ? [
           {
@@ -310,6 +346,14 @@ class TrafficPage implements MountedPage {
         ofTime("p50", "p50", "msg/s: half of the time below this"),
         ofTime("p95", "p95", "msg/s: 95 % of the time below this"),
         ofTime("max", "Max.", "msg/s: the most in the time chosen"),
+        ...(by === "gateway"
+          ? [
+              measure<TrafficRow>("forwarded_s", "Forwarded", (row) => row.forwarded_s, number, {
+                width: "6.2rem",
+                hint: "Routed messages a second that it passed on for others: each is one that came and one that went. Unknown without a probe",
+              }),
+            ]
+          : []),
         measure("bytes_s", "Bytes/s", (row) => row.bytes_s, bytes, {
           width: "5.8rem",
           wide: pair,
@@ -336,6 +380,7 @@ class TrafficPage implements MountedPage {
           null,
           null,
           null,
+          ...(by === "gateway" ? [number(sum.forwarded_s)] : []),
           bytes(sum.bytes_s),
           count(sum.msgs),
           bytes(sum.bytes),
