@@ -75,7 +75,7 @@ words_test_() ->
         ?_assertEqual(~"names: limit cannot be 501: it is a whole number from 1 to 500", Says(#{op => names, group => ~"g", limit => 501})),
         ?_assertEqual(~"names: group is missing: it is a text of at most 255 bytes", Says(#{op => names})),
         ?_assertEqual(~"names has no field \"grop\"; it has group, prefix, limit", Says(#{op => names, grop => ~"g"})),
-        ?_assertEqual(~"series: of.kind cannot be \"x\": it is one of node, link, group, edge, gateway, total",
+        ?_assertEqual(~"series: of.kind cannot be \"x\": it is one of node, link, group, edge, gateway, routed, total",
             Says(#{op => series, 'of' => #{kind => x}, from => 1, to => 1}))
     ].
 

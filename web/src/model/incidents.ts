@@ -10,9 +10,10 @@ export interface Incident {
   events: readonly ClusterEvent[];
   /** The worst of them. */
   level: Level;
+  cause: Cause["what"];
 }
 
-interface Cause {
+export interface Cause {
   what: "down" | "up" | "created" | "deleted";
   /** The node's name, or the group's. */
   of: string;
@@ -132,7 +133,8 @@ export function incidents(
     }
   }
   const merged: (ClusterEvent | Incident)[] = [...alone];
-  for (const { events: those } of all) merged.push(those.length === 1 ? those[0] : incident(those));
+  for (const { cause, events: those } of all)
+    merged.push(those.length === 1 ? those[0] : incident(cause, those));
   return merged.sort((a, b) => lastOf(a).id - lastOf(b).id);
 }
 
@@ -141,7 +143,12 @@ export const isIncident = (one: ClusterEvent | Incident): one is Incident => "he
 export const lastOf = (one: ClusterEvent | Incident): ClusterEvent =>
   isIncident(one) ? one.events[one.events.length - 1] : one;
 
-function incident(events: readonly ClusterEvent[]): Incident {
+function incident({ what }: Cause, events: readonly ClusterEvent[]): Incident {
   const level = events.reduce((worst, event) => Math.max(worst, RANK.indexOf(event.level)), 0);
-  return { head: events.find(isFirstHand) ?? events[0], events, level: RANK[level] };
+  return {
+    head: events.find(isFirstHand) ?? events[0],
+    events,
+    level: RANK[level],
+    cause: what,
+  };
 }

@@ -200,9 +200,9 @@ handle({traced, Pid, Took, Flows, Lost, Texts}, #s{tracer = Pid, traced = {Out, 
     lists:foldl(fun({Kind, Text}, A) -> event(Kind, notice, Text, #{}, A) end, S, Texts);
 handle({Up, Node, Info}, S) when (Up =:= nodeup orelse Up =:= nodedown), is_atom(Node), is_map(Info) -> node_event(Up, Node, Info, S);
 handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) when is_atom(Kind), is_map(Meta) ->
-    %% (The length of an improper list is none.)
-    Nodes = [N || N <- case Meta of #{nodes := Ns} when length(Ns) >= 0 -> Ns; #{node := N1} -> [N1]; _ -> [] end, is_atom(N)],
-    More = maps:merge(#{details => #{nodes => [atom_to_binary(N) || N <- lists:sublist(Nodes, 20)]}}, #{group => id(G) || #{group := G} <- [Meta]}),
+    Nodes = case Meta of #{nodes := Ns} -> Ns; #{node := N} -> [N]; _ -> [] end,
+    Details = maps:merge(#{nodes => named_nodes(Nodes)}, #{lost => named_nodes(Lost) || #{lost := Lost} <- [Meta]}),
+    More = maps:merge(#{details => Details}, #{group => id(G) || #{group := G} <- [Meta]}),
     push_soon(event(Kind, level(Level), {told, Meta#{event => Kind}}, More,
                     count_up(group_events, S#s{slow_at = min(S#s.slow_at, now_ms() + 100)})));
 handle({monitor, Who, Kind, What}, S) -> sysmon_event(Kind, Who, What, S);
@@ -349,6 +349,10 @@ told({told, Report}) ->
 told({Format, Args}) -> text(Format, Args);
 told(Text) -> cut(Text, 400).
 
+%% Those of an event, few enough. (The length of an improper list is none.)
+named_nodes(Nodes) when length(Nodes) >= 0 -> [atom_to_binary(N) || N <- lists:sublist(Nodes, 20), is_atom(N)];
+named_nodes(_) -> [].
+
 level(debug) -> info;
 level(Level) when Level =:= info; Level =:= notice; Level =:= warning -> Level;
 level(_) -> error.
@@ -364,7 +368,9 @@ node_event(Up, Node, Info, #s{owner = Owner} = S0) ->
         false when Up =:= nodeup ->
             push_soon(event(node_up, info, {"link to ~ts is up (~ts)", [Node, Type]}, #{details => #{peer => atom_to_binary(Node)}}, S));
         false ->
-            push_soon(event(node_down, warning, {"link to ~ts is down: ~0tP", [Node, maps:get(nodedown_reason, Info, unknown), 20]},
+            %% A hidden node is no member: a shell or a tool that has ended, or a monitoring node, of which the masters tell.
+            Level = case Type of hidden -> info; _ -> warning end,
+            push_soon(event(node_down, Level, {"link to ~ts is down: ~0tP", [Node, maps:get(nodedown_reason, Info, unknown), 20]},
                             #{details => #{peer => atom_to_binary(Node)}}, S))
     end.
 

@@ -20,7 +20,7 @@ import { stoppedAt } from "../../ui/period";
 import { TimeWatch } from "../../ui/time-watch";
 import type { Order } from "../../lib/table-model";
 import { type Incident, incidents } from "../../model/incidents";
-import { levelOf, type Row, rowId, rowsOf, textOf } from "./rows";
+import { kindText, levelOf, type Row, rowId, rowsOf, textOf } from "./rows";
 import { type Table, table } from "../../lib/table";
 import type { ClusterEvent, Level } from "../../model/protocol";
 import "../../styles/data.css";
@@ -86,7 +86,7 @@ class EventsPage implements MountedPage {
         (part ? [event] : (incident?.events ?? [event])).map(textOf).join(" "),
       maxHeight: "max(20rem, calc(100dvh - 19rem))",
       rowClass: ({ part }) => (part ? "incident-part" : null),
-      onChoose: ({ event }) => this.choose(event),
+      onChoose: (row) => this.choose(row),
       columns: [
         {
           key: "t",
@@ -115,7 +115,8 @@ class EventsPage implements MountedPage {
           key: "kind",
           label: "Kind",
           value: ({ event }) => event.kind,
-          show: ({ event }) => h("span", { class: "muted" }, event.kind.replaceAll("_", " ")),
+          show: ({ event, incident }) =>
+            h("span", { class: "muted" }, kindText(event.kind, incident)),
           width: "10rem",
           wide: true,
         },
@@ -203,7 +204,7 @@ class EventsPage implements MountedPage {
   }
 
   /** Shows one event in full, and the cluster as it was then. */
-  private choose(event: ClusterEvent): void {
+  private choose({ event, incident }: Row): void {
     const close = () => {
       this.chosen.hidden = true;
     };
@@ -215,7 +216,7 @@ class EventsPage implements MountedPage {
         { class: "row" },
         level(event.level),
         h("span", { class: "num" }, dateTime(event.t)),
-        h("span", { class: "muted" }, event.kind.replaceAll("_", " ")),
+        h("span", { class: "muted" }, kindText(event.kind, incident)),
         event.group ? groupLink(this.ctx, event.group) : null,
         event.node ? nodeLink(this.ctx, event.node) : null,
         h(
@@ -326,7 +327,7 @@ class EventsPage implements MountedPage {
     if (key === this.options) return;
     this.options = key;
     this.level.value = filter.level;
-    options(this.kind, "All kinds", kinds, filter.kind, (kind) => kind.replaceAll("_", " "));
+    options(this.kind, "All kinds", kinds, filter.kind, (kind) => kindText(kind));
     options(this.node, "All nodes", nodes, filter.node);
     options(this.group, "All groups", groups, filter.group);
   }

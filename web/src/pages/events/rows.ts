@@ -23,6 +23,18 @@ export const levelOf = ({ event, incident, part }: Row): Level =>
 export const textOf = (event: ClusterEvent): string =>
   `${event.text} ${event.kind} ${event.node ?? ""} ${event.group ?? ""}`;
 
+/** Kinds whose name says more, or worse, than what happened. */
+const WORDS: Readonly<Record<string, string>> = {
+  component_merged: "members came in",
+  member_aside: "not waited for",
+};
+
+/** What a kind is called. A group that goes on without a member that has died is not split. */
+export function kindText(kind: string, incident: Incident | null = null): string {
+  if (kind === "component_split" && incident?.cause === "down") return "member lost";
+  return Object.hasOwn(WORDS, kind) ? WORDS[kind] : kind.replaceAll("_", " ");
+}
+
 /** Those of which something passed the filters; of an incident that is open, what passed. */
 export function rowsOf(
   all: readonly (ClusterEvent | Incident)[],

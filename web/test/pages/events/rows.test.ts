@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { sorted } from "../../../src/lib/table-model";
 import { incidents } from "../../../src/model/incidents";
 import type { ClusterEvent } from "../../../src/model/protocol";
-import { rowId, rowsOf } from "../../../src/pages/events/rows";
+import { kindText, rowId, rowsOf } from "../../../src/pages/events/rows";
 
 const event = (id: number, kind: string, node: string): ClusterEvent => ({
   id,
@@ -32,6 +32,20 @@ describe("the rows of events", () => {
   it("have an incident in one line, where its last event is", () => {
     expect(ids([], "descending")).toEqual(["6", "i2", "3", "1"]);
     expect(ids([], "ascending")).toEqual(["1", "3", "i2", "6"]);
+  });
+
+  it("call the death of a member no split, and what happens to a new one no failure", () => {
+    const row = rowsOf(incidents(events), new Set(events), new Set([]), "ascending").find(
+      (one) => one.incident !== null,
+    );
+    expect(row?.incident?.cause).toBe("down");
+    expect(kindText("component_split", row?.incident)).toBe("member lost");
+    expect(kindText("component_split")).toBe("component split");
+    expect(["component_merged", "member_aside", "long_gc"].map((kind) => kindText(kind))).toEqual([
+      "members came in",
+      "not waited for",
+      "long gc",
+    ]);
   });
 
   it("have its events below it when it is open, in either direction", () => {
