@@ -131,6 +131,7 @@ takes_over(_) ->
         watch(Fleet, Ms, Config),
         shows(Fleet, Ms, #{<<"g1">> => [W1, W2], <<"g2">> => [W3, W4]}, []),
         shared(Fleet, Ms),
+        {From, _} = range(Fleet, M2),
         ok = sderl_fleet:kill(Fleet, M1),
         all_at(Fleet, M2, Ws),
         {ok, _, _} = call(Fleet, W1, s_group, new_s_group, [g3, [W1, W4]]),
@@ -138,6 +139,10 @@ takes_over(_) ->
         ok = call(Fleet, W1, s_group, delete_s_group, [g3]),
         {ok, M1} = sderl_fleet:restart(Fleet, M1),
         watch(Fleet, [M1], Config),
+        %% It has the history of the other.
+        await(fun() -> case range(Fleet, M1) of {Its, _} when Its > 0, Its =< From -> true; Other -> {From, Other} end end),
+        {ok, Events} = call(Fleet, M1, sderl_mon_hub, events, [live, #{kinds => [monitor_down]}]),
+        ?assertMatch([#{node := _} | _], Events),
         await(fun() -> leader(Fleet, M2) =:= M1 end),
         shared(Fleet, Ms),
         ok = sderl_fleet:suspend(Fleet, M1),
@@ -147,6 +152,8 @@ takes_over(_) ->
         shared(Fleet, Ms),
         [told(Fleet, M, Ws) || M <- Ms]
     end).
+
+range(Fleet, M) -> call(Fleet, M, sderl_mon_hub, range, [live]).
 
 leader(Fleet, M) -> maps:get(master, call(Fleet, M, sderl_mon, status, [])).
 

@@ -44,6 +44,38 @@ sums(Frames) -> lists:sum([M * S || #{span_ms := S, links := Links} <- Frames, _
 
 near(A, B) -> abs(A - B) =< 1.0e-5 * max(1.0, abs(A)).
 
+%% One that begins anew has the frames that another has, and its own behind them: no time twice, and none lost.
+inherits_test_() ->
+    [?_test(inherits(Split, Step)) || Split <- [3, 7, 40, 281], Step <- [0, 5_000, 20_000]].
+
+inherits(Split, Step) ->
+    All = steady(300),
+    {Before, Own} = lists:split(Split, All),
+    %% The other one goes on for a while.
+    Other = taken(Before ++ lists:sublist(Own, 9), ?SMALL),
+    Steps = sderl_mon_history:steps(Other),
+    Past = sderl_mon_history:mended(#{
+        levels => [{S, pieces({frames, S}, 0, Other)} || S <- Steps],
+        topologies => pieces(topologies, 0, Other),
+        findings => pieces(findings, 0, Other)
+    }),
+    New = sderl_mon_history:inherit(Past, taken(lists:sublist(Own, 14), ?SMALL)),
+    Got = answer(Step, New),
+    Spans = [{T - S, T} || #{t := T, span_ms := S} <- Got],
+    [?assert(Start >= End) || {{_, End}, {Start, _}} <- pairs(Spans)],
+    {From, To} = sderl_mon_history:range(New),
+    ?assertEqual(element(1, sderl_mon_history:range(Other)), From),
+    ?assertEqual(?T0 + 1000 * min(300, Split + 14), To),
+    Kept = [F || #{t := T, span_ms := S} = F <- All, T - S >= From, T =< To],
+    %% The newest slots are open where coarse frames are asked for: these are finer.
+    ?assert(near(sums(Kept), sums(Got))).
+
+pieces(Part, After, H) ->
+    case sderl_mon_history:piece(Part, After, 100, H) of
+        {Entries, false} -> Entries;
+        {[_ | _] = Entries, true} -> Entries ++ pieces(Part, element(1, lists:last(Entries)), H)
+    end.
+
 old_frames_become_coarse_and_then_go_test() ->
     H = taken(steady(300), ?SMALL),
     #{levels := [Raw, Five, Twenty]} = sderl_mon_history:info(H),

@@ -17,7 +17,8 @@ monitoring_node_test_() ->
         [
             {"master", {timeout, 60, fun master/0}},
             {"agent", {timeout, 60, fun agent/0}},
-            {"hub", {timeout, 60, fun hub/0}}
+            {"hub", {timeout, 60, fun hub/0}},
+            {"past", {timeout, 60, fun past/0}}
         ]}.
 
 master() ->
@@ -32,6 +33,18 @@ master() ->
     [Master ! Odd || Odd <- ?ODD],
     ?assertMatch(#{node := _}, sderl_mon:status()),
     ?assertEqual(Master, whereis(sderl_mon_master)).
+
+%% What is asked and answered of the past.
+past() ->
+    Process = whereis(sderl_mon_inherit),
+    Ask = #{from => 'm2@127.0.0.1', ref => make_ref(), part => events, 'after' => 0},
+    Answer = #{ref => make_ref(), t => 1, steps => [0], entries => [{1, 1, ~"x"}], more => true},
+    Odd = [{ask, Ask#{from := 5}}, {ask, Ask#{part := {frames, -1}}}, {ask, Ask#{'after' := x}}, {answer, Answer},
+        {answer, Answer#{entries := [{1, 1, ~"x"} | x]}}, {ask, Ask}, {ask, Ask#{part := {frames, 7}}}, {ask, x}],
+    [gen_server:cast(Process, {sderl_mon_past, Version, Message}) || Version <- [1, 2], Message <- Odd ++ ?ODD],
+    [Process ! Message || Message <- Odd ++ ?ODD],
+    ?assertEqual({error, unknown_call}, gen_server:call(Process, x)),
+    ?assertEqual(Process, whereis(sderl_mon_inherit)).
 
 %% Right but for one thing.
 almost(beat) ->

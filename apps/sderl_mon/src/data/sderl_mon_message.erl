@@ -10,8 +10,9 @@ Between masters, and from agents to masters, a message is `{sderl_mon, 1, Kind, 
 `t:sderl_mon_samples:sample/0`.
 """.
 
--export([check/2, check_orders/1, check_news/1]).
+-export([check/2, check_orders/1, check_news/1, check_past/1]).
 -export_type([scope/0, placement/0, version/0, status/0, node_report/0, config/0, kind/0]).
+-export_type([past_part/0, past_ask/0, past_answer/0]).
 -export_type([beat/0, snapshot/0, plan/0, orders/0, report/0, news/0]).
 
 -doc "What one agent watches.".
@@ -125,6 +126,24 @@ before holds.
     | {sderl_mon, missed | events_missed, non_neg_integer()}
     | {sderl_mon, anew, Life :: integer()}.
 
+-doc "A part of what a hub remembers: frames of a step of the history, 0 for those as they came.".
+-type past_part() :: {frames, Step :: non_neg_integer()} | topologies | findings | events.
+
+-doc "From a monitoring node that has just begun to another: a part of the past, from behind a time (of events an id).".
+-type past_ask() :: #{from := node(), ref := reference(), part := past_part(), 'after' := integer()}.
+
+-doc """
+The answer: `entries` as histories keep them, oldest first, packed; whether there is `more`; the `steps` that
+there are, and what time it is there.
+""".
+-type past_answer() :: #{
+    ref := reference(),
+    t := sderl_mon_types:t(),
+    steps := [non_neg_integer()],
+    entries := [{sderl_mon_types:t(), SpanMs :: non_neg_integer(), binary()}],
+    more := boolean()
+}.
+
 -doc """
 The kinds of messages between masters, and of an agent to masters, with the type of their payload.
 """.
@@ -141,6 +160,33 @@ check(Kind, Payload) ->
 -doc "Whether a term is orders.".
 -spec check_orders(term()) -> ok | {error, not_a_message}.
 check_orders(Term) -> checked(orders(), Term).
+
+-doc "Whether a message is one of those by which a monitoring node gets the past of another.".
+-spec check_past(term()) -> {ok, {ask, past_ask()} | {answer, past_answer()}} | {error, not_a_message}.
+check_past({Kind, Term} = Message) when Kind =:= ask; Kind =:= answer ->
+    case sderl_mon_shape:fits(past(Kind), Term) of
+        true -> {ok, Message};
+        false -> {error, not_a_message}
+    end;
+check_past(_) ->
+    {error, not_a_message}.
+
+past(ask) ->
+    Parts = [{value, Part} || Part <- [topologies, findings, events]],
+    fields(#{
+        from => atom,
+        ref => any,
+        part => {either, [{tuple, [{value, frames}, natural]} | Parts]},
+        'after' => integer
+    });
+past(answer) ->
+    fields(#{
+        ref => any,
+        t => integer,
+        steps => {list, natural},
+        entries => {list, {tuple, [integer, natural, binary]}},
+        more => boolean
+    }).
 
 -doc """
 Whether a message is one of a hub to its subscribers. (What is in details and findings is for

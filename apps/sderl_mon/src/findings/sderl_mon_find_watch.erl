@@ -64,7 +64,7 @@ monitors(#{topology := #{monitors := Monitors}}) ->
                 fast => true,
                 text => text("Monitoring node ~ts is down; ~w others watch its groups.", [Node, length(Up)]),
                 evidence => [evidence("monitoring nodes that are up", length(Up), "")],
-                remedy => ~"Start it again: it gets the history from then on. With one monitoring node alone there is nobody to take over."
+                remedy => ~"Start it again: it gets the history from the others. With one monitoring node alone there is nobody to take over."
             }
         end)
      || Node <- Down

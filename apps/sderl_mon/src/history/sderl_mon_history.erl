@@ -16,9 +16,10 @@ older, without gap or overlap between levels; or no finer than it has a use for 
 """.
 
 -export([new/1, frame/2, topology/2, findings/2, shape/1]).
+-export([steps/1, piece/4, mended/1, inherit/2]).
 -export([range/1, at/2, topology_at/2, frames/3, fold/7, store/1, frozen/1, info/1]).
 
--export_type([history/0, opts/0]).
+-export_type([history/0, opts/0, past/0]).
 
 -doc "`levels` finest first; `max_bytes` of packed frames, topologies and findings.".
 -type opts() :: #{
@@ -40,6 +41,13 @@ older, without gap or overlap between levels; or no finer than it has a use for 
     last_topology := map() | none,
     findings := ring(),
     dropped := non_neg_integer()
+}.
+
+-doc "What another history has, of all its levels by step, oldest first.".
+-type past() :: #{
+    levels := [{sderl_mon_ladder:step(), [entry()]}],
+    topologies := [entry()],
+    findings := [entry()]
 }.
 
 -define(RAW, 600).
@@ -152,6 +160,71 @@ shed(#{levels := Levels, dropped := Dropped} = H) ->
                 lists:splitwith(fun(#level{ring = {_, Bytes, _}}) -> Bytes < Fullest end, Levels),
             bound(H#{levels := Before ++ [Level#level{ring = out(Ring)} | After], dropped := Dropped + 1})
     end.
+
+%% The past of another history
+
+-doc "The steps of the levels, 0 for frames as they came.".
+-spec steps(history()) -> [sderl_mon_ladder:step()].
+steps(#{levels := Levels}) -> [Step || #level{step = Step} <- Levels].
+
+-doc "The entries of a part that end behind a time, oldest first, about so many bytes of them, and whether there are more.".
+-spec piece({frames, sderl_mon_ladder:step()} | topologies | findings, sderl_mon_types:t(), pos_integer(), history()) ->
+    {[entry()], More :: boolean()}.
+piece(Part, After, Most, H) ->
+    sized([Entry || {T, _Span, _Packed} = Entry <- part(Part, H), T > After], Most, []).
+
+part({frames, Step}, #{levels := Levels}) ->
+    lists:append([entries(Ring) || #level{step = S, ring = Ring} <- Levels, S =:= Step]);
+part(topologies, #{topologies := Ring}) ->
+    entries(Ring);
+part(findings, #{findings := Ring}) ->
+    entries(Ring).
+
+sized([{_T, _Span, Packed} = Entry | Rest], Most, Taken) when Most > 0 -> sized(Rest, Most - byte_size(Packed), [Entry | Taken]);
+sized(Rest, _Most, Taken) -> {lists:reverse(Taken), Rest =/= []}.
+
+-doc """
+The last slots of the levels are open: what these have is in the finer levels, of which each gets the part that it
+does not have.
+""".
+-spec mended(past()) -> past().
+mended(#{levels := Levels} = Past) ->
+    Mend = fun({Step, Entries}, Finer) -> Finer ++ [{Step, Entries ++ open(Entries, sderl_mon_ladder:choose(0, Finer))}] end,
+    Past#{levels := lists:foldl(Mend, [], lists:keysort(1, Levels))}.
+
+open(Entries, Finer) ->
+    Last = lists:max([0 | [T || {T, _, _} <- Entries]]),
+    case sderl_mon_frame:merge([Frame || {T, _, Packed} <- Finer, T > Last, {ok, Frame} <- [sderl_mon_pack:unpack_frame(Packed)]]) of
+        {ok, #{t := T, span_ms := Span} = Frame} -> [{T, Span, sderl_mon_pack:pack_frame(Frame)}];
+        none -> []
+    end.
+
+-doc "With the past of another history before what is newer than that.".
+-spec inherit(past(), history()) -> history().
+inherit(#{levels := Given, topologies := Topologies, findings := Findings}, H) ->
+    #{levels := Levels, topologies := OwnTopologies, findings := OwnFindings} = H,
+    To = lists:max([0 | [T || {_Step, Entries} <- Given, {T, _, _} <- Entries]]),
+    {ok, Ladder} = sderl_mon_ladder:new([Step || #level{step = Step} <- Levels, Step > 0]),
+    Older = H#{
+        ladder := Ladder,
+        levels := [older(Given, To, Level) || Level <- Levels],
+        topologies := most(?TOPOLOGIES, ring(Topologies ++ newer(To, OwnTopologies))),
+        findings := most(?FINDINGS, ring(Findings ++ newer(To, OwnFindings))),
+        last_topology := none
+    },
+    %% Our own frames anew: the sums of open slots must not hold what the other one has in them.
+    [#level{step = 0, ring = Raw} | _] = Levels,
+    Own = [Frame || {_, _, Packed} <- newer(To, Raw), {ok, Frame} <- [sderl_mon_pack:unpack_frame(Packed)]],
+    lists:foldl(fun frame/2, bound(Older), Own).
+
+%% Another configuration may have other steps.
+older(Given, To, #level{step = Step, keep = Keep} = Level) ->
+    Ring = ring(proplists:get_value(Step, Given, [])),
+    Level#level{ring = case Step of 0 -> most(Keep, Ring); _ -> since(To - Keep, Ring) end}.
+
+ring(Entries) -> lists:foldl(fun in/2, {0, 0, queue:new()}, Entries).
+
+newer(To, Ring) -> [Entry || {T, Span, _} = Entry <- entries(Ring), T > To + Span div 2].
 
 %% Answering
 

@@ -8,7 +8,7 @@ clock, where that told it), kind, place and text as one of the last 5,000 is the
 twice happened twice.
 """.
 
--export([new/0, add/3, to_list/1, count/1]).
+-export([new/0, add/3, inherit/2, to_list/1, count/1]).
 
 -export_type([events/0]).
 
@@ -39,12 +39,15 @@ add(Teller, Given, #{last := Last, count := Count, queue := Queue, told := Told}
     Kept = lists:foldl(fun queue:in/2, Queue, Numbered),
     {Numbered, bound(Events#{last := Last1, count := Count + length(New), queue := Kept, told := forget(Last1, Told1)})}.
 
-fresh(Teller, Last, #{t := T} = Event, {New, Told}) ->
-    Key = {maps:get(node_t, Event, T), erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)},
+fresh(Teller, Last, Event, {New, Told}) ->
+    Key = key(Event),
     case Told of
         #{Key := {Other, _}} when Other =/= Teller -> {New, Told};
         #{} -> {[Event | New], Told#{Key => {Teller, Last}}}
     end.
+
+key(#{t := T} = Event) ->
+    {maps:get(node_t, Event, T), erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)}.
 
 %% Those told before the newest 5,000 go, when there are twice as many; clocks of nodes say nothing of what is old.
 forget(_Last, Told) when map_size(Told) =< 2 * ?TOLD -> Told;
@@ -54,6 +57,14 @@ bound(#{count := Count, queue := Queue} = Events) when Count > ?MOST ->
     bound(Events#{count := Count - 1, queue := queue:drop(Queue)});
 bound(Events) ->
     Events.
+
+-doc "With the events that another hub has before our own: both heard of most, which are there once. All get other ids.".
+-spec inherit([sderl_mon_types:event()], events()) -> events().
+inherit(Given, #{queue := Queue} = Events) ->
+    Known = #{key(Event) => true || Event <- Given},
+    Own = [Event || Event <- queue:to_list(Queue), not is_map_key(key(Event), Known)],
+    {Numbered, Last} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, 0, Given ++ Own),
+    bound(Events#{last := Last, count := Last, queue := queue:from_list(Numbered)}).
 
 -doc "All, oldest first.".
 -spec to_list(events()) -> [sderl_mon_types:event()].

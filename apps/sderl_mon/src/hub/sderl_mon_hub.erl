@@ -35,7 +35,7 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
 -export([update/2, topology/2]).
 -export([subscribe/0, unsubscribe/0, watch/1, unwatch/1]).
 -export([range/1, at/2, series/5, events/2, traffic/2, store/1, detail/1, info/0, now_topology/0, watched/0]).
--export([configure/1, feed/0, feed/1]).
+-export([configure/1, feed/0, feed/1, past/0, inherit/1]).
 
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -166,6 +166,15 @@ anew), `thresholds` of the findings. Unknown keys are ignored, wrong values refu
 -spec configure(map()) -> ok | {error, {bad_option, atom(), term()}}.
 configure(Opts) when is_map(Opts) -> gen_server:call(?MODULE, {configure, Opts}).
 
+-doc "All that this hub remembers, for one of another node that has just begun. Errors: `synthetic`.".
+-spec past() -> {ok, sderl_mon_history:history(), [sderl_mon_types:event()]} | {error, synthetic}.
+past() -> gen_server:call(?MODULE, past).
+
+-doc "Puts the past of another hub before what this one has seen itself. Subscribers begin anew. Errors: `synthetic`.".
+-spec inherit(#{past := sderl_mon_history:past(), events := [sderl_mon_types:event()], seq := non_neg_integer()}) ->
+    ok | {error, synthetic}.
+inherit(Past) -> gen_server:call(?MODULE, {inherit, Past}, infinity).
+
 history() -> gen_server:call(?MODULE, history).
 
 %% Server
@@ -193,8 +202,7 @@ init(Given) ->
 %% What is forgotten when the feed changes.
 anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
     State#{
-        %% Browsers compare it over restarts of this node, too, and count up to 2^53.
-        life => erlang:system_time(microsecond),
+        life => new_life(),
         topology => #{epoch => 0, t => wall_ms(), nodes => #{}, groups => #{}, monitors => []},
         topology_new => false,
         %% By the monotonic clock.
@@ -209,6 +217,9 @@ anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
         lost => #{},
         findings => sderl_mon_hub_findings:new(Thresholds, wall_ms())
     }.
+
+%% Browsers compare it over restarts of this node, too, and count up to 2^53.
+new_life() -> erlang:system_time(microsecond).
 
 configured(Opts, State) ->
     maps:fold(
@@ -260,6 +271,22 @@ handle_call(watched, _From, #{subscribers := Subs} = State) ->
     {reply, sderl_mon_subscribers:watched(Subs), State};
 handle_call(history, _From, #{history := History} = State) ->
     {reply, sderl_mon_history:frozen(History), State};
+handle_call(past, _From, #{mode := live, history := History, events := Events} = State) ->
+    {reply, {ok, sderl_mon_history:frozen(History), sderl_mon_events:to_list(Events)}, State};
+handle_call(past, _From, State) ->
+    {reply, {error, synthetic}, State};
+handle_call({inherit, #{past := Past, events := Given, seq := Last}}, _From, #{mode := live} = State) ->
+    #{history := History, events := Events, seq := Seq} = State,
+    State1 = State#{
+        history := sderl_mon_history:inherit(Past, History),
+        events := sderl_mon_events:inherit(Given, Events),
+        seq := max(Seq, Last),
+        topology_new := true,
+        life := new_life()
+    },
+    {reply, ok, tell_all(State1)};
+handle_call({inherit, _Past}, _From, State) ->
+    {reply, {error, synthetic}, State};
 handle_call(events, _From, #{events := Events} = State) ->
     {reply, sderl_mon_events:to_list(Events), State};
 handle_call({detail, Node}, _From, #{details := Details} = State) ->
