@@ -180,21 +180,29 @@ count(N, What) -> [integer_to_list(N), " ", What, "s"].
 %% ---------------------------------------------------------------- tables
 
 %% {Title, [{Column, left | right, Least width}], Rows}: the first column takes what is left, those behind go first.
-table(groups, #{topology := #{groups := Groups, nodes := Nodes}, frame := #{groups := Samples}}, _) ->
+table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology, frame := #{groups := Samples, links := Links}}, _) ->
+    #{inside := Inside, between := Between} = parts(Topology, Links),
     Rows = [
         {
             info,
             [
                 Id, integer_to_list(length(Members)), integer_to_list(length([M || M <- Members, #{M := #{status := up}} <- [Nodes]])),
-                integer_to_list(Names), rate(regs_s, S), rate(in_msgs_s, S), short(Coordinator), maps:get(agent, Group, undefined)
+                names(Names, Members, Nodes), rate(regs_s, S), rate(maps:get(Id, Inside, 0)), short(Coordinator), maps:get(agent, Group, undefined)
             ]
         }
-     || {Id, #{nodes := Members, names := Names, coordinator := Coordinator} = Group} <- lists:sort(maps:to_list(Groups)), S <- [maps:get(Id, Samples, #{})]
+     || {Id, #{nodes := Members, names := Names, coordinator := Coordinator} = Group} <- by_name(Groups), S <- [maps:get(Id, Samples, #{})]
     ],
-    {"groups", [{"group", left}, {"nodes", right}, {"up", right}, {"names", right}, {"regs/s", right}, {"msg/s", right}, {"coordinator", left}, {"watched from", left}], Rows};
+    %% What makes it the whole traffic.
+    Free = maps:get(sderl_mon_traffic:free(), Inside, 0),
+    Rest = [
+        {info, [What, undefined, undefined, undefined, undefined, rate(Msgs), undefined, undefined]}
+     || {What, Msgs} <- [{"between free nodes", Free}, {"between groups", Between}], Msgs > 0
+    ],
+    {"groups", [{"group", left}, {"nodes", right}, {"up", right}, {"names", right}, {"regs/s", right}, {"msg/s", right}, {"coordinator", left}, {"watched from", left}], Rows ++ Rest};
 table(nodes, #{topology := #{nodes := Nodes}, frame := #{nodes := Samples}}, #{sort := Sort}) ->
-    Listed = [{Id, Node, maps:get(Id, Samples, #{})} || {Id, #{hidden := false} = Node} <- lists:sort(maps:to_list(Nodes))],
-    Sorted = lists:sort(fun({A, _, S}, {B, _, T}) -> {-weight(Sort, S), A} =< {-weight(Sort, T), B} end, Listed),
+    Listed = [{Id, Node, maps:get(Id, Samples, #{})} || {Id, #{hidden := false} = Node} <- by_name(Nodes)],
+    %% (The sort is stable: those of one weight stay in the order of their names.)
+    Sorted = lists:sort(fun({_, _, S}, {_, _, T}) -> weight(Sort, S) >= weight(Sort, T) end, Listed),
     Rows = [
         {
             case Status of up -> info; _ -> critical end,
@@ -221,6 +229,30 @@ table(findings, #{findings := Findings, columns := Columns}, _) ->
      || #{severity := Severity, text := Text, remedy := Remedy} <- Findings
     ]),
     {"findings", [{"", left}], Rows}.
+
+%% Messages a second inside each group, and between groups: together all traffic.
+parts(Topology, Links) ->
+    Places = sderl_mon_traffic:places(Topology),
+    Of = fun(By) ->
+        [{Key, Msgs * Part} || Link := {Msgs, _} <- Links, {Key, Part} <- sderl_mon_traffic:keys(By, Link, Places)]
+    end,
+    Inside = maps:groups_from_list(fun({{group, Id}, _}) -> Id end, fun({_, Msgs}) -> Msgs end, Of(group)),
+    #{
+        inside => #{Id => lists:sum(All) || Id := All <- Inside},
+        between => lists:sum([Msgs || {_, Msgs} <- Of(edge)])
+    }.
+
+%% n2 before n10.
+by_name(Map) ->
+    Keyed = [{sderl_mon_text:natural(Id), Of} || {Id, _} = Of <- maps:to_list(Map)],
+    [Of || {_, Of} <- lists:sort(Keyed)].
+
+%% Where no probe counts them nobody knows.
+names(Names, Members, Nodes) ->
+    case lists:any(fun(Member) -> sderl_mon_types:is_probed(Member, Nodes) end, Members) of
+        true -> integer_to_list(Names);
+        false -> "-"
+    end.
 
 %% In lines that are no wider, where words are not; each begins with so much.
 wrapped(Text, Columns, Indent) ->

@@ -22,6 +22,24 @@ busiest_first_test() ->
     ?assertEqual("ac", Order([{view, nodes}, down])),
     ?assertEqual("bac", Order([{view, nodes}, down, up, up])).
 
+%% Groups and what is between them add up to the traffic above; names that nobody counts are no 0; n2 before n10.
+parts_test() ->
+    #{topology := T, frame := F} = Data = data(),
+    Stock = (node(up, [~"g"]))#{source := stock},
+    Of = fun(In) -> #{nodes => In, coordinator => hd(In), names => 0, agent => undefined} end,
+    Split = Data#{
+        topology := T#{
+            nodes := #{N => Stock#{groups := G} || {N, G} <- [{~"n10@h", [~"g2"]}, {~"n2@h", [~"g10"]}, {~"n1@h", [~"g10"]}]},
+            groups := #{~"g2" => Of([~"n10@h"]), ~"g10" => Of([~"n2@h", ~"n1@h"])}
+        },
+        frame := F#{links := #{{~"n1@h", ~"n2@h"} => {30, 1}, {~"n1@h", ~"n10@h"} => {12, 1}}}
+    },
+    Lines = [unicode:characters_to_list([L]) || L <- sderl_cli_top_screen:lines(Split, sderl_cli_top_screen:new(), #{columns => 160, rows => infinity})],
+    Words = [string:lexemes(Line, " ") || Line <- Lines],
+    ?assertMatch([["g2", "1", "1", "-", "-", "0" | _], ["g10", "2", "2", "-", "-", "30" | _]], [W || ["g" ++ [C | _] | _] = W <- Words, C =/= $r]),
+    ?assertMatch([_], [W || ["between", "groups" | _] = W <- Words, lists:member("12", W)]),
+    ?assertEqual(["n1@h", "n2@h", "n10@h"], [N || ["n" ++ _ = N, "up" | _] <- Words]).
+
 nothing_yet_test() ->
     ?assertMatch([_], sderl_cli_top_screen:lines((data())#{topology := none}, sderl_cli_top_screen:new(), #{columns => 80, rows => 24})),
     ?assertMatch([_ | _], sderl_cli_top_screen:lines((data())#{frame := none}, sderl_cli_top_screen:new(), #{columns => 80, rows => 24})).

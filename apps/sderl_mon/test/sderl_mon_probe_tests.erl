@@ -127,6 +127,15 @@ traffic_test_() ->
         ets:delete(T)
     end}.
 
+%% As its own node prints it.
+own_pid_test() ->
+    ?assertEqual(list_to_binary(pid_to_list(self())), sderl_mon_probe_text:own_pid(self())),
+    Own = term_to_binary(self(), [{minor_version, 2}]),
+    Name = atom_to_binary(node()),
+    Other = binary_to_term(binary:replace(Own, <<(byte_size(Name)), Name/binary>>, <<4, "a@bc">>)),
+    ?assertEqual('a@bc', node(Other)),
+    ?assertMatch(<<"<0.", _/binary>>, sderl_mon_probe_text:own_pid(Other)).
+
 %% ---------------------------------------------------------------- the machine
 
 host_test() ->

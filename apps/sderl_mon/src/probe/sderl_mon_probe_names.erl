@@ -9,7 +9,7 @@ A node without the library answers `not_running`.
 -export([names/3, lookup/2]).
 -export([meant/1]).
 
--import(sderl_mon_probe_text, [id/1, text/1]).
+-import(sderl_mon_probe_text, [id/1, own_pid/1]).
 -import(sderl_mon_probe_work, [now_ms/0]).
 
 -define(LOOK_MS, 200).
@@ -49,7 +49,7 @@ page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
 
 until() -> now_ms() + ?LOOK_MS.
 
-named(Text, Pid) -> #{name => Text, pid => text(Pid), node => node(Pid)}.
+named(Text, Pid) -> #{name => Text, pid => own_pid(Pid), node => node(Pid)}.
 
 -doc """
 A name of an own group by its text. What a text may stand for is tried first; of names of other

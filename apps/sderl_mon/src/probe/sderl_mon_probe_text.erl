@@ -2,7 +2,7 @@
 -module(sderl_mon_probe_text).
 -moduledoc "How the probe puts terms into text: always bounded.".
 
--export([id/1, text/1, text/2, cut/2]).
+-export([id/1, text/1, text/2, cut/2, own_pid/1]).
 
 -doc "An id as everywhere in the monitoring: the text of a term, or of a node its name.".
 -spec id(term()) -> binary().
@@ -12,6 +12,12 @@ id(Term) -> cut(io_lib:format("~0tp", [Term]), 255).
 -spec text(term()) -> binary().
 text(MFA = {M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> cut(io_lib:format("~ts:~ts/~b", tuple_to_list(MFA)), 120);
 text(Term) -> cut(io_lib:format("~0tP", [Term, 20]), 200).
+
+-doc "A process as its own node prints it: there each pid begins with 0, and here only those of this node.".
+-spec own_pid(pid()) -> binary().
+own_pid(Pid) ->
+    [_, Rest] = string:split(pid_to_list(Pid), "."),
+    list_to_binary(["<0.", Rest]).
 
 -doc "As `io_lib:format/2`, at most 400 bytes.".
 -spec text(string(), [term()]) -> binary().

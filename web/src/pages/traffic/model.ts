@@ -18,7 +18,7 @@ export const BY = [
   [
     "routed",
     "Routed",
-    "Messages that gateways with a probe passed on, from the group of their sender to that of the next node; each counts at every gateway on its way.",
+    "Messages that gateways with a probe passed on, by the groups of sender and next node; each counts at every gateway on its way.",
   ],
 ] as const;
 export type By = (typeof BY)[number][0];

@@ -249,7 +249,11 @@ class TrafficPage implements MountedPage {
   }
 
   private draw(): void {
-    this.table.empty("No traffic was measured in this time.");
+    this.table.empty(
+      this.by === "routed"
+        ? "No gateway with a probe passed on a routed message in this time."
+        : "No traffic was measured in this time.",
+    );
     this.table.rows(this.rows);
     this.table.mark(this.chosen);
     this.drawSum();
@@ -317,6 +321,8 @@ class TrafficPage implements MountedPage {
             },
           ]
         : [];
+    // Nobody counts the bytes of routed messages.
+    const sized = <T>(one: T): T[] => (by === "routed" ? [] : [one]);
     const names: Column<TrafficRow>[] = [
       { key: "from", label: first, value: sourceOf, show: (row) => place(sourceOf(row)) },
       ...second,
@@ -354,21 +360,25 @@ class TrafficPage implements MountedPage {
               }),
             ]
           : []),
-        measure("bytes_s", "Bytes/s", (row) => row.bytes_s, bytes, {
-          width: "5.8rem",
-          wide: pair,
-          hint: "Bytes a second, mean over the time chosen",
-        }),
+        ...sized(
+          measure<TrafficRow>("bytes_s", "Bytes/s", (row) => row.bytes_s, bytes, {
+            width: "5.8rem",
+            wide: pair,
+            hint: "Bytes a second, mean over the time chosen",
+          }),
+        ),
         measure("msgs", "Messages", (row) => row.msgs, count, {
           width: "7.5rem",
           wide: true,
           hint: "All messages of the time chosen",
         }),
-        measure("bytes", "Bytes", (row) => row.bytes, bytes, {
-          width: "6rem",
-          wide: true,
-          hint: "All bytes of the time chosen",
-        }),
+        ...sized(
+          measure<TrafficRow>("bytes", "Bytes", (row) => row.bytes, bytes, {
+            width: "6rem",
+            wide: true,
+            hint: "All bytes of the time chosen",
+          }),
+        ),
       ],
       totals: (rows) => {
         const sum = sums(rows);
@@ -381,9 +391,9 @@ class TrafficPage implements MountedPage {
           null,
           null,
           ...(by === "gateway" ? [number(sum.forwarded_s)] : []),
-          bytes(sum.bytes_s),
+          ...sized(bytes(sum.bytes_s)),
           count(sum.msgs),
-          bytes(sum.bytes),
+          ...sized(bytes(sum.bytes)),
         ];
       },
     });
