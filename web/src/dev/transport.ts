@@ -196,7 +196,9 @@ export class FixtureTransport implements Transport {
           links: 2,
         };
       case "trace":
-        return request["confirm"] ? {} : { cost: "About 3 % of one core at 1,000 messages a second" };
+        return request["confirm"]
+          ? {}
+          : { cost: "About 3 % of one core at 1,000 messages a second" };
       case "recordings":
         return {
           recordings: [
