@@ -3,12 +3,17 @@
 -moduledoc """
 Makes this program a hidden node that knows a running cluster.
 
-It listens nowhere, is registered nowhere and starts no epmd: it only calls. The cookie is read from a file, so that no list of processes
-shows it; `bin/sderl` starts this program with `-nocookie`, so that it neither needs nor writes a file of its own. Another port of epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
+It listens nowhere, is registered nowhere and starts no epmd: it only calls. The cookie is read
+from a file, so that no list of processes shows it; `bin/sderl` gives the file and the port of
+epmd where it knows the node as one that runs here (`bin/sderl shell --help`), and starts this
+program with `-nocookie`, so that it neither needs nor writes a file of its own. Another port of
+epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
 """.
 
--export([cookie_file/1, cookie/1, node_name/1, attach/2, attach/3, discover/1]).
+-export([cookie_file/1, cookie/1, node_name/1, attach/2, attach/3, discover/1, running/1]).
 
+%% So many of the nodes that run here are named.
+-define(NAMED, 3).
 %% More than anybody runs; a cluster that has more is none that one program should kill.
 -define(MOST_NODES, 5000).
 -define(ASK_MS, 5000).
@@ -35,8 +40,35 @@ cookie(File) ->
                     {error, [File, " holds more than the 255 characters that a cookie may have"]}
             end;
         {error, Reason} ->
-            {error, ["cannot read the cookie from ", File, ": ", file:format_error(Reason), "; name the file with --cookie-file"]}
+            {error, [
+                ["cannot read the cookie from ", File, ": ", file:format_error(Reason)],
+                ["; name the file with --cookie-file", running("")]
+            ]}
     end.
+
+-doc """
+A line about the nodes of this user that are known to run here, empty where none are; `Option` is
+what takes one of their names.
+""".
+-spec running(Option :: string()) -> unicode:chardata().
+running(Option) ->
+    Files = filelib:wildcard("*@*", sderl_demo_attach:folder()),
+    %% In the order of the numbers in them, and monitoring nodes last.
+    Sorted = lists:sort([{is_monitor(Name), length(Name), Name} || Name <- Files]),
+    Names = [Name || {_, _, Name} <- Sorted],
+    case Names of
+        [] ->
+            "";
+        [First | _] ->
+            [
+                "\nthese run here: ",
+                lists:join(", ", lists:sublist(Names, ?NAMED)),
+                [[" and ", integer_to_list(length(Names) - ?NAMED), " more"] || length(Names) > ?NAMED],
+                [["; try ", Option, " ", First] || Option =/= ""]
+            ]
+    end.
+
+is_monitor(Name) -> lists:prefix("monitor", Name).
 
 -doc "The name of a node with its host.".
 -spec node_name(string()) -> {ok, node()} | {error, sderl_command:text()}.
@@ -64,7 +96,8 @@ attach(Node, Cookie, Prefix) ->
         _ ->
             {error, [
                 io_lib:format("cannot connect to ~ts: ", [Node]),
-                "is it up, is this its full name, and is the cookie its own? A node behind another epmd needs ERL_EPMD_PORT, one that speaks TLS its ERL_FLAGS"
+                "is it up, is this its full name, and is the cookie its own? A node behind another epmd needs ERL_EPMD_PORT, one that speaks TLS its ERL_FLAGS",
+                running("")
             ]}
     end.
 

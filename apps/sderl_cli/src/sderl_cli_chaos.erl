@@ -53,11 +53,14 @@ arguments() ->
             "  node                  a whole node, with --allow-halt\n"
             "\n"
             "Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed, nor (but\n"
-            "with --allow-halt) the first supervisors of applications. Ctrl-C ends it in order. The nodes' epmd is\n"
-            "found by ERL_EPMD_PORT, TLS is set by ERL_FLAGS, as for erl.",
+            "with --allow-halt) the first supervisors of applications. Ctrl-C ends it in order. The nodes of \"bin/sderl demo\"\n"
+            "are found by name; the epmd of others by ERL_EPMD_PORT, and TLS is set by ERL_FLAGS, as for erl.",
         arguments => [
             #{name => node, long => "-node", type => string, required => false, help => {"--node NODE@HOST", ["any node of the cluster"]}},
-            option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
+            option(
+                cookie_file, "FILE", string,
+                "the file with the cookie (that of the node where it runs here, or ~/.erlang.cookie)"
+            ),
             #{
                 name => target, long => "-target", type => string, action => append, required => false,
                 help => {"--target T [--target T ...]", ["what is killed, see above"]}
@@ -89,7 +92,7 @@ dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all))
 
 checked(Parsed) ->
     maybe
-        ok ?= given(node, Parsed, "any node of the cluster, NAME@HOST"),
+        ok ?= given(node, Parsed, ["any node of the cluster, NAME@HOST", sderl_cli_attach:running("--node")]),
         ok ?= given(target, Parsed, "what is killed, such as supervisor:my_sup"),
         {ok, Node} ?= node_name("--node", maps:get(node, Parsed)),
         {ok, Targets} ?= each(fun sderl_cli_words:target/1, maps:get(target, Parsed)),

@@ -42,7 +42,8 @@ arguments() ->
             "  bin/sderl mon --synthetic --nodes 200 --groups 20\n"
             "\n"
             "By default nothing is loaded into nodes that run without this library; of such nodes the page shows what plain OTP tells.\n"
-            "The nodes' epmd is found by ERL_EPMD_PORT, TLS between nodes is set by ERL_FLAGS, as for erl.",
+            "The nodes of \"bin/sderl demo\" are found by name, without a cookie's file; the epmd of others\n"
+            "is found by ERL_EPMD_PORT, TLS between nodes is set by ERL_FLAGS, as for erl.",
         arguments => sderl_cli_watch:arguments() ++ [
             option(nodes, "N", {integer, [{min, 1}, {max, 2000}]}, "nodes of the synthetic cluster (200)"),
             option(groups, "N", {integer, [{min, 1}, {max, 500}]}, "groups of the synthetic cluster (20)"),

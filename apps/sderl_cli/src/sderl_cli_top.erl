@@ -40,7 +40,8 @@ command() ->
             "Attaches to a running cluster as a hidden node and shows its groups, nodes, links and findings,\n"
             "on a screen that is refreshed each second. By default nothing is loaded into nodes that run without this library; of\n"
             "such nodes it shows what plain OTP tells. Keys: q ends it; left and right, or 1 to 5, choose the table; up and\n"
-            "down scroll; s sorts.\n"
+            "down scroll; s sorts. The nodes of \"bin/sderl demo\" are found by name, without a\n"
+            "cookie's file.\n"
             "\n"
             "  bin/sderl top --seed a@host --cookie-file ~/.erlang.cookie\n"
             "  bin/sderl top --seed a@host --once | less",

@@ -21,7 +21,10 @@ or started on the nodes ends there by itself when this program does.
 arguments() ->
     [
         option(seed, "NODE@HOST", string, "any node of the cluster"),
-        option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
+        option(
+            cookie_file, "FILE", string,
+            "the file with the cookie (that of the node where it runs here, or ~/.erlang.cookie)"
+        ),
         flag(inject, "load the probe (some modules) into nodes that run without this library, to see more"),
         option(interval_ms, "MS", {integer, [{min, 100}, {max, 60_000}]}, "how often a node tells its numbers (1000)"),
         flag(synthetic, "no cluster: 200 made-up nodes in 20 groups")
@@ -43,7 +46,10 @@ check(#{seed := Text, inject := Inject} = Parsed) ->
             {error, ["--seed: ", Message]}
     end;
 check(_) ->
-    {error, "--seed is missing: any node of the cluster, NAME@HOST (or --synthetic, to see it without one)"}.
+    {error, [
+        "--seed is missing: any node of the cluster, NAME@HOST (or --synthetic, to see it without one)",
+        sderl_cli_attach:running("--seed")
+    ]}.
 
 -doc "Attaches, and starts the monitoring in this program. It goes on until the program ends.".
 -spec start(options()) -> ok | {error, sderl_command:text()}.

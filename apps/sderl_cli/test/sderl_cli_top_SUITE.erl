@@ -7,13 +7,13 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([synthetic/1, attached/1, refused/1]).
+-export([synthetic/1, attached/1, found/1, refused/1]).
 
 -define(GONE_MS, 30_000).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [synthetic, attached, refused].
+all() -> [synthetic, attached, found, refused].
 
 synthetic(_Config) ->
     {0, Text} = top("", ["--synthetic", "--once"]),
@@ -36,15 +36,49 @@ attached(_Config) ->
         sderl_fleet:stop(Fleet)
     end.
 
-refused(_Config) ->
-    ?assertMatch({2, "sderl: --seed is missing" ++ _}, top("", [])),
+%% As `shell` finds it: by the file that the demo writes.
+found(Config) ->
+    Folder = filename:join(proplists:get_value(priv_dir, Config), "run"),
+    ok = file:make_dir(Folder),
+    ok = file:change_mode(Folder, 8#700),
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => node, count => 1, apps => [sderl]}]}),
+    try
+        [Node] = sderl_fleet:nodes(Fleet),
+        Name = atom_to_list(Node),
+        #{home := Home, epmd_port := Port} = sderl_fleet:connection_info(Fleet),
+        File = filename:join(Folder, Name),
+        ok = file:write_file(File, io_lib:format("cookie_file=~ts~nepmd_port=~w~n", [Home, Port])),
+        Env = ["SDERL_RUN_DIR=", Folder],
+        {0, Text} = top(Env, ["--seed", Name, "--once"]),
+        ?assertMatch([_ | _], string:find(Text, "1 node up")),
+        Once = ["--dry-run", "--every", "1ms", "--kills", "1"],
+        Chaos = ["chaos", "--node=" ++ Name, "--target", "node", "--allow-halt" | Once],
+        {0, Killed} = run(Env, Chaos),
+        ?assertMatch([_ | _], string:find(Killed, "1 would have been killed")),
+        %% Who does not know the name is told.
+        {2, Which} = top(Env, []),
+        ?assertMatch([_ | _], string:find(Which, "these run here: " ++ Name ++ "; try --seed " ++ Name)),
+        %% What is left of a node that has gone.
+        ok = file:write_file(File, "cookie_file=/nowhere\nepmd_port=1\n"),
+        {1, Gone} = top(Env, ["--seed", Name]),
+        ?assertMatch([_ | _], string:find(Gone, "the node is gone"))
+    after
+        sderl_fleet:stop(Fleet)
+    end.
+
+refused(Config) ->
+    %% Nothing runs there.
+    Nowhere = ["SDERL_RUN_DIR=", filename:join(proplists:get_value(priv_dir, Config), "nowhere")],
+    ?assertMatch({2, "sderl: --seed is missing" ++ _}, top(Nowhere, [])),
     ?assertMatch({2, _}, top("", ["--synthetic", "--seed", "a@h"])),
     {1, Text} = top("ERL_EPMD_PORT=1", ["--seed", "nobody@127.0.0.1", "--cookie-file", "/nowhere", "--once"]),
     ?assertMatch([_ | _], string:find(Text, "cookie")).
 
 %% Its exit status and what it said.
-top(Env, Args) ->
+top(Env, Args) -> run(Env, ["top" | Args]).
+
+run(Env, Args) ->
     Quoted = [[$\s, $', Arg, $'] || Arg <- Args],
-    Said = os:cmd(lists:flatten([Env, " ", sderl_cli_program:file(), " top", Quoted, " 2>&1 </dev/null; echo status=$?"])),
+    Said = os:cmd(lists:flatten([Env, " ", sderl_cli_program:file(), Quoted, " 2>&1 </dev/null; echo status=$?"])),
     [Text, Status] = string:split(Said, "status=", trailing),
     {list_to_integer(string:trim(Status)), Text}.
