@@ -4,8 +4,9 @@
 `bin/sderl demo`: the same nodes and the same work as a stock full mesh with `global` and as
 s_groups, and one table of what was measured.
 
-On a terminal, or with `--port`, the s_groups' nodes stay up afterwards under a gentle load, with the dashboard and for a shell on
-one of them, until Ctrl-C. With `--once`, with `--json -`, and where there is neither they are stopped.
+On a terminal, or with `--port`, `--write` or `--record`, the s_groups' nodes stay up afterwards
+under a gentle load, with the dashboard and for `shell`, `top`, `mon` and `chaos`, until Ctrl-C.
+With `--once`, with `--json -`, and where there is neither they are stopped.
 """.
 
 -behaviour(sderl_command).
@@ -37,7 +38,8 @@ arguments() ->
             "full mesh with global, then in s_groups that share gateway nodes, where nodes keep copies\n"
             "of the names of other groups (s_group:follow/1), and where they do not. Prints what\n"
             "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C, and the dashboard\n"
-            "shows them: its address is printed with the token that it needs.",
+            "shows them: its address is printed with the token that it needs, and so are commands to try\n"
+            "in another terminal: top, mon, chaos and shell find the nodes by their names.",
         arguments => [
             option(nodes, "N", #{type => integer, default => 24}, "nodes, 4 or more (24)"),
             option(
@@ -71,6 +73,20 @@ arguments() ->
                 "port of the dashboard, 0 for any free one (8090); with it the nodes stay up also without a terminal"
             ),
             #{
+                name => write,
+                long => "-write",
+                type => boolean,
+                default => false,
+                help => {"[--write]", ["browsers may switch tracing and recording on and off; the nodes stay up"]}
+            },
+            option(
+                record,
+                "DIR",
+                #{type => string},
+                "record into a file of this folder, for mon --replay; browsers may open the recordings "
+                "there; the nodes stay up"
+            ),
+            #{
                 name => once,
                 long => "-once",
                 type => boolean,
@@ -98,15 +114,19 @@ checked(#{nodes := Nodes, group_size := Size, consistency := Consistency} = Opti
     maybe
         ok ?= sderl_fleet:fits(max(0, Nodes)),
         {ok, Layout} ?= sderl_demo_layout:new(Nodes, Size, Consistency),
+        ok ?= stays_at_all(Options),
+        {ok, Folder} ?= recordings(Options),
         {ok, Output} ?= sderl_bench_output:open(maps:get(json, Options, undefined)),
         Settings = #{
             layout => Layout,
             seconds => maps:get(seconds, Options),
             seed => maps:get(seed, Options, rand:uniform(1_000_000))
         },
-        Result = measure(Settings, Options, Output),
+        Result = measure(Settings, Options#{record => Folder}, Output),
         closed(sderl_bench_output:close(Output), Result)
     else
+        {wrong, Message} ->
+            {usage, Message};
         {error, Misfit} when is_atom(Misfit) ->
             {usage, sderl_demo_text:misfit(Misfit)};
         {error, {memory, _} = Reason} ->
@@ -114,6 +134,34 @@ checked(#{nodes := Nodes, group_size := Size, consistency := Consistency} = Opti
         {error, Message} ->
             {error, Message}
     end.
+
+%% What is asked of the nodes that stay up needs some.
+stays_at_all(#{once := Once} = Options) ->
+    All = [{"--write", is_write(Options)}, {"--record", is_map_key(record, Options)}],
+    Stay = " is for nodes that stay up, and ",
+    case {[Option || {Option, true} <- All], Once, Options} of
+        {[Option | _], true, _} ->
+            {wrong, [Option, Stay, "--once stops them: leave out one of the two"]};
+        {[Option | _], _, #{json := "-"}} ->
+            {wrong, [Option, Stay, "--json - stops them: write the numbers into a file, --json FILE"]};
+        {_, _, _} ->
+            ok
+    end.
+
+is_write(#{write := Write}) -> Write.
+
+%% Nodes may have another working directory.
+recordings(#{record := ""}) ->
+    {wrong, "--record is without a folder: name one, such as --record recordings"};
+recordings(#{record := Folder}) ->
+    case filelib:ensure_path(Folder) of
+        ok -> {ok, filename:absname(Folder)};
+        {error, Reason} ->
+            Why = file:format_error(Reason),
+            {error, ["--record: cannot make the folder ", Folder, ": ", Why, "; name another one"]}
+    end;
+recordings(_) ->
+    {ok, none}.
 
 closed(ok, Result) -> Result;
 closed({error, _} = Error, ok) -> Error;
@@ -180,15 +228,21 @@ expected_ms(_Load, _Side, Seconds) -> Seconds * 1000 + 300.
 
 stays(#{once := Once} = Options, Output) ->
     not Once andalso not sderl_bench_output:is_stdout(Output) andalso
-        (is_map_key(port, Options) orelse os:getenv("SDERL_TTY") =:= "1").
+        (is_map_key(port, Options) orelse is_write(Options) orelse
+            maps:get(record, Options) =/= none orelse os:getenv("SDERL_TTY") =:= "1").
 
 stay(false, _Owner, _Fleet, _Settings, _Options) ->
     ok;
 stay(true, Owner, Fleet, #{layout := #{consistency := Consistency} = Layout}, Options) ->
     Site = #{nodes := [Seed | _] = Nodes} = sderl_demo_cluster:site(sd, Fleet, Layout),
-    Port = maps:get(port, Options, any),
+    Shown = #{
+        port => maps:get(port, Options, any),
+        cluster => cluster(Consistency),
+        writable => is_write(Options),
+        record => maps:get(record, Options)
+    },
     Dashboard = sderl_progress:during("starting the dashboard", 4_000, fun() ->
-        sderl_demo_dashboard:start(Fleet, Seed, Port, cluster(Consistency))
+        sderl_demo_dashboard:start(Fleet, Seed, Shown)
     end),
     case sderl_demo_attach:write(Owner, Fleet) of
         ok ->

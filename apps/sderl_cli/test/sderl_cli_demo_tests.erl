@@ -16,6 +16,10 @@ usage_test_() ->
             {["--seconds", "0"], "--seconds cannot be 0"},
             {["--seconds", "-1"], "--seconds"},
             {["--port", "65536"], "--port cannot be 65536"},
+            {["--once", "--write"], "--write is for nodes that stay up, and --once stops them"},
+            {["--once", "--record", "x"], "--record is for nodes that stay up, and --once stops them"},
+            {["--json", "-", "--record", "x"], "--record is for nodes that stay up, and --json - stops them"},
+            {["--record", ""], "--record is without a folder"},
             {["twice"], "twice"}
         ]
     ].
@@ -25,13 +29,20 @@ help_test() ->
     Help = unicode:characters_to_binary(Text),
     [
         ?assertMatch({match, _}, re:run(Help, Option))
-     || Option <- ["--nodes", "--group-size", "--seconds", "--once", "--json", "--port"]
+     || Option <- ["--nodes", "--group-size", "--seconds", "--once", "--json", "--port", "--write", "--record DIR"]
     ].
 
 unwritable_json_test() ->
     {error, Text} = sderl_cli_demo:run(["--json", "/nonexistent/file"]),
     ?assertEqual(
         <<"cannot write /nonexistent/file: no such file or directory">>,
+        unicode:characters_to_binary(Text)
+    ).
+
+unwritable_folder_test() ->
+    {error, Text} = sderl_cli_demo:run(["--record", "/dev/null/folder"]),
+    ?assertMatch(
+        <<"--record: cannot make the folder /dev/null/folder: ", _/binary>>,
         unicode:characters_to_binary(Text)
     ).
 

@@ -8,7 +8,7 @@ Eight of ten choices fall on a name of the caller's own groups, two on a name of
 group (`sderl_demo_layout`); a node that knows no name of another group uses its own only.
 """.
 
--export([lookups/1, calls/1, registrations/1]).
+-export([lookups/1, calls/1, registrations/1, choose/2]).
 -export_type([env/0]).
 
 -doc """
@@ -31,6 +31,8 @@ the client registers, and `seed` its choices.
 
 -define(OWN_SHARE, 0.8).
 -define(GIVE_UP_US, 10_000_000).
+%% Pauses before a request is made again: from the first to the longest.
+-define(AGAIN_MS, {1, 64}).
 
 -doc """
 Looks up names without calling anyone: rounds of 80 names of own groups, timed by eights
@@ -83,57 +85,47 @@ missed(Registry, [{Group, Name} | Names], Missed) ->
         _Pid -> missed(Registry, Names, Missed)
     end.
 
--doc "Calls servers by name: a lookup and a `gen_server:call`, timed together.".
+-doc "Calls servers by name: what finds the server and the call, timed together.".
 -spec calls(env()) -> sderl_demo_tally:tally().
 calls(#{seed := Seed} = Env) ->
     calls(Env, rand:seed_s(exsss, Seed), sderl_demo_tally:new()).
 
-calls(#{own := Own, other := Other, until_us := Until, pause_ms := Pause} = Env, Rand, Tally) ->
+calls(#{until_us := Until, pause_ms := Pause} = Env, Rand, Tally) ->
     Begin = now_us(),
     case Begin < Until of
         true ->
-            {Draw, Rand1} = rand:uniform_s(Rand),
-            {Share, Names} =
-                case Draw < ?OWN_SHARE orelse Other =:= {} of
-                    true -> {own, Own};
-                    false -> {other, Other}
-                end,
-            {[Server], Rand2} = pick(1, Names, Rand1),
-            Tally1 = request(Env, Share, Server, Begin, Tally),
+            {Share, Server, Rand1} = choose(Env, Rand),
+            Tally1 = request(Env, Share, Server, Begin, 1, Tally),
             pause(Pause),
-            calls(Env, Rand2, Tally1);
+            calls(Env, Rand1, Tally1);
         false ->
             Tally
     end.
 
 %% One request, as often as it takes; see sderl_demo_ledger for what is written down.
-request(Env, Share, {Group, Name} = Server, BeginUs, Tally) ->
-    #{registry := Registry, work_ms := Work} = Env,
-    case Registry:whereis(Group, Name) of
-        undefined ->
-            retry(Env, Share, Server, BeginUs, Tally);
-        Pid ->
-            case sderl_demo_server:call(Pid, Server, Work) of
-                {ok, _Count} ->
-                    answered(Env, Share, now_us(), BeginUs, Tally);
-                {error, killed} ->
-                    sderl_demo_tally:fail({interrupted, Pid}, Tally);
-                {error, noproc} ->
-                    Stale = sderl_demo_tally:fail({stale, Pid}, Tally),
-                    retry(Env, Share, Server, BeginUs, Stale);
-                {error, Reason} ->
-                    pause(1),
-                    sderl_demo_tally:fail({failed, Reason}, Tally)
-            end
+request(#{registry := Registry, work_ms := Work} = Env, Share, Server, BeginUs, Try, Tally) ->
+    case Registry:call(Server, Work) of
+        {ok, _Count} ->
+            answered(Env, Share, now_us(), BeginUs, Tally);
+        {error, not_there} ->
+            retry(Env, Share, Server, BeginUs, Try, Tally);
+        {error, {noproc, Who}} ->
+            Stale = sderl_demo_tally:fail({stale, Who}, Tally),
+            retry(Env, Share, Server, BeginUs, Try, Stale);
+        {error, {killed, Who}} ->
+            sderl_demo_tally:fail({interrupted, Who}, Tally);
+        {error, Reason} ->
+            pause(1),
+            sderl_demo_tally:fail({failed, Reason}, Tally)
     end.
 
-retry(Env, Share, Server, BeginUs, Tally) ->
+retry(Env, Share, Server, BeginUs, Try, Tally) ->
     case now_us() - BeginUs > ?GIVE_UP_US of
         true ->
             sderl_demo_tally:fail({unanswered, Server}, Tally);
         false ->
-            pause(1),
-            request(Env, Share, Server, BeginUs, Tally)
+            pause(sderl_demo_backoff:pause_ms(Try, ?AGAIN_MS)),
+            request(Env, Share, Server, BeginUs, Try + 1, Tally)
     end.
 
 answered(#{until_us := Until}, Share, NowUs, BeginUs, Tally) ->
@@ -177,6 +169,18 @@ in_time(true, Count, Tally) -> sderl_demo_tally:count(Count, 1, Tally);
 in_time(false, _Count, Tally) -> Tally.
 
 %% Choices
+
+-doc "A server to call: eight times of ten one of the own groups.".
+-spec choose(env(), rand:state()) -> {own | other, sderl_demo_layout:server(), rand:state()}.
+choose(#{own := Own, other := Other}, Rand) ->
+    {Draw, Rand1} = rand:uniform_s(Rand),
+    {Share, Names} =
+        case Draw < ?OWN_SHARE orelse Other =:= {} of
+            true -> {own, Own};
+            false -> {other, Other}
+        end,
+    {[Server], Rand2} = pick(1, Names, Rand1),
+    {Share, Server, Rand2}.
 
 pick(0, _Names, Rand) ->
     {[], Rand};

@@ -18,6 +18,7 @@ follows the groups that it is not in and looks names up in.
 -type side() :: stock | sd | following.
 
 -define(LINK_TIMEOUT_MS, 120_000).
+-define(LINK_IDLE_MS, 10_000).
 
 -doc """
 Starts the side's nodes, which end with the process `Owner`. `Progress` is called with the
@@ -39,7 +40,7 @@ plan(Side, #{consistency := Consistency} = Layout) ->
             Groups = sderl_demo_layout:groups(Layout),
             Modes = #{Name => Consistency || #{name := Name} <- Groups},
             Plan#{
-                families => [Family#{apps => [sderl], env => [{sderl, consistency, Modes}]}],
+                families => [Family#{apps => [sderl], env => env(Modes)}],
                 s_groups => [
                     {Name, normal, [{node, Members}]}
                  || #{name := Name, members := Members} <- Groups
@@ -48,6 +49,15 @@ plan(Side, #{consistency := Consistency} = Layout) ->
                 s_groups_known => all
             }
     end.
+
+%% A question to a member that was slow to answer may have opened a link that is not of the plan:
+%% it goes again.
+env(Modes) ->
+    [
+        {sderl, consistency, Modes},
+        {sderl, link_policy, close},
+        {sderl, link_idle_ms, ?LINK_IDLE_MS}
+    ].
 
 -doc """
 Waits until the nodes are linked as the side wants it: all with all, or every group complete.

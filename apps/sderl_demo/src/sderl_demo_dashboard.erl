@@ -7,33 +7,52 @@ be killed and the other goes on.
 Whatever fails is told in words, and the demo goes on without.
 """.
 
--export([start/4, nodes/2, text/1]).
--export_type([dashboard/0]).
+-export([start/3, nodes/2, text/1]).
+-export_type([dashboard/0, options/0]).
 
 -doc """
-The addresses with the token, that of the first monitoring node first; what there is to say of the pages; the nodes, each with what
-its dashboard was started with.
+`port` of the first one's dashboard; `any`: 8090, or one that is free. `cluster`: what the pages
+call it. `writable`: browsers may switch tracing and recording on and off. `record`: the folder of
+recordings, into which the first one records.
 """.
--type dashboard() :: #{links := [binary(), ...], pages := unicode:chardata(), nodes := #{node() => map()}}.
+-type options() :: #{
+    port := inet:port_number() | any,
+    cluster := binary(),
+    writable := boolean(),
+    record := file:filename() | none
+}.
+
+-doc """
+The addresses with the token, that of the first monitoring node first; what there is to say of the
+pages; the file that is recorded into; the nodes, each with what its dashboard was started with.
+""".
+-type dashboard() :: #{
+    links := [binary(), ...],
+    pages := unicode:chardata(),
+    recording := none | {ok, file:filename_all()} | {error, unicode:chardata()},
+    nodes := #{node() => map()}
+}.
 
 -define(FAMILY, monitor).
 -define(COUNT, 2).
 -define(PORT, 8090).
 -define(TIMEOUT_MS, 30_000).
 
--doc "Starts the monitoring nodes and the dashboard on them. `Port`: of the first one's; `any`: 8090, or one that is free.".
--spec start(Fleet :: pid(), Seed :: node(), inet:port_number() | any, Cluster :: binary()) ->
-    {ok, dashboard()} | {error, unicode:chardata()}.
-start(Fleet, Seed, Port, Cluster) ->
+-doc "Starts the monitoring nodes and the dashboard on them.".
+-spec start(Fleet :: pid(), Seed :: node(), options()) -> {ok, dashboard()} | {error, unicode:chardata()}.
+start(Fleet, Seed, #{port := Port, cluster := Cluster, writable := Writable, record := Record}) ->
+    Common = #{cluster => Cluster, writable => Writable, recordings => Record},
     maybe
         {ok, [First | Others]} ?= monitors(Fleet, Seed),
-        {ok, #{token := Token} = Address} ?= first(Fleet, First, Port, Cluster),
-        Web = #{token => Token, cluster => Cluster},
+        {ok, #{token := Token} = Address} ?= first(Fleet, First, Port, Common),
+        Web = Common#{token => Token},
         More = [{Node, Other} || Node <- Others, {ok, Other} <- [serve(Fleet, Node, Web#{port => 0})]],
+        Nodes = #{Node => Web#{port => At} || {Node, #{port := At}} <- [{First, Address} | More]},
         {ok, #{
             links => [Link || {_, #{link := Link}} <- [{First, Address} | More]],
             pages => sderl_fleet:call(Fleet, First, sderl_web_start, pages, [], ?TIMEOUT_MS),
-            nodes => #{Node => Web#{port => At} || {Node, #{port := At}} <- [{First, Address} | More]}
+            recording => record(Fleet, First, Record),
+            nodes => Nodes#{First := (maps:get(First, Nodes))#{records => Record}}
         }}
     else
         {error, Reason} when is_tuple(Reason); is_atom(Reason) -> {error, sderl_bench_reason:text(Reason)};
@@ -53,13 +72,25 @@ monitors(Fleet, Seed) ->
 name(I, "", Host) -> list_to_atom(lists:concat([?FAMILY, I, "@", Host]));
 name(I, Tag, Host) -> list_to_atom(lists:concat([?FAMILY, I, "-", Tag, "@", Host])).
 
-first(Fleet, Node, any, Cluster) ->
-    case first(Fleet, Node, ?PORT, Cluster) of
+first(Fleet, Node, any, Web) ->
+    case first(Fleet, Node, ?PORT, Web) of
         {ok, _} = Ok -> Ok;
-        {error, _} -> first(Fleet, Node, 0, Cluster)
+        {error, _} -> first(Fleet, Node, 0, Web)
     end;
-first(Fleet, Node, Port, Cluster) ->
-    serve(Fleet, Node, #{port => Port, cluster => Cluster}).
+first(Fleet, Node, Port, Web) ->
+    serve(Fleet, Node, Web#{port => Port}).
+
+record(_Fleet, _Node, none) ->
+    none;
+record(Fleet, Node, Folder) ->
+    Result = sderl_fleet_task:attempt(fun() ->
+        sderl_fleet:call(Fleet, Node, sderl_web_ask, record, [Folder], ?TIMEOUT_MS)
+    end),
+    case Result of
+        {ok, File} -> {ok, File};
+        {error, Reason} when is_tuple(Reason); is_atom(Reason) -> {error, sderl_bench_reason:text(Reason)};
+        {error, Text} -> {error, Text}
+    end.
 
 serve(Fleet, Node, Web) ->
     Result = sderl_fleet_task:attempt(fun() ->
@@ -78,7 +109,8 @@ serve(Fleet, Node, Web) ->
 nodes(Fleet, {ok, #{nodes := Nodes}}) ->
     #{
         Node => fun() ->
-            {ok, _} = serve(Fleet, Node, Web),
+            {ok, _} = serve(Fleet, Node, maps:remove(records, Web)),
+            _ = record(Fleet, Node, maps:get(records, Web, none)),
             ok
         end
      || Node := Web <- Nodes
@@ -88,11 +120,22 @@ nodes(_, {error, _}) ->
 
 -doc "What to say of it.".
 -spec text({ok, dashboard()} | {error, unicode:chardata()}) -> unicode:chardata().
-text({ok, #{links := [Link | Others], pages := Pages}}) ->
+text({ok, #{links := [Link | Others], pages := Pages, recording := Recording}}) ->
     [
         "\nThe dashboard:  ", Link, "\n",
         [["and on a second monitoring node, which goes on when the first is killed:\n                ", Other, "\n"] || Other <- Others],
-        Pages
+        Pages,
+        recording(Recording)
     ];
 text({error, Why}) ->
     ["\nThere is no dashboard: ", Why, "\n"].
+
+recording(none) ->
+    "";
+recording({ok, File}) ->
+    [
+        "It is recorded into ", File, "; to look at that later:\n",
+        "                bin/sderl mon --replay ", File, "\n"
+    ];
+recording({error, Why}) ->
+    ["Nothing is recorded: ", Why, "\n"].

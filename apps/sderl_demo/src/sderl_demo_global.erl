@@ -4,7 +4,7 @@
 
 -behaviour(sderl_demo_registry).
 
--export([via/1, register/3, unregister/2, whereis/2, names/1, tables/0]).
+-export([via/1, register/3, unregister/2, whereis/2, call/2, names/1, tables/0]).
 
 -doc "A server's `via` name.".
 -spec via(sderl_demo_layout:server()) -> {via, module(), term()}.
@@ -28,6 +28,11 @@ unregister(Group, Name) ->
 -doc "Reads this node's copy of the names.".
 -spec whereis(sderl_demo_layout:group_name(), term()) -> pid() | undefined.
 whereis(Group, Name) -> global:whereis_name({Group, Name}).
+
+-doc "Calls the process that this node's copy of the names has.".
+-spec call(sderl_demo_layout:server(), WorkMs :: non_neg_integer()) -> sderl_demo_registry:called().
+call({Group, Name} = Server, WorkMs) ->
+    sderl_demo_registry:call(whereis(Group, Name), Server, WorkMs).
 
 -doc "All names of a group.".
 -spec names(sderl_demo_layout:group_name()) -> [term()].

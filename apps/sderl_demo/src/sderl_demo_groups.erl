@@ -4,8 +4,10 @@
 
 -behaviour(sderl_demo_registry).
 
--export([via/1, register/3, unregister/2, whereis/2, names/1, tables/0]).
+-export([via/1, register/3, unregister/2, whereis/2, call/2, names/1, tables/0]).
 -export([await/2, follow/2]).
+
+-define(TIMEOUT_MS, 5_000).
 
 -doc "A server's `via` name.".
 -spec via(sderl_demo_layout:server()) -> {via, module(), term()}.
@@ -30,6 +32,26 @@ unregister(Group, Name) ->
 -doc "A local read for members and followers; for others, one question to a member of the group.".
 -spec whereis(sderl_demo_layout:group_name(), term()) -> pid() | undefined.
 whereis(Group, Name) -> s_group:whereis_name(Group, Name).
+
+-doc """
+In a group of this node a call of the process that has the name; into another group a routed call,
+over the gateways and without a link between caller and server.
+""".
+-spec call(sderl_demo_layout:server(), WorkMs :: non_neg_integer()) -> sderl_demo_registry:called().
+call({Group, Name} = Server, WorkMs) ->
+    case s_group:own_nodes(Group) of
+        [_ | _] -> sderl_demo_registry:call(whereis(Group, Name), Server, WorkMs);
+        _ -> routed(sderl_route:call(Server, {hit, WorkMs}, ?TIMEOUT_MS), Server)
+    end.
+
+routed({ok, {Server, Count}}, Server) -> {ok, Count};
+routed({ok, Other}, _Server) -> {error, {wrong_server, Other}};
+routed({error, {down, Why}}, Server) when Why =:= killed; Why =:= noproc -> {error, {Why, Server}};
+routed({error, Why}, _Server) when
+    Why =:= no_name; Why =:= no_route; Why =:= unreachable; Why =:= busy; Why =:= hop_limit
+->
+    {error, not_there};
+routed({error, Reason}, _Server) -> {error, Reason}.
 
 -doc "All names of a group that this node is a member of.".
 -spec names(sderl_demo_layout:group_name()) -> [term()].

@@ -9,17 +9,14 @@ one for each group, and the groups form a ring: the last own node of each group 
 
     g1 [1-5] ==6== g2 [7-11] ==12== g3 [13-17] ==18== g4 [19-23] ==24== g1
 
-so g2 has the members 6 to 12, and no message between g1 and g2 needs a new link as
-long as one end is the gateway.
+so g2 has the members 6 to 12, and node 6 carries what g1 and g2 have to say to each other.
 
 Every node hosts a few servers for each group that it is a member of. A caller uses two
 lists of them:
 
 - *own* names: those in its own groups, on other nodes;
-- *other* names: those in groups it is no member of that live on nodes it is linked with
-  through a group anyway (the gateways), and, for a node that is no gateway, those of one
-  *partner*, the node at the same place in the next group. The partner costs one direct
-  link that nobody else inherits.
+- *other* names: those in the neighbouring groups, which share a gateway with one of its own. They
+  are called over that gateway, so that no link goes from group to group.
 """.
 
 -export([
@@ -33,7 +30,6 @@ lists of them:
     members/2,
     own_names/2,
     other_names/2,
-    partner/2,
     picture/1
 ]).
 -export_type([layout/0, group/0, group_name/0, index/0, name/0, server/0]).
@@ -163,44 +159,20 @@ own_names(Index, Layout) ->
     ].
 
 -doc """
-The names of other groups that the caller uses: on gateways it shares a group with and
-on its partner. Empty for a node that is a member of every group.
+The names of other groups that the caller uses: those of the neighbouring ones. Empty for a node
+that is a member of every group.
 """.
 -spec other_names(index(), layout()) -> [server()].
-other_names(Index, Layout) ->
+other_names(Index, #{groups := Groups} = Layout) ->
     Own = groups_of(Index, Layout),
-    Hosts =
-        case partner(Index, Layout) of
-            none -> linked(Index, Layout);
-            Partner -> linked(Index, Layout) ++ [Partner]
-        end,
-    [Server || Host <- Hosts, {G, _} = Server <- names_on(Host, Layout), not lists:member(G, Own)].
-
--doc """
-The node at the same place in the next group: one that the caller calls over a direct link.
-`none` for a gateway, and where that node is linked already or does not exist.
-""".
--spec partner(index(), layout()) -> index() | none.
-partner(Index, #{groups := Groups} = Layout) ->
-    Next = tl(Groups) ++ [hd(Groups)],
-    [{#{own := Own, gateway := Gateway}, #{own := Others}}] =
-        [Pair || {#{own := Own}, _} = Pair <- lists:zip(Groups, Next), lists:member(Index, Own)],
-    Place = length(lists:takewhile(fun(I) -> I =/= Index end, Own)),
-    case lists:nthtail(min(Place, length(Others)), Others) of
-        _ when Index =:= Gateway -> none;
-        [] ->
-            none;
-        [Partner | _] ->
-            case Partner =:= Index orelse lists:member(Partner, linked(Index, Layout)) of
-                true -> none;
-                false -> Partner
-            end
-    end.
-
-%% The nodes that the groups' meshes link with this one.
-linked(Index, Layout) ->
-    Members = [members(Group, Layout) || Group <- groups_of(Index, Layout)],
-    lists:delete(Index, lists:usort(lists:append(Members))).
+    Mates = lists:append([members(Group, Layout) || Group <- Own]),
+    Neighbours = [
+        Name
+     || #{name := Name, members := Members} <- Groups,
+        not lists:member(Name, Own),
+        lists:any(fun(Member) -> lists:member(Member, Mates) end, Members)
+    ],
+    [Server || {Group, _} = Server <- names(Layout), lists:member(Group, Neighbours)].
 
 -doc """
 A small picture of the ring, a few groups a line. The number between two groups is the

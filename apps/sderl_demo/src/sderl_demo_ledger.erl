@@ -10,8 +10,8 @@ What a client writes down:
 
 | entry | seen | the request then |
 |---|---|---|
-| `{interrupted, Pid}` | the server was killed while the call was under way | ends |
-| `{stale, Pid}` | the name led to a process that was dead already | is tried again |
+| `{interrupted, Who}` | the server was killed while the call was under way | ends |
+| `{stale, Who}` | the name led to a process that was dead already | is tried again |
 | `{failed, Reason}` | any other failure: a time-out, a lost link, a wrong answer | ends |
 | `{unanswered, Server}` | 10 s of attempts found no server that answers | ends |
 
@@ -19,6 +19,9 @@ A call is *in flight at a kill* when it was interrupted and the killer did kill 
 pid. A stale entry is no loss when the killer killed that pid: the request went on and was
 answered, or it is written down once more as unanswered. Everything else is lost:
 `failed` and `unanswered` always, `interrupted` and `stale` for a pid that nobody killed.
+
+`Who` is the pid, or the server's name where the caller does not learn the pid: in a routed call.
+Then it counts whether the killer killed a process of that name.
 """.
 
 -export([judge/2]).
@@ -26,8 +29,8 @@ answered, or it is written down once more as unanswered. Everything else is lost
 
 -doc "What a client saw go wrong.".
 -type entry() ::
-    {interrupted, pid()}
-    | {stale, pid()}
+    {interrupted, pid() | sderl_demo_layout:server()}
+    | {stale, pid() | sderl_demo_layout:server()}
     | {failed, term()}
     | {unanswered, sderl_demo_layout:server()}.
 
@@ -45,8 +48,8 @@ answered, or it is written down once more as unanswered. Everything else is lost
     retried := non_neg_integer()
 }.
 
--doc "Sorts the clients' entries by the list of pids that were killed.".
--spec judge(entries(), [pid()]) -> verdict().
+-doc "Sorts the clients' entries by the list of pids that were killed, and of their names.".
+-spec judge(entries(), [pid() | sderl_demo_layout:server()]) -> verdict().
 judge(Entries, Killed) ->
     Sorted = maps:groups_from_list(
         fun({Entry, _}) -> kind(Entry, Killed) end, maps:to_list(Entries)
@@ -59,13 +62,13 @@ judge(Entries, Killed) ->
         retried => Sum(retried)
     }.
 
-kind({interrupted, Pid}, Killed) -> was_killed(Pid, Killed, in_flight);
-kind({stale, Pid}, Killed) -> was_killed(Pid, Killed, retried);
+kind({interrupted, Who}, Killed) -> was_killed(Who, Killed, in_flight);
+kind({stale, Who}, Killed) -> was_killed(Who, Killed, retried);
 kind({failed, _}, _Killed) -> lost;
 kind({unanswered, _}, _Killed) -> lost.
 
-was_killed(Pid, Killed, Kind) ->
-    case lists:member(Pid, Killed) of
+was_killed(Who, Killed, Kind) ->
+    case lists:member(Who, Killed) of
         true -> Kind;
         false -> lost
     end.

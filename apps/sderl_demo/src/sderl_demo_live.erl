@@ -3,26 +3,29 @@
 -moduledoc """
 Keeps the demo's nodes a little busy while they stay up, so that the dashboard has something to show.
 
-Every node calls servers of its groups and of others a few times a second, at a pace that differs by group and comes and goes
-over a minute, registers a name now and then for some seconds, and once in a long while loses a server, which its supervisor
-restarts. A node that is killed comes back after a few seconds.
+On every node some clients (`sderl_demo_caller`) call servers of its groups and, by routing, of
+others; a name is registered now and then for some seconds, and once in a long while a server is
+killed, which its supervisor restarts. All of it is supervised, and a node that is killed comes
+back after a few seconds.
 """.
 
--export([start/2, on_node/1, nodes/2, mend/3]).
+-export([start/2, on_node/1, counts/0, counts/2, nodes/2, mend/3]).
+-export([start_visitor/1, start_killer/0]).
 -export_type([away/0, nodes/0]).
 
--doc "Since when (`erlang:monotonic_time(millisecond)`) which nodes are down.".
+-doc """
+Since when (`erlang:monotonic_time(millisecond)`) which nodes are down, or run again and have not
+got their load yet.
+""".
 -type away() :: #{node() => integer()}.
 
 -doc "Nodes that come back when they have been killed, with what is to be done when they run again.".
 -type nodes() :: #{node() => fun(() -> ok)}.
 
+-define(CLIENTS, 3).
 -define(START_MS, 10_000).
 -define(BACK_MS, 4_000).
 -define(RESTART_MS, 60_000).
-%% One round of calls at one pace.
--define(ROUND_US, 2_000_000).
--define(WAVE_MS, 60_000).
 -define(NAME_MS, 6_000).
 -define(KILL_MS, 180_000).
 
@@ -34,41 +37,41 @@ start(Fleet, Site) ->
         {error, _} = Error -> Error
     end.
 
--doc "Starts it on this node, until the node ends. Once only.".
+-doc "Starts it on this node, until the node ends; exits where that fails.".
 -spec on_node(sderl_demo_load:site()) -> ok.
 on_node(Site) ->
-    _ = spawn(fun() ->
-        true = register(?MODULE, self()),
-        Env = sderl_demo_load:env(Site, 1, live),
-        _ = spawn_link(fun() -> names(Env, 1) end),
-        _ = spawn_link(fun() -> kills() end),
-        calls(Env, 1)
-    end),
-    ok.
+    Clients = [sderl_demo_load:env(Site, K, live) || K <- lists:seq(1, ?CLIENTS)],
+    case sderl_demo_live_sup:start(Clients, hd(Clients)) of
+        ok -> ok;
+        {error, Reason} -> exit(Reason)
+    end.
 
-calls(#{seed := Seed} = Env, Round) ->
-    _ = sderl_demo_client:calls(Env#{
-        until_us := erlang:monotonic_time(microsecond) + ?ROUND_US,
-        pause_ms := pause_ms(Env, erlang:system_time(millisecond)),
-        seed := Seed + Round
-    }),
-    calls(Env, Round + 1).
+-doc "What the clients of some nodes have done, those of each node in their order.".
+-spec counts(Fleet :: pid(), [node()]) -> #{node() => [sderl_demo_caller:counts()]}.
+counts(Fleet, Nodes) ->
+    #{Node => sderl_fleet:call(Fleet, Node, ?MODULE, counts, [], ?START_MS) || Node <- Nodes}.
 
-%% 3 to 25 calls a second.
-pause_ms(#{home := Home}, NowMs) ->
-    Group = erlang:phash2(Home, 4),
-    Wave = 1 + math:sin(2 * math:pi() * (NowMs / ?WAVE_MS + Group / 4)),
-    round(40 * (1 + Group / 2) * (1 + Wave)).
+-doc "The same of this node.".
+-spec counts() -> [sderl_demo_caller:counts()].
+counts() -> [sderl_demo_caller:counts(Caller) || Caller <- sderl_demo_live_sup:callers()].
 
-names(#{registry := Registry, home := Group, tag := Tag} = Env, I) ->
+-doc "Starts the process that registers names in the node's own group, one after the other.".
+-spec start_visitor(sderl_demo_client:env()) -> {ok, pid()}.
+start_visitor(Env) -> {ok, proc_lib:spawn_link(fun() -> visit(Env, 1) end)}.
+
+visit(#{registry := Registry, home := Group, tag := Tag} = Env, I) ->
     Name = {visitor, Tag, I},
     _ = Registry:register(Group, Name, self()),
     rest(?NAME_MS),
     _ = Registry:unregister(Group, Name),
     rest(?NAME_MS),
-    names(Env, I + 1).
+    visit(Env, I + 1).
 
-kills() ->
+-doc "Starts the process that kills a server of this node now and then.".
+-spec start_killer() -> {ok, pid()}.
+start_killer() -> {ok, proc_lib:spawn_link(fun kill_now_and_then/0)}.
+
+kill_now_and_then() ->
     rest(?KILL_MS),
     case sderl_demo_sup:servers() of
         [] ->
@@ -77,7 +80,7 @@ kills() ->
             {_, Pid} = lists:nth(rand:uniform(length(Servers)), Servers),
             true = exit(Pid, kill)
     end,
-    kills().
+    kill_now_and_then().
 
 %% Not all nodes at once.
 rest(Ms) ->
@@ -94,17 +97,30 @@ again(Fleet, Site, Node) ->
     ok = sderl_fleet:call(Fleet, Node, sderl_demo_load, servers, [Site], ?RESTART_MS),
     ok = sderl_fleet:call(Fleet, Node, ?MODULE, on_node, [Site], ?START_MS).
 
--doc "Brings nodes back that have been down for some seconds. Gives those that are down now.".
+-doc """
+Brings nodes back that have been down for some seconds, with their load. Gives those that are down
+now, or whose load could not be started: that is tried again.
+""".
 -spec mend(Fleet :: pid(), nodes(), away()) -> away().
 mend(Fleet, Nodes, Away) ->
     Info = sderl_fleet:info(Fleet),
     Now = erlang:monotonic_time(millisecond),
-    Down = #{Node => maps:get(Node, Away, Now) || Node := _ <- Nodes, #{status := down} <- [maps:get(Node, Info, none)]},
-    #{Node => Since || Node := Since <- Down, Now - Since < ?BACK_MS orelse not back(Fleet, Node, maps:get(Node, Nodes))}.
+    Down = #{Node => true || Node := _ <- Nodes, #{status := down} <- [maps:get(Node, Info, none)]},
+    #{
+        Node => Since
+     || Node := Again <- Nodes,
+        is_map_key(Node, Down) orelse is_map_key(Node, Away),
+        Since <- [maps:get(Node, Away, Now)],
+        Now - Since < ?BACK_MS orelse not back(Fleet, Node, is_map_key(Node, Down), Again)
+    }.
 
-back(Fleet, Node, Again) ->
+back(Fleet, Node, IsDown, Again) ->
     Back = sderl_fleet_task:attempt(fun() ->
-        {ok, Node} = sderl_fleet:restart(Fleet, Node),
+        _ = IsDown andalso restart(Fleet, Node),
         Again()
     end),
     Back =:= ok.
+
+restart(Fleet, Node) ->
+    {ok, Node} = sderl_fleet:restart(Fleet, Node),
+    true.

@@ -160,11 +160,11 @@ rate(Count, Tally, Seconds) ->
     round(sderl_demo_tally:count(Count, Tally) / Seconds).
 
 traffic_metrics(Before, After) ->
-    %% The links are those at the end: the callers' own are among them by then.
     sderl_bench_meter:sent(Before, After).
 
 losses(#{calls := #{tally := Calls}, kills := #{tally := Under, kills := Kills}}) ->
-    Killed = [Pid || #{killed := Pid} <- Kills, is_pid(Pid)],
+    Pairs = [[Pid, Server] || #{killed := Pid, server := Server} <- Kills, is_pid(Pid)],
+    Killed = lists:append(Pairs),
     Entries = sderl_demo_tally:failures(sderl_demo_tally:merge([Calls, Under])),
     #{lost := Lost, reasons := Reasons, in_flight := InFlight, retried := Retried} =
         sderl_demo_ledger:judge(Entries, Killed),

@@ -8,17 +8,11 @@
 -export([init/1]).
 
 -doc """
-Starts the supervisor with one server for each name, under the node's kernel so that it
-outlives the caller. Returns when all servers have registered their names.
+Starts the supervisor with one server for each name, so that it outlives the caller. Returns when
+all servers have registered their names; `ok` also when they run.
 """.
--spec start(module(), [sderl_demo_layout:server()]) -> supervisor:startchild_ret().
-start(Registry, Servers) ->
-    supervisor:start_child(kernel_safe_sup, #{
-        id => ?MODULE,
-        start => {?MODULE, start_link, [Registry, Servers]},
-        restart => temporary,
-        type => supervisor
-    }).
+-spec start(module(), [sderl_demo_layout:server()]) -> ok | {error, term()}.
+start(Registry, Servers) -> sderl_demo_node_sup:start_child(?MODULE, [Registry, Servers]).
 
 -doc "Starts the supervisor, linked with the caller.".
 -spec start_link(module(), [sderl_demo_layout:server()]) -> supervisor:startlink_ret().

@@ -107,10 +107,16 @@ invitation(Layout, Nodes) ->
     Server = {Group, {server, Second, 1}},
     [
         io_lib:format(
-            "\nThe nodes of the s_groups stay up. In another terminal:\n\n"
-            "  bin/sderl shell ~ts\n\n"
-            "and in that shell (Ctrl-G q leaves it), line by line:\n\n",
-            [lists:nth(First, Nodes)]
+            "\nThe nodes of the s_groups stay up. In another terminal~ts:\n\n"
+            "  bin/sderl top --seed ~ts\n"
+            "      groups, nodes, links and findings on a screen (q ends it)\n"
+            "  bin/sderl mon --seed ~ts --port 0\n"
+            "      another dashboard, from a monitoring node of its own\n"
+            "  bin/sderl chaos --node ~ts --target supervisor:sderl_demo_sup --every 1s --kills 20\n"
+            "      kills named servers, and measures when they are back\n"
+            "  bin/sderl shell ~ts\n"
+            "      a shell on the node (Ctrl-G q leaves it); there, line by line:\n\n",
+            [where() | lists:duplicate(4, lists:nth(First, Nodes))]
         ),
         lists:map(
             fun({Line, Answer}) ->
@@ -120,6 +126,13 @@ invitation(Layout, Nodes) ->
         )
     ].
 
+%% The lines are to work as they are printed.
+where() ->
+    case os:getenv("SDERL_RUN_DIR", "") of
+        "" -> "";
+        Folder -> [", with SDERL_RUN_DIR=", Folder, " as here"]
+    end.
+
 -doc "How the nodes that stay up are left alone and how they end.".
 -spec leave() -> unicode:chardata().
 leave() ->
@@ -128,7 +141,7 @@ leave() ->
 tries(Group, {_, Name} = Server, Others) ->
     [
         {"s_group:own_s_groups().", "the groups of this node with their members"},
-        {"nodes().", "the links it has: its groups and the one partner of its clients"},
+        {"nodes().", "the links it has: the members of its groups, and nobody else"},
         {
             io_lib:format("P = s_group:whereis_name(~p, ~p).", [Group, Name]),
             "a server of this group, read from this node's own table"
@@ -144,10 +157,10 @@ tries(Group, {_, Name} = Server, Others) ->
     ] ++
         [
             {
-                io_lib:format("s_group:whereis_name(~p, ~p).", [OtherGroup, OtherName]),
-                "a server of a group that this node is not in: a gateway was asked"
+                io_lib:format("sderl_route:call(~p, hit).", [Other]),
+                "calls a server of a group that this node is not in, over the gateway: no new link"
             }
-         || {OtherGroup, OtherName} <- lists:sublist(Others, 1)
+         || Other <- lists:sublist(Others, 1)
         ] ++
         [
             {

@@ -21,9 +21,6 @@ default_test() ->
     ?assertEqual([g1], sderl_demo_layout:groups_of(1, Layout)),
     ?assertEqual([g1, g2], sderl_demo_layout:groups_of(6, Layout)),
     ?assertEqual([g4, g1], sderl_demo_layout:groups_of(24, Layout)),
-    ?assertEqual(7, sderl_demo_layout:partner(1, Layout)),
-    ?assertEqual(1, sderl_demo_layout:partner(19, Layout)),
-    ?assertEqual(none, sderl_demo_layout:partner(6, Layout)),
     ?assertEqual(
         ["g1 [1-5] ==6== g2 [7-11] ==12== g3 [13-17] ==18== g4 [19-23] ==24== g1"],
         picture(Layout)
@@ -36,12 +33,16 @@ own_and_other_names_test() ->
         [{g1, 2}, {g1, 3}, {g1, 4}, {g1, 5}, {g1, 6}, {g1, 24}],
         Hosts(sderl_demo_layout:own_names(1, Layout))
     ),
-    %% Over the gateways to both neighbours, and the partner.
+    %% Of both neighbours, a gateway away.
     ?assertEqual(
-        [{g2, 6}, {g2, 7}, {g4, 24}], Hosts(sderl_demo_layout:other_names(1, Layout))
+        [{g2, Host} || Host <- lists:seq(6, 12)] ++ [{g4, Host} || Host <- lists:seq(18, 24)],
+        Hosts(sderl_demo_layout:other_names(1, Layout))
     ),
-    %% A gateway knows the groups after its two over their gateways.
-    ?assertEqual([{g3, 12}, {g4, 24}], Hosts(sderl_demo_layout:other_names(6, Layout))).
+    %% A gateway has the groups next to its two.
+    ?assertEqual(
+        [{g3, Host} || Host <- lists:seq(12, 18)] ++ [{g4, Host} || Host <- lists:seq(18, 24)],
+        Hosts(sderl_demo_layout:other_names(6, Layout))
+    ).
 
 single_group_test() ->
     Layout = layout(4, 4),

@@ -9,6 +9,17 @@ nothing_test() ->
         sderl_demo_ledger:judge(#{}, [])
     ).
 
+%% A routed call does not tell the pid.
+by_killed_names_test() ->
+    [Killed, Spared] = [{g1, {server, 1, K}} || K <- [1, 2]],
+    Seen = #{
+        {interrupted, Killed} => 2,
+        {stale, Killed} => 3,
+        {interrupted, Spared} => 5,
+        {stale, Spared} => 7
+    },
+    ?assertMatch(#{in_flight := 2, retried := 3, lost := 12}, sderl_demo_ledger:judge(Seen, [self(), Killed])).
+
 by_killed_pids_test() ->
     Killed = self(),
     Spared = list_to_pid("<0.0.0>"),
