@@ -213,6 +213,15 @@ documented_keys(Event) ->
      || Key <- string:split(binary_to_list(Keys), ",", all)
     ].
 
+%% Whoever names a group or registers a name does not write what the log looks like.
+hidden_test() ->
+    Report = #{event => name_registered, group => 'a\x{202e}b', name => ~"x\x{2066}\x{200b}", pid => 'é'},
+    {Format, Args} = sderl_event:format(Report),
+    Text = unicode:characters_to_list(io_lib:format(Format, Args)),
+    ?assertEqual([], [C || C <- Text, C >= 16#200b andalso C =< 16#206f]),
+    ?assertNotEqual(nomatch, string:find(Text, "'a\\u{202e}b'")),
+    ?assertNotEqual(nomatch, string:find(Text, "é")).
+
 documentation_test() ->
     InCode = #{
         atom_to_binary(Event) =>

@@ -48,6 +48,47 @@ parts(Acc) ->
     after 0 -> Acc
     end.
 
+%% What nobody sees is in no file as it is, and JSON says the same all the same.
+hidden_test_() ->
+    Name = ~"a\x{202e}b\x{200b}\x{e0041}\x{7f}é日",
+    Shown = ~"a\\u{202e}b\\u{200b}\\u{e0041}\\u{7f}é日",
+    Json = iolist_to_binary(sderl_mon_visible:json(json:encode(#{Name => [Name, ~"\n"]}))),
+    Node = #{status => up, groups => [Name], hidden => false, source => probe},
+    Topology = #{
+        epoch => 1, t => ?T0, nodes => #{Name => Node}, monitors => [],
+        groups => #{Name => #{nodes => [Name], coordinator => Name, names => 0, agent => Name}}
+    },
+    Page = iolist_to_binary(sderl_mon_prometheus:text(Topology, none, [])),
+    [
+        ?_assertEqual(Shown, sderl_mon_visible:text(Name)),
+        ?_assertEqual(~"plain", sderl_mon_visible:text(~"plain")),
+        ?_assertEqual(~"\\u{ff}x", sderl_mon_visible:text(<<255, "x">>)),
+        ?_assertEqual(nomatch, re:run(Json, "[\\x{202a}-\\x{202e}\\x{200b}\\x{7f}]", [unicode])),
+        ?_assertEqual(#{Name => [Name, ~"\n"]}, json:decode(Json)),
+        ?_assertNotEqual(nomatch, binary:match(Page, binary:replace(Shown, ~"\\", ~"\\\\", [global]))),
+        ?_assertEqual(nomatch, binary:match(Page, Name))
+    ].
+
+%% Through the hub, into every kind of file.
+hidden_names_are_written_test_() ->
+    Name = ~"a\x{202e}b",
+    Fed = fun() ->
+        {ok, #{}} = sderl_mon_hub:subscribe(),
+        ok = sderl_mon_hub:feed(),
+        feed({sderl_mon_topology, 1, sderl_mon_gen:topology(#{Name => [Name, ~"b@h"]})}),
+        Event = sderl_mon_gen:event(?T0, Name),
+        feed({sderl_mon_update, 1, (update())#{
+            nodes := #{Name => #{util => 0.5}}, links := #{{Name, ~"b@h"} => {1, 1}}, groups := #{Name => #{regs_s => 1.5}}, events := [Event#{node => Name}]
+        }}),
+        receive {sderl_mon, frame, #{links := Links}} when Links =/= #{} -> ok end,
+        [
+            ?assertEqual({Format, What, nomatch}, {Format, What, binary:match(element(2, collected(Format, What)), ~"\x{202e}")})
+         || Format <- [csv, json], What <- sderl_mon_export:what()
+        ],
+        ?assertNotEqual(nomatch, binary:match(element(2, collected(csv, nodes)), ~"a\\u{202e}b"))
+    end,
+    {spawn, {timeout, 120, fun() -> sderl_mon_gen:beside_hub(#{interval_ms => 100}, Fed) end}}.
+
 json_test_() ->
     with_hub(fun() ->
         [

@@ -139,7 +139,7 @@ listed(findings, Source, Opts) ->
 %% Lines
 
 line(json, Columns, Values) ->
-    [json(#{Column => maps:get(Column, Values, null) || Column <- Columns}), $\n];
+    [sderl_mon_visible:json(json(#{Column => maps:get(Column, Values, null) || Column <- Columns})), $\n];
 line(csv, Columns, Values) ->
     csv([maps:get(Column, Values, null) || Column <- Columns]).
 
@@ -152,7 +152,8 @@ cell(V) when is_atom(V) -> quoted(atom_to_binary(V));
 cell(V) when is_binary(V) -> quoted(V);
 cell(V) -> quoted(iolist_to_binary(json(V))).
 
-quoted(Text) ->
+quoted(Given) ->
+    Text = sderl_mon_visible:text(Given),
     case binary:match(Text, [<<",">>, <<"\"">>, <<"\r">>, <<"\n">>]) of
         nomatch -> Text;
         _Found -> [$", binary:replace(Text, <<"\"">>, <<"\"\"">>, [global]), $"]

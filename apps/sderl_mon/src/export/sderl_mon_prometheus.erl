@@ -54,7 +54,7 @@ escape(Text) when is_atom(Text) -> escape(atom_to_binary(Text));
 escape(Text) ->
     lists:foldl(
         fun({From, To}, Acc) -> binary:replace(Acc, From, To, [global]) end,
-        Text,
+        sderl_mon_visible:text(Text),
         [{<<"\\">>, <<"\\\\">>}, {<<"\"">>, <<"\\\"">>}, {<<"\n">>, <<"\\n">>}]
     ).
 
