@@ -144,23 +144,64 @@ read(File, Option) ->
     end.
 
 traffic(#{traffic := File}, Nodes) ->
-    case file:consult(File) of
-        {ok, Terms} ->
-            Rows = lists:flatten(Terms),
-            case sderl_plan:predict(empty(), #{traffic => Rows}) of
-                {ok, _} -> known(Rows, File, Nodes);
-                {error, Reason} -> {usage, ["--traffic: ", sderl_plan:format_error(Reason)]}
-            end;
-        {error, Why} -> {usage, ["--traffic: cannot read ", File, ": ", file:format_error(Why)]}
+    maybe
+        {ok, Lines} ?= traffic_lines(File),
+        ok ?= each_line(fun(Row) -> is_traffic(Row) end, Lines, File),
+        ok ?= each_line(fun(Row) -> are_known(Row, Nodes) end, Lines, File),
+        {ok, #{traffic => [Row || {_, Row} <- Lines]}}
     end;
 traffic(_, _) -> {ok, #{}}.
 
-%% One that is misspelt would be left out in silence.
-known(Rows, File, Nodes) ->
-    case lists:usort(lists:flatten([[From, To] || {From, To, _} <- Rows])) -- Nodes of
-        [] -> {ok, #{traffic => Rows}};
-        [Stranger | _] -> {usage, io_lib:format("--traffic: ~ts names ~0tp, which is not among the nodes of --nodes", [File, Stranger])}
+%% The rows with the lines of the file on which they are.
+traffic_lines(File) ->
+    case file:open(File, [read, {encoding, utf8}]) of
+        {ok, Device} ->
+            Read = rows(Device, File, 1, []),
+            ok = file:close(Device),
+            Read;
+        {error, Why} ->
+            {usage, ["--traffic: cannot read ", File, ": ", file:format_error(Why)]}
     end.
+
+rows(Device, File, Line, Rows) ->
+    case io:read(Device, "", Line) of
+        {ok, Term, Next} ->
+            rows(Device, File, Next, [{Line, Row} || Row <- lists:reverse(listed(Term))] ++ Rows);
+        {eof, _} ->
+            {ok, lists:reverse(Rows)};
+        {error, {At, _, _}, _} ->
+            wrong_line(File, At, "this is no Erlang term; rows are such as {a@host, [b@host, c@host], 100}.");
+        {error, _} ->
+            wrong_line(File, Line, "this is no text in UTF-8; rows are such as {a@host, [b@host, c@host], 100}.")
+    end.
+
+%% All rows may be in one list.
+listed([First | Rest]) -> listed(First) ++ listed(Rest);
+listed([]) -> [];
+listed(Row) -> [Row].
+
+is_traffic(Row) ->
+    case sderl_plan:predict(empty(), #{traffic => [Row]}) of
+        {ok, _} -> ok;
+        {error, Reason} -> {error, sderl_plan:format_error(Reason)}
+    end.
+
+%% One that is misspelt would be left out in silence.
+are_known({From, To, _}, Nodes) ->
+    case lists:usort(lists:flatten([From, To])) -- Nodes of
+        [] -> ok;
+        [Stranger | _] -> {error, io_lib:format("~0tp is not among the nodes of --nodes", [Stranger])}
+    end.
+
+each_line(_, [], _) ->
+    ok;
+each_line(Check, [{Line, Row} | Lines], File) ->
+    case Check(Row) of
+        ok -> each_line(Check, Lines, File);
+        {error, Why} -> wrong_line(File, Line, Why)
+    end.
+
+wrong_line(File, Line, Why) -> {usage, ["--traffic: ", File, io_lib:format(", line ~w: ", [Line]), Why]}.
 
 empty() -> #{version => 1, pattern => chain, options => #{}, groups => [], edges => [], left_out => []}.
 

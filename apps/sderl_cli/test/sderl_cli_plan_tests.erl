@@ -52,11 +52,33 @@ files_test() ->
                      json:decode(Json)),
         ok = file:write_file(File("nodes"), "a@host b"),
         ?assertMatch({usage, _}, run(["--nodes ", File("nodes"), " --max-links 3"])),
-        ok = file:write_file(File("traffic"), "{a, b}.\n"),
-        {usage, Text} = run(["--nodes 3 --traffic ", File("traffic")]),
-        ok = file:write_file(File("traffic"), "{'n1@host', 'm2@host', 1}.\n"),
-        {usage, Who} = run(["--nodes 3 --traffic ", File("traffic")]),
-        ?assertNotEqual(nomatch, string:find(Who, "names m2@host, which is not among the nodes")),
-        ?assertEqual("--traffic: {a,b} is no row of a traffic matrix: write {FromNodes, ToNodes, MessagesPerSecond}", Text)
+        %% Whatever is wrong with the traffic: the file, the line, and what belongs there.
+        Says = fun(Content) ->
+            ok = file:write_file(File("traffic"), Content),
+            {usage, Text} = run(["--nodes 3 --traffic ", File("traffic")]),
+            {match, [Where, What]} = re:run(Text, ["^--traffic: ", File("traffic"), ", (line [0-9]+): (.*)$"], [{capture, all_but_first, list}, dotall, unicode]),
+            {Where, What}
+        end,
+        Row = " is no row of a traffic matrix: write {FromNodes, ToNodes, MessagesPerSecond}",
+        Good = "{'n1@host', 'n2@host', 1}.\n",
+        [
+            begin
+                {At, What} = Says(Content),
+                ?assertEqual({Where, Content}, {At, Content}),
+                ?assertMatch({_, [_ | _]}, {What, string:find(What, Part)})
+            end
+         || {Content, Where, Part} <- [
+                {"{a, b}.\n", "line 1", "{a,b}" ++ Row},
+                {[Good, "{'n1@host', 'm2@host', 1}.\n"], "line 2", "m2@host is not among the nodes of --nodes"},
+                {[Good, Good, "{n1, n2, -1}.\n"], "line 3", "{n1,n2,-1}" ++ Row},
+                {[Good, "{['n1@host' | x], 'n2@host', 1}.\n"], "line 2", Row},
+                {"[{'n1@host', 'n2@host', 1} | x].\n", "line 1", "x" ++ Row},
+                {"{'n1@host', 'n2@host', many}.\n", "line 1", Row},
+                {[Good, "from,to,rate\n"], "line 2", "this is no Erlang term; rows are such as"},
+                {[Good, "\n{'n1@host', \n"], "line 3", "this is no Erlang term; rows are such as"},
+                {[Good, <<255, 254, "\n">>], "line 2", "this is no text in UTF-8"},
+                {[Good, "#Fun<x>.\n"], "line 2", "this is no Erlang term; rows are such as"}
+            ]
+        ]
     after file:del_dir_r(Dir)
     end.

@@ -109,11 +109,13 @@ other_files_are_refused_test_() ->
             {error, Text} = sderl_mon_replay:open(File),
             ?assertNotEqual(nomatch, string:find(Text, Word))
         end,
-        Says(~"", "empty"),
+        Says(~"", "empty: its recording was cut off before it began; open another one"),
         Says(~"#!/bin/sh\nexit 0\n", "no recording"),
         Later = <<"sderl-mon", 0, 2:16>>,
-        Says([Later, <<(erlang:crc32(Later)):32>>], "later version"),
-        Says([<<"sderl-mon", 0, 2:16>>, <<0:32>>], "damaged"),
+        Says([Later, <<(erlang:crc32(Later)):32>>], "open it with the program that made it"),
+        Says([<<"sderl-mon", 0, 2:16>>, <<0:32>>], "its first 16 bytes, is damaged"),
+        Says(sderl_mon_segment:header(), "no frame that can be read"),
+        ?assertEqual({error, ~"the name of this recording is no text in UTF-8: give the file another one"}, sderl_mon_replay:open(<<"/tmp/", 255>>)),
         {error, Gone} = sderl_mon_replay:open(filename:join(Dir, "none.sdmon")),
         ?assertNotEqual(nomatch, string:find(Gone, "no such file")),
         ?assertMatch({error, _}, sderl_mon_replay:open(Dir))

@@ -81,7 +81,7 @@ pairs([Row | _], _) -> {error, {bad_traffic, Row}};
 pairs(Other, _) -> {error, {bad_traffic, Other}}.
 
 set(Node) when is_atom(Node) -> [Node];
-set(Nodes) when is_list(Nodes) ->
+set(Nodes) when length(Nodes) >= 0 ->
     case lists:all(fun is_atom/1, Nodes) of true -> lists:usort(Nodes); false -> [] end;
 set(_) -> [].
 

@@ -49,7 +49,12 @@ open(File) -> open(File, self()).
 -doc "As `open/1` for another process: the recording is closed when that ends.".
 -spec open(file:name_all(), Owner :: pid()) -> {ok, pid()} | {error, Text :: binary()}.
 open(File, Owner) ->
-    Name = unicode:characters_to_binary(File),
+    case unicode:characters_to_binary(File) of
+        Name when is_binary(Name) -> opened(Name, Owner);
+        _NoText -> {error, ~"the name of this recording is no text in UTF-8: give the file another one"}
+    end.
+
+opened(Name, Owner) ->
     case gen_server:start(?MODULE, {Name, Owner}, [{timeout, ?OPEN_MS}]) of
         {ok, Pid} -> {ok, Pid};
         {error, {recording, Text}} -> {error, Text};
@@ -125,7 +130,7 @@ ready(#{frames := #{0 := [_ | _]}} = State) ->
     {ok, State};
 ready(#{file := File, fds := Fds}) ->
     lists:foreach(fun close_file/1, Fds),
-    {error, {recording, text("~ts has no frame that can be read; it was cut off or damaged near its beginning", [filename:basename(File)])}}.
+    {error, {recording, text("~ts has no frame that can be read: it was cut off or damaged near its beginning; open another one", [filename:basename(File)])}}.
 
 close_file(Fd) ->
     _ = file:close(Fd),
@@ -161,10 +166,10 @@ header(Fd) ->
     end.
 
 why({file, Reason}) -> ["cannot be opened: ", file:format_error(Reason)];
-why(empty) -> "is empty: its recording was cut off before it began";
+why(empty) -> "is empty: its recording was cut off before it began; open another one";
 why(not_a_recording) -> "is no recording: such files are made by sderl_mon_record and end in .sdmon";
-why(damaged) -> "is a recording whose header is damaged";
-why({version, N}) -> io_lib:format("was recorded by a later version (format ~b); this one reads format 1", [N]).
+why(damaged) -> "is a recording whose header, its first 16 bytes, is damaged: open a copy of before, or another one";
+why({version, N}) -> io_lib:format("was recorded by a later version (format ~b); this one reads format 1: open it with the program that made it", [N]).
 
 %% Where each record is
 
