@@ -7,7 +7,8 @@ Distribution links that take time: what a node sends to another host arrives the
 {ok, Net} = sderl_fleet_netns:start(2),
 [#{host := A}, #{host := B}] = Hosts = sderl_fleet_netns:hosts(Net),
 Delays = [{A, B, 10}],                                  %% ms for each way, so 20 for a round trip
-Families = [sderl_fleet_delay:family(H#{name => N, count => 2}, Delays) || {N, H} <- lists:zip([a, b], Hosts)],
+Families = [sderl_fleet_delay:family(H#{name => N, count => 2}, Delays)
+            || {N, H} <- lists:zip([a, b], Hosts)],
 {ok, Fleet} = sderl_fleet:start(#{families => Families}).
 ```
 

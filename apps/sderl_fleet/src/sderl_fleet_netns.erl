@@ -7,7 +7,8 @@ can be cut and joined again while nodes run. Linux, as root, with the program `i
 ```erlang
 {ok, Net} = sderl_fleet_netns:start(2),
 [A, B] = sderl_fleet_netns:hosts(Net),             %% [#{host => "10.99.0.1", wrap => [...]}, ...]
-{ok, Fleet} = sderl_fleet:start(#{families => [A#{name => a, count => 1}, B#{name => b, count => 1}]}),
+Families = [A#{name => a, count => 1}, B#{name => b, count => 1}],
+{ok, Fleet} = sderl_fleet:start(#{families => Families}),
 [NodeA, NodeB] = sderl_fleet:nodes(Fleet),
 ok = sderl_fleet_netns:cut(Net, [{NodeA, NodeB}]),
 ok = sderl_fleet_netns:heal(Net, [{NodeA, NodeB}]),

@@ -10,7 +10,8 @@ nodes gave.
 
 ```erlang
 {yes, Ns1} = sderl_model_names:step({register_name, db, p1}, n1, #{}),
-{{no, name_or_pid_already_registered}, Ns1} = sderl_model_names:step({register_name, log, p1}, n1, Ns1),
+{{no, name_or_pid_already_registered}, Ns1} =
+    sderl_model_names:step({register_name, log, p1}, n1, Ns1),
 {p1, Ns1} = sderl_model_names:step({whereis_name, db}, n1, Ns1).
 ```
 """.

@@ -14,7 +14,8 @@
 %%
 %% To see a failure again, in `rebar3 as test shell`:
 %%
-%%     sderl_conformance:replay(plain, [{'n1@127.0.0.1', {new_s_group, g1, ['n1@127.0.0.1']}}, ...]).
+%%     sderl_conformance:replay(
+%%         plain, [{'n1@127.0.0.1', {new_s_group, g1, ['n1@127.0.0.1']}}, ...]).
 
 -export([start/1, stop/1, reset/2, initial/1, steps/2, run/3, run/4, at_once/3, replay/2, node_of/1, text/1]).
 

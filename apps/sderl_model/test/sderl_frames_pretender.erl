@@ -51,7 +51,10 @@ processes(_, _, Bound) -> Bound.
 
 %% ---------------------------------------------------------------- what is sent
 
--define(INCARNATION(T), tuple_size(T) =:= 3, is_integer(element(1, T)), is_integer(element(2, T)), is_integer(element(3, T))).
+-define(INCARNATION(T),
+    tuple_size(T) =:= 3, is_integer(element(1, T)), is_integer(element(2, T)),
+    is_integer(element(3, T))
+).
 
 %% Times of our own are as recorded, and known from then on.
 real(T, Bound) when is_integer(T), abs(T) > ?SMALL ->

@@ -170,7 +170,10 @@ escape(Text) ->
 style() ->
     """
     <style>
-    text { font: 12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #1a202c; white-space: pre }
+    text {
+      font: 12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #1a202c;
+      white-space: pre;
+    }
     .title { font-size: 14px; font-weight: bold }
     .name { fill: #2d3748 }
     .scale { text-anchor: middle; fill: #718096 }

@@ -15,7 +15,11 @@ sderl_place:choose_nodes(#{group => storage, choose => {spread, {label, rack}}, 
 ```
 
 ```elixir
-:sderl_place.choose_node(%{group: :workers, choose: {:two, :run_queue}, where: {:effective_processors, :ge, 4}})
+:sderl_place.choose_node(%{
+  group: :workers,
+  choose: {:two, :run_queue},
+  where: {:effective_processors, :ge, 4}
+})
 ```
 
 Filters come first, then the preferences, then the chooser. `explain/1` shows the outcome for each

@@ -5,7 +5,8 @@ What a plan of groups costs before it runs, and which plan suits: links of a nod
 names that a node holds, and nodes whose loss parts the groups.
 
 ```erlang
-{ok, Plan, Prediction} = sderl_plan:propose(Nodes, #{max_links => 20, max_group => 12, gateways => 2}),
+Limits = #{max_links => 20, max_group => 12, gateways => 2},
+{ok, Plan, Prediction} = sderl_plan:propose(Nodes, Limits),
 #{links := #{max := 18}} = Prediction.
 ```
 

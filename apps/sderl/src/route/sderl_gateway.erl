@@ -9,16 +9,25 @@ the place of `!` and `spawn/4` (Trinder et al., *Scaling Reliably*, 2017). Here 
 forwarding processes of every node in two groups (`m:sderl_route`). What is left is the send and the spawn:
 
 ```erlang
-%% before                                     after
-Pid ! {vertex, X, Slot, K}                    sderl_gateway:s_group_send(Pid, {vertex, X, Slot, K})
-{table, Node} ! {insert, X}                   sderl_gateway:s_group_send({table, Node}, {insert, X})
-spawn(Node, worker, init, [Slot])             sderl_gateway:s_group_spawn(Node, worker, init, [Slot])
+%% before
+Pid ! {vertex, X, Slot, K}
+{table, Node} ! {insert, X}
+spawn(Node, worker, init, [Slot])
+
+%% after
+sderl_gateway:s_group_send(Pid, {vertex, X, Slot, K})
+sderl_gateway:s_group_send({table, Node}, {insert, X})
+sderl_gateway:s_group_spawn(Node, worker, init, [Slot])
 ```
 
 ```elixir
-# before                                      # after
-send(pid, {:vertex, x, slot, k})              :sderl_gateway.s_group_send(pid, {:vertex, x, slot, k})
-Node.spawn(node, Worker, :init, [slot])       :sderl_gateway.s_group_spawn(node, Worker, :init, [slot])
+# before
+send(pid, {:vertex, x, slot, k})
+Node.spawn(node, Worker, :init, [slot])
+
+# after
+:sderl_gateway.s_group_send(pid, {:vertex, x, slot, k})
+:sderl_gateway.s_group_spawn(node, Worker, :init, [slot])
 ```
 
 Neither makes a link between the two nodes. On a node that is in no group, or without the application, they are `!`

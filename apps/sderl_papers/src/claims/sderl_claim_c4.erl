@@ -105,7 +105,8 @@ wrong(Points) ->
 variant(Points, {stock, none}) -> chosen(Points, orbit, #{mode => stock});
 variant(Points, {sd, Routing}) -> chosen(Points, orbit, #{mode => sd, routing => Routing}).
 
-%% [{Nodes, Stock, Sd, Runs}]: run times with their spread, and how many runs there are of each at least.
+%% [{Nodes, Stock, Sd, Runs}]: run times with their spread, and how many runs there are of each at
+%% least.
 ratios(Stock, Sd) ->
     [
         {N, S, D, min(length(RunsA), length(RunsB))}

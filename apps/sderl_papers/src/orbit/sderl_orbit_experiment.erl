@@ -9,7 +9,8 @@ published formulas; what is not so is an error after the tables.
 A large orbit, of 60,231,680 elements, on four nodes:
 
 ```sh
-bin/sderl bench orbit --mode sd --generators g12 --size 89194496 --nodes 4 --groups 2 --workers 1 --batch 1000 --table compact
+bin/sderl bench orbit --mode sd --generators g12 --size 89194496 --nodes 4 --groups 2 \
+    --workers 1 --batch 1000 --table compact
 ```
 
 How many elements a space has depends on the prime factors of its N: 0.69 N for 2 and 5 alone, and less or more for others.

@@ -8,8 +8,10 @@ nothing. Whatever comes from data is escaped.
 -export([html/2, escape/1]).
 -export_type([start/0, drawn/0]).
 
--doc "What the start page says. `facts` are of the machine, the time and the scale; `remarks` say what is not as it should be;
-`measured`, on each page, where and how large the measurement was.".
+-doc """
+What the start page says. `facts` are of the machine, the time and the scale; `remarks` say what is
+not as it should be; `measured`, on each page, where and how large the measurement was.
+""".
 -type start() :: #{
     title := unicode:chardata(),
     lead := [unicode:chardata()],

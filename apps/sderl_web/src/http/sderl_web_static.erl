@@ -115,9 +115,15 @@ missing(Req) ->
 plain_style() ->
     ~"""
     :root { color-scheme: light dark; }
-    body { font: 16px/1.6 system-ui, sans-serif; max-width: 40rem; margin: 15vh auto 0; padding: 0 1.5rem; }
+    body {
+      font: 16px/1.6 system-ui, sans-serif; max-width: 40rem; margin: 15vh auto 0;
+      padding: 0 1.5rem;
+    }
     h1 { font-size: 1.3rem; font-weight: 600; }
-    code { font: 0.9em ui-monospace, monospace; padding: 0.1em 0.35em; border-radius: 4px; background: color-mix(in srgb, currentColor 10%, transparent); }
+    code {
+      font: 0.9em ui-monospace, monospace; padding: 0.1em 0.35em; border-radius: 4px;
+      background: color-mix(in srgb, currentColor 10%, transparent);
+    }
     """.
 
 plain_page(Style) ->
@@ -137,10 +143,13 @@ plain_page(Style) ->
         </head>
         <body>
         <h1>The dashboard runs, but its pages have not been built</h1>
-        <p>They are made from the folder <code>web/</code> with Node.js: run <code>toolchain/web</code> in the project's folder and
-        load this page again. Nothing needs to be restarted.</p>
-        <p>Without them there are, with the token that was printed at the start: <code>/metrics</code> for Prometheus,
-        <code>/api/state</code> and <code>/api/export?format=csv</code> for programs, and <code>bin/sderl top</code> for a terminal.</p>
+        <p>They are made from the folder <code>web/</code> with Node.js: run
+        <code>toolchain/web</code> in the project's folder and load this page again. Nothing needs
+        to be restarted.</p>
+        <p>Without them there are, with the token that was printed at the start:
+        <code>/metrics</code> for Prometheus, <code>/api/state</code> and
+        <code>/api/export?format=csv</code> for programs, and <code>bin/sderl top</code>
+        for a terminal.</p>
         </body>
         </html>
         """
