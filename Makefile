@@ -1,7 +1,7 @@
 # Each target installs the toolchain first where the machine lacks it.
 with := toolchain/env
 
-.PHONY: help build web demo test test-long test-otp27 check xref dialyzer check-web spec docs bench clean
+.PHONY: help build web demo test test-long test-otp27 check layout xref dialyzer check-web spec docs bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,10 @@ test-long: ## all tests at full length, about two hours on 2 cores
 test-otp27: ## the library's tests on the oldest supported OTP
 	@toolchain/test --otp 27 $(APP:%=--app %)
 
-check: xref dialyzer check-web test ## xref, dialyzer, the dashboard's types and layout, and the tests
+check: layout xref dialyzer check-web test ## layout, xref, dialyzer, the dashboard's types, and the tests
+
+layout: ## no line of Erlang has more than 100 columns
+	@$(with) escript toolchain/columns
 
 xref:
 	@$(with) rebar3 xref
