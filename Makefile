@@ -24,7 +24,7 @@ test-long: ## all tests at full length, about two hours on 2 cores
 test-otp27: ## the library's tests on the oldest supported OTP
 	@toolchain/test --otp 27 $(APP:%=--app %)
 
-check: layout xref dialyzer check-web test ## layout, xref, dialyzer, the dashboard's types, and the tests
+check: layout xref dialyzer check-web docs test ## layout, xref, dialyzer, the dashboard's types, links, and the tests
 
 layout: ## no line of Erlang has more than 100 columns
 	@$(with) escript toolchain/columns

@@ -13,7 +13,8 @@ main(["check", Site, Log]) -> check(Site, Log).
 %% that leads to no page becomes a link to a copy of the file, one to an example a link to a page
 %% with all of its files.
 prepare(Root, Work) ->
-    Sections = sections(Root),
+    %% What each application is made of is beside its sources.
+    Sections = sections(Root) ++ [{~"Applications", filelib:wildcard("apps/*/README.md", Root) ++ ["web/README.md"]}],
     Listed = lists:append([Pages || {_, Pages} <- Sections]),
     There = ["docs/" ++ P || P <- filelib:wildcard("*.md", join(Root, "docs"))],
     Unlisted = There -- ["docs/README.md" | Listed],
@@ -81,6 +82,10 @@ version(Root) ->
 staged("README.md") -> "README.md";
 staged("docs/README.md") -> "documents.md";
 staged("spec/README.md") -> "specification.md";
+staged("apps/sderl/INTERNALS.md") -> "library.md";
+staged("web/README.md") -> "front-end.md";
+%% (A page that is called as a module would stand in the place of its manual.)
+staged("apps/" ++ Path) -> "app-" ++ hd(filename:split(Path)) ++ ".md";
 staged(Page) -> filename:basename(Page).
 
 example_page(Folder) -> "example-" ++ filename:basename(Folder) ++ ".md".

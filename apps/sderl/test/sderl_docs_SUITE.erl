@@ -195,7 +195,7 @@ examples() ->
 root() -> filename:join([code:lib_dir(sderl), "src", "..", "..", ".."]).
 
 pages() ->
-    ["README.md", "INTERNALS.md", "CHANGELOG.md" | ["docs/" ++ P || P <- filelib:wildcard("*.md", filename:join(root(), "docs"))]].
+    lists:append([filelib:wildcard(Pages, root()) || Pages <- ["*.md", "{docs,spec,web}/*.md", "apps/*/*.md"]]).
 
 read(Page) ->
     {ok, Text} = file:read_file(filename:join(root(), Page)),

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_rules_table_tests).
--moduledoc "The table of INTERNALS.md that says what fails without each rule: it names every rule and every switch, and tests that exist.".
+-moduledoc "The table of the library's INTERNALS.md that says what fails without each rule: it names every rule and every switch, and tests that exist.".
 -include_lib("eunit/include/eunit.hrl").
 
 -define(RULES, 34).
 -define(SCENARIOS, sderl_sim_rules_tests).
 
 table_test_() ->
-    case file:read_file(filename:join([code:lib_dir(sderl_model), "src", "..", "..", "..", "INTERNALS.md"])) of
+    case file:read_file(filename:join([code:lib_dir(sderl), "src", "..", "INTERNALS.md"])) of
         {error, enoent} -> [];
         {ok, Text} ->
             Rows = rows(Text),

@@ -1,4 +1,4 @@
-%% The folders of sderl_mon: who may call whom (INTERNALS.md says what is
+%% The folders of sderl_mon: who may call whom (its README.md says what is
 %% in them). Who may know which application is in sderl_apps_tests.
 -module(sderl_mon_architecture_tests).
 
