@@ -79,11 +79,11 @@ plan(Count, #{group_size := Size, gateways := Gateways, max_links := Links}) ->
 -spec name(pos_integer()) -> node().
 name(Place) -> list_to_atom("n" ++ integer_to_list(Place) ++ "@plan").
 
--doc "The place of a node, of a plan or of the fleet.".
+-doc "The place of a node: `n7@plan` of a plan, `n7-k2f9@127.0.0.1` of the fleet.".
 -spec place(node()) -> pos_integer().
 place(Node) ->
     "n" ++ Rest = atom_to_list(Node),
-    {Place, [$@ | _]} = string:take(Rest, "0123456789"),
+    {Place, _} = string:take(Rest, "0123456789"),
     list_to_integer(Place).
 
 wait(Label, Seconds) ->
