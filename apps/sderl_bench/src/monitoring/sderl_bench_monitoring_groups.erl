@@ -17,6 +17,8 @@ three, with default settings.
 
 -export([run/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -define(SIZE, 3).
 -define(READY_MS, 120_000).
 -define(MIB, 1_048_576).
@@ -24,43 +26,28 @@ three, with default settings.
 -doc "Runs it once and writes the result.".
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(Options, Output) ->
-    Params = maps:with([nodes, groups, seconds], Options),
-    Started = sderl_bench_output:now(),
-    maybe
-        {ok, Fleet} ?= reason(sderl_fleet:start(plan(Params))),
-        Measured =
-            try
-                measured(Fleet, Params)
-            after
-                sderl_fleet:stop(Fleet)
-            end,
-        {ok, Metrics} ?= reason(Measured),
-        Result = sderl_bench_output:result(monitoring, Params#{mode => groups}, Metrics, Started),
-        ok ?= sderl_bench_output:write(Output, Result),
+    #{nodes := Count, groups := Number} = Params = (maps:with([nodes, groups, seconds], Options))#{mode => groups},
+    Groups = [
+        {list_to_atom("group" ++ integer_to_list(G)), normal, [{n, I} || I <- members(G, Count)]}
+     || G <- lists:seq(1, Number)
+    ],
+    Run = fun(_, Label) ->
+        sderl_bench_nodes:with(Count, Groups, Label, fun(Fleet, Nodes) -> measured(Fleet, Nodes, Params) end)
+    end,
+    Show = fun([#{metrics := Metrics}]) ->
         sderl_bench_output:say(Output, ["\n", title(Params), "\n\n", table(Metrics), "\n"])
+    end,
+    maybe
+        {ok, _} ?= sderl_bench_series:run(monitoring, [Params], 1, Run, Show, Output),
+        ok
     end.
-
-reason({error, Reason}) -> {error, sderl_bench_reason:text(Reason)};
-reason(Other) -> Other.
-
-plan(#{nodes := Count, groups := Groups}) ->
-    #{
-        families => [#{name => node, count => Count, apps => [sderl]}],
-        s_groups => [
-            {list_to_atom("group" ++ integer_to_list(G)), normal, [{node, I} || I <- members(G, Count)]}
-         || G <- lists:seq(1, Groups)
-        ],
-        parallel => 4,
-        progress => sderl_progress:reporter("starting nodes")
-    }.
 
 %% Neighbours first, then nodes that are further and further apart.
 members(Group, Count) ->
     Step = 1 + Group div Count,
     lists:uniq([1 + (Group + I * Step) rem Count || I <- lists:seq(0, ?SIZE - 1)]).
 
-measured(Fleet, #{groups := Groups, seconds := Seconds}) ->
-    Nodes = sderl_fleet:nodes(Fleet),
+measured(Fleet, Nodes, #{groups := Groups, seconds := Seconds}) ->
     Begin = now_ms(),
     maybe
         {ok, Shadow} ?= sderl_bench_shadow:start(Fleet, Nodes, #{monitors => 1}),
@@ -97,8 +84,6 @@ pause(Ms) ->
     receive
     after Ms -> ok
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 title(#{nodes := Nodes, groups := Groups, seconds := Seconds}) ->
     Text = "~w nodes in ~w groups of ~w, one monitoring node, ~w s in which nothing happens; ",

@@ -31,40 +31,31 @@ The events are reported as the library reports its own, at the level `debug`, wh
 -doc "Runs it once and writes the result.".
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{nodes := Count} = Options, Output) ->
-    Params = maps:with([nodes, changes, events_s], Options),
-    Started = sderl_bench_output:now(),
+    Params = (maps:with([nodes, changes, events_s], Options))#{mode => live},
+    Run = fun(_, Label) ->
+        sderl_bench_nodes:with(Count, groups(Count), Label, fun(Fleet, Nodes) -> measured(Fleet, Nodes, Params) end)
+    end,
+    Show = fun([#{metrics := Metrics}]) ->
+        sderl_bench_output:say(Output, [
+            "\n", io_lib:format("~w nodes, two monitoring nodes; ", [Count]), sderl_bench_machine:text(), "\n\n",
+            table(Metrics), "\n"
+        ])
+    end,
     maybe
-        {ok, Fleet} ?= reason(sderl_fleet:start(plan(Count))),
-        Measured =
-            try
-                measured(Fleet, Params)
-            after
-                sderl_fleet:stop(Fleet)
-            end,
-        {ok, Metrics} ?= reason(Measured),
-        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(monitoring, Params#{mode => live}, Metrics, Started)),
-        ok = sderl_bench_output:say(Output, ["\n", io_lib:format("~w nodes, two monitoring nodes; ", [Count]), sderl_bench_machine:text(), "\n\n", table(Metrics), "\n"]),
+        {ok, [#{metrics := Metrics}]} ?= sderl_bench_series:run(monitoring, [Params], 1, Run, Show, Output),
         verdict(Metrics)
     end.
 
-reason({error, Reason}) -> {error, sderl_bench_reason:text(Reason)};
-reason(Other) -> Other.
-
 %% A ring of groups of ten and a gateway between each two.
-plan(Count) ->
-    Groups = max(1, Count div ?GROUP),
-    #{
-        families => [#{name => node, count => Count, apps => [sderl]}],
-        s_groups => [
-            {list_to_atom("group" ++ integer_to_list(G)), normal, [{node, I} || I <- lists:uniq([1 + (First + K) rem Count || K <- lists:seq(0, min(?GROUP, Count - 1))])]}
-         || G <- lists:seq(1, Groups), First <- [(G - 1) * ?GROUP]
-        ],
-        parallel => 4,
-        progress => sderl_progress:reporter("starting nodes")
-    }.
+groups(Count) ->
+    [
+        {list_to_atom("group" ++ integer_to_list(G)), normal, [{n, I} || I <- lists:uniq(Members)]}
+     || G <- lists:seq(1, max(1, Count div ?GROUP)),
+        First <- [(G - 1) * ?GROUP],
+        Members <- [[1 + (First + K) rem Count || K <- lists:seq(0, min(?GROUP, Count - 1))]]
+    ].
 
-measured(Fleet, #{changes := Changes, events_s := PerS}) ->
-    Nodes = sderl_fleet:nodes(Fleet),
+measured(Fleet, Nodes, #{changes := Changes, events_s := PerS}) ->
     Begin = now_ms(),
     maybe
         {ok, Shadow} ?= sderl_bench_shadow:start(Fleet, Nodes, #{monitors => 2}),
