@@ -85,7 +85,7 @@ nothing_left_test_() -> {spawn, fun nothing_left_alone/0}.
 nothing_left_alone() ->
     Before = length(processes()),
     _ = [sderl_attr_eval:run(Call, 20) || Call <- [{?MODULE, endless}, {erlang, node}, {erlang, exit, [x]}], _ <- lists:seq(1, 10)],
-    ok = await(fun() -> length(processes()) =< Before end, 200),
+    ok = await(fun() -> length(processes()) =< Before end, 3000),
     ?assertEqual({messages, []}, process_info(self(), messages)).
 
 %% It ends with whoever wanted it.

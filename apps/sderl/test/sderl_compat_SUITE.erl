@@ -297,4 +297,4 @@ write(Key) -> mnesia:transaction(fun() -> mnesia:write({t, Key, node()}) end).
 echo(Node) ->
     Pid = spawn(Node, fun() -> receive {From, M} -> From ! {got, M} end end),
     Pid ! {self(), hello},
-    receive {got, hello} -> ok after 5000 -> nothing end.
+    receive {got, hello} -> ok after ?SOON -> nothing end.

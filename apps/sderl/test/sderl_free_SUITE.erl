@@ -343,6 +343,7 @@ what_a_free_node_remembers(_) ->
         %% Two groups of one name: who deletes the one goes on to know the other.
         {ok, f, _} = s_group(Fleet, A1, new_s_group, [f, [A1]]),
         {ok, k, _} = s_group(Fleet, A1, new_s_group, [k, [A1, A2]]),
+        await(fun() -> s_group(Fleet, A2, s_groups, []) =:= {[k], [f, g]} end),
         {ok, f, [A2]} = s_group(Fleet, A2, new_s_group, [f, [A1, A2]]),
         ok = s_group(Fleet, A2, delete_s_group, [f]),
         ?assertEqual({[k], [f, g]}, s_group(Fleet, A2, s_groups, []))

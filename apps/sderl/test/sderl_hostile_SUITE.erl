@@ -64,7 +64,7 @@ group(Name) ->
 handled(Processes) ->
     lists:foreach(fun(P) -> _ = sys:get_status(P, 60_000) end, Processes).
 
-call(To, Request) -> gen_server:call(To, Request, 10_000).
+call(To, Request) -> gen_server:call(To, Request, 60_000).
 
 %% A registration and its end on each node, seen on each.
 written(Fleet, Group, Nodes) ->

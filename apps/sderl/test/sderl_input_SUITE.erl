@@ -206,7 +206,7 @@ group_of_one(Config) ->
     {Fleet, [A1, A2, A3]} = start(Config),
     S = fun(F, Args) -> s_group(Fleet, A1, F, Args) end,
     ?assertEqual({ok, one, [A1]}, S(new_s_group, [one, [A1]])),
-    ?assertEqual(ok, S(await, [one, 10_000])),
+    ?assertEqual(ok, S(await, [one, 60_000])),
     Pid = call(Fleet, A1, proc, []),
     ?assertEqual(yes, S(register_name, [one, n, Pid])),
     ?assertEqual(Pid, S(whereis_name, [one, n])),
@@ -364,7 +364,7 @@ improper_questions(Config) ->
     ?assertEqual({error, unknown_call}, call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, {invite, 1}])),
     ?assertEqual({error, unknown_call}, call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, what])).
 
-question(Node, Question) -> gen_server:call({sderl_ask, Node}, Question, 5000).
+question(Node, Question) -> gen_server:call({sderl_ask, Node}, Question, 60_000).
 
 %% ---------------------------------------------------------------- configuration
 

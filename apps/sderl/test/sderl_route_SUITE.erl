@@ -109,7 +109,7 @@ ask_each(Name, K, To) ->
 told(Name, K) ->
     ok = sderl_route:send(Name, {ask, self(), K}),
     receive {told, K, Last} -> Last
-    after 10_000 -> exit({not_told, K})
+    after 60_000 -> exit({not_told, K})
     end.
 
 in_turns(_, Turn, Turns) when Turn > Turns -> ok;

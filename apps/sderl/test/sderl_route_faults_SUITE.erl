@@ -228,7 +228,7 @@ loop(Config) ->
     send(Fleet, P, fun() -> [ok = sderl_route:send({circle, x}, I) || I <- lists:seq(1, 10)] end),
     await(told, fun() -> #{hop_limit => 10} =:= refused(Fleet, P) end),
     ?assertEqual(10 * 15, Forwarded() - Before),
-    ?assertEqual({error, hop_limit}, on(Fleet, N1, fun() -> sderl_route:call({circle, x}, y, 5000) end)),
+    ?assertEqual({error, hop_limit}, on(Fleet, N1, fun() -> sderl_route:call({circle, x}, y, 60_000) end)),
     [true = on(Fleet, N, fun() -> ets:delete(sderl_routes, {group, circle}) end) || {N, _} <- Rows],
     sderl_ct:kill(Fleet, P, kill).
 
@@ -335,7 +335,7 @@ late_answers(Config) ->
     {Result, Box} = on(Fleet, N1, fun() ->
         R = sderl_route:call({right, late}, {later, 400, x}, 200),
         %% That answer is on the way before this one.
-        {ok, y} = sderl_route:call({right, late}, {later, 700, y}, 5000),
+        {ok, y} = sderl_route:call({right, late}, {later, 700, y}, 60_000),
         {R, [M || {Alias, _, _} = M <- element(2, process_info(self(), messages)), is_reference(Alias)]}
     end),
     ?assertEqual({{error, timeout}, []}, {Result, Box}),

@@ -52,7 +52,7 @@ talk(Sent, Size) ->
     {ok, Client} = ?S:start(#{ip => {127, 0, 0, 1}, port => Port, token => ~"yes"}),
     Pong = receive {pong, Text} -> Text end,
     %% The last message follows the ping.
-    ok = sderl_fleet:await(fun() -> map_get(frames, ?S:counts(Client)) =:= 4 end, 10_000),
+    ok = sderl_fleet:await(fun() -> map_get(frames, ?S:counts(Client)) =:= 4 end, 60_000),
     Counts = ?S:counts(Client),
     ok = ?S:stop(Client),
     {Counts, Pong}.

@@ -309,9 +309,9 @@ lapsed_test() ->
     true = erlang:suspend_process(Agent),
     Request = gen_server:send_request(Agent, {strike, t, Spec, 1, order(1)}),
     Until = sderl_chaos_agent:clock() + 310,
-    ok = sderl_fleet:await(fun() -> sderl_chaos_agent:clock() > Until end, 5000),
+    ok = sderl_fleet:await(fun() -> sderl_chaos_agent:clock() > Until end, 60_000),
     true = erlang:resume_process(Agent),
-    ?assertEqual({reply, {error, gone}}, gen_server:wait_response(Request, 5000)),
+    ?assertEqual({reply, {error, gone}}, gen_server:wait_response(Request, 60_000)),
     receive {'DOWN', Monitor, process, Agent, normal} -> ok end,
     ?assert(is_process_alive(Victim)).
 
@@ -359,10 +359,10 @@ ended_test_() ->
                     %% It has the word, and waits for the round.
                     #{next_ms := over} = sderl_chaos:status(Chaos),
                     Looking ! go,
-                    ?assertEqual({reply, {ok, []}}, gen_server:wait_response(Stop, 10_000));
+                    ?assertEqual({reply, {ok, []}}, gen_server:wait_response(Stop, 60_000));
                 owner ->
                     exit(Owner, kill),
-                    ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end, 10_000),
+                    ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end, 60_000),
                     Looking ! go
             end,
             receive {'DOWN', Monitor, process, Chaos, normal} -> ok end,
@@ -392,11 +392,11 @@ unsure_alone() ->
         nodes => [node()], call => Call, every_ms => 5, report => self(), limits => #{kills => 1, at_once => 1},
         targets => [#{kind => process, find => {?MODULE, held, [Holder]}}]
     }),
-    ok = sderl_fleet:await(fun() -> [A, B] =/= [P || P <- [A, B], is_process_alive(P)] end, 10_000),
-    ok = sderl_fleet:await(fun() -> #{unsure := N} = sderl_chaos:status(Chaos), N =:= 1 end, 10_000),
+    ok = sderl_fleet:await(fun() -> [A, B] =/= [P || P <- [A, B], is_process_alive(P)] end, 60_000),
+    ok = sderl_fleet:await(fun() -> #{unsure := N} = sderl_chaos:status(Chaos), N =:= 1 end, 60_000),
     ?assertMatch(#{not_back := 1, kills := 0}, sderl_chaos:status(Chaos)),
     %% The agent was asked what became of it: it is watched. (The first answer has come when it is asked again.)
-    ok = sderl_fleet:await(fun() -> atomics:get(Asked, 1) >= 2 end, 10_000),
+    ok = sderl_fleet:await(fun() -> atomics:get(Asked, 1) >= 2 end, 60_000),
     ?assertMatch(#{not_back := 1, unsure := 1}, sderl_chaos:status(Chaos)),
     [Left] = [T || {_, P} = T <- [{a, A}, {b, B}], is_process_alive(P)],
     [Key] = [a, b] -- [element(1, Left)],
@@ -425,7 +425,7 @@ unanswered_test() ->
         nodes => [node()], call => Call, every_ms => 5, limits => #{kills => 3},
         targets => [#{kind => process, class => kept, find => {?MODULE, kept, [Keepers]}}]
     }),
-    ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end, 10_000),
+    ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end, 60_000),
     #{skipped := Skipped, problems := Problems} = sderl_chaos:status(Chaos),
     {ok, Kills} = sderl_chaos:stop(Chaos, 10_000),
     ?assertMatch(#{unanswered := 1, missed := 0}, Skipped),

@@ -152,7 +152,7 @@ dashboard(Config) ->
     ok = sderl_demo_live:start(Fleet, Site),
     Shown = fun() -> shown(Link) end,
     All = #{atom_to_binary(Node) => ~"up" || Node <- Nodes},
-    ok = sderl_fleet:await(fun() -> Shown() =:= All end, 20_000),
+    ok = sderl_fleet:await(fun() -> Shown() =:= All end, 60_000),
     ok = await_healthy(Link),
     Others = Nodes -- [Killed],
     Before = sderl_demo_live:counts(Fleet, Others),
@@ -163,15 +163,15 @@ dashboard(Config) ->
     Mended = maps:merge(sderl_demo_live:nodes(Fleet, Site), sderl_demo_dashboard:nodes(Fleet, Started)),
     ?assertEqual(length(Nodes) + 2, map_size(Mended)),
     Away = #{Killed := Since} = sderl_demo_live:mend(Fleet, Mended, #{}),
-    ok = sderl_fleet:await(fun() -> maps:get(atom_to_binary(Killed), Shown()) =:= ~"down" end, 20_000),
+    ok = sderl_fleet:await(fun() -> maps:get(atom_to_binary(Killed), Shown()) =:= ~"down" end, 60_000),
     %% Not before some seconds have gone.
     ?assertEqual(#{}, sderl_demo_live:mend(Fleet, Mended, Away#{Killed := Since - 10_000})),
-    ok = sderl_fleet:await(fun() -> Shown() =:= All end, 20_000),
+    ok = sderl_fleet:await(fun() -> Shown() =:= All end, 60_000),
     %% So does the one that shows it, at the same address.
     [Monitor | _] = lists:sort(maps:keys(Mended) -- Nodes),
     ok = sderl_fleet:kill(Fleet, Monitor),
     ?assertEqual(#{}, sderl_demo_live:mend(Fleet, Mended, #{Monitor => Since - 10_000})),
-    ok = sderl_fleet:await(fun() -> Shown() =:= All end, 20_000),
+    ok = sderl_fleet:await(fun() -> Shown() =:= All end, 60_000),
     %% It records again, into another file.
     ?assertMatch([_, _], filelib:wildcard(filename:join(Folder, "*.sdmon"))),
     ok = sderl_fleet:stop(Fleet).

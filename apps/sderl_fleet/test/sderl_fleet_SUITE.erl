@@ -15,7 +15,7 @@
 -define(SOON, 30_000).
 
 suite() ->
-    [{timetrap, {minutes, 2}}].
+    [{timetrap, {minutes, 5}}].
 
 all() ->
     [
@@ -150,14 +150,14 @@ multicall(_) ->
             {x@y, {error, unknown_node}},
             {A, {ok, A}}
         ],
-        sderl_fleet:multicall(Fleet, [D, C, B, x@y, A], erlang, node, [], 1000)
+        sderl_fleet:multicall(Fleet, [D, C, B, x@y, A], erlang, node, [], 5000)
     ),
     ?assertEqual(
         [{A, {error, {error, badarith}}}, {D, {error, {error, badarith}}}],
         sderl_fleet:multicall(Fleet, [A, D], erlang, 'div', [1, 0], infinity)
     ),
     ?assertEqual(
-        [{A, {error, {throw, x}}}], sderl_fleet:multicall(Fleet, [A], erlang, throw, [x], 5000)
+        [{A, {error, {throw, x}}}], sderl_fleet:multicall(Fleet, [A], erlang, throw, [x], 60_000)
     ),
     done(Fleet).
 
@@ -170,14 +170,14 @@ loud() ->
     io:put_chars("start\n"),
     {ok, Fleet} = sderl_fleet:start(#{families => [#{name => a, count => 3}]}),
     [A, B, C] = Nodes = sderl_fleet:nodes(Fleet),
-    _ = sderl_fleet:multicall(Fleet, Nodes, ?MODULE, print, [], 5000),
+    _ = sderl_fleet:multicall(Fleet, Nodes, ?MODULE, print, [], 60_000),
     Log = maps:get(log_dir, sderl_fleet:connection_info(Fleet)),
     ok = await(fun() -> contains(Log, ".out", [~"printed", ~"displayed"]) end),
     ok = await(fun() -> contains(Log, ".err", [~"complained"]) end),
     ok = await(fun() -> contains(Log, ".log", [~"logged", ~"crashed"]) end),
     ok = sderl_fleet:kill(Fleet, A),
     ok = sderl_fleet:stop_node(Fleet, B),
-    _ = sderl_fleet:multicall(Fleet, [C], erlang, halt, ["slogan"], 5000),
+    _ = sderl_fleet:multicall(Fleet, [C], erlang, halt, ["slogan"], 60_000),
     _ = sderl_fleet:start_nodes(Fleet, [#{name => bad, args => ["+S", "none"]}]),
     ok = sderl_fleet:stop(Fleet),
     io:put_chars("stop\n").

@@ -15,7 +15,7 @@
 ]).
 
 suite() ->
-    [{timetrap, {minutes, 2}}].
+    [{timetrap, {minutes, 5}}].
 
 all() ->
     [

@@ -9,7 +9,7 @@
 -export([all/0, suite/0, init_per_testcase/2]).
 -export([cut_and_heal/1, owner_killed/1, vm_killed/1, not_allowed/1]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [cut_and_heal, owner_killed, vm_killed, not_allowed].
 

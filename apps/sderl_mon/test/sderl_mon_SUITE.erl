@@ -7,9 +7,9 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--define(SOON, 20_000).
+-define(SOON, 60_000).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [follows, takes_over, adopts, stock, strangers, configured].
 
@@ -32,7 +32,7 @@ watch(Fleet, Nodes, Config) ->
         {ok, _} = call(Fleet, M, application, ensure_all_started, [sderl_mon])
     end, Nodes).
 
-call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, 10_000).
+call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, ?SOON).
 
 await(Fun) ->
     case sderl_fleet:await(Fun, ?SOON) of

@@ -234,7 +234,7 @@ a_feed_that_ended_is_replaced_test_() ->
         Old ! stop,
         receive {'DOWN', Ref, process, Old, normal} -> ok end,
         true = erlang:resume_process(Hub),
-        ?assertEqual({reply, ok}, gen_server:receive_response(Request, 5000))
+        ?assertEqual({reply, ok}, gen_server:receive_response(Request, 60_000))
     end).
 
 the_same_seed_is_the_same_feed_test_() -> {timeout, 120, fun the_same_seed_is_the_same_feed/0}.

@@ -24,7 +24,7 @@ inject(Node, Code) ->
 ask(Pid, What) ->
     Ref = make_ref(),
     Pid ! {What, self(), Ref},
-    receive {Ref, Answer} -> Answer after 5000 -> error(timeout) end.
+    receive {Ref, Answer} -> Answer after 60_000 -> error(timeout) end.
 
 loop(Acks, Got) ->
     receive

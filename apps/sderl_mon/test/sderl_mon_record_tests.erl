@@ -176,7 +176,7 @@ it_records_again_after_the_hub_restarted_test_() ->
             end)
         end,
         Recording = fun(Not) ->
-            ok = sderl_fleet:await(fun() -> whereis(sderl_mon_record) =/= Not end, 10_000),
+            ok = sderl_fleet:await(fun() -> whereis(sderl_mon_record) =/= Not end, 60_000),
             {ok, #{file := File}} = sderl_mon_record:status(),
             File
         end,
@@ -187,7 +187,7 @@ it_records_again_after_the_hub_restarted_test_() ->
             {File, Pid}
         end),
         Kept(fun() ->
-            ok = sderl_fleet:await(fun() -> {monitored_by, By} = process_info(Recorder, monitored_by), By =/= [] end, 10_000),
+            ok = sderl_fleet:await(fun() -> {monitored_by, By} = process_info(Recorder, monitored_by), By =/= [] end, 60_000),
             Ended = monitor(process, Recorder),
             ok = sys:resume(Recorder),
             receive {'DOWN', Ended, process, _, _} -> ok end,

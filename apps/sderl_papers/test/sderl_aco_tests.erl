@@ -215,12 +215,12 @@ endless() ->
         seed => 1
     },
     {Caller, Monitor} = spawn_monitor(fun() -> sderl_aco_smp:run(Conf) end),
-    ok = sderl_fleet:await(fun() -> is_integer(sderl_aco_smp:rounds()) andalso sderl_aco_smp:rounds() > 2 end, 10_000),
+    ok = sderl_fleet:await(fun() -> is_integer(sderl_aco_smp:rounds()) andalso sderl_aco_smp:rounds() > 2 end, 60_000),
     {Before, Caller, Monitor}.
 
 gone(Pids) ->
     Monitors = [monitor(process, Pid) || Pid <- Pids],
-    [receive {'DOWN', Monitor, process, _, _} -> ok after 10_000 -> error({left, Pids}) end || Monitor <- Monitors].
+    [receive {'DOWN', Monitor, process, _, _} -> ok after 60_000 -> error({left, Pids}) end || Monitor <- Monitors].
 
 %% Instances
 

@@ -99,7 +99,7 @@ late_write() ->
         Replica = ready(Conf, replica),
         Session = spawn(fun() -> receive stop -> ok end end),
         Replica ! {replicate, self(), make_ref(), {put, {1, Session, a, self(), b, self()}}},
-        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, chats, 1, replica}, {find, 1}, 5000)),
+        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, chats, 1, replica}, {find, 1}, 60_000)),
         receive {replicated, _} -> error(confirmed) after 0 -> ok end,
         Session ! stop
     end).
@@ -118,7 +118,7 @@ answered() ->
         ?assertEqual({ok, Row}, gen_server:call(Main, {find, 1})),
         ?assertEqual(timeout, gen_server:wait_response(Request, 0)),
         exit(Replica, kill),
-        ?assertEqual({reply, ok}, gen_server:wait_response(Request, 5000)),
+        ?assertEqual({reply, ok}, gen_server:wait_response(Request, 60_000)),
         ?assertEqual([#{1 => Session}, #{1 => Session}], [rows(Conf, Copy) || Copy <- [main, replica]]),
         Session ! stop
     end).
@@ -137,7 +137,7 @@ again() ->
         ok = sys:suspend(Main),
         exit(Session, kill),
         exit(Main, kill),
-        [receive {session_lost, 1, Session} -> ok after 5000 -> error(not_told) end || _ <- [a, b]],
+        [receive {session_lost, 1, Session} -> ok after 60_000 -> error(not_told) end || _ <- [a, b]],
         ?assertEqual([#{}, #{}], [rows(Conf, Copy) || Copy <- [main, replica]])
     end).
 
@@ -154,12 +154,12 @@ never_accepted() ->
         {ok, Pid} = sderl_im_session:start_link(Conf, {1, Session, self(), ref}),
         Monitor = monitor(process, Pid),
         ?assertEqual({invite, Session, Pid, a}, next()),
-        ?assertMatch({ok, {ok, {Session, Pid, _, _, _, _}}}, sderl_im_net:call(Conf, {database, chats, 1, main}, {find, Session}, 5000)),
+        ?assertMatch({ok, {ok, {Session, Pid, _, _, _, _}}}, sderl_im_net:call(Conf, {database, chats, 1, main}, {find, Session}, 60_000)),
         ?assertEqual({reply, ref, {error, unavailable}}, next()),
         ?assertEqual({chat_over, Session}, next()),
         ?assertEqual([{closed, Session}, {closed, Session}], [next(), next()]),
         ?assertEqual({'DOWN', Monitor, process, Pid, normal}, next()),
-        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, chats, 1, main}, {find, Session}, 5000))
+        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, chats, 1, main}, {find, Session}, 60_000))
     end).
 
 %% Told that the node of its client is gone a monitor asks: one that answers stays logged in; one that does not is logged out, and its sessions are told.
@@ -182,10 +182,10 @@ gone() ->
         ?assertEqual([{there, Pid}, {there, Pid}, {there, Pid}], [next(), next(), next()]),
         ?assertEqual(over, next()),
         ?assertEqual({'DOWN', Monitor, process, Pid, normal}, next()),
-        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, clients, 1, main}, Find, 5000))
+        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, clients, 1, main}, Find, 60_000))
     end).
 
-next() -> receive Message -> Message after 10_000 -> error(nothing_came) end.
+next() -> receive Message -> Message after 60_000 -> error(nothing_came) end.
 
 with_databases(Fun) -> with_databases(#{}, Fun).
 
@@ -229,7 +229,7 @@ step({die, Key}, _, Rows) ->
         #{Key := Pid} ->
             exit(Pid, kill),
             %% Both clients.
-            [receive {session_lost, Key, Pid} -> ok after 5000 -> error(not_told) end || _ <- [a, b]],
+            [receive {session_lost, Key, Pid} -> ok after 60_000 -> error(not_told) end || _ <- [a, b]],
             maps:remove(Key, Rows);
         #{} ->
             Rows
@@ -244,7 +244,7 @@ step({kill, Copy}, Conf, Rows) ->
 %% Waits until it has its table.
 ready(Conf, Copy) ->
     Role = {database, chats, 1, Copy},
-    ok = sderl_fleet:await(fun() -> proc_lib:get_label(sderl_im_net:whereis(Conf, Role)) =:= {sderl_im, ready, Role} end, 10_000),
+    ok = sderl_fleet:await(fun() -> proc_lib:get_label(sderl_im_net:whereis(Conf, Role)) =:= {sderl_im, ready, Role} end, 60_000),
     sderl_im_net:whereis(Conf, Role).
 
 rows(Conf, Copy) ->

@@ -27,7 +27,7 @@ resumed(Config) ->
         {said, Runner, First} -> ct:log("~ts", [First]);
         {'DOWN', Monitor, process, Runner, Why} -> error({ended, Why})
     end,
-    ok = sderl_fleet:await(fun() -> fleets() =/= [] end, 10_000),
+    ok = sderl_fleet:await(fun() -> fleets() =/= [] end, 60_000),
     true = exit(Runner, kill),
     receive {'DOWN', Monitor, process, Runner, killed} -> ok end,
     ok = sderl_fleet:await(fun() -> fleets() =:= [] end, 20_000),

@@ -6,7 +6,7 @@ A WebSocket client that does what it is told, also what no browser would do. It 
 
 -export([open/2, open/3, open_tls/3, ask/2, ask/3, text/2, frame/3, bytes/2, next/2, until/3, until_close/2, close/1, http/2, http/3, raw/3]).
 
--define(MS, 10_000).
+-define(MS, 60_000).
 
 %% A socket, or the status with which it was refused.
 open(Port, Token) -> open(Port, ["/ws?token=", Token], []).
