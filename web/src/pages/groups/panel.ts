@@ -3,7 +3,7 @@
 // in place of the canvas, so it is never taken out of the page, only out of sight.
 import type { Ctx } from "../../ui/ctx";
 import { icon } from "../../ui/icons";
-import { byteRate, count, number } from "../../lib/format";
+import { byteRate, count, messageRate, number } from "../../lib/format";
 import { h, text } from "../../lib/dom";
 import type { TopologyNode } from "../../model/protocol";
 import { FREE } from "../../model/flows";
@@ -22,6 +22,8 @@ export class Panel {
     icon("close"),
   );
   private readonly rates = new Map<string, HTMLElement>();
+  /** What is between the groups, and with what is inside them all traffic. */
+  private readonly sum = h("p", { class: "muted num", "data-testid": "between" });
   private madeOf = "";
 
   constructor(
@@ -95,6 +97,7 @@ export class Panel {
           { class: "muted" },
           `${count(topology?.nodes.length ?? 0)} nodes, ${count(gateways)} of them gateways`,
         ),
+        this.sum,
       ),
       h(
         "div",
@@ -213,6 +216,13 @@ export class Panel {
     const { topology, frame } = this.ctx.store.shown;
     const messages = this.view.options.measure === "msgs";
     const format = messages ? number : byteRate;
+    const flows = [...(this.view.flows?.all() ?? [])];
+    const total = (of: typeof flows) =>
+      of.reduce((sum, flow) => sum + (messages ? flow.msgs : flow.bytes), 0);
+    const between = total(flows.filter((flow) => flow.from !== flow.to));
+    const unit = messages ? messageRate : byteRate;
+    const known = flows.length > 0;
+    text(this.sum, known ? `${format(between)} between groups, ${unit(total(flows))} in all` : "");
     for (const [key, element] of this.rates) {
       const id = Number(key.slice(1));
       if (key.startsWith("g")) {
