@@ -84,6 +84,8 @@ stock_says_the_same(Config) ->
         ?assert(map_get(uptime_s, Gs) >= 0 andalso map_get(uptime_s, Gs) < 600),
         ?assertMatch(#{source := stock, seq := 7, v := 1}, Sample),
         ?assertMatch(#{otp := _, cpu_topology := [_ | _]}, Facts),
+        %% Whether the library runs there is known, and where it does not nobody counts names.
+        ?assertEqual({Node =/= Plain, Node =/= Plain}, {map_get(application, Facts), is_map_key(names, Gs)}),
         %% The same shape as the probe's.
         {Owner, {ok, _}} = case Node of Plain -> {none, {ok, none}}; _ -> call(Fleet, Mon, ?OWNER, start, [Node, #{interval_ms => 100}]) end,
         _ = Owner =:= none orelse begin
