@@ -156,7 +156,7 @@ export class TraceSwitch {
 }
 
 /** Why so little is known of a node, and what to type for more: nothing starts by itself. */
-export const stockNote = (library: boolean): HTMLElement =>
+export const stockNote = (library: boolean, why: string | null): HTMLElement =>
   note(
     h("strong", {}, library ? "The library runs here, without a probe. " : "Stock node. "),
     library
@@ -168,4 +168,5 @@ export const stockNote = (library: boolean): HTMLElement =>
     h("code", {}, "sderl_mon:set(#{inject => true})."),
     " on a monitoring node.",
     library ? " Nodes whose release has sderl_mon run it themselves." : "",
+    why === null ? "" : ` The monitor says: ${why}.`,
   );

@@ -295,12 +295,12 @@ class NodeView {
   }
 
   private drawNotes({ source, library, why, status: state }: TopologyNode): void {
-    const key = JSON.stringify([source, library, state === "up" ? null : why, state]);
+    const key = JSON.stringify([source, library, why, state]);
     if (key === this.noted) return;
     this.noted = key;
     fill(
       this.notes,
-      source === "stock" ? stockNote(library === true) : null,
+      source === "stock" ? stockNote(library === true, state === "up" ? why : null) : null,
       state !== "up"
         ? note(
             h("strong", {}, `This node is ${state}. `),
