@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_inherit).
 -moduledoc """
-Gives a hub that has just begun the past that another monitoring node has: all hubs see the same, so one that
-is started anew shows the same picture as before.
+Gives a hub that has just begun the past that another monitoring node has: all hubs see the same,
+so one that is started anew shows the same picture as before.
 
-It begins with each hub (`m:sderl_mon_hub_sup`). For two minutes it asks the other monitoring nodes to which there
-is a link, piece by piece and one piece at a time, and answers those that ask; neither side waits for the other.
-What comes is checked before the hub gets it. A node whose clock is two seconds off is not asked further: its times
-would be others.
+It begins with each hub (`m:sderl_mon_hub_sup`). For two minutes it asks the other monitoring nodes
+to which there is a link, piece by piece and one piece at a time, and answers those that ask;
+neither side waits for the other. What comes is checked before the hub gets it. A node whose clock
+is two seconds off is not asked further: its times would be others.
 """.
 
 -behaviour(gen_server).
@@ -119,7 +119,8 @@ ask(#asking{peer = Peer, part = Part, after_ = After, timer = Before} = Asking) 
     _ = sderl_mon_tell:cast(Peer, ?MODULE, {sderl_mon_past, 1, {ask, Ask}}),
     Asking#asking{ref = Ref, timer = erlang:start_timer(?ANSWER_MS, self(), late)}.
 
-answered(#{ref := Ref, t := T} = Answer, #state{asking = #asking{ref = Ref, peer = Peer} = Asking} = State) ->
+answered(#{ref := Ref, t := T} = Answer, #state{asking = #asking{ref = Ref} = Asking} = State) ->
+    #asking{peer = Peer} = Asking,
     case abs(T - wall_ms()) > ?CLOCKS_MS of
         true ->
             ?LOG_NOTICE("The history of ~ts is not taken over, as its clock is another", [Peer]),
@@ -130,8 +131,8 @@ answered(#{ref := Ref, t := T} = Answer, #state{asking = #asking{ref = Ref, peer
 answered(_, State) ->
     State.
 
-taken(#{entries := Entries, more := More} = Answer, #asking{part = Part, after_ = After} = Asking, State) ->
-    #asking{got = Got, pieces = Pieces} = Asking,
+taken(#{entries := Entries, more := More} = Answer, Asking, State) ->
+    #asking{peer = Peer, part = Part, after_ = After, got = Got, pieces = Pieces} = Asking,
     case is_next(Entries, After) andalso Pieces < ?MOST_PIECES andalso checked(Part, Entries) of
         {ok, Seq} ->
             Asking1 = Asking#asking{
@@ -147,7 +148,7 @@ taken(#{entries := Entries, more := More} = Answer, #asking{part = Part, after_ 
                     next_part(with_steps(Answer, Asking1), State)
             end;
         _ ->
-            ?LOG_WARNING("What ~ts tells of the past is damaged and is not taken over", [Asking#asking.peer]),
+            ?LOG_WARNING("What ~ts tells of the past is damaged and is not taken over", [Peer]),
             later(State)
     end.
 
@@ -165,7 +166,9 @@ checked({frames, _}, Entries) ->
 checked(topologies, Entries) ->
     unpacked(Entries, fun(Term) -> element(1, sderl_mon_clean:topology(Term)) =:= ok end);
 checked(findings, Entries) ->
-    unpacked(Entries, fun(Term) -> sderl_mon_message:check_news({sderl_mon, findings, Term}) =/= {error, not_a_message} end);
+    unpacked(Entries, fun(Term) ->
+        element(1, sderl_mon_message:check_news({sderl_mon, findings, Term})) =:= ok
+    end);
 checked(events, Entries) ->
     unpacked(Entries, fun is_list/1).
 
@@ -197,8 +200,13 @@ next_part(#asking{rest = [], got = Got, peer = Peer, timer = Timer, seq = Seq}, 
     Levels = [{Step, Of({frames, Step})} || {frames, Step} <- lists:sort(maps:keys(Got))],
     case lists:keyfind(0, 1, Levels) of
         {0, [_ | _]} ->
-            Past = sderl_mon_history:mended(#{levels => Levels, topologies => Of(topologies), findings => Of(findings)}),
-            Events = [Event || {_, _, Packed} <- Of(events), {ok, List} <- [sderl_mon_pack:unpack(Packed)], Event <- List],
+            Past = sderl_mon_history:mended(#{
+                levels => Levels,
+                topologies => Of(topologies),
+                findings => Of(findings)
+            }),
+            Lists = [sderl_mon_pack:unpack(Packed) || {_, _, Packed} <- Of(events)],
+            Events = lists:append([List || {ok, List} <- Lists]),
             case sderl_mon_hub:inherit(#{past => Past, events => Events, seq => Seq}) of
                 ok -> ?LOG_INFO("The history of ~ts is taken over", [Peer]);
                 {error, synthetic} -> ok

@@ -1,24 +1,29 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_host).
 -moduledoc """
-What the machine of the node does besides: its processors and its memory, as Linux tells them in `/proc`. On
-another system, or where that may not be read, nothing is known.
+What the machine of the node does besides: its processors and its memory, as Linux tells them in
+`/proc`. On another system, or where that may not be read, nothing is known.
 """.
 
 -export([read/1, busy/1, memory/1]).
 -export_type([host/0]).
 
 -doc """
-`cpu`: how long the processors were busy and how long there were any, in the system's own unit, since it began.
-`gauges`: `host_cpu`, the share of that since the reading before; `host_mem`, bytes that are not available, of
-`host_mem_total`.
+`cpu`: how long the processors were busy and how long there were any, in the system's own unit,
+since it began. `gauges`: `host_cpu`, the share of that since the reading before; `host_mem`, bytes
+that are not available, of `host_mem_total`.
 """.
--type host() :: #{cpu => {Busy :: non_neg_integer(), Total :: non_neg_integer()}, gauges := #{atom() => number()}}.
+-type host() :: #{
+    cpu => {Busy :: non_neg_integer(), Total :: non_neg_integer()},
+    gauges := #{atom() => number()}
+}.
 
 %% The first line of the one file; the second is small.
 -define(BYTES, 4096).
 
--doc "Reads it, beside what was read before. May take a millisecond on a machine with many processors.".
+-doc """
+Reads it, beside what was read before. May take a millisecond on a machine with many processors.
+""".
 -spec read(host() | none) -> host().
 read(Before) ->
     Memory = memory(head("/proc/meminfo")),
@@ -43,7 +48,10 @@ head(Name) ->
         _ -> <<>>
     end.
 
--doc "Of the text of `/proc/stat`: all but idle and waiting for disks is busy. What guests use is in user and nice already.".
+-doc """
+Of the text of `/proc/stat`: all but idle and waiting for disks is busy. What guests use is in user
+and nice already.
+""".
 -spec busy(binary()) -> {ok, {Busy :: non_neg_integer(), Total :: non_neg_integer()}} | none.
 busy(<<"cpu ", Rest/binary>>) ->
     [Line | _] = binary:split(Rest, <<"\n">>),
@@ -70,4 +78,6 @@ memory(Text) ->
             #{}
     end.
 
-numbers(Words) -> [N || Word <- Words, {N, <<>>} <- [string:to_integer(Word)], is_integer(N), N >= 0].
+numbers(Words) ->
+    Read = [string:to_integer(Word) || Word <- Words],
+    [N || {N, <<>>} <- Read, is_integer(N), N >= 0].
