@@ -174,10 +174,12 @@ regroup_one({G, {_, Ms} = Now}, {Came, #s{groups = Groups, mates = Mates0} = S})
 
 -doc "The routes from here: see `m:sderl_route_paths`.".
 -spec routes(state()) -> sderl_route_paths:routes().
-routes(#s{self = Self, groups = Groups, up = Up, db = Db}) ->
-    Ads = #{N => {N, Version, listed(Gs), Links}
-            || N := #ad{version = Version, groups = Gs, links = Links} <- Db},
-    sderl_route_paths:routes(Self, listed(Groups), Up, Ads).
+routes(#s{self = Self, groups = Groups, up = Up} = S) ->
+    sderl_route_paths:routes(Self, listed(Groups), Up, advertisements(S)).
+
+advertisements(#s{db = Db}) ->
+    #{N => {N, Version, listed(Gs), Links}
+      || N := #ad{version = Version, groups = Gs, links = Links} <- Db}.
 
 -doc "The gateways known, this node among them if it is one, by what they told last.".
 -spec gateways(state()) -> [advertisement()].
@@ -361,8 +363,8 @@ compare(From, Answer, Digest, #s{db = Db, quiet = Quiet} = S) ->
 
 %% ---------------------------------------------------------------- forgetting
 
-forget(Now, #s{self = Self, db = Db, lost = Lost0, asked = Asked} = S) ->
-    #{reached := Reached} = routes(S),
+forget(Now, #s{self = Self, groups = Groups, up = Up, db = Db, lost = Lost0, asked = Asked} = S) ->
+    Reached = sderl_route_paths:reached(Self, listed(Groups), Up, advertisements(S)),
     %% A node's own word that it is no gateway any more is forgotten like those of others.
     Here = [Self || is_gateway(Self, S)],
     Unreached = maps:without(Here ++ Reached, Db),

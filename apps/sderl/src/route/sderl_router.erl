@@ -39,6 +39,8 @@
 %% groups one takes long, and changes come one after the other.
 -define(REST, 20).
 -define(REST_MS, 5000).
+%% So many words are taken at once for their computation, at most.
+-define(ROOM, 8_000_000).
 %% What is told of gateways one thing after the other is held back so long, in ms: at first, and at most.
 -define(HOLD_MS, 50).
 -define(HOLDS_MS, 1000).
@@ -60,6 +62,9 @@
     due = false :: false | held | true,
     %% Not before then, in monotonic milliseconds.
     due_at :: integer(),
+    %% A process computes them since then. How much room one of them took, in words.
+    computing = none :: none | {reference(), Began :: integer()},
+    room = 233 :: pos_integer(),
     %% What waits to be told, and how long that is held, and routes with it; none while all is done at once.
     words = sderl_route_bundle:new() :: sderl_route_bundle:bundle(),
     hold_ms = none :: none | pos_integer(),
@@ -230,12 +235,12 @@ handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is
 handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
     {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
 handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
-handle_info(show, #r{state = S, shown = Shown} = R) ->
-    Began = now_ms(),
-    Routes = sderl_route_state:routes(S),
-    show(Routes, Shown),
-    Ended = now_ms(),
-    {noreply, R#r{shown = Routes, due = false, due_at = Ended + min(?REST_MS, ?REST * (Ended - Began))}};
+handle_info(show, #r{computing = none} = R) -> {noreply, compute(R)};
+handle_info(show, R) -> {noreply, R#r{due = held}};
+handle_info({Ref, Routes, Room}, #r{computing = {Ref, Began}} = R) ->
+    {noreply, computed(Began, Routes, Room, R)};
+%% Of a node of another name.
+handle_info({Ref, #{groups := _}, _}, R) when is_reference(Ref) -> {noreply, R};
 handle_info(say, #r{words = Words, hold_ms = Ms, due = Due} = R) ->
     case sderl_route_bundle:is_empty(Words) andalso Due =/= held of
         true -> {noreply, R#r{hold_ms = none}};
@@ -397,6 +402,31 @@ keep(Node, Version, Groups, Links) ->
 tell(Node, Message) ->
     sderl_traffic:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, control, Message).
 
+%% A process of its own has room for all that is made while routes are computed. Here it would be
+%% garbage among all that is kept, and with thousands of groups to collect that stops a scheduler
+%% for long.
+compute(#r{state = S, room = Room} = R) ->
+    Router = self(),
+    Ref = make_ref(),
+    _ = spawn_opt(fun() ->
+        Routes = sderl_route_state:routes(S),
+        {total_heap_size, Took} = process_info(self(), total_heap_size),
+        Router ! {Ref, Routes, Took}
+    end, [link, {min_heap_size, Room}]),
+    R#r{computing = {Ref, now_ms()}, due = false}.
+
+computed(Began, Routes, Room, #r{shown = Shown, due = Due} = R0) ->
+    show(Routes, Shown),
+    Ended = now_ms(),
+    R = R0#r{shown = Routes,
+             computing = none,
+             room = min(?ROOM, Room),
+             due_at = Ended + min(?REST_MS, ?REST * (Ended - Began))},
+    case Due of
+        held -> due(R);
+        _ -> R
+    end.
+
 %% First what is new, then what is over: whoever reads meanwhile finds a way. In many groups little of all that changes.
 show(#{groups := Groups, nodes := Nodes}, Shown) ->
     {HadGroups, HadNodes} = case Shown of
@@ -417,7 +447,8 @@ show(#{groups := Groups, nodes := Nodes}, Shown) ->
     true = ets:insert(?TABLE, Rows),
     lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Over).
 
-differing(Now, Had) -> [Entry || {Key, Value} = Entry <- maps:to_list(Now), maps:get(Key, Had, none) =/= Value].
+differing(Now, Had) ->
+    [{Key, Value} || Key := Value <- Now, maps:get(Key, Had, none) =/= Value].
 
 %% Of routes, by whomever they were put there.
 keys() ->
