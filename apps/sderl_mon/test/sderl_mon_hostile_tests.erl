@@ -18,7 +18,8 @@ monitoring_node_test_() ->
             {"master", {timeout, 60, fun master/0}},
             {"agent", {timeout, 60, fun agent/0}},
             {"hub", {timeout, 60, fun hub/0}},
-            {"past", {timeout, 60, fun past/0}}
+            {"past", {timeout, 60, fun past/0}},
+            {"whatever each server's clauses name", {timeout, 120, fun each_server/0}}
         ]}.
 
 master() ->
@@ -102,6 +103,41 @@ hub() ->
     Hub ! tick,
     ?assertMatch(#{mode := live}, sderl_mon_hub:info()),
     ?assertEqual(Hub, whereis(sderl_mon_hub)).
+
+%% Right tags with wrong terms, to each process that there is: it is the same one afterwards.
+each_server() ->
+    Folder = filename:basedir(user_cache, "sderl_tests"),
+    Dir = filename:join(Folder, lists:concat(["sderl_mon_hostile_", os:getpid()])),
+    Config = sderl_mon_config:shared(sderl_mon_config:defaults()),
+    Here = #{nodes => [], monitors => [node()], hubs => [node()]},
+    Orders = Here#{scope => {free, node()}, term => 1, config => Config},
+    {ok, Agent} = sderl_mon_agent_sup:start(sderl_mon_master, Orders),
+    {ok, _} = sderl_mon_synthetic:start(#{nodes => 20, groups => 4, edges => 20, interval_ms => 100}),
+    {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "odd"), #{}),
+    try
+        Frames = fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N end,
+        ok = sderl_fleet:await(fun() -> Frames() > 1 end, 30_000),
+        ok = sderl_mon_record:stop(),
+        {ok, Replay} = sderl_mon_replay:open(File),
+        {ok, _} = sderl_mon_record:start(filename:join(Dir, "more"), #{}),
+        Servers = [
+            {sderl_mon_master, sderl_mon_master}, {sderl_mon_settings, sderl_mon_settings},
+            {sderl_mon_pool, sderl_mon_pool},
+            {sderl_mon_record, sderl_mon_record}, {sderl_mon_record_keeper, sderl_mon_record_keeper},
+            {sderl_mon_synthetic, sderl_mon_synthetic}, {sderl_mon_inherit, sderl_mon_inherit},
+            {Agent, sderl_mon_agent}, {Replay, sderl_mon_replay}, {sderl_mon_hub, sderl_mon_hub}
+        ],
+        [
+            ?assertEqual({Module, ok}, {Module, sderl_mon_odd:send(Server, Messages)})
+         || {Server, Module} <- Servers, Messages <- [sderl_mon_odd:messages(Module)]
+        ],
+        ok = sderl_mon_replay:close(Replay)
+    after
+        _ = sderl_mon_record:stop(),
+        ok = sderl_mon_synthetic:stop(),
+        ok = sderl_mon_agent_sup:stop(Agent),
+        ok = file:del_dir_r(Dir)
+    end.
 
 probe_test_() ->
     {timeout, 60, fun() ->

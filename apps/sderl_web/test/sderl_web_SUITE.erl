@@ -16,7 +16,7 @@ The dashboard's server on a synthetic cluster: what it answers, whom it refuses,
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [operations, any_request, sources, refused, http, every_answer, any_bytes, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
+all() -> [operations, any_request, sources, refused, http, every_answer, any_bytes, odd_messages, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
 
 init_per_suite(Config) ->
     _ = [application:load(App) || App <- [sderl_mon, sderl_web]],
@@ -316,6 +316,13 @@ seed() ->
         false -> erlang:timestamp();
         Given -> list_to_tuple([list_to_integer(Part) || Part <- string:lexemes(Given, ", ")])
     end.
+
+%% Messages that are none of ours, to each process of the server.
+odd_messages(Config) ->
+    Before = servers(),
+    [ok = sderl_mon_odd:send(Server, sderl_mon_odd:messages(Server)) || Server <- [sderl_web_notes, sderl_web_feed, sderl_web_server]],
+    ?assertEqual(Before, servers()),
+    alive(Config).
 
 %% What must not end, whatever comes.
 servers() ->

@@ -53,6 +53,8 @@ ill_typed_test_() ->
         [Feed ! {sderl_mon, detail, Node, What} || Node <- [~"a", x, <<255>>], What <- Odd],
         [Feed ! What || What <- Odd ++ [{sderl_mon}, {'DOWN', x, process, y, z}]],
         [gen_server:cast(Feed, {ack, What}) || What <- Odd],
+        %% Nobody is told anything with so much in its queue.
+        _ = sderl_web_feed:info(),
         events(1, 2),
         ?assertEqual([1, 2], ids(next(~"events"))),
         ?assertEqual(Feed, whereis(sderl_web_feed))

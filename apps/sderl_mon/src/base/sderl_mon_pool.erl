@@ -46,7 +46,10 @@ handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
 
 -spec handle_cast(term(), map()) -> {noreply, map()}.
-handle_cast({run, Name, Who, Job}, State) when is_map_key(Name, State) ->
+handle_cast({run, Name, {Caller, _} = Who, {_, Fun, Ms} = Job}, State) when
+    is_map_key(Name, State), is_pid(Caller), node(Caller) =:= node(),
+    is_function(Fun, 0), is_integer(Ms), Ms >= 0
+->
     #{Name := #{waiting := Waiting, jobs := Jobs} = Lane} = State,
     Queue = case is_map_key(Who, Jobs) of true -> Waiting; false -> queue:in(Who, Waiting) end,
     {noreply, State#{Name := next(Lane#{waiting := Queue, jobs := Jobs#{Who => Job}})}};
@@ -57,14 +60,19 @@ handle_cast(_, State) ->
 handle_info({'DOWN', Mon, process, _, Reason}, State) ->
     {noreply, maps:map(fun(_, Lane) -> down(Mon, Reason, Lane) end, State)};
 handle_info({late, Pid}, State) ->
-    true = exit(Pid, kill),
+    _ = [exit(Pid, kill) || is_ours(Pid, State)],
     {noreply, State};
 handle_info(_, State) ->
     {noreply, State}.
 
+%% Whoever else is named in such a message is none of our business.
+is_ours(Pid, State) ->
+    Running = [Jobs || _ := #{running := Jobs} <- State],
+    lists:member(Pid, [Job || Jobs <- Running, _ := {Job, _, _, _} <- Jobs]).
+
 down(Mon, Reason, #{running := Running} = Lane) ->
     case maps:take(Mon, Running) of
-        {{Caller, Tag, Timer}, Rest} ->
+        {{_Pid, Caller, Tag, Timer}, Rest} ->
             _ = erlang:cancel_timer(Timer),
             ended(Reason, Caller, Tag),
             next(Lane#{running := Rest});
@@ -86,7 +94,7 @@ next(#{most := Most, running := Running, waiting := Waiting, jobs := Jobs} = Lan
                 true ->
                     {Pid, Mon} = spawn_monitor(fun() -> Caller ! {sderl_mon_done, Tag, result(Fun)} end),
                     Timer = erlang:send_after(Ms, self(), {late, Pid}),
-                    next(Lane#{running := Running#{Mon => {Caller, Tag, Timer}}, waiting := Rest, jobs := Others});
+                    next(Lane#{running := Running#{Mon => {Pid, Caller, Tag, Timer}}, waiting := Rest, jobs := Others});
                 false ->
                     next(Lane#{waiting := Rest, jobs := Others})
             end

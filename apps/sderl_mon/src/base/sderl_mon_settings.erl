@@ -6,7 +6,7 @@
 -behaviour(gen_server).
 
 -export([start_link/1, get/0, set/1, adopt/1]).
--export([init/1, handle_call/3, handle_cast/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(KEY, {sderl_mon, config}).
 
@@ -46,7 +46,7 @@ handle_call(_, _, Told) ->
     {reply, {error, unknown_call}, Told}.
 
 -spec handle_cast(term(), told()) -> {noreply, told()}.
-handle_cast({adopt, Map}, Told) ->
+handle_cast({adopt, Map}, Told) when is_map(Map) ->
     Now = ?MODULE:get(),
     case maps:with(maps:keys(Map), Now) of
         Map ->
@@ -57,6 +57,10 @@ handle_cast({adopt, Map}, Told) ->
             {noreply, Told}
     end;
 handle_cast(_, Told) ->
+    {noreply, Told}.
+
+-spec handle_info(term(), told()) -> {noreply, told()}.
+handle_info(_, Told) ->
     {noreply, Told}.
 
 change(Map, Told) ->

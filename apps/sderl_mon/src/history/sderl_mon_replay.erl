@@ -253,19 +253,23 @@ in_order(#{frames := Frames, topologies := Topologies, findings := Findings, eve
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(range, _From, State) ->
     {reply, range(State), State};
-handle_call({at, T}, _From, State) ->
+handle_call({at, T}, _From, State) when is_integer(T) ->
     {reply, at(T, State), State};
-handle_call({entries, From, To, Step}, _From, #{frames := Frames} = State) ->
+handle_call({entries, From, To, Step}, _From, #{frames := Frames} = State) when
+    is_integer(From), is_integer(To), is_integer(Step)
+->
     Entries = sderl_mon_ladder:choose(Step, lists:sort(maps:to_list(Frames))),
     {reply, [Entry || {T, _Span, _Place} = Entry <- Entries, T >= From, T =< To], State};
-handle_call({packed, Place}, _From, State) ->
+handle_call({packed, {_, Start, Length} = Place}, _From, State) when
+    is_integer(Start), Start >= 0, is_integer(Length)
+->
     {reply, packed(Place), State};
-handle_call({own, Pid}, _From, #{owner := Owner} = State) ->
+handle_call({own, Pid}, _From, #{owner := Owner} = State) when is_pid(Pid) ->
     true = demonitor(Owner, [flush]),
     {reply, ok, State#{owner := monitor(process, Pid)}};
-handle_call({topology_at, T}, _From, State) ->
+handle_call({topology_at, T}, _From, State) when is_integer(T) ->
     {reply, topology_at(T, State), State};
-handle_call({events, Filter}, _From, #{events := {_N, Events}} = State) ->
+handle_call({events, Filter}, _From, #{events := {_N, Events}} = State) when is_map(Filter) ->
     {reply, {ok, sderl_mon_query:events(Events, Filter)}, State};
 handle_call(info, _From, #{frames := #{0 := Frames}} = State) ->
     About = maps:with([file, records, damaged, damaged_bytes], State),

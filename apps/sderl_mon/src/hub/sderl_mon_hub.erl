@@ -298,16 +298,16 @@ handle_call(now_topology, _From, #{topology := Topology} = State) ->
     {reply, Topology, State};
 handle_call(info, _From, State) ->
     {reply, about(State), State};
-handle_call({configure, Opts}, _From, State) ->
+handle_call({configure, Opts}, _From, State) when is_map(Opts) ->
     case configured(Opts, State) of
         {ok, New} -> {reply, ok, changed(State, New)};
         {error, _} = Error -> {reply, Error, State}
     end;
-handle_call({feed, Pid}, _From, #{feed := none} = State) ->
+handle_call({feed, Pid}, _From, #{feed := none} = State) when is_pid(Pid) ->
     {reply, ok, tell_all((anew(State))#{mode := synthetic, feed := {Pid, monitor(process, Pid)}})};
 handle_call({feed, Pid}, _From, #{feed := {Pid, _}} = State) ->
     {reply, ok, State};
-handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) ->
+handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) when is_pid(Pid) ->
     %% It may have ended, and the word of that be behind this call.
     case is_process_alive(Other) of
         true -> {reply, {error, busy}, State};
@@ -357,7 +357,7 @@ handle_info({'DOWN', Ref, process, _Pid, _Reason}, #{feed := {_Feed, Ref}} = Sta
     {noreply, tell_all((anew(State))#{mode := live, feed := none})};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #{subscribers := Subs} = State) ->
     {noreply, State#{subscribers := sderl_mon_subscribers:drop(Pid, Subs)}};
-handle_info({sderl_mon_config, Config}, #{mode := Mode} = State) ->
+handle_info({sderl_mon_config, Config}, #{mode := Mode} = State) when is_map(Config) ->
     %% A feed has its own interval.
     Ours = case Mode of live -> ?OPTIONS; synthetic -> ?OPTIONS -- [interval_ms] end,
     case configured(maps:with(Ours, Config), State) of

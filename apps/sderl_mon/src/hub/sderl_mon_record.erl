@@ -242,11 +242,22 @@ handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
 -spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
-handle_info({sderl_mon, frame, #{lost := Lost} = Frame}, #{ladder := Ladder, frames := Frames, gap := Gap} = State) ->
+handle_info(Message, State) when element(1, Message) =:= sderl_mon ->
+    case sderl_mon_message:check_news(Message) of
+        {ok, News} -> heard(News, State);
+        {error, not_a_message} -> {noreply, State}
+    end;
+handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub, file := File} = State) ->
+    ?LOG_WARNING("The recording ~ts ends, since the hub ended", [File]),
+    {stop, normal, State};
+handle_info(_Other, State) ->
+    {noreply, State}.
+
+heard({sderl_mon, frame, #{lost := Lost} = Frame}, #{ladder := Ladder, frames := Frames, gap := Gap} = State) ->
     {Done, Ladder1} = sderl_mon_ladder:push(Frame#{lost := maps:merge(Lost, Gap)}, Ladder),
     Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed) || {Step, {T, Span, Packed}} <- Done],
     done(Records, State#{ladder := Ladder1, frames := Frames + 1, gap := #{}});
-handle_info({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
+heard({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
     case sderl_mon_history:shape(Last) =:= sderl_mon_history:shape(Topology) of
         true ->
             {noreply, State};
@@ -255,19 +266,16 @@ handle_info({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
             Now = sderl_mon_clock:wall_ms(),
             done(sderl_mon_segment:record(topology, 0, Now, 0, sderl_mon_pack:pack(Topology)), State#{topology := Topology})
     end;
-handle_info({sderl_mon, events, [#{t := T} | _] = Events}, State) ->
+heard({sderl_mon, events, [#{t := T} | _] = Events}, State) ->
     done(sderl_mon_segment:record(events, 0, T, 0, sderl_mon_pack:pack(Events)), State);
-handle_info({sderl_mon, findings, Findings}, State) ->
+heard({sderl_mon, findings, Findings}, State) ->
     Now = sderl_mon_clock:wall_ms(),
     done(sderl_mon_segment:record(findings, 0, Now, 0, sderl_mon_pack:pack(Findings)), State#{findings := Findings});
-handle_info({sderl_mon, missed, N}, #{missed := Missed} = State) ->
+heard({sderl_mon, missed, N}, #{missed := Missed} = State) ->
     {noreply, gap(frames_not_recorded, N, State#{missed := Missed + N})};
-handle_info({sderl_mon, events_missed, N}, #{events_missed := Missed} = State) ->
+heard({sderl_mon, events_missed, N}, #{events_missed := Missed} = State) ->
     {noreply, gap(events_not_recorded, N, State#{events_missed := Missed + N})};
-handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub, file := File} = State) ->
-    ?LOG_WARNING("The recording ~ts ends, since the hub ended", [File]),
-    {stop, normal, State};
-handle_info(_Other, State) ->
+heard(_Other, State) ->
     {noreply, State}.
 
 %% Whoever looks at the recording sees that there is something that it does not have.

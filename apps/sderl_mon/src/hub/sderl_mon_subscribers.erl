@@ -37,7 +37,7 @@ count(Subs) -> map_size(Subs).
 -spec add(pid(), subscribers()) -> {ok, subscribers()} | {error, too_many | not_local}.
 add(Pid, Subs) when is_map_key(Pid, Subs) -> {ok, Subs};
 add(_Pid, Subs) when map_size(Subs) >= ?MOST -> {error, too_many};
-add(Pid, Subs) when node(Pid) =:= node() -> {ok, Subs#{Pid => #subscriber{monitor = monitor(process, Pid)}}};
+add(Pid, Subs) when is_pid(Pid), node(Pid) =:= node() -> {ok, Subs#{Pid => #subscriber{monitor = monitor(process, Pid)}}};
 add(_Pid, _Subs) -> {error, not_local}.
 
 -doc "Forgets a process, if it is there.".

@@ -83,8 +83,12 @@ handle_info(settle, State) ->
     {noreply, step(settle, State)};
 handle_info({nodedown, Node, _}, State) ->
     {noreply, step({monitor_down, Node}, State)};
-handle_info({sderl_mon_config, Config}, State) ->
-    {noreply, step({config, sderl_mon_config:shared(Config)}, State)};
+handle_info({sderl_mon_config, Config}, State) when is_map(Config) ->
+    Shared = sderl_mon_config:shared(Config),
+    case sderl_mon_message:check(config, Shared) of
+        ok -> {noreply, step({config, Shared}, State)};
+        {error, not_a_message} -> {noreply, State}
+    end;
 handle_info({'DOWN', Mon, process, _, _}, #{agents := Agents} = State) ->
     case [Scope || Scope := #{mon := M} <- Agents, M =:= Mon] of
         [Scope] ->

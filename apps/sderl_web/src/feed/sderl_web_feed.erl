@@ -188,7 +188,8 @@ taken(#{topology := Topology, frame := First, findings := Findings, events := Ev
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
-handle_call({join, Socket, Mode}, _From, #state{sockets = Sockets, settings = #{max_sockets := Most}} = State) ->
+handle_call({join, Socket, Mode}, _From, #state{sockets = Sockets} = State) when is_pid(Socket) ->
+    #state{settings = #{max_sockets := Most}} = State,
     case Sockets of
         #{Socket := _} ->
             {reply, {error, full}, State};
@@ -220,14 +221,23 @@ handle_call(snapshot, _From, State) ->
     {Messages, State1} = snapshot(State),
     {reply, Messages, State1};
 handle_call({ids, Topology, Frame}, _From, State) ->
-    State1 = numbered(Topology, Frame, State),
-    {reply, State1#state.ids, State1};
+    case is_news(topology, Topology) andalso is_news(frame, Frame) of
+        true ->
+            State1 = numbered(Topology, Frame, State),
+            {reply, State1#state.ids, State1};
+        false ->
+            {reply, {error, unknown_call}, State}
+    end;
 handle_call(current, _From, #state{mode = Mode, topology = Topology, frame = Frame, findings = Findings} = State) ->
     {reply, #{mode => Mode, topology => Topology, frame => Frame, findings => Findings}, State};
 handle_call(info, _From, #state{sockets = Sockets, missed = Missed, ids = Ids, hub = Hub} = State) ->
     {reply, #{sockets => map_size(Sockets), missed => Missed, names => sderl_web_ids:size(Ids), hub => Hub =/= none}, State};
 handle_call(_, _From, State) ->
     {reply, {error, unknown_call}, State}.
+
+is_news(_, undefined) -> true;
+is_news(What, Term) ->
+    {error, not_a_message} =/= sderl_mon_message:check_news({sderl_mon, What, Term}).
 
 -doc false.
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
