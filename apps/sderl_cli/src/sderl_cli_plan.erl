@@ -12,6 +12,9 @@ With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are check
 
 -export([summary/0, run/1]).
 
+%% What the guide calls the members that suit most.
+-define(USUAL_GROUP, 30).
+
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "which groups for so many nodes, and what they cost in links and hops".
@@ -31,7 +34,8 @@ arguments() ->
             "Plans groups of nodes: which nodes are in which group, and which nodes, the gateways,\n"
             "tie groups together. Prints the plan with the links of a node, the hops between nodes,\n"
             "and the nodes whose loss parts groups. Without --pattern it chooses the plan that\n"
-            "suits the limits best.",
+            "suits the limits best; where neither --max-group nor --max-links is given, either, no\n"
+            "group has more than 30 members.",
         arguments => [
             #{name => nodes, long => "-nodes", type => string,
               help => {"--nodes N|FILE", ["how many nodes, or a file with their names: words, or Erlang terms"]}},
@@ -45,7 +49,7 @@ arguments() ->
             option(leaves, "N", Whole, "tree: groups below each lowest node (branching)"),
             option(remainder, "R", string, "what to do with nodes that are over: spread, last, error or left_out (spread)"),
             option(max_links, "N", Whole, "limit: links of a node"),
-            option(max_group, "N", Whole, "limit: members of a group, of a hub too"),
+            option(max_group, "N", Whole, "limit: members of a group, of a hub too (30 where nothing else is said)"),
             option(traffic, "FILE", string, "messages: {FromNodes, ToNodes, PerSecond}. a line; nodes that talk go together"),
             option(names_per_node, "N", Whole, "names that each node registers; predicts how many a node holds"),
             option(svg, "FILE", string, "draw the plan"),
@@ -63,12 +67,13 @@ option(Name, Shape, Type, Help) ->
 planned(Options0) ->
     Started = sderl_bench_output:now(),
     maybe
-        {ok, Options} ?= choices(Options0),
+        {ok, Chosen} ?= choices(Options0),
+        {Options, Assumed} = assume_limits(Chosen),
         {ok, Nodes} ?= given_nodes(Options),
         {ok, Traffic} ?= traffic(Options, Nodes),
         {ok, Plan, Prediction} ?= plan(Nodes, maps:merge(Options, Traffic)),
         {ok, Output} ?= sderl_bench_output:open(maps:get(json, Options, undefined)),
-        ok = sderl_bench_output:say(Output, sderl_plan_draw:text(Plan, Prediction)),
+        ok = sderl_bench_output:say(Output, [sderl_plan_draw:text(Plan, Prediction), Assumed]),
         Written = sderl_bench_output:write(Output, result(Options, Plan, Prediction, Started)),
         Closed = sderl_bench_output:close(Output),
         first_error([Written, Closed | files(Plan, Options, Output)])
@@ -77,6 +82,17 @@ planned(Options0) ->
         {error, Message} -> {error, Message};
         {usage, Message} -> {usage, Message}
     end.
+
+%% Without a limit one group of all nodes would suit best, which is the full mesh that nobody asks for.
+assume_limits(#{pattern := Pattern} = Options) when Pattern =/= auto -> {Options, ""};
+assume_limits(#{max_group := _} = Options) -> {Options, ""};
+assume_limits(#{max_links := _} = Options) -> {Options, ""};
+assume_limits(Options) ->
+    Most = integer_to_list(?USUAL_GROUP),
+    {Options#{max_group => ?USUAL_GROUP}, [
+        "limit          none was given: at most ", Most, " members of a group, where up to ", Most, " suit most;\n"
+        "               --max-group N and --max-links N say otherwise\n"
+    ]}.
 
 first_error(Results) ->
     case [E || {error, _} = E <- Results] of
@@ -88,6 +104,7 @@ first_error(Results) ->
 
 %% More take minutes.
 -define(MOST, 5000).
+
 
 -define(PATTERNS, #{"auto" => auto, "star" => star, "tree" => tree, "ring" => ring, "chain" => chain, "grid" => grid}).
 -define(REMAINDERS, #{"spread" => spread, "last" => last, "error" => error, "left_out" => left_out}).
@@ -119,7 +136,7 @@ names(File) ->
     maybe
         {ok, Text} ?= read(File, "--nodes"),
         {ok, Names} ?= case file:consult(File) of
-            {ok, Terms} -> {ok, lists:flatten(Terms)};
+            {ok, Terms} -> {ok, flatten(Terms)};
             {error, _} -> {ok, [list_to_atom(W) || W <- string:lexemes(uncommented(Text), " \t\r\n,")]}
         end,
         case {[N || N <- Names, not is_atom(N)], [N || N <- Names, is_atom(N), string:find(atom_to_list(N), "@") =:= nomatch], length(Names)} of
@@ -129,6 +146,10 @@ names(File) ->
             {_, [Bad | _], _} -> {usage, io_lib:format("~ts: ~0tp is no name of a node: it lacks the @ and the host", [File, Bad])}
         end
     end.
+
+%% Lists in lists, whatever else is in them.
+flatten(Terms) when length(Terms) >= 0 -> lists:append([flatten(Term) || Term <- Terms]);
+flatten(Term) -> [Term].
 
 uncommented(Text) ->
     lists:flatten([[hd(string:split(Line, "#")), "\n"] || Line <- string:split(Text, "\n", all)]).

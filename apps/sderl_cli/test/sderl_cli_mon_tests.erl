@@ -17,6 +17,16 @@ refused_test_() ->
         ?_assertMatch(<<"--seed: \"x\" is no name of a node", _/binary>>, Says("--seed x")),
         ?_assertMatch(<<"--replay shows a recording, --synthetic", _/binary>>, Says("--replay x --synthetic")),
         ?_assertMatch(<<"--replay shows a recording, --seed", _/binary>>, Says("--replay x --seed a@b")),
+        ?_assertMatch(
+            <<"--replay: nonexistent cannot be opened: no such file or directory; name a file ", _/binary>>,
+            Says("--replay /nonexistent")
+        ),
+        ?_assertMatch(<<"--replay: dev ", _/binary>>, Says("--replay /dev")),
+        ?_assertMatch(<<"--replay: null ", _/binary>>, Says("--replay /dev/null --once")),
+        ?_assertMatch(
+            <<"--record: cannot make the folder /dev/null/x: ", _/binary>>,
+            Says("--synthetic --record /dev/null/x")
+        ),
         ?_assertMatch(<<"--ip: \"x\" is no address", _/binary>>, Says("--synthetic --ip x")),
         ?_assertMatch(<<"--token is ", _/binary>>, Says("--synthetic --token short")),
         ?_assertMatch(<<"--tls-cert needs --tls-key", _/binary>>, Says("--synthetic --tls-cert x")),

@@ -32,6 +32,30 @@ wrong_test_() ->
         {"--nodes 9 --traffic /nowhere/x", "--traffic: cannot read /nowhere/x: no such file or directory"}
     ]].
 
+improper_nodes_test() ->
+    Dir = filename:join(filename:basedir(user_cache, "sderl_cli_plan_tests"), os:getpid() ++ "-improper"),
+    File = filename:join(Dir, "nodes"),
+    ok = filelib:ensure_path(Dir),
+    try
+        ok = file:write_file(File, "['n1@host', 'n2@host' | x].\n"),
+        {usage, Names} = run(["--nodes ", File]),
+        ?assertNotEqual(nomatch, string:find(Names, "is no name of a node"))
+    after file:del_dir_r(Dir)
+    end.
+
+%% Without a limit no full mesh of all is proposed, and what was assumed is said.
+assumed_test() ->
+    Dir = filename:join(filename:basedir(user_cache, "sderl_cli_plan_tests"), os:getpid() ++ "-assumed"),
+    Json = filename:join(Dir, "json"),
+    ok = filelib:ensure_path(Dir),
+    try
+        ?assertEqual(ok, run(["--nodes 100 --json ", Json])),
+        {ok, Text} = file:read_file(Json),
+        #{<<"params">> := #{<<"max_group">> := 30}, <<"metrics">> := #{<<"group_size">> := Size}} = json:decode(Text),
+        ?assertMatch(#{<<"max">> := Max} when Max =< 30, Size)
+    after file:del_dir_r(Dir)
+    end.
+
 unwritable_test() -> ?assertEqual({error, "cannot write /nowhere/x: no such file or directory"}, run("--nodes 9 --svg /nowhere/x")).
 
 files_test() ->

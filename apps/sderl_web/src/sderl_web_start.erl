@@ -11,6 +11,7 @@ check(Parsed) ->
         {ok, Ip} ?= ip(Parsed),
         {ok, Tls} ?= tls(Parsed),
         {ok, Recordings} ?= recordings(Parsed),
+        {ok, Replay} ?= replay(Parsed),
         Web = #{
             port => maps:get(port, Parsed, 8090),
             ip => Ip,
@@ -18,7 +19,7 @@ check(Parsed) ->
             writable => maps:get(write, Parsed, false),
             tls => Tls,
             recordings => Recordings,
-            replay => replay(Parsed)
+            replay => Replay
         },
         case sderl_web_config:read(maps:to_list(Web)) of
             {ok, _} -> {ok, Web};
@@ -50,13 +51,25 @@ tls(_) -> {ok, off}.
 recordings(#{record := Dir}) ->
     case filelib:ensure_path(Dir) of
         ok -> {ok, Dir};
-        {error, Reason} -> {error, ["--record: ", Dir, ": ", file:format_error(Reason)]}
+        {error, Reason} ->
+            Why = file:format_error(Reason),
+            {error, ["--record: cannot make the folder ", Dir, ": ", Why, "; name another one"]}
     end;
 recordings(_) ->
     {ok, none}.
 
-replay(#{replay := File}) -> File;
-replay(_) -> none.
+%% Looked at here, because each browser opens it for itself.
+replay(#{replay := File}) ->
+    case sderl_mon_replay:open(File) of
+        {ok, Replay} ->
+            ok = sderl_mon_replay:close(Replay),
+            {ok, File};
+        {error, Why} ->
+            Remedy = "; name a file that --record has written, DIR/TIME.sdmon",
+            {error, ["--replay: ", Why, Remedy]}
+    end;
+replay(_) ->
+    {ok, none}.
 
 -doc "Starts the application with this environment.".
 -spec start(#{atom() => term()}) -> ok | {error, unicode:chardata()}.
