@@ -226,6 +226,16 @@ spawn_and_end(Config) ->
     ?assertEqual([{ended, Pid, normal}], told(Fleet, Owner, ended, fun(Es) -> length(Es) =:= 1 end)),
     await(keeper_ended, fun() -> on(Fleet, N1, fun() -> sderl_place:placed(Keeper) end) =:= {error, over} end),
     ?assertEqual(ok, on(Fleet, N1, fun() -> sderl_place:stop(Keeper) end)),
+    %% What is no keeper is refused and not waited for, on the own node and from another one.
+    Stranger = on(Fleet, N1, fun() -> whereis(kernel_sup) end),
+    Stop = fun() ->
+        try
+            sderl_place:stop(Stranger)
+        catch
+            error:{badarg, {sderl_place, stop, 1}, #{found := Stranger}} -> refused
+        end
+    end,
+    [?assertEqual({N, refused}, {N, on(Fleet, N, Stop)}) || N <- [N1, N2]],
     {{ok, Other, Here}, _} = place(Fleet, N1, [N1], idle(), #{}),
     ?assertEqual(ok, on(Fleet, N1, fun() -> sderl_place:stop(Other) end)),
     ?assertNot(sderl_ct:alive(Fleet, Here)).

@@ -304,23 +304,38 @@ placed(Keeper) ->
 
 -doc """
 Ends a keeper and its process, which gets the exit signal `shutdown` and is killed after five seconds. The
-owner is told nothing. `ok` also when they have ended already.
+owner is told nothing. `ok` also when they have ended already; of another process it raises.
 """.
 -spec stop(Keeper :: pid()) -> ok.
 stop(Keeper) ->
     ok = keeper_arg(Keeper, stop),
     sderl_place_keeper:stop(Keeper).
 
+%% So long the node of a keeper is asked what it is.
+-define(ASK_MS, 5000).
+
 %% Another process would be asked what it does not understand, and waited for until it ends.
-keeper_arg(Keeper, F) when is_pid(Keeper), node(Keeper) =:= node() ->
-    case proc_lib:initial_call(Keeper) of
-        {sderl_place_keeper, init, _} -> ok;
-        _ ->
-            _ = is_process_alive(Keeper) andalso no_keeper(Keeper, F),
+keeper_arg(Keeper, F) when is_pid(Keeper) ->
+    case asked(Keeper, proc_lib, initial_call) of
+        {ok, {sderl_place_keeper, init, _}} ->
+            ok;
+        {ok, _} ->
+            _ = asked(Keeper, erlang, is_process_alive) =:= {ok, true} andalso no_keeper(Keeper, F),
+            ok;
+        %% Its node is gone or silent, which ends the wait for the keeper too.
+        unknown ->
             ok
     end;
-keeper_arg(Keeper, _) when is_pid(Keeper) -> ok;
 keeper_arg(Other, F) -> no_keeper(Other, F).
+
+asked(Keeper, M, F) when node(Keeper) =:= node() ->
+    {ok, M:F(Keeper)};
+asked(Keeper, M, F) ->
+    try
+        {ok, erpc:call(node(Keeper), M, F, [Keeper], ?ASK_MS)}
+    catch
+        error:{erpc, _} -> unknown
+    end.
 
 -spec no_keeper(term(), atom()) -> no_return().
 no_keeper(Found, F) -> misuse(?MODULE, {F, 1}, 1, Found, "the keeper that spawn gave").
