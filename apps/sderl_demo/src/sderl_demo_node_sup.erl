@@ -3,22 +3,34 @@
 -moduledoc """
 The first supervisor of what the demo runs on a node: its named servers and its load.
 
-Whoever kills processes on purpose shall not end them for good. So they may be restarted a
-thousand times a second, also while a name is not free yet.
+Whoever kills processes on purpose shall not end them for good. So they may be restarted a thousand
+times a second, also while a name is not free yet.
+
+It is the first supervisor of an application of its own, which the node starts without a file: `bin/sderl
+chaos` spares what belongs to the kernel, and this does not.
 """.
 
+-behaviour(application).
 -behaviour(supervisor).
 
--export([start_child/2, start_link/0]).
--export([init/1]).
+-export([start_child/2]).
+-export([start/2, stop/1, init/1]).
+
+-define(APPLICATION, sderl_demo_node).
 
 -doc """
-Starts a supervisor with the function `start_link` of a module, under the node's kernel so that it
-outlives the caller; `ok` also when it runs.
+Starts a supervisor with the function `start_link` of a module, so that it outlives the caller; `ok` also when
+it runs.
 """.
 -spec start_child(module(), Arguments :: [term()]) -> ok | {error, term()}.
 start_child(Module, Arguments) ->
-    _ = supervisor:start_child(kernel_safe_sup, child(?MODULE, [])),
+    %% Both say so where it has been done.
+    _ = application:load({application, ?APPLICATION, [
+        {description, "What the demo runs on a node"},
+        {mod, {?MODULE, []}},
+        {applications, [kernel, stdlib]}
+    ]}),
+    _ = application:start(?APPLICATION, permanent),
     case supervisor:start_child(?MODULE, child(Module, Arguments)) of
         {ok, _} -> ok;
         {error, {already_started, _}} -> ok;
@@ -34,9 +46,13 @@ child(Module, Arguments) ->
         type => supervisor
     }.
 
--doc "Starts the supervisor, linked with the caller.".
--spec start_link() -> supervisor:startlink_ret().
-start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+-doc false.
+-spec start(application:start_type(), []) -> supervisor:startlink_ret().
+start(_Type, []) -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-doc false.
+-spec stop(term()) -> ok.
+stop(_State) -> ok.
 
 -doc false.
 -spec init([]) -> {ok, {supervisor:sup_flags(), []}}.

@@ -265,6 +265,12 @@ load_survives(_) ->
     Site = #{nodes := [Node | _] = Nodes} = sderl_demo_cluster:site(sd, Fleet, Layout),
     {ok, _} = sderl_demo_cluster:on_all(Fleet, Site, sderl_demo_load, servers, [Site], 60_000),
     ok = sderl_demo_live:start(Fleet, Site),
+    %% Chaos spares processes of the kernel.
+    [{_, Server} | _] = sderl_fleet:call(Fleet, Node, sderl_demo_sup, servers, []),
+    ?assertEqual(
+        {ok, sderl_demo_node},
+        sderl_fleet:call(Fleet, Node, application, get_application, [Server])
+    ),
     Killed = sderl_fleet:call(Fleet, Node, ?MODULE, kill_children, [sderl_demo_live_sup, 30], 60_000),
     ?assert(Killed >= 100),
     ok = sderl_fleet:call(Fleet, Node, ?MODULE, kill_supervisor, [sderl_demo_live_sup], 60_000),
