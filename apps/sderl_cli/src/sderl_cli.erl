@@ -56,7 +56,7 @@ outcome(Args) ->
     try
         {Status, Where, Text} = run(Args),
         case Where of
-            stdout -> io:put_chars(Text);
+            stdout -> io:put_chars(sderl_visible:text(Text));
             stderr -> complain(Text)
         end,
         {status, Status}
@@ -150,7 +150,7 @@ version() ->
 
 complain(Message) ->
     sderl_progress:done(),
-    io:format(standard_error, "sderl: ~ts~n", [Message]).
+    io:format(standard_error, "sderl: ~ts~n", [sderl_visible:text(Message)]).
 
 %% The default handler writes to stdout, where only results belong.
 log_to_stderr() ->

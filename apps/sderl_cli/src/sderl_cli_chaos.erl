@@ -404,4 +404,4 @@ first_error([{error, _} = Error | _]) -> Error.
 %% Between two drawings of the bar.
 say(Text) ->
     ok = sderl_progress:done(),
-    io:put_chars(Text).
+    io:put_chars(sderl_visible:text(Text)).

@@ -49,7 +49,8 @@ write(none, _, _) ->
     ok;
 write({Name, File}, Event, More) ->
     Time = list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(millisecond), [{unit, millisecond}, {offset, "Z"}])),
-    written(Name, file:write(File, [json:encode(More#{event => Event, time => Time}), $\n])).
+    Json = sderl_visible:json(json:encode(More#{event => Event, time => Time})),
+    written(Name, file:write(File, [Json, $\n])).
 
 written(_, ok) -> ok;
 written(Name, {error, Reason}) -> unwritten(Name, Reason).

@@ -118,4 +118,4 @@ first(_) ->
 
 say(Text) ->
     ok = sderl_progress:done(),
-    io:put_chars(Text).
+    io:put_chars(sderl_visible:text(Text)).

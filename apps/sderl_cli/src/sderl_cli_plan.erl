@@ -290,8 +290,11 @@ files(Plan, Options, Output) ->
 
 write(Key, File, Plan, Output) ->
     Written = case Key of
-        svg -> file:write_file(File, unicode:characters_to_binary(sderl_plan_draw:svg(Plan)));
-        config -> file:write_file(File, unicode:characters_to_binary(io_lib:format("[{sderl, [~tp]}].~n", [sderl_pattern:config(Plan)])));
+        svg ->
+            write_text(File, sderl_visible:text(sderl_plan_draw:svg(Plan)));
+        config ->
+            Terms = io_lib:format("[{sderl, [~tp]}].~n", [sderl_pattern:config(Plan)]),
+            write_text(File, sderl_visible:erlang(Terms));
         out -> sderl_pattern:write(File, Plan)
     end,
     case Written of
@@ -299,3 +302,5 @@ write(Key, File, Plan, Output) ->
         {error, {cannot_write, _, _} = Reason} -> {error, sderl_plan:format_error(Reason)};
         {error, Why} -> {error, ["cannot write ", File, ": ", file:format_error(Why)]}
     end.
+
+write_text(File, Text) -> file:write_file(File, unicode:characters_to_binary(Text)).

@@ -130,7 +130,7 @@ style(warning) -> "\e[33m";
 style(info) -> "".
 
 cut(Line, Columns) ->
-    Flat = unicode:characters_to_list([Line]),
+    Flat = unicode:characters_to_list([sderl_visible:text(Line)]),
     %% Names come from elsewhere: what would move the cursor does not.
     Printable = [if C < 32; C >= 127, C < 160 -> $?; true -> C end || C <- Flat],
     case string:length(Printable) > Columns of

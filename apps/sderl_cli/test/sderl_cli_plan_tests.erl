@@ -74,6 +74,13 @@ files_test() ->
         {ok, Json} = file:read_file(File("json")),
         ?assertMatch(#{<<"experiment">> := <<"plan">>, <<"metrics">> := #{<<"links_per_node_max">> := 2, <<"traffic">> := #{<<"inside">> := 1.0}}},
                      json:decode(Json)),
+        %% What nobody sees in a name is shown, and the file has the same name.
+        Hidden = list_to_atom([$a, 16#202E, $b | "@host"]),
+        ok = file:write_file(File("nodes"), unicode:characters_to_binary(io_lib:format("~tp. 'c@host'.~n", [Hidden]))),
+        ok = run(["--nodes ", File("nodes"), " --svg ", File("svg"), " --config ", File("config")]),
+        [?assertEqual(nomatch, binary:match(Bytes, <<16#202E/utf8>>)) || Name <- ["svg", "config"], {ok, Bytes} <- [file:read_file(File(Name))]],
+        {ok, [[{sderl, [{s_groups, Groups}]}]]} = file:consult(File("config")),
+        ?assert(lists:any(fun(Group) -> lists:member(Hidden, lists:last(tuple_to_list(Group))) end, Groups)),
         ok = file:write_file(File("nodes"), "a@host b"),
         ?assertMatch({usage, _}, run(["--nodes ", File("nodes"), " --max-links 3"])),
         %% Whatever is wrong with the traffic: the file, the line, and what belongs there.

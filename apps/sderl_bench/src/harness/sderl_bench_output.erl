@@ -54,7 +54,7 @@ is_stdout(Output) -> Output =:= stdout.
 -doc "Text for people, on stdout; nowhere when JSON goes there.".
 -spec say(output(), unicode:chardata()) -> ok.
 say(stdout, _Text) -> ok;
-say(_, Text) -> io:put_chars(Text).
+say(_, Text) -> io:put_chars(sderl_visible:text(Text)).
 
 -doc "A result measured on this machine; `Started` is from `now/0`.".
 -spec result(Experiment :: atom(), Params :: map(), Metrics :: map(), Started :: binary()) -> result().
