@@ -36,11 +36,15 @@ run(#{group_size := Size} = Params, Label) ->
 -spec with_members(pos_integer(), unicode:chardata(), fun((pid(), [node()], node()) -> Result)) ->
     Result | {error, term()}.
 with_members(Size, Label, Fun) ->
-    Groups = [{?GROUP, normal, [{n, lists:seq(1, Size)}]}],
-    sderl_bench_nodes:with(Size + 1, Groups, Label, fun(Fleet, Nodes) ->
-        {Members, [New]} = lists:split(Size, Nodes),
-        Fun(Fleet, Members, New)
-    end).
+    maybe
+        %% (Before the members are listed: a size may be any number.)
+        ok ?= sderl_fleet:fits(Size + 1),
+        Groups = [{?GROUP, normal, [{n, lists:seq(1, Size)}]}],
+        sderl_bench_nodes:with(Size + 1, Groups, Label, fun(Fleet, Nodes) ->
+            {Members, [New]} = lists:split(Size, Nodes),
+            Fun(Fleet, Members, New)
+        end)
+    end.
 
 measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
     Places = places(Names, length(Members)),
