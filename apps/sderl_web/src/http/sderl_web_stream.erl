@@ -37,7 +37,9 @@ when
     Answer :: cowboy_stream:resp_command(),
     Options :: cowboy:opts().
 early_error(Id, Reason, Req, Answer, Options) ->
-    secure(cowboy_stream:early_error(Id, Reason, Req, Answer, Options)).
+    {response, Status, Headers, Body} =
+        cowboy_stream:early_error(Id, Reason, Req, Answer, Options),
+    {response, Status, with_ours(Headers), Body}.
 
 secured({Commands, Next}) -> {[secure(Command) || Command <- Commands], Next}.
 
