@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(cthr).
--moduledoc "What rebar3 makes of `ct:pal` in the suites that it compiles, for runs without it: `ct:pal` again.".
+-moduledoc """
+What rebar3 makes of `ct:pal` in the suites that it compiles, for runs without it: `ct:pal` again.
+""".
 
 -export([pal/1, pal/2, pal/3, pal/4, pal/5]).
 

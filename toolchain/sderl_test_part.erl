@@ -16,7 +16,10 @@ it has ended. Cases print as well; they do it to the standard output, which is k
 
 -behaviour(eunit_listener).
 
--doc "As the arguments say: `suites TOLD LOGS FOLDER SUITE..`, `case TOLD LOGS FOLDER SUITE GROUP CASE`, `eunit TOLD MODULE..`.".
+-doc """
+As the arguments say: `suites TOLD LOGS FOLDER SUITE..`, `case TOLD LOGS FOLDER SUITE GROUP CASE`,
+`eunit TOLD MODULE..`.
+""".
 -spec main() -> no_return().
 main() ->
     [Kind, Told | Arguments] = init:get_plain_arguments(),
@@ -25,7 +28,8 @@ main() ->
     halt(case Good of true -> 0; false -> 1 end).
 
 tell(Told, Format, Arguments) ->
-    ok = file:write_file(Told, unicode:characters_to_binary(io_lib:format(Format, Arguments)), [append]).
+    ok = file:write_file(Told, unicode:characters_to_binary(io_lib:format(Format, Arguments)),
+                         [append]).
 
 run("suites", Told, [Logs, Folder | Suites]) ->
     test(Told, Logs, [{dir, Folder}, {suite, [list_to_atom(S) || S <- Suites]}]);
@@ -36,7 +40,8 @@ run("eunit", Told, Modules) ->
     lists:foldl(fun(Name, Good) -> unit(Told, list_to_atom(Name)) andalso Good end, true, Modules).
 
 test(Told, Logs, What) ->
-    case ct:run_test(What ++ [{logdir, Logs}, {auto_compile, false}, {ct_hooks, [{?MODULE, Told}]}]) of
+    case ct:run_test(What ++
+                     [{logdir, Logs}, {auto_compile, false}, {ct_hooks, [{?MODULE, Told}]}]) of
         {_, 0, {_, 0}} -> true;
         {Good, Failed, {User, Auto}} when is_integer(Good + Failed + User + Auto) -> false;
         Other -> tell(Told, "~p~n", [Other]), false
@@ -49,7 +54,8 @@ init(_Id, Told) -> {ok, Told}.
 
 -doc false.
 post_end_per_testcase(Suite, Case, _Config, Return, Told) ->
-    case is_tuple(Return) andalso lists:member(element(1, Return), [error, 'EXIT', failed, timetrap_timeout, skip]) of
+    case is_tuple(Return) andalso lists:member(element(1, Return),
+                                               [error, 'EXIT', failed, timetrap_timeout, skip]) of
         true -> ok; % told as a failure, or as skipped
         false -> tell(Told, "%%% ~s ==> ~ts: OK~n", [Suite, name(Case)])
     end,
@@ -75,7 +81,8 @@ unit(Told, Module) ->
     io:format("~n~s:~n", [Module]),
     Start = erlang:monotonic_time(millisecond),
     %% A busy machine fails no test: by default one has five seconds.
-    Good = eunit:test({module, Module}, [{scale_timeouts, 12}, {report, {?MODULE, [{told, Told}]}}]) =:= ok,
+    Good = eunit:test({module, Module},
+                      [{scale_timeouts, 12}, {report, {?MODULE, [{told, Told}]}}]) =:= ok,
     tell(Told, "=elapsed ~s ~w~n", [Module, erlang:monotonic_time(millisecond) - Start]),
     Good.
 
@@ -97,7 +104,8 @@ handle_cancel(_Kind, _Data, Told) -> Told.
 -doc false.
 terminate({ok, Counts}, Told) ->
     %% With a test that is cancelled so are all groups that it is in.
-    [Pass, Fail, Skip, Cancel] = [proplists:get_value(K, Counts, 0) || K <- [pass, fail, skip, cancel]],
+    [Pass, Fail, Skip, Cancel] = [proplists:get_value(K, Counts, 0)
+                                  || K <- [pass, fail, skip, cancel]],
     tell(Told, "=tests ~w ~w ~w~n", [Pass, Fail + min(Cancel, 1), Skip]);
 terminate({error, Reason}, Told) ->
     tell(Told, "=tests 0 1 0~n~tp~n", [Reason]).

@@ -14,7 +14,8 @@ main(["check", Site, Log]) -> check(Site, Log).
 %% with all of its files.
 prepare(Root, Work) ->
     %% What each application is made of is beside its sources.
-    Sections = sections(Root) ++ [{~"Applications", filelib:wildcard("apps/*/README.md", Root) ++ ["web/README.md"]}],
+    Sections = sections(Root) ++
+        [{~"Applications", filelib:wildcard("apps/*/README.md", Root) ++ ["web/README.md"]}],
     Listed = lists:append([Pages || {_, Pages} <- Sections]),
     There = ["docs/" ++ P || P <- filelib:wildcard("*.md", join(Root, "docs"))],
     Unlisted = There -- ["docs/README.md" | Listed],

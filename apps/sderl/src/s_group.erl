@@ -3,10 +3,10 @@
 -moduledoc """
 Groups of nodes with their own links and their own names.
 
-An *s_group* is a set of nodes with a full mesh of links among them and one namespace of process names:
-each member has all names of the group and reads them locally. A node may be in any number of groups.
-A node in no group is *free*, and has a namespace under the group `undefined`. Groups are made, grown,
-shrunk and deleted at run time.
+An *s_group* is a set of nodes with a full mesh of links among them and one namespace of process
+names: each member has all names of the group and reads them locally. A node may be in any number of
+groups. A node in no group is *free*, and has a namespace under the group `undefined`. Groups are
+made, grown, shrunk and deleted at run time.
 
 ```erlang
 {ok, workers, _} = s_group:new_s_group(workers, [node(), 'b@host', 'c@host']),
@@ -24,23 +24,26 @@ Group names are any term but `undefined`, process names any term.
 
 ## Errors
 
-Expected failures are values, listed with each function. While the application is stopped, calls give
-`{error, not_running}`, registrations `{no, not_running}` and reads `undefined`. On a node whose VM
-connects to every node by itself (`connect_all` true) group calls give `{error, connect_all}`.
+Expected failures are values, listed with each function. While the application is stopped, calls
+give `{error, not_running}`, registrations `{no, not_running}` and reads `undefined`. On a node
+whose VM connects to every node by itself (`connect_all` true) group calls give
+`{error, connect_all}`.
 
 A write that is not answered in time (10 s by default, `write_timeout_ms`) exits with
-`{timeout, {s_group, write, _}}`. Its outcome is unknown then; `whereis_name/2` tells. A write exits at
-once if this node learns meanwhile that it was removed from the group.
+`{timeout, {s_group, write, _}}`. Its outcome is unknown then; `whereis_name/2` tells. A write exits
+at once if this node learns meanwhile that it was removed from the group.
 
 An argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}`.
 
 ## Sources
 
-The operations and their values are those published for SD Erlang (Chechina et al., *Improving
-the network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017).
-A program for the published module runs without a change of its source, unless it depends on a row of
-the table *Where the sources differ* in `docs/semantics.md`. `new_s_group/3`, `enter/2`, `leave/1`, `recover_majority/2`,
-`follow/1`, `read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0` and the `via` callbacks are this library's own. `m:sderl_place` chooses nodes by attributes, load and distance.
+The operations and their values are those published for SD Erlang (Chechina et al., *Improving the
+network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017). A program for
+the published module runs without a change of its source, unless it depends on a row of the
+table *Where the sources differ* in `docs/semantics.md`. `new_s_group/3`, `enter/2`, `leave/1`,
+`recover_majority/2`, `follow/1`, `read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0`
+and the `via` callbacks are this library's own. `m:sderl_place` chooses nodes by attributes, load
+and distance.
 """.
 
 %% The library
@@ -77,15 +80,16 @@ Options of a registration.
 
 `meta` is kept with the name, and `lookup/2` reads it.
 
-`resolver` decides when both sides of a split that heals have the name: `random_exit_name` (the default),
-`random_notify_name` or `notify_all_name` as in `global`, or `{Module, Function}`. The function is called
-with the name and both pids, on the node that decides, and returns the pid to keep, or `none`.
+`resolver` decides when both sides of a split that heals have the name: `random_exit_name` (the
+default), `random_notify_name` or `notify_all_name` as in `global`, or `{Module, Function}`. The
+function is called with the name and both pids, on the node that decides, and returns the pid to
+keep, or `none`.
 
 `majority_lost` says what becomes of the process when the name's member loses the majority of a
 group that decides by majority: `notify` sends it `{s_group_majority, lost, Group, Name}`, and
 `{s_group_majority, regained, Group, Name}` when the member has the majority again; `exit` sends it
-an exit signal with the reason `{s_group_no_majority, Group, Name}`; `ignore` does nothing. Without this
-option the configuration key `majority_lost` decides, `ignore` by default.
+an exit signal with the reason `{s_group_no_majority, Group, Name}`; `ignore` does nothing. Without
+this option the configuration key `majority_lost` decides, `ignore` by default.
 """.
 -type options() :: #{
     meta => term(),
@@ -95,15 +99,15 @@ option the configuration key `majority_lost` decides, `ignore` by default.
 -doc """
 Options of a new group.
 
-`consistency`: with `available` each side of a split decides for itself; with `majority` only a side with
-more than half of all members decides. Without this option the configuration key `consistency` decides,
-`available` by default.
+`consistency`: with `available` each side of a split decides for itself; with `majority` only a side
+with more than half of all members decides. Without this option the configuration key `consistency`
+decides, `available` by default.
 
 `answer`: with `committed` a write is answered when every member that counts has applied it. With
-`applied`, which only available groups may have, it is answered when the caller's own node has applied it,
-unless it concerns a name that is at home on another member. That is sooner, and other members see the
-write a moment later; `docs/faults.md` ("Answered at once") says what it gives up. Without this option the
-configuration key `answer` decides, `committed` by default.
+`applied`, which only available groups may have, it is answered when the caller's own node has
+applied it, unless it concerns a name that is at home on another member. That is sooner, and other
+members see the write a moment later; `docs/faults.md` ("Answered at once") says what it gives up.
+Without this option the configuration key `answer` decides, `committed` by default.
 """.
 -type group_options() :: #{
     consistency => sderl_options:consistency(),
@@ -113,11 +117,12 @@ configuration key `answer` decides, `committed` by default.
 %% ---------------------------------------------------------------- the library
 
 -doc """
-Starts the application `sderl` and the applications that it needs, and gives its supervisor. For published
-programs, which boot with `erl -run s_group`; other programs list `sderl` among their applications.
+Starts the application `sderl` and the applications that it needs, and gives its supervisor. For
+published programs, which boot with `erl -run s_group`; other programs list `sderl` among their
+applications.
 
-Errors: `{already_started, Pid}`, and those of `application:start/1`; on a node that connects to every
-other node by itself `{sderl, {{connect_all, Sentence}, _}}`.
+Errors: `{already_started, Pid}`, and those of `application:start/1`; on a node that connects to
+every other node by itself `{sderl, {{connect_all, Sentence}, _}}`.
 """.
 -spec start() -> {ok, pid()} | {error, {already_started, pid()} | term()}.
 start() ->
@@ -172,8 +177,8 @@ gives `{ok, Group, []}` and creates nothing.
 Errors: `remote_s_group` (the calling node is not in the list), `s_group_name_is_in_use`,
 `reserved_s_group_name` (`undefined`).
 
-A node that is not distributed (`nonode@nohost`) may have groups of which it is the only member, so that
-programs and their tests run on it. It keeps these groups when it gets a name.
+A node that is not distributed (`nonode@nohost`) may have groups of which it is the only member, so
+that programs and their tests run on it. It keeps these groups when it gets a name.
 """.
 -spec new_s_group(group(), [node()]) ->
     {ok, group(), Joined :: [node()]}
@@ -184,14 +189,15 @@ new_s_group(Group, Nodes) ->
     new_group(Group, Nodes, #{}).
 
 -doc """
-`new_s_group/2` with options. All nodes that accept the invitation are members of a majority group from
-the beginning, and it decides as soon as more than half of them have joined; `docs/majority.md` says what
-it promises. The free namespace `undefined` is always available.
+`new_s_group/2` with options. All nodes that accept the invitation are members of a majority group
+from the beginning, and it decides as soon as more than half of them have joined; `docs/majority.md`
+says what it promises. The free namespace `undefined` is always available.
 
-Errors: those of `new_s_group/2`, and `consistency_differs`, `answer_differs`: the configuration of this node has
-another consistency, or another `answer`, for a group of this name. A node whose configuration has another consistency is
-left out; a node whose configuration has another `answer` uses that for its own callers. `answer => applied` with
-`consistency => majority` is a `badarg`, and `consistency_differs` where the configuration has one of them.
+Errors: those of `new_s_group/2`, and `consistency_differs`, `answer_differs`: the configuration of
+this node has another consistency, or another `answer`, for a group of this name. A node whose
+configuration has another consistency is left out; a node whose configuration has another `answer`
+uses that for its own callers. `answer => applied` with `consistency => majority` is a `badarg`, and
+`consistency_differs` where the configuration has one of them.
 """.
 -spec new_s_group(group(), [node()], group_options()) ->
     {ok, group(), Joined :: [node()]}
@@ -219,7 +225,7 @@ group_options_arg(Options) when is_map(Options) ->
                               "available or majority as consistency");
         (answer, Answer) ->
             sderl_check:is_answer(Answer)
-                orelse misuse(?MODULE, {new_s_group, 3}, 3, Answer, "committed or applied as answer");
+            orelse misuse(?MODULE, {new_s_group, 3}, 3, Answer, "committed or applied as answer");
         (Key, _) ->
             misuse(?MODULE, {new_s_group, 3}, 3, Key, "a map with consistency, answer or nothing")
     end, Options),
@@ -229,8 +235,8 @@ group_options_arg(Options) ->
 
 -doc """
 Deletes a group and its names on all its members. When this returns, all members that are there have
-agreed; a slow one may still show the group for a moment. Members that are away learn of it when they
-return.
+agreed; a slow one may still show the group for a moment. Members that are away learn of it when
+they return.
 
 Errors: `remote_s_group` (the calling node is no member), `no_majority`.
 """.
@@ -243,13 +249,13 @@ delete_s_group(Group) -> running(fun() -> sderl_admin:delete(Group) end).
 Adds nodes to a group of the calling node.
 
 `Added` are the nodes that are new members, sorted. A node that could not be added is left out, and
-`info/0` says why. Returns when the new members have all names, or after the write timeout. The calling
-node is ignored, so a list without other nodes gives `{ok, Group, []}` whatever the group.
+`info/0` says why. Returns when the new members have all names, or after the write timeout. The
+calling node is ignored, so a list without other nodes gives `{ok, Group, []}` whatever the group.
 
 Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member), `no_majority` (in a
-majority group: the members that count are no majority of the members now, or would be none of the members
-then; in the second case add fewer nodes at a time. A group of one member cannot grow so: make it anew, with
-all its members, by `new_s_group/3`).
+majority group: the members that count are no majority of the members now, or would be none of the
+members then; in the second case add fewer nodes at a time. A group of one member cannot grow so:
+make it anew, with all its members, by `new_s_group/3`).
 """.
 -spec add_nodes(group(), [node()]) ->
     {ok, group(), Added :: [node()]}
@@ -266,7 +272,8 @@ add_nodes(Group, Nodes) ->
 
 -doc """
 Removes nodes from a group of the calling node. Nodes that are no members are ignored, and an empty
-list gives `ok` whatever the group. Names whose process lives on a removed node stay. Removed nodes that are away learn of it when they return.
+list gives `ok` whatever the group. Names whose process lives on a removed node stay. Removed nodes
+that are away learn of it when they return.
 
 Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_group`, `no_majority`
 (see `recover_majority/2` for members that are lost for good).
@@ -286,8 +293,8 @@ remove_nodes(Group, Nodes) ->
     end).
 
 -doc """
-Makes the calling node a member of a running group: the first of `Seeds` that can be reached and is a
-member adds it. Gives the members of the group.
+Makes the calling node a member of a running group: the first of `Seeds` that can be reached and is
+a member adds it. Gives the members of the group.
 
 Errors: `no_seeds`, `{no_seed_answered, [{Node, Reason}]}`, `timeout`.
 """.
@@ -311,23 +318,22 @@ leave(undefined) -> {error, node_does_not_belong_to_the_s_group};
 leave(Group) -> running(fun() -> sderl_admin:leave(Group) end).
 
 -doc """
-Makes the survivors of a majority group its only members. An operator calls it when so many members are
-lost for good that the others are no majority and never will be one. The members that are not among
-`Survivors` are removed, and writes go on with what the survivors know.
+Makes the survivors of a majority group its only members. An operator calls it when so many members
+are lost for good that the others are no majority and never will be one. The members that are not
+among `Survivors` are removed, and writes go on with what the survivors know.
 
 **Call it only when the other members are known to be down and will not come back with what they
-know.** If they are only cut off, both sides decide from then on, and what they wrote meanwhile is lost when they
-meet the survivors. Each survivor logs a warning, as the
-event `majority_recovered`.
+know.** If they are only cut off, both sides decide from then on, and what they wrote meanwhile is
+lost when they meet the survivors. Each survivor logs a warning, as the event `majority_recovered`.
 
-Call it on one survivor. It asks all survivors first, and each must be a member without a majority; if one
-refuses or does not answer, nothing changes anywhere.
+Call it on one survivor. It asks all survivors first, and each must be a member without a majority;
+if one refuses or does not answer, nothing changes anywhere.
 
-Errors: `{refused, [{Node, Why}]}` when nothing was changed, and `{incomplete, [{Node, Why}]}` when some
-survivors have done it and others ended meanwhile: call it again, unless the group has a majority by then.
-`Why` is `available_mode` (the group does not decide by majority), `has_majority`, `not_member`,
-`not_running` or `unreachable`. Without asking other nodes: `not_a_survivor` (the calling node is not in the
-list), `{not_members, [Node]}`, `node_does_not_belong_to_the_s_group`.
+Errors: `{refused, [{Node, Why}]}` when nothing was changed, and `{incomplete, [{Node, Why}]}` when
+some survivors have done it and others ended meanwhile: call it again, unless the group has a
+majority by then. `Why` is `available_mode` (the group does not decide by majority), `has_majority`,
+`not_member`, `not_running` or `unreachable`. Without asking other nodes: `not_a_survivor` (the
+calling node is not in the list), `{not_members, [Node]}`, `node_does_not_belong_to_the_s_group`.
 """.
 -spec recover_majority(group(), Survivors :: [node()]) ->
     ok
@@ -350,9 +356,9 @@ connect(Node) when is_atom(Node) -> sderl_stock:connect(Node);
 connect(Other) -> misuse(?MODULE, {connect, 1}, 1, Other, "the name of a node").
 
 -doc """
-Makes both nodes members of the group, and tells whether they are now. The calling node adds the other one
-if it is a member itself, and enters through it if not. For discovery libraries that call a connect
-function: with libcluster, `connect: {:s_group, :connect, [:my_group]}`.
+Makes both nodes members of the group, and tells whether they are now. The calling node adds the
+other one if it is a member itself, and enters through it if not. For discovery libraries that call
+a connect function: with libcluster, `connect: {:s_group, :connect, [:my_group]}`.
 """.
 -spec connect(group(), node()) -> boolean().
 connect(Group, Node) when is_atom(Node) ->
@@ -372,16 +378,16 @@ added(Group, Node) ->
 Keeps a copy of the names of a group that this node is not in, with their metadata, so that
 `whereis_name/2`, `lookup/2` and `registered_names/1` of that group read a local table.
 
-One of the members sends the copy, over existing links or over gateways, and then every change within
-moments; a new link is opened only if no gateway leads to the group. The copy is read while it is whole and
-not older than `follow_max_age_ms`. Otherwise, and for a group with more names than `follow_names`, members
-are asked as without following. **A copy may be stale**: a name may show a process that has ended or lost
-it, and a name that is a moment old may be missing. `read/2` always asks a member. `info/0` has the age of
-each copy under `followed`.
+One of the members sends the copy, over existing links or over gateways, and then every change
+within moments; a new link is opened only if no gateway leads to the group. The copy is read while
+it is whole and not older than `follow_max_age_ms`. Otherwise, and for a group with more names than
+`follow_names`, members are asked as without following. **A copy may be stale**: a name may show a
+process that has ended or lost it, and a name that is a moment old may be missing. `read/2` always
+asks a member. `info/0` has the age of each copy under `followed`.
 
-`unfollow/1` ends it. The call is idempotent, and the group need not exist yet. While this node is a member
-of the group there is no copy. `docs/follow.md` has the promises and what it
-costs; the configuration key `follow` has the groups that a node follows from its start.
+`unfollow/1` ends it. The call is idempotent, and the group need not exist yet. While this node is a
+member of the group there is no copy. `docs/follow.md` has the promises and what it costs; the
+configuration key `follow` has the groups that a node follows from its start.
 
 Errors: `node_belongs_to_the_s_group`, `reserved_s_group_name` (`undefined`).
 """.
@@ -396,8 +402,8 @@ follow(Group) -> running(fun() -> sderl_follower:follow(Group) end).
 unfollow(Group) -> running(fun() -> sderl_follower:unfollow(Group) end).
 
 -doc """
-Waits until a group is ready on this node: every member has been tried once, every member that answers is
-in one component with this node, and this node has all names.
+Waits until a group is ready on this node: every member has been tried once, every member that
+answers is in one component with this node, and this node has all names.
 """.
 -spec await(group(), timeout()) -> ok | {error, timeout | not_running | connect_all}.
 await(Group, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
@@ -405,10 +411,11 @@ await(Group, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >=
 await(_, Timeout) -> misuse(?MODULE, {await, 2}, 2, Timeout, "milliseconds or infinity").
 
 -doc """
-The names of the own groups, and of other known groups: those of the launch configuration, and those that
-members of the own groups are in. `undefined` on a free node.
+The names of the own groups, and of other known groups: those of the launch configuration, and those
+that members of the own groups are in. `undefined` on a free node.
 """.
--spec s_groups() -> {Own :: [group()], Other :: [group()]} | undefined | {error, not_running | connect_all}.
+-spec s_groups() ->
+    {Own :: [group()], Other :: [group()]} | undefined | {error, not_running | connect_all}.
 s_groups() ->
     running(fun() ->
         case sderl_dir:named_groups() of
@@ -427,7 +434,9 @@ The nodes of all own groups, this one among them; on a free node those of its is
 """.
 -spec own_nodes() -> [node()] | {error, not_running | connect_all}.
 own_nodes() ->
-    running(fun() -> lists:usort([node() | lists:append([Ms || {_, Ms} <- sderl_dir:memberships()])]) end).
+    running(fun() ->
+        lists:usort([node() | lists:append([Ms || {_, Ms} <- sderl_dir:memberships()])])
+    end).
 
 -doc "The members of an own group, `[]` for any other.".
 -spec own_nodes(group()) -> [node()] | {error, not_running | connect_all}.
@@ -439,18 +448,19 @@ own_nodes(Group) ->
 What this node knows of its groups, for people.
 
 The published keys (`state`, `own_group_names`, `own_group_nodes`, `synced_nodes`, `sync_error`,
-`no_contact`, `own_s_groups`, `other_groups`, `monitoring`), then `groups` (each own group's
-state: coordinator, epoch, the members that count, those that are set aside, those whose acknowledgement is
-missing), `followed` (the copies of groups: whether each may be read, its names, the member that feeds it,
-its greatest age), `left_out` (nodes that did not join, with the reason), `gone` (groups left or deleted, still
-remembered), `global` (what OTP's `global` can do on this node) and `problems`: sentences.
+`no_contact`, `own_s_groups`, `other_groups`, `monitoring`), then `groups` (each own group's state:
+coordinator, epoch, the members that count, those that are set aside, those whose acknowledgement is
+missing), `followed` (the copies of groups: whether each may be read, its names, the member that
+feeds it, its greatest age), `left_out` (nodes that did not join, with the reason), `gone` (groups
+left or deleted, still remembered), `global` (what OTP's `global` can do on this node) and
+`problems`: sentences.
 """.
 -spec info() -> [{atom(), term()}] | {error, not_running | connect_all}.
 info() -> running(fun sderl_info:info/0).
 
 -doc """
-The links of this node: to which node, since when, visible or not, for which reasons, whether the library
-opened it, and whether anything still needs it. `t:sderl_links:link/0` has the keys.
+The links of this node: to which node, since when, visible or not, for which reasons, whether the
+library opened it, and whether anything still needs it. `t:sderl_links:link/0` has the keys.
 """.
 -spec links() -> [sderl_links:link()] | {error, not_running | connect_all}.
 links() ->
@@ -458,7 +468,10 @@ links() ->
         sderl_links:list(sderl_dir:needs(), sderl_clock:now_ms(), sderl_options:value(link_idle_ms))
     end).
 
--doc "Waits until the own groups are ready, at most five seconds each. For published programs; see `await/2`.".
+-doc """
+Waits until the own groups are ready, at most five seconds each. For published programs; see
+`await/2`.
+""".
 -spec sync() -> ok | {error, timeout | not_running | connect_all}.
 sync() ->
     running(fun() ->
@@ -471,12 +484,12 @@ sync() ->
 %% ---------------------------------------------------------------- names
 
 -doc """
-Registers a process under a name of a group. `yes` means that every member that counts has the name, and
-`{no, _}` that nothing was applied. Where the group has `answer => applied`, `yes` means that the caller's
-node has it.
+Registers a process under a name of a group. `yes` means that every member that counts has the name,
+and `{no, _}` that nothing was applied. Where the group has `answer => applied`, `yes` means that
+the caller's node has it.
 
-A pid has at most one name in a group, and may have names in several groups. The process
-may live on any node. If that node is a member, the member must count (one that is set aside counts again when
+A pid has at most one name in a group, and may have names in several groups. The process may live on
+any node. If that node is a member, the member must count (one that is set aside counts again when
 it has caught up); if not, the coordinator must be able to link to it.
 
 `{no, Reason}`: `name_or_pid_already_registered`, `cannot_register_in_remote_group`, `not_a_pid`,
@@ -519,9 +532,9 @@ register_name_external(Group, Name, Pid) -> register_name(Group, Name, Pid).
 unregister_name_external(Group, Name) -> unregister_name(Group, Name).
 
 -doc """
-The process of a name. A member reads its own table, and a node that follows the group reads its copy
-(`follow/1`). Any other node asks known members of the group, at most three, for at most five seconds in
-all. `undefined` if there is no such name, or no member to ask.
+The process of a name. A member reads its own table, and a node that follows the group reads its
+copy (`follow/1`). Any other node asks known members of the group, at most three, for at most five
+seconds in all. `undefined` if there is no such name, or no member to ask.
 """.
 -spec whereis_name(group(), name()) -> pid() | undefined.
 whereis_name(Group, Name) -> sderl_read:whereis(Group, Name).
@@ -535,14 +548,15 @@ whereis_name(Node, Group, Name) when is_atom(Node) -> sderl_read:whereis_at(Node
 whereis_name(Node, _, _) -> misuse(?MODULE, {whereis_name, 3}, 1, Node, "the name of a node").
 
 -doc """
-The process of a name, read through the log of the group: it sees every write that was answered before the
-call, whichever node made it. It costs as much as a write, while `whereis_name/2` reads the caller's own
-table, which may be stale. In a majority group this holds whatever happens to nodes and links; in an
-available group it holds within one side of a split.
+The process of a name, read through the log of the group: it sees every write that was answered
+before the call, whichever node made it. It costs as much as a write, while `whereis_name/2` reads
+the caller's own table, which may be stale. In a majority group this holds whatever happens to nodes
+and links; in an available group it holds within one side of a split.
 
 On a node that is no member, a known member reads for it; at most three are asked.
 
-Errors: `no_majority` (this side of the group has no majority of its members, so it cannot know), `timeout` (no answer within `write_timeout_ms`, or the coordinator went; ask again),
+Errors: `no_majority` (this side of the group has no majority of its members, so it cannot know),
+`timeout` (no answer within `write_timeout_ms`, or the coordinator went; ask again),
 `no_information_about_remote_group` (no member is known), `unreachable` (none could be asked),
 `not_running`, `connect_all`.
 """.
@@ -556,9 +570,9 @@ read(Group, Name) ->
 
 -doc """
 What a member, or a node that follows the group (`follow/1`), knows of a name: `pid`, `meta`
-(`undefined` if none was given), `home` (the member that answers for the name) and `token`. The token grows
-with every registration of the name in the group's history, so a resource that refuses a lower token than it has
-seen is safe from a stale holder. `undefined` if there is no such name.
+(`undefined` if none was given), `home` (the member that answers for the name) and `token`. The
+token grows with every registration of the name in the group's history, so a resource that refuses a
+lower token than it has seen is safe from a stale holder. `undefined` if there is no such name.
 """.
 -spec lookup(group(), name()) ->
     #{pid := pid(), meta := term(), home := node(), token := {term(), non_neg_integer()}}
@@ -589,8 +603,8 @@ copied(Group, Name) ->
     end.
 
 -doc """
-Sends a message to the process of a name, and gives its pid, or `{badarg, {Group, Name, Msg}}` if there is
-no such name. If this node is not in the group, a member delivers the message.
+Sends a message to the process of a name, and gives its pid, or `{badarg, {Group, Name, Msg}}` if
+there is no such name. If this node is not in the group, a member delivers the message.
 """.
 -spec send(group(), name(), term()) -> pid() | {badarg, {group(), name(), term()}}.
 send(Group, Name, Msg) -> sent(sderl_read:send(Group, Name, Msg), Group, Name, Msg).
@@ -606,7 +620,8 @@ sent(Pid, _, _, _) -> Pid.
 
 -doc """
 The names of a group (`{s_group, Group}`), as `[{Group, Name}]`, or of all groups of a node
-(`{node, Node}`, with `undefined` for the free names). `[]` also if no member can be asked; `lookup/2` tells that apart from a group without names.
+(`{node, Node}`, with `undefined` for the free names). `[]` also if no member can be asked;
+`lookup/2` tells that apart from a group without names.
 """.
 -spec registered_names({s_group, group()} | {node, node()}) ->
     [{group(), name()}] | {error, not_running | connect_all}.
@@ -614,15 +629,16 @@ registered_names({s_group, Group}) ->
     running(fun() -> [{Group, N} || N <- sderl_read:names_of(Group)] end);
 registered_names({node, Node}) when is_atom(Node) ->
     running(fun() -> [{G, N} || {G, Ns} <- sderl_read:names_at(Node), N <- Ns] end);
-registered_names(Other) -> misuse(?MODULE, {registered_names, 1}, 1, Other, "{s_group, Group} or {node, Node}").
+registered_names(Other) ->
+    misuse(?MODULE, {registered_names, 1}, 1, Other, "{s_group, Group} or {node, Node}").
 
 %% ---------------------------------------------------------------- via
 
 -doc """
-For `{via, s_group, {Group, Name}}`. If a start gives `{error, {already_started, undefined}}`, the name was
-not taken but refused for another reason, which the log has as the event `via_refused`. In a majority group,
-on a side without a majority, this exits with `{no_majority, {s_group, register_name, [Group, Name]}}`, which
-the start gives as its error.
+For `{via, s_group, {Group, Name}}`. If a start gives `{error, {already_started, undefined}}`, the
+name was not taken but refused for another reason, which the log has as the event `via_refused`. In
+a majority group, on a side without a majority, this exits with
+`{no_majority, {s_group, register_name, [Group, Name]}}`, which the start gives as its error.
 """.
 -spec register_name({group(), name()}, pid()) -> yes | no.
 register_name({Group, Name}, Pid) ->
@@ -648,7 +664,10 @@ unregister_name(Other) -> misuse(?MODULE, {unregister_name, 1}, 1, Other, "{Grou
 whereis_name({Group, Name}) -> whereis_name(Group, Name);
 whereis_name(Other) -> misuse(?MODULE, {whereis_name, 1}, 1, Other, "{Group, Name}").
 
--doc "For `{via, s_group, {Group, Name}}`. Exits `{badarg, {{Group, Name}, Msg}}` if there is no such name.".
+-doc """
+For `{via, s_group, {Group, Name}}`. Exits `{badarg, {{Group, Name}, Msg}}` if there is no such
+name.
+""".
 -spec send({group(), name()}, term()) -> pid().
 send({Group, Name}, Msg) ->
     case send(Group, Name, Msg) of
@@ -665,8 +684,8 @@ subscribe(Group) -> subscribe(Group, [group, name]).
 
 -doc """
 Subscribes the calling process to what happens in a group, or in `all` groups of this node: it gets
-`{s_group_event, Ref, Group, Event}` for `group` events (members, coordinator, deletion) and `name` events.
-`t:sderl_subs:event/0` lists them.
+`{s_group_event, Ref, Group, Event}` for `group` events (members, coordinator, deletion) and `name`
+events. `t:sderl_subs:event/0` lists them.
 """.
 -spec subscribe(group() | all, [group | name, ...]) -> {ok, reference()} | {error, atom()}.
 subscribe(Group, Kinds) ->
@@ -679,9 +698,12 @@ subscribe(Group, Kinds) ->
 -doc "Ends a subscription.".
 -spec unsubscribe(reference()) -> ok | {error, not_running}.
 unsubscribe(Ref) when is_reference(Ref) -> sderl_subs:unsubscribe(Ref);
-unsubscribe(Other) -> misuse(?MODULE, {unsubscribe, 1}, 1, Other, "the reference that subscribe gave").
+unsubscribe(Other) ->
+    misuse(?MODULE, {unsubscribe, 1}, 1, Other, "the reference that subscribe gave").
 
--doc "Starts or stops `{nodeup, Node}` and `{nodedown, Node}` messages for nodes of the own groups.".
+-doc """
+Starts or stops `{nodeup, Node}` and `{nodedown, Node}` messages for nodes of the own groups.
+""".
 -spec monitor_nodes(boolean()) -> ok | {error, not_boolean | not_running | connect_all}.
 monitor_nodes(Flag) when is_boolean(Flag) ->
     running(fun() -> sderl_subs:monitor_nodes(self(), Flag) end);
@@ -690,9 +712,9 @@ monitor_nodes(_) -> {error, not_boolean}.
 %% ---------------------------------------------------------------- process groups
 
 -doc """
-Joins processes to a process group of an s_group. Each s_group is a scope of OTP's `m:pg`, so a process
-group reaches the members of the s_group and no other node. Like `pg` it is eventually consistent, several
-processes may join, and one may join several times.
+Joins processes to a process group of an s_group. Each s_group is a scope of OTP's `m:pg`, so a
+process group reaches the members of the s_group and no other node. Like `pg` it is eventually
+consistent, several processes may join, and one may join several times.
 """.
 -spec join(group(), term(), pid() | [pid()]) -> ok | {error, atom()}.
 join(Group, PgGroup, Pids) ->
@@ -712,41 +734,53 @@ members(Group, PgGroup) -> running(fun() -> sderl_pg:members(Group, PgGroup) end
 %% ---------------------------------------------------------------- placement
 
 -doc """
-The nodes that are in all of the given groups and have all of the given attributes, without the calling
-one, sorted; among the nodes with a link if no group is given. As published, except that groups without a
-common member give `[]`. `m:sderl_place` chooses by values, loads and distances too.
+The nodes that are in all of the given groups and have all of the given attributes, without the
+calling one, sorted; among the nodes with a link if no group is given. As published, except that
+groups without a common member give `[]`. `m:sderl_place` chooses by values, loads and distances
+too.
 """.
--spec choose_nodes([{s_group, group()} | {attribute, term()}]) -> [node()] | {error, not_running | connect_all}.
+-spec choose_nodes([{s_group, group()} | {attribute, term()}]) ->
+    [node()] | {error, not_running | connect_all}.
 choose_nodes(Constraints) ->
     Right = fun({s_group, _}) -> true; ({attribute, _}) -> true; (_) -> false end,
     case sderl_check:proper_list(Constraints) andalso lists:all(Right, Constraints) of
         true -> running(fun() -> sderl_place_published:choose(Constraints) end);
-        false -> misuse(?MODULE, {choose_nodes, 1}, 1, Constraints, "a list of {s_group, Group} and {attribute, Attribute}")
+        false ->
+            misuse(?MODULE, {choose_nodes, 1}, 1, Constraints,
+                   "a list of {s_group, Group} and {attribute, Attribute}")
     end.
 
 -doc """
-Gives nodes attributes, any terms; gives the nodes that have them now, sorted. A node that does not answer
-within five seconds is left out. As published. Attributes with values: `m:sderl_attr`.
+Gives nodes attributes, any terms; gives the nodes that have them now, sorted. A node that does not
+answer within five seconds is left out. As published. Attributes with values: `m:sderl_attr`.
 """.
 -spec add_attribute([node()], Attributes :: [term()]) ->
     [node()] | {error, both_parameters_should_be_lists | not_running | connect_all}.
 add_attribute(Nodes, Attributes) -> change_attributes(add, Nodes, Attributes, add_attribute).
 
--doc "Takes attributes away from nodes, those that are built in excepted; gives the nodes that have none of them now, sorted. As published.".
+-doc """
+Takes attributes away from nodes, those that are built in excepted; gives the nodes that have none
+of them now, sorted. As published.
+""".
 -spec remove_attribute([node()], Attributes :: [term()]) ->
     [node()] | {error, both_parameters_should_be_lists | not_running | connect_all}.
-remove_attribute(Nodes, Attributes) -> change_attributes(remove, Nodes, Attributes, remove_attribute).
+remove_attribute(Nodes, Attributes) ->
+    change_attributes(remove, Nodes, Attributes, remove_attribute).
 
 change_attributes(How, Nodes, Attributes, F) ->
     case is_list(Nodes) andalso is_list(Attributes) of
         false -> {error, both_parameters_should_be_lists};
         true ->
             ok = nodes_arg(Nodes, F, 2, 1),
-            sderl_check:proper_list(Attributes) orelse misuse(?MODULE, {F, 2}, 2, Attributes, "a list of attributes"),
+            sderl_check:proper_list(Attributes)
+                orelse misuse(?MODULE, {F, 2}, 2, Attributes, "a list of attributes"),
             running(fun() -> sderl_place_published:change(How, Nodes, Attributes) end)
     end.
 
--doc "The attributes that were given to the calling node, without the built-in ones, sorted. `sderl_attr:all/0` tells more.".
+-doc """
+The attributes that were given to the calling node, without the built-in ones, sorted.
+`sderl_attr:all/0` tells more.
+""".
 -spec registered_attributes() -> [term()] | {error, not_running | connect_all}.
 registered_attributes() -> running(fun sderl_place_published:own/0).
 
@@ -762,7 +796,8 @@ options_arg(Options, F, A, I) when is_map(Options) ->
         [] ->
             case sderl_resolver:validate(maps:get(resolver, Options, random_exit_name)) of
                 ok -> majority_lost_arg(Options, F, A, I);
-                {error, {bad_resolver, Term, Expected}} -> misuse(?MODULE, {F, A}, I, Term, Expected)
+                {error, {bad_resolver, Term, Expected}} ->
+                    misuse(?MODULE, {F, A}, I, Term, Expected)
             end;
         [Key | _] -> misuse(?MODULE, {F, A}, I, Key, ?OPTIONS)
     end;

@@ -30,12 +30,16 @@ start(_Type, _Args) ->
 -spec stop(term()) -> ok.
 stop(_) -> ok.
 
--doc "Reads the launch configuration for the node's new name. What is wrong is an event, and the old one stays.".
+-doc """
+Reads the launch configuration for the node's new name. What is wrong is an event, and the old one
+stays.
+""".
 -spec reconfigure() -> ok.
 reconfigure() ->
     case config() of
         {ok, Config} -> sderl_dir:options(Config);
-        {error, Why} -> sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
+        {error, Why} ->
+            sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
     end.
 
 %% The launch configuration, parsed for the node's present name.
@@ -67,6 +71,7 @@ await({Which, Timeout}) ->
         case sderl_client:await(G, Timeout) of
             ok -> ok;
             {error, Why} ->
-                sderl_event:emit(group_not_ready, #{group => G, reason => Why, waited_ms => Timeout})
+                sderl_event:emit(group_not_ready,
+                                 #{group => G, reason => Why, waited_ms => Timeout})
         end
     end, Groups).

@@ -117,7 +117,9 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     follow_max_age_ms := pos_integer()
 }.
 
--doc "Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.".
+-doc """
+Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.
+""".
 -type path() :: sderl_check:path().
 
 -doc "What should have stood there; `format_error/1` knows the words for each.".
@@ -222,7 +224,8 @@ option(await, Path, Value) ->
 option(forget_down_after, Path, Value) ->
     forget(Path, Value);
 option(consistency, Path, Value) ->
-    of_groups(fun sderl_check:is_consistency/1, consistency, {consistencies, always_available}, Path, Value);
+    of_groups(fun sderl_check:is_consistency/1, consistency, {consistencies, always_available},
+              Path, Value);
 option(answer, Path, Value) ->
     of_groups(fun sderl_check:is_answer/1, answer, {answers, always_committed}, Path, Value);
 option(majority_lost, Path, Value) ->
@@ -335,7 +338,8 @@ two_ticks(#{set_aside_ms := Aside, tick_ms := Tick}) ->
 
 %% A majority decides when more than half of the members have a write, and not before.
 available_where_applied(#{answer := Answers, consistency := Consistencies}) ->
-    case lists:sort([G || G := applied <- Answers, maps:get(G, Consistencies, none) =:= majority]) of
+    case lists:sort([G
+                     || G := applied <- Answers, maps:get(G, Consistencies, none) =:= majority]) of
         [] -> ok;
         [G | _] -> bad([sderl, answer, {key, G}], applied, available_where_applied)
     end.
@@ -460,7 +464,8 @@ left_out(_ThisNode, _Own, _Other) -> [].
 await_not_own(nonode@nohost, _Await, _Own) ->
     [];
 await_not_own(_ThisNode, {Names, _Timeout}, Own) when is_list(Names) ->
-    [{await_not_own, Name} || Name <- Names, not lists:any(fun(#{name := N}) -> N =:= Name end, Own)];
+    [{await_not_own, Name}
+     || Name <- Names, not lists:any(fun(#{name := N}) -> N =:= Name end, Own)];
 await_not_own(_ThisNode, _Await, _Own) ->
     [].
 

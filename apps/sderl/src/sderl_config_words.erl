@@ -15,12 +15,14 @@ error({bad_config, Path, Found, Expected}, Parts) ->
 -doc "See `sderl_config:format_warning/1`.".
 -spec warning(sderl_config:warning()) -> string().
 warning({unknown_option, Path}) ->
-    sentence("~ts is not an option of this application and has no effect; is it misspelt?", [sderl_check:place(Path)]);
+    sentence("~ts is not an option of this application and has no effect; is it misspelt?",
+             [sderl_check:place(Path)]);
 warning({duplicate_node, Path, Node}) ->
     sentence("~ts names ~0tp more than once; once is enough", [sderl_check:place(Path), Node]);
 warning({not_in_any_group, Node}) ->
     sentence(
-        "s_groups are configured and none of them lists this node, ~0tp, which therefore starts free; "
+        "s_groups are configured and none of them lists this node, ~0tp, which therefore starts "
+        "free; "
         "does its name, long or short, differ from the file?",
         [Node]
     );
@@ -32,7 +34,8 @@ warning({await_not_own, Name}) ->
     );
 warning({short_write_timeout, Write, Aside}) ->
     sentence(
-        "write_timeout_ms (~b) does not exceed set_aside_ms (~b): one slow member makes writes time out; "
+        "write_timeout_ms (~b) does not exceed set_aside_ms (~b): one slow member makes writes "
+        "time out; "
         "raise the first or lower the second",
         [Write, Aside]
     ).
@@ -70,9 +73,11 @@ remedy(named_node) ->
     "is a node without a name, which can be in a group alone; "
     "take it out, or write [nonode@nohost]";
 remedy({unique_name, First}) ->
-    ["is the name of a group above it too, at ", sderl_check:place(First), "; merge the two or rename one"];
+    ["is the name of a group above it too, at ", sderl_check:place(First),
+     "; merge the two or rename one"];
 remedy({same_as, First}) ->
-    ["differs from the group of that name at ", sderl_check:place(First), "; make the two alike or remove one"];
+    ["differs from the group of that name at ", sderl_check:place(First),
+     "; make the two alike or remove one"];
 remedy(boolean) ->
     "is neither true nor false; write one of them";
 remedy(folder) ->
@@ -80,7 +85,8 @@ remedy(folder) ->
 remedy(link_policy) ->
     "is not a policy for links; write report or close";
 remedy(resolver) ->
-    "is not a resolver; write random_exit_name, random_notify_name, notify_all_name or {Module, Function}";
+    "is not a resolver; write random_exit_name, random_notify_name, notify_all_name or {Module, "
+    "Function}";
 remedy(text) ->
     "is not a text; write a string or a binary";
 remedy({count, Most}) ->
@@ -114,6 +120,7 @@ remedy(told) ->
 remedy(await) ->
     "does not say what to wait for; write false, {all, Milliseconds} or {[Group], Milliseconds}";
 remedy({at_least_two_ticks, Least}) ->
-    ["is less than two ticks of tick_ms; write at least ", integer_to_list(Least), " or lower tick_ms"];
+    ["is less than two ticks of tick_ms; write at least ", integer_to_list(Least),
+     " or lower tick_ms"];
 remedy(_) ->
     none.

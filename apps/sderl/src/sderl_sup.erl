@@ -47,5 +47,5 @@ init(Reconfigure) ->
 
 %% Who is told about this node's groups, in this order.
 parts() ->
-    [sderl_connector, sderl_node, sderl_kernel_env, sderl_route_sup, sderl_attr_sup, sderl_pg, sderl_place_sup,
-     sderl_follow_sup].
+    [sderl_connector, sderl_node, sderl_kernel_env, sderl_route_sup, sderl_attr_sup, sderl_pg,
+     sderl_place_sup, sderl_follow_sup].

@@ -29,8 +29,8 @@ register_name(Fleet, Node, Group, Name) ->
     Pid = sderl_ct:process(Fleet, Node),
     {s_group(Fleet, Node, register_name, [Group, Name, Pid]), Pid}.
 
-%% By the options of the call or by the configuration; who joins learns it from the group, and a node
-%% that keeps files has it over a restart.
+%% By the options of the call or by the configuration; who joins learns it from the group, and a
+%% node that keeps files has it over a restart.
 given_and_learned(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "applied"),
     Env = [{state_dir, Dir},

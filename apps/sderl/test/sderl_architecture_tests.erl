@@ -35,13 +35,15 @@ circles() ->
     ].
 
 architecture_test_() ->
-    {setup, fun() -> sderl_architecture:read(sderl) end, fun(#{folders := Folders, calls := Calls} = Read) ->
-        sderl_architecture:test_rooms(#{allowed => allowed(), circles => circles()}, Read) ++
-            [
-                {"nothing in the core calls sderl_core", ?_test(nobody_calls_the_entrance(Folders, Calls))},
-                {"the bottom of the core", ?_test(the_bottom_of_the_core(Folders, Calls))}
-            ]
-    end}.
+    {setup, fun() -> sderl_architecture:read(sderl) end,
+     fun(#{folders := Folders, calls := Calls} = Read) ->
+         sderl_architecture:test_rooms(#{allowed => allowed(), circles => circles()}, Read) ++
+             [
+                 {"nothing in the core calls sderl_core",
+                  ?_test(nobody_calls_the_entrance(Folders, Calls))},
+                 {"the bottom of the core", ?_test(the_bottom_of_the_core(Folders, Calls))}
+             ]
+     end}.
 
 %% The application's description names the processes that it registers.
 registered_test_() ->

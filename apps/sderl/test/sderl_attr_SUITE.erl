@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_SUITE).
 
-%% Attributes on real nodes: groups `left` of n1, n2, n3, `right` of n3, n4, and `far` of n4, n5, so that n3 and n4 are gateways.
+%% Attributes on real nodes: groups `left` of n1, n2, n3, `right` of n3, n4, and `far` of n4, n5, so
+%% that n3 and n4 are gateways.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -17,12 +18,19 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [told_to_mates, groups_keep_theirs, gateway, two_gateways, functions, changes, killed_server, own_server_killed, labels_of_configuration,
-     bad_input, file, stopped_node, stopped_gateway, dead_node, new_member].
+    [told_to_mates, groups_keep_theirs, gateway, two_gateways, functions, changes, killed_server,
+     own_server_killed, labels_of_configuration, bad_input, file, stopped_node, stopped_gateway,
+     dead_node, new_member].
 
 init_per_suite(Config) ->
-    Pace = [{tick_ms, 500}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}, {attribute_share_ms, ?SHARE}, {attribute_keep_ms, 200},
-            {attribute_timeout_ms, 20_000}, {labels, #{zone => a}}, {attributes, [{role, db}, {cpu_model, "mine"}]}],
+    Pace = [{tick_ms, 500},
+            {set_aside_ms, 15_000},
+            {write_timeout_ms, 60_000},
+            {attribute_share_ms, ?SHARE},
+            {attribute_keep_ms, 200},
+            {attribute_timeout_ms, 20_000},
+            {labels, #{zone => a}},
+            {attributes, [{role, db}, {cpu_model, "mine"}]}],
     Held = sderl_ct:hold(5, Pace),
     [N1, N2, N3, N4, N5] = proplists:get_value(nodes, Held),
     Fleet = proplists:get_value(fleet, Held),
@@ -37,7 +45,8 @@ with(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, 
 
 cached(Fleet, At, Node, Name) -> on(Fleet, At, fun() -> sderl_attr:cached(Node, Name) end).
 
-fetch(Fleet, At, Nodes, Names, Opts) -> on(Fleet, At, fun() -> sderl_attr:fetch(Nodes, Names, Opts) end).
+fetch(Fleet, At, Nodes, Names, Opts) ->
+    on(Fleet, At, fun() -> sderl_attr:fetch(Nodes, Names, Opts) end).
 
 links(Fleet, Nodes) -> [lists:sort(on(Fleet, N, fun() -> nodes(connected) end)) || N <- Nodes].
 
@@ -67,13 +76,16 @@ told_to_mates(Config) ->
     %% So is what does not change: its age falls again.
     Old = fun(Name) -> fun() -> {ok, _, Age} = cached(Fleet, N2, N1, Name), Age > 150 end end,
     Young = fun(Name) -> fun() -> {ok, _, Age} = cached(Fleet, N2, N1, Name), Age < 150 end end,
-    [begin await(old, Old(Name)), await(young, Young(Name)) end || Name <- [colour, os_type, schedulers_online]],
+    [begin await(old, Old(Name)), await(young, Young(Name)) end
+     || Name <- [colour, os_type, schedulers_online]],
     %% Changed, and taken away.
     ok = on(Fleet, N1, fun() -> sderl_attr:update(colour, blue) end),
     [holds(Fleet, N, N1, colour, blue) || N <- [N1, N2, N3]],
     true = on(Fleet, N1, fun() -> sderl_attr:delete(colour) end),
     ?assertEqual({undefined, not_set, 0}, cached(Fleet, N1, N1, colour)),
-    [await(gone, fun() -> case cached(Fleet, N, N1, colour) of {undefined, not_set, _} -> true; Other -> Other end end) || N <- [N2, N3]].
+    [await(gone, fun() ->
+        case cached(Fleet, N, N1, colour) of {undefined, not_set, _} -> true; Other -> Other end
+    end) || N <- [N2, N3]].
 
 groups_keep_theirs(Config) ->
     {Fleet, [N1, N2, N3, N4 | _]} = with(Config),
@@ -85,33 +97,46 @@ groups_keep_theirs(Config) ->
     holds(Fleet, N1, N3, seen, yes),
     ?assertMatch({undefined, not_set, _}, cached(Fleet, N1, N3, Name)),
     %% Nor do they get it by asking, or through the gateway.
-    #{N3 := {ok, #{Name := {undefined, not_set, _}}}} = fetch(Fleet, N1, [N3], [Name], #{max_age_ms => 0}),
+    #{N3 := {ok, #{Name := {undefined, not_set, _}}}} =
+        fetch(Fleet, N1, [N3], [Name], #{max_age_ms => 0}),
     ok = on(Fleet, N4, fun() -> sderl_attr:set(right, rank, 2) end),
     holds(Fleet, N3, N4, Name, 2),
-    #{N4 := {ok, #{Name := {undefined, not_told, _}}}} = fetch(Fleet, N1, [N4], [Name], #{max_age_ms => 0}),
-    ?assertEqual({error, node_does_not_belong_to_the_s_group}, on(Fleet, N2, fun() -> sderl_attr:set(right, rank, 3) end)),
+    #{N4 := {ok, #{Name := {undefined, not_told, _}}}} =
+        fetch(Fleet, N1, [N4], [Name], #{max_age_ms => 0}),
+    ?assertEqual({error, node_does_not_belong_to_the_s_group},
+                 on(Fleet, N2, fun() -> sderl_attr:set(right, rank, 3) end)),
     true = on(Fleet, N3, fun() -> sderl_attr:delete(right, rank) end),
-    await(gone, fun() -> case cached(Fleet, N4, N3, Name) of {undefined, not_set, _} -> true; Other -> Other end end),
+    await(gone, fun() ->
+        case cached(Fleet, N4, N3, Name) of {undefined, not_set, _} -> true; Other -> Other end
+    end),
     true = on(Fleet, N4, fun() -> sderl_attr:delete(right, rank) end).
 
-%% Nodes of the other group are asked for at the gateway, which has their values or asks; nobody makes a link.
+%% Nodes of the other group are asked for at the gateway, which has their values or asks; nobody
+%% makes a link.
 gateway(Config) ->
     {Fleet, [N1, N2, _, N4 | _] = Nodes} = with(Config),
     Links = links(Fleet, Nodes),
-    [await(known, fun() -> on(Fleet, N, fun() -> sderl_dir:known() end) =/= [] end) || N <- [N1, N2, N4]],
-    ok = on(Fleet, N4, fun() -> sderl_attr:set(depth, {dynamic, {?MODULE, next, [depth]}, #{keep_ms => 1}}) end),
+    [await(known, fun() -> on(Fleet, N, fun() -> sderl_dir:known() end) =/= [] end)
+     || N <- [N1, N2, N4]],
+    ok = on(Fleet, N4, fun() ->
+        sderl_attr:set(depth, {dynamic, {?MODULE, next, [depth]}, #{keep_ms => 1}})
+    end),
     #{N4 := {ok, #{depth := {ok, _, _}}}} = fetch(Fleet, N1, [N4], [depth], #{max_age_ms => 0}),
     {ok, D1, _} = cached(Fleet, N1, N4, depth),
-    #{N4 := {ok, #{depth := {ok, D1, _}, os_type := {ok, _, _}, no_such := {undefined, not_set, _}}}} =
+    #{N4 := {ok,
+             #{depth := {ok, D1, _}, os_type := {ok, _, _}, no_such := {undefined, not_set, _}}}} =
         fetch(Fleet, N1, [N4], [depth, os_type, no_such], #{max_age_ms => 60_000}),
     %% It is held, and not asked for again while it will do.
-    #{N4 := {ok, #{depth := {ok, D1, _}}}} = fetch(Fleet, N1, [N4], [depth], #{max_age_ms => 60_000}),
+    #{N4 := {ok, #{depth := {ok, D1, _}}}} = fetch(Fleet, N1, [N4], [depth],
+                                                   #{max_age_ms => 60_000}),
     await(later, fun() ->
-        #{N4 := {ok, #{depth := {ok, D2, _}}}} = fetch(Fleet, N1, [N4], [depth], #{max_age_ms => 0}),
+        #{N4 := {ok, #{depth := {ok, D2, _}}}} =
+            fetch(Fleet, N1, [N4], [depth], #{max_age_ms => 0}),
         D2 > D1
     end),
     Both = fetch(Fleet, N4, [N1, N2, N4], [role], #{}),
-    ?assertMatch([{ok, #{role := {ok, db, _}}}, {ok, #{role := {ok, db, _}}}, {ok, #{role := {ok, db, 0}}}], [maps:get(N, Both) || N <- [N1, N2, N4]]),
+    ?assertMatch([{ok, #{role := {ok, db, _}}}, {ok, #{role := {ok, db, _}}},
+                  {ok, #{role := {ok, db, 0}}}], [maps:get(N, Both) || N <- [N1, N2, N4]]),
     ?assertEqual(Links, links(Fleet, Nodes)),
     %% One that nobody knows.
     ?assertEqual(#{'no@such' => {error, no_route}}, fetch(Fleet, N1, ['no@such'], [role], #{})).
@@ -120,10 +145,12 @@ gateway(Config) ->
 two_gateways(Config) ->
     {Fleet, [N1, _, N3, _, N5] = Nodes} = with(Config),
     Links = links(Fleet, Nodes),
-    await(route, fun() -> lists:keymember(far, 1, on(Fleet, N1, fun() -> sderl_route:groups() end)) end),
+    await(route,
+          fun() -> lists:keymember(far, 1, on(Fleet, N1, fun() -> sderl_route:groups() end)) end),
     ok = on(Fleet, N5, fun() -> sderl_attr:set(here, 5) end),
     Got = fetch(Fleet, N1, [N1, N3, N5], [here, role], #{max_age_ms => 0}),
-    ?assertMatch(#{N1 := {ok, #{here := {undefined, not_set, _}, role := {ok, db, 0}}}, N3 := {ok, #{role := {ok, db, _}}},
+    ?assertMatch(#{N1 := {ok, #{here := {undefined, not_set, _}, role := {ok, db, 0}}},
+                   N3 := {ok, #{role := {ok, db, _}}},
                    N5 := {ok, #{here := {ok, 5, _}, role := {ok, db, _}}}}, Got),
     ?assertMatch({ok, 5, _}, cached(Fleet, N1, N5, here)),
     ?assertEqual(Links, links(Fleet, Nodes)),
@@ -134,18 +161,31 @@ two_gateways(Config) ->
 functions(Config) ->
     {Fleet, [N1, N2 | _]} = with(Config),
     Set = fun(Name, Function, Args, Opts) ->
-        ok = on(Fleet, N1, fun() -> sderl_attr:set(Name, {dynamic, {?MODULE, Function, Args}, Opts#{keep_ms => 1}}) end)
+        ok = on(Fleet, N1, fun() ->
+            sderl_attr:set(Name, {dynamic, {?MODULE, Function, Args}, Opts#{keep_ms => 1}})
+        end)
     end,
     ok = on(Fleet, N1, fun() -> _ = code:ensure_loaded(?MODULE), ok end),
-    Set(endless, endless, [], #{timeout_ms => 300}), Set(huge, huge, [], #{}), Set(crash, crash, [], #{}), Set(fine, next, [fine], #{}),
+    Set(endless, endless, [], #{timeout_ms => 300}),
+    Set(huge, huge, [], #{}),
+    Set(crash, crash, [], #{}),
+    Set(fine, next, [fine], #{}),
     Set(missing, no_such_function, [], #{}),
     Names = [endless, huge, crash, fine, missing],
     #{N1 := {ok, Got}} = fetch(Fleet, N2, [N1], Names, #{max_age_ms => 0, timeout_ms => 60_000}),
-    ?assertMatch(#{endless := {undefined, timeout, _}, huge := {undefined, heap, _}, crash := {undefined, {error, broken}, _},
-                   missing := {undefined, {error, undef}, _}, fine := {ok, _, _}}, Got),
+    ?assertMatch(#{endless := {undefined, timeout, _},
+                   huge := {undefined, heap, _},
+                   crash := {undefined, {error, broken}, _},
+                   missing := {undefined, {error, undef}, _},
+                   fine := {ok, _, _}}, Got),
     %% What is well goes on meanwhile, and all of it is told.
     #{fine := {ok, Count, _}} = Got,
-    await(more, fun() -> case cached(Fleet, N2, N1, fine) of {ok, More, _} when More > Count + 2 -> true; Other -> Other end end),
+    await(more, fun() ->
+        case cached(Fleet, N2, N1, fine) of
+            {ok, More, _} when More > Count + 2 -> true;
+            Other -> Other
+        end
+    end),
     ?assertMatch({undefined, timeout, _}, cached(Fleet, N2, N1, endless)),
     %% An automatic one is computed once; whoever sets it waits for it.
     ok = on(Fleet, N1, fun() -> sderl_attr:set(once, {automatic, {?MODULE, next, [once]}}) end),
@@ -183,16 +223,19 @@ changes(Config) ->
     ?assertEqual({error, {attr_exists, loadavg1}}, Do(fun() -> sderl_attr:insert(loadavg1, 2) end)),
     ?assertEqual({ok, 1, 0}, cached(Fleet, N1, N1, a)),
     ?assertEqual(ok, Do(fun() -> sderl_attr:update(a, {x, [2]}) end)),
-    ?assertEqual([{N1, [{a, {x, [2]}}, {b, undefined}]}], Do(fun() -> sderl_attr:request_attrs([N1], [a, b]) end)),
+    ?assertEqual([{N1, [{a, {x, [2]}}, {b, undefined}]}],
+                 Do(fun() -> sderl_attr:request_attrs([N1], [a, b]) end)),
     ?assertEqual(ok, Do(fun() -> sderl_attr:set(1, int) end)),
     ?assertEqual(ok, Do(fun() -> sderl_attr:set(1.0, float) end)),
     ?assertEqual({ok, int, 0}, cached(Fleet, N1, N1, 1)),
-    #{N1 := {ok, #{1 := {ok, int, 0}, 1.0 := {ok, float, 0}}}} = fetch(Fleet, N1, [N1], [1, 1.0], #{}),
+    #{N1 := {ok, #{1 := {ok, int, 0}, 1.0 := {ok, float, 0}}}} =
+        fetch(Fleet, N1, [N1], [1, 1.0], #{}),
     ?assertEqual(true, Do(fun() -> sderl_attr:delete(a) end)),
     ?assertEqual(true, Do(fun() -> sderl_attr:delete(a) end)),
     [true = Do(fun() -> sderl_attr:delete(Name) end) || Name <- [1, 1.0]],
     Names = Do(fun() -> sderl_attr:registered_attributes() end),
-    ?assertEqual([dynamic, automatic, static], [proplists:get_value(Name, Names) || Name <- [loadavg1, otp_release, role]]).
+    ?assertEqual([dynamic, automatic, static],
+                 [proplists:get_value(Name, Names) || Name <- [loadavg1, otp_release, role]]).
 
 killed_server(Config) ->
     {Fleet, [N1, N2 | _]} = with(Config),
@@ -207,7 +250,9 @@ killed_server(Config) ->
     ok = on(Fleet, N1, fun() -> sderl_attr:update(kept, 3) end),
     holds(Fleet, N2, N1, kept, 3),
     true = on(Fleet, N1, fun() -> sderl_attr:delete(kept) end),
-    await(gone, fun() -> case cached(Fleet, N2, N1, kept) of {undefined, not_set, _} -> true; Other -> Other end end).
+    await(gone, fun() ->
+        case cached(Fleet, N2, N1, kept) of {undefined, not_set, _} -> true; Other -> Other end
+    end).
 
 %% Who changes attributes while the server dies sees nothing of it.
 own_server_killed(Config) ->
@@ -247,32 +292,61 @@ bad_input(Config) ->
     Fun = fun() -> ok end,
     [begin
          {F, A, Argument} = {element(1, Call), length(Args), element(3, Call)},
-         ?assertMatch({error, {badarg, {sderl_attr, F, _}, #{argument := Argument, expected := _, found := _}}, _},
-                      on(Fleet, N1, fun() ->
-                          try apply(sderl_attr, F, Args) of Got -> {none, Got, A} catch C:E -> {C, E, A} end
-                      end))
+         ?assertMatch(
+             {error,
+              {badarg, {sderl_attr, F, _}, #{argument := Argument, expected := _, found := _}}, _},
+             on(Fleet, N1, fun() ->
+                 try apply(sderl_attr, F, Args) of Got -> {none, Got, A} catch C:E -> {C, E, A} end
+             end)
+         )
      end || {_, Args, _} = Call <- [
-         {insert, [undefined, 1], 1}, {insert, [a, undefined], 2}, {insert, [a, Fun], 2}, {insert, [Fun, 1], 1},
-         {insert, [a, lists:seq(1, 100_000)], 2}, {insert, [a, {dynamic, self}], 2}, {insert, [a, {dynamic, {a, b, c}}], 2},
-         {insert, [a, {dynamic, {"a", b}}], 2}, {insert, [a, {dynamic, {a, b}, #{keep_ms => 0}}], 2},
-         {insert, [a, {dynamic, {a, b}, #{keep => 1}}], 2}, {insert, [a, {automatic, {a, b}, #{}}], 2},
-         {update, [a, {automatic, 1}], 2}, {set, [a, {dynamic, fun erlang:node/0}], 2}, {set, [left, {in, x, y}, 1], 2},
-         {set, [left, a, Fun], 3}, {label, [a, undefined], 2}, {label, [a, [Fun]], 2}, {label, [a, {dynamic, {m, f}}], 2},
-         {load, [1], 1}, {load, [[]], 1}, {fetch, [a, [b], #{}], 1}, {fetch, [["a@b"], [b], #{}], 1}, {fetch, [['a@b' | c], [b], #{}], 1}, {fetch, [[N1], b, #{}], 2},
-         {fetch, [[N1], [b], #{timeout => 1}], 3}, {fetch, [[N1], [b], #{timeout_ms => infinity}], 3}, {fetch, [[N1], [b], []], 3},
-         {request_attrs, [N1, a, 1], 1}, {request_attrs, [[N1], a, -1], 3}]],
+         {insert, [undefined, 1], 1}, {insert, [a, undefined], 2}, {insert, [a, Fun], 2},
+         {insert, [Fun, 1], 1},
+         {insert, [a, lists:seq(1, 100_000)], 2}, {insert, [a, {dynamic, self}], 2},
+         {insert, [a, {dynamic, {a, b, c}}], 2},
+         {insert, [a, {dynamic, {"a", b}}], 2},
+         {insert, [a, {dynamic, {a, b}, #{keep_ms => 0}}], 2},
+         {insert, [a, {dynamic, {a, b}, #{keep => 1}}], 2},
+         {insert, [a, {automatic, {a, b}, #{}}], 2},
+         {update, [a, {automatic, 1}], 2}, {set, [a, {dynamic, fun erlang:node/0}], 2},
+         {set, [left, {in, x, y}, 1], 2},
+         {set, [left, a, Fun], 3}, {label, [a, undefined], 2}, {label, [a, [Fun]], 2},
+         {label, [a, {dynamic, {m, f}}], 2},
+         {load, [1], 1}, {load, [[]], 1}, {fetch, [a, [b], #{}], 1},
+         {fetch, [["a@b"], [b], #{}], 1}, {fetch, [['a@b' | c], [b], #{}], 1},
+         {fetch, [[N1], b, #{}], 2},
+         {fetch, [[N1], [b], #{timeout => 1}], 3},
+         {fetch, [[N1], [b], #{timeout_ms => infinity}], 3}, {fetch, [[N1], [b], []], 3},
+         {request_attrs, [N1, a, 1], 1}, {request_attrs, [[N1], a, -1], 3}
+     ]],
     ?assertEqual(unknown, cached(Fleet, N1, "no node", a)),
     %% Messages that are none harm nobody and are counted.
-    Before = on(Fleet, N1, fun() -> proplists:get_value(sderl_attr_server, sderl_refused:messages(), 0) end),
+    Before = on(Fleet, N1,
+                fun() -> proplists:get_value(sderl_attr_server, sderl_refused:messages(), 0) end),
     [Mate | _] = lists:nthtail(1, proplists:get_value(nodes, Config)),
-    Bodies = [nothing, {full, 1}, {full, l, 1, [x]}, {full, l, 1, [{n, v, ok, young, static, 1}]}, {full, l, v, x},
-              {delta, l, 1, 2, [], []}, {delta, l, a, b, c, d}],
-    Messages = [{sderl_attr, 2, Mate, {1, none, 0}, again}, {sderl_attr, 1, "x", {1, none, 0}, again}, {sderl_attr, 1, Mate, stamp, again}, hello
-                | [{sderl_attr, 1, Mate, {1, none, 0}, Body} || Body <- Bodies]],
-    Pid = on(Fleet, N1, fun() -> [sderl_attr_server ! M || M <- Messages], gen_server:cast(sderl_attr_server, hello), whereis(sderl_attr_server) end),
-    ?assertEqual({error, unknown_question}, on(Fleet, N1, fun() -> gen_server:call(sderl_attr_server, {sderl_attr, 2, {get, [a], 0}}) end)),
+    Bodies = [nothing,
+              {full, 1},
+              {full, l, 1, [x]},
+              {full, l, 1, [{n, v, ok, young, static, 1}]},
+              {full, l, v, x},
+              {delta, l, 1, 2, [], []},
+              {delta, l, a, b, c, d}],
+    Messages = [{sderl_attr, 2, Mate, {1, none, 0}, again},
+                {sderl_attr, 1, "x", {1, none, 0}, again},
+                {sderl_attr, 1, Mate, stamp, again},
+                hello
+                            | [{sderl_attr, 1, Mate, {1, none, 0}, Body} || Body <- Bodies]],
+    Pid = on(Fleet, N1, fun() ->
+        [sderl_attr_server ! M || M <- Messages],
+        gen_server:cast(sderl_attr_server, hello),
+        whereis(sderl_attr_server)
+    end),
+    ?assertEqual({error, unknown_question}, on(
+        Fleet, N1, fun() -> gen_server:call(sderl_attr_server, {sderl_attr, 2, {get, [a], 0}}) end
+    )),
     ?assertEqual(Pid, on(Fleet, N1, fun() -> whereis(sderl_attr_server) end)),
-    After = on(Fleet, N1, fun() -> proplists:get_value(sderl_attr_server, sderl_refused:messages(), 0) end),
+    After = on(Fleet, N1,
+               fun() -> proplists:get_value(sderl_attr_server, sderl_refused:messages(), 0) end),
     ?assert(After - Before >= 8),
     holds(Fleet, N1, Mate, role, db).
 
@@ -287,9 +361,11 @@ file(Config) ->
     ?assertEqual({ok, 1, 0}, cached(Fleet, N1, N1, from_file)),
     ?assertEqual({ok, N1, 0}, cached(Fleet, N1, N1, and_this)),
     [?assertMatch({error, {attr_config_error, [_ | _]}}, Load(Text))
-     || Text <- ["", "[{from_file, 2}]", "[{from_file, 2}]. [].", "from_file.", "[{from_file, 2}, {a, {dynamic, b}}].", "[{from_file, 2}, a].",
+     || Text <- ["", "[{from_file, 2}]", "[{from_file, 2}]. [].", "from_file.",
+                 "[{from_file, 2}, {a, {dynamic, b}}].", "[{from_file, 2}, a].",
                  "[{from_file, 2}, {from_file, 3}]."]],
-    ?assertMatch({error, {attr_config_error, [_ | _]}}, on(Fleet, N1, fun() -> sderl_attr:load("no such file") end)),
+    ?assertMatch({error, {attr_config_error, [_ | _]}},
+                 on(Fleet, N1, fun() -> sderl_attr:load("no such file") end)),
     ?assertEqual({ok, 1, 0}, cached(Fleet, N1, N1, from_file)),
     [true = on(Fleet, N1, fun() -> sderl_attr:delete(Name) end) || Name <- [from_file, and_this]].
 
@@ -305,17 +381,25 @@ stopped_node(Config) ->
     ok = on(Fleet, N1, fun() -> fill(N2, binary:copy(~"x", 100_000)) end),
     ok = on(Fleet, N1, fun() -> sderl_attr:set(meanwhile, 1) end),
     holds(Fleet, N3, N1, meanwhile, 1),
-    Timed = fun(At, Nodes, Opts) -> on(Fleet, At, fun() -> timer:tc(fun() -> sderl_attr:fetch(Nodes, [role], Opts) end) end) end,
+    Timed = fun(At, Nodes, Opts) ->
+        on(Fleet, At, fun() -> timer:tc(fun() -> sderl_attr:fetch(Nodes, [role], Opts) end) end)
+    end,
     {Us, Got} = Timed(N1, [N2, N3, N4], #{timeout_ms => 2000}),
-    ?assertMatch(#{N2 := {error, timeout}, N3 := {ok, #{role := {ok, db, _}}}, N4 := {ok, #{role := {ok, db, _}}}}, Got),
+    ?assertMatch(#{N2 := {error, timeout}, N3 := {ok, #{role := {ok, db, _}}},
+                   N4 := {ok, #{role := {ok, db, _}}}}, Got),
     ?assert(Us >= 1_900_000),
     %% It is not waited for again and again.
-    Asked = on(Fleet, N1, fun() -> [timer:tc(fun() -> sderl_attr:fetch([N2], [role], #{timeout_ms => 2000}) end) || _ <- lists:seq(1, 2)] end),
-    ?assertMatch([{_, #{N2 := {error, timeout}}}, {Again, #{N2 := {error, timeout}}}] when Again < 1_900_000, Asked),
+    Asked = on(Fleet, N1, fun() ->
+        [timer:tc(fun() -> sderl_attr:fetch([N2], [role], #{timeout_ms => 2000}) end)
+         || _ <- lists:seq(1, 2)]
+    end),
+    ?assertMatch([{_, #{N2 := {error, timeout}}}, {Again, #{N2 := {error, timeout}}}] when Again <
+                 1_900_000, Asked),
     %% Through the gateway likewise.
     {_, Far} = Timed(N4, [N1, N2], #{timeout_ms => 2000, max_age_ms => 5 * ?SHARE}),
     ?assertMatch(#{N1 := {ok, #{role := {ok, db, _}}}, N2 := {error, timeout}}, Far),
-    ?assertEqual([{N2, [{role, undefined}]}], on(Fleet, N1, fun() -> sderl_attr:request_attrs([N2], role, 200) end)),
+    ?assertEqual([{N2, [{role, undefined}]}],
+                 on(Fleet, N1, fun() -> sderl_attr:request_attrs([N2], role, 200) end)),
     ok = sderl_fleet:resume(Fleet, N2),
     await(young, fun() -> {ok, db, Age} = cached(Fleet, N1, N2, role), Age < 2 * ?SHARE end),
     true = on(Fleet, N1, fun() -> sderl_attr:delete(meanwhile) end).
@@ -325,13 +409,19 @@ stopped_gateway(Config) ->
     {Fleet, [N1, N2, N3, N4 | _]} = with(Config),
     {ok, right, [N2]} = on(Fleet, N3, fun() -> s_group:add_nodes(right, [N2]) end),
     Right = lists:sort([N2, N3, N4]),
-    await(known, fun() -> on(Fleet, N1, fun() -> lists:sort(sderl_dir:known(right)) end) =:= Right end),
+    await(known,
+          fun() -> on(Fleet, N1, fun() -> lists:sort(sderl_dir:known(right)) end) =:= Right end),
     holds(Fleet, N2, N4, role, db),
     [begin
          ok = sderl_fleet:suspend(Fleet, Gateway),
-         ?assertMatch(#{N4 := {ok, #{role := {ok, db, _}}}}, fetch(Fleet, N1, [N4], [role], #{max_age_ms => 0, timeout_ms => 4000})),
+         ?assertMatch(#{N4 := {ok, #{role := {ok, db, _}}}},
+                      fetch(Fleet, N1, [N4], [role], #{max_age_ms => 0, timeout_ms => 4000})),
          %% And now it is known.
-         {Us, Got} = on(Fleet, N1, fun() -> timer:tc(fun() -> sderl_attr:fetch([N4], [role], #{max_age_ms => 0, timeout_ms => 8000}) end) end),
+         {Us, Got} = on(Fleet, N1, fun() ->
+             timer:tc(fun() ->
+                 sderl_attr:fetch([N4], [role], #{max_age_ms => 0, timeout_ms => 8000})
+             end)
+         end),
          ?assertMatch(#{N4 := {ok, #{role := {ok, db, _}}}}, Got),
          ok = sderl_fleet:resume(Fleet, Gateway),
          [holds(Fleet, N, Gateway, role, db) || N <- [N1, N4]],

@@ -3,7 +3,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(sderl_attr_proc, [loadavg/1, kernel_entities/1, meminfo/2, cpu_mhz/1, cpu_model/1, quota/1, memory_limit/1, memory_used/1, cgroups/1]).
+-import(sderl_attr_proc, [loadavg/1, kernel_entities/1, meminfo/2, cpu_mhz/1, cpu_model/1, quota/1,
+                          memory_limit/1, memory_used/1, cgroups/1]).
 
 loadavg_test_() ->
     [?_assertEqual({ok, {0.07, 0.15, 12.0}}, loadavg(~"0.07 0.15 12.00 3/386 21193\n")),
@@ -16,12 +17,16 @@ loadavg_test_() ->
      ?_assertEqual({undefined, format}, kernel_entities(~"0.07 0.15 0.88 x/y 21193"))].
 
 meminfo_test_() ->
-    Text = ~"MemTotal:       24684096 kB\nMemFree:        24116124 kB\nMemAvailable:   24209436 kB\nHugePages_Total:       0\n",
+    Text = <<"MemTotal:       24684096 kB\n"
+             "MemFree:        24116124 kB\n"
+             "MemAvailable:   24209436 kB\n"
+             "HugePages_Total:       0\n">>,
     [?_assertEqual({ok, 24684096}, meminfo(~"MemTotal", Text)),
      ?_assertEqual({ok, 24209436}, meminfo(~"MemAvailable", Text)),
      ?_assertEqual({ok, 0}, meminfo(~"HugePages_Total", Text)),
      %% Kernels before 3.14.
-     ?_assertEqual({undefined, no_such_line}, meminfo(~"MemAvailable", ~"MemTotal: 1 kB\nMemFree: 1 kB\n")),
+     ?_assertEqual({undefined, no_such_line},
+                   meminfo(~"MemAvailable", ~"MemTotal: 1 kB\nMemFree: 1 kB\n")),
      ?_assertEqual({undefined, format}, meminfo(~"MemTotal", ~"MemTotal: much\n"))].
 
 -define(X86, ~"""
@@ -106,7 +111,8 @@ v2() ->
             "/sys/fs/cgroup/system.slice/cpu.max" => ~"150000 100000\n",
             "/sys/fs/cgroup/system.slice/shop.service/memory.max" => ~"1073741824\n",
             "/sys/fs/cgroup/system.slice/shop.service/memory.current" => ~"536870912\n",
-            "/sys/fs/cgroup/system.slice/shop.service/memory.stat" => ~"anon 1\nfile 2\ninactive_file 268435456\nactive_file 5\n",
+            "/sys/fs/cgroup/system.slice/shop.service/memory.stat" =>
+                ~"anon 1\nfile 2\ninactive_file 268435456\nactive_file 5\n",
             "/sys/fs/cgroup/system.slice/memory.max" => ~"2147483648\n",
             "/sys/fs/cgroup/system.slice/memory.current" => ~"2147483000\n"}).
 
@@ -119,7 +125,10 @@ container() ->
 
 %% Docker with version 1: the path of the host, which is not there in the container.
 v1() ->
-    files(#{"/proc/self/cgroup" => ~"12:cpu,cpuacct:/docker/abc\n11:memory:/docker/abc\n1:name=systemd:/docker/abc\n0::/\n",
+    files(#{"/proc/self/cgroup" => <<"12:cpu,cpuacct:/docker/abc\n"
+                                     "11:memory:/docker/abc\n"
+                                     "1:name=systemd:/docker/abc\n"
+                                     "0::/\n">>,
             "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us" => ~"250000\n",
             "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us" => ~"100000\n",
             "/sys/fs/cgroup/memory/memory.limit_in_bytes" => ~"1048576\n",
@@ -150,20 +159,30 @@ cgroups_test_() ->
      ?_assertEqual({ok, unlimited}, quota(files(#{"/proc/self/cgroup" => ~"0::/\n"}))),
      ?_assertEqual({undefined, {no_control_groups, enoent}}, quota(files(#{}))),
      ?_assertEqual({undefined, {no_control_groups, enoent}}, memory_used(files(#{}))),
-     ?_assertEqual([{2, all, "/sys/fs/cgroup/a:b/c"}, {2, all, "/sys/fs/cgroup/a:b"}, {2, all, "/sys/fs/cgroup"}],
+     ?_assertEqual([{2, all, "/sys/fs/cgroup/a:b/c"}, {2, all, "/sys/fs/cgroup/a:b"},
+                    {2, all, "/sys/fs/cgroup"}],
                    lists:sublist(cgroups(~"0::/a:b/c\n"), 3)),
      %% No way out of the tree.
-     ?_assertEqual([], [D || {_, _, D} <- cgroups(~"0::/../../etc\n"), string:find(D, "..") =/= nomatch])].
+     ?_assertEqual(
+         [], [D || {_, _, D} <- cgroups(~"0::/../../etc\n"), string:find(D, "..") =/= nomatch]
+     )].
 
 %% Whatever such a file has in it, there is a value or a reason.
 anything_test_() ->
     sderl_prop:eunit("parsers take any text", 500, fun() ->
-        Bits = oneof([~"0", ~"1.5", ~":", ~"\n", ~" ", ~"/", ~"max", ~"cpu MHz", ~"model name", ~"MemTotal", ~"-1", ~"kB", binary()]),
+        Bits = oneof([~"0", ~"1.5", ~":", ~"\n", ~" ", ~"/", ~"max", ~"cpu MHz", ~"model name",
+                      ~"MemTotal", ~"-1", ~"kB", binary()]),
         ?FORALL(Text, ?LET(L, list(Bits), iolist_to_binary(L)),
-            begin
-                Read = fun(_) -> {ok, Text} end,
-                lists:all(fun({ok, _}) -> true; ({undefined, _}) -> true; (_) -> false end,
-                          [loadavg(Text), kernel_entities(Text), meminfo(~"MemTotal", Text), cpu_mhz(Text), cpu_model(Text),
-                           quota(Read), memory_limit(Read), memory_used(Read)])
-            end)
+                begin
+                    Read = fun(_) -> {ok, Text} end,
+                    lists:all(fun({ok, _}) -> true; ({undefined, _}) -> true; (_) -> false end,
+                              [loadavg(Text),
+                               kernel_entities(Text),
+                               meminfo(~"MemTotal", Text),
+                               cpu_mhz(Text),
+                               cpu_model(Text),
+                               quota(Read),
+                               memory_limit(Read),
+                               memory_used(Read)])
+                end)
     end).

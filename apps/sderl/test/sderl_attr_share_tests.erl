@@ -5,18 +5,20 @@
 
 -define(MATE, 'm@h').
 
-%% One owner, one mate. Whatever changes, gets lost and dies, the mate never holds what it may not see, never takes a value for younger than it is,
-%% and after two frames that arrive (the first may only make it ask) it holds what the owner has.
+%% One owner, one mate. Whatever changes, gets lost and dies, the mate never holds what it may not
+%% see, never takes a value for younger than it is, and after two frames that arrive (the first may
+%% only make it ask) it holds what the owner has.
 mate_property_test_() ->
     sderl_prop:eunit("a mate holds what the owner has", 2000, fun prop_mate/0).
 
 prop_mate() ->
     ?FORALL(Steps, resize(80, list(step())),
-        begin
-            W = lists:foldl(fun(Step, W0) -> sound(step(Step, W0)) end, world(), Steps),
-            Told = share(arrives, share(arrives, W)),
-            ?WHENFAIL(io:format("~p~n", [Told]), same(held(Told), owned(Told), lists:member({share, dropped}, Steps)))
-        end).
+            begin
+                W = lists:foldl(fun(Step, W0) -> sound(step(Step, W0)) end, world(), Steps),
+                Told = share(arrives, share(arrives, W)),
+                ?WHENFAIL(io:format("~p~n", [Told]),
+                          same(held(Told), owned(Told), lists:member({share, dropped}, Steps)))
+            end).
 
 step() ->
     frequency([
@@ -30,21 +32,26 @@ step() ->
         {2, {groups, sublist([g, h])}}
     ]).
 
-sublist(List) -> ?LET(Keep, vector(length(List), boolean()), [E || {E, true} <- lists:zip(List, Keep)]).
+sublist(List) ->
+    ?LET(Keep, vector(length(List), boolean()), [E || {E, true} <- lists:zip(List, Keep)]).
 
 name() -> oneof([a, b, {label, a}, {in, g, a}, {in, h, a}, {in, no_such, a}]).
 value() -> oneof([1, 1.0, 2, x]).
 
-world() -> #{now => 0, life => 1, share => sderl_attr_share:new(1), own => #{}, groups => [g], rows => #{}, seen => none}.
+world() ->
+    #{now => 0, life => 1, share => sderl_attr_share:new(1), own => #{}, groups => [g], rows => #{},
+      seen => none}.
 
 step({set, Name, Value, Kind}, #{now := Now, share := S0, own := Own} = W) ->
     {V, S} = sderl_attr_share:step(S0),
-    W#{share := S, own := Own#{Name => {Value, ok, case Kind of static -> now; _ -> Now end, Kind, V}}};
+    W#{share := S,
+       own := Own#{Name => {Value, ok, case Kind of static -> now; _ -> Now end, Kind, V}}};
 step({delete, Name}, #{own := Own, share := S} = W) when is_map_key(Name, Own) ->
     W#{own := maps:remove(Name, Own), share := sderl_attr_share:removed(S)};
 step({compute, Name}, #{own := Own, now := Now} = W) ->
     case Own of
-        #{Name := {Value, Why, At, Kind, V}} when is_integer(At) -> W#{own := Own#{Name := {Value, Why, Now, Kind, V}}};
+        #{Name := {Value, Why, At, Kind, V}} when is_integer(At) ->
+            W#{own := Own#{Name := {Value, Why, Now, Kind, V}}};
         #{} -> W
     end;
 step({pass, Ms}, #{now := Now} = W) -> W#{now := Now + Ms};
@@ -56,14 +63,17 @@ step({owner_dies, _}, #{life := Life, own := Own} = W) ->
         {{Name, {Value, Why, At, Kind, V}}, S1}
     end, sderl_attr_share:new(Life + 1), maps:to_list(Own)),
     W#{life := Life + 1, share := Again, own := maps:from_list(S)};
-%% Who shares no group drops all, as the server does. Otherwise the owner's next frame says what there is to see now.
+%% Who shares no group drops all, as the server does. Otherwise the owner's next frame says what
+%% there is to see now.
 step({groups, []}, W) -> W#{groups := [], rows := #{}, seen := none};
 step({groups, Groups}, W) -> W#{groups := Groups};
 step(_, W) -> W.
 
 share(How, #{now := Now, share := S0, own := Own, groups := Groups} = W) ->
     Mates = #{?MATE => Groups || Groups =/= []},
-    {Frames, S} = sderl_attr_share:frames(Mates, [{N, Value, Why, At, Kind, V} || N := {Value, Why, At, Kind, V} <- Own], Now, S0),
+    {Frames, S} = sderl_attr_share:frames(
+        Mates, [{N, Value, Why, At, Kind, V} || N := {Value, Why, At, Kind, V} <- Own], Now, S0
+    ),
     case {Frames, How} of
         {[], _} -> W#{share := S};
         {[{[?MATE], Body}], arrives} -> told(Body, W#{share := S});
@@ -74,7 +84,9 @@ share(How, #{now := Now, share := S0, own := Own, groups := Groups} = W) ->
     end.
 
 told(Body, #{now := Now, share := S, rows := Rows, seen := Seen} = W) ->
-    Put = fun(Entries, Into) -> maps:merge(Into, #{N => {Value, Why, Now - Age} || {N, Value, Why, Age, _, _} <- Entries}) end,
+    Put = fun(Entries, Into) ->
+        maps:merge(Into, #{N => {Value, Why, Now - Age} || {N, Value, Why, Age, _, _} <- Entries})
+    end,
     case sderl_attr_share:decide(Body, Seen) of
         ask -> W#{share := sderl_attr_share:forget(?MATE, S)};
         {replace, Entries, Has} -> seen(W#{rows := Put(Entries, #{}), seen := Has});
@@ -89,7 +101,8 @@ told(Body, #{now := Now, share := S, rows := Rows, seen := Seen} = W) ->
             seen(W#{rows := Put(Entries, Older), seen := Has})
     end.
 
-%% At every moment no value is of the future, and after each frame there is none that is not to be seen.
+%% At every moment no value is of the future, and after each frame there is none that is not to be
+%% seen.
 sound(#{now := Now, rows := Rows} = W) ->
     [?assert(At =< Now) || _ := {_, _, At} <- Rows],
     W.
@@ -102,25 +115,32 @@ seen(#{rows := Rows, groups := Groups} = W) ->
 same(Held, Owned, false) -> Held =:= Owned;
 same(Held, Owned, true) ->
     maps:keys(Held) =:= maps:keys(Owned)
-        andalso lists:all(fun({{V, W, At}, {V, W, Then}}) -> At =< Then; (_) -> false end, lists:zip(maps:values(Held), maps:values(Owned))).
+        andalso lists:all(fun({{V, W, At}, {V, W, Then}}) -> At =< Then; (_) -> false end,
+                          lists:zip(maps:values(Held), maps:values(Owned))).
 
 held(#{rows := Rows}) -> Rows.
 
 owned(#{groups := []}) -> #{};
 owned(#{own := Own, groups := Groups, now := Now}) ->
-    #{N => {Value, Why, case At of now -> Now; _ -> At end} || N := {Value, Why, At, _, _} <- Own, sderl_attr_share:visible(N, Groups)}.
+    #{N => {Value, Why, case At of now -> Now; _ -> At end}
+      || N := {Value, Why, At, _, _} <- Own, sderl_attr_share:visible(N, Groups)}.
 
 %% What has not changed is not sent again, and who has had everything gets a frame of a few bytes.
 unchanged_is_small_test() ->
     Entries = [{{n, N}, lists:duplicate(20, N), ok, now, static, N} || N <- lists:seq(1, 50)],
-    S0 = lists:foldl(fun(_, S) -> element(2, sderl_attr_share:step(S)) end, sderl_attr_share:new(life), Entries),
-    {[{_, {full, {life, _}, 50, All}}], S1} = sderl_attr_share:frames(#{?MATE => [g]}, Entries, 0, S0),
+    S0 = lists:foldl(fun(_, S) -> element(2, sderl_attr_share:step(S)) end,
+                     sderl_attr_share:new(life), Entries),
+    {[{_, {full, {life, _}, 50, All}}], S1} =
+        sderl_attr_share:frames(#{?MATE => [g]}, Entries, 0, S0),
     ?assertEqual(50, length(All)),
-    {[{_, {delta, {life, _}, 50, 50, [], []} = Still}], S2} = sderl_attr_share:frames(#{?MATE => [g]}, Entries, 1, S1),
+    {[{_, {delta, {life, _}, 50, 50, [], []} = Still}], S2} =
+        sderl_attr_share:frames(#{?MATE => [g]}, Entries, 1, S1),
     ?assert(erlang:external_size(Still) < 60),
     %% Mates that have had the same get the same frame, a new one all.
-    {Frames, _} = sderl_attr_share:frames(#{?MATE => [g], 'n@h' => [g], 'o@h' => [h]}, Entries, 2, S2),
-    ?assertMatch([{['n@h'], {full, _, _, _}}, {[?MATE], {delta, _, _, _, _, _}}, {['o@h'], {full, _, _, _}}], lists:sort(fun by_groups/2, Frames)).
+    {Frames, _} = sderl_attr_share:frames(#{?MATE => [g], 'n@h' => [g], 'o@h' => [h]}, Entries, 2,
+                                          S2),
+    ?assertMatch([{['n@h'], {full, _, _, _}}, {[?MATE], {delta, _, _, _, _, _}},
+                  {['o@h'], {full, _, _, _}}], lists:sort(fun by_groups/2, Frames)).
 
 by_groups({_, A}, {_, B}) when element(1, A) =/= element(1, B) -> true;
 by_groups({A, _}, {B, _}) -> A =< B.
@@ -134,10 +154,12 @@ delay_test_() ->
 
 delay_property_test_() ->
     sderl_prop:eunit("no frame was under way for longer than its stamp tells", 200, fun() ->
-        ?FORALL({There, Held, Back, Shift}, {non_neg_integer(), non_neg_integer(), non_neg_integer(), integer()},
-            begin
-                %% The mate's frame leaves at 0 of its clock; the owner's clock is shifted.
-                Sent = There + Held + Shift,
-                sderl_attr_share:delay({Sent, 0, Sent - (There + Shift)}, There + Held + Back) >= Back
-            end)
+        ?FORALL({There, Held, Back, Shift},
+                {non_neg_integer(), non_neg_integer(), non_neg_integer(), integer()},
+                begin
+                    %% The mate's frame leaves at 0 of its clock; the owner's clock is shifted.
+                    Sent = There + Held + Shift,
+                    sderl_attr_share:delay({Sent, 0, Sent - (There + Shift)},
+                                           There + Held + Back) >= Back
+                end)
     end).

@@ -2,9 +2,11 @@
 -module(sderl_attr_table_tests).
 -include_lib("eunit/include/eunit.hrl").
 
--export([own/0, mate/0, answers_of_mates/0, answers_of_others/0, freshness/0, patterns_are_names/0, silence/0]).
+-export([own/0, mate/0, answers_of_mates/0, answers_of_others/0, freshness/0, patterns_are_names/0,
+         silence/0]).
 
--import(sderl_attr_table, [cached/3, fresh/4, fresh/5, told/3, told_again/4, heard/2, keep/6, names/1]).
+-import(sderl_attr_table,
+        [cached/3, fresh/4, fresh/5, told/3, told_again/4, heard/2, keep/6, names/1]).
 
 -define(MATE, 'm@h').
 -define(OTHER, 'o@h').
@@ -14,7 +16,8 @@ table_test_() ->
      fun() -> ok = sderl_attr_table:new() end,
      fun(_) -> [true = ets:delete(T) || T <- [sderl_attrs, sderl_attr_state]] end,
      [{atom_to_list(F), fun() -> ?MODULE:F() end}
-      || F <- [own, mate, answers_of_mates, answers_of_others, freshness, patterns_are_names, silence]]}.
+      || F <- [own, mate, answers_of_mates, answers_of_others, freshness, patterns_are_names,
+               silence]]}.
 
 own() ->
     sderl_attr_table:define(a, {dynamic, {m, f}}, call, none),
@@ -33,13 +36,15 @@ mate() ->
     ?assertEqual(unknown, cached(?MATE, a, 100)),
     ok = told(?MATE, [{a, 1, ok, 5, 50, 1}, {s, x, ok, 0, static, 1}], 100),
     ok = heard(?MATE, 100),
-    ?assertEqual([{ok, 1, 15}, {ok, x, 10}, {undefined, not_set, 10}], [cached(?MATE, N, 110) || N <- [a, s, no_such]]),
+    ?assertEqual([{ok, 1, 15}, {ok, x, 10}, {undefined, not_set, 10}],
+                 [cached(?MATE, N, 110) || N <- [a, s, no_such]]),
     ok = told_again(?MATE, [s], [{a, 2}], 200),
     ?assertEqual([{ok, 1, 12}, {ok, x, 10}], [cached(?MATE, N, 210) || N <- [a, s]]),
     ok = sderl_attr_table:drop(?MATE, [a]),
     ?assertEqual([s], names(?MATE)),
     ok = sderl_attr_table:forget(?MATE),
-    ?assertEqual({[], unknown, []}, {names(?MATE), cached(?MATE, s, 210), sderl_attr_table:peers()}).
+    ?assertEqual({[], unknown, []},
+                 {names(?MATE), cached(?MATE, s, 210), sderl_attr_table:peers()}).
 
 %% Of a mate an answer that was overtaken does nothing, nor one about what it has taken away.
 answers_of_mates() ->
@@ -54,14 +59,16 @@ answers_of_mates() ->
     ok = keep(?MATE, gone, 1, ok, {150, static}, 6),
     ?assertMatch({undefined, not_set, _}, cached(?MATE, gone, 200)).
 
-%% Of another node the younger value counts, whatever life of it the version is of; in the end all goes.
+%% Of another node the younger value counts, whatever life of it the version is of; in the end all
+%% goes.
 answers_of_others() ->
     ok = keep(?OTHER, a, 1, ok, {100, static}, 9),
     ok = keep(?OTHER, a, 2, ok, {90, static}, 10),
     ?assertEqual({ok, 1, 0}, cached(?OTHER, a, 100)),
     ok = keep(?OTHER, a, 3, ok, {110, static}, 1),
     ok = keep(?OTHER, b, undefined, not_set, {200, static}, 0),
-    ?assertEqual([{ok, 3, 90}, {undefined, not_set, 0}, unknown], [cached(?OTHER, N, 200) || N <- [a, b, c]]),
+    ?assertEqual([{ok, 3, 90}, {undefined, not_set, 0}, unknown],
+                 [cached(?OTHER, N, 200) || N <- [a, b, c]]),
     ok = told(?MATE, [{a, 1, ok, 0, static, 1}], 1),
     ok = heard(?MATE, 1),
     ok = sderl_attr_table:forget_older(150),
@@ -73,7 +80,8 @@ answers_of_others() ->
     ?assertEqual([a], names(?MATE)).
 
 freshness() ->
-    ok = told(?MATE, [{short, 1, ok, 0, 10, 1}, {long, 1, ok, 0, 1000, 1}, {s, 1, ok, 0, static, 1}, {new, undefined, pending, 0, 10, 1}], 0),
+    ok = told(?MATE, [{short, 1, ok, 0, 10, 1}, {long, 1, ok, 0, 1000, 1}, {s, 1, ok, 0, static, 1},
+                      {new, undefined, pending, 0, 10, 1}], 0),
     ok = heard(?MATE, 0),
     How = fun(Name, Now, MaxAge) -> element(1, fresh(?MATE, Name, Now, MaxAge)) end,
     ?assertEqual([fresh, stale], [How(short, Now, 100) || Now <- [100, 101]]),

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_beats_tests).
--moduledoc "What goes over a link in place of all groups' heartbeats, and what the core makes of it.".
+-moduledoc """
+What goes over a link in place of all groups' heartbeats, and what the core makes of it.
+""".
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 -include("../src/core/sderl_core.hrl").
@@ -11,8 +13,8 @@
 
 %% ---------------------------------------------------------------- bundles
 
-%% Whatever stands, hangs, is lost with a link or with one side's memory: when two bundles have come, the other node
-%% knows what stands.
+%% Whatever stands, hangs, is lost with a link or with one side's memory: when two bundles have
+%% come, the other node knows what stands.
 what_stands_is_known_test_() ->
     sderl_prop:eunit("what stands is known", 300, fun() ->
         ?FORALL(Changes, list(change()), begin
@@ -81,12 +83,15 @@ heard(How, Added, Gone, #{told := Told, hearing := Hearing} = W) ->
     W#{told := Now}.
 
 expected(#{stands := Stands, silent := Silent}) ->
-    lists:sort([Uid || Uid := Nodes <- Stands, lists:member(?THERE, Nodes), not lists:member(Uid, Silent)]).
+    lists:sort([Uid
+                || Uid := Nodes <- Stands, lists:member(?THERE, Nodes),
+                   not lists:member(Uid, Silent)]).
 
 %% A thousand groups at rest are told once, and then with nothing.
 nothing_new_is_nothing_test() ->
     Uids = [<<Uid:128>> || Uid <- lists:seq(1, 1000)],
-    Stood = lists:foldl(fun(Uid, B) -> sderl_beats:stand(Uid, [?THERE, ?THIRD], B) end, sderl_beats:new(7), Uids),
+    Stood = lists:foldl(fun(Uid, B) -> sderl_beats:stand(Uid, [?THERE, ?THIRD], B) end,
+                        sderl_beats:new(7), Uids),
     {First, Rests} = sderl_beats:bundles(#{}, Stood),
     ?assertEqual([1000, 1000], [length(Added) || {_, {_, 0, Added, []}} <- First]),
     {Second, Rests2} = sderl_beats:bundles(#{}, Rests),
@@ -120,13 +125,15 @@ router_is_not_answered_test() ->
 words_test() ->
     ?assert(sderl_beats:is_word({again, 1500})),
     [?assertNot(sderl_beats:is_word(Word))
-     || Word <- [again, {again, 0}, {again, 1 bsl 50}, {beat, 1, {1, -1, [], []}}, {beat, 1, {1, 0, [a], []}},
-                 {beat, 1, {1, 0, [<<>> | tail], []}}, {beat, 1, {a, 0, [], []}}, {beat, 1, []}, {beat, 0, {1, 0, [], []}}]].
+     || Word <- [again, {again, 0}, {again, 1 bsl 50}, {beat, 1, {1, -1, [], []}},
+                 {beat, 1, {1, 0, [a], []}},
+                 {beat, 1, {1, 0, [<<>> | tail], []}}, {beat, 1, {a, 0, [], []}}, {beat, 1, []},
+                 {beat, 0, {1, 0, [], []}}]].
 
 %% ---------------------------------------------------------------- in the core
 
-%% A coordinator that hangs is given up at the tick at which it would be, had its last heartbeat come over the link:
-%% what the node says of it comes again, and is of then.
+%% A coordinator that hangs is given up at the tick at which it would be, had its last heartbeat
+%% come over the link: what the node says of it comes again, and is of then.
 is_given_up_as_soon_test() ->
     Hung = 2500,
     Beat = {hb, epoch(), 0},
@@ -154,17 +161,21 @@ is_answered_test() ->
 
 is_nothing_without_its_process_test() ->
     Alone = (follower())#s{peers = #{}},
-    ?assertMatch({[], #s{lead_heard = 1000}}, sderl_core:step(1500, [{beat, ?HERE, {hb, epoch(), 0}, 1400}], Alone)).
+    ?assertMatch({[], #s{lead_heard = 1000}},
+                 sderl_core:step(1500, [{beat, ?HERE, {hb, epoch(), 0}, 1400}], Alone)).
 
 epoch() -> {20_000, ?HERE}.
 
 %% A member that follows, and heard its coordinator and ticked a second after it began.
 follower() ->
     Mem = sderl_membership:new([?HERE, ?THERE, ?THIRD]),
-    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => ?THERE, addr => here, inc => 1, now => 0, clock => 10_000,
-                           mem => Mem, linked => [?HERE, ?THIRD], tick_ms => 1000, aside_ms => 4000}),
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => ?THERE, addr => here, inc => 1,
+                           now => 0, clock => 10_000, mem => Mem, linked => [?HERE, ?THIRD],
+                           tick_ms => 1000, aside_ms => 4000}),
     Info = #{epoch => epoch(), lineage => epoch(), num => 0, lead => ?HERE, syncing => false},
-    {_, #s{d = D} = S} = sderl_core:step(1000, [start, {msg, ?HERE, {hello, there, 1, Mem, Info}}, tick], S0),
+    {_, #s{d = D} = S} =
+        sderl_core:step(1000, [start, {msg, ?HERE, {hello, there, 1, Mem, Info}}, tick], S0),
     View = #{?HERE => live, ?THERE => live, ?THIRD => live},
     Followed = D#d{epoch = epoch(), lineage = epoch(), view = View},
-    S#s{role = follower, lead = ?HERE, lead_heard = 1000, booting = false, d = Followed, saved = Followed}.
+    S#s{role = follower, lead = ?HERE, lead_heard = 1000, booting = false, d = Followed,
+        saved = Followed}.

@@ -16,7 +16,8 @@ error_at(Result) ->
     {Path, Expected}.
 
 is_sentence(Text) ->
-    io_lib:printable_unicode_list(Text) andalso not lists:member($\n, Text) andalso length(Text) > 20.
+    io_lib:printable_unicode_list(Text) andalso not lists:member($\n, Text)
+        andalso length(Text) > 20.
 
 nothing_configured_test() ->
     {ok, Config} = parse([]),
@@ -61,10 +62,12 @@ nothing_configured_test() ->
 followed_groups_test() ->
     ?assertMatch({ok, #{follow := [g, "h"]}}, parse([{follow, [g, "h", g]}], undefined)),
     Bad = [
-        {[{follow, g}], "bad configuration at sderl: follow: g is not a list of groups; write [Group, ...]"},
+        {[{follow, g}],
+         "bad configuration at sderl: follow: g is not a list of groups; write [Group, ...]"},
         {[{follow, [g, undefined]}],
-            "bad configuration at sderl: follow[2]: undefined stands for the free nodes, which nobody can follow; "
-            "take it out"}
+         "bad configuration at sderl: follow[2]: undefined stands for the free nodes, which nobody "
+         "can follow; "
+         "take it out"}
     ],
     [
         begin
@@ -98,8 +101,11 @@ not_distributed_test() ->
 %% A node without a name may be in a group, alone.
 alone_without_a_name_test() ->
     Group = #{name => g, type => normal, members => [nonode@nohost]},
-    Parse = fun(Node) -> sderl_config:parse([{s_groups, [{g, normal, [nonode@nohost]}]}], undefined, Node) end,
-    ?assertMatch({ok, #{groups := [Group], other_groups := [], warnings := []}}, Parse(nonode@nohost)),
+    Parse = fun(Node) ->
+        sderl_config:parse([{s_groups, [{g, normal, [nonode@nohost]}]}], undefined, Node)
+    end,
+    ?assertMatch({ok, #{groups := [Group], other_groups := [], warnings := []}},
+                 Parse(nonode@nohost)),
     ?assertMatch({ok, #{groups := [], other_groups := [Group]}}, Parse('a@h')).
 
 published_place_test() ->
@@ -272,9 +278,9 @@ prop_valid() ->
             {ok, #{groups := Own, other_groups := Other}} = parse([{s_groups, N}], K),
             #{Name => [] || {Name, _, _} <- N ++ K} =:=
                 #{Name => [] || #{name := Name} <- Own ++ Other} andalso
-                lists:all(fun(#{members := M}) -> element(1, takes_part(M)) end, Own) andalso
-                lists:all(fun(#{members := M}) -> takes_part(M) =:= {false, true} end, Other) andalso
-                lists:all(fun(#{members := M}) -> element(2, takes_part(M)) end, Own)
+            lists:all(fun(#{members := M}) -> element(1, takes_part(M)) end, Own) andalso
+            lists:all(fun(#{members := M}) -> takes_part(M) =:= {false, true} end, Other) andalso
+            lists:all(fun(#{members := M}) -> element(2, takes_part(M)) end, Own)
         end
     ).
 
@@ -308,9 +314,10 @@ env() ->
 
 option_name() ->
     oneof([
-        s_groups, cluster, await, consistency, answer, majority_lost, forget_down_after, state_dir, free_islands, link_policy, link_idle_ms,
-        tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, stand_in_idle_ms, route_hops, follow, follow_names,
-        follow_max_age_ms, other
+        s_groups, cluster, await, consistency, answer, majority_lost, forget_down_after, state_dir,
+        free_islands, link_policy, link_idle_ms, tick_ms, set_aside_ms, write_timeout_ms, resolver,
+        resolver_timeout_ms, route_beat_ms, route_queue, stand_in_idle_ms, route_hops, follow,
+        follow_names, follow_max_age_ms, other
     ]).
 
 option_value() ->

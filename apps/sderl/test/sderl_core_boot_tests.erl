@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_boot_tests).
 -moduledoc """
-A member that boots, beside others that boot, and what it may know of those who run: until these have called it in it takes
-nobody in, which would outrank them, and decides nothing (rule 2).
+A member that boots, beside others that boot, and what it may know of those who run: until these
+have called it in it takes nobody in, which would outrank them, and decides nothing (rule 2).
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -56,14 +56,23 @@ an_offer_is_of_then_test() ->
     {Fx3, _} = step(20 + 6 * ?TICK + 2, [offers('n2@t')], S3),
     ?assertMatch([_], takes_in(Fx3)).
 
-%% The one that those follow who run hangs: they give it up after the set-aside time and two ticks, and then choose another.
+%% The one that those follow who run hangs: they give it up after the set-aside time and two ticks,
+%% and then choose another.
 waits_until_one_that_hangs_is_given_up_test() ->
-    {_, S} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), {op, asked, [alpha | self()]}], booted(#{aside_ms => ?TICK})),
-    ?assertEqual([], [R || {replies, R} <- element(1, ticks(20, 4 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]),
-    ?assertMatch([_], [R || {replies, R} <- element(1, ticks(20, 7 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]).
+    {_, S} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), {op, asked, [alpha | self()]}],
+                  booted(#{aside_ms => ?TICK})),
+    ?assertEqual(
+        [],
+        [R || {replies, R} <- element(1, ticks(20, 4 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]
+    ),
+    ?assertMatch(
+        [_],
+        [R || {replies, R} <- element(1, ticks(20, 7 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]
+    ).
 
-%% Who makes a group by majority leads with the promises of all who accepted, whatever its name: those without would
-%% have to wait before they may be taken in. One that does not come is not waited for long.
+%% Who makes a group by majority leads with the promises of all who accepted, whatever its name:
+%% those without would have to wait before they may be taken in. One that does not come is not
+%% waited for long.
 asks_all_who_accepted_test() ->
     S = booted(#{mode => majority, found => true, fresh => true}),
     [One, Two, Three] = [accepts(N) || N <- ['n1@t', 'n2@t', 'n3@t']],
@@ -86,13 +95,16 @@ booted() -> booted(#{}).
 
 %% The fourth member: alone so far, linked to the second, which boots too.
 booted(Opts) ->
-    S0 = sderl_core:init(maps:merge(#{group => g, uid => <<"u">>, self => 'n4@t', addr => {addr, 'n4@t'}, inc => 1, now => 0, clock => 10_000,
-                                      mem => sderl_membership:new(?NODES), linked => [], tick_ms => ?TICK, aside_ms => ?ASIDE}, Opts)),
+    S0 = sderl_core:init(maps:merge(#{group => g, uid => <<"u">>, self => 'n4@t',
+                                      addr => {addr, 'n4@t'}, inc => 1, now => 0, clock => 10_000,
+                                      mem => sderl_membership:new(?NODES), linked => [],
+                                      tick_ms => ?TICK, aside_ms => ?ASIDE}, Opts)),
     {_, S} = step(10, [start, {nodeup, 'n2@t'}, hello('n2@t', ?BOOTS('n2@t'), 'n2@t')], S0),
     S.
 
 hello(N, Epoch, Lead) ->
-    {msg, N, {hello, {addr, N}, 1, sderl_membership:new(?NODES), #{epoch => Epoch, lineage => Epoch, num => 0, lead => Lead, syncing => false}}}.
+    {msg, N, {hello, {addr, N}, 1, sderl_membership:new(?NODES),
+              #{epoch => Epoch, lineage => Epoch, num => 0, lead => Lead, syncing => false}}}.
 
 offers(N) -> {msg, N, {join, ?BOOTS(N), 0}}.
 
@@ -101,7 +113,9 @@ takes_in(Fx) -> [M || {send, _, M} <- Fx, element(1, M) =:= bring].
 %% A step, and what the coordinator decides after it.
 step(Now, Events, S0) ->
     {Fx1, S1} = sderl_core:step(Now, Events, S0),
-    {Fx2, S} = sderl_core:propose(Now, sderl_sim_store, sderl_sim_store:index(build, sderl_sim_store:new('n4@t', ?NODES)), S1),
+    {Fx2, S} = sderl_core:propose(Now, sderl_sim_store,
+                                  sderl_sim_store:index(build, sderl_sim_store:new('n4@t', ?NODES)),
+                                  S1),
     {Fx1 ++ Fx2, S}.
 
 %% Time passes, and something comes with each tick.

@@ -34,10 +34,13 @@ one_that_hears_that_it_was_forgotten_stays_test() ->
 %% New epochs lie above the one that was kept, wherever the clock is.
 epochs_lie_above_the_kept_one_test() ->
     Kept = 5_000_000,
-    {_, S0} = sderl_core:step(0, [start], sderl_core:init((args(sderl_membership:new([?SELF, ?BACK])))#{ceil => Kept})),
+    {_, S0} = sderl_core:step(
+        0, [start], sderl_core:init((args(sderl_membership:new([?SELF, ?BACK])))#{ceil => Kept})
+    ),
     ?assertEqual(Kept, sderl_core:highest(S0)),
     Join = {join, {-1100, ?BACK}, 0},
-    {_, S1} = sderl_core:step(1, [hello(sderl_membership:new([?SELF, ?BACK])), {msg, ?BACK, Join}], S0),
+    {_, S1} = sderl_core:step(1, [hello(sderl_membership:new([?SELF, ?BACK])), {msg, ?BACK, Join}],
+                              S0),
     {_, S2} = sderl_core:propose(1, sderl_sim_store, store(), S1),
     #{epoch := {Counter, ?SELF}} = sderl_core:info(S2),
     ?assert(Counter > Kept),
@@ -52,7 +55,8 @@ greeted(Known, Theirs) ->
     {Fx0 ++ Fx1 ++ Fx2, S3}.
 
 args(Mem) ->
-    #{group => g, uid => <<"u">>, self => ?SELF, addr => self(), inc => 1, now => 0, clock => 1000, mem => Mem}.
+    #{group => g, uid => <<"u">>, self => ?SELF, addr => self(), inc => 1, now => 0, clock => 1000,
+      mem => Mem}.
 
 store() -> sderl_sim_store:index(build, sderl_sim_store:new(?SELF, [?SELF])).
 

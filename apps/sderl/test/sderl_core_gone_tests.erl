@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_gone_tests).
 -moduledoc """
-Majority groups: for what those count who have left. A removed member that has gone agreed to the batch by which it
-went, and to no other; it knew all members of that time; and one whose vote does not count agrees to nothing.
+Majority groups: for what those count who have left. A removed member that has gone agreed to the
+batch by which it went, and to no other; it knew all members of that time; and one whose vote does
+not count agrees to nothing.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -10,7 +11,8 @@ went, and to no other; it knew all members of that time; and one whose vote does
 -define(EPOCH, {10_000, 'n1@t'}).
 -define(TICK, 1000).
 
-%% All other members have left: this one is all there is. Unless those had others with them, whom it never heard of.
+%% All other members have left: this one is all there is. Unless those had others with them, whom it
+%% never heard of.
 all_that_is_left_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF],
     {_, Alone} = step(20, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], follower(Nodes, true)),
@@ -29,8 +31,8 @@ who_went_by_a_batch_that_removes_us_test() ->
     ?assertEqual(orphan, sderl_core:role(Waits)),
     ?assertEqual(coord, sderl_core:role(told_gone(['n1@t'], Nobody, Waits))).
 
-%% It serves by itself, however often it is told, and has their removal when it asks for that and they agree. As soon as
-%% one of them is there again it decides nothing alone.
+%% It serves by itself, however often it is told, and has their removal when it asks for that and
+%% they agree. As soon as one of them is there again it decides nothing alone.
 the_last_one_serves_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF],
     {_, Alone} = step(20, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], follower(Nodes, true)),
@@ -46,8 +48,8 @@ the_last_one_serves_test() ->
     {Fx4, S5} = step(13_000, Told, S4),
     ?assertEqual({[], [ok], [?SELF]}, {answers(Fx3), answers(Fx4), sderl_core:members(S5)}),
     Hello = {hello, {addr, 'n1@t'}, 2, sderl_membership:new(Nodes),
-             #{epoch => {-1, 'n1@t'}, lineage => {-1, 'n1@t'}, num => 0, lead => undefined, syncing => false,
-               mode => majority}},
+             #{epoch => {-1, 'n1@t'}, lineage => {-1, 'n1@t'}, num => 0, lead => undefined,
+               syncing => false, mode => majority}},
     {_, Back} = step(12_000, [{nodeup, 'n1@t'}, {msg, 'n1@t', Hello}], S3),
     {Fx6, _} = asked({x}, 12_000, Back),
     ?assertEqual([], answers(Fx6)).
@@ -61,8 +63,8 @@ asked(Op, Now, S0) ->
 
 answers(Fx) -> [V || {replies, Replies} <- Fx, {_, V} <- Replies].
 
-%% Of five members two are removed. With one of these the two that have the batch are a majority of the five: if it
-%% went by that batch, and not by another one that other members may have.
+%% Of five members two are removed. With one of these the two that have the batch are a majority of
+%% the five: if it went by that batch, and not by another one that other members may have.
 who_went_by_this_batch_agreed_to_it_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t', 'n5@t'],
     {_, S} = step(20, [removal(['n1@t', 'n2@t'], Nodes)], follower(Nodes, true)),
@@ -72,8 +74,8 @@ who_went_by_this_batch_agreed_to_it_test() ->
     ?assertEqual(candidate, sderl_core:role(told_gone(['n2@t'], Ours, Alone))),
     ?assertEqual(orphan, sderl_core:role(told_gone(['n2@t'], Theirs, Alone))).
 
-%% A removed member that loses the majority goes. One that came back empty may have promised in a former life what it
-%% does not know of: it goes when the batch is known to be committed.
+%% A removed member that loses the majority goes. One that came back empty may have promised in a
+%% former life what it does not know of: it goes when the batch is known to be committed.
 who_does_not_vote_does_not_go_unheard_test() ->
     Nodes = ['n1@t', 'n2@t', ?SELF],
     Unheard = fun(Votes) ->
@@ -86,7 +88,9 @@ who_does_not_vote_does_not_go_unheard_test() ->
     {[], Waits} = ticks(30, Empty),
     Without = sderl_membership:remove([?SELF], 1, sderl_membership:new(Nodes)),
     Less = sderl_membership:remove(['n2@t'], 1, Without),
-    Told = fun(Mem) -> [E || {left, _, _} = E <- element(1, step(60_000, [gone('n2@t', Mem)], Waits))] end,
+    Told = fun(Mem) ->
+        [E || {left, _, _} = E <- element(1, step(60_000, [gone('n2@t', Mem)], Waits))]
+    end,
     ?assertEqual([], Told(Less)),
     ?assertMatch([{left, removed, _}], Told(Without)).
 
@@ -111,7 +115,8 @@ removal(Out, Nodes) ->
 
 step(Now, Events, S) -> sderl_core:step(Now, Events, S).
 
-%% Six seconds without a word from anybody: what of it says that this member left, and what it is then.
+%% Six seconds without a word from anybody: what of it says that this member left, and what it is
+%% then.
 ticks(Now, S0) ->
     lists:foldl(fun(I, {Left, S}) ->
         {Fx, S1} = step(Now + I * ?TICK, [tick], S),
@@ -122,13 +127,16 @@ ticks(Now, S0) ->
 follower(Nodes, Votes) ->
     Others = lists:delete(?SELF, Nodes),
     Mem = sderl_membership:new(Nodes),
-    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => ?SELF, addr => self, inc => 1, now => 0,
-                           clock => 1000, mem => Mem, linked => Others, mode => majority, fresh => Votes}),
-    Known = #{epoch => ?EPOCH, lineage => ?EPOCH, num => 7, lead => 'n1@t', syncing => false, mode => majority},
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => ?SELF, addr => self, inc => 1,
+                           now => 0, clock => 1000, mem => Mem, linked => Others, mode => majority,
+                           fresh => Votes}),
+    Known = #{epoch => ?EPOCH, lineage => ?EPOCH, num => 7, lead => 'n1@t', syncing => false,
+              mode => majority},
     Hellos = [{msg, N, {hello, {addr, N}, 1, Mem, Known}} || N <- Others],
-    Info = #{history => [], view => (maps:from_keys(Others, live))#{?SELF => {{-1000, ?SELF}, 0}}, mem => Mem,
-             clashes => #{}, sessions => #{}, sync => 1, prev => ?EPOCH},
-    Taken = [{msg, 'n1@t', {adopt, ?EPOCH, 7, Info}}, {msg, 'n1@t', {chunk, ?EPOCH, 1, 1, [], true}}],
+    Info = #{history => [], view => (maps:from_keys(Others, live))#{?SELF => {{-1000, ?SELF}, 0}},
+             mem => Mem, clashes => #{}, sessions => #{}, sync => 1, prev => ?EPOCH},
+    Taken = [{msg, 'n1@t', {adopt, ?EPOCH, 7, Info}},
+             {msg, 'n1@t', {chunk, ?EPOCH, 1, 1, [], true}}],
     {_, S} = step(10, [start | Hellos] ++ Taken, S0),
     ?assertEqual(follower, sderl_core:role(S)),
     S.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_learns_tests).
 -moduledoc """
-Majority groups: a member whose table a snapshot is replacing votes where somebody has all that it ever had, and says
-so to those who ask for it.
+Majority groups: a member whose table a snapshot is replacing votes where somebody has all that it
+ever had, and says so to those who ask for it.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -10,8 +10,9 @@ so to those who ask for it.
 -define(EPOCH, {10_000, 'n1@t'}).
 -define(TICK, 1000).
 
-%% Of three members the coordinator is lost. The other one has acknowledged no more than the log of which it was to
-%% get a snapshot: this member leads where it has that, and only with one that remembers its promise.
+%% Of three members the coordinator is lost. The other one has acknowledged no more than the log of
+%% which it was to get a snapshot: this member leads where it has that, and only with one that
+%% remembers its promise.
 whose_vote_counts_test() ->
     Led = fun(Num, Standing) ->
         {E, S} = candidate(),
@@ -31,7 +32,9 @@ who_is_told_test() ->
     ?assertEqual([partial], standings(#{learns => true}, Empty)).
 
 standings(Flags, S) ->
-    {Fx, _} = step(30, [{nodedown, 'n1@t'}, {msg, 'n2@t', {collect, {20_000, 'n2@t'}, ?EPOCH, Flags}}], S),
+    {Fx, _} = step(30,
+                   [{nodedown, 'n1@t'}, {msg, 'n2@t', {collect, {20_000, 'n2@t'}, ?EPOCH, Flags}}],
+                   S),
     [Standing || {send, _, {promised, _, _, _, Standing}} <- Fx].
 
 %% A member at batch 7 that asks the other one.
@@ -49,19 +52,22 @@ step(Now, Events, S) -> sderl_core:step(Now, Events, S).
 adopt() -> {msg, 'n1@t', {adopt, ?EPOCH, 7, info(2)}}.
 
 info(Sync) ->
-    #{history => [], view => #{'n1@t' => live, 'n2@t' => live, ?SELF => {{-1000, ?SELF}, 0}}, mem => members(),
-      clashes => #{}, sessions => #{}, sync => Sync, prev => ?EPOCH}.
+    #{history => [], view => #{'n1@t' => live, 'n2@t' => live, ?SELF => {{-1000, ?SELF}, 0}},
+      mem => members(), clashes => #{}, sessions => #{}, sync => Sync, prev => ?EPOCH}.
 
 members() -> sderl_membership:new(['n1@t', 'n2@t', ?SELF]).
 
 %% A member that has taken a snapshot of the first one's log; it votes, or came back empty.
 follower(Votes) ->
     Others = ['n1@t', 'n2@t'],
-    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => ?SELF, addr => self, inc => 1, now => 0,
-                           clock => 1000, mem => members(), linked => Others, mode => majority, fresh => Votes}),
-    Known = #{epoch => ?EPOCH, lineage => ?EPOCH, num => 7, lead => 'n1@t', syncing => false, mode => majority},
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => ?SELF, addr => self, inc => 1,
+                           now => 0, clock => 1000, mem => members(), linked => Others,
+                           mode => majority, fresh => Votes}),
+    Known = #{epoch => ?EPOCH, lineage => ?EPOCH, num => 7, lead => 'n1@t', syncing => false,
+              mode => majority},
     Hellos = [{msg, N, {hello, {addr, N}, 1, members(), Known}} || N <- Others],
-    Taken = [{msg, 'n1@t', {adopt, ?EPOCH, 7, info(1)}}, {msg, 'n1@t', {chunk, ?EPOCH, 1, 1, [], true}}],
+    Taken = [{msg, 'n1@t', {adopt, ?EPOCH, 7, info(1)}},
+             {msg, 'n1@t', {chunk, ?EPOCH, 1, 1, [], true}}],
     {_, S} = step(10, [start | Hellos] ++ Taken, S0),
     ?assertEqual(follower, sderl_core:role(S)),
     S.

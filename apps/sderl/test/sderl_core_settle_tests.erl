@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_settle_tests).
 -moduledoc """
-Many clashes that are decided in one batch and settled in another: what these say of each, and how long that takes.
+Many clashes that are decided in one batch and settled in another: what these say of each, and how
+long that takes.
 """.
 -include_lib("eunit/include/eunit.hrl").
 -include("../src/core/sderl_core.hrl").
@@ -20,7 +21,8 @@ name_of({_, Names}, Pid) ->
 foreign({Rows, _}) ->
     [{Name, Pid} || Name := ?ROW_OF_AT(Pid, Home) <- Rows, Home =/= node(Pid)].
 
-%% The time is printed and not asserted; with eight times as many clashes it should be some eight times as long.
+%% The time is printed and not asserted; with eight times as many clashes it should be some eight
+%% times as long.
 many_clashes_are_settled_in_one_batch_test_() ->
     {timeout, 120, fun() ->
         [settled(Count) || Count <- [1000, 8000]]
@@ -33,20 +35,25 @@ settled(Count) ->
     end, #{}, lists:seq(1, Count)),
     Store = {#{Name => A || {Name, A, _} <- Clashes}, Pids},
     %% Each third is kept, replaced, lost by both.
-    Keep = fun(Name, A, B) -> element(Name rem 3 + 1, {sderl_row:pid(A), sderl_row:pid(B), none}) end,
+    Keep = fun(Name, A, B) ->
+        element(Name rem 3 + 1, {sderl_row:pid(A), sderl_row:pid(B), none})
+    end,
     Open = #{Name => {A, B} || {Name, A, B} <- Clashes},
     Decide = [decide(Name, A, B, Keep(Name, A, B)) || {Name, A, B} <- Clashes],
     {Decisions, Micros1} = ordered(Decide, Store, Open),
     %% Nobody reads anything else than before.
     ?assertEqual([clashes], lists:usort([element(1, Item) || Item <- Decisions])),
-    Decided = maps:from_list(lists:append([maps:to_list(Map) || #clashes{clashes = Map} <- Decisions])),
+    Decided = maps:from_list(lists:append([maps:to_list(Map)
+                                           || #clashes{clashes = Map} <- Decisions])),
     Versions = [sderl_row:version(sderl_core_clash:won(Row, Clash))
                 || _ := {A, B, Kept, _} = Clash <- Decided,
                    ?ROW_OF(Pid) = Row <- [A, B],
                    Pid =:= Kept],
     ?assertEqual(length(Versions), length(lists:usort(Versions))),
-    {Items, Micros2} = ordered([#settle_clash{name = Name} || {Name, _, _} <- Clashes], Store, Decided),
-    io:format(user, "~b clashes decided and settled in ~b ms~n", [Count, (Micros1 + Micros2) div 1000]),
+    {Items, Micros2} = ordered([#settle_clash{name = Name} || {Name, _, _} <- Clashes], Store,
+                               Decided),
+    io:format(user, "~b clashes decided and settled in ~b ms~n",
+              [Count, (Micros1 + Micros2) div 1000]),
     Settled = #{Name => {Lost, Row} || #settle{name = Name, losers = Lost, row = Row} <- Items},
     ?assertEqual(Count, length([x || #settle{} <- Items])),
     lists:foreach(fun({Name, ?ROW_OF(PidA) = A, ?ROW_OF(PidB) = B}) ->
@@ -73,7 +80,8 @@ decide(Name, A, B, Keep) ->
 ordered(Specials, Store, Clashes) ->
     S = state(),
     D = S#s.d,
-    S1 = S#s{office = (S#s.office)#office{changes = lists:reverse(Specials)}, d = D#d{clashes = Clashes}},
+    S1 = S#s{office = (S#s.office)#office{changes = lists:reverse(Specials)},
+             d = D#d{clashes = Clashes}},
     {Micros, {Items, _, _, _}} = timer:tc(fun() -> sderl_core_decide:batch(?MODULE, Store, S1) end),
     {Items, Micros}.
 
@@ -83,10 +91,11 @@ a_name_is_decided_once_test() ->
     Decisions = [decide(x, A, B, Keep) || Keep <- [pid(1), pid(2)]],
     {Items, _} = ordered(Decisions, Store, #{x => {A, B}}),
     Kept = sderl_row:pid(A),
-    ?assertMatch([#clashes{clashes = #{x := {?ROW(x, Kept, _, {{5, _}, _}, _), B, Kept, []}}}], Items).
+    ?assertMatch([#clashes{clashes = #{x := {?ROW(x, Kept, _, {{5, _}, _}, _), B, Kept, []}}}],
+                 Items).
 
-%% A coordinator hears of a higher one and joins it when its batch has landed. A resolver's word comes
-%% meanwhile, and the higher one goes: this one goes on, and asks no second time.
+%% A coordinator hears of a higher one and joins it when its batch has landed. A resolver's word
+%% comes meanwhile, and the higher one goes: this one goes on, and asks no second time.
 a_resolvers_word_counts_while_the_last_batch_is_out_test() ->
     {A, B, _} = clash(),
     #s{d = D} = S0 = state(),
@@ -109,7 +118,8 @@ a_clash_is_settled_while_both_homes_count_test() ->
     {A, B, Store} = clash(),
     Decided = #{x => {won(A), B, pid(1), []}},
     Settle = #settle_clash{name = x},
-    ?assertMatch({[#settle{name = x, losers = [_], row = ?ROW(x, _, _, {{5, _}, 7}, _), effects = []}], _},
+    ?assertMatch({[#settle{name = x, losers = [_], row = ?ROW(x, _, _, {{5, _}, 7}, _),
+                           effects = []}], _},
                  ordered([Settle], Store, Decided)),
     S = state(),
     D = S#s.d,
@@ -117,8 +127,8 @@ a_clash_is_settled_while_both_homes_count_test() ->
     Aside = S#s{office = #office{changes = [Settle]}, d = D#d{clashes = Decided, view = View}},
     ?assertMatch({[], _, _, _}, sderl_core_decide:batch(?MODULE, Store, Aside)).
 
-%% The process of one of the two runs on a member that has come to count: it has the name at home before the clash is
-%% settled, and hears of that from its own node.
+%% The process of one of the two runs on a member that has come to count: it has the name at home
+%% before the clash is settled, and hears of that from its own node.
 a_loser_whose_own_node_counts_has_its_name_at_home_test() ->
     {A, B, Store} = clash(),
     S = state(),
@@ -136,10 +146,12 @@ a_loser_whose_own_node_counts_has_its_name_at_home_test() ->
 %% The home of the other may have shown the winner's new version, and be gone.
 a_winner_that_stands_alone_has_its_new_version_test() ->
     {A, B, Store} = clash(),
-    [?assertMatch(#settle{name = x, losers = [], row = ?ROW(x, Pid, _, {{5, _}, 7}, _), effects = []},
+    [?assertMatch(#settle{name = x, losers = [], row = ?ROW(x, Pid, _, {{5, _}, 7}, _),
+                          effects = []},
                   stands(Gone, Clash, Store))
-     || {Gone, Pid, Clash} <- [{'n2@t', pid(1), {won(A), B, pid(1), []}}, {'n1@t', pid(2), {A, won(B), pid(2), []}},
-                            {'n1@t', pid(2), {won(A), B, pid(2), []}}]],
+     || {Gone, Pid, Clash} <- [{'n2@t', pid(1), {won(A), B, pid(1), []}},
+                               {'n1@t', pid(2), {A, won(B), pid(2), []}},
+                               {'n1@t', pid(2), {won(A), B, pid(2), []}}]],
     %% Of the loser nothing was shown.
     ?assertMatch(#settle{name = x, losers = [], row = B, effects = []},
                  stands('n1@t', {won(A), B, pid(1), []}, Store)).
@@ -156,8 +168,8 @@ who_is_beside_a_successor_meets_it_when_the_home_of_its_rival_goes_test() ->
     ?assertEqual([#clashes{clashes = #{x => {Successor, B}}}], Gone('n1@t')),
     ?assertEqual([#settle{name = x, losers = [], row = Successor, effects = []}], Gone('n2@t')).
 
-%% One that is set aside may not have heard of the decision, and go on with the version that it has. It
-%% gets the new one when it counts again.
+%% One that is set aside may not have heard of the decision, and go on with the version that it has.
+%% It gets the new one when it counts again.
 a_winner_that_is_aside_keeps_its_version_until_it_counts_test() ->
     {A, B, Store} = clash(),
     [begin
@@ -191,15 +203,18 @@ stands(Gone, Clash, Store) ->
 
 won(Row) -> sderl_row:with_version({{5, 'n1@t'}, 7}, Row).
 
-%% A member whose shard was kept finds in the snapshot that its process lost, and tells it. Where the process still
-%% stands, or is beside another again, it does not.
+%% A member whose shard was kept finds in the snapshot that its process lost, and tells it. Where
+%% the process still stands, or is beside another again, it does not.
 a_loser_hears_of_what_was_settled_without_its_home_test() ->
     {A, B, _} = clash(),
     Fx = [{exit, pid(1), x}, {exit, pid(2), x}],
     S0 = state(),
     D = S0#s.d,
-    S = S0#s{d = D#d{clashes_before = #{x => {won(A), B, pid(1), Fx}}, syncing = true}, self = 'n2@t'},
-    Told = fun(#s{fx = Effects, d = #d{clashes_before = Before}}) -> {[F || {clash_effects, F} <- Effects], map_size(Before)} end,
+    S = S0#s{d = D#d{clashes_before = #{x => {won(A), B, pid(1), Fx}}, syncing = true},
+             self = 'n2@t'},
+    Told = fun(#s{fx = Effects, d = #d{clashes_before = Before}}) ->
+        {[F || {clash_effects, F} <- Effects], map_size(Before)}
+    end,
     Heard = [[{exit, pid(2), x}]],
     ?assertEqual({Heard, 0}, Told(sderl_core_clash:caught_up([], S))),
     ?assertEqual({[], 0}, Told(sderl_core_clash:caught_up([B], S))),
@@ -211,8 +226,9 @@ a_loser_hears_of_what_was_settled_without_its_home_test() ->
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([setelement(1, A, y)], S))),
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([A], Beside))).
 
-%% The home of a loser that lives elsewhere may go before it has a link to it. The coordinator sends the exit, too, once
-%% that home has the batch: otherwise it brings the loser back. Unless it comes back in another life, with nothing.
+%% The home of a loser that lives elsewhere may go before it has a link to it. The coordinator sends
+%% the exit, too, once that home has the batch: otherwise it brings the loser back. Unless it comes
+%% back in another life, with nothing.
 a_loser_outside_is_told_by_the_coordinator_too_test() ->
     {A, B, Store} = clash(),
     #s{d = D} = S0 = state(),
@@ -250,8 +266,8 @@ a_loser_outside_is_told_by_the_coordinator_too_test() ->
     %% It speaks for itself.
     ?assertEqual([], Told(Joins('n2@t', -7, Joins('n2@t', 4, Without)))).
 
-%% Another one coordinates when that home is back: whoever has the batch knows. And where the home counts again after
-%% it, that has told.
+%% Another one coordinates when that home is back: whoever has the batch knows. And where the home
+%% counts again after it, that has told.
 a_loser_outside_is_told_by_another_coordinator_test() ->
     {A, B, _} = clash(),
     #s{d = D} = S0 = state(),
@@ -261,13 +277,15 @@ a_loser_outside_is_told_by_another_coordinator_test() ->
     Clash = #{x => {won(A), B, pid(1), [Exit]}},
     Settle = #settle{name = x, losers = [pid(2)], row = won(A), effects = [Exit]},
     View = fun(Places) -> #view{places = Places, drops = [], live = [], unknown = []} end,
-    Follower = S0#s{self = 'n3@t', role = follower, lead = 'n1@t', d = D#d{mem = Mem, view = Live, clashes = Clash}},
+    Follower = S0#s{self = 'n3@t', role = follower, lead = 'n1@t',
+                    d = D#d{mem = Mem, view = Live, clashes = Clash}},
     Applied = fun(Batches) ->
-        lists:foldl(fun({Num, Items}, S) -> sderl_core_write:apply_items(Num, Items, none, S) end, Follower,
-                    lists:enumerate(Batches))
+        lists:foldl(fun({Num, Items}, S) -> sderl_core_write:apply_items(Num, Items, none, S) end,
+                    Follower, lists:enumerate(Batches))
     end,
     Joins = fun(#s{d = Had} = S) ->
-        Leads = S#s{role = coord, lead = 'n3@t', fx = [], d = Had#d{view = maps:remove('n2@t', Had#d.view)}},
+        Leads = S#s{role = coord, lead = 'n3@t', fx = [],
+                    d = Had#d{view = maps:remove('n2@t', Had#d.view)}},
         #s{fx = Fx} = sderl_core_admit:join({-7, 'n2@t'}, 0, 'n2@t', Leads),
         [Told || {clash_effects, Told} <- Fx]
     end,
@@ -305,8 +323,8 @@ a_third_one_waits_test() ->
     {Stands, _} = ordered(Contends, {#{}, #{}}, #{Key => {C, C}}),
     ?assertEqual([Over, #settle{name = x, losers = [], row = C, effects = []}], Stands).
 
-%% Ours went, and the home of the other brings that again: it has the name when the clash is settled, and not
-%% before. Otherwise it would come back then to whoever unregistered it meanwhile.
+%% Ours went, and the home of the other brings that again: it has the name when the clash is
+%% settled, and not before. Otherwise it would come back then to whoever unregistered it meanwhile.
 what_is_beside_comes_back_once_test() ->
     {A, B, _} = clash(),
     Clashes = #{x => {A, B}},
@@ -370,8 +388,9 @@ brought(Rows, Clashes, Store) ->
     ?assertEqual(length(Others), length(Settled)),
     {lists:sort(Taken), lists:sort(Settled)}.
 
-%% A member brings a name that it keeps for a process of another one. That one is a member since 5 and speaks for itself,
-%% but only of what it may have known: not of what was registered, or won a clash, where it was not.
+%% A member brings a name that it keeps for a process of another one. That one is a member since 5
+%% and speaks for itself, but only of what it may have known: not of what was registered, or won a
+%% clash, where it was not.
 what_a_member_never_was_part_of_it_does_not_speak_for_test() ->
     Row = fun(Counter) -> ?ROW(x, pid('n3@t', 1), 'n2@t', {{Counter, 'n2@t'}, 1}, []) end,
     Taken = fun(Counter, Items) ->
@@ -380,9 +399,11 @@ what_a_member_never_was_part_of_it_does_not_speak_for_test() ->
         E = {10, 'n1@t'},
         History = [{{6, 'n2@t'}, 9}, {{2, 'n1@t'}, 9}],
         Live = #{'n1@t' => live, 'n3@t' => live},
-        S1 = S0#s{sessions = #{'n3@t' => {5, 1, default}}, d = D#d{epoch = E, lineage = E, history = History, view = Live}},
+        S1 = S0#s{sessions = #{'n3@t' => {5, 1, default}},
+                  d = D#d{epoch = E, lineage = E, history = History, view = Live}},
         #s{d = D2} = S2 = sderl_core_write:apply_items(1, Items, none, S1#s{role = follower}),
-        Piece = #order_shard{member = 'n2@t', reading = 1, piece = 1, rows = [Row(Counter)], rest = more},
+        Piece = #order_shard{member = 'n2@t', reading = 1, piece = 1, rows = [Row(Counter)],
+                             rest = more},
         S = S2#s{role = coord, office = #office{changes = [Piece]}, d = D2#d{view = Live}},
         {[#shard{rows = Rows}], _, _, _} = sderl_core_decide:batch(?MODULE, {#{}, #{}}, S),
         Rows =:= [Row(Counter)]
@@ -390,8 +411,10 @@ what_a_member_never_was_part_of_it_does_not_speak_for_test() ->
     %% It was in no other log: not of 7.
     ?assertEqual([true, false, true], [Taken(Counter, []) || Counter <- [4, 6, 7]]),
     %% It came from one of 8: it may have been in 7, before that.
-    Came = [#shard{member = 'n3@t', is_first = true, rows = [], rest = {{{8, 'n3@t'}, 3}, {5, 1, default}}}],
-    ?assertEqual([true, false, false, false, true], [Taken(Counter, Came) || Counter <- [4, 6, 7, 8, 9]]).
+    Came = [#shard{member = 'n3@t', is_first = true, rows = [],
+                   rest = {{{8, 'n3@t'}, 3}, {5, 1, default}}}],
+    ?assertEqual([true, false, false, false, true],
+                 [Taken(Counter, Came) || Counter <- [4, 6, 7, 8, 9]]).
 
 %% Who takes a snapshot does not know where the members were before.
 a_learner_does_not_know_where_members_came_from_test() ->
@@ -404,7 +427,8 @@ a_learner_does_not_know_where_members_came_from_test() ->
         mem => D#d.mem,
         clashes => #{}
     },
-    Boots = S#s{role = joining, d = D#d{epoch = {-1, 'n1@t'}, lineage = {-1, 'n1@t'}, view = #{'n1@t' => live}}},
+    Boots = S#s{role = joining,
+                d = D#d{epoch = {-1, 'n1@t'}, lineage = {-1, 'n1@t'}, view = #{'n1@t' => live}}},
     E = {8, 'n2@t'},
     #s{d = #d{lineage = E, came = Came}} = sderl_core_snapshot:adopt(E, 3, Info, 'n2@t', Boots),
     ?assertEqual(#{'n1@t' => E, 'n2@t' => E, 'n3@t' => E}, Came).
@@ -413,7 +437,8 @@ pid(Node, N) ->
     Text = atom_to_binary(Node),
     binary_to_term(<<131, 88, 119, (byte_size(Text)), Text/binary, N:32, 0:32, 1:32>>).
 
-%% A row that stands in a batch whose next item takes its home away is not in a learner's table either.
+%% A row that stands in a batch whose next item takes its home away is not in a learner's table
+%% either.
 a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
     {A, _, _} = clash(),
     S = state(),
@@ -428,7 +453,8 @@ a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
 a_name_at_home_is_removed_by_its_home_alone_test() ->
     Home = node(),
     #s{d = D} = S0 = state(),
-    S = S0#s{d = D#d{mem = sderl_membership:add([Home], D#d.mem), view = (D#d.view)#{Home => live}}},
+    S = S0#s{d = D#d{mem = sderl_membership:add([Home], D#d.mem),
+                     view = (D#d.view)#{Home => live}}},
     Answers = fun(Row, Asks) ->
         List = ?LIST(Asks, 1, 1, [?UNREGISTER_OF(x, pid(1))]),
         Asked = S#s{office = #office{requests = [List]}},
@@ -448,7 +474,8 @@ state() ->
     E = {5, 'n1@t'},
     Mem = sderl_membership:new(['n1@t', 'n2@t', 'n3@t']),
     #s{group = g, uid = <<1>>, self = 'n1@t', role = coord,
-       d = #d{mem = Mem, sid = 1, epoch = E, lineage = E, view = #{'n1@t' => live, 'n2@t' => live}}}.
+       d = #d{mem = Mem, sid = 1, epoch = E, lineage = E,
+              view = #{'n1@t' => live, 'n2@t' => live}}}.
 
 row(Name, Pid, Home, Seq) -> {Name, Pid, Home, {{1, Home}, Seq}, []}.
 

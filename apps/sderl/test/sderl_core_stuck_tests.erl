@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_stuck_tests).
 -moduledoc """
-Members that waited for what never comes, and learners that missed what a batch did to their own rows.
-Found by the simulator; here the few messages that it takes.
+Members that waited for what never comes, and learners that missed what a batch did to their own
+rows. Found by the simulator; here the few messages that it takes.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -23,12 +23,14 @@ a_removed_member_that_left_is_not_waited_for_test() ->
     {Fx, _} = ticks(1000, 6000, S3),
     ?assertEqual([{Client, ok}], replies(Fx)).
 
-%% The coordinator of a snapshot goes before it ends. The only other live member that is left has been
-%% removed, by a batch that did not reach this one: it will not lead.
+%% The coordinator of a snapshot goes before it ends. The only other live member that is left has
+%% been removed, by a batch that did not reach this one: it will not lead.
 a_learner_whose_live_members_are_gone_goes_on_alone_test() ->
     Client = make_ref(),
     View = #{'n1@t' => {{-1000, 'n1@t'}, 0}, 'n2@t' => live, 'n3@t' => live},
-    {_, S1} = sderl_core:step(20, [{op, Client, [x | self()]}, {nodedown, 'n4@t'}, {nodedown, 'n2@t'}], learner(View)),
+    {_, S1} = sderl_core:step(20,
+                              [{op, Client, [x | self()]}, {nodedown, 'n4@t'}, {nodedown, 'n2@t'}],
+                              learner(View)),
     ?assertEqual({orphan, true}, {sderl_core:role(S1), syncing(S1)}),
     Gone = {msg, 'n3@t', {gone, removed, sderl_membership:remove(['n3@t'], 1, membership())}},
     {_, S2} = sderl_core:step(30, [Gone], S1),
@@ -39,15 +41,17 @@ a_learner_whose_live_members_are_gone_goes_on_alone_test() ->
     {Fx, _} = sderl_core:propose(12_000, sderl_sim_store, Store, S4),
     ?assertEqual([{Client, yes}], replies(Fx)).
 
-%% The higher coordinator was added where this member has not heard of it. It brings its shard in as many
-%% pieces as that takes: with every tick it began anew.
+%% The higher coordinator was added where this member has not heard of it. It brings its shard in as
+%% many pieces as that takes: with every tick it began anew.
 an_unheard_of_coordinator_is_joined_once_test() ->
-    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'), inc => 1,
-                           now => 0, clock => 1000, mem => membership(), found => true, linked => ['n5@t']}),
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'),
+                           inc => 1, now => 0, clock => 1000, mem => membership(), found => true,
+                           linked => ['n5@t']}),
     {_, S1} = sderl_core:step(10, [start], S0),
     Epoch = {20_000, 'n5@t'},
-    Hello = {msg, 'n5@t', {hello, addr('n5@t'), 1, sderl_membership:add(['n5@t'], membership()),
-                           #{epoch => Epoch, lineage => Epoch, num => 7, lead => 'n5@t', syncing => false}}},
+    Hello = {msg, 'n5@t',
+             {hello, addr('n5@t'), 1, sderl_membership:add(['n5@t'], membership()),
+              #{epoch => Epoch, lineage => Epoch, num => 7, lead => 'n5@t', syncing => false}}},
     Beat = {msg, 'n5@t', {hb, Epoch, 7}},
     {Fx1, S2} = sderl_core:step(20, [Hello, Beat], S1),
     {Fx2, S3} = sderl_core:step(1000, [tick, Beat], S2),
@@ -60,8 +64,8 @@ an_unheard_of_coordinator_is_joined_once_test() ->
 %% It says hello while this member waits to be taken in, and tells nobody what it hears: those that
 %% take it in do not know of that coordinator. It cannot go to them, and beat here for ever.
 a_coordinator_that_nobody_else_knows_is_told_of_test() ->
-    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'), inc => 1,
-                           now => 0, clock => 1000, mem => membership(),
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'),
+                           inc => 1, now => 0, clock => 1000, mem => membership(),
                            linked => ['n2@t', 'n5@t']}),
     Beat = {msg, 'n2@t', {hb, ?EPOCH, 6}},
     {_, S1} = sderl_core:step(10, [start, hello('n2@t', 'n2@t'), Beat], S0),
@@ -85,15 +89,17 @@ a_coordinator_that_nobody_else_knows_is_told_of_test() ->
     {Fx5, _} = sderl_core:step(30, [{msg, 'n3@t', {hb, Own, 1}}], S2),
     ?assertEqual([], [Asked || {hello, 'n3@t', Asked} <- Fx5]).
 
-%% The higher coordinator is removed before it takes anybody in. It answers each question with that, and who took the
-%% answers for a sign of life waited on, beside others that waited for the same.
+%% The higher coordinator is removed before it takes anybody in. It answers each question with that,
+%% and who took the answers for a sign of life waited on, beside others that waited for the same.
 a_coordinator_that_has_left_is_not_waited_for_test() ->
-    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'), inc => 1,
-                           now => 0, clock => 1000, mem => membership(), found => true, linked => ['n2@t']}),
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'),
+                           inc => 1, now => 0, clock => 1000, mem => membership(), found => true,
+                           linked => ['n2@t']}),
     {_, S1} = sderl_core:step(10, [start], S0),
     Epoch = {20_000, 'n2@t'},
-    Hello = {msg, 'n2@t', {hello, addr('n2@t'), 1, membership(),
-                           #{epoch => Epoch, lineage => Epoch, num => 7, lead => 'n2@t', syncing => false}}},
+    Hello = {msg, 'n2@t',
+             {hello, addr('n2@t'), 1, membership(),
+              #{epoch => Epoch, lineage => Epoch, num => 7, lead => 'n2@t', syncing => false}}},
     {_, S2} = sderl_core:step(20, [Hello, {msg, 'n2@t', {hb, Epoch, 7}}], S1),
     ?assertEqual(joining, sderl_core:role(S2)),
     Without = sderl_membership:remove(['n2@t'], 1, membership()),
@@ -110,8 +116,8 @@ a_learner_keeps_its_coordinator_test() ->
     ?assertEqual({follower, false}, {sderl_core:role(S), syncing(S)}),
     ?assertEqual([{synced, ?EPOCH, 1}], [Said || {send, _, {synced, _, _} = Said} <- Fx]).
 
-%% A learner holds the rows that are its own back until the snapshot ends. What a batch does to one of
-%% them meanwhile stands.
+%% A learner holds the rows that are its own back until the snapshot ends. What a batch does to one
+%% of them meanwhile stands.
 a_batch_changes_rows_that_a_learner_holds_test_() ->
     Row = {x, self(), 'n1@t', {?EPOCH, 1}, []},
     Theirs = {x, self(), 'n3@t', {?EPOCH, 1}, []},
@@ -121,8 +127,10 @@ a_batch_changes_rows_that_a_learner_holds_test_() ->
             [{"nothing", [], [Row]},
              {"settled for nobody", [{settle, x, [self()], none, []}], []},
              {"brought by another", [{shard, 'n3@t', false, [Theirs], more}], [Theirs]},
-             {"its home was removed and added", [{mem, Again, ['n1@t']}], [setelement(3, Row, 'n2@t')]},
-             {"another home went", [{view, maps:from_keys(?NODES -- ['n4@t'], live), ['n4@t'], [], []}], [Row]}]].
+             {"its home was removed and added", [{mem, Again, ['n1@t']}],
+              [setelement(3, Row, 'n2@t')]},
+             {"another home went",
+              [{view, maps:from_keys(?NODES -- ['n4@t'], live), ['n4@t'], [], []}], [Row]}]].
 
 rows_after(Items, Row) ->
     View = (maps:from_keys(?NODES, live))#{'n1@t' := {{-1000, 'n1@t'}, 0}},
@@ -132,8 +140,9 @@ rows_after(Items, Row) ->
     ?assertEqual(false, syncing(S)),
     lists:append([Rows || {put_rows, Rows} <- Fx]).
 
-%% A member has brought its shard to another component, with a list that is out under a new number. That
-%% component goes before it takes the member in, and the old log has the list, under its old number.
+%% A member has brought its shard to another component, with a list that is out under a new number.
+%% That component goes before it takes the member in, and the old log has the list, under its old
+%% number.
 a_list_that_is_decided_twice_is_not_denied_test() ->
     Client = make_ref(),
     Other = {20_000, 'n3@t'},
@@ -144,17 +153,23 @@ a_list_that_is_decided_twice_is_not_denied_test() ->
                                      {looked_up, []},
                                      {homes_read, 'n3@t', 1, [], true}], S1),
     ?assertMatch([_], [E || {send, _, {shard, _, _, _, {last, _}}} = E <- Fx2]),
-    Info = #{history => [], view => maps:from_keys(?NODES, live), mem => membership(), clashes => #{}, prev => ?EPOCH},
+    Info = #{history => [], view => maps:from_keys(?NODES, live), mem => membership(),
+             clashes => #{}, prev => ?EPOCH},
     {Fx3, S3} = sderl_core:step(40, [{nodedown, 'n3@t'},
                                      {msg, 'n2@t', {hb, ?EPOCH, 7}},
-                                     {msg, 'n2@t', {lead, ?EPOCH, 8, [{seg, 'n1@t', Sid, 1, Ops, default}], Info}}], S2),
+                                     {msg, 'n2@t', {lead, ?EPOCH, 8,
+                                                    [{seg, 'n1@t', Sid, 1, Ops, default}], Info}}],
+                                S2),
     ?assertEqual([{'n1@t', Sid, 2, Ops}], lists(Fx3)),
     No = {seg, 'n1@t', Sid, 2, Ops, [{no, name_or_pid_already_registered}]},
-    {Fx, _} = sderl_core:step(50, [{msg, 'n2@t', {batch, ?EPOCH, 9, 8, [No]}}, {msg, 'n2@t', {commit, ?EPOCH, 9}}], S3),
+    {Fx, _} = sderl_core:step(
+        50, [{msg, 'n2@t', {batch, ?EPOCH, 9, 8, [No]}}, {msg, 'n2@t', {commit, ?EPOCH, 9}}], S3
+    ),
     ?assertEqual([{Client, unknown}], replies(Fx)).
 
-%% The last batch of a coordinator that went removes its successor, which has it from another. It leads all to that
-%% batch, and leaves: in what it tells them it has no place, or nobody could register its processes again.
+%% The last batch of a coordinator that went removes its successor, which has it from another. It
+%% leads all to that batch, and leaves: in what it tells them it has no place, or nobody could
+%% register its processes again.
 a_successor_that_was_removed_has_no_place_test() ->
     Removed = sderl_membership:remove(['n1@t'], 1, membership()),
     {Fx1, S1} = sderl_core:step(20, [{nodedown, 'n2@t'}], follower()),
@@ -164,8 +179,8 @@ a_successor_that_was_removed_has_no_place_test() ->
     [#{view := View}] = lists:usort([Info || {send, _, {lead, _, _, _, Info}} <- Fx2]),
     ?assertEqual(['n3@t', 'n4@t'], lists:sort(maps:keys(View))).
 
-%% A coordinator that comes to its messages once in some seconds finds the answers to its question among them, and
-%% that it was late again: others may coordinate since they gave these.
+%% A coordinator that comes to its messages once in some seconds finds the answers to its question
+%% among them, and that it was late again: others may coordinate since they gave these.
 answers_from_before_it_was_late_again_say_nothing_test() ->
     Client = make_ref(),
     {S0, Store} = coordinator(),
@@ -175,32 +190,38 @@ answers_from_before_it_was_late_again_say_nothing_test() ->
     {Fx2, S3} = sderl_core:step(4000, [], S2),
     ?assertMatch([_, _], [To || {send, To, query} <- Fx2]),
     States = [{msg, N, {state, Epoch, 'n1@t'}} || N <- ['n3@t', 'n4@t']],
-    {Fx3, S4} = sderl_core:step(8000, States ++ [{msg, N, {ack, Epoch, Num, none}} || N <- ['n3@t', 'n4@t']], S3),
+    {Fx3, S4} = sderl_core:step(
+        8000, States ++ [{msg, N, {ack, Epoch, Num, none}} || N <- ['n3@t', 'n4@t']], S3
+    ),
     ?assertEqual([], replies(Fx3)),
     {Fx4, _} = sderl_core:step(8010, States, S4),
     ?assertEqual([{Client, yes}], replies(Fx4)).
 
-%% A coordinator that was stopped is told that it is followed, just before it is given up, and waits for another answer
-%% that does not come. The promise of a higher epoch that it hears of meanwhile is asked about before it goes on.
+%% A coordinator that was stopped is told that it is followed, just before it is given up, and waits
+%% for another answer that does not come. The promise of a higher epoch that it hears of meanwhile
+%% is asked about before it goes on.
 a_coordinator_that_was_stopped_goes_on_if_nobody_else_leads_test() ->
     {S0, Store} = coordinator(),
     #{lineage := {Counter, _} = Epoch} = sderl_core:inspect(S0),
     {_, S1} = sderl_core:step(20, [tick, {op, make_ref(), [x | self()]}], S0),
     {_, S2} = sderl_core:step(4000, [{msg, 'n3@t', {state, Epoch, 'n1@t'}},
-                                     {msg, 'n3@t', {collect, {Counter + 1, 'n3@t'}, Epoch, #{}}}], S1),
+                                     {msg, 'n3@t', {collect, {Counter + 1, 'n3@t'}, Epoch, #{}}}],
+                              S1),
     {Fx, S3} = ticks(5000, 9000, S2),
     ?assertEqual(candidate, sderl_core:role(S3)),
     ?assertMatch([_ | _], [E || {send, _, {collect, E, _, _}} <- Fx, E > {Counter + 1, 'n3@t'}]),
     ?assertMatch({[], _}, sderl_core:propose(9000, sderl_sim_store, Store, S3)).
 
-%% A list waits at the coordinator, whose member gives it up and sends another when it is aside. That one is
-%% ordered when it counts again, and the former one not in its place.
+%% A list waits at the coordinator, whose member gives it up and sends another when it is aside.
+%% That one is ordered when it counts again, and the former one not in its place.
 the_last_list_of_a_member_that_was_aside_is_ordered_test() ->
     {S0, Store0} = coordinator(),
     #{lineage := Epoch} = sderl_core:inspect(S0),
     Lists = [{'n4@t', 1000, R, [[Name | self()]]} || {R, Name} <- [{10, former}, {12, last}]],
     [Former, Last] = [{msg, 'n4@t', {req, Epoch, List}} || List <- Lists],
-    {Fx, S1} = sderl_core:step(20, [Former, {msg, 'n4@t', {gap, Epoch, 3}}, Last, {op, make_ref(), [x | self()]}], S0),
+    {Fx, S1} = sderl_core:step(
+        20, [Former, {msg, 'n4@t', {gap, Epoch, 3}}, Last, {op, make_ref(), [x | self()]}], S0
+    ),
     [Sync] = [Id || {send, _, {adopt, _, _, #{sync := Id}}} <- Fx],
     {[_], S2, Store1} = committed(['n3@t'], S1, Store0),
     {[{seg, 'n1@t', _, _, _, _}], S3, Store2} = committed(['n3@t'], S2, Store1),
@@ -238,9 +259,10 @@ coordinator() ->
     ?assertEqual(none, maps:get(flight, sderl_core:inspect(S5))),
     {S5, Store1}.
 
-%% The coordinator is stopped while a removal of the first member's name is out, and the third goes on with it. The
-%% first one, which lacks that batch, brings its shard there, with the name. Before the snapshot comes, the coordinator
-%% goes on, hands it the batch, and answers its client that the name is gone.
+%% The coordinator is stopped while a removal of the first member's name is out, and the third goes
+%% on with it. The first one, which lacks that batch, brings its shard there, with the name. Before
+%% the snapshot comes, the coordinator goes on, hands it the batch, and answers its client that the
+%% name is gone.
 what_was_removed_after_it_was_brought_is_brought_anew_test() ->
     Row = {x, self(), 'n1@t', {?EPOCH, 1}, []},
     Higher = {20_000, 'n3@t'},
@@ -262,8 +284,9 @@ what_was_removed_after_it_was_brought_is_brought_anew_test() ->
     {Fx4, _} = sderl_core:step(7040, [{msg, 'n3@t', {adopt, Higher, 8, Theirs}}], S4),
     ?assertEqual([], [Begun || {sync_begin, _, _} = Begun <- Fx4]).
 
-%% The others answer a candidate that they are of a higher log, and follow nobody. It waits for their
-%% coordinator as long as any minority does, and as long again where it has followed one meanwhile.
+%% The others answer a candidate that they are of a higher log, and follow nobody. It waits for
+%% their coordinator as long as any minority does, and as long again where it has followed one
+%% meanwhile.
 a_minority_waits_for_the_coordinator_of_a_higher_log_test() ->
     {_, S1} = ticks(1000, 6000, follower()),
     {At, S2} = stood_back(7000, S1),
@@ -285,9 +308,9 @@ a_minority_waits_for_the_coordinator_of_a_higher_log_test() ->
     {LedAgain, _} = leads(Again, S5),
     ?assertEqual(Waited, LedAgain - Again).
 
-%% The link to a member broke and is there again, and nobody says hello over it: its node is another life, which may
-%% have no part in this group. A new coordinator lets it go like one without a link, and keeps the names of one that
-%% is only silent.
+%% The link to a member broke and is there again, and nobody says hello over it: its node is another
+%% life, which may have no part in this group. A new coordinator lets it go like one without a link,
+%% and keeps the names of one that is only silent.
 whose_link_broke_and_is_mute_since_is_let_go_test() ->
     Lost = [{nodedown, 'n2@t'}],
     ?assertEqual(['n1@t', 'n3@t', 'n4@t'], led_with(Lost)),
@@ -298,7 +321,8 @@ whose_link_broke_and_is_mute_since_is_let_go_test() ->
 %% Who has a place with the first member when it leads, where the third alone answers it.
 led_with(Events) ->
     S0 = joined_by_third(20, Events, follower()),
-    S = lists:foldl(fun(Now, X) -> joined_by_third(Now, [tick], X) end, S0, lists:seq(1000, 10_000, 1000)),
+    S = lists:foldl(fun(Now, X) -> joined_by_third(Now, [tick], X) end, S0,
+                    lists:seq(1000, 10_000, 1000)),
     ?assertEqual(coord, sderl_core:role(S)),
     lists:sort(maps:keys(maps:get(view, sderl_core:inspect(S)))).
 
@@ -341,19 +365,21 @@ follower() ->
     View = maps:from_keys(?NODES, live),
     S = learner(View#{'n1@t' := {{-1000, 'n1@t'}, 0}}),
     {_, S1} = sderl_core:step(11, [{msg, 'n2@t', {chunk, ?EPOCH, 1, 1, [], true}},
-                                   {msg, 'n2@t', {batch, ?EPOCH, 7, 6, [{view, View, [], ['n1@t'], []}]}}], S),
+                                   {msg, 'n2@t',
+                                    {batch, ?EPOCH, 7, 6, [{view, View, [], ['n1@t'], []}]}}], S),
     ?assertEqual({follower, 7, false}, {sderl_core:role(S1), number(S1), syncing(S1)}),
     S1.
 
 %% The first member, to which the second sends a snapshot.
 learner(View) ->
-    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'), inc => 1,
-                           now => 0, clock => 1000, mem => membership(),
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'),
+                           inc => 1, now => 0, clock => 1000, mem => membership(),
                            linked => ?NODES -- ['n1@t']}),
     Info = #{history => [], view => View, mem => membership(), clashes => #{}, sessions => #{},
              sync => 1, prev => ?EPOCH},
     {_, S} = sderl_core:step(10, [start] ++ [hello(N, 'n2@t') || N <- ?NODES, N =/= 'n1@t'] ++
-                                 [{msg, 'n2@t', {hb, ?EPOCH, 6}}, {msg, 'n2@t', {adopt, ?EPOCH, 6, Info}}], S0),
+                                 [{msg, 'n2@t', {hb, ?EPOCH, 6}},
+                                  {msg, 'n2@t', {adopt, ?EPOCH, 6, Info}}], S0),
     ?assertEqual({follower, true}, {sderl_core:role(S), syncing(S)}),
     S.
 

@@ -39,7 +39,8 @@ release(Config) ->
     proplists:get_value(owner, Config) ! release.
 
 start(Count, Pace, Owner) ->
-    Family = #{name => n, count => Count, apps => [sderl], env => [{sderl, K, V} || {K, V} <- env(Pace)]},
+    Family = #{name => n, count => Count, apps => [sderl],
+               env => [{sderl, K, V} || {K, V} <- env(Pace)]},
     {ok, Fleet} = sderl_fleet:start(#{families => [Family], owner => Owner}),
     {Fleet, sderl_fleet:nodes(Fleet)}.
 
@@ -102,9 +103,11 @@ agreed(Fleet, Group, {Live0, Members0}) ->
 %% And in the end these are their names, as a map to pids, and there are no others.
 hold_all(Fleet, Group, {Live, Members}, Expected) ->
     await({names, Group}, fun() ->
-        Found = #{N => case Row of #{pid := P} -> P; _ -> Row end || {N, Row} <- agreed(Fleet, Group, {Live, Members})},
+        Found = #{N => case Row of #{pid := P} -> P; _ -> Row end
+                  || {N, Row} <- agreed(Fleet, Group, {Live, Members})},
         Found =:= Expected orelse
-            #{missing => maps:without(maps:keys(Found), Expected), left => maps:without(maps:keys(Expected), Found),
+            #{missing => maps:without(maps:keys(Found), Expected),
+              left => maps:without(maps:keys(Expected), Found),
               other => #{N => {P, Q} || N := P <- Expected, Q <- [maps:get(N, Found, P)], Q =/= P}}
     end).
 
@@ -127,9 +130,11 @@ lead(Fleet, Node, Group) -> maps:get(lead, state(Fleet, Node, Group)).
 
 %% What a member says of its group, from the public calls alone.
 view(Group) ->
-    case [I || #{group := G, role := _} = I <- proplists:get_value(groups, s_group:info()), G =:= Group] of
-        [#{role := Role, coordinator := Lead, epoch := E, lineage := L, live := Live, aside := Aside,
-           members := Members, syncing := Syncing}] ->
+    case [I
+          || #{group := G, role := _} = I <- proplists:get_value(groups, s_group:info()),
+             G =:= Group] of
+        [#{role := Role, coordinator := Lead, epoch := E, lineage := L, live := Live,
+           aside := Aside, members := Members, syncing := Syncing}] ->
             Good = lists:member(Role, [coord, follower]) andalso L =:= E andalso not Syncing,
             #{lead => Lead, epoch => E, live => Live, aside => Aside, members => Members,
               role => case Good of true -> ok; false -> {Role, L, Syncing} end,
@@ -149,13 +154,16 @@ names(Fleet, Node, Group) ->
 process(Fleet, Node) -> hd(processes(Fleet, Node, 1)).
 
 processes(Fleet, Node, Count) ->
-    on(Fleet, Node, fun() -> [spawn(?MODULE, idle, [fun() -> ok end, []]) || _ <- lists:seq(1, Count)] end).
+    on(Fleet, Node,
+       fun() -> [spawn(?MODULE, idle, [fun() -> ok end, []]) || _ <- lists:seq(1, Count)] end).
 
 %% One that subscribed to a group.
 listener(Fleet, Node, Group, Kinds) ->
     on(Fleet, Node, fun() ->
         Self = self(),
-        Pid = spawn(?MODULE, idle, [fun() -> {ok, Ref} = s_group:subscribe(Group, Kinds), Self ! {self(), Ref} end, []]),
+        Pid = spawn(?MODULE, idle,
+                    [fun() -> {ok, Ref} = s_group:subscribe(Group, Kinds), Self ! {self(), Ref} end,
+                     []]),
         receive {Pid, Ref} when is_reference(Ref) -> Pid end
     end).
 
@@ -203,6 +211,7 @@ cut(Fleet, A, B) ->
 
 %% They can again; who wants the link makes it.
 heal(Fleet, A, B) ->
-    [on(Fleet, N, fun() -> erlang:set_cookie(M, erlang:get_cookie()) end) || {N, M} <- [{A, B}, {B, A}]].
+    [on(Fleet, N, fun() -> erlang:set_cookie(M, erlang:get_cookie()) end)
+     || {N, M} <- [{A, B}, {B, A}]].
 
 linked(Fleet, A, B) -> on(Fleet, A, fun() -> lists:member(B, nodes(connected)) end).

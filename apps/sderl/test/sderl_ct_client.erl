@@ -81,7 +81,8 @@ free(_, Name, #c{group = G} = C) ->
 
 held(1, Name, _, #c{group = G} = C) ->
     Pid = new(),
-    must({no, name_or_pid_already_registered}, s_group:register_name(G, Name, Pid), {register_again, Name}),
+    must({no, name_or_pid_already_registered}, s_group:register_name(G, Name, Pid),
+         {register_again, Name}),
     exit(Pid, kill),
     C;
 held(2, Name, Old, #c{group = G} = C) ->

@@ -74,7 +74,8 @@ tail(Text) ->
     Lines = string:split(Text, "\n", all),
     [[string:slice(Line, 0, 250), $\n] || Line <- lists:nthtail(max(0, length(Lines) - 25), Lines)].
 
-call(Fleet, Node, F, Args) when is_atom(F) -> sderl_fleet:call(Fleet, Node, ?MODULE, F, Args, ?CALL);
+call(Fleet, Node, F, Args) when is_atom(F) ->
+    sderl_fleet:call(Fleet, Node, ?MODULE, F, Args, ?CALL);
 call(Fleet, Node, {M, F}, Args) -> sderl_fleet:call(Fleet, Node, M, F, Args, ?CALL).
 
 s_group(Fleet, Node, F, Args) -> call(Fleet, Node, {s_group, F}, Args).
@@ -98,7 +99,8 @@ members(Fleet, Nodes, Group) ->
 
 members(Fleet, Nodes, Group, Members) ->
     await(fun() ->
-        case [{N, Ms} || N <- Nodes, Ms <- [s_group(Fleet, N, own_nodes, [Group])], Ms =/= Members] of
+        case [{N, Ms}
+              || N <- Nodes, Ms <- [s_group(Fleet, N, own_nodes, [Group])], Ms =/= Members] of
             [] -> true;
             Differ -> Differ
         end

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dir_tests).
 -moduledoc """
-A group is left, and the process that does it dies at some point: its successor never begins from the
-group's start with none of its tables.
+A group is left, and the process that does it dies at some point: its successor never begins from
+the group's start with none of its tables.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -11,7 +11,8 @@ group's start with none of its tables.
 %% A table that is away under its name is where it dies.
 a_death_while_a_group_is_left_test_() ->
     [{atom_to_list(Table), fun() -> alone(fun() -> dies_at(Table) end) end}
-     || Table <- [sderl_pg, sderl_groups, sderl_traffic, sderl_names, sderl_refused, sderl_known, none]].
+     || Table <- [sderl_pg, sderl_groups, sderl_traffic, sderl_names, sderl_refused, sderl_known,
+                  none]].
 
 %% The tables go with their owner.
 alone(Fun) ->
@@ -35,7 +36,8 @@ dies_at(Table) ->
         _ -> ok = sderl_dir:finish(g)
     end,
     ?assertEqual([], rows()),
-    ?assertEqual({none, none, []}, {sderl_dir:start_uid(g), sderl_dir:leaver(g), sderl_dir:leaving()}),
+    ?assertEqual({none, none, []},
+                 {sderl_dir:start_uid(g), sderl_dir:leaver(g), sderl_dir:leaving()}),
     ?assertEqual([], sderl_dir:known(g)),
     ?assertMatch({deleted, _}, sderl_dir:gone(?UID)).
 

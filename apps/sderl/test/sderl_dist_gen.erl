@@ -20,7 +20,8 @@ vertex(Size) ->
     ]).
 
 name() ->
-    oneof([none, none, atom(), integer(), "a <name> & \"more\"", <<"b\\">>, {rack, 1}, "two\nlines", [16#1F600, 16#E9]]).
+    oneof([none, none, atom(), integer(), "a <name> & \"more\"", <<"b\\">>, {rack, 1}, "two\nlines",
+           [16#1F600, 16#E9]]).
 
 fill(leaf, Next) ->
     {{node, list_to_atom("n" ++ integer_to_list(Next) ++ "@h")}, Next + 1};

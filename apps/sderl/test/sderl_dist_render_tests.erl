@@ -8,7 +8,9 @@
 -import(sderl_dist_gen, [network/0, term_nodes/1, offices/0]).
 
 dot_test() ->
-    Text = render("offices.dot", #{network => {network, "a \"b\" \\", [{node, 'x@y'}, {network, [{node, z}]}]}, title => "t"}),
+    Text = render("offices.dot",
+                  #{network => {network, "a \"b\" \\", [{node, 'x@y'}, {network, [{node, z}]}]},
+                    title => "t"}),
     ?assertEqual(
         "graph distances {\n"
         "    rankdir=LR;\n"
@@ -27,13 +29,20 @@ format_test() ->
     [?assertEqual(Format, case render(Name, Options#{network => offices()}) of
         <<"graph ", _/binary>> -> dot;
         <<"<svg ", _/binary>> -> svg
-     end) || {Name, Options, Format} <- [{"a.svg", #{}, svg}, {<<"a.SVG">>, #{}, svg}, {"a", #{}, dot}, {"a.dot", #{}, dot},
-                                         {"a.svg", #{format => dot}, dot}, {"a", #{format => svg}, svg}]].
+     end) || {Name, Options, Format} <- [{"a.svg", #{}, svg},
+                                         {<<"a.SVG">>, #{}, svg},
+                                         {"a", #{}, dot},
+                                         {"a.dot", #{}, dot},
+                                         {"a.svg", #{format => dot}, dot},
+                                         {"a", #{format => svg}, svg}]].
 
 errors_test() ->
-    ?assertMatch({error, {file, "/no/such/dir/a.svg", enoent}}, sderl_dist:render("/no/such/dir/a.svg")),
-    ?assertMatch({error, {bad_network, [], foo, network}}, sderl_dist:render("a.svg", #{network => foo})),
-    [?assertError({badarg, {sderl_dist, render, 2}, #{argument := 2}}, sderl_dist:render("a.svg", O))
+    ?assertMatch({error, {file, "/no/such/dir/a.svg", enoent}},
+                 sderl_dist:render("/no/such/dir/a.svg")),
+    ?assertMatch({error, {bad_network, [], foo, network}},
+                 sderl_dist:render("a.svg", #{network => foo})),
+    [?assertError({badarg, {sderl_dist, render, 2}, #{argument := 2}},
+                  sderl_dist:render("a.svg", O))
      || O <- [foo, #{format => png}, #{title => "a\nb"}, #{title => [foo]}, #{tree => x}]],
     ?assertError({badarg, {sderl_dist, render, 1}, _}, sderl_dist:render(foo)).
 
@@ -42,7 +51,8 @@ dot_lines_test_() ->
         ?FORALL(Network, network(), begin
             Lines = string:split(string:trim(render("p.dot", #{network => Network})), "\n", all),
             Inner = lists:droplast(tl(Lines)),
-            Statement = "^    (rankdir=LR|v[0-9]+ -- v[0-9]+|v[0-9]+ \\[shape=(box|ellipse), label=\"([^\"\\\\]|\\\\[\"\\\\])*\"\\]);$",
+            Statement = "^    (rankdir=LR|v[0-9]+ -- v[0-9]+|v[0-9]+ \\[shape=(box|ellipse), "
+                        "label=\"([^\"\\\\]|\\\\[\"\\\\])*\"\\]);$",
             Boxes = [L || L <- Inner, string:find(L, "shape=box") =/= nomatch],
             conjunction([
                 {statements, [L || L <- Inner, re:run(L, Statement, [unicode]) =:= nomatch] =:= []},
@@ -55,28 +65,45 @@ dot_lines_test_() ->
     end).
 
 svg_test_() ->
-    sderl_prop:eunit("a picture is XML, shows all nodes and no text lies on another or beyond the edge", 200, fun() ->
-        ?FORALL(Network, network(), begin
-            {Svg, _} = xmerl_scan:string(binary_to_list(render("p.svg", #{network => Network})), [{quiet, true}]),
-            Texts = [{attribute(class, T), box(T)} || #xmlElement{name = text} = T <- Svg#xmlElement.content],
-            Names = [Words || {"node", {Words, _, _, _, _}} <- Texts],
-            {Width, Height} = {number(attribute(width, Svg)), number(attribute(height, Svg))},
-            conjunction([
-                {nodes, Names =:= [atom_to_list(N) || N <- term_nodes(Network)]},
-                {apart, [{A, B} || {_, A} <- Texts, {_, B} <- Texts, A < B, overlap(A, B)] =:= []},
-                {within, [B || {_, {_, L, T, R, M} = B} <- Texts, L < 0 orelse T < 0 orelse R > Width orelse M > Height] =:= []}
-            ])
-        end)
-    end).
+    sderl_prop:eunit(
+        "a picture is XML, shows all nodes and no text lies on another or beyond the edge",
+        200,
+        fun() ->
+            ?FORALL(Network, network(), begin
+                {Svg, _} = xmerl_scan:string(binary_to_list(render("p.svg", #{network => Network})),
+                                             [{quiet, true}]),
+                Texts = [{attribute(class, T), box(T)}
+                         || #xmlElement{name = text} = T <- Svg#xmlElement.content],
+                Names = [Words || {"node", {Words, _, _, _, _}} <- Texts],
+                {Width, Height} = {number(attribute(width, Svg)), number(attribute(height, Svg))},
+                conjunction([
+                    {nodes, Names =:= [atom_to_list(N) || N <- term_nodes(Network)]},
+                    {apart,
+                     [{A, B} || {_, A} <- Texts, {_, B} <- Texts, A < B, overlap(A, B)] =:= []},
+                    {within, [B
+                              || {_, {_, L, T, R, M} = B} <- Texts,
+                                 L < 0 orelse T < 0 orelse R > Width orelse M > Height] =:= []}
+                ])
+            end)
+        end
+    ).
 
 %% 300 nodes are drawn in a moment, and in rows that can be told apart.
 large_test() ->
-    Rack = fun(R, K) -> {network, {R, K}, [{node, list_to_atom(lists:concat([n, R, '-', K, '-', I, '@host']))} || I <- lists:seq(1, 10)]} end,
-    Network = {network, [{network, R, [Rack(R, K) || K <- lists:seq(1, 5)]} || R <- lists:seq(1, 6)]},
-    {Svg, _} = xmerl_scan:string(binary_to_list(render("l.svg", #{network => Network})), [{quiet, true}]),
-    Rows = [number(attribute(y, T)) || #xmlElement{name = text} = T <- Svg#xmlElement.content, attribute(class, T) =:= "node"],
+    Rack = fun(R, K) ->
+        {network, {R, K}, [{node, list_to_atom(lists:concat([n, R, '-', K, '-', I, '@host']))}
+                           || I <- lists:seq(1, 10)]}
+    end,
+    Network = {network,
+               [{network, R, [Rack(R, K) || K <- lists:seq(1, 5)]} || R <- lists:seq(1, 6)]},
+    {Svg, _} = xmerl_scan:string(binary_to_list(render("l.svg", #{network => Network})),
+                                 [{quiet, true}]),
+    Rows = [number(attribute(y, T))
+            || #xmlElement{name = text} = T <- Svg#xmlElement.content,
+               attribute(class, T) =:= "node"],
     ?assertEqual(300, length(Rows)),
-    ?assertEqual([20.0], lists:usort(lists:zipwith(fun(A, B) -> B - A end, lists:droplast(Rows), tl(Rows)))).
+    ?assertEqual([20.0], lists:usort(lists:zipwith(fun(A, B) -> B - A end, lists:droplast(Rows),
+                                                   tl(Rows)))).
 
 render(Name, Options) ->
     File = filename:join(code:lib_dir(sderl), Name),
@@ -97,7 +124,8 @@ number(Text) ->
         {Float, []} -> Float
     end.
 
-%% Words and where they are: in the font that the picture asks for a character is 7.2 wide, some are double.
+%% Words and where they are: in the font that the picture asks for a character is 7.2 wide, some are
+%% double.
 box(Text) ->
     Words = lists:append([V || #xmlText{value = V} <- Text#xmlElement.content]),
     {X, Y} = {number(attribute(x, Text)), number(attribute(y, Text))},
@@ -105,4 +133,5 @@ box(Text) ->
     Left = case attribute(class, Text) of "scale" -> X - Width / 2; _ -> X end,
     {Words, Left, Y - 9, Left + Width, Y + 2}.
 
-overlap({_, L1, T1, R1, B1}, {_, L2, T2, R2, B2}) -> L1 < R2 andalso L2 < R1 andalso T1 < B2 andalso T2 < B1.
+overlap({_, L1, T1, R1, B1}, {_, L2, T2, R2, B2}) ->
+    L1 < R2 andalso L2 < R1 andalso T1 < B2 andalso T2 < B1.

@@ -28,7 +28,8 @@ golden_test() ->
         ?assertEqual(0.5, D('eve@m4', 'gus@m6')),
         ?assertEqual(1.0, sderl_dist:max_dist()),
         ?assertEqual(0.125, sderl_dist:min_dist()),
-        ?assertEqual(['ada@m1', 'bo@m1', 'cy@m2', 'dee@m3', 'eve@m4', 'flo@m5', 'gus@m6'], sderl_dist:nodenames()),
+        ?assertEqual(['ada@m1', 'bo@m1', 'cy@m2', 'dee@m3', 'eve@m4', 'flo@m5', 'gus@m6'],
+                     sderl_dist:nodenames()),
         ?assertEqual({error, {node_not_found, 'x@m1'}}, D('ada@m1', 'x@m1')),
         ?assertEqual({error, {node_not_found, 'x@m1'}}, D('x@m1', 'ada@m1')),
         ?assertEqual({error, {node_not_found, 'x@m1'}}, D('x@m1', 'x@m1')),
@@ -48,7 +49,8 @@ few_nodes_test_() ->
     [?_test(with(Network, fun() ->
         ?assertEqual({+0.0, +0.0}, {sderl_dist:max_dist(), sderl_dist:min_dist()}),
         ?assertEqual(Nodes, sderl_dist:nodenames())
-    end)) || {Network, Nodes} <- [{{network, []}, []}, {{node, a}, [a]}, {{network, x, [{network, []}, {node, a}]}, [a]}]].
+    end)) || {Network, Nodes} <- [{{network, []}, []}, {{node, a}, [a]},
+                                  {{network, x, [{network, []}, {node, a}]}, [a]}]].
 
 %% Whoever asks: nothing depends on the process, and nothing on the application.
 any_process_test() ->
@@ -74,7 +76,9 @@ choose_test() ->
         ?assertEqual(none, sderl_dist:choose_node('ada@m1', {dist, gt, 1})),
         ?assertEqual('bo@m1', sderl_dist:choose_node('ada@m1', {dist, eq, 0.125})),
         ?assertEqual(none, sderl_dist:choose_node('ada@m1', ['gus@m6'], {dist, lt, 1})),
-        ?assertEqual(['gus@m6', 'ada@m1'], sderl_dist:choose_nodes('ada@m1', ['gus@m6', 'x@m1', 'ada@m1'], {dist, le, 1})),
+        ?assertEqual(['gus@m6', 'ada@m1'], sderl_dist:choose_nodes(
+            'ada@m1', ['gus@m6', 'x@m1', 'ada@m1'], {dist, le, 1}
+        )),
         ?assertEqual([], sderl_dist:choose_nodes('x@m1', {dist, le, 1})),
         Found = [sderl_dist:choose_node('ada@m1', {dist, le, 0.125}) || _ <- lists:seq(1, 200)],
         ?assertEqual(['ada@m1', 'bo@m1'], lists:usort(Found))
@@ -88,17 +92,23 @@ unknown_test_() ->
     end))} || Op <- [eq, ne, lt, le, gt, ge], R <- [0, 0.5, 1, 2]].
 
 misuse_test_() ->
-    [{lists:flatten(io_lib:format("~0p", [{F, Args}])), ?_test(begin
-        Arity = length(Args),
-        ?assertError({badarg, {sderl_dist, F, Arity}, #{argument := I, found := _, expected := [_ | _]}},
-                     apply(sderl_dist, F, Args))
-    end)} || {F, I, Args} <- [
-        {distance, 1, ["a", b]}, {distance, 2, [a, "b"]}, {distances, 1, ["a", []]}, {distances, 2, [a, b]},
-        {distances, 2, [a, [b | c]]}, {choose_nodes, 1, [1, []]}, {choose_nodes, 2, [a, {dist, near, 1}]},
-        {choose_nodes, 2, [a, [{dist, le, 1}, {dist, le, x}]]}, {choose_nodes, 3, [a, [], {load, le, 1}]},
-        {choose_nodes, 2, [a, b, []]}, {choose_node, 2, [a, {dist, le}]}, {choose_node, 3, [a, [], foo]},
-        {load, 1, [foo]}, {init, 1, [""]}, {save, 1, [42]}
-    ]].
+    [{lists:flatten(io_lib:format("~0p", [{F, Args}])),
+      ?_test(begin
+          Arity = length(Args),
+          ?assertError({badarg, {sderl_dist, F, Arity},
+                        #{argument := I, found := _, expected := [_ | _]}},
+                       apply(sderl_dist, F, Args))
+      end)} || {F, I, Args} <- [
+          {distance, 1, ["a", b]}, {distance, 2, [a, "b"]}, {distances, 1, ["a", []]},
+          {distances, 2, [a, b]},
+          {distances, 2, [a, [b | c]]}, {choose_nodes, 1, [1, []]},
+          {choose_nodes, 2, [a, {dist, near, 1}]},
+          {choose_nodes, 2, [a, [{dist, le, 1}, {dist, le, x}]]},
+          {choose_nodes, 3, [a, [], {load, le, 1}]},
+          {choose_nodes, 2, [a, b, []]}, {choose_node, 2, [a, {dist, le}]},
+          {choose_node, 3, [a, [], foo]},
+          {load, 1, [foo]}, {init, 1, [""]}, {save, 1, [42]}
+      ]].
 
 %% ---------------------------------------------------------------- terms and files
 
@@ -114,20 +124,26 @@ bad_terms_test_() ->
         {[N], [], [N], network, ["write {network"]},
         {{network, N}, [], {network, N}, network, []},
         {{network, [N | N]}, [], {network, [N | N]}, network, []},
-        {{network, [N, {network, x, [{nodes, b}]}]}, [2, 1], {nodes, b}, network, ["at [2][1]: {nodes,b}"]},
+        {{network, [N, {network, x, [{nodes, b}]}]}, [2, 1], {nodes, b}, network,
+         ["at [2][1]: {nodes,b}"]},
         {{network, [{node, "a"}]}, [1, node], "a", node_name, ["at [1].node", "write an atom"]},
-        {{network, [N, {network, [{node, b}, N]}]}, [2, 2, node], a, {unique_node, [1]}, ["at [2][2].node", "at [1];"]}
+        {{network, [N, {network, [{node, b}, N]}]}, [2, 2, node], a, {unique_node, [1]},
+         ["at [2][2].node", "at [1];"]}
     ]].
 
 too_deep_test() ->
-    Deep = fun(Levels) -> lists:foldl(fun(_, Inner) -> {network, [Inner]} end, {network, [{node, a}, {node, b}]}, lists:seq(2, Levels)) end,
+    Deep = fun(Levels) ->
+        lists:foldl(fun(_, Inner) -> {network, [Inner]} end, {network, [{node, a}, {node, b}]},
+                    lists:seq(2, Levels))
+    end,
     with(Deep(1000), fun() -> ?assert(sderl_dist:distance(a, b) > 0) end),
     ?assertMatch({error, {bad_network, _, _, less_depth}}, sderl_dist:set(Deep(1001))),
     ?assertMatch({error, {bad_network, _, _, less_depth}}, sderl_dist:set(Deep(5000))).
 
 %% What is wrong leaves the tree as it was.
 files_test() ->
-    Dir = filename:join([code:lib_dir(sderl), "..", "..", "tmp", integer_to_list(erlang:unique_integer([positive]))]),
+    Dir = filename:join([code:lib_dir(sderl), "..", "..", "tmp",
+                         integer_to_list(erlang:unique_integer([positive]))]),
     File = filename:join(Dir, "network.config"),
     ok = filelib:ensure_dir(File),
     Write = fun(Text) -> ok = file:write_file(File, Text) end,
@@ -178,27 +194,37 @@ ultrametric_test_() ->
                 {nodes, Nodes =:= term_nodes(Network)},
                 {self, lists:all(fun(A) -> D(A, A) == 0 end, Nodes)},
                 {apart, lists:all(fun(X) -> X > 0 andalso X =< 1 end, Pairs)},
-                {symmetric, lists:all(fun({A, B}) -> D(A, B) =:= D(B, A) end, [{A, B} || A <- Nodes, B <- Nodes])},
+                {symmetric, lists:all(fun({A, B}) -> D(A, B) =:= D(B, A) end,
+                                      [{A, B} || A <- Nodes, B <- Nodes])},
                 {strong_triangle, lists:all(fun({A, B, C}) -> D(A, C) =< max(D(A, B), D(B, C)) end,
                                             [{A, B, C} || A <- Nodes, B <- Nodes, C <- Nodes])},
                 {extremes, Pairs =:= [] orelse
-                    {sderl_dist_tree:min(Tree), sderl_dist_tree:max(Tree)} =:= {lists:min(Pairs), lists:max(Pairs)}},
+                           {sderl_dist_tree:min(Tree), sderl_dist_tree:max(Tree)} =:=
+                           {lists:min(Pairs), lists:max(Pairs)}},
                 {nearest, lists:all(fun(A) ->
                     Others = [x, y | Nodes -- [A]],
-                    Of = fun(N) -> case lists:member(N, Nodes) andalso A =/= z of true -> D(A, N); false -> unknown end end,
+                    Of = fun(N) ->
+                        case lists:member(N, Nodes) andalso A =/= z of
+                            true -> D(A, N);
+                            false -> unknown
+                        end
+                    end,
                     lists:all(fun(Among) ->
                         Least = lists:min([Of(N) || N <- Among]),
-                        sderl_dist_tree:nearest(A, Among, Tree) =:= [N || N <- Among, Of(N) =:= Least]
+                        sderl_dist_tree:nearest(A, Among, Tree) =:=
+                            [N || N <- Among, Of(N) =:= Least]
                     end, [Others, [A | Others] -- [z], [x, y]])
                 end, [z | Nodes])},
                 {many, lists:all(fun(A) ->
-                    sderl_dist_tree:distances(A, [x | Nodes], Tree) =:= #{B => D(A, B) || B <- Nodes}
+                    sderl_dist_tree:distances(A, [x | Nodes], Tree) =:=
+                        #{B => D(A, B) || B <- Nodes}
                 end, Nodes)}
             ])
         end)
     end).
 
-%% Two balls of one radius are the same or have no node in common; smaller ones lie within larger ones.
+%% Two balls of one radius are the same or have no node in common; smaller ones lie within larger
+%% ones.
 discs_test_() ->
     sderl_prop:eunit("discs nest", 200, fun() ->
         ?FORALL({Network, R, S}, {network(), radius(), radius()}, with(Network, fun() ->

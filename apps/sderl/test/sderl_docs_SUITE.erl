@@ -19,7 +19,9 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [links, functions, configuration, events, attributes | sessions()].
 
 sessions() ->
-    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, majority, designing_groups, semantics, routing, follow, placement, realtime, reliable_applications, monitoring].
+    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions,
+     operations, majority, designing_groups, semantics, routing, follow, placement, realtime,
+     reliable_applications, monitoring].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
@@ -32,13 +34,15 @@ end_per_suite(_) -> ok.
 %% ---------------------------------------------------------------- text
 
 links(_) ->
-    Missing = [{Page, Link} || Page <- pages(), Link <- sderl_docs_text:links(read(Page)),
-                               not filelib:is_file(filename:join([root(), filename:dirname(Page), Link]))],
+    Missing = [{Page, Link}
+               || Page <- pages(), Link <- sderl_docs_text:links(read(Page)),
+                  not filelib:is_file(filename:join([root(), filename:dirname(Page), Link]))],
     ?assertEqual([], Missing).
 
 functions(_) ->
-    Missing = [{Page, M, F, A} || Page <- pages(), {M, F, A} <- sderl_docs_text:functions(read(Page)),
-                                  not lists:member(M, ?FOREIGN), not elsewhere(M), not exported(M, F, A)],
+    Missing = [{Page, M, F, A}
+               || Page <- pages(), {M, F, A} <- sderl_docs_text:functions(read(Page)),
+                  not lists:member(M, ?FOREIGN), not elsewhere(M), not exported(M, F, A)],
     ?assertEqual([], Missing).
 
 %% Of an app that is not built here: the oldest OTP has no more than the library.
@@ -67,15 +71,19 @@ term(Text) ->
 
 %% Each event is in the table, with its level and telemetry's name, and no other.
 events(_) ->
-    {match, Rows} = re:run(read("docs/events.md"), "^\\| `([a-z_]+)` \\| ([a-z]+) \\| `([^`]+)` \\|",
+    {match, Rows} = re:run(read("docs/events.md"),
+                           "^\\| `([a-z_]+)` \\| ([a-z]+) \\| `([^`]+)` \\|",
                            [global, multiline, {capture, all_but_first, list}, unicode]),
-    ?assertEqual(lists:sort(sderl_event:events()), lists:sort([list_to_tuple([term(T) || T <- Row]) || Row <- Rows])).
+    ?assertEqual(lists:sort(sderl_event:events()),
+                 lists:sort([list_to_tuple([term(T) || T <- Row]) || Row <- Rows])).
 
 %% Each built-in attribute is in the table, with its unit and kind.
 attributes(_) ->
-    {match, Rows} = re:run(read("docs/placement.md"), "^\\| `([a-z0-9_]+)` \\| `([^`]+)` \\| (automatic|dynamic) \\|",
+    {match, Rows} = re:run(read("docs/placement.md"),
+                           "^\\| `([a-z0-9_]+)` \\| `([^`]+)` \\| (automatic|dynamic) \\|",
                            [global, multiline, {capture, all_but_first, list}, unicode]),
-    ?assertEqual([[atom_to_list(N), Unit, atom_to_list(element(1, Spec))] || {N, Spec, Unit} <- sderl_attr_builtin:all()], Rows).
+    ?assertEqual([[atom_to_list(N), Unit, atom_to_list(element(1, Spec))]
+                  || {N, Spec, Unit} <- sderl_attr_builtin:all()], Rows).
 
 %% ---------------------------------------------------------------- sessions
 
@@ -115,12 +123,17 @@ run(Page) ->
     ?assertEqual([], lists:reverse(Wrong)).
 
 step({example, Name}, Acc) ->
-    {ok, [Config]} = file:consult(filename:join([root(), "docs", "examples", Name, "config", "sys.config.src"])),
+    {ok, [Config]} =
+        file:consult(filename:join([root(), "docs", "examples", Name, "config", "sys.config.src"])),
     Env = [{App, K, V} || {App, Pairs} <- Config, App =/= kernel, {K, V} <- Pairs],
-    Paths = [examples() | [D || D <- code:get_path(), string:prefix(D, code:lib_dir()) =:= nomatch]],
+    Paths = [examples()
+             | [D || D <- code:get_path(), string:prefix(D, code:lib_dir()) =:= nomatch]],
     Nodes = lists:usort([N || {sderl, s_groups, Groups} <- Env, {_, _, Ns} <- Groups, N <- Ns]),
-    Families = maps:groups_from_list(fun(N) -> string:trim(hd(string:split(atom_to_list(N), "@")), trailing, "0123456789") end, Nodes),
-    step({fleet, #{families => [#{name => F, count => length(Ns), apps => [sderl, Name], env => Env, paths => Paths}
+    Families = maps:groups_from_list(fun(N) ->
+        string:trim(hd(string:split(atom_to_list(N), "@")), trailing, "0123456789")
+    end, Nodes),
+    step({fleet, #{families => [#{name => F, count => length(Ns), apps => [sderl, Name], env => Env,
+                                  paths => Paths}
                                 || F := Ns <- Families]}}, Acc);
 step({file, Name, Text}, {Fleet, Wrong}) ->
     case string:find(read(filename:join("docs", Name)), Text) of
@@ -133,7 +146,8 @@ step({fleet, Plan}, {Old, Wrong}) ->
     Groups = maps:get(s_groups, Plan, []),
     Groups =:= [] orelse
         [ok = sderl_fleet:call(Fleet, N, s_group, await, [G, ?SOON], ?CALL)
-         || N <- sderl_fleet:nodes(Fleet), {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])],
+         || N <- sderl_fleet:nodes(Fleet),
+            {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])],
     {Fleet, Wrong};
 step({config, Text}, {Fleet, Wrong}) ->
     [Config] = [term(Text1) || Text1 <- [string:trim(Text, trailing, ".\n ")]],
@@ -169,13 +183,15 @@ expression({Shell, Node, Text, Expected, How}, {Fleet, Wrong}) ->
     end,
     case Seen of
         true -> {Fleet, Wrong};
-        Output -> {Fleet, [#{node => Node, said => Text, expected => Expected, got => Output} | Wrong]}
+        Output ->
+            {Fleet, [#{node => Node, said => Text, expected => Expected, got => Output} | Wrong]}
     end.
 
 %% What depends on links or on what gateways have told may be a moment late.
 is_read(Text) ->
     lists:any(fun(P) -> string:prefix(Text, P) =/= nomatch end,
-              ["nodes()", "lists:sort(nodes())", "Node.list", "s_group:s_groups()", "s_group:whereis_name", ":s_group.whereis_name"]).
+              ["nodes()", "lists:sort(nodes())", "Node.list", "s_group:s_groups()",
+               "s_group:whereis_name", ":s_group.whereis_name"]).
 
 stop(none) -> ok;
 stop(Fleet) -> sderl_fleet:stop(Fleet).
@@ -186,16 +202,20 @@ stop(Fleet) -> sderl_fleet:stop(Fleet).
 examples() ->
     Ebin = filename:absname("example_ebin"),
     ok = filelib:ensure_path(Ebin),
-    In = fun(Pattern) -> filelib:wildcard(filename:join([root(), "docs", "examples", "*", "src", Pattern])) end,
+    In = fun(Pattern) ->
+        filelib:wildcard(filename:join([root(), "docs", "examples", "*", "src", Pattern]))
+    end,
     [{ok, _} = compile:file(F, [{outdir, Ebin}, report]) || F <- In("*.erl")],
-    [{ok, _} = file:copy(F, filename:join(Ebin, filename:basename(F, ".src"))) || F <- In("*.app.src")],
+    [{ok, _} = file:copy(F, filename:join(Ebin, filename:basename(F, ".src")))
+     || F <- In("*.app.src")],
     Ebin.
 
 %% The sources in a build folder are links into the tree.
 root() -> filename:join([code:lib_dir(sderl), "src", "..", "..", ".."]).
 
 pages() ->
-    lists:append([filelib:wildcard(Pages, root()) || Pages <- ["*.md", "{docs,spec,web}/*.md", "apps/*/*.md"]]).
+    lists:append([filelib:wildcard(Pages, root())
+                  || Pages <- ["*.md", "{docs,spec,web}/*.md", "apps/*/*.md"]]).
 
 read(Page) ->
     {ok, Text} = file:read_file(filename:join(root(), Page)),
@@ -206,14 +226,17 @@ elixir(Fleet) ->
     case elixir_libs() of
         [] -> false;
         Libs ->
-            [ok = sderl_fleet:call(Fleet, N, code, add_pathsz, [Libs]) || N <- sderl_fleet:nodes(Fleet)],
+            [ok = sderl_fleet:call(Fleet, N, code, add_pathsz, [Libs])
+             || N <- sderl_fleet:nodes(Fleet)],
             true
     end.
 
 elixir_libs() ->
     case os:find_executable("elixir") of
         false -> [];
-        Program -> filelib:wildcard(filename:join([filename:dirname(real(Program)), "..", "lib", "*", "ebin"]))
+        Program ->
+            filelib:wildcard(filename:join([filename:dirname(real(Program)), "..", "lib", "*",
+                                            "ebin"]))
     end.
 
 real(Path) ->

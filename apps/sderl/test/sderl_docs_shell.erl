@@ -12,7 +12,8 @@ run(Shell, Text) ->
     Pid ! {?MODULE, self(), Ref, Text},
     receive
         {Ref, Output} -> demonitor(Ref, [flush]), Output;
-        {'DOWN', Ref, process, Pid, Reason} -> lists:flatten(io_lib:format("** exception exit: ~p", [Reason]))
+        {'DOWN', Ref, process, Pid, Reason} ->
+            lists:flatten(io_lib:format("** exception exit: ~p", [Reason]))
     end.
 
 %% In a shell of this VM: with what is printed meanwhile.
@@ -28,8 +29,12 @@ run_here(Text) ->
 %% As much of the I/O protocol as printing takes.
 printed(Text) ->
     receive
-        {io_request, From, Ref, {put_chars, unicode, Chars}} -> From ! {io_reply, Ref, ok}, printed([Text, Chars]);
-        {io_request, From, Ref, {put_chars, unicode, M, F, A}} -> From ! {io_reply, Ref, ok}, printed([Text, apply(M, F, A)]);
+        {io_request, From, Ref, {put_chars, unicode, Chars}} ->
+            From ! {io_reply, Ref, ok},
+            printed([Text, Chars]);
+        {io_request, From, Ref, {put_chars, unicode, M, F, A}} ->
+            From ! {io_reply, Ref, ok},
+            printed([Text, apply(M, F, A)]);
         {io_request, From, Ref, _} -> From ! {io_reply, Ref, {error, enotsup}}, printed(Text);
         {?MODULE, From, Ref} -> From ! {Ref, Text}
     end.

@@ -8,12 +8,13 @@
 %%     (n1@127.0.0.1)1> expression.          iex(n1@127.0.0.1)1> expression
 %%     what it gives                         what it gives
 %%
-%% A prompt without a node, `1> expression.`, is one of a shell that is no node of a fleet: what is printed
-%% there is part of what the expression gives.
+%% A prompt without a node, `1> expression.`, is one of a shell that is no node of a fleet: what is
+%% printed there is part of what the expression gives.
 %%
-%% An expression goes on over lines that begin with the shell's sign for it (`.. ` or `...(`). In what
-%% is expected, white space does not count, `...` stands for anything, one pid, reference or number of
-%% nine digits and more is as good as another. An expression with nothing below it may give anything.
+%% An expression goes on over lines that begin with the shell's sign for it (`.. ` or `...(`). In
+%% what is expected, white space does not count, `...` stands for anything, one pid, reference or
+%% number of nine digits and more is as good as another. An expression with nothing below it may
+%% give anything.
 %%
 %% Comments tell what the page does not show:
 %%
@@ -79,7 +80,8 @@ session([Line | Lines], How, Steps) ->
     end.
 
 prompt(Line) ->
-    case re:run(Line, "^(iex)?\\(([^()]+@[^()]+)\\)[0-9]+> (.*)$", [{capture, all_but_first, list}, unicode]) of
+    case re:run(Line, "^(iex)?\\(([^()]+@[^()]+)\\)[0-9]+> (.*)$",
+                [{capture, all_but_first, list}, unicode]) of
         {match, ["iex", Node, Text]} -> {iex, list_to_atom(Node), Text};
         {match, ["", Node, Text]} -> {erl, list_to_atom(Node), Text};
         nomatch -> prompt_of_no_node(Line)
@@ -93,7 +95,8 @@ prompt_of_no_node(Line) ->
 
 continued(".. " ++ Text) -> Text;
 continued(Line) ->
-    case re:run(Line, "^\\.\\.\\.\\(.*\\)[0-9]+> (.*)$", [{capture, all_but_first, list}, unicode]) of
+    case re:run(Line, "^\\.\\.\\.\\(.*\\)[0-9]+> (.*)$",
+                [{capture, all_but_first, list}, unicode]) of
         {match, [Text]} -> Text;
         nomatch -> none
     end.
@@ -109,7 +112,8 @@ links(Page) ->
 -spec functions(binary()) -> [{module(), atom(), arity()}].
 functions(Page) ->
     lists:usort([{list_to_atom(M), list_to_atom(F), list_to_integer(A)}
-                 || [M, F, As] <- matches(Page, "\\b([a-z][a-z0-9_]*):([a-z][a-z0-9_]*)/([0-9](?:,[0-9])*)"),
+                 || [M, F, As] <-
+                        matches(Page, "\\b([a-z][a-z0-9_]*):([a-z][a-z0-9_]*)/([0-9](?:,[0-9])*)"),
                     A <- string:lexemes(As, ",")]).
 
 matches(Page, Regexp) ->
@@ -126,8 +130,15 @@ expect(Expected, Output) ->
     re:run(plain(Output), ["^", lists:join(".*", Parts), "$"], [unicode, dotall]) =/= nomatch.
 
 plain(Text) ->
-    lists:foldl(fun({From, To}, T) -> re:replace(T, From, To, [global, unicode, {return, list}]) end, Text,
-                [{"#PID<[0-9.]+>", "PID"}, {"<[0-9]+\\.[0-9]+\\.[0-9]+>", "PID"},
-                 {"#Ref<[0-9.]+>", "REF"}, {"#Reference<[0-9.]+>", "REF"}, {"[0-9]{9,}", "NUMBER"}, {"\\s+", ""}]).
+    lists:foldl(fun({From, To}, T) ->
+        re:replace(T, From, To, [global, unicode, {return, list}])
+    end, Text,
+                [{"#PID<[0-9.]+>", "PID"},
+                 {"<[0-9]+\\.[0-9]+\\.[0-9]+>", "PID"},
+                 {"#Ref<[0-9.]+>", "REF"},
+                 {"#Reference<[0-9.]+>", "REF"},
+                 {"[0-9]{9,}", "NUMBER"},
+                 {"\\s+", ""}]).
 
-re_quote(Text) -> re:replace(Text, "[][\\\\^$.|?*+(){}]", "\\\\&", [global, unicode, {return, list}]).
+re_quote(Text) ->
+    re:replace(Text, "[][\\\\^$.|?*+(){}]", "\\\\&", [global, unicode, {return, list}]).

@@ -5,14 +5,16 @@
 -export([log/2]).
 
 %% A logger handler that passes our events to the test.
-log(#{meta := #{library := sderl}} = LogEvent, #{config := #{to := Pid}}) -> Pid ! {logged, LogEvent};
+log(#{meta := #{library := sderl}} = LogEvent, #{config := #{to := Pid}}) ->
+    Pid ! {logged, LogEvent};
 log(_LogEvent, _Config) -> ok.
 
 %% A stand-in for the library `telemetry`: forms, compiled here, so that no file of that name
 %% is on anybody's path.
 telemetry(Body) ->
     Source =
-        "-module(telemetry). -export([execute/3]). execute(Name, Measurements, Meta) -> " ++ Body ++ ".",
+        "-module(telemetry). -export([execute/3]). execute(Name, Measurements, Meta) -> " ++ Body ++
+            ".",
     {ok, telemetry, Code} = compile:forms(forms(Source), []),
     {module, telemetry} = code:load_binary(telemetry, "stand-in", Code).
 
@@ -73,7 +75,8 @@ with_handler(Test) ->
 
 %% Keeps our events off the console.
 quiet() ->
-    {fun(#{meta := Meta}, _) -> case Meta of #{library := sderl} -> stop; _ -> ignore end end, none}.
+    {fun(#{meta := Meta}, _) -> case Meta of #{library := sderl} -> stop; _ -> ignore end end,
+     none}.
 
 logged() ->
     receive
@@ -142,7 +145,8 @@ causes() ->
 
 %% The window of every cause is over.
 later() ->
-    [true = ets:update_element(sderl_logged, Cause, {2, Since - 10_001}) || {Cause, Since, _} <- ets:tab2list(sderl_logged)].
+    [true = ets:update_element(sderl_logged, Cause, {2, Since - 10_001})
+     || {Cause, Since, _} <- ets:tab2list(sderl_logged)].
 
 all_logged() ->
     case logged() of
@@ -215,7 +219,8 @@ documented_keys(Event) ->
 
 %% Whoever names a group or registers a name does not write what the log looks like.
 hidden_test() ->
-    Report = #{event => name_registered, group => 'a\x{202e}b', name => ~"x\x{2066}\x{200b}", pid => 'é'},
+    Report = #{event => name_registered, group => 'a\x{202e}b', name => ~"x\x{2066}\x{200b}",
+               pid => 'é'},
     {Format, Args} = sderl_event:format(Report),
     Text = unicode:characters_to_list(io_lib:format(Format, Args)),
     ?assertEqual([], [C || C <- Text, C >= 16#200b andalso C =< 16#206f]),

@@ -14,14 +14,15 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [follows, over_gateways, cut_off, too_large, stale, feeder_stands_still, processes_die, becomes_a_member,
-     made_again, bad_input, at_launch].
+    [follows, over_gateways, cut_off, too_large, stale, feeder_stands_still, processes_die,
+     becomes_a_member, made_again, bad_input, at_launch].
 
 init_per_suite(Config0) ->
     Config = sderl_ct:hold(5, [{tick_ms, 500}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000},
                                {follow_names, ?NAMES}, {follow_max_age_ms, 1500}]) ++ Config0,
     {Fleet, [N1, N2, N3, N4, N5]} = fleet(Config),
-    _ = [sderl_ct:group(Fleet, G, Ns) || {G, Ns} <- [{left, [N1, N2]}, {right, [N2, N3, N4]}, {far, [N4, N5]}]],
+    _ = [sderl_ct:group(Fleet, G, Ns)
+         || {G, Ns} <- [{left, [N1, N2]}, {right, [N2, N3, N4]}, {far, [N4, N5]}]],
     await(routes, fun() ->
         lists:member(left, [G || {G, _} <- on(Fleet, N5, fun sderl_route:groups/0)])
             andalso lists:member(far, [G || {G, _} <- on(Fleet, N1, fun sderl_route:groups/0)])
@@ -41,8 +42,10 @@ end_per_testcase(_, Config) ->
     [on(Fleet, N, fun() ->
         [s_group:unregister_name(G, Name) || {_, Name} <- s_group:registered_names({s_group, G})]
      end) || {G, N} <- [{left, N1}, {right, N3}, {far, N5}]],
-    [ok = on(Fleet, N, fun() -> s_group:unfollow(G) end) || N <- Nodes, G <- [left, right, far, later]],
-    [?assertEqual([], on(Fleet, N, fun() -> proplists:get_value(followed, s_group:info()) end)) || N <- Nodes],
+    [ok = on(Fleet, N, fun() -> s_group:unfollow(G) end)
+     || N <- Nodes, G <- [left, right, far, later]],
+    [?assertEqual([], on(Fleet, N, fun() -> proplists:get_value(followed, s_group:info()) end))
+     || N <- Nodes],
     [?assertEqual(0, on(Fleet, N, fun() -> ets:info(sderl_copies, size) end)) || N <- Nodes],
     ok.
 
@@ -60,9 +63,9 @@ register_many(Fleet, Node, Group, Many) ->
     on(Fleet, Node, fun() ->
         Self = self(),
         _ = [spawn(fun() ->
-                yes = s_group:register_name(Group, {many, I}, spawn(fun() -> receive _ -> ok end end)),
-                Self ! done
-             end) || I <- lists:seq(1, Many)],
+            yes = s_group:register_name(Group, {many, I}, spawn(fun() -> receive _ -> ok end end)),
+            Self ! done
+        end) || I <- lists:seq(1, Many)],
         [receive done -> ok end || _ <- lists:seq(1, Many)]
     end),
     Pid.
@@ -77,7 +80,8 @@ state(Fleet, Node, Group, State) ->
         end
     end).
 
-followed(Fleet, Node) -> on(Fleet, Node, fun() -> proplists:get_value(followed, s_group:info()) end).
+followed(Fleet, Node) ->
+    on(Fleet, Node, fun() -> proplists:get_value(followed, s_group:info()) end).
 
 whereis_name(Fleet, Node, Group, Name) ->
     on(Fleet, Node, fun() -> s_group:whereis_name(Group, Name) end).
@@ -99,7 +103,9 @@ follows(Config) ->
     ok = on(Fleet, N1, fun() -> s_group:follow(right) end),
     ok = on(Fleet, N1, fun() -> s_group:follow(right) end),
     whole(Fleet, N1, right),
-    Seen = on(Fleet, N4, fun() -> {s_group:lookup(right, till), lists:sort(s_group:registered_names({s_group, right}))} end),
+    Seen = on(Fleet, N4, fun() ->
+        {s_group:lookup(right, till), lists:sort(s_group:registered_names({s_group, right}))}
+    end),
     nobody_answers(Fleet, [N2, N3, N4], fun() ->
         ?assertEqual(Pid, whereis_name(Fleet, N1, right, till)),
         ?assertEqual(undefined, whereis_name(Fleet, N1, right, nobody)),
@@ -129,7 +135,8 @@ follows(Config) ->
     ?assertEqual(undefined, whereis_name(Fleet, N1, right, nobody)),
     %% Nobody follows: the member is told of no change any more.
     await(closed, fun() ->
-        [] =:= lists:append([on(Fleet, N, fun() -> [rows || true <- [sderl_subs:wanted(right, rows)]] end)
+        [] =:= lists:append([on(Fleet, N,
+                                fun() -> [rows || true <- [sderl_subs:wanted(right, rows)]] end)
                              || N <- [N2, N3, N4]])
     end).
 
@@ -141,7 +148,9 @@ over_gateways(Config) ->
     whole(Fleet, N5, left),
     ?assertEqual({ok, Pid}, on(Fleet, N5, fun() -> sderl_copies:whereis(left, shelf) end)),
     Other = register(Fleet, N1, left, other, #{}),
-    await(other, fun() -> {ok, Other} =:= on(Fleet, N5, fun() -> sderl_copies:whereis(left, other) end) end).
+    await(other, fun() ->
+        {ok, Other} =:= on(Fleet, N5, fun() -> sderl_copies:whereis(left, other) end)
+    end).
 
 %% A break of a moment makes no link, and what changed meanwhile comes after it.
 cut_off(Config) ->
@@ -153,8 +162,12 @@ cut_off(Config) ->
     Other = register(Fleet, N3, right, other, #{}),
     sderl_ct:kill(Fleet, Pid, kill),
     sderl_ct:heal(Fleet, N1, N2),
-    await(other, fun() -> {ok, Other} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(right, other) end) end),
-    await(till, fun() -> {ok, undefined} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(right, till) end) end),
+    await(other, fun() ->
+        {ok, Other} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(right, other) end)
+    end),
+    await(till, fun() ->
+        {ok, undefined} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(right, till) end)
+    end),
     sderl_ct:settled(Fleet, left, [N1, N2]).
 
 %% Whether it is so at first or grows so.
@@ -216,13 +229,17 @@ processes_die(Config) ->
     Pid = register(Fleet, N3, right, till, #{}),
     ok = on(Fleet, N1, fun() -> s_group:follow(right) end),
     whole(Fleet, N1, right),
-    Killed = on(Fleet, N1, fun() -> exit(whereis(sderl_follower), kill), sderl_copies:whereis(right, till) end),
+    Killed =
+        on(Fleet, N1,
+           fun() -> exit(whereis(sderl_follower), kill), sderl_copies:whereis(right, till) end),
     ?assertEqual({ok, Pid}, Killed),
     Kill = fun(Name, Process) ->
         [#{from := Feeder}] = followed(Fleet, N1),
         on(Fleet, Feeder, fun() -> exit(Process(), kill) end),
         New = register(Fleet, N3, right, Name, #{}),
-        await(Name, fun() -> {ok, New} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(right, Name) end) end)
+        await(Name, fun() ->
+            {ok, New} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(right, Name) end)
+        end)
     end,
     whole(Fleet, N1, right),
     await(feeder, fun() -> none =/= maps:get(from, hd(followed(Fleet, N1))) end),
@@ -241,13 +258,15 @@ becomes_a_member(Config) ->
     state(Fleet, N1, right, member),
     ?assertEqual(0, on(Fleet, N1, fun() -> ets:info(sderl_copies, size) end)),
     ?assertEqual(Pid, whereis_name(Fleet, N1, right, till)),
-    ?assertEqual({error, node_belongs_to_the_s_group}, on(Fleet, N1, fun() -> s_group:follow(right) end)),
+    ?assertEqual({error, node_belongs_to_the_s_group},
+                 on(Fleet, N1, fun() -> s_group:follow(right) end)),
     ok = on(Fleet, N1, fun() -> s_group:leave(right) end),
     whole(Fleet, N1, right),
     ?assertEqual({ok, Pid}, on(Fleet, N1, fun() -> sderl_copies:whereis(right, till) end)),
     %% The links of that time are nobody's need any more.
     [on(Fleet, N1, fun() -> erlang:disconnect_node(N) end)
-     || N <- on(Fleet, N1, fun() -> nodes(connected) end) -- hd(proplists:get_value(links, Config))],
+     || N <- on(Fleet, N1, fun() -> nodes(connected) end) --
+             hd(proplists:get_value(links, Config))],
     await(unlinked, fun() -> hd(links(Fleet, [N1])) =:= hd(proplists:get_value(links, Config)) end).
 
 %% A group may be followed before there is one, and what was copied of one that was deleted goes.
@@ -262,21 +281,25 @@ made_again(Config) ->
     sderl_ct:delete(Fleet, later, N2),
     sderl_ct:group(Fleet, later, [N3, N2]),
     Other = register(Fleet, N3, later, y, #{}),
-    await(y, fun() -> {ok, Other} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(later, y) end) end),
+    await(y,
+          fun() -> {ok, Other} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(later, y) end) end),
     ?assertEqual({ok, undefined}, on(Fleet, N1, fun() -> sderl_copies:whereis(later, x) end)),
     sderl_ct:delete(Fleet, later, N2).
 
 bad_input(Config) ->
     {Fleet, [N1 | _]} = fleet(Config),
-    ?assertEqual({error, reserved_s_group_name}, on(Fleet, N1, fun() -> s_group:follow(undefined) end)),
-    ?assertEqual({error, node_belongs_to_the_s_group}, on(Fleet, N1, fun() -> s_group:follow(left) end)),
+    ?assertEqual({error, reserved_s_group_name},
+                 on(Fleet, N1, fun() -> s_group:follow(undefined) end)),
+    ?assertEqual({error, node_belongs_to_the_s_group},
+                 on(Fleet, N1, fun() -> s_group:follow(left) end)),
     ?assertEqual(ok, on(Fleet, N1, fun() -> s_group:unfollow(nowhere) end)),
     Unknown = fun() -> proplists:get_value(unknown_messages, on(Fleet, N1, fun s_group:info/0)) end,
     Before = Unknown(),
     on(Fleet, N1, fun() ->
         [P ! {sderl_follow, 1, 'x@nowhere', left, Bad}
          || P <- [sderl_feeder, sderl_follower],
-            Bad <- [x, {want, none, none, 0}, {no, x}, {delta, x, 0, 0, [], [], none}, {piece, {<<>>, a, 1}, 1, 1, [x], more, none}]],
+            Bad <- [x, {want, none, none, 0}, {no, x}, {delta, x, 0, 0, [], [], none},
+                    {piece, {<<>>, a, 1}, 1, 1, [x], more, none}]],
         [_ = sys:get_state(P) || P <- [sderl_feeder, sderl_follower]]
     end),
     ?assertEqual(10, Unknown() - Before).
@@ -285,7 +308,8 @@ bad_input(Config) ->
 at_launch(_) ->
     Env = [{sderl, follow, [g]}, {sderl, follow_max_age_ms, 3000}],
     {ok, Fleet} = sderl_fleet:start(#{
-        families => [#{name => a, count => 2, apps => [sderl]}, #{name => b, count => 1, apps => [sderl], env => Env}],
+        families => [#{name => a, count => 2, apps => [sderl]},
+                     #{name => b, count => 1, apps => [sderl], env => Env}],
         s_groups => [{g, normal, [{a, [1, 2]}]}, {h, normal, [{b, [1]}]}],
         s_groups_known => all
     }),

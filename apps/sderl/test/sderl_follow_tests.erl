@@ -1,8 +1,9 @@
 -module(sderl_follow_tests).
 
 %% Members that feed, nodes that follow, and a network that loses, doubles and overtakes messages.
-%% While writes go on and processes die, a name in a copy that may be read has a value that the group
-%% had at the moment as of which the copy is, or after it. When it is quiet each copy is the group.
+%% While writes go on and processes die, a name in a copy that may be read has a value that the
+%% group had at the moment as of which the copy is, or after it. When it is quiet each copy is the
+%% group.
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -66,15 +67,18 @@ copy(Now, Life) -> sderl_follow_copy:new(Now, Life, ?MOST, ?MAX_AGE).
 
 %% ---------------------------------------------------------------- steps
 
-do({write, Name, none}, #{rows := Rows} = W) -> changed([Name], written(maps:remove(Name, Rows), W));
+do({write, Name, none}, #{rows := Rows} = W) ->
+    changed([Name], written(maps:remove(Name, Rows), W));
 do({write, Name, value}, #{rows := Rows, next := N} = W) ->
     changed([Name], written(Rows#{Name => N}, W#{next := N + 1}));
 do({silent_change, Name}, #{rows := Rows, next := N} = W0) ->
     W = #{feeds := Feeds} = written(Rows#{Name => N}, W0#{next := N + 1}),
     lists:foldl(fun(M, Acc) -> feed(M, {all, feed_id(M, Acc)}, bump(Acc)) end, W, maps:keys(Feeds));
-do({deliver, I}, W) -> with_message(I, fun(Message, Rest) -> received(Message, W#{wire := Rest}) end, W);
+do({deliver, I}, W) ->
+    with_message(I, fun(Message, Rest) -> received(Message, W#{wire := Rest}) end, W);
 do({lose, I}, W) -> with_message(I, fun(_, Rest) -> W#{wire := Rest} end, W);
-do({double, I}, #{wire := Wire} = W) -> with_message(I, fun(M, _) -> W#{wire := Wire ++ [M]} end, W);
+do({double, I}, #{wire := Wire} = W) ->
+    with_message(I, fun(M, _) -> W#{wire := Wire ++ [M]} end, W);
 do({follower_ticks, F}, W) -> follow(F, {tick, ?MEMBERS}, W);
 do({member_ticks, M}, W) -> feed(M, tick, W);
 do({push, M}, W) -> feed(M, push, W);

@@ -12,8 +12,9 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [islands, clash, several_at_once, leaving_for_a_group, becoming_free, never_both, turned_off, restarted, away_meanwhile,
-     killed_meanwhile, sends_note_their_links, what_a_free_node_remembers, links_reported, links_closed].
+    [islands, clash, several_at_once, leaving_for_a_group, becoming_free, never_both, turned_off,
+     restarted, away_meanwhile, killed_meanwhile, sends_note_their_links,
+     what_a_free_node_remembers, links_reported, links_closed].
 
 links(Fleet, Node) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [connected])).
 
@@ -27,8 +28,10 @@ island(Fleet, Nodes0, Members0) ->
 
 one(Fleet, Nodes, Members) ->
     Names = names(Fleet, hd(Nodes)),
-    Seen = [{N, s_group(Fleet, N, own_nodes, []), [M || M <- links(Fleet, N), lists:member(M, Members)],
-             live(Fleet, N), names(Fleet, N)} || N <- Nodes],
+    Seen = [{N, s_group(Fleet, N, own_nodes, []),
+             [M || M <- links(Fleet, N), lists:member(M, Members)],
+             live(Fleet, N), names(Fleet, N)}
+            || N <- Nodes],
     case [{N, Members, Nodes -- [N], Nodes, Names} || N <- Nodes] of
         Seen -> true;
         _ -> Seen
@@ -37,7 +40,9 @@ one(Fleet, Nodes, Members) ->
 names(Fleet, N) -> lists:sort(call(Fleet, N, {sderl_names, names}, [undefined])).
 
 live(Fleet, N) ->
-    case [L || #{group := undefined, live := L} <- proplists:get_value(groups, s_group(Fleet, N, info, []))] of
+    case [L
+          || #{group := undefined, live := L} <-
+                 proplists:get_value(groups, s_group(Fleet, N, info, []))] of
         [Live] -> Live;
         Other -> Other
     end.
@@ -59,31 +64,36 @@ islands(_) ->
         %% Two free nodes that exchange, found or not.
         ?assertEqual(P2, s_group(Fleet, A1, whereis_name, [A2, undefined, {n, A2}])),
         ?assertEqual(2, length(island(Fleet, [A1, A2]))),
-        ?assertEqual({badarg, {whatever, unknown, hello}}, s_group(Fleet, A3, send, [A4, whatever, unknown, hello])),
+        ?assertEqual({badarg, {whatever, unknown, hello}},
+                     s_group(Fleet, A3, send, [A4, whatever, unknown, hello])),
         ?assertEqual(2, length(island(Fleet, [A3, A4]))),
         ?assertEqual(P1, s_group(Fleet, A2, whereis_name, [undefined, {n, A1}])),
         ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [undefined, {n, A4}])),
         %% Island meets island: all are linked to all, with all names.
         ?assertEqual(P4, s_group(Fleet, A1, send, [A4, undefined, {n, A4}, hello])),
         await(fun() -> call(Fleet, A4, inbox, [P4]) =:= [hello] end),
-        ?assertEqual(lists:sort([{{n, N}, P} || {N, P} <- lists:zip(All, Pids)]), island(Fleet, All)),
+        ?assertEqual(lists:sort([{{n, N}, P} || {N, P} <- lists:zip(All, Pids)]),
+                     island(Fleet, All)),
         ?assertEqual(undefined, s_group(Fleet, A1, s_groups, [])),
         %% It is one namespace: unique, and replicated.
         Pid = call(Fleet, A3, proc, []),
-        ?assertEqual({no, name_or_pid_already_registered}, s_group(Fleet, A3, register_name, [undefined, {n, A1}, Pid])),
+        ?assertEqual({no, name_or_pid_already_registered},
+                     s_group(Fleet, A3, register_name, [undefined, {n, A1}, Pid])),
         ?assertEqual(yes, s_group(Fleet, A3, register_name, [undefined, x, Pid])),
         [?assertEqual(Pid, s_group(Fleet, N, whereis_name, [undefined, x])) || N <- All],
         ?assertMatch(#{reasons := [_ | _], needed := true},
                      hd([L || #{node := N} = L <- s_group(Fleet, A2, links, []), N =:= A3])),
-        ?assertEqual([A1, A2, A4], lists:sort([N || #{node := N, reasons := Rs} <- s_group(Fleet, A3, links, []),
-                                                    lists:member(free_island, Rs)]))
+        ?assertEqual([A1, A2, A4],
+                     lists:sort([N || #{node := N, reasons := Rs} <- s_group(Fleet, A3, links, []),
+                                      lists:member(free_island, Rs)]))
     end).
 
 %% A name on both sides goes to the resolver that came with the older registration.
 clash(_) ->
     with(#{families => [sd(2)]}, fun(Fleet, [A1, A2] = All) ->
         [P1, P2] = [call(Fleet, N, proc, []) || N <- All],
-        [?assertEqual(yes, s_group(Fleet, N, register_name, [undefined, n, P, #{resolver => notify_all_name}]))
+        [?assertEqual(yes, s_group(Fleet, N, register_name,
+                                   [undefined, n, P, #{resolver => notify_all_name}]))
          || {N, P} <- [{A1, P1}, {A2, P2}]],
         [Q1, Q2] = [free_name(Fleet, N, only) || N <- All],
         ?assertEqual(P2, s_group(Fleet, A1, whereis_name, [A2, undefined, n])),
@@ -104,7 +114,8 @@ several_at_once(_) ->
         Calls = [spawn_monitor(fun() -> s_group(Fleet, A, whereis_name, [B, undefined, x]) end)
                  || A <- All, B <- All, A =/= B],
         More = [free_name(Fleet, N, {m, N}) || N <- All],
-        [receive {'DOWN', Mon, process, Pid, Why} -> ?assertEqual(normal, Why) end || {Pid, Mon} <- Calls],
+        [receive {'DOWN', Mon, process, Pid, Why} -> ?assertEqual(normal, Why) end
+         || {Pid, Mon} <- Calls],
         Expected = lists:sort([{{n, N}, P} || {N, P} <- lists:zip(All, Pids)] ++
                                   [{{m, N}, P} || {N, P} <- lists:zip(All, More)]),
         ?assertEqual(Expected, island(Fleet, All))
@@ -122,8 +133,10 @@ leaving_for_a_group(_) ->
         %% By an order that nobody waits for.
         await(fun() -> [A1, A4] =:= s_group(Fleet, A1, own_nodes, []) end),
         ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [undefined, {n, A2}])),
-        ?assertEqual({no, cannot_register_in_remote_group}, s_group(Fleet, A1, register_name, [undefined, x, P1])),
-        ?assertEqual([P2, P3], [s_group(Fleet, N, whereis_name, [undefined, {n, M}]) || {N, M} <- [{A3, A2}, {A2, A3}]]),
+        ?assertEqual({no, cannot_register_in_remote_group},
+                     s_group(Fleet, A1, register_name, [undefined, x, P1])),
+        ?assertEqual([P2, P3], [s_group(Fleet, N, whereis_name, [undefined, {n, M}])
+                                || {N, M} <- [{A3, A2}, {A2, A3}]]),
         %% Links stay, for they are nobody's to cut.
         ?assert(lists:member(A2, links(Fleet, A1))),
         %% A node of an s_group and a free one: asked, linked, not merged.
@@ -158,8 +171,9 @@ becoming_free(_) ->
         ?assertEqual([{n, P4}], island(Fleet, [A1, A2, A3, A4]))
     end).
 
-%% Groups that end and begin at once: a node that is in a group is in no island, and its names are found. No
-%% island waits until somebody is set aside, which takes longer than a case may; and no node goes on leaving one.
+%% Groups that end and begin at once: a node that is in a group is in no island, and its names are
+%% found. No island waits until somebody is set aside, which takes longer than a case may; and no
+%% node goes on leaving one.
 never_both(_) ->
     _ = sderl_ct:seed(),
     Env = [{sderl, set_aside_ms, 300_000}],
@@ -183,10 +197,14 @@ replaced(Fleet, All, K) ->
     {ok, _, Members} = s_group(Fleet, N1, new_s_group, [{h, K}, Members]),
     Pid = call(Fleet, N1, proc, []),
     ?assertEqual(yes, s_group(Fleet, N1, register_name, [{h, K}, x, Pid])),
-    [?assertEqual({A, B, Pid}, {A, B, s_group(Fleet, A, whereis_name, [B, {h, K}, x])}) || A <- Nodes, B <- Members],
-    [?assertEqual([{h, K}], [G || #{group := G} <- proplists:get_value(groups, s_group(Fleet, N, info, []))])
+    [?assertEqual({A, B, Pid}, {A, B, s_group(Fleet, A, whereis_name, [B, {h, K}, x])})
+     || A <- Nodes, B <- Members],
+    [?assertEqual([{h, K}],
+                  [G || #{group := G} <- proplists:get_value(groups, s_group(Fleet, N, info, []))])
      || N <- Members],
-    await(fun() -> [none || _ <- Members] =:= [call(Fleet, N, {sderl_dir, departing}, []) || N <- Members] end),
+    await(fun() ->
+        [none || _ <- Members] =:= [call(Fleet, N, {sderl_dir, departing}, []) || N <- Members]
+    end),
     ok = s_group(Fleet, N2, delete_s_group, [{h, K}]).
 
 %% Groups at random, of whatever nodes are free, changed and ended without a pause.
@@ -224,7 +242,8 @@ turned_off(_) ->
         ok = s_group(Fleet, A1, delete_s_group, [g]),
         %% O2 may learn of the end of the group a moment later. Nobody meets anybody then.
         await(fun() ->
-            case [{N, Ms} || N <- [O1, O2, A1], Ms <- [s_group(Fleet, N, own_nodes, [])], Ms =/= [N]] of
+            case [{N, Ms}
+                  || N <- [O1, O2, A1], Ms <- [s_group(Fleet, N, own_nodes, [])], Ms =/= [N]] of
                 [] -> true;
                 Others -> Others
             end
@@ -252,41 +271,46 @@ restarted(_) ->
 
 %% A node that stood still while its island became part of another follows.
 away_meanwhile(_) ->
-    with(#{families => [sd(4, [{sderl, set_aside_ms, 1000}])]}, fun(Fleet, [A1, A2, A3, A4] = All) ->
-        %% The island of two is younger: it moves.
-        P1 = free_name(Fleet, A1, one),
-        ok = call(Fleet, A2, {application, stop}, [sderl]),
-        ok = call(Fleet, A3, {application, stop}, [sderl]),
-        ok = call(Fleet, A4, {application, stop}, [sderl]),
-        [{ok, _} = call(Fleet, N, {application, ensure_all_started}, [sderl]) || N <- [A2, A3, A4]],
-        [_ = s_group(Fleet, A2, whereis_name, [N, undefined, x]) || N <- [A3, A4]],
-        island(Fleet, [A2, A3, A4]),
-        P4 = free_name(Fleet, A4, four),
-        ok = sderl_fleet:suspend(Fleet, A4),
-        ?assertEqual(P1, s_group(Fleet, A2, whereis_name, [A1, undefined, one])),
-        await(fun() -> s_group(Fleet, A3, whereis_name, [undefined, one]) =:= P1 end),
-        ok = sderl_fleet:resume(Fleet, A4),
-        ?assertEqual(lists:sort([{one, P1}, {four, P4}]), island(Fleet, All))
-    end).
+    with(#{families => [sd(4, [{sderl, set_aside_ms, 1000}])]},
+         fun(Fleet, [A1, A2, A3, A4] = All) ->
+             %% The island of two is younger: it moves.
+             P1 = free_name(Fleet, A1, one),
+             ok = call(Fleet, A2, {application, stop}, [sderl]),
+             ok = call(Fleet, A3, {application, stop}, [sderl]),
+             ok = call(Fleet, A4, {application, stop}, [sderl]),
+             [{ok, _} = call(Fleet, N, {application, ensure_all_started}, [sderl])
+              || N <- [A2, A3, A4]],
+             [_ = s_group(Fleet, A2, whereis_name, [N, undefined, x]) || N <- [A3, A4]],
+             island(Fleet, [A2, A3, A4]),
+             P4 = free_name(Fleet, A4, four),
+             ok = sderl_fleet:suspend(Fleet, A4),
+             ?assertEqual(P1, s_group(Fleet, A2, whereis_name, [A1, undefined, one])),
+             await(fun() -> s_group(Fleet, A3, whereis_name, [undefined, one]) =:= P1 end),
+             ok = sderl_fleet:resume(Fleet, A4),
+             ?assertEqual(lists:sort([{one, P1}, {four, P4}]), island(Fleet, All))
+         end).
 
 %% Processes of the library die while islands merge.
 killed_meanwhile(_) ->
     with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3] = All) ->
         Pids = [free_name(Fleet, N, {n, N}) || N <- All],
         Expected = lists:sort([{{n, N}, P} || {N, P} <- lists:zip(All, Pids)]),
-        Killers = [spawn_monitor(fun() -> ok = call(Fleet, N, {?MODULE, kill_some}, [25]) end) || N <- All],
+        Killers = [spawn_monitor(fun() -> ok = call(Fleet, N, {?MODULE, kill_some}, [25]) end)
+                   || N <- All],
         Ask = fun() ->
             _ = s_group(Fleet, A1, whereis_name, [A2, undefined, x]),
             _ = s_group(Fleet, A2, whereis_name, [A3, undefined, x])
         end,
         Ask(),
-        [receive {'DOWN', Mon, process, Pid, Why} -> ?assertEqual(normal, Why) end || {Pid, Mon} <- Killers],
+        [receive {'DOWN', Mon, process, Pid, Why} -> ?assertEqual(normal, Why) end
+         || {Pid, Mon} <- Killers],
         %% A word between two nodes may have been lost with a process; the next question mends that.
         await(fun() -> Ask(), one(Fleet, All, All) end),
         ?assertEqual(Expected, names(Fleet, A1))
     end).
 
-%% On a node: one of the library's processes dies, and the next one when somebody does its work again.
+%% On a node: one of the library's processes dies, and the next one when somebody does its work
+%% again.
 kill_some(0) -> ok;
 kill_some(Count) ->
     Named = [{name, N} || N <- [sderl_node, sderl_connector, sderl_ask]],
@@ -306,7 +330,8 @@ where(free) -> sderl_dir:process(undefined).
 
 %% ---------------------------------------------------------------- links of sends, words of others
 
-%% A process on a node outside its group: who delivers to it opens a link, and the library knows why.
+%% A process on a node outside its group: who delivers to it opens a link, and the library knows
+%% why.
 sends_note_their_links(_) ->
     with(#{families => [sd(5)]}, fun(Fleet, [A1, A2, A3, A4, A5]) ->
         {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2, A3]]),
@@ -316,11 +341,13 @@ sends_note_their_links(_) ->
         ?assertEqual(Pid, s_group(Fleet, A4, send, [A3, g, n, two])),
         await(fun() -> lists:sort(call(Fleet, A5, inbox, [Pid])) =:= [one, two] end),
         [?assertMatch([#{opened_by := library, reasons := [_ | _]}],
-                      [L || #{node := M} = L <- s_group(Fleet, N, links, []), M =:= A5]) || N <- [A1, A2, A3]],
+                      [L || #{node := M} = L <- s_group(Fleet, N, links, []), M =:= A5])
+         || N <- [A1, A2, A3]],
         ?assertEqual([A3], links(Fleet, A4))
     end).
 
-%% A free node knows the groups of those who were removed with it, and nobody's last word afterwards.
+%% A free node knows the groups of those who were removed with it, and nobody's last word
+%% afterwards.
 what_a_free_node_remembers(_) ->
     with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4]) ->
         {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2, A3]]),
@@ -331,13 +358,15 @@ what_a_free_node_remembers(_) ->
         %% What was told before a node listened is asked for when it does.
         ok = call(Fleet, A2, {sderl_dir, unknow_from}, [A3]),
         ?assertEqual({[g], []}, s_group(Fleet, A2, s_groups, [])),
-        true = call(Fleet, A2, {erlang, exit}, [call(Fleet, A2, {erlang, whereis}, [sderl_node]), kill]),
+        true = call(Fleet, A2, {erlang, exit},
+                    [call(Fleet, A2, {erlang, whereis}, [sderl_node]), kill]),
         await(fun() -> s_group(Fleet, A2, s_groups, []) =:= {[g], [h]} end),
         ok = s_group(Fleet, A1, remove_nodes, [g, [A2, A3]]),
         await(fun() -> s_group(Fleet, A2, own_s_groups, []) =:= [] end),
         ?assertEqual(Pid, s_group(Fleet, A2, whereis_name, [h, n])),
         %% As if A3 had said that on its way out.
-        _ = call(Fleet, A1, {erlang, send}, [sderl_node, {sderl_known, 1, A3, [{g, [A1]}, {h, [A3, A4]}]}]),
+        _ = call(Fleet, A1, {erlang, send},
+                 [sderl_node, {sderl_known, 1, A3, [{g, [A1]}, {h, [A3, A4]}]}]),
         _ = call(Fleet, A1, {sderl_node, settle}, []),
         ?assertEqual({[g], []}, s_group(Fleet, A1, s_groups, [])),
         %% Two groups of one name: who deletes the one goes on to know the other.
@@ -358,7 +387,11 @@ links_reported(_) ->
         {ok, h, _} = s_group(Fleet, A3, new_s_group, [h, [A3]]),
         undefined = s_group(Fleet, A1, whereis_name, [A3, h, n]),
         true = s_group(Fleet, A1, connect, [A4]),
-        Reports = fun() -> [L || L <- string:split(log(Fleet, A1), "\n", all), string:find(L, "nobody needs the link") =/= nomatch] end,
+        Reports = fun() ->
+            [L
+             || L <- string:split(log(Fleet, A1), "\n", all),
+                string:find(L, "nobody needs the link") =/= nomatch]
+        end,
         await(fun() -> Reports() =/= [] end),
         await(fun() -> idle_for(Fleet, A1, A3, 1500) end),
         ?assertMatch([_], Reports()),
@@ -392,7 +425,8 @@ links_closed(_) ->
         undefined = s_group(Fleet, A1, whereis_name, [A3, h, n]),
         ?assertEqual(lists:sort([A2, A3, A4, A5, K]), links(Fleet, A1)),
         await(fun() -> not lists:member(A3, links(Fleet, A1)) end),
-        ?assertNotEqual(nomatch, string:find(log(Fleet, A1), "nobody needs the link to '" ++ atom_to_list(A3))),
+        ?assertNotEqual(nomatch, string:find(log(Fleet, A1),
+                                             "nobody needs the link to '" ++ atom_to_list(A3))),
         await(fun() -> idle_for(Fleet, A1, K, 1500) end),
         ?assertEqual(lists:sort([A2, A4, A5, K]), links(Fleet, A1)),
         ?assertEqual(lists:sort([A1, A5]), links(Fleet, A4)),

@@ -1,16 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_heart_SUITE).
 
-%% Heartbeats of nodes that share many groups: their number is that of one group, and one process that hangs is
-%% missed in its group alone.
+%% Heartbeats of nodes that share many groups: their number is that of one group, and one process
+%% that hangs is missed in its group alone.
 
 -behaviour(ct_suite).
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
--export([as_many_as_in_one_group/1, one_process_hangs/1, one_follower_hangs/1, hangs_itself/1, without_it/1,
-         routers/1]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
+-export([as_many_as_in_one_group/1, one_process_hangs/1, one_follower_hangs/1, hangs_itself/1,
+         without_it/1, routers/1]).
 %% On a node.
 -export([count/1, asked/1]).
 
@@ -22,7 +23,9 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [as_many_as_in_one_group, one_process_hangs, one_follower_hangs, hangs_itself, without_it, routers].
+all() ->
+    [as_many_as_in_one_group, one_process_hangs, one_follower_hangs, hangs_itself, without_it,
+     routers].
 
 init_per_suite(Config) ->
     sderl_ct:hold(3, [{tick_ms, ?TICK}, {set_aside_ms, 16 * ?TICK}, {write_timeout_ms, 60_000},
@@ -36,8 +39,11 @@ init_per_testcase(_, Config) ->
 
 end_per_testcase(_, Config) ->
     {Fleet, [A | _] = Nodes} = start(Config),
-    [ok = on(Fleet, A, fun() -> s_group:delete_s_group(G) end) || {G, _} <- on(Fleet, A, fun s_group:own_s_groups/0)],
-    await(free, fun() -> lists:all(fun(Gs) -> Gs =:= [] end, all_on(Fleet, Nodes, fun s_group:own_s_groups/0)) end).
+    [ok = on(Fleet, A, fun() -> s_group:delete_s_group(G) end)
+     || {G, _} <- on(Fleet, A, fun s_group:own_s_groups/0)],
+    await(free, fun() ->
+        lists:all(fun(Gs) -> Gs =:= [] end, all_on(Fleet, Nodes, fun s_group:own_s_groups/0))
+    end).
 
 start(Config) -> proplists:get_value(start, Config).
 
@@ -115,7 +121,8 @@ without_it(Config) ->
     at_rest(Fleet, A, Nodes, 3),
     ?assertEqual(Before, epochs(Fleet, Nodes, [1, 2, 3])).
 
-%% What a gateway's mates hear of its router comes with the heartbeats, in one direction where there are no others.
+%% What a gateway's mates hear of its router comes with the heartbeats, in one direction where there
+%% are no others.
 routers(Config) ->
     {Fleet, [A, B, C] = Nodes} = start(Config),
     made(Fleet, Nodes, 1, 1),
@@ -129,7 +136,8 @@ routers(Config) ->
     %% The one that is no gateway tells the coordinator of its heartbeats, and nobody else.
     await(one_way, fun() ->
         Counts = all_on(Fleet, Nodes, fun() -> ?MODULE:count(10) end),
-        lists:all(fun({Count, Most}) -> Count > 0 andalso Count =< Most end, lists:zip(Counts, [?FEW, ?FEW, ?FEW div 2]))
+        lists:all(fun({Count, Most}) -> Count > 0 andalso Count =< Most end,
+                  lists:zip(Counts, [?FEW, ?FEW, ?FEW div 2]))
             orelse Counts
     end),
     %% Where they do not come, routers ask.
@@ -150,15 +158,18 @@ routers(Config) ->
 
 silent(Fleet, Nodes, Silent) ->
     await({silent, Silent}, fun() ->
-        Seen = all_on(Fleet, Nodes, fun() -> maps:with([gateways, silent], sderl_router:info()) end),
-        lists:all(fun(#{silent := S, gateways := Gs}) -> S =:= Silent andalso Gs =/= [] end, Seen) orelse Seen
+        Seen = all_on(Fleet, Nodes,
+                      fun() -> maps:with([gateways, silent], sderl_router:info()) end),
+        lists:all(fun(#{silent := S, gateways := Gs}) -> S =:= Silent andalso Gs =/= [] end, Seen)
+            orelse Seen
     end).
 
 %% ----------------------------------------------------------------
 
 %% All by the first node, which leads them.
 made(Fleet, [A | _] = Nodes, From, To) ->
-    [{ok, _, [_, _, _]} = on(Fleet, A, fun() -> s_group:new_s_group({many, I}, Nodes) end) || I <- lists:seq(From, To)],
+    [{ok, _, [_, _, _]} = on(Fleet, A, fun() -> s_group:new_s_group({many, I}, Nodes) end)
+     || I <- lists:seq(From, To)],
     [begin
          [] = sderl_ct:settled(Fleet, {many, I}, Nodes),
          A = sderl_ct:lead(Fleet, A, {many, I})
@@ -168,29 +179,35 @@ made(Fleet, [A | _] = Nodes, From, To) ->
 at_rest(Fleet, A, Nodes, Count) ->
     Others = Nodes -- [A],
     await({at_rest, Count}, fun() ->
-        Stood = [Ns || {_, _, Ns} <- on(Fleet, A, fun() -> ets:tab2list(sderl_stands) end), Others -- Ns =:= []],
-        Back = [length(Rows) || Rows <- all_on(Fleet, Others, fun() -> ets:match_object(sderl_stands, {'_', '_', [A]}) end)],
+        Stood = [Ns
+                 || {_, _, Ns} <- on(Fleet, A, fun() -> ets:tab2list(sderl_stands) end),
+                    Others -- Ns =:= []],
+        Back = [length(Rows)
+                || Rows <- all_on(Fleet, Others,
+                                  fun() -> ets:match_object(sderl_stands, {'_', '_', [A]}) end)],
         lists:all(fun(Has) -> Has >= Count end, [length(Stood) | Back]) orelse {length(Stood), Back}
     end).
 
 epochs(Fleet, [A | _], Is) ->
     [{I, E} || I <- Is, #{epoch := E} <- [sderl_ct:state(Fleet, A, {many, I})]].
 
-%% Heartbeats of each node while the process of all groups' heartbeats sends ten times. (Where a node is held up,
-%% processes of groups send some themselves.)
+%% Heartbeats of each node while the process of all groups' heartbeats sends ten times. (Where a
+%% node is held up, processes of groups send some themselves.)
 few(Fleet, Nodes) ->
     await(few, fun() ->
         Counts = all_on(Fleet, Nodes, fun() -> ?MODULE:count(10) end),
         lists:all(fun(Count) -> Count > 0 andalso Count =< ?FEW end, Counts) orelse Counts
     end).
 
-%% What the router of this node asks others while the process of all groups' heartbeats sends so often.
+%% What the router of this node asks others while the process of all groups' heartbeats sends so
+%% often.
 asked(Intervals) ->
     counted(Intervals, [{['_', {sderl_route, '_', '_', beat}], [], []}]).
 
 count(Intervals) ->
-    counted(Intervals, [{['_', {sderl, '_', '_', '_', {Kind, '_', '_'}}], [], []} || Kind <- [hb, hb_ack]]
-                           ++ [{['_', {sderl_heart, '_', '_', '_'}], [], []}]).
+    counted(Intervals,
+            [{['_', {sderl, '_', '_', '_', {Kind, '_', '_'}}], [], []} || Kind <- [hb, hb_ack]]
+                ++ [{['_', {sderl_heart, '_', '_', '_'}], [], []}]).
 
 counted(Intervals, Sent) ->
     Session = trace:session_create(?MODULE, self(), []),
@@ -206,7 +223,8 @@ count(0, Count) -> Count;
 count(Intervals, Count) ->
     receive
         {trace, _, 'receive', beat} -> count(Intervals - 1, Count);
-        {trace, _, Send, _, _} when Send =:= send; Send =:= send_to_non_existing_process -> count(Intervals, Count + 1)
+        {trace, _, Send, _, _} when Send =:= send; Send =:= send_to_non_existing_process ->
+            count(Intervals, Count + 1)
     end.
 
 %% The processes of groups of this node tell heartbeats, each of them more than once.
@@ -214,7 +232,8 @@ spoken(Fleet, Node) ->
     on(Fleet, Node, fun() ->
         Session = trace:session_create(?MODULE, self(), []),
         _ = trace:process(Session, all, true, [send]),
-        _ = trace:send(Session, [{['_', {sderl, '_', '_', '_', {Kind, '_', '_'}}], [], []} || Kind <- [hb, hb_ack]], []),
+        _ = trace:send(Session, [{['_', {sderl, '_', '_', '_', {Kind, '_', '_'}}], [], []}
+                                 || Kind <- [hb, hb_ack]], []),
         [receive {trace, _, send, _, _} -> ok end || _ <- lists:seq(1, 12)],
         true = trace:session_destroy(Session)
     end).

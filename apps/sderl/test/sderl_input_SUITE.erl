@@ -14,12 +14,12 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [{group, pair}, bad_configuration, bad_configuration_at_boot, connect_all, stopped_here, stops_meanwhile,
-     cookie, missing, stopped_there].
+    [{group, pair}, bad_configuration, bad_configuration_at_boot, connect_all, stopped_here,
+     stops_meanwhile, cookie, missing, stopped_there].
 
 groups() ->
-    [{pair, [], [table_is_whole, wrong_types, unknown_nodes, pids, node_twice, group_of_one, no_nodes, large,
-                 strange_messages, improper_questions]}].
+    [{pair, [], [table_is_whole, wrong_types, unknown_nodes, pids, node_twice, group_of_one,
+                 no_nodes, large, strange_messages, improper_questions]}].
 
 %% Two members of the group `g`, and a node that is free.
 init_per_group(pair, Config) ->
@@ -61,18 +61,26 @@ start(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes,
 
 %% Every exported function, with arguments that are right and what each is.
 functions() ->
-    [{start, []}, {start_link, []}, {stop, []}, {new_s_group, [nodes]}, {new_s_group, [any, nodes]}, {new_s_group, [any, nodes, group_options]},
-     {recover_majority, [any, nodes]}, {read, [any, any]}, {delete_s_group, [any]}, {add_nodes, [any, nodes]},
-     {remove_nodes, [any, nodes]}, {enter, [any, nodes]}, {leave, [any]}, {connect, [node]}, {connect, [any, node]},
-     {await, [any, timeout]}, {follow, [any]}, {unfollow, [any]}, {s_groups, []}, {own_s_groups, []}, {own_nodes, []}, {own_nodes, [any]}, {info, []},
-     {links, []}, {sync, []}, {register_name, [any, any, pid]}, {register_name, [any, any, pid, options]},
+    [{start, []}, {start_link, []}, {stop, []}, {new_s_group, [nodes]}, {new_s_group, [any, nodes]},
+     {new_s_group, [any, nodes, group_options]},
+     {recover_majority, [any, nodes]}, {read, [any, any]}, {delete_s_group, [any]},
+     {add_nodes, [any, nodes]},
+     {remove_nodes, [any, nodes]}, {enter, [any, nodes]}, {leave, [any]}, {connect, [node]},
+     {connect, [any, node]},
+     {await, [any, timeout]}, {follow, [any]}, {unfollow, [any]}, {s_groups, []},
+     {own_s_groups, []}, {own_nodes, []}, {own_nodes, [any]}, {info, []},
+     {links, []}, {sync, []}, {register_name, [any, any, pid]},
+     {register_name, [any, any, pid, options]},
      {re_register_name, [any, any, pid]}, {unregister_name, [any, any]},
      {register_name_external, [any, any, pid]}, {unregister_name_external, [any, any]},
-     {whereis_name, [any, any]}, {whereis_name, [node, any, any]}, {lookup, [any, any]}, {send, [any, any, any]},
+     {whereis_name, [any, any]}, {whereis_name, [node, any, any]}, {lookup, [any, any]},
+     {send, [any, any, any]},
      {send, [node, any, any, any]}, {registered_names, [what]}, {register_name, [via, pid]},
      {unregister_name, [via]}, {whereis_name, [via]}, {send, [via, any]}, {subscribe, [any]},
-     {subscribe, [any, kinds]}, {unsubscribe, [reference]}, {monitor_nodes, [boolean]}, {join, [any, any, pids]},
-     {leave, [any, any, pids]}, {members, [any, any]}, {choose_nodes, [constraints]}, {add_attribute, [node_list, attributes]},
+     {subscribe, [any, kinds]}, {unsubscribe, [reference]}, {monitor_nodes, [boolean]},
+     {join, [any, any, pids]},
+     {leave, [any, any, pids]}, {members, [any, any]}, {choose_nodes, [constraints]},
+     {add_attribute, [node_list, attributes]},
      {remove_attribute, [node_list, attributes]}, {registered_attributes, []}].
 
 table_is_whole(_) ->
@@ -102,9 +110,12 @@ outcome(F, Args) ->
     end.
 
 terms() ->
-    [42, -1, 1 bsl 70, 1.5, <<"binary">>, <<1:3>>, "text", [], [a | b], [[]], [1], [x, 1], {}, {a}, {a, b, c}, #{},
-     #{meta => 1, other => 2}, #{resolver => none}, #{majority_lost => shout}, #{consistency => most}, #{answer => never},
-     #{consistency => majority, answer => applied}, self(), make_ref(), fun lists:map/2, unknown, undefined, '',
+    [42, -1, 1 bsl 70, 1.5, <<"binary">>, <<1:3>>, "text", [], [a | b], [[]], [1], [x, 1], {}, {a},
+     {a, b, c}, #{},
+     #{meta => 1, other => 2}, #{resolver => none}, #{majority_lost => shout},
+     #{consistency => most}, #{answer => never},
+     #{consistency => majority, answer => applied}, self(), make_ref(), fun lists:map/2, unknown,
+     undefined, '',
      {s_group, undefined}, {node, 7}, [self() | self()], [group | name], [group, other]].
 
 right(any) -> unknown;
@@ -152,7 +163,8 @@ fits(true, _, _, _, {send, 2}, {exit, {badarg, {{_, _}, _}}}) -> true;
 fits(true, _, _, _, _, {value, _}) -> true;
 %% As published.
 fits(false, boolean, _, _, {monitor_nodes, 1}, {value, {error, not_boolean}}) -> true;
-fits(false, _, I, Bad, {F, A}, {error, {badarg, {s_group, F, A}, #{argument := I, found := Found, expected := E}}}) ->
+fits(false, _, I, Bad, {F, A},
+     {error, {badarg, {s_group, F, A}, #{argument := I, found := Found, expected := E}}}) ->
     io_lib:printable_list(E) andalso (Found =:= Bad orelse within(Found, Bad));
 fits(_, _, _, _, _, _) -> false.
 
@@ -167,7 +179,9 @@ within(_, _) -> false.
 
 %% ---------------------------------------------------------------- nodes
 
-nobodies() -> ['nobody@127.0.0.1', nobody, '', '@', 'a@', '@b', 'a@b@c', 'x@no-such-host.invalid', nonode@nohost].
+nobodies() ->
+    ['nobody@127.0.0.1', nobody, '', '@', 'a@', '@b', 'a@b@c', 'x@no-such-host.invalid',
+     nonode@nohost].
 
 unknown_nodes(Config) ->
     {Fleet, [A1, A2, _]} = start(Config),
@@ -179,7 +193,8 @@ unknown_nodes(Config) ->
     ?assertEqual({ok, g, []}, S(add_nodes, [g, Nobodies])),
     ?assertEqual(ok, S(remove_nodes, [g, Nobodies])),
     ?assertEqual({ok, lonely, []}, S(add_nodes, [lonely, ['nobody@127.0.0.1']])),
-    ?assertMatch({error, {no_seed_answered, [{'nobody@127.0.0.1', unreachable}, {'', unreachable}]}},
+    ?assertMatch({error,
+                  {no_seed_answered, [{'nobody@127.0.0.1', unreachable}, {'', unreachable}]}},
                  S(enter, [other, ['nobody@127.0.0.1', '']])),
     [begin
          ?assertEqual({N, false}, {N, S(connect, [N])}),
@@ -189,7 +204,8 @@ unknown_nodes(Config) ->
          ?assertEqual({N, []}, {N, S(registered_names, [{node, N}])})
      end || N <- Nobodies],
     %% Why they were left out stands there in words, too.
-    ?assert(lists:any(fun(P) -> string:find(P, "nobody@127.0.0.1") =/= nomatch end, problems(Fleet, A1))),
+    ?assert(lists:any(fun(P) -> string:find(P, "nobody@127.0.0.1") =/= nomatch end,
+                      problems(Fleet, A1))),
     ok = S(delete_s_group, [lonely]),
     ?assertEqual([A1, A2], S(own_nodes, [g])).
 
@@ -213,8 +229,10 @@ group_of_one(Config) ->
     ?assertEqual({error, s_group_name_is_in_use}, S(new_s_group, [one, [A1, A2]])),
     ?assertEqual({error, cannot_remove_itself}, S(remove_nodes, [one, [A1]])),
     ?assertEqual({error, remote_s_group}, s_group(Fleet, A3, delete_s_group, [one])),
-    ?assertEqual({error, node_does_not_belong_to_the_s_group}, s_group(Fleet, A3, add_nodes, [one, [A2, A3]])),
-    ?assertEqual({error, node_does_not_belong_to_the_s_group}, s_group(Fleet, A3, remove_nodes, [one, [A1]])),
+    ?assertEqual({error, node_does_not_belong_to_the_s_group},
+                 s_group(Fleet, A3, add_nodes, [one, [A2, A3]])),
+    ?assertEqual({error, node_does_not_belong_to_the_s_group},
+                 s_group(Fleet, A3, remove_nodes, [one, [A1]])),
     ?assertEqual({error, node_does_not_belong_to_the_s_group}, s_group(Fleet, A3, leave, [one])),
     ?assertEqual(ok, S(leave, [one])),
     ?assertEqual([], S(own_nodes, [one])),
@@ -230,7 +248,8 @@ no_nodes(Config) ->
     ?assertEqual({ok, g, []}, S(add_nodes, [g, []])),
     ?assertEqual({ok, g, []}, S(add_nodes, [g, [A1, A2]])),
     ?assertEqual(ok, S(remove_nodes, [g, []])),
-    [?assertEqual({ok, G, []}, S(add_nodes, [G, Ns])) || G <- [other, undefined], Ns <- [[], [A1], [A1, A1]]],
+    [?assertEqual({ok, G, []}, S(add_nodes, [G, Ns]))
+     || G <- [other, undefined], Ns <- [[], [A1], [A1, A1]]],
     [?assertEqual(ok, S(remove_nodes, [G, []])) || G <- [other, undefined]],
     [?assertEqual({error, node_does_not_belong_to_the_s_group}, S(F, [G, [A2]]))
      || F <- [add_nodes, remove_nodes], G <- [other, undefined]],
@@ -256,7 +275,8 @@ pids(Config) ->
          ?assertEqual({no, dead_pid}, S(re_register_name, [g, n, P])),
          ?assertEqual(no, S(register_name, [{g, n}, P]))
      end || P <- [Here, There, Free]],
-    [?assertEqual({no, not_a_pid}, S(F, [g, n, P])) || F <- [register_name, re_register_name], P <- [n, A1, [Here]]],
+    [?assertEqual({no, not_a_pid}, S(F, [g, n, P]))
+     || F <- [register_name, re_register_name], P <- [n, A1, [Here]]],
     Live = call(Fleet, A1, proc, []),
     ?assertEqual({no, cannot_register_in_remote_group}, S(register_name, [nowhere, n, Live])),
     ?assertEqual({no, cannot_re_register_in_remote_group}, S(re_register_name, [nowhere, n, Live])),
@@ -291,7 +311,8 @@ large(Config) ->
     Pid = call(Fleet, A1, proc, []),
     ?assertEqual({ok, Group, [A1, A2]}, s_group(Fleet, A1, new_s_group, [Group, [A1, A2]])),
     ?assertEqual(yes, s_group(Fleet, A1, register_name, [Group, Name, Pid, #{meta => Meta}])),
-    ?assertMatch(#{pid := Pid, meta := Meta, home := A1}, s_group(Fleet, A2, lookup, [Group, Name])),
+    ?assertMatch(#{pid := Pid, meta := Meta, home := A1},
+                 s_group(Fleet, A2, lookup, [Group, Name])),
     ?assertEqual([{Group, Name}], s_group(Fleet, A2, registered_names, [{s_group, Group}])),
     ?assertEqual(ok, s_group(Fleet, A2, unregister_name, [Group, Name])),
     ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [Group, Name])),
@@ -331,15 +352,24 @@ unknown(Fleet, Node) -> proplists:get_value(unknown_messages, s_group(Fleet, Nod
 %% On a node: how many were sent that must be counted, and how many atoms came of it.
 flood(Uid, Other) ->
     Group = sderl_dir:process(g),
-    Junk = [{sderl, 1, Uid, Other, {hello, 1}}, {sderl, 1, Uid, Other, {batch, 1, 2}, more},
-            {sderl, 2, Uid, Other, {no_such_message, 1}}, {sderl, 2, Uid, Other, {batch, too, short}},
-            {sderl, 2, Uid, Other, "text"}, {sderl, 99}, sderl],
-    Node = [{sderl_hello, 1, g, Uid, Other, {hello, self(), x, y, #{}, more}}, {sderl_hello, 2, g, Uid, Other, {hi}},
-            {sderl_hello, 2, g, Uid, Other, {hello, self(), inc, not_a_map, #{}}}, {sderl_known, 1, Other, [{x, [Other]}]},
+    Junk = [{sderl, 1, Uid, Other, {hello, 1}},
+            {sderl, 1, Uid, Other, {batch, 1, 2}, more},
+            {sderl, 2, Uid, Other, {no_such_message, 1}},
+            {sderl, 2, Uid, Other, {batch, too, short}},
+            {sderl, 2, Uid, Other, "text"},
+            {sderl, 99},
+            sderl],
+    Node = [{sderl_hello, 1, g, Uid, Other, {hello, self(), x, y, #{}, more}},
+            {sderl_hello, 2, g, Uid, Other, {hi}},
+            {sderl_hello, 2, g, Uid, Other, {hello, self(), inc, not_a_map, #{}}},
+            {sderl_known, 1, Other, [{x, [Other]}]},
             {sderl_known, 2, Other, not_a_list}, {sderl_known, 2, Other, [not_a_pair]},
-            {sderl_known, 2, Other, [{x, [1, 2]}]}, {sderl_free, 1, Other, x}, {sderl_unheard_of, 2}, "text", 42],
-    Ask = [{'$gen_call', {self(), make_ref()}, {no_such_question, 1}}, {'$gen_call', {self(), make_ref()}, {whereis, g}},
-           {'$gen_cast', what}, what],
+            {sderl_known, 2, Other, [{x, [1, 2]}]}, {sderl_free, 1, Other, x},
+            {sderl_unheard_of, 2}, "text", 42],
+    Ask = [{'$gen_call', {self(), make_ref()}, {no_such_question, 1}},
+           {'$gen_call', {self(), make_ref()}, {whereis, g}},
+           {'$gen_cast', what},
+           what],
     Before = atoms(),
     [Group ! M || M <- Junk],
     [sderl_node ! M || M <- Node],
@@ -359,10 +389,13 @@ improper_questions(Config) ->
     {Fleet, [A1, _, A3]} = start(Config),
     [?assertEqual({Q, {error, unknown_question}},
                   {Q, call(Fleet, A3, {?MODULE, question}, [A1, Q])})
-     || Q <- [what, {what}, {whereis, g}, {send, g, n}, {whereis_at, 1, 2, 3}, {alive, not_a_pid}, 42]],
+     || Q <- [what, {what}, {whereis, g}, {send, g, n}, {whereis_at, 1, 2, 3}, {alive, not_a_pid},
+              42]],
     ?assertMatch({error, _}, call(Fleet, A3, {?MODULE, question}, [A1, {reach, g, not_a_pid}])),
-    ?assertEqual({error, unknown_call}, call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, {invite, 1}])),
-    ?assertEqual({error, unknown_call}, call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, what])).
+    ?assertEqual({error, unknown_call},
+                 call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, {invite, 1}])),
+    ?assertEqual({error, unknown_call},
+                 call(Fleet, A3, {gen_server, call}, [{sderl_node, A1}, what])).
 
 question(Node, Question) -> gen_server:call({sderl_ask, Node}, Question, 60_000).
 
@@ -388,14 +421,19 @@ malformed() ->
     [{s_groups, g, [sderl, s_groups], "sderl: s_groups: g is not a list of groups"},
      {s_groups, [G(['a@h']) | G(['b@h'])], [sderl, s_groups], "is not a list of groups"},
      {s_groups, [{g, ['a@h']}], [sderl, s_groups, 1], "sderl: s_groups[1]"},
-     {s_groups, [{undefined, normal, ['a@h']}], [sderl, s_groups, 1, name], "is no name for a group"},
-     {s_groups, [G(['a@h']), {k, visible, ['a@h']}], [sderl, s_groups, 2, type], "s_groups[2].type: visible"},
+     {s_groups, [{undefined, normal, ['a@h']}], [sderl, s_groups, 1, name],
+      "is no name for a group"},
+     {s_groups, [G(['a@h']), {k, visible, ['a@h']}], [sderl, s_groups, 2, type],
+      "s_groups[2].type: visible"},
      {s_groups, [G([])], [sderl, s_groups, 1, nodes], "names no node"},
      {s_groups, [G("a@h")], [sderl, s_groups, 1, nodes], "is not a list of nodes"},
-     {s_groups, [G(['a@h', 'b@h', "c@h"])], [sderl, s_groups, 1, nodes, 3], "s_groups[1].nodes[3]: \"c@h\""},
+     {s_groups, [G(['a@h', 'b@h', "c@h"])], [sderl, s_groups, 1, nodes, 3],
+      "s_groups[1].nodes[3]: \"c@h\""},
      {s_groups, [G(['a'])], [sderl, s_groups, 1, nodes, 1], "write an atom with a host"},
-     {s_groups, [G({seeds, ['a@h', 7]})], [sderl, s_groups, 1, seeds, 2], "s_groups[1].seeds[2]: 7"},
-     {s_groups, [G(['a@h']), G(['b@h'])], [sderl, s_groups, 2, name], "name of a group above it too"},
+     {s_groups, [G({seeds, ['a@h', 7]})], [sderl, s_groups, 1, seeds, 2],
+      "s_groups[1].seeds[2]: 7"},
+     {s_groups, [G(['a@h']), G(['b@h'])], [sderl, s_groups, 2, name],
+      "name of a group above it too"},
      {kernel, [G(['a@h']), bad], [kernel, s_groups, 2], "kernel: s_groups[2]"},
      {tick_ms, 0, [sderl, tick_ms], "milliseconds"},
      {set_aside_ms, 1500, [sderl, set_aside_ms], "at least 2000"},
@@ -421,26 +459,34 @@ start_with({App, Key, Value}) ->
 bad_configuration_at_boot(_) ->
     [begin
          {error, {start_failed, [{_, {app_failed, sderl, Why}}]}} =
-             sderl_fleet:start(#{families => [#{name => a, count => 1, apps => [sderl], env => [Env]}]}),
+             sderl_fleet:start(#{families => [#{name => a, count => 1, apps => [sderl],
+                                                env => [Env]}]}),
          ?assertMatch({sderl, {{{bad_config, Path, _, _}, _}, _}}, Why)
-     end || {Env, Path} <- [{{sderl, s_groups, [{g, normal, ['a@h', b]}]}, [sderl, s_groups, 1, nodes, 2]},
-                            {{kernel, s_groups, [{g, normal, hello}]}, [kernel, s_groups, 1, nodes]}]].
+     end
+     || {Env, Path} <- [{{sderl, s_groups, [{g, normal, ['a@h', b]}]},
+                         [sderl, s_groups, 1, nodes, 2]},
+                        {{kernel, s_groups, [{g, normal, hello}]}, [kernel, s_groups, 1, nodes]}]].
 
 %% A node that connects to every other by itself cannot be in groups.
 connect_all(_) ->
     with(#{families => [#{name => a, count => 1, connect_all => true}]}, fun(Fleet, [A]) ->
-        {error, {sderl, {{connect_all, Text}, _}}} = call(Fleet, A, {application, ensure_all_started}, [sderl]),
+        {error, {sderl, {{connect_all, Text}, _}}} =
+            call(Fleet, A, {application, ensure_all_started}, [sderl]),
         ?assertNotEqual(nomatch, string:find(Text, "-connect_all false")),
         logged(Fleet, A, "-connect_all false"),
         ?assertEqual({error, not_running}, s_group(Fleet, A, new_s_group, [g, [A]]))
     end),
     %% Set to what it is anyway, and with a file instead of a flag.
-    with(#{families => [#{name => a, count => 1, connect_all => true, env => [{kernel, connect_all, false}], apps => [sderl]}]},
-         fun(Fleet, [A]) -> ?assertEqual({ok, g, [A]}, s_group(Fleet, A, new_s_group, [g, [A]])) end).
+    with(#{families => [#{name => a, count => 1, connect_all => true,
+                          env => [{kernel, connect_all, false}], apps => [sderl]}]},
+         fun(Fleet, [A]) ->
+             ?assertEqual({ok, g, [A]}, s_group(Fleet, A, new_s_group, [g, [A]]))
+         end).
 
 %% ---------------------------------------------------------------- the application stopped
 
-%% The library stops while it is asked: its tables go one after the other, in the middle of any call.
+%% The library stops while it is asked: its tables go one after the other, in the middle of any
+%% call.
 stops_meanwhile(_) ->
     with(#{families => [sd(1)]}, fun(Fleet) ->
         [N] = sderl_fleet:nodes(Fleet),
@@ -451,7 +497,8 @@ asked_while_it_stops(Rounds) ->
     #{level := Level} = logger:get_primary_config(),
     ok = logger:set_primary_config(level, none),
     Askers = [spawn_monitor(?MODULE, asking, [Call])
-              || Call <- [{whereis_name, [g, x]}, {whereis_name, [node(), g, x]}, {send, [node(), g, x, m]},
+              || Call <- [{whereis_name, [g, x]}, {whereis_name, [node(), g, x]},
+                          {send, [node(), g, x, m]},
                           {lookup, [g, x]}, {registered_names, [{s_group, g}]},
                           {registered_names, [{node, node()}]}, {own_s_groups, []}, {s_groups, []},
                           {members, [g, x]}, {subscribe, [g]}, {read, [g, x]},
@@ -460,7 +507,8 @@ asked_while_it_stops(Rounds) ->
         ok = application:stop(sderl),
         {ok, _} = application:ensure_all_started(sderl)
      end || _ <- lists:seq(1, Rounds)],
-    Ended = [begin Pid ! stop, receive {'DOWN', Ref, process, Pid, Why} -> Why end end || {Pid, Ref} <- Askers],
+    Ended = [begin Pid ! stop, receive {'DOWN', Ref, process, Pid, Why} -> Why end end
+             || {Pid, Ref} <- Askers],
     ok = logger:set_primary_config(level, Level),
     [Why || Why <- Ended, Why =/= normal].
 
@@ -493,7 +541,8 @@ not_running(Other) ->
     Named = [{node, [Other]}, {via, {g, n}}, {any, g}, {nodes, [node(), Other]}],
     [{F, Args, Outcome}
      || {F, Kinds} <- functions(),
-        Args0 <- [[case lists:keyfind(K, 1, Named) of {_, T} when K =/= node -> T; _ -> right(K) end || K <- Kinds]],
+        Args0 <- [[case lists:keyfind(K, 1, Named) of {_, T} when K =/= node -> T; _ -> right(K) end
+                   || K <- Kinds]],
         Args <- [Args0 | [[Other | tl(Args0)] || hd([x | Kinds]) =:= x, hd(Kinds ++ [x]) =:= node]],
         {F, length(Args)} =/= {connect, 1}, F =/= start, F =/= start_link,
         Outcome <- [outcome(F, Args)], Outcome =/= stopped(F, length(Args), Args)].
@@ -523,7 +572,10 @@ stopped_there(_) ->
         ?assertEqual(Mine, s_group(Fleet, A2, whereis_name, [g, m])),
         ?assertEqual({ok, h, [A1, A2]}, s_group(Fleet, A1, new_s_group, [h, Nodes])),
         ?assertEqual([{h, A3, application_not_running}], left_out(Fleet, A1)),
-        await(fun() -> lists:any(fun(P) -> string:find(P, "does not answer there") =/= nomatch end, problems(Fleet, A1)) end),
+        await(fun() ->
+            lists:any(fun(P) -> string:find(P, "does not answer there") =/= nomatch end,
+                      problems(Fleet, A1))
+        end),
         ?assertEqual([], s_group(Fleet, A1, registered_names, [{node, A3}])),
         ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [A3, g, n])),
         %% It is still a member, and comes back as one.
@@ -554,23 +606,31 @@ cookie(_) ->
 
 %% Nodes without the library: a stock node, and one where it is not started.
 missing(_) ->
-    Families = [sd(2), #{name => bare, count => 1}, #{name => stock, count => 1, connect_all => true}],
-    with(#{families => Families, s_groups => [{file, normal, [{a, all}, {bare, all}]}]}, fun(Fleet, [A1, A2, B, S]) ->
-        %% The group of the launch configuration does not wait for it.
-        ready(Fleet, [A1, A2], file),
-        Pid = call(Fleet, A2, proc, []),
-        ?assertEqual(yes, s_group(Fleet, A2, register_name, [file, n, Pid])),
-        ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [file, n])),
-        await(fun() -> lists:any(fun(P) -> string:find(P, "does not answer there") =/= nomatch end, problems(Fleet, A1)) end),
-        ?assertEqual({ok, g, [A1, A2]}, s_group(Fleet, A1, new_s_group, [g, [A1, A2, B, S]])),
-        ?assertEqual([{g, B, application_not_running}, {g, S, application_not_running}], left_out(Fleet, A1)),
-        [?assert(lists:any(fun(P) -> string:find(P, atom_to_list(N)) =/= nomatch andalso
-                                     string:find(P, "not running there") =/= nomatch end, problems(Fleet, A1)))
-         || N <- [B, S]],
-        ?assertEqual({ok, g, []}, s_group(Fleet, A1, add_nodes, [g, [S]])),
-        ?assertEqual({error, {no_seed_answered, [{S, application_not_running}]}}, s_group(Fleet, A1, enter, [other, [S]])),
-        {ok, _} = call(Fleet, B, {application, ensure_all_started}, [sderl]),
-        ?assertEqual({ok, g, [B]}, s_group(Fleet, A1, add_nodes, [g, [B]])),
-        ready(Fleet, [B], file),
-        members(Fleet, [A1, A2, B], file)
-    end).
+    Families = [sd(2), #{name => bare, count => 1},
+                #{name => stock, count => 1, connect_all => true}],
+    with(#{families => Families, s_groups => [{file, normal, [{a, all}, {bare, all}]}]},
+         fun(Fleet, [A1, A2, B, S]) ->
+             %% The group of the launch configuration does not wait for it.
+             ready(Fleet, [A1, A2], file),
+             Pid = call(Fleet, A2, proc, []),
+             ?assertEqual(yes, s_group(Fleet, A2, register_name, [file, n, Pid])),
+             ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [file, n])),
+             await(fun() ->
+                 lists:any(fun(P) -> string:find(P, "does not answer there") =/= nomatch end,
+                           problems(Fleet, A1))
+             end),
+             ?assertEqual({ok, g, [A1, A2]}, s_group(Fleet, A1, new_s_group, [g, [A1, A2, B, S]])),
+             ?assertEqual([{g, B, application_not_running}, {g, S, application_not_running}],
+                          left_out(Fleet, A1)),
+             [?assert(lists:any(fun(P) -> string:find(P, atom_to_list(N)) =/= nomatch andalso
+                                          string:find(P, "not running there") =/= nomatch end,
+                                problems(Fleet, A1)))
+              || N <- [B, S]],
+             ?assertEqual({ok, g, []}, s_group(Fleet, A1, add_nodes, [g, [S]])),
+             ?assertEqual({error, {no_seed_answered, [{S, application_not_running}]}},
+                          s_group(Fleet, A1, enter, [other, [S]])),
+             {ok, _} = call(Fleet, B, {application, ensure_all_started}, [sderl]),
+             ?assertEqual({ok, g, [B]}, s_group(Fleet, A1, add_nodes, [g, [B]])),
+             ready(Fleet, [B], file),
+             members(Fleet, [A1, A2, B], file)
+         end).

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_kept_SUITE).
 
-%% Nodes that keep what they know of their groups in files (`state_dir`), and begin with that after all of
-%% them were killed.
+%% Nodes that keep what they know of their groups in files (`state_dir`), and begin with that after
+%% all of them were killed.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -39,37 +39,43 @@ register_name(Fleet, Node, Group, Name) ->
 
 token(Fleet, Node, Group, Name) -> maps:get(token, s_group(Fleet, Node, lookup, [Group, Name])).
 
-%% A group that was made at run time is there again, with the members and the identity that it had, and
-%% its tokens go on growing, whatever the clock says.
+%% A group that was made at run time is there again, with the members and the identity that it had,
+%% and its tokens go on growing, whatever the clock says.
 all_are_killed(Config) ->
     Dir = dir(Config, ?FUNCTION_NAME),
-    with(plan(Dir, 3, [{sderl, s_groups, [{h, normal, [n(1), n(2), n(3)]}]}]), fun(Fleet, [A1, A2, A3] = All) ->
-        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, All]),
-        members(Fleet, All, g),
-        members(Fleet, All, h),
-        register_name(Fleet, A1, g, n),
-        #{uid := Uid} = group(Fleet, A1, g),
-        Before = token(Fleet, A1, g, n),
-        %% What it was removed from the launch configuration does not bring back.
-        ok = s_group(Fleet, A1, remove_nodes, [h, [A3]]),
-        members(Fleet, [A1, A2], h),
-        await(fun() -> s_group(Fleet, A3, own_s_groups, []) =:= [{g, All}] end),
-        kill_all(Fleet, All),
-        %% As if the clocks had been ahead by a century when all were killed.
-        Ahead = lists:max([E || N <- All, #{group := g, epoch := E} <- element(1, sderl_kept:read(Dir, N))]) + 100 * 365 * 86_400_000,
-        [ok = sderl_kept:write(Dir, E#{epoch := Ahead}) || N <- All, #{group := g} = E <- element(1, sderl_kept:read(Dir, N))],
-        restart_all(Fleet, All),
-        members(Fleet, All, g),
-        members(Fleet, [A1, A2], h),
-        await(fun() -> s_group(Fleet, A3, own_s_groups, []) =:= [{g, All}] end),
-        await(fun() -> lists:all(fun(N) -> maps:get(live, group(Fleet, N, g)) =:= All end, All) end),
-        ?assertMatch(#{uid := Uid}, group(Fleet, A2, g)),
-        ?assertEqual(undefined, s_group(Fleet, A2, whereis_name, [g, n])),
-        register_name(Fleet, A2, g, n),
-        {Epoch, _} = After = token(Fleet, A1, g, n),
-        ?assert(After > Before),
-        ?assertMatch({Counter, _} when Counter > Ahead, Epoch)
-    end).
+    with(plan(Dir, 3, [{sderl, s_groups, [{h, normal, [n(1), n(2), n(3)]}]}]),
+         fun(Fleet, [A1, A2, A3] = All) ->
+             {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, All]),
+             members(Fleet, All, g),
+             members(Fleet, All, h),
+             register_name(Fleet, A1, g, n),
+             #{uid := Uid} = group(Fleet, A1, g),
+             Before = token(Fleet, A1, g, n),
+             %% What it was removed from the launch configuration does not bring back.
+             ok = s_group(Fleet, A1, remove_nodes, [h, [A3]]),
+             members(Fleet, [A1, A2], h),
+             await(fun() -> s_group(Fleet, A3, own_s_groups, []) =:= [{g, All}] end),
+             kill_all(Fleet, All),
+             %% As if the clocks had been ahead by a century when all were killed.
+             Ahead = lists:max(
+                 [E || N <- All, #{group := g, epoch := E} <- element(1, sderl_kept:read(Dir, N))]
+             ) + 100 * 365 * 86_400_000,
+             [ok = sderl_kept:write(Dir, E#{epoch := Ahead})
+              || N <- All, #{group := g} = E <- element(1, sderl_kept:read(Dir, N))],
+             restart_all(Fleet, All),
+             members(Fleet, All, g),
+             members(Fleet, [A1, A2], h),
+             await(fun() -> s_group(Fleet, A3, own_s_groups, []) =:= [{g, All}] end),
+             await(fun() ->
+                 lists:all(fun(N) -> maps:get(live, group(Fleet, N, g)) =:= All end, All)
+             end),
+             ?assertMatch(#{uid := Uid}, group(Fleet, A2, g)),
+             ?assertEqual(undefined, s_group(Fleet, A2, whereis_name, [g, n])),
+             register_name(Fleet, A2, g, n),
+             {Epoch, _} = After = token(Fleet, A1, g, n),
+             ?assert(After > Before),
+             ?assertMatch({Counter, _} when Counter > Ahead, Epoch)
+         end).
 
 %% Of what happened while it was away a node is told, and what it left it does not begin again.
 removed_and_deleted_meanwhile(Config) ->
@@ -85,7 +91,9 @@ removed_and_deleted_meanwhile(Config) ->
         kill_all(Fleet, [A1]),
         restart_all(Fleet, All),
         Gone = fun(N) -> lists:sort(proplists:get_value(gone, s_group(Fleet, N, info, []))) end,
-        await(fun() -> Gone(A2) =:= [{deleted, deleted}, {left, removed}, {removed, removed}] orelse Gone(A2) end),
+        await(fun() ->
+            Gone(A2) =:= [{deleted, deleted}, {left, removed}, {removed, removed}] orelse Gone(A2)
+        end),
         ?assertEqual(undefined, s_group(Fleet, A2, s_groups, [])),
         ?assertEqual([{deleted, deleted}], Gone(A1)),
         members(Fleet, [A1], left),
@@ -119,7 +127,8 @@ files_that_cannot_be_used(Config) ->
         ok = file:write_file(H, binary:part(Whole, 0, byte_size(Whole) div 2)),
         ok = file:write_file(K, "rubbish"),
         restart_all(Fleet, [A1]),
-        [logged(Fleet, A1, [File, " is not used: ", Why]) || {File, Why} <- [{G, "{version,2}"}, {H, "damaged"}, {K, "not_a_state_file"}]],
+        [logged(Fleet, A1, [File, " is not used: ", Why])
+         || {File, Why} <- [{G, "{version,2}"}, {H, "damaged"}, {K, "not_a_state_file"}]],
         ?assertEqual([{g, [A1]}], s_group(Fleet, A1, own_s_groups, [])),
         register_name(Fleet, A1, g, n)
     end),

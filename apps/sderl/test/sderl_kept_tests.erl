@@ -5,8 +5,9 @@
 
 in_folder(Fun) ->
     fun() ->
-        Dir = filename:join(filename:basedir(user_cache, "sderl_kept_tests"),
-                            integer_to_list(erlang:unique_integer([positive])) ++ "_" ++ os:getpid()),
+        Dir =
+            filename:join(filename:basedir(user_cache, "sderl_kept_tests"),
+                          integer_to_list(erlang:unique_integer([positive])) ++ "_" ++ os:getpid()),
         try Fun(Dir)
         after file:del_dir_r(Dir)
         end
@@ -50,14 +51,21 @@ what_is_no_such_file_is_named_test_() ->
         File = file(Dir),
         {ok, Good} = file:read_file(File),
         <<Mark:12/binary, 1, Rest/binary>> = Good,
-        Content = fun(Term) -> C = term_to_binary(Term), <<Mark/binary, 1, (erlang:md5(C))/binary, C/binary>> end,
+        Content = fun(Term) ->
+            C = term_to_binary(Term),
+            <<Mark/binary, 1, (erlang:md5(C))/binary, C/binary>>
+        end,
         [begin
              ok = file:write_file(File, Data),
              ?assertEqual({Why, {[], [{File, Why}]}}, {Why, sderl_kept:read(Dir, 'a@h')})
-         end || {Why, Data} <- [{not_a_state_file, <<>>}, {not_a_state_file, <<"hello">>}, {damaged, Mark},
-                                {damaged, binary:part(Good, 0, byte_size(Good) - 1)}, {{version, 2}, <<Mark/binary, 2, Rest/binary>>},
-                                {damaged, Content(hello)}, {damaged, Content((entry('a@h', g))#{membership := #{'a@h' => 1}})},
-                                {damaged, Content((entry('a@h', g))#{left := yes})}, {misnamed, Content(entry('a@h', h))}]],
+         end || {Why, Data} <- [{not_a_state_file, <<>>}, {not_a_state_file, <<"hello">>},
+                                {damaged, Mark},
+                                {damaged, binary:part(Good, 0, byte_size(Good) - 1)},
+                                {{version, 2}, <<Mark/binary, 2, Rest/binary>>},
+                                {damaged, Content(hello)},
+                                {damaged, Content((entry('a@h', g))#{membership := #{'a@h' => 1}})},
+                                {damaged, Content((entry('a@h', g))#{left := yes})},
+                                {misnamed, Content(entry('a@h', h))}]],
         %% A folder in its place.
         ok = file:delete(File),
         ok = file:make_dir(File),

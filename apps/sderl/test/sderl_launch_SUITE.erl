@@ -17,9 +17,9 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [all_at_once, published_place, one_after_the_other, differing_lists, seeds, discovery, leaving, children_at_boot,
-     await_in_vain, forgotten, removed_stays_removed, deletion_is_remembered, deleted_while_standing_still, two_of_one_name, crossing_creations,
-     knowledge, links].
+    [all_at_once, published_place, one_after_the_other, differing_lists, seeds, discovery, leaving,
+     children_at_boot, await_in_vain, forgotten, removed_stays_removed, deletion_is_remembered,
+     deleted_while_standing_still, two_of_one_name, crossing_creations, knowledge, links].
 
 %% Without a tag the names are known before the nodes are.
 n(I) -> list_to_atom(lists:concat([a, I, "@127.0.0.1"])).
@@ -31,7 +31,9 @@ plan(Count, Env) -> #{tag => "", families => [sd(Count, Env)]}.
 family(I, Env) -> (sd(1, Env))#{index => I}.
 
 boot(Fleet, Added) ->
-    {ok, Nodes} = sderl_fleet:start_nodes(Fleet, [case A of #{index := _} -> maps:remove(count, A); _ -> A end || A <- Added]),
+    {ok, Nodes} = sderl_fleet:start_nodes(
+        Fleet, [case A of #{index := _} -> maps:remove(count, A); _ -> A end || A <- Added]
+    ),
     Nodes.
 
 %% One bare node holds the fleet together.
@@ -40,26 +42,29 @@ bare() -> #{tag => "", families => [#{name => bare, count => 1}]}.
 %% ---------------------------------------------------------------- lists
 
 all_at_once(_) ->
-    Groups = [{g, normal, [{a, [1, 2, 3]}]}, {h, hidden, [{a, [3, 4]}]}, {{"any", term}, normal, [{a, 4}]}],
-    with(#{families => [sd(4)], s_groups => Groups, s_groups_known => all}, fun(Fleet, [A1, A2, A3, A4]) ->
-        ready(Fleet, [A1, A2, A3], g),
-        ready(Fleet, [A3, A4], h),
-        members(Fleet, [A1, A2, A3], g),
-        members(Fleet, [A3, A4], h),
-        ?assertEqual({[g], [h, {"any", term}]}, s_group(Fleet, A1, s_groups, [])),
-        ?assertEqual({[g, h], [{"any", term}]}, s_group(Fleet, A3, s_groups, [])),
-        ?assertEqual({[h, {"any", term}], [g]}, s_group(Fleet, A4, s_groups, [])),
-        %% One component each: a name that a member registers the others have.
-        Pid = call(Fleet, A3, proc, []),
-        ?assertEqual(yes, s_group(Fleet, A3, register_name, [g, n, Pid])),
-        ?assertEqual(yes, s_group(Fleet, A3, register_name, [h, n, Pid])),
-        [?assertEqual(Pid, s_group(Fleet, N, whereis_name, [g, n])) || N <- [A1, A2, A3]],
-        ?assertEqual(Pid, s_group(Fleet, A4, whereis_name, [h, n])),
-        %% Links are within the groups, and no others.
-        ?assertEqual(lists:sort([A2, A3]), lists:sort(call(Fleet, A1, {erlang, nodes}, [connected]))),
-        ?assertEqual([A3], call(Fleet, A4, {erlang, nodes}, [connected])),
-        [?assertEqual([], problems(Fleet, N)) || N <- [A1, A2, A3, A4]]
-    end).
+    Groups = [{g, normal, [{a, [1, 2, 3]}]}, {h, hidden, [{a, [3, 4]}]},
+              {{"any", term}, normal, [{a, 4}]}],
+    with(#{families => [sd(4)], s_groups => Groups, s_groups_known => all},
+         fun(Fleet, [A1, A2, A3, A4]) ->
+             ready(Fleet, [A1, A2, A3], g),
+             ready(Fleet, [A3, A4], h),
+             members(Fleet, [A1, A2, A3], g),
+             members(Fleet, [A3, A4], h),
+             ?assertEqual({[g], [h, {"any", term}]}, s_group(Fleet, A1, s_groups, [])),
+             ?assertEqual({[g, h], [{"any", term}]}, s_group(Fleet, A3, s_groups, [])),
+             ?assertEqual({[h, {"any", term}], [g]}, s_group(Fleet, A4, s_groups, [])),
+             %% One component each: a name that a member registers the others have.
+             Pid = call(Fleet, A3, proc, []),
+             ?assertEqual(yes, s_group(Fleet, A3, register_name, [g, n, Pid])),
+             ?assertEqual(yes, s_group(Fleet, A3, register_name, [h, n, Pid])),
+             [?assertEqual(Pid, s_group(Fleet, N, whereis_name, [g, n])) || N <- [A1, A2, A3]],
+             ?assertEqual(Pid, s_group(Fleet, A4, whereis_name, [h, n])),
+             %% Links are within the groups, and no others.
+             ?assertEqual(lists:sort([A2, A3]),
+                          lists:sort(call(Fleet, A1, {erlang, nodes}, [connected]))),
+             ?assertEqual([A3], call(Fleet, A4, {erlang, nodes}, [connected])),
+             [?assertEqual([], problems(Fleet, N)) || N <- [A1, A2, A3, A4]]
+         end).
 
 published_place(_) ->
     Groups = [{g, normal, [n(1), n(2)]}],
@@ -90,7 +95,8 @@ one_after_the_other(_) ->
         %% The first, which leads, comes anew: without the names of its former life.
         {ok, A1} = sderl_fleet:restart(Fleet, A1),
         ready(Fleet, All, g),
-        [await(fun() -> s_group(Fleet, N, registered_names, [{s_group, g}]) =:= [{g, two}] end) || N <- All],
+        [await(fun() -> s_group(Fleet, N, registered_names, [{s_group, g}]) =:= [{g, two}] end)
+         || N <- All],
         P3 = call(Fleet, A1, proc, []),
         ?assertEqual(yes, s_group(Fleet, A1, register_name, [g, one, P3])),
         [?assertEqual(P3, s_group(Fleet, N, whereis_name, [g, one])) || N <- All],
@@ -111,20 +117,27 @@ differing_lists(_) ->
         ?assertEqual(yes, s_group(Fleet, A3, register_name, [g, n, Pid])),
         [?assertEqual(Pid, s_group(Fleet, N, whereis_name, [g, n])) || N <- All],
         await(fun() ->
-            lists:any(fun(N) -> string:find(log(Fleet, N), "another list of members") =/= nomatch end, All)
+            lists:any(fun(N) ->
+                string:find(log(Fleet, N), "another list of members") =/= nomatch
+            end, All)
         end)
     end).
 
 %% ---------------------------------------------------------------- seeds and discovery
 
 seeds(_) ->
-    Seeds = [{sderl, s_groups, [{g, normal, {seeds, [n(1), n(9)]}}]}, {sderl, await, {all, 60_000}}],
+    Seeds = [{sderl, s_groups, [{g, normal, {seeds, [n(1), n(9)]}}]},
+             {sderl, await, {all, 60_000}}],
     with(bare(), fun(Fleet, _) ->
         %% No seed is up: the node starts all the same, says so, and goes on trying.
-        [A2] = boot(Fleet, [family(2, [{sderl, s_groups, [{g, normal, {seeds, [n(1), n(9)]}}]}, {sderl, await, {[g], 500}}])]),
+        [A2] = boot(Fleet, [family(2, [{sderl, s_groups, [{g, normal, {seeds, [n(1), n(9)]}}]},
+                                       {sderl, await, {[g], 500}}])]),
         ?assertEqual(undefined, s_group(Fleet, A2, s_groups, [])),
         logged(Fleet, A2, "s_group g is not ready: timeout"),
-        await(fun() -> lists:any(fun(P) -> string:find(P, "has not entered it yet") =/= nomatch end, problems(Fleet, A2)) end),
+        await(fun() ->
+            lists:any(fun(P) -> string:find(P, "has not entered it yet") =/= nomatch end,
+                      problems(Fleet, A2))
+        end),
         [A1] = boot(Fleet, [family(1, [{sderl, s_groups, [{g, normal, [n(1)]}]}])]),
         ready(Fleet, [A1, A2], g),
         Pid = call(Fleet, A1, proc, []),
@@ -158,7 +171,8 @@ discovery(_) ->
         %% The first that is a member will do.
         ok = s_group(Fleet, A5, leave, [g]),
         members(Fleet, [A1, A2, A3, A4], g),
-        ?assertMatch({ok, g, [_, _, _, _, _]}, s_group(Fleet, A5, enter, [g, ['nobody@127.0.0.1', A5, A3]])),
+        ?assertMatch({ok, g, [_, _, _, _, _]},
+                     s_group(Fleet, A5, enter, [g, ['nobody@127.0.0.1', A5, A3]])),
         ?assertMatch({error, {no_seed_answered, [{A1, node_does_not_belong_to_the_s_group}]}},
                      s_group(Fleet, A5, enter, [h, [A1]])),
         ?assertEqual(false, s_group(Fleet, A5, connect, [h, A1]))
@@ -178,7 +192,8 @@ leaving(_) ->
         members(Fleet, [A1, A2], g),
         ?assertEqual(P3, s_group(Fleet, A1, whereis_name, [g, three])),
         ?assertEqual(P3, s_group(Fleet, A3, whereis_name, [g, three])),
-        ?assertEqual({no, cannot_register_in_remote_group}, s_group(Fleet, A3, register_name, [g, x, P3])),
+        ?assertEqual({no, cannot_register_in_remote_group},
+                     s_group(Fleet, A3, register_name, [g, x, P3])),
         %% They still die with it.
         ok = call(Fleet, A3, stop, [P3]),
         await(fun() -> s_group(Fleet, A2, whereis_name, [g, three]) =:= undefined end),
@@ -204,23 +219,27 @@ leaving(_) ->
 children_at_boot(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "ebin"),
     ok = filelib:ensure_path(Dir),
-    App = {application, sderl_ct_app, [{vsn, "1"}, {modules, [?MODULE]}, {registered, []},
-                                       {applications, [kernel, stdlib, sderl]}, {mod, {?MODULE, []}}]},
+    App = {application, sderl_ct_app,
+           [{vsn, "1"}, {modules, [?MODULE]}, {registered, []},
+            {applications, [kernel, stdlib, sderl]}, {mod, {?MODULE, []}}]},
     ok = file:write_file(filename:join(Dir, "sderl_ct_app.app"), io_lib:format("~p.~n", [App])),
-    Family = (sd(4, [{sderl, await, {all, 60_000}}]))#{apps => [sderl_ct_app], paths => [Dir | paths()]},
+    Family =
+        (sd(4, [{sderl, await, {all, 60_000}}]))#{apps => [sderl_ct_app], paths => [Dir | paths()]},
     with(#{families => [Family], s_groups => [{g, normal, [{a, all}]}]}, fun(Fleet, All) ->
         %% One whose group is ready has everybody who answers: so nobody's child ever clashed.
         ready(Fleet, All, g),
         [Leader] = lists:usort([s_group(Fleet, N, whereis_name, [g, leader]) || N <- All]),
         ?assert(is_pid(Leader)),
-        [?assertMatch({N, M, P} when is_pid(P), {N, M, s_group(Fleet, N, whereis_name, [g, {server, M}])})
+        [?assertMatch({N, M, P} when is_pid(P),
+                      {N, M, s_group(Fleet, N, whereis_name, [g, {server, M}])})
          || N <- All, M <- All],
         [?assertEqual(nomatch, string:find(log(Fleet, N), "was registered as each")) || N <- All],
         %% Killed, it is found under the same name on all nodes.
         Old = s_group(Fleet, hd(All), whereis_name, [g, {server, hd(All)}]),
         true = call(Fleet, hd(All), {erlang, exit}, [Old, kill]),
         await(fun() ->
-            case lists:usort([s_group(Fleet, N, whereis_name, [g, {server, hd(All)}]) || N <- All]) of
+            case lists:usort([s_group(Fleet, N, whereis_name, [g, {server, hd(All)}])
+                              || N <- All]) of
                 [New] -> is_pid(New) andalso New =/= Old;
                 Differ -> Differ
             end
@@ -337,7 +356,8 @@ deletion_is_remembered(_) ->
         await(fun() -> s_group(Fleet, A2, own_s_groups, []) =:= [] end),
         {ok, A3} = sderl_fleet:restart(Fleet, A3),
         [await(fun() -> s_group(Fleet, N, s_groups, []) =:= undefined end) || N <- All],
-        [?assertEqual([{g, deleted}], proplists:get_value(gone, s_group(Fleet, N, info, []))) || N <- All],
+        [?assertEqual([{g, deleted}], proplists:get_value(gone, s_group(Fleet, N, info, [])))
+         || N <- All],
         %% The next group of that name is another one.
         ok = sderl_fleet:kill(Fleet, A3),
         ?assertEqual({ok, g, [A1, A2]}, s_group(Fleet, A1, new_s_group, [g, [A1, A2]])),
@@ -353,14 +373,19 @@ deletion_is_remembered(_) ->
 %% ---------------------------------------------------------------- two groups of one name
 
 two_of_one_name(_) ->
-    Env = fun(Cluster) -> [{sderl, s_groups, [{g, normal, [n(1), n(2)]}]}, {sderl, cluster, Cluster}] end,
+    Env = fun(Cluster) ->
+        [{sderl, s_groups, [{g, normal, [n(1), n(2)]}]}, {sderl, cluster, Cluster}]
+    end,
     with(bare(), fun(Fleet, _) ->
         [A1] = boot(Fleet, [family(1, Env("north"))]),
         [A2] = boot(Fleet, [family(2, Env("south"))]),
         [begin
              logged(Fleet, Here, "another group of this name runs on"),
-             await(fun() -> [L || {g, N, uid_conflict} = L <- left_out(Fleet, Here), N =:= There] =/= [] end),
-             ?assert(lists:any(fun(P) -> string:find(P, "the two never merge") =/= nomatch end, problems(Fleet, Here)))
+             await(fun() ->
+                 [L || {g, N, uid_conflict} = L <- left_out(Fleet, Here), N =:= There] =/= []
+             end),
+             ?assert(lists:any(fun(P) -> string:find(P, "the two never merge") =/= nomatch end,
+                               problems(Fleet, Here)))
          end || {Here, There} <- [{A1, A2}, {A2, A1}]],
         %% Both go on by themselves.
         [Kept, _] = [begin
@@ -369,8 +394,8 @@ two_of_one_name(_) ->
              ?assertEqual(Pid, s_group(Fleet, N, whereis_name, [g, n])),
              Pid
          end || N <- [A1, A2]],
-        %% And meet when one is deleted. (The other counts the node among its members and greets it with
-        %% every tick, so that it may have entered that one before the next question.)
+        %% And meet when one is deleted. (The other counts the node among its members and greets it
+        %% with every tick, so that it may have entered that one before the next question.)
         ok = s_group(Fleet, A2, delete_s_group, [g]),
         ?assertEqual([{g, deleted}], proplists:get_value(gone, s_group(Fleet, A2, info, []))),
         await(fun() ->
@@ -391,17 +416,23 @@ crossing_creations(_) ->
                   {ok, {ok, G, Joined}} ->
                       ?assert(lists:member(N, Joined)),
                       await(fun() -> s_group(Fleet, N, own_nodes, [G]) =:= Joined end),
-                      [?assertEqual({M, Joined}, {M, s_group(Fleet, M, own_nodes, [G])}) || M <- Joined];
+                      [?assertEqual({M, Joined}, {M, s_group(Fleet, M, own_nodes, [G])})
+                       || M <- Joined];
                   {ok, {error, s_group_name_is_in_use}} ->
                       ?assertNotEqual([], s_group(Fleet, N, own_nodes, [G]))
               end || {N, R} <- Results],
              Pids = [call(Fleet, N, proc, []) || N <- All],
-             [?assertEqual(yes, s_group(Fleet, N, register_name, [G, N, P])) || {N, P} <- lists:zip(All, Pids)],
-             [?assertEqual(P, s_group(Fleet, N, whereis_name, [G, N])) || {N, P} <- lists:zip(All, Pids)]
+             [?assertEqual(yes, s_group(Fleet, N, register_name, [G, N, P]))
+              || {N, P} <- lists:zip(All, Pids)],
+             [?assertEqual(P, s_group(Fleet, N, whereis_name, [G, N]))
+              || {N, P} <- lists:zip(All, Pids)]
          end || G <- [g1, g2, g3]],
         %% One group grown from two members at once has both new ones.
         {ok, h, [A1, A2]} = s_group(Fleet, A1, new_s_group, [h, [A1, A2]]),
-        Added = [R || {_, {ok, {ok, h, R}}} <- sderl_fleet:multicall(Fleet, [A1, A2], s_group, add_nodes, [h, [A3]], 60_000)],
+        Added = [R
+                 || {_, {ok, {ok, h, R}}} <- sderl_fleet:multicall(
+                     Fleet, [A1, A2], s_group, add_nodes, [h, [A3]], 60_000
+                 )],
         ?assertMatch([_, _], Added),
         ?assertEqual([A3], lists:usort(lists:append(Added))),
         members(Fleet, All, h)
@@ -458,7 +489,9 @@ links(_) ->
         Pid = call(Fleet, A4, proc, []),
         ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [A5, g, n])),
         ?assertEqual(yes, s_group(Fleet, A1, register_name, [g, n, Pid])),
-        Links = fun() -> maps:from_list([{N, L} || #{node := N} = L <- s_group(Fleet, A1, links, [])]) end,
+        Links = fun() ->
+            maps:from_list([{N, L} || #{node := N} = L <- s_group(Fleet, A1, links, [])])
+        end,
         Now = erlang:system_time(second),
         #{A2 := L2, A3 := L3, A4 := L4, A5 := L5} = Links(),
         ?assertMatch(#{visible := true, needed := true, opened_by := library}, L2),
@@ -476,9 +509,12 @@ links(_) ->
         ?assertEqual([{group, g}], [R || {group, _} = R <- R2]),
         await(fun() -> s_group(Fleet, A1, unregister_name, [g, n]) =:= ok end),
         %% The other side has its own account.
-        #{reasons := [{group, g}]} = hd([L || #{node := N} = L <- s_group(Fleet, A2, links, []), N =:= A1]),
+        #{reasons := [{group, g}]} =
+            hd([L || #{node := N} = L <- s_group(Fleet, A2, links, []), N =:= A1]),
         %% A link that is down is missed.
         ok = sderl_fleet:kill(Fleet, A2),
         await(fun() -> not is_map_key(A2, Links()) end),
-        await(fun() -> lists:any(fun(P) -> string:find(P, "no link to") =/= nomatch end, problems(Fleet, A1)) end)
+        await(fun() ->
+            lists:any(fun(P) -> string:find(P, "no link to") =/= nomatch end, problems(Fleet, A1))
+        end)
     end).

@@ -30,13 +30,15 @@ renewed_test() ->
     Ref = make_ref(),
     {Effects, _} = ticks(500, 4000, [], watching([Ref])),
     %% Every two seconds, and when nothing answers every half, each time another way.
-    ?assertEqual([{2000, 0}, {2500, 1}, {3000, 2}, {3500, 3}, {4000, 4}], [{T, Try} || {T, {send, _, Try, 1, {want, _, [], [], []}}} <- Effects]).
+    ?assertEqual([{2000, 0}, {2500, 1}, {3000, 2}, {3500, 3}, {4000, 4}],
+                 [{T, Try} || {T, {send, _, Try, 1, {want, _, [], [], []}}} <- Effects]).
 
 silent_test() ->
     Ref = make_ref(),
     {Effects, L} = ticks(500, 12_000, [], watching([Ref])),
     Node = node(),
-    ?assertEqual([{10_500, {lost, Node, lost_route, 1}}, {10_500, {down, Ref, lost_route}}, {10_500, {forget, Node}}],
+    ?assertEqual([{10_500, {lost, Node, lost_route, 1}}, {10_500, {down, Ref, lost_route}},
+                  {10_500, {forget, Node}}],
                  [E || {_, What} = E <- Effects, element(1, What) =/= send]),
     ?assertEqual(#{}, sderl_lease:watched(L)).
 
@@ -49,7 +51,9 @@ unlinked_test() ->
     {Others, _} = ticks(500, 12_000, [{failed, node(), no_route}], watching([Ref])),
     ?assertMatch([{10_500, lost_route}], [{T, R} || {T, {down, _, R}} <- Others]),
     %% An answer in between is an answer.
-    {Answered, _} = ticks(500, 12_000, [{failed, node(), unreachable}, {message, node(), {1, a}, {have, 0, 0, [], [], []}}], watching([Ref])),
+    {Answered, _} = ticks(500, 12_000, [{failed, node(), unreachable},
+                                        {message, node(), {1, a}, {have, 0, 0, [], [], []}}],
+                          watching([Ref])),
     ?assertEqual([], [D || {_, {down, _, _}} = D <- Answered]).
 
 %% Who was stopped does not blame others.
@@ -65,7 +69,8 @@ another_life_test() ->
     [A, B] = Refs = [make_ref(), make_ref()],
     L = watching(Refs),
     {Effects, L1} = sderl_lease:step(100, {message, node(), {2, a}, {have, 0, 0, [], [], []}}, L),
-    ?assertEqual(lists:sort([{down, A, noconnection}, {down, B, noconnection}]), lists:sort(Effects)),
+    ?assertEqual(lists:sort([{down, A, noconnection}, {down, B, noconnection}]),
+                 lists:sort(Effects)),
     ?assertEqual(#{}, sderl_lease:watched(L1)),
     %% Another memory of the same life is told all.
     {[], L2} = sderl_lease:step(100, {message, node(), {1, b}, {have, 0, 0, [], [], []}}, L),
@@ -75,18 +80,23 @@ another_life_test() ->
 
 given_up_test() ->
     Ref = make_ref(),
-    {Effects, S} = sderl_leased:step(0, {message, x, {1, a}, {want, 1, [{Ref, pid(1)}], [], []}}, sderl_leased:new()),
-    ?assertEqual([{monitor, x, Ref, pid(1)}, {send, x, 0, 1, {have, 1, 1, [Ref], [], []}}], Effects),
+    {Effects, S} = sderl_leased:step(0, {message, x, {1, a}, {want, 1, [{Ref, pid(1)}], [], []}},
+                                     sderl_leased:new()),
+    ?assertEqual([{monitor, x, Ref, pid(1)}, {send, x, 0, 1, {have, 1, 1, [Ref], [], []}}],
+                 Effects),
     ?assertMatch({[], _}, sderl_leased:step(29_000, tick, S)),
     {Over, S1} = sderl_leased:step(30_000, tick, S),
     ?assertEqual({[{demonitor, x, Ref}], #{}}, {Over, sderl_leased:watches(S1)}),
     %% And it has forgotten, which it says.
-    ?assertMatch({[{send, x, 0, 2, {have, 2, 0, [], [], []}}], _}, sderl_leased:step(30_001, {message, x, {1, a}, {want, 2, [], [], []}}, S1)).
+    ?assertMatch({[{send, x, 0, 2, {have, 2, 0, [], [], []}}], _},
+                 sderl_leased:step(30_001, {message, x, {1, a}, {want, 2, [], [], []}}, S1)).
 
 overtaken_test() ->
     Ref = make_ref(),
-    {_, S} = sderl_leased:step(0, {message, x, {1, a}, {want, 2, [], [Ref], []}}, sderl_leased:new()),
-    ?assertEqual({[], S}, sderl_leased:step(1, {message, x, {1, a}, {want, 1, [{Ref, pid(1)}], [], []}}, S)).
+    {_, S} = sderl_leased:step(0, {message, x, {1, a}, {want, 2, [], [Ref], []}},
+                               sderl_leased:new()),
+    ?assertEqual({[], S},
+                 sderl_leased:step(1, {message, x, {1, a}, {want, 1, [{Ref, pid(1)}], [], []}}, S)).
 
 %% ---------------------------------------------------------------- properties
 
@@ -97,13 +107,14 @@ command() ->
     frequency([
         {6, {watch, range(1, 8)}}, {2, {unwatch, nat()}}, {2, {die, range(1, 8)}},
         {8, {deliver, side(), nat()}}, {3, {lose, side(), nat()}}, {2, {twice, side(), nat()}},
-        {6, tick}, {1, {long, range(1, 25)}}, {1, restart_watcher}, {1, restart_watched}, {1, restart_node}
+        {6, tick}, {1, {long, range(1, 25)}}, {1, restart_watcher}, {1, restart_watched},
+        {1, restart_node}
     ]).
 
 side() -> oneof([watcher, watched]).
 
-%% Whatever was lost on the way: when the network is good again for a while, who is watched is watched at both ends,
-%% every end was told once and truly, and when nobody watches nothing is left.
+%% Whatever was lost on the way: when the network is good again for a while, who is watched is
+%% watched at both ends, every end was told once and truly, and when nobody watches nothing is left.
 lease() ->
     ?FORALL(Commands, list(command()), begin
         S1 = calm(100, lists:foldl(fun do/2, start(), Commands)),
@@ -112,10 +123,15 @@ lease() ->
         Right = lists:sort(Open) =:= lists:sort(maps:keys(sderl_lease:watched(maps:get(lease, S1))))
             andalso lists:sort(Open) =:= lists:sort(maps:keys(Mons))
             andalso lists:all(fun(Ref) -> not is_map_key(maps:get(Ref, Refs), Dead) end, Open)
-            andalso lists:all(fun({Ref, Reason}) -> true_end(Reason, maps:get(Ref, Refs), S1) end, maps:to_list(Down)),
+            andalso lists:all(fun({Ref, Reason}) -> true_end(Reason, maps:get(Ref, Refs), S1) end,
+                              maps:to_list(Down)),
         S2 = calm(100, lists:foldl(fun(Ref, S) -> do({over, Ref}, S) end, S1, Open)),
-        Left = {maps:get(mons, S2), sderl_lease:watched(maps:get(lease, S2)), sderl_leased:watches(maps:get(leased, S2))},
-        ?WHENFAIL(io:format("~p~nleft ~p, creation ~p~n", [S1, Left, C]), Right andalso {#{}, #{}, #{}} =:= {element(1, Left), element(2, Left), maps:filter(fun(_, N) -> N > 0 end, element(3, Left))})
+        Left = {maps:get(mons, S2), sderl_lease:watched(maps:get(lease, S2)),
+                sderl_leased:watches(maps:get(leased, S2))},
+        ?WHENFAIL(io:format("~p~nleft ~p, creation ~p~n", [S1, Left, C]),
+                  Right andalso {#{}, #{}, #{}} =:=
+                                {element(1, Left), element(2, Left),
+                                 maps:filter(fun(_, N) -> N > 0 end, element(3, Left))})
     end).
 
 true_end(lost_route, _, _) -> true;
@@ -125,20 +141,27 @@ true_end(Reason, Process, #{dead := Dead}) -> maps:get(Process, Dead, none) =:= 
 
 %% A process is a number in a life of the node; its pid is made of both.
 start() ->
-    #{now => 0, creation => 1, life => {1, 1}, lease => sderl_lease:new(), leased => sderl_leased:new(),
-      net => #{watcher => [], watched => []},
-      refs => #{}, own => #{}, mons => #{}, dead => #{}, down => #{}}.
+    #{now => 0, creation => 1, life => {1, 1}, lease => sderl_lease:new(),
+      leased => sderl_leased:new(), net => #{watcher => [], watched => []}, refs => #{}, own => #{},
+      mons => #{}, dead => #{}, down => #{}}.
 
 process_pid({K, C}) -> pid(100 * C + K).
-process(Pid) -> ["<0", N, _] = string:lexemes(pid_to_list(Pid), "."), {list_to_integer(N) rem 100, list_to_integer(N) div 100}.
+process(Pid) ->
+    ["<0", N, _] = string:lexemes(pid_to_list(Pid), "."),
+    {list_to_integer(N) rem 100, list_to_integer(N) div 100}.
 
 do({watch, K}, #{refs := Refs, own := Own, creation := C} = S) ->
     {Ref, P} = {make_ref(), {K, C}},
     lease({watch, Ref, process_pid(P)}, S#{refs := Refs#{Ref => P}, own := Own#{Ref => P}});
 do({unwatch, K}, #{own := Own} = S) ->
-    case maps:keys(Own) of [] -> S; Refs -> do({over, lists:nth(1 + K rem length(Refs), Refs)}, S) end;
+    case maps:keys(Own) of
+        [] -> S;
+        Refs -> do({over, lists:nth(1 + K rem length(Refs), Refs)}, S)
+    end;
 do({over, Ref}, #{refs := Refs, own := Own, down := Down} = S) ->
-    lease({unwatch, Ref}, S#{own := maps:remove(Ref, Own), refs := case Down of #{Ref := _} -> Refs; _ -> maps:remove(Ref, Refs) end});
+    lease({unwatch, Ref},
+          S#{own := maps:remove(Ref, Own),
+             refs := case Down of #{Ref := _} -> Refs; _ -> maps:remove(Ref, Refs) end});
 do({die, K}, #{creation := C, dead := Dead, mons := Mons} = S) ->
     P = {K, C},
     case Dead of
@@ -151,11 +174,18 @@ do({die, K}, #{creation := C, dead := Dead, mons := Mons} = S) ->
 do(tick, #{now := Now} = S) -> leased(tick, lease(tick, S#{now := Now + 500}));
 do({long, N}, S) -> lists:foldl(fun(_, Acc) -> do(tick, Acc) end, S, lists:seq(1, N));
 do(restart_watcher, #{life := {W, D}, own := Own} = S) ->
-    maps:fold(fun(Ref, P, Acc) -> lease({watch, Ref, process_pid(P)}, Acc) end, S#{life := {W + 1, D}, lease := sderl_lease:new()}, Own);
-do(restart_watched, #{life := {W, D}} = S) -> S#{life := {W, D + 1}, leased := sderl_leased:new(), mons := #{}};
-%% Nothing that a node sent is under way for longer than it takes to start it again: its lives have no order.
+    maps:fold(fun(Ref, P, Acc) -> lease({watch, Ref, process_pid(P)}, Acc) end,
+              S#{life := {W + 1, D}, lease := sderl_lease:new()}, Own);
+do(restart_watched, #{life := {W, D}} = S) ->
+    S#{life := {W, D + 1}, leased := sderl_leased:new(), mons := #{}};
+%% Nothing that a node sent is under way for longer than it takes to start it again: its lives have
+%% no order.
 do(restart_node, #{creation := C, life := {W, D}, dead := Dead, net := Net} = S) ->
-    S#{creation := C + 1, net := Net#{watched := []}, life := {W, D + 1}, leased := sderl_leased:new(), mons := #{},
+    S#{creation := C + 1,
+       net := Net#{watched := []},
+       life := {W, D + 1},
+       leased := sderl_leased:new(),
+       mons := #{},
        dead := maps:merge(#{{K, C} => noconnection || K <- lists:seq(1, 8)}, Dead)};
 do({What, Side, K}, #{net := Net} = S) ->
     case maps:get(Side, Net) of
@@ -174,7 +204,10 @@ arrive(watcher, Message, S) -> leased(Message, S);
 arrive(watched, Message, S) -> lease(Message, S).
 
 calm(0, S) -> S;
-calm(N, S) -> calm(N - 1, do(tick, lists:foldl(fun do/2, S, lists:append(lists:duplicate(6, [{deliver, watcher, 0}, {deliver, watched, 0}]))))).
+calm(N, S) ->
+    calm(N - 1, do(tick, lists:foldl(fun do/2, S, lists:append(
+        lists:duplicate(6, [{deliver, watcher, 0}, {deliver, watched, 0}])
+    )))).
 
 lease(Event, #{now := Now, lease := L0} = S) ->
     {Effects, L} = sderl_lease:step(Now, Event, L0),
@@ -184,9 +217,11 @@ leased(Event, #{now := Now, leased := L0} = S) ->
     {Effects, L} = sderl_leased:step(Now, Event, L0),
     lists:foldl(fun effect/2, S#{leased := L}, Effects).
 
-effect({send, Node, _, Memory, {want, _, _, _, _} = Want}, #{net := #{watcher := Out} = Net, life := {W, _}} = S) ->
+effect({send, Node, _, Memory, {want, _, _, _, _} = Want},
+       #{net := #{watcher := Out} = Net, life := {W, _}} = S) ->
     S#{net := Net#{watcher := Out ++ [{message, Node, {0, {W, Memory}}, Want}]}};
-effect({send, Node, _, Memory, {have, _, _, _, _, _} = Have}, #{net := #{watched := Out} = Net, creation := C, life := {_, D}} = S) ->
+effect({send, Node, _, Memory, {have, _, _, _, _, _} = Have},
+       #{net := #{watched := Out} = Net, creation := C, life := {_, D}} = S) ->
     S#{net := Net#{watched := Out ++ [{message, Node, {C, {D, Memory}}, Have}]}};
 effect({down, Ref, Reason}, #{down := Down, own := Own} = S) ->
     %% Only of what is watched, and once.

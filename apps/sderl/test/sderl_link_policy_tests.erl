@@ -14,8 +14,9 @@ report_test_() ->
      end,
      fun(_) ->
          true = persistent_term:erase({sderl, options}),
-         [true = ets:delete(T) || T <- [sderl_names, sderl_groups, sderl_state, sderl_gone, sderl_known,
-                                        sderl_refused, sderl_watches, sderl_forgotten, sderl_tried, sderl_links]]
+         [true = ets:delete(T)
+          || T <- [sderl_names, sderl_groups, sderl_state, sderl_gone, sderl_known,
+                   sderl_refused, sderl_watches, sderl_forgotten, sderl_tried, sderl_links]]
      end,
      fun(_) ->
          ?_test(begin

@@ -51,7 +51,8 @@ forgotten() ->
     [ok = sderl_links:note(b@h, {monitor, G}, 20) || G <- [g, h, {i, '$1'}]],
     ok = sderl_links:note(b@h, caller, 5),
     ok = sderl_links:forget_uses(25),
-    ?assertEqual([caller] ++ [{lookup, {h, I}} || I <- lists:seq(25, 30)] ++ [{monitor, G} || G <- [g, h, {i, '$1'}]],
+    ?assertEqual([caller] ++ [{lookup, {h, I}} || I <- lists:seq(25, 30)] ++
+                 [{monitor, G} || G <- [g, h, {i, '$1'}]],
                  maps:get(reasons, row(b@h))),
     ok = sderl_links:forget_monitors([{b@h, h}, {c@h, g}, {b@h, {i, '$1'}}], 21),
     ok = sderl_links:forget_uses(31),
@@ -239,7 +240,8 @@ history([{{forget, Node, Reason}, Pause} | Rest], Then, Links, Reasons) ->
     ok = sderl_links:forget(Node, Reason, Now),
     Freed =
         case {Reasons, Links} of
-            {#{{Node, Reason} := _}, #{Node := {Visible, By, _}}} -> Links#{Node := {Visible, By, Now}};
+            {#{{Node, Reason} := _}, #{Node := {Visible, By, _}}} ->
+                Links#{Node := {Visible, By, Now}};
             _ -> Links
         end,
     history(Rest, Now, Freed, maps:remove({Node, Reason}, Reasons));
@@ -251,7 +253,8 @@ history([{{nodeup, Node, Visible}, Pause} | Rest], Then, Links, Reasons) ->
 history([{{nodedown, Node}, Pause} | Rest], Then, Links, Reasons) ->
     ok = sderl_links:nodedown(Node),
     Left = maps:filter(
-        fun({N, R}, _) -> N =/= Node orelse R =:= free_island orelse element(1, R) =:= group end, Reasons
+        fun({N, R}, _) -> N =/= Node orelse R =:= free_island orelse element(1, R) =:= group end,
+        Reasons
     ),
     history(Rest, Then + Pause, maps:remove(Node, Links), Left).
 
@@ -298,6 +301,7 @@ end_view() ->
     ?LET(
         {Visible, By, Needed, Names, Idle},
         {boolean(), oneof([library, other]), weighted_union([{4, false}, {1, true}]),
-            weighted_union([{4, 0}, {1, non_neg_integer()}]), weighted_union([{4, ?IDLE}, {1, range(0, 2 * ?IDLE)}])},
+         weighted_union([{4, 0}, {1, non_neg_integer()}]),
+         weighted_union([{4, ?IDLE}, {1, range(0, 2 * ?IDLE)}])},
         #{visible => Visible, opened_by => By, needed => Needed, names => Names, idle_ms => Idle}
     ).

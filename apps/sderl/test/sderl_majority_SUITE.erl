@@ -183,7 +183,8 @@ a_minority(Config) ->
     ?assertEqual(No, call(F, C, re_register_name, [g, calm, New])),
     ?assertEqual(No, call(F, C, unregister_name, [g, calm])),
     [?assertEqual({Call, Error}, {Call, call(F, C, Call, Args)})
-     || {Call, Args} <- [{read, [g, calm]}, {remove_nodes, [g, [A]]}, {leave, [g]}, {delete_s_group, [g]}]],
+     || {Call, Args} <- [{read, [g, calm]}, {remove_nodes, [g, [A]]}, {leave, [g]},
+                         {delete_s_group, [g]}]],
     %% Reads of the own table go on, behind as it may be.
     ?assertEqual(Calm, call(F, C, whereis_name, [g, calm])),
     %% Who asked for it is told, or ended.
@@ -207,7 +208,10 @@ a_minority(Config) ->
     together(F, g, [A, B, C]),
     await(regained, fun() ->
         Heard = sderl_ct:heard(F, Listener),
-        lists:any(fun({s_group_event, _, g, {group, majority_regained, _}}) -> true; (_) -> false end, Heard)
+        lists:any(fun
+            ({s_group_event, _, g, {group, majority_regained, _}}) -> true;
+            (_) -> false
+        end, Heard)
             orelse Heard
     end),
     ?assertEqual(Ours, call(F, C, whereis_name, [g, ours])),
@@ -258,7 +262,9 @@ supervised_in_a_minority(Config) ->
     apart(F, [A, B], [C]),
     has_majority(F, C, g, false),
     ?assertEqual({error, {no_majority, {s_group, register_name, [g, other]}}},
-                 on(F, C, fun() -> gen_server:start({via, s_group, {g, other}}, sderl_ct_server, [], []) end)),
+                 on(F, C, fun() ->
+                     gen_server:start({via, s_group, {g, other}}, sderl_ct_server, [], [])
+                 end)),
     %% Its child dies, and cannot be started again: the supervisor gives up and says why.
     Why = on(F, C, fun() ->
         #{supervisor := Sup} = Child,
@@ -418,8 +424,8 @@ first_start(_) ->
         ?assertEqual(undefined, call(F, B, read, [g, x]))
     end).
 
-%% With files a majority of them is enough for the first start. One that is restarted while another is
-%% away knows nothing any more, so that the rest is no majority until the operator says so.
+%% With files a majority of them is enough for the first start. One that is restarted while another
+%% is away knows nothing any more, so that the rest is no majority until the operator says so.
 first_start_with_files(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "majority"),
     Nodes = [n(k, 1), n(k, 2), 'never@127.0.0.1'],
@@ -430,7 +436,9 @@ first_start_with_files(Config) ->
         %% One that is made at run time is kept with what it is.
         group(F, h, Up),
         [?assertMatch([{g, majority}, {h, majority}],
-                      lists:sort([{G, C} || #{group := G, consistency := C} <- element(1, sderl_kept:read(Dir, N))]))
+                      lists:sort([{G, C}
+                                  || #{group := G, consistency := C} <-
+                                         element(1, sderl_kept:read(Dir, N))]))
          || N <- Up],
         ok = sderl_fleet:kill(F, B),
         {ok, B} = sderl_fleet:restart(F, B),
@@ -458,8 +466,10 @@ differing_modes(_) ->
         #{consistency := available} = info(F, B, g),
         ?assertEqual(yes, register_at(F, B, g, x, sderl_ct:process(F, B))),
         %% And an invitation is refused.
-        ?assertEqual({ok, h, [A]}, call(F, A, new_s_group, [h, [A, B], #{consistency => majority}])),
-        ?assertMatch([consistency_differs], [Why || {h, N, Why} <- sderl_ct_nodes:left_out(F, A), N =:= B]),
+        ?assertEqual({ok, h, [A]},
+                     call(F, A, new_s_group, [h, [A, B], #{consistency => majority}])),
+        ?assertMatch([consistency_differs],
+                     [Why || {h, N, Why} <- sderl_ct_nodes:left_out(F, A), N =:= B]),
         ?assertEqual({error, consistency_differs},
                      call(F, B, new_s_group, [h, [B], #{consistency => majority}])),
         ?assertEqual({error, consistency_differs},

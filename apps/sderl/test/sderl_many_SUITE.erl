@@ -34,14 +34,16 @@ a_group_costs_the_same(_) ->
         Few = cost(Fleet, Nodes, ?FEW),
         ok = made(Fleet, Nodes, ?FEW + ?COUNTED + 1, ?MANY),
         Many = cost(Fleet, Nodes, ?MANY),
-        ct:pal("messages and bytes a group: ~w with ~w groups, ~w with ~w", [Few, ?FEW, Many, ?MANY]),
+        ct:pal("messages and bytes a group: ~w with ~w groups, ~w with ~w",
+               [Few, ?FEW, Many, ?MANY]),
         {Messages, Bytes} = Few,
         {MessagesThen, BytesThen} = Many,
         ?assert(MessagesThen < 1.3 * Messages),
         ?assert(BytesThen < 1.3 * Bytes)
     end).
 
-%% One whose link was gone, and one whose process was killed, know all again of what the others are in.
+%% One whose link was gone, and one whose process was killed, know all again of what the others are
+%% in.
 told_anew(_) ->
     sderl_ct:with(3, calm, fun(Fleet, [A, B, C] = Nodes) ->
         [] = group(Fleet, all, Nodes),
@@ -56,7 +58,8 @@ told_anew(_) ->
             [begin Pid = whereis(P), exit(Pid, kill), Pid end || P <- [sderl_node, sderl_router]]
         end),
         await(there, fun() ->
-            Now = all_on(Fleet, [A, C], fun() -> [whereis(P) || P <- [sderl_node, sderl_router]] end),
+            Now = all_on(Fleet, [A, C],
+                         fun() -> [whereis(P) || P <- [sderl_node, sderl_router]] end),
             lists:all(fun is_pid/1, lists:append(Now)) andalso Now -- Killed =:= Now
         end),
         ok = made(Fleet, Nodes, 15, 18),
@@ -64,7 +67,9 @@ told_anew(_) ->
         %% A group that is no more is known by nobody.
         ok = on(Fleet, A, fun() -> s_group:delete_s_group({many, 15}) end),
         await(forgotten, fun() ->
-            Known = all_on(Fleet, Nodes, fun() -> [sderl_dir:known({many, 15}), sderl_dir:members({many, 15})] end),
+            Known = all_on(Fleet, Nodes, fun() ->
+                [sderl_dir:known({many, 15}), sderl_dir:members({many, 15})]
+            end),
             case lists:append(lists:append(Known)) of [] -> true; _ -> Known end
         end)
     end).
@@ -72,7 +77,8 @@ told_anew(_) ->
 %% ----------------------------------------------------------------
 
 made(Fleet, Nodes, From, To) ->
-    [{ok, _, [_, _]} = new(Fleet, A, {many, I}, B) || I <- lists:seq(From, To), {A, B} <- [pair(I, Nodes)]],
+    [{ok, _, [_, _]} = new(Fleet, A, {many, I}, B)
+     || I <- lists:seq(From, To), {A, B} <- [pair(I, Nodes)]],
     ok.
 
 new(Fleet, A, Group, B) -> on(Fleet, A, fun() -> s_group:new_s_group(Group, [A, B]) end).
@@ -91,17 +97,20 @@ cost(Fleet, Nodes, Have) ->
 
 %% Everybody knows of each group who is in it, and each gateway's word has come.
 known(Fleet, Nodes, Count) ->
-    Ought = lists:sort([{{many, I}, lists:sort(tuple_to_list(pair(I, Nodes)))} || I <- lists:seq(1, Count)]),
+    Ought = lists:sort([{{many, I}, lists:sort(tuple_to_list(pair(I, Nodes)))}
+                        || I <- lists:seq(1, Count)]),
     Knows = fun() ->
         Is = [M || {{many, _}, _} = M <- sderl_dir:named_memberships() ++ sderl_dir:known()],
         #{gateways := Gateways} = sderl_router:info(),
-        Told = [{G, lists:sort(Ms)} || {_, _, Groups, _} <- Gateways, {{many, _} = G, _, Ms} <- Groups],
+        Told = [{G, lists:sort(Ms)}
+                || {_, _, Groups, _} <- Gateways, {{many, _} = G, _, Ms} <- Groups],
         {lists:sort(Is), lists:usort(Told), length(Told)}
     end,
     await({known, Count}, fun() ->
         case [Has || Has <- all_on(Fleet, Nodes, Knows), Has =/= {Ought, Ought, 2 * Count}] of
             [] -> true;
-            [{Is, Told, Twice} | _] -> {Ought -- Is, Is -- Ought, Ought -- Told, Told -- Ought, Twice}
+            [{Is, Told, Twice} | _] ->
+                {Ought -- Is, Is -- Ought, Ought -- Told, Told -- Ought, Twice}
         end
     end).
 

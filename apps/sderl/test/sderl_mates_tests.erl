@@ -18,7 +18,8 @@ seen({Came, Went, Mates}) -> {lists:sort(Came), lists:sort(Went), sderl_mates:no
 
 %% Step by step it is what it would be had it begun with the end.
 steps_test_() ->
-    {timeout, 60, fun() -> ?assert(proper:quickcheck(same(), [{numtests, 300}, {to_file, user}])) end}.
+    {timeout, 60,
+     fun() -> ?assert(proper:quickcheck(same(), [{numtests, 300}, {to_file, user}])) end}.
 
 same() ->
     Node = oneof([a, b, c, d]),
@@ -28,12 +29,14 @@ same() ->
             Before = sderl_mates:nodes(M0),
             {Came, Went, M} = sderl_mates:change(Group, Members, M0),
             After = sderl_mates:nodes(M),
-            true = lists:sort(Came) =:= After -- Before andalso lists:sort(Went) =:= Before -- After,
+            true = lists:sort(Came) =:= After -- Before
+                andalso lists:sort(Went) =:= Before -- After,
             {M, case Members of [] -> maps:remove(Group, Acc); _ -> Acc#{Group => Members} end}
         end, {sderl_mates:new(a, []), #{}}, Steps),
         Whole = sderl_mates:new(a, maps:to_list(Now)),
         Mates =:= Whole
             andalso sderl_mates:differing(maps:to_list(Now), Mates) =:= []
             andalso sderl_mates:missing(maps:to_list(Now), Mates) =:= []
-            andalso lists:sort([G || {G, []} <- sderl_mates:missing([], Mates)]) =:= lists:sort(maps:keys(Now))
+            andalso lists:sort([G || {G, []} <- sderl_mates:missing([], Mates)]) =:=
+                    lists:sort(maps:keys(Now))
     end).

@@ -83,8 +83,10 @@ state(N, M) ->
 
 model({add, Ns}, S) -> lists:foldl(fun(N, A) -> A#{N => member} end, S, Ns);
 model({remove, Ns, _}, S) ->
-    maps:merge(S, #{N => removed || N <- Ns, lists:member(maps:get(N, S, unknown), [member, forgotten])});
-model({forget, Ns, _}, S) -> maps:merge(S, #{N => forgotten || N <- Ns, maps:get(N, S, unknown) =:= member});
+    maps:merge(S, #{N => removed
+                    || N <- Ns, lists:member(maps:get(N, S, unknown), [member, forgotten])});
+model({forget, Ns, _}, S) ->
+    maps:merge(S, #{N => forgotten || N <- Ns, maps:get(N, S, unknown) =:= member});
 model({recall, N}, S) ->
     case S of
         #{N := forgotten} -> S#{N := member};
@@ -99,30 +101,33 @@ properties_test_() ->
                 andalso ?M:merge(A, A) =:= A)
      end),
      sderl_prop:eunit("a node is what the last step made of it", 300, fun() ->
-        ?FORALL({Ns, Steps}, {some(), steps()}, begin
-            M = do(Steps, ?M:new(Ns)),
-            Model = lists:foldl(fun model/2, #{N => member || N <- Ns}, Steps),
-            Is = fun(State) -> [N || N <- all(), maps:get(N, Model, unknown) =:= State] end,
-            ?M:members(M) =:= Is(member) andalso ?M:forgotten(M) =:= Is(forgotten)
-                andalso ?M:removed(M) =:= Is(removed)
-                andalso lists:all(fun(N) -> ?M:is_known(N, M) =:= lists:member(N, Is(member) ++ Is(forgotten)) end, all())
-        end)
+         ?FORALL({Ns, Steps}, {some(), steps()}, begin
+             M = do(Steps, ?M:new(Ns)),
+             Model = lists:foldl(fun model/2, #{N => member || N <- Ns}, Steps),
+             Is = fun(State) -> [N || N <- all(), maps:get(N, Model, unknown) =:= State] end,
+             ?M:members(M) =:= Is(member) andalso ?M:forgotten(M) =:= Is(forgotten)
+                 andalso ?M:removed(M) =:= Is(removed)
+                 andalso lists:all(fun(N) ->
+                     ?M:is_known(N, M) =:= lists:member(N, Is(member) ++ Is(forgotten))
+                 end, all())
+         end)
      end),
-     sderl_prop:eunit("where both sides know no removal, who is a member of one is a member", 300, fun() ->
-        ?FORALL({A, B}, {membership(), membership()}, begin
-            Both = ?M:merge(A, B),
-            lists:all(fun(N) ->
-                case lists:sort([state(N, A), state(N, B)]) of
-                    [forgotten, member] ->
-                        {{CA, _}, {CB, _}} = {maps:get(N, A), maps:get(N, B)},
-                        CA =/= CB orelse state(N, Both) =:= member;
-                    [Same, Same] -> state(N, Both) =:= Same;
-                    [S, unknown] -> state(N, Both) =:= S;
-                    _ -> true
-                end
-            end, all())
-        end)
-     end),
+     sderl_prop:eunit("where both sides know no removal, who is a member of one is a member", 300,
+                      fun() ->
+                         ?FORALL({A, B}, {membership(), membership()}, begin
+                             Both = ?M:merge(A, B),
+                             lists:all(fun(N) ->
+                                 case lists:sort([state(N, A), state(N, B)]) of
+                                     [forgotten, member] ->
+                                         {{CA, _}, {CB, _}} = {maps:get(N, A), maps:get(N, B)},
+                                         CA =/= CB orelse state(N, Both) =:= member;
+                                     [Same, Same] -> state(N, Both) =:= Same;
+                                     [S, unknown] -> state(N, Both) =:= S;
+                                     _ -> true
+                                 end
+                             end, all())
+                         end)
+                      end),
      sderl_prop:eunit("after a split, what one side alone changed stands", 300, fun() ->
         ?FORALL({Ns, Left, Right}, {some(), changes(), changes()}, begin
             Start = ?M:new(Ns),
@@ -139,9 +144,10 @@ properties_test_() ->
         end)
      end),
      sderl_prop:eunit("members are never pruned", 300, fun() ->
-        ?FORALL({M, T}, {membership(), range(0, 1001)}, begin
-            P = ?M:prune(T, M),
-            ?M:members(P) =:= ?M:members(M)
-                andalso lists:all(fun(N) -> element(2, maps:get(N, M)) >= T end, ?M:removed(P) ++ ?M:forgotten(P))
-        end)
+         ?FORALL({M, T}, {membership(), range(0, 1001)}, begin
+             P = ?M:prune(T, M),
+             ?M:members(P) =:= ?M:members(M)
+                 andalso lists:all(fun(N) -> element(2, maps:get(N, M)) >= T end,
+                                   ?M:removed(P) ++ ?M:forgotten(P))
+         end)
      end)].

@@ -8,14 +8,15 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct_nodes, [with/2, sd/1, sd/2, stock/1, quick/0, call/4, s_group/4, await/1, ready/3, members/3, log/2,
-                         logged/3, problems/2, left_out/2]).
+-import(sderl_ct_nodes, [with/2, sd/1, sd/2, stock/1, quick/0, call/4, s_group/4, await/1, ready/3,
+                         members/3, log/2, logged/3, problems/2, left_out/2]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [stock_mesh, stock_visible, overlap, second_group, hidden, gets_a_name, gets_a_name_with_connect_all, tls,
-     newer_version, older_version, refused_by_an_older_one, published, boots, restarted_by_hand, alone_without_a_name, kernel_environment, via_refused].
+    [stock_mesh, stock_visible, overlap, second_group, hidden, gets_a_name,
+     gets_a_name_with_connect_all, tls, newer_version, older_version, refused_by_an_older_one,
+     published, boots, restarted_by_hand, alone_without_a_name, kernel_environment, via_refused].
 
 links(Fleet, Node, Which) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [Which])).
 
@@ -80,17 +81,22 @@ exchange(Fleet, A, B) ->
     [P, Q] = [call(Fleet, N, proc, []) || N <- [A, B]],
     {hello, P} = call(Fleet, A, {erlang, send}, [Q, {hello, P}]),
     {hello, Q} = call(Fleet, B, {erlang, send}, [P, {hello, Q}]),
-    await(fun() -> {call(Fleet, B, inbox, [Q]), call(Fleet, A, inbox, [P])} =:= {[{hello, P}], [{hello, Q}]} end).
+    await(fun() ->
+        {call(Fleet, B, inbox, [Q]), call(Fleet, A, inbox, [P])} =:= {[{hello, P}], [{hello, Q}]}
+    end).
 
 %% ---------------------------------------------------------------- groups that overlap
 
 overlap(_) ->
     with(#{families => [sd(6)]}, fun(Fleet, [A1, A2, A3, A4, A5, A6] = All) ->
         Groups = [{g, [A1, A2, A3]}, {h, [A3, A4, A5]}, {k, [A5, A6, A1]}],
-        [?assertEqual({ok, G, lists:sort(Ns)}, s_group(Fleet, hd(Ns), new_s_group, [G, Ns])) || {G, Ns} <- Groups],
+        [?assertEqual({ok, G, lists:sort(Ns)}, s_group(Fleet, hd(Ns), new_s_group, [G, Ns]))
+         || {G, Ns} <- Groups],
         [ready(Fleet, Ns, G) || {G, Ns} <- Groups],
         %% Links are within the groups; gateways have those of each of theirs.
-        Expected = fun(N) -> lists:usort(lists:append([Ns || {_, Ns} <- Groups, lists:member(N, Ns)])) -- [N] end,
+        Expected = fun(N) ->
+            lists:usort(lists:append([Ns || {_, Ns} <- Groups, lists:member(N, Ns)])) -- [N]
+        end,
         [?assertEqual({N, Expected(N)}, {N, links(Fleet, N, connected)}) || N <- All],
         %% The same name in several groups, the same pid in several groups.
         P1 = call(Fleet, A1, proc, []),
@@ -98,7 +104,8 @@ overlap(_) ->
         ?assertEqual(yes, s_group(Fleet, A1, register_name, [g, n, P1])),
         ?assertEqual(yes, s_group(Fleet, A1, register_name, [k, n, P1])),
         ?assertEqual(yes, s_group(Fleet, A5, register_name, [h, n, P5])),
-        ?assertEqual({no, name_or_pid_already_registered}, s_group(Fleet, A1, register_name, [g, m, P1])),
+        ?assertEqual({no, name_or_pid_already_registered},
+                     s_group(Fleet, A1, register_name, [g, m, P1])),
         [?assertEqual({G, N, P}, {G, N, s_group(Fleet, N, whereis_name, [G, n])})
          || {G, P} <- [{g, P1}, {k, P1}, {h, P5}], N <- proplists:get_value(G, Groups)],
         %% Over the gateways a non-member finds them too; nobody was linked but the two.
@@ -108,7 +115,8 @@ overlap(_) ->
         ?assertEqual(Expected(A2), links(Fleet, A2, connected)),
         %% Its death takes both names.
         ok = call(Fleet, A1, stop, [P1]),
-        [await(fun() -> s_group(Fleet, N, whereis_name, [G, n]) =:= undefined end) || {G, N} <- [{g, A3}, {k, A6}]],
+        [await(fun() -> s_group(Fleet, N, whereis_name, [G, n]) =:= undefined end)
+         || {G, N} <- [{g, A3}, {k, A6}]],
         ?assertEqual([{h, n}], s_group(Fleet, A3, registered_names, [{node, A5}])),
         ?assertEqual(lists:sort([A4, A5, A3]), s_group(Fleet, A4, own_nodes, []))
     end).
@@ -122,7 +130,8 @@ second_group(_) ->
         yes = s_group(Fleet, A3, register_name, [h, n, P3]),
         ?assertEqual({ok, h, [A2]}, s_group(Fleet, A3, add_nodes, [h, [A2]])),
         ?assertEqual([{h, [A2, A3]}, {g, [A1, A2]}], s_group(Fleet, A2, own_s_groups, [])),
-        ?assertEqual({P1, P3}, {s_group(Fleet, A2, whereis_name, [g, n]), s_group(Fleet, A2, whereis_name, [h, n])}),
+        ?assertEqual({P1, P3}, {s_group(Fleet, A2, whereis_name, [g, n]),
+                                s_group(Fleet, A2, whereis_name, [h, n])}),
         %% Nothing changed for the others, and they are not linked.
         ?assertEqual([A2], links(Fleet, A1, connected)),
         ?assertEqual([A2], links(Fleet, A3, connected)),
@@ -153,13 +162,15 @@ hidden(_) ->
         ?assertEqual([H1], s_group(Fleet, H1, own_nodes, [])),
         ?assertEqual([{undefined, n}], s_group(Fleet, A2, registered_names, [{node, H1}])),
         %% In an s_group it is like any other, but its links are hidden.
-        ?assertEqual({ok, g, lists:sort([A1, A2, H1])}, s_group(Fleet, A1, new_s_group, [g, [A1, A2, H1]])),
+        ?assertEqual({ok, g, lists:sort([A1, A2, H1])},
+                     s_group(Fleet, A1, new_s_group, [g, [A1, A2, H1]])),
         ready(Fleet, [A1, A2, H1], g),
         await(fun() -> links(Fleet, H1, hidden) =:= lists:sort([A1, A2, H2]) end),
         ?assertEqual([], links(Fleet, H1, visible)),
         ?assertEqual(yes, s_group(Fleet, H1, register_name, [g, n, P1])),
         [?assertEqual(P1, s_group(Fleet, N, whereis_name, [g, n])) || N <- [A1, A2, H1]],
-        ?assertEqual({no, cannot_register_in_remote_group}, s_group(Fleet, H1, register_name, [undefined, m, P1])),
+        ?assertEqual({no, cannot_register_in_remote_group},
+                     s_group(Fleet, H1, register_name, [undefined, m, P1])),
         ?assertEqual({error, hidden_node}, s_group(Fleet, H1, join, [g, workers, P1])),
         %% Out of it, it is free again, with nothing.
         ?assertEqual(ok, s_group(Fleet, A1, remove_nodes, [g, [H1]])),
@@ -172,8 +183,9 @@ hidden(_) ->
 
 %% A node of a fleet has a name from the start; this takes it away again before the VM sees it.
 nameless() ->
-    Script = "s=; for a; do shift; if [ $s ]; then s=; elif [ \"$a\" = -name ]; then s=1; else set -- \"$@\" \"$a\"; fi; done; "
-        "exec \"$@\"",
+    Script = "s=; for a; do shift; if [ $s ]; then s=; elif [ \"$a\" = -name ]; then s=1; else set "
+             "-- \"$@\" \"$a\"; fi; done; "
+             "exec \"$@\"",
     [os:find_executable("sh"), "-c", Script, "sh"].
 
 named(Fleet, Node) ->
@@ -190,11 +202,16 @@ gets_a_name(_) ->
         ?assertEqual([yes, yes], call(Fleet, L2, {?MODULE, register_two}, [])),
         [?assertEqual(undefined, s_group(Fleet, N, s_groups, [])) || N <- [L1, L2]],
         %% With one it is a node like any other at once, and keeps its free names.
-        ?assertMatch({ok, [_ | _], 0}, call(Fleet, L2, {sderl_attr, cached}, [nonode@nohost, otp_release])),
+        ?assertMatch({ok, [_ | _], 0},
+                     call(Fleet, L2, {sderl_attr, cached}, [nonode@nohost, otp_release])),
         named(Fleet, L2),
-        await(fun() -> length(s_group(Fleet, L2, registered_names, [{s_group, undefined}])) =:= 2 end),
+        await(fun() ->
+            length(s_group(Fleet, L2, registered_names, [{s_group, undefined}])) =:= 2
+        end),
         %% Its attributes are read under its name.
-        await(fun() -> element(1, call(Fleet, L2, {sderl_attr, cached}, [L2, otp_release])) =:= ok end),
+        await(fun() ->
+            element(1, call(Fleet, L2, {sderl_attr, cached}, [L2, otp_release])) =:= ok
+        end),
         ?assertMatch(#{meta := kept, home := L2}, s_group(Fleet, L2, lookup, [undefined, m])),
         ?assertMatch(P when is_pid(P), s_group(Fleet, A1, whereis_name, [L2, undefined, n])),
         ?assertEqual({ok, g, [L2]}, s_group(Fleet, L2, new_s_group, [g, [L2]])),
@@ -208,7 +225,8 @@ gets_a_name(_) ->
         Pid = call(Fleet, L1, proc, []),
         ?assertEqual(yes, s_group(Fleet, L1, register_name, [file, n, Pid])),
         ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [file, n])),
-        %% And without a name again: free, and so once more with one. (As a member of g it would be called in at once.)
+        %% And without a name again: free, and so once more with one. (As a member of g it would be
+        %% called in at once.)
         ok = s_group(Fleet, L2, leave, [g]),
         ok = call(Fleet, L2, {net_kernel, stop}, []),
         ?assertEqual({error, remote_s_group}, s_group(Fleet, L2, new_s_group, [h, [L2]])),
@@ -217,7 +235,9 @@ gets_a_name(_) ->
         ?assertEqual(ok, s_group(Fleet, A1, remove_nodes, [g, [L2]])),
         ?assertEqual([yes, yes], call(Fleet, L2, {?MODULE, register_two}, [])),
         named(Fleet, L2),
-        await(fun() -> length(s_group(Fleet, L2, registered_names, [{s_group, undefined}])) =:= 2 end)
+        await(fun() ->
+            length(s_group(Fleet, L2, registered_names, [{s_group, undefined}])) =:= 2
+        end)
     end).
 
 register_two() ->
@@ -226,7 +246,8 @@ register_two() ->
 
 %% It connects to every other by itself: group calls say so.
 gets_a_name_with_connect_all(_) ->
-    Late = #{name => late, count => 1, connect_all => true, wrap => nameless(), apps => [sderl], env => quick()},
+    Late = #{name => late, count => 1, connect_all => true, wrap => nameless(), apps => [sderl],
+             env => quick()},
     with(#{tag => "", families => [sd(1), Late]}, fun(Fleet, [A1, L1]) ->
         Pid = call(Fleet, L1, proc, []),
         ?assertEqual(yes, s_group(Fleet, L1, register_name, [undefined, n, Pid])),
@@ -234,13 +255,15 @@ gets_a_name_with_connect_all(_) ->
         ?assertEqual({error, connect_all}, s_group(Fleet, L1, new_s_group, [g, [L1]])),
         logged(Fleet, L1, "-connect_all false"),
         [?assertEqual({F, {error, connect_all}}, {F, s_group(Fleet, L1, F, Args)})
-         || {F, Args} <- [{delete_s_group, [g]}, {add_nodes, [g, []]}, {enter, [g, [A1]]}, {await, [g, 0]}, {s_groups, []},
-                          {own_nodes, []}, {info, []}, {links, []}, {sync, []}]],
+         || {F, Args} <- [{delete_s_group, [g]}, {add_nodes, [g, []]}, {enter, [g, [A1]]},
+                          {await, [g, 0]}, {s_groups, []}, {own_nodes, []}, {info, []}, {links, []},
+                          {sync, []}]],
         ?assertEqual({no, connect_all}, s_group(Fleet, L1, register_name, [g, n, Pid])),
         ?assertEqual({no, connect_all}, s_group(Fleet, L1, unregister_name, [g, n])),
         ?assertEqual(undefined, s_group(Fleet, L1, whereis_name, [g, n])),
         ?assertEqual({ok, g, [A1]}, s_group(Fleet, A1, new_s_group, [g, [A1, L1]])),
-        ?assert(lists:any(fun(P) -> string:find(P, "connect_all true") =/= nomatch end, problems(Fleet, A1)))
+        ?assert(lists:any(fun(P) -> string:find(P, "connect_all true") =/= nomatch end,
+                          problems(Fleet, A1)))
     end).
 
 %% ---------------------------------------------------------------- TLS
@@ -257,7 +280,8 @@ tls_nodes(Dir) ->
     with(#{families => [(sd(3))#{args => Args}]}, fun(Fleet, [A1, A2, A3] = All) ->
         ?assertEqual({ok, g, All}, s_group(Fleet, A1, new_s_group, [g, All])),
         Pid = call(Fleet, A2, proc, []),
-        ?assertEqual(yes, s_group(Fleet, A2, register_name, [g, n, Pid, #{meta => binary:copy(~"m", 100_000)}])),
+        ?assertEqual(yes, s_group(Fleet, A2, register_name,
+                                  [g, n, Pid, #{meta => binary:copy(~"m", 100_000)}])),
         [?assertEqual(Pid, s_group(Fleet, N, whereis_name, [g, n])) || N <- All],
         ?assertEqual(true, s_group(Fleet, A1, connect, [A3])),
         ?assertEqual({inet_tls_dist, A2}, call(Fleet, A1, {?MODULE, carrier}, [A2])),
@@ -289,7 +313,8 @@ optfile(Dir) ->
         {KeyType, KeyDer} = proplists:get_value(key, Conf),
         [{certfile, File(cert, [{'Certificate', proplists:get_value(cert, Conf), not_encrypted}])},
          {keyfile, File(key, [{KeyType, KeyDer, not_encrypted}])},
-         {cacertfile, File(ca, [{'Certificate', C, not_encrypted} || C <- proplists:get_value(cacerts, Conf)])}]
+         {cacertfile,
+          File(ca, [{'Certificate', C, not_encrypted} || C <- proplists:get_value(cacerts, Conf)])}]
     end,
     %% The nodes are known by address, the certificate is not of it: who signed it is what counts.
     Optfile = filename:join(Dir, "ssl_dist.conf"),
@@ -306,8 +331,10 @@ newer_version(_) ->
         Invite = fun(Uid, From) -> {invite, 3, g, Uid, From} end,
         Enter = fun(From) -> {enter, 3, g, From} end,
         is_refused(Fleet, A1, A2, 3, Invite, Enter),
-        ?assertEqual({error, unknown_question}, call(Fleet, A2, {gen_server, call}, [{sderl_ask, A1}, {whereis, g, n, v3}])),
-        ?assertEqual({error, unknown_call}, call(Fleet, A2, {gen_server, call}, [{sderl_node, A1}, {invite, g, uid, A2, v3}]))
+        ?assertEqual({error, unknown_question},
+                     call(Fleet, A2, {gen_server, call}, [{sderl_ask, A1}, {whereis, g, n, v3}])),
+        ?assertEqual({error, unknown_call}, call(Fleet, A2, {gen_server, call},
+                                                 [{sderl_node, A1}, {invite, g, uid, A2, v3}]))
     end).
 
 %% Version 1, which did not say its version where it invited.
@@ -327,8 +354,10 @@ is_refused(Fleet, A1, A2, Version, Invite, Enter) ->
     Sent = call(Fleet, A2, {?MODULE, say}, [Version, Other, A1]),
     await(fun() -> unknown(Fleet, A1) - Before >= Sent end),
     Uid = call(Fleet, A1, {sderl_dir, uid}, [g]),
-    [?assertEqual({error, {other_version, 2}}, call(Fleet, A2, {gen_server, call}, [{sderl_node, A1}, Request]))
-     || Request <- [Invite(Uid, Other), Invite(~"another group of that name", Other), Enter(Other)]],
+    [?assertEqual({error, {other_version, 2}},
+                  call(Fleet, A2, {gen_server, call}, [{sderl_node, A1}, Request]))
+     || Request <- [Invite(Uid, Other), Invite(~"another group of that name", Other),
+                    Enter(Other)]],
     ?assertEqual([{Other, Version}], proplists:get_value(refused, s_group(Fleet, A1, info, []))),
     ?assertMatch([_], [P || P <- problems(Fleet, A1), string:find(P, "is not heard") =/= nomatch]),
     logged(Fleet, A1, "speaks version"),
@@ -345,12 +374,17 @@ is_refused(Fleet, A1, A2, Version, Invite, Enter) ->
 %% It does not know the calls of this version, and says so.
 refused_by_an_older_one(_) ->
     with(#{families => [sd(1), stock(1)]}, fun(Fleet, Nodes) ->
-        {[S], [A1]} = lists:partition(fun(N) -> call(Fleet, N, {erlang, whereis}, [sderl_node]) =:= undefined end, Nodes),
+        {[S], [A1]} = lists:partition(fun(N) ->
+            call(Fleet, N, {erlang, whereis}, [sderl_node]) =:= undefined
+        end, Nodes),
         ok = call(Fleet, S, {?MODULE, be_older}, []),
         ?assertEqual({ok, g, [A1]}, s_group(Fleet, A1, new_s_group, [g, [A1, S]])),
         ?assertEqual([{g, S, {other_version, 1}}], left_out(Fleet, A1)),
-        ?assertMatch([_], [P || P <- problems(Fleet, A1), string:find(P, "speaks version 1 of the protocol") =/= nomatch]),
-        ?assertEqual({error, {no_seed_answered, [{S, {other_version, 1}}]}}, s_group(Fleet, A1, enter, [h, [S]]))
+        ?assertMatch([_], [P
+                           || P <- problems(Fleet, A1),
+                              string:find(P, "speaks version 1 of the protocol") =/= nomatch]),
+        ?assertEqual({error, {no_seed_answered, [{S, {other_version, 1}}]}},
+                     s_group(Fleet, A1, enter, [h, [S]]))
     end).
 
 be_older() ->
@@ -391,7 +425,8 @@ say(Version, From, Node) ->
     length(ToNode) + length(ToGroup).
 
 say_ours(From, Node) ->
-    {sderl_node, Node} ! {sderl_hello, 2, another, ~"another", From, {hello, self(), inc, #{}, #{}}},
+    {sderl_node, Node} ! {sderl_hello, 2, another, ~"another", From,
+                          {hello, self(), inc, #{}, #{}}},
     ok.
 
 group_process(Group) -> {ok, sderl_dir:process(Group)}.
@@ -435,8 +470,9 @@ published(_) ->
         ?assertMatch({[_, _], []}, S(A1, s_groups, [])),
         ?assertEqual(undefined, S(A4, s_groups, [])),
         Info = S(A1, info, []),
-        [?assert(lists:keymember(K, 1, Info)) || K <- [state, own_group_names, own_group_nodes, synced_nodes, sync_error,
-                                                       no_contact, own_s_groups, other_groups, monitoring]],
+        [?assert(lists:keymember(K, 1, Info))
+         || K <- [state, own_group_names, own_group_nodes, synced_nodes, sync_error,
+                  no_contact, own_s_groups, other_groups, monitoring]],
         ?assertEqual(ok, S(A1, sync, [])),
         %% Node monitors, for the nodes of the own groups.
         Monitor = call(Fleet, A1, {?MODULE, node_monitor}, []),
@@ -453,15 +489,20 @@ published(_) ->
         ?assertEqual([], S(A1, own_s_groups, []))
     end).
 
-%% `erl -run s_group`, with a name and without one, and with connect_all, which is refused in a sentence.
+%% `erl -run s_group`, with a name and without one, and with connect_all, which is refused in a
+%% sentence.
 boots(_) ->
     Boots = #{count => 1, args => ["-run", "s_group"], env => quick()},
-    Families = [Boots#{name => a}, Boots#{name => b, wrap => nameless()}, Boots#{name => c, connect_all => true}],
+    Families = [Boots#{name => a}, Boots#{name => b, wrap => nameless()},
+                Boots#{name => c, connect_all => true}],
     with(#{tag => "", families => Families}, fun(Fleet, [A, B, C]) ->
         %% A fleet has a node before all its flags were followed.
-        [await(fun() -> lists:keymember(sderl, 1, call(Fleet, N, {application, which_applications}, [])) end) || N <- [A, B]],
+        [await(fun() ->
+            lists:keymember(sderl, 1, call(Fleet, N, {application, which_applications}, []))
+        end) || N <- [A, B]],
         ?assertMatch({error, {already_started, P}} when is_pid(P), s_group(Fleet, A, start, [])),
-        ?assertMatch({error, {already_started, P}} when is_pid(P), s_group(Fleet, A, start_link, [])),
+        ?assertMatch({error, {already_started, P}} when is_pid(P),
+                     s_group(Fleet, A, start_link, [])),
         logged(Fleet, C, "-connect_all false"),
         ?assertEqual({error, not_running}, s_group(Fleet, C, own_s_groups, [])),
         ?assertMatch({error, {sderl, {{connect_all, _}, _}}}, s_group(Fleet, C, start, [])),
@@ -470,17 +511,18 @@ boots(_) ->
     end).
 
 restarted_by_hand(_) ->
-    with(#{families => [stock(1), (stock(1))#{name => a, connect_all => false}]}, fun(Fleet, [_, A]) ->
-        ?assertEqual({error, not_running}, s_group(Fleet, A, stop, [])),
-        {ok, Sup} = s_group(Fleet, A, start, []),
-        ?assertEqual({ok, g, [A]}, s_group(Fleet, A, new_s_group, [g, [A]])),
-        ?assertEqual(stopped, s_group(Fleet, A, stop, [])),
-        ?assertEqual({error, not_running}, s_group(Fleet, A, own_s_groups, [])),
-        ?assertMatch({true, true}, call(Fleet, A, {?MODULE, start_linked}, [])),
-        ?assertNotEqual(Sup, call(Fleet, A, {erlang, whereis}, [sderl_sup])),
-        %% The one that started it is gone, and the library is not.
-        ?assertEqual([], s_group(Fleet, A, own_s_groups, []))
-    end).
+    with(#{families => [stock(1), (stock(1))#{name => a, connect_all => false}]},
+         fun(Fleet, [_, A]) ->
+             ?assertEqual({error, not_running}, s_group(Fleet, A, stop, [])),
+             {ok, Sup} = s_group(Fleet, A, start, []),
+             ?assertEqual({ok, g, [A]}, s_group(Fleet, A, new_s_group, [g, [A]])),
+             ?assertEqual(stopped, s_group(Fleet, A, stop, [])),
+             ?assertEqual({error, not_running}, s_group(Fleet, A, own_s_groups, [])),
+             ?assertMatch({true, true}, call(Fleet, A, {?MODULE, start_linked}, [])),
+             ?assertNotEqual(Sup, call(Fleet, A, {erlang, whereis}, [sderl_sup])),
+             %% The one that started it is gone, and the library is not.
+             ?assertEqual([], s_group(Fleet, A, own_s_groups, []))
+         end).
 
 %% On a node.
 start_linked() ->
@@ -494,7 +536,8 @@ start_linked() ->
 %% A group on a node without a name: every call, and what becomes of it when the node gets one.
 alone_without_a_name(_) ->
     Me = nonode@nohost,
-    Env = [{sderl, s_groups, [{tests, normal, [Me]}, {shared, normal, ['a1@127.0.0.1', 'late1@127.0.0.1']}]}],
+    Env = [{sderl, s_groups,
+            [{tests, normal, [Me]}, {shared, normal, ['a1@127.0.0.1', 'late1@127.0.0.1']}]}],
     Late = #{name => late, count => 1, wrap => nameless(), apps => [sderl], env => quick() ++ Env},
     with(#{tag => "", families => [sd(1), Late]}, fun(Fleet, [A1, L1]) ->
         S = fun(F, Args) -> s_group(Fleet, L1, F, Args) end,
@@ -525,7 +568,8 @@ alone_without_a_name(_) ->
         ?assertEqual(Pid, S(send, [g, n, hello])),
         ?assertEqual(Pid, S(send, [Me, g, n, you])),
         ?assertEqual([hello, you], call(Fleet, L1, inbox, [Pid])),
-        ?assertEqual([{g, meta}, {g, n}, {h, n}, {tests, n}], lists:sort(S(registered_names, [{node, Me}]))),
+        ?assertEqual([{g, meta}, {g, n}, {h, n}, {tests, n}],
+                     lists:sort(S(registered_names, [{node, Me}]))),
         ?assertMatch(#{pid := Pid, home := Me}, S(lookup, [g, n])),
         ?assertEqual(ok, S(join, [g, workers, Pid])),
         ?assertEqual([Pid], S(members, [g, workers])),
@@ -538,7 +582,9 @@ alone_without_a_name(_) ->
         %% With a name it is in them under the name, and in what the file has for that.
         named(Fleet, L1),
         await(fun() -> S(own_s_groups, []) =:= [{shared, [A1, L1]}, {g, [L1]}, {tests, [L1]}] end),
-        await(fun() -> lists:sort(S(registered_names, [{node, L1}])) =:= [{g, meta}, {g, n}, {tests, n}] end),
+        await(fun() ->
+            lists:sort(S(registered_names, [{node, L1}])) =:= [{g, meta}, {g, n}, {tests, n}]
+        end),
         ?assertMatch(#{home := L1, meta := kept}, S(lookup, [g, meta])),
         ?assertEqual({ok, g, [A1]}, S(add_nodes, [g, [A1]])),
         ?assertEqual([A1, L1], s_group(Fleet, A1, own_nodes, [g])),
@@ -571,7 +617,10 @@ kernel_environment(_) ->
         ok = s_group(Fleet, A1, delete_s_group, [file]),
         Is(A1, {ok, [{g, normal, [A1]}, Other]}),
         %% What was written is read back by nobody: the application starts from the file.
-        Again = fun(N) -> stopped = s_group(Fleet, N, stop, []), {ok, _} = s_group(Fleet, N, start, []) end,
+        Again = fun(N) ->
+            stopped = s_group(Fleet, N, stop, []),
+            {ok, _} = s_group(Fleet, N, start, [])
+        end,
         [Again(N) || N <- [A1, A2]],
         ?assertEqual([{file, [A1]}], s_group(Fleet, A1, own_s_groups, [])),
         ?assertEqual([], s_group(Fleet, A2, own_s_groups, [])),
@@ -591,27 +640,30 @@ via_refused(_) ->
     Seeds = (sd(1, [{sderl, s_groups, [{g, normal, {seeds, ['x@127.0.0.1']}}]}]))#{name => seeds},
     with(#{tag => "", families => [sd(3), Late, Seeds, (stock(1))#{connect_all => false}]},
          fun(Fleet, [A1, A2, A3, Late1, Seeds1, Stock]) ->
-        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
-        {ok, h, _} = s_group(Fleet, A2, new_s_group, [h, [A2, A3]]),
-        await(fun() -> s_group(Fleet, A3, s_groups, []) =:= {[h], [g]} end),
-        Start = fun(N, Group) -> call(Fleet, N, {?MODULE, start_via}, [{Group, n}]) end,
-        [begin
-             [?assertEqual({N, {error, {already_started, undefined}}}, {N, Start(N, Group)}) || _ <- [1, 2, 3]],
-             [logged(Fleet, N, Text) || Text <- ["a process was not registered as n" | Texts]],
-             %% Once.
-             ?assertMatch([_, _], string:split(log(Fleet, N), hd(Texts), all))
-         end || {N, Group, Texts} <-
-                [{Late1, g, ["this node has no name", "s_group:new_s_group(g, [node()])", "{g, normal, [nonode@nohost]}"]},
-                 {A1, nowhere, ["no group of that name is known here", "s_group:new_s_group(nowhere, Nodes)"]},
-                 {A3, g, ["this node is no member of the group", "s_group:enter(g, "]},
-                 {A1, undefined, ["only nodes in none have free names"]},
-                 {Seeds1, g, ["has not entered the group yet"]},
-                 {Stock, g, ["the application sderl does not run here"]}]],
-        %% A name that is taken is no case for the log.
-        {ok, Pid} = Start(A1, g),
-        ?assertEqual({error, {already_started, Pid}}, Start(A2, g)),
-        ?assertEqual(nomatch, string:find(log(Fleet, A2), "was not registered"))
-    end).
+             {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+             {ok, h, _} = s_group(Fleet, A2, new_s_group, [h, [A2, A3]]),
+             await(fun() -> s_group(Fleet, A3, s_groups, []) =:= {[h], [g]} end),
+             Start = fun(N, Group) -> call(Fleet, N, {?MODULE, start_via}, [{Group, n}]) end,
+             [begin
+                  [?assertEqual({N, {error, {already_started, undefined}}}, {N, Start(N, Group)})
+                   || _ <- [1, 2, 3]],
+                  [logged(Fleet, N, Text) || Text <- ["a process was not registered as n" | Texts]],
+                  %% Once.
+                  ?assertMatch([_, _], string:split(log(Fleet, N), hd(Texts), all))
+              end || {N, Group, Texts} <-
+                         [{Late1, g, ["this node has no name", "s_group:new_s_group(g, [node()])",
+                                      "{g, normal, [nonode@nohost]}"]},
+                          {A1, nowhere, ["no group of that name is known here",
+                                         "s_group:new_s_group(nowhere, Nodes)"]},
+                          {A3, g, ["this node is no member of the group", "s_group:enter(g, "]},
+                          {A1, undefined, ["only nodes in none have free names"]},
+                          {Seeds1, g, ["has not entered the group yet"]},
+                          {Stock, g, ["the application sderl does not run here"]}]],
+             %% A name that is taken is no case for the log.
+             {ok, Pid} = Start(A1, g),
+             ?assertEqual({error, {already_started, Pid}}, Start(A2, g)),
+             ?assertEqual(nomatch, string:find(log(Fleet, A2), "was not registered"))
+         end).
 
 %% On a node.
 start_via(Name) ->
@@ -623,5 +675,7 @@ start_via(Name) ->
 
 %% On a node.
 node_monitor() ->
-    Pid = spawn(fun() -> ok = s_group:monitor_nodes(true), receive {sderl_ct_nodes, stop} -> ok end end),
+    Pid = spawn(
+        fun() -> ok = s_group:monitor_nodes(true), receive {sderl_ct_nodes, stop} -> ok end end
+    ),
     Pid.

@@ -12,12 +12,14 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [{group, shared}, other_nodes, deliveries, strangers, coordinator_of_strangers, joins_later, free_names].
+    [{group, shared}, other_nodes, deliveries, strangers, coordinator_of_strangers, joins_later,
+     free_names].
 
 groups() ->
-    [{shared, [], [registration, pids_of_members, terms_as_names, published_aliases, not_a_member, several_groups,
-                   via_servers, via_supervisor, via_missing, lookup_tokens, name_events, group_events, node_events,
-                   lists_of_names, names_of_those_who_left, process_groups]}].
+    [{shared, [],
+      [registration, pids_of_members, terms_as_names, published_aliases, not_a_member,
+       several_groups, via_servers, via_supervisor, via_missing, lookup_tokens, name_events,
+       group_events, node_events, lists_of_names, names_of_those_who_left, process_groups]}].
 
 %% One fleet for the tests that leave no links or free nodes behind that would matter to others.
 init_per_group(shared, Config) -> sderl_ct:hold(4, calm) ++ Config.
@@ -37,7 +39,9 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(Case, Config) ->
     case proplists:get_value(fleet, Config) of
         undefined -> ok;
-        Fleet -> all_on(Fleet, proplists:get_value(nodes, Config), fun() -> s_group:delete_s_group(Case) end)
+        Fleet ->
+            all_on(Fleet, proplists:get_value(nodes, Config),
+                   fun() -> s_group:delete_s_group(Case) end)
     end.
 
 %% ---------------------------------------------------------------- values
@@ -54,7 +58,8 @@ registration(Config) ->
     ?assertEqual(Taken, register_at(F, A, G, x, P)),
 
     Is = {no, pid_is_already_registered},
-    ?assertEqual([Is, Is], [on(F, B, fun() -> s_group:re_register_name(G, N, P) end) || N <- [x, y]]),
+    ?assertEqual([Is, Is],
+                 [on(F, B, fun() -> s_group:re_register_name(G, N, P) end) || N <- [x, y]]),
     ?assertEqual(yes, on(F, B, fun() -> s_group:re_register_name(G, x, Q) end)),
     ?assertEqual([Q, Q, Q], everywhere(F, [A, B, C], G, x)),
     %% P is free again.
@@ -63,7 +68,9 @@ registration(Config) ->
     ?assertEqual(ok, on(F, C, fun() -> s_group:unregister_name(G, x) end)),
     ?assertEqual(ok, on(F, C, fun() -> s_group:unregister_name(G, x) end)),
     ?assertEqual(lists:duplicate(3, undefined), everywhere(F, [A, B, C], G, x)),
-    ?assertEqual(Q, on(F, C, fun() -> yes = s_group:register_name(G, x, Q), s_group:whereis_name(G, x) end)),
+    ?assertEqual(Q,
+                 on(F, C,
+                    fun() -> yes = s_group:register_name(G, x, Q), s_group:whereis_name(G, x) end)),
 
     ok = kill(F, Q, kill),
     gone(F, [A, B, C], G, x),
@@ -114,17 +121,18 @@ not_a_member(Config) ->
     Q = process(F, A),
     yes = register_at(F, A, G, x, Q),
     [begin
-        ?assertEqual({no, cannot_register_in_remote_group}, register_at(F, D, Group, y, P)),
-        ?assertEqual({no, cannot_re_register_in_remote_group},
-                     on(F, D, fun() -> s_group:re_register_name(Group, y, P) end)),
-        ?assertEqual({no, cannot_unregister_from_remote_group},
-                     on(F, D, fun() -> s_group:unregister_name(Group, x) end)),
-        ?assertEqual({error, no_information_about_remote_group}, on(F, D, fun() -> s_group:lookup(Group, x) end)),
-        %% Nobody told it of the group.
-        ?assertEqual([], on(F, D, fun() -> s_group:registered_names({s_group, Group}) end)),
-        ?assertEqual(undefined, whereis_at(F, D, Group, x)),
-        ?assertEqual({badarg, {Group, x, hi}}, on(F, D, fun() -> s_group:send(Group, x, hi) end)),
-        ?assertEqual({error, remote_s_group}, on(F, D, fun() -> s_group:delete_s_group(Group) end))
+         ?assertEqual({no, cannot_register_in_remote_group}, register_at(F, D, Group, y, P)),
+         ?assertEqual({no, cannot_re_register_in_remote_group},
+                      on(F, D, fun() -> s_group:re_register_name(Group, y, P) end)),
+         ?assertEqual({no, cannot_unregister_from_remote_group},
+                      on(F, D, fun() -> s_group:unregister_name(Group, x) end)),
+         ?assertEqual({error, no_information_about_remote_group},
+                      on(F, D, fun() -> s_group:lookup(Group, x) end)),
+         %% Nobody told it of the group.
+         ?assertEqual([], on(F, D, fun() -> s_group:registered_names({s_group, Group}) end)),
+         ?assertEqual(undefined, whereis_at(F, D, Group, x)),
+         ?assertEqual({badarg, {Group, x, hi}}, on(F, D, fun() -> s_group:send(Group, x, hi) end)),
+         ?assertEqual({error, remote_s_group}, on(F, D, fun() -> s_group:delete_s_group(Group) end))
      end || Group <- [G, no_such_group]],
     ?assertEqual(#{x => Q}, names(F, A, G)).
 
@@ -152,7 +160,8 @@ via_servers(Config) ->
     Statem = {via, s_group, {G, statem}},
     {ok, P} = on(F, A, fun() -> gen_server:start(Server, ?MODULE, server, []) end),
     {ok, Q} = on(F, B, fun() -> gen_statem:start(Statem, ?MODULE, statem, []) end),
-    ?assertEqual({error, {already_started, P}}, on(F, C, fun() -> gen_server:start(Server, ?MODULE, server, []) end)),
+    ?assertEqual({error, {already_started, P}},
+                 on(F, C, fun() -> gen_server:start(Server, ?MODULE, server, []) end)),
     [begin
          ?assertEqual({A, call}, on(F, N, fun() -> gen_server:call(Server, call) end)),
          ?assertEqual({B, call}, on(F, N, fun() -> gen_statem:call(Statem, call) end))
@@ -164,7 +173,9 @@ via_servers(Config) ->
     ?assertEqual([false, false], [sderl_ct:alive(F, X) || X <- [P, Q]]),
     %% It took its name with it: the answer of the last unregistration came before its end.
     gone(F, [A, B, C], G, server),
-    ?assertMatch({noproc, _}, on(F, C, fun() -> try gen_server:call(Server, call) catch exit:Why -> Why end end)).
+    ?assertMatch({noproc, _},
+                 on(F, C,
+                    fun() -> try gen_server:call(Server, call) catch exit:Why -> Why end end)).
 
 via_supervisor(Config) ->
     {F, G, [A, B, C | _]} = t(Config),
@@ -180,7 +191,8 @@ via_supervisor(Config) ->
     ?assertMatch([{child, _, worker, _}], on(F, B, fun() -> supervisor:which_children(Sup) end)),
     P = whereis_at(F, B, G, child),
     ok = kill(F, P, kill),
-    await(restarted, fun() -> is_pid(whereis_at(F, B, G, child)) andalso whereis_at(F, B, G, child) =/= P end),
+    await(restarted,
+          fun() -> is_pid(whereis_at(F, B, G, child)) andalso whereis_at(F, B, G, child) =/= P end),
     ?assertEqual({A, call}, on(F, B, fun() -> gen_server:call(Child, call) end)),
     ok = kill(F, S, kill),
     gone(F, [A, B, C], G, sup),
@@ -189,7 +201,8 @@ via_supervisor(Config) ->
 via_missing(Config) ->
     {F, G, [A, _, _, D]} = t(Config),
     [?assertEqual({badarg, {{G, x}, hello}},
-                  on(F, N, fun() -> try s_group:send({G, x}, hello) catch exit:Why -> Why end end)) || N <- [A, D]],
+                  on(F, N, fun() -> try s_group:send({G, x}, hello) catch exit:Why -> Why end end))
+     || N <- [A, D]],
     P = process(F, A),
     ?assertEqual(yes, on(F, A, fun() -> s_group:register_name({G, x}, P) end)),
     ?assertEqual(no, on(F, A, fun() -> s_group:register_name({G, x}, P) end)),
@@ -210,7 +223,9 @@ lookup_tokens(Config) ->
         One
     end,
     ?assertEqual(undefined, Look()),
-    yes = on(F, A, fun() -> s_group:register_name(G, x, P, #{meta => {v, 1}, resolver => notify_all_name}) end),
+    yes = on(F, A, fun() ->
+        s_group:register_name(G, x, P, #{meta => {v, 1}, resolver => notify_all_name})
+    end),
     #{pid := P, meta := {v, 1}, home := A, token := T1} = Look(),
     yes = on(F, B, fun() -> s_group:re_register_name(G, x, Q) end),
     #{pid := Q, meta := undefined, home := A, token := T2} = Look(),
@@ -243,9 +258,10 @@ name_events(Config) ->
     Events = [{name, registered, x, P}, {name, replaced, x, Q}, {name, unregistered, x, Q},
               {name, registered, y, P}, {name, unregistered, y, P}],
     [await(events, fun() ->
-         Heard = heard(F, L),
-         [E || {s_group_event, Ref, Group, E} <- Heard, Group =:= G, is_reference(Ref)] =:= Events orelse Heard
-     end) || L <- [Of, All]],
+        Heard = heard(F, L),
+        [E || {s_group_event, Ref, Group, E} <- Heard, Group =:= G, is_reference(Ref)] =:= Events
+            orelse Heard
+    end) || L <- [Of, All]],
     %% No more after the subscription ended.
     [{s_group_event, Ref, _, _} | _] = heard(F, Of),
     ok = on(F, B, fun() -> s_group:unsubscribe(Ref) end),
@@ -259,7 +275,9 @@ group_events(Config) ->
     Has = fun(L, Kind, Details) ->
         await({Kind, Details}, fun() ->
             Heard = heard(F, L),
-            lists:any(fun({s_group_event, _, _, {group, K, M}}) -> K =:= Kind andalso maps:with(maps:keys(Details), M) =:= Details end,
+            lists:any(fun({s_group_event, _, _, {group, K, M}}) ->
+                K =:= Kind andalso maps:with(maps:keys(Details), M) =:= Details
+            end,
                       Heard) orelse Heard
         end)
     end,
@@ -274,12 +292,14 @@ group_events(Config) ->
 
 node_events(Config) ->
     {F, G, [A, B | _]} = t(Config),
-    L = on(F, A, fun() -> spawn(sderl_ct, idle, [fun() -> ok = s_group:monitor_nodes(true) end, []]) end),
+    L = on(F, A,
+           fun() -> spawn(sderl_ct, idle, [fun() -> ok = s_group:monitor_nodes(true) end, []]) end),
     await(monitors, fun() -> on(F, A, fun() -> ets:member(sderl_subs, {node_monitor, L}) end) end),
     true = on(F, A, fun() -> erlang:disconnect_node(B) end),
     await(down_and_up, fun() ->
         Heard = heard(F, L),
-        Heard -- (Heard -- [{nodedown, B}, {nodeup, B}]) =:= [{nodedown, B}, {nodeup, B}] orelse Heard
+        Heard -- (Heard -- [{nodedown, B}, {nodeup, B}]) =:= [{nodedown, B}, {nodeup, B}]
+            orelse Heard
     end),
     ok = on(F, A, fun() -> exit(L, kill), s_group:monitor_nodes(false) end),
     _ = sderl_ct:settled(F, G, [A, B, lists:nth(3, element(3, t(Config)))]).
@@ -290,7 +310,8 @@ lists_of_names(Config) ->
     {F, G, [A, B, C, D]} = t(Config),
     [] = group(F, second, [C, D]),
     [P, Q] = sderl_ct:processes(F, C, 2),
-    [yes = register_at(F, C, Group, N, Pid) || {Group, N, Pid} <- [{G, x, P}, {G, y, Q}, {second, x, Q}]],
+    [yes = register_at(F, C, Group, N, Pid)
+     || {Group, N, Pid} <- [{G, x, P}, {G, y, Q}, {second, x, Q}]],
     List = fun(N, Arg) -> lists:sort(on(F, N, fun() -> s_group:registered_names(Arg) end)) end,
     [?assertEqual([{G, x}, {G, y}], List(N, {s_group, G})) || N <- [A, B, C]],
     [?assertEqual([{second, x}], List(N, {s_group, second})) || N <- [C, D]],
@@ -311,7 +332,8 @@ names_of_those_who_left(Config) ->
     [P, Q, R] = sderl_ct:processes(F, C, 3),
     [yes = register_at(F, C, G, N, Pid) || {N, Pid} <- [{x, P}, {y, Q}, {z, R}]],
     ok = on(F, A, fun() -> s_group:remove_nodes(G, [C]) end),
-    ?assertEqual({no, cannot_unregister_from_remote_group}, on(F, C, fun() -> s_group:unregister_name(G, x) end)),
+    ?assertEqual({no, cannot_unregister_from_remote_group},
+                 on(F, C, fun() -> s_group:unregister_name(G, x) end)),
     _ = sderl_ct:settled(F, G, [A, B]),
     [?assertEqual(#{x => P, y => Q, z => R}, names(F, N, G)) || N <- [A, B]],
     ?assertEqual([], on(F, C, fun() -> s_group:own_nodes(G) end)),
@@ -335,7 +357,8 @@ process_groups(Config) ->
     ok = on(F, A, fun() -> s_group:join(G, workers, [P, Q]) end),
     ok = on(F, B, fun() -> s_group:join(G, workers, R) end),
     Members = fun(N) -> lists:sort(on(F, N, fun() -> s_group:members(G, workers) end)) end,
-    [await(members, fun() -> Members(N) =:= lists:sort([P, Q, R]) orelse Members(N) end) || N <- [A, B, C]],
+    [await(members, fun() -> Members(N) =:= lists:sort([P, Q, R]) orelse Members(N) end)
+     || N <- [A, B, C]],
     ok = on(F, A, fun() -> s_group:leave(G, workers, Q) end),
     ?assertEqual(not_joined, on(F, A, fun() -> s_group:leave(G, workers, Q) end)),
     [await(members, fun() -> Members(N) =:= lists:sort([P, R]) end) || N <- [A, B, C]],
@@ -357,7 +380,9 @@ other_nodes(_) ->
         [P, Q] = [process(F, N) || N <- [B, C]],
         yes = register_at(F, A, one, x, P),
         yes = register_at(F, C, two, y, Q),
-        At = fun(N, Node, G, Name) -> on(F, N, fun() -> s_group:whereis_name(Node, G, Name) end) end,
+        At = fun(N, Node, G, Name) ->
+            on(F, N, fun() -> s_group:whereis_name(Node, G, Name) end)
+        end,
         ?assertNot(sderl_ct:linked(F, A, C)),
         ?assertEqual(undefined, At(A, C, two, none)),
         ?assert(sderl_ct:linked(F, A, C)),
@@ -365,14 +390,18 @@ other_nodes(_) ->
         ?assertEqual([P, P, P], [At(N, N2, one, x) || {N, N2} <- [{A, A}, {A, B}, {C, A}]]),
         %% A target outside the group, a group that there is not, a node that there is not.
         ?assertEqual([undefined, undefined, undefined, undefined],
-                     [At(A, C, one, x), At(C, B, two, y), At(A, C, three, y), At(A, 'nobody@127.0.0.1', one, x)]),
+                     [At(A, C, one, x), At(C, B, two, y), At(A, C, three, y),
+                      At(A, 'nobody@127.0.0.1', one, x)]),
         ?assertNot(sderl_ct:linked(F, B, D)),
         %% A free one answers from its own names whatever the group.
         R = process(F, D),
         yes = register_at(F, D, undefined, x, R),
-        ?assertEqual([R, R, undefined], [At(A, D, one, x), At(A, D, undefined, x), At(A, D, one, y)]),
+        ?assertEqual([R, R, undefined],
+                     [At(A, D, one, x), At(A, D, undefined, x), At(A, D, one, y)]),
         ?assertEqual(undefined, At(A, C, undefined, y)),
-        Send = fun(N, Node, G, Name) -> on(F, N, fun() -> s_group:send(Node, G, Name, {from, N}) end) end,
+        Send = fun(N, Node, G, Name) ->
+            on(F, N, fun() -> s_group:send(Node, G, Name, {from, N}) end)
+        end,
         ?assertEqual([P, Q, R], [Send(A, B, one, x), Send(A, C, two, y), Send(A, D, any, x)]),
         [await({from, A}, fun() -> heard(F, Pid) =:= [{from, A}] end) || Pid <- [P, Q, R]],
         ?assertEqual({badarg, {two, none, {from, B}}}, Send(B, C, two, none)),
@@ -398,10 +427,11 @@ deliveries(_) ->
         ?assertNot(sderl_ct:linked(F, D, C))
     end).
 
-%% ---------------------------------------------------------------- pids on nodes that are no members
+%% --------------------------------------------------------------- pids on nodes that are no members
 
-%% A name for a process outside is at home where it was registered; when the process's node has joined, it is at home
-%% there: it stays while the process lives, whoever registered it, and goes with it.
+%% A name for a process outside is at home where it was registered; when the process's node has
+%% joined, it is at home there: it stays while the process lives, whoever registered it, and goes
+%% with it.
 joins_later(_) ->
     sderl_ct:with(4, calm, fun(F, [A, B, C, D]) ->
         [] = group(F, g, [A, B, C]),
@@ -415,7 +445,8 @@ joins_later(_) ->
         await(at_home, fun() -> lists:usort([Home(N) || N <- [A, B, C, D]]) =:= [D] end),
         ok = sderl_fleet:kill(F, M),
         Rest = [A, B, C, D] -- [M],
-        await(without, fun() -> not lists:member(M, maps:get(live, sderl_ct:state(F, Lead, g))) end),
+        await(without,
+              fun() -> not lists:member(M, maps:get(live, sderl_ct:state(F, Lead, g))) end),
         ?assertEqual([P, P, P], everywhere(F, Rest, g, x)),
         ok = kill(F, P, kill),
         gone(F, Rest, g, x),
@@ -447,7 +478,8 @@ strangers(_) ->
         ok = sderl_ct:cut(F, Lead, D),
         gone(F, [A, B, C], g, x),
         ?assertEqual({no, unreachable_pid}, register_at(F, M, g, x, Q)),
-        ?assertEqual({no, unreachable_pid}, on(F, Lead, fun() -> s_group:re_register_name(g, x, Q) end)),
+        ?assertEqual({no, unreachable_pid},
+                     on(F, Lead, fun() -> s_group:re_register_name(g, x, Q) end)),
         sderl_ct:heal(F, Lead, D),
         ?assertEqual(yes, register_at(F, M, g, x, Q)),
         ok = sderl_fleet:kill(F, D),
@@ -507,7 +539,9 @@ everywhere(F, Nodes, G, Name) -> all_on(F, Nodes, fun() -> s_group:whereis_name(
 
 gone(F, Nodes, G, Name) ->
     await({gone, G, Name}, fun() ->
-        Found = all_on(F, Nodes, fun() -> lists:member({G, Name}, s_group:registered_names({s_group, G})) end),
+        Found = all_on(F, Nodes, fun() ->
+            lists:member({G, Name}, s_group:registered_names({s_group, G}))
+        end),
         not lists:member(true, Found) orelse Found
     end).
 

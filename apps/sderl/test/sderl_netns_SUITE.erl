@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_netns_SUITE).
 
-%% The library on hosts of their own: network namespaces, between which what is sent can be lost without
-%% a word. Elsewhere cut links are closed at once; here both ends believe in them for a while.
+%% The library on hosts of their own: network namespaces, between which what is sent can be lost
+%% without a word. Elsewhere cut links are closed at once; here both ends believe in them for a
+%% while.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -13,12 +14,14 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [silent_split, links_closed, one_way_to_the_coordinator, name_of_a_member_aside, name_that_sets_its_member_aside].
+    [silent_split, links_closed, one_way_to_the_coordinator, name_of_a_member_aside,
+     name_that_sets_its_member_aside].
 
 init_per_suite(Config) ->
     case sderl_fleet_netns:start(1) of
         {ok, Net} -> ok = sderl_fleet_netns:stop(Net), Config;
-        {error, {no_namespaces, Why}} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
+        {error, {no_namespaces, Why}} ->
+            {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
     end.
 
 end_per_suite(_) -> ok.
@@ -26,8 +29,8 @@ end_per_suite(_) -> ok.
 with(Count, Args, Fun) ->
     {ok, Net} = sderl_fleet_netns:start(Count),
     try
-        Families = [Host#{name => "h" ++ integer_to_list(I) ++ "n", count => 1, apps => [sderl], args => Args,
-                          env => [{sderl, K, V} || {K, V} <- sderl_ct:env(quick)]}
+        Families = [Host#{name => "h" ++ integer_to_list(I) ++ "n", count => 1, apps => [sderl],
+                          args => Args, env => [{sderl, K, V} || {K, V} <- sderl_ct:env(quick)]}
                     || {I, Host} <- lists:enumerate(sderl_fleet_netns:hosts(Net))],
         {ok, Fleet} = sderl_fleet:start(#{families => Families}),
         try Fun(Fleet, Net, sderl_fleet:nodes(Fleet))
@@ -37,15 +40,16 @@ with(Count, Args, Fun) ->
         sderl_fleet_netns:stop(Net)
     end.
 
-%% For less than the net tick time: no link is closed, so nobody is taken for dead. Those who see the coordinator go
-%% on without the others; nothing that was answered anywhere is lost.
+%% For less than the net tick time: no link is closed, so nobody is taken for dead. Those who see
+%% the coordinator go on without the others; nothing that was answered anywhere is lost.
 silent_split(_) ->
     sderl_ct:seed(),
     with(4, [], fun(F, Net, Nodes) ->
         [] = group(F, g, Nodes),
         Lead = sderl_ct:lead(F, hd(Nodes), g),
         [M, X, Y] = Nodes -- [Lead],
-        Held = [{N, P} || N <- Nodes, P <- [sderl_ct:process(F, N)], yes <- [register_at(F, N, N, P)]],
+        Held = [{N, P}
+                || N <- Nodes, P <- [sderl_ct:process(F, N)], yes <- [register_at(F, N, N, P)]],
         Cut = [{A, B} || A <- [Lead, M], B <- [X, Y]],
         ok = sderl_fleet_netns:cut(Net, Cut),
         P = sderl_ct:process(F, M),
@@ -56,7 +60,8 @@ silent_split(_) ->
         sderl_ct:hold_all(F, g, {Nodes, Nodes}, maps:from_list([{meanwhile, P} | Held]))
     end).
 
-%% For longer: both ends close the link, each on its own; after the heal members connect by themselves.
+%% For longer: both ends close the link, each on its own; after the heal members connect by
+%% themselves.
 links_closed(_) ->
     with(3, ["-kernel", "net_ticktime", "4"], fun(F, Net, [A, B, C] = Nodes) ->
         [] = group(F, g, Nodes),
@@ -65,7 +70,8 @@ links_closed(_) ->
         yes = register_at(F, C, c, Pc),
         Cut = [{A, C}, {B, C}],
         ok = sderl_fleet_netns:cut(Net, Cut),
-        [await({closed, N, M}, fun() -> not sderl_ct:linked(F, N, M) end) || {X, Y} <- Cut, {N, M} <- [{X, Y}, {Y, X}]],
+        [await({closed, N, M}, fun() -> not sderl_ct:linked(F, N, M) end)
+         || {X, Y} <- Cut, {N, M} <- [{X, Y}, {Y, X}]],
         sderl_ct:hold_all(F, g, {[A, B], Nodes}, #{a => Pa}),
         sderl_ct:hold_all(F, g, {[C], Nodes}, #{c => Pc}),
         [Pb, Pc2] = [sderl_ct:process(F, N) || N <- [B, C]],
@@ -94,8 +100,9 @@ one_way_to_the_coordinator(_) ->
         sderl_ct:hold_all(F, g, {Nodes, Nodes}, #{m => P, x => Q})
     end).
 
-%% A process of a member that is set aside, registered by another member that does see it: answered `yes`, so it must
-%% not be lost when the link is closed before the member has caught up. Nor may it be refused for good.
+%% A process of a member that is set aside, registered by another member that does see it: answered
+%% `yes`, so it must not be lost when the link is closed before the member has caught up. Nor may it
+%% be refused for good.
 name_of_a_member_aside(_) ->
     far_name(fun(F, Lead, M, X) ->
         %% Nobody is set aside but by a write that it does not acknowledge.
@@ -123,7 +130,8 @@ far_name(Before) ->
             end
         end),
         ct:pal("registered by ~p: ~p", [M, Answer]),
-        await(closed, fun() -> not sderl_ct:linked(F, Lead, X) andalso not sderl_ct:linked(F, X, Lead) end),
+        await(closed,
+              fun() -> not sderl_ct:linked(F, Lead, X) andalso not sderl_ct:linked(F, X, Lead) end),
         ok = sderl_fleet_netns:heal(Net, [{Lead, X}]),
         ?assert(sderl_ct:alive(F, P)),
         case Answer of

@@ -15,9 +15,10 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [halves, no_zombies, clashes, resolver_fails, clash_of_three, losers_out_of_reach, partial_cut, partial_cut_of_coordinator, whom_no_star_covers,
-     broken_links, hello_over_a_broken_link,
-     forgotten_on_both_sides, removed_on_both_sides, removed_while_away, deleted_while_away, created_again_while_away].
+    [halves, no_zombies, clashes, resolver_fails, clash_of_three, losers_out_of_reach, partial_cut,
+     partial_cut_of_coordinator, whom_no_star_covers, broken_links, hello_over_a_broken_link,
+     forgotten_on_both_sides, removed_on_both_sides, removed_while_away, deleted_while_away,
+     created_again_while_away].
 
 %% ---------------------------------------------------------------- two sides
 
@@ -40,7 +41,8 @@ halves(_) ->
             _ = settled_live(F, Nodes),
             busy(F, Clients, 20)
         end, [{[A, B], [C, D]}, {[A], [B, C, D]}, {[A, D], [B, C]}]),
-        sderl_ct:hold_all(F, g, {Nodes, Nodes}, on_nodes(Nodes, [sderl_ct_client:pause(F, Cl) || Cl <- Clients]))
+        sderl_ct:hold_all(F, g, {Nodes, Nodes},
+                          on_nodes(Nodes, [sderl_ct_client:pause(F, Cl) || Cl <- Clients]))
     end).
 
 %% What one side unregistered or let die does not come back from the other (rule 15).
@@ -50,9 +52,11 @@ no_zombies(_) ->
         [P1, P2, P3, P4] = sderl_ct:processes(F, A, 4),
         [Q1, Q2] = sderl_ct:processes(F, C, 2),
         [yes = register_at(F, N, Name, P)
-         || {N, Name, P} <- [{A, unregistered, P1}, {B, dies, P2}, {C, moves, P3}, {D, stays, P4}, {A, other, Q1}]],
+         || {N, Name, P} <- [{A, unregistered, P1}, {B, dies, P2}, {C, moves, P3}, {D, stays, P4},
+                             {A, other, Q1}]],
         split(F, [A, B], [C, D]),
-        sderl_ct:hold_all(F, g, {[A, B], Nodes}, #{unregistered => P1, dies => P2, moves => P3, stays => P4}),
+        sderl_ct:hold_all(F, g, {[A, B], Nodes},
+                          #{unregistered => P1, dies => P2, moves => P3, stays => P4}),
         sderl_ct:hold_all(F, g, {[C, D], Nodes}, #{other => Q1}),
         ok = on(F, B, fun() -> s_group:unregister_name(g, unregistered) end),
         ok = sderl_ct:kill(F, P2, kill),
@@ -65,7 +69,8 @@ no_zombies(_) ->
         sderl_ct:hold_all(F, g, {Nodes, Nodes}, #{moves => Q2, stays => P4, other => Q1})
     end).
 
-%% A hello waits at a node's server while its link breaks: its sender is not there any more (no ghost of a peer).
+%% A hello waits at a node's server while its link breaks: its sender is not there any more (no
+%% ghost of a peer).
 hello_over_a_broken_link(_) ->
     with(2, quick, fun(F, [A, B] = Nodes) ->
         [] = group(F, g, Nodes),
@@ -89,12 +94,14 @@ hello_over_a_broken_link(_) ->
 
 peers(F, Node) ->
     on(F, Node, fun() ->
-        [{Linked, Talking}] = [{L, T} || #{group := g, linked := L, talking := T} <- proplists:get_value(groups, s_group:info())],
+        [{Linked, Talking}] = [{L, T}
+                               || #{group := g, linked := L, talking := T} <-
+                                      proplists:get_value(groups, s_group:info())],
         {Linked, Talking}
     end).
 
-%% A split that lasts longer than `forget_down_after`: each side forgets the other, and they are one group
-%% again when they meet, whether or not one side asks for the other's nodes (rule 6).
+%% A split that lasts longer than `forget_down_after`: each side forgets the other, and they are one
+%% group again when they meet, whether or not one side asks for the other's nodes (rule 6).
 forgotten_on_both_sides(_) ->
     with(4, [{forget_down_after, 500} | sderl_ct:env(quick)], fun(F, [A, B, C, D] = Nodes) ->
         [] = group(F, g, Nodes),
@@ -125,14 +132,17 @@ clashes(_) ->
         [] = group(F, g, Nodes),
         split(F, [A, B], [C, D]),
         [agreed(F, g, {Side, Nodes}) || Side <- [[A, B], [C, D]]],
-        Resolvers = [random_exit_name, random_notify_name, notify_all_name, {?MODULE, lower_node}, {?MODULE, none}],
+        Resolvers = [random_exit_name, random_notify_name, notify_all_name, {?MODULE, lower_node},
+                     {?MODULE, none}],
         [Ps, Qs] = [[begin
-                         P = sderl_ct:process(F, N),
-                         Self = on(F, N, fun() -> s_group:register_name(g, R, P, #{resolver => R}) end),
-                         ?assertEqual(yes, Self),
-                         P
-                     end || R <- Resolvers] || N <- [B, D]],
-        Token = fun(N) -> on(F, N, fun() -> maps:get(token, s_group:lookup(g, random_exit_name)) end) end,
+            P = sderl_ct:process(F, N),
+            Self = on(F, N, fun() -> s_group:register_name(g, R, P, #{resolver => R}) end),
+            ?assertEqual(yes, Self),
+            P
+        end || R <- Resolvers] || N <- [B, D]],
+        Token = fun(N) ->
+            on(F, N, fun() -> maps:get(token, s_group:lookup(g, random_exit_name)) end)
+        end,
         Tokens = [Token(N) || N <- [B, D]],
         Groups = [sderl_ct:listener(F, N, g, [group]) || N <- Nodes],
         Names = [sderl_ct:listener(F, N, g, [name]) || N <- Nodes],
@@ -140,7 +150,8 @@ clashes(_) ->
         Settled = fun() -> maps:with(Resolvers, names_of(settled(F, g, Nodes))) end,
         await(resolved, fun() ->
             Now = Settled(),
-            lists:sort([random_exit_name, random_notify_name, {?MODULE, lower_node}]) =:= lists:sort(maps:keys(Now)) orelse Now
+            lists:sort([random_exit_name, random_notify_name, {?MODULE, lower_node}]) =:=
+            lists:sort(maps:keys(Now)) orelse Now
         end),
         Kept = Settled(),
         %% The winner's token is above both that there were.
@@ -161,22 +172,37 @@ clashes(_) ->
         Heard(P3, [{global_name_conflict, notify_all_name, Q3}]),
         Heard(Q3, [{global_name_conflict, notify_all_name, P3}]),
         [?assertEqual([], sderl_ct:heard(F, P)) || P <- [K1, K2, P4, P5, Q4, Q5]],
-        %% A merge that is interrupted finds a clash again, and says so again. Losers hear once (above),
-        %% and everyone whose name was lost is told so on every node.
-        Clashes = [Name || L <- Groups, {_, _, _, {group, name_clash, #{name := Name}}} <- sderl_ct:heard(F, L)],
+        %% A merge that is interrupted finds a clash again, and says so again. Losers hear once
+        %% (above), and everyone whose name was lost is told so on every node.
+        Clashes = [Name
+                   || L <- Groups,
+                      {_, _, _, {group, name_clash, #{name := Name}}} <- sderl_ct:heard(F, L)],
         ?assertEqual(lists:sort(Resolvers), lists:usort(Clashes)),
-        Lost = lists:sort([{random_exit_name, L1}, {random_notify_name, L2}, {notify_all_name, P3}, {notify_all_name, Q3},
-                           {{?MODULE, lower_node}, Q4}, {{?MODULE, none}, P5}, {{?MODULE, none}, Q5}]),
-        %% A node that was brought up to date after the decision hears what became of the names it had.
+        Lost = lists:sort([{random_exit_name, L1},
+                           {random_notify_name, L2},
+                           {notify_all_name, P3},
+                           {notify_all_name, Q3},
+                           {{?MODULE, lower_node}, Q4},
+                           {{?MODULE, none}, P5},
+                           {{?MODULE, none}, Q5}]),
+        %% A node that was brought up to date after the decision hears what became of the names it
+        %% had.
         [await(lost, fun() ->
-             Heard1 = [E || {_, _, _, E} <- sderl_ct:heard(F, L)],
-             Told = lists:sort([{Name, P} || {name, lost_clash, Name, P} <- Heard1]),
-             Changed = [Name || {name, What, Name, _} <- Heard1, What =:= replaced orelse What =:= unregistered],
-             Here = [{Name, P} || {Name, P} <- Lost, lists:member(P, case lists:member(N, [A, B]) of true -> Ps; false -> Qs end)],
-             Told =:= Lost orelse
-                 (Told -- Lost =:= [] andalso [Name || {Name, _} <- Here -- Told, not lists:member(Name, Changed)] =:= [])
-                 orelse {N, Told, Changed}
-         end) || {N, L} <- lists:zip(Nodes, Names)]
+            Heard1 = [E || {_, _, _, E} <- sderl_ct:heard(F, L)],
+            Told = lists:sort([{Name, P} || {name, lost_clash, Name, P} <- Heard1]),
+            Changed = [Name
+                       || {name, What, Name, _} <- Heard1,
+                          What =:= replaced orelse What =:= unregistered],
+            Here = [{Name, P}
+                    || {Name, P} <- Lost,
+                       lists:member(P,
+                                    case lists:member(N, [A, B]) of true -> Ps; false -> Qs end)],
+            Told =:= Lost orelse
+                (Told -- Lost =:= []
+                 andalso [Name || {Name, _} <- Here -- Told, not lists:member(Name, Changed)] =:=
+                         []) orelse
+                {N, Told, Changed}
+        end) || {N, L} <- lists:zip(Nodes, Names)]
     end).
 
 %% Resolvers of ours.
@@ -201,7 +227,8 @@ resolver_fails(_) ->
         await(resolved, fun() ->
             Kept = names_of(settled(F, g, Nodes)),
             Losers = [P || {R, P} <- Pids, maps:get(R, Kept, none) =/= P],
-            length(Losers) =:= 2 andalso not lists:any(fun(P) -> sderl_ct:alive(F, P) end, Losers) orelse Kept
+            length(Losers) =:= 2 andalso not lists:any(fun(P) -> sderl_ct:alive(F, P) end, Losers)
+                orelse Kept
         end)
     end).
 
@@ -224,8 +251,8 @@ clash_of_three(_) ->
         end)
     end).
 
-%% A home tells a process on another node that it lost its name, and the link between the two is down just then:
-%% nobody decides that clash again, so it must hear once there is a link.
+%% A home tells a process on another node that it lost its name, and the link between the two is
+%% down just then: nobody decides that clash again, so it must hear once there is a link.
 losers_out_of_reach(_) ->
     with(2, calm, fun(F, [A, B]) ->
         [Ends, Hears] = sderl_ct:processes(F, B, 2),
@@ -236,8 +263,10 @@ losers_out_of_reach(_) ->
         end),
         await(both_wait, fun() ->
             2 =:= on(F, A, fun() ->
-                length([P || P <- processes(),
-                             process_info(P, current_function) =:= {current_function, {sderl_watch, tell_again, 2}}])
+                length([P
+                        || P <- processes(),
+                           process_info(P, current_function) =:=
+                           {current_function, {sderl_watch, tell_again, 2}}])
             end)
         end),
         ?assert(sderl_ct:alive(F, Ends)),
@@ -249,7 +278,8 @@ losers_out_of_reach(_) ->
 
 %% ---------------------------------------------------------------- links that some lack
 
-%% Two members that cannot see each other stay together as long as a coordinator sees both (rule 11).
+%% Two members that cannot see each other stay together as long as a coordinator sees both
+%% (rule 11).
 partial_cut(_) ->
     sderl_ct:seed(),
     with(3, calm, fun(F, Nodes) ->
@@ -300,7 +330,8 @@ whom_no_star_covers(_) ->
         [ok = cut(F, X, Y) || {X, Y} <- [{A, C}, {A, D}, {B, D}]],
         %% (A write may wait for a component, but not for the links.)
         Pids = #{N => sderl_ct:process(F, N) || N <- Nodes},
-        [?assertEqual({N, yes}, {N, on(F, N, fun() -> s_group:register_name(g, N, P) end)}) || N := P <- Pids],
+        [?assertEqual({N, yes}, {N, on(F, N, fun() -> s_group:register_name(g, N, P) end)})
+         || N := P <- Pids],
         Leads = lists:usort([sderl_ct:lead(F, N, g) || N <- Nodes]),
         ?assertMatch([_, _], Leads),
         [heal(F, X, Y) || {X, Y} <- [{A, C}, {A, D}, {B, D}]],
@@ -326,7 +357,7 @@ broken_links(_) ->
         _ = hold(F, Nodes, Clients)
     end).
 
-%% ---------------------------------------------------------------- membership that changed meanwhile
+%% --------------------------------------------------------------- membership that changed meanwhile
 
 %% {A,B} remove C while {C,D} remove A: removals win over presence (rule 4).
 removed_on_both_sides(_) ->
@@ -338,7 +369,8 @@ removed_on_both_sides(_) ->
         split(F, [A, B], [C, D]),
         ok = on(F, A, fun() -> s_group:remove_nodes(g, [C]) end),
         ok = on(F, C, fun() -> s_group:remove_nodes(g, [A]) end),
-        [agreed(F, g, {Side, Members}) || {Side, Members} <- [{[A, B], [A, B, D]}, {[C, D], [B, C, D]}]],
+        [agreed(F, g, {Side, Members})
+         || {Side, Members} <- [{[A, B], [A, B, D]}, {[C, D], [B, C, D]}]],
         unsplit(F, [A, B], [C, D]),
         sderl_ct:hold_all(F, g, {[B, D], [B, D]}, #{p => P, q => Q}),
         [await(told, fun() -> undefined =:= on(F, N, fun s_group:s_groups/0) end) || N <- [A, C]],

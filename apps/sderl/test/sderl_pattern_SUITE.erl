@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_pattern_SUITE).
 
-%% Plans applied to real nodes: what was predicted is what is there, a caller may die half-way, a failure leaves nothing,
-%% patterns grow and shrink.
+%% Plans applied to real nodes: what was predicted is what is there, a caller may die half-way, a
+%% failure leaves nothing, patterns grow and shrink.
 %%
-%% One fleet of ten nodes that know of no plan at first; each case takes its groups and links away again. Free nodes keep apart,
-%% so that those which are left free keep no links of an island (docs/designing-groups.md has a session where they do not).
+%% One fleet of ten nodes that know of no plan at first; each case takes its groups and links away
+%% again. Free nodes keep apart, so that those which are left free keep no links of an island
+%% (docs/designing-groups.md has a session where they do not).
 
 -compile([export_all, nowarn_export_all]).
 
@@ -32,9 +33,12 @@ end_per_testcase(_, Config) ->
         end)) =:= []
     end),
     sderl_ct:await(no_links, fun() ->
-        _ = sderl_ct:all_on(Fleet, Nodes, fun() -> [erlang:disconnect_node(N) || N <- nodes(connected)] end),
-        %% And each has noticed: a late notice would take the reasons of the next link for those of the one before.
-        lists:append(sderl_ct:all_on(Fleet, Nodes, fun() -> nodes(connected) ++ s_group:links() end)) =:= []
+        _ = sderl_ct:all_on(Fleet, Nodes,
+                            fun() -> [erlang:disconnect_node(N) || N <- nodes(connected)] end),
+        %% And each has noticed: a late notice would take the reasons of the next link for those of
+        %% the one before.
+        lists:append(sderl_ct:all_on(Fleet, Nodes,
+                                     fun() -> nodes(connected) ++ s_group:links() end)) =:= []
     end).
 
 fleet(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
@@ -46,7 +50,8 @@ applied(Config) ->
     {Fleet, [Outside | Nodes]} = fleet(Config),
     {ok, #{groups := Groups} = Plan} = sderl_pattern:star(Nodes, #{size => 3, gateways => 2}),
     {{ok, Report}, Progress} = run(Fleet, Outside, Plan),
-    ?assertEqual(lists:sort([{create, G, lists:sort(Ns)} || #{name := G, nodes := Ns} <- Groups]), lists:sort(maps:get(steps, Report))),
+    ?assertEqual(lists:sort([{create, G, lists:sort(Ns)} || #{name := G, nodes := Ns} <- Groups]),
+                 lists:sort(maps:get(steps, Report))),
     {Survey, Steps} = lists:split(9, Progress),
     ?assertEqual([#{done => I, total => 9, what => survey} || I <- lists:seq(1, 9)], Survey),
     ?assertEqual([{I, 4} || I <- lists:seq(1, 4)], [{I, T} || #{done := I, total := T} <- Steps]),
@@ -66,17 +71,25 @@ heard() ->
     after 0 -> []
     end.
 
-%% Every node is in its groups, with whom it should be, and has the links that were predicted; those `Out` have none.
+%% Every node is in its groups, with whom it should be, and has the links that were predicted; those
+%% `Out` have none.
 as_planned(Fleet, Plan, Out) ->
     #{groups := Groups} = Plan,
     #{links := #{each := Links}} = sderl_plan:predict(Plan),
-    Expected = [{N, lists:sort([{G, lists:sort(Ns)} || #{name := G, nodes := Ns} <- Groups, lists:member(N, Ns)]), map_get(N, Links)}
+    Expected = [{N, lists:sort([{G, lists:sort(Ns)}
+                                || #{name := G, nodes := Ns} <- Groups, lists:member(N, Ns)]),
+                 map_get(N, Links)}
                 || N <- sderl_pattern:nodes(Plan)] ++ [{N, [], 0} || N <- Out],
     sderl_ct:await(as_planned, fun() ->
         Nodes = [N || {N, _, _} <- Expected],
-        Seen = sderl_ct:all_on(Fleet, Nodes, fun() -> {node(), lists:sort(s_group:own_s_groups()), length(nodes(connected))} end),
-        Seen =:= Expected orelse {Seen -- Expected, Expected -- Seen,
-                                  sderl_ct:all_on(Fleet, Nodes, fun() -> [{N, R, B} || #{node := N, reasons := R, opened_by := B} <- s_group:links()] end)}
+        Seen = sderl_ct:all_on(Fleet, Nodes, fun() ->
+            {node(), lists:sort(s_group:own_s_groups()), length(nodes(connected))}
+        end),
+        Seen =:= Expected
+            orelse {Seen -- Expected, Expected -- Seen,
+                    sderl_ct:all_on(Fleet, Nodes, fun() ->
+                        [{N, R, B} || #{node := N, reasons := R, opened_by := B} <- s_group:links()]
+                    end)}
     end, 20_000).
 
 %% ---------------------------------------------------------------- growing and shrinking
@@ -128,7 +141,8 @@ resumed(Config) ->
         receive {'DOWN', Ref, process, Pid, Why} -> Why end
     end),
     {{ok, #{steps := Steps}}, _} = run(Fleet, Other, Plan),
-    ?assertEqual([{create, G} || #{name := G} <- lists:nthtail(2, Groups)], [{K, G} || {K, G, _} <- Steps]),
+    ?assertEqual([{create, G} || #{name := G} <- lists:nthtail(2, Groups)],
+                 [{K, G} || {K, G, _} <- Steps]),
     %% The link that the dead caller had is its node's; the plan's nodes have theirs.
     sderl_ct:on(Fleet, One, fun() -> [erlang:disconnect_node(N) || N <- nodes(connected)] end),
     as_planned(Fleet, Plan, [One, Other]).
@@ -141,10 +155,13 @@ node_dies(Config) ->
     {Fleet, [One, Other | Nodes]} = fleet(Config),
     {ok, Plan} = sderl_pattern:tree(Nodes, #{branching => 2, leaves => 1, levels => 3}),
     ok = sderl_ct:on(Fleet, One, fun() ->
-        _ = spawn(fun() -> sderl_plan_apply:run(Plan, #{progress => {?MODULE, halt_after, [1]}}) end),
+        _ = spawn(fun() ->
+            sderl_plan_apply:run(Plan, #{progress => {?MODULE, halt_after, [1]}})
+        end),
         ok
     end),
-    sderl_ct:await(died, fun() -> sderl_fleet:call(Fleet, Other, net_adm, ping, [One]) =:= pang end),
+    sderl_ct:await(died,
+                   fun() -> sderl_fleet:call(Fleet, Other, net_adm, ping, [One]) =:= pang end),
     {{ok, _}, _} = run(Fleet, Other, Plan),
     as_planned(Fleet, Plan, [Other]),
     {ok, One} = sderl_fleet:restart(Fleet, One).
@@ -152,16 +169,18 @@ node_dies(Config) ->
 halt_after(Count, #{what := {create, _, _}, done := Count}) -> erlang:halt(1, [{flush, false}]);
 halt_after(_, _) -> ok.
 
-%% Three nodes apply one plan at the same time: it is one cluster all the same, and all of them say so.
+%% Three nodes apply one plan at the same time: it is one cluster all the same, and all of them say
+%% so.
 at_once(Config) ->
     {Fleet, [Outside | Nodes]} = fleet(Config),
     {ok, Plan} = sderl_pattern:ring(Nodes, #{size => 4}),
-    Results = sderl_ct:all_on(Fleet, [Outside, lists:nth(4, Nodes), lists:last(Nodes)], fun() -> sderl_plan_apply:run(Plan) end),
+    Results = sderl_ct:all_on(Fleet, [Outside, lists:nth(4, Nodes), lists:last(Nodes)],
+                              fun() -> sderl_plan_apply:run(Plan) end),
     [?assertMatch({ok, _}, Result) || Result <- Results],
     as_planned(Fleet, Plan, [Outside]).
 
-%% A node loses the library after it was looked at: its group cannot be made, and nothing stays of the others; or what was made stays
-%% if the caller wants it, and the next call goes on.
+%% A node loses the library after it was looked at: its group cannot be made, and nothing stays of
+%% the others; or what was made stays if the caller wants it, and the next call goes on.
 undone(Config) ->
     {Fleet, [One | Nodes]} = fleet(Config),
     {ok, #{groups := Groups} = Plan} = sderl_pattern:chain(Nodes, #{groups => 3}),
@@ -169,13 +188,16 @@ undone(Config) ->
     Broken = lists:nth(2, Members),
     Fail = fun(Options) ->
         sderl_ct:on(Fleet, One, fun() ->
-            sderl_plan_apply:run(Plan, Options#{progress => {?MODULE, stop_at_survey, [Broken]}, parallel => 1})
+            sderl_plan_apply:run(Plan, Options#{progress => {?MODULE, stop_at_survey, [Broken]},
+                                                parallel => 1})
         end)
     end,
-    {error, {left_out, Last, [{Broken, application_not_running}]} = Reason, #{undone := Undone, not_undone := []}} = Fail(#{}),
+    {error, {left_out, Last, [{Broken, application_not_running}]} = Reason,
+     #{undone := Undone, not_undone := []}} = Fail(#{}),
     ?assert(string:find(sderl_plan:format_error(Reason), "application_not_running") =/= nomatch),
     ?assertEqual(3, length(Undone)),
-    ?assertEqual([], lists:append(sderl_ct:all_on(Fleet, Nodes -- [Broken], fun() -> s_group:own_s_groups() end))),
+    ?assertEqual([], lists:append(sderl_ct:all_on(Fleet, Nodes -- [Broken],
+                                                  fun() -> s_group:own_s_groups() end))),
     sderl_ct:await(none_left, fun() ->
         Links = lists:append(sderl_ct:all_on(Fleet, [One | Nodes] -- [Broken], fun() ->
             [{node(), N, sderl_links:reasons(N)} || N <- nodes(connected)]
@@ -190,18 +212,23 @@ undone(Config) ->
     true = sderl_ct:on(Fleet, One, fun() -> erlang:disconnect_node(Broken) end),
     as_planned(Fleet, Plan, []).
 
-stop_at_survey(Node, #{what := survey, done := N, total := N}) -> ok = erpc:call(Node, application, stop, [sderl]);
+stop_at_survey(Node, #{what := survey, done := N, total := N}) ->
+    ok = erpc:call(Node, application, stop, [sderl]);
 stop_at_survey(_, _) -> ok.
 
-start(Fleet, Node) -> {ok, _} = sderl_ct:on(Fleet, Node, fun() -> application:ensure_all_started(sderl) end).
+start(Fleet, Node) ->
+    {ok, _} = sderl_ct:on(Fleet, Node, fun() -> application:ensure_all_started(sderl) end).
 
 %% What stands in the way is told before anything changes.
 refused(Config) ->
     {Fleet, [N1, N2, N3, N4 | _]} = fleet(Config),
-    {ok, #{groups := [#{name := G1} | _]} = Plan} = sderl_pattern:chain([N1, N2, N3, N4], #{size => 3}),
+    {ok, #{groups := [#{name := G1} | _]} = Plan} =
+        sderl_pattern:chain([N1, N2, N3, N4], #{size => 3}),
     Refused = fun(P, Sentence) ->
-        {error, Reason, #{steps := []}} = sderl_ct:on(Fleet, N1, fun() -> sderl_plan_apply:run(P) end),
-        ?assertMatch({_, [_ | _]}, {sderl_plan:format_error(Reason), string:find(sderl_plan:format_error(Reason), Sentence)}),
+        {error, Reason, #{steps := []}} =
+            sderl_ct:on(Fleet, N1, fun() -> sderl_plan_apply:run(P) end),
+        ?assertMatch({_, [_ | _]}, {sderl_plan:format_error(Reason),
+                                    string:find(sderl_plan:format_error(Reason), Sentence)}),
         Reason
     end,
     {ok, Strange} = sderl_pattern:chain([N1, N2, 'nobody@127.0.0.1'], #{size => 3}),
@@ -209,9 +236,12 @@ refused(Config) ->
     ok = sderl_ct:on(Fleet, N3, fun() -> application:stop(sderl) end),
     {no_library, N3} = Refused(Plan, "start it there"),
     start(Fleet, N3),
-    {empty_group, x} = Refused(Plan#{groups := [#{name => x, role => workers, masters => 0, nodes => []}], edges := []}, "has no nodes"),
+    {empty_group, x} = Refused(Plan#{
+        groups := [#{name => x, role => workers, masters => 0, nodes => []}], edges := []
+    }, "has no nodes"),
     %% Two groups of one name, made apart.
-    [{ok, G1, [N]} = sderl_ct:on(Fleet, N, fun() -> s_group:new_s_group(G1, [N]) end) || N <- [N1, N2]],
+    [{ok, G1, [N]} = sderl_ct:on(Fleet, N, fun() -> s_group:new_s_group(G1, [N]) end)
+     || N <- [N1, N2]],
     {other_identity, G1, [_, _]} = Refused(Plan, "delete all but one"),
     %% One of them gone, the other is taken for the plan's.
     ok = sderl_ct:on(Fleet, N1, fun() -> s_group:delete_s_group(G1) end),
@@ -220,4 +250,5 @@ refused(Config) ->
     ok = sderl_ct:on(Fleet, N1, fun() -> application:stop(sderl) end),
     {error, {not_running}, _} = sderl_ct:on(Fleet, N1, fun() -> sderl_plan_apply:run(Plan) end),
     start(Fleet, N1),
-    ?assertError({badarg, {sderl_plan_apply, run, 2}, #{found := #{undo := 1}}}, sderl_plan_apply:run(Plan, #{undo => 1})).
+    ?assertError({badarg, {sderl_plan_apply, run, 2}, #{found := #{undo := 1}}},
+                 sderl_plan_apply:run(Plan, #{undo => 1})).

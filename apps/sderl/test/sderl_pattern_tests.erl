@@ -10,8 +10,9 @@
 %% ACO: (nodes, branching) -> {levels, used}, computed with the original program.
 aco_test_() ->
     [?_assertEqual(Expected, sderl_pattern:tree_fit(Nodes, P))
-     || {Nodes, P, Expected} <- [{150, 5, {3, 131}}, {5, 2, {2, 5}}, {11, 2, {3, 11}}, {23, 2, {4, 23}}, {226, 15, {2, 226}},
-                                 {256, 15, {2, 226}}, {250, 5, {3, 131}}, {4, 2, {0, 0}}, {0, 2, {0, 0}}]].
+     || {Nodes, P, Expected} <- [{150, 5, {3, 131}}, {5, 2, {2, 5}}, {11, 2, {3, 11}},
+                                 {23, 2, {4, 23}}, {226, 15, {2, 226}}, {256, 15, {2, 226}},
+                                 {250, 5, {3, 131}}, {4, 2, {0, 0}}, {0, 2, {0, 0}}]].
 
 %% One group of the root and its five, and five groups of five for each of those.
 aco_groups_test() ->
@@ -19,7 +20,8 @@ aco_groups_test() ->
         sderl_pattern:tree(some(150), #{branching => 5, remainder => left_out}),
     ?assertEqual(19, length(Out)),
     ?assertEqual([6], lists:usort([length(Ns) || #{nodes := Ns} <- Groups])),
-    ?assertEqual({1, 25}, {length([h || #{role := hub} <- Groups]), length([w || #{role := workers} <- Groups])}),
+    ?assertEqual({1, 25}, {length([h || #{role := hub} <- Groups]),
+                           length([w || #{role := workers} <- Groups])}),
     #{links := #{each := Each}, single_points := Single} = sderl_plan:predict(Plan),
     ?assertEqual([{5, 126}, {30, 5}], histogram(maps:values(Each))),
     ?assertEqual(5, length(Single)).
@@ -30,9 +32,10 @@ orbit_test_() ->
         {ok, Plan} = sderl_pattern:star(some(N), #{groups => S, masters => 1}),
         #{links := #{each := Each}} = sderl_plan:predict(Plan),
         Group = (N - 1) div S,
-        Expected = lists:sort([S] ++ lists:duplicate(S, Group + S - 1) ++ lists:duplicate(N - 1 - S, Group - 1)),
+        Expected = lists:sort([S] ++ lists:duplicate(S, Group + S - 1) ++
+                              lists:duplicate(N - 1 - S, Group - 1)),
         ?assertEqual(Expected, lists:sort(maps:values(Each)))
-     end} || {N, S} <- [{13, 3}, {101, 10}, {257, 16}]].
+    end} || {N, S} <- [{13, 3}, {101, 10}, {257, 16}]].
 
 histogram(Values) -> [{V, length([x || X <- Values, X =:= V])} || V <- lists:usort(Values)].
 
@@ -40,12 +43,15 @@ histogram(Values) -> [{V, length([x || X <- Values, X =:= V])} || V <- lists:uso
 
 ring_test() ->
     {ok, #{groups := Groups, edges := Edges}} = sderl_pattern:ring(some(9), #{groups => 3}),
-    ?assertEqual([['n1', 'n2', 'n3', 'n7'], ['n4', 'n5', 'n6', 'n1'], ['n7', 'n8', 'n9', 'n4']], [Ns || #{nodes := Ns} <- Groups]),
-    ?assertEqual([#{from => {group, 1}, to => [{group, 2}], gateways => [n1]}, #{from => {group, 2}, to => [{group, 3}], gateways => [n4]},
+    ?assertEqual([['n1', 'n2', 'n3', 'n7'], ['n4', 'n5', 'n6', 'n1'], ['n7', 'n8', 'n9', 'n4']],
+                 [Ns || #{nodes := Ns} <- Groups]),
+    ?assertEqual([#{from => {group, 1}, to => [{group, 2}], gateways => [n1]},
+                  #{from => {group, 2}, to => [{group, 3}], gateways => [n4]},
                   #{from => {group, 3}, to => [{group, 1}], gateways => [n7]}], Edges).
 
 grid_test() ->
-    {ok, #{groups := Groups, edges := Edges}} = sderl_pattern:grid(some(35), #{groups => 7, columns => 3}),
+    {ok, #{groups := Groups, edges := Edges}} =
+        sderl_pattern:grid(some(35), #{groups => 7, columns => 3}),
     ?assertEqual(7, length(Groups)),
     ?assertEqual([{1, 2}, {1, 4}, {2, 3}, {2, 5}, {3, 6}, {4, 5}, {4, 7}, {5, 6}],
                  lists:sort([{F, T} || #{from := {group, F}, to := [{group, T}]} <- Edges])).
@@ -53,12 +59,14 @@ grid_test() ->
 %% Two hubs: every group survives the loss of any node, with no more links than with one gateway.
 hubs_test() ->
     {ok, Plan} = sderl_pattern:star(some(100), #{size => 10, gateways => 2, hubs => 2}),
-    ?assertMatch(#{links := #{max := 18}, single_points := [], groups := 12, hops := #{max := 3}}, sderl_plan:predict(Plan)).
+    ?assertMatch(#{links := #{max := 18}, single_points := [], groups := 12, hops := #{max := 3}},
+                 sderl_plan:predict(Plan)).
 
 remainder_test_() ->
     Sizes = fun(Options) ->
         case sderl_pattern:star(some(23), Options) of
-            {ok, #{groups := [_ | Gs], left_out := Out}} -> {[length(Ns) || #{nodes := Ns} <- Gs], length(Out)};
+            {ok, #{groups := [_ | Gs], left_out := Out}} ->
+                {[length(Ns) || #{nodes := Ns} <- Gs], length(Out)};
             Error -> Error
         end
     end,
@@ -75,38 +83,57 @@ remainder_test_() ->
     ]].
 
 by_attribute_test() ->
-    Region = #{N => case I rem 3 of 0 -> eu; 1 -> us; 2 -> asia end || {I, N} <- lists:enumerate(some(30))},
+    Region = #{N => case I rem 3 of 0 -> eu; 1 -> us; 2 -> asia end
+               || {I, N} <- lists:enumerate(some(30))},
     {ok, #{groups := Groups}} = sderl_pattern:star(some(30), #{order => {attribute, Region}}),
-    ?assertEqual([{group, hub}, {group, asia}, {group, eu}, {group, us}], [G || #{name := G} <- Groups]),
-    {ok, #{groups := [_ | Halves]}} = sderl_pattern:star(some(30), #{order => {attribute, Region}, size => 6}),
-    [?assertEqual([V], lists:usort([map_get(N, Region) || N <- Ns])) || #{name := {group, V, _}, nodes := Ns} <- Halves],
+    ?assertEqual([{group, hub}, {group, asia}, {group, eu}, {group, us}],
+                 [G || #{name := G} <- Groups]),
+    {ok, #{groups := [_ | Halves]}} =
+        sderl_pattern:star(some(30), #{order => {attribute, Region}, size => 6}),
+    [?assertEqual([V], lists:usort([map_get(N, Region) || N <- Ns]))
+     || #{name := {group, V, _}, nodes := Ns} <- Halves],
     ?assertEqual([5], lists:usort([length(Ns) || #{nodes := Ns} <- Halves])),
-    ?assertMatch({error, {no_value, n31}}, sderl_pattern:star(some(31), #{order => {attribute, Region}})),
-    ?assertMatch({error, {value_too_few, _, 10, 11}}, sderl_pattern:star(some(30), #{order => {attribute, Region}, gateways => 11})).
+    ?assertMatch({error, {no_value, n31}},
+                 sderl_pattern:star(some(31), #{order => {attribute, Region}})),
+    ?assertMatch({error, {value_too_few, _, 10, 11}},
+                 sderl_pattern:star(some(30), #{order => {attribute, Region}, gateways => 11})).
 
 %% Racks of ten nodes, dealt out in turn: a group is a rack again.
 by_distance_test_() ->
     Nodes = some(40),
     Rack = #{N => I rem 4 || {I, N} <- lists:enumerate(Nodes)},
-    Distance = fun(A, B) -> case map_get(A, Rack) =:= map_get(B, Rack) of true -> 0.25; false -> 1.0 end end,
+    Distance = fun(A, B) ->
+        case map_get(A, Rack) =:= map_get(B, Rack) of true -> 0.25; false -> 1.0 end
+    end,
     Matrix = #{A => #{B => Distance(A, B) || B <- Nodes} || A <- Nodes},
-    Traffic = [{[N || N <- Nodes, map_get(N, Rack) =:= R], [N || N <- Nodes, map_get(N, Rack) =:= R], 90} || R <- [0, 1, 2, 3]]
+    Traffic = [{[N || N <- Nodes, map_get(N, Rack) =:= R],
+                [N || N <- Nodes, map_get(N, Rack) =:= R], 90}
+               || R <- [0, 1, 2, 3]]
         ++ [{Nodes, Nodes, 40}],
     [{atom_to_list(element(1, Order)), fun() ->
-        {ok, #{groups := [_ | Groups]}} = sderl_pattern:star(Nodes, #{size => Size, order => Order}),
-        [?assertEqual(1, length(lists:usort([map_get(N, Rack) || N <- Ns]))) || #{nodes := Ns} <- Groups],
+        {ok, #{groups := [_ | Groups]}} =
+            sderl_pattern:star(Nodes, #{size => Size, order => Order}),
+        [?assertEqual(1, length(lists:usort([map_get(N, Rack) || N <- Ns])))
+         || #{nodes := Ns} <- Groups],
         ?assertEqual(4, length(Groups))
-     end} || Size <- [10, 12], Order <- [{distance, Distance}, {distance, Matrix}, {traffic, Traffic}]].
+    end}
+     || Size <- [10, 12], Order <- [{distance, Distance}, {distance, Matrix}, {traffic, Traffic}]].
 
 %% With the tree of sderl_dist, as published.
 by_dist_test() ->
-    ok = sderl_dist:set({network, [{network, [{node, N} || N <- Rack]} || Rack <- [[n1, n4, n7], [n2, n5, n8], [n3, n6, n9]]]}),
-    {ok, #{groups := Groups}} = sderl_pattern:ring(some(9), #{size => 4, order => {distance, fun sderl_dist:distance/2}}),
-    ?assertEqual([[n1, n4, n7], [n2, n5, n8], [n3, n6, n9]], lists:sort([lists:sort(lists:sublist(Ns, 3)) || #{nodes := Ns} <- Groups])),
-    ?assertEqual({error, {no_distance, n1, n10}}, sderl_pattern:chain(some(10), #{size => 4, order => {distance, fun sderl_dist:distance/2}})).
+    ok = sderl_dist:set({network, [{network, [{node, N} || N <- Rack]}
+                                   || Rack <- [[n1, n4, n7], [n2, n5, n8], [n3, n6, n9]]]}),
+    {ok, #{groups := Groups}} =
+        sderl_pattern:ring(some(9), #{size => 4, order => {distance, fun sderl_dist:distance/2}}),
+    ?assertEqual([[n1, n4, n7], [n2, n5, n8], [n3, n6, n9]],
+                 lists:sort([lists:sort(lists:sublist(Ns, 3)) || #{nodes := Ns} <- Groups])),
+    ?assertEqual({error, {no_distance, n1, n10}},
+                 sderl_pattern:chain(some(10),
+                                     #{size => 4, order => {distance, fun sderl_dist:distance/2}})).
 
 no_distance_test() ->
-    ?assertEqual({error, {no_distance, n1, n2}}, sderl_pattern:chain(some(4), #{size => 2, order => {distance, #{}}})).
+    ?assertEqual({error, {no_distance, n1, n2}},
+                 sderl_pattern:chain(some(4), #{size => 2, order => {distance, #{}}})).
 
 %% ---------------------------------------------------------------- errors
 
@@ -137,22 +164,26 @@ contradictions_test_() ->
 twice_test() -> ?assertEqual({error, {node_twice, a}}, sderl_pattern:star([a, b, a], #{size => 2})).
 
 misuse_test_() ->
-    [?_assertError({badarg, {sderl_pattern, _, _}, #{argument := _, found := _, expected := _}}, F()) || F <- [
-        fun() -> sderl_pattern:star(nodes, #{size => 2}) end,
-        fun() -> sderl_pattern:star([a, "b"], #{size => 2}) end,
-        fun() -> sderl_pattern:star([a, b], #{size => two}) end,
-        fun() -> sderl_pattern:star([a, b], #{levels => 2}) end,
-        fun() -> sderl_pattern:star([a, b], []) end,
-        fun() -> sderl_pattern:star([a, b], #{order => random}) end,
-        fun() -> sderl_pattern:new(cube, [a, b], #{}) end,
-        fun() -> sderl_pattern:tree_fit(5, 1) end,
-        fun() -> sderl_pattern:tree_fit(-1, 2) end,
-        fun() -> sderl_pattern:star([a | b], #{size => 2}) end
-    ] ++ [fun() -> apply(sderl_pattern, F, Args) end || {F, Args} <- [
-        {nodes, [x]}, {gateways, [#{}]}, {home, [g, x]}, {groups_of, [a, []]}, {config, [x]}, {write, ["/nowhere/x", x]},
-        {grow, [x, [a]]}, {shrink, [#{groups => []}, [a]]}, {changes, [x, x]}, {changes, [#{groups => []}, x]}
-    ]
-    ]].
+    [?_assertError({badarg, {sderl_pattern, _, _}, #{argument := _, found := _, expected := _}},
+                   F())
+     || F <- [
+         fun() -> sderl_pattern:star(nodes, #{size => 2}) end,
+         fun() -> sderl_pattern:star([a, "b"], #{size => 2}) end,
+         fun() -> sderl_pattern:star([a, b], #{size => two}) end,
+         fun() -> sderl_pattern:star([a, b], #{levels => 2}) end,
+         fun() -> sderl_pattern:star([a, b], []) end,
+         fun() -> sderl_pattern:star([a, b], #{order => random}) end,
+         fun() -> sderl_pattern:new(cube, [a, b], #{}) end,
+         fun() -> sderl_pattern:tree_fit(5, 1) end,
+         fun() -> sderl_pattern:tree_fit(-1, 2) end,
+         fun() -> sderl_pattern:star([a | b], #{size => 2}) end
+     ] ++ [fun() -> apply(sderl_pattern, F, Args) end
+           || {F, Args} <- [
+               {nodes, [x]}, {gateways, [#{}]}, {home, [g, x]}, {groups_of, [a, []]}, {config, [x]},
+               {write, ["/nowhere/x", x]},
+               {grow, [x, [a]]}, {shrink, [#{groups => []}, [a]]}, {changes, [x, x]},
+               {changes, [#{groups => []}, x]}
+           ]]].
 
 %% Every reason has words: none falls back to its term.
 sentence(Reason) ->
@@ -161,7 +192,8 @@ sentence(Reason) ->
     ?assertNotEqual(lists:flatten(io_lib:format("~0tp", [Reason])), Text).
 
 check_test_() ->
-    {ok, #{groups := [G | Gs], edges := [E | Es]} = Plan} = sderl_pattern:ring(some(9), #{groups => 3}),
+    {ok, #{groups := [G | Gs], edges := [E | Es]} = Plan} =
+        sderl_pattern:ring(some(9), #{groups => 3}),
     [?_assertEqual(ok, sderl_pattern:check(Plan)) |
      [{atom_to_list(element(1, Reason)), fun() ->
         ?assertEqual({error, Reason}, sderl_pattern:check(Bad)),
@@ -184,7 +216,8 @@ check_test_() ->
 
 file_test() ->
     {ok, Plan} = sderl_pattern:grid(['äpfel@host' | some(20)], #{size => 8}),
-    File = filename:join(filename:basedir(user_cache, "sderl_pattern_tests"), "plan-" ++ os:getpid()),
+    File = filename:join(filename:basedir(user_cache, "sderl_pattern_tests"),
+                         "plan-" ++ os:getpid()),
     ok = filelib:ensure_dir(File),
     try
         ok = sderl_pattern:write(File, Plan),
@@ -195,13 +228,15 @@ file_test() ->
     after file:delete(File)
     end,
     ?assertMatch({error, {cannot_read, _, enoent}}, sderl_pattern:read(File)),
-    ?assertMatch({error, {cannot_write, _, enoent}}, sderl_pattern:write(filename:join(File, "x"), Plan)).
+    ?assertMatch({error, {cannot_write, _, enoent}},
+                 sderl_pattern:write(filename:join(File, "x"), Plan)).
 
 %% sderl_config takes it as it is.
 config_test() ->
     Nodes = [list_to_atom("n" ++ integer_to_list(I) ++ "@host") || I <- lists:seq(1, 9)],
     {ok, Plan} = sderl_pattern:ring(Nodes, #{groups => 3}),
-    {ok, #{groups := Own, warnings := []}} = sderl_config:parse([sderl_pattern:config(Plan)], undefined, hd(Nodes)),
+    {ok, #{groups := Own, warnings := []}} =
+        sderl_config:parse([sderl_pattern:config(Plan)], undefined, hd(Nodes)),
     ?assertEqual([{group, 1}, {group, 2}], [G || #{name := G} <- Own]).
 
 %% ---------------------------------------------------------------- properties
@@ -210,7 +245,8 @@ some(Count) -> [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(1, Cou
 
 options() ->
     ?LET({Pattern, Size, Groups, K, Remainder, Hubs, Masters, P, Leaves},
-         {oneof([star, tree, ring, chain, grid]), integer(2, 30), integer(1, 12), integer(1, 3), oneof([spread, last, left_out]),
+         {oneof([star, tree, ring, chain, grid]), integer(2, 30), integer(1, 12), integer(1, 3),
+          oneof([spread, last, left_out]),
           integer(1, 3), integer(0, 2), integer(2, 4), integer(1, 4)},
          {Pattern, maps:merge(#{gateways => K, remainder => Remainder}, case Pattern of
              star when Size rem 2 =:= 0 -> #{size => Size, hubs => Hubs, masters => Masters};
@@ -223,7 +259,8 @@ options() ->
 
 plan_test_() ->
     [sderl_prop:eunit("a plan keeps to its options", 1500, fun prop_plan/0),
-     sderl_prop:eunit("neighbourhoods lose nobody and keep to the size", 300, fun prop_neighbours/0),
+     sderl_prop:eunit("neighbourhoods lose nobody and keep to the size", 300,
+                      fun prop_neighbours/0),
      sderl_prop:eunit("a plan that grows and shrinks keeps its shape", 800, fun prop_change/0)].
 
 prop_plan() ->
@@ -235,35 +272,49 @@ prop_plan() ->
 
 prop_neighbours() ->
     ?FORALL({Count, {Pattern, Options}, Seed}, {integer(1, 60), options(), integer()},
-        begin
-            Distance = fun(A, B) -> erlang:phash2({Seed, min(A, B), max(A, B)}, 100) end,
-            Traffic = [{A, B, 1 + erlang:phash2({Seed, A, B}, 9)} || A <- some(Count), B <- some(Count), erlang:phash2({B, Seed, A}, 4) =:= 0],
-            lists:all(fun(Order) ->
-                case sderl_pattern:new(Pattern, some(Count), Options#{order => Order}) of
-                    {ok, Plan} -> good(Plan, some(Count), Options);
-                    {error, _} -> true
-                end
-            end, [{distance, Distance}, {traffic, Traffic}])
-        end).
+            begin
+                Distance = fun(A, B) -> erlang:phash2({Seed, min(A, B), max(A, B)}, 100) end,
+                Traffic = [{A, B, 1 + erlang:phash2({Seed, A, B}, 9)}
+                           || A <- some(Count), B <- some(Count),
+                              erlang:phash2({B, Seed, A}, 4) =:= 0],
+                lists:all(fun(Order) ->
+                    case sderl_pattern:new(Pattern, some(Count), Options#{order => Order}) of
+                        {ok, Plan} -> good(Plan, some(Count), Options);
+                        {error, _} -> true
+                    end
+                end, [{distance, Distance}, {traffic, Traffic}])
+            end).
 
 %% What holds of every plan. Links are counted here anew.
 good(#{groups := Groups, edges := Edges, left_out := Out} = Plan, Nodes, Options) ->
-    #{links := #{each := Each, max := Max}, hops := #{unreachable := Unreachable}, single_points := Single} = sderl_plan:predict(Plan),
+    #{links := #{each := Each, max := Max}, hops := #{unreachable := Unreachable},
+      single_points := Single} = sderl_plan:predict(Plan),
     In = lists:usort([N || #{nodes := Ns} <- Groups, N <- Ns]),
     Pairs = lists:usort([{A, B} || #{nodes := Ns} <- Groups, A <- Ns, B <- Ns, A =/= B]),
-    Counted = lists:foldl(fun({A, _}, M) -> maps:update_with(A, fun(C) -> C + 1 end, M) end, #{N => 0 || N <- In}, Pairs),
+    Counted = lists:foldl(fun({A, _}, M) -> maps:update_with(A, fun(C) -> C + 1 end, M) end,
+                          #{N => 0 || N <- In}, Pairs),
     Checks = [
         {checked, sderl_pattern:check(Plan) =:= ok},
         {all, lists:sort(In ++ Out) =:= lists:sort(Nodes)},
         {left_out, Out =:= [] orelse maps:get(remainder, Options) =:= left_out},
-        {size, lists:all(fun(#{role := hub}) -> true; (#{nodes := Ns}) -> length(Ns) =< maps:get(size, Options, infinity) end, Groups)},
+        {size, lists:all(fun
+            (#{role := hub}) -> true;
+            (#{nodes := Ns}) -> length(Ns) =< maps:get(size, Options, infinity)
+        end, Groups)},
         {links, Each =:= Counted andalso Max =:= lists:max([0 | maps:values(Counted)])},
-        {connected, Unreachable =:= 0 andalso length(sderl_plan_graph:components(sderl_plan_graph:memberships(Plan))) =:= 1},
-        {redundant, maps:get(gateways, Options) =:= 1 orelse maps:get(hubs, Options, 1) > maps:get(gateways, Options) orelse Single =:= []},
-        {single, maps:get(gateways, Options) > 1 orelse lists:all(fun({N, _}) -> parts(N, Groups) end, Single)},
-        {one_home, lists:sort(lists:append([sderl_pattern:home(G, Plan) || #{name := G} <- Groups])) =:= lists:sort(In)},
+        {connected,
+         Unreachable =:= 0
+         andalso length(sderl_plan_graph:components(sderl_plan_graph:memberships(Plan))) =:= 1},
+        {redundant,
+         maps:get(gateways, Options) =:= 1
+         orelse maps:get(hubs, Options, 1) > maps:get(gateways, Options) orelse Single =:= []},
+        {single, maps:get(gateways, Options) > 1
+                 orelse lists:all(fun({N, _}) -> parts(N, Groups) end, Single)},
+        {one_home, lists:sort(lists:append([sderl_pattern:home(G, Plan)
+                                            || #{name := G} <- Groups])) =:= lists:sort(In)},
         {edges, lists:all(fun(#{from := F, to := To, gateways := Gs}) ->
-            Gs -- sderl_pattern:home(F, Plan) =:= [] andalso lists:all(fun(T) -> Gs -- members(T, Groups) =:= [] end, To)
+            Gs -- sderl_pattern:home(F, Plan) =:= []
+                andalso lists:all(fun(T) -> Gs -- members(T, Groups) =:= [] end, To)
         end, Edges)}
     ],
     case [What || {What, false} <- Checks] of
@@ -284,26 +335,32 @@ flood([N | Ns], Groups, Seen) ->
     flood(Ns ++ New, Groups, New ++ Seen).
 
 prop_change() ->
-    ?FORALL({Count, {Pattern, Options}, Changes}, {integer(1, 60), options(), list({oneof([grow, shrink]), integer(1, 15)})},
-        case sderl_pattern:new(Pattern, some(Count), Options) of
-            {ok, Plan} -> changes(Changes, Plan, Count + 1);
-            {error, _} -> true
-        end).
+    ?FORALL({Count, {Pattern, Options}, Changes},
+            {integer(1, 60), options(), list({oneof([grow, shrink]), integer(1, 15)})},
+            case sderl_pattern:new(Pattern, some(Count), Options) of
+                {ok, Plan} -> changes(Changes, Plan, Count + 1);
+                {error, _} -> true
+            end).
 
 changes([], _, _) -> true;
 changes([{grow, Count} | Changes], Plan, Next) ->
     New = [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(Next, Next + Count - 1)],
     case sderl_pattern:grow(Plan, New) of
         {ok, Grown} ->
-            lists:sort(sderl_pattern:nodes(Plan) ++ New) =:= sderl_pattern:nodes(Grown) andalso kept(Plan, Grown)
+            lists:sort(sderl_pattern:nodes(Plan) ++ New) =:= sderl_pattern:nodes(Grown)
+                andalso kept(Plan, Grown)
                 andalso changes(Changes, Grown, Next + Count);
-        {error, {Why, _}} when Why =:= none_to_spare; Why =:= full -> changes(Changes, Plan, Next + Count)
+        {error, {Why, _}} when Why =:= none_to_spare; Why =:= full ->
+            changes(Changes, Plan, Next + Count)
     end;
 changes([{shrink, Count} | Changes], Plan, Next) ->
     Nodes = sderl_pattern:nodes(Plan),
-    Out = lists:sublist([N || {_, N} <- lists:sort([{erlang:phash2({N, Count}), N} || N <- Nodes])], Count),
+    Out = lists:sublist([N || {_, N} <- lists:sort([{erlang:phash2({N, Count}), N} || N <- Nodes])],
+                        Count),
     case sderl_pattern:shrink(Plan, Out) of
-        {ok, Less} -> sderl_pattern:nodes(Less) =:= Nodes -- Out andalso kept(Plan, Less) andalso changes(Changes, Less, Next);
+        {ok, Less} ->
+            sderl_pattern:nodes(Less) =:= Nodes -- Out andalso kept(Plan, Less)
+                andalso changes(Changes, Less, Next);
         {error, {too_few_nodes_for, _, _}} -> changes(Changes, Plan, Next);
         {error, {full, _}} -> changes(Changes, Plan, Next)
     end.
@@ -318,17 +375,21 @@ kept(#{options := Options} = Before, #{options := After, left_out := Out} = Plan
 shape(#{pattern := Pattern, groups := Groups, edges := Edges, options := Options}) ->
     Workers = [G || #{name := G, role := workers} <- Groups],
     K = maps:get(gateways, Options),
-    Found = lists:sort([{place(F, Workers), place(T, Workers), length(Gs)} || #{from := F, to := [T], gateways := Gs} <- Edges, Pattern =/= tree]),
+    Found = lists:sort([{place(F, Workers), place(T, Workers), length(Gs)}
+                        || #{from := F, to := [T], gateways := Gs} <- Edges, Pattern =/= tree]),
     G = length(Workers),
     case Pattern of
         star ->
             H = maps:get(hubs, Options, 1),
-            lists:sort([{I, hub, K div H + case J =< K rem H of true -> 1; false -> 0 end} || I <- lists:seq(1, G), J <- lists:seq(1, H)]) =:= Found;
+            lists:sort([{I, hub, K div H + case J =< K rem H of true -> 1; false -> 0 end}
+                        || I <- lists:seq(1, G), J <- lists:seq(1, H)]) =:= Found;
         chain -> [{I, I + 1, K} || I <- lists:seq(1, G - 1)] =:= Found;
         ring when G =:= 1 -> Found =:= [];
         ring -> lists:sort([{I, I rem G + 1, K} || I <- lists:seq(1, G)]) =:= Found;
         %% Columns of a grid that shrank are no longer told by the number of its groups.
-        grid -> length(Found) =< 2 * G andalso lists:all(fun({I, J, L}) -> I < J andalso L =:= K end, Found);
+        grid ->
+            length(Found) =< 2 * G
+                andalso lists:all(fun({I, J, L}) -> I < J andalso L =:= K end, Found);
         tree -> lists:all(fun(#{gateways := Gs}) -> length(Gs) =:= K end, Edges)
     end.
 

@@ -50,7 +50,9 @@ stop_sup() ->
         undefined ->
             ok;
         Sup ->
-            Scopes = [Pid || {{scope, _}, _, Scope, _} <- ets:tab2list(sderl_pg), Pid <- [whereis(Scope)], is_pid(Pid)],
+            Scopes = [Pid
+                      || {{scope, _}, _, Scope, _} <- ets:tab2list(sderl_pg),
+                         Pid <- [whereis(Scope)], is_pid(Pid)],
             ended(Sup, fun() -> exit(Sup, shutdown) end),
             lists:foreach(fun(Pid) -> ended(Pid, fun() -> ok end) end, Scopes)
     end.
@@ -123,7 +125,8 @@ refusals() ->
     ?assertEqual({error, hidden_node}, sderl_pg:members(g, w, Hidden)),
     ?assertEqual([], ets:tab2list(sderl_pg)).
 
-%% A group of the same name with another uid begins with nobody in it, and those before it leave nothing behind.
+%% A group of the same name with another uid begins with nobody in it, and those before it leave
+%% nothing behind.
 created_again() ->
     A = process(),
     Use = fun(I) ->
@@ -191,15 +194,17 @@ keeper_dies() ->
     ok = join(w, A),
     ?assertEqual([A, A, A], members(w)).
 
-%% The keeper has joins in its mailbox when its supervisor dies, and hears of that behind them, when a new
-%% one may be there. What it answers is kept.
+%% The keeper has joins in its mailbox when its supervisor dies, and hears of that behind them, when
+%% a new one may be there. What it answers is kept.
 supervisor_dies_first() ->
     [A, B] = [process(), process()],
     ok = join(workers, A),
     Old = keeper(),
     true = erlang:suspend_process(Old),
     {_, Client} = spawn_monitor(fun() -> exit({answer, join(workers, B)}) end),
-    await_new(none, fun() -> process_info(Old, message_queue_len) =:= {message_queue_len, 1} andalso A end),
+    await_new(none, fun() ->
+        process_info(Old, message_queue_len) =:= {message_queue_len, 1} andalso A
+    end),
     kill(sderl_pg_sup),
     start_sup(),
     _ = settle(),

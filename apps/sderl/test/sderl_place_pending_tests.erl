@@ -27,7 +27,8 @@ base() ->
     Base = sderl_place_pending:before(n, 1500),
     ?assertEqual({1, 0}, {Base, sderl_place_pending:before(m, 1500)}),
     note([4000]),
-    ?assertEqual({3, 0}, {sderl_place_pending:since_base(n, Base, 1500), sderl_place_pending:since_base(m, 0, 1500)}),
+    ?assertEqual({3, 0}, {sderl_place_pending:since_base(n, Base, 1500),
+                          sderl_place_pending:since_base(m, 0, 1500)}),
     ok = sderl_place_pending:clear(),
     ?assertEqual(0, sderl_place_pending:since_base(n, Base, 1500)),
     note([5000]),
@@ -35,10 +36,13 @@ base() ->
 
 many() ->
     Self = self(),
-    Pids = [spawn_link(fun() -> [sderl_place_pending:note(n) || _ <- lists:seq(1, 500)], Self ! {done, self()} end)
+    Pids = [spawn_link(
+        fun() -> [sderl_place_pending:note(n) || _ <- lists:seq(1, 500)], Self ! {done, self()} end
+    )
             || _ <- lists:seq(1, 20)],
     [receive {done, P} -> ok end || P <- Pids],
-    ?assertEqual(10_000, sderl_place_pending:since(n, erlang:monotonic_time(millisecond) - 600_000)).
+    ?assertEqual(10_000,
+                 sderl_place_pending:since(n, erlang:monotonic_time(millisecond) - 600_000)).
 
 %% One choice each 10 ms for 100 s: never too few, and not many too much.
 stream() ->

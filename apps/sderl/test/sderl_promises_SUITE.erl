@@ -12,7 +12,8 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [unique, exclusive, dead_before_its_new_name, killed_processes, killed_while_leaving, killed_coordinators, killed_with_many_names, joins_and_leaves, restarted_node, supervised,
+    [unique, exclusive, dead_before_its_new_name, killed_processes, killed_while_leaving,
+     killed_coordinators, killed_with_many_names, joins_and_leaves, restarted_node, supervised,
      stopped_member, stopped_coordinator, flooded_member, unanswered].
 
 %% ---------------------------------------------------------------- registration
@@ -26,13 +27,15 @@ unique(_) ->
         Seed = rand:uniform(1 bsl 40),
         Won = lists:append(all_on(F, Nodes, fun() -> race(Names, Seed, Nodes) end)),
         ?assertEqual([], [Wrong || {wrong, _} = Wrong <- Won]),
-        ?assertEqual([{N, 1} || N <- Names], [{N, length([yes || {M, _} <- Won, M =:= N])} || N <- Names]),
+        ?assertEqual([{N, 1} || N <- Names],
+                     [{N, length([yes || {M, _} <- Won, M =:= N])} || N <- Names]),
         ?assertEqual(maps:from_list(Won), sderl_ct:names(F, A, g)),
         _ = settled(F, g, Nodes)
     end).
 
 race(Names, Seed, Nodes) ->
-    Racers = [spawn_monitor(fun() -> exit({raced, racer(Names, Seed + I, Nodes)}) end) || I <- lists:seq(1, 8)],
+    Racers = [spawn_monitor(fun() -> exit({raced, racer(Names, Seed + I, Nodes)}) end)
+              || I <- lists:seq(1, 8)],
     lists:append([receive {'DOWN', Ref, process, _, {raced, Won}} -> Won;
                           {'DOWN', Ref, process, _, Why} -> [{wrong, Why}]
                   end || {_, Ref} <- Racers]).
@@ -66,7 +69,8 @@ exclusive(_) ->
         Ledger = on(F, A, fun() -> spawn(fun() -> ledger([]) end) end),
         [ok, ok, ok] = all_on(F, Nodes, fun() ->
             Lockers = [spawn_monitor(fun() -> locker(30, Ledger) end) || _ <- lists:seq(1, 4)],
-            lists:foreach(fun({_, Ref}) -> receive {'DOWN', Ref, process, _, normal} -> ok end end, Lockers)
+            lists:foreach(fun({_, Ref}) -> receive {'DOWN', Ref, process, _, normal} -> ok end end,
+                          Lockers)
         end),
         Entries = on(F, A, fun() -> enter(Ledger, read) end),
         ?assertEqual(2 * 3 * 4 * 30, length(Entries)),
@@ -104,8 +108,8 @@ misplaced(Entries) -> lists:sublist(Entries, 2).
 
 %% ---------------------------------------------------------------- processes of the library
 
-%% A process had a name and has none; it dies, and its node has yet to see to that and to a batch that
-%% gives it another.
+%% A process had a name and has none; it dies, and its node has yet to see to that and to a batch
+%% that gives it another.
 dead_before_its_new_name(_) ->
     with(2, calm, fun(F, [A, B] = Nodes) ->
         [] = group(F, g, Nodes),
@@ -113,7 +117,9 @@ dead_before_its_new_name(_) ->
         yes = on(F, A, fun() -> s_group:register_name(g, first, P) end),
         ok = on(F, A, fun() -> s_group:unregister_name(g, first) end),
         Holder = on(F, B, fun() -> spawn(fun hold/0) end),
-        await(held, fun() -> on(F, B, fun() -> process_info(group_process(), status) end) =:= {status, suspended} end),
+        await(held, fun() ->
+            on(F, B, fun() -> process_info(group_process(), status) end) =:= {status, suspended}
+        end),
         Client = on(F, A, fun() ->
             spawn(fun() ->
                 Answer = s_group:register_name(g, second, P),
@@ -122,7 +128,10 @@ dead_before_its_new_name(_) ->
         end),
         await(batch, fun() ->
             {messages, Ms} = on(F, B, fun() -> process_info(group_process(), messages) end),
-            lists:any(fun(M) -> is_tuple(M) andalso element(1, M) =:= sderl andalso element(1, element(5, M)) =:= batch end, Ms)
+            lists:any(fun(M) ->
+                is_tuple(M) andalso element(1, M) =:= sderl
+                    andalso element(1, element(5, M)) =:= batch
+            end, Ms)
         end),
         true = on(F, B, fun() -> exit(P, kill) end),
         await(dead, fun() -> not sderl_ct:alive(F, P) end),
@@ -131,7 +140,10 @@ dead_before_its_new_name(_) ->
             Client ! {tell, self()},
             receive {answer, Answer} -> Answer after 30_000 -> none end
         end),
-        await(gone, fun() -> [undefined, undefined] =:= all_on(F, Nodes, fun() -> s_group:whereis_name(g, second) end) end)
+        await(gone, fun() ->
+            [undefined, undefined] =:=
+                all_on(F, Nodes, fun() -> s_group:whereis_name(g, second) end)
+        end)
     end).
 
 hold() ->
@@ -140,7 +152,8 @@ hold() ->
 
 group_process() -> sderl_dir:process(g).
 
-%% A founder's process is killed when it was dropping its tables: it does not found the group once more.
+%% A founder's process is killed when it was dropping its tables: it does not found the group once
+%% more.
 killed_while_leaving(_) ->
     with(1, calm, fun(F, [A]) ->
         [] = group(F, g, [A]),
@@ -149,19 +162,24 @@ killed_while_leaving(_) ->
         on(F, A, fun() ->
             Pid = sderl_dir:process(g),
             true = erlang:suspend_process(Pid),
-            true = ets:update_element(sderl_state, {init, g}, {3, {leaving, Pid, {left, deleted, [node()]}}}),
+            true = ets:update_element(sderl_state, {init, g},
+                                      {3, {leaving, Pid, {left, deleted, [node()]}}}),
             true = ets:delete(sderl_groups, g),
             true = sderl_saved:purge(g),
             exit(Pid, kill)
         end),
-        await(left, fun() -> on(F, A, fun() -> {s_group:own_s_groups(), sderl_dir:is_free(), ets:tab2list(sderl_names)} end) =:= {[], true, []} end),
+        await(left, fun() ->
+            on(F, A, fun() ->
+                {s_group:own_s_groups(), sderl_dir:is_free(), ets:tab2list(sderl_names)}
+            end) =:= {[], true, []}
+        end),
         [] = group(F, g, [A]),
         ?assertEqual(undefined, on(F, A, fun() -> s_group:whereis_name(g, x) end))
     end).
 
-%% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice. A stranger's
-%% questions end, with the truth or with nothing; who joined a process group stays in it; who subscribed goes on
-%% hearing.
+%% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice. A
+%% stranger's questions end, with the truth or with nothing; who joined a process group stays in it;
+%% who subscribed goes on hearing.
 killed_processes(_) ->
     sderl_ct:seed(),
     with(4, calm, fun(F, All) ->
@@ -170,7 +188,8 @@ killed_processes(_) ->
         [] = group(F, h, tl(Nodes)),
         %% A gateway tells the stranger of the group.
         [] = group(F, k, [A, Stranger]),
-        await(known, fun() -> Nodes =:= on(F, Stranger, fun() -> lists:sort(sderl_dir:known(g)) end) end),
+        await(known,
+              fun() -> Nodes =:= on(F, Stranger, fun() -> lists:sort(sderl_dir:known(g)) end) end),
         Fixed = sderl_ct:process(F, A),
         yes = on(F, A, fun() -> s_group:register_name(g, fixed, Fixed) end),
         OfG = clients(F, g, Nodes, 3),
@@ -183,7 +202,8 @@ killed_processes(_) ->
             _ = rand:seed(exsss, maps:get(node(), Seeds)),
             [kill_one() || _ <- lists:seq(1, 40)]
         end)),
-        ct:pal("killed ~p", [maps:to_list(maps:groups_from_list(fun(V) -> V end, fun(_) -> x end, Killed))]),
+        ct:pal("killed ~p",
+               [maps:to_list(maps:groups_from_list(fun(V) -> V end, fun(_) -> x end, Killed))]),
         busy(F, OfG ++ OfH, 100),
         finish(F, g, Nodes, OfG, #{fixed => Fixed}),
         finish(F, h, tl(Nodes), OfH),
@@ -193,7 +213,8 @@ killed_processes(_) ->
         Answers = told(F, Asker),
         ct:pal("a stranger was told ~p", [Answers]),
         ?assertEqual([], maps:keys(Answers) -- [Fixed, undefined]),
-        await(stranger, fun() -> Fixed =:= on(F, Stranger, fun() -> s_group:whereis_name(g, fixed) end) end),
+        await(stranger,
+              fun() -> Fixed =:= on(F, Stranger, fun() -> s_group:whereis_name(g, fixed) end) end),
         %% As often as each joined, on all nodes.
         Joined = lists:sort(lists:append([told(F, J) || J <- Joiners])),
         await(members, fun() ->
@@ -205,9 +226,12 @@ killed_processes(_) ->
         Last = sderl_ct:process(F, A),
         yes = on(F, A, fun() -> s_group:register_name(g, last, Last) end),
         await(heard, fun() ->
-            Deaf = [S || S <- Subscribers, not lists:any(fun({s_group_event, _, g, {name, registered, last, P}}) -> P =:= Last;
-                                                            (_) -> false
-                                                         end, sderl_ct:heard(F, S))],
+            Deaf = [S
+                    || S <- Subscribers,
+                       not lists:any(fun({s_group_event, _, g, {name, registered, last, P}}) ->
+                                            P =:= Last;
+                                        (_) -> false
+                                     end, sderl_ct:heard(F, S))],
             Deaf =:= [] orelse Deaf
         end)
     end).
@@ -225,18 +249,23 @@ told(F, Pid) ->
 
 %% Asks the group, a member, and by way of a message, and counts the answers.
 asker(Member, Fixed, Answers) ->
-    receive {tell, From, Ref} -> From ! {Ref, Answers}
+    receive
+        {tell, From, Ref} -> From ! {Ref, Answers}
     after rand:uniform(20) ->
         Answer = case rand:uniform(3) of
             1 -> s_group:whereis_name(g, fixed);
             2 -> s_group:whereis_name(Member, g, fixed);
-            3 -> case s_group:send(Member, g, fixed, hello) of {badarg, {g, fixed, hello}} -> undefined; P -> P end
+            3 ->
+                case s_group:send(Member, g, fixed, hello) of
+                    {badarg, {g, fixed, hello}} -> undefined;
+                    P -> P
+                end
         end,
         asker(Member, Fixed, maps:update_with(Answer, fun(N) -> N + 1 end, 1, Answers))
     end.
 
-%% Joins and leaves with processes of its own; of a call that ended with the process that it asked nobody knows
-%% what came of it, and its process ends.
+%% Joins and leaves with processes of its own; of a call that ended with the process that it asked
+%% nobody knows what came of it, and its process ends.
 joiner(Joined) ->
     receive {tell, From, Ref} -> From ! {Ref, Joined}, receive after infinity -> ok end
     after rand:uniform(20) ->
@@ -262,8 +291,10 @@ changed({What, P}, Joined) ->
 %% Waits until somebody does its work again.
 kill_one() ->
     Groups = [{group, G} || G <- sderl_dir:groups()],
-    Scopes = [{Which, Uid} || {{scope, Uid}, _, _, _} <- ets:tab2list(sderl_pg), Which <- [scope, keeper]],
-    Victims = Groups ++ Groups ++ Scopes ++ [{child, Id} || {Id, _, _, _} <- supervisor:which_children(sderl_sup)],
+    Scopes = [{Which, Uid}
+              || {{scope, Uid}, _, _, _} <- ets:tab2list(sderl_pg), Which <- [scope, keeper]],
+    Victims = Groups ++ Groups ++ Scopes ++
+        [{child, Id} || {Id, _, _, _} <- supervisor:which_children(sderl_sup)],
     Victim = lists:nth(rand:uniform(length(Victims)), Victims),
     %% One that its supervisor's death took along may be on its way back.
     ok = sderl_fleet:await(fun() -> is_pid(where(Victim)) end, 60_000),
@@ -283,33 +314,37 @@ where({child, Id}) -> element(2, lists:keyfind(Id, 1, supervisor:which_children(
 
 %% ---------------------------------------------------------------- nodes
 
-%% The coordinator's process is killed: what its successor does until it answers is not more where there
-%% are more names. What it has to do with each of them it does later.
+%% The coordinator's process is killed: what its successor does until it answers is not more where
+%% there are more names. What it has to do with each of them it does later.
 killed_with_many_names(_) ->
-    with(2, [{tick_ms, 4000}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}], fun(F, [A | _] = Nodes) ->
-        [] = group(F, g, Nodes),
-        [Lead] = lists:usort(all_on(F, Nodes, fun() -> maps:get(coordinator, sderl_dir:group(g)) end)),
-        Work = fun(Round) -> on(F, Lead, fun() -> work_until_write(Round) end) end,
-        Hold = fun(From, To) ->
-            _ = all_on(F, Nodes, fun() -> hold_names(From, To) end),
-            %% (The pieces of what is done later may come between.)
-            lists:min([Work({From, Round}) || Round <- lists:seq(1, 3)])
-        end,
-        Few = Hold(1, 500),
-        Many = Hold(501, 10_000),
-        ct:pal("reductions with 1,000 and 20,000 names: ~b ~b", [Few, Many]),
-        ?assert(Many < Few + 20_000),
-        ?assertEqual([20_000, 20_000], all_on(F, Nodes, fun() -> sderl_names:count(g) end)),
-        %% A process still has one name, and none when it has ended.
-        on(F, Lead, fun() ->
-            Held = sderl_names:pid(g, {Lead, 7}),
-            ?assertEqual({no, name_or_pid_already_registered}, s_group:register_name(g, another, Held)),
-            exit(sderl_dir:process(g), kill),
-            exit(Held, kill)
-        end),
-        await(removed, fun() -> on(F, A, fun() -> sderl_names:pid(g, {Lead, 7}) end) =:= none end),
-        _ = settled(F, g, Nodes)
-    end).
+    with(2, [{tick_ms, 4000}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}],
+         fun(F, [A | _] = Nodes) ->
+             [] = group(F, g, Nodes),
+             [Lead] = lists:usort(all_on(F, Nodes,
+                                         fun() -> maps:get(coordinator, sderl_dir:group(g)) end)),
+             Work = fun(Round) -> on(F, Lead, fun() -> work_until_write(Round) end) end,
+             Hold = fun(From, To) ->
+                 _ = all_on(F, Nodes, fun() -> hold_names(From, To) end),
+                 %% (The pieces of what is done later may come between.)
+                 lists:min([Work({From, Round}) || Round <- lists:seq(1, 3)])
+             end,
+             Few = Hold(1, 500),
+             Many = Hold(501, 10_000),
+             ct:pal("reductions with 1,000 and 20,000 names: ~b ~b", [Few, Many]),
+             ?assert(Many < Few + 20_000),
+             ?assertEqual([20_000, 20_000], all_on(F, Nodes, fun() -> sderl_names:count(g) end)),
+             %% A process still has one name, and none when it has ended.
+             on(F, Lead, fun() ->
+                 Held = sderl_names:pid(g, {Lead, 7}),
+                 ?assertEqual({no, name_or_pid_already_registered},
+                              s_group:register_name(g, another, Held)),
+                 exit(sderl_dir:process(g), kill),
+                 exit(Held, kill)
+             end),
+             await(removed,
+                   fun() -> on(F, A, fun() -> sderl_names:pid(g, {Lead, 7}) end) =:= none end),
+             _ = settled(F, g, Nodes)
+         end).
 
 %% The reductions of the new process.
 work_until_write(Round) ->
@@ -368,7 +403,9 @@ joins_and_leaves(_) ->
         on(F, B, fun() -> [yes = s_group:register_name(g, N, P) || {N, P} <- Fixed] end),
         Clients = clients(F, g, [A, B, C], 3),
         Whole = fun(N) ->
-            ?assertEqual([], on(F, N, fun() -> [Name || {Name, P} <- Fixed, s_group:whereis_name(g, Name) =/= P] end))
+            ?assertEqual([], on(F, N, fun() ->
+                [Name || {Name, P} <- Fixed, s_group:whereis_name(g, Name) =/= P]
+            end))
         end,
         lists:foreach(fun(I) ->
             {ok, g, [D]} = on(F, A, fun() -> s_group:add_nodes(g, [D]) end),
@@ -379,7 +416,8 @@ joins_and_leaves(_) ->
             [P] = sderl_ct:processes(F, D, 1),
             yes = on(F, D, fun() -> s_group:register_name(g, {d, I}, P) end),
             ok = on(F, B, fun() -> s_group:remove_nodes(g, [D]) end),
-            {no, cannot_register_in_remote_group} = on(F, D, fun() -> s_group:register_name(g, {e, I}, P) end),
+            {no, cannot_register_in_remote_group} =
+                on(F, D, fun() -> s_group:register_name(g, {e, I}, P) end),
             ok = on(F, E, fun() -> s_group:leave(g) end),
             {error, node_does_not_belong_to_the_s_group} = on(F, E, fun() -> s_group:leave(g) end),
             ?assertEqual(P, on(F, C, fun() -> s_group:whereis_name(g, {d, I}) end)),
@@ -398,7 +436,8 @@ restarted_node(_) ->
         yes = on(F, C, fun() -> s_group:register_name(g, goes, Q) end),
         [begin
              ok = sderl_fleet:End(F, C),
-             await(goes, fun() -> undefined =:= on(F, B, fun() -> s_group:whereis_name(g, goes) end) end),
+             await(goes,
+                   fun() -> undefined =:= on(F, B, fun() -> s_group:whereis_name(g, goes) end) end),
              {ok, C} = sderl_fleet:restart(F, C),
              [{stays, #{pid := P}}] = settled(F, g, Nodes),
              New = sderl_ct:process(F, C),
@@ -418,7 +457,8 @@ supervised(_) ->
     with(3, calm, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Sups = [on(F, N, fun() ->
-            {ok, Sup} = supervisor:start_link(?MODULE, {sup, {via, s_group, {g, {server, N}}}, Kills}),
+            {ok, Sup} = supervisor:start_link(?MODULE,
+                                              {sup, {via, s_group, {g, {server, N}}}, Kills}),
             unlink(Sup),
             Sup
         end) || N <- Nodes],
@@ -427,7 +467,8 @@ supervised(_) ->
             Olds = [on(F, N, fun() -> s_group:whereis_name(g, {server, N}) end) || N <- Nodes],
             [ok = sderl_ct:kill(F, Old, kill) || Old <- Olds],
             await({restarted, Olds}, fun() ->
-                Found = lists:usort(all_on(F, Nodes, fun() -> [answers({server, N}, N) || N <- Nodes] end)),
+                Found = lists:usort(all_on(F, Nodes,
+                                           fun() -> [answers({server, N}, N) || N <- Nodes] end)),
                 [] =:= [P || Ps <- Found, P <- Ps, not is_pid(P) orelse lists:member(P, Olds)]
                     andalso length(Found) =:= 1 orelse Found
             end)
@@ -509,12 +550,18 @@ flooded_member(_) ->
         Target = sderl_ct:process(F, Member),
         Pids = [{N, sderl_ct:process(F, N)} || N <- [Lead, Other]],
         ok = sderl_fleet:suspend(F, Member),
-        {Watcher, Flooder} = on(F, Lead, fun() -> {spawn(?MODULE, held, [[]]), spawn(?MODULE, flood, [Target])} end),
-        ok = on(F, Lead, fun() -> Watcher ! {watch, self()}, receive watching -> Flooder ! go, ok end end),
-        Held = fun() -> on(F, Lead, fun() -> Watcher ! {who, self()}, receive {held, Who} -> Who end end) end,
+        {Watcher, Flooder} =
+            on(F, Lead, fun() -> {spawn(?MODULE, held, [[]]), spawn(?MODULE, flood, [Target])} end),
+        ok = on(F, Lead,
+                fun() -> Watcher ! {watch, self()}, receive watching -> Flooder ! go, ok end end),
+        Held = fun() ->
+            on(F, Lead, fun() -> Watcher ! {who, self()}, receive {held, Who} -> Who end end)
+        end,
         await(flooded, fun() -> lists:keymember(Flooder, 1, Held()) orelse Held() end),
-        [?assertEqual(yes, on(F, N, fun() -> s_group:register_name(g, {flooded, N}, P) end)) || {N, P} <- Pids],
-        await(aside, fun() -> lists:member(Member, maps:get(aside, sderl_ct:state(F, Lead, g))) end),
+        [?assertEqual(yes, on(F, N, fun() -> s_group:register_name(g, {flooded, N}, P) end))
+         || {N, P} <- Pids],
+        await(aside,
+              fun() -> lists:member(Member, maps:get(aside, sderl_ct:state(F, Lead, g))) end),
         ?assertEqual([], [P || {P, {ok, sderl}} <- Held()]),
         ok = on(F, Lead, fun() -> Flooder ! stop, ok end),
         ok = sderl_fleet:resume(F, Member),
@@ -543,7 +590,8 @@ flood(Target, Data) ->
         flood(Target, Data)
     end.
 
-%% A write that nobody answers ends with an exit after its time; what became of it, a read tells (rule 19).
+%% A write that nobody answers ends with an exit after its time; what became of it, a read tells
+%% (rule 19).
 unanswered(_) ->
     with(2, [{tick_ms, 500}, {set_aside_ms, 60_000}, {write_timeout_ms, 1000}], fun(F, Nodes) ->
         [] = group(F, g, Nodes),
@@ -564,7 +612,8 @@ unanswered(_) ->
 %% ---------------------------------------------------------------- clients
 
 clients(F, G, Nodes, PerNode) ->
-    [sderl_ct_client:start(F, N, G, {N, I, rand:uniform(1 bsl 30)}, 20) || N <- Nodes, I <- lists:seq(1, PerNode)].
+    [sderl_ct_client:start(F, N, G, {N, I, rand:uniform(1 bsl 30)}, 20)
+     || N <- Nodes, I <- lists:seq(1, PerNode)].
 
 %% Each of them has got so many more answers.
 busy(F, Clients, More) ->

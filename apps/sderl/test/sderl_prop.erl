@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prop).
 -moduledoc """
-Runs properties from EUnit and Common Test so that a failure can be replayed: each run prints its seed, and
-`SDERL_SEED=A,B,C` in the environment runs with that one.
+Runs properties from EUnit and Common Test so that a failure can be replayed: each run prints its
+seed, and `SDERL_SEED=A,B,C` in the environment runs with that one.
 """.
 -export([eunit/3, refuted/3, check/3]).
 
@@ -13,7 +13,9 @@ Runs properties from EUnit and Common Test so that a failure can be replayed: ea
 eunit(Name, Tests, Property) ->
     {Name, {timeout, ?TIME_LIMIT_S, fun() -> check(Name, Tests, Property()) end}}.
 
--doc "An EUnit test that a property does not hold: a fixed seed has a counterexample among `Tests` runs.".
+-doc """
+An EUnit test that a property does not hold: a fixed seed has a counterexample among `Tests` runs.
+""".
 -spec refuted(string(), pos_integer(), fun(() -> proper:test())) -> term().
 refuted(Name, Tests, Property) ->
     {Name, {timeout, ?TIME_LIMIT_S, fun() ->
@@ -31,7 +33,8 @@ check(Name, Tests, Property) ->
     io:format(user, "property ~ts, ~b tests, SDERL_SEED=~b,~b,~b~n", [Name, Tests, A, B, C]),
     %% PropEr keeps a seed that the calling process already has.
     _ = rand:seed(exsplus, Seed),
-    case proper:quickcheck(Property, [long_result, {numtests, Tests}, nocolors, {to_file, standard_io}]) of
+    case proper:quickcheck(Property,
+                           [long_result, {numtests, Tests}, nocolors, {to_file, standard_io}]) of
         true -> ok;
         Failure -> error({property_failed, Name, {seed, Seed}, Failure})
     end.

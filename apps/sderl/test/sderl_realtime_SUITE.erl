@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_realtime_SUITE).
 
-%% The example docs/examples/realtime, on eight nodes in three regions: eu 1 2 3, us 4 5 6, ap 7 8, with
-%% 1 2 4 5 7 8 in the backbone.
+%% The example docs/examples/realtime, on eight nodes in three regions: eu 1 2 3, us 4 5 6, ap 7 8,
+%% with 1 2 4 5 7 8 in the backbone.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -14,10 +14,13 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [links, broadcast, borders, singleton, presence, placed_by_load, tenant_moves, keeper_dies, gateway_dies, split, member_says_goodbye].
+all() ->
+    [links, broadcast, borders, singleton, presence, placed_by_load, tenant_moves, keeper_dies,
+     gateway_dies, split, member_says_goodbye].
 
 init_per_suite(Config) ->
-    Sources = filename:join([code:lib_dir(sderl), "src", "..", "..", "..", "docs", "examples", "realtime"]),
+    Sources = filename:join([code:lib_dir(sderl), "src", "..", "..", "..", "docs", "examples",
+                             "realtime"]),
     case filelib:is_dir(Sources) of
         false -> {skip, "the example is not in this tree"};
         true -> hold(Sources, Config)
@@ -26,8 +29,10 @@ init_per_suite(Config) ->
 hold(Sources, Config) ->
     Ebin = filename:absname("realtime_ebin"),
     ok = filelib:ensure_path(Ebin),
-    [{ok, _} = compile:file(F, [{outdir, Ebin}, report]) || F <- filelib:wildcard(filename:join([Sources, "src", "*.erl"]))],
-    {ok, _} = file:copy(filename:join([Sources, "src", "realtime.app.src"]), filename:join(Ebin, "realtime.app")),
+    [{ok, _} = compile:file(F, [{outdir, Ebin}, report])
+     || F <- filelib:wildcard(filename:join([Sources, "src", "*.erl"]))],
+    {ok, _} = file:copy(filename:join([Sources, "src", "realtime.app.src"]),
+                        filename:join(Ebin, "realtime.app")),
     Owner = spawn(fun() -> receive release -> ok end end),
     {ok, Fleet} = sderl_fleet:start(#{owner => Owner, s_groups => groups_of_plan(), families => [#{
         name => n, count => 8, apps => [sderl, realtime],
@@ -38,7 +43,8 @@ hold(Sources, Config) ->
     [{fleet, Fleet}, {nodes, sderl_fleet:nodes(Fleet)}, {owner, Owner} | Config].
 
 groups_of_plan() ->
-    [{{region, R}, normal, [{n, Is}]} || {R, Is} <- numbers()] ++ [{backbone, normal, [{n, [1, 2, 4, 5, 7, 8]}]}].
+    [{{region, R}, normal, [{n, Is}]} || {R, Is} <- numbers()] ++
+        [{backbone, normal, [{n, [1, 2, 4, 5, 7, 8]}]}].
 
 numbers() -> [{eu, [1, 2, 3]}, {us, [4, 5, 6]}, {ap, [7, 8]}].
 
@@ -51,7 +57,8 @@ init_per_testcase(_, Config) ->
 end_per_testcase(_, Config) ->
     {Fleet, Nodes} = fleet(Config),
     Up = [N || N := #{status := running} <- sderl_fleet:info(Fleet), lists:member(N, Nodes)],
-    all_on(Fleet, Up, fun() -> [exit(P, kill) || [P] <- ets:match(rt_subscribers, {{'_', '_', '$1'}})] end),
+    all_on(Fleet, Up,
+           fun() -> [exit(P, kill) || [P] <- ets:match(rt_subscribers, {{'_', '_', '$1'}})] end),
     ok.
 
 fleet(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
@@ -59,7 +66,10 @@ fleet(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes,
 %% Everybody can reach every region.
 ways(Config) ->
     {Fleet, Nodes} = fleet(Config),
-    [await({regions, N}, fun() -> lists:sort(on(Fleet, N, fun() -> rt:regions() end)) =:= [{region, R} || R <- lists:sort(?REGIONS)] end)
+    [await({regions, N}, fun() ->
+        lists:sort(on(Fleet, N, fun() -> rt:regions() end)) =:=
+            [{region, R} || R <- lists:sort(?REGIONS)]
+    end)
      || N <- Nodes].
 
 %% ---------------------------------------------------------------- subscribers
@@ -67,14 +77,19 @@ ways(Config) ->
 %% A process on each of these nodes that keeps what it is sent.
 subscribers(Fleet, Nodes, Tenant, Topic) ->
     Pids = [process(Fleet, N) || N <- Nodes],
-    [on(Fleet, node(P), fun() -> Self = self(), P ! {apply, fun() -> Self ! {P, rt:join(Tenant, Topic)} end}, receive {P, ok} -> ok end end)
+    [on(Fleet, node(P), fun() ->
+        Self = self(),
+        P ! {apply, fun() -> Self ! {P, rt:join(Tenant, Topic)} end},
+        receive {P, ok} -> ok end
+    end)
      || P <- Pids],
     Pids.
 
 messages(Fleet, Pid) -> [M || {rt, _, _, M} <- heard(Fleet, Pid)].
 
 all_hear(Fleet, Pids, Expected) ->
-    [await({heard, P}, fun() -> case messages(Fleet, P) of Expected -> true; Other -> Other end end) || P <- Pids].
+    [await({heard, P}, fun() -> case messages(Fleet, P) of Expected -> true; Other -> Other end end)
+     || P <- Pids].
 
 %% ---------------------------------------------------------------- cases
 
@@ -85,14 +100,18 @@ links(Config) ->
     Groups = [[N1, N2, N3], [N4, N5, N6], [N7, N8], [N1, N2, N4, N5, N7, N8]],
     [await({links, N}, fun() ->
         Expected = lists:usort(lists:append([Ns || Ns <- Groups, lists:member(N, Ns)])) -- [N],
-        case on(Fleet, N, fun() -> lists:sort(nodes(connected)) end) of Expected -> true; Other -> Other end
-     end) || N <- Nodes].
+        case on(Fleet, N, fun() -> lists:sort(nodes(connected)) end) of
+            Expected -> true;
+            Other -> Other
+        end
+    end) || N <- Nodes].
 
 %% From every node to all subscribers of the topic, once, and to no others.
 broadcast(Config) ->
     {Fleet, Nodes} = fleet(Config),
     Pids = subscribers(Fleet, Nodes, {eu, acme}, news),
-    Others = subscribers(Fleet, Nodes, {eu, acme}, other) ++ subscribers(Fleet, Nodes, {us, acme}, news),
+    Others = subscribers(Fleet, Nodes, {eu, acme}, other) ++
+        subscribers(Fleet, Nodes, {us, acme}, news),
     [begin
         ok = on(Fleet, N, fun() -> rt:broadcast({eu, acme}, news, N) end),
         [await({heard, P, N}, fun() -> lists:member(N, messages(Fleet, P)) end) || P <- Pids]
@@ -101,13 +120,16 @@ broadcast(Config) ->
     [?assertEqual([], messages(Fleet, P)) || P <- Others],
     %% One that has left hears no more.
     [P1 | Rest] = Pids,
-    on(Fleet, node(P1), fun() -> ok = rt_local:leave({eu, acme}, news, P1), ok = rt:broadcast({eu, acme}, news, last) end),
+    on(Fleet, node(P1), fun() ->
+        ok = rt_local:leave({eu, acme}, news, P1),
+        ok = rt:broadcast({eu, acme}, news, last)
+    end),
     all_hear(Fleet, Rest, Nodes ++ [last]),
     ?assertEqual(Nodes, messages(Fleet, P1)),
     links(Config).
 
-%% A message is sent as often as there are nodes to get it and borders to cross; in bytes, too, it is on the links between
-%% regions once for each region.
+%% A message is sent as often as there are nodes to get it and borders to cross; in bytes, too, it
+%% is on the links between regions once for each region.
 borders(Config) ->
     {Fleet, Nodes} = fleet(Config),
     [_, _, N3 | _] = Nodes,
@@ -118,36 +140,44 @@ borders(Config) ->
     Count = 100,
     {Sent0, Across0} = traffic(Fleet, Nodes),
     Big = binary:copy(<<"x">>, Size),
-    ok = on(Fleet, N3, fun() -> [ok = rt:broadcast({eu, acme}, big, Big) || _ <- lists:seq(1, Count)], ok end),
+    ok = on(Fleet, N3,
+            fun() -> [ok = rt:broadcast({eu, acme}, big, Big) || _ <- lists:seq(1, Count)], ok end),
     [await({heard, P}, fun() -> length(messages(Fleet, P)) =:= Count end) || P <- Pids],
     {Sent, Across} = traffic(Fleet, Nodes),
     every(Fleet, Nodes, 1000),
     all_on(Fleet, Nodes, fun() -> rt_local ! tell end),
-    %% 2 to the mates of 3, 1 to a gateway, 1 into us and 1 into ap, 2 and 1 to the mates there. A second copy
-    %% across a border would be as many as there are broadcasts.
+    %% 2 to the mates of 3, 1 to a gateway, 1 into us and 1 into ap, 2 and 1 to the mates there. A
+    %% second copy across a border would be as many as there are broadcasts.
     Forwarded = Sent - Sent0,
-    ct:pal("~b broadcasts: forwarded ~b, bytes across borders ~b", [Count, Forwarded, Across - Across0]),
+    ct:pal("~b broadcasts: forwarded ~b, bytes across borders ~b",
+           [Count, Forwarded, Across - Across0]),
     ?assert(Forwarded >= 8 * Count),
     ?assert(Forwarded < 9 * Count),
     Copies = (Across - Across0) / (Size * Count),
     ?assert(Copies >= 2.0),
     ?assert(Copies < 2.5).
 
-every(Fleet, Nodes, Ms) -> all_on(Fleet, Nodes, fun() -> application:set_env(realtime, presence_ms, Ms) end).
+every(Fleet, Nodes, Ms) ->
+    all_on(Fleet, Nodes, fun() -> application:set_env(realtime, presence_ms, Ms) end).
 
 %% Messages that were passed on, and bytes sent from one region into another.
 traffic(Fleet, Nodes) ->
     Seen = all_on(Fleet, Nodes, fun() ->
         {ok, Infos} = net_kernel:nodes_info(),
         #{forwarded := F} = sderl_route:info(),
-        {F, [{N, proplists:get_value(out_bytes, [], 0) + bytes(proplists:get_value(owner, I))} || {N, I} <- Infos]}
+        {F, [{N, proplists:get_value(out_bytes, [], 0) + bytes(proplists:get_value(owner, I))}
+             || {N, I} <- Infos]}
     end),
     {lists:sum([F || {F, _} <- Seen]),
-     lists:sum([B || {N, {_, To}} <- lists:zip(Nodes, Seen), {M, B} <- To, region(Nodes, N) =/= region(Nodes, M)])}.
+     lists:sum([B
+                || {N, {_, To}} <- lists:zip(Nodes, Seen), {M, B} <- To,
+                   region(Nodes, N) =/= region(Nodes, M)])}.
 
 bytes(Owner) ->
     {links, Links} = process_info(Owner, links),
-    lists:sum([B || Port <- Links, is_port(Port), {ok, [{send_oct, B}]} <- [inet:getstat(Port, [send_oct])]]).
+    lists:sum([B
+               || Port <- Links, is_port(Port),
+                  {ok, [{send_oct, B}]} <- [inet:getstat(Port, [send_oct])]]).
 
 region(Nodes, Node) ->
     [R] = [R || {R, Is} <- numbers(), I <- Is, lists:nth(I, Nodes) =:= Node],
@@ -159,11 +189,13 @@ singleton(Config) ->
     Tenants = [{R, {single, I}} || R <- ?REGIONS, I <- lists:seq(1, 3)],
     Answers = all_on(Fleet, Nodes, fun() ->
         Self = self(),
-        Pids = [spawn(fun() -> Self ! {self(), T, rt:call(T, where)} end) || T <- Tenants, _ <- [1, 2, 3]],
+        Pids = [spawn(fun() -> Self ! {self(), T, rt:call(T, where)} end)
+                || T <- Tenants, _ <- [1, 2, 3]],
         [receive {P, T, Answer} -> {T, Answer} end || P <- Pids]
     end),
     Where = maps:map(fun(_, As) -> lists:usort(As) end,
-                     maps:groups_from_list(fun({T, _}) -> T end, fun({_, A}) -> A end, lists:append(Answers))),
+                     maps:groups_from_list(fun({T, _}) -> T end, fun({_, A}) -> A end,
+                                           lists:append(Answers))),
     ?assertEqual(lists:sort(Tenants), lists:sort(maps:keys(Where))),
     maps:foreach(fun({R, _} = T, As) ->
         ?assertMatch([{ok, _}], As, T),
@@ -176,15 +208,20 @@ singleton(Config) ->
         gen_server:call({via, sderl_route, Name}, where)
      end)) || T := [{ok, N}] <- Where],
     %% What runs is what has the names.
-    [?assertEqual(length([T || {R1, _} = T <- Tenants, R1 =:= R]), length(running(Fleet, Nodes, R, single))) || R <- ?REGIONS],
+    [?assertEqual(length([T || {R1, _} = T <- Tenants, R1 =:= R]),
+                  length(running(Fleet, Nodes, R, single)))
+     || R <- ?REGIONS],
     links(Config).
 
 %% The processes of tenants, by looking for processes.
 running(Fleet, Nodes, Region, Kind) ->
     lists:append(all_on(Fleet, Nodes, fun() ->
-        [Id || P <- processes(), {current_function, {gen_server, loop, _}} <- [process_info(P, current_function)],
-               {dictionary, D} <- [process_info(P, dictionary)], {rt_tenant, run, 2} <- [proplists:get_value('$initial_call', D)],
-               #{tenant := {R, {K, _} = Id}} <- [sys:get_state(P)], R =:= Region, K =:= Kind]
+        [Id
+         || P <- processes(),
+            {current_function, {gen_server, loop, _}} <- [process_info(P, current_function)],
+            {dictionary, D} <- [process_info(P, dictionary)],
+            {rt_tenant, run, 2} <- [proplists:get_value('$initial_call', D)],
+            #{tenant := {R, {K, _} = Id}} <- [sys:get_state(P)], R =:= Region, K =:= Kind]
     end)).
 
 %% The one process knows how many there are in all regions.
@@ -193,7 +230,12 @@ presence(Config) ->
     Tenant = {ap, present},
     Pids = subscribers(Fleet, [N1, N3, N3, N6, N8], Tenant, room),
     Is = fun(Count) ->
-        [await({presence, N, Count}, fun() -> case on(Fleet, N, fun() -> rt:presence(Tenant, room) end) of {ok, Count} -> true; Other -> Other end end)
+        [await({presence, N, Count}, fun() ->
+            case on(Fleet, N, fun() -> rt:presence(Tenant, room) end) of
+                {ok, Count} -> true;
+                Other -> Other
+            end
+        end)
          || N <- Nodes]
     end,
     Is(5),
@@ -226,9 +268,14 @@ placed_by_load(Config) ->
     ?assertEqual(30, lists:sum(Counts)),
     ?assert(lists:min(Counts) >= 4),
     [await({load, N}, fun() ->
-        Here = length(on(Fleet, N, fun() -> [1 || {G, T} <- s_group:registered_names({s_group, {region, eu}}), node(s_group:whereis_name(G, T)) =:= node()] end)),
-        {ok, Here, 0} =:= setelement(3, on(Fleet, N, fun() -> sderl_attr:cached(node(), tenants) end), 0)
-     end) || N <- [N1, N2, N3]].
+        Here = length(on(Fleet, N, fun() ->
+            [1
+             || {G, T} <- s_group:registered_names({s_group, {region, eu}}),
+                node(s_group:whereis_name(G, T)) =:= node()]
+        end)),
+        {ok, Here, 0} =:=
+            setelement(3, on(Fleet, N, fun() -> sderl_attr:cached(node(), tenants) end), 0)
+    end) || N <- [N1, N2, N3]].
 
 %% Its node is killed: it runs on another one of the region.
 tenant_moves(Config) ->
@@ -250,31 +297,42 @@ tenant_moves(Config) ->
     back(Config, Node).
 
 keeper(Fleet, Node, {Region, Id}) ->
-    on(Fleet, Node, fun() -> sderl_place:choose_node(#{group => {region, Region}, choose => {hash, Id}}) end).
+    on(Fleet, Node,
+       fun() -> sderl_place:choose_node(#{group => {region, Region}, choose => {hash, Id}}) end).
 
 back(Config, Node) ->
     {Fleet, Nodes} = fleet(Config),
     {ok, Node} = sderl_fleet:restart(Fleet, Node),
-    [sderl_ct:settled(Fleet, {region, R}, [lists:nth(I, Nodes) || I <- Is]) || {R, Is} <- numbers()],
+    [sderl_ct:settled(Fleet, {region, R}, [lists:nth(I, Nodes) || I <- Is])
+     || {R, Is} <- numbers()],
     sderl_ct:settled(Fleet, backbone, [lists:nth(I, Nodes) || I <- [1, 2, 4, 5, 7, 8]]),
     ways(Config).
 
-%% Where somebody is subscribed it comes back without a call, also when its keeper's node is what died.
+%% Where somebody is subscribed it comes back without a call, also when its keeper's node is what
+%% died.
 keeper_dies(Config) ->
     {Fleet, [N1, N2, N3 | _] = Nodes} = fleet(Config),
     N6 = lists:nth(6, Nodes),
-    [Tenant | _] = [T || I <- lists:seq(1, 50), T <- [{eu, {kept, I}}], keeper(Fleet, N1, T) =:= N3],
+    [Tenant | _] = [T
+                    || I <- lists:seq(1, 50), T <- [{eu, {kept, I}}], keeper(Fleet, N1, T) =:= N3],
     _ = subscribers(Fleet, [N6], Tenant, room),
     {Group, Name} = rt_name(Tenant),
     Pid = fun() -> on(Fleet, N1, fun() -> s_group:whereis_name(Group, Name) end) end,
     await(started, fun() -> is_pid(Pid()) end),
     Old = Pid(),
     ok = sderl_fleet:kill(Fleet, N3),
-    await(again, fun() -> case Pid() of undefined -> undefined; Old -> Old; New -> lists:member(node(New), [N1, N2]) end end),
+    await(again, fun() ->
+        case Pid() of
+            undefined -> undefined;
+            Old -> Old;
+            New -> lists:member(node(New), [N1, N2])
+        end
+    end),
     await(presence, fun() -> {ok, 1} =:= on(Fleet, N6, fun() -> rt:presence(Tenant, room) end) end),
     back(Config, N3).
 
-%% Under broadcasts from both ends. What is sent when the regions know of it arrives, all of it and once.
+%% Under broadcasts from both ends. What is sent when the regions know of it arrives, all of it and
+%% once.
 gateway_dies(Config) ->
     {Fleet, [N1, _, N3, _, _, N6 | _] = Nodes} = fleet(Config),
     Tenant = {eu, stream},
@@ -292,7 +350,9 @@ gateway_dies(Config) ->
         #{routes := Routes} = on(Fleet, N, fun() -> sderl_route:info() end),
         not lists:any(fun({_, _, First}) -> lists:member(N1, First) end, Routes)
      end) || N <- Nodes -- [N1]],
-    Marks = [{S, on(Fleet, node(P), fun() -> Self = self(), P ! {mark, Self}, receive {mark, K} -> K end end)} || {S, P} <- Senders],
+    Marks = [{S, on(Fleet, node(P),
+                    fun() -> Self = self(), P ! {mark, Self}, receive {mark, K} -> K end end)}
+             || {S, P} <- Senders],
     More = 200,
     [await({heard, P}, fun() ->
         Last = #{S => K || {S, K} <- messages(Fleet, P)},
@@ -301,7 +361,8 @@ gateway_dies(Config) ->
     [on(Fleet, node(P), fun() -> P ! stop end) || {_, P} <- Senders],
     Lost = [begin
         All = [K || {S1, K} <- messages(Fleet, P), S1 =:= S],
-        ?assertEqual(lists:seq(Mark, Mark + More), [K || K <- All, K >= Mark, K =< Mark + More], {P, S}),
+        ?assertEqual(lists:seq(Mark, Mark + More), [K || K <- All, K >= Mark, K =< Mark + More],
+                     {P, S}),
         %% What was lost, or overtaken on another way, is of that moment; nothing came twice.
         ?assertEqual(lists:sort(All), lists:usort(All)),
         lists:max(All) - length(All)
@@ -320,7 +381,12 @@ split(Config) ->
     Group = {region, eu},
     [sderl_ct:agreed(Fleet, Group, {Live, [N1, N2, N3]}) || Live <- [[N1, N2], [N3]]],
     Runs = fun(From, At) ->
-        await({runs, From}, fun() -> case on(Fleet, From, fun() -> rt:call(Tenant, where) end) of {ok, N} -> lists:member(N, At); Other -> Other end end)
+        await({runs, From}, fun() ->
+            case on(Fleet, From, fun() -> rt:call(Tenant, where) end) of
+                {ok, N} -> lists:member(N, At);
+                Other -> Other
+            end
+        end)
     end,
     Runs(N3, [N3]),
     Runs(N4, [N1, N2]),
@@ -328,7 +394,8 @@ split(Config) ->
     [sderl_ct:heal(Fleet, N3, N) || N <- [N1, N2]],
     sderl_ct:settled(Fleet, Group, [N1, N2, N3]),
     await(one, fun() -> 1 =:= length(running(Fleet, Nodes, eu, split)) end),
-    [Where] = lists:usort([on(Fleet, N, fun() -> {ok, At} = rt:call(Tenant, where), At end) || N <- Nodes]),
+    [Where] = lists:usort([on(Fleet, N, fun() -> {ok, At} = rt:call(Tenant, where), At end)
+                           || N <- Nodes]),
     Runs(N4, [Where]),
     %% All tell the one.
     await(presence, fun() -> {ok, 3} =:= on(Fleet, N4, fun() -> rt:presence(Tenant, room) end) end).
@@ -350,5 +417,8 @@ member_says_goodbye(Config) ->
     ok = sderl_fleet:stop_node(Fleet, N6),
     sderl_ct:settled(Fleet, {region, us}, [N4, N5]),
     [await({runs, T}, fun() ->
-        case on(Fleet, N5, fun() -> rt:call(T, where) end) of {ok, At} -> lists:member(At, [N4, N5]); Other -> Other end
+                             case on(Fleet, N5, fun() -> rt:call(T, where) end) of
+                                 {ok, At} -> lists:member(At, [N4, N5]);
+                                 Other -> Other
+                             end
      end) || T <- Tenants].

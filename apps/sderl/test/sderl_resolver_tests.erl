@@ -4,7 +4,8 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% Resolver functions.
--export([second/3, nobody/3, nonsense/3, stops/3, throws/3, exits/3, fails/3, grows/3, is_killed/3]).
+-export([second/3, nobody/3, nonsense/3, stops/3, throws/3, exits/3, fails/3, grows/3,
+         is_killed/3]).
 
 -define(LONG, 60_000).
 
@@ -46,7 +47,8 @@ fell_back({A, B, #{keep := Keep, effects := Effects, failed := Failed}}) ->
 
 functions_test() ->
     ?assertMatch({_, B, #{keep := B, effects := [], failed := undefined}}, resolve(second, ?LONG)),
-    ?assertMatch({_, _, #{keep := none, effects := [], failed := undefined}}, resolve(nobody, ?LONG)).
+    ?assertMatch({_, _, #{keep := none, effects := [], failed := undefined}},
+                 resolve(nobody, ?LONG)).
 
 failures_test() ->
     {A, B, _} = Nonsense = resolve(nonsense, ?LONG),
@@ -139,8 +141,10 @@ prop_decision() ->
                 case {Pid1, How} of
                     {Pid2, _} -> Keep =:= Pid1 andalso Effects =:= [] andalso Failed =:= undefined;
                     {_, {answer, {failed, Why}}} -> length(Heard) =:= 1 andalso Failed =:= Why;
-                    {_, {answer, {ok, Kept}}} when Kept =:= Keep -> Effects =:= [] andalso Failed =:= undefined;
-                    {_, {answer, {ok, Bad}}} -> length(Heard) =:= 1 andalso Failed =:= {bad_return, Bad};
+                    {_, {answer, {ok, Kept}}} when Kept =:= Keep ->
+                        Effects =:= [] andalso Failed =:= undefined;
+                    {_, {answer, {ok, Bad}}} ->
+                        length(Heard) =:= 1 andalso Failed =:= {bad_return, Bad};
                     {_, notify_all_name} -> Keep =:= none andalso Heard =:= [Pid1, Pid2];
                     _ -> Heard =:= [Pid1, Pid2] -- [Keep] andalso Failed =:= undefined
                 end

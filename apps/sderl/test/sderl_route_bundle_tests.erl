@@ -34,7 +34,8 @@ advertised_test() ->
     ?assertEqual([{a, {news, [{g, v(3), [{x, <<"x">>, [n1]}, {y, <<"y">>, [n2]}], []}]}}],
                  messages(added([{a, {change, change(g, 1, 2, [])}}, {a, {news, [Ad(2)]}},
                                  {a, {change, change(g, 1, 2, [])}}, {a, Later}]))),
-    ?assertEqual([{a, {news, [Ad(2)]}}], messages(added([{a, {news, [Ad(2)]}}, {a, {news, [Ad(1)]}}]))).
+    ?assertEqual([{a, {news, [Ad(2)]}}],
+                 messages(added([{a, {news, [Ad(2)]}}, {a, {news, [Ad(1)]}}]))).
 
 %% Changes that do not meet stay apart, in their order.
 apart_test() ->

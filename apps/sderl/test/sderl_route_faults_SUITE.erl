@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route_faults_SUITE).
 
-%% Routing while something is broken. Two groups with three gateways between: left 1 2 G G G, right G G G 6 7.
+%% Routing while something is broken. Two groups with three gateways between: left 1 2 G G G, right
+%% G G G 6 7.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -14,13 +15,14 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [order, stopped_gateway, stopped_receiver, flood, loop, killed_processes, moving_name, leaving_gateway, deleted_group,
-     killed_gateways, late_answers].
+    [order, stopped_gateway, stopped_receiver, flood, loop, killed_processes, moving_name,
+     leaving_gateway, deleted_group, killed_gateways, late_answers].
 
 init_per_suite(Config0) ->
     Config = sderl_ct:hold(7, [{route_queue, ?QUEUE} | sderl_ct:env(calm)]) ++ Config0,
     {Fleet, [N1, N2, G1, G2, G3, N6, N7]} = fleet(Config),
-    [group(Fleet, G, Ns) || {G, Ns} <- [{left, [N1, N2, G1, G2, G3]}, {right, [G1, G2, G3, N6, N7]}]],
+    [group(Fleet, G, Ns)
+     || {G, Ns} <- [{left, [N1, N2, G1, G2, G3]}, {right, [G1, G2, G3, N6, N7]}]],
     Config.
 
 end_per_suite(Config) -> sderl_ct:release(Config).
@@ -49,13 +51,16 @@ way(Fleet, Node, Group, First) ->
 
 await(What, Fun) -> sderl_ct:await(What, Fun, 30_000).
 
-register(Fleet, Group, Name, Pid) -> yes = on(Fleet, node(Pid), fun() -> s_group:re_register_name(Group, Name, Pid) end), Pid.
+register(Fleet, Group, Name, Pid) ->
+    yes = on(Fleet, node(Pid), fun() -> s_group:re_register_name(Group, Name, Pid) end),
+    Pid.
 
 %% Callers on a node, that note what they ask at a server.
 callers(Fleet, Node, To, Count) -> callers(Fleet, To, [Node || _ <- lists:seq(1, Count)]).
 
 callers(Fleet, To, Nodes) ->
-    Callers = [on(Fleet, Node, fun() -> spawn(?MODULE, caller, [To, I]) end) || {I, Node} <- lists:enumerate(Nodes)],
+    Callers = [on(Fleet, Node, fun() -> spawn(?MODULE, caller, [To, I]) end)
+               || {I, Node} <- lists:enumerate(Nodes)],
     progress(Fleet, Callers),
     Callers.
 
@@ -67,7 +72,9 @@ caller(To, I) ->
 %% Each is answered a few more.
 progress(Fleet, Callers) ->
     Before = [answers(Fleet, C) || C <- Callers],
-    await(progress, fun() -> lists:all(fun({C, B}) -> more(B, answers(Fleet, C)) end, lists:zip(Callers, Before)) end),
+    await(progress, fun() ->
+        lists:all(fun({C, B}) -> more(B, answers(Fleet, C)) end, lists:zip(Callers, Before))
+    end),
     ?assertEqual([], [stop(Fleet, C) || C <- Callers, answers(Fleet, C) =:= infinity]).
 
 %% Of one whose call failed there are no more to wait for.
@@ -92,7 +99,8 @@ once(Fleet, Callers, Servers) ->
     ?assertEqual([], [Error || {Error, _} <- Results, Error =/= none]),
     Noted = [sderl_ct_server:noted(Fleet, S) || S <- Servers],
     [?assertEqual([], Ns -- lists:usort(Ns)) || Ns <- Noted],
-    ?assertEqual([], [{I, K} || {I, {_, N}} <- lists:enumerate(Results), K <- lists:seq(1, N)] -- lists:usort(lists:append(Noted))).
+    ?assertEqual([], [{I, K} || {I, {_, N}} <- lists:enumerate(Results), K <- lists:seq(1, N)] --
+                     lists:usort(lists:append(Noted))).
 
 %% A process that is told of what was not delivered, and sends.
 sender(Fleet, Node) ->
@@ -104,8 +112,9 @@ send(Fleet, P, Fun) -> on(Fleet, node(P), fun() -> P ! {apply, Fun}, ok end).
 
 %% What a sender was told: how many messages, by reason.
 refused(Fleet, P) ->
-    maps:map(fun(_, Ns) -> lists:sum(Ns) end, maps:groups_from_list(fun({R, _}) -> R end, fun({_, N}) -> N end,
-                                                                    [{R, N} || {sderl_undelivered, _, R, N} <- heard(Fleet, P)])).
+    maps:map(fun(_, Ns) -> lists:sum(Ns) end,
+             maps:groups_from_list(fun({R, _}) -> R end, fun({_, N}) -> N end,
+                                   [{R, N} || {sderl_undelivered, _, R, N} <- heard(Fleet, P)])).
 
 %% All that was sent is delivered or refused.
 accounted(Fleet, P, To, Sent) ->
@@ -121,7 +130,8 @@ rises(_) -> true.
 
 %% ---------------------------------------------------------------- order
 
-%% Over one, two and three gateways that are there all the time: what one sends comes in order, and takes one way.
+%% Over one, two and three gateways that are there all the time: what one sends comes in order, and
+%% takes one way.
 order(Config) ->
     {Fleet, [N1, N2, G1, G2, _, N6, _]} = fleet(Config),
     group(Fleet, one, [G1, N6]),
@@ -130,7 +140,9 @@ order(Config) ->
     [begin
          To = register(Fleet, G, sink, process(Fleet, N6)),
          Senders = [{N, K} || N <- [N1, N2], K <- lists:seq(1, 10)],
-         [on(Fleet, N, fun() -> spawn(fun() -> [ok = sderl_route:send({G, sink}, {S, I}) || I <- lists:seq(1, 40)] end) end) || {N, _} = S <- Senders],
+         [on(Fleet, N, fun() ->
+             spawn(fun() -> [ok = sderl_route:send({G, sink}, {S, I}) || I <- lists:seq(1, 40)] end)
+         end) || {N, _} = S <- Senders],
          await(all, fun() -> length(heard(Fleet, To)) =:= 40 * length(Senders) end),
          Heard = heard(Fleet, To),
          [?assertEqual(lists:seq(1, 40), [I || {T, I} <- Heard, T =:= S]) || S <- Senders],
@@ -141,8 +153,8 @@ order(Config) ->
 
 %% ---------------------------------------------------------------- stopped nodes
 
-%% A gateway that stands still is avoided after three beats, calls meanwhile take another way, and when it runs again
-%% what lay in it is not asked again.
+%% A gateway that stands still is avoided after three beats, calls meanwhile take another way, and
+%% when it runs again what lay in it is not asked again.
 stopped_gateway(Config) ->
     {Fleet, [N1, _, G1, G2, G3, _, N7]} = fleet(Config),
     Server = sderl_ct_server:start(Fleet, N7, right, server),
@@ -164,7 +176,9 @@ stopped_receiver(Config) ->
     {Fleet, [N1, _, G1, G2, G3, N6, N7]} = fleet(Config),
     Slow = register(Fleet, right, slow, process(Fleet, N6)),
     Quick = register(Fleet, right, quick, process(Fleet, N7)),
-    Memory = fun() -> lists:max([on(Fleet, G, fun() -> erlang:memory(total) end) || G <- [G1, G2, G3]]) end,
+    Memory = fun() ->
+        lists:max([on(Fleet, G, fun() -> erlang:memory(total) end) || G <- [G1, G2, G3]])
+    end,
     Before = Memory(),
     ok = sderl_fleet:suspend(Fleet, N6),
     P = sender(Fleet, N1),
@@ -181,17 +195,23 @@ stopped_receiver(Config) ->
         length(heard(Fleet, Quick)) + Told =:= Sent
     end),
     ?assert(rises(heard(Fleet, Quick))),
-    await(busy, fun() -> [] =/= [x || {sderl_undelivered, {right, slow}, busy, _} <- heard(Fleet, P)] end),
+    await(busy, fun() ->
+        [] =/= [x || {sderl_undelivered, {right, slow}, busy, _} <- heard(Fleet, P)]
+    end),
     %% Told once for many.
     ?assert(length(heard(Fleet, P)) * 4 < Sent),
     ?assert(Memory() - Before < 60 * 1024 * 1024),
     ok = sderl_fleet:resume(Fleet, N6),
     await(slow, fun() ->
         Told = lists:sum([N || {sderl_undelivered, {right, slow}, _, N} <- heard(Fleet, P)]),
-        Got = on(Fleet, N6, fun() -> Slow ! {heard, self(), Slow}, receive {Slow, Ms} -> length(Ms) end end),
+        Got = on(Fleet, N6,
+                 fun() -> Slow ! {heard, self(), Slow}, receive {Slow, Ms} -> length(Ms) end end),
         Got + Told =:= Sent orelse {Got, Told}
     end),
-    Numbers = on(Fleet, N6, fun() -> Slow ! {heard, self(), Slow}, receive {Slow, Ms} -> [I || {I, _} <- Ms] end end),
+    Numbers = on(Fleet, N6, fun() ->
+        Slow ! {heard, self(), Slow},
+        receive {Slow, Ms} -> [I || {I, _} <- Ms] end
+    end),
     ?assert(length(Numbers) >= ?QUEUE),
     ?assert(rises(Numbers)),
     [sderl_ct:kill(Fleet, X, kill) || X <- [P, Slow, Quick]].
@@ -203,14 +223,21 @@ flood(Config) ->
     {Fleet, [N1, _, G1, G2, G3, _, N7]} = fleet(Config),
     To = register(Fleet, right, sink, process(Fleet, N7)),
     P = sender(Fleet, N1),
-    Each = fun(F) -> [on(Fleet, G, fun() -> [F(sderl_route_send:forwarder(K)) || K <- lists:seq(0, 7)], ok end) || G <- [G1, G2, G3]] end,
+    Each = fun(F) ->
+        [on(Fleet, G, fun() -> [F(sderl_route_send:forwarder(K)) || K <- lists:seq(0, 7)], ok end)
+         || G <- [G1, G2, G3]]
+    end,
     Waiting = fun() ->
-        lists:sum([on(Fleet, G, fun() -> lists:sum([element(2, process_info(whereis(sderl_route_send:forwarder(K)), message_queue_len))
-                                                   || K <- lists:seq(0, 7)]) end) || G <- [G1, G2, G3]])
+        lists:sum([on(Fleet, G, fun() -> lists:sum(
+            [element(2, process_info(whereis(sderl_route_send:forwarder(K)), message_queue_len))
+            || K <- lists:seq(0, 7)]
+        ) end) || G <- [G1, G2, G3]])
     end,
     Each(fun sys:suspend/1),
     Sent = 10 * ?QUEUE,
-    send(Fleet, P, fun() -> [ok = sderl_route:send(D, I) || I <- lists:seq(1, Sent div 2), D <- [{right, sink}, To]] end),
+    send(Fleet, P, fun() ->
+        [ok = sderl_route:send(D, I) || I <- lists:seq(1, Sent div 2), D <- [{right, sink}, To]]
+    end),
     await(waiting, fun() -> Waiting() >= Sent end),
     Each(fun sys:resume/1),
     #{busy := Busy} = accounted(Fleet, P, To, Sent),
@@ -220,7 +247,10 @@ flood(Config) ->
 %% Two nodes each take the other for the way: it ends, and is told.
 loop(Config) ->
     {Fleet, [N1, _, G1 | _]} = fleet(Config),
-    Forwarded = fun() -> lists:sum([maps:get(forwarded, on(Fleet, N, fun() -> sderl_route:info() end)) || N <- [N1, G1]]) end,
+    Forwarded = fun() ->
+        lists:sum([maps:get(forwarded, on(Fleet, N, fun() -> sderl_route:info() end))
+                   || N <- [N1, G1]])
+    end,
     Rows = [{N1, {{group, circle}, 1, {G1}}}, {G1, {{group, circle}, 1, {N1}}}],
     [true = on(Fleet, N, fun() -> ets:insert(sderl_routes, Row) end) || {N, Row} <- Rows],
     P = sender(Fleet, N1),
@@ -228,13 +258,15 @@ loop(Config) ->
     send(Fleet, P, fun() -> [ok = sderl_route:send({circle, x}, I) || I <- lists:seq(1, 10)] end),
     await(told, fun() -> #{hop_limit => 10} =:= refused(Fleet, P) end),
     ?assertEqual(10 * 15, Forwarded() - Before),
-    ?assertEqual({error, hop_limit}, on(Fleet, N1, fun() -> sderl_route:call({circle, x}, y, 60_000) end)),
+    ?assertEqual({error, hop_limit},
+                 on(Fleet, N1, fun() -> sderl_route:call({circle, x}, y, 60_000) end)),
     [true = on(Fleet, N, fun() -> ets:delete(sderl_routes, {group, circle}) end) || {N, _} <- Rows],
     sderl_ct:kill(Fleet, P, kill).
 
 %% ---------------------------------------------------------------- what dies and moves
 
-%% Processes of the library die everywhere: calls go on, routes stay, and who wants to be told still is.
+%% Processes of the library die everywhere: calls go on, routes stay, and who wants to be told still
+%% is.
 killed_processes(Config) ->
     sderl_ct:seed(),
     {Fleet, [N1, _, G1, G2, G3, _, N7] = Nodes} = fleet(Config),
@@ -243,8 +275,12 @@ killed_processes(Config) ->
     P = sender(Fleet, N1),
     [begin
          Node = lists:nth(rand:uniform(5), [N1, G1, G2, G3, N7]),
-         Name = lists:nth(rand:uniform(4), [sderl_router, sderl_route_report, sderl_route_send:forwarder(rand:uniform(8) - 1), sderl_route_send:forwarder(I)]),
-         on(Fleet, Node, fun() -> _ = [exit(Pid, kill) || Pid <- [whereis(Name)], is_pid(Pid)], ok end),
+         Name = lists:nth(rand:uniform(4), [sderl_router,
+                                            sderl_route_report,
+                                            sderl_route_send:forwarder(rand:uniform(8) - 1),
+                                            sderl_route_send:forwarder(I)]),
+         on(Fleet, Node,
+            fun() -> _ = [exit(Pid, kill) || Pid <- [whereis(Name)], is_pid(Pid)], ok end),
          ?assertMatch([_ | _], on(Fleet, N1, fun() -> sderl_route:groups() end)),
          progress(Fleet, Callers)
      end || I <- lists:seq(1, 12)],
@@ -261,7 +297,10 @@ killed_processes(Config) ->
 moving_name(Config) ->
     {Fleet, [N1, _, _, _, _, N6, N7]} = fleet(Config),
     Servers = [A, B] = [sderl_ct_server:start(Fleet, N, right, {server, N}) || N <- [N6, N7]],
-    [yes = on(Fleet, node(S), fun() -> s_group:unregister_name(right, {server, node(S)}), s_group:re_register_name(right, moving, S) end) || S <- Servers],
+    [yes = on(Fleet, node(S), fun() ->
+        s_group:unregister_name(right, {server, node(S)}),
+        s_group:re_register_name(right, moving, S)
+    end) || S <- Servers],
     Callers = callers(Fleet, N1, {right, moving}, 6),
     [begin
          yes = on(Fleet, node(S), fun() -> s_group:re_register_name(right, moving, S) end),
@@ -277,7 +316,11 @@ leaving_gateway(Config) ->
     To = register(Fleet, shrinking, sink, process(Fleet, N6)),
     way(Fleet, N1, shrinking, [G1, G2]),
     Ps = [sender(Fleet, N1) || _ <- lists:seq(1, 8)],
-    Send = fun(From) -> [send(Fleet, P, fun() -> [ok = sderl_route:send({shrinking, sink}, {P, I}) || I <- lists:seq(From, From + 99)] end) || P <- Ps] end,
+    Send = fun(From) ->
+        [send(Fleet, P, fun() ->
+            [ok = sderl_route:send({shrinking, sink}, {P, I}) || I <- lists:seq(From, From + 99)]
+        end) || P <- Ps]
+    end,
     Send(1),
     ok = on(Fleet, G2, fun() -> s_group:remove_nodes(shrinking, [G1]) end),
     Send(101),
@@ -286,7 +329,8 @@ leaving_gateway(Config) ->
     await(accounted, fun() ->
         Got = length(heard(Fleet, To)),
         Refused = [refused(Fleet, P) || P <- Ps],
-        Got + lists:sum(lists:append([maps:values(R) || R <- Refused])) =:= 2400 orelse {Got, Refused}
+        Got + lists:sum(lists:append([maps:values(R) || R <- Refused])) =:= 2400
+            orelse {Got, Refused}
     end),
     Heard = heard(Fleet, To),
     ?assertEqual([], Heard -- lists:usort(Heard)),
@@ -301,11 +345,18 @@ deleted_group(Config) ->
     Server = sderl_ct_server:start(Fleet, N6, brief, server),
     way(Fleet, N1, brief, [G1]),
     Self = self(),
-    spawn_link(fun() -> Self ! {called, on(Fleet, N1, fun() -> sderl_route:call({brief, server}, {later, 1000, done}, 10_000) end)} end),
+    spawn_link(fun() ->
+        Self ! {called,
+                on(Fleet, N1,
+                   fun() -> sderl_route:call({brief, server}, {later, 1000, done}, 10_000) end)}
+    end),
     await(asked, fun() -> [done] =:= sderl_ct_server:noted(Fleet, Server) end),
     sderl_ct:delete(Fleet, brief, G1),
     receive {called, Result} -> ?assertEqual({ok, done}, Result) end,
-    await(no_way, fun() -> {error, no_route} =:= on(Fleet, N1, fun() -> sderl_route:call({brief, server}, {echo, x}, 200) end) end),
+    await(no_way, fun() ->
+        {error, no_route} =:=
+            on(Fleet, N1, fun() -> sderl_route:call({brief, server}, {echo, x}, 200) end)
+    end),
     sderl_ct:kill(Fleet, Server, kill).
 
 %% Two of three gateways are killed and come back in turn under twenty callers.
@@ -326,9 +377,12 @@ killed_gateways(Config) ->
 
 %% A gateway that was started anew is in its groups again without being told to.
 back(Fleet, G) ->
-    await({back, G}, fun() -> [left, right] =:= on(Fleet, G, fun() -> lists:sort(sderl_dir:named_groups()) end) end).
+    await({back, G}, fun() ->
+        [left, right] =:= on(Fleet, G, fun() -> lists:sort(sderl_dir:named_groups()) end)
+    end).
 
-%% An answer that comes after its time leaves nothing behind, and a runner that dies does not hang its caller.
+%% An answer that comes after its time leaves nothing behind, and a runner that dies does not hang
+%% its caller.
 late_answers(Config) ->
     {Fleet, [N1, _, _, _, _, _, N7]} = fleet(Config),
     Server = sderl_ct_server:start(Fleet, N7, right, late),
@@ -336,12 +390,20 @@ late_answers(Config) ->
         R = sderl_route:call({right, late}, {later, 400, x}, 200),
         %% That answer is on the way before this one.
         {ok, y} = sderl_route:call({right, late}, {later, 700, y}, 60_000),
-        {R, [M || {Alias, _, _} = M <- element(2, process_info(self(), messages)), is_reference(Alias)]}
+        {R,
+         [M
+          || {Alias, _, _} = M <- element(2, process_info(self(), messages)), is_reference(Alias)]}
     end),
     ?assertEqual({{error, timeout}, []}, {Result, Box}),
-    Asked = fun() -> on(Fleet, N7, fun() -> [P || [P] <- ets:match(sderl_route_calls, {'_', asked, '$1', '_', '_'})] end) end,
+    Asked = fun() ->
+        on(Fleet, N7,
+           fun() -> [P || [P] <- ets:match(sderl_route_calls, {'_', asked, '$1', '_', '_'})] end)
+    end,
     Self = self(),
-    spawn_link(fun() -> Self ! {called, on(Fleet, N1, fun() -> sderl_route:call({right, late}, never, infinity) end)} end),
+    spawn_link(fun() ->
+        Self ! {called,
+                on(Fleet, N1, fun() -> sderl_route:call({right, late}, never, infinity) end)}
+    end),
     await(asked, fun() -> [x || _ <- Asked()] =:= [x] end),
     [on(Fleet, N7, fun() -> exit(P, kill) end) || P <- Asked()],
     receive {called, Lost} -> ?assertEqual({error, lost_route}, Lost) end,

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route_tests).
 -moduledoc """
-Link states and shortest paths: against an oracle, and in a network where everything breaks (`sderl_route_net`).
+Link states and shortest paths: against an oracle, and in a network where everything breaks
+(`sderl_route_net`).
 """.
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -13,22 +14,33 @@ paths_test_() ->
     sderl_prop:eunit("routes are all the shortest paths", 500, fun prop_paths/0).
 
 prop_paths() ->
-    ?FORALL({Lists, Broken}, {list(non_empty(list(integer(1, 9)))), list({integer(1, 9), integer(1, 9)})},
-            begin
-                Groups = [{{g, K}, <<K>>, lists:usort(Ns)} || {K, Ns} <- lists:enumerate(Lists)],
-                Of = fun(N) -> [G || {_, _, Ms} = G <- Groups, lists:member(N, Ms)] end,
-                Linked = fun(A, B) -> not lists:member({A, B}, Broken) andalso not lists:member({B, A}, Broken) end,
-                Mates = fun(N) -> [M || M <- lists:usort(lists:append([Ms || {_, _, Ms} <- Of(N)])), M =/= N, Linked(N, M)] end,
-                All = lists:seq(1, 9),
-                Gateways = [N || N <- All, length(Of(N)) > 1],
-                Db = #{N => {N, {1, 1, 1}, Of(N), [M || M <- Mates(N), lists:member(M, Gateways)]} || N <- Gateways},
-                Wrong = [{N, Is, Ought} || N <- All,
-                    Is <- [shown(sderl_route_paths:routes(N, Of(N), #{M => [] || M <- Mates(N)}, Db))],
-                    Ought <- [sderl_route_net:oracle(N, Groups, Linked, Gateways, All)], Is =/= Ought],
-                ?WHENFAIL(io:format("~p~n~p~n", [Groups, Wrong]), Wrong =:= [])
-            end).
+    ?FORALL(
+        {Lists, Broken},
+        {list(non_empty(list(integer(1, 9)))), list({integer(1, 9), integer(1, 9)})},
+        begin
+            Groups = [{{g, K}, <<K>>, lists:usort(Ns)} || {K, Ns} <- lists:enumerate(Lists)],
+            Of = fun(N) -> [G || {_, _, Ms} = G <- Groups, lists:member(N, Ms)] end,
+            Linked = fun(A, B) ->
+                not lists:member({A, B}, Broken) andalso not lists:member({B, A}, Broken)
+            end,
+            Mates = fun(N) ->
+                [M
+                 || M <- lists:usort(lists:append([Ms || {_, _, Ms} <- Of(N)])), M =/= N,
+                    Linked(N, M)]
+            end,
+            All = lists:seq(1, 9),
+            Gateways = [N || N <- All, length(Of(N)) > 1],
+            Db = #{N => {N, {1, 1, 1}, Of(N), [M || M <- Mates(N), lists:member(M, Gateways)]}
+                   || N <- Gateways},
+            Wrong = [{N, Is, Ought} || N <- All,
+                Is <- [shown(sderl_route_paths:routes(N, Of(N), #{M => [] || M <- Mates(N)}, Db))],
+                Ought <- [sderl_route_net:oracle(N, Groups, Linked, Gateways, All)], Is =/= Ought],
+            ?WHENFAIL(io:format("~p~n~p~n", [Groups, Wrong]), Wrong =:= [])
+        end
+    ).
 
-shown(#{groups := Groups, nodes := Nodes}) -> {#{G => {R, lists:sort(Ms)} || G := {R, Ms} <- Groups}, Nodes}.
+shown(#{groups := Groups, nodes := Nodes}) ->
+    {#{G => {R, lists:sort(Ms)} || G := {R, Ms} <- Groups}, Nodes}.
 
 %% One end says so and the other does not: there is no way.
 both_ends_test() ->
@@ -36,41 +48,57 @@ both_ends_test() ->
     Own = [G(1, [a, b])],
     B = fun(Links) -> {b, {1, 1, 1}, [G(1, [a, b]), G(2, [b, c])], Links} end,
     C = fun(Links) -> {c, {1, 1, 1}, [G(2, [b, c]), G(3, [c, d])], Links} end,
-    Reached = fun(Up, Ads) -> lists:sort(maps:get(reached, sderl_route_paths:routes(a, Own, Up, #{element(1, Ad) => Ad || Ad <- Ads}))) end,
+    Reached = fun(Up, Ads) ->
+        lists:sort(maps:get(
+            reached, sderl_route_paths:routes(a, Own, Up, #{element(1, Ad) => Ad || Ad <- Ads})
+        ))
+    end,
     ?assertEqual([b, c], Reached(#{b => []}, [B([c]), C([b])])),
     ?assertEqual([b], Reached(#{b => []}, [B([]), C([b])])),
     ?assertEqual([b], Reached(#{b => []}, [B([c]), C([])])),
     ?assertEqual([], Reached(#{}, [B([c]), C([b])])),
     %% One that was removed from our group, and has not said so here: linked all the same.
-    ?assertEqual([], maps:get(reached, sderl_route_paths:routes(a, [G(1, [a])], #{b => []}, #{b => B([])}))),
+    ?assertEqual([], maps:get(reached,
+                              sderl_route_paths:routes(a, [G(1, [a])], #{b => []}, #{b => B([])}))),
     %% One that is in another group of that name.
-    ?assertEqual([], maps:get(reached, sderl_route_paths:routes(a, [{{g, 1}, <<"other">>, [a, b]}], #{b => []}, #{b => B([])}))).
+    ?assertEqual([], maps:get(reached, sderl_route_paths:routes(
+        a, [{{g, 1}, <<"other">>, [a, b]}], #{b => []}, #{b => B([])}
+    ))).
 
 %% ---------------------------------------------------------------- a network
 
-%% Whatever broke: when all is quiet and digests went round, every route is right, no walk goes astray, and
-%% then nothing is sent but digests.
+%% Whatever broke: when all is quiet and digests went round, every route is right, no walk goes
+%% astray, and then nothing is sent but digests.
 network_test_() ->
-    sderl_prop:eunit("routes of a network that was broken are right in the end", 400, fun prop_network/0).
+    sderl_prop:eunit("routes of a network that was broken are right in the end", 400,
+                     fun prop_network/0).
 
 prop_network() ->
     ?FORALL({Seed, Count, Steps}, {seed(), integer(3, 12), integer(0, 600)},
             begin
                 _ = rand:seed(exsss, Seed),
-                Net0 = lists:foldl(fun(_, N) -> sderl_route_net:step(0.2, N) end, sderl_route_net:new(Count, []), lists:seq(1, Steps)),
+                Net0 = lists:foldl(fun(_, N) -> sderl_route_net:step(0.2, N) end,
+                                   sderl_route_net:new(Count, []), lists:seq(1, Steps)),
                 {Rounds, Net1} = sderl_route_net:settle(60, Net0),
                 Net = times(20, fun(N) -> sderl_route_net:rest(10_000, N) end, Net1),
                 {News, _} = sderl_route_net:sent(Net),
-                %% Until what is out of reach is forgotten, which in groups that are not meshed is learned again now and then.
+                %% Until what is out of reach is forgotten, which in groups that are not meshed is
+                %% learned again now and then.
                 Meshed = sderl_route_net:quiet(sderl_route_net:change(heal, Net)),
-                Later = times(3, fun(N) -> sderl_route_net:rest(700_000, N) end, times(30, fun(N) -> sderl_route_net:rest(10_000, N) end, Meshed)),
+                Later = times(3, fun(N) -> sderl_route_net:rest(700_000, N) end,
+                              times(30, fun(N) -> sderl_route_net:rest(10_000, N) end, Meshed)),
                 {Before, Told} = sderl_route_net:sent(Later),
                 Last = times(5, fun(N) -> sderl_route_net:rest(10_000, N) end, Later),
                 ?WHENFAIL(io:format("~p rounds, ~p news~nwrong ~p~nastray ~p~nsent ~p~n",
-                                    [Rounds, News, sderl_route_net:wrong(Net), sderl_route_net:walks(Net), {Before, sderl_route_net:sent(Last)}]),
+                                    [Rounds,
+                                     News,
+                                     sderl_route_net:wrong(Net),
+                                     sderl_route_net:walks(Net),
+                                     {Before, sderl_route_net:sent(Last)}]),
                           measure("rounds of digests", case Rounds of never -> 61; _ -> Rounds end,
                                   is_integer(Rounds) andalso sderl_route_net:walks(Net) =:= []
-                                  andalso sderl_route_net:wrong(Last) =:= [] andalso sderl_route_net:sent(Last) =:= {Before, Told}))
+                                  andalso sderl_route_net:wrong(Last) =:= []
+                                  andalso sderl_route_net:sent(Last) =:= {Before, Told}))
             end).
 
 %% What was told of gateways that are gone is forgotten everywhere, and nobody brings it back.
@@ -81,11 +109,13 @@ prop_forgotten() ->
     ?FORALL({Seed, Count}, {seed(), integer(3, 9)},
             begin
                 _ = rand:seed(exsss, Seed),
-                Net0 = lists:foldl(fun(_, N) -> sderl_route_net:step(0.2, N) end, sderl_route_net:new(Count, []), lists:seq(1, 300)),
+                Net0 = lists:foldl(fun(_, N) -> sderl_route_net:step(0.2, N) end,
+                                   sderl_route_net:new(Count, []), lists:seq(1, 300)),
                 {_, Net1} = sderl_route_net:settle(60, Net0),
                 Net = times(160, fun(N) -> sderl_route_net:rest(10_000, N) end, Net1),
                 {Gateways, Kept} = sderl_route_net:memory(Net),
-                ?WHENFAIL(io:format("~p gateways, kept ~p~n", [Gateways, Kept]), lists:all(fun(K) -> K =< Gateways end, Kept))
+                ?WHENFAIL(io:format("~p gateways, kept ~p~n", [Gateways, Kept]),
+                          lists:all(fun(K) -> K =< Gateways end, Kept))
             end).
 
 %% Ten groups of ten in a ring, with two gateways at each border: what one change costs.
@@ -96,7 +126,8 @@ cost_test() ->
     Rested = times(20, fun(N) -> sderl_route_net:rest(10_000, N) end, Net),
     Cost = fun(Changes) ->
         {News0, Told0} = sderl_route_net:sent(Rested),
-        After = lists:foldl(fun(C, N) -> sderl_route_net:quiet(sderl_route_net:change(C, N)) end, Rested, Changes),
+        After = lists:foldl(fun(C, N) -> sderl_route_net:quiet(sderl_route_net:change(C, N)) end,
+                            Rested, Changes),
         ?assertEqual([], sderl_route_net:wrong(After)),
         {News, Told} = sderl_route_net:sent(After),
         {Told - Told0, News - News0}
@@ -114,14 +145,18 @@ cost_test() ->
 
 %% ---------------------------------------------------------------- calls
 
-%% What began before a call that was answered and forgotten is not asked; what began later is, and once.
+%% What began before a call that was answered and forgotten is not asked; what began later is, and
+%% once.
 late_frames_test() ->
     Tables = [Table | _] = [sderl_route_call:new(), sderl_links:new(), sderl_router:new()],
     Old = make_ref(),
-    true = ets:insert(Table, {Old, reply, x, erlang:monotonic_time(millisecond) - 60_000, {1, 500}}),
+    true = ets:insert(Table,
+                      {Old, reply, x, erlang:monotonic_time(millisecond) - 60_000, {1, 500}}),
     ok = sderl_route_call:prune(),
     ?assertEqual([], ets:lookup(Table, Old)),
-    Ask = fun(Alias, Creation, Began) -> ok = sderl_route_call:serve(Alias, self(), {Creation, Began, {asked, Began}}) end,
+    Ask = fun(Alias, Creation, Began) ->
+        ok = sderl_route_call:serve(Alias, self(), {Creation, Began, {asked, Began}})
+    end,
     [Early, Late, Other] = Aliases = [alias() || _ <- lists:seq(1, 3)],
     Ask(Early, 1, 499),
     receive {Early, unknown, _} -> ok end,
@@ -133,7 +168,8 @@ late_frames_test() ->
     receive {'$gen_call', From2, {asked, 3}} -> gen_server:reply(From2, yes) end,
     receive {Other, reply, yes} -> ok end,
     [unalias(A) || A <- Aliases],
-    ?assertEqual([], [Asked || {'$gen_call', _, Asked} <- element(2, process_info(self(), messages))]),
+    ?assertEqual([],
+                 [Asked || {'$gen_call', _, Asked} <- element(2, process_info(self(), messages))]),
     lists:foreach(fun ets:delete/1, Tables).
 
 seed() -> ?LET(Bytes, binary(8), erlang:phash2(Bytes)).

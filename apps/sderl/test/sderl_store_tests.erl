@@ -2,8 +2,9 @@
 -module(sderl_store_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-%% A node was removed, its names got another home, and it was added again, and never came back: it is
-%% a member, and does not speak for these names. Whoever coordinates then watches their processes.
+%% A node was removed, its names got another home, and it was added again, and never came back: it
+%% is a member, and does not speak for these names. Whoever coordinates then watches their
+%% processes.
 names_with_another_home_are_watched_test() -> in_tables(fun watched/0).
 
 watched() ->
@@ -20,11 +21,12 @@ watched() ->
 
 %% The external format of a process of that node.
 process(Node) ->
-    binary_to_term(<<131, 88, (binary:part(term_to_binary(Node), 1, byte_size(term_to_binary(Node)) - 1))/binary,
+    binary_to_term(<<131, 88, (binary:part(term_to_binary(Node), 1,
+                                           byte_size(term_to_binary(Node)) - 1)) / binary,
                      (erlang:unique_integer([positive])):32, 0:32, 1:32>>).
 
-%% A coordinator's process was killed: its successor has the index that it had, also where it died between
-%% a row and the index.
+%% A coordinator's process was killed: its successor has the index that it had, also where it died
+%% between a row and the index.
 index_of_a_predecessor_test() ->
     in_tables(fun() ->
         Heir = self(),
@@ -51,7 +53,8 @@ index_of_a_predecessor_test() ->
 
 written(Store, Number, Named, Index) ->
     Rows = [{Name, Pid, node(Pid), {{1, node()}, Number}, []} || {Name, Pid} <- Named],
-    sderl_store:apply(Store, #{}, {{1, node()}, Number}, [{shard, node(), false, Rows, more}], Index, false).
+    sderl_store:apply(Store, #{}, {{1, node()}, Number}, [{shard, node(), false, Rows, more}],
+                      Index, false).
 
 %% What a new process does with the rows that it finds, piece by piece.
 sweep_test() ->
@@ -60,9 +63,10 @@ sweep_test() ->
         Me = self(),
         Foreign = process('other@host'),
         Many = [{{many, N}, process('third@host'), 'third@host'} || N <- lists:seq(1, 5000)],
-        ets:insert(sderl_names, [{{g, Name}, Pid, Home, {1, node()}, 1, []}
-                                 || {Name, Pid, Home} <- [{mine, Me, node()}, {foreign, Foreign, node()},
-                                                          {unsound, 42, node()} | Many]]),
+        ets:insert(sderl_names,
+                   [{{g, Name}, Pid, Home, {1, node()}, 1, []}
+                    || {Name, Pid, Home} <- [{mine, Me, node()}, {foreign, Foreign, node()},
+                                             {unsound, 42, node()} | Many]]),
         {Local, [], Pieces} = swept(Store),
         ?assert(Pieces > 2),
         ?assertEqual(#{Me => mine}, Local),

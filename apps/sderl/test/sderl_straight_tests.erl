@@ -18,7 +18,8 @@ order_test_() ->
 prop_order() ->
     ?FORALL(Steps, resize(200, list(frequency([
         {8, {flush, [{alone, frequency([{6, 1}, {1, 2}, {1, 3}])}]}},
-        {1, {flush, non_empty(resize(3, list({frequency([{4, alone}, {1, frame}]), integer(1, 3)})))}},
+        {1,
+         {flush, non_empty(resize(3, list({frequency([{4, alone}, {1, frame}]), integer(1, 3)})))}},
         {6, link},
         {6, forward},
         {3, answer}
@@ -27,11 +28,13 @@ prop_order() ->
         Sent = length([M || {flush, Ms} <- Steps, M <- Ms]),
         Ordered = [Ns =:= lists:sort(Ns) || _ := Reversed <- Got, Ns <- [lists:reverse(Reversed)]],
         Arrived = lists:sum([length(Ns) || _ := Ns <- Got]),
-        ?WHENFAIL(io:format("~p~n", [Got]), lists:all(fun(Is) -> Is end, Ordered) andalso Arrived =:= Sent)
+        ?WHENFAIL(io:format("~p~n", [Got]),
+                  lists:all(fun(Is) -> Is end, Ordered) andalso Arrived =:= Sent)
     end).
 
 begun() ->
-    #{straight => sderl_straight:new(), link => [], forward => [], answers => [], got => #{}, next => 1}.
+    #{straight => sderl_straight:new(), link => [], forward => [], answers => [], got => #{},
+      next => 1}.
 
 step({flush, [{alone, K}]}, #{straight := S0, next := N} = W) ->
     Pid = pid(K),
@@ -49,7 +52,8 @@ step({flush, Messages}, #{straight := S0, next := N} = W) ->
     end,
     onto_link({bundle, Numbered}, W#{straight := S, next := N + length(Messages)});
 step(link, #{link := [{straight, Pid, N} | Link]} = W) -> got(Pid, N, W#{link := Link});
-step(link, #{link := [Bundle | Link], forward := Forward} = W) -> W#{link := Link, forward := Forward ++ [Bundle]};
+step(link, #{link := [Bundle | Link], forward := Forward} = W) ->
+    W#{link := Link, forward := Forward ++ [Bundle]};
 step(forward, #{forward := [{bundle, Entries} | Forward]} = W) ->
     lists:foldl(fun deliver/2, W#{forward := Forward}, Entries);
 step(answer, #{answers := [{Pid, Tag} | Answers], straight := S} = W) ->
@@ -70,12 +74,14 @@ pid(K) -> list_to_pid("<0." ++ integer_to_list(1_000 + K) ++ ".0>").
 
 %% One message at a time, each answered before the next: after the question all go straight.
 calm_test() ->
-    Ways = ways([alone, arrived, alone, arrived, alone, arrived, alone, arrived, alone, arrived, alone]),
+    Ways = ways([alone, arrived, alone, arrived, alone, arrived, alone, arrived, alone, arrived,
+                 alone]),
     ?assertMatch([bundle, bundle, bundle, {ask, _}, straight, straight], Ways).
 
 %% A message that is faster than the answer: the next question comes later.
 fast_test() ->
-    ?assertMatch([bundle, bundle, bundle, {ask, _}, bundle, bundle, bundle, bundle, bundle, bundle, bundle, bundle, {ask, _}],
+    ?assertMatch([bundle, bundle, bundle, {ask, _}, bundle, bundle, bundle, bundle, bundle, bundle,
+                  bundle, bundle, {ask, _}],
                  ways(lists:duplicate(13, alone))).
 
 ways(Steps) -> ways(Steps, sderl_straight:new(), none).
@@ -85,7 +91,8 @@ ways([alone | Steps], S0, Asked) ->
     {How, S} = sderl_straight:alone(?NODE, pid(1), S0),
     [How | ways(Steps, S, case How of {ask, Tag} -> Tag; _ -> Asked end)];
 ways([arrived | Steps], S, none) -> ways(Steps, S, none);
-ways([arrived | Steps], S, Tag) -> ways(Steps, sderl_straight:answered(?NODE, pid(1), Tag, S), none).
+ways([arrived | Steps], S, Tag) ->
+    ways(Steps, sderl_straight:answered(?NODE, pid(1), Tag, S), none).
 
 %% Answers of calls keep no order; a process of which too many others came is asked about anew.
 kinds_test() ->
@@ -98,8 +105,10 @@ kinds_test() ->
     end, sderl_straight:new(), lists:seq(1, 4)),
     ?assert(sderl_straight:is_known(?NODE, pid(1), Known)),
     ?assertNot(sderl_straight:is_known(m, pid(1), Known)),
-    ?assertNot(sderl_straight:is_known(?NODE, pid(1), sderl_straight:bundled(?NODE, [pid(2), pid(1)], Known))),
+    ?assertNot(sderl_straight:is_known(?NODE, pid(1),
+                                       sderl_straight:bundled(?NODE, [pid(2), pid(1)], Known))),
     ?assert(sderl_straight:is_known(?NODE, pid(1), sderl_straight:bundled(?NODE, [pid(2)], Known))),
     ?assertNot(sderl_straight:is_known(?NODE, pid(1), sderl_straight:forget(?NODE, Known))),
-    Crowded = lists:foldl(fun(K, S) -> element(2, sderl_straight:alone(?NODE, pid(K), S)) end, Known, lists:seq(2, 300)),
+    Crowded = lists:foldl(fun(K, S) -> element(2, sderl_straight:alone(?NODE, pid(K), S)) end,
+                          Known, lists:seq(2, 300)),
     ?assertNot(sderl_straight:is_known(?NODE, pid(1), Crowded)).

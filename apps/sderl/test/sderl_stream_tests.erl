@@ -22,7 +22,8 @@ one_goes_at_once_test() ->
     {[_], S5} = sderl_stream:frames(Next, S4),
     ?assertEqual({Next + 1000, 4}, {sderl_stream:next(S5), sderl_stream:tries(S5)}),
     {[], S6} = sderl_stream:received({1, 1, 1, 1, []}, 5000, S5),
-    ?assertEqual({infinity, 0, 0}, {sderl_stream:next(S6), sderl_stream:waiting(S6), sderl_stream:tries(S6)}).
+    ?assertEqual({infinity, 0, 0},
+                 {sderl_stream:next(S6), sderl_stream:waiting(S6), sderl_stream:tries(S6)}).
 
 an_answer_acknowledges_test() ->
     {[question], B0} = sderl_stream:received({1, 1, 0, 1, [question]}, 0, sderl_stream:new(1)),
@@ -43,7 +44,8 @@ twice_and_gaps_test() ->
     ?assertMatch({[], S3}, sderl_stream:received({2, 1, 0, 1, [other_session]}, 3, S3)).
 
 window_test() ->
-    S0 = lists:foldl(fun(N, S) -> sderl_stream:put(N, 0, S) end, sderl_stream:new(1), lists:seq(1, 1000)),
+    S0 = lists:foldl(fun(N, S) -> sderl_stream:put(N, 0, S) end, sderl_stream:new(1),
+                     lists:seq(1, 1000)),
     {Frames, S1} = sderl_stream:frames(0, S0),
     ?assertEqual(lists:seq(1, 256), lists:append([Items || {_, _, _, _, Items} <- Frames])),
     {Again, S2} = sderl_stream:frames(200, S1),
@@ -55,7 +57,8 @@ window_test() ->
 %% Another stream's numbers, an acknowledgement of what was never sent: ignored.
 nonsense_test() ->
     {_, S} = sderl_stream:frames(0, sderl_stream:put(x, 0, sderl_stream:new(1))),
-    [?assertEqual({[], S}, sderl_stream:received(F, 1, S)) || F <- [{1, 1, 7, 1, []}, {1, 1, x, 1, []}, {0, 1, 1, 1, []}]].
+    [?assertEqual({[], S}, sderl_stream:received(F, 1, S))
+     || F <- [{1, 1, 7, 1, []}, {1, 1, x, 1, []}, {0, 1, 1, 1, []}]].
 
 %% ---------------------------------------------------------------- properties
 
@@ -64,7 +67,8 @@ properties_test_() ->
 
 command() ->
     frequency([
-        {4, {put, side()}}, {4, {deliver, side(), nat()}}, {2, {lose, side(), nat()}}, {2, {twice, side(), nat()}},
+        {4, {put, side()}}, {4, {deliver, side(), nat()}}, {2, {lose, side(), nat()}},
+        {2, {twice, side(), nat()}},
         {3, {time, oneof([1, 20, 50, 300, 1500])}}
     ]).
 
@@ -89,7 +93,8 @@ start() ->
 
 do({put, Side}, #{now := Now, streams := Streams, put := Put} = S) ->
     N = maps:get(Side, Put) + 1,
-    out(Side, S#{streams := Streams#{Side := sderl_stream:put(N, Now, maps:get(Side, Streams))}, put := Put#{Side := N}});
+    out(Side, S#{streams := Streams#{Side := sderl_stream:put(N, Now, maps:get(Side, Streams))},
+                 put := Put#{Side := N}});
 do({time, Ms}, #{now := Now} = S) -> out(b, out(a, S#{now := Now + Ms}));
 do({What, Side, K}, #{net := Net} = S) ->
     case maps:get(Side, Net) of
@@ -116,4 +121,7 @@ take(From, Frame, #{now := Now, streams := Streams, got := Got} = S) ->
     out(To, S#{streams := Streams#{To := Stream}, got := Got#{From := Had + length(Items)}}).
 
 drain(0, S) -> S;
-drain(N, S) -> drain(N - 1, lists:foldl(fun do/2, S, lists:append(lists:duplicate(10, [{deliver, a, 0}, {deliver, b, 0}])) ++ [{time, 1000}])).
+drain(N, S) ->
+    drain(N - 1, lists:foldl(fun do/2, S, lists:append(
+        lists:duplicate(10, [{deliver, a, 0}, {deliver, b, 0}])
+    ) ++ [{time, 1000}])).

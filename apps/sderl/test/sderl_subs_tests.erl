@@ -159,7 +159,8 @@ survives_a_crash() ->
     %% A crash between two writes: a row that nothing stands for, and one that is missing.
     ets:insert(sderl_subs_to, {{1, name, make_ref()}, gone, self()}),
     ets:insert(sderl_subs, {{wanted, gone, name}, 1}),
-    [ets:delete(sderl_subs_to, Key) || {{_, _, R} = Key, g, _} <- ets:tab2list(sderl_subs_to), R =:= Ref],
+    [ets:delete(sderl_subs_to, Key)
+     || {{_, _, R} = Key, g, _} <- ets:tab2list(sderl_subs_to), R =:= Ref],
     ets:delete(sderl_subs, {wanted, g, name}),
     {ok, Pid} = sderl_subs:start_link(fun sderl_event:dropped/3),
     unlink(Pid),
@@ -190,8 +191,8 @@ node_monitors() ->
     sderl_subs:notify_node(nodeup, 'b@h'),
     ?assertEqual([], told()).
 
-%% One more subscriber is as much work for the server among thousands as among hundreds, and so is its end.
-%% (Counted in reductions, of which a search through all would take as many as there are.)
+%% One more subscriber is as much work for the server among thousands as among hundreds, and so is
+%% its end. (Counted in reductions, of which a search through all would take as many as there are.)
 many() ->
     Pids = [bystander() || _ <- lists:seq(1, 100)],
     {First, _} = work(Pids, 100),
@@ -206,7 +207,8 @@ many() ->
 
 %% What so many subscriptions are to the server, and their ends.
 work(Pids, Count) ->
-    {Refs, Begun} = work_of(fun() -> [subscribed(lists:nth(N, Pids)) || N <- lists:seq(1, Count)] end),
+    {Refs, Begun} =
+        work_of(fun() -> [subscribed(lists:nth(N, Pids)) || N <- lists:seq(1, Count)] end),
     {_, Ended} = work_of(fun() -> [ok = sderl_subs:unsubscribe(Ref) || Ref <- Refs] end),
     {Begun, Ended}.
 

@@ -4,7 +4,8 @@
 
 %% However often somebody else sends the tick, there is one timer.
 one_timer_test() ->
-    Last = lists:foldl(fun(_, Timer) -> sderl_timer:next(Timer, 60_000, tick) end, none, lists:seq(1, 100)),
+    Last = lists:foldl(fun(_, Timer) -> sderl_timer:next(Timer, 60_000, tick) end, none,
+                       lists:seq(1, 100)),
     ?assert(is_integer(erlang:read_timer(Last))),
     Next = sderl_timer:next(Last, 0, tick),
     ?assertNot(erlang:read_timer(Last)),

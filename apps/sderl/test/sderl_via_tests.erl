@@ -24,6 +24,7 @@ first_test_() ->
          %% Many at the same time.
          true = ets:delete_all_objects(sderl_state),
          Self = self(),
-         Pids = [spawn(fun() -> Self ! {self(), sderl_refused:first(same, 60, 3)} end) || _ <- lists:seq(1, 50)],
+         Pids = [spawn(fun() -> Self ! {self(), sderl_refused:first(same, 60, 3)} end)
+                 || _ <- lists:seq(1, 50)],
          ?assertEqual([true], [true || Pid <- Pids, receive {Pid, Said} -> Said end])
      end}.

@@ -2,7 +2,9 @@
 -module(sderl_watch_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-watch_test_() -> {setup, fun start/0, fun stop/1, [fun name_held/0, fun name_gone/0, fun nobody_to_tell/0, fun dies/0]}.
+watch_test_() ->
+    {setup, fun start/0, fun stop/1,
+     [fun name_held/0, fun name_gone/0, fun nobody_to_tell/0, fun dies/0]}.
 
 start() ->
     sderl_links = sderl_links:new(),

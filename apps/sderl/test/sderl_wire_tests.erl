@@ -8,12 +8,16 @@ operations_test_() ->
     P = self(),
     Options = #{meta => any, resolver => {module, function}},
     [?_assert(sderl_wire:operation(Op))
-     || Op <- [[name | P], {name}, {r, name, P, []}, {r, name, P, Options}, {x, name, P, P, []}, {rr, name, P, #{}}, {d, name, P},
-               {add, []}, {add, [a@h]}, {remove, [a@h], 1}, delete]]
+     || Op <- [[name | P], {name}, {r, name, P, []}, {r, name, P, Options}, {x, name, P, P, []},
+               {rr, name, P, #{}}, {d, name, P}, {add, []}, {add, [a@h]}, {remove, [a@h], 1},
+               delete]]
         ++ [?_assertNot(sderl_wire:operation(Op))
-            || Op <- [[name | not_a_pid], [P], {}, [], 42, {r, name, not_a_pid, []}, {r, name, P, options}, {r, name, P, #{resolver => none}},
-                      {r, name, P, #{resolver => {"module", function}}}, {x, name, P, none, []}, {rr, name, P}, {d, name, name}, {add, a@h},
-                      {add, [a@h | b@h]}, {add, ["a@h"]}, {remove, [a@h], never}, {remove, [a@h], -1}, {delete, all}]].
+            || Op <- [[name | not_a_pid], [P], {}, [], 42, {r, name, not_a_pid, []},
+                      {r, name, P, options}, {r, name, P, #{resolver => none}},
+                      {r, name, P, #{resolver => {"module", function}}}, {x, name, P, none, []},
+                      {rr, name, P}, {d, name, name}, {add, a@h},
+                      {add, [a@h | b@h]}, {add, ["a@h"]}, {remove, [a@h], never},
+                      {remove, [a@h], -1}, {delete, all}]].
 
 %% A batch is as good as each of its items.
 items_test_() ->
@@ -35,15 +39,18 @@ items_test_() ->
 numbers_test_() ->
     [?_assert(sderl_wire:message(a@h, {hb, {erlang:system_time(millisecond), a@h}, 1 bsl 40})),
      ?_assert(sderl_wire:message(a@h, {hb, {-erlang:system_time(millisecond), a@h}, 0}))]
-        ++ [?_assertNot(sderl_wire:message(a@h, Hb)) || Hb <- [{hb, {1 bsl 64, a@h}, 1}, {hb, {1, a@h}, 1 bsl 64}, {hb, {1, a@h}, -1},
-                                                               {hb, {1.0, a@h}, 1}, {hb, {1, "a@h"}, 1}, {hb, 1, 1}]].
+        ++ [?_assertNot(sderl_wire:message(a@h, Hb))
+            || Hb <- [{hb, {1 bsl 64, a@h}, 1}, {hb, {1, a@h}, 1 bsl 64}, {hb, {1, a@h}, -1},
+                      {hb, {1.0, a@h}, 1}, {hb, {1, "a@h"}, 1}, {hb, 1, 1}]].
 
 %% It comes from a process of that node.
 hello_test_() ->
     E = {1, node()},
-    Hello = {hello, self(), life, sderl_membership:new([node()]), #{epoch => E, lineage => E, num => 0, lead => undefined, syncing => false}},
+    Hello = {hello, self(), life, sderl_membership:new([node()]),
+             #{epoch => E, lineage => E, num => 0, lead => undefined, syncing => false}},
     [?_assert(sderl_wire:message(node(), Hello)),
      ?_assertNot(sderl_wire:message(a@h, Hello)),
      ?_assertNot(sderl_wire:message(node(), setelement(4, Hello, #{node() => 1}))),
      ?_assertNot(sderl_wire:message(node(), setelement(5, Hello, #{epoch => E}))),
-     ?_assertNot(sderl_wire:message(node(), setelement(5, Hello, (element(5, Hello))#{lead := "nobody"})))].
+     ?_assertNot(sderl_wire:message(node(),
+                                    setelement(5, Hello, (element(5, Hello))#{lead := "nobody"})))].

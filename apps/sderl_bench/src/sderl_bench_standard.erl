@@ -18,7 +18,8 @@ command() ->
     #{
         help =>
             "Runs the registry benchmark on 10 nodes with 1, 20 and 100 clients a node, and on\n"
-            "100 nodes in 10 groups, then the benchmarks of joining, routing, placement and plans; prints\n"
+            "100 nodes in 10 groups, then the benchmarks of joining, routing, placement and plans; "
+            "prints\n"
             "their tables in Markdown.\n"
             "Takes about a quarter of an hour; other projects' registries, where they are given,\n"
             "run beside ours and make it longer.",
@@ -70,7 +71,8 @@ checked([{Impls, Nodes, Size, Clients} | Runs], Peers, Options) ->
         {"--seconds", maps:get(seconds, Options)}, {"--repeat", maps:get(repeat, Options)}
     ])],
     maybe
-        {ok, Run} ?= options("registry", sderl_bench_registry_experiment, Args, maps:with([peer], Options)),
+        {ok, Run} ?= options("registry", sderl_bench_registry_experiment, Args,
+                             maps:with([peer], Options)),
         {ok, Others} ?= checked(Runs, Peers, Options),
         {ok, [Run | Others]}
     end.
@@ -102,7 +104,8 @@ run(Options, Output) ->
 
 registries([], _Output, Runs) ->
     {ok, Runs};
-registries([#{nodes := [Nodes], group_size := Size, clients := Clients} = Run | More], Output, Runs) ->
+registries([#{nodes := [Nodes], group_size := Size, clients := Clients} = Run | More], Output,
+           Runs) ->
     Shape = io_lib:format("~w nodes, groups of ~w, ~w clients a node~n", [Nodes, Size, Clients]),
     sderl_bench_output:say(Output, Shape),
     case sderl_bench_registry_experiment:measure(Run, Output) of
@@ -118,7 +121,8 @@ others([{Name, Module, Args} | More], #{repeat := Repeat} = Options, Output, Tab
     maybe
         {ok, Results} ?= Module:measure(Checked, Output),
         ok ?= Module:verdict(Results),
-        others(More, Options, Output, [Tables, "\n", Module:tables(fun sderl_table:markdown/2, Results)])
+        others(More, Options, Output,
+               [Tables, "\n", Module:tables(fun sderl_table:markdown/2, Results)])
     end.
 
 markdown(Runs, #{seconds := Seconds, repeat := Repeat}) ->
@@ -140,7 +144,9 @@ markdown(Runs, #{seconds := Seconds, repeat := Repeat}) ->
         sderl_table:markdown(Header, Rows)
     ].
 
-key(#{params := #{nodes := Nodes, group_size := Size, clients := Clients}}) -> {Nodes, Size, Clients}.
+key(#{params := #{nodes := Nodes, group_size := Size, clients := Clients}}) ->
+    {Nodes, Size, Clients}.
 
 key_text({Nodes, Nodes, Clients}) -> io_lib:format("~w x ~w", [Nodes, Clients]);
-key_text({Nodes, Size, Clients}) -> io_lib:format("~w in groups of ~w x ~w", [Nodes, Size, Clients]).
+key_text({Nodes, Size, Clients}) ->
+    io_lib:format("~w in groups of ~w x ~w", [Nodes, Size, Clients]).

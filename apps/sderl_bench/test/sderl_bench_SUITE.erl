@@ -84,7 +84,8 @@ check(Metrics, Links) ->
         lookup_ns := LookupNs,
         cpu_us_per_pair := CpuUs
     } = Metrics,
-    ?assertMatch(#{errors := 0, error_reasons := [], converged := true, links_per_node_max := Links}, Metrics),
+    ?assertMatch(#{errors := 0, error_reasons := [], converged := true,
+                   links_per_node_max := Links}, Metrics),
     ?assert(Pairs > 0),
     ?assert(R50 > 0 andalso R50 =< R99),
     ?assert(U50 > 0 andalso U50 =< U99),
@@ -151,17 +152,20 @@ failures_are_counted(_Config) ->
         warmup_ms => 0,
         measure_ms => 2000
     },
-    ?assertMatch({error, {late, _}}, sderl_fleet:call(Fleet, Node, sderl_bench_registry_worker, load, [Load], 60_000)),
+    ?assertMatch({error, {late, _}},
+                 sderl_fleet:call(Fleet, Node, sderl_bench_registry_worker, load, [Load], 60_000)),
     Later = Load#{begin_us := os:system_time(microsecond) + 1_000_000},
     {ok, Tally} = sderl_fleet:call(Fleet, Node, sderl_bench_registry_worker, load, [Later], 60_000),
     ct:log("~tp", [Tally]),
     %% Both clients gave up after so many failures in a row.
-    ?assertMatch(#{pairs := 0, errors := 200, reasons := [{register, {exit, {noproc, _}}} | _]}, Tally),
+    ?assertMatch(#{pairs := 0, errors := 200, reasons := [{register, {exit, {noproc, _}}} | _]},
+                 Tally),
     ok = sderl_fleet:stop(Fleet).
 
 join(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "join.json"),
-    Args = ["bench", "join", "--names", "2000", "--group-size", "2", "--seconds", "1", "--json", File],
+    Args = ["bench", "join", "--names", "2000", "--group-size", "2", "--seconds", "1", "--json",
+            File],
     ?assertMatch({0, stdout, _}, sderl_cli:run(Args)),
     {ok, Text} = file:read_file(File),
     #{<<"experiment">> := <<"join">>, <<"metrics">> := Metrics} = json:decode(Text),

@@ -5,11 +5,14 @@
 
 options_test_() ->
     [
-        ?_assertMatch({ok, #{nodes := [{20, #{groups := [_ | _]}}, {40, #{}}], gateways := 2}}, options(["--nodes", "20,40"])),
+        ?_assertMatch({ok, #{nodes := [{20, #{groups := [_ | _]}}, {40, #{}}], gateways := 2}},
+                      options(["--nodes", "20,40"])),
         ?_assertEqual({error, "--rest-s must be at least 1, not 0"}, options(["--rest-s", "0"])),
-        ?_assertEqual({error, "--nodes: \"many\" is no whole number from 2 to 2000"}, options(["--nodes", "many"])),
+        ?_assertEqual({error, "--nodes: \"many\" is no whole number from 2 to 2000"},
+                      options(["--nodes", "many"])),
         %% What the planner cannot do it says itself.
-        ?_assertMatch({error, "--nodes 20: no plan of 20 nodes" ++ _}, options(["--nodes", "20,40", "--max-links", "3"]))
+        ?_assertMatch({error, "--nodes 20: no plan of 20 nodes" ++ _},
+                      options(["--nodes", "20,40", "--max-links", "3"]))
     ].
 
 options(Args) -> sderl_bench_options:checked("cluster", sderl_bench_cluster_experiment, Args).
@@ -26,7 +29,8 @@ metrics_test() ->
         rest => #{
             seconds => 10.0,
             total => #{memory_mib_mean => 50.0},
-            per_node => [#{messages => 40, bytes => 1000, cpu_ms => 10}, #{messages => 80, bytes => 2000, cpu_ms => 30}]
+            per_node => [#{messages => 40, bytes => 1000, cpu_ms => 10},
+                         #{messages => 80, bytes => 2000, cpu_ms => 30}]
         },
         traced_ms => 5000,
         sent => [#{heartbeats => {20, 400}}, #{heartbeats => {10, 200}, routes => {1, 100}}]
@@ -44,13 +48,18 @@ metrics_test() ->
         sderl_bench_cluster:metrics(Seen)
     ).
 
-formed(Links, Messages) -> #{links => Links, messages => Messages, bytes => 100 * Messages, reductions => 1000, cpu_ms => 50}.
+formed(Links, Messages) ->
+    #{links => Links, messages => Messages, bytes => 100 * Messages, reductions => 1000,
+      cpu_ms => 50}.
 
 kinds_test() ->
     ?assertEqual(
         [heartbeats, heartbeats, groups, routes, attributes, distances, other, other],
-        [sderl_bench_cluster_worker:kind(Message) || Message <- [
-            {sderl_heart, 2, a, {again, 1}}, {sderl, 2, <<>>, a, {hb, {1, a}, 0}}, {sderl, 2, <<>>, a, {ack, 1, 2, none}},
-            {sderl_route, 1, a, beat}, {sderl_attr, 1, a, {0, none, 0}, again}, {sderl_dist, 1, probe}, {}, hello
-        ]]
+        [sderl_bench_cluster_worker:kind(Message)
+         || Message <- [
+             {sderl_heart, 2, a, {again, 1}}, {sderl, 2, <<>>, a, {hb, {1, a}, 0}},
+             {sderl, 2, <<>>, a, {ack, 1, 2, none}},
+             {sderl_route, 1, a, beat}, {sderl_attr, 1, a, {0, none, 0}, again},
+             {sderl_dist, 1, probe}, {}, hello
+         ]]
     ).

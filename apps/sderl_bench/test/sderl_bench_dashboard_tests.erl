@@ -7,11 +7,15 @@
 
 %% Messages of all lengths, in pieces of any size; a ping between the parts of one.
 socket_test_() ->
-    Frame = fun(Seq, Length) -> iolist_to_binary(["{\"seq\":", integer_to_list(Seq), ",\"type\":\"frame\",\"x\":\"", lists:duplicate(Length, $x), "\"}"]) end,
+    Frame = fun(Seq, Length) ->
+        iolist_to_binary(["{\"seq\":", integer_to_list(Seq), ",\"type\":\"frame\",\"x\":\"",
+                          lists:duplicate(Length, $x), "\"}"])
+    end,
     <<Half:20/binary, Other/binary>> = Frame(13, 300),
     Sent = iolist_to_binary([
         sent(1, 1, ~"{\"type\":\"hello\"}"),
-        sent(1, 1, Frame(10, 5)), sent(1, 1, Frame(11, 70_000)), sent(1, 1, ~"{\"type\":\"missed\",\"frames\":1}"),
+        sent(1, 1, Frame(10, 5)), sent(1, 1, Frame(11, 70_000)),
+        sent(1, 1, ~"{\"type\":\"missed\",\"frames\":1}"),
         sent(0, 1, Half), sent(1, 9, ~"still there?"), sent(1, 0, Other),
         sent(1, 1, Frame(14, 200))
     ]),
@@ -33,11 +37,13 @@ refused_test() ->
         {ok, _} = gen_tcp:recv(Socket, 0),
         ok = gen_tcp:send(Socket, "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
     end),
-    ?assertEqual({error, {refused, ~"HTTP/1.1 401 Unauthorized"}}, ?S:start(#{ip => {127, 0, 0, 1}, port => Port, token => ~"no"})).
+    ?assertEqual({error, {refused, ~"HTTP/1.1 401 Unauthorized"}},
+                 ?S:start(#{ip => {127, 0, 0, 1}, port => Port, token => ~"no"})).
 
 %% What a server sends, Size bytes at a time; it knows that all was taken when the pong is there.
 talk(Sent, Size) ->
-    {ok, Listen} = gen_tcp:listen(0, [binary, {ip, {127, 0, 0, 1}}, {active, false}, {nodelay, true}]),
+    {ok, Listen} = gen_tcp:listen(0,
+                                  [binary, {ip, {127, 0, 0, 1}}, {active, false}, {nodelay, true}]),
     {ok, Port} = inet:port(Listen),
     Self = self(),
     _ = spawn_link(fun() ->
@@ -46,7 +52,10 @@ talk(Sent, Size) ->
         ok = pieces(Socket, <<"HTTP/1.1 101 Switching Protocols\r\n\r\n", Sent/binary>>, Size),
         {ok, <<1:1, 0:3, 10:4, 1:1, Length:7, Mask:4/binary>>} = gen_tcp:recv(Socket, 6),
         {ok, Masked} = gen_tcp:recv(Socket, Length),
-        Self ! {pong, << <<(A bxor B)>> || {A, B} <- lists:zip(binary_to_list(Masked), binary_to_list(binary:part(binary:copy(Mask, Length), 0, Length))) >>},
+        Self ! {pong, << <<(A bxor B)>>
+                        || {A, B} <- lists:zip(binary_to_list(Masked), binary_to_list(
+                            binary:part(binary:copy(Mask, Length), 0, Length)
+                        ))>>},
         {error, closed} = read_on(Socket)
     end),
     {ok, Client} = ?S:start(#{ip => {127, 0, 0, 1}, port => Port, token => ~"yes"}),
@@ -81,8 +90,13 @@ sent(Final, Code, Payload) ->
     [<<Final:1, 0:3, Code:4, 0:1, Short:7>>, Long, Payload].
 
 options_test_() ->
-    Default = maps:from_list([{Name, Value} || #{name := Name, default := Value} <- maps:get(arguments, sderl_bench_dashboard_experiment:command())]),
-    Check = fun(Options) -> sderl_bench_dashboard_experiment:check(maps:merge(Default, Options)) end,
+    Default = maps:from_list([{Name, Value}
+                              || #{name := Name, default := Value} <- maps:get(
+                                  arguments, sderl_bench_dashboard_experiment:command()
+                              )]),
+    Check = fun(Options) ->
+        sderl_bench_dashboard_experiment:check(maps:merge(Default, Options))
+    end,
     [
         ?_assertEqual({ok, Default}, Check(#{})),
         ?_assertMatch({error, _}, Check(#{nodes => 1})),

@@ -16,8 +16,10 @@ compare_test() ->
     ?assertEqual(#{lost => [], came_back => [], equal => true}, Good),
     ?assert(sderl_bench_faults_tally:is_whole(Good)),
     %% What is under way may be there, and a far name of which nobody was told; but everywhere.
-    ?assert(sderl_bench_faults_tally:is_whole(Find([[{{a, 3}, R}, {{{far, n}, 7}, R} | Whole] || _ <- [1, 2]]))),
-    ?assertMatch(#{lost := [], came_back := [], equal := false}, Find([[{{a, 3}, R} | Whole], Whole])),
+    ?assert(sderl_bench_faults_tally:is_whole(Find([[{{a, 3}, R}, {{{far, n}, 7}, R} | Whole]
+                                                    || _ <- [1, 2]]))),
+    ?assertMatch(#{lost := [], came_back := [], equal := false},
+                 Find([[{{a, 3}, R} | Whole], Whole])),
     ?assertMatch(#{lost := [{b, 1}]}, Find([Whole, [{{a, 1}, P}]])),
     ?assertMatch(#{lost := [{b, 1}]}, Find([[{{a, 1}, P}, {{b, 1}, R}]])),
     ?assertMatch(#{lost := [], came_back := [{a, 2}]}, Find([[{{a, 2}, R} | Whole]])),
@@ -25,16 +27,21 @@ compare_test() ->
 
 held_twice_test() ->
     [P, Q, R] = [pid(I) || I <- [1, 2, 3]],
-    Find = fun(Claims) -> sderl_bench_faults_tally:held_twice([#{claims => [C]} || C <- Claims]) end,
+    Find = fun(Claims) ->
+        sderl_bench_faults_tally:held_twice([#{claims => [C]} || C <- Claims])
+    end,
     ?assertEqual([], Find([{a, P, 1, 5}, {a, Q, 5, 9}, {b, R, 2, infinity}])),
     ?assertEqual([{a, {P, Q}}], Find([{a, Q, 4, 9}, {a, P, 1, 5}])),
-    %% One that is no end to overlaps all that come later; one that was told before its answer held nothing.
-    ?assertEqual([{a, {P, Q}}, {a, {P, R}}], Find([{a, P, 1, infinity}, {a, Q, 2, 3}, {a, R, 7, infinity}])),
+    %% One that is no end to overlaps all that come later; one that was told before its answer held
+    %% nothing.
+    ?assertEqual([{a, {P, Q}}, {a, {P, R}}],
+                 Find([{a, P, 1, infinity}, {a, Q, 2, 3}, {a, R, 7, infinity}])),
     ?assertEqual([], Find([{a, P, 4, 2}, {a, Q, 3, infinity}])).
 
 metrics_test() ->
     Turn = sderl_bench_faults_tally:failed(),
-    Turns = [Turn#{converged := I =/= 20, converge_ms := I, lost := I rem 2, answers := 10} || I <- lists:seq(20, 1, -1)],
+    Turns = [Turn#{converged := I =/= 20, converge_ms := I, lost := I rem 2, answers := 10}
+             || I <- lists:seq(20, 1, -1)],
     ?assertMatch(
         #{
             repetitions := 20,
@@ -53,7 +60,8 @@ digest_test() ->
     {A, B} = lists:split(7, Pairs),
     Whole = sderl_bench_faults_watch:digest(Pairs),
     ?assertEqual(Whole, sderl_bench_faults_watch:digest(lists:reverse(Pairs))),
-    ?assertEqual(Whole, sderl_bench_faults_watch:sum([sderl_bench_faults_watch:digest(Part) || Part <- [A, B]])),
+    ?assertEqual(Whole, sderl_bench_faults_watch:sum([sderl_bench_faults_watch:digest(Part)
+                                                      || Part <- [A, B]])),
     ?assertNotEqual(Whole, sderl_bench_faults_watch:digest([{{n, 21}, pid(1)} | tl(Pairs)])),
     ?assertEqual({0, 0}, sderl_bench_faults_watch:sum([])).
 
@@ -62,11 +70,15 @@ kinds_test() ->
     Kinds = sderl_bench_faults_kind:all(),
     Names = [Name || #{name := Name} <- Kinds],
     ?assertEqual(Names, lists:uniq(Names)),
-    [?assertEqual({ok, Kind}, sderl_bench_faults_kind:named(atom_to_list(Name))) || #{name := Name} = Kind <- Kinds],
+    [?assertEqual({ok, Kind}, sderl_bench_faults_kind:named(atom_to_list(Name)))
+     || #{name := Name} = Kind <- Kinds],
     ?assertEqual(error, sderl_bench_faults_kind:named("no_such_fault")),
-    Global = [Name || #{name := Name} = Kind <- Kinds, sderl_bench_faults_kind:applies(Kind, sderl_bench_faults_global)],
+    Global = [Name
+              || #{name := Name} = Kind <- Kinds,
+                 sderl_bench_faults_kind:applies(Kind, sderl_bench_faults_global)],
     ?assertEqual([kill_coordinator, stop_coordinator, cut_coordinator, rollout], Names -- Global),
-    Here = [Name || #{name := Name} = Kind <- Kinds, sderl_bench_faults_world:possible(Kind, cookies)],
+    Here = [Name
+            || #{name := Name} = Kind <- Kinds, sderl_bench_faults_world:possible(Kind, cookies)],
     ?assertEqual([glitch], Names -- Here).
 
 options_test_() ->
@@ -95,7 +107,8 @@ options_test_() ->
 help_test() ->
     {0, stdout, Text} = sderl_cli:run(["bench", "faults", "--help"]),
     Flat = unicode:characters_to_list(Text),
-    [?assertMatch({Name, [_ | _]}, {Name, string:find(Flat, atom_to_list(Name))}) || #{name := Name} <- sderl_bench_faults_kind:all()],
+    [?assertMatch({Name, [_ | _]}, {Name, string:find(Flat, atom_to_list(Name))})
+     || #{name := Name} <- sderl_bench_faults_kind:all()],
     %% argparse wraps what is wider, and not well.
     [_Usage, Told] = string:split(Flat, "Breaks"),
     ?assertEqual([], [Line || Line <- string:split(Told, "\n", all), length(Line) > 80]).

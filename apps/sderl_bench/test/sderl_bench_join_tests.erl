@@ -55,7 +55,8 @@ near(Expected, Seen) ->
 
 check_test_() ->
     [
-        ?_assertMatch({ok, #{names := 100_000, repeat := 1}}, sderl_bench_options:checked("join", ?E, [])),
+        ?_assertMatch({ok, #{names := 100_000, repeat := 1}},
+                      sderl_bench_options:checked("join", ?E, [])),
         ?_assertEqual("--pause-ms must be at least 0, not -1", refused("--pause-ms", -1)),
         ?_assertEqual("--group-size must be at least 1, not 0", refused("--group-size", 0))
     ].

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_monitoring_SUITE).
--moduledoc "The benchmark of the monitoring on few real nodes: that it runs and what it gives, never how fast it is.".
+-moduledoc """
+The benchmark of the monitoring on few real nodes: that it runs and what it gives, never how fast it
+is.
+""".
 
 -behaviour(ct_suite).
 
@@ -14,15 +17,21 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [cost, live, groups].
 
 cost(Config) ->
-    Results = results(Config, ["--workload", "registry", "--nodes", "2", "--seconds", "1", "--pairs", "1", "--clients", "1"]),
-    ?assertMatch([#{~"monitoring" := ~"off"}, #{~"monitoring" := ~"on"}, #{~"compare" := ~"off,on"}], [P || #{~"params" := P} <- Results]),
-    ?assertMatch([_, #{~"watched" := #{~"overhead_pct" := _}}, #{~"overhead_pct" := _, ~"cpu_per_op_change_pct" := #{~"median" := _}}], [M || #{~"metrics" := M} <- Results]).
+    Results = results(Config, ["--workload", "registry", "--nodes", "2", "--seconds", "1",
+                               "--pairs", "1", "--clients", "1"]),
+    ?assertMatch([#{~"monitoring" := ~"off"}, #{~"monitoring" := ~"on"},
+                  #{~"compare" := ~"off,on"}], [P || #{~"params" := P} <- Results]),
+    ?assertMatch([_, #{~"watched" := #{~"overhead_pct" := _}},
+                  #{~"overhead_pct" := _, ~"cpu_per_op_change_pct" := #{~"median" := _}}],
+                 [M || #{~"metrics" := M} <- Results]).
 
 live(Config) ->
-    [#{~"metrics" := Metrics}] = results(Config, ["--what", "live", "--nodes", "3", "--changes", "1", "--events-s", "2000"]),
+    [#{~"metrics" := Metrics}] =
+        results(Config, ["--what", "live", "--nodes", "3", "--changes", "1", "--events-s", "2000"]),
     ?assertMatch(
-        #{~"uncounted_losses" := 0, ~"takeover_ms" := Takeover, ~"group_change_shown_ms" := #{~"median" := Shown}, ~"events_sent" := Sent} when
-            Takeover > 0 andalso Shown >= 0 andalso Sent > 0,
+        #{~"uncounted_losses" := 0, ~"takeover_ms" := Takeover,
+          ~"group_change_shown_ms" := #{~"median" := Shown}, ~"events_sent" := Sent} when
+        Takeover > 0 andalso Shown >= 0 andalso Sent > 0,
         Metrics
     ).
 
@@ -30,8 +39,9 @@ groups(Config) ->
     Options = ["--what", "groups", "--nodes", "3", "--groups", "40", "--seconds", "2"],
     [#{~"params" := #{~"mode" := ~"groups"}, ~"metrics" := Metrics}] = results(Config, Options),
     ?assertMatch(
-        #{~"monitoring_cpu_pct" := Cpu, ~"memory_mib" := #{~"end" := End, ~"most" := Most}, ~"lost" := 0} when
-            Cpu >= 0 andalso End > 0 andalso Most >= End,
+        #{~"monitoring_cpu_pct" := Cpu, ~"memory_mib" := #{~"end" := End, ~"most" := Most},
+          ~"lost" := 0} when
+        Cpu >= 0 andalso End > 0 andalso Most >= End,
         Metrics
     ).
 

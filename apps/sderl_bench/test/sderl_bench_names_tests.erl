@@ -6,7 +6,8 @@
 
 check_test_() ->
     [
-        ?_assertMatch({ok, #{names := 100_000, repeat := 1}}, sderl_bench_options:checked("names", ?E, [])),
+        ?_assertMatch({ok, #{names := 100_000, repeat := 1}},
+                      sderl_bench_options:checked("names", ?E, [])),
         ?_assertEqual("--nodes must be at least 2, not 1", refused("--nodes", 1)),
         ?_assertEqual("--names must be at least 1, not 0", refused("--names", 0))
     ].

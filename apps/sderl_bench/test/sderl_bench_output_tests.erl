@@ -50,7 +50,8 @@ file_test() ->
 unwritable_test() ->
     File = filename:join([dir(), "no", "such", "folder"]),
     {error, Message} = ?O:open(File),
-    ?assertEqual("cannot write " ++ File ++ ": no such file or directory", unicode:characters_to_list(Message)).
+    ?assertEqual("cannot write " ++ File ++ ": no such file or directory",
+                 unicode:characters_to_list(Message)).
 
 none_test() ->
     {ok, None} = ?O:open(undefined),

@@ -8,11 +8,14 @@ options(Args) -> sderl_bench_options:checked("placement", ?E, Args).
 
 options_test_() ->
     [
-        ?_assertMatch({ok, #{nodes := 100, choices := 1000, among := 50, repeat := 3}}, options([])),
-        ?_assertMatch({ok, #{nodes := 3, among := 3, share_ms := 200}}, options(["--nodes", "3", "--among", "3", "--share-ms", "200"])),
+        ?_assertMatch({ok, #{nodes := 100, choices := 1000, among := 50, repeat := 3}},
+                      options([])),
+        ?_assertMatch({ok, #{nodes := 3, among := 3, share_ms := 200}},
+                      options(["--nodes", "3", "--among", "3", "--share-ms", "200"])),
         ?_assertEqual({error, "--among 50 is more than --nodes 20"}, options(["--nodes", "20"])),
         ?_assertEqual({error, "--nodes must be at least 2, not 1"}, options(["--nodes", "1"])),
-        ?_assertEqual({error, "--share-ms must be at least 100, not 0"}, options(["--share-ms", "0"]))
+        ?_assertEqual({error, "--share-ms must be at least 100, not 0"},
+                      options(["--share-ms", "0"]))
     ].
 
 %% Nodes that nobody chose count too.
@@ -22,7 +25,9 @@ spread_test() ->
         sderl_bench_placement:spread([a, b, c, d], [#{a => 1, b => 2, d => 2}, #{a => 3}])
     ).
 
-choosers_test_() -> [{atom_to_list(Name), ?_assertEqual(ok, sderl_place:check(Spec))} || {Name, Spec} <- sderl_bench_placement:choosers()].
+choosers_test_() ->
+    [{atom_to_list(Name), ?_assertEqual(ok, sderl_place:check(Spec))}
+     || {Name, Spec} <- sderl_bench_placement:choosers()].
 
 results() ->
     [

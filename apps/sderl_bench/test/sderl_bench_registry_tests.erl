@@ -10,7 +10,8 @@ defaults_test() ->
     {ok, Options} = options([]),
     ?assertMatch(
         #{
-            impl := [{"s_group", sderl_bench_impl_s_group}, {"yardstick", sderl_bench_impl_yardstick}],
+            impl := [{"s_group", sderl_bench_impl_s_group},
+                     {"yardstick", sderl_bench_impl_yardstick}],
             nodes := [10],
             clients := 20,
             repeat := 1
@@ -20,7 +21,8 @@ defaults_test() ->
 
 options_test() ->
     {ok, Options} = options([
-        "--impl", "global, pg", "--nodes", "12", "--group-size", "4", "--clients", "2", "--seconds", "1"
+        "--impl", "global, pg", "--nodes", "12", "--group-size", "4", "--clients", "2", "--seconds",
+        "1"
     ]),
     ?assertMatch(
         #{
@@ -34,45 +36,50 @@ options_test() ->
 %% Folders of what is not measured are not looked at: one list of them serves all runs.
 other_projects_test() ->
     Peers = ["--peer", "syn=nowhere/at/all", "--peer", "group=nowhere"],
-    ?assertMatch({ok, #{peers := Found}} when map_size(Found) =:= 0, options(["--impl", "pg" | Peers])),
+    ?assertMatch({ok, #{peers := Found}} when map_size(Found) =:= 0,
+                 options(["--impl", "pg" | Peers])),
     {ok, #{impl := All}} = options(["--compare"]),
-    ?assertEqual(["s_group", "s_group_applied", "global", "pg", "yardstick"], [Name || {Name, _} <- All]),
+    ?assertEqual(["s_group", "s_group_applied", "global", "pg", "yardstick"],
+                 [Name || {Name, _} <- All]),
     ?assertMatch({error, "--peer syn: " ++ _}, options(["--compare" | Peers])).
 
 bad_options_test_() ->
     [
         {Text, ?_assertEqual({error, Text}, options(Args))}
      || {Text, Args} <- [
-            {"--impl: there is no implementation \"gproc\"; there are s_group, s_group_applied, global, pg, yardstick, syn, group, khepri", [
-                "--impl", "pg,gproc"
-            ]},
-            {"--impl: there is no implementation \"\"; there are s_group, s_group_applied, global, pg, yardstick, syn, group, khepri", [
-                "--impl", ""
-            ]},
-            {"--impl syn is another project's: compile it (toolchain/peers does) and give its folder with --peer syn=DIR", [
-                "--impl", "pg,syn", "--peer", "group=."
-            ]},
-            {"--peer: \"syn\" is not NAME=DIR, a name and a folder", ["--peer", "syn"]},
-            {"--peer syn: there is no folder nowhere/at/all", ["--impl", "syn", "--peer", "syn=nowhere/at/all"]},
-            {"--impl names pg twice; use --repeat to run it several times", ["--impl", "pg,global,pg"]},
-            {"--nodes: \"0\" is no whole number from 1 to 1000000", ["--nodes", "0"]},
-            {"--clients must be at least 1, not 0", ["--clients", "0"]},
-            {"--seconds must be at least 1, not -3", ["--seconds", "-3"]},
-            {"--names must be at least 0, not -1", ["--names", "-1"]},
-            {"--group-size must be at least 1, not 0", ["--group-size", "0"]},
-            {"--group-size 3 does not divide --nodes 10: all groups are of equal size here", [
-                "--group-size", "3"
-            ]},
-            {"--group-size 20 does not divide --nodes 10: all groups are of equal size here", [
-                "--group-size", "20"
-            ]}
-        ]
+         {"--impl: there is no implementation \"gproc\"; there are s_group, s_group_applied, "
+          "global, pg, yardstick, syn, group, khepri",
+          ["--impl", "pg,gproc"]},
+         {"--impl: there is no implementation \"\"; there are s_group, s_group_applied, global, "
+          "pg, yardstick, syn, group, khepri",
+          ["--impl", ""]},
+         {"--impl syn is another project's: compile it (toolchain/peers does) and give its folder "
+          "with --peer syn=DIR",
+          ["--impl", "pg,syn", "--peer", "group=."]},
+         {"--peer: \"syn\" is not NAME=DIR, a name and a folder", ["--peer", "syn"]},
+         {"--peer syn: there is no folder nowhere/at/all",
+          ["--impl", "syn", "--peer", "syn=nowhere/at/all"]},
+         {"--impl names pg twice; use --repeat to run it several times",
+          ["--impl", "pg,global,pg"]},
+         {"--nodes: \"0\" is no whole number from 1 to 1000000", ["--nodes", "0"]},
+         {"--clients must be at least 1, not 0", ["--clients", "0"]},
+         {"--seconds must be at least 1, not -3", ["--seconds", "-3"]},
+         {"--names must be at least 0, not -1", ["--names", "-1"]},
+         {"--group-size must be at least 1, not 0", ["--group-size", "0"]},
+         {"--group-size 3 does not divide --nodes 10: all groups are of equal size here", [
+             "--group-size", "3"
+         ]},
+         {"--group-size 20 does not divide --nodes 10: all groups are of equal size here", [
+             "--group-size", "20"
+         ]}
+     ]
     ].
 
 %% The runs behind README's table take other projects' registries, too.
 standard_test_() ->
     [
-        ?_assertEqual({error, Text}, sderl_bench_options:checked("standard", sderl_bench_standard, Args))
+        ?_assertEqual({error, Text},
+                      sderl_bench_options:checked("standard", sderl_bench_standard, Args))
      || {Text, Args} <- [
             {"--peer syn: there is no folder nowhere", ["--peer", "syn=nowhere"]},
             {"--peer: \"syn\" is not NAME=DIR, a name and a folder", ["--peer", "syn"]},
@@ -94,7 +101,8 @@ at_once_test() ->
         [{g1, 2}, {g2, 1}],
         sderl_fleet_task:at_once([{g1, [a, b]}, {g2, [c]}], fun(_, Nodes) -> length(Nodes) end)
     ),
-    ?assertExit({failed, broken}, sderl_fleet_task:at_once([{g1, [a]}], fun(_, _) -> exit(broken) end)).
+    ?assertExit({failed, broken},
+                sderl_fleet_task:at_once([{g1, [a]}], fun(_, _) -> exit(broken) end)).
 
 task_test_() -> {spawn, fun task_alone/0}.
 
@@ -124,10 +132,14 @@ metrics_test() ->
     ).
 
 metrics(PairsPerS, Converged) ->
-    Snapshot = fun(CpuMs) -> #{at_us => CpuMs, cpu_ms => CpuMs, memory_kib => 1, memory_peak_kib => 1, sent => #{c => {p, 0, 0, 0}, d => {p, 100 * CpuMs, 0, 0}}} end,
+    Snapshot = fun(CpuMs) ->
+        #{at_us => CpuMs, cpu_ms => CpuMs, memory_kib => 1, memory_peak_kib => 1,
+          sent => #{c => {p, 0, 0, 0}, d => {p, 100 * CpuMs, 0, 0}}}
+    end,
     Tally = #{
         pairs => PairsPerS,
-        register => lists:foldl(fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(), [10, 20]),
+        register => lists:foldl(fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(),
+                                [10, 20]),
         unregister => sderl_bench_histogram:new(),
         used => {Snapshot(0), Snapshot(10)},
         errors => 1,
@@ -143,7 +155,8 @@ metrics(PairsPerS, Converged) ->
 
 table_test() ->
     Text = table([{"s_group", 50}, {"yardstick", 100}, {"s_group", 30}, {"yardstick", 100}]),
-    ?assertMatch({match, _}, re:run(Text, "s_group +40.0 \\(30.0..50.0\\) +0.40 \\(0.30..0.50\\) ")),
+    ?assertMatch({match, _},
+                 re:run(Text, "s_group +40.0 \\(30.0..50.0\\) +0.40 \\(0.30..0.50\\) ")),
     ?assertMatch({match, _}, re:run(Text, "yardstick +100 +1.00 ")),
     ?assertMatch({match, _}, re:run(Text, "x yardstick .*CPU x yardstick")),
     ?assertMatch(nomatch, re:run(Text, "x global")).
@@ -155,18 +168,22 @@ promises_test() ->
     Runs = [run("pg", 1, true), run("s_group", 1, true), run("pg", 2, true)],
     Of = fun(Name) -> {ok, Module} = sderl_bench_impl:module(Name), Module:promise() end,
     ?assertEqual(
-        lists:flatten(["\nWhen a call returns:\n  pg: ", Of("pg"), "\n  s_group: ", Of("s_group"), "\n"]),
+        lists:flatten(["\nWhen a call returns:\n  pg: ", Of("pg"), "\n  s_group: ", Of("s_group"),
+                       "\n"]),
         unicode:characters_to_list(?E:promises(Runs))
     ),
     Version = (run("syn", 1, true))#{params := #{nodes => 2, version => <<"3.4.1">>}},
-    ?assertMatch({match, _}, re:run(unicode:characters_to_list(?E:promises([Version])), "  syn 3.4.1: ")).
+    ?assertMatch({match, _},
+                 re:run(unicode:characters_to_list(?E:promises([Version])), "  syn 3.4.1: ")).
 
 %% Text that has no letters but these can be a key everywhere.
 key_test() ->
     ?assertEqual(<<"1/0/23">>, sderl_bench_impl:key({1, 0, 23})).
 
 group_layout_test() ->
-    Plan = fun(Size) -> maps:get(groups, sderl_bench_impl_group:plan(#{nodes => 4, group_size => Size})) end,
+    Plan = fun(Size) ->
+        maps:get(groups, sderl_bench_impl_group:plan(#{nodes => 4, group_size => Size}))
+    end,
     ?assertEqual([{all, [1, 2, 3, 4]}], Plan(4)),
     ?assertEqual([{g1, [1, 2]}, {g2, [3, 4]}], Plan(2)).
 
@@ -179,7 +196,8 @@ paths_test() ->
 settled_test() ->
     Settled = fun(Ms) -> (run("pg", 1, true))#{metrics := (metrics(1, true))#{settle_ms := Ms}} end,
     Shown = fun(Runs) -> unicode:characters_to_list(?E:table(Runs)) end,
-    ?assertMatch({match, _}, re:run(Shown([Settled(7), Settled(30), Settled(9)]), "after 9 \\(7..30\\) ms")),
+    ?assertMatch({match, _},
+                 re:run(Shown([Settled(7), Settled(30), Settled(9)]), "after 9 \\(7..30\\) ms")),
     ?assertMatch({match, _}, re:run(Shown([Settled(undefined)]), " yes\n")).
 
 verdict_test() ->

@@ -5,8 +5,10 @@
 -define(E, sderl_bench_scale_experiment).
 
 options_test() ->
-    ?assertMatch({ok, #{nodes := [1000, 10000], group_size := [10, 30, 100], samples := 10, delay := 2}}, options([])),
-    ?assertMatch({ok, #{nodes := [20], group_size := [4, 5]}}, options(["--nodes", "20", "--group-size", "4, 5"])).
+    ?assertMatch({ok, #{nodes := [1000, 10000], group_size := [10, 30, 100], samples := 10,
+                        delay := 2}}, options([])),
+    ?assertMatch({ok, #{nodes := [20], group_size := [4, 5]}},
+                 options(["--nodes", "20", "--group-size", "4, 5"])).
 
 bad_options_test_() ->
     [
@@ -25,17 +27,22 @@ options(Args) -> sderl_bench_options:checked("scale", ?E, Args).
 %% A ring of five groups of five: what must come out is known.
 ring_test_() ->
     {timeout, 600, fun() ->
-        R = sderl_sim_scale:run(#{nodes => 20, group_size => 5, samples => 5, names => 20, delay_ms => 2, seed => 1}, fun(_) -> ok end),
+        R = sderl_sim_scale:run(#{nodes => 20, group_size => 5, samples => 5, names => 20,
+                                  delay_ms => 2, seed => 1}, fun(_) -> ok end),
         ?assertMatch(#{groups := 5, links_max := 8, links_mean := 5.0}, R),
-        %% A batch to each of four others, their acknowledgements, and two more where the writer does not coordinate.
+        %% A batch to each of four others, their acknowledgements, and two more where the writer
+        %% does not coordinate.
         ?assertEqual([], [M || M <- map_get(alone_messages, R), M =/= 8.0, M =/= 10.0]),
-        [?assertEqual(5, length(map_get(K, R))) || K <- [admit_ms, heal_ms, takeover_ms, boot_ms, busy_messages]],
+        [?assertEqual(5, length(map_get(K, R)))
+         || K <- [admit_ms, heal_ms, takeover_ms, boot_ms, busy_messages]],
         ?assert(lists:max(map_get(heal_ms, R) ++ map_get(admit_ms, R)) < 120_000)
     end}.
 
 svg_test() ->
     Times = #{p50 => 50, max => 60},
-    M = #{links_per_node_mean => 10.0, alone_messages => 20.0, busy_messages => 5.1, admit_ms => Times, heal_ms => Times, takeover_ms => Times},
-    Svg = iolist_to_binary(sderl_bench_scale_plot:svg([{N, S, M} || N <- [1000, 10000], S <- [10, 30, 100]])),
+    M = #{links_per_node_mean => 10.0, alone_messages => 20.0, busy_messages => 5.1,
+          admit_ms => Times, heal_ms => Times, takeover_ms => Times},
+    Svg = iolist_to_binary(sderl_bench_scale_plot:svg([{N, S, M}
+                                                       || N <- [1000, 10000], S <- [10, 30, 100]])),
     {_, []} = xmerl_scan:string(binary_to_list(Svg), [{quiet, true}]),
     ?assertEqual(nomatch, binary:match(Svg, <<"inf">>)).

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_faults_SUITE).
 -moduledoc """
-Faults on real nodes, while clients write: nothing that was answered is lost within what survives, and all members
-come to agree. Never how long it takes.
+Faults on real nodes, while clients write: nothing that was answered is lost within what survives,
+and all members come to agree. Never how long it takes.
 
 Each fault happens once here, and 20 times with SDERL_LONG=1. Links are cut with network
 namespaces where the system has them, else by closing them.
@@ -18,8 +18,9 @@ suite() -> [{timetrap, {minutes, 60}}].
 
 all() ->
     [
-        none, kill, kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once, kill_in_burst,
-        cut, cut_coordinator, split, split_closed, split_by_majority, glitch, rollout, with_global, command
+        none, kill, kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once,
+        kill_in_burst, cut, cut_coordinator, split, split_closed, split_by_majority, glitch,
+        rollout, with_global, command
     ] ++ [notices || repetitions() > 1].
 
 none(_) -> fault(none, #{hold_ms => 500}).
@@ -62,11 +63,13 @@ fault(Name) -> fault(Name, #{}).
 fault(Name, More) ->
     {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
     Params = params(More, Kind),
-    {ok, [#{metrics := Metrics, wrong := Wrong}]} = run([{"s_group", sderl_bench_faults_s_group, Kind}], Params),
+    {ok, [#{metrics := Metrics, wrong := Wrong}]} =
+        run([{"s_group", sderl_bench_faults_s_group, Kind}], Params),
     ct:pal("~ts: ~tp~n~ts", [Name, Metrics, Wrong]),
     #{repetitions := Repetitions} = Params,
     ?assertMatch(
-        #{repetitions := Repetitions, converged := Repetitions, lost_acknowledged := 0, came_back := 0, refused := 0}, Metrics
+        #{repetitions := Repetitions, converged := Repetitions, lost_acknowledged := 0,
+          came_back := 0, refused := 0}, Metrics
     ),
     ?assert(maps:get(answers, Metrics) > 0),
     case Name of
@@ -83,8 +86,9 @@ run(Jobs, Params) ->
 
 %% Less patient than by default, so that it does not take so long.
 params(More, #{needs := Needs}) ->
-    Base = #{nodes => 4, clients => 2, repetitions => repetitions(), tick_ms => 200, set_aside_ms => 1000, hold_ms => 2500,
-             burst => 10_000, short => 1000, links => cookies},
+    Base = #{nodes => 4, clients => 2, repetitions => repetitions(), tick_ms => 200,
+             set_aside_ms => 1000, hold_ms => 2500, burst => 10_000, short => 1000,
+             links => cookies},
     case More of
         #{links := _} -> maps:merge(Base, More);
         #{} when Needs =:= links -> maps:merge(Base#{links := links()}, More);
@@ -106,7 +110,8 @@ repetitions() ->
 %% The same can be done to `global`. What it promises is its own: only that it can be measured.
 with_global(_) ->
     Params = params(#{repetitions => 1}, #{needs => nodes}),
-    Jobs = [{"global", sderl_bench_faults_global, Kind} || Name <- ["kill", "stop"], {ok, Kind} <- [sderl_bench_faults_kind:named(Name)]],
+    Jobs = [{"global", sderl_bench_faults_global, Kind}
+            || Name <- ["kill", "stop"], {ok, Kind} <- [sderl_bench_faults_kind:named(Name)]],
     {ok, Outcomes} = run(Jobs, Params),
     ct:pal("~tp", [Outcomes]),
     [?assertMatch(#{metrics := #{repetitions := 1}}, Outcome) || Outcome <- Outcomes].
@@ -114,8 +119,9 @@ with_global(_) ->
 %% The command line: one line of JSON for a fault.
 command(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "faults.json"),
-    Args = ["bench", "faults", "--fault", "kill,rollout", "--impl", "s_group,global", "--repetitions", "1", "--nodes", "3",
-            "--tick-ms", "200", "--set-aside-ms", "1000", "--json", File],
+    Args = ["bench", "faults", "--fault", "kill,rollout", "--impl", "s_group,global",
+            "--repetitions", "1", "--nodes", "3", "--tick-ms", "200", "--set-aside-ms", "1000",
+            "--json", File],
     ?assertMatch({0, stdout, _}, sderl_cli:run(Args)),
     {ok, Text} = file:read_file(File),
     Results = [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
@@ -139,24 +145,27 @@ command(Config) ->
      || Result <- Results
     ].
 
-%% What spoils the library deliberately is noticed: a lost death leaves names, a member that skips what it
-%% acknowledges differs from the others. (A heal that brings unregistered names back is not seen here: their
-%% processes have ended by then, and the home that is taken in again says so.)
+%% What spoils the library deliberately is noticed: a lost death leaves names, a member that skips
+%% what it acknowledges differs from the others. (A heal that brings unregistered names back is not
+%% seen here: their processes have ended by then, and the home that is taken in again says so.)
 notices(_) ->
     [
         begin
             {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
-            Params = (params(maps:merge(More, #{links => cookies, repetitions => 1}), Kind))#{spoilt => Spoilt},
-            {ok, [#{metrics := Metrics, wrong := Wrong}]} = run([{"spoilt", ?MODULE, Kind}], Params),
+            Params = (params(maps:merge(More, #{links => cookies, repetitions => 1}),
+                             Kind))#{spoilt => Spoilt},
+            {ok, [#{metrics := Metrics, wrong := Wrong}]} =
+                run([{"spoilt", ?MODULE, Kind}], Params),
             ct:pal("~p, ~p: ~tp~n~ts", [Spoilt, Name, Metrics, Wrong]),
             ?assertNotEqual([], Wrong),
             ?assert(Noticed(Metrics))
         end
      || {Spoilt, Name, More, Noticed} <- [
-            {lose_down, die_at_once, #{}, fun(#{converged := N}) -> N =:= 0 end},
-            {skip_apply, none, #{}, fun(#{converged := N}) -> N =:= 0 end},
-            {no_majority, split, by_majority(), fun(#{cut_off_yes := N, held_twice := Twice}) -> N > 0 andalso Twice > 0 end}
-        ]
+         {lose_down, die_at_once, #{}, fun(#{converged := N}) -> N =:= 0 end},
+         {skip_apply, none, #{}, fun(#{converged := N}) -> N =:= 0 end},
+         {no_majority, split, by_majority(),
+          fun(#{cut_off_yes := N, held_twice := Twice}) -> N > 0 andalso Twice > 0 end}
+     ]
     ].
 
 %% The library again, started with a deliberate fault, or with a group that is no majority group.
@@ -164,7 +173,8 @@ family(#{spoilt := no_majority} = Params) ->
     sderl_bench_faults_s_group:family(maps:remove(consistency, Params));
 family(#{spoilt := Spoilt} = Params) ->
     Eval = io_lib:format("{ok, _} = sderl_plant:start(sderl_plant:beams([~w])).", [Spoilt]),
-    (sderl_bench_faults_s_group:family(Params))#{apps => [], args => ["-eval", lists:flatten(Eval)]}.
+    (sderl_bench_faults_s_group:family(Params))#{apps => [],
+                                                 args => ["-eval", lists:flatten(Eval)]}.
 
 group() -> sderl_bench_faults_s_group:group().
 linked(Fleet, Nodes) -> sderl_bench_faults_s_group:linked(Fleet, Nodes).

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos).
 -moduledoc """
-Kills processes, names, nodes and links of a running cluster on purpose, and measures when each is back. The papers
-call this "chaos monkeys".
+Kills processes, names, nodes and links of a running cluster on purpose, and measures when each is
+back. The papers call this "chaos monkeys".
 
 ```erlang
 {ok, Chaos} = sderl_chaos:start(#{
@@ -18,8 +18,9 @@ call this "chaos monkeys".
 {ok, Kills} = sderl_chaos:stop(Chaos).
 ```
 
-An agent on each node does the kills and measures on its own node's clock until the thing is back. The same seed
-and the same things on the nodes give the same plan. The guide is `docs/chaos.md`; the command is `bin/sderl chaos`.
+An agent on each node does the kills and measures on its own node's clock until the thing is back.
+The same seed and the same things on the nodes give the same plan. The guide is `docs/chaos.md`; the
+command is `bin/sderl chaos`.
 
 ## Options
 
@@ -40,8 +41,10 @@ and the same things on the nodes give the same plan. The guide is `docs/chaos.md
 | `report` | gets `{sderl_chaos, Pid, {kill, Kill} \\| {back, Kill} \\| over \\| sure}` (`sure`: nothing is `unsure` any more, see `t:status/0`) | none |
 | `lease_ms` | an agent that hears nothing for so long ends | 10,000 |
 
-A target is a map with `kind`, and for all kinds `weight` (a number, default 1: how often it is drawn, compared with the others), `class` (a term for the
-log), `nodes` (some of the option `nodes`) and `await` (default `true`; with `false` it is not expected back, so it counts for no limit and nothing waits for it):
+A target is a map with `kind`, and for all kinds `weight` (a number, default 1: how often it is
+drawn, compared with the others), `class` (a term for the log), `nodes` (some of the option `nodes`)
+and `await` (default `true`; with `false` it is not expected back, so it counts for no limit and
+nothing waits for it):
 
 | kind | keys | a thing is | back when |
 |---|---|---|---|
@@ -62,7 +65,8 @@ log), `nodes` (some of the option `nodes`) and `await` (default `true`; with `fa
 | `never_nodes` | nodes, some of the option `nodes`, on which nothing is killed | `[]` |
 | `library` | whether the processes of the library's own application may be killed | `false` |
 
-Never killed are the processes of kernel, stdlib, sasl, those that `init` has started, the application masters and, without `allow_halt`, the first process of each application (its top
+Never killed are the processes of kernel, stdlib, sasl, those that `init` has started, the
+application masters and, without `allow_halt`, the first process of each application (its top
 supervisor): with that of a permanent application the node ends.
 """.
 
@@ -93,12 +97,17 @@ supervisor): with that of a permanent application the node ends.
 }.
 
 -doc "See the tables above.".
--type target() :: #{kind := process | name | node | link, weight => number(), class => term(), nodes => [node()], await => boolean(), atom() => term()}.
+-type target() ::
+    #{kind := process | name | node | link, weight => number(), class => term(), nodes => [node()],
+      await => boolean(), atom() => term()}.
 
 -doc """
-One kill. `number` counts up; numbers of kills that missed are not there. `round`: of the plan, which is the same again with the same seed. `at_ms`: from the start of the service; `system_us`: the time of day in microseconds, on the clock of `node` (of a whole node: the service's). `pid`: the process,
-or the node that was killed, or that at the other end of the link. `back_us`: microseconds until it was back, `undefined` as long as it is not, if it is
-not waited for (`awaited` is `false`), and if its node or the agent there went before.
+One kill. `number` counts up; numbers of kills that missed are not there. `round`: of the plan,
+which is the same again with the same seed. `at_ms`: from the start of the service; `system_us`: the
+time of day in microseconds, on the clock of `node` (of a whole node: the service's). `pid`: the
+process, or the node that was killed, or that at the other end of the link. `back_us`: microseconds
+until it was back, `undefined` as long as it is not, if it is not waited for (`awaited` is `false`),
+and if its node or the agent there went before.
 """.
 -type kill() :: #{
     number := pos_integer(),
@@ -116,10 +125,13 @@ not waited for (`awaited` is `false`), and if its node or the agent there went b
 }.
 
 -doc """
-`next_ms`, `now_ms`: from the start. `skipped`: rounds, or draws of them, without a kill: `at_once` (the limit), `nothing_there`, `missed` (it went by itself just
-before), `unanswered` (the order may have been carried out; it counts for `kills`, but is not in the log), `late` (the nodes answered too slowly, or it was told to stop meanwhile). `not_back` also counts the
-`unsure`: unanswered ones of which the node has not said yet that they are back, or were not carried out. `silent`: nodes that do not answer. `problems`: what a target's function
-raised, or a node could not do, the last of each node and class.
+`next_ms`, `now_ms`: from the start. `skipped`: rounds, or draws of them, without a kill: `at_once`
+(the limit), `nothing_there`, `missed` (it went by itself just before), `unanswered` (the order may
+have been carried out; it counts for `kills`, but is not in the log), `late` (the nodes answered too
+slowly, or it was told to stop meanwhile). `not_back` also counts the `unsure`: unanswered ones of
+which the node has not said yet that they are back, or were not carried out. `silent`: nodes that do
+not answer. `problems`: what a target's function raised, or a node could not do, the last of each
+node and class.
 """.
 -type status() :: #{
     next_ms := non_neg_integer() | over,
@@ -138,7 +150,8 @@ Starts the service and its agents. It ends with the calling process, and so do t
 
 Errors, with no agent left behind:
 - `{bad_option, Path, Term, Expected}`: `Path` leads to `Term`, `Expected` says what belongs there
-- `{halt_not_allowed, Classes}`: nodes would be halted without a fleet, and `allow_halt` is not `true`
+- `{halt_not_allowed, Classes}`: nodes would be halted without a fleet, and `allow_halt` is not
+  `true`
 - `{not_reached, [{Node, Reason}]}`: no agent could be started there
 
 `text/1` makes a sentence of each.
@@ -155,13 +168,16 @@ start(Options) ->
 stop(Service) -> stop(Service, 0).
 
 -doc """
-Kills nothing more from now on, not even in a round that is under way, waits at most `WaitMs` until all is back, ends the agents and the service and gives the log. Exits
-with `{noproc, _}` when it has ended.
+Kills nothing more from now on, not even in a round that is under way, waits at most `WaitMs` until
+all is back, ends the agents and the service and gives the log. Exits with `{noproc, _}` when it has
+ended.
 """.
 -spec stop(pid(), WaitMs :: non_neg_integer()) -> {ok, [kill()]}.
 stop(Service, WaitMs) -> sderl_chaos_service:stop(Service, WaitMs).
 
--doc "The kills so far, in their order. A return is in it a second later at most (a tenth of `lease_ms`).".
+-doc """
+The kills so far, in their order. A return is in it a second later at most (a tenth of `lease_ms`).
+""".
 -spec log(pid()) -> [kill()].
 log(Service) -> sderl_chaos_service:log(Service).
 

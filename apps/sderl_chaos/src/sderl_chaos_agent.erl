@@ -1,14 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_agent).
 -moduledoc """
-The chaos service's hand on a node: finds what may be killed there, kills it when told to, and measures on
-this node's clock when it is back.
+The chaos service's hand on a node: finds what may be killed there, kills it when told to, and
+measures on this node's clock when it is back.
 
-It needs nothing but kernel and stdlib, so that the module alone can be loaded into nodes that do not have it (`code:load_binary/3`), and
-it takes itself out again when it ends (see `origin/0`).
+It needs nothing but kernel and stdlib, so that the module alone can be loaded into nodes that do
+not have it (`code:load_binary/3`), and it takes itself out again when it ends (see `origin/0`).
 
-It ends with the service: when the service says so, when the monitored process of the service goes (where it can be monitored), and when
-nothing was heard of the service for its *lease*. What it watches is forgotten then; processes that were killed stay killed.
+It ends with the service: when the service says so, when the monitored process of the service goes
+(where it can be monitored), and when nothing was heard of the service for its *lease*. What it
+watches is forgotten then; processes that were killed stay killed.
 """.
 
 -behaviour(gen_server).
@@ -26,16 +27,26 @@ nothing was heard of the service for its *lease*. What it watches is forgotten t
     | {link, Peers :: [node()]}.
 
 -doc """
-`owner`: to be monitored; `undefined` where it is on no node that is linked to this one. `lease_ms`: without a word of the service for so long the
-agent ends. `never`: names of processes that are not to be killed. `library`: whether the processes of the application `sderl` may be; `tops`:
-whether the top supervisors of applications may be.
+`owner`: to be monitored; `undefined` where it is on no node that is linked to this one. `lease_ms`:
+without a word of the service for so long the agent ends. `never`: names of processes that are not
+to be killed. `library`: whether the processes of the application `sderl` may be; `tops`: whether
+the top supervisors of applications may be.
 """.
--type conf() :: #{owner := pid() | undefined, lease_ms := pos_integer(), never := [term()], library := boolean(), tops := boolean()}.
+-type conf() ::
+    #{owner := pid() | undefined, lease_ms := pos_integer(), never := [term()],
+      library := boolean(), tops := boolean()}.
 
--doc "What is to be done with one thing, until when on this node's clock (`clock/0`): an order that was held up must not be carried out when nobody waits for it any more.".
--type order() :: #{number := pos_integer(), dry := boolean(), await := boolean(), until_ms := integer()}.
+-doc """
+What is to be done with one thing, until when on this node's clock (`clock/0`): an order that was
+held up must not be carried out when nobody waits for it any more.
+""".
+-type order() ::
+    #{number := pos_integer(), dry := boolean(), await := boolean(), until_ms := integer()}.
 
--doc "What was killed: the process, or the node at the other end of the link; `system_us` is the time of day on this node.".
+-doc """
+What was killed: the process, or the node at the other end of the link; `system_us` is the time of
+day on this node.
+""".
 -type struck() :: #{key := term(), pid := pid() | node(), system_us := integer()}.
 
 -doc "The microseconds from the kill until it was back.".
@@ -49,7 +60,8 @@ whether the top supervisors of applications may be.
     seen = #{} :: #{term() => {Candidates :: tuple(), All :: [thing()]}},
     watchers = #{} :: #{pid() => {Number :: pos_integer(), Target :: term(), Key :: term()}},
     reports = #{} :: #{Number :: pos_integer() => BackUs :: non_neg_integer()},
-    %% Orders without an answer of which the service was told that they were not carried out: they must not be later.
+    %% Orders without an answer of which the service was told that they were not carried out: they
+    %% must not be later.
     void = #{} :: #{Number :: pos_integer() => true}
 }).
 
@@ -67,25 +79,32 @@ whether the top supervisors of applications may be.
 -define(REMOTE_MS, 1000).
 -define(LINK_DOWN_MS, 10_000).
 
-%% What keeps a node going. Processes of these applications are not killed, whatever they are called.
+%% What keeps a node going. Processes of these applications are not killed, whatever they are
+%% called.
 -define(SYSTEM, [kernel, stdlib, sasl, compiler]).
 -define(SYSTEM_MODULES, [
-    ?MODULE, application_master, init, erl_init, erts_internal, erts_code_purger, erts_literal_area_collector,
+    ?MODULE, application_master, init, erl_init, erts_internal, erts_code_purger,
+    erts_literal_area_collector,
     erts_dirty_process_signal_handler, erts_trace_cleaner, prim_file, socket_registry, heart, peer
 ]).
 -define(SYSTEM_NAMES, [
-    init, heart, kernel_sup, kernel_safe_sup, kernel_refc, application_controller, code_server, erl_prim_loader, error_logger,
-    erl_signal_server, erts_code_purger, file_server_2, fs_server, global_group, global_name_server, global_group_check,
-    inet_db, inet_gethostbyname_db, logger, logger_handler_watcher, logger_olp, logger_proxy, logger_sup, logger_std_h_default,
-    net_kernel, net_sup, auth, erl_epmd, rex, erpc, socket_registry, standard_error, standard_error_sup, user, user_drv,
-    user_drv_writer, timer_server, release_handler, sasl_sup, sasl_safe_sup, alarm_handler, pg
+    init, heart, kernel_sup, kernel_safe_sup, kernel_refc, application_controller, code_server,
+    erl_prim_loader, error_logger, erl_signal_server, erts_code_purger, file_server_2, fs_server,
+    global_group, global_name_server, global_group_check, inet_db, inet_gethostbyname_db, logger,
+    logger_handler_watcher, logger_olp, logger_proxy, logger_sup, logger_std_h_default, net_kernel,
+    net_sup, auth, erl_epmd, rex, erpc, socket_registry, standard_error, standard_error_sup, user,
+    user_drv, user_drv_writer, timer_server, release_handler, sasl_sup, sasl_safe_sup,
+    alarm_handler, pg
 ]).
 
 -doc "Of the agreement between service and agent.".
 -spec version() -> pos_integer().
 version() -> ?VERSION.
 
--doc "The file name under which the service loads the module into nodes that lack it: such code goes with the last agent.".
+-doc """
+The file name under which the service loads the module into nodes that lack it: such code goes with
+the last agent.
+""".
 -spec origin() -> string().
 origin() -> ?LOADED.
 
@@ -97,10 +116,12 @@ start(Conf) -> gen_server:start(?MODULE, Conf, []).
 -spec clock() -> integer().
 clock() -> now_ms().
 
-%% The functions below run on the node, in the process of the call, so that a function of the user's that hangs or raises is no trouble to the agent.
+%% The functions below run on the node, in the process of the call, so that a function of the user's
+%% that hangs or raises is no trouble to the agent.
 
 -doc "How many things may be killed of a target.".
--spec look(pid(), Target :: term(), spec(), conf()) -> {ok, Count :: non_neg_integer()} | {error, gone | term()}.
+-spec look(pid(), Target :: term(), spec(), conf()) ->
+    {ok, Count :: non_neg_integer()} | {error, gone | term()}.
 look(Agent, Target, Spec, Conf) ->
     try things(Spec) of
         {ok, All} ->
@@ -111,16 +132,21 @@ look(Agent, Target, Spec, Conf) ->
         Class:Reason -> {error, {Class, Reason}}
     end.
 
--doc "Kills the `Nth` of what was last seen of a target, or, `dry`, only tells which it would be. `missed`: it is not there any more; `late`: it is after `until_ms`.".
+-doc """
+Kills the `Nth` of what was last seen of a target, or, `dry`, only tells which it would be.
+`missed`: it is not there any more; `late`: it is after `until_ms`.
+""".
 -spec strike(pid(), Target :: term(), spec(), Nth :: pos_integer(), order()) ->
     {ok, struck()} | {error, missed | late | gone | timeout}.
 strike(Agent, Target, Spec, Nth, Order) -> ask(Agent, {strike, Target, Spec, Nth, Order}).
 
 -doc """
-A sign of life of the service, which has the reports `Had` already and has no answer to the orders `Lost`. Gives the other reports, and which of `Lost`
-are watched; those that are not will not be carried out either.
+A sign of life of the service, which has the reports `Had` already and has no answer to the orders
+`Lost`. Gives the other reports, and which of `Lost` are watched; those that are not will not be
+carried out either.
 """.
--spec beat(pid(), Had :: [pos_integer()], Lost :: [pos_integer()]) -> {ok, [report()], Watched :: [pos_integer()]} | {error, gone | timeout}.
+-spec beat(pid(), Had :: [pos_integer()], Lost :: [pos_integer()]) ->
+    {ok, [report()], Watched :: [pos_integer()]} | {error, gone | timeout}.
 beat(Agent, Had, Lost) -> ask(Agent, {beat, Had, Lost}).
 
 -doc "The last reports. The agent ends.".
@@ -145,7 +171,8 @@ ask(Agent, Request) ->
 things({find, {M, F, A}}) ->
     Found = apply(M, F, A),
     case is_list(Found) andalso lists:all(fun is_thing/1, Found) of
-        true -> {ok, [{Key, Pid} || {Key, Pid} <- Found, node(Pid) =:= node(), is_process_alive(Pid)]};
+        true ->
+            {ok, [{Key, Pid} || {Key, Pid} <- Found, node(Pid) =:= node(), is_process_alive(Pid)]};
         false -> {error, {no_list_of_keys_and_pids, {M, F, A}}}
     end;
 things({module, Module}) ->
@@ -153,15 +180,20 @@ things({module, Module}) ->
 things({supervisor, Name}) ->
     case whereis(Name) of
         Pid when is_pid(Pid) ->
-            {ok, [{{Name, Id}, Child} || {Id, Child, _, _} <- supervisor:which_children(Pid), is_pid(Child), node(Child) =:= node()]};
+            {ok, [{{Name, Id}, Child}
+                  || {Id, Child, _, _} <- supervisor:which_children(Pid), is_pid(Child),
+                     node(Child) =:= node()]};
         _ ->
             {ok, []}
     end;
 things({name, Scope, Names}) ->
-    {ok, [{Name, Pid} || Name <- names(Scope, Names), Pid <- [whereis_name(Scope, Name)], is_pid(Pid), node(Pid) =:= node()]};
+    {ok, [{Name, Pid}
+          || Name <- names(Scope, Names), Pid <- [whereis_name(Scope, Name)], is_pid(Pid),
+             node(Pid) =:= node()]};
 %% A link belongs to one of its ends.
 things({link, Peers}) ->
-    {ok, [{{node(), Peer}, Peer} || Peer <- nodes(connected), Peer > node(), lists:member(Peer, Peers)]}.
+    {ok, [{{node(), Peer}, Peer}
+          || Peer <- nodes(connected), Peer > node(), lists:member(Peer, Peers)]}.
 
 is_thing({_, Pid}) -> is_pid(Pid);
 is_thing(_) -> false.
@@ -206,10 +238,14 @@ whereis_name({s_group, Group}, Name) ->
 %% The processes that have a name of the list, in any namespace.
 protected(#{never := Never}) ->
     Scopes = [local, global | [{s_group, G} || G <- own_groups()]],
-    Names = [{local, Name} || Name <- ?SYSTEM_NAMES] ++ [{Scope, Name} || Name <- Never, Scope <- Scopes],
-    %% A node ends with a process that init has started, such as heart, which belongs to no application.
+    Names = [{local, Name} || Name <- ?SYSTEM_NAMES] ++
+        [{Scope, Name} || Name <- Never, Scope <- Scopes],
+    %% A node ends with a process that init has started, such as heart, which belongs to no
+    %% application.
     {links, Links} = process_info(whereis(init), links),
-    maps:from_keys([Pid || Pid <- Links, is_pid(Pid)] ++ [Pid || {Scope, Name} <- Names, Pid <- [whereis_name(Scope, Name)], is_pid(Pid)], true).
+    maps:from_keys([Pid || Pid <- Links, is_pid(Pid)] ++
+                   [Pid || {Scope, Name} <- Names, Pid <- [whereis_name(Scope, Name)], is_pid(Pid)],
+                   true).
 
 own_groups() ->
     try apply(s_group, own_s_groups, []) of
@@ -235,10 +271,12 @@ is_system(Pid, #{library := Library, tops := Tops}) ->
 
 initial_call(Pid) -> [Call || {initial_call, Call} <- [process_info(Pid, initial_call)]].
 
-%% What an application has started first. Its application ends with it and is not started again, and with a permanent one the node.
+%% What an application has started first. Its application ends with it and is not started again, and
+%% with a permanent one the node.
 is_top(Pid) ->
     case process_info(Pid, parent) of
-        {parent, Parent} when is_pid(Parent), node(Parent) =:= node() -> initial_call(Parent) =:= [{application_master, start_it, 4}];
+        {parent, Parent} when is_pid(Parent), node(Parent) =:= node() ->
+            initial_call(Parent) =:= [{application_master, start_it, 4}];
         _ -> false
     end.
 
@@ -268,11 +306,14 @@ handle_call(Request, From, #state{conf = #{lease_ms := Lease}, heard = Heard} = 
         false -> handle_word(Request, From, State#state{heard = now_ms()})
     end.
 
-handle_word({seen, Target, Candidates, All}, _From, #state{seen = Seen, watchers = Watchers} = State) ->
+handle_word({seen, Target, Candidates, All}, _From,
+            #state{seen = Seen, watchers = Watchers} = State) ->
     Away = [Key || {_, T, Key} <- maps:values(Watchers), T =:= Target],
-    Free = list_to_tuple(lists:sort([C || {Key, _} = C <- Candidates, not lists:member(Key, Away)])),
+    Free = list_to_tuple(lists:sort([C
+                                     || {Key, _} = C <- Candidates, not lists:member(Key, Away)])),
     {reply, {ok, tuple_size(Free)}, State#state{seen = Seen#{Target => {Free, All}}}};
-handle_word({strike, Target, Spec, Nth, #{number := Number, until_ms := Until} = Order}, From, #state{seen = Seen, watchers = Watchers, void = Void} = State) ->
+handle_word({strike, Target, Spec, Nth, #{number := Number, until_ms := Until} = Order}, From,
+            #state{seen = Seen, watchers = Watchers, void = Void} = State) ->
     IsLate = now_ms() > Until orelse is_map_key(Number, Void),
     case Seen of
         _ when IsLate ->
@@ -286,10 +327,12 @@ handle_word({strike, Target, Spec, Nth, #{number := Number, until_ms := Until} =
         _ ->
             {reply, {error, missed}, State}
     end;
-handle_word({beat, Had, Lost}, _From, #state{reports = Reports, watchers = Watchers, void = Void} = State) ->
+handle_word({beat, Had, Lost}, _From,
+            #state{reports = Reports, watchers = Watchers, void = Void} = State) ->
     Left = maps:without(Had, Reports),
     Watched = [Number || {Number, _, _} <- maps:values(Watchers), lists:member(Number, Lost)],
-    {reply, {ok, maps:to_list(Left), Watched}, State#state{reports = Left, void = maps:merge(Void, maps:from_keys(Lost -- Watched, true))}}.
+    {reply, {ok, maps:to_list(Left), Watched},
+     State#state{reports = Left, void = maps:merge(Void, maps:from_keys(Lost -- Watched, true))}}.
 
 -doc false.
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
@@ -328,9 +371,12 @@ terminate(_Reason, #state{watchers = Watchers}) ->
     ),
     unload().
 
-%% Code that the service has loaded goes with the last agent. Another process does it: whoever still runs the code is ended.
+%% Code that the service has loaded goes with the last agent. Another process does it: whoever still
+%% runs the code is ended.
 unload() ->
-    Others = [P || P <- processes(), P =/= self(), proc_lib:translate_initial_call(P) =:= {?MODULE, init, 1}],
+    Others = [P
+              || P <- processes(), P =/= self(),
+                 proc_lib:translate_initial_call(P) =:= {?MODULE, init, 1}],
     case code:is_loaded(?MODULE) of
         {file, ?LOADED} when Others =:= [] ->
             _ = code:delete(?MODULE),
@@ -363,7 +409,8 @@ strike(Agent, From, Spec, Key, Thing, Same, #{number := Number, dry := Dry, awai
     end.
 
 is_there({link, _}, _, Peer) -> lists:member(Peer, nodes(connected));
-is_there({name, Scope, _}, Name, Pid) -> whereis_name(Scope, Name) =:= Pid andalso is_process_alive(Pid);
+is_there({name, Scope, _}, Name, Pid) ->
+    whereis_name(Scope, Name) =:= Pid andalso is_process_alive(Pid);
 is_there(_, _, Pid) -> is_process_alive(Pid).
 
 hit({link, _}, Peer) ->
@@ -395,8 +442,9 @@ wait(Spec, Key, Pid, Same, Since) ->
             wait(Spec, Key, Pid, Same, Since)
     end.
 
-%% At first without a pause, so that what is measured is not our own timer; then a pause of a fiftieth of the time so far. A look that takes long
-%% must not take the processor from what is to come back.
+%% At first without a pause, so that what is measured is not our own timer; then a pause of a
+%% fiftieth of the time so far. A look that takes long must not take the processor from what is to
+%% come back.
 pause(AwayUs, LookUs) when AwayUs < ?SPIN_US, LookUs < ?SHORT_LOOK_US ->
     erlang:yield();
 pause(AwayUs, LookUs) ->
@@ -410,15 +458,21 @@ is_back({name, Scope, _}, Name, Pid, _) ->
         _ -> false
     end;
 is_back(Spec, Key, _, Same) ->
-    try things(Spec) of
-        {ok, Things} -> lists:any(fun({K, P}) -> K =:= Key andalso not lists:member(P, Same) andalso is_process_alive(P) end, Things);
+    try
+        things(Spec)
+    of
+        {ok, Things} ->
+            lists:any(fun({K, P}) ->
+                K =:= Key andalso not lists:member(P, Same) andalso is_process_alive(P)
+            end, Things);
         {error, _} -> false
     catch
         %% What finds them may have been hit, too.
         _:_ -> false
     end.
 
-%% A name may come back on another node. Only a node that is linked is asked: nobody should be linked because of us.
+%% A name may come back on another node. Only a node that is linked is asked: nobody should be
+%% linked because of us.
 is_alive(Pid) when node(Pid) =:= node() ->
     is_process_alive(Pid);
 is_alive(Pid) ->

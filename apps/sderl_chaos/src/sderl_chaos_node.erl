@@ -1,15 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_node).
 -moduledoc """
-Kills whole nodes and waits for them. A node's own clock ends with it, so the time that it is away is measured here, from the moment before the
-kill until the node of that name answers a call again, in a new life (and, with `ready`, until that function gives `true` there).
+Kills whole nodes and waits for them. A node's own clock ends with it, so the time that it is away
+is measured here, from the moment before the kill until the node of that name answers a call again,
+in a new life (and, with `ready`, until that function gives `true` there).
 """.
 
 -export([kill/3, await/4]).
 -export_type([spec/0, life/0]).
 
--doc "By a fleet, which restarts it after so many milliseconds; or by `erlang:halt/2`, and somebody else restarts it, or nobody.".
--type spec() :: {fleet, pid(), RestartMs :: undefined | non_neg_integer(), Ready :: undefined | mfargs()} | {halt, Ready :: undefined | mfargs()}.
+-doc """
+By a fleet, which restarts it after so many milliseconds; or by `erlang:halt/2`, and somebody else
+restarts it, or nobody.
+""".
+-type spec() :: {fleet, pid(), RestartMs :: undefined | non_neg_integer(),
+                 Ready :: undefined | mfargs()} | {halt, Ready :: undefined | mfargs()}.
 -type mfargs() :: {module(), atom(), [term()]}.
 
 -doc "Tells one life of a node from the next.".
@@ -19,8 +24,11 @@ kill until the node of that name answers a call again, in a new life (and, with 
 -define(STATUS, 137).
 -define(PAUSE_MS, 20).
 
--doc "Kills a node. Gives the life that it had and the microseconds of the monotonic clock just before.".
--spec kill(sderl_chaos_reach:call(), node(), spec()) -> {ok, life(), SinceUs :: integer()} | {error, missed | term()}.
+-doc """
+Kills a node. Gives the life that it had and the microseconds of the monotonic clock just before.
+""".
+-spec kill(sderl_chaos_reach:call(), node(), spec()) ->
+    {ok, life(), SinceUs :: integer()} | {error, missed | term()}.
 kill(Call, Node, Spec) ->
     try Call(Node, erlang, system_info, [creation]) of
         Life ->
@@ -48,7 +56,8 @@ kill_it(Call, Node, {halt, _}) ->
     end.
 
 -doc "Waits for the node's next life, without end. Gives the microseconds since the kill.".
--spec await(sderl_chaos_reach:call(), node(), spec(), {life(), SinceUs :: integer()}) -> BackUs :: non_neg_integer().
+-spec await(sderl_chaos_reach:call(), node(), spec(), {life(), SinceUs :: integer()}) ->
+    BackUs :: non_neg_integer().
 await(Call, Node, Spec, {Life, Since}) when is_integer(Since) ->
     Ready =
         case Spec of

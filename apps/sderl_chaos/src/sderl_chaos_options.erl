@@ -31,13 +31,16 @@
     lease_ms := pos_integer()
 }.
 
--define(KEYS, [targets, nodes, every_ms, per_s, scope, window, seed, dry_run, limits, call, allow_halt, owner, report, lease_ms]).
+-define(KEYS, [targets, nodes, every_ms, per_s, scope, window, seed, dry_run, limits, call,
+               allow_halt, owner, report, lease_ms]).
 -define(LIMITS, [at_once, kills, never, never_nodes, library]).
 -define(LEASE_MS, 10_000).
 -define(CALL_MS, 5000).
 
 -doc "Errors are those of `sderl_chaos:start/1`.".
--spec check(term()) -> {ok, settings()} | {error, {bad_option, Path :: [term()], term(), Expected :: string()} | {halt_not_allowed, [term()]}}.
+-spec check(term()) ->
+    {ok, settings()} | {error, {bad_option, Path :: [term()], term(), Expected :: string()}
+                               | {halt_not_allowed, [term()]}}.
 check(Options) when is_map(Options) ->
     try
         {ok, settings(Options)}
@@ -49,15 +52,18 @@ check(Options) ->
 
 settings(Options) ->
     known([], ?KEYS, Options),
-    Nodes = required(nodes, Options, fun is_nodes/1, "a list of nodes, at least one, none of them twice"),
+    Nodes = required(nodes, Options, fun is_nodes/1,
+                     "a list of nodes, at least one, none of them twice"),
     Limits = optional(limits, Options, #{}, fun is_map/1, "a map"),
     known([limits], ?LIMITS, Limits),
     Scope = optional(scope, Options, cluster, one_of([cluster, node]), "cluster or node"),
     NeverNodes = limit(never_nodes, Limits, [], fun is_atoms/1, "a list of nodes"),
-    _ = [bad([limits, never_nodes], Node, "one of the option nodes: another name protects nothing") || Node <- NeverNodes, not lists:member(Node, Nodes)],
+    _ = [bad([limits, never_nodes], Node, "one of the option nodes: another name protects nothing")
+         || Node <- NeverNodes, not lists:member(Node, Nodes)],
     Halt = optional(allow_halt, Options, false, fun is_boolean/1, "true or false"),
     ByErpc = not is_map_key(call, Options),
-    Targets = targets(required(targets, Options, fun is_full_list/1, "a list of targets, at least one"), Nodes, NeverNodes, Halt),
+    Targets = targets(required(targets, Options, fun is_full_list/1,
+                               "a list of targets, at least one"), Nodes, NeverNodes, Halt),
     Default =
         case Scope of
             cluster -> 1;
@@ -65,26 +71,36 @@ settings(Options) ->
         end,
     #{
         targets => Targets,
-        install => [Node || Node <- Nodes, lists:any(fun(#{nodes := On}) -> lists:member(Node, On) end, maps:values(Targets))],
+        install => [Node
+                    || Node <- Nodes, lists:any(fun(#{nodes := On}) -> lists:member(Node, On) end,
+                                                maps:values(Targets))],
         plan => #{
-            targets => [{I, W, Ns} || I := #{weight := W, nodes := Ns} <- maps:iterator(Targets, ordered), W > 0],
+            targets => [{I, W, Ns}
+                        || I := #{weight := W, nodes := Ns} <- maps:iterator(Targets, ordered),
+                           W > 0],
             nodes => Nodes,
             scope => Scope,
             period_ms => period(Options, Scope, length(Nodes)),
-            window => optional(window, Options, {0, infinity}, fun is_window/1, "{FromMs, ToMs}, ToMs not less than FromMs, or infinity"),
+            window => optional(window, Options, {0, infinity}, fun is_window/1,
+                               "{FromMs, ToMs}, ToMs not less than FromMs, or infinity"),
             seed => maps:get(seed, Options, 1),
-            at_once => limit(at_once, Limits, Default, fun is_most/1, "a whole number from 1 on, or infinity"),
-            kills => limit(kills, Limits, infinity, fun is_most/1, "a whole number from 1 on, or infinity")
+            at_once => limit(at_once, Limits, Default, fun is_most/1,
+                             "a whole number from 1 on, or infinity"),
+            kills => limit(kills, Limits, infinity, fun is_most/1,
+                           "a whole number from 1 on, or infinity")
         },
         dry => optional(dry_run, Options, false, fun is_boolean/1, "true or false"),
         never => limit(never, Limits, [], fun is_proper/1, "a list of names"),
         library => limit(library, Limits, false, fun is_boolean/1, "true or false"),
         tops => Halt,
-        call => optional(call, Options, fun by_erpc/4, fun(F) -> is_function(F, 4) end, "a fun of four arguments (node, module, function, arguments)"),
+        call => optional(call, Options, fun by_erpc/4, fun(F) -> is_function(F, 4) end,
+                         "a fun of four arguments (node, module, function, arguments)"),
         by_erpc => ByErpc,
         owner => optional(owner, Options, self(), fun is_pid/1, "a process"),
         report => optional(report, Options, undefined, fun is_pid/1, "a process"),
-        lease_ms => optional(lease_ms, Options, ?LEASE_MS, fun(N) -> is_integer(N) andalso N >= 1000 end, "a whole number from 1000 on")
+        lease_ms => optional(lease_ms, Options, ?LEASE_MS,
+                             fun(N) -> is_integer(N) andalso N >= 1000 end,
+                             "a whole number from 1000 on")
     }.
 
 by_erpc(Node, M, F, A) -> erpc:call(Node, M, F, A, ?CALL_MS).
@@ -98,13 +114,16 @@ period(#{per_s := PerS}, Scope, Count) ->
         false -> bad([per_s], PerS, "a number over 0, at most 1000")
     end;
 period(Options, _, _) ->
-    required(every_ms, Options, fun is_count/1, "a whole number of milliseconds from 1 on (or per_s, a rate)").
+    required(every_ms, Options, fun is_count/1,
+             "a whole number of milliseconds from 1 on (or per_s, a rate)").
 
 %% Targets
 
 targets(List, Nodes, NeverNodes, Halt) ->
-    Targets = [target([targets, I], T, Nodes -- NeverNodes, Nodes) || {I, T} <- lists:enumerate(List)],
-    _ = lists:any(fun(#{weight := W}) -> W > 0 end, Targets) orelse bad([targets], List, "at least one target with a weight over 0"),
+    Targets = [target([targets, I], T, Nodes -- NeverNodes, Nodes)
+               || {I, T} <- lists:enumerate(List)],
+    _ = lists:any(fun(#{weight := W}) -> W > 0 end, Targets)
+        orelse bad([targets], List, "at least one target with a weight over 0"),
     case [C || #{kind := node, spec := {halt, _}, class := C} <- Targets, not Halt] of
         [] -> maps:from_list(lists:enumerate(Targets));
         Classes -> throw({?MODULE, {halt_not_allowed, Classes}})
@@ -113,8 +132,10 @@ targets(List, Nodes, NeverNodes, Halt) ->
 target(Path, #{kind := Kind} = Target, Usable, All) ->
     {Keys, Spec0, Class} = kind(Kind, Path, Target),
     known(Path, [kind, weight, class, await, nodes | Keys], Target),
-    Asked = at(Path, nodes, Target, All, fun is_nodes/1, "a list of nodes, at least one, none of them twice"),
-    _ = [bad(Path ++ [nodes], Node, "one of the option nodes") || Node <- Asked, not lists:member(Node, All)],
+    Asked = at(Path, nodes, Target, All, fun is_nodes/1,
+               "a list of nodes, at least one, none of them twice"),
+    _ = [bad(Path ++ [nodes], Node, "one of the option nodes")
+         || Node <- Asked, not lists:member(Node, All)],
     %% A node that has to stay does not kill itself, nor its links.
     Stays = Kind =:= node orelse Kind =:= link,
     Nodes = [Node || Node <- Asked, lists:member(Node, Usable), not Stays orelse Node =/= node()],
@@ -126,7 +147,8 @@ target(Path, #{kind := Kind} = Target, Usable, All) ->
     #{
         kind => Kind,
         class => maps:get(class, Target, Class),
-        weight => at(Path, weight, Target, 1, fun(W) -> is_number(W) andalso W >= 0 end, "a number, not negative"),
+        weight => at(Path, weight, Target, 1, fun(W) -> is_number(W) andalso W >= 0 end,
+                     "a number, not negative"),
         await => at(Path, await, Target, true, fun is_boolean/1, "true or false"),
         nodes => Nodes,
         spec => Spec
@@ -136,15 +158,21 @@ target(Path, Target, _, _) ->
 
 kind(process, Path, Target) ->
     case maps:to_list(maps:with([find, module, supervisor], Target)) of
-        [{find, {M, F, A} = Find}] when is_atom(M), is_atom(F), is_list(A) -> {[find], {find, Find}, {M, F}};
-        [{find, Other}] -> bad(Path ++ [find], Other, "{Module, Function, Arguments}, which gives [{Key, Pid}] on a node");
+        [{find, {M, F, A} = Find}] when is_atom(M), is_atom(F), is_list(A) ->
+            {[find], {find, Find}, {M, F}};
+        [{find, Other}] ->
+            bad(Path ++ [find], Other,
+                "{Module, Function, Arguments}, which gives [{Key, Pid}] on a node");
         [{module, Module}] when is_atom(Module) -> {[module], {module, Module}, Module};
         [{supervisor, Name}] when is_atom(Name) -> {[supervisor], {supervisor, Name}, Name};
         [{Key, Other}] -> bad(Path ++ [Key], Other, "an atom");
-        _ -> bad(Path, Target, "one of the keys find, module and supervisor, which says what processes")
+        _ ->
+            bad(Path, Target,
+                "one of the keys find, module and supervisor, which says what processes")
     end;
 kind(name, Path, Target) ->
-    Names = at(Path, names, Target, all, fun(N) -> N =:= all orelse is_full_list(N) end, "all, or a list of names, at least one"),
+    Names = at(Path, names, Target, all, fun(N) -> N =:= all orelse is_full_list(N) end,
+               "all, or a list of names, at least one"),
     Scope =
         case maps:get(group, Target, local) of
             local -> local;
@@ -155,11 +183,15 @@ kind(name, Path, Target) ->
     {[names, group], {name, Scope, Names}, {name, Scope}};
 kind(node, Path, Target) ->
     Ready = at(Path, ready, Target, undefined, fun is_mfa/1, "{Module, Function, Arguments}"),
-    Restart = at(Path, restart_ms, Target, undefined, fun(N) -> is_integer(N) andalso N >= 0 end, "a whole number of milliseconds"),
+    Restart = at(Path, restart_ms, Target, undefined, fun(N) -> is_integer(N) andalso N >= 0 end,
+                 "a whole number of milliseconds"),
     case Target of
-        #{fleet := Fleet} when is_pid(Fleet) -> {[fleet, restart_ms, ready], {fleet, Fleet, Restart, Ready}, node};
+        #{fleet := Fleet} when is_pid(Fleet) ->
+            {[fleet, restart_ms, ready], {fleet, Fleet, Restart, Ready}, node};
         #{fleet := Other} -> bad(Path ++ [fleet], Other, "the process of a fleet");
-        #{restart_ms := _} -> bad(Path ++ [restart_ms], Restart, "used with the key fleet alone: only a fleet restarts nodes");
+        #{restart_ms := _} ->
+            bad(Path ++ [restart_ms], Restart,
+                "used with the key fleet alone: only a fleet restarts nodes");
         _ -> {[ready], {halt, Ready}, node}
     end;
 kind(link, _, _) ->
@@ -190,7 +222,10 @@ is_right(Is, Value) -> Is(Value).
 known(Path, Keys, Map) ->
     case maps:keys(Map) -- Keys of
         [] -> ok;
-        [Key | _] -> bad(Path ++ [Key], maps:get(Key, Map), io_lib:format("one of these keys: ~ts", [lists:join(", ", [atom_to_list(K) || K <- Keys])]))
+        [Key | _] ->
+            bad(Path ++ [Key], maps:get(Key, Map),
+                io_lib:format("one of these keys: ~ts",
+                              [lists:join(", ", [atom_to_list(K) || K <- Keys])]))
     end.
 
 -spec bad([term()], term(), unicode:chardata()) -> no_return().
@@ -212,7 +247,8 @@ is_full_list(Value) -> is_proper(Value) andalso Value =/= [].
 
 is_atoms(Value) -> is_proper(Value) andalso lists:all(fun is_atom/1, Value).
 
-is_nodes(Value) -> is_atoms(Value) andalso Value =/= [] andalso length(lists:usort(Value)) =:= length(Value).
+is_nodes(Value) ->
+    is_atoms(Value) andalso Value =/= [] andalso length(lists:usort(Value)) =:= length(Value).
 
 is_count(Value) -> is_integer(Value) andalso Value >= 1.
 
@@ -235,9 +271,9 @@ text({bad_option, Path, Term, Expected}) ->
     io_lib:format("the option ~ts is ~0tP, but must be ~ts", [path(Path), Term, 12, Expected]);
 text({halt_not_allowed, Classes}) ->
     io_lib:format(
-        "whole nodes would be halted (~0tp) that nobody here restarts; if you want that, set allow_halt to true, or name a fleet", [
-            Classes
-        ]
+        "whole nodes would be halted (~0tp) that nobody here restarts; if you want that, set "
+        "allow_halt to true, or name a fleet",
+        [Classes]
     );
 text({not_reached, Nodes}) ->
     lists:join("; ", [[atom_to_list(Node), ": ", why(Why)] || {Node, Why} <- Nodes]);
@@ -247,9 +283,11 @@ text(Reason) ->
 path(Path) -> lists:join(" / ", [io_lib:format("~0tp", [P]) || P <- Path]).
 
 why({other_version, Theirs, Ours}) ->
-    io_lib:format("it has version ~0tp of the agent, this is version ~0tp; use the same release here and there", [Theirs, Ours]);
+    io_lib:format("it has version ~0tp of the agent, this is version ~0tp; use the same release "
+                  "here and there", [Theirs, Ours]);
 why({not_loaded, Reason}) ->
-    io_lib:format("the agent's code was refused (~0tp); the node needs OTP 27 or later, and one that is older than the OTP here also the application compiler", [Reason]);
+    io_lib:format("the agent's code was refused (~0tp); the node needs OTP 27 or later, and one "
+                  "that is older than the OTP here also the application compiler", [Reason]);
 why({_, {erpc, noconnection}}) ->
     "it cannot be reached; is it up, and is the cookie the same?";
 why({_, {erpc, timeout}}) ->

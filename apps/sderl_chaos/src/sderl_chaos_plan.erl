@@ -3,13 +3,14 @@
 -moduledoc """
 Which thing is killed when: everything that the chaos service decides. Pure.
 
-Time is divided into *rounds*, one a period. A round has one *draw* (scope `cluster`) or one for each node (scope
-`node`). A draw first picks a target by weight, then asks how many things of it there are on each node, and picks one of them,
-all with the same probability. A target of which there is none is put aside and the draw is made among the others.
+Time is divided into *rounds*, one a period. A round has one *draw* (scope `cluster`) or one for
+each node (scope `node`). A draw first picks a target by weight, then asks how many things of it
+there are on each node, and picks one of them, all with the same probability. A target of which
+there is none is put aside and the draw is made among the others.
 
-Round `k` draws from a random state of its own, made of the seed, `k` and the position of the node. So the same seed and the same
-answers give the same choices in round `k`, whatever happened in the rounds before and however late they were; names of nodes do
-not matter, only their order.
+Round `k` draws from a random state of its own, made of the seed, `k` and the position of the node.
+So the same seed and the same answers give the same choices in round `k`, whatever happened in the
+rounds before and however late they were; names of nodes do not matter, only their order.
 
 ```erlang
 {ok, AtMs} = next(Plan),
@@ -21,15 +22,19 @@ Draw1 = answer(Draw, #{Node => Count}),
 ```
 """.
 
--export([new/1, next/1, round/1, skip_late/2, draws/1, room/2, wants/1, answer/2, admit/3, missed/2]).
+-export([new/1, next/1, round/1, skip_late/2, draws/1, room/2, wants/1, answer/2, admit/3,
+         missed/2]).
 -export_type([plan/0, draw/0, settings/0, target/0, want/0, hit/0]).
 
--doc "A number that names the target, its weight (over zero), and the nodes on which to look for it.".
+-doc """
+A number that names the target, its weight (over zero), and the nodes on which to look for it.
+""".
 -type target() :: {Target :: term(), Weight :: number(), [node()]}.
 
 -doc """
-`period_ms`: between two rounds. `window`: milliseconds from the start; the first round is one period after its beginning, the last one at its end at the latest.
-`at_once`: most things that are not back. `kills`: most kills in all.
+`period_ms`: between two rounds. `window`: milliseconds from the start; the first round is one
+period after its beginning, the last one at its end at the latest. `at_once`: most things that are
+not back. `kills`: most kills in all.
 """.
 -type settings() :: #{
     targets := [target()],
@@ -46,7 +51,9 @@ Draw1 = answer(Draw, #{Node => Count}),
 -doc "What a draw needs next, or what it came to.".
 -type want() :: {ask, Target :: term(), [node()]} | hit() | nothing.
 
--record(plan, {settings :: settings(), round = 0 :: non_neg_integer(), killed = 0 :: non_neg_integer()}).
+-record(plan, {
+    settings :: settings(), round = 0 :: non_neg_integer(), killed = 0 :: non_neg_integer()
+}).
 -record(draw, {random :: rand:state(), left :: [target()], want :: want()}).
 
 -opaque plan() :: #plan{}.
@@ -58,20 +65,25 @@ new(Settings) -> #plan{settings = Settings}.
 
 -doc "When the next round is due, in milliseconds from the start; `over` when there is none.".
 -spec next(plan()) -> {ok, AtMs :: non_neg_integer()} | over.
-next(#plan{settings = #{kills := Most}, killed = Killed}) when is_integer(Most), Killed >= Most -> over;
+next(#plan{settings = #{kills := Most}, killed = Killed}) when is_integer(Most), Killed >= Most ->
+    over;
 next(#plan{settings = #{window := {_, ToMs}}} = Plan) ->
     case at(Plan) of
         At when is_number(ToMs), At > ToMs -> over;
         At -> {ok, erlang:round(At)}
     end.
 
-at(#plan{settings = #{period_ms := Period, window := {FromMs, _}}, round = Round}) -> FromMs + (Round + 1) * Period.
+at(#plan{settings = #{period_ms := Period, window := {FromMs, _}}, round = Round}) ->
+    FromMs + (Round + 1) * Period.
 
 -doc "The number of the last round that was done or left out, from 1.".
 -spec round(plan()) -> non_neg_integer().
 round(#plan{round = Round}) -> Round.
 
--doc "Leaves out the rounds that are more than a period late, and tells how many: what could not be done in time is not done in a heap later.".
+-doc """
+Leaves out the rounds that are more than a period late, and tells how many: what could not be done
+in time is not done in a heap later.
+""".
 -spec skip_late(plan(), NowMs :: number()) -> {Left :: non_neg_integer(), plan()}.
 skip_late(#plan{settings = #{period_ms := Period}, round = Round} = Plan, NowMs) ->
     Late = max(0, floor((NowMs - at(Plan)) / Period)),
@@ -79,14 +91,16 @@ skip_late(#plan{settings = #{period_ms := Period}, round = Round} = Plan, NowMs)
 
 -doc "The draws of the round that is due; the round counts as done.".
 -spec draws(plan()) -> {[draw()], plan()}.
-draws(#plan{settings = #{scope := Scope, nodes := Nodes, targets := Targets, seed := Seed}, round = Round} = Plan) ->
+draws(#plan{settings = #{scope := Scope, nodes := Nodes, targets := Targets, seed := Seed},
+            round = Round} = Plan) ->
     Draws =
         case Scope of
             cluster ->
                 [draw(random({Seed, Round, cluster}), Targets)];
             node ->
                 [
-                    draw(random({Seed, Round, Place}), [{T, W, [Node]} || {T, W, On} <- Targets, lists:member(Node, On)])
+                    draw(random({Seed, Round, Place}),
+                         [{T, W, [Node]} || {T, W, On} <- Targets, lists:member(Node, On)])
                  || {Place, Node} <- lists:enumerate(Nodes)
                 ]
         end,
@@ -108,13 +122,17 @@ by_weight(At, [{_, Weight, _} | Targets]) -> by_weight(At - Weight, Targets).
 
 -doc "How many things may be killed now.".
 -spec room(plan(), NotBack :: non_neg_integer()) -> non_neg_integer() | infinity.
-room(#plan{settings = #{at_once := AtOnce, kills := Most}, killed = Killed}, NotBack) when is_integer(NotBack) ->
+room(#plan{settings = #{at_once := AtOnce, kills := Most}, killed = Killed}, NotBack)
+  when is_integer(NotBack) ->
     min(less(AtOnce, NotBack), less(Most, Killed)).
 
 less(infinity, _) -> infinity;
 less(Most, Used) when is_integer(Most) -> max(0, Most - Used).
 
--doc "What a draw needs, or what it came to: the `Nth` thing of the target on a node, or nothing, because there is none.".
+-doc """
+What a draw needs, or what it came to: the `Nth` thing of the target on a node, or nothing, because
+there is none.
+""".
 -spec wants(draw()) -> want().
 wants(#draw{want = Want}) -> Want.
 
@@ -135,10 +153,11 @@ nth(Place, [{Node, Count} | _]) when Place =< Count -> {Node, Place};
 nth(Place, [{_, Count} | Known]) -> nth(Place - Count, Known).
 
 -doc """
-What may be killed of what was drawn in the last round, as so many things are not back: the limits are kept here. Which draws of a
-round have to stand back is drawn as well.
+What may be killed of what was drawn in the last round, as so many things are not back: the limits
+are kept here. Which draws of a round have to stand back is drawn as well.
 """.
--spec admit(plan(), [draw()], NotBack :: non_neg_integer()) -> {[hit()], HeldBack :: non_neg_integer(), plan()}.
+-spec admit(plan(), [draw()], NotBack :: non_neg_integer()) ->
+    {[hit()], HeldBack :: non_neg_integer(), plan()}.
 admit(#plan{settings = #{seed := Seed}, round = Round, killed = Killed} = Plan, Draws, NotBack) ->
     Hits = [Want || #draw{want = {hit, _, _, _} = Want} <- Draws],
     Taken =

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_reach).
--moduledoc "The agents on the nodes, reached by whatever way the user has given: code that a node lacks is loaded, a new agent takes the place of one that has gone.".
+-moduledoc """
+The agents on the nodes, reached by whatever way the user has given: code that a node lacks is
+loaded, a new agent takes the place of one that has gone.
+""".
 
 -export([install/3, install_all/3, beat/4, clock/2, look/5, strike/6, finish/3, at_once/3]).
 -export_type([call/0]).
@@ -36,7 +39,8 @@ load(Call, Node) ->
 
 load_binary(Call, Node) ->
     {_, Code, _} = code:get_object_code(sderl_chaos_agent),
-    %% Code that was compiled here is not for an older OTP, which says so in its log; it may have a compiler.
+    %% Code that was compiled here is not for an older OTP, which says so in its log; it may have a
+    %% compiler.
     case try_call(Call, Node, erlang, system_info, [otp_release]) of
         {ok, Release} -> load_as(is_older(Release), Call, Node, Code);
         {error, _} = Error -> Error
@@ -45,7 +49,8 @@ load_binary(Call, Node) ->
 is_older(Release) -> list_to_integer(Release) < list_to_integer(erlang:system_info(otp_release)).
 
 load_binary(Call, Node, Code) ->
-    case try_call(Call, Node, code, load_binary, [sderl_chaos_agent, sderl_chaos_agent:origin(), Code]) of
+    case try_call(Call, Node, code, load_binary,
+                  [sderl_chaos_agent, sderl_chaos_agent:origin(), Code]) of
         {ok, {module, _}} -> ok;
         {ok, {error, Why}} -> {error, {not_loaded, Why}};
         {error, _} = Error -> Error
@@ -55,7 +60,8 @@ load_as(false, Call, Node, Code) ->
     load_binary(Call, Node, Code);
 load_as(true, Call, Node, Code) ->
     maybe
-        {ok, {_, [{abstract_code, {raw_abstract_v1, Forms}}]}} ?= beam_lib:chunks(Code, [abstract_code]),
+        {ok, {_, [{abstract_code, {raw_abstract_v1, Forms}}]}} ?=
+            beam_lib:chunks(Code, [abstract_code]),
         {ok, {ok, sderl_chaos_agent, Theirs}} ?= try_call(Call, Node, compile, forms, [Forms, []]),
         load_binary(Call, Node, Theirs)
     else
@@ -63,7 +69,8 @@ load_as(true, Call, Node, Code) ->
     end.
 
 -doc "Starts agents on all nodes, or on none.".
--spec install_all(call(), [node()], sderl_chaos_agent:conf()) -> {ok, #{node() => pid()}} | {error, {not_reached, [{node(), term()}]}}.
+-spec install_all(call(), [node()], sderl_chaos_agent:conf()) ->
+    {ok, #{node() => pid()}} | {error, {not_reached, [{node(), term()}]}}.
 install_all(Call, Nodes, Conf) ->
     Answers = at_once(Nodes, fun(Node) -> install(Call, Node, Conf) end, {error, timeout}),
     Agents = #{Node => Agent || {Node, {ok, Agent}} <- Answers},
@@ -71,7 +78,8 @@ install_all(Call, Nodes, Conf) ->
         [] ->
             {ok, Agents};
         Failed ->
-            _ = at_once(maps:keys(Agents), fun(Node) -> finish(Call, Node, maps:get(Node, Agents)) end, none),
+            _ = at_once(maps:keys(Agents),
+                        fun(Node) -> finish(Call, Node, maps:get(Node, Agents)) end, none),
             {error, {not_reached, Failed}}
     end.
 
@@ -91,14 +99,18 @@ clock(Call, Node) ->
     end.
 
 -doc "How many things of a target there are.".
--spec look(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()}, sderl_chaos_agent:conf()) ->
+-spec look(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()},
+           sderl_chaos_agent:conf()) ->
     {ok, non_neg_integer()} | {error, term()}.
-look(Call, Node, Agent, {Target, Spec}, Conf) -> flat(try_call(Call, Node, look, [Agent, Target, Spec, Conf])).
+look(Call, Node, Agent, {Target, Spec}, Conf) ->
+    flat(try_call(Call, Node, look, [Agent, Target, Spec, Conf])).
 
 -doc "Kills one of them.".
--spec strike(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()}, Nth :: pos_integer(), sderl_chaos_agent:order()) ->
+-spec strike(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()},
+             Nth :: pos_integer(), sderl_chaos_agent:order()) ->
     {ok, sderl_chaos_agent:struck()} | {error, missed | late | term()}.
-strike(Call, Node, Agent, {Target, Spec}, Nth, Order) -> flat(try_call(Call, Node, strike, [Agent, Target, Spec, Nth, Order])).
+strike(Call, Node, Agent, {Target, Spec}, Nth, Order) ->
+    flat(try_call(Call, Node, strike, [Agent, Target, Spec, Nth, Order])).
 
 -doc "Ends an agent, for its last reports.".
 -spec finish(call(), node(), pid()) -> {ok, [sderl_chaos_agent:report()]} | {error, term()}.
@@ -124,7 +136,10 @@ try_call(Call, Node, M, F, A) ->
 at_once(Keys, Fun, Late) ->
     Tasks = [{Key, sderl_fleet_task:start(fun() -> Fun(Key) end)} || Key <- Keys],
     Deadline = erlang:monotonic_time(millisecond) + ?ANSWER_MS,
-    [{Key, result(sderl_fleet_task:result(Task, max(0, Deadline - erlang:monotonic_time(millisecond))), Late)} || {Key, Task} <- Tasks].
+    [{Key,
+      result(sderl_fleet_task:result(Task, max(0, Deadline - erlang:monotonic_time(millisecond))),
+             Late)}
+     || {Key, Task} <- Tasks].
 
 result({ok, Result}, _) -> Result;
 result({error, _}, Late) -> Late.

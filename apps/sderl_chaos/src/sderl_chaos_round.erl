@@ -1,14 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_round).
 -moduledoc """
-One round of the chaos service: asks the agents for what there is, lets the plan choose, and has it killed. Runs in a
-process of its own, so that a node that answers slowly holds up nothing but the round.
+One round of the chaos service: asks the agents for what there is, lets the plan choose, and has it
+killed. Runs in a process of its own, so that a node that answers slowly holds up nothing but the
+round.
 """.
 
 -export([run/1]).
 -export_type([view/0, outcome/0, watch/0]).
 
--doc "What the service knows at the time. `agents`: of the nodes that answer. `away`: the kills that are not back, with the node whose agent watches them. `ended`: is 1 from when nothing may be killed any more.".
+-doc """
+What the service knows at the time. `agents`: of the nodes that answer. `away`: the kills that are
+not back, with the node whose agent watches them. `ended`: is 1 from when nothing may be killed any
+more.
+""".
 -type view() :: #{
     settings := sderl_chaos_options:settings(),
     conf := sderl_chaos_agent:conf(),
@@ -22,7 +27,8 @@ process of its own, so that a node that answers slowly holds up nothing but the 
 }.
 
 -doc "Who watches for the return of what was killed.".
--type watch() :: nobody | agent | {node, sderl_chaos_node:spec(), {sderl_chaos_node:life(), SinceUs :: integer()}}.
+-type watch() :: nobody | agent
+                 | {node, sderl_chaos_node:spec(), {sderl_chaos_node:life(), SinceUs :: integer()}}.
 
 -doc "`lost`: orders that may have been carried out, and count as not back until it is known.".
 -type outcome() :: #{
@@ -60,15 +66,21 @@ drawn(View, Plan, Reports, NotBack, Draws) ->
     Missed = length([missed || {_, {error, missed}} <- Results]),
     Late = length([late || {_, {error, late}} <- Results]),
     %% These may have been carried out.
-    Unanswered = [{Number, Hit, Why} || {{Number, Hit}, {error, Why}} <- Results, Why =/= missed, Why =/= late],
-    Skipped = #{at_once => HeldBack, nothing_there => Nothing, missed => Missed, unanswered => length(Unanswered), late => Late},
-    Lost = [{Number, Node} || {Number, {hit, Target, Node, _}, _} <- Unanswered, is_awaited(View, Target)],
-    More = [{Node, maps:get(class, target(View, Target)), Why} || {_, {hit, Target, Node, _}, Why} <- Unanswered],
-    outcome(View, sderl_chaos_plan:missed(Plan1, Missed + Late), Reports, {length(Hits), Kills, Lost}, Skipped, Problems ++ More).
+    Unanswered = [{Number, Hit, Why}
+                  || {{Number, Hit}, {error, Why}} <- Results, Why =/= missed, Why =/= late],
+    Skipped = #{at_once => HeldBack, nothing_there => Nothing, missed => Missed,
+                unanswered => length(Unanswered), late => Late},
+    Lost = [{Number, Node}
+            || {Number, {hit, Target, Node, _}, _} <- Unanswered, is_awaited(View, Target)],
+    More = [{Node, maps:get(class, target(View, Target)), Why}
+            || {_, {hit, Target, Node, _}, Why} <- Unanswered],
+    outcome(View, sderl_chaos_plan:missed(Plan1, Missed + Late), Reports,
+            {length(Hits), Kills, Lost}, Skipped, Problems ++ More).
 
 target(#{settings := #{targets := Targets}}, Target) -> maps:get(Target, Targets).
 
-is_awaited(#{settings := #{dry := Dry}} = View, Target) -> maps:get(await, target(View, Target)) andalso not Dry.
+is_awaited(#{settings := #{dry := Dry}} = View, Target) ->
+    maps:get(await, target(View, Target)) andalso not Dry.
 
 %% A number that was given away is not used again.
 outcome(#{number := First}, Plan, Reports, {Tried, Kills, Lost}, Skipped, Problems) ->
@@ -85,7 +97,9 @@ outcome(#{number := First}, Plan, Reports, {Tried, Kills, Lost}, Skipped, Proble
 %% What is back by now makes room.
 refresh(#{away := Away, agents := Agents, settings := #{call := Call}}) ->
     Nodes = lists:usort([Node || Node <- maps:values(Away), is_map_key(Node, Agents)]),
-    Answers = sderl_chaos_reach:at_once(Nodes, fun(Node) -> sderl_chaos_reach:beat(Call, Node, maps:get(Node, Agents), {[], []}) end, {error, timeout}),
+    Answers = sderl_chaos_reach:at_once(Nodes, fun(Node) ->
+        sderl_chaos_reach:beat(Call, Node, maps:get(Node, Agents), {[], []})
+    end, {error, timeout}),
     lists:append([Reports || {_, {ok, Reports, _}} <- Answers]).
 
 %% Until no draw has a question any more; the questions of all draws go out together.
@@ -94,13 +108,17 @@ ask(View, Draws, Problems) ->
         [] ->
             {Draws, Problems};
         Asking ->
-            {Counts, More} = look(View, lists:usort([{Node, Target} || {Target, Nodes} <- Asking, Node <- Nodes])),
+            {Counts, More} = look(View, lists:usort([{Node, Target}
+                                                     || {Target, Nodes} <- Asking, Node <- Nodes])),
             ask(View, [answered(D, Counts) || D <- Draws], More ++ Problems)
     end.
 
 answered(Draw, Counts) ->
     case sderl_chaos_plan:wants(Draw) of
-        {ask, Target, Nodes} -> sderl_chaos_plan:answer(Draw, #{N => C || N <- Nodes, {ok, C} <- [maps:find({N, Target}, Counts)]});
+        {ask, Target, Nodes} ->
+            sderl_chaos_plan:answer(Draw,
+                                    #{N => C
+                                      || N <- Nodes, {ok, C} <- [maps:find({N, Target}, Counts)]});
         _ -> Draw
     end.
 
@@ -111,21 +129,25 @@ look(#{agents := Agents, settings := #{targets := Targets, call := Call}, conf :
         fun({Node, Target}) ->
             case maps:get(Target, Targets) of
                 #{kind := node} -> {ok, 1};
-                #{spec := Spec} -> sderl_chaos_reach:look(Call, Node, maps:get(Node, Agents), {Target, Spec}, Conf)
+                #{spec := Spec} ->
+                    sderl_chaos_reach:look(Call, Node, maps:get(Node, Agents), {Target, Spec}, Conf)
             end
         end,
         {error, timeout}
     ),
     {
         #{W => Count || {W, {ok, Count}} <- Answers},
-        [{Node, maps:get(class, maps:get(Target, Targets)), Why} || {{Node, Target}, {error, Why}} <- Answers]
+        [{Node, maps:get(class, maps:get(Target, Targets)), Why}
+         || {{Node, Target}, {error, Why}} <- Answers]
     }.
 
 strike(#{number := First} = View, Hits) ->
-    sderl_chaos_reach:at_once(lists:enumerate(First, Hits), fun(Hit) -> strike_one(View, Hit) end, {error, timeout}).
+    sderl_chaos_reach:at_once(lists:enumerate(First, Hits), fun(Hit) -> strike_one(View, Hit) end,
+                              {error, timeout}).
 
-%% Nothing is killed once the service was told to stop or the window is over. The agent is told on its own clock until when the order is good: one that
-%% a link or a stopped node held up is void by the time that nobody waits for its answer any more.
+%% Nothing is killed once the service was told to stop or the window is over. The agent is told on
+%% its own clock until when the order is good: one that a link or a stopped node held up is void by
+%% the time that nobody waits for its answer any more.
 strike_one(#{settings := #{call := Call}} = View, {_, {hit, _, Node, _}} = Hit) ->
     maybe
         {ok, Clock} ?= sderl_chaos_reach:clock(Call, Node),
@@ -144,7 +166,8 @@ left(#{ended := Ended, start_ms := Start, settings := #{plan := #{window := {_, 
         _ -> {error, late}
     end.
 
-strike_now(#{settings := #{call := Call, dry := Dry}, agents := Agents, start_ms := Start, round := Round} = View, {Number, {hit, Target, Node, Nth}}, Until) ->
+strike_now(#{settings := #{call := Call, dry := Dry}, agents := Agents, start_ms := Start,
+             round := Round} = View, {Number, {hit, Target, Node, Nth}}, Until) ->
     #{kind := Kind, class := Class, spec := Spec, await := Await} = target(View, Target),
     Kill = #{
         number => Number,
@@ -159,10 +182,12 @@ strike_now(#{settings := #{call := Call, dry := Dry}, agents := Agents, start_ms
     },
     case Kind of
         node ->
-            strike_node(Call, Node, Spec, Kill#{key => Node, pid => Node, system_us => erlang:system_time(microsecond)});
+            strike_node(Call, Node, Spec, Kill#{key => Node, pid => Node,
+                                                system_us => erlang:system_time(microsecond)});
         _ ->
             Order = #{number => Number, dry => Dry, await => Await, until_ms => Until},
-            case sderl_chaos_reach:strike(Call, Node, maps:get(Node, Agents), {Target, Spec}, Nth, Order) of
+            case sderl_chaos_reach:strike(Call, Node, maps:get(Node, Agents), {Target, Spec}, Nth,
+                                          Order) of
                 {ok, Struck} -> {ok, {maps:merge(Kill, Struck), watch(Kill, agent)}};
                 {error, _} = Error -> Error
             end

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_service).
 -moduledoc """
-The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log. What takes time happens in linked processes: the rounds
-(`m:sderl_chaos_round`), one after the other, and the beats, with which an agent hears that the service is there and tells what is back.
+The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log. What takes time
+happens in linked processes: the rounds (`m:sderl_chaos_round`), one after the other, and the beats,
+with which an agent hears that the service is there and tells what is back.
 """.
 
 -behaviour(gen_server).
@@ -21,7 +22,8 @@ The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log
     %% `silent`: it has one, but did not answer last time.
     agents :: #{node() => {up | silent, pid()} | none},
     kills = #{} :: #{pos_integer() => sderl_chaos:kill()},
-    %% Not back: whose agent watches, or the process that waits for a node. `lost`: its agent has not said yet whether there was a kill.
+    %% Not back: whose agent watches, or the process that waits for a node. `lost`: its agent has
+    %% not said yet whether there was a kill.
     away = #{} :: #{pos_integer() => node() | pid() | {lost, node()}},
     %% Lost ones that came back: they are not in the log, but their agent shall not tell again.
     had = #{} :: #{pos_integer() => node()},
@@ -32,7 +34,8 @@ The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log
     rounds = 0 :: non_neg_integer(),
     over = false :: boolean(),
     beats = #{} :: #{pid() => node()},
-    skipped = #{at_once => 0, nothing_there => 0, missed => 0, unanswered => 0, late => 0} :: #{atom() => non_neg_integer()},
+    skipped = #{at_once => 0, nothing_there => 0, missed => 0, unanswered => 0, late => 0} ::
+        #{atom() => non_neg_integer()},
     problems = #{} :: #{{node(), term()} => term()},
     stopping :: undefined | {gen_server:from() | nobody, DeadlineMs :: integer()}
 }).
@@ -57,7 +60,8 @@ status(Service) -> gen_server:call(Service, status).
 
 -doc false.
 -spec init(sderl_chaos_options:settings()) -> {ok, #state{}} | {error, term()}.
-init(#{owner := Owner, call := Call, install := Nodes, lease_ms := Lease, by_erpc := ByErpc} = Settings) ->
+init(#{owner := Owner, call := Call, install := Nodes, lease_ms := Lease, by_erpc := ByErpc} =
+         Settings) ->
     _ = process_flag(trap_exit, true),
     Monitor = monitor(process, Owner),
     %% Over another channel than links nobody there knows this process.
@@ -86,13 +90,15 @@ init(#{owner := Owner, call := Call, install := Nodes, lease_ms := Lease, by_erp
     end.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, #state{}}.
+-spec handle_call(term(), gen_server:from(), #state{}) ->
+    {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, #state{}}.
 handle_call({stop, WaitMs}, From, State) ->
     ok = end_kills(State),
     settled(State#state{stopping = {From, now_ms() + WaitMs}, over = true});
 handle_call(log, _From, State) ->
     {reply, in_order(State), State};
-handle_call(status, _From, #state{plan = Plan, kills = Kills, away = Away, skipped = Skipped, agents = Agents, problems = Problems} = State) ->
+handle_call(status, _From, #state{plan = Plan, kills = Kills, away = Away, skipped = Skipped,
+                                  agents = Agents, problems = Problems} = State) ->
     Next =
         case State#state.over orelse sderl_chaos_plan:next(Plan) of
             true -> over;
@@ -126,7 +132,8 @@ handle_info(round, #state{over = true} = State) ->
 handle_info(round, #state{} = State) ->
     {noreply, begin_round(State)};
 handle_info({round, Worker, Outcome}, #state{round = Worker} = State) ->
-    settled(schedule(end_round(Outcome, State#state{round = undefined, rounds = State#state.rounds + 1})));
+    settled(schedule(end_round(Outcome,
+                               State#state{round = undefined, rounds = State#state.rounds + 1})));
 handle_info(beat, State) ->
     settled(beat_later(begin_beats(agents_to_tell(State), State)));
 handle_info({beat, Worker, Answer}, #state{beats = Beats} = State) ->
@@ -168,7 +175,8 @@ schedule(#state{plan = Plan, start_ms = Start} = State) ->
             State1#state{over = true}
     end.
 
-begin_round(#state{settings = Settings, conf = Conf, plan = Plan, away = Away, agents = Agents, number = Number, start_ms = Start, ended = Ended} = State) ->
+begin_round(#state{settings = Settings, conf = Conf, plan = Plan, away = Away, agents = Agents,
+                   number = Number, start_ms = Start, ended = Ended} = State) ->
     View = #{
         settings => Settings,
         conf => Conf,
@@ -180,25 +188,32 @@ begin_round(#state{settings = Settings, conf = Conf, plan = Plan, away = Away, a
         ended => Ended
     },
     Self = self(),
-    State#state{round = spawn_link(fun() -> Self ! {round, self(), sderl_chaos_round:run(View)} end)}.
+    State#state{
+        round = spawn_link(fun() -> Self ! {round, self(), sderl_chaos_round:run(View)} end)
+    }.
 
 agent_node(Node) when is_atom(Node) -> Node;
 agent_node({lost, Node}) -> Node;
 agent_node(_) -> undefined.
 
-end_round(#{plan := Plan, reports := Reports, kills := Kills, lost := Lost, number := Next, skipped := Skipped, problems := Problems}, State) ->
-    State1 = problems(Problems, skipped(Skipped, back(Reports, State#state{plan = Plan, number = Next}))),
+end_round(#{plan := Plan, reports := Reports, kills := Kills, lost := Lost, number := Next,
+            skipped := Skipped, problems := Problems}, State) ->
+    State1 = problems(Problems,
+                      skipped(Skipped, back(Reports, State#state{plan = Plan, number = Next}))),
     #state{away = Away, agents = Agents} = State2 = lists:foldl(fun killed/2, State1, Kills),
-    State3 = State2#state{away = maps:merge(Away, #{Number => {lost, Node} || {Number, Node} <- Lost})},
+    State3 =
+        State2#state{away = maps:merge(Away, #{Number => {lost, Node} || {Number, Node} <- Lost})},
     begin_beats(maps:with([Node || {_, Node} <- Lost], Agents), State3).
 
 skipped(More, #state{skipped = Skipped} = State) ->
     State#state{skipped = maps:merge_with(fun(_, A, B) -> A + B end, Skipped, More)}.
 
 problems(More, #state{problems = Problems} = State) ->
-    State#state{problems = maps:merge(Problems, #{{Node, Class} => Why || {Node, Class, Why} <- More})}.
+    State#state{problems = maps:merge(Problems,
+                                      #{{Node, Class} => Why || {Node, Class, Why} <- More})}.
 
-killed({#{number := Number, node := Node, kind := Kind} = Kill, Watch}, #state{kills = Kills, away = Away, agents = Agents} = State) ->
+killed({#{number := Number, node := Node, kind := Kind} = Kill, Watch},
+       #state{kills = Kills, away = Away, agents = Agents} = State) ->
     ok = tell({kill, Kill}, State),
     By =
         case Watch of
@@ -218,7 +233,9 @@ killed({#{number := Number, node := Node, kind := Kind} = Kill, Watch}, #state{k
 
 await_node(Number, Node, Spec, Since, #state{settings = #{call := Call}}) ->
     Self = self(),
-    spawn_link(fun() -> Self ! {node_back, Number, sderl_chaos_node:await(Call, Node, Spec, Since)} end).
+    spawn_link(fun() ->
+        Self ! {node_back, Number, sderl_chaos_node:await(Call, Node, Spec, Since)}
+    end).
 
 %% Beats
 
@@ -238,13 +255,18 @@ agents_to_tell(#state{agents = Agents} = State) ->
         false -> Agents
     end.
 
-begin_beats(Agents, #state{settings = #{call := Call}, conf = Conf, beats = Beats, kills = Kills, away = Away, had = HadLost} = State) ->
+begin_beats(Agents, #state{settings = #{call := Call}, conf = Conf, beats = Beats, kills = Kills,
+                           away = Away, had = HadLost} = State) ->
     Self = self(),
-    Had = by_node([{Node, N} || N := #{node := Node, back_us := Us} <- Kills, Us =/= undefined] ++ [{Node, N} || N := Node <- HadLost]),
+    Had = by_node([{Node, N} || N := #{node := Node, back_us := Us} <- Kills, Us =/= undefined] ++
+                  [{Node, N} || N := Node <- HadLost]),
     Lost = by_node([{Node, N} || N := {lost, Node} <- Away]),
     Waiting = maps:from_keys(maps:values(Beats), true),
     More = #{
-        spawn_link(fun() -> Self ! {beat, self(), beat(Call, Node, Agent, {maps:get(Node, Had, []), maps:get(Node, Lost, [])}, Conf)} end) => Node
+        spawn_link(fun() ->
+            Self ! {beat, self(), beat(Call, Node, Agent,
+                                       {maps:get(Node, Had, []), maps:get(Node, Lost, [])}, Conf)}
+        end) => Node
      || Node := Agent <- Agents, not is_map_key(Node, Waiting)
     },
     State#state{beats = maps:merge(Beats, More)}.
@@ -267,7 +289,8 @@ beat(Call, Node, {_, Agent}, {_, Lost} = Numbers, _) ->
 end_beat(Node, Answer, #state{agents = Agents, away = Away} = State) ->
     case {Answer, Agents} of
         {{installed, New}, _} ->
-            %% What its predecessor watched is not watched any more, and whether it is back is not known.
+            %% What its predecessor watched is not watched any more, and whether it is back is not
+            %% known.
             Gone = [Number || Number := By <- Away, agent_node(By) =:= Node],
             forget(Gone, State#state{agents = Agents#{Node := {up, New}}});
         {{Agent, {ok, Reports, Settled}}, #{Node := {_, Agent}}} ->
@@ -283,7 +306,8 @@ end_beat(Node, Answer, #state{agents = Agents, away = Away} = State) ->
 forget(Numbers, #state{away = Away} = State) ->
     Left = maps:without(Numbers, Away),
     ok =
-        case [lost || {lost, _} <- maps:values(Away)] =/= [] andalso [lost || {lost, _} <- maps:values(Left)] of
+        case [lost || {lost, _} <- maps:values(Away)] =/= []
+             andalso [lost || {lost, _} <- maps:values(Left)] of
             [] -> tell(sure, State);
             _ -> ok
         end,
@@ -291,7 +315,8 @@ forget(Numbers, #state{away = Away} = State) ->
 
 back(Reports, State) -> lists:foldl(fun back_one/2, State, Reports).
 
-%% A report comes until it is acknowledged, and perhaps before the round that it belongs to has ended.
+%% A report comes until it is acknowledged, and perhaps before the round that it belongs to has
+%% ended.
 back_one({Number, BackUs}, #state{kills = Kills, away = Away, had = Had} = State) ->
     case {Kills, Away} of
         {#{Number := #{back_us := undefined} = Kill}, _} ->
@@ -330,12 +355,15 @@ settled(#state{stopping = {From, _}, beats = Beats} = State) ->
 %% What the round has killed belongs to the log.
 is_finishing(#state{stopping = undefined}) -> false;
 is_finishing(#state{round = Round}) when is_pid(Round) -> false;
-is_finishing(#state{stopping = {_, Deadline}, away = Away}) -> map_size(Away) =:= 0 orelse now_ms() >= Deadline.
+is_finishing(#state{stopping = {_, Deadline}, away = Away}) ->
+    map_size(Away) =:= 0 orelse now_ms() >= Deadline.
 
 finish(#state{settings = #{call := Call}, agents = Agents, away = Away} = State) ->
     _ = [exit(Pid, kill) || Pid <- maps:values(Away), is_pid(Pid)],
     Up = [{Node, Agent} || Node := {_, Agent} <- Agents],
-    Answers = sderl_chaos_reach:at_once(Up, fun({Node, Agent}) -> sderl_chaos_reach:finish(Call, Node, Agent) end, {error, timeout}),
+    Answers = sderl_chaos_reach:at_once(Up, fun({Node, Agent}) ->
+        sderl_chaos_reach:finish(Call, Node, Agent)
+    end, {error, timeout}),
     back(lists:append([Reports || {_, {ok, Reports}} <- Answers]), State).
 
 in_order(#state{kills = Kills}) -> [Kill || _ := Kill <- maps:iterator(Kills, ordered)].

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_SUITE).
--moduledoc "Chaos on real nodes: what is killed, what is not, when it is back, and that nothing of the service stays.".
+-moduledoc """
+Chaos on real nodes: what is killed, what is not, when it is back, and that nothing of the service
+stays.
+""".
 
 -behaviour(ct_suite).
 
@@ -13,7 +16,9 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [targets, nodes_and_links, limits, protected, dry, by_majority, service_ends, controller_ends, strangers, command, interrupted].
+all() ->
+    [targets, nodes_and_links, limits, protected, dry, by_majority, service_ends, controller_ends,
+     strangers, command, interrupted].
 
 %% ---------------------------------------------------------------- what is killed
 
@@ -21,10 +26,16 @@ all() -> [targets, nodes_and_links, limits, protected, dry, by_majority, service
 targets(_) ->
     with(#{count => 2, apps => [sderl]}, fun(Fleet, [A, B] = Nodes) ->
         {ok, g, Nodes} = call(Fleet, A, s_group, new_s_group, [g, Nodes]),
-        [ok = call(Fleet, N, ?V, start, [[{local, here}, {global, {anywhere, I}}, {via, s_group, {g, {in_group, I}}}]]) || {I, N} <- [{1, A}, {2, B}]],
+        [ok = call(Fleet, N, ?V, start,
+                   [[{local, here}, {global, {anywhere, I}}, {via, s_group, {g, {in_group, I}}}]])
+         || {I, N} <- [{1, A}, {2, B}]],
         Expected = [
-            {#{kind => process, find => {?V, found, []}}, [{local, here}, {global, {anywhere, 1}}, {global, {anywhere, 2}}] ++ in_group(via)},
-            {#{kind => process, supervisor => ?V}, [{?V, Id} || Id <- [{local, here}, {global, {anywhere, 1}}, {global, {anywhere, 2}}] ++ in_group(via)]},
+            {#{kind => process, find => {?V, found, []}},
+             [{local, here}, {global, {anywhere, 1}}, {global, {anywhere, 2}}] ++ in_group(via)},
+            {#{kind => process, supervisor => ?V},
+             [{?V, Id}
+              || Id <- [{local, here}, {global, {anywhere, 1}}, {global, {anywhere, 2}}] ++
+                       in_group(via)]},
             {#{kind => process, module => ?V}, [{?V, here}, ?V]},
             {#{kind => name, group => local, names => [here]}, [here]},
             {#{kind => name, group => global}, [{anywhere, 1}, {anywhere, 2}]},
@@ -32,11 +43,14 @@ targets(_) ->
         ],
         [
             begin
-                {ok, Kills} = run(Fleet, Nodes, #{targets => [Target#{class => I}], limits => #{kills => 8}}),
+                {ok, Kills} = run(Fleet, Nodes,
+                                  #{targets => [Target#{class => I}], limits => #{kills => 8}}),
                 ?assertEqual({I, 8}, {I, length(Kills)}),
                 [
-                    ?assertMatch({#{class := I, node := N, pid := P, back_us := Us}, true, true} when node(P) =:= N andalso is_integer(Us) andalso Us > 0,
-                                 {Kill, lists:member(Key, Keys), lists:member(maps:get(node, Kill), Nodes)})
+                    ?assertMatch({#{class := I, node := N, pid := P, back_us := Us}, true,
+                                  true} when node(P) =:= N andalso is_integer(Us) andalso Us > 0,
+                                 {Kill, lists:member(Key, Keys),
+                                  lists:member(maps:get(node, Kill), Nodes)})
                  || #{key := Key} = Kill <- Kills
                 ]
             end
@@ -51,15 +65,18 @@ nodes_and_links(_) ->
     with(#{count => 3, apps => [sderl]}, fun(Fleet, [A, B, C] = Nodes) ->
         {ok, g, Nodes} = call(Fleet, A, s_group, new_s_group, [g, Nodes]),
         {ok, Links} = run(Fleet, Nodes, #{targets => [#{kind => link}], limits => #{kills => 4}}),
-        [?assertMatch(#{node := N, pid := P, back_us := Us} when N < P andalso is_integer(Us), Link) || Link <- Links],
+        [?assertMatch(#{node := N, pid := P, back_us := Us} when N < P andalso is_integer(Us), Link)
+         || Link <- Links],
         ?assertEqual(4, length(Links)),
         %% One stays; the others come back, and what was killed there before is killed again.
         Life = call(Fleet, A, erlang, system_info, [creation]),
         {ok, Kills} = run(Fleet, Nodes, #{
-            targets => [#{kind => node, fleet => Fleet, restart_ms => 0, ready => {sderl_chaos_SUITE, is_ready, []}}],
+            targets => [#{kind => node, fleet => Fleet, restart_ms => 0,
+                          ready => {sderl_chaos_SUITE, is_ready, []}}],
             limits => #{kills => 3, never_nodes => [A]}
         }),
-        [?assertMatch(#{kind := node, key := N, node := N, back_us := Us} when is_integer(Us), Kill) || #{node := N} = Kill <- Kills],
+        [?assertMatch(#{kind := node, key := N, node := N, back_us := Us} when is_integer(Us), Kill)
+         || #{node := N} = Kill <- Kills],
         ?assertEqual([], [N || #{node := N} <- Kills, N =/= B, N =/= C]),
         ?assertEqual(3, length(Kills)),
         ?assertEqual(Life, call(Fleet, A, erlang, system_info, [creation])),
@@ -73,25 +90,41 @@ is_ready() -> whereis(sderl_node) =/= undefined.
 
 limits(_) ->
     with(#{count => 2}, fun(Fleet, [A, B] = Nodes) ->
-        [ok = call(Fleet, N, ?V, start, [[{temporary, {local, list_to_atom(lists:concat([t, I]))}} || I <- lists:seq(1, 5)] ++ [{local, never}]]) || N <- Nodes],
+        [ok = call(Fleet, N, ?V, start, [[{temporary, {local, list_to_atom(lists:concat([t, I]))}}
+                                          || I <- lists:seq(1, 5)] ++ [{local, never}]])
+         || N <- Nodes],
         %% What does not come back keeps the others alive.
         Target = #{kind => process, class => server, find => {?V, found, []}},
-        {ok, Chaos} = start(Fleet, Nodes, #{targets => [Target], limits => #{at_once => 2, never => [never]}}),
-        ok = sderl_fleet:await(fun() -> #{skipped := #{at_once := N}} = sderl_chaos:status(Chaos), N >= 5 end, ?WAIT_MS),
+        {ok, Chaos} = start(Fleet, Nodes,
+                            #{targets => [Target], limits => #{at_once => 2, never => [never]}}),
+        ok = sderl_fleet:await(fun() ->
+            #{skipped := #{at_once := N}} = sderl_chaos:status(Chaos),
+            N >= 5
+        end, ?WAIT_MS),
         {ok, Two} = sderl_chaos:stop(Chaos),
         ?assertMatch([#{back_us := undefined, awaited := true}, #{back_us := undefined}], Two),
         ?assertEqual(10, length(pids(Fleet, Nodes))),
-        %% Where nobody waits for it, nothing holds back; then there is nothing left but what must stay.
-        {ok, More} = start(Fleet, Nodes, #{targets => [Target#{await => false}], scope => node, limits => #{at_once => 1, never => [never]}, report => self()}),
-        ok = sderl_fleet:await(fun() -> #{skipped := #{nothing_there := N}} = sderl_chaos:status(More), N >= 5 andalso length(pids(Fleet, Nodes)) =:= 2 end, ?WAIT_MS),
+        %% Where nobody waits for it, nothing holds back; then there is nothing left but what must
+        %% stay.
+        {ok, More} = start(Fleet, Nodes,
+                           #{targets => [Target#{await => false}], scope => node,
+                             limits => #{at_once => 1, never => [never]}, report => self()}),
+        ok = sderl_fleet:await(fun() ->
+            #{skipped := #{nothing_there := N}} = sderl_chaos:status(More),
+            N >= 5 andalso length(pids(Fleet, Nodes)) =:= 2
+        end, ?WAIT_MS),
         {ok, Eight} = sderl_chaos:stop(More),
         ?assertEqual(8, length(Eight)),
         ?assertEqual([A, B], lists:usort([N || #{node := N} <- Eight])),
         [?assertMatch(#{awaited := false, back_us := undefined}, Kill) || Kill <- Eight],
-        ?assertEqual([{local, never}, {local, never}], [K || N <- Nodes, {K, _} <- call(Fleet, N, ?V, found, [])]),
+        ?assertEqual([{local, never}, {local, never}],
+                     [K || N <- Nodes, {K, _} <- call(Fleet, N, ?V, found, [])]),
         %% A function that raises is no secret.
         {ok, Bad} = start(Fleet, Nodes, #{targets => [Target#{find => {?V, raises, []}}]}),
-        ok = sderl_fleet:await(fun() -> #{problems := P} = sderl_chaos:status(Bad), lists:sort(P) =:= [{N, server, {error, no_victims}} || N <- Nodes] end, ?WAIT_MS),
+        ok = sderl_fleet:await(fun() ->
+            #{problems := P} = sderl_chaos:status(Bad),
+            lists:sort(P) =:= [{N, server, {error, no_victims}} || N <- Nodes]
+        end, ?WAIT_MS),
         {ok, []} = sderl_chaos:stop(Bad),
         no_agents(Fleet, Nodes)
     end).
@@ -100,17 +133,24 @@ limits(_) ->
 protected(_) ->
     with(#{count => 1, apps => [sasl, sderl]}, fun(Fleet, [A] = Nodes) ->
         ok = call(Fleet, A, ?V, start, [[{local, one}, {local, two}]]),
-        System = fun() -> lists:sort([{N, call(Fleet, A, erlang, whereis, [N])} || N <- call(Fleet, A, erlang, registered, []) -- [one, two]]) end,
+        System = fun() ->
+            lists:sort([{N, call(Fleet, A, erlang, whereis, [N])}
+                        || N <- call(Fleet, A, erlang, registered, []) -- [one, two]])
+        end,
         Before = System(),
         {ok, Kills} = run(Fleet, Nodes, #{
-            every_ms => 5, targets => [#{kind => name}, #{kind => process, find => {sderl_chaos_SUITE, everything, []}, await => false}],
+            every_ms => 5, targets => [#{kind => name}, #{
+                kind => process, find => {sderl_chaos_SUITE, everything, []}, await => false
+            }],
             limits => #{kills => 60, at_once => infinity, never => [?V]}
         }),
         Keys = lists:usort([Key || #{kind := name, key := Key} <- Kills]),
         ?assertEqual([one, two], Keys),
         ?assertEqual(Before, System()),
         %% With the library's own allowed, they are hit, and it stays up.
-        {ok, Own} = run(Fleet, Nodes, #{targets => [#{kind => name, names => [sderl_node, sderl_subs]}], limits => #{kills => 4, library => true}}),
+        {ok, Own} = run(Fleet, Nodes,
+                        #{targets => [#{kind => name, names => [sderl_node, sderl_subs]}],
+                          limits => #{kills => 4, library => true}}),
         ?assertMatch([sderl_node, sderl_subs], lists:usort([Key || #{key := Key} <- Own])),
         no_agents(Fleet, Nodes)
     end).
@@ -126,12 +166,15 @@ is_of_a_system(Pid) ->
 
 dry(_) ->
     with(#{count => 3}, fun(Fleet, Nodes) ->
-        [ok = call(Fleet, N, ?V, start, [[{local, list_to_atom(lists:concat([s, I]))} || I <- lists:seq(1, 9)]]) || N <- Nodes],
+        [ok = call(Fleet, N, ?V, start,
+                   [[{local, list_to_atom(lists:concat([s, I]))} || I <- lists:seq(1, 9)]])
+         || N <- Nodes],
         Before = pids(Fleet, Nodes),
         Lives = [call(Fleet, N, erlang, system_info, [creation]) || N <- Nodes],
         Options = #{
             dry_run => true, every_ms => 50, seed => {any, "term"}, limits => #{kills => 12},
-            targets => [#{kind => process, find => {?V, found, []}}, #{kind => name, weight => 2}, #{kind => node, weight => 0.5, fleet => Fleet}]
+            targets => [#{kind => process, find => {?V, found, []}}, #{kind => name, weight => 2},
+                        #{kind => node, weight => 0.5, fleet => Fleet}]
         },
         {ok, Kills} = run(Fleet, Nodes, Options),
         ?assertMatch([#{dry := true, awaited := false, back_us := undefined} | _], Kills),
@@ -139,7 +182,10 @@ dry(_) ->
         ?assertEqual(Lives, [call(Fleet, N, erlang, system_info, [creation]) || N <- Nodes]),
         %% The same seed, the same things: the same plan.
         {ok, Again} = run(Fleet, Nodes, Options),
-        Plan = fun(Log) -> #{Round => maps:with([kind, class, key, node, pid], Kill) || #{round := Round} = Kill <- Log} end,
+        Plan = fun(Log) ->
+            #{Round => maps:with([kind, class, key, node, pid], Kill)
+              || #{round := Round} = Kill <- Log}
+        end,
         ?assertEqual({[], true}, different(Plan(Kills), Plan(Again))),
         {ok, Other} = run(Fleet, Nodes, Options#{seed := 2}),
         ?assertMatch({[_ | _], _}, different(Plan(Kills), Plan(Other))),
@@ -149,22 +195,29 @@ dry(_) ->
 %% On a busy machine a round may be left out.
 different(Plan, Other) ->
     Both = [Round || Round := _ <- Plan, is_map_key(Round, Other)],
-    {[{Round, A, B} || Round <- Both, A <- [maps:get(Round, Plan)], B <- [maps:get(Round, Other)], A =/= B], Both =/= []}.
+    {[{Round, A, B}
+      || Round <- Both, A <- [maps:get(Round, Plan)], B <- [maps:get(Round, Other)], A =/= B],
+     Both =/= []}.
 
 %% A group that decides by majority: names come back, and the command says what the group is.
 by_majority(Config) ->
     Env = [{sderl, tick_ms, 200}, {sderl, set_aside_ms, 1000}],
     with(#{count => 3, apps => [sderl], env => Env}, fun(Fleet, [A | _] = Nodes) ->
-        {ok, g, Nodes} = call(Fleet, A, s_group, new_s_group, [g, Nodes, #{consistency => majority}]),
-        [ok = call(Fleet, N, ?V, start, [[{via, s_group, {g, {in_group, I}}}]]) || {I, N} <- lists:enumerate(Nodes)],
+        {ok, g, Nodes} = call(Fleet, A, s_group, new_s_group,
+                              [g, Nodes, #{consistency => majority}]),
+        [ok = call(Fleet, N, ?V, start, [[{via, s_group, {g, {in_group, I}}}]])
+         || {I, N} <- lists:enumerate(Nodes)],
         Target = #{kind => name, group => g},
         {ok, Kills} = run(Fleet, Nodes, #{targets => [Target], limits => #{kills => 6}}),
         ?assertEqual(6, length([Us || #{back_us := Us} <- Kills, is_integer(Us)])),
         Log = filename:join(proplists:get_value(priv_dir, Config), "majority.jsonl"),
-        {0, Said} = sderl_cli_program:run(Fleet, ["chaos", "--node", atom_to_list(A), "--target", "group:g", "--every", "50ms", "--kills", "2", "--yes", "--log", Log]),
+        {0, Said} = sderl_cli_program:run(Fleet, ["chaos", "--node", atom_to_list(A), "--target",
+                                                  "group:g", "--every", "50ms", "--kills", "2",
+                                                  "--yes", "--log", Log]),
         ?assertMatch({match, _}, re:run(Said, "group g decides by majority")),
         {ok, Text} = file:read_file(Log),
-        ?assertMatch(#{<<"majority_groups">> := [<<"g">>]}, json:decode(hd(binary:split(Text, <<"\n">>)))),
+        ?assertMatch(#{<<"majority_groups">> := [<<"g">>]},
+                     json:decode(hd(binary:split(Text, <<"\n">>)))),
         no_agents(Fleet, Nodes)
     end).
 
@@ -175,7 +228,9 @@ service_ends(_) ->
         Options = #{targets => [#{kind => link}], lease_ms => 1000},
         %% Its owner ends.
         Self = self(),
-        Owner = spawn(fun() -> Self ! {chaos, start(Fleet, Nodes, Options)}, receive stop -> ok end end),
+        Owner = spawn(
+            fun() -> Self ! {chaos, start(Fleet, Nodes, Options)}, receive stop -> ok end end
+        ),
         {ok, Owned} = receive {chaos, C} -> C end,
         ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
         Owner ! stop,
@@ -186,12 +241,15 @@ service_ends(_) ->
         ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
         exit(Killed, kill),
         no_agents(Fleet, Nodes),
-        %% A node that stood still for longer than the lease is used again, with the old agent or a new one.
+        %% A node that stood still for longer than the lease is used again, with the old agent or a
+        %% new one.
         {ok, Longer} = start(Fleet, Nodes, Options),
         ok = sderl_fleet:suspend(Fleet, B),
-        ok = sderl_fleet:await(fun() -> [B] =:= maps:get(silent, sderl_chaos:status(Longer)) end, ?WAIT_MS),
+        ok = sderl_fleet:await(fun() -> [B] =:= maps:get(silent, sderl_chaos:status(Longer)) end,
+                               ?WAIT_MS),
         ok = sderl_fleet:resume(Fleet, B),
-        ok = sderl_fleet:await(fun() -> [] =:= maps:get(silent, sderl_chaos:status(Longer)) end, ?WAIT_MS),
+        ok = sderl_fleet:await(fun() -> [] =:= maps:get(silent, sderl_chaos:status(Longer)) end,
+                               ?WAIT_MS),
         ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
         {ok, _} = sderl_chaos:stop(Longer),
         no_agents(Fleet, Nodes),
@@ -207,8 +265,12 @@ controller_ends(_) ->
     with(#{count => 3}, fun(Fleet, [Controller, A, B] = Nodes) ->
         Victims = [A, B],
         Start = fun(Lease) ->
-            Pid = call(Fleet, Controller, erlang, spawn, [?MODULE, control, [#{nodes => Victims, targets => [#{kind => link}], every_ms => 100, lease_ms => Lease}]]),
-            ok = sderl_fleet:await(fun() -> lists:all(fun(Agents) -> length(Agents) =:= 1 end, agents(Fleet, Victims)) end, ?WAIT_MS),
+            Pid = call(Fleet, Controller, erlang, spawn,
+                       [?MODULE, control, [#{nodes => Victims, targets => [#{kind => link}],
+                                             every_ms => 100, lease_ms => Lease}]]),
+            ok = sderl_fleet:await(fun() ->
+                lists:all(fun(Agents) -> length(Agents) =:= 1 end, agents(Fleet, Victims))
+            end, ?WAIT_MS),
             Pid
         end,
         true = exit_there(Fleet, Controller, Start(600_000)),
@@ -235,9 +297,11 @@ exit_there(Fleet, Node, Pid) -> call(Fleet, Node, erlang, exit, [Pid, kill]).
 %% Nodes without our code get the agent's, and lose it again.
 strangers(_) ->
     with(#{count => 2, paths => []}, fun(Fleet, Nodes) ->
-        ?assertEqual([non_existing, non_existing], [call(Fleet, N, code, which, [sderl_chaos_agent]) || N <- Nodes]),
+        ?assertEqual([non_existing, non_existing],
+                     [call(Fleet, N, code, which, [sderl_chaos_agent]) || N <- Nodes]),
         {ok, First} = start(Fleet, Nodes, #{targets => [#{kind => name}], limits => #{kills => 1}}),
-        {ok, Second} = start(Fleet, Nodes, #{targets => [#{kind => name}], limits => #{kills => 1}}),
+        {ok, Second} = start(Fleet, Nodes,
+                             #{targets => [#{kind => name}], limits => #{kills => 1}}),
         {ok, []} = sderl_chaos:stop(First),
         ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
         #{silent := [], problems := []} = sderl_chaos:status(Second),
@@ -245,7 +309,10 @@ strangers(_) ->
         no_agents(Fleet, Nodes),
         [
             ok = sderl_fleet:await(
-                fun() -> not call(Fleet, N, erlang, module_loaded, [sderl_chaos_agent]) andalso not call(Fleet, N, erlang, check_old_code, [sderl_chaos_agent]) end,
+                fun() ->
+                    not call(Fleet, N, erlang, module_loaded, [sderl_chaos_agent])
+                        andalso not call(Fleet, N, erlang, check_old_code, [sderl_chaos_agent])
+                end,
                 ?WAIT_MS
             )
          || N <- Nodes
@@ -258,14 +325,19 @@ command(Config) ->
     with(#{count => 2, connect_all => true, paths => []}, fun(Fleet, [A, B] = Nodes) ->
         true = call(Fleet, A, net_kernel, connect_node, [B]),
         %% Something with a name on each node, that nobody starts again.
-        Pids = [begin P = call(Fleet, N, erlang, spawn, [timer, sleep, [infinity]]), true = call(Fleet, N, erlang, register, [target, P]), P end || N <- Nodes],
+        Pids = [begin
+            P = call(Fleet, N, erlang, spawn, [timer, sleep, [infinity]]),
+            true = call(Fleet, N, erlang, register, [target, P]),
+            P
+        end || N <- Nodes],
         Log = filename:join(proplists:get_value(priv_dir, Config), "chaos.jsonl"),
         Args = ["--node", atom_to_list(A), "--target", "name", "--every", "50ms", "--seed", "7"],
         {0, Dry} = program(Fleet, Args ++ ["--dry-run", "--kills", "3"]),
         ?assertMatch({match, _}, re:run(Dry, "would kill name target \\(name\\) on ")),
         ?assertEqual([true, true], alive(Fleet, Pids)),
         %% On the one node that it may; it does not come back, and that is an error.
-        Real = Args ++ ["--yes", "--never-node", atom_to_list(A), "--window", "0s..500ms", "--settle", "0s", "--log", Log],
+        Real = Args ++ ["--yes", "--never-node", atom_to_list(A), "--window", "0s..500ms",
+                        "--settle", "0s", "--log", Log],
         {1, Said} = program(Fleet, Real),
         ?assertMatch({match, _}, re:run(Said, "1 not back by the end")),
         ?assertEqual([true, false], alive(Fleet, Pids)),
@@ -275,13 +347,15 @@ command(Config) ->
         ?assertMatch(
             [
                 #{<<"event">> := <<"start">>, <<"seed">> := 7},
-                #{<<"event">> := <<"kill">>, <<"node">> := On, <<"key">> := <<"target">>, <<"back_us">> := null},
+                #{<<"event">> := <<"kill">>, <<"node">> := On, <<"key">> := <<"target">>,
+                  <<"back_us">> := null},
                 #{<<"event">> := <<"not_back">>, <<"number">> := 1},
                 #{<<"event">> := <<"end">>, <<"kills">> := 1, <<"not_back">> := 1}
             ],
             Events
         ),
-        {1, Wrong} = program(Fleet, ["--node", atom_to_list(A), "--target", "find:no_module:f", "--every", "20ms", "--window", "0s..100ms", "--yes"]),
+        {1, Wrong} = program(Fleet, ["--node", atom_to_list(A), "--target", "find:no_module:f",
+                                     "--every", "20ms", "--window", "0s..100ms", "--yes"]),
         ?assertMatch({match, _}, re:run(Wrong, "find:no_module:f on .*undef")),
         {1, Taken} = program(Fleet, Real),
         ?assertMatch({match, _}, re:run(Taken, "is there already")),
@@ -290,13 +364,16 @@ command(Config) ->
         {1, Stranger} = program(Fleet, Args ++ ["--yes", "--nodes", "nobody@127.0.0.1"]),
         ?assertMatch({match, _}, re:run(Stranger, "is not in the cluster")),
         {1, Typo} = program(Fleet, Args ++ ["--yes", "--never-node", "nobody@127.0.0.1"]),
-        ?assertMatch({match, _}, re:run(Typo, "--never-node: nobody@127.0.0.1 is not in the cluster")),
+        ?assertMatch({match, _},
+                     re:run(Typo, "--never-node: nobody@127.0.0.1 is not in the cluster")),
         %% With a cookie file named, nothing is read or written at home.
         Home = filename:join(proplists:get_value(priv_dir, Config), "home"),
         ok = file:make_dir(Home),
         #{home := Theirs} = sderl_fleet:connection_info(Fleet),
         CookieFile = filename:join(filename:absname(Theirs), ".erlang.cookie"),
-        {0, _} = sderl_cli_program:rest(sderl_cli_program:open(Fleet, Home, ["chaos" | Args] ++ ["--dry-run", "--kills", "1", "--cookie-file", CookieFile])),
+        {0, _} = sderl_cli_program:rest(sderl_cli_program:open(Fleet, Home, ["chaos" | Args] ++ [
+            "--dry-run", "--kills", "1", "--cookie-file", CookieFile
+        ])),
         ?assertEqual({error, enoent}, file:read_file(filename:join(Home, ".erlang.cookie"))),
         Cookie = filename:join(proplists:get_value(priv_dir, Config), "cookie"),
         ok = file:write_file(Cookie, "another\n"),
@@ -313,14 +390,20 @@ interrupted(Config) ->
         true = call(Fleet, A, net_kernel, connect_node, [B]),
         [ok = call(Fleet, N, ?V, start, [[{local, here}]]) || N <- Nodes],
         Log = filename:join(proplists:get_value(priv_dir, Config), "interrupted.jsonl"),
-        Port = sderl_cli_program:open(Fleet, ["chaos", "--node", atom_to_list(A), "--target", "supervisor:sderl_chaos_victim", "--every", "100ms", "--yes", "--log", Log]),
+        Port = sderl_cli_program:open(Fleet, ["chaos", "--node", atom_to_list(A), "--target",
+                                              "supervisor:sderl_chaos_victim", "--every", "100ms",
+                                              "--yes", "--log", Log]),
         {os_pid, OsPid} = erlang:port_info(Port, os_pid),
-        ok = sderl_fleet:await(fun() -> {ok, T} = file:read_file(Log), length(binary:matches(T, <<"\"back_us\":">>)) >= 4 end, ?WAIT_MS),
+        ok = sderl_fleet:await(fun() ->
+            {ok, T} = file:read_file(Log),
+            length(binary:matches(T, <<"\"back_us\":">>)) >= 4
+        end, ?WAIT_MS),
         "" = os:cmd(io_lib:format("kill -INT ~w", [OsPid])),
         {0, _} = sderl_cli_program:rest(Port),
         no_agents(Fleet, Nodes),
         {ok, Text} = file:read_file(Log),
-        ?assertMatch(#{<<"event">> := <<"end">>}, json:decode(lists:last(binary:split(Text, <<"\n">>, [global, trim]))))
+        ?assertMatch(#{<<"event">> := <<"end">>},
+                     json:decode(lists:last(binary:split(Text, <<"\n">>, [global, trim]))))
     end).
 
 program(Fleet, Args) -> sderl_cli_program:run(Fleet, ["chaos" | Args]).
@@ -332,18 +415,22 @@ alive(Fleet, Pids) -> [call(Fleet, node(P), erlang, is_process_alive, [P]) || P 
 %% Until as many as the limit says are killed and all of them are back.
 run(Fleet, Nodes, Options) ->
     {ok, Chaos} = start(Fleet, Nodes, Options),
-    ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end, ?WAIT_MS),
+    ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end,
+                           ?WAIT_MS),
     sderl_chaos:stop(Chaos, ?WAIT_MS).
 
 start(Fleet, Nodes, Options) ->
     Call = fun(Node, M, F, A) -> call(Fleet, Node, M, F, A) end,
-    sderl_chaos:start(maps:merge(#{nodes => Nodes, every_ms => 20, call => Call, seed => 4711}, Options)).
+    sderl_chaos:start(maps:merge(#{nodes => Nodes, every_ms => 20, call => Call, seed => 4711},
+                                 Options)).
 
 pids(Fleet, Nodes) -> lists:append([call(Fleet, N, ?V, pids, []) || N <- Nodes]).
 
 agents(Fleet, Nodes) ->
     [
-        [P || P <- call(Fleet, N, erlang, processes, []), call(Fleet, N, proc_lib, translate_initial_call, [P]) =:= {sderl_chaos_agent, init, 1}]
+        [P
+         || P <- call(Fleet, N, erlang, processes, []),
+            call(Fleet, N, proc_lib, translate_initial_call, [P]) =:= {sderl_chaos_agent, init, 1}]
      || N <- Nodes
     ].
 

@@ -1,19 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_victim).
--moduledoc "Servers on a node for the chaos tests: a supervisor's children, each under a name of its own, local, of `global`, or of an s_group.".
+-moduledoc """
+Servers on a node for the chaos tests: a supervisor's children, each under a name of its own, local,
+of `global`, or of an s_group.
+""".
 
 -behaviour(gen_server).
 
 -export([start/1, pids/0, found/0, raises/0, start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
--doc "Starts a supervisor with a child for each name. One that is `{temporary, Name}` is not restarted.".
+-doc """
+Starts a supervisor with a child for each name. One that is `{temporary, Name}` is not restarted.
+""".
 -spec start([term()]) -> ok.
 start(Names) ->
     Caller = self(),
     Flags = #{strategy => one_for_one, intensity => 10_000, period => 1},
     Pid = spawn(fun() ->
-        {ok, Sup} = supervisor:start_link({local, ?MODULE}, ?MODULE, {Flags, [child(N) || N <- Names]}),
+        {ok, Sup} = supervisor:start_link({local, ?MODULE}, ?MODULE,
+                                          {Flags, [child(N) || N <- Names]}),
         Caller ! {self(), Sup},
         receive
             never -> ok

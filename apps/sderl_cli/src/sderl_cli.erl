@@ -3,8 +3,9 @@
 -moduledoc """
 The command-line program behind `bin/sderl`.
 
-Exit statuses: 0 it worked, 1 it did not, 2 the arguments are wrong, 143 (128 + 15) when a
-signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ctrl-C. Messages go to stderr, so that stdout holds results only.
+Exit statuses: 0 it worked, 1 it did not, 2 the arguments are wrong, 143 (128 + 15) when a signal
+stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ctrl-C. Messages go to
+stderr, so that stdout holds results only.
 """.
 
 -export([main/1, run/1]).
@@ -68,7 +69,8 @@ outcome(Args) ->
 failure(error, terminated, [{io, _, _, _} | _]) -> no_stdout;
 failure(Class, Reason, Stack) -> {Class, Reason, Stack}.
 
-%% A fleet ends with the process that started it, and so do network namespaces; wait until they all have.
+%% A fleet ends with the process that started it, and so do network namespaces; wait until they all
+%% have.
 -spec stop(pid(), reference()) -> no_return().
 stop(Runner, Monitor) ->
     Wipe = sderl_progress:over(),

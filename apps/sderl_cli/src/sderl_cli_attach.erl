@@ -30,11 +30,14 @@ cookie(File) ->
         {ok, Content} ->
             case string:trim(Content, trailing, "\r\n ") of
                 <<>> ->
-                    {error, [File, " is empty; it should hold the cookie of the nodes, as ~/.erlang.cookie does"]};
+                    {error, [File, " is empty; it should hold the cookie of the nodes, as "
+                                   "~/.erlang.cookie does"]};
                 Cookie when byte_size(Cookie) =< 255 ->
                     case binary:match(Cookie, [<<"\n">>, <<0>>]) of
                         nomatch -> {ok, binary_to_atom(Cookie, latin1)};
-                        _ -> {error, [File, " holds more than one line; it should hold the cookie of the nodes alone"]}
+                        _ ->
+                            {error, [File, " holds more than one line; it should hold the cookie "
+                                           "of the nodes alone"]}
                     end;
                 _ ->
                     {error, [File, " holds more than the 255 characters that a cookie may have"]}
@@ -63,7 +66,8 @@ running(Option) ->
             [
                 "\nthese run here: ",
                 lists:join(", ", lists:sublist(Names, ?NAMED)),
-                [[" and ", integer_to_list(length(Names) - ?NAMED), " more"] || length(Names) > ?NAMED],
+                [[" and ", integer_to_list(length(Names) - ?NAMED), " more"]
+                 || length(Names) > ?NAMED],
                 [["; try ", Option, " ", First] || Option =/= ""]
             ]
     end.
@@ -75,7 +79,10 @@ is_monitor(Name) -> lists:prefix("monitor", Name).
 node_name(Text) ->
     case string:split(Text, "@", all) of
         [[_ | _], [_ | _]] when length(Text) =< 255 -> {ok, list_to_atom(Text)};
-        _ -> {error, io_lib:format("\"~ts\" is no name of a node; one is NAME@HOST, as node() tells on it", [Text])}
+        _ ->
+            {error,
+             io_lib:format("\"~ts\" is no name of a node; one is NAME@HOST, as node() tells on it",
+                           [Text])}
     end.
 
 -doc "Connects this program to a node.".
@@ -96,7 +103,8 @@ attach(Node, Cookie, Prefix) ->
         _ ->
             {error, [
                 io_lib:format("cannot connect to ~ts: ", [Node]),
-                "is it up, is this its full name, and is the cookie its own? A node behind another epmd needs ERL_EPMD_PORT, one that speaks TLS its ERL_FLAGS",
+                "is it up, is this its full name, and is the cookie its own? A node behind another "
+                "epmd needs ERL_EPMD_PORT, one that speaks TLS its ERL_FLAGS",
                 running("")
             ]}
     end.
@@ -115,7 +123,10 @@ start(Node, Prefix) ->
         {error, _} = Error -> Error
     end.
 
--doc "All nodes that are linked to one, or to one of those, and so on; hidden ones left out. `Lost`: could not be asked.".
+-doc """
+All nodes that are linked to one, or to one of those, and so on; hidden ones left out. `Lost`: could
+not be asked.
+""".
 -spec discover(node()) -> {Nodes :: [node()], Lost :: [node()]}.
 discover(Node) -> discover([Node], #{}, #{}).
 
@@ -124,8 +135,10 @@ discover([], Found, Lost) ->
 discover(New, Found, Lost) when map_size(Found) < ?MOST_NODES ->
     Answers = lists:zip(New, erpc:multicall(New, erlang, nodes, [[this, visible]], ?ASK_MS)),
     Found1 = maps:merge(Found, #{Node => true || {Node, {ok, _}} <- Answers}),
-    Lost1 = maps:merge(Lost, #{Node => true || {Node, Answer} <- Answers, element(1, Answer) =/= ok}),
+    Lost1 = maps:merge(Lost,
+                       #{Node => true || {Node, Answer} <- Answers, element(1, Answer) =/= ok}),
     Next = lists:usort(lists:append([Nodes || {_, {ok, Nodes}} <- Answers])),
-    discover([Node || Node <- Next, not is_map_key(Node, Found1), not is_map_key(Node, Lost1)], Found1, Lost1);
+    discover([Node || Node <- Next, not is_map_key(Node, Found1), not is_map_key(Node, Lost1)],
+             Found1, Lost1);
 discover(_, Found, Lost) ->
     discover([], Found, Lost).

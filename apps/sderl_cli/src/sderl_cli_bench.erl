@@ -44,6 +44,7 @@ run(Module, Name, Args) ->
 
 list() ->
     [
-        [io_lib:format("  ~-10ts ~ts~n", [Name, Module:summary()]) || {Name, Module} <- sderl_catalogue:all(experiments)],
+        [io_lib:format("  ~-10ts ~ts~n", [Name, Module:summary()])
+         || {Name, Module} <- sderl_catalogue:all(experiments)],
         "\n\"bin/sderl bench NAME --help\" tells a benchmark's options.\n"
     ].

@@ -3,7 +3,8 @@
 -moduledoc """
 `bin/sderl chaos`: `m:sderl_chaos` on a running cluster, from outside, as a hidden node.
 
-Nothing is killed before a person has typed `yes`, or without `--yes`. Ctrl-C ends it in order: nothing more is killed, the agents are gone, the log is complete.
+Nothing is killed before a person has typed `yes`, or without `--yes`. Ctrl-C ends it in order:
+nothing more is killed, the agents are gone, the log is complete.
 """.
 
 -behaviour(sderl_command).
@@ -17,9 +18,13 @@ Nothing is killed before a person has typed `yes`, or without `--yes`. Ctrl-C en
 
 -doc "One line for the list of commands.".
 -spec summary() -> string().
-summary() -> "kill processes, names, links and nodes of a running cluster, and see when they are back".
+summary() ->
+    "kill processes, names, links and nodes of a running cluster, and see when they are back".
 
--doc "An error when something that was awaited was not back by the end, or may not have been, or when nothing was killed because targets could not be looked for.".
+-doc """
+An error when something that was awaited was not back by the end, or may not have been, or when
+nothing was killed because targets could not be looked for.
+""".
 -spec run([string()]) -> sderl_command:result().
 run(Args) ->
     maybe
@@ -35,8 +40,10 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "Attaches to a running cluster as a hidden node, finds its nodes, kills what the targets\n"
-            "say, and measures on each node how long it takes until the thing is back. Try it with --dry-run first.\n"
+            "Attaches to a running cluster as a hidden node, finds its nodes, kills what the "
+            "targets\n"
+            "say, and measures on each node how long it takes until the thing is back. Try it with "
+            "--dry-run first.\n"
             "\n"
             "  bin/sderl chaos --node a@host --target supervisor:my_sup --every 5s --dry-run\n"
             "  bin/sderl chaos --node a@host --target 3*group:g --target link --log chaos.jsonl\n"
@@ -52,31 +59,45 @@ arguments() ->
             "  link                  a connection between two of the nodes\n"
             "  node                  a whole node, with --allow-halt\n"
             "\n"
-            "Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed, nor (but\n"
-            "with --allow-halt) the first supervisors of applications. Ctrl-C ends it in order. The nodes of \"bin/sderl demo\"\n"
-            "are found by name; the epmd of others by ERL_EPMD_PORT, and TLS is set by ERL_FLAGS, as for erl.",
+            "Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed, "
+            "nor (but\n"
+            "with --allow-halt) the first supervisors of applications. Ctrl-C ends it in order. "
+            "The nodes of \"bin/sderl demo\"\n"
+            "are found by name; the epmd of others by ERL_EPMD_PORT, and TLS is set by ERL_FLAGS, "
+            "as for erl.",
         arguments => [
-            #{name => node, long => "-node", type => string, required => false, help => {"--node NODE@HOST", ["any node of the cluster"]}},
+            #{name => node, long => "-node", type => string, required => false,
+              help => {"--node NODE@HOST", ["any node of the cluster"]}},
             option(
-                cookie_file, "FILE", string,
-                "the file with the cookie (that of the node where it runs here, or ~/.erlang.cookie)"
+                cookie_file, "FILE", string, "the file with the cookie (that of the node where it "
+                                             "runs here, or ~/.erlang.cookie)"
             ),
             #{
-                name => target, long => "-target", type => string, action => append, required => false,
+                name => target, long => "-target", type => string, action => append,
+                required => false,
                 help => {"--target T [--target T ...]", ["what is killed, see above"]}
             },
-            option(nodes, "LIST", string, "these nodes alone, with commas between them (all that are found)"),
+            option(nodes, "LIST", string,
+                   "these nodes alone, with commas between them (all that are found)"),
             option(every, "TIME", string, "time between kills: 500ms, 5s, 2min (5s)"),
-            option(scope, "S", string, "cluster: a kill each time; node: one on every node each time (cluster)"),
-            option(window, "FROM..TO", string, "when to kill, counted from the start: 10s..60s; the first kill is one period after FROM (0s.., until Ctrl-C)"),
+            option(scope, "S", string,
+                   "cluster: a kill each time; node: one on every node each time (cluster)"),
+            option(window, "FROM..TO", string,
+                   "when to kill, counted from the start: 10s..60s; the first kill is one period "
+                   "after FROM (0s.., until Ctrl-C)"),
             option(kills, "N", {integer, [{min, 1}]}, "limit: most kills in all"),
-            option(at_once, "N", {integer, [{min, 1}]}, "limit: most things that are not back (1; with --scope node the number of nodes)"),
-            repeated(never, "NAME", "limit: never this name, local, global or of a group; may be repeated"),
+            option(at_once, "N", {integer, [{min, 1}]}, "limit: most things that are not back (1; "
+                                                        "with --scope node the number of nodes)"),
+            repeated(never, "NAME",
+                     "limit: never this name, local, global or of a group; may be repeated"),
             repeated(never_node, "NODE", "limit: nothing on this node; may be repeated"),
             flag(library, "also the processes of the application sderl"),
-            flag(allow_halt, "whole nodes, and the first supervisors of applications, may be ended"),
-            option(settle, "TIME", string, "how long to wait for things to be back at the end (10s)"),
-            option(seed, "N", integer, "seed: with the same things on the nodes it gives the same plan (random, and printed)"),
+            flag(allow_halt,
+                 "whole nodes, and the first supervisors of applications, may be ended"),
+            option(settle, "TIME", string,
+                   "how long to wait for things to be back at the end (10s)"),
+            option(seed, "N", integer, "seed: with the same things on the nodes it gives the same "
+                                       "plan (random, and printed)"),
             flag(dry_run, "everything but the kills"),
             flag(yes, "do not ask"),
             option(log, "FILE", string, "the log, a line of JSON for each event; a new file")
@@ -92,7 +113,8 @@ dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all))
 
 checked(Parsed) ->
     maybe
-        ok ?= given(node, Parsed, ["any node of the cluster, NAME@HOST", sderl_cli_attach:running("--node")]),
+        ok ?= given(node, Parsed,
+                    ["any node of the cluster, NAME@HOST", sderl_cli_attach:running("--node")]),
         ok ?= given(target, Parsed, "what is killed, such as supervisor:my_sup"),
         {ok, Node} ?= node_name("--node", maps:get(node, Parsed)),
         {ok, Targets} ?= each(fun sderl_cli_words:target/1, maps:get(target, Parsed)),
@@ -101,8 +123,10 @@ checked(Parsed) ->
         {ok, Settle} ?= time(settle, Parsed, "10s", 0),
         {ok, Window} ?= named("--window", sderl_cli_words:window(maps:get(window, Parsed, "0s.."))),
         {ok, Scope} ?= scope(maps:get(scope, Parsed, "cluster")),
-        {ok, Never} ?= each(fun(Text) -> named("--never", sderl_cli_words:term(Text)) end, maps:get(never, Parsed, [])),
-        {ok, NeverNodes} ?= each(fun(Text) -> node_name("--never-node", Text) end, maps:get(never_node, Parsed, [])),
+        {ok, Never} ?= each(fun(Text) -> named("--never", sderl_cli_words:term(Text)) end,
+                            maps:get(never, Parsed, [])),
+        {ok, NeverNodes} ?= each(fun(Text) -> node_name("--never-node", Text) end,
+                                 maps:get(never_node, Parsed, [])),
         {ok, Only} ?= only(Parsed),
         ok ?= sderl_command:may_ask(Parsed),
         Limits = maps:with([kills, at_once, library], Parsed),
@@ -148,13 +172,16 @@ named(Option, {error, Why}) -> {error, [Option, ": ", Why]}.
 
 node_name(Option, Text) -> named(Option, sderl_cli_attach:node_name(Text)).
 
-only(#{nodes := Text}) -> each(fun(Word) -> node_name("--nodes", Word) end, sderl_bench_experiment:words(Text));
+only(#{nodes := Text}) ->
+    each(fun(Word) -> node_name("--nodes", Word) end, sderl_bench_experiment:words(Text));
 only(_) -> {ok, all}.
 
 halts(Targets, #{allow_halt := false}) ->
     case [true || #{kind := node} <- Targets] of
         [] -> ok;
-        _ -> {error, "--target node halts whole nodes, which nobody here restarts: say --allow-halt if you want that"}
+        _ ->
+            {error, "--target node halts whole nodes, which nobody here restarts: say --allow-halt "
+                    "if you want that"}
     end;
 halts(_, _) ->
     ok.
@@ -162,7 +189,8 @@ halts(_, _) ->
 time(Key, Parsed, Default, Min) ->
     Option = "--" ++ dashed(Key),
     case named(Option, sderl_cli_words:duration(maps:get(Key, Parsed, Default))) of
-        {ok, Ms} when Ms < Min -> {error, [Option, " must be at least ", integer_to_list(Min), "ms"]};
+        {ok, Ms} when Ms < Min ->
+            {error, [Option, " must be at least ", integer_to_list(Min), "ms"]};
         Other -> Other
     end.
 
@@ -189,8 +217,13 @@ attached(#{node := Node, cookie_file := CookieFile, only := Only} = Options) ->
 %% A name that is mistyped would protect nothing.
 spared(#{chaos := #{limits := #{never_nodes := Never} = Limits} = Chaos} = Options, Found, Nodes) ->
     case Never -- Found of
-        [] -> {ok, Options#{chaos := Chaos#{limits := Limits#{never_nodes := [Node || Node <- Never, lists:member(Node, Nodes)]}}}};
-        [Node | _] -> {error, io_lib:format("--never-node: ~ts is not in the cluster of --node, or cannot be reached; found: ~ts", [Node, names(Found)])}
+        [] ->
+            {ok, Options#{chaos := Chaos#{
+                limits := Limits#{never_nodes := [Node || Node <- Never, lists:member(Node, Nodes)]}
+            }}};
+        [Node | _] ->
+            {error, io_lib:format("--never-node: ~ts is not in the cluster of --node, or cannot be "
+                                  "reached; found: ~ts", [Node, names(Found)])}
     end.
 
 %% Where what is cut off comes back later, and nothing is registered meanwhile.
@@ -212,7 +245,8 @@ logged(#{chaos := Chaos, log := File} = Options, Nodes, Majority) ->
         {ok, Log} ?= sderl_cli_chaos_log:open(File),
         %% From here on Ctrl-C is for us. (Without the program around it nobody tells.)
         _ = sderl_fleet_task:attempt(fun() -> sderl_signals:tell(self()) end),
-        Result = started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes, Options#{majority => Majority}, Log),
+        Result = started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes,
+                         Options#{majority => Majority}, Log),
         first_error([Result, sderl_cli_chaos_log:close(Log)])
     end.
 
@@ -222,15 +256,20 @@ nodes_of(all, {Found, Lost}) ->
 nodes_of(Only, {Found, _}) ->
     case Only -- Found of
         [] -> {ok, lists:usort(Only)};
-        [Node | _] -> {error, io_lib:format("--nodes: ~ts is not in the cluster of --node, or cannot be reached; found: ~ts", [Node, names(Found)])}
+        [Node | _] ->
+            {error, io_lib:format("--nodes: ~ts is not in the cluster of --node, or cannot be "
+                                  "reached; found: ~ts", [Node, names(Found)])}
     end.
 
 names(Nodes) -> lists:join(", ", [atom_to_list(Node) || Node <- Nodes]).
 
-header(Nodes, #{chaos := #{targets := Targets, every_ms := Every, window := {From, To}, scope := Scope, seed := Seed, dry_run := Dry, limits := Limits}}) ->
+header(Nodes, #{chaos := #{targets := Targets, every_ms := Every, window := {From, To},
+                           scope := Scope, seed := Seed, dry_run := Dry, limits := Limits}}) ->
     [
         io_lib:format("~w nodes: ~ts~n", [length(Nodes), names(Nodes)]),
-        io_lib:format("targets: ~ts~n", [lists:join(", ", [[weight(W), "*", C] || #{weight := W, class := C} <- Targets])]),
+        io_lib:format("targets: ~ts~n",
+                      [lists:join(", ",
+                                  [[weight(W), "*", C] || #{weight := W, class := C} <- Targets])]),
         io_lib:format("one ~ts each ~ts~ts, from ~ts ~ts; seed ~w~n", [
             case Dry of true -> "that would be killed"; false -> "kill" end,
             seconds(Every),
@@ -255,7 +294,8 @@ limits(Limits, Scope) ->
     lists:join(", ", [
         ["not back at once: ", case Limits of #{at_once := N} -> weight(N); _ -> Default end],
         ["kills: ", case Limits of #{kills := N} -> weight(N); _ -> "no limit" end]
-        | [io_lib:format("never ~0tp", [Name]) || Name <- maps:get(never, Limits) ++ maps:get(never_nodes, Limits)]
+        | [io_lib:format("never ~0tp", [Name])
+           || Name <- maps:get(never, Limits) ++ maps:get(never_nodes, Limits)]
     ]).
 
 agreed(#{yes := true}) -> ok;
@@ -267,7 +307,9 @@ started({ok, Service}, Nodes, #{settle := Settle, chaos := Chaos, majority := Ma
     Monitor = monitor(process, Service),
     Stopped =
         case Written of
-            ok -> sderl_progress:watching("chaos", fun look/1, Service, fun() -> follow(Service, Monitor, Settle, Log) end);
+            ok ->
+                sderl_progress:watching("chaos", fun look/1, Service,
+                                        fun() -> follow(Service, Monitor, Settle, Log) end);
             {error, _} = Error -> Error
         end,
     ended(Stopped, Service, Log);
@@ -275,12 +317,15 @@ started({error, Reason}, _, _, _) ->
     {error, sderl_chaos:text(Reason)}.
 
 look(Service) ->
-    try sderl_chaos:status(Service) of
+    try
+        sderl_chaos:status(Service)
+    of
         #{kills := Kills, not_back := Away, next_ms := Next, now_ms := Now, silent := Silent} ->
             {
                 [
                     io_lib:format("~w kills, ~w not back", [Kills, Away]),
-                    [io_lib:format(", next in ~w s", [max(0, Next - Now + 999) div 1000]) || is_integer(Next)],
+                    [io_lib:format(", next in ~w s", [max(0, Next - Now + 999) div 1000])
+                     || is_integer(Next)],
                     [[", silent: ", names(Silent)] || Silent =/= []]
                 ],
                 Service
@@ -325,13 +370,17 @@ ended(Stopped, Service, Log) ->
         {ok, Kills} ->
             Told = rest(Service, Log),
             Away = [Kill || #{awaited := true, back_us := undefined} = Kill <- Kills],
-            Missing = [sderl_cli_chaos_log:write(Log, not_back, sderl_cli_chaos_log:kill(Kill)) || Kill <- Away],
-            Sums = #{kills => length(Kills), not_back => length(Away), skipped => maps:get(skipped, Status, #{})},
+            Missing = [sderl_cli_chaos_log:write(Log, not_back, sderl_cli_chaos_log:kill(Kill))
+                       || Kill <- Away],
+            Sums = #{kills => length(Kills), not_back => length(Away),
+                     skipped => maps:get(skipped, Status, #{})},
             End = sderl_cli_chaos_log:write(Log, 'end', Sums),
             ok = say(summary(Kills, Status)),
-            first_error([worth(Stopped), Told | Missing] ++ [End, verdict(Stopped, Kills, Away, Status)]);
+            first_error([worth(Stopped), Told | Missing] ++
+                        [End, verdict(Stopped, Kills, Away, Status)]);
         {error, {_, Reason}} ->
-            first_error([worth(Stopped), {error, io_lib:format("the service ended: ~0tP", [Reason, 12])}])
+            first_error([worth(Stopped),
+                         {error, io_lib:format("the service ended: ~0tP", [Reason, 12])}])
     end.
 
 worth(stopped) -> ok;
@@ -348,7 +397,8 @@ rest(Service, Log) ->
     receive
         {sderl_chaos, Service, {What, Kill} = Event} ->
             ok = say([sderl_cli_chaos_log:line(Event), "\n"]),
-            first_error([sderl_cli_chaos_log:write(Log, What, sderl_cli_chaos_log:kill(Kill)), rest(Service, Log)]);
+            first_error([sderl_cli_chaos_log:write(Log, What, sderl_cli_chaos_log:kill(Kill)),
+                         rest(Service, Log)]);
         {sderl_chaos, Service, _} ->
             rest(Service, Log)
     after 0 -> ok
@@ -380,13 +430,16 @@ skipped(Skipped) ->
         {unanswered, "the node did not say whether it was done"},
         {late, "the nodes answered too slowly, or it was stopped"}
     ],
-    [io_lib:format("~w times no kill: ~ts~n", [N, Why]) || {Key, Why} <- Words, {ok, N} <- [maps:find(Key, Skipped)], N > 0].
+    [io_lib:format("~w times no kill: ~ts~n", [N, Why])
+     || {Key, Why} <- Words, {ok, N} <- [maps:find(Key, Skipped)], N > 0].
 
 %% Who stops it does not wait for anything.
 verdict(stopped, _, _, _) ->
     ok;
 verdict(_, _, [], #{unsure := Unsure}) when Unsure > 0 ->
-    {error, io_lib:format("~w times a node did not say whether it killed, nor later whether that is back", [Unsure])};
+    {error,
+     io_lib:format("~w times a node did not say whether it killed, nor later whether that is back",
+                   [Unsure])};
 verdict(_, [], _, #{problems := [_ | _]}) ->
     {error, "nothing was killed, because of the above"};
 verdict(_, _, [], _) ->

@@ -3,8 +3,10 @@
 -moduledoc """
 What the chaos service did, for people and as JSON, one object a line, each as soon as it is known.
 
-Every object has `event` and `time` (UTC, RFC 3339): `start` with the options (times in milliseconds; `null` where there is no limit), `kill`, `back` with `back_us`, `not_back` for what was awaited and
-is not back by the end, `end` with the sums. Keys, classes and pids are Erlang terms as text.
+Every object has `event` and `time` (UTC, RFC 3339): `start` with the options (times in
+milliseconds; `null` where there is no limit), `kill`, `back` with `back_us`, `not_back` for what
+was awaited and is not back by the end, `end` with the sums. Keys, classes and pids are Erlang terms
+as text.
 """.
 
 -export([check/1, open/1, close/1, write/3, options/1, kill/1, line/1, recovery/1]).
@@ -12,14 +14,18 @@ is not back by the end, `end` with the sums. Keys, classes and pids are Erlang t
 
 -opaque log() :: none | {file:filename(), file:io_device()}.
 
--doc "Whether a file for the log can be there. It must not be yet: it may be all that is left of another run.".
+-doc """
+Whether a file for the log can be there. It must not be yet: it may be all that is left of another
+run.
+""".
 -spec check(undefined | file:filename()) -> ok | {error, sderl_command:text()}.
 check(undefined) ->
     ok;
 check(Name) ->
     case {filelib:is_file(Name), filelib:is_dir(filename:dirname(Name))} of
         {true, _} -> taken(Name);
-        {false, false} -> {error, ["cannot write --log ", Name, ": there is no folder ", filename:dirname(Name)]};
+        {false, false} ->
+            {error, ["cannot write --log ", Name, ": there is no folder ", filename:dirname(Name)]};
         {false, true} -> ok
     end.
 
@@ -34,7 +40,8 @@ open(Name) ->
         {error, Reason} -> unwritten(Name, Reason)
     end.
 
-taken(Name) -> {error, ["--log ", Name, " is there already; name another file, or move that one away"]}.
+taken(Name) ->
+    {error, ["--log ", Name, " is there already; name another file, or move that one away"]}.
 
 unwritten(Name, Reason) -> {error, ["cannot write --log ", Name, ": ", file:format_error(Reason)]}.
 
@@ -44,11 +51,13 @@ close(none) -> ok;
 close({Name, File}) -> written(Name, file:close(File)).
 
 -doc "Writes one event.".
--spec write(log(), Event :: atom(), #{atom() => json:encode_value()}) -> ok | {error, sderl_command:text()}.
+-spec write(log(), Event :: atom(), #{atom() => json:encode_value()}) ->
+    ok | {error, sderl_command:text()}.
 write(none, _, _) ->
     ok;
 write({Name, File}, Event, More) ->
-    Time = list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(millisecond), [{unit, millisecond}, {offset, "Z"}])),
+    Time = list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(millisecond),
+                                                          [{unit, millisecond}, {offset, "Z"}])),
     Json = sderl_visible:json(json:encode(More#{event => Event, time => Time})),
     written(Name, file:write(File, [Json, $\n])).
 
@@ -57,7 +66,8 @@ written(Name, {error, Reason}) -> unwritten(Name, Reason).
 
 -doc "The options of a run for `write/3`.".
 -spec options(#{atom() => dynamic()}) -> #{atom() => json:encode_value()}.
-options(#{nodes := Nodes, targets := Targets, every_ms := Every, window := {From, To}, scope := Scope, seed := Seed, limits := Limits} = Options) ->
+options(#{nodes := Nodes, targets := Targets, every_ms := Every, window := {From, To},
+          scope := Scope, seed := Seed, limits := Limits} = Options) ->
     AtOnce =
         case Scope of
             cluster -> 1;
@@ -65,7 +75,8 @@ options(#{nodes := Nodes, targets := Targets, every_ms := Every, window := {From
         end,
     #{
         nodes => Nodes,
-        targets => [#{weight => Weight, target => text(Class)} || #{weight := Weight, class := Class} <- Targets],
+        targets => [#{weight => Weight, target => text(Class)}
+                    || #{weight := Weight, class := Class} <- Targets],
         every_ms => Every,
         window => #{from_ms => From, to_ms => limit(To)},
         majority_groups => [text(Group) || Group <- maps:get(majority_groups, Options, [])],
@@ -115,8 +126,10 @@ line({back, #{number := Number, back_us := BackUs} = Kill}) ->
     io_lib:format("~5w  back after ~ts: ~ts", [Number, time(BackUs), thing(Kill)]).
 
 thing(#{kind := node, node := Node}) -> ["node ", atom_to_list(Node)];
-thing(#{kind := link, node := Node, pid := Peer}) -> ["link ", atom_to_list(Node), " - ", atom_to_list(Peer)];
-thing(#{kind := Kind, class := Class, key := Key, node := Node}) -> io_lib:format("~ts ~ts (~ts) on ~ts", [Kind, text(Key), text(Class), Node]).
+thing(#{kind := link, node := Node, pid := Peer}) ->
+    ["link ", atom_to_list(Node), " - ", atom_to_list(Peer)];
+thing(#{kind := Kind, class := Class, key := Key, node := Node}) ->
+    io_lib:format("~ts ~ts (~ts) on ~ts", [Kind, text(Key), text(Class), Node]).
 
 time(Us) when Us < 1000 -> io_lib:format("~w us", [Us]);
 time(Us) when Us < 1_000_000 -> io_lib:format("~.1f ms", [Us / 1000]);
@@ -130,5 +143,6 @@ recovery(Kills) ->
             "";
         Times ->
             At = fun(Percent) -> lists:nth(max(1, ceil(Percent * length(Times) / 100)), Times) end,
-            ["; back after ", time(At(50)), " (median), ", time(At(99)), " (99 %), ", time(lists:last(Times)), " (longest)"]
+            ["; back after ", time(At(50)), " (median), ", time(At(99)), " (99 %), ",
+             time(lists:last(Times)), " (longest)"]
     end.

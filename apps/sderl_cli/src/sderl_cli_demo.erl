@@ -35,10 +35,13 @@ arguments() ->
     #{
         help =>
             "Starts nodes on this machine and runs one workload on them three times: as a stock\n"
-            "full mesh with global, then in s_groups that share gateway nodes, where nodes keep copies\n"
+            "full mesh with global, then in s_groups that share gateway nodes, where nodes keep "
+            "copies\n"
             "of the names of other groups (s_group:follow/1), and where they do not. Prints what\n"
-            "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C, and the dashboard\n"
-            "shows them: its address is printed with the token that it needs, and so are commands to try\n"
+            "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C, and the "
+            "dashboard\n"
+            "shows them: its address is printed with the token that it needs, and so are commands "
+            "to try\n"
             "in another terminal: top, mon, chaos and shell find the nodes by their names.",
         arguments => [
             option(nodes, "N", #{type => integer, default => 24}, "nodes, 4 or more (24)"),
@@ -70,20 +73,23 @@ arguments() ->
                 port,
                 "P",
                 #{type => {integer, [{min, 0}, {max, 65_535}]}},
-                "port of the dashboard, 0 for any free one (8090); with it the nodes stay up also without a terminal"
+                "port of the dashboard, 0 for any free one (8090); with it the nodes stay up also "
+                "without a terminal"
             ),
             #{
                 name => write,
                 long => "-write",
                 type => boolean,
                 default => false,
-                help => {"[--write]", ["browsers may switch tracing and recording on and off; the nodes stay up"]}
+                help => {"[--write]", ["browsers may switch tracing and recording on and off; the "
+                                       "nodes stay up"]}
             },
             option(
                 record,
                 "DIR",
                 #{type => string},
-                "record into a file of this folder, for mon --replay; browsers may open the recordings "
+                "record into a file of this folder, for mon --replay; browsers may open the "
+                "recordings "
                 "there; the nodes stay up"
             ),
             #{
@@ -105,7 +111,8 @@ arguments() ->
 option(Name, Shape, More, Help) ->
     Usage = lists:append(["[--", atom_to_list(Name), " ", Shape, "]"]),
     maps:merge(
-        #{name => Name, long => [$- | atom_to_list(Name)], required => false, help => {Usage, [Help]}},
+        #{name => Name, long => [$- | atom_to_list(Name)], required => false,
+          help => {Usage, [Help]}},
         More
     ).
 
@@ -143,7 +150,8 @@ stays_at_all(#{once := Once} = Options) ->
         {[Option | _], true, _} ->
             {wrong, [Option, Stay, "--once stops them: leave out one of the two"]};
         {[Option | _], _, #{json := "-"}} ->
-            {wrong, [Option, Stay, "--json - stops them: write the numbers into a file, --json FILE"]};
+            {wrong,
+             [Option, Stay, "--json - stops them: write the numbers into a file, --json FILE"]};
         {_, _, _} ->
             ok
     end.
@@ -186,7 +194,8 @@ measure(Settings, #{consistency := Consistency} = Options, Output) ->
     end.
 
 result(#{seconds := Seconds, seed := Seed}, Options, Results, Started) ->
-    Params = (maps:with([nodes, group_size, consistency], Options))#{seconds => Seconds, seed => Seed},
+    Params =
+        (maps:with([nodes, group_size, consistency], Options))#{seconds => Seconds, seed => Seed},
     sderl_bench_output:result(demo, Params, Results, Started).
 
 verdict(Output, Results) ->
@@ -246,9 +255,11 @@ stay(true, Owner, Fleet, #{layout := #{consistency := Consistency} = Layout}, Op
     end),
     case sderl_demo_attach:write(Owner, Fleet) of
         ok ->
-            io:put_chars([sderl_demo_text:invitation(Layout, Nodes), sderl_demo_dashboard:text(Dashboard), sderl_demo_text:leave()]),
+            io:put_chars([sderl_demo_text:invitation(Layout, Nodes),
+                          sderl_demo_dashboard:text(Dashboard), sderl_demo_text:leave()]),
             _ = sderl_demo_live:start(Fleet, Site),
-            until_stopped(Fleet, maps:merge(sderl_demo_live:nodes(Fleet, Site), sderl_demo_dashboard:nodes(Fleet, Dashboard)));
+            until_stopped(Fleet, maps:merge(sderl_demo_live:nodes(Fleet, Site),
+                                            sderl_demo_dashboard:nodes(Fleet, Dashboard)));
         {error, {Reason, File}} ->
             {error, sderl_demo_text:no_shell(Reason, File)}
     end.

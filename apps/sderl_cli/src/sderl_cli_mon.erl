@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_mon).
 -moduledoc """
-`bin/sderl mon`: watches a running cluster from a hidden node and serves the dashboard, until Ctrl-C.
+`bin/sderl mon`: watches a running cluster from a hidden node and serves the dashboard, until
+Ctrl-C.
 """.
 
 -behaviour(sderl_command).
@@ -35,24 +36,32 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "Attaches to a running cluster as a hidden node, watches it, and shows it in a browser:\n"
-            "prints the address, with the token that the page needs. Ctrl-C ends it; nothing stays on the nodes.\n"
+            "Attaches to a running cluster as a hidden node, watches it, and shows it in a "
+            "browser:\n"
+            "prints the address, with the token that the page needs. Ctrl-C ends it; nothing stays "
+            "on the nodes.\n"
             "\n"
             "  bin/sderl mon --seed a@host --cookie-file ~/.erlang.cookie\n"
             "  bin/sderl mon --synthetic --nodes 200 --groups 20\n"
             "\n"
-            "By default nothing is loaded into nodes that run without this library; of such nodes the page shows what plain OTP tells.\n"
-            "The nodes of \"bin/sderl demo\" are found by name, without a cookie's file; the epmd of others\n"
+            "By default nothing is loaded into nodes that run without this library; of such nodes "
+            "the page shows what plain OTP tells.\n"
+            "The nodes of \"bin/sderl demo\" are found by name, without a cookie's file; the epmd "
+            "of others\n"
             "is found by ERL_EPMD_PORT, TLS between nodes is set by ERL_FLAGS, as for erl.",
         arguments => sderl_cli_watch:arguments() ++ [
-            option(nodes, "N", {integer, [{min, 1}, {max, 2000}]}, "nodes of the synthetic cluster (200)"),
-            option(groups, "N", {integer, [{min, 1}, {max, 500}]}, "groups of the synthetic cluster (20)"),
-            option(port, "P", {integer, [{min, 0}, {max, 65_535}]}, "port of the dashboard, 0 for any free one (8090)"),
+            option(nodes, "N", {integer, [{min, 1}, {max, 2000}]},
+                   "nodes of the synthetic cluster (200)"),
+            option(groups, "N", {integer, [{min, 1}, {max, 500}]},
+                   "groups of the synthetic cluster (20)"),
+            option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
+                   "port of the dashboard, 0 for any free one (8090)"),
             option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),
             option(token, "T", string, "the token, 8 to 256 letters and digits (128 random bits)"),
             option(tls_cert, "FILE", string, "serve over TLS with this certificate (PEM)"),
             option(tls_key, "FILE", string, "key of the certificate (PEM)"),
-            option(record, "DIR", string, "record into a file of this folder; browsers may open the recordings there"),
+            option(record, "DIR", string,
+                   "record into a file of this folder; browsers may open the recordings there"),
             option(replay, "FILE", string, "no cluster: show this recording"),
             flag(write, "browsers may switch tracing and recording on and off"),
             flag(once, "end when the first numbers are there")
@@ -68,14 +77,17 @@ checked(Parsed) ->
         {error, Message} -> {wrong, Message}
     end.
 
-attach(#{replay := _, synthetic := true}) -> {error, "--replay shows a recording, --synthetic a made-up cluster: one of them"};
-attach(#{replay := _, seed := _}) -> {error, "--replay shows a recording, --seed a running cluster: one of them"};
+attach(#{replay := _, synthetic := true}) ->
+    {error, "--replay shows a recording, --synthetic a made-up cluster: one of them"};
+attach(#{replay := _, seed := _}) ->
+    {error, "--replay shows a recording, --seed a running cluster: one of them"};
 attach(#{replay := _}) -> {ok, #{source => none, config => #{}}};
 attach(Parsed) -> sderl_cli_watch:check(Parsed).
 
 cluster(#{source := #{seed := Seed}}, _) -> atom_to_binary(Seed);
 cluster(#{source := synthetic}, _) -> ~"synthetic";
-cluster(#{source := none}, #{replay := File}) -> unicode:characters_to_binary(filename:basename(File)).
+cluster(#{source := none}, #{replay := File}) ->
+    unicode:characters_to_binary(filename:basename(File)).
 
 recording(#{record := Dir}) ->
     case sderl_web_ask:record(Dir) of

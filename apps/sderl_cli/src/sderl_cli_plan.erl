@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_plan).
 -moduledoc """
-`bin/sderl plan`: which groups for so many nodes, and what they cost: a table, a picture, a file that
-`sderl_pattern:read/1` reads, launch configuration. No node is started.
+`bin/sderl plan`: which groups for so many nodes, and what they cost: a table, a picture, a file
+that `sderl_pattern:read/1` reads, launch configuration. No node is started.
 
 With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are checked; without it
 `m:sderl_plan` chooses.
@@ -19,7 +19,10 @@ With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are check
 -spec summary() -> string().
 summary() -> "which groups for so many nodes, and what they cost in links and hops".
 
--doc "Makes, prints and draws a plan. A usage error where the options, or the limits, contradict each other.".
+-doc """
+Makes, prints and draws a plan. A usage error where the options, or the limits, contradict each
+other.
+""".
 -spec run([string()]) -> sderl_command:result().
 run(Args) ->
     case sderl_command:parse(Args, ["plan"], arguments()) of
@@ -31,14 +34,18 @@ arguments() ->
     Whole = {integer, [{min, 1}]},
     #{
         help =>
-            "Plans groups of nodes: which nodes are in which group, and which nodes, the gateways,\n"
-            "tie groups together. Prints the plan with the links of a node, the hops between nodes,\n"
+            "Plans groups of nodes: which nodes are in which group, and which nodes, the "
+            "gateways,\n"
+            "tie groups together. Prints the plan with the links of a node, the hops between "
+            "nodes,\n"
             "and the nodes whose loss parts groups. Without --pattern it chooses the plan that\n"
-            "suits the limits best; where neither --max-group nor --max-links is given, either, no\n"
+            "suits the limits best; where neither --max-group nor --max-links is given, either, "
+            "no\n"
             "group has more than 30 members.",
         arguments => [
             #{name => nodes, long => "-nodes", type => string,
-              help => {"--nodes N|FILE", ["how many nodes, or a file with their names: words, or Erlang terms"]}},
+              help => {"--nodes N|FILE",
+                       ["how many nodes, or a file with their names: words, or Erlang terms"]}},
             option(pattern, "P", string, "star, tree, ring, chain, grid, or auto (auto)"),
             option(group_size, "S", Whole, "most members of a group"),
             option(groups, "G", Whole, "how many groups, in place of --group-size"),
@@ -47,15 +54,20 @@ arguments() ->
             option(branching, "B", {integer, [{min, 2}]}, "tree: nodes below each node"),
             option(levels, "L", {integer, [{min, 2}]}, "tree: levels, the bottom included"),
             option(leaves, "N", Whole, "tree: groups below each lowest node (branching)"),
-            option(remainder, "R", string, "what to do with nodes that are over: spread, last, error or left_out (spread)"),
+            option(remainder, "R", string,
+                   "what to do with nodes that are over: spread, last, error or left_out (spread)"),
             option(max_links, "N", Whole, "limit: links of a node"),
-            option(max_group, "N", Whole, "limit: members of a group, of a hub too (30 where nothing else is said)"),
-            option(traffic, "FILE", string, "messages: {FromNodes, ToNodes, PerSecond}. a line; nodes that talk go together"),
-            option(names_per_node, "N", Whole, "names that each node registers; predicts how many a node holds"),
+            option(max_group, "N", Whole,
+                   "limit: members of a group, of a hub too (30 where nothing else is said)"),
+            option(traffic, "FILE", string, "messages: {FromNodes, ToNodes, PerSecond}. a line; "
+                                            "nodes that talk go together"),
+            option(names_per_node, "N", Whole,
+                   "names that each node registers; predicts how many a node holds"),
             option(svg, "FILE", string, "draw the plan"),
             option(out, "FILE", string, "write the plan for sderl_pattern:read/1"),
             option(config, "FILE", string, "write the plan as a sys.config"),
-            option(json, "FILE|-", string, "the prediction as a line of JSON into a file, or to stdout (-)")
+            option(json, "FILE|-", string,
+                   "the prediction as a line of JSON into a file, or to stdout (-)")
         ]
     }.
 
@@ -83,14 +95,16 @@ planned(Options0) ->
         {usage, Message} -> {usage, Message}
     end.
 
-%% Without a limit one group of all nodes would suit best, which is the full mesh that nobody asks for.
+%% Without a limit one group of all nodes would suit best, which is the full mesh that nobody asks
+%% for.
 assume_limits(#{pattern := Pattern} = Options) when Pattern =/= auto -> {Options, ""};
 assume_limits(#{max_group := _} = Options) -> {Options, ""};
 assume_limits(#{max_links := _} = Options) -> {Options, ""};
 assume_limits(Options) ->
     Most = integer_to_list(?USUAL_GROUP),
     {Options#{max_group => ?USUAL_GROUP}, [
-        "limit          none was given: at most ", Most, " members of a group, where up to ", Most, " suit most;\n"
+        "limit          none was given: at most ", Most, " members of a group, where up to ", Most,
+        " suit most;\n"
         "               --max-group N and --max-links N say otherwise\n"
     ]}.
 
@@ -106,8 +120,10 @@ first_error(Results) ->
 -define(MOST, 5000).
 
 
--define(PATTERNS, #{"auto" => auto, "star" => star, "tree" => tree, "ring" => ring, "chain" => chain, "grid" => grid}).
--define(REMAINDERS, #{"spread" => spread, "last" => last, "error" => error, "left_out" => left_out}).
+-define(PATTERNS, #{"auto" => auto, "star" => star, "tree" => tree, "ring" => ring,
+                    "chain" => chain, "grid" => grid}).
+-define(REMAINDERS,
+    #{"spread" => spread, "last" => last, "error" => error, "left_out" => left_out}).
 
 %% A word as one of those that are known.
 choices(Options0) ->
@@ -119,15 +135,18 @@ choices(Options0) ->
                 _ -> {usage, [flag(Key), " cannot be ", Word, ": it is ", Text]}
             end;
         (_, Result) -> Result
-    end, {ok, Options0}, [{pattern, ?PATTERNS, "star, tree, ring, chain, grid or auto"}, {remainder, ?REMAINDERS, "spread, last, error or left_out"}]).
+    end, {ok, Options0}, [{pattern, ?PATTERNS, "star, tree, ring, chain, grid or auto"},
+                          {remainder, ?REMAINDERS, "spread, last, error or left_out"}]).
 
-given_nodes(Options) when not is_map_key(nodes, Options) -> {usage, "how many nodes? --nodes N, or a file with their names"};
+given_nodes(Options) when not is_map_key(nodes, Options) ->
+    {usage, "how many nodes? --nodes N, or a file with their names"};
 given_nodes(#{nodes := Text}) ->
     case string:to_integer(Text) of
         {N, []} when is_integer(N), N >= 1, N =< ?MOST ->
             {ok, [list_to_atom("n" ++ integer_to_list(I) ++ "@host") || I <- lists:seq(1, N)]};
         {N, []} when is_integer(N) ->
-            {usage, io_lib:format("--nodes cannot be ~b: it is a number from 1 to ~b, or a file", [N, ?MOST])};
+            {usage, io_lib:format("--nodes cannot be ~b: it is a number from 1 to ~b, or a file",
+                                  [N, ?MOST])};
         _ -> names(Text)
     end.
 
@@ -137,13 +156,20 @@ names(File) ->
         {ok, Text} ?= read(File, "--nodes"),
         {ok, Names} ?= case file:consult(File) of
             {ok, Terms} -> {ok, flatten(Terms)};
-            {error, _} -> {ok, [list_to_atom(W) || W <- string:lexemes(uncommented(Text), " \t\r\n,")]}
+            {error, _} ->
+                {ok, [list_to_atom(W) || W <- string:lexemes(uncommented(Text), " \t\r\n,")]}
         end,
-        case {[N || N <- Names, not is_atom(N)], [N || N <- Names, is_atom(N), string:find(atom_to_list(N), "@") =:= nomatch], length(Names)} of
+        case {[N || N <- Names, not is_atom(N)],
+              [N || N <- Names, is_atom(N), string:find(atom_to_list(N), "@") =:= nomatch],
+              length(Names)} of
             {[], [], L} when L >= 1, L =< ?MOST -> {ok, Names};
-            {[], [], L} -> {usage, io_lib:format("~ts has ~b names: it may have 1 to ~b", [File, L, ?MOST])};
-            {[Bad | _], _, _} -> {usage, io_lib:format("~ts: ~0tp is no name of a node", [File, Bad])};
-            {_, [Bad | _], _} -> {usage, io_lib:format("~ts: ~0tp is no name of a node: it lacks the @ and the host", [File, Bad])}
+            {[], [], L} ->
+                {usage, io_lib:format("~ts has ~b names: it may have 1 to ~b", [File, L, ?MOST])};
+            {[Bad | _], _, _} ->
+                {usage, io_lib:format("~ts: ~0tp is no name of a node", [File, Bad])};
+            {_, [Bad | _], _} ->
+                {usage, io_lib:format("~ts: ~0tp is no name of a node: it lacks the @ and the host",
+                                      [File, Bad])}
         end
     end.
 
@@ -161,7 +187,9 @@ read(File, Option) ->
                 Text when is_list(Text) -> {ok, Text};
                 _ -> {usage, [Option, ": ", File, " is not UTF-8"]}
             end;
-        {error, Why} -> {usage, io_lib:format("~ts: ~ts is neither a number nor a file that can be read: ~ts", [Option, File, file:format_error(Why)])}
+        {error, Why} ->
+            {usage, io_lib:format("~ts: ~ts is neither a number nor a file that can be read: ~ts",
+                                  [Option, File, file:format_error(Why)])}
     end.
 
 traffic(#{traffic := File}, Nodes) ->
@@ -191,9 +219,11 @@ rows(Device, File, Line, Rows) ->
         {eof, _} ->
             {ok, lists:reverse(Rows)};
         {error, {At, _, _}, _} ->
-            wrong_line(File, At, "this is no Erlang term; rows are such as {a@host, [b@host, c@host], 100}.");
+            wrong_line(File, At,
+                       "this is no Erlang term; rows are such as {a@host, [b@host, c@host], 100}.");
         {error, _} ->
-            wrong_line(File, Line, "this is no text in UTF-8; rows are such as {a@host, [b@host, c@host], 100}.")
+            wrong_line(File, Line, "this is no text in UTF-8; rows are such as {a@host, [b@host, "
+                                   "c@host], 100}.")
     end.
 
 %% All rows may be in one list.
@@ -211,7 +241,8 @@ is_traffic(Row) ->
 are_known({From, To, _}, Nodes) ->
     case lists:usort(lists:flatten([From, To])) -- Nodes of
         [] -> ok;
-        [Stranger | _] -> {error, io_lib:format("~0tp is not among the nodes of --nodes", [Stranger])}
+        [Stranger | _] ->
+            {error, io_lib:format("~0tp is not among the nodes of --nodes", [Stranger])}
     end.
 
 each_line(_, [], _) ->
@@ -222,9 +253,11 @@ each_line(Check, [{Line, Row} | Lines], File) ->
         {error, Why} -> wrong_line(File, Line, Why)
     end.
 
-wrong_line(File, Line, Why) -> {usage, ["--traffic: ", File, io_lib:format(", line ~w: ", [Line]), Why]}.
+wrong_line(File, Line, Why) ->
+    {usage, ["--traffic: ", File, io_lib:format(", line ~w: ", [Line]), Why]}.
 
-empty() -> #{version => 1, pattern => chain, options => #{}, groups => [], edges => [], left_out => []}.
+empty() ->
+    #{version => 1, pattern => chain, options => #{}, groups => [], edges => [], left_out => []}.
 
 %% ---------------------------------------------------------------- the plan
 
@@ -234,39 +267,54 @@ plan(Nodes, #{pattern := Pattern} = Options) when Pattern =/= auto ->
     maybe
         ok ?= fits(Pattern, Given),
         {ok, Plan} ?= reason(sderl_pattern:new(Pattern, Nodes, Given)),
-        {ok, Prediction} ?= reason(sderl_plan:predict(Plan, maps:with([traffic, names_per_node], Options))),
+        {ok, Prediction} ?=
+            reason(sderl_plan:predict(Plan, maps:with([traffic, names_per_node], Options))),
         ok ?= reason(sderl_plan:within(Prediction, maps:with([max_links, max_group], Options))),
         {ok, Plan, Prediction}
     end;
 plan(Nodes, Options) ->
-    case maps:keys(maps:with([groups, group_size, hubs, branching, levels, leaves, remainder], Options)) of
+    case maps:keys(maps:with([groups, group_size, hubs, branching, levels, leaves, remainder],
+                             Options)) of
         [] ->
-            case sderl_plan:propose(Nodes, maps:with([max_links, max_group, gateways, traffic, names_per_node], Options)) of
+            case sderl_plan:propose(Nodes, maps:with(
+                [max_links, max_group, gateways, traffic, names_per_node], Options
+            )) of
                 {ok, Plan, Prediction} -> {ok, Plan, Prediction};
                 Error -> reason(Error)
             end;
-        [Key | _] -> {usage, [flag(Key), " is for one pattern: give --pattern too, or a limit (--max-group, --max-links)"]}
+        [Key | _] ->
+            {usage,
+             [flag(Key),
+              " is for one pattern: give --pattern too, or a limit (--max-group, --max-links)"]}
     end.
 
 reason({error, Reason}) -> {error, {reason, Reason}};
 reason(Other) -> Other.
 
 shape(Options) ->
-    maps:from_list([{key(K), V} || K := V <- maps:with([group_size, groups, gateways, hubs, branching, levels, leaves, remainder], Options)]).
+    maps:from_list([{key(K), V}
+                    || K := V <- maps:with([group_size, groups, gateways, hubs, branching, levels,
+                                            leaves, remainder], Options)]).
 
 key(group_size) -> size;
 key(Key) -> Key.
 
 %% What is missing, and what is an option of another pattern.
-fits(tree, Options) when not is_map_key(branching, Options) -> {usage, "--pattern tree needs --branching"};
-fits(_, #{size := _, groups := _}) -> {usage, "--group-size and --groups decide each other: leave one of them out"};
-fits(Pattern, Options) when Pattern =/= tree, not is_map_key(size, Options), not is_map_key(groups, Options) ->
+fits(tree, Options) when not is_map_key(branching, Options) ->
+    {usage, "--pattern tree needs --branching"};
+fits(_, #{size := _, groups := _}) ->
+    {usage, "--group-size and --groups decide each other: leave one of them out"};
+fits(Pattern, Options)
+  when Pattern =/= tree, not is_map_key(size, Options), not is_map_key(groups, Options) ->
     {usage, ["--pattern ", atom_to_list(Pattern), " needs --group-size or --groups"]};
 fits(Pattern, Options) ->
     Of = #{hubs => star, branching => tree, levels => tree, leaves => tree},
-    case [{K, map_get(K, Of)} || K <- maps:keys(Options), is_map_key(K, Of), map_get(K, Of) =/= Pattern] of
+    case [{K, map_get(K, Of)}
+          || K <- maps:keys(Options), is_map_key(K, Of), map_get(K, Of) =/= Pattern] of
         [] -> ok;
-        [{Key, Other} | _] -> {usage, [flag(Key), " is for --pattern ", atom_to_list(Other), ", not ", atom_to_list(Pattern)]}
+        [{Key, Other} | _] ->
+            {usage, [flag(Key), " is for --pattern ", atom_to_list(Other), ", not ",
+                     atom_to_list(Pattern)]}
     end.
 
 flag(Key) -> ["--", string:replace(atom_to_list(Key), "_", "-", all)].
@@ -274,19 +322,25 @@ flag(Key) -> ["--", string:replace(atom_to_list(Key), "_", "-", all)].
 %% ---------------------------------------------------------------- output
 
 result(Options, #{pattern := Pattern, options := Shape, groups := Groups}, Prediction, Started) ->
-    Params = (maps:with([max_links, max_group], Options))#{pattern => Pattern, options => maps:without([order, name, names], Shape),
-                                                           nodes => map_get(nodes, Prediction)},
-    #{links := #{max := LMax, mean := LMean}, hops := #{max := HMax, mean := HMean, unreachable := Lost}, single_points := Single,
+    Params = (maps:with([max_links, max_group], Options))#{
+        pattern => Pattern,
+        options => maps:without([order, name, names], Shape),
+        nodes => map_get(nodes, Prediction)
+    },
+    #{links := #{max := LMax, mean := LMean},
+      hops := #{max := HMax, mean := HMean, unreachable := Lost}, single_points := Single,
       group_size := Size} = Prediction,
     Metrics = maps:merge(maps:with([traffic, names, gateways, groups], Prediction), #{
-        links_per_node_max => LMax, links_per_node_mean => LMean, mesh_links_per_node => map_get(mesh_links, Prediction),
-        hops_max => HMax, hops_mean => HMean, unreachable_pairs => Lost div 2, single_points => length(Single), group_size => Size,
-        workers => length([w || #{role := workers} <- Groups])
+        links_per_node_max => LMax, links_per_node_mean => LMean,
+        mesh_links_per_node => map_get(mesh_links, Prediction), hops_max => HMax,
+        hops_mean => HMean, unreachable_pairs => Lost div 2, single_points => length(Single),
+        group_size => Size, workers => length([w || #{role := workers} <- Groups])
     }),
     sderl_bench_output:result(plan, Params, Metrics, Started).
 
 files(Plan, Options, Output) ->
-    [write(Key, map_get(Key, Options), Plan, Output) || Key <- [svg, out, config], is_map_key(Key, Options)].
+    [write(Key, map_get(Key, Options), Plan, Output)
+     || Key <- [svg, out, config], is_map_key(Key, Options)].
 
 write(Key, File, Plan, Output) ->
     Written = case Key of

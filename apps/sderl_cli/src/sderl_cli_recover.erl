@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_recover).
 -moduledoc """
-`bin/sderl recover`: `s_group:recover_majority/2` for a running cluster, from outside, as a hidden node.
+`bin/sderl recover`: `s_group:recover_majority/2` for a running cluster, from outside, as a hidden
+node.
 
-All members are looked at first: nothing is done while one that is to be removed still runs the group, nor before
-a person has typed `yes`, or without `--yes`.
+All members are looked at first: nothing is done while one that is to be removed still runs the
+group, nor before a person has typed `yes`, or without `--yes`.
 """.
 
 -behaviour(sderl_command).
@@ -39,21 +40,28 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "Use it when so many members of a majority group are lost for good that the others will\n"
-            "never be a majority again. The survivors become the only members, the others are removed,\n"
-            "and writes go on with what the survivors know. Name all survivors: what only the others\n"
+            "Use it when so many members of a majority group are lost for good that the others "
+            "will\n"
+            "never be a majority again. The survivors become the only members, the others are "
+            "removed,\n"
+            "and writes go on with what the survivors know. Name all survivors: what only the "
+            "others\n"
             "knew is lost.\n"
             "\n"
             "  bin/sderl recover --node a@h --group shop --survivors a@h,b@h --dry-run\n"
             "\n"
-            "Be sure that the others are down, and that they are removed or wiped before they run again: if\n"
-            "they are only cut off, both sides decide from then on. This program asks all members, and changes\n"
-            "nothing if one of the others still runs the group; it cannot see a member that it cannot reach. The\n"
+            "Be sure that the others are down, and that they are removed or wiped before they run "
+            "again: if\n"
+            "they are only cut off, both sides decide from then on. This program asks all members, "
+            "and changes\n"
+            "nothing if one of the others still runs the group; it cannot see a member that it "
+            "cannot reach. The\n"
             "nodes' epmd is found by ERL_EPMD_PORT, TLS is set by ERL_FLAGS, as for erl.",
         arguments => [
             option(node, "NODE@HOST", string, "one of the survivors, which is asked to do it"),
             option(group, "GROUP", string, "the group, an Erlang term"),
-            option(survivors, "LIST", string, "all members that are left, with commas between them"),
+            option(survivors, "LIST", string,
+                   "all members that are left, with commas between them"),
             option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
             flag(dry_run, "look and tell, change nothing"),
             flag(yes, "do not ask")
@@ -64,9 +72,11 @@ arguments() ->
 
 check(Parsed) ->
     maybe
-        {ok, Node} ?= read(node, Parsed, fun sderl_cli_attach:node_name/1, "one of the survivors, NAME@HOST"),
+        {ok, Node} ?= read(node, Parsed, fun sderl_cli_attach:node_name/1,
+                           "one of the survivors, NAME@HOST"),
         {ok, Group} ?= read(group, Parsed, fun read_group/1, "the group that lost its majority"),
-        {ok, Survivors} ?= read(survivors, Parsed, fun read_nodes/1, "all members that are left, with commas between them"),
+        {ok, Survivors} ?= read(survivors, Parsed, fun read_nodes/1,
+                                "all members that are left, with commas between them"),
         ok ?= check_survivor(Node, Survivors),
         ok ?= sderl_command:may_ask(Parsed),
         {ok, (maps:with([yes, dry_run], Parsed))#{
@@ -109,7 +119,9 @@ read_nodes([Word | Words], Nodes) ->
 check_survivor(Node, Survivors) ->
     case lists:member(Node, Survivors) of
         true -> ok;
-        false -> {error, io_lib:format("--survivors must name ~ts too, the node that is asked to do it", [Node])}
+        false ->
+            {error, io_lib:format("--survivors must name ~ts too, the node that is asked to do it",
+                                  [Node])}
     end.
 
 %% ---------------------------------------------------------------- the members
@@ -122,11 +134,13 @@ recover(#{node := Node, group := Group, survivors := Survivors, cookie_file := F
         ok ?= check_members(Group, Survivors, Members),
         Seen = look_at(Members, Group),
         ok = io:put_chars([
-            io_lib:format("group ~0tp, as ~ts knows it: ~w members~n", [Group, Node, length(Members)]),
+            io_lib:format("group ~0tp, as ~ts knows it: ~w members~n",
+                          [Group, Node, length(Members)]),
             [line(Member, lists:member(Member, Survivors), Look) || {Member, Look} <- Seen]
         ]),
         ok ?= check_lost([Seer || {Member, _} = Seer <- Seen, not lists:member(Member, Survivors)]),
-        ok ?= check_survivors([Seer || {Member, _} = Seer <- Seen, lists:member(Member, Survivors)]),
+        ok ?= check_survivors([Seer
+                               || {Member, _} = Seer <- Seen, lists:member(Member, Survivors)]),
         agreed(Options, Members)
     end.
 
@@ -136,12 +150,16 @@ members(Node, Group) ->
             {ok, Members};
         {member, #{consistency := available}} ->
             {error, io_lib:format(
-                "group ~0tp has the consistency available: each side of it writes, and there is no majority to "
-                "recover; s_group:remove_nodes/2 takes out nodes that are lost", [Group])};
+                "group ~0tp has the consistency available: each side of it writes, and there is no "
+                "majority to "
+                "recover; s_group:remove_nodes/2 takes out nodes that are lost", [Group]
+            )};
         {no_member, []} ->
-            {error, io_lib:format("~ts is no member of a group ~0tp, nor of any other", [Node, Group])};
+            {error,
+             io_lib:format("~ts is no member of a group ~0tp, nor of any other", [Node, Group])};
         {no_member, Others} ->
-            {error, io_lib:format("~ts is no member of a group ~0tp; its groups are ~ts", [Node, Group, terms(Others)])};
+            {error, io_lib:format("~ts is no member of a group ~0tp; its groups are ~ts",
+                                  [Node, Group, terms(Others)])};
         Look ->
             {error, io_lib:format("~ts ~ts", [Node, said(Look)])}
     end.
@@ -152,7 +170,8 @@ check_members(Group, Survivors, Members) ->
     case {Survivors -- Members, Members -- Survivors} of
         {[], [_ | _]} -> ok;
         {[], []} ->
-            {error, "nobody is lost: all members are among the --survivors, and decide when all of them are back"};
+            {error, "nobody is lost: all members are among the --survivors, and decide when all of "
+                    "them are back"};
         {Others, _} ->
             {error, io_lib:format("--survivors: ~ts, no member of ~0tp; its members are ~ts",
                                   [terms(Others), Group, terms(Members)])}
@@ -200,7 +219,8 @@ check_lost(Lost) ->
         [] -> ok;
         Alive ->
             {error, [
-                "nothing was changed: ", terms(Alive), " would be removed and still runs the group, or may; stop the "
+                "nothing was changed: ", terms(Alive),
+                " would be removed and still runs the group, or may; stop the "
                 "application or the node there, or name it among the --survivors"
             ]}
     end.
@@ -214,7 +234,8 @@ check_survivors(Survivors) ->
         [] -> ok;
         Nodes ->
             {error, [
-                "nothing was changed: every survivor has to run the group, without a majority, and this does not hold of ",
+                "nothing was changed: every survivor has to run the group, without a majority, and "
+                "this does not hold of ",
                 terms(Nodes)
             ]}
     end.
@@ -236,16 +257,20 @@ confirmed(#{yes := true}, _) ->
     ok;
 confirmed(_, Lost) ->
     sderl_command:confirm(
-        ["Are ", terms(Lost), " down, and will they be removed or wiped before they run again?"], "nothing was changed"
+        ["Are ", terms(Lost), " down, and will they be removed or wiped before they run again?"],
+        "nothing was changed"
     ).
 
 call(#{node := Node, group := Group, survivors := Survivors}) ->
-    try erpc:call(Node, s_group, recover_majority, [Group, Survivors], ?CALL_MS) of
+    try
+        erpc:call(Node, s_group, recover_majority, [Group, Survivors], ?CALL_MS)
+    of
         ok -> await_decision(Node, Group);
         {error, Reason} -> {error, refusal(Reason)}
     catch
         error:{erpc, Reason} ->
-            {error, io_lib:format("~ts did not answer (~0tp): nobody here knows whether it was done; look with --dry-run", [Node, Reason])};
+            {error, io_lib:format("~ts did not answer (~0tp): nobody here knows whether it was "
+                                  "done; look with --dry-run", [Node, Reason])};
         Class:Reason ->
             {error, io_lib:format("~ts raised ~0tP", [Node, {Class, Reason}, 20])}
     end.
@@ -260,7 +285,8 @@ refusal({incomplete, Whys}) ->
 refusal(Reason) ->
     io_lib:format("nothing was changed: ~0tp", [Reason]).
 
-whys(Whys) -> lists:join(", ", [io_lib:format("~ts: ~ts", [Node, why(Why)]) || {Node, Why} <- Whys]).
+whys(Whys) ->
+    lists:join(", ", [io_lib:format("~ts: ~ts", [Node, why(Why)]) || {Node, Why} <- Whys]).
 
 why(has_majority) -> "has a majority";
 why(available_mode) -> "runs a group of that name with the consistency available";
@@ -274,7 +300,8 @@ await_decision(Node, Group) ->
     Decides = fun() ->
         case look(Node, Group) of
             {member, #{majority := true, members := Members}} ->
-                io:put_chars(io_lib:format("Done: ~0tp decides again, with ~ts.~n", [Group, terms(Members)]));
+                io:put_chars(io_lib:format("Done: ~0tp decides again, with ~ts.~n",
+                                           [Group, terms(Members)]));
             Look ->
                 Look
         end
@@ -283,6 +310,7 @@ await_decision(Node, Group) ->
         ok ->
             ok;
         {error, {timeout, Look}} ->
-            {error, io_lib:format("it was done, but ~ts still ~ts; see the problems of s_group:info() there",
+            {error, io_lib:format("it was done, but ~ts still ~ts; see the problems of "
+                                  "s_group:info() there",
                                   [Node, said(Look)])}
     end.

@@ -3,7 +3,8 @@
 -moduledoc """
 `bin/sderl top`: what the dashboard shows, in a terminal.
 
-Into a pipe, or with `--once`, it prints one table when the first numbers are there, and ends. The screen is that of `m:sderl_cli_top_screen`.
+Into a pipe, or with `--once`, it prints one table when the first numbers are there, and ends. The
+screen is that of `m:sderl_cli_top_screen`.
 """.
 
 -behaviour(sderl_command).
@@ -37,16 +38,20 @@ run(Args) ->
 command() ->
     #{
         help =>
-            "Attaches to a running cluster as a hidden node and shows its groups, nodes, links and findings,\n"
-            "on a screen that is refreshed each second. By default nothing is loaded into nodes that run without this library; of\n"
-            "such nodes it shows what plain OTP tells. Keys: q ends it; left and right, or 1 to 5, choose the table; up and\n"
+            "Attaches to a running cluster as a hidden node and shows its groups, nodes, links and "
+            "findings,\n"
+            "on a screen that is refreshed each second. By default nothing is loaded into nodes "
+            "that run without this library; of\n"
+            "such nodes it shows what plain OTP tells. Keys: q ends it; left and right, or 1 to 5, "
+            "choose the table; up and\n"
             "down scroll; s sorts. The nodes of \"bin/sderl demo\" are found by name, without a\n"
             "cookie's file.\n"
             "\n"
             "  bin/sderl top --seed a@host --cookie-file ~/.erlang.cookie\n"
             "  bin/sderl top --seed a@host --once | less",
         arguments => sderl_cli_watch:arguments() ++ [
-            #{name => once, long => "-once", type => boolean, default => false, help => {"[--once]", ["print one table and end (so does a pipe)"]}}
+            #{name => once, long => "-once", type => boolean, default => false,
+              help => {"[--once]", ["print one table and end (so does a pipe)"]}}
         ]
     }.
 
@@ -56,7 +61,8 @@ checked(Ok) -> Ok.
 subscribed() ->
     case sderl_mon_hub:subscribe() of
         {ok, Data} -> {ok, Data};
-        {error, Reason} -> {error, io_lib:format("the monitoring does not answer: ~0tP", [Reason, 20])}
+        {error, Reason} ->
+            {error, io_lib:format("the monitoring does not answer: ~0tP", [Reason, 20])}
     end.
 
 %% `bin/sderl` names the terminal, and puts its settings right afterwards.
@@ -68,7 +74,8 @@ terminal(_) ->
         _ -> none
     end.
 
-stty(Name, Args) -> string:trim(os:cmd(lists:concat(["stty -F '", Name, "' ", Args, " 2>/dev/null"]))).
+stty(Name, Args) ->
+    string:trim(os:cmd(lists:concat(["stty -F '", Name, "' ", Args, " 2>/dev/null"]))).
 
 %% ---------------------------------------------------------------- once
 
@@ -76,7 +83,8 @@ once(Data) ->
     Deadline = now_ms() + ?FIRST_MS,
     case first(Data, 0, Deadline) of
         {ok, Full} ->
-            Lines = sderl_cli_top_screen:lines(Full, sderl_cli_top_screen:new(), #{columns => columns(), rows => infinity}),
+            Lines = sderl_cli_top_screen:lines(Full, sderl_cli_top_screen:new(),
+                                               #{columns => columns(), rows => infinity}),
             io:put_chars([[Line, $\n] || Line <- Lines]);
         {error, _} = Error ->
             Error
@@ -85,13 +93,17 @@ once(Data) ->
 %% The second frame with nodes has rates.
 first(Data, Frames, Deadline) ->
     receive
-        {sderl_mon, frame, #{nodes := Nodes} = Frame} when map_size(Nodes) > 0, Frames > 0 -> {ok, merged(frame, Frame, Data)};
-        {sderl_mon, frame, #{nodes := Nodes}} -> first(Data, Frames + min(1, map_size(Nodes)), Deadline);
+        {sderl_mon, frame, #{nodes := Nodes} = Frame} when map_size(Nodes) > 0, Frames > 0 ->
+            {ok, merged(frame, Frame, Data)};
+        {sderl_mon, frame, #{nodes := Nodes}} ->
+            first(Data, Frames + min(1, map_size(Nodes)), Deadline);
         {sderl_mon, What, Value} -> first(merged(What, Value, Data), Frames, Deadline)
     after max(0, Deadline - now_ms()) ->
         case Data of
             #{topology := #{nodes := Nodes}} when map_size(Nodes) > 0 -> {ok, Data};
-            _ -> {error, "no node told its numbers within 20 s; is the seed a node of the cluster, and does the monitoring run?"}
+            _ ->
+                {error, "no node told its numbers within 20 s; is the seed a node of the cluster, "
+                        "and does the monitoring run?"}
         end
     end.
 
@@ -101,7 +113,8 @@ columns() ->
         _ -> 160
     end.
 
-merged(What, Value, Data) when What =:= topology; What =:= frame; What =:= findings -> Data#{What => Value};
+merged(What, Value, Data) when What =:= topology; What =:= frame; What =:= findings ->
+    Data#{What => Value};
 merged(_, _, Data) -> Data.
 
 %% ---------------------------------------------------------------- on a screen
@@ -126,7 +139,8 @@ typed(Owner) ->
         {error, _} -> ok
     end.
 
-%% A read of one byte returns at once; a key of several comes in one go, and is whole when its last byte is there.
+%% A read of one byte returns at once; a key of several comes in one go, and is whole when its last
+%% byte is there.
 typed(Owner, Terminal, Begun) ->
     case file:read(Terminal, 1) of
         {ok, Byte} ->
@@ -143,7 +157,8 @@ typed(Owner, Terminal, Begun) ->
     end.
 
 look(Data, State, Name, {{Columns, Rows}, SizedAt} = Size) ->
-    Lines = sderl_cli_top_screen:lines(Data, State, #{columns => Columns, rows => Rows, color => os:getenv("NO_COLOR") =:= false}),
+    Lines = sderl_cli_top_screen:lines(Data, State, #{columns => Columns, rows => Rows,
+                                                      color => os:getenv("NO_COLOR") =:= false}),
     io:put_chars(["\e[H", lists:join("\e[K\r\n", Lines), "\e[K\e[J"]),
     case changed(Data, State) of
         {Data1, State1} ->
@@ -170,7 +185,8 @@ drained({Data, State}) ->
     end.
 
 taken({keys, Keys}, Data, State) ->
-    case lists:foldl(fun(_, quit) -> quit; (Key, S) -> sderl_cli_top_screen:key(Key, S) end, State, Keys) of
+    case lists:foldl(fun(_, quit) -> quit; (Key, S) -> sderl_cli_top_screen:key(Key, S) end, State,
+                     Keys) of
         quit -> quit;
         State1 -> {Data, State1}
     end;

@@ -3,8 +3,9 @@
 -moduledoc """
 The cluster in a terminal, as lines of text. Pure.
 
-A screen has a header, and below it groups, nodes, links and findings, or one of these alone. Columns that do not fit go, the least
-important first; names are cut. Bytes are in kB, MB (1000 and 1,000,000), memory in MiB.
+A screen has a header, and below it groups, nodes, links and findings, or one of these alone.
+Columns that do not fit go, the least important first; names are cut. Bytes are in kB, MB (1000 and
+1,000,000), memory in MiB.
 """.
 
 -export([new/0, key/2, keys/1, lines/3]).
@@ -74,22 +75,30 @@ next(This, [First | _] = All) ->
 scrolled(By, #{top := Top} = State) -> State#{top := max(0, Top + By)}.
 
 -doc """
-The lines of a screen so wide, and so high; `infinity` rows: everything but the lesser links. No line is wider, none has control
-characters but, with `color`, those for colours.
+The lines of a screen so wide, and so high; `infinity` rows: everything but the lesser links. No
+line is wider, none has control characters but, with `color`, those for colours.
 """.
--spec lines(data(), state(), #{columns := pos_integer(), rows := pos_integer() | infinity, color => boolean()}) -> [unicode:chardata()].
+-spec lines(data(), state(),
+            #{columns := pos_integer(), rows := pos_integer() | infinity, color => boolean()}) ->
+    [unicode:chardata()].
 lines(#{topology := Topology}, _, Screen) when not is_map(Topology) ->
     fit(["waiting for the first numbers ..."], Screen);
 lines(#{frame := Frame} = Data, State, Screen) when not is_map(Frame) ->
-    lines(Data#{frame := #{seq => 0, epoch => 0, t => 0, span_ms => 1, nodes => #{}, links => #{}, groups => #{}, kinds => #{}, lost => #{}}}, State, Screen);
+    lines(Data#{frame := #{seq => 0, epoch => 0, t => 0, span_ms => 1, nodes => #{}, links => #{},
+                           groups => #{}, kinds => #{}, lost => #{}}}, State, Screen);
 lines(Data, #{view := View} = State, #{columns := Columns, rows := Rows} = Screen) ->
     %% What is printed once has no keys.
-    Header = case Rows of infinity -> lists:droplast(header(Data, State)); _ -> header(Data, State) end,
+    Header =
+        case Rows of infinity -> lists:droplast(header(Data, State)); _ -> header(Data, State) end,
     Tables = [{Kind, table(Kind, Data#{columns => Columns}, State)} || Kind <- shown(View)],
-    Left = case Rows of infinity -> infinity; _ -> max(0, Rows - length(Header) - lists:sum([heading(Table) || {_, Table} <- Tables])) end,
+    Left = case Rows of
+        infinity -> infinity;
+        _ -> max(0, Rows - length(Header) - lists:sum([heading(Table) || {_, Table} <- Tables]))
+    end,
     Body = lists:append([
         ["" | drawn(Kind, Table, State, Count, Columns)]
-     || {{Kind, Table}, Count} <- lists:zip(Tables, shares(View, [length(Of) || {_, {_, _, Of}} <- Tables], Left))
+     || {{Kind, Table}, Count} <-
+            lists:zip(Tables, shares(View, [length(Of) || {_, {_, _, Of}} <- Tables], Left))
     ]),
     Fitting = case Rows of infinity -> Header ++ Body; _ -> lists:sublist(Header ++ Body, Rows) end,
     fit(Fitting, Screen).
@@ -109,7 +118,10 @@ shares(all, Counts, Left) -> grown([0 || _ <- Counts], Counts, Left).
 grown(Given, Counts, Left) ->
     case Left > 0 andalso [ok || {G, C} <- lists:zip(Given, Counts), G < C] of
         [_ | _] ->
-            {Given1, Left1} = lists:mapfoldl(fun({G, C}, L) when G < C, L > 0 -> {G + 1, L - 1}; ({G, _}, L) -> {G, L} end, Left, lists:zip(Given, Counts)),
+            {Given1, Left1} = lists:mapfoldl(fun
+                ({G, C}, L) when G < C, L > 0 -> {G + 1, L - 1};
+                ({G, _}, L) -> {G, L}
+            end, Left, lists:zip(Given, Counts)),
             grown(Given1, Counts, Left1);
         _ ->
             Given
@@ -140,7 +152,8 @@ cut(Line, Columns) ->
 
 %% ---------------------------------------------------------------- header
 
-header(#{topology := #{nodes := Nodes, groups := Groups} = Topology, frame := Frame, findings := Findings}, #{view := View, sort := Sort}) ->
+header(#{topology := #{nodes := Nodes, groups := Groups} = Topology, frame := Frame,
+         findings := Findings}, #{view := View, sort := Sort}) ->
     #{links := Links, lost := Lost} = Frame,
     Cluster = [N || {_, #{hidden := false} = N} <- maps:to_list(Nodes)],
     Up = [N || #{status := up} = N <- Cluster],
@@ -148,16 +161,22 @@ header(#{topology := #{nodes := Nodes, groups := Groups} = Topology, frame := Fr
     Total = lists:sum([V || {_, V} <- maps:to_list(Lost)]),
     [
         {title, [
-            "sderl top   ", count(length(Up), "node"), " up", [[" of ", integer_to_list(length(Cluster))] || length(Up) < length(Cluster)],
-            ", ", count(map_size(Groups), "group"), ", ", count(length(Findings), "finding"), ", ", watched(Topology)
+            "sderl top   ", count(length(Up), "node"), " up",
+            [[" of ", integer_to_list(length(Cluster))] || length(Up) < length(Cluster)],
+            ", ", count(map_size(Groups), "group"), ", ", count(length(Findings), "finding"), ", ",
+            watched(Topology)
         ]},
         [
-            "traffic ", rate(lists:sum([M || {M, _} <- Flows])), " msg/s, ", bytes(lists:sum([B || {_, B} <- Flows])), "/s",
-            "   registrations ", rate(lists:sum([number(regs_s, S) || {_, S} <- maps:to_list(maps:get(groups, Frame, #{}))])), "/s",
+            "traffic ", rate(lists:sum([M || {M, _} <- Flows])), " msg/s, ",
+            bytes(lists:sum([B || {_, B} <- Flows])), "/s",
+            "   registrations ",
+            rate(lists:sum([number(regs_s, S)
+                            || {_, S} <- maps:to_list(maps:get(groups, Frame, #{}))])), "/s",
             "   left out ", integer_to_list(Total)
         ],
         {head, [
-            "[", lists:join(" ", [marked(V, V =:= View) || V <- ?VIEWS]), "]  nodes by ", atom_to_list(Sort), "   q quit, arrows, s sort"
+            "[", lists:join(" ", [marked(V, V =:= View) || V <- ?VIEWS]), "]  nodes by ",
+            atom_to_list(Sort), "   q quit, arrows, s sort"
         ]}
     ].
 
@@ -165,7 +184,9 @@ marked(View, true) -> string:uppercase(atom_to_list(View));
 marked(View, false) -> atom_to_list(View).
 
 watched(#{nodes := Nodes}) ->
-    Sources = lists:usort([S || {_, #{source := S, hidden := false, status := up}} <- maps:to_list(Nodes)]),
+    Sources = lists:usort(
+        [S || {_, #{source := S, hidden := false, status := up}} <- maps:to_list(Nodes)]
+    ),
     case Sources of
         [] -> "nobody watched";
         [probe] -> "probes on all";
@@ -179,18 +200,24 @@ count(N, What) -> [integer_to_list(N), " ", What, "s"].
 
 %% ---------------------------------------------------------------- tables
 
-%% {Title, [{Column, left | right, Least width}], Rows}: the first column takes what is left, those behind go first.
-table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology, frame := #{groups := Samples, links := Links}}, _) ->
+%% {Title, [{Column, left | right, Least width}], Rows}: the first column takes what is left, those
+%% behind go first.
+table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
+                frame := #{groups := Samples, links := Links}}, _) ->
     #{inside := Inside, between := Between} = parts(Topology, Links),
     Rows = [
         {
             info,
             [
-                Id, integer_to_list(length(Members)), integer_to_list(length([M || M <- Members, #{M := #{status := up}} <- [Nodes]])),
-                names(Names, Members, Nodes), rate(regs_s, S), rate(maps:get(Id, Inside, 0)), short(Coordinator), maps:get(agent, Group, undefined)
+                Id, integer_to_list(length(Members)),
+                integer_to_list(length([M || M <- Members, #{M := #{status := up}} <- [Nodes]])),
+                names(Names, Members, Nodes), rate(regs_s, S), rate(maps:get(Id, Inside, 0)),
+                short(Coordinator), maps:get(agent, Group, undefined)
             ]
         }
-     || {Id, #{nodes := Members, names := Names, coordinator := Coordinator} = Group} <- by_name(Groups), S <- [maps:get(Id, Samples, #{})]
+     || {Id, #{nodes := Members, names := Names, coordinator := Coordinator} = Group} <-
+            by_name(Groups),
+        S <- [maps:get(Id, Samples, #{})]
     ],
     %% What makes it the whole traffic.
     Free = maps:get(sderl_mon_traffic:free(), Inside, 0),
@@ -198,34 +225,45 @@ table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology, fram
         {info, [What, undefined, undefined, undefined, undefined, rate(Msgs), undefined, undefined]}
      || {What, Msgs} <- [{"between free nodes", Free}, {"between groups", Between}], Msgs > 0
     ],
-    {"groups", [{"group", left}, {"nodes", right}, {"up", right}, {"names", right}, {"regs/s", right}, {"msg/s", right}, {"coordinator", left}, {"watched from", left}], Rows ++ Rest};
+    {"groups", [{"group", left}, {"nodes", right}, {"up", right}, {"names", right},
+                {"regs/s", right}, {"msg/s", right}, {"coordinator", left}, {"watched from", left}],
+     Rows ++ Rest};
 table(nodes, #{topology := #{nodes := Nodes}, frame := #{nodes := Samples}}, #{sort := Sort}) ->
-    Listed = [{Id, Node, maps:get(Id, Samples, #{})} || {Id, #{hidden := false} = Node} <- by_name(Nodes)],
+    Listed = [{Id, Node, maps:get(Id, Samples, #{})}
+              || {Id, #{hidden := false} = Node} <- by_name(Nodes)],
     %% (The sort is stable: those of one weight stay in the order of their names.)
-    Sorted = lists:sort(fun({_, _, S}, {_, _, T}) -> weight(Sort, S) >= weight(Sort, T) end, Listed),
+    Sorted = lists:sort(fun({_, _, S}, {_, _, T}) -> weight(Sort, S) >= weight(Sort, T) end,
+                        Listed),
     Rows = [
         {
             case Status of up -> info; _ -> critical end,
             [
-                Id, atom_to_list(Status), percent(util, S), rate(run_queue, S), rate(in_msgs_s, S), rate(out_msgs_s, S), rate(mq_max, S), mebi(mem, S), rate(procs, S),
-                cpu(cpu_pct, S), lists:join(" ", Groups)
+                Id, atom_to_list(Status), percent(util, S), rate(run_queue, S), rate(in_msgs_s, S),
+                rate(out_msgs_s, S), rate(mq_max, S), mebi(mem, S), rate(procs, S), cpu(cpu_pct, S),
+                lists:join(" ", Groups)
             ]
         }
      || {Id, #{status := Status, groups := Groups}, S} <- Sorted
     ],
     {"nodes",
-        [
-            {"node", left}, {"", left}, {"util", right}, {"runq", right}, {"in/s", right}, {"out/s", right}, {"queue", right}, {"MiB", right}, {"procs", right},
-            {"CPU %", right}, {"groups", left}
-        ],
-        Rows};
+     [
+         {"node", left}, {"", left}, {"util", right}, {"runq", right}, {"in/s", right},
+         {"out/s", right}, {"queue", right}, {"MiB", right}, {"procs", right}, {"CPU %", right},
+         {"groups", left}
+     ],
+     Rows};
 table(links, #{frame := #{links := Links}}, _) ->
-    Sorted = lists:sort(fun({A, {M, B}}, {C, {N, D}}) -> {-B, -M, A} =< {-D, -N, C} end, maps:to_list(Links)),
-    Rows = [{info, [[From, " > ", To], rate(Msgs), bytes(Bytes)]} || {{From, To}, {Msgs, Bytes}} <- lists:sublist(Sorted, ?LINKS), Msgs > 0 orelse Bytes > 0],
+    Sorted = lists:sort(fun({A, {M, B}}, {C, {N, D}}) -> {-B, -M, A} =< {-D, -N, C} end,
+                        maps:to_list(Links)),
+    Rows = [{info, [[From, " > ", To], rate(Msgs), bytes(Bytes)]}
+            || {{From, To}, {Msgs, Bytes}} <- lists:sublist(Sorted, ?LINKS),
+               Msgs > 0 orelse Bytes > 0],
     {"links with most bytes", [{"link", left}, {"msg/s", right}, {"bytes/s", right}], Rows};
 table(findings, #{findings := Findings, columns := Columns}, _) ->
     Rows = lists:append([
-        [{Severity, [Line]} || Line <- wrapped([atom_to_list(Severity), ": ", Text], Columns, "")] ++ [{info, [Line]} || Line <- wrapped(Remedy, Columns, "    ")]
+        [{Severity, [Line]}
+         || Line <- wrapped([atom_to_list(Severity), ": ", Text], Columns, "")] ++
+        [{info, [Line]} || Line <- wrapped(Remedy, Columns, "    ")]
      || #{severity := Severity, text := Text, remedy := Remedy} <- Findings
     ]),
     {"findings", [{"", left}], Rows}.
@@ -234,9 +272,11 @@ table(findings, #{findings := Findings, columns := Columns}, _) ->
 parts(Topology, Links) ->
     Places = sderl_mon_traffic:places(Topology),
     Of = fun(By) ->
-        [{Key, Msgs * Part} || Link := {Msgs, _} <- Links, {Key, Part} <- sderl_mon_traffic:keys(By, Link, Places)]
+        [{Key, Msgs * Part}
+         || Link := {Msgs, _} <- Links, {Key, Part} <- sderl_mon_traffic:keys(By, Link, Places)]
     end,
-    Inside = maps:groups_from_list(fun({{group, Id}, _}) -> Id end, fun({_, Msgs}) -> Msgs end, Of(group)),
+    Inside = maps:groups_from_list(fun({{group, Id}, _}) -> Id end, fun({_, Msgs}) -> Msgs end,
+                                   Of(group)),
     #{
         inside => #{Id => lists:sum(All) || Id := All <- Inside},
         between => lists:sum([Msgs || {_, Msgs} <- Of(edge)])
@@ -272,7 +312,8 @@ wrapped(Text, Columns, Indent) ->
     ),
     [Indent ++ Line || Line <- lists:reverse([Last | Lines])].
 
-weight(utilisation, S) -> number(util, S) + number(run_queue, S) / 1000 + number(cpu_pct, S) / 1.0e6;
+weight(utilisation, S) ->
+    number(util, S) + number(run_queue, S) / 1000 + number(cpu_pct, S) / 1.0e6;
 weight(traffic, S) -> number(in_bytes_s, S) + number(out_bytes_s, S);
 weight(memory, S) -> number(mem, S);
 weight(queue, S) -> number(mq_max, S);
@@ -299,10 +340,14 @@ drawn(_, {Title, Columns, Rows}, #{view := View, top := Top}, Count, Width) ->
     [
         {title, [Title, [["  (", integer_to_list(Hidden), " more)"] || Hidden > 0]]}
         | [{head, Head} || Columns =/= [{"", left}]] ++
-            [
-                {Style, row([{Cell, Align} || {Cell, {{_, Align}, _}} <- lists:zip(lists:sublist(Row, length(Kept)), Kept)], [W || {_, W} <- Kept])}
-             || {{Style, _}, Row} <- lists:zip(Seen, Cells)
-            ]
+          [
+              {Style, row(
+                  [{Cell, Align}
+                   || {Cell, {{_, Align}, _}} <- lists:zip(lists:sublist(Row, length(Kept)), Kept)],
+                  [W || {_, W} <- Kept]
+              )}
+           || {{Style, _}, Row} <- lists:zip(Seen, Cells)
+          ]
     ].
 
 empty(groups) -> "  no groups: all nodes are free";
@@ -312,7 +357,8 @@ empty(findings) -> "  none".
 
 %% The columns that fit, from the left, with their widths; the first is cut before another goes.
 kept(Columns, Cells, Width) ->
-    Widths = [lists:max([string:length(Name) | [string:length(lists:nth(I, Row)) || Row <- Cells]]) || {I, {Name, _}} <- lists:enumerate(Columns)],
+    Widths = [lists:max([string:length(Name) | [string:length(lists:nth(I, Row)) || Row <- Cells]])
+              || {I, {Name, _}} <- lists:enumerate(Columns)],
     fitting(lists:zip(Columns, Widths), Width).
 
 fitting([Only], _) ->
@@ -356,9 +402,11 @@ bytes(Value) when Value >= 999_950_000 -> [decimal(Value / 1.0e9), " GB"];
 bytes(Value) when Value >= 999_950 -> [decimal(Value / 1.0e6), " MB"];
 bytes(Value) -> [decimal(Value / 1.0e3), " kB"].
 
-percent(Key, Sample) -> when_known(Key, Sample, fun(Value) -> [integer_to_list(round(100 * Value)), "%"] end).
+percent(Key, Sample) ->
+    when_known(Key, Sample, fun(Value) -> [integer_to_list(round(100 * Value)), "%"] end).
 cpu(Key, Sample) -> when_known(Key, Sample, fun(Value) -> decimal(Value) end).
-mebi(Key, Sample) -> when_known(Key, Sample, fun(Value) -> integer_to_list(round(Value / 1_048_576)) end).
+mebi(Key, Sample) ->
+    when_known(Key, Sample, fun(Value) -> integer_to_list(round(Value / 1_048_576)) end).
 
 when_known(Key, Sample, Fun) ->
     case Sample of

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_watch).
 -moduledoc """
-What `bin/sderl mon` and `bin/sderl top` share: their options, and how this program becomes a monitoring node of a
-running cluster, or of one that is made up.
+What `bin/sderl mon` and `bin/sderl top` share: their options, and how this program becomes a
+monitoring node of a running cluster, or of one that is made up.
 
-The program is a hidden node that listens nowhere (`m:sderl_cli_attach`) and runs the application `sderl_mon`. Whatever it loaded
-or started on the nodes ends there by itself when this program does.
+The program is a hidden node that listens nowhere (`m:sderl_cli_attach`) and runs the application
+`sderl_mon`. Whatever it loaded or started on the nodes ends there by itself when this program does.
 """.
 
 -export([arguments/0, check/1, start/1]).
@@ -13,8 +13,13 @@ or started on the nodes ends there by itself when this program does.
 -import(sderl_command, [option/4, flag/2]).
 -export_type([options/0]).
 
--doc "What is watched: a running cluster from a seed, a synthetic one of which `config` has the options, or nothing.".
--type options() :: #{source := none | synthetic | #{seed := node(), cookie_file := file:filename()}, config := map()}.
+-doc """
+What is watched: a running cluster from a seed, a synthetic one of which `config` has the options,
+or nothing.
+""".
+-type options() ::
+    #{source := none | synthetic | #{seed := node(), cookie_file := file:filename()},
+      config := map()}.
 
 -doc "The options of the command line, for `argparse`.".
 -spec arguments() -> [map()].
@@ -25,14 +30,17 @@ arguments() ->
             cookie_file, "FILE", string,
             "the file with the cookie (that of the node where it runs here, or ~/.erlang.cookie)"
         ),
-        flag(inject, "load the probe (some modules) into nodes that run without this library, to see more"),
-        option(interval_ms, "MS", {integer, [{min, 100}, {max, 60_000}]}, "how often a node tells its numbers (1000)"),
+        flag(inject,
+             "load the probe (some modules) into nodes that run without this library, to see more"),
+        option(interval_ms, "MS", {integer, [{min, 100}, {max, 60_000}]},
+               "how often a node tells its numbers (1000)"),
         flag(synthetic, "no cluster: 200 made-up nodes in 20 groups")
     ].
 
 -doc "The options as given, checked; nothing is attached to.".
 -spec check(#{atom() => term()}) -> {ok, options()} | {error, sderl_command:text()}.
-check(#{synthetic := true} = Parsed) when is_map_key(seed, Parsed); is_map_key(cookie_file, Parsed) ->
+check(#{synthetic := true} = Parsed)
+  when is_map_key(seed, Parsed); is_map_key(cookie_file, Parsed) ->
     {error, "--synthetic is without a cluster: leave out --seed and --cookie-file"};
 check(#{synthetic := true} = Parsed) ->
     {ok, #{source => synthetic, config => maps:with([nodes, groups, interval_ms], Parsed)}};
@@ -40,14 +48,16 @@ check(#{seed := Text, inject := Inject} = Parsed) ->
     case sderl_cli_attach:node_name(Text) of
         {ok, Seed} ->
             File = sderl_cli_attach:cookie_file(Parsed),
-            Config = maps:merge(#{seeds => [Seed], inject => Inject}, maps:with([interval_ms], Parsed)),
+            Config = maps:merge(#{seeds => [Seed], inject => Inject},
+                                maps:with([interval_ms], Parsed)),
             {ok, #{source => #{seed => Seed, cookie_file => File}, config => Config}};
         {error, Message} ->
             {error, ["--seed: ", Message]}
     end;
 check(_) ->
     {error, [
-        "--seed is missing: any node of the cluster, NAME@HOST (or --synthetic, to see it without one)",
+        "--seed is missing: any node of the cluster, NAME@HOST (or --synthetic, to see it without "
+        "one)",
         sderl_cli_attach:running("--seed")
     ]}.
 
@@ -60,7 +70,8 @@ start(#{source := synthetic, config := Config}) ->
         ok ?= monitoring(#{}),
         case sderl_mon_synthetic:start(Config) of
             {ok, _} -> ok;
-            {error, Reason} -> {error, io_lib:format("the synthetic cluster cannot be made: ~0tP", [Reason, 20])}
+            {error, Reason} ->
+                {error, io_lib:format("the synthetic cluster cannot be made: ~0tP", [Reason, 20])}
         end
     end;
 start(#{source := #{seed := Seed, cookie_file := File}, config := Config}) ->

@@ -1,14 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_words).
--moduledoc "What people type after `bin/sderl chaos`: targets, durations, windows. Pure. Errors are sentences that name the word and what belongs there.".
+-moduledoc """
+What people type after `bin/sderl chaos`: targets, durations, windows. Pure. Errors are sentences
+that name the word and what belongs there.
+""".
 
 -export([target/1, duration/1, window/1, term/1]).
 
--define(TARGETS, "module:MODULE, supervisor:NAME, find:MODULE:FUNCTION, name[:NAME], global[:NAME], group:GROUP[/NAME], link or node, each perhaps after WEIGHT*").
+-define(TARGETS, "module:MODULE, supervisor:NAME, find:MODULE:FUNCTION, name[:NAME], "
+                 "global[:NAME], group:GROUP[/NAME], link or node, each perhaps after WEIGHT*").
 
 -doc """
-A target of `m:sderl_chaos`, perhaps with a weight before it: `3*name:queue`. Names are Erlang terms: `global:{db,1}`, `group:'my-group'/queue`; without a name
-all names are meant. The class in the log is the word itself.
+A target of `m:sderl_chaos`, perhaps with a weight before it: `3*name:queue`. Names are Erlang
+terms: `global:{db,1}`, `group:'my-group'/queue`; without a name all names are meant. The class in
+the log is the word itself.
 """.
 -spec target(string()) -> {ok, sderl_chaos:target()} | {error, unicode:chardata()}.
 target(Word) ->
@@ -18,7 +23,9 @@ target(Word) ->
         {ok, Target} ?= kind(string:split(Thing, ":")),
         {ok, Target#{weight => Weight, class => unicode:characters_to_binary(Thing)}}
     else
-        false -> {error, io_lib:format("--target \"~ts\": the weight before * is a number over 0", [Word])};
+        false ->
+            {error,
+             io_lib:format("--target \"~ts\": the weight before * is a number over 0", [Word])};
         {error, Why} -> {error, io_lib:format("--target \"~ts\": ~ts", [Word, Why])}
     end.
 
@@ -26,7 +33,8 @@ weight(Word) ->
     case string:split(Word, "*") of
         [Number, Thing] ->
             %% A star may also be in a name.
-            case lists:all(fun(C) -> (C >= $0 andalso C =< $9) orelse C =:= $. orelse C =:= $- end, Number) of
+            case lists:all(fun(C) -> (C >= $0 andalso C =< $9) orelse C =:= $. orelse C =:= $- end,
+                           Number) of
                 true -> {number(Number), Thing};
                 false -> {1, Word}
             end;
@@ -45,10 +53,13 @@ kind(["node"]) -> {ok, #{kind => node}};
 kind(["link"]) -> {ok, #{kind => link}};
 kind(["name"]) -> {ok, #{kind => name, group => local}};
 kind(["global"]) -> {ok, #{kind => name, group => global}};
-kind(["name", Text]) -> with(atom(Text), fun(Name) -> #{kind => name, group => local, names => [Name]} end);
-kind(["global", Text]) -> with(term(Text), fun(Name) -> #{kind => name, group => global, names => [Name]} end);
+kind(["name", Text]) ->
+    with(atom(Text), fun(Name) -> #{kind => name, group => local, names => [Name]} end);
+kind(["global", Text]) ->
+    with(term(Text), fun(Name) -> #{kind => name, group => global, names => [Name]} end);
 kind(["module", Text]) -> with(atom(Text), fun(Module) -> #{kind => process, module => Module} end);
-kind(["supervisor", Text]) -> with(atom(Text), fun(Name) -> #{kind => process, supervisor => Name} end);
+kind(["supervisor", Text]) ->
+    with(atom(Text), fun(Name) -> #{kind => process, supervisor => Name} end);
 kind(["find", Text]) ->
     case string:split(Text, ":") of
         [M, F] ->
@@ -58,7 +69,8 @@ kind(["find", Text]) ->
                 {ok, #{kind => process, find => {Module, Function, []}}}
             end;
         _ ->
-            {error, "find needs MODULE:FUNCTION, a function without arguments that gives [{Key, Pid}] on a node"}
+            {error, "find needs MODULE:FUNCTION, a function without arguments that gives [{Key, "
+                    "Pid}] on a node"}
     end;
 kind(["group", Text]) ->
     case slash(Text) of
@@ -82,7 +94,9 @@ with({error, _} = Error, _) -> Error.
 atom(Text) ->
     case term(Text) of
         {ok, Atom} when is_atom(Atom) -> {ok, Atom};
-        {ok, _} -> {error, io_lib:format("\"~ts\" is no atom (an atom is like my_name or 'My-Name')", [Text])};
+        {ok, _} ->
+            {error,
+             io_lib:format("\"~ts\" is no atom (an atom is like my_name or 'My-Name')", [Text])};
         {error, _} = Error -> Error
     end.
 
@@ -94,7 +108,9 @@ term(Text) ->
         {ok, Term} ?= erl_parse:parse_term(Tokens),
         {ok, Term}
     else
-        _ -> {error, io_lib:format("\"~ts\" is no Erlang term (quote names with capitals or dashes: 'My-Name')", [Text])}
+        _ ->
+            {error, io_lib:format("\"~ts\" is no Erlang term (quote names with capitals or dashes: "
+                                  "'My-Name')", [Text])}
     end.
 
 %% At the first slash that is not in quotes.
@@ -113,7 +129,8 @@ duration(Text) ->
     {Number, Unit} = string:take(Text, "0123456789."),
     case {number(Number), unit(Unit)} of
         {N, Ms} when is_number(N), is_integer(Ms) -> {ok, round(N * Ms)};
-        _ -> {error, io_lib:format("\"~ts\" is no duration; one is 500ms, 5s, 1.5min or 2h", [Text])}
+        _ ->
+            {error, io_lib:format("\"~ts\" is no duration; one is 500ms, 5s, 1.5min or 2h", [Text])}
     end.
 
 unit("ms") -> 1;
@@ -123,7 +140,8 @@ unit("h") -> 3_600_000;
 unit(_) -> none.
 
 -doc "`10s..60s`, or `10s..` for one without an end.".
--spec window(string()) -> {ok, {FromMs :: non_neg_integer(), ToMs :: non_neg_integer() | infinity}} | {error, unicode:chardata()}.
+-spec window(string()) -> {ok, {FromMs :: non_neg_integer(), ToMs :: non_neg_integer() | infinity}}
+                          | {error, unicode:chardata()}.
 window(Text) ->
     case string:split(Text, "..") of
         [From, To] ->
@@ -137,7 +155,8 @@ window(Text) ->
                 {error, _} = Error -> Error
             end;
         [_] ->
-            {error, io_lib:format("\"~ts\" is no window; one is 10s..60s, or 10s.. without an end", [Text])}
+            {error, io_lib:format("\"~ts\" is no window; one is 10s..60s, or 10s.. without an end",
+                                  [Text])}
     end.
 
 end_of("") -> {ok, infinity};

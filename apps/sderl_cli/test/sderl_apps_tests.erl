@@ -68,14 +68,16 @@ apps_test_() ->
     {setup, fun all_modules/0, fun(Modules) ->
         Known = known(Modules),
         [
-            {"every application has a row", ?_assertEqual([], applications(Modules) -- maps:keys(allowed()))},
+            {"every application has a row",
+             ?_assertEqual([], applications(Modules) -- maps:keys(allowed()))},
             {"applications know the allowed ones", ?_assertEqual([], forbidden(Known, allowed()))},
             {"no circle of applications", ?_assertEqual([], circles(maps:to_list(allowed())))},
             {"descriptions name what is called", ?_assertEqual([], undeclared(Modules, Known))},
             {"descriptions name nothing else", ?_assertEqual([], unneeded(Modules, Known))},
             {"what applications offer is theirs", ?_assertEqual([], foreign_entries(Modules))},
             [
-                {atom_to_list(Application) ++ ": folders", ?_test(rooms(Application, Rows, Modules))}
+                {atom_to_list(Application) ++ ": folders",
+                 ?_test(rooms(Application, Rows, Modules))}
              || Application := Rows <- folders(), lists:member(Application, applications(Modules))
             ]
         ]
@@ -128,7 +130,8 @@ called(Tuple, Found) when is_tuple(Tuple) -> called(tuple_to_list(Tuple), Found)
 called([Head | Tail], Found) -> called(Tail, called(Head, Found));
 called(_, Found) -> Found.
 
-applications(Modules) -> lists:usort([Application || _ := #{application := Application} <- Modules]).
+applications(Modules) ->
+    lists:usort([Application || _ := #{application := Application} <- Modules]).
 
 %% {Application, Module, Other application, Its module}
 known(Modules) ->
@@ -173,7 +176,8 @@ used(Modules, Known) ->
 application_of(Module) ->
     case code:which(Module) of
         File when is_list(File), File =/= [] ->
-            [Name | _] = string:split(filename:basename(filename:dirname(filename:dirname(File))), "-"),
+            [Name | _] = string:split(filename:basename(filename:dirname(filename:dirname(File))),
+                                      "-"),
             {ok, list_to_atom(Name)};
         _ ->
             none
@@ -216,7 +220,8 @@ entries(Application, Key) ->
     application:get_env(Application, Key, []).
 
 rooms(Application, Rows, Modules) ->
-    Mine = #{M => Folder || M := #{application := A, folder := Folder} <- Modules, A =:= Application},
+    Mine = #{M => Folder
+             || M := #{application := A, folder := Folder} <- Modules, A =:= Application},
     ?assertEqual([], lists:usort(maps:values(Mine)) -- [src | maps:keys(Rows)]),
     ?assertEqual([], maps:keys(Rows) -- maps:values(Mine)),
     ?assertEqual([], circles(maps:to_list(Rows))),

@@ -9,19 +9,20 @@ usage_test_() ->
             ?assertMatch({match, _}, re:run(unicode:characters_to_binary(Text), Expected))
         end}
      || {Args, Expected} <- [
-            {["--nodes", "3"], "--nodes must be at least 4"},
-            {["--nodes", "many"], "--nodes cannot be many"},
-            {["--group-size", "1"], "--group-size must be at least 2"},
-            {["--nodes", "8", "--group-size", "9"], "not be above the number of nodes"},
-            {["--seconds", "0"], "--seconds cannot be 0"},
-            {["--seconds", "-1"], "--seconds"},
-            {["--port", "65536"], "--port cannot be 65536"},
-            {["--once", "--write"], "--write is for nodes that stay up, and --once stops them"},
-            {["--once", "--record", "x"], "--record is for nodes that stay up, and --once stops them"},
-            {["--json", "-", "--record", "x"], "--record is for nodes that stay up, and --json - stops them"},
-            {["--record", ""], "--record is without a folder"},
-            {["twice"], "twice"}
-        ]
+         {["--nodes", "3"], "--nodes must be at least 4"},
+         {["--nodes", "many"], "--nodes cannot be many"},
+         {["--group-size", "1"], "--group-size must be at least 2"},
+         {["--nodes", "8", "--group-size", "9"], "not be above the number of nodes"},
+         {["--seconds", "0"], "--seconds cannot be 0"},
+         {["--seconds", "-1"], "--seconds"},
+         {["--port", "65536"], "--port cannot be 65536"},
+         {["--once", "--write"], "--write is for nodes that stay up, and --once stops them"},
+         {["--once", "--record", "x"], "--record is for nodes that stay up, and --once stops them"},
+         {["--json", "-", "--record", "x"],
+          "--record is for nodes that stay up, and --json - stops them"},
+         {["--record", ""], "--record is without a folder"},
+         {["twice"], "twice"}
+     ]
     ].
 
 help_test() ->
@@ -29,7 +30,8 @@ help_test() ->
     Help = unicode:characters_to_binary(Text),
     [
         ?assertMatch({match, _}, re:run(Help, Option))
-     || Option <- ["--nodes", "--group-size", "--seconds", "--once", "--json", "--port", "--write", "--record DIR"]
+     || Option <- ["--nodes", "--group-size", "--seconds", "--once", "--json", "--port", "--write",
+                   "--record DIR"]
     ].
 
 unwritable_json_test() ->

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_mon_tests).
 
-%% bin/sderl mon: what it refuses before it starts anything, and a synthetic cluster from beginning to end.
+%% bin/sderl mon: what it refuses before it starts anything, and a synthetic cluster from beginning
+%% to end.
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -15,10 +16,13 @@ refused_test_() ->
     [
         ?_assertMatch(<<"--seed is missing", _/binary>>, Says("")),
         ?_assertMatch(<<"--seed: \"x\" is no name of a node", _/binary>>, Says("--seed x")),
-        ?_assertMatch(<<"--replay shows a recording, --synthetic", _/binary>>, Says("--replay x --synthetic")),
-        ?_assertMatch(<<"--replay shows a recording, --seed", _/binary>>, Says("--replay x --seed a@b")),
+        ?_assertMatch(<<"--replay shows a recording, --synthetic", _/binary>>,
+                      Says("--replay x --synthetic")),
+        ?_assertMatch(<<"--replay shows a recording, --seed", _/binary>>,
+                      Says("--replay x --seed a@b")),
         ?_assertMatch(
-            <<"--replay: nonexistent cannot be opened: no such file or directory; name a file ", _/binary>>,
+            <<"--replay: nonexistent cannot be opened: no such file or directory; name a file ",
+              _/binary>>,
             Says("--replay /nonexistent")
         ),
         ?_assertMatch(<<"--replay: dev ", _/binary>>, Says("--replay /dev")),
@@ -30,7 +34,8 @@ refused_test_() ->
         ?_assertMatch(<<"--ip: \"x\" is no address", _/binary>>, Says("--synthetic --ip x")),
         ?_assertMatch(<<"--token is ", _/binary>>, Says("--synthetic --token short")),
         ?_assertMatch(<<"--tls-cert needs --tls-key", _/binary>>, Says("--synthetic --tls-cert x")),
-        ?_assertMatch(<<"--tls-cert, --tls-key: x cannot be read: no such file", _/binary>>, Says("--synthetic --tls-cert x --tls-key y")),
+        ?_assertMatch(<<"--tls-cert, --tls-key: x cannot be read: no such file", _/binary>>,
+                      Says("--synthetic --tls-cert x --tls-key y")),
         ?_assertMatch(<<"--port cannot be 70000", _/binary>>, Says("--synthetic --port 70000")),
         ?_assertMatch({help, _}, run("--help"))
     ].
@@ -40,11 +45,14 @@ synthetic_test_() ->
     {timeout, 60, {spawn, fun() ->
         Before = environment(),
         try
-            ?assertEqual(ok, run("--synthetic --once --port 0 --nodes 20 --groups 4 --interval-ms 100")),
+            ?assertEqual(
+                ok, run("--synthetic --once --port 0 --nodes 20 --groups 4 --interval-ms 100")
+            ),
             {ok, Listener} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
             {ok, Port} = inet:port(Listener),
             {error, Why} = run("--synthetic --once --port " ++ integer_to_list(Port)),
-            ?assertMatch(<<"something else listens on port ", _/binary>>, unicode:characters_to_binary(Why)),
+            ?assertMatch(<<"something else listens on port ", _/binary>>,
+                         unicode:characters_to_binary(Why)),
             ok = gen_tcp:close(Listener)
         after
             _ = [application:stop(App) || App <- [sderl_web, sderl_mon]],
@@ -58,5 +66,6 @@ environment() ->
     [{App, application:get_all_env(App)} || App <- [sderl_web, sderl_mon]].
 
 restore(Before) ->
-    _ = [application:unset_env(App, Key) || {App, _} <- Before, {Key, _} <- application:get_all_env(App)],
+    _ = [application:unset_env(App, Key)
+         || {App, _} <- Before, {Key, _} <- application:get_all_env(App)],
     application:set_env(Before).

@@ -32,7 +32,8 @@ open(Fleet, Home, Args) ->
 
 -doc """
 Starts a command that Ctrl-C ends: what runs in the background, as under `nohup`, is started with
-that signal ignored, and so would be all that it starts. A caller that ends before it takes it along.
+that signal ignored, and so would be all that it starts. A caller that ends before it takes it
+along.
 """.
 -spec interruptible([file:filename(), ...], [{string(), string() | false}]) -> port().
 interruptible(Command, Env) ->

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_recover_SUITE).
--moduledoc "`bin/sderl recover` as an operator runs it: what it refuses, and that it is done otherwise.".
+-moduledoc """
+`bin/sderl recover` as an operator runs it: what it refuses, and that it is done otherwise.
+""".
 
 -behaviour(ct_suite).
 
@@ -16,7 +18,8 @@ all() -> [recover].
 
 recover(_) ->
     Env = [{sderl, tick_ms, 200}, {sderl, set_aside_ms, 1000}],
-    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => 3, apps => [sderl], env => Env}]}),
+    {ok, Fleet} =
+        sderl_fleet:start(#{families => [#{name => n, count => 3, apps => [sderl], env => Env}]}),
     try
         recover(Fleet, sderl_fleet:nodes(Fleet))
     after
@@ -54,25 +57,30 @@ recover(Fleet, [A, B, C] = Nodes) ->
     {0, Done} = run(Fleet, ["--group", "shop" | All]),
     said(Done, "Done: shop decides again, with "),
     ?assertEqual([A], call(Fleet, A, own_nodes, [shop])),
-    ?assertEqual(yes, call(Fleet, A, register_name, [shop, till, sderl_fleet:call(Fleet, A, erlang, whereis, [rex])])),
+    ?assertEqual(yes, call(Fleet, A, register_name,
+                           [shop, till, sderl_fleet:call(Fleet, A, erlang, whereis, [rex])])),
     {1, Again} = run(Fleet, ["--group", "shop" | All]),
     said(Again, "nobody is lost").
 
 options([Node], Survivors) ->
-    ["--node", atom_to_list(Node), "--survivors", lists:flatten(lists:join(",", [atom_to_list(N) || N <- Survivors])), "--yes"].
+    ["--node", atom_to_list(Node), "--survivors",
+     lists:flatten(lists:join(",", [atom_to_list(N) || N <- Survivors])), "--yes"].
 
 run(Fleet, Args) -> sderl_cli_program:run(Fleet, ["recover" | Args]).
 
 said(Text, Words) -> ?assertMatch({_, true}, {Text, string:find(Text, Words) =/= nomatch}).
 
-%% Two nodes that give each other different cookies do not link; with the same they do so by themselves.
+%% Two nodes that give each other different cookies do not link; with the same they do so by
+%% themselves.
 cut(Fleet, Node, Other) ->
-    [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, N]) || {N, M} <- [{Node, Other}, {Other, Node}]],
+    [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, N])
+     || {N, M} <- [{Node, Other}, {Other, Node}]],
     _ = sderl_fleet:call(Fleet, Node, erlang, disconnect_node, [Other]),
     ok.
 
 heal(Fleet, Node, Other, Cookie) ->
-    [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, Cookie]) || {N, M} <- [{Node, Other}, {Other, Node}]],
+    [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, Cookie])
+     || {N, M} <- [{Node, Other}, {Other, Node}]],
     ok.
 
 decides(Fleet, Node, Expected) ->
@@ -82,4 +90,5 @@ decides(Fleet, Node, Expected) ->
     end,
     ok = sderl_fleet:await(Look, ?WAIT_MS).
 
-call(Fleet, Node, Function, Args) -> sderl_fleet:call(Fleet, Node, s_group, Function, Args, ?WAIT_MS).
+call(Fleet, Node, Function, Args) ->
+    sderl_fleet:call(Fleet, Node, s_group, Function, Args, ?WAIT_MS).

@@ -26,9 +26,10 @@ failure_test_() ->
     [
         complains(1, Args, Words)
      || {Args, Words} <- [
-            {["bench", "registry", "--json", "/no/such/folder/file"], "cannot write /no/such/folder/file"},
-            {["bench", "join", "--group-size", "100000000"], "start fewer nodes"}
-        ]
+         {["bench", "registry", "--json", "/no/such/folder/file"],
+          "cannot write /no/such/folder/file"},
+         {["bench", "join", "--group-size", "100000000"], "start fewer nodes"}
+     ]
     ].
 
 complains(Status, Args, Words) ->

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_top_SUITE).
--moduledoc "`bin/sderl top` as a person uses it, into a pipe: on a made-up cluster, and on one that runs, which nothing stays on.".
+-moduledoc """
+`bin/sderl top` as a person uses it, into a pipe: on a made-up cluster, and on one that runs, which
+nothing stays on.
+""".
 
 -behaviour(ct_suite).
 
@@ -17,19 +20,28 @@ all() -> [synthetic, attached, found, refused].
 
 synthetic(_Config) ->
     {0, Text} = top("", ["--synthetic", "--once"]),
-    [?assertMatch({Part, [_ | _]}, {Part, string:find(Text, Part)}) || Part <- ["200 nodes", "20 groups", "links with most bytes", "findings"]],
+    [?assertMatch({Part, [_ | _]}, {Part, string:find(Text, Part)})
+     || Part <- ["200 nodes", "20 groups", "links with most bytes", "findings"]],
     ?assertEqual(nomatch, string:find(Text, "\e")).
 
 attached(_Config) ->
-    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => node, count => 3, apps => [sderl]}], s_groups => [{shop, normal, [{node, all}]}]}),
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => node, count => 3, apps => [sderl]}],
+                                      s_groups => [{shop, normal, [{node, all}]}]}),
     try
         [Seed | _] = Nodes = sderl_fleet:nodes(Fleet),
         #{home := Home, epmd_port := Port} = sderl_fleet:connection_info(Fleet),
-        {0, Text} = top(["ERL_EPMD_PORT=", integer_to_list(Port)], ["--seed", atom_to_list(Seed), "--cookie-file", filename:join(Home, ".erlang.cookie"), "--once"]),
-        [?assertMatch({Part, [_ | _]}, {Part, string:find(Text, Part)}) || Part <- ["3 nodes up, 1 group", "shop" | [atom_to_list(N) || N <- Nodes]]],
+        {0, Text} = top(["ERL_EPMD_PORT=", integer_to_list(Port)],
+                        ["--seed", atom_to_list(Seed), "--cookie-file",
+                         filename:join(Home, ".erlang.cookie"), "--once"]),
+        [?assertMatch({Part, [_ | _]}, {Part, string:find(Text, Part)})
+         || Part <- ["3 nodes up, 1 group", "shop" | [atom_to_list(N) || N <- Nodes]]],
         %% The probes end with their owner.
         ok = sderl_fleet:await(
-            fun() -> [] =:= [N || N <- Nodes, is_pid(sderl_fleet:call(Fleet, N, erlang, whereis, [sderl_mon_probe]))] end,
+            fun() ->
+                [] =:= [N
+                        || N <- Nodes,
+                           is_pid(sderl_fleet:call(Fleet, N, erlang, whereis, [sderl_mon_probe]))]
+            end,
             ?GONE_MS
         )
     after
@@ -57,7 +69,8 @@ found(Config) ->
         ?assertMatch([_ | _], string:find(Killed, "1 would have been killed")),
         %% Who does not know the name is told.
         {2, Which} = top(Env, []),
-        ?assertMatch([_ | _], string:find(Which, "these run here: " ++ Name ++ "; try --seed " ++ Name)),
+        ?assertMatch([_ | _],
+                     string:find(Which, "these run here: " ++ Name ++ "; try --seed " ++ Name)),
         %% What is left of a node that has gone.
         ok = file:write_file(File, "cookie_file=/nowhere\nepmd_port=1\n"),
         {1, Gone} = top(Env, ["--seed", Name]),
@@ -71,7 +84,8 @@ refused(Config) ->
     Nowhere = ["SDERL_RUN_DIR=", filename:join(proplists:get_value(priv_dir, Config), "nowhere")],
     ?assertMatch({2, "sderl: --seed is missing" ++ _}, top(Nowhere, [])),
     ?assertMatch({2, _}, top("", ["--synthetic", "--seed", "a@h"])),
-    {1, Text} = top("ERL_EPMD_PORT=1", ["--seed", "nobody@127.0.0.1", "--cookie-file", "/nowhere", "--once"]),
+    {1, Text} = top("ERL_EPMD_PORT=1",
+                    ["--seed", "nobody@127.0.0.1", "--cookie-file", "/nowhere", "--once"]),
     ?assertMatch([_ | _], string:find(Text, "cookie")).
 
 %% Its exit status and what it said.
@@ -79,6 +93,7 @@ top(Env, Args) -> run(Env, ["top" | Args]).
 
 run(Env, Args) ->
     Quoted = [[$\s, $', Arg, $'] || Arg <- Args],
-    Said = os:cmd(lists:flatten([Env, " ", sderl_cli_program:file(), Quoted, " 2>&1 </dev/null; echo status=$?"])),
+    Said = os:cmd(lists:flatten([Env, " ", sderl_cli_program:file(), Quoted,
+                                 " 2>&1 </dev/null; echo status=$?"])),
     [Text, Status] = string:split(Said, "status=", trailing),
     {list_to_integer(string:trim(Status)), Text}.

@@ -50,7 +50,8 @@ init(Caller) ->
     {ok, #state{caller = monitor(process, Caller)}}.
 
 -doc false.
--spec handle_call({write, pid()}, gen_server:from(), #state{}) -> {reply, ok | {error, term()}, #state{}}.
+-spec handle_call({write, pid()}, gen_server:from(), #state{}) ->
+    {reply, ok | {error, term()}, #state{}}.
 handle_call({write, Fleet}, _From, State) ->
     #{home := Home, epmd_port := Port} = sderl_fleet:connection_info(Fleet),
     Contents = io_lib:format("cookie_file=~ts~nepmd_port=~w~n", [Home, Port]),

@@ -136,7 +136,9 @@ answered(#{until_us := Until}, Share, NowUs, BeginUs, Tally) ->
         end,
     in_time(NowUs =< Until, Count, sderl_demo_tally:time(Histogram, NowUs - BeginUs, Tally)).
 
--doc "Registers this process under a fresh name in the node's own group, unregisters it, and so on.".
+-doc """
+Registers this process under a fresh name in the node's own group, unregisters it, and so on.
+""".
 -spec registrations(env()) -> sderl_demo_tally:tally().
 registrations(Env) ->
     registrations(Env, 1, sderl_demo_tally:new()).

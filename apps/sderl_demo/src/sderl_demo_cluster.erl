@@ -25,7 +25,8 @@ Starts the side's nodes, which end with the process `Owner`. `Progress` is calle
 number of nodes that run. Errors are those of `sderl_fleet:start/1`.
 """.
 -spec start(
-    side(), sderl_demo_layout:layout(), Owner :: pid(), fun((non_neg_integer(), pos_integer()) -> term())
+    side(), sderl_demo_layout:layout(), Owner :: pid(),
+    fun((non_neg_integer(), pos_integer()) -> term())
 ) -> {ok, Fleet :: pid()} | {error, term()}.
 start(Side, Layout, Owner, Progress) ->
     sderl_fleet:start((plan(Side, Layout))#{owner => Owner, progress => Progress}).

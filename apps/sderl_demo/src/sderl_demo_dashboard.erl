@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_dashboard).
 -moduledoc """
-Opens the dashboard on the demo's nodes: two hidden monitoring nodes beside them, each with a hub and a listener, so that one can
-be killed and the other goes on.
+Opens the dashboard on the demo's nodes: two hidden monitoring nodes beside them, each with a hub
+and a listener, so that one can be killed and the other goes on.
 
 Whatever fails is told in words, and the demo goes on without.
 """.
@@ -39,14 +39,16 @@ pages; the file that is recorded into; the nodes, each with what its dashboard w
 -define(TIMEOUT_MS, 30_000).
 
 -doc "Starts the monitoring nodes and the dashboard on them.".
--spec start(Fleet :: pid(), Seed :: node(), options()) -> {ok, dashboard()} | {error, unicode:chardata()}.
+-spec start(Fleet :: pid(), Seed :: node(), options()) ->
+    {ok, dashboard()} | {error, unicode:chardata()}.
 start(Fleet, Seed, #{port := Port, cluster := Cluster, writable := Writable, record := Record}) ->
     Common = #{cluster => Cluster, writable => Writable, recordings => Record},
     maybe
         {ok, [First | Others]} ?= monitors(Fleet, Seed),
         {ok, #{token := Token} = Address} ?= first(Fleet, First, Port, Common),
         Web = Common#{token => Token},
-        More = [{Node, Other} || Node <- Others, {ok, Other} <- [serve(Fleet, Node, Web#{port => 0})]],
+        More = [{Node, Other}
+                || Node <- Others, {ok, Other} <- [serve(Fleet, Node, Web#{port => 0})]],
         Nodes = #{Node => Web#{port => At} || {Node, #{port := At}} <- [{First, Address} | More]},
         {ok, #{
             links => [Link || {_, #{link := Link}} <- [{First, Address} | More]],
@@ -55,7 +57,8 @@ start(Fleet, Seed, #{port := Port, cluster := Cluster, writable := Writable, rec
             nodes => Nodes#{First := (maps:get(First, Nodes))#{records => Record}}
         }}
     else
-        {error, Reason} when is_tuple(Reason); is_atom(Reason) -> {error, sderl_bench_reason:text(Reason)};
+        {error, Reason} when is_tuple(Reason); is_atom(Reason) ->
+            {error, sderl_bench_reason:text(Reason)};
         {error, Text} -> {error, Text}
     end.
 
@@ -63,7 +66,9 @@ monitors(Fleet, Seed) ->
     #{host := Host, tag := Tag} = sderl_fleet:connection_info(Fleet),
     Names = [name(I, Tag, Host) || I <- lists:seq(1, ?COUNT)],
     Config = #{seeds => [Seed], monitors => Names},
-    case sderl_fleet:start_nodes(Fleet, [#{name => ?FAMILY, count => ?COUNT, hidden => true, apps => [sderl_mon], env => [{sderl_mon, config, Config}]}]) of
+    case sderl_fleet:start_nodes(Fleet,
+                                 [#{name => ?FAMILY, count => ?COUNT, hidden => true,
+                                    apps => [sderl_mon], env => [{sderl_mon, config, Config}]}]) of
         {ok, Names} -> {ok, Names};
         {error, _} = Error -> Error
     end.
@@ -88,7 +93,8 @@ record(Fleet, Node, Folder) ->
     end),
     case Result of
         {ok, File} -> {ok, File};
-        {error, Reason} when is_tuple(Reason); is_atom(Reason) -> {error, sderl_bench_reason:text(Reason)};
+        {error, Reason} when is_tuple(Reason); is_atom(Reason) ->
+            {error, sderl_bench_reason:text(Reason)};
         {error, Text} -> {error, Text}
     end.
 
@@ -105,7 +111,8 @@ serve(Fleet, Node, Web) ->
     end.
 
 -doc "The monitoring nodes: their dashboards are at the same addresses again.".
--spec nodes(Fleet :: pid(), {ok, dashboard()} | {error, unicode:chardata()}) -> sderl_demo_live:nodes().
+-spec nodes(Fleet :: pid(), {ok, dashboard()} | {error, unicode:chardata()}) ->
+    sderl_demo_live:nodes().
 nodes(Fleet, {ok, #{nodes := Nodes}}) ->
     #{
         Node => fun() ->
@@ -123,7 +130,9 @@ nodes(_, {error, _}) ->
 text({ok, #{links := [Link | Others], pages := Pages, recording := Recording}}) ->
     [
         "\nThe dashboard:  ", Link, "\n",
-        [["and on a second monitoring node, which goes on when the first is killed:\n                ", Other, "\n"] || Other <- Others],
+        [["and on a second monitoring node, which goes on when the first is killed:\n"
+          "                ", Other, "\n"]
+         || Other <- Others],
         Pages,
         recording(Recording)
     ];

@@ -68,8 +68,10 @@ and exits `{not_followed, Copies}` otherwise.
 -spec follow(sderl_demo_load:site(), timeout()) -> ok.
 follow(#{layout := Layout} = Site, TimeoutMs) ->
     Others = sderl_demo_layout:other_names(sderl_demo_load:index(Site), Layout),
-    lists:foreach(fun(Group) -> ok = s_group:follow(Group) end, lists:uniq([G || {G, _} <- Others])),
-    case sderl_fleet:await(fun() -> [] =:= [C || #{state := S} = C <- followed(), S =/= whole] end, TimeoutMs) of
+    lists:foreach(fun(Group) -> ok = s_group:follow(Group) end,
+                  lists:uniq([G || {G, _} <- Others])),
+    case sderl_fleet:await(fun() -> [] =:= [C || #{state := S} = C <- followed(), S =/= whole] end,
+                           TimeoutMs) of
         ok -> ok;
         {error, _} -> exit({not_followed, followed()})
     end.

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_live).
 -moduledoc """
-Keeps the demo's nodes a little busy while they stay up, so that the dashboard has something to show.
+Keeps the demo's nodes a little busy while they stay up, so that the dashboard has something to
+show.
 
 On every node some clients (`sderl_demo_caller`) call servers of its groups and, by routing, of
 others; a name is registered now and then for some seconds, and once in a long while a server is
@@ -19,7 +20,9 @@ got their load yet.
 """.
 -type away() :: #{node() => integer()}.
 
--doc "Nodes that come back when they have been killed, with what is to be done when they run again.".
+-doc """
+Nodes that come back when they have been killed, with what is to be done when they run again.
+""".
 -type nodes() :: #{node() => fun(() -> ok)}.
 
 -define(CLIENTS, 3).
@@ -90,7 +93,8 @@ rest(Ms) ->
 
 -doc "The nodes of a site: they get their servers and their load again.".
 -spec nodes(Fleet :: pid(), sderl_demo_load:site()) -> nodes().
-nodes(Fleet, #{nodes := Nodes} = Site) -> #{Node => fun() -> again(Fleet, Site, Node) end || Node <- Nodes}.
+nodes(Fleet, #{nodes := Nodes} = Site) ->
+    #{Node => fun() -> again(Fleet, Site, Node) end || Node <- Nodes}.
 
 again(Fleet, Site, Node) ->
     ok = sderl_fleet:call(Fleet, Node, sderl_demo_groups, await, [Site, ?RESTART_MS], ?RESTART_MS),

@@ -16,7 +16,8 @@ registers names, and one that kills a server now and then. Like its own supervis
 start(Clients, Visitor) -> sderl_demo_node_sup:start_child(?MODULE, [Clients, Visitor]).
 
 -doc "Starts the supervisor, linked with the caller.".
--spec start_link([sderl_demo_client:env(), ...], sderl_demo_client:env()) -> supervisor:startlink_ret().
+-spec start_link([sderl_demo_client:env(), ...], sderl_demo_client:env()) ->
+    supervisor:startlink_ret().
 start_link(Clients, Visitor) ->
     supervisor:start_link({local, ?MODULE}, ?MODULE, {Clients, Visitor}).
 

@@ -59,7 +59,10 @@ node's groups, how many other names it has in them, and the bytes of its tables 
 index(#{nodes := Nodes}) ->
     length(lists:takewhile(fun(Node) -> Node =/= node() end, Nodes)) + 1.
 
--doc "Starts this node's servers where they do not run; returns when all have registered their names, or exits.".
+-doc """
+Starts this node's servers where they do not run; returns when all have registered their names, or
+exits.
+""".
 -spec servers(site()) -> ok.
 servers(#{registry := Registry, layout := Layout} = Site) ->
     case sderl_demo_sup:start(Registry, sderl_demo_layout:names_on(index(Site), Layout)) of

@@ -6,8 +6,8 @@ The first supervisor of what the demo runs on a node: its named servers and its 
 Whoever kills processes on purpose shall not end them for good. So they may be restarted a thousand
 times a second, also while a name is not free yet.
 
-It is the first supervisor of an application of its own, which the node starts without a file: `bin/sderl
-chaos` spares what belongs to the kernel, and this does not.
+It is the first supervisor of an application of its own, which the node starts without a file:
+`bin/sderl chaos` spares what belongs to the kernel, and this does not.
 """.
 
 -behaviour(application).
@@ -19,8 +19,8 @@ chaos` spares what belongs to the kernel, and this does not.
 -define(APPLICATION, sderl_demo_node).
 
 -doc """
-Starts a supervisor with the function `start_link` of a module, so that it outlives the caller; `ok` also when
-it runs.
+Starts a supervisor with the function `start_link` of a module, so that it outlives the caller; `ok`
+also when it runs.
 """.
 -spec start_child(module(), Arguments :: [term()]) -> ok | {error, term()}.
 start_child(Module, Arguments) ->

@@ -2,7 +2,8 @@
 -module(sderl_demo_text).
 -moduledoc "What the demo says to a person, apart from its table.".
 
--export([misfit/1, header/1, step/2, kept/0, broken/2, invitation/2, leave/0, failure/2, no_shell/2]).
+-export([misfit/1, header/1, step/2, kept/0, broken/2, invitation/2, leave/0, failure/2,
+         no_shell/2]).
 
 -doc "Why `sderl_demo_layout:new/2` refuses its arguments.".
 -spec misfit(too_few_nodes | group_size_too_small | group_size_above_nodes) -> string().
@@ -20,13 +21,16 @@ header(#{layout := #{consistency := Consistency} = Layout, seconds := Seconds, s
             sderl_bench_machine:text(),
             length(sderl_demo_layout:names(Layout))
         ]),
-        io_lib:format("First as a full mesh with global, then twice as ~ts~ts, following others and not:\n\n", [
-            plural(Groups, "s_group", "s_groups"),
-            case Consistency of
-                available -> "";
-                majority -> " with the consistency majority"
-            end
-        ]),
+        io_lib:format(
+            "First as a full mesh with global, then twice as ~ts~ts, following others and not:\n\n",
+            [
+                plural(Groups, "s_group", "s_groups"),
+                case Consistency of
+                    available -> "";
+                    majority -> " with the consistency majority"
+                end
+            ]
+        ),
         [["  ", Line, "\n"] || Line <- sderl_demo_layout:picture(Layout)],
         io_lib:format(
             "\n"
@@ -76,7 +80,9 @@ kept() ->
 -doc "Said when they did not, with the reasons of the calls that were lost.".
 -spec broken([{atom(), pos_integer()}], sderl_demo:results()) -> unicode:chardata().
 broken(Broken, Results) ->
-    Reasons = lists:append([R || #{lost_reasons := R} <- maps:values(maps:with([sd, following], Results))]),
+    Reasons = lists:append(
+        [R || #{lost_reasons := R} <- maps:values(maps:with([sd, following], Results))]
+    ),
     [
         "in the s_groups: ",
         lists:join(", ", [[integer_to_list(Count), " ", what(Key)] || {Key, Count} <- Broken]),
@@ -112,7 +118,8 @@ invitation(Layout, Nodes) ->
             "      groups, nodes, links and findings on a screen (q ends it)\n"
             "  bin/sderl mon --seed ~ts --port 0\n"
             "      another dashboard, from a monitoring node of its own\n"
-            "  bin/sderl chaos --node ~ts --target supervisor:sderl_demo_sup --every 1s --kills 20\n"
+            "  bin/sderl chaos --node ~ts --target supervisor:sderl_demo_sup --every 1s --kills "
+            "20\n"
             "      kills named servers, and measures when they are back\n"
             "  bin/sderl shell ~ts\n"
             "      a shell on the node (Ctrl-G q leaves it); there, line by line:\n\n",

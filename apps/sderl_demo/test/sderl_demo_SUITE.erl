@@ -40,7 +40,8 @@ once_json(Config) ->
     #{<<"links_total">> := Links} = Sd,
     ?assert(Links >= 11 andalso Links < 13),
     Promised = [<<"lost_calls">>, <<"missing_names">>, <<"leftover_names">>, <<"errors">>],
-    [?assertEqual(#{Key => 0 || Key <- Promised}, maps:with(Promised, Side)) || Side <- [Sd, Following]].
+    [?assertEqual(#{Key => 0 || Key <- Promised}, maps:with(Promised, Side))
+     || Side <- [Sd, Following]].
 
 %% The same in groups that decide by majority. (Its other side is that of the case above.)
 by_majority(_) ->
@@ -53,14 +54,20 @@ by_majority(_) ->
     [Node | _] = sderl_fleet:nodes(Fleet),
     Info = sderl_fleet:call(Fleet, Node, s_group, info, []),
     ok = sderl_fleet:stop(Fleet),
-    ?assertEqual([majority], [C || #{consistency := C, group := G} <- proplists:get_value(groups, Info), G =/= undefined]),
+    ?assertEqual([majority],
+                 [C
+                  || #{consistency := C, group := G} <- proplists:get_value(groups, Info),
+                     G =/= undefined]),
     ?assertEqual(ok, sderl_demo:verdict(#{sd => Metrics})),
     Words = fun(Text) -> unicode:characters_to_list(Text) end,
-    ?assertNotEqual(nomatch, string:find(Words(sderl_demo_text:header(Settings)), "with the consistency majority")),
-    ?assertNotEqual(nomatch, string:find(Words(sderl_demo_table:text(#{stock => Metrics, sd => Metrics, following => Metrics}, majority)), "s_groups, by majority")).
+    ?assertNotEqual(nomatch, string:find(Words(sderl_demo_text:header(Settings)),
+                                         "with the consistency majority")),
+    ?assertNotEqual(nomatch, string:find(Words(
+        sderl_demo_table:text(#{stock => Metrics, sd => Metrics, following => Metrics}, majority)
+    ), "s_groups, by majority")).
 
-%% Ctrl-C at a terminal while a bar is drawn: the line is wiped, with the ^C behind it, and the exit status says
-%% which signal it was.
+%% Ctrl-C at a terminal while a bar is drawn: the line is wiped, with the ^C behind it, and the exit
+%% status says which signal it was.
 interrupted(_) ->
     case {os:type(), os:find_executable("script")} of
         {{unix, linux}, Script} when is_list(Script) ->
@@ -69,10 +76,13 @@ interrupted(_) ->
                                                      [{"TERM", "vt100"}, {"SDERL_TTY", false}]),
             true = port_command(Port, until_bar(Port, <<>>)),
             {Status, Screen} = rest(Port, <<>>),
-            ?assertEqual({130, true}, {Status, binary:longest_common_suffix([Screen, <<"\r\e[K">>]) =:= 4}),
+            ?assertEqual({130, true},
+                         {Status, binary:longest_common_suffix([Screen, <<"\r\e[K">>]) =:= 4}),
             %% What was written since the interrupt is on lines that were wiped.
-            ?assertEqual([], [L || L <- binary:split(Screen, <<"\n">>, [global]), binary:match(L, <<"^C">>) =/= nomatch,
-                                   binary:longest_common_suffix([L, <<"\r\e[K">>]) < 4]);
+            ?assertEqual([], [L
+                              || L <- binary:split(Screen, <<"\n">>, [global]),
+                                 binary:match(L, <<"^C">>) =/= nomatch,
+                                 binary:longest_common_suffix([L, <<"\r\e[K">>]) < 4]);
         _ ->
             {skip, "needs a terminal from script(1) as Linux has it"}
     end.
@@ -135,7 +145,8 @@ failing_node(_) ->
     ok = sderl_fleet:stop(Fleet),
     ?assertEqual({error, {run, Node, {error, down}}}, Result).
 
-%% Beside the nodes that stay up: the dashboard shows them all, one that is killed goes and comes back.
+%% Beside the nodes that stay up: the dashboard shows them all, one that is killed goes and comes
+%% back.
 dashboard(Config) ->
     {ok, Layout} = sderl_demo_layout:new(4, 2),
     {ok, Fleet} = sderl_demo_cluster:start(sd, Layout, self(), fun(_, _) -> ok end),
@@ -160,10 +171,12 @@ dashboard(Config) ->
     ok = sderl_fleet:kill(Fleet, Killed),
     ok = await_answers(Fleet, Before),
     ok = are_bounded(Fleet, Before, Begin, length(sderl_demo_layout:names(Layout))),
-    Mended = maps:merge(sderl_demo_live:nodes(Fleet, Site), sderl_demo_dashboard:nodes(Fleet, Started)),
+    Mended = maps:merge(sderl_demo_live:nodes(Fleet, Site),
+                        sderl_demo_dashboard:nodes(Fleet, Started)),
     ?assertEqual(length(Nodes) + 2, map_size(Mended)),
     Away = #{Killed := Since} = sderl_demo_live:mend(Fleet, Mended, #{}),
-    ok = sderl_fleet:await(fun() -> maps:get(atom_to_binary(Killed), Shown()) =:= ~"down" end, 60_000),
+    ok = sderl_fleet:await(fun() -> maps:get(atom_to_binary(Killed), Shown()) =:= ~"down" end,
+                           60_000),
     %% Not before some seconds have gone.
     ?assertEqual(#{}, sderl_demo_live:mend(Fleet, Mended, Away#{Killed := Since - 10_000})),
     ok = sderl_fleet:await(fun() -> Shown() =:= All end, 60_000),
@@ -271,7 +284,8 @@ load_survives(_) ->
         {ok, sderl_demo_node},
         sderl_fleet:call(Fleet, Node, application, get_application, [Server])
     ),
-    Killed = sderl_fleet:call(Fleet, Node, ?MODULE, kill_children, [sderl_demo_live_sup, 30], 60_000),
+    Killed = sderl_fleet:call(Fleet, Node, ?MODULE, kill_children, [sderl_demo_live_sup, 30],
+                              60_000),
     ?assert(Killed >= 100),
     ok = sderl_fleet:call(Fleet, Node, ?MODULE, kill_supervisor, [sderl_demo_live_sup], 60_000),
     ok = sderl_fleet:call(Fleet, Node, ?MODULE, kill_supervisor, [sderl_demo_sup], 60_000),
@@ -297,7 +311,8 @@ kill_supervisor(Supervisor) ->
         fun() ->
             case whereis(Supervisor) of
                 Pid when is_pid(Pid), Pid =/= Killed ->
-                    lists:all(fun({_, Child, _, _}) -> is_pid(Child) end, supervisor:which_children(Pid));
+                    lists:all(fun({_, Child, _, _}) -> is_pid(Child) end,
+                              supervisor:which_children(Pid));
                 _ ->
                     false
             end

@@ -18,7 +18,8 @@ by_killed_names_test() ->
         {interrupted, Spared} => 5,
         {stale, Spared} => 7
     },
-    ?assertMatch(#{in_flight := 2, retried := 3, lost := 12}, sderl_demo_ledger:judge(Seen, [self(), Killed])).
+    ?assertMatch(#{in_flight := 2, retried := 3, lost := 12},
+                 sderl_demo_ledger:judge(Seen, [self(), Killed])).
 
 by_killed_pids_test() ->
     Killed = self(),

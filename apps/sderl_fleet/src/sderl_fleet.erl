@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_fleet).
 -moduledoc """
-Starts sets of real Erlang nodes from a plan, calls them, breaks them on purpose, and leaves nothing of them behind.
+Starts sets of real Erlang nodes from a plan, calls them, breaks them on purpose, and leaves nothing
+of them behind.
 
 ```erlang
 {ok, Fleet} = sderl_fleet:start(#{families => [#{name => worker, count => 3}]}),
@@ -154,7 +155,8 @@ start_nodes(Fleet, Added) ->
     sderl_fleet_server:start_nodes(Fleet, Added).
 
 -doc """
-Kills all nodes at once, ends the fleet and removes its files. `ok` also when the fleet has ended already.
+Kills all nodes at once, ends the fleet and removes its files. `ok` also when the fleet has ended
+already.
 """.
 -spec stop(Fleet :: pid()) -> ok.
 stop(Fleet) ->
@@ -174,7 +176,8 @@ kill(Fleet, Node) ->
     sderl_fleet_server:operate(Fleet, Node, kill).
 
 -doc """
-Starts a node again under the same name and with the same arguments. A node that is up is ended in order first. Errors as for `start_nodes/2`; the node then is down.
+Starts a node again under the same name and with the same arguments. A node that is up is ended in
+order first. Errors as for `start_nodes/2`; the node then is down.
 """.
 -spec restart(Fleet :: pid(), node()) -> {ok, node()} | {error, term()}.
 restart(Fleet, Node) ->

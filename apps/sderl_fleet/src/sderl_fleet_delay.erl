@@ -12,22 +12,25 @@ Families = [sderl_fleet_delay:family(H#{name => N, count => 2}, Delays)
 {ok, Fleet} = sderl_fleet:start(#{families => Families}).
 ```
 
-For machines whose kernel cannot delay packets. Hosts are IPv4 addresses: those of namespaces, as here, or on Linux any of the
-loopback interface, 127.0.0.2 and so on, for which nobody needs to be root.
-A connection is delayed in both directions, keeps its order and loses nothing; hosts are told apart by
-the host part of node names. Everything else, also epmd's answers, is as quick as it is.
+For machines whose kernel cannot delay packets. Hosts are IPv4 addresses: those of namespaces, as
+here, or on Linux any of the loopback interface, 127.0.0.2 and so on, for which nobody needs to be
+root. A connection is delayed in both directions, keeps its order and loses nothing; hosts are told
+apart by the host part of node names. Everything else, also epmd's answers, is as quick as it is.
 
-The delay is what is asked for or more: a timer has a resolution of a millisecond, and a busy machine adds to it.
-Two more hops over the loopback interface are in every message of such a link, so throughput over it is not that of a plain one.
+The delay is what is asked for or more: a timer has a resolution of a millisecond, and a busy
+machine adds to it. Two more hops over the loopback interface are in every message of such a link,
+so throughput over it is not that of a plain one.
 """.
 
-%% The node that opens a link asks this module, in the place of erl_epmd, where the other one listens. The answer is a port of its
-%% own, in its own virtual machine, where a process waits for this one connection and makes the real one. So there is
-%% nothing to start, stop or clean up: relays live as long as their links, and end with the node.
+%% The node that opens a link asks this module, in the place of erl_epmd, where the other one
+%% listens. The answer is a port of its own, in its own virtual machine, where a process waits for
+%% this one connection and makes the real one. So there is nothing to start, stop or clean up:
+%% relays live as long as their links, and end with the node.
 
 -export([family/2]).
 %% In the place of erl_epmd.
--export([start_link/0, register_node/2, register_node/3, listen_port_please/2, port_please/2, port_please/3, names/1]).
+-export([start_link/0, register_node/2, register_node/3, listen_port_please/2, port_please/2,
+         port_please/3, names/1]).
 -export([address_please/3]).
 
 -export_type([delay/0]).
@@ -42,7 +45,10 @@ Two more hops over the loopback interface are in every message of such a link, s
 %% A reader that does not keep up is felt at the other end.
 -define(MOST_WAITING, 16_000_000).
 
--doc "A family of a fleet's plan whose nodes' links have these delays. Links that only others open are delayed by those.".
+-doc """
+A family of a fleet's plan whose nodes' links have these delays. Links that only others open are
+delayed by those.
+""".
 -spec family(map(), [delay()]) -> map().
 family(Family, Delays) ->
     Family#{
@@ -83,7 +89,8 @@ names(Host) -> erl_epmd:names(Host).
 address_please(Name, Host, Family) ->
     {ok, Delays} = application:get_env(kernel, ?MODULE),
     [_, Own] = string:split(atom_to_list(node()), "@"),
-    case [Ms || {A, B, Ms} <- Delays, {A, B} =:= {Own, Host} orelse {B, A} =:= {Own, Host}, Ms > 0] of
+    case [Ms
+          || {A, B, Ms} <- Delays, {A, B} =:= {Own, Host} orelse {B, A} =:= {Own, Host}, Ms > 0] of
         [] -> erl_epmd:address_please(Name, Host, Family);
         [Ms | _] -> relayed(Name, Host, Own, Ms)
     end.
@@ -96,7 +103,12 @@ relayed(Name, Host, Own, Ms) ->
         {ok, Listen} ?= gen_tcp:listen(0, [{ip, Here}, {backlog, 1} | options()]),
         {ok, Relay} = inet:port(Listen),
         %% Not linked to the caller, which ends when the link is made.
-        Pid = spawn(fun() -> receive go -> relay(Listen, Address, Port, round(Ms * 1_000_000)) after ?CONNECT_MS -> ok end end),
+        Pid = spawn(fun() ->
+            receive
+                go -> relay(Listen, Address, Port, round(Ms * 1_000_000))
+            after ?CONNECT_MS -> ok
+            end
+        end),
         ok = gen_tcp:controlling_process(Listen, Pid),
         Pid ! go,
         {ok, Here, Relay, Version}
@@ -107,8 +119,8 @@ relayed(Name, Host, Own, Ms) ->
 
 options() -> [binary, {active, false}, {nodelay, true}, {packet, raw}].
 
-%% One process for each direction. What they read and write are the same two sockets, so the end of one direction ends
-%% both, after what was on its way has been delivered.
+%% One process for each direction. What they read and write are the same two sockets, so the end of
+%% one direction ends both, after what was on its way has been delivered.
 relay(Listen, Address, Port, Delay) ->
     maybe
         {ok, Near} ?= gen_tcp:accept(Listen, ?CONNECT_MS),
@@ -140,7 +152,8 @@ pump(In, Out, Delay, Queue, Waiting) ->
         case gen_tcp:send(Out, Data) of
             ok ->
                 Less = Waiting - byte_size(Data),
-                Waiting > ?MOST_WAITING andalso Less =< ?MOST_WAITING andalso inet:setopts(In, [{active, once}]),
+                Waiting > ?MOST_WAITING andalso Less =< ?MOST_WAITING
+                    andalso inet:setopts(In, [{active, once}]),
                 pump(In, Out, Delay, Left, Less);
             {error, _} -> ok
         end

@@ -17,18 +17,19 @@ ok = sderl_fleet_netns:stop(Net).
 ```
 
 A cut is silent, as behind a firewall that drops: what is sent is lost, connections stay open until
-somebody's patience ends, and after a heal TCP goes on when it next tries again. Each try waits twice as
-long as the one before, so this may take about as long as the cut took.
+somebody's patience ends, and after a heal TCP goes on when it next tries again. Each try waits
+twice as long as the one before, so this may take about as long as the cut took.
 
-The namespaces go with the process that started them, and with its virtual machine, also by `kill -9`.
+The namespaces go with the process that started them, and with its virtual machine, also by
+`kill -9`.
 """.
 
 %% A shell process, our port, makes the namespaces and deletes them when its input ends, whatever
-%% ended us; the same scheme as sderl_fleet_reaper's. All is inside of namespaces, the switch too, so
-%% that deleting those leaves nothing: nobody's addresses, routes or interfaces are touched.
+%% ended us; the same scheme as sderl_fleet_reaper's. All is inside of namespaces, the switch too,
+%% so that deleting those leaves nothing: nobody's addresses, routes or interfaces are touched.
 %%
-%% A pair is cut by a blackhole route to the other's address at both ends. It is more specific than the
-%% route of the subnet, and also holds for connections that are open.
+%% A pair is cut by a blackhole route to the other's address at both ends. It is more specific than
+%% the route of the subnet, and also holds for connections that are open.
 
 -behaviour(gen_server).
 
@@ -42,13 +43,16 @@ The namespaces go with the process that started them, and with its virtual machi
 -define(TIMEOUT, 30_000).
 -define(MOST, 250).
 
--record(state, {owner :: reference(), port :: port(), hosts :: [{Address :: string(), Namespace :: string()}]}).
+-record(state, {
+    owner :: reference(), port :: port(), hosts :: [{Address :: string(), Namespace :: string()}]
+}).
 
 -doc """
-Makes so many hosts, at most 250. They go when the caller ends. `{error, {no_namespaces, Why}}`, with the system's own
-words, where this is not allowed or not there.
+Makes so many hosts, at most 250. They go when the caller ends. `{error, {no_namespaces, Why}}`,
+with the system's own words, where this is not allowed or not there.
 """.
--spec start(Count :: pos_integer()) -> {ok, Net :: pid()} | {error, {no_namespaces, unicode:chardata()}}.
+-spec start(Count :: pos_integer()) ->
+    {ok, Net :: pid()} | {error, {no_namespaces, unicode:chardata()}}.
 start(Count) when Count >= 1, Count =< ?MOST ->
     case gen_server:start(?MODULE, {self(), Count}, [{timeout, infinity}]) of
         {ok, Net} -> {ok, Net};
@@ -58,9 +62,13 @@ start(Count) when Count >= 1, Count =< ?MOST ->
 -doc "The hosts, in the order of their addresses.".
 -spec hosts(pid()) -> [host()].
 hosts(Net) ->
-    [#{host => Address, wrap => ["ip", "netns", "exec", Name]} || {Address, Name} <- gen_server:call(Net, hosts, ?TIMEOUT)].
+    [#{host => Address, wrap => ["ip", "netns", "exec", Name]}
+     || {Address, Name} <- gen_server:call(Net, hosts, ?TIMEOUT)].
 
--doc "From now on nothing gets from one of a pair to the other, in either direction. They are named by their nodes.".
+-doc """
+From now on nothing gets from one of a pair to the other, in either direction. They are named by
+their nodes.
+""".
 -spec cut(pid(), [{node(), node()}]) -> ok | {error, unicode:chardata()}.
 cut(Net, Pairs) ->
     gen_server:call(Net, {routes, "replace", Pairs}, ?TIMEOUT).
@@ -89,11 +97,14 @@ init({Owner, Count}) ->
     process_flag(trap_exit, true),
     Prefix = "sderl-" ++ sderl_fleet_home:random(6, lower) ++ "-",
     Port = open_port({spawn_executable, "/bin/sh"}, [
-        {args, ["-c", script(), "sderl_fleet_netns", Prefix]}, {line, 4096}, binary, exit_status, hide
+        {args, ["-c", script(), "sderl_fleet_netns", Prefix]}, {line, 4096}, binary, exit_status,
+        hide
     ]),
-    Hosts = [{"10.99.0." ++ integer_to_list(I), Prefix ++ integer_to_list(I)} || I <- lists:seq(1, Count)],
+    Hosts = [{"10.99.0." ++ integer_to_list(I), Prefix ++ integer_to_list(I)}
+             || I <- lists:seq(1, Count)],
     State = #state{owner = monitor(process, Owner), port = Port, hosts = Hosts},
-    case ip(switch(Prefix ++ "hub") ++ lists:append([host(Prefix ++ "hub", Host) || Host <- lists:enumerate(Hosts)]), State) of
+    case ip(switch(Prefix ++ "hub") ++
+            lists:append([host(Prefix ++ "hub", Host) || Host <- lists:enumerate(Hosts)]), State) of
         ok ->
             {ok, State};
         {error, Why} ->
@@ -102,7 +113,8 @@ init({Owner, Count}) ->
     end.
 
 switch(Hub) ->
-    [["netns add ", Hub], ["-n ", Hub, " link add br0 type bridge"], ["-n ", Hub, " link set br0 up"]].
+    [["netns add ", Hub], ["-n ", Hub, " link add br0 type bridge"],
+     ["-n ", Hub, " link set br0 up"]].
 
 host(Hub, {I, {Address, Name}}) ->
     Plug = ["p", integer_to_list(I)],
@@ -187,7 +199,8 @@ close(#state{port = Port}) ->
         error:badarg -> ok
     end.
 
-%% POSIX shell. A namespace that is in use loses its name at once and goes with the last process in it.
+%% POSIX shell. A namespace that is in use loses its name at once and goes with the last process in
+%% it.
 script() ->
     """
     prefix=$1 newline='

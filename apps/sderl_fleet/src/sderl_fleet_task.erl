@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_fleet_task).
--moduledoc "Work that may fail, and work that goes on in processes of its own until its result is asked for.".
+-moduledoc """
+Work that may fail, and work that goes on in processes of its own until its result is asked for.
+""".
 
 -export([attempt/1, start/1, result/2, stop/1, at_once/2, ask/3]).
 -export_type([task/1]).
@@ -8,7 +10,9 @@
 -doc "A process at work; the one that started it alone may ask for the result.".
 -opaque task(_Result) :: {pid(), reference()}.
 
--doc "The result of `Fun`, or an error with what it raised: a measurement counts failures and goes on.".
+-doc """
+The result of `Fun`, or an error with what it raised: a measurement counts failures and goes on.
+""".
 -spec attempt(fun(() -> Result)) -> Result | {error, {error | exit | throw, Reason :: term()}}.
 attempt(Fun) ->
     try
@@ -63,8 +67,8 @@ needed({ok, Result}) -> Result;
 needed({error, Reason}) -> exit(Reason).
 
 -doc """
-What a process says to `{What, Ref}`, when it sends `{Ref, Answer}` in time; `undefined` also when it is not there. It may be the local name of
-one.
+What a process says to `{What, Ref}`, when it sends `{Ref, Answer}` in time; `undefined` also when
+it is not there. It may be the local name of one.
 """.
 -spec ask(atom() | pid() | undefined, What :: atom(), timeout()) -> Answer :: term() | undefined.
 ask(undefined, _, _) ->

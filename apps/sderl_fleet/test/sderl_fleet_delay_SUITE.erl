@@ -30,13 +30,16 @@ delayed(_) ->
     {ok, Fleet} = sderl_fleet:start(#{families => Families}),
     [NodeA, NodeB, NodeC] = sderl_fleet:nodes(Fleet),
     On = fun(Node, Fun) -> sderl_fleet:call(Fleet, Node, erlang, apply, [Fun, []], 120_000) end,
-    %% Whoever opens the link. The least of some: only that is known to be the link's and not the machine's.
+    %% Whoever opens the link. The least of some: only that is known to be the link's and not the
+    %% machine's.
     [begin
-        true = On(From, fun() -> net_kernel:connect_node(To) end),
-        Least = On(From, fun() -> lists:min([round_trip(To) || _ <- lists:seq(1, 10)]) end),
-        ?assert(Least >= 40_000),
-        true = On(From, fun() -> erlang:disconnect_node(To) end),
-        ok = sderl_fleet:await(fun() -> On(To, fun() -> lists:member(From, nodes()) end) =:= false end, 30_000)
+         true = On(From, fun() -> net_kernel:connect_node(To) end),
+         Least = On(From, fun() -> lists:min([round_trip(To) || _ <- lists:seq(1, 10)]) end),
+         ?assert(Least >= 40_000),
+         true = On(From, fun() -> erlang:disconnect_node(To) end),
+         ok = sderl_fleet:await(fun() ->
+             On(To, fun() -> lists:member(From, nodes()) end) =:= false
+         end, 30_000)
      end || {From, To} <- [{NodeA, NodeB}, {NodeB, NodeA}]],
     ok = sderl_fleet:await(fun() -> On(NodeA, fun() -> round_trip(NodeC) < 40_000 end) end, 30_000),
     %% More than is let wait, in order.
@@ -54,7 +57,9 @@ delayed(_) ->
     end),
     ?assertEqual(digest(Sent), Digest),
     ok = sderl_fleet:kill(Fleet, NodeB),
-    ok = sderl_fleet:await(fun() -> On(NodeA, fun() -> lists:member(NodeB, nodes()) end) =:= false end, 60_000),
+    ok = sderl_fleet:await(fun() ->
+        On(NodeA, fun() -> lists:member(NodeB, nodes()) end) =:= false
+    end, 60_000),
     ok = sderl_fleet:stop(Fleet),
     ok = sderl_fleet_netns:stop(Net).
 

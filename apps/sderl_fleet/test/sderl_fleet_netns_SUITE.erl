@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_fleet_netns_SUITE).
--moduledoc "Network namespaces as hosts: nodes in them, pairs cut and joined, and nothing left behind.".
+-moduledoc """
+Network namespaces as hosts: nodes in them, pairs cut and joined, and nothing left behind.
+""".
 
 -behaviour(ct_suite).
 
@@ -25,10 +27,13 @@ init_per_testcase(_, Config) ->
 %% A cut is silent: the link stays until somebody's patience ends. What was sent meanwhile arrives.
 cut_and_heal(_) ->
     {ok, Net} = sderl_fleet_netns:start(3),
-    Families = [Host#{name => Name, count => 1} || {Name, Host} <- lists:zip([a, b, c], sderl_fleet_netns:hosts(Net))],
+    Families = [Host#{name => Name, count => 1}
+                || {Name, Host} <- lists:zip([a, b, c], sderl_fleet_netns:hosts(Net))],
     {ok, Fleet} = sderl_fleet:start(#{families => Families}),
     [A, B, C] = sderl_fleet:nodes(Fleet),
-    Rpc = fun(From, To) -> sderl_fleet:call(Fleet, From, erpc, call, [To, erlang, node, [], 300]) end,
+    Rpc = fun(From, To) ->
+        sderl_fleet:call(Fleet, From, erpc, call, [To, erlang, node, [], 300])
+    end,
     [?assertEqual(To, Rpc(From, To)) || {From, To} <- [{A, B}, {B, C}, {C, A}]],
     ok = sderl_fleet_netns:cut(Net, [{A, B}]),
     [?assertError({erpc, timeout}, Rpc(From, To)) || {From, To} <- [{A, B}, {B, A}]],
@@ -39,7 +44,9 @@ cut_and_heal(_) ->
     ok = sderl_fleet:call(Fleet, A, application, set_env, [kernel, net_setuptime, 1]),
     ?assertEqual(false, sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B], 30_000)),
     ok = sderl_fleet_netns:heal(Net, [{B, A}]),
-    ok = sderl_fleet:await(fun() -> sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B], 30_000) end, 30_000),
+    ok = sderl_fleet:await(fun() ->
+        sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B], 30_000)
+    end, 30_000),
     ?assertEqual(B, Rpc(A, B)),
     ?assertMatch({error, _}, sderl_fleet_netns:cut(Net, [{A, 'x@10.99.0.9'}])),
     ok = sderl_fleet:stop(Fleet),
@@ -96,6 +103,8 @@ left(Net) -> [Name || Name <- names(Net), exists(Name)].
 %% With the switch, whose name begins in the same way.
 gone(Names) ->
     Prefix = lists:droplast(hd(Names)),
-    ok = sderl_fleet:await(fun() -> [N || N <- [Prefix ++ "hub" | Names], exists(N)] =:= [] end, 30_000).
+    ok = sderl_fleet:await(fun() -> [N || N <- [Prefix ++ "hub" | Names], exists(N)] =:= [] end,
+                           30_000).
 
-exists(Name) -> filelib:is_file("/run/netns/" ++ Name) orelse filelib:is_file("/var/run/netns/" ++ Name).
+exists(Name) ->
+    filelib:is_file("/run/netns/" ++ Name) orelse filelib:is_file("/var/run/netns/" ++ Name).

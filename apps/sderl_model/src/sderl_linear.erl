@@ -18,20 +18,20 @@ is what the library promises within a component, and no more:
 - A write is answered when it is in the prefix of every node.
 - A read (`whereis`, `lookup`) gives what the prefix of its own node says at an instant between its
   call and its answer.
-- `read` goes through the order as a write does that changes nothing, and gives what the names at its
-  place say. A process of its own node that is dead by its answer need not be shown, and one that was
-  dead at its call is not.
+- `read` goes through the order as a write does that changes nothing, and gives what the names at
+  its place say. A process of its own node that is dead by its answer need not be shown, and one
+  that was dead at its call is not.
 
-So writes and `read` are linearisable. Any other read may show a write that is not answered yet, and two nodes may
-differ in which unanswered writes they show, but not in the order in which they come to show
-them; what was answered, everyone shows. Two reads on one node never go backwards.
+So writes and `read` are linearisable. Any other read may show a write that is not answered yet, and
+two nodes may differ in which unanswered writes they show, but not in the order in which they come
+to show them; what was answered, everyone shows. Two reads on one node never go backwards.
 
 - Tokens of `lookup` belong to registrations: the same one for the same registration on all
   nodes, and greater ones for later registrations of the name.
-- `kill` ends a process, at an instant between its call and its answer for each who looks. Its own node
-  shows its name to nobody from then on, and whoever registers there finds it free; for everyone else
-  the name goes, without anybody's asking, at some later place of the order. A registration of the
-  process that is called after that is refused (`dead_pid`).
+- `kill` ends a process, at an instant between its call and its answer for each who looks. Its own
+  node shows its name to nobody from then on, and whoever registers there finds it free; for
+  everyone else the name goes, without anybody's asking, at some later place of the order. A
+  registration of the process that is called after that is refused (`dead_pid`).
 - `off`: the node's reads need not be current until `on`, which says that it is whole again and has
   everything that was answered: it stands still, or has crashed and comes back. (Then its processes
   were killed too.) Its writes count as ever.
@@ -44,11 +44,11 @@ The history is swept once by time, with the set of all states that the machine c
 empty where no order explains what was answered, and that prefix of the history is the explanation.
 A state holds the names that every node has, the rest of the order, and how far into it each node
 must be by what was read there. Orders are extended only where an answer needs it, and then only by
-operations that have to do with each other through a name or a process: another one ordered before can
-as well be ordered behind. (Not so where a read on one node shows a write that is not answered, and
-somebody else will read the name without it: then each order of all writes under way counts.) Equal
-states are one. (The scheme is that of Wing and Gong with the
-memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes added.)
+operations that have to do with each other through a name or a process: another one ordered before
+can as well be ordered behind. (Not so where a read on one node shows a write that is not answered,
+and somebody else will read the name without it: then each order of all writes under way counts.)
+Equal states are one. (The scheme is that of Wing and Gong with the memory of Lowe, *Testing for
+linearizability*, 2017, with the nodes' prefixes added.)
 """.
 
 -export([check/1, check/2]).
@@ -66,8 +66,8 @@ memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes ad
     | {kill, process()}
     | {off | on, node()}.
 -doc """
-`yes`, `{no, Reason}`, `ok`; of `read` and `whereis` a process or `undefined`, of `lookup` `{Process, Token}` or
-`undefined`. `unknown` where there is none.
+`yes`, `{no, Reason}`, `ok`; of `read` and `whereis` a process or `undefined`, of `lookup`
+`{Process, Token}` or `undefined`. `unknown` where there is none.
 """.
 -type answer() :: term().
 -type operation() :: #{
@@ -78,9 +78,9 @@ memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes ad
     answer := answer()
 }.
 -doc """
-`initial`: names that all nodes had before. `where`: the node of a process (`erlang:node/1`). `refusals`:
-reasons of a `no` that say nothing about names, and are believed (`[]`). `limit`: how many states may
-be possible at a time (20,000).
+`initial`: names that all nodes had before. `where`: the node of a process (`erlang:node/1`).
+`refusals`: reasons of a `no` that say nothing about names, and are believed (`[]`). `limit`: how
+many states may be possible at a time (20,000).
 """.
 -type options() :: #{
     initial => #{term() => process()},
@@ -104,8 +104,8 @@ answered, `possible` the answers that it could have had.
 check(History) -> check(History, #{}).
 
 -doc """
-`ok` for a legal history. `gave_up`: so many states were possible at a time that it was not searched to
-the end.
+`ok` for a legal history. `gave_up`: so many states were possible at a time that it was not searched
+to the end.
 """.
 -spec check([operation()], options()) -> ok | {refused, refusal()} | {gave_up, pos_integer()}.
 check(History, Options) ->
@@ -127,7 +127,8 @@ check(History, Options) ->
 
 operations(History) ->
     [#op{id = I, node = N, start = S, stop = E, call = C, answer = A, given = G}
-     || {I, #{node := N, start := S, stop := E, call := C, answer := A} = G} <- lists:enumerate(History)].
+     || {I, #{node := N, start := S, stop := E, call := C, answer := A} = G} <-
+            lists:enumerate(History)].
 
 initial(Names) ->
     Rows = #{N => {P, {initial, N}} || N := P <- Names},
@@ -137,15 +138,22 @@ initial(Names) ->
 
 sweep(Ops, C0, X0) ->
     %% (Who is killed twice dies of either.)
-    Kills = maps:groups_from_list(fun(#op{call = {_, P}}) -> P end, [Op || #op{call = {kill, _}} = Op <- Ops]),
-    X = X0#x{deaths = #{P => {lists:min([S || #op{start = S} <- Ks]), lists:min([E || #op{stop = E} <- Ks])} || P := Ks <- Kills},
+    Kills = maps:groups_from_list(fun(#op{call = {_, P}}) -> P end,
+                                  [Op || #op{call = {kill, _}} = Op <- Ops]),
+    X = X0#x{deaths = #{P => {lists:min([S || #op{start = S} <- Ks]),
+                              lists:min([E || #op{stop = E} <- Ks])}
+                        || P := Ks <- Kills},
              called = #{Id => S || #op{id = Id, start = S} <- Ops},
              written = #{Id => E || #op{id = Id, stop = E} <- Ops},
              readers = maps:groups_from_list(fun(#op{call = {_, N}}) -> N end,
-                                             [Op || #op{answer = A} = Op <- Ops, is_read(Op), A =/= unknown])},
+                                             [Op
+                                              || #op{answer = A} = Op <- Ops, is_read(Op),
+                                                 A =/= unknown])},
     %% What is called at the instant of an answer may have been called before it.
     Events = lists:sort([{S, start, Id} || #op{id = Id, start = S} <- Ops]
-                        ++ [{E, stop, Id} || #op{id = Id, stop = E, answer = A} <- Ops, E =/= infinity, A =/= unknown]),
+                        ++ [{E, stop, Id}
+                            || #op{id = Id, stop = E, answer = A} <- Ops, E =/= infinity,
+                               A =/= unknown]),
     events(Events, #{Id => Op || #op{id = Id} = Op <- Ops}, #{C0 => []}, 0, X).
 
 events([], _, _, _, _) -> ok;
@@ -167,17 +175,23 @@ begins(#op{call = {kill, P}}, Cs, #x{dying = Ps, reads = Rs, where = Where} = X0
     X = X0#x{dying = [P | Ps]},
     Here = [Op || _ := #op{node = N} = Op <- Rs, N =:= Where(P)],
     {lists:foldl(fun(#op{id = Id, node = N, call = {_, Name}} = Op, Acc) ->
-        set(fun(#c{seen = #{Id := _}} = C) -> [C]; (C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Acc, X)
+        set(fun
+            (#c{seen = #{Id := _}} = C) -> [C];
+            (C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X)
+        end, Acc, X)
     end, Cs, Here), X};
 begins(#op{call = {off, N}}, Cs, #x{off = Off} = X) -> leave(N, Cs, X#x{off = Off#{N => []}});
 begins(#op{call = {on, _}}, Cs, X) -> {Cs, X};
 begins(#op{answer = unknown, call = {K, _}}, Cs, X)
   when K =:= whereis; K =:= lookup; K =:= read ->
     {Cs, X};
-begins(#op{id = Id, call = {K, Name}, node = N} = Op, Cs, #x{reads = Rs, off = Off} = X) when K =:= whereis; K =:= lookup ->
+begins(#op{id = Id, call = {K, Name}, node = N} = Op, Cs, #x{reads = Rs, off = Off} = X)
+  when K =:= whereis; K =:= lookup ->
     case is_map_key(N, Off) of
         true -> {Cs, X};
-        false -> {set(fun(C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Cs, X), X#x{reads = Rs#{Id => Op}}}
+        false ->
+            {set(fun(C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Cs, X),
+             X#x{reads = Rs#{Id => Op}}}
     end;
 begins(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
     %% A refusal that has no place in the order: but that is known only when it is answered.
@@ -189,24 +203,32 @@ begins(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
 %% A node that shows nothing any more: reads of it that are under way are as good as never answered.
 leave(N, Cs, #x{reads = Rs} = X) ->
     Gone = [Id || Id := #op{node = M} <- Rs, M =:= N],
-    {set(fun(C) -> [C#c{ahead = maps:remove(N, C#c.ahead), seen = maps:without(Gone, C#c.seen)}] end, Cs, X),
+    {set(fun(C) ->
+        [C#c{ahead = maps:remove(N, C#c.ahead), seen = maps:without(Gone, C#c.seen)}]
+    end, Cs, X),
      X#x{reads = maps:without(Gone, Rs)}}.
 
 ends(#op{call = {on, N}}, Cs, #x{off = Off} = X) -> {Cs, X#x{off = maps:remove(N, Off)}};
 ends(#op{call = {K, _}}, Cs, X) when K =:= kill; K =:= off -> {Cs, X};
-ends(#op{id = Id, call = {K, _}, node = N} = Op, Cs, #x{reads = Rs} = X) when K =:= whereis; K =:= lookup ->
+ends(#op{id = Id, call = {K, _}, node = N} = Op, Cs, #x{reads = Rs} = X)
+  when K =:= whereis; K =:= lookup ->
     case is_map_key(Id, Rs) of
         false -> {Cs, X};
         true ->
             Shown = fun(C) -> is_map_key(Id, C#c.seen) end,
-            {set(fun(C0) -> [shown(Id, N, C) || C <- extend(C0, Shown, Op, X)] end, Cs, X), X#x{reads = maps:remove(Id, Rs)}}
+            {set(fun(C0) -> [shown(Id, N, C) || C <- extend(C0, Shown, Op, X)] end, Cs, X),
+             X#x{reads = maps:remove(Id, Rs)}}
     end;
 ends(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
     {set(fun(C) -> answered(Op, C, X) end, Cs, X), X#x{writes = maps:remove(Id, Ws)}}.
 
 answered(#op{id = Id, answer = Answer} = Op, #c{seen = Seen, done = Done} = C, X) ->
-    Still = fun() -> [nothing(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.seen) end, Op, X)] end,
-    Change = fun() -> [everywhere(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.done) end, Op, X)] end,
+    Still = fun() ->
+        [nothing(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.seen) end, Op, X)]
+    end,
+    Change = fun() ->
+        [everywhere(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.done) end, Op, X)]
+    end,
     case {ordered(Op), Answer, is_map_key(Id, Done)} of
         {true, yes, _} -> Change();
         {true, ok, true} -> Change();
@@ -261,10 +283,11 @@ everywhere_to(0, C) -> C;
 everywhere_to(K, #c{tail = Tail, base = Base, ahead = Ahead, seen = Seen} = C) ->
     {Now, Rest} = lists:split(K, Tail),
     lists:foldl(fun settled/2,
-        C#c{base = lists:foldl(fun({_, Change}, B) -> change(Change, B) end, Base, Now), tail = Rest,
-            ahead = #{N => A - K || N := A <- Ahead, A > K},
-            seen = #{R => max(0, A - K) || R := A <- Seen}},
-        replaced(Now, Base)).
+                C#c{base = lists:foldl(fun({_, Change}, B) -> change(Change, B) end, Base, Now),
+                    tail = Rest,
+                    ahead = #{N => A - K || N := A <- Ahead, A > K},
+                    seen = #{R => max(0, A - K) || R := A <- Seen}},
+                replaced(Now, Base)).
 
 change({N, none}, Names) -> maps:remove(N, Names);
 change({N, Row}, Names) -> Names#{N => Row}.
@@ -282,9 +305,9 @@ settled({Name, Reg}, #c{tokens = Ts, high = High} = C) ->
         error -> C
     end.
 
-%% All states that come of this one by extending the order just so far that the goal is reached. Where
-%% the goal is a write, all nodes have everything up to it then: what they have shown before makes
-%% no difference.
+%% All states that come of this one by extending the order just so far that the goal is reached.
+%% Where the goal is a write, all nodes have everything up to it then: what they have shown before
+%% makes no difference.
 extend(C0, Goal, Op, X) ->
     case Goal(C0) of
         true -> [C0];
@@ -329,14 +352,18 @@ contested(#op{id = Id, stop = Now} = Op, #c{seen = Seen} = C, #x{readers = Reade
             #op{call = {_, N, P}, stop = E} -> {N, P, E};
             #op{call = {_, N}, stop = E} -> {N, undefined, E}
         end,
-        [] =/= [x || #op{id = I, start = S, stop = E, answer = A} <- maps:get(Name, Readers, []), E >= Now, S < Until,
-                     I =/= Id, not is_map_key(I, Seen), A =/= Shows, not (is_tuple(A) andalso element(1, A) =:= Shows)]
+        [] =/= [x
+                || #op{id = I, start = S, stop = E, answer = A} <- maps:get(Name, Readers, []),
+                   E >= Now, S < Until,
+                   I =/= Id, not is_map_key(I, Seen), A =/= Shows,
+                   not (is_tuple(A) andalso element(1, A) =:= Shows)]
     end, related(candidates(C, X), keys(Op, C))).
 
 candidates(#c{done = Done, now = Now} = C, #x{writes = Ws, dying = Dying}) ->
     [{keys(W, C), W}
      || Id := #op{call = Call} = W <- Ws, element(1, Call) =/= read, not is_map_key(Id, Done)]
-        ++ [{[{name, N}, {process, P}], {gone, N, P}} || N := {P, _} <- Now, lists:member(P, Dying)].
+        ++ [{[{name, N}, {process, P}], {gone, N, P}}
+            || N := {P, _} <- Now, lists:member(P, Dying)].
 
 keys(#op{call = {_, N, P}}, C) -> [{process, P} | keys_of(N, C)];
 keys(#op{call = {_, N}}, C) -> keys_of(N, C).
@@ -351,9 +378,11 @@ keys_of(N, #c{now = Now}) ->
 -doc false.
 -spec related([{[term()], T}], [term()]) -> [T].
 related(Candidates, Keys) ->
-    case lists:partition(fun({Ks, _}) -> lists:any(fun(K) -> lists:member(K, Keys) end, Ks) end, Candidates) of
+    case lists:partition(fun({Ks, _}) -> lists:any(fun(K) -> lists:member(K, Keys) end, Ks) end,
+                         Candidates) of
         {[], _} -> [];
-        {In, Out} -> [S || {_, S} <- In] ++ related(Out, lists:usort(lists:append([Ks || {Ks, _} <- In])))
+        {In, Out} ->
+            [S || {_, S} <- In] ++ related(Out, lists:usort(lists:append([Ks || {Ks, _} <- In])))
     end.
 
 step({gone, N, _}, C, X) -> put(gone, {N, none}, C, X);
@@ -363,8 +392,11 @@ step(#op{id = Id} = Op, #c{done = Done, seen = Seen} = C, X) ->
                   || {_, Change} <- outcomes(Op, C#c.now, X), Change =/= none]).
 
 %% Marks a write that could be answered here without changing anything.
-still(#op{answer = Answer}, C, #x{ahead = Ahead}) when Answer =:= unknown; Ahead, Answer =:= yes -> C;
-still(#op{id = Id}, #c{seen = Seen, done = Done} = C, _) when is_map_key(Id, Seen); is_map_key(Id, Done) -> C;
+still(#op{answer = Answer}, C, #x{ahead = Ahead}) when Answer =:= unknown; Ahead, Answer =:= yes ->
+    C;
+still(#op{id = Id}, #c{seen = Seen, done = Done} = C, _)
+  when is_map_key(Id, Seen); is_map_key(Id, Done) ->
+    C;
 still(#op{id = Id} = Op, #c{seen = Seen, tail = Tail, now = Now} = C, X) ->
     case lists:keymember(none, 2, outcomes(Op, Now, X)) of
         true -> C#c{seen = Seen#{Id => length(Tail)}};
@@ -385,8 +417,8 @@ outcomes(#op{id = Id, call = {Kind, N, P}} = Op, Now, X) ->
         _ -> [Yes]
     end.
 
-%% What an ordered read finds that is answered as this one is: whether the process lives is seen after the
-%% order is, on the process's node alone.
+%% What an ordered read finds that is answered as this one is: whether the process lives is seen
+%% after the order is, on the process's node alone.
 finds(#op{answer = undefined}, none, _) -> [undefined];
 finds(#op{answer = P} = Op, {P, _}, #x{where = Where} = X) ->
     [P || Where(P) =/= Op#op.node orelse not dead_before(Op, P, X)];
@@ -395,7 +427,8 @@ finds(#op{answer = undefined, node = N, stop = E}, {P, _}, #x{deaths = Ds, where
 finds(_, _, _) -> [].
 
 %% A name whose process is dead counts as free on that process's node, where that could be known.
-over(#op{node = N, start = S} = Op, {Q, Reg}, Yes, Refused, #x{written = Written, dying = Dying, where = Where} = X) ->
+over(#op{node = N, start = S} = Op, {Q, Reg}, Yes, Refused,
+     #x{written = Written, dying = Dying, where = Where} = X) ->
     Late = fun() -> maps:get(Reg, Written, S) > S end,
     case Where(Q) =:= N andalso lists:member(Q, Dying) of
         false -> [Refused];
@@ -408,20 +441,28 @@ dead_before(#op{start = S}, P, #x{deaths = Ds}) ->
         _ -> false
     end.
 
-put(Id, {Name, Row} = Change, #c{tail = Tail, now = Now} = C0, #x{reads = Reads, writes = Writes} = X) ->
-    C = maps:fold(fun(_, Op, A) -> still(Op, A, X) end, C0#c{tail = Tail ++ [{Id, Change}], now = change(Change, Now)}, Writes),
+put(Id, {Name, Row} = Change, #c{tail = Tail, now = Now} = C0,
+    #x{reads = Reads, writes = Writes} = X) ->
+    C = maps:fold(fun(_, Op, A) -> still(Op, A, X) end,
+                  C0#c{tail = Tail ++ [{Id, Change}], now = change(Change, Now)}, Writes),
     At = length(C#c.tail),
-    Waiting = [R || Id1 := #op{call = {_, N}} = R <- Reads, N =:= Name, not is_map_key(Id1, C#c.seen)],
-    lists:foldl(fun(R, Cs) -> lists:append([reads_at(R, Name, [{At, Row}], D, X) || D <- Cs]) end, [C], Waiting).
+    Waiting =
+        [R || Id1 := #op{call = {_, N}} = R <- Reads, N =:= Name, not is_map_key(Id1, C#c.seen)],
+    lists:foldl(fun(R, Cs) -> lists:append([reads_at(R, Name, [{At, Row}], D, X) || D <- Cs]) end,
+                [C], Waiting).
 
 %% ---------------------------------------------------------------- explaining
 
 refusal({#op{stop = Until} = Op, Cs, X}, Ops) ->
     #{last => Op#op.given,
-      before => [O#op.given || O <- lists:keysort(#op.start, Ops), O#op.start =< Until, O#op.id =/= Op#op.id],
-      possible => lists:usort([A || A <- alternatives(Op, Ops, Cs),
-                                    {Next, _} <- [ends(Op#op{answer = A}, reread(Op#op{answer = A}, Cs, X), other(Op#op{answer = A}, X))],
-                                    is_map(Next), map_size(Next) > 0])}.
+      before => [O#op.given
+                 || O <- lists:keysort(#op.start, Ops), O#op.start =< Until, O#op.id =/= Op#op.id],
+      possible => lists:usort([A
+                               || A <- alternatives(Op, Ops, Cs),
+                                  {Next, _} <- [ends(Op#op{answer = A},
+                                                     reread(Op#op{answer = A}, Cs, X),
+                                                     other(Op#op{answer = A}, X))],
+                                  is_map(Next), map_size(Next) > 0])}.
 
 %% Everything that the call could have answered in some history.
 alternatives(#op{call = {register, _, _}}, _, _) -> [yes, {no, name_or_pid_already_registered}];
@@ -434,8 +475,10 @@ alternatives(#op{call = {lookup, N}, answer = A}, Ops, Cs) ->
     [undefined | [{P, Token} || P <- processes(N, Ops, Cs)]].
 
 processes(Name, Ops, Cs) ->
-    lists:usort([P || #op{call = {K, N, P}} <- Ops, N =:= Name, K =:= register orelse K =:= re_register]
-                ++ [P || C := _ <- Cs, #{Name := {P, _}} <- [C#c.base]]).
+    lists:usort(
+        [P || #op{call = {K, N, P}} <- Ops, N =:= Name, K =:= register orelse K =:= re_register]
+        ++ [P || C := _ <- Cs, #{Name := {P, _}} <- [C#c.base]]
+    ).
 
 %% A read with another answer has not been looked for in what there was before. (From where its node
 %% is now, and not from where it was when it was called: that is forgotten.)

@@ -3,12 +3,13 @@
 
 -record(op, {id, node, start, stop, call, answer, given}).
 
-%% A state of the machine. `base`: what all nodes have; `tail`: the changes behind that, oldest first, up
-%% to the last one that was shown; `now`: the names after all of them. `ahead`: nodes that have shown
-%% a part of the tail. `done`: writes that changed something and are not answered. `seen`: operations
-%% under way that can be answered without changing anything, reads and refusals and unregistrations of
-%% nothing, with the first place where: no later one allows more. `tokens`, `high`: tokens of the
-%% registrations that some node may show, and of earlier ones the greatest of each name.
+%% A state of the machine. `base`: what all nodes have; `tail`: the changes behind that, oldest
+%% first, up to the last one that was shown; `now`: the names after all of them. `ahead`: nodes that
+%% have shown a part of the tail. `done`: writes that changed something and are not answered.
+%% `seen`: operations under way that can be answered without changing anything, reads and refusals
+%% and unregistrations of nothing, with the first place where: no later one allows more. `tokens`,
+%% `high`: tokens of the registrations that some node may show, and of earlier ones the greatest of
+%% each name.
 -record(c, {
     base :: #{term() => {sderl_linear:process(), term()}},
     now :: #{term() => {sderl_linear:process(), term()}},

@@ -15,7 +15,10 @@ reads(Op, Name, From, #c{base = Base, tail = Tail} = C, X) ->
     Row = lists:foldl(fun({_, {N, R}}, _) when N =:= Name -> R;
                          (_, R) -> R
                       end, maps:get(Name, Base, none), Before),
-    reads_at(Op, Name, [{From, Row} | [{I, R} || {I, {_, {N, R}}} <- lists:enumerate(From + 1, After), N =:= Name]], C, X).
+    reads_at(Op, Name,
+             [{From, Row}
+              | [{I, R} || {I, {_, {N, R}}} <- lists:enumerate(From + 1, After), N =:= Name]], C,
+             X).
 
 -spec reads_at(#op{}, term(), [{non_neg_integer(), none | {term(), term()}}], #c{}, #x{}) -> [#c{}].
 reads_at(Op, Name, Rows, C, X) -> reads(Op, Name, Rows, [], C, X).
@@ -47,13 +50,16 @@ shows(#op{answer = A} = Op, Name, At, {P, Reg}, #c{tokens = Ts} = C, X) ->
     end.
 
 %% Whether the read can find the process alive, and dead, at this place. Only its own node knows.
-looks(#op{node = N, start = S}, At, P, #c{tail = Tail}, #x{deaths = Ds, dying = Dying, where = Where, called = Called}) ->
+looks(#op{node = N, start = S}, At, P, #c{tail = Tail},
+      #x{deaths = Ds, dying = Dying, where = Where, called = Called}) ->
     case Ds of
         #{P := {_, Dead}} ->
             case Where(P) =:= N of
                 false -> {true, false};
                 true ->
-                    Early = Dead > S andalso lists:all(fun({Id, _}) -> maps:get(Id, Called, S) < Dead end, lists:sublist(Tail, At)),
+                    Early = Dead > S
+                        andalso lists:all(fun({Id, _}) -> maps:get(Id, Called, S) < Dead end,
+                                          lists:sublist(Tail, At)),
                     {Early, lists:member(P, Dying)}
             end;
         _ -> {true, false}

@@ -11,8 +11,10 @@ The operations that have to do with the last one, by the time of their call
 in microseconds, `...` where there was no answer yet. Of very many the last ones.
 """.
 -spec format(sderl_linear:refusal()) -> iolist().
-format(#{last := #{start := Start, stop := Until} = Last, before := Before, possible := Possible}) ->
-    All = lists:sort(fun(#{start := A}, #{start := B}) -> A =< B end, [Last | concerned(Last, Before)]),
+format(#{last := #{start := Start, stop := Until} = Last, before := Before,
+         possible := Possible}) ->
+    All = lists:sort(fun(#{start := A}, #{start := B}) -> A =< B end,
+                     [Last | concerned(Last, Before)]),
     Ops = lists:nthtail(max(0, length(All) - ?MOST), All),
     Zero = lists:min([Start | [S || #{start := S} <- Ops]]),
     Line = fun(#{node := N, start := S, stop := E, call := C, answer := A} = Op) ->
@@ -22,16 +24,23 @@ format(#{last := #{start := Start, stop := Until} = Last, before := Before, poss
         end,
         [Kind | Args] = tuple_to_list(C),
         io_lib:format("~ts ~10s ~10s  ~-24ts ~-40ts ~ts~n",
-                      [case Op of Last -> ">"; _ -> " " end, us(S - Zero), Stop, io_lib:format("~0tp", [N]),
-                       [atom_to_list(Kind) | [io_lib:format(" ~0tp", [T]) || T <- Args]], Answer])
+                      [case Op of Last -> ">"; _ -> " " end,
+                       us(S - Zero),
+                       Stop,
+                       io_lib:format("~0tp", [N]),
+                       [atom_to_list(Kind) | [io_lib:format(" ~0tp", [T]) || T <- Args]],
+                       Answer])
     end,
     ["No order of writes explains the last answer (>); times in us.\n",
      [io_lib:format("(~b earlier ones left out)~n", [length(All) - ?MOST]) || length(All) > ?MOST],
-     io_lib:format("  ~10s ~10s  ~-24ts ~-40ts ~ts~n", ["called", "answered", "node", "call", "answer"]),
+     io_lib:format("  ~10s ~10s  ~-24ts ~-40ts ~ts~n",
+                   ["called", "answered", "node", "call", "answer"]),
      lists:map(Line, Ops),
      case Possible of
          [] -> "It can have no answer at all.\n";
-         _ -> io_lib:format("It could have answered: ~ts~n", [lists:join(", ", [io_lib:format("~0tp", [A]) || A <- Possible])])
+         _ ->
+             io_lib:format("It could have answered: ~ts~n",
+                           [lists:join(", ", [io_lib:format("~0tp", [A]) || A <- Possible])])
      end].
 
 us(Ns) -> io_lib:format("~.1f", [Ns / 1000]).

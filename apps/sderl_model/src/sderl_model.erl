@@ -33,18 +33,19 @@ Some links nobody can foretell: the member that happens to coordinate a group li
 process that has a name there and is on no member. `may_link/1` lists those links, and
 `linked/3` adds one that was seen.
 
-No node of a group that decides by majority can crash here: what happens then depends on which others are
-up, and in what order they come back (`docs/majority.md`). `run/3` raises `{decides_by_majority, Group}`.
+No node of a group that decides by majority can crash here: what happens then depends on which
+others are up, and in what order they come back (`docs/majority.md`). `run/3` raises
+`{decides_by_majority, Group}`.
 
 `docs/semantics.md` explains the rules with examples.
 """.
 
 %% The rules are those of Chechina et al., *Improving the network scalability of distributed
-%% Erlang*, JPDC 2016 (section 5; the state is its Fig. 5), and of the executable model that was published
-%% with the library, in its form: (state, command, node) -> (state', value). Each rule below says
-%% where it comes from: JPDC, the executable model (M), the library as it was shipped (L), or a
-%% decision of this project (D, with the rule of INTERNALS where there is one). Where these
-%% disagree, D is what the library does and what docs/semantics.md explains.
+%% Erlang*, JPDC 2016 (section 5; the state is its Fig. 5), and of the executable model that was
+%% published with the library, in its form: (state, command, node) -> (state', value). Each rule
+%% below says where it comes from: JPDC, the executable model (M), the library as it was shipped
+%% (L), or a decision of this project (D, with the rule of INTERNALS where there is one). Where
+%% these disagree, D is what the library does and what docs/semantics.md explains.
 %%
 %% Read `rule/3` for the operations, sderl_model_state for what they do to groups, islands and
 %% links, sderl_model_names for the names of one group.
@@ -68,8 +69,10 @@ up, and in what order they come back (`docs/majority.md`). `run/3` raises `{deci
     | {register_name, group(), name(), pid_()} | {register_name, group(), name(), pid_(), map()}
     | {re_register_name, group(), name(), pid_()} | {unregister_name, group(), name()}
     | {whereis_name, group(), name()} | {whereis_name, node(), group(), name()}
-    | {send, group(), name(), Message :: term()} | {send, node(), group(), name(), Message :: term()}
-    | {read, group(), name()} | {lookup, group(), name()} | {registered_names, {s_group, group()} | {node, node()}}
+    | {send, group(), name(), Message :: term()}
+    | {send, node(), group(), name(), Message :: term()}
+    | {read, group(), name()} | {lookup, group(), name()}
+    | {registered_names, {s_group, group()} | {node, node()}}
     | own_nodes | {own_nodes, group()} | own_s_groups | s_groups
     | spawn | {exit, pid_()} | crash | restart.
 -type value() :: term().
@@ -92,13 +95,14 @@ knows of others' groups, and what its processes were sent.
 The state in which every node is up and free, and each normal node is an island of its own.
 
 `[Node | {Node, normal | hidden}]`, or a map: `nodes` as that list, `s_groups` as in the launch
-configuration (`[{Group, normal | hidden, [Node]}]`), `s_groups_known` (`own`: a node's file has its own
-groups, the default; `all`: it has all), `resolver` (`random_exit_name` by default).
+configuration (`[{Group, normal | hidden, [Node]}]`), `s_groups_known` (`own`: a node's file has its
+own groups, the default; `all`: it has all), `resolver` (`random_exit_name` by default).
 """.
 -spec new([node() | {node(), normal | hidden}] | map()) -> state().
 new(Nodes) when is_list(Nodes) -> new(#{nodes => Nodes});
 new(#{nodes := Nodes} = Options) ->
-    sderl_model_state:new(Options#{nodes := [case N of {_, _} -> N; _ -> {N, normal} end || N <- Nodes]}).
+    sderl_model_state:new(Options#{nodes := [case N of {_, _} -> N; _ -> {N, normal} end
+                                             || N <- Nodes]}).
 
 -doc """
 Runs a command on a node: what it gives there, and the state after it.
@@ -119,7 +123,9 @@ run(#{open := [], nodes := Nodes} = S0, Command, Node) when is_map_key(Node, Nod
 run(#{open := []}, _, Node) -> error({no_such_node, Node});
 run(#{open := Open}, _, _) -> error({open, Open}).
 
--doc "Runs commands one after the other, each on its node: what they give, and the state after the last.".
+-doc """
+Runs commands one after the other, each on its node: what they give, and the state after the last.
+""".
 -spec run(state(), [{node(), command()}]) -> {[value()], state()}.
 run(S, Steps) -> lists:mapfoldl(fun({Node, Command}, Acc) -> run(Acc, Command, Node) end, S, Steps).
 
@@ -131,8 +137,8 @@ run(S, Steps) -> lists:mapfoldl(fun({Node, Command}, Acc) -> run(Acc, Command, N
 rule({new_s_group, Nodes}, N, #{generated := K} = S) ->
     rule({new_s_group, {generated, K + 1}, Nodes}, N, S#{generated := K + 1});
 %% new_s_group/2 (JPDC, M, L). The nodes leave what they were free in, and all are linked to all.
-%% Failures are L's, not M's `[]`. D: who is down or in another group of the name is left out, and has
-%% been asked.
+%% Failures are L's, not M's `[]`. D: who is down or in another group of the name is left out, and
+%% has been asked.
 rule({new_s_group, undefined, _}, _, S) -> {{error, reserved_s_group_name}, S};
 rule({new_s_group, G, []}, _, S) -> {{ok, G, []}, S};
 rule({new_s_group, G, Nodes}, N, S0) ->
@@ -177,9 +183,11 @@ rule({remove_nodes, G, Nodes}, N, S) ->
     case {mine(G, N, S), lists:member(N, Nodes)} of
         {none, _} -> {{error, node_does_not_belong_to_the_s_group}, S};
         {_, true} -> {{error, cannot_remove_itself}, S};
-        {#{members := Ms} = Group, false} -> {ok, remove([M || M <- Ms, lists:member(M, Nodes)], Group, S)}
+        {#{members := Ms} = Group, false} ->
+            {ok, remove([M || M <- Ms, lists:member(M, Nodes)], Group, S)}
     end;
-%% enter/2 (D). The first seed that is up and a member adds the node, which is linked to all it asked.
+%% enter/2 (D). The first seed that is up and a member adds the node, which is linked to all it
+%% asked.
 rule({enter, undefined, _}, _, S) -> {{error, reserved_s_group_name}, S};
 rule({enter, G, Seeds}, N, S) ->
     case own(G, N, S) of
@@ -210,17 +218,21 @@ rule({recover_majority, G, Nodes}, N, S) ->
 
 %% register_name/3,4 (JPDC, M, L). JPDC: only by a member. D: the process is alive, on any node.
 %% With `undefined`: the free names (in L those of global).
-rule({register_name, G, _, Pid} = Op, N, S) -> register(G, Pid, Op, cannot_register_in_remote_group, N, S);
-rule({register_name, G, _, Pid, _} = Op, N, S) -> register(G, Pid, Op, cannot_register_in_remote_group, N, S);
+rule({register_name, G, _, Pid} = Op, N, S) ->
+    register(G, Pid, Op, cannot_register_in_remote_group, N, S);
+rule({register_name, G, _, Pid, _} = Op, N, S) ->
+    register(G, Pid, Op, cannot_register_in_remote_group, N, S);
 %% re_register_name/3 (JPDC, M, L).
-rule({re_register_name, G, _, Pid} = Op, N, S) -> register(G, Pid, Op, cannot_re_register_in_remote_group, N, S);
+rule({re_register_name, G, _, Pid} = Op, N, S) ->
+    register(G, Pid, Op, cannot_re_register_in_remote_group, N, S);
 %% unregister_name/2 (M, L). JPDC: always true.
 rule({unregister_name, G, _} = Op, N, S) ->
     case own(G, N, S) of
         none -> {{no, cannot_unregister_from_remote_group}, S};
         Space -> change(Op, N, Space, S)
     end;
-%% whereis_name/2 (JPDC: by a member, without any change. D: others ask a member; INTERNALS, rule 23).
+%% whereis_name/2 (JPDC: by a member, without any change. D: others ask a member; INTERNALS,
+%% rule 23).
 rule({whereis_name, G, Name}, N, S0) ->
     {At, S} = reader(G, N, S0),
     {find(G, Name, At, S), S};
@@ -243,9 +255,10 @@ rule({lookup, G, Name}, N, S) ->
          #{names := #{Name := Entry}} -> Entry;
          _ -> undefined
      end, S};
-%% whereis_name/3 (JPDC, M): links, also if there is no such name, and islands meet. The answer is by the
-%% class of the node that is asked (M; D for a member of other groups: undefined).
-rule({whereis_name, Node, G, Name}, N, S) -> at(Node, fun(S1) -> {target(Node, G, Name, S1), S1} end, undefined, N, S);
+%% whereis_name/3 (JPDC, M): links, also if there is no such name, and islands meet. The answer is
+%% by the class of the node that is asked (M; D for a member of other groups: undefined).
+rule({whereis_name, Node, G, Name}, N, S) ->
+    at(Node, fun(S1) -> {target(Node, G, Name, S1), S1} end, undefined, N, S);
 %% send/3 (L): as whereis_name/2, and the node that answers delivers (D: rule 21).
 rule({send, G, Name, Msg}, N, S0) ->
     {At, S} = reader(G, N, S0),
@@ -258,7 +271,8 @@ rule({send, Node, G, Name, Msg}, N, S) ->
 rule({registered_names, {s_group, G}}, N, S0) ->
     case reader(G, N, S0) of
         {none, S} -> {[], S};
-        {{ok, At}, S} -> {[{G, Name} || Name <- lists:sort(maps:keys(sderl_model_state:names(G, At, S)))], S}
+        {{ok, At}, S} ->
+            {[{G, Name} || Name <- lists:sort(maps:keys(sderl_model_state:names(G, At, S)))], S}
     end;
 rule({registered_names, {node, Node}}, N, S0) ->
     S = link(N, Node, S0),
@@ -276,7 +290,8 @@ rule({own_nodes, G}, N, S) -> {case mine(G, N, S) of none -> []; #{members := Ms
 rule(own_s_groups, N, #{nodes := Nodes} = S) ->
     #{N := {_, _, Groups}} = Nodes,
     {[{G, Ms} || G <- Groups, #{members := Ms} <- [own(G, N, S)]], S};
-%% s_groups/0 (JPDC, L: others as the launch configuration had them. D: as fellow members tell, rule 24).
+%% s_groups/0 (JPDC, L: others as the launch configuration had them. D: as fellow members tell,
+%% rule 24).
 rule(s_groups, N, S) ->
     {case [G || {G, _} <- groups_of(N, S), G =/= undefined] of
          [] -> undefined;
@@ -408,7 +423,9 @@ groups_of(N, #{s_groups := Groups} = S) ->
         ++ lists:sort([{G, Ms} || {G, Ms, _} <- Groups, lists:member(N, Ms)]).
 
 names_of(N, S) ->
-    lists:sort([{{G, Name}, Pid} || {G, _} <- groups_of(N, S), Name := #{pid := Pid} <- sderl_model_state:names(G, N, S)]).
+    lists:sort([{{G, Name}, Pid}
+                || {G, _} <- groups_of(N, S),
+                   Name := #{pid := Pid} <- sderl_model_state:names(G, N, S)]).
 
 %% ---------------------------------------------------------------- choices
 
@@ -418,8 +435,8 @@ The choices to be made before the next command:
 - `{clash, Island, Name, Entries}`: islands that became one bring different processes under a name.
   Choose the process that keeps it, or `none`; the resolver says what becomes of the others.
 - `{twice, Island, Pid, Names}`: a process had a name in each. Choose the one that stays.
-- `{orphan, Group, Members, Name}`: a member crashed that may have been the one that answered for the
-  name. Choose `keep` or `lose`.
+- `{orphan, Group, Members, Name}`: a member crashed that may have been the one that answered for
+  the name. Choose `keep` or `lose`.
 """.
 -spec open(state()) -> [sderl_model_state:choice()].
 open(#{open := Open}) -> Open.
@@ -444,20 +461,27 @@ choose(Choice, Chosen, #{open := Open} = S0) ->
 chosen({clash, [M | _], Name, Entries}, Keep, #{resolver := Resolver} = S0) ->
     Others = [Pid || #{pid := Pid} <- Entries, Pid =/= Keep],
     Ns = sderl_model_names:drop(Name, sderl_model_state:names(undefined, M, S0)),
-    S = sderl_model_state:put_names(undefined, M, maps:merge(Ns, #{Name => E || #{pid := P} = E <- Entries, P =:= Keep}), S0),
+    S = sderl_model_state:put_names(
+        undefined, M, maps:merge(Ns, #{Name => E || #{pid := P} = E <- Entries, P =:= Keep}), S0
+    ),
     case Resolver of
         random_exit_name -> lists:foldl(fun sderl_model_state:die/2, S, Others);
         random_notify_name -> notices([{P, {global_name_conflict, Name}} || P <- Others], S);
-        notify_all_name -> notices([{P, {global_name_conflict, Name, Q}} || P <- Others, Q <- Others, Q =/= P], S)
+        notify_all_name ->
+            notices([{P, {global_name_conflict, Name, Q}} || P <- Others, Q <- Others, Q =/= P], S)
     end;
 chosen({twice, [M | _], _, Names}, Keep, S) ->
-    Ns = lists:foldl(fun sderl_model_names:drop/2, sderl_model_state:names(undefined, M, S), lists:delete(Keep, Names)),
+    Ns = lists:foldl(fun sderl_model_names:drop/2, sderl_model_state:names(undefined, M, S),
+                     lists:delete(Keep, Names)),
     sderl_model_state:put_names(undefined, M, Ns, S);
 chosen({orphan, _, _, _}, keep, S) -> S;
 chosen({orphan, G, [M | _], Name}, lose, S) ->
-    sderl_model_state:put_names(G, M, sderl_model_names:drop(Name, sderl_model_state:names(G, M, S)), S).
+    sderl_model_state:put_names(G, M,
+                                sderl_model_names:drop(Name, sderl_model_state:names(G, M, S)), S).
 
-notices(List, S) -> lists:foldl(fun({{pid, N, _} = Pid, Msg}, Acc) -> sderl_model_state:sent(N, Pid, Msg, Acc) end, S, List).
+notices(List, S) ->
+    lists:foldl(fun({{pid, N, _} = Pid, Msg}, Acc) -> sderl_model_state:sent(N, Pid, Msg, Acc) end,
+                S, List).
 
 -doc "Links that the library may have made since, or makes later, without being asked: see above.".
 -spec may_link(state()) -> [{node(), node()}].
@@ -480,12 +504,15 @@ linked(A, B, S) ->
 view(N, #{nodes := Nodes, processes := Ps} = S) ->
     #{N := {_, Links, _}} = Nodes,
     #{class => class(N, S), groups => groups_of(N, S), names => names_of(N, S), links => Links,
-      known => sderl_model_state:known(N, S), processes => #{P => Ms || {pid, On, _} = P := Ms <- Ps, On =:= N}}.
+      known => sderl_model_state:known(N, S),
+      processes => #{P => Ms || {pid, On, _} = P := Ms <- Ps, On =:= N}}.
 
 -doc "Prints a state.".
 -spec show(state()) -> ok.
 show(S) -> io:put_chars(format(S)).
 
--doc "A state as text: groups, islands and hidden nodes with their names, then the links of each node.".
+-doc """
+A state as text: groups, islands and hidden nodes with their names, then the links of each node.
+""".
 -spec format(state()) -> unicode:chardata().
 format(S) -> sderl_model_text:format(S).

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_model_check).
 -moduledoc """
-What holds in every state of `m:sderl_model`, over every step, and of what a real node shows at any moment.
+What holds in every state of `m:sderl_model`, over every step, and of what a real node shows at any
+moment.
 
 Properties of the semantics: the tests run thousands of commands and ask here after each.
 """.
@@ -33,22 +34,31 @@ The invariants that a state breaks, each with what breaks it; `[]` if it is soun
 state(S) ->
     lists:append([
         partition(S), own_groups(S),
-        [{empty, E} || E <- [G || {G, [], _} <- maps:get(s_groups, S)] ++ [I || {[], _} = I <- maps:get(free_groups, S)]],
-        [{one_name, {G, A, B}} || {G, A, _} <- maps:get(s_groups, S), {H, B, _} <- maps:get(s_groups, S),
-                                  G =:= H, A < B, A -- B =/= A],
+        [{empty, E}
+         || E <- [G || {G, [], _} <- maps:get(s_groups, S)] ++
+                 [I || {[], _} = I <- maps:get(free_groups, S)]],
+        [{one_name, {G, A, B}}
+         || {G, A, _} <- maps:get(s_groups, S), {H, B, _} <- maps:get(s_groups, S),
+            G =:= H, A < B, A -- B =/= A],
         lists:append([names(Sp, S) || Sp <- spaces(S)]),
         links(S), majority(S),
-        [{mesh, {G, A, B}} || {G, Ms, _} <- spaces(S), A <- Ms, B <- Ms, A < B, sderl_model_state:is_up(A, S),
-                              sderl_model_state:is_up(B, S), not sderl_model_state:linked(A, B, S)],
-        [{hidden, N} || {Ms, _} <- maps:get(free_groups, S), N <- Ms, #{N := {hidden, _, _}} <- [maps:get(nodes, S)]]
+        [{mesh, {G, A, B}}
+         || {G, Ms, _} <- spaces(S), A <- Ms, B <- Ms, A < B, sderl_model_state:is_up(A, S),
+            sderl_model_state:is_up(B, S), not sderl_model_state:linked(A, B, S)],
+        [{hidden, N}
+         || {Ms, _} <- maps:get(free_groups, S), N <- Ms,
+            #{N := {hidden, _, _}} <- [maps:get(nodes, S)]]
     ]).
 
 spaces(#{s_groups := Groups, free_groups := Free, free_hidden_groups := Hidden}) ->
-    Groups ++ [{undefined, Ms, Ns} || {Ms, Ns} <- Free] ++ [{undefined, [N], Ns} || {N, Ns} <- Hidden].
+    Groups ++ [{undefined, Ms, Ns} || {Ms, Ns} <- Free] ++
+        [{undefined, [N], Ns} || {N, Ns} <- Hidden].
 
-partition(#{s_groups := Groups, free_groups := Free, free_hidden_groups := Hidden, nodes := Nodes}) ->
+partition(#{s_groups := Groups, free_groups := Free, free_hidden_groups := Hidden,
+            nodes := Nodes}) ->
     InGroups = lists:usort(lists:append([Ms || {_, Ms, _} <- Groups])),
-    Parts = lists:sort(InGroups ++ lists:append([Ms || {Ms, _} <- Free]) ++ [N || {N, _} <- Hidden]),
+    Parts =
+        lists:sort(InGroups ++ lists:append([Ms || {Ms, _} <- Free]) ++ [N || {N, _} <- Hidden]),
     [{partition, {Parts, maps:keys(Nodes)}} || Parts =/= lists:sort(maps:keys(Nodes))].
 
 own_groups(#{nodes := Nodes} = S) ->
@@ -72,13 +82,15 @@ names({G, Ms, Ns}, #{processes := Ps, open := Open}) ->
 majority(#{s_groups := Groups, majority := Majority}) ->
     Known = lists:append([[{G, N} || N <- Ms] || {G, Ms, _} <- Groups]),
     [{majority, Strays} || Strays <- [Majority -- Known], Strays =/= []]
-        ++ [{majority, {G, Ms}} || {G, Ms, _} <- Groups,
-                                   length(lists:usort([lists:member({G, N}, Majority) || N <- Ms])) > 1].
+        ++ [{majority, {G, Ms}}
+            || {G, Ms, _} <- Groups,
+               length(lists:usort([lists:member({G, N}, Majority) || N <- Ms])) > 1].
 
 links(#{nodes := Nodes} = S) ->
-    [{links, {A, B}} || A := {_, Links, _} <- Nodes, B <- Links,
-                        A =:= B orelse not sderl_model_state:linked(B, A, S)
-                            orelse not (sderl_model_state:is_up(A, S) andalso sderl_model_state:is_up(B, S))].
+    [{links, {A, B}}
+     || A := {_, Links, _} <- Nodes, B <- Links,
+        A =:= B orelse not sderl_model_state:linked(B, A, S)
+            orelse not (sderl_model_state:is_up(A, S) andalso sderl_model_state:is_up(B, S))].
 
 -doc """
 What a node breaks by what it shows at any moment, also while its groups change.
@@ -93,7 +105,8 @@ What a node breaks by what it shows at any moment, also while its groups change.
 view(N, #{class := Class, groups := Groups}) ->
     Names = [G || {G, _} <- Groups],
     [{partition, {N, Names}} || lists:member(undefined, Names), Names =/= [undefined]]
-        ++ [{partition, {N, Class, Names}} || (Class =:= s_group) =:= lists:member(undefined, Names), Names =/= []]
+        ++ [{partition, {N, Class, Names}}
+            || (Class =:= s_group) =:= lists:member(undefined, Names), Names =/= []]
         ++ [{own_groups, {N, G, Ms}} || {G, Ms} <- Groups, not lists:member(N, Ms)]
         ++ [{type, {N, Ms}} || {undefined, Ms} <- Groups, Class =:= free_hidden, Ms =/= [N]].
 
@@ -107,18 +120,25 @@ What a step breaks: a command on a node, and the states before and after it.
 | `foreign` | names of a group change on none but its members' commands, or with deaths |
 | `type` | a hidden node stays hidden, a normal one normal |
 """.
--spec step(sderl_model:state(), sderl_model:command(), node(), sderl_model:state()) -> [{atom(), term()}].
+-spec step(sderl_model:state(), sderl_model:command(), node(), sderl_model:state()) ->
+    [{atom(), term()}].
 step(Before, Command, Node, After) ->
     Kind = kind(Command),
-    [{link_lost, {A, B}} || Command =/= crash, A := {_, Links, _} <- maps:get(nodes, Before), B <- Links,
-                            not sderl_model_state:linked(A, B, After)]
+    [{link_lost, {A, B}}
+     || Command =/= crash, A := {_, Links, _} <- maps:get(nodes, Before), B <- Links,
+        not sderl_model_state:linked(A, B, After)]
         ++ [{query, Command} || Kind =:= query, not same(Before, After)]
-        ++ [{foreign, {Command, G, Ms}} || {G, Ms, Ns} <- maps:get(s_groups, Before), Kind =:= name,
-                                           {H, Now, New} <- maps:get(s_groups, After), H =:= G, Now =:= Ms,
-                                           New =/= Ns, not lists:member(Node, Ms)]
-        ++ [{type, N} || N := {T, _, _} <- maps:get(nodes, Before), #{N := {U, _, _}} <- [maps:get(nodes, After)], T =/= U].
+        ++ [{foreign, {Command, G, Ms}}
+            || {G, Ms, Ns} <- maps:get(s_groups, Before), Kind =:= name,
+               {H, Now, New} <- maps:get(s_groups, After), H =:= G, Now =:= Ms,
+               New =/= Ns, not lists:member(Node, Ms)]
+        ++ [{type, N}
+            || N := {T, _, _} <- maps:get(nodes, Before),
+               #{N := {U, _, _}} <- [maps:get(nodes, After)], T =/= U].
 
-same(#{s_groups := G, free_groups := F, free_hidden_groups := H}, #{s_groups := G, free_groups := F, free_hidden_groups := H}) -> true;
+same(#{s_groups := G, free_groups := F, free_hidden_groups := H},
+     #{s_groups := G, free_groups := F, free_hidden_groups := H}) ->
+    true;
 same(_, _) -> false.
 
 kind({whereis_name, _, _}) -> query;
@@ -131,5 +151,6 @@ kind({register_name, _, _, _}) -> name;
 kind({register_name, _, _, _, _}) -> name;
 kind({re_register_name, _, _, _}) -> name;
 kind({unregister_name, _, _}) -> name;
-kind(Query) when Query =:= own_nodes; Query =:= own_s_groups; Query =:= s_groups; Query =:= spawn -> query;
+kind(Query) when Query =:= own_nodes; Query =:= own_s_groups; Query =:= s_groups; Query =:= spawn ->
+    query;
 kind(_) -> other.

@@ -66,7 +66,8 @@ step({unregister_name, Name}, _, Ns) ->
 step({whereis_name, Name}, _, Ns) ->
     {case Ns of #{Name := #{pid := Pid}} -> Pid; #{} -> undefined end, Ns}.
 
-entry(Pid, Home, Options) -> #{pid => Pid, home => Home, meta => maps:get(meta, Options, undefined)}.
+entry(Pid, Home, Options) ->
+    #{pid => Pid, home => Home, meta => maps:get(meta, Options, undefined)}.
 
 has(Pid, Ns) -> lists:any(fun(#{pid := P}) -> P =:= Pid end, maps:values(Ns)).
 
@@ -85,7 +86,8 @@ lost(Node, Ns) ->
 -doc "**moved**: members left. Names whose process lives there stay, and find another home.".
 -spec moved([node()], names()) -> names().
 moved(Nodes, Ns) ->
-    #{N => case lists:member(H, Nodes) of true -> E#{home := any}; false -> E end || N := #{home := H} = E <- Ns}.
+    #{N => case lists:member(H, Nodes) of true -> E#{home := any}; false -> E end
+      || N := #{home := H} = E <- Ns}.
 
 -doc "Takes a name away without asking.".
 -spec drop(Name :: term(), names()) -> names().
@@ -100,7 +102,8 @@ different processes hold with all their entries, and the processes that now have
 union(All) ->
     Candidates = maps:groups_from_list(fun({N, _}) -> N end, fun({_, E}) -> E end,
                                        lists:append([maps:to_list(Ns) || Ns <- All])),
-    Distinct = #{N => lists:usort(fun(#{pid := A}, #{pid := B}) -> A =< B end, Es) || N := Es <- Candidates},
+    Distinct = #{N => lists:usort(fun(#{pid := A}, #{pid := B}) -> A =< B end, Es)
+                 || N := Es <- Candidates},
     Ns = #{N => E || N := [E | _] <- Distinct},
     Clashes = lists:sort([{N, Es} || N := [_, _ | _] = Es <- Distinct]),
     Holders = maps:groups_from_list(fun({_, P}) -> P end, fun({N, _}) -> N end,

@@ -159,7 +159,8 @@ half(A, B, #{nodes := Nodes} = S) ->
 
 -doc "**mesh**: all are linked to all.".
 -spec mesh([node()], state()) -> state().
-mesh(Ns, S) -> lists:foldl(fun({A, B}, Acc) -> link(A, B, Acc) end, S, [{A, B} || A <- Ns, B <- Ns, A < B]).
+mesh(Ns, S) ->
+    lists:foldl(fun({A, B}, Acc) -> link(A, B, Acc) end, S, [{A, B} || A <- Ns, B <- Ns, A < B]).
 
 -spec linked(node(), node(), state()) -> boolean().
 linked(A, B, #{nodes := Nodes}) ->
@@ -207,10 +208,12 @@ decided_by_majority(G, Nodes, #{majority := Majority} = S) ->
 join(G, Ms0, New, S0) ->
     Ms = lists:usort(Ms0 ++ New),
     #{s_groups := Groups, nodes := Nodes} = S1 = leave_free(New, S0),
-    {[{G, Ms0, Ns}], Rest} = lists:partition(fun({Name, Old, _}) -> Name =:= G andalso Old =:= Ms0 end, Groups),
+    {[{G, Ms0, Ns}], Rest} =
+        lists:partition(fun({Name, Old, _}) -> Name =:= G andalso Old =:= Ms0 end, Groups),
     S2 = S1#{s_groups := lists:sort([{G, Ms, Ns} | Rest]),
-             nodes := maps:merge(Nodes, #{N => {T, L, [G | Gs -- [free_normal_group, free_hidden_group]]}
-                                          || N := {T, L, Gs} <- maps:with(New, Nodes)})},
+             nodes := maps:merge(Nodes,
+                                 #{N => {T, L, [G | Gs -- [free_normal_group, free_hidden_group]]}
+                                   || N := {T, L, Gs} <- maps:with(New, Nodes)})},
     S3 = case lists:any(fun(M) -> is_majority(G, M, S2) end, Ms0) of
         true -> decided_by_majority(G, New, S2);
         false -> S2
@@ -219,7 +222,8 @@ join(G, Ms0, New, S0) ->
 
 %% Who leaves an island leaves its names there; a free hidden node's are lost.
 leave_free(Nodes, #{free_groups := Free, free_hidden_groups := Hidden} = S) ->
-    S#{free_groups := [{Rest, sderl_model_names:moved(Ms -- Rest, Ns)} || {Ms, Ns} <- Free, Rest <- [Ms -- Nodes], Rest =/= []],
+    S#{free_groups := [{Rest, sderl_model_names:moved(Ms -- Rest, Ns)}
+                       || {Ms, Ns} <- Free, Rest <- [Ms -- Nodes], Rest =/= []],
        free_hidden_groups := [H || {N, _} = H <- Hidden, not lists:member(N, Nodes)]}.
 
 -doc "**leave**: nodes are members no more; those in no other group become free. The names stay.".
@@ -228,11 +232,16 @@ leave(Out, #{group := G, members := Ms, names := Ns}, #{s_groups := Groups} = S)
     Rest = {G, Ms -- Out, sderl_model_names:moved(Out, Ns)},
     lose(G, Out, S#{s_groups := lists:sort([Rest | except(G, Ms, Groups)])}).
 
--doc "**delete**: the group and its names are gone, and its members know no more of it (but of another one of its name).".
+-doc """
+**delete**: the group and its names are gone, and its members know no more of it (but of another one
+of its name).
+""".
 -spec delete(space(), state()) -> state().
 delete(#{group := G, members := Ms}, #{s_groups := Groups, heard := Heard} = S) ->
-    Forgotten = #{N => #{From => [L || {Name, Nodes} = L <- Gs, Name =/= G orelse Nodes -- Ms =:= Nodes] || From := Gs <- H}
-                  || N := H <- maps:with(Ms, Heard)},
+    Forgotten =
+        #{N => #{From => [L || {Name, Nodes} = L <- Gs, Name =/= G orelse Nodes -- Ms =:= Nodes]
+                 || From := Gs <- H}
+          || N := H <- maps:with(Ms, Heard)},
     lose(G, Ms, S#{s_groups := except(G, Ms, Groups), heard := maps:merge(Heard, Forgotten)}).
 
 except(G, Ms, Groups) -> [O || {Name, Members, _} = O <- Groups, Name =/= G orelse Members =/= Ms].
@@ -255,13 +264,16 @@ freed(Nodes, #{nodes := All, free_hidden_groups := Hidden0, free_groups := Free0
     Typed = [{N, Type} || N <- Nodes, #{N := {Type, _, _}} <- [All]],
     Normal = [N || {N, normal} <- Typed],
     Up = up(Normal, S0),
-    S = S0#{nodes := maps:merge(All, #{N => {T, L, [free(T)]} || N := {T, L, _} <- maps:with(Nodes, All)}),
+    S = S0#{nodes := maps:merge(All, #{N => {T, L, [free(T)]}
+                                       || N := {T, L, _} <- maps:with(Nodes, All)}),
             free_hidden_groups := lists:sort([{N, #{}} || {N, hidden} <- Typed] ++ Hidden0),
             free_groups := lists:sort([{[N], #{}} || N <- Normal -- Up] ++ Free0)},
     case Up of
         [] -> S;
         _ ->
-            Near = [I || {Ms, _} = I <- Free0, lists:any(fun({A, B}) -> linked(A, B, S) end, [{A, B} || A <- Up, B <- Ms])],
+            Near = [I
+                    || {Ms, _} = I <- Free0,
+                       lists:any(fun({A, B}) -> linked(A, B, S) end, [{A, B} || A <- Up, B <- Ms])],
             merge([{Up, #{}} | Near], S)
     end.
 
@@ -277,13 +289,18 @@ meet(A, B, #{free_groups := Free} = S) ->
         _ -> S
     end.
 
-%% What both bring is open until a resolver has decided it. Who decides links to those that it tells.
+%% What both bring is open until a resolver has decided it. Who decides links to those that it
+%% tells.
 merge(Islands, #{free_groups := Free, open := Open, may_link := May} = S) ->
     Ms = lists:umerge([M || {M, _} <- Islands]),
     {Ns, Clashes, Twice} = sderl_model_names:union([N || {_, N} <- Islands]),
-    Told = lists:usort([{M, N} || {_, Es} <- Clashes, #{pid := {pid, N, _}} <- Es, not lists:member(N, Ms), M <- Ms]),
-    mesh(Ms, S#{free_groups := lists:sort([{Ms, Ns} | Free -- Islands]), may_link := ordsets:union(May, Told),
-                open := Open ++ [{clash, Ms, N, Es} || {N, Es} <- Clashes] ++ [{twice, Ms, P, Two} || {P, Two} <- Twice]}).
+    Told = lists:usort([{M, N}
+                        || {_, Es} <- Clashes, #{pid := {pid, N, _}} <- Es, not lists:member(N, Ms),
+                           M <- Ms]),
+    mesh(Ms, S#{free_groups := lists:sort([{Ms, Ns} | Free -- Islands]),
+                may_link := ordsets:union(May, Told),
+                open := Open ++ [{clash, Ms, N, Es} || {N, Es} <- Clashes] ++
+                    [{twice, Ms, P, Two} || {P, Two} <- Twice]}).
 
 %% ---------------------------------------------------------------- processes, crashes
 
@@ -296,7 +313,8 @@ spawned(N, #{spawned := Spawned, processes := Ps} = S) ->
 
 -doc "What is so of a term where a process is expected.".
 -spec alive(term(), state()) -> alive | dead | unreachable | not_a_pid.
-alive({pid, N, K} = Pid, #{processes := Ps, nodes := Nodes} = S) when is_map_key(N, Nodes), is_integer(K) ->
+alive({pid, N, K} = Pid, #{processes := Ps, nodes := Nodes} = S)
+  when is_map_key(N, Nodes), is_integer(K) ->
     case is_up(N, S) of
         false -> unreachable;
         true when is_map_key(Pid, Ps) -> alive;
@@ -313,7 +331,8 @@ sent(By, {pid, N, _} = Pid, Message, S) ->
 -doc "**die**: a process ended; its names in all groups go.".
 -spec die(sderl_model_names:process(), state()) -> state().
 die(Pid, #{processes := Ps} = S) ->
-    change_names(fun(#{names := Ns}) -> sderl_model_names:died(Pid, Ns) end, S#{processes := maps:remove(Pid, Ps)}).
+    change_names(fun(#{names := Ns}) -> sderl_model_names:died(Pid, Ns) end,
+                 S#{processes := maps:remove(Pid, Ps)}).
 
 -doc """
 **crash**: a node's processes, links and names are gone. It stays a member of its groups, as long
@@ -323,17 +342,20 @@ as another member is up that counts it; a group or an island whose members are a
 crash(N, #{processes := Ps, down := Down, nodes := Nodes, heard := Heard} = S0) ->
     S1 = lists:foldl(fun die/2, S0, [P || {pid, On, _} = P <- maps:keys(Ps), On =:= N]),
     S2 = S1#{down := ordsets:add_element(N, Down),
-             nodes := #{M => {T, case M of N -> []; _ -> L -- [N] end, Gs} || M := {T, L, Gs} <- Nodes},
+             nodes := #{M => {T, case M of N -> []; _ -> L -- [N] end, Gs}
+                        || M := {T, L, Gs} <- Nodes},
              heard := Heard#{N := maps:with([config], maps:get(N, Heard))}},
     #{s_groups := Groups, free_groups := Free} = S3 = lost(N, S2),
     Gone = [O || {_, Ms, _} = O <- Groups, up(Ms, S3) =:= []],
     Empty = [I || {[_, _ | _] = Ms, _} = I <- Free, up(Ms, S3) =:= []],
-    S4 = S3#{free_groups := lists:sort([{[M], #{}} || {Ms, _} <- Empty, M <- Ms] ++ (Free -- Empty))},
+    S4 = S3#{free_groups := lists:sort([{[M], #{}} || {Ms, _} <- Empty, M <- Ms] ++
+                                       (Free -- Empty))},
     lists:foldl(fun({G, Ms, Ns}, S) -> delete(space(G, Ms, Ns), S) end, S4, Gone).
 
 lost(N, #{s_groups := Groups, free_groups := Free} = S0) ->
-    Orphans = [{orphan, G, Ms, Name} || {G, Ms, Ns} <- Groups ++ [{undefined, Ms, Ns} || {Ms, Ns} <- Free],
-                                        lists:member(N, Ms), {_, Open} <- [sderl_model_names:lost(N, Ns)], Name <- Open],
+    Orphans = [{orphan, G, Ms, Name}
+               || {G, Ms, Ns} <- Groups ++ [{undefined, Ms, Ns} || {Ms, Ns} <- Free],
+                  lists:member(N, Ms), {_, Open} <- [sderl_model_names:lost(N, Ns)], Name <- Open],
     S = change_names(fun(#{members := Ms, names := Ns}) ->
         case lists:member(N, Ms) of
             true -> element(1, sderl_model_names:lost(N, Ns));
@@ -342,7 +364,9 @@ lost(N, #{s_groups := Groups, free_groups := Free} = S0) ->
     end, S0),
     S#{open := Orphans}.
 
--doc "**restart**: the node is back, empty. Where it is counted as a member it is linked to the others.".
+-doc """
+**restart**: the node is back, empty. Where it is counted as a member it is linked to the others.
+""".
 -spec restart(node(), state()) -> state().
 restart(N, #{down := Down, s_groups := Groups, free_groups := Free} = S0) ->
     S = S0#{down := lists:delete(N, Down)},
@@ -350,13 +374,14 @@ restart(N, #{down := Down, s_groups := Groups, free_groups := Free} = S0) ->
                                          [Ms || {Ms, _} <- Free, lists:member(N, Ms)])),
     lists:foldl(fun(M, Acc) -> link(N, M, Acc) end, S, Mates).
 
-%% ---------------------------------------------------------------- what nodes know of others' groups
+%% --------------------------------------------------------------- what nodes know of others' groups
 
 -doc "The groups that a node knows without being in them, with their nodes.".
 -spec known(node(), state()) -> [{group(), [node()]}].
 known(N, #{heard := #{} = Heard} = S) ->
     #{N := Of} = Heard,
-    [{G, known(G, N, S)} || G <- lists:usort([G || {G, _} <- lists:append(maps:values(Of))]), own(G, N, S) =:= none].
+    [{G, known(G, N, S)}
+     || G <- lists:usort([G || {G, _} <- lists:append(maps:values(Of))]), own(G, N, S) =:= none].
 
 -doc "The nodes of a group, as its members told, else as the node's launch configuration has it.".
 -spec known(group(), node(), state()) -> [node()].
@@ -374,11 +399,12 @@ fellow members tell, and one that became free keeps what it heard last.
 """.
 -spec told(state()) -> state().
 told(#{s_groups := Groups, heard := Heard} = S) ->
-    Of = maps:groups_from_list(fun({N, _}) -> N end, fun({_, L}) -> L end, [{N, {G, Ms}} || {G, Ms, _} <- Groups, N <- Ms]),
+    Of = maps:groups_from_list(fun({N, _}) -> N end, fun({_, L}) -> L end,
+                               [{N, {G, Ms}} || {G, Ms, _} <- Groups, N <- Ms]),
     S#{heard := #{N => case Of of
-                           #{N := Own} -> hear(N, H, lists:usort(lists:append([Ms || {_, Ms} <- Own])), Of, S);
-                           #{} -> H
-                       end || N := H <- Heard}}.
+        #{N := Own} -> hear(N, H, lists:usort(lists:append([Ms || {_, Ms} <- Own])), Of, S);
+        #{} -> H
+    end || N := H <- Heard}}.
 
 hear(N, Heard, Mates, Of, S) ->
     case is_up(N, S) of
@@ -396,5 +422,6 @@ of the members, nobody says which, over a link made for that. Gives these links.
 -spec watched(state()) -> [{node(), node()}].
 watched(#{s_groups := Groups, free_groups := Free, free_hidden_groups := Hidden} = S) ->
     All = [{Ms, Ns} || {_, Ms, Ns} <- Groups] ++ Free ++ [{[N], Ns} || {N, Ns} <- Hidden],
-    lists:usort([{M, N} || {Ms, Ns} <- All, _ := #{pid := {pid, N, _}} <- Ns, not lists:member(N, Ms),
-                           M <- Ms, not linked(M, N, S)]).
+    lists:usort([{M, N}
+                 || {Ms, Ns} <- All, _ := #{pid := {pid, N, _}} <- Ns, not lists:member(N, Ms),
+                    M <- Ms, not linked(M, N, S)]).

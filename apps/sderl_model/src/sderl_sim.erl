@@ -5,11 +5,11 @@ A deterministic simulator of groups: members that run the real `sderl_core`, in 
 simulated time, over links that delay, reorder against each other, break and heal.
 
 `run/1` takes a seed or a map and gives `ok` or `{failed, Why, Seed}`; the same seed gives the same
-run. What must be true at every step is in `m:sderl_sim_check`, what must be true after the faults in
-`m:sderl_sim_settle`, the kinds of random faults in `m:sderl_sim_faults`.
+run. What must be true at every step is in `m:sderl_sim_check`, what must be true after the faults
+in `m:sderl_sim_settle`, the kinds of random faults in `m:sderl_sim_faults`.
 
-A script is a list of `{At, Command}`, see `m:sderl_sim_command`; without one, faults and clients are
-random.
+A script is a list of `{At, Command}`, see `m:sderl_sim_command`; without one, faults and clients
+are random.
 
 | option | meaning |
 |---|---|
@@ -44,7 +44,8 @@ random.
 """.
 
 -export([run/1, many/2, many/3, schedule/1, apply_cmd/2]).
--export([name/1, spare/1, pid/2, all/1, state/2, rows/2, answer/2, note/3, noted/2, now_ms/1, up/2, coord/1]).
+-export([name/1, spare/1, pid/2, all/1, state/2, rows/2, answer/2, note/3, noted/2, now_ms/1, up/2,
+         coord/1]).
 -export_type([world/0, outcome/0, report/0]).
 
 -include("sderl_sim.hrl").
@@ -53,17 +54,21 @@ random.
 -type outcome() :: ok | {failed, Why :: term(), Seed :: integer()} | world().
 -doc """
 What became of a schedule: `why` and `at_ms` where a promise was broken, steps of the protocol,
-faults by kind, operations of clients, and in how many ms after the last fault all were one component.
+faults by kind, operations of clients, and in how many ms after the last fault all were one
+component.
 """.
--type report() :: #{
-    seed := integer(), outcome := ok | failed, steps := non_neg_integer(), faults := #{atom() => pos_integer()},
-    operations := non_neg_integer(), converge_ms := integer() | undefined, at_ms := integer() | undefined,
-    why => term(), world => world()
-}.
+-type report() ::
+    #{
+        seed := integer(), outcome := ok | failed, steps := non_neg_integer(),
+        faults := #{atom() => pos_integer()}, operations := non_neg_integer(),
+        converge_ms := integer() | undefined, at_ms := integer() | undefined, why => term(),
+        world => world()
+    }.
 
--define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
-                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep, made, core,
-                  door, mode, answer, reads, files, beats]).
+-define(OPTIONS,
+    [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late,
+     boot_spread, broken, aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch,
+     strict, patience, keep, made, core, door, mode, answer, reads, files, beats]).
 
 -doc "Runs one schedule: a seed, or options with one.".
 -spec run(integer() | map()) -> outcome().
@@ -95,17 +100,20 @@ failed(_) -> false.
 -spec schedule(map()) -> report().
 schedule(#{seed := Seed} = Opts) ->
     known(Opts),
-    try sderl_sim_run:play(sderl_sim_world:new(Seed, Opts)) of
+    try
+        sderl_sim_run:play(sderl_sim_world:new(Seed, Opts))
+    of
         #w{now = Now} = W -> (report(ok, W))#{at_ms => Now, world => W}
     catch
         throw:{violation, Why, #w{now = Now} = W} -> (report(failed, W))#{why => Why, at_ms => Now};
         Class:Reason:Stack ->
-            #{seed => Seed, outcome => failed, why => {Class, Reason, Stack}, steps => 0, faults => #{}, operations => 0,
-              converge_ms => undefined, at_ms => undefined}
+            #{seed => Seed, outcome => failed, why => {Class, Reason, Stack}, steps => 0,
+              faults => #{}, operations => 0, converge_ms => undefined, at_ms => undefined}
     end.
 
 report(Outcome, #w{seed = Seed, steps = Steps, counts = Counts, opno = Ops, converged = Ms}) ->
-    #{seed => Seed, outcome => Outcome, steps => Steps, faults => Counts, operations => Ops, converge_ms => Ms, at_ms => undefined}.
+    #{seed => Seed, outcome => Outcome, steps => Steps, faults => Counts, operations => Ops,
+      converge_ms => Ms, at_ms => undefined}.
 
 known(Opts) ->
     case maps:keys(maps:without(?OPTIONS, Opts)) of

@@ -5,7 +5,8 @@
 -include_lib("sderl/src/core/sderl_op.hrl").
 -include_lib("sderl/src/core/sderl_row.hrl").
 
-%% The protocol's process of one group on one node. `seen` is what sderl_core:inspect/1 says of `st`.
+%% The protocol's process of one group on one node. `seen` is what sderl_core:inspect/1 says of
+%% `st`.
 -record(p, {
     id :: pos_integer(),
     st :: sderl_core:state(),
@@ -13,18 +14,22 @@
     mail = [] :: [term()],              % newest first
     due = false :: boolean(),           % a step is scheduled
     cursors = #{} :: map(),
-    heard = #{} :: #{node() => tuple()}     % of each node the last message, where that is a heartbeat
+    %% of each node the last message, where that is a heartbeat
+    heard = #{} :: #{node() => tuple()}
 }).
 
 %% What a node has of a group. The store outlives the process, nothing outlives the node.
 -record(m, {
-    config = none :: none | island | [node()],  % the launch configuration; or every life founds an island
+    %% the launch configuration; or every life founds an island
+    config = none :: none | island | [node()],
     uid :: undefined | sderl_hello:uid(),   % which group of that name
     first :: undefined | map(),         % the membership that this life began with
     p :: undefined | #p{},
     store :: undefined | sderl_sim_store:store(),
-    gone = #{} :: #{sderl_hello:uid() => {removed | deleted, map()}},   % groups of that name that it left
-    %% What outlives the node where schedules have files: uid, membership and highest epoch, or that it left.
+    %% groups of that name that it left
+    gone = #{} :: #{sderl_hello:uid() => {removed | deleted, map()}},
+    %% What outlives the node where schedules have files: uid, membership and highest epoch, or that
+    %% it left.
     file = none :: none | {sderl_hello:uid(), sderl_membership:t(), integer()} | left,
     %% The process dies in its next step that has effects; or while it writes rows.
     crash = false :: boolean() | half
@@ -38,7 +43,8 @@
     paused = false :: boolean(),
     held = [] :: [term()],              % what came meanwhile, newest first
     pace = {0, 2} :: {integer(), integer()},    % ms until it gets to what is in a mailbox
-    %% How long its `sderl_node` takes to pass a greeting on, ms; and until when it is at the last one.
+    %% How long its `sderl_node` takes to pass a greeting on, ms; and until when it is at the last
+    %% one.
     relay = {0, 0} :: {integer(), integer()},
     relayed = 0 :: integer(),
     hostile = 0 :: 0..100,              % of a hundred messages from it so many come again, changed
@@ -61,9 +67,11 @@
 %% What is written down of a group, to check its promises.
 -record(b, {
     log = #{} :: map(),         % position => {when it was first seen, batch}
-    change = none :: none | {term(), term()},   % the batch applied last, and what it made of what table
+    %% the batch applied last, and what it made of what table
+    change = none :: none | {term(), term()},
     tables = #{} :: map(),      % position => {hash of the table, who had it, rows}
-    answered = #{} :: map(),    % {origin, session, number of a list} => positions where it was answered
+    %% {origin, session, number of a list} => positions where it was answered
+    answered = #{} :: map(),
     lists = #{} :: map(),       % operation => {origin, session, number of its list}
     asked = #{} :: map(),       % {origin, session, number of a list} => its operations
     promised = #{} :: map(),    % {node, life} => highest epoch acknowledged
@@ -71,15 +79,19 @@
     truth = #{} :: map(),       % client's own name => {present, pid} | absent | unknown
     contest = #{} :: map(),     % client's own name => others' operations on it {in all, unanswered}
     applied = #{} :: map(),     % {node, life, epoch} => number of the last batch applied
-    removed = #{} :: map(),     % pid => {position where its name was taken away, {its home, version}, whether that home counted}
-    brought = #{} :: map(),     % pid => {epoch that its home brought it to, without the batch there}
+    %% pid => {position where its name was taken away, {its home, version}, whether that home
+    %% counted}
+    removed = #{} :: map(),
+    %% pid => {epoch that its home brought it to, without the batch there}
+    brought = #{} :: map(),
     refused = #{} :: map(),     % pid => {operation that was answered no, where, when}
     used = #{} :: map(),        % pid => how many operations registered it: 1 or more
     left = #{} :: map(),        % {node, life} that left the group
     %% Of sderl_sim_strict:
     whole :: undefined | integer(),     % when all members were last one component
     ordered = #{} :: map(),     % epoch => when its batches were, since then and answered, sorted
-    unheard = #{} :: map(),     % epoch => when its coordinator last had links, since then, over which nothing came
+    %% epoch => when its coordinator last had links, since then, over which nothing came
+    unheard = #{} :: map(),
     tokens = #{} :: map(),      % {node, life, name} => {pid, highest token}
     losers = #{} :: map(),      % pid => {name that it lost in a clash, position}
     told = #{} :: map(),        % pid that was told that it lost
@@ -87,7 +99,8 @@
     out = [] :: [node()],       % nodes whose removal somebody asked for
     deleted = false :: boolean(),
     majority = none :: term(),          % of sderl_sim_majority, in majority mode
-    made = false :: boolean() | island  % at run time: it may be deleted and made again, and be there twice
+    %% at run time: it may be deleted and made again, and be there twice
+    made = false :: boolean() | island
 }).
 
 -record(w, {
@@ -106,13 +119,16 @@
     ms = #{} :: #{node() => #{term() => #m{}}},
     books = #{} :: #{term() => #b{}},
     links = #{} :: #{node() => #{node() => #l{}}},      % by the lower end, then by the other
-    apart = #{} :: #{{node(), node()} => integer()},    % pairs without a link => when they try again
+    %% pairs without a link => when they try again
+    apart = #{} :: #{{node(), node()} => integer()},
     cuts = #{} :: #{{node(), node()} => []},
-    unlinked = #{} :: #{{node(), node()} => integer()}, % since when the first knows of no link to the second
+    %% since when the first knows of no link to the second
+    unlinked = #{} :: #{{node(), node()} => integer()},
     %% Ways on which nothing arrives although the link stands, with what waits there, newest first.
     silent = #{} :: #{{node(), node()} => [{Link :: pos_integer(), term()}]},
     delays = #{} :: #{{node(), node()} => {integer(), integer()}},
-    last = #{} :: #{node() => #{node() => integer()}},  % from, to: when the last item on the way arrives
+    %% from, to: when the last item on the way arrives
+    last = #{} :: #{node() => #{node() => integer()}},
     dead = #{} :: #{pid() => []},
     ids = 1 :: pos_integer(),
     pids = 0 :: non_neg_integer(),
@@ -123,10 +139,13 @@
     written = [] :: [term()],                   % names whose rows this step wrote
     checks = true :: boolean(),                 % promises are checked
     strict = [] :: [atom()],                    % further ones
-    broke = 0 :: integer(),                     % when a link was last lost, or a process ended or began
-    sent = none :: none | #{atom() => {non_neg_integer(), non_neg_integer()}},  % messages and bytes by kind, where they are counted
+    %% when a link was last lost, or a process ended or began
+    broke = 0 :: integer(),
+    %% messages and bytes by kind, where they are counted
+    sent = none :: none | #{atom() => {non_neg_integer(), non_neg_integer()}},
     notes = #{} :: map(),                       % what a script keeps for later
     steps = 0 :: non_neg_integer(),
     counts = #{} :: #{atom() => pos_integer()}, % faults
-    converged :: undefined | integer()          % ms from the last fault until all were one component
+    %% ms from the last fault until all were one component
+    converged :: undefined | integer()
 }).

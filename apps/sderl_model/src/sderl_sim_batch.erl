@@ -14,8 +14,9 @@ which most that it makes dies young, and which is small enough for a cache.
 -export_type([summary/0]).
 
 -doc """
-What schedules did together: how many, steps of the protocol, operations of clients, faults by kind, in
-how many ms after the last fault each became one component, and the reports of those that broke a promise.
+What schedules did together: how many, steps of the protocol, operations of clients, faults by kind,
+in how many ms after the last fault each became one component, and the reports of those that broke a
+promise.
 """.
 -type summary() :: #{
     schedules := non_neg_integer(), steps := non_neg_integer(), operations := non_neg_integer(),
@@ -26,10 +27,12 @@ how many ms after the last fault each became one component, and the reports of t
 
 -doc """
 Runs seeds from the first on with these options (`m:sderl_sim`). `More(Begun)` says before each
-whether to go on, `Seen(Report, Summary)` is called with each as it ends. Seeds to `skip` are left out.
+whether to go on, `Seen(Report, Summary)` is called with each as it ends. Seeds to `skip` are left
+out.
 """.
 -spec run(integer(), map(), #{more := fun((non_neg_integer()) -> boolean()),
-                              seen => fun((sderl_sim:report(), summary()) -> term()), at_once => pos_integer(),
+                              seen => fun((sderl_sim:report(), summary()) -> term()),
+                              at_once => pos_integer(),
                               skip => #{integer() => []}}) -> summary().
 run(First, Options, #{more := More} = How) ->
     Seen = maps:get(seen, How, fun(_, _) -> ok end),
@@ -39,11 +42,13 @@ run(First, Options, #{more := More} = How) ->
 
 -doc "No schedules.".
 -spec empty() -> summary().
-empty() -> #{schedules => 0, steps => 0, operations => 0, faults => #{}, converge_ms => [], failed => []}.
+empty() ->
+    #{schedules => 0, steps => 0, operations => 0, faults => #{}, converge_ms => [], failed => []}.
 
 loop(Begun, Next, #{skip := Skip} = Run, Free, Running, Summary) when is_map_key(Next, Skip) ->
     loop(Begun, Next + 1, Run, Free, Running, Summary);
-loop(Begun, Next, #{options := Options, more := More, seen := Seen} = Run, Free, Running, Summary) ->
+loop(Begun, Next, #{options := Options, more := More, seen := Seen} = Run, Free, Running,
+     Summary) ->
     case Free > 0 andalso More(Begun) of
         true ->
             {_, Ref} = start(Options#{seed => Next}),
@@ -70,12 +75,15 @@ start(Options) ->
               [monitor, {min_heap_size, ?HEAP_WORDS}]).
 
 lost(Seed) ->
-    #{seed => Seed, outcome => failed, steps => 0, faults => #{}, operations => 0, converge_ms => undefined, at_ms => undefined}.
+    #{seed => Seed, outcome => failed, steps => 0, faults => #{}, operations => 0,
+      converge_ms => undefined, at_ms => undefined}.
 
 -doc "A summary with one more report.".
 -spec add(sderl_sim:report(), summary()) -> summary().
-add(#{outcome := Outcome, steps := Steps, operations := Ops, faults := Faults, converge_ms := Ms} = Report,
-    #{schedules := K, steps := S, operations := O, faults := F, converge_ms := C, failed := Bad} = Summary) ->
+add(#{outcome := Outcome, steps := Steps, operations := Ops, faults := Faults, converge_ms := Ms} =
+        Report,
+    #{schedules := K, steps := S, operations := O, faults := F, converge_ms := C, failed := Bad} =
+        Summary) ->
     Summary#{
         schedules := K + 1,
         steps := S + Steps,

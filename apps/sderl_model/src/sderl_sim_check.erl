@@ -30,10 +30,11 @@ once the faults are over is in `m:sderl_sim_settle`.
 -export([asked/5, sent/4, recorded/6, applying/6, applied/6, caught_up/3, stepped/3, answered/5]).
 -export([reads_own_writes/5]).
 
--import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, rows/3, nodes_of/2]).
+-import(sderl_sim_world,
+        [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, rows/3, nodes_of/2]).
 
-%% So long may two components that see each other take to become one. A member that stopped is waited
-%% for in it, and an offer that was lost is repeated: a few times the set-aside time.
+%% So long may two components that see each other take to become one. A member that stopped is
+%% waited for in it, and an offer that was lost is repeated: a few times the set-aside time.
 -define(MERGE_MS, 12_000).
 
 %% ---------------------------------------------------------------- what is noted, and when
@@ -45,14 +46,17 @@ asked(N, G, R, List, W) ->
     #{session := Sid} = seen(N, G, W),
     #b{lists = Ls, asked = Asked} = B = book(G, W),
     Key = {N, Sid, R},
-    sderl_sim_majority:asked(G, Key, List, keep_book(G, B#b{lists = maps:merge(Ls, #{From => Key || {From, _} <- List, From =/= none}),
-                     asked = Asked#{Key => [Op || {_, Op} <- List]}}, W)).
+    sderl_sim_majority:asked(G, Key, List, keep_book(G, B#b{
+        lists = maps:merge(Ls, #{From => Key || {From, _} <- List, From =/= none}),
+        asked = Asked#{Key => [Op || {_, Op} <- List]}
+    }, W)).
 
 -doc "A message goes out.".
 -spec sent(node(), term(), term(), #w{}) -> #w{}.
 sent(_, _, _, #w{checks = false} = W) -> W;
 sent(N, G, {ack, E, _, _} = Msg, W) -> sderl_sim_majority:sent(N, G, Msg, no_way_back(N, G, E, W));
-sent(N, G, {joined, E, _, _} = Msg, W) -> sderl_sim_majority:sent(N, G, Msg, no_way_back(N, G, E, W));
+sent(N, G, {joined, E, _, _} = Msg, W) ->
+    sderl_sim_majority:sent(N, G, Msg, no_way_back(N, G, E, W));
 sent(N, G, {shard, E, _, Rows, _} = Msg, W) ->
     sderl_sim_majority:sent(N, G, Msg, brings(N, G, E, Rows, W));
 sent(N, G, Msg, W) -> sderl_sim_majority:sent(N, G, Msg, W).
@@ -91,7 +95,9 @@ recorded(N, G, E, Num, Items, W) ->
             Lists = [{O, Sid, R} || #seg{member = O, session = Sid, number = R} <- Items] ++
                 [{N1, Sid, R} || #shard{member = N1, rest = {_, {Sid, R, _}}} <- Items],
             W1 = keep_book(G, B#b{log = Log#{Pos => {W#w.now, Items}},
-                                  answered = lists:foldl(fun(L, A) -> A#{L => [Pos | maps:get(L, A, [])]} end, Done, Lists)}, W),
+                                  answered = lists:foldl(fun(L, A) ->
+                                      A#{L => [Pos | maps:get(L, A, [])]}
+                                  end, Done, Lists)}, W),
             sderl_sim_majority:recorded(G, Pos, Items, sderl_sim_strict:recorded(G, Pos, Items, W1))
     end.
 
@@ -112,8 +118,8 @@ caught_up(N, G, W) ->
     #{lineage := E, num := Num} = seen(N, G, W),
     has(N, G, E, Num, W).
 
-%% (The own names of a learner are what they were, whatever batches it applies: what those before its
-%% snapshot made of them it has when that is complete.)
+%% (The own names of a learner are what they were, whatever batches it applies: what those before
+%% its snapshot made of them it has when that is complete.)
 has(N, G, E, Num, W) ->
     case seen(N, G, W) of
         #{syncing := true} -> W;
@@ -160,7 +166,8 @@ answered(N, G, Id, V, #w{ops = Ops} = W) ->
         #{Id := #{op := Op}} ->
             V =:= yes andalso everywhere(N, G, Id, Op, W),
             one_acknowledges(N, G, V, W),
-            refused(G, Id, Op, V, ordered(N, G, Id, V, sderl_sim_majority:answered(N, G, Id, V, W)));
+            refused(G, Id, Op, V,
+                    ordered(N, G, Id, V, sderl_sim_majority:answered(N, G, Id, V, W)));
         _ -> violation(first_answer, [to_nobody, Id, V], W)
     end.
 
@@ -179,21 +186,23 @@ one_batch(N, Pos, Items, Known, W) -> violation(one_batch, [Pos, N, Items, Known
 
 as_asked(N, Pos, Items, #b{asked = Asked}, W) ->
     lists:foreach(fun(#seg{member = O, session = Sid, number = R, operations = Ops}) ->
-                          case Asked of
-                              #{{O, Sid, R} := Ops} -> ok;
-                              #{{O, Sid, R} := Others} -> violation(as_asked, [Pos, N, O, Ops, Others], W);
-                              _ -> violation(as_asked, [Pos, N, O, Ops, nothing], W)
-                          end;
+                         case Asked of
+                             #{{O, Sid, R} := Ops} -> ok;
+                             #{{O, Sid, R} := Others} ->
+                                 violation(as_asked, [Pos, N, O, Ops, Others], W);
+                             _ -> violation(as_asked, [Pos, N, O, Ops, nothing], W)
+                         end;
                      (_) -> ok
                   end, Items).
 
 applied_once(N, Items, Store, W) ->
     Before = sderl_sim_store:sessions(Store),
     lists:foreach(fun(#seg{member = O, session = Sid, number = R}) ->
-                          case Before of
-                              #{O := {Sid, Last, _}} when Last >= R -> violation(applied_once, [N, O, Sid, R, Last], W);
-                              _ -> ok
-                          end;
+                         case Before of
+                             #{O := {Sid, Last, _}} when Last >= R ->
+                                 violation(applied_once, [N, O, Sid, R, Last], W);
+                             _ -> ok
+                         end;
                      (_) -> ok
                   end, Items).
 
@@ -204,19 +213,24 @@ no_way_back(N, G, E, W) ->
     case P of
         #{{N, Life} := E} -> W;
         #{{N, Life} := Max} when E < Max -> violation(no_way_back, [N, E, Max], W);
-        %% (What it says as it leaves binds it to nothing in a group of that name that is made anew.)
+        %% (What it says as it leaves binds it to nothing in a group of that name that is made
+        %% anew.)
         _ when Gone -> W;
         _ -> keep_book(G, B#b{promised = P#{{N, Life} => E}}, W)
     end.
 
 %% (A member that has just caught up counts from the next batch on: while a change of the component
 %% waits to be ordered, this says nothing.)
-within_one_batch(N, G, #{num := Num, lineage := E, view := View, flight := Flight, ordering := false}, W) ->
+within_one_batch(N, G,
+                 #{num := Num, lineage := E, view := View, flight := Flight, ordering := false},
+                 W) ->
     Wait = case Flight of {_, Ns} -> Ns; none -> [] end,
     lists:foreach(fun(M) ->
         case maps:get(M, View, none) =:= live andalso M =/= N andalso seen(M, G, W) of
-            #{role := follower, lead := N, lineage := E, syncing := false, num := Has} when Has =/= Num ->
-                Has < Num andalso lists:member(M, Wait) orelse violation(within_one_batch, [N, Num, M, Has], W);
+            #{role := follower, lead := N, lineage := E, syncing := false, num := Has}
+              when Has =/= Num ->
+                Has < Num andalso lists:member(M, Wait)
+                    orelse violation(within_one_batch, [N, Num, M, Has], W);
             _ -> ok
         end
     end, nodes_of(G, W));
@@ -239,7 +253,8 @@ everywhere(N, G, Id, Op, W) ->
     Where =:= [] andalso violation(everywhere, [in_no_batch, N, Id, Op], W),
     %% (A member that hears that it was removed answers what it has applied.)
     case Lead =/= undefined andalso Leaving =:= undefined andalso seen(Lead, G, W) of
-        #{role := coord, ordering := false, flight := Flight, last := Last, view := View, lineage := Lin} ->
+        #{role := coord, ordering := false, flight := Flight, last := Last, view := View,
+          lineage := Lin} ->
             %% Who has just caught up counts from the batch on that says so.
             New = case Flight of
                 {_, Wait} -> [M || #view{} <- Last, M <- Wait];
@@ -247,7 +262,9 @@ everywhere(N, G, Id, Op, W) ->
             end,
             Live = [M || M := live <- View, not lists:member(M, New)],
             Lacks = fun(Pos) ->
-                [M || M <- Live -- not_awaited(N, Pos, Lin, Flight, W), lacks(seen(M, G, W), Pos, Lin)]
+                [M
+                 || M <- Live -- not_awaited(N, Pos, Lin, Flight, W),
+                    lacks(seen(M, G, W), Pos, Lin)]
             end,
             lists:any(fun(Pos) -> Lacks(Pos) =:= [] end, Where)
                 orelse violation(everywhere, [N, Id, Op, [{Pos, Lacks(Pos)} || Pos <- Where]], W);
@@ -278,18 +295,21 @@ one_owner(N, G, Pos, Store, W) ->
     Hash = sderl_sim_store:hash(Store),
     case T of
         #{Pos := {Hash, _, _}} -> W;
-        #{Pos := {_, M, Rows}} -> violation(one_owner, [Pos, N, M, diff(sderl_sim_store:rows(Store), Rows)], W);
+        #{Pos := {_, M, Rows}} ->
+            violation(one_owner, [Pos, N, M, diff(sderl_sim_store:rows(Store), Rows)], W);
         _ -> keep_book(G, B#b{tables = T#{Pos => {Hash, N, sderl_sim_store:rows(Store)}}}, W)
     end.
 
 diff(A, B) ->
-    [{K, maps:get(K, A, none), maps:get(K, B, none)} || K <- lists:usort(maps:keys(A) ++ maps:keys(B)),
+    [{K, maps:get(K, A, none), maps:get(K, B, none)}
+     || K <- lists:usort(maps:keys(A) ++ maps:keys(B)),
         maps:get(K, A, none) =/= maps:get(K, B, none)].
 
 one_name(N, Store, W) ->
     More = sderl_sim_store:one_name_each(Store),
     %% (A snapshot may bring the new name of a pid before the old one is found to be gone.)
-    map_size(More) =:= 0 orelse not sderl_sim_store:whole(Store) orelse violation(one_name, [N, More], W).
+    map_size(More) =:= 0 orelse not sderl_sim_store:whole(Store)
+        orelse violation(one_name, [N, More], W).
 
 index(N, Store, W) -> sderl_sim_store:indexed(Store) orelse violation(index, [N], W).
 
@@ -367,8 +387,9 @@ stays_away(N, G, Names, Store, Seen, W) ->
                     orelse maps:get(Pid, Brought, none) =:= {maps:get(lineage, Seen), Pos},
                 case covers(Seen, Pos) of
                     false -> Acc;
-                    %% The name of a process whose node left while the group was split has a home on each side.
-                    %% And a list of operations that only a part of it had is applied again in the other.
+                    %% The name of a process whose node left while the group was split has a home on
+                    %% each side. And a list of operations that only a part of it had is applied
+                    %% again in the other.
                     true when Now =/= Home; Was =/= new, Ver =/= Was; Behind ->
                         keep_book(G, B#b{removed = maps:remove(Pid, Removed)}, Acc);
                     true -> violation(stays_away, [N, Row, Pos, {home, Home, Counted}], Acc)
@@ -377,9 +398,9 @@ stays_away(N, G, Names, Store, Seen, W) ->
         end
     end, W, Names).
 
-%% A piece of a shard is what its home had when it sent it. The home may get the batch from its former
-%% component while the piece is on its way: whom it joins cannot know, and asks for the whole shard
-%% anew when the home comes back.
+%% A piece of a shard is what its home had when it sent it. The home may get the batch from its
+%% former component while the piece is on its way: whom it joins cannot know, and asks for the whole
+%% shard anew when the home comes back.
 brings(N, G, E, Rows, W) ->
     #b{removed = Removed, applied = Applied, brought = Brought} = B = book(G, W),
     Lacking = #{Pid => {E, Pos}
@@ -405,7 +426,8 @@ one_acknowledges(N, G, V, W) when V =:= yes; V =:= ok ->
                     lists:foreach(fun(Other) ->
                         case Other =/= Lead andalso seen(Other, G, W) of
                             #{role := coord, lineage := E2} when E2 =/= E ->
-                                is_one_group(Other, Lead, G, W) andalso together(G, Lead, E, Other, E2, W);
+                                is_one_group(Other, Lead, G, W)
+                                    andalso together(G, Lead, E, Other, E2, W);
                             _ -> ok
                         end
                     end, nodes_of(G, W));
@@ -422,8 +444,11 @@ together(G, A, EA, B, EB, #w{now = Now} = W) ->
     case {sderl_sim_net:linked_since(A, B, W), book(G, W)} of
         {Since, #b{began = #{EA := BeganA, EB := BeganB}}} when is_integer(Since) ->
             Apart = Now - lists:max([Since, BeganA, BeganB]),
-            Left = lists:min([Apart, sderl_sim_world:undisturbed(A, W), sderl_sim_world:undisturbed(B, W)]),
-            Left =< ?MERGE_MS + sderl_sim_world:slack(W) orelse violation(one_acknowledges, [{A, EA}, {B, EB}, {linked_since, Since}, {for_ms, Left}], W),
+            Left = lists:min([Apart, sderl_sim_world:undisturbed(A, W),
+                              sderl_sim_world:undisturbed(B, W)]),
+            Left =< ?MERGE_MS + sderl_sim_world:slack(W)
+                orelse violation(one_acknowledges,
+                                 [{A, EA}, {B, EB}, {linked_since, Since}, {for_ms, Left}], W),
             ok;
         _ -> ok
     end.

@@ -7,16 +7,17 @@ Every client owns one name, that of its node, life and number. Nobody else regis
 knows what must be true of it: what it was last answered. Others now and then unregister it all the
 same; while that is under way an answer tells nothing. Besides, all fight for a few names.
 
-A client may have `patience` for so many ms only: then it gives up and goes on under another own name, of the
-old one nothing is known any more. And a node may `keep` names that stand for its whole life and that nobody else
-touches: more rows for snapshots and merges, none of which may be lost.
+A client may have `patience` for so many ms only: then it gives up and goes on under another own
+name, of the old one nothing is known any more. And a node may `keep` names that stand for its whole
+life and that nobody else touches: more rows for snapshots and merges, none of which may be lost.
 """.
 -include("sderl_sim.hrl").
 
 %% A registration is a name and a pid in one cell (see sderl_op.hrl).
 -dialyzer(no_improper_lists).
 
--export([start/3, turn/5, keep/5, gives_up/2, not_known/4, submit/5, submit/6, answered/5, contested/0]).
+-export([start/3, turn/5, keep/5, gives_up/2, not_known/4, submit/5, submit/6, answered/5,
+         contested/0]).
 
 %% The own names of a client that has given up have other numbers.
 -define(ANOTHER, 1000).
@@ -25,7 +26,8 @@ touches: more rows for snapshots and merges, none of which may be lost.
 %% So many of a hundred operations are reads, in majority mode.
 -define(READS, 15).
 
--import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, member/3, book/2, keep_book/3, rows/3, pid/2]).
+-import(sderl_sim_world,
+        [rnd/3, chance/2, pick/2, in/3, node/2, member/3, book/2, keep_book/3, rows/3, pid/2]).
 
 -doc "The clients of a node begin, in each of its groups, within a second after `Delay` ms.".
 -spec start(node(), integer(), #w{}) -> #w{}.
@@ -84,7 +86,12 @@ submit(N, G, Who, Op, #w{opno = I} = W) -> submit(N, G, {op, I + 1}, Who, Op, W#
 submit(N, G, Id, Who, Op, W0) ->
     #n{life = Life} = node(N, W0),
     W1 = sderl_sim_strict:asked(G, Op, used(G, Op, pending(N, G, Who, Op, W0))),
-    W2 = W1#w{ops = (W1#w.ops)#{Id => #{op => Op, node => N, group => G, life => Life, who => Who, since => W0#w.now,
+    W2 = W1#w{ops = (W1#w.ops)#{Id => #{op => Op,
+                                        node => N,
+                                        group => G,
+                                        life => Life,
+                                        who => Who,
+                                        since => W0#w.now,
                                         contest => contest(concerns(Op), book(G, W1))}}},
     sderl_sim_world:tell({asks, N, G, Id, Op}, W2),
     sderl_sim_member:mail(N, G, {op, Id, Op}, patient(Id, Who, W2)).
@@ -104,7 +111,8 @@ gives_up(Id, #w{ops = Ops} = W) ->
                 {own, Own} -> keep_book(G, B#b{truth = T#{Own => unknown}}, W);
                 _ -> W
             end,
-            in(?RECOVERS_MS, {client, N, G, Life, K + ?ANOTHER}, Known#w{ops = Ops#{Id := O#{given_up => true}}})
+            in(?RECOVERS_MS, {client, N, G, Life, K + ?ANOTHER},
+               Known#w{ops = Ops#{Id := O#{given_up => true}}})
     end.
 
 used(G, Op, W) ->
@@ -140,8 +148,8 @@ next(#{who := {then, Do}} = O, W) -> Do(O, W);
 next(_, W) -> W.
 
 -doc """
-Nothing is known any more of the own names of a node's life: all of them, or these. Nor does the answer tell to what
-was asked before: that may have been decided before, too.
+Nothing is known any more of the own names of a node's life: all of them, or these. Nor does the
+answer tell to what was asked before: that may have been decided before, too.
 """.
 -spec not_known(node(), term(), all | [term()], #w{}) -> #w{}.
 not_known(N, G, Which, #w{ops = Ops} = W) ->
@@ -155,7 +163,8 @@ not_known(N, G, Which, #w{ops = Ops} = W) ->
     Asked = [concerns(Op) || _ := #{node := Of, group := In, op := Op} = O <- Ops,
                              Of =:= N, In =:= G, not is_map_key(answer, O)],
     Contends = #{Own => {K + 1, Out} || Own <- Asked, Is(Own), {K, Out} <- [contest(Own, B)]},
-    keep_book(G, B#b{truth = maps:merge(Truth, Unknown), contest = maps:merge(Contest, Contends)}, W).
+    keep_book(G, B#b{truth = maps:merge(Truth, Unknown), contest = maps:merge(Contest, Contends)},
+              W).
 
 %% ---------------------------------------------------------------- what they ask
 

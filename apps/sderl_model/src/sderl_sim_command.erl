@@ -63,12 +63,15 @@ run({relay, N, Relay}, W) -> sderl_sim_node:relay(N, Relay, W);
 run({mutate, N, Percent}, W) -> sderl_sim_node:hostile(N, Percent, W);
 run({clock, N, Ms}, W) -> sderl_sim_node:clock(N, Ms, W);
 run({version, N, V}, W) -> sderl_sim_node:version(N, V, W);
-run({cut, A, B, How}, #w{cuts = Cuts} = W) -> sderl_sim_net:cut(A, B, How, W#w{cuts = Cuts#{sderl_sim_net:pair(A, B) => []}});
+run({cut, A, B, How}, #w{cuts = Cuts} = W) ->
+    sderl_sim_net:cut(A, B, How, W#w{cuts = Cuts#{sderl_sim_net:pair(A, B) => []}});
 run({uncut, A, B}, #w{cuts = Cuts} = W) -> W#w{cuts = maps:remove(sderl_sim_net:pair(A, B), Cuts)};
 run({split, As, Bs, How}, W) -> run({islands, [As, Bs], How}, W);
 run({islands, Sides, How}, W) ->
     Side = #{N => I || {I, Ns} <- lists:enumerate(Sides), N <- Ns},
-    all_cut([{A, B} || A := SA <- maps:iterator(Side, ordered), B := SB <- maps:iterator(Side, ordered), A < B, SA =/= SB], How, W);
+    all_cut([{A, B}
+             || A := SA <- maps:iterator(Side, ordered), B := SB <- maps:iterator(Side, ordered),
+                A < B, SA =/= SB], How, W);
 run({shape, Pairs0, How}, W) ->
     Pairs = [sderl_sim_net:pair(A, B) || {A, B} <- Pairs0],
     Ns = sderl_sim_world:all(W),
@@ -77,8 +80,10 @@ run({drop, A, B}, W) -> sderl_sim_net:cut(A, B, fast, W);
 run(join, W) -> W#w{cuts = #{}};
 run({delay, A, B, Range}, #w{delays = Ds} = W) -> W#w{delays = Ds#{{A, B} => Range}};
 run({no_delay, A, B}, #w{delays = Ds} = W) -> W#w{delays = maps:remove({A, B}, Ds)};
-run({silence, A, Bs}, W) -> lists:foldl(fun(B, X) -> sderl_sim_net:silence(A, B, X) end, sderl_sim_world:touch(A, W), Bs);
-run({speak, A, Bs}, W) -> lists:foldl(fun(B, X) -> sderl_sim_net:speak(A, B, X) end, sderl_sim_world:touch(A, W), Bs);
+run({silence, A, Bs}, W) ->
+    lists:foldl(fun(B, X) -> sderl_sim_net:silence(A, B, X) end, sderl_sim_world:touch(A, W), Bs);
+run({speak, A, Bs}, W) ->
+    lists:foldl(fun(B, X) -> sderl_sim_net:speak(A, B, X) end, sderl_sim_world:touch(A, W), Bs);
 run({op, N, Op}, W) -> asked(N, Op, W);
 run({op, N, Id, Op}, #w{group = G} = W) -> sderl_sim_client:submit(N, G, Id, script, Op, W);
 run({die, Pid}, W) -> sderl_sim_member:dies(Pid, W);
@@ -108,12 +113,14 @@ run({make, N}, #w{group = G} = W0) ->
             W1 = sderl_sim_node:create(N, G, W0),
             #b{truth = Truth} = B = sderl_sim_world:book(G, W1),
             %% What was known is of the group that was.
-            W2 = sderl_sim_world:keep_book(G, B#b{truth = #{Own => unknown || Own := _ <- Truth}}, W1),
+            W2 = sderl_sim_world:keep_book(G, B#b{truth = #{Own => unknown || Own := _ <- Truth}},
+                                           W1),
             Others = lists:delete(N, sderl_sim_world:nodes_of(G, W2)),
             sderl_sim_world:in(?ADD_MS, {cmd, {in, G, {all, [{add, N, M} || M <- Others]}}}, W2);
         _ -> W0
     end;
-run({recover, N, Survivors}, #w{group = G} = W) -> sderl_sim_member:mail(N, G, {recover, none, Survivors}, W);
+run({recover, N, Survivors}, #w{group = G} = W) ->
+    sderl_sim_member:mail(N, G, {recover, none, Survivors}, W);
 run({meet, N, M}, #w{group = G} = W) ->
     case node(N, W) of
         #n{up = true, paused = false} -> sderl_sim_node:meet(N, M, G, W);
@@ -152,7 +159,8 @@ same_again(N, W) ->
 
 dies_in_step(N, How, #w{group = G} = W) ->
     case member(N, G, W) of
-        #m{p = #p{}} = M -> sderl_sim_world:keep(N, G, M#m{crash = How}, sderl_sim_world:touch(N, W));
+        #m{p = #p{}} = M ->
+            sderl_sim_world:keep(N, G, M#m{crash = How}, sderl_sim_world:touch(N, W));
         _ -> W
     end.
 

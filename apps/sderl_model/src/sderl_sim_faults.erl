@@ -41,9 +41,10 @@ Further kinds, which a schedule has only where it is asked for them:
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2]).
 
--define(WEIGHTS, [{crash, 16}, {kill, 14}, {pause, 14}, {slow, 8}, {delay, 6}, {drop, 5}, {cut, 10}, {split, 12},
-                  {chain, 5}, {clock, 4}, {version, 4}, {member, 8}, {death, 4},
-                  {loss, 8}, {silence, 12}, {half, 10}, {relay, 6}, {prune, 3}, {regroup, 8}, {meet, 10}, {mutate, 6}]).
+-define(WEIGHTS,
+    [{crash, 16}, {kill, 14}, {pause, 14}, {slow, 8}, {delay, 6}, {drop, 5}, {cut, 10}, {split, 12},
+     {chain, 5}, {clock, 4}, {version, 4}, {member, 8}, {death, 4}, {loss, 8}, {silence, 12},
+     {half, 10}, {relay, 6}, {prune, 3}, {regroup, 8}, {meet, 10}, {mutate, 6}]).
 -define(UNUSUAL, [loss, silence, half, relay, prune, regroup, meet, mutate]).
 -define(CLOCK_MS, 7_200_000).
 -define(DAY_MS, 86_400_000).
@@ -57,11 +58,14 @@ kinds() -> [K || {K, _} <- ?WEIGHTS].
 -spec usual() -> [atom()].
 usual() -> kinds() -- ?UNUSUAL.
 
--doc "A script; the options say of which `kinds`, at most how many (`faults`) and until when (`time`).".
+-doc """
+A script; the options say of which `kinds`, at most how many (`faults`) and until when (`time`).
+""".
 -spec script(#w{}) -> {[{integer(), term()}], #w{}}.
 script(#w{opts = Opts} = W0) ->
     Kinds = maps:get(kinds, Opts, usual()),
-    Wheel = lists:append([lists:duplicate(Weight, K) || {K, Weight} <- ?WEIGHTS, lists:member(K, Kinds)]),
+    Wheel = lists:append([lists:duplicate(Weight, K)
+                          || {K, Weight} <- ?WEIGHTS, lists:member(K, Kinds)]),
     {K, W1} = rnd(1, maps:get(faults, Opts, 12), W0),
     lists:foldl(fun(_, {Script, W}) ->
         {T, Wa} = rnd(2000, maps:get(time, Opts, 40_000), W),
@@ -120,7 +124,8 @@ fault(cut, X, N, How, D, W0) ->
         true -> {[{cut, N, M, How}, {D, {uncut, N, M}}], W1};
         false ->
             {O, W2} = other(N, W1),
-            {[many([{cut, N, M, How}, {cut, N, O, How}]), {D, many([{uncut, N, M}, {uncut, N, O}])}], W2}
+            {[many([{cut, N, M, How}, {cut, N, O, How}]),
+              {D, many([{uncut, N, M}, {uncut, N, O}])}], W2}
     end;
 fault(split, X, _, How, D, W0) ->
     Ns = sderl_sim_world:all(W0),
@@ -181,7 +186,8 @@ fault(silence, X, N, _, D, W0) when X =< 60 ->
       {3 * D, many([{speak, A, Bs} || A <- As] ++ [{speak, B, As} || B <- Bs])}], W};
 fault(silence, X, N, _, D, W0) ->
     {M, W} = other(N, W0),
-    {[many([{silence, N, [M]} | [{silence, M, [N]} || X =< 80]]), {3 * D, many([{speak, N, [M]}, {speak, M, [N]}])}], W};
+    {[many([{silence, N, [M]} | [{silence, M, [N]} || X =< 80]]),
+      {3 * D, many([{speak, N, [M]}, {speak, M, [N]}])}], W};
 fault(half, X, N, _, _, W0) ->
     {G, W} = group(W0),
     {[{in, G, case X =< 60 of true -> {kill_half, N}; false -> {on_coord, kill_half} end}], W};
@@ -190,7 +196,9 @@ fault(relay, X, N, _, D, W) ->
     {[{relay, N, Relay}, {2 * D, {relay, N, {0, 0}}}], W};
 fault(regroup, X, N, _, D, W0) ->
     {M, W1} = other(N, W0),
-    {G, W} = pick([G || G <- sderl_sim_world:groups(W1), (sderl_sim_world:book(G, W1))#b.made =:= true], W1),
+    {G, W} = pick(
+        [G || G <- sderl_sim_world:groups(W1), (sderl_sim_world:book(G, W1))#b.made =:= true], W1
+    ),
     Make = {in, G, {make, M}},
     {[{in, G, {delete, N}}, {D, Make} | [{2 * D, Make} || X =< 50]], W};
 fault(meet, _, N, _, D, W0) ->
@@ -218,12 +226,14 @@ other(N, W) -> pick(lists:delete(N, sderl_sim_world:all(W)), W).
 %% Some nodes, not none and not all.
 some(W0) ->
     Ns = sderl_sim_world:all(W0),
-    {Some, W} = lists:foldl(fun(N, {S, Wa}) -> {In, Wb} = chance(50, Wa), {[N || In] ++ S, Wb} end, {[], W0}, Ns),
+    {Some, W} = lists:foldl(fun(N, {S, Wa}) -> {In, Wb} = chance(50, Wa), {[N || In] ++ S, Wb} end,
+                            {[], W0}, Ns),
     case Some =:= [] orelse length(Some) =:= length(Ns) of
         true -> {[hd(Ns)], W};
         false -> {lists:sort(Some), W}
     end.
 
 shuffled(Ns, W0) ->
-    {Tagged, W} = lists:mapfoldl(fun(N, Wa) -> {I, Wb} = rnd(1, 1_000_000, Wa), {{I, N}, Wb} end, W0, Ns),
+    {Tagged, W} = lists:mapfoldl(fun(N, Wa) -> {I, Wb} = rnd(1, 1_000_000, Wa), {{I, N}, Wb} end,
+                                 W0, Ns),
     {[N || {_, N} <- lists:sort(Tagged)], W}.

@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_hostile).
 -moduledoc """
-Messages that no member sends, under the right name of the group: a fault of a simulated schedule (`mutate`).
+Messages that no member sends, under the right name of the group: a fault of a simulated schedule
+(`mutate`).
 
-Of a message that arrives a copy is changed somewhere: a part is something else, is missing, is there twice. What
-the library refuses at its door (`sderl_wire`, where there is one, or the option `door`) is dropped, as there. What
-it lets in must not end the process, now or with the next tick: this is tried on a copy of the member, which is
-then forgotten, since a message that is well typed and not true may well make a member do wrong.
+Of a message that arrives a copy is changed somewhere: a part is something else, is missing, is
+there twice. What the library refuses at its door (`sderl_wire`, where there is one, or the option
+`door`) is dropped, as there. What it lets in must not end the process, now or with the next tick:
+this is tried on a copy of the member, which is then forgotten, since a message that is well typed
+and not true may well make a member do wrong.
 """.
 -include("sderl_sim.hrl").
 
@@ -37,11 +39,15 @@ tried(N, From, Msg, St, Store, #w{now = Now} = W) ->
     case let_in(From, Msg, W) of
         false -> W;
         true ->
-            try survives(Now, From, Msg, St, Store) of
+            try
+                survives(Now, From, Msg, St, Store)
+            of
                 _ -> W
             catch
                 Class:Reason:Stack ->
-                    sderl_sim_world:violation(mutate, [N, From, Msg, Class, Reason, lists:sublist(Stack, 3)], W)
+                    sderl_sim_world:violation(
+                        mutate, [N, From, Msg, Class, Reason, lists:sublist(Stack, 3)], W
+                    )
             end
     end.
 
@@ -73,7 +79,8 @@ let_in(From, Msg, _) ->
 
 %% What a member is reached by is no pid here, and must be one there.
 with_pid(From, {hello, {From, _, _}, Inc, Mem, Info}) ->
-    {Pid, _} = sderl_sim_world:pid(From, #w{seed = 0, opts = #{}, dice = sderl_sim_dice:new(0), nodes = #{From => #n{name = From}}}),
+    {Pid, _} = sderl_sim_world:pid(From, #w{seed = 0, opts = #{}, dice = sderl_sim_dice:new(0),
+                                            nodes = #{From => #n{name = From}}}),
     {hello, Pid, Inc, Mem, Info};
 with_pid(_, Msg) -> Msg.
 
@@ -128,8 +135,9 @@ change_all([T0 | Ts0], At, W0) ->
 other(T, W0) ->
     {X, W} = rnd(1, 100, W0),
     if
-        X =< 60 -> pick([x, undefined, none, live, [], -1, 0, 1, 1 bsl 70, 0.5, <<"x">>, <<1:3>>, "x", {}, {x}, #{}, #{x => 1},
-                         [x | y], [[]], {x, 'n1@sim'}, {1, 'n1@sim'}, {-1, 'n9@sim'}, 'n1@sim', 'n9@sim'], W);
+        X =< 60 -> pick([x, undefined, none, live, [], -1, 0, 1, 1 bsl 70, 0.5, <<"x">>, <<1:3>>,
+                         "x", {}, {x}, #{}, #{x => 1}, [x | y], [[]], {x, 'n1@sim'}, {1, 'n1@sim'},
+                         {-1, 'n9@sim'}, 'n1@sim', 'n9@sim'], W);
         X =< 80 -> reshaped(T, W);
         true -> {[T], W}
     end.
@@ -138,7 +146,10 @@ other(T, W0) ->
 reshaped(T, W0) when is_tuple(T), tuple_size(T) > 0 ->
     {I, W1} = rnd(1, tuple_size(T), W0),
     {Less, W} = chance(50, W1),
-    {case Less of true -> erlang:delete_element(I, T); false -> erlang:insert_element(I, T, element(I, T)) end, W};
+    {case Less of
+        true -> erlang:delete_element(I, T);
+        false -> erlang:insert_element(I, T, element(I, T))
+    end, W};
 reshaped(T, W0) when is_map(T), map_size(T) > 0 ->
     {K, W} = pick(lists:sort(maps:keys(T)), W0),
     {maps:remove(K, T), W};

@@ -311,8 +311,9 @@ new_log(#q{acks = Acks, commits = Commits, promises = Promises} = Q, W) ->
 
 -doc """
 Where too many members are lost for good, or have forgotten the log while others are lost, an
-operator lets those go on that are left. A member that was added at run time, and does not know of that
-any more, is as good as lost to those who hear of it from one that has left, and forgot it themselves.
+operator lets those go on that are left. A member that was added at run time, and does not know of
+that any more, is as good as lost to those who hear of it from one that has left, and forgot it
+themselves.
 """.
 -spec recover(#w{}) -> #w{}.
 recover(W) -> lists:foldl(fun recover/2, W, sderl_sim_world:groups(W)).
@@ -339,8 +340,8 @@ recover(G, W0) ->
         _ -> W0
     end.
 
-%% Who remembers what it promised votes, but that somebody has to have a whole table of a log that goes as far as
-%% the one that a snapshot was to bring.
+%% Who remembers what it promised votes, but that somebody has to have a whole table of a log that
+%% goes as far as the one that a snapshot was to bring.
 voters(G, Live, W) ->
     Seen = [{N, seen(N, G, W)} || N <- Live, seen(N, G, W) =/= none],
     Logs = [{E, Num} || {_, #{lineage := E, num := Num, syncing := false}} <- Seen],

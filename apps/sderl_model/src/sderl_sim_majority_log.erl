@@ -48,8 +48,8 @@ place({E, Num}, History) ->
 
 committed(_, _, {E, Num}, _, _, #q{commits = Commits}, W) when map_get(E, Commits) >= Num -> W;
 committed(_, _, {E, _}, _, _, #q{floor = Floor}, W) when Floor =/= none, E =< Floor -> W;
-%% The first one of a new log: what it holds nobody can say better. (Its member may have the next batch already, which
-%% changed the membership and is not committed.)
+%% The first one of a new log: what it holds nobody can say better. (Its member may have the next
+%% batch already, which changed the membership and is not committed.)
 committed(N, G, {_, At} = Pos, _, _, #q{last = none, floor = Floor} = Q, W) when Floor =/= none ->
     Mem = case seen(N, G, W) of
         #{num := Num, before := #{} = Before} when Num > At -> Before;
@@ -145,8 +145,8 @@ promised(N, G, {_, Coord} = E, Q, W) ->
                          W),
     ok.
 
-%% Whether these are a majority of the members, with those who left by the membership that it is about: they agreed
-%% to that. Or all that have not left.
+%% Whether these are a majority of the members, with those who left by the membership that it is
+%% about: they agreed to that. Or all that have not left.
 agree(Have, Members, Mem, G, #q{out = Out} = Q, W) ->
     Left = [M || M <- Members -- Have, has_left(M, G, Q, W)],
     is_majority(Have ++ [M || M <- Left, maps:get(M, Out, unknown) =:= Mem], Members)

@@ -10,11 +10,11 @@ the node finds what the tables keep.
 """.
 -include("sderl_sim.hrl").
 
--export([mail/4, beats/7, new_member/5, join/5, moves/4, recover/3, step/4, kill/3, dies/2, tell_loser/5,
-         tick_later/4]).
+-export([mail/4, beats/7, new_member/5, join/5, moves/4, recover/3, step/4, kill/3, dies/2,
+         tell_loser/5, tick_later/4]).
 
--import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, keep/4, member/3, process/4, book/2, keep_book/3,
-                          seen/3, rows/3, alive/2, tell/2]).
+-import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, keep/4, member/3, process/4,
+                          book/2, keep_book/3, seen/3, rows/3, alive/2, tell/2]).
 
 %% Rows in a chunk of a snapshot: few, so that many chunks are needed.
 -define(CHUNK, 3).
@@ -51,11 +51,15 @@ unheard({msg, From, _}, Heard) -> maps:remove(From, Heard);
 unheard({nodedown, From}, Heard) -> maps:remove(From, Heard);
 unheard(_, Heard) -> Heard.
 
--doc "A heartbeat. What says the same as the message before it comes with the node's own, and late (`sderl_group_beats`).".
+-doc """
+A heartbeat. What says the same as the message before it comes with the node's own, and late
+(`sderl_group_beats`).
+""".
 -spec beats(node(), term(), pos_integer(), node(), tuple(), integer(), #w{}) -> #w{}.
 beats(N, G, Id, From, Msg, At, W0) ->
     case member(N, G, W0) of
-        #m{p = #p{id = Id, heard = #{From := Msg}}} -> mail(N, G, {beat, From, Msg, At - ?BEAT_MS}, W0);
+        #m{p = #p{id = Id, heard = #{From := Msg}}} ->
+            mail(N, G, {beat, From, Msg, At - ?BEAT_MS}, W0);
         #m{p = #p{id = Id}} ->
             W = mail(N, G, {msg, From, Msg}, W0),
             #m{p = #p{heard = Heard} = P} = M = member(N, G, W),
@@ -79,11 +83,19 @@ new_member(N, G, Uid, #{mem := Mem} = Args, W) ->
 begin_member(N, G, Args, Store, #w{core = Core, ids = Id, opts = Opts, now = Now} = W0) ->
     #n{life = Life, clock = Off} = node(N, W0),
     #m{uid = Uid} = M = member(N, G, W0),
-    A = maps:merge(maps:with([aside_ms, forget_ms, answer], Opts), sderl_sim_majority:arguments(G, Args, M, W0)),
-    St = Core:init(A#{group => G, uid => Uid, self => N, addr => {N, G, Id}, inc => {N, Life},
-                            now => Now, clock => Now + ?EPOCH_MS + Off, linked => sderl_sim_net:linked(N, G, W0)}),
+    A = maps:merge(maps:with([aside_ms, forget_ms, answer], Opts),
+                   sderl_sim_majority:arguments(G, Args, M, W0)),
+    St = Core:init(A#{group => G,
+                      uid => Uid,
+                      self => N,
+                      addr => {N, G, Id},
+                      inc => {N, Life},
+                      now => Now,
+                      clock => Now + ?EPOCH_MS + Off,
+                      linked => sderl_sim_net:linked(N, G, W0)}),
     P = #p{id = Id, st = St, seen = Core:inspect(St)},
-    W1 = sderl_sim_majority:begun(N, G, keep(N, G, M#m{p = P, store = Store}, sderl_sim_strict:broke(W0#w{ids = Id + 1}))),
+    W1 = sderl_sim_majority:begun(N, G, keep(N, G, M#m{p = P, store = Store},
+                                             sderl_sim_strict:broke(W0#w{ids = Id + 1}))),
     tick_later(N, G, Id, mail(N, G, start, sderl_sim_world:touch(N, W1))).
 
 -spec tick_later(node(), term(), pos_integer(), #w{}) -> #w{}.
@@ -121,7 +133,8 @@ recover(N, G, W0) ->
     end,
     W2 = deaths(N, G, lists:sort(maps:values(rows(N, G, W1))), W1),
     %% Clients that saw it die ask again.
-    lists:foldl(fun({Id, Op}, W) -> mail(N, G, {again, Id, Op}, W) end, W2, unanswered(N, G, Life, W2)).
+    lists:foldl(fun({Id, Op}, W) -> mail(N, G, {again, Id, Op}, W) end, W2,
+                unanswered(N, G, Life, W2)).
 
 %% What clients asked a member in a life of its node, and wait for.
 unanswered(N, G, Life, #w{ops = Ops}) ->
@@ -129,15 +142,20 @@ unanswered(N, G, Life, #w{ops = Ops}) ->
                             ON =:= N, OG =:= G, OL =:= Life,
                             not is_map_key(answer, O), not is_map_key(given_up, O)]).
 
--doc "A free node's process begins anew as one of another island, with all that it has (`sderl_free`).".
+-doc """
+A free node's process begins anew as one of another island, with all that it has (`sderl_free`).
+""".
 -spec moves(node(), term(), sderl_hello:uid(), #w{}) -> #w{}.
 moves(N, G, Uid, W) ->
     #m{gone = Gone} = M = member(N, G, W),
     tell({moves, N, G}, W),
-    recover(N, G, keep(N, G, M#m{uid = Uid, p = undefined, crash = false, gone = maps:remove(Uid, Gone)}, W)).
+    recover(N, G,
+            keep(N, G, M#m{uid = Uid, p = undefined, crash = false, gone = maps:remove(Uid, Gone)},
+                 W)).
 
 %% The batch that its predecessor logged counts as applied. (The log of a snapshot is empty.)
-found(N, G, #{log := {Num, [_ | _] = Items}, log_epoch := E}, W) -> sderl_sim_check:recorded(N, G, E, Num, Items, W);
+found(N, G, #{log := {Num, [_ | _] = Items}, log_epoch := E}, W) ->
+    sderl_sim_check:recorded(N, G, E, Num, Items, W);
 found(_, _, _, W) -> W.
 
 %% ---------------------------------------------------------------- deaths of registered processes
@@ -278,12 +296,17 @@ effects(N, G, Id, Unsorted, W0) ->
     Fx = sends_sorted(Unsorted),
     case {member(N, G, W0), Fx} of
         {#m{crash = half} = M, [_ | _]} ->
-            case lists:splitwith(fun(E) -> sderl_sim_store:part(E, 0, M#m.store) =:= none end, Fx) of
+            case lists:splitwith(fun(E) -> sderl_sim_store:part(E, 0, M#m.store) =:= none end,
+                                 Fx) of
                 {_, []} -> run_effects(N, G, Id, Fx, W0);
                 {Before, [Writes | _]} ->
                     {K, W1} = rnd(0, ?MOST_WRITES, keep(N, G, M#m{crash = false}, W0)),
                     {_, W2} = run_effects(N, G, Id, Before, W1),
-                    Partly = fun() -> tell({dies_in, N, G, K, Writes}, W2), kill(N, G, store(N, G, fun(St) -> sderl_sim_store:part(Writes, K, St) end, W2)) end,
+                    Partly = fun() ->
+                        tell({dies_in, N, G, K, Writes}, W2),
+                        kill(N, G,
+                             store(N, G, fun(St) -> sderl_sim_store:part(Writes, K, St) end, W2))
+                    end,
                     case process(N, G, Id, W2) of
                         true -> {[], Partly()};
                         false -> {[], W2}
@@ -294,15 +317,16 @@ effects(N, G, Id, Unsorted, W0) ->
             {Before, After} = lists:split(K, Fx),
             {_, W2} = run_effects(N, G, Id, Before, W1),
             W3 = case After of
-                [{apply, E, Num, Items, _} | _] -> store(N, G, fun(St) -> sderl_sim_store:log(St, E, Num, Items) end, W2);
+                [{apply, E, Num, Items, _} | _] ->
+                    store(N, G, fun(St) -> sderl_sim_store:log(St, E, Num, Items) end, W2);
                 _ -> W2
             end,
             {[], kill(N, G, W3)};
         _ -> run_effects(N, G, Id, Fx, W0)
     end.
 
-%% Messages to different nodes have no order among themselves: the core may send them in that of a map of nodes, which
-%% is another one in another virtual machine.
+%% Messages to different nodes have no order among themselves: the core may send them in that of a
+%% map of nodes, which is another one in another virtual machine.
 sends_sorted([]) -> [];
 sends_sorted(Fx) ->
     {Sends, Others} = lists:splitwith(fun(E) -> receiver(E) =/= none end, Fx),
@@ -337,15 +361,20 @@ effect(N, G, _, {hello, To, Msg}, W) ->
     sderl_sim_net:send(N, To, {hello, G, Uid}, Msg, W);
 effect(N, G, _, {durable, D}, W) -> store(N, G, fun(St) -> sderl_sim_store:durable(D, St) end, W);
 effect(N, G, _, {members, Ms}, W) -> store(N, G, fun(St) -> sderl_sim_store:members(Ms, St) end, W);
-effect(N, G, _, {sessions, Sess}, W) -> store(N, G, fun(St) -> sderl_sim_store:sessions(Sess, St) end, W);
+effect(N, G, _, {sessions, Sess}, W) ->
+    store(N, G, fun(St) -> sderl_sim_store:sessions(Sess, St) end, W);
 effect(N, G, _, {outbox, R, List}, W) ->
-    store(N, G, fun(St) -> sderl_sim_store:outbox(R, List, St) end, sderl_sim_check:asked(N, G, R, List, W));
-effect(N, G, _, {replies, L}, W) -> lists:foldl(fun({From, V}, A) -> sderl_sim_client:answered(N, G, From, V, A) end, W, L);
+    store(N, G, fun(St) -> sderl_sim_store:outbox(R, List, St) end,
+          sderl_sim_check:asked(N, G, R, List, W));
+effect(N, G, _, {replies, L}, W) ->
+    lists:foldl(fun({From, V}, A) -> sderl_sim_client:answered(N, G, From, V, A) end, W, L);
 effect(N, G, _, {apply, E, Num, Items, Index}, W) -> applied(N, G, E, Num, Items, Index, W);
 effect(N, G, _, {index, What}, W) -> store(N, G, fun(St) -> sderl_sim_store:index(What, St) end, W);
-effect(N, G, _, {sync_begin, E, Num}, W) -> store(N, G, fun(St) -> sderl_sim_store:sync_begin(St, E, Num) end, W);
+effect(N, G, _, {sync_begin, E, Num}, W) ->
+    store(N, G, fun(St) -> sderl_sim_store:sync_begin(St, E, Num) end, W);
 effect(N, G, _, {put_rows, Rows}, W) ->
-    deaths(N, G, Rows, written(Rows, store(N, G, fun(St) -> sderl_sim_store:put_rows(St, Rows) end, W)));
+    deaths(N, G, Rows,
+           written(Rows, store(N, G, fun(St) -> sderl_sim_store:put_rows(St, Rows) end, W)));
 effect(N, G, _, sync_end, W) ->
     sderl_sim_check:caught_up(N, G, store(N, G, fun sderl_sim_store:sync_end/1, W));
 effect(N, G, _, {read_chunk, To, K}, W) -> read(N, G, chunk_read, {chunk, To}, To, K, all, W);
@@ -353,7 +382,8 @@ effect(N, G, _, {look_up, Names}, W) ->
     #m{store = St} = member(N, G, W),
     Found = [Row || Name <- Names, Row <- [sderl_sim_store:lookup(St, Name)], Row =/= none],
     {feed, {looked_up, Found}, W};
-effect(N, G, _, {read_homes, To, K, Homes}, W) -> read(N, G, homes_read, {homes, To}, To, K, Homes, W);
+effect(N, G, _, {read_homes, To, K, Homes}, W) ->
+    read(N, G, homes_read, {homes, To}, To, K, Homes, W);
 effect(N, G, _, {read_stop, To}, W) ->
     #m{p = #p{cursors = Cs} = P} = M = member(N, G, W),
     keep(N, G, M#m{p = P#p{cursors = maps:without([{chunk, To}, {homes, To}], Cs)}}, W);
@@ -379,11 +409,13 @@ effect(N, G, _, {left, Why, Mem}, W) ->
     #m{uid = Uid, gone = Gone} = M = member(N, G, W),
     File = case M#m.file of none -> none; _ -> left end,
     Book = B#b{left = Left#{{N, Life} => Why}, promised = maps:remove({N, Life}, P)},
-    W1 = keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}, file = File},
+    W1 = keep(N, G,
+              M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}, file = File},
               sderl_sim_majority:left(N, G, Mem, keep_book(G, Book, W))),
     %% A client whose question it did not read finds that this is no member any more (sderl_client).
-    lists:foldl(fun({Unread, _}, Acc) -> sderl_sim_client:answered(N, G, Unread, {no, not_member}, Acc) end,
-                W1, unanswered(N, G, Life, W1));
+    lists:foldl(fun({Unread, _}, Acc) ->
+        sderl_sim_client:answered(N, G, Unread, {no, not_member}, Acc)
+    end, W1, unanswered(N, G, Life, W1));
 effect(N, G, Id, {wake, Ms}, W) -> in(Ms, {timer, N, G, Id, wake}, W).
 
 %% A node with newer code says things that nobody knows yet.
@@ -414,7 +446,8 @@ applied(N, G, E, Num, Items, Index, W0) ->
     W3 = sderl_sim_check:applied(N, G, E, Num, St, keep(N, G, M#m{store = St}, W2)),
     deaths(N, G, New, written(New, W3)).
 
-%% What a batch makes of a table is worked out for the first member that applies it, and for whoever had another table.
+%% What a batch makes of a table is worked out for the first member that applies it, and for whoever
+%% had another table.
 changed(G, Batch, Index, St0, W) ->
     case book(G, W) of
         #b{change = {Batch, Change}} = B ->

@@ -28,7 +28,8 @@ pair(A, B) -> {B, A}.
 relink(#w{apart = Apart} = W) when map_size(Apart) =:= 0 -> W;
 relink(#w{apart = Apart} = W0) ->
     lists:foldl(fun({A, B} = P, #w{now = Now, apart = Ap, cuts = Cuts} = W) ->
-        case is_map_key(P, Cuts) orelse Now < map_get(P, Ap) orelse not (ready(A, W) andalso ready(B, W)) of
+        case is_map_key(P, Cuts) orelse Now < map_get(P, Ap)
+             orelse not (ready(A, W) andalso ready(B, W)) of
             true -> W;
             false ->
                 {D, W1} = rnd(1, 600, W),
@@ -48,15 +49,18 @@ connect_all(#w{apart = Apart} = W0) ->
 -spec connect(node(), node(), #w{}) -> #w{}.
 connect(A, B, #w{apart = Apart, cuts = Cuts, ids = Id} = W0) ->
     P = pair(A, B),
-    case ready(A, W0) andalso ready(B, W0) andalso not is_map_key(P, Cuts) andalso known_link(P, W0) =:= none of
+    case ready(A, W0) andalso ready(B, W0) andalso not is_map_key(P, Cuts)
+         andalso known_link(P, W0) =:= none of
         false -> W0;
         true ->
             tell({linked, A, B}, W0),
-            W1 = keep_link(P, #l{id = Id, a = A, b = B}, W0#w{apart = maps:remove(P, Apart), ids = Id + 1}),
+            W1 = keep_link(P, #l{id = Id, a = A, b = B},
+                           W0#w{apart = maps:remove(P, Apart), ids = Id + 1}),
             transmit(B, A, Id, nodeup, transmit(A, B, Id, nodeup, W1))
     end.
 
-%% By the lower end and then by the other: a table of pairs would compare them one by one, for each message.
+%% By the lower end and then by the other: a table of pairs would compare them one by one, for each
+%% message.
 known_link({A, B}, #w{links = Links}) ->
     case Links of
         #{A := #{B := Link}} -> Link;
@@ -81,7 +85,8 @@ transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
     end,
     Sent = maps:get(From, Last, #{}),
     T = max(W2#w.now + D, maps:get(To, Sent, 0)),
-    at(T, {deliver, {pair(From, To), Id}, To, {From, Item}}, W2#w{last = Last#{From => Sent#{To => T}}}).
+    at(T, {deliver, {pair(From, To), Id}, To, {From, Item}},
+       W2#w{last = Last#{From => Sent#{To => T}}}).
 
 -doc "Sends where there is a link that the sender knows of; else it is lost.".
 -spec send(node(), node(), term(), term(), #w{}) -> #w{}.
@@ -117,7 +122,8 @@ silence(From, To, #w{silent = Silent} = W) -> W#w{silent = Silent#{{From, To} =>
 speak(From, To, #w{silent = Silent} = W0) ->
     case maps:take({From, To}, Silent) of
         {Held, Left} ->
-            lists:foldl(fun({Id, Item}, W) -> transmit(From, To, Id, Item, W) end, W0#w{silent = Left}, lists:reverse(Held));
+            lists:foldl(fun({Id, Item}, W) -> transmit(From, To, Id, Item, W) end,
+                        W0#w{silent = Left}, lists:reverse(Held));
         error -> W0
     end.
 
@@ -135,7 +141,8 @@ counted(Msg, #w{sent = Sent} = W) ->
     W#w{sent = Sent#{Kind => {K + 1, B + Size}}}.
 
 -doc "An item of a link is there. Gives what its node gets, or `none`.".
--spec deliver({{node(), node()}, pos_integer()}, node(), {node(), term()}, #w{}) -> {none | term(), #w{}}.
+-spec deliver({{node(), node()}, pos_integer()}, node(), {node(), term()}, #w{}) ->
+    {none | term(), #w{}}.
 deliver({P, Id}, To, {From, Item}, W) ->
     case known_link(P, W) of
         #l{id = Id, cutoff = Cut} = L when Item =:= nodedown; Cut =:= none; W#w.now =< Cut ->
@@ -203,7 +210,9 @@ unlink(N, W0) ->
 -doc "The nodes of a group to which a node has a link that it knows of.".
 -spec linked(node(), term(), #w{}) -> [node()].
 linked(N, G, W) ->
-    [M || M <- sderl_sim_world:nodes_of(G, W), M =/= N, #l{up = #{N := up}} <- [known_link(pair(N, M), W)]].
+    [M
+     || M <- sderl_sim_world:nodes_of(G, W), M =/= N,
+        #l{up = #{N := up}} <- [known_link(pair(N, M), W)]].
 
 -doc "Whether there is a link that both ends know of, and that has not broken.".
 -spec stands(node(), node(), #w{}) -> boolean().

@@ -9,7 +9,8 @@ without a process of a group does what `sderl_node` does with a greeting for it.
 """.
 -include("sderl_sim.hrl").
 
--export([start/2, create/3, invite/4, crash/3, lose/3, pause/2, resume/2, pace/3, relay/3, hostile/3, clock/3, version/3]).
+-export([start/2, create/3, invite/4, crash/3, lose/3, pause/2, resume/2, pace/3, relay/3,
+         hostile/3, clock/3, version/3]).
 -export([meet/4]).
 -export([arrive/3, relayed/4, timer/5, step/4, recover/4]).
 
@@ -25,7 +26,8 @@ start(N, W0) ->
         #n{up = true} -> W0;
         #n{lost = true} -> W0;
         #n{groups = Gs} = X ->
-            W1 = lists:foldl(fun(G, W) -> configured(N, G, W) end, touch(N, keep(X#n{up = true}, W0)), Gs),
+            W1 = lists:foldl(fun(G, W) -> configured(N, G, W) end,
+                             touch(N, keep(X#n{up = true}, W0)), Gs),
             sderl_sim_client:start(N, 1000, W1)
     end.
 
@@ -35,19 +37,23 @@ configured(N, G, W) ->
         #m{config = none} -> W;
         #m{config = island} ->
             {Uid, W1} = island(W),
-            sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:new([N]), found => true}, W1);
+            sderl_sim_member:new_member(N, G, Uid,
+                                        #{mem => sderl_membership:new([N]), found => true}, W1);
         #m{config = Ms} = M -> launch(N, G, launched(G, Ms, W), sderl_membership:new(Ms), M, W)
     end.
 
-%% As `sderl_node` begins a group of the launch configuration: with what its file has, if there is one.
+%% As `sderl_node` begins a group of the launch configuration: with what its file has, if there is
+%% one.
 launch(N, G, Uid, New, #m{file = {Uid, Mem, Epoch}}, W) ->
-    sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:merge(Mem, New), ceil => Epoch}, W);
+    sderl_sim_member:new_member(N, G, Uid,
+                                #{mem => sderl_membership:merge(Mem, New), ceil => Epoch}, W);
 launch(N, G, _, _, #m{file = {Uid, Mem, Epoch}}, W) -> kept(N, G, Uid, Mem, Epoch, W);
 launch(N, G, Uid, New, _, W) -> sderl_sim_member:new_member(N, G, Uid, #{mem => New}, W).
 
 %% One that was made at run time.
 kept(N, G, Uid, Mem, Epoch, W) ->
-    sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:recall(N, Mem), ceil => Epoch}, W).
+    sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:recall(N, Mem), ceil => Epoch},
+                                W).
 
 %% The older island has the lower uid (sderl_free:uid/0).
 island(#w{now = Now, ids = Id} = W) -> {<<Now:64, Id:64>>, W#w{ids = Id + 1}}.
@@ -60,11 +66,14 @@ create(N, G, #w{ids = Id, hello = Hello} = W) ->
     case member(N, G, W) of
         #m{store = undefined} ->
             Uid = Hello:founded(G, Id),
-            sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:new([N]), found => true}, W);
+            sderl_sim_member:new_member(N, G, Uid,
+                                        #{mem => sderl_membership:new([N]), found => true}, W);
         _ -> W
     end.
 
--doc "The node dies, and what it held in memory is lost. `slow`: the others notice by silence only.".
+-doc """
+The node dies, and what it held in memory is lost. `slow`: the others notice by silence only.
+""".
 -spec crash(node(), fast | slow, #w{}) -> #w{}.
 crash(N, How, W0) ->
     case node(N, W0) of
@@ -74,13 +83,17 @@ crash(N, How, W0) ->
                 #m{config = Config, file = File} = member(N, G, W),
                 sderl_sim_majority:crashed(G, keep(N, G, #m{config = Config, file = File}, W))
             end, W1, Gs),
-            W3 = lists:foldl(fun(M, W) -> sderl_sim_net:cut(N, M, How, W) end, W2, others(N, Gs, W2)),
+            W3 = lists:foldl(fun(M, W) -> sderl_sim_net:cut(N, M, How, W) end, W2,
+                             others(N, Gs, W2)),
             %% Ends that nobody is left to notice.
             touch(N, sderl_sim_net:unlink(N, W3));
         _ -> W0
     end.
 
--doc "The node dies and never comes back, unless it is one of the last two, or of the last majority in majority mode.".
+-doc """
+The node dies and never comes back, unless it is one of the last two, or of the last majority in
+majority mode.
+""".
 -spec lose(node(), fast | slow, #w{}) -> #w{}.
 lose(N, How, W) ->
     All = sderl_sim_world:all(W),
@@ -97,7 +110,8 @@ lose(N, How, W) ->
         _ -> W
     end.
 
-others(N, Gs, W) -> lists:delete(N, lists:usort(lists:append([sderl_sim_world:nodes_of(G, W) || G <- Gs]))).
+others(N, Gs, W) ->
+    lists:delete(N, lists:usort(lists:append([sderl_sim_world:nodes_of(G, W) || G <- Gs]))).
 
 -spec pause(node(), #w{}) -> #w{}.
 pause(N, W) ->
@@ -116,8 +130,10 @@ resume(N, W0) ->
             Ps = [{G, Id} || G <- Gs, #m{p = #p{id = Id}} <- [member(N, G, W2)]],
             Ticks = [{proc, G, Id, tick} || {G, Id} <- Ps],
             Items = [I || I <- lists:reverse(Held), not is_tick(I)],
-            W3 = lists:foldl(fun({G, Id}, W) -> sderl_sim_member:tick_later(N, G, Id, W) end, W2, Ps),
-            lists:foldl(fun(I, W) -> held(N, I, W) end, W3, case First of true -> Ticks ++ Items; false -> Items ++ Ticks end);
+            W3 = lists:foldl(fun({G, Id}, W) -> sderl_sim_member:tick_later(N, G, Id, W) end, W2,
+                             Ps),
+            lists:foldl(fun(I, W) -> held(N, I, W) end, W3,
+                        case First of true -> Ticks ++ Items; false -> Items ++ Ticks end);
         _ -> W0
     end.
 
@@ -133,7 +149,8 @@ held(N, Item, W) -> take(N, Item, W).
 invite(By, N, G, W) ->
     case {member(By, G, W), member(N, G, W)} of
         {#m{p = #p{}, uid = Uid}, #m{gone = Gone} = M} when is_map_key(Uid, Gone) ->
-            case lists:member(By, sderl_sim_net:linked(N, G, W)) andalso not (node(N, W))#n.paused of
+            case lists:member(By, sderl_sim_net:linked(N, G, W))
+                 andalso not (node(N, W))#n.paused of
                 true -> keep(N, G, M#m{gone = maps:remove(Uid, Gone)}, W);
                 false -> W
             end;
@@ -162,7 +179,10 @@ version(N, V, W) -> touch(N, keep((node(N, W))#n{version = V}, W)).
 
 %% ---------------------------------------------------------------- what reaches it
 
--doc "Something arrives: `{nodeup | nodedown, Node}`, `{msg, Address, From, Message}` or `{proc, Group, Id, Event}`.".
+-doc """
+Something arrives: `{nodeup | nodedown, Node}`, `{msg, Address, From, Message}` or
+`{proc, Group, Id, Event}`.
+""".
 -spec arrive(node(), term(), #w{}) -> #w{}.
 arrive(N, Item, W) ->
     case node(N, W) of
@@ -174,7 +194,8 @@ arrive(N, Item, W) ->
 take(N, {nodeup, M}, W) -> to_groups(N, M, {nodeup, M}, W);
 take(N, {nodedown, M}, W) -> to_groups(N, M, {nodedown, M}, W);
 take(N, {proc, G, Id, Item}, W) -> to(N, G, Id, Item, W);
-take(N, {msg, {N, G, Id}, From, {beat, At, Msg}}, W) -> sderl_sim_member:beats(N, G, Id, From, Msg, At, W);
+take(N, {msg, {N, G, Id}, From, {beat, At, Msg}}, W) ->
+    sderl_sim_member:beats(N, G, Id, From, Msg, At, W);
 take(N, {msg, {N, G, Id}, From, Msg}, W) ->
     to(N, G, Id, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
 take(N, {msg, {meet, G}, From, {meet, Theirs, Nodes}}, W) ->
@@ -185,8 +206,8 @@ take(N, {msg, {meet, G}, From, {meet, Theirs, Nodes}}, W) ->
         _ -> W
     end;
 take(N, {msg, {hello, _, _}, From, _} = Item, W0) ->
-    %% The node's own process gets it and passes it on. What is for the process of the group itself, and the word
-    %% that a link has gone, may be there before.
+    %% The node's own process gets it and passes it on. What is for the process of the group itself,
+    %% and the word that a link has gone, may be there before.
     case node(N, W0) of
         #n{relay = {_, 0}} -> greeting(N, Item, W0);
         #n{relay = {Min, Max}, relayed = Last, life = Life} ->
@@ -200,12 +221,14 @@ take(N, {msg, {hello, _, _}, From, _} = Item, W0) ->
 -spec relayed(node(), pos_integer(), term(), #w{}) -> #w{}.
 relayed(N, Life, Item, W) ->
     case node(N, W) of
-        #n{up = true, life = Life, paused = true, held = H} = X -> keep(X#n{held = [{relayed, Item} | H]}, W);
+        #n{up = true, life = Life, paused = true, held = H} = X ->
+            keep(X#n{held = [{relayed, Item} | H]}, W);
         #n{up = true, life = Life} -> connected(N, Item, W);
         _ -> W
     end.
 
-%% (As `sderl_group` does with `sderl_links:connected/2`.) What came over a link that is no more is no greeting.
+%% (As `sderl_group` does with `sderl_links:connected/2`.) What came over a link that is no more is
+%% no greeting.
 connected(N, {Connection, {msg, _, From, _} = Item}, W) ->
     case sderl_sim_net:connection(N, From, W) of
         Connection -> greeting(N, Item, W);
@@ -219,7 +242,8 @@ greeting(N, {msg, {hello, island = G, Uid}, From, {hello, Addr, _, Mem, _} = Msg
         pass -> mail(N, G, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
         move -> mail(N, G, {msg, From, Msg}, sderl_sim_member:moves(N, G, Uid, W));
         grow -> grow(N, G, M, sderl_membership:members(Mem), W);
-        decline -> sderl_sim_net:send(N, From, Addr, {mem, sderl_membership:remove([N], 1, Mem)}, W);
+        decline ->
+            sderl_sim_net:send(N, From, Addr, {mem, sderl_membership:remove([N], 1, Mem)}, W);
         nothing -> W
     end;
 greeting(N, {msg, {hello, G, Uid}, From, Msg}, W) ->
@@ -230,7 +254,8 @@ greeting(N, {msg, {hello, G, Uid}, From, Msg}, W) ->
 
 to_groups(N, M, Item, W0) ->
     #n{groups = Gs} = node(N, W0),
-    lists:foldl(fun(G, W) -> mail(N, G, Item, W) end, W0, [G || G <- Gs, member(M, G, W0) =/= none]).
+    lists:foldl(fun(G, W) -> mail(N, G, Item, W) end, W0,
+                [G || G <- Gs, member(M, G, W0) =/= none]).
 
 to(N, G, Id, Item, W) ->
     case sderl_sim_world:process(N, G, Id, W) of
@@ -239,7 +264,10 @@ to(N, G, Id, Item, W) ->
     end.
 
 grow(N, G, #m{first = First, p = P}, Nodes, W) ->
-    Members = case P of undefined -> sderl_membership:members(First); #p{st = St} -> sderl_core:members(St) end,
+    Members = case P of
+        undefined -> sderl_membership:members(First);
+        #p{st = St} -> sderl_core:members(St)
+    end,
     case Nodes -- Members of
         [] -> W;
         New -> mail(N, G, {op, none, #add{nodes = New}}, W)
@@ -250,10 +278,13 @@ grow(N, G, #m{first = First, p = P}, Nodes, W) ->
 meet(N, M, G, W) ->
     case sderl_sim_world:state(N, G, W) of
         none -> W;
-        St -> sderl_sim_net:send(N, M, {meet, G}, {meet, (member(N, G, W))#m.uid, sderl_core:members(St)}, W)
+        St ->
+            sderl_sim_net:send(N, M, {meet, G},
+                               {meet, (member(N, G, W))#m.uid, sderl_core:members(St)}, W)
     end.
 
-greeted(N, G, #m{store = Store, uid = U, gone = Gone} = M, Uid, From, {hello, Addr, _, Mem, Info} = Msg, W) ->
+greeted(N, G, #m{store = Store, uid = U, gone = Gone} = M, Uid, From,
+        {hello, Addr, _, Mem, Info} = Msg, W) ->
     Own = case Store of undefined -> none; _ -> U end,
     case sderl_hello:greeted(Own, Uid, maps:get(Uid, Gone, undefined), Mem, N) of
         %% (Its process may be about to come back.)
@@ -264,8 +295,11 @@ greeted(N, G, #m{store = Store, uid = U, gone = Gone} = M, Uid, From, {hello, Ad
             greeted(N, G, Again, Uid, From, Msg, keep(N, G, Again, W));
         {tell, Why, Known} -> sderl_sim_net:send(N, From, Addr, {gone, Why, Known}, W);
         apart ->
-            case sderl_hello:yields(Own, launched(G, M#m.config, W), Mem, Info, N) andalso alone(N, G, W) of
-                true -> sderl_sim_member:join(N, G, Uid, Mem, keep(N, G, M#m{p = undefined, store = undefined}, W));
+            case sderl_hello:yields(Own, launched(G, M#m.config, W), Mem, Info, N)
+                 andalso alone(N, G, W) of
+                true ->
+                    sderl_sim_member:join(N, G, Uid, Mem,
+                                          keep(N, G, M#m{p = undefined, store = undefined}, W));
                 false -> W
             end;
         nothing -> W

@@ -25,13 +25,19 @@ then everything is compared.
 -spec play(#w{}) -> #w{}.
 play(#w{opts = Opts} = W0) ->
     {N, W1} = case Opts of #{nodes := K} -> {K, W0}; _ -> rnd(3, 7, W0) end,
-    {X, W2} = case Opts of #{spare := K2} -> {K2, W1}; #{script := _} -> {0, W1}; _ -> rnd(0, 2, W1) end,
+    {X, W2} =
+        case Opts of #{spare := K2} -> {K2, W1}; #{script := _} -> {0, W1}; _ -> rnd(0, 2, W1) end,
     Named = {sderl_sim_world:names(member, N), sderl_sim_world:names(spare, X)},
     {Groups, W3} = groups(element(1, Named), element(2, Named), W2),
     Made = made(Named, Opts) ++ islands(Named, Opts),
-    {Clients, W4} = case Opts of #{clients := K3} -> {K3, W3}; #{script := _} -> {0, W3}; _ -> rnd(1, 3, W3) end,
+    {Clients, W4} = case Opts of
+        #{clients := K3} -> {K3, W3};
+        #{script := _} -> {0, W3};
+        _ -> rnd(1, 3, W3)
+    end,
     Wb = in(?RELINK_MS, relink, boot((build(Groups ++ Made, W4))#w{clients = Clients})),
-    W5 = lists:foldl(fun({{made, _} = G, [], [First | _]}, W) -> at(?MAKE_MS, {cmd, {in, G, {make, First}}}, W);
+    W5 = lists:foldl(fun({{made, _} = G, [], [First | _]}, W) ->
+                            at(?MAKE_MS, {cmd, {in, G, {make, First}}}, W);
                         (_, W) -> W
                      end, Wb, Made),
     {Script, W6} = case Opts of #{script := S} -> {S, W5}; _ -> sderl_sim_faults:script(W5) end,
@@ -42,7 +48,10 @@ play(#w{opts = Opts} = W0) ->
 %% The first group has all nodes; others some of them, and all of them the first node's clients.
 groups(Members, Spares, #w{opts = Opts} = W) ->
     lists:foldl(fun(I, {Gs, Wa}) ->
-        {Some, Wb} = lists:foldl(fun(N, {S, Wx}) -> {In, Wy} = sderl_sim_world:chance(60, Wx), {[N || In] ++ S, Wy} end, {[], Wa}, Members),
+        {Some, Wb} = lists:foldl(fun(N, {S, Wx}) ->
+            {In, Wy} = sderl_sim_world:chance(60, Wx),
+            {[N || In] ++ S, Wy}
+        end, {[], Wa}, Members),
         Config = lists:usort([hd(Members), lists:last(Members) | Some]),
         {Gs ++ [{{g, I}, Config, Members -- Config}], Wb}
     end, {[{g, Members, Spares}], W}, lists:seq(2, maps:get(groups, Opts, 1))).
@@ -58,14 +67,19 @@ islands({Members, Spares}, #{kinds := Kinds}) ->
     [{island, [], Members ++ Spares} || lists:member(meet, Kinds)];
 islands(_, _) -> [].
 
--doc "A world with these groups: the members that its launch configuration names, and who may join later.".
+-doc """
+A world with these groups: the members that its launch configuration names, and who may join later.
+""".
 -spec build([{term(), [node()], [node()]}], #w{}) -> #w{}.
 build(Groups, W) ->
     Nodes = #{G => lists:usort(Ms ++ Xs) || {G, Ms, Xs} <- Groups},
-    In = maps:groups_from_list(fun({N, _}) -> N end, fun({_, G}) -> G end, [{N, G} || {G, _, _} <- Groups, N <- map_get(G, Nodes)]),
+    In = maps:groups_from_list(fun({N, _}) -> N end, fun({_, G}) -> G end,
+                               [{N, G} || {G, _, _} <- Groups, N <- map_get(G, Nodes)]),
     Names = lists:sort(maps:keys(In)),
     Launch = maps:get(launch, W#w.opts, #{}),
-    W#w{names = Names, groups = Nodes, group = element(1, hd(Groups)),
+    W#w{names = Names,
+        groups = Nodes,
+        group = element(1, hd(Groups)),
         nodes = #{N => #n{name = N, groups = Gs} || N := Gs <- In},
         ms = #{N => #{G => #m{config = case lists:member(N, Ms) of
                                            true -> maps:get(N, Launch, Ms);
@@ -75,7 +89,8 @@ build(Groups, W) ->
                       || {G, Ms, Xs} <- Groups, lists:member(N, Ms ++ Xs)}
                || N <- Names},
         books = #{G => #b{made = case G of island -> island; _ -> Ms =:= [] end,
-                          majority = sderl_sim_majority:new(sderl_sim_world:mode(G, W), Ms)} || {G, Ms, _} <- Groups},
+                          majority = sderl_sim_majority:new(sderl_sim_world:mode(G, W), Ms)}
+                  || {G, Ms, _} <- Groups},
         apart = #{{A, B} => 0 || _ := Ns <- Nodes, A <- Ns, B <- Ns, A < B}}.
 
 -doc "All nodes start, within the time that the options say.".
@@ -130,7 +145,8 @@ event({recover, N, G, Life}, W) -> sderl_sim_node:recover(N, G, Life, W);
 event({tell_loser, N, Life, G, Effect}, W) ->
     sderl_sim_member:tell_loser(N, Life, G, Effect, W);
 event({connect, A, B}, W) -> sderl_sim_net:connect(A, B, W);
-event(relink, #w{opts = Opts} = W) -> in(maps:get(relink, Opts, ?RELINK_MS), relink, sderl_sim_net:relink(W));
+event(relink, #w{opts = Opts} = W) ->
+    in(maps:get(relink, Opts, ?RELINK_MS), relink, sderl_sim_net:relink(W));
 event({cmd, C}, W) ->
     sderl_sim_world:tell({command, C}, W),
     sderl_sim_command:run(C, W).

@@ -3,10 +3,10 @@
 -moduledoc """
 How the design scales: thousands of simulated nodes in groups of one size, in one world.
 
-The groups form a ring: the last member of each is the first of the next, so that every group has two
-gateways. Links take a fixed time each way, a process gets to its mail within 2 ms, nothing else takes
-time: what is measured are rounds of messages, not processors. Chosen groups, spread over the ring,
-are measured one after another in the world of all.
+The groups form a ring: the last member of each is the first of the next, so that every group has
+two gateways. Links take a fixed time each way, a process gets to its mail within 2 ms, nothing else
+takes time: what is measured are rounds of messages, not processors. Chosen groups, spread over the
+ring, are measured one after another in the world of all.
 
 Promises are not checked here, see `m:sderl_sim_check`.
 """.
@@ -19,17 +19,19 @@ Promises are not checked here, see `m:sderl_sim_check`.
 -export_type([result/0]).
 
 -doc """
-Lists have a value for each chosen group: messages and bytes of a registration that is `alone`, of one of many
-when every member has a `busy` client; ms to `admit` a node, to become one component after half of the
-group was away for 20 s (`heal`), after the coordinator's node has died (`takeover`), and of all groups
-after the last node has started (`boot`).
+Lists have a value for each chosen group: messages and bytes of a registration that is `alone`, of
+one of many when every member has a `busy` client; ms to `admit` a node, to become one component
+after half of the group was away for 20 s (`heal`), after the coordinator's node has died
+(`takeover`), and of all groups after the last node has started (`boot`).
 """.
--type result() :: #{
-    groups := pos_integer(), links_mean := float(), links_max := pos_integer(),
-    alone_messages := [number()], alone_bytes := [number()], busy_messages := [number()], busy_bytes := [number()],
-    heartbeats_per_node_s := float(), admit_ms := [integer()], heal_ms := [integer()], takeover_ms := [integer()],
-    boot_ms := [integer()], steps := non_neg_integer()
-}.
+-type result() ::
+    #{
+        groups := pos_integer(), links_mean := float(), links_max := pos_integer(),
+        alone_messages := [number()], alone_bytes := [number()], busy_messages := [number()],
+        busy_bytes := [number()], heartbeats_per_node_s := float(), admit_ms := [integer()],
+        heal_ms := [integer()], takeover_ms := [integer()], boot_ms := [integer()],
+        steps := non_neg_integer()
+    }.
 
 -define(BOOT_MS, 3000).
 -define(LIMIT_MS, 120_000).
@@ -40,12 +42,14 @@ after the last node has started (`boot`).
 -define(WRITE, [req, ack, batch, commit, answers]).
 
 -doc """
-Options: `nodes`, `group_size`, `samples` (groups to measure), `names` (that each of these holds), `delay_ms` (of a
-link), `seed`. `Tell(Part)` is called as each part begins.
+Options: `nodes`, `group_size`, `samples` (groups to measure), `names` (that each of these holds),
+`delay_ms` (of a link), `seed`. `Tell(Part)` is called as each part begins.
 """.
--spec run(#{nodes := pos_integer(), group_size := pos_integer(), samples := pos_integer(), names := pos_integer(),
-            delay_ms := pos_integer(), seed := integer()}, fun((atom()) -> term())) -> result().
-run(#{nodes := N, group_size := Size, samples := Samples, names := Names, delay_ms := Delay, seed := Seed}, Tell) ->
+-spec run(#{nodes := pos_integer(), group_size := pos_integer(), samples := pos_integer(),
+            names := pos_integer(), delay_ms := pos_integer(), seed := integer()},
+          fun((atom()) -> term())) -> result().
+run(#{nodes := N, group_size := Size, samples := Samples, names := Names, delay_ms := Delay,
+      seed := Seed}, Tell) ->
     Groups = ring(N, Size),
     Chosen = spread(Samples, [G || {G, _} <- Groups]),
     %% One more node for each chosen group, to be added.
@@ -70,10 +74,11 @@ run(#{nodes := N, group_size := Size, samples := Samples, names := Names, delay_
     {Heal, W8} = heal(Chosen, W7),
     _ = Tell(takeover),
     {Takeover, W9} = takeover(Chosen, W8),
-    #{groups => length(Groups), links_mean => Mean, links_max => Max, heartbeats_per_node_s => Heartbeats / N,
-      alone_messages => [M || {M, _} <- Alone], alone_bytes => [B || {_, B} <- Alone],
-      busy_messages => [M || {M, _} <- Busy], busy_bytes => [B || {_, B} <- Busy],
-      admit_ms => Admit, heal_ms => Heal, takeover_ms => Takeover, boot_ms => Boot, steps => W9#w.steps}.
+    #{groups => length(Groups), links_mean => Mean, links_max => Max,
+      heartbeats_per_node_s => Heartbeats / N, alone_messages => [M || {M, _} <- Alone],
+      alone_bytes => [B || {_, B} <- Alone], busy_messages => [M || {M, _} <- Busy],
+      busy_bytes => [B || {_, B} <- Busy], admit_ms => Admit, heal_ms => Heal,
+      takeover_ms => Takeover, boot_ms => Boot, steps => W9#w.steps}.
 
 %% ---------------------------------------------------------------- the world
 
@@ -83,7 +88,8 @@ ring(N, Size) ->
     K = max(2, N div (Size - 1)),
     Nodes = list_to_tuple(sderl_sim_world:names(member, K * (Size - 1))),
     At = fun(I) -> element(I rem tuple_size(Nodes) + 1, Nodes) end,
-    [{{g, I + 1}, lists:usort([At(I * (Size - 1) + J) || J <- lists:seq(0, Size - 1)])} || I <- lists:seq(0, K - 1)].
+    [{{g, I + 1}, lists:usort([At(I * (Size - 1) + J) || J <- lists:seq(0, Size - 1)])}
+     || I <- lists:seq(0, K - 1)].
 
 spread(K, Groups) when K >= length(Groups) -> Groups;
 spread(K, Groups) ->
@@ -100,27 +106,34 @@ boot(#w{names = Names} = W0) ->
     W2 = lists:foldl(fun({A, B}, W) ->
         {D, Wa} = sderl_sim_world:rnd(1, 600, W),
         sderl_sim_world:at(max(map_get(A, At), map_get(B, At)) + D, {connect, A, B}, Wa)
-    end, W1, [{A, B} || G <- sderl_sim_world:groups(W1), Ms <- [config(G, W1)], A <- Ms, B <- Ms, A < B]),
+    end, W1, [{A, B}
+              || G <- sderl_sim_world:groups(W1), Ms <- [config(G, W1)], A <- Ms, B <- Ms, A < B]),
     Last = lists:max(maps:values(At)),
     booted(sderl_sim_world:groups(W2), Last, [], sderl_sim_run:until(Last, W2)).
 
 booted([], _, Done, W) -> {Done, W};
-booted(Open, Last, Done, #w{now = Now} = W) when Now - Last > ?LIMIT_MS -> {[Now - Last || _ <- Open] ++ Done, W};
+booted(Open, Last, Done, #w{now = Now} = W) when Now - Last > ?LIMIT_MS ->
+    {[Now - Last || _ <- Open] ++ Done, W};
 booted(Open, Last, Done, #w{now = Now} = W) ->
     {Are, Not} = lists:partition(fun(G) -> together(G, config(G, W), W) end, Open),
     booted(Not, Last, [Now - Last || _ <- Are] ++ Done, sderl_sim_run:until(Now + 50, W)).
 
-config(G, W) -> [N || N <- sderl_sim_world:nodes_of(G, W), #m{config = [_ | _]} <- [sderl_sim_world:member(N, G, W)]].
+config(G, W) ->
+    [N
+     || N <- sderl_sim_world:nodes_of(G, W),
+        #m{config = [_ | _]} <- [sderl_sim_world:member(N, G, W)]].
 
 %% These are the members that count, and everyone knows it.
 together(G, Ms, W) ->
     case [N || N <- Ms, #{role := coord} <- [sderl_sim_world:seen(N, G, W)]] of
         [C] ->
-            #{lineage := E, view := View, flight := Flight, ordering := Ordering} = sderl_sim_world:seen(C, G, W),
+            #{lineage := E, view := View, flight := Flight, ordering := Ordering} =
+                sderl_sim_world:seen(C, G, W),
             Flight =:= none andalso not Ordering andalso lists:sort(maps:keys(View)) =:= Ms andalso
                 lists:all(fun(N) ->
                     case sderl_sim_world:seen(N, G, W) of
-                        #{lead := C, lineage := E, view := View, syncing := false} -> map_get(N, View) =:= live;
+                        #{lead := C, lineage := E, view := View, syncing := false} ->
+                            map_get(N, View) =:= live;
                         _ -> false
                     end
                 end, Ms);
@@ -131,7 +144,8 @@ together(G, Ms, W) ->
 waits(Groups, #w{now = Since} = W) -> waits(Groups, Since, [], W).
 
 waits([], _, Done, W) -> {Done, W};
-waits(Open, Since, Done, #w{now = Now} = W) when Now - Since >= ?LIMIT_MS -> {[Now - Since || _ <- Open] ++ Done, W};
+waits(Open, Since, Done, #w{now = Now} = W) when Now - Since >= ?LIMIT_MS ->
+    {[Now - Since || _ <- Open] ++ Done, W};
 waits(Open, Since, Done, #w{now = Now} = W) ->
     {Are, Not} = lists:partition(fun({G, Ms}) -> together(G, Ms, W) end, Open),
     waits(Not, Since, [Now - Since || _ <- Are] ++ Done, sderl_sim_run:until(Now + ?STEP_MS, W)).
@@ -172,7 +186,8 @@ writes(Sent, Count) ->
     Of = maps:values(maps:with(?WRITE, Sent)),
     {lists:sum([K || {K, _} <- Of]) / Count, lists:sum([B || {_, B} <- Of]) / Count}.
 
-%% For a while every member has a client that registers a fresh name as soon as the last one is answered.
+%% For a while every member has a client that registers a fresh name as soon as the last one is
+%% answered.
 busy(G, #w{now = Now, opno = Before} = W0) ->
     Until = Now + ?BUSY_MS,
     W1 = lists:foldl(fun(N, W) -> register(N, G, Until, W) end, W0#w{sent = #{}}, config(G, W0)),
@@ -193,7 +208,9 @@ admit(Spare, W0) ->
     lists:foldl(fun({G, X}, {Done, W}) ->
         Ms = config(G, W),
         {N, W1} = sderl_sim_world:pick(Ms, W),
-        Then = fun(_, Wa) -> lists:foldl(fun(M, Wb) -> sderl_sim_net:connect(M, X, Wb) end, Wa, Ms) end,
+        Then = fun(_, Wa) ->
+            lists:foldl(fun(M, Wb) -> sderl_sim_net:connect(M, X, Wb) end, Wa, Ms)
+        end,
         Asked = sderl_sim_client:submit(N, G, {then, Then}, #add{nodes = [X]}, W1),
         {Ms2, W2} = waits([{G, lists:usort([X | Ms])}], Asked),
         {Ms2 ++ Done, W2}
@@ -204,12 +221,16 @@ start(Ns, W) -> lists:foldl(fun sderl_sim_node:start/2, W, lists:sort(Ns)).
 %% Half of the members are away for 20 s; from when all links are back.
 heal(Groups, W0) ->
     Sides = [{G, All, lists:split(length(All) div 2, All)} || G <- Groups, All <- [members(G, W0)]],
-    W1 = lists:foldl(fun({_, _, {As, Bs}}, W) -> sderl_sim_command:run({split, As, Bs, fast}, W) end, W0, Sides),
+    W1 = lists:foldl(fun({_, _, {As, Bs}}, W) ->
+        sderl_sim_command:run({split, As, Bs, fast}, W)
+    end, W0, Sides),
     W2 = sderl_sim_command:run(join, sderl_sim_run:until(W1#w.now + ?APART_MS, W1)),
-    W3 = lists:foldl(fun({A, B}, W) -> sderl_sim_net:connect(A, B, W) end, W2, [{A, B} || {_, _, {As, Bs}} <- Sides, A <- As, B <- Bs]),
+    W3 = lists:foldl(fun({A, B}, W) -> sderl_sim_net:connect(A, B, W) end, W2,
+                     [{A, B} || {_, _, {As, Bs}} <- Sides, A <- As, B <- Bs]),
     waits([{G, All} || {G, All, _} <- Sides], W3).
 
-members(G, W) -> lists:sort([N || N <- sderl_sim_world:live_members(G, W), sderl_sim_world:up(N, W)]).
+members(G, W) ->
+    lists:sort([N || N <- sderl_sim_world:live_members(G, W), sderl_sim_world:up(N, W)]).
 
 %% The nodes of the coordinators die; their links break within a tenth of a second.
 takeover(Groups, W0) ->

@@ -8,7 +8,8 @@ one table, everything that was asked is answered, and the names are those that t
 
 -export([together/1, answered/1, probe/1, deaths/1, settled/1]).
 
--import(sderl_sim_world, [violation/3, member/3, nodes_of/2, node/2, book/2, seen/3, rows/3, state/3, live_members/2, coordinators/2, alive/2]).
+-import(sderl_sim_world, [violation/3, member/3, nodes_of/2, node/2, book/2, seen/3, rows/3,
+                          state/3, live_members/2, coordinators/2, alive/2]).
 
 -doc "Whether the members of every group are one component.".
 -spec together(#w{}) -> boolean().
@@ -33,7 +34,8 @@ comes_back(N, G, W) ->
         _ -> false
     end.
 
-%% A group that was made again may be there twice: somebody did not hear that the one before was deleted.
+%% A group that was made again may be there twice: somebody did not hear that the one before was
+%% deleted.
 parts(G, W) ->
     Live = live_members(G, W),
     case book(G, W) of
@@ -48,19 +50,24 @@ together(G, Ns, Cs, W) ->
         [C] ->
             #{lineage := E, membership := Mem, ordering := Ordering} = seen(C, G, W),
             Members = there(G, Mem, Ns, W),
-            not Ordering andalso Ns =:= Members andalso sderl_core:live(state(C, G, W)) =:= Members andalso
+            not Ordering andalso Ns =:= Members andalso
+                sderl_core:live(state(C, G, W)) =:= Members andalso
                 lists:all(fun(N) -> in_component(N, G, C, E, Mem, W) end, Ns);
         _ -> false
     end.
 
-%% The members but the nodes that are lost for good, and those that are in another group of this name.
+%% The members but the nodes that are lost for good, and those that are in another group of this
+%% name.
 there(G, Mem, Ns, W) ->
     Elsewhere = case book(G, W) of
-        %% A node that an island counts is in it in the end, or in one that is older and counts the others, too.
+        %% A node that an island counts is in it in the end, or in one that is older and counts the
+        %% others, too.
         #b{made = island} -> [];
         _ -> live_members(G, W) -- Ns
     end,
-    [N || N <- sderl_membership:members(Mem), not (node(N, W))#n.lost, not lists:member(N, Elsewhere)].
+    [N
+     || N <- sderl_membership:members(Mem), not (node(N, W))#n.lost,
+        not lists:member(N, Elsewhere)].
 
 in_component(N, G, C, E, Mem, W) ->
     case seen(N, G, W) of
@@ -79,7 +86,9 @@ probe(W0) ->
         sderl_sim_client:submit(N, G, probe, Op, W1)
     end, W0, [{G, N} || G <- sderl_sim_world:groups(W0), N <- live_members(G, W0)]).
 
--doc "One process in three of those that have a name dies (rule 16): nobody uses their names any more.".
+-doc """
+One process in three of those that have a name dies (rule 16): nobody uses their names any more.
+""".
 -spec deaths(#w{}) -> #w{}.
 deaths(W0) ->
     Pids = lists:usort([sderl_row:pid(Row) || G <- sderl_sim_world:groups(W0),
@@ -94,8 +103,9 @@ answered(W) -> unanswered(W) =:= [].
 
 %% (Who asked in a life of a node or of a member that is over is not answered.)
 unanswered(#w{ops = Ops} = W) ->
-    [{Id, Op, N} || Id := #{op := Op, node := N, group := G, life := L} = O <- Ops, not is_map_key(answer, O),
-                    not is_map_key(given_up, O), seen(N, G, W) =/= none, (node(N, W))#n.life =:= L].
+    [{Id, Op, N}
+     || Id := #{op := Op, node := N, group := G, life := L} = O <- Ops, not is_map_key(answer, O),
+        not is_map_key(given_up, O), seen(N, G, W) =/= none, (node(N, W))#n.life =:= L].
 
 -doc "Ends the run where something is wrong.".
 -spec settled(#w{}) -> #w{}.
@@ -112,7 +122,8 @@ settled(G, B, W) ->
     B#b.made =:= true andalso known_to_be_deleted(G, W),
     lists:foreach(fun(Ns) -> settled(G, Ns, B, W) end, parts(G, W)).
 
-%% Nobody runs a group of which another node knows that it was deleted: they are linked, and it tells.
+%% Nobody runs a group of which another node knows that it was deleted: they are linked, and it
+%% tells.
 known_to_be_deleted(G, W) ->
     Deleted = [Uid || N <- nodes_of(G, W), Uid := {deleted, _} <- (member(N, G, W))#m.gone],
     case [N || N <- live_members(G, W), lists:member((member(N, G, W))#m.uid, Deleted)] of
@@ -134,21 +145,25 @@ settled(G, Ns, B, W) ->
     end.
 
 info(N, G, W) ->
-    {N, maps:with([role, coordinator, epoch, lineage, number, live, aside, syncing, members, linked, talking, waiting],
+    {N, maps:with([role, coordinator, epoch, lineage, number, live, aside, syncing, members, linked,
+                   talking, waiting],
                   sderl_core:info(state(N, G, W)))}.
 
 one_component(C, G, Ns, #b{truth = Truth} = B, Infos, W) ->
     #{lineage := E, membership := Mem, clashes := Clashes} = seen(C, G, W),
     Members = there(G, Mem, Ns, W),
     Live = sderl_core:live(state(C, G, W)),
-    Bad = [N || N <- Ns, not in_component(N, G, C, E, Mem, W) orelse map_get(pending, seen(N, G, W))],
+    Bad = [N
+           || N <- Ns, not in_component(N, G, C, E, Mem, W) orelse map_get(pending, seen(N, G, W))],
     Bad =:= [] orelse violation(one_component, [C, Bad, Infos], W),
     Ns =:= Members orelse violation(members, [Members, Ns], W),
     Live =:= Members orelse violation(live, [Live, Members], W),
     Clashes =:= #{} orelse violation(clashes, [Clashes], W),
     Rows = rows(C, G, W),
-    _ = [violation(equal_tables, [C, N, diff(rows(N, G, W), Rows)], W) || N <- Ns, rows(N, G, W) =/= Rows],
-    _ = [violation(home, [Row], W) || _ := ?ROW_AT(Home) = Row <- Rows, not lists:member(Home, Members)],
+    _ = [violation(equal_tables, [C, N, diff(rows(N, G, W), Rows)], W)
+         || N <- Ns, rows(N, G, W) =/= Rows],
+    _ = [violation(home, [Row], W)
+         || _ := ?ROW_AT(Home) = Row <- Rows, not lists:member(Home, Members)],
     _ = [violation(dead_pid, [Row], W) || _ := ?ROW_OF(Pid) = Row <- Rows, not alive(Pid, W)],
     sderl_sim_strict:settled(G, Members, W),
     sderl_sim_majority:settled(G, Members, W),
@@ -158,7 +173,8 @@ one_component(C, G, Ns, #b{truth = Truth} = B, Infos, W) ->
     sderl_sim_world:tell({settled, G, C, E, map_size(Rows)}, W).
 
 diff(A, B) ->
-    [{K, maps:get(K, A, none), maps:get(K, B, none)} || K <- lists:usort(maps:keys(A) ++ maps:keys(B)),
+    [{K, maps:get(K, A, none), maps:get(K, B, none)}
+     || K <- lists:usort(maps:keys(A) ++ maps:keys(B)),
         maps:get(K, A, none) =/= maps:get(K, B, none)].
 
 %% What clients know of their own names is so; names of lives that are over are gone.

@@ -13,7 +13,8 @@ the rows it wrote, and the simulator looks whether their pids live.
 
 -export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
 -export([lookup/2, name_of/2, held_by/2, one_name_each/1, sessions/1]).
--export([log/4, apply/5, follow/2, part/3, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
+-export([log/4, apply/5, follow/2, part/3, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3,
+         read_next/3, foreign/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1]).
 
 -export_type([store/0]).
@@ -93,30 +94,37 @@ name_of(#st{index = I}, Pid) ->
 
 %% ---------------------------------------------------------------- applying
 
--doc "The first half of an application: where a process dies after it, `redo/1` does the other one.".
+-doc """
+The first half of an application: where a process dies after it, `redo/1` does the other one.
+""".
 -spec log(store(), term(), non_neg_integer(), [term()]) -> store().
 log(St, Epoch, Num, Items) -> St#st{log = {Epoch, Num, Items}}.
 
 -doc "Applies a batch: the store and the rows written.".
--spec apply(store(), term(), non_neg_integer(), [term()], [{pid(), [term()] | none}] | none) -> {store(), [sderl_core:row()]}.
+-spec apply(store(), term(), non_neg_integer(), [term()], [{pid(), [term()] | none}] | none) ->
+    {store(), [sderl_core:row()]}.
 apply(St, Epoch, Num, Items, Index) -> write(log(St, Epoch, Num, Items), Epoch, Num, Items, Index).
 
 -doc """
-The same for a member that had the table that another had before it applied this batch: it has that one's
-table now. `none` where it had not, or where it keeps an index.
+The same for a member that had the table that another had before it applied this batch: it has that
+one's table now. `none` where it had not, or where it keeps an index.
 """.
--spec follow(store(), {Before :: store(), After :: store(), [sderl_core:row()]}) -> {store(), [sderl_core:row()]} | none.
-follow(#st{rows = Rows, members = Members, sessions = Sessions, hash = Hash, names = Names, more = More,
-           index = undefined, stale = none, left = infinity} = St,
-       {#st{rows = Rows, members = Members, sessions = Sessions, hash = Hash, names = Names, more = More,
-            stale = none, left = infinity},
-        #st{rows = NewRows, sessions = NewSessions, hash = NewHash, names = NewNames, more = NewMore, log = Log}, New}) ->
-    {St#st{rows = NewRows, sessions = NewSessions, hash = NewHash, names = NewNames, more = NewMore, log = Log}, New};
+-spec follow(store(), {Before :: store(), After :: store(), [sderl_core:row()]}) ->
+    {store(), [sderl_core:row()]} | none.
+follow(#st{rows = Rows, members = Members, sessions = Sessions, hash = Hash, names = Names,
+           more = More, index = undefined, stale = none, left = infinity} = St,
+       {#st{rows = Rows, members = Members, sessions = Sessions, hash = Hash, names = Names,
+            more = More, stale = none, left = infinity},
+        #st{rows = NewRows, sessions = NewSessions, hash = NewHash, names = NewNames,
+            more = NewMore, log = Log},
+        New}) ->
+    {St#st{rows = NewRows, sessions = NewSessions, hash = NewHash, names = NewNames, more = NewMore,
+           log = Log}, New};
 follow(_, _) -> none.
 
 -doc """
-What is there when the process dies in the middle of an effect that writes: so many writes were done. `none` for
-an effect that does not write rows.
+What is there when the process dies in the middle of an effect that writes: so many writes were
+done. `none` for an effect that does not write rows.
 """.
 -spec part(tuple() | atom(), non_neg_integer(), store()) -> store() | none.
 part({apply, Epoch, Num, Items, Index}, K, St) ->
@@ -139,7 +147,8 @@ died(St) -> St#st{left = infinity, stale = none, index = undefined}.
 redo(#st{log = undefined} = St) -> {St, []};
 redo(#st{log = {Epoch, Num, Items}, rows = Had} = St0) ->
     {#st{rows = Rows} = St, New} = write(St0#st{stale = none}, Epoch, Num, Items, none),
-    %% A row of the batch that was there keeps its home: the membership may be the one after the batch.
+    %% A row of the batch that was there keeps its home: the membership may be the one after the
+    %% batch.
     First = {Epoch, sderl_core:seq(Num, 0)},
     Homes = [Before
              || Name := ?ROW(_, _, Now, {E, _} = Version, _) = Row <- Rows,
@@ -149,7 +158,8 @@ redo(#st{log = {Epoch, Num, Items}, rows = Had} = St0) ->
     {lists:foldl(fun put_row/2, St, Homes), New}.
 
 write(St0, Epoch, Num, Items, Index) ->
-    {St, _, New} = lists:foldl(fun(I, A) -> item(I, Epoch, A) end, {St0, sderl_core:seq(Num, 0), []}, Items),
+    {St, _, New} = lists:foldl(fun(I, A) -> item(I, Epoch, A) end,
+                               {St0, sderl_core:seq(Num, 0), []}, Items),
     case Index =/= none andalso St#st.index =/= undefined of
         true -> {St#st{index = lists:foldl(fun index_entry/2, St#st.index, Index)}, New};
         false -> {St, New}
@@ -175,7 +185,8 @@ item(#view{drops = Drops, live = Live}, _, {St0, Seq, New}) ->
     {lists:foldl(fun put_row/2, St, Came), Seq, Came ++ New};
 item(#mem{removed = Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     Rehomed = [sderl_row:with_home(Coord, Row)
-               || _ := ?ROW_AT(Home) = Row <- maps:iterator(Rows, ordered), lists:member(Home, Removed)],
+               || _ := ?ROW_AT(Home) = Row <- maps:iterator(Rows, ordered),
+                  lists:member(Home, Removed)],
     {lists:foldl(fun put_row/2, St, Rehomed), Seq, New};
 item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, _, {St0, Seq, New}) ->
     St1 = case First of
@@ -242,18 +253,22 @@ put_row(?ROW(Name, _, _, _, _) = Row, #st{rows = Rows} = St) ->
 
 drop_session(N, #st{left = infinity, sessions = Had} = St) -> St#st{sessions = maps:remove(N, Had)};
 drop_session(_, #st{left = 0} = St) -> St;
-drop_session(N, #st{left = K, sessions = Had} = St) -> St#st{left = K - 1, sessions = maps:remove(N, Had)}.
+drop_session(N, #st{left = K, sessions = Had} = St) ->
+    St#st{left = K - 1, sessions = maps:remove(N, Had)}.
 
-put_sessions(Sessions, #st{left = infinity, sessions = Had} = St) -> St#st{sessions = maps:merge(Had, Sessions)};
+put_sessions(Sessions, #st{left = infinity, sessions = Had} = St) ->
+    St#st{sessions = maps:merge(Had, Sessions)};
 put_sessions(Sessions, St0) ->
     lists:foldl(fun(_, #st{left = 0} = St) -> St;
-                   ({O, Session}, #st{left = K, sessions = Had} = St) -> St#st{left = K - 1, sessions = Had#{O => Session}}
+                   ({O, Session}, #st{left = K, sessions = Had} = St) ->
+                       St#st{left = K - 1, sessions = Had#{O => Session}}
                 end, St0, lists:sort(maps:to_list(Sessions))).
 
 written(#st{left = infinity} = St) -> St;
 written(#st{left = K} = St) -> St#st{left = K - 1}.
 
-add_row(?ROW(Name, Pid, _, _, _) = Row, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
+add_row(?ROW(Name, Pid, _, _, _) = Row,
+        #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
     St = St0#st{rows = Rows#{Name => Row}, hash = Hash bxor hash_of(Row)},
     case Names of
         #{Pid := _} -> St#st{more = More#{Pid => [Name | maps:get(Pid, More, [])]}};
@@ -272,7 +287,10 @@ remove_row(Name, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0
                 {_, #{Pid := Others}} ->
                     [First | Rest] = lists:delete(Name, [map_get(Pid, Names) | Others]),
                     St#st{names = Names#{Pid := First},
-                          more = case Rest of [] -> maps:remove(Pid, More); _ -> More#{Pid := Rest} end};
+                          more = case Rest of
+                              [] -> maps:remove(Pid, More);
+                              _ -> More#{Pid := Rest}
+                          end};
                 _ -> St#st{names = maps:remove(Pid, Names)}
             end
     end.
@@ -301,7 +319,9 @@ sync_end(#st{rows = Rows, stale = Stale} = St) ->
     Gone = [Name || Name := V <- Stale, #{Name := Row} <- [Rows], sderl_row:version(Row) =:= V],
     (drop_rows(Gone, St))#st{stale = none}.
 
--doc "The first rows, of all homes or of some, and a cursor: the names that were there when it was opened.".
+-doc """
+The first rows, of all homes or of some, and a cursor: the names that were there when it was opened.
+""".
 -spec read(store(), all | [node()], pos_integer()) -> {[sderl_core:row()], boolean(), [term()]}.
 read(#st{rows = Rows} = St, all, Chunk) -> read_next(St, lists:sort(maps:keys(Rows)), Chunk);
 read(#st{rows = Rows} = St, Homes, Chunk) ->

@@ -3,8 +3,8 @@
 -moduledoc """
 Promises of a simulated group that can be left out: one function for each, under its name.
 
-The option `strict` names those that are checked; without it they are those of `usual/0`. What is always checked is in
-`m:sderl_sim_check` and `m:sderl_sim_settle`.
+The option `strict` names those that are checked; without it they are those of `usual/0`. What is
+always checked is in `m:sderl_sim_check` and `m:sderl_sim_settle`.
 
 | promise | what it says |
 |---|---|
@@ -18,10 +18,11 @@ The option `strict` names those that are checked; without it they are those of `
 """.
 -include("sderl_sim.hrl").
 
--export([names/0, usual/0, usual/1, broke/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4, applying/5, told/3, refused/4,
-         asked/3, settled/3]).
+-export([names/0, usual/0, usual/1, broke/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4,
+         applying/5, told/3, refused/4, asked/3, settled/3]).
 
--import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, nodes_of/2, alive/2]).
+-import(sderl_sim_world,
+        [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, nodes_of/2, alive/2]).
 
 %% A minority that is only silent goes on alone after so long, and not before.
 -define(BOUND_MS, 15_000).
@@ -29,15 +30,17 @@ The option `strict` names those that are checked; without it they are those of `
 
 -doc "The promises.".
 -spec names() -> [atom()].
-names() -> [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no_ghosts, all_return].
+names() ->
+    [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no_ghosts, all_return].
 
 -doc "Those that are looked at where nobody says which: all.".
 -spec usual() -> [atom()].
 usual() -> names().
 
 -doc """
-Those that are looked at in groups of a mode. In majority mode nothing clashes, so that tokens always grow. And a
-minority's table may hold what the majority refused: there `sderl_sim_majority` says what a `no` means.
+Those that are looked at in groups of a mode. In majority mode nothing clashes, so that tokens
+always grow. And a minority's table may hold what the majority refused: there `sderl_sim_majority`
+says what a `no` means.
 """.
 -spec usual(available | majority) -> [atom()].
 usual(available) -> usual();
@@ -71,8 +74,8 @@ is_heard(N, View, #w{silent = Silent}) ->
     Ways = lists:append([[{N, M}, {M, N}] || M := _ <- View]),
     not lists:any(fun(Way) -> is_map_key(Way, Silent) end, Ways).
 
-%% A node that has no part in the group is in nobody's way. (One that still follows may have been let go: it has yet to
-%% hear that its link broke, which was before.)
+%% A node that has no part in the group is in nobody's way. (One that still follows may have been
+%% let go: it has yet to hear that its link broke, which was before.)
 is_with(M, G, N, E, View, W) ->
     case {seen(M, G, W), node(M, W)} of
         {#{lead := N, lineage := E, syncing := false}, #n{version = 1}} ->
@@ -84,7 +87,8 @@ is_with(M, G, N, E, View, W) ->
 %% (A link may have broken, and nobody has noticed yet.)
 is_meshed(G, W) ->
     Up = [M || M <- nodes_of(G, W), sderl_sim_world:up(M, W)],
-    lists:all(fun({A, B}) -> sderl_sim_net:stands(A, B, W) end, [{A, B} || A <- Up, B <- Up, A < B]).
+    lists:all(fun({A, B}) -> sderl_sim_net:stands(A, B, W) end,
+              [{A, B} || A <- Up, B <- Up, A < B]).
 
 -doc "An operation of a list that was decided at these positions is answered on a node.".
 -spec answered(node(), term(), term(), #w{}) -> #w{}.
@@ -101,13 +105,17 @@ answers(N, G, Where, #b{log = Log, ordered = Ordered0, whole = Whole, unheard = 
     Here = [Pos || {E, K} = Pos <- Where, K =< maps:get(E, Ends, -1)],
     case [{E, At} || {E, _} = Pos <- Here, #{Pos := {At, _}} <- [Log], At > Whole] of
         [] -> W;
-        %% A coordinator that hears too few over links that stand goes on without them, after the bound.
+        %% A coordinator that hears too few over links that stand goes on without them, after the
+        %% bound.
         [{E, At} | _] when At - Whole > ?BOUND_MS, At - map_get(E, Unheard) =< 2 * ?TICK_MS -> W;
         [{E, At} | _] ->
             Ordered = Ordered0#{E => lists:usort([At | maps:get(E, Ordered0, [])])},
-            _ = [violation(one_answers, [{older, Older, lists:max(Late)}, {younger, Younger, FirstYounger}, {whole, Whole}], W)
-                 || Older := Batches <- Ordered, Younger := [FirstYounger | _] <- Ordered, Older < Younger,
-                    Late <- [[T || T <- Batches, T > FirstYounger]], length(Late) > unacknowledged(W),
+            _ = [violation(one_answers, [{older, Older, lists:max(Late)},
+                                         {younger, Younger, FirstYounger}, {whole, Whole}], W)
+                 || Older := Batches <- Ordered, Younger := [FirstYounger | _] <- Ordered,
+                    Older < Younger,
+                    Late <- [[T || T <- Batches, T > FirstYounger]],
+                    length(Late) > unacknowledged(W),
                     FirstYounger - Whole =< ?BOUND_MS],
             keep_book(G, B#b{ordered = Ordered}, W)
     end.
@@ -142,16 +150,17 @@ wrote(N, G, Names, W) ->
             end, W, Names)
     end.
 
-%% (A registration that comes with a merge keeps its token. One that ended on this side meanwhile may have
-%% had a higher one. The shard of a home that does not count is as old as the component's own copy of it. And the name
-%% of a process whose node was removed has a home on each side.)
+%% (A registration that comes with a merge keeps its token. One that ended on this side meanwhile
+%% may have had a higher one. The shard of a home that does not count is as old as the component's
+%% own copy of it. And the name of a process whose node was removed has a home on each side.)
 tokens_grow(_, _, _, ?ROW_OF_AT(Pid, Home), W) when node(Pid) =/= Home -> W;
 tokens_grow(N, G, Life, ?ROW(Name, Pid, Home, Token, _), W) ->
     #b{tokens = Tokens} = B = book(G, W),
     Key = {N, Life, Name},
     case Tokens of
         #{Key := {Pid, Was}} when Token < Was ->
-            counts(Home, N, G, W) andalso violation(tokens_grow, [N, Name, {same, Pid}, Was, Token], W),
+            counts(Home, N, G, W)
+                andalso violation(tokens_grow, [N, Name, {same, Pid}, Was, Token], W),
             W;
         #{Key := {Pid, Token}} -> W;
         _ -> keep_book(G, B#b{tokens = Tokens#{Key => {Pid, Token}}}, W)
@@ -175,8 +184,9 @@ refused(G, Id, Pid, W) ->
             {ok, Name} <- [sderl_sim_store:held_by(Store, Pid)], is_kept(Id, N, G, Name, Store, W)],
     ok.
 
-%% A component that the home of a name has left, or is about to, may hold it until that is ordered: the home has
-%% it not, and nobody else brings it anywhere. So may a member that is behind the home's log.
+%% A component that the home of a name has left, or is about to, may hold it until that is ordered:
+%% the home has it not, and nobody else brings it anywhere. So may a member that is behind the
+%% home's log.
 %% (A table whose process died is that of the log that the next one goes on with.)
 is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     #{Id := #{node := Origin}} = Ops,
@@ -185,8 +195,8 @@ is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     case {table_log(N, G, Store, W), seen(Home, G, W)} of
         %% A learner has rows of the log that it left until its snapshot ends.
         _ when N =/= Home, not Whole -> false;
-        %% The tail of a log that nobody goes on with removed the process's node. (`not_applied` looks whether the row is
-        %% brought anywhere.)
+        %% The tail of a log that nobody goes on with removed the process's node. (`not_applied`
+        %% looks whether the row is brought anywhere.)
         {#{lead := undefined, lineage := {_, N} = Epoch, num := Num}, _} when node(Pid) =/= Home ->
             sderl_core:batch_of(Seq) < Num;
         {#{lineage := E, num := Num}, #{lineage := Own, num := At}} when Home =:= Origin ->
@@ -216,7 +226,8 @@ no_means_no(N, G, {_, Pid, _, {E, Seq}, _} = Row, W) ->
 -spec decided([term()], map(), #w{}) -> ok.
 decided(Items, #{view := View, membership := Mem}, W) ->
     asks(explained_no, W) andalso
-        [is_explained(Why, Op, Origin, View, Mem, Items) orelse violation(explained_no, [Origin, Op, Why], W)
+        [is_explained(Why, Op, Origin, View, Mem, Items)
+         orelse violation(explained_no, [Origin, Op, Why], W)
          || #seg{member = Origin, operations = Ops, answers = As} <- Items, is_list(As),
             {Op, {no, Why}} <- lists:zip(Ops, As),
             Why =:= unreachable_pid orelse Why =:= not_member],
@@ -248,10 +259,15 @@ recorded(G, Pos, Items, W) ->
         [] -> W;
         Lost ->
             #b{losers = Losers} = B = book(G, W),
-            keep_book(G, B#b{losers = lists:foldl(fun({Pid, Name}, Acc) -> Acc#{Pid => {Name, Pos}} end, Losers, Lost)}, W)
+            keep_book(G, B#b{losers = lists:foldl(
+                fun({Pid, Name}, Acc) -> Acc#{Pid => {Name, Pos}} end, Losers, Lost
+            )}, W)
     end.
 
--doc "A member is about to change its table. (What a client takes from a process where that lives, no clash does.)".
+-doc """
+A member is about to change its table. (What a client takes from a process where that lives, no
+clash does.)
+""".
 -spec applying(node(), term(), [term()], sderl_sim_store:store(), #w{}) -> #w{}.
 applying(N, G, Items, Store, W) ->
     case asks(losers_hear, W) andalso
@@ -272,9 +288,9 @@ given_up(Asks, Ops, As) ->
     lists:append([taken_by(Op, Asks) || {Op, A} <- lists:zip(Ops, As),
                                         not is_tuple(A) orelse element(1, A) =/= no]).
 
-%% Each name, and from which process, asked by which member, if not from any. (A removal that is asked for
-%% again in another log is one from the process that had the name. One that another node asks for is of a
-%% process that it cannot see.)
+%% Each name, and from which process, asked by which member, if not from any. (A removal that is
+%% asked for again in another log is one from the process that had the name. One that another node
+%% asks for is of a process that it cannot see.)
 taken_by(?UNREGISTER(Name), _) -> [{Name, any}];
 taken_by(?UNREGISTER_OF(Name, Pid), Asks) -> [{Name, {Pid, Asks}}];
 taken_by(#?RE_REGISTER{name = Name}, _) -> [{Name, any}];
@@ -319,15 +335,17 @@ highest_tokens(G, Members, W) ->
     #m{store = Store} = member(hd(Members), G, W),
     _ = [violation(tokens_grow, [in_the_end, N, Name, {same, Pid}, Was, Token], W)
          || {N, _, Name} := {Pid, Was} <- maps:iterator(Tokens, ordered),
-            ?ROW(_, P, _, Token, _) <- [sderl_sim_store:lookup(Store, Name)], P =:= Pid, Token < Was],
+            ?ROW(_, P, _, Token, _) <- [sderl_sim_store:lookup(Store, Name)], P =:= Pid,
+            Token < Was],
     ok.
 
-%% (A node that left the group, or died, hears of no clash. One whose settling was not kept has its name, or had it
-%% until somebody unregistered it.)
+%% (A node that left the group, or died, hears of no clash. One whose settling was not kept has its
+%% name, or had it until somebody unregistered it.)
 losers_hear(G, Members, W) ->
     #b{losers = Losers, told = Told, gave_up = GaveUp, left = Left} = book(G, W),
     _ = [violation(losers_hear, [Pid, Name, Pos], W)
-         || Pid := {Name, Pos} <- maps:iterator(Losers, ordered), alive(Pid, W), not is_map_key(Pid, Told),
+         || Pid := {Name, Pos} <- maps:iterator(Losers, ordered), alive(Pid, W),
+            not is_map_key(Pid, Told),
             not is_map_key({Pid, Name}, GaveUp), lists:member(node(Pid), Members),
             not is_map_key({node(Pid), (node(node(Pid), W))#n.life}, Left),
             sderl_sim_store:held_by((member(hd(Members), G, W))#m.store, Pid) =:= none],
@@ -336,7 +354,9 @@ losers_hear(G, Members, W) ->
 no_ghosts(G, Members, W) ->
     _ = [violation(no_ghosts, [N, Ghosts], W)
          || N <- Members,
-            Ghosts <- [sderl_core:peers(sderl_sim_world:state(N, G, W)) -- sderl_sim_net:linked(N, G, W)], Ghosts =/= []],
+            Ghosts <- [sderl_core:peers(sderl_sim_world:state(N, G, W)) --
+                       sderl_sim_net:linked(N, G, W)],
+            Ghosts =/= []],
     ok.
 
 all_return(G, Members, W) ->

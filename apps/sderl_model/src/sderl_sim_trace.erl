@@ -35,8 +35,10 @@ text({effect, N, G, {send, {To, _, _}, Msg}}) ->
     end;
 text({effect, _, _, {durable, _}}) -> none;
 text({effect, _, _, {replies, _}}) -> none;
-text({effect, N, G, {event, Name, Meta}}) -> ["    ", who(N, G), " event ", atom_to_list(Name), " ", term(maps:remove(group, Meta))];
-text({effect, N, G, {apply, E, Num, Items, _}}) -> ["    ", who(N, G), " applies ", position(E, Num), " ", term(Items)];
+text({effect, N, G, {event, Name, Meta}}) ->
+    ["    ", who(N, G), " event ", atom_to_list(Name), " ", term(maps:remove(group, Meta))];
+text({effect, N, G, {apply, E, Num, Items, _}}) ->
+    ["    ", who(N, G), " applies ", position(E, Num), " ", term(Items)];
 text({effect, N, G, E}) -> ["    ", who(N, G), " ", term(E)];
 text({fault, Kind, C}) -> ["## ", atom_to_list(Kind), ": ", term(C)];
 text({command, {fault, _, _}}) -> none;
@@ -50,7 +52,8 @@ text({asks, N, G, Id, Op}) -> [who(N, G), " client asks ", term(Id), " ", term(O
 text({answered, N, G, Id, V}) -> ["    ", who(N, G), " answers ", term(Id), " ", term(V)];
 text({violation, Why}) -> ["!! ", term(Why)];
 text({settled, G, C, E, Names}) ->
-    io_lib:format("settled: group ~p, coordinator ~s, epoch ~s, ~w names", [G, short(C), epoch(E), Names]);
+    io_lib:format("settled: group ~p, coordinator ~s, epoch ~s, ~w names",
+                  [G, short(C), epoch(E), Names]);
 text(Other) -> term(Other).
 
 noise(tick) -> true;
@@ -71,7 +74,8 @@ message({commit, E, Num}) -> ["commit ", position(E, Num)];
 message({req, E, Seg}) -> ["req ", epoch(E), " list ", term(Seg)];
 message({hello, _, {_, Life}, _, #{epoch := E, lineage := Lin, num := Num, lead := Lead} = Info}) ->
     Ask = case Info of #{ask := true} -> ", asks"; _ -> "" end,
-    io_lib:format("hello, life ~w, at ~s, epoch ~s, follows ~s~s", [Life, position(Lin, Num), epoch(E), short(Lead), Ask]);
+    io_lib:format("hello, life ~w, at ~s, epoch ~s, follows ~s~s",
+                  [Life, position(Lin, Num), epoch(E), short(Lead), Ask]);
 message(Msg) -> term(Msg).
 
 position(E, Num) -> [epoch(E), "/", integer_to_list(Num)].
@@ -85,8 +89,8 @@ who(N, G) -> [short(N), "/", term(G)].
 short(N) -> hd(string:split(atom_to_list(N), "@sim")).
 
 -doc """
-A term with short names for nodes, maps in the order of their keys, and of a pid what tells it from all others: two
-virtual machines write the same.
+A term with short names for nodes, maps in the order of their keys, and of a pid what tells it from
+all others: two virtual machines write the same.
 """.
 -spec term(term()) -> iodata().
 term(T) ->

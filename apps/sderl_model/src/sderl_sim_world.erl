@@ -7,21 +7,23 @@ Nothing outside the value plays a part, so one seed gives one run, in whatever p
 whatever else. Events of one millisecond happen in the order in which they were put there.
 
 Chance comes from one generator in the world. Where a choice is made among nodes or names they are
-sorted first: maps of atoms are in the order in which a virtual machine met the atoms. The protocol goes through such
-maps, too, where it sends to several nodes; what it sends in a row to different nodes is put in their order
-(`m:sderl_sim_member`). Everything else that has an effect it does in the order of names.
+sorted first: maps of atoms are in the order in which a virtual machine met the atoms. The protocol
+goes through such maps, too, where it sends to several nodes; what it sends in a row to different
+nodes is put in their order (`m:sderl_sim_member`). Everything else that has an effect it does in
+the order of names.
 """.
 -include("sderl_sim.hrl").
 
 -export([new/2, names/2, now_ms/1, slack/1, mode/2, option/3]).
 -export([rnd/3, chance/2, pick/2, at/3, in/3, until/3]).
--export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2, touch/2]).
+-export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2,
+         touch/2]).
 -export([all/1, nodes_of/2, groups/1, live_members/2, coordinators/2, alive/2, pid/2]).
 -export([book/2, keep_book/3, tell/2, violation/3, count/2]).
--define(NAMES, ['n1@sim', 'n2@sim', 'n3@sim', 'n4@sim', 'n5@sim', 'n6@sim', 'n7@sim', 'n8@sim', 'n9@sim',
-                'n10@sim', 'n11@sim', 'n12@sim', 'n13@sim', 'n14@sim', 'n15@sim', 'n16@sim', 'n17@sim', 'n18@sim',
-                'n19@sim', 'n20@sim', 'n21@sim', 'n22@sim', 'n23@sim', 'n24@sim', 'n25@sim', 'n26@sim', 'n27@sim',
-                'n28@sim']).
+-define(NAMES, ['n1@sim', 'n2@sim', 'n3@sim', 'n4@sim', 'n5@sim', 'n6@sim', 'n7@sim', 'n8@sim',
+                'n9@sim', 'n10@sim', 'n11@sim', 'n12@sim', 'n13@sim', 'n14@sim', 'n15@sim',
+                'n16@sim', 'n17@sim', 'n18@sim', 'n19@sim', 'n20@sim', 'n21@sim', 'n22@sim',
+                'n23@sim', 'n24@sim', 'n25@sim', 'n26@sim', 'n27@sim', 'n28@sim']).
 -define(SPARES, ['x1@sim', 'x2@sim', 'x3@sim', 'x4@sim']).
 
 -doc "A world without nodes.".
@@ -33,9 +35,13 @@ new(Seed, Opts) ->
         _ -> none
     end,
     Broken = maps:get(broken, Opts, []),
-    #w{seed = Seed, opts = Opts, dice = sderl_sim_dice:new(Seed),
-       core = maps:get(core, Opts, sderl_plant:core(Broken)), hello = sderl_plant:module(sderl_hello, Broken),
-       trace = Trace, strict = maps:get(strict, Opts, sderl_sim_strict:usual(maps:get(mode, Opts, available)))}.
+    #w{seed = Seed,
+       opts = Opts,
+       dice = sderl_sim_dice:new(Seed),
+       core = maps:get(core, Opts, sderl_plant:core(Broken)),
+       hello = sderl_plant:module(sderl_hello, Broken),
+       trace = Trace,
+       strict = maps:get(strict, Opts, sderl_sim_strict:usual(maps:get(mode, Opts, available)))}.
 
 -doc "The names of the first `K` nodes that are members, or that are none, at the start.".
 -spec names(member | spare, non_neg_integer()) -> [node()].
@@ -44,7 +50,9 @@ names(Kind, K) ->
     case K =< length(Known) of
         true -> lists:sublist(Known, K);
         %% (Bounded by what a machine can simulate.)
-        false -> Known ++ [list_to_atom(Letter ++ integer_to_list(I) ++ "@sim") || I <- lists:seq(length(Known) + 1, K)]
+        false ->
+            Known ++ [list_to_atom(Letter ++ integer_to_list(I) ++ "@sim")
+                      || I <- lists:seq(length(Known) + 1, K)]
     end.
 
 -doc "The simulated time.".
@@ -52,8 +60,8 @@ names(Kind, K) ->
 now_ms(#w{now = T}) -> T.
 
 -doc """
-How much longer than usual something may take that needs a few messages, ms: over slow links one in fifty takes ten
-times as long as the slowest of the others.
+How much longer than usual something may take that needs a few messages, ms: over slow links one in
+fifty takes ten times as long as the slowest of the others.
 """.
 -spec slack(#w{}) -> non_neg_integer().
 slack(#w{opts = Opts}) ->
@@ -171,7 +179,8 @@ up(N, #w{nodes = Ns}) -> (map_get(N, Ns))#n.up.
 -spec undisturbed(node(), #w{}) -> integer().
 undisturbed(N, #w{now = Now} = W) ->
     case node(N, W) of
-        #n{up = true, paused = false, pace = {_, Max}, version = 1, touched = T} when Max =< 20 -> Now - T;
+        #n{up = true, paused = false, pace = {_, Max}, version = 1, touched = T} when Max =< 20 ->
+            Now - T;
         _ -> 0
     end.
 
@@ -202,8 +211,8 @@ alive(Pid, #w{dead = Dead} = W) ->
     Up andalso life_of(Pid) =:= Life andalso not is_map_key(Pid, Dead).
 
 -doc """
-A new pid of a simulated node; its creation is the life of that node. Of one that is down it is the life
-that is over: nobody knows a process of the next one.
+A new pid of a simulated node; its creation is the life of that node. Of one that is down it is the
+life that is over: nobody knows a process of the next one.
 """.
 -spec pid(node(), #w{}) -> {pid(), #w{}}.
 pid(N, #w{pids = K} = W) ->

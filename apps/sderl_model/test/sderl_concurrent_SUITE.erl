@@ -26,7 +26,8 @@ end_per_suite(Config) -> sderl_ct:release(Config).
 one_group(Config) -> conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 400).
 
 %% Two groups that share a member; clients there work in both, and processes have names in both.
-two_groups(Config) -> conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 200).
+two_groups(Config) ->
+    conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 200).
 
 %% As the first, decided by majority: while nothing fails nothing differs, and nothing is refused.
 majority(Config) ->
@@ -49,10 +50,12 @@ conforms(Config, Layout, Cases, Options) ->
 failing(Setting, Cases) ->
     %% Its operations, and whether one failed: then each candidate gets more than one try.
     Tally = counters:new(2, []),
-    Property = ?FORALL(Case, resize(14, sderl_histories:case_of(Setting)), holds(Case, Setting, Tally)),
+    Property = ?FORALL(Case, resize(14, sderl_histories:case_of(Setting)),
+                       holds(Case, Setting, Tally)),
     %% PropEr keeps a seed that the calling process already has.
     _ = rand:seed(exsplus, rand:uniform(1 bsl 27)),
-    Passed = proper:quickcheck(Property, [{numtests, Cases}, {max_shrinks, 200}, {to_file, standard_io}, nocolors, long_result]),
+    Passed = proper:quickcheck(Property, [{numtests, Cases}, {max_shrinks, 200},
+                                          {to_file, standard_io}, nocolors, long_result]),
     {Passed, counters:get(Tally, 1)}.
 
 holds(Case, Setting, Tally) ->

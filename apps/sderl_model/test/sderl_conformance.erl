@@ -1,23 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_conformance).
 
-%% Real nodes in lockstep with the semantics. Each step is a call on a node and a rule of sderl_model;
-%% then the value, and the state of every node, are what the rule gives, or the two diverge.
+%% Real nodes in lockstep with the semantics. Each step is a call on a node and a rule of
+%% sderl_model; then the value, and the state of every node, are what the rule gives, or the two
+%% diverge.
 %%
-%% Nothing is slept for: after the value the nodes are asked again and again, all at once, until they
-%% show the state, or a deadline passes. Where the semantics leaves a choice (sderl_model:open/1) it is made
-%% as the nodes made it; links that it allows (sderl_model:may_link/1) may be there. And whenever
-%% nodes are looked at, each of them shows what a node may show at any moment (sderl_model_check:view/2).
+%% Nothing is slept for: after the value the nodes are asked again and again, all at once, until
+%% they show the state, or a deadline passes. Where the semantics leaves a choice
+%% (sderl_model:open/1) it is made as the nodes made it; links that it allows
+%% (sderl_model:may_link/1) may be there. And whenever nodes are looked at, each of them shows what
+%% a node may show at any moment (sderl_model_check:view/2).
 %%
 %% The nodes serve for many lists of steps: reset/2 stops the library on all of them, takes all
-%% links down and starts it again, which leaves nothing of what was before and takes a fraction of a second.
+%% links down and starts it again, which leaves nothing of what was before and takes a fraction of a
+%% second.
 %%
 %% To see a failure again, in `rebar3 as test shell`:
 %%
 %%     sderl_conformance:replay(
 %%         plain, [{'n1@127.0.0.1', {new_s_group, g1, ['n1@127.0.0.1']}}, ...]).
 
--export([start/1, stop/1, reset/2, initial/1, steps/2, run/3, run/4, at_once/3, replay/2, node_of/1, text/1]).
+-export([start/1, stop/1, reset/2, initial/1, steps/2, run/3, run/4, at_once/3, replay/2, node_of/1,
+         text/1]).
 
 -define(TAG, "").
 -define(CALL, 90_000).
@@ -25,7 +29,15 @@
 -define(REST, 60_000).
 -define(ANEW, 10_000).
 
--record(w, {fleet, table = #{}, names = #{}, dead = #{}, may = [], rest = ?REST, between = rest :: rest | glance}).
+-record(w, {
+    fleet,
+    table = #{},
+    names = #{},
+    dead = #{},
+    may = [],
+    rest = ?REST,
+    between = rest :: rest | glance
+}).
 
 %% ---------------------------------------------------------------- nodes
 
@@ -36,12 +48,14 @@ types() ->
     [{node_of("n" ++ integer_to_list(I)), normal} || I <- lists:seq(1, 14)] ++
         [{node_of("h" ++ integer_to_list(I)), hidden} || I <- lists:seq(1, 2)].
 
-%% The library's own patience is long, so that a busy machine sets nobody aside: `patience_ms` of a variant.
+%% The library's own patience is long, so that a busy machine sets nobody aside: `patience_ms` of a
+%% variant.
 env() -> [{sderl, tick_ms, 200}, {sderl, write_timeout_ms, 60_000}].
 
 start(Owner) ->
     Family = #{apps => [sderl], env => env()},
-    {ok, Fleet} = sderl_fleet:start(#{families => [Family#{name => n, count => 14}, Family#{name => h, count => 2, hidden => true}],
+    {ok, Fleet} = sderl_fleet:start(#{families => [Family#{name => n, count => 14},
+                                                   Family#{name => h, count => 2, hidden => true}],
                                       tag => ?TAG, owner => Owner}),
     Fleet.
 
@@ -49,14 +63,17 @@ stop(Fleet) -> sderl_fleet:stop(Fleet).
 
 %% ---------------------------------------------------------------- variants
 
-%% A variant is an atom, or a map to replace what it stands for: `nodes` as after which start, `resolver`,
-%% `weights` of the commands, deliberate `faults` of the library, its `patience_ms` with a silent node.
+%% A variant is an atom, or a map to replace what it stands for: `nodes` as after which start,
+%% `resolver`, `weights` of the commands, deliberate `faults` of the library, its `patience_ms` with
+%% a silent node.
 variant(plain) ->
-    #{start => plain, resolver => random_exit_name, weights => sderl_model_gen:plain(), faults => [], patience_ms => 15_000};
+    #{start => plain, resolver => random_exit_name, weights => sderl_model_gen:plain(),
+      faults => [], patience_ms => 15_000};
 %% A launch configuration makes three groups.
 variant(launch) -> (variant(plain))#{start := launch, resolver := notify_all_name};
 %% Nodes are free as a rule, and have the same few names, so that islands meet and names clash.
-variant(islands) -> (variant(plain))#{resolver := random_notify_name, weights := sderl_model_gen:free()};
+variant(islands) ->
+    (variant(plain))#{resolver := random_notify_name, weights := sderl_model_gen:free()};
 %% Groups that decide by majority, which nobody loses here.
 %% Some of their changes wait for as long as the library is patient: it is less so here.
 variant(majority) -> (variant(plain))#{weights := sderl_model_gen:majority(), patience_ms := 5000};
@@ -80,21 +97,26 @@ initial(Variant) ->
     #{start := Start, resolver := Resolver} = variant(Variant),
     S0 = sderl_model:new(case Start of
         plain -> #{nodes => types(), resolver => Resolver};
-        launch -> #{nodes => types(), resolver => Resolver, s_groups => launch(), s_groups_known => all}
+        launch ->
+            #{nodes => types(), resolver => Resolver, s_groups => launch(), s_groups_known => all}
     end),
-    lists:foldl(fun({N, _}, S) -> element(2, sderl_model:run(S, spawn, N)) end, S0, types() ++ types()).
+    lists:foldl(fun({N, _}, S) -> element(2, sderl_model:run(S, spawn, N)) end, S0,
+                types() ++ types()).
 
-%% The nodes as after a start, in the state that initial/1 has. A helper of the library may be about to
-%% connect when the library is stopped: then once more.
+%% The nodes as after a start, in the state that initial/1 has. A helper of the library may be about
+%% to connect when the library is stopped: then once more.
 reset(Fleet, Variant) -> reset(Fleet, Variant, 3).
 
 reset(Fleet, Variant, Tries) ->
     ok = all(Fleet, stop, []),
     await(fun() -> lists:all(fun(Free) -> Free end, each(Fleet, unlink, [])) end),
-    #{start := Start, resolver := Resolver, faults := Faults, patience_ms := Patience} = variant(Variant),
+    #{start := Start, resolver := Resolver, faults := Faults, patience_ms := Patience} =
+        variant(Variant),
     Groups = case Start of plain -> undefined; launch -> launch() end,
-    ok = all(Fleet, start, [[{s_groups, Groups}, {resolver, Resolver}, {set_aside_ms, Patience}], sderl_plant:beams(Faults)]),
-    Pids = [{{pid, N, K}, sderl_fleet:call(Fleet, N, sderl_conformance_node, spawned, [])} || {N, _} <- types(), K <- [1, 2]],
+    ok = all(Fleet, start, [[{s_groups, Groups}, {resolver, Resolver}, {set_aside_ms, Patience}],
+                            sderl_plant:beams(Faults)]),
+    Pids = [{{pid, N, K}, sderl_fleet:call(Fleet, N, sderl_conformance_node, spawned, [])}
+            || {N, _} <- types(), K <- [1, 2]],
     Dead = lists:zip([N || {N, _} <- types()], each(Fleet, dead, [])),
     W = #w{fleet = Fleet, table = maps:from_list(Pids), dead = maps:from_list(Dead)},
     case rest(initial(Variant), W#w{rest = ?ANEW}) of
@@ -107,7 +129,8 @@ each(Fleet, F, Args) ->
     [case Answer of
          {ok, Value} -> Value;
          {error, Why} -> error({Node, F, Why})
-     end || {Node, Answer} <- sderl_fleet:multicall(Fleet, [N || {N, _} <- types()], sderl_conformance_node, F, Args, ?CALL)].
+     end || {Node, Answer} <- sderl_fleet:multicall(Fleet, [N || {N, _} <- types()],
+                                                    sderl_conformance_node, F, Args, ?CALL)].
 
 all(Fleet, F, Args) ->
     [] = [Value || Value <- each(Fleet, F, Args), Value =/= ok],
@@ -129,7 +152,8 @@ run(Fleet, Variant, Steps, Rest) ->
     {S, W} = reset(Fleet, Variant),
     steps(Steps, 1, S, W#w{rest = Rest}).
 
-%% As run/3, but each step follows at once: the states between are not waited for, only the last one.
+%% As run/3, but each step follows at once: the states between are not waited for, only the last
+%% one.
 at_once(Fleet, Variant, Steps) ->
     {S, W} = reset(Fleet, Variant),
     steps(Steps, 1, S, W#w{between = glance}).
@@ -152,11 +176,13 @@ steps([Step | Steps], K, S0, W0) ->
             end
     end.
 
-diverged(K, Step, How, Before) -> {diverged, #{step => K, command => Step, how => How, before => Before}}.
+diverged(K, Step, How, Before) ->
+    {diverged, #{step => K, command => Step, how => How, before => Before}}.
 
 %% The call on the node, with real processes and names for the symbols.
 do({Node, spawn}, Pid, #w{fleet = Fleet, table = T} = W) ->
-    {Pid, W#w{table = T#{Pid => sderl_fleet:call(Fleet, Node, sderl_conformance_node, spawned, [])}}};
+    {Pid,
+     W#w{table = T#{Pid => sderl_fleet:call(Fleet, Node, sderl_conformance_node, spawned, [])}}};
 do({_, {exit, {pid, On, _} = Pid}}, _, #w{fleet = Fleet} = W) ->
     {sderl_fleet:call(Fleet, On, sderl_conformance_node, kill, [real(Pid, W)], ?CALL), W};
 do({Node, crash}, _, #w{fleet = Fleet} = W) -> {sderl_fleet:kill(Fleet, Node), W};
@@ -169,7 +195,8 @@ do({Node, Command}, Expected, #w{fleet = Fleet, names = Names} = W) ->
     end,
     Value = sderl_fleet:call(Fleet, Node, sderl_conformance_node, call, [F, Args], ?CALL),
     case {Expected, Value} of
-        {{ok, {generated, _} = G, _}, {ok, Name, _}} when not is_map_key(G, Names) -> {Value, W#w{names = Names#{G => Name}}};
+        {{ok, {generated, _} = G, _}, {ok, Name, _}} when not is_map_key(G, Names) ->
+            {Value, W#w{names = Names#{G => Name}}};
         _ -> {Value, W}
     end.
 
@@ -238,29 +265,36 @@ rest(S, #w{rest = Timeout} = W0) ->
 
 %% What a node shows that none may show at any moment.
 never(Seen) ->
-    [{never, Broken} || N := #{groups := _} = See <- Seen, Broken <- sderl_model_check:view(N, See)].
+    [{never, Broken}
+     || N := #{groups := _} = See <- Seen, Broken <- sderl_model_check:view(N, See)].
 
 seen(#{down := Down}, #w{fleet = Fleet, table = T} = W) ->
     Up = [N || {N, _} <- types(), not lists:member(N, Down)],
     #{N => case Answer of {ok, See} -> view(See, W); _ -> Answer end
-      || {N, Answer} <- sderl_fleet:multicall(Fleet, Up, sderl_conformance_node, see, [maps:values(T)], ?CALL)}.
+      || {N, Answer} <- sderl_fleet:multicall(Fleet, Up, sderl_conformance_node, see,
+                                              [maps:values(T)], ?CALL)}.
 
 view(#{groups := Gs, names := Ns, known := Known, processes := Ps, components := Cs} = See, W) ->
-    See#{components := symbol(Cs, W), groups := lists:sort(symbol(Gs, W)), names := lists:sort(symbol(Ns, W)), known := lists:sort(symbol(Known, W)),
+    See#{components := symbol(Cs, W),
+         groups := lists:sort(symbol(Gs, W)),
+         names := lists:sort(symbol(Ns, W)),
+         known := lists:sort(symbol(Known, W)),
          processes := maps:from_list(symbol(Ps, W))}.
 
 agree(S0, Seen, W) ->
     S1 = chosen(S0, Seen),
     S = links(S1, Seen, W),
-    Wrong = [{N, Differ} || N := See <- Seen, Differ <- [differ(sderl_model:view(N, S), See)], Differ =/= []],
+    Wrong = [{N, Differ}
+             || N := See <- Seen, Differ <- [differ(sderl_model:view(N, S), See)], Differ =/= []],
     case Wrong ++ apart(S, Seen) ++ strange(Seen) of
         [] -> {ok, S};
         _ -> {diverged, lists:sort(Wrong ++ apart(S, Seen) ++ strange(Seen))}
     end.
 
 differ(Expected, See) when is_map(See) ->
-    [{Key, #{expected => Want, seen => Got}} || Key := Want0 <- Expected, Got <- [maps:get(Key, See)],
-                                                Want <- [sorted(Key, Want0)], Got =/= Want];
+    [{Key, #{expected => Want, seen => Got}}
+     || Key := Want0 <- Expected, Got <- [maps:get(Key, See)],
+        Want <- [sorted(Key, Want0)], Got =/= Want];
 differ(_, Error) -> [Error].
 
 sorted(processes, M) -> M;
@@ -278,11 +312,14 @@ chosen(S, Seen) ->
     end.
 
 shown({clash, Ms, Name, _}, Seen) -> held(undefined, Ms, Name, Seen);
-shown({twice, Ms, Pid, Names}, Seen) -> hd([N || N <- Names, held(undefined, Ms, N, Seen) =:= Pid] ++ [none]);
+shown({twice, Ms, Pid, Names}, Seen) ->
+    hd([N || N <- Names, held(undefined, Ms, N, Seen) =:= Pid] ++ [none]);
 shown({orphan, G, Ms, Name}, Seen) -> case held(G, Ms, Name, Seen) of none -> lose; _ -> keep end.
 
 held(G, Ms, Name, Seen) ->
-    hd([P || N := #{names := Ns} <- Seen, lists:member(N, Ms), {{Group, Key}, P} <- Ns, Group =:= G, Key =:= Name] ++ [none]).
+    hd([P
+        || N := #{names := Ns} <- Seen, lists:member(N, Ms), {{Group, Key}, P} <- Ns, Group =:= G,
+           Key =:= Name] ++ [none]).
 
 %% Links that may be there are there when both ends have them.
 links(S, Seen, #w{may = May}) ->
@@ -300,13 +337,15 @@ links(S, Seen, #w{may = May}) ->
 %% All members that are up are in one component.
 apart(#{s_groups := Groups, free_groups := Free} = S, Seen) ->
     All = [{G, Ms} || {G, Ms, _} <- Groups] ++ [{undefined, Ms} || {Ms, _} <- Free],
-    [{component, {G, Found}} || {G, Ms} <- All, Up <- [[M || M <- Ms, sderl_model_state:is_up(M, S)]], Up =/= [],
-                                Found <- [lists:usort([{M, component(G, M, Seen)} || M <- Up])],
-                                not one(lists:usort([C || {_, C} <- Found]), Up)].
+    [{component, {G, Found}}
+     || {G, Ms} <- All, Up <- [[M || M <- Ms, sderl_model_state:is_up(M, S)]], Up =/= [],
+        Found <- [lists:usort([{M, component(G, M, Seen)} || M <- Up])],
+        not one(lists:usort([C || {_, C} <- Found]), Up)].
 
 component(G, M, Seen) ->
     case Seen of
-        #{M := #{groups := _, components := Cs}} -> hd([C || {Group, C} <- Cs, Group =:= G] ++ [none]);
+        #{M := #{groups := _, components := Cs}} ->
+            hd([C || {Group, C} <- Cs, Group =:= G] ++ [none]);
         _ -> none
     end.
 
@@ -329,14 +368,17 @@ replay(Variant, Steps) ->
 %% A divergence, to be read.
 text(ok) -> "the nodes and the semantics agree\n";
 text({diverged, #{step := K, command := {Node, Command}, how := How, before := Before}}) ->
-    [io_lib:format("step ~b: ~0tp on ~ts~n~ts", [K, Command, Node, how(How)]), "in the state\n", sderl_model:format(Before)].
+    [io_lib:format("step ~b: ~0tp on ~ts~n~ts", [K, Command, Node, how(How)]), "in the state\n",
+     sderl_model:format(Before)].
 
-how({values, Expected, Seen}) -> io_lib:format("  the semantics gives ~0tp~n  the node gave      ~0tp~n", [Expected, Seen]);
+how({values, Expected, Seen}) ->
+    io_lib:format("  the semantics gives ~0tp~n  the node gave      ~0tp~n", [Expected, Seen]);
 how({states, Where}) -> [where(W) || W <- Where].
 
 where({Node, Differ}) when is_list(Differ) -> [where(Node, D) || D <- Differ];
 where({What, Term}) -> io_lib:format("  ~ts: ~0tp~n", [What, Term]).
 
 where(Node, {Key, #{expected := Want, seen := Got}}) ->
-    io_lib:format("  ~ts, ~ts~n    the semantics has ~0tp~n    the node shows    ~0tp~n", [Node, Key, Want, Got]);
+    io_lib:format("  ~ts, ~ts~n    the semantics has ~0tp~n    the node shows    ~0tp~n",
+                  [Node, Key, Want, Got]);
 where(Node, Other) -> io_lib:format("  ~ts: ~0tp~n", [Node, Other]).

@@ -9,7 +9,9 @@
 
 suite() -> [{timetrap, {minutes, 90}}].
 
-all() -> [plain, launch, islands, majority_as_made, at_once, sees] ++ [C || long(), C <- [majority, shrinks]].
+all() ->
+    [plain, launch, islands, majority_as_made, at_once, sees] ++
+        [C || long(), C <- [majority, shrinks]].
 
 %% The process that prepares a suite ends before the first case.
 init_per_suite(Config) ->
@@ -35,18 +37,22 @@ majority_as_made(Config) -> check(majority_as_made, count(6, 200), Config).
 %% Groups that decide by majority. A node that is added waits for 5 s, which makes this long.
 majority(Config) -> check(majority, count(3, 200), Config).
 
-%% Groups that end and begin without a pause: no node is seen in a group and in an island, and a name of the
-%% new group is found at every member at once.
+%% Groups that end and begin without a pause: no node is seen in a group and in an island, and a
+%% name of the new group is found at every member at once.
 at_once(Config) ->
     Fleet = proplists:get_value(fleet, Config),
     [N1, N2, N3] = All = [sderl_conformance:node_of(N) || N <- ["n1", "n2", "n3"]],
     Round = fun(K) ->
-        [{N1, {new_s_group, {g, K}, All}}, {N1, {delete_s_group, {g, K}}}, {N1, {new_s_group, {h, K}, All}},
+        [{N1, {new_s_group, {g, K}, All}},
+         {N1, {delete_s_group, {g, K}}},
+         {N1, {new_s_group, {h, K}, All}},
          {N1, {register_name, {h, K}, x, {pid, N1, 1}}},
-         {N2, {whereis_name, N1, {h, K}, x}}, {N3, {whereis_name, N2, {h, K}, x}},
+         {N2, {whereis_name, N1, {h, K}, x}},
+         {N3, {whereis_name, N2, {h, K}, x}},
          {N2, {delete_s_group, {h, K}}}]
     end,
-    case sderl_conformance:at_once(Fleet, plain, lists:append([Round(K) || K <- lists:seq(1, 10)])) of
+    case sderl_conformance:at_once(Fleet, plain,
+                                   lists:append([Round(K) || K <- lists:seq(1, 10)])) of
         ok -> ok;
         Diverged -> ct:fail("~ts", [sderl_conformance:text(Diverged)])
     end.
@@ -55,15 +61,19 @@ at_once(Config) ->
 sees(Config) ->
     Fleet = proplists:get_value(fleet, Config),
     Steps = leaves_names(),
-    {diverged, #{step := 3, how := {states, [{N1, [{names, #{expected := [], seen := [{{g1, x}, Pid}]}}]}]}}} = Seen =
-        sderl_conformance:run(Fleet, #{faults => [keep_names]}, Steps, 3000),
+    {diverged, #{step := 3,
+                 how := {states, [{N1, [{names, #{expected := [], seen := [{{g1, x}, Pid}]}}]}]}}} =
+        Seen =
+            sderl_conformance:run(Fleet, #{faults => [keep_names]}, Steps, 3000),
     {N1, Pid} = {sderl_conformance:node_of("n1"), {pid, N1, 1}},
     ct:pal("~ts", [sderl_conformance:text(Seen)]),
     ok = sderl_conformance:run(Fleet, plain, Steps).
 
 leaves_names() ->
     N1 = sderl_conformance:node_of("n1"),
-    [{N1, {new_s_group, g1, [N1]}}, {N1, {register_name, g1, x, {pid, N1, 1}}}, {N1, {delete_s_group, g1}},
+    [{N1, {new_s_group, g1, [N1]}},
+     {N1, {register_name, g1, x, {pid, N1, 1}}},
+     {N1, {delete_s_group, g1}},
      {N1, {register_name, undefined, x, {pid, N1, 2}}}].
 
 %% What shows a fault at random is shrunk to the few commands that it takes, which show it again.
@@ -89,18 +99,22 @@ check(Variant, Sequences, Config) ->
     Ms = erlang:monotonic_time(millisecond) - Start,
     ct:pal("~ts: ~b sequences of 30 commands in ~b s", [Variant, Sequences, Ms div 1000]).
 
-%% What failed once fails fast when steps are left out: a state that it has not come to in a few seconds is
-%% one that it does not come to. Nor does that go on for ever.
+%% What failed once fails fast when steps are left out: a state that it has not come to in a few
+%% seconds is one that it does not come to. Nor does that go on for ever.
 agrees(Fleet, Variant) ->
     Failed = atomics:new(1, []),
     ?FORALL(Steps, sderl_conformance:steps(Variant, 30),
             begin
-                Result = attempt(Fleet, Variant, Steps, atomics:get(Failed, 1), erlang:monotonic_time(second)),
-                Result =:= ok orelse atomics:compare_exchange(Failed, 1, 0, erlang:monotonic_time(second)),
-                ?WHENFAIL(io:format(user, "~ts~nsderl_conformance:replay(~p, ~0tp).~n", [sderl_conformance:text(Result), Variant, Steps]),
+                Result = attempt(Fleet, Variant, Steps, atomics:get(Failed, 1),
+                                 erlang:monotonic_time(second)),
+                Result =:= ok
+                    orelse atomics:compare_exchange(Failed, 1, 0, erlang:monotonic_time(second)),
+                ?WHENFAIL(io:format(user, "~ts~nsderl_conformance:replay(~p, ~0tp).~n",
+                                    [sderl_conformance:text(Result), Variant, Steps]),
                           Result =:= ok)
             end).
 
 attempt(Fleet, Variant, Steps, 0, _) -> sderl_conformance:run(Fleet, Variant, Steps);
-attempt(Fleet, Variant, Steps, Since, Now) when Now - Since < 300 -> sderl_conformance:run(Fleet, Variant, Steps, 5000);
+attempt(Fleet, Variant, Steps, Since, Now) when Now - Since < 300 ->
+    sderl_conformance:run(Fleet, Variant, Steps, 5000);
 attempt(_, _, _, _, _) -> ok.

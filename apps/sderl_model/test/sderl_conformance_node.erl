@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_conformance_node).
 
-%% The part of sderl_conformance that runs on the nodes: begin anew, call the library, say what is so.
+%% The part of sderl_conformance that runs on the nodes: begin anew, call the library, say what is
+%% so.
 
 -export([stop/0, unlink/0, start/2, call/2, spawned/0, dead/0, kill/1, see/1]).
 
@@ -9,7 +10,8 @@
 
 %% ---------------------------------------------------------------- anew
 
-%% In three steps, each on all nodes before the next: a node that still runs the library would connect again.
+%% In three steps, each on all nodes before the next: a node that still runs the library would
+%% connect again.
 stop() ->
     _ = application:stop(sderl),
     ok.
@@ -56,7 +58,8 @@ see(Processes) ->
       names => sderl_names:names(),
       links => lists:sort(nodes(connected)),
       known => [{G, lists:usort(Ns)} || {G, Ns} <- sderl_dir:known()],
-      processes => [{Pid, messages(Pid)} || Pid <- Processes, node(Pid) =:= node(), is_process_alive(Pid)],
+      processes => [{Pid, messages(Pid)}
+                    || Pid <- Processes, node(Pid) =:= node(), is_process_alive(Pid)],
       components => [{G, component(Pid)} || {G, #{process := Pid}} <- sderl_dir:all()],
       strange => [N || #{node := N, opened_by := other} <- sderl_links:list()]}.
 

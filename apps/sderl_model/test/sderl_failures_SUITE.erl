@@ -1,29 +1,30 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_failures_SUITE).
 
-%% What concurrent clients are promised while nodes crash, stand still, leave and come back, processes of the
-%% library are killed, and links are cut.
+%% What concurrent clients are promised while nodes crash, stand still, leave and come back,
+%% processes of the library are killed, and links are cut.
 %%
-%% As long as the members stay in one component (crashes, kills, pauses, leaving, a cut that leaves everybody
-%% linked to the coordinator) all that the clients saw is one legal history, in which
+%% As long as the members stay in one component (crashes, kills, pauses, leaving, a cut that leaves
+%% everybody linked to the coordinator) all that the clients saw is one legal history, in which
 %% - an operation that a crash left without an answer was done once or never;
 %% - names of a process go some time after it ended, and it ended with its node at the latest;
 %% - a node's reads count but from its crash, pause or leaving to its being whole again;
-%% - each member shows the same names at the end, as the last reads of the history: what was acknowledged
-%%   is there, unless it was unregistered or its process ended, and what was refused is not.
-%% Where links are cut so that there are two components, that is so for each side with its own clients. The
-%% other side's operations under way at the cut were done or not, later ones were not, and names of its
-%% processes go at some time after the cut. After the heal all members have the union, but of a name
-%% that both had one, whose other process is ended.
+%% - each member shows the same names at the end, as the last reads of the history: what was
+%%   acknowledged is there, unless it was unregistered or its process ended, and what was refused is
+%%   not.
+%% Where links are cut so that there are two components, that is so for each side with its own
+%% clients. The other side's operations under way at the cut were done or not, later ones were not,
+%% and names of its processes go at some time after the cut. After the heal all members have the
+%% union, but of a name that both had one, whose other process is ended.
 %%
 %% A group that decides by majority has one history, whichever sides there are. In it
 %% - the names of members that are cut off from the majority go after the lease, and none before;
 %% - `no_majority` says that nothing was done;
 %% - the tables of a side without a majority need not be current until the links are back.
 %%
-%% A member that was set aside because the machine is busy may show old names, and says so by an event: its
-%% reads are left out then. A failing schedule is printed with its seed, and shrunk by leaving out
-%% steps. SDERL_SEED=N runs the same schedules again.
+%% A member that was set aside because the machine is busy may show old names, and says so by an
+%% event: its reads are left out then. A failing schedule is printed with its seed, and shrunk by
+%% leaving out steps. SDERL_SEED=N runs the same schedules again.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -31,8 +32,9 @@
 
 -define(NAMES, [a, b, c, d, e, f]).
 %% What a client may be told because of the failures.
--define(REFUSALS, [unreachable_pid, cannot_register_in_remote_group, cannot_re_register_in_remote_group,
-                   cannot_unregister_from_remote_group]).
+-define(REFUSALS,
+    [unreachable_pid, cannot_register_in_remote_group, cannot_re_register_in_remote_group,
+     cannot_unregister_from_remote_group]).
 %% Of the groups that decide by majority.
 -define(TICK, 200).
 -define(ASIDE, 1000).
@@ -41,22 +43,27 @@
 suite() -> [{timetrap, {minutes, 60}}].
 
 all() ->
-    [one_component, two_components, one_majority, refused_for_a_name_left_out, joins_at_work, boot_side_by_side].
+    [one_component, two_components, one_majority, refused_for_a_name_left_out, joins_at_work,
+     boot_side_by_side].
 
-one_component(Config) -> schedules(Config, available(fun one/3), fun step/1, rounds(2, 15), rounds(6, 12)).
+one_component(Config) ->
+    schedules(Config, available(fun one/3), fun step/1, rounds(2, 15), rounds(6, 12)).
 
-two_components(Config) -> schedules(Config, available(fun two/3), fun mild_step/1, rounds(2, 10), rounds(2, 4)).
+two_components(Config) ->
+    schedules(Config, available(fun two/3), fun mild_step/1, rounds(2, 10), rounds(2, 4)).
 
 one_majority(Config) ->
-    Kind = #{run => fun by_steps/3, group => #{consistency => majority}, refusals => [no_majority | ?REFUSALS],
+    Kind = #{run => fun by_steps/3,
+             group => #{consistency => majority},
+             refusals => [no_majority | ?REFUSALS],
              pace => [{tick_ms, ?TICK}, {set_aside_ms, ?ASIDE}, {write_timeout_ms, 60_000}]},
     schedules(Config, Kind, fun majority_step/1, rounds(1, 15), rounds(3, 8)).
 
 available(Run) -> #{run => Run, group => #{}, refusals => ?REFUSALS, pace => pace()}.
 
-%% Nobody is set aside because the machine is busy: two members that both set each other aside are two
-%% components, and the history of both is none of one. Links that are cut are closed, which is known at once; the
-%% long run waits for members to be set aside.
+%% Nobody is set aside because the machine is busy: two members that both set each other aside are
+%% two components, and the history of both is none of one. Links that are cut are closed, which is
+%% known at once; the long run waits for members to be set aside.
 pace() -> [{tick_ms, 300}, {set_aside_ms, rounds(10_000, 5000)}, {write_timeout_ms, 60_000}].
 
 rounds(Short, Long) -> case os:getenv("SDERL_LONG") of false -> Short; _ -> Long end.
@@ -67,7 +74,8 @@ schedules(Config, Kind, Step, Count, Length) ->
     _ = sderl_ct:seed(),
     lists:foreach(fun(I) ->
         Schedule = [Step(K) || K <- lists:seq(1, Length)],
-        Dir = filename:join([proplists:get_value(priv_dir, Config), integer_to_list(erlang:unique_integer([positive]))]),
+        Dir = filename:join([proplists:get_value(priv_dir, Config),
+                             integer_to_list(erlang:unique_integer([positive]))]),
         case run(Kind, Schedule, Dir) of
             {ok, Counts} -> ct:pal("schedule ~b: ~0p~n~0p", [I, Schedule, Counts]);
             {bad, Why} ->
@@ -80,7 +88,8 @@ schedules(Config, Kind, Step, Count, Length) ->
 %% What happens is chosen when its turn comes, from these numbers and who coordinates then.
 step(_) ->
     I = rand:uniform(1000),
-    Steps = [{kill, I}, {kill, I}, {burst, I}, {crash, lead}, {crash, I}, {two, I}, {pause, lead}, {pause, I}, {cut, I}, {rejoin, lead}, {rejoin, I}]
+    Steps = [{kill, I}, {kill, I}, {burst, I}, {crash, lead}, {crash, I}, {two, I}, {pause, lead},
+             {pause, I}, {cut, I}, {rejoin, lead}, {rejoin, I}]
         %% These take seconds.
         ++ lists:append(lists:duplicate(rounds(0, 1), [{stall, lead}, {stall, I}])),
     lists:nth(rand:uniform(length(Steps)), Steps).
@@ -92,21 +101,25 @@ mild_step(_) ->
 
 %% Every second one is a split; these take seconds.
 majority_step(K) when K rem 2 =:= 0 ->
-    lists:nth(rand:uniform(4), [{split, lead}, {split, rand:uniform(1000)}, {lease, lead}, {lease, rand:uniform(1000)}]);
+    lists:nth(rand:uniform(4), [{split, lead}, {split, rand:uniform(1000)}, {lease, lead},
+                                {lease, rand:uniform(1000)}]);
 majority_step(_) ->
     I = rand:uniform(1000),
-    Steps = [{kill, I}, {burst, I}, {crash, lead}, {crash, I}, {two, I}, {pause, lead}, {pause, I}, {cut, I}, {rejoin, I}]
+    Steps = [{kill, I}, {burst, I}, {crash, lead}, {crash, I}, {two, I}, {pause, lead}, {pause, I},
+             {cut, I}, {rejoin, I}]
         ++ [{shatter, I} || rounds(0, 1) =:= 1],
     lists:nth(rand:uniform(length(Steps)), Steps).
 
 run(#{run := Run, pace := Pace, group := Options, refusals := Refusals}, Schedule, Dir) ->
     ok = filelib:ensure_path(Dir),
-    try sderl_ct:with(5, Pace, fun(Fleet, Nodes) ->
-        ok = sderl_histories:clocks(Fleet, Nodes),
-        [] = sderl_ct:group(Fleet, g, Nodes, Options),
-        Run(Schedule, Dir, #{fleet => Fleet, nodes => Nodes, dir => Dir, env => [], clients => [], past => [], counts => #{},
-                             refusals => Refusals, splits => [], since => 0, initial => #{}})
-    end)
+    try
+        sderl_ct:with(5, Pace, fun(Fleet, Nodes) ->
+            ok = sderl_histories:clocks(Fleet, Nodes),
+            [] = sderl_ct:group(Fleet, g, Nodes, Options),
+            Run(Schedule, Dir,
+                #{fleet => Fleet, nodes => Nodes, dir => Dir, env => [], clients => [], past => [],
+                  counts => #{}, refusals => Refusals, splits => [], since => 0, initial => #{}})
+        end)
     catch
         throw:{bad, Why} -> {bad, Why};
         error:Why:Stack -> {bad, io_lib:format("~tp~n~tp", [Why, Stack])}
@@ -118,7 +131,9 @@ shrunk(Kind, Schedule, Dir, At, Until) when At < length(Schedule) ->
     Shorter = Before ++ After,
     Fails = fun(Try) ->
         erlang:monotonic_time(second) < Until
-            andalso element(1, run(Kind, Shorter, filename:join(Dir, lists:concat([length(Shorter), "-", At, "-", Try])))) =:= bad
+        andalso element(1, run(
+            Kind, Shorter, filename:join(Dir, lists:concat([length(Shorter), "-", At, "-", Try]))
+        )) =:= bad
     end,
     case Fails(1) orelse Fails(2) of
         true -> shrunk(Kind, Shorter, Dir, At, Until);
@@ -138,17 +153,20 @@ one(Schedule, _, S0) ->
     legal(current(S, Ops ++ maps:get(env, S) ++ Shown), S),
     {ok, (maps:get(counts, S))#{operations => length(Ops), shown => length(Shown)}}.
 
-%% The same, with a pause of all clients after each step: what is so then is what the next one begins with.
-%% A write whose outcome was not known has happened by then, or does not.
+%% The same, with a pause of all clients after each step: what is so then is what the next one
+%% begins with. A write whose outcome was not known has happened by then, or does not.
 by_steps(Schedule, _, #{nodes := Nodes} = S0) ->
     S1 = clients(1, Nodes, listening(Nodes, S0)),
-    S = stopped(lists:foldl(fun(Step, S) -> paused(busy(happens(Step, busy(S)))) end, S1, Schedule)),
+    S = stopped(lists:foldl(fun(Step, S) -> paused(busy(happens(Step, busy(S)))) end, S1,
+                            Schedule)),
     {ok, (maps:get(counts, S))#{operations => length(operations(S))}}.
 
-paused(#{fleet := Fleet, nodes := Nodes, clients := Clients, past := Past, since := Since, env := Env} = S) ->
+paused(#{fleet := Fleet, nodes := Nodes, clients := Clients, past := Past, since := Since,
+         env := Env} = S) ->
     [ok = sderl_recorder:hold(Fleet, C) || C <- Clients],
     Shown = shown(whole(S), Nodes),
-    {Before, Ops} = lists:partition(fun(#{start := Start}) -> Start < Since end, operations(S#{past := Clients ++ Past}) ++ Env),
+    {Before, Ops} = lists:partition(fun(#{start := Start}) -> Start < Since end,
+                                    operations(S#{past := Clients ++ Past}) ++ Env),
     Used = #{P => [] || #{call := {_, _, P}} <- Ops},
     Dead = [Op || #{call := {kill, P}} = Op <- Before, is_map_key(P, Used)],
     legal(current(S, Dead ++ Ops ++ lapses(S, Ops) ++ Shown), S),
@@ -165,7 +183,9 @@ whole(#{fleet := Fleet, nodes := Nodes} = S) ->
 clean(Fleet, Live, Nodes) ->
     await(dead_names_go, fun() ->
         Names = #{N => P || {N, #{pid := P}} <- sderl_ct:agreed(Fleet, g, {Live, Nodes})},
-        Dead = [{N, P} || N := P <- Names, not (lists:member(node(P), Live) andalso sderl_ct:alive(Fleet, P))],
+        Dead = [{N, P}
+                || N := P <- Names,
+                   not (lists:member(node(P), Live) andalso sderl_ct:alive(Fleet, P))],
         Dead =:= [] orelse Dead
     end),
     #{N => P || {N, #{pid := P}} <- sderl_ct:agreed(Fleet, g, {Live, Nodes})}.
@@ -175,10 +195,15 @@ happens({kill, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
     counted({killed, on(Fleet, nth(I, Nodes), fun() -> kill_one(I) end)}, S);
 %% Several, on all nodes, at short intervals.
 happens({burst, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
-    Killed = sderl_ct:all_on(Fleet, Nodes, fun() -> [begin _ = kill_one(I * K + erlang:phash2(node())), wait_for_group() end || K <- lists:seq(1, 8)] end),
+    Killed = sderl_ct:all_on(Fleet, Nodes, fun() ->
+        [begin _ = kill_one(I * K + erlang:phash2(node())), wait_for_group() end
+         || K <- lists:seq(1, 8)]
+    end),
     counted({burst, length(lists:append(Killed))}, S);
-%% kill -9 and a new life, whose clients begin at once. What those before had under way has no answer.
-happens({crash, Who}, S) -> counted(case Who of lead -> crashed_coordinator; _ -> crashed end, crash([who(Who, S)], S));
+%% kill -9 and a new life, whose clients begin at once. What those before had under way has no
+%% answer.
+happens({crash, Who}, S) ->
+    counted(case Who of lead -> crashed_coordinator; _ -> crashed end, crash([who(Who, S)], S));
 %% The coordinator and another at the same time.
 happens({two, I}, #{nodes := Nodes} = S) ->
     Lead = who(lead, S),
@@ -200,8 +225,8 @@ happens({stall, Who}, #{clients := Clients} = S) ->
     counted(case Who of lead -> stalled_coordinator; _ -> stalled end, suspended(Node, fun() ->
         busy(S#{clients := [C || #{node := N} = C <- Clients, N =/= Node]})
     end, S));
-%% A member leaves and comes back; its processes keep their names. Meanwhile its clients are told that they
-%% are none of the group's.
+%% A member leaves and comes back; its processes keep their names. Meanwhile its clients are told
+%% that they are none of the group's.
 happens({rejoin, Who}, #{fleet := Fleet, nodes := Nodes, env := Env} = S) ->
     Node = who(Who, S),
     [A, B | _] = rotated(rand:uniform(4), Nodes -- [Node]),
@@ -215,7 +240,8 @@ happens({rejoin, Who}, #{fleet := Fleet, nodes := Nodes, env := Env} = S) ->
     S2 = together(S1, Nodes),
     Back = sderl_histories:clock(),
     counted(case Who of lead -> coordinator_left; _ -> left end,
-            S2#{env := [op(Node, Start, Start, {off, Node}), op(Node, Back, Back, {on, Node}) | Env]});
+            S2#{env := [op(Node, Start, Start, {off, Node}),
+                        op(Node, Back, Back, {on, Node}) | Env]});
 %% Two members that do not coordinate lose each other; it makes no difference.
 happens({cut, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
     [A | Rest] = rotated(I, Nodes -- [who(lead, S)]),
@@ -258,7 +284,8 @@ split_off(Minority, Meanwhile, #{nodes := Nodes} = S) ->
     split([Minority, Majority], Majority, Meanwhile, S).
 
 %% All clients go on. The minorities know that they are, and the majority decides without them.
-split(Parts, Majority, Meanwhile, #{fleet := Fleet, nodes := Nodes, env := Env, splits := Splits} = S0) ->
+split(Parts, Majority, Meanwhile,
+      #{fleet := Fleet, nodes := Nodes, env := Env, splits := Splits} = S0) ->
     Lost = case Majority of none -> Nodes; _ -> Nodes -- Majority end,
     Start = sderl_histories:clock(),
     apart(Fleet, Parts),
@@ -278,7 +305,8 @@ split(Parts, Majority, Meanwhile, #{fleet := Fleet, nodes := Nodes, env := Env, 
     #{} = together(S2, Nodes),
     Back = sderl_histories:clock(),
     Off = [op(N, Start, Start, {off, N}) || N <- Nodes],
-    On = [op(N, At, At, {on, N}) || N <- Nodes, At <- [case lists:member(N, Lost) of true -> Back; false -> Settled end]],
+    On = [op(N, At, At, {on, N})
+          || N <- Nodes, At <- [case lists:member(N, Lost) of true -> Back; false -> Settled end]],
     S2#{env := Off ++ On ++ Env, splits := [{Lost, Start, Back} | Splits]}.
 
 %% On a node.
@@ -286,13 +314,16 @@ has_majority() ->
     [M] = [M || #{group := g, majority := M} <- proplists:get_value(groups, s_group:info())],
     M.
 
-%% Names of processes on members that were cut off for that long may have been freed. (A node's clock may be
-%% slower than ours.)
+%% Names of processes on members that were cut off for that long may have been freed. (A node's
+%% clock may be slower than ours.)
 lapses(#{splits := Splits, since := Since, initial := Initial}, Ops) ->
     Named = lists:usort([{P, Since} || P <- maps:values(Initial)]
-                        ++ [{P, S} || #{call := {_, _, P}, start := S, answer := A} <- Ops, A =:= yes orelse A =:= unknown]),
+                        ++ [{P, S}
+                            || #{call := {_, _, P}, start := S, answer := A} <- Ops,
+                               A =:= yes orelse A =:= unknown]),
     [#{node => node(P), start => Lapses, stop => infinity, call => {kill, P}, answer => unknown}
-     || {Lost, Start, Back} <- Splits, Start >= Since, Lapses <- [Start + ?LEASE * 990_000], Lapses < Back,
+     || {Lost, Start, Back} <- Splits, Start >= Since, Lapses <- [Start + ?LEASE * 990_000],
+        Lapses < Back,
         P <- lists:usort([P || {P, S} <- Named, S < Back, lists:member(node(P), Lost)])].
 
 %% On a node.
@@ -305,26 +336,34 @@ kill_one(I) ->
     Id.
 
 %% On a node: its group's process lives, so that the next kill meets something.
-wait_for_group() -> ok = sderl_fleet:await(fun() -> is_process_alive(sderl_dir:process(g)) end, 60_000).
+wait_for_group() ->
+    ok = sderl_fleet:await(fun() -> is_process_alive(sderl_dir:process(g)) end, 60_000).
 
 waiting() ->
-    [#{waiting := W}] = [I || #{group := g, role := _} = I <- proplists:get_value(groups, s_group:info())],
+    [#{waiting := W}] =
+        [I || #{group := g, role := _} = I <- proplists:get_value(groups, s_group:info())],
     W.
 
 crash(Nodes, #{fleet := Fleet, env := Env, clients := Clients, past := Past} = S) ->
     {Theirs, Others} = lists:partition(fun(#{node := N}) -> lists:member(N, Nodes) end, Clients),
-    Ends = [{N, sderl_histories:clock(), sderl_fleet:kill(Fleet, N), sderl_histories:clock()} || N <- Nodes],
+    Ends = [{N, sderl_histories:clock(), sderl_fleet:kill(Fleet, N), sderl_histories:clock()}
+            || N <- Nodes],
     S1 = busy(S#{clients := Others}),
     [{ok, N} = sderl_fleet:restart(Fleet, N) || N <- Nodes],
     S2 = listening(Nodes, together(clients(1, Nodes, S1), maps:get(nodes, S))),
     Back = sderl_histories:clock(),
     Known = [P || #{call := {kill, P}} <- Env],
     Events = lists:append([
-        [op(N, Start, Start, {off, N}), op(N, Back, Back, {on, N})
+        [op(N, Start, Start, {off, N}),
+         op(N, Back, Back, {on, N})
          | [op(N, Start, Stop, {kill, P})
-            || P <- lists:usort([P || #{node := M} = C <- Theirs ++ Past, M =:= N, #{call := {_, _, P}} <- sderl_recorder:history(C), node(P) =:= N]),
+            || P <- lists:usort([P
+                                 || #{node := M} = C <- Theirs ++ Past, M =:= N,
+                                    #{call := {_, _, P}} <- sderl_recorder:history(C),
+                                    node(P) =:= N]),
                not lists:member(P, Known)]]
-        || {N, Start, ok, Stop} <- Ends]),
+     || {N, Start, ok, Stop} <- Ends
+    ]),
     S2#{env := Events ++ Env, past := Theirs ++ Past}.
 
 suspended(Node, Meanwhile, #{fleet := Fleet, nodes := Nodes} = S) ->
@@ -347,9 +386,11 @@ rotated(I, List) ->
     {Back, Front} = lists:split(I rem length(List), List),
     Front ++ Back.
 
-op(Node, Start, Stop, Call) -> #{node => Node, start => Start, stop => Stop, call => Call, answer => ok}.
+op(Node, Start, Stop, Call) ->
+    #{node => Node, start => Start, stop => Stop, call => Call, answer => ok}.
 
-counted(What, #{counts := Counts} = S) -> S#{counts := maps:update_with(What, fun(N) -> N + 1 end, 1, Counts)}.
+counted(What, #{counts := Counts} = S) ->
+    S#{counts := maps:update_with(What, fun(N) -> N + 1 end, 1, Counts)}.
 
 %% ---------------------------------------------------------------- two components
 
@@ -361,9 +402,13 @@ two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     {Left, Right} = lists:split(1 + rand:uniform(2), rotated(rand:uniform(5), Nodes)),
     Start = sderl_histories:clock(),
     %% What is under way now is enough; nobody waits for it.
-    Holders = [spawn_monitor(fun() -> sderl_recorder:hold(Fleet, C) end) || C <- maps:get(clients, S2)],
+    Holders = [spawn_monitor(fun() -> sderl_recorder:hold(Fleet, C) end)
+               || C <- maps:get(clients, S2)],
     apart(Fleet, [Left, Right]),
-    [receive {'DOWN', Ref, process, _, normal} -> ok; {'DOWN', Ref, process, _, Why} -> error(Why) end || {_, Ref} <- Holders],
+    [receive
+        {'DOWN', Ref, process, _, normal} -> ok;
+        {'DOWN', Ref, process, _, Why} -> error(Why)
+    end || {_, Ref} <- Holders],
     S3 = lists:foldl(fun(Side, S) -> together(S, Side) end, S2, [Left, Right]),
     Stop = sderl_histories:clock(),
     [sderl_recorder:go_on(Fleet, C) || C <- maps:get(clients, S3)],
@@ -371,22 +416,31 @@ two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     _ = [sderl_ct_client:pause(Fleet, C) || C <- Others],
     Tables = [maps:with(names(S), clean(Fleet, Side, Nodes)) || Side <- [Left, Right]],
     Ops = operations(S),
-    [split_legal({Start, Stop}, current(S, side(Side, {Start, Stop}, Ops ++ shown(S, Side))), S) || Side <- [Left, Right]],
+    [split_legal({Start, Stop}, current(S, side(Side, {Start, Stop}, Ops ++ shown(S, Side))), S)
+     || Side <- [Left, Right]],
     [sderl_ct_client:go_on(Fleet, C) || C <- Others],
     [sderl_ct:heal(Fleet, A, B) || A <- Left, B <- Right],
     _ = together(S, Nodes),
     Held = lists:foldl(fun maps:merge/2, #{}, [sderl_ct_client:pause(Fleet, C) || C <- Others]),
     united(S, Tables, Held),
-    {ok, (maps:get(counts, S))#{operations => length(Ops), clashes => length(clashes(Tables)), split => {length(Left), length(Right)}}}.
+    {ok, (maps:get(counts, S))#{operations => length(Ops), clashes => length(clashes(Tables)),
+                                split => {length(Left), length(Right)}}}.
 
 %% All links between the sides at once, and they cannot be made again.
 apart(Fleet, Sides) ->
     Nodes = lists:append(Sides),
     Apart = #{N => Nodes -- Side || Side <- Sides, N <- Side},
-    _ = sderl_ct:all_on(Fleet, Nodes, fun() -> [erlang:set_cookie(M, node()) || M <- map_get(node(), Apart)], ok end),
+    _ = sderl_ct:all_on(Fleet, Nodes, fun() ->
+        [erlang:set_cookie(M, node()) || M <- map_get(node(), Apart)],
+        ok
+    end),
     await(cut, fun() ->
-        _ = sderl_ct:all_on(Fleet, Nodes, fun() -> [erlang:disconnect_node(M) || M <- map_get(node(), Apart)], ok end),
-        not lists:any(fun({A, B}) -> sderl_ct:linked(Fleet, A, B) end, [{A, B} || A := Others <- Apart, B <- Others])
+        _ = sderl_ct:all_on(Fleet, Nodes, fun() ->
+            [erlang:disconnect_node(M) || M <- map_get(node(), Apart)],
+            ok
+        end),
+        not lists:any(fun({A, B}) -> sderl_ct:linked(Fleet, A, B) end,
+                      [{A, B} || A := Others <- Apart, B <- Others])
     end).
 
 clashes([L, R]) -> [N || N := P <- L, is_map_key(N, R), map_get(N, R) =/= P].
@@ -397,9 +451,12 @@ united(#{fleet := Fleet, nodes := Nodes}, [L, R] = Tables, Held) ->
     Expected = maps:without(Clashes, maps:merge(maps:merge(L, R), Held)),
     await({united, Clashes}, fun() ->
         Names = clean(Fleet, Nodes, Nodes),
-        Open = [{N, P, Q, Now} || N <- Clashes, {P, Q, Now} <- [{map_get(N, L), map_get(N, R), maps:get(N, Names, none)}],
-                                  not lists:member(Now, [P, Q]) orelse sderl_ct:alive(Fleet, hd([P, Q] -- [Now]))],
-        (Open =:= [] andalso maps:without(Clashes, Names) =:= Expected) orelse {Open, Expected, Names}
+        Open = [{N, P, Q, Now}
+                || N <- Clashes,
+                   {P, Q, Now} <- [{map_get(N, L), map_get(N, R), maps:get(N, Names, none)}],
+                   not lists:member(Now, [P, Q]) orelse sderl_ct:alive(Fleet, hd([P, Q] -- [Now]))],
+        (Open =:= [] andalso maps:without(Clashes, Names) =:= Expected)
+            orelse {Open, Expected, Names}
     end).
 
 %% The history of one side. While the links go, and its members find each other again, they need not
@@ -407,20 +464,25 @@ united(#{fleet := Fleet, nodes := Nodes}, [L, R] = Tables, Held) ->
 side(Side, {Start, Stop}, Ops) ->
     Blind = [op(N, At, At, {What, N}) || {What, At} <- [{off, Start}, {on, Stop}], N <- Side],
     Away = lists:usort([P || #{call := {_, _, P}} <- Ops, not lists:member(node(P), Side)]),
-    Kills = [#{node => node(P), start => Start, stop => infinity, call => {kill, P}, answer => unknown} || P <- Away],
+    Kills = [#{node => node(P), start => Start, stop => infinity, call => {kill, P},
+               answer => unknown}
+             || P <- Away],
     lists:append([case lists:member(N, Side) orelse E < Start of
-                      true -> [Op];
-                      false when S < Stop, tuple_size(Call) =:= 3 -> [Op#{stop := infinity, answer := unknown}];
-                      false when S < Stop, element(1, Call) =:= unregister -> [Op#{stop := infinity, answer := unknown}];
-                      false -> []
-                  end || #{node := N, start := S, stop := E, call := Call} = Op <- Ops]) ++ Blind ++ Kills.
+        true -> [Op];
+        false when S < Stop, tuple_size(Call) =:= 3 -> [Op#{stop := infinity, answer := unknown}];
+        false when S < Stop, element(1, Call) =:= unregister ->
+            [Op#{stop := infinity, answer := unknown}];
+        false -> []
+    end || #{node := N, start := S, stop := E, call := Call} = Op <- Ops]) ++ Blind ++ Kills.
 
 %% ---------------------------------------------------------------- clients
 
 names(#{dir := Dir}) -> [{filename:basename(Dir), N} || N <- ?NAMES].
 
 clients(Each, Nodes, #{fleet := Fleet, dir := Dir, clients := Cs} = S) ->
-    New = [sderl_recorder:start(Fleet, N, g, names(S), filename:join(Dir, integer_to_list(erlang:unique_integer([positive]))))
+    New = [sderl_recorder:start(Fleet, N, g, names(S), filename:join(
+        Dir, integer_to_list(erlang:unique_integer([positive]))
+    ))
            || N <- Nodes, _ <- lists:seq(1, Each)],
     S#{clients := New ++ Cs}.
 
@@ -445,7 +507,8 @@ operations(#{past := Past}) -> lists:append([sderl_recorder:history(C) || C <- P
 
 %% What each node shows now.
 shown(#{fleet := Fleet} = S, Nodes) ->
-    lists:append([sderl_fleet:call(Fleet, N, sderl_histories, show, [g, names(S)], 60_000) || N <- Nodes]).
+    lists:append([sderl_fleet:call(Fleet, N, sderl_histories, show, [g, names(S)], 60_000)
+                  || N <- Nodes]).
 
 %% In one component and counted; the names change all the while.
 together(#{fleet := Fleet} = S, Side) ->
@@ -463,15 +526,20 @@ together(#{fleet := Fleet} = S, Side) ->
 current(#{fleet := Fleet, ears := Ears, splits := Splits, since := Since}, Ops) ->
     Up = sderl_fleet:nodes(Fleet),
     Away = fun(M, At) ->
-        Times = [{S, What} || #{call := {What, N}, start := S} <- Ops, N =:= M, What =:= off orelse What =:= on, S =< At],
+        Times = [{S, What}
+                 || #{call := {What, N}, start := S} <- Ops, N =:= M,
+                    What =:= off orelse What =:= on, S =< At],
         case lists:sort(Times) of [] -> false; Sorted -> element(2, lists:last(Sorted)) =:= off end
     end,
     %% A minority decides nothing, whomever it sets aside.
     Split = fun(N, At) ->
-        lists:any(fun({Lost, S, E}) -> lists:member(N, Lost) andalso S =< At andalso At =< E end, Splits)
+        lists:any(fun({Lost, S, E}) -> lists:member(N, Lost) andalso S =< At andalso At =< E end,
+                  Splits)
     end,
-    Aside = lists:usort([M || {N, Ear} <- Ears, lists:member(N, Up), {At, M} <- sderl_recorder:heard(Fleet, Ear),
-                              At >= Since, not Away(M, At), not Split(N, At)]),
+    Aside = lists:usort([M
+                         || {N, Ear} <- Ears, lists:member(N, Up),
+                            {At, M} <- sderl_recorder:heard(Fleet, Ear),
+                            At >= Since, not Away(M, At), not Split(N, At)]),
     Aside =:= [] orelse ct:pal("set aside: ~0p", [Aside]),
     [Op || #{node := N, call := Call} = Op <- Ops,
            not (lists:member(N, Aside) andalso lists:member(element(1, Call), [whereis, lookup]))].
@@ -482,23 +550,29 @@ legal(Ops, S) ->
         {refused, Refusal} -> throw({bad, sderl_linear_text:format(Refusal)})
     end.
 
-%% The links of a cut do not go at the same instant. A write that was under way may have been answered in a
-%% part of a side that met the rest of it later, as two components meet: then it says nothing.
+%% The links of a cut do not go at the same instant. A write that was under way may have been
+%% answered in a part of a side that met the rest of it later, as two components meet: then it says
+%% nothing.
 split_legal({Start, Stop}, Ops, State) ->
     case verdict(Ops, State) of
         ok -> ok;
         {refused, Refusal} ->
-            Between = [element(2, Call) || #{start := S, stop := E, call := Call} <- Ops, element(1, Call) =/= kill, S < Stop, E > Start],
+            Between = [element(2, Call)
+                       || #{start := S, stop := E, call := Call} <- Ops, element(1, Call) =/= kill,
+                          S < Stop, E > Start],
             ct:pal("with writes under way at the cut:~n~ts", [sderl_linear_text:format(Refusal)]),
             legal(without(Between, Ops), State)
     end.
 
-%% What the history says without these names. A process has one name in a group: one that had a name that is
-%% left out was rightly refused any other, and may have been ended for it as two parts met. So refusals of
-%% such a process are left out, too.
+%% What the history says without these names. A process has one name in a group: one that had a name
+%% that is left out was rightly refused any other, and may have been ended for it as two parts met.
+%% So refusals of such a process are left out, too.
 without(Names, Ops) ->
-    {Out, Rest} = lists:partition(fun(#{call := Call}) -> lists:member(element(2, Call), Names) end, Ops),
-    Had = [P || #{call := {_, _, P}, answer := Answer} <- Out, Answer =:= yes orelse Answer =:= unknown],
+    {Out, Rest} = lists:partition(fun(#{call := Call}) -> lists:member(element(2, Call), Names) end,
+                                  Ops),
+    Had = [P
+           || #{call := {_, _, P}, answer := Answer} <- Out,
+              Answer =:= yes orelse Answer =:= unknown],
     lists:filter(fun
         (#{call := {_, _, P}, answer := {no, _}}) -> not lists:member(P, Had);
         (_) -> true
@@ -506,14 +580,15 @@ without(Names, Ops) ->
 
 verdict(Ops, #{refusals := Refusals, initial := Initial}) ->
     case sderl_linear:check(Ops, #{refusals => Refusals, initial => Initial}) of
-        {gave_up, States} -> ct:pal("not searched to the end: ~b states, ~b operations", [States, length(Ops)]);
+        {gave_up, States} ->
+            ct:pal("not searched to the end: ~b states, ~b operations", [States, length(Ops)]);
         Verdict -> Verdict
     end.
 
 %% ---------------------------------------------------------------- what was found so
 
-%% No nodes, a history of one side: a read was answered in a part of it, so its name is left out. The process
-%% that had this name was rightly refused another one; a process without a name was not.
+%% No nodes, a history of one side: a read was answered in a part of it, so its name is left out.
+%% The process that had this name was rightly refused another one; a process without a name was not.
 refused_for_a_name_left_out(_) ->
     [P, Q] = [spawn(sderl_histories, idle, []) || _ <- [1, 2]],
     State = #{refusals => ?REFUSALS, initial => #{}},
@@ -555,30 +630,41 @@ eager() ->
         Answer -> receive {answer, To} -> To ! {self(), Answer} end
     end.
 
-%% Two that boot again at the same time meet each other, and members, before they meet the coordinator: they do not
-%% become a component that outranks the one that runs. What that has given away is taken.
+%% Two that boot again at the same time meet each other, and members, before they meet the
+%% coordinator: they do not become a component that outranks the one that runs. What that has given
+%% away is taken.
 boot_side_by_side(_) ->
-    sderl_ct:with(5, [{tick_ms, 300}, {set_aside_ms, 60_000}, {write_timeout_ms, 120_000}], fun(Fleet, Nodes) ->
-        [] = sderl_ct:group(Fleet, g, Nodes),
-        Lead = sderl_ct:lead(Fleet, hd(Nodes), g),
-        [_, _, A, B] = Others = Nodes -- [Lead],
-        #{epoch := Epoch} = sderl_ct:state(Fleet, Lead, g),
-        [ok = sderl_fleet:kill(Fleet, N) || N <- [A, B]],
-        Cookie = on(Fleet, Lead, fun erlang:get_cookie/0),
-        true = on(Fleet, Lead, fun() -> lists:all(fun(N) -> erlang:set_cookie(N, node()) end, [A, B]) end),
-        [{ok, N} = sderl_fleet:restart(Fleet, N) || N <- [A, B]],
-        await({met, A, B}, fun() ->
-            Talk = [{N, on(Fleet, N, fun() -> talking() end)} || N <- [A, B]],
-            lists:all(fun({N, Ms}) -> Ms =:= Others -- [N] end, Talk) orelse Talk
-        end),
-        P = sderl_ct:process(Fleet, Lead),
-        yes = on(Fleet, Lead, fun() -> s_group:register_name(g, x, P) end),
-        Asked = [spawn_monitor(fun() -> exit({answer, on(Fleet, N, fun() -> s_group:register_name(g, x, self()) end)}) end) || N <- [A, B]],
-        true = on(Fleet, Lead, fun() -> lists:all(fun(N) -> erlang:set_cookie(N, Cookie) end, [A, B]) end),
-        [{answer, {no, name_or_pid_already_registered}} = receive {'DOWN', Ref, process, _, Why} -> Why end || {_, Ref} <- Asked],
-        [{x, #{pid := P}}] = sderl_ct:settled(Fleet, g, Nodes),
-        #{epoch := Epoch} = sderl_ct:state(Fleet, Lead, g)
-    end).
+    sderl_ct:with(
+        5,
+        [{tick_ms, 300}, {set_aside_ms, 60_000}, {write_timeout_ms, 120_000}],
+        fun(Fleet, Nodes) ->
+            [] = sderl_ct:group(Fleet, g, Nodes),
+            Lead = sderl_ct:lead(Fleet, hd(Nodes), g),
+            [_, _, A, B] = Others = Nodes -- [Lead],
+            #{epoch := Epoch} = sderl_ct:state(Fleet, Lead, g),
+            [ok = sderl_fleet:kill(Fleet, N) || N <- [A, B]],
+            Cookie = on(Fleet, Lead, fun erlang:get_cookie/0),
+            true = on(Fleet, Lead,
+                      fun() -> lists:all(fun(N) -> erlang:set_cookie(N, node()) end, [A, B]) end),
+            [{ok, N} = sderl_fleet:restart(Fleet, N) || N <- [A, B]],
+            await({met, A, B}, fun() ->
+                Talk = [{N, on(Fleet, N, fun() -> talking() end)} || N <- [A, B]],
+                lists:all(fun({N, Ms}) -> Ms =:= Others -- [N] end, Talk) orelse Talk
+            end),
+            P = sderl_ct:process(Fleet, Lead),
+            yes = on(Fleet, Lead, fun() -> s_group:register_name(g, x, P) end),
+            Asked = [spawn_monitor(fun() ->
+                exit({answer, on(Fleet, N, fun() -> s_group:register_name(g, x, self()) end)})
+            end) || N <- [A, B]],
+            true = on(Fleet, Lead,
+                      fun() -> lists:all(fun(N) -> erlang:set_cookie(N, Cookie) end, [A, B]) end),
+            [{answer, {no, name_or_pid_already_registered}} = receive
+                {'DOWN', Ref, process, _, Why} -> Why
+            end || {_, Ref} <- Asked],
+            [{x, #{pid := P}}] = sderl_ct:settled(Fleet, g, Nodes),
+            #{epoch := Epoch} = sderl_ct:state(Fleet, Lead, g)
+        end
+    ).
 
 %% On a node: with which members its group's process has exchanged hellos.
 talking() ->

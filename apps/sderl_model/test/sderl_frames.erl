@@ -3,13 +3,14 @@
 
 %% Recordings of what nodes of one version said to each other, as files of Erlang terms.
 %%
-%% `{scenario, Name}`, then `{terms, ...}`: terms that have no text form, or are long and come again, stand there
-%% once, and `{'$', K}` for each of them elsewhere (processes as `{pid, Node, Id, Serial, Creation}`,
-%% references as `{reference, K}`); nodes are called `n1@h` and so on. Then for each life of a node `{node, Node, Entries}`, in order:
+%% `{scenario, Name}`, then `{terms, ...}`: terms that have no text form, or are long and come
+%% again, stand there once, and `{'$', K}` for each of them elsewhere (processes as
+%% `{pid, Node, Id, Serial, Creation}`, references as `{reference, K}`); nodes are called `n1@h` and
+%% so on. Then for each life of a node `{node, Node, Entries}`, in order:
 %%
-%% - what the group's process there put into the pure core: `{init, Process, Args}`, then `{Process, Now, Events}`,
-%%   and `{Process, Now, Events, more}` where clients that were answered had asked more before the step
-%%   ended. `Now` is milliseconds since the process began.
+%% - what the group's process there put into the pure core: `{init, Process, Args}`, then
+%%   `{Process, Now, Events}`, and `{Process, Now, Events, more}` where clients that were answered
+%%   had asked more before the step ended. `Now` is milliseconds since the process began.
 %% - `{out, Process, At, To, Message}`: what a process there sent to another node.
 %%
 %% and for each node that was up in the end `{final, Node, [{Group, Members, [{Name, Pid}]}]}`.
@@ -23,10 +24,14 @@
 write(File, Name, Seen, Final) ->
     Start = lists:min([At || {_, Entries} <- Seen, {out, _, At, _, _} <- Entries]),
     %% Nodes by short names: they are in every line.
-    Short = #{N => list_to_atom(hd(string:lexemes(atom_to_list(N), "@")) ++ "@h") || {N, _} <- Seen},
+    Short = #{N => list_to_atom(hd(string:lexemes(atom_to_list(N), "@")) ++ "@h")
+              || {N, _} <- Seen},
     Free = Name =/= islands,
-    Terms = [{node, N, [entry(E, Start, begun(Entries)) || E <- without_free(Free, Entries), told(Name, E)]} || {N, Entries} <- Seen]
-        ++ [{final, N, [T || T <- Of, not Free orelse element(1, T) =/= undefined]} || {N, Of} <- Final],
+    Terms = [{node, N,
+              [entry(E, Start, begun(Entries)) || E <- without_free(Free, Entries), told(Name, E)]}
+             || {N, Entries} <- Seen]
+        ++ [{final, N, [T || T <- Of, not Free orelse element(1, T) =/= undefined]}
+            || {N, Of} <- Final],
     write_terms(File, Name, Short, Terms).
 
 write_messages(File, Name, Messages) -> write_terms(File, Name, #{}, [{messages, core, Messages}]).
@@ -34,11 +39,16 @@ write_messages(File, Name, Messages) -> write_terms(File, Name, #{}, [{messages,
 write_terms(File, Name, Short, Terms) ->
     Often = #{T => often || T := Count <- lists:foldl(fun count/2, #{}, Terms), Count > 1,
                             iolist_size(io_lib:format("~0tp", [T])) > 30},
-    {Coded, {Table, _}} = lists:mapfoldl(fun code/2, {maps:merge(Often, maps:map(fun(_, N) -> {short, N} end, Short)), 0}, Terms),
-    Listed = [plain(T, Short) || {_, T} <- lists:sort([E || _ := {K, _} = E <- Table, is_integer(K)])],
+    {Coded, {Table, _}} = lists:mapfoldl(
+        fun code/2, {maps:merge(Often, maps:map(fun(_, N) -> {short, N} end, Short)), 0}, Terms
+    ),
+    Listed = [plain(T, Short)
+              || {_, T} <- lists:sort([E || _ := {K, _} = E <- Table, is_integer(K)])],
     file:write_file(File, unicode:characters_to_binary(
         ["%% Recorded by the script `record`; sderl_frames.erl says how to read it.\n",
-         io_lib:format("~0tp.~n", [{scenario, Name}]), lines(terms, Listed) | [lines(T) || T <- Coded]])).
+         io_lib:format("~0tp.~n", [{scenario, Name}]),
+         lines(terms, Listed) | [lines(T) || T <- Coded]]
+    )).
 
 lines({Tag, N, List}) -> [io_lib:format("{~0tp, ~0tp, [", [Tag, N]), listed(List), "]}.\n"].
 
@@ -76,7 +86,8 @@ plain(T, _) -> T.
 %% How often each compound term is there.
 count(T, Counts) when is_tuple(T) -> count(tuple_to_list(T), again(T, Counts));
 count([H | T], Counts) -> count(T, count(H, Counts));
-count(M, Counts) when is_map(M) -> maps:fold(fun(K, V, C) -> count(V, count(K, C)) end, again(M, Counts), M);
+count(M, Counts) when is_map(M) ->
+    maps:fold(fun(K, V, C) -> count(V, count(K, C)) end, again(M, Counts), M);
 count(_, Counts) -> Counts.
 
 again(T, Counts) -> maps:update_with(T, fun(N) -> N + 1 end, 1, Counts).
@@ -126,7 +137,8 @@ words(P) ->
 read(File) ->
     {ok, [{scenario, Name}, {terms, Listed} | Coded]} = file:consult(File),
     %% A listed term may hold others, all of which stand before it.
-    Table = lists:foldl(fun({K, T}, Acc) -> Acc#{K => real(T, Acc)} end, #{}, lists:enumerate(Listed)),
+    Table = lists:foldl(fun({K, T}, Acc) -> Acc#{K => real(T, Acc)} end, #{},
+                        lists:enumerate(Listed)),
     #{name => Name, terms => [decode(T, Table) || T <- Coded]}.
 
 real({pid, Node, Id, Serial, Creation}, _) ->
@@ -148,8 +160,8 @@ messages(#{terms := Terms}) ->
         fun({A, _, _, _}, {B, _, _, _}) -> A =< B end,
         [{At, N, To, Msg} || {node, N, Entries} <- Terms, {out, _, At, To, Msg} <- Entries])].
 
-%% What each process of a group was given: `{Node, Args, Steps}` with steps as in the file, in the order
-%% of their starts.
+%% What each process of a group was given: `{Node, Args, Steps}` with steps as in the file, in the
+%% order of their starts.
 streams(#{terms := Terms}) ->
     [{N, Args, [setelement(1, E, step) || E <- Entries, element(1, E) =:= Pid]}
      || {node, N, Entries} <- Terms, {init, Pid, Args} <- Entries].

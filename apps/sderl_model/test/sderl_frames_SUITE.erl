@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_frames_SUITE).
 
-%% Version N talks to N - 1, from version 2 on (protocol rule 31): recordings of what nodes of protocol version 2 said to each
-%% other are held against the present library, in both directions.
+%% Version N talks to N - 1, from version 2 on (protocol rule 31): recordings of what nodes of
+%% protocol version 2 said to each other are held against the present library, in both directions.
 %%
 %% `sderl_frames_SUITE_data/README.md` says where the recordings come from.
 
@@ -14,10 +14,13 @@
 
 suite() -> [{timetrap, {minutes, 15}}].
 
-all() -> [shapes, understood, understood_in_any_role, lies_in_any_role, said_under_faults, said_on_nodes, conversation, old_nodes].
+all() ->
+    [shapes, understood, understood_in_any_role, lies_in_any_role, said_under_faults, said_on_nodes,
+     conversation, old_nodes].
 
 recordings(Config) ->
-    [_ | _] = Files = filelib:wildcard(filename:join([proplists:get_value(data_dir, Config), "v2", "*.eterm"])),
+    [_ | _] = Files =
+        filelib:wildcard(filename:join([proplists:get_value(data_dir, Config), "v2", "*.eterm"])),
     [sderl_frames:read(F) || F <- Files].
 
 %% ---------------------------------------------------------------- the version's shapes
@@ -30,7 +33,8 @@ shapes(Config) ->
                                {error, _} = Wrong <- [sderl_frames_wire:core(Mode, Msg)]]),
     ?assertEqual([], [Wrong || R <- All, {_, To, Msg} <- sderl_frames:messages(R),
                                {error, _} = Wrong <- [sderl_frames_wire:frame(mode(R), To, Msg)]]),
-    ?assertEqual(sderl_frames_wire:kinds(), lists:usort([sderl_frames_wire:kind(M) || {_, M} <- Core])),
+    ?assertEqual(sderl_frames_wire:kinds(),
+                 lists:usort([sderl_frames_wire:kind(M) || {_, M} <- Core])),
     ?assertEqual([], [M || {_, M} <- Core, not let_in(M)]),
     %% What only majority groups say was recorded, too.
     Only = [M || {majority, M} <- Core, {error, _} <- [sderl_frames_wire:core(available, M)]],
@@ -39,18 +43,26 @@ shapes(Config) ->
     ?assertEqual([partial, votes, whole],
                  lists:usort([Standing || {promised, _, _, _, Standing} <- Only])),
     Items = lists:append([Is || {_, {batch, _, _, _, Is}} <- Core]),
-    ?assertEqual([clashes, delete, mem, seg, settle, shard, view], lists:usort([sderl_frames_wire:kind(I) || I <- Items])),
-    Questions = lists:usort([{where(To), sderl_frames_wire:kind(Q)} || R <- All, {_, To, {'$gen_call', _, Q}} <- sderl_frames:messages(R)]),
-    ?assertEqual([{sderl_ask, K} || K <- [alive, names, reach, read, send, send_at, whereis, whereis_at]]
+    ?assertEqual([clashes, delete, mem, seg, settle, shard, view],
+                 lists:usort([sderl_frames_wire:kind(I) || I <- Items])),
+    Questions = lists:usort([{where(To), sderl_frames_wire:kind(Q)}
+                             || R <- All,
+                                {_, To, {'$gen_call', _, Q}} <- sderl_frames:messages(R)]),
+    ?assertEqual([{sderl_ask, K}
+                  || K <- [alive, names, reach, read, send, send_at, whereis, whereis_at]]
                  ++ [{sderl_node, K} || K <- [enter, invite, recover, withdraw]],
                  Questions -- [{sderl_ask, hello}]),
-    Other = lists:usort([element(1, M) || R <- All, {_, {sderl_node, _}, M} <- sderl_frames:messages(R)]),
-    ?assertEqual(['$gen_call', sderl_conflict, sderl_free, sderl_hello, sderl_known, sderl_tell], Other),
-    ct:pal("~b messages between group processes of ~b kinds", [length(Core), length(sderl_frames_wire:kinds())]).
+    Other = lists:usort([element(1, M)
+                         || R <- All, {_, {sderl_node, _}, M} <- sderl_frames:messages(R)]),
+    ?assertEqual(['$gen_call', sderl_conflict, sderl_free, sderl_hello, sderl_known, sderl_tell],
+                 Other),
+    ct:pal("~b messages between group processes of ~b kinds",
+           [length(Core), length(sderl_frames_wire:kinds())]).
 
 where({Name, _}) -> Name.
 
-%% Whether the process of a group lets the core see it. Of recordings and of the simulator an address is any term.
+%% Whether the process of a group lets the core see it. Of recordings and of the simulator an
+%% address is any term.
 let_in({hello, _, Life, Mem, Info}) -> sderl_wire:message(node(), {hello, self(), Life, Mem, Info});
 let_in(Msg) -> sderl_wire:message(node(), Msg).
 
@@ -73,18 +85,22 @@ mode(R) ->
 
 %% ---------------------------------------------------------------- the old ones' words
 
-%% The present core in the place of each recorded process, among the others as recorded: it understands everything,
-%% says nothing that they would not, and ends with the names and members with which that one ended.
+%% The present core in the place of each recorded process, among the others as recorded: it
+%% understands everything, says nothing that they would not, and ends with the names and members
+%% with which that one ended.
 understood(Config) ->
     All = recordings(Config),
     Ended = [?assertEqual([], replayed(R)) || R <- All],
-    ct:pal("~b recordings, ~b processes", [length(Ended), length(lists:append([sderl_frames:streams(R) || R <- All]))]).
+    ct:pal("~b recordings, ~b processes",
+           [length(Ended), length(lists:append([sderl_frames:streams(R) || R <- All]))]).
 
 replayed(#{name := Scenario} = Recording) ->
     Final = sderl_frames:final(Recording),
     {Wrong, Last} = lists:foldl(fun({Node, #{group := G} = Args, _} = Stream, {Wrong, Last}) ->
         #{store := Store, unknown := Unknown, sent := Sent} = Result =
-            sderl_frames_replay:stream(Stream, case Last of #{{Node, G} := #{store := S}} -> S; _ -> none end),
+            sderl_frames_replay:stream(
+                Stream, case Last of #{{Node, G} := #{store := S}} -> S; _ -> none end
+            ),
         Misunderstood = [{Scenario, Node, G, unknown, Unknown} || Unknown > 0],
         Mode = mode_of(Args),
         Strange = [{Scenario, Node, G, Error}
@@ -94,15 +110,16 @@ replayed(#{name := Scenario} = Recording) ->
     Wrong ++ [{Scenario, Node, G, {recorded, Members, Names}, {now, M, N, Role}}
               || Node := Groups <- Final, {G, Members, Names} <- Groups,
                  #{members := M, names := N, role := Role} <- [maps:get({Node, G}, Last)],
-                 M =/= Members orelse (N =/= Names andalso not is_otherwise(Scenario, Node)) orelse not lists:member(Role, [coord, follower])].
+                 M =/= Members orelse (N =/= Names andalso not is_otherwise(Scenario, Node))
+                 orelse not lists:member(Role, [coord, follower])].
 
-%% The recorded library let go of a name that an island had kept for a process of a node that comes back. The present one
-%% takes it in again.
+%% The recorded library let go of a name that an island had kept for a process of a node that comes
+%% back. The present one takes it in again.
 is_otherwise(islands, n3@h) -> true;
 is_otherwise(_, _) -> false.
 
-%% Every message, also one that only bad luck brings, to a member in any role: it may be of no use there, but it is
-%% understood.
+%% Every message, also one that only bad luck brings, to a member in any role: it may be of no use
+%% there, but it is understood.
 understood_in_any_role(Config) ->
     All = recordings(Config),
     Roles = roles(All),
@@ -112,11 +129,13 @@ understood_in_any_role(Config) ->
     Messages = messages(All),
     Before = #{Role => unknown(S) || Role := {_, S} <- Roles},
     ?assertEqual([], [{Role, Msg, What}
-                      || Role := {Now, S} <- Roles, Msg <- Messages, From <- lists:sublist(sderl_core:peers(S), 2),
+                      || Role := {Now, S} <- Roles, Msg <- Messages,
+                         From <- lists:sublist(sderl_core:peers(S), 2),
                          What <- given(Msg, From, Now, S), What =/= map_get(Role, Before)]),
     ct:pal("~b messages to members in ~b roles", [length(Messages), map_size(Roles)]).
 
-%% What is well typed and was never said, as parts of messages were changed: no member ends by it, in any role.
+%% What is well typed and was never said, as parts of messages were changed: no member ends by it,
+%% in any role.
 lies_in_any_role(Config) ->
     sderl_ct:seed(),
     All = recordings(Config),
@@ -129,7 +148,8 @@ lies_in_any_role(Config) ->
         {_, {Now, S}} = sderl_hostile:pick(Roles),
         From = sderl_hostile:pick(sderl_core:peers(S)),
         %% Some time after each other, and at last a tick.
-        Said = [in_epoch_of(S, sderl_hostile:mutate(sderl_hostile:pick(Messages), World)) || _ <- lists:seq(1, 12)],
+        Said = [in_epoch_of(S, sderl_hostile:mutate(sderl_hostile:pick(Messages), World))
+                || _ <- lists:seq(1, 12)],
         Lies = lists:sublist([{msg, From, M} || M <- Said, let_in(M)], 3),
         ended = lied(Lies, Now, S),
         length(Lies)
@@ -149,7 +169,9 @@ lied(Lies, Now, S0) ->
     try
         lists:foldl(fun(Event, {At, S}) ->
             {_, S1} = sderl_core:step(At, [Event], S),
-            {_, S2} = sderl_core:propose(At, sderl_sim_store, sderl_sim_store:index(build, sderl_sim_store:new(node(), [])), S1),
+            {_, S2} = sderl_core:propose(At, sderl_sim_store, sderl_sim_store:index(
+                build, sderl_sim_store:new(node(), [])
+            ), S1),
             {At + 50, S2}
         end, {Now + 1, S0}, Lies ++ [tick, wake, tick]),
         ended
@@ -173,7 +195,8 @@ unknown(S) -> maps:get(unknown_messages, sderl_core:info(S)).
 %% A member in each role, of the present version and of both modes, with somebody to talk to.
 roles(All) ->
     lists:foldl(fun({_, Args, _} = Stream, Roles) ->
-        #{roles := Had} = try sderl_frames_replay:stream(Stream) catch error:_ -> #{roles => #{}} end,
+        #{roles := Had} =
+            try sderl_frames_replay:stream(Stream) catch error:_ -> #{roles => #{}} end,
         maps:merge(Roles, #{{mode_of(Args), Role} => At
                             || Role := {_, S} = At <- Had, length(sderl_core:peers(S)) > 1})
     end, #{}, [S || R <- All, {_, Args, _} = S <- sderl_frames:streams(R), is_map_key(mem, Args)]).
@@ -205,38 +228,53 @@ said_under_faults(_) ->
 said_on_nodes(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
     Ebin = filename:dirname(code:which(sderl_core)),
-    Which = case long() of true -> all; false -> [members, stranger, islands, conflict, majority_lost] end,
+    Which = case long() of
+        true -> all;
+        false -> [members, stranger, islands, conflict, majority_lost]
+    end,
     ok = sderl_frames_record:run(Ebin, Dir, Which),
-    Said = [{R, To, Msg} || F <- filelib:wildcard(filename:join(Dir, "*.eterm")), R <- [sderl_frames:read(F)],
-                            {_, To, Msg} <- sderl_frames:messages(R)],
-    ?assertEqual([], [{Name, Wrong} || {#{name := Name} = R, To, Msg} <- Said,
-                                          {error, _} = Wrong <- [sderl_frames_wire:frame(mode(R), To, Msg)]]),
+    Said = [{R, To, Msg}
+            || F <- filelib:wildcard(filename:join(Dir, "*.eterm")), R <- [sderl_frames:read(F)],
+               {_, To, Msg} <- sderl_frames:messages(R)],
+    ?assertEqual([], [{Name, Wrong}
+                      || {#{name := Name} = R, To, Msg} <- Said,
+                         {error, _} = Wrong <- [sderl_frames_wire:frame(mode(R), To, Msg)]]),
     ct:pal("~b messages", [length(Said)]).
 
 %% ---------------------------------------------------------------- on real nodes
 
-%% A recorded node invites a present one into its group, brings it up to date, orders what it registers and removes it.
+%% A recorded node invites a present one into its group, brings it up to date, orders what it
+%% registers and removes it.
 conversation(Config) ->
     [Join] = [R || #{name := join} = R <- recordings(Config)],
     Me = n1@h,
     You = n2@h,
     %% What a node tells of its other groups and its island depends on when it is asked.
-    Script = [E || {From, _, Msg} = E <- sderl_frames:messages(Join), From =:= Me orelse not by_the_way(Msg)],
+    Script = [E
+              || {From, _, Msg} = E <- sderl_frames:messages(Join),
+                 From =:= Me orelse not by_the_way(Msg)],
     Plan = #{families => [#{name => old, count => 1},
-                          #{name => new, count => 1, apps => [sderl], env => [{sderl, tick_ms, 800}]}]},
+                          #{name => new, count => 1, apps => [sderl],
+                            env => [{sderl, tick_ms, 800}]}]},
     {ok, F} = sderl_fleet:start(Plan),
     try
         [A, B] = sderl_fleet:nodes(F),
         true = on(F, A, fun() -> net_kernel:connect_node(B) end),
         P = sderl_ct:process(F, B),
         Writer = on(F, B, fun() ->
-            spawn(fun() -> receive {register, From} -> From ! {registered, s_group:register_name(g, new, P)} end end)
+            spawn(fun() ->
+                receive
+                    {register, From} -> From ! {registered, s_group:register_name(g, new, P)}
+                end
+            end)
         end),
         {Answer, Rest} = on(F, A, fun() ->
             Self = self(),
-            Cue = {fun({sderl, _, _, _, {req, _, _}}) -> true; (_) -> false end, fun() -> Writer ! {register, Self} end},
+            Cue = {fun({sderl, _, _, _, {req, _, _}}) -> true; (_) -> false end,
+                   fun() -> Writer ! {register, Self} end},
             {_, Said} = sderl_frames_pretender:play(Script, {Me, You}, B, [Cue]),
-            {[Yes || {registered, Yes} <- Said], [M || M <- Said, not is_tuple(M) orelse element(1, M) =/= registered]}
+            {[Yes || {registered, Yes} <- Said],
+             [M || M <- Said, not is_tuple(M) orelse element(1, M) =/= registered]}
         end),
         ?assertEqual([yes], Answer),
         %% And all the rest that it said is of the same shapes.
@@ -246,15 +284,17 @@ conversation(Config) ->
         end,
         ?assertEqual([], [M || M <- Rest, not Fits(M)]),
         await(left, fun() -> [] =:= on(F, B, fun s_group:own_s_groups/0) end),
-        ?assertEqual(0, on(F, B, fun() -> proplists:get_value(unknown_messages, s_group:info()) end))
+        ?assertEqual(0,
+                     on(F, B, fun() -> proplists:get_value(unknown_messages, s_group:info()) end))
     after
         sderl_fleet:stop(F)
     end.
 
 by_the_way(Msg) -> lists:member(element(1, Msg), [sderl_known, sderl_free]).
 
-%% Nodes that run the library as it was beside nodes that run the present one, in one group: writers on all of them,
-%% coordinators of both kinds that die and come back, and at last nodes that are upgraded one after the other.
+%% Nodes that run the library as it was beside nodes that run the present one, in one group: writers
+%% on all of them, coordinators of both kinds that die and come back, and at last nodes that are
+%% upgraded one after the other.
 old_nodes(Config) ->
     case long() andalso old_library(Config) of
         false -> {skip, "only with SDERL_LONG=1"};
@@ -269,17 +309,25 @@ old_library(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "old"),
     Ebin = filename:join(Dir, "ebin"),
     ok = filelib:ensure_path(Ebin),
-    Script = "cd \"$(git rev-parse --show-toplevel)\" && git archive \"$1\" apps/sderl/src | tar -x -C \"$2\" && echo done",
+    Script = "cd \"$(git rev-parse --show-toplevel)\" && git archive \"$1\" apps/sderl/src | tar "
+             "-x -C \"$2\" && echo done",
     Port = open_port({spawn_executable, os:find_executable("sh")},
-                     [{args, ["-c", Script, "sh", Commit, Dir]}, {cd, filename:dirname(readme(Config))}, stderr_to_stdout, exit_status, binary]),
+                     [{args, ["-c", Script, "sh", Commit, Dir]},
+                      {cd, filename:dirname(readme(Config))},
+                      stderr_to_stdout,
+                      exit_status,
+                      binary]),
     case said(Port, <<>>) of
         {0, _} ->
             Src = filename:join([Dir, "apps", "sderl", "src"]),
-            [{ok, _} = compile:file(File, [{outdir, Ebin}, {i, Src}, debug_info]) || File <- filelib:wildcard(filename:join(Src, "**/*.erl"))],
-            {ok, _} = file:copy(filename:join(Src, "sderl.app.src"), filename:join(Ebin, "sderl.app")),
+            [{ok, _} = compile:file(File, [{outdir, Ebin}, {i, Src}, debug_info])
+             || File <- filelib:wildcard(filename:join(Src, "**/*.erl"))],
+            {ok, _} = file:copy(filename:join(Src, "sderl.app.src"),
+                                filename:join(Ebin, "sderl.app")),
             {ok, Ebin};
         {_, Text} ->
-            {error, lists:flatten(io_lib:format("no history to build commit ~ts from: ~ts", [Commit, Text]))}
+            {error, lists:flatten(io_lib:format("no history to build commit ~ts from: ~ts",
+                                                [Commit, Text]))}
     end.
 
 readme(Config) -> filename:join(proplists:get_value(data_dir, Config), "README.md").
@@ -295,18 +343,23 @@ old_nodes_with(Ebin) ->
     Present = filename:dirname(code:which(sderl_core)),
     Tests = [filename:dirname(code:which(M)) || M <- [?MODULE, sderl_ct, sderl_fleet]],
     Family = #{name => n, count => 4, apps => [sderl], paths => [Ebin | Tests],
-               env => [{sderl, tick_ms, 500}, {sderl, set_aside_ms, 15_000}, {sderl, write_timeout_ms, 60_000}]},
+               env => [{sderl, tick_ms, 500}, {sderl, set_aside_ms, 15_000},
+                       {sderl, write_timeout_ms, 60_000}]},
     {ok, F} = sderl_fleet:start(#{families => [Family]}),
     try
         [A, B, C, D] = Nodes = sderl_fleet:nodes(F),
         New = fun(N, Index) ->
             ok = sderl_fleet:stop_node(F, N),
-            {ok, [N]} = sderl_fleet:start_nodes(F, [#{name => n, index => Index, paths => [Present | Tests]}])
+            {ok, [N]} = sderl_fleet:start_nodes(
+                F, [#{name => n, index => Index, paths => [Present | Tests]}]
+            )
         end,
         %% Two are of the present version.
         New(B, 2),
         New(D, 4),
-        ?assertEqual([Ebin, Present, Ebin, Present], [on(F, N, fun() -> filename:dirname(code:which(sderl_core)) end) || N <- Nodes]),
+        ?assertEqual([Ebin, Present, Ebin, Present],
+                     [on(F, N, fun() -> filename:dirname(code:which(sderl_core)) end)
+                      || N <- Nodes]),
         [] = sderl_ct:group(F, g, Nodes),
         Clients = maps:from_list([{N, clients(F, N)} || N <- Nodes]),
         %% Every node in turn coordinates and dies.
@@ -336,21 +389,26 @@ old_nodes_with(Ebin) ->
         end, Clients1, [{A, 1}, {C, 3}]),
         busy(F, Clients2),
         sderl_ct:hold_all(F, g, {Nodes, Nodes}, pause(F, Clients2)),
-        ?assertEqual([0], lists:usort([on(F, N, fun() -> proplists:get_value(unknown_messages, s_group:info()) end) || N <- Nodes]))
+        ?assertEqual([0], lists:usort([on(
+            F, N, fun() -> proplists:get_value(unknown_messages, s_group:info()) end
+        ) || N <- Nodes]))
     after
         sderl_fleet:stop(F)
     end.
 
-clients(F, N) -> [sderl_ct_client:start(F, N, g, {N, I, rand:uniform(1 bsl 30)}, 20) || I <- [1, 2]].
+clients(F, N) ->
+    [sderl_ct_client:start(F, N, g, {N, I, rand:uniform(1 bsl 30)}, 20) || I <- [1, 2]].
 
 each(Clients) -> lists:append(maps:values(Clients)).
 
 %% Each has got more answers.
 busy(F, Clients) ->
     Before = [{C, sderl_ct_client:count(F, C)} || C <- each(Clients)],
-    await(busy, fun() -> lists:all(fun({C, N}) -> sderl_ct_client:count(F, C) > N + 20 end, Before) end).
+    await(busy,
+          fun() -> lists:all(fun({C, N}) -> sderl_ct_client:count(F, C) > N + 20 end, Before) end).
 
-pause(F, Clients) -> lists:foldl(fun maps:merge/2, #{}, [sderl_ct_client:pause(F, C) || C <- each(Clients)]).
+pause(F, Clients) ->
+    lists:foldl(fun maps:merge/2, #{}, [sderl_ct_client:pause(F, C) || C <- each(Clients)]).
 
 go_on(F, Clients) -> [sderl_ct_client:go_on(F, C) || C <- each(Clients)].
 

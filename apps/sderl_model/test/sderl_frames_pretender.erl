@@ -2,11 +2,13 @@
 -module(sderl_frames_pretender).
 
 %% A node of an earlier version, played from a recording: on a node without the library it has the
-%% place of the recorded one, sends what that sent when that sent it, and expects what it was answered.
+%% place of the recorded one, sends what that sent when that sent it, and expects what it was
+%% answered.
 %%
-%% Recorded terms stand for those of now. What the other side makes up itself (its processes, its epochs, its
-%% incarnation) is learned from its first word of it and put in its place from then on, which is a unification of
-%% the recorded and the real message. What is not learned so must be the same.
+%% Recorded terms stand for those of now. What the other side makes up itself (its processes, its
+%% epochs, its incarnation) is learned from its first word of it and put in its place from then on,
+%% which is a unification of the recorded and the real message. What is not learned so must be the
+%% same.
 
 -export([play/4]).
 
@@ -14,9 +16,10 @@
 -define(SMALL, 1_000_000).
 -define(PATIENCE, 15_000).
 
-%% `Script` is the recorded conversation of `Me` (a recorded node, played here) with `You`, a recorded node for which
-%% `Node` stands in. Says `{reached, What}` to nobody: `Cues` are funs to run, in processes of their own, when the
-%% conversation has come to a message that the first fun of the pair accepts.
+%% `Script` is the recorded conversation of `Me` (a recorded node, played here) with `You`, a
+%% recorded node for which `Node` stands in. Says `{reached, What}` to nobody: `Cues` are funs to
+%% run, in processes of their own, when the conversation has come to a message that the first fun of
+%% the pair accepts.
 play(Script, {Me, You}, Node, Cues) ->
     true = register(sderl_node, self()),
     play(Script, {Me, You, Node}, Cues, #{Me => node(), You => Node}, []).
@@ -43,7 +46,8 @@ cue(_, []) -> [].
 
 %% All processes of the recorded node are this one; a call's reference is one of ours.
 processes(T, Me, Bound) when is_pid(T), node(T) =:= Me -> Bound#{T => self()};
-processes([alias | Ref], _, Bound) when is_reference(Ref), not is_map_key(Ref, Bound) -> Bound#{Ref => alias([reply])};
+processes([alias | Ref], _, Bound) when is_reference(Ref), not is_map_key(Ref, Bound) ->
+    Bound#{Ref => alias([reply])};
 processes([H | T], Me, Bound) -> processes(T, Me, processes(H, Me, Bound));
 processes(T, Me, Bound) when is_tuple(T) -> processes(tuple_to_list(T), Me, Bound);
 processes(T, Me, Bound) when is_map(T) -> processes(maps:to_list(T), Me, Bound);
@@ -87,7 +91,8 @@ sign(_) -> 1.
 
 %% Other messages may come before it: ticks are not at the same times.
 expect(Recorded, Bound, Rest) ->
-    expect(Recorded, Bound, lists:reverse(Rest), [], erlang:monotonic_time(millisecond) + ?PATIENCE).
+    expect(Recorded, Bound, lists:reverse(Rest), [],
+           erlang:monotonic_time(millisecond) + ?PATIENCE).
 
 expect(Recorded, Bound0, [Msg | Left], Tried, Until) ->
     try unify(Recorded, Msg, Bound0) of
@@ -101,12 +106,15 @@ expect(Recorded, Bound, [], Tried, Until) ->
         error({not_said, Recorded, {bound, Bound}, lists:reverse(Tried)})
     end.
 
-unify(R, T, Bound) when is_integer(R), abs(R) > ?SMALL, is_integer(T), R * T > 0 -> bind(abs(R), abs(T), Bound);
+unify(R, T, Bound) when is_integer(R), abs(R) > ?SMALL, is_integer(T), R * T > 0 ->
+    bind(abs(R), abs(T), Bound);
 unify(R, T, Bound) when is_pid(R), is_pid(T); is_reference(R), is_reference(T) -> bind(R, T, Bound);
-unify(R, T, Bound) when is_binary(R), byte_size(R) =:= 16, is_binary(T), byte_size(T) =:= 16 -> bind(R, T, Bound);
+unify(R, T, Bound) when is_binary(R), byte_size(R) =:= 16, is_binary(T), byte_size(T) =:= 16 ->
+    bind(R, T, Bound);
 unify(R, T, Bound) when ?INCARNATION(R), ?INCARNATION(T) -> bind(R, T, Bound);
 unify([R | Rs], [T | Ts], Bound) -> unify(Rs, Ts, unify(R, T, Bound));
-unify(R, T, Bound) when is_tuple(R), is_tuple(T) -> unify(tuple_to_list(R), tuple_to_list(T), Bound);
+unify(R, T, Bound) when is_tuple(R), is_tuple(T) ->
+    unify(tuple_to_list(R), tuple_to_list(T), Bound);
 unify(R, T, Bound0) when is_map(R), is_map(T), map_size(R) =:= map_size(T) ->
     maps:fold(fun(K, V, B) ->
         {_, Key} = real(K, B),

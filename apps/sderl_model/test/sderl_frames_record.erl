@@ -32,8 +32,8 @@ is_wanted(Name, Which) -> Which =:= all orelse lists:member(Name, Which).
 
 file(Dir, Name) -> filename:join(Dir, atom_to_list(Name) ++ ".eterm").
 
-%% Kinds of messages that need more bad luck than a machine has in an hour: as that version's simulator, under
-%% random faults, sends them. A few of each.
+%% Kinds of messages that need more bad luck than a machine has in an hour: as that version's
+%% simulator, under random faults, sends them. A few of each.
 kinds(Dir, Which) ->
     [begin
          io:format("~s~n", [Name]),
@@ -60,7 +60,8 @@ sort({promised, _, _, Items, Standing}) -> {promised, Standing, Items =:= []};
 sort({req, _, {_, _, _, Operations}}) -> {req, lists:keymember(read, 1, Operations)};
 sort({ack, _, _, {_, _, _, Operations}}) -> {ack, lists:keymember(read, 1, Operations)};
 sort({answers, _, _, [_ | _] = Answers}) -> {answers, lists:keymember(read, 1, Answers)};
-sort({batch, _, _, _, Items}) -> {batch, lists:usort([element(1, Item) || Item <- Items, is_tuple(Item)])};
+sort({batch, _, _, _, Items}) ->
+    {batch, lists:usort([element(1, Item) || Item <- Items, is_tuple(Item)])};
 sort(Msg) when is_tuple(Msg) -> element(1, Msg);
 sort(Msg) -> Msg.
 
@@ -90,7 +91,8 @@ keep(Messages) ->
 record(Name, Ebin, File, Count, Env, Fun) ->
     Paths = [Ebin | [filename:dirname(code:which(M)) || M <- [?MODULE, sderl_ct, sderl_fleet]]],
     Family = #{name => n, count => Count, paths => lists:uniq(Paths),
-               env => [{sderl, K, V} || {K, V} <- maps:to_list(maps:merge(#{tick_ms => ?TICK}, Env))]},
+               env => [{sderl, K, V}
+                       || {K, V} <- maps:to_list(maps:merge(#{tick_ms => ?TICK}, Env))]},
     {ok, Fleet} = sderl_fleet:start(#{families => [Family], tag => ""}),
     try
         Nodes = sderl_fleet:nodes(Fleet),
@@ -106,7 +108,8 @@ record(Name, Ebin, File, Count, Env, Fun) ->
 
 %% What its groups are in the end.
 final() ->
-    [{G, Members, lists:sort(sderl_names:names(G))} || {G, Members} <- lists:sort(sderl_dir:memberships())].
+    [{G, Members, lists:sort(sderl_names:names(G))}
+     || {G, Members} <- lists:sort(sderl_dir:memberships())].
 
 %% ---------------------------------------------------------------- scenarios
 
@@ -261,15 +264,18 @@ merge(F, [A, B, C, D] = Nodes) ->
     start(F, Nodes),
     group(F, g, Nodes),
     [P1, P2, P3] = [process(F, N) || N <- [A, C, D]],
-    [yes = register(F, N, g, Name, P) || {N, Name, P} <- [{A, first, P1}, {C, second, P2}, {D, third, P3}]],
-    %% All links at once: a coordinator that sees them go one by one orders that of the first to those
-    %% it still sees.
-    [on(F, X, fun() -> erlang:set_cookie(Y, X) end) || N <- [A, B], M <- [C, D], {X, Y} <- [{N, M}, {M, N}]],
+    [yes = register(F, N, g, Name, P)
+     || {N, Name, P} <- [{A, first, P1}, {C, second, P2}, {D, third, P3}]],
+    %% All links at once: a coordinator that sees them go one by one orders that of the first to
+    %% those it still sees.
+    [on(F, X, fun() -> erlang:set_cookie(Y, X) end)
+     || N <- [A, B], M <- [C, D], {X, Y} <- [{N, M}, {M, N}]],
     _ = sderl_ct:all_on(F, [C, D], fun() -> [erlang:disconnect_node(N) || N <- [A, B]] end),
     [cut(F, N, M) || N <- [A, B], M <- [C, D]],
     [sderl_ct:agreed(F, g, {Side, Nodes}) || Side <- [[A, B], [C, D]]],
     [Q1, Q2, Q3] = [process(F, N) || N <- [B, D, C]],
-    [yes = register(F, N, g, Name, P) || {N, Name, P} <- [{B, clash, Q1}, {D, clash, Q2}, {C, left, Q3}]],
+    [yes = register(F, N, g, Name, P)
+     || {N, Name, P} <- [{B, clash, Q1}, {D, clash, Q2}, {C, left, Q3}]],
     ok = on(F, D, fun() -> s_group:unregister_name(g, third) end),
     [heal(F, N, M) || N <- [A, B], M <- [C, D]],
     _ = settled(F, g, Nodes),
@@ -283,7 +289,8 @@ merge(F, [A, B, C, D] = Nodes) ->
     settled(F, g, Nodes),
     [].
 
-%% A member stands still, is set aside, and a name whose home it is is to go meanwhile: that waits for it.
+%% A member stands still, is set aside, and a name whose home it is is to go meanwhile: that waits
+%% for it.
 aside(F, Nodes) ->
     start(F, Nodes),
     group(F, g, Nodes),
@@ -315,7 +322,9 @@ coordinator_stopped(F, Nodes) ->
     P = process(F, Lead),
     yes = register(F, Lead, g, its, P),
     ok = sderl_fleet:suspend(F, Lead),
-    await(successor, fun() -> lists:all(fun(X) -> lists:member(sderl_ct:lead(F, X, g), [M, N]) end, [M, N]) end),
+    await(successor, fun() ->
+        lists:all(fun(X) -> lists:member(sderl_ct:lead(F, X, g), [M, N]) end, [M, N])
+    end),
     Q = process(F, N),
     yes = register(F, N, g, new, Q),
     ok = sderl_fleet:resume(F, Lead),
@@ -437,12 +446,14 @@ conflict(F, [A, B]) ->
         Pid = sderl_dir:process(g),
         Pid ! {sderl_op, none, {add, [B]}}
     end),
-    await(conflict, fun() -> [] =/= on(F, A, fun() -> [N || {g, N, uid_conflict} <- sderl_refused:joins()] end) end),
+    await(conflict, fun() ->
+        [] =/= on(F, A, fun() -> [N || {g, N, uid_conflict} <- sderl_refused:joins()] end)
+    end),
     [].
 
-%% A majority group. Every operation on names, and reads in the order of operations, at members of both
-%% roles and at a node that is none; the coordinator's node dies and returns empty; a member is a minority
-%% until its names are free for the others; the membership changes.
+%% A majority group. Every operation on names, and reads in the order of operations, at members of
+%% both roles and at a node that is none; the coordinator's node dies and returns empty; a member is
+%% a minority until its names are free for the others; the membership changes.
 majority(F, [A, B, C, D]) ->
     start(F, [A, B, C, D]),
     _ = majority_group(F, g, [A, B, C]),
@@ -505,12 +516,13 @@ majority(F, [A, B, C, D]) ->
 
 read(F, N, G, Name) -> on(F, N, fun() -> s_group:read(G, Name) end).
 
-%% Half of a majority group is lost for good, and the rest goes on by an operator's word. Before that
-%% another node has a group of that name, so who makes this one asks in vain.
+%% Half of a majority group is lost for good, and the rest goes on by an operator's word. Before
+%% that another node has a group of that name, so who makes this one asks in vain.
 majority_lost(F, [A, B, C, D]) ->
     start(F, [A, B, C, D]),
     group(F, g, [D]),
-    {ok, g, _} = on(F, A, fun() -> s_group:new_s_group(g, [A, B, D], #{consistency => majority}) end),
+    {ok, g, _} = on(F, A,
+                    fun() -> s_group:new_s_group(g, [A, B, D], #{consistency => majority}) end),
     [ok = on(F, N, fun() -> s_group:delete_s_group(g) end) || N <- [A, D]],
     Nodes = [A, B, C, D],
     await(deleted, fun() -> lists:all(fun(N) -> [] =:= own_groups(F, N) end, Nodes) end),

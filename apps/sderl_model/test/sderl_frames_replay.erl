@@ -5,8 +5,8 @@
 %% times, on a table of its own, while everybody else is as recorded.
 %%
 %% Time, epochs and identities are those of the recording, so the same decisions give the same
-%% numbers and what the others answered fits. Where the present core decides otherwise it gets answers
-%% to what it never asked, which it must stand as well.
+%% numbers and what the others answered fits. Where the present core decides otherwise it gets
+%% answers to what it never asked, which it must stand as well.
 
 -export([stream/1, stream/2]).
 
@@ -20,20 +20,27 @@ stream(Stream) -> stream(Stream, none).
 
 %% With the table that a process before it in the same life of the node left behind.
 stream({Node, Args0, Steps}, Before) ->
-    Args1 = maps:with([group, uid, self, addr, inc, now, clock, tick_ms, aside_ms, forget_ms, ceil, linked,
-                      mode, fresh], Args0),
+    Args1 = maps:with([group, uid, self, addr, inc, now, clock, tick_ms, aside_ms, forget_ms, ceil,
+                       linked, mode, fresh], Args0),
     {Store, Args} = case {Args0, Before} of
         {#{durable := _}, _} when Before =/= none ->
             %% What it kept is of its own version: of a node that is upgraded nothing is left.
             {S, _} = sderl_sim_store:redo(sderl_sim_store:index(drop, Before)),
             {S, maps:merge(Args1, sderl_sim_store:recover(S))};
         {#{mem := Mem}, _} ->
-            {sderl_sim_store:new(Node, sderl_membership:members(Mem)), maps:merge(Args1, maps:with([mem, found], Args0))}
+            {sderl_sim_store:new(Node, sderl_membership:members(Mem)),
+             maps:merge(Args1, maps:with([mem, found], Args0))}
     end,
     R = steps(Steps, #r{core = sderl_core:init(Args), store = Store}),
     #{unknown_messages := Unknown, members := Members, role := Role} = sderl_core:info(R#r.core),
-    #{unknown => Unknown, sent => lists:reverse(R#r.sent), left => R#r.left, role => Role, roles => R#r.roles, members => Members,
-      names => lists:sort([{N, element(2, Row)} || N := Row <- sderl_sim_store:rows(R#r.store)]), store => R#r.store}.
+    #{unknown => Unknown,
+      sent => lists:reverse(R#r.sent),
+      left => R#r.left,
+      role => Role,
+      roles => R#r.roles,
+      members => Members,
+      names => lists:sort([{N, element(2, Row)} || N := Row <- sderl_sim_store:rows(R#r.store)]),
+      store => R#r.store}.
 
 steps(_, #r{left = true} = R) -> R;
 steps([], R) -> R;
@@ -50,7 +57,10 @@ steps([{step, Now, Events, more} | Steps], R) ->
     end.
 
 %% Rows are read from the table of the replay.
-own(Events) -> [E || E <- Events, not is_tuple(E) orelse not lists:member(element(1, E), [chunk_read, homes_read])].
+own(Events) ->
+    [E
+     || E <- Events,
+        not is_tuple(E) orelse not lists:member(element(1, E), [chunk_read, homes_read])].
 
 %% As the group's process does it.
 step(Now, Events, More, #r{core = C0} = R0) ->
@@ -79,7 +89,8 @@ effect({members, Ms}, R) -> store(R, fun(St) -> sderl_sim_store:members(Ms, St) 
 effect({outbox, Req, List}, R) -> store(R, fun(St) -> sderl_sim_store:outbox(Req, List, St) end);
 effect({sessions, Sessions}, R) -> store(R, fun(St) -> sderl_sim_store:sessions(Sessions, St) end);
 effect({index, What}, R) -> store(R, fun(St) -> sderl_sim_store:index(What, St) end);
-effect({sync_begin, Epoch, Num}, R) -> store(R, fun(St) -> sderl_sim_store:sync_begin(St, Epoch, Num) end);
+effect({sync_begin, Epoch, Num}, R) ->
+    store(R, fun(St) -> sderl_sim_store:sync_begin(St, Epoch, Num) end);
 effect({put_rows, Rows}, R) -> store(R, fun(St) -> sderl_sim_store:put_rows(St, Rows) end);
 effect(sync_end, R) -> store(R, fun sderl_sim_store:sync_end/1);
 effect({read_chunk, Node, K}, R) -> read(chunk_read, Node, K, all, R);
@@ -93,7 +104,9 @@ effect(_, R) -> R.
 store(#r{store = St} = R, Fun) -> R#r{store = Fun(St)}.
 
 looked_up(Names, #r{store = St, inner = In} = R) ->
-    R#r{inner = [{looked_up, [Row || Name <- Names, Row <- [sderl_sim_store:lookup(St, Name)], Row =/= none]} | In]}.
+    R#r{inner = [{looked_up,
+                  [Row || Name <- Names, Row <- [sderl_sim_store:lookup(St, Name)], Row =/= none]}
+                 | In]}.
 
 read(Kind, Node, K, Which, #r{store = St, cursors = Cs, inner = In} = R) ->
     {Rows, Last, Cursor} = case Cs of

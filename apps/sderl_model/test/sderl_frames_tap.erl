@@ -21,8 +21,10 @@ start() ->
     Session = trace:session_create(?MODULE, Pid, []),
     [1 = trace:function(Session, MFA, Spec, [global])
      || {MFA, Spec} <- [{{sderl_core, init, 1}, [{['$1'], [], [{message, {{init, '$1'}}}]}]},
-                        {{sderl_core, handle, 3}, [{['$1', '$2', '_'], [], [{message, {{handle, '$1', '$2'}}}]}]},
-                        {{sderl_core, step, 3}, [{['$1', '$2', '_'], [], [{message, {{step, '$1', '$2'}}}]}]}],
+                        {{sderl_core, handle, 3},
+                         [{['$1', '$2', '_'], [], [{message, {{handle, '$1', '$2'}}}]}]},
+                        {{sderl_core, step, 3},
+                         [{['$1', '$2', '_'], [], [{message, {{step, '$1', '$2'}}}]}]}],
         {module, _} <- [code:ensure_loaded(element(1, MFA))]],
     _ = trace:send(Session, [{[To, Msg], [], []} || {To, Msg} <- wanted()], []),
     _ = trace:process(Session, all, true, [call, arity, send, timestamp]),
@@ -31,7 +33,8 @@ start() ->
 
 wanted() ->
     Any = fun(Tag, Size) -> {'_', list_to_tuple([Tag | lists:duplicate(Size - 1, '_')])} end,
-    [Any(sderl, 5), Any(sderl_hello, 6), Any(sderl_known, 4), Any(sderl_tell, 3), Any(sderl_conflict, 6), Any(sderl_free, 4),
+    [Any(sderl, 5), Any(sderl_hello, 6), Any(sderl_known, 4), Any(sderl_tell, 3),
+     Any(sderl_conflict, 6), Any(sderl_free, 4),
      {{sderl_node, '_'}, {'$gen_call', '_', '_'}}, {{sderl_ask, '_'}, {'$gen_call', '_', '_'}},
      {'_', {[alias | '_'], '_'}}].
 
@@ -49,7 +52,8 @@ collect(Session, Seen) ->
         {stop, From, Ref} ->
             true = trace:session_destroy(Session),
             From ! {Ref, lists:reverse(Seen)};
-        {trace_ts, Pid, call, {sderl_core, _, _}, What, _} -> collect(Session, [{in, Pid, What} | Seen]);
+        {trace_ts, Pid, call, {sderl_core, _, _}, What, _} ->
+            collect(Session, [{in, Pid, What} | Seen]);
         {trace_ts, Pid, _, Msg, To, At} ->
             case here(To) of
                 true -> collect(Session, Seen);

@@ -2,16 +2,18 @@
 -module(sderl_frames_wire).
 
 %% What a node of protocol version 2 understands: the kinds and shapes of everything that nodes of
-%% that version send each other. It was written down from the code of the version and is held against
-%% the recordings, in which every kind occurs; what the present library sends to a node of that version is
-%% held against it. So it does not change. A later version of the protocol has another such module.
+%% that version send each other. It was written down from the code of the version and is held
+%% against the recordings, in which every kind occurs; what the present library sends to a node of
+%% that version is held against it. So it does not change. A later version of the protocol has
+%% another such module.
 %%
 %% Groups that decide by majority came within the version. A node that has none of them does not
 %% understand what only they say, so what is said depends on the mode: of `available` groups, or of
 %% `majority` groups too.
 %%
-%% A shape is `{tuple, Shapes}`, `{list, Shape}`, `{map, Key, Value}`, `{fields, Needed, Optional}`, `{any_of, Shapes}`,
-%% `{is, Term}`, or the name of one (`shape/1`) or of a plain type; `{majority, Shape}` is of majority groups only.
+%% A shape is `{tuple, Shapes}`, `{list, Shape}`, `{map, Key, Value}`, `{fields, Needed, Optional}`,
+%% `{any_of, Shapes}`, `{is, Term}`, or the name of one (`shape/1`) or of a plain type;
+%% `{majority, Shape}` is of majority groups only.
 
 -export([core/2, frame/3, kinds/0, kind/1]).
 
@@ -45,55 +47,61 @@ kind(Msg) -> Msg.
 %% ---------------------------------------------------------------- shapes
 
 shape(core) ->
-    {any_of, [hello, {is, bye}, {is, away}, {is, query},
-              msg(gone, [{any_of, [{is, removed}, {is, deleted}]}, membership]),
-              msg(req, [epoch, list_of_operations]),
-              msg(ack, [epoch, count, {any_of, [{is, none}, list_of_operations]}]),
-              msg(batch, [epoch, count, count, {list, item}]),
-              msg(commit, [epoch, count]),
-              msg(answers, [epoch, count, answers]),
-              msg(gap, [epoch, count]),
-              msg(dropped, [epoch]),
-              msg(refused, [epoch, lead]),
-              msg(not_lead, [epoch]),
-              msg(hb, [epoch, count]),
-              msg(hb_ack, [epoch, {list, node}]),
-              msg(low, [epoch, lead]),
-              msg(found, [node, epoch]),
-              msg(follow, [node, epoch]),
-              msg(collect, [epoch, epoch, {fields, #{}, #{handover => {is, true}, learns => {is, true}}}]),
-              msg(joined, [epoch, count, {list, item}]),
-              {majority, msg(promised, [epoch, position, {list, item}, standing])},
-              msg(apart, [epoch, epoch, lead]),
-              msg(nack, [epoch, epoch, lead]),
-              msg(lead, [epoch, count, {list, item}, {fields, log(), before()}]),
-              msg(lost, [epoch, node]),
-              msg(handover, [epoch]),
-              msg(mem, [membership]),
-              msg(state, [epoch, lead]),
-              msg(join, [epoch, count]),
-              msg(bring, [epoch, piece]),
-              msg(shard, [epoch, piece, {list, row}, {any_of, [{is, more}, {tuple, [{is, last}, own_session]}]}]),
-              msg(adopt, [epoch, count, {fields, (log())#{sessions => sessions, sync => count}, before()}]),
-              msg(chunk, [epoch, count, count, {list, row}, boolean]),
-              msg(chunk_ok, [epoch, count, count]),
-              msg(synced, [epoch, count])]};
+    {any_of,
+     [hello, {is, bye}, {is, away}, {is, query},
+      msg(gone, [{any_of, [{is, removed}, {is, deleted}]}, membership]),
+      msg(req, [epoch, list_of_operations]),
+      msg(ack, [epoch, count, {any_of, [{is, none}, list_of_operations]}]),
+      msg(batch, [epoch, count, count, {list, item}]),
+      msg(commit, [epoch, count]),
+      msg(answers, [epoch, count, answers]),
+      msg(gap, [epoch, count]),
+      msg(dropped, [epoch]),
+      msg(refused, [epoch, lead]),
+      msg(not_lead, [epoch]),
+      msg(hb, [epoch, count]),
+      msg(hb_ack, [epoch, {list, node}]),
+      msg(low, [epoch, lead]),
+      msg(found, [node, epoch]),
+      msg(follow, [node, epoch]),
+      msg(collect, [epoch, epoch, {fields, #{}, #{handover => {is, true}, learns => {is, true}}}]),
+      msg(joined, [epoch, count, {list, item}]),
+      {majority, msg(promised, [epoch, position, {list, item}, standing])},
+      msg(apart, [epoch, epoch, lead]),
+      msg(nack, [epoch, epoch, lead]),
+      msg(lead, [epoch, count, {list, item}, {fields, log(), before()}]),
+      msg(lost, [epoch, node]),
+      msg(handover, [epoch]),
+      msg(mem, [membership]),
+      msg(state, [epoch, lead]),
+      msg(join, [epoch, count]),
+      msg(bring, [epoch, piece]),
+      msg(shard,
+          [epoch, piece, {list, row}, {any_of, [{is, more}, {tuple, [{is, last}, own_session]}]}]),
+      msg(adopt, [epoch, count, {fields, (log())#{sessions => sessions, sync => count}, before()}]),
+      msg(chunk, [epoch, count, count, {list, row}, boolean]),
+      msg(chunk_ok, [epoch, count, count]),
+      msg(synced, [epoch, count])]};
 shape(hello) ->
     msg(hello, [address, incarnation, membership,
-                {fields, #{epoch => epoch, lineage => epoch, num => count, lead => lead, syncing => boolean},
+                {fields, #{epoch => epoch, lineage => epoch, num => count, lead => lead,
+                           syncing => boolean},
                  #{ask => {is, true}, mode => {majority, {is, majority}}}}]);
 %% What a promise counts for: a vote; a whole table; a part of one.
 %% (`learns` is said to those alone whose `collect` has that flag, and nobody else looks at it.)
 shape(standing) -> {any_of, [{is, votes}, {is, whole}, {is, learns}, {is, partial}]};
 shape(item) ->
-    {any_of, [msg(seg, [node, integer, count, {list, operation}, answers]),
-              %% Whose names go, who counts from now on, and which answers nobody will know.
-              msg(view, [view, {list, node}, {list, node}, {list, {tuple, [node, integer, count, {list, count}]}}]),
-              msg(mem, [membership, {list, node}]),
-              msg(shard, [node, boolean, {list, new_row}, {any_of, [{is, more}, {tuple, [position, own_session]}]}]),
-              msg(settle, [term, {list, pid}, {any_of, [{is, none}, new_row]}, {list, clash_effect}]),
-              msg(clashes, [clashes]),
-              {is, delete}]};
+    {any_of,
+     [msg(seg, [node, integer, count, {list, operation}, answers]),
+      %% Whose names go, who counts from now on, and which answers nobody will know.
+      msg(view, [view, {list, node}, {list, node},
+                 {list, {tuple, [node, integer, count, {list, count}]}}]),
+      msg(mem, [membership, {list, node}]),
+      msg(shard, [node, boolean, {list, new_row},
+                  {any_of, [{is, more}, {tuple, [position, own_session]}]}]),
+      msg(settle, [term, {list, pid}, {any_of, [{is, none}, new_row]}, {list, clash_effect}]),
+      msg(clashes, [clashes]),
+      {is, delete}]};
 shape(list_of_operations) -> {tuple, [node, integer, count, {list, operation}]};
 shape(operation) ->
     {any_of, [pair, {tuple, [term]}, {is, delete},
@@ -142,14 +150,18 @@ shape(to_process) ->
     {any_of, [{tuple, [{is, sderl}, {is, 2}, uid, node, core]}, {tuple, [tag, answer]}]};
 shape(to_node) ->
     {any_of, [{tuple, [{is, sderl_hello}, {is, 2}, term, uid, node, hello]},
-              {tuple, [{is, sderl_known}, {is, 2}, node, {any_of, [{list, known}, {tuple, [known, {list, known}]}]}]},
+              {tuple, [{is, sderl_known}, {is, 2}, node,
+                       {any_of, [{list, known}, {tuple, [known, {list, known}]}]}]},
               {tuple, [{is, sderl_conflict}, {is, 2}, term, uid, node, uid]},
-              {tuple, [{is, sderl_free}, {is, 2}, node, {any_of, [{is, freed}, msg(meet, [uid, {list, node}])]}]},
+              {tuple, [{is, sderl_free}, {is, 2}, node,
+                       {any_of, [{is, freed}, msg(meet, [uid, {list, node}])]}]},
               {tuple, [{is, sderl_tell}, {is, 2}, node]},
-              call({any_of, [msg(invite, [{is, 2}, term, uid, node]), msg(enter, [{is, 2}, term, node]),
+              call({any_of, [msg(invite, [{is, 2}, term, uid, node]),
+                             msg(enter, [{is, 2}, term, node]),
                              {majority, msg(invite, [{is, 2}, term, uid, node, invitation])},
                              {majority, msg(withdraw, [{is, 2}, term, uid])},
-                             {majority, msg(recover, [{is, 2}, term, uid, {list, node}, step, node])}]})]};
+                             {majority,
+                              msg(recover, [{is, 2}, term, uid, {list, node}, step, node])}]})]};
 %% Into a majority group, which may be about to be made.
 shape(invitation) -> {fields, #{mode => {is, majority}, new => boolean}, #{}};
 shape(step) -> {any_of, [{is, check}, {is, do}]};
@@ -181,7 +193,9 @@ msg(Kind, Shapes) -> {tuple, [{is, Kind} | Shapes]}.
 
 call(Question) -> {tuple, [{is, '$gen_call'}, {tuple, [pid, tag]}, Question]}.
 
-log() -> #{prev => epoch, history => {list, {tuple, [epoch, count]}}, view => view, mem => membership, clashes => clashes}.
+log() ->
+    #{prev => epoch, history => {list, {tuple, [epoch, count]}}, view => view, mem => membership,
+      clashes => clashes}.
 
 %% The membership before the last batch, which changes it and may not be committed.
 before() -> #{before => {majority, membership}}.

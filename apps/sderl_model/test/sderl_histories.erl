@@ -28,28 +28,37 @@ clocks(Fleet, Nodes) ->
          Before = clock(),
          There = sderl_fleet:call(Fleet, N, ?MODULE, clock, [], ?CALL),
          After = clock(),
-         Before =< There andalso There =< After orelse error({clocks_differ, N, Before, There, After})
+         Before =< There andalso There =< After
+             orelse error({clocks_differ, N, Before, There, After})
      end || _ <- [1, 2, 3], N <- Nodes],
     ok.
 
 %% ---------------------------------------------------------------- cases
 
-%% The nodes and groups that cases speak of. With `kills => true` clients also kill the group's process on
-%% their node, which must make no difference.
+%% The nodes and groups that cases speak of. With `kills => true` clients also kill the group's
+%% process on their node, which must make no difference.
 setting(Fleet, Nodes, Groups) -> #{fleet => Fleet, nodes => Nodes, groups => Groups}.
 
 %% Some clients on members of the groups. A process is one of a pool (two on each node), or `new`.
 case_of(#{nodes := Nodes, groups := Groups} = Setting) ->
     Kills = maps:get(kills, Setting, false),
-    Places = [{I, K} || {I, N} <- lists:enumerate(Nodes), {K, {_, Ms}} <- lists:enumerate(Groups), lists:member(N, Ms)],
-    ?SUCHTHAT(Case, ?LET(K, range(3, 8), vector(K, ?LET({I, G}, oneof(Places), {I, G, list(command(I, length(Nodes), Kills))}))),
-              count(Case) > 0).
+    Places = [{I, K}
+              || {I, N} <- lists:enumerate(Nodes), {K, {_, Ms}} <- lists:enumerate(Groups),
+                 lists:member(N, Ms)],
+    ?SUCHTHAT(Case, ?LET(K, range(3, 8), vector(
+        K, ?LET({I, G}, oneof(Places), {I, G, list(command(I, length(Nodes), Kills))})
+    )), count(Case) > 0).
 
 command(Node, Nodes, Kills) ->
     Name = oneof(?NAMES),
     Who = frequency([{3, {range(1, Nodes), range(1, 2)}}, {2, {Node, range(1, 2)}}, {2, new}]),
-    frequency([{6, {register, Name, Who}}, {3, {re_register, Name, Who}}, {4, {unregister, Name}}, {5, {whereis, Name}},
-               {2, {lookup, Name}}, {2, {read, Name}}, {1, {kill, {Node, range(1, 2)}}}]
+    frequency([{6, {register, Name, Who}},
+               {3, {re_register, Name, Who}},
+               {4, {unregister, Name}},
+               {5, {whereis, Name}},
+               {2, {lookup, Name}},
+               {2, {read, Name}},
+               {1, {kill, {Node, range(1, 2)}}}]
               ++ [{4, kill_group} || Kills]).
 
 count(Case) -> lists:sum([length(Cs) || {_, _, Cs} <- Case]).
@@ -62,16 +71,23 @@ run(Case, #{fleet := Fleet, nodes := Nodes, groups := Groups}) ->
     Run = erlang:unique_integer([positive]),
     Pool = maps:from_list(lists:enumerate(all(Fleet, Nodes, pool, [2]))),
     Start = clock() + 2_000_000,
-    Played = lists:append(each(Fleet, [{lists:nth(I, Nodes), play, [Start, Run, Pool, [{element(1, lists:nth(G, Groups)), Cs}]]}
-                                       || {I, G, Cs} <- Case])),
-    Shown = lists:append(each(Fleet, [{N, show, [G, [{Run, Name} || Name <- ?NAMES]]} || {G, Ms} <- Groups, N <- Ms])),
-    #{G => [maps:remove(group, Op) || #{group := H} = Op <- Played ++ Shown, H =:= G orelse H =:= all] || {G, _} <- Groups}.
+    Played = lists:append(each(Fleet,
+                               [{lists:nth(I, Nodes), play,
+                                 [Start, Run, Pool, [{element(1, lists:nth(G, Groups)), Cs}]]}
+                                || {I, G, Cs} <- Case])),
+    Shown = lists:append(each(Fleet, [{N, show, [G, [{Run, Name} || Name <- ?NAMES]]}
+                                      || {G, Ms} <- Groups, N <- Ms])),
+    #{G => [maps:remove(group, Op)
+            || #{group := H} = Op <- Played ++ Shown, H =:= G orelse H =:= all]
+      || {G, _} <- Groups}.
 
 all(Fleet, Nodes, F, Args) -> each(Fleet, [{N, F, Args} || N <- Nodes]).
 
 %% At the same time, each in a process of its own.
 each(Fleet, Calls) ->
-    Running = [spawn_monitor(fun() -> exit({result, sderl_fleet:call(Fleet, N, ?MODULE, F, Args, ?CALL)}) end)
+    Running = [spawn_monitor(fun() ->
+        exit({result, sderl_fleet:call(Fleet, N, ?MODULE, F, Args, ?CALL)})
+    end)
                || {N, F, Args} <- Calls],
     [receive
          {'DOWN', Ref, process, Pid, {result, R}} -> R;
@@ -96,7 +112,10 @@ failure(Case, Other) -> io_lib:format("~tp~n~tp", [Case, Other]).
 pool(Count) ->
     case whereis(sderl_histories_pool) of
         undefined -> ok;
-        Old -> Ref = monitor(process, Old), exit(Old, kill), receive {'DOWN', Ref, process, Old, _} -> ok end
+        Old ->
+            Ref = monitor(process, Old),
+            exit(Old, kill),
+            receive {'DOWN', Ref, process, Old, _} -> ok end
     end,
     Self = self(),
     Keeper = spawn(fun() ->
@@ -134,8 +153,10 @@ perform(_, {kill, P} = Call) ->
     [#{group => all, node => node(), start => Start, stop => clock(), call => Call, answer => ok}];
 perform(Group, Call) ->
     Start = clock(),
-    {Answer, Stop} = try {answer(Group, Call), clock()} catch exit:{timeout, _} -> {unknown, infinity} end,
-    [#{group => Group, node => node(), start => Start, stop => Stop, call => Call, answer => Answer}].
+    {Answer, Stop} =
+        try {answer(Group, Call), clock()} catch exit:{timeout, _} -> {unknown, infinity} end,
+    [#{group => Group, node => node(), start => Start, stop => Stop, call => Call,
+       answer => Answer}].
 
 answer(G, {register, N, P}) -> s_group:register_name(G, N, P);
 answer(G, {re_register, N, P}) -> s_group:re_register_name(G, N, P);

@@ -7,7 +7,16 @@
 
 -export([run/1, run/2, legal/1, options/0, clients/0]).
 
--record(m, {time = 0, order = [] :: [{term(), term(), term()}], pos = #{}, idle, busy = #{}, dying = [], dead = [], history = []}).
+-record(m, {
+    time = 0,
+    order = [] :: [{term(), term(), term()}],
+    pos = #{},
+    idle,
+    busy = #{},
+    dying = [],
+    dead = [],
+    history = []
+}).
 
 all_nodes() -> [a, b, c].
 
@@ -41,7 +50,8 @@ can(#m{idle = Idle, busy = Busy, pos = Pos, order = Order} = M) ->
     Calls ++ Orders ++ Reads ++ Moves ++ Kills ++ Answers ++ Answers ++ Gone.
 
 ready(_, new, _) -> false;
-ready(#{call := Call}, {ordered, _, At}, #m{pos = Pos}) -> is_write(Call) andalso lists:all(fun(P) -> P >= At end, maps:values(Pos));
+ready(#{call := Call}, {ordered, _, At}, #m{pos = Pos}) ->
+    is_write(Call) andalso lists:all(fun(P) -> P >= At end, maps:values(Pos));
 ready(_, {answered, _}, _) -> true.
 
 step({call, {Node, _} = C}, I, #m{time = T, idle = Idle, busy = Busy} = M) ->
@@ -54,27 +64,34 @@ step({call, {Node, _} = C}, I, #m{time = T, idle = Idle, busy = Busy} = M) ->
         6 -> {lookup, Name};
         7 -> {whereis, Name};
         8 -> {read, Name};
-        _ -> case (I div 80) rem 3 =:= 0 andalso element(1, P) =:= Node andalso not lists:member(P, M#m.dying) of
+        _ -> case (I div 80) rem 3 =:= 0 andalso element(1, P) =:= Node
+                  andalso not lists:member(P, M#m.dying) of
                  true -> {kill, P};
                  false -> {whereis, Name}
              end
     end,
     Dying = case Call of {kill, _} -> [P | M#m.dying]; _ -> M#m.dying end,
-    M#m{idle = Idle -- [C], dying = Dying,
-        busy = Busy#{C => {#{node => Node, start => T, stop => infinity, call => Call, answer => unknown}, new}}};
+    M#m{idle = Idle -- [C], dying = Dying, busy = Busy#{
+        C => {#{node => Node, start => T, stop => infinity, call => Call, answer => unknown}, new}
+    }};
 step({order, C}, I, #m{order = Order, busy = Busy, history = H} = M) ->
     {#{call := Call, start := Start} = Op, new} = maps:get(C, Busy),
-    case is_tuple(Call) andalso tuple_size(Call) =:= 3 andalso lists:member(element(3, Call), M#m.dead) of
+    case is_tuple(Call) andalso tuple_size(Call) =:= 3
+         andalso lists:member(element(3, Call), M#m.dead) of
         true -> M#m{busy = Busy#{C => {Op, {answered, {no, dead_pid}}}}};
         false ->
             %% As an operation on everything that was answered before it was called, and on itself.
             Ops = maps:from_list([{0, Op} | lists:enumerate(H)]),
-            At = fun(Place) -> {#{start := S}, _, _} = lists:nth(Place, Order),
-                               case [K || K := #{start := T} <- Ops, T =:= S] of [K] -> K; [] -> open end end,
+            At = fun(Place) ->
+                {#{start := S}, _, _} = lists:nth(Place, Order),
+                case [K || K := #{start := T} <- Ops, T =:= S] of [K] -> K; [] -> open end
+            end,
             Now = #{N => {P, At(Place)} || N := {P, Place} <- names(Order)},
-            Decided = decides(Op, Now, M#m.dying, Ops#{open => #{call => none, start => Start, stop => infinity}}),
+            Decided = decides(Op, Now, M#m.dying,
+                              Ops#{open => #{call => none, start => Start, stop => infinity}}),
             {Answer, Change} = lists:nth(1 + I rem length(Decided), Decided),
-            M#m{order = Order ++ [{Op, Answer, Change}], busy = Busy#{C => {Op, {ordered, Answer, length(Order) + 1}}}}
+            M#m{order = Order ++ [{Op, Answer, Change}],
+                busy = Busy#{C => {Op, {ordered, Answer, length(Order) + 1}}}}
     end;
 step({read, {Node, _} = C}, _, #m{order = Order, pos = Pos, busy = Busy} = M) ->
     {#{call := {K, Name}} = Op, new} = maps:get(C, Busy),
@@ -127,7 +144,8 @@ legal(History) ->
     events(Events, Ops, [], [], #{#b{pos = #{N => 0 || N <- Nodes}} => []}).
 
 events([], _, _, _, _) -> true;
-events([{_, call, I} | Events], Ops, Called, Stopped, Bs) -> events(Events, Ops, [I | Called], Stopped, Bs);
+events([{_, call, I} | Events], Ops, Called, Stopped, Bs) ->
+    events(Events, Ops, [I | Called], Stopped, Bs);
 events([{_, stop, I} | Events], Ops, Called, Stopped, Bs0) ->
     Bs = closure(maps:keys(Bs0), Bs0, fun(B) -> next(B, Ops, Called, Stopped) end),
     case maps:filter(fun(B, _) -> answered(I, maps:get(I, Ops), Ops, B) end, Bs) of
@@ -164,21 +182,27 @@ next(#b{order = Order, pos = Pos, read = Read} = B, Ops, Called, Stopped) ->
     [B#b{pos = Pos#{N => P + 1}} || N := P <- Pos, P < length(Order)]
         ++ [B#b{order = Order ++ [{gone, {N, none}}]} || N := {P, _} <- Now, lists:member(P, Dying)]
         ++ [B#b{order = Order ++ [{I, Change}]}
-            || I <- Called -- Stopped, Op <- [maps:get(I, Ops)], is_write(maps:get(call, Op)), not lists:keymember(I, 1, Order),
+            || I <- Called -- Stopped, Op <- [maps:get(I, Ops)], is_write(maps:get(call, Op)),
+               not lists:keymember(I, 1, Order),
                {Answer, Change} <- decides(Op, Now, Dying, Ops),
                maps:get(answer, Op) =:= Answer orelse maps:get(answer, Op) =:= unknown]
         ++ [B#b{read = [I | Read], tokens = Tokens}
-            || I <- (Called -- Stopped) -- Read, #{node := N} = Op <- [maps:get(I, Ops)], is_read(maps:get(call, Op)),
+            || I <- (Called -- Stopped) -- Read, #{node := N} = Op <- [maps:get(I, Ops)],
+               is_read(maps:get(call, Op)),
                Tokens <- shows(Op, Rows(lists:sublist(Order, maps:get(N, Pos))), Dying, Dead, B)].
 
-shows(#{node := Node, call := {Kind, Name}, answer := Answer}, Rows, Dying, Dead, #b{tokens = Ts, order = Order}) ->
+shows(#{node := Node, call := {Kind, Name}, answer := Answer}, Rows, Dying, Dead,
+      #b{tokens = Ts, order = Order}) ->
     case {Rows, Answer} of
         {#{Name := {P, I}}, _} ->
             Here = element(1, P) =:= Node,
             [Ts || Answer =:= undefined, Here, lists:member(P, Dying)]
                 ++ [Ts || Kind =:= whereis, Answer =:= P, not (Here andalso lists:member(P, Dead))]
-                ++ [Ts1 || Kind =:= lookup, {Q, Token} <- [Answer], Q =:= P, not (Here andalso lists:member(P, Dead)),
-                           Ts1 <- [Ts#{I => Token}], maps:get(I, Ts, Token) =:= Token, grow(Name, Order, Ts1)];
+                ++ [Ts1
+                    || Kind =:= lookup, {Q, Token} <- [Answer], Q =:= P,
+                       not (Here andalso lists:member(P, Dead)),
+                       Ts1 <- [Ts#{I => Token}], maps:get(I, Ts, Token) =:= Token,
+                       grow(Name, Order, Ts1)];
         {_, undefined} -> [Ts];
         _ -> []
     end.
@@ -189,11 +213,17 @@ grow(Name, Order, Ts) ->
 
 decides(#{call := {read, N}} = Op, Now, _, Ops) ->
     [{A, none} || A <- finds(Op, maps:get(N, Now, none), Ops)];
-decides(#{call := {unregister, N}}, Now, _, _) -> [{ok, case Now of #{N := _} -> {N, none}; _ -> none end}];
+decides(#{call := {unregister, N}}, Now, _, _) ->
+    [{ok, case Now of #{N := _} -> {N, none}; _ -> none end}];
 decides(#{call := {K, N, P}, node := Node, start := S}, Now, Dying, Ops) ->
-    No = {{no, case K of register -> name_or_pid_already_registered; _ -> pid_is_already_registered end}, none},
+    No = {{no, case K of
+        register -> name_or_pid_already_registered;
+        _ -> pid_is_already_registered
+    end}, none},
     Yes = {yes, {N, P}},
-    Killed = fun(R) -> [] =/= [x || _ := #{call := {kill, Q}, stop := E} <- Ops, Q =:= R, E =< S] end,
+    Killed = fun(R) ->
+        [] =/= [x || _ := #{call := {kill, Q}, stop := E} <- Ops, Q =:= R, E =< S]
+    end,
     case {Killed(P), lists:keymember(P, 1, maps:values(Now)), Now} of
         {true, _, _} -> [];
         {_, true, _} -> [No];

@@ -7,7 +7,7 @@
 
 -define(TAKEN, {no, name_or_pid_already_registered}).
 
-%% ---------------------------------------------------------------- histories, {Node, Start, Stop, Call, Answer}
+%% ---------------------------------------------------- histories, {Node, Start, Stop, Call, Answer}
 
 h(Ops) -> [#{node => N, start => S, stop => E, call => C, answer => A} || {N, S, E, C, A} <- Ops].
 
@@ -25,68 +25,89 @@ p(I) -> {a, I}.
 
 alone_test() ->
     legal([]),
-    legal([{a, 0, 1, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)}, {b, 4, 5, {register, x, p(2)}, ?TAKEN},
-           {b, 6, 7, {register, y, p(1)}, ?TAKEN}, {a, 8, 9, {re_register, x, p(2)}, yes}, {b, 10, 11, {register, y, p(1)}, yes},
-           {b, 12, 13, {unregister, x}, ok}, {a, 14, 15, {unregister, x}, ok}, {c, 16, 17, {whereis, x}, undefined}]).
+    legal([{a, 0, 1, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)},
+           {b, 4, 5, {register, x, p(2)}, ?TAKEN},
+           {b, 6, 7, {register, y, p(1)}, ?TAKEN}, {a, 8, 9, {re_register, x, p(2)}, yes},
+           {b, 10, 11, {register, y, p(1)}, yes},
+           {b, 12, 13, {unregister, x}, ok}, {a, 14, 15, {unregister, x}, ok},
+           {c, 16, 17, {whereis, x}, undefined}]).
 
 answered_is_everywhere_test() ->
-    illegal({whereis, x}, [p(1)], [{a, 0, 1, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, undefined}]),
-    illegal({whereis, x}, [undefined], [{a, 0, 1, {register, x, p(1)}, yes}, {a, 2, 3, {unregister, x}, ok},
-                                        {b, 4, 5, {whereis, x}, p(1)}]),
+    illegal({whereis, x}, [p(1)],
+            [{a, 0, 1, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, undefined}]),
+    illegal({whereis, x}, [undefined],
+            [{a, 0, 1, {register, x, p(1)}, yes}, {a, 2, 3, {unregister, x}, ok},
+             {b, 4, 5, {whereis, x}, p(1)}]),
     %% Also what a refusal tells of.
-    illegal({whereis, x}, [p(1)], [{a, 0, 100, {register, x, p(1)}, yes}, {b, 2, 3, {register, x, p(2)}, ?TAKEN},
-                                   {c, 4, 5, {whereis, x}, undefined}]).
+    illegal({whereis, x}, [p(1)],
+            [{a, 0, 100, {register, x, p(1)}, yes}, {b, 2, 3, {register, x, p(2)}, ?TAKEN},
+             {c, 4, 5, {whereis, x}, undefined}]).
 
 unanswered_may_be_seen_test() ->
-    legal([{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)}, {c, 4, 5, {whereis, x}, undefined}]),
+    legal([{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)},
+           {c, 4, 5, {whereis, x}, undefined}]),
     %% But not unseen again.
-    illegal({whereis, x}, [p(1)], [{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)}, {b, 4, 5, {whereis, x}, undefined}]),
-    legal([{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 6, {whereis, x}, p(1)}, {b, 4, 5, {whereis, x}, undefined}]),
+    illegal({whereis, x}, [p(1)],
+            [{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)},
+             {b, 4, 5, {whereis, x}, undefined}]),
+    legal([{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 6, {whereis, x}, p(1)},
+           {b, 4, 5, {whereis, x}, undefined}]),
     %% Nor before it is called.
-    illegal({whereis, x}, [undefined], [{a, 5, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)}]).
+    illegal({whereis, x}, [undefined],
+            [{a, 5, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)}]).
 
 one_order_test() ->
     Two = [{a, 0, 9, {register, x, p(1)}, yes}, {b, 0, 9, {register, y, p(2)}, yes}],
     legal(Two ++ [{c, 1, 2, {whereis, x}, p(1)}, {c, 3, 4, {whereis, y}, undefined},
                   {b, 1, 2, {whereis, x}, p(1)}, {b, 3, 4, {whereis, y}, undefined}]),
-    illegal({whereis, x}, [p(1)], Two ++ [{c, 1, 2, {whereis, x}, p(1)}, {c, 3, 4, {whereis, y}, undefined},
-                                          {b, 1, 2, {whereis, y}, p(2)}, {b, 3, 5, {whereis, x}, undefined}]).
+    illegal({whereis, x}, [p(1)],
+            Two ++ [{c, 1, 2, {whereis, x}, p(1)}, {c, 3, 4, {whereis, y}, undefined},
+                    {b, 1, 2, {whereis, y}, p(2)}, {b, 3, 5, {whereis, x}, undefined}]).
 
 races_test() ->
     legal([{a, 0, 9, {register, x, p(1)}, ?TAKEN}, {b, 0, 9, {register, x, p(2)}, yes}]),
-    illegal({register, x, p(2)}, [?TAKEN], [{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, x, p(2)}, yes}]),
-    illegal({register, x, p(2)}, [yes], [{a, 0, 8, {register, x, p(1)}, ?TAKEN}, {b, 0, 9, {register, x, p(2)}, ?TAKEN}]),
+    illegal({register, x, p(2)}, [?TAKEN],
+            [{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, x, p(2)}, yes}]),
+    illegal({register, x, p(2)}, [yes],
+            [{a, 0, 8, {register, x, p(1)}, ?TAKEN}, {b, 0, 9, {register, x, p(2)}, ?TAKEN}]),
     %% By name each of these is legal: the process makes it none.
-    illegal({register, y, p(1)}, [?TAKEN], [{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, y, p(1)}, yes}]),
-    legal([{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, y, p(1)}, yes}, {c, 0, 8, {unregister, x}, ok}]).
+    illegal({register, y, p(1)}, [?TAKEN],
+            [{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, y, p(1)}, yes}]),
+    legal([{a, 0, 8, {register, x, p(1)}, yes}, {b, 0, 9, {register, y, p(1)}, yes},
+           {c, 0, 8, {unregister, x}, ok}]).
 
 unknown_test() ->
     Maybe = {a, 0, infinity, {register, x, p(1)}, unknown},
     legal([Maybe, {b, 2, 3, {whereis, x}, undefined}, {b, 4, 5, {whereis, x}, p(1)}]),
     legal([Maybe, {b, 2, 3, {register, x, p(2)}, yes}]),
     legal([Maybe, {b, 2, 3, {register, x, p(2)}, ?TAKEN}, {b, 4, 5, {whereis, x}, p(1)}]),
-    illegal({whereis, x}, [p(1)], [Maybe, {b, 2, 3, {whereis, x}, p(1)}, {b, 4, 5, {whereis, x}, undefined}]).
+    illegal({whereis, x}, [p(1)],
+            [Maybe, {b, 2, 3, {whereis, x}, p(1)}, {b, 4, 5, {whereis, x}, undefined}]).
 
 killed_test() ->
     Had = [{b, 0, 1, {register, x, p(1)}, yes}, {a, 10, 12, {kill, p(1)}, ok}],
-    legal(Had ++ [{a, 13, 14, {whereis, x}, undefined}, {b, 13, 14, {whereis, x}, p(1)}, {b, 15, 16, {whereis, x}, undefined}]),
+    legal(Had ++ [{a, 13, 14, {whereis, x}, undefined}, {b, 13, 14, {whereis, x}, p(1)},
+                  {b, 15, 16, {whereis, x}, undefined}]),
     illegal({whereis, x}, [undefined], Had ++ [{a, 13, 14, {whereis, x}, p(1)}]),
     illegal({whereis, x}, [p(1)], Had ++ [{b, 3, 4, {whereis, x}, undefined}]),
-    illegal({whereis, x}, [undefined], Had ++ [{b, 13, 14, {whereis, x}, undefined}, {b, 15, 16, {whereis, x}, p(1)}]),
+    illegal({whereis, x}, [undefined],
+            Had ++ [{b, 13, 14, {whereis, x}, undefined}, {b, 15, 16, {whereis, x}, p(1)}]),
     %% Free where it lived, at once; elsewhere once it is gone.
     legal(Had ++ [{a, 13, 14, {register, x, p(2)}, yes}]),
     illegal({register, x, p(2)}, [yes], Had ++ [{a, 13, 14, {register, x, p(2)}, ?TAKEN}]),
     legal(Had ++ [{b, 13, 14, {register, x, p(2)}, ?TAKEN}]),
     legal(Had ++ [{b, 13, 14, {register, x, p(2)}, yes}]),
     %% It goes, and takes no successor's name along.
-    illegal({whereis, x}, [p(2)], Had ++ [{a, 13, 14, {re_register, x, p(2)}, yes}, {b, 15, 16, {whereis, x}, undefined}]),
+    illegal({whereis, x}, [p(2)], Had ++ [{a, 13, 14, {re_register, x, p(2)}, yes},
+                                          {b, 15, 16, {whereis, x}, undefined}]),
     legal(Had ++ [{a, 13, 14, {register, y, p(1)}, {no, dead_pid}}]),
     illegal({register, y, p(1)}, [], Had ++ [{a, 13, 14, {register, y, p(1)}, yes}]),
     illegal({register, y, p(2)}, [yes], Had ++ [{a, 13, 14, {register, y, p(2)}, {no, dead_pid}}]).
 
 off_test() ->
     Away = [{c, 2, 2, {off, c}, ok}, {a, 3, 4, {register, x, p(1)}, yes}, {c, 7, 8, {on, c}, ok}],
-    legal(Away ++ [{c, 5, 6, {whereis, x}, undefined}, {c, 7, 9, {whereis, x}, undefined}, {c, 9, 10, {whereis, x}, p(1)}]),
+    legal(Away ++ [{c, 5, 6, {whereis, x}, undefined}, {c, 7, 9, {whereis, x}, undefined},
+                   {c, 9, 10, {whereis, x}, p(1)}]),
     illegal({whereis, x}, [p(1)], Away ++ [{c, 9, 10, {whereis, x}, undefined}]),
     illegal({whereis, x}, [p(1)], Away ++ [{b, 5, 6, {whereis, x}, undefined}]).
 
@@ -97,7 +118,8 @@ ordered_read_test() ->
     illegal({read, x}, [p(1)], Had ++ [{b, 2, 3, {read, x}, undefined}]),
     Under_way = Had ++ [{a, 2, 20, {re_register, x, p(2)}, yes}],
     legal(Under_way ++ [{b, 3, 4, {read, x}, p(1)}, {c, 5, 6, {read, x}, p(2)}]),
-    illegal({read, x}, [p(2)], Under_way ++ [{b, 3, 4, {read, x}, p(2)}, {c, 5, 6, {read, x}, p(1)}]),
+    illegal({read, x}, [p(2)],
+            Under_way ++ [{b, 3, 4, {read, x}, p(2)}, {c, 5, 6, {read, x}, p(1)}]),
     %% Two of the table may differ so, and what was read from the order everybody shows.
     legal(Under_way ++ [{b, 3, 4, {whereis, x}, p(2)}, {c, 5, 6, {whereis, x}, p(1)}]),
     illegal({whereis, x}, [p(2)],
@@ -105,7 +127,8 @@ ordered_read_test() ->
     %% It sees what one may see that was never answered, or not.
     Maybe = [{a, 0, infinity, {register, x, p(1)}, unknown}],
     legal(Maybe ++ [{b, 2, 3, {read, x}, undefined}, {b, 4, 5, {read, x}, p(1)}]),
-    illegal({read, x}, [p(1)], Maybe ++ [{b, 2, 3, {read, x}, p(1)}, {b, 4, 5, {read, x}, undefined}]),
+    illegal({read, x}, [p(1)],
+            Maybe ++ [{b, 2, 3, {read, x}, p(1)}, {b, 4, 5, {read, x}, undefined}]),
     %% The dead are not found where they lived.
     Killed = Had ++ [{a, 10, 12, {kill, p(1)}, ok}],
     legal(Killed ++ [{a, 13, 14, {read, x}, undefined}, {b, 13, 14, {read, x}, p(1)}]),
@@ -121,18 +144,28 @@ ordered_read_test() ->
     illegal({read, x}, [p(1)], Had ++ Refused).
 
 tokens_test() ->
-    Two = [{a, 0, 1, {register, x, p(1)}, yes}, {a, 2, 9, {re_register, x, p(2)}, yes}, {a, 10, 11, {re_register, x, p(1)}, yes}],
-    legal(Two ++ [{b, 3, 4, {lookup, x}, {p(1), 5}}, {c, 3, 4, {lookup, x}, {p(2), 7}}, {b, 5, 6, {lookup, x}, {p(1), 5}},
+    Two = [{a, 0, 1, {register, x, p(1)}, yes}, {a, 2, 9, {re_register, x, p(2)}, yes},
+           {a, 10, 11, {re_register, x, p(1)}, yes}],
+    legal(Two ++ [{b, 3, 4, {lookup, x}, {p(1), 5}},
+                  {c, 3, 4, {lookup, x}, {p(2), 7}},
+                  {b, 5, 6, {lookup, x}, {p(1), 5}},
                   {b, 12, 13, {lookup, x}, {p(1), 8}}]),
-    illegal({lookup, x}, [{p(2), 6}], Two ++ [{b, 3, 4, {lookup, x}, {p(1), 5}}, {c, 5, 6, {lookup, x}, {p(1), 6}}]),
-    illegal({lookup, x}, [], Two ++ [{c, 3, 4, {lookup, x}, {p(2), 5}}, {b, 5, 6, {lookup, x}, {p(1), 6}}]),
-    illegal({lookup, x}, [], Two ++ [{b, 3, 4, {lookup, x}, {p(1), 5}}, {b, 12, 13, {lookup, x}, {p(1), 5}}]).
+    illegal({lookup, x}, [{p(2), 6}],
+            Two ++ [{b, 3, 4, {lookup, x}, {p(1), 5}}, {c, 5, 6, {lookup, x}, {p(1), 6}}]),
+    illegal({lookup, x}, [],
+            Two ++ [{c, 3, 4, {lookup, x}, {p(2), 5}}, {b, 5, 6, {lookup, x}, {p(1), 6}}]),
+    illegal({lookup, x}, [],
+            Two ++ [{b, 3, 4, {lookup, x}, {p(1), 5}}, {b, 12, 13, {lookup, x}, {p(1), 5}}]).
 
 initial_test() ->
-    Opts = (sderl_linear_machine:options())#{initial => #{x => p(1)}, refusals => [unreachable_pid]},
-    ?assertEqual(ok, sderl_linear:check(h([{a, 0, 1, {whereis, x}, p(1)}, {a, 2, 3, {register, y, p(3)}, {no, unreachable_pid}}]), Opts)),
+    Opts = (sderl_linear_machine:options())#{initial => #{x => p(1)},
+                                             refusals => [unreachable_pid]},
+    ?assertEqual(ok, sderl_linear:check(h([{a, 0, 1, {whereis, x}, p(1)},
+                                           {a, 2, 3, {register, y, p(3)}, {no, unreachable_pid}}]),
+                                        Opts)),
     ?assertMatch({refused, _}, sderl_linear:check(h([{a, 0, 1, {whereis, x}, undefined}]), Opts)),
-    ?assertMatch({refused, _}, sderl_linear:check(h([{a, 2, 3, {register, y, p(3)}, {no, not_running}}]), Opts)).
+    ?assertMatch({refused, _},
+                 sderl_linear:check(h([{a, 2, 3, {register, y, p(3)}, {no, not_running}}]), Opts)).
 
 %% ---------------------------------------------------------------- against the machine
 
@@ -144,24 +177,27 @@ choices(N) -> ?LET(K, N, vector(K, range(0, 1 bsl 24))).
 
 %% With few clients, and with so many that what is possible cannot always be searched to the end.
 runs_are_legal() ->
-    ?FORALL({Choices, Clients}, oneof([{choices(250), sderl_linear_machine:clients()}, {choices(60), [{N, I} || N <- [a, b, c], I <- [1, 2, 3]]}]),
-        case sderl_linear:check(sderl_linear_machine:run(Choices, Clients), (sderl_linear_machine:options())#{limit => 1000}) of
-            ok -> true;
-            {gave_up, _} -> true;
-            {refused, _} -> false
-        end).
+    ?FORALL({Choices, Clients}, oneof([{choices(250), sderl_linear_machine:clients()},
+                                       {choices(60), [{N, I} || N <- [a, b, c], I <- [1, 2, 3]]}]),
+            case sderl_linear:check(sderl_linear_machine:run(Choices, Clients),
+                                    (sderl_linear_machine:options())#{limit => 1000}) of
+                ok -> true;
+                {gave_up, _} -> true;
+                {refused, _} -> false
+            end).
 
 %% Runs of which one answer or one time was changed.
 same_verdict() ->
     ?FORALL({Choices, Changes}, {choices(range(8, 22)), list(changes())},
-        begin
-            History = lists:foldl(fun change/2, sderl_linear_machine:run(Choices), Changes),
-            Legal = sderl_linear_machine:legal(History),
-            Found = sderl_linear:check(History, sderl_linear_machine:options()),
-            collect(Legal,
-                ?WHENFAIL(io:format("~p~n~p~n", [History, Found]),
-                          Legal =:= (Found =:= ok) andalso (Legal orelse explained(Found, History))))
-        end).
+            begin
+                History = lists:foldl(fun change/2, sderl_linear_machine:run(Choices), Changes),
+                Legal = sderl_linear_machine:legal(History),
+                Found = sderl_linear:check(History, sderl_linear_machine:options()),
+                collect(Legal,
+                        ?WHENFAIL(io:format("~p~n~p~n", [History, Found]),
+                                  Legal =:= (Found =:= ok)
+                                  andalso (Legal orelse explained(Found, History))))
+            end).
 
 changes() -> {range(0, 1000), oneof([answer, start, stop]), range(0, 1000)}.
 
@@ -176,7 +212,8 @@ changed(answer, K, #{call := {Kind, _, _}, answer := A} = Op) when A =/= unknown
 changed(answer, K, #{call := {Kind, _}, answer := A} = Op)
   when A =/= unknown, Kind =:= whereis orelse Kind =:= read ->
     Op#{answer := lists:nth(1 + K rem 4, [undefined, {a, 1}, {b, 1}, {c, 1}])};
-changed(answer, K, #{call := {lookup, _}, answer := {P, T}} = Op) -> Op#{answer := {P, T + K rem 3 - 1}};
+changed(answer, K, #{call := {lookup, _}, answer := {P, T}} = Op) ->
+    Op#{answer := {P, T + K rem 3 - 1}};
 changed(start, K, #{start := S} = Op) -> Op#{start := max(1, S - K rem 60)};
 changed(stop, K, #{stop := S} = Op) when is_integer(S) -> Op#{stop := S + K rem 60};
 changed(_, _, Op) -> Op.
@@ -184,7 +221,8 @@ changed(_, _, Op) -> Op.
 %% The prefix that is named has no run, and the same without its last answer has one.
 explained({refused, #{last := #{stop := Until} = Last, before := Before}}, _) ->
     Cut = fun(#{start := S} = Op, _) when S > Until -> Op;
-             (#{stop := E} = Op, At) when E > At; Op =:= Last, At < Until -> Op#{stop := infinity, answer := unknown};
+             (#{stop := E} = Op, At) when E > At; Op =:= Last, At < Until ->
+                 Op#{stop := infinity, answer := unknown};
              (Op, _) -> Op
           end,
     Ties = [x || #{stop := E} <- Before, E =:= Until],

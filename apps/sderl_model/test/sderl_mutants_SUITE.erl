@@ -81,7 +81,9 @@ stale(Rounds, Done, Fleet, Nodes) ->
     %% What the old coordinator's node shows is not current until it counts again: that it never
     %% does is nothing that a history can say.
     Setting = setting(Fleet, Nodes),
-    case hunt(Setting, 40, fun(Histories, _) -> sderl_histories:check(#{G => [off(Lead) | H] || G := H <- Histories}) end) of
+    case hunt(Setting, 40, fun(Histories, _) ->
+        sderl_histories:check(#{G => [off(Lead) | H] || G := H <- Histories})
+    end) of
         none -> stale(Rounds - 1, Done, Fleet, Nodes);
         {Commands, Why} -> {Done + Commands, Why}
     end.
@@ -96,7 +98,9 @@ shrinks(Config) ->
         {[Case], _} = sderl_concurrent_SUITE:failing(Setting, 1000),
         ct:pal("~tp", [Case]),
         true = sderl_histories:count(Case) =< 20,
-        ok = sderl_ct:await(again, fun() -> ok =/= sderl_histories:check(sderl_histories:run(Case, Setting)) end),
+        ok = sderl_ct:await(again, fun() ->
+            ok =/= sderl_histories:check(sderl_histories:run(Case, Setting))
+        end),
         {comment, io_lib:format("~b commands are left", [sderl_histories:count(Case)])}
     end).
 
@@ -116,7 +120,8 @@ hunt(Setting, Cases, Check) -> hunt(Setting, Cases, Check, 0).
 
 hunt(_, 0, _, _) -> none;
 hunt(Setting, Cases, Check, Done) ->
-    {ok, Case} = proper_gen:pick(sderl_histories:case_of(Setting), 14, {rand:uniform(1 bsl 24), rand:uniform(1 bsl 24), Cases}),
+    {ok, Case} = proper_gen:pick(sderl_histories:case_of(Setting), 14,
+                                 {rand:uniform(1 bsl 24), rand:uniform(1 bsl 24), Cases}),
     Commands = Done + sderl_histories:count(Case),
     case Check(sderl_histories:run(Case, Setting), Setting) of
         ok -> hunt(Setting, Cases - 1, Check, Commands);
@@ -129,7 +134,9 @@ dead_names_go(Histories, #{fleet := Fleet, nodes := Nodes} = Setting) ->
         ok ->
             Killed = [P || _ := H <- Histories, #{call := {kill, P}} <- H],
             case Killed =:= [] orelse sderl_fleet:await(fun() ->
-                Left = [{N, Name, P} || N <- Nodes, Name := P <- sderl_ct:names(Fleet, N, g), lists:member(P, Killed)],
+                Left = [{N, Name, P}
+                        || N <- Nodes, Name := P <- sderl_ct:names(Fleet, N, g),
+                           lists:member(P, Killed)],
                 Left =:= [] orelse Left
             end, maps:get(patience, Setting, ?PATIENCE)) of
                 {error, {timeout, Left}} -> {dead_names, Left};
@@ -151,9 +158,13 @@ walked(Config, Fault, Event) ->
         caught(Fault, walk({Fleet, ?PATIENCE}, Nodes, Event, ?ROUNDS))
     end).
 
-%% `Patient` is a fleet and how long one waits. `Event` makes one round: commands and what happens to the group between them.
+%% `Patient` is a fleet and how long one waits. `Event` makes one round: commands and what happens
+%% to the group between them.
 walk(Patient, Nodes, Event, Rounds) ->
-    try lists:foldl(fun(_, {Done, Names}) -> Event(Patient, {Done, Nodes}, Names) end, {0, #{}}, lists:seq(1, Rounds)) of
+    try
+        lists:foldl(fun(_, {Done, Names}) -> Event(Patient, {Done, Nodes}, Names) end, {0, #{}},
+                    lists:seq(1, Rounds))
+    of
         _ -> none
     catch
         throw:{diverged, Done, Why} -> {Done, io_lib:format("~tp", [Why])}
@@ -164,7 +175,9 @@ recreate({Fleet, _} = Patient, {Done0, Nodes}, Names0) ->
     {Done, Names} = commands(8, Fleet, Nodes, Done0, Names0),
     same(Patient, Nodes, Done, Names),
     sderl_ct:delete(Fleet, g, one_of(Nodes)),
-    sderl_ct:await(deleted, fun() -> lists:all(fun(N) -> [] =:= on(Fleet, N, fun() -> s_group:own_nodes(g) end) end, Nodes) end),
+    sderl_ct:await(deleted, fun() ->
+        lists:all(fun(N) -> [] =:= on(Fleet, N, fun() -> s_group:own_nodes(g) end) end, Nodes)
+    end),
     {ok, g, _} = on(Fleet, hd(Nodes), fun() -> s_group:new_s_group(g, Nodes) end),
     same(Patient, Nodes, Done + 2, #{}),
     {Done + 2, #{}}.
@@ -175,7 +188,10 @@ split_and_heal({Fleet, Ms} = Patient, {Done0, [A, B | Right] = Nodes}, Names0) -
     Left = [A, B],
     {Done1, Names1} = commands(8, Fleet, Nodes, Done0, Names0),
     [ok = sderl_ct:cut(Fleet, N, M) || N <- Left, M <- Right],
-    Of = fun(Gone) -> lists:foldl(fun(N, Ns) -> {Kept, []} = sderl_model_names:lost(N, Ns), Kept end, Names1, Gone) end,
+    Of = fun(Gone) ->
+        lists:foldl(fun(N, Ns) -> {Kept, []} = sderl_model_names:lost(N, Ns), Kept end, Names1,
+                    Gone)
+    end,
     [_ = sderl_fleet:await(fun() -> one_component(Fleet, Side) end, Ms) || Side <- [Left, Right]],
     {Done2, OfLeft} = commands(10, Fleet, Left, Done1 + 1, Of(Right)),
     {Done3, OfRight} = commands(10, Fleet, Right, Done2, Of(Left)),
@@ -187,7 +203,8 @@ split_and_heal({Fleet, Ms} = Patient, {Done0, [A, B | Right] = Nodes}, Names0) -
 
 one_component(Fleet, Side) ->
     Sorted = lists:sort(Side),
-    case lists:usort([maps:with([lead, epoch, live, role], sderl_ct:state(Fleet, N, g)) || N <- Side]) of
+    case lists:usort([maps:with([lead, epoch, live, role], sderl_ct:state(Fleet, N, g))
+                      || N <- Side]) of
         [#{live := Sorted, role := ok}] -> true;
         Other -> Other
     end.
@@ -202,7 +219,9 @@ commands(K, Fleet, Nodes, Done, Names0) ->
     Node = one_of(Nodes),
     Name = one_of(?NAMES),
     Command = case rand:uniform(6) of
-        I when I =< 3 -> {register_name, Name, sderl_ct:process(Fleet, one_of(Nodes)), #{resolver => {?MODULE, lower_node}}};
+        I when I =< 3 ->
+            {register_name, Name, sderl_ct:process(Fleet, one_of(Nodes)),
+             #{resolver => {?MODULE, lower_node}}};
         4 -> {unregister_name, Name};
         _ -> {whereis_name, Name}
     end,
@@ -214,8 +233,8 @@ commands(K, Fleet, Nodes, Done, Names0) ->
         Found -> throw({diverged, Done + 1, {Node, Command, {expected, Expected}, {found, Found}}})
     end.
 
-%% An operation without an answer is one that differs: a fault may leave a component with a name that
-%% it asks a home for that is away.
+%% An operation without an answer is one that differs: a fault may leave a component with a name
+%% that it asks a home for that is away.
 answer(Fleet, Node, Ask) ->
     try on(Fleet, Node, Ask)
     catch exit:{timeout, _} = Unknown -> {exit, Unknown}
@@ -225,11 +244,14 @@ answer(Fleet, Node, Ask) ->
 same({Fleet, Ms}, Nodes, Done, Names) ->
     Expected = #{N => P || N := #{pid := P} <- Names},
     case sderl_fleet:await(fun() ->
-        Differ = [{N, Found} || N <- Nodes, Found <- [maps:with(?NAMES, sderl_ct:names(Fleet, N, g))], Found =/= Expected],
+        Differ = [{N, Found}
+                  || N <- Nodes, Found <- [maps:with(?NAMES, sderl_ct:names(Fleet, N, g))],
+                     Found =/= Expected],
         Differ =:= [] andalso is_boolean(one_component(Fleet, Nodes)) orelse Differ
     end, Ms) of
         ok -> ok;
-        {error, {timeout, Differ}} -> throw({diverged, Done, {{expected, Expected}, {found, Differ}}})
+        {error, {timeout, Differ}} ->
+            throw({diverged, Done, {{expected, Expected}, {found, Differ}}})
     end.
 
 one_of(List) -> lists:nth(rand:uniform(length(List)), List).

@@ -10,7 +10,8 @@ planted_beside_the_real_one_test_() ->
         Scenario = rule_6_nodes_that_never_come_back_are_forgotten,
         {_, _, Options} = lists:keyfind(Scenario, 1, sderl_sim_rules_tests:scenarios()),
         ?assertEqual(ok, sderl_sim:run(Options#{seed => 1})),
-        ?assertMatch({failed, {check, {members, _}}, 1}, sderl_sim:run(Options#{seed => 1, core => Core})),
+        ?assertMatch({failed, {check, {members, _}}, 1},
+                     sderl_sim:run(Options#{seed => 1, core => Core})),
         ?assertEqual(ok, sderl_sim:run(Options#{seed => 1}))
     end}.
 
@@ -33,7 +34,8 @@ pieces() ->
     Whole = sderl_plant:module(sderl_core, [{sderl_core_state, "Seq bsr 24", "Seq"}]),
     ?assertEqual(7, Whole:batch_of(7)),
     ?assertEqual(ok, sderl_plant:check([{sderl_core_state, "Seq  bsr\n24", "Seq"}])),
-    ?assertMatch([{sderl_core, _}, {sderl_core_admit, _}, {sderl_core_clients, _}, {sderl_hello, _}],
+    ?assertMatch([{sderl_core, _}, {sderl_core_admit, _}, {sderl_core_clients, _},
+                  {sderl_hello, _}],
                  sderl_plant:beams([rule_1, rule_2, lose_down, rule_16, rule_17])).
 
 %% Copies are made of what changes; where nothing does, it is the module itself.
@@ -51,8 +53,10 @@ copies() ->
 what_is_not_there_is_an_error_test_() -> {timeout, 120, fun what_is_not_there/0}.
 
 what_is_not_there() ->
-    ?assertError({no_such_function, {sderl_core, batch_of, 2}, _}, sderl_plant:core([{sderl_core, "batch_of(_, _) -> 0."}])),
+    ?assertError({no_such_function, {sderl_core, batch_of, 2}, _},
+                 sderl_plant:core([{sderl_core, "batch_of(_, _) -> 0."}])),
     ?assertError({not_once, {sderl_core, "batch_of(Sequence)", {found, 0}}, _},
                  sderl_plant:check([{sderl_core, "batch_of(Sequence)", "0"}])),
     ?assertError({unknown_faults, [rule_99], _}, sderl_plant:core([rule_99])),
-    ?assertError({planted_fault_does_not_compile, _}, sderl_plant:core([{sderl_core, "batch_of(_) -> X."}])).
+    ?assertError({planted_fault_does_not_compile, _},
+                 sderl_plant:core([{sderl_core, "batch_of(_) -> X."}])).

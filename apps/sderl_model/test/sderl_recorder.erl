@@ -2,18 +2,20 @@
 -module(sderl_recorder).
 
 %% A client that goes on with random commands until it is told to stop, and writes what it calls and
-%% what it is answered to a file as it happens: its node may be killed at any moment. The module runs
-%% on the nodes, and reads the files.
+%% what it is answered to a file as it happens: its node may be killed at any moment. The module
+%% runs on the nodes, and reads the files.
 %%
-%% All clients use the same few names. Processes are mostly new ones of the client's node, now and then
-%% one that a read has shown.
+%% All clients use the same few names. Processes are mostly new ones of the client's node, now and
+%% then one that a read has shown.
 
 -export([start/5, count/2, hold/2, go_on/2, stop/2, history/1, listen/3, heard/2]).
 %% On the nodes.
 -export([init/4, ear/3]).
 
 %% `most`: of milliseconds between two operations.
--record(r, {group, names, fd, mine = [] :: [pid()], met = [] :: [pid()], done = 0, holding = false, most = 3}).
+-record(r, {
+    group, names, fd, mine = [] :: [pid()], met = [] :: [pid()], done = 0, holding = false, most = 3
+}).
 
 %% ---------------------------------------------------------------- from the test
 
@@ -56,7 +58,8 @@ paired([{called, Start, Call}, {answered, Stop, Answer} | Rest], Node) ->
 paired([{called, Start, Call}], Node) -> [op(Node, Start, infinity, Call, unknown)];
 paired([], _) -> [].
 
-op(Node, Start, Stop, Call, Answer) -> #{node => Node, start => Start, stop => Stop, call => Call, answer => Answer}.
+op(Node, Start, Stop, Call, Answer) ->
+    #{node => Node, start => Start, stop => Stop, call => Call, answer => Answer}.
 
 %% Which members were set aside, and when it was heard on this node.
 listen(Fleet, Node, Group) ->
@@ -85,7 +88,8 @@ ear(Group, Starter, []) when is_pid(Starter) ->
 ear(Group, none, Heard) ->
     receive
         {heard, From, Ref} -> From ! {Ref, Heard}, ear(Group, none, Heard);
-        {_, _, _, {group, member_aside, #{node := N}}} -> ear(Group, none, [{sderl_histories:clock(), N} | Heard]);
+        {_, _, _, {group, member_aside, #{node := N}}} ->
+            ear(Group, none, [{sderl_histories:clock(), N} | Heard]);
         _ -> ear(Group, none, Heard)
     end.
 

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_rules_table_tests).
--moduledoc "The table of the library's INTERNALS.md that says what fails without each rule: it names every rule and every switch, and tests that exist.".
+-moduledoc """
+The table of the library's INTERNALS.md that says what fails without each rule: it names every rule
+and every switch, and tests that exist.
+""".
 -include_lib("eunit/include/eunit.hrl").
 
 -define(RULES, 34).
@@ -13,10 +16,14 @@ table_test_() ->
             Rows = rows(Text),
             [{"every rule", ?_assertEqual(lists:seq(1, ?RULES), [N || {N, _, _, _} <- Rows])},
              {"every rule has a test", ?_assertEqual([], [N || {N, _, [], []} <- Rows])},
-             {"every switch", ?_assertEqual(switches(), lists:sort([S || {_, Ss, _, _} <- Rows, S <- Ss]))},
-             {"the switch of its rule", ?_assertEqual([], [N || {N, [S], _, _} <- Rows, S =/= switch(N)])},
-             {"tests that exist", ?_assertEqual([], [T || {_, _, A, B} <- Rows, T <- A ++ B, not exists(T)])},
-             {"scenarios that fail without it", ?_assertEqual([], [N || {N, [S], Tests, _} <- Rows, not fails(S, Tests)])}]
+             {"every switch",
+              ?_assertEqual(switches(), lists:sort([S || {_, Ss, _, _} <- Rows, S <- Ss]))},
+             {"the switch of its rule",
+              ?_assertEqual([], [N || {N, [S], _, _} <- Rows, S =/= switch(N)])},
+             {"tests that exist",
+              ?_assertEqual([], [T || {_, _, A, B} <- Rows, T <- A ++ B, not exists(T)])},
+             {"scenarios that fail without it",
+              ?_assertEqual([], [N || {N, [S], Tests, _} <- Rows, not fails(S, Tests)])}]
     end.
 
 %% Nothing is a fault that the list of faults does not explain.
@@ -41,7 +48,8 @@ wrong_faults_are_named_test() ->
 rows(Text) ->
     {match, Rows} = re:run(Text, "^\\| ([0-9]+) \\| ((?:`rule_[0-9]+`)?) \\|([^|]*)\\|([^|]*)\\|$",
                            [global, multiline, {capture, all_but_first, list}]),
-    [{list_to_integer(N), [list_to_atom(S) || S <- names(Switch)], names(Scenarios), names(Real)} || [N, Switch, Scenarios, Real] <- Rows].
+    [{list_to_integer(N), [list_to_atom(S) || S <- names(Switch)], names(Scenarios), names(Real)}
+     || [N, Switch, Scenarios, Real] <- Rows].
 
 names(Cell) ->
     case re:run(Cell, "`([a-zA-Z0-9_:]+)`", [global, {capture, all_but_first, list}]) of
@@ -51,7 +59,8 @@ names(Cell) ->
 
 switch(N) -> list_to_atom("rule_" ++ integer_to_list(N)).
 
-switches() -> lists:sort([F || {F, _} <- sderl_planted:all(), lists:prefix("rule_", atom_to_list(F))]).
+switches() ->
+    lists:sort([F || {F, _} <- sderl_planted:all(), lists:prefix("rule_", atom_to_list(F))]).
 
 exists(Test) ->
     [Module, Name] = [list_to_atom(X) || X <- string:split(Test, ":")],
@@ -73,7 +82,12 @@ fails(Switch, Tests) ->
     lists:any(fun(Test) ->
         [Module, Name] = [list_to_atom(X) || X <- string:split(Test, ":")],
         case Module of
-            ?SCENARIOS -> {_, Faults, _} = lists:keyfind(Name, 1, ?SCENARIOS:scenarios()), lists:member(Switch, Faults);
-            _ -> erlang:function_exported(Module, list_to_atom(lists:concat(["without_", Switch, "_test_"])), 0)
+            ?SCENARIOS ->
+                {_, Faults, _} = lists:keyfind(Name, 1, ?SCENARIOS:scenarios()),
+                lists:member(Switch, Faults);
+            _ ->
+                erlang:function_exported(Module,
+                                         list_to_atom(lists:concat(["without_", Switch, "_test_"])),
+                                         0)
         end
     end, Tests).

@@ -10,17 +10,27 @@ mutated_test() ->
     ?assertNot(lists:member(Term, Others)),
     ?assert(length(lists:usort(Others)) > 100),
     ?assert(lists:any(fun(T) -> is_tuple(T) andalso tuple_size(T) =/= 5 end, Others)),
-    ?assert(lists:any(fun({lead, {1, a}, 3, [{seg, x, [[n | _]]}], #{view := V}}) when V =/= #{a => live} -> true; (_) -> false end, Others)).
+    ?assert(lists:any(fun
+        ({lead, {1, a}, 3, [{seg, x, [[n | _]]}], #{view := V}}) when V =/= #{a => live} -> true;
+        (_) -> false
+    end, Others)).
 
-%% What the door refuses does nothing, and the schedule is the same as without a fault; what it lets in is tried.
+%% What the door refuses does nothing, and the schedule is the same as without a fault; what it lets
+%% in is tried.
 door_test_() ->
-    Options = #{seed => 2, nodes => 3, clients => 1, script => [{0, {mutate, sderl_sim:name(1), 100}}, {20_000, join}]},
-    [{timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run(Options#{door => fun(_, _) -> false end})) end},
+    Options = #{seed => 2, nodes => 3, clients => 1,
+                script => [{0, {mutate, sderl_sim:name(1), 100}}, {20_000, join}]},
+    [{timeout, 120,
+      fun() -> ?assertEqual(ok, sderl_sim:run(Options#{door => fun(_, _) -> false end})) end},
      {timeout, 120, fun() ->
-        Only = fun(_, Msg) -> Msg =:= {hb, x, y} end,
-        Change = fun(W) -> sderl_sim_hostile:arrives(sderl_sim:name(2), g, sderl_sim:name(1), {ack, 1, 2, none}, W) end,
-        Script = [{8000, {mutate, sderl_sim:name(1), 100}}, {9000, {'fun', Change}}],
-        ?assertEqual(ok, sderl_sim:run(Options#{script => Script, door => Only})),
-        Broken = fun(_, _) -> error(the_door) end,
-        ?assertMatch({failed, {error, the_door, _}, 2}, sderl_sim:run(Options#{script => Script, door => Broken}))
+         Only = fun(_, Msg) -> Msg =:= {hb, x, y} end,
+         Change = fun(W) ->
+             sderl_sim_hostile:arrives(sderl_sim:name(2), g, sderl_sim:name(1), {ack, 1, 2, none},
+                                       W)
+         end,
+         Script = [{8000, {mutate, sderl_sim:name(1), 100}}, {9000, {'fun', Change}}],
+         ?assertEqual(ok, sderl_sim:run(Options#{script => Script, door => Only})),
+         Broken = fun(_, _) -> error(the_door) end,
+         ?assertMatch({failed, {error, the_door, _}, 2},
+                      sderl_sim:run(Options#{script => Script, door => Broken}))
      end}].

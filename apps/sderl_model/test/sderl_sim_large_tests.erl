@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_large_tests).
 -moduledoc """
-What a group of many members says when its coordinator's process is killed and all processes are slow: so
-many messages for each member, and not for each pair of them.
+What a group of many members says when its coordinator's process is killed and all processes are
+slow: so many messages for each member, and not for each pair of them.
 """.
 -include_lib("eunit/include/eunit.hrl").
 -include("../src/sderl_sim.hrl").
@@ -13,7 +13,8 @@ many messages for each member, and not for each pair of them.
 successor_of_a_killed_process_test_() ->
     {timeout, 120, fun() ->
         Sent = sent(?MEMBERS),
-        %% Some three dozen for each member. Members that ask all others with each tick say ten times as many.
+        %% Some three dozen for each member. Members that ask all others with each tick say ten
+        %% times as many.
         ?assert(maps:get(hello, Sent) < 80 * ?MEMBERS, Sent),
         ?assert(maps:get(collect, Sent) < 3 * ?MEMBERS, Sent),
         %% Nobody is set aside for what it said before it heard of the successor.
@@ -32,7 +33,9 @@ sent(Count) ->
         {?KILLED, {'fun', fun(W) -> W#w{sent = #{}} end}},
         {?KILLED, {on_coord, kill}},
         {2 * ?KILLED, {'fun', fun(#w{sent = Sent} = W) ->
-            Parent ! {Ref, [Role || N <- sderl_sim:all(W), #{role := Role} <- [sderl_sim_world:seen(N, W#w.group, W)]],
+            Parent ! {Ref, [Role
+                            || N <- sderl_sim:all(W),
+                               #{role := Role} <- [sderl_sim_world:seen(N, W#w.group, W)]],
                       maps:map(fun(_, {Messages, _}) -> Messages end, Sent)},
             W#w{sent = none}
         end}}

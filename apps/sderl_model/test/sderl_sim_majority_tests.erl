@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_majority_tests).
 -moduledoc """
-Majority groups under random schedules of faults, and that the promises of `m:sderl_sim_majority` are seen
-to be broken where they are: by cores with planted faults.
+Majority groups under random schedules of faults, and that the promises of `m:sderl_sim_majority`
+are seen to be broken where they are: by cores with planted faults.
 
 `SDERL_LONG=1` makes the run long, and new every time; `SDERL_SIM_SEED` sets the first seed.
 """.
@@ -38,7 +38,8 @@ found_test_() ->
                                    {files, #{files => true}, [20405, 20955, 21320]},
                                    {hard, hard(), [72, 31236]},
                                    {hard_7, (hard())#{nodes => 7}, [5010, 5296, 5281]},
-                                   %% (Those of `bin/sderl bench simulate --hard --majority --nodes 4`.)
+                                   %% (Those of
+                                   %% `bin/sderl bench simulate --hard --majority --nodes 4`.)
                                    {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
                                     [30000058, 30000588, 30000881, 30000891, 31001101,
                                      414003078, 910000914, 910000097, 910001978,
@@ -54,8 +55,8 @@ found_test_() ->
                                     [117001682]}],
         Seed <- Seeds].
 
-%% A survivor of an operator's recovery lacks the last batch, which another has: it registers a name for a process of a
-%% node that is lost. Both have the same home for it, whoever leads.
+%% A survivor of an operator's recovery lacks the last batch, which another has: it registers a name
+%% for a process of a node that is lost. Both have the same home for it, whoever leads.
 recovered_test_() ->
     Cut = fun(W0) ->
         [C] = sderl_sim:coord(W0),
@@ -74,12 +75,14 @@ recovered_test_() ->
     end,
     %% (The operator is asked when all faults are over.)
     Options = #{mode => majority, nodes => 4, spare => 1, clients => 0, boot_spread => 500,
-                script => [{10_000, {'fun', Cut}}, {10_500, {'fun', Lose}}, {20_000, {check, HaveIt}}]},
+                script => [{10_000, {'fun', Cut}}, {10_500, {'fun', Lose}},
+                           {20_000, {check, HaveIt}}]},
     [{timeout, 120, ?_assertEqual({Seed, ok}, {Seed, sderl_sim:run(Options#{seed => Seed})})}
      || Seed <- lists:seq(1, 4)].
 
-%% The coordinator is lost for good while a member takes a snapshot that was set aside before. That one remembers what
-%% it promised, and the third has all that it ever had: the two go on, without an operator.
+%% The coordinator is lost for good while a member takes a snapshot that was set aside before. That
+%% one remembers what it promised, and the third has all that it ever had: the two go on, without an
+%% operator.
 lost_as_one_learns_test_() -> holds(lost_as_one_learns()).
 
 lost_as_one_learns() ->
@@ -94,29 +97,40 @@ lost_as_one_learns() ->
     end,
     Learns = fun(W) ->
         {Coord, Learner, Third} = sderl_sim:noted(all, W),
-        [map_get(syncing, sderl_core:info(sderl_sim:state(N, W))) || N <- [Coord, Learner, Third]] =:= [false, true, false]
+        [map_get(syncing, sderl_core:info(sderl_sim:state(N, W)))
+         || N <- [Coord, Learner, Third]] =:= [false, true, false]
     end,
-    #{nodes => 3, spare => 0, clients => 1, keep => 20, chunk => 1, delay => {50, 60}, boot_spread => 500,
+    #{nodes => 3,
+      spare => 0,
+      clients => 1,
+      keep => 20,
+      chunk => 1,
+      delay => {50, 60},
+      boot_spread => 500,
       script => [{12_000, {'fun', Pause}}, {20_000, {'fun', Resume}}, {22_000, {check, Learns}},
                  {22_010, {on_coord, lose, fast}}]}.
 
-%% All but the coordinator come back empty, and their snapshots take longer than a coordinator waits that cannot make
-%% its members count. It stays, or its successor would begin them anew, for ever.
+%% All but the coordinator come back empty, and their snapshots take longer than a coordinator waits
+%% that cannot make its members count. It stays, or its successor would begin them anew, for ever.
 slow_snapshots_test_() -> holds(slow_snapshots()).
 
 slow_snapshots() ->
     Crash = fun(W0) ->
         [Coord] = sderl_sim:coord(W0),
         Others = lists:delete(Coord, sderl_sim:all(W0)),
-        sderl_sim:apply_cmd({all, [{crash, N, fast} || N <- Others]}, sderl_sim:note(crashed, Others, W0))
+        sderl_sim:apply_cmd({all, [{crash, N, fast} || N <- Others]},
+                            sderl_sim:note(crashed, Others, W0))
     end,
-    Start = fun(W) -> sderl_sim:apply_cmd({all, [{start, N} || N <- sderl_sim:noted(crashed, W)]}, W) end,
-    #{nodes => 3, spare => 0, clients => 0, keep => 40, chunk => 1, delay => {100, 110}, boot_spread => 500,
-      script => [{30_000, {'fun', Crash}}, {31_000, {'fun', Start}}]}.
+    Start = fun(W) ->
+        sderl_sim:apply_cmd({all, [{start, N} || N <- sderl_sim:noted(crashed, W)]}, W)
+    end,
+    #{nodes => 3, spare => 0, clients => 0, keep => 40, chunk => 1, delay => {100, 110},
+      boot_spread => 500, script => [{30_000, {'fun', Crash}}, {31_000, {'fun', Start}}]}.
 
-%% A member that does not hear the coordinator falls behind, another is removed, and the coordinator is lost for good.
-%% The two that are left are a majority of the members after the removal, and not of those that the one behind knows,
-%% which stands first in the order of elections. They go on, without an operator.
+%% A member that does not hear the coordinator falls behind, another is removed, and the coordinator
+%% is lost for good. The two that are left are a majority of the members after the removal, and not
+%% of those that the one behind knows, which stands first in the order of elections. They go on,
+%% without an operator.
 lost_after_a_removal_test_() -> holds(lost_after_a_removal()).
 
 lost_after_a_removal() ->
@@ -130,11 +144,15 @@ lost_after_a_removal() ->
         sderl_sim:apply_cmd({op, Coord, {remove, [sderl_sim:noted(removed, W)], 1}}, W)
     end,
     #{nodes => 4, spare => 0, clients => 0, boot_spread => 500, delay => {50, 60},
-      script => [{12_000, {'fun', Cut}}, {13_000, {on_coord, op, {read, alpha}}}, {20_000, {'fun', Remove}},
-                 {21_000, {on_coord, op, {read, alpha}}}, {23_000, {on_coord, lose, fast}}]}.
+      script => [{12_000, {'fun', Cut}},
+                 {13_000, {on_coord, op, {read, alpha}}},
+                 {20_000, {'fun', Remove}},
+                 {21_000, {on_coord, op, {read, alpha}}},
+                 {23_000, {on_coord, lose, fast}}]}.
 
-%% The others elect another coordinator and remove the one before, together with the only member that it hears. When
-%% it hears the others again they are set aside in its view, and the one that is live there has left.
+%% The others elect another coordinator and remove the one before, together with the only member
+%% that it hears. When it hears the others again they are set aside in its view, and the one that is
+%% live there has left.
 removed_with_the_last_heard_test_() -> holds(removed_with_the_last_heard()).
 
 removed_with_the_last_heard() ->
@@ -168,9 +186,9 @@ removed_unheard_test_() ->
         ],
         Seed <- Seeds].
 
-%% A member is removed that lacks more than one batch, and the coordinator is lost before anybody has
-%% heard that all have the last one. With that member the others are a majority of those before, and
-%% not without it.
+%% A member is removed that lacks more than one batch, and the coordinator is lost before anybody
+%% has heard that all have the last one. With that member the others are a majority of those before,
+%% and not without it.
 removed_behind_test_() -> holds(removed_behind()).
 
 holds(Options) ->
@@ -228,18 +246,21 @@ removed_as_it_learns() ->
         [Coord] = sderl_sim:coord(W0),
         Learner = lists:last(lists:delete(Coord, sderl_sim:all(W0) -- [x1@sim])),
         {Pid, W} = sderl_sim:pid(Learner, W0),
-        sderl_sim:apply_cmd({op, Learner, {r, alpha, Pid, #{}}}, sderl_sim:note(learner, Learner, W))
+        sderl_sim:apply_cmd({op, Learner, {r, alpha, Pid, #{}}},
+                            sderl_sim:note(learner, Learner, W))
     end,
     Cut = fun(W) ->
         Learner = sderl_sim:noted(learner, W),
-        sderl_sim:apply_cmd({islands, [[Learner], lists:delete(Learner, sderl_sim:all(W))], fast}, W)
+        sderl_sim:apply_cmd({islands, [[Learner], lists:delete(Learner, sderl_sim:all(W))], fast},
+                            W)
     end,
     Remove = fun(W) ->
         [Coord] = sderl_sim:coord(W),
         sderl_sim:apply_cmd({op, Coord, {remove, [sderl_sim:noted(learner, W)], 1}}, W)
     end,
     #{nodes => 4, spare => 1, clients => 0, keep => 5, delay => {50, 60}, boot_spread => 500,
-      script => [{12_000, {'fun', Ask}}, {12_080, {'fun', Cut}}, {13_000, heal}, {13_700, {'fun', Remove}}]}.
+      script => [{12_000, {'fun', Ask}}, {12_080, {'fun', Cut}}, {13_000, heal},
+                 {13_700, {'fun', Remove}}]}.
 
 %% A member that is removed hears of it, and goes; of the others only the coordinator has the batch.
 %% That one has the next epoch promised by one that lacks it: three of four, as who has gone agrees.
@@ -275,8 +296,9 @@ gone_and_started_anew() ->
                  {28_000, {check, Lead}},
                  {30_000, heal}]}.
 
-%% One batch removes three members, each by an operation of its own, and a fourth does not hear it either. Those
-%% that do are a majority of the members after the second removal and after the third, and not of those before.
+%% One batch removes three members, each by an operation of its own, and a fourth does not hear it
+%% either. Those that do are a majority of the members after the second removal and after the third,
+%% and not of those before.
 removed_one_by_one_test_() ->
     Remove = fun(W) ->
         [Coord] = sderl_sim:coord(W),
@@ -285,7 +307,8 @@ removed_one_by_one_test_() ->
         Commands = [{silence, Coord, [Silent | Out]} | [{op, Coord, {remove, [N], 1}} || N <- Out]],
         lists:foldl(fun sderl_sim:apply_cmd/2, W, Commands)
     end,
-    Options = #{mode => majority, nodes => 7, script => [{12_000, {'fun', Remove}}, {25_000, heal}]},
+    Options = #{mode => majority, nodes => 7,
+                script => [{12_000, {'fun', Remove}}, {25_000, heal}]},
     [{timeout, 120, ?_assertEqual({Seed, ok}, {Seed, sderl_sim:run(Options#{seed => Seed})})}
      || Seed <- [1, 4, 6]].
 
@@ -308,7 +331,8 @@ planted() ->
         "decides(#s{d = D} = S) -> former_decides(S#s{d = D#d{before = undefined}}). "
         "is_enough(Voters, All, #s{d = D} = S) ->"
         " former_is_enough(Voters, All, S#s{d = D#d{before = undefined}})."}],
-      #{nodes => 5, script => [{12_000, {'fun', fun remove_those_who_do_not_hear/1}}, {20_000, heal}]},
+      #{nodes => 5,
+        script => [{12_000, {'fun', fun remove_those_who_do_not_hear/1}}, {20_000, heal}]},
       [by_majority]},
      {an_empty_member_votes,
       [{sderl_core_quorum, "is_voter(#s{d = #d{syncing = Syncing}}) -> not Syncing."}],
@@ -341,7 +365,8 @@ planted() ->
         "op(Op, O, C) -> former_op(Op, O, C)."}],
       #{}, [right_answer]}].
 
-%% The coordinator and one other are a majority of the members that are left, and none of those before.
+%% The coordinator and one other are a majority of the members that are left, and none of those
+%% before.
 remove_those_who_do_not_hear(W) -> remove_but(2, W).
 
 %% The coordinator and the members of the last names are left.

@@ -2,17 +2,23 @@
 -module(sderl_sim_place_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-%% 1,000 choices over 50 nodes by 50 nodes that see only stale values. The bounds are far from what a seed does.
+%% 1,000 choices over 50 nodes by 50 nodes that see only stale values. The bounds are far from what
+%% a seed does.
 piles_test_() ->
     [{lists:flatten(io_lib:format("~0p", [Options])), fun() ->
-        Ratios = [maps:get(ratio, sderl_sim_place:run(Options#{seed => S})) || S <- lists:seq(1, 5)],
+        Ratios = [maps:get(ratio, sderl_sim_place:run(Options#{seed => S}))
+                  || S <- lists:seq(1, 5)],
         ?assert(lists:max(Ratios) < Bound)
-     end} || {Options, Bound} <- [
+    end} || {Options, Bound} <- [
         {#{choose => random}, 2.2}, {#{choose => {hash, k}}, 2.2},
-        {#{choose => {least, x}, choosers => 1}, 1.01}, {#{choose => {least, x}, choosers => 1, load => fresh}, 1.1},
-        {#{choose => {least, x}}, 1.9}, {#{choose => {least, x}, load => uneven, refresh => 50}, 2.0},
+        {#{choose => {least, x}, choosers => 1}, 1.01},
+        {#{choose => {least, x}, choosers => 1, load => fresh}, 1.1},
+        {#{choose => {least, x}}, 1.9},
+        {#{choose => {least, x}, load => uneven, refresh => 50}, 2.0},
         {#{choose => {two, least, x}}, 2.0}, {#{choose => {two, least, x}, load => uneven}, 1.7},
-        {#{choose => {two, least, x}, load => fresh}, 1.5}, {#{choose => {two, least, x}, choosers => 1}, 1.4}]].
+        {#{choose => {two, least, x}, load => fresh}, 1.5},
+        {#{choose => {two, least, x}, choosers => 1}, 1.4}
+    ]].
 
 %% Why: without an account of one's own choices the least loaded node gets them all.
 forgetful_test() ->

@@ -8,8 +8,10 @@
 order_test() ->
     First = [{At, At} || At <- [700, 3, 31, 32, 3, 63, 64, 100_000, 0]],
     Put = fun({At, Event}, Queue) -> sderl_sim_queue:put(At, {At, Event}, Queue) end,
-    Queue = lists:foldl(Put, sderl_sim_queue:new(), lists:zip([At || {At, _} <- First], lists:seq(1, 9))),
-    ?assertEqual([{0, 9}, {3, 2}, {3, 5}, {31, 3}, {32, 4}, {63, 6}, {64, 7}, {700, 1}, {100_000, 8}],
+    Queue = lists:foldl(Put, sderl_sim_queue:new(),
+                        lists:zip([At || {At, _} <- First], lists:seq(1, 9))),
+    ?assertEqual([{0, 9}, {3, 2}, {3, 5}, {31, 3}, {32, 4}, {63, 6}, {64, 7}, {700, 1},
+                  {100_000, 8}],
                  taken(0, 200_000, Queue)).
 
 %% What a sorted list gives, for random times.
@@ -29,7 +31,8 @@ random(Now, Left, Queue0, Known0, Count, Dice0) ->
     end, {Queue0, Known0, Dice1}, lists:seq(Count + 1, Count + K)),
     {Step, Dice} = sderl_sim_dice:roll(80, Dice2),
     Until = Now + Step,
-    case {sderl_sim_queue:take(Now, Until, Queue), lists:sort([E || {At, _} = E <- Known, At =< Until])} of
+    case {sderl_sim_queue:take(Now, Until, Queue),
+          lists:sort([E || {At, _} = E <- Known, At =< Until])} of
         {{none, Same}, []} -> random(Until, Left - 1, Same, Known, Count + K, Dice);
         {{At, Events, Rest}, [{At, _} | _] = Due} ->
             ?assertEqual([I || {T, I} <- Due, T =:= At], Events),

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_strict_tests).
--moduledoc "The promises of `sderl_sim_strict` are seen to be broken where they are: in worlds made by hand.".
+-moduledoc """
+The promises of `sderl_sim_strict` are seen to be broken where they are: in worlds made by hand.
+""".
 -include_lib("eunit/include/eunit.hrl").
 -include("../src/sderl_sim.hrl").
 
@@ -10,7 +12,8 @@
 tokens_grow_test() ->
     {P, Q, W} = world([tokens_grow]),
     High = written(x, P, ?HIGH, W),
-    ?assertThrow({violation, {tokens_grow, _, x, {same, P}, ?HIGH, ?LOW}, _}, written(x, P, ?LOW, High)),
+    ?assertThrow({violation, {tokens_grow, _, x, {same, P}, ?HIGH, ?LOW}, _},
+                 written(x, P, ?LOW, High)),
     %% A registration that came with a merge, and is older than one that ended here.
     ?assertMatch(#w{}, written(x, Q, ?LOW, High)),
     ?assertMatch(#w{}, written(x, Q, ?HIGH, written(x, P, ?LOW, W))),
@@ -25,7 +28,10 @@ no_means_no_test() ->
     %% Refused at 50; what was ordered before may still come.
     B = sderl_sim_world:book(g, W0),
     Refused = #{P => {op, somewhere, 50}},
-    At = fun(T) -> sderl_sim_world:keep_book(g, B#b{refused = Refused, used = #{P => 1}, log = #{{{7, 'n1@sim'}, 3} => {T, []}}}, W0) end,
+    At = fun(T) ->
+        sderl_sim_world:keep_book(g, B#b{refused = Refused, used = #{P => 1},
+                                         log = #{{{7, 'n1@sim'}, 3} => {T, []}}}, W0)
+    end,
     Version = {{7, 'n1@sim'}, sderl_core:seq(3, 1)},
     ?assertMatch(#w{}, written(x, P, Version, At(40))),
     ?assertMatch(#w{}, written(x, Q, Version, At(60))),
@@ -35,19 +41,23 @@ losers_hear_test() ->
     {P, Q, W0} = world([losers_hear]),
     Settle = {settle, x, [P], {x, Q, 'n1@sim', ?HIGH, []}, []},
     W = sderl_sim_strict:recorded(g, {7, 1}, [Settle], W0),
-    ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _}, sderl_sim_strict:settled(g, ['n1@sim'], W)),
+    ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _},
+                 sderl_sim_strict:settled(g, ['n1@sim'], W)),
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_strict:told(g, P, W))),
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_member:dies(P, W))),
     %% It has a name all the same.
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], written(x, P, ?HIGH, W))).
 
-%% What its own node takes from a process it gave up; what another takes, which cannot see it, it did not.
+%% What its own node takes from a process it gave up; what another takes, which cannot see it, it
+%% did not.
 given_up_test() ->
     {P, _, W0} = world([losers_hear]),
-    W = written(x, P, ?HIGH, sderl_sim_strict:recorded(g, {7, 1}, [{settle, x, [P], none, []}], W0)),
+    W = written(x, P, ?HIGH,
+                sderl_sim_strict:recorded(g, {7, 1}, [{settle, x, [P], none, []}], W0)),
     #m{store = Store} = sderl_sim_world:member('n1@sim', g, W),
     After = fun(Asks) ->
-        Removal = #seg{member = Asks, session = 1, number = 1, operations = [?UNREGISTER_OF(x, P)], answers = default},
+        Removal = #seg{member = Asks, session = 1, number = 1, operations = [?UNREGISTER_OF(x, P)],
+                       answers = default},
         Applied = sderl_sim_strict:applying('n1@sim', g, [Removal], Store, W),
         #m{} = M = sderl_sim_world:member('n1@sim', g, W0),
         sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_world:keep('n1@sim', g, M, Applied))
@@ -59,15 +69,19 @@ given_up_test() ->
 one_answers_test() ->
     {_, _, W0} = world([one_answers]),
     B = sderl_sim_world:book(g, W0),
-    Log = #{{{7, 'n1@sim'}, 1} => {120, []}, {{7, 'n1@sim'}, 2} => {140, []}, {{8, 'n2@sim'}, 1} => {130, []},
-            {{7, 'n1@sim'}, 3} => {145, []}, {{7, 'n1@sim'}, 4} => {16_000, []}},
+    Log = #{{{7, 'n1@sim'}, 1} => {120, []},
+            {{7, 'n1@sim'}, 2} => {140, []},
+            {{8, 'n2@sim'}, 1} => {130, []},
+            {{7, 'n1@sim'}, 3} => {145, []},
+            {{7, 'n1@sim'}, 4} => {16_000, []}},
     W = sderl_sim_world:keep_book(g, B#b{whole = 100, log = Log}, W0#w{now = 150, broke = 90}),
     Answered = fun(Pos, At, X) -> sderl_sim_strict:answered('n1@sim', g, [Pos], at(At, X)) end,
     Older = {{7, 'n1@sim'}, 1},
     Younger = {{8, 'n2@sim'}, 1},
     Late = {{7, 'n1@sim'}, 2},
     Both = Answered(Younger, Younger, Answered(Older, Older, W)),
-    ?assertThrow({violation, {one_answers, {older, {7, _}, 140}, {younger, {8, _}, 130}, _}, _}, Answered(Late, Late, Both)),
+    ?assertThrow({violation, {one_answers, {older, {7, _}, 140}, {younger, {8, _}, 130}, _}, _},
+                 Answered(Late, Late, Both)),
     ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_strict:broke(Both))),
     %% One that has not been heard over its links goes on alone after the bound, and no other one.
     Last = {{7, 'n1@sim'}, 4},
@@ -100,5 +114,7 @@ world(Strict) ->
 
 written(Name, Pid, Version, W0) ->
     #m{store = Store} = M = sderl_sim_world:member('n1@sim', g, W0),
-    W = sderl_sim_world:keep('n1@sim', g, M#m{store = sderl_sim_store:put_rows(Store, [{Name, Pid, 'n1@sim', Version, []}])}, W0),
+    W = sderl_sim_world:keep('n1@sim', g, M#m{
+        store = sderl_sim_store:put_rows(Store, [{Name, Pid, 'n1@sim', Version, []}])
+    }, W0),
     sderl_sim_strict:wrote('n1@sim', g, [Name], W).

@@ -4,8 +4,8 @@
 The group protocol under random schedules of faults, and that the simulator is to be trusted: a seed
 gives one run.
 
-The short run is the same every time. `SDERL_LONG=1` makes it long, and new every time; `SDERL_SIM_SEED` sets
-the first seed.
+The short run is the same every time. `SDERL_LONG=1` makes it long, and new every time;
+`SDERL_SIM_SEED` sets the first seed.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -20,7 +20,8 @@ random_test_() ->
 random() ->
     {Count, First} = schedules("group protocol", 200),
     %% One in four has two groups.
-    ?assertEqual([], failed(First, Count div 4 * 3, #{}) ++ failed(First + Count, Count div 4, #{groups => 2})).
+    ?assertEqual([], failed(First, Count div 4 * 3, #{}) ++
+                     failed(First + Count, Count div 4, #{groups => 2})).
 
 -doc "How many schedules a random run has, this many in a short one, and the first seed.".
 -spec schedules(string(), pos_integer()) -> {pos_integer(), integer()}.
@@ -37,16 +38,24 @@ schedules(Of, Short) ->
     {Count, First}.
 
 failed(First, Count, Opts) ->
-    #{schedules := Count, failed := Failed} = sderl_sim_batch:run(First, Opts, #{more => fun(Begun) -> Begun < Count end}),
+    #{schedules := Count, failed := Failed} =
+        sderl_sim_batch:run(First, Opts, #{more => fun(Begun) -> Begun < Count end}),
     [{Seed, Opts, Why} || #{seed := Seed, why := Why} <- Failed].
 
 %% Schedules that once broke a promise, or that a check took for one that did.
 found_test_() ->
-    [{integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run(#{seed => S, nodes => 7, spare => 1, clients => 2, faults => 12})) end}}
+    [{integer_to_list(S), {timeout, 120, fun() ->
+        ?assertEqual(ok, sderl_sim:run(#{seed => S, nodes => 7, spare => 1, clients => 2,
+                                         faults => 12}))
+    end}}
      || S <- [495919120, 495919899, 495919033, 700001591, 700001589, 41300, 20261323]] ++
-    [{"two groups, " ++ integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run((two_groups())#{seed => S})) end}}
-     || S <- [777235]] ++
-    [{"slow links, " ++ integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run((slow_links())#{seed => S})) end}} || S <- [724, 10382, 10621, 11028, 11197, 30168, 31595, 31894, 32261, 32574, 33216, 33388, 33855, 71314, 71844, 92875, 102912]].
+        [{"two groups, " ++ integer_to_list(S),
+          {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run((two_groups())#{seed => S})) end}}
+         || S <- [777235]] ++
+        [{"slow links, " ++ integer_to_list(S),
+          {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run((slow_links())#{seed => S})) end}}
+         || S <- [724, 10382, 10621, 11028, 11197, 30168, 31595, 31894, 32261, 32574, 33216, 33388,
+                  33855, 71314, 71844, 92875, 102912]].
 
 %% The schedules of `bin/sderl bench simulate` with so many nodes, and with `--hard`.
 usual_test_() ->
@@ -59,16 +68,17 @@ usual_test_() ->
 regroup_test_() ->
     [{"regroup, " ++ integer_to_list(Seed), {timeout, 120, fun() ->
         Kinds = [member, crash, loss, cut, split, kill, regroup],
-        Opts = #{nodes => 4, spare => 1, groups => 1, clients => 2, reads => 10, faults => 12, kinds => Kinds},
+        Opts = #{nodes => 4, spare => 1, groups => 1, clients => 2, reads => 10, faults => 12,
+                 kinds => Kinds},
         ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
-     end}}
+    end}}
      || Seed <- [871000077, 871000467]] ++
-    [{"regroup, hard, " ++ integer_to_list(Seed), {timeout, 120, fun() ->
-        Kinds = [member, kill, crash, cut, split, drop, regroup],
-        Opts = (hard())#{nodes => 4, groups => 1, kinds => Kinds},
-        ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
-     end}}
-     || Seed <- [61300215]].
+        [{"regroup, hard, " ++ integer_to_list(Seed), {timeout, 120, fun() ->
+            Kinds = [member, kill, crash, cut, split, drop, regroup],
+            Opts = (hard())#{nodes => 4, groups => 1, kinds => Kinds},
+            ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
+         end}}
+         || Seed <- [61300215]].
 
 hard_test_() ->
     [{lists:concat(["hard, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
@@ -84,20 +94,23 @@ hard_test_() ->
                            {7, [509832, 820206, 30000192, 57002050, 91000220, 96000095,
                                   730000953, 66710849, 88712006]}],
         Seed <- Seeds] ++
-    [{"hard, merges, " ++ integer_to_list(Seed), {timeout, 120, fun() ->
-        Opts = (hard())#{nodes => 4, spare => 0, groups => 1, faults => 14, kinds => [member, split, cut, chain]},
-        ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
-     end}}
-     || Seed <- [7700210]].
+        [{"hard, merges, " ++ integer_to_list(Seed), {timeout, 120, fun() ->
+            Opts = (hard())#{nodes => 4, spare => 0, groups => 1, faults => 14,
+                             kinds => [member, split, cut, chain]},
+            ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
+        end}}
+         || Seed <- [7700210]].
 
 hard() ->
-    #{spare => 1, clients => 3, reads => 10, faults => 20, delay => {1, 200}, kinds => [loss | sderl_sim_faults:usual()]}.
+    #{spare => 1, clients => 3, reads => 10, faults => 20, delay => {1, 200},
+      kinds => [loss | sderl_sim_faults:usual()]}.
 
 %% Nodes say heartbeats for their processes.
 beats_test_() ->
     [{lists:concat(["beats, ", Mode, ", ", Seed]), {timeout, 120, fun() ->
-        ?assertEqual(ok, sderl_sim:run((hard())#{nodes => 5, beats => true, mode => Mode, seed => Seed}))
-     end}}
+        ?assertEqual(ok, sderl_sim:run((hard())#{nodes => 5, beats => true, mode => Mode,
+                                                 seed => Seed}))
+    end}}
      || {Mode, Seed} <- [{available, 1530000001}, {majority, 1530000002}]].
 
 %% Members that are not heard over links that stand, for long.
@@ -123,7 +136,8 @@ a_seed_gives_one_run_test_() ->
         ?assert(Alone =:= Second)
     end}.
 
-%% The same in another virtual machine, for which the nodes, and the names that clients fight for, are in another order.
+%% The same in another virtual machine, for which the nodes, and the names that clients fight for,
+%% are in another order.
 a_seed_gives_one_run_everywhere_test_() ->
     {timeout, 600, fun() ->
         Names = [atom_to_list(N) || N <- atoms()],
@@ -135,15 +149,20 @@ a_seed_gives_one_run_everywhere_test_() ->
 
 %% (What peers are told must not make these atoms.)
 elsewhere(Made, Seeds) ->
-    {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io,
+                                      args => ["-pa" | code:get_path()]}),
     lists:foreach(fun(Name) -> peer:call(Peer, erlang, list_to_atom, [Name]) end, Made),
     Traces = peer:call(Peer, ?MODULE, digests, [Seeds], infinity),
     peer:stop(Peer),
     Traces.
 
-digests(Seeds) -> {maps:keys(maps:from_keys(atoms(), [])), [{S, erlang:md5(trace(S, contended()))} || S <- Seeds]}.
+digests(Seeds) ->
+    {maps:keys(maps:from_keys(atoms(), [])),
+     [{S, erlang:md5(trace(S, contended()))} || S <- Seeds]}.
 
-atoms() -> sderl_sim_client:contested() ++ sderl_sim_world:names(member, 7) ++ sderl_sim_world:names(spare, 1).
+atoms() ->
+    sderl_sim_client:contested() ++ sderl_sim_world:names(member, 7) ++
+        sderl_sim_world:names(spare, 1).
 
 contended() -> #{nodes => 7, spare => 1, clients => 2}.
 
@@ -166,6 +185,7 @@ wrong_options_are_named_test() ->
 %% Every kind of fault strikes by itself.
 kinds_test_() ->
     [{atom_to_list(K), {timeout, 600, fun() ->
-        #{faults := Counts} = sderl_sim:schedule(#{seed => 3, nodes => 5, spare => 1, kinds => [K], faults => 12}),
+        #{faults := Counts} =
+            sderl_sim:schedule(#{seed => 3, nodes => 5, spare => 1, kinds => [K], faults => 12}),
         ?assertMatch([K], maps:keys(Counts))
-     end}} || K <- sderl_sim_faults:kinds()].
+    end}} || K <- sderl_sim_faults:kinds()].

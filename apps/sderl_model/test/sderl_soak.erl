@@ -8,9 +8,11 @@
 
 %% ---------------------------------------------------------------- load
 
-%% All code that may be used, and the one scope for each name of a group: what is loaded on the way is no growth.
+%% All code that may be used, and the one scope for each name of a group: what is loaded on the way
+%% is no growth.
 prepare(Groups) ->
-    Mods = lists:append([ms(App) || App <- [kernel, stdlib, sderl]]) ++ [?MODULE, sderl_ct, sderl_fleet_call],
+    Mods = lists:append([ms(App) || App <- [kernel, stdlib, sderl]]) ++
+        [?MODULE, sderl_ct, sderl_fleet_call],
     _ = code:ensure_modules_loaded(Mods),
     _ = [sderl_pg:scope(G) || G <- Groups],
     %% OTP starts a process for it when it is first asked.
@@ -20,12 +22,16 @@ prepare(Groups) ->
 
 ms(App) ->
     Ebin = filename:join(code:lib_dir(App), "ebin"),
-    [list_to_atom(filename:basename(F, ".beam")) || F <- filelib:wildcard(filename:join(Ebin, "*.beam"))].
+    [list_to_atom(filename:basename(F, ".beam"))
+     || F <- filelib:wildcard(filename:join(Ebin, "*.beam"))].
 
 %% Workers until `rest/1`: writers of names, users of process groups, subscribers, strangers.
-work(Seed, Opts) -> [spawn(?MODULE, worker, [{Kind, Seed + I}, Opts]) || {I, Kind} <- lists:enumerate([names, names, pg, others])].
+work(Seed, Opts) ->
+    [spawn(?MODULE, worker, [{Kind, Seed + I}, Opts])
+     || {I, Kind} <- lists:enumerate([names, names, pg, others])].
 
-%% Returns when they have ended, and with them all that they had made: how often each kind did something.
+%% Returns when they have ended, and with them all that they had made: how often each kind did
+%% something.
 rest(Workers) ->
     Refs = [{W, monitor(process, W)} || W <- Workers],
     [W ! rest || W <- Workers],
@@ -33,7 +39,8 @@ rest(Workers) ->
                {'DOWN', Ref, process, W, {did, Kind, Times}} -> {Kind, Times};
                {'DOWN', Ref, process, W, Why} -> error({worker, Why})
            end || {W, Ref} <- Refs],
-    maps:map(fun(_, Times) -> lists:sum(Times) end, maps:groups_from_list(fun({K, _}) -> K end, fun({_, T}) -> T end, Did)).
+    maps:map(fun(_, Times) -> lists:sum(Times) end,
+             maps:groups_from_list(fun({K, _}) -> K end, fun({_, T}) -> T end, Did)).
 
 worker({Kind, Seed}, #{pace_ms := Pace} = Opts) ->
     _ = rand:seed(exsss, Seed),
@@ -99,8 +106,14 @@ step(names, #{nodes := Nodes}, Pids) ->
     Name = name(),
     case rand:uniform(8) of
         1 -> _ = s_group:unregister_name(G, {node(), rand:uniform(50)}), Pids;
-        2 -> P = process(), _ = s_group:re_register_name(G, {node(), rand:uniform(50)}, P), [P | Pids];
-        3 -> P = process(), _ = s_group:register_name(G, Name, P, #{meta => {lists:seq(1, 20), node()}}), [P | Pids];
+        2 ->
+            P = process(),
+            _ = s_group:re_register_name(G, {node(), rand:uniform(50)}, P),
+            [P | Pids];
+        3 ->
+            P = process(),
+            _ = s_group:register_name(G, Name, P, #{meta => {lists:seq(1, 20), node()}}),
+            [P | Pids];
         4 ->
             %% Its process dies at once.
             P = process(), _ = s_group:register_name(G, Name, P), ended(P), Pids;
@@ -112,14 +125,23 @@ step(names, #{nodes := Nodes}, Pids) ->
             P ! stop,
             Pids;
         6 -> _ = s_group:whereis_name(G, Name), _ = s_group:send(G, Name, hello), Pids;
-        _ -> P = process(), _ = s_group:register_name(G, Name, P), _ = s_group:unregister_name(G, Name), [P | Pids]
+        _ ->
+            P = process(),
+            _ = s_group:register_name(G, Name, P),
+            _ = s_group:unregister_name(G, Name),
+            [P | Pids]
     end;
 step(pg, _, Pids) ->
     G = own(),
-    Group = {workers, rand:uniform(5), case rand:uniform(3) of 1 -> erlang:unique_integer(); _ -> same end},
+    Group = {workers, rand:uniform(5),
+             case rand:uniform(3) of 1 -> erlang:unique_integer(); _ -> same end},
     case rand:uniform(4) of
         1 -> P = process(), _ = s_group:join(G, Group, P), ended(P), Pids;
-        2 -> P = process(), _ = s_group:join(G, Group, [P, P]), _ = s_group:leave(G, Group, P), [P | Pids];
+        2 ->
+            P = process(),
+            _ = s_group:join(G, Group, [P, P]),
+            _ = s_group:leave(G, Group, P),
+            [P | Pids];
         3 -> P = process(), _ = s_group:join(G, Group, P), [P | Pids];
         4 -> _ = s_group:members(G, Group), Pids
     end;
@@ -143,7 +165,8 @@ step(others, #{nodes := Nodes, groups := Groups}, Pids) ->
 
 %% ---------------------------------------------------------------- what there is
 
-%% Counts of what could leak, after a collection; what is remembered for a day (rule 1) is told to be older.
+%% Counts of what could leak, after a collection; what is remembered for a day (rule 1) is told to
+%% be older.
 count() ->
     ok = sderl_dir:prune(erlang:system_time(second) + 1),
     All = processes(),
@@ -160,11 +183,14 @@ count() ->
       newest_atoms => newest(erlang:system_info(atom_count), 12),
       ports => length(erlang:ports()),
       %% (Ours: OTP makes some of its own when it first needs them.)
-      persistent_terms => length([K || {K, _} <- persistent_term:get(), is_tuple(K), element(1, K) =:= sderl]),
+      persistent_terms => length([K
+                                  || {K, _} <- persistent_term:get(), is_tuple(K),
+                                     element(1, K) =:= sderl]),
       ets => tables()}.
 
 %% By their numbers, as in OTP's own crash dumps.
-newest(Count, Last) -> [binary_to_term(<<131, 75, I:24>>) || I <- lists:seq(Count - Last, Count - 1)].
+newest(Count, Last) ->
+    [binary_to_term(<<131, 75, I:24>>) || I <- lists:seq(Count - Last, Count - 1)].
 
 %% By name, or by the owner where there is none.
 tables() ->
@@ -174,10 +200,13 @@ tables() ->
             Info ->
                 Name = case proplists:get_value(named_table, Info) of
                     true -> proplists:get_value(name, Info);
-                    false -> {proplists:get_value(name, Info), kind(proplists:get_value(owner, Info))}
+                    false ->
+                        {proplists:get_value(name, Info), kind(proplists:get_value(owner, Info))}
                 end,
                 Here = {proplists:get_value(size, Info), proplists:get_value(memory, Info)},
-                maps:update_with(Name, fun({S, M}) -> {S + element(1, Here), M + element(2, Here)} end, Here, Acc)
+                maps:update_with(Name,
+                                 fun({S, M}) -> {S + element(1, Here), M + element(2, Here)} end,
+                                 Here, Acc)
         end
     end, #{}, ets:all()).
 
@@ -187,7 +216,8 @@ ours(P) ->
         Name -> prefixed(Name)
     end.
 
-prefixed(Name) -> is_atom(Name) andalso lists:prefix("sderl", atom_to_list(Name)) andalso Name =/= ?MODULE.
+prefixed(Name) ->
+    is_atom(Name) andalso lists:prefix("sderl", atom_to_list(Name)) andalso Name =/= ?MODULE.
 
 kinds(Pids) -> maps:map(fun(_, L) -> length(L) end, maps:groups_from_list(fun kind/1, Pids)).
 

@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_soak_SUITE).
 
-%% Nothing leaks: names, process groups, subscribers, nodes and groups come and go without a pause, and when
-%% all of that is over a node has no more of anything than it had after the first part of it.
+%% Nothing leaks: names, process groups, subscribers, nodes and groups come and go without a pause,
+%% and when all of that is over a node has no more of anything than it had after the first part of
+%% it.
 %%
-%% With SDERL_LONG=1 a quarter of an hour on 20 nodes. SDERL_SOAK_SECONDS and SDERL_SOAK_NODES say otherwise.
+%% With SDERL_LONG=1 a quarter of an hour on 20 nodes. SDERL_SOAK_SECONDS and SDERL_SOAK_NODES say
+%% otherwise.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -36,15 +38,18 @@ soak(_) ->
     Pace = case Long of true -> 40; false -> 10 end,
     %% A third of them live throughout.
     Family = #{name => n, count => Count,
-               env => [{sderl, tick_ms, 500}, {sderl, write_timeout_ms, 5000}, {sderl, link_idle_ms, 2000}]},
+               env => [{sderl, tick_ms, 500}, {sderl, write_timeout_ms, 5000},
+                       {sderl, link_idle_ms, 2000}]},
     {ok, F} = sderl_fleet:start(#{families => [Family]}),
     try
         Nodes = sderl_fleet:nodes(F),
         {Steady, Changing} = lists:split(max(2, Count div 3), Nodes),
-        Opts = #{pace_ms => Pace, nodes => Nodes, groups => [base | ?GROUPS], steady => Steady, changing => Changing, fleet => F},
+        Opts = #{pace_ms => Pace, nodes => Nodes, groups => [base | ?GROUPS], steady => Steady,
+                 changing => Changing, fleet => F},
         [start(F, N, Nodes) || N <- Nodes],
         [] = sderl_ct:settled(F, base, Nodes),
-        Kept = [{{kept, I}, P} || {I, P} <- lists:enumerate(sderl_ct:processes(F, hd(Steady), 200))],
+        Kept = [{{kept, I}, P}
+                || {I, P} <- lists:enumerate(sderl_ct:processes(F, hd(Steady), 200))],
         on(F, hd(Steady), fun() -> [yes = s_group:register_name(base, N, P) || {N, P} <- Kept] end),
         %% Once with every name of a group and in every way, before anything is compared.
         Before = load(max(3, Seconds div 5), Opts),
@@ -52,7 +57,8 @@ soak(_) ->
         During = load(Seconds, Opts),
         End = counts(F, Nodes, Kept),
         report(Base, End, Before, During, Opts),
-        Grown = lists:append([grown(Kind, of_kind(Ns, Base), of_kind(Ns, End)) || {Kind, Ns} <- [{steady, Steady}, {changing, Changing}]]),
+        Grown = lists:append([grown(Kind, of_kind(Ns, Base), of_kind(Ns, End))
+                              || {Kind, Ns} <- [{steady, Steady}, {changing, Changing}]]),
         Grown =:= [] orelse ct:pal("~p", [details(Base, End)]),
         ?assertEqual([], Grown)
     after
@@ -75,8 +81,8 @@ start(F, N, Nodes) ->
 
 %% ---------------------------------------------------------------- load
 
-%% Workers on all nodes, changes of groups by the steady ones, and nodes that die and come back, for so long. Gives
-%% how much of each there was.
+%% Workers on all nodes, changes of groups by the steady ones, and nodes that die and come back, for
+%% so long. Gives how much of each there was.
 load(Seconds, #{fleet := F, nodes := Nodes, steady := Steady} = Opts) ->
     Until = erlang:monotonic_time(millisecond) + 1000 * Seconds,
     Workers = maps:from_list([{N, work(N, Opts)} || N <- Nodes]),
@@ -86,11 +92,14 @@ load(Seconds, #{fleet := F, nodes := Nodes, steady := Steady} = Opts) ->
     Regroups = [result(P) || P <- Parts],
     %% (Without those of nodes that died.)
     Did = [on(F, N, fun() -> sderl_soak:rest(Ws) end) || {N, Ws} <- maps:to_list(Left)],
-    lists:foldl(fun(A, B) -> maps:merge_with(fun(_, X, Y) -> X + Y end, A, B) end, Changes, Did ++ Regroups).
+    lists:foldl(fun(A, B) -> maps:merge_with(fun(_, X, Y) -> X + Y end, A, B) end, Changes,
+                Did ++ Regroups).
 
 one_of(L) -> lists:nth(rand:uniform(length(L)), L).
 
-some_of(L) -> lists:sublist([N || {_, N} <- lists:sort([{rand:uniform(), N} || N <- L])], rand:uniform(length(L))).
+some_of(L) ->
+    lists:sublist([N || {_, N} <- lists:sort([{rand:uniform(), N} || N <- L])],
+                  rand:uniform(length(L))).
 
 work(N, #{fleet := F} = Opts) ->
     Seed = rand:uniform(1 bsl 40),
@@ -101,7 +110,11 @@ part(Fun) ->
     Seed = rand:uniform(1 bsl 40),
     spawn_monitor(fun() -> _ = rand:seed(exsss, Seed), exit({done, Fun()}) end).
 
-result({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, {done, Result}} -> Result; {'DOWN', Ref, process, Pid, Why} -> error(Why) end.
+result({Pid, Ref}) ->
+    receive
+        {'DOWN', Ref, process, Pid, {done, Result}} -> Result;
+        {'DOWN', Ref, process, Pid, Why} -> error(Why)
+    end.
 
 over(Until) -> erlang:monotonic_time(millisecond) >= Until.
 
@@ -116,7 +129,10 @@ change(Workers, #{fleet := F, changing := Changing, nodes := Nodes} = Opts, Unti
             How = one_of([kill, stop_node, application, suspend]),
             case How of
                 application ->
-                    on(F, N, fun() -> ok = application:stop(sderl), {ok, _} = application:ensure_all_started(sderl) end),
+                    on(F, N, fun() ->
+                        ok = application:stop(sderl),
+                        {ok, _} = application:ensure_all_started(sderl)
+                    end),
                     change(Workers, Opts, Until, done(How, Counts));
                 suspend ->
                     ok = sderl_fleet:suspend(F, N),
@@ -159,15 +175,20 @@ counts(F, Nodes, Kept) ->
     %% Groups that have lost their way are deleted by whoever has one.
     try
         await(alone, fun() ->
-            Strays = lists:usort([G || Gs <- all_on(F, Nodes, fun() -> [{G, node()} || {G, _} <- s_group:own_s_groups(), G =/= base] end), G <- Gs]),
+            Strays = lists:usort([G
+                                  || Gs <- all_on(F, Nodes, fun() ->
+                                      [{G, node()} || {G, _} <- s_group:own_s_groups(), G =/= base]
+                                  end), G <- Gs]),
             [on(F, N, fun() -> s_group:delete_s_group(G) end) || {G, N} <- Strays],
             Strays =:= [] orelse Strays
         end, 180_000)
     catch
         error:Why:Stack ->
-            ct:pal("~p", [[{N, [I || #{group := G} = I <- Infos, G =/= base]}
-                           || {N, {ok, Info}} <- sderl_fleet:multicall(F, Nodes, s_group, info, [], 10_000),
-                              Infos <- [proplists:get_value(groups, Info)]]]),
+            ct:pal("~p", [
+                [{N, [I || #{group := G} = I <- Infos, G =/= base]}
+                 || {N, {ok, Info}} <- sderl_fleet:multicall(F, Nodes, s_group, info, [], 10_000),
+                    Infos <- [proplists:get_value(groups, Info)]]
+            ]),
             erlang:raise(error, Why, Stack)
     end,
     sderl_ct:hold_all(F, base, {Nodes, Nodes}, maps:from_list(Kept)),
@@ -176,8 +197,8 @@ counts(F, Nodes, Kept) ->
     %% What is on its way to an end may take its time, but ends.
     maps:from_list([{N, at_rest(F, N, length(Kept), length(Nodes))} || N <- Nodes]).
 
-%% The counts once nothing is left but what the live names explain and no process is on its way; or the last
-%% ones, with what should not be there.
+%% The counts once nothing is left but what the live names explain and no process is on its way; or
+%% the last ones, with what should not be there.
 at_rest(F, N, Names, Nodes) ->
     Seen = ets:new(seen, []),
     _ = sderl_fleet:await(fun() ->
@@ -196,44 +217,55 @@ at_rest(F, N, Names, Nodes) ->
 excess(#{ets := Tables, queues := Queues}, Names, Nodes) ->
     [{queues, Queues} || Queues > 0]
         %% Nobody is in a process group.
-        ++ [{T, Rows, 0} || T := {Rows, _} <- Tables, Rows > 0, is_atom(T), lists:prefix("sderl_pg_", atom_to_list(T))]
-        ++ [{T, Rows, Most} || T := Most <- explained(Names, Nodes), {Rows, _} <- [maps:get(T, Tables, {0, 0})], Rows > Most].
+        ++ [{T, Rows, 0}
+            || T := {Rows, _} <- Tables, Rows > 0, is_atom(T),
+               lists:prefix("sderl_pg_", atom_to_list(T))]
+        ++ [{T, Rows, Most}
+            || T := Most <- explained(Names, Nodes), {Rows, _} <- [maps:get(T, Tables, {0, 0})],
+               Rows > Most].
 
 explained(Names, Nodes) ->
-    #{sderl_names => Names, sderl_groups => 1, sderl_gone => 0, sderl_known => Nodes, sderl_refused => 0,
-      sderl_subs => 0, sderl_watches => 0, sderl_tried => Nodes, sderl_forgotten => 0, sderl_links => Nodes - 1,
-      %% A scope, and for each member the last list of its clients; the group's own rows and the node's.
+    #{sderl_names => Names, sderl_groups => 1, sderl_gone => 0, sderl_known => Nodes,
+      sderl_refused => 0,
+      sderl_subs => 0, sderl_watches => 0, sderl_tried => Nodes, sderl_forgotten => 0,
+      sderl_links => Nodes - 1,
+      %% A scope, and for each member the last list of its clients; the group's own rows and the
+      %% node's.
       sderl_pg => 1, sderl_state => Nodes + 10,
       %% The built-in attributes of every node; which there are here, and who tells of others.
-      sderl_attrs => Nodes * length(sderl_attr_builtin:all()), sderl_attr_state => Nodes + length(sderl_attr_builtin:all()),
+      sderl_attrs => Nodes * length(sderl_attr_builtin:all()),
+      sderl_attr_state => Nodes + length(sderl_attr_builtin:all()),
       %% One group is ready, and what former gateways told last is kept for a while.
       sderl_routes => Nodes + 1,
       %% So many causes of log lines are told apart at most, whatever groups there were.
       sderl_logged => 1000,
       %% At the coordinator, whoever that is; and for a moment where that was killed.
-      {sderl_index, {sderl_group, init, 1}} => Names, {sderl_index, {sderl_watch, init, 1}} => Names}.
+      {sderl_index, {sderl_group, init, 1}} => Names,
+      {sderl_index, {sderl_watch, init, 1}} => Names}.
 
 of_kind(Nodes, Counts) -> maps:with(Nodes, Counts).
 
 %% The most of each that any node of the kind had then and has now.
 grown(Kind, Base, End) ->
     [{Kind, N, unexplained, E} || N := #{excess := E} <- maps:merge(Base, End), E =/= []]
-    ++ [{Kind, What, Then, Now}
-     || What <- [processes, monitors, links, ports, persistent_terms, queues, atoms, process_kib, binary_kib],
-        {Then, Now} <- [{most(What, Base), most(What, End)}], Now > allowed(What, Then)]
-    ++ [{Kind, table, T, {rows, Then, Now}, {words, ThenW, NowW}}
-        || T <- lists:usort(lists:append([maps:keys(maps:get(ets, C)) || _ := C <- End])),
-           {{Then, ThenW}, {Now, NowW}} <- [{table(T, Base), table(T, End)}],
-           case is_map_key(T, explained(0, 0)) of
-               %% Of the same rows: as much memory, whatever there was meanwhile.
-               true -> NowW > 2 * ThenW + 8192;
-               false -> Now > Then orelse NowW > ThenW + ThenW div 4 + 4096
-           end].
+        ++ [{Kind, What, Then, Now}
+            || What <- [processes, monitors, links, ports, persistent_terms, queues, atoms,
+                        process_kib, binary_kib],
+               {Then, Now} <- [{most(What, Base), most(What, End)}], Now > allowed(What, Then)]
+        ++ [{Kind, table, T, {rows, Then, Now}, {words, ThenW, NowW}}
+            || T <- lists:usort(lists:append([maps:keys(maps:get(ets, C)) || _ := C <- End])),
+               {{Then, ThenW}, {Now, NowW}} <- [{table(T, Base), table(T, End)}],
+               case is_map_key(T, explained(0, 0)) of
+                   %% Of the same rows: as much memory, whatever there was meanwhile.
+                   true -> NowW > 2 * ThenW + 8192;
+                   false -> Now > Then orelse NowW > ThenW + ThenW div 4 + 4096
+               end].
 
 %% Memory is not to the byte; a collector may keep what it had.
 allowed(process_kib, Then) -> 2 * Then + 1024;
 allowed(binary_kib, Then) -> 2 * Then + 1024;
-%% OTP makes a few when it does something for the first time; ours would be one for each of hundreds of events.
+%% OTP makes a few when it does something for the first time; ours would be one for each of hundreds
+%% of events.
 allowed(atoms, Then) -> Then + 16;
 allowed(_, Then) -> Then.
 
@@ -244,21 +276,30 @@ table(T, Counts) ->
     {lists:max([S || {S, _} <- Sizes]), lists:max([W || {_, W} <- Sizes])}.
 
 report(Base, End, Before, During, #{steady := Steady, changing := Changing}) ->
-    ct:pal("warm-up: ~0p~nload: ~0p~n~ts", [Before, During,
-        [io_lib:format("~n~s (~b nodes)~n~ts", [Kind, length(Ns), lines(of_kind(Ns, Base), of_kind(Ns, End))])
-         || {Kind, Ns} <- [{"nodes that lived throughout", Steady}, {"nodes that came and went", Changing}]]]).
+    ct:pal("warm-up: ~0p~nload: ~0p~n~ts",
+           [Before, During,
+            [io_lib:format("~n~s (~b nodes)~n~ts",
+                           [Kind, length(Ns), lines(of_kind(Ns, Base), of_kind(Ns, End))])
+             || {Kind, Ns} <- [{"nodes that lived throughout", Steady},
+                               {"nodes that came and went", Changing}]]]).
 
 lines(Base, End) ->
     [io_lib:format("  ~-20s ~10b -> ~10b~n", [What, most(What, Base), most(What, End)])
-     || What <- [processes, monitors, links, ports, persistent_terms, queues, atoms, process_kib, binary_kib]]
-    ++ [io_lib:format("  ~-60ts ~8b -> ~8b rows ~9b -> ~9b words~n", [io_lib:format("~0tp", [T]), S1, S2, W1, W2])
-        || T <- lists:usort(lists:append([maps:keys(maps:get(ets, C)) || _ := C <- End])), ours(T),
-           {{S1, W1}, {S2, W2}} <- [{table(T, Base), table(T, End)}]].
+     || What <- [processes, monitors, links, ports, persistent_terms, queues, atoms, process_kib,
+                 binary_kib]]
+        ++ [io_lib:format("  ~-60ts ~8b -> ~8b rows ~9b -> ~9b words~n",
+                          [io_lib:format("~0tp", [T]), S1, S2, W1, W2])
+            || T <- lists:usort(lists:append([maps:keys(maps:get(ets, C)) || _ := C <- End])),
+               ours(T),
+               {{S1, W1}, {S2, W2}} <- [{table(T, Base), table(T, End)}]].
 
 ours({T, _}) -> ours(T);
 ours(T) -> lists:prefix("sderl", atom_to_list(T)) orelse T =:= ac_tab.
 
 %% By kind of process, where it differs.
 details(Base, End) ->
-    [{N, maps:get(newest_atoms, C), [{K, Was, Is} || K := Is <- maps:get(process_kinds, C), Was <- [maps:get(K, maps:get(process_kinds, maps:get(N, Base)), 0)], Is > Was]}
+    [{N, maps:get(newest_atoms, C),
+      [{K, Was, Is}
+       || K := Is <- maps:get(process_kinds, C),
+          Was <- [maps:get(K, maps:get(process_kinds, maps:get(N, Base)), 0)], Is > Was]}
      || N := C <- End].

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_switches_SUITE).
 
-%% Deliberate faults reach the library's processes on real nodes, those whose place is not in the pure
-%% core: what other suites show to hold does not hold here.
+%% Deliberate faults reach the library's processes on real nodes, those whose place is not in the
+%% pure core: what other suites show to hold does not hold here.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -25,9 +25,13 @@ outside_the_core(_) ->
         await(island, fun() -> on(F, C, fun() -> s_group:whereis_name(undefined, x) end) =:= P end),
         [[] = sderl_ct:group(F, G, Nodes) || {G, Nodes} <- [{g, [A, B]}, {h, [B, C]}, {k, [C, D]}]],
         %% Two hops over gateways: with a change, and where a node is new to another.
-        await(one_hop, fun() -> case on(F, B, fun s_group:s_groups/0) of {[g, h], [k]} -> true; Else -> Else end end),
+        await(one_hop, fun() ->
+            case on(F, B, fun s_group:s_groups/0) of {[g, h], [k]} -> true; Else -> Else end
+        end),
         [] = sderl_ct:group(F, l, [B]),
-        await(two_hops, fun() -> case on(F, A, fun s_group:s_groups/0) of {[g], [h, k, l]} -> true; Else -> Else end end),
+        await(two_hops, fun() ->
+            case on(F, A, fun s_group:s_groups/0) of {[g], [h, k, l]} -> true; Else -> Else end
+        end),
         [] = sderl_ct:group(F, m, [A, D]),
         await(two_hops_when_new, fun() ->
             case on(F, D, fun s_group:s_groups/0) of
@@ -51,15 +55,19 @@ known_by_name_alone(_) ->
         yes = on(F, C, fun() -> s_group:register_name(g, x, P) end),
         [ok = sderl_ct:cut(F, N, C) || N <- [A, B]],
         ok = on(F, A, fun() -> s_group:delete_s_group(g) end),
-        await(deleted, fun() -> [[], []] =:= [on(F, N, fun s_group:own_s_groups/0) || N <- [A, B]] end),
+        await(deleted,
+              fun() -> [[], []] =:= [on(F, N, fun s_group:own_s_groups/0) || N <- [A, B]] end),
         [] = sderl_ct:group(F, g, [A, B]),
         [sderl_ct:heal(F, N, C) || N <- [A, B]],
-        await(revived, fun() -> [P, P] =:= [on(F, N, fun() -> s_group:whereis_name(g, x) end) || N <- [A, B]] end)
+        await(revived, fun() ->
+            [P, P] =:= [on(F, N, fun() -> s_group:whereis_name(g, x) end) || N <- [A, B]]
+        end)
     end).
 
 with(Count, Faults, Fun) ->
     Env = [{sderl, tick_ms, 500}, {sderl, set_aside_ms, 15_000}],
-    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => Count, env => Env}], owner => self()}),
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => Count, env => Env}],
+                                      owner => self()}),
     try
         Nodes = sderl_fleet:nodes(Fleet),
         Beams = sderl_plant:beams(Faults),

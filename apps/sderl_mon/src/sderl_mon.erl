@@ -3,9 +3,10 @@
 -moduledoc """
 The shadow network: watches clusters of s_groups from hidden nodes.
 
-A *monitoring node* runs this application. It connects to the monitored nodes by hidden links only, and joins no group. Several
-monitoring nodes share the work and take over from each other. Each has a hub (`m:sderl_mon_hub`) with the present
-numbers and the history. This module asks the monitored nodes themselves, and sets up the shadow network.
+A *monitoring node* runs this application. It connects to the monitored nodes by hidden links only,
+and joins no group. Several monitoring nodes share the work and take over from each other. Each has
+a hub (`m:sderl_mon_hub`) with the present numbers and the history. This module asks the monitored
+nodes themselves, and sets up the shadow network.
 
 ```erlang
 application:set_env(sderl_mon, config, #{seeds => ['a@host'], monitors => ['m1@host', 'm2@host']}),
@@ -15,9 +16,10 @@ application:set_env(sderl_mon, config, #{seeds => ['a@host'], monitors => ['m1@h
 
 `m:sderl_mon_config` has the keys of the configuration. The cookie is that of the monitoring node.
 
-Nodes and groups are named by their ids (`t:sderl_mon_types:id/0`), which are looked up among those that are
-watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}` where the answer needs a probe,
-`{unreachable, Id}`, and what the functions of `m:sderl_mon_probe` say. While the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are made up as well.
+Nodes and groups are named by their ids (`t:sderl_mon_types:id/0`), which are looked up among those
+that are watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}` where the
+answer needs a probe, `{unreachable, Id}`, and what the functions of `m:sderl_mon_probe` say. While
+the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are made up as well.
 """.
 
 -export([config/0, set/1, info/0, status/0, overhead/0]).
@@ -35,45 +37,55 @@ watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}
 config() -> sderl_mon_settings:get().
 
 -doc """
-Changes the configuration on all monitoring nodes while they run; keys that are not given stay. With a `state_dir`
-the change survives restarts.
+Changes the configuration on all monitoring nodes while they run; keys that are not given stay. With
+a `state_dir` the change survives restarts.
 """.
 -spec set(map()) -> ok | {error, sderl_mon_config:error()}.
 set(Map) -> sderl_mon_settings:set(Map).
 
 -doc """
-Which monitoring node leads, which were heard, the monitored nodes with their status, and where the agents run:
-`node`, `role`, `master`, `term`, `monitors`, `heard`, `nodes`, `agents`.
+Which monitoring node leads, which were heard, the monitored nodes with their status, and where the
+agents run: `node`, `role`, `master`, `term`, `monitors`, `heard`, `nodes`, `agents`.
 """.
 -spec status() -> sderl_mon_master_core:status().
 status() -> sderl_mon_master:status().
 
--doc "`status/0` with the configuration, the hub's bounds and losses, the requests under way, and in sentences what is not as one would expect.".
+-doc """
+`status/0` with the configuration, the hub's bounds and losses, the requests under way, and in
+sentences what is not as one would expect.
+""".
 -spec info() -> map().
 info() ->
     Status = status(),
-    Status#{config => config(), hub => sderl_mon_hub:info(), requests => sderl_mon_pool:info(), problems => problems(Status)}.
+    Status#{config => config(), hub => sderl_mon_hub:info(), requests => sderl_mon_pool:info(),
+            problems => problems(Status)}.
 
 problems(#{nodes := Nodes, monitors := Monitors, heard := Heard, master := Master}) ->
-    [text("~0tp is ~0tp: ~ts", [N, S, W]) || N := #{status := S, why := W} <- maps:iterator(Nodes, ordered), S =/= up] ++
-        [text("~0tp is read from here, not by a probe: ~ts", [N, W]) || N := #{status := up, source := stock, why := W} <- maps:iterator(Nodes, ordered)] ++
-        [text("the monitoring node ~0tp is not heard; is it up, and of the same cookie?", [M]) || M <- Monitors, M =/= node(), not lists:member(M, Heard)] ++
+    [text("~0tp is ~0tp: ~ts", [N, S, W])
+     || N := #{status := S, why := W} <- maps:iterator(Nodes, ordered), S =/= up] ++
+        [text("~0tp is read from here, not by a probe: ~ts", [N, W])
+         || N := #{status := up, source := stock, why := W} <- maps:iterator(Nodes, ordered)] ++
+        [text("the monitoring node ~0tp is not heard; is it up, and of the same cookie?", [M])
+         || M <- Monitors, M =/= node(), not lists:member(M, Heard)] ++
         [text("no monitoring node leads yet", []) || Master =:= undefined] ++
         [text("no node is known: set seeds", []) || map_size(Nodes) =:= 0].
 
 -doc """
-What watching costs each node, as last measured: `probe_pct` (the probe's share of the CPU that the node uses, in
-per cent; only where there is a probe), `mon_msgs_s` and `mon_bytes_s` (its traffic with the monitoring nodes).
+What watching costs each node, as last measured: `probe_pct` (the probe's share of the CPU that the
+node uses, in per cent; only where there is a probe), `mon_msgs_s` and `mon_bytes_s` (its traffic
+with the monitoring nodes).
 """.
 -spec overhead() -> #{sderl_mon_types:id() => #{atom() => number()}}.
 overhead() ->
     case sderl_mon_hub:at(live, sderl_mon_clock:wall_ms()) of
-        {ok, #{frame := #{nodes := Nodes}}} -> #{Id => maps:with([probe_pct, mon_msgs_s, mon_bytes_s], N) || Id := N <- Nodes};
+        {ok, #{frame := #{nodes := Nodes}}} ->
+            #{Id => maps:with([probe_pct, mon_msgs_s, mon_bytes_s], N) || Id := N <- Nodes};
         {error, none} -> #{}
     end.
 
 -doc "Names of a group, from one of its members: see `sderl_mon_probe:names/2`.".
--spec names(sderl_mon_types:id(), sderl_mon_types:names_opts()) -> {ok, sderl_mon_types:names()} | error().
+-spec names(sderl_mon_types:id(), sderl_mon_types:names_opts()) ->
+    {ok, sderl_mon_types:names()} | error().
 names(GroupId, Opts) ->
     case sderl_mon_synthetic:is_running() of
         true -> sderl_mon_synthetic:names(GroupId, Opts);
@@ -88,8 +100,11 @@ lookup(GroupId, Name) ->
         false -> of_group(GroupId, fun(Group) -> {lookup, [Group, Name]} end)
     end.
 
--doc "Switches tracing on a node on or off: see `sderl_mon_probe:trace/1`. What it costs is in the answer.".
--spec trace(sderl_mon_types:id(), sderl_mon_types:trace_opts()) -> {ok, sderl_mon_types:traced()} | error().
+-doc """
+Switches tracing on a node on or off: see `sderl_mon_probe:trace/1`. What it costs is in the answer.
+""".
+-spec trace(sderl_mon_types:id(), sderl_mon_types:trace_opts()) ->
+    {ok, sderl_mon_types:traced()} | error().
 trace(NodeId, Opts) ->
     case sderl_mon_synthetic:is_running() of
         true -> sderl_mon_synthetic:trace(NodeId, Opts);
@@ -125,7 +140,8 @@ of_group(Id, Question) ->
 %% A member that does not answer is no reason not to ask the next.
 any(Id, [Node | Rest], Function, Args) ->
     case ask(Id, Node, Function, Args) of
-        {error, {Why, _}} when Rest =/= [], (Why =:= no_probe orelse Why =:= unreachable) -> any(Id, Rest, Function, Args);
+        {error, {Why, _}} when Rest =/= [], (Why =:= no_probe orelse Why =:= unreachable) ->
+            any(Id, Rest, Function, Args);
         Answer -> Answer
     end.
 
@@ -135,7 +151,8 @@ ask(Id, Node, Function, Args) ->
             try
                 erpc:call(Node, sderl_mon_probe, Function, Args, ?CALL_MS)
             catch
-                error:{exception, undef, [{sderl_mon_probe, _, _, _} | _]} -> {error, {no_probe, Id}};
+                error:{exception, undef, [{sderl_mon_probe, _, _, _} | _]} ->
+                    {error, {no_probe, Id}};
                 error:{erpc, _} -> {error, {unreachable, Id}};
                 error:{exception, Why, _} -> {error, {failed, Id, Why}};
                 Class:Why when Class =:= exit; Class =:= throw -> {error, {failed, Id, Why}}
@@ -148,9 +165,13 @@ ask(Id, Node, Function, Args) ->
 -spec format_error(term()) -> unicode:chardata().
 format_error({bad_config, _, _, _} = Error) -> sderl_mon_config:format_error(Error);
 format_error({bad_file, _, _} = Error) -> sderl_mon_config:format_error(Error);
-format_error({unknown_node, Id}) -> io_lib:format("no node ~ts is watched; the names are those of the topology", [Id]);
-format_error({unknown_group, Id}) -> io_lib:format("no group ~ts is known; the names are those of the topology", [Id]);
-format_error({no_probe, Id}) -> io_lib:format("~ts has no probe, which this needs; set inject => true to load one", [Id]);
-format_error({unreachable, Id}) -> io_lib:format("~ts does not answer; the events say since when", [Id]);
+format_error({unknown_node, Id}) ->
+    io_lib:format("no node ~ts is watched; the names are those of the topology", [Id]);
+format_error({unknown_group, Id}) ->
+    io_lib:format("no group ~ts is known; the names are those of the topology", [Id]);
+format_error({no_probe, Id}) ->
+    io_lib:format("~ts has no probe, which this needs; set inject => true to load one", [Id]);
+format_error({unreachable, Id}) ->
+    io_lib:format("~ts does not answer; the events say since when", [Id]);
 format_error({failed, Id, Why}) -> io_lib:format("~ts failed to answer: ~0tP", [Id, Why, 12]);
 format_error(Other) -> io_lib:format("~0tP", [Other, 20]).

@@ -9,11 +9,15 @@
 -spec start(application:start_type(), term()) -> supervisor:startlink_ret().
 start(_Type, _Args) -> sderl_mon_sup:start_link().
 
-%% The last of a shadow network leaves nothing behind. (Where it has no time for this the probes end by themselves.)
+%% The last of a shadow network leaves nothing behind. (Where it has no time for this the probes end
+%% by themselves.)
 -spec prep_stop(State) -> State when State :: term().
 prep_stop(State) ->
-    try sderl_mon_master:status() of
-        #{heard := []} -> lists:foreach(fun sderl_mon_agent:release/1, sderl_mon_agent_sup:agents());
+    try
+        sderl_mon_master:status()
+    of
+        #{heard := []} ->
+            lists:foreach(fun sderl_mon_agent:release/1, sderl_mon_agent_sup:agents());
         #{} -> ok
     catch
         exit:_ -> ok

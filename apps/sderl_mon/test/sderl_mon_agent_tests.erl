@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_agent_tests).
 
-%% What an agent is made of: how it watches a node, what it makes of samples, what nodes say of each other.
+%% What an agent is made of: how it watches a node, what it makes of samples, what nodes say of each
+%% other.
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -27,7 +28,8 @@ watch_test() ->
     ?assertMatch(#{status := up, source := probe, why := <<>>}, sderl_mon_watch:report(W3)),
     {[{timer, 3000}], W4} = step({sample, sample(2, 2000, #{})}, 1020, W3),
     {[told, {job, attach, 2}, _], W5} = step(due, 4020, W4),
-    ?assertMatch(#{status := unreachable, why := <<"connected, and silent for 3 s">>}, sderl_mon_watch:report(W5)),
+    ?assertMatch(#{status := unreachable, why := <<"connected, and silent for 3 s">>},
+                 sderl_mon_watch:report(W5)),
     {[told, {timer, 250}], W6} = step(nodedown, 4100, W5),
     ?assertMatch(#{status := down}, sderl_mon_watch:report(W6)),
     %% It may begin anew: its counters are not compared with those of before.
@@ -45,11 +47,14 @@ watch_test() ->
         {W6, []},
         lists:seq(1, 10)
     ),
-    ?assertEqual([250, 500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000], lists:reverse(Waits)),
+    ?assertEqual([250, 500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000],
+                 lists:reverse(Waits)),
     %% While its turn has not come it is no other than before, and the answer counts when it comes.
     {[{job, attach, Turn}, _], Wt} = step(due, 5500, W7),
     {[{job, attach, Turn}, {timer, 30000}], Wt} = step(due, 35500, Wt),
-    ?assertMatch({[told | _], #{}}, step({sample, sample(1, 10, #{})}, 35600, element(2, step({attached, Turn, {ok, probe}}, 35550, Wt)))),
+    ?assertMatch({[told | _], #{}},
+                 step({sample, sample(1, 10, #{})}, 35600,
+                      element(2, step({attached, Turn, {ok, probe}}, 35550, Wt)))),
     {[{timer, 0}], W8} = step(seen, 6000, W7),
     ?assertEqual([connect, retry, connect], [sderl_mon_watch:lane(W) || W <- [W6, W7, W8]]),
     {[{job, attach, Job}, _], W9} = step(due, 6000, W8),
@@ -62,7 +67,8 @@ stock_test() ->
     {_, W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),
     {[{job, read, 2}, _], W2} = step({attached, 1, {ok, {stock, <<"no probe">>}}}, 0, W1),
     {[told, {timer, 995}], W3} = step({read, 2, {ok, sample(2, 1000, #{})}}, 5, W2),
-    ?assertMatch(#{status := up, source := stock, why := <<"no probe">>}, sderl_mon_watch:report(W3)),
+    ?assertMatch(#{status := up, source := stock, why := <<"no probe">>},
+                 sderl_mon_watch:report(W3)),
     {[{job, read, 3}, _], W4} = step(due, 1005, W3),
     {[told, {timer, 250}], W5} = step({read, 3, {error, node, <<"hangs">>}}, 4005, W4),
     ?assertMatch(#{status := unreachable, why := <<"hangs">>}, sderl_mon_watch:report(W5)).
@@ -70,8 +76,13 @@ stock_test() ->
 %% Groups that change are told; that there are more names is not.
 facts_test() ->
     {_, W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),
-    Facts = fun(Members, Names) -> #{groups => [#{group => g, members => Members, names => Names, coordinator => ?N}]} end,
-    Told = fun(Sample, W) -> {Effects, New} = step({sample, Sample}, 0, W), {lists:member(told, Effects), New} end,
+    Facts = fun(Members, Names) ->
+        #{groups => [#{group => g, members => Members, names => Names, coordinator => ?N}]}
+    end,
+    Told = fun(Sample, W) ->
+        {Effects, New} = step({sample, Sample}, 0, W),
+        {lists:member(told, Effects), New}
+    end,
     {true, W2} = Told(sample(1, 1, Facts([?N], 0)), W1),
     {false, W3} = Told(sample(2, 2, Facts([?N], 7)), W2),
     {false, W4} = Told(maps:remove(facts, sample(3, 3, #{})), W3),
@@ -88,12 +99,13 @@ shift_test() ->
 step(Event, Now, W) -> sderl_mon_watch:step(Event, Now, W).
 
 sample(Seq, Us, Facts) ->
-    #{v => 1, node => ?N, seq => Seq, at => Us div 1000, mono_us => Us, source => probe, counters => #{}, gauges => #{}, links => [], facts => Facts}.
+    #{v => 1, node => ?N, seq => Seq, at => Us div 1000, mono_us => Us, source => probe,
+      counters => #{}, gauges => #{}, links => [], facts => Facts}.
 
 %% ---------------------------------------------------------------- the pool
 
-%% So many at once; what hangs is ended and told, and does not hold up the other lanes. What waits is replaced by what
-%% is newer, and keeps its place.
+%% So many at once; what hangs is ended and told, and does not hold up the other lanes. What waits
+%% is replaced by what is newer, and keeps its place.
 pool_test_() ->
     {spawn, fun() ->
         {ok, Pool} = sderl_mon_pool:start_link(),
@@ -107,25 +119,34 @@ pool_test_() ->
             end
          || I <- lists:seq(1, 16)
         ],
-        [ok = sderl_mon_pool:run(connect, I, {Which, I}, fun() -> {Which, I} end, 60_000) || Which <- [two, three], I <- lists:seq(1, 5)],
+        [ok = sderl_mon_pool:run(connect, I, {Which, I}, fun() -> {Which, I} end, 60_000)
+         || Which <- [two, three], I <- lists:seq(1, 5)],
         ?assertMatch(#{connect := #{running := 16, waiting := 5}}, sderl_mon_pool:info()),
         [ok = sderl_mon_pool:run(reach, I, {hang, I}, Hang, 50) || I <- lists:seq(1, 40)],
         ok = sderl_mon_pool:run(read, quick, quick, fun() -> done end, 5000),
         ?assertMatch({ok, done}, receive {sderl_mon_done, quick, R} -> R end),
-        ?assertMatch(#{reach := #{running := N, waiting := W}} when N =< 32 andalso N + W =< 40, sderl_mon_pool:info()),
-        [?assertEqual({error, timeout}, receive {sderl_mon_done, {hang, I}, R} -> R end) || I <- lists:seq(1, 40)],
+        ?assertMatch(#{reach := #{running := N, waiting := W}} when N =< 32 andalso N + W =< 40,
+                     sderl_mon_pool:info()),
+        [?assertEqual({error, timeout}, receive {sderl_mon_done, {hang, I}, R} -> R end)
+         || I <- lists:seq(1, 40)],
         ok = sderl_mon_pool:run(reach, bad, bad, fun() -> error(oops) end, 5000),
         ?assertEqual({error, {error, oops}}, receive {sderl_mon_done, bad, R} -> R end),
         [Pid ! open || Pid <- Pids],
-        [?assertEqual({ok, {three, I}}, receive {sderl_mon_done, {three, I}, R} -> R end) || I <- lists:seq(1, 5)],
-        ?assertEqual(none, receive {sderl_mon_done, {two, _}, _} = Replaced -> Replaced after 0 -> none end),
+        [?assertEqual({ok, {three, I}}, receive {sderl_mon_done, {three, I}, R} -> R end)
+         || I <- lists:seq(1, 5)],
+        ?assertEqual(
+            none, receive {sderl_mon_done, {two, _}, _} = Replaced -> Replaced after 0 -> none end
+        ),
         gen_server:stop(Pool)
     end}.
 
 %% ---------------------------------------------------------------- rates
 
 rates_test() ->
-    Link = fun(Peer, Out, In) -> #{node => Peer, type => visible, out_msgs => Out, out_bytes => 10 * Out, in_msgs => In, in_bytes => 10 * In} end,
+    Link = fun(Peer, Out, In) ->
+        #{node => Peer, type => visible, out_msgs => Out, out_bytes => 10 * Out, in_msgs => In,
+          in_bytes => 10 * In}
+    end,
     Before = (sample(1, 1_000_000, #{}))#{
         counters := #{reductions => 100, runtime_us => 0, probe_us => 0},
         sched => [{1, normal, 0, 100}, {2, normal, 0, 100}, {3, dirty_cpu, 0, 100}],
@@ -149,28 +170,39 @@ rates_test() ->
         Rates = sderl_mon_rates:between(Before, Now, #{monitors => ['m@h']}),
     ?assertEqual(
         #{
-            run_queue => 2, mem => 1000, reds_s => 100.0, cpu_pct => 50.0, probe_pct => 1.0, util => 0.25,
-            out_msgs_s => 120.0, out_bytes_s => 1200.0, in_msgs_s => 20.0, in_bytes_s => 200.0, mon_msgs_s => 6.0, mon_bytes_s => 60.0
+            run_queue => 2, mem => 1000, reds_s => 100.0, cpu_pct => 50.0, probe_pct => 1.0,
+            util => 0.25, out_msgs_s => 120.0, out_bytes_s => 1200.0, in_msgs_s => 20.0,
+            in_bytes_s => 200.0, mon_msgs_s => 6.0, mon_bytes_s => 60.0
         },
         Node
     ),
     %% By the sender, and by the receiver; the price of watching is no traffic.
-    ?assertEqual(#{{<<"a@h">>, <<"b@h">>} => {100.0, 1000.0}, {<<"a@h">>, <<"c@h">>} => {20.0, 200.0}}, Links),
-    ?assertEqual(#{{<<"b@h">>, <<"a@h">>} => {10.0, 100.0}, {<<"c@h">>, <<"a@h">>} => {10.0, 100.0}}, Heard),
+    ?assertEqual(#{{<<"a@h">>, <<"b@h">>} => {100.0, 1000.0},
+                   {<<"a@h">>, <<"c@h">>} => {20.0, 200.0}}, Links),
+    ?assertEqual(#{{<<"b@h">>, <<"a@h">>} => {10.0, 100.0},
+                   {<<"c@h">>, <<"a@h">>} => {10.0, 100.0}}, Heard),
     ?assertEqual(#{routing => {10.0, 2000.0}}, Kinds),
-    ?assertMatch(#{groups := #{<<"g">> := #{regs_s := 2.0, unregs_s := +0.0, failed_regs_s := 1.0}, <<"h">> := #{unregs_s := 1.0}}}, Rates),
+    ?assertMatch(#{groups := #{<<"g">> := #{regs_s := 2.0, unregs_s := +0.0, failed_regs_s := 1.0},
+                               <<"h">> := #{unregs_s := 1.0}}}, Rates),
     #{migrations := Migrations, traffic := Traffic} =
-        sderl_mon_rates:joined(Now, Now#{seq := 3, migrations := [{1, 2, 1}, {2, 1, 1}], traffic => [#{from => <<"a">>, to => <<"b">>, kind => send, msgs => 2, bytes => 5}]}),
+        sderl_mon_rates:joined(Now, Now#{seq := 3, migrations := [{1, 2, 1}, {2, 1, 1}],
+                                         traffic => [#{from => <<"a">>, to => <<"b">>, kind => send,
+                                                       msgs => 2, bytes => 5}]}),
     ?assertEqual([{1, 2, 4}, {2, 1, 1}], lists:sort(Migrations)),
-    ?assertEqual([#{from => <<"a">>, to => <<"b">>, kind => send, msgs => 3, bytes => 15}], Traffic),
+    ?assertEqual([#{from => <<"a">>, to => <<"b">>, kind => send, msgs => 3, bytes => 15}],
+                 Traffic),
     ?assertEqual(#{events_dropped => 2}, Lost),
-    #{schedulers := Schedulers, links := Detailed} = sderl_mon_rates:detail({Before, Now}, Rates, #{}),
+    #{schedulers := Schedulers, links := Detailed} =
+        sderl_mon_rates:detail({Before, Now}, Rates, #{}),
     ?assertEqual([0.5, 0.0, 1.0], [U || #{util := U} <- Schedulers]),
-    ?assertMatch(#{span_ms := Ms} when Ms * 1000 =:= map_get(mono_us, Now) - map_get(mono_us, Before), sderl_mon_rates:detail({Before, Now}, Rates, #{})),
+    ?assertMatch(#{span_ms := Ms} when Ms * 1000 =:=
+                 map_get(mono_us, Now) - map_get(mono_us, Before),
+                 sderl_mon_rates:detail({Before, Now}, Rates, #{})),
     ?assertNot(is_map_key(span_ms, sderl_mon_rates:detail({undefined, Now}, Rates, #{}))),
     ?assertMatch([#{node := <<"b@h">>, out_msgs_s := 100.0}, _, _], Detailed),
     %% A new life of the node: no rates.
-    ?assertMatch(#{links := L, node := N} when L =:= #{} andalso not is_map_key(reds_s, N), sderl_mon_rates:between(Now, Before, #{monitors => []})),
+    ?assertMatch(#{links := L, node := N} when L =:= #{} andalso not is_map_key(reds_s, N),
+                 sderl_mon_rates:between(Now, Before, #{monitors => []})),
     ?assertMatch(
         #{links := L} when L =:= #{},
         sderl_mon_rates:between(Now, Before#{mono_us := 9_000_000}, #{monitors => []})
@@ -178,56 +210,77 @@ rates_test() ->
 
 %% A node whose clock is an hour behind.
 by_one_clock_test() ->
-    Sample = sderl_mon_rates:here(#{at => 1_000_000, events => [#{kind => node_up, t => 999_900}]}, 4_600_000),
-    ?assertEqual(#{at => 4_600_000, node_at => 1_000_000, events => [#{kind => node_up, t => 4_599_900, node_t => 999_900}]}, Sample),
+    Sample = sderl_mon_rates:here(#{at => 1_000_000, events => [#{kind => node_up, t => 999_900}]},
+                                  4_600_000),
+    ?assertEqual(#{at => 4_600_000, node_at => 1_000_000,
+                   events => [#{kind => node_up, t => 4_599_900, node_t => 999_900}]}, Sample),
     ?assertEqual(#{at => 5, node_at => 1, events => []}, sderl_mon_rates:here(#{at => 1}, 5)).
 
 %% Routed messages by group edge, and what a gateway passed on.
 routed_test() ->
     Edges = fun(List) -> [#{from => From, to => To, msgs => Msgs} || {From, To, Msgs} <- List] end,
     Sample = fun(Seq, Forwarded, List) ->
-        (sample(Seq, Seq * 1_000_000, #{}))#{counters => #{forwarded => Forwarded}, edges => Edges(List)}
+        (sample(Seq, Seq * 1_000_000, #{}))#{counters => #{forwarded => Forwarded},
+                                             edges => Edges(List)}
     end,
     Before = Sample(1, 100, [{<<"g">>, <<"h">>, 70}]),
     #{routed := Routed, node := Node} =
-        sderl_mon_rates:between(Before, Sample(2, 140, [{<<"g">>, <<"h">>, 100}, {<<"h">>, <<"g">>, 10}]), #{monitors => []}),
+        sderl_mon_rates:between(Before,
+                                Sample(2, 140, [{<<"g">>, <<"h">>, 100}, {<<"h">>, <<"g">>, 10}]),
+                                #{monitors => []}),
     ?assertEqual(#{{<<"g">>, <<"h">>} => 30.0, {<<"h">>, <<"g">>} => 10.0}, Routed),
     ?assertMatch(#{forwarded_s := 40.0}, Node),
-    ?assertMatch(#{routed := None} when None =:= #{}, sderl_mon_rates:between(undefined, Before, #{monitors => []})).
+    ?assertMatch(#{routed := None} when None =:= #{},
+                 sderl_mon_rates:between(undefined, Before, #{monitors => []})).
 
 %% What was counted since the node began is not what happened in a second.
 no_spikes_test() ->
     Context = #{monitors => []},
-    Link = fun(Msgs, More) -> maps:merge(#{node => 'b@h', type => visible, out_msgs => Msgs, out_bytes => Msgs, in_msgs => Msgs, in_bytes => Msgs}, More) end,
+    Link = fun(Msgs, More) ->
+        maps:merge(#{node => 'b@h', type => visible, out_msgs => Msgs, out_bytes => Msgs,
+                     in_msgs => Msgs, in_bytes => Msgs}, More)
+    end,
     Full = (sample(2, 2_000_000, #{}))#{
-        kinds => #{probe => {5, 50}, replication => {300_000, 40_000_000}}, groups => #{<<"g">> => {1000, 0, 0}}, links := [Link(1_000_000, #{})]
+        kinds => #{probe => {5, 50}, replication => {300_000, 40_000_000}},
+        groups => #{<<"g">> => {1000, 0, 0}}, links := [Link(1_000_000, #{})]
     },
     Before = fun(More) -> maps:merge(sample(1, 1_000_000, #{}), More) end,
     Rates = fun(From) -> sderl_mon_rates:between(From, Full, Context) end,
     %% Read from outside, then by a probe.
-    ?assertMatch(#{kinds := K, groups := K, links := K, peers := K} when K =:= #{}, Rates(Before(#{source => stock, kinds => #{}, links => [Link(0, #{counts => unknown})]}))),
+    ?assertMatch(#{kinds := K, groups := K, links := K, peers := K} when K =:= #{}, Rates(
+        Before(#{source => stock, kinds => #{}, links => [Link(0, #{counts => unknown})]})
+    )),
     %% While the application starts again the probe alone counts.
     ?assertMatch(
-        #{kinds := #{probe := {1.0, 10.0}} = Kinds, groups := Groups} when map_size(Kinds) =:= 1 andalso Groups =:= #{},
+        #{kinds := #{probe := {1.0, 10.0}} = Kinds, groups := Groups} when map_size(Kinds) =:= 1
+        andalso Groups =:= #{},
         Rates(Before(#{kinds => #{probe => {4, 40}}, groups => #{}}))
     ),
     %% The socket of a link was found, or is not any more.
     ?assertMatch(
         %% The other end may know: this one says only that there is a link.
-        #{peers := None, links := None, heard := #{{<<"b@h">>, <<"a@h">>} := {0, 0}}, node := #{in_msgs_s := 0}} when None =:= #{},
+        #{peers := None, links := None, heard := #{{<<"b@h">>, <<"a@h">>} := {0, 0}},
+          node := #{in_msgs_s := 0}} when None =:= #{},
         Rates(Before(#{links => [Link(0, #{counts => unknown})]}))
     ),
-    ?assertMatch(#{peers := Peers} when Peers =:= #{}, sderl_mon_rates:between(Full, Full#{mono_us := 3_000_000, links := [Link(0, #{counts => unknown})]}, Context)),
+    ?assertMatch(#{peers := Peers} when Peers =:= #{}, sderl_mon_rates:between(
+        Full, Full#{mono_us := 3_000_000, links := [Link(0, #{counts => unknown})]}, Context
+    )),
     %% A new group and a new link did begin at nothing.
     ?assertMatch(
-        #{groups := #{<<"g">> := #{regs_s := 1000.0}}, peers := #{'b@h' := #{out_msgs := 1000000.0}}},
+        #{groups := #{<<"g">> := #{regs_s := 1000.0}},
+          peers := #{'b@h' := #{out_msgs := 1000000.0}}},
         Rates(Before(#{kinds => maps:get(kinds, Full), groups => #{}}))
     ).
 
 %% ---------------------------------------------------------------- who is in which group
 
 members_test() ->
-    Says = fun(Status, Groups) -> #{status => Status, why => <<>>, source => probe, peers => [], facts => #{groups => [#{group => G, members => Ms, coordinator => 'a@h', names => 3} || {G, Ms} <- Groups]}} end,
+    Says = fun(Status, Groups) ->
+        #{status => Status, why => <<>>, source => probe, peers => [],
+          facts => #{groups => [#{group => G, members => Ms, coordinator => 'a@h', names => 3}
+                                || {G, Ms} <- Groups]}}
+    end,
     Reports = #{
         'a@h' => Says(up, [{g, ['a@h', 'b@h', 'c@h']}]),
         %% Removed, and a has not heard of it.
@@ -238,7 +291,9 @@ members_test() ->
     },
     Members = sderl_mon_members:groups(Reports),
     ?assertEqual(#{'a@h' => [g], 'b@h' => [], 'c@h' => [g, h], 'd@h' => []}, Members),
-    ?assertMatch(#{<<"g">> := #{nodes := [<<"a@h">>, <<"c@h">>], coordinator := <<"a@h">>, names := 3, agent := <<"m@h">>}, <<"h">> := #{nodes := [<<"c@h">>]}},
+    ?assertMatch(#{<<"g">> := #{nodes := [<<"a@h">>, <<"c@h">>], coordinator := <<"a@h">>,
+                                names := 3, agent := <<"m@h">>},
+                   <<"h">> := #{nodes := [<<"c@h">>]}},
                  sderl_mon_members:group_infos(Reports, Members, #{{group, g} => 'm@h'})),
     %% Only who says so itself, and is up, has lost the majority.
     Lost = fun(Status) ->
@@ -249,17 +304,21 @@ members_test() ->
     ?assertNot(is_map_key(minority, Whole)),
     ?assertMatch(
         #{<<"g">> := #{minority := [<<"a@h">>]}},
-        sderl_mon_members:group_infos(Reports#{'a@h' := Lost(up), 'c@h' := Lost(down)}, Members, #{})
+        sderl_mon_members:group_infos(Reports#{'a@h' := Lost(up), 'c@h' := Lost(down)}, Members,
+                                      #{})
     ),
     %% Whether the library runs on a node is told, where that is known.
     Runs = fun(Facts) -> (Says(up, []))#{source := stock, facts := Facts} end,
     #{<<"x@h">> := X, <<"y@h">> := Y, <<"z@h">> := Z} = sderl_mon_members:node_infos(
-        #{'x@h' => Runs(#{application => true}), 'y@h' => Runs(#{application => false}), 'z@h' => Runs(#{})}, #{}, #{}
+        #{'x@h' => Runs(#{application => true}), 'y@h' => Runs(#{application => false}),
+          'z@h' => Runs(#{})}, #{}, #{}
     ),
     ?assertEqual([true, false, unknown], [maps:get(library, Info, unknown) || Info <- [X, Y, Z]]),
     Config = #{seeds => ['s@h'], nodes => all},
-    ?assertEqual(['a@h', 'b@h', 'c@h', 'd@h', 's@h'], sderl_mon_members:found(Reports, Config, ['m@h'])),
-    ?assertEqual(['a@h', 'x@h'], sderl_mon_members:found(Reports, Config#{nodes := ['a@h', 'x@h']}, ['m@h'])).
+    ?assertEqual(['a@h', 'b@h', 'c@h', 'd@h', 's@h'],
+                 sderl_mon_members:found(Reports, Config, ['m@h'])),
+    ?assertEqual(['a@h', 'x@h'],
+                 sderl_mon_members:found(Reports, Config#{nodes := ['a@h', 'x@h']}, ['m@h'])).
 
 %% ---------------------------------------------------------------- the configuration
 
@@ -268,12 +327,18 @@ config_test() ->
     ?assertEqual({ok, sderl_mon_config:defaults()}, Check(#{})),
     {ok, #{seeds := ['a@h', 'b@h']}} = Check(#{seeds => ['b@h', 'a@h', 'a@h']}),
     Bad = [
-        {[config], none, none}, {[sedes], [], #{sedes => []}}, {[seeds, 2], b, #{seeds => ['a@h', b]}}, {[seeds], 'a@h', #{seeds => 'a@h'}},
-        {[seeds], x, #{seeds => ['a@h' | x]}}, {[nodes], none, #{nodes => none}}, {[inject], 1, #{inject => 1}}, {[probe], x, #{probe => x}},
-        {[interval_ms], 99, #{interval_ms => 99}}, {[record, dir], 1, #{record => #{dir => 1}}}, {[record], on, #{record => on}},
-        {[record, max_bytes], 0, #{record => #{dir => "d", max_bytes => 0}}}, {[thresholds, a], b, #{thresholds => #{a => b}}},
-        {[thresholds], 1, #{thresholds => 1}}, {[history, raw], 0, #{history => #{raw => 0}}}, {[history, rows], 1, #{history => #{rows => 1}}},
-        {[history, levels], [{7, 1}, {8, 1}], #{history => #{levels => [{7, 1}, {8, 1}]}}}, {[state_dir], "", #{state_dir => ""}}, {[history], 1, #{history => 1}}
+        {[config], none, none}, {[sedes], [], #{sedes => []}},
+        {[seeds, 2], b, #{seeds => ['a@h', b]}}, {[seeds], 'a@h', #{seeds => 'a@h'}},
+        {[seeds], x, #{seeds => ['a@h' | x]}}, {[nodes], none, #{nodes => none}},
+        {[inject], 1, #{inject => 1}}, {[probe], x, #{probe => x}},
+        {[interval_ms], 99, #{interval_ms => 99}}, {[record, dir], 1, #{record => #{dir => 1}}},
+        {[record], on, #{record => on}},
+        {[record, max_bytes], 0, #{record => #{dir => "d", max_bytes => 0}}},
+        {[thresholds, a], b, #{thresholds => #{a => b}}},
+        {[thresholds], 1, #{thresholds => 1}}, {[history, raw], 0, #{history => #{raw => 0}}},
+        {[history, rows], 1, #{history => #{rows => 1}}},
+        {[history, levels], [{7, 1}, {8, 1}], #{history => #{levels => [{7, 1}, {8, 1}]}}},
+        {[state_dir], "", #{state_dir => ""}}, {[history], 1, #{history => 1}}
     ],
     lists:foreach(
         fun({Path, Value, Map}) ->
@@ -286,31 +351,45 @@ config_test() ->
         Bad
     ).
 
-%% Counted once, whoever is told: what another agent has acknowledged is its to tell; a probe that began anew began at nothing.
+%% Counted once, whoever is told: what another agent has acknowledged is its to tell; a probe that
+%% began anew began at nothing.
 losses_test() ->
-    Sample = (sample(9, 9000, #{}))#{lost => #{events_dropped => 50, x => 1}, lost_acked => #{events_dropped => 30}},
+    Sample = (sample(9, 9000, #{}))#{lost => #{events_dropped => 50, x => 1},
+                                     lost_acked => #{events_dropped => 30}},
     ?assertEqual(#{events_dropped => 20, x => 1}, sderl_mon_rates:lost(undefined, Sample)),
-    ?assertEqual(#{events_dropped => 10}, sderl_mon_rates:lost(#{events_dropped => 40, x => 1}, Sample)),
-    ?assertEqual(#{events_dropped => 50}, sderl_mon_rates:lost(#{events_dropped => 60, x => 1}, Sample)),
+    ?assertEqual(#{events_dropped => 10},
+                 sderl_mon_rates:lost(#{events_dropped => 40, x => 1}, Sample)),
+    ?assertEqual(#{events_dropped => 50},
+                 sderl_mon_rates:lost(#{events_dropped => 60, x => 1}, Sample)),
     ?assertEqual(#{}, sderl_mon_rates:lost(undefined, sample(9, 9000, #{}))).
 
 %% What was set is there again; a file that is none is named, and nothing is lost because of it.
 kept_test_() ->
-    {setup, fun() -> filename:join(filename:basedir(user_cache, "sderl_mon_test"), lists:concat([os:getpid(), "-", erlang:unique_integer([positive])])) end,
-        fun(Dir) -> file:del_dir_r(Dir) end,
-        fun(Dir) ->
-            fun() ->
-                {ok, Config} = sderl_mon_config:check(#{state_dir => Dir, interval_ms => 200}),
-                {ok, Config} = sderl_mon_config:load(Config),
-                ok = sderl_mon_config:store(#{seeds => ['ä@h']}, Config),
-                ok = sderl_mon_config:store(#{interval_ms => 300, state_dir => "elsewhere"}, Config),
-                ?assertMatch({ok, #{seeds := ['ä@h'], interval_ms := 300, state_dir := Dir}}, sderl_mon_config:load(Config)),
-                ?assertEqual([filename:basename(sderl_mon_config:file(Config))], element(2, file:list_dir(Dir))),
-                ok = file:write_file(sderl_mon_config:file(Config), "{sderl_mon, 1, #{interval_ms => 0}}."),
-                ?assertMatch({error, {bad_config, [interval_ms], 0, _}}, sderl_mon_config:load(Config)),
-                ok = file:write_file(sderl_mon_config:file(Config), "{"),
-                {error, {bad_file, _, _} = Error} = sderl_mon_config:store(#{inject => true}, Config),
-                ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(sderl_mon_config:format_error(Error)), unicode:characters_to_binary(Dir))),
-                ?assertEqual({ok, <<"{">>}, file:read_file(sderl_mon_config:file(Config)))
-            end
-        end}.
+    {setup, fun() ->
+        filename:join(filename:basedir(user_cache, "sderl_mon_test"),
+                      lists:concat([os:getpid(), "-", erlang:unique_integer([positive])]))
+    end,
+     fun(Dir) -> file:del_dir_r(Dir) end,
+     fun(Dir) ->
+         fun() ->
+             {ok, Config} = sderl_mon_config:check(#{state_dir => Dir, interval_ms => 200}),
+             {ok, Config} = sderl_mon_config:load(Config),
+             ok = sderl_mon_config:store(#{seeds => ['ä@h']}, Config),
+             ok = sderl_mon_config:store(#{interval_ms => 300, state_dir => "elsewhere"}, Config),
+             ?assertMatch({ok, #{seeds := ['ä@h'], interval_ms := 300, state_dir := Dir}},
+                          sderl_mon_config:load(Config)),
+             ?assertEqual([filename:basename(sderl_mon_config:file(Config))],
+                          element(2, file:list_dir(Dir))),
+             ok = file:write_file(sderl_mon_config:file(Config),
+                                  "{sderl_mon, 1, #{interval_ms => 0}}."),
+             ?assertMatch({error, {bad_config, [interval_ms], 0, _}},
+                          sderl_mon_config:load(Config)),
+             ok = file:write_file(sderl_mon_config:file(Config), "{"),
+             {error, {bad_file, _, _} = Error} = sderl_mon_config:store(#{inject => true}, Config),
+             ?assertMatch({_, _}, binary:match(
+                 unicode:characters_to_binary(sderl_mon_config:format_error(Error)),
+                 unicode:characters_to_binary(Dir)
+             )),
+             ?assertEqual({ok, <<"{">>}, file:read_file(sderl_mon_config:file(Config)))
+         end
+     end}.

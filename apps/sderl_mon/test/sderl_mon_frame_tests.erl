@@ -10,7 +10,8 @@
 %% ---------------------------------------------------------------- beside each other
 
 a_link_is_told_by_its_sender_test() ->
-    ByReceiver = #{nodes => #{~"b" => #{}}, links => #{{~"a", ~"b"} => {9.0, 90.0}, {~"x", ~"b"} => {1.0, 10.0}}},
+    ByReceiver = #{nodes => #{~"b" => #{}},
+                   links => #{{~"a", ~"b"} => {9.0, 90.0}, {~"x", ~"b"} => {1.0, 10.0}}},
     BySender = #{nodes => #{~"a" => #{}}, links => #{{~"a", ~"b"} => {5.0, 50.0}}},
     [
         ?assertMatch(
@@ -22,17 +23,22 @@ a_link_is_told_by_its_sender_test() ->
 
 agents_of_one_group_add_up_test() ->
     Updates = [
-        #{groups => #{~"g" => #{regs_s => 1.5, names => 7}}, kinds => #{routing => {1, 10}}, lost => #{x => 1}},
-        #{groups => #{~"g" => #{regs_s => 2.5, names => 9}}, kinds => #{routing => {2, 20}}, lost => #{x => 2}}
+        #{groups => #{~"g" => #{regs_s => 1.5, names => 7}}, kinds => #{routing => {1, 10}},
+          lost => #{x => 1}},
+        #{groups => #{~"g" => #{regs_s => 2.5, names => 9}}, kinds => #{routing => {2, 20}},
+          lost => #{x => 2}}
     ],
     ?assertMatch(
-        #{groups := #{~"g" := #{regs_s := 4.0, names := 9}}, kinds := #{routing := {3, 30}}, lost := #{x := 3}},
+        #{groups := #{~"g" := #{regs_s := 4.0, names := 9}}, kinds := #{routing := {3, 30}},
+          lost := #{x := 3}},
         sderl_mon_frame:combine(Updates, ?BASE)
     ).
 
 routed_messages_add_up_test() ->
     Edge = {~"g", ~"h"},
-    #{routed := Routed} = Frame = sderl_mon_frame:combine([#{routed => #{Edge => 1.5}}, #{routed => #{Edge => 2.5}}, #{}], ?BASE),
+    #{routed := Routed} = Frame = sderl_mon_frame:combine(
+        [#{routed => #{Edge => 1.5}}, #{routed => #{Edge => 2.5}}, #{}], ?BASE
+    ),
     ?assertEqual(#{Edge => 4.0}, Routed),
     %% A second of 4 a second, one of none.
     {ok, Merged} = sderl_mon_frame:merge([Frame, sderl_mon_gen:frame(6000, #{})]),
@@ -42,8 +48,10 @@ routed_messages_add_up_test() ->
     ?assertMatch(#{lost := #{routed_cut := 1}}, sderl_mon_frame:cap(Frame#{routed := Many}, ?CAPS)).
 
 nothing_is_cut_uncounted_test() ->
-    Frame = sderl_mon_gen:frame(1, #{{~"a", ~"b"} => {1, 10}, {~"b", ~"a"} => {1, 30}, {~"c", ~"a"} => {1, 20}}),
-    Cut = sderl_mon_frame:cap(Frame#{nodes := #{Id => #{} || Id <- [~"a", ~"b", ~"c", ~"d"]}}, ?CAPS),
+    Frame = sderl_mon_gen:frame(1, #{{~"a", ~"b"} => {1, 10}, {~"b", ~"a"} => {1, 30},
+                                     {~"c", ~"a"} => {1, 20}}),
+    Cut = sderl_mon_frame:cap(Frame#{nodes := #{Id => #{} || Id <- [~"a", ~"b", ~"c", ~"d"]}},
+                              ?CAPS),
     ?assertEqual([{~"b", ~"a"}, {~"c", ~"a"}], lists:sort(maps:keys(maps:get(links, Cut)))),
     ?assertEqual(#{links_cut => 1, nodes_cut => 2}, maps:get(lost, Cut)),
     Small = sderl_mon_gen:frame(1, #{}),
@@ -52,10 +60,15 @@ nothing_is_cut_uncounted_test() ->
 %% ---------------------------------------------------------------- one after the other
 
 means_and_peaks_test() ->
-    F1 = (sderl_mon_gen:frame(1000, 1000, #{{~"a", ~"b"} => {10, 100}}))#{nodes := #{~"a" => #{util => 0.2, mq_max => 50}}},
-    F2 = (sderl_mon_gen:frame(4000, 3000, #{}))#{nodes := #{~"a" => #{util => 0.6, mq_max => 3}, ~"b" => #{util => 0.1}}},
+    F1 = (sderl_mon_gen:frame(1000, 1000, #{{~"a", ~"b"} => {10, 100}}))#{
+        nodes := #{~"a" => #{util => 0.2, mq_max => 50}}
+    },
+    F2 = (sderl_mon_gen:frame(4000, 3000, #{}))#{
+        nodes := #{~"a" => #{util => 0.6, mq_max => 3}, ~"b" => #{util => 0.1}}
+    },
     {ok, Merged} = sderl_mon_frame:merge([F1, F2]),
-    #{t := 4000, span_ms := 4000, links := Links, nodes := #{~"a" := #{util := Util, mq_max := Peak}, ~"b" := B}} = Merged,
+    #{t := 4000, span_ms := 4000, links := Links,
+      nodes := #{~"a" := #{util := Util, mq_max := Peak}, ~"b" := B}} = Merged,
     %% A second of 10 a second, three of none.
     ?assertEqual(#{{~"a", ~"b"} => {2.5, 25.0}}, Links),
     ?assertEqual(50, Peak),
@@ -67,12 +80,13 @@ means_and_peaks_test() ->
 properties_test_() ->
     [
         sderl_prop:eunit("joining sums is associative", 200, fun() ->
-            ?FORALL({A, B, C}, {sderl_mon_gen:frames(), sderl_mon_gen:frames(), sderl_mon_gen:frames()}, begin
-                [X, Y, Z] = [sum(Fs) || Fs <- [A, B, C]],
-                Left = sderl_mon_frame:join(sderl_mon_frame:join(X, Y), Z),
-                Right = sderl_mon_frame:join(X, sderl_mon_frame:join(Y, Z)),
-                same(Left, Right)
-            end)
+            ?FORALL({A, B, C},
+                    {sderl_mon_gen:frames(), sderl_mon_gen:frames(), sderl_mon_gen:frames()}, begin
+                        [X, Y, Z] = [sum(Fs) || Fs <- [A, B, C]],
+                        Left = sderl_mon_frame:join(sderl_mon_frame:join(X, Y), Z),
+                        Right = sderl_mon_frame:join(X, sderl_mon_frame:join(Y, Z)),
+                        same(Left, Right)
+                    end)
         end),
         sderl_prop:eunit("merging keeps totals, and is the same by parts", 200, fun() ->
             ?FORALL(
@@ -80,10 +94,13 @@ properties_test_() ->
                 {?SUCHTHAT(Fs, sderl_mon_gen:frames(), Fs =/= []), non_neg_integer()},
                 begin
                     {First, Rest} = lists:split(At rem (length(Frames) + 1), Frames),
-                    Parts = [M || {ok, M} <- [sderl_mon_frame:merge(First), sderl_mon_frame:merge(Rest)]],
+                    Parts = [M
+                             || {ok, M} <- [sderl_mon_frame:merge(First),
+                                            sderl_mon_frame:merge(Rest)]],
                     {ok, Once} = sderl_mon_frame:merge(Frames),
                     {ok, Twice} = sderl_mon_frame:merge(Parts),
-                    close(totals(Frames), totals([Once])) andalso close(totals(Frames), totals([Twice]))
+                    close(totals(Frames), totals([Once]))
+                        andalso close(totals(Frames), totals([Twice]))
                 end
             )
         end)
@@ -98,13 +115,17 @@ same(A, B) ->
     end.
 
 near(A, B) when is_map(A), is_map(B) ->
-    maps:keys(A) =:= maps:keys(B) andalso lists:all(fun(K) -> near(maps:get(K, A), maps:get(K, B)) end, maps:keys(A));
+    maps:keys(A) =:= maps:keys(B)
+        andalso lists:all(fun(K) -> near(maps:get(K, A), maps:get(K, B)) end, maps:keys(A));
 near({A1, A2}, {B1, B2}) -> near(A1, B1) andalso near(A2, B2);
 near(A, B) when is_number(A), is_number(B) -> abs(A - B) =< 1.0e-9 * max(1, abs(A));
 near(A, B) -> A =:= B.
 
 totals(Frames) ->
-    Sum = fun(Key) -> lists:sum([M * Span || #{span_ms := Span} = F <- Frames, _ := {M, _B} <- maps:get(Key, F)]) end,
-    [Sum(links), Sum(kinds), lists:sum([N || #{lost := Lost} <- Frames, _ := N <- Lost]), lists:sum([S || #{span_ms := S} <- Frames])].
+    Sum = fun(Key) ->
+        lists:sum([M * Span || #{span_ms := Span} = F <- Frames, _ := {M, _B} <- maps:get(Key, F)])
+    end,
+    [Sum(links), Sum(kinds), lists:sum([N || #{lost := Lost} <- Frames, _ := N <- Lost]),
+     lists:sum([S || #{span_ms := S} <- Frames])].
 
 close(As, Bs) -> lists:all(fun({A, B}) -> near(A, B) end, lists:zip(As, Bs)).

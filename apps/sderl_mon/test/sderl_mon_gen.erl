@@ -21,7 +21,8 @@ beside_hub(Opts, Test) ->
 frame(T, Links) -> frame(T, 1000, Links).
 
 frame(T, Span, Links) ->
-    #{seq => 1, t => T, span_ms => Span, epoch => 1, nodes => #{}, links => Links, kinds => #{}, groups => #{}, lost => #{}}.
+    #{seq => 1, t => T, span_ms => Span, epoch => 1, nodes => #{}, links => Links, kinds => #{},
+      groups => #{}, lost => #{}}.
 
 %% #{Group => [Node]}; nodes of no group are given with the group `free`.
 topology(Groups) ->
@@ -31,10 +32,12 @@ topology(Groups) ->
         epoch => 1,
         t => ?T0,
         nodes => #{
-            N => #{status => up, groups => [G || G := In <- Known, lists:member(N, In)], home => undefined, hidden => false, source => probe}
+            N => #{status => up, groups => [G || G := In <- Known, lists:member(N, In)],
+                   home => undefined, hidden => false, source => probe}
          || N <- Nodes
         },
-        groups => #{G => #{nodes => In, coordinator => hd(In), names => 0, agent => undefined} || G := In <- Known},
+        groups => #{G => #{nodes => In, coordinator => hd(In), names => 0, agent => undefined}
+                    || G := In <- Known},
         monitors => []
     }.
 
@@ -47,7 +50,8 @@ frames(Span) ->
     ?LET(Parts, list({Span, samples(), links(), kinds(), lost()}), begin
         {Frames, _} = lists:mapfoldl(
             fun({I, {S, Nodes, Links, Kinds, Lost}}, T) ->
-                {(frame(T + S, S, Links))#{seq := I, nodes := Nodes, groups := Nodes, kinds := Kinds, lost := Lost}, T + S}
+                {(frame(T + S, S, Links))#{seq := I, nodes := Nodes, groups := Nodes,
+                                           kinds := Kinds, lost := Lost}, T + S}
             end,
             ?T0,
             lists:enumerate(Parts)
@@ -75,7 +79,8 @@ term() ->
     ?SIZED(Size, term(min(Size, 12))).
 
 term(0) ->
-    oneof([integer(), float(), binary(), elements([ok, undefined, node_down]), boolean(), range(-(1 bsl 61), 1 bsl 61)]);
+    oneof([integer(), float(), binary(), elements([ok, undefined, node_down]), boolean(),
+           range(-(1 bsl 61), 1 bsl 61)]);
 term(Size) ->
     Less = Size div 3,
     oneof([

@@ -5,7 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--define(ODD, [x, [], [a | b], #{}, {a, b}, 1.5, ~"x", fun erlang:node/0, #{scope => x}, #{node => 1}]).
+-define(ODD,
+    [x, [], [a | b], #{}, {a, b}, 1.5, ~"x", fun erlang:node/0, #{scope => x}, #{node => 1}]).
 
 monitoring_node_test_() ->
     {setup,
@@ -40,9 +41,16 @@ past() ->
     Process = whereis(sderl_mon_inherit),
     Ask = #{from => 'm2@127.0.0.1', ref => make_ref(), part => events, 'after' => 0},
     Answer = #{ref => make_ref(), t => 1, steps => [0], entries => [{1, 1, ~"x"}], more => true},
-    Odd = [{ask, Ask#{from := 5}}, {ask, Ask#{part := {frames, -1}}}, {ask, Ask#{'after' := x}}, {answer, Answer},
-        {answer, Answer#{entries := [{1, 1, ~"x"} | x]}}, {ask, Ask}, {ask, Ask#{part := {frames, 7}}}, {ask, x}],
-    [gen_server:cast(Process, {sderl_mon_past, Version, Message}) || Version <- [1, 2], Message <- Odd ++ ?ODD],
+    Odd = [{ask, Ask#{from := 5}},
+           {ask, Ask#{part := {frames, -1}}},
+           {ask, Ask#{'after' := x}},
+           {answer, Answer},
+           {answer, Answer#{entries := [{1, 1, ~"x"} | x]}},
+           {ask, Ask},
+           {ask, Ask#{part := {frames, 7}}},
+           {ask, x}],
+    [gen_server:cast(Process, {sderl_mon_past, Version, Message})
+     || Version <- [1, 2], Message <- Odd ++ ?ODD],
     [Process ! Message || Message <- Odd ++ ?ODD],
     ?assertEqual({error, unknown_call}, gen_server:call(Process, x)),
     ?assertEqual(Process, whereis(sderl_mon_inherit)).
@@ -50,7 +58,8 @@ past() ->
 %% Right but for one thing.
 almost(beat) ->
     Beat = #{term => 1, seen => 1, lead => true, version => {undefined, 0}, hears => []},
-    [Beat#{hears := [a | b]}, Beat#{hears := [5]}, Beat#{version := x}, Beat#{term := x}, Beat#{lead := x}];
+    [Beat#{hears := [a | b]}, Beat#{hears := [5]}, Beat#{version := x}, Beat#{term := x},
+     Beat#{lead := x}];
 almost(report) ->
     Node = #{status => up, why => ~"", source => probe, facts => #{}, peers => []},
     Report = fun(N) -> #{scope => {free, a@h}, term => 1, nodes => #{a@h => N}} end,
@@ -65,23 +74,31 @@ almost(report) ->
 almost(state) ->
     [#{seen => 1 bsl 40, nodes => #{a@h => x}, placement => #{}, config => #{}, epoch => 1}];
 almost(assign) ->
-    [#{term => 1 bsl 40, version => {a, 1}, placement => #{x => y}, members => #{a@h => x}, config => #{}}];
+    [#{term => 1 bsl 40, version => {a, 1}, placement => #{x => y}, members => #{a@h => x},
+       config => #{}}];
 almost(_) ->
     [].
 
 agent() ->
     Config = sderl_mon_config:shared(sderl_mon_config:defaults()),
-    Orders = #{scope => {free, node()}, term => 1, nodes => [], monitors => [node()], hubs => [node()], config => Config},
+    Orders = #{scope => {free, node()}, term => 1, nodes => [], monitors => [node()],
+               hubs => [node()], config => Config},
     {ok, Agent} = sderl_mon_agent_sup:start(sderl_mon_master, Orders),
     Ref = monitor(process, Agent),
     ok = sderl_mon_agent:assign(Agent, Orders#{term := 2, nodes := [node()]}),
     {ok, #{term := 2}} = sderl_mon_agent:orders(Agent),
-    Sample = #{node => node(), seq => 1, at => 1, mono_us => 1, source => probe, counters => #{}, gauges => #{}},
+    Sample = #{node => node(), seq => 1, at => 1, mono_us => 1, source => probe, counters => #{},
+               gauges => #{}},
     {ok, _} = sderl_mon_samples:check(Sample),
-    Samples = [Sample#{Key => Odd} || Key <- [events, links, lost, facts, kinds, groups, sched, queues, counters, gauges, at], Odd <- ?ODD, Odd =/= #{}, Odd =/= []],
+    Samples = [Sample#{Key => Odd}
+               || Key <- [events, links, lost, facts, kinds, groups, sched, queues, counters,
+                          gauges, at],
+                  Odd <- ?ODD, Odd =/= #{}, Odd =/= []],
     [Agent ! {sderl_mon_sample, From, S} || From <- [self(), x], S <- ?ODD ++ Samples],
-    [gen_server:cast(Agent, {Tag, Odd}) || Tag <- [assign, seen, report], Odd <- ?ODD ++ [Orders#{term := 3, nodes := [a | b]}]],
-    [Agent ! {sderl_mon_done, {Job, node(), N}, R} || Job <- [attach, read], N <- [1, 2, 3, x], R <- ?ODD ++ [{ok, Odd} || Odd <- ?ODD]],
+    [gen_server:cast(Agent, {Tag, Odd})
+     || Tag <- [assign, seen, report], Odd <- ?ODD ++ [Orders#{term := 3, nodes := [a | b]}]],
+    [Agent ! {sderl_mon_done, {Job, node(), N}, R}
+     || Job <- [attach, read], N <- [1, 2, 3, x], R <- ?ODD ++ [{ok, Odd} || Odd <- ?ODD]],
     [Agent ! {Up, Odd, Odd} || Up <- [nodeup, nodedown], Odd <- ?ODD],
     ?assertMatch({ok, #{term := 2}}, sderl_mon_agent:orders(Agent)),
     true = demonitor(Ref, [flush]),
@@ -92,14 +109,18 @@ hub() ->
     T0 = 1_700_000_000_000,
     Update = #{agent => {~"g", 1}, t => T0, span_ms => 100},
     Event = #{t => T0, kind => node_down, level => warning, text => ~"x"},
-    [true = sderl_mon_hub:update(node(), Update#{Key => Odd}) || Key <- [events, nodes, links, kinds, groups, details, lost], Odd <- ?ODD],
+    [true = sderl_mon_hub:update(node(), Update#{Key => Odd})
+     || Key <- [events, nodes, links, kinds, groups, details, lost], Odd <- ?ODD],
     true = sderl_mon_hub:update(node(), Update#{events => [Event | Event]}),
     Topology = #{epoch => 1, t => T0, nodes => #{}, groups => #{}, monitors => []},
-    [true = sderl_mon_hub:topology(node(), Topology#{Key => Odd}) || Key <- [nodes, groups, monitors], Odd <- ?ODD],
+    [true = sderl_mon_hub:topology(node(), Topology#{Key => Odd})
+     || Key <- [nodes, groups, monitors], Odd <- ?ODD],
     Node = #{status => up, groups => [], hidden => false, source => probe},
-    [true = sderl_mon_hub:topology(node(), Topology#{nodes => #{~"a" => N}}) || Odd <- [[~"g" | ~"h"], x], N <- [Node#{groups := Odd}, Node#{home => [Odd]}]],
+    [true = sderl_mon_hub:topology(node(), Topology#{nodes => #{~"a" => N}})
+     || Odd <- [[~"g" | ~"h"], x], N <- [Node#{groups := Odd}, Node#{home => [Odd]}]],
     Group = #{nodes => [], coordinator => undefined, names => 0, agent => undefined},
-    [true = sderl_mon_hub:topology(node(), Topology#{groups => #{~"g" => Group#{Key => Odd}}}) || Key <- [nodes, live, coordinator, agent, minority], Odd <- [[~"g" | ~"h"], {x}, 7]],
+    [true = sderl_mon_hub:topology(node(), Topology#{groups => #{~"g" => Group#{Key => Odd}}})
+     || Key <- [nodes, live, coordinator, agent, minority], Odd <- [[~"g" | ~"h"], {x}, 7]],
     Hub ! tick,
     ?assertMatch(#{mode := live}, sderl_mon_hub:info()),
     ?assertEqual(Hub, whereis(sderl_mon_hub)).
@@ -112,7 +133,8 @@ each_server() ->
     Here = #{nodes => [], monitors => [node()], hubs => [node()]},
     Orders = Here#{scope => {free, node()}, term => 1, config => Config},
     {ok, Agent} = sderl_mon_agent_sup:start(sderl_mon_master, Orders),
-    {ok, _} = sderl_mon_synthetic:start(#{nodes => 20, groups => 4, edges => 20, interval_ms => 100}),
+    {ok, _} = sderl_mon_synthetic:start(#{nodes => 20, groups => 4, edges => 20,
+                                          interval_ms => 100}),
     {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "odd"), #{}),
     try
         Frames = fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N end,
@@ -123,7 +145,8 @@ each_server() ->
         Servers = [
             {sderl_mon_master, sderl_mon_master}, {sderl_mon_settings, sderl_mon_settings},
             {sderl_mon_pool, sderl_mon_pool},
-            {sderl_mon_record, sderl_mon_record}, {sderl_mon_record_keeper, sderl_mon_record_keeper},
+            {sderl_mon_record, sderl_mon_record},
+            {sderl_mon_record_keeper, sderl_mon_record_keeper},
             {sderl_mon_synthetic, sderl_mon_synthetic}, {sderl_mon_inherit, sderl_mon_inherit},
             {Agent, sderl_mon_agent}, {Replay, sderl_mon_replay}, {sderl_mon_hub, sderl_mon_hub}
         ],
@@ -142,18 +165,29 @@ each_server() ->
 probe_test_() ->
     {timeout, 60, fun() ->
         ok = sderl_mon_probe:stop(),
-        {error, {bad_option, interval_ms, x}} = sderl_mon_probe:start(#{owner => self(), interval_ms => x}),
+        {error, {bad_option, interval_ms, x}} =
+            sderl_mon_probe:start(#{owner => self(), interval_ms => x}),
         {ok, Probe} = sderl_mon_probe:start(#{owner => self(), interval_ms => 60_000}),
         Ref = monitor(process, Probe),
-        Requests = [{Tag, Odd} || Tag <- [start, total, trace], Odd <- ?ODD] ++ [{start, #{owner => self(), Key => x}} || Key <- [term, interval_ms, top, friends, lease_ms]],
-        [Probe ! {sderl_mon_probe, From, Request} || From <- [x, make_ref(), self()], Request <- Requests],
+        Requests = [{Tag, Odd} || Tag <- [start, total, trace], Odd <- ?ODD] ++
+            [{start, #{owner => self(), Key => x}}
+             || Key <- [term, interval_ms, top, friends, lease_ms]],
+        [Probe ! {sderl_mon_probe, From, Request}
+         || From <- [x, make_ref(), self()], Request <- Requests],
         [Probe ! {Tag, Odd, Odd} || Tag <- [nodeup, nodedown, slow, named], Odd <- ?ODD],
-        [Probe ! {Tag, Probe, Odd, Odd} || Tag <- [monitor, scanned, named, s_group_event], Odd <- ?ODD],
-        [Probe ! {monitor, Probe, Kind, Odd} || Kind <- [long_gc, long_schedule, large_heap, busy_port, long_message_queue, other], Odd <- ?ODD],
-        [Probe ! {s_group_event, x, y, {event, Level, Kind, Odd}} || Level <- [x, 5], Kind <- [x, 5], Odd <- ?ODD],
+        [Probe ! {Tag, Probe, Odd, Odd}
+         || Tag <- [monitor, scanned, named, s_group_event], Odd <- ?ODD],
+        [Probe ! {monitor, Probe, Kind, Odd}
+         || Kind <- [long_gc, long_schedule, large_heap, busy_port, long_message_queue, other],
+            Odd <- ?ODD],
+        [Probe ! {s_group_event, x, y, {event, Level, Kind, Odd}}
+         || Level <- [x, 5], Kind <- [x, 5], Odd <- ?ODD],
         [Probe ! {sderl_mon_ack, Odd} || Odd <- ?ODD],
         {ok, #{status := _}} = sderl_mon_probe:process(pid_to_list(Probe)),
-        {error, {term, 5}} = begin {ok, Probe} = sderl_mon_probe:start(#{owner => self(), term => 5}), sderl_mon_probe:start(#{owner => self(), term => 4}) end,
+        {error, {term, 5}} = begin
+            {ok, Probe} = sderl_mon_probe:start(#{owner => self(), term => 5}),
+            sderl_mon_probe:start(#{owner => self(), term => 4})
+        end,
         ok = sderl_mon_probe:stop(),
         receive {'DOWN', Ref, process, Probe, Why} -> ?assertEqual(shutdown, Why) end
     end}.
@@ -161,6 +195,10 @@ probe_test_() ->
 %% What an improper list is to the check.
 clean_test_() ->
     [
-        ?_assertMatch({ok, #{events := []}, 2}, sderl_mon_clean:update(#{agent => {~"g", 1}, t => 1, span_ms => 1, events => [x | y]})),
-        ?_assertEqual({error, not_a_topology}, sderl_mon_clean:topology(#{epoch => 1, t => 1, nodes => #{}, groups => #{}, monitors => [x | y]}))
+        ?_assertMatch({ok, #{events := []}, 2}, sderl_mon_clean:update(
+            #{agent => {~"g", 1}, t => 1, span_ms => 1, events => [x | y]}
+        )),
+        ?_assertEqual({error, not_a_topology}, sderl_mon_clean:topology(
+            #{epoch => 1, t => 1, nodes => #{}, groups => #{}, monitors => [x | y]}
+        ))
     ].

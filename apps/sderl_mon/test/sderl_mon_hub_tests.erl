@@ -28,13 +28,18 @@ frame(Good) ->
 
 an_update_becomes_a_frame_test_() ->
     hub(fun() ->
-        {ok, #{frame := none, events := [], mode := live, range := {0, 0}}} = sderl_mon_hub:subscribe(),
+        {ok, #{frame := none, events := [], mode := live, range := {0, 0}}} =
+            sderl_mon_hub:subscribe(),
         ok = sderl_mon_hub:watch(~"a"),
         Topology = sderl_mon_gen:topology(#{~"g" => [~"a", ~"b"]}),
         Before = erlang:system_time(millisecond),
         sderl_mon_hub:topology(node(), Topology),
         %% By the hub's clock, as the frames are.
-        receive {sderl_mon, topology, #{t := Stamp} = T} -> ?assertEqual(Topology#{t := Stamp}, T), ?assert(Stamp >= Before) end,
+        receive
+            {sderl_mon, topology, #{t := Stamp} = T} ->
+                ?assertEqual(Topology#{t := Stamp}, T),
+                ?assert(Stamp >= Before)
+        end,
         Detail = #{t => ?T0, node => ~"a", queues => [1, 2]},
         sderl_mon_hub:update(node(), update(1, #{
             nodes => #{~"a" => #{util => 0.5}},
@@ -43,10 +48,14 @@ an_update_becomes_a_frame_test_() ->
             events => [sderl_mon_gen:event(?T0, ~"one"), sderl_mon_gen:event(?T0, ~"two")],
             lost => #{dropped => 4}
         })),
-        receive {sderl_mon, events, Events} -> ?assertMatch([#{id := 1, text := ~"one"}, #{id := 2, text := ~"two"}], Events) end,
+        receive
+            {sderl_mon, events, Events} ->
+                ?assertMatch([#{id := 1, text := ~"one"}, #{id := 2, text := ~"two"}], Events)
+        end,
         receive {sderl_mon, detail, ~"a", D} -> ?assertEqual(Detail, D) end,
         Frame = frame(fun(#{nodes := N}) -> N =/= #{} end),
-        ?assertMatch(#{links := #{{~"a", ~"b"} := {2, 3}}, lost := #{dropped := 4}, epoch := 1}, Frame),
+        ?assertMatch(#{links := #{{~"a", ~"b"} := {2, 3}}, lost := #{dropped := 4}, epoch := 1},
+                     Frame),
         ?assertEqual({ok, Detail}, sderl_mon_hub:detail(~"a")),
         ?assertEqual({error, none}, sderl_mon_hub:detail(~"nobody")),
         ?assertEqual([~"a"], sderl_mon_hub:watched()),
@@ -66,13 +75,16 @@ what_a_deposed_agent_says_is_counted_test_() ->
         Sample = fun(V) -> #{nodes => #{~"a" => #{util => V}}} end,
         sderl_mon_hub:update(node(), update(2, Sample(0.5))),
         sderl_mon_hub:update(node(), update(1, Sample(0.9))),
-        ?assertMatch(#{nodes := #{~"a" := #{util := 0.5}}, lost := #{updates_stale := 1}}, frame(fun(#{nodes := N}) -> N =/= #{} end)),
+        ?assertMatch(#{nodes := #{~"a" := #{util := 0.5}}, lost := #{updates_stale := 1}},
+                     frame(fun(#{nodes := N}) -> N =/= #{} end)),
         ?assertMatch(#{lost := #{updates_stale := 1}}, sderl_mon_hub:info())
     end).
 
 what_a_deposed_master_says_is_counted_test_() ->
     hub(fun() ->
-        Tell = fun(Epoch, T) -> sderl_mon_hub:topology(node(), (sderl_mon_gen:topology(#{}))#{epoch := Epoch, t := T}) end,
+        Tell = fun(Epoch, T) ->
+            sderl_mon_hub:topology(node(), (sderl_mon_gen:topology(#{}))#{epoch := Epoch, t := T})
+        end,
         %% Whatever their clocks say.
         [Tell(Epoch, T) || {Epoch, T} <- [{5, ?T0}, {4, ?T0 + 60_000}, {4, ?T0 - 60_000}]],
         ?assertMatch(#{epoch := 5}, sderl_mon_hub:now_topology()),
@@ -80,7 +92,9 @@ what_a_deposed_master_says_is_counted_test_() ->
         Tell(6, ?T0 - 60_000),
         ?assertMatch(#{epoch := 6}, sderl_mon_hub:now_topology()),
         %% As if that was long ago: all monitoring nodes were started anew.
-        _ = sys:replace_state(sderl_mon_hub, fun(#{topology_heard := At} = State) -> State#{topology_heard := At - 15_000} end),
+        _ = sys:replace_state(sderl_mon_hub, fun(#{topology_heard := At} = State) ->
+            State#{topology_heard := At - 15_000}
+        end),
         Tell(1, ?T0),
         ?assertMatch(#{epoch := 1}, sderl_mon_hub:now_topology())
     end).
@@ -89,10 +103,12 @@ an_event_that_is_told_again_is_one_test_() ->
     hub(fun() ->
         {ok, _} = sderl_mon_hub:subscribe(),
         Event = sderl_mon_gen:event(?T0, ~"once"),
-        [sderl_mon_hub:update(node(), (update(1, #{events => [Event]}))#{agent := {Scope, 1}}) || Scope <- [~"old", ~"new"]],
+        [sderl_mon_hub:update(node(), (update(1, #{events => [Event]}))#{agent := {Scope, 1}})
+         || Scope <- [~"old", ~"new"]],
         sderl_mon_hub:update(node(), update(1, #{events => [sderl_mon_gen:event(?T0, ~"other")]})),
         receive {sderl_mon, events, [#{id := 2, text := ~"other"}]} -> ok end,
-        ?assertMatch({ok, [#{id := 2}, #{id := 1, text := ~"once"}]}, sderl_mon_hub:events(live, #{}))
+        ?assertMatch({ok, [#{id := 2}, #{id := 1, text := ~"once"}]},
+                     sderl_mon_hub:events(live, #{}))
     end).
 
 %% Nothing that happened is left out uncounted, however often it did.
@@ -116,8 +132,12 @@ events_of_a_takeover_test() ->
     Event = fun(I, Ms) -> (sderl_mon_gen:event(?T0 + I + Ms, ~"e"))#{node_t => I} end,
     Old = sderl_mon_gen:event(?T0 - 1, ~"by our clock"),
     {_, First} = sderl_mon_events:add({~"g", 1}, [Old], sderl_mon_events:new()),
-    Add = fun(Teller, Is, Ms, Acc) -> sderl_mon_events:add({~"g", Teller}, [Event(I, Ms) || I <- Is], Acc) end,
-    Told = lists:foldl(fun(From, Acc) -> element(2, Add(1, lists:seq(From, From + 499), 0, Acc)) end, First, lists:seq(1, 11_501, 500)),
+    Add = fun(Teller, Is, Ms, Acc) ->
+        sderl_mon_events:add({~"g", Teller}, [Event(I, Ms) || I <- Is], Acc)
+    end,
+    Told = lists:foldl(fun(From, Acc) ->
+        element(2, Add(1, lists:seq(From, From + 499), 0, Acc))
+    end, First, lists:seq(1, 11_501, 500)),
     ?assertMatch({[], _}, Add(2, lists:seq(7_001, 12_000), 7, Told)),
     ?assertMatch({[#{id := 12_002}], _}, Add(2, [12_001], 7, Told)),
     %% Long ago.
@@ -136,23 +156,33 @@ garbage_is_counted_and_harms_nothing_test_() ->
             update(x, #{})
         ],
         [sderl_mon_hub:update(node(), U) || U <- Bad],
-        [sderl_mon_hub:topology(node(), T) || T <- [x, #{}, #{epoch => 1, t => 1, nodes => #{a => b}, groups => #{}, monitors => []}]],
+        [sderl_mon_hub:topology(node(), T)
+         || T <- [x, #{},
+                  #{epoch => 1, t => 1, nodes => #{a => b}, groups => #{}, monitors => []}]],
         gen_server:cast(Hub, {sderl_mon_update, 2, #{}}),
         gen_server:cast(Hub, hello),
         Hub ! hello,
         Partly = update(1, #{
-            nodes => #{~"a" => #{util => 0.5}, ~"b" => #{util => ~"much"}, b => #{}, <<255>> => #{}},
-            links => #{{~"a", ~"b"} => {1, 1}, x => {1, 1}, {~"a", ~"c"} => {-1, 1}, {~"a", ~"d"} => {1}},
+            nodes => #{~"a" => #{util => 0.5}, ~"b" => #{util => ~"much"}, b => #{},
+                       <<255>> => #{}},
+            links => #{{~"a", ~"b"} => {1, 1}, x => {1, 1}, {~"a", ~"c"} => {-1, 1},
+                       {~"a", ~"d"} => {1}},
             kinds => x,
-            events => [#{}, (sderl_mon_gen:event(?T0, <<"cut in a character ", 195>>))#{details => lists:seq(1, 5000)}]
+            events => [#{}, (sderl_mon_gen:event(?T0, <<"cut in a character ", 195>>))#{
+                details => lists:seq(1, 5000)
+            }]
         }),
         {ok, _} = sderl_mon_hub:subscribe(),
         sderl_mon_hub:update(node(), Partly),
-        receive {sderl_mon, events, [Event]} -> ?assertEqual(~"cut in a character ", maps:get(text, Event)) end,
+        receive
+            {sderl_mon, events, [Event]} ->
+                ?assertEqual(~"cut in a character ", maps:get(text, Event))
+        end,
         #{nodes := Nodes, links := Links} = frame(fun(#{nodes := N}) -> N =/= #{} end),
         ?assertEqual({[~"a"], [{~"a", ~"b"}]}, {maps:keys(Nodes), maps:keys(Links)}),
         ?assertMatch(
-            #{lost := #{updates_malformed := 7, topologies_malformed := 3, other_version := 1, update_entries := 8}},
+            #{lost := #{updates_malformed := 7, topologies_malformed := 3, other_version := 1,
+                        update_entries := 8}},
             sderl_mon_hub:info()
         ),
         ?assertEqual(Hub, whereis(sderl_mon_hub))
@@ -160,22 +190,28 @@ garbage_is_counted_and_harms_nothing_test_() ->
 
 any_term_test_() ->
     sderl_prop:eunit("any term is an update or an error", 200, fun() ->
-        ?FORALL(Parts, map(oneof([nodes, links, kinds, groups, details, events, lost, agent, t]), sderl_mon_gen:term()), begin
-            case sderl_mon_clean:update(maps:merge(update(1, #{}), Parts)) of
-                {ok, Good, Bad} when is_integer(Bad) ->
-                    Frame = sderl_mon_frame:combine([Good], #{seq => 1, t => 1, span_ms => 1, epoch => 1, lost => #{}}),
-                    is_binary(sderl_mon_pack:pack_frame(Frame));
-                {error, not_an_update} ->
-                    true
-            end
-        end)
+        ?FORALL(Parts, map(oneof([nodes, links, kinds, groups, details, events, lost, agent, t]),
+                           sderl_mon_gen:term()),
+                begin
+                    case sderl_mon_clean:update(maps:merge(update(1, #{}), Parts)) of
+                        {ok, Good, Bad} when is_integer(Bad) ->
+                            Frame = sderl_mon_frame:combine(
+                                [Good], #{seq => 1, t => 1, span_ms => 1, epoch => 1, lost => #{}}
+                            ),
+                            is_binary(sderl_mon_pack:pack_frame(Frame));
+                        {error, not_an_update} ->
+                            true
+                    end
+                end)
     end).
 
 a_slow_subscriber_is_left_out_and_told_test_() ->
     hub(fun() ->
         {ok, #{life := Given}} = sderl_mon_hub:subscribe(),
         [self() ! filler || _ <- lists:seq(1, 150)],
-        sderl_mon_hub:update(node(), update(1, #{events => [sderl_mon_gen:event(?T0 + I, ~"e") || I <- lists:seq(1, 7)]})),
+        sderl_mon_hub:update(node(), update(
+            1, #{events => [sderl_mon_gen:event(?T0 + I, ~"e") || I <- lists:seq(1, 7)]}
+        )),
         %% Somebody who keeps up counts the frames.
         Me = self(),
         Other = spawn_link(fun() ->
@@ -205,14 +241,17 @@ a_dead_subscriber_is_forgotten_test_() ->
 a_feed_has_the_hub_alone_test_() ->
     hub(fun() ->
         {ok, _} = sderl_mon_hub:subscribe(),
-        {ok, Feed} = sderl_mon_synthetic:start(#{nodes => 12, groups => 3, edges => 40, interval_ms => 100, seed => 4}),
+        {ok, Feed} = sderl_mon_synthetic:start(#{nodes => 12, groups => 3, edges => 40,
+                                                 interval_ms => 100, seed => 4}),
         ?assertEqual({error, busy}, sderl_mon_hub:feed()),
         sderl_mon_hub:update(node(), update(1, #{nodes => #{~"intruder" => #{}}})),
         #{nodes := Nodes} = frame(fun(#{links := L}) -> map_size(L) > 30 end),
         ?assertNot(is_map_key(~"intruder", Nodes)),
         ?assertMatch(#{mode := synthetic, interval_ms := 100}, sderl_mon_hub:info()),
-        ?assertMatch({ok, #{total := N, more := true, names := [_]}} when N > 1, sderl_mon_synthetic:names(~"group01", #{limit => 1})),
-        {ok, #{names := [#{name := Name, node := Owner} | _]}} = sderl_mon_synthetic:names(~"group01", #{}),
+        ?assertMatch({ok, #{total := N, more := true, names := [_]}} when N > 1,
+                     sderl_mon_synthetic:names(~"group01", #{limit => 1})),
+        {ok, #{names := [#{name := Name, node := Owner} | _]}} =
+            sderl_mon_synthetic:names(~"group01", #{}),
         ?assertMatch({ok, #{node := Owner}}, sderl_mon_synthetic:lookup(~"group01", Name)),
         ?assertEqual({error, not_found}, sderl_mon_synthetic:lookup(~"group01", ~"nobody")),
         ?assertEqual({error, not_found}, sderl_mon_synthetic:names(~"no group", #{})),
@@ -241,8 +280,10 @@ the_same_seed_is_the_same_feed_test_() -> {timeout, 120, fun the_same_seed_is_th
 
 the_same_seed_is_the_same_feed() ->
     Run = fun() ->
-        Feed = sderl_mon_synthetic_feed:new(#{nodes => 60, groups => 6, edges => 200, seed => 9}, ?T0),
-        lists:mapfoldl(fun(I, F) -> sderl_mon_synthetic_feed:next(?T0 + I * 1000, [], F) end, Feed, lists:seq(1, 90))
+        Feed = sderl_mon_synthetic_feed:new(#{nodes => 60, groups => 6, edges => 200, seed => 9},
+                                            ?T0),
+        lists:mapfoldl(fun(I, F) -> sderl_mon_synthetic_feed:next(?T0 + I * 1000, [], F) end, Feed,
+                       lists:seq(1, 90))
     end,
     {Outs, _} = Run(),
     ?assertMatch({Outs, _}, Run()),
@@ -256,17 +297,24 @@ the_same_seed_is_the_same_feed() ->
 
 options_test_() ->
     hub(fun() ->
-        ?assertEqual({error, {bad_option, interval_ms, 5}}, sderl_mon_hub:configure(#{interval_ms => 5})),
+        ?assertEqual({error, {bad_option, interval_ms, 5}},
+                     sderl_mon_hub:configure(#{interval_ms => 5})),
         [
-            ?assertEqual({error, {bad_option, Key, Value}}, sderl_mon_hub:configure(#{Key => Value}))
-         || {Key, Value} <- [{thresholds, #{window_ms => x}}, {thresholds, #{gateway_util => 0}}, {thresholds, #{nothing => 1}}, {history, #{raw => 0}}]
+            ?assertEqual({error, {bad_option, Key, Value}},
+                         sderl_mon_hub:configure(#{Key => Value}))
+         || {Key, Value} <- [{thresholds, #{window_ms => x}}, {thresholds, #{gateway_util => 0}},
+                             {thresholds, #{nothing => 1}}, {history, #{raw => 0}}]
         ],
         %% A look at numbers of that window does no harm.
         Thresholds = #{window_ms => 15000.0, most => 0.5, queue_msgs => 0.001},
         ?assertEqual(ok, sderl_mon_hub:configure(#{thresholds => Thresholds})),
-        Looks = sderl_mon_hub_findings:add_frame(sderl_mon_gen:frame(?T0, #{}), sderl_mon_hub_findings:new(Thresholds, ?T0)),
-        ?assertMatch({ok, {keep, []}, _}, sderl_mon_hub_findings:look(?T0 + 6000, sderl_mon_gen:topology(#{}), #{}, Looks)),
-        ?assertEqual(ok, sderl_mon_hub:configure(#{interval_ms => 500, history => #{raw => 3}, unknown => 1})),
+        Looks = sderl_mon_hub_findings:add_frame(sderl_mon_gen:frame(?T0, #{}),
+                                                 sderl_mon_hub_findings:new(Thresholds, ?T0)),
+        ?assertMatch({ok, {keep, []}, _}, sderl_mon_hub_findings:look(
+            ?T0 + 6000, sderl_mon_gen:topology(#{}), #{}, Looks
+        )),
+        ?assertEqual(ok, sderl_mon_hub:configure(#{interval_ms => 500, history => #{raw => 3},
+                                                   unknown => 1})),
         ?assertMatch(#{interval_ms := 500}, sderl_mon_hub:info()),
         whereis(sderl_mon_hub) ! {sderl_mon_config, #{interval_ms => 200, seeds => []}},
         ?assertMatch(#{interval_ms := 200}, sderl_mon_hub:info())
@@ -276,12 +324,20 @@ options_test_() ->
 telemetry_test_() ->
     hub(fun() ->
         true = register(?MODULE, self()),
-        Code = merl:quote(["-module(telemetry).", "-export([execute/3]).", "execute(N, M, X) -> sderl_mon_hub_tests ! {told, N, M, X}, error(x)."]),
+        Code = merl:quote(["-module(telemetry).", "-export([execute/3]).",
+                           "execute(N, M, X) -> sderl_mon_hub_tests ! {told, N, M, X}, error(x)."]),
         {ok, _} = merl:compile_and_load(Code, []),
         try
-            sderl_mon_hub:update(node(), update(1, #{links => #{{~"a", ~"b"} => {2, 30}}, events => [sderl_mon_gen:event(?T0, ~"x")]})),
-            receive {told, [sderl_mon, event], #{count := 1}, #{id := 1, kind := node_down}} -> ok end,
-            receive {told, [sderl_mon, frame], #{links := 1, msgs_s := 2, bytes_s := 30, lost := 0}, #{seq := _}} -> ok end,
+            sderl_mon_hub:update(node(), update(1, #{links => #{{~"a", ~"b"} => {2, 30}},
+                                                     events => [sderl_mon_gen:event(?T0, ~"x")]})),
+            receive
+                {told, [sderl_mon, event], #{count := 1}, #{id := 1, kind := node_down}} -> ok
+            end,
+            receive
+                {told, [sderl_mon, frame], #{links := 1, msgs_s := 2, bytes_s := 30, lost := 0},
+                 #{seq := _}} ->
+                    ok
+            end,
             sderl_mon_telemetry:finding(#{id => ~"f", kind => bypass, severity => warning}),
             receive {told, [sderl_mon, finding], #{count := 1}, #{id := ~"f"}} -> ok end
         after
@@ -293,9 +349,12 @@ telemetry_test_() ->
 a_slower_agent_is_believed_longer_test_() ->
     hub(fun() ->
         {ok, _} = sderl_mon_hub:subscribe(),
-        sderl_mon_hub:update(node(), (update(1, #{nodes => #{~"a" => #{util => 0.5}}}))#{span_ms := 300}),
+        sderl_mon_hub:update(node(),
+                             (update(1, #{nodes => #{~"a" => #{util => 0.5}}}))#{span_ms := 300}),
         _ = frame(fun(#{nodes := N}) -> N =/= #{} end),
         %% Three of its intervals are nine of the hub's.
-        ?assertEqual(8, length([Seen || _ <- lists:seq(1, 8), #{nodes := #{~"a" := Seen}} <- [frame(fun(_) -> true end)]])),
+        ?assertEqual(8, length([Seen
+                                || _ <- lists:seq(1, 8),
+                                   #{nodes := #{~"a" := Seen}} <- [frame(fun(_) -> true end)]])),
         _ = frame(fun(#{nodes := N}) -> N =:= #{} end)
     end).

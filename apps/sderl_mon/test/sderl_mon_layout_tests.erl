@@ -13,9 +13,12 @@ properties_test_() ->
         sderl_prop:eunit("a death moves the dead one's scopes alone", 300, fun prop_death/0)
     ].
 
-cluster() -> ?LET(List, list({node_name(), list(oneof([a, b, {c, 1}, "d", e, f]))}), maps:from_list([{N, lists:usort(Gs)} || {N, Gs} <- List])).
+cluster() ->
+    ?LET(List, list({node_name(), list(oneof([a, b, {c, 1}, "d", e, f]))}),
+         maps:from_list([{N, lists:usort(Gs)} || {N, Gs} <- List])).
 node_name() -> ?LET(I, range(1, 40), list_to_atom(lists:concat([n, I, "@h"]))).
-monitors() -> ?LET(I, range(1, 4), [list_to_atom(lists:concat([m, J, "@h"])) || J <- lists:seq(1, I)]).
+monitors() ->
+    ?LET(I, range(1, 4), [list_to_atom(lists:concat([m, J, "@h"])) || J <- lists:seq(1, I)]).
 
 prop_home() ->
     ?FORALL(Nodes, cluster(), begin
@@ -24,7 +27,10 @@ prop_home() ->
         Groups = lists:usort([G || _ := Gs <- Nodes, G <- Gs]),
         lists:sort(All) =:= lists:sort(maps:keys(Nodes)) andalso
             lists:sort([G || {group, G} := _ <- Scopes]) =:= Groups andalso
-            lists:all(fun({{group, G}, Ns}) -> lists:all(fun(N) -> hd(maps:get(N, Nodes)) =:= G end, Ns); ({{free, N}, Ns}) -> Ns =:= [N] andalso maps:get(N, Nodes) =:= [] end,
+            lists:all(fun
+                ({{group, G}, Ns}) -> lists:all(fun(N) -> hd(maps:get(N, Nodes)) =:= G end, Ns);
+                ({{free, N}, Ns}) -> Ns =:= [N] andalso maps:get(N, Nodes) =:= []
+            end,
                       maps:to_list(Scopes))
     end).
 
@@ -38,11 +44,14 @@ prop_even() ->
         Gap = Most - lists:min(maps:values(Loads)),
         maps:keys(Placement) =:= maps:keys(Scopes) andalso
             (Gap =< max(4, lists:sum(maps:values(Loads)) div length(Monitors) div 4) orelse
-                lists:all(fun(W) -> W >= Gap end, [sderl_mon_layout:weight(maps:get(S, Scopes)) || S := M <- Placement, M =:= Busiest]))
+             lists:all(fun(W) -> W >= Gap end, [sderl_mon_layout:weight(maps:get(S, Scopes))
+                                                || S := M <- Placement, M =:= Busiest]))
     end).
 
 loads(Scopes, Placement, Monitors) ->
-    #{M => lists:sum([sderl_mon_layout:weight(maps:get(S, Scopes)) || S := At <- Placement, At =:= M]) || M <- Monitors}.
+    #{M => lists:sum([sderl_mon_layout:weight(maps:get(S, Scopes))
+                      || S := At <- Placement, At =:= M])
+      || M <- Monitors}.
 
 prop_stable() ->
     ?FORALL({Nodes, Monitors}, {cluster(), monitors()}, begin
@@ -54,7 +63,8 @@ prop_stable() ->
 prop_one_more() ->
     ?FORALL({Nodes, Monitors}, {cluster(), monitors()}, begin
         Placement = sderl_mon_layout:place(sderl_mon_layout:scopes(Nodes), #{}, Monitors),
-        More = sderl_mon_layout:place(sderl_mon_layout:scopes(Nodes#{'new@h' => []}), Placement, Monitors),
+        More = sderl_mon_layout:place(sderl_mon_layout:scopes(Nodes#{'new@h' => []}), Placement,
+                                      Monitors),
         length([S || S := M <- Placement, maps:get(S, More) =/= M]) =< 1
     end).
 
@@ -63,5 +73,7 @@ prop_death() ->
         Scopes = sderl_mon_layout:scopes(Nodes),
         Placement = sderl_mon_layout:place(Scopes, #{}, [Dead | Rest]),
         After = sderl_mon_layout:place(Scopes, Placement, Rest),
-        maps:keys(After) =:= maps:keys(Scopes) andalso lists:all(fun({S, M}) -> M =:= Dead orelse maps:get(S, After) =:= M end, maps:to_list(Placement))
+        maps:keys(After) =:= maps:keys(Scopes)
+            andalso lists:all(fun({S, M}) -> M =:= Dead orelse maps:get(S, After) =:= M end,
+                              maps:to_list(Placement))
     end).

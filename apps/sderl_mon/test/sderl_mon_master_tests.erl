@@ -11,16 +11,21 @@
 
 %% The lowest leads, all follow it, each node is watched once.
 first_test() ->
-    #{leaders := Leaders, masters := Masters, scopes := Scopes} = Seen = sderl_mon_sim:seen(run([{wait, 4000}])),
+    #{leaders := Leaders, masters := Masters, scopes := Scopes} =
+        Seen = sderl_mon_sim:seen(run([{wait, 4000}])),
     ?assertEqual({['m1@h'], ['m1@h']}, {Leaders, Masters}),
-    ?assertEqual([{{free, 'd@h'}, ['d@h']}, {{group, g1}, ['a@h', 'b@h']}, {{group, g2}, ['c@h']}], Scopes),
+    ?assertEqual([{{free, 'd@h'}, ['d@h']}, {{group, g1}, ['a@h', 'b@h']}, {{group, g2}, ['c@h']}],
+                 Scopes),
     ?assertEqual(ok, right(Seen)).
 
 %% Of groups whose members all have their homes elsewhere no agent runs, and none is counted.
 many_groups_test() ->
     Groups = lists:sort([list_to_atom(lists:concat([g, I])) || I <- lists:seq(1, 50)]),
-    Sim = sderl_mon_sim:op({wait, 4000}, sderl_mon_sim:new(['m1@h'], #{'a@h' => Groups, 'b@h' => Groups, 'c@h' => [g9]})),
-    #{scopes := Scopes, topologies := #{'m1@h' := #{groups := Shown, monitors := Monitors}}} = sderl_mon_sim:seen(Sim),
+    Sim = sderl_mon_sim:op({wait, 4000}, sderl_mon_sim:new(
+        ['m1@h'], #{'a@h' => Groups, 'b@h' => Groups, 'c@h' => [g9]}
+    )),
+    #{scopes := Scopes, topologies := #{'m1@h' := #{groups := Shown, monitors := Monitors}}} =
+        sderl_mon_sim:seen(Sim),
     ?assertEqual([{{group, g1}, ['a@h', 'b@h']}, {{group, g9}, ['c@h']}], Scopes),
     ?assertMatch([#{agents := 2}], Monitors),
     ?assertEqual(50, map_size(Shown)).
@@ -54,46 +59,59 @@ adopts_test() ->
         [['m1@h'], ?MONITORS]
     ).
 
-where(Running) -> #{M => lists:sort([{S, Ns} || #{scope := S, nodes := Ns} <- Specs]) || M := Specs <- Running}.
+where(Running) ->
+    #{M => lists:sort([{S, Ns} || #{scope := S, nodes := Ns} <- Specs]) || M := Specs <- Running}.
 
-%% Two that are cut off from each other alone, and a third hears both: one leads, under one term, and each node is watched
-%% once; also where the other led before. When it dies, the other does.
+%% Two that are cut off from each other alone, and a third hears both: one leads, under one term,
+%% and each node is watched once; also where the other led before. When it dies, the other does.
 apart_test() ->
     Apart = {cut, 'm1@h', 'm2@h'},
     First = run([{wait, 4000}]),
     Cut = ops([Apart, {wait, 10_000}], First),
-    ?assertEqual({['m1@h'], maps:get(terms, sderl_mon_sim:seen(First))}, {maps:get(leaders, sderl_mon_sim:seen(Cut)), maps:get(terms, sderl_mon_sim:seen(Cut))}),
-    Anew = run([{wait, 4000}, {kill, 'm1@h'}, Apart, {wait, 4000}, {restart, 'm1@h'}, {wait, 10_000}]),
+    ?assertEqual({['m1@h'], maps:get(terms, sderl_mon_sim:seen(First))},
+                 {maps:get(leaders, sderl_mon_sim:seen(Cut)),
+                  maps:get(terms, sderl_mon_sim:seen(Cut))}),
+    Anew = run([{wait, 4000}, {kill, 'm1@h'}, Apart, {wait, 4000}, {restart, 'm1@h'},
+                {wait, 10_000}]),
     [
         begin
-            ?assertMatch(#{leaders := ['m1@h'], monitored := ['a@h', 'b@h', 'c@h', 'd@h']}, sderl_mon_sim:seen(Sim)),
-            ?assertMatch(#{leaders := ['m2@h'], monitored := ['a@h', 'b@h', 'c@h', 'd@h']}, sderl_mon_sim:seen(ops([{kill, 'm1@h'}, {wait, 1000}], Sim))),
+            ?assertMatch(#{leaders := ['m1@h'], monitored := ['a@h', 'b@h', 'c@h', 'd@h']},
+                         sderl_mon_sim:seen(Sim)),
+            ?assertMatch(#{leaders := ['m2@h'], monitored := ['a@h', 'b@h', 'c@h', 'd@h']},
+                         sderl_mon_sim:seen(ops([{kill, 'm1@h'}, {wait, 1000}], Sim))),
             ?assertEqual(ok, right(sderl_mon_sim:seen(ops([heal, {wait, 3000}], Sim))))
         end
      || Sim <- [Cut, Anew]
     ],
     %% Not heard for a moment by one of them.
-    ?assertEqual(ok, right(sderl_mon_sim:seen(ops([{cut, 'm1@h', 'm3@h'}, {wait, 3500}, heal, {wait, 3000}], First)))).
+    ?assertEqual(ok, right(
+        sderl_mon_sim:seen(ops([{cut, 'm1@h', 'm3@h'}, {wait, 3500}, heal, {wait, 3000}], First))
+    )).
 
 %% A node that is down stays in its groups, as its fellow members say.
 down_test() ->
-    #{topologies := #{'m2@h' := #{nodes := #{<<"a@h">> := A}, groups := #{<<"g1">> := #{nodes := G1}}}}} =
+    #{topologies := #{'m2@h' := #{nodes := #{<<"a@h">> := A},
+                                  groups := #{<<"g1">> := #{nodes := G1}}}}} =
         sderl_mon_sim:seen(run([{wait, 4000}, {down, 'a@h'}, {wait, 3000}])),
     ?assertMatch(#{status := down, groups := [<<"g1">>], why := <<"down">>}, A),
     ?assertEqual([<<"a@h">>, <<"b@h">>], G1).
 
-%% What is set holds everywhere, also where it is set at a node that does not lead, knows no leader yet, or cannot tell it.
+%% What is set holds everywhere, also where it is set at a node that does not lead, knows no leader
+%% yet, or cannot tell it.
 set_test() ->
     Set = {set, 'm3@h', #{interval_ms => 250}},
-    Sims = [run([Set, {wait, 5000}]), run([{wait, 4000}, Set, {wait, 2000}]), run([{wait, 4000}, {cut, 'm1@h', 'm3@h'}, Set, {wait, 1000}, heal, {wait, 3000}])],
-    ?assertMatch([[#{interval_ms := 250}], [#{interval_ms := 250}], [#{interval_ms := 250}]], [maps:get(configs, sderl_mon_sim:seen(Sim)) || Sim <- Sims]).
+    Sims = [run([Set, {wait, 5000}]), run([{wait, 4000}, Set, {wait, 2000}]),
+            run([{wait, 4000}, {cut, 'm1@h', 'm3@h'}, Set, {wait, 1000}, heal, {wait, 3000}])],
+    ?assertMatch([[#{interval_ms := 250}], [#{interval_ms := 250}], [#{interval_ms := 250}]],
+                 [maps:get(configs, sderl_mon_sim:seen(Sim)) || Sim <- Sims]).
 
 %% A leader that does not take it, as it cannot keep it: its word holds in the end.
 unheard_test() ->
-    Config = #{seeds => [], monitors => ['m1@h'], nodes => all, inject => false, probe => auto, interval_ms => 1000, thresholds => #{}},
+    Config = #{seeds => [], monitors => ['m1@h'], nodes => all, inject => false, probe => auto,
+               interval_ms => 1000, thresholds => #{}},
     Plan = #{
-        term => 1024, version => {'m1@h', 1}, scopes => #{}, placement => #{}, members => #{}, hubs => ['m1@h', 'm2@h'], monitors => ['m1@h', 'm2@h'],
-        config => Config, epoch => 0
+        term => 1024, version => {'m1@h', 1}, scopes => #{}, placement => #{}, members => #{},
+        hubs => ['m1@h', 'm2@h'], monitors => ['m1@h', 'm2@h'], config => Config, epoch => 0
     },
     Step = fun(Event, Now, {_, Core}) -> sderl_mon_master_core:step(Event, Now, Core) end,
     Wish = Config#{interval_ms := 250},
@@ -111,8 +129,8 @@ run(Ops) -> ops(Ops, sderl_mon_sim:new(?MONITORS, ?CLUSTER)).
 
 ops(Ops, Sim) -> lists:foldl(fun sderl_mon_sim:op/2, Sim, Ops).
 
-%% Whatever happened: once nothing happens any more, one leads, all know it, each node is watched by the agent of its
-%% home alone, and all hubs show what is so.
+%% Whatever happened: once nothing happens any more, one leads, all know it, each node is watched by
+%% the agent of its home alone, and all hubs show what is so.
 settles_test_() -> sderl_prop:eunit("a shadow network settles", 2000, fun prop_settles/0).
 
 prop_settles() ->
@@ -129,12 +147,15 @@ op() ->
     frequency([
         {1, {set, M, #{interval_ms => oneof([100, 200, 300])}}},
         {8, {wait, oneof([50, 100, 500, 1000, 4000])}},
-        {2, {kill, M}}, {3, {restart, M}}, {2, {crash, M}}, {2, {pause, M}}, {2, {resume, M}}, {2, {cut, M, M}}, {1, heal},
+        {2, {kill, M}}, {3, {restart, M}}, {2, {crash, M}}, {2, {pause, M}}, {2, {resume, M}},
+        {2, {cut, M, M}}, {1, heal},
         {3, {groups, N, list(oneof([g1, g2, g3]))}}, {1, {down, N}}, {2, {up, N}}
     ]).
 
-right(#{live := [Lowest | _] = Live, leaders := Leaders, masters := Masters, terms := Terms, topologies := Topologies} = Seen) ->
-    #{scopes := Scopes, configs := Configs, monitored := Monitored, cluster := Cluster, down := Down} = Seen,
+right(#{live := [Lowest | _] = Live, leaders := Leaders, masters := Masters, terms := Terms,
+        topologies := Topologies} = Seen) ->
+    #{scopes := Scopes, configs := Configs, monitored := Monitored, cluster := Cluster,
+      down := Down} = Seen,
     Up = maps:without(Down, Cluster),
     Wrong = [
         {leaders, Leaders} || Leaders =/= [Lowest]
@@ -142,7 +163,9 @@ right(#{live := [Lowest | _] = Live, leaders := Leaders, masters := Masters, ter
         [{scopes, Scopes} || [S || {S, _} <- Scopes] =/= lists:usort([S || {S, _} <- Scopes])] ++
         [{configs, Configs} || length(Configs) > 1] ++
         [{monitored, Monitored} || Monitored =/= lists:sort(maps:keys(Cluster))] ++
-        [{home, N, S} || {S, Ns} <- Scopes, N <- Ns, is_map_key(N, Up), S =/= sderl_mon_layout:home({N, maps:get(N, Cluster)})] ++
+        [{home, N, S}
+         || {S, Ns} <- Scopes, N <- Ns, is_map_key(N, Up),
+            S =/= sderl_mon_layout:home({N, maps:get(N, Cluster)})] ++
         [{topology, M, T} || M <- Live, T <- [maps:get(M, Topologies)], not shows(T, Up)],
     case Wrong of [] -> ok; _ -> Wrong end.
 

@@ -23,7 +23,8 @@ with(Fun) ->
     try
         [H1, H2, H3] = sderl_fleet_netns:hosts(Net),
         Families = [
-            H1#{name => m1n, count => 1, hidden => true}, H2#{name => m2n, count => 1, hidden => true},
+            H1#{name => m1n, count => 1, hidden => true},
+            H2#{name => m2n, count => 1, hidden => true},
             H3#{name => w, count => 2, apps => [sderl]}
         ],
         {ok, Fleet} = sderl_fleet:start(#{families => Families}),

@@ -54,7 +54,8 @@ with({tuple, Fields}, Odd) -> list_to_tuple([with(F, Odd) || F <- Fields]).
 
 mixed(I, Fields) ->
     Count = length(terms()),
-    [with(Field, lists:nth(1 + (I + 4 * J) rem Count, terms())) || {J, Field} <- lists:enumerate(Fields)].
+    [with(Field, lists:nth(1 + (I + 4 * J) rem Count, terms()))
+     || {J, Field} <- lists:enumerate(Fields)].
 
 -doc "Sends them all; ends when the server has taken them, or is no more.".
 send(Server, Messages) ->

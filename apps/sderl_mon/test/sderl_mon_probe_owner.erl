@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_owner).
 
-%% An owner of probes for the suite, on a monitoring node: keeps what it gets and acknowledges it, or not.
+%% An owner of probes for the suite, on a monitoring node: keeps what it gets and acknowledges it,
+%% or not.
 
 -export([start/2, start/3, samples/1, acks/2, clear/1, stop/1, inject/2]).
 
@@ -19,7 +20,9 @@ clear(Pid) -> ask(Pid, clear).
 stop(Pid) -> exit(Pid, kill).
 
 inject(Node, Code) ->
-    lists:foreach(fun({Module, File, Binary}) -> {module, Module} = erpc:call(Node, code, load_binary, [Module, File, Binary]) end, Code).
+    lists:foreach(fun({Module, File, Binary}) ->
+        {module, Module} = erpc:call(Node, code, load_binary, [Module, File, Binary])
+    end, Code).
 
 ask(Pid, What) ->
     Ref = make_ref(),

@@ -15,9 +15,11 @@ cut_test_() ->
 
 %% Ids are those of the hub.
 id_test_() ->
-    [?_assertEqual(sderl_mon_types:id({group, G}), sderl_mon_probe_text:id(G)) || G <- [g, "täxt", {a, 1}, <<"x">>, lists:seq(300, 900), 'odd name']].
+    [?_assertEqual(sderl_mon_types:id({group, G}), sderl_mon_probe_text:id(G))
+     || G <- [g, "täxt", {a, 1}, <<"x">>, lists:seq(300, 900), 'odd name']].
 
-%% A socket counts packets with 32 bits; what shows less without having been near the end began again.
+%% A socket counts packets with 32 bits; what shows less without having been near the end began
+%% again.
 wrapped_test_() ->
     [
         ?_assertEqual(0, sderl_mon_probe_links:wrapped(5, 7)),
@@ -27,15 +29,21 @@ wrapped_test_() ->
         ?_assertEqual(1 bsl 32 - 1, sderl_mon_probe_links:wrapped(1 bsl 32 - 1, 1 bsl 32 - 2))
     ].
 
-%% Of each kind the median, however seldom it is; waiting now and then is not charged, nor what was charged before.
+%% Of each kind the median, however seldom it is; waiting now and then is not charged, nor what was
+%% charged before.
 accounted_test() ->
-    Add = fun(List, Work) -> lists:foldl(fun({Kind, N, Us}, Acc) -> sderl_mon_probe_work:add(Kind, N, Us, Acc) end, Work, List) end,
-    One = Add([{light, 1, 10} || _ <- lists:seq(1, 30)] ++ [{heavy, 100, 30_000}, {light, 1, 9000}, {heavy, 10, 3000}, {none, 0, 500}], #{}),
+    Add = fun(List, Work) ->
+        lists:foldl(fun({Kind, N, Us}, Acc) -> sderl_mon_probe_work:add(Kind, N, Us, Acc) end, Work,
+                    List)
+    end,
+    One = Add([{light, 1, 10} || _ <- lists:seq(1, 30)] ++
+              [{heavy, 100, 30_000}, {light, 1, 9000}, {heavy, 10, 3000}, {none, 0, 500}], #{}),
     {Us, Two} = sderl_mon_probe_work:account(One),
     ?assertEqual(31 * 10.0 + 110 * 300.0, Us),
     ?assertMatch({+0.0, Two}, sderl_mon_probe_work:account(Two)),
     %% Very many: all are charged, and some are kept.
-    {Many, Three} = sderl_mon_probe_work:account(Add([{light, 1, 20} || _ <- lists:seq(1, 10_000)], Two)),
+    {Many, Three} =
+        sderl_mon_probe_work:account(Add([{light, 1, 20} || _ <- lists:seq(1, 10_000)], Two)),
     ?assertEqual(200_000.0, Many),
     ?assert(length(element(3, map_get(light, Three))) =< 32).
 
@@ -44,7 +52,13 @@ bounded_test_() ->
     {spawn, fun() ->
         Names = [probe_test_one, probe_test_two],
         Self = self(),
-        Ask = fun() -> spawn(fun() -> Self ! {self(), sderl_mon_probe_bound:bounded(Names, fun() -> Self ! {self(), in}, receive go -> done end end)} end) end,
+        Ask = fun() ->
+            spawn(fun() ->
+                Self ! {self(), sderl_mon_probe_bound:bounded(
+                    Names, fun() -> Self ! {self(), in}, receive go -> done end end
+                )}
+            end)
+        end,
         In = [begin P = Ask(), receive {P, in} -> P end end || _ <- Names],
         Third = Ask(),
         receive {Third, Refused} -> ?assertEqual({error, busy}, Refused) end,
@@ -58,7 +72,9 @@ bounded_test_() ->
 meant_test_() ->
     [?_assertEqual([Name], lists:usort(sderl_mon_probe_names:meant(sderl_mon_probe_text:id(Name))))
      || Name <- [user_1, 'odd name', <<"user_1">>, <<"täxt"/utf8>>, "user_1", "täxt", 17, -3]]
-    ++ [?_assertEqual([], sderl_mon_probe_names:meant(T)) || T <- [<<"no_such_atom_", "of_any_test">>, <<"{a,1}">>, <<>>, <<"'">>, <<"<<\"">>, <<255>>]].
+        ++ [?_assertEqual([], sderl_mon_probe_names:meant(T))
+            || T <- [<<"no_such_atom_", "of_any_test">>, <<"{a,1}">>, <<>>, <<"'">>, <<"<<\"">>,
+                     <<255>>]].
 
 %% The greatest few of any numbers.
 top_test() ->
@@ -68,17 +84,28 @@ top_test() ->
     ?assertEqual([], sderl_mon_probe_look:top(0, idle, 10, [])).
 
 topology_test_() ->
-    Two = [{node, [{processor, [{core, [{thread, {logical, 0}}, {thread, {logical, 4}}]}, {core, [{thread, {logical, 1}}]}]}]},
+    Two = [{node, [{processor, [{core, [{thread, {logical, 0}}, {thread, {logical, 4}}]},
+                                {core, [{thread, {logical, 1}}]}]}]},
            {node, [{processor, [{core, {logical, 2}}, {core, {logical, 3}}]}]}],
-    Where = fun(Topology, Bound) -> [{S, So, C, T, B} || #{scheduler := S, socket := So, core := C, thread := T, bound := B} <- sderl_mon_probe_topology:schedulers(Topology, Bound)] end,
+    Where = fun(Topology, Bound) ->
+        [{S, So, C, T, B}
+         || #{scheduler := S, socket := So, core := C, thread := T, bound := B} <-
+                sderl_mon_probe_topology:schedulers(Topology, Bound)]
+    end,
     [
-        {"not known", ?_assertEqual([{1, 0, 0, 0, false}, {2, 0, 1, 0, false}], Where(undefined, [unbound, unbound]))},
+        {"not known", ?_assertEqual([{1, 0, 0, 0, false}, {2, 0, 1, 0, false}],
+                                    Where(undefined, [unbound, unbound]))},
         {"bound", ?_assertEqual([{1, 0, 0, 1, true}, {2, 0, 1, 0, true}], Where(Two, [4, 1]))},
-        {"in order if not bound", ?_assertMatch([{1, 0, 0, 0, false}, {2, 0, 0, 1, false}, {3, 0, 1, 0, false}, _, _, {6, 0, 0, 0, false}],
+        {"in order if not bound", ?_assertMatch([{1, 0, 0, 0, false}, {2, 0, 0, 1, false},
+                                                 {3, 0, 1, 0, false}, _, _, {6, 0, 0, 0, false}],
                                                 Where(Two, lists:duplicate(6, unbound)))},
-        {"sockets differ", ?_assertEqual(2, length(lists:usort([So || {_, So, _, _, _} <- Where(Two, lists:duplicate(5, unbound))])))},
-        {"a machine of two cores", ?_assertEqual([{1, 0, 0, 0, false}, {2, 0, 1, 0, false}],
-                                                 Where([{processor, [{core, {logical, 0}}, {core, {logical, 1}}]}], [unbound, unbound]))}
+        {"sockets differ", ?_assertEqual(2, length(
+            lists:usort([So || {_, So, _, _, _} <- Where(Two, lists:duplicate(5, unbound))])
+        ))},
+        {"a machine of two cores",
+         ?_assertEqual([{1, 0, 0, 0, false}, {2, 0, 1, 0, false}],
+                       Where([{processor, [{core, {logical, 0}}, {core, {logical, 1}}]}],
+                             [unbound, unbound]))}
     ].
 
 %% Between nodes as counted, to groups as they are.
@@ -86,17 +113,26 @@ edges_test() ->
     Of = #{a => ~"g", b => ~"h", me => ~"g"},
     One = sderl_mon_probe_library:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], #{}, Of, me),
     Edges = fun(M) -> lists:sort([{F, T, N} || {F, T} := {edge, N} <- M]) end,
-    ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}], Edges(One)),
-    ?assertEqual(One, sderl_mon_probe_library:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], One, Of, me)),
+    ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}],
+                 Edges(One)),
+    ?assertEqual(One,
+                 sderl_mon_probe_library:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], One, Of, me)),
     %% What was counted before a change of the groups stays where it was.
-    Two = sderl_mon_probe_library:edges([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := ~"k"}, me),
-    ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}, {<<"k">>, <<"h">>, 4}], Edges(Two)).
+    Two = sderl_mon_probe_library:edges([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := ~"k"},
+                                        me),
+    ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5},
+                  {<<"k">>, <<"h">>, 4}], Edges(Two)).
 
 kind_test_() ->
     [
         ?_assertEqual(Kind, sderl_mon_probe_trace:kind(Message, sderl_observed:message_tags()))
-     || {Kind, Message} <- [{call, {'$gen_call', {self(), x}, y}}, {cast, {'$gen_cast', y}}, {reply, {make_ref(), ok}},
-                            {reply, {[alias | make_ref()], ok}}, {sderl, {sderl, 1, <<>>, node(), query}}, {send, hello}, {send, {}}]
+     || {Kind, Message} <- [{call, {'$gen_call', {self(), x}, y}},
+                            {cast, {'$gen_cast', y}},
+                            {reply, {make_ref(), ok}},
+                            {reply, {[alias | make_ref()], ok}},
+                            {sderl, {sderl, 1, <<>>, node(), query}},
+                            {send, hello},
+                            {send, {}}]
     ].
 
 %% What the library counts of itself.
@@ -104,10 +140,16 @@ traffic_test_() ->
     {spawn, fun() ->
         T = sderl_traffic:new(),
         Before = sderl_traffic:read(),
-        [sderl_traffic:sent(group, M) || M <- [{batch, 1, 2, 3, []}, {ack, 1, 2, none}, {ack, 1, 2, seg}, {req, 1, 2}, {hb, 1, 2}, query, {commit, 1, 2}]],
+        [sderl_traffic:sent(group, M)
+         || M <- [{batch, 1, 2, 3, []}, {ack, 1, 2, none}, {ack, 1, 2, seg}, {req, 1, 2},
+                  {hb, 1, 2}, query, {commit, 1, 2}]],
         [sderl_traffic:sent(routing, {sderl_many, 1, [<<0:800>>]}) || _ <- lists:seq(1, 1000)],
         After = sderl_traffic:read(),
-        Grown = fun(K) -> {M0, B0} = map_get(K, Before), {M1, B1} = map_get(K, After), {M1 - M0, B1 - B0} end,
+        Grown = fun(K) ->
+            {M0, B0} = map_get(K, Before),
+            {M1, B1} = map_get(K, After),
+            {M1 - M0, B1 - B0}
+        end,
         ?assertMatch({3, B} when B > 0, Grown(replication)),
         ?assertMatch({2, _}, Grown(registration)),
         ?assertMatch({2, _}, Grown(control)),
@@ -120,8 +162,10 @@ traffic_test_() ->
         ok = sderl_traffic:crossed(a, b, 5),
         ok = sderl_traffic:crossed(a, b, 2),
         sderl_undelivered = sderl_route_report:new(),
-        #{groups := [{g, {4, 2, 1}}], edges := [{a, b, 7}], counters := Cs} = sderl_traffic:sample(),
-        ?assertMatch(#{registrations := R, failed_registrations := F, forwarded := 0} when R >= 4 andalso F >= 1, Cs),
+        #{groups := [{g, {4, 2, 1}}], edges := [{a, b, 7}], counters := Cs} =
+            sderl_traffic:sample(),
+        ?assertMatch(#{registrations := R, failed_registrations := F, forwarded := 0} when R >= 4
+                     andalso F >= 1, Cs),
         true = sderl_traffic:forget(g),
         ?assertMatch(#{groups := []}, sderl_traffic:sample()),
         ets:delete(T)
@@ -142,10 +186,13 @@ host_test() ->
     Stat = ~"cpu  100 5 50 800 45 1 4 5 20 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n",
     ?assertEqual({ok, {165, 1010}}, sderl_mon_probe_host:busy(Stat)),
     ?assertEqual({ok, {10, 20}}, sderl_mon_probe_host:busy(~"cpu  4 3 3 10\n")),
-    [?assertEqual(none, sderl_mon_probe_host:busy(Text)) || Text <- [~"", ~"cpu", ~"cpu  1 2\n", ~"cpu  a b c d\n", ~"intr 1 2 3 4\n"]],
+    [?assertEqual(none, sderl_mon_probe_host:busy(Text))
+     || Text <- [~"", ~"cpu", ~"cpu  1 2\n", ~"cpu  a b c d\n", ~"intr 1 2 3 4\n"]],
     Memory = ~"MemTotal:       1000 kB\nMemFree:  100 kB\nMemAvailable:    400 kB\nBuffers: 1 kB\n",
-    ?assertEqual(#{host_mem_total => 1_024_000, host_mem => 614_400}, sderl_mon_probe_host:memory(Memory)),
-    [?assertEqual(#{}, sderl_mon_probe_host:memory(Text)) || Text <- [~"", ~"MemTotal: 1 kB\n", ~"MemTotal: x kB\nMemAvailable: 1 kB\n"]],
+    ?assertEqual(#{host_mem_total => 1_024_000, host_mem => 614_400},
+                 sderl_mon_probe_host:memory(Memory)),
+    [?assertEqual(#{}, sderl_mon_probe_host:memory(Text))
+     || Text <- [~"", ~"MemTotal: 1 kB\n", ~"MemTotal: x kB\nMemAvailable: 1 kB\n"]],
     %% Of this machine whatever it tells; the share needs two readings.
     #{gauges := First} = Read = sderl_mon_probe_host:read(none),
     ?assertNot(is_map_key(host_cpu, First)),

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Series, traffic tables and events, over a small cluster: groups x (a, b, gw), y (gw, c), both (b, c); d is free.
+%% Series, traffic tables and events, over a small cluster: groups x (a, b, gw), y (gw, c), both (b,
+%% c); d is free.
 -module(sderl_mon_query_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -7,26 +8,35 @@
 
 -define(T0, 1_700_000_000_000).
 
-topology() -> sderl_mon_gen:topology(#{~"x" => [~"a", ~"gw"], ~"y" => [~"gw", ~"c"], ~"z" => [~"gw", ~"c"], free => [~"d"]}).
+topology() ->
+    sderl_mon_gen:topology(#{~"x" => [~"a", ~"gw"], ~"y" => [~"gw", ~"c"], ~"z" => [~"gw", ~"c"],
+                             free => [~"d"]}).
 
 store(Frames) ->
     #{
         range => {?T0, case Frames of [] -> 0; _ -> maps:get(t, lists:last(Frames)) end},
         topology => fun(_T) -> {ok, topology()} end,
-        fold => fun(From, To, _Step, _Want, Fun, Acc) -> lists:foldl(Fun, Acc, [F || #{t := T} = F <- Frames, T >= From, T =< To]) end
+        fold => fun(From, To, _Step, _Want, Fun, Acc) ->
+            lists:foldl(Fun, Acc, [F || #{t := T} = F <- Frames, T >= From, T =< To])
+        end
     }.
 
 traffic(By, Links) ->
-    {ok, Rows} = sderl_mon_query:traffic(store([sderl_mon_gen:frame(?T0 + 1000, Links)]), #{by => By}),
-    lists:sort([{maps:with([from, to, node, group], Row), Msgs} || #{msgs_s := Msgs} = Row <- Rows]).
+    {ok, Rows} = sderl_mon_query:traffic(store([sderl_mon_gen:frame(?T0 + 1000, Links)]),
+                                         #{by => By}),
+    lists:sort([{maps:with([from, to, node, group], Row), Msgs}
+                || #{msgs_s := Msgs} = Row <- Rows]).
 
 %% ---------------------------------------------------------------- where traffic counts
 
-links() -> #{{~"a", ~"gw"} => {4, 1}, {~"gw", ~"c"} => {10, 1}, {~"a", ~"c"} => {6, 1}, {~"c", ~"d"} => {2, 1}}.
+links() ->
+    #{{~"a", ~"gw"} => {4, 1}, {~"gw", ~"c"} => {10, 1}, {~"a", ~"c"} => {6, 1},
+      {~"c", ~"d"} => {2, 1}}.
 
 groups_share_what_is_inside_test() ->
     %% gw and c are together in y and in z.
-    ?assertEqual([{#{group => ~"x"}, 4.0}, {#{group => ~"y"}, 5.0}, {#{group => ~"z"}, 5.0}], traffic(group, links())),
+    ?assertEqual([{#{group => ~"x"}, 4.0}, {#{group => ~"y"}, 5.0}, {#{group => ~"z"}, 5.0}],
+                 traffic(group, links())),
     ?assertEqual([{#{group => ~"(free)"}, 3.0}], traffic(group, #{{~"d", ~"unknown"} => {3, 1}})).
 
 edges_share_what_is_between_test() ->
@@ -57,7 +67,9 @@ forwarded_test() ->
     ).
 
 routed_test() ->
-    Routed = fun(S, Msgs) -> (sderl_mon_gen:frame(?T0 + S * 1000, links()))#{routed => #{{~"x", ~"y"} => Msgs}} end,
+    Routed = fun(S, Msgs) ->
+        (sderl_mon_gen:frame(?T0 + S * 1000, links()))#{routed => #{{~"x", ~"y"} => Msgs}}
+    end,
     Store = store([sderl_mon_gen:frame(?T0 + 1000, links()), Routed(2, 6.0), Routed(3, 9.0)]),
     {ok, [Row]} = sderl_mon_query:traffic(Store, #{by => routed}),
     ?assertEqual(
@@ -82,37 +94,51 @@ nothing_is_lost_or_twice_test_() ->
 %% ---------------------------------------------------------------- tables
 
 percentiles_test() ->
-    Frames = [sderl_mon_gen:frame(?T0 + I * 1000, #{{~"a", ~"gw"} => {I, 10 * I}}) || I <- lists:seq(1, 100)],
+    Frames = [sderl_mon_gen:frame(?T0 + I * 1000, #{{~"a", ~"gw"} => {I, 10 * I}})
+              || I <- lists:seq(1, 100)],
     {ok, [Row]} = sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 100}),
-    ?assertMatch(#{from := ~"a", to := ~"gw", msgs := 5050, bytes := 50500, msgs_s := 50.5, p50 := 50.0, p95 := 95.0, max := 100.0}, Row),
+    ?assertMatch(#{from := ~"a", to := ~"gw", msgs := 5050, bytes := 50500, msgs_s := 50.5,
+                   p50 := 50.0, p95 := 95.0, max := 100.0}, Row),
     %% A window that is half as long.
-    ?assertMatch({ok, [#{msgs := 3775, p50 := 75.0}]}, sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 50})),
-    ?assertMatch({ok, [#{msgs := 1275}]}, sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 50, t => ?T0 + 50_000})).
+    ?assertMatch({ok, [#{msgs := 3775, p50 := 75.0}]},
+                 sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 50})),
+    ?assertMatch({ok, [#{msgs := 1275}]},
+                 sderl_mon_query:traffic(store(Frames),
+                                         #{by => link, window_s => 50, t => ?T0 + 50_000})).
 
 %% Ten frames of ten seconds, and then ten short ones with a burst.
 frames_weigh_by_their_length_test() ->
-    Coarse = [sderl_mon_gen:frame(?T0 + I * 10_000, 10_000, #{{~"a", ~"gw"} => {1, 1}}) || I <- lists:seq(1, 10)],
-    Fine = [sderl_mon_gen:frame(?T0 + 100_000 + I * 100, 100, #{{~"a", ~"gw"} => {1000, 1}}) || I <- lists:seq(1, 10)],
+    Coarse = [sderl_mon_gen:frame(?T0 + I * 10_000, 10_000, #{{~"a", ~"gw"} => {1, 1}})
+              || I <- lists:seq(1, 10)],
+    Fine = [sderl_mon_gen:frame(?T0 + 100_000 + I * 100, 100, #{{~"a", ~"gw"} => {1000, 1}})
+            || I <- lists:seq(1, 10)],
     ?assertMatch(
         {ok, [#{p50 := 1.0, p95 := 1.0, max := 1000.0, msgs := 1100}]},
         sderl_mon_query:traffic(store(Coarse ++ Fine), #{by => link, window_s => 200})
     ).
 
 silence_counts_as_nothing_test() ->
-    Frames = [sderl_mon_gen:frame(?T0 + I * 1000, case I of 1 -> #{{~"a", ~"gw"} => {8, 8}}; _ -> #{} end) || I <- lists:seq(1, 4)],
-    ?assertMatch({ok, [#{msgs_s := 2.0, p50 := +0.0, p95 := 8.0, max := 8.0}]}, sderl_mon_query:traffic(store(Frames), #{by => link})),
+    Frames = [sderl_mon_gen:frame(?T0 + I * 1000,
+                                  case I of 1 -> #{{~"a", ~"gw"} => {8, 8}}; _ -> #{} end)
+              || I <- lists:seq(1, 4)],
+    ?assertMatch({ok, [#{msgs_s := 2.0, p50 := +0.0, p95 := 8.0, max := 8.0}]},
+                 sderl_mon_query:traffic(store(Frames), #{by => link})),
     ?assertEqual({error, none}, sderl_mon_query:traffic(store([]), #{by => link})).
 
 %% ---------------------------------------------------------------- series
 
-series(What, Frames, Points) -> sderl_mon_query:series(store(Frames), What, ?T0, ?T0 + 1_000_000, Points).
+series(What, Frames, Points) ->
+    sderl_mon_query:series(store(Frames), What, ?T0, ?T0 + 1_000_000, Points).
 
 a_point_for_each_frame_test() ->
-    Frames = [(sderl_mon_gen:frame(?T0 + I * 1000, links()))#{nodes := #{~"a" => #{mq_max => I}}} || I <- lists:seq(1, 4)],
-    {ok, #{t := Ts, columns := #{msgs_s := Msgs}}} = sderl_mon_query:series(store(Frames), {link, ~"a", ~"gw"}, ?T0, ?T0 + 4_000, 100),
+    Frames = [(sderl_mon_gen:frame(?T0 + I * 1000, links()))#{nodes := #{~"a" => #{mq_max => I}}}
+              || I <- lists:seq(1, 4)],
+    {ok, #{t := Ts, columns := #{msgs_s := Msgs}}} =
+        sderl_mon_query:series(store(Frames), {link, ~"a", ~"gw"}, ?T0, ?T0 + 4_000, 100),
     ?assertEqual({[?T0 + I * 1000 || I <- lists:seq(1, 4)], [4.0, 4.0, 4.0, 4.0]}, {Ts, Msgs}),
     Values = fun(What) ->
-        {ok, #{columns := Columns}} = sderl_mon_query:series(store(Frames), What, ?T0, ?T0 + 4_000, 1),
+        {ok, #{columns := Columns}} =
+            sderl_mon_query:series(store(Frames), What, ?T0, ?T0 + 4_000, 1),
         Columns
     end,
     ?assertEqual(#{msgs_s => [22.0], bytes_s => [4.0]}, Values(total)),
@@ -126,7 +152,8 @@ a_point_for_each_frame_test() ->
 
 gaps_are_null_test() ->
     Frames = [sderl_mon_gen:frame(?T0 + T, links()) || T <- [1000, 2000, 9000, 10_000]],
-    {ok, #{columns := #{msgs_s := Msgs}}} = sderl_mon_query:series(store(Frames), total, ?T0, ?T0 + 10_000, 4),
+    {ok, #{columns := #{msgs_s := Msgs}}} =
+        sderl_mon_query:series(store(Frames), total, ?T0, ?T0 + 10_000, 4),
     ?assertEqual([22.0, null, null, 22.0], [case M of null -> null; _ -> M end || M <- Msgs]),
     ?assertEqual({error, none}, series(total, [], 5)),
     ?assertEqual({error, none}, sderl_mon_query:series(store(Frames), total, 10, 5, 5)).
@@ -134,7 +161,9 @@ gaps_are_null_test() ->
 %% ---------------------------------------------------------------- events
 
 events_test() ->
-    Events = [#{id => I, t => I, kind => element(1 + I rem 2, {node_down, node_up}), level => info, text => ~"", node => integer_to_binary(I rem 3)} || I <- lists:seq(1, 10)],
+    Events = [#{id => I, t => I, kind => element(1 + I rem 2, {node_down, node_up}), level => info,
+                text => ~"", node => integer_to_binary(I rem 3)}
+              || I <- lists:seq(1, 10)],
     Ids = fun(Filter) -> [Id || #{id := Id} <- sderl_mon_query:events(Events, Filter)] end,
     ?assertEqual(lists:seq(10, 1, -1), Ids(#{})),
     ?assertEqual([4, 3], Ids(#{before => 5, limit => 2})),

@@ -8,7 +8,8 @@
 
 in_folder(Test) ->
     {spawn, {timeout, 120, fun() ->
-        Name = io_lib:format("sderl_mon_record_~s_~b", [os:getpid(), erlang:unique_integer([positive])]),
+        Name = io_lib:format("sderl_mon_record_~s_~b",
+                             [os:getpid(), erlang:unique_integer([positive])]),
         Dir = filename:join(filename:basedir(user_cache, "sderl_tests"), Name),
         ok = filelib:ensure_path(Dir),
         try
@@ -20,7 +21,9 @@ in_folder(Test) ->
 
 frames(N) ->
     [
-        (sderl_mon_gen:frame(?T0 + I * 1000, #{{~"a", ~"b"} => {float(I), 8.0 * I}}))#{nodes := #{~"a" => #{procs => I, util => 0.5}}}
+        (sderl_mon_gen:frame(?T0 + I * 1000, #{{~"a", ~"b"} => {float(I), 8.0 * I}}))#{
+            nodes := #{~"a" => #{procs => I, util => 0.5}}
+        }
      || I <- lists:seq(1, N)
     ].
 
@@ -33,7 +36,8 @@ parts() ->
         sderl_mon_segment:header(),
         sderl_mon_segment:record(topology, 0, ?T0, 0, sderl_mon_pack:pack(topology())),
         sderl_mon_segment:record(events, 0, ?T0 + 1500, 0, sderl_mon_pack:pack([Event]))
-        | [sderl_mon_segment:record(frame, 0, T, S, sderl_mon_pack:pack_frame(F)) || #{t := T, span_ms := S} = F <- frames(3)]
+        | [sderl_mon_segment:record(frame, 0, T, S, sderl_mon_pack:pack_frame(F))
+           || #{t := T, span_ms := S} = F <- frames(3)]
     ].
 
 %% ---------------------------------------------------------------- a damaged file
@@ -42,7 +46,9 @@ every_cut_test_() ->
     in_folder(fun(Dir) ->
         File = filename:join(Dir, "cut.sdmon"),
         Whole = iolist_to_binary(parts()),
-        {Ends, _} = lists:mapfoldl(fun(Part, At) -> {At + iolist_size(Part), At + iolist_size(Part)} end, 0, parts()),
+        {Ends, _} = lists:mapfoldl(fun(Part, At) ->
+            {At + iolist_size(Part), At + iolist_size(Part)}
+        end, 0, parts()),
         FrameEnds = lists:nthtail(3, Ends),
         [
             begin
@@ -95,8 +101,10 @@ harmed(File) ->
     ?assertEqual({4, 1}, {Records, Damaged}),
     ?assert(N >= 2),
     {From, To} = sderl_mon_hub:range(Replay),
-    ?assertMatch({ok, #{topology := #{}, frame := #{}, findings := []}}, sderl_mon_hub:at(Replay, To)),
-    ?assertMatch({ok, #{columns := #{msgs_s := [_ | _]}}}, sderl_mon_hub:series(Replay, {group, ~"g"}, From, To, 10)),
+    ?assertMatch({ok, #{topology := #{}, frame := #{}, findings := []}},
+                 sderl_mon_hub:at(Replay, To)),
+    ?assertMatch({ok, #{columns := #{msgs_s := [_ | _]}}},
+                 sderl_mon_hub:series(Replay, {group, ~"g"}, From, To, 10)),
     ?assertMatch({ok, [_ | _]}, sderl_mon_hub:traffic(Replay, #{by => link})),
     ?assertMatch({ok, _}, sderl_mon_hub:events(Replay, #{})),
     sderl_mon_replay:close(Replay).
@@ -115,7 +123,9 @@ other_files_are_refused_test_() ->
         Says([Later, <<(erlang:crc32(Later)):32>>], "open it with the program that made it"),
         Says([<<"sderl-mon", 0, 2:16>>, <<0:32>>], "its first 16 bytes, is damaged"),
         Says(sderl_mon_segment:header(), "no frame that can be read"),
-        ?assertEqual({error, ~"the name of this recording is no text in UTF-8: give the file another one"}, sderl_mon_replay:open(<<"/tmp/", 255>>)),
+        ?assertEqual({error,
+                      ~"the name of this recording is no text in UTF-8: give the file another one"},
+                     sderl_mon_replay:open(<<"/tmp/", 255>>)),
         {error, Gone} = sderl_mon_replay:open(filename:join(Dir, "none.sdmon")),
         ?assertNotEqual(nomatch, string:find(Gone, "no such file")),
         ?assertMatch({error, _}, sderl_mon_replay:open(Dir))
@@ -137,16 +147,20 @@ beside_a_hub(Test) ->
 
 recorded_and_replayed_test_() ->
     beside_a_hub(fun(Dir) ->
-        {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "new/r"), #{max_bytes => 1_000_000}),
-        ?assertEqual({error, already_recording}, sderl_mon_record:start(filename:join(Dir, "other"), #{})),
-        Found = #{id => ~"f", kind => bypass, severity => warning, since => 1, t => 1, where => #{}, text => ~"t", evidence => [], remedy => ~"r"},
+        {ok, #{file := File}} =
+            sderl_mon_record:start(filename:join(Dir, "new/r"), #{max_bytes => 1_000_000}),
+        ?assertEqual({error, already_recording},
+                     sderl_mon_record:start(filename:join(Dir, "other"), #{})),
+        Found = #{id => ~"f", kind => bypass, severity => warning, since => 1, t => 1, where => #{},
+                  text => ~"t", evidence => [], remedy => ~"r"},
         tell([{topology, topology()}, {findings, [Found]} | [{frame, F} || F <- frames(100)]]),
         tell([{events, [(sderl_mon_gen:event(?T0 + 1500, ~"x"))#{id => 1}]}]),
         ?assertMatch({ok, #{frames := 100, missed := 0, file := File}}, sderl_mon_record:status()),
         ok = sderl_mon_record:stop(),
         ?assertEqual({error, not_recording}, sderl_mon_record:stop()),
         ?assertEqual({error, {exists, File}}, sderl_mon_record:start(File, #{})),
-        ?assertMatch([#{name := ~"r.sdmon", file := File, bytes := _, modified := _}], sderl_mon_record:list(filename:join(Dir, "new"))),
+        ?assertMatch([#{name := ~"r.sdmon", file := File, bytes := _, modified := _}],
+                     sderl_mon_record:list(filename:join(Dir, "new"))),
         ?assertEqual([], sderl_mon_record:list(filename:join(Dir, "nowhere"))),
         {ok, Replay} = sderl_mon_replay:open(File),
         ?assertMatch(#{frames := 100, damaged := 0}, sderl_mon_replay:info(Replay)),
@@ -154,14 +168,19 @@ recorded_and_replayed_test_() ->
         [?assert(same(F, sderl_mon_hub:at(Replay, T))) || #{t := T} = F <- Frames],
         %% Two coarse frames and what is not in one yet: the sum of 1 to 100.
         #{fold := Fold} = sderl_mon_replay:store(Replay),
-        {Spans, Sum} = Fold(0, 1 bsl 60, 60_000, #{}, fun(#{span_ms := S, links := #{{~"a", ~"b"} := {M, _}}}, {N, Acc}) -> {N + 1, Acc + M * S} end, {0, 0}),
+        {Spans, Sum} = Fold(0, 1 bsl 60, 60_000, #{},
+                            fun(#{span_ms := S, links := #{{~"a", ~"b"} := {M, _}}}, {N, Acc}) ->
+                                {N + 1, Acc + M * S}
+                            end, {0, 0}),
         ?assert(Spans < 100),
         ?assertEqual(5050 * 1000, round(Sum)),
-        ?assertMatch({ok, [#{id := 1, kind := node_down, text := ~"x"}]}, sderl_mon_hub:events(Replay, #{})),
+        ?assertMatch({ok, [#{id := 1, kind := node_down, text := ~"x"}]},
+                     sderl_mon_hub:events(Replay, #{})),
         sderl_mon_replay:close(Replay)
     end).
 
-tell(Messages) -> lists:foreach(fun({Kind, What}) -> sderl_mon_record ! {sderl_mon, Kind, What} end, Messages).
+tell(Messages) ->
+    lists:foreach(fun({Kind, What}) -> sderl_mon_record ! {sderl_mon, Kind, What} end, Messages).
 
 same(Frame, {ok, #{frame := Frame1}}) -> Frame == Frame1;
 same(_Frame, _Other) -> false.
@@ -187,7 +206,10 @@ it_records_again_after_the_hub_restarted_test_() ->
             {File, Pid}
         end),
         Kept(fun() ->
-            ok = sderl_fleet:await(fun() -> {monitored_by, By} = process_info(Recorder, monitored_by), By =/= [] end, 60_000),
+            ok = sderl_fleet:await(fun() ->
+                {monitored_by, By} = process_info(Recorder, monitored_by),
+                By =/= []
+            end, 60_000),
             Ended = monitor(process, Recorder),
             ok = sys:resume(Recorder),
             receive {'DOWN', Ended, process, _, _} -> ok end,
@@ -199,12 +221,16 @@ it_records_again_after_the_hub_restarted_test_() ->
 
 a_folder_keeps_the_newest_test_() ->
     beside_a_hub(fun(Dir) ->
-        Name = fun(I) -> filename:join(Dir, io_lib:format("2020-01-01T00-00-~2..0bZ.sdmon", [I])) end,
+        Name = fun(I) ->
+            filename:join(Dir, io_lib:format("2020-01-01T00-00-~2..0bZ.sdmon", [I]))
+        end,
         Mine = filename:join(Dir, "1-mine.sdmon"),
-        [ok = file:write_file(F, <<>>) || F <- [Mine, [Name(1), ".old"] | [Name(I) || I <- lists:seq(1, 25)]]],
+        [ok = file:write_file(F, <<>>)
+         || F <- [Mine, [Name(1), ".old"] | [Name(I) || I <- lists:seq(1, 25)]]],
         {ok, #{file := File}} = sderl_mon_record:start_in(Dir, #{}),
         Left = [F || #{file := F} <- sderl_mon_record:list(Dir)],
-        ?assertEqual([unicode:characters_to_binary(F) || F <- [Mine | [Name(I) || I <- lists:seq(7, 25)]] ++ [File]], Left),
+        ?assertEqual([unicode:characters_to_binary(F)
+                      || F <- [Mine | [Name(I) || I <- lists:seq(7, 25)]] ++ [File]], Left),
         ?assertNot(filelib:is_file([Name(1), ".old"]))
     end).
 
@@ -212,12 +238,17 @@ what_is_not_recorded_is_counted_in_it_test_() ->
     beside_a_hub(fun(Dir) ->
         {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "gap"), #{}),
         [First, Second] = frames(2),
-        tell([{frame, First}, {missed, 3}, {events_missed, 5}, {missed, 1}, {events_missed, 0}, {frame, Second}]),
-        ?assertMatch({ok, #{frames := 2, missed := 4, events_missed := 5}}, sderl_mon_record:status()),
+        tell([{frame, First}, {missed, 3}, {events_missed, 5}, {missed, 1}, {events_missed, 0},
+              {frame, Second}]),
+        ?assertMatch({ok, #{frames := 2, missed := 4, events_missed := 5}},
+                     sderl_mon_record:status()),
         ok = sderl_mon_record:stop(),
         {ok, Replay} = sderl_mon_replay:open(File),
-        Lost = fun(#{t := T}) -> {ok, #{frame := #{lost := L}}} = sderl_mon_hub:at(Replay, T), L end,
-        ?assertEqual(maps:merge(maps:get(lost, Second), #{frames_not_recorded => 4, events_not_recorded => 5}), Lost(Second)),
+        Lost =
+            fun(#{t := T}) -> {ok, #{frame := #{lost := L}}} = sderl_mon_hub:at(Replay, T), L end,
+        ?assertEqual(maps:merge(maps:get(lost, Second),
+                                #{frames_not_recorded => 4, events_not_recorded => 5}),
+                     Lost(Second)),
         ?assertEqual(maps:get(lost, First), Lost(First)),
         sderl_mon_replay:close(Replay)
     end).
@@ -225,8 +256,10 @@ what_is_not_recorded_is_counted_in_it_test_() ->
 the_file_stays_small_test_() ->
     beside_a_hub(fun(Dir) ->
         Max = 65_536,
-        {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "r.sdmon"), #{max_bytes => Max}),
-        ?assertMatch({error, {bad_option, max_bytes, 10}}, sderl_mon_record:start(filename:join(Dir, "s"), #{max_bytes => 10})),
+        {ok, #{file := File}} =
+            sderl_mon_record:start(filename:join(Dir, "r.sdmon"), #{max_bytes => Max}),
+        ?assertMatch({error, {bad_option, max_bytes, 10}},
+                     sderl_mon_record:start(filename:join(Dir, "s"), #{max_bytes => 10})),
         Many = frames(1_000),
         tell([{frame, F} || F <- Many]),
         {ok, #{bytes := Bytes}} = sderl_mon_record:status(),

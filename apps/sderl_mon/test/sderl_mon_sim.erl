@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_sim).
 
-%% Masters of a shadow network on simulated nodes: the pure cores, a network that loses what is cut, and agents that
-%% report what a simulated cluster is like.
+%% Masters of a shadow network on simulated nodes: the pure cores, a network that loses what is cut,
+%% and agents that report what a simulated cluster is like.
 
 -export([new/2, op/2, quiet/2, seen/1]).
 
@@ -13,12 +13,12 @@
 %% Cluster :: #{node() => [Group]}.
 new(Monitors, Cluster) ->
     Config = #{
-        seeds => maps:keys(Cluster), monitors => Monitors, nodes => all, inject => false, probe => auto, interval_ms => 1000,
-        thresholds => #{}
+        seeds => maps:keys(Cluster), monitors => Monitors, nodes => all, inject => false,
+        probe => auto, interval_ms => 1000, thresholds => #{}
     },
     Sim = #{
-        now => 0, config => Config, cluster => Cluster, down => [], cores => #{}, running => #{}, paused => #{}, cut => [], queue => [],
-        topologies => #{}
+        now => 0, config => Config, cluster => Cluster, down => [], cores => #{}, running => #{},
+        paused => #{}, cut => [], queue => [], topologies => #{}
     },
     lists:foldl(fun start/2, Sim, Monitors).
 
@@ -30,8 +30,10 @@ start(M, #{cores := Cores, config := Config, now := Now, running := Running} = S
 op({wait, Ms}, Sim) ->
     run(Ms div ?STEP, Sim);
 op({kill, M}, #{cores := Cores, running := Running, paused := Paused} = Sim) ->
-    Dead = Sim#{cores := maps:remove(M, Cores), running := maps:remove(M, Running), paused := maps:remove(M, Paused)},
-    lists:foldl(fun(Other, S) -> send(M, Other, {monitor_down, M}, S) end, Dead, maps:keys(maps:remove(M, Cores)));
+    Dead = Sim#{cores := maps:remove(M, Cores), running := maps:remove(M, Running),
+                paused := maps:remove(M, Paused)},
+    lists:foldl(fun(Other, S) -> send(M, Other, {monitor_down, M}, S) end, Dead,
+                maps:keys(maps:remove(M, Cores)));
 op({restart, M}, #{cores := Cores} = Sim) when not is_map_key(M, Cores) ->
     start(M, Sim);
 %% The process alone.
@@ -44,7 +46,8 @@ op({resume, M}, #{paused := Paused} = Sim) ->
 op({cut, M, M}, Sim) ->
     Sim;
 op({cut, A, B}, #{cut := Cut} = Sim) ->
-    send(B, A, {monitor_down, B}, send(A, B, {monitor_down, A}, Sim#{cut := [{A, B}, {B, A} | Cut]}));
+    send(B, A, {monitor_down, B},
+         send(A, B, {monitor_down, A}, Sim#{cut := [{A, B}, {B, A} | Cut]}));
 op(heal, Sim) ->
     Sim#{cut := []};
 %% As the settings of that node do.
@@ -65,13 +68,16 @@ quiet(Ms, #{paused := Paused, cores := _} = Sim) ->
     op({wait, Ms}, Resumed).
 
 %% What is so: who lives, who leads, who follows whom, who runs what.
-seen(#{cores := Cores, running := Running, topologies := Topologies, cluster := Cluster, down := Down}) ->
+seen(#{cores := Cores, running := Running, topologies := Topologies, cluster := Cluster,
+       down := Down}) ->
     #{
         live => lists:sort(maps:keys(Cores)),
         leaders => [M || M := C <- Cores, sderl_mon_master_core:leads(C)],
-        masters => lists:usort([maps:get(master, sderl_mon_master_core:status(C)) || _ := C <- Cores]),
+        masters => lists:usort([maps:get(master, sderl_mon_master_core:status(C))
+                                || _ := C <- Cores]),
         terms => lists:usort([sderl_mon_master_core:term(C) || _ := C <- Cores]),
-        scopes => lists:sort([{S, lists:sort(Ns)} || _ := Specs <- Running, #{scope := S, nodes := Ns} <- Specs]),
+        scopes => lists:sort([{S, lists:sort(Ns)}
+                              || _ := Specs <- Running, #{scope := S, nodes := Ns} <- Specs]),
         configs => lists:usort([C || _ := Specs <- Running, #{config := C} <- Specs]),
         monitored => lists:sort([N || _ := Specs <- Running, #{nodes := Ns} <- Specs, N <- Ns]),
         topologies => #{M => maps:get(M, Topologies, none) || M := _ <- Cores},
@@ -86,26 +92,35 @@ ticks(#{now := Now} = Sim) ->
     Sim1 = case Now rem ?TICK of 0 -> each(fun(M, S) -> step(M, tick, S) end, Sim); _ -> Sim end,
     case Now rem ?REPORT of 0 -> each(fun report/2, Sim1); _ -> Sim1 end.
 
-each(Fun, #{cores := Cores} = Sim) -> lists:foldl(Fun, Sim, maps:keys(maps:without(maps:keys(maps:get(paused, Sim)), Cores))).
+each(Fun, #{cores := Cores} = Sim) ->
+    lists:foldl(Fun, Sim, maps:keys(maps:without(maps:keys(maps:get(paused, Sim)), Cores))).
 
 delivered(#{queue := Queue, paused := Paused, now := Now} = Sim) ->
-    {Due, Later} = lists:partition(fun({At, To, _}) -> At =< Now andalso not is_map_key(To, Paused) end, lists:reverse(Queue)),
-    lists:foldl(fun({_, To, Event}, S) -> step(To, Event, S) end, Sim#{queue := lists:reverse(Later)}, Due).
+    {Due, Later} = lists:partition(fun({At, To, _}) ->
+        At =< Now andalso not is_map_key(To, Paused)
+    end, lists:reverse(Queue)),
+    lists:foldl(fun({_, To, Event}, S) -> step(To, Event, S) end,
+                Sim#{queue := lists:reverse(Later)}, Due).
 
 step(M, Event, #{cores := Cores, now := Now} = Sim) ->
     case Cores of
         #{M := Core} ->
             {Effects, Core1} = sderl_mon_master_core:step(Event, Now, Core),
-            lists:foldl(fun(E, S) -> effect(M, E, S) end, Sim#{cores := Cores#{M := Core1}}, Effects);
+            lists:foldl(fun(E, S) -> effect(M, E, S) end, Sim#{cores := Cores#{M := Core1}},
+                        Effects);
         #{} ->
             Sim
     end.
 
 effect(M, {tell, To, Kind, Payload}, Sim) -> send(M, To, {peer, Kind, M, Payload}, Sim);
-effect(M, {settle, _}, #{now := Now, queue := Queue} = Sim) -> Sim#{queue := [{Now + ?STEP, M, settle} | Queue]};
-effect(M, {run, Specs}, #{running := Running} = Sim) -> report(M, Sim#{running := Running#{M => Specs}});
-effect(M, {adopt_config, Config}, #{now := Now, queue := Queue} = Sim) -> Sim#{queue := [{Now + ?STEP, M, {config, Config}} | Queue]};
-effect(_, {topology, Hubs, T}, #{topologies := Ts} = Sim) -> Sim#{topologies := maps:merge(Ts, #{H => T || H <- Hubs})};
+effect(M, {settle, _}, #{now := Now, queue := Queue} = Sim) ->
+    Sim#{queue := [{Now + ?STEP, M, settle} | Queue]};
+effect(M, {run, Specs}, #{running := Running} = Sim) ->
+    report(M, Sim#{running := Running#{M => Specs}});
+effect(M, {adopt_config, Config}, #{now := Now, queue := Queue} = Sim) ->
+    Sim#{queue := [{Now + ?STEP, M, {config, Config}} | Queue]};
+effect(_, {topology, Hubs, T}, #{topologies := Ts} = Sim) ->
+    Sim#{topologies := maps:merge(Ts, #{H => T || H <- Hubs})};
 effect(_, _, Sim) -> Sim.
 
 send(From, To, Event, #{cut := Cut, now := Now, queue := Queue} = Sim) ->
@@ -130,6 +145,8 @@ said(Node, #{cluster := Cluster, down := Down}) ->
         true ->
             #{status => down, why => <<"down">>, source => none, facts => #{}, peers => []};
         false ->
-            Groups = [#{group => G, members => [N || N := Gs <- Cluster, lists:member(G, Gs)], names => 0, coordinator => Node} || G <- maps:get(Node, Cluster)],
+            Groups = [#{group => G, members => [N || N := Gs <- Cluster, lists:member(G, Gs)],
+                        names => 0, coordinator => Node}
+                      || G <- maps:get(Node, Cluster)],
             #{status => up, why => <<>>, source => probe, facts => #{groups => Groups}, peers => []}
     end.

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_SUITE).
--moduledoc "Ant colonies on real nodes: results, links, kills, nodes that die, and that nothing is left.".
+-moduledoc """
+Ant colonies on real nodes: results, links, kills, nodes that die, and that nothing is left.
+""".
 
 -behaviour(ct_suite).
 
@@ -10,18 +12,25 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [same_result, gr_killed, sr_killed, sr_one_level, sr_nodes, gr_node_dies, no_recovery, interrupted, too_long, stands_still].
+all() ->
+    [same_result, gr_killed, sr_killed, sr_one_level, sr_nodes, gr_node_dies, no_recovery,
+     interrupted, too_long, stands_still].
 
 %% The number of colonies and the seed decide, whatever is between them.
 same_result(_) ->
-    Outcomes = [with(params(Variant, 5), fun(Fleet) -> on(Fleet, params(Variant, 5)) end) || Variant <- [tl, ml, gr, sr]],
+    Outcomes = [with(params(Variant, 5), fun(Fleet) -> on(Fleet, params(Variant, 5)) end)
+                || Variant <- [tl, ml, gr, sr]],
     [
-        ?assertMatch(#{colonies := 4, links_as_expected := true, names_left := 0, kills := [], ants := 480}, Outcome)
+        ?assertMatch(#{colonies := 4, links_as_expected := true, names_left := 0, kills := [],
+                       ants := 480}, Outcome)
      || Outcome <- Outcomes
     ],
-    ?assertMatch([_], lists:usort([{Best, Costs} || #{best := Best, round_best := Costs} <- Outcomes])),
-    %% tl: 4 nodes and the starter's; the trees have one more; s_groups {start, 1}, {1, 2, 3}, {1, 4, 5}.
-    ?assertEqual([{5, 10}, {6, 15}, {6, 15}, {6, 7}], [{Used, Links} || #{nodes_used := Used, links_expected := Links} <- Outcomes]).
+    ?assertMatch([_],
+                 lists:usort([{Best, Costs} || #{best := Best, round_best := Costs} <- Outcomes])),
+    %% tl: 4 nodes and the starter's; the trees have one more; s_groups {start, 1}, {1, 2, 3}, {1,
+    %% 4, 5}.
+    ?assertEqual([{5, 10}, {6, 15}, {6, 15}, {6, 7}],
+                 [{Used, Links} || #{nodes_used := Used, links_expected := Links} <- Outcomes]).
 
 gr_killed(_) -> killed(gr).
 
@@ -33,7 +42,8 @@ killed(Variant) ->
     with(Params, fun(Fleet) ->
         [
             begin
-                #{kills := [], recovered := Recovered} = killed(Fleet, Params, fun() -> kill(Fleet, Class, Stage) end),
+                #{kills := [], recovered := Recovered} =
+                    killed(Fleet, Params, fun() -> kill(Fleet, Class, Stage) end),
                 ct:pal("~w at ~w: ~w", [Class, Stage, Recovered])
             end
          || Class <- [master, supervisor, submaster, colony], Stage <- [set_up, 0, 4]
@@ -46,9 +56,12 @@ chaos(Fleet, #{global_iterations := Rounds} = Params) ->
     case killed(Fleet, Params#{chaos => #{every_ms => 50}}, fun() -> ok end) of
         #{kills := []} ->
             chaos(Fleet, Params#{global_iterations := 2 * Rounds});
-        #{kills := [_ | _] = Kills, kills_not_back := 0, recovered := Recovered, recovery_us := Times, replaced_us := Replaced} = Outcome ->
+        #{kills := [_ | _] = Kills, kills_not_back := 0, recovered := Recovered,
+          recovery_us := Times, replaced_us := Replaced} = Outcome ->
             ct:pal("~w kills, ~w, back after ~w us, replaced in ~w us", [
-                length(Kills), Recovered | [[sderl_bench_histogram:percentile(X, H) || X <- [50, 99, 100]] || H <- [Times, Replaced]]
+                length(Kills), Recovered
+                               | [[sderl_bench_histogram:percentile(X, H) || X <- [50, 99, 100]]
+                                  || H <- [Times, Replaced]]
             ]),
             %% Every kill counts, whoever died besides.
             ?assertEqual(length(Kills), sderl_bench_histogram:total(Times)),
@@ -68,7 +81,8 @@ sr_nodes(_) ->
     Params = long(sr, 11),
     with(Params, fun(Fleet) ->
         [Start, First | _] = All = sderl_fleet:nodes(Fleet),
-        [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), lists:nth(4, All), First, Start]],
+        [node_dies(Fleet, Params, Node)
+         || Node <- [lists:last(All), lists:nth(4, All), First, Start]],
         killed(Fleet, params(sr, 11), fun() -> ok end)
     end).
 
@@ -83,7 +97,9 @@ gr_node_dies(_) ->
 node_dies(Fleet, Params, Node) ->
     Text = broken(Fleet, Params, fun() -> ok = sderl_fleet:kill(Fleet, Node) end),
     ct:pal("~ts", [Text]),
-    ?assertEqual(lists:flatten(io_lib:format("node ~ts went down; processes are recovered, nodes are not", [Node])), Text),
+    ?assertEqual(lists:flatten(
+        io_lib:format("node ~ts went down; processes are recovered, nodes are not", [Node])
+    ), Text),
     nothing_left(Fleet),
     {ok, Node} = sderl_fleet:restart(Fleet, Node).
 
@@ -95,14 +111,20 @@ no_recovery(_) ->
             begin
                 Text = broken(Fleet, Params, fun() -> kill(Fleet, Class, 0) end),
                 ct:pal("~ts", [Text]),
-                ?assertMatch({match, _}, re:run(Text, [Words, " on n[0-9].* died: killed; gr and sr recover from kills, tl and ml do not"])),
+                ?assertMatch({match, _},
+                             re:run(Text, [Words, " on n[0-9].* died: killed; gr and sr recover "
+                                                  "from kills, tl and ml do not"])),
                 nothing_left(Fleet)
             end
-         || {Class, Words} <- [{colony, "^colony [1-4]"}, {submaster, "^submaster [12] on node 1 of level 1"}, {master, "^the master"}]
+         || {Class, Words} <- [{colony, "^colony [1-4]"},
+                               {submaster, "^submaster [12] on node 1 of level 1"},
+                               {master, "^the master"}]
         ],
         [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), First]],
-        ?assertMatch({error, {aco, {no_recovery, ml}}}, sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 10}}, "test")),
-        ?assertMatch({error, {aco, {too_few_colonies, 3, 4}}}, sderl_aco_cluster:on(Fleet, Params#{colonies => 3}, "test"))
+        ?assertMatch({error, {aco, {no_recovery, ml}}},
+                     sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 10}}, "test")),
+        ?assertMatch({error, {aco, {too_few_colonies, 3, 4}}},
+                     sderl_aco_cluster:on(Fleet, Params#{colonies => 3}, "test"))
     end).
 
 %% Nothing goes on when nobody waits for it any more.
@@ -123,10 +145,13 @@ too_long(_) ->
     Params = (long(gr, 5))#{timeout_s := 1},
     with(Params, fun(Fleet) ->
         {error, Reason} = sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 50}}, "test"),
-        ?assertMatch({match, _}, re:run(sderl_papers_reason:text(Reason), "^it took longer than 1 s")),
+        ?assertMatch({match, _},
+                     re:run(sderl_papers_reason:text(Reason), "^it took longer than 1 s")),
         nothing_left(Fleet),
         %% Nor does anybody kill any more.
-        ?assertEqual([], [Pid || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:= {sderl_chaos_service, init, 1}])
+        ?assertEqual([], [Pid
+                          || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:=
+                                                 {sderl_chaos_service, init, 1}])
     end).
 
 %% That a node stands still is found by asking all of them, for which there is time.
@@ -136,7 +161,9 @@ stands_still(_) ->
             Params = (long(gr, 5))#{timeout_s := 3},
             with(Params, fun(Fleet) ->
                 Last = lists:last(sderl_fleet:nodes(Fleet)),
-                Task = sderl_fleet_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
+                Task = sderl_fleet_task:start(
+                    fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end
+                ),
                 ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
                 ok = sderl_fleet:suspend(Fleet, Last),
                 {ok, {error, {aco, Silent}}} = sderl_fleet_task:result(Task, 240_000),
@@ -151,7 +178,8 @@ stands_still(_) ->
 killed(Fleet, #{global_iterations := Rounds} = Params, Break) ->
     Breaker = sderl_fleet_task:start(Break),
     Task = sderl_fleet_task:start(fun() -> on(Fleet, Params) end),
-    {ok, #{round_best := Costs, best := {Cost, _}, names_left := 0} = Outcome} = sderl_fleet_task:result(Task, 120_000),
+    {ok, #{round_best := Costs, best := {Cost, _}, names_left := 0} = Outcome} =
+        sderl_fleet_task:result(Task, 120_000),
     %% It may have had nothing to kill, where the run was faster.
     _ = sderl_fleet_task:stop(Breaker),
     ?assertEqual(Rounds, length(Costs)),
@@ -174,7 +202,8 @@ kill(Fleet, Class, Stage) ->
     ok = sderl_fleet:await(
         fun() ->
             (Stage =:= set_up orelse done(Fleet) >= Stage) andalso
-                lists:any(fun(Node) -> sderl_fleet:call(Fleet, Node, sderl_aco_kill, one, [Class]) end, shuffled(Nodes))
+            lists:any(fun(Node) -> sderl_fleet:call(Fleet, Node, sderl_aco_kill, one, [Class]) end,
+                      shuffled(Nodes))
         end,
         60_000
     ).

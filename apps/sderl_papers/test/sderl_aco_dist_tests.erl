@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_dist_tests).
--moduledoc "The processes of a distributed ant colony, all on this node: with names in `global` or without, and what becomes of them when they are killed.".
+-moduledoc """
+The processes of a distributed ant colony, all on this node: with names in `global` or without, and
+what becomes of them when they are killed.
+""".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -12,7 +15,8 @@ same_result_test_() ->
         Results = [
             {Variant, Costs, Best}
          || {Variant, Nodes, P} <- [{tl, 8, 2}, {ml, 11, 2}, {gr, 11, 2}, {gr, 8, 5}],
-            {ok, #{round_best := Costs, best := Best}} <- [run(Variant, Nodes, P, #{}, fun(_) -> ok end)]
+            {ok, #{round_best := Costs, best := Best}} <-
+                [run(Variant, Nodes, P, #{}, fun(_) -> ok end)]
         ],
         ?assertMatch([_, _, _, _], Results),
         [{_, Costs, Best} | _] = Results,
@@ -25,7 +29,8 @@ same_result_test_() ->
 random_kills_test_() ->
     [
         {lists:flatten(io_lib:format("~w ~w", [Nodes, Seed])),
-            {timeout, 120, fun() -> survives(Nodes, 8, fun(Run) -> kills(Run, rand:seed_s(exsss, Seed)) end) end}}
+         {timeout, 120,
+          fun() -> survives(Nodes, 8, fun(Run) -> kills(Run, rand:seed_s(exsss, Seed)) end) end}}
      || Nodes <- [3, 5, 11], Seed <- lists:seq(1, 4)
     ].
 
@@ -33,7 +38,7 @@ random_kills_test_() ->
 stages_test_() ->
     [
         {lists:flatten(io_lib:format("~w ~w", [Class, Stage])),
-            {timeout, 120, fun() -> survives(11, 8, fun(Run) -> kill_at(Stage, Class, Run) end) end}}
+         {timeout, 120, fun() -> survives(11, 8, fun(Run) -> kill_at(Stage, Class, Run) end) end}}
      || Class <- [master, supervisor, submaster, colony, all], Stage <- [0, 1, 3, 6]
     ].
 
@@ -51,8 +56,10 @@ survives(Nodes, Iterations, Break) ->
 no_recovery_test_() ->
     [
         {timeout, 120, fun() ->
-            ?assertMatch({error, {died, Key, Node, killed}} when element(1, Key) =:= Class andalso Node =:= node(),
-                run(Variant, 5, 2, #{global_iterations => 100_000}, fun(Run) -> kill_at(1, Class, Run) end))
+            ?assertMatch({error, {died, Key, Node, killed}} when element(1, Key) =:= Class
+                         andalso Node =:= node(),
+                         run(Variant, 5, 2, #{global_iterations => 100_000},
+                             fun(Run) -> kill_at(1, Class, Run) end))
         end}
      || {Variant, Class} <- [{tl, colony}, {ml, colony}, {ml, submaster}]
     ].
@@ -60,15 +67,16 @@ no_recovery_test_() ->
 %% What fails again and again, and is not killed, ends the run.
 failing_test_() ->
     {setup,
-        fun() ->
-            #{level := Level} = logger:get_primary_config(),
-            ok = logger:set_primary_config(level, none),
-            Level
-        end,
-        fun(Level) -> ok = logger:set_primary_config(level, Level) end,
-        {timeout, 120, fun() ->
-            ?assertMatch({error, {died, {colony, _}, _, _}}, run(gr, 5, 2, #{heuristic => nonsense}, fun(_) -> ok end))
-        end}}.
+     fun() ->
+         #{level := Level} = logger:get_primary_config(),
+         ok = logger:set_primary_config(level, none),
+         Level
+     end,
+     fun(Level) -> ok = logger:set_primary_config(level, Level) end,
+     {timeout, 120, fun() ->
+         ?assertMatch({error, {died, {colony, _}, _, _}},
+                      run(gr, 5, 2, #{heuristic => nonsense}, fun(_) -> ok end))
+     end}}.
 
 %% Answers that are sent again count once.
 repl_test() ->
@@ -102,7 +110,8 @@ tally_test() ->
     ok = sderl_aco_tally:replaced(Run, colony, 250),
     Counts = sderl_aco_tally:read(Run),
     ok = sderl_aco_tally:stop(Run),
-    {ok, #{ants := 14, recovered := #{colony := 2, master := 0}, replaced_us := Times}} = sderl_aco_tally:sum([{n1, {ok, Counts}}, {n2, {ok, Counts}}]),
+    {ok, #{ants := 14, recovered := #{colony := 2, master := 0}, replaced_us := Times}} =
+        sderl_aco_tally:sum([{n1, {ok, Counts}}, {n2, {ok, Counts}}]),
     ?assertEqual(2, sderl_bench_histogram:total(Times)),
     ?assertEqual({error, [n2]}, sderl_aco_tally:sum([{n1, {ok, Counts}}, {n2, {error, timeout}}])).
 
@@ -112,27 +121,30 @@ names_count_test() ->
     ?assertEqual(0, Count([])),
     ?assertEqual(3, Count([{ok, [a, b]}, {ok, []}, {ok, [c]}])),
     ?assertEqual(undefined, Count([{ok, []}, {error, timeout}])),
-    ?assertEqual(undefined, Count([{ok, [a]}, {ok, sderl_aco_names:registered({s_group, a_group_that_is_not_here}, run)}])).
+    ?assertEqual(undefined, Count(
+        [{ok, [a]}, {ok, sderl_aco_names:registered({s_group, a_group_that_is_not_here}, run)}]
+    )).
 
 %% What people read names who and where.
 text_test_() ->
     [
         ?_assertMatch({match, _}, re:run(sderl_papers_reason:text({aco, Reason}), Wanted))
      || {Reason, Wanted} <- [
-            {{died, {supervisor, {colony, 3}}, n1, killed}, "the supervisor of colony node 3 on n1 died: killed"},
-            {{died, {supervisor, {2, 1}}, n1, killed}, "the supervisor of node 1 of level 2"},
-            {{died, {submaster, 1, 2, 3}, n1, killed}, "submaster 3 on node 2 of level 1 on n1"},
-            {{died, starter, n0, killed}, "the starter on n0"},
-            {{died, master, n1, killed}, "the master on n1"},
-            {{node_down, n1}, "node n1 went down"},
-            {{silent, [n1, n2], 7}, "not done in 7 s.*n1, n2"},
-            {{too_few_colonies, 3, 4}, "4 nodes for colonies and only 3"},
-            {{wrong_cost, 1, 2}, "costs 1, and not 2|costs 2, and not 1"},
-            {{no_permutation, [1, 1]}, "does not have each job once"},
-            {{no_recovery, ml}, "ml has no recovery"},
-            {{not_metered, [n1, n2]}, "did not tell what they used.*n1, n2"},
-            {not_ended, "did not end"}
-        ]
+         {{died, {supervisor, {colony, 3}}, n1, killed},
+          "the supervisor of colony node 3 on n1 died: killed"},
+         {{died, {supervisor, {2, 1}}, n1, killed}, "the supervisor of node 1 of level 2"},
+         {{died, {submaster, 1, 2, 3}, n1, killed}, "submaster 3 on node 2 of level 1 on n1"},
+         {{died, starter, n0, killed}, "the starter on n0"},
+         {{died, master, n1, killed}, "the master on n1"},
+         {{node_down, n1}, "node n1 went down"},
+         {{silent, [n1, n2], 7}, "not done in 7 s.*n1, n2"},
+         {{too_few_colonies, 3, 4}, "4 nodes for colonies and only 3"},
+         {{wrong_cost, 1, 2}, "costs 1, and not 2|costs 2, and not 1"},
+         {{no_permutation, [1, 1]}, "does not have each job once"},
+         {{no_recovery, ml}, "ml has no recovery"},
+         {{not_metered, [n1, n2]}, "did not tell what they used.*n1, n2"},
+         {not_ended, "did not end"}
+     ]
     ].
 
 %% A run, and beside it something that breaks it.

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_SUITE).
--moduledoc "DE-Bench for a second on a few real nodes: that everything is counted and nothing is left, never how fast it is.".
+-moduledoc """
+DE-Bench for a second on a few real nodes: that everything is counted and nothing is left, never how
+fast it is.
+""".
 
 -behaviour(ct_suite).
 
@@ -31,7 +34,8 @@ any(_) ->
     ?assertMatch(#{links_total := 12}, Metrics).
 
 closed(_) ->
-    Metrics = run(#{mode => stock, nodes => 2, clusters => 2, load => {closed, 2}, payload => 5000}),
+    Metrics = run(#{mode => stock, nodes => 2, clusters => 2, load => {closed, 2},
+                    payload => 5000}),
     complete(1, Metrics).
 
 run(Params) ->
@@ -54,7 +58,8 @@ run(Params) ->
 
 complete(Links, #{kinds := Kinds, timeline := Timeline} = Metrics) ->
     ?assertMatch(
-        #{errors := 0, error_reasons := [], names_left := 0, links_per_node_max := Links, completed_pct := 100.0},
+        #{errors := 0, error_reasons := [], names_left := 0, links_per_node_max := Links,
+          completed_pct := 100.0},
         Metrics
     ),
     ?assertEqual(lists:sort(sderl_debench_mix:kinds()), lists:sort(maps:keys(Kinds))),
@@ -66,10 +71,13 @@ complete(Links, #{kinds := Kinds, timeline := Timeline} = Metrics) ->
         end
      || _ := Kind <- Kinds
     ],
-    Registered = #{maps:get(ops, maps:get(K, Kinds)) => K || K <- [global_register, global_whereis, global_unregister]},
+    Registered = #{maps:get(ops, maps:get(K, Kinds)) => K
+                   || K <- [global_register, global_whereis, global_unregister]},
     ?assertEqual(1, map_size(Registered)),
-    ?assertMatch([#{t_s := 0, p2p := #{ops := _}, global := #{ops := _}, local := #{ops := _}}], Timeline),
-    [?assert(maps:get(Key, Metrics) > 0, Key) || Key <- [ops_per_s, offered_per_s, cpu_pct, cpu_us_per_op, messages_per_op, bytes_per_op]].
+    ?assertMatch([#{t_s := 0, p2p := #{ops := _}, global := #{ops := _}, local := #{ops := _}}],
+                 Timeline),
+    [?assert(maps:get(Key, Metrics) > 0, Key)
+     || Key <- [ops_per_s, offered_per_s, cpu_pct, cpu_us_per_op, messages_per_op, bytes_per_op]].
 
 made(#{kinds := Kinds}) -> #{Kind => Ops || Kind := #{ops := Ops} <- Kinds}.
 
@@ -85,21 +93,28 @@ interrupted_there(Dir) ->
     Json = filename:join(Dir, "results.json"),
     ok = file:make_dir(Tmp),
     Port = open_port({spawn_executable, sderl_cli_program:file()}, [
-        {args, ["bench", "debench", "--nodes", "2", "--seconds", "1", "--warmup", "0", "--repeat", "1000", "--json", Json]},
+        {args, ["bench", "debench", "--nodes", "2", "--seconds", "1", "--warmup", "0", "--repeat",
+                "1000", "--json", Json]},
         {env, [{"TMPDIR", Tmp}]}, exit_status, binary, use_stdio, stderr_to_stdout
     ]),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
     %% In the second run.
-    ok = sderl_fleet:await(fun() -> filelib:file_size(Json) > 0 andalso marked(Tmp) =/= [] end, 120_000),
+    ok = sderl_fleet:await(fun() -> filelib:file_size(Json) > 0 andalso marked(Tmp) =/= [] end,
+                           120_000),
     "" = os:cmd(io_lib:format("kill -TERM ~w", [OsPid])),
     Status = receive {Port, {exit_status, S}} -> S end,
     ?assertEqual(143, Status),
-    ok = sderl_fleet:await(fun() -> marked(Tmp) =:= [] andalso filelib:wildcard(filename:join(Tmp, "sderl-fleet-*")) =:= [] end, 30_000),
+    ok = sderl_fleet:await(fun() ->
+        marked(Tmp) =:= [] andalso filelib:wildcard(filename:join(Tmp, "sderl-fleet-*")) =:= []
+    end, 30_000),
     {ok, Text} = file:read_file(Json),
-    [?assertMatch(#{<<"experiment">> := <<"debench">>, <<"metrics">> := #{<<"errors">> := 0}}, json:decode(Line))
+    [?assertMatch(#{<<"experiment">> := <<"debench">>, <<"metrics">> := #{<<"errors">> := 0}},
+                  json:decode(Line))
      || Line <- binary:split(Text, <<"\n">>, [global, trim])].
 
 %% Processes of fleets whose files are in this directory.
 marked(Tmp) ->
     Mark = list_to_binary("SDERL_FLEET_HOME=" ++ Tmp),
-    [File || File <- filelib:wildcard("/proc/[0-9]*/environ"), {ok, Data} <- [file:read_file(File)], binary:match(Data, Mark) =/= nomatch].
+    [File
+     || File <- filelib:wildcard("/proc/[0-9]*/environ"), {ok, Data} <- [file:read_file(File)],
+        binary:match(Data, Mark) =/= nomatch].

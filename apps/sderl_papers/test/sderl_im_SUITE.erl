@@ -44,7 +44,8 @@ recovers(Im) ->
     talks(Im, open(Im, C, D)),
     ends_with_logout(Im, open(Im, C, D)),
     logged_out_by_death(Im),
-    [begin ct:pal("~0tp", [How]), session_lost(Im, open(Im, A, B), How) end || How <- [alone, with_main, with_both, supervisor]],
+    [begin ct:pal("~0tp", [How]), session_lost(Im, open(Im, A, B), How) end
+     || How <- [alone, with_main, with_both, supervisor]],
     all_of_a_client_lost(Im, C, A).
 
 %% Of every class, with a database each copy alone and both at once.
@@ -55,34 +56,44 @@ kills(#{conf := Conf}, {{A, _, _}, _, _, {_, B, _} = Session}) ->
     [
         Kill
      || {Kind, K} <- [{clients, KA}, {clients, KB}, {chats, KS}],
-        Kill <- [[{database, Kind, K, main}], [{database, Kind, K, replica}], [{database, Kind, K, main}, {database, Kind, K, replica}]]
+        Kill <- [[{database, Kind, K, main}], [{database, Kind, K, replica}],
+                 [{database, Kind, K, main}, {database, Kind, K, replica}]]
     ] ++
-        [[{server, KS}], [{monitor, A}], [{monitor, B}], [{router, I} || {I, _} <- sderl_im_layout:routers(Conf)]] ++
+        [[{server, KS}], [{monitor, A}], [{monitor, B}],
+         [{router, I} || {I, _} <- sderl_im_layout:routers(Conf)]] ++
         [[{supervisor, serving, KS}], [{supervisor, monitors, KA}], [{supervisor, routing, 1}]] ++
         %% More than one thing at a time.
-        [[{monitor, A}, {database, clients, KA, main}], [{supervisor, serving, K} || K <- sderl_im_layout:servers(Conf)]] ++
+        [[{monitor, A}, {database, clients, KA, main}],
+         [{supervisor, serving, K} || K <- sderl_im_layout:servers(Conf)]] ++
         [[{supervisor, monitors, KA}, {supervisor, serving, KA}]].
 
-%% Kills them all at once, and waits until all are back. Supervisors of databases stand still meanwhile: else the first would
-%% be back before the last is gone.
+%% Kills them all at once, and waits until all are back. Supervisors of databases stand still
+%% meanwhile: else the first would be back before the last is gone.
 killed(Im, Keys) ->
     Before = [{Key, there(Im, Key)} || Key <- Keys],
     held(Im, Keys, fun() -> [exit_on(Im, Pid) || {_, Pid} <- Before] end),
-    [await(fun() -> Now = found(Im, Key), is_pid(Now) andalso Now =/= Pid end) || {Key, Pid} <- Before],
+    [await(fun() -> Now = found(Im, Key), is_pid(Now) andalso Now =/= Pid end)
+     || {Key, Pid} <- Before],
     ok.
 
 held(#{fleet := Fleet} = Im, Keys, Fun) ->
-    Nodes = lists:usort([Node || {database, _, _, _} = Key <- Keys, {_, Node, _} <- [where(Im, Key)], length(Keys) > 1]),
+    Nodes = lists:usort([Node
+                         || {database, _, _, _} = Key <- Keys, {_, Node, _} <- [where(Im, Key)],
+                            length(Keys) > 1]),
     [ok = sderl_fleet:call(Fleet, Node, sys, suspend, [sderl_im_serving]) || Node <- Nodes],
     Fun(),
     [ok = sderl_fleet:call(Fleet, Node, sys, resume, [sderl_im_serving]) || Node <- Nodes].
 
-exit_on(#{fleet := Fleet}, Pid) -> true = sderl_fleet:call(Fleet, node(Pid), erlang, exit, [Pid, kill]).
+exit_on(#{fleet := Fleet}, Pid) ->
+    true = sderl_fleet:call(Fleet, node(Pid), erlang, exit, [Pid, kill]).
 
 found(#{fleet := Fleet} = Im, Key) ->
     {Class, K, Wanted} = where(Im, Key),
-    case [Pid || {Found, Pid} <- sderl_fleet:call(Fleet, K, sderl_im_find, find, [Class]), Found =:= Wanted] of
-        %% For a moment there may be two monitors of a client: a database that died had made one, and nobody knows of it.
+    case [Pid
+          || {Found, Pid} <- sderl_fleet:call(Fleet, K, sderl_im_find, find, [Class]),
+             Found =:= Wanted] of
+        %% For a moment there may be two monitors of a client: a database that died had made one,
+        %% and nobody knows of it.
         [Pid | _] -> Pid;
         [] -> none
     end.
@@ -123,11 +134,14 @@ talks(Im, {A, B, _, Session}) ->
      || {Sender, Receiver} <- [{A, B}, {B, A}]
     ].
 
-%% The databases know the clients and the conversation, in both copies, and the processes in them live.
+%% The databases know the clients and the conversation, in both copies, and the processes in them
+%% live.
 same(#{conf := Conf} = Im, {{A, _, PidA}, {B, _, PidB}, SessionPid, Session}) ->
     [
         await(fun() ->
-            [{ok, Main}, {ok, Replica}] = [row(Im, {database, Kind, sderl_im_layout:server(Conf, Key), Copy}, Key) || Copy <- [main, replica]],
+            [{ok, Main}, {ok, Replica}] =
+                [row(Im, {database, Kind, sderl_im_layout:server(Conf, Key), Copy}, Key)
+                 || Copy <- [main, replica]],
             Main =:= Replica andalso holds(Im, Main, Known)
         end)
      || {Kind, Key, Known} <- [{clients, A, PidA}, {clients, B, PidB}, {chats, Session, SessionPid}]
@@ -135,10 +149,13 @@ same(#{conf := Conf} = Im, {{A, _, PidA}, {B, _, PidB}, SessionPid, Session}) ->
 
 holds(#{fleet := Fleet}, Row, Pid) ->
     Monitor = element(3, Row),
-    element(2, Row) =:= Pid andalso (not is_pid(Monitor) orelse sderl_fleet:call(Fleet, node(Monitor), erlang, is_process_alive, [Monitor])).
+    element(2, Row) =:= Pid
+    andalso (not is_pid(Monitor)
+             orelse sderl_fleet:call(Fleet, node(Monitor), erlang, is_process_alive, [Monitor])).
 
 row(#{fleet := Fleet, conf := #{servers := Servers} = Conf}, {database, _, K, _} = Role, Key) ->
-    {ok, Row} = sderl_fleet:call(Fleet, map_get(K, Servers), sderl_im_net, call, [Conf, Role, {find, Key}, 5000]),
+    {ok, Row} = sderl_fleet:call(Fleet, map_get(K, Servers), sderl_im_net, call,
+                                 [Conf, Role, {find, Key}, 5000]),
     Row.
 
 %% At once after a kill: what the new monitor does not know yet the client knows.
@@ -155,8 +172,8 @@ state(Im, Client, Session) ->
         #{} -> none
     end.
 
-%% A client that dies is logged out by the process of its node that knows it; its monitor ends its conversations, also one
-%% that was made anew and has them from the client.
+%% A client that dies is logged out by the process of its node that knows it; its monitor ends its
+%% conversations, also one that was made anew and has them from the client.
 logged_out_by_death(#{fleet := Fleet, conf := #{clients := Nodes} = Conf} = Im) ->
     Node = map_get(1, Nodes),
     Name = {client, mortal},
@@ -205,12 +222,14 @@ session_lost(#{conf := Conf} = Im, {A, B, SessionPid, Session}, How) ->
     talks(Im, Again),
     ok = finish(Im, Again).
 
-sessions(#{fleet := Fleet, conf := #{servers := Servers}}, K) -> sderl_fleet:call(Fleet, map_get(K, Servers), erlang, whereis, [sderl_im_sessions]).
+sessions(#{fleet := Fleet, conf := #{servers := Servers}}, K) ->
+    sderl_fleet:call(Fleet, map_get(K, Servers), erlang, whereis, [sderl_im_sessions]).
 
 %% Both copies of the row, and the one process on servers that knows it: it has to log in again.
 all_of_a_client_lost(#{conf := Conf} = Im, {C, _, _} = Client, Other) ->
     K = sderl_im_layout:server(Conf, C),
-    Keys = [{database, clients, K, main}, {database, clients, K, replica}, {supervisor, monitors, K}],
+    Keys = [{database, clients, K, main}, {database, clients, K, replica},
+            {supervisor, monitors, K}],
     killed(Im, Keys),
     ?assertEqual({error, not_logged_in}, client(Im, Client, chat, [element(1, Other)])),
     ?assertEqual({error, {receiver_not_found, C}}, client(Im, Other, chat, [C])),
@@ -218,10 +237,11 @@ all_of_a_client_lost(#{conf := Conf} = Im, {C, _, _} = Client, Other) ->
     {ok, Session, _} = client(Im, Client, chat, [element(1, Other)]),
     ok = client(Im, Client, finish, [Session]).
 
-%% A server's node dies and comes back with nothing: its databases are those of the replicas. Then a router's, which is the way to
-%% its servers: what is said meanwhile arrives when it is back.
+%% A server's node dies and comes back with nothing: its databases are those of the replicas. Then a
+%% router's, which is the way to its servers: what is said meanwhile arrives when it is back.
 node_rsd(_) ->
-    with((params(rsd))#{timeout_ms := 500}, fun(#{fleet := Fleet, conf := #{servers := Servers} = Conf} = Im) ->
+    with((params(rsd))#{timeout_ms := 500}, fun(#{fleet := Fleet,
+                                                  conf := #{servers := Servers} = Conf} = Im) ->
         Clients = clients(Im),
         K = 1,
         Node = map_get(K, Servers),
@@ -232,9 +252,13 @@ node_rsd(_) ->
         ok = sderl_fleet:kill(Fleet, Node),
         talks(Im, Kept),
         {ok, Node} = sderl_fleet:restart(Fleet, Node),
-        ok = sderl_fleet:await(fun() -> sderl_fleet:call(Fleet, Node, s_group, await, [{server_group, 1}, 1000]) end, ?SOON),
+        ok = sderl_fleet:await(fun() ->
+            sderl_fleet:call(Fleet, Node, s_group, await, [{server_group, 1}, 1000])
+        end, ?SOON),
         ok = sderl_fleet:call(Fleet, Node, sderl_im_sup, start, [Conf, {server, K}]),
-        await(fun() -> length(sderl_fleet:call(Fleet, Node, sderl_im_find, find, [clients])) =:= 2 end),
+        await(fun() ->
+            length(sderl_fleet:call(Fleet, Node, sderl_im_find, find, [clients])) =:= 2
+        end),
         %% Nobody has to log in again.
         [
             await(fun() ->
@@ -249,7 +273,8 @@ node_rsd(_) ->
         router_node_dies(Im, on_router(Im, hd(On), hd(Off), 1))
     end).
 
-router_node_dies(#{fleet := Fleet, conf := #{routers := #{1 := Node}} = Conf} = Im, {A, B, _, Session} = Chat) ->
+router_node_dies(#{fleet := Fleet, conf := #{routers := #{1 := Node}} = Conf} = Im,
+                 {A, B, _, Session} = Chat) ->
     talks(Im, Chat),
     Before = client(Im, B, said, [Session]),
     ok = sderl_fleet:kill(Fleet, Node),
@@ -280,38 +305,58 @@ elsewhere(#{conf := Conf} = Im, A, B, K) ->
             Chat
     end.
 
-%% One link of a router is lost: nobody is logged out. Then the node dies, and nobody has asked the router for anything since it was killed:
-%% the clients are logged out all the same.
+%% One link of a router is lost: nobody is logged out. Then the node dies, and nobody has asked the
+%% router for anything since it was killed: the clients are logged out all the same.
 client_node_rsd(_) ->
     Params = maps:merge(params(rsd), #{routers => 1, servers => 2, clients => 8}),
-    with(Params, fun(#{fleet := Fleet, conf := #{clients := #{2 := Gone}, routers := #{1 := Router}} = Conf} = Im) ->
-        [A, B | _] = On = [Client || {_, Node, _} = Client <- clients(Im), Node =:= Gone],
-        Chat = open(Im, A, B),
-        Watch = watch(Fleet, Router, Gone),
-        true = sderl_fleet:call(Fleet, Router, erlang, disconnect_node, [Gone]),
-        await(fun() -> case watch(Fleet, Router, Gone) of {Ref, _} = Now when is_reference(Ref) -> Now =/= Watch; _ -> false end end),
-        await(fun() -> lists:all(fun({_, _, Monitor}) -> is_calm(Fleet, Monitor) end, rows(Im, On)) end),
-        talks(Im, Chat),
-        same(Im, Chat),
-        killed(Im, [{router, 1}]),
-        ok = sderl_fleet:kill(Fleet, Gone),
-        [
-            await(fun() -> row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name) =:= none end)
-         || {Name, _, _} <- On
-        ],
-        {ok, Gone} = sderl_fleet:restart(Fleet, Gone)
-    end).
+    with(Params,
+         fun(#{fleet := Fleet,
+               conf := #{clients := #{2 := Gone}, routers := #{1 := Router}} = Conf} = Im) ->
+             [A, B | _] = On = [Client || {_, Node, _} = Client <- clients(Im), Node =:= Gone],
+             Chat = open(Im, A, B),
+             Watch = watch(Fleet, Router, Gone),
+             true = sderl_fleet:call(Fleet, Router, erlang, disconnect_node, [Gone]),
+             await(fun() ->
+                 case watch(Fleet, Router, Gone) of
+                     {Ref, _} = Now when is_reference(Ref) -> Now =/= Watch;
+                     _ -> false
+                 end
+             end),
+             await(fun() ->
+                 lists:all(fun({_, _, Monitor}) -> is_calm(Fleet, Monitor) end, rows(Im, On))
+             end),
+             talks(Im, Chat),
+             same(Im, Chat),
+             killed(Im, [{router, 1}]),
+             ok = sderl_fleet:kill(Fleet, Gone),
+             [
+                 await(fun() ->
+                     row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main},
+                         Name) =:= none
+                 end)
+              || {Name, _, _} <- On
+             ],
+             {ok, Gone} = sderl_fleet:restart(Fleet, Gone)
+         end).
 
 %% What a router knows of a node of clients.
 watch(Fleet, Router, Node) ->
-    [Watch] = [W || #{Node := W} <- tuple_to_list(sderl_fleet:call(Fleet, Router, sys, get_state, [sderl_im_router]))],
+    [Watch] = [W
+               || #{Node := W} <- tuple_to_list(
+                   sderl_fleet:call(Fleet, Router, sys, get_state, [sderl_im_router])
+               )],
     Watch.
 
 rows(#{conf := Conf} = Im, Clients) ->
-    [Row || {Name, _, _} <- Clients, {ok, Row} <- [row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name)]].
+    [Row
+     || {Name, _, _} <- Clients, {ok, Row} <- [
+         row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name)
+     ]].
 
 %% It does not wait for an answer of its client.
-is_calm(Fleet, Monitor) -> lists:last(tuple_to_list(sderl_fleet:call(Fleet, node(Monitor), sys, get_state, [Monitor]))) =:= none.
+is_calm(Fleet, Monitor) ->
+    lists:last(tuple_to_list(sderl_fleet:call(Fleet, node(Monitor), sys, get_state, [Monitor]))) =:=
+        none.
 
 %% The clients of a node that dies are logged out by the routers; a run ends with words for it.
 client_node_dies(_) ->
@@ -320,13 +365,20 @@ client_node_dies(_) ->
         Gone = map_get(2, Nodes),
         ok = sderl_fleet:kill(Fleet, Gone),
         [
-            await(fun() -> row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name) =:= none end)
+            await(fun() ->
+                row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name) =:=
+                    none
+            end)
          || {Name, Node, _} <- clients(Im), Node =:= Gone
         ],
         {ok, Gone} = sderl_fleet:restart(Fleet, Gone),
         0 = sderl_im_cluster:stop(Fleet, Conf),
-        Task = sderl_fleet_task:start(fun() -> sderl_im_cluster:on(Fleet, Params#{seconds := 2}, "test") end),
-        await(fun() -> is_pid(sderl_fleet:call(Fleet, Gone, erlang, whereis, [sderl_im_traffic])) end),
+        Task = sderl_fleet_task:start(fun() ->
+            sderl_im_cluster:on(Fleet, Params#{seconds := 2}, "test")
+        end),
+        await(fun() ->
+            is_pid(sderl_fleet:call(Fleet, Gone, erlang, whereis, [sderl_im_traffic]))
+        end),
         ok = sderl_fleet:kill(Fleet, Gone),
         {ok, {error, Reason}} = sderl_fleet_task:result(Task, 120_000),
         Text = unicode:characters_to_list(sderl_papers_reason:text(Reason)),
@@ -337,30 +389,36 @@ client_node_dies(_) ->
 
 nothing_left(Fleet) ->
     await(fun() ->
-        Left = [{Node, All} || Node <- sderl_fleet:nodes(Fleet), [_ | _] = All <- [sderl_fleet:call(Fleet, Node, sderl_im_find, all, [])]],
+        Left = [{Node, All}
+                || Node <- sderl_fleet:nodes(Fleet),
+                   [_ | _] = All <- [sderl_fleet:call(Fleet, Node, sderl_im_find, all, [])]],
         Left =:= [] orelse Left
     end).
 
 %% Whole runs, with and without kills, in both modes.
 command(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "im.json"),
-    Args = ["bench", "im", "--compare", "--routers", "1", "--servers", "2", "--client-nodes", "1", "--clients", "20", "--seconds", "2",
-        "--warmup", "1", "--speed", "100", "--chaos-every-ms", "50", "--json", File],
+    Args = ["bench", "im", "--compare", "--routers", "1", "--servers", "2", "--client-nodes", "1",
+            "--clients", "20", "--seconds", "2", "--warmup", "1", "--speed", "100",
+            "--chaos-every-ms", "50", "--json", File],
     ?assertMatch({0, stdout, _}, sderl_cli:run(Args)),
     {ok, Text} = file:read_file(File),
     Results = [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
     ?assertEqual(
         [{<<"rd">>, false}, {<<"rsd">>, false}, {<<"rd">>, true}, {<<"rsd">>, true}],
-        [{Mode, is_map(Chaos)} || #{<<"params">> := #{<<"mode">> := Mode, <<"chaos">> := Chaos}} <- Results]
+        [{Mode, is_map(Chaos)}
+         || #{<<"params">> := #{<<"mode">> := Mode, <<"chaos">> := Chaos}} <- Results]
     ),
     [
         begin
             #{<<"params">> := #{<<"chaos">> := Chaos}, <<"metrics">> := M} = Result,
             ?assertMatch(
-                #{<<"lost_messages">> := 0, <<"broken_conversations_not_killed">> := 0, <<"names_left">> := 0, <<"names_missing">> := 0, <<"rows_left">> := 0},
+                #{<<"lost_messages">> := 0, <<"broken_conversations_not_killed">> := 0,
+                  <<"names_left">> := 0, <<"names_missing">> := 0, <<"rows_left">> := 0},
                 M
             ),
-            #{<<"sent">> := Sent, <<"kills">> := Kills, <<"timeline">> := Timeline, <<"recovery_ms">> := #{<<"p50">> := P50}} = M,
+            #{<<"sent">> := Sent, <<"kills">> := Kills, <<"timeline">> := Timeline,
+              <<"recovery_ms">> := #{<<"p50">> := P50}} = M,
             ?assert(Sent > 0),
             ?assertEqual(2, length(Timeline)),
             ?assertEqual(is_map(Chaos), Kills > 0),
@@ -379,7 +437,8 @@ clients(#{fleet := Fleet, conf := #{clients := Nodes}}) ->
         {{sderl_im, client, Name}, Pid} <- sderl_fleet:call(Fleet, Node, sderl_im_find, all, [])
     ]).
 
-client(#{fleet := Fleet}, {_, Node, Pid}, Function, Args) -> sderl_fleet:call(Fleet, Node, sderl_im_client, Function, [Pid | Args], 60_000).
+client(#{fleet := Fleet}, {_, Node, Pid}, Function, Args) ->
+    sderl_fleet:call(Fleet, Node, sderl_im_client, Function, [Pid | Args], 60_000).
 
 open(Im, A, {Name, _, _} = B) ->
     {ok, Session, Pid} = client(Im, A, chat, [Name]),
@@ -396,8 +455,9 @@ with(Params, Fun) ->
         #{clients := Count, client_nodes := NodeCount} = Params,
         Each = Count div NodeCount,
         [
-            ok = sderl_fleet:call(Fleet, Node, sderl_im_traffic, start,
-                [Conf, J, (maps:with([seconds, threshold_us, speed, seed], Params))#{count => Each, first => 1 + (J - 1) * Each}], 60_000)
+            ok = sderl_fleet:call(Fleet, Node, sderl_im_traffic, start, [Conf, J, (
+                maps:with([seconds, threshold_us, speed, seed], Params)
+            )#{count => Each, first => 1 + (J - 1) * Each}], 60_000)
          || J := Node <- Nodes
         ],
         Fun(#{fleet => Fleet, conf => Conf}),

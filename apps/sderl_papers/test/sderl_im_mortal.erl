@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_mortal).
--moduledoc "Runs on a client node: starts a client that nothing is linked to, so that it can be killed.".
+-moduledoc """
+Runs on a client node: starts a client that nothing is linked to, so that it can be killed.
+""".
 
 -export([start/2]).
 

@@ -13,7 +13,9 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [golden_stock, golden_sd, links, killed_own, killed_library, killed_stock, stands_still, command].
+all() ->
+    [golden_stock, golden_sd, links, killed_own, killed_library, killed_stock, stands_still,
+     command].
 
 %% Sizes and links
 
@@ -43,8 +45,10 @@ golden(Fleet, Params, Batches) ->
 links(_) ->
     [
         begin
-            Params = params(Mode, #{nodes => 5, groups => S, routing => Routing, gateways => 3, batch => 5}),
-            Outcome = #{links := Links, links_expected := Formulas} = with(Params, fun(Fleet) -> on(Fleet, Params) end),
+            Params = params(Mode, #{nodes => 5, groups => S, routing => Routing, gateways => 3,
+                                    batch => 5}),
+            Outcome = #{links := Links, links_expected := Formulas} =
+                with(Params, fun(Fleet) -> on(Fleet, Params) end),
             ?assertEqual({S, Routing, Expected}, {S, Routing, Links}),
             ?assertEqual(Expected, Formulas),
             ?assertEqual(ok, sderl_orbit_gold:check("g12", 1000, stats(Outcome)))
@@ -75,12 +79,16 @@ killed_own(_) ->
         ],
         process_dies(Fleet, Params, Master, master, working),
         unprepared(Fleet, Params, W1),
-        [node_dies(Fleet, Params, Node, Role) || {Node, Role} <- [{W1, "worker [34]"}, {S2, "the submaster of group 2"}, {Master, "the master"}]],
+        [node_dies(Fleet, Params, Node, Role)
+         || {Node, Role} <- [{W1, "worker [34]"}, {S2, "the submaster of group 2"},
+                             {Master, "the master"}]],
         ?assertEqual(Nodes, sderl_fleet:nodes(Fleet)),
         works(Fleet, Params)
     end),
-    %% Whom it had invited keeps the name of the group for it, for half a minute: on nodes that make no other.
-    with(Params, fun(Fleet) -> unprepared(Fleet, Params, lists:nth(4, sderl_fleet:nodes(Fleet))) end).
+    %% Whom it had invited keeps the name of the group for it, for half a minute: on nodes that make
+    %% no other.
+    with(Params,
+         fun(Fleet) -> unprepared(Fleet, Params, lists:nth(4, sderl_fleet:nodes(Fleet))) end).
 
 killed_library(_) ->
     Params = (long(sd, #{nodes => 4}))#{routing := library},
@@ -103,27 +111,34 @@ killed_stock(_) ->
         works(Fleet, Params)
     end).
 
-%% A node that is stopped is not dead. The master's own node is killed when it does not answer any more.
+%% A node that is stopped is not dead. The master's own node is killed when it does not answer any
+%% more.
 stands_still(_) ->
     %% Without bundles a link is full in a moment.
-    Params = (long(stock, #{nodes => 2}))#{stall_s := 2, batch := 1, table := hash, generators := [1, 2]},
+    Params = (long(stock, #{nodes => 2}))#{stall_s := 2, batch := 1, table := hash,
+                                           generators := [1, 2]},
     with(Params, fun(Fleet) ->
         [Master, N1, _] = sderl_fleet:nodes(Fleet),
         Text1 = broken(Fleet, Params, working, fun(_) -> ok = sderl_fleet:suspend(Fleet, N1) end),
         ct:pal("~ts", [Text1]),
-        ?assertMatch({match, _}, re:run(Text1, "^nothing has been found for 2 s, after [0-9]+ elements")),
+        ?assertMatch({match, _},
+                     re:run(Text1, "^nothing has been found for 2 s, after [0-9]+ elements")),
         ok = sderl_fleet:resume(Fleet, N1),
         nothing_left(Fleet),
-        Text2 = broken(Fleet, Params, working, fun(_) -> ok = sderl_fleet:suspend(Fleet, Master) end),
+        Text2 = broken(Fleet, Params, working,
+                       fun(_) -> ok = sderl_fleet:suspend(Fleet, Master) end),
         ?assertEqual(went_down(Master, "the master"), Text2)
     end).
 
 process_dies(Fleet, Params, Node, Role, Stage) ->
     Text = broken(Fleet, Params, Stage, fun(Over) ->
-        ok = sderl_fleet:await(fun() -> Over() orelse sderl_fleet:call(Fleet, Node, sderl_orbit_kill, one, [Role]) end, ?WAIT_MS)
+        ok = sderl_fleet:await(fun() ->
+            Over() orelse sderl_fleet:call(Fleet, Node, sderl_orbit_kill, one, [Role])
+        end, ?WAIT_MS)
     end),
     ct:pal("~ts", [Text]),
-    Wanted = io_lib:format("~ts( [0-9]+| of group [0-9]+)? on ~ts died: (killed|noproc); Orbit has no recovery", [Role, Node]),
+    Wanted = io_lib:format("~ts( [0-9]+| of group [0-9]+)? on ~ts died: (killed|noproc); Orbit has "
+                           "no recovery", [Role, Node]),
     ?assertMatch({match, _}, re:run(Text, Wanted)),
     nothing_left(Fleet).
 
@@ -142,10 +157,12 @@ unprepared(Fleet, Params, Node) ->
     nothing_left(Fleet),
     {ok, Node} = sderl_fleet:restart(Fleet, Node).
 
-went_down(Node, Role) -> lists:flatten(io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery", [Node, Role])).
+went_down(Node, Role) ->
+    lists:flatten(io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery",
+                                [Node, Role])).
 
-%% What a run says of which something is broken: early, when its master is there or sooner, or when it has found
-%% something.
+%% What a run says of which something is broken: early, when its master is there or sooner, or when
+%% it has found something.
 broken(Fleet, Params, Stage, Break) ->
     Over = atomics:new(1, []),
     Task = sderl_fleet_task:start(fun() ->
@@ -163,10 +180,11 @@ broken(Fleet, Params, Stage, Break) ->
     {ok, {error, Reason}} = sderl_fleet_task:result(Task, ?WAIT_MS),
     unicode:characters_to_list(sderl_papers_reason:text(Reason)).
 
-%% A master that has much to hear on a busy machine answers late: it is asked with more patience than the
-%% progress of a run has, which would find nothing for ever.
+%% A master that has much to hear on a busy machine answers late: it is asked with more patience
+%% than the progress of a run has, which would find nothing for ever.
 found(Fleet, Master) ->
-    case sderl_fleet:call(Fleet, Master, sderl_fleet_task, ask, [sderl_orbit_master, found, ?WAIT_MS div 2], ?WAIT_MS) of
+    case sderl_fleet:call(Fleet, Master, sderl_fleet_task, ask,
+                          [sderl_orbit_master, found, ?WAIT_MS div 2], ?WAIT_MS) of
         undefined -> 0;
         Found -> Found
     end.
@@ -198,19 +216,22 @@ params(Mode, More) ->
     maps:merge((sderl_orbit:defaults())#{mode => Mode, generators => [1, 2], size => 1000}, More).
 
 %% Far longer than a test.
-long(Mode, More) -> params(Mode, More#{generators => [1, 2, 3], size => 10_000_000, batch => 20, table => compact}).
+long(Mode, More) ->
+    params(Mode, More#{generators => [1, 2, 3], size => 10_000_000, batch => 20, table => compact}).
 
 %% The command line
 
 command(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "orbit.json"),
-    Args = ["bench", "orbit", "--compare", "--generators", "g124", "--size", "1000", "--nodes", "2", "--json", File],
+    Args = ["bench", "orbit", "--compare", "--generators", "g124", "--size", "1000", "--nodes", "2",
+            "--json", File],
     ?assertMatch({0, stdout, _}, sderl_cli:run(Args)),
     {ok, Text} = file:read_file(File),
     Results = [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
     ?assertEqual(
         [<<"plain">>, <<"seq">>, <<"par">>, <<"stock">>, <<"own">>, <<"library">>],
-        [maps:get(<<"routing">>, P, Mode) || #{<<"params">> := #{<<"mode">> := Mode} = P} <- Results]
+        [maps:get(<<"routing">>, P, Mode)
+         || #{<<"params">> := #{<<"mode">> := Mode} = P} <- Results]
     ),
     [
         begin
@@ -218,8 +239,10 @@ command(Config) ->
                 #{
                     <<"experiment">> := <<"orbit">>,
                     <<"metrics">> := #{
-                        <<"size">> := 854, <<"vertices_received">> := 2563, <<"links_as_expected">> := true,
-                        <<"seconds">> := _, <<"elements_per_s">> := _, <<"bytes_per_element">> := _, <<"messages">> := _,
+                        <<"size">> := 854, <<"vertices_received">> := 2563,
+                        <<"links_as_expected">> := true, <<"seconds">> := _,
+                        <<"elements_per_s">> := _, <<"bytes_per_element">> := _,
+                        <<"messages">> := _,
                         <<"workers">> := [#{<<"node">> := _, <<"idle_tail_ms">> := _} | _]
                     }
                 },

@@ -11,7 +11,9 @@ processes(Role) -> [{Label, Pid} || {Label, Pid} <- all(), element(2, Label) =:=
 -doc "All on this node.".
 -spec all() -> [{tuple(), pid()}].
 all() ->
-    [{Label, Pid} || Pid <- processes(), Label <- [proc_lib:get_label(Pid)], is_tuple(Label), element(1, Label) =:= orbit].
+    [{Label, Pid}
+     || Pid <- processes(), Label <- [proc_lib:get_label(Pid)], is_tuple(Label),
+        element(1, Label) =:= orbit].
 
 -doc "Kills one of them, when there is one.".
 -spec one(worker | gateway | submaster | master) -> boolean().

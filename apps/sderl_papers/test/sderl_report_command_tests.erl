@@ -3,20 +3,26 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(HEAD, #{
-    <<"scale">> => <<"small">>, <<"nodes">> => 40, <<"claims">> => [<<"C1">>, <<"C2">>, <<"C3">>, <<"C4">>], <<"budget_s">> => 300,
-    <<"used_s">> => 277, <<"command">> => <<"bin/sderl reproduce --scale small --out <dir>">>, <<"started">> => <<"2026-01-31T10:00:00Z">>,
-    <<"ended">> => null, <<"left_out">> => [], <<"failed">> => [], <<"revision">> => <<"0123abc">>,
+    <<"scale">> => <<"small">>, <<"nodes">> => 40,
+    <<"claims">> => [<<"C1">>, <<"C2">>, <<"C3">>, <<"C4">>], <<"budget_s">> => 300,
+    <<"used_s">> => 277, <<"command">> => <<"bin/sderl reproduce --scale small --out <dir>">>,
+    <<"started">> => <<"2026-01-31T10:00:00Z">>, <<"ended">> => null, <<"left_out">> => [],
+    <<"failed">> => [], <<"revision">> => <<"0123abc">>,
     <<"machine">> => #{<<"cores">> => 2, <<"memory_mib">> => 24105, <<"otp">> => <<"29.1.1">>}
 }).
 
 %% A folder as "reproduce" leaves it, with one run of a claim's point.
 with_results(Fun) ->
-    Dir = filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["sderl_report_command_", os:getpid(), "_", erlang:unique_integer([positive])])),
+    Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
+                        lists:concat(["sderl_report_command_", os:getpid(), "_",
+                                      erlang:unique_integer([positive])])),
     ok = filelib:ensure_path(Dir),
     try
         ok = sderl_reproduce_store:save(Dir, ?HEAD),
         Params = #{mode => stock, nodes => 10, clusters => 4, global_pct => 1},
-        {ok, _} = sderl_reproduce_store:append(Dir, sderl_bench_output:result(debench, Params, #{ops_per_s => 100}, sderl_bench_output:now())),
+        {ok, _} = sderl_reproduce_store:append(Dir, sderl_bench_output:result(
+            debench, Params, #{ops_per_s => 100}, sderl_bench_output:now()
+        )),
         Fun(Dir)
     after
         ok = file:del_dir_r(Dir)
@@ -62,7 +68,10 @@ nothing_test() ->
     end).
 
 unwritable_test() ->
-    with_results(fun(Dir) -> says(error, "cannot write /nowhere/x: no such file or directory", [Dir, "--tables", "--out", "/nowhere/x"]) end).
+    with_results(fun(Dir) ->
+        says(error, "cannot write /nowhere/x: no such file or directory",
+             [Dir, "--tables", "--out", "/nowhere/x"])
+    end).
 
 report_test() ->
     with_results(fun(Dir) ->
@@ -70,11 +79,15 @@ report_test() ->
         {ok, Bytes} = file:read_file(filename:join(Dir, "report.html")),
         Html = unicode:characters_to_list(Bytes),
         ?assertEqual([], sderl_report_sample:loads(Html)),
-        [?assertNotEqual({nomatch, Text}, {string:find(Html, Text), Text}) || Text <- [
-            "2 cores, 24,105 MiB of memory, OTP 29.1.1", "from 2026-01-31 10:00 UTC", "small, up to 40 nodes", "5 min of the 5 min that it may take, 1 run<",
-            "revision 0123abc", "not at its end", "--out &lt;dir&gt;", "Plots are tables here, because --tables asks for that",
-            "4 claims of the published work", "not shown at this scale", "id=\"page-c1\"", "id=\"page-c4\""
-        ]],
+        [?assertNotEqual({nomatch, Text}, {string:find(Html, Text), Text})
+         || Text <- [
+             "2 cores, 24,105 MiB of memory, OTP 29.1.1", "from 2026-01-31 10:00 UTC",
+             "small, up to 40 nodes", "5 min of the 5 min that it may take, 1 run<",
+             "revision 0123abc", "not at its end", "--out &lt;dir&gt;",
+             "Plots are tables here, because --tables asks for that",
+             "4 claims of the published work", "not shown at this scale", "id=\"page-c1\"",
+             "id=\"page-c4\""
+         ]],
         Other = filename:join(Dir, "other.html"),
         ?assertEqual(ok, sderl_report_command:run([Dir, "--tables", "--out", Other])),
         ?assertEqual({ok, Bytes}, file:read_file(Other))

@@ -16,31 +16,37 @@ wrong_test_() ->
             ?assertNotEqual(nomatch, string:find(Text, Words))
         end}
      || {Args, Is, Words} <- [
-            {"C99 --out x", usage, "there is no claim C99; there are\n  C1"},
-            {"c2 nonsense --out x", usage, "there is no claim nonsense"},
-            {"C13 --out x", usage, "the experiment of C13 is not built yet; there are\n  C1"},
-            {"C1 --scale huge --out x", usage, "--scale cannot be huge: it is small, medium or full"},
-            %% Only for tests.
-            {"C1 --scale test --out x", usage, "--scale cannot be test"},
-            {"C1", usage, "--out is missing"},
-            {"C1 --out", usage, "--out needs a value"},
-            {"C1 --out x --budget-min 0", usage, "--budget-min cannot be 0"},
-            {"C1 --out x --budget-min soon", usage, "--budget-min cannot be soon: it is a whole number"},
-            {"C1 --out x --colour red", usage, "--colour"},
-            {"C1 --scale small --out /proc/nowhere", error, "--out: cannot make the folder /proc/nowhere"},
-            {"C1 --scale small --dry-run --out " ++ code:which(?MODULE), error, "is a file: name a folder"}
-        ]
+         {"C99 --out x", usage, "there is no claim C99; there are\n  C1"},
+         {"c2 nonsense --out x", usage, "there is no claim nonsense"},
+         {"C13 --out x", usage, "the experiment of C13 is not built yet; there are\n  C1"},
+         {"C1 --scale huge --out x", usage, "--scale cannot be huge: it is small, medium or full"},
+         %% Only for tests.
+         {"C1 --scale test --out x", usage, "--scale cannot be test"},
+         {"C1", usage, "--out is missing"},
+         {"C1 --out", usage, "--out needs a value"},
+         {"C1 --out x --budget-min 0", usage, "--budget-min cannot be 0"},
+         {"C1 --out x --budget-min soon", usage,
+          "--budget-min cannot be soon: it is a whole number"},
+         {"C1 --out x --colour red", usage, "--colour"},
+         {"C1 --scale small --out /proc/nowhere", error,
+          "--out: cannot make the folder /proc/nowhere"},
+         {"C1 --scale small --dry-run --out " ++ code:which(?MODULE), error,
+          "is a file: name a folder"}
+     ]
     ].
 
 help_test() ->
     {help, Text} = run("--help"),
-    [?assertNotEqual(nomatch, string:find(Text, Words)) || Words <- ["--scale", "--budget-min", "--dry-run", "C4  "]].
+    [?assertNotEqual(nomatch, string:find(Text, Words))
+     || Words <- ["--scale", "--budget-min", "--dry-run", "C4  "]].
 
 %% Nothing is measured or written.
 dry_run_test_() ->
-    [?_assertEqual(ok, run(Args ++ " --dry-run --out /proc/nowhere")) || Args <- ["--scale small", "C1 c4 --scale small --budget-min 2"]].
+    [?_assertEqual(ok, run(Args ++ " --dry-run --out /proc/nowhere"))
+     || Args <- ["--scale small", "C1 c4 --scale small --budget-min 2"]].
 
-%% Every point of every scale can be told, written and found again; at least one run of each point of small fits.
+%% Every point of every scale can be told, written and found again; at least one run of each point
+%% of small fits.
 scales_test_() ->
     [
         {atom_to_list(Name), fun() ->
@@ -50,9 +56,14 @@ scales_test_() ->
             [
                 begin
                     ?assert(string:length(sderl_reproduce:described(Point)) > 0),
-                    Result = sderl_bench_output:result(Workload, (sderl_claim_points:written(Params))#{run => 1}, #{}, <<>>),
-                    #{<<"experiment">> := E, <<"params">> := P} = json:decode(sderl_bench_output:line(Result)),
-                    ?assertEqual(sderl_claim_points:key(Point), sderl_claim_points:key(#{experiment => E, params => P, metrics => #{}}))
+                    Result = sderl_bench_output:result(
+                        Workload, (sderl_claim_points:written(Params))#{run => 1}, #{}, <<>>
+                    ),
+                    #{<<"experiment">> := E, <<"params">> := P} =
+                        json:decode(sderl_bench_output:line(Result)),
+                    ?assertEqual(sderl_claim_points:key(Point), sderl_claim_points:key(
+                        #{experiment => E, params => P, metrics => #{}}
+                    ))
                 end
              || #{workload := Workload, params := Params} = Point <- Points
             ]
@@ -60,49 +71,72 @@ scales_test_() ->
      || Name <- [test, small, medium, full]
     ].
 
-%% One run of every point of each scale is planned in its order of importance, within the time; the small scale has something of every claim.
+%% One run of every point of each scale is planned in its order of importance, within the time; the
+%% small scale has something of every claim.
 budgets_test_() ->
     [
         {atom_to_list(Name), fun() ->
-            {ok, #{budget_s := Budget, runs := Runs} = Scale} = sderl_reproduce_scale:scale(Name, fun(_) -> ok end),
-            Claims = [#{id => sderl_claim:id(Module), share => sderl_claim:share(Module), points => Module:points(Scale)} || Module <- sderl_claim:all()],
-            #{jobs := Jobs, left_out := LeftOut} = sderl_reproduce_plan:plan(Claims, [], Budget, Runs),
+            {ok, #{budget_s := Budget, runs := Runs} = Scale} =
+                sderl_reproduce_scale:scale(Name, fun(_) -> ok end),
+            Claims = [#{id => sderl_claim:id(Module), share => sderl_claim:share(Module),
+                        points => Module:points(Scale)}
+                      || Module <- sderl_claim:all()],
+            #{jobs := Jobs, left_out := LeftOut} =
+                sderl_reproduce_plan:plan(Claims, [], Budget, Runs),
             ?assert(Budget =:= infinity orelse sderl_reproduce_plan:total(Jobs) =< Budget),
             Planned = [Point || #{point := Point} <- Jobs],
-            Without = [sderl_claim:id(Module) || Module <- sderl_claim:all(), not lists:any(fun(Point) -> lists:member(Point, Planned) end, Module:points(Scale))],
+            Without = [sderl_claim:id(Module)
+                       || Module <- sderl_claim:all(),
+                          not lists:any(fun(Point) -> lists:member(Point, Planned) end,
+                                        Module:points(Scale))],
             ?assertEqual([], Without),
             ?assert(Name =:= small orelse LeftOut =:= [])
         end}
      || Name <- [small, medium, full]
     ].
 
-%% No point of the ant colonies needs a file, unless there is a folder of them; and what a point names is what is read.
+%% No point of the ant colonies needs a file, unless there is a folder of them; and what a point
+%% names is what is read.
 instances_test() ->
-    {ok, #{aco := #{instances := Generated}} = Scale} = sderl_reproduce_scale:scale(small, fun(_) -> ok end),
+    {ok, #{aco := #{instances := Generated}} = Scale} =
+        sderl_reproduce_scale:scale(small, fun(_) -> ok end),
     [?assertMatch(#{n := 100, seed := _}, Instance) || Instance <- Generated],
     {error, Text} = sderl_reproduce_scale:instances(Scale, "/proc/nowhere"),
     ?assertEqual(
-        "SDERL_INSTANCES: there are no files /proc/nowhere/geiger/wt_100_prime_*.txt; without it instances are generated",
+        "SDERL_INSTANCES: there are no files /proc/nowhere/geiger/wt_100_prime_*.txt; without it "
+        "instances are generated",
         unicode:characters_to_list(Text)
     ),
     Dir = filename:join([filename:basedir(user_cache, ?MODULE_STRING), os:getpid()]),
     Before = os:getenv("SDERL_INSTANCES"),
     try
-        [ok = write(filename:join([Dir, "geiger", Name])) || Name <- ["wt_100_prime_10.txt", "wt_100_prime_2.txt", "wt_1000_1.txt", "wt_100_prime_x.txt", "best_known.txt"]],
+        [ok = write(filename:join([Dir, "geiger", Name]))
+         || Name <- ["wt_100_prime_10.txt", "wt_100_prime_2.txt", "wt_1000_1.txt",
+                     "wt_100_prime_x.txt", "best_known.txt"]],
         {ok, #{aco := #{instances := Read}} = Real} = sderl_reproduce_scale:instances(Scale, Dir),
-        ?assertEqual([<<"wt_100_prime_2">>, <<"wt_100_prime_10">>], [Name || #{folder := <<"geiger">>, name := Name} <- Read]),
-        [?assertMatch(<<_/binary>>, sderl_claim_points:text(sderl_reproduce:described(Point))) || Point <- sderl_claim_c5:points(Real)],
+        ?assertEqual([<<"wt_100_prime_2">>, <<"wt_100_prime_10">>],
+                     [Name || #{folder := <<"geiger">>, name := Name} <- Read]),
+        [?assertMatch(<<_/binary>>, sderl_claim_points:text(sderl_reproduce:described(Point)))
+         || Point <- sderl_claim_c5:points(Real)],
         %% A file that is not there, and one that says nothing.
         Run = fun(Name) ->
-            {error, Reason} = sderl_reproduce_aco:run(#{instance => #{folder => <<"geiger">>, name => Name}}, ""),
+            {error, Reason} =
+                sderl_reproduce_aco:run(#{instance => #{folder => <<"geiger">>, name => Name}}, ""),
             unicode:characters_to_list(sderl_papers_reason:text(Reason))
         end,
         true = os:putenv("SDERL_INSTANCES", Dir),
-        [?assertNotEqual({nomatch, Run(Name)}, {string:find(Run(Name), Dir), Run(Name)}) || Name <- [<<"none">>, <<"wt_100_prime_2">>]],
+        [?assertNotEqual({nomatch, Run(Name)}, {string:find(Run(Name), Dir), Run(Name)})
+         || Name <- [<<"none">>, <<"wt_100_prime_2">>]],
         true = os:unsetenv("SDERL_INSTANCES"),
-        ?assertMatch("the instance geiger/none is read from the folder that SDERL_INSTANCES names" ++ _, Run(<<"none">>))
+        ?assertMatch(
+            "the instance geiger/none is read from the folder that SDERL_INSTANCES names" ++ _,
+            Run(<<"none">>)
+        )
     after
-        true = case Before of false -> os:unsetenv("SDERL_INSTANCES"); _ -> os:putenv("SDERL_INSTANCES", Before) end,
+        true = case Before of
+            false -> os:unsetenv("SDERL_INSTANCES");
+            _ -> os:putenv("SDERL_INSTANCES", Before)
+        end,
         file:del_dir_r(Dir)
     end.
 
@@ -116,7 +150,9 @@ enough_operations_test() ->
     [
         ?assert(Rate * Nodes * Clusters * Pct / 100 * Seconds >= 300)
      || Module <- sderl_claim:all(),
-        #{workload := debench, params := #{load := {open, Rate}, nodes := Nodes, clusters := Clusters, global_pct := Pct, seconds := Seconds}} <- Module:points(Scale)
+        #{workload := debench,
+          params := #{load := {open, Rate}, nodes := Nodes, clusters := Clusters, global_pct := Pct,
+                      seconds := Seconds}} <- Module:points(Scale)
     ].
 
 too_little_memory_test() ->

@@ -3,20 +3,27 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(S, sderl_reproduce_store).
-same() -> #{<<"scale">> => <<"small">>, <<"machine">> => #{<<"cores">> => 2, <<"otp">> => <<"29">>}}.
+same() ->
+    #{<<"scale">> => <<"small">>, <<"machine">> => #{<<"cores">> => 2, <<"otp">> => <<"29">>}}.
 
 store_test_() ->
     {foreach, fun dir/0, fun file:del_dir_r/1, [
         fun(Dir) -> {Name, fun() -> Test(Dir) end} end
-     || {Name, Test} <- [{"content", fun content/1}, {"torn", fun torn/1}, {"damaged", fun damaged/1}, {"other", fun other/1}, {"look", fun look/1}]
+     || {Name, Test} <- [{"content", fun content/1}, {"torn", fun torn/1},
+                         {"damaged", fun damaged/1}, {"other", fun other/1}, {"look", fun look/1}]
     ]}.
 
 dir() ->
-    filename:join([filename:basedir(user_cache, "sderl_reproduce_store_tests"), os:getpid(), "out"]).
+    filename:join([filename:basedir(user_cache, "sderl_reproduce_store_tests"), os:getpid(),
+                   "out"]).
 
-result(Run) -> sderl_bench_output:result(debench, #{nodes => 10, run => Run}, #{took_s => 1.5, p50 => undefined}, sderl_bench_output:now()).
+result(Run) ->
+    sderl_bench_output:result(debench, #{nodes => 10, run => Run},
+                              #{took_s => 1.5, p50 => undefined}, sderl_bench_output:now()).
 
-measured(Run) -> #{experiment => <<"debench">>, params => #{<<"nodes">> => 10, <<"run">> => Run}, metrics => #{<<"took_s">> => 1.5, <<"p50">> => null}}.
+measured(Run) ->
+    #{experiment => <<"debench">>, params => #{<<"nodes">> => 10, <<"run">> => Run},
+      metrics => #{<<"took_s">> => 1.5, <<"p50">> => null}}.
 
 head() -> (same())#{<<"claims">> => [<<"C3">>]}.
 
@@ -54,7 +61,9 @@ damaged(Dir) ->
     [
         begin
             ok = file:write_file(File, [Good, Bad, $\n, Good]),
-            ?assertEqual("line 2 of " ++ File ++ " is damaged: remove that line, and its point is measured anew", failed(?S:open(Dir, (same()))))
+            ?assertEqual("line 2 of " ++ File ++
+                         " is damaged: remove that line, and its point is measured anew",
+                         failed(?S:open(Dir, (same()))))
         end
      || Bad <- ["{", "[1]", "{\"experiment\":\"x\"}", [255], ""]
     ],
@@ -62,7 +71,8 @@ damaged(Dir) ->
     [
         begin
             ok = file:write_file(Head, Bad),
-            ?assertEqual(Head ++ " is damaged: name another folder, or remove this one", failed(?S:read(Dir)))
+            ?assertEqual(Head ++ " is damaged: name another folder, or remove this one",
+                         failed(?S:read(Dir)))
         end
      || Bad <- ["", "{\"scale\":", "{\"scale\":\"small\"}", "7"]
     ].
@@ -71,11 +81,13 @@ other(Dir) ->
     {ok, new, []} = ?S:open(Dir, (same())),
     ok = ?S:save(Dir, head()),
     ?assertEqual(
-        Dir ++ " has points of another scale (small, and now it is medium): name another folder with --out",
+        Dir ++ " has points of another scale (small, and now it is medium): name another folder "
+               "with --out",
         failed(?S:open(Dir, (same())#{<<"scale">> := <<"medium">>}))
     ),
     ?assertEqual(
-        Dir ++ " has points of another machine (cores 2, otp 29, and now it is cores 4, otp 29): name another folder with --out",
+        Dir ++ " has points of another machine (cores 2, otp 29, and now it is cores 4, otp 29): "
+               "name another folder with --out",
         failed(?S:open(Dir, (same())#{<<"machine">> := #{<<"cores">> => 4, <<"otp">> => <<"29">>}}))
     ).
 
@@ -84,11 +96,15 @@ look(Dir) ->
     ?assertNot(filelib:is_file(Dir)),
     ?assertEqual("there is no folder " ++ Dir, failed(?S:read(Dir))),
     ok = filelib:ensure_path(Dir),
-    ?assertEqual("there is no run.json in " ++ Dir ++ ": \"bin/sderl reproduce --out " ++ Dir ++ "\" makes one", failed(?S:read(Dir))),
+    ?assertEqual("there is no run.json in " ++ Dir ++ ": \"bin/sderl reproduce --out " ++ Dir ++
+                 "\" makes one", failed(?S:read(Dir))),
     File = filename:join(Dir, "file"),
     ok = file:write_file(File, ""),
-    [?assertEqual("--out: " ++ File ++ " is a file: name a folder", failed(?S:Function(File, (same())))) || Function <- [open, look]],
-    ?assertMatch("--out: cannot make the folder " ++ _, failed(?S:open(filename:join(File, "below"), (same())))),
+    [?assertEqual("--out: " ++ File ++ " is a file: name a folder",
+                  failed(?S:Function(File, (same()))))
+     || Function <- [open, look]],
+    ?assertMatch("--out: cannot make the folder " ++ _,
+                 failed(?S:open(filename:join(File, "below"), (same())))),
     ?assertMatch("--out: cannot make the folder " ++ _, failed(?S:open("/proc/nowhere", (same())))).
 
 failed({error, Text}) -> unicode:characters_to_list(Text).

@@ -13,7 +13,10 @@ that one may be added or removed without a change of the others:
 
 -export([all/1]).
 
--doc "The entries of all applications on the code path whose names begin with `sderl`, in the order of these names.".
+-doc """
+The entries of all applications on the code path whose names begin with `sderl`, in the order of
+these names.
+""".
 -spec all(Key :: atom()) -> [{Name :: string(), module()}].
 all(Key) ->
     lists:append([entries(Application, Key) || Application <- applications()]).

@@ -53,19 +53,24 @@ parse(Args, Names, Command) ->
     end.
 
 -doc """
-An option of `argparse` that need not be given: `--cookie-file FILE` for `cookie_file`. `Shape` is what stands for its
-value in the help.
+An option of `argparse` that need not be given: `--cookie-file FILE` for `cookie_file`. `Shape` is
+what stands for its value in the help.
 """.
 -spec option(atom(), Shape :: string(), Type :: term(), Help :: string()) -> argparse:argument().
 option(Name, Shape, Type, Help) ->
-    #{name => Name, long => [$- | dashed(Name)], type => Type, required => false, help => {usage(Name, [" ", Shape]), [Help]}}.
+    #{name => Name, long => [$- | dashed(Name)], type => Type, required => false,
+      help => {usage(Name, [" ", Shape]), [Help]}}.
 
 -doc "An option without a value: `true` where it is given.".
 -spec flag(atom(), Help :: string()) -> argparse:argument().
 flag(Name, Help) ->
-    #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false, help => {usage(Name, ""), [Help]}}.
+    #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false,
+      help => {usage(Name, ""), [Help]}}.
 
--doc "Whether a command that asks before it acts can do so here: with its options `--yes` and `--dry-run` it need not.".
+-doc """
+Whether a command that asks before it acts can do so here: with its options `--yes` and `--dry-run`
+it need not.
+""".
 -spec may_ask(#{yes := boolean(), dry_run := boolean(), atom() => term()}) -> ok | {error, text()}.
 may_ask(#{yes := false, dry_run := false}) ->
     case os:getenv("SDERL_TTY") of
@@ -75,7 +80,10 @@ may_ask(#{yes := false, dry_run := false}) ->
 may_ask(_) ->
     ok.
 
--doc "Asks the person at the terminal. An error, which begins with `Otherwise`, unless the answer is `yes`.".
+-doc """
+Asks the person at the terminal. An error, which begins with `Otherwise`, unless the answer is
+`yes`.
+""".
 -spec confirm(Question :: text(), Otherwise :: text()) -> ok | {error, text()}.
 confirm(Question, Otherwise) ->
     io:put_chars(standard_error, [Question, " Type yes to go on: "]),
@@ -105,15 +113,17 @@ usage(Name, Shape) -> lists:flatten(["[--", dashed(Name), Shape, "]"]).
 
 dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
 
-%% argparse breaks long lines and keeps the breaks that are there, which gives a short line after each long one. A paragraph
-%% becomes one line here; what is indented, such as a list, stays as it is.
+%% argparse breaks long lines and keeps the breaks that are there, which gives a short line after
+%% each long one. A paragraph becomes one line here; what is indented, such as a list, stays as it
+%% is.
 flowing(#{help := Help} = Command) when not is_tuple(Help) ->
     Lines = string:split(unicode:characters_to_list(Help), "\n", all),
     Command#{help := lists:flatten(lists:join("\n", joined(Lines)))};
 flowing(Command) ->
     Command.
 
-joined([[C | _] = Line, [D | _] = Next | Lines]) when C =/= $\s, D =/= $\s -> joined([Line ++ " " ++ Next | Lines]);
+joined([[C | _] = Line, [D | _] = Next | Lines]) when C =/= $\s, D =/= $\s ->
+    joined([Line ++ " " ++ Next | Lines]);
 joined([Line | Lines]) -> [Line | joined(Lines)];
 joined([]) -> [].
 
@@ -135,7 +145,8 @@ try_help(Name) ->
 %% argparse names an option by its atom or flags in its own style; say it as it is typed.
 complaint({_Path, undefined, Unknown, _Details}) ->
     io_lib:format("there is no option or argument ~ts", [Unknown]);
-complaint({_Path, Option, undefined, _Details}) when is_map_key(long, Option); is_map_key(short, Option) ->
+complaint({_Path, Option, undefined, _Details})
+  when is_map_key(long, Option); is_map_key(short, Option) ->
     io_lib:format("~ts needs a value", [flag(Option)]);
 complaint({_Path, Option, undefined, _Details}) ->
     io_lib:format("~ts is missing", [flag(Option)]);
@@ -157,7 +168,8 @@ shown(Value) -> io_lib:format("~tp", [Value]).
 wanted(#{type := {integer, Limits}}, _) -> [": it is a whole number", limits(Limits)];
 wanted(#{type := {float, Limits}}, _) -> [": it is a number", limits(Limits)];
 wanted(#{type := integer}, _) -> ": it is a whole number";
-wanted(#{type := {atom, [_ | _] = Choices}}, _) -> [": it is ", lists:join(" or ", [atom_to_list(C) || C <- Choices])];
+wanted(#{type := {atom, [_ | _] = Choices}}, _) ->
+    [": it is ", lists:join(" or ", [atom_to_list(C) || C <- Choices])];
 wanted(_, <<>>) -> "";
 wanted(_, Details) -> [": ", Details].
 

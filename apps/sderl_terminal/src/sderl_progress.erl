@@ -4,9 +4,9 @@
 A progress bar with the remaining time, on stderr, for a person at a terminal; nothing into
 a pipe or a file. `bin/sderl` says which it is with `SDERL_TTY=1`.
 
-The bar is one line that is drawn over and over; `done/0` wipes it out before anything else
-is printed, and `over/0` for good. It leaves room for the `^C` that a terminal writes behind it, so that
-wiping the line wipes that, too.
+The bar is one line that is drawn over and over; `done/0` wipes it out before anything else is
+printed, and `over/0` for good. It leaves room for the `^C` that a terminal writes behind it, so
+that wiping the line wipes that, too.
 """.
 
 -export([reporter/1, during/3, watching/4, done/0, over/0, line/5, duration/1]).
@@ -57,10 +57,12 @@ tick(Label, Ms, Start) ->
     end.
 
 -doc """
-The result of `Fun`, of which nobody knows how long it takes. Meanwhile `Look` is called every half second or so, seen or not, with what it gave
-before, `State` at first; its text is shown behind the label.
+The result of `Fun`, of which nobody knows how long it takes. Meanwhile `Look` is called every half
+second or so, seen or not, with what it gave before, `State` at first; its text is shown behind the
+label.
 """.
--spec watching(Label :: unicode:chardata(), fun((State) -> {Text :: unicode:chardata(), State}), State, fun(() -> Result)) -> Result.
+-spec watching(Label :: unicode:chardata(), fun((State) -> {Text :: unicode:chardata(), State}),
+               State, fun(() -> Result)) -> Result.
 watching(Label, Look, State, Fun) ->
     Watcher = spawn_link(fun() -> watch(Label, Look, State) end),
     try
@@ -94,8 +96,8 @@ done() ->
     end.
 
 -doc """
-Wipes the bar out, and whatever other processes draw from now on is not drawn. Gives a function that does it again, for
-the last moment: one of them may have been drawing.
+Wipes the bar out, and whatever other processes draw from now on is not drawn. Gives a function that
+does it again, for the last moment: one of them may have been drawing.
 """.
 -spec over() -> fun(() -> ok).
 over() ->
@@ -143,7 +145,8 @@ line(Label, Done, Total, PassedMs, Columns) ->
     case Width >= 5 of
         true ->
             Full = Width * Done div Total,
-            [Label, " [", lists:duplicate(Full, $#), lists:duplicate(Width - Full, $.), "]", Percent, Left];
+            [Label, " [", lists:duplicate(Full, $#), lists:duplicate(Width - Full, $.), "]",
+             Percent, Left];
         false ->
             string:slice([Label, Percent, Left], 0, max(0, Columns - 3))
     end.

@@ -13,14 +13,17 @@ text(Header, Rows) ->
     [[line(Row, Widths, "  "), $\n] || Row <- [Header, Rule | Rows]].
 
 -doc "The same as a Markdown table.".
--spec markdown(Header :: [unicode:chardata()], Rows :: [[unicode:chardata()]]) -> unicode:chardata().
+-spec markdown(Header :: [unicode:chardata()], Rows :: [[unicode:chardata()]]) ->
+    unicode:chardata().
 markdown(Header, Rows) ->
     Rule = ["---" | ["---:" || _ <- tl(Header)]],
     [["| ", lists:join(" | ", Row), " |\n"] || Row <- [Header, Rule | Rows]].
 
 widths(Rows) ->
     lists:foldl(
-        fun(Row, Widths) -> lists:zipwith(fun max/2, [string:length(Cell) || Cell <- Row], Widths) end,
+        fun(Row, Widths) ->
+            lists:zipwith(fun max/2, [string:length(Cell) || Cell <- Row], Widths)
+        end,
         [0 || _ <- hd(Rows)],
         Rows
     ).
@@ -32,8 +35,8 @@ line([First | Rest], [Width | Widths], Gap) ->
     ].
 
 -doc """
-A number with as many digits as say something: `12,345`, `123`, `12.3`, `0.12`, `0.0034`; `-` for what
-was not measured.
+A number with as many digits as say something: `12,345`, `123`, `12.3`, `0.12`, `0.0034`; `-` for
+what was not measured.
 """.
 -spec number(number() | undefined | null) -> unicode:chardata().
 number(N) when not is_number(N) -> "-";
@@ -60,7 +63,8 @@ spread(Values) ->
         [Least | _] = Sorted ->
             case lists:last(Sorted) of
                 Greatest when Greatest == Least -> number(Least);
-                Greatest -> [number(median(Sorted)), " (", number(Least), "..", number(Greatest), ")"]
+                Greatest ->
+                    [number(median(Sorted)), " (", number(Least), "..", number(Greatest), ")"]
             end
     end.
 

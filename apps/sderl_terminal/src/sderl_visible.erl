@@ -3,13 +3,15 @@
 -moduledoc """
 Text with names that come from elsewhere, for people.
 
-A mark that turns the direction of text, or a character that nobody sees, makes one name look like another, or
-turns round what stands beside it. Such characters are shown by their code. The dashboard's pages do the same.
+A mark that turns the direction of text, or a character that nobody sees, makes one name look like
+another, or turns round what stands beside it. Such characters are shown by their code. The
+dashboard's pages do the same.
 """.
 
 -export([text/1, json/1, erlang/1]).
 
-%% Controls but the tabulator and ends of lines, marks of direction, joiners, selectors, fillers, tags.
+%% Controls but the tabulator and ends of lines, marks of direction, joiners, selectors, fillers,
+%% tags.
 -define(HIDDEN,
     "[\\x{0}-\\x{8}\\x{b}\\x{c}\\x{e}-\\x{1f}\\x{7f}-\\x{9f}\\p{Cf}\\p{Co}\\p{Zl}\\p{Zp}"
     "\\x{34f}\\x{115f}\\x{1160}\\x{17b4}\\x{17b5}\\x{180b}-\\x{180f}\\x{2065}\\x{2800}\\x{3164}"
@@ -17,8 +19,8 @@ turns round what stands beside it. Such characters are shown by their code. The 
 ).
 
 -doc """
-The text with what cannot be seen as `\\u{202e}`. The same text where there is nothing of that, or where it is no
-Unicode.
+The text with what cannot be seen as `\\u{202e}`. The same text where there is nothing of that, or
+where it is no Unicode.
 """.
 -spec text(unicode:chardata()) -> unicode:chardata().
 text(Text) -> shown(Text, fun(C) -> io_lib:format("\\u{~.16b}", [C]) end).
@@ -30,7 +32,7 @@ json(Json) ->
         [io_lib:format("\\u~4.16.0b", [Half]) || <<Half:16>> <= <<C/utf16>>]
     end).
 
--doc "Erlang terms with what cannot be seen in their quotes as `\\x{202e}`, which stands for the same.".
+-doc "Erlang terms: in quotes what cannot be seen is `\\x{202e}`, which stands for the same.".
 -spec erlang(unicode:chardata()) -> unicode:chardata().
 erlang(Terms) -> shown(Terms, fun(C) -> io_lib:format("\\x{~.16b}", [C]) end).
 
@@ -39,7 +41,9 @@ shown(Text, Show) ->
         Binary when is_binary(Binary) ->
             case re:run(Binary, ?HIDDEN, [unicode, {capture, none}]) of
                 nomatch -> Text;
-                match -> re:replace(Binary, ?HIDDEN, fun(Hidden, _) -> coded(Hidden, Show) end, options())
+                match ->
+                    re:replace(Binary, ?HIDDEN, fun(Hidden, _) -> coded(Hidden, Show) end,
+                               options())
             end;
         _ ->
             Text

@@ -22,12 +22,15 @@ help_test() ->
 
 %% Lines of a paragraph flow; a list keeps its own.
 help_flows_test() ->
-    {help, Text} = sderl_command:parse(["-h"], ["x"], #{help => "One\ntwo.\n\nList:\n  a  b\n  c  d\nEnd.", arguments => []}),
+    {help, Text} = sderl_command:parse(["-h"], ["x"],
+                                       #{help => "One\ntwo.\n\nList:\n  a  b\n  c  d\nEnd.",
+                                         arguments => []}),
     ?assertMatch({match, _}, re:run(Text, "One two\\.\n\nList:\n  a  b\n  c  d\nEnd\\.")).
 
 complaint_test_() ->
     [
-        {Text, ?_assertEqual(Text ++ "\n\"bin/sderl bench x --help\" tells the options.", usage(Args))}
+        {Text,
+         ?_assertEqual(Text ++ "\n\"bin/sderl bench x --help\" tells the options.", usage(Args))}
      || {Text, Args} <- [
             {"there is no option or argument --colour", ["--colour", "red"]},
             {"there is no option or argument red", ["red"]},
@@ -44,7 +47,8 @@ usage(Args) ->
 parse(Args) ->
     sderl_command:parse(Args, ["bench", "x"], #{
         arguments => [
-            #{name => size, long => "-size", type => {integer, [{min, 1}]}, default => 3, help => "how large"},
+            #{name => size, long => "-size", type => {integer, [{min, 1}]}, default => 3,
+              help => "how large"},
             #{name => out, long => "-out", type => string, required => false},
             #{name => quiet, long => "-quiet", type => boolean, required => false}
         ]

@@ -25,7 +25,8 @@ silent_without_a_terminal_test() ->
     ?assertNotEqual("1", os:getenv("SDERL_TTY")),
     ?assertEqual(ok, (sderl_progress:reporter("nodes"))(1, 2)),
     ?assertEqual(result, sderl_progress:during("nodes", 1000, fun() -> result end)),
-    ?assertEqual(result, sderl_progress:watching("nodes", fun(N) -> {"some", N + 1} end, 0, fun() -> result end)).
+    ?assertEqual(result, sderl_progress:watching("nodes", fun(N) -> {"some", N + 1} end, 0,
+                                                 fun() -> result end)).
 
 %% Somebody looks even where nobody sees it.
 watching_test() ->

@@ -7,13 +7,14 @@ text_test_() ->
     [
         ?_assertEqual(Shown, unicode:characters_to_binary(sderl_visible:text(Text)))
      || {Text, Shown} <- [
-            {"plain, tab\t and\r\nlines", <<"plain, tab\t and\r\nlines">>},
-            {["größe ", <<"名前"/utf8>>, 16#1F600], <<"größe 名前😀"/utf8>>},
-            {[$a, 16#202E, $b], <<"a\\u{202e}b">>},
-            {[16#200B, 16#2066, 16#FEFF, 16#AD], <<"\\u{200b}\\u{2066}\\u{feff}\\u{ad}">>},
-            {[16#E0041, 0, 27, 16#9B, 16#2028, 16#3164], <<"\\u{e0041}\\u{0}\\u{1b}\\u{9b}\\u{2028}\\u{3164}">>},
-            {<<>>, <<>>}
-        ]
+         {"plain, tab\t and\r\nlines", <<"plain, tab\t and\r\nlines">>},
+         {["größe ", <<"名前"/utf8>>, 16#1F600], <<"größe 名前😀"/utf8>>},
+         {[$a, 16#202E, $b], <<"a\\u{202e}b">>},
+         {[16#200B, 16#2066, 16#FEFF, 16#AD], <<"\\u{200b}\\u{2066}\\u{feff}\\u{ad}">>},
+         {[16#E0041, 0, 27, 16#9B, 16#2028, 16#3164],
+          <<"\\u{e0041}\\u{0}\\u{1b}\\u{9b}\\u{2028}\\u{3164}">>},
+         {<<>>, <<>>}
+     ]
     ].
 
 %% What is no Unicode is left to those who print it.

@@ -3,8 +3,8 @@
 -moduledoc """
 The dashboard: a monitored cluster of s_groups in a browser.
 
-The application serves pages and a WebSocket beside the hub of `sderl_mon` on the same node; `docs/dashboard.md` describes the pages, the
-protocol and the safety. Its environment:
+The application serves pages and a WebSocket beside the hub of `sderl_mon` on the same node;
+`docs/dashboard.md` describes the pages, the protocol and the safety. Its environment:
 
 | key | value | default |
 |---|---|---|
@@ -27,7 +27,8 @@ protocol and the safety. Its environment:
 -export_type([address/0]).
 
 -doc "`link` is `url` with the token in its fragment, which browsers send to nobody.".
--type address() :: #{url := binary(), link := binary(), port := inet:port_number(), token := binary()}.
+-type address() ::
+    #{url := binary(), link := binary(), port := inet:port_number(), token := binary()}.
 
 -doc "Where the dashboard is. `{error, not_running}` where the application does not run.".
 -spec address() -> {ok, address()} | {error, not_running}.
@@ -38,6 +39,9 @@ address() ->
         exit:{noproc, _} -> {error, not_running}
     end.
 
--doc "How many sockets there are, how many frames slow ones missed, and what was refused, since the start.".
--spec info() -> #{sockets := non_neg_integer(), missed := non_neg_integer(), refused := #{sderl_web_notes:kind() => pos_integer()}, atom() => term()}.
+-doc """
+How many sockets there are, how many frames slow ones missed, and what was refused, since the start.
+""".
+-spec info() -> #{sockets := non_neg_integer(), missed := non_neg_integer(),
+                  refused := #{sderl_web_notes:kind() => pos_integer()}, atom() => term()}.
 info() -> (sderl_web_feed:info())#{refused => sderl_web_notes:counts()}.

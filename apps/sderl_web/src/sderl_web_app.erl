@@ -9,7 +9,10 @@
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     maybe
-        {ok, Settings} ?= sderl_web_config:read([Entry || {Key, _} = Entry <- application:get_all_env(sderl_web), Key =/= included_applications]),
+        {ok, Settings} ?=
+            sderl_web_config:read([Entry
+                                   || {Key, _} = Entry <- application:get_all_env(sderl_web),
+                                      Key =/= included_applications]),
         ok ?= synthetic(Settings),
         sderl_web_sup:start_link(Settings)
     end.

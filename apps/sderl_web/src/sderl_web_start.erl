@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_start).
--moduledoc "Starts the dashboard beside a hub of this node, for the command line and the demo's monitoring nodes.".
+-moduledoc """
+Starts the dashboard beside a hub of this node, for the command line and the demo's monitoring
+nodes.
+""".
 
 -export([check/1, start/1, stop/0, pages/0, await_frame/1]).
 
@@ -23,7 +26,8 @@ check(Parsed) ->
         },
         case sderl_web_config:read(maps:to_list(Web)) of
             {ok, _} -> {ok, Web};
-            {error, {bad_config, [Key], _, Expected}} -> {error, ["--", atom_to_list(Key), " is ", Expected]}
+            {error, {bad_config, [Key], _, Expected}} ->
+                {error, ["--", atom_to_list(Key), " is ", Expected]}
         end
     end.
 
@@ -33,7 +37,9 @@ token(_) -> auto.
 ip(#{ip := Text}) ->
     case inet:parse_strict_address(Text) of
         {ok, Ip} -> {ok, Ip};
-        {error, _} -> {error, ["--ip: \"", Text, "\" is no address; one is 127.0.0.1, or 0.0.0.0 for all of this machine"]}
+        {error, _} ->
+            {error, ["--ip: \"", Text,
+                     "\" is no address; one is 127.0.0.1, or 0.0.0.0 for all of this machine"]}
     end;
 ip(_) ->
     {ok, {127, 0, 0, 1}}.
@@ -87,7 +93,8 @@ start(Web) ->
             {error, why(Reason)}
     end.
 
-%% Known before it is tried, because what supervisors say of a failure is longer than what there is to say.
+%% Known before it is tried, because what supervisors say of a failure is longer than what there is
+%% to say.
 free(Ip, Port) ->
     case gen_tcp:listen(Port, [{ip, Ip}, {reuseaddr, true} | [inet6 || tuple_size(Ip) =:= 8]]) of
         {ok, Listener} -> gen_tcp:close(Listener);
@@ -97,7 +104,8 @@ free(Ip, Port) ->
 %% As deep as supervisors put it.
 why({bad_config, _, _, _} = Error) -> sderl_web_config:text(Error);
 why({cannot_listen, {Ip, Port}, eaddrinuse}) ->
-    io_lib:format("something else listens on port ~w of ~ts: --port takes another one, 0 any that is free", [Port, inet:ntoa(Ip)]);
+    io_lib:format("something else listens on port ~w of ~ts: --port takes another one, 0 any that "
+                  "is free", [Port, inet:ntoa(Ip)]);
 why({cannot_listen, {Ip, _}, Reason}) when Reason =:= eaddrnotavail; Reason =:= eafnosupport ->
     io_lib:format(
         "~ts is no address of this machine: --ip takes one of ~ts, or 0.0.0.0 for all of them",
@@ -139,11 +147,14 @@ stop() ->
 pages() ->
     case sderl_web_static:built() of
         true -> "";
-        false -> "Its pages are not built, so a browser shows how to build them (toolchain/web); the figures are served all the same.\n"
+        false ->
+            "Its pages are not built, so a browser shows how to build them (toolchain/web); the "
+            "figures are served all the same.\n"
     end.
 
 -doc "Waits until there are nodes and numbers of them; how many nodes and groups there are then.".
--spec await_frame(pos_integer()) -> {ok, Nodes :: non_neg_integer(), Groups :: non_neg_integer()} | {error, timeout}.
+-spec await_frame(pos_integer()) ->
+    {ok, Nodes :: non_neg_integer(), Groups :: non_neg_integer()} | {error, timeout}.
 await_frame(Ms) ->
     {ok, Now} = sderl_mon_hub:subscribe(),
     Timer = erlang:send_after(Ms, self(), {await_frame, timeout}),
@@ -152,10 +163,12 @@ await_frame(Ms) ->
     ok = sderl_mon_hub:unsubscribe(),
     Result.
 
-await_frame_of(#{topology := #{nodes := Nodes, groups := Groups}, frame := #{nodes := Seen}}) when map_size(Seen) > 0 ->
+await_frame_of(#{topology := #{nodes := Nodes, groups := Groups}, frame := #{nodes := Seen}})
+  when map_size(Seen) > 0 ->
     {ok, map_size(Nodes), map_size(Groups)};
 await_frame_of(Now) ->
     receive
-        {sderl_mon, What, Term} when What =:= topology; What =:= frame -> await_frame_of(Now#{What => Term});
+        {sderl_mon, What, Term} when What =:= topology; What =:= frame ->
+            await_frame_of(Now#{What => Term});
         {await_frame, timeout} -> {error, timeout}
     end.

@@ -11,7 +11,8 @@
 start_link(Settings) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Settings).
 
 %% A feed that ends takes its sockets along, which close by themselves; the listener stays.
--spec init(sderl_web_config:settings()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+-spec init(sderl_web_config:settings()) ->
+    {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Settings) ->
     Feed = maps:with([cluster, writable, max_sockets], Settings),
     {ok, {#{strategy => one_for_one, intensity => 10, period => 60}, [

@@ -16,7 +16,9 @@ The dashboard's server on a synthetic cluster: what it answers, whom it refuses,
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [operations, any_request, sources, refused, http, every_answer, any_bytes, odd_messages, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
+all() ->
+    [operations, any_request, sources, refused, http, every_answer, any_bytes, odd_messages,
+     malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
 
 init_per_suite(Config) ->
     _ = [application:load(App) || App <- [sderl_mon, sderl_web]],
@@ -54,7 +56,8 @@ of_type(Type) -> fun(Message) -> maps:get(~"type", Message) =:= Type end.
 operations(Config) ->
     Socket = open(Config),
     Until = fun(Type) -> sderl_web_client:until(Socket, of_type(Type), ?MS) end,
-    #{~"version" := 1, ~"mode" := ~"synthetic", ~"cluster" := ~"made up", ~"writable" := false, ~"metrics" := Metrics} = Until(~"hello"),
+    #{~"version" := 1, ~"mode" := ~"synthetic", ~"cluster" := ~"made up", ~"writable" := false,
+      ~"metrics" := Metrics} = Until(~"hello"),
     #{~"nodes" := Nodes, ~"groups" := Groups} = wait_topology(Socket),
     ?assertEqual({60, 6}, {length(Nodes), length(Groups)}),
     #{~"nodes" := [[Id | Columns] | _], ~"t" := T} = Until(~"frame"),
@@ -68,10 +71,15 @@ operations(Config) ->
     end,
     #{~"range" := [From, To]} = Ok(#{op => range}),
     ?assert(From =< T andalso To >= T),
-    #{~"topology" := #{~"nodes" := _}, ~"frame" := #{~"seq" := _}, ~"findings" := _} = Ok(#{op => at, t => To}),
+    #{~"topology" := #{~"nodes" := _}, ~"frame" := #{~"seq" := _}, ~"findings" := _} =
+        Ok(#{op => at, t => To}),
     lists:foreach(
-        fun(Of) -> #{~"t" := [_ | _], ~"columns" := #{}} = Ok(#{op => series, 'of' => Of, from => From, to => To + 1000, points => 10}) end,
-        [#{kind => total}, #{kind => node, node => Node}, #{kind => group, group => Group}, #{kind => edge, from => Group, to => Group}]
+        fun(Of) ->
+            #{~"t" := [_ | _], ~"columns" := #{}} =
+                Ok(#{op => series, 'of' => Of, from => From, to => To + 1000, points => 10})
+        end,
+        [#{kind => total}, #{kind => node, node => Node}, #{kind => group, group => Group},
+         #{kind => edge, from => Group, to => Group}]
     ),
     [#{~"rows" := _} = Ok(#{op => traffic, by => By}) || By <- [link, edge, gateway, group]],
     #{~"events" := _} = Ok(#{op => events}),
@@ -85,12 +93,14 @@ operations(Config) ->
     _ = Until(~"frame"),
     %% What is not there, and what is not allowed.
     Code = fun(Request) ->
-        #{~"ok" := false, ~"error" := #{~"code" := Why, ~"message" := Text}} = sderl_web_client:ask(Socket, Request),
+        #{~"ok" := false, ~"error" := #{~"code" := Why, ~"message" := Text}} =
+            sderl_web_client:ask(Socket, Request),
         ?assert(byte_size(Text) > 10),
         Why
     end,
     %% A kind that there is not is not the same as none asked for.
-    #{~"result" := #{~"events" := []}} = sderl_web_client:ask(Socket, #{op => events, kinds => [~"no such kind of event"]}),
+    #{~"result" := #{~"events" := []}} =
+        sderl_web_client:ask(Socket, #{op => events, kinds => [~"no such kind of event"]}),
     ?assertEqual(~"not_found", Code(#{op => watch, node => ~"nobody@nowhere"})),
     ?assertEqual(~"not_found", Code(#{op => names, group => ~"no such group"})),
     ?assertEqual(~"not_found", Code(#{op => at, t => 1})),
@@ -100,7 +110,8 @@ operations(Config) ->
     ?assertEqual(~"bad_request", Code(#{op => fly})),
     sderl_web_client:close(Socket).
 
-%% Whatever is taken by the protocol is answered, however odd its times, names and numbers are together.
+%% Whatever is taken by the protocol is answered, however odd its times, names and numbers are
+%% together.
 any_request(Config) ->
     sderl_prop:check("any request is answered", 1000, prop_any_request()),
     alive(Config).
@@ -111,17 +122,22 @@ prop_any_request() ->
     #{topology := #{nodes := Nodes, groups := Groups}, range := {From, To}} = Now,
     Node = proper_types:oneof(maps:keys(Nodes) ++ [~"", ~"nobody@nowhere"]),
     Group = proper_types:oneof(maps:keys(Groups) ++ [~"", ~"(free)"]),
-    Time = proper_types:oneof([From, To, From - 1, To + 1, 0, 1, (From + To) div 2, 9_007_199_254_740_991]),
+    Time = proper_types:oneof([From, To, From - 1, To + 1, 0, 1, (From + To) div 2,
+                               9_007_199_254_740_991]),
     Bytes = proper_types:binary(),
     Of = proper_types:oneof([
-        total, {group, Group}, {edge, Group, Group}, {link, Node, Node}, {gateway, Node}, {node, Node, proper_types:list(proper_types:oneof(maps:keys(sderl_web_protocol:units())))}
+        total, {group, Group}, {edge, Group, Group}, {link, Node, Node}, {gateway, Node},
+        {node, Node, proper_types:list(proper_types:oneof(maps:keys(sderl_web_protocol:units())))}
     ]),
     By = proper_types:oneof([link, edge, gateway, group]),
     Request = proper_types:oneof([
         {at, [{t, Time}]},
-        {series, [{'of', Of}, {from, Time}, {to, Time}, {points, proper_types:oneof([1, 2, 3, 300, 2000])}]},
-        {traffic, [{by, By}, {window_s, proper_types:oneof([1, 60, 604_800])}, {t, proper_types:oneof([now, Time])}]},
-        {events, [{limit, proper_types:oneof([1, 500])}, {before, Time}, {kinds, [~"node_up", ~"no such kind"]}, {node, Node}, {from, Time}, {to, Time}]},
+        {series, [{'of', Of}, {from, Time}, {to, Time},
+                  {points, proper_types:oneof([1, 2, 3, 300, 2000])}]},
+        {traffic, [{by, By}, {window_s, proper_types:oneof([1, 60, 604_800])},
+                   {t, proper_types:oneof([now, Time])}]},
+        {events, [{limit, proper_types:oneof([1, 500])}, {before, Time},
+                  {kinds, [~"node_up", ~"no such kind"]}, {node, Node}, {from, Time}, {to, Time}]},
         {names, [{group, Group}, {prefix, Bytes}, {limit, proper_types:oneof([1, 500])}]},
         {lookup, [{group, Group}, {name, Bytes}]},
         {process, [{node, Node}, {pid, Bytes}]},
@@ -139,25 +155,32 @@ prop_any_request() ->
 
 %% The first one may be from before the synthetic cluster.
 wait_topology(Socket) ->
-    sderl_web_client:until(Socket, fun(Message) -> maps:get(~"type", Message) =:= ~"topology" andalso maps:get(~"nodes", Message) =/= [] end, ?MS).
+    sderl_web_client:until(Socket, fun(Message) ->
+        maps:get(~"type", Message) =:= ~"topology" andalso maps:get(~"nodes", Message) =/= []
+    end, ?MS).
 
 %% A socket looks at a recording and comes back.
 sources(Config) ->
-    {ok, #{file := File}} = sderl_mon_record:start(filename:join(proplists:get_value(priv_dir, Config), "test"), #{}),
-    ok = sderl_fleet:await(fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N >= 3 end, ?MS),
+    {ok, #{file := File}} =
+        sderl_mon_record:start(filename:join(proplists:get_value(priv_dir, Config), "test"), #{}),
+    ok = sderl_fleet:await(fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N >= 3 end,
+                           ?MS),
     ok = sderl_mon_record:stop(),
     Name = filename:basename(File),
     Socket = open(Config),
     Until = fun(Type) -> sderl_web_client:until(Socket, of_type(Type), ?MS) end,
     _ = Until(~"frame"),
-    #{~"result" := #{~"recordings" := [#{~"name" := Name}]}} = sderl_web_client:ask(Socket, #{op => recordings}),
+    #{~"result" := #{~"recordings" := [#{~"name" := Name}]}} =
+        sderl_web_client:ask(Socket, #{op => recordings}),
     #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => open, recording => Name}),
     #{~"mode" := ~"recording", ~"recording" := Name, ~"range" := [From, To]} = Until(~"hello"),
     #{~"nodes" := Nodes} = Until(~"topology"),
     ?assertEqual(60, length(Nodes)),
     #{~"t" := To} = Until(~"frame"),
-    #{~"result" := #{~"frame" := #{~"t" := _}}} = sderl_web_client:ask(Socket, #{op => at, t => From}),
-    #{~"error" := #{~"code" := ~"unavailable"}} = sderl_web_client:ask(Socket, #{op => names, group => ~"g"}),
+    #{~"result" := #{~"frame" := #{~"t" := _}}} =
+        sderl_web_client:ask(Socket, #{op => at, t => From}),
+    #{~"error" := #{~"code" := ~"unavailable"}} =
+        sderl_web_client:ask(Socket, #{op => names, group => ~"g"}),
     #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => live}),
     #{~"mode" := ~"synthetic"} = Until(~"hello"),
     _ = Until(~"frame"),
@@ -186,13 +209,16 @@ refused(Config) ->
     ?assertEqual(ok, Ws(Good, [{"Origin", Here}])),
     %% What is no text is refused as any other, with the headers of every answer.
     Bytes = #{headers => [{"Origin", <<255>>}]},
-    ?assertMatch({403, #{~"x-frame-options" := ~"DENY"}, _}, sderl_web_client:http(Port, "/api/health", Bytes)),
+    ?assertMatch({403, #{~"x-frame-options" := ~"DENY"}, _},
+                 sderl_web_client:http(Port, "/api/health", Bytes)),
     %% As many connections as the option says, however many processes hold them.
     #{max_connections := Connections} = Transport = ranch:get_transport_options(sderl_web_listener),
-    ?assertEqual(520 + 200, Connections * maps:get(num_conns_sups, Transport, maps:get(num_acceptors, Transport))),
+    ?assertEqual(520 + 200, Connections * maps:get(num_conns_sups, Transport,
+                                                   maps:get(num_acceptors, Transport))),
     %% The first wrong token of the minute is told, and none of the others.
     Counted = maps:get(wrong_token, sderl_web_notes:counts()),
-    ?assertEqual(1, logged(fun() -> [401 = Ws("/ws?token=again", []) || _ <- lists:seq(1, 50)] end, Counted)),
+    ?assertEqual(1, logged(fun() -> [401 = Ws("/ws?token=again", []) || _ <- lists:seq(1, 50)] end,
+                           Counted)),
     ?assertEqual(Counted + 50, maps:get(wrong_token, sderl_web_notes:counts())),
     %% Strangers ask nothing of the feed.
     ok = sderl_fleet:await(fun() -> sderl_web_feed:count() =:= 0 end, ?MS),
@@ -206,9 +232,12 @@ refused(Config) ->
 %% How many lines the server writes meanwhile, with that of the first in this minute.
 logged(Fun, Before) ->
     Self = self(),
-    ok = logger:add_handler(?MODULE, ?MODULE, #{level => warning, config => #{to => Self}, filters => [
-        {ours, {fun logger_filters:domain/2, {stop, not_equal, [sderl, web]}}}
-    ], filter_default => log}),
+    ok = logger:add_handler(?MODULE, ?MODULE,
+                            #{level => warning, config => #{to => Self}, filters => [
+                                {ours,
+                                 {fun logger_filters:domain/2, {stop, not_equal, [sderl, web]}}}
+                            ],
+                              filter_default => log}),
     _ = Fun(),
     ok = logger:remove_handler(?MODULE),
     lines(0) + min(1, Before).
@@ -227,10 +256,12 @@ http(Config) ->
     Get = fun(Path) -> sderl_web_client:http(Port, Path) end,
     Auth = ["?token=", ?TOKEN],
     {200, Headers, _} = Get("/"),
-    #{~"content-security-policy" := Policy, ~"x-content-type-options" := ~"nosniff", ~"x-frame-options" := ~"DENY"} = Headers,
+    #{~"content-security-policy" := Policy, ~"x-content-type-options" := ~"nosniff",
+      ~"x-frame-options" := ~"DENY"} = Headers,
     ?assertEqual(nomatch, binary:match(Policy, ~"unsafe")),
     ?assertMatch({200, _, _}, Get("/api/health")),
-    [?assertMatch({401, _, _}, Get(Path)) || Path <- ["/api/state", "/api/export", "/metrics", "/api/", "/api/x"]],
+    [?assertMatch({401, _, _}, Get(Path))
+     || Path <- ["/api/state", "/api/export", "/metrics", "/api/", "/api/x"]],
     {200, _, State} = Get(["/api/state" | Auth]),
     #{~"now" := #{~"topology" := #{~"nodes" := _}}} = json:decode(State),
     {200, #{~"content-type" := <<"text/plain", _/binary>>}, Metrics} = Get(["/metrics" | Auth]),
@@ -239,15 +270,19 @@ http(Config) ->
     ?assertMatch(<<"t,span_ms,node", _/binary>>, unchunked(Csv)),
     {200, _, Lines} = Get(["/api/export?what=links&token=", ?TOKEN]),
     #{~"from" := _, ~"to" := _} = json:decode(hd(binary:split(unchunked(Lines), ~"\n"))),
-    [?assertMatch({400, _, _}, Get(["/api/export", Query, "&token=", ?TOKEN])) || Query <- ["?format=xml", "?from=x", "?what=secrets", "?from=-1", "?by=x"]],
+    [?assertMatch({400, _, _}, Get(["/api/export", Query, "&token=", ?TOKEN]))
+     || Query <- ["?format=xml", "?from=x", "?what=secrets", "?from=-1", "?by=x"]],
     ?assertMatch({404, _, _}, Get(["/api/nothing" | Auth])),
     %% Files of ours and nothing else.
     [
         ?assertMatch({404, _, _}, Get(Path))
-     || Path <- ["/../sderl_web.app.src", "/%2e%2e/%2e%2e/rebar.config", "/..%2f..%2frebar.config", "/assets/..%5c..%5cx", "/.sources", "/assets/", "/nothing.js", "/%00"]
+     || Path <- ["/../sderl_web.app.src", "/%2e%2e/%2e%2e/rebar.config", "/..%2f..%2frebar.config",
+                 "/assets/..%5c..%5cx", "/.sources", "/assets/", "/nothing.js", "/%00"]
     ],
-    [?assertMatch({405, _, _}, sderl_web_client:http(Port, "/", #{method => Method})) || Method <- ["POST", "PUT", "DELETE", "OPTIONS"]],
-    ?assertMatch({421, _, _}, sderl_web_client:http(Port, "/", #{headers => [{"Host", "evil.example"}]})),
+    [?assertMatch({405, _, _}, sderl_web_client:http(Port, "/", #{method => Method}))
+     || Method <- ["POST", "PUT", "DELETE", "OPTIONS"]],
+    ?assertMatch({421, _, _},
+                 sderl_web_client:http(Port, "/", #{headers => [{"Host", "evil.example"}]})),
     ?assertMatch({414, _, _}, Get(["/", binary:copy(~"a", 5000)])).
 
 %% Also the answers of the HTTP server itself, to what none of our handlers sees.
@@ -265,7 +300,8 @@ every_answer(Config) ->
         ["GET / HTTP/1.1\r\n", Here, "Content-Length: x\r\n\r\n"],
         ["GET /", binary:copy(~"a", 5000), " HTTP/1.1\r\n", Here, "\r\n"],
         ["GET / HTTP/1.1\r\n", Here, "X: ", binary:copy(~"x", 5000), "\r\n\r\n"],
-        ["GET /ws?token=", ?TOKEN, " HTTP/1.1\r\n", Here, "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"],
+        ["GET /ws?token=", ?TOKEN, " HTTP/1.1\r\n", Here,
+         "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"],
         ["GET /ws?token=", ?TOKEN, " HTTP/1.1\r\n", Here, "\r\n"],
         ["DELETE / HTTP/1.1\r\n", Here, "\r\n"],
         ["GET /nothing HTTP/1.1\r\n", Here, "\r\n"],
@@ -288,12 +324,13 @@ is_guarded(Answer) ->
     [Head | _] = binary:split(string:lowercase(Answer), ~"\r\n\r\n"),
     lists:all(
         fun(Header) -> binary:match(Head, Header) =/= nomatch end,
-        [~"\r\nx-frame-options: deny", ~"\r\nx-content-type-options: nosniff", ~"\r\ncontent-security-policy: default-src 'none'",
+        [~"\r\nx-frame-options: deny", ~"\r\nx-content-type-options: nosniff",
+         ~"\r\ncontent-security-policy: default-src 'none'",
          ~"\r\nreferrer-policy: no-referrer"]
     ).
 
-%% Requests and frames of any kind, 20,000 with SDERL_LONG=1: every answer carries the headers, no process
-%% ends, and the log has a line for each kind of misuse and no more.
+%% Requests and frames of any kind, 20,000 with SDERL_LONG=1: every answer carries the headers, no
+%% process ends, and the log has a line for each kind of misuse and no more.
 any_bytes(Config) ->
     Port = port(Config),
     Each = case os:getenv("SDERL_LONG") of "1" -> 10_000; _ -> 1_000 end,
@@ -301,8 +338,10 @@ any_bytes(Config) ->
     ct:log("seed ~p", [Seed]),
     Before = servers(),
     Lines = lines_of(fun() ->
-        lists:foreach(fun(_) -> answered(Port, sderl_web_fuzz:request(Port, ?TOKEN)) end, lists:seq(1, Each)),
-        lists:foreach(fun(_) -> framed(Config, sderl_web_fuzz:frames(80)) end, lists:seq(1, Each div 80))
+        lists:foreach(fun(_) -> answered(Port, sderl_web_fuzz:request(Port, ?TOKEN)) end,
+                      lists:seq(1, Each)),
+        lists:foreach(fun(_) -> framed(Config, sderl_web_fuzz:frames(80)) end,
+                      lists:seq(1, Each div 80))
     end),
     ?assertEqual(Before, servers()),
     Kinds = map_size(sderl_web_notes:counts()),
@@ -320,18 +359,21 @@ seed() ->
 %% Messages that are none of ours, to each process of the server.
 odd_messages(Config) ->
     Before = servers(),
-    [ok = sderl_mon_odd:send(Server, sderl_mon_odd:messages(Server)) || Server <- [sderl_web_notes, sderl_web_feed, sderl_web_server]],
+    [ok = sderl_mon_odd:send(Server, sderl_mon_odd:messages(Server))
+     || Server <- [sderl_web_notes, sderl_web_feed, sderl_web_server]],
     ?assertEqual(Before, servers()),
     alive(Config).
 
 %% What must not end, whatever comes.
 servers() ->
-    Registered = [sderl_web_notes, sderl_web_feed, sderl_web_server, sderl_mon_hub, sderl_mon_master, sderl_mon_settings, sderl_mon_synthetic],
+    Registered = [sderl_web_notes, sderl_web_feed, sderl_web_server, sderl_mon_hub,
+                  sderl_mon_master, sderl_mon_settings, sderl_mon_synthetic],
     [{Name, whereis(Name)} || Name <- Registered].
 
 answered(Port, Request) ->
     case sderl_web_client:raw(Port, Request, 20) of
-        <<"HTTP/1.1 ", _/binary>> = Answer -> ?assert(is_guarded(Answer) orelse status(Answer) < 200, Request);
+        <<"HTTP/1.1 ", _/binary>> = Answer ->
+            ?assert(is_guarded(Answer) orelse status(Answer) < 200, Request);
         <<>> -> ok
     end.
 
@@ -346,7 +388,8 @@ framed(Config, Frames) ->
 %% What is logged meanwhile, of all applications.
 lines_of(Fun) ->
     Self = self(),
-    ok = logger:add_handler(?MODULE, ?MODULE, #{level => warning, config => #{to => Self, whole => true}}),
+    ok = logger:add_handler(?MODULE, ?MODULE,
+                            #{level => warning, config => #{to => Self, whole => true}}),
     _ = Fun(),
     ok = logger:remove_handler(?MODULE),
     whole_lines().
@@ -370,7 +413,8 @@ unchunked(Body) ->
             end
     end.
 
-%% Frames as no browser sends them: the socket is closed with the right word, and the server goes on.
+%% Frames as no browser sends them: the socket is closed with the right word, and the server goes
+%% on.
 malformed(Config) ->
     Closed = fun(Send) ->
         Socket = open(Config),
@@ -397,7 +441,8 @@ malformed(Config) ->
         {1002, Frame(0, ~"the rest of nothing")}
     ],
     Before = process_count(),
-    [?assertEqual({I, {close, Code}}, {I, Closed(Send)}) || {I, {Code, Send}} <- lists:enumerate(Cases)],
+    [?assertEqual({I, {close, Code}}, {I, Closed(Send)})
+     || {I, {Code, Send}} <- lists:enumerate(Cases)],
     %% Any bytes at all.
     Seed = rand:export_seed_s(rand:seed(exsss)),
     ct:log("seed ~p", [Seed]),
@@ -421,14 +466,15 @@ malformed(Config) ->
             gen_tcp:close(Socket)
         end,
         [rand:bytes(rand:uniform(300)) || _ <- lists:seq(1, 30)] ++
-            [
-                "GET / HTTP/9.9\r\n\r\n",
-                "GET / HTTP/1.1\r\n\r\n",
-                "GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-                ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", binary:copy(~"x", 100_000), "\r\n\r\n"],
-                ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n", [["X", integer_to_list(I), ": y\r\n"] || I <- lists:seq(1, 1000)], "\r\n"],
-                "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999\r\n\r\nx"
-            ]
+        [
+            "GET / HTTP/9.9\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+            ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", binary:copy(~"x", 100_000), "\r\n\r\n"],
+            ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+             [["X", integer_to_list(I), ": y\r\n"] || I <- lists:seq(1, 1000)], "\r\n"],
+            "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999\r\n\r\nx"
+        ]
     ),
     alive(Config),
     ok = sderl_fleet:await(fun() -> process_count() =< Before + 5 end, ?MS).
@@ -453,27 +499,42 @@ large(Config) ->
         ?assert(lists:member(How, [{close, 1009}, {error, closed}, {error, econnreset}])),
         How
     end,
-    ?assertEqual({close, 1009}, Closed(fun(Socket) -> sderl_web_client:bytes(Socket, <<16#81, 16#ff, Ten:64, 0:32>>) end)),
-    ?assertEqual({close, 1009}, Closed(fun(Socket) -> sderl_web_client:bytes(Socket, <<16#81, 16#ff, 16#7fffffffffffffff:64, 0:32>>) end)),
+    ?assertEqual({close, 1009}, Closed(fun(Socket) ->
+        sderl_web_client:bytes(Socket, <<16#81, 16#ff, Ten:64, 0:32>>)
+    end)),
+    ?assertEqual({close, 1009}, Closed(fun(Socket) ->
+        sderl_web_client:bytes(Socket, <<16#81, 16#ff, 16#7fffffffffffffff:64, 0:32>>)
+    end)),
     _ = Closed(fun(Socket) -> sderl_web_client:text(Socket, binary:copy(~"x", Ten)) end),
     %% A message in parts is as large as all of them.
     Part = binary:copy(~"x", 60_000),
     _ = Closed(fun(Socket) ->
         _ = sderl_web_client:bytes(Socket, <<16#01, 16#fe, 60_000:16, 0:32, Part/binary>>),
-        [sderl_web_client:bytes(Socket, <<16#00, 16#fe, 60_000:16, 0:32, Part/binary>>) || _ <- lists:seq(1, 5)]
+        [sderl_web_client:bytes(Socket, <<16#00, 16#fe, 60_000:16, 0:32, Part/binary>>)
+         || _ <- lists:seq(1, 5)]
     end),
     alive(Config),
-    ok = sderl_fleet:await(fun() -> _ = [garbage_collect(P) || P <- processes()], erlang:memory(total) < Before + 20_000_000 end, ?MS).
+    ok = sderl_fleet:await(fun() ->
+        _ = [garbage_collect(P) || P <- processes()],
+        erlang:memory(total) < Before + 20_000_000
+    end, ?MS).
 
 %% More requests than anybody needs are refused, and in the end their sender.
 rate(Config) ->
     Socket = open(Config),
-    Ask = fun(Ref) -> ok = sderl_web_client:text(Socket, json:encode(#{ref => Ref, op => unwatch, node => ~"x"})) end,
+    Ask = fun(Ref) ->
+        ok = sderl_web_client:text(Socket, json:encode(#{ref => Ref, op => unwatch, node => ~"x"}))
+    end,
     _ = [Ask(Ref) || Ref <- lists:seq(1, 300)],
-    #{~"error" := #{~"code" := ~"unavailable"}} = sderl_web_client:until(Socket, fun(Message) -> maps:get(~"ok", Message, none) =:= false end, ?MS),
-    #{~"ref" := 300} = sderl_web_client:until(Socket, fun(Message) -> maps:get(~"ref", Message, none) =:= 300 end, ?MS),
+    #{~"error" := #{~"code" := ~"unavailable"}} = sderl_web_client:until(
+        Socket, fun(Message) -> maps:get(~"ok", Message, none) =:= false end, ?MS
+    ),
+    #{~"ref" := 300} = sderl_web_client:until(
+        Socket, fun(Message) -> maps:get(~"ref", Message, none) =:= 300 end, ?MS
+    ),
     %% What it still sends may be lost, and then so are the last words to it.
-    _ = [sderl_web_client:text(Socket, json:encode(#{ref => 7, op => pause})) || _ <- lists:seq(1, 3000)],
+    _ = [sderl_web_client:text(Socket, json:encode(#{ref => 7, op => pause}))
+         || _ <- lists:seq(1, 3000)],
     {_, How} = sderl_web_client:until_close(Socket, ?MS),
     ?assert(lists:member(How, [{close, 1008}, {error, closed}, {error, econnreset}])),
     sderl_web_client:close(Socket),
@@ -483,8 +544,11 @@ rate(Config) ->
 many_sockets(Config) ->
     Target = #{ip => {127, 0, 0, 1}, port => port(Config), token => ?TOKEN},
     Before = erlang:memory(total),
-    Sockets = [begin {ok, Pid} = sderl_bench_dashboard_socket:start(Target), Pid end || _ <- lists:seq(1, 500)],
-    Frames = fun() -> lists:min([maps:get(frames, sderl_bench_dashboard_socket:counts(Pid)) || Pid <- Sockets]) end,
+    Sockets = [begin {ok, Pid} = sderl_bench_dashboard_socket:start(Target), Pid end
+               || _ <- lists:seq(1, 500)],
+    Frames = fun() ->
+        lists:min([maps:get(frames, sderl_bench_dashboard_socket:counts(Pid)) || Pid <- Sockets])
+    end,
     ok = sderl_fleet:await(fun() -> Frames() >= 2 end, 60_000),
     ?assert(erlang:memory(total) - Before < 500 * 400_000),
     More = [sderl_web_client:open(port(Config), ?TOKEN) || _ <- lists:seq(1, 25)],
@@ -493,14 +557,17 @@ many_sockets(Config) ->
     _ = [sderl_bench_dashboard_socket:stop(Pid) || Pid <- Sockets],
     alive(Config).
 
-%% Who does not read misses frames, keeps nothing waiting but a few, and is told when it reads again.
+%% Who does not read misses frames, keeps nothing waiting but a few, and is told when it reads
+%% again.
 slow_reader(Config) ->
     Socket = open(Config),
     #{missed := Missed} = sderl_web_feed:info(),
     %% Answers fill what the system keeps for it sooner than frames do.
     #{~"result" := #{~"range" := [_, To]}} = sderl_web_client:ask(Socket, #{op => range}),
-    _ = [sderl_web_client:text(Socket, json:encode(#{ref => I, op => at, t => To})) || I <- lists:seq(1, 90)],
-    ok = sderl_fleet:await(fun() -> maps:get(missed, sderl_web_feed:info()) > Missed + 3 end, 60_000),
+    _ = [sderl_web_client:text(Socket, json:encode(#{ref => I, op => at, t => To}))
+         || I <- lists:seq(1, 90)],
+    ok = sderl_fleet:await(fun() -> maps:get(missed, sderl_web_feed:info()) > Missed + 3 end,
+                           60_000),
     [Pid] = [Pid || Pid <- processes(), is_socket(Pid)],
     {message_queue_len, Waiting} = process_info(Pid, message_queue_len),
     ?assert(Waiting =< 30),
@@ -525,7 +592,9 @@ feed_ends(Config) ->
     exit(Feed, kill),
     ?assertMatch({_, {close, 1012}}, sderl_web_client:until_close(Socket, ?MS)),
     sderl_web_client:close(Socket),
-    ok = sderl_fleet:await(fun() -> is_pid(whereis(sderl_web_feed)) andalso maps:get(hub, sderl_web_feed:info()) end, ?MS),
+    ok = sderl_fleet:await(fun() ->
+        is_pid(whereis(sderl_web_feed)) andalso maps:get(hub, sderl_web_feed:info())
+    end, ?MS),
     %% The hub's end as well is no end of the sockets.
     Again = open(Config),
     _ = sderl_web_client:until(Again, of_type(~"frame"), ?MS),
@@ -536,39 +605,52 @@ feed_ends(Config) ->
 settings(_) ->
     ok = application:stop(sderl_web),
     ok = application:set_env(sderl_web, port, nonsense),
-    ?assertMatch({error, {sderl_web, {{bad_config, [port], nonsense, _}, _}}}, application:ensure_all_started(sderl_web)),
+    ?assertMatch({error, {sderl_web, {{bad_config, [port], nonsense, _}, _}}},
+                 application:ensure_all_started(sderl_web)),
     ok = application:set_env(sderl_web, port, 0),
     ok = sderl_mon_synthetic:stop(),
     {ok, _} = application:ensure_all_started(sderl_web),
-    Shown = io_lib:format("~p ~p", [sys:get_status(sderl_web_server), supervisor:get_childspec(sderl_web_sup, server)]),
+    Shown = io_lib:format("~p ~p", [sys:get_status(sderl_web_server),
+                                    supervisor:get_childspec(sderl_web_sup, server)]),
     ?assertEqual(nomatch, string:find(Shown, ?TOKEN)).
 
 %% A recording in place of the cluster: nothing of the present comes before the browser asks for it.
 replayed(Config) ->
-    {ok, #{file := File}} = sderl_mon_record:start(filename:join(proplists:get_value(priv_dir, Config), "replayed"), #{}),
-    ok = sderl_fleet:await(fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N >= 3 end, ?MS),
+    {ok, #{file := File}} = sderl_mon_record:start(
+        filename:join(proplists:get_value(priv_dir, Config), "replayed"), #{}
+    ),
+    ok = sderl_fleet:await(fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N >= 3 end,
+                           ?MS),
     ok = sderl_mon_record:stop(),
     ok = again([{replay, unicode:characters_to_list(File)}]),
     {ok, #{port := Port}} = sderl_web:address(),
     {ok, Socket} = sderl_web_client:open(Port, ?TOKEN),
-    {text, #{~"type" := ~"hello", ~"mode" := ~"recording", ~"range" := [From, _]}} = sderl_web_client:next(Socket, ?MS),
-    #{~"result" := #{~"frame" := #{~"t" := T, ~"span_ms" := Span}}} = sderl_web_client:ask(Socket, #{op => at, t => From}),
+    {text, #{~"type" := ~"hello", ~"mode" := ~"recording", ~"range" := [From, _]}} =
+        sderl_web_client:next(Socket, ?MS),
+    #{~"result" := #{~"frame" := #{~"t" := T, ~"span_ms" := Span}}} =
+        sderl_web_client:ask(Socket, #{op => at, t => From}),
     ?assertEqual(From, T - Span),
     #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => live}),
     #{~"mode" := ~"synthetic"} = sderl_web_client:until(Socket, of_type(~"hello"), ?MS),
     sderl_web_client:close(Socket),
-    %% Who asks for it and is gone before the socket has it leaves nothing open, nor does one whose last frame is none.
+    %% Who asks for it and is gone before the socket has it leaves nothing open, nor does one whose
+    %% last frame is none.
     Opened = self(),
     _ = spawn(fun() -> Opened ! sderl_web_ask:replay(File) end),
     receive
-        {opened, _, Replay, [_ | _]} -> ?assert(sderl_web_ask:own(Replay)), ok = sderl_web_ask:close(Replay)
+        {opened, _, Replay, [_ | _]} ->
+            ?assert(sderl_web_ask:own(Replay)),
+            ok = sderl_web_ask:close(Replay)
     end,
     _ = spawn(fun() -> Opened ! sderl_web_ask:replay(File) end),
     receive
-        {opened, _, Orphan, [_ | _]} -> ok = sderl_fleet:await(fun() -> not is_process_alive(Orphan) end, ?MS), ?assertNot(sderl_web_ask:own(Orphan))
+        {opened, _, Orphan, [_ | _]} ->
+            ok = sderl_fleet:await(fun() -> not is_process_alive(Orphan) end, ?MS),
+            ?assertNot(sderl_web_ask:own(Orphan))
     end,
     Broken = filename:join(proplists:get_value(priv_dir, Config), "broken.sdmon"),
-    ok = file:write_file(Broken, [sderl_mon_segment:header(), sderl_mon_segment:record(frame, 0, 1000, 1000, ~"no frame")]),
+    ok = file:write_file(Broken, [sderl_mon_segment:header(),
+                                  sderl_mon_segment:record(frame, 0, 1000, 1000, ~"no frame")]),
     {error, unavailable, Why} = sderl_web_ask:replay(Broken),
     ?assertNotEqual(nomatch, string:find(Why, "last frame")),
     ok = file:delete(Broken),
@@ -581,7 +663,8 @@ again(Env) ->
     {ok, _} = application:ensure_all_started(sderl_web),
     ok.
 
-%% Over TLS, with a certificate that the client checks: pages, figures and frames, and whom it does not take.
+%% Over TLS, with a certificate that the client checks: pages, figures and frames, and whom it does
+%% not take.
 tls(Config) ->
     {Files, Client} = sderl_web_certificates:make(proplists:get_value(priv_dir, Config)),
     ok = again([{tls, Files}]),
@@ -594,16 +677,21 @@ tls(Config) ->
     sderl_web_client:close(Socket),
     ?assertEqual({refused, 401}, sderl_web_client:open_tls(Port, ~"another-token", Client)),
     {ok, Http} = ssl:connect({127, 0, 0, 1}, Port, [binary, {active, false} | Client], ?MS),
-    ok = ssl:send(Http, ["GET /api/health HTTP/1.1\r\nConnection: close\r\nHost: 127.0.0.1:", integer_to_list(Port), "\r\n\r\n"]),
+    ok = ssl:send(Http, ["GET /api/health HTTP/1.1\r\nConnection: close\r\nHost: 127.0.0.1:",
+                         integer_to_list(Port), "\r\n\r\n"]),
     {ok, <<"HTTP/1.1 200 OK", _/binary>> = Answer} = ssl:recv(Http, 0, ?MS),
     ?assert(is_guarded(Answer)),
     ok = ssl:close(Http),
-    %% Who speaks an old version, knows another authority or no TLS at all is none of ours, and no line in the log.
+    %% Who speaks an old version, knows another authority or no TLS at all is none of ours, and no
+    %% line in the log.
     {_, Stranger} = sderl_web_certificates:make(proplists:get_value(priv_dir, Config)),
     Lines = lines_of(fun() ->
-        {error, _} = ssl:connect({127, 0, 0, 1}, Port, [{versions, ['tlsv1.1']}, {log_level, none} | Client], ?MS),
-        {error, {tls_alert, {unknown_ca, _}}} = sderl_web_client:open_tls(Port, ?TOKEN, [{log_level, none} | Stranger]),
-        [_ = sderl_web_client:raw(Port, Bytes, ?MS) || Bytes <- ["GET / HTTP/1.1\r\n\r\n", rand:bytes(300)]]
+        {error, _} = ssl:connect({127, 0, 0, 1}, Port,
+                                 [{versions, ['tlsv1.1']}, {log_level, none} | Client], ?MS),
+        {error, {tls_alert, {unknown_ca, _}}} =
+            sderl_web_client:open_tls(Port, ?TOKEN, [{log_level, none} | Stranger]),
+        [_ = sderl_web_client:raw(Port, Bytes, ?MS)
+         || Bytes <- ["GET / HTTP/1.1\r\n\r\n", rand:bytes(300)]]
     end),
     ?assertEqual([], Lines),
     ok = again([{tls, off}]),

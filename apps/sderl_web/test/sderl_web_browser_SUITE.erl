@@ -3,8 +3,8 @@
 -moduledoc """
 The dashboard as a person uses it: a real cluster, two monitoring nodes, and a browser.
 
-Each case is a scenario of `web/e2e/scenarios/`, run by Node.js; what is to be done to the cluster is done here, when the scenario asks for it. Without a
-browser or Node.js the suite is skipped.
+Each case is a scenario of `web/e2e/scenarios/`, run by Node.js; what is to be done to the cluster
+is done here, when the scenario asks for it. Without a browser or Node.js the suite is skipped.
 """.
 
 -behaviour(ct_suite).
@@ -18,7 +18,9 @@ browser or Node.js the suite is skipped.
 suite() -> [{timetrap, {minutes, 4}}].
 
 %% The last one leaves the first monitoring node at another port.
-all() -> [cluster, pages, names, hostile, time, together, restart, tokens, keyboard, sizes, tracing, recording, takeover].
+all() ->
+    [cluster, pages, names, hostile, time, together, restart, tokens, keyboard, sizes, tracing,
+     recording, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -26,7 +28,8 @@ init_per_suite(Config) ->
     maybe
         {ok, Browser} ?= program("toolchain/browser", []),
         {ok, _} ?= program("toolchain/web", ["--brief"]),
-        {Owner, Shared} = start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings"))),
+        {Owner, Shared} =
+            start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings"))),
         [{owner, Owner}, {browser, Browser}, {shared, Shared} | Config]
     else
         {error, Why} ->
@@ -68,7 +71,8 @@ plan(Recordings) ->
             #{
                 name => watch, count => 2, hidden => true, apps => [sderl, sderl_mon, sderl_web],
                 env => [
-                    {sderl_mon, config, #{seeds => [Name("n", 1), Name("n", 7)], monitors => Monitors, interval_ms => 500}},
+                    {sderl_mon, config, #{seeds => [Name("n", 1), Name("n", 7)],
+                                          monitors => Monitors, interval_ms => 500}},
                     {sderl_web, port, 0},
                     {sderl_web, writable, true},
                     {sderl_web, recordings, Recordings},
@@ -76,14 +80,18 @@ plan(Recordings) ->
                 ]
             }
         ],
-        s_groups => [{red, normal, [{n, [1, 2, 3]}]}, {green, normal, [{n, [3, 4, 5]}]}, {blue, normal, [{n, [5, 6, 1]}]}]
+        s_groups => [{red, normal, [{n, [1, 2, 3]}]}, {green, normal, [{n, [3, 4, 5]}]},
+                     {blue, normal, [{n, [5, 6, 1]}]}]
     }.
 
 shared(Fleet) ->
     {Nodes, Watchers} = lists:split(7, sderl_fleet:nodes(Fleet)),
-    Addresses = [Address || W <- Watchers, {ok, Address} <- [sderl_fleet:call(Fleet, W, sderl_web, address, [])]],
+    Addresses = [Address
+                 || W <- Watchers,
+                    {ok, Address} <- [sderl_fleet:call(Fleet, W, sderl_web, address, [])]],
     %% The same port when the server starts again.
-    [ok = sderl_fleet:call(Fleet, W, application, set_env, [sderl_web, port, Port]) || {W, #{port := Port}} <- lists:zip(Watchers, Addresses)],
+    [ok = sderl_fleet:call(Fleet, W, application, set_env, [sderl_web, port, Port])
+     || {W, #{port := Port}} <- lists:zip(Watchers, Addresses)],
     #{fleet => Fleet, nodes => Nodes, watchers => Watchers, addresses => Addresses}.
 
 %% ---------------------------------------------------------------- scenarios
@@ -126,15 +134,18 @@ play(Scenario, Config) ->
     case played(Port, Shared) of
         done -> ok;
         {failed, Why} ->
-            ct:pal("~ts: ~ts~npictures, where there was a page: ~ts~ts-*.png", [Scenario, Why, Shots, Scenario]),
+            ct:pal("~ts: ~ts~npictures, where there was a page: ~ts~ts-*.png",
+                   [Scenario, Why, Shots, Scenario]),
             ct:fail(Scenario)
     end.
 
-told(#{nodes := Nodes, watchers := Watchers, addresses := [#{url := Url, link := Link, token := Token}, #{link := Second}]}) ->
+told(#{nodes := Nodes, watchers := Watchers,
+       addresses := [#{url := Url, link := Link, token := Token}, #{link := Second}]}) ->
     #{
-        url => Url, link => Link, token => Token, second => Second,
-        nodes => Nodes, watchers => Watchers,
-        groups => #{Group => [lists:nth(I, Nodes) || I <- Is] || {Group, Is} <- [{red, [1, 2, 3]}, {green, [3, 4, 5]}, {blue, [5, 6, 1]}]}
+        url => Url, link => Link, token => Token, second => Second, nodes => Nodes,
+        watchers => Watchers,
+        groups => #{Group => [lists:nth(I, Nodes) || I <- Is]
+                    || {Group, Is} <- [{red, [1, 2, 3]}, {green, [3, 4, 5]}, {blue, [5, 6, 1]}]}
     }.
 
 say(Port, Term) -> port_command(Port, [json:encode(Term), $\n]).
@@ -152,7 +163,8 @@ played(Port, Shared) ->
         {Port, {exit_status, Status}} ->
             {failed, io_lib:format("the scenario's program ended with status ~w", [Status])}
     after ?SILENCE_MS ->
-        _ = [os:cmd(lists:concat(["kill -TERM ", Pid])) || {os_pid, Pid} <- [erlang:port_info(Port, os_pid)]],
+        _ = [os:cmd(lists:concat(["kill -TERM ", Pid]))
+             || {os_pid, Pid} <- [erlang:port_info(Port, os_pid)]],
         {failed, "the scenario said nothing for a minute"}
     end.
 
@@ -162,7 +174,8 @@ answer(What, Asked, Shared) ->
         Result#{ok => true}
     catch
         Class:Reason:Stack ->
-            #{ok => false, error => unicode:characters_to_binary(io_lib:format("~tp", [{Class, Reason, Stack}]))}
+            #{ok => false,
+              error => unicode:characters_to_binary(io_lib:format("~tp", [{Class, Reason, Stack}]))}
     end.
 
 %% ---------------------------------------------------------------- what a scenario may ask for
@@ -179,17 +192,20 @@ act(~"new_group", #{~"group" := Group, ~"nodes" := Names}, #{fleet := Fleet}) ->
     [] = Nodes -- Joined,
     #{};
 act(~"delete_group", #{~"group" := Group, ~"node" := Node}, #{fleet := Fleet}) ->
-    ok = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), s_group, delete_s_group, [group(Group)]),
+    ok = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), s_group, delete_s_group,
+                          [group(Group)]),
     #{};
 act(~"register", #{~"group" := Group, ~"node" := Name, ~"name" := Text}, #{fleet := Fleet}) ->
     Node = binary_to_existing_atom(Name),
     %% A name is kept by a process that stays: that of the kernel's supervisor.
     Pid = sderl_fleet:call(Fleet, Node, erlang, whereis, [kernel_sup]),
-    yes = sderl_fleet:call(Fleet, Node, s_group, register_name, [group(Group), binary_to_atom(Text), Pid]),
+    yes = sderl_fleet:call(Fleet, Node, s_group, register_name,
+                           [group(Group), binary_to_atom(Text), Pid]),
     #{pid => list_to_binary(sderl_fleet:call(Fleet, Node, erlang, pid_to_list, [Pid]))};
 act(~"traffic", #{~"from" := From, ~"to" := To}, #{fleet := Fleet}) ->
     Node = binary_to_existing_atom(From),
-    [sderl_fleet:call(Fleet, Node, erpc, call, [binary_to_existing_atom(To), erlang, node, []]) || _ <- lists:seq(1, 200)],
+    [sderl_fleet:call(Fleet, Node, erpc, call, [binary_to_existing_atom(To), erlang, node, []])
+     || _ <- lists:seq(1, 200)],
     #{};
 act(~"stop_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     ok = sderl_fleet:call(Fleet, Watcher, application, stop, [sderl_web]),
@@ -207,7 +223,8 @@ file(Path) ->
     filename:join([code:lib_dir(sderl_web), "..", "..", "..", "..", Path]).
 
 program(Path, Args) ->
-    Port = open_port({spawn_executable, file(Path)}, [{args, Args}, binary, exit_status, stderr_to_stdout, use_stdio, hide]),
+    Port = open_port({spawn_executable, file(Path)},
+                     [{args, Args}, binary, exit_status, stderr_to_stdout, use_stdio, hide]),
     said(Port, <<>>).
 
 said(Port, Said) ->

@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_client).
 -moduledoc """
-A WebSocket client that does what it is told, also what no browser would do. It reads only when asked.
+A WebSocket client that does what it is told, also what no browser would do. It reads only when
+asked.
 """.
 
--export([open/2, open/3, open_tls/3, ask/2, ask/3, text/2, frame/3, bytes/2, next/2, until/3, until_close/2, close/1, http/2, http/3, raw/3]).
+-export([open/2, open/3, open_tls/3, ask/2, ask/3, text/2, frame/3, bytes/2, next/2, until/3,
+         until_close/2, close/1, http/2, http/3, raw/3]).
 
 -define(MS, 60_000).
 
@@ -12,7 +14,9 @@ A WebSocket client that does what it is told, also what no browser would do. It 
 open(Port, Token) -> open(Port, ["/ws?token=", Token], []).
 
 open(Port, Path, Headers) ->
-    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {nodelay, true}, {recbuf, 65_536}], ?MS),
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port,
+                                   [binary, {active, false}, {nodelay, true}, {recbuf, 65_536}],
+                                   ?MS),
     upgraded(Socket, Port, Path, Headers).
 
 %% The same over TLS, with options of ssl besides; `{error, _}` where there is no connection.
@@ -43,7 +47,8 @@ request(Method, Path, Port, Headers0) ->
             true -> Headers0;
             false -> [{"Host", ["127.0.0.1:", integer_to_list(Port)]} | Headers0]
         end,
-    [Method, " ", Path, " HTTP/1.1\r\n", [[Key, ": ", Value, "\r\n"] || {Key, Value} <- Headers], "\r\n"].
+    [Method, " ", Path, " HTTP/1.1\r\n", [[Key, ": ", Value, "\r\n"] || {Key, Value} <- Headers],
+     "\r\n"].
 
 %% One byte at a time: what follows is frames.
 head(Socket, Seen) ->
@@ -65,9 +70,12 @@ http(Port, Path, Options) ->
     ok = gen_tcp:close(Socket),
     [Head, Body] = binary:split(Answer, ~"\r\n\r\n"),
     [<<"HTTP/1.1 ", Status:3/binary, _/binary>> | Lines] = binary:split(Head, ~"\r\n", [global]),
-    {binary_to_integer(Status), maps:from_list([{string:lowercase(K), V} || Line <- Lines, [K, V] <- [binary:split(Line, ~": ")]]), Body}.
+    {binary_to_integer(Status), maps:from_list(
+        [{string:lowercase(K), V} || Line <- Lines, [K, V] <- [binary:split(Line, ~": ")]]
+    ), Body}.
 
-%% Any bytes, and what comes back. Whose answer has not begun after `Ms` is told that no more will come.
+%% Any bytes, and what comes back. Whose answer has not begun after `Ms` is told that no more will
+%% come.
 raw(Port, Bytes, Ms) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], ?MS),
     %% It may be closed while we still send.
@@ -85,7 +93,8 @@ raw(Port, Bytes, Ms) ->
 all(Socket, Parts) ->
     case gen_tcp:recv(Socket, 0, ?MS) of
         {ok, Part} -> all(Socket, [Parts, Part]);
-        {error, Ended} when Ended =:= closed; Ended =:= econnreset; Ended =:= enotconn -> iolist_to_binary(Parts)
+        {error, Ended} when Ended =:= closed; Ended =:= econnreset; Ended =:= enotconn ->
+            iolist_to_binary(Parts)
     end.
 
 %% A request and its reply, whatever comes between.

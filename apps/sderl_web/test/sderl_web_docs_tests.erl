@@ -5,19 +5,23 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% Every example is JSON, of a kind that is sent, or a request that is taken, and each operation has one.
+%% Every example is JSON, of a kind that is sent, or a request that is taken, and each operation has
+%% one.
 examples_test() ->
     page(fun(Page) ->
-        {match, Blocks} = re:run(Page, "```json\n(.*?)```", [global, dotall, {capture, all_but_first, binary}]),
+        {match, Blocks} = re:run(Page, "```json\n(.*?)```",
+                                 [global, dotall, {capture, all_but_first, binary}]),
         Examples = lists:append([objects(Block) || [Block] <- Blocks]),
         Types = lists:usort([Type || #{~"type" := Type} <- Examples]),
-        ?assertEqual(lists:sort([~"hello", ~"topology", ~"frame", ~"events", ~"findings", ~"detail", ~"missed", ~"error", ~"reply"]), Types),
+        ?assertEqual(lists:sort([~"hello", ~"topology", ~"frame", ~"events", ~"findings", ~"detail",
+                                 ~"missed", ~"error", ~"reply"]), Types),
         ?assertEqual([~"names"], lists:usort([Op || #{~"op" := Op} <- Examples]))
     end).
 
 operations_test() ->
     page(fun(Page) ->
-        {match, Requests} = re:run(Page, "`(\\{\"op\":.*?\\})`", [global, {capture, all_but_first, binary}]),
+        {match, Requests} = re:run(Page, "`(\\{\"op\":.*?\\})`",
+                                   [global, {capture, all_but_first, binary}]),
         Checked = [{Text, sderl_web_protocol:decode(example(Text))} || [Text] <- Requests],
         ?assertEqual([], [Bad || {_, Answer} = Bad <- Checked, element(1, Answer) =/= ok]),
         {refused, null, Why} = sderl_web_protocol:decode(~"{}"),
@@ -31,7 +35,9 @@ operations_test() ->
 %% What stands for a value becomes one.
 example(Text) ->
     lists:foldl(
-        fun({Word, Value}, Acc) -> re:replace(Acc, ["(?<=:)", Word, "(?=[,}])"], Value, [global, {return, binary}]) end,
+        fun({Word, Value}, Acc) ->
+            re:replace(Acc, ["(?<=:)", Word, "(?=[,}])"], Value, [global, {return, binary}])
+        end,
         binary:replace(Text, ~"[..]", ~"[\"node_up\"]"),
         [{"(N|G|TEXT|NAME)", "\"x\""}, {"(MS|ID)", "1"}, {"OF", "{\"kind\":\"total\"}"}]
     ).

@@ -8,7 +8,8 @@
 feed(Test) ->
     {spawn, {timeout, 120, fun() ->
         hub(),
-        {ok, Feed} = sderl_web_feed:start_link(#{cluster => ~"c", writable => false, max_sockets => 5}),
+        {ok, Feed} =
+            sderl_web_feed:start_link(#{cluster => ~"c", writable => false, max_sockets => 5}),
         try
             {ok, [Hello | _]} = sderl_web_feed:join(self(), live),
             ?assertMatch(#{~"type" := ~"hello", ~"mode" := ~"live"}, json:decode(Hello)),
@@ -48,8 +49,11 @@ ids(#{~"events" := Events}) -> [Id || #{~"id" := Id} <- Events].
 ill_typed_test_() ->
     feed(fun() ->
         Feed = whereis(sderl_web_feed),
-        Odd = [x, [x | y], [x], #{}, {a, b}, ~"x", 1.5, #{seq => 1}, #{nodes => [], groups => []}, fun erlang:node/0],
-        [Feed ! {sderl_mon, Kind, What} || Kind <- [frame, topology, events, findings, missed, events_missed, anew, other, 5], What <- Odd],
+        Odd = [x, [x | y], [x], #{}, {a, b}, ~"x", 1.5, #{seq => 1}, #{nodes => [], groups => []},
+               fun erlang:node/0],
+        [Feed ! {sderl_mon, Kind, What}
+         || Kind <- [frame, topology, events, findings, missed, events_missed, anew, other, 5],
+            What <- Odd],
         [Feed ! {sderl_mon, detail, Node, What} || Node <- [~"a", x, <<255>>], What <- Odd],
         [Feed ! What || What <- Odd ++ [{sderl_mon}, {'DOWN', x, process, y, z}]],
         [gen_server:cast(Feed, {ack, What}) || What <- Odd],
@@ -79,7 +83,8 @@ a_synthetic_cluster_begins_and_ends_anew_test_() ->
     feed(fun() ->
         events(1, 2),
         ?assertEqual([1, 2], ids(next(~"events"))),
-        {ok, _} = sderl_mon_synthetic:start(#{nodes => 4, groups => 1, edges => 4, interval_ms => 60_000, seed => 1}),
+        {ok, _} = sderl_mon_synthetic:start(#{nodes => 4, groups => 1, edges => 4,
+                                              interval_ms => 60_000, seed => 1}),
         #{~"mode" := ~"synthetic", ~"life" := Synthetic} = next(~"hello"),
         ?assertMatch(#{mode := synthetic}, sderl_web_feed:current()),
         ok = sderl_mon_synthetic:stop(),

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_fuzz).
 -moduledoc """
-Requests and frames as nobody means them: right ones with parts that are wrong, and bytes of any kind.
+Requests and frames as nobody means them: right ones with parts that are wrong, and bytes of any
+kind.
 
 They come from `rand` of the calling process, which is seeded: the same seed gives the same.
 """.
@@ -10,8 +11,9 @@ They come from `rand` of the calling process, which is seeded: the same seed giv
 
 -define(METHODS, [~"GET", ~"GET", ~"GET", ~"HEAD", ~"POST", ~"BREW", ~"get", ~"", ~"PRI"]).
 -define(PATHS, [
-    ~"/", ~"/ws", ~"/metrics", ~"/api/health", ~"/api/state", ~"/api/export?format=csv", ~"/api/nothing",
-    ~"/assets/x.js", ~"/../x", ~"*", ~"http://evil.example/", ~"//", ~"/%", ~"/%ff", ~"/ws?token=%zz"
+    ~"/", ~"/ws", ~"/metrics", ~"/api/health", ~"/api/state", ~"/api/export?format=csv",
+    ~"/api/nothing", ~"/assets/x.js", ~"/../x", ~"*", ~"http://evil.example/", ~"//", ~"/%",
+    ~"/%ff", ~"/ws?token=%zz"
 ]).
 -define(HEADERS, [
     ~"Host", ~"Origin", ~"Authorization", ~"Cookie", ~"Connection", ~"Upgrade", ~"Content-Length",
@@ -21,7 +23,8 @@ They come from `rand` of the calling process, which is seeded: the same seed giv
 ]).
 -define(VALUES, [
     ~"", ~"websocket", ~"Upgrade", ~"13", ~"chunked", ~"gzip", ~"-1", ~"99999999999999999999",
-    ~"100-continue", ~"localhost", ~"127.0.0.1:99999999", ~"[::1", ~"[]:", ~"a b", ~"evil.example:80",
+    ~"100-continue", ~"localhost", ~"127.0.0.1:99999999", ~"[::1", ~"[]:", ~"a b",
+    ~"evil.example:80",
     ~"http://evil.example", ~"null", ~"Bearer ", ~"Bearer =", ~"sderl_token=\"", ~";;=;", ~"\"",
     ~"permessage-deflate; client_max_window_bits=99", ~"bytes=0-", ~"W/\"x", ~"AA=="
 ]).
@@ -37,9 +40,13 @@ They come from `rand` of the calling process, which is seeded: the same seed giv
 
 %% A request as it goes over the wire. One in four has the right host and token.
 request(Port, Token) ->
-    Right = [[~"Host: 127.0.0.1:", integer_to_binary(Port), ~"\r\nAuthorization: Bearer ", Token, ~"\r\n"] || one_in(4)],
-    Headers = [[one_of(?HEADERS), ~": ", value(), ~"\r\n"] || _ <- lists:seq(1, rand:uniform(6) - 1)],
-    Lines = [one_of(?METHODS), ~" ", path(), ~" ", one_of([~"HTTP/1.1", ~"HTTP/1.1", ~"HTTP/1.0", ~"HTTP/2.0", ~"HTTP/9"])],
+    Right = [[~"Host: 127.0.0.1:", integer_to_binary(Port), ~"\r\nAuthorization: Bearer ", Token,
+              ~"\r\n"]
+             || one_in(4)],
+    Headers = [[one_of(?HEADERS), ~": ", value(), ~"\r\n"]
+               || _ <- lists:seq(1, rand:uniform(6) - 1)],
+    Lines = [one_of(?METHODS), ~" ", path(), ~" ",
+             one_of([~"HTTP/1.1", ~"HTTP/1.1", ~"HTTP/1.0", ~"HTTP/2.0", ~"HTTP/9"])],
     broken(iolist_to_binary([Lines, ~"\r\n", Right, Headers, ~"\r\n"])).
 
 path() ->
@@ -64,7 +71,11 @@ frame() ->
     Code = case one_in(60) of true -> rand:uniform(16) - 1; false -> 1 end,
     Mask = rand:bytes(4),
     Size = byte_size(Payload),
-    Length = if Size < 126 -> <<Size:7>>; Size < 65_536 -> <<126:7, Size:16>>; true -> <<127:7, Size:64>> end,
+    Length = if
+        Size < 126 -> <<Size:7>>;
+        Size < 65_536 -> <<126:7, Size:16>>;
+        true -> <<127:7, Size:64>>
+    end,
     Frame = <<1:1, 0:3, Code:4, 1:1, Length/bits, Mask/binary, (masked(Payload, Mask))/binary>>,
     case one_in(80) of
         true -> broken(Frame);
@@ -90,12 +101,15 @@ object() ->
     end.
 
 term(0) ->
-    one_of([0, -1, 1, 1.0e300, 9_007_199_254_740_992, true, false, null, ~"", ~"node1@host", ~"now", ~"link", ~"\x{202e}x", binary:copy(~"x", rand:uniform(5000))]);
+    one_of([0, -1, 1, 1.0e300, 9_007_199_254_740_992, true, false, null, ~"", ~"node1@host", ~"now",
+            ~"link", ~"\x{202e}x", binary:copy(~"x", rand:uniform(5000))]);
 term(Depth) ->
     case rand:uniform(6) of
         1 -> [term(Depth - 1) || _ <- lists:seq(1, rand:uniform(4))];
         2 -> #{one_of(?FIELDS) => term(Depth - 1) || _ <- lists:seq(1, rand:uniform(4))};
-        3 -> #{~"kind" => one_of([~"total", ~"node", ~"group", ~"edge", ~"link", ~"gateway"]), one_of(?FIELDS) => term(0)};
+        3 ->
+            #{~"kind" => one_of([~"total", ~"node", ~"group", ~"edge", ~"link", ~"gateway"]),
+              one_of(?FIELDS) => term(0)};
         _ -> term(0)
     end.
 

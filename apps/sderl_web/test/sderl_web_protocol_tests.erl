@@ -20,20 +20,27 @@ good() ->
         {#{op => live}, {live, #{}}},
         {#{op => recordings}, {recordings, #{}}},
         {#{op => at, t => 5.0}, {at, #{t => 5}}},
-        {#{op => series, 'of' => #{kind => total}, from => 1, to => 2}, {series, #{'of' => total, from => 1, to => 2, points => 300}}},
-        {#{op => series, 'of' => #{kind => node, node => ~"n", metrics => [mem, util]}, from => 1, to => 2, points => 2},
-            {series, #{'of' => {node, ~"n", [mem, util]}, from => 1, to => 2, points => 2}}},
+        {#{op => series, 'of' => #{kind => total}, from => 1, to => 2},
+         {series, #{'of' => total, from => 1, to => 2, points => 300}}},
+        {#{op => series, 'of' => #{kind => node, node => ~"n", metrics => [mem, util]}, from => 1,
+           to => 2, points => 2},
+         {series, #{'of' => {node, ~"n", [mem, util]}, from => 1, to => 2, points => 2}}},
         {#{op => series, 'of' => #{kind => link, from => ~"a", to => ~"b"}, from => 1, to => 2},
             {series, #{'of' => {link, ~"a", ~"b"}, from => 1, to => 2, points => 300}}},
         {#{op => series, 'of' => #{kind => gateway, node => ~"a"}, from => 1, to => 2},
             {series, #{'of' => {gateway, ~"a"}, from => 1, to => 2, points => 300}}},
-        {#{op => traffic, by => edge, t => null}, {traffic, #{by => edge, window_s => 60, t => now}}},
+        {#{op => traffic, by => edge, t => null},
+         {traffic, #{by => edge, window_s => 60, t => now}}},
         {#{op => events}, {events, #{limit => 100}}},
-        {#{op => events, kinds => [~"node_up"], before => 7}, {events, #{limit => 100, kinds => [~"node_up"], before => 7}}},
+        {#{op => events, kinds => [~"node_up"], before => 7},
+         {events, #{limit => 100, kinds => [~"node_up"], before => 7}}},
         {#{op => names, group => ~"g"}, {names, #{group => ~"g", prefix => <<>>, limit => 100}}},
         {#{op => lookup, group => ~"g", name => ~"x"}, {lookup, #{group => ~"g", name => ~"x"}}},
-        {#{op => process, node => ~"n", pid => ~"<0.1.0>"}, {process, #{node => ~"n", pid => ~"<0.1.0>"}}},
-        {#{op => trace, node => ~"n", on => true}, {trace, #{node => ~"n", on => true, sample => 0.01, max_per_s => 1000, for_s => 600, confirm => false}}},
+        {#{op => process, node => ~"n", pid => ~"<0.1.0>"},
+         {process, #{node => ~"n", pid => ~"<0.1.0>"}}},
+        {#{op => trace, node => ~"n", on => true},
+         {trace, #{node => ~"n", on => true, sample => 0.01, max_per_s => 1000, for_s => 600,
+                   confirm => false}}},
         {#{op => open, recording => ~"x"}, {open, #{recording => ~"x"}}},
         {#{op => record, on => false}, {record, #{on => false}}}
     ].
@@ -49,7 +56,8 @@ ref_test() ->
 
 %% Every field of every request, with everything that it is not.
 wrong_types_test() ->
-    Other = [null, true, -1, 1.5, 1 bsl 60, ~"", ~"none of these", binary:copy(~"x", 5000), [], [1], [[]], #{}, #{kind => 1}, #{kind => ~"x"}],
+    Other = [null, true, -1, 1.5, 1 bsl 60, ~"", ~"none of these", binary:copy(~"x", 5000), [], [1],
+             [[]], #{}, #{kind => 1}, #{kind => ~"x"}],
     lists:foreach(
         fun({Request, _}) ->
             [
@@ -70,26 +78,34 @@ words_test_() ->
         unicode:characters_to_binary(Why)
     end,
     [
-        ?_assertMatch(<<"op cannot be \"fly\": it is one of watch, ", _/binary>>, Says(#{op => fly})),
+        ?_assertMatch(<<"op cannot be \"fly\": it is one of watch, ", _/binary>>,
+                      Says(#{op => fly})),
         ?_assertMatch(<<"op is missing", _/binary>>, Says(#{})),
-        ?_assertEqual(~"names: limit cannot be 501: it is a whole number from 1 to 500", Says(#{op => names, group => ~"g", limit => 501})),
-        ?_assertEqual(~"names: group is missing: it is a text of at most 255 bytes", Says(#{op => names})),
-        ?_assertEqual(~"names has no field \"grop\"; it has group, prefix, limit", Says(#{op => names, grop => ~"g"})),
-        ?_assertEqual(~"series: of.kind cannot be \"x\": it is one of node, link, group, edge, gateway, routed, total",
-            Says(#{op => series, 'of' => #{kind => x}, from => 1, to => 1}))
+        ?_assertEqual(~"names: limit cannot be 501: it is a whole number from 1 to 500",
+                      Says(#{op => names, group => ~"g", limit => 501})),
+        ?_assertEqual(~"names: group is missing: it is a text of at most 255 bytes",
+                      Says(#{op => names})),
+        ?_assertEqual(~"names has no field \"grop\"; it has group, prefix, limit",
+                      Says(#{op => names, grop => ~"g"})),
+        ?_assertEqual(<<"series: of.kind cannot be \"x\": it is one of node, link, group, edge, "
+                        "gateway, routed, total">>,
+                      Says(#{op => series, 'of' => #{kind => x}, from => 1, to => 1}))
     ].
 
 no_object_test_() ->
-    [?_assertMatch({fatal, _}, sderl_web_protocol:decode(Text)) || Text <- [
-        ~"", ~"x", ~"1", ~"[]", ~"null", ~"{", ~"{}{}", ~"\"op\"", <<255>>, <<"{\"op\":\"", 255, "\"}">>,
-        binary:copy(~"[", 60_000),
-        %% A number that takes long to read, and one that no float can be.
-        <<"{\"ref\":", (binary:copy(~"9", 60_000))/binary, "}">>,
-        ~"{\"ref\":1e400}"
-    ]].
+    [?_assertMatch({fatal, _}, sderl_web_protocol:decode(Text))
+     || Text <- [
+         ~"", ~"x", ~"1", ~"[]", ~"null", ~"{", ~"{}{}", ~"\"op\"", <<255>>,
+         <<"{\"op\":\"", 255, "\"}">>,
+         binary:copy(~"[", 60_000),
+         %% A number that takes long to read, and one that no float can be.
+         <<"{\"ref\":", (binary:copy(~"9", 60_000))/binary, "}">>,
+         ~"{\"ref\":1e400}"
+     ]].
 
 deep_test() ->
-    Deep = <<"{\"op\":\"watch\",\"node\":", (binary:copy(~"[", 30_000))/binary, (binary:copy(~"]", 30_000))/binary, "}">>,
+    Deep = <<"{\"op\":\"watch\",\"node\":", (binary:copy(~"[", 30_000))/binary,
+             (binary:copy(~"]", 30_000))/binary, "}">>,
     {refused, null, Why} = sderl_web_protocol:decode(Deep),
     ?assert(iolist_size(Why) < 200).
 
@@ -108,7 +124,9 @@ prop_any_json() ->
         Request,
         request(),
         case sderl_web_protocol:decode(iolist_to_binary(json:encode(Request))) of
-            {ok, Ref, {Op, Args}} -> is_atom(Op) andalso is_map(Args) andalso answered(sderl_web_protocol:reply(Ref, ~"1"));
+            {ok, Ref, {Op, Args}} ->
+                is_atom(Op) andalso is_map(Args)
+                    andalso answered(sderl_web_protocol:reply(Ref, ~"1"));
             {refused, Ref, Why} -> answered(sderl_web_protocol:refusal(Ref, bad_request, Why));
             {fatal, Why} -> answered(sderl_web_protocol:error_message(bad_request, Why))
         end
@@ -116,27 +134,36 @@ prop_any_json() ->
 
 %% One of the good ones, with fields replaced or added.
 request() ->
-    ?LET({I, More}, {range(0, length(good())), list({oneof([key(), text()]), json(3)})}, maps:merge(base(I), maps:from_list(More))).
+    ?LET({I, More}, {range(0, length(good())), list({oneof([key(), text()]), json(3)})},
+         maps:merge(base(I), maps:from_list(More))).
 
 answered(Message) ->
     #{~"type" := Type} = json:decode(iolist_to_binary(Message)),
     lists:member(Type, [~"reply", ~"error"]).
 
 key() ->
-    oneof([op, ref, node, group, 'of', kind, kinds, from, to, t, by, limit, points, prefix, name, pid, on, sample, max_per_s, confirm, recording, window_s, before]).
+    oneof([op, ref, node, group, 'of', kind, kinds, from, to, t, by, limit, points, prefix, name,
+           pid, on, sample, max_per_s, confirm, recording, window_s, before]).
 
 base(0) -> #{};
 base(I) -> element(1, lists:nth(I, good())).
 
 json(0) ->
-    oneof([null, boolean(), integer(), float(), text(), ?LET(I, range(1, length(good())), maps:get(op, base(I)))]);
+    oneof([null, boolean(), integer(), float(), text(),
+           ?LET(I, range(1, length(good())), maps:get(op, base(I)))]);
 json(Size) ->
-    ?LAZY(oneof([json(0), resize(4, list(json(Size - 1))), ?LET(Pairs, resize(4, list({text(), json(Size - 1)})), maps:from_list(Pairs))])).
+    ?LAZY(oneof([json(0), resize(4, list(json(Size - 1))),
+                 ?LET(Pairs, resize(4, list({text(), json(Size - 1)})), maps:from_list(Pairs))])).
 
-text() -> ?LET(Chars, list(oneof([range(32, 126), range(160, 1000)])), unicode:characters_to_binary(Chars)).
+text() ->
+    ?LET(Chars, list(oneof([range(32, 126), range(160, 1000)])),
+         unicode:characters_to_binary(Chars)).
 
 %% Random bytes, which are hardly ever JSON.
 any_bytes_test_() -> sderl_prop:eunit("any bytes are answered", 500, fun prop_any_bytes/0).
 
 prop_any_bytes() ->
-    ?FORALL(Bytes, binary(), case sderl_web_protocol:decode(Bytes) of {fatal, _} -> true; {refused, _, _} -> true end).
+    ?FORALL(Bytes, binary(), case sderl_web_protocol:decode(Bytes) of
+        {fatal, _} -> true;
+        {refused, _, _} -> true
+    end).

@@ -11,95 +11,129 @@
 settings_test_() ->
     {ok, Default} = sderl_web_config:read([]),
     [
-        ?_assertMatch(#{port := 8090, ip := {127, 0, 0, 1}, writable := false, tls := off, source := hub}, Default),
+        ?_assertMatch(#{port := 8090, ip := {127, 0, 0, 1}, writable := false, tls := off,
+                        source := hub}, Default),
         ?_assertMatch(<<_:32/binary>>, (maps:get(token, Default))()),
-        ?_assertMatch({error, {bad_config, [port], 70_000, _}}, sderl_web_config:read([{port, 70_000}])),
+        ?_assertMatch({error, {bad_config, [port], 70_000, _}},
+                      sderl_web_config:read([{port, 70_000}])),
         ?_assertMatch({error, {bad_config, [prot], 1, _}}, sderl_web_config:read([{prot, 1}])),
         ?_assertMatch({error, {bad_config, [tls], #{}, _}}, sderl_web_config:read([{tls, #{}}])),
         %% Not even a wrong token is told.
-        ?_assertMatch({error, {bad_config, [token], '...', _}}, sderl_web_config:read([{token, ~"short"}])),
-        ?_assertMatch({error, {bad_config, [token], '...', _}}, sderl_web_config:read([{token, ~"with a blank in it"}])),
-        ?_assertMatch({error, {bad_config, [hosts], _, _}}, sderl_web_config:read([{hosts, ["a"]}])),
-        ?_assertEqual(nomatch, string:find(io_lib:format("~p", [Default]), (maps:get(token, Default))()))
+        ?_assertMatch({error, {bad_config, [token], '...', _}},
+                      sderl_web_config:read([{token, ~"short"}])),
+        ?_assertMatch({error, {bad_config, [token], '...', _}},
+                      sderl_web_config:read([{token, ~"with a blank in it"}])),
+        ?_assertMatch({error, {bad_config, [hosts], _, _}},
+                      sderl_web_config:read([{hosts, ["a"]}])),
+        ?_assertEqual(nomatch,
+                      string:find(io_lib:format("~p", [Default]), (maps:get(token, Default))()))
     ].
 
-%% Whatever is wrong with the files of TLS, an address or a port is one sentence that names it and says what to do.
+%% Whatever is wrong with the files of TLS, an address or a port is one sentence that names it and
+%% says what to do.
 start_test_() ->
     {setup,
-        fun() ->
-            Dir = filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["sderl-tls-", os:getpid(), erlang:unique_integer([positive])])),
-            ok = filelib:ensure_path(Dir),
-            Dir
-        end,
-        fun file:del_dir_r/1, fun(Dir) ->
-            {#{certfile := Cert, keyfile := Key} = Good, _} = sderl_web_certificates:make(Dir),
-            {#{keyfile := Other}, _} = sderl_web_certificates:make(Dir),
-            Rsa = sderl_web_certificates:pem(filename:join(Dir, "rsa.pem"), [
-                {'RSAPrivateKey', public_key:der_encode('RSAPrivateKey', public_key:generate_key({rsa, 1024, 65_537}))}
-            ]),
-            Junk = filename:join(Dir, "junk.pem"),
-            ok = file:write_file(Junk, ["-----BEGIN CERTIFICATE-----\n", base64:encode(rand:bytes(99)), "\n-----END CERTIFICATE-----\n"]),
-            Both = filename:join(Dir, "both.pem"),
-            ok = file:write_file(Both, [element(2, file:read_file(F)) || F <- [Cert, Key]]),
-            Text = fun({error, Why}) -> unicode:characters_to_list(Why) end,
-            Says = fun(C, K) -> Text(sderl_web_start:check(#{tls_cert => C, tls_key => K})) end,
-            Starts = fun(Web) -> Text(sderl_web_start:start(Web)) end,
-            Has = fun(Part, Said) -> ?_assertMatch({_, _, [_ | _]}, {Part, Said, string:find(Said, Part)}) end,
-            [
-                ?_assertEqual(ok, sderl_web_tls:check(Good)),
-                ?_assertEqual(ok, sderl_web_tls:check(#{certfile => Both})),
-                Has("nothing.pem cannot be read: no such file or directory", Says(filename:join(Dir, "nothing.pem"), Key)),
-                Has("nothing.pem cannot be read: no such file or directory", Says(Cert, filename:join(Dir, "nothing.pem"))),
-                Has("cannot be read: ", Says(Dir, Key)),
-                Has("has no certificate: it is a file in PEM", Says(Key, Key)),
-                Has("has no private key: it is a file in PEM", Says(Cert, Cert)),
-                Has("has a certificate that cannot be read", Says(Junk, Key)),
-                Has("is not that of the certificate in " ++ Cert, Says(Cert, Other)),
-                Has("is not that of the certificate in " ++ Cert, Says(Cert, Rsa)),
-                ?_assertMatch({error, {bad_config, [tls], _, _}}, sderl_web_config:read([{tls, Good#{keyfile => Other}}])),
-                Has("198.51.100.7 is no address of this machine: --ip takes one of 127.0.0.1", Starts(#{ip => {198, 51, 100, 7}, port => 0})),
-                Has("--ip: \"300.0.0.1\" is no address", Text(sderl_web_start:check(#{ip => "300.0.0.1"})))
-            ]
-        end}.
+     fun() ->
+         Dir = filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(
+             ["sderl-tls-", os:getpid(), erlang:unique_integer([positive])]
+         )),
+         ok = filelib:ensure_path(Dir),
+         Dir
+     end,
+     fun file:del_dir_r/1, fun(Dir) ->
+         {#{certfile := Cert, keyfile := Key} = Good, _} = sderl_web_certificates:make(Dir),
+         {#{keyfile := Other}, _} = sderl_web_certificates:make(Dir),
+         Rsa = sderl_web_certificates:pem(filename:join(Dir, "rsa.pem"), [
+             {'RSAPrivateKey',
+              public_key:der_encode('RSAPrivateKey', public_key:generate_key({rsa, 1024, 65_537}))}
+         ]),
+         Junk = filename:join(Dir, "junk.pem"),
+         ok = file:write_file(Junk, ["-----BEGIN CERTIFICATE-----\n", base64:encode(rand:bytes(99)),
+                                     "\n-----END CERTIFICATE-----\n"]),
+         Both = filename:join(Dir, "both.pem"),
+         ok = file:write_file(Both, [element(2, file:read_file(F)) || F <- [Cert, Key]]),
+         Text = fun({error, Why}) -> unicode:characters_to_list(Why) end,
+         Says = fun(C, K) -> Text(sderl_web_start:check(#{tls_cert => C, tls_key => K})) end,
+         Starts = fun(Web) -> Text(sderl_web_start:start(Web)) end,
+         Has = fun(Part, Said) ->
+             ?_assertMatch({_, _, [_ | _]}, {Part, Said, string:find(Said, Part)})
+         end,
+         [
+             ?_assertEqual(ok, sderl_web_tls:check(Good)),
+             ?_assertEqual(ok, sderl_web_tls:check(#{certfile => Both})),
+             Has("nothing.pem cannot be read: no such file or directory",
+                 Says(filename:join(Dir, "nothing.pem"), Key)),
+             Has("nothing.pem cannot be read: no such file or directory",
+                 Says(Cert, filename:join(Dir, "nothing.pem"))),
+             Has("cannot be read: ", Says(Dir, Key)),
+             Has("has no certificate: it is a file in PEM", Says(Key, Key)),
+             Has("has no private key: it is a file in PEM", Says(Cert, Cert)),
+             Has("has a certificate that cannot be read", Says(Junk, Key)),
+             Has("is not that of the certificate in " ++ Cert, Says(Cert, Other)),
+             Has("is not that of the certificate in " ++ Cert, Says(Cert, Rsa)),
+             ?_assertMatch({error, {bad_config, [tls], _, _}},
+                           sderl_web_config:read([{tls, Good#{keyfile => Other}}])),
+             Has("198.51.100.7 is no address of this machine: --ip takes one of 127.0.0.1",
+                 Starts(#{ip => {198, 51, 100, 7}, port => 0})),
+             Has("--ip: \"300.0.0.1\" is no address",
+                 Text(sderl_web_start:check(#{ip => "300.0.0.1"})))
+         ]
+     end}.
 
 tokens_differ_test() ->
-    ?assertEqual(100, length(lists:usort([sderl_web_config:random_token() || _ <- lists:seq(1, 100)]))).
+    ?assertEqual(100,
+                 length(lists:usort([sderl_web_config:random_token() || _ <- lists:seq(1, 100)]))).
 
 hosts_test_() ->
     {ok, Here} = inet:gethostname(),
     [
-        [?_assert(sderl_web_guard:host_allowed(Host, [~"watch.example"])) || Host <- [
-            ~"127.0.0.1:8090", ~"127.0.0.1", ~"[::1]:8090", ~"10.1.2.3:80", ~"localhost:1", ~"LOCALHOST", ~"watch.example:443",
-            unicode:characters_to_binary(Here)
-        ]],
-        [?_assertNot(sderl_web_guard:host_allowed(Host, [~"watch.example"])) || Host <- [
-            ~"", ~"evil.example", ~"127.0.0.1.evil.example:8090", ~"localhost.evil.example", ~"evil.watch.example", ~"1", ~":8090", <<255>>, <<"localhost", 255>>
-        ]]
+        [?_assert(sderl_web_guard:host_allowed(Host, [~"watch.example"]))
+         || Host <- [
+             ~"127.0.0.1:8090", ~"127.0.0.1", ~"[::1]:8090", ~"10.1.2.3:80", ~"localhost:1",
+             ~"LOCALHOST", ~"watch.example:443",
+             unicode:characters_to_binary(Here)
+         ]],
+        [?_assertNot(sderl_web_guard:host_allowed(Host, [~"watch.example"]))
+         || Host <- [
+             ~"", ~"evil.example", ~"127.0.0.1.evil.example:8090", ~"localhost.evil.example",
+             ~"evil.watch.example", ~"1", ~":8090", <<255>>, <<"localhost", 255>>
+         ]]
     ].
 
 origins_test_() ->
-    Allowed = fun(Origin) -> sderl_web_guard:origin_allowed(Origin, ~"127.0.0.1:8090", [~"https://watch.example"]) end,
+    Allowed = fun(Origin) ->
+        sderl_web_guard:origin_allowed(Origin, ~"127.0.0.1:8090", [~"https://watch.example"])
+    end,
     [
-        [?_assert(Allowed(Origin)) || Origin <- [undefined, ~"http://127.0.0.1:8090", ~"https://127.0.0.1:8090", ~"https://watch.example"]],
-        [?_assertNot(Allowed(Origin)) || Origin <- [
-            ~"null", ~"http://127.0.0.1", ~"http://127.0.0.1:8091", ~"http://evil.example", ~"http://watch.example", ~"https://watch.example.evil", ~"", <<255>>, <<"http://127.0.0.1:8090", 255>>
-        ]]
+        [?_assert(Allowed(Origin))
+         || Origin <- [undefined, ~"http://127.0.0.1:8090", ~"https://127.0.0.1:8090",
+                       ~"https://watch.example"]],
+        [?_assertNot(Allowed(Origin))
+         || Origin <- [
+             ~"null", ~"http://127.0.0.1", ~"http://127.0.0.1:8091", ~"http://evil.example",
+             ~"http://watch.example", ~"https://watch.example.evil", ~"", <<255>>,
+             <<"http://127.0.0.1:8090", 255>>
+         ]]
     ].
 
-%% A browser learns no path of the server: neither of a recording that cannot be read nor of one that cannot be made.
+%% A browser learns no path of the server: neither of a recording that cannot be read nor of one
+%% that cannot be made.
 paths_stay_here_test() ->
     Dir = filename:join(filename:basedir(user_cache, "sderl_tests"), "sderl_web_" ++ os:getpid()),
-    Files = [{~"empty.sdmon", ~""}, {~"other.sdmon", ~"#!/bin/sh"}, {~"cut.sdmon", iolist_to_binary(sderl_mon_segment:header())}],
+    Files = [{~"empty.sdmon", ~""}, {~"other.sdmon", ~"#!/bin/sh"},
+             {~"cut.sdmon", iolist_to_binary(sderl_mon_segment:header())}],
     ok = filelib:ensure_path(Dir),
     try
         [ok = file:write_file(filename:join(Dir, Name), Bytes) || {Name, Bytes} <- Files],
-        Said = [sderl_web_ask:answer({open, #{recording => Name}}, live, #{recordings => Dir}) || {Name, _} <- Files],
+        Said = [sderl_web_ask:answer({open, #{recording => Name}}, live, #{recordings => Dir})
+                || {Name, _} <- Files],
         In = filename:join([Dir, "empty.sdmon", "no folder"]),
         Refused = sderl_web_ask:answer({record, #{on => true}}, live, #{recordings => In}),
         [
             begin
                 {error, unavailable, Why} = Answer,
-                ?assertEqual(nomatch, binary:match(unicode:characters_to_binary(Why), [list_to_binary(Dir), ~"/"]))
+                ?assertEqual(nomatch, binary:match(unicode:characters_to_binary(Why),
+                                                   [list_to_binary(Dir), ~"/"]))
             end
          || Answer <- [Refused | Said]
         ]
@@ -110,31 +144,42 @@ paths_stay_here_test() ->
 paths_test_() ->
     [
         ?_assertEqual({ok, [~"index.html"]}, sderl_web_static:parts(~"/")),
-        ?_assertEqual({ok, [~"assets", ~"index-a1_b.js"]}, sderl_web_static:parts(~"/assets/index-a1_b.js")),
-        [?_assertEqual(error, sderl_web_static:parts(Path)) || Path <- [
-            ~"/..", ~"/../x", ~"/assets/../../x", ~"/%2e%2e/x", ~"/%2e%2e%2fx", ~"/a%2fb", ~"/a%5cb", ~"/a\\b", ~"/.git", ~"/a//b", ~"//a",
-            ~"/a%00.js", ~"/%", ~"/%zz", ~"/a b", <<"/", 255>>, ~"x", <<"/", (binary:copy(~"a", 200))/binary>>
-        ]]
+        ?_assertEqual({ok, [~"assets", ~"index-a1_b.js"]},
+                      sderl_web_static:parts(~"/assets/index-a1_b.js")),
+        [?_assertEqual(error, sderl_web_static:parts(Path))
+         || Path <- [
+             ~"/..", ~"/../x", ~"/assets/../../x", ~"/%2e%2e/x", ~"/%2e%2e%2fx", ~"/a%2fb",
+             ~"/a%5cb", ~"/a\\b", ~"/.git", ~"/a//b", ~"//a",
+             ~"/a%00.js", ~"/%", ~"/%zz", ~"/a b", <<"/", 255>>, ~"x",
+             <<"/", (binary:copy(~"a", 200))/binary>>
+         ]]
     ].
 
 paths_property_test_() -> sderl_prop:eunit("no path leads out", 1000, fun prop_paths/0).
 
 prop_paths() ->
-    Part = oneof([~"..", ~".", ~"%2e%2e", ~"%2f", ~"/", ~"\\", ~"%5c", ~"a", ~"%00", ~"assets", ~"~", ~"%c0%ae"]),
+    Part = oneof([~"..", ~".", ~"%2e%2e", ~"%2f", ~"/", ~"\\", ~"%5c", ~"a", ~"%00", ~"assets",
+                  ~"~", ~"%c0%ae"]),
     ?FORALL(
         Parts,
         list(Part),
         case sderl_web_static:parts(iolist_to_binary([$/ | Parts])) of
             error -> true;
-            {ok, Names} -> lists:all(fun(Name) -> filename:basename(Name) =:= Name andalso Name =/= ~".." andalso Name =/= <<>> end, Names)
+            {ok, Names} ->
+                lists:all(fun(Name) ->
+                    filename:basename(Name) =:= Name andalso Name =/= ~".." andalso Name =/= <<>>
+                end, Names)
         end
     ).
 
 numbers_test_() ->
-    [?_assertEqual(Text, iolist_to_binary(sderl_web_json:number(N))) || {N, Text} <- [
-        {0, ~"0"}, {12, ~"12"}, {-3, ~"-3"}, {0.0, ~"0"}, {0.1234, ~"0.123"}, {0.0005, ~"0.001"}, {0.0004, ~"0"}, {1.5, ~"1.5"}, {2.05, ~"2.05"},
-        {99.9996, ~"100"}, {123.4, ~"123"}, {-1.25, ~"-1.25"}, {1.0e300, integer_to_binary(round(1.0e300))}, {nan, ~"null"}
-    ]].
+    [?_assertEqual(Text, iolist_to_binary(sderl_web_json:number(N)))
+     || {N, Text} <- [
+         {0, ~"0"}, {12, ~"12"}, {-3, ~"-3"}, {0.0, ~"0"}, {0.1234, ~"0.123"}, {0.0005, ~"0.001"},
+         {0.0004, ~"0"}, {1.5, ~"1.5"}, {2.05, ~"2.05"},
+         {99.9996, ~"100"}, {123.4, ~"123"}, {-1.25, ~"-1.25"},
+         {1.0e300, integer_to_binary(round(1.0e300))}, {nan, ~"null"}
+     ]].
 
 any_term_is_json_test_() -> sderl_prop:eunit("any term is JSON", 500, fun prop_any_term/0).
 
@@ -147,7 +192,8 @@ prop_any_term() ->
 strange_terms_test_() ->
     Json = fun(Term) -> json:decode(iolist_to_binary(sderl_web_json:term(Term))) end,
     [
-        ?_assertEqual(#{~"a" => null, ~"b" => [1, true]}, Json(#{a => undefined, ~"b" => {1, true}})),
+        ?_assertEqual(#{~"a" => null, ~"b" => [1, true]},
+                      Json(#{a => undefined, ~"b" => {1, true}})),
         ?_assertEqual([1, 2], Json([1 | 2])),
         ?_assertEqual([[], [[]]], Json({[], [[]]})),
         ?_assertEqual(<<"é"/utf8>>, Json(<<233>>)),
@@ -160,12 +206,15 @@ topology() ->
         epoch => 3,
         t => 1000,
         nodes => #{
-            ~"a@h" => #{status => up, groups => [~"g1", ~"g2"], home => ~"g1", hidden => false, source => probe},
-            ~"b@h" => #{status => down, groups => [~"g2"], home => undefined, hidden => true, source => none, why => ~"gone"}
+            ~"a@h" => #{status => up, groups => [~"g1", ~"g2"], home => ~"g1", hidden => false,
+                        source => probe},
+            ~"b@h" => #{status => down, groups => [~"g2"], home => undefined, hidden => true,
+                        source => none, why => ~"gone"}
         },
         groups => #{
             ~"g1" => #{nodes => [~"a@h"], coordinator => ~"a@h", names => 1, agent => undefined},
-            ~"g2" => #{nodes => [~"a@h", ~"b@h", ~"not.seen@h"], coordinator => undefined, names => 0, agent => ~"m@h"}
+            ~"g2" => #{nodes => [~"a@h", ~"b@h", ~"not.seen@h"], coordinator => undefined,
+                       names => 0, agent => ~"m@h"}
         },
         monitors => [#{node => ~"m@h", status => up, master => true, agents => 2}]
     }.
@@ -182,31 +231,38 @@ frame() ->
 
 topology_test() ->
     Ids = sderl_web_ids:topology(topology(), sderl_web_ids:new()),
-    #{~"nodes" := Nodes, ~"groups" := Groups, ~"epoch" := 3} = json:decode(iolist_to_binary(sderl_web_json:topology(topology(), Ids))),
+    #{~"nodes" := Nodes, ~"groups" := Groups, ~"epoch" := 3} =
+        json:decode(iolist_to_binary(sderl_web_json:topology(topology(), Ids))),
     Number = fun(Name, List) -> hd([Id || #{~"id" := Id, ~"name" := Is} <- List, Is =:= Name]) end,
     [G1, G2] = [Number(Name, Groups) || Name <- [~"g1", ~"g2"]],
     A = Number(~"a@h", Nodes),
-    ?assertMatch([#{~"groups" := [G1, G2], ~"home" := G1, ~"why" := null}], [N || #{~"id" := Id} = N <- Nodes, Id =:= A]),
-    ?assertMatch([#{~"nodes" := [A], ~"coordinator" := A}], [G || #{~"id" := Id} = G <- Groups, Id =:= G1]).
+    ?assertMatch([#{~"groups" := [G1, G2], ~"home" := G1, ~"why" := null}],
+                 [N || #{~"id" := Id} = N <- Nodes, Id =:= A]),
+    ?assertMatch([#{~"nodes" := [A], ~"coordinator" := A}],
+                 [G || #{~"id" := Id} = G <- Groups, Id =:= G1]).
 
 frame_test() ->
     Ids = sderl_web_ids:frame(frame(), sderl_web_ids:topology(topology(), sderl_web_ids:new())),
     A = sderl_web_ids:node(~"a@h", Ids),
     Far = sderl_web_ids:node(~"far@h", Ids),
-    #{~"nodes" := [[A | Columns]], ~"links" := [[A, Far, 1.5, 100]], ~"kinds" := #{~"routing" := [1, 2], ~"of a recording" := [3, 4]}} =
+    #{~"nodes" := [[A | Columns]], ~"links" := [[A, Far, 1.5, 100]],
+      ~"kinds" := #{~"routing" := [1, 2], ~"of a recording" := [3, 4]}} =
         json:decode(iolist_to_binary(sderl_web_json:frame(frame(), Ids))),
-    ?assertEqual([maps:get(M, #{mem => 5, util => 0.25}, null) || M <- sderl_mon_types:metrics()], Columns).
+    ?assertEqual([maps:get(M, #{mem => 5, util => 0.25}, null) || M <- sderl_mon_types:metrics()],
+                 Columns).
 
 %% A name keeps its number; what is gone is forgotten before the table grows without end.
 ids_test() ->
     Ids = sderl_web_ids:add([~"a", ~"b"], [~"a"], sderl_web_ids:new()),
-    ?assertEqual({0, 1, 0}, {sderl_web_ids:node(~"a", Ids), sderl_web_ids:node(~"b", Ids), sderl_web_ids:group(~"a", Ids)}),
-    Many = lists:foldl(fun(I, Acc) -> sderl_web_ids:add([~"b", integer_to_binary(I)], [], Acc) end, Ids, lists:seq(1, 50_000)),
+    ?assertEqual({0, 1, 0}, {sderl_web_ids:node(~"a", Ids), sderl_web_ids:node(~"b", Ids),
+                             sderl_web_ids:group(~"a", Ids)}),
+    Many = lists:foldl(fun(I, Acc) -> sderl_web_ids:add([~"b", integer_to_binary(I)], [], Acc) end,
+                       Ids, lists:seq(1, 50_000)),
     ?assert(sderl_web_ids:size(Many) < 20_100),
     ?assertEqual(1, sderl_web_ids:node(~"b", Many)).
 
-%% What the HTTP server answers by itself, and for a handler that crashed, has our headers too; what a
-%% handler has set stays.
+%% What the HTTP server answers by itself, and for a handler that crashed, has our headers too; what
+%% a handler has set stays.
 stream_test() ->
     Options = #{stream_handlers => [sderl_web_stream, ?MODULE]},
     {Commands, _} = sderl_web_stream:init(1, #{}, Options#{stream_handlers := [?MODULE]}),
@@ -219,6 +275,7 @@ stream_test() ->
 
 %% The stream handler behind ours, of the test above.
 init(_, _, _) ->
-    {[{error_response, 500, #{~"content-length" => ~"0"}, <<>>}, {headers, 200, #{~"referrer-policy" => ~"same-origin"}}, {flow, 1}], none}.
+    {[{error_response, 500, #{~"content-length" => ~"0"}, <<>>},
+      {headers, 200, #{~"referrer-policy" => ~"same-origin"}}, {flow, 1}], none}.
 
 early_error(_, _, _, Answer, _) -> Answer.

@@ -3,9 +3,9 @@
 -moduledoc """
 Attributes of nodes: what a node is and how loaded it is, for choosing nodes by them.
 
-Every node has attributes: built-in ones such as `loadavg1` and `memory_available` (docs/placement.md has the
-table with units), those of its configuration, and those that it is given at run time. A *spec* says what an
-attribute is:
+Every node has attributes: built-in ones such as `loadavg1` and `memory_available`
+(docs/placement.md has the table with units), those of its configuration, and those that it is given
+at run time. A *spec* says what an attribute is:
 
 | spec | kind |
 |---|---|
@@ -14,34 +14,37 @@ attribute is:
 | `{dynamic, {M, F}}`, `{dynamic, {M, F, Args}}` | what the call gives, again and again |
 | `{dynamic, Call, #{keep_ms => Ms, timeout_ms => Ms}}` | the same with times of its own |
 
-The calls are run on their node in processes of their own, with a time limit (`attribute_timeout_ms`, 1 s) and
-a heap limit (32 MiB), and a value is kept for a stated time (`keep_ms`, else `attribute_keep_ms`, 5 s). If a call crashes, does not end or uses too much memory, the attribute
-has the value `undefined` with the reason, and nothing else is affected.
+The calls are run on their node in processes of their own, with a time limit
+(`attribute_timeout_ms`, 1 s) and a heap limit (32 MiB), and a value is kept for a stated time
+(`keep_ms`, else `attribute_keep_ms`, 5 s). If a call crashes, does not end or uses too much memory,
+the attribute has the value `undefined` with the reason, and nothing else is affected.
 
-Each member of a group holds the values of the others: every `attribute_share_ms` (5 s) a node tells its mates
-which values changed. `cached/2` reads a value that this node holds, with its age, without a message. `fetch/3`
-asks for values that are missing or too old, and reaches nodes of other groups without a new link.
+Each member of a group holds the values of the others: every `attribute_share_ms` (5 s) a node tells
+its mates which values changed. `cached/2` reads a value that this node holds, with its age, without
+a message. `fetch/3` asks for values that are missing or too old, and reaches nodes of other groups
+without a new link.
 
 ## Names
 
 A name is any term; published programs use atoms. Two shapes mean something:
 
-- `{label, Key}` is a *label*, a static attribute that people set to choose by: zone, rack, disk. See `label/2`.
+- `{label, Key}` is a *label*, a static attribute that people set to choose by: zone, rack, disk.
+  See `label/2`.
 - `{in, Group, Name}` is told to the members of that group alone. See `set/3`.
 
 A value is any term but `undefined`, of at most 16 KiB, without funs.
 
 ## Errors
 
-With the application stopped: `{error, not_running}`; reads give `unknown`. An argument of the wrong type, or
-a malformed spec, raises `{badarg, {sderl_attr, Function, Arity}, Details}`.
+With the application stopped: `{error, not_running}`; reads give `unknown`. An argument of the wrong
+type, or a malformed spec, raises `{badarg, {sderl_attr, Function, Arity}, Details}`.
 
 ## Sources
 
-`insert/2`, `update/2`, `delete/1`, `request_attrs/2,3`, the three kinds, the configuration file and fourteen
-of the built-in attributes are those published with Scalable Distributed Erlang (Trinder et al., *Scaling
-Reliably*, 2017), without what ailed them: a dead node, a slow or a crashing function harm no query, and any
-process may change attributes. The rest is ours.
+`insert/2`, `update/2`, `delete/1`, `request_attrs/2,3`, the three kinds, the configuration file and
+fourteen of the built-in attributes are those published with Scalable Distributed Erlang (Trinder et
+al., *Scaling Reliably*, 2017), without what ailed them: a dead node, a slow or a crashing function
+harm no query, and any process may change attributes. The rest is ours.
 """.
 
 -export([insert/2, update/2, set/2, set/3, delete/1, delete/2, label/2, load/1]).
@@ -65,24 +68,27 @@ process may change attributes. The rest is ours.
 -doc "Who set it: the library, the configuration, or a call.".
 -type source() :: builtin | config | call.
 -doc """
-A value, or why there is none, and how many milliseconds ago that was so at the least. Reasons: `not_set`,
-`pending` (not computed yet), `timeout`, `heap`, `too_large`, `fun_in_value`, `no_value` (the call gave
-`undefined`), `{error | exit | throw, Reason}`, `{down, Reason}`, `not_told` (told in one group alone).
+A value, or why there is none, and how many milliseconds ago that was so at the least. Reasons:
+`not_set`, `pending` (not computed yet), `timeout`, `heap`, `too_large`, `fun_in_value`, `no_value`
+(the call gave `undefined`), `{error | exit | throw, Reason}`, `{down, Reason}`, `not_told` (told in
+one group alone).
 """.
 -type answer() :: {ok, Value :: term(), AgeMs :: non_neg_integer()}
                 | {undefined, Reason :: term(), AgeMs :: non_neg_integer()}.
 -doc "An attribute of this node.".
--type attribute() :: #{name := name(), kind := static | automatic | dynamic, source := source(), spec := spec(),
-                       value := answer()}.
+-type attribute() ::
+    #{name := name(), kind := static | automatic | dynamic, source := source(), spec := spec(),
+      value := answer()}.
 -doc """
-`max_age_ms`: what is held and not older will do (default: two periods of sharing, 10 s); what its owner keeps
-for longer will do for that long. `timeout_ms`: how long the call may take (default 5000).
+`max_age_ms`: what is held and not older will do (default: two periods of sharing, 10 s); what its
+owner keeps for longer will do for that long. `timeout_ms`: how long the call may take
+(default 5000).
 """.
 -type fetch_options() :: #{max_age_ms => non_neg_integer(), timeout_ms => non_neg_integer()}.
 -doc """
-Of one node: each name's answer, or why it gave none: `timeout`, `no_link` (the link went), `no_route` (it
-shares no group with any node that could be asked), `not_running` (the application does not run there),
-`unknown_question` (an older version), `failed`.
+Of one node: each name's answer, or why it gave none: `timeout`, `no_link` (the link went),
+`no_route` (it shares no group with any node that could be asked), `not_running` (the application
+does not run there), `unknown_question` (an older version), `failed`.
 """.
 -type fetched() :: {ok, #{name() => answer()}} | {error, Reason :: atom()}.
 
@@ -116,12 +122,14 @@ set(Name, Spec) ->
     end.
 
 -doc """
-Gives this node an attribute that is told in one of its groups alone: `set({in, Group, Name}, Spec)`. It is
-read under that name. If the node leaves the group, nobody is told any more.
+Gives this node an attribute that is told in one of its groups alone:
+`set({in, Group, Name}, Spec)`. It is read under that name. If the node leaves the group, nobody is
+told any more.
 
 Errors: `node_does_not_belong_to_the_s_group`.
 """.
--spec set(Group :: term(), name(), spec()) -> ok | {error, node_does_not_belong_to_the_s_group | not_running}.
+-spec set(Group :: term(), name(), spec()) ->
+    ok | {error, node_does_not_belong_to_the_s_group | not_running}.
 set(Group, Name, Spec) ->
     ok = name_arg({in, Group, Name}, set, 3, 2),
     ok = spec_arg(Spec, set, 3, 3),
@@ -132,8 +140,8 @@ set(Group, Name, Spec) ->
     end.
 
 -doc """
-Takes an attribute away from this node, whether it has it or not. As published; a built-in one is back when the application is
-started again.
+Takes an attribute away from this node, whether it has it or not. As published; a built-in one is
+back when the application is started again.
 """.
 -spec delete(name()) -> true | {error, not_running}.
 delete(Name) ->
@@ -156,8 +164,8 @@ label(Key, Value) ->
     end.
 
 -doc """
-Sets the attributes of a file in the published format: one term, a list of `{Name, Spec}`. All of them, or
-none if anything is wrong with it; `Msg` says what.
+Sets the attributes of a file in the published format: one term, a list of `{Name, Spec}`. All of
+them, or none if anything is wrong with it; `Msg` says what.
 """.
 -spec load(file:name_all()) -> ok | {error, {attr_config_error, Msg :: string()} | not_running}.
 load(File) ->
@@ -180,7 +188,8 @@ write(How, Name, Spec, F) ->
     ok = name_arg(Name, F, 2, 1),
     ok = spec_arg(Spec, F, 2, 2),
     Once = case Spec of
-        {automatic, Call} -> sderl_attr_eval:run(Call, sderl_attr_config:value(attribute_timeout_ms));
+        {automatic, Call} ->
+            sderl_attr_eval:run(Call, sderl_attr_config:value(attribute_timeout_ms));
         _ -> none
     end,
     sderl_attr_server:write({How, Name, Spec, call, Once}).
@@ -191,8 +200,10 @@ write(How, Name, Spec, F) ->
 -spec all() -> [attribute()] | {error, not_running}.
 all() ->
     try
-        lists:sort([#{name => Name, kind => kind(Spec), source => Source, spec => Spec, value => Value}
-                    || {Name, Spec, Source, _} <- sderl_attr_table:own(), {_, _, _} = Value <- [cached(node(), Name)]])
+        lists:sort([#{name => Name, kind => kind(Spec), source => Source, spec => Spec,
+                      value => Value}
+                    || {Name, Spec, Source, _} <- sderl_attr_table:own(),
+                       {_, _, _} = Value <- [cached(node(), Name)]])
     catch
         error:badarg:Stack -> stopped(Stack)
     end.
@@ -218,16 +229,19 @@ stopped(Stack) ->
 %% ---------------------------------------------------------------- any node's
 
 -doc """
-What this node holds of an attribute of a node, itself or another, however old: one table lookup, and no
-message. `unknown`: nothing is held of that node.
+What this node holds of an attribute of a node, itself or another, however old: one table lookup,
+and no message. `unknown`: nothing is held of that node.
 
-Of a node whose link goes nothing is held any more. One that hangs is seen by the age, which grows: members of
-a group tell each other every 5 s (`attribute_share_ms`) that all is as it was.
+Of a node whose link goes nothing is held any more. One that hangs is seen by the age, which grows:
+members of a group tell each other every 5 s (`attribute_share_ms`) that all is as it was.
 """.
 -spec cached(node(), name()) -> answer() | unknown.
 cached(Node, Name) -> cached(Node, Name, now_ms()).
 
--doc "The same for a caller that reads many and looks at the clock, `erlang:monotonic_time(millisecond)`, once.".
+-doc """
+The same for a caller that reads many and looks at the clock, `erlang:monotonic_time(millisecond)`,
+once.
+""".
 -spec cached(node(), name(), Now :: integer()) -> answer() | unknown.
 cached(Node, Name, Now) ->
     try sderl_attr_table:cached(Node, Name, Now)
@@ -239,13 +253,15 @@ cached(Node, Name, Now) ->
 fetch(Nodes, Names) -> fetch(Nodes, Names, #{}).
 
 -doc """
-Attributes of nodes, young enough: what this node holds and is not older than `max_age_ms` is taken, and the
-rest is asked for, all nodes at the same time: those with a link themselves, those of other groups through a
-gateway, a node that shares a group with them. No link is made. What came is held for the next caller.
+Attributes of nodes, young enough: what this node holds and is not older than `max_age_ms` is taken,
+and the rest is asked for, all nodes at the same time: those with a link themselves, those of other
+groups through a gateway, a node that shares a group with them. No link is made. What came is held
+for the next caller.
 
-A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so has one that
-nobody here knows. Who did not answer is not waited for again within a period of sharing, unless it is heard
-of before. An attribute that a node has not is `{undefined, not_set, Age}`.
+A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so
+has one that nobody here knows. Who did not answer is not waited for again within a period of
+sharing, unless it is heard of before. An attribute that a node has not is
+`{undefined, not_set, Age}`.
 """.
 -spec fetch([node()], [name()], fetch_options()) -> #{node() => fetched()} | {error, not_running}.
 fetch(Nodes, Names, Options) ->
@@ -258,9 +274,10 @@ fetch(Nodes, Names, Options) ->
 
 fetched(Nodes, Names, MaxAge, Timeout) ->
     #{Node => case Got of
-                  {ok, Entries} -> {ok, #{Name => answer(Why, Value, Age) || {Name, Value, Why, Age, _, _} <- Entries}};
-                  Error -> Error
-              end || Node := Got <- sderl_attr_fetch:fetch(lists:usort(Nodes), uniq(Names), MaxAge, Timeout)}.
+        {ok, Entries} ->
+            {ok, #{Name => answer(Why, Value, Age) || {Name, Value, Why, Age, _, _} <- Entries}};
+        Error -> Error
+    end || Node := Got <- sderl_attr_fetch:fetch(lists:usort(Nodes), uniq(Names), MaxAge, Timeout)}.
 
 answer(ok, Value, Age) -> {ok, Value, Age};
 answer(Why, _, Age) -> {undefined, Why, Age}.
@@ -274,9 +291,9 @@ uniq(Names) -> lists:uniq(Names).
 request_attrs(Nodes, Names) -> request_attrs(Nodes, Names, ?TIMEOUT).
 
 -doc """
-As published: the values of one attribute or several, for each node, in the order of the nodes. `undefined`
-stands for what a node has not, or has not told in time. Use `fetch/3` to know which, and how old the values are. A name that is a list, such as a string, has to be given
-in a list.
+As published: the values of one attribute or several, for each node, in the order of the nodes.
+`undefined` stands for what a node has not, or has not told in time. Use `fetch/3` to know which,
+and how old the values are. A name that is a list, such as a string, has to be given in a list.
 """.
 -spec request_attrs([node()], name() | [name()], Timeout :: non_neg_integer()) ->
     [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.
@@ -286,7 +303,9 @@ request_attrs(Nodes, Names0, Timeout) ->
     ok = ms_arg(Timeout, request_attrs, 3, 3, Timeout),
     case fetch(Nodes, Names, #{timeout_ms => Timeout}) of
         {error, Why} -> {error, Why};
-        Fetched -> [{Node, [{Name, plain(Name, maps:get(Node, Fetched))} || Name <- Names]} || Node <- Nodes]
+        Fetched ->
+            [{Node, [{Name, plain(Name, maps:get(Node, Fetched))} || Name <- Names]}
+             || Node <- Nodes]
     end.
 
 plain(Name, {ok, #{} = Answers}) ->
@@ -297,7 +316,8 @@ plain(Name, {ok, #{} = Answers}) ->
 plain(_, {error, _}) -> undefined.
 
 -doc """
-How often members of a group tell each other, in milliseconds. Values are seldom older than that and the time that they are kept.
+How often members of a group tell each other, in milliseconds. Values are seldom older than that and
+the time that they are kept.
 """.
 -spec share_ms() -> pos_integer().
 share_ms() -> sderl_attr_config:value(attribute_share_ms).
@@ -339,7 +359,9 @@ options_arg(Options, F, A) when is_map(Options) ->
             {MaxAge, Timeout};
         _ -> misuse(?MODULE, {F, A}, 3, Options, "a map with max_age_ms, timeout_ms or both")
     end;
-options_arg(Other, F, A) -> misuse(?MODULE, {F, A}, 3, Other, "a map with max_age_ms, timeout_ms or both").
+options_arg(Other, F, A) ->
+    misuse(?MODULE, {F, A}, 3, Other, "a map with max_age_ms, timeout_ms or both").
 
 ms_arg(Ms, _, _, _, _) when is_integer(Ms), Ms >= 0, Ms =< ?MAX_MS -> ok;
-ms_arg(_, F, A, I, Found) -> misuse(?MODULE, {F, A}, I, Found, "milliseconds, a whole number from 0 to 4294967295").
+ms_arg(_, F, A, I, Found) ->
+    misuse(?MODULE, {F, A}, I, Found, "milliseconds, a whole number from 0 to 4294967295").

@@ -1,19 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_builtin).
 -moduledoc false.
-%% The attributes that every node has. The table of docs/placement.md says what each is and in which unit; a
-%% test compares.
+%% The attributes that every node has. The table of docs/placement.md says what each is and in which
+%% unit; a test compares.
 %%
-%% Memory is in kB of 1024 bytes throughout, as the published attributes have it; averages of load are numbers
-%% of processes, not parts of 1; `cpu_speed` is in MHz.
+%% Memory is in kB of 1024 bytes throughout, as the published attributes have it; averages of load
+%% are numbers of processes, not parts of 1; `cpu_speed` is in MHz.
 
 -export([all/0, get/1, at_once/1, schedulers/0]).
 -export_type([builtin/0]).
 
--doc "Name, spec, unit. A call is `get(Name)` of this module but in the published demonstration of a call with arguments.".
+-doc """
+Name, spec, unit. A call is `get(Name)` of this module but in the published demonstration of a call
+with arguments.
+""".
 -type builtin() :: {sderl_attr:name(), sderl_attr:spec(), Unit :: string()}.
 
-%% What seldom changes is looked at once in a minute. /proc/cpuinfo interrupts every processor of the machine.
+%% What seldom changes is looked at once in a minute. /proc/cpuinfo interrupts every processor of
+%% the machine.
 -define(SELDOM, #{keep_ms => 60_000}).
 
 -spec all() -> [builtin()].
@@ -65,7 +69,10 @@ get(Name) ->
         {undefined, Why} -> exit(Why)
     end.
 
--doc "A value that costs a moment and that helper processes would spoil, as they count, or that the server wants at once.".
+-doc """
+A value that costs a moment and that helper processes would spoil, as they count, or that the server
+wants at once.
+""".
 -spec at_once(sderl_attr_eval:call()) -> {ok, term()} | no.
 at_once({?MODULE, get, [Name]})
   when Name =:= run_queue; Name =:= process_count; Name =:= num_erlang_processes;
@@ -124,7 +131,8 @@ attribute(process_count) -> {ok, erlang:system_info(process_count)};
 attribute(process_limit) -> {ok, erlang:system_info(process_limit)};
 attribute(cpu_model) -> of_file("/proc/cpuinfo", fun sderl_attr_proc:cpu_model/1);
 attribute(architecture) -> {ok, erlang:system_info(system_architecture)};
-attribute(applications) -> {ok, #{App => Version || {App, _, Version} <- application:loaded_applications()}};
+attribute(applications) ->
+    {ok, #{App => Version || {App, _, Version} <- application:loaded_applications()}};
 %% It is not computed in a helper process, which would see to it that it is not too large.
 attribute(groups) -> sderl_attr_eval:value(lists:sort(sderl_dir:named_groups()));
 attribute(link_count) -> {ok, length(nodes(connected))}.
@@ -149,9 +157,9 @@ read(File) -> file:read_file(File, [raw]).
 %% ---------------------------------------------------------------- scheduler utilisation
 
 -doc """
-Where the schedulers stand now, to be kept for the next value. The process that calls this first has to have
-set the flag `scheduler_wall_time`; the VM measures as long as any such process lives, and counts them, so
-nobody else's flag is touched.
+Where the schedulers stand now, to be kept for the next value. The process that calls this first has
+to have set the flag `scheduler_wall_time`; the VM measures as long as any such process lives, and
+counts them, so nobody else's flag is touched.
 """.
 -spec schedulers() -> undefined | {Active :: non_neg_integer(), Total :: non_neg_integer()}.
 schedulers() ->
@@ -160,7 +168,8 @@ schedulers() ->
         All ->
             %% Those for dirty work have greater numbers, those that are not online never run.
             Online = erlang:system_info(schedulers_online),
-            lists:foldl(fun({Id, Active, Total}, {A, T}) when Id =< Online -> {A + Active, T + Total};
+            lists:foldl(fun({Id, Active, Total}, {A, T}) when Id =< Online ->
+                               {A + Active, T + Total};
                            (_, Sum) -> Sum
                         end, {0, 0}, All)
     end.

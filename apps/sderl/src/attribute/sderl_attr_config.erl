@@ -50,9 +50,12 @@ entries(Key, Path, List) ->
 entries(_, _, [], _, _, Checked) -> {ok, lists:reverse(Checked)};
 entries(Key, Path, [{Name, Value} = Entry | Rest], N, Seen, Checked) ->
     case {Seen, name(Key, Name), value(Key, Value)} of
-        {#{Name := First}, _, _} -> sderl_check:bad(Path ++ [N], Name, {unique_attribute, Path ++ [First]});
-        {_, {error, Expected}, _} -> sderl_check:bad(Path ++ [N, name], Name, {attribute_part, Expected});
-        {_, _, {error, Expected}} -> sderl_check:bad(Path ++ [N, {key, Name}], Value, {attribute_part, Expected});
+        {#{Name := First}, _, _} ->
+            sderl_check:bad(Path ++ [N], Name, {unique_attribute, Path ++ [First]});
+        {_, {error, Expected}, _} ->
+            sderl_check:bad(Path ++ [N, name], Name, {attribute_part, Expected});
+        {_, _, {error, Expected}} ->
+            sderl_check:bad(Path ++ [N, {key, Name}], Value, {attribute_part, Expected});
         _ -> entries(Key, Path, Rest, N + 1, Seen#{Name => N}, [Entry | Checked])
     end;
 entries(Key, Path, [Other | _], N, _, _) -> sderl_check:bad(Path ++ [N], Other, entry(Key)).
@@ -70,7 +73,8 @@ entry(attributes) -> attribute;
 entry(labels) -> label.
 
 -doc "Reads a file in the published format.".
--spec file(file:name_all()) -> {ok, [{sderl_attr:name(), sderl_attr:spec()}]} | {error, Msg :: string()}.
+-spec file(file:name_all()) ->
+    {ok, [{sderl_attr:name(), sderl_attr:spec()}]} | {error, Msg :: string()}.
 file(File) ->
     case file:consult(File) of
         {ok, [Term]} ->
@@ -80,7 +84,8 @@ file(File) ->
                     {error, message(File, sderl_check:sentence(Path, Found, remedy(Expected)))}
             end;
         {ok, Terms} ->
-            Text = io_lib:format("it has ~b terms; write one list [{Name, Spec}, ...].", [length(Terms)]),
+            Text = io_lib:format("it has ~b terms; write one list [{Name, Spec}, ...].",
+                                 [length(Terms)]),
             {error, message(File, Text)};
         {error, Why} -> {error, message(File, file:format_error(Why))}
     end.

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_eval).
 -moduledoc false.
-%% Runs a function that gives the value of an attribute, so that nothing it does harms anybody: in a process
-%% of its own, with a time limit and a heap limit. What it gives is looked at too: it will be kept and sent to
-%% many.
+%% Runs a function that gives the value of an attribute, so that nothing it does harms anybody: in a
+%% process of its own, with a time limit and a heap limit. What it gives is looked at too: it will
+%% be kept and sent to many.
 
 -export([start/3, stop/1, run/2, value/1, fault/2]).
 -export_type([call/0, outcome/0, job/0]).
@@ -11,9 +11,9 @@
 -type call() :: {module(), Function :: atom()} | {module(), Function :: atom(), [term()]}.
 
 -doc """
-What came of it. Reasons: `timeout`, `heap` (more than 32 MiB), `too_large` (more than 16 KiB to send),
-`fun_in_value`, `no_value` (it gave `undefined`), `{throw | error | exit, Reason}`, `{down, Reason}` (its
-process was killed).
+What came of it. Reasons: `timeout`, `heap` (more than 32 MiB), `too_large` (more than 16 KiB to
+send), `fun_in_value`, `no_value` (it gave `undefined`), `{throw | error | exit, Reason}`,
+`{down, Reason}` (its process was killed).
 """.
 -type outcome() :: {ok, term()} | {undefined, Reason :: term()}.
 
@@ -26,8 +26,9 @@ process was killed).
 -define(MAX_REASON, 1_024).
 
 -doc """
-Starts a call. The calling process gets `{attr_outcome, Alias, Tag, Outcome}` or the `DOWN` message of the
-process (see `fault/2`), whichever comes first; the caller keeps the time, and calls `stop/1` in every case.
+Starts a call. The calling process gets `{attr_outcome, Alias, Tag, Outcome}` or the `DOWN` message
+of the process (see `fault/2`), whichever comes first; the caller keeps the time, and calls `stop/1`
+in every case.
 """.
 -spec start(call(), Tag :: term(), pid()) -> job().
 start(Call, Tag, Caller) when Caller =:= self() ->
@@ -79,7 +80,10 @@ run_here(Call) ->
 apply_call({M, F}) -> M:F();
 apply_call({M, F, A}) -> apply(M, F, A).
 
--doc "Whether a term may be the value of an attribute: no fun, which another node may not know, and not too large to send.".
+-doc """
+Whether a term may be the value of an attribute: no fun, which another node may not know, and not
+too large to send.
+""".
 -spec value(term()) -> outcome().
 value(undefined) -> {undefined, no_value};
 value(Value) ->

@@ -1,19 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_fetch).
 -moduledoc false.
-%% Values of attributes of many nodes: what is known and young enough is taken, the rest is asked for. No link
-%% is made for it.
+%% Values of attributes of many nodes: what is known and young enough is taken, the rest is asked
+%% for. No link is made for it.
 %%
-%% A node with a link is asked itself. One without is asked for at a gateway: a node with a link that shares a
-%% group with it, and so has its values, or asks it. The fewest gateways that reach all are asked; where one
-%% says nothing for half of the time, or cannot tell, the next one is. Where there is none with a link,
-%% `sderl_route` takes the question to some member of a group of that node.
+%% A node with a link is asked itself. One without is asked for at a gateway: a node with a link
+%% that shares a group with it, and so has its values, or asks it. The fewest gateways that reach
+%% all are asked; where one says nothing for half of the time, or cannot tell, the next one is.
+%% Where there is none with a link, `sderl_route` takes the question to some member of a group of
+%% that node.
 %%
-%% Whoever does not answer in time, for itself or as a gateway, is not asked again for a period of sharing,
-%% unless it says something before: a node that hangs costs its limit once, not every caller.
+%% Whoever does not answer in time, for itself or as a gateway, is not asked again for a period of
+%% sharing, unless it says something before: a node that hangs costs its limit once, not every
+%% caller.
 %%
-%% Questions go out of a process of their own, which may send to a stopped node behind a full link and have
-%% late answers without harm to the caller.
+%% Questions go out of a process of their own, which may send to a stopped node behind a full link
+%% and have late answers without harm to the caller.
 
 -export([fetch/4, for_others/4, has/3, cover/2]).
 -import(sderl_clock, [now_ms/0]).
@@ -30,24 +32,30 @@
 -type got() :: {ok, [sderl_attr_table:entry()]} | {error, Reason :: atom()}.
 
 %% What was sent and is not answered: for whom, through whom, and when it was sent.
--type label() :: {direct, node(), SentAt :: integer()} | {gateway, node(), [node()], SentAt :: integer()}.
+-type label() ::
+    {direct, node(), SentAt :: integer()} | {gateway, node(), [node()], SentAt :: integer()}.
 
--record(f, {names :: #{node() => names()},
-            max_age :: non_neg_integer(),
-            timeout :: non_neg_integer(),
-            deadline :: integer(),
-            requests :: gen_server:request_id_collection(),
-            %% Who may be asked still, for each node without a link: gateways, then the groups to route to.
-            ways = #{} :: #{node() => [{gateway, node()} | {route, term()}]},
-            routed = #{} :: #{reference() => {[node()], SentAt :: integer()}},
-            got = #{} :: #{node() => {SentAt :: integer(), [sderl_attr_table:entry()]} | {error, atom()}}}).
+-record(f, {
+    names :: #{node() => names()},
+    max_age :: non_neg_integer(),
+    timeout :: non_neg_integer(),
+    deadline :: integer(),
+    requests :: gen_server:request_id_collection(),
+    %% Who may be asked still, for each node without a link: gateways, then the groups to
+    %% route to.
+    ways = #{} :: #{node() => [{gateway, node()} | {route, term()}]},
+    routed = #{} :: #{reference() => {[node()], SentAt :: integer()}},
+    got = #{} :: #{node() => {SentAt :: integer(), [sderl_attr_table:entry()]} | {error, atom()}}
+}).
 
 -doc "For each node its entries, or why there are none. At most `Timeout` ms.".
--spec fetch([node()], names(), MaxAge :: non_neg_integer(), Timeout :: non_neg_integer()) -> #{node() => got()}.
+-spec fetch([node()], names(), MaxAge :: non_neg_integer(), Timeout :: non_neg_integer()) ->
+    #{node() => got()}.
 fetch(Nodes, Names, MaxAge, Timeout) -> fetch(Nodes, Names, MaxAge, Timeout, all).
 
 -doc """
-For a node that has no link to those: from the table, else asked over a link of ours. What is told in one group alone is not told.
+For a node that has no link to those: from the table, else asked over a link of ours. What is told
+in one group alone is not told.
 """.
 -spec for_others([node()], names(), MaxAge :: non_neg_integer(), Timeout :: non_neg_integer()) ->
     #{node() => {values, [sderl_attr_table:entry()]} | {error, atom()}}.
@@ -67,10 +75,14 @@ has(Nodes, Names, MaxAge) ->
 
 fetch(Nodes, Names, MaxAge, Timeout, Ways) ->
     Now = now_ms(),
-    Known = #{Node => [{Name, sderl_attr_table:fresh(Node, Name, Now, MaxAge)} || Name <- Names] || Node <- Nodes},
-    Missing = #{Node => Stale || Node := Looks <- Known, [_ | _] = Stale <- [[N || {N, L} <- Looks, not is_fresh(L)]]},
-    {Silent, Asked} = lists:partition(fun(Node) -> Timeout =:= 0 orelse sderl_attr_table:is_silent(Node, Now) end,
-                                      maps:keys(Missing)),
+    Known = #{Node => [{Name, sderl_attr_table:fresh(Node, Name, Now, MaxAge)} || Name <- Names]
+              || Node <- Nodes},
+    Missing = #{Node => Stale
+                || Node := Looks <- Known,
+                   [_ | _] = Stale <- [[N || {N, L} <- Looks, not is_fresh(L)]]},
+    {Silent, Asked} =
+        lists:partition(fun(Node) -> Timeout =:= 0 orelse sderl_attr_table:is_silent(Node, Now) end,
+                        maps:keys(Missing)),
     Errors = #{Node => {error, timeout} || Node <- Silent},
     Got = case Asked of
         [] -> Errors;
@@ -89,13 +101,13 @@ is_fresh(_) -> false.
 %% In the order that was asked for; what an older version does not tell is not set there.
 merge(Looks, SentAt, Entries, Now) ->
     [case Look of
-         {fresh, Entry} -> Entry;
-         _ ->
-             case lists:keyfind(Name, 1, Entries) of
-                 {Name, Value, Why, Age, Kind, V} -> {Name, Value, Why, Age + Now - SentAt, Kind, V};
-                 _ -> {Name, undefined, not_set, Now - SentAt, static, 0}
-             end
-     end || {Name, Look} <- Looks].
+        {fresh, Entry} -> Entry;
+        _ ->
+            case lists:keyfind(Name, 1, Entries) of
+                {Name, Value, Why, Age, Kind, V} -> {Name, Value, Why, Age + Now - SentAt, Kind, V};
+                _ -> {Name, undefined, not_set, Now - SentAt, static, 0}
+            end
+    end || {Name, Look} <- Looks].
 
 %% ---------------------------------------------------------------- asking
 
@@ -112,7 +124,8 @@ ask(Missing, MaxAge, Timeout, Ways) ->
 questions(Missing, MaxAge, Timeout, Which) ->
     Now = now_ms(),
     Linked = nodes(connected),
-    {Direct, Far} = lists:partition(fun(N) -> N =:= node() orelse lists:member(N, Linked) end, maps:keys(Missing)),
+    {Direct, Far} = lists:partition(fun(N) -> N =:= node() orelse lists:member(N, Linked) end,
+                                    maps:keys(Missing)),
     F0 = #f{names = Missing, max_age = MaxAge, timeout = Timeout, deadline = Now + Timeout,
             requests = gen_server:reqids_new(), ways = ways(Which, Far, Linked)},
     F1 = lists:foldl(fun(Node, F) -> direct(Node, F) end, F0, Direct),
@@ -121,7 +134,8 @@ questions(Missing, MaxAge, Timeout, Which) ->
     %% Who gave little time learns little by its end.
     Until = now_ms() + min(sderl_attr_config:value(attribute_share_ms), 4 * Timeout),
     Silent = [{Node, Until} || Node := {error, timeout} <- All, Node =/= node()]
-        ++ [{{gateway, Gateway}, Until} || {_, {gateway, Gateway, _, _}} <- gen_server:reqids_to_list(Open)],
+        ++ [{{gateway, Gateway}, Until}
+            || {_, {gateway, Gateway, _, _}} <- gen_server:reqids_to_list(Open)],
     ok = sderl_attr_server:keep([{Node, how(Node, Far), SentAt, Entries}
                                  || Node := {SentAt, Entries} <- All, is_integer(SentAt)], Silent),
     All.
@@ -139,12 +153,15 @@ ways(all, Far, Linked) ->
     Groups = Known ++ Own,
     Routed = case Far of [] -> []; _ -> sderl_route:groups() end,
     Now = now_ms(),
-    Speaks = [Gateway || Gateway <- Linked, not sderl_attr_table:is_silent({gateway, Gateway}, Now)],
+    Speaks = [Gateway
+              || Gateway <- Linked, not sderl_attr_table:is_silent({gateway, Gateway}, Now)],
     #{Node => lists:append(
-        [{gateway, Gateway} || Gateway <- lists:usort(lists:append([Ns || {_, Ns} <- Groups, lists:member(Node, Ns)])),
-                               lists:member(Gateway, Speaks)],
+        [{gateway, Gateway}
+         || Gateway <- lists:usort(lists:append([Ns || {_, Ns} <- Groups, lists:member(Node, Ns)])),
+            lists:member(Gateway, Speaks)],
         [{route, G} || G <- lists:usort([G || {G, Ns} <- Known ++ Routed, lists:member(Node, Ns),
-                                              not lists:keymember(G, 1, Own)])])
+                                              not lists:keymember(G, 1, Own)])]
+    )
       || Node <- Far}.
 
 direct(Node, #f{names = Names, max_age = MaxAge} = F) ->
@@ -152,21 +169,25 @@ direct(Node, #f{names = Names, max_age = MaxAge} = F) ->
 
 -spec send(node(), term(), label(), #f{}) -> #f{}.
 send(To, Question, Label, #f{requests = Requests} = F) ->
-    %% A link that went in this very moment is not made again: such requests are sent without connecting.
-    F#f{requests = gen_server:send_request({?SERVER, To}, {sderl_attr, ?VSN, Question}, Label, Requests)}.
+    %% A link that went in this very moment is not made again: such requests are sent without
+    %% connecting.
+    F#f{requests = gen_server:send_request({?SERVER, To}, {sderl_attr, ?VSN, Question}, Label,
+                                           Requests)}.
 
 %% The next way for each of these nodes, with as few questions as will do.
 onward(Nodes, #f{ways = Ways, got = Got} = F0) ->
     {Some, None} = lists:partition(fun(Node) -> maps:get(Node, Ways) =/= [] end,
                                    [N || N <- Nodes, not answered(N, Got)]),
-    {Chosen, Rest} = cover(#{Node => [Gw || {gateway, Gw} <- maps:get(Node, Ways)] || Node <- Some}, []),
+    {Chosen, Rest} = cover(#{Node => [Gw || {gateway, Gw} <- maps:get(Node, Ways)] || Node <- Some},
+                           []),
     F1 = lists:foldl(fun({Gateway, For}, F) ->
         Names = lists:usort(lists:append([maps:get(N, F#f.names) || N <- For])),
         Question = {'of', For, Names, F#f.max_age, left(F)},
         send(Gateway, Question, {gateway, Gateway, For, now_ms()}, used({gateway, Gateway}, For, F))
     end, F0, Chosen),
     ByGroup = maps:groups_from_list(fun(Node) -> hd(maps:get(Node, F1#f.ways)) end, Rest),
-    F2 = maps:fold(fun({route, Group} = Way, For, F) -> route(Group, For, used(Way, For, F)) end, F1, ByGroup),
+    F2 = maps:fold(fun({route, Group} = Way, For, F) -> route(Group, For, used(Way, For, F)) end,
+                   F1, ByGroup),
     lists:foldl(fun(Node, F) -> failed(Node, no_route, F) end, F2, None).
 
 answered(Node, Got) ->
@@ -192,12 +213,14 @@ route(Group, For, #f{names = Names, max_age = MaxAge, routed = Routed} = F) ->
     Asked = lists:usort(lists:append([maps:get(N, Names) || N <- For])),
     Question = {sderl_attr, ?VSN, {'of', For, Asked, MaxAge, Left}},
     Alias = alias(),
-    _ = spawn_link(fun() -> Alias ! {routed, Alias, sderl_route:call_any(Group, ?SERVER, Question, Left)} end),
+    _ = spawn_link(fun() ->
+        Alias ! {routed, Alias, sderl_route:call_any(Group, ?SERVER, Question, Left)}
+    end),
     F#f{routed = Routed#{Alias => {For, now_ms()}}}.
 
 -doc """
-Which gateways to ask for which nodes: few that reach all. Of those that reach equally many, one by a hash of
-the nodes, so that not everybody asks the same one. Nodes without any are left over.
+Which gateways to ask for which nodes: few that reach all. Of those that reach equally many, one by
+a hash of the nodes, so that not everybody asks the same one. Nodes without any are left over.
 """.
 -spec cover(#{node() => [Gateway :: node()]}, [{node(), [node()]}]) ->
     {[{Gateway :: node(), For :: [node()]}], [node()]}.
@@ -207,7 +230,8 @@ cover(Nodes, Chosen) ->
     case map_size(Reach) of
         0 -> {lists:reverse(Chosen), lists:sort(maps:keys(Nodes))};
         _ ->
-            {_, _, Best} = lists:max([{length(For), erlang:phash2({Gw, node()}), Gw} || Gw := For <- Reach]),
+            {_, _, Best} = lists:max([{length(For), erlang:phash2({Gw, node()}), Gw}
+                                      || Gw := For <- Reach]),
             #{Best := For} = Reach,
             cover(maps:without(For, Nodes), [{Best, lists:sort(For)} | Chosen])
     end.
@@ -229,8 +253,10 @@ receive_until(Until, Half, #f{requests = Requests, routed = Routed} = F) ->
             wait(Half, of_others(Result, For, SentAt, F#f{routed = Rest}));
         Message ->
             case gen_server:check_response(Message, Requests, true) of
-                {{reply, Reply}, Label, Rest} -> wait(Half, reply(Reply, Label, F#f{requests = Rest}));
-                {{error, {Reason, _}}, Label, Rest} -> wait(Half, down(Reason, Label, F#f{requests = Rest}));
+                {{reply, Reply}, Label, Rest} ->
+                    wait(Half, reply(Reply, Label, F#f{requests = Rest}));
+                {{error, {Reason, _}}, Label, Rest} ->
+                    wait(Half, down(Reason, Label, F#f{requests = Rest}));
                 _ -> receive_until(Until, Half, F)
             end
     after max(0, Until - now_ms()) ->
@@ -245,8 +271,10 @@ pending(Node, #f{requests = Requests, routed = Routed}) ->
               gen_server:reqids_to_list(Requests))
         orelse lists:any(fun({For, _}) -> lists:member(Node, For) end, maps:values(Routed)).
 
-reply({values, Entries}, {direct, Node, SentAt}, F) when is_list(Entries) -> got(Node, SentAt, Entries, F);
-reply({'of', Map}, {gateway, _, For, SentAt}, F) when is_map(Map) -> of_others({ok, {'of', Map}}, For, SentAt, F);
+reply({values, Entries}, {direct, Node, SentAt}, F) when is_list(Entries) ->
+    got(Node, SentAt, Entries, F);
+reply({'of', Map}, {gateway, _, For, SentAt}, F) when is_map(Map) ->
+    of_others({ok, {'of', Map}}, For, SentAt, F);
 reply(_, Label, F) -> down(unknown_question, Label, F).
 
 down(Reason, {direct, Node, _}, F) -> failed(Node, reason(Reason), F);

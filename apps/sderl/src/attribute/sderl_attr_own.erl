@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_own).
 -moduledoc false.
-%% One attribute of this node: what its spec makes of it, when it is to be computed, what an outcome changes. Pure.
+%% One attribute of this node: what its spec makes of it, when it is to be computed, what an outcome
+%% changes. Pure.
 
 -export([check/1, check_label/1, check_name/1]).
--export([new/4, kind/1, call/1, due/3, due_soon/3, wanted/3, later/2, started/2, pending/1, outcome/3, entry/2]).
+-export([new/4, kind/1, call/1, due/3, due_soon/3, wanted/3, later/2, started/2, pending/1,
+         outcome/3, entry/2]).
 -export_type([t/0]).
 
 -record(a, {kind :: static | automatic | dynamic,
@@ -26,30 +28,42 @@
 -define(LONGEST, 12).
 
 -doc """
-An attribute of this spec. `Once`: what an automatic one came to in an earlier life of the server, so that it
-is computed once. A value that has not been computed yet is `undefined` with the reason `pending`.
+An attribute of this spec. `Once`: what an automatic one came to in an earlier life of the server,
+so that it is computed once. A value that has not been computed yet is `undefined` with the reason
+`pending`.
 """.
--spec new(sderl_attr:spec(), Once, {KeepMs, TimeoutMs}, {Now :: integer(), Version :: non_neg_integer()}) -> t() when
-    Once :: none | sderl_attr_eval:outcome(), KeepMs :: pos_integer(), TimeoutMs :: pos_integer().
+-spec new(sderl_attr:spec(), Once, {KeepMs, TimeoutMs},
+          {Now :: integer(), Version :: non_neg_integer()}) -> t() when
+    Once :: none | sderl_attr_eval:outcome(),
+    KeepMs :: pos_integer(),
+    TimeoutMs :: pos_integer().
 new({dynamic, Call}, _, {Keep, Timeout}, At) -> computed(Call, Keep, Timeout, At);
 new({dynamic, Call, Opts}, _, {Keep, Timeout}, At) ->
     computed(Call, maps:get(keep_ms, Opts, Keep), maps:get(timeout_ms, Opts, Timeout), At);
-new({automatic, Call}, none, {_, Timeout}, At) -> (computed(Call, 0, Timeout, At))#a{kind = automatic, at = now};
+new({automatic, Call}, none, {_, Timeout}, At) ->
+    (computed(Call, 0, Timeout, At))#a{kind = automatic, at = now};
 new({automatic, Call}, {ok, Value}, _, {_, V}) ->
     #a{kind = automatic, call = Call, value = Value, why = ok, at = now, version = V};
 new({automatic, Call}, {undefined, Why}, _, {_, V}) ->
     #a{kind = automatic, call = Call, why = Why, at = now, version = V};
-new(Value, _, _, {_, V}) -> #a{kind = static, call = none, value = Value, why = ok, at = now, version = V}.
+new(Value, _, _, {_, V}) ->
+    #a{kind = static, call = none, value = Value, why = ok, at = now, version = V}.
 
 computed(Call, Keep, Timeout, {Now, V}) ->
-    #a{kind = dynamic, call = Call, keep = Keep, timeout = Timeout, why = pending, at = Now, version = V}.
+    #a{kind = dynamic, call = Call, keep = Keep, timeout = Timeout, why = pending, at = Now,
+       version = V}.
 
--doc "Whether a term is a spec. Any term is a static one, but for what looks like another kind and is none.".
+-doc """
+Whether a term is a spec. Any term is a static one, but for what looks like another kind and is
+none.
+""".
 -spec check(term()) -> ok | {error, Expected :: string()}.
 check({Kind, Call}) when Kind =:= dynamic; Kind =:= automatic -> check_call(Call, Kind);
 check({dynamic, Call, Opts}) when is_map(Opts) ->
-    case [K || K := V <- Opts,
-               not lists:member(K, [keep_ms, timeout_ms]) orelse not is_integer(V) orelse V < 1 orelse V > ?MAX_MS] of
+    case [K
+          || K := V <- Opts,
+             not lists:member(K, [keep_ms, timeout_ms]) orelse not is_integer(V) orelse V < 1
+             orelse V > ?MAX_MS] of
         [] -> check_call(Call, dynamic);
         _ -> {error, "a map with keep_ms, timeout_ms or both, in milliseconds from 1"}
     end;
@@ -63,7 +77,8 @@ check_value(Value) ->
         {ok, _} -> ok;
         {undefined, no_value} -> {error, "a value other than undefined, which stands for no value"};
         {undefined, fun_in_value} -> {error, "a value without funs: other nodes may not know them"};
-        {undefined, too_large} -> {error, "a value of at most 16384 bytes: it is sent to all members"}
+        {undefined, too_large} ->
+            {error, "a value of at most 16384 bytes: it is sent to all members"}
     end.
 
 check_call({M, F}, _) when is_atom(M), is_atom(F) -> ok;
@@ -71,7 +86,8 @@ check_call({M, F, A}, _) when is_atom(M), is_atom(F), length(A) >= 0 -> ok;
 check_call(_, Kind) -> {error, expected(Kind)}.
 
 expected(Kind) ->
-    lists:flatten(io_lib:format("{~s, {Module, Function}} or {~s, {Module, Function, Arguments}}", [Kind, Kind])).
+    lists:flatten(io_lib:format("{~s, {Module, Function}} or {~s, {Module, Function, Arguments}}",
+                                [Kind, Kind])).
 
 -doc "Whether a term may be a label's value: labels are static.".
 -spec check_label(term()) -> ok | {error, Expected :: string()}.
@@ -100,18 +116,22 @@ call(#a{call = Call, timeout = Timeout}) -> {Call, Timeout}.
 due(MaxAge, Now, #a{running = none} = A) -> wanted(MaxAge, Now, A);
 due(_, _, _) -> false.
 
--doc "Whether its value is too old for that. It is kept for the time that its spec states, whoever asks.".
+-doc """
+Whether its value is too old for that. It is kept for the time that its spec states, whoever asks.
+""".
 -spec wanted(MaxAge :: integer(), Now :: integer(), t()) -> boolean().
 wanted(_, _, #a{why = pending}) -> true;
-wanted(MaxAge, Now, #a{kind = dynamic, at = At, keep = Keep} = A) -> Now - At >= max(MaxAge, later(Keep, A));
+wanted(MaxAge, Now, #a{kind = dynamic, at = At, keep = Keep} = A) ->
+    Now - At >= max(MaxAge, later(Keep, A));
 wanted(_, _, _) -> false.
 
 -doc """
-The same for one that is to be told, every `Period`: so much sooner that mates hold no value that is older
-than it is kept, where it is kept for much longer than a period.
+The same for one that is to be told, every `Period`: so much sooner that mates hold no value that is
+older than it is kept, where it is kept for much longer than a period.
 """.
 -spec due_soon(Period :: pos_integer(), Now :: integer(), t()) -> boolean().
-due_soon(Period, Now, #a{keep = Keep} = A) -> due(0, Now + min(2 * Period, max(Period div 2, Keep div 4)), A).
+due_soon(Period, Now, #a{keep = Keep} = A) ->
+    due(0, Now + min(2 * Period, max(Period div 2, Keep div 4)), A).
 
 -doc "How long a value is kept: longer after failures that cost much.".
 -spec later(pos_integer(), t()) -> pos_integer().
@@ -125,8 +145,12 @@ started(Now, A) -> A#a{running = Now}.
 -spec pending(t()) -> boolean().
 pending(#a{why = Why}) -> Why =:= pending.
 
--doc "What an outcome makes of it; `changed` if others see something else than before. The value is as old as its computing.".
--spec outcome(sderl_attr_eval:outcome(), NextVersion :: non_neg_integer(), t()) -> {changed | same, t()}.
+-doc """
+What an outcome makes of it; `changed` if others see something else than before. The value is as old
+as its computing.
+""".
+-spec outcome(sderl_attr_eval:outcome(), NextVersion :: non_neg_integer(), t()) ->
+    {changed | same, t()}.
 outcome(Outcome, Next, #a{running = Started, kind = Kind, value = V0, why = W0} = A0) ->
     {Value, Why} = case Outcome of {ok, V} -> {V, ok}; {undefined, W} -> {undefined, W} end,
     A = A0#a{running = none, value = Value, why = Why, failed = failed(Why, A0),
@@ -136,7 +160,8 @@ outcome(Outcome, Next, #a{running = Started, kind = Kind, value = V0, why = W0} 
         false -> {changed, A#a{version = Next}}
     end.
 
-%% What is built in ends: if it did not in time the machine was busy, and is to be looked at again as soon as ever.
+%% What is built in ends: if it did not in time the machine was busy, and is to be looked at again
+%% as soon as ever.
 failed(_, #a{call = {sderl_attr_builtin, _, _}}) -> 0;
 failed(Why, #a{failed = N}) when Why =:= timeout; Why =:= heap -> N + 1;
 failed(_, _) -> 0.

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_proc).
 -moduledoc false.
-%% What the operating system tells in text: Linux's /proc and control groups. Pure: files come through a function
-%% that is passed in, so that every format can be tested anywhere.
+%% What the operating system tells in text: Linux's /proc and control groups. Pure: files come
+%% through a function that is passed in, so that every format can be tested anywhere.
 %%
-%% A control group limits what is in it and in the groups below it, so the least of the limits from a
-%% process's group up to the root counts. In a container the root of the tree that is mounted may itself be
-%% the process's group, or the path that the process is told may not be there: whatever directories exist on
-%% the way up are asked, and the root always is.
+%% A control group limits what is in it and in the groups below it, so the least of the limits from
+%% a process's group up to the root counts. In a container the root of the tree that is mounted may
+%% itself be the process's group, or the path that the process is told may not be there: whatever
+%% directories exist on the way up are asked, and the root always is.
 
 -export([loadavg/1, kernel_entities/1, meminfo/2, cpu_mhz/1, cpu_model/1]).
 -export([quota/1, memory_limit/1, memory_used/1, cgroups/1]).
@@ -23,7 +23,9 @@
 %% Version 1 says "no limit" with the largest number of whole pages.
 -define(NO_LIMIT, 16#7000000000000000).
 
--doc "The three averages of /proc/loadavg: processes that run or wait to, over 1, 5 and 15 minutes.".
+-doc """
+The three averages of /proc/loadavg: processes that run or wait to, over 1, 5 and 15 minutes.
+""".
 -spec loadavg(binary()) -> result({float(), float(), float()}).
 loadavg(Text) ->
     case words(Text) of
@@ -37,7 +39,10 @@ all(Numbers) ->
         true -> {undefined, format}
     end.
 
--doc "Of /proc/loadavg: how many of the kernel's processes and threads run or wait to, and how many there are.".
+-doc """
+Of /proc/loadavg: how many of the kernel's processes and threads run or wait to, and how many there
+are.
+""".
 -spec kernel_entities(binary()) -> result({non_neg_integer(), non_neg_integer()}).
 kernel_entities(Text) ->
     maybe
@@ -76,7 +81,10 @@ cpu_mhz(Text) ->
         none -> {undefined, no_such_line}
     end.
 
--doc "What the processors are called in /proc/cpuinfo, whole. Kernels for other processors than x86 use other words.".
+-doc """
+What the processors are called in /proc/cpuinfo, whole. Kernels for other processors than x86 use
+other words.
+""".
 -spec cpu_model(binary()) -> result(string()).
 cpu_model(Text) ->
     case first([~"model name", ~"cpu model", ~"Model", ~"Hardware", ~"cpu"], Text) of
@@ -84,7 +92,8 @@ cpu_model(Text) ->
         none ->
             %% ARM of 64 bits has numbers alone.
             case {field(~"CPU implementer", Text), field(~"CPU part", Text)} of
-                {{ok, By}, {ok, Part}} -> {ok, lists:flatten(io_lib:format("ARM ~ts part ~ts", [By, Part]))};
+                {{ok, By}, {ok, Part}} ->
+                    {ok, lists:flatten(io_lib:format("ARM ~ts part ~ts", [By, Part]))};
                 _ -> {undefined, no_such_line}
             end
     end.
@@ -92,13 +101,14 @@ cpu_model(Text) ->
 %% ---------------------------------------------------------------- control groups
 
 -doc """
-How many processors' time the process's control groups allow it: `unlimited` (greater than every number), or a
-number such as 1.5. An error when there are no control groups.
+How many processors' time the process's control groups allow it: `unlimited` (greater than every
+number), or a number such as 1.5. An error when there are no control groups.
 """.
 -spec quota(read()) -> result(float() | unlimited).
 quota(Read) ->
     with_groups(Read, fun(Groups) ->
-        least([quota(Version, Dir, Read) || {Version, Of, Dir} <- Groups, Of =:= all orelse Of =:= cpu])
+        least([quota(Version, Dir, Read)
+               || {Version, Of, Dir} <- Groups, Of =:= all orelse Of =:= cpu])
     end).
 
 quota(2, Dir, Read) ->
@@ -108,13 +118,15 @@ quota(2, Dir, Read) ->
         _ -> none
     end;
 quota(1, Dir, Read) ->
-    case {words_of(Read, Dir ++ "/cpu.cfs_quota_us"), words_of(Read, Dir ++ "/cpu.cfs_period_us")} of
+    case {words_of(Read, Dir ++ "/cpu.cfs_quota_us"),
+          words_of(Read, Dir ++ "/cpu.cfs_period_us")} of
         {[~"-1"], _} -> unlimited;
         {[Quota], [Period]} -> share(whole(Quota), whole(Period));
         _ -> none
     end.
 
-share(Quota, Period) when is_integer(Quota), is_integer(Period), Quota > 0, Period > 0 -> Quota / Period;
+share(Quota, Period) when is_integer(Quota), is_integer(Period), Quota > 0, Period > 0 ->
+    Quota / Period;
 share(_, _) -> none.
 
 -doc "How much memory the process's control groups allow, in bytes.".
@@ -137,9 +149,9 @@ bytes([Word]) ->
 bytes(_) -> none.
 
 -doc """
-How much of that is used and cannot be had back, in bytes, in that group whose limit leaves least: `{Limit,
-Used}`. File pages that were not used lately do not count, as the kernel gives them away before it refuses
-anybody.
+How much of that is used and cannot be had back, in bytes, in that group whose limit leaves least:
+`{Limit, Used}`. File pages that were not used lately do not count, as the kernel gives them away
+before it refuses anybody.
 """.
 -spec memory_used(read()) -> result({pos_integer(), non_neg_integer()} | unlimited).
 memory_used(Read) ->
@@ -155,7 +167,8 @@ memory_used(Read) ->
     end).
 
 used(2, Dir, Read) -> used(Dir ++ "/memory.current", Dir ++ "/memory.stat", ~"inactive_file", Read);
-used(1, Dir, Read) -> used(Dir ++ "/memory.usage_in_bytes", Dir ++ "/memory.stat", ~"total_inactive_file", Read).
+used(1, Dir, Read) ->
+    used(Dir ++ "/memory.usage_in_bytes", Dir ++ "/memory.stat", ~"total_inactive_file", Read).
 
 used(UsageFile, StatFile, Key, Read) ->
     case [whole(W) || W <- words_of(Read, UsageFile)] of
@@ -195,8 +208,8 @@ least(Limits) ->
     end.
 
 -doc """
-The directories to ask, from /proc/self/cgroup: version, controller (`all` in version 2), and the directory,
-for each group from the process's own up to the root.
+The directories to ask, from /proc/self/cgroup: version, controller (`all` in version 2), and the
+directory, for each group from the process's own up to the root.
 """.
 -spec cgroups(binary()) -> [{1 | 2, all | cpu | memory, file:filename()}].
 cgroups(Text) ->
@@ -214,9 +227,11 @@ group(_) -> [].
 
 %% A path may have colons in it.
 upwards(Parts) ->
-    Path = [binary_to_list(P) || P <- binary:split(iolist_to_binary(lists:join(~":", Parts)), ~"/", [global]),
-                                 P =/= <<>>, P =/= ~".."],
-    [lists:append(["/" ++ P || P <- lists:sublist(Path, N)]) || N <- lists:seq(length(Path), 0, -1)].
+    Path = [binary_to_list(P)
+            || P <- binary:split(iolist_to_binary(lists:join(~":", Parts)), ~"/", [global]),
+               P =/= <<>>, P =/= ~".."],
+    [lists:append(["/" ++ P || P <- lists:sublist(Path, N)])
+     || N <- lists:seq(length(Path), 0, -1)].
 
 %% ---------------------------------------------------------------- text
 
@@ -228,7 +243,8 @@ words_of(Read, File) ->
 
 words(Text) -> binary:split(squeeze(Text), ~" ", [global, trim_all]).
 
-squeeze(Text) -> << <<(case C of $\t -> $\s; $\n -> $\s; $\r -> $\s; _ -> C end)>> || <<C>> <= Text >>.
+squeeze(Text) ->
+    << <<(case C of $\t -> $\s; $\n -> $\s; $\r -> $\s; _ -> C end)>> || <<C>> <= Text >>.
 
 lines(Text) -> binary:split(Text, ~"\n", [global, trim_all]).
 

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_server).
 -moduledoc false.
-%% One process a node: keeps this node's attributes, has them computed, tells them to the members of its
-%% groups and notes what they tell.
+%% One process a node: keeps this node's attributes, has them computed, tells them to the members of
+%% its groups and notes what they tell.
 %%
 %% It runs no function of an attribute and asks no node: the first in processes of their own
-%% (`sderl_attr_eval`), the second by whoever wants to know (`sderl_attr_fetch`). What it tells goes over
-%% links that are there, by `sderl_attr_share`. It alone writes the tables (`sderl_attr_table`), from which a
-%% successor goes on: what was set at run time is there, mates are told all once more and asked for all.
+%% (`sderl_attr_eval`), the second by whoever wants to know (`sderl_attr_fetch`). What it tells goes
+%% over links that are there, by `sderl_attr_share`. It alone writes the tables
+%% (`sderl_attr_table`), from which a successor goes on: what was set at run time is there, mates
+%% are told all once more and asked for all.
 %%
 %% | message to it | |
 %% |---|---|
@@ -15,7 +16,8 @@
 %% | call `{sderl_attr, 1, {get, [Name], MaxAgeMs}}` | `{values, [Entry]}`: this node's own; computed first, if older |
 %% | call `{sderl_attr, 1, {of, [Node], [Name], MaxAgeMs, TimeoutMs}}` | `{of, #{Node => {values, [Entry]} \| {error, Reason}}}`: for nodes that have no link to these |
 %%
-%% A call of another version or kind is answered `{error, unknown_question}`, and counted like other such messages.
+%% A call of another version or kind is answered `{error, unknown_question}`, and counted like other
+%% such messages.
 
 -behaviour(gen_server).
 
@@ -32,25 +34,30 @@
 -define(HELPERS, 100).
 %% How long such a question may take at most.
 -define(PATIENCE, 60_000).
-%% In so many groups the attribute `groups` is told at once when they change, in more with the next period.
+%% In so many groups the attribute `groups` is told at once when they change, in more with the next
+%% period.
 -define(GROUPS_AT_ONCE, 100).
 %% How long values of nodes that tell nothing by themselves are kept, in periods of sharing.
 -define(OTHERS, 12).
 
--record(s, {node = node() :: node(),
-            share :: sderl_attr_share:state(),
-            own = #{} :: #{sderl_attr:name() => sderl_attr_own:t()},
-            jobs = #{} :: #{reference() => {sderl_attr:name(), sderl_attr_eval:job(), Timer :: reference()}},
-            seen = #{} :: #{node() => sderl_attr_share:seen()},
-            stamps = #{} :: #{node() => {Sent :: integer(), Came :: integer()}},
-            waiting = [] :: [{gen_server:from(), {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]},
-                              Missing :: #{sderl_attr:name() => []}}],
-            helpers = #{} :: #{reference() => []},
-            %% With whom this node shares which groups, the island of free nodes among these.
-            mates = sderl_mates:new(node(), sderl_dir:memberships()) :: sderl_mates:mates(),
-            timer = none :: none | reference(),
-            soon = none :: none | reference(),
-            told = false :: boolean()}).
+-record(s, {
+    node = node() :: node(),
+    share :: sderl_attr_share:state(),
+    own = #{} :: #{sderl_attr:name() => sderl_attr_own:t()},
+    jobs = #{} :: #{reference() => {sderl_attr:name(), sderl_attr_eval:job(),
+                                    Timer :: reference()}},
+    seen = #{} :: #{node() => sderl_attr_share:seen()},
+    stamps = #{} :: #{node() => {Sent :: integer(), Came :: integer()}},
+    waiting = [] :: [{gen_server:from(),
+                      {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]},
+                      Missing :: #{sderl_attr:name() => []}}],
+    helpers = #{} :: #{reference() => []},
+    %% With whom this node shares which groups, the island of free nodes among these.
+    mates = sderl_mates:new(node(), sderl_dir:memberships()) :: sderl_mates:mates(),
+    timer = none :: none | reference(),
+    soon = none :: none | reference(),
+    told = false :: boolean()
+}).
 
 -type change() :: {insert | update | set, sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(),
                    Once :: none | sderl_attr_eval:outcome()}
@@ -60,7 +67,8 @@
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc "Changes this node's attributes. What an automatic one comes to its caller has found out.".
--spec write(change()) -> ok | {error, {attr_exists | attr_not_set, sderl_attr:name()} | not_running}.
+-spec write(change()) ->
+    ok | {error, {attr_exists | attr_not_set, sderl_attr:name()} | not_running}.
 write(Change) -> write(Change, 3).
 
 write(_, 0) -> {error, not_running};
@@ -68,7 +76,8 @@ write(Change, Tries) ->
     try gen_server:call(?MODULE, {write, Change}, infinity)
     catch
         exit:{Why, _} ->
-            %% It died, and the supervisor starts another. Only of an insertion it may matter whether it was done.
+            %% It died, and the supervisor starts another. Only of an insertion it may matter
+            %% whether it was done.
             case ets:whereis(sderl_attrs) =/= undefined andalso whereis(sderl_sup) =/= undefined of
                 true when Why =:= noproc -> receive after 10 -> write(Change, Tries) end;
                 true -> write(Change, Tries - 1);
@@ -77,8 +86,8 @@ write(Change, Tries) ->
     end.
 
 -doc """
-Notes what was answered to questions that were sent at a moment, and who did not answer and is left alone
-until another; returns when reads see it.
+Notes what was answered to questions that were sent at a moment, and who did not answer and is left
+alone until another; returns when reads see it.
 """.
 -spec keep([{node(), direct | far, SentAt :: integer(), [sderl_attr_table:entry()]}],
            [{node() | {gateway, node()}, Until :: integer()}]) -> ok.
@@ -113,7 +122,9 @@ init([]) ->
     S = lists:foldl(fun({Name, Spec, _, Once}, Acc) -> put_spec(Name, Spec, Once, Acc) end,
                     #s{share = sderl_attr_share:new(life())}, sderl_attr_table:own()),
     %% Who went while there was no server.
-    lists:foreach(fun(Node) -> lists:member(Node, nodes(connected)) orelse sderl_attr_table:forget(Node) end,
+    lists:foreach(fun(Node) ->
+        lists:member(Node, nodes(connected)) orelse sderl_attr_table:forget(Node)
+    end,
                   sderl_attr_table:peers()),
     {ok, S, {continue, start}}.
 
@@ -125,7 +136,8 @@ handle_call({sderl_attr, ?VSN, {get, Names, MaxAge}}, {Pid, _} = From, S)
   when length(Names) >= 0, is_integer(MaxAge), is_pid(Pid) ->
     {noreply, get(From, visible(node(Pid), Names, S), Names, MaxAge, S)};
 handle_call({sderl_attr, ?VSN, {'of', Nodes, Names, MaxAge, Timeout}}, From, S)
-  when length(Nodes) >= 0, length(Names) >= 0, is_integer(MaxAge), is_integer(Timeout), Timeout >= 0 ->
+  when length(Nodes) >= 0, length(Names) >= 0, is_integer(MaxAge), is_integer(Timeout),
+       Timeout >= 0 ->
     case lists:all(fun is_atom/1, Nodes) of
         true -> {noreply, others(From, Nodes, Names, MaxAge, Timeout, S)};
         false -> {reply, {error, unknown_question}, unknown(S)}
@@ -144,8 +156,8 @@ handle_call({keep, Answers, Silent}, _, S) when length(Answers) >= 0, length(Sil
     end;
 handle_call(_, _, S) -> {reply, {error, unknown_question}, unknown(S)}.
 
-%% What is written, here and by predecessors: what a later process of this server could not handle would end
-%% each that is started.
+%% What is written, here and by predecessors: what a later process of this server could not handle
+%% would end each that is started.
 is_change({delete, _}) -> true;
 is_change({How, Name, Spec, Source, Once}) ->
     lists:member(How, [insert, update, set])
@@ -187,14 +199,16 @@ handle_info({sderl_attr, ?VSN, From, {Sent, Echo, Held} = Stamp, Body}, S)
         %% Not yet, or not any more. If not yet, the next frame will not fit and all is asked for.
         false -> {noreply, S}
     end;
-handle_info({attr_outcome, Alias, Name, Outcome}, #s{jobs = Jobs} = S) when is_map_key(Alias, Jobs) ->
+handle_info({attr_outcome, Alias, Name, Outcome}, #s{jobs = Jobs} = S)
+  when is_map_key(Alias, Jobs) ->
     {noreply, outcome(Alias, Name, Outcome, S)};
 handle_info({timeout, Timer, {overdue, Alias}}, #s{jobs = Jobs} = S) ->
     case Jobs of
         #{Alias := {Name, _, Timer}} -> {noreply, outcome(Alias, Name, {undefined, timeout}, S)};
         _ -> {noreply, S}
     end;
-handle_info({'DOWN', Ref, process, _, _}, #s{helpers = Helpers} = S) when is_map_key(Ref, Helpers) ->
+handle_info({'DOWN', Ref, process, _, _}, #s{helpers = Helpers} = S)
+  when is_map_key(Ref, Helpers) ->
     {noreply, S#s{helpers = maps:remove(Ref, Helpers)}};
 handle_info({'DOWN', Ref, process, _, Why}, #s{jobs = Jobs} = S) ->
     %% Its outcome, if it had one, came before.
@@ -219,10 +233,11 @@ unknown(S) ->
 renamed(#s{node = Node} = S) when Node =:= node() -> S;
 renamed(#s{node = Old, own = Own} = S) ->
     sderl_attr_table:forget(Old),
-    maps:fold(fun show/3, S#s{node = node(), mates = sderl_mates:new(node(), sderl_dir:memberships())}, Own).
+    maps:fold(fun show/3,
+              S#s{node = node(), mates = sderl_mates:new(node(), sderl_dir:memberships())}, Own).
 
-%% Of this server, not of the node: mates have to notice its death, as it may have lost frames of theirs and
-%% forgot what it told.
+%% Of this server, not of the node: mates have to notice its death, as it may have lost frames of
+%% theirs and forgot what it told.
 life() -> {erlang:system_time(), erlang:unique_integer()}.
 
 period() -> sderl_attr_config:value(attribute_share_ms).
@@ -234,11 +249,13 @@ configured() ->
         ++ [{{label, Key}, Value, config} || {Key, Value} <- sderl_attr_config:value(labels)],
     Names = #{Name => [] || {Name, _, _} <- Given},
     %% Built-in ones come first and are overridden.
-    [{Name, Spec, builtin} || sderl_attr_config:value(attribute_builtins),
-                              {Name, Spec, _} <- sderl_attr_builtin:all(), not is_map_key(Name, Names)]
+    [{Name, Spec, builtin}
+     || sderl_attr_config:value(attribute_builtins),
+        {Name, Spec, _} <- sderl_attr_builtin:all(), not is_map_key(Name, Names)]
         ++ Given.
 
-%% Our own functions for what does not change are quick, and who starts the application may read them at once.
+%% Our own functions for what does not change are quick, and who starts the application may read
+%% them at once.
 once({automatic, {sderl_attr_builtin, get, [Name]}}, builtin) ->
     try {ok, sderl_attr_builtin:get(Name)}
     catch Class:Why -> {undefined, {Class, Why}}
@@ -247,7 +264,8 @@ once(_, _) -> none.
 
 put_spec(Name, Spec, Once, #s{share = Share0, own = Own} = S) ->
     {Version, Share} = sderl_attr_share:step(Share0),
-    Times = {sderl_attr_config:value(attribute_keep_ms), sderl_attr_config:value(attribute_timeout_ms)},
+    Times = {sderl_attr_config:value(attribute_keep_ms),
+             sderl_attr_config:value(attribute_timeout_ms)},
     A = sderl_attr_own:new(Spec, Once, Times, {now_ms(), Version}),
     show(Name, A, S#s{share = Share, own = Own#{Name => A}}).
 
@@ -261,7 +279,8 @@ changed({delete, Name}, #s{own = Own, share = Share} = S0) ->
         true ->
             S = cancel(Name, S0),
             sderl_attr_table:undefine(Name),
-            {ok, answer(Name, soon(S#s{own = maps:remove(Name, Own), share = sderl_attr_share:removed(Share)}))};
+            {ok, answer(Name, soon(S#s{own = maps:remove(Name, Own),
+                                       share = sderl_attr_share:removed(Share)}))};
         false -> {ok, S0}
     end;
 changed({How, Name, Spec, Source, Once}, #s{own = Own} = S0) ->
@@ -271,11 +290,13 @@ changed({How, Name, Spec, Source, Once}, #s{own = Own} = S0) ->
         _ ->
             sderl_attr_table:define(Name, Spec, Source, Once),
             S = put_spec(Name, Spec, Once, cancel(Name, S0)),
-            {ok, answer(Name, soon(compute(fun(A) -> sderl_attr_own:due(0, now_ms(), A) end, [Name], S)))}
+            {ok, answer(Name,
+                        soon(compute(fun(A) -> sderl_attr_own:due(0, now_ms(), A) end, [Name], S)))}
     end.
 
-%% Mates are told at once what is new to them: who is one now, and who may see more or less. Which groups this
-%% node is in is known at once, too, where these are not many: otherwise each new one would cost what all do.
+%% Mates are told at once what is new to them: who is one now, and who may see more or less. Which
+%% groups this node is in is known at once, too, where these are not many: otherwise each new one
+%% would cost what all do.
 changed_group(Group, #s{mates = Mates0} = S0) ->
     {Came, Went, Mates} = sderl_mates:change(Group, sderl_dir:members(Group), Mates0),
     S = S0#s{mates = Mates},
@@ -307,7 +328,8 @@ compared(#s{mates = Mates} = S) ->
 %% First what the helper processes would spoil.
 compute(IsDue, Names, #s{own = Own} = S) ->
     Due = [{sderl_attr_own:call(A), Name} || Name <- Names, #{Name := A} <- [Own], IsDue(A)],
-    {Here, Apart} = lists:partition(fun({{Call, _}, _}) -> sderl_attr_builtin:at_once(Call) =/= no end, Due),
+    {Here, Apart} =
+        lists:partition(fun({{Call, _}, _}) -> sderl_attr_builtin:at_once(Call) =/= no end, Due),
     lists:foldl(fun start/2, lists:foldl(fun start/2, S, Here), Apart).
 
 start({{Call, Timeout}, Name}, #s{own = Own0, jobs = Jobs} = S) ->
@@ -325,7 +347,8 @@ came(Name, Outcome, #s{own = Own, share = Share0} = S) ->
     {Version, Share} = sderl_attr_share:step(Share0),
     {Change, A} = sderl_attr_own:outcome(Outcome, Version, A0),
     _ = Change =:= changed andalso failed(Name, Outcome, A),
-    show(Name, A, S#s{own = Own#{Name := A}, share = case Change of changed -> Share; same -> Share0 end}).
+    show(Name, A,
+         S#s{own = Own#{Name := A}, share = case Change of changed -> Share; same -> Share0 end}).
 
 %% Not every machine tells everything: of what is built in nobody need hear.
 failed(Name, {undefined, Why}, A) ->
@@ -366,12 +389,14 @@ outcome(Alias, Name, Outcome, S0) ->
 %% Nodes that start together do not speak together for long.
 tick(#s{timer = Timer0} = S1) ->
     Period = period(),
-    Timer = sderl_timer:next(Timer0, Period - Period div 10 + rand:uniform(Period div 5 + 1) - 1, tick),
+    Timer = sderl_timer:next(Timer0, Period - Period div 10 + rand:uniform(Period div 5 + 1) - 1,
+                             tick),
     S0 = S1#s{timer = Timer},
     _ = erlang:send_after(min(?COMPUTING, Period div 2), self(), computed),
     sweep(),
     Now = now_ms(),
-    S = compute(fun(A) -> sderl_attr_own:due_soon(Period, Now, A) end, maps:keys(S0#s.own), S0#s{told = false}),
+    S = compute(fun(A) -> sderl_attr_own:due_soon(Period, Now, A) end, maps:keys(S0#s.own),
+                S0#s{told = false}),
     case map_size(S#s.jobs) of
         0 -> told(S);
         _ -> S
@@ -386,7 +411,8 @@ soon(S) -> S.
 
 share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates = All} = S) ->
     Linked = nodes(connected),
-    %% Of the groups that are shared with a mate those count of which it depends what the mate may see.
+    %% Of the groups that are shared with a mate those count of which it depends what the mate may
+    %% see.
     Of = attribute_groups(S),
     Mates = #{Node => maps:keys(maps:intersect(Of, sderl_mates:shared(Node, All)))
               || Node <- sderl_mates:nodes(All), lists:member(Node, Linked)},
@@ -394,8 +420,11 @@ share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates = All} =
     %% Those that told us when we did not know yet that they are mates.
     _ = [tell(Node, again, Now, S)
          || Node := _ <- Mates, not is_map_key(Node, Seen), sderl_attr_share:told(Node, Share0)],
-    {Frames, Share} = sderl_attr_share:frames(Mates, [sderl_attr_own:entry(N, A) || N := A <- Own], Now, Share0),
-    lists:foreach(fun({Nodes, Body}) -> lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes) end, Frames),
+    {Frames, Share} = sderl_attr_share:frames(Mates, [sderl_attr_own:entry(N, A) || N := A <- Own],
+                                              Now, Share0),
+    lists:foreach(fun({Nodes, Body}) ->
+        lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes)
+    end, Frames),
     %% Who shares no group any more tells nothing any more.
     Gone = [Node || Node <- sderl_attr_table:peers(), not sderl_mates:is_mate(Node, All)],
     lists:foreach(fun sderl_attr_table:forget/1, Gone),
@@ -410,7 +439,8 @@ tell(Node, Body, Now, #s{stamps = Stamps}) ->
 
 %% ---------------------------------------------------------------- being told
 
-frame(From, _, again, #s{share = Share} = S) -> soon(S#s{share = sderl_attr_share:forget(From, Share)});
+frame(From, _, again, #s{share = Share} = S) ->
+    soon(S#s{share = sderl_attr_share:forget(From, Share)});
 frame(From, {Sent, _, _} = Stamp, Body, #s{seen = Seen, stamps = Stamps} = S) ->
     Now = now_ms(),
     At = Now - sderl_attr_share:delay(Stamp, Now),
@@ -457,20 +487,24 @@ visible(Node, Names, #s{mates = Mates}) ->
 
 get(From, Visible, Asked, MaxAge, S0) ->
     Now = now_ms(),
-    #s{own = Own} = S = compute(fun(A) -> sderl_attr_own:due(MaxAge, Now, A) end, lists:uniq(Visible), S0),
+    #s{own = Own} = S = compute(fun(A) -> sderl_attr_own:due(MaxAge, Now, A) end,
+                                lists:uniq(Visible), S0),
     %% All that is wanted is being computed now.
-    Missing = #{Name => [] || Name <- Visible, #{Name := A} <- [Own], sderl_attr_own:wanted(MaxAge, Now, A)},
+    Missing = #{Name => []
+                || Name <- Visible, #{Name := A} <- [Own], sderl_attr_own:wanted(MaxAge, Now, A)},
     settle([{From, {Visible, Asked}, Missing}], S).
 
 %% A value came, or will not come.
 answer(Name, #s{waiting = Waiting} = S) ->
-    settle([{From, Names, maps:remove(Name, Missing)} || {From, Names, Missing} <- Waiting], S#s{waiting = []}).
+    settle([{From, Names, maps:remove(Name, Missing)} || {From, Names, Missing} <- Waiting],
+           S#s{waiting = []}).
 
 settle(Waiting, #s{waiting = Others, own = Own} = S) ->
     {Ready, Not} = lists:partition(fun({_, _, Missing}) -> map_size(Missing) =:= 0 end, Waiting),
     Now = now_ms(),
     lists:foreach(fun({From, {Visible, Asked}, _}) ->
-        gen_server:reply(From, {values, [value(Name, lists:member(Name, Visible), Now, Own) || Name <- Asked]})
+        gen_server:reply(From, {values, [value(Name, lists:member(Name, Visible), Now, Own)
+                                         || Name <- Asked]})
     end, Ready),
     S#s{waiting = Not ++ Others}.
 

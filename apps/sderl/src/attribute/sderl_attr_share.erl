@@ -3,13 +3,14 @@
 -moduledoc false.
 %% What a node tells its mates of its attributes, and what a mate makes of it. Pure.
 %%
-%% Each change of a value, or of why there is none, steps the node's version, and the attribute keeps the
-%% version of its last change. A mate that has had everything up to a version is sent what changed since; of
-%% the rest only how old it is now. An attribute that has been taken away steps the version below which
-%% nothing but all will do. So will it for a mate that shares other groups than before (it may see other
-%% attributes: `visible/2`), for one whose link went, and for one that asks: one that missed something because
-%% its server died finds out by the version at which a frame begins, or by the *life*, which names one life of
-%% the sender's server and the groups that are shared.
+%% Each change of a value, or of why there is none, steps the node's version, and the attribute
+%% keeps the version of its last change. A mate that has had everything up to a version is sent what
+%% changed since; of the rest only how old it is now. An attribute that has been taken away steps
+%% the version below which nothing but all will do. So will it for a mate that shares other groups
+%% than before (it may see other attributes: `visible/2`), for one whose link went, and for one that
+%% asks: one that missed something because its server died finds out by the version at which a frame
+%% begins, or by the *life*, which names one life of the sender's server and the groups that are
+%% shared.
 %%
 %% | body of a frame | says |
 %% |---|---|
@@ -17,32 +18,38 @@
 %% | `{delta, Life, From, To, [Entry], [{Name, AgeMs}]}` | those that changed; those that were computed again and are the same; static ones that are not named are as they were |
 %% | `again` | tell all |
 %%
-%% An entry is `{Name, Value, ok | Reason, AgeMs, static | KeepMs, Version}`: a
-%% static value is so until it is set anew, one that is computed is kept for `KeepMs` after its computing began.
+%% An entry is `{Name, Value, ok | Reason, AgeMs, static | KeepMs, Version}`: a static value is so
+%% until it is set anew, one that is computed is kept for `KeepMs` after its computing began.
 %%
-%% With a body goes a stamp, `{Sent, Echo, Held}`: the sender's clock, the clock in the last frame that it has
-%% from the receiver, and how long it has had that. A frame that stood in a full link, or in the mailbox of a
-%% node that was stopped, would look younger than it is; `delay/2` tells the receiver how long it may have
-%% been under way at most, by its own clock alone.
+%% With a body goes a stamp, `{Sent, Echo, Held}`: the sender's clock, the clock in the last frame
+%% that it has from the receiver, and how long it has had that. A frame that stood in a full link,
+%% or in the mailbox of a node that was stopped, would look younger than it is; `delay/2` tells the
+%% receiver how long it may have been under way at most, by its own clock alone.
 
 -export([new/1, step/1, removed/1, forget/2, told/2, frames/4]).
 -export([is_body/1, decide/2, delay/2, aged/2, visible/2, group/1]).
 -export_type([state/0, body/0, seen/0, verdict/0]).
 
 -type version() :: non_neg_integer().
--type body() :: {full, Life :: term(), version(), [sderl_attr_table:entry()]}
-              | {delta, Life :: term(), From :: version(), To :: version(), [sderl_attr_table:entry()],
-                 [{sderl_attr:name(), AgeMs :: non_neg_integer()}]}
-              | again.
+-type body() ::
+    {full, Life :: term(), version(), [sderl_attr_table:entry()]}
+    | {delta, Life :: term(), From :: version(), To :: version(), [sderl_attr_table:entry()],
+       [{sderl_attr:name(), AgeMs :: non_neg_integer()}]}
+    | again.
 
 %% To whom what was told: up to which version, of which groups, and when.
 -opaque state() :: #{life := term(), version := version(), all_since := version(),
                      told := #{node() => {version(), [Group :: term()], At :: integer()}}}.
 
--doc "What this node has had from a mate: the sender's life, the version, the names of static attributes.".
+-doc """
+What this node has had from a mate: the sender's life, the version, the names of static attributes.
+""".
 -type seen() :: none | {Life :: term(), version(), Static :: #{sderl_attr:name() => []}}.
 
--doc "What to do with a frame: replace all that there is of that node, change and confirm some, or ask for all.".
+-doc """
+What to do with a frame: replace all that there is of that node, change and confirm some, or ask for
+all.
+""".
 -type verdict() :: {replace, [sderl_attr_table:entry()], seen()}
                  | {change, [sderl_attr_table:entry()], Static :: [sderl_attr:name()],
                     [{sderl_attr:name(), AgeMs :: non_neg_integer()}], seen()}
@@ -70,21 +77,24 @@ forget(Node, #{told := Told} = S) -> S#{told := maps:remove(Node, Told)}.
 told(Node, #{told := Told}) -> is_map_key(Node, Told).
 
 -doc """
-What to send to whom at `Now`. `Mates`: the groups that are shared with each. The entries are all that this
-node has, with the moment of each in place of its age (`now`: it is so at this moment). Whoever is no mate is
-forgotten.
+What to send to whom at `Now`. `Mates`: the groups that are shared with each. The entries are all
+that this node has, with the moment of each in place of its age (`now`: it is so at this moment).
+Whoever is no mate is forgotten.
 """.
--spec frames(#{node() => [Group :: term()]}, [Entry], Now :: integer(), state()) -> {[{[node()], body()}], state()} when
+-spec frames(#{node() => [Group :: term()]}, [Entry], Now :: integer(), state()) ->
+    {[{[node()], body()}], state()} when
     Entry :: sderl_attr_table:moment().
 frames(Mates, Entries, Now, #{life := Life, version := To, told := Told} = S) ->
     %% Most mates are alike, and what they get is made once.
-    Alike = maps:groups_from_list(fun({Node, Groups}) -> {lists:sort(Groups), since(Node, Groups, S)} end,
-                                  fun({Node, _}) -> Node end, maps:to_list(Mates)),
-    Frames = [{lists:sort(Nodes), body(Since, [E || E <- Entries, visible(element(1, E), Groups)], Now,
-                                       S#{life := {Life, erlang:phash2(Groups)}})}
+    Alike = maps:groups_from_list(fun({Node, Groups}) ->
+        {lists:sort(Groups), since(Node, Groups, S)}
+    end, fun({Node, _}) -> Node end, maps:to_list(Mates)),
+    Frames = [{lists:sort(Nodes), body(Since, [E || E <- Entries, visible(element(1, E), Groups)],
+                                       Now, S#{life := {Life, erlang:phash2(Groups)}})}
               || {{Groups, Since}, Nodes} <- lists:sort(maps:to_list(Alike))],
-    {Frames, S#{told := maps:merge(maps:with(maps:keys(Mates), Told),
-                                   #{Node => {To, lists:sort(Groups), Now} || Node := Groups <- Mates})}}.
+    {Frames,
+     S#{told := maps:merge(maps:with(maps:keys(Mates), Told),
+                           #{Node => {To, lists:sort(Groups), Now} || Node := Groups <- Mates})}}.
 
 since(Node, Groups, #{told := Told, all_since := All}) ->
     Sorted = lists:sort(Groups),
@@ -108,7 +118,8 @@ aged({Name, Value, Why, Then, Kind, V}, Now) -> {Name, Value, Why, max(0, Now - 
 -doc "Whether a term that another node sent is a body.".
 -spec is_body(term()) -> boolean().
 is_body({full, _Life, To, Entries}) -> is_integer(To) andalso sderl_attr_table:are_entries(Entries);
-is_body({delta, _Life, From, To, Entries, Aged}) when is_integer(From), is_integer(To), length(Aged) >= 0 ->
+is_body({delta, _Life, From, To, Entries, Aged})
+  when is_integer(From), is_integer(To), length(Aged) >= 0 ->
     sderl_attr_table:are_entries(Entries)
         andalso lists:all(fun({_Name, Age}) -> is_integer(Age) andalso Age >= 0;
                              (_) -> false
@@ -116,13 +127,16 @@ is_body({delta, _Life, From, To, Entries, Aged}) when is_integer(From), is_integ
 is_body(again) -> true;
 is_body(_) -> false.
 
--doc "What to do with a body, after what was seen of that node before. `again` is for the sender and no matter of this.".
+-doc """
+What to do with a body, after what was seen of that node before. `again` is for the sender and no
+matter of this.
+""".
 -spec decide(body(), seen()) -> verdict().
 decide({full, Life, To, Entries}, _) ->
     {replace, Entries, {Life, To, static(Entries, #{})}};
 decide({delta, Life, From, To, Entries, Aged}, {Life, Has, Static}) when From =< Has, To >= Has ->
-    %% What a question has brought meanwhile does not count, so nothing is ever seen twice but in a frame that
-    %% was sent twice.
+    %% What a question has brought meanwhile does not count, so nothing is ever seen twice but in a
+    %% frame that was sent twice.
     {change, Entries, maps:keys(maps:without([element(1, E) || E <- Entries], Static)), Aged,
      {Life, To, static(Entries, Static)}};
 decide({delta, _, _, _, _, _}, _) -> ask.
@@ -133,10 +147,12 @@ static(Entries, Before) ->
                 end, Before, Entries).
 
 -doc "How long a frame with this stamp was under way at most.".
--spec delay({Sent :: integer(), Echo :: none | integer(), Held :: non_neg_integer()}, Now :: integer()) ->
+-spec delay({Sent :: integer(), Echo :: none | integer(), Held :: non_neg_integer()},
+            Now :: integer()) ->
     non_neg_integer().
 delay({_, none, _}, _) -> 0;
-delay({_, Echo, Held}, Now) when is_integer(Echo), is_integer(Held), is_integer(Now) -> max(0, Now - Echo - Held).
+delay({_, Echo, Held}, Now) when is_integer(Echo), is_integer(Held), is_integer(Now) ->
+    max(0, Now - Echo - Held).
 
 -doc "Whether one who shares these groups may see an attribute.".
 -spec visible(sderl_attr:name(), [Group :: term()]) -> boolean().

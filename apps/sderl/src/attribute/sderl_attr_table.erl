@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_table).
 -moduledoc false.
-%% The values that this node has, its own and others', in tables that the supervisor owns: whoever reads does
-%% so in its own process, by one lookup, and the server may die.
+%% The values that this node has, its own and others', in tables that the supervisor owns: whoever
+%% reads does so in its own process, by one lookup, and the server may die.
 %%
 %% | table | row | |
 %% |---|---|---|
@@ -14,13 +14,13 @@
 %% | | `{sample, Sample}` | where the schedulers stood (`sderl_attr_builtin`) |
 %% | | `{{version, Name}, Version}` | of an attribute that somebody has prepared choices by: another one as soon as a value changes |
 %%
-%% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after which it was
-%% taken, never later than that: an age that is read here may be too great by what a message took, but not too
-%% small. It is `now` for what this node itself has set.
+%% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after
+%% which it was taken, never later than that: an age that is read here may be too great by what a
+%% message took, but not too small. It is `now` for what this node itself has set.
 %%
-%% The server alone writes: what this node has, what mates tell, and what was answered to questions. The
-%% version, which is the owner's, lets an answer that was overtaken do no harm (`keep/6`). Rows of nodes that
-%% tell us nothing by themselves go by age.
+%% The server alone writes: what this node has, what mates tell, and what was answered to questions.
+%% The version, which is the owner's, lets an answer that was overtaken do no harm (`keep/6`). Rows
+%% of nodes that tell us nothing by themselves go by age.
 
 -export([new/0, cached/2, cached/3, fresh/4, fresh/5, sample/0, sample/1]).
 -export([own/0, own/1, define/4, undefine/1, put_own/6]).
@@ -40,7 +40,8 @@
 -type entry() :: {sderl_attr:name(), Value :: term(), why(), AgeMs :: non_neg_integer(), kind(),
                   Version :: non_neg_integer()}.
 %% The same with the moment of the value (`now`: it is so at this moment) in place of its age.
--type moment() :: {sderl_attr:name(), Value :: term(), why(), now | integer(), kind(), Version :: non_neg_integer()}.
+-type moment() :: {sderl_attr:name(), Value :: term(), why(), now | integer(), kind(),
+                   Version :: non_neg_integer()}.
 -export_type([why/0, entry/0, moment/0]).
 
 -define(ROWS, sderl_attrs).
@@ -50,7 +51,8 @@
 -spec are_entries(term()) -> boolean().
 are_entries(Entries) when length(Entries) >= 0 ->
     lists:all(fun({_Name, _Value, _Why, Age, Kind, Version}) ->
-                      is_count(Age) andalso (Kind =:= static orelse is_count(Kind)) andalso is_count(Version);
+                     is_count(Age) andalso (Kind =:= static orelse is_count(Kind))
+                         andalso is_count(Version);
                  (_) -> false
               end, Entries);
 are_entries(_) -> false.
@@ -78,27 +80,30 @@ cached(Node, Name, Now) ->
     end.
 
 -doc """
-The same as an entry. A row counts as fresh up to `MaxAge`, and one that its owner keeps for longer, up to
-that: to ask again would bring the same.
+The same as an entry. A row counts as fresh up to `MaxAge`, and one that its owner keeps for longer,
+up to that: to ask again would bring the same.
 """.
 -spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer()) ->
     {fresh | stale, entry()} | unknown.
 fresh(Node, Name, Now, MaxAge) -> fresh(Node, Name, Now, MaxAge, 0).
 
 -doc "The same for one that would rather take what is kept for long a little late than ask.".
--spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer(), Slack :: non_neg_integer()) ->
+-spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer(),
+            Slack :: non_neg_integer()) ->
     {fresh | stale, entry()} | unknown.
 fresh(Node, Name, Now, MaxAge, Slack) ->
     case ets:lookup(?ROWS, {Name, Node}) of
         %% Its first value is worth waiting for.
-        [{_, Value, pending, At, Kind, Version}] -> {stale, {Name, Value, pending, age(At, Now), Kind, Version}};
+        [{_, Value, pending, At, Kind, Version}] ->
+            {stale, {Name, Value, pending, age(At, Now), Kind, Version}};
         [{_, Value, Why, At, Kind, Version}] ->
             Age = age(At, Now),
             {fresh_if(Age =< limit(Kind, MaxAge, Slack)), {Name, Value, Why, Age, Kind, Version}};
         [] ->
             case absent(Node, Now) of
                 unknown -> unknown;
-                {undefined, not_set, Age} -> {fresh_if(Age =< MaxAge), {Name, undefined, not_set, Age, static, 0}}
+                {undefined, not_set, Age} ->
+                    {fresh_if(Age =< MaxAge), {Name, undefined, not_set, Age, static, 0}}
             end
     end.
 
@@ -123,7 +128,8 @@ new_version(Name) ->
 %% Values of these were written.
 changed(Names) ->
     lists:foreach(fun(Name) ->
-        ets:member(?STATE, {version, Name}) andalso ets:insert(?STATE, {{version, Name}, make_ref()})
+        ets:member(?STATE, {version, Name})
+            andalso ets:insert(?STATE, {{version, Name}, make_ref()})
     end, Names).
 
 -doc "All values count as changed; nothing is kept of names that nobody asks for any more.".
@@ -155,10 +161,14 @@ sample(Sample) ->
 
 %% ---------------------------------------------------------------- this node's own
 
--doc "What this node's attributes are: name, spec, where it comes from, what an automatic one came to.".
--spec own() -> [{sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()}].
+-doc """
+What this node's attributes are: name, spec, where it comes from, what an automatic one came to.
+""".
+-spec own() ->
+    [{sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()}].
 own() ->
-    [{Name, Spec, Source, Once} || [Name, Spec, Source, Once] <- ets:match(?STATE, {{own, '$1'}, '$2', '$3', '$4'})].
+    [{Name, Spec, Source, Once}
+     || [Name, Spec, Source, Once] <- ets:match(?STATE, {{own, '$1'}, '$2', '$3', '$4'})].
 
 -spec own(sderl_attr:name()) -> undefined | {sderl_attr:spec(), sderl_attr:source()}.
 own(Name) ->
@@ -167,7 +177,8 @@ own(Name) ->
         [] -> undefined
     end.
 
--spec define(sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()) -> ok.
+-spec define(sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(),
+             none | sderl_attr_eval:outcome()) -> ok.
 define(Name, Spec, Source, Once) ->
     true = ets:insert(?STATE, {{own, Name}, Spec, Source, Once}),
     ok.
@@ -197,7 +208,8 @@ told(Node, Entries, At) ->
     Static :: [sderl_attr:name()], Aged :: [{sderl_attr:name(), AgeMs :: non_neg_integer()}].
 told_again(Node, Static, Aged, At) ->
     lists:foreach(fun(Name) -> ets:update_element(?ROWS, {Name, Node}, {4, At}) end, Static),
-    lists:foreach(fun({Name, Age}) -> ets:update_element(?ROWS, {Name, Node}, {4, At - Age}) end, Aged).
+    lists:foreach(fun({Name, Age}) -> ets:update_element(?ROWS, {Name, Node}, {4, At - Age}) end,
+                  Aged).
 
 -spec heard(node(), At :: integer()) -> ok.
 heard(Node, At) ->
@@ -225,10 +237,11 @@ spoke(Node) ->
     ok.
 
 -doc """
-Keeps what was answered to a question that was sent at `At`, unless something newer is there: of a mate a
-higher version, of another node a younger value.
+Keeps what was answered to a question that was sent at `At`, unless something newer is there: of a
+mate a higher version, of another node a younger value.
 """.
--spec keep(node(), sderl_attr:name(), term(), why(), {At :: integer(), kind()}, Version :: non_neg_integer()) -> ok.
+-spec keep(node(), sderl_attr:name(), term(), why(), {At :: integer(), kind()},
+           Version :: non_neg_integer()) -> ok.
 keep(Node, Name, Value, Why, {At, Kind}, Version) ->
     Newer = case {ets:lookup(?ROWS, {Name, Node}), ets:member(?STATE, {peer, Node})} of
         %% A mate tells by itself what it has, and when it has it no more.
@@ -262,7 +275,8 @@ forget_older(Moment) ->
         Gone = case ets:member(?STATE, {peer, Node}) of
             true -> true;
             false ->
-                _ = ets:select_delete(?ROWS, [{{{'_', Node}, '_', '_', '$1', '_', '_'}, [{'<', '$1', Moment}], [true]}]),
+                _ = ets:select_delete(?ROWS, [{{{'_', Node}, '_', '_', '$1', '_', '_'},
+                                               [{'<', '$1', Moment}], [true]}]),
                 names(Node) =:= []
         end,
         true = not Gone orelse ets:delete(?STATE, {other, Node})

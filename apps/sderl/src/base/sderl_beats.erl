@@ -1,20 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_beats).
 -moduledoc """
-What the nodes of a pair tell each other in place of the heartbeats of all the groups that they share.
+What the nodes of a pair tell each other in place of the heartbeats of all the groups that they
+share.
 
-The process of a group *stands* towards a node when it has told its fellow there a heartbeat, has told it
-nothing since, and would tell it the same again. A node sends another one *bundle* in each interval: for
-which groups its process stands and is alive. Where nothing has changed that is the same as the last time, so a
-bundle has the changes only: those that are there besides, and those that are not there any more, because
-something else was said or because the process has not run for the interval. It is as small for a thousand groups as
-for one.
+The process of a group *stands* towards a node when it has told its fellow there a heartbeat, has
+told it nothing since, and would tell it the same again. A node sends another one *bundle* in each
+interval: for which groups its process stands and is alive. Where nothing has changed that is the
+same as the last time, so a bundle has the changes only: those that are there besides, and those
+that are not there any more, because something else was said or because the process has not run for
+the interval. It is as small for a thousand groups as for one.
 
-The router of a gateway stands towards its mates like the process of a group (`router/0`). That is not answered: the
-gateway need not know of them.
+The router of a gateway stands towards its mates like the process of a group (`router/0`). That is
+not answered: the gateway need not know of them.
 
-Bundles to a node are a stream, numbered from 0, which begins with all there is. A node that got a bundle that
-does not follow the one before asks for a new stream (the word `again`, `begin_again/2`).
+Bundles to a node are a stream, numbered from 0, which begins with all there is. A node that got a
+bundle that does not follow the one before asks for a new stream (the word `again`,
+`begin_again/2`).
 
 Pure; `m:sderl_heart` is the process.
 """.
@@ -28,8 +30,8 @@ Pure; `m:sderl_heart` is the process.
 -type bundle() ::
     {Stream :: integer(), Number :: non_neg_integer(), Added :: [uid()], Gone :: [uid()]}.
 -doc """
-What goes from node to node. `Span` is in milliseconds: the process of each group of the bundle has run within
-it. `again`: this node is there, and wants a stream from its beginning.
+What goes from node to node. `Span` is in milliseconds: the process of each group of the bundle has
+run within it. `again`: this node is there, and wants a stream from its beginning.
 """.
 -type word() :: {beat, Span :: pos_integer(), bundle()} | {again, Span :: pos_integer()}.
 
@@ -91,15 +93,16 @@ forget_node(Node, #beats{streams = Streams} = Beats) ->
     Beats#beats{streams = maps:remove(Node, Streams)}.
 
 %% What stood before is told with the first bundle.
-begin_stream(Node, #beats{next = Id, stands = Stands, changed = Changed, streams = Streams} = Beats) ->
+begin_stream(Node,
+             #beats{next = Id, stands = Stands, changed = Changed, streams = Streams} = Beats) ->
     Stood = #{Uid => [] || Uid := Nodes <- Stands, lists:member(Node, Nodes)},
     Beats#beats{next = Id + 1,
                 changed = maps:merge(Changed, Stood),
                 streams = Streams#{Node => #stream{id = Id}}}.
 
 -doc """
-The bundles that are due: to each node towards which something stands, or did a moment ago, and to those that are
-owed one.
+The bundles that are due: to each node towards which something stands, or did a moment ago, and to
+those that are owed one.
 """.
 -spec bundles(Owed :: #{node() => term()}, beats()) -> {[{node(), bundle()}], beats()}.
 bundles(Owed, #beats{changed = Changed, streams = Streams0} = Beats0) ->
@@ -136,8 +139,8 @@ beats_for(Uid, Node, #beats{stands = Stands, silent = Silent}) ->
 none_heard() -> #hearing{}.
 
 -doc """
-A bundle of a node came. `anew`: what stood before does not count. `gap`: bundles are missing, so nothing of that
-node counts until a stream begins.
+A bundle of a node came. `anew`: what stood before does not count. `gap`: bundles are missing, so
+nothing of that node counts until a stream begins.
 """.
 -spec heard(bundle(), hearing()) -> {anew | follows | gap, hearing()}.
 heard({Stream, 0, Added, _}, _) ->

@@ -14,7 +14,9 @@
 %% Large terms are cut: a sentence shall stay one.
 -define(DEPTH, 40).
 
--doc "Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.".
+-doc """
+Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.
+""".
 -type path() :: [atom() | pos_integer() | {key, term()}].
 
 -doc "What should have stood there. Each part of the configuration has the words for its own.".
@@ -59,7 +61,8 @@ milliseconds(Path, Value) -> bad(Path, Value, milliseconds).
 -doc "One sentence: where the term stands, what it is, and the remedy.".
 -spec sentence(path(), term(), iodata()) -> string().
 sentence(Path, Found, Remedy) ->
-    lists:flatten(io_lib:format("bad configuration at ~ts: ~0tP ~ts", [place(Path), Found, ?DEPTH, Remedy])).
+    lists:flatten(io_lib:format("bad configuration at ~ts: ~0tP ~ts",
+                                [place(Path), Found, ?DEPTH, Remedy])).
 
 -doc "A path for people: `sderl: s_groups[2].nodes[3]`.".
 -spec place(path()) -> iolist().
@@ -76,11 +79,13 @@ steps([Step | Path], Separator) ->
     [Separator, io_lib:format("~tp", [Step]) | steps(Path, ".")].
 
 -doc "Raises for an argument of a public function that is not of its type.".
--spec misuse(module(), {Function :: atom(), arity()}, Argument :: pos_integer(), Found :: term(), Expected :: iodata()) -> no_return().
+-spec misuse(module(), {Function :: atom(), arity()}, Argument :: pos_integer(), Found :: term(),
+             Expected :: iodata()) -> no_return().
 misuse(Module, Function, Argument, Found, Expected) ->
     misuse(Module, Function, Argument, #{found => Found, expected => Expected}).
 
 -doc "The same with details of its own.".
--spec misuse(module(), {Function :: atom(), arity()}, Argument :: pos_integer(), Details :: map()) -> no_return().
+-spec misuse(module(), {Function :: atom(), arity()}, Argument :: pos_integer(),
+             Details :: map()) -> no_return().
 misuse(Module, {Function, Arity}, Argument, Details) ->
     erlang:error({badarg, {Module, Function, Arity}, Details#{argument => Argument}}).

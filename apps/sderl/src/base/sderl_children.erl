@@ -28,7 +28,8 @@ worker(Module, Args) -> #{id => Module, start => {Module, start_link, Args}, shu
 
 -doc "A supervisor that is a module of its own.".
 -spec supervisor(module()) -> supervisor:child_spec().
-supervisor(Module) -> #{id => Module, start => {Module, start_link, []}, shutdown => infinity, type => supervisor}.
+supervisor(Module) ->
+    #{id => Module, start => {Module, start_link, []}, shutdown => infinity, type => supervisor}.
 
 -doc "One that is a name and its children.".
 -spec supervisor(Name :: atom(), [supervisor:child_spec()]) -> supervisor:child_spec().

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_compare).
 -moduledoc false.
-%% The operators of the published predicates, on attributes as on distances: any two terms compare, in the
-%% order of terms.
+%% The operators of the published predicates, on attributes as on distances: any two terms compare,
+%% in the order of terms.
 
 -export([holds/3, is_operator/1]).
 -export_type([operator/0]).

@@ -32,11 +32,14 @@
 -define(COMPARE_MS, 10_000).
 -define(FEW, 100).
 
--record(c, {busy = #{} :: #{reference() => node()}, wait = #{} :: #{node() => {pos_integer(), integer()}},
-            timer :: reference() | undefined,
-            node = node() :: node(),
-            mates = sderl_mates:new(node(), sderl_dir:memberships()) :: sderl_mates:mates(),
-            compare_at = now_ms() + ?COMPARE_MS :: integer()}).
+-record(c, {
+    busy = #{} :: #{reference() => node()},
+    wait = #{} :: #{node() => {pos_integer(), integer()}},
+    timer :: reference() | undefined,
+    node = node() :: node(),
+    mates = sderl_mates:new(node(), sderl_dir:memberships()) :: sderl_mates:mates(),
+    compare_at = now_ms() + ?COMPARE_MS :: integer()
+}).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -55,7 +58,9 @@ tried(Nodes) ->
     Linked = [node() | nodes(connected)],
     lists:all(fun(N) -> lists:member(N, Linked) orelse ets:member(?TABLE, N) end, Nodes).
 
--doc "Connects in the calling process, which may take seconds. The reason is noted (see `sderl_links`).".
+-doc """
+Connects in the calling process, which may take seconds. The reason is noted (see `sderl_links`).
+""".
 -spec connect(node(), sderl_links:reason() | group) -> boolean().
 connect(Node, Reason) when Node =/= node() ->
     %% Noted first, so that the link counts as ours from the moment it is up.
@@ -144,8 +149,8 @@ start(Node) ->
     end),
     Ref.
 
-%% A process of a group may end between its entry in the directory and the word of it, and the node may
-%% have got another name.
+%% A process of a group may end between its entry in the directory and the word of it, and the node
+%% may have got another name.
 compared(Now, #c{node = Node, compare_at = At, mates = Mates} = C) ->
     {Groups, _} = sderl_mates:counts(Mates),
     case Now >= At orelse Groups =< ?FEW orelse Node =/= node() of

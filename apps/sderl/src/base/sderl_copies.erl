@@ -9,8 +9,8 @@
 %% | `sderl_followed` | `#followed{}`: readers may use the copy until `until` (`none`: not at all); `copy` tells what was cleared from what came after it |
 %% | `sderl_copies` | `{{Group, Name}, Pid, Home, Epoch, Seq, Meta, Generation}` |
 %%
-%% A reader that finds no name looks again whether the copy is the one that it began with: no name is
-%% missed because the copy was cleared meanwhile. Rows of one copy are changed one by one, so two
+%% A reader that finds no name looks again whether the copy is the one that it began with: no name
+%% is missed because the copy was cleared meanwhile. Rows of one copy are changed one by one, so two
 %% reads may see two moments.
 
 -include("../core/sderl_row.hrl").
@@ -39,7 +39,8 @@
 -doc "Makes the tables; the calling process owns them.".
 -spec new() -> ok.
 new() ->
-    ?FOLLOWED = ets:new(?FOLLOWED, [named_table, public, {keypos, #followed.group}, {read_concurrency, true}]),
+    ?FOLLOWED = ets:new(?FOLLOWED,
+                        [named_table, public, {keypos, #followed.group}, {read_concurrency, true}]),
     ?COPIES = ets:new(?COPIES, [named_table, public, {read_concurrency, true}]),
     ok.
 
@@ -128,8 +129,8 @@ of_group(Group, Result) ->
 %% ---------------------------------------------------------------- reads of everyone
 
 -doc """
-The process of a name as the copy has it; `none` where there is no copy that may be read. The process
-may have ended since. One of this node that has says that the copy is behind.
+The process of a name as the copy has it; `none` where there is no copy that may be read. The
+process may have ended since. One of this node that has says that the copy is behind.
 """.
 -spec whereis(term(), term()) -> {ok, pid() | undefined} | none.
 whereis(Group, Name) ->

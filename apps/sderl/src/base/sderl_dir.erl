@@ -6,7 +6,8 @@
 %% the library may die and find them again.
 
 -export([new/0, options/0, options/1, incarnation/0, reborn/0]).
--export([is_running/0, is_empty/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
+-export([is_running/0, is_empty/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1,
+         process/1, processes/0]).
 -export([memberships/0, named_memberships/0, newest_first/0, coordinated/0]).
 -export([shares_group/1, shares_named_group/1]).
 -export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
@@ -71,13 +72,16 @@ incarnation() -> ets:lookup_element(sderl_state, incarnation, 2).
 -doc "A new incarnation begins: the node has another name.".
 -spec reborn() -> ok.
 reborn() ->
-    true = ets:insert(sderl_state, {incarnation, {erlang:system_info(creation), erlang:system_time(),
-                                                  erlang:unique_integer()}}),
+    true = ets:insert(sderl_state, {incarnation, {erlang:system_info(creation),
+                                                  erlang:system_time(), erlang:unique_integer()}}),
     ok.
 
 %% ---------------------------------------------------------------- own groups
 
--doc "Whether the application runs here, which has the tables. All questions below raise `badarg` without them.".
+-doc """
+Whether the application runs here, which has the tables. All questions below raise `badarg` without
+them.
+""".
 -spec is_running() -> boolean().
 is_running() -> ets:whereis(?GROUPS) =/= undefined.
 
@@ -157,7 +161,9 @@ shares(Node, Except) ->
 
 shares(_, _, '$end_of_table') -> false;
 shares(Node, Except, {Some, More}) ->
-    lists:any(fun({G, Members}) -> lists:member(Node, Members) andalso not lists:member(G, Except) end, Some)
+    lists:any(fun({G, Members}) ->
+        lists:member(Node, Members) andalso not lists:member(G, Except)
+    end, Some)
         orelse shares(Node, Except, ets:select(More)).
 
 -doc "The own s_groups, the one that this node entered last first.".
@@ -184,7 +190,9 @@ needs() ->
         [{N, case G of undefined -> free_island; _ -> {group, G} end}
          || {G, Members} <- memberships(), N <- Members, N =/= node()]).
 
--doc "As `show/5` without a coordinator, and only where the group's process has not shown itself yet.".
+-doc """
+As `show/5` without a coordinator, and only where the group's process has not shown itself yet.
+""".
 -spec show(term(), binary(), pid(), [node()]) -> ok.
 show(Group, Uid, Pid, Members) ->
     Row = {Group, Uid, Pid, Members, undefined},
@@ -199,14 +207,16 @@ show(Group, Uid, Pid, Members) ->
     end.
 
 -doc """
-What a group's process has to show of itself; `false` where the directory has no place for it. An island's
-process only changes the row that the node server made, which this node loses when it enters a group.
+What a group's process has to show of itself; `false` where the directory has no place for it. An
+island's process only changes the row that the node server made, which this node loses when it
+enters a group.
 """.
 -spec show(term(), binary(), pid(), [node()], node() | undefined) -> boolean().
 show(Group, Uid, Pid, Members, Lead) ->
     Before = members(Group),
     Shown = case Group of
-        undefined -> ets:update_element(?GROUPS, undefined, [{2, Uid}, {3, Pid}, {4, Members}, {5, Lead}]);
+        undefined ->
+            ets:update_element(?GROUPS, undefined, [{2, Uid}, {3, Pid}, {4, Members}, {5, Lead}]);
         _ -> ets:insert(?GROUPS, {Group, Uid, Pid, Members, Lead})
     end,
     case Before of
@@ -229,7 +239,9 @@ forgotten(Group, Nodes) ->
     true = ets:insert(sderl_forgotten, {Group, Nodes}),
     ok.
 
--doc "The members that an own group has forgotten. They are looked for, as they may return (rule 6).".
+-doc """
+The members that an own group has forgotten. They are looked for, as they may return (rule 6).
+""".
 -spec forgotten(term()) -> [node()].
 forgotten(Group) -> ets:lookup_element(sderl_forgotten, Group, 2, []).
 
@@ -242,16 +254,18 @@ forgotten() ->
 -spec moved(term(), binary(), binary(), pid()) -> ok.
 moved(Group, Old, New, Pid) ->
     %% Not if that process has shown itself.
-    _ = ets:select_replace(sderl_groups, [{{'$1', '$2', '_', '$3', '_'},
-                                           [{'=:=', '$1', {const, Group}}, {'=:=', '$2', {const, Old}}],
-                                           [{{'$1', {const, New}, {const, Pid}, '$3', undefined}}]}]),
+    _ = ets:select_replace(sderl_groups,
+                           [{{'$1', '$2', '_', '$3', '_'},
+                             [{'=:=', '$1', {const, Group}}, {'=:=', '$2', {const, Old}}],
+                             [{{'$1', {const, New}, {const, Pid}, '$3', undefined}}]}]),
     ok.
 
 %% ---------------------------------------------------------------- leaving an island
 
 -doc """
-This node enters its first s_group: its island is gone from the directory before the group is there, so
-that nobody ever sees both. The island's process goes on until its members have ordered the removal.
+This node enters its first s_group: its island is gone from the directory before the group is there,
+so that nobody ever sees both. The island's process goes on until its members have ordered the
+removal.
 """.
 -spec depart() -> ok.
 depart() ->
@@ -263,7 +277,9 @@ depart() ->
         none -> ok
     end.
 
--doc "The process of the island that this node is leaving; a successor of that process says so itself.".
+-doc """
+The process of the island that this node is leaving; a successor of that process says so itself.
+""".
 -spec departs(Uid :: binary(), pid()) -> ok.
 departs(Uid, Pid) ->
     true = ets:insert(sderl_state, {departing, Uid, Pid}),
@@ -316,8 +332,10 @@ leaver(Group) ->
 leaving() -> [G || [G] <- ets:match(sderl_state, {{init, '$1'}, '_', {leaving, '_', '_'}, '_'})].
 
 forget_tables(Group, How) ->
-    lists:foreach(fun sderl_part:group_ended/1, lists:usort([uid(Group), start_uid(Group)]) -- [none]),
-    %% Of the tables the directory goes first: readers that miss a row must not take us for a member.
+    lists:foreach(fun sderl_part:group_ended/1,
+                  lists:usort([uid(Group), start_uid(Group)]) -- [none]),
+    %% Of the tables the directory goes first: readers that miss a row must not take us for a
+    %% member.
     true = ets:delete(sderl_groups, Group),
     ok = forgotten(Group, []),
     true = sderl_saved:purge(Group),
@@ -416,7 +434,10 @@ known() ->
     Groups = lists:usort([G || {{G, _}, _} <- ets:tab2list(sderl_known)]),
     [{G, Nodes} || G <- Groups, not ets:member(sderl_groups, G), [_ | _] = Nodes <- [known(G)]].
 
--doc "The nodes that a group is known to have: as its members tell, else as the launch configuration has it.".
+-doc """
+The nodes that a group is known to have: as its members tell, else as the launch configuration has
+it.
+""".
 -spec known(term()) -> [node()].
 known(Group) ->
     %% The last word of a node that left our group may come after it left.
@@ -448,20 +469,21 @@ unknow(Group, From) ->
 
 -spec unknow_from(config | node()) -> ok.
 unknow_from(From) ->
-    _ = ets:select_delete(sderl_known, [{{{'_', '$1'}, '_'}, [{'=:=', '$1', {const, From}}], [true]}]),
+    _ = ets:select_delete(sderl_known,
+                          [{{{'_', '$1'}, '_'}, [{'=:=', '$1', {const, From}}], [true]}]),
     true = ets:insert(sderl_state, {tellers, lists:delete(From, tellers())}),
     ok.
 
 -doc """
 Drops what nodes told that are in no own group any more: they tell no changes. A free node keeps
-what it heard last from those with which it shared groups until then, `Before`, as nobody will tell it
-anything newer, until it is in a group again. Whether nothing is left to do.
+what it heard last from those with which it shared groups until then, `Before`, as nobody will tell
+it anything newer, until it is in a group again. Whether nothing is left to do.
 """.
 -spec unknow_strangers(Before :: [node()]) -> boolean().
 unknow_strangers(Before) ->
     Own = named_memberships(),
-    %% A group that this node is about to leave shows those that stay: what it knew from others that go with it
-    %% it keeps, should it be free then.
+    %% A group that this node is about to leave shows those that stay: what it knew from others that
+    %% go with it it keeps, should it be free then.
     case Own =/= [] andalso lists:all(fun({_, Ms}) -> lists:member(node(), Ms) end, Own) of
         true -> unknow_all_but(mates(Own));
         false when Own =:= [], Before =/= [] -> not unknow_all_but(Before);

@@ -76,9 +76,9 @@ An event that is not in the table is reported all the same: level notice, teleme
 
 ## Many of one kind
 
-The log has at most 10 lines in 10 s of one event of one group and node. What comes beyond that is counted,
-and the next line that is written says how many were left out, also under the key `suppressed`. Telemetry
-and subscribers get every event.
+The log has at most 10 lines in 10 s of one event of one group and node. What comes beyond that is
+counted, and the next line that is written says how many were left out, also under the key
+`suppressed`. Telemetry and subscribers get every event.
 """.
 
 -include_lib("kernel/include/logger.hrl").
@@ -115,7 +115,10 @@ and subscribers get every event.
 %% So many causes are told apart at most.
 -define(CAUSES, 1000).
 
--doc "Makes the table of what was logged lately. Without it, as in a test of one module, nothing is limited.".
+-doc """
+Makes the table of what was logged lately. Without it, as in a test of one module, nothing is
+limited.
+""".
 -spec new() -> ets:table().
 new() ->
     ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
@@ -123,8 +126,8 @@ new() ->
 -doc """
 Reports an event at the level that the table gives.
 
-Costs two comparisons and a read of a table when nothing listens. Logging runs in the calling process, as with
-`m:logger` everywhere.
+Costs two comparisons and a read of a table when nothing listens. Logging runs in the calling
+process, as with `m:logger` everywhere.
 """.
 -spec emit(event(), meta()) -> ok.
 emit(Event, Meta) ->
@@ -249,19 +252,25 @@ table() ->
         {member_live, notice, [sderl, member, live],
             ["s_group ", group, ": the member ", node, " is live"]},
         {member_aside, notice, [sderl, member, aside],
-            ["s_group ", group, ": writes go on without waiting for ", node, " until it is up to date",
-                {", ", reason}]},
+         ["s_group ", group, ": writes go on without waiting for ", node, " until it is up to date",
+             {", ", reason}]},
         {coordinator_changed, notice, [sderl, coordinator, changed],
-            ["s_group ", group, {": the coordinator is ", new}, {" in epoch ", epoch}, {", live: ", live},
-                {", lost: ", lost}, {": the coordinator was given up: ", old}, {", ", reason}]},
+         ["s_group ",
+          group,
+          {": the coordinator is ", new},
+          {" in epoch ", epoch},
+          {", live: ", live},
+          {", lost: ", lost},
+          {": the coordinator was given up: ", old},
+          {", ", reason}]},
         {component_split, warning, [sderl, component, split],
             ["s_group ", group, " goes on", {" without ", lost}, "; this component has ", nodes]},
         {component_merged, notice, [sderl, component, merged],
             ["s_group ", group, ": ", nodes, " came in", {"; names that they brought: ", names}]},
         {majority_lost, error, [sderl, majority, lost],
-            ["s_group ", group, " has no majority of its members here: of ", members, " are heard ",
-                live, ", and those that came back empty do not count; nothing is written until more ",
-                "of them are back, for good losses see s_group:recover_majority/2"]},
+         ["s_group ", group, " has no majority of its members here: of ", members, " are heard ",
+             live, ", and those that came back empty do not count; nothing is written until more ",
+             "of them are back, for good losses see s_group:recover_majority/2"]},
         {majority_regained, notice, [sderl, majority, regained],
             ["s_group ", group, " has a majority of its members again",
                 {"; the coordinator is ", coordinator}]},
@@ -269,15 +278,15 @@ table() ->
             ["s_group ", group, " had lost its majority for good: all its members are ", nodes,
                 " now, as ", by, " asked"]},
         {consistency_differs, warning, [sderl, consistency, differs],
-            ["s_group ", group, " and ", node, " stay apart: the consistency of the group is ", ours,
-                " here and ", theirs, " there; give all nodes the same, in the configuration key ",
-                "consistency or the options of new_s_group, and restart those that differ"]},
+         ["s_group ", group, " and ", node, " stay apart: the consistency of the group is ", ours,
+             " here and ", theirs, " there; give all nodes the same, in the configuration key ",
+             "consistency or the options of new_s_group, and restart those that differ"]},
         {name_clash, warning, [sderl, name, clash],
             ["s_group ", group, ": ", name, " was registered as each of ", pids, {"; kept: ", kept},
                 {", decided by ", resolver}]},
         {resolver_failed, warning, [sderl, resolver, failed],
-            ["s_group ", group, ": the resolver", {" ", resolver}, " made no decision on ", name, ", ", reason,
-                "; random_exit_name made it"]},
+         ["s_group ", group, ": the resolver", {" ", resolver}, " made no decision on ", name, ", ",
+          reason, "; random_exit_name made it"]},
         {config_differs, warning, [sderl, config, differs],
             ["s_group ", group, ": ", node, " came with another list of members, which was merged",
                 {"; added: ", added}, {"; removed: ", removed}]},
@@ -288,17 +297,19 @@ table() ->
         {start_refused, error, [sderl, start, refused],
             ["the application does not start: ", {text, sentence}]},
         {group_not_ready, warning, [sderl, group, not_ready],
-            ["s_group ", group, " is not ready: ", reason, {" after milliseconds: ", waited_ms}, "; the start goes on"]},
+         ["s_group ", group, " is not ready: ", reason, {" after milliseconds: ", waited_ms},
+          "; the start goes on"]},
         {config_suspicious, warning, [sderl, config, suspicious],
             ["configuration: ", {text, sentence}]},
         {uid_conflict, warning, [sderl, uid, conflict],
-            ["s_group ", group, ": another group of this name runs on ", node, "; the two stay apart",
-                {", uid ", uid}, {" against ", other}]},
+         ["s_group ", group, ": another group of this name runs on ", node, "; the two stay apart",
+             {", uid ", uid}, {" against ", other}]},
         {version_refused, warning, [sderl, version, refused],
             [node, " speaks version ", version, " of the protocol and this node ", own,
                 ": the two share no group and nothing that it says is heard; ", {text, remedy}]},
         {unknown_message, info, [sderl, message, unknown],
-            ["an unknown message was ignored", {", from ", from}, {", kind ", tag}, {", version ", version}]},
+         ["an unknown message was ignored", {", from ", from}, {", kind ", tag},
+          {", version ", version}]},
         {node_joined, notice, [sderl, node, joined],
             ["s_group ", group, " was entered", {" by ", node}, {" through ", through}]},
         {join_refused, warning, [sderl, join, refused],
@@ -322,19 +333,23 @@ table() ->
         {gateway_silent, warning, [sderl, gateway, silent],
             ["the gateway ", node, " gives no sign, for ms: ", silent_ms]},
         {undelivered, warning, [sderl, route, undelivered],
-            ["undelivered to ", to, ": ", reason, " at ", node, ", messages: ", messages, ", of ", from, " and perhaps others"]},
+         ["undelivered to ", to, ": ", reason, " at ", node, ", messages: ", messages, ", of ",
+          from, " and perhaps others"]},
         {route_lost, warning, [sderl, route, lost],
             [node, " is given up: ", reason, ", processes monitored there: ", processes]},
         {process_restarted, warning, [sderl, process, restarted],
-            ["a process", {" of s_group ", group}, " died and was started again", {": ", process}, {", ", reason}]},
+         ["a process", {" of s_group ", group}, " died and was started again", {": ", process},
+          {", ", reason}]},
         {process_moved, notice, [sderl, process, moved],
             ["the process ", old, " ended, ", reason, "; it is ", pid, " on ", node, " now"]},
         {process_lost, warning, [sderl, process, lost],
             ["a process is placed on no node any more: ", reason]},
         {rows_dropped, warning, [sderl, rows, dropped],
-            [process, " found values of wrong types in its table and dropped them: ", rows, {", s_group ", group}]},
+         [process, " found values of wrong types in its table and dropped them: ", rows,
+          {", s_group ", group}]},
         {pg_restarted, warning, [sderl, pg, restarted],
-            ["s_group ", group, ": pg died and was started again; joins replayed: ", joins, {", ", reason}]},
+         ["s_group ", group, ": pg died and was started again; joins replayed: ", joins,
+          {", ", reason}]},
         {attribute_failed, warning, [sderl, attribute, failed],
             ["the attribute ", name, " of this node has no value: ", reason]},
         {copy_whole, info, [sderl, copy, whole],
@@ -343,7 +358,7 @@ table() ->
             ["the copy of s_group ", group, " is too old, ms: ", age_ms,
                 "; its members are asked until one confirms it"]},
         {copy_too_large, warning, [sderl, copy, too_large],
-            ["s_group ", group, " is not copied: it has ", names, " names and follow_names is ", most]}
+         ["s_group ", group, " is not copied: it has ", names, " names and follow_names is ", most]}
     ].
 
 sentence(Parts, Report) ->
@@ -368,10 +383,11 @@ is_text(Value) -> is_binary(Value) orelse io_lib:printable_unicode_list(Value).
 
 value(Value) -> io_lib:format("~0tP", [Value, ?DEPTH]).
 
-%% Names are anybody's. A mark that turns the direction of text, or a character without a width, makes a
-%% line of the log look like another one.
+%% Names are anybody's. A mark that turns the direction of text, or a character without a width,
+%% makes a line of the log look like another one.
 visible(Text) ->
-    [case is_hidden(Char) of true -> io_lib:format("\\u{~.16b}", [Char]); false -> Char end || Char <- characters(Text)].
+    [case is_hidden(Char) of true -> io_lib:format("\\u{~.16b}", [Char]); false -> Char end
+     || Char <- characters(Text)].
 
 characters(Text) ->
     case unicode:characters_to_list(Text) of

@@ -1,22 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_heart).
 -moduledoc """
-The heartbeats of all groups of this node that say what was said before: one message for each pair of nodes and
-interval, instead of one for each group.
+The heartbeats of all groups of this node that say what was said before: one message for each pair
+of nodes and interval, instead of one for each group.
 
-The process of a group tells its fellows a heartbeat itself while that is news. When it has told one twice, and would
-say the same again, it leaves that to this process (`stand/3`): it says in a table that it runs (`tick/2`) and
-which nodes should hear the same once more. This process tells the nodes for which groups that holds (`m:sderl_beats`),
-and writes down what they tell. There the process of the group looks with its own tick (`heard/2`) and goes on as if
-that heartbeat had come again, at the time when the other process ran last, or somewhat before. So one
-process that hangs is missed in its group as soon as if it had sent its heartbeats itself: they end when it
-does not say any more that it runs, and those of other groups go on.
+The process of a group tells its fellows a heartbeat itself while that is news. When it has told one
+twice, and would say the same again, it leaves that to this process (`stand/3`): it says in a table
+that it runs (`tick/2`) and which nodes should hear the same once more. This process tells the nodes
+for which groups that holds (`m:sderl_beats`), and writes down what they tell. There the process of
+the group looks with its own tick (`heard/2`) and goes on as if that heartbeat had come again, at
+the time when the other process ran last, or somewhat before. So one process that hangs is missed in
+its group as soon as if it had sent its heartbeats itself: they end when it does not say any more
+that it runs, and those of other groups go on.
 
-A node whose library does not have this process never answers it, and the processes of its groups are told heartbeats
-one by one (`is_ready/1`). So it is where this process hangs, here or there.
+A node whose library does not have this process never answers it, and the processes of its groups
+are told heartbeats one by one (`is_ready/1`). So it is where this process hangs, here or there.
 
-The router of a gateway leaves its beats to this process in the same way: it stands towards its mates
-(`sderl_beats:router/0`), which look when it was told last (`last/2`).
+The router of a gateway leaves its beats to this process in the same way: it stands towards its
+mates (`sderl_beats:router/0`), which look when it was told last (`last/2`).
 
 | table | row | |
 |---|---|---|
@@ -37,7 +38,8 @@ The router of a gateway leaves its beats to this process in the same way: it sta
 
 -define(STANDS, sderl_stands).
 -define(HEARD, sderl_heard).
-%% A node that does not answer is asked so often, one interval after the other, and then in one of so many.
+%% A node that does not answer is asked so often, one interval after the other, and then in one of
+%% so many.
 -define(FIRST_PROBES, 3).
 -define(PROBE_EVERY, 30).
 %% What a process left behind that did not run for so many intervals.
@@ -58,7 +60,8 @@ The router of a gateway leaves its beats to this process in the same way: it sta
 -spec new() -> ok.
 new() ->
     lists:foreach(fun(Table) ->
-        Table = ets:new(Table, [named_table, public, {read_concurrency, true}, {write_concurrency, true}])
+        Table = ets:new(Table,
+                        [named_table, public, {read_concurrency, true}, {write_concurrency, true}])
     end, [?STANDS, ?HEARD]).
 
 -spec start_link() -> gen_server:start_ret().
@@ -67,7 +70,8 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 %% ---------------------------------------------------------------- for the processes of groups
 
 -doc """
-Whether heartbeats to a node may be left to this process, and to the one there. The first who asks has the node asked.
+Whether heartbeats to a node may be left to this process, and to the one there. The first who asks
+has the node asked.
 """.
 -spec is_ready(node()) -> boolean().
 is_ready(Node) ->
@@ -94,13 +98,15 @@ leave(Uid) ->
         [] -> ok
     end.
 
--doc "The process of a group ran at this time, and nothing has changed; false if that has been forgotten.".
+-doc """
+The process of a group ran at this time, and nothing has changed; false if that has been forgotten.
+""".
 -spec tick(binary(), Ran :: integer()) -> boolean().
 tick(Uid, Ran) -> ets:update_element(?STANDS, Uid, {2, Ran}).
 
 -doc """
-When the process of the group on a node ran that stands towards this one; `none` where none stands or nothing
-was heard of that node lately.
+When the process of the group on a node ran that stands towards this one; `none` where none stands
+or nothing was heard of that node lately.
 """.
 -spec heard(binary(), node()) -> integer() | none.
 heard(Uid, Node) ->
@@ -110,7 +116,8 @@ heard(Uid, Node) ->
     end.
 
 -doc """
-When this node heard last that the process of the group on a node stands towards it; `none` as for `heard/2`.
+When this node heard last that the process of the group on a node stands towards it; `none` as for
+`heard/2`.
 """.
 -spec last(binary(), node()) -> integer() | none.
 last(Uid, Node) ->

@@ -4,11 +4,12 @@
 %% The index of a group's coordinator: from a process to the name it has.
 %%
 %% It exists at the coordinator alone, belongs to the group's process, and is built at a takeover.
-%% When that process is killed, the table goes to `sderl_watch` and from there to the successor, which
-%% finds it as `{{index, Group}, Table}` in `sderl_state`: nobody waits for a reading of all names.
+%% When that process is killed, the table goes to `sderl_watch` and from there to the successor,
+%% which finds it as `{{index, Group}, Table}` in `sderl_state`: nobody waits for a reading of all
+%% names.
 %%
-%% The index may have a pid too many, as the process may die between a row and the index. So the index
-%% is asked together with the row.
+%% The index may have a pid too many, as the process may die between a row and the index. So the
+%% index is asked together with the row.
 
 -include("sderl_rows.hrl").
 

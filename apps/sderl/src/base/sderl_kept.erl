@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_kept).
 -moduledoc """
-What a node keeps of its groups over a restart: one small file for each group, in the folder that the
-configuration's `state_dir` names.
+What a node keeps of its groups over a restart: one small file for each group, in the folder that
+the configuration's `state_dir` names.
 
 A file holds the group's name and uid, its versioned membership and the highest epoch that this node
 promised, whether it decides by majority, or that this node left the group. It is written when one
-of these changes and never for
-an operation on a name, beside the old one and then renamed, so that a crash leaves the one or the other.
+of these changes and never for an operation on a name, beside the old one and then renamed, so that
+a crash leaves the one or the other.
 
-A file tells by itself what it is: a mark, the version of the format, a checksum, and the node that it
-is of, since nodes of one machine may share the folder. Its name is a hash of node and group. What is
-damaged, of another version or not under its name is ignored, told of and left where it is.
+A file tells by itself what it is: a mark, the version of the format, a checksum, and the node that
+it is of, since nodes of one machine may share the folder. Its name is a hash of node and group.
+What is damaged, of another version or not under its name is ignored, told of and left where it is.
 """.
 -export([write/2, read/2, file/3, is_there/3, forget_left/4]).
 -export_type([entry/0, ignored/0, reason/0, failure/0]).
@@ -23,8 +23,8 @@ damaged, of another version or not under its name is ignored, told of and left w
 -define(MOST_BYTES, 16_777_216).
 
 -doc """
-A group of a node. `configured`: its launch configuration has the group under this uid. `epoch` is the highest
-counter. `left` says when (system time, seconds) and why the node left.
+A group of a node. `configured`: its launch configuration has the group under this uid. `epoch` is
+the highest counter. `left` says when (system time, seconds) and why the node left.
 """.
 -type entry() :: #{
     node := node(),

@@ -23,11 +23,11 @@ and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
 | `{lookup, Group}` | lookups and sends that asked another node | by itself: see below |
 | `plan` | whoever applies a plan of groups (`m:sderl_plan_apply`) | `forget/2`, or by itself: see below |
 
-`{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A caller
-that can tell all of these at any time gives them as `t:needs/0` instead of noting them. A
-lookup, `group` and `plan` are uses, not needs: they keep the link needed for the idle time only, counted
-from the last note, and are forgotten then (`forget_uses/1`). A reason is there or not; whoever has several needs of
-one kind for one node counts them.
+`{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A
+caller that can tell all of these at any time gives them as `t:needs/0` instead of noting them. A
+lookup, `group` and `plan` are uses, not needs: they keep the link needed for the idle time only,
+counted from the last note, and are forgotten then (`forget_uses/1`). A reason is there or not;
+whoever has several needs of one kind for one node counts them.
 
 A link is *the library's* when a reason was there before the link was, or when `opened/2` said
 so, and *another's* when not: then the code of the application or the node at the other end
@@ -42,9 +42,10 @@ The table is made by the supervisor (`new/0`) and public: every process notes fo
 | `{Node, Visible, Since, OpenedBy, Free}` | a link; `Since` in system seconds, `Free`: when its last reason went, in monotonic milliseconds |
 | `{{Node, Reason}, Noted}` | a reason; when it was noted last, in monotonic milliseconds |
 
-Two races are harmless: `nodedown/1` of one link that runs after the `note/2` for the next takes the reason with it,
-whereupon the next link counts as another's and is never closed; and a reason that is noted while
-`forget/2` runs for the last one leaves a `Free` that nobody reads, as the link has a reason.
+Two races are harmless: `nodedown/1` of one link that runs after the `note/2` for the next takes the
+reason with it, whereupon the next link counts as another's and is never closed; and a reason that
+is noted while `forget/2` runs for the last one leaves a `Free` that nobody reads, as the link has a
+reason.
 """.
 
 -export([new/0]).
@@ -112,7 +113,8 @@ end whose pid is at the other, `idle_ms` is how long no traffic of the applicati
 -doc "Makes the table. Called once by the process that shall own it.".
 -spec new() -> ets:table().
 new() ->
-    ets:new(?TABLE, [named_table, public, set, {read_concurrency, true}, {write_concurrency, true}]).
+    ets:new(?TABLE,
+            [named_table, public, set, {read_concurrency, true}, {write_concurrency, true}]).
 
 %% Who needs what
 
@@ -170,15 +172,17 @@ forget_uses(Before) ->
                   {{{'$1', plan}, '$2'}, [{'<', '$2', Before}], ['$_']}]).
 
 -doc """
-Forgets, of what was noted before this monotonic time (milliseconds), the reasons `{monitor, Group}` but for these
-nodes and groups.
+Forgets, of what was noted before this monotonic time (milliseconds), the reasons `{monitor, Group}`
+but for these nodes and groups.
 """.
 -spec forget_monitors(Watched :: [{node(), Group :: term()}], Before :: integer()) -> ok.
 forget_monitors(Watched, Before) ->
-    forget_noted([{{{'$1', {monitor, '$3'}}, '$2'},
-                   [{'<', '$2', Before}, list_to_tuple(['andalso', true
-                       | [{'orelse', {'=/=', '$1', N}, {'=/=', '$3', {const, G}}} || {N, G} <- Watched]])],
-                   ['$_']}]).
+    forget_noted(
+        [{{{'$1', {monitor, '$3'}}, '$2'},
+          [{'<', '$2', Before}, list_to_tuple(['andalso', true
+              | [{'orelse', {'=/=', '$1', N}, {'=/=', '$3', {const, G}}} || {N, G} <- Watched]])],
+          ['$_']}]
+    ).
 
 %% Only as they are: one that is noted again in this moment stays.
 forget_noted(Spec) ->
@@ -210,7 +214,9 @@ count as the library's.
 nodeup(Node) ->
     nodeup(Node, lists:member(Node, nodes(visible)), now_ms()).
 
--doc "As `nodeup/1`, for a link that is visible or not, at the monotonic time `Now` (milliseconds).".
+-doc """
+As `nodeup/1`, for a link that is visible or not, at the monotonic time `Now` (milliseconds).
+""".
 -spec nodeup(node(), Visible :: boolean(), Now :: integer()) -> ok.
 nodeup(Node, Visible, Now) when is_boolean(Visible) ->
     OpenedBy =

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_names).
 -moduledoc false.
-%% The names that this node has, as everyone reads them: any process, at any time. `sderl_store` writes
-%% them.
+%% The names that this node has, as everyone reads them: any process, at any time. `sderl_store`
+%% writes them.
 
 -include("sderl_rows.hrl").
 
@@ -66,7 +66,8 @@ registrations(Group) ->
 -doc "The names of a group whose home is that node, with what they were registered with.".
 -spec held_at(node(), term()) -> [{Name :: term(), pid(), [] | map()}].
 held_at(Home, Group) ->
-    [{Name, Pid, Options} || ?STORED(_, Name, Pid, _, _, _, Options) <- sderl_rows:at_home(Group, [Home])].
+    [{Name, Pid, Options}
+     || ?STORED(_, Name, Pid, _, _, _, Options) <- sderl_rows:at_home(Group, [Home])].
 
 -doc "The first of the names of a group, at most so many at once.".
 -spec names(term(), pos_integer()) -> {[{Name :: term(), pid()}], More :: term()} | '$end_of_table'.
@@ -125,8 +126,8 @@ count(G) ->
     end.
 
 -doc """
-Forgets the names of a group. They go last: a reader that misses them finds that this node is no member
-any more.
+Forgets the names of a group. They go last: a reader that misses them finds that this node is no
+member any more.
 """.
 -spec forget(term()) -> true.
 forget(G) ->

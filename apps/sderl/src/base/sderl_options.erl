@@ -13,8 +13,8 @@
 -type consistency() :: available | majority.
 
 -doc """
-When the clients of a group hear what became of a write: when every member that counts has applied it,
-or when their own node has.
+When the clients of a group hear what became of a write: when every member that counts has applied
+it, or when their own node has.
 """.
 -type answer() :: committed | applied.
 
@@ -75,8 +75,8 @@ forget_down_after(_Group, #{forget_down_after := ForAll}) ->
     ForAll.
 
 -doc """
-The consistency that the configuration gives a group, or `none`. (No group by majority answers before
-that has decided.)
+The consistency that the configuration gives a group, or `none`. (No group by majority answers
+before that has decided.)
 """.
 -spec consistency(Group :: term()) -> consistency() | none.
 consistency(undefined) -> available;

@@ -11,7 +11,9 @@
 -export([register_all/1]).
 -export([group_changed/1, group_left/2, group_ended/1, group_moved/3]).
 
--doc "Makes the tables of the part. The calling process, the supervisor of the application, owns them.".
+-doc """
+Makes the tables of the part. The calling process, the supervisor of the application, owns them.
+""".
 -callback create_tables() -> ok.
 -doc "The members of an own group changed, or the group is new.".
 -callback handle_group_changed(Group :: term()) -> ok.

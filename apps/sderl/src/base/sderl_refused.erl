@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_refused).
 -moduledoc false.
-%% What this node refused, for `s_group:info/0`: nodes that did not get into a group, nodes that speak
-%% another version of the protocol, and messages of an unknown kind. What comes again and again is an
-%% event once.
+%% What this node refused, for `s_group:info/0`: nodes that did not get into a group, nodes that
+%% speak another version of the protocol, and messages of an unknown kind. What comes again and
+%% again is an event once.
 
 -export([note_join/3, forget_join/2, joins/0, prune_joins/1]).
 -export([note_version/2, accept_version/1, versions/0, version_remedy/1]).
@@ -46,14 +46,15 @@ prune_joins(Before) ->
     _ = ets:select_delete(sderl_refused, [{{'_', '_', '$1'}, [{'<', '$1', Before}], [true]}]),
     %% The other group says hello again and again; when it does no more, that is over.
     Lately = erlang:system_time(second) - 60,
-    _ = ets:select_delete(sderl_refused, [{{'_', uid_conflict, '$1'}, [{'<', '$1', Lately}], [true]}]),
+    _ = ets:select_delete(sderl_refused,
+                          [{{'_', uid_conflict, '$1'}, [{'<', '$1', Lately}], [true]}]),
     ok.
 
 %% ---------------------------------------------------------------- versions
 
 -doc """
-A node said something of another version of the protocol, and was not heard. That is an event once an
-hour for each node.
+A node said something of another version of the protocol, and was not heard. That is an event once
+an hour for each node.
 """.
 -spec note_version(node(), Version :: integer()) -> ok.
 note_version(Node, Version) ->

@@ -37,7 +37,9 @@ at_home(Group, Homes) -> ets:select(?NAMES, spec(Group, [is_home(Homes)])).
 -spec fold(Group :: term(), fun((stored(), Acc) -> Acc), Acc) -> Acc.
 fold(Group, Fun, Acc) -> fold_where(Group, [], Fun, Acc).
 
--doc "Folds over the rows of a group whose home is one of the nodes; never all of them are copied at once.".
+-doc """
+Folds over the rows of a group whose home is one of the nodes; never all of them are copied at once.
+""".
 -spec fold_at_home(Group :: term(), [node()], fun((stored(), Acc) -> Acc), Acc) -> Acc.
 fold_at_home(Group, Homes, Fun, Acc) -> fold_where(Group, [is_home(Homes)], Fun, Acc).
 
@@ -48,14 +50,16 @@ fold_where(Group, Guards, Fun, Acc) ->
     end.
 
 fold_pieces('$end_of_table', _, Acc) -> Acc;
-fold_pieces({Rows, More}, Fun, Acc) -> fold_pieces(ets:select(More), Fun, lists:foldl(Fun, Acc, Rows)).
+fold_pieces({Rows, More}, Fun, Acc) ->
+    fold_pieces(ets:select(More), Fun, lists:foldl(Fun, Acc, Rows)).
 
 -doc """
 Begins a scan: the first piece of the rows of a group, of all of them or of those with a home on the
 given nodes. The table stays fixed until the end was read or `stop/1` is called, so that a row is
 neither missed nor given twice.
 """.
--spec first(Group :: term(), all | [node()], Most :: pos_integer()) -> {[stored()], cursor()} | none.
+-spec first(Group :: term(), all | [node()], Most :: pos_integer()) ->
+    {[stored()], cursor()} | none.
 first(Group, Which, Most) ->
     Guards = case Which of
         all -> [];
@@ -82,6 +86,7 @@ stop(_) -> ets:safe_fixtable(?NAMES, false).
 %% Any term may be a group, also one that means something in a match pattern.
 -spec spec(term(), [tuple()]) -> ets:match_spec().
 spec(Group, Guards) ->
-    [{?STORED('$1', '_', '_', '$2', '_', '_', '_'), [{'=:=', '$1', {const, Group}} | Guards], ['$_']}].
+    [{?STORED('$1', '_', '_', '$2', '_', '_', '_'), [{'=:=', '$1', {const, Group}} | Guards],
+      ['$_']}].
 
 is_home(Homes) -> list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} || H <- Homes]]).

@@ -1,14 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_saved).
 -moduledoc false.
-%% What a new process of a group needs to go on where its predecessor was killed, in the table `sderl_state`:
-%% `{{log, G}, Epoch, Num, Items}` (the last batch, written before its rows, so applying it again after a
-%% crash in between gives the same rows), `{{session, G, Node}, Sid, Req, Answers}`, `{{sessions, G}, [Node]}`
-%% (the nodes that may have a session), `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`.
+%% What a new process of a group needs to go on where its predecessor was killed, in the table
+%% `sderl_state`: `{{log, G}, Epoch, Num, Items}` (the last batch, written before its rows, so
+%% applying it again after a crash in between gives the same rows),
+%% `{{session, G, Node}, Sid, Req, Answers}`, `{{sessions, G}, [Node]}` (the nodes that may have a
+%% session), `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`.
 %%
 %% The table is that of all groups, so sessions are found by their keys.
 
--export([durable/2, outbox/3, log/4, session/3, no_session/2, may_have_sessions/2, sessions/3, session_nodes/1]).
+-export([durable/2, outbox/3, log/4, session/3, no_session/2, may_have_sessions/2, sessions/3,
+         session_nodes/1]).
 -export([recover/1, purge/1]).
 
 -define(STATE, sderl_state).

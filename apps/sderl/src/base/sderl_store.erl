@@ -3,13 +3,13 @@
 -moduledoc false.
 %% The tables of a node, as the group processes write them. Everyone reads them, by `sderl_names`.
 %%
-%% `sderl_names` has one row a name (`?STORED`): a member's read is one look-up. What a new process of a group
-%% needs to go on where its predecessor was killed is beside them (`sderl_saved`, `sderl_index`): the last
-%% batch is written there before its rows.
+%% `sderl_names` has one row a name (`?STORED`): a member's read is one look-up. What a new process
+%% of a group needs to go on where its predecessor was killed is beside them (`sderl_saved`,
+%% `sderl_index`): the last batch is written there before its rows.
 %%
-%% The tables are those of all groups, and to look for the rows of one group goes through all. So the
-%% process of a group that has had no name yet does not look: to make a group costs the same however many
-%% groups and names there are.
+%% The tables are those of all groups, and to look for the rows of one group goes through all. So
+%% the process of a group that has had no name yet does not look: to make a group costs the same
+%% however many groups and names there are.
 %%
 %% `sderl_sup` owns the tables, which runs no protocol (rule 30).
 
@@ -121,7 +121,8 @@ name_of(#st{group = G, index = T}, Pid) -> sderl_index:name(T, G, Pid).
 
 -spec foreign(store()) -> [{term(), pid()}].
 foreign(#st{is_empty = true}) -> [];
-foreign(#st{group = G}) -> sderl_rows:fold(G, fun(Row, Acc) -> sderl_rows:foreign([Row]) ++ Acc end, []).
+foreign(#st{group = G}) ->
+    sderl_rows:fold(G, fun(Row, Acc) -> sderl_rows:foreign([Row]) ++ Acc end, []).
 
 %% ---------------------------------------------------------------- applying
 
@@ -173,8 +174,9 @@ is_with_names(_) -> true.
 
 %% (Of a batch that another coordinator made, or a predecessor, we have the rows.)
 index_write(#st{group = G, index = T}, none, Items) ->
-    sderl_index:put(T, [{Pid, Name} || Name <- named(Items),
-                                       ?STORED(_, _, Pid, _, _, _, _) <- ets:lookup(?NAMES, {G, Name})]);
+    sderl_index:put(T, [{Pid, Name}
+                        || Name <- named(Items),
+                           ?STORED(_, _, Pid, _, _, _, _) <- ets:lookup(?NAMES, {G, Name})]);
 index_write(#st{index = T}, Index, _) -> sderl_index:write(T, Index).
 
 %% The names whose rows the items give.
@@ -393,7 +395,10 @@ sync_begin(#st{group = G} = St, Epoch, Num) ->
     true = sderl_saved:log(G, Epoch, Num, []),
     case St of
         #st{is_empty = true} -> #{};
-        _ -> sderl_rows:fold(G, fun(?STORED(_, Name, _, _, E, Seq, _), Acc) -> Acc#{Name => {E, Seq}} end, #{})
+        _ ->
+            sderl_rows:fold(G, fun(?STORED(_, Name, _, _, E, Seq, _), Acc) ->
+                Acc#{Name => {E, Seq}}
+            end, #{})
     end.
 
 -spec put_rows(store(), local(), stale(), [sderl_core:row()], boolean()) ->
@@ -437,9 +442,10 @@ read_stop(done) -> true;
 read_stop(Cursor) -> sderl_rows:stop(Cursor).
 
 -doc """
-What a new process has to do with each row that its predecessor left, in pieces: names of processes of
-this node are monitored anew, at the coordinator foreign ones are to be watched, and rows that no process
-can have are dropped. Nobody waits for it: a process that has died says so when it is monitored.
+What a new process has to do with each row that its predecessor left, in pieces: names of processes
+of this node are monitored anew, at the coordinator foreign ones are to be watched, and rows that no
+process can have are dropped. Nobody waits for it: a process that has died says so when it is
+monitored.
 """.
 -spec sweep(store(), local(), start | cursor()) ->
     {local(), Foreign :: [{term(), pid()}], Dropped :: non_neg_integer(), cursor()}.

@@ -29,8 +29,8 @@ a crash of this server. Only the server writes; every process of the library rea
 |---|---|
 | `{{Hash, Kind, Ref}, Group, Pid}` | whom to tell about a group, in the order of its hash: derived likewise |
 
-A started server derives anew what is derived, and monitors the subscribers anew, so a crash between two
-writes leaves nothing wrong; subscribers that died meanwhile go at once.
+A started server derives anew what is derived, and monitors the subscribers anew, so a crash between
+two writes leaves nothing wrong; subscribers that died meanwhile go at once.
 
 ## Not promised
 
@@ -58,20 +58,20 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 -type ref() :: reference().
 
 -doc """
-Which events: those of the group, those of its names; everything that `m:sderl_event` reports. For the
-library's own processes also the rows that change, told once a batch.
+Which events: those of the group, those of its names; everything that `m:sderl_event` reports. For
+the library's own processes also the rows that change, told once a batch.
 """.
 -type kind() :: group | name | event | rows.
 
 -doc """
 What happened. The first element is the kind.
 
-Of names: `registered`, `unregistered`, `replaced` (with the new pid) and `lost_clash` (with the
-pid that lost the name; on a member that is brought up to date after the decision, what became of
-the names it had: `unregistered` or `replaced`). Of groups: an event of `m:sderl_event` whose `Details` are its keys
-without `group`, or `left` when this node is no member any more. Of the kind `event`: what `m:sderl_event`
-reports, of a group or of none (then of `undefined`), for monitoring. Later versions may have more
-of both: ignore what you do not know.
+Of names: `registered`, `unregistered`, `replaced` (with the new pid) and `lost_clash` (with the pid
+that lost the name; on a member that is brought up to date after the decision, what became of the
+names it had: `unregistered` or `replaced`). Of groups: an event of `m:sderl_event` whose `Details`
+are its keys without `group`, or `left` when this node is no member any more. Of the kind `event`:
+what `m:sderl_event` reports, of a group or of none (then of `undefined`), for monitoring. Later
+versions may have more of both: ignore what you do not know.
 """.
 -type event() ::
     {name, registered | unregistered | replaced | lost_clash, Name :: term(), pid()}
@@ -92,7 +92,8 @@ new() ->
     ets:new(?TABLE, [named_table, public, set, {read_concurrency, true}]).
 
 -doc "Starts the server, registered as `sderl_subs`, on the tables of `new/0`.".
--spec start_link(Report :: fun((module(), non_neg_integer(), map()) -> ok)) -> gen_server:start_ret().
+-spec start_link(Report :: fun((module(), non_neg_integer(), map()) -> ok)) ->
+    gen_server:start_ret().
 start_link(Report) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Report, []).
 
@@ -290,7 +291,8 @@ forget(Key, {Keys, Monitors} = State) ->
 remove({sub, Ref} = Key) ->
     case ets:take(?TABLE, Key) of
         [{Key, Group, Pid, Kinds}] ->
-            lists:foreach(fun(Row) -> ets:delete(?TO, element(1, Row)) end, told(Ref, Group, Pid, Kinds)),
+            lists:foreach(fun(Row) -> ets:delete(?TO, element(1, Row)) end,
+                          told(Ref, Group, Pid, Kinds)),
             lists:foreach(fun(Counter) -> count(Counter, -1) end, counted(Group, Kinds));
         [] ->
             ok
@@ -301,7 +303,8 @@ remove({node_monitor, _Pid} = Key) ->
 
 %% Rows for readers
 
-told(Ref, Group, Pid, Kinds) -> [{{hash(Group), Kind, Ref}, Group, Pid} || Kind <- lists:usort(Kinds)].
+told(Ref, Group, Pid, Kinds) ->
+    [{{hash(Group), Kind, Ref}, Group, Pid} || Kind <- lists:usort(Kinds)].
 
 counted(Group, Kinds) -> [any | [{wanted, Group, Kind} || Kind <- lists:usort(Kinds)]].
 
@@ -312,8 +315,8 @@ count(Key, Step) ->
         _ -> true
     end.
 
-%% All of them, from the subscriptions. First what there must be, then what must not: somebody may be told
-%% meanwhile.
+%% All of them, from the subscriptions. First what there must be, then what must not: somebody may
+%% be told meanwhile.
 derive() ->
     Rows = ets:tab2list(?TABLE),
     Subs = [{Ref, Group, Pid, Kinds} || {{sub, Ref}, Group, Pid, Kinds} <- Rows],

@@ -17,8 +17,8 @@ next(Before, Ms, Tick) ->
     next(none, Ms, Tick).
 
 -doc """
-The same for the ticks of many processes at rest, which come in so many places of the interval, up to one place
-earlier: a node that is woken for one of them runs all that are due, and sleeps.
+The same for the ticks of many processes at rest, which come in so many places of the interval, up
+to one place earlier: a node that is woken for one of them runs all that are due, and sleeps.
 """.
 -spec next_together(none | reference(), Ms :: pos_integer(), Tick :: term()) -> reference().
 next_together(none, Ms, Tick) ->

@@ -17,9 +17,9 @@ link count. All counts only grow for as long as the node runs, over restarts of 
 
 Bytes are estimated: the external size of the first 128 messages of each kind, then of one in 128.
 
-For monitoring there are also the registrations of each group that clients on this node asked for, and
-how many routed messages went over this gateway from one node to the next (`edges`), which is counted
-for each bundle as if all in it came from where its first came from.
+For monitoring there are also the registrations of each group that clients on this node asked for,
+and how many routed messages went over this gateway from one node to the next (`edges`), which is
+counted for each bundle as if all in it came from where its first came from.
 """.
 
 -export([new/0, read/0, sample/0]).
@@ -49,22 +49,28 @@ new() ->
     true = ets:insert(Table, {routed, counters:new(3, [write_concurrency])}),
     Table.
 
--doc "Messages and bytes sent to other nodes so far, by kind; nothing on a node where the application has not run.".
+-doc """
+Messages and bytes sent to other nodes so far, by kind; nothing on a node where the application has
+not run.
+""".
 -spec read() -> #{kind() => {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}}.
 read() ->
     case persistent_term:get(?MODULE, none) of
         none -> #{};
         C -> #{Kind => {counters:get(C, I), counters:get(C, I + 1)}
-               || Kind <- [registration, replication, control, routing, attributes], I <- [index(Kind)]}
+               || Kind <- [registration, replication, control, routing, attributes],
+                  I <- [index(Kind)]}
     end.
 
 -doc """
-All there is to know for monitoring: `kinds` as `read/0`; `counters` (`registrations`, `unregistrations`,
-`failed_registrations` that clients on this node asked for; routed messages `delivered`, `forwarded` and
-`undelivered` here); `groups`, the first three for each group; `edges`, `{From, Next, Messages}`: routed messages
-that came from processes of the node `From` and went on to the node `Next`.
+All there is to know for monitoring: `kinds` as `read/0`; `counters` (`registrations`,
+`unregistrations`, `failed_registrations` that clients on this node asked for; routed messages
+`delivered`, `forwarded` and `undelivered` here); `groups`, the first three for each group; `edges`,
+`{From, Next, Messages}`: routed messages that came from processes of the node `From` and went on to
+the node `Next`.
 """.
--spec sample() -> #{kinds := map(), counters := map(), groups := [{term(), tuple()}], edges := [{node(), node(), non_neg_integer()}]}.
+-spec sample() -> #{kinds := map(), counters := map(), groups := [{term(), tuple()}],
+                    edges := [{node(), node(), non_neg_integer()}]}.
 sample() ->
     C = persistent_term:get(?MODULE),
     {Yes, Gone, No} = three(C, ?WRITES),
@@ -72,7 +78,8 @@ sample() ->
     #{kinds => read(),
       counters => #{registrations => Yes, unregistrations => Gone, failed_registrations => No,
                     delivered => D, forwarded => F, undelivered => U},
-      groups => [{G, three(T, 1)} || [G, T] <- ets:match(?TABLE, {{group, '$1'}, '$2'}), G =/= undefined],
+      groups => [{G, three(T, 1)}
+                 || [G, T] <- ets:match(?TABLE, {{group, '$1'}, '$2'}), G =/= undefined],
       edges => ets:select(?TABLE, [{{{edge, '$1', '$2'}, '$3'}, [], [{{'$1', '$2', '$3'}}]}])}.
 
 three(C, I) -> {counters:get(C, I), counters:get(C, I + 1), counters:get(C, I + 2)}.
@@ -85,7 +92,10 @@ index(attributes) -> 9.
 
 %% ---------------------------------------------------------------- where it happens
 
--doc "Sends a message of the library over a link that there is, or not at all, and counts what goes; `Message` is what is measured of it.".
+-doc """
+Sends a message of the library over a link that there is, or not at all, and counts what goes;
+`Message` is what is measured of it.
+""".
 -spec send(pid() | {atom(), node()}, term(), kind() | group, term()) -> ok.
 send(To, Frame, Kind, Message) ->
     case erlang:send(To, Frame, [noconnect]) of
@@ -104,7 +114,8 @@ sent(Kind, Message) ->
             ok = counters:add(C, I, 1),
             case counters:get(C, I) of
                 N when N =< ?EXACT -> counters:add(C, I + 1, erlang:external_size(Message));
-                N when N rem ?EXACT =:= 0 -> counters:add(C, I + 1, ?EXACT * erlang:external_size(Message));
+                N when N rem ?EXACT =:= 0 ->
+                    counters:add(C, I + 1, ?EXACT * erlang:external_size(Message));
                 _ -> ok
             end
     end.
@@ -117,12 +128,17 @@ of_group({req, _, _}) -> registration;
 of_group({answers, _, _, _}) -> registration;
 of_group(Message) when is_tuple(Message) ->
     case element(1, Message) of
-        Tag when Tag =:= commit; Tag =:= gap; Tag =:= adopt; Tag =:= chunk; Tag =:= chunk_ok; Tag =:= bring; Tag =:= shard -> replication;
+        Tag
+          when Tag =:= commit; Tag =:= gap; Tag =:= adopt; Tag =:= chunk; Tag =:= chunk_ok;
+               Tag =:= bring; Tag =:= shard ->
+            replication;
         _ -> control
     end;
 of_group(_) -> control.
 
--doc "Counters of routed messages since the start of the application: delivered, forwarded, failed.".
+-doc """
+Counters of routed messages since the start of the application: delivered, forwarded, failed.
+""".
 -spec routed() -> counters:counters_ref().
 routed() -> ets:lookup_element(?TABLE, routed, 2).
 
@@ -155,11 +171,16 @@ add(N, I, Tally, C) ->
 crossed(From, Next, N) ->
     Key = {edge, From, Next},
     %% Nearly always it is there: one look at the table.
-    try ets:update_counter(?TABLE, Key, N) of
+    try
+        ets:update_counter(?TABLE, Key, N)
+    of
         _ -> ok
     catch
         error:badarg ->
-            Edge = case ets:info(?TABLE, size) < ?EDGES of true -> Key; false -> {edge, other, other} end,
+            Edge = case ets:info(?TABLE, size) < ?EDGES of
+                true -> Key;
+                false -> {edge, other, other}
+            end,
             _ = ets:update_counter(?TABLE, Edge, N, {Edge, 0}),
             ok
     end.

@@ -54,7 +54,8 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -include("sderl_core.hrl").
 
 -export([init/1, handle/3, step/3, may_propose/1, propose/4]).
--export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
+-export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1,
+         members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 -export_type([state/0, event/0, effect/0, row/0, op/0]).
 
 -import(sderl_core_state, [fx/2, save/1, send/3, peer/2, is_member/2, is_known/2, union/3,
@@ -84,7 +85,8 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {members, [node()]}
     | {outbox, pos_integer(), [{term(), term()}]}
     | {replies, [{From :: term(), Value :: term()}]}
-    | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: [{pid(), [term()] | none}] | none}
+    | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()],
+       Index :: [{pid(), [term()] | none}] | none}
     | {index, build | drop}
     | {sessions, #{node() => term()}}
     | {sync_begin, Epoch :: term(), Num :: non_neg_integer()} | {put_rows, [row()]} | sync_end
@@ -104,22 +106,24 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -doc "The name of a process.".
 -callback name_of(Store :: term(), pid()) -> {ok, Name :: term()} | none.
 -doc """
-The names whose home is not the node of their process: that node was no member, or is one that is not
-back yet. The coordinator watches these processes.
+The names whose home is not the node of their process: that node was no member, or is one that is
+not back yet. The coordinator watches these processes.
 """.
 -callback foreign(Store :: term()) -> [{Name :: term(), pid()}].
 
 -doc """
-The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now`, `clock` (system
-time in milliseconds; new epochs follow it, so that lives that forgot theirs never use one again; `ceil` is an epoch above which they are, too) and either `durable` (what a
-process of the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or
-`mem` with `found`: true where this node creates the group at run time, false where it joins
-or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `mode` (`majority`, with `fresh` where this node never
-was a member before; see `sderl_core_quorum`), `answer` (`applied`, of an available group: see
-`sderl_core_answer`).
+The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now`,
+`clock` (system time in milliseconds; new epochs follow it, so that lives that forgot theirs never
+use one again; `ceil` is an epoch above which they are, too) and either `durable` (what a process of
+the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or `mem`
+with `found`: true where this node creates the group at run time, false where it joins or boots.
+Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `mode` (`majority`, with `fresh` where this
+node never was a member before; see `sderl_core_quorum`), `answer` (`applied`, of an available
+group: see `sderl_core_answer`).
 """.
 -spec init(map()) -> state().
-init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} = A) ->
+init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} =
+         A) ->
     S0 = #s{group = G, uid = Uid, self = Self, addr = Addr, inc = Inc, now = Now,
             election = #election{orphan_since = Now}, clock = Clock - Now,
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
@@ -137,8 +141,8 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
                       last = Items,
                       sessions = maps:get(sessions, A, #{})},
             S2 = sderl_core_clients:restore(maps:get(outbox, A, undefined), S1),
-            %% Where the log is of an epoch before, or none of its batches made the members what they are,
-            %% what we kept is newer than it.
+            %% Where the log is of an epoch before, or none of its batches made the members what
+            %% they are, what we kept is newer than it.
             Newer = D#d.recovered orelse maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
             Known = [Item || Item <- Items, not Newer orelse is_record(Item, seg)],
             sderl_core_write:restore(Known, sderl_core_quorum:restore(S2));
@@ -148,7 +152,8 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
 
 fresh(#{durable := D}, _) -> D;
 fresh(#{mem := Mem} = A, Self) ->
-    %% One who founds a group outranks those who boot or join, the one who waits longest leads these.
+    %% One who founds a group outranks those who boot or join, the one who waits longest leads
+    %% these.
     Clock = maps:get(clock, A),
     C = case maps:get(found, A, false) of true -> Clock; false -> -Clock end,
     D = #d{mem = Mem, sid = Clock, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}},
@@ -193,8 +198,8 @@ done(S0) ->
 may_propose(S) -> sderl_core_write:may_propose(S).
 
 -doc """
-The next batch, when this member coordinates, nothing is out and something waits. `Mod` is the store,
-a module with this behaviour, and `Store` its state.
+The next batch, when this member coordinates, nothing is out and something waits. `Mod` is the
+store, a module with this behaviour, and `Store` its state.
 """.
 -spec propose(integer(), module(), term(), state()) -> {[effect()], state()}.
 propose(Now, Mod, Store, S0) ->
@@ -211,8 +216,9 @@ propose(Now, Mod, Store, S0) ->
 durable(#s{d = D}) -> D.
 
 -doc """
-What a process left, for its successor in another island: the members are those of that one. Who is a member of
-the former one only is met by itself; and whom that had removed may be a member of this one.
+What a process left, for its successor in another island: the members are those of that one. Who is
+a member of the former one only is met by itself; and whom that had removed may be a member of this
+one.
 """.
 -spec moved(Durable :: term(), sderl_membership:t()) -> term().
 moved(#d{view = V} = D, Mem) ->
@@ -222,7 +228,9 @@ moved(#d{view = V} = D, Mem) ->
 -spec highest(state()) -> integer().
 highest(#s{highest = Highest, d = #d{epoch = {Counter, _}}}) -> max(Counter, Highest).
 
--doc "Whether this member is in a component, counted, and every member it can talk to is in it too.".
+-doc """
+Whether this member is in a component, counted, and every member it can talk to is in it too.
+""".
 -spec settled(state()) -> boolean().
 settled(#s{role = Role, d = #d{view = V, syncing = false}, self = Self, peers = P} = S)
   when Role =:= coord; Role =:= follower ->
@@ -261,11 +269,13 @@ addr(N, #s{peers = P}) ->
 info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
     #{role => S#s.role, coordinator => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage,
       number => S#s.num, members => members(S), removed => sderl_membership:removed(D#d.mem),
-      forgotten => sderl_membership:forgotten(D#d.mem),
-      live => live(S), aside => lists:sort([N || N := {_, _} <- D#d.view]),
+      forgotten => sderl_membership:forgotten(D#d.mem), live => live(S),
+      aside => lists:sort([N || N := {_, _} <- D#d.view]),
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
-      waiting => sderl_core_clients:waiting(S),
-      acknowledgements_missing => case Flight of undefined -> []; #flight{wait = Wait} -> maps:keys(Wait) end,
+      waiting => sderl_core_clients:waiting(S), acknowledgements_missing => case Flight of
+          undefined -> [];
+          #flight{wait = Wait} -> maps:keys(Wait)
+      end,
       consistency => S#s.mode, answer => S#s.answer,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
       exchanging_epochs_with => lists:usort(S#s.groggy), learning => maps:keys(Snapshots),
@@ -279,13 +289,11 @@ ordered, `pending` whether operations of clients are not answered yet.
 """.
 -spec inspect(state()) -> map().
 inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
-    #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, last => S#s.last,
-      mode => S#s.mode,
-      majority => sderl_core_quorum:status(S),
-      remembers => D#d.votes,
-      history => D#d.history, view => D#d.view,
-      membership => D#d.mem, before => D#d.before, clashes => D#d.clashes, syncing => D#d.syncing,
-      session => D#d.sid, leaving => S#s.leaving, ordering => Changes =/= [],
+    #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage,
+      num => S#s.num, last => S#s.last, mode => S#s.mode, majority => sderl_core_quorum:status(S),
+      remembers => D#d.votes, history => D#d.history, view => D#d.view, membership => D#d.mem,
+      before => D#d.before, clashes => D#d.clashes, syncing => D#d.syncing, session => D#d.sid,
+      leaving => S#s.leaving, ordering => Changes =/= [],
       pending => sderl_core_clients:is_pending(S),
       flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, maps:keys(W)} end}.
 
@@ -333,7 +341,8 @@ handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
     sderl_core_view:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
 
 %% Somebody who does not know that it was removed learns it from our membership.
-stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; element(1, Msg) =:= collect ->
+stranger(N, Msg, S)
+  when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; element(1, Msg) =:= collect ->
     case is_member(N, S) of
         true -> S;
         false -> ask(N, S)
@@ -364,8 +373,8 @@ begun(#s{} = S1) ->
         _ -> sderl_core_elect:orphan(S1)
     end.
 
-%% (Also to one that was removed, which may have booted with a launch configuration that does not have us: it would
-%% not say hello here, and nobody else may be left to tell it.)
+%% (Also to one that was removed, which may have booted with a launch configuration that does not
+%% have us: it would not say hello here, and nobody else may be left to tell it.)
 hello(N, #s{d = #d{mem = Mem}} = S) ->
     Told = is_known(N, S) orelse lists:member(N, sderl_membership:removed(Mem)),
     case Told andalso N =/= S#s.self of
@@ -388,7 +397,8 @@ nodedown(N, #s{linked = L, peers = P, d = D} = S0) ->
 
 %% A process that came back is a new peer; a new life of its node is a node that went down first
 %% (the nodedown of the old link came before; a restart of the application gives none).
-message({hello, _, _, _, Info}, N, #s{mode = Mode} = S) when not is_map_key(mode, Info), Mode =/= available ->
+message({hello, _, _, _, Info}, N, #s{mode = Mode} = S)
+  when not is_map_key(mode, Info), Mode =/= available ->
     sderl_core_quorum:report_difference(N, available, S);
 message({hello, _, _, _, #{mode := Theirs}}, N, #s{mode = Mode} = S) when Theirs =/= Mode ->
     sderl_core_quorum:report_difference(N, Theirs, S);
@@ -407,11 +417,18 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
             %% What it knows of others' removals counts all the same (rule 4).
             sderl_core_peers:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));
         true ->
-            P = #peer{addr = Addr, inc = Inc, heard = S2#s.now, said = S2#s.now, lead = maps:get(lead, Info, undefined),
+            P = #peer{addr = Addr,
+                      inc = Inc,
+                      heard = S2#s.now,
+                      said = S2#s.now,
+                      lead = maps:get(lead, Info, undefined),
                       epoch = maps:get(epoch, Info, {0, N})},
             S3 = S2#s{peers = (S2#s.peers)#{N => P}},
             %% Answer who does not know us; two that know each other fall silent.
-            S4 = case Fresh orelse is_map_key(ask, Info) of true -> send(N, hello_msg(S3), S3); false -> S3 end,
+            S4 = case Fresh orelse is_map_key(ask, Info) of
+                true -> send(N, hello_msg(S3), S3);
+                false -> S3
+            end,
             %% It may know an older counter of itself than the one at which it was forgotten.
             Theirs = case sderl_membership:is_member(N, Both) of
                 true -> Mem;
@@ -424,14 +441,16 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
 message(bye, N, S0) ->
     S = sderl_core_peers:ended(N, nodedown(N, S0)),
     S#s{linked = (S#s.linked)#{N => mute}};
-%% Its process ended while its node goes on, in another island: its names stay, and nobody waits for it.
+%% Its process ended while its node goes on, in another island: its names stay, and nobody waits for
+%% it.
 message(away, N, #s{linked = L, peers = P} = S) when is_map_key(N, L) ->
     sderl_core_peers:away(N, S#s{linked = L#{N := away}, peers = maps:remove(N, P)});
 message(away, _, S) -> S;
 message({gone, Why, Mem}, N, S) -> sderl_core_leave:gone(Why, Mem, N, S);
 message({req, E, List}, N, S) -> sderl_core_write:req(E, List, N, S);
 message({ack, E, Num, List}, N, S) -> sderl_core_write:ack(E, Num, List, N, S);
-message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, Commit, Items, N, S);
+message({batch, E, Num, Commit, Items}, N, S) ->
+    sderl_core_write:batch(E, Num, Commit, Items, N, S);
 message({commit, E, Num}, N, S) -> sderl_core_leave:commit(E, Num, N, S);
 message({answers, E, Req, As}, _N, S) -> sderl_core_answer:answers(E, Req, As, S);
 message({gap, E, _Num}, N, S) -> sderl_core_admit:gap(E, N, S);
@@ -459,7 +478,8 @@ message({join, E, Num}, N, S) -> sderl_core_admit:join(E, Num, N, S);
 message({bring, E, Piece}, N, S) -> sderl_core_join:bring(E, Piece, N, S);
 message({shard, E, Piece, Rows, End}, N, S) -> sderl_core_merge:shard(E, Piece, Rows, End, N, S);
 message({adopt, E, Num, Info}, N, S) -> sderl_core_snapshot:adopt(E, Num, Info, N, S);
-message({chunk, E, Id, K, Rows, Last}, N, S) -> sderl_core_snapshot:chunk(E, Id, K, Rows, Last, N, S);
+message({chunk, E, Id, K, Rows, Last}, N, S) ->
+    sderl_core_snapshot:chunk(E, Id, K, Rows, Last, N, S);
 message({chunk_ok, E, Id, K}, N, S) -> sderl_core_snapshot:chunk_ok(E, Id, K, N, S);
 message({synced, E, Id}, N, S) -> sderl_core_admit:synced(E, Id, N, S);
 message(_Unknown, _N, #s{unknown = U} = S) -> S#s{unknown = U + 1}.

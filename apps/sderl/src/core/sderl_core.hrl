@@ -9,13 +9,14 @@
 %% A number below 0: a node that boots or joins and has met nobody.
 -type epoch() :: {Counter :: integer(), Coordinator :: node()}.
 
-%% A member of the component counts, or is set aside: then its shard is frozen, as of this position of
-%% the log that it had. `partial`: it brings its shard, and not all pieces are ordered yet.
+%% A member of the component counts, or is set aside: then its shard is frozen, as of this position
+%% of the log that it had. `partial`: it brings its shard, and not all pieces are ordered yet.
 -type place() :: live | position() | {partial, 0}.
 -type position() :: {epoch(), non_neg_integer()}.
 
-%% A name that two components gave to different processes: our row, theirs; once that is decided, who
-%% keeps it, in whose row is its new version then, and what the homes are to do when it is settled.
+%% A name that two components gave to different processes: our row, theirs; once that is decided,
+%% who keeps it, in whose row is its new version then, and what the homes are to do when it is
+%% settled.
 -type clash() ::
     {Ours :: sderl_row:t(), Theirs :: sderl_row:t()}
     | {Ours :: sderl_row:t(), Theirs :: sderl_row:t(), Keep :: pid() | none, Effects :: [term()]}.
@@ -27,12 +28,14 @@
 %% whenever it changes.
 -record(d, {
     mem :: sderl_membership:t(),
-    sid :: integer(),               % whose lists of operations these are: since when this node is a member
+    %% whose lists of operations these are: since when this node is a member
+    sid :: integer(),
     epoch :: epoch(),               % the highest epoch promised; nothing lower is acknowledged
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
     view = #{} :: #{node() => place()},              % the component
-    %% Up to which epoch members that count may have been in other logs. (Else they were in this one alone.)
+    %% Up to which epoch members that count may have been in other logs. (Else they were in this one
+    %% alone.)
     came = #{} :: #{node() => epoch()},
     clashes = #{} :: #{term() => clash()},  % found at merges and not settled
     %% Those of its own names in the log that it had before the snapshot that is being installed.
@@ -42,10 +45,13 @@
     %% An operator set the membership, or the island that this node moved to: no batch of this log.
     recovered = false :: boolean(),
     %% of majority groups
-    before :: undefined | sderl_membership:t(),      % the last batch changed it, and may not be committed
-    votes = true :: boolean(),      % its log and its promise are what they were since it became a member
+    %% the last batch changed it, and may not be committed
+    before :: undefined | sderl_membership:t(),
+    %% its log and its promise are what they were since it became a member
+    votes = true :: boolean(),
     founding = false :: boolean(),  % made the group, and has committed nothing yet
-    lost = false :: boolean()       % clients and holders of names were told that there is no majority
+    %% clients and holders of names were told that there is no majority
+    lost = false :: boolean()
 }).
 
 -record(peer, {
@@ -71,7 +77,8 @@
 -record(cand, {
     epoch :: epoch(),
     wait = [] :: [node()],
-    joined = #{} :: #{node() => {non_neg_integer(), term()} | {position(), [term()], votes | whole | learns | partial}},
+    joined = #{} :: #{node() => {non_neg_integer(), term()}
+                      | {position(), [term()], votes | whole | learns | partial}},
     since = 0 :: integer(),
     was :: epoch(),                 % what was promised before, should this come to nothing
     elsewhere = [] :: [node()],     % members that answered, and belong to another component
@@ -132,8 +139,8 @@
     leads_since = 0 :: integer(),
     %% Members that came back empty, and until which batch they do not vote.
     newcomers = #{} :: #{node() => not_live | non_neg_integer()},
-    %% Removed members that have left, and have no say any more: by the membership that is ours, and so
-    %% agreed to it, or by another.
+    %% Removed members that have left, and have no say any more: by the membership that is ours, and
+    %% so agreed to it, or by another.
     ended = #{} :: #{node() => agreed | left},
     leases = #{} :: #{node() => integer()}, % members out of reach, and since when
     differs = [] :: [node()]                % nodes whose consistency differs, of which we told
@@ -146,8 +153,8 @@
     out :: undefined | {pos_integer(), [{term(), term()}]},
     number = 0 :: non_neg_integer(),
     resend = false :: boolean(),            % the list is out, and nobody has it now
-    %% Of which epochs others have the list that is out: it may be in a batch that we lack. And under
-    %% which number it was out before, in a log that was left; whether it was decided as that.
+    %% Of which epochs others have the list that is out: it may be in a batch that we lack. And
+    %% under which number it was out before, in a log that was left; whether it was decided as that.
     abroad = [] :: [epoch() | unknown | {left, pos_integer()} | decided],
     %% The batch that has the list, and its answers: told when that is committed.
     answers :: undefined | {non_neg_integer(), default | [term()]},
@@ -162,8 +169,8 @@
 
 %% The coordinator's work. Who leaves the office leaves all of it.
 -record(office, {
-    %% Members' lists of operations for the next batch, the newest first; and those of members that are
-    %% aside, until they count.
+    %% Members' lists of operations for the next batch, the newest first; and those of members that
+    %% are aside, until they count.
     requests = [] :: [list_of_operations()],
     held = #{} :: #{node() => list_of_operations()},
     %% Changes of the component for the next batch, the newest first.
@@ -171,13 +178,13 @@
     %% The batch that is out; members that are owed the notice that theirs was committed.
     flight :: undefined | #flight{},
     owed = [] :: [node()],
-    %% Answers of the batch that is out, or was last, that nobody will know: a home that they are about
-    %% went without acknowledging it. Ordered with the change of the component.
+    %% Answers of the batch that is out, or was last, that nobody will know: a home that they are
+    %% about went without acknowledging it. Ordered with the change of the component.
     unknown_answers = [] :: [{node(), integer(), pos_integer(), [pos_integer()]}],
     %% Members that get a snapshot (`sderl_core_snapshot`).
     snapshots = #{} :: #{node() => #sync{}},
-    %% Members that bring their shards, and who wants to while we may decide nothing: since when, and
-    %% where its log ends (`sderl_core_merge`).
+    %% Members that bring their shards, and who wants to while we may decide nothing: since when,
+    %% and where its log ends (`sderl_core_merge`).
     joins = #{} :: #{node() => #join{}},
     offers = #{} :: #{node() => {integer(), position()}},
     %% Clashes whose resolver runs, or has decided; what it decided, until both homes count
@@ -194,7 +201,8 @@
     addr :: term(),                 % what peers send to
     inc :: term(),                  % the incarnation of this node
     mode = available :: available | majority,
-    answer = committed :: committed | applied,  % when clients hear what a batch says: `sderl_core_answer`
+    %% when clients hear what a batch says: `sderl_core_answer`
+    answer = committed :: committed | applied,
     tick_ms = 1000 :: pos_integer(),
     aside_ms = 4000 :: pos_integer(),
     forget_ms = infinity :: timeout(),
@@ -211,7 +219,8 @@
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),
     sessions = #{} :: #{node() => session()},
-    %% Exits of losers of clashes that live elsewhere than their home, until that counts after the batch.
+    %% Exits of losers of clashes that live elsewhere than their home, until that counts after the
+    %% batch.
     untold = [] :: [{Home :: node(), term()}],
     highest = 0 :: integer(),       % the highest epoch counter heard of
 

@@ -95,7 +95,8 @@ take_in(Empty, Position, N, #s{d = #d{view = V}} = S0) ->
     end,
     sderl_core_snapshot:start([N], sderl_core_quorum:note_newcomer(N, S2)).
 
-%% An empty member asks at once whom it has promised (`may_join`). That is right where its promise counted.
+%% An empty member asks at once whom it has promised (`may_join`). That is right where its promise
+%% counted.
 has_waited(_, #s{d = #d{founding = true}}) -> true;
 has_waited(N, #s{now = Now, aside_ms = A, tick_ms = T,
                  quorum = #quorum{leads_since = Since}} = S) ->
@@ -114,14 +115,15 @@ set_place(N, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
 
 -doc "A member has to catch up.".
 -spec set_aside(node(), #s{}) -> #s{}.
-%% (Not yet, where we were stopped: it may have gone on without us, and be asked whether it did. It says
-%% so again.)
+%% (Not yet, where we were stopped: it may have gone on without us, and be asked whether it did. It
+%% says so again.)
 set_aside(_, #s{groggy = [_ | _]} = S) -> S;
 set_aside(N, S) -> sderl_core_snapshot:start([N], set_place(N, S)).
 
 -doc "A member says that it lacks a batch.".
 -spec gap(epoch(), node(), #s{}) -> #s{}.
-gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N, V) -> set_aside(N, S);
+gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N, V) ->
+    set_aside(N, S);
 gap(E, N, #s{role = coord, d = #d{lineage = E}} = S) -> send(N, {dropped, E}, S);
 gap(_, _, S) -> S.
 

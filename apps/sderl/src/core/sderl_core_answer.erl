@@ -14,13 +14,15 @@
 -define(WAIT_MS, 10_000).
 
 -export([default/1, plain/1, answers/4, reply/3, at_once/1, requeue/1]).
--export([unknown_answers/2, unknown_in/1, amend/2, amend_sessions/2, forget_answers/1, told_committed/1]).
+-export([unknown_answers/2, unknown_in/1, amend/2, amend_sessions/2, forget_answers/1,
+         told_committed/1]).
 -export([look_up_removed/1, looked_up/2, leave_log/1, decided_before/3, leave/2, left_out/2]).
 
 -import(sderl_core_state, [fx/2]).
 
 %% Of whose list, and the positions in it of answers that nobody will know.
--type unknown() :: {node(), Sid :: integer(), Number :: pos_integer(), Positions :: [pos_integer()]}.
+-type unknown() ::
+    {node(), Sid :: integer(), Number :: pos_integer(), Positions :: [pos_integer()]}.
 
 %% What an operation answers when nothing stands against it. A list of operations that all
 %% answer so travels, and is kept, without its answers.
@@ -68,17 +70,18 @@ reply(List, As, #s{clients = Clients0, now = Now} = S0) ->
     end.
 
 -doc """
-This member has just applied a batch. Where the group's clients wait for no more (`answer`), they hear now
-what concerns this node's shard alone: an answer that names another home waits for that home's
-acknowledgement, and a change of the membership for everybody's. So does a member that was stopped:
-it may have applied a batch of a coordinator that the others follow no more.
+This member has just applied a batch. Where the group's clients wait for no more (`answer`), they
+hear now what concerns this node's shard alone: an answer that names another home waits for that
+home's acknowledgement, and a change of the membership for everybody's. So does a member that was
+stopped: it may have applied a batch of a coordinator that the others follow no more.
 """.
 -spec at_once(#s{}) -> #s{}.
 at_once(#s{answer = applied, groggy = [],
            clients = #clients{answers = {_, default}, out = {_, List}} = Clients} = S) ->
     case lists:all(fun({_, Op}) -> sderl_op:name(Op) =/= none end, List) of
         true ->
-            reply(List, default, S#s{clients = Clients#clients{answers = undefined, out = undefined}});
+            reply(List, default,
+                  S#s{clients = Clients#clients{answers = undefined, out = undefined}});
         false -> S
     end;
 at_once(S) -> S.
@@ -103,8 +106,8 @@ certain(F, ?UNREGISTER(_), ok, #s{clients = #clients{waited = Waited}})
     unknown;
 %% Of a name of our shard, once: what its home there has done with it is not known here.
 certain(_, ?UNREGISTER_OF(_, _), {no, not_its_home}, _) -> unknown;
-%% An operation that went to a coordinator whose log we left may have been applied there, and stand at
-%% another home: `no` would say that it was not.
+%% An operation that went to a coordinator whose log we left may have been applied there, and stand
+%% at another home: `no` would say that it was not.
 certain(_, Op, {no, _} = A, S) ->
     case elsewhere(Op, S) of
         true -> unknown;
@@ -150,7 +153,9 @@ unknown_answers(_, []) -> [];
 unknown_answers(Items, Homes) ->
     [{O, Sid, R, Positions}
      || #seg{member = O, session = Sid, number = R, answers = As} <- Items, is_list(As),
-        [_ | _] = Positions <- [[I || {I, A} <- lists:enumerate(As), homes(A) -- Homes =/= homes(A)]]].
+        [_ | _] = Positions <- [[I
+                                 || {I, A} <- lists:enumerate(As),
+                                    homes(A) -- Homes =/= homes(A)]]].
 
 %% The homes that an answer depends on, beside its client's node.
 homes({yes, [_ | _] = Homes}) -> Homes;
@@ -187,7 +192,8 @@ amend_sessions(Unknown, Sessions) ->
 
 without_answers(_, default) -> default;
 without_answers(Positions, As) ->
-    [case lists:member(I, Positions) of true -> unknown; false -> A end || {I, A} <- lists:enumerate(As)].
+    [case lists:member(I, Positions) of true -> unknown; false -> A end
+     || {I, A} <- lists:enumerate(As)].
 
 -doc "Of the coordinator's own clients, as soon as it knows.".
 -spec forget_answers(#s{}) -> #s{}.
@@ -201,18 +207,19 @@ told_committed(#s{num = Num, committed = C}) -> min(C, Num - 1).
 %% ---------------------------------------------------------------- leaving a log
 
 -doc """
-This member takes its shard to another log. Its list may have been decided in the one that it leaves,
-in a batch that it has not: what that did to names of other homes stands there, and its own rows are
-as they were. A registration can be decided again, and an answer `no` to one that may stand elsewhere
-is unknown (`elsewhere`). A removal that was done once must not be done again: of a name of our own
-shard it was not, as far as anybody will know, and is asked for again if the same process holds the
-name; of others its outcome is unknown.
+This member takes its shard to another log. Its list may have been decided in the one that it
+leaves, in a batch that it has not: what that did to names of other homes stands there, and its own
+rows are as they were. A registration can be decided again, and an answer `no` to one that may stand
+elsewhere is unknown (`elsewhere`). A removal that was done once must not be done again: of a name
+of our own shard it was not, as far as anybody will know, and is asked for again if the same process
+holds the name; of others its outcome is unknown.
 """.
 -spec leave_log(#s{}) -> #s{}.
 leave_log(#s{clients = #clients{out = {R, List}, abroad = [_ | _]} = Clients, self = Self,
              sessions = Sessions, d = #d{sid = Sid}} = S) ->
     case Sessions of
-        %% Applied here, and not known to be on all members: what it did to others' names may be here alone.
+        %% Applied here, and not known to be on all members: what it did to others' names may be
+        %% here alone.
         #{Self := {Sid, R, As}} when is_list(As) ->
             Own = {Sid, R, [case homes(A) of [] -> A; _ -> unknown end || A <- As]},
             Sessions1 = Sessions#{Self := Own},
@@ -235,8 +242,9 @@ leave_log(#s{clients = #clients{out = {R, List}, abroad = [_ | _]} = Clients, se
 leave_log(S) -> S.
 
 -doc """
-A list stands in our log. If it is one that is out again under a later number, because nobody took this
-member in after it had left the log, then it is decided twice: what the second answer denies may be so.
+A list stands in our log. If it is one that is out again under a later number, because nobody took
+this member in after it had left the log, then it is decided twice: what the second answer denies
+may be so.
 """.
 -spec decided_before(node(), session() | undefined, #s{}) -> #s{}.
 decided_before(Self, {Sid, R, _}, #s{self = Self, clients = #clients{abroad = Abroad} = Clients,
@@ -286,22 +294,26 @@ again_if_held(Op, _) -> Op.
 %% The last thing this member does for the group (rule 5): answers that the last batch holds are
 %% given, everything else was not applied.
 -spec leave(removed | deleted, #s{}) -> #s{}.
-%% (What the log of a learner has answered it came with its snapshot, and waited for the end of that.)
-leave(Why, #s{self = Self, sessions = Sess, joining = #joining{session = {_, _, _} = Session} = Joining,
-              d = #d{syncing = true}} = S) ->
-    leave(Why, S#s{sessions = Sess#{Self => Session}, joining = Joining#joining{session = undefined}});
+%% (What the log of a learner has answered it came with its snapshot, and waited for the end of
+%% that.)
+leave(Why,
+      #s{self = Self, sessions = Sess, joining = #joining{session = {_, _, _} = Session} = Joining,
+         d = #d{syncing = true}} = S) ->
+    leave(Why,
+          S#s{sessions = Sess#{Self => Session}, joining = Joining#joining{session = undefined}});
 leave(Why, #s{self = Self, clients = #clients{out = Out, abroad = Abroad}, sessions = Sess,
               d = #d{sid = Sid, lineage = E}} = S) ->
     case {Out, Sess, lists:delete(E, Abroad)} of
         {undefined, _, _} -> left(Why, [], S);
         {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, [], reply(List, As, S));
-        %% (Not in this log. A coordinator of another epoch, to which it went too, may have gone on with it without us.)
+        %% (Not in this log. A coordinator of another epoch, to which it went too, may have gone on
+        %% with it without us.)
         {{_, List}, _, [_ | _]} -> left_unsettled(Why, List, S);
         {{_, List}, _, _} -> left(Why, List, S)
     end.
 
-%% (This process may die in between, and its successor not know yet that it is out: it must find no list of which
-%% clients were told that it was not applied.)
+%% (This process may die in between, and its successor not know yet that it is out: it must find no
+%% list of which clients were told that it was not applied.)
 left(Why, Refused, #s{clients = Clients, d = #d{mem = Mem}} = S) ->
     #clients{queue = Queue, deferred = Deferred, number = Before} = Clients,
     Number = Before + 1,
@@ -309,10 +321,11 @@ left(Why, Refused, #s{clients = Clients, d = #d{mem = Mem}} = S) ->
     S1 = fx({outbox, Number, []}, S#s{clients = Left, leaving = Why}),
     fx({left, Why, Mem}, refuse(Refused ++ Queue ++ [{F, Op} || {_, F, Op} <- Deferred], S1)).
 
-%% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
-%% reach us, and stand where they go on without us: `no` would say that it was not applied.
-%% And a batch that did reach us may have reached nobody else, as long as nobody has said that all have it: `yes` would
-%% be on this member alone.
+%% The same where no batch of our own log says so. A list that went to a coordinator may be in a
+%% batch that did not reach us, and stand where they go on without us: `no` would say that it was
+%% not applied.
+%% And a batch that did reach us may have reached nobody else, as long as nobody has said that all
+%% have it: `yes` would be on this member alone.
 -spec left_out(removed | deleted, #s{}) -> #s{}.
 left_out(Why, #s{clients = #clients{abroad = [_ | _], out = {R, List}}} = S) ->
     #s{self = Self, sessions = Sess, clients = #clients{answers = Mine}, d = #d{sid = Sid}} = S,
@@ -322,19 +335,21 @@ left_out(Why, #s{clients = #clients{abroad = [_ | _], out = {R, List}}} = S) ->
     end;
 left_out(Why, S) -> leave(Why, S).
 
-%% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was told so by our
-%% predecessor, which died as it left, has the same answer from us.)
+%% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was
+%% told so by our predecessor, which died as it left, has the same answer from us.)
 left_unsettled(Why, List, #s{mode = majority, clients = Clients} = S) ->
     %% Not even that we are no member any more: the majority may go on without that batch.
     Replies = [{F, unknown} || {F, _} <- List, F =/= none],
-    left(Why, [], fx({replies, Replies}, S#s{clients = Clients#clients{answers = undefined,
-                                                                       predecessor = {answered, Replies}}}));
+    left(Why, [],
+         fx({replies, Replies}, S#s{clients = Clients#clients{answers = undefined,
+                                                              predecessor = {answered, Replies}}}));
 left_unsettled(Why, List, #s{self = Self, clients = #clients{answers = Mine} = Clients} = S) ->
     {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
     {Out, Refused} = case Mine of
         {_, As} ->
             Ours = [{F, A} || {F, _, A} <- settled(List, As, S), F =/= none],
-            lists:partition(fun({F, Op}) -> Op =/= delete andalso lists:member({F, ok}, Ours) end, Settled);
+            lists:partition(fun({F, Op}) -> Op =/= delete andalso lists:member({F, ok}, Ours) end,
+                            Settled);
         undefined -> {[], Settled}
     end,
     Replies = [{F, unknown} || {F, _} <- Open, F =/= none] ++ [{F, ok} || {F, _} <- Out],

@@ -13,8 +13,8 @@
 -spec elect(#s{}) -> #s{}.
 elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = At}, now = Now,
          tick_ms = T, quorum = #quorum{ended = Ended}} = S) ->
-    %% (Who has left promises nothing. A member that stands with it again and again, without a chance,
-    %% has the promise of one that could be elected, and that waits as long.)
+    %% (Who has left promises nothing. A member that stands with it again and again, without a
+    %% chance, has the promise of one that could be elected, and that waits as long.)
     Seen = sderl_core_role:in_order(
              [N || N <- sderl_core_quorum:members(S), present(N, S), not is_silent(N, S),
                    not is_map_key(N, Ended)], S),
@@ -34,10 +34,10 @@ is_silent(N, #s{election = #election{suspect = N}, peers = P, now = Now, aside_m
     end;
 is_silent(_, _) -> false.
 
-%% A coordinator that said hello since we are alone calls us in, and so does a candidate that has our
-%% promise: for a while we wait. And for members whose process has said nothing yet.
-%% Who makes a new group waits for those that accepted: a member that it leads without its promise would have
-%% to wait until it can be taken in.
+%% A coordinator that said hello since we are alone calls us in, and so does a candidate that has
+%% our promise: for a while we wait. And for members whose process has said nothing yet.
+%% Who makes a new group waits for those that accepted: a member that it leads without its promise
+%% would have to wait until it can be taken in.
 is_expected(#s{now = Now, tick_ms = T, election = #election{orphan_since = At},
                d = #d{founding = true}} = S) ->
     Now - At =< 2 * T andalso
@@ -52,7 +52,8 @@ is_expected(#s{linked = Linked, peers = P, election = #election{orphan_since = A
     lists:any(fun(N) ->
         N =/= Self andalso maps:get(N, Linked, none) =:= [] andalso
             case P of
-                #{N := #peer{lead = Lead, said = Said, epoch = E}} -> Lead =:= N andalso Said >= At andalso E >= Lin;
+                #{N := #peer{lead = Lead, said = Said, epoch = E}} ->
+                    Lead =:= N andalso Said >= At andalso E >= Lin;
                 _ -> true
             end
     end, sderl_core_quorum:members(S)).
@@ -105,16 +106,20 @@ joins(N, #s{role = joining, lead = undefined, joining = #joining{to = {N, _, _}}
 joins(_, _) -> false.
 
 -doc "A member promised, with its log and whether it votes.".
--spec promised(epoch(), {position(), [term()], votes | whole | learns | partial}, node(), #s{}) -> #s{}.
+-spec promised(epoch(), {position(), [term()], votes | whole | learns | partial}, node(), #s{}) ->
+    #s{}.
 promised(E, Vote, N, #s{mode = majority, role = candidate,
                         cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
     Cand = C#cand{wait = lists:delete(N, W), joined = confirmed_votes(J#{N => Vote})},
     maybe_finish(S#s{cand = Cand});
 promised(_, _, _, S) -> S.
 
-%% Who came back empty and has not heard that the batch is committed by which it counts: another has the next one.
+%% Who came back empty and has not heard that the batch is committed by which it counts: another has
+%% the next one.
 confirmed_votes(J) ->
-    Ends = maps:fold(fun(_, {{Lin, Num}, _, _}, Acc) -> Acc#{Lin => max(Num, maps:get(Lin, Acc, 0))} end, #{}, J),
+    Ends = maps:fold(fun(_, {{Lin, Num}, _, _}, Acc) ->
+        Acc#{Lin => max(Num, maps:get(Lin, Acc, 0))}
+    end, #{}, J),
     maps:map(fun(N, {{Lin, Num} = Position, Items, whole}) when map_get(Lin, Ends) > Num ->
                      case [V || #view{places = V} <- Items, maps:get(N, V, none) =:= live] of
                          [] -> {Position, Items, whole};
@@ -128,7 +133,8 @@ maybe_finish(S) -> S.
 
 -doc "Ends an election: this member leads, or the one with the longest log, or nobody.".
 -spec finish(#s{}) -> #s{}.
-finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A, tick_ms = T} = S) ->
+finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A,
+          tick_ms = T} = S) ->
     %% (A promise is good for a time: who gave it may have come back empty since.)
     Enough = sderl_core_quorum:is_enough(voters(J), maps:keys(J), S),
     case Enough andalso Now - At =< A + T of
@@ -138,9 +144,9 @@ finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside
 
 of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
 
-%% A member whose table a snapshot was replacing remembers its promise, but not its log. Where that ends, it has
-%% acknowledged no more than the log of the snapshot has. So it votes where somebody has a whole table of a log
-%% that goes as far.
+%% A member whose table a snapshot was replacing remembers its promise, but not its log. Where that
+%% ends, it has acknowledged no more than the log of the snapshot has. So it votes where somebody
+%% has a whole table of a log that goes as far.
 voters(J) ->
     Logs = [Position || _ := {Position, _, Standing} <- J, is_whole(Standing)],
     of_standing(votes, J) ++
@@ -148,9 +154,9 @@ voters(J) ->
 
 is_whole(Standing) -> Standing =:= votes orelse Standing =:= whole.
 
-%% The log of the latest epoch, and of those the longest, has all that was committed: also a whole table of one
-%% that has no vote is of a log that a majority promised. Where there is none all take part, and what the
-%% fullest table has is all that there is.
+%% The log of the latest epoch, and of those the longest, has all that was committed: also a whole
+%% table of one that has no vote is of a log that a majority promised. Where there is none all take
+%% part, and what the fullest table has is all that there is.
 lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
     Had = maps:filter(fun(_, {{{C, _}, _}, _, _}) -> C >= 0 end, J),
     Kinds = [of_standing(votes, J) ++ of_standing(whole, Had),
@@ -159,7 +165,8 @@ lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
     Best = best(Those, J, Self),
     {{Lin, Max}, Items, _} = map_get(Best, J),
     {{MyLin, Mine}, _, MyStanding} = map_get(Self, J),
-    Behind = is_whole(MyStanding) andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
+    Behind = is_whole(MyStanding) andalso Lin =:= MyLin andalso Max =:= Mine + 1
+        andalso Items =/= []
         andalso not sderl_core_view:drops(Self, Items) andalso not S#s.d#d.recovered,
     if
         Best =:= Self -> lead(Max, Items, J, S);
@@ -204,8 +211,9 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
     Led = sderl_core_lead:lead_from(Max, Items, Joined, S1),
     tell_removed(Max, Items, Lin, Joined, Led).
 
-%% Those that the batch removes have a say in that, too: by acknowledging it in this epoch. That they had it
-%% when they promised is not enough: a log of an epoch between, without it, would still win over theirs.
+%% Those that the batch removes have a say in that, too: by acknowledging it in this epoch. That
+%% they had it when they promised is not enough: a log of an epoch between, without it, would still
+%% win over theirs.
 tell_removed(Max, Items, Old, Joined, #s{d = #d{epoch = E, view = V}} = S0) ->
     Info = (sderl_core_role:lead_info(S0))#{prev => Old},
     lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S0,

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Changes of the component that the coordinator has yet to order, in its own memory only (`#office.changes`).
-%% Private to the sderl_core* modules; `sderl_core_decide` makes items of a batch of them.
+%% Changes of the component that the coordinator has yet to order, in its own memory only
+%% (`#office.changes`). Private to the sderl_core* modules; `sderl_core_decide` makes items of a
+%% batch of them.
 -ifndef(SDERL_CORE_CHANGE_HRL).
 -define(SDERL_CORE_CHANGE_HRL, true).
 

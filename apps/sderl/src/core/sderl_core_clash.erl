@@ -3,16 +3,17 @@
 -moduledoc false.
 %% Names that two components gave to different processes (rule 18).
 %%
-%% A clash is found when a member's shard is ordered. Our row stays, theirs is kept beside it, in the
-%% replicated state of every member, until the clash is settled. The coordinator asks the resolver
-%% once, when both homes count, and orders what it decided, in two batches. With the first one nobody
-%% reads anything else than before, but both homes know who keeps the name, and the winner's
-%% version. Once all have that and both homes count, the second one settles it: the tables change,
-%% and the homes tell their own processes.
+%% A clash is found when a member's shard is ordered. Our row stays, theirs is kept beside it, in
+%% the replicated state of every member, until the clash is settled. The coordinator asks the
+%% resolver once, when both homes count, and orders what it decided, in two batches. With the first
+%% one nobody reads anything else than before, but both homes know who keeps the name, and the
+%% winner's version. Once all have that and both homes count, the second one settles it: the tables
+%% change, and the homes tell their own processes.
 %%
 %% Between the two a home may go. The one of the winner brings it back with the version that it may
 %% have been read with. The one of the loser brings the loser, and there is a clash again; or its
-%% shard was kept, and it finds in the snapshot that the name is another's: then it tells its process.
+%% shard was kept, and it finds in the snapshot that the name is another's: then it tells its
+%% process.
 %%
 %% A coordinator that takes over asks for what is not decided yet, and settles what is.
 
@@ -56,12 +57,15 @@ resolved(Name, A, B, Keep, Fx, #s{self = Self, lead = Self, d = #d{clashes = Cla
     end;
 resolved(_, _, _, _, _, S) -> S.
 
--doc "What can be ordered now, while both homes count: decisions, and what all have the decision of.".
+-doc """
+What can be ordered now, while both homes count: decisions, and what all have the decision of.
+""".
 -spec decisions(#s{}) -> #s{}.
 decisions(#s{d = #d{clashes = Clashes}} = S) when map_size(Clashes) =:= 0 -> S;
 decisions(#s{office = #office{decided = Decided, changes = Changes} = Office,
              d = #d{clashes = Clashes}} = S) ->
-    Open = maps:filter(fun(Name, {A, B, _, _}) -> maps:get(Name, Clashes, none) =:= {A, B} end, Decided),
+    Open = maps:filter(fun(Name, {A, B, _, _}) -> maps:get(Name, Clashes, none) =:= {A, B} end,
+                       Decided),
     Ready = maps:filter(fun(_, {A, B, _, _}) -> both_live(A, B, S) end, Open),
     Decide = [#decide_clash{name = Name, ours = A, theirs = B, keep = Keep, effects = Fx}
               || Name := {A, B, Keep, Fx} <- maps:iterator(Ready, ordered)],
@@ -187,8 +191,8 @@ forget_told(Before, #s{untold = Untold, d = #d{view = V}} = S) ->
     S#s{untold = Untold -- Told}.
 
 -doc """
-The exit of a loser that lives elsewhere, once all have the batch that settled its clash. A home that went
-without having the batch brings the loser back, to clash again: it is waited for.
+The exit of a loser that lives elsewhere, once all have the batch that settled its clash. A home
+that went without having the batch brings the loser back, to clash again: it is waited for.
 """.
 -spec tell_outside(node(), term(), #s{}) -> #s{}.
 tell_outside(Home, Effect, #s{untold = Untold, d = #d{view = V}} = S) ->
@@ -199,8 +203,8 @@ tell_outside(Home, Effect, #s{untold = Untold, d = #d{view = V}} = S) ->
     end.
 
 -doc """
-That home is there again. In another life it knows nothing of the losers, and brings none: they hear what it
-would have told them.
+That home is there again. In another life it knows nothing of the losers, and brings none: they hear
+what it would have told them.
 """.
 -spec came_back(node(), IsEmpty :: boolean(), #s{}) -> #s{}.
 came_back(_, _, #s{untold = []} = S) -> S;

@@ -136,10 +136,11 @@ let_go(#s{clients = Clients} = S) ->
     %% Nobody waits for these; they are of processes that died, and have to be asked for.
     Own = [X || {none, _} = X <- Waiting ++ Sent],
     %% This process may die in between. A list that was sent is forgotten when its clients have been
-    %% answered, or they would ask again what may have been applied; one that was not sent before they
-    %% are, or it would be sent.
+    %% answered, or they would ask again what may have been applied; one that was not sent before
+    %% they are, or it would be sent.
     Told = fx({replies, [{F, unknown} || {F, _} <- Sent, F =/= none]}, S),
-    %% (A successor of this process finds no list, also not one whose operations wait to be asked again.)
+    %% (A successor of this process finds no list, also not one whose operations wait to be asked
+    %% again.)
     Number = Before + 1,
     Left = fx({outbox, Number, []}, Told#s{clients = #clients{queue = Own,
                                                               number = Number,

@@ -2,8 +2,9 @@
 -module(sderl_core_decide).
 -moduledoc false.
 %% What the next batch is: the decisions of the coordinator, read against its own table and an
-%% overlay of what this batch itself changes (`sderl_core_overlay`). `sderl_core_operate` decides what
-%% members' clients ask for, `sderl_core_settle` clashes; changes of the component are decided here.
+%% overlay of what this batch itself changes (`sderl_core_overlay`). `sderl_core_operate` decides
+%% what members' clients ask for, `sderl_core_settle` clashes; changes of the component are decided
+%% here.
 %%
 %% A batch holds either changes of the component (view, membership, merged rows, settled clashes)
 %% or members' lists of operations, never both: the first kind changes rows by scans, which the
@@ -15,9 +16,11 @@
 -include("sderl_core_overlay.hrl").
 
 -export([batch/3]).
--import(sderl_core_overlay, [name/2, pid_name/2, kept/2, is_free/3, put_row/2, del_row/2, drop_home/2]).
+-import(sderl_core_overlay,
+        [name/2, pid_name/2, kept/2, is_free/3, put_row/2, del_row/2, drop_home/2]).
 -import(sderl_core_operate, [decided_list/5, keeps_majority/2, changed/2]).
--import(sderl_core_settle, [decided/7, settle/5, alone/3, replaced/4, raised/3, left_clashes/2, unopposed/2, latest/2]).
+-import(sderl_core_settle, [decided/7, settle/5, alone/3, replaced/4, raised/3, left_clashes/2,
+                            unopposed/2, latest/2]).
 
 %% The common case in the making.
 -record(p, {
@@ -63,7 +66,8 @@ batch(Mod, Store, #s{office = #office{changes = Changes, unknown_answers = Unkno
 
 %% Registrations and removals none of which changes what another finds need no overlay: each is
 %% decided against the table alone. Whether that was so is seen at the end, at once (`is_plain`); if
-%% not, or if there is anything else among the operations, the batch is decided again with the overlay.
+%% not, or if there is anything else among the operations, the batch is decided again with the
+%% overlay.
 plain([?LIST(O, Sid, R, Ops) | Lists], P0, Items) ->
     case plain_ops(Ops, O, P0, [], true) of
         {As, P} -> plain(Lists, P, [decided_list(O, Sid, R, Ops, As) | Items]);
@@ -191,11 +195,14 @@ special(#order_shard{} = Piece, {Items, #c{mem = Mem} = C0, S0}) ->
             {found(C3, C4) ++ [Item | Disowned] ++ Left ++ Items,
              C4#c{then = [{brought, N, Id, Last} | C4#c.then]}, S}
     end;
-%% The names of those that were removed have their home with a coordinator. Who does not know of its removal may
-%% unregister them alone: they go, like those of a member that is set aside as it is removed.
+%% The names of those that were removed have their home with a coordinator. Who does not know of its
+%% removal may unregister them alone: they go, like those of a member that is set aside as it is
+%% removed.
 special(#forsake{nodes = Nodes}, {Items, #c{mod = Mod, store = Store, mem = Mem} = C0, S}) ->
     Out = [N || N <- Nodes, not sderl_membership:is_member(N, Mem)],
-    Theirs = fun(?ROW_OF_AT(Pid, Home)) -> Home =/= node(Pid) andalso lists:member(node(Pid), Out) end,
+    Theirs = fun(?ROW_OF_AT(Pid, Home)) ->
+        Home =/= node(Pid) andalso lists:member(node(Pid), Out)
+    end,
     Names = [Name || {Name, Pid} <- Mod:foreign(Store), lists:member(node(Pid), Out)],
     {Gone, C} = take_out(Theirs, Names, [], C0),
     {Gone ++ Items, C, S};
@@ -227,7 +234,8 @@ special(#settle_clash{name = Name}, {Items, #c{clashes = Clashes, view = V} = C0
                         %% Its node has come to count: it is settled when that has this.
                         AtHome ->
                             Moved = #{Name => {A, AtHome, Keep, Fx}},
-                            {[#clashes{clashes = Moved} | Items], C0#c{clashes = maps:merge(Clashes, Moved)}, S}
+                            {[#clashes{clashes = Moved} | Items],
+                             C0#c{clashes = maps:merge(Clashes, Moved)}, S}
                     end;
                 Again ->
                     C = C0#c{clashes = maps:merge(Clashes, Again)},
@@ -257,8 +265,8 @@ placed(N, {last, Place, Session}, #c{view = V, sessions = Sessions} = C) ->
 
 %% Names of processes on a node that left the group are at home with a coordinator. A node that was
 %% removed on the joiner's side alone speaks for itself: the joiner has a name that was registered
-%% since that node became a member as it was when it was removed. But of an epoch that it was not in, of which the
-%% version of a clash may be, it does not know.
+%% since that node became a member as it was when it was removed. But of an epoch that it was not
+%% in, of which the version of a clash may be, it does not know.
 speaks(N, ?ROW(_, Pid, _, {Epoch, _}, _) = Row, C, D) ->
     node(Pid) =:= N orelse is_older(Row, C) orelse not may_know(node(Pid), Epoch, C, D).
 
@@ -270,7 +278,8 @@ is_older(?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V, sessions = Sessions
         _ -> true
     end.
 
-%% Whether a member may have been in that epoch: one of this log, or not above that of the log that it came from.
+%% Whether a member may have been in that epoch: one of this log, or not above that of the log that
+%% it came from.
 may_know(N, Epoch, #c{view = V}, #d{lineage = Lineage, history = History, came = Came}) ->
     case V of
         #{N := {From, _}} when Epoch =< From -> true;
@@ -278,9 +287,10 @@ may_know(N, Epoch, #c{view = V}, #d{lineage = Lineage, history = History, came =
         _ -> Epoch =:= Lineage orelse lists:keymember(Epoch, 1, History)
     end.
 
-%% The same where our own log has such names of the member that brings its shard: it was removed here,
-%% or on the side of another that came first. The last piece says since when it is a member. (Of epochs
-%% after that of its own log it can say nothing.) And a process of its own has the name that it says.
+%% The same where our own log has such names of the member that brings its shard: it was removed
+%% here, or on the side of another that came first. The last piece says since when it is a member.
+%% (Of epochs after that of its own log it can say nothing.) And a process of its own has the name
+%% that it says.
 disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names} = C0) ->
     Elsewhere = fun(?ROW_OF_AT(Pid, Home)) -> node(Pid) =:= N andalso Home =/= N end,
     {Stale, Known} = case Last of
@@ -331,8 +341,8 @@ shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S})
     Beside = sderl_core_clash:is_beside(Row, Clashes),
     case kept(Name, C) of
         ?ROW_OF(Pid) = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
-        %% Its home has the row in its table, and beside another in a clash of the log that it left. (Should
-        %% ours have gone since, it has the name when that clash is settled.)
+        %% Its home has the row in its table, and beside another in a clash of the log that it left.
+        %% (Should ours have gone since, it has the name when that clash is settled.)
         _ when Beside -> {Kept, C, S};
         none ->
             Gone = case name(Name, C) of none -> C; Dropped -> del_row(Dropped, C) end,
@@ -350,8 +360,8 @@ shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S})
              sderl_core_state:event(name_clash, Told, S)}
     end.
 
-%% The process of a clash hears of it from its own node, where that counts, whatever becomes of the member that
-%% brought its name.
+%% The process of a clash hears of it from its own node, where that counts, whatever becomes of the
+%% member that brought its name.
 at_home(?ROW_OF(Pid) = Row, #c{view = V}) when map_get(node(Pid), V) =:= live ->
     sderl_row:with_home(node(Pid), Row);
 at_home(Row, _) -> Row.

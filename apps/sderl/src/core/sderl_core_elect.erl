@@ -40,7 +40,9 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
     Here = [N || N := _ <- V, present(N, S), N =/= Suspect],
     Live = [N || N <- Here, map_get(N, V) =:= live],
     %% A table that is not whole may lead nobody; alone it serves what it has.
-    Can = sderl_core_role:in_order(case Live of [] -> [Self | lists:delete(Self, Here)]; _ -> Live end, S),
+    Can = sderl_core_role:in_order(
+        case Live of [] -> [Self | lists:delete(Self, Here)]; _ -> Live end, S
+    ),
     Wait = expected(S),
     case Can of
         _ when Wait -> S;
@@ -67,21 +69,26 @@ elect(S) -> S.
 expected(#s{now = Now, election = #election{orphan_since = At},
             aside_ms = A})
   when Now - At > A -> false;
-expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, peers = P}) when E > Lin, is_map_key(To, P) -> true;
+expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, peers = P})
+  when E > Lin, is_map_key(To, P) ->
+    true;
 expected(#s{d = #d{view = V, lineage = Lin}, linked = L, peers = P, self = Self,
             election = #election{orphan_since = At}}) ->
-    lists:any(fun(N) -> N =/= Self andalso is_map_key(N, L) andalso map_get(N, L) =/= away andalso
-                  case P of
-                      #{N := #peer{lead = Lead, said = T, epoch = E}} -> Lead =:= N andalso T >= At andalso E >= Lin;
-                      _ -> true
-                  end
+    lists:any(fun(N) ->
+                  N =/= Self andalso is_map_key(N, L) andalso map_get(N, L) =/= away andalso
+                      case P of
+                          #{N := #peer{lead = Lead, said = T, epoch = E}} ->
+                              Lead =:= N andalso T >= At andalso E >= Lin;
+                          _ -> true
+                      end
               end, maps:keys(V)).
 
 -spec candidate(#s{}) -> #s{}.
 candidate(S) -> candidate(#{}, S).
 
 candidate(Flags, #s{mode = majority} = S) -> sderl_core_ballot:candidate(Flags, S);
-candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = D, now = Now} = S0) ->
+candidate(Flags,
+          #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = D, now = Now} = S0) ->
     {C, Self} = E = sderl_core_state:epoch(S0),
     Live = [N || N := live <- V, N =/= Self, present(N, S0)],
     Ask = case maps:get(Self, V, live) of
@@ -97,8 +104,10 @@ candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = 
 
 -spec collect(epoch(), epoch(), map(), node(), #s{}) -> #s{}.
 collect(E, _, Flags, N, #s{mode = majority} = S) -> sderl_core_ballot:promise(E, Flags, N, S);
-collect(E, Lin, _, N, #s{lead = L, d = #d{lineage = Own}} = S) when Lin =/= Own -> send(N, {apart, E, Own, L}, S);
-collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true, lineage = Own}} = S) -> send(N, {apart, E, Own, undefined}, S);
+collect(E, Lin, _, N, #s{lead = L, d = #d{lineage = Own}} = S) when Lin =/= Own ->
+    send(N, {apart, E, Own, L}, S);
+collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true, lineage = Own}} = S) ->
+    send(N, {apart, E, Own, undefined}, S);
 collect(E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lead = L} = S0) ->
     S = sderl_core_state:heard(E, S0),
     Agreed = is_map_key(handover, Flags) orelse L =:= N,
@@ -113,10 +122,11 @@ collect(E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lea
     end.
 
 %% It is in another component by now, or holds no whole table: it has no part in this takeover. And
-%% if it follows a higher one, we should too rather than take over (rule 9). A higher one that has no
-%% coordinator may be choosing one: a candidate of a minority waits to hear from that.
+%% if it follows a higher one, we should too rather than take over (rule 9). A higher one that has
+%% no coordinator may be choosing one: a candidate of a minority waits to hear from that.
 -spec apart(epoch(), epoch(), node() | undefined, node(), #s{}) -> #s{}.
-apart(E, Lin, L, N, #s{role = candidate, cand = #cand{epoch = E, wait = W} = C, d = #d{lineage = Own}} = S) ->
+apart(E, Lin, L, N,
+      #s{role = candidate, cand = #cand{epoch = E, wait = W} = C, d = #d{lineage = Own}} = S) ->
     case Lin > Own andalso L =/= undefined andalso present(L, S) of
         true -> sderl_core_join:give_up(L, Lin, sderl_core_role:withdraw(S));
         false ->
@@ -167,11 +177,11 @@ secede(#s{self = Self, num = Num, last = Last, cand = C} = S) ->
 maybe_finish(#s{role = candidate, cand = #cand{wait = []}} = S) -> finish(S);
 maybe_finish(S) -> S.
 
-%% Silence over a live link splits no group (rule 9): those that are linked and did not answer may be
-%% led by the coordinator whose messages do not come through, or choose another. A candidate goes on
-%% with more than half of the members that it is linked to; with half where no coordinator can be
-%% among the others and it has the lowest-named of them; with fewer only after a time in which
-%% those others, if they are well, have been heard.
+%% Silence over a live link splits no group (rule 9): those that are linked and did not answer may
+%% be led by the coordinator whose messages do not come through, or choose another. A candidate goes
+%% on with more than half of the members that it is linked to; with half where no coordinator can be
+%% among the others and it has the lowest-named of them; with fewer only after a time in which those
+%% others, if they are well, have been heard.
 -spec finish(#s{}) -> #s{}.
 finish(#s{mode = majority} = S) -> sderl_core_ballot:finish(S);
 finish(#s{election = #election{outnumbered_since = Before} = Election, now = Now} = S) ->
@@ -197,14 +207,14 @@ is_outnumbered(#s{cand = Candidate, self = Self} = S) ->
     {All, Quiet} = {length(Reached), length(Silent)},
     %% All other members may be with the higher component, also those that are set aside here.
     (Outranked andalso 2 * map_size(Joined) =< length(Here)) orelse
-        2 * Quiet > All orelse
-        (2 * Quiet =:= All andalso Quiet > 0 andalso
-            (lists:member(Suspect, Silent) orelse lists:min(Silent) < lists:min(Reached -- Silent))).
+    2 * Quiet > All orelse
+    (2 * Quiet =:= All andalso Quiet > 0 andalso
+        (lists:member(Suspect, Silent) orelse lists:min(Silent) < lists:min(Reached -- Silent))).
 
 take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
     Max = lists:max([N || _ := {N, _} <- J]),
-    %% (One that got there by a snapshot has the rows of the last batch and not the batch: then it is of
-    %% no use to those who lack it.)
+    %% (One that got there by a snapshot has the rows of the last batch and not the batch: then it
+    %% is of no use to those who lack it.)
     {Items, Best} = lists:max([{I, N} || N := {Num, I} <- J, Num =:= Max]),
     Useless = Items =:= [] orelse sderl_core_view:drops(Self, Items),
     case Max > Mine + 1 orelse (Max > Mine andalso Useless) of
@@ -227,12 +237,14 @@ take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
 -spec lost_report(epoch(), node(), node(), #s{}) -> #s{}.
 lost_report(E, Who, _N, #s{role = follower, lead = L, d = #d{lineage = E}} = S) ->
     send(L, {lost, E, Who}, S);
-lost_report(E, Who, _N, #s{role = coord, d = #d{lineage = E, view = V}, self = Self, peers = P} = S0) ->
+lost_report(E, Who, _N,
+            #s{role = coord, d = #d{lineage = E, view = V}, self = Self, peers = P} = S0) ->
     Members = lists:usort([Who, Self | maps:keys(V)]),
     Sees = fun(Links, N) -> length([M || M <- Members, M =:= N orelse lists:member(M, Links)]) end,
     Ours = Sees(maps:keys(S0#s.linked), Self),
-    Better = [{-Count, N} || N := live <- V, N =/= Self, #peer{links = Ls} <- [maps:get(N, P, none)],
-                             Count <- [Sees(Ls, N)], Count > Ours],
+    Better = [{-Count, N}
+              || N := live <- V, N =/= Self, #peer{links = Ls} <- [maps:get(N, P, none)],
+                 Count <- [Sees(Ls, N)], Count > Ours],
     case lists:sort(Better) of
         [] -> S0;
         [{_, To} | _] ->
@@ -253,17 +265,19 @@ handover(E, _N, #s{role = R, mode = Mode, d = #d{lineage = E, syncing = Syncing}
 handover(_, _, S) -> S.
 
 -doc """
-Members that were set aside, are linked, and have said nothing for long. They count where it is asked
-whether more are silent than not: otherwise one after the other could be set aside, until one is left.
+Members that were set aside, are linked, and have said nothing for long. They count where it is
+asked whether more are silent than not: otherwise one after the other could be set aside, until one
+is left.
 """.
 -spec hung_aside(#s{}) -> [node()].
-hung_aside(#s{linked = Linked, peers = Peers, now = Now, aside_ms = A, tick_ms = T, d = #d{view = V}}) ->
+hung_aside(#s{linked = Linked, peers = Peers, now = Now, aside_ms = A, tick_ms = T,
+              d = #d{view = V}}) ->
     [N || N := {_, _} <- V, maps:get(N, Linked, mute) =:= [],
           case Peers of #{N := #peer{heard = At}} -> Now - At > A + 2 * T; _ -> true end].
 
 -doc """
-So long a minority of members that are linked waits for the others, in milliseconds: in it the others have given up
-a coordinator that they do not hear, chosen another, and told us.
+So long a minority of members that are linked waits for the others, in milliseconds: in it the
+others have given up a coordinator that they do not hear, chosen another, and told us.
 """.
 -spec lone_ms(#s{}) -> pos_integer().
 lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.

@@ -77,7 +77,8 @@ settled a clash: processes have heard of that. Or clients of a node are answered
 made of our own shard is so.
 """.
 -spec position(#s{}) -> position().
-position(#s{self = Self, answer = committed, committed = C, d = #d{lineage = {_, Self} = E}} = S) when C > 0 ->
+position(#s{self = Self, answer = committed, committed = C, d = #d{lineage = {_, Self} = E}} = S)
+  when C > 0 ->
     case sderl_core_clash:is_settled(S#s.last) of
         true -> {E, S#s.num};
         false -> {E, C}
@@ -121,9 +122,11 @@ shard_read(N, _, _, _, #s{role = joining,
                           joining = #joining{to = {N, E, _}, bringing = {E, _, _}}} = S) -> S;
 shard_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
-%% Of a log that we led ourselves, a row that its tail made for a process of a member that it removes, and
-%% gave to us. That member speaks for itself: it may ask for the same where it is, and hear another answer.
-is_void(?ROW(_, Pid, _, {E, Seq}, _), #s{self = Self, num = Num, committed = C, last = Last, d = #d{lineage = {_, Self} = E}})
+%% Of a log that we led ourselves, a row that its tail made for a process of a member that it
+%% removes, and gave to us. That member speaks for itself: it may ask for the same where it is, and
+%% hear another answer.
+is_void(?ROW(_, Pid, _, {E, Seq}, _),
+        #s{self = Self, num = Num, committed = C, last = Last, d = #d{lineage = {_, Self} = E}})
   when C < Num ->
     Removed = lists:append([Nodes || #mem{removed = Nodes} <- Last]),
     sderl_core_state:batch_of(Seq) =:= Num andalso lists:member(node(Pid), Removed);
@@ -139,8 +142,8 @@ covered(M, {Lineage, Num}, #d{lineage = E, history = H, view = V}) ->
     case V of
         #{M := {partial, _}} -> false;
         #{M := {Lineage, At}} when Num =< At -> true;
-        %% It brought its shard from there, or was set aside, and what it has of that log since may come from
-        %% another coordinator than those that this log had: this is not what it brought.
+        %% It brought its shard from there, or was set aside, and what it has of that log since may
+        %% come from another coordinator than those that this log had: this is not what it brought.
         #{M := {Lineage, _}} when Lineage =/= E -> false;
         #{M := _} -> Lineage =:= E orelse ended_after(Lineage, Num, H);
         %% Its names went with it.

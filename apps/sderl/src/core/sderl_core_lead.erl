@@ -16,7 +16,8 @@ alone(#s{self = Self} = S) ->
     S1 = fx({index, build}, S#s{role = coord, lead = Self}),
     sderl_core_view:waiters(sderl_core_role:heartbeat(S1)).
 
-%% This member coordinates from here on, with those that promised it and are at most one batch behind.
+%% This member coordinates from here on, with those that promised it and are at most one batch
+%% behind.
 -spec lead_from(non_neg_integer(), [term()], [node()], #s{}) -> #s{}.
 lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) ->
     #s{self = Self, now = Now, d = D, joining = Joining, office = Office} = S0,
@@ -26,7 +27,8 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     Syncing = D#d.syncing andalso not Majority,
     Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse is_lost(N, S0)],
     Place = fun
-        %% It brings its shard, of which our log has not all. (It may lack the last batch, which began that.)
+        %% It brings its shard, of which our log has not all. (It may lack the last batch, which
+        %% began that.)
         (_, {partial, _} = At) -> At;
         (N, At) ->
             case lists:member(N, Joined) of
@@ -52,8 +54,8 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
               office = Office#office{unknown_answers = Unknown},
               %% (A snapshot that ended early brought these rows: they are of no log that goes on.)
               joining = Joining#joining{session = undefined, shard = []},
-              d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History, recovered = false,
-                      clashes = Clashes, clashes_before = #{}}},
+              d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History,
+                      recovered = false, clashes = Clashes, clashes_before = #{}}},
     Info = (sderl_core_role:lead_info(S1))#{prev => Old},
     S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
     %% A component drops names whose home left (rule 15), including departures that the last
@@ -62,12 +64,14 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
                      wait = maps:from_keys(Others, []),
                      since = Now,
                      origins = sderl_core_write:origins(Items)},
-    %% (A table that is not whole may have names, of the log before, whose home the log that it was to become
-    %% has removed, and what these became we do not know. They are no names of processes outside.)
+    %% (A table that is not whole may have names, of the log before, whose home the log that it was
+    %% to become has removed, and what these became we do not know. They are no names of processes
+    %% outside.)
     Homes = case Syncing of true -> maps:keys(Mem); false -> sderl_membership:members(Mem) end,
     Gone = #change_view{drops = lists:sort(Homes) -- maps:keys(View), live = []},
     S3 = S2#s{office = (S2#s.office)#office{flight = Flight, changes = [rehome, Gone]}},
-    S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => lists:sort(Lost)},
+    S4 = event(coordinator_changed,
+               #{new => Self, epoch => E, live => lists:sort(Joined), lost => lists:sort(Lost)},
                fx({index, build}, sderl_core_answer:forget_answers(S3))),
     S5 = sderl_core_role:heartbeat(sderl_core_view:view_events(V, View, S4)),
     S6 = sderl_core_write:reorder(sderl_core_view:waiters(sderl_core_clients:resend(S5))),
@@ -78,22 +82,23 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
         Why -> sderl_core_answer:leave(Why, S6)
     end.
 
-%% Its link broke, or its library said that it stops. A link that came since is one to the same life of that node only if
-%% somebody says so: to another one, which may run another group of this name, or no library at all, nobody would order
-%% that the names of the former one go.
+%% Its link broke, or its library said that it stops. A link that came since is one to the same life
+%% of that node only if somebody says so: to another one, which may run another group of this name,
+%% or no library at all, nobody would order that the names of the former one go.
 is_lost(N, #s{linked = Linked, broken = Broken}) ->
     maps:get(N, Linked, mute) =:= mute orelse is_map_key(N, Broken).
 
-%% In a majority group names go by an ordered change only (rule 34). A member that no place is known of, because a
-%% change was seen and never ordered or it was removed and added again, gets one, and its lease begins. A former
-%% coordinator that was removed as it led has none.
+%% In a majority group names go by an ordered change only (rule 34). A member that no place is known
+%% of, because a change was seen and never ordered or it was removed and added again, gets one, and
+%% its lease begins. A former coordinator that was removed as it led has none.
 unplaced(#s{mode = available, d = #d{view = V}}) -> V;
 unplaced(#s{num = Num, d = #d{view = V, mem = Mem, lineage = Lin}}) ->
     Members = sderl_membership:members(Mem),
     maps:merge(maps:from_keys(Members, {Lin, Num}), maps:with(Members, V)).
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
-lead(E, Num, Items, #{prev := Prev, history := H} = Info, N, #s{mode = majority, d = #d{lineage = Lin}} = S)
+lead(E, Num, Items, #{prev := Prev, history := H} = Info, N,
+     #s{mode = majority, d = #d{lineage = Lin}} = S)
   when Prev =/= Lin, E =/= Lin ->
     case is_of_log(Lin, Prev, Num, H) of
         true -> lead(E, Num, Items, Info#{prev := Lin}, N, S);
@@ -117,8 +122,9 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{num = Has, role = R, d = D0} = 
     D = S1#s.d,
     #{history := H, view := V, mem := M, clashes := Clashes} = Info,
     S2 = (sderl_core_role:become_follower(N, S1))#s{
-              ack = {E, Num},
-              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes, recovered = false}},
+        ack = {E, Num},
+        d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes, recovered = false}
+    },
     S3 = sderl_core_clients:resend(sderl_core_view:waiters(S2)),
     sderl_core_quorum:gained(sderl_core_view:membership(M, S3));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->

@@ -13,7 +13,8 @@
 -spec depart(#s{}) -> #s{}.
 depart(#s{self = Self, now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
     Without = sderl_membership:remove([Self], (Now + Clock) div 1000, Mem),
-    S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0, maps:keys(S0#s.peers)),
+    S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0,
+                    maps:keys(S0#s.peers)),
     sderl_core_answer:left_out(removed, S#s{d = D#d{mem = Without}}).
 
 -spec commit(term(), non_neg_integer(), node(), #s{}) -> #s{}.
@@ -27,11 +28,13 @@ left(#s{leaving = undefined, lead = L, peers = P, d = #d{mem = M}} = S) ->
         true -> S;
         false -> sderl_core_elect:orphan(S#s{peers = maps:remove(L, P)})
     end;
-left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num -> sderl_core_answer:leave(Why, S);
+left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num ->
+    sderl_core_answer:leave(Why, S);
 left(S) -> S.
 
 -spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
-%% (Nobody is left to say that all have the batch by which we go: we had promised to follow another.)
+%% (Nobody is left to say that all have the batch by which we go: we had promised to follow
+%% another.)
 gone(Why, Mem, N, #s{leaving = L, role = Role, mode = Mode} = S) when L =/= undefined ->
     TellerIn = sderl_membership:is_member(N, Mem),
     case Role =:= orphan andalso (TellerIn orelse sderl_core_quorum:may_go(S)) of
@@ -58,14 +61,14 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
             end
     end.
 
-%% Who tells this is out itself, by an order that may not have reached us. The batch that removes it, or us both,
-%% may have waited for nothing else.
+%% Who tells this is out itself, by an order that may not have reached us. The batch that removes
+%% it, or us both, may have waited for nothing else.
 count_out(N, Mem, #s{d = #d{mem = Mine}} = S) ->
     Out = sderl_core_quorum:ended(N, Mem, S),
     sderl_core_write:reorder(not_awaited(N, sderl_core_state:union(Mem, Mine, S), Out)).
 
-%% Its process is no more, whatever our view says: it will not lead us. (Should it be added again, it says
-%% hello.)
+%% Its process is no more, whatever our view says: it will not lead us. (Should it be added again,
+%% it says hello.)
 not_awaited(N, Mem, #s{mode = available, role = orphan, peers = P} = S) ->
     case sderl_membership:is_member(N, Mem) of
         true -> S;
@@ -91,10 +94,12 @@ not_awaited(_, _, S) -> S.
 %% And no component gives itself up to one that takes its coordinator for none of its members.
 in_order(Op, Teller, #s{role = joining, self = Self, lead = Self} = S) ->
     in_order(Op, Teller, sderl_core_elect:resume(S));
-in_order(Op, Teller, #s{role = R, self = Self, mode = Mode, d = #d{view = V, syncing = Syncing}} = S) ->
+in_order(Op, Teller,
+         #s{role = R, self = Self, mode = Mode, d = #d{view = V, syncing = Syncing}} = S) ->
     Others = [N || N := live <- V, N =/= Self, sderl_core_state:present(N, S)],
     Asked = sderl_core_clients:is_asked(none, S),
-    %% (In a majority group also one that stands for election, or waits to be taken in: it would for ever.)
+    %% (In a majority group also one that stands for election, or waits to be taken in: it would for
+    %% ever.)
     Alone = R =:= orphan orelse (Mode =:= majority andalso (R =:= candidate orelse R =:= joining)),
     Left = Alone andalso
         (Syncing orelse lists:member(Teller, Others) orelse follows_later(Teller, S)),
@@ -104,9 +109,10 @@ in_order(Op, Teller, #s{role = R, self = Self, mode = Mode, d = #d{view = V, syn
         true -> sderl_core_clients:op(none, Op, S)
     end.
 
-%% In a majority group a log of an epoch later than ours, and than what we promised, has all that was
-%% committed, whatever our view says of those that are in it.
-follows_later(N, #s{mode = majority, cand = Cand, peers = P, d = #d{epoch = Epoch, lineage = Lin}}) ->
+%% In a majority group a log of an epoch later than ours, and than what we promised, has all that
+%% was committed, whatever our view says of those that are in it.
+follows_later(N,
+              #s{mode = majority, cand = Cand, peers = P, d = #d{epoch = Epoch, lineage = Lin}}) ->
     Promised = case Cand of #cand{was = Was} -> Was; undefined -> Epoch end,
     case P of
         #{N := #peer{lead = Lead, epoch = E}} -> Lead =/= undefined andalso E > max(Promised, Lin);

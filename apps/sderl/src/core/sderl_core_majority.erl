@@ -16,21 +16,24 @@ tick(#s{mode = available} = S) -> S;
 tick(#s{groggy = [_ | _]} = S) -> S;
 tick(S) -> watch(free_names(hold_office(S))).
 
-%% A coordinator that hears less than a majority is none any more, nor one that hears them and cannot
-%% make them count. Who makes a new group waits for the others instead: nobody else can lead it.
+%% A coordinator that hears less than a majority is none any more, nor one that hears them and
+%% cannot make them count. Who makes a new group waits for the others instead: nobody else can lead
+%% it.
 hold_office(#s{role = coord, lead = Self, self = Self, d = #d{founding = false}} = S) ->
     #s{now = Now, aside_ms = A, tick_ms = T, peers = Peers,
        quorum = #quorum{had_at = At, leads_since = Since}} = S,
     Heard = [N || N := #peer{heard = Last} <- Peers, Now - Last =< A + 2 * T],
     case sderl_core_quorum:can_decide([Self | Heard], S)
-        andalso (Now - max(At, Since) =< 3 * A orelse sderl_core_quorum:decides(S) orelse learns(S)) of
+         andalso (Now - max(At, Since) =< 3 * A orelse sderl_core_quorum:decides(S)
+                  orelse learns(S)) of
         true -> S;
         false -> resign(S)
     end;
 hold_office(S) -> S.
 
-%% A large table takes as long as it takes: whoever leads next would begin its snapshots anew. (One that stops
-%% moving is given up, and one that was just begun may be begun for the last time again and again.)
+%% A large table takes as long as it takes: whoever leads next would begin its snapshots anew. (One
+%% that stops moving is given up, and one that was just begun may be begun for the last time again
+%% and again.)
 learns(#s{office = #office{snapshots = Snapshots}}) ->
     lists:any(fun(#sync{chunk = Chunk}) -> Chunk > 1 end, maps:values(Snapshots)).
 
@@ -43,7 +46,8 @@ resign(#s{self = Self, peers = Peers, d = #d{epoch = E}} = S0) ->
 %% Rule 34: names whose home has been out of reach for the lease go, by a change that is ordered.
 free_names(#s{role = coord, self = Self, lead = Self, quorum = #quorum{leases = Before} = Quorum,
               now = Now, linked = Linked, d = #d{view = V}} = S) ->
-    Leases = #{N => maps:get(N, Before, Now) || N := {_, _} <- V, maps:get(N, Linked, mute) =:= mute},
+    Leases = #{N => maps:get(N, Before, Now)
+               || N := {_, _} <- V, maps:get(N, Linked, mute) =:= mute},
     Over = case sderl_core_quorum:decides(S) of
         true -> [N || N := Since <- Leases, Now - Since > sderl_core_quorum:lease_ms(S)];
         false -> []
@@ -79,8 +83,8 @@ watch(#s{now = Now, quorum = #quorum{had_at = At, has = Is} = Quorum} = S) ->
         false -> S
     end.
 
-%% An empty member has no coordinator before it may join one (`may_join`), and no names that it could
-%% believe in.
+%% An empty member has no coordinator before it may join one (`may_join`), and no names that it
+%% could believe in.
 patience(#s{aside_ms = A, tick_ms = T} = S) ->
     case sderl_core_quorum:is_empty(S) of
         true -> 2 * A + 2 * T;
@@ -89,8 +93,8 @@ patience(#s{aside_ms = A, tick_ms = T} = S) ->
 
 lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D, quorum = Quorum} = S0) ->
     S1 = let_go(S0#s{quorum = Quorum#quorum{has = false}, d = D#d{lost = true}}),
-    S2 = event(majority_lost,
-               #{members => sderl_membership:members(Mem), live => lists:sort([Self | maps:keys(Peers)])}, S1),
+    S2 = event(majority_lost, #{members => sderl_membership:members(Mem),
+                                live => lists:sort([Self | maps:keys(Peers)])}, S1),
     S3 = fx({majority, lost}, S2),
     case S3#s.leaving of
         undefined -> S3;

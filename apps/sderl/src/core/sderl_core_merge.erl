@@ -51,7 +51,8 @@ ask_for_shard(Position, N, S0) ->
 set_joins(Joins, #s{office = Office} = S) -> S#s{office = Office#office{joins = Joins}}.
 
 -doc "A piece of a member's shard has come: it is ordered.".
--spec shard(epoch(), {pos_integer(), pos_integer()}, [sderl_core:row()], more | {last, session() | none}, node(), #s{}) -> #s{}.
+-spec shard(epoch(), {pos_integer(), pos_integer()}, [sderl_core:row()],
+            more | {last, session() | none}, node(), #s{}) -> #s{}.
 shard(E, {Id, K}, Rows, End, N, #s{role = coord, d = #d{lineage = E}} = S) ->
     #s{office = #office{joins = Joins}, now = Now} = S,
     case Joins of
@@ -96,9 +97,9 @@ brought(N, Id, Last, #s{office = #office{joins = Joins}, now = Now, d = #d{linea
     end.
 
 -doc """
-The frozen shards of members that are removed, here or in another component, go. What these names became
-since, only those members know, and the component that they are in, which brings them: here they
-might be names that their clients have unregistered.
+The frozen shards of members that are removed, here or in another component, go. What these names
+became since, only those members know, and the component that they are in, which brings them: here
+they might be names that their clients have unregistered.
 """.
 -spec drop_frozen([node()], #s{}) -> #s{}.
 drop_frozen(Removed, #s{d = #d{view = V}} = S0) ->

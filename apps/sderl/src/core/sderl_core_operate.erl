@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_operate).
 -moduledoc false.
-%% How a batch decides the operations of members' clients, one after the other, each against what those
-%% before it have left (`sderl_core_overlay`).
+%% How a batch decides the operations of members' clients, one after the other, each against what
+%% those before it have left (`sderl_core_overlay`).
 
 -include("sderl_core.hrl").
 -include("sderl_core_overlay.hrl").
@@ -11,8 +11,8 @@
 -import(sderl_core_overlay, [name/2, pid_name/2, put_row/2, del_row/2]).
 
 -doc """
-Decides the list of a member. Changes of the membership come behind all lists: homes in a batch are told by
-the membership before it.
+Decides the list of a member. Changes of the membership come behind all lists: homes in a batch are
+told by the membership before it.
 """.
 -spec seg(Request :: tuple(), {Items, Last :: Items, sderl_core_overlay:overlay()}) ->
     {Items, Last :: Items, sderl_core_overlay:overlay()} when Items :: [sderl_op:item() | delete].
@@ -54,8 +54,8 @@ op(?UNREGISTER(Name), Origin, C) ->
     remove(name(Name, C), Origin, C);
 op(?UNREGISTER_OF(Name, Pid), Origin, C) ->
     case name(Name, C) of
-        %% At home with its process: that home says when it dies. Who watched it from another node, and
-        %% lost the link, did so before it had its home there.
+        %% At home with its process: that home says when it dies. Who watched it from another node,
+        %% and lost the link, did so before it had its home there.
         ?ROW_OF_AT(Pid, Home) when Home =:= node(Pid), Home =/= Origin -> {{no, not_its_home}, C};
         ?ROW_OF(Pid) = Row -> remove(Row, Origin, C);
         _ -> {ok, C}
@@ -117,8 +117,9 @@ take(Name, Pid, Options, Origin, Old, Why, C) ->
             end
     end.
 
-%% The shard of a member that is set aside is frozen: it would not hear of the change. And what was registered
-%% again while it was beside another, which went, would come back as their clash is settled.
+%% The shard of a member that is set aside is frozen: it would not hear of the change. And what was
+%% registered again while it was beside another, which went, would come back as their clash is
+%% settled.
 may_change(?ROW_AT(Home) = Row, #c{view = V, clashes = Clashes}) ->
     maps:get(Home, V, none) =:= live andalso not sderl_core_clash:is_beside(Row, Clashes).
 
@@ -151,7 +152,8 @@ changed(Mem, Old) ->
     #mem{membership = Mem, removed = Removed}.
 
 -doc "The item for a list that was decided.".
--spec decided_list(node(), Session :: term(), pos_integer(), [operation()], Answers :: default | [term()]) -> #seg{}.
+-spec decided_list(node(), Session :: term(), pos_integer(), [operation()],
+                   Answers :: default | [term()]) -> #seg{}.
 decided_list(Member, Session, Number, Operations, Answers) ->
     #seg{
         member = Member,

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_overlay).
 -moduledoc false.
-%% The names as a batch in the making finds them: the coordinator's table, and over it what the batch
-%% itself changes. What comes later in the batch is decided against both.
+%% The names as a batch in the making finds them: the coordinator's table, and over it what the
+%% batch itself changes. What comes later in the batch is decided against both.
 
 -include("sderl_core.hrl").
 -include("sderl_core_overlay.hrl").
@@ -61,8 +61,8 @@ is_free(Pid, Name, C) ->
     end.
 
 -doc """
-The row of a name once this batch has let go of homes that left. What the batch itself brought before is
-newer than that.
+The row of a name once this batch has let go of homes that left. What the batch itself brought
+before is newer than that.
 """.
 -spec kept(Name :: term(), overlay()) -> sderl_row:t() | none.
 kept(Name, #c{names = Ns, drops = Drops} = C) ->

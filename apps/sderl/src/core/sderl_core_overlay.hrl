@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% A batch in the making, as the modules that decide it have it: what the table of the coordinator has
-%% (`mod`, `store`), and over it what the batch changes.
+%% A batch in the making, as the modules that decide it have it: what the table of the coordinator
+%% has (`mod`, `store`), and over it what the batch changes.
 
 -record(c, {
     mod :: module(),

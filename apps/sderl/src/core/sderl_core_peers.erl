@@ -14,7 +14,8 @@
 %% So many peers an orphan asks with each tick.
 -define(ASKED, 8).
 
--export([look/1, tick/1, lost/2, ended/2, away/2, hello/5, mem/3, hb/4, hb_ack/4, heard_at/4, low/4]).
+-export([look/1, tick/1, lost/2, ended/2, away/2, hello/5, mem/3, hb/4, hb_ack/4, heard_at/4,
+         low/4]).
 -export([found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core_state, [send/3, event/3, present/2, order/2, is_ordered/2, heard/2]).
@@ -24,7 +25,8 @@
 %% Whether we were stopped is seen before anything is done with what came meanwhile: it may be that
 %% all of it lies before the next tick.
 -spec look(#s{}) -> #s{}.
-look(#s{now = Now, last_tick = Last, tick_ms = T} = S) when is_integer(Last), Now - Last > (5 * T) div 2 ->
+look(#s{now = Now, last_tick = Last, tick_ms = T} = S)
+  when is_integer(Last), Now - Last > (5 * T) div 2 ->
     late(S#s{last_tick = Now});
 look(S) -> S.
 
@@ -37,14 +39,16 @@ tick(#s{now = Now} = S0) ->
 late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, mode = Mode,
         election = Election} = S0) ->
     Waiting = case F of undefined -> undefined; _ -> F#flight{since = Now} end,
-    %% (Who has not answered when we are late again owes two answers, of which the first says nothing any more.)
+    %% (Who has not answered when we are late again owes two answers, of which the first says
+    %% nothing any more.)
     Asked = maps:keys(P),
     S1 = S0#s{groggy = Asked ++ [N || N <- S0#s.groggy, is_map_key(N, P)],
               groggy_since = Now,
               lead_heard = Now,
               election = Election#election{orphan_since = Now},
               office = Office#office{flight = Waiting},
-              %% (What a majority group promised is good for a time, whatever its candidate does in it.)
+              %% (What a majority group promised is good for a time, whatever its candidate does in
+              %% it.)
               cand = case C of #cand{} when Mode =:= available -> C#cand{since = Now}; _ -> C end,
               peers = maps:map(fun(_, X) -> X#peer{heard = Now} end, P)},
     lists:foldl(fun(N, S) -> send(N, query, S) end, S1, Asked).
@@ -55,9 +59,9 @@ groggy_tick(#s{groggy = [_ | _] = Silent, groggy_since = G, now = Now, aside_ms 
 groggy_tick(S) -> S.
 
 awake(_, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
-%% (A higher epoch was heard of since this one began, and who promised it may have said here that it follows us before
-%% that: only its promise of another one shows. Whoever leads says no to that. And who has not answered may have gone
-%% where it heard another answer to what it asked here.)
+%% (A higher epoch was heard of since this one began, and who promised it may have said here that it
+%% follows us before that: only its promise of another one shows. Whoever leads says no to that. And
+%% who has not answered may have gone where it heard another answer to what it asked here.)
 awake(Silent, #s{role = coord, mode = available, highest = Highest,
                  d = #d{lineage = {C, _}, view = V}} = S)
   when C >= 0 ->
@@ -73,13 +77,15 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
           joining = #joining{to = To}} = S) ->
     Silent = fun(N) ->
         case P of
-            %% (The process that we gave ourselves up to may be no more, moved to another group, say.)
+            %% (The process that we gave ourselves up to may be no more, moved to another group,
+            %% say.)
             #{N := #peer{heard = At}} when R =:= joining, element(1, To) =:= N -> Now - At > 2 * T;
             #{N := #peer{heard = At}} -> R =:= coord andalso Now - At > A;
             _ -> true
         end
     end,
-    %% (Also one that an uncommitted batch removes: that it has left may be all that the batch waits for.)
+    %% (Also one that an uncommitted batch removes: that it has left may be all that the batch waits
+    %% for.)
     Asked = [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_core_state:is_known(N, S)],
     lists:foldl(fun sderl_core_state:ask/2, S, Asked).
 
@@ -92,7 +98,8 @@ role_tick(#s{role = follower, lead = Lead, lead_heard = H, now = Now, aside_ms =
   when Now - H > A + 2 * T ->
     S1 = event(coordinator_changed, #{old => Lead, reason => silent}, S),
     sderl_core_elect:orphan(S1#s{election = Election#election{suspect = Lead}});
-role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms = A} = S) when Now - At > A ->
+role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms = A} = S)
+  when Now - At > A ->
     sderl_core_elect:finish(S#s{cand = C#cand{wait = []}});
 %% (One that has left answers no candidate, and says so when it is asked who it is.)
 role_tick(#s{role = candidate, mode = majority, cand = #cand{wait = Wait}} = S) ->
@@ -112,9 +119,9 @@ role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, as
     end;
 role_tick(S) -> S.
 
-%% The peers that an orphan asks with this tick: each of them within some ticks. To ask all, with all
-%% members orphans, is a message with the whole membership for each pair of nodes and tick: a hundred
-%% nodes would do nothing else, and so remain orphans.
+%% The peers that an orphan asks with this tick: each of them within some ticks. To ask all, with
+%% all members orphans, is a message with the whole membership for each pair of nodes and tick: a
+%% hundred nodes would do nothing else, and so remain orphans.
 next_asked(#s{self = Self, peers = P, now = Now, tick_ms = T}) ->
     {Before, After} = lists:partition(fun(N) -> N < Self end, lists:sort(maps:keys(P))),
     case After ++ Before of
@@ -134,8 +141,8 @@ is_gone(To, #s{now = Now, tick_ms = T, peers = P, d = #d{mem = Mem}}) ->
     not (Talks orelse sderl_membership:is_known(To, Mem)).
 
 %% Rule 12: a member that does not acknowledge in time no longer counts. Where more than half of the
-%% members are silent it may be our messages that do not come through: they choose another coordinator
-%% then, and we hear of it. Only after a longer time do we go on without them.
+%% members are silent it may be our messages that do not come through: they choose another
+%% coordinator then, and we hear of it. Only after a longer time do we go on without them.
 slow(#s{mode = majority} = S) -> sderl_core_majority:slow(S);
 slow(#s{office = #office{flight = #flight{wait = Wait, since = At}}, num = Num, now = Now,
         aside_ms = A, d = #d{lineage = E, view = V}} = S)
@@ -193,10 +200,11 @@ prune(#s{d = #d{mem = Mem}} = S) ->
 
 seconds(#s{now = Now, clock = Clock}) -> (Now + Clock) div 1000.
 
-%% ---------------------------------------------------------------- links and processes that come and go
+%% ------------------------------------------------------------ links and processes that come and go
 
 -spec lost(node(), #s{}) -> #s{}.
-%% (A majority group cannot know whether it is the node or the link: names stay until their lease is over.)
+%% (A majority group cannot know whether it is the node or the link: names stay until their lease is
+%% over.)
 lost(N, #s{mode = majority} = S) -> lost(N, keep, S);
 lost(N, S) -> lost(N, drop, S).
 
@@ -234,7 +242,8 @@ lost_as(N, _, #s{role = joining, joining = #joining{to = {N, _, _}}} = S) ->
     sderl_core_elect:resume(S);
 lost_as(N, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
 lost_as(N, _, #s{role = candidate, cand = #cand{wait = W, joined = J} = C} = S) ->
-    sderl_core_elect:maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), joined = maps:remove(N, J)}});
+    sderl_core_elect:maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W),
+                                                    joined = maps:remove(N, J)}});
 lost_as(_, _, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
 lost_as(_, _, S) -> S.
 
@@ -243,17 +252,19 @@ hello(N, Fresh, Mem, Info, S0) ->
     S = mem(Mem, N, S0),
     hello_as(N, Fresh, Info, S).
 
-hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view = V, lineage = E}, num = Num} = S) ->
+hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view = V, lineage = E},
+                            num = Num} = S) ->
     Majority = Mode =:= majority,
     Newcomer = sderl_core_quorum:is_newcomer(N, S),
     Learns = sderl_core_snapshot:is_learner(N, S),
     case V of
-        %% It said so before it had our `lead`, which it answers. (A hello that its node's server passes on
-        %% comes late.) To set it aside for that would cost it a snapshot, and of many members all would.
+        %% It said so before it had our `lead`, which it answers. (A hello that its node's server
+        %% passes on comes late.) To set it aside for that would cost it a snapshot, and of many
+        %% members all would.
         #{N := live} when not Fresh, map_get(lineage, Info) < E, map_get(epoch, Info) =< E -> S;
         #{N := live} when Fresh; map_get(lead, Info) =/= Self ->
-            %% Its process is a new one, or lost sight of us, or has yet to hear that we lead. One batch behind is
-            %% what the last batch mends, anything else is a snapshot.
+            %% Its process is a new one, or lost sight of us, or has yet to hear that we lead. One
+            %% batch behind is what the last batch mends, anything else is a snapshot.
             case Info of
                 #{lineage := Log, num := Has, syncing := false}
                   when Has =:= Num orelse Has =:= Num - 1, not Newcomer ->
@@ -262,10 +273,13 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
             end;
         #{N := live} -> S;
         %% Only its link was gone, and in a majority group it was set aside for that.
-        %% (Not one that came back empty: it would see itself among the live ones, and vote too early.)
-        #{N := {_, _}} when Majority, not Learns, not Newcomer,
-                            map_get(lineage, Info) =:= E,
-                            not map_get(syncing, Info), Num - map_get(num, Info) =< 1, Num >= map_get(num, Info) ->
+        %% (Not one that came back empty: it would see itself among the live ones, and vote too
+        %% early.)
+        #{N := {_, _}}
+          when Majority, not Learns, not Newcomer,
+               map_get(lineage, Info) =:= E,
+               not map_get(syncing, Info), Num - map_get(num, Info) =< 1,
+               Num >= map_get(num, Info) ->
             S1 = sderl_core_view:change_view(V#{N := live}, [], S),
             S2 = send(N, {lead, E, Num, S1#s.last, sderl_core_role:lead_info(S1)}, S1),
             sderl_core_write:reorder(sderl_core_quorum:counts(N, Num - 1, S2));
@@ -295,8 +309,8 @@ hello_as(N, true, _, #s{role = candidate, cand = #cand{wait = W, epoch = E}} = S
 hello_as(_, true, _, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
 hello_as(_, _, _, S) -> S.
 
-%% A member that promised our epoch may have said so under the log that we took over. A snapshot would take that
-%% log from it, and so from a majority, until it has come.
+%% A member that promised our epoch may have said so under the log that we took over. A snapshot
+%% would take that log from it, and so from a majority, until it has come.
 lead_again(N, Log, #s{num = Num, last = Last, d = #d{lineage = E, history = H}} = S) ->
     case sderl_core_lead:is_of_log(Log, E, Num, H) of
         true -> send(N, {lead, E, Num, Last, (sderl_core_role:lead_info(S))#{prev := Log}}, S);
@@ -306,8 +320,8 @@ lead_again(N, Log, #s{num = Num, last = Last, d = #d{lineage = E, history = H}} 
 %% Rule 4. Only the coordinator changes the membership; who hears of another one tells it.
 -spec mem(sderl_membership:t(), node(), #s{}) -> #s{}.
 mem(Mem, _N, #s{d = #d{mem = Mem}} = S) -> S;
-%% In a majority group only what was ordered counts. But a node speaks for itself: one that was forgotten
-%% returns, and one whose adding was not committed where it heard of it is added now.
+%% In a majority group only what was ordered counts. But a node speaks for itself: one that was
+%% forgotten returns, and one whose adding was not committed where it heard of it is added now.
 mem(Mem, N, #s{mode = majority, role = R, d = #d{mem = Mine}} = S) ->
     With = sderl_membership:recall(N, sderl_membership:merge(maps:with([N], Mem), Mine)),
     Returns = sderl_membership:is_member(N, With) andalso not sderl_membership:is_member(N, Mine),
@@ -329,7 +343,8 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}
                             sderl_membership:members(Mine) -- sderl_membership:members(Merged)},
                     S1 = case Diff of
                         {[], []} -> S;
-                        {In, Out} -> event(config_differs, #{node => N, added => In, removed => Out}, S)
+                        {In, Out} ->
+                            event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
                     %% Who knew of it before is adopted with it.
                     sderl_core_snapshot:stop(N, order(Change, S1))
@@ -348,10 +363,11 @@ hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->
         false -> send(N, {hb_ack, E, lists:sort(maps:keys(S#s.linked))}, S)
     end;
 %% (In a majority group it need not be the coordinator of our log.)
-hb(E, Num, N, #s{mode = majority, role = candidate, cand = #cand{joined = J, was = Was}, d = #d{lineage = Lin}} = S)
+hb(E, Num, N, #s{mode = majority, role = candidate, cand = #cand{joined = J, was = Was},
+                 d = #d{lineage = Lin}} = S)
   when map_size(J) =:= 1, E > Lin, E >= Was -> hb(E, Num, N, sderl_core_role:withdraw(S));
-%% The coordinator that we want to succeed lives. What we promised ourselves is for nobody to hear: to
-%% answer with it would have that coordinator take a new epoch.
+%% The coordinator that we want to succeed lives. What we promised ourselves is for nobody to hear:
+%% to answer with it would have that coordinator take a new epoch.
 hb(E, Num, N, #s{role = candidate, cand = #cand{joined = J}, d = #d{lineage = E}} = S) ->
     case map_size(J) of
         1 -> hb(E, Num, N, sderl_core_role:withdraw(S));
@@ -400,11 +416,12 @@ hb_ack(E, Links, N, #s{role = coord, d = #d{lineage = E, view = V}, peers = P} =
 hb_ack(_, _, _, S) -> S.
 
 -doc """
-A heartbeat that says what one before it said was as good as sent then (`Before`: as it was handled): whoever
-looks at it later heard its coordinator at that time.
+A heartbeat that says what one before it said was as good as sent then (`Before`: as it was
+handled): whoever looks at it later heard its coordinator at that time.
 """.
 -spec heard_at(integer(), node(), #s{}, #s{}) -> #s{}.
-heard_at(At, N, #s{role = follower, lead = N, lead_heard = Heard}, #s{role = follower, lead = N} = S) ->
+heard_at(At, N, #s{role = follower, lead = N, lead_heard = Heard},
+         #s{role = follower, lead = N} = S) ->
     S#s{lead_heard = max(At, Heard)};
 heard_at(_, _, _, S) -> S.
 
@@ -418,7 +435,8 @@ low(E, L, N, #s{role = coord, self = Self, groggy = [], d = #d{lineage = Mine}} 
     S = S1#s{peers = case P of #{N := Peer} -> P#{N := Peer#peer{epoch = E}}; _ -> P end},
     case L of
         undefined ->
-            %% (It has the log of what ran before we booted, and will lead that, or follow who does.)
+            %% (It has the log of what ran before we booted, and will lead that, or follow who
+            %% does.)
             case sderl_core_view:unmet(S) of
                 true -> S;
                 false -> sderl_core_elect:candidate(sderl_core_role:leave_office(S))
@@ -442,9 +460,9 @@ low(_, _, _, S) -> S.
 found(C, E, N, #s{role = coord, groggy = G, d = #d{lineage = Mine, view = V}} = S) when E > Mine ->
     case {present(C, S), V} of
         {true, _} -> sderl_core_join:give_up(C, E, S);
-        %% We cannot go there, but somebody may see all of us and that one too (rule 11). Who told us
-        %% can, but would lose others that we see: the other component would stay as it is, and the next
-        %% word of this kind would come from them.
+        %% We cannot go there, but somebody may see all of us and that one too (rule 11). Who told
+        %% us can, but would lose others that we see: the other component would stay as it is, and
+        %% the next word of this kind would come from them.
         {false, #{N := live}} when G =:= [] ->
             sderl_core_elect:lost_report(Mine, C, N, heard(E, S));
         _ -> S
@@ -468,7 +486,8 @@ follow(_, _, _, S) -> S.
 state(E, L, N, #s{groggy = G} = S0) ->
     S1 = heard(E, S0#s{groggy = lists:delete(N, G)}),
     #s{role = R, self = Self, d = #d{view = V, lineage = Mine}} = S1,
-    case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V) of
+    case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self
+         andalso is_map_key(N, V) of
         true -> ruled(true, E, L, N, S1#s{groggy = []});
         false when G =/= [], S1#s.groggy =:= [] -> awake([], S1);
         false -> S1
@@ -507,8 +526,8 @@ ruled(false, E, L, _, #s{role = coord} = S) ->
 ruled(false, _, _, _, S) -> S.
 
 -spec not_lead(epoch(), node(), #s{}) -> #s{}.
-%% What we asked it for was of the log before: its snapshot has begun since. Should we give it up, it
-%% would wait for us.
+%% What we asked it for was of the log before: its snapshot has begun since. Should we give it up,
+%% it would wait for us.
 not_lead(E, N, #s{role = follower, lead = N, d = #d{lineage = E, syncing = true}} = S) -> S;
 not_lead(E, N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(heard(E, S));
 not_lead(_, _, S) -> S.

@@ -3,25 +3,29 @@
 -moduledoc false.
 %% Groups with `consistency => majority`.
 %%
-%% Such a group has one log. A coordinator is promised its epoch by more than half of the membership,
-%% and a batch is committed when all live members have it and those are more than half (rule 32). Any two
-%% such halves have a member in common, so that no two sides of a split decide, and every coordinator
-%% begins with all that was ever answered. Nothing is merged, therefore: who comes back takes a
-%% snapshot, and what was not committed in its own log is dropped.
+%% Such a group has one log. A coordinator is promised its epoch by more than half of the
+%% membership, and a batch is committed when all live members have it and those are more than half
+%% (rule 32). Any two such halves have a member in common, so that no two sides of a split decide,
+%% and every coordinator begins with all that was ever answered. Nothing is merged, therefore: who
+%% comes back takes a snapshot, and what was not committed in its own log is dropped.
 %%
-%% A member that comes back *empty*, after a restart of its node or application, knows neither its log nor
-%% whom it promised. It does not vote (rule 33) until a coordinator has taken it in that has a majority
-%% without it, and lets itself be taken in only when no candidate can be left that counts on a promise of
-%% its former life. Where all members take part an empty one counts: nobody else can know more.
+%% A member that comes back *empty*, after a restart of its node or application, knows neither its
+%% log nor whom it promised. It does not vote (rule 33) until a coordinator has taken it in that has
+%% a majority without it, and lets itself be taken in only when no candidate can be left that counts
+%% on a promise of its former life. Where all members take part an empty one counts: nobody else can
+%% know more.
 %%
-%% A member whose link is gone is set aside, as one that is silent, and its names stay for a time in which
-%% it has noticed that it has no majority any more (the lease, rule 34).
+%% A member whose link is gone is set aside, as one that is silent, and its names stay for a time in
+%% which it has noticed that it has no majority any more (the lease, rule 34).
 
 -include("sderl_core.hrl").
 
--export([new/2, restore/1, status/1, report_difference/3, decides/1, can_decide/2, ended/3, may_go/1]).
--export([has_say/3, is_needed/2, came_back/2, membership_changed/1, counts_acknowledgements/1, is_voter/1]).
--export([is_empty/1, members/1, missing/2, is_enough/3, lease_ms/1, has/1, gained/1, is_promised/2]).
+-export([new/2, restore/1, status/1, report_difference/3, decides/1, can_decide/2, ended/3,
+         may_go/1]).
+-export([has_say/3, is_needed/2, came_back/2, membership_changed/1, counts_acknowledgements/1,
+         is_voter/1]).
+-export([is_empty/1, members/1, missing/2, is_enough/3, lease_ms/1, has/1, gained/1,
+         is_promised/2]).
 -export([note_newcomer/2, is_newcomer/2, counts/3, committed/2, confirmed/1, may_join/2]).
 
 -import(sderl_core_state, [fx/2, event/3, set_flight/2]).
@@ -77,11 +81,12 @@ acknowledged(#s{self = Self, office = #office{flight = #flight{had = Had}},
     maps:merge(agreed(S), set(Voters)).
 
 %% Those that went by the last batch.
-agreed(#s{quorum = #quorum{ended = Ended}}) -> maps:filter(fun(_, How) -> How =:= agreed end, Ended).
+agreed(#s{quorum = #quorum{ended = Ended}}) ->
+    maps:filter(fun(_, How) -> How =:= agreed end, Ended).
 
 -doc """
-Whether a node that is no member any more, and says where its log of this epoch ends, has a say in the
-batch that removes it. It gets that one again, for its acknowledgement, and is not taken in.
+Whether a node that is no member any more, and says where its log of this epoch ends, has a say in
+the batch that removes it. It gets that one again, for its acknowledgement, and is not taken in.
 """.
 -spec has_say(node(), map(), #s{}) -> boolean().
 has_say(N, #{num := Has, syncing := false}, #s{num = Num, d = #d{before = Before}})
@@ -90,8 +95,9 @@ has_say(N, #{num := Has, syncing := false}, #s{num = Num, d = #d{before = Before
 has_say(_, _, _) -> false.
 
 -doc """
-Whether this is a member that the last batch removes, whose acknowledgement of that counts: it may be needed, and
-its log may be another, or lack more. So it gets a snapshot, without a place in the view.
+Whether this is a member that the last batch removes, whose acknowledgement of that counts: it may
+be needed, and its log may be another, or lack more. So it gets a snapshot, without a place in the
+view.
 """.
 -spec is_needed(node(), #s{}) -> boolean().
 is_needed(_, #s{d = #d{before = undefined}}) -> false;
@@ -100,8 +106,9 @@ is_needed(N, #s{d = #d{mem = Mem, before = Before}} = S) ->
         andalso is_promised(N, S).
 
 -doc """
-A node says that it has left, with the membership by which it went. It has no say any more, and agreed to that
-membership alone. Where that has members who are none here, they know more than we do: it is missing.
+A node says that it has left, with the membership by which it went. It has no say any more, and
+agreed to that membership alone. Where that has members who are none here, they know more than we
+do: it is missing.
 """.
 -spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.
 ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role = R,
@@ -127,12 +134,13 @@ ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role
 ended(_, _, S) -> S.
 
 -doc """
-Whether this member may go by the batch that removes it before it knows that all have that. Who has gone agreed
-to it (`ended`), and one whose vote does not count cannot; nor can one that has promised another epoch since, which
-may begin without that batch.
+Whether this member may go by the batch that removes it before it knows that all have that. Who has
+gone agreed to it (`ended`), and one whose vote does not count cannot; nor can one that has promised
+another epoch since, which may begin without that batch.
 """.
 -spec may_go(#s{}) -> boolean().
-may_go(#s{mode = majority, leaving = removed, d = #d{before = Before} = D}) when Before =/= undefined ->
+may_go(#s{mode = majority, leaving = removed, d = #d{before = Before} = D})
+  when Before =/= undefined ->
     D#d.votes andalso D#d.epoch =:= D#d.lineage;
 may_go(_) -> true.
 
@@ -169,26 +177,27 @@ members(#s{d = #d{mem = Mem, before = Before}}) ->
 
 -doc "Who of the members, but for those that have left, is not among these.".
 -spec missing([node()], #s{}) -> [node()].
-missing(Nodes, #s{quorum = #quorum{ended = Ended}} = S) -> (members(S) -- Nodes) -- maps:keys(Ended).
+missing(Nodes, #s{quorum = #quorum{ended = Ended}} = S) ->
+    (members(S) -- Nodes) -- maps:keys(Ended).
 
 -doc "Of those that take part, the voters have to be a majority, unless nobody is missing.".
 -spec is_enough(Voters :: [node()], All :: [node()], #s{}) -> boolean().
 is_enough(_, _, #s{d = #d{founding = true}}) -> true;
 is_enough(Voters, All, #s{d = #d{mem = Mem, before = Before}} = S) ->
     missing(All, S) =:= []
-        orelse (is_majority(set(Voters), Mem) andalso
-                (Before =:= undefined orelse is_majority(maps:merge(agreed(S), set(Voters)), Before))).
+    orelse (is_majority(set(Voters), Mem) andalso
+            (Before =:= undefined orelse is_majority(maps:merge(agreed(S), set(Voters)), Before))).
 
 -doc """
-So long names of an unreachable home stay, in milliseconds. In it that home has declared that it has no
-majority: its coordinator steps down `aside_ms` and three ticks after the last word of the majority, a
-follower that hears no more of that one gives it up as much later, and says so `aside_ms` after that.
-Three ticks are left for clocks, pauses and delays.
+So long names of an unreachable home stay, in milliseconds. In it that home has declared that it has
+no majority: its coordinator steps down `aside_ms` and three ticks after the last word of the
+majority, a follower that hears no more of that one gives it up as much later, and says so
+`aside_ms` after that. Three ticks are left for clocks, pauses and delays.
 """.
 -spec lease_ms(#s{}) -> pos_integer().
 lease_ms(#s{aside_ms = A, tick_ms = T}) -> 3 * A + 10 * T.
 
-%% ---------------------------------------------------------------- to have a majority, and to lose it
+%% -------------------------------------------------------------- to have a majority, and to lose it
 
 -doc "Whether this member has a coordinator with a majority, as far as it knows.".
 -spec has(#s{}) -> boolean().
@@ -197,8 +206,8 @@ has(#s{role = coord} = S) -> decides(S);
 has(_) -> false.
 
 -doc """
-This member may have a coordinator with a majority again. Holders of names hear so when the table is whole:
-before, it has names that went meanwhile.
+This member may have a coordinator with a majority again. Holders of names hear so when the table is
+whole: before, it has names that went meanwhile.
 """.
 -spec gained(#s{}) -> #s{}.
 gained(#s{mode = majority, quorum = #quorum{has = Is} = Quorum, lead = Lead, now = Now,
@@ -238,7 +247,10 @@ note_newcomer(_, S) -> S.
 -spec is_newcomer(node(), #s{}) -> boolean().
 is_newcomer(N, #s{quorum = #quorum{newcomers = New}}) -> is_map_key(N, New).
 
--doc "A member has caught up, and acknowledged so far. It counts; of a batch that is out when it has that, too.".
+-doc """
+A member has caught up, and acknowledged so far. It counts; of a batch that is out when it has that,
+too.
+""".
 -spec counts(node(), non_neg_integer(), #s{}) -> #s{}.
 counts(_, _, #s{mode = available} = S) -> S;
 counts(N, _, #s{quorum = #quorum{newcomers = New} = Quorum, num = Num} = S)
@@ -270,9 +282,9 @@ confirmed(#s{self = Self, quorum = Quorum, d = D} = S) ->
                d = D#d{before = undefined, votes = Votes orelse Counts}}).
 
 -doc """
-Whether this member may ask the coordinator of an epoch to take it in. A former life of an empty one may
-have promised another to a candidate, which is none any more after this time; a file of the node says which.
-What it promised in this life it may do at once.
+Whether this member may ask the coordinator of an epoch to take it in. A former life of an empty one
+may have promised another to a candidate, which is none any more after this time; a file of the node
+says which. What it promised in this life it may do at once.
 """.
 -spec may_join(epoch(), #s{}) -> boolean().
 may_join(_, #s{mode = available}) -> true;

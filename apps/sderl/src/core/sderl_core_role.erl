@@ -62,8 +62,8 @@ withdraw(#s{cand = #cand{was = Was}, d = D, now = Now, election = Election} = S)
         d = D#d{epoch = Was}}.
 
 -doc """
-Members in the order in which they stand. A new process of the coordinator that there was comes first: it has
-what is made of all names for whoever coordinates.
+Members in the order in which they stand. A new process of the coordinator that there was comes
+first: it has what is made of all names for whoever coordinates.
 """.
 -spec in_order([node()], #s{}) -> [node()].
 in_order(Nodes, #s{d = #d{lineage = {_, Last}}}) ->
@@ -72,7 +72,8 @@ in_order(Nodes, #s{d = #d{lineage = {_, Last}}}) ->
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = #d{before = undefined, mem = Mem, view = V} = D}) ->
-    %% (A successor that the last batch removes leads to that batch, and goes: it has no place with the others.)
+    %% (A successor that the last batch removes leads to that batch, and goes: it has no place with
+    %% the others.)
     #{prev => D#d.lineage,
       history => D#d.history,
       view => maps:with(sderl_membership:members(Mem), V),

@@ -1,21 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_settle).
 -moduledoc false.
-%% How a batch decides clashes and settles them: which of two rows stands, with which version, and who
-%% lost. `sderl_core_clash` keeps the clashes until then.
+%% How a batch decides clashes and settles them: which of two rows stands, with which version, and
+%% who lost. `sderl_core_clash` keeps the clashes until then.
 
 -include("sderl_core.hrl").
 -include("sderl_core_overlay.hrl").
 
--export([decided/7, settle/5, alone/3, replaced/4, raised/3, left_clashes/2, unopposed/2, latest/2]).
+-export([decided/7, settle/5, alone/3, replaced/4, raised/3, left_clashes/2, unopposed/2,
+         latest/2]).
 -import(sderl_core_overlay, [name/2, kept/2, is_free/3, put_row/2, del_row/2]).
 
 %% What is kept of a clash, by its name.
 -type clashes() :: #{Name :: term() => clash()}.
 
 -doc "A resolver's decision on a clash, as it is kept until it is settled.".
--spec decided(Name :: term(), sderl_row:t(), sderl_row:t(), Keep :: pid() | none, Effects :: [term()],
-              sderl_core_overlay:overlay(), #s{}) -> {clashes(), sderl_core_overlay:overlay()}.
+-spec decided(Name :: term(), sderl_row:t(), sderl_row:t(), Keep :: pid() | none,
+              Effects :: [term()], sderl_core_overlay:overlay(), #s{}) ->
+    {clashes(), sderl_core_overlay:overlay()}.
 %% The winner gets a new version, above both: a token of either process is below it. No row changes
 %% yet: its home is to have that version before anybody reads it. It is in our row, whoever won: the
 %% table has our former version, and nobody else has theirs.
@@ -32,7 +34,8 @@ decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lin
     end.
 
 -doc "Whether ours was replaced while the resolver ran: then that is asked about the present one.".
--spec replaced(Name :: term(), sderl_row:t(), sderl_row:t(), sderl_core_overlay:overlay()) -> false | clashes().
+-spec replaced(Name :: term(), sderl_row:t(), sderl_row:t(), sderl_core_overlay:overlay()) ->
+    false | clashes().
 replaced(_, ?ROW_OF(Pid), ?ROW_OF(Pid), _) -> false;
 replaced(Name, ?ROW_OF(PidA), ?ROW_OF(PidB) = B, C) ->
     case kept(Name, C) of
@@ -65,8 +68,8 @@ settle(Name, Clash, Keep, Fx, #c{view = V} = C0) ->
     {#settle{name = Name, losers = Lost, row = Row, effects = Now}, C}.
 
 -doc """
-Settles the clashes whose one home leaves: the other side stands. Where it was decided for that one, it has
-the new version: the home that went may have shown it.
+Settles the clashes whose one home leaves: the other side stands. Where it was decided for that one,
+it has the new version: the home that went may have shown it.
 """.
 -spec left_clashes(Drops :: [node()], sderl_core_overlay:overlay()) ->
     {[sderl_op:item()], sderl_core_overlay:overlay()}.
@@ -89,8 +92,9 @@ left_clashes(Drops, #c{clashes = Clashes} = C0) ->
     end, {[], C0}, Left).
 
 -doc """
-The row with the version that a clash gave it. A home that is set aside may not have heard of the decision,
-and go on without us with the version that its row has: it gets the new one when it counts again.
+The row with the version that a clash gave it. A home that is set aside may not have heard of the
+decision, and go on without us with the version that its row has: it gets the new one when it counts
+again.
 """.
 -spec raised(sderl_row:t() | none, clash(), sderl_core_overlay:overlay()) -> sderl_row:t() | none.
 raised(?ROW_AT(Home) = Row, Clash, #c{view = V}) when map_get(Home, V) =:= live ->
@@ -98,8 +102,8 @@ raised(?ROW_AT(Home) = Row, Clash, #c{view = V}) when map_get(Home, V) =:= live 
 raised(Row, _, _) -> Row.
 
 -doc """
-Adds an item that settles a clash without its other side. Where the row that stands owes its home a new
-version, that is to be told.
+Adds an item that settles a clash without its other side. Where the row that stands owes its home a
+new version, that is to be told.
 """.
 -spec alone(#settle{}, clash(), {[sderl_op:item()], sderl_core_overlay:overlay()}) ->
     {[sderl_op:item()], sderl_core_overlay:overlay()}.
@@ -113,8 +117,8 @@ alone(#settle{name = Name, row = Row} = Item, Clash, {Items, #c{clashes = Clashe
     end.
 
 -doc """
-The row with its latest version: a registration that won a clash here has the version of that, also where
-its home went without having it.
+The row with its latest version: a registration that won a clash here has the version of that, also
+where its home went without having it.
 """.
 -spec latest(sderl_row:t(), Here :: sderl_row:t() | none) -> sderl_row:t().
 latest(?ROW(_, Pid, _, Version, _) = Row, ?ROW(_, Pid, _, Here, _))

@@ -30,7 +30,8 @@ tick(#s{now = Now, aside_ms = A, office = #office{snapshots = Syncs}} = S) ->
 -doc "Snapshots for members whose shards our log has.".
 -spec start([node()], #s{}) -> #s{}.
 start(Ns, #s{d = #d{view = V}, office = #office{joins = Joins}} = S0) ->
-    Whole = [N || N <- Ns, {E, _} <- [maps:get(N, V, none)], E =/= partial, not is_map_key(N, Joins)],
+    Whole = [N
+             || N <- Ns, {E, _} <- [maps:get(N, V, none)], E =/= partial, not is_map_key(N, Joins)],
     Removed = [N || N <- Ns, sderl_core_quorum:is_needed(N, S0)],
     lists:foldl(fun start_one/2, S0, [N || N <- Whole ++ Removed, present(N, S0)]).
 
@@ -94,16 +95,20 @@ chunk_ok(_, _, _, _, S) -> S.
 %% ---------------------------------------------------------------- the learner
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
-adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
-adopt(E, Num, #{view := V} = Info, N, #s{mode = majority, role = R, self = Self, d = #d{lineage = {C, _}}} = S) ->
-    %% An empty member has to be placed as that: its former life's names are not its own. (One that is removed has none.)
+adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
+    send(N, {refused, Mine, L}, S);
+adopt(E, Num, #{view := V} = Info, N,
+      #s{mode = majority, role = R, self = Self, d = #d{lineage = {C, _}}} = S) ->
+    %% An empty member has to be placed as that: its former life's names are not its own. (One that
+    %% is removed has none.)
     Place = maps:get(Self, V, none),
     Placed = C >= 0 orelse Place =:= none orelse Place =:= sderl_core_join:position(S),
     case Placed andalso R =/= coord of
         true -> adopted(E, Num, Info, N, S);
         false -> sderl_core_join:give_up(N, E, S)
     end;
-adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
+adopt(E, Num, #{history := H, view := V, mem := M} = Info, N,
+      #s{role = R, self = Self, d = D} = S) ->
     case sderl_core_state:union(M, D#d.mem, S) of
         M when R =/= coord ->
             Log = D#d{lineage = E, history = H, view = V},
@@ -124,24 +129,28 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
     Sessions = maps:merge(maps:remove(Self, Theirs), maps:with([Self], Own)),
     #s{joining = Joining, clients = Clients} = Follower = sderl_core_role:become_follower(N, S1),
     S2 = Follower#s{
-              sync = Id,
-              num = Num,
-              last = [],
-              untold = [],
-              committed = 0,
-              sessions = Sessions,
-              joining = Joining#joining{session = maps:get(Self, Theirs, undefined), shard = []},
-              clients = Clients#clients{answers = undefined},
-              ack = undefined,
-              booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, view = V, came = maps:map(fun(_, _) -> E end, V),
-                      clashes = Clashes, clashes_before = sderl_core_clash:own(Self, D), syncing = true,
-                      before = maps:get(before, Info, undefined), founding = false, recovered = false}},
+        sync = Id,
+        num = Num,
+        last = [],
+        untold = [],
+        committed = 0,
+        sessions = Sessions,
+        joining = Joining#joining{session = maps:get(Self, Theirs, undefined), shard = []},
+        clients = Clients#clients{answers = undefined},
+        ack = undefined,
+        booting = false,
+        d = D#d{epoch = E, lineage = E, history = H, view = V,
+                came = maps:map(fun(_, _) -> E end, V), clashes = Clashes,
+                clashes_before = sderl_core_clash:own(Self, D), syncing = true,
+                before = maps:get(before, Info, undefined), founding = false, recovered = false}
+    },
     S3 = fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core_state:save(S2))),
     sderl_core_view:membership(M, sderl_core_clients:resend(S3)).
 
--spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
-chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->
+-spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) ->
+    #s{}.
+chunk(E, Id, K, Rows, Last, N,
+      #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->
     #s{self = Self, joining = #joining{shard = Shard} = Joining, now = Now} = S0,
     {Own, Others} = lists:partition(fun(Row) -> sderl_row:home(Row) =:= Self end, Rows),
     S1 = fx({put_rows, Others}, S0#s{lead_heard = Now,
@@ -167,8 +176,8 @@ whole(#s{self = Self, joining = #joining{shard = Shard, session = Session} = Joi
     S = fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Own}, S2))),
     sderl_core_quorum:gained(sderl_core_clash:caught_up(Own, S)).
 
-%% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them, and what
-%% it changes is as the batch says.
+%% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them, and
+%% what it changes is as the batch says.
 -spec view([node()], [node()], #s{}) -> #s{}.
 view(Drops, Live, #s{self = Self, joining = Joining} = S) ->
     case lists:member(Self, Drops) of

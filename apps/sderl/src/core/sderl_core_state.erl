@@ -19,8 +19,8 @@ fx(E, #s{fx = Fx} = S) -> S#s{fx = [E | Fx]}.
 
 -doc """
 Keeps what this member has promised. The process may die between any two effects: its successor must
-know what was promised before any other member does, and must not know of a change of rows before the
-rows are changed.
+know what was promised before any other member does, and must not know of a change of rows before
+the rows are changed.
 """.
 -spec save(#s{}) -> #s{}.
 save(#s{d = D, saved = D} = S) -> S;
@@ -111,8 +111,8 @@ heard({Counter, _}, #s{highest = Highest} = S) ->
 
 -doc """
 A new epoch, above all heard of. It follows the clock, because a node that comes back empty does not
-know which ones its former lives have used, and logs are told apart by them. Where others' epochs are
-ahead of our clock (it was set back, say), lives step by different widths.
+know which ones its former lives have used, and logs are told apart by them. Where others' epochs
+are ahead of our clock (it was set back, say), lives step by different widths.
 """.
 -spec epoch(#s{}) -> {integer(), node()}.
 epoch(#s{self = Self, inc = Inc, highest = Highest, now = Now, clock = Clock,

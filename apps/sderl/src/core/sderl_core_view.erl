@@ -20,7 +20,8 @@ change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
     Out = case Flight of undefined -> []; #flight{wait = Wait} -> maps:keys(Wait) end,
     Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
     Went = [N || N <- Out, maps:get(N, View, none) =/= live],
-    %% (In the one log of a majority group the answer stands, and the home takes it over when it is back.)
+    %% (In the one log of a majority group the answer stands, and the home takes it over when it is
+    %% back.)
     Unknown = case S0#s.mode of
         available -> sderl_core_answer:unknown_answers(Last, Went);
         majority -> []
@@ -35,7 +36,9 @@ view_events(Old, New, S) when Old =:= New -> S;
 view_events(Old, New, S0) ->
     S = case maps:keys(maps:without(maps:keys(New), Old)) of
         [] -> S0;
-        Lost -> event(component_split, #{nodes => lists:sort(maps:keys(New)), lost => lists:sort(Lost)}, S0)
+        Lost ->
+            event(component_split, #{nodes => lists:sort(maps:keys(New)), lost => lists:sort(Lost)},
+                  S0)
     end,
     maps:fold(fun(N, St, Acc) ->
         case Old of
@@ -55,14 +58,18 @@ waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
     S = S0#s{waiters = Wait},
     case Done of
         [] -> S;
-        _ -> fx({replies, [{F, {live, [N || N <- Ns, maps:get(N, V, none) =:= live]}} || {F, Ns, _} <- Done]}, S)
+        _ ->
+            fx({replies,
+                [{F, {live, [N || N <- Ns, maps:get(N, V, none) =:= live]}} || {F, Ns, _} <- Done]},
+               S)
     end.
 
-%% Of a node that boots or joins: whether a member to which it has a link has not told us yet whom it follows,
-%% or told us of a higher epoch, to which we will go (rules 2, 9). Until then it decides nothing. One whose library does
-%% not run never tells: for a while. Those who have told, and have no coordinator or one that we cannot see, get as long
-%% as a member that no star covers; and as long as it takes until those who follow one that hangs have given it up and
-%% chosen another. Nor does it take others in, which would outrank what runs.
+%% Of a node that boots or joins: whether a member to which it has a link has not told us yet whom
+%% it follows, or told us of a higher epoch, to which we will go (rules 2, 9). Until then it decides
+%% nothing. One whose library does not run never tells: for a while. Those who have told, and have
+%% no coordinator or one that we cannot see, get as long as a member that no star covers; and as
+%% long as it takes until those who follow one that hangs have given it up and chosen another. Nor
+%% does it take others in, which would outrank what runs.
 -spec unmet(#s{}) -> boolean().
 unmet(#s{d = #d{lineage = {C, _}}}) when C >= 0 -> false;
 unmet(#s{now = Now, election = #election{orphan_since = At}, aside_ms = A,

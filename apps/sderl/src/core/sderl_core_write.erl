@@ -41,7 +41,8 @@ flush(S0) ->
     end.
 
 -spec batch(term(), non_neg_integer(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
-batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, role = follower} = S0) ->
+batch(E, Num, Commit, Items, N,
+      #s{d = #d{lineage = E, epoch = E}, lead = N, role = follower} = S0) ->
     Unknown = sderl_core_answer:unknown_in(Items),
     S = (committed(Commit, sderl_core_answer:amend(Unknown, S0)))#s{lead_heard = S0#s.now},
     case S#s.num of
@@ -56,7 +57,8 @@ batch(_, _, _, _, _, S) -> S.
 
 %% (Never beyond what we have: a member that lags may end as the coordinator of a split.)
 -spec committed(non_neg_integer(), #s{}) -> #s{}.
-committed(Num, #s{num = Num, d = #d{before = Before, votes = Votes}} = S) when Before =/= undefined; not Votes ->
+committed(Num, #s{num = Num, d = #d{before = Before, votes = Votes}} = S)
+  when Before =/= undefined; not Votes ->
     kept(Num, sderl_core_quorum:confirmed(S));
 committed(Num, S) -> kept(Num, S).
 
@@ -128,7 +130,8 @@ item(#mem{membership = Mem, removed = Removed}, _Num, S0) ->
         true -> sderl_core_snapshot:moved(fun(_) -> Coord end, S0);
         false -> S0
     end,
-    %% What these have brought has its home here now: should they be members again, they bring it anew.
+    %% What these have brought has its home here now: should they be members again, they bring it
+    %% anew.
     S = lists:foldl(fun sderl_core_merge:forget_join/2, Moved, Removed),
     Rehome = fun(Row) -> rehome(Row, Removed, Coord) end,
     Rehomed = #{Name => sderl_core_clash:map_rows(Rehome, Clash) || Name := Clash <- Clashes},
@@ -295,12 +298,13 @@ set_owed(Owed, #s{office = Office} = S) -> S#s{office = Office#office{owed = Owe
 %% Rechecks the flight after links or the view changed.
 -spec reorder(#s{}) -> #s{}.
 reorder(#s{office = #office{flight = #flight{wait = W} = F}, d = #d{view = V}} = S) ->
-    landed(set_flight(F#flight{wait = #{N => [] || N := [] <- W, maps:get(N, V, none) =:= live}}, S));
+    landed(set_flight(F#flight{wait = #{N => [] || N := [] <- W, maps:get(N, V, none) =:= live}},
+                      S));
 reorder(S) -> S.
 
 -doc """
-We were stopped, and these members have not told us since whom they follow: that they acknowledged the
-batch that is out says nothing any more, and they get it again.
+We were stopped, and these members have not told us since whom they follow: that they acknowledged
+the batch that is out says nothing any more, and they get it again.
 """.
 -spec wait_again([node()], #s{}) -> #s{}.
 wait_again(Silent, #s{mode = available, office = #office{flight = #flight{wait = W} = F}} = S) ->
@@ -335,9 +339,11 @@ proposed(Mod, Store, S) ->
     end.
 
 %% Before a member is removed that is aside its names go: with what another component told, or in a
-%% batch before that of the list that asks for it, as that is a scan. (In the one log of a majority group
-%% they are what that log says.)
-without_frozen(#s{mode = available, office = #office{requests = Requests, changes = Changes}} = S) ->
+%% batch before that of the list that asks for it, as that is a scan. (In the one log of a majority
+%% group they are what that log says.)
+without_frozen(
+    #s{mode = available, office = #office{requests = Requests, changes = Changes}} = S
+) ->
     #s{d = #d{mem = Mem, view = V}} = S,
     Aside = map_size(V) > length([N || N := live <- V]),
     Asked = [N || Aside, ?LIST(O, _, _, Ops) <- Requests, maps:get(O, V, none) =:= live,

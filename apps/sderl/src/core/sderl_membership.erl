@@ -21,8 +21,8 @@ one that returns can be told and a forgotten one is looked for; `prune/2` drops 
 -export_type([t/0]).
 
 -doc """
-Node to `{Counter, At}`. `At` is 0 for members, else the system time in seconds at which the node was
-removed (even counter) or forgotten (odd counter).
+Node to `{Counter, At}`. `At` is 0 for members, else the system time in seconds at which the node
+was removed (even counter) or forgotten (odd counter).
 """.
 -type t() :: #{node() => {Counter :: pos_integer(), At :: non_neg_integer()}}.
 
@@ -113,7 +113,9 @@ forgotten(M) -> lists:sort([N || N := {C, At} <- M, C rem 2 =:= 1, At > 0]).
 -spec removed(t()) -> [node()].
 removed(M) -> lists:sort([N || N := {C, _} <- M, C rem 2 =:= 0]).
 
--doc "Drops the entries of nodes that were removed or forgotten before `Time` (system time, seconds).".
+-doc """
+Drops the entries of nodes that were removed or forgotten before `Time` (system time, seconds).
+""".
 -spec prune(non_neg_integer(), t()) -> t().
 prune(Time, M) ->
     #{N => {C, At} || N := {C, At} <- M, At >= Time orelse (C rem 2 =:= 1 andalso At =:= 0)}.

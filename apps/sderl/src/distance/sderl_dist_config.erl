@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_config).
 -moduledoc false.
-%% The key `distances` of the configuration: no tree, the tree as a term, or the name of its file. The term is checked with the
-%% rest of the configuration, which reads no files; the file when the application starts.
+%% The key `distances` of the configuration: no tree, the tree as a term, or the name of its file.
+%% The term is checked with the rest of the configuration, which reads no files; the file when the
+%% application starts.
 
 -behaviour(sderl_options).
 
@@ -19,8 +20,10 @@ option(distances, Path, Value) ->
         false ->
             case sderl_dist_tree:parse(Value) of
                 {ok, _} -> {ok, Value};
-                {error, {bad_network, [], Found, network}} -> sderl_check:bad(Path, Found, distances);
-                {error, {bad_network, Inner, Found, Expected}} -> sderl_check:bad(Path ++ Inner, Found, {network, Expected})
+                {error, {bad_network, [], Found, network}} ->
+                    sderl_check:bad(Path, Found, distances);
+                {error, {bad_network, Inner, Found, Expected}} ->
+                    sderl_check:bad(Path ++ Inner, Found, {network, Expected})
             end
     end.
 
@@ -34,7 +37,10 @@ remedy({distances, Error}) ->
 remedy(_) ->
     none.
 
--doc "Makes it the tree of this node. `none` leaves what there is: a tree may be set before the application starts.".
+-doc """
+Makes it the tree of this node. `none` leaves what there is: a tree may be set before the
+application starts.
+""".
 -spec use(none | file:name_all() | sderl_dist:network()) -> ok | {error, sderl_check:error()}.
 use(none) -> ok;
 use(Value) ->

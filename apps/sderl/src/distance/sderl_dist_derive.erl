@@ -3,17 +3,18 @@
 -moduledoc false.
 %% A tree of distances from what is known of nodes: the same host, rack, zone, region.
 %%
-%% A node without a label of some level is not taken to be where others without it are: two machines whose racks nobody told
-%% are not in one rack. It is where it is by the next nearer label that it has, the host at last, which
-%% every node has by its name. It is not put with another of its host that has the label: which of the two is wrong nobody
-%% knows.
+%% A node without a label of some level is not taken to be where others without it are: two machines
+%% whose racks nobody told are not in one rack. It is where it is by the next nearer label that it
+%% has, the host at last, which every node has by its name. It is not put with another of its host
+%% that has the label: which of the two is wrong nobody knows.
 
 -export([run/2, tree/2]).
 -export_type([labels/0]).
 
 -type labels() :: #{Key :: term() => Value :: term()}.
 
--spec run(own | all | [node()], #{levels := [term()], timeout_ms := pos_integer(), labels => #{node() => labels()}}) ->
+-spec run(own | all | [node()],
+          #{levels := [term()], timeout_ms := pos_integer(), labels => #{node() => labels()}}) ->
     {ok, sderl_dist:derivation()} | {error, not_running}.
 run(Nodes, #{levels := Levels, timeout_ms := Timeout} = Options) ->
     sderl_running:while(fun() ->
@@ -21,12 +22,15 @@ run(Nodes, #{levels := Levels, timeout_ms := Timeout} = Options) ->
             {error, not_running} -> {error, not_running};
             {Labelled, Missing} ->
                 {Tree, Present, Unlabelled} = tree(Labelled, Levels),
-                {ok, #{tree => Tree, levels => Present, unlabelled => Unlabelled, missing => Missing}}
+                {ok,
+                 #{tree => Tree, levels => Present, unlabelled => Unlabelled, missing => Missing}}
         end
     end).
 
 nodes_of(own) -> [node() | lists:append([Members || {_, Members} <- sderl_dir:memberships()])];
-nodes_of(all) -> nodes_of(own) ++ lists:append([Nodes || {_, Nodes} <- sderl_dir:known() ++ sderl_route:groups()]);
+nodes_of(all) ->
+    nodes_of(own) ++
+        lists:append([Nodes || {_, Nodes} <- sderl_dir:known() ++ sderl_route:groups()]);
 nodes_of(Nodes) -> Nodes.
 
 labels(Nodes, _, _, #{labels := Given}) ->
@@ -43,14 +47,18 @@ labels(Nodes, Levels, Timeout, _) ->
     end.
 
 -doc """
-The tree, the levels in it with the distance of two nodes that are together there and in no nearer one, nearest first,
-and the nodes without a label, by level. `Levels` are given from the widest to the nearest; one of which no node has a label is left out.
+The tree, the levels in it with the distance of two nodes that are together there and in no nearer
+one, nearest first, and the nodes without a label, by level. `Levels` are given from the widest to
+the nearest; one of which no node has a label is left out.
 """.
 -spec tree([{node(), labels()}], Levels :: [term()]) ->
-    {sderl_dist_tree:network(), [{Level :: term(), Distance :: float()}], Unlabelled :: #{Level :: term() => [node()]}}.
+    {sderl_dist_tree:network(), [{Level :: term(), Distance :: float()}],
+     Unlabelled :: #{Level :: term() => [node()]}}.
 tree(Nodes, Wanted) ->
     Levels = [Level || Level <- Wanted, lists:any(fun(Node) -> has(Node, Level) end, Nodes)],
-    Unlabelled = #{Level => Without || Level <- Levels, [_ | _] = Without <- [[N || {N, _} = Node <- Nodes, not has(Node, Level)]]},
+    Unlabelled = #{Level => Without
+                   || Level <- Levels,
+                      [_ | _] = Without <- [[N || {N, _} = Node <- Nodes, not has(Node, Level)]]},
     Distances = [{Level, math:pow(0.5, Depth)} || {Depth, Level} <- lists:enumerate(Levels)],
     {{network, branches(lists:sort(Nodes), Levels)}, lists:reverse(Distances), Unlabelled}.
 

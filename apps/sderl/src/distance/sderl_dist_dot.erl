@@ -28,9 +28,13 @@ id(Number) -> ["v", integer_to_list(Number)].
 
 %% Backslashes begin escapes.
 quoted(Text) ->
-    [$", lists:join("\\\"", string:split(lists:join("\\\\", string:split(Text, "\\", all)), "\"", all)), $"].
+    [$",
+     lists:join("\\\"", string:split(lists:join("\\\\", string:split(Text, "\\", all)), "\"", all)),
+     $"].
 
--doc "The name of a node or a vertex on one line: texts as they are, other terms as Erlang writes them.".
+-doc """
+The name of a node or a vertex on one line: texts as they are, other terms as Erlang writes them.
+""".
 -spec label(term()) -> unicode:chardata().
 label(Name) when is_atom(Name) ->
     printable(atom_to_list(Name));
@@ -54,4 +58,7 @@ term(Name) -> printable(lists:flatten(io_lib:format("~0tp", [Name]))).
 
 %% Line ends and other control characters would break a line, or be none at all in XML.
 printable(Text) ->
-    [case C < 32 orelse (C >= 127 andalso C < 160) orelse C =:= 16#FFFE orelse C =:= 16#FFFF of true -> $\s; false -> C end || C <- Text].
+    [case C < 32 orelse (C >= 127 andalso C < 160) orelse C =:= 16#FFFE orelse C =:= 16#FFFF of
+        true -> $\s;
+        false -> C
+    end || C <- Text].

@@ -3,14 +3,17 @@
 -moduledoc false.
 %% Who measures a pair of nodes, and what a series of measurements says.
 %%
-%% Noise only ever makes a round trip longer: somebody else's turn on the processor, a garbage collection, a queue on the
-%% way. A single stop spoils some messages of one batch, load spoils a batch or a few. Therefore the least of
-%% the batches' medians: the median forgives what hits less than half of a batch, the minimum what hits all but
-%% one. The least of all single values would be the luckiest, which is less steady from run to run.
+%% Noise only ever makes a round trip longer: somebody else's turn on the processor, a garbage
+%% collection, a queue on the way. A single stop spoils some messages of one batch, load spoils a
+%% batch or a few. Therefore the least of the batches' medians: the median forgives what hits less
+%% than half of a batch, the minimum what hits all but one. The least of all single values would be
+%% the luckiest, which is less steady from run to run.
 
 -export([rtt/1, peers/3]).
 
--doc "The round trip that batches of measurements show; batches without an answer count for nothing.".
+-doc """
+The round trip that batches of measurements show; batches without an answer count for nothing.
+""".
 -spec rtt([[number()]]) -> number() | undefined.
 rtt(Batches) ->
     case [sderl_dist_fit:median(Batch) || [_ | _] = Batch <- Batches] of
@@ -19,9 +22,9 @@ rtt(Batches) ->
     end.
 
 -doc """
-Whom a node probes of its mates. Of two nodes one probes the other, and both know which. When these are too many, mates
-of the same host come first, up to half of the limit, as small clusters are the ones that a sample would miss; the others
-are taken in an order that is different for each node.
+Whom a node probes of its mates. Of two nodes one probes the other, and both know which. When these
+are too many, mates of the same host come first, up to half of the limit, as small clusters are the
+ones that a sample would miss; the others are taken in an order that is different for each node.
 """.
 -spec peers(Self :: node(), Mates :: [node()], Limit :: pos_integer()) -> [node()].
 peers(Self, Mates, Limit) ->
@@ -41,6 +44,7 @@ prober(A, B) ->
         1 -> High
     end.
 
-shuffled(Self, Nodes) -> [Node || {_, Node} <- lists:sort([{erlang:phash2({Self, Node}), Node} || Node <- Nodes])].
+shuffled(Self, Nodes) ->
+    [Node || {_, Node} <- lists:sort([{erlang:phash2({Self, Node}), Node} || Node <- Nodes])].
 
 host(Node) -> lists:last(string:split(atom_to_list(Node), "@")).

@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_fit).
 -moduledoc false.
-%% How well an ultrametric stands for what was measured. Networks are no trees, and every tree that is made of
-%% measurements is wrong somewhere; these figures say how wrong.
+%% How well an ultrametric stands for what was measured. Networks are no trees, and every tree that
+%% is made of measurements is wrong somewhere; these figures say how wrong.
 
 -export([fit/1, median/1]).
 -export_type([fit/0]).
 
 -doc """
-`correlation`: the cophenetic correlation, Pearson's of measured and modelled values over all pairs of nodes, 1.0 for a
-perfect fit; `undefined` if either are all alike. `mean_deviation` and `max_deviation`: of the
-modelled value from the measured, as a part of the measured.
+`correlation`: the cophenetic correlation, Pearson's of measured and modelled values over all pairs
+of nodes, 1.0 for a perfect fit; `undefined` if either are all alike. `mean_deviation` and
+`max_deviation`: of the modelled value from the measured, as a part of the measured.
 """.
 -type fit() :: #{
     pairs := non_neg_integer(),

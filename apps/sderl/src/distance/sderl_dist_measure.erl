@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_measure).
 -moduledoc false.
-%% The asking node: begins a survey, gathers the reports within the time limit, and makes a tree of them.
+%% The asking node: begins a survey, gathers the reports within the time limit, and makes a tree of
+%% them.
 
 -export([run/2, model/2]).
 
@@ -44,7 +45,9 @@ gather(Scope, #{timeout_ms := Timeout} = Options) ->
             Ref = monitor(process, Server),
             Id = make_ref(),
             %% A little is left for the way back.
-            ok = sderl_dist_survey:request(node(), Id, self(), Spec#{groups => Groups, asked => [], left_ms => max(1, Timeout * 9 div 10)}),
+            ok = sderl_dist_survey:request(node(), Id, self(), Spec#{
+                groups => Groups, asked => [], left_ms => max(1, Timeout * 9 div 10)
+            }),
             Answer = collect(Id, Ref, Until, sderl_dist_reports:new(node())),
             Server ! {sderl_dist, 1, done, Id},
             Answer
@@ -72,7 +75,8 @@ collect(Id, Ref, Until, Reports) ->
 -spec model(sderl_dist_reports:t(), map()) -> map().
 model(Reports, #{gap := Gap, resolution_us := Resolution}) ->
     {Matrix, Kinds, Unconnected} =
-        sderl_dist_matrix:complete(sderl_dist_reports:legs(Reports), sderl_dist_reports:groups(Reports), node()),
+        sderl_dist_matrix:complete(sderl_dist_reports:legs(Reports),
+                                   sderl_dist_reports:groups(Reports), node()),
     Dendrogram = sderl_dist_cluster:dendrogram(Matrix),
     Levels = sderl_dist_cluster:levels(Dendrogram, Gap, Resolution * 1000),
     Meetings = sderl_dist_cluster:pairs(Dendrogram),
@@ -86,10 +90,13 @@ model(Reports, #{gap := Gap, resolution_us := Resolution}) ->
         tree => sderl_dist_cluster:tree(Dendrogram, Levels, Name),
         nodes => lists:sort(maps:keys(Matrix)),
         %% One that sent no report but answered others' probes has its place all the same.
-        missing => lists:sort([M || {Node, _} = M <- Missing, not is_map_key(Node, Kept)] ++ Silent),
+        missing => lists:sort([M || {Node, _} = M <- Missing, not is_map_key(Node, Kept)] ++
+                              Silent),
         levels => Rows,
-        fit => sderl_dist_fit:fit([{Measured(A, B), modelled(Height, Levels, Rows)} || {A, B, Height} <- Meetings]),
-        dendrogram_fit => sderl_dist_fit:fit([{Measured(A, B), Height} || {A, B, Height} <- Meetings]),
+        fit => sderl_dist_fit:fit([{Measured(A, B), modelled(Height, Levels, Rows)}
+                                   || {A, B, Height} <- Meetings]),
+        dendrogram_fit => sderl_dist_fit:fit([{Measured(A, B), Height}
+                                              || {A, B, Height} <- Meetings]),
         pairs => Kinds,
         rtt_us => #{Node => #{Other => Ns / 1000 || Other := Ns <- Row} || Node := Row <- Matrix}
     }.

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_probe).
 -moduledoc false.
-%% A node's part in measuring distances: answers probes, and starts a process for each survey that arrives.
+%% A node's part in measuring distances: answers probes, and starts a process for each survey that
+%% arrives.
 %%
 %% Messages, all `{sderl_dist, 1, Kind, ...}`:
 %%
 %% - `ping, Token, From`: answered at once with `pong, Token, Node`.
-%% - `survey, Id, ReplyTo, Spec`: to take part in a survey, see `m:sderl_dist_survey`. A node is asked through several
-%%   gateways; it takes part once, for who asked first.
+%% - `survey, Id, ReplyTo, Spec`: to take part in a survey, see `m:sderl_dist_survey`. A node is
+%%   asked through several gateways; it takes part once, for who asked first.
 %%
 %% Only links that exist are used, here and in the processes started.
 
@@ -43,14 +44,16 @@ handle_cast(_, State) ->
 handle_info({sderl_dist, 1, ping, Token, From}, State) when is_pid(From) ->
     _ = sderl_dist_survey:send(From, {sderl_dist, 1, pong, Token, node()}),
     {noreply, State};
-handle_info({sderl_dist, 1, survey, Id, ReplyTo, Spec}, #p{surveys = Surveys} = State) when is_pid(ReplyTo) ->
+handle_info({sderl_dist, 1, survey, Id, ReplyTo, Spec}, #p{surveys = Surveys} = State)
+  when is_pid(ReplyTo) ->
     case sderl_dist_survey:valid(Spec) of
         _ when is_map_key(Id, Surveys) -> {noreply, State};
         false ->
             ok = sderl_refused:note_message(?MODULE),
             {noreply, State};
         true when map_size(Surveys) >= ?MOST ->
-            _ = sderl_dist_survey:send(ReplyTo, {sderl_dist, 1, report, Id, #{node => node(), refused => busy}}),
+            _ = sderl_dist_survey:send(ReplyTo, {sderl_dist, 1, report, Id,
+                                                 #{node => node(), refused => busy}}),
             {noreply, State};
         true ->
             {Pid, _} = spawn_monitor(sderl_dist_survey, run, [Id, ReplyTo, Spec]),

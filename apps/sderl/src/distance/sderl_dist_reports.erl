@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_reports).
 -moduledoc false.
-%% What the asking node makes of a survey's reports: whom to wait for, and what they say together. Pure.
+%% What the asking node makes of a survey's reports: whom to wait for, and what they say together.
+%% Pure.
 
 -export([new/1, add/2, complete/1, legs/1, groups/1, names/1, missing/1, cost/1]).
 -export_type([t/0, reason/0]).
@@ -13,8 +14,9 @@
 }.
 
 -doc """
-`not_linked`: a member of a group that no node in the survey has a link with. `no_answer`: it was asked. `busy`: it takes part in too
-many surveys. `no_round_trip`: none of its probes, or probes of it, came back.
+`not_linked`: a member of a group that no node in the survey has a link with. `no_answer`: it was
+asked. `busy`: it takes part in too many surveys. `no_round_trip`: none of its probes, or probes of
+it, came back.
 """.
 -type reason() :: not_linked | no_answer | busy | no_round_trip.
 
@@ -26,13 +28,18 @@ new(Node) -> #{expected => #{Node => true}, reports => #{}, seen => #{Node => tr
 -spec add(term(), t()) -> t() | unknown.
 add(#{node := Node, refused := busy} = Report, State) when is_atom(Node) ->
     note(Report#{asked => [], unlinked => []}, State);
-add(#{node := Node, groups := Groups, asked := Asked, unlinked := Unlinked, legs := Legs, silent := Silent,
-      messages := Messages, bytes := Bytes} = Report, State)
-  when is_atom(Node), length(Groups) >= 0, length(Asked) >= 0, length(Unlinked) >= 0, length(Legs) >= 0, length(Silent) >= 0,
+add(#{node := Node, groups := Groups, asked := Asked, unlinked := Unlinked, legs := Legs,
+      silent := Silent, messages := Messages, bytes := Bytes} = Report, State)
+  when is_atom(Node), length(Groups) >= 0, length(Asked) >= 0, length(Unlinked) >= 0,
+       length(Legs) >= 0, length(Silent) >= 0,
        is_integer(Messages), is_integer(Bytes) ->
     Sound = lists:all(fun is_atom/1, Asked ++ Unlinked ++ Silent)
-        andalso lists:all(fun({Peer, Ns}) -> is_atom(Peer) andalso is_integer(Ns) andalso Ns > 0; (_) -> false end, Legs)
-        andalso lists:all(fun({_Uid, _Name, Members}) when length(Members) >= 0 -> lists:all(fun is_atom/1, Members);
+        andalso lists:all(fun
+            ({Peer, Ns}) -> is_atom(Peer) andalso is_integer(Ns) andalso Ns > 0;
+            (_) -> false
+        end, Legs)
+        andalso lists:all(fun({_Uid, _Name, Members}) when length(Members) >= 0 ->
+                                 lists:all(fun is_atom/1, Members);
                              (_) -> false
                           end, Groups),
     case Sound of
@@ -41,7 +48,8 @@ add(#{node := Node, groups := Groups, asked := Asked, unlinked := Unlinked, legs
     end;
 add(_, _) -> unknown.
 
-note(#{node := Node, asked := Asked, unlinked := Unlinked} = Report, #{expected := Expected, reports := Reports, seen := Seen} = State) ->
+note(#{node := Node, asked := Asked, unlinked := Unlinked} = Report,
+     #{expected := Expected, reports := Reports, seen := Seen} = State) ->
     case Reports of
         #{Node := _} -> State;
         #{} ->
@@ -54,12 +62,17 @@ note(#{node := Node, asked := Asked, unlinked := Unlinked} = Report, #{expected 
 
 -doc "Whether all that were asked have reported.".
 -spec complete(t()) -> boolean().
-complete(#{expected := Expected, reports := Reports}) -> map_size(maps:without(maps:keys(Reports), Expected)) =:= 0.
+complete(#{expected := Expected, reports := Reports}) ->
+    map_size(maps:without(maps:keys(Reports), Expected)) =:= 0.
 
 -spec legs(t()) -> [sderl_dist_matrix:leg()].
-legs(State) -> [{Node, Peer, Ns} || #{node := Node, legs := Legs} <- full(State), {Peer, Ns} <- Legs].
+legs(State) ->
+    [{Node, Peer, Ns} || #{node := Node, legs := Legs} <- full(State), {Peer, Ns} <- Legs].
 
--doc "The groups in the survey: their members. One that was reached through several gateways is told of by each of them.".
+-doc """
+The groups in the survey: their members. One that was reached through several gateways is told of by
+each of them.
+""".
 -spec groups(t()) -> [[node()]].
 groups(State) ->
     maps:values(lists:foldl(fun({Uid, _, Members}, Acc) ->
@@ -79,7 +92,8 @@ missing(#{expected := Expected, reports := Reports, seen := Seen}) ->
 -doc "What it took, apart from the reports themselves.".
 -spec cost(t()) -> #{messages := non_neg_integer(), bytes := non_neg_integer()}.
 cost(State) ->
-    #{messages => lists:sum([N || #{messages := N} <- full(State)]), bytes => lists:sum([N || #{bytes := N} <- full(State)])}.
+    #{messages => lists:sum([N || #{messages := N} <- full(State)]),
+      bytes => lists:sum([N || #{bytes := N} <- full(State)])}.
 
 named(State) -> lists:append([Groups || #{groups := Groups} <- full(State)]).
 

@@ -1,14 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_survey).
 -moduledoc false.
-%% One node's part in one survey, in a process of its own, which lives until the survey is done or its time is over.
+%% One node's part in one survey, in a process of its own, which lives until the survey is done or
+%% its time is over.
 %%
-%% It passes the request on to the members of those groups of its own that nobody before it asked, so that the request
-%% reaches every group once, or once for each gateway; it has its mates probed; it sends its report to whom it was asked by, and passes on those of the
-%% nodes that it asked. So all goes over links that groups have anyway. A report names the nodes asked, by which
-%% the asking node knows whom to wait for.
+%% It passes the request on to the members of those groups of its own that nobody before it asked,
+%% so that the request reaches every group once, or once for each gateway; it has its mates probed;
+%% it sends its report to whom it was asked by, and passes on those of the nodes that it asked. So
+%% all goes over links that groups have anyway. A report names the nodes asked, by which the asking
+%% node knows whom to wait for.
 %%
-%% The time to report shrinks at each hop: a report must be back before those who pass it on give up.
+%% The time to report shrinks at each hop: a report must be back before those who pass it on give
+%% up.
 
 -export([run/3, valid/1, request/4, send/2]).
 -export_type([spec/0, report/0]).
@@ -22,8 +25,9 @@
 -define(GRACE, 1000).
 
 -doc """
-`groups`: `own` is what the asking node is in, `all` what is behind it too, or a list of names. `asked`: uids of groups whose members
-were asked already. `left_ms`: until the report is due. The rest is for the prober.
+`groups`: `own` is what the asking node is in, `all` what is behind it too, or a list of names.
+`asked`: uids of groups whose members were asked already. `left_ms`: until the report is due. The
+rest is for the prober.
 """.
 -type spec() :: #{
     groups := own | all | [term()],
@@ -49,13 +53,17 @@ were asked already. `left_ms`: until the report is due. The rest is for the prob
     }
     | #{node := node(), refused := busy}.
 
--doc "Whether what came over the network is such a specification, within limits that keep a node from being flooded.".
+-doc """
+Whether what came over the network is such a specification, within limits that keep a node from
+being flooded.
+""".
 -spec valid(term()) -> boolean().
-valid(#{groups := Groups, asked := Asked, left_ms := Left, peers := Peers, batches := Batches, batch := Batch, window := Window,
-        spread_ms := Spread}) ->
+valid(#{groups := Groups, asked := Asked, left_ms := Left, peers := Peers, batches := Batches,
+        batch := Batch, window := Window, spread_ms := Spread}) ->
     (Groups =:= own orelse Groups =:= all orelse is_proper(Groups)) andalso is_proper(Asked) andalso
         lists:all(fun({N, Most}) -> is_integer(N) andalso N > 0 andalso N =< Most end,
-                  [{Left, 600_000}, {Peers, 10_000}, {Batches, 1000}, {Batch, 1000}, {Window, 1000}, {Spread, 600_000}]);
+                  [{Left, 600_000}, {Peers, 10_000}, {Batches, 1000}, {Batch, 1000}, {Window, 1000},
+                   {Spread, 600_000}]);
 valid(_) ->
     false.
 
@@ -72,13 +80,17 @@ run(Id, ReplyTo, #{left_ms := Left} = Spec) ->
     _ = process_flag(async_dist, true),
     Until = now_ms() + Left,
     Groups = groups(Spec),
-    New = [{Uid, Name, Members} || {Uid, Name, Members} <- Groups, not lists:member(Uid, maps:get(asked, Spec))],
+    New = [{Uid, Name, Members}
+           || {Uid, Name, Members} <- Groups, not lists:member(Uid, maps:get(asked, Spec))],
     {Asked, Unlinked} = ask(Id, Groups, New, Spec),
     Mates = lists:usort(lists:append([Members || {_, _, Members} <- Groups])) -- [node()],
     Linked = [Node || Node <- Mates, lists:member(Node, nodes(connected))],
     Peers = sderl_dist_estimate:peers(node(), Linked, maps:get(peers, Spec)),
-    %% Ended by the time left for it, or by its own end: not linked, as its failure is no reason not to pass on reports.
-    {Pid, Ref} = spawn_monitor(fun() -> exit({outcome, sderl_dist_prober:run(Peers, Spec#{until => Until})}) end),
+    %% Ended by the time left for it, or by its own end: not linked, as its failure is no reason not
+    %% to pass on reports.
+    {Pid, Ref} = spawn_monitor(fun() ->
+        exit({outcome, sderl_dist_prober:run(Peers, Spec#{until => Until})})
+    end),
     Report = #{node => node(), groups => New, asked => Asked, unlinked => Unlinked},
     _ = erlang:start_timer(Until + ?GRACE, self(), Id, [{abs, true}]),
     relay(Id, ReplyTo, Asked, {Pid, Ref, Report}).
@@ -90,8 +102,8 @@ groups(#{groups := Wanted}) ->
 
 %% Each member once, and none whom an earlier node asked.
 ask(Id, Groups, New, #{asked := Before, left_ms := Left} = Spec) ->
-    Next = Spec#{asked := lists:usort(Before ++ [Uid || {Uid, _, _} <- Groups]), left_ms := max(1, floor(?SHARE * Left)),
-                 groups := inner(Spec, Groups)},
+    Next = Spec#{asked := lists:usort(Before ++ [Uid || {Uid, _, _} <- Groups]),
+                 left_ms := max(1, floor(?SHARE * Left)), groups := inner(Spec, Groups)},
     Earlier = lists:append([Members || {Uid, _, Members} <- Groups, lists:member(Uid, Before)]),
     Members = lists:usort(lists:append([Ms || {_, _, Ms} <- New])) -- [node() | Earlier],
     lists:partition(fun(Node) -> request(Node, Id, self(), Next) =:= ok end, Members).
@@ -113,7 +125,9 @@ relay(Id, ReplyTo, Asked, {Pid, Ref, Report} = Prober) ->
             _ = send(ReplyTo, {sderl_dist, 1, report, Id, maps:merge(Report, Outcome)}),
             relay(Id, ReplyTo, Asked, Prober);
         {done, Id} ->
-            lists:foreach(fun(Node) -> send({sderl_dist_probe, Node}, {sderl_dist, 1, done, Id}) end, Asked),
+            lists:foreach(fun(Node) ->
+                send({sderl_dist_probe, Node}, {sderl_dist, 1, done, Id})
+            end, Asked),
             stop(Pid);
         {timeout, _, Id} ->
             stop(Pid);

@@ -1,17 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_svg).
 -moduledoc false.
-%% A tree of distances as a picture: a dendrogram from left to right, each node with a row of its own in a column at
-%% the right, above it a scale. A vertical line is a vertex; it stands at the distance of the nodes that part there.
+%% A tree of distances as a picture: a dendrogram from left to right, each node with a row of its
+%% own in a column at the right, above it a scale. A vertical line is a vertex; it stands at the
+%% distance of the nodes that part there.
 %%
-%% Nothing lies on anything else, whatever the tree: a node or an empty vertex has a row, so two vertices of
-%% one depth are a row apart at least; a vertex's name lies on the line that leads to it, in a column as
-%% wide as the longest such name.
+%% Nothing lies on anything else, whatever the tree: a node or an empty vertex has a row, so two
+%% vertices of one depth are a row apart at least; a vertex's name lies on the line that leads to
+%% it, in a column as wide as the longest such name.
 
 -export([draw/2]).
 
 -define(ROW, 20).
-%% Common monospaced fonts are 0.6 of their size wide, and this is a little more of the size in style().
+%% Common monospaced fonts are 0.6 of their size wide, and this is a little more of the size in
+%% style().
 -define(CHAR, 7.4).
 -define(PAD, 10).
 -define(MARGIN, 16).
@@ -21,8 +23,10 @@
 
 %% Rows count from 0; a vertex may be between two.
 -record(leaf, {label :: string(), row :: number()}).
--record(inner, {label :: string(), depth :: non_neg_integer(), row :: number(), nodes :: non_neg_integer(),
-                below :: [#leaf{} | #inner{}]}).
+-record(inner, {
+    label :: string(), depth :: non_neg_integer(), row :: number(), nodes :: non_neg_integer(),
+    below :: [#leaf{} | #inner{}]
+}).
 
 -spec draw(sderl_dist_tree:vertex(), Title :: unicode:chardata()) -> unicode:chardata().
 draw(Root, Title) ->
@@ -38,9 +42,12 @@ draw(Root, Title) ->
     Width = max(Leaf + Names + ?MARGIN, ?MARGIN * 2 + width(Title)),
     Place = {Columns, First, Names},
     [
-        io_lib:format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"~b\" height=\"~b\" viewBox=\"0 0 ~b ~b\" "
+        io_lib:format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"~b\" height=\"~b\" "
+                      "viewBox=\"0 0 ~b ~b\" "
                       "role=\"img\">\n", [ceil(Width), Height, ceil(Width), Height]),
-        ["<title>", escape(case string:is_empty(Title) of true -> "Distances of nodes"; false -> Title end), "</title>\n"],
+        ["<title>",
+         escape(case string:is_empty(Title) of true -> "Distances of nodes"; false -> Title end),
+         "</title>\n"],
         style(),
         "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
         [text(?MARGIN, ?MARGIN + 10, "title", Title) || not string:is_empty(Title)],
@@ -59,7 +66,8 @@ place({vertex, Name, []}, Row, Depth) ->
 place({vertex, Name, Inner}, Row, Depth) ->
     {Below, Next} = lists:mapfoldl(fun(V, Free) -> place(V, Free, Depth + 1) end, Row, Inner),
     Middle = (row(hd(Below)) + row(lists:last(Below))) / 2,
-    {#inner{label = label(Name), depth = Depth, row = Middle, nodes = lists:sum([nodes_of(B) || B <- Below]), below = Below}, Next}.
+    {#inner{label = label(Name), depth = Depth, row = Middle,
+            nodes = lists:sum([nodes_of(B) || B <- Below]), below = Below}, Next}.
 
 row(#leaf{row = Row}) -> Row;
 row(#inner{row = Row}) -> Row.
@@ -89,7 +97,8 @@ widths(#leaf{}, Widths) ->
     Widths;
 widths(#inner{label = Label, depth = Depth, below = Below}, Widths) ->
     Width = width(short(Label)),
-    lists:foldl(fun widths/2, maps:update_with(Depth, fun(W) -> max(W, Width) end, Width, Widths), Below).
+    lists:foldl(fun widths/2, maps:update_with(Depth, fun(W) -> max(W, Width) end, Width, Widths),
+                Below).
 
 names_width(#leaf{label = Label}) -> width(Label) + 2 * ?PAD;
 names_width(#inner{below = Below}) -> lists:max([0 | [names_width(B) || B <- Below]]).
@@ -127,16 +136,25 @@ distance(Depth) -> ["2^-", integer_to_list(Depth)].
 item(#leaf{label = Label, row = Row}, {Columns, _, Names} = Place) ->
     {X, Y} = {x(leaf, Columns), y(Row, Place)},
     [rectangle(X, Y - 8, Names, 16), text(X + ?PAD, Y + 4, "node", Label)];
-item(#inner{label = Label, depth = Depth, row = Row, nodes = Nodes, below = Below}, {Columns, _, _} = Place) ->
+item(#inner{label = Label, depth = Depth, row = Row, nodes = Nodes, below = Below},
+     {Columns, _, _} = Place) ->
     {X, Y} = {x(Depth, Columns), y(Row, Place)},
     Start = case Depth of 0 -> ?MARGIN; _ -> x(Depth - 1, Columns) end,
     Lead = case Depth of 0 -> []; _ -> line(Start, Y, X, Y, "edge") end,
     [
         Lead,
-        [[line(X, y(row(hd(Below)), Place), X, y(row(lists:last(Below)), Place), "edge")] || Below =/= []],
-        [line(X, y(Leaf, Place), x(leaf, Columns), y(Leaf, Place), "edge") || #leaf{row = Leaf} <- Below],
-        ["<circle class=\"vertex\" cx=\"", number(X), "\" cy=\"", number(Y), "\" r=\"3.5\"><title>",
-         escape(io_lib:format("~ts: ~b node~ts, ~ts", [Label, Nodes, plural(Nodes), distance(Depth)])), "</title></circle>\n"],
+        [[line(X, y(row(hd(Below)), Place), X, y(row(lists:last(Below)), Place), "edge")]
+         || Below =/= []],
+        [line(X, y(Leaf, Place), x(leaf, Columns), y(Leaf, Place), "edge")
+         || #leaf{row = Leaf} <- Below],
+        ["<circle class=\"vertex\" cx=\"",
+         number(X),
+         "\" cy=\"",
+         number(Y),
+         "\" r=\"3.5\"><title>",
+         escape(io_lib:format("~ts: ~b node~ts, ~ts",
+                              [Label, Nodes, plural(Nodes), distance(Depth)])),
+         "</title></circle>\n"],
         text(Start + ?PAD, Y - 5, "name", short(Label)),
         [item(B, Place) || B <- Below]
     ].
@@ -149,11 +167,13 @@ line(X1, Y1, X2, Y2, Class) ->
      "\" x2=\"", number(X2), "\" y2=\"", number(Y2), "\"/>\n"].
 
 rectangle(X, Y, Width, Height) ->
-    ["<rect class=\"leaf\" rx=\"3\" x=\"", number(X), "\" y=\"", number(Y), "\" width=\"", number(Width),
+    ["<rect class=\"leaf\" rx=\"3\" x=\"", number(X), "\" y=\"", number(Y), "\" width=\"",
+     number(Width),
      "\" height=\"", number(Height), "\"/>\n"].
 
 text(X, Y, Class, Text) ->
-    ["<text class=\"", Class, "\" x=\"", number(X), "\" y=\"", number(Y), "\">", escape(Text), "</text>\n"].
+    ["<text class=\"", Class, "\" x=\"", number(X), "\" y=\"", number(Y), "\">", escape(Text),
+     "</text>\n"].
 
 number(N) when is_integer(N) -> integer_to_list(N);
 number(N) -> float_to_list(N, [{decimals, 1}]).

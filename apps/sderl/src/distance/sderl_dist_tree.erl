@@ -27,13 +27,17 @@ Distributed Erlang*, IEEE TPDS 2017; reference to its format in `m:sderl_dist`).
     | {network, Name :: term(), [network()]}
     | {node, node()}.
 
--doc "A vertex as a picture needs it. Vertices without a name are numbered in the order of the text.".
+-doc """
+A vertex as a picture needs it. Vertices without a name are numbered in the order of the text.
+""".
 -type vertex() :: {vertex, Name :: term(), [vertex()]} | {leaf, node()}.
 
 -doc "Positions of elements, outermost first: `[2, 1]` is the first element of the second.".
 -type path() :: [pos_integer() | node].
 
--doc "Where the bad term stands, the term, and what should be there (`m:sderl_dist` has the words).".
+-doc """
+Where the bad term stands, the term, and what should be there (`m:sderl_dist` has the words).
+""".
 -type error() :: {bad_network, path(), Found :: term(), Expected :: atom() | {unique_node, path()}}.
 
 %% The places are what distances are computed from: for each node the vertices above it, from the
@@ -137,7 +141,8 @@ places({vertex, _, Inner}, Above, Places, Next) ->
         Inner
     ).
 
-%% The depths at which paths of two nodes part: those of vertices with nodes on two branches or more.
+%% The depths at which paths of two nodes part: those of vertices with nodes on two branches or
+%% more.
 spans(Root) ->
     {_, Spans} = spans(Root, 0, []),
     Spans.
@@ -181,7 +186,10 @@ distance(A, B, #{places := Places}) ->
         #{} -> {error, {node_not_found, A}}
     end.
 
--doc "The same from one node to many. Those that the tree does not have are left out, as are all if it lacks the first.".
+-doc """
+The same from one node to many. Those that the tree does not have are left out, as are all if it
+lacks the first.
+""".
 -spec distances(From :: node(), [node()], t()) -> #{node() => float()}.
 distances(From, Nodes, #{places := Places}) ->
     case Places of
@@ -201,7 +209,8 @@ have are farther than any other; without the first all are.
 -spec nearest(From :: node(), [node()], t()) -> [node()].
 nearest(From, Nodes, #{places := Places}) ->
     case Places of
-        #{From := Above} -> nearest(Nodes, From, lists:nthtail(min(1, length(Above)), Above), Places, -1, []);
+        #{From := Above} ->
+            nearest(Nodes, From, lists:nthtail(min(1, length(Above)), Above), Places, -1, []);
         #{} -> Nodes
     end.
 
@@ -221,7 +230,10 @@ nearest([Node | Nodes], From, Place, Places, Deepest, Nearest) ->
         true -> nearest(Nodes, From, Place, Places, Deepest, Nearest)
     end.
 
--doc "The largest distance of two nodes: 1.0 if the root has nodes on two branches. 0.0 if there are less than two nodes.".
+-doc """
+The largest distance of two nodes: 1.0 if the root has nodes on two branches. 0.0 if there are less
+than two nodes.
+""".
 -spec max(t()) -> float().
 max(#{max := Max}) -> Max.
 

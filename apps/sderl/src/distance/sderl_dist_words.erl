@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_words).
 -moduledoc false.
-%% One sentence for each thing that may be wrong with a tree of distances: where, what, and what to write instead.
+%% One sentence for each thing that may be wrong with a tree of distances: where, what, and what to
+%% write instead.
 
 -export([error/1, remedy/1]).
 
@@ -10,7 +11,8 @@
 
 -spec error(sderl_dist_file:error()) -> string().
 error(unconnected_graph) ->
-    "the file has more than one term, so that no path leads from some nodes to others; put them into one {network, [...]}";
+    "the file has more than one term, so that no path leads from some nodes to others; put them "
+    "into one {network, [...]}";
 error({file, File, no_term}) ->
     sentence("the file ~ts has no term; write {network, [...]} and a full stop", [File]);
 error({file, File, Reason}) ->

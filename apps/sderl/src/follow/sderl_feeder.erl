@@ -137,7 +137,8 @@ source(Group) ->
 
 close(Group, #s{feeds = Feeds, groups = Groups} = S) ->
     case maps:take(Group, Feeds) of
-        {#open{subscription = Subscription, monitor = Monitor, feed = Feed, source = Source}, Rest} ->
+        {#open{subscription = Subscription, monitor = Monitor, feed = Feed, source = Source},
+         Rest} ->
             _ = sderl_subs:unsubscribe(Subscription),
             true = demonitor(Monitor, [flush]),
             ok = sderl_follow_feed:stop(Source, Feed),

@@ -2,12 +2,12 @@
 -module(sderl_follow_copy).
 -moduledoc false.
 %% How a node keeps its copy of a group that it is not in: whom it asks, what it makes of the
-%% answers, and when the copy may be read. Pure; `sderl_follower` runs it, `sderl_follow_feed` is the
-%% other end, and `sderl_follow_wire` has the messages.
+%% answers, and when the copy may be read. Pure; `sderl_follower` runs it, `sderl_follow_feed` is
+%% the other end, and `sderl_follow_wire` has the messages.
 %%
-%% One member feeds the copy. The follower asks it once in a beat with the time by its own clock, and
-%% the answer with that time says that the copy has all that the member knew when it was asked. The
-%% copy may be read for `max_age` after that time. A message that does not fit the position is
+%% One member feeds the copy. The follower asks it once in a beat with the time by its own clock,
+%% and the answer with that time says that the copy has all that the member knew when it was asked.
+%% The copy may be read for `max_age` after that time. A message that does not fit the position is
 %% ignored: the next beat tells the member where this copy stands.
 %%
 %% A member that gives no sign for three beats, whose link breaks, or that is no member any more is
@@ -77,10 +77,11 @@ to a node is gone, with those that are left. `size`: so many rows are there now.
 }.
 
 -doc """
-`Life` tells the questions and the rows of this copy from those of another one on this node: it grows
-from one to the next.
+`Life` tells the questions and the rows of this copy from those of another one on this node: it
+grows from one to the next.
 """.
--spec new(Now :: integer(), Life :: pos_integer(), Most :: pos_integer(), MaxAge :: pos_integer()) ->
+-spec new(Now :: integer(), Life :: pos_integer(), Most :: pos_integer(),
+          MaxAge :: pos_integer()) ->
     copy().
 new(Now, Life, Most, MaxAge) ->
     #copy{life = Life, most = Most, max_age = MaxAge, generation = Life bsl 32, heard = Now,
@@ -91,7 +92,8 @@ new(Now, Life, Most, MaxAge) ->
 beat_ms(MaxAge) -> max(1, min(?BEAT_MS, MaxAge div ?SILENT_BEATS)).
 
 -spec info(Now :: integer(), copy()) -> info().
-info(Now, #copy{feeder = Feeder, as_of = AsOf, max_age = MaxAge, position = Position, over = Over}) ->
+info(Now,
+     #copy{feeder = Feeder, as_of = AsOf, max_age = MaxAge, position = Position, over = Over}) ->
     Age = case AsOf of
         none -> undefined;
         _ -> max(0, Now - AsOf)

@@ -5,16 +5,16 @@
 %% and when. Pure; `sderl_feeder` runs it, `sderl_follow_copy` is the other end.
 %%
 %% The member numbers the names that change. A follower tells its position, and gets the rows of the
-%% names that changed after it, as they are when they are sent. So a name that changed ten times goes
-%% once, and a message that is lost is made good by the next one. Who has no position, or one that
-%% the log does not reach back to, gets all rows in pieces and then what changed since the first
-%% piece was read.
+%% names that changed after it, as they are when they are sent. So a name that changed ten times
+%% goes once, and a message that is lost is made good by the next one. Who has no position, or one
+%% that the log does not reach back to, gets all rows in pieces and then what changed since the
+%% first piece was read.
 %%
 %% A follower never holds up the group: the group's process sends this member's own feeder the names
 %% of each batch and knows no follower. One message for each follower is out at a time and has a
-%% bounded size. One that does not confirm it costs a number, and is sent what changed meanwhile when
-%% it does. One that falls behind the log begins again with all rows, and one that says nothing for
-%% `?GONE_MS` is forgotten.
+%% bounded size. One that does not confirm it costs a number, and is sent what changed meanwhile
+%% when it does. One that falls behind the log begins again with all rows, and one that says nothing
+%% for `?GONE_MS` is forgotten.
 %%
 %% The stamp is the follower's: the time at which it asked. It comes back with the message that
 %% brings all that this member knew when the question came. So the follower knows by its own clock
@@ -39,8 +39,9 @@ for followers that are behind.
 -type limits() :: #{rows := pos_integer(), bytes := pos_integer(), log := pos_integer()}.
 
 -doc """
-Where rows are read: one by its name, all of them with a cursor, and how many there are at most (more
-than `Most` only if there are). A row that is there from `first` on to the last `next` is read.
+Where rows are read: one by its name, all of them with a cursor, and how many there are at most
+(more than `Most` only if there are). A row that is there from `first` on to the last `next` is
+read.
 """.
 -type source() :: #{
     row := fun((Name :: term()) -> sderl_row:t() | none),
@@ -195,9 +196,11 @@ floor(New, #feed{floor = Floor, log = Log} = F) ->
 
 %% ---------------------------------------------------------------- questions
 
-%% Only a question begins a snapshot, and not each one while the first piece is on a slow way. Of two confirmations that fit no more, as after a message that
-%% came twice, each would void what the other began, without end.
-wanted(Node, {at, Id, Seq}, Stamp, Follower0, Source, #feed{id = Id, head = Head, floor = Floor} = F)
+%% Only a question begins a snapshot, and not each one while the first piece is on a slow way. Of
+%% two confirmations that fit no more, as after a message that came twice, each would void what the
+%% other began, without end.
+wanted(Node, {at, Id, Seq}, Stamp, Follower0, Source,
+       #feed{id = Id, head = Head, floor = Floor} = F)
   when Seq >= Floor, Seq =< Head ->
     stop_reading(Follower0, Source),
     Follower = Follower0#follower{at = Seq, sent = none},

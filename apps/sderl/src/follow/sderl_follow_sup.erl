@@ -11,7 +11,8 @@
 
 -spec start_link() -> supervisor:startlink_ret().
 start_link() ->
-    sderl_children:start_link(?MODULE, [sderl_children:worker(Module) || Module <- [sderl_feeder, sderl_follower]]).
+    sderl_children:start_link(?MODULE, [sderl_children:worker(Module)
+                                        || Module <- [sderl_feeder, sderl_follower]]).
 
 -spec create_tables() -> ok.
 create_tables() -> sderl_copies:new().

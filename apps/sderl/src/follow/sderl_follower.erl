@@ -4,11 +4,11 @@
 %% One process a node: keeps the copies of the groups that this node follows
 %% (`sderl_follow_copy`), in the tables of `sderl_copies`.
 %%
-%% It asks members over links that there are, or over routes. Only where neither has led to any member
-%% for a while, and the copy may be read no more, a link is made to one, as a look-up would make it:
-%% a gateway that is restarted makes no links. A helper does it, as connecting may take seconds. A new
-%% process finds which groups are followed in the table, and the copies, which may be read for as
-%% long as before; it has them sent once more.
+%% It asks members over links that there are, or over routes. Only where neither has led to any
+%% member for a while, and the copy may be read no more, a link is made to one, as a look-up would
+%% make it: a gateway that is restarted makes no links. A helper does it, as connecting may take
+%% seconds. A new process finds which groups are followed in the table, and the copies, which may be
+%% read for as long as before; it has them sent once more.
 %%
 %% While this node is a member of a group that it follows, there is no copy of it.
 
@@ -179,7 +179,8 @@ step(Group, Event, #s{groups = Groups} = S) ->
         #{Group := #followed{copy = Copy0, is_member = false} = Followed} ->
             Now = now_ms(),
             {Effects, Copy} = sderl_follow_copy:step(Now, Event, Copy0),
-            S1 = effects(Group, Effects, S#s{groups = Groups#{Group := Followed#followed{copy = Copy}}}),
+            S1 = effects(Group, Effects,
+                         S#s{groups = Groups#{Group := Followed#followed{copy = Copy}}}),
             #s{groups = #{Group := #followed{names = Names}}} = S1,
             #{state := State, from := From} = sderl_follow_copy:info(Now, Copy),
             ok = sderl_copies:note(Group, #{names => Names, from => From, state => State}),

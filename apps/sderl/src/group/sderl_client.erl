@@ -22,12 +22,14 @@
 -define(LONGEST, 1_000_000_000).
 
 -doc """
-Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}`
-after the configured time (10 s by default), or as soon as it is clear that nobody here will ever know what became of
-it: while the operation was under way the node was cut off from its coordinator and went to another, or was removed
-from the group and heard so from outside, or the home of a name that it changes went without acknowledging that.
+Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}` after
+the configured time (10 s by default), or as soon as it is clear that nobody here will ever know
+what became of it: while the operation was under way the node was cut off from its coordinator and
+went to another, or was removed from the group and heard so from outside, or the home of a name that
+it changes went without acknowledging that.
 """.
--spec write(term(), sderl_core:op()) -> {ok, term()} | {error, not_member | not_running | connect_all}.
+-spec write(term(), sderl_core:op()) ->
+    {ok, term()} | {error, not_member | not_running | connect_all}.
 write(Group, Op) ->
     case sderl_dir:refuse() of
         undefined ->
@@ -92,7 +94,8 @@ await_until(Group, Deadline) ->
     Ms = min(left(Deadline), ?LONGEST),
     case request(Group, fun(From) -> {sderl_await, From, Ms} end, Ms) of
         {ok, Answer} -> Answer;
-        {error, not_member} when Ms > 0 -> receive after min(50, Ms) -> await_until(Group, Deadline) end;
+        {error, not_member} when Ms > 0 ->
+            receive after min(50, Ms) -> await_until(Group, Deadline) end;
         {error, not_member} -> {error, timeout};
         {error, Why} -> {error, Why}
     end.

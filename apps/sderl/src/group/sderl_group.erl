@@ -9,8 +9,8 @@
 %% the sender for seconds (rule 20). What could block or take long (connecting, resolvers,
 %% monitors of pids on other nodes) runs elsewhere.
 %%
-%% What another process sends is checked first (`sderl_group_door`): an ill-typed operation is refused, any
-%% other ill-typed message is dropped, and both are counted.
+%% What another process sends is checked first (`sderl_group_door`): an ill-typed operation is
+%% refused, any other ill-typed message is dropped, and both are counted.
 %%
 %% Clients are answered through an alias they made (see `sderl_client`), so an answer finds its
 %% client also when it comes from a successor of the process that took the question.
@@ -60,8 +60,8 @@ info(Pid, Timeout) ->
     end.
 
 -doc """
-Passes on a hello that came to the node's server over this link. What a node says to the group's process
-itself comes before the word that its link is gone, and this may come after it.
+Passes on a hello that came to the node's server over this link. What a node says to the group's
+process itself comes before the word that its link is gone, and this may come after it.
 """.
 -spec greet(pid(), binary(), node(), sderl_links:connection() | undefined, term()) -> ok.
 greet(Pid, Uid, From, Connection, Hello) ->
@@ -105,7 +105,9 @@ handle_continue(start, G) -> run([start], G).
 -spec handle_call(term(), gen_server:from(), #g{}) -> {reply, term(), #g{}} | {noreply, #g{}}.
 handle_call(info, _, #g{core = C, group = Group, uid = Uid, strange = N} = G) ->
     #{unknown_messages := U} = I = sderl_core:info(C),
-    {reply, I#{group => Group, uid => Uid, names => sderl_names:count(Group), unknown_messages := U + N}, G};
+    {reply,
+     I#{group => Group, uid => Uid, names => sderl_names:count(Group), unknown_messages := U + N},
+     G};
 handle_call(_, _, G) -> {reply, {error, unknown_call}, G}.
 
 -spec handle_cast(term(), #g{}) -> {noreply, #g{}}.
@@ -116,7 +118,8 @@ handle_info(tick, #g{tick_ms = T, timer = Timer, sweep = Sweep, heap = Heap} = G
     %% (Not at once: clients wait for a coordinator, and nobody for this.)
     _ = Sweep =:= start andalso (self() ! sderl_sweep),
     Ran = now_ms(),
-    G = look(keep_again(G0#g{heap = sderl_group_heap:tick(Heap), timer = sderl_timer:next_together(Timer, T, tick)})),
+    G = look(keep_again(G0#g{heap = sderl_group_heap:tick(Heap),
+                             timer = sderl_timer:next_together(Timer, T, tick)})),
     #g{uid = Uid, beats = Beats} = G,
     Due = sderl_group_beats:due(Uid, Beats),
     case run(Due ++ [tick], G#g{beats = sderl_group_beats:begin_tick(Beats)}) of
@@ -134,8 +137,8 @@ handle_info(sderl_sweep, G) -> {noreply, sweep(G)};
 handle_info({'ETS-TRANSFER', Table, _, index}, #g{store = St} = G) ->
     ok = sderl_store:own_index(Table, whereis(sderl_watch), St),
     {noreply, G};
-%% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
-%% the group may go on.
+%% A node was tried (`sderl_connector`), or the directory has a place for this group: those who
+%% await the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
 handle_info({sderl_await, From, Ms}, #g{awaited = A} = G) when is_reference(From), is_integer(Ms) ->
     {noreply, ready(G#g{awaited = sderl_group_awaited:await(From, Ms, A)})};
@@ -167,9 +170,10 @@ terminate(Why, #g{uid = Uid} = G) ->
 
 take_leave(shutdown, #g{core = C} = G) ->
     lists:foreach(fun(N) -> send_node(N, bye, G) end, sderl_core:peers(C));
-%% This node left its island, or that became part of another: who did not hear so by a batch need not wait
-%% for it either.
-take_leave(Why, #g{group = undefined, core = C, left = Left} = G) when Left; Why =:= {shutdown, moved} ->
+%% This node left its island, or that became part of another: who did not hear so by a batch need
+%% not wait for it either.
+take_leave(Why, #g{group = undefined, core = C, left = Left} = G)
+  when Left; Why =:= {shutdown, moved} ->
     lists:foreach(fun(N) -> send_node(N, away, G) end, sderl_core:peers(C));
 take_leave(_, _) -> ok.
 
@@ -203,8 +207,8 @@ drained(M, Events, Left, G) ->
 
 hear(Event, #g{beats = Beats} = G) -> G#g{beats = sderl_group_beats:hear(Event, Beats)}.
 
-%% Its monitor is spent. A name that it is given by a batch behind this needs a new one, which says at
-%% once that it is dead.
+%% Its monitor is spent. A name that it is given by a batch behind this needs a new one, which says
+%% at once that it is dead.
 died({'DOWN', _, process, Pid, _}, #g{local = L} = G) -> G#g{local = maps:remove(Pid, L)};
 died(_, G) -> G.
 
@@ -271,7 +275,8 @@ effects([E | Es], #g{left = true} = G) when element(1, E) =/= send, element(1, E
     effects(Es, G);
 effects([E | Es], G) -> effects(Es, effect(E, G)).
 
-effect({send, Addr, Heartbeat}, #g{beats = Before} = G) when element(1, Heartbeat) =:= hb; element(1, Heartbeat) =:= hb_ack ->
+effect({send, Addr, Heartbeat}, #g{beats = Before} = G)
+  when element(1, Heartbeat) =:= hb; element(1, Heartbeat) =:= hb_ack ->
     {IsSent, Beats} = sderl_group_beats:say(Addr, Heartbeat, Before),
     _ = IsSent andalso send(Addr, Heartbeat, G),
     G#g{beats = Beats};
@@ -299,7 +304,8 @@ effect({outbox, Req, List}, #g{group = Group} = G) ->
     true = sderl_saved:outbox(Group, Req, List),
     G;
 effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
-    ok = sderl_traffic:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, control, Msg),
+    ok = sderl_traffic:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg},
+                            control, Msg),
     G#g{beats = sderl_group_beats:unsaid_to_node(Node, G#g.beats)};
 effect({index, build}, G) -> build_index(start, stop_building(G));
 effect({index, drop}, G) -> drop_index(G);
@@ -355,7 +361,8 @@ effect({left, Why, Mem}, #g{group = Group, uid = Uid, core = C, file = File} = G
     Group =/= undefined andalso
         sderl_event:emit(case Why of deleted -> group_deleted; removed -> group_left end,
                          #{group => Group, nodes => [node()]}),
-    sderl_subs:notify(Group, {group, case Why of deleted -> group_deleted; removed -> left end, #{}}),
+    sderl_subs:notify(Group,
+                      {group, case Why of deleted -> group_deleted; removed -> left end, #{}}),
     G#g{left = true};
 effect({majority, Which}, #g{group = Group} = G) ->
     lists:foreach(fun({Name, Pid, Opts}) ->
@@ -380,7 +387,8 @@ ready(#g{core = C, awaited = A} = G) ->
 
 look(#g{core = C, awaited = A} = G) -> G#g{awaited = sderl_group_awaited:tick(C, A)}.
 
-notify(Events, #g{group = Group}) -> lists:foreach(fun(E) -> sderl_subs:notify(Group, E) end, Events).
+notify(Events, #g{group = Group}) ->
+    lists:foreach(fun(E) -> sderl_subs:notify(Group, E) end, Events).
 
 %% The names whose rows a batch may have changed; `all` where it does not name them.
 changed_rows([#seg{operations = Operations}]) -> sderl_op:names(Operations);
@@ -427,7 +435,8 @@ show(#g{group = Group, core = C, shown = Shown} = G0) ->
                 false -> drop_index(G0)
             end,
             Members = sderl_membership:members(Mem),
-            %% The batch that removes this node is applied before it is true: it is in the group until it leaves.
+            %% The batch that removes this node is applied before it is true: it is in the group
+            %% until it leaves.
             case Group =:= undefined orelse lists:member(node(), Members) of
                 true -> show(Mem, Members, Now, G);
                 false -> ready(G)
@@ -436,7 +445,8 @@ show(#g{group = Group, core = C, shown = Shown} = G0) ->
 
 show(Mem, Members, {_, Lead} = Now, #g{group = Group, uid = Uid, store = St} = G) ->
     ok = sderl_dir:forgotten(Group, sderl_membership:forgotten(Mem)),
-    %% An island has a place there only once its node has made one, and none when the node leaves it.
+    %% An island has a place there only once its node has made one, and none when the node leaves
+    %% it.
     case sderl_dir:show(Group, Uid, self(), Members, Lead) of
         true -> ready(G#g{shown = Now, store = sderl_store:members(Members, St)});
         false ->

@@ -36,7 +36,8 @@ tick(Core, #awaited{quiet = {Ticks, Were}} = A) ->
     end.
 
 -doc "Those that wait no longer, each with its answer.".
--spec answers(sderl_core:state(), awaited()) -> {[{From :: term(), ok | {error, timeout}}], awaited()}.
+-spec answers(sderl_core:state(), awaited()) ->
+    {[{From :: term(), ok | {error, timeout}}], awaited()}.
 answers(_, #awaited{waiting = []} = A) -> {[], A};
 answers(Core, #awaited{waiting = Waiting, quiet = {Ticks, Quiet}} = A) ->
     IsReady = sderl_core:settled(Core) andalso sderl_connector:tried(sderl_core:members(Core))

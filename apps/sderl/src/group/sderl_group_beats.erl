@@ -3,16 +3,16 @@
 -moduledoc """
 Heartbeats of a group that the node says for its process (`m:sderl_heart`).
 
-A heartbeat that is said twice stands, and the node says it from then on, until anything else is said to
-that member. A member takes that for what it was told last, if it was told nothing else
+A heartbeat that is said twice stands, and the node says it from then on, until anything else is
+said to that member. A member takes that for what it was told last, if it was told nothing else
 since: what it handles is what it would get if all were sent over the link, in this order.
 """.
 
 -export([new/2, begin_tick/1, due/2, end_tick/3, say/3, unsaid/2, unsaid_to_node/2, hear/2]).
 -export_type([beats/0]).
 
-%% What the node is told of others' heartbeats is so many ticks old at most, with some room: it must not
-%% take them for silent.
+%% What the node is told of others' heartbeats is so many ticks old at most, with some room: it must
+%% not take them for silent.
 -define(TICKS, 4).
 
 -record(beats, {
@@ -51,8 +51,8 @@ say(Addr, Msg, #beats{said = Said, repeated = Repeated, stands = Stands} = B) ->
         _ -> {true, B#beats{said = Said#{Addr => Msg}}}
     end.
 
-%% Of the coordinator towards those who follow it, and of these towards it: whoever says anything else to a
-%% heartbeat has yet to be brought in.
+%% Of the coordinator towards those who follow it, and of these towards it: whoever says anything
+%% else to a heartbeat has yet to be brought in.
 may_stand(_, _, #beats{shared = false}) -> false;
 may_stand(N, {hb, _, _}, #beats{heard = Heard}) ->
     case Heard of
@@ -74,7 +74,8 @@ unsaid_to_node(N, #beats{said = Said} = B) ->
 
 -doc "What came last of each member.".
 -spec hear(sderl_core:event(), beats()) -> beats().
-hear({msg, N, Msg}, #beats{heard = Heard} = B) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack ->
+hear({msg, N, Msg}, #beats{heard = Heard} = B)
+  when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack ->
     B#beats{heard = Heard#{N => Msg}};
 %% (Its process may be a new one.)
 hear({msg, N, Msg}, B) when element(1, Msg) =:= hello -> unsaid_to_node(N, unheard(N, B));

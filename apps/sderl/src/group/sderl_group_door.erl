@@ -3,8 +3,8 @@
 -moduledoc """
 What comes to the process of a group, as events of the core.
 
-What another process sends is checked here (`m:sderl_wire`). The core keeps what it is given, so that what it
-cannot handle would be there for each process that is started after a crash.
+What another process sends is checked here (`m:sderl_wire`). The core keeps what it is given, so
+that what it cannot handle would be there for each process that is started after a crash.
 """.
 
 -export([event/3, asked/3]).
@@ -12,12 +12,16 @@ cannot handle would be there for each process that is started after a crash.
 -include("../core/sderl_op.hrl").
 -include("../core/sderl_version.hrl").
 
--doc "`none`: the message is of another group, late, or ill-typed. `Local`: the names of this node's processes.".
+-doc """
+`none`: the message is of another group, late, or ill-typed. `Local`: the names of this node's
+processes.
+""".
 -spec event(term(), Uid :: binary(), Local :: sderl_store:local()) -> sderl_core:event() | none.
 event({sderl_op, From, Op}, _, _) -> asked(op, From, Op);
 event({sderl_again, From, Op}, _, _) -> asked(again, From, Op);
 event({sderl, ?VSN, Uid, Node, Msg}, Uid, _) when is_atom(Node), Node =/= node() ->
-    %% No message comes from this node itself: a member that heard of itself would take itself for another.
+    %% No message comes from this node itself: a member that heard of itself would take itself for
+    %% another.
     case sderl_wire:message(Node, Msg) of
         true -> {msg, Node, Msg};
         false -> none

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_group_file).
 -moduledoc """
-What a group keeps on disk (`m:sderl_kept`): what must survive this life of the node, before anybody else
-hears of it.
+What a group keeps on disk (`m:sderl_kept`): what must survive this life of the node, before anybody
+else hears of it.
 
 That waits for the disk, and so is done where the membership or an epoch changes and never for an
 operation. What could not be written is tried again with each tick.
@@ -32,7 +32,8 @@ new(Group, Uid, Args) ->
           mode = maps:get(mode, Args, available),
           answer = maps:get(answer, Args, committed)}.
 
-%% An island of free nodes is not kept: its nodes meet again or do not. Nor are groups of a node without a name.
+%% An island of free nodes is not kept: its nodes meet again or do not. Nor are groups of a node
+%% without a name.
 dir(Group) when Group =:= undefined; node() =:= nonode@nohost -> none;
 dir(_) -> sderl_options:value(state_dir).
 
@@ -67,6 +68,6 @@ kept(_, {error, {File, Reason} = Why}, #file{group = Group} = F) ->
 write(_, _, _, #file{dir = none}) -> ok;
 write(Mem, Epoch, Left, #file{dir = Dir, group = Group, uid = Uid} = F) ->
     #file{configured = Configured, mode = Mode, answer = Answer} = F,
-    sderl_kept:write(Dir, #{node => node(), group => Group, uid => Uid, membership => Mem, epoch => Epoch,
-                            configured => Configured, left => Left, consistency => Mode,
-                            answer => Answer}).
+    sderl_kept:write(Dir, #{node => node(), group => Group, uid => Uid, membership => Mem,
+                            epoch => Epoch, configured => Configured, left => Left,
+                            consistency => Mode, answer => Answer}).

@@ -3,9 +3,10 @@
 -moduledoc """
 The heap of a group's process.
 
-A process at work has room for a batch or two: fewer collections, each of little that lives. Most of many
-groups are at rest, and that room would be most of what they cost: they have as little heap as they can, and
-collect all of it. At work is who ran so often in a tick; at rest is who did not for so many ticks.
+A process at work has room for a batch or two: fewer collections, each of little that lives. Most of
+many groups are at rest, and that room would be most of what they cost: they have as little heap as
+they can, and collect all of it. At work is who ran so often in a tick; at rest is who did not for
+so many ticks.
 """.
 
 -export([new/0, step/1, tick/1]).
@@ -15,7 +16,10 @@ collect all of it. At work is who ran so often in a tick; at rest is who did not
 -define(STEPS_AT_WORK, 50).
 -define(TICKS_AT_REST, 5).
 
--doc "The steps since the last tick, and how it stands with room: there, or none for so many ticks of little work.".
+-doc """
+The steps since the last tick, and how it stands with room: there, or none for so many ticks of
+little work.
+""".
 -opaque heap() :: {Steps :: non_neg_integer(), there | non_neg_integer()}.
 
 -spec new() -> heap().

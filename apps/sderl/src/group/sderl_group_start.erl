@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_group_start).
 -moduledoc false.
-%% What the process of a group begins with: what its predecessor left, or the membership that it is started with.
+%% What the process of a group begins with: what its predecessor left, or the membership that it is
+%% started with.
 
 -export([begins_with/3]).
 
 -doc "The state of the protocol, the tables, and the processes that are monitored so far.".
--spec begins_with(term(), binary(), map()) -> {sderl_core:state(), sderl_store:store(), sderl_store:local()}.
+-spec begins_with(term(), binary(), map()) ->
+    {sderl_core:state(), sderl_store:store(), sderl_store:local()}.
 begins_with(Group, Uid, #{options := Options} = Args) ->
     Mode = maps:get(mode, Args, available),
     Answer = maps:get(answer, Args, committed),
@@ -16,9 +18,10 @@ begins_with(Group, Uid, #{options := Options} = Args) ->
     end,
     Core0 = maps:merge(
         maps:with([tick_ms, aside_ms, forget_ms], Options),
-        #{mode => Mode, answer => Answer, group => Group, uid => Uid, self => node(), addr => self(),
-          inc => sderl_dir:incarnation(),
-          now => sderl_clock:now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
+        #{mode => Mode, answer => Answer, group => Group, uid => Uid, self => node(),
+          addr => self(), inc => sderl_dir:incarnation(), now => sderl_clock:now_ms(),
+          clock => erlang:system_time(millisecond), linked => nodes(connected)}
+    ),
     Core = sderl_core:init(case Had of
         none -> maps:merge(Core0, maps:with([mem, found, ceil, fresh], Args));
         _ -> maps:merge(Core0, maps:with([durable, log, log_epoch, sessions, outbox], Had))
@@ -41,12 +44,14 @@ begins_with(Group, Uid, #{options := Options} = Args) ->
     end,
     {Core, Store1, Local}.
 
-%% A value of a wrong type that got past an earlier version's door would end each process that is started.
+%% A value of a wrong type that got past an earlier version's door would end each process that is
+%% started.
 sound(Group, Had) ->
     case Had of
         #{outbox := {Number, List}} ->
             {Good, Bad} = lists:partition(fun({_, Op}) -> sderl_wire:operation(Op) end, List),
-            lists:foreach(fun({From, _}) -> sderl_client:answer(From, {no, unknown_operation}) end, Bad),
+            lists:foreach(fun({From, _}) -> sderl_client:answer(From, {no, unknown_operation}) end,
+                          Bad),
             sderl_event:dropped(sderl_group, length(Bad), #{group => Group}),
             Had#{outbox := {Number, Good}};
         _ -> Had

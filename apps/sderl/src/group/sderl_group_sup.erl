@@ -14,7 +14,9 @@
 start_link() ->
     case supervisor:start_link({local, ?MODULE}, ?MODULE, []) of
         {ok, Sup} ->
-            lists:foreach(fun({Group, #{uid := Uid, process := Old}}) -> successor(Group, Uid, Old) end, sderl_dir:all()),
+            lists:foreach(fun({Group, #{uid := Uid, process := Old}}) ->
+                successor(Group, Uid, Old)
+            end, sderl_dir:all()),
             lists:foreach(fun sderl_dir:finish/1, sderl_dir:leaving()),
             {ok, Sup};
         Error -> Error
@@ -64,4 +66,5 @@ stop_group(Pid) ->
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     {ok, {#{strategy => simple_one_for_one, intensity => 1000, period => 1},
-          [#{id => group, start => {sderl_group, start_link, []}, restart => transient, shutdown => 2000}]}}.
+          [#{id => group, start => {sderl_group, start_link, []}, restart => transient,
+             shutdown => 2000}]}}.

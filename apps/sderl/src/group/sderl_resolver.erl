@@ -82,7 +82,8 @@ expected() ->
 -spec is_decision(term()) -> boolean().
 is_decision(#{keep := Keep, effects := Effects, failed := _}) when length(Effects) >= 0 ->
     (is_pid(Keep) orelse Keep =:= none)
-        andalso lists:all(fun({What, Pid, _}) -> is_pid(Pid) andalso (What =:= exit orelse What =:= send);
+        andalso lists:all(fun({What, Pid, _}) ->
+                                 is_pid(Pid) andalso (What =:= exit orelse What =:= send);
                              (_) -> false
                           end, Effects);
 is_decision(_) ->

@@ -1,17 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_watch).
 -moduledoc false.
-%% Pids with names whose home is another node, as theirs was outside the group and may not be back yet:
-%% the coordinator's node watches them (rule 16), here and not in the group's process, because to monitor
-%% a pid on another node may connect or block. A pid that dies, or whose node's link goes, is reported to
-%% the group's process, which has the name removed if that pid still holds it.
+%% Pids with names whose home is another node, as theirs was outside the group and may not be back
+%% yet: the coordinator's node watches them (rule 16), here and not in the group's process, because
+%% to monitor a pid on another node may connect or block. A pid that dies, or whose node's link
+%% goes, is reported to the group's process, which has the name removed if that pid still holds it.
 %%
-%% What is watched stands in a table: a new process of this module monitors it all again. Nobody says
-%% when a name is unregistered, or when the process of a group was killed: every few seconds what no
-%% longer has a name, or nobody to report to, is watched no more, and the links opened for it are
-%% needed no more.
+%% What is watched stands in a table: a new process of this module monitors it all again. Nobody
+%% says when a name is unregistered, or when the process of a group was killed: every few seconds
+%% what no longer has a name, or nobody to report to, is watched no more, and the links opened for
+%% it are needed no more.
 %%
-%% It also keeps the index of a coordinator (`sderl_index`) from its death until there is a successor.
+%% It also keeps the index of a coordinator (`sderl_index`) from its death until there is a
+%% successor.
 
 -behaviour(gen_server).
 -compile({no_auto_import, [exit/2]}).
@@ -38,7 +39,10 @@ watch(For, Group, Named) -> gen_server:cast(?MODULE, {watch, For, Group, Named})
 -spec drop(pid()) -> ok.
 drop(For) -> gen_server:cast(?MODULE, {drop, For}).
 
--doc "The calling process gets the index that a coordinator left when it died, and that this one has since.".
+-doc """
+The calling process gets the index that a coordinator left when it died, and that this one has
+since.
+""".
 -spec give_index(ets:tid()) -> ok.
 give_index(Table) -> gen_server:cast(?MODULE, {give_index, Table, self()}).
 
@@ -59,9 +63,11 @@ ended; a message is sent once.
 tell_loser(Effect) -> gen_server:cast(?MODULE, {tell_loser, Effect}).
 
 -doc """
-What the holder of a name asked to be told when its node loses the majority of the group, or has it again.
+What the holder of a name asked to be told when its node loses the majority of the group, or has it
+again.
 """.
--spec tell_holder(lost | regained, Options :: term(), {Group :: term(), Name :: term()}, pid()) -> ok.
+-spec tell_holder(lost | regained, Options :: term(), {Group :: term(), Name :: term()}, pid()) ->
+    ok.
 tell_holder(Which, Options, {Group, Name}, Pid) ->
     %% The option may have come over the wire, where its values are not checked.
     Asked = case Options of
@@ -118,7 +124,8 @@ handle_cast({linked, For, Name, Pid}, S) when is_pid(Pid) ->
         [{_, Group}] -> {noreply, monitored(For, Group, Name, Pid, S)};
         [] -> {noreply, S}
     end;
-handle_cast({unreachable, For, Name, Pid}, S) when is_pid(For) -> {noreply, gone(For, Name, Pid, S)};
+handle_cast({unreachable, For, Name, Pid}, S) when is_pid(For) ->
+    {noreply, gone(For, Name, Pid, S)};
 handle_cast({What, Pid, _} = Effect, S)
   when is_pid(Pid), What =:= exit; is_pid(Pid), What =:= send ->
     reach(Effect),

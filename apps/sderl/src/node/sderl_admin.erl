@@ -16,8 +16,8 @@
 -include("../core/sderl_op.hrl").
 -include("../core/sderl_version.hrl").
 -define(INVITE, 8000).
-%% Nodes that make a group of one name at once have invited each other, and all let go: by chance one of
-%% them is alone at its next try, and the others find that the name is in use.
+%% Nodes that make a group of one name at once have invited each other, and all let go: by chance
+%% one of them is alone at its next try, and the others find that the name is in use.
 -define(TRIES, 5).
 -define(PAUSE_MS, 400).
 
@@ -82,7 +82,8 @@ create_by_majority(Group, Others, Tries) ->
         #{} -> {error, s_group_name_is_in_use}
     end.
 
-%% Another may make a group of that name, and have invited this node, or one of those that are asked.
+%% Another may make a group of that name, and have invited this node, or one of those that are
+%% asked.
 create_again(s_group_name_is_in_use, Group, Others, Tries) when Tries > 0 ->
     receive
     after rand:uniform(?PAUSE_MS) -> create_by_majority(Group, Others, Tries)
@@ -179,8 +180,8 @@ send_invitation(Node, Group, Invitation, Times) ->
                 ok -> ok
             catch
                 exit:{noproc, _} -> {error, application_not_running};
-                %% The other end may have closed a link that it did not need any more just when it was needed here. To be
-                %% invited twice is to be invited once.
+                %% The other end may have closed a link that it did not need any more just when it
+                %% was needed here. To be invited twice is to be invited once.
                 exit:{{nodedown, _}, _} -> send_invitation(Node, Group, Invitation, Times - 1);
                 exit:_ -> {error, unreachable}
             end;

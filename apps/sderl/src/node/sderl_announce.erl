@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_announce).
 -moduledoc """
-What nodes that share a group tell each other of their groups (one hop, rule 24): to whom this node told
-its own, and who told all of theirs. Kept by `m:sderl_node`, whose name on the other nodes it is sent to.
+What nodes that share a group tell each other of their groups (one hop, rule 24): to whom this node
+told its own, and who told all of theirs. Kept by `m:sderl_node`, whose name on the other nodes it
+is sent to.
 
-Who is told for the first time over a link is told everything; then a change is enough, so that a change
-costs the same in many groups.
+Who is told for the first time over a link is told everything; then a change is enough, so that a
+change costs the same in many groups.
 """.
 
 -export([new/0, changed/2, tick/1, down/2, asked/2, ask/1, tell/1, hear/3, hear_changes/3]).
@@ -36,7 +37,9 @@ new() -> #a{mates = sderl_mates:new(node(), sderl_dir:named_memberships())}.
 changed(Groups, A) ->
     tell_changes([{Group, sderl_dir:members(Group)} || Group <- Groups, Group =/= undefined], A).
 
--doc "Once a second. A process of a group may end between its entry in the directory and the word of it.".
+-doc """
+Once a second. A process of a group may end between its entry in the directory and the word of it.
+""".
 -spec tick(announced()) -> announced().
 tick(#a{compare = 1, mates = Mates} = A) ->
     Now = sderl_dir:named_memberships(),
@@ -48,13 +51,15 @@ tick(#a{compare = Ticks} = A) -> A#a{compare = Ticks - 1}.
 -spec down(node(), announced()) -> announced().
 down(Node, #a{heard = Heard} = A) -> A#a{heard = maps:remove(Node, Heard)}.
 
--doc "The link to a node is up, or it wants to be told all; it is, if it shares a group with this one.".
+-doc """
+The link to a node is up, or it wants to be told all; it is, if it shares a group with this one.
+""".
 -spec asked(node(), announced()) -> ok.
 asked(Node, #a{mates = Mates} = A) -> tell([Node || sderl_mates:is_mate(Node, Mates)], A).
 
 -doc """
-Asks all mates to tell everything. With links that were there before this process, what others told meanwhile went
-nowhere, and without a change they tell nothing again.
+Asks all mates to tell everything. With links that were there before this process, what others told
+meanwhile went nowhere, and without a change they tell nothing again.
 """.
 -spec ask(announced()) -> ok.
 ask(#a{mates = Mates}) -> lists:foreach(fun ask_node/1, sderl_mates:nodes(Mates)).

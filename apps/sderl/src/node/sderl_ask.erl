@@ -88,7 +88,8 @@ init([]) ->
     _ = process_flag(async_dist, true),
     {ok, undefined}.
 
--spec handle_call(term(), gen_server:from(), undefined) -> {reply, term(), undefined} | {noreply, undefined}.
+-spec handle_call(term(), gen_server:from(), undefined) ->
+    {reply, term(), undefined} | {noreply, undefined}.
 handle_call({reach, Group, Pid}, From, S) when is_pid(Pid) ->
     %% May connect: not here.
     _ = spawn(fun() ->
@@ -159,7 +160,9 @@ at(Group, Name) ->
         {names, In} -> sderl_names:whereis(In, Name)
     end.
 
--doc "Where a named node looks for a name of a group: a free one among its own names, whatever the group.".
+-doc """
+Where a named node looks for a name of a group: a free one among its own names, whatever the group.
+""".
 -spec namespace(Free :: boolean(), Group :: term()) -> {names, Group :: term()} | none.
 namespace(true, _) -> {names, undefined};
 namespace(false, undefined) -> none;
@@ -184,5 +187,6 @@ deliver(Pid, Group, Msg) ->
 -doc "To a process on a node without a link, which is opened and noted as one that this send made.".
 -spec connect_and_send(pid(), term(), term()) -> ok.
 connect_and_send(Pid, Group, Msg) ->
-    _ = sderl_connector:connect(node(Pid), {lookup, Group}) andalso erlang:send(Pid, Msg, [noconnect]),
+    _ = sderl_connector:connect(node(Pid), {lookup, Group})
+        andalso erlang:send(Pid, Msg, [noconnect]),
     ok.

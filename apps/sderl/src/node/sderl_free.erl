@@ -9,12 +9,12 @@
 %% library had linked to free ones. A link alone merges nothing: the caller's own links count for
 %% nothing here, and nodes that merely boot next to each other stay apart.
 %%
-%% The older island wins, which its uid tells: it begins with the time of founding. It adds
-%% the other's nodes to its members (an ordered operation), connects to them as to any member, and says
-%% hello. A node that is greeted by an older island as a member of it moves: its process starts
-%% anew under that uid, with everything that it had. So the nodes of the younger island are then a
-%% component of the older group, and what follows is the ordinary merge of components: the union
-%% of names by home, clashes to the resolver, one coordinator.
+%% The older island wins, which its uid tells: it begins with the time of founding. It adds the
+%% other's nodes to its members (an ordered operation), connects to them as to any member, and says
+%% hello. A node that is greeted by an older island as a member of it moves: its process starts anew
+%% under that uid, with everything that it had. So the nodes of the younger island are then a
+%% component of the older group, and what follows is the ordinary merge of components: the union of
+%% names by home, clashes to the resolver, one coordinator.
 %%
 %% Races. A third island may be met at the same time: each move is to an older island, so all end
 %% in the oldest. A node that is in an s_group by the time it is greeted declines, and leaves the
@@ -47,8 +47,9 @@ uid() ->
 %% ---------------------------------------------------------------- decisions
 
 -doc """
-Whether a link between free nodes makes one island of two (rule 22). A link that comes up does not (`linked`). When a
-node becomes free, its links do that are the library's or to nodes of the group that it left, and no others.
+Whether a link between free nodes makes one island of two (rule 22). A link that comes up does not
+(`linked`). When a node becomes free, its links do that are the library's or to nodes of the group
+that it left, and no others.
 """.
 -spec merges(linked | {freed, Library :: boolean()}) -> boolean().
 merges(linked) -> false;
@@ -58,7 +59,8 @@ merges({freed, Library}) -> Library.
 What to do about another island that a node of it told us of: its nodes become members here
 (`grow`), we tell them of ours so that they do (`answer`), or nothing.
 """.
--spec met(Own :: none | binary(), Theirs :: binary(), Mixes :: boolean()) -> grow | answer | nothing.
+-spec met(Own :: none | binary(), Theirs :: binary(), Mixes :: boolean()) ->
+    grow | answer | nothing.
 met(none, _, _) -> nothing;
 met(_, _, false) -> nothing;
 met(Own, Own, true) -> nothing;
@@ -69,7 +71,8 @@ met(_, _, true) -> answer.
 What to do about a hello of an island: it is ours (`pass`), ours is younger and it counts us
 (`move`), ours is older and it counts us (`grow`), it counts us in vain (`decline`).
 """.
--spec greeted(Own :: none | binary(), Theirs :: binary(), Counted :: boolean(), Mixes :: boolean()) ->
+-spec greeted(Own :: none | binary(), Theirs :: binary(), Counted :: boolean(),
+              Mixes :: boolean()) ->
     pass | move | grow | decline | nothing.
 greeted(Own, Own, _, _) -> pass;
 greeted(_, _, false, _) -> nothing;
@@ -104,7 +107,8 @@ again() ->
     case ets:select(sderl_state, [{{{met, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]) of
         [] -> ok;
         Wanted ->
-            %% Also those that are in it for now: one that had no island at that moment declines, and is out.
+            %% Also those that are in it for now: one that had no island at that moment declines,
+            %% and is out.
             Now = now_ms(),
             {Done, Left} = lists:partition(fun({_, Until}) -> Until =< Now end, Wanted),
             lists:foreach(fun({N, _}) -> ets:delete(sderl_state, {met, N}) end, Done),
@@ -191,8 +195,8 @@ say(To, Uid, Msg) ->
 
 greet(Pid, Uid, {From, Connection}, Msg) -> sderl_group:greet(Pid, Uid, From, Connection, Msg).
 
-%% For the others of the island it is as if the process had died and come again under another uid: they
-%% hear that, and move, too. Its tables are the new one's.
+%% For the others of the island it is as if the process had died and come again under another uid:
+%% they hear that, and move, too. Its tables are the new one's.
 move(none, _, _, _, _, _) -> ok;
 move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
     Members = sderl_dir:members(undefined),
@@ -200,7 +204,8 @@ move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
     ok = sderl_dir:forget_gone(Uid),
     ok = stop(Old),
     greet(moved(Own, Uid), Uid, From, Msg),
-    lists:foreach(fun(N) -> tell(N, {meet, Uid, [node()]}) end, Members -- [node(), element(1, From)]),
+    lists:foreach(fun(N) -> tell(N, {meet, Uid, [node()]}) end,
+                  Members -- [node(), element(1, From)]),
     again().
 
 moved(Own, Uid) ->
@@ -239,10 +244,11 @@ depart() ->
     end.
 
 -doc """
-Looks after the island that this node is leaving: a new process of it is asked again, and one that does not get
-its removal ordered, which takes milliseconds where there is a coordinator, is ended.
+Looks after the island that this node is leaving: a new process of it is asked again, and one that
+does not get its removal ordered, which takes milliseconds where there is a coordinator, is ended.
 """.
--spec depart(none | {pid(), Until :: integer()}, Now :: integer()) -> none | {pid(), Until :: integer()}.
+-spec depart(none | {pid(), Until :: integer()}, Now :: integer()) ->
+    none | {pid(), Until :: integer()}.
 depart(Asked, Now) ->
     case {sderl_dir:departing(), Asked} of
         {none, _} -> none;
@@ -256,7 +262,9 @@ ask_out(Pid) ->
     Pid ! {sderl_op, none, #remove{nodes = [node()], time = erlang:system_time(second)}},
     ok.
 
--doc "Ends the process of the island that this node is leaving; the other members hear that it is out.".
+-doc """
+Ends the process of the island that this node is leaving; the other members hear that it is out.
+""".
 -spec departed() -> ok.
 departed() ->
     case sderl_dir:departing() of

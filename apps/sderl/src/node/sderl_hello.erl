@@ -4,14 +4,14 @@
 What a node decides about groups before any process of theirs has a say: which identity a group has,
 what a greeting by another node's group is to it, and what it tells others of its groups.
 
-Pure functions; `sderl_node` does what they say on a node, the simulator in a simulated one. (Islands of
-free nodes greet each other by rules of their own: `m:sderl_free`.)
+Pure functions; `sderl_node` does what they say on a node, the simulator in a simulated one.
+(Islands of free nodes greet each other by rules of their own: `m:sderl_free`.)
 
 A group is a name and a uid (rule 1). The name alone would not do: a member that was away while its
-group was deleted, and one of the same name created, would bring the old names into the new group. One
-made by launch configuration has the same uid wherever it is started, whatever list of members the
-file has there (rule 2): with the list in it, a file that is rolled out node by node would make two
-groups that never become one.
+group was deleted, and one of the same name created, would bring the old names into the new group.
+One made by launch configuration has the same uid wherever it is started, whatever list of members
+the file has there (rule 2): with the list in it, a file that is rolled out node by node would make
+two groups that never become one.
 """.
 -export([uid/2, launched/2, founded/2, greeted/5, yields/5, told/2, is_told/1, heeded/3]).
 -export_type([uid/0]).
@@ -38,28 +38,30 @@ uid(Name, Cluster) when is_binary(Cluster) ->
 launched(#{name := Group}, Cluster) -> uid(Group, Cluster).
 
 -doc """
-The uid of a group that is made at run time, from what is so once only (rule 1). It is no secret: it must
-differ from that of every other group of the name.
+The uid of a group that is made at run time, from what is so once only (rule 1). It is no secret: it
+must differ from that of every other group of the name.
 """.
 -spec founded(Group :: term(), Unique :: term()) -> uid().
 founded(Group, Unique) -> erlang:md5(term_to_binary({Group, Unique})).
 
 -doc """
-What to do about a greeting from a group `Theirs` whose membership is `Mem`, on the node `Self` that runs
-the group `Own` of that name, if any, and remembers of `Theirs` that it is `Gone`.
+What to do about a greeting from a group `Theirs` whose membership is `Mem`, on the node `Self` that
+runs the group `Own` of that name, if any, and remembers of `Theirs` that it is `Gone`.
 
-`pass`: it is for the own group. `join`: this node is a member that does not run it yet, maybe one that
-was forgotten (then it starts as a member: `sderl_membership:recall/2`). `again`: it was
-added again after it left; what it remembers of that is over. `{tell, Why, Known}`: the group is deleted,
-or this node was removed from it. `apart`: two groups of one name, which never merge. `nothing`: this node
-has no part in it.
+`pass`: it is for the own group. `join`: this node is a member that does not run it yet, maybe one
+that was forgotten (then it starts as a member: `sderl_membership:recall/2`). `again`: it was added
+again after it left; what it remembers of that is over. `{tell, Why, Known}`: the group is deleted,
+or this node was removed from it. `apart`: two groups of one name, which never merge. `nothing`:
+this node has no part in it.
 """.
--spec greeted(Own :: none | uid(), Theirs :: uid(), Gone :: undefined | {removed | deleted, sderl_membership:t()},
+-spec greeted(Own :: none | uid(), Theirs :: uid(),
+              Gone :: undefined | {removed | deleted, sderl_membership:t()},
               Mem :: sderl_membership:t(), Self :: node()) ->
     pass | join | again | {tell, removed | deleted, sderl_membership:t()} | apart | nothing.
 greeted(Uid, Uid, _, _, _) -> pass;
 greeted(_, _, {Why, Known}, Mem, Self) ->
-    case Why =:= removed andalso sderl_membership:is_known(Self, sderl_membership:merge(Mem, Known)) of
+    case Why =:= removed
+         andalso sderl_membership:is_known(Self, sderl_membership:merge(Mem, Known)) of
         true -> again;
         false -> {tell, Why, Known}
     end;
@@ -71,17 +73,21 @@ greeted(none, _, undefined, Mem, Self) ->
 greeted(_, _, undefined, _, _) -> apart.
 
 -doc """
-Whether the own group may give way to another of its name (rule 2): it is the one that the node's file makes, and
-the other runs and has this node among its members. A group that nobody has joined does not run: of two nodes
-whose files make different groups of one name, each would give its own up for the other's, or one of them would.
+Whether the own group may give way to another of its name (rule 2): it is the one that the node's
+file makes, and the other runs and has this node among its members. A group that nobody has joined
+does not run: of two nodes whose files make different groups of one name, each would give its own up
+for the other's, or one of them would.
 """.
--spec yields(Own :: uid(), Launched :: uid(), Mem :: sderl_membership:t(), Info :: map(), Self :: node()) -> boolean().
-yields(Uid, Uid, Mem, #{lineage := {Counter, _}}, Self) when Counter > 0 -> sderl_membership:is_known(Self, Mem);
+-spec yields(Own :: uid(), Launched :: uid(), Mem :: sderl_membership:t(), Info :: map(),
+             Self :: node()) -> boolean().
+yields(Uid, Uid, Mem, #{lineage := {Counter, _}}, Self) when Counter > 0 ->
+    sderl_membership:is_known(Self, Mem);
 yields(_, _, _, _, _) -> false.
 
 -doc """
-What a node tells the members of its own groups: its own groups, and not what others told it (rule 24).
-So a node knows of the groups of those with whom it shares one, and no word goes around in circles.
+What a node tells the members of its own groups: its own groups, and not what others told it
+(rule 24). So a node knows of the groups of those with whom it shares one, and no word goes around
+in circles.
 """.
 -spec told(Own :: [{term(), [node()]}], Heard :: [{term(), [node()]}]) -> [{term(), [node()]}].
 told(Own, _Heard) -> Own.
@@ -95,9 +101,11 @@ is_told(List) when length(List) >= 0 ->
 is_told(_) -> false.
 
 -doc """
-Whether a node heeds what another tells it of groups: only a fellow member's word, by that word itself. One
-that leaves a group, or is removed with others, may have a last word under way, which nobody would take back.
+Whether a node heeds what another tells it of groups: only a fellow member's word, by that word
+itself. One that leaves a group, or is removed with others, may have a last word under way, which
+nobody would take back.
 """.
 -spec heeded(Self :: node(), From :: node(), [{term(), [node()]}]) -> boolean().
 heeded(Self, From, List) ->
-    lists:any(fun({_, Nodes}) -> lists:member(Self, Nodes) andalso lists:member(From, Nodes) end, List).
+    lists:any(fun({_, Nodes}) -> lists:member(Self, Nodes) andalso lists:member(From, Nodes) end,
+              List).

@@ -31,12 +31,15 @@ info() ->
      {left_out, Refused},
      {refused, Versions},
      {gone, lists:sort(sderl_dir:gone_all())},
-     {unknown_messages, lists:sum([N || {_, N} <- Unknown] ++ [N || #{unknown_messages := N} <- Groups])},
+     {unknown_messages,
+      lists:sum([N || {_, N} <- Unknown] ++ [N || #{unknown_messages := N} <- Groups])},
      {global, "on a node with connect_all false `global` keeps names on this node only and "
               "global:sync/0 does not return: use s_group with group `undefined` for free names"},
-     {problems, lists:append([problems(G, Linked) || G <- Groups]) ++ [left_out(R) || R <- Refused]
-                    ++ [text("~0tp is not heard: ~ts", [N, because({other_version, V})]) || {N, V} <- Versions]
-                    ++ [text("~0tp ignored ~0tp messages of an unknown kind or version", [P, N]) || {P, N} <- Unknown]}].
+     {problems,
+      lists:append([problems(G, Linked) || G <- Groups]) ++ [left_out(R) || R <- Refused]
+      ++ [text("~0tp is not heard: ~ts", [N, because({other_version, V})]) || {N, V} <- Versions]
+      ++ [text("~0tp ignored ~0tp messages of an unknown kind or version", [P, N])
+          || {P, N} <- Unknown]}].
 
 state(Group, Pid) ->
     case sderl_group:info(Pid, ?TIMEOUT) of
@@ -46,28 +49,38 @@ state(Group, Pid) ->
 
 problems(#{group := G, error := Why}, _) ->
     [text("~0tp: its process does not answer (~0tp)", [G, Why])];
-problems(#{group := G, role := Role, members := Ms, live := Live, aside := Aside, talking := Talking,
-           acknowledgements_missing := Missing, exchanging_epochs_with := Groggy, waiting := Waiting,
-           unknown_messages := Unknown} = Info, Linked) ->
+problems(
+    #{group := G, role := Role, members := Ms, live := Live, aside := Aside, talking := Talking,
+      acknowledgements_missing := Missing, exchanging_epochs_with := Groggy, waiting := Waiting,
+      unknown_messages := Unknown} = Info,
+    Linked
+) ->
     Down = Ms -- Linked,
     Silent = [N || N <- Ms, N =/= node(), lists:member(N, Linked), not lists:member(N, Talking)],
     lists:append([
-        [text("~0tp: no majority of the members here: nothing is written until more of them are back", [G])
+        [text("~0tp: no majority of the members here: nothing is written until more of them are "
+              "back", [G])
          || #{majority := false} <- [Info]],
         [text("~0tp: no link to ~0tp; they are tried again and again", [G, Down]) || Down =/= []],
-        [text("~0tp: ~0tp are linked but the application does not answer there", [G, Silent]) || Silent =/= []],
-        [text("~0tp: ~0tp are set aside: they do not acknowledge or are catching up", [G, Aside]) || Aside =/= []],
+        [text("~0tp: ~0tp are linked but the application does not answer there", [G, Silent])
+         || Silent =/= []],
+        [text("~0tp: ~0tp are set aside: they do not acknowledge or are catching up", [G, Aside])
+         || Aside =/= []],
         [text("~0tp: waits for ~0tp to acknowledge", [G, Missing]) || Missing =/= []],
-        [text("~0tp: this node was stopped for a while and asks ~0tp for their epochs", [G, Groggy]) || Groggy =/= []],
+        [text("~0tp: this node was stopped for a while and asks ~0tp for their epochs", [G, Groggy])
+         || Groggy =/= []],
         [text("~0tp: no coordinator (~0tp); ~0tp operations wait", [G, Role, Waiting])
          || Role =:= orphan orelse Role =:= candidate],
         [text("~0tp: other components exist: ~0tp are linked but not in this one", [G, Apart])
-         || Apart <- [[N || N <- Talking, not lists:member(N, Live), not lists:member(N, Aside)]], Apart =/= []],
-        [text("~0tp: ~0tp messages of an unknown kind or version were ignored", [G, Unknown]) || Unknown > 0]
+         || Apart <- [[N || N <- Talking, not lists:member(N, Live), not lists:member(N, Aside)]],
+            Apart =/= []],
+        [text("~0tp: ~0tp messages of an unknown kind or version were ignored", [G, Unknown])
+         || Unknown > 0]
     ]).
 
 left_out({G, Node, uid_conflict}) ->
-    text("~0tp: another group of this name runs at ~0tp; the two never merge: delete one and add its nodes to the other",
+    text("~0tp: another group of this name runs at ~0tp; the two never merge: delete one and add "
+         "its nodes to the other",
          [G, Node]);
 left_out({G, Node, Why}) when Node =:= node() ->
     text("~0tp: this node has not entered it yet and tries again: ~0tp", [G, Why]);

@@ -3,7 +3,8 @@
 -moduledoc false.
 %% The key `s_groups` in the environment of `kernel`. At launch it is configuration. While the
 %% library runs it is what the published module makes of it: the groups of this node, the one that
-%% was entered last first, then the others that the configuration names; unset on a node in no group.
+%% was entered last first, then the others that the configuration names; unset on a node in no
+%% group.
 %%
 %% The two are kept apart. Another key has the value at launch and what was written here, so a later
 %% start of the application takes its configuration from the value at launch. A value that somebody
@@ -22,8 +23,8 @@
 
 -define(KEY, s_groups).
 -define(BESIDE, sderl_s_groups_at_launch).
-%% Changes that come together are written once. In many groups a writing takes long: so many times as long
-%% lies between two.
+%% Changes that come together are written once. In many groups a writing takes long: so many times
+%% as long lies between two.
 -define(TOGETHER, 20).
 -define(REST, 100).
 

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_launch).
 -moduledoc """
-Groups begin to run on this node: those of the launch configuration, those of which a file of a former
-life tells, new ones, and the free namespace of a node without s_groups. `m:sderl_node` alone does that.
+Groups begin to run on this node: those of the launch configuration, those of which a file of a
+former life tells, new ones, and the free namespace of a node without s_groups. `m:sderl_node` alone
+does that.
 """.
 
 -export([launched/0, found/4, join/4, free/0, prune/0]).
@@ -21,7 +22,8 @@ found(Group, Uid, Kind, Members) ->
 
 -doc """
 A group that others run, with the members and the kind that they say. The configuration says how it
-decides and when it answers; where it does not, the others do. `IsNew`: this node had no part in it before.
+decides and when it answers; where it does not, the others do. `IsNew`: this node had no part in it
+before.
 """.
 -spec join(Group :: term(), binary(), {sderl_membership:t(), Info :: map()}, IsNew :: boolean()) ->
     ok | {error, term()}.
@@ -33,7 +35,10 @@ join(Group, Uid, {Mem, Info}, IsNew) ->
         false -> Args
     end).
 
--doc "A node without s_groups has the free namespace. (One with s_groups has not: it departs as they start.)".
+-doc """
+A node without s_groups has the free namespace. (One with s_groups has not: it departs as they
+start.)
+""".
 -spec free() -> ok.
 free() ->
     Refuse = sderl_dir:refuse(),
@@ -47,8 +52,8 @@ free() ->
     end.
 
 -doc """
-The groups of the launch configuration, and those that this node was a member of when it ended,
-that do not run yet: all of them at the start, none for a successor of `m:sderl_node`. Gives the groups
+The groups of the launch configuration, and those that this node was a member of when it ended, that
+do not run yet: all of them at the start, none for a successor of `m:sderl_node`. Gives the groups
 that are to be entered by seeds.
 """.
 -spec launched() -> [Group :: term()].
@@ -160,7 +165,8 @@ begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch} = Kept) 
 
 %% What the configuration says, and otherwise this.
 kind(Group, Mode, Answer) ->
-    #{mode => sderl_options:consistency(Group, Mode), answer => sderl_options:answer(Group, Answer)}.
+    #{mode => sderl_options:consistency(Group, Mode),
+      answer => sderl_options:answer(Group, Answer)}.
 
 configured_kind(Group) -> kind(Group, available, committed).
 

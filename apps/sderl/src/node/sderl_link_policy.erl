@@ -33,7 +33,9 @@
 %% For each link the counters that were seen last and since when there was nothing but ticks.
 -type seen() :: #{node() => {counters(), Since :: integer()}}.
 
--record(p, {reported = #{} :: #{node() => []}, seen = #{} :: seen(), timer = none :: none | reference()}).
+-record(p, {
+    reported = #{} :: #{node() => []}, seen = #{} :: seen(), timer = none :: none | reference()
+}).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -57,7 +59,8 @@ quiet(Seen, Counters, Now) ->
 
 %% A link that came again counts from nothing.
 only_ticks({RO0, RP0, SO0, SP0}, {RO, RP, SO, SP}) ->
-    RP >= RP0 andalso SP >= SP0 andalso RO - RO0 =:= 4 * (RP - RP0) andalso SO - SO0 =:= 4 * (SP - SP0).
+    RP >= RP0 andalso SP >= SP0 andalso RO - RO0 =:= 4 * (RP - RP0)
+        andalso SO - SO0 =:= 4 * (SP - SP0).
 
 %% ---------------------------------------------------------------- gen_server
 
@@ -96,7 +99,8 @@ handle_info({sderl_link, ?VSN, From, {may_close, There}}, P) when is_atom(From) 
 handle_info({sderl_link, ?VSN, From, close}, #p{reported = Reported} = P) ->
     %% Only where we asked, and would ask again.
     case closes() andalso is_map_key(From, Reported)
-         andalso lists:keymember(From, 1, sderl_links:unneeded(sderl_dir:needs(), now_ms(), idle())) of
+         andalso lists:keymember(From, 1,
+                                 sderl_links:unneeded(sderl_dir:needs(), now_ms(), idle())) of
         true -> close(From);
         false -> ok
     end,
@@ -149,7 +153,8 @@ view(Node, Now, #p{seen = Seen}) ->
         #{Node := {_, Since}} -> Now - Since;
         _ -> 0
     end,
-    sderl_links:view(Node, sderl_dir:needs(), Now, idle(), #{names => names_at(Node), idle_ms => Idle}).
+    sderl_links:view(Node, sderl_dir:needs(), Now, idle(),
+                     #{names => names_at(Node), idle_ms => Idle}).
 
 %% The names known here whose process is there.
 names_at(Node) ->

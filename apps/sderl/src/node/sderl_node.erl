@@ -106,7 +106,8 @@ handle_continue(start, N) ->
 
 %% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
-handle_call(Request, From, #n{node = Node} = N) when Node =/= node() -> handle_call(Request, From, renamed(N));
+handle_call(Request, From, #n{node = Node} = N) when Node =/= node() ->
+    handle_call(Request, From, renamed(N));
 handle_call({create, Group, Answer}, _, N) when Answer =:= committed; Answer =:= applied ->
     Uid = sderl_vm:new_uid(Group),
     created_at_run_time(Group, Uid, #{mode => available, answer => Answer}, [node()], N);
@@ -152,7 +153,8 @@ handle_call(Request, _, N) ->
 created_at_run_time(Group, Uid, Kind, Members, #n{reserved = R} = N) ->
     case {sderl_dir:refuse(), sderl_dir:uid(Group)} of
         {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
-        {_, none} when not is_map_key(Group, R) -> {reply, sderl_launch:found(Group, Uid, Kind, Members), N};
+        {_, none} when not is_map_key(Group, R) ->
+            {reply, sderl_launch:found(Group, Uid, Kind, Members), N};
         _ -> {reply, {error, s_group_name_is_in_use}, N}
     end.
 
@@ -167,7 +169,8 @@ invited(Group, Uid, Mode, New, #n{reserved = R} = N) ->
             %% Asked to join again after it left: what it remembers of that is over.
             ok = sderl_dir:forget_gone(Uid),
             case sderl_dir:uid(Group) of
-                %% Invited by two at once, it is a member by now: to keep the name for it would keep it beyond its end.
+                %% Invited by two at once, it is a member by now: to keep the name for it would keep
+                %% it beyond its end.
                 Uid -> {reply, ok, N};
                 _ ->
                     Reservation = #reservation{uid = Uid, until = now_ms() + ?RESERVED, new = New},
@@ -220,7 +223,8 @@ handle_info({sderl_known, ?VSN, From, {Shared, Changes}}, N) when is_atom(From),
 handle_info({sderl_tell, ?VSN, From}, N) when is_atom(From) ->
     sderl_announce:asked(From, N#n.announced),
     {noreply, N};
-handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(From), From =/= node(), is_binary(Other) ->
+handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N)
+  when is_atom(From), From =/= node(), is_binary(Other) ->
     %% It met our group of that name and keeps its own.
     case sderl_dir:uid(Group) of
         Uid -> {noreply, apart(Group, From, Other, N)};
@@ -239,14 +243,16 @@ handle_info(tick, #n{reserved = R, timer = Timer} = N) ->
                   announced = sderl_announce:tick(N#n.announced),
                   reserved = maps:filter(fun(_, #reservation{until = Until}) -> Until > Now end, R),
                   timer = sderl_timer:next(Timer, ?TICK, tick)}};
-handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0) when is_atom(Node) ->
+handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0)
+  when is_atom(Node) ->
     N = N0#n{connections = Cs#{Node => Connection}},
     sderl_links:nodeup(Node),
     sderl_announce:asked(Node, N#n.announced),
     sderl_free:linked(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodeup, Node),
     {noreply, N};
-handle_info({nodedown, Node, _}, #n{connections = Cs, announced = Announced} = N0) when is_atom(Node) ->
+handle_info({nodedown, Node, _}, #n{connections = Cs, announced = Announced} = N0)
+  when is_atom(Node) ->
     N = N0#n{connections = maps:remove(Node, Cs), announced = sderl_announce:down(Node, Announced)},
     sderl_links:nodedown(Node),
     ok = sderl_refused:accept_version(Node),
@@ -265,11 +271,12 @@ handle_info(Message, N) ->
     end,
     {noreply, unknown(N)}.
 
-%% Who says something of another version of the protocol, and of which one (rule 31). It is not heard at
-%% all: half of a merge of another kind would lose names.
+%% Who says something of another version of the protocol, and of which one (rule 31). It is not
+%% heard at all: half of a merge of another kind would lose names.
 strange(Message) ->
     case said_by(Message) of
-        {From, Version} when is_atom(From), is_integer(Version), Version =/= ?VSN -> {From, Version};
+        {From, Version} when is_atom(From), is_integer(Version), Version =/= ?VSN ->
+            {From, Version};
         _ -> none
     end.
 
@@ -297,7 +304,9 @@ launched(N) -> lists:foldl(fun enter/2, N, sderl_launch:launched()).
 
 %% A group given by seeds: tried until one of them answers.
 enter(Group, #n{entering = E} = N) ->
-    case [S || #{name := G, members := {seeds, S}} <- maps:get(groups, sderl_dir:options(), []), G =:= Group] of
+    case [S
+          || #{name := G, members := {seeds, S}} <- maps:get(groups, sderl_dir:options(), []),
+             G =:= Group] of
         [Seeds] ->
             {_, Ref} = spawn_monitor(fun() -> exit({entered, sderl_admin:enter(Group, Seeds)}) end),
             N#n{entering = E#{Ref => Group}};
@@ -340,7 +349,8 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
             case sderl_dir:refuse() of
                 undefined ->
                     _ = sderl_launch:join(Group, Uid, {Mem, Info}, is_new(Group, Uid, N)),
-                    sderl_event:emit(node_joined, #{group => Group, node => node(), through => From}),
+                    sderl_event:emit(node_joined,
+                                     #{group => Group, node => node(), through => From}),
                     N#n{reserved = maps:remove(Group, N#n.reserved)};
                 _ -> N
             end;
@@ -372,7 +382,8 @@ conflict(Group, Uid, Own, Pid, From, Mem, Info, N) ->
             _ = sderl_launch:join(Group, Uid, {Mem, Info}, is_new(Group, Uid, N)),
             N;
         false ->
-            _ = erlang:send({?MODULE, From}, {sderl_conflict, ?VSN, Group, Uid, node(), Own}, [noconnect]),
+            _ = erlang:send({?MODULE, From}, {sderl_conflict, ?VSN, Group, Uid, node(), Own},
+                            [noconnect]),
             apart(Group, From, Uid, N)
     end.
 
@@ -394,16 +405,19 @@ alone(Pid) ->
 %% ---------------------------------------------------------------- a node that gets a name
 
 %% The application started on a node that was not distributed, and now it is (or changed its name):
-%% everything begins anew under that name. The node keeps what was its own alone: the free names, and
-%% the groups in which there was nobody else, with their names. To the members of other groups the
-%% node of the former name is down and this one is a stranger.
+%% everything begins anew under that name. The node keeps what was its own alone: the free names,
+%% and the groups in which there was nobody else, with their names. To the members of other groups
+%% the node of the former name is down and this one is a stranger.
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
 renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
     sderl_free:departed(),
     Alone = [{Group, sderl_dir:kind(Group)}
              || {Group, [Node]} <- lists:reverse(sderl_dir:newest_first()), Node =:= Before],
     Names = [{Group, registrations(Group)} || Group <- [undefined | [G || {G, _} <- Alone]]],
-    lists:foreach(fun({G, #{process := Pid}}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:all()),
+    lists:foreach(fun({G, #{process := Pid}}) ->
+        sderl_group_sup:stop_group(Pid),
+        sderl_dir:forget(G)
+    end, sderl_dir:all()),
     ok = sderl_dir:reborn(),
     sderl_kernel_env:changed(),
     case sderl_vm:precondition() of

@@ -54,7 +54,9 @@ ask(Group, Question) ->
             end
     end.
 
--doc "Whom a non-member asks, in turn: members that are linked, then the lowest-named, a few in all.".
+-doc """
+Whom a non-member asks, in turn: members that are linked, then the lowest-named, a few in all.
+""".
 -spec whom(Known :: [node()], Linked :: [node()]) -> [node()].
 whom(Known, Linked) ->
     {Near, Far} = lists:partition(fun(N) -> lists:member(N, Linked) end, lists:sort(Known)),

@@ -56,7 +56,8 @@ explain_group(_, true, _, _) ->
 explain_group(Group, false, false, _) ->
     {not_distributed,
      text("this node has no name (~w) and is not in the group; start it with -sname or -name, or "
-          "make a group of it alone: s_group:new_s_group(~0tp, [node()]) before the process starts, "
+          "make a group of it alone: s_group:new_s_group(~0tp, [node()]) before the process "
+          "starts, "
           "or {~0tp, normal, [~w]} among the s_groups of the configuration",
           [node(), Group, Group, node()])};
 explain_group(Group, false, true, []) ->

@@ -9,10 +9,11 @@
 precondition() ->
     case is_alive() andalso connect_all() of
         true ->
-            {error, {connect_all,
-                     "sderl needs a node that does not connect to every other by itself: start it with "
-                     "`-connect_all false` (vm.args, or `erl -connect_all false`) or with "
-                     "{kernel, [{connect_all, false}]} in sys.config, and start it again"}};
+            {error,
+             {connect_all,
+              "sderl needs a node that does not connect to every other by itself: start it with "
+              "`-connect_all false` (vm.args, or `erl -connect_all false`) or with "
+              "{kernel, [{connect_all, false}]} in sys.config, and start it again"}};
         false -> ok
     end.
 
@@ -20,7 +21,8 @@ connect_all() ->
     case application:get_env(kernel, connect_all) of
         {ok, false} -> false;
         {ok, _} -> true;
-        undefined -> case init:get_argument(connect_all) of {ok, [["false" | _] | _]} -> false; _ -> true end
+        undefined ->
+            case init:get_argument(connect_all) of {ok, [["false" | _] | _]} -> false; _ -> true end
     end.
 
 -doc "Whether this node was started with `-hidden`.".
@@ -31,6 +33,6 @@ is_hidden() -> init:get_argument(hidden) =/= error.
 -spec new_uid(Group :: term()) -> sderl_hello:uid().
 new_uid(Group) ->
     %% What no other node says, nor this one again, in this life or another.
-    Unique = {node(), erlang:unique_integer(), erlang:system_time(), erlang:monotonic_time(), self(),
-              rand:uniform(1 bsl 58)},
+    Unique = {node(), erlang:unique_integer(), erlang:system_time(), erlang:monotonic_time(),
+              self(), rand:uniform(1 bsl 58)},
     sderl_hello:founded(Group, Unique).

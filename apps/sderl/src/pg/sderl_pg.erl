@@ -4,10 +4,10 @@
 Process groups inside an s_group: names that many processes share, after OTP's `m:pg`.
 
 Each s_group whose members use process groups has one `pg` scope, named after it, in which the
-process groups are told apart by the s_group's uid too. A scope talks only to nodes that run the same
-scope over visible links, and another s_group of that name has another uid, so a process group
-reaches exactly as far as its s_group. Everything else is `pg`'s: membership is eventually consistent,
-a process can join more than once, and dead processes leave by themselves.
+process groups are told apart by the s_group's uid too. A scope talks only to nodes that run the
+same scope over visible links, and another s_group of that name has another uid, so a process group
+reaches exactly as far as its s_group. Everything else is `pg`'s: membership is eventually
+consistent, a process can join more than once, and dead processes leave by themselves.
 
 ```erlang
 ok = sderl_pg:join(billing, workers, self()).
@@ -25,9 +25,9 @@ node joined when the scope's process dies (`pg` alone loses it), and is supervis
 | `{{scope, Uid}, Group, Scope, Keeper}` | a scope of this node: the atom and the process that keeps it, `none` at first |
 | `{{join, Uid, PgGroup, Pid}, Count}` | how often a process of this node joined |
 
-A keeper that finds its row gone was dropped. The scope's atom is the one atom that the library makes
-from data: a hash of the s_group's name, so that one that is deleted and created again and again makes no
-more of them.
+A keeper that finds its row gone was dropped. The scope's atom is the one atom that the library
+makes from data: a hash of the s_group's name, so that one that is deleted and created again and
+again makes no more of them.
 
 ## Not promised
 
@@ -165,7 +165,8 @@ handle_group_moved(Group, Old, New) ->
         [] ->
             drop(Old);
         Joins ->
-            true = ets:insert(?TABLE, [{{join, New, PgGroup, Pid}, Count} || {{join, _, PgGroup, Pid}, Count} <- Joins]),
+            true = ets:insert(?TABLE, [{{join, New, PgGroup, Pid}, Count}
+                                       || {{join, _, PgGroup, Pid}, Count} <- Joins]),
             drop(Old),
             _ = sderl_pg_sup:ensure(Group, New, scope(Group)),
             ok

@@ -47,15 +47,16 @@ init({Group, Uid}) ->
     %% No row: dropped while it was dead.
     case ets:update_element(?TABLE, {scope, Uid}, {4, self()}) of
         true ->
-            State = #{group => Group, uid => Uid, scope => sderl_pg:scope(Group), pg => none, joined => #{}},
+            State = #{group => Group, uid => Uid, scope => sderl_pg:scope(Group), pg => none,
+                      joined => #{}},
             {ok, State, {continue, start}};
         false ->
             forgotten(Uid),
             ignore
     end.
 
-%% Where the supervisor died, a keeper may live yet that has still to hear of it, and makes the joins
-%% that came before: those we would miss, or make twice.
+%% Where the supervisor died, a keeper may live yet that has still to hear of it, and makes the
+%% joins that came before: those we would miss, or make twice.
 end_predecessor(Uid) ->
     case ets:lookup(?TABLE, {scope, Uid}) of
         [{_Key, _Group, _Scope, Keeper}] when is_pid(Keeper) ->
@@ -128,7 +129,8 @@ handle_info({'EXIT', Pg, Reason}, #{pg := Pg, group := Group, uid := Uid} = Stat
     case ets:member(?TABLE, {scope, Uid}) of
         true ->
             Started = start_pg(State),
-            sderl_event:emit(pg_restarted, #{group => Group, joins => joins(Started), reason => Reason}),
+            sderl_event:emit(pg_restarted,
+                             #{group => Group, joins => joins(Started), reason => Reason}),
             {noreply, Started};
         false ->
             %% The scope belongs to the next s_group of that name.

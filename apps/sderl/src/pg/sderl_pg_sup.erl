@@ -18,7 +18,8 @@ start_link() ->
     supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 -doc "The process that keeps the scope of an s_group, started if need be.".
--spec ensure(Group :: term(), Uid :: binary(), Scope :: atom()) -> {ok, pid()} | {error, not_running}.
+-spec ensure(Group :: term(), Uid :: binary(), Scope :: atom()) ->
+    {ok, pid()} | {error, not_running}.
 ensure(Group, Uid, Scope) ->
     _ = ets:insert_new(sderl_pg, {{scope, Uid}, Group, Scope, none}),
     try supervisor:start_child(?MODULE, child(Group, Uid)) of

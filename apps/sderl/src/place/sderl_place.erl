@@ -3,8 +3,8 @@
 -moduledoc """
 Chooses nodes by what they are, how loaded they are and how far away, and spawns processes there.
 
-A *spec* says which nodes are candidates, which conditions must hold, which are preferred, and how to choose
-among the nodes that fit:
+A *spec* says which nodes are candidates, which conditions must hold, which are preferred, and how
+to choose among the nodes that fit:
 
 ```erlang
 sderl_place:choose_node(#{group => workers,
@@ -23,13 +23,13 @@ sderl_place:choose_nodes(#{group => storage, choose => {spread, {label, rack}}, 
 ```
 
 Filters come first, then the preferences, then the chooser. `explain/1` shows the outcome for each
-candidate, with the reason. Choosing does not spawn: use `erlang:spawn/4` on the chosen node, or `spawn/3` of this
-module, which also looks after the process.
+candidate, with the reason. Choosing does not spawn: use `erlang:spawn/4` on the chosen node, or
+`spawn/3` of this module, which also looks after the process.
 
 ## Specs
 
-A spec is a map. A missing key has its default, and an unknown key is an error. A list of nodes stands for
-`#{nodes => Nodes}`.
+A spec is a map. A missing key has its default, and an unknown key is an error. A list of nodes
+stands for `#{nodes => Nodes}`.
 
 | key | values | default | meaning |
 |---|---|---|---|
@@ -65,10 +65,10 @@ union.
 | `{dist, Operator, Number}` | the distance from `from` compares so |
 | `{dist, {node, Node} \| {group, Group}, Operator, Number}` | that from another node, or from the nearest member of a group |
 
-An attribute that is missing, undefined or cannot be asked in time makes every condition on it false,
-also `ne` and `not_in`. So does an unknown distance. A node that is known not to have a label fits
-`not_in`, `not_equals` and `not_exists`, as label selectors elsewhere have it. `dist` and `label` cannot be
-asked as names of attributes.
+An attribute that is missing, undefined or cannot be asked in time makes every condition on it
+false, also `ne` and `not_in`. So does an unknown distance. A node that is known not to have a label
+fits `not_in`, `not_equals` and `not_exists`, as label selectors elsewhere have it. `dist` and
+`label` cannot be asked as names of attributes.
 
 ## Choosers
 
@@ -84,26 +84,28 @@ asked as names of attributes.
 
 ## Choices that do not show yet
 
-Attributes are some seconds old, so the load of a process that was just spawned does not show yet, and the least
-loaded node would get all processes until new values come. So each choice of this node counts against the chosen
-node until a value comes that was measured later, for at most ten seconds. By default a choice adds half the
-difference between the least and the greatest value of the candidates, and at least 1 if these are whole numbers.
-That is rather too much, so that many nodes that choose at once do not meet on one node. Where one node chooses,
-set `adds` (`adds => 1` for a count of processes). Choices of all that fit and of `{hash, _}` do not count, unless
-`pending` says so.
+Attributes are some seconds old, so the load of a process that was just spawned does not show yet,
+and the least loaded node would get all processes until new values come. So each choice of this node
+counts against the chosen node until a value comes that was measured later, for at most ten seconds.
+By default a choice adds half the difference between the least and the greatest value of the
+candidates, and at least 1 if these are whole numbers. That is rather too much, so that many nodes
+that choose at once do not meet on one node. Where one node chooses, set `adds` (`adds => 1` for a
+count of processes). Choices of all that fit and of `{hash, _}` do not count, unless `pending` says
+so.
 
 Each node counts its own choices only. When many nodes choose at the same time from the same values,
 `{two, Attribute}` keeps them from all taking the same node.
 
 ## Processes that stay
 
-`spawn/2,3` chooses a node, spawns a process there, and looks after it: if the process or its node fails, it is
-started again on another node that fits, and the owner gets a message.
+`spawn/2,3` chooses a node, spawns a process there, and looks after it: if the process or its node
+fails, it is started again on another node that fits, and the owner gets a message.
 
-A keeper on the calling node does this. It is linked to the process, as a supervisor is to its children: the
-process ends when the keeper's node is lost, so there are never two processes for longer than both nodes take to
-notice. The keeper ends with its owner and takes the process along. If the chosen node has no link, because it is
-in another group or in none, the keeper opens one; `s_group:links/0` shows it with the reason `{place, Keeper}`.
+A keeper on the calling node does this. It is linked to the process, as a supervisor is to its
+children: the process ends when the keeper's node is lost, so there are never two processes for
+longer than both nodes take to notice. The keeper ends with its owner and takes the process along.
+If the chosen node has no link, because it is in another group or in none, the keeper opens one;
+`s_group:links/0` shows it with the reason `{place, Keeper}`.
 
 The owner gets `{sderl_place, Keeper, Event}`:
 
@@ -117,17 +119,17 @@ After the last two the keeper has ended.
 
 ## Errors
 
-A spec that is wrong in itself raises `{badarg, {sderl_place, Function, Arity}, Details}`, with the place
-in `path` and a sentence in `expected`; `check/1` gives that as a value. Expected failures are values:
-`none` or `[]` when no node fits; `{error, {unknown_group, Group}}` for a group of which this node knows no
-member; `{error, not_running}` and `{error, connect_all}` as in `s_group`.
+A spec that is wrong in itself raises `{badarg, {sderl_place, Function, Arity}, Details}`, with the
+place in `path` and a sentence in `expected`; `check/1` gives that as a value. Expected failures are
+values: `none` or `[]` when no node fits; `{error, {unknown_group, Group}}` for a group of which
+this node knows no member; `{error, not_running}` and `{error, connect_all}` as in `s_group`.
 
 ## Sources
 
-Attributes, distances and their predicates: Chechina et al., *Improving the network scalability of Erlang* (JPDC 2016);
-MacKenzie et al., *Performance portability through semi-explicit placement in distributed Erlang* (Erlang
-2015). Two choices: Mitzenmacher, *The power of two choices in randomized load balancing* (2001). Rendezvous hashing:
-Thaler and Ravishankar (1998).
+Attributes, distances and their predicates: Chechina et al., *Improving the network scalability of
+Erlang* (JPDC 2016); MacKenzie et al., *Performance portability through semi-explicit placement in
+distributed Erlang* (Erlang 2015). Two choices: Mitzenmacher, *The power of two choices in
+randomized load balancing* (2001). Rendezvous hashing: Thaler and Ravishankar (1998).
 """.
 
 -export([choose_node/1, choose_node/2, choose_nodes/1, choose_nodes/2]).
@@ -135,7 +137,8 @@ Thaler and Ravishankar (1998).
 -export([spawn/2, spawn/3, placed/1, stop/1]).
 -compile({no_auto_import, [spawn/2, spawn/3]}).
 
--export_type([spec/0, condition/0, chooser/0, explanation/0, candidate/0, verdict/0, failure/0, spawn_options/0]).
+-export_type([spec/0, condition/0, chooser/0, explanation/0, candidate/0, verdict/0, failure/0,
+              spawn_options/0]).
 
 -import(sderl_check, [misuse/4, misuse/5]).
 
@@ -148,45 +151,57 @@ Thaler and Ravishankar (1998).
 -doc "Why nothing could be chosen at all.".
 -type failure() :: {unknown_group, Group :: term()} | not_running | connect_all.
 -doc """
-How a condition came out: on which value, how many milliseconds old; or the reason why there is none.
+How a condition came out: on which value, how many milliseconds old; or the reason why there is
+none.
 """.
--type verdict() :: #{condition := condition(), holds := boolean(), value => term(), age_ms => number(),
-                     reason => term(), weight => pos_integer()}.
+-type verdict() ::
+    #{condition := condition(), holds := boolean(), value => term(), age_ms => number(),
+      reason => term(), weight => pos_integer()}.
 -doc """
-One candidate. `why` of one that was dropped is the first condition that does not hold, or a reason: `down`, or
-why the chooser has no value (`undefined`, `not_a_number`, `timeout`, ...). Of one that fits: the `score` of its
-preferences, its `pending` choices, the `value` that the chooser looked at and, where it compares loads, the
-`load` with the pending choices in it (lower is better).
+One candidate. `why` of one that was dropped is the first condition that does not hold, or a reason:
+`down`, or why the chooser has no value (`undefined`, `not_a_number`, `timeout`, ...). Of one that
+fits: the `score` of its preferences, its `pending` choices, the `value` that the chooser looked at
+and, where it compares loads, the `load` with the pending choices in it (lower is better).
 """.
--type candidate() :: #{
-    node := node(), verdict := chosen | fits | dropped, why => verdict() | term(),
-    conditions := [verdict()], prefer := [verdict()], score => non_neg_integer(), pending => non_neg_integer(),
-    value => term(), age_ms => number(), load => number()
-}.
+-type candidate() ::
+    #{
+        node := node(), verdict := chosen | fits | dropped, why => verdict() | term(),
+        conditions := [verdict()], prefer := [verdict()], score => non_neg_integer(),
+        pending => non_neg_integer(), value => term(), age_ms => number(), load => number()
+    }.
 -doc "What `explain/1` gives.".
 -type explanation() :: #{choose := chooser(), count := pos_integer() | all, chosen := [node()],
                          candidates := [candidate()]}.
 
 -doc """
-For `spawn/3`. `start`: `spawn` (default) if `M:F(A...)` is what the process runs (it may become a server with
-`gen_server:enter_loop/3`); `start_link` if it starts a
-process that it links to and gives `{ok, Pid}`, as in the child specification of a supervisor. `name`: `{Group, Name}`, the name that the process gets before it runs (or when it has started); it is registered
-by this node if that is a member of the group, else by the process's node. `restart`: when it is started
-again, as with supervisors: `permanent` always, `transient` (default) when it ends abnormally or its node
-is lost, `temporary` never. `max_moves` within `period_ms`: 3 within 60000. `spawn_timeout_ms`: how long a node
-may take to answer (5000); then another is tried. `owner`: the calling process.
+For `spawn/3`. `start`: `spawn` (default) if `M:F(A...)` is what the process runs (it may become a
+server with `gen_server:enter_loop/3`); `start_link` if it starts a process that it links to and
+gives `{ok, Pid}`, as in the child specification of a supervisor. `name`: `{Group, Name}`, the name
+that the process gets before it runs (or when it has started); it is registered by this node if that
+is a member of the group, else by the process's node. `restart`: when it is started again, as with
+supervisors: `permanent` always, `transient` (default) when it ends abnormally or its node is lost,
+`temporary` never. `max_moves` within `period_ms`: 3 within 60000. `spawn_timeout_ms`: how long a
+node may take to answer (5000); then another is tried. `owner`: the calling process.
 """.
--type spawn_options() :: #{start => spawn | start_link, name => {s_group:group(), s_group:name()}, restart => permanent | transient | temporary,
-                           max_moves => non_neg_integer(), period_ms => pos_integer(), spawn_timeout_ms => pos_integer(),
-                           owner => pid()}.
+-type spawn_options() ::
+    #{start => spawn | start_link,
+      name => {s_group:group(), s_group:name()},
+      restart => permanent | transient | temporary,
+      max_moves => non_neg_integer(),
+      period_ms => pos_integer(),
+      spawn_timeout_ms => pos_integer(),
+      owner => pid()}.
 
 -doc "Chooses one node, or says that none fits.".
 -spec choose_node(spec()) -> node() | none | {error, failure()}.
 choose_node(Spec) -> one(parsed(sderl_place_spec:parse(one, Spec), choose_node, 1)).
 
--doc "The same with more conditions: `choose_node([Node], Conditions)`, or those of a spec and these.".
+-doc """
+The same with more conditions: `choose_node([Node], Conditions)`, or those of a spec and these.
+""".
 -spec choose_node(spec(), condition() | [condition()]) -> node() | none | {error, failure()}.
-choose_node(Spec, Conditions) -> one(parsed(sderl_place_spec:add(one, Spec, Conditions), choose_node, 2)).
+choose_node(Spec, Conditions) ->
+    one(parsed(sderl_place_spec:add(one, Spec, Conditions), choose_node, 2)).
 
 one(Spec) ->
     case running(fun() -> sderl_place_query:choose(Spec) end) of
@@ -196,18 +211,19 @@ one(Spec) ->
     end.
 
 -doc """
-Chooses `count` nodes, all different, or all that fit; fewer if fewer do. The order is the chooser's: the
-best first.
+Chooses `count` nodes, all different, or all that fit; fewer if fewer do. The order is the
+chooser's: the best first.
 """.
 -spec choose_nodes(spec()) -> [node()] | {error, failure()}.
 choose_nodes(Spec) -> many(parsed(sderl_place_spec:parse(many, Spec), choose_nodes, 1)).
 
 -doc """
-The same with more conditions. As published: `choose_nodes(Nodes, Predicates)`, where a dead node or one whose
-attribute is undefined is left out.
+The same with more conditions. As published: `choose_nodes(Nodes, Predicates)`, where a dead node or
+one whose attribute is undefined is left out.
 """.
 -spec choose_nodes(spec(), condition() | [condition()]) -> [node()] | {error, failure()}.
-choose_nodes(Spec, Conditions) -> many(parsed(sderl_place_spec:add(many, Spec, Conditions), choose_nodes, 2)).
+choose_nodes(Spec, Conditions) ->
+    many(parsed(sderl_place_spec:add(many, Spec, Conditions), choose_nodes, 2)).
 
 many(Spec) ->
     case running(fun() -> sderl_place_query:choose(Spec) end) of
@@ -216,15 +232,16 @@ many(Spec) ->
     end.
 
 -doc """
-Chooses as `choose_nodes/1` would now, and tells for each candidate what came out. It does not count as a
-choice. Where the chooser decides at random another call may choose others.
+Chooses as `choose_nodes/1` would now, and tells for each candidate what came out. It does not count
+as a choice. Where the chooser decides at random another call may choose others.
 """.
 -spec explain(spec()) -> explanation() | {error, failure()}.
 explain(Spec) -> explained(parsed(sderl_place_spec:parse(many, Spec), explain, 1)).
 
 -doc "The same with more conditions.".
 -spec explain(spec(), condition() | [condition()]) -> explanation() | {error, failure()}.
-explain(Spec, Conditions) -> explained(parsed(sderl_place_spec:add(many, Spec, Conditions), explain, 2)).
+explain(Spec, Conditions) ->
+    explained(parsed(sderl_place_spec:add(many, Spec, Conditions), explain, 2)).
 
 explained(Spec) ->
     case running(fun() -> sderl_place_query:survey(Spec) end) of
@@ -236,10 +253,13 @@ explained(Spec) ->
 An explanation as a table: `io:put_chars(sderl_place:explain_text(Explanation))`.
 """.
 -spec explain_text(explanation()) -> unicode:chardata().
-explain_text(#{choose := _, candidates := _} = Explanation) -> sderl_place_explain:text(Explanation);
+explain_text(#{choose := _, candidates := _} = Explanation) ->
+    sderl_place_explain:text(Explanation);
 explain_text(Other) -> misuse(?MODULE, {explain_text, 1}, 1, Other, "what explain gave").
 
--doc "Whether a spec is right, without choosing. `format_error/1` makes a sentence of what is wrong.".
+-doc """
+Whether a spec is right, without choosing. `format_error/1` makes a sentence of what is wrong.
+""".
 -spec check(term()) -> ok | {error, sderl_place_spec:error()}.
 check(Spec) ->
     case sderl_place_spec:parse(many, Spec) of
@@ -266,8 +286,8 @@ format_error(Other) -> misuse(?MODULE, {format_error, 1}, 1, Other, "an error of
 spawn(Spec, MFA) -> kept(Spec, MFA, 2, #{}).
 
 -doc """
-Runs `M:F(A...)` in a process on a node that a spec chooses and keeps it running; see above. The node must
-run this library.
+Runs `M:F(A...)` in a process on a node that a spec chooses and keeps it running; see above. The
+node must run this library.
 
 ```erlang
 {ok, Keeper, Pid} =
@@ -282,15 +302,16 @@ Nodes that cannot be reached, do not answer, or cannot give it the name are pass
 """.
 -spec spawn(spec(), {module(), atom(), [term()]}, spawn_options()) ->
     {ok, Keeper :: pid(), pid()}
-    | {error, {no_node_left, [{node(), Why :: term()}]} | {name_taken, pid() | undefined} | failure() | term()}.
+    | {error, {no_node_left, [{node(), Why :: term()}]} | {name_taken, pid() | undefined}
+              | failure() | term()}.
 spawn(Spec, MFA, Options) -> kept(Spec, MFA, 3, Options).
 
 kept(Spec, MFA, A, Options) ->
     Parsed = parsed(sderl_place_spec:parse(one, Spec), spawn, A),
     ok = mfa_arg(MFA, A),
     ok = options_arg(Options),
-    Args = maps:merge(#{start => spawn, owner => self(), name => none, restart => transient, max_moves => 3, period_ms => 60_000,
-                        spawn_timeout_ms => 5_000}, Options),
+    Args = maps:merge(#{start => spawn, owner => self(), name => none, restart => transient,
+                        max_moves => 3, period_ms => 60_000, spawn_timeout_ms => 5_000}, Options),
     case running(fun() -> sderl_place_keeper:start(Args#{spec => Parsed, mfa => MFA}) end) of
         {ok, Keeper, Pid} -> {ok, Keeper, Pid};
         {error, _} = Error -> Error
@@ -303,8 +324,9 @@ placed(Keeper) ->
     sderl_place_keeper:place(Keeper).
 
 -doc """
-Ends a keeper and its process, which gets the exit signal `shutdown` and is killed after five seconds. The
-owner is told nothing. `ok` also when they have ended already; of another process it raises.
+Ends a keeper and its process, which gets the exit signal `shutdown` and is killed after five
+seconds. The owner is told nothing. `ok` also when they have ended already; of another process it
+raises.
 """.
 -spec stop(Keeper :: pid()) -> ok.
 stop(Keeper) ->
@@ -347,7 +369,9 @@ options_arg(Options) when is_map(Options) ->
     lists:foreach(fun({Key, Value}) ->
         case option(Key, Value) of
             ok -> ok;
-            Expected -> misuse(?MODULE, {spawn, 3}, 3, #{path => [Key], found => Value, expected => Expected})
+            Expected ->
+                misuse(?MODULE, {spawn, 3}, 3,
+                       #{path => [Key], found => Value, expected => Expected})
         end
     end, maps:to_list(Options));
 options_arg(Other) -> misuse(?MODULE, {spawn, 3}, 3, Other, "a map of options").
@@ -358,19 +382,25 @@ option(start, Start) when Start =:= spawn; Start =:= start_link -> ok;
 option(start, _) -> "spawn or start_link";
 option(owner, Pid) when is_pid(Pid) -> ok;
 option(owner, _) -> "a pid";
-option(restart, Restart) when Restart =:= permanent; Restart =:= transient; Restart =:= temporary -> ok;
+option(restart, Restart) when Restart =:= permanent; Restart =:= transient; Restart =:= temporary ->
+    ok;
 option(restart, _) -> "permanent, transient or temporary";
 option(max_moves, N) when is_integer(N), N >= 0 -> ok;
 option(max_moves, _) -> "a whole number from 0";
-option(Time, Ms) when (Time =:= period_ms orelse Time =:= spawn_timeout_ms), is_integer(Ms), Ms > 0, Ms =< 16#FFFFFFFF -> ok;
+option(Time, Ms)
+  when (Time =:= period_ms orelse Time =:= spawn_timeout_ms), is_integer(Ms), Ms > 0,
+       Ms =< 16#FFFFFFFF ->
+    ok;
 option(Time, _) when Time =:= period_ms; Time =:= spawn_timeout_ms -> "a number of milliseconds";
-option(_, _) -> "one of the options start, name, owner, restart, max_moves, period_ms, spawn_timeout_ms".
+option(_, _) ->
+    "one of the options start, name, owner, restart, max_moves, period_ms, spawn_timeout_ms".
 
 %% ---------------------------------------------------------------- arguments
 
 parsed({ok, Spec}, _, _) -> Spec;
 parsed({error, {bad_spec, Path, Found, _} = Error}, F, A) ->
     I = case Path of [conditions | _] -> 2; _ -> 1 end,
-    misuse(?MODULE, {F, A}, I, #{path => Path, found => Found, expected => sderl_place_spec:sentence(Error)}).
+    misuse(?MODULE, {F, A}, I,
+           #{path => Path, found => Found, expected => sderl_place_spec:sentence(Error)}).
 
 running(Fun) -> sderl_running:call(Fun).

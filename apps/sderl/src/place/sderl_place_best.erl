@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_best).
 -moduledoc false.
-%% One of many nodes that fits, with little looking: the least or most loaded, the one with the fewest choices, or
-%% that of the part with the fewest. Pure but for what is read by functions.
+%% One of many nodes that fits, with little looking: the least or most loaded, the one with the
+%% fewest choices, or that of the part with the fewest. Pure but for what is read by functions.
 %%
-%% Pending choices only add to a load, so they are read of those nodes alone whose value could still be the
-%% best; and conditions are checked of those alone that are the best so far. What comes out is what
-%% `sderl_place_pick` chooses among all that fit; a property compares.
+%% Pending choices only add to a load, so they are read of those nodes alone whose value could still
+%% be the best; and conditions are checked of those alone that are the best so far. What comes out
+%% is what `sderl_place_pick` chooses among all that fit; a property compares.
 
 -export([best/5, fewest/3, emptiest/4]).
 
@@ -16,8 +16,8 @@
 -type fits() :: fun((node()) -> boolean() | stale).
 
 -doc """
-The value of a cell is a load: the less the better. `unknown`: a node would have to be asked. (`none` if
-nobody fits.)
+The value of a cell is a load: the less the better. `unknown`: a node would have to be asked.
+(`none` if nobody fits.)
 """.
 -spec best([sderl_place_cells:cell()], pending(), fits(), Step, sderl_place_pick:random()) ->
     {ok, node()} | none | unknown when
@@ -81,7 +81,8 @@ emptiest([{Part, Base, Node} | Cells], Pending, Fits, Random0, Parts) ->
         stale -> unknown
     end.
 
-%% Of each part the sum of its choices, the fewest of a node, how many nodes have so few, and one of these.
+%% Of each part the sum of its choices, the fewest of a node, how many nodes have so few, and one of
+%% these.
 counted(Node, P, Parts, Part, Random0) ->
     case Parts of
         #{Part := {Sum, Fewest, Ties, Best}} when P > Fewest ->
@@ -100,10 +101,12 @@ either(N, Node, Before, Random0) ->
         {_, Random} -> {Before, Random}
     end.
 
-%% The best so far: its load, pending choices, name, and how many are as good. Of equal ones each is as likely.
+%% The best so far: its load, pending choices, name, and how many are as good. Of equal ones each is
+%% as likely.
 least([], none, _, _, _, _) -> none;
 least([], {_, _, Node, _}, _, _, _, _) -> {ok, Node};
-least([{Value, _, _} | Values], {Load, _, _, _} = Best, Pending, Fits, Step, Random) when Value > Load ->
+least([{Value, _, _} | Values], {Load, _, _, _} = Best, Pending, Fits, Step, Random)
+  when Value > Load ->
     least(Values, Best, Pending, Fits, Step, Random);
 least([{Value, Base, Node} | Values], Best, Pending, Fits, Step, Random0) ->
     P = Pending(Node, Base),

@@ -1,22 +1,30 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_cells).
 -moduledoc false.
-%% What a chooser compares, of all members of a group at once: for each node the value and the base of its pending
-%% choices, prepared by one choice for those after it.
+%% What a chooser compares, of all members of a group at once: for each node the value and the base
+%% of its pending choices, prepared by one choice for those after it.
 %%
-%% To read a value and the pending choices of each candidate takes most of a choice among many. The values change a
-%% few times in a second; so who chooses often finds them in one row. The row counts as long as no value of
-%% the attribute changed (`sderl_attr_table:version/1`), none is too old, the members are the same, and not longer
-%% than ?KEEP ms, as pending choices expire. It is read and written by everybody; who finds none makes one.
+%% To read a value and the pending choices of each candidate takes most of a choice among many. The
+%% values change a few times in a second; so who chooses often finds them in one row. The row counts
+%% as long as no value of the attribute changed (`sderl_attr_table:version/1`), none is too old, the
+%% members are the same, and not longer than ?KEEP ms, as pending choices expire. It is read and
+%% written by everybody; who finds none makes one.
 %%
-%% Choices are counted from a base, which is not written at a choice: rows stay right while nodes are chosen.
+%% Choices are counted from a base, which is not written at a choice: rows stay right while nodes
+%% are chosen.
 
 -export([new/0, cells/4]).
 -export_type([cell/0, key/0]).
 
--doc "A node, what the chooser compares, and the base of its pending choices (`sderl_place_pending:since_base/3`).".
+-doc """
+A node, what the chooser compares, and the base of its pending choices
+(`sderl_place_pending:since_base/3`).
+""".
 -type cell() :: {Value :: term(), Base :: non_neg_integer(), node()}.
--doc "The group whose members are the candidates, what is compared, and all that the values depend on further.".
+-doc """
+The group whose members are the candidates, what is compared, and all that the values depend on
+further.
+""".
 -type key() :: {Group :: term(), What :: term(), MaxAge :: term()}.
 
 -define(TABLE, ?MODULE).
@@ -29,10 +37,11 @@
 new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}]).
 
 -doc """
-The cells of these nodes. `Make` gives them with the moment until which all values are young enough; `stale` if one has to
-be asked for. Without a name they depend on no attribute.
+The cells of these nodes. `Make` gives them with the moment until which all values are young enough;
+`stale` if one has to be asked for. Without a name they depend on no attribute.
 """.
--spec cells(key(), {attr, sderl_attr:name()} | none, {[node()], Now :: integer()}, Make) -> [cell()] | stale when
+-spec cells(key(), {attr, sderl_attr:name()} | none, {[node()], Now :: integer()}, Make) ->
+    [cell()] | stale when
     Make :: fun(() -> {[cell()], Until :: integer()} | stale).
 cells(Key, Attribute, {Nodes, Now}, Make) ->
     case ets:lookup(?TABLE, Key) of

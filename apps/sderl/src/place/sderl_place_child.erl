@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_child).
 -moduledoc false.
-%% What `sderl_place_keeper` spawns on a node: the process itself, at once or when it has its name, or the
-%% parent of a process that is started as a supervisor starts its children.
+%% What `sderl_place_keeper` spawns on a node: the process itself, at once or when it has its name,
+%% or the parent of a process that is started as a supervisor starts its children.
 %%
-%% Its output and its log are of the node where it runs: a spawned process would take those of the keeper's.
+%% Its output and its log are of the node where it runs: a spawned process would take those of the
+%% keeper's.
 
 -export([run/2, await_go/2, start/2]).
 
@@ -18,13 +19,17 @@ run(Keeper, {M, F, Args}) ->
     ok = at_home(),
     proc_lib:init_p(Keeper, [], M, F, Args).
 
--doc "One that is to have a name does not run before it has it. The link to its keeper is the only other end.".
+-doc """
+One that is to have a name does not run before it has it. The link to its keeper is the only other
+end.
+""".
 -spec await_go(pid(), mfa_args()) -> term().
 await_go(Keeper, MFA) ->
     receive {sderl_place_go, Keeper} -> run(Keeper, MFA) end.
 
 -doc """
-Starts a process and stands for it: ends as it ends, and ends it when the keeper does, or the link to it.
+Starts a process and stands for it: ends as it ends, and ends it when the keeper does, or the link
+to it.
 """.
 -spec start(pid(), mfa_args()) -> no_return().
 start(Keeper, {M, F, Args}) ->

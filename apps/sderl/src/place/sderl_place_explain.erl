@@ -8,27 +8,34 @@
 -define(DEPTH, 12).
 
 -spec term(sderl_place_spec:t(), sderl_place_query:survey()) -> sderl_place:explanation().
-term(#{choose := Choose, count := Count} = Spec, #{candidates := Candidates, chosen := Chosen} = Survey) ->
-    #{choose => said(Choose), count => Count, chosen => Chosen, candidates => [candidate(C, Spec, Survey) || C <- Candidates]}.
+term(#{choose := Choose, count := Count} = Spec,
+     #{candidates := Candidates, chosen := Chosen} = Survey) ->
+    #{choose => said(Choose), count => Count, chosen => Chosen,
+      candidates => [candidate(C, Spec, Survey) || C <- Candidates]}.
 
 candidate({Node, Read, Entry}, #{where := Where, prefer := Prefer, choose := Choose},
           #{distances := Distances, chosen := Chosen, adds := Adds}) ->
     Verdict = fun(Condition) -> sderl_place_filter:verdict(Condition, Node, Read, Distances) end,
     Conditions = [Verdict(C) || C <- Where],
-    Base = #{node => Node, conditions => Conditions, prefer => [(Verdict(C))#{weight => W} || {W, C} <- Prefer]},
+    Base = #{node => Node, conditions => Conditions,
+             prefer => [(Verdict(C))#{weight => W} || {W, C} <- Prefer]},
     case Entry of
         {dropped, condition} ->
             [Why | _] = [V || #{holds := false} = V <- Conditions],
             Base#{verdict => dropped, why => Why};
         {dropped, Why} -> Base#{verdict => dropped, why => Why};
         {_, Score, Value, Pending} ->
-            maps:merge(Base#{verdict => case lists:member(Node, Chosen) of true -> chosen; false -> fits end,
+            maps:merge(Base#{verdict => case lists:member(Node, Chosen) of
+                true -> chosen;
+                false -> fits
+            end,
                              score => Score, pending => Pending},
                        looked_at(Choose, Node, Read, Value, Pending, Adds))
     end.
 
 %% What the chooser saw.
-looked_at({Way, Name}, _, Read, Value, Pending, Step) when is_number(Step), Way =:= least; is_number(Step), Way =:= most ->
+looked_at({Way, Name}, _, Read, Value, Pending, Step)
+  when is_number(Step), Way =:= least; is_number(Step), Way =:= most ->
     (measured(Read(Name), Value))#{load => sderl_place_pick:load(Way, Value, Pending, Step)};
 %% Which loads two nodes have depends on both.
 looked_at({two, _, Name}, _, Read, Value, _, _) -> measured(Read(Name), Value);
@@ -54,7 +61,8 @@ text(#{choose := Choose, count := Count, chosen := Chosen, candidates := Candida
     Head = ["node", "verdict", "preferred", "value", "pending", "why"],
     Rows = [Head | [row(C) || C <- Candidates]],
     Widths = [lists:max([string:length(Cell) || Cell <- Column]) || Column <- columns(Rows)],
-    [io_lib:format("~0tP, ~tp of ~b: ~ts~n", [Choose, ?DEPTH, Count, length(Candidates), names(Chosen)]),
+    [io_lib:format("~0tP, ~tp of ~b: ~ts~n",
+                   [Choose, ?DEPTH, Count, length(Candidates), names(Chosen)]),
      [line(Row, Widths) || Row <- Rows]].
 
 names([]) -> "none";
@@ -64,7 +72,8 @@ columns([[] | _]) -> [];
 columns(Rows) -> [[hd(R) || R <- Rows] | columns([tl(R) || R <- Rows])].
 
 line(Row, Widths) ->
-    Cells = [[Cell, lists:duplicate(Width - string:length(Cell), $\s)] || {Cell, Width} <- lists:zip(Row, Widths)],
+    Cells = [[Cell, lists:duplicate(Width - string:length(Cell), $\s)]
+             || {Cell, Width} <- lists:zip(Row, Widths)],
     [string:trim(unicode:characters_to_list(lists:join("  ", Cells)), trailing), $\n].
 
 row(#{node := Node, verdict := Verdict, conditions := Conditions, prefer := Prefer} = C) ->

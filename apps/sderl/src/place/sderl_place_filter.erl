@@ -1,18 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_filter).
 -moduledoc false.
-%% Whether a node fits conditions. Pure: attributes are read by a function, distances stand in a map.
+%% Whether a node fits conditions. Pure: attributes are read by a function, distances stand in a
+%% map.
 %%
-%% What is not known makes a condition false whatever it says (published: also `ne`). Labels differ in
-%% one point, as selectors of labels do elsewhere: a node that is known not to have the label is one of
-%% those that `not_in`, `not_equals` and `not_exists` select.
+%% What is not known makes a condition false whatever it says (published: also `ne`). Labels differ
+%% in one point, as selectors of labels do elsewhere: a node that is known not to have the label is
+%% one of those that `not_in`, `not_equals` and `not_exists` select.
 
 -export([fits/4, score/4, verdict/4]).
 -export_type([reading/0, read/0, distances/0]).
 
 -doc "`stale`: what is known is older than the query takes, or nothing is known yet.".
--type reading() :: {ok, Value :: term(), AgeMs :: number()} | {undefined, Reason :: term(), AgeMs :: number()}
-    | stale | {error, Reason :: term()}.
+-type reading() ::
+    {ok, Value :: term(), AgeMs :: number()} | {undefined, Reason :: term(), AgeMs :: number()}
+        | stale | {error, Reason :: term()}.
 -type read() :: fun((Name :: term()) -> reading()).
 -type distances() :: #{sderl_place_spec:ref() => #{node() => number()}}.
 
@@ -29,10 +31,12 @@ fits([Condition | Conditions], Node, Read, Distances, Sofar) ->
     end.
 
 -doc "The sum of the weights of those that hold; `stale` likewise.".
--spec score([{pos_integer(), sderl_place_spec:condition()}], node(), read(), distances()) -> non_neg_integer() | stale.
+-spec score([{pos_integer(), sderl_place_spec:condition()}], node(), read(), distances()) ->
+    non_neg_integer() | stale.
 score(Preferences, Node, Read, Distances) -> score(Preferences, Node, Read, Distances, 0).
 
--spec score([{pos_integer(), sderl_place_spec:condition()}], node(), read(), distances(), non_neg_integer()) ->
+-spec score([{pos_integer(), sderl_place_spec:condition()}], node(), read(), distances(),
+            non_neg_integer()) ->
     non_neg_integer() | stale.
 score([], _, _, _, Sum) -> Sum;
 score([{Weight, Condition} | Preferences], Node, Read, Distances, Sum) ->
@@ -42,7 +46,8 @@ score([{Weight, Condition} | Preferences], Node, Read, Distances, Sum) ->
         stale -> stale
     end.
 
-holds({{dist, Ref}, Test, _}, Node, _, Distances) -> test(Test, dist, distance(Ref, Node, Distances));
+holds({{dist, Ref}, Test, _}, Node, _, Distances) ->
+    test(Test, dist, distance(Ref, Node, Distances));
 holds({{Kind, Name}, Test, _}, _, Read, _) ->
     case Read(Name) of
         stale -> stale;
@@ -70,7 +75,8 @@ member(Value, Values) -> lists:any(fun(V) -> V == Value end, Values).
 
 -doc "How a condition came out and on what, for people.".
 -spec verdict(sderl_place_spec:condition(), node(), read(), distances()) ->
-    #{condition := term(), holds := boolean(), value => term(), age_ms => number(), reason => term()}.
+    #{condition := term(), holds := boolean(), value => term(), age_ms => number(),
+      reason => term()}.
 verdict({Source, _, Said} = Condition, Node, Read, Distances) ->
     Reading = case Source of
         {dist, Ref} -> distance(Ref, Node, Distances);

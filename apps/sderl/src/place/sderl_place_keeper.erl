@@ -3,10 +3,10 @@
 -moduledoc false.
 %% Keeps one process running on some node of a spec: runs what `sderl_place_moves` decides.
 %%
-%% It is linked to the process. Whatever ends this one, be it a lost link, ends that one: the two sides of a
-%% split do not keep two. What may wait (choosing, connecting, registering) is done by a helper, one at a
-%% time. A node that is stopped does not answer the request to spawn: after a while it is abandoned, and the
-%% runtime ends what it may have made.
+%% It is linked to the process. Whatever ends this one, be it a lost link, ends that one: the two
+%% sides of a split do not keep two. What may wait (choosing, connecting, registering) is done by a
+%% helper, one at a time. A node that is stopped does not answer the request to spawn: after a while
+%% it is abandoned, and the runtime ends what it may have made.
 
 -behaviour(gen_server).
 
@@ -20,16 +20,21 @@
 -dialyzer({nowarn_function, [help/2]}).
 
 %% `answer`: where the outcome of the first placement goes.
--type args() :: #{answer := reference(), spec := sderl_place_spec:t(), mfa := {module(), atom(), [term()]},
-                  start := spawn | start_link, owner := pid(),
-                  name := none | {Group :: term(), Name :: term()}, spawn_timeout_ms := pos_integer(),
-                  restart := permanent | transient | temporary, max_moves := non_neg_integer(), period_ms := pos_integer()}.
+-type args() ::
+    #{answer := reference(), spec := sderl_place_spec:t(), mfa := {module(), atom(), [term()]},
+      start := spawn | start_link, owner := pid(), name := none | {Group :: term(), Name :: term()},
+      spawn_timeout_ms := pos_integer(), restart := permanent | transient | temporary,
+      max_moves := non_neg_integer(), period_ms := pos_integer()}.
 
--record(k, {args :: args(), moves :: sderl_place_moves:t(), owner :: reference(),
-            helper = none :: none | {pid(), reference()},
-            request = none :: none | {reference(), Timer :: reference()},
-            %% The parent of a process that is started: before it said so, and then.
-            parent = none :: none | {starting, pid(), Timer :: reference()} | {parent_of, pid(), pid()}}).
+-record(k, {
+    args :: args(),
+    moves :: sderl_place_moves:t(),
+    owner :: reference(),
+    helper = none :: none | {pid(), reference()},
+    request = none :: none | {reference(), Timer :: reference()},
+    %% The parent of a process that is started: before it said so, and then.
+    parent = none :: none | {starting, pid(), Timer :: reference()} | {parent_of, pid(), pid()}
+}).
 
 -doc """
 Waits for the first placement. Each step of it has its time, so it ends.
@@ -87,7 +92,9 @@ init(#{owner := Owner, name := Name} = Args) ->
     _ = process_flag(trap_exit, true),
     %% A request to a node that is stopped must not hold this process.
     _ = process_flag(async_dist, true),
-    Moves = sderl_place_moves:new((maps:with([restart, max_moves, period_ms], Args))#{named => Name =/= none}),
+    Moves = sderl_place_moves:new(
+        (maps:with([restart, max_moves, period_ms], Args))#{named => Name =/= none}
+    ),
     {ok, #k{args = Args, moves = Moves, owner = monitor(process, Owner)}, {continue, start}}.
 
 -spec handle_continue(start, #k{}) -> {noreply, #k{}} | {stop, shutdown, #k{}}.
@@ -108,14 +115,19 @@ handle_info({'DOWN', Ref, process, _, Result}, #k{helper = {_, Ref}} = K) ->
         {done, Event} -> Event;
         Why -> {cannot, Why}
     end, K#k{helper = none});
-handle_info({spawn_reply, Ref, ok, Parent}, #k{request = {Ref, Timer}, args = #{start := start_link}} = K) ->
+handle_info({spawn_reply, Ref, ok, Parent},
+            #k{request = {Ref, Timer}, args = #{start := start_link}} = K) ->
     {noreply, K#k{request = none, parent = {starting, Parent, Timer}}};
-handle_info({spawn_reply, Ref, ok, Pid}, #k{request = {Ref, _}} = K) -> step({spawned, Pid}, K#k{request = none});
-handle_info({spawn_reply, Ref, error, Why}, #k{request = {Ref, _}} = K) -> step({not_spawned, Why}, K#k{request = none});
+handle_info({spawn_reply, Ref, ok, Pid}, #k{request = {Ref, _}} = K) ->
+    step({spawned, Pid}, K#k{request = none});
+handle_info({spawn_reply, Ref, error, Why}, #k{request = {Ref, _}} = K) ->
+    step({not_spawned, Why}, K#k{request = none});
 handle_info({sderl_place_started, Parent, Pid}, #k{parent = {starting, Parent, _}} = K) ->
     step({spawned, Pid}, K#k{parent = {parent_of, Parent, Pid}});
-handle_info({'EXIT', Parent, Why}, #k{parent = {starting, Parent, _}} = K) -> step({not_spawned, Why}, K#k{parent = none});
-handle_info({'EXIT', Parent, Why}, #k{parent = {parent_of, Parent, Pid}} = K) -> step({exit, Pid, Why}, K#k{parent = none});
+handle_info({'EXIT', Parent, Why}, #k{parent = {starting, Parent, _}} = K) ->
+    step({not_spawned, Why}, K#k{parent = none});
+handle_info({'EXIT', Parent, Why}, #k{parent = {parent_of, Parent, Pid}} = K) ->
+    step({exit, Pid, Why}, K#k{parent = none});
 handle_info({give_up, Timer}, #k{parent = {starting, Parent, Timer}} = K) ->
     exit(Parent, kill),
     step({not_spawned, timeout}, K#k{parent = none});
@@ -142,7 +154,8 @@ effect({choose, Exclude}, #k{args = #{spec := Spec}} = K) ->
     #{exclude := Never} = Spec,
     Keeper = self(),
     help(fun() -> choose(Spec#{exclude := Exclude ++ Never}, Keeper) end, K);
-effect({spawn, Node}, #k{args = #{mfa := MFA, name := Name, start := Start, spawn_timeout_ms := Timeout}} = K) ->
+effect({spawn, Node},
+       #k{args = #{mfa := MFA, name := Name, start := Start, spawn_timeout_ms := Timeout}} = K) ->
     F = case {Start, Name} of
         {start_link, _} -> start;
         {spawn, none} -> run;
@@ -206,8 +219,8 @@ choose(Spec, Keeper) ->
         {error, Why} -> {cannot, Why}
     end.
 
-%% A member registers: this node, or else that of the process. The name of its predecessor, whose node is
-%% lost, may be there for a moment still.
+%% A member registers: this node, or else that of the process. The name of its predecessor, whose
+%% node is lost, may be there for a moment still.
 -define(PATIENCE, 15_000).
 -define(LOOK, 50).
 

@@ -1,12 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_moves).
 -moduledoc false.
-%% What the keeper of a placed process does next. Pure: `step(Now, Event, State)` gives effects and a state;
-%% `sderl_place_keeper` runs them.
+%% What the keeper of a placed process does next. Pure: `step(Now, Event, State)` gives effects and
+%% a state; `sderl_place_keeper` runs them.
 %%
-%% A round is one placement: choose, spawn, register if there is a name, let it run. A node that fails in it
-%% is not chosen again in the round. Nor is the node on which the process has just died, as long as there is
-%% another one; if it was the process that failed and not the node, that one will do in the end.
+%% A round is one placement: choose, spawn, register if there is a name, let it run. A node that
+%% fails in it is not chosen again in the round. Nor is the node on which the process has just died,
+%% as long as there is another one; if it was the process that failed and not the node, that one
+%% will do in the end.
 %%
 %% A process under a name runs only once it has the name: it is spawned to wait for its `go`.
 
@@ -20,21 +21,26 @@
     | named | {taken, By :: term()} | {not_named, Why :: term()}
     | {exit, pid(), Why :: term()} | stop.
 -doc """
-`answer` is for who asked for the process, `tell` for its owner afterwards. `leave`: nothing of ours runs on that
-node any more. After `finish` there is nothing.
+`answer` is for who asked for the process, `tell` for its owner afterwards. `leave`: nothing of ours
+runs on that node any more. After `finish` there is nothing.
 """.
--type effect() :: {choose, Exclude :: [node()]} | {spawn, node()} | {name, pid(), Before :: pid() | none} | {go, pid()}
-    | {answer, {ok, pid()} | {error, term()}} | {tell, term()} | {kill, pid()} | {leave, node()} | finish.
+-type effect() :: {choose, Exclude :: [node()]} | {spawn, node()}
+                  | {name, pid(), Before :: pid() | none} | {go, pid()}
+                  | {answer, {ok, pid()} | {error, term()}} | {tell, term()} | {kill, pid()}
+                  | {leave, node()} | finish.
 
--record(m, {options :: options(),
-            phase = idle :: idle | choosing | {spawning, node()} | {naming, node(), pid()} | {running, node(), pid()} | over,
-            %% Of this round: nodes that failed; where the process died.
-            failed = [] :: [{node(), Why :: term()}],
-            avoid = [] :: [{node(), Why :: term()}],
-            %% Where it ran before, and why no more.
-            before = none :: none | {pid(), Why :: term()},
-            %% When it moved lately, ms.
-            moves = [] :: [integer()]}).
+-record(m, {
+    options :: options(),
+    phase = idle :: idle | choosing | {spawning, node()} | {naming, node(), pid()}
+                    | {running, node(), pid()} | over,
+    %% Of this round: nodes that failed; where the process died.
+    failed = [] :: [{node(), Why :: term()}],
+    avoid = [] :: [{node(), Why :: term()}],
+    %% Where it ran before, and why no more.
+    before = none :: none | {pid(), Why :: term()},
+    %% When it moved lately, ms.
+    moves = [] :: [integer()]
+}).
 -opaque t() :: #m{}.
 
 -spec new(options()) -> t().
@@ -48,11 +54,13 @@ place(#m{}) -> {error, moving}.
 
 -spec step(Now :: integer(), event(), t()) -> {[effect()], t()}.
 step(_, start, #m{phase = idle} = M) -> choose(M);
-step(_, {chosen, Node}, #m{phase = choosing} = M) -> {[{spawn, Node}], M#m{phase = {spawning, Node}}};
+step(_, {chosen, Node}, #m{phase = choosing} = M) ->
+    {[{spawn, Node}], M#m{phase = {spawning, Node}}};
 step(_, {unreachable, Node}, #m{phase = choosing} = M) -> next(Node, unreachable, [], M);
 step(_, none, #m{phase = choosing, avoid = []} = M) -> nobody(M);
 step(_, none, #m{phase = choosing, avoid = Avoid} = M) ->
-    %% No other node: the one where the process failed, then; a node that is gone is not one of them.
+    %% No other node: the one where the process failed, then; a node that is gone is not one of
+    %% them.
     choose(M#m{avoid = [], failed = M#m.failed ++ [A || {_, noconnection} = A <- Avoid]});
 step(_, {cannot, Why}, #m{phase = choosing} = M) -> fail(Why, [], M);
 step(_, {spawned, Pid}, #m{phase = {spawning, Node}, options = #{named := true}} = M) ->
@@ -60,8 +68,10 @@ step(_, {spawned, Pid}, #m{phase = {spawning, Node}, options = #{named := true}}
 step(_, {spawned, Pid}, #m{phase = {spawning, Node}} = M) -> runs(Node, Pid, [], M);
 step(_, {not_spawned, Why}, #m{phase = {spawning, Node}} = M) -> next(Node, Why, [], M);
 step(_, named, #m{phase = {naming, Node, Pid}} = M) -> runs(Node, Pid, [{go, Pid}], M);
-step(_, {taken, By}, #m{phase = {naming, Node, _}} = M) -> fail({name_taken, By}, [{leave, Node}], M);
-step(_, {not_named, Why}, #m{phase = {naming, Node, Pid}} = M) -> next(Node, {not_registered, Why}, [{kill, Pid}], M);
+step(_, {taken, By}, #m{phase = {naming, Node, _}} = M) ->
+    fail({name_taken, By}, [{leave, Node}], M);
+step(_, {not_named, Why}, #m{phase = {naming, Node, Pid}} = M) ->
+    next(Node, {not_registered, Why}, [{kill, Pid}], M);
 step(_, {exit, Pid, Why}, #m{phase = {naming, Node, Pid}} = M) -> next(Node, Why, [], M);
 step(Now, {exit, Pid, Why}, #m{phase = {running, Node, Pid}} = M) -> ended(Now, Why, Node, Pid, M);
 step(_, stop, #m{phase = over} = M) -> {[], M};
@@ -93,14 +103,17 @@ runs(Node, Pid, Effects, #m{before = Before} = M) ->
     end,
     {Effects ++ [Say], M#m{phase = {running, Node, Pid}, failed = [], avoid = []}}.
 
-ended(Now, Why, Node, Pid, #m{options = #{restart := Restart, max_moves := Max, period_ms := Period}, moves = Moves} = M) ->
+ended(Now, Why, Node, Pid, #m{options = #{restart := Restart, max_moves := Max,
+                                          period_ms := Period},
+                              moves = Moves} = M) ->
     Lately = [T || T <- Moves, T > Now - Period],
     case again(Restart, Why) of
         false -> {[{tell, {ended, Pid, Why}}, {leave, Node}, finish], M#m{phase = over}};
         true when length(Lately) >= Max ->
             fail({too_many_moves, Why}, [{leave, Node}], M#m{before = {Pid, Why}});
         true ->
-            {Effects, New} = choose(M#m{before = {Pid, Why}, moves = [Now | Lately], avoid = [{Node, Why}], failed = []}),
+            {Effects, New} = choose(M#m{before = {Pid, Why}, moves = [Now | Lately],
+                                        avoid = [{Node, Why}], failed = []}),
             {[{leave, Node} | Effects], New}
     end.
 
@@ -113,5 +126,6 @@ again(transient, _) -> true.
 
 nobody(#m{failed = Failed} = M) -> fail({no_node_left, Failed}, [], M).
 
-fail(Why, Effects, #m{before = none} = M) -> {Effects ++ [{answer, {error, Why}}, finish], M#m{phase = over}};
+fail(Why, Effects, #m{before = none} = M) ->
+    {Effects ++ [{answer, {error, Why}}, finish], M#m{phase = over}};
 fail(Why, Effects, M) -> {Effects ++ [{tell, {failed, Why}}, finish], M#m{phase = over}}.

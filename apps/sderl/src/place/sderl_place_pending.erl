@@ -4,18 +4,21 @@
 %% What was chosen on this node and does not show in the chosen nodes' values yet.
 %%
 %% A row `{Node, Total, Marks, At}`: how often the node was chosen, how often it had been at some
-%% moments, newest first, and the newest of these. A value that was measured at a moment knows of the choices before it; the
-%% rest is pending. Marks are ?WIDTH ms apart, and the older they are the further: one for each cell of a grid that
-%% doubles in width as they get older, up to half their age. All choices of a cell count as made at its last mark, so a
-%% choice may count too long, but not too short. Counting is atomic; two processes that set marks at once may lose one,
-%% which makes another choice or two count longer.
+%% moments, newest first, and the newest of these. A value that was measured at a moment knows of
+%% the choices before it; the rest is pending. Marks are ?WIDTH ms apart, and the older they are the
+%% further: one for each cell of a grid that doubles in width as they get older, up to half their
+%% age. All choices of a cell count as made at its last mark, so a choice may count too long, but
+%% not too short. Counting is atomic; two processes that set marks at once may lose one, which makes
+%% another choice or two count longer.
 
 -export([new/0, clear/0, note/1, note/2, any/0, since/2, before/2, since_base/3]).
 -export_type([marks/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
--doc "`{At1, Before1, At2, Before2, ...}`, the newest first: flat, as every look at a candidate copies it.".
+-doc """
+`{At1, Before1, At2, Before2, ...}`, the newest first: flat, as every look at a candidate copies it.
+""".
 -type marks() :: tuple().
 
 -define(TABLE, sderl_place_pending).
@@ -27,7 +30,8 @@
 
 -doc "Makes the table; the calling process owns it.".
 -spec new() -> ets:table().
-new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}, {write_concurrency, true}]).
+new() ->
+    ets:new(?TABLE, [named_table, public, {read_concurrency, true}, {write_concurrency, true}]).
 
 -doc "Forgets all choices.".
 -spec clear() -> ok.
@@ -52,7 +56,9 @@ note(Node, Now) ->
             ok;
         Marks ->
             Total = ets:update_counter(?TABLE, Node, 1, {Node, 0, {Now, 0}, Now}),
-            _ = ets:update_element(?TABLE, Node, [{3, list_to_tuple([Now, Total - 1 | thin(Now, tuple_to_list(Marks))])}, {4, Now}]),
+            _ = ets:update_element(?TABLE, Node, [
+                {3, list_to_tuple([Now, Total - 1 | thin(Now, tuple_to_list(Marks))])}, {4, Now}
+            ]),
             ok
     end.
 
@@ -88,7 +94,10 @@ since(Node, Since) ->
         [] -> 0
     end.
 
--doc "How often a node had been chosen at a moment: a base for `since_base/3`, as long as it is not much older.".
+-doc """
+How often a node had been chosen at a moment: a base for `since_base/3`, as long as it is not much
+older.
+""".
 -spec before(node(), SinceMs :: integer()) -> non_neg_integer().
 before(Node, Since) ->
     case ets:lookup(?TABLE, Node) of

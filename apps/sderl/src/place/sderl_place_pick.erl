@@ -1,28 +1,29 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_pick).
 -moduledoc false.
-%% The choosers. Pure: what fits, with what the chooser looks at, and a state of random numbers go in,
-%% nodes come out.
+%% The choosers. Pure: what fits, with what the chooser looks at, and a state of random numbers go
+%% in, nodes come out.
 %%
-%% What a node was chosen for before counts as load on it until its values show it (*pending*). By how
-%% much depends on the attribute; unless the caller says, a choice weighs half of what lies between
-%% the least and the most loaded candidate (of two: between them), and 1 at least where values are whole numbers:
-%% after two choices on values that do not change the least loaded node counts as the most loaded. That is much for a
-%% node that chooses alone, and just enough where 50 do (`sderl_sim_place`: at an eighth they put 400 of 1,000 choices
-%% on one idle node of 50, at a half 100). Of equal loads that with fewer pending choices is less; then random
-%% numbers decide.
+%% What a node was chosen for before counts as load on it until its values show it (*pending*). By
+%% how much depends on the attribute; unless the caller says, a choice weighs half of what lies
+%% between the least and the most loaded candidate (of two: between them), and 1 at least where
+%% values are whole numbers: after two choices on values that do not change the least loaded node
+%% counts as the most loaded. That is much for a node that chooses alone, and just enough where 50
+%% do (`sderl_sim_place`: at an eighth they put 400 of 1,000 choices on one idle node of 50, at a
+%% half 100). Of equal loads that with fewer pending choices is less; then random numbers decide.
 %%
-%% Preferences come before the chooser: it is given the nodes with the highest score, then those with
-%% the next, until there are enough.
+%% Preferences come before the chooser: it is given the nodes with the highest score, then those
+%% with the next, until there are enough.
 
 -export([pick/5, needs/2, below/2, random/1, step/3, load/4, rendezvous/2]).
 -export_type([entry/0, random/0]).
 
 -doc """
-A node that fits; the score of its preferences; what the chooser looks at (the attribute's value, the
-distance, what it is spread over; `undefined` if nothing); its pending choices.
+A node that fits; the score of its preferences; what the chooser looks at (the attribute's value,
+the distance, what it is spread over; `undefined` if nothing); its pending choices.
 """.
--type entry() :: {node(), Preferred :: non_neg_integer(), Value :: term(), Pending :: non_neg_integer()}.
+-type entry() ::
+    {node(), Preferred :: non_neg_integer(), Value :: term(), Pending :: non_neg_integer()}.
 -opaque random() :: rand:mwc59_state().
 
 -doc "Random numbers from a seed, any term. Not those of the process, which belong to the caller.".
@@ -30,13 +31,15 @@ distance, what it is spread over; `undefined` if nothing); its pending choices.
 random(Seed) -> rand:mwc59_seed(erlang:phash2(Seed, 1 bsl 32)).
 
 -doc "At most `Count` of the nodes, the first choice first.".
--spec pick(sderl_place_spec:chooser(), pos_integer() | all, Adds :: auto | number(), [entry()], random()) -> [node()].
+-spec pick(sderl_place_spec:chooser(), pos_integer() | all, Adds :: auto | number(), [entry()],
+           random()) -> [node()].
 pick(_, _, _, [], _) -> [];
 pick(Choose, all, Adds, Entries, Random) -> pick(Choose, length(Entries), Adds, Entries, Random);
 pick(Choose, Count, Adds, Entries, Random) -> tiers(Choose, Count, Adds, tiers(Entries), Random).
 
 -doc """
-How many entries, drawn at random, `pick/5` needs to choose as it would from all; `all` if it has to see all.
+How many entries, drawn at random, `pick/5` needs to choose as it would from all; `all` if it has to
+see all.
 """.
 -spec needs(sderl_place_spec:chooser(), pos_integer() | all) -> pos_integer() | all.
 needs(random, Count) -> Count;
@@ -59,20 +62,25 @@ tiers([{_, Score, _, _} | Rest] = Entries) ->
     end.
 
 tier(in_order, Count, _, Entries, _) -> [N || {N, _, _, _} <- lists:sublist(Entries, Count)];
-tier({two, _, _} = Choose, Count, Adds, Entries, Random) -> two(Choose, Count, Adds, shuffled(Entries, Random), []);
+tier({two, _, _} = Choose, Count, Adds, Entries, Random) ->
+    two(Choose, Count, Adds, shuffled(Entries, Random), []);
 tier({spread, _}, 1, _, Entries, Random) -> [of_emptiest(Entries, Random, #{})];
 tier({spread, _}, Count, _, Entries, Random) ->
     Keyed = keyed(fun({_, _, _, Pending}) -> Pending end, Entries, Random),
     Buckets = maps:groups_from_list(fun({_, {_, _, Over, _}}) -> Over end, Keyed),
-    %% Places in each bucket first, so that one choice of several is spread whatever was chosen before.
+    %% Places in each bucket first, so that one choice of several is spread whatever was chosen
+    %% before.
     first(Count, [{{Place, sum_pending(Bucket), Key}, Entry}
-                  || _ := Bucket <- Buckets, {Place, {Key, Entry}} <- lists:enumerate(lists:sort(Bucket))]);
+                  || _ := Bucket <- Buckets,
+                     {Place, {Key, Entry}} <- lists:enumerate(lists:sort(Bucket))]);
 tier(random, 1, _, Entries, Random) ->
     {I, _} = below(length(Entries), Random),
     [element(1, lists:nth(1 + I, Entries))];
 tier({Way, _}, Count, Adds, Entries, Random) when Way =:= least; Way =:= most ->
     Step = step_of(Adds, Entries),
-    first(Count, keyed(fun({_, _, Value, Pending}) -> {load(Way, Value, Pending, Step), Pending} end, Entries, Random));
+    first(Count,
+          keyed(fun({_, _, Value, Pending}) -> {load(Way, Value, Pending, Step), Pending} end,
+                Entries, Random));
 tier(Choose, Count, _, Entries, Random) -> first(Count, keyed(key(Choose), Entries, Random)).
 
 key(random) -> fun(_) -> 0 end;
@@ -112,7 +120,8 @@ two(_, _, _, [], Picked) -> lists:reverse(Picked);
 two(_, _, _, [{Node, _, _, _}], Picked) -> lists:reverse(Picked, [Node]);
 two({_, Way, _} = Choose, Count, Adds, [{_, _, V1, P1} = A, {_, _, V2, P2} = B | Rest], Picked) ->
     Step = step(Adds, min(V1, V2), max(V1, V2)),
-    {{Node, _, _, _}, Other} = case {load(Way, V1, P1, Step), P1} =< {load(Way, V2, P2, Step), P2} of
+    {{Node, _, _, _}, Other} = case {load(Way, V1, P1, Step), P1} =<
+                                    {load(Way, V2, P2, Step), P2} of
         true -> {A, B};
         false -> {B, A}
     end,
@@ -132,24 +141,27 @@ below(N, Random0) ->
 -doc "What one choice weighs, given the least and the greatest value of the candidates.".
 -spec step(auto | number(), number(), number()) -> number().
 %% Of loads that are parts of 1 each choice would count as a whole machine.
-step(auto, Least, Greatest) when is_integer(Least), is_integer(Greatest) -> max(1, (Greatest - Least) / 2);
+step(auto, Least, Greatest) when is_integer(Least), is_integer(Greatest) ->
+    max(1, (Greatest - Least) / 2);
 step(auto, Least, Greatest) -> (Greatest - Least) / 2;
 step(Adds, _, _) -> Adds.
 
 step_of(auto, [{_, _, Value, _} | Rest]) ->
-    {Least, Greatest} = lists:foldl(fun({_, _, V, _}, {Lo, Hi}) -> {min(V, Lo), max(V, Hi)} end, {Value, Value}, Rest),
+    {Least, Greatest} = lists:foldl(fun({_, _, V, _}, {Lo, Hi}) -> {min(V, Lo), max(V, Hi)} end,
+                                    {Value, Value}, Rest),
     step(auto, Least, Greatest);
 step_of(Adds, _) -> Adds.
 
 -doc "A node's load as the chooser sees it: the lower the better.".
--spec load(least | most, Value :: number(), Pending :: non_neg_integer(), Step :: number()) -> number().
+-spec load(least | most, Value :: number(), Pending :: non_neg_integer(), Step :: number()) ->
+    number().
 load(least, Value, 0, _) -> Value;
 load(least, Value, Pending, Step) -> Value + Pending * Step;
 load(most, Value, Pending, Step) -> Pending * Step - Value.
 
 -doc """
-The weight of a node for a key (rendezvous hashing): each key belongs to the node with the highest, so
-that the keys of a node that goes are spread over all others, and no other key moves.
+The weight of a node for a key (rendezvous hashing): each key belongs to the node with the highest,
+so that the keys of a node that goes are spread over all others, and no other key moves.
 """.
 -spec rendezvous(Key :: term(), node()) -> non_neg_integer().
 rendezvous(Key, Node) -> erlang:phash2({Key, Node}, 1 bsl 32).

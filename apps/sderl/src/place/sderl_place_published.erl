@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_published).
 -moduledoc false.
-%% The attributes and the choice of nodes that were published as functions of `s_group`: an attribute is any
-%% term, which a node has or has not. Here it is a static attribute of that name, `true`.
+%% The attributes and the choice of nodes that were published as functions of `s_group`: an
+%% attribute is any term, which a node has or has not. Here it is a static attribute of that name,
+%% `true`.
 
 -export([change/3, own/0, choose/1]).
 %% On the other node.
@@ -16,12 +17,14 @@
 -define(TIMEOUT, 5000).
 
 -doc """
-Has each of the nodes add or remove the attributes; gives those that have done it within the time, sorted.
+Has each of the nodes add or remove the attributes; gives those that have done it within the time,
+sorted.
 """.
 -spec change(add | remove, [node()], [term()]) -> [node()].
 change(How, Nodes, Names) ->
     Until = now_ms() + ?TIMEOUT,
-    Helpers = [{N, spawn_monitor(fun() -> exit({done, change_at(N, How, Names)}) end)} || N <- lists:usort(Nodes)],
+    Helpers = [{N, spawn_monitor(fun() -> exit({done, change_at(N, How, Names)}) end)}
+               || N <- lists:usort(Nodes)],
     [N || {N, {Pid, Mon}} <- Helpers,
           receive
               {'DOWN', Mon, process, Pid, Result} -> Result =:= {done, ok}
@@ -64,8 +67,8 @@ own() ->
     end.
 
 -doc """
-The nodes, but this one, that are in all of the groups and have all of the attributes, sorted; among those
-with a link if no group is given. No node is in a group that nobody knows.
+The nodes, but this one, that are in all of the groups and have all of the attributes, sorted; among
+those with a link if no group is given. No node is in a group that nobody knows.
 """.
 -spec choose([{s_group, term()} | {attribute, term()}]) -> [node()].
 choose(Constraints) ->
@@ -74,7 +77,9 @@ choose(Constraints) ->
         [Group | Groups] -> #{group => Group, member_of => Groups}
     end,
     {ok, Spec} = sderl_place_spec:parse(many, Candidates#{exclude => [node()]}),
-    case sderl_place_query:choose(sderl_place_spec:having([Name || {attribute, Name} <- Constraints], Spec)) of
+    case sderl_place_query:choose(
+        sderl_place_spec:having([Name || {attribute, Name} <- Constraints], Spec)
+    ) of
         {error, {unknown_group, _}} -> [];
         Nodes -> lists:sort(Nodes)
     end.

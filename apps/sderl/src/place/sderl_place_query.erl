@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_query).
 -moduledoc false.
-%% Runs a spec in the calling process: finds the candidates, reads what the conditions and the chooser
-%% need, and has the pure modules decide.
+%% Runs a spec in the calling process: finds the candidates, reads what the conditions and the
+%% chooser need, and has the pure modules decide.
 %%
-%% Attributes are read from this node's table. Only what is missing there or too old is asked for, once,
-%% for all such nodes together and within the time of the query. A candidate that another condition
-%% drops anyway is not asked.
+%% Attributes are read from this node's table. Only what is missing there or too old is asked for,
+%% once, for all such nodes together and within the time of the query. A candidate that another
+%% condition drops anyway is not asked.
 
 -export([choose/1, survey/1, host/1]).
 -export_type([survey/0, candidate/0]).
@@ -14,17 +14,27 @@
 -import(sderl_clock, [now_ms/0]).
 
 -doc "A candidate, how it can be read, and whether it fits: then with its entry for the chooser.".
--type candidate() :: {node(), sderl_place_filter:read(), sderl_place_pick:entry() | {dropped, Why :: term()}}.
--type survey() :: #{candidates := [candidate()], distances := sderl_place_filter:distances(), adds := auto | number(),
-                    chosen := [node()]}.
+-type candidate() ::
+    {node(), sderl_place_filter:read(), sderl_place_pick:entry() | {dropped, Why :: term()}}.
+-type survey() ::
+    #{candidates := [candidate()], distances := sderl_place_filter:distances(),
+      adds := auto | number(), chosen := [node()]}.
 
 -define(MAX_MS, 16#FFFFFFFF).
 
 %% What all candidates are judged with.
--record(q, {spec :: sderl_place_spec:t(), where :: list(), prefer :: list(), choose :: sderl_place_spec:chooser(),
-            distances :: sderl_place_filter:distances(), max_age :: non_neg_integer(), slack :: non_neg_integer(),
-            now :: integer(),
-            pending :: boolean(), groups :: [{term(), [node()]}]}).
+-record(q, {
+    spec :: sderl_place_spec:t(),
+    where :: list(),
+    prefer :: list(),
+    choose :: sderl_place_spec:chooser(),
+    distances :: sderl_place_filter:distances(),
+    max_age :: non_neg_integer(),
+    slack :: non_neg_integer(),
+    now :: integer(),
+    pending :: boolean(),
+    groups :: [{term(), [node()]}]
+}).
 
 -doc "The nodes that a spec chooses; they count as chosen where the spec has that.".
 -spec choose(sderl_place_spec:t()) -> [node()] | {error, {unknown_group, term()}}.
@@ -58,19 +68,22 @@ survey(#{choose := Choose, count := Count} = Spec) ->
         {ok, Nodes, Groups} ->
             Q = measured_out(Nodes, query(Spec, Nodes, Groups)),
             Judged = [case Entry of
-                {N, _, _, _} -> {N, Read, case down(N) of true -> {dropped, down}; false -> Entry end};
+                {N, _, _, _} ->
+                    {N, Read, case down(N) of true -> {dropped, down}; false -> Entry end};
                 _ -> {N, Read, Entry}
             end || {N, Read, Entry} <- judged(Nodes, Q)],
             Adds = adds(Judged, Q),
-            Chosen = sderl_place_pick:pick(Choose, Count, Adds, [E || {_, _, {_, _, _, _} = E} <- Judged], random()),
-            {ok, #{candidates => Judged, distances => Q#q.distances, adds => Adds, chosen => Chosen}};
+            Chosen = sderl_place_pick:pick(Choose, Count, Adds,
+                                           [E || {_, _, {_, _, _, _} = E} <- Judged], random()),
+            {ok,
+             #{candidates => Judged, distances => Q#q.distances, adds => Adds, chosen => Chosen}};
         {error, _} = Error -> Error
     end.
 
 random() -> sderl_place_pick:random({self(), erlang:unique_integer()}).
 
-%% What a choice weighs is told by all candidates that have the attribute, whether they fit or not: so a choice that
-%% looks at conditions last weighs the same.
+%% What a choice weighs is told by all candidates that have the attribute, whether they fit or not:
+%% so a choice that looks at conditions last weighs the same.
 adds(Judged, #q{choose = {Way, Name}, spec = #{adds := auto}}) when Way =:= least; Way =:= most ->
     Values = [V || {_, Read, _} <- Judged, {ok, V, _} <- [Read(Name)], is_number(V)],
     case Values of
@@ -80,7 +93,8 @@ adds(Judged, #q{choose = {Way, Name}, spec = #{adds := auto}}) when Way =:= leas
 adds(_, #q{spec = #{adds := Adds}}) -> Adds.
 
 %% A choice that need not judge every candidate.
-quickly(Nodes, #q{prefer = [], choose = {Way, Name}, spec = #{count := 1, adds := Adds}} = Q, Random)
+quickly(Nodes, #q{prefer = [], choose = {Way, Name}, spec = #{count := 1, adds := Adds}} = Q,
+        Random)
   when Way =:= least; Way =:= most ->
     Step = fun(Least, Greatest) -> sderl_place_pick:step(Adds, Least, Greatest) end,
     case cells({attr, Name}, Nodes, fun(Node) -> measured_cell(Way, Name, Node, Q) end, Q) of
@@ -93,14 +107,16 @@ quickly(Nodes, #q{prefer = [], choose = {spread, Over}, spec = #{count := 1}} = 
         stale -> unknown;
         Cells -> quick(sderl_place_best:emptiest(Cells, since_base(Q), fits(Q), Random))
     end;
-quickly(Nodes, #q{prefer = [], choose = {nearest, Ref}, spec = #{count := 1}, now = Now} = Q, Random)
+quickly(Nodes, #q{prefer = [], choose = {nearest, Ref}, spec = #{count := 1}, now = Now} = Q,
+        Random)
   when Ref =:= from; element(1, Ref) =:= node ->
     case fitting(Nodes, Q) of
         stale -> unknown;
         Fit ->
             From = case Ref of from -> maps:get(from, Q#q.spec); {node, Node} -> Node end,
             Since = Now - window(Q),
-            quick(sderl_place_best:fewest(sderl_dist:nearest(From, Fit), fun(Node) -> pending(Node, Since, Q) end, Random))
+            quick(sderl_place_best:fewest(sderl_dist:nearest(From, Fit),
+                                          fun(Node) -> pending(Node, Since, Q) end, Random))
     end;
 quickly(Nodes, #q{choose = Choose, spec = #{count := Count, adds := Adds}} = Q, Random) ->
     case drawn(Nodes, Q, Random) of
@@ -124,8 +140,10 @@ fitting(Nodes, Q) ->
         false -> [Node || {Node, true} <- Judged]
     end.
 
-%% What is compared of all candidates. If these are a group's members, many choices find it prepared.
-cells(Attribute, Nodes, Cell, #q{choose = Choose, max_age = MaxAge, now = Now, groups = [{Group, Nodes}]}) ->
+%% What is compared of all candidates. If these are a group's members, many choices find it
+%% prepared.
+cells(Attribute, Nodes, Cell,
+      #q{choose = Choose, max_age = MaxAge, now = Now, groups = [{Group, Nodes}]}) ->
     Make = fun() -> make_cells(Nodes, Cell, [], infinity) end,
     sderl_place_cells:cells({Group, Choose, MaxAge}, Attribute, {Nodes, Now}, Make);
 cells(_, Nodes, Cell, _) ->
@@ -134,13 +152,15 @@ cells(_, Nodes, Cell, _) ->
         stale -> stale
     end.
 
-%% In the other order. The moment until which all are young enough is less than `infinity`, as numbers are.
+%% In the other order. The moment until which all are young enough is less than `infinity`, as
+%% numbers are.
 make_cells([], _, Cells, Until) -> {Cells, Until};
 make_cells([Node | Nodes], Cell, Cells, Until) ->
     case Cell(Node) of
         stale -> stale;
         {none, FreshUntil} -> make_cells(Nodes, Cell, Cells, min(Until, FreshUntil));
-        {Value, Base, FreshUntil} -> make_cells(Nodes, Cell, [{Value, Base, Node} | Cells], min(Until, FreshUntil))
+        {Value, Base, FreshUntil} ->
+            make_cells(Nodes, Cell, [{Value, Base, Node} | Cells], min(Until, FreshUntil))
     end.
 
 %% A load, the less the better; a node without a number is no candidate.
@@ -175,12 +195,13 @@ since_base(#q{now = Now} = Q) ->
     Since = Now - window(Q),
     fun(Node, Base) -> sderl_place_pending:since_base(Node, Base, Since) end.
 
-%% Where a few at random will do, nodes are drawn until enough of them fit. `all` when that takes longer than to
-%% look at all, or one has to be asked.
+%% Where a few at random will do, nodes are drawn until enough of them fit. `all` when that takes
+%% longer than to look at all, or one has to be asked.
 drawn(Nodes, #q{prefer = [], choose = Choose, spec = #{count := Count}} = Q, Random) ->
     Tuple = list_to_tuple(Nodes),
     case sderl_place_pick:needs(Choose, Count) of
-        Need when is_integer(Need), 4 * Need < tuple_size(Tuple) -> drawn(tuple_size(Tuple) div 2, Need, Tuple, Q, Random, [], []);
+        Need when is_integer(Need), 4 * Need < tuple_size(Tuple) ->
+            drawn(tuple_size(Tuple) div 2, Need, Tuple, Q, Random, [], []);
         _ -> all
     end;
 drawn(_, _, _) -> all.
@@ -194,23 +215,27 @@ drawn(Tries, Need, Nodes, Q, Random0, Seen, Fit) ->
         true -> drawn(Tries - 1, Need, Nodes, Q, Random, Seen, Fit);
         false ->
             case judge(Node, cached(Node, Q), Q) of
-                {_, _, {_, _, _, _} = Entry} -> drawn(Tries - 1, Need - 1, Nodes, Q, Random, [Node | Seen], [Entry | Fit]);
-                {_, _, {dropped, _}} -> drawn(Tries - 1, Need, Nodes, Q, Random, [Node | Seen], Fit);
+                {_, _, {_, _, _, _} = Entry} ->
+                    drawn(Tries - 1, Need - 1, Nodes, Q, Random, [Node | Seen], [Entry | Fit]);
+                {_, _, {dropped, _}} ->
+                    drawn(Tries - 1, Need, Nodes, Q, Random, [Node | Seen], Fit);
                 {_, _, stale} -> all
             end
     end.
 
-%% What was read may be of a node that has just died: no choice costs a look at every candidate's link,
-%% only at those of the chosen.
+%% What was read may be of a node that has just died: no choice costs a look at every candidate's
+%% link, only at those of the chosen.
 live(Choose, Count, Adds, Entries, Random) ->
     Chosen = sderl_place_pick:pick(Choose, Count, Adds, Entries, Random),
     case [N || N <- Chosen, down(N)] of
         [] -> Chosen;
-        Down -> live(Choose, Count, Adds, [E || {N, _, _, _} = E <- Entries, not lists:member(N, Down)], Random)
+        Down ->
+            live(Choose, Count, Adds, [E || {N, _, _, _} = E <- Entries, not lists:member(N, Down)],
+                 Random)
     end.
 
-%% A fellow member without a link is down, or as good as that. Of a node that is in no own group nothing
-%% says so: it need not be linked.
+%% A fellow member without a link is down, or as good as that. Of a node that is in no own group
+%% nothing says so: it need not be linked.
 down(Node) when Node =:= node() -> false;
 down(Node) ->
     not sderl_links:is_up(Node)
@@ -229,9 +254,11 @@ candidates(#{candidates := Sources, member_of := MemberOf, exclude := Exclude}) 
             [{{group, _}, Members}] -> Members;
             _ -> lists:uniq(lists:append([Ns || {_, Ns} <- Lists]))
         end,
-        In = lists:foldl(fun({_, Members}, Ns) -> [N || N <- Ns, lists:member(N, Members)] end, Nodes, Within),
+        In = lists:foldl(fun({_, Members}, Ns) -> [N || N <- Ns, lists:member(N, Members)] end,
+                         Nodes, Within),
         Groups = [{G, Ns} || {{group, G}, Ns} <- Lists],
-        {ok, case Exclude of [] -> In; _ -> [N || N <- In, not lists:member(N, Exclude)] end, Groups}
+        {ok, case Exclude of [] -> In; _ -> [N || N <- In, not lists:member(N, Exclude)] end,
+         Groups}
     end.
 
 lists([], Found) -> {ok, lists:reverse(Found)};
@@ -260,17 +287,21 @@ members(Group) ->
 
 %% ---------------------------------------------------------------- judging
 
-query(#{where := Where, prefer := Prefer, choose := Choose, max_age_ms := MaxAge} = Spec, Nodes, Groups) ->
+query(#{where := Where, prefer := Prefer, choose := Choose, max_age_ms := MaxAge} = Spec, Nodes,
+      Groups) ->
     #q{spec = Spec, where = Where, prefer = Prefer, choose = Choose,
        %% `infinity` is greater than all numbers.
        max_age = min(MaxAge, ?MAX_MS), slack = 2 * sderl_attr:share_ms(),
        now = now_ms(), pending = sderl_place_pending:any(), groups = Groups,
        distances = distances(refs(Where, Prefer), Spec, Nodes)}.
 
-refs(Where, Prefer) -> lists:usort([Ref || {{dist, Ref}, _, _} <- Where] ++ [Ref || {_, {{dist, Ref}, _, _}} <- Prefer]).
+refs(Where, Prefer) ->
+    lists:usort([Ref || {{dist, Ref}, _, _} <- Where] ++
+                [Ref || {_, {{dist, Ref}, _, _}} <- Prefer]).
 
 %% With the distances that the chooser looks at.
-measured_out(Nodes, #q{choose = {nearest, Ref}, spec = Spec, distances = Distances} = Q) when not is_map_key(Ref, Distances) ->
+measured_out(Nodes, #q{choose = {nearest, Ref}, spec = Spec, distances = Distances} = Q)
+  when not is_map_key(Ref, Distances) ->
     Q#q{distances = maps:merge(Distances, distances([Ref], Spec, Nodes))};
 measured_out(_, Q) -> Q.
 
@@ -304,7 +335,8 @@ judged(Nodes, #q{spec = #{names := Names}} = Q) ->
 judge(Node, Read, #q{where = Where, distances = Distances} = Q) ->
     case sderl_place_filter:fits(Where, Node, Read, Distances) of
         true ->
-            {Node, Read, entry(sderl_place_filter:score(Q#q.prefer, Node, Read, Distances), Node, Read, Q)};
+            {Node, Read,
+             entry(sderl_place_filter:score(Q#q.prefer, Node, Read, Distances), Node, Read, Q)};
         false -> {Node, Read, {dropped, condition}};
         stale -> {Node, Read, stale}
     end.
@@ -365,7 +397,8 @@ after_at([]) -> "".
 
 %% ---------------------------------------------------------------- values
 
-%% One look at the clock for all. What its owner computes seldom may be a little late: to ask would bring the same.
+%% One look at the clock for all. What its owner computes seldom may be a little late: to ask would
+%% bring the same.
 cached(Node, #q{now = Now, max_age = MaxAge, slack = Slack}) ->
     fun(Name) ->
         case sderl_attr_table:fresh(Node, Name, Now, MaxAge, Slack) of
@@ -391,6 +424,7 @@ ask(Nodes, Names, #q{max_age = MaxAge, spec = #{timeout_ms := Timeout}}) ->
     case Up of
         [] -> Errors;
         _ ->
-            #{} = Fetched = sderl_attr:fetch(Up, Names, #{max_age_ms => MaxAge, timeout_ms => Timeout}),
+            #{} = Fetched = sderl_attr:fetch(Up, Names,
+                                             #{max_age_ms => MaxAge, timeout_ms => Timeout}),
             maps:merge(Fetched, Errors)
     end.

@@ -1,21 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_spec).
 -moduledoc false.
-%% Reads what `sderl_place` is asked: checks it term by term and puts it into the form that the other
-%% modules work with. Pure. What a spec may say is in the documentation of `sderl_place`.
+%% Reads what `sderl_place` is asked: checks it term by term and puts it into the form that the
+%% other modules work with. Pure. What a spec may say is in the documentation of `sderl_place`.
 
 -export([parse/2, add/3, having/2, sentence/1]).
 -export_type([t/0, condition/0, source/0, test/0, ref/0, chooser/0, error/0, path/0]).
 
--doc "What a distance is measured from: the spec's `from`, another node, or the nearest member of a group.".
+-doc """
+What a distance is measured from: the spec's `from`, another node, or the nearest member of a group.
+""".
 -type ref() :: from | {node, node()} | {group, term()}.
 -doc "What a condition looks at. A label is an attribute of the name `{label, Key}`.".
 -type source() :: {attr, Name :: term()} | {label, Name :: term()} | {dist, ref()}.
--type test() :: {op, sderl_compare:operator(), term()} | {is, term()} | {in, [term()]} | {not_in, [term()]}
-    | exists | not_exists.
+-type test() ::
+    {op, sderl_compare:operator(), term()} | {is, term()} | {in, [term()]} | {not_in, [term()]}
+        | exists | not_exists.
 -doc "With the words of the caller, for explanations.".
 -type condition() :: {source(), test(), Said :: term()}.
--type chooser() :: random | in_order | {least | most, Name :: term()} | {two, least | most, Name :: term()}
+-type chooser() ::
+    random | in_order | {least | most, Name :: term()} | {two, least | most, Name :: term()}
     | {nearest, ref()} | {spread, host | group | {attr, Name :: term()}} | {hash, Key :: term()}.
 -type t() :: #{
     candidates := [{nodes, [node()]} | {group, term()} | known | own],
@@ -40,12 +44,12 @@
 -define(FLAGS, [true, false, yes, no]).
 -define(MAX_AGE, 10_000).
 -define(TIMEOUT, 5_000).
--define(KEYS, [nodes, group, groups, known, member_of, where, prefer, choose, count, from, exclude, adds, pending,
-               max_age_ms, timeout_ms]).
+-define(KEYS, [nodes, group, groups, known, member_of, where, prefer, choose, count, from, exclude,
+               adds, pending, max_age_ms, timeout_ms]).
 
 -doc """
-The spec in the inner form. `one`: for a choice of one node, which is random if nothing else is said;
-`many`: all that fit if nothing else is said.
+The spec in the inner form. `one`: for a choice of one node, which is random if nothing else is
+said; `many`: all that fit if nothing else is said.
 """.
 -spec parse(one | many, term()) -> {ok, t()} | {error, error()}.
 parse(How, Spec) when is_map(Spec) ->
@@ -63,9 +67,10 @@ parse(How, Spec) when is_map(Spec) ->
         {ok, Pending} ?= key(pending, Spec, pends(Choose, Count), fun boolean/2),
         {ok, MaxAge} ?= key(max_age_ms, Spec, ?MAX_AGE, fun time_or_infinity/2),
         {ok, Timeout} ?= key(timeout_ms, Spec, ?TIMEOUT, fun time/2),
-        {ok, #{candidates => Candidates, member_of => MemberOf, where => Where, prefer => Prefer, choose => Choose,
-               count => Count, from => From, exclude => Exclude, adds => Adds, pending => Pending,
-               max_age_ms => MaxAge, timeout_ms => Timeout, names => names(Where, Prefer, Choose)}}
+        {ok, #{candidates => Candidates, member_of => MemberOf, where => Where, prefer => Prefer,
+               choose => Choose, count => Count, from => From, exclude => Exclude, adds => Adds,
+               pending => Pending, max_age_ms => MaxAge, timeout_ms => Timeout,
+               names => names(Where, Prefer, Choose)}}
     else
         [Unknown | _] -> bad([], Unknown, key);
         {error, _} = Error -> Error
@@ -103,7 +108,8 @@ candidates(Spec) ->
         {ok, Groups} ?= key(groups, Spec, [], fun list/2),
         {ok, Known} ?= key(known, Spec, false, fun boolean/2),
         One = case Spec of #{group := Group} -> [Group]; #{} -> [] end,
-        {ok, case [{nodes, Nodes} || Nodes =/= none] ++ [{group, G} || G <- One ++ Groups] ++ [known || Known] of
+        {ok, case [{nodes, Nodes} || Nodes =/= none] ++ [{group, G} || G <- One ++ Groups] ++
+                  [known || Known] of
             [] when is_map_key(groups, Spec) -> [];
             [] -> [own];
             Given -> Given
@@ -226,7 +232,8 @@ count(many, _) -> {ok, all}.
 
 %% Not by usort, to which 1 and 1.0 are one.
 names(Where, Prefer, Choose) ->
-    lists:uniq([Name || {Source, _, _} <- Where ++ [C || {_, C} <- Prefer], Name <- name(Source)] ++ reads(Choose)).
+    lists:uniq([Name || {Source, _, _} <- Where ++ [C || {_, C} <- Prefer], Name <- name(Source)] ++
+               reads(Choose)).
 
 name({dist, _}) -> [];
 name({_, Name}) -> [Name].
@@ -279,33 +286,44 @@ bad(Path, Found, Expected) -> {error, {bad_spec, Path, Found, Expected}}.
 -doc "One sentence: where the bad term stands, what it is, and what to write instead.".
 -spec sentence(error()) -> string().
 sentence({bad_spec, Path, Found, Expected}) ->
-    lists:flatten(io_lib:format("bad spec~ts: ~0tP ~ts", [place(Path), Found, ?DEPTH, remedy(Expected)])).
+    lists:flatten(io_lib:format("bad spec~ts: ~0tP ~ts",
+                                [place(Path), Found, ?DEPTH, remedy(Expected)])).
 
 place([]) -> "";
-place([Key | Positions]) -> [" at ", atom_to_list(Key) | [["[", integer_to_list(I), "]"] || I <- Positions]].
+place([Key | Positions]) ->
+    [" at ", atom_to_list(Key) | [["[", integer_to_list(I), "]"] || I <- Positions]].
 
-remedy(spec) -> "is neither a map nor a list of nodes; write #{group => Group, where => Conditions, choose => random} or the like";
-remedy(key) -> ["is no key of a spec; there are ", lists:join(", ", [atom_to_list(K) || K <- ?KEYS])];
+remedy(spec) ->
+    "is neither a map nor a list of nodes; write #{group => Group, where => Conditions, choose => "
+    "random} or the like";
+remedy(key) ->
+    ["is no key of a spec; there are ", lists:join(", ", [atom_to_list(K) || K <- ?KEYS])];
 remedy(conditions) -> "is not a list of conditions; write one condition or a proper list of them";
 remedy(condition) ->
-    "is not a condition; write {Attribute, Operator, Constant}, {Attribute, true}, {dist, Operator, Number}, "
+    "is not a condition; write {Attribute, Operator, Constant}, {Attribute, true}, {dist, "
+    "Operator, Number}, "
     "{label, Key, in, Values} or {label, Key, exists}";
 remedy(operator) -> "is not an operator; write eq, ne, lt, le, gt, ge, in or not_in";
-remedy(selector) -> "does not select labels; write equals, not_equals, in, not_in, exists, not_exists or eq, ne, lt, le, gt, ge";
+remedy(selector) ->
+    "does not select labels; write equals, not_equals, in, not_in, exists, not_exists or eq, ne, "
+    "lt, le, gt, ge";
 remedy(distance_operator) -> "does not compare distances; write eq, ne, lt, le, gt or ge";
-remedy(distance) -> "is not a distance; write a number, from 0 for the node itself to 1 for the farthest";
+remedy(distance) ->
+    "is not a distance; write a number, from 0 for the node itself to 1 for the farthest";
 remedy(ref) -> "is not what a distance is measured from; write {node, Node} or {group, Group}";
 remedy(values) -> "is not a list of values; write [Value, ...]";
 remedy(weight) -> "is not a weight; write a whole number from 1";
 remedy(chooser) ->
-    "is not a chooser; write random, in_order, {least, Attribute}, {most, Attribute}, {two, Attribute}, nearest, spread, "
+    "is not a chooser; write random, in_order, {least, Attribute}, {most, Attribute}, {two, "
+    "Attribute}, nearest, spread, "
     "{spread, group}, {spread, {label, Key}} or {hash, Key}";
 remedy(spread) -> "is nothing to spread over; write host, group, {label, Key} or {attr, Attribute}";
 remedy(one) -> "is not 1; choose_node chooses one node, choose_nodes chooses more";
 remedy(count) -> "is not a number of nodes; write a whole number from 1, or all";
 remedy(adds) -> "is not what a choice adds to the attribute; write a number from 0";
 remedy(boolean) -> "is neither true nor false; write one of them";
-remedy(milliseconds) -> "is not a number of milliseconds; write a whole number from 0 to 4294967295";
+remedy(milliseconds) ->
+    "is not a number of milliseconds; write a whole number from 0 to 4294967295";
 remedy(node_name) -> "is not the name of a node; write an atom";
 remedy(node_list) -> "is not a list of nodes; write ['name@host', ...]";
 remedy(list) -> "is not a list; write a proper list".

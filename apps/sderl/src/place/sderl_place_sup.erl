@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_sup).
 -moduledoc false.
-%% The keepers of placed processes. One that fails is not started again: the process that it kept goes with
-%% it, and its owner monitors it if that matters.
+%% The keepers of placed processes. One that fails is not started again: the process that it kept
+%% goes with it, and its owner monitors it if that matters.
 
 -behaviour(supervisor).
 -behaviour(sderl_part).
@@ -17,7 +17,8 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     {ok, {#{strategy => simple_one_for_one},
-          [#{id => sderl_place_keeper, start => {sderl_place_keeper, start_link, []}, restart => temporary, shutdown => 2000}]}}.
+          [#{id => sderl_place_keeper, start => {sderl_place_keeper, start_link, []},
+             restart => temporary, shutdown => 2000}]}}.
 
 -spec create_tables() -> ok.
 create_tables() ->

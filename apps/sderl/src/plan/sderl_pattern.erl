@@ -17,12 +17,12 @@ nodes, the *gateways*, tie two groups or more together.
 | `ring`, `chain` | a row of workers, closed or open | each to the next |
 | `grid` | rows and columns of workers | each to the right and to the one below |
 
-Every node has one group that is its *home*. An edge lends gateways from their home (`from`) to other
-groups (`to`), so that a gateway is a member of each, and no node is a gateway of two edges. A hub
-has no workers.
+Every node has one group that is its *home*. An edge lends gateways from their home (`from`) to
+other groups (`to`), so that a gateway is a member of each, and no node is a gateway of two edges. A
+hub has no workers.
 
-The module is pure. `m:sderl_plan` predicts what a plan costs and proposes plans, `m:sderl_plan_draw` draws
-them, `m:sderl_plan_apply` makes a running cluster so.
+The module is pure. `m:sderl_plan` predicts what a plan costs and proposes plans,
+`m:sderl_plan_draw` draws them, `m:sderl_plan_apply` makes a running cluster so.
 
 ## Options
 
@@ -44,13 +44,14 @@ them, `m:sderl_plan_apply` makes a running cluster so.
 
 ## Errors
 
-`{error, Reason}`: `sderl_plan:format_error/1` says what contradicts what, and what to do. A value of the wrong
-type raises `{badarg, {sderl_pattern, Function, Arity}, Details}`.
+`{error, Reason}`: `sderl_plan:format_error/1` says what contradicts what, and what to do. A value
+of the wrong type raises `{badarg, {sderl_pattern, Function, Arity}, Details}`.
 
 ## Sources
 
-Star: SD-Orbit, Chechina et al., *Improving the network scalability of Erlang*, JPDC 2016, section 4.
-Tree: ACO on s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*, TPDS 2017.
+Star: SD-Orbit, Chechina et al., *Improving the network scalability of Erlang*, JPDC 2016,
+section 4. Tree: ACO on s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*,
+TPDS 2017.
 """.
 
 -export([new/3, star/2, tree/2, ring/2, chain/2, grid/2, tree_fit/2]).
@@ -58,7 +59,8 @@ Tree: ACO on s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*
 -export([check/1, config/1, write/2, read/1]).
 -export([grow/2, shrink/2, changes/2]).
 
--export_type([plan/0, group/0, edge/0, pattern/0, options/0, order/0, distances/0, traffic/0, changes/0, reason/0]).
+-export_type([plan/0, group/0, edge/0, pattern/0, options/0, order/0, distances/0, traffic/0,
+              changes/0, reason/0]).
 
 -import(sderl_check, [misuse/5]).
 
@@ -74,7 +76,8 @@ Tree: ACO on s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*
     left_out := [node()]
 }.
 -doc "`masters`: of a hub, how many nodes are at home in it.".
--type group() :: #{name := term(), role := workers | hub, masters := non_neg_integer(), nodes := [node(), ...]}.
+-type group() ::
+    #{name := term(), role := workers | hub, masters := non_neg_integer(), nodes := [node(), ...]}.
 -doc "`gateways` are at home in `from` and members of each group of `to`.".
 -type edge() :: #{from := Group :: term(), to := [Group :: term(), ...], gateways := [node(), ...]}.
 -type pattern() :: star | tree | ring | chain | grid.
@@ -83,14 +86,17 @@ Tree: ACO on s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*
 Which nodes go together.
 
 - `given`: as they stand in the list.
-- `{attribute, #{node() => Value}}`: nodes of one value (a region, a rack), and no others, called `{Name,
-  Value}`; several groups where `size` demands it. In a tree nodes are sorted by value instead.
+- `{attribute, #{node() => Value}}`: nodes of one value (a region, a rack), and no others, called
+  `{Name, Value}`; several groups where `size` demands it. In a tree nodes are sorted by value
+  instead.
 - `{distance, Distances}`: those that are near each other, so that a group is a neighbourhood.
 - `{traffic, Traffic}`: those that talk to each other.
 """.
--type order() :: given | {attribute, #{node() => term()}} | {distance, distances()} | {traffic, traffic()}.
+-type order() ::
+    given | {attribute, #{node() => term()}} | {distance, distances()} | {traffic, traffic()}.
 -doc "For instance `fun sderl_dist:distance/2`, or `#{From => #{To => Distance}}`. Symmetric.".
--type distances() :: fun((node(), node()) -> number() | {error, term()}) | #{node() => #{node() => number()}}.
+-type distances() ::
+    fun((node(), node()) -> number() | {error, term()}) | #{node() => #{node() => number()}}.
 -doc "Messages per second between nodes or sets of nodes; those of a set are evenly shared.".
 -type traffic() :: [{node() | [node()], node() | [node()], number()}].
 -doc "What has to change to get from one plan to another, by group.".
@@ -107,29 +113,31 @@ Which nodes go together.
 
 -doc "A plan of one of the patterns, by name.".
 -spec new(pattern(), [node()], options()) -> {ok, plan()} | {error, reason()}.
-new(Pattern, Nodes, Options) when Pattern =:= star; Pattern =:= tree; Pattern =:= ring; Pattern =:= chain; Pattern =:= grid ->
+new(Pattern, Nodes, Options)
+  when Pattern =:= star; Pattern =:= tree; Pattern =:= ring; Pattern =:= chain; Pattern =:= grid ->
     made(Pattern, Nodes, Options, {new, 3, 2});
 new(Pattern, _, _) -> misuse(?MODULE, {new, 3}, 1, Pattern, "star, tree, ring, chain or grid").
 
 -doc """
-Groups around a hub. With one gateway a group, one master and *S* groups of *n* nodes this is Orbit's: the
-master has *S* links, a gateway (*submaster*) *n* - 1 + *S*, a worker *n* - 1.
+Groups around a hub. With one gateway a group, one master and *S* groups of *n* nodes this is
+Orbit's: the master has *S* links, a gateway (*submaster*) *n* - 1 + *S*, a worker *n* - 1.
 
-The hub has as many members as there are gateways in all, whatever `size` says. `hubs` makes it several
-smaller ones: 100 nodes in 10 groups with `#{gateways => 2, hubs => 2}` lose no group with any one node,
-at 18 links of a gateway.
+The hub has as many members as there are gateways in all, whatever `size` says. `hubs` makes it
+several smaller ones: 100 nodes in 10 groups with `#{gateways => 2, hubs => 2}` lose no group with
+any one node, at 18 links of a gateway.
 """.
 -spec star([node()], options()) -> {ok, plan()} | {error, reason()}.
 star(Nodes, Options) -> made(star, Nodes, Options, {star, 2, 1}).
 
 -doc """
 A tree. Level 1 is one node, and each node of a level has `branching` nodes on the next, but for the
-lowest level above the bottom: each node of that has `leaves` groups of workers. A node and those below it
-are a group (a hub, but at the bottom). With `gateways` *k*, each place in the tree is taken by *k* nodes.
+lowest level above the bottom: each node of that has `leaves` groups of workers. A node and those
+below it are a group (a hub, but at the bottom). With `gateways` *k*, each place in the tree is
+taken by *k* nodes.
 
-`levels` is by default the least for which no group of workers exceeds `size`, or without `size` the most
-for which each group of workers has `branching` nodes below (see `tree_fit/2`), as in ACO. All other nodes
-go to the bottom.
+`levels` is by default the least for which no group of workers exceeds `size`, or without `size` the
+most for which each group of workers has `branching` nodes below (see `tree_fit/2`), as in ACO. All
+other nodes go to the bottom.
 """.
 -spec tree([node()], options()) -> {ok, plan()} | {error, reason()}.
 tree(Nodes, Options) -> made(tree, Nodes, Options, {tree, 2, 1}).
@@ -147,12 +155,14 @@ chain(Nodes, Options) -> made(chain, Nodes, Options, {chain, 2, 1}).
 grid(Nodes, Options) -> made(grid, Nodes, Options, {grid, 2, 1}).
 
 -doc """
-The largest ACO tree for so many nodes: its levels *X*, and how many nodes it uses, 1 + P + ... + P^(X-2) + P^X;
-`{0, 0}` if even two levels do not fit. `{3, 131}` for 150 nodes and a branching of 5.
+The largest ACO tree for so many nodes: its levels *X*, and how many nodes it uses, 1 + P + ... +
+P^(X-2) + P^X; `{0, 0}` if even two levels do not fit. `{3, 131}` for 150 nodes and a branching
+of 5.
 """.
 -spec tree_fit(Nodes :: non_neg_integer(), Branching :: pos_integer()) ->
     {Levels :: non_neg_integer(), Used :: non_neg_integer()}.
-tree_fit(Nodes, Branching) when is_integer(Nodes), Nodes >= 0, is_integer(Branching), Branching >= 2 ->
+tree_fit(Nodes, Branching)
+  when is_integer(Nodes), Nodes >= 0, is_integer(Branching), Branching >= 2 ->
     sderl_pattern_build:tree_fit(Nodes, Branching);
 tree_fit(Nodes, Branching) when is_integer(Nodes), Nodes >= 0 ->
     misuse(?MODULE, {tree_fit, 2}, 2, Branching, "a whole number from 2");
@@ -161,7 +171,8 @@ tree_fit(Nodes, _) -> misuse(?MODULE, {tree_fit, 2}, 1, Nodes, "a whole number f
 made(Pattern, Nodes, Options, {F, A, I}) ->
     ok = nodes_arg(Nodes, {F, A}, I),
     ok = options_arg(Pattern, Options, {F, A}, I + 1),
-    Defaults = #{gateways => 1, remainder => spread, order => given, name => group, hubs => 1, masters => 0},
+    Defaults = #{gateways => 1, remainder => spread, order => given, name => group, hubs => 1,
+                 masters => 0},
     maybe
         {ok, Made} ?= sderl_pattern_build:build(Pattern, Nodes, maps:merge(Defaults, Options)),
         %% The order is used up: a plan is data, and that may be a function or a large table.
@@ -179,7 +190,8 @@ nodes(Other) -> no_plan(Other, {nodes, 1}, 1).
 -spec home(Group :: term(), plan()) -> [node()].
 home(Name, #{groups := Groups, edges := Edges}) ->
     case [Ns || #{name := G, nodes := Ns} <- Groups, G =:= Name] of
-        [Nodes] -> Nodes -- lists:append([Gs || #{to := To, gateways := Gs} <- Edges, member(Name, To)]);
+        [Nodes] ->
+            Nodes -- lists:append([Gs || #{to := To, gateways := Gs} <- Edges, member(Name, To)]);
         [] -> misuse(?MODULE, {home, 2}, 1, Name, "a group of the plan")
     end;
 home(_, Other) -> no_plan(Other, {home, 2}, 2).
@@ -194,12 +206,13 @@ gateways(Other) -> no_plan(Other, {gateways, 1}, 1).
 
 -doc "The groups that a node is in, in the plan's order.".
 -spec groups_of(node(), plan()) -> [Group :: term()].
-groups_of(Node, #{groups := Groups}) -> [G || #{name := G, nodes := Ns} <- Groups, lists:member(Node, Ns)];
+groups_of(Node, #{groups := Groups}) ->
+    [G || #{name := G, nodes := Ns} <- Groups, lists:member(Node, Ns)];
 groups_of(_, Other) -> no_plan(Other, {groups_of, 2}, 2).
 
 -doc """
-Whether a term is a plan that can be applied, for those that were written by hand: every group has a name
-of its own and members, none twice, and the gateways of an edge are members of its groups.
+Whether a term is a plan that can be applied, for those that were written by hand: every group has a
+name of its own and members, none twice, and the gateways of an edge are members of its groups.
 """.
 -spec check(term()) -> ok | {error, reason()}.
 check(Term) -> sderl_plan_check:plan(Term).
@@ -207,8 +220,8 @@ check(Term) -> sderl_plan_check:plan(Term).
 %% ---------------------------------------------------------------- launch configuration and files
 
 -doc """
-The plan as launch configuration: the tuple for `sys.config` under `sderl`, the same on every node. See
-`m:sderl_config`.
+The plan as launch configuration: the tuple for `sys.config` under `sderl`, the same on every node.
+See `m:sderl_config`.
 """.
 -spec config(plan()) -> {s_groups, [{Group :: term(), normal, [node(), ...]}]}.
 config(#{groups := Groups}) -> {s_groups, [{G, normal, Ns} || #{name := G, nodes := Ns} <- Groups]};
@@ -242,8 +255,9 @@ read(File) ->
 -doc """
 The plan with more nodes in the same shape. They go to the smallest groups of workers; when all have
 `size` members a new group is tied in where the pattern grows (a ring between its last and its first
-group, a tree under the node that has the fewest). Nobody who is in a group is moved, but gateways of the
-edge that a ring opens, and where a new group or edge needs more nodes than there are to spare.
+group, a tree under the node that has the fewest). Nobody who is in a group is moved, but gateways
+of the edge that a ring opens, and where a new group or edge needs more nodes than there are to
+spare.
 
 Errors: `{node_twice, Node}`, `{too_few_nodes, ...}`.
 """.
@@ -254,9 +268,9 @@ grow(Plan, Nodes) ->
     sderl_pattern_change:grow(Plan, Nodes).
 
 -doc """
-The plan without some nodes in the same shape. A gateway that goes is replaced by a worker of its group,
-or where there is none by one of the largest group; when no group has one to spare the last group is
-dissolved into the others.
+The plan without some nodes in the same shape. A gateway that goes is replaced by a worker of its
+group, or where there is none by one of the largest group; when no group has one to spare the last
+group is dissolved into the others.
 
 Errors: `{not_in_plan, Node}`, `{too_few_nodes, ...}`.
 """.
@@ -306,17 +320,20 @@ options_arg(Pattern, Options, Where, I) when is_map(Options) ->
     end;
 options_arg(_, Options, Where, I) -> misuse(?MODULE, Where, I, Options, "a map of options").
 
-option(K, V, _) when K =:= size; K =:= groups; K =:= gateways -> {is_integer(V) andalso V >= 1, "a whole number from 1"};
+option(K, V, _) when K =:= size; K =:= groups; K =:= gateways ->
+    {is_integer(V) andalso V >= 1, "a whole number from 1"};
 option(K, V, star) when K =:= hubs -> {is_integer(V) andalso V >= 1, "a whole number from 1"};
 option(masters, V, star) -> {is_integer(V) andalso V >= 0, "a whole number from 0"};
 option(columns, V, grid) -> {is_integer(V) andalso V >= 1, "a whole number from 1"};
 option(branching, V, tree) -> {is_integer(V) andalso V >= 2, "a whole number from 2"};
 option(levels, V, tree) -> {is_integer(V) andalso V >= 2, "a whole number from 2"};
 option(leaves, V, tree) -> {is_integer(V) andalso V >= 1, "a whole number from 1"};
-option(remainder, V, _) -> {lists:member(V, [spread, last, error, left_out]), "spread, last, error or left_out"};
+option(remainder, V, _) ->
+    {lists:member(V, [spread, last, error, left_out]), "spread, last, error or left_out"};
 option(name, _, _) -> {true, ""};
 option(names, V, _) -> {is_list(V), "a list of names"};
-option(order, V, _) -> {order(V), "given, {attribute, Map}, {distance, FunOrMap} or {traffic, List}"};
+option(order, V, _) ->
+    {order(V), "given, {attribute, Map}, {distance, FunOrMap} or {traffic, List}"};
 option(_, _, Pattern) -> {false, ["an option of the pattern ", atom_to_list(Pattern)]}.
 
 order(given) -> true;

@@ -5,8 +5,8 @@
 %% number of gateways. Then how many nodes are at home in each cell, then which, then who of them is
 %% a gateway.
 %%
-%% A cell lends as many nodes as the edges from it have gateways, and borrows those of the edges to it. Its
-%% members are those at home and those borrowed, and `size` is about members.
+%% A cell lends as many nodes as the edges from it have gateways, and borrows those of the edges to
+%% it. Its members are those at home and those borrowed, and `size` is about members.
 
 -export([build/3, tree_fit/2]).
 -export_type([skeleton/0, id/0]).
@@ -16,7 +16,8 @@
                       edges := [{From :: id(), To :: [id(), ...], Gateways :: pos_integer()}]}.
 
 -spec build(sderl_pattern:pattern(), [node()], map()) ->
-    {ok, #{groups := [sderl_pattern:group()], edges := [sderl_pattern:edge()], left_out := [node()]}}
+    {ok,
+     #{groups := [sderl_pattern:group()], edges := [sderl_pattern:edge()], left_out := [node()]}}
     | {error, sderl_pattern:reason()}.
 build(Pattern, Nodes, O) ->
     maybe
@@ -29,7 +30,8 @@ build(Pattern, Nodes, O) ->
 consistent(_, #{size := _, groups := _}) -> {error, {size_and_groups}};
 consistent(tree, #{groups := _}) -> {error, {tree_of_groups}};
 consistent(tree, O) when not is_map_key(branching, O) -> {error, {no_branching}};
-consistent(star, #{gateways := K, hubs := H}) when K < H -> {error, {fewer_gateways_than_hubs, K, H}};
+consistent(star, #{gateways := K, hubs := H}) when K < H ->
+    {error, {fewer_gateways_than_hubs, K, H}};
 consistent(_, #{order := {attribute, _}, groups := _}) -> {error, {groups_by_attribute}};
 consistent(tree, _) -> ok;
 consistent(_, #{order := {attribute, _}}) -> ok;
@@ -46,7 +48,8 @@ distinct(Nodes) ->
 %% ---------------------------------------------------------------- skeletons
 
 %% The cells and edges of a pattern: of so many groups of workers, of a tree with so many levels.
--spec skeleton(sderl_pattern:pattern(), pos_integer(), map()) -> {ok, skeleton()} | {error, sderl_pattern:reason()}.
+-spec skeleton(sderl_pattern:pattern(), pos_integer(), map()) ->
+    {ok, skeleton()} | {error, sderl_pattern:reason()}.
 skeleton(star, G, _) when G < 2 -> {error, {too_few_groups, star, G, 2}};
 skeleton(star, G, #{gateways := K, hubs := H, masters := M}) ->
     Hubs = lists:seq(1, H),
@@ -55,9 +58,11 @@ skeleton(star, G, #{gateways := K, hubs := H, masters := M}) ->
 skeleton(ring, 1, _) -> {ok, #{cells => [{1, workers}], edges => []}};
 skeleton(ring, 2, _) -> {error, {too_few_groups, ring, 2, 3}};
 skeleton(ring, G, #{gateways := K}) ->
-    {ok, #{cells => [{I, workers} || I <- lists:seq(1, G)], edges => [{I, [I rem G + 1], K} || I <- lists:seq(1, G)]}};
+    {ok, #{cells => [{I, workers} || I <- lists:seq(1, G)],
+           edges => [{I, [I rem G + 1], K} || I <- lists:seq(1, G)]}};
 skeleton(chain, G, #{gateways := K}) ->
-    {ok, #{cells => [{I, workers} || I <- lists:seq(1, G)], edges => [{I, [I + 1], K} || I <- lists:seq(1, G - 1)]}};
+    {ok, #{cells => [{I, workers} || I <- lists:seq(1, G)],
+           edges => [{I, [I + 1], K} || I <- lists:seq(1, G - 1)]}};
 skeleton(grid, G, #{gateways := K} = O) ->
     Columns = maps:get(columns, O, ceil(math:sqrt(G))),
     {ok, #{cells => [{I, workers} || I <- lists:seq(1, G)],
@@ -72,9 +77,8 @@ share(K, H, J) -> K div H + case J =< K rem H of true -> 1; false -> 0 end.
 grid_next(I, Columns, G) ->
     [J || {J, true} <- [{I + 1, I rem Columns =/= 0}, {I + Columns, true}], J =< G].
 
-%% Depth first, so that what is near in the list of nodes is near in the tree. The numbers are the next
-%% hub's and the
-%% next group's.
+%% Depth first, so that what is near in the list of nodes is near in the tree. The numbers are the
+%% next hub's and the next group's.
 subtree(Level, X, Parent, {_, K, Leaves}, {H, W}) when Level =:= X - 1 ->
     Ids = [First | Others] = lists:seq(W, W + Leaves - 1),
     To = Others ++ [Parent || Parent =/= none],
@@ -110,8 +114,11 @@ power(B, E) -> B * power(B, E - 1).
 %% What each cell needs: to lend, and one at least.
 needs(#{cells := Cells, edges := Edges}) ->
     Lends = lists:foldl(fun({From, _, K}, M) -> add(From, K, M) end, #{}, Edges),
-    Borrows = lists:foldl(fun({_, To, K}, M) -> lists:foldl(fun(T, A) -> add(T, K, A) end, M, To) end, #{}, Edges),
-    {#{Id => max(1, maps:get(Id, Lends, 0)) || {Id, _} <- Cells}, #{Id => maps:get(Id, Borrows, 0) || {Id, _} <- Cells}}.
+    Borrows = lists:foldl(fun({_, To, K}, M) ->
+        lists:foldl(fun(T, A) -> add(T, K, A) end, M, To)
+    end, #{}, Edges),
+    {#{Id => max(1, maps:get(Id, Lends, 0)) || {Id, _} <- Cells},
+     #{Id => maps:get(Id, Borrows, 0) || {Id, _} <- Cells}}.
 
 add(Key, K, Map) -> maps:update_with(Key, fun(V) -> V + K end, K, Map).
 
@@ -149,7 +156,8 @@ search(Pattern, N, G, Size, R, Best, O) when G =< N ->
             if
                 Least > Size -> searched(Best, {size_too_small, Pattern, Size, Least});
                 (R =:= spread orelse R =:= last) andalso Holds >= N -> {ok, Skeleton};
-                (R =:= left_out orelse R =:= error) andalso Holds > N -> searched(Best, {too_few_nodes, Pattern, N, Holds});
+                (R =:= left_out orelse R =:= error) andalso Holds > N ->
+                    searched(Best, {too_few_nodes, Pattern, N, Holds});
                 true -> search(Pattern, N, G + 1, Size, R, {R, Skeleton}, O)
             end;
         {error, {too_few_groups, _, _, _}} -> search(Pattern, N, G + 1, Size, R, Best, O)
@@ -183,7 +191,9 @@ fill_tree(X, N, #{branching := P, gateways := K} = O) ->
             Full = case O of
                 #{size := Size} -> full(Skeleton, Size);
                 %% The first of each node's groups is the home of that node.
-                _ -> #{Id => P + case Id rem Leaves =:= 1 rem Leaves of true -> K; false -> 0 end || Id <- workers(Skeleton)}
+                _ ->
+                    #{Id => P + case Id rem Leaves =:= 1 rem Leaves of true -> K; false -> 0 end
+                      || Id <- workers(Skeleton)}
             end,
             fill(Skeleton, Full, N, O);
         false -> {error, {too_few_nodes, tree, N, tree_least(X, O)}}
@@ -195,7 +205,8 @@ fill(Skeleton, Full, N, #{remainder := R} = O) ->
     Left = N - masters(Skeleton),
     Least = lists:sum([map_get(Id, Needs) || Id <- Workers]),
     maybe
-        true ?= Left >= Least orelse {error, {too_few_nodes, pattern(O), N, Least + masters(Skeleton)}},
+        true ?= Left >= Least
+            orelse {error, {too_few_nodes, pattern(O), N, Least + masters(Skeleton)}},
         {ok, Counts, Out} ?= fill(R, Workers, Left, Full, Needs, Borrows),
         ok ?= within([map_get(Id, Counts) + map_get(Id, Borrows) || Id <- Workers], O),
         {ok, Skeleton, Counts, Out}
@@ -213,7 +224,8 @@ within(_, _) -> ok.
 
 %% One after the other to the group that has the fewest members then.
 fill(spread, Workers, Left, _, Needs, Borrows) ->
-    Start = gb_sets:from_list([{map_get(Id, Needs) + map_get(Id, Borrows), I, Id} || {I, Id} <- lists:enumerate(Workers)]),
+    Start = gb_sets:from_list([{map_get(Id, Needs) + map_get(Id, Borrows), I, Id}
+                               || {I, Id} <- lists:enumerate(Workers)]),
     Least = lists:sum([map_get(Id, Needs) || Id <- Workers]),
     Filled = lists:foldl(fun(_, Set) ->
         {{Members, I, Id}, Rest} = gb_sets:take_smallest(Set),
@@ -245,7 +257,9 @@ fill(left_out, _, Left, Full, Needs, _) ->
 homes(Pattern, Nodes, #{order := {attribute, Values}} = O) ->
     case [N || N <- Nodes, not is_map_key(N, Values)] of
         [] when Pattern =:= tree ->
-            homes(tree, lists:sort(fun(A, B) -> map_get(A, Values) =< map_get(B, Values) end, Nodes), O#{order => given});
+            homes(tree,
+                  lists:sort(fun(A, B) -> map_get(A, Values) =< map_get(B, Values) end, Nodes),
+                  O#{order => given});
         [] -> by_value(Pattern, Nodes, Values, O);
         [Node | _] -> {error, {no_value, Node}}
     end;
@@ -261,12 +275,16 @@ homes(Pattern, Nodes, #{order := Order} = O) ->
 assign(given, Nodes, #{cells := Cells}, Counts, _) ->
     {Homes, []} = lists:mapfoldl(fun
         ({Id, {hub, M}}, Ns) -> {Mine, Rest} = lists:split(M, Ns), {{Id, Mine}, Rest};
-        ({Id, workers}, Ns) -> {Mine, Rest} = lists:split(map_get(Id, Counts), Ns), {{Id, Mine}, Rest}
+        ({Id, workers}, Ns) ->
+            {Mine, Rest} = lists:split(map_get(Id, Counts), Ns),
+            {{Id, Mine}, Rest}
     end, Nodes, Cells),
     {ok, maps:from_list(Homes)};
 assign(Order, Nodes, #{cells := Cells} = Skeleton, Counts, O) ->
-    {Hubs, Rest} = lists:mapfoldl(fun({Id, M}, Ns) -> {Mine, More} = lists:split(M, Ns), {{Id, Mine}, More} end,
-                                  Nodes, [{Id, M} || {Id, {hub, M}} <- Cells]),
+    {Hubs, Rest} = lists:mapfoldl(fun({Id, M}, Ns) ->
+        {Mine, More} = lists:split(M, Ns),
+        {{Id, Mine}, More}
+    end, Nodes, [{Id, M} || {Id, {hub, M}} <- Cells]),
     {Needs, Borrows} = needs(Skeleton),
     Bins = [{Id, map_get(Id, Needs), most(Id, Counts, Borrows, O)} || Id <- workers(Skeleton)],
     case sderl_pattern_order:neighbourhoods(Order, Rest, Bins) of
@@ -275,7 +293,8 @@ assign(Order, Nodes, #{cells := Cells} = Skeleton, Counts, O) ->
     end.
 
 %% With a size, as much as that allows, so that neighbourhoods of unlike sizes stay whole.
-most(Id, Counts, Borrows, #{size := Size, remainder := spread}) -> max(map_get(Id, Counts), Size - map_get(Id, Borrows));
+most(Id, Counts, Borrows, #{size := Size, remainder := spread}) ->
+    max(map_get(Id, Counts), Size - map_get(Id, Borrows));
 most(Id, Counts, _, _) -> map_get(Id, Counts).
 
 by_value(Pattern, Nodes, Values, #{gateways := K} = O) ->
@@ -285,17 +304,23 @@ by_value(Pattern, Nodes, Values, #{gateways := K} = O) ->
         _ -> length(Nodes)
     end,
     maybe
-        true ?= Most >= 1 orelse {error, {size_too_small, Pattern, map_get(size, O), map_get(size, O) + 1 - Most}},
-        true ?= Reserved < length(Nodes) orelse {error, {too_few_nodes, Pattern, length(Nodes), Reserved + 1}},
+        true ?= Most >= 1 orelse {error, {size_too_small, Pattern, map_get(size, O),
+                                          map_get(size, O) + 1 - Most}},
+        true ?= Reserved < length(Nodes)
+            orelse {error, {too_few_nodes, Pattern, length(Nodes), Reserved + 1}},
         {Masters, Workers} = lists:split(Reserved, Nodes),
-        Classes = [{V, [N || N <- Workers, map_get(N, Values) =:= V]} || V <- lists:usort([map_get(N, Values) || N <- Workers])],
+        Classes = [{V, [N || N <- Workers, map_get(N, Values) =:= V]}
+                   || V <- lists:usort([map_get(N, Values) || N <- Workers])],
         Pieces = [{V, I, Piece} || {V, Ns} <- Classes, {I, Piece} <- pieces(Ns, Most)],
         {ok, Skeleton} ?= skeleton(Pattern, length(Pieces), O),
         {Needs, _} = needs(Skeleton),
         Homes = #{Id => Ns || {Id, {_, _, Ns}} <- lists:enumerate(Pieces)},
-        ok ?= value_needs([{V, length(Ns), map_get(Id, Needs)} || {Id, {V, _, Ns}} <- lists:enumerate(Pieces)]),
-        {HubHomes, []} = lists:mapfoldl(fun({Id, M}, Ns) -> {Mine, More} = lists:split(M, Ns), {{Id, Mine}, More} end,
-                                        Masters, [{Id, M} || #{cells := Cells} <- [Skeleton], {Id, {hub, M}} <- Cells]),
+        ok ?= value_needs([{V, length(Ns), map_get(Id, Needs)}
+                           || {Id, {V, _, Ns}} <- lists:enumerate(Pieces)]),
+        {HubHomes, []} = lists:mapfoldl(fun({Id, M}, Ns) ->
+            {Mine, More} = lists:split(M, Ns),
+            {{Id, Mine}, More}
+        end, Masters, [{Id, M} || #{cells := Cells} <- [Skeleton], {Id, {hub, M}} <- Cells]),
         {ok, Names} ?= names(Skeleton, value_names(Pieces, O)),
         {ok, Skeleton, maps:merge(Homes, maps:from_list(HubHomes)), [], Names}
     end.
@@ -346,8 +371,10 @@ named(#{cells := Cells, edges := Edges0}, Homes, LeftOut, Names) ->
     Groups = [#{name => map_get(Id, Names),
                 role => case Kind of workers -> workers; {hub, _} -> hub end,
                 masters => case Kind of workers -> 0; {hub, M} -> M end,
-                nodes => map_get(Id, Homes) ++ lists:append([Gs || {_, To, Gs} <- Edges, lists:member(Id, To)])}
+                nodes => map_get(Id, Homes) ++
+                    lists:append([Gs || {_, To, Gs} <- Edges, lists:member(Id, To)])}
               || {Id, Kind} <- Cells],
-    {ok, #{groups => Groups, left_out => LeftOut,
-           edges => [#{from => map_get(F, Names), to => [map_get(T, Names) || T <- To], gateways => Gs}
-                     || {F, To, Gs} <- Edges]}}.
+    {ok,
+     #{groups => Groups, left_out => LeftOut,
+       edges => [#{from => map_get(F, Names), to => [map_get(T, Names) || T <- To], gateways => Gs}
+                 || {F, To, Gs} <- Edges]}}.

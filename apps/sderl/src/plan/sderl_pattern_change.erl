@@ -45,9 +45,11 @@ within(#{pattern := Pattern, options := Options, groups := Groups}) ->
 %% The smallest group of workers, if it has room beside the gateways that it is still to get.
 room(#{options := Options} = Plan, Missing) ->
     Size = maps:get(size, Options, infinity),
-    case lists:sort([{Members, I, G} || {I, #{name := G, role := workers, nodes := Ns}} <- numbered(Plan),
-                                        Members <- [length(Ns) + lists:sum([K || {To, K} <- Missing, member(G, To)])],
-                                        Members < Size]) of
+    case lists:sort([{Members, I, G}
+                     || {I, #{name := G, role := workers, nodes := Ns}} <- numbered(Plan),
+                        Members <- [length(Ns) +
+                                    lists:sum([K || {To, K} <- Missing, member(G, To)])],
+                        Members < Size]) of
         [{_, _, Group} | _] -> {ok, Group};
         [] -> none
     end.
@@ -59,7 +61,10 @@ workers(#{groups := Groups}) -> [G || #{name := G, role := workers} <- Groups].
 join(Node, Group, Plan) -> members(Group, fun(Ns) -> Ns ++ [Node] end, Plan).
 
 members(Group, F, #{groups := Groups} = Plan) ->
-    Plan#{groups := [case G of #{name := Name, nodes := Ns} when Name =:= Group -> G#{nodes := F(Ns)}; _ -> G end || G <- Groups]}.
+    Plan#{groups := [
+        case G of #{name := Name, nodes := Ns} when Name =:= Group -> G#{nodes := F(Ns)}; _ -> G end
+     || G <- Groups
+    ]}.
 
 %% A new group with the first of these nodes, tied in.
 extend(Nodes, #{pattern := Pattern, options := Options, groups := Groups} = Plan) ->
@@ -70,10 +75,12 @@ extend(Nodes, #{pattern := Pattern, options := Options, groups := Groups} = Plan
         star ->
             H = maps:get(hubs, Options, 1),
             Hubs = [G || #{name := G, role := hub} <- Groups],
-            Shares = [{Hub, K div H + case J =< K rem H of true -> 1; false -> 0 end} || {J, Hub} <- lists:enumerate(Hubs)],
+            Shares = [{Hub, K div H + case J =< K rem H of true -> 1; false -> 0 end}
+                      || {J, Hub} <- lists:enumerate(Hubs)],
             maybe
                 {ok, Left, Settled} ?= settle(Nodes, K, New, Added),
-                {ok, Left, lists:foldl(fun({Hub, Share}, P) -> lend(New, [Hub], Share, P) end, Settled, Shares)}
+                {ok, Left, lists:foldl(fun({Hub, Share}, P) -> lend(New, [Hub], Share, P) end,
+                                       Settled, Shares)}
             end;
         ring ->
             [First | _] = Row = workers(Plan),
@@ -88,7 +95,9 @@ extend(Nodes, #{pattern := Pattern, options := Options, groups := Groups} = Plan
             Cells = workers(Plan),
             Columns = maps:get(columns, Options, ceil(math:sqrt(length(Cells)))),
             Place = length(Cells) + 1,
-            Near = [lists:nth(I, Cells) || {I, true} <- [{Place - 1, (Place - 1) rem Columns =/= 0}, {Place - Columns, Place > Columns}]],
+            Near = [lists:nth(I, Cells)
+                    || {I, true} <- [{Place - 1, (Place - 1) rem Columns =/= 0},
+                                     {Place - Columns, Place > Columns}]],
             %% Its shape is that of its making: another number of columns would be another grid.
             from_neighbours(Nodes, Near, K, New, Added#{options := Options#{columns => Columns}});
         tree ->
@@ -102,9 +111,12 @@ extend(Nodes, #{pattern := Pattern, options := Options, groups := Groups} = Plan
 new_name(#{options := Options, groups := Groups}) ->
     Name = maps:get(name, Options, group),
     Taken = [G || #{name := G} <- Groups],
-    hd([{Name, I} || I <- lists:seq(1, length(Taken) + 1), not lists:any(fun(T) -> T =:= {Name, I} end, Taken)]).
+    hd([{Name, I}
+        || I <- lists:seq(1, length(Taken) + 1),
+           not lists:any(fun(T) -> T =:= {Name, I} end, Taken)]).
 
-%% So many of the nodes, and where they are too few workers of the largest groups, are at home there.
+%% So many of the nodes, and where they are too few workers of the largest groups, are at home
+%% there.
 settle(Nodes, Count, Group, Plan) when length(Nodes) >= Count ->
     {Here, Left} = lists:split(Count, Nodes),
     {ok, Left, lists:foldl(fun(N, P) -> join(N, Group, P) end, Plan, Here)};
@@ -134,10 +146,13 @@ from_neighbours(Nodes, Near, K, New, Plan) ->
 %% Under the lowest nodes of the tree that have the fewest groups.
 branch(Left, New, K, #{edges := Edges} = Plan) ->
     Workers = workers(Plan),
-    Lowest = lists:sort([{length(To), I, E} || {I, #{from := F, to := To} = E} <- lists:enumerate(Edges), member(F, Workers)]),
+    Lowest = lists:sort([{length(To), I, E}
+                         || {I, #{from := F, to := To} = E} <- lists:enumerate(Edges),
+                            member(F, Workers)]),
     case Lowest of
         [{_, _, #{to := To, gateways := Gs} = Edge} | _] ->
-            Changed = Plan#{edges := [case E of Edge -> Edge#{to := To ++ [New]}; _ -> E end || E <- Edges]},
+            Changed = Plan#{edges := [case E of Edge -> Edge#{to := To ++ [New]}; _ -> E end
+                                      || E <- Edges]},
             {ok, Left, members(New, fun(Ns) -> Ns ++ Gs end, Changed)};
         [] -> {ok, Left, lend(hd(Workers), [New], K, Plan)}
     end.
@@ -154,14 +169,17 @@ lend(From, To, K, Plan) -> lend(From, To, K, [], Plan).
 %% Those that are present are no gateways for the moment that their edge is out of the plan.
 lend(From, To, K, Present, Plan) ->
     New = lists:sublist(plain(From, Plan) -- Present, K),
-    Lent = #{edges := Edges} = lists:foldl(fun(G, P) -> members(G, fun(Ns) -> Ns ++ New end, P) end, Plan, To),
+    Lent = #{edges := Edges} = lists:foldl(fun(G, P) -> members(G, fun(Ns) -> Ns ++ New end, P) end,
+                                           Plan, To),
     Lent#{edges := Edges ++ [#{from => From, to => To, gateways => Present ++ New}]}.
 
 %% The gateways of an edge go to another group.
 redirect(From, Old, New, #{edges := Edges} = Plan) ->
     case [E || #{from := F, to := [T]} = E <- Edges, F =:= From, T =:= Old] of
         [#{gateways := Gs} = Edge] ->
-            Out = members(Old, fun(Ns) -> Ns -- Gs end, Plan#{edges := [case E of Edge -> Edge#{to := [New]}; _ -> E end || E <- Edges]}),
+            Out = members(Old, fun(Ns) -> Ns -- Gs end, Plan#{
+                edges := [case E of Edge -> Edge#{to := [New]}; _ -> E end || E <- Edges]
+            }),
             members(New, fun(Ns) -> Ns ++ Gs end, Out);
         [] -> Plan
     end.
@@ -170,14 +188,17 @@ redirect(From, Old, New, #{edges := Edges} = Plan) ->
 spare(0, _, Plan) -> {ok, Plan};
 spare(Count, Group, #{options := Options, groups := Groups} = Plan) ->
     [Kind] = [{Role, length(Ns)} || #{name := G, role := Role, nodes := Ns} <- Groups, G =:= Group],
-    Rich = [{length(Ns), G, Ns} || G <- workers(Plan), G =/= Group, [_ | _] = Ns <- [plain(G, Plan)],
-                                   length(sderl_pattern:home(G, Plan)) > 1],
+    Rich = [{length(Ns), G, Ns}
+            || G <- workers(Plan), G =/= Group, [_ | _] = Ns <- [plain(G, Plan)],
+               length(sderl_pattern:home(G, Plan)) > 1],
     Size = maps:get(size, Options, infinity),
     case lists:sort(fun({A, _, _}, {B, _, _}) -> A >= B end, Rich) of
-        _ when element(1, Kind) =:= workers, element(2, Kind) >= Size -> {error, {none_to_spare, Group}};
+        _ when element(1, Kind) =:= workers, element(2, Kind) >= Size ->
+            {error, {none_to_spare, Group}};
         [{_, From, Ns} | _] ->
             Node = lists:last(Ns),
-            spare(Count - 1, Group, join(Node, Group, members(From, fun(M) -> M -- [Node] end, Plan)));
+            spare(Count - 1, Group,
+                  join(Node, Group, members(From, fun(M) -> M -- [Node] end, Plan)));
         [] -> {error, {none_to_spare, Group}}
     end.
 
@@ -255,14 +276,17 @@ dissolve(#{pattern := Pattern, groups := Groups, edges := Edges} = Plan, Wanted)
             end,
             #{groups := Groups1, edges := Edges1} = Closed,
             true = length(Groups) =:= length(Groups1),
-            Left = Closed#{groups := [G#{nodes := Ns -- Freed} || #{name := N, nodes := Ns} = G <- Groups1, N =/= Last],
-                           edges := [E#{to := [T || T <- To, T =/= Last]} || #{from := F, to := To} = E <- Edges1, F =/= Last,
-                                                                            To =/= [Last]]},
+            Left = Closed#{groups := [G#{nodes := Ns -- Freed}
+                                      || #{name := N, nodes := Ns} = G <- Groups1, N =/= Last],
+                           edges := [E#{to := [T || T <- To, T =/= Last]}
+                                     || #{from := F, to := To} = E <- Edges1, F =/= Last,
+                                        To =/= [Last]]},
             %% A gateway that was lent to it alone is a worker again.
             Wanted1 = [case {F, To} of
                            {_, [Last]} when Pattern =:= ring -> {F, [hd(Workers)], K};
                            _ -> {F, [T || T <- To, T =/= Last], K}
-                       end || {F, To, K} <- Wanted, F =/= Last, To =/= [Last] orelse Pattern =:= ring],
+                       end
+                       || {F, To, K} <- Wanted, F =/= Last, To =/= [Last] orelse Pattern =:= ring],
             maybe
                 {ok, Placed} ?= place_without_growing(Freed, missing(Wanted1, Left), Left),
                 repair({Placed, Wanted1})
@@ -272,13 +296,17 @@ dissolve(#{pattern := Pattern, groups := Groups, edges := Edges} = Plan, Wanted)
 %% A group at the bottom that lends nothing and is not the only one of its node.
 last_leaf(Edges, Workers) ->
     Froms = [F || #{from := F} <- Edges],
-    case [G || G <- Workers, not member(G, Froms), lists:any(fun(#{to := To}) -> member(G, To) end, Edges)] of
+    case [G
+          || G <- Workers, not member(G, Froms),
+             lists:any(fun(#{to := To}) -> member(G, To) end, Edges)] of
         [] -> none;
         Leaves -> lists:last(Leaves)
     end.
 
 missing(Wanted, #{edges := Edges}) ->
-    [{To, K - length(Gs)} || #{from := From, to := To, gateways := Gs} <- Edges, {F, T, K} <- Wanted, F =:= From, T =:= To].
+    [{To, K - length(Gs)}
+     || #{from := From, to := To, gateways := Gs} <- Edges, {F, T, K} <- Wanted, F =:= From,
+        T =:= To].
 
 place_without_growing([], _, Plan) -> {ok, Plan};
 place_without_growing([Node | Nodes], Missing, #{pattern := Pattern} = Plan) ->

@@ -3,11 +3,10 @@
 -moduledoc false.
 %% Which nodes go together: neighbourhoods by distance, or by who talks to whom.
 %%
-%% Two steps. Clusters are merged pair by pair as long as they fit a group: by distance the nearest pair
-%% of nodes first
-%% (which is exact where distances are a tree, as in `sderl_dist`); by traffic the two clusters with the most
-%% messages for each pair of their nodes. Then clusters go into groups, the largest first, whole where one
-%% has room for them, next to what they belong to.
+%% Two steps. Clusters are merged pair by pair as long as they fit a group: by distance the nearest
+%% pair of nodes first (which is exact where distances are a tree, as in `sderl_dist`); by traffic
+%% the two clusters with the most messages for each pair of their nodes. Then clusters go into
+%% groups, the largest first, whole where one has room for them, next to what they belong to.
 
 -export([neighbourhoods/3, pairs/1]).
 
@@ -15,7 +14,8 @@
 -type weights() :: #{{node(), node()} => number()}.
 
 -doc "Fills bins with all the nodes, no bin beyond its most, each with its least.".
--spec neighbourhoods({distance, sderl_pattern:distances()} | {traffic, sderl_pattern:traffic()}, [node()], [bin(), ...]) ->
+-spec neighbourhoods({distance, sderl_pattern:distances()} | {traffic, sderl_pattern:traffic()},
+                     [node()], [bin(), ...]) ->
     {ok, #{term() => [node()]}} | {error, sderl_pattern:reason()}.
 neighbourhoods({distance, Distances}, Nodes, Bins) ->
     maybe
@@ -30,7 +30,8 @@ neighbourhoods({traffic, Traffic}, Nodes, Bins) ->
     maybe
         {ok, All} ?= pairs(Traffic),
         Known = #{N => [] || N <- Nodes},
-        Weights = #{Pair => W || {A, B} = Pair := W <- All, is_map_key(A, Known), is_map_key(B, Known)},
+        Weights = #{Pair => W
+                    || {A, B} = Pair := W <- All, is_map_key(A, Known), is_map_key(B, Known)},
         Clusters = busiest(Weights, Nodes, most(Bins)),
         {ok, pack(Clusters, Bins, Weights, fun sum/3)}
     end.
@@ -64,7 +65,9 @@ distance(Fun, A, B) -> Fun(A, B).
 pair(A, B) when A < B -> {A, B};
 pair(A, B) -> {B, A}.
 
--doc "Traffic by pairs of nodes, each with the lesser first; what a node sends to itself is left out.".
+-doc """
+Traffic by pairs of nodes, each with the lesser first; what a node sends to itself is left out.
+""".
 -spec pairs(sderl_pattern:traffic()) -> {ok, weights()} | {error, sderl_pattern:reason()}.
 pairs(Traffic) -> pairs(Traffic, #{}).
 
@@ -74,7 +77,9 @@ pairs([{From, To, Rate} | Rest], Weights) when is_number(Rate), Rate >= 0 ->
         {[_ | _] = As, [_ | _] = Bs} ->
             Pairs = [pair(A, B) || A <- As, B <- Bs, A =/= B],
             Share = Rate / max(1, length(Pairs)),
-            pairs(Rest, lists:foldl(fun(P, W) -> maps:update_with(P, fun(X) -> X + Share end, Share, W) end, Weights, Pairs));
+            pairs(Rest, lists:foldl(fun(P, W) ->
+                maps:update_with(P, fun(X) -> X + Share end, Share, W)
+            end, Weights, Pairs));
         _ -> {error, {bad_traffic, {From, To, Rate}}}
     end;
 pairs([Row | _], _) -> {error, {bad_traffic, Row}};
@@ -96,15 +101,17 @@ nearest(Sorted, Nodes, Most) ->
             {C, D} ->
                 #{C := As, D := Bs} = Cs,
                 case length(As) + length(Bs) =< Most of
-                    true -> {lists:foldl(fun(N, M) -> M#{N := C} end, O, Bs), maps:remove(D, Cs#{C := As ++ Bs})};
+                    true ->
+                        {lists:foldl(fun(N, M) -> M#{N := C} end, O, Bs),
+                         maps:remove(D, Cs#{C := As ++ Bs})};
                     false -> Acc
                 end
         end
     end, {Of, #{N => [N] || N <- Nodes}}, Sorted),
     in_order(maps:values(Clusters), Nodes).
 
-%% Clusters that have the most traffic for each pair of their nodes. `Links` holds for each cluster the
-%% others it talks to.
+%% Clusters that have the most traffic for each pair of their nodes. `Links` holds for each cluster
+%% the others it talks to.
 busiest(Weights, Nodes, Most) ->
     Links = maps:fold(fun({A, B}, W, M) ->
         M#{A := (map_get(A, M))#{B => W}, B := (map_get(B, M))#{A => W}}
@@ -121,7 +128,8 @@ merge(Queue0, Links, Clusters, Nodes, Most) ->
                 {#{A := As, B := Bs}, #{A := #{B := W}}}
                   when length(As) + length(Bs) =< Most, Key =:= -(W / (length(As) * length(Bs)));
                        length(As) + length(Bs) =< Most, length(As) =:= 1, length(Bs) =:= 1 ->
-                    {Queue1, Links1, Clusters1} = merged(A, B, Queue, Links, Clusters#{A := As ++ Bs}),
+                    {Queue1, Links1, Clusters1} =
+                        merged(A, B, Queue, Links, Clusters#{A := As ++ Bs}),
                     merge(Queue1, Links1, Clusters1, Nodes, Most);
                 %% Of clusters that are no more what they were, or too large together.
                 _ -> merge(Queue, Links, Clusters, Nodes, Most)
@@ -145,7 +153,9 @@ merged(A, B, Queue, Links, Clusters) ->
 in_order(Clusters, Nodes) ->
     Place = maps:from_list([{N, I} || {I, N} <- lists:enumerate(Nodes)]),
     By = fun(A, B) -> map_get(A, Place) =< map_get(B, Place) end,
-    lists:sort(fun(A, B) -> {-length(A), map_get(hd(A), Place)} =< {-length(B), map_get(hd(B), Place)} end,
+    lists:sort(fun(A, B) ->
+        {-length(A), map_get(hd(A), Place)} =< {-length(B), map_get(hd(B), Place)}
+    end,
                [lists:sort(By, C) || C <- Clusters]).
 
 %% ---------------------------------------------------------------- into groups
@@ -153,7 +163,8 @@ in_order(Clusters, Nodes) ->
 %% The largest clusters open the bins; the others go to where they have most in common.
 pack(Clusters, Bins, Weights, Affinity) ->
     Empty = [{Id, Most, []} || {Id, _, Most} <- Bins],
-    Filled = lists:foldl(fun(Cluster, Bs) -> put_in(Cluster, Bs, Weights, Affinity) end, Empty, Clusters),
+    Filled = lists:foldl(fun(Cluster, Bs) -> put_in(Cluster, Bs, Weights, Affinity) end, Empty,
+                         Clusters),
     level(#{Id => Ns || {Id, _, Ns} <- Filled}, #{Id => Least || {Id, Least, _} <- Bins}).
 
 put_in(Cluster, Bins, Weights, Affinity) ->
@@ -161,10 +172,13 @@ put_in(Cluster, Bins, Weights, Affinity) ->
     case [Id || {Id, Most, []} <- Bins, Most >= Size] of
         [Id | _] -> into(Id, Cluster, Bins);
         [] ->
-            case [{Affinity(Cluster, Ns, Weights), length(Ns), Id} || {Id, Most, Ns} <- Bins, Most - length(Ns) >= Size] of
+            case [{Affinity(Cluster, Ns, Weights), length(Ns), Id}
+                  || {Id, Most, Ns} <- Bins, Most - length(Ns) >= Size] of
                 %% The greatest affinity, then the most room.
                 [_ | _] = Room ->
-                    {_, _, Id} = lists:last(lists:sort(fun({A, L, _}, {B, M, _}) -> {A, -L} =< {B, -M} end, Room)),
+                    {_, _, Id} = lists:last(
+                        lists:sort(fun({A, L, _}, {B, M, _}) -> {A, -L} =< {B, -M} end, Room)
+                    ),
                     into(Id, Cluster, Bins);
                 [] ->
                     {One, Rest} = lists:split(1, Cluster),

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan).
 -moduledoc """
-What a plan of groups costs before it runs, and which plan suits: links of a node, hops between nodes,
-names that a node holds, and nodes whose loss parts the groups.
+What a plan of groups costs before it runs, and which plan suits: links of a node, hops between
+nodes, names that a node holds, and nodes whose loss parts the groups.
 
 ```erlang
 Limits = #{max_links => 20, max_group => 12, gateways => 2},
@@ -25,8 +25,9 @@ The module is pure; a plan is that of `m:sderl_pattern`.
 | `names` | with `names_per_node` or `names_per_group`: `#{max, mean, mesh}`: names that a node holds; in one namespace of all |
 | `single_points` | `[{Node, Groups}]`: gateways whose loss cuts groups off |
 
-An argument of the wrong type raises `{badarg, {sderl_plan, Function, Arity}, #{argument := N, found := Value, expected := Text}}`; what contradicts
-itself is `{error, Reason}`, for `format_error/1`.
+An argument of the wrong type raises
+`{badarg, {sderl_plan, Function, Arity}, #{argument := N, found := Value, expected :=
+Text}}`; what contradicts itself is `{error, Reason}`, for `format_error/1`.
 """.
 
 -export([predict/1, predict/2, within/2, propose/2, format_error/1]).
@@ -39,9 +40,10 @@ itself is `{error, Reason}`, for `format_error/1`.
 -doc "See the table above.".
 -type prediction() :: #{atom() => term()}.
 -doc """
-What a plan has to keep to, all keys optional: `max_links` of a node, `max_group` (members of a group, of
-a hub too), `gateways` of an edge (2), `patterns` to choose from (all), `traffic`, `order`
-(`t:sderl_pattern:order/0`, by traffic where that is given), `name`, `names_per_node`, `names_per_group`.
+What a plan has to keep to, all keys optional: `max_links` of a node, `max_group` (members of a
+group, of a hub too), `gateways` of an edge (2), `patterns` to choose from (all), `traffic`, `order`
+(`t:sderl_pattern:order/0`, by traffic where that is given), `name`, `names_per_node`,
+`names_per_group`.
 """.
 -type limits() :: #{atom() => term()}.
 
@@ -52,12 +54,13 @@ predict(Plan) ->
     Prediction.
 
 -doc """
-What a plan means. `Of`: `traffic` (`t:sderl_pattern:traffic/0`), `names_per_node` (each node registers so
-many, in its home group), `names_per_group` (beside those).
+What a plan means. `Of`: `traffic` (`t:sderl_pattern:traffic/0`), `names_per_node` (each node
+registers so many, in its home group), `names_per_group` (beside those).
 
 Error: `{bad_traffic, Row}`.
 """.
--spec predict(sderl_pattern:plan(), Of :: #{atom() => term()}) -> {ok, prediction()} | {error, sderl_pattern:reason()}.
+-spec predict(sderl_pattern:plan(), Of :: #{atom() => term()}) ->
+    {ok, prediction()} | {error, sderl_pattern:reason()}.
 predict(#{groups := Groups} = Plan, Of) when is_map(Of) ->
     maybe
         {ok, Weights} ?= sderl_pattern_order:pairs(maps:get(traffic, Of, [])),
@@ -69,15 +72,19 @@ predict(#{groups := Groups} = Plan, Of) when is_map(Of) ->
             groups => length(Groups),
             gateways => length([Gs || [_, _ | _] = Gs <- maps:values(Memberships)]),
             group_size => #{min => least(Sizes), max => lists:max([0 | Sizes])},
-            links => #{max => lists:max([0 | maps:values(Links)]), mean => mean(maps:values(Links)), each => Links},
+            links => #{max => lists:max([0 | maps:values(Links)]), mean => mean(maps:values(Links)),
+                       each => Links},
             mesh_links => max(0, map_size(Memberships) - 1),
             hops => sderl_plan_graph:hops(Memberships),
             single_points => sderl_plan_graph:single_points(Memberships)
         },
-        {ok, maps:merge(Prediction, maps:merge(traffic(Weights, Memberships), names(Plan, Memberships, Of)))}
+        {ok, maps:merge(Prediction,
+                        maps:merge(traffic(Weights, Memberships), names(Plan, Memberships, Of)))}
     end;
-predict(#{groups := _}, Of) -> misuse(?MODULE, {predict, 2}, 2, Of, "a map with traffic, names_per_node, names_per_group");
-predict(Other, _) -> misuse(?MODULE, {predict, 2}, 1, Other, "a plan, as sderl_pattern:check/1 has it").
+predict(#{groups := _}, Of) ->
+    misuse(?MODULE, {predict, 2}, 2, Of, "a map with traffic, names_per_node, names_per_group");
+predict(Other, _) ->
+    misuse(?MODULE, {predict, 2}, 1, Other, "a plan, as sderl_pattern:check/1 has it").
 
 least([]) -> 0;
 least(Sizes) -> lists:min(Sizes).
@@ -88,12 +95,15 @@ mean(Numbers) -> lists:sum(Numbers) / length(Numbers).
 traffic(Weights, _) when map_size(Weights) =:= 0 -> #{};
 traffic(Weights, Memberships) -> #{traffic => sderl_plan_graph:hops(Memberships, Weights)}.
 
-names(#{groups := Groups} = Plan, Memberships, Of) when is_map_key(names_per_node, Of); is_map_key(names_per_group, Of) ->
+names(#{groups := Groups} = Plan, Memberships, Of)
+  when is_map_key(names_per_node, Of); is_map_key(names_per_group, Of) ->
     PerNode = maps:get(names_per_node, Of, 0),
     PerGroup = maps:get(names_per_group, Of, 0),
-    Held = #{G => PerGroup + PerNode * length(sderl_pattern:home(G, Plan)) || #{name := G} <- Groups},
+    Held = #{G => PerGroup + PerNode * length(sderl_pattern:home(G, Plan))
+             || #{name := G} <- Groups},
     Each = [lists:sum([map_get(G, Held) || G <- Gs]) || Gs <- maps:values(Memberships)],
-    #{names => #{max => lists:max([0 | Each]), mean => mean(Each), mesh => lists:sum(maps:values(Held))}};
+    #{names => #{max => lists:max([0 | Each]), mean => mean(Each),
+                 mesh => lists:sum(maps:values(Held))}};
 names(_, _, _) -> #{}.
 
 -doc """
@@ -102,40 +112,46 @@ Whether a plan with this prediction keeps to `max_links` and `max_group`, if the
 Errors: `{limit, max_links | max_group, Limit, Predicted}`.
 """.
 -spec within(prediction(), limits()) -> ok | {error, sderl_pattern:reason()}.
-within(#{links := #{max := Links}}, #{max_links := Limit}) when Links > Limit -> {error, {limit, max_links, Limit, Links}};
-within(#{group_size := #{max := Size}}, #{max_group := Limit}) when Size > Limit -> {error, {limit, max_group, Limit, Size}};
+within(#{links := #{max := Links}}, #{max_links := Limit}) when Links > Limit ->
+    {error, {limit, max_links, Limit, Links}};
+within(#{group_size := #{max := Size}}, #{max_group := Limit}) when Size > Limit ->
+    {error, {limit, max_group, Limit, Size}};
 within(_, _) -> ok.
 
 %% ---------------------------------------------------------------- proposing
 
 -doc """
-The plan that suits best: within the limits, with two gateways or more of an edge without a single point
-of failure, then with the fewest hops (of a message, where traffic is given), then with the fewest links
-of a node.
+The plan that suits best: within the limits, with two gateways or more of an edge without a single
+point of failure, then with the fewest hops (of a message, where traffic is given), then with the
+fewest links of a node.
 
-Each pattern is tried with groups of up to 16 sizes, a star with one hub and with as many as there are
-gateways, a tree with several branchings.
+Each pattern is tried with groups of up to 16 sizes, a star with one hub and with as many as there
+are gateways, a tree with several branchings.
 
 Errors: `{no_plan, Nodes, Limits, Closest}`, where `Closest` is what would have to be allowed:
 `{max_links, Links, Pattern}`, `{max_group, Size, Pattern}` or `none`; those of `m:sderl_pattern`.
 """.
--spec propose([node()], limits()) -> {ok, sderl_pattern:plan(), prediction()} | {error, sderl_pattern:reason()}.
+-spec propose([node()], limits()) ->
+    {ok, sderl_pattern:plan(), prediction()} | {error, sderl_pattern:reason()}.
 propose(Nodes, Limits) when is_map(Limits) ->
     case {unknown(Limits), [KV || {K, V} = KV <- maps:to_list(Limits), not limit(K, V)], Nodes} of
         {[Key | _], _, _} -> {error, {unknown_limit, Key}};
-        {[], [{K, V} | _], _} -> misuse(?MODULE, {propose, 2}, 2, #{K => V}, "a limit with a value that it can have");
+        {[], [{K, V} | _], _} ->
+            misuse(?MODULE, {propose, 2}, 2, #{K => V}, "a limit with a value that it can have");
         {[], [], []} -> {error, {no_nodes}};
         {[], [], _} -> among(Nodes, Limits)
     end;
 propose(_, Other) -> misuse(?MODULE, {propose, 2}, 2, Other, "a map of limits").
 
 unknown(Limits) ->
-    maps:keys(Limits) -- [max_links, max_group, gateways, patterns, traffic, order, name, names_per_node, names_per_group].
+    maps:keys(Limits) -- [max_links, max_group, gateways, patterns, traffic, order, name,
+                          names_per_node, names_per_group].
 
 %% Nodes, order and gateways are looked at by sderl_pattern.
 limit(K, V) when K =:= max_links; K =:= max_group -> is_integer(V) andalso V >= 1;
 limit(K, V) when K =:= names_per_node; K =:= names_per_group -> is_number(V) andalso V >= 0;
-limit(patterns, V) -> is_list(V) andalso V =/= [] andalso V -- [star, tree, ring, chain, grid] =:= [];
+limit(patterns, V) ->
+    is_list(V) andalso V =/= [] andalso V -- [star, tree, ring, chain, grid] =:= [];
 limit(_, _) -> true.
 
 among(Nodes, Limits) ->
@@ -160,14 +176,16 @@ order(_) -> given.
 
 shown(Limits) -> maps:with([max_links, max_group, gateways], Limits).
 
-%% {{Pattern, Options}, most links, most members, plan}: of the nodes as they are given, as which of them
-%% go together changes neither much.
+%% {{Pattern, Options}, most links, most members, plan}: of the nodes as they are given, as which of
+%% them go together changes neither much.
 candidates(Nodes, Options, Limits) ->
     Sizes = sizes(length(Nodes), Limits),
-    [{{Pattern, O}, lists:max(maps:values(sderl_plan_graph:links(Plan))), lists:max([length(Ns) || #{nodes := Ns} <- Groups]), Plan}
+    [{{Pattern, O}, lists:max(maps:values(sderl_plan_graph:links(Plan))),
+      lists:max([length(Ns) || #{nodes := Ns} <- Groups]), Plan}
      || Pattern <- maps:get(patterns, Limits, [chain, star, tree, grid, ring]),
         O <- variants(Pattern, Options, Sizes, length(Nodes)),
-        {ok, #{groups := Groups} = Plan} <- [sderl_pattern:new(Pattern, Nodes, O#{order => given})]].
+        {ok, #{groups := Groups} = Plan} <-
+            [sderl_pattern:new(Pattern, Nodes, O#{order => given})]].
 
 %% What is wrong with the input whatever the plan.
 first_error(Nodes, #{order := Order}) ->
@@ -183,15 +201,20 @@ sizes(N, Limits) ->
     lists:usort([2, 3, 4, 6, 8, 12] ++ [max(2, round(Most * F)) || F <-
         [0.04, 0.06, 0.09, 0.12, 0.17, 0.22, 0.28, 0.34, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]]).
 
-variants(star, #{gateways := K} = O, Sizes, _) -> [O#{size => S, hubs => H} || S <- Sizes, H <- lists:usort([1, K])];
+variants(star, #{gateways := K} = O, Sizes, _) ->
+    [O#{size => S, hubs => H} || S <- Sizes, H <- lists:usort([1, K])];
 variants(tree, O, Sizes, N) ->
-    [O#{size => S, branching => P, leaves => 1} || S <- Sizes, P <- [2, 3, 4, 5, 6, 8, 10, 15, 20], P * 2 =< N];
+    [O#{size => S, branching => P, leaves => 1}
+     || S <- Sizes, P <- [2, 3, 4, 5, 6, 8, 10, 15, 20], P * 2 =< N];
 variants(_, O, Sizes, _) -> [O#{size => S} || S <- Sizes].
 
 %% Paths are counted for those that look best.
 choose(Within, Nodes, #{gateways := K, order := Order}, Limits) ->
-    Likely = lists:sublist(lists:sort([{estimate(Plan), I, C} || {I, {_, _, _, Plan} = C} <- lists:enumerate(Within)]), ?LIKELY),
-    Ranked = lists:sort([{rank(Plan, Links, K), I, Made} || {_, I, {Made, Links, _, Plan}} <- Likely]),
+    Likely = lists:sublist(lists:sort([{estimate(Plan), I, C}
+                                       || {I, {_, _, _, Plan} = C} <- lists:enumerate(Within)]),
+                           ?LIKELY),
+    Ranked = lists:sort([{rank(Plan, Links, K), I, Made}
+                         || {_, I, {Made, Links, _, Plan}} <- Likely]),
     best([Made || {_, _, Made} <- Ranked], Nodes, Order, Limits, 5).
 
 %% About the hops between two nodes.
@@ -216,13 +239,17 @@ rank(Plan, Links, K) ->
 %% Of the best shapes, the one that suits the traffic.
 best(Ranked, Nodes, Order, Limits, Tries) ->
     Of = maps:with([traffic, names_per_node, names_per_group], Limits),
-    Made = [{I, Plan, Prediction} || {I, {Pattern, O}} <- lists:enumerate(lists:sublist(Ranked, case Order of given -> 1; _ -> Tries end)),
-                                     {ok, Plan} <- [sderl_pattern:new(Pattern, Nodes, O#{order => Order})],
-                                     {ok, Prediction} <- [predict(Plan, Of)],
-                                     ok =:= within(Prediction, Limits)],
-    case lists:sort([{weighted(Prediction), I, Plan, Prediction} || {I, Plan, Prediction} <- Made]) of
+    Made = [{I, Plan, Prediction}
+            || {I, {Pattern, O}} <-
+                   lists:enumerate(lists:sublist(Ranked, case Order of given -> 1; _ -> Tries end)),
+               {ok, Plan} <- [sderl_pattern:new(Pattern, Nodes, O#{order => Order})],
+               {ok, Prediction} <- [predict(Plan, Of)],
+               ok =:= within(Prediction, Limits)],
+    case lists:sort([{weighted(Prediction), I, Plan, Prediction}
+                     || {I, Plan, Prediction} <- Made]) of
         [{_, _, Plan, Prediction} | _] -> {ok, Plan, Prediction};
-        [] when length(Ranked) > Tries -> best(lists:nthtail(Tries, Ranked), Nodes, Order, Limits, Tries);
+        [] when length(Ranked) > Tries ->
+            best(lists:nthtail(Tries, Ranked), Nodes, Order, Limits, Tries);
         [] -> unplaced(Ranked, Nodes, Order, Limits)
     end.
 
@@ -244,14 +271,19 @@ unplaced([{Pattern, O} | _], Nodes, Order, Limits) ->
 %% Which limit would have to give way least, in proportion.
 closest(All, Limits) ->
     Options = [{Links / max(1, Limit), {max_links, Links, Pattern}}
-               || #{max_links := Limit} <- [Limits], {{Pattern, _}, Links, Size, _} <- All, Size =< maps:get(max_group, Limits, Size)]
+               || #{max_links := Limit} <- [Limits], {{Pattern, _}, Links, Size, _} <- All,
+                  Size =< maps:get(max_group, Limits, Size)]
         ++ [{Size / max(1, Limit), {max_group, Size, Pattern}}
-            || #{max_group := Limit} <- [Limits], {{Pattern, _}, Links, Size, _} <- All, Links =< maps:get(max_links, Limits, Links)],
+            || #{max_group := Limit} <- [Limits], {{Pattern, _}, Links, Size, _} <- All,
+               Links =< maps:get(max_links, Limits, Links)],
     case lists:sort(Options) of
         [{_, Closest} | _] -> Closest;
         [] -> none
     end.
 
--doc "A sentence for an error of `m:sderl_pattern`, of this module or of `m:sderl_plan_apply`: what is wrong, and what to do.".
+-doc """
+A sentence for an error of `m:sderl_pattern`, of this module or of `m:sderl_plan_apply`: what is
+wrong, and what to do.
+""".
 -spec format_error(sderl_pattern:reason()) -> string().
 format_error(Reason) -> sderl_plan_words:error(Reason).

@@ -37,7 +37,8 @@ do(1, Request) ->
     end;
 do(_, _) -> {error, unknown_version}.
 
-answer(survey, Own) -> {ok, [{G, Uid, Ms} || {G, #{uid := Uid, members := Ms}} <- Own, G =/= undefined]};
+answer(survey, Own) ->
+    {ok, [{G, Uid, Ms} || {G, #{uid := Uid, members := Ms}} <- Own, G =/= undefined]};
 answer({create, Group, Nodes}, Own) ->
     case lists:any(fun({G, _}) -> G =:= Group end, Own) of
         %% Somebody was here before, perhaps a moment ago.
@@ -53,7 +54,8 @@ answer({create, Group, Nodes}, Own) ->
 answer({add, Group, Nodes}, _) ->
     Before = nodes(connected),
     case s_group:add_nodes(Group, Nodes) of
-        {ok, Group, Added} -> joined(Group, Nodes, s_group:own_nodes(Group), {added, Added}, Before);
+        {ok, Group, Added} ->
+            joined(Group, Nodes, s_group:own_nodes(Group), {added, Added}, Before);
         {error, Why} -> {error, Why}
     end;
 answer({remove, Group, Nodes}, _) ->
@@ -123,9 +125,9 @@ close_all(Nodes, Until) ->
     end.
 
 -doc """
-Closes a link by the rule of the link policy (protocol rule 25), at once instead of after the idle time:
-both ends agree that the library opened it, that it is needed for nothing else, and that no name is across
-it. Whether it did.
+Closes a link by the rule of the link policy (protocol rule 25), at once instead of after the idle
+time: both ends agree that the library opened it, that it is needed for nothing else, and that no
+name is across it. Whether it did.
 """.
 -spec close(node()) -> boolean().
 close(Node) -> closed(Node) =:= true.

@@ -11,23 +11,24 @@ Changes the groups of a running cluster to those of a plan.
 {ok, _} = sderl_plan_apply:change(Plan, Larger).
 ```
 
-`run/2` asks every node which groups it runs, and compares that with the plan. It creates missing groups, adds
-missing members, and then removes members that the plan does not have in a group. Groups that are not in the plan
-stay as they are; `change/2,3` deletes groups of the old plan that the new plan lacks, at the end. The calls are
-idempotent: when all is as planned they do nothing.
+`run/2` asks every node which groups it runs, and compares that with the plan. It creates missing
+groups, adds missing members, and then removes members that the plan does not have in a group.
+Groups that are not in the plan stay as they are; `change/2,3` deletes groups of the old plan that
+the new plan lacks, at the end. The calls are idempotent: when all is as planned they do nothing.
 
-- **Everything is looked at first.** A node that cannot be reached, runs no such library, or is in another
-  group of a planned name is an error before anything changes.
-- **It can be called again**, also from another node, after the caller died half-way. (If a node died while it was
-  creating a group, the others keep the name for it for 30 seconds, and answer `s_group_conflict` until then.)
-- **After a failure it undoes what it did**, in reverse order, unless the options say `undo => false`. Names of a
-  group that it had deleted do not come back.
-- **The caller need not be in any group** of the plan. It is linked to each node for a moment, and to one
-  node of each group that changes until the end; links that were not there before are closed then (reason
-  `plan` in `s_group:links/0`), and links between nodes that no longer share a group likewise, where both
-  ends agree that nobody needs them. So nodes that had no other links have those that
-  `sderl_plan:predict/1` says. (Free nodes, such as those of an undone group, keep the links of their
-  island.)
+- **Everything is looked at first.** A node that cannot be reached, runs no such library, or is in
+  another group of a planned name is an error before anything changes.
+- **It can be called again**, also from another node, after the caller died half-way. (If a node
+  died while it was creating a group, the others keep the name for it for 30 seconds, and answer
+  `s_group_conflict` until then.)
+- **After a failure it undoes what it did**, in reverse order, unless the options say
+  `undo => false`. Names of a group that it had deleted do not come back.
+- **The caller need not be in any group** of the plan. It is linked to each node for a moment, and
+  to one node of each group that changes until the end; links that were not there before are closed
+  then (reason `plan` in `s_group:links/0`), and links between nodes that no longer share a group
+  likewise, where both ends agree that nobody needs them. So nodes that had no other links have
+  those that `sderl_plan:predict/1` says. (Free nodes, such as those of an undone group, keep the
+  links of their island.)
 
 ## Options
 
@@ -39,15 +40,17 @@ idempotent: when all is as planned they do nothing.
 | `parallel` | steps at a time | 8 |
 | `timeout_ms` | for one step, which is waiting for members to join | 30,000 |
 
-`Progress` is `#{what, done, total}`: `what` is `survey`, a step (`{create | add | remove | delete, Group,
-Nodes}`), `{undo, Step}` or `links`; `done` of `total` are done; `error` is there if it failed.
+`Progress` is `#{what, done, total}`: `what` is `survey`, a step
+(`{create | add | remove | delete, Group, Nodes}`), `{undo, Step}` or `links`; `done` of `total` are
+done; `error` is there if it failed.
 
 ## Errors
 
-`{error, Reason, Report}`; `sderl_plan:format_error/1` makes a sentence of the reason: `{not_running}`,
-`{unreachable, Node}`, `{no_library, Node}`, `{too_old, Node}`, `{refuses, Node, connect_all}`,
-`{no_answer, Node, Why}`, `{other_identity, Group, Nodes}`, `{left_out, Group, [{Node, Why}]}`,
-`{no_member, Group}`, `{step_failed, Step, Why}`, and those of `sderl_pattern:check/1`.
+`{error, Reason, Report}`; `sderl_plan:format_error/1` makes a sentence of the reason:
+`{not_running}`, `{unreachable, Node}`, `{no_library, Node}`, `{too_old, Node}`,
+`{refuses, Node, connect_all}`, `{no_answer, Node, Why}`, `{other_identity, Group, Nodes}`,
+`{left_out, Group, [{Node, Why}]}`, `{no_member, Group}`, `{step_failed, Step, Why}`, and those of
+`sderl_pattern:check/1`.
 """.
 
 -export([run/1, run/2, change/2, change/3]).
@@ -76,12 +79,16 @@ Nodes}`), `{undo, Step}` or `links`; `done` of `total` are done; `error` is ther
     elapsed_ms := non_neg_integer()
 }.
 -doc "See above.".
--type progress() :: #{what := term(), done := non_neg_integer(), total := non_neg_integer(), error => term()}.
+-type progress() ::
+    #{what := term(), done := non_neg_integer(), total := non_neg_integer(), error => term()}.
 
--record(r, {plan, old = [], leaving = [], survey = #{}, problems = [], links = #{}, done = [], undone = [], stuck = [], closed = 0,
-            began, options}).
+-record(r, {
+    plan, old = [], leaving = [], survey = #{}, problems = [], links = #{}, done = [], undone = [],
+    stuck = [], closed = 0, began, options
+}).
 
-%% For what happens at the same time elsewhere: how often, after what pause, and what counts as at once.
+%% For what happens at the same time elsewhere: how often, after what pause, and what counts as at
+%% once.
 -define(TRIES, 3).
 -define(PAUSE_MS, 50).
 -define(AT_ONCE_MS, 1000).
@@ -94,7 +101,8 @@ Nodes}`), `{undo, Step}` or `links`; `done` of `total` are done; `error` is ther
 run(Plan) -> run(Plan, #{}).
 
 -doc "Makes the cluster that of the plan.".
--spec run(sderl_pattern:plan(), options()) -> {ok, report()} | {error, sderl_pattern:reason(), report()}.
+-spec run(sderl_pattern:plan(), options()) ->
+    {ok, report()} | {error, sderl_pattern:reason(), report()}.
 run(Plan, Options) ->
     started(Plan, #r{plan = Plan, options = options(Options, {run, 2}, 2)}).
 
@@ -104,8 +112,8 @@ run(Plan, Options) ->
 change(Old, New) -> change(Old, New, #{}).
 
 -doc """
-As `run/2` with the new plan; then deletes the groups of the old plan that the new one lacks. Nodes that
-only the old plan has may be down.
+As `run/2` with the new plan; then deletes the groups of the old plan that the new one lacks. Nodes
+that only the old plan has may be down.
 """.
 -spec change(Old :: sderl_pattern:plan(), New :: sderl_pattern:plan(), options()) ->
     {ok, report()} | {error, sderl_pattern:reason(), report()}.
@@ -114,7 +122,8 @@ change(Old, New, Options) ->
     case [E || Plan <- [Old, New], {error, _} = E <- [sderl_pattern:check(Plan)]] of
         [] ->
             #{delete := Gone} = sderl_pattern:changes(Old, New),
-            started(New, R#r{old = Gone, leaving = sderl_pattern:nodes(Old) -- sderl_pattern:nodes(New)});
+            started(New, R#r{old = Gone,
+                             leaving = sderl_pattern:nodes(Old) -- sderl_pattern:nodes(New)});
         [{error, Why} | _] -> {error, Why, report(R#r{began = now_ms()})}
     end.
 
@@ -148,9 +157,13 @@ finished({error, Why, R0}) ->
     sderl_event:emit(plan_failed, #{reason => Why, undone => length(R#r.undone)}),
     {error, Why, report(R)}.
 
-report(#r{done = Done, undone = Undone, stuck = Stuck, problems = Problems, closed = Closed, began = Began}) ->
-    #{steps => [shown(S) || S <- lists:reverse(Done)], undone => [shown(S) || S <- lists:reverse(Undone)],
-      not_undone => [{shown(S), Why} || {S, Why} <- lists:reverse(Stuck)], problems => Problems, links_closed => Closed,
+report(#r{done = Done, undone = Undone, stuck = Stuck, problems = Problems, closed = Closed,
+          began = Began}) ->
+    #{steps => [shown(S) || S <- lists:reverse(Done)],
+      undone => [shown(S) || S <- lists:reverse(Undone)],
+      not_undone => [{shown(S), Why} || {S, Why} <- lists:reverse(Stuck)],
+      problems => Problems,
+      links_closed => Closed,
       elapsed_ms => now_ms() - Began}.
 
 shown({create, Group, Nodes}) -> {create, Group, Nodes};
@@ -165,7 +178,8 @@ survey(#r{plan = Plan, leaving = Leaving, options = #{parallel := Parallel}} = R
     Nodes = Planned ++ Leaving,
     Of = length(Nodes),
     Tell = fun(Done, _, Result) -> tell(R, survey, Done, Of, Result) end,
-    Answers = lists:zip(Nodes, each(Parallel, fun(N) -> survey_one(N, timeout(R)) end, Nodes, Tell)),
+    Answers = lists:zip(Nodes,
+                        each(Parallel, fun(N) -> survey_one(N, timeout(R)) end, Nodes, Tell)),
     R#r{survey = #{N => Own || {N, {ok, Own}} <- Answers},
         problems = [{N, Why} || {N, {error, Why}} <- Answers, not lists:member(N, Leaving)]}.
 
@@ -188,7 +202,8 @@ open(Node, Tries) ->
     Began = now_ms(),
     case sderl_connector:connect(Node, plan) of
         true -> {ok, not Linked};
-        %% Refused at once: it may be that the other end closes its link, or connects to us, at this moment.
+        %% Refused at once: it may be that the other end closes its link, or connects to us, at this
+        %% moment.
         false when Tries > 1 ->
             case now_ms() - Began < ?AT_ONCE_MS of
                 true -> receive after ?PAUSE_MS -> open(Node, Tries - 1) end;
@@ -197,15 +212,15 @@ open(Node, Tries) ->
         false -> {error, unreachable}
     end.
 
-%% What somebody needs by now stays, at either end: another who applies a plan may use the link. A link
-%% that was there
-%% before may be one that such a caller opened and left to us; if it is the application's, neither end
-%% counts it as the library's.
+%% What somebody needs by now stays, at either end: another who applies a plan may use the link. A
+%% link that was there before may be one that such a caller opened and left to us; if it is the
+%% application's, neither end counts it as the library's.
 close(Node, _) when Node =:= node() -> ok;
 close(Node, Opened) ->
     ok = sderl_links:forget(Node, plan),
     %% To ask would link again.
-    case sderl_plan_agent:free(Node) andalso lists:member(Node, nodes(connected)) andalso ask(Node, {free, node()}, ?AT_ONCE_MS) of
+    case sderl_plan_agent:free(Node) andalso lists:member(Node, nodes(connected))
+         andalso ask(Node, {free, node()}, ?AT_ONCE_MS) of
         false -> ok;
         {ok, false} -> ok;
         _ when Opened -> _ = erlang:disconnect_node(Node), ok;
@@ -246,14 +261,16 @@ too_old_or_none(Node, Timeout) ->
 
 %% All that adds, at the same time, then all that removes, then all that deletes.
 walk(Steps, Of, R) ->
-    walk([[S || S <- Steps, lists:member(element(1, S), Kinds)] || Kinds <- [[create, add], [remove], [delete]]], 0, Of, R).
+    walk([[S || S <- Steps, lists:member(element(1, S), Kinds)]
+          || Kinds <- [[create, add], [remove], [delete]]], 0, Of, R).
 
 walk([], _, _, R) -> {ok, R};
 walk([Steps | Phases], Before, Of, #r{options = #{parallel := Parallel}} = R) ->
     Tell = fun(Done, Step, Result) -> tell(R, shown(Step), Before + Done, Of, told(Result)) end,
     Results = lists:zip(Steps, each(Parallel, fun(S) -> step(S, R) end, Steps, Tell)),
     After = lists:foldl(fun done/2, R, Results),
-    case [{S, Why} || {S, {failed, Why, _, _}} <- Results] ++ [{S, Why} || {S, {error, Why}} <- Results] of
+    case [{S, Why} || {S, {failed, Why, _, _}} <- Results] ++
+         [{S, Why} || {S, {error, Why}} <- Results] of
         [] -> walk(Phases, Before + length(Steps), Of, After);
         [{Step, Why} | _] -> {error, failure(Step, Why), After}
     end.
@@ -277,7 +294,8 @@ did(Step, Link, #r{done = Done} = R) -> linked(Link, R#r{done = [Step | Done]}).
 linked({Node, Opened}, #r{links = Links} = R) ->
     R#r{links = maps:update_with(Node, fun(Was) -> Was orelse Opened end, Opened, Links)}.
 
-%% On the first node that answers. The link stays till the end: other steps may use it at this moment.
+%% On the first node that answers. The link stays till the end: other steps may use it at this
+%% moment.
 step(Step, R) -> step(Step, sderl_plan_steps:on(Step, planned(element(2, Step), R)), none, R).
 
 planned(Group, R) -> lists:append([Ns || #{name := G, nodes := Ns} <- groups(R), G =:= Group]).
@@ -291,8 +309,9 @@ step(Step, [Node | Nodes], _, R) ->
             case asked(Node, request(Step), timeout(R)) of
                 {ok, Done} -> {done, as(Done, Node, Step), {Node, Opened}};
                 {error, {partly, Done, Why}} -> {failed, Why, as(Done, Node, Step), {Node, Opened}};
-                {error, Why} when Why =:= unreachable; Why =:= not_running; Why =:= no_library;
-                                  Why =:= node_does_not_belong_to_the_s_group; Why =:= remote_s_group ->
+                {error, Why}
+                  when Why =:= unreachable; Why =:= not_running; Why =:= no_library;
+                       Why =:= node_does_not_belong_to_the_s_group; Why =:= remote_s_group ->
                     ok = close(Node, Opened),
                     step(Step, Nodes, Why, R);
                 {error, Why} -> {failed, Why, none, {Node, Opened}}
@@ -308,9 +327,11 @@ request({delete, Group, _, _}) -> {delete, Group}.
 as({created, Joined}, _, {create, Group, _}) -> {create, Group, Joined};
 as({added, []}, _, _) -> none;
 as({added, Added}, Node, {_, Group, _}) -> {add, Group, [Node], Added};
-as({added, Added}, Node, {add, Group, Holders, _}) -> {add, Group, [Node | Holders -- [Node]], Added};
+as({added, Added}, Node, {add, Group, Holders, _}) ->
+    {add, Group, [Node | Holders -- [Node]], Added};
 as({removed, []}, _, _) -> none;
-as({removed, Removed}, Node, {remove, Group, Holders, _}) -> {remove, Group, [Node | Holders -- [Node]], Removed};
+as({removed, Removed}, Node, {remove, Group, Holders, _}) ->
+    {remove, Group, [Node | Holders -- [Node]], Removed};
 as(deleted, _, Step) -> Step.
 
 %% ---------------------------------------------------------------- undoing
@@ -334,18 +355,27 @@ undo(#r{done = Done} = R) ->
 close_links(#r{links = Links, options = #{close_links := Close, parallel := Parallel}} = R) ->
     Parted = case Close of true -> parted(R); false -> #{} end,
     Tell = fun(Done, _, Result) -> tell(R, links, Done, map_size(Parted), Result) end,
-    CloseAt = fun({Node, {Peers, Left}}) -> close_at(Node, Peers, Left, is_map_key(Node, Links), timeout(R)) end,
+    CloseAt = fun({Node, {Peers, Left}}) ->
+        close_at(Node, Peers, Left, is_map_key(Node, Links), timeout(R))
+    end,
     %% This node last: the links that it closes are those over which the others are asked.
-    {Here, There} = lists:partition(fun({Node, _}) -> Node =:= node() end, lists:sort(maps:to_list(Parted))),
-    Closed = each(Parallel, CloseAt, There, Tell) ++ each(1, CloseAt, Here, fun(_, Item, Result) -> Tell(map_size(Parted), Item, Result) end),
-    _ = each(Parallel, fun({Node, Opened}) -> close(Node, Opened) end, maps:to_list(Links), fun(_, _, _) -> ok end),
+    {Here, There} = lists:partition(fun({Node, _}) -> Node =:= node() end,
+                                    lists:sort(maps:to_list(Parted))),
+    Closed = each(Parallel, CloseAt, There, Tell) ++
+        each(1, CloseAt, Here, fun(_, Item, Result) -> Tell(map_size(Parted), Item, Result) end),
+    _ = each(Parallel, fun({Node, Opened}) -> close(Node, Opened) end, maps:to_list(Links),
+             fun(_, _, _) -> ok end),
     R#r{closed = lists:sum([length(Ns) || {ok, Ns} <- Closed])}.
 
-%% After an undo what was there before holds, and what was undone parts those whom it had brought together.
-parted(#r{done = Done, undone = [], survey = Survey, plan = Plan}) -> sderl_plan_steps:parted(Done, Survey, Plan);
+%% After an undo what was there before holds, and what was undone parts those whom it had brought
+%% together.
+parted(#r{done = Done, undone = [], survey = Survey, plan = Plan}) ->
+    sderl_plan_steps:parted(Done, Survey, Plan);
 parted(#r{undone = Undone, survey = Survey, plan = Plan}) ->
-    Before = [#{name => G, role => workers, masters => 0, nodes => Ms} || Own <- maps:values(Survey), {G, _, Ms} <- Own],
-    sderl_plan_steps:parted([sderl_plan_steps:undo(S) || S <- Undone], Survey, Plan#{groups := Before}).
+    Before = [#{name => G, role => workers, masters => 0, nodes => Ms}
+              || Own <- maps:values(Survey), {G, _, Ms} <- Own],
+    sderl_plan_steps:parted([sderl_plan_steps:undo(S) || S <- Undone], Survey,
+                            Plan#{groups := Before}).
 
 close_at(Node, Peers, Left, Kept, Timeout) ->
     case open(Node) of
@@ -358,12 +388,14 @@ close_at(Node, Peers, Left, Kept, Timeout) ->
 
 %% ---------------------------------------------------------------- at the same time
 
-%% Runs F for each in a process of its own, a few at a time; results in order. Tells of each that ends.
+%% Runs F for each in a process of its own, a few at a time; results in order. Tells of each that
+%% ends.
 each(Parallel, F, Items, Tell) -> each(Parallel, F, lists:enumerate(Items), #{}, #{}, Tell).
 
 each(Parallel, F, [{I, Item} | Items], Busy, Done, Tell) when map_size(Busy) < Parallel ->
     each(Parallel, F, Items, Busy#{start(F, Item) => {I, Item}}, Done, Tell);
-each(_, _, [], Busy, Done, _) when map_size(Busy) =:= 0 -> [R || {_, R} <- lists:sort(maps:to_list(Done))];
+each(_, _, [], Busy, Done, _) when map_size(Busy) =:= 0 ->
+    [R || {_, R} <- lists:sort(maps:to_list(Done))];
 each(Parallel, F, Items, Busy, Done, Tell) ->
     receive
         {'DOWN', Ref, process, _, Why} when is_map_key(Ref, Busy) ->
@@ -392,10 +424,13 @@ tell(#r{options = #{progress := To}}, What, Done, Of, Result) ->
 %% ---------------------------------------------------------------- arguments
 
 options(Given, Where, I) when is_map(Given) ->
-    Options = maps:merge(#{progress => none, undo => true, close_links => true, parallel => 8, timeout_ms => 30_000}, Given),
+    Options = maps:merge(#{progress => none, undo => true, close_links => true, parallel => 8,
+                           timeout_ms => 30_000}, Given),
     case lists:sort([K || K := V <- Options, not option(K, V)]) of
         [] -> Options;
-        [K | _] -> misuse(?MODULE, Where, I, #{K => map_get(K, Options)}, "one of the options, with a value that it can have")
+        [K | _] ->
+            misuse(?MODULE, Where, I, #{K => map_get(K, Options)},
+                   "one of the options, with a value that it can have")
     end;
 options(Given, Where, I) -> misuse(?MODULE, Where, I, Given, "a map of options").
 

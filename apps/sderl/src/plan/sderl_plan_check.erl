@@ -6,8 +6,10 @@
 -export([plan/1]).
 
 -spec plan(term()) -> ok | {error, sderl_pattern:reason()}.
-plan(#{version := 1, groups := Groups, edges := Edges, pattern := Pattern, options := Options, left_out := Out} = Plan)
-  when is_list(Groups), is_list(Edges), is_atom(Pattern), is_map(Options), is_list(Out), map_size(Plan) =:= 6 ->
+plan(#{version := 1, groups := Groups, edges := Edges, pattern := Pattern, options := Options,
+       left_out := Out} = Plan)
+  when is_list(Groups), is_list(Edges), is_atom(Pattern), is_map(Options), is_list(Out),
+       map_size(Plan) =:= 6 ->
     maybe
         ok ?= each(fun group/1, Groups),
         ok ?= unique(Groups),
@@ -46,7 +48,8 @@ edge(#{from := From, to := [_ | _] = To, gateways := [_ | _] = Gateways}, Member
     case [G || G <- [From | To], not is_map_key(G, Members)] of
         [Unknown | _] -> {error, {edge_of_unknown_group, Unknown}};
         [] ->
-            case [{N, G} || N <- Gateways, G <- [From | To], not lists:member(N, map_get(G, Members))] of
+            case [{N, G}
+                  || N <- Gateways, G <- [From | To], not lists:member(N, map_get(G, Members))] of
                 [] -> ok;
                 [{Node, Group} | _] -> {error, {gateway_not_member, Node, Group}}
             end

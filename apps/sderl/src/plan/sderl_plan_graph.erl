@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan_graph).
 -moduledoc false.
-%% What a plan means for its nodes: links, paths, and whose loss parts it. Only who is a member of what counts
-%% here, not what the plan says of its edges.
+%% What a plan means for its nodes: links, paths, and whose loss parts it. Only who is a member of
+%% what counts here, not what the plan says of its edges.
 %%
-%% Nodes that are in the same groups have the same paths, so paths are counted between *kinds* of nodes
-%% (sets of groups). A path from node to node takes one link more than it crosses gateways.
+%% Nodes that are in the same groups have the same paths, so paths are counted between *kinds* of
+%% nodes (sets of groups). A path from node to node takes one link more than it crosses gateways.
 
 -export([memberships/1, links/1, hops/1, hops/2, components/1, single_points/1]).
 -export_type([memberships/0]).
@@ -15,7 +15,8 @@
 -spec memberships(sderl_pattern:plan()) -> memberships().
 memberships(#{groups := Groups}) ->
     maps:map(fun(_, Gs) -> lists:sort(Gs) end,
-             maps:groups_from_list(fun({N, _}) -> N end, fun({_, G}) -> G end, [{N, G} || #{name := G, nodes := Ns} <- Groups, N <- Ns])).
+             maps:groups_from_list(fun({N, _}) -> N end, fun({_, G}) -> G end,
+                                   [{N, G} || #{name := G, nodes := Ns} <- Groups, N <- Ns])).
 
 -doc "How many nodes each node is linked to: all that it shares a group with.".
 -spec links(sderl_pattern:plan()) -> #{node() => non_neg_integer()}.
@@ -29,12 +30,14 @@ links(#{groups := Groups} = Plan) ->
 %% ---------------------------------------------------------------- paths
 
 -doc """
-Links on the way between two nodes: the most and the mean over all pairs, and how many pairs (in both
-directions) have no way.
+Links on the way between two nodes: the most and the mean over all pairs, and how many pairs (in
+both directions) have no way.
 """.
--spec hops(memberships()) -> #{max := non_neg_integer(), mean := float(), unreachable := non_neg_integer()}.
+-spec hops(memberships()) ->
+    #{max := non_neg_integer(), mean := float(), unreachable := non_neg_integer()}.
 hops(Of) ->
-    Kinds = maps:to_list(maps:groups_from_list(fun({_, Gs}) -> Gs end, fun({N, _}) -> N end, maps:to_list(Of))),
+    Kinds = maps:to_list(maps:groups_from_list(fun({_, Gs}) -> Gs end, fun({N, _}) -> N end,
+                                               maps:to_list(Of))),
     Distances = distances(Of),
     {Most, Sum, Pairs, Lost} = lists:foldl(fun({{A, As}, {B, Bs}}, {M, S, P, L}) ->
         Count = length(As) * (length(Bs) - case A =:= B of true -> 1; false -> 0 end),
@@ -46,7 +49,9 @@ hops(Of) ->
     end, {0, 0, 0, 0}, [{A, B} || A <- Kinds, B <- Kinds]),
     #{max => Most, mean => Sum / max(1, Pairs), unreachable => Lost}.
 
--doc "Weighted by traffic: the mean, the share of it that stays within groups, and that which has no way.".
+-doc """
+Weighted by traffic: the mean, the share of it that stays within groups, and that which has no way.
+""".
 -spec hops(memberships(), #{{node(), node()} => number()}) ->
     #{mean := float(), inside := float(), unreachable := float()}.
 hops(Of, Weights) ->
@@ -62,7 +67,8 @@ hops(Of, Weights) ->
             _ -> {S, T, I, L + W}
         end
     end, {0, 0, 0, 0}, Weights),
-    #{mean => ratio(Sum, All), inside => ratio(Inside, All + Lost), unreachable => ratio(Lost, All + Lost)}.
+    #{mean => ratio(Sum, All), inside => ratio(Inside, All + Lost),
+      unreachable => ratio(Lost, All + Lost)}.
 
 ratio(_, 0) -> 0.0;
 ratio(_, +0.0) -> 0.0;
@@ -97,7 +103,9 @@ search(Groups, Next, Seen, D) ->
 -spec components(memberships()) -> [[Group :: term()]].
 components(Of) ->
     Next = adjacent(Of),
-    Sizes = maps:fold(fun(_, Gs, M) -> lists:foldl(fun(G, A) -> maps:update_with(G, fun(V) -> V + 1 end, 1, A) end, M, Gs) end, #{}, Of),
+    Sizes = maps:fold(fun(_, Gs, M) ->
+        lists:foldl(fun(G, A) -> maps:update_with(G, fun(V) -> V + 1 end, 1, A) end, M, Gs)
+    end, #{}, Of),
     Lots = lots(lists:sort(maps:keys(Next)), Next),
     Weight = fun(Gs) -> lists:sum([map_get(G, Sizes) || G <- Gs]) end,
     lists:sort(fun(A, B) -> {-Weight(A), A} =< {-Weight(B), B} end, Lots).
@@ -108,13 +116,15 @@ lots([G | Gs], Next) ->
     [Lot | lots([H || H <- Gs, not lists:member(H, Lot)], Next)].
 
 -doc """
-The nodes whose loss leaves fewer groups held together than there were, each with the groups that are cut
-off then from most of the others.
+The nodes whose loss leaves fewer groups held together than there were, each with the groups that
+are cut off then from most of the others.
 """.
 -spec single_points(memberships()) -> [{node(), [Group :: term()]}].
 single_points(Of) ->
     Whole = components(Of),
-    Kinds = maps:groups_from_list(fun({_, Gs}) -> Gs end, fun({N, _}) -> N end, [{N, Gs} || N := [_, _ | _] = Gs <- Of]),
+    Kinds = maps:groups_from_list(fun({_, Gs}) -> Gs end, fun({N, _}) -> N end,
+                                  [{N, Gs} || N := [_, _ | _] = Gs <- Of]),
     %% Where there are two of a kind, either will do without the other.
     Alone = lists:sort([N || _ := [N] <- Kinds]),
-    [{N, lists:append(Cut)} || N <- Alone, [_ | [_ | _] = Cut] <- [components(maps:remove(N, Of)) -- Whole]].
+    [{N, lists:append(Cut)}
+     || N <- Alone, [_ | [_ | _] = Cut] <- [components(maps:remove(N, Of)) -- Whole]].

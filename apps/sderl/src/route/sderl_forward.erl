@@ -1,23 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_forward).
 -moduledoc false.
-%% Eight processes a node: each takes frames (`sderl_route_send`), delivers those that are for processes of
-%% this node, and passes the others on.
+%% Eight processes a node: each takes frames (`sderl_route_send`), delivers those that are for
+%% processes of this node, and passes the others on.
 %%
-%% **In bundles.** What is for the same next node, and waits here together, goes there in one message to the process
-%% of the same name, the last stretch too. Most of what a message costs is the sending and taking of it by the
-%% distribution, so a busy gateway that bundles passes on about twice as many as a relay that does not. An idle one
-%% sends each at once. That all of it goes through the same processes keeps it in order: see `sderl_route`. The last
-%% gateway sends what travels alone straight to the receiver when nothing for it can be on its way there any more:
+%% **In bundles.** What is for the same next node, and waits here together, goes there in one
+%% message to the process of the same name, the last stretch too. Most of what a message costs is
+%% the sending and taking of it by the distribution, so a busy gateway that bundles passes on about
+%% twice as many as a relay that does not. An idle one sends each at once. That all of it goes
+%% through the same processes keeps it in order: see `sderl_route`. The last gateway sends what
+%% travels alone straight to the receiver when nothing for it can be on its way there any more:
 %% `sderl_straight`.
 %%
-%% **It never waits.** Sends do not connect and do not suspend. When a link is full, what goes over it
-%% goes to a process of its own (a *lane*, `sderl_lane`), which may be suspended; until the lane is
-%% empty everything for that node goes there, so that the order stays. A lane holds at most `route_queue`
-%% messages, and this process's own queue at most four times that: what comes then is refused.
+%% **It never waits.** Sends do not connect and do not suspend. When a link is full, what goes over
+%% it goes to a process of its own (a *lane*, `sderl_lane`), which may be suspended; until the lane
+%% is empty everything for that node goes there, so that the order stays. A lane holds at most
+%% `route_queue` messages, and this process's own queue at most four times that: what comes then is
+%% refused.
 %%
-%% **Nothing goes unnoticed.** What is refused or cannot be delivered is reported to the node of whoever
-%% sent it, added up by sender, receiver and reason; a call gets its error at once.
+%% **Nothing goes unnoticed.** What is refused or cannot be delivered is reported to the node of
+%% whoever sent it, added up by sender, receiver and reason; a call gets its error at once.
 
 -export([start_link/1, loop/3]).
 -export([system_continue/3, system_terminate/4, system_code_change/4]).
@@ -41,8 +43,11 @@
 -define(FORWARDED, 2).
 -define(FAILED, 3).
 
--doc "What goes into a bundle: a frame, or a process with its message; for whom it was, and from whom.".
--type entry() :: {tuple() | nonempty_improper_list(pid() | reference(), term()), {term(), term()}, sderl_route_send:from()}.
+-doc """
+What goes into a bundle: a frame, or a process with its message; for whom it was, and from whom.
+""".
+-type entry() :: {tuple() | nonempty_improper_list(pid() | reference(), term()), {term(), term()},
+                  sderl_route_send:from()}.
 
 -record(f, {
     %% For each next node how many, and the entries, the last first.
@@ -70,12 +75,13 @@ loop(init, Parent, Name) ->
     _ = process_flag(message_queue_data, off_heap),
     ok = proc_lib:init_ack({ok, self()}),
     Limit = sderl_route_config:value(route_queue),
-    idle(Parent, #f{name = Name, counts = sderl_traffic:routed(), limit = Limit, told = now_ms() - ?TELL_MS, alias = alias()}).
+    idle(Parent, #f{name = Name, counts = sderl_traffic:routed(), limit = Limit,
+                    told = now_ms() - ?TELL_MS, alias = alias()}).
 
 %% ---------------------------------------------------------------- the loop
 
-%% While messages wait, bundles grow; they go when nothing waits. Failures add up for a moment. `Look`: so
-%% many messages until the next look at the own queue.
+%% While messages wait, bundles grow; they go when nothing waits. Failures add up for a moment.
+%% `Look`: so many messages until the next look at the own queue.
 run(Look, Parent, #f{limit = Limit} = F) when Look =< 0 ->
     {message_queue_len, Length} = process_info(self(), message_queue_len),
     run(?LOOK, Parent, tell(some, F#f{flooded = Length > 4 * Limit}));
@@ -94,8 +100,9 @@ run(Look, Parent, #f{out = Out} = F) ->
         end
     end.
 
-%% A scheduler that has processes to run looks at its links only when these have done so much work. A link is
-%% read in pieces of some kilobytes: without this a bundle of large messages ends with each piece.
+%% A scheduler that has processes to run looks at its links only when these have done so much work.
+%% A link is read in pieces of some kilobytes: without this a bundle of large messages ends with
+%% each piece.
 look_at_links() ->
     true = erlang:bump_reductions(?WORK),
     true = erlang:yield(),
@@ -116,7 +123,8 @@ idle(Parent, F) ->
     after ?TELL_MS -> idle(Parent, tell(all, F))
     end.
 
-%% The shortest way of a message that came alone: an idle gateway adds little more than a relay would.
+%% The shortest way of a message that came alone: an idle gateway adds little more than a relay
+%% would.
 lone(Pid, Message, From, Frame, Parent, #f{straight = S, lanes = Lanes} = F)
   when is_pid(Pid), not is_map_key(node(Pid), Lanes) ->
     case sderl_straight:is_known(node(Pid), Pid, S) of
@@ -133,8 +141,10 @@ lone(Pid, Message, From, Frame, Parent, #f{straight = S, lanes = Lanes} = F)
     end;
 lone(_, _, _, Frame, Parent, F) -> take(Frame, ?LOOK, Parent, F).
 
-take({_, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, frame(Frame, F));
-take({sderl_many, ?VSN, Entries}, Look, Parent, F) when is_list(Entries) -> run(Look - ?BUNDLE, Parent, many(Entries, 0, F));
+take({_, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) ->
+    run(Look - 1, Parent, frame(Frame, F));
+take({sderl_many, ?VSN, Entries}, Look, Parent, F) when is_list(Entries) ->
+    run(Look - ?BUNDLE, Parent, many(Entries, 0, F));
 take({sderl_straight, ?VSN, Pid, Tag}, Look, Parent, #f{straight = S} = F) when is_pid(Pid) ->
     run(Look, Parent, F#f{straight = sderl_straight:answered(node(Pid), Pid, Tag, S)});
 take({lane_failed, Node, Entries}, Look, Parent, F) when is_atom(Node), length(Entries) >= 0 ->
@@ -146,10 +156,12 @@ take({lane_idle, Node, Lane}, Look, Parent, #f{lanes = Lanes} = F) ->
     case Lanes of
         #{Node := L} ->
             Ended = sderl_lane:stop(Lane, L),
-            run(Look, Parent, case Ended of true -> F#f{lanes = maps:remove(Node, Lanes)}; false -> F end);
+            run(Look, Parent,
+                case Ended of true -> F#f{lanes = maps:remove(Node, Lanes)}; false -> F end);
         #{} -> run(Look, Parent, F)
     end;
-take({system, From, Request}, _, Parent, F) -> sys:handle_system_msg(Request, From, Parent, ?MODULE, [], F);
+take({system, From, Request}, _, Parent, F) ->
+    sys:handle_system_msg(Request, From, Parent, ?MODULE, [], F);
 take(_, Look, Parent, F) -> run(Look, Parent, unknown(F)).
 
 %% What a lane gives back.
@@ -168,9 +180,13 @@ many([], N, F) -> count(?DELIVERED, N, F);
 many([_ | Rest], N, F) -> many(Rest, N, unknown(F));
 many(_, N, F) -> count(?DELIVERED, N, unknown(F)).
 
-frame({sderl_to, _, Hops, Hash, _, _, _, _} = Frame, F) when is_integer(Hops), is_integer(Hash) -> to(Frame, F);
-frame({sderl_at, _, Hops, Hash, Node, _, _, _} = Frame, F) when is_integer(Hops), is_integer(Hash), is_atom(Node) -> at(Frame, F);
-frame({sderl_each, _, Hops, Hash, _, _, _, _} = Frame, F) when is_integer(Hops), is_integer(Hash) -> each(Frame, none, F);
+frame({sderl_to, _, Hops, Hash, _, _, _, _} = Frame, F) when is_integer(Hops), is_integer(Hash) ->
+    to(Frame, F);
+frame({sderl_at, _, Hops, Hash, Node, _, _, _} = Frame, F)
+  when is_integer(Hops), is_integer(Hash), is_atom(Node) ->
+    at(Frame, F);
+frame({sderl_each, _, Hops, Hash, _, _, _, _} = Frame, F) when is_integer(Hops), is_integer(Hash) ->
+    each(Frame, none, F);
 frame(_, F) -> unknown(F).
 
 unknown(F) ->
@@ -186,7 +202,8 @@ system_code_change(F, _, _, _) -> {ok, F}.
 
 %% ---------------------------------------------------------------- frames to groups
 
-to({_, _, _, _, Group, What, From, _}, #f{flooded = true} = F) -> failed(From, {Group, What}, busy, F);
+to({_, _, _, _, Group, What, From, _}, #f{flooded = true} = F) ->
+    failed(From, {Group, What}, busy, F);
 to({_, _, _, _, Group, {name, Name} = What, From, Message} = Frame, F) ->
     case sderl_names:whereis(Group, Name) of
         undefined -> elsewhere(Frame, F);
@@ -195,7 +212,8 @@ to({_, _, _, _, Group, {name, Name} = What, From, Message} = Frame, F) ->
             count(?DELIVERED, 1, F);
         Pid -> add(node(Pid), {[Pid | Message], {Group, What}, From}, F)
     end;
-to({_, _, Hops, Hash, Group, {Kind, Name}, From, Message} = Frame, F) when Kind =:= call; Kind =:= whois ->
+to({_, _, Hops, Hash, Group, {Kind, Name}, From, Message} = Frame, F)
+  when Kind =:= call; Kind =:= whois ->
     case sderl_names:whereis(Group, Name) of
         undefined -> elsewhere(Frame, F);
         Pid -> at({sderl_at, ?VSN, Hops, Hash, node(Pid), {Kind, Pid}, From, Message}, F)
@@ -208,12 +226,15 @@ to({_, _, _, _, Group, _, _, _} = Frame, F) ->
 
 elsewhere({_, _, _, _, Group, What, From, _} = Frame, F) ->
     case sderl_names:is_member(Group) of
-        true -> failed(From, {Group, What}, case sderl_router:ready(Group) of true -> no_name; false -> no_route end, F);
+        true ->
+            failed(From, {Group, What},
+                   case sderl_router:ready(Group) of true -> no_name; false -> no_route end, F);
         false -> onward({group, Group}, Frame, none, F)
     end.
 
 %% To more than one process, or to one that every member has.
-all({_, _, _, _, _, {call_any, Process}, From, Message}, F) when is_atom(Process), is_reference(From) ->
+all({_, _, _, _, _, {call_any, Process}, From, Message}, F)
+  when is_atom(Process), is_reference(From) ->
     sderl_route_call:serve(From, Process, Message),
     count(?DELIVERED, 1, F);
 all({_, _, Hops, Hash, Group, {names, Pattern}, From, Message}, F0) ->
@@ -223,31 +244,40 @@ all({_, _, Hops, Hash, Group, {names, Pattern}, From, Message}, F0) ->
     end, F0, maps:groups_from_list(fun erlang:node/1, sderl_names:matching(Group, Pattern)));
 all({_, _, Hops, Hash, Group, {nodes, Process}, From, Message}, F0) when is_atom(Process) ->
     %% None if this node left the group in this moment.
-    lists:foldl(fun(Node, F) -> at({sderl_at, ?VSN, Hops, Hash, Node, {process, Process}, From, Message}, F) end,
-                F0, sderl_dir:members(Group));
+    lists:foldl(fun(Node, F) ->
+        at({sderl_at, ?VSN, Hops, Hash, Node, {process, Process}, From, Message}, F)
+    end, F0, sderl_dir:members(Group));
 all(_, F) -> unknown(F).
 
 %% To several groups: one frame for each next node, with the groups that it is the way to.
 each({_, _, Hops, Hash, Groups, What, From, Message}, Except, F0) when length(Groups) >= 0 ->
     {Own, Others} = lists:partition(fun sderl_names:is_member/1, Groups),
-    F1 = lists:foldl(fun(G, F) -> to({sderl_to, ?VSN, Hops, Hash, G, What, From, Message}, F) end, F0, Own),
-    Ways = maps:groups_from_list(fun(G) -> next(sderl_router:first({group, G}), Hash, Except) end, Others),
+    F1 = lists:foldl(fun(G, F) -> to({sderl_to, ?VSN, Hops, Hash, G, What, From, Message}, F) end,
+                     F0, Own),
+    Ways = maps:groups_from_list(fun(G) -> next(sderl_router:first({group, G}), Hash, Except) end,
+                                 Others),
     maps:fold(fun
-        (none, Gs, F) -> lists:foldl(fun(G, Acc) -> failed(From, {G, What}, no_route, Acc) end, F, Gs);
-        (_, Gs, F) when Hops =< 1 -> lists:foldl(fun(G, Acc) -> failed(From, {G, What}, hop_limit, Acc) end, F, Gs);
-        (Node, Gs, F) -> add(Node, {{sderl_each, ?VSN, Hops - 1, Hash, Gs, What, From, Message}, {Gs, What}, From}, F)
+        (none, Gs, F) ->
+            lists:foldl(fun(G, Acc) -> failed(From, {G, What}, no_route, Acc) end, F, Gs);
+        (_, Gs, F) when Hops =< 1 ->
+            lists:foldl(fun(G, Acc) -> failed(From, {G, What}, hop_limit, Acc) end, F, Gs);
+        (Node, Gs, F) ->
+            add(Node,
+                {{sderl_each, ?VSN, Hops - 1, Hash, Gs, What, From, Message}, {Gs, What}, From}, F)
     end, F1, Ways);
 each(_, _, F) -> unknown(F).
 
 %% ---------------------------------------------------------------- frames to nodes
 
-at({_, _, _, _, Node, {straight, Pid}, Alias, Tag}, F) when Node =:= node(), is_pid(Pid), is_reference(Alias) ->
+at({_, _, _, _, Node, {straight, Pid}, Alias, Tag}, F)
+  when Node =:= node(), is_pid(Pid), is_reference(Alias) ->
     _ = spawn(fun() -> answer_straight(Pid, Alias, Tag) end),
     F;
 at({_, _, _, _, Node, At, From, Message}, F) when Node =:= node() ->
     here(At, From, Message),
     count(?DELIVERED, 1, F);
-at({_, _, _, _, Node, At, From, _}, #f{flooded = true} = F) when is_pid(From) -> failed(From, {Node, At}, busy, F);
+at({_, _, _, _, Node, At, From, _}, #f{flooded = true} = F) when is_pid(From) ->
+    failed(From, {Node, At}, busy, F);
 at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
     case {sderl_links:is_up(Node), At} of
         {true, {to, To}} -> add(Node, {[To | Message], {Node, At}, From}, F);
@@ -255,7 +285,8 @@ at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
         {false, _} -> onward({node, Node}, Frame, none, F)
     end.
 
-%% All that came for the process before the question is in its queue: only then may other processes add to it.
+%% All that came for the process before the question is in its queue: only then may other processes
+%% add to it.
 answer_straight(Pid, Alias, Tag) when node(Pid) =:= node() ->
     case process_info(Pid, message_queue_data) of
         {message_queue_data, on_heap} ->
@@ -265,17 +296,25 @@ answer_straight(Pid, Alias, Tag) when node(Pid) =:= node() ->
     end;
 answer_straight(_, _, _) -> sderl_refused:note_message(?MODULE).
 
-here({group, Group, To}, From, Message) -> self() ! {sderl_to, ?VSN, 1, 0, Group, To, From, Message}, ok;
-here({groups, Groups, To}, From, Message) -> self() ! {sderl_each, ?VSN, sderl_route_send:hops(), erlang:phash2(From, 1 bsl 27), Groups, To, From, Message}, ok;
+here({group, Group, To}, From, Message) ->
+    self() ! {sderl_to, ?VSN, 1, 0, Group, To, From, Message},
+    ok;
+here({groups, Groups, To}, From, Message) ->
+    self() ! {sderl_each, ?VSN, sderl_route_send:hops(), erlang:phash2(From, 1 bsl 27), Groups, To,
+              From, Message},
+    ok;
 here({to, To}, _, Message) when is_pid(To); is_reference(To) -> To ! Message, ok;
 here({pids, Pids}, _, Message) when length(Pids) >= 0 ->
-    lists:foreach(fun(P) when is_pid(P) -> P ! Message; (_) -> sderl_refused:note_message(?MODULE) end, Pids);
+    lists:foreach(
+        fun(P) when is_pid(P) -> P ! Message; (_) -> sderl_refused:note_message(?MODULE) end, Pids
+    );
 here({process, Process}, _, Message) when is_atom(Process) ->
     case whereis(Process) of
         undefined -> ok;
         Pid -> Pid ! Message, ok
     end;
-here({call, To}, From, Message) when is_pid(To), is_reference(From); is_atom(To), is_reference(From) ->
+here({call, To}, From, Message)
+  when is_pid(To), is_reference(From); is_atom(To), is_reference(From) ->
     sderl_route_call:serve(From, To, Message);
 here({whois, Pid}, From, _) when is_pid(Pid) -> sderl_route_call:found(From, Pid);
 here({stream, Pid}, _, Message) when is_pid(Pid) -> sderl_twin:deliver(Pid, Message);
@@ -286,12 +325,15 @@ here(_, _, _) -> sderl_refused:note_message(?MODULE).
 %% ---------------------------------------------------------------- out
 
 %% By a gateway, and not by the node `Except`, which cannot be reached.
-onward(_, {_, _, Hops, _, Where, What, From, _}, _, F) when Hops =< 1 -> failed(From, {Where, What}, hop_limit, F);
+onward(_, {_, _, Hops, _, Where, What, From, _}, _, F) when Hops =< 1 ->
+    failed(From, {Where, What}, hop_limit, F);
 onward(Key, {Tag, _, Hops, Hash, Where, What, From, Message}, Except, F) ->
     First = sderl_router:first(Key),
     case next(First, Hash, Except) of
         none -> failed(From, {Where, What}, ending(Key), F);
-        Node -> add(Node, {{Tag, ?VSN, Hops - 1, Hash, Where, What, From, Message}, {Where, What}, From}, F)
+        Node ->
+            add(Node,
+                {{Tag, ?VSN, Hops - 1, Hash, Where, What, From, Message}, {Where, What}, From}, F)
     end.
 
 %% A mate without a link: the way ends here.
@@ -313,22 +355,27 @@ next(First, Hash, Except) ->
 
 add(Node, Entry, #f{out = Out} = F) ->
     case Out of
-        #{Node := [N | Entries]} when N < ?BUNDLE - 1 -> F#f{out = Out#{Node := [N + 1, Entry | Entries]}};
-        #{Node := [_ | Entries]} -> bundle(Node, [Entry | Entries], F#f{out = maps:remove(Node, Out)});
+        #{Node := [N | Entries]} when N < ?BUNDLE - 1 ->
+            F#f{out = Out#{Node := [N + 1, Entry | Entries]}};
+        #{Node := [_ | Entries]} ->
+            bundle(Node, [Entry | Entries], F#f{out = maps:remove(Node, Out)});
         #{} -> F#f{out = Out#{Node => [1, Entry]}}
     end.
 
 flush(#f{out = Out} = F) when map_size(Out) =:= 0 -> F;
-flush(#f{out = Out} = F) -> maps:fold(fun(Node, [_ | Entries], Acc) -> bundle(Node, Entries, Acc) end, F#f{out = #{}}, Out).
+flush(#f{out = Out} = F) ->
+    maps:fold(fun(Node, [_ | Entries], Acc) -> bundle(Node, Entries, Acc) end, F#f{out = #{}}, Out).
 
-bundle(Node, [{[To | Message], _, _}] = Entries, #f{lanes = Lanes, straight = S0, alias = Alias} = F0)
+bundle(Node, [{[To | Message], _, _}] = Entries,
+       #f{lanes = Lanes, straight = S0, alias = Alias} = F0)
   when not is_map_key(Node, Lanes) ->
     {How, S} = sderl_straight:alone(Node, To, S0),
     F = F0#f{straight = S},
     case How of
         straight -> straight(Node, To, Message, Entries, F);
         bundle -> direct(Node, Entries, [], F);
-        {ask, Tag} -> direct(Node, Entries, [{sderl_at, ?VSN, 1, 0, Node, {straight, To}, Alias, Tag}], F)
+        {ask, Tag} ->
+            direct(Node, Entries, [{sderl_at, ?VSN, 1, 0, Node, {straight, To}, Alias, Tag}], F)
     end;
 bundle(Node, Reversed, #f{lanes = Lanes, straight = S} = F0) ->
     Entries = lists:reverse(Reversed),
@@ -338,7 +385,9 @@ bundle(Node, Reversed, #f{lanes = Lanes, straight = S} = F0) ->
             case sderl_lane:put(Lane, Entries) of
                 ok -> queued(Node, Entries, F);
                 direct -> direct(Node, Entries, [], F);
-                full -> lists:foldl(fun({_, What, From}, Acc) -> failed(From, What, busy, Acc) end, F, Entries)
+                full ->
+                    lists:foldl(fun({_, What, From}, Acc) -> failed(From, What, busy, Acc) end, F,
+                                Entries)
             end;
         #{} -> direct(Node, Entries, [], F)
     end.
@@ -347,7 +396,8 @@ bundle(Node, Reversed, #f{lanes = Lanes, straight = S} = F0) ->
 bundled(Node, [], Pids, S) -> sderl_straight:bundled(Node, Pids, S);
 bundled(Node, [{[To | _], _, _} | Entries], Pids, S) -> bundled(Node, Entries, [To | Pids], S);
 bundled(Node, [{{sderl_at, _, _, _, _, At, _, _}, _, _} | Entries], Pids, S)
-  when At =:= probe; At =:= report; element(1, At) =:= call; element(1, At) =:= whois; element(1, At) =:= stream ->
+  when At =:= probe; At =:= report; element(1, At) =:= call; element(1, At) =:= whois;
+       element(1, At) =:= stream ->
     bundled(Node, Entries, Pids, S);
 bundled(Node, _, _, S) -> sderl_straight:forget(Node, S).
 
@@ -372,7 +422,8 @@ direct(Node, Entries, Questions, #f{name = Name, lanes = Lanes, limit = Limit} =
             queued(Node, Entries, F#f{lanes = Lanes#{Node => Lane}})
     end.
 
-sent(Node, [{_, _, From} | _] = Entries, Message, F) -> sent(Node, From, length(Entries), Message, F).
+sent(Node, [{_, _, From} | _] = Entries, Message, F) ->
+    sent(Node, From, length(Entries), Message, F).
 
 sent(Node, From, N, Message, F) ->
     ok = sderl_traffic:sent(routing, Message),
@@ -392,8 +443,10 @@ forwarded(Node, From, N, F) ->
 undone(Node, Entries, F) ->
     flush(lists:foldl(fun(E, Acc) -> again(Node, E, Acc) end, F, Entries)).
 
-again(Node, {{sderl_to, _, _, _, Group, _, _, _} = Frame, _, _}, F) -> onward({group, Group}, Frame, Node, F);
-again(Node, {{sderl_at, _, _, _, To, _, _, _} = Frame, _, _}, F) -> onward({node, To}, Frame, Node, F);
+again(Node, {{sderl_to, _, _, _, Group, _, _, _} = Frame, _, _}, F) ->
+    onward({group, Group}, Frame, Node, F);
+again(Node, {{sderl_at, _, _, _, To, _, _, _} = Frame, _, _}, F) ->
+    onward({node, To}, Frame, Node, F);
 again(Node, {{sderl_each, _, _, _, _, _, _, _} = Frame, _, _}, F) -> each(Frame, Node, F);
 again(_, {[_ | _], What, From}, F) -> failed(From, What, unreachable, F).
 
@@ -425,7 +478,11 @@ tell(Which, #f{failed = Failed, told = Told} = F) ->
 %% Gives what is to be told later, as the link is full.
 report(Failed) ->
     ByNode = maps:groups_from_list(fun({{From, _, _}, _}) -> node(From) end, maps:to_list(Failed)),
-    maps:from_list(lists:append([List || Node := List <- ByNode, reported(Node, [{P, W, R, N} || {{P, W, R}, N} <- List]) =:= {error, busy}])).
+    maps:from_list(lists:append([List
+                                 || Node := List <- ByNode,
+                                    reported(Node, [{P, W, R, N} || {{P, W, R}, N} <- List]) =:=
+                                    {error, busy}])).
 
 reported(Node, List) when Node =:= node() -> sderl_route_report:failed({node(), List});
-reported(Node, List) -> sderl_route_send:node(Node, report, none, {node(), List}, [noconnect, nosuspend]).
+reported(Node, List) ->
+    sderl_route_send:node(Node, report, none, {node(), List}, [noconnect, nosuspend]).

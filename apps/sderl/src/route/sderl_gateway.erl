@@ -3,10 +3,11 @@
 -moduledoc """
 Sends and spawns that reach over groups, for programs that know nothing of groups.
 
-The published SD-Orbit has *gateway processes* on the nodes between two groups, which relay what workers of the one send
-to workers of the other, and a send and a spawn that go through them; a distributed program is made scalable by putting these in
-the place of `!` and `spawn/4` (Trinder et al., *Scaling Reliably*, 2017). Here the gateway processes are there already: the
-forwarding processes of every node in two groups (`m:sderl_route`). What is left is the send and the spawn:
+The published SD-Orbit has *gateway processes* on the nodes between two groups, which relay what
+workers of the one send to workers of the other, and a send and a spawn that go through them; a
+distributed program is made scalable by putting these in the place of `!` and `spawn/4` (Trinder et
+al., *Scaling Reliably*, 2017). Here the gateway processes are there already: the forwarding
+processes of every node in two groups (`m:sderl_route`). What is left is the send and the spawn:
 
 ```erlang
 %% before
@@ -30,10 +31,11 @@ Node.spawn(node, Worker, :init, [slot])
 :sderl_gateway.s_group_spawn(node, Worker, :init, [slot])
 ```
 
-Neither makes a link between the two nodes. On a node that is in no group, or without the application, they are `!`
-and `spawn/4`, so that the same program runs on a plain full mesh.
+Neither makes a link between the two nodes. On a node that is in no group, or without the
+application, they are `!` and `spawn/4`, so that the same program runs on a plain full mesh.
 
-An argument of the wrong type raises `{badarg, {sderl_gateway, Function, Arity}, #{argument := N, found := Value, expected := Text}}`.
+An argument of the wrong type raises
+`{badarg, {sderl_gateway, Function, Arity}, #{argument := N, found := Value, expected := Text}}`.
 """.
 
 -export([s_group_send/2, s_group_spawn/4]).
@@ -43,11 +45,12 @@ An argument of the wrong type raises `{badarg, {sderl_gateway, Function, Arity},
 -import(sderl_check, [misuse/5]).
 
 -doc """
-A process anywhere; one registered in a group; one registered locally on a node; one registered here.
-A pair of atoms of which the second has an `@` is `{RegName, Node}`, unless the first is a group
-that this node is in or knows a way to.
+A process anywhere; one registered in a group; one registered locally on a node; one registered
+here. A pair of atoms of which the second has an `@` is `{RegName, Node}`, unless the first is a
+group that this node is in or knows a way to.
 """.
--type destination() :: pid() | {Group :: term(), Name :: term()} | {RegName :: atom(), node()} | atom().
+-type destination() ::
+    pid() | {Group :: term(), Name :: term()} | {RegName :: atom(), node()} | atom().
 
 -define(AGENT, sderl_gateway_agent).
 -define(SPAWN_MS, 5000).
@@ -56,9 +59,9 @@ that this node is in or knows a way to.
 Sends a message, and gives it, as `!` does.
 
 What cannot be delivered to a pid or a `{RegName, Node}` is lost as with `!`, but counted and told
-(`sderl_route:reports/1`). For a group's name of which it is known at once that it cannot be delivered this exits with
-`{badarg, {Destination, Message}}`, as `s_group:send/2` does; an atom under which nobody is registered raises
-`badarg`, as with `!`.
+(`sderl_route:reports/1`). For a group's name of which it is known at once that it cannot be
+delivered this exits with `{badarg, {Destination, Message}}`, as `s_group:send/2` does; an atom
+under which nobody is registered raises `badarg`, as with `!`.
 
 Order is kept from one process to one destination as long as the way stays the same.
 """.
@@ -74,7 +77,9 @@ s_group_send({First, Second} = To, Message) ->
                 {error, _} -> exit({badarg, {To, Message}})
             end
     end;
-s_group_send(Other, _) -> misuse(?MODULE, {s_group_send, 2}, 1, Other, "a pid, {Group, Name}, {RegName, Node} or an atom").
+s_group_send(Other, _) ->
+    misuse(?MODULE, {s_group_send, 2}, 1, Other,
+           "a pid, {Group, Name}, {RegName, Node} or an atom").
 
 to_pid(Pid, Message) when node(Pid) =:= node() -> Pid ! Message;
 to_pid(Pid, Message) ->
@@ -88,7 +93,8 @@ to_registered(Name, Node, Message) ->
     case is_grouped() of
         true ->
             Hash = sderl_route_send:hash(Node),
-            sent(sderl_route_send:node(Node, {process, Name}, self(), Message, Hash, [noconnect]), {Node, {process, Name}}, Message);
+            sent(sderl_route_send:node(Node, {process, Name}, self(), Message, Hash, [noconnect]),
+                 {Node, {process, Name}}, Message);
         false -> {Name, Node} ! Message
     end.
 
@@ -98,11 +104,12 @@ sent({error, Reason}, What, Message) ->
     Message.
 
 -doc """
-Spawns `Module:Function(Args...)` on a node, or on some member of a group that is up, without a link to the
-caller. Gives the pid.
+Spawns `Module:Function(Args...)` on a node, or on some member of a group that is up, without a link
+to the caller. Gives the pid.
 
-Errors, within 5 s: `no_route`, `unreachable`, `busy`, `hop_limit`, `not_running` (the application on that node): nothing was
-spawned. `lost_route`, `timeout`: it is not known. It is never spawned twice.
+Errors, within 5 s: `no_route`, `unreachable`, `busy`, `hop_limit`, `not_running` (the application
+on that node): nothing was spawned. `lost_route`, `timeout`: it is not known. It is never spawned
+twice.
 
 On a node in no group, to a node, it is `spawn/4`, and without the application to a group `spawn/3`.
 """.
@@ -113,7 +120,9 @@ s_group_spawn(Where, M, F, A) when is_atom(M), is_atom(F), is_list(A) ->
         true when Where =:= node() -> spawn(M, F, A);
         true ->
             case is_grouped() of
-                true -> spawned(sderl_route_call:call(undefined, {at, Where, ?AGENT}, {spawn, M, F, A}, ?SPAWN_MS));
+                true ->
+                    spawned(sderl_route_call:call(undefined, {at, Where, ?AGENT}, {spawn, M, F, A},
+                                                  ?SPAWN_MS));
                 false -> spawn(Where, M, F, A)
             end;
         false ->
@@ -122,8 +131,10 @@ s_group_spawn(Where, M, F, A) when is_atom(M), is_atom(F), is_list(A) ->
                 Result -> spawned(Result)
             end
     end;
-s_group_spawn(_, M, F, A) when is_atom(M), is_atom(F) -> misuse(?MODULE, {s_group_spawn, 4}, 4, A, "a list of arguments");
-s_group_spawn(_, M, F, _) when is_atom(M) -> misuse(?MODULE, {s_group_spawn, 4}, 3, F, "the name of a function");
+s_group_spawn(_, M, F, A) when is_atom(M), is_atom(F) ->
+    misuse(?MODULE, {s_group_spawn, 4}, 4, A, "a list of arguments");
+s_group_spawn(_, M, F, _) when is_atom(M) ->
+    misuse(?MODULE, {s_group_spawn, 4}, 3, F, "the name of a function");
 s_group_spawn(_, M, _, _) -> misuse(?MODULE, {s_group_spawn, 4}, 2, M, "the name of a module").
 
 spawned({ok, {ok, Pid}}) when is_pid(Pid) -> Pid;

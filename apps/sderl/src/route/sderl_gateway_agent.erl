@@ -17,8 +17,10 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 -spec init([]) -> {ok, undefined}.
 init([]) -> {ok, undefined}.
 
--spec handle_call(term(), gen_server:from(), undefined) -> {reply, term(), undefined} | {noreply, undefined}.
-handle_call({spawn, M, F, A}, _, S) when is_atom(M), is_atom(F), length(A) =< 255 -> {reply, {ok, spawn(M, F, A)}, S};
+-spec handle_call(term(), gen_server:from(), undefined) ->
+    {reply, term(), undefined} | {noreply, undefined}.
+handle_call({spawn, M, F, A}, _, S) when is_atom(M), is_atom(F), length(A) =< 255 ->
+    {reply, {ok, spawn(M, F, A)}, S};
 handle_call({spawn_in, Group, M, F, A}, From, S) when is_atom(M), is_atom(F), length(A) =< 255 ->
     Linked = nodes(connected),
     case sderl_dir:members(Group) of

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_lease).
 -moduledoc """
-Watching processes over gateways, at the end that watches: what to send to which node, and what becomes of
-a watch when nothing comes back.
+Watching processes over gateways, at the end that watches: what to send to which node, and what
+becomes of a watch when nothing comes back.
 
-Between two nodes goes one lease, for all that one watches on the other. Every 2 s (`?RENEW_MS`) this end sends `want`: the
-watches that the other has not confirmed, those that are over, the deaths that it has heard of; the other (`m:sderl_leased`)
-answers `have`. While something is open, or an answer is missing, it is sent every 0.5 s (`?AGAIN_MS`), by all
-ways. Either end may be told twice; a message that was overtaken is ignored by its number.
+Between two nodes goes one lease, for all that one watches on the other. Every 2 s (`?RENEW_MS`)
+this end sends `want`: the watches that the other has not confirmed, those that are over, the deaths
+that it has heard of; the other (`m:sderl_leased`) answers `have`. While something is open, or an
+answer is missing, it is sent every 0.5 s (`?AGAIN_MS`), by all ways. Either end may be told twice;
+a message that was overtaken is ignored by its number.
 
 | what happened | a watch ends with |
 |---|---|
@@ -18,9 +19,10 @@ ways. Either end may be told twice; a message that was overtaken is ignored by i
 
 An end that was itself stopped, as its late tick tells, takes nobody's silence amiss.
 
-Either end may be started anew, and forget. What both say carries the life of the node, and a number that grows whenever what was
-told before no longer counts; a late message of a lesser number is ignored, and where the two find that they do not hold the same
-they begin again. What is taken for granted is that nothing a node sent is under way for longer than it takes to restart it.
+Either end may be started anew, and forget. What both say carries the life of the node, and a number
+that grows whenever what was told before no longer counts; a late message of a lesser number is
+ignored, and where the two find that they do not hold the same they begin again. What is taken for
+granted is that nothing a node sent is under way for longer than it takes to restart it.
 
 Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs it.
 """.
@@ -35,13 +37,18 @@ Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs 
 -define(LOST_MS, 10_000).
 
 -doc """
-The life of a node, and that of what a process on it remembers: a greater one when it has forgotten all of what the two
-nodes had told each other.
+The life of a node, and that of what a process on it remembers: a greater one when it has forgotten
+all of what the two nodes had told each other.
 """.
 -type life() :: {Creation :: non_neg_integer(), Memory :: term()}.
--type want() :: {want, Number :: pos_integer(), Add :: [{reference(), pid()}], Over :: [reference()], Seen :: [reference()]}.
--doc "The number of the `want` that it answers, and how many it watches then; 0 for word of a death.".
--type have() :: {have, Number :: non_neg_integer(), Alive :: non_neg_integer(), Added :: [reference()], Ended :: [reference()], Down :: [{reference(), Reason :: term()}]}.
+-type want() :: {want, Number :: pos_integer(), Add :: [{reference(), pid()}],
+                 Over :: [reference()], Seen :: [reference()]}.
+-doc """
+The number of the `want` that it answers, and how many it watches then; 0 for word of a death.
+""".
+-type have() :: {have, Number :: non_neg_integer(), Alive :: non_neg_integer(),
+                 Added :: [reference()], Ended :: [reference()],
+                 Down :: [{reference(), Reason :: term()}]}.
 -type event() ::
     {watch, reference(), pid()}
     | {unwatch, reference()}
@@ -49,8 +56,8 @@ nodes had told each other.
     | {failed, node(), sderl_route_send:failure()}
     | tick.
 -doc """
-`Try` counts what went unanswered: from the second time on it goes by all ways. `Memory` goes with it as part of the life.
-`lost`: how many watches ended as one.
+`Try` counts what went unanswered: from the second time on it goes by all ways. `Memory` goes with
+it as part of the life. `lost`: how many watches ended as one.
 """.
 -type effect() ::
     {send, node(), Try :: non_neg_integer(), Memory :: pos_integer(), want()}
@@ -60,15 +67,24 @@ nodes had told each other.
 
 -record(peer, {
     %% A node that was given up, and is watched again, is told so: it may still have what it had.
-    id :: pos_integer(), life :: life() | undefined,
+    id :: pos_integer(),
+    life :: life() | undefined,
     number = 0 :: non_neg_integer(),
     %% Not confirmed, confirmed, and over without the other's knowing.
-    add = #{} :: #{reference() => pid()}, watching = #{} :: #{reference() => pid()}, over = #{} :: #{reference() => []},
-    heard :: integer(), sent :: integer(), open = 0 :: non_neg_integer(),
+    add = #{} :: #{reference() => pid()},
+    watching = #{} :: #{reference() => pid()},
+    over = #{} :: #{reference() => []},
+    heard :: integer(),
+    sent :: integer(),
+    open = 0 :: non_neg_integer(),
     unlinked :: integer() | undefined
 }).
--record(l, {peers = #{} :: #{node() => #peer{}}, nodes = #{} :: #{reference() => node()}, last :: integer() | undefined,
-            next = 1 :: pos_integer()}).
+-record(l, {
+    peers = #{} :: #{node() => #peer{}},
+    nodes = #{} :: #{reference() => node()},
+    last :: integer() | undefined,
+    next = 1 :: pos_integer()
+}).
 -opaque lease() :: #l{}.
 
 -spec new() -> lease().
@@ -77,7 +93,8 @@ new() -> #l{}.
 -doc "Whether a term is what the other end answers.".
 -spec is_have(term()) -> boolean().
 is_have({have, Number, Alive, Added, Ended, Down})
-  when is_integer(Number), is_integer(Alive), length(Added) >= 0, length(Ended) >= 0, length(Down) >= 0 ->
+  when is_integer(Number), is_integer(Alive), length(Added) >= 0, length(Ended) >= 0,
+       length(Down) >= 0 ->
     lists:all(fun is_reference/1, Added)
         andalso lists:all(fun is_reference/1, Ended)
         andalso lists:all(fun({Ref, _Reason}) -> is_reference(Ref); (_) -> false end, Down);
@@ -93,25 +110,30 @@ step(Now, {watch, Ref, Pid}, #l{peers = Peers, nodes = Nodes, next = Next} = L) 
     Peer = case Peers of #{Node := P} -> P; #{} -> #peer{id = Next, heard = Now, sent = Now} end,
     %% Alone: the rest has been sent, and is again when it is due.
     {Send, P1} = want(Now, Node, #{Ref => Pid}, [], Peer#peer{add = (Peer#peer.add)#{Ref => Pid}}),
-    {[Send], L#l{peers = Peers#{Node => P1}, nodes = Nodes#{Ref => Node}, next = max(Next, Peer#peer.id + 1)}};
+    {[Send], L#l{peers = Peers#{Node => P1}, nodes = Nodes#{Ref => Node},
+                 next = max(Next, Peer#peer.id + 1)}};
 step(_, {unwatch, Ref}, #l{peers = Peers, nodes = Nodes} = L) ->
     case Nodes of
         #{Ref := Node} ->
             #{Node := #peer{over = Over} = Peer} = Peers,
-            {[], L#l{peers = Peers#{Node := (drop(Ref, Peer))#peer{over = Over#{Ref => []}}}, nodes = maps:remove(Ref, Nodes)}};
+            {[], L#l{peers = Peers#{Node := (drop(Ref, Peer))#peer{over = Over#{Ref => []}}},
+                     nodes = maps:remove(Ref, Nodes)}};
         #{} -> {[], L}
     end;
-step(Now, {message, Node, {Creation, Memory} = Life, {have, _, _, _, _, _} = Have}, #l{peers = Peers} = L) ->
+step(Now, {message, Node, {Creation, Memory} = Life, {have, _, _, _, _, _} = Have},
+     #l{peers = Peers} = L) ->
     case Peers of
         %% Overtaken by word of a later memory.
         #{Node := #peer{life = {Creation, Later}}} when Memory < Later -> {[], L};
-        #{Node := Peer} -> have(Now, Node, Life, Have, Peer#peer{heard = Now, open = 0, unlinked = undefined}, L);
+        #{Node := Peer} ->
+            have(Now, Node, Life, Have, Peer#peer{heard = Now, open = 0, unlinked = undefined}, L);
         %% Nothing is watched there any more.
         #{} -> {[], L}
     end;
 step(Now, {failed, Node, unreachable}, #l{peers = Peers} = L) ->
     case Peers of
-        #{Node := #peer{unlinked = undefined} = Peer} -> {[], L#l{peers = Peers#{Node := Peer#peer{unlinked = Now}}}};
+        #{Node := #peer{unlinked = undefined} = Peer} ->
+            {[], L#l{peers = Peers#{Node := Peer#peer{unlinked = Now}}}};
         #{} -> {[], L}
     end;
 step(_, {failed, _, _}, L) -> {[], L};
@@ -125,7 +147,8 @@ step(Now, tick, #l{last = Last, peers = Peers} = L) ->
 
 later(0, Peer) -> Peer;
 later(Ms, #peer{heard = Heard, unlinked = Unlinked} = Peer) ->
-    Peer#peer{heard = Heard + Ms, unlinked = case Unlinked of undefined -> undefined; _ -> Unlinked + Ms end}.
+    Peer#peer{heard = Heard + Ms,
+              unlinked = case Unlinked of undefined -> undefined; _ -> Unlinked + Ms end}.
 
 drop(Ref, #peer{add = Add, watching = Watching} = Peer) ->
     Peer#peer{add = maps:remove(Ref, Add), watching = maps:remove(Ref, Watching)}.
@@ -133,7 +156,8 @@ drop(Ref, #peer{add = Add, watching = Watching} = Peer) ->
 %% ---------------------------------------------------------------- sending
 
 want(Now, Node, Add, Seen, #peer{number = N, over = Over, open = Open} = Peer) ->
-    {{send, Node, Open, Peer#peer.id, {want, N + 1, maps:to_list(Add), maps:keys(Over), Seen}}, Peer#peer{number = N + 1, sent = Now, open = Open + 1}}.
+    {{send, Node, Open, Peer#peer.id, {want, N + 1, maps:to_list(Add), maps:keys(Over), Seen}},
+     Peer#peer{number = N + 1, sent = Now, open = Open + 1}}.
 
 tick(Now, Node, #peer{heard = Heard, unlinked = Unlinked} = Peer, L) ->
     Gone = Unlinked =/= undefined andalso Now - Unlinked >= ?GONE_MS,
@@ -144,9 +168,14 @@ tick(Now, Node, #peer{heard = Heard, unlinked = Unlinked} = Peer, L) ->
         true -> renew(Now, Node, Peer, L)
     end.
 
-renew(Now, Node, #peer{add = Add, watching = Watching, over = Over, sent = Sent, open = Open} = Peer, #l{peers = Peers} = L) ->
+renew(Now, Node,
+      #peer{add = Add, watching = Watching, over = Over, sent = Sent, open = Open} = Peer,
+      #l{peers = Peers} = L) ->
     Nothing = map_size(Add) + map_size(Watching) + map_size(Over) =:= 0,
-    Due = case Open > 0 orelse map_size(Add) + map_size(Over) > 0 of true -> ?AGAIN_MS; false -> ?RENEW_MS end,
+    Due = case Open > 0 orelse map_size(Add) + map_size(Over) > 0 of
+        true -> ?AGAIN_MS;
+        false -> ?RENEW_MS
+    end,
     if
         Nothing -> {[{forget, Node}], L#l{peers = maps:remove(Node, Peers)}};
         Now - Sent >= Due ->
@@ -157,28 +186,36 @@ renew(Now, Node, #peer{add = Add, watching = Watching, over = Over, sent = Sent,
 
 lost(Node, Reason, #peer{add = Add, watching = Watching}, #l{peers = Peers, nodes = Nodes} = L) ->
     Refs = maps:keys(Add) ++ maps:keys(Watching),
-    {[{lost, Node, Reason, length(Refs)} || Refs =/= []] ++ [{down, Ref, Reason} || Ref <- Refs] ++ [{forget, Node}],
+    {[{lost, Node, Reason, length(Refs)} || Refs =/= []] ++ [{down, Ref, Reason} || Ref <- Refs] ++
+     [{forget, Node}],
      L#l{peers = maps:remove(Node, Peers), nodes = maps:without(Refs, Nodes)}}.
 
 %% ---------------------------------------------------------------- answers
 
-have(Now, Node, Life, {have, Number, Alive, Added, Ended, Down}, Peer0, #l{peers = Peers, nodes = Nodes0, next = Next} = L) ->
+have(Now, Node, Life, {have, Number, Alive, Added, Ended, Down}, Peer0,
+     #l{peers = Peers, nodes = Nodes0, next = Next} = L) ->
     {Died, #peer{add = Add, watching = Watching, over = Over} = Peer1} = life(Life, Peer0),
     New = maps:with(Added, Add),
-    Peer2 = Peer1#peer{add = maps:without(Added, Add), watching = maps:merge(Watching, New), over = maps:without(Ended, Over)},
+    Peer2 = Peer1#peer{add = maps:without(Added, Add), watching = maps:merge(Watching, New),
+                       over = maps:without(Ended, Over)},
     Downs = [{down, Ref, noconnection} || Ref <- Died]
-        ++ [{down, Ref, Reason} || {Ref, Reason} <- Down, is_map_key(Ref, Nodes0), not lists:member(Ref, Died)],
+        ++ [{down, Ref, Reason}
+            || {Ref, Reason} <- Down, is_map_key(Ref, Nodes0), not lists:member(Ref, Died)],
     Over1 = [Ref || {down, Ref, _} <- Downs],
     Peer3 = same(Number, Alive, Next, lists:foldl(fun drop/2, Peer2, Over1)),
     {Sends, Peer} = case Down of
         [] -> {[], Peer3};
-        _ -> {S, P} = want(Now, Node, #{}, [Ref || {Ref, _} <- Down], Peer3), {[S], P#peer{open = 0}}
+        _ ->
+            {S, P} = want(Now, Node, #{}, [Ref || {Ref, _} <- Down], Peer3),
+            {[S], P#peer{open = 0}}
     end,
-    {Downs ++ Sends, L#l{peers = Peers#{Node := Peer}, nodes = maps:without(Over1, Nodes0), next = Next + 1}}.
+    {Downs ++ Sends,
+     L#l{peers = Peers#{Node := Peer}, nodes = maps:without(Over1, Nodes0), next = Next + 1}}.
 
-%% The two should agree when nothing is open. If they do not, because a former life of the one or the other had a hand in
-%% it, they begin again.
-same(Number, Alive, Next, #peer{number = Number, add = Add, over = Over, watching = Watching} = Peer)
+%% The two should agree when nothing is open. If they do not, because a former life of the one or
+%% the other had a hand in it, they begin again.
+same(Number, Alive, Next,
+     #peer{number = Number, add = Add, over = Over, watching = Watching} = Peer)
   when Alive =/= map_size(Watching), map_size(Add) =:= 0, map_size(Over) =:= 0 ->
     Peer#peer{id = Next, life = undefined, add = Watching, watching = #{}};
 same(_, _, _, Peer) -> Peer.
@@ -189,4 +226,5 @@ life(Life, #peer{life = Life} = Peer) -> {[], Peer};
 life(Life, #peer{life = undefined} = Peer) -> {[], Peer#peer{life = Life}};
 life({Creation, _} = Life, #peer{life = {Creation, _}, add = Add, watching = Watching} = Peer) ->
     {[], Peer#peer{life = Life, add = maps:merge(Add, Watching), watching = #{}}};
-life(Life, #peer{watching = Watching} = Peer) -> {maps:keys(Watching), Peer#peer{life = Life, watching = #{}}}.
+life(Life, #peer{watching = Watching} = Peer) ->
+    {maps:keys(Watching), Peer#peer{life = Life, watching = #{}}}.

@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_monitor).
 -moduledoc false.
-%% One process a node for watching processes of other nodes without a link to them: for callers of this node
-%% (`sderl_lease`), and for other nodes (`sderl_leased`). It finds names, in helpers, and tells who watches.
+%% One process a node for watching processes of other nodes without a link to them: for callers of
+%% this node (`sderl_lease`), and for other nodes (`sderl_leased`). It finds names, in helpers, and
+%% tells who watches.
 %%
-%% What is watched for callers of this node stands in a table: a new process of this module begins with it.
-%% Whoever watched a process for others begins with nothing, and is told anew.
+%% What is watched for callers of this node stands in a table: a new process of this module begins
+%% with it. Whoever watched a process for others begins with nothing, and is told anew.
 
 -behaviour(gen_server).
 
@@ -25,16 +26,20 @@
 -define(PRUNE_MS, 60_000).
 
 -record(m, {
-    lease = sderl_lease:new() :: sderl_lease:lease(), leased = sderl_leased:new() :: sderl_leased:leased(),
+    lease = sderl_lease:new() :: sderl_lease:lease(),
+    leased = sderl_leased:new() :: sderl_leased:leased(),
     life = erlang:unique_integer([monotonic]) :: integer(),
     %% Monitors: of who watches, of processes of own groups, of helpers, of what others watch.
-    mons = #{} :: #{reference() => {owner | near | helper, reference()} | {for, node(), reference()}},
+    mons = #{} :: #{reference() => {owner | near | helper, reference()}
+                    | {for, node(), reference()}},
     own = #{} :: #{reference() => [reference()]},
     others = #{} :: #{{node(), reference()} => reference()},
     %% Says what of ours could not be delivered, by node.
-    aliases = #{} :: #{node() => reference()}, alias_of = #{} :: #{reference() => node()},
+    aliases = #{} :: #{node() => reference()},
+    alias_of = #{} :: #{reference() => node()},
     dead_twins = [] :: [pid()],
-    tick :: reference(), prune :: reference()
+    tick :: reference(),
+    prune :: reference()
 }).
 
 -spec new() -> ets:table().
@@ -95,7 +100,8 @@ is_row(_) -> false.
 -spec handle_call(term(), gen_server:from(), #m{}) -> {reply, term(), #m{}}.
 handle_call({drop, Ref}, _, M) -> {reply, ok, drop(Ref, M)};
 handle_call(info, _, #m{lease = Lease, leased = Leased} = M) ->
-    {reply, #{watching => map_size(sderl_lease:watched(Lease)), watched => maps:filter(fun(_, N) -> N > 0 end, sderl_leased:watches(Leased))}, M};
+    {reply, #{watching => map_size(sderl_lease:watched(Lease)),
+              watched => maps:filter(fun(_, N) -> N > 0 end, sderl_leased:watches(Leased))}, M};
 handle_call(_, _, M) -> {reply, {error, unknown_call}, M}.
 
 -spec handle_cast(term(), #m{}) -> {noreply, #m{}}.
@@ -110,7 +116,8 @@ handle_info(tick, #m{tick = Timer} = M) ->
 handle_info(prune, #m{dead_twins = Before, prune = Timer} = M) ->
     {noreply, M#m{dead_twins = sderl_twin:prune(Before),
                   prune = sderl_timer:next(Timer, ?PRUNE_MS, prune)}};
-handle_info({sderl_watch, ?VSN, Node, Life, Message}, M) when is_atom(Node), tuple_size(Life) =:= 2 ->
+handle_info({sderl_watch, ?VSN, Node, Life, Message}, M)
+  when is_atom(Node), tuple_size(Life) =:= 2 ->
     case {sderl_lease:is_have(Message), sderl_leased:is_want(Message)} of
         {true, _} -> {noreply, lease(now_ms(), {message, Node, Life, Message}, M)};
         {_, true} -> {noreply, leased(now_ms(), {message, Node, Life, Message}, M)};
@@ -158,7 +165,9 @@ find({Group, Name}, Ref, M) ->
     end.
 
 ask({Group, Name}, Ref, #m{mons = Mons} = M) ->
-    {_, Mon} = spawn_monitor(fun() -> exit({found, sderl_route_call:call(Group, {whois, Name}, none, ?FIND_MS)}) end),
+    {_, Mon} = spawn_monitor(fun() ->
+        exit({found, sderl_route_call:call(Group, {whois, Name}, none, ?FIND_MS)})
+    end),
     M#m{mons = Mons#{Mon => {helper, Ref}}}.
 
 watch(Ref, Pid, M) when node(Pid) =:= node() -> near(Ref, Pid, M);
@@ -189,7 +198,8 @@ ended({helper, Ref}, Found, #m{own = Own} = M) when is_map_key(Ref, Own) ->
 ended({helper, _}, _, M) -> M.
 
 tell(Ref, Reason, M) ->
-    _ = [Owner ! {'DOWN', Ref, process, What, Reason} || {_, Owner, What, _} <- ets:take(?TABLE, Ref)],
+    _ = [Owner ! {'DOWN', Ref, process, What, Reason}
+         || {_, Owner, What, _} <- ets:take(?TABLE, Ref)],
     drop(Ref, M).
 
 drop(Ref, #m{own = Own, mons = Mons} = M) ->
@@ -235,14 +245,18 @@ effect({monitor, Node, Ref, Pid}, #m{mons = Mons, others = Others} = M) when nod
 effect({monitor, Node, Ref, _}, M) -> leased(now_ms(), {died, Node, Ref, noproc}, M);
 effect({demonitor, Node, Ref}, #m{mons = Mons, others = Others} = M) ->
     case maps:take({Node, Ref}, Others) of
-        {Mon, Rest} -> true = erlang:demonitor(Mon, [flush]), M#m{mons = maps:remove(Mon, Mons), others = Rest};
+        {Mon, Rest} ->
+            true = erlang:demonitor(Mon, [flush]),
+            M#m{mons = maps:remove(Mon, Mons), others = Rest};
         error -> M
     end.
 
 alias_for(Node, #m{aliases = Aliases, alias_of = Of} = M) ->
     case Aliases of
         #{Node := Alias} -> {Alias, M};
-        #{} -> Alias = alias(), {Alias, M#m{aliases = Aliases#{Node => Alias}, alias_of = Of#{Alias => Node}}}
+        #{} ->
+            Alias = alias(),
+            {Alias, M#m{aliases = Aliases#{Node => Alias}, alias_of = Of#{Alias => Node}}}
     end.
 
 send(Node, From, Life, Message, Try) ->

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route_bundle).
 -moduledoc """
-What a router has to say to other nodes and holds back for a moment, because more will follow: while a
-cluster forms, each gateway that comes up changes what those beside it tell, and all nodes hear of all
-of that.
+What a router has to say to other nodes and holds back for a moment, because more will follow: while
+a cluster forms, each gateway that comes up changes what those beside it tell, and all nodes hear of
+all of that.
 
-What is told of one gateway one after the other becomes one word: a newer advertisement replaces the one
-before, and a change that begins where another ends goes together with it, or into the advertisement.
-A node that has a version in between takes the longer change, too (`sderl_route_state`).
+What is told of one gateway one after the other becomes one word: a newer advertisement replaces the
+one before, and a change that begins where another ends goes together with it, or into the
+advertisement. A node that has a version in between takes the longer change, too
+(`sderl_route_state`).
 
 Pure; `sderl_router` holds one.
 """.
@@ -32,7 +33,9 @@ new() -> #{}.
 is_empty(Bundle) -> map_size(Bundle) =:= 0.
 
 -doc "One more message to a node, behind those that wait.".
--spec add(node(), {news, [sderl_route_state:advertisement()]} | {change, sderl_route_state:change()}, bundle()) ->
+-spec add(node(),
+          {news, [sderl_route_state:advertisement()]} | {change, sderl_route_state:change()},
+          bundle()) ->
     bundle().
 add(To, {news, News}, Bundle) ->
     Bundle#{To => lists:foldl(fun add_news/2, words(To, Bundle), News)};
@@ -45,7 +48,8 @@ add_news({Gateway, Version, _, _} = Ad, #words{news = News, changes = Changes} =
     case News of
         #{Gateway := {_, Newer, _, _}} when Newer >= Version -> Words;
         #{} ->
-            Later = [Change || {_, _, To, _, _} = Change <- maps:get(Gateway, Changes, []), To > Version],
+            Later = [Change
+                     || {_, _, To, _, _} = Change <- maps:get(Gateway, Changes, []), To > Version],
             Words#words{news = News#{Gateway => Ad}, changes = with(Gateway, Later, Changes)}
     end.
 
@@ -54,7 +58,8 @@ add_change({Gateway, From, To, _, _} = Change, #words{news = News, changes = Cha
         {#{Gateway := {_, Newer, _, _}}, _} when Newer >= To -> Words;
         {_, #{Gateway := [{_, _, Newer, _, _} | _]}} when Newer >= To -> Words;
         {_, #{Gateway := [{_, _, From, _, _} = Before | Others]}} ->
-            Words#words{changes = Changes#{Gateway := [sderl_route_state:compose(Before, Change) | Others]}};
+            Words#words{changes = Changes#{Gateway := [sderl_route_state:compose(Before, Change)
+                                                       | Others]}};
         {#{Gateway := {_, From, _, _} = Ad}, _} ->
             Words#words{news = News#{Gateway := sderl_route_state:changed(Change, Ad)}};
         _ ->

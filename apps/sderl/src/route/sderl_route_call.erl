@@ -3,18 +3,20 @@
 -moduledoc false.
 %% Calls over gateways: the caller's side, and the side of the process that is called.
 %%
-%% The caller makes an alias, which names the call and takes its answers. On the node of the process that is
-%% called a process of its own asks it, with a monitor, as `gen_server:call/3` would there, and sends back
-%% what came of it. Neither end gets a link to the other.
+%% The caller makes an alias, which names the call and takes its answers. On the node of the process
+%% that is called a process of its own asks it, with a monitor, as `gen_server:call/3` would there,
+%% and sends back what came of it. Neither end gets a link to the other.
 %%
-%% A frame may be lost with a gateway, so the caller sends again until it hears something, for at most
-%% `?AGAIN_MS`. The other node remembers calls and their answers for longer than that: a call that comes
-%% twice is asked once, and its answer is sent again. When the answer takes time that side says `accepted`,
-%% and from then on the caller only asks now and then whether the call is still known there.
+%% A frame may be lost with a gateway, so the caller sends again until it hears something, for at
+%% most `?AGAIN_MS`. The other node remembers calls and their answers for longer than that: a call
+%% that comes twice is asked once, and its answer is sent again. When the answer takes time that
+%% side says `accepted`, and from then on the caller only asks now and then whether the call is
+%% still known there.
 %%
-%% A frame may also lie in a gateway that stands still, until long after its call was answered and forgotten. So each
-%% call says when it began, by its node's clock, and of what is forgotten the latest beginning stays for each node: what
-%% began before that was sent too long ago to be wanted, and is not asked.
+%% A frame may also lie in a gateway that stands still, until long after its call was answered and
+%% forgotten. So each call says when it began, by its node's clock, and of what is forgotten the
+%% latest beginning stays for each node: what began before that was sent too long ago to be wanted,
+%% and is not asked.
 %%
 %% What the caller learns, apart from the answer:
 %%
@@ -40,7 +42,8 @@
 -define(TABLE, sderl_route_calls).
 %% The first wait for a sign, doubled each time.
 -define(FIRST_MS, 150).
-%% For how long a call is sent again: longer than a gateway that stands still is a way; and how long the other side remembers an answer.
+%% For how long a call is sent again: longer than a gateway that stands still is a way; and how long
+%% the other side remembers an answer.
 -define(AGAIN_MS, 6000).
 -define(KEEP_MS, 10_000).
 %% After so long without any sign the way is lost. Less than an answer is kept.
@@ -55,7 +58,8 @@
 %% An accepted call that nobody asks after is over.
 -define(ORPHAN_MS, 20_000).
 
-%% `tries`: sent or not; `sent`: of these, on their way; `failed`: of these, known not to have arrived.
+%% `tries`: sent or not; `sent`: of these, on their way; `failed`: of these, known not to have
+%% arrived.
 -record(c, {
     alias :: reference(), group :: term(), what :: sderl_route_send:what() | {at, node(), atom()},
     message :: {Creation :: integer(), Began :: integer(), Request :: term()},
@@ -71,8 +75,11 @@ new() -> ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
 
 %% ---------------------------------------------------------------- the caller
 
--doc "`{at, Node, Process}`: calls the process registered as that on a node; the group says nothing then.".
--spec call(term(), sderl_route_send:what() | {at, node(), atom()}, term(), timeout()) -> {ok, term()} | {error, error()}.
+-doc """
+`{at, Node, Process}`: calls the process registered as that on a node; the group says nothing then.
+""".
+-spec call(term(), sderl_route_send:what() | {at, node(), atom()}, term(), timeout()) ->
+    {ok, term()} | {error, error()}.
 call(Group, What, Request, Timeout) ->
     Now = now_ms(),
     Alias = alias(),
@@ -85,14 +92,21 @@ call(Group, What, Request, Timeout) ->
         flush(Alias)
     end.
 
-%% A caller is not suspended: its time is limited, and there may be another way. With no sign of the first try all
-%% ways are tried at once; that node asks the process once.
-send(#c{group = Group, what = What, alias = Alias, message = Message, tries = Tries, sent = Sent} = C) ->
+%% A caller is not suspended: its time is limited, and there may be another way. With no sign of the
+%% first try all ways are tried at once; that node asks the process once.
+send(
+    #c{group = Group, what = What, alias = Alias, message = Message, tries = Tries, sent = Sent} = C
+) ->
     Options = [noconnect, nosuspend],
     Result = case {What, Tries} of
-        {{at, Node, Process}, 0} -> one(sderl_route_send:node(Node, {call, Process}, Alias, Message, sderl_route_send:hash(Group), Options));
-        {{at, Node, Process}, _} -> sderl_route_send:node_each_way(Node, {call, Process}, Alias, Message, Options);
-        {_, 0} -> one(sderl_route_send:group(Group, What, Alias, Message, sderl_route_send:hash(Group), Options));
+        {{at, Node, Process}, 0} ->
+            one(sderl_route_send:node(Node, {call, Process}, Alias, Message,
+                                      sderl_route_send:hash(Group), Options));
+        {{at, Node, Process}, _} ->
+            sderl_route_send:node_each_way(Node, {call, Process}, Alias, Message, Options);
+        {_, 0} ->
+            one(sderl_route_send:group(Group, What, Alias, Message, sderl_route_send:hash(Group),
+                                       Options));
         {_, _} -> sderl_route_send:group_each_way(Group, What, Alias, Message, Options)
     end,
     case Result of
@@ -107,7 +121,9 @@ wait(#c{alias = Alias, wait = Wait, deadline = Deadline, heard = Heard} = C) ->
     receive
         {Alias, reply, Reply} -> {ok, Reply};
         {Alias, down, Reason} -> {error, {down, Reason}};
-        {Alias, accepted, Node} -> wait(C#c{node = Node, wait = ?PROBE_MS, asked = 0, heard = now_ms(), missing = undefined});
+        {Alias, accepted, Node} ->
+            wait(C#c{node = Node, wait = ?PROBE_MS, asked = 0, heard = now_ms(),
+                     missing = undefined});
         {Alias, lost, _} -> {error, lost_route};
         {Alias, unknown, Node} -> unknown(Node, C);
         {Alias, failed, Why} -> failure(Why, C)
@@ -137,18 +153,22 @@ again(#c{node = Node, alias = Alias, asked = Asked} = C) ->
         {error, Why} -> failure(Why, C#c{asked = Asked + 1})
     end.
 
-%% Said on the way, of this try: each says it once. With another try somewhere else it says nothing of that one.
-failure(no_name, #c{node = undefined, failed = Failed, sent = Sent}) when Failed + 1 =:= Sent -> {error, no_name};
+%% Said on the way, of this try: each says it once. With another try somewhere else it says nothing
+%% of that one.
+failure(no_name, #c{node = undefined, failed = Failed, sent = Sent}) when Failed + 1 =:= Sent ->
+    {error, no_name};
 %% A question harms nobody when it is asked twice.
 failure(no_name, #c{what = {whois, _}}) -> {error, no_name};
 failure(no_name, #c{failed = Failed} = C) -> wait(C#c{failed = Failed + 1});
 failure(Why, #c{failed = Failed} = C) -> missing(Why, C#c{failed = Failed + 1}).
 
 %% No way at the moment. A gateway that died is out of the tables in a moment.
-missing(Why, #c{missing = Since0, deadline = Deadline, sent = Sent, failed = Failed, node = Node} = C) ->
+missing(Why,
+        #c{missing = Since0, deadline = Deadline, sent = Sent, failed = Failed, node = Node} = C) ->
     Now = now_ms(),
     Since = case Since0 of undefined -> Now; _ -> Since0 end,
-    case Why =:= hop_limit andalso Node =:= undefined orelse Now - Since >= ?PATIENCE_MS orelse left(Deadline) =:= 0 of
+    case Why =:= hop_limit andalso Node =:= undefined orelse Now - Since >= ?PATIENCE_MS
+         orelse left(Deadline) =:= 0 of
         true when Sent > Failed; Node =/= undefined -> {error, lost_route};
         true -> {error, Why};
         false -> wait(C#c{missing = Since, why = Why, wait = 50})
@@ -171,8 +191,9 @@ left(Deadline) -> max(0, Deadline - now_ms()).
 
 %% ---------------------------------------------------------------- the called
 
-%% Rows: `{Alias, asked, Pid, 0, Stamp}` and what came of it, `{Alias, reply | down | lost, Value, At, Stamp}`;
-%% `{{floor, Node, Creation}, Began, At}`: no call of that node that began then or earlier is wanted any more.
+%% Rows: `{Alias, asked, Pid, 0, Stamp}` and what came of it,
+%% `{Alias, reply | down | lost, Value, At, Stamp}`; `{{floor, Node, Creation}, Began, At}`: no call
+%% of that node that began then or earlier is wanted any more.
 
 -doc "Asks a process of this node for a caller elsewhere, unless it has been asked already.".
 -spec serve(reference(), pid() | atom(), term()) -> ok.
@@ -214,7 +235,8 @@ probe(Alias) ->
 
 %% Nobody knows what became of it. Unless the process noted that just before it ended.
 lost(Alias, Pid) ->
-    _ = ets:select_replace(?TABLE, [{{'$1', asked, Pid, '_', '$2'}, [{'=:=', '$1', Alias}], [{{'$1', lost, {const, node()}, now_ms(), '$2'}}]}]),
+    _ = ets:select_replace(?TABLE, [{{'$1', asked, Pid, '_', '$2'}, [{'=:=', '$1', Alias}],
+                                     [{{'$1', lost, {const, node()}, now_ms(), '$2'}}]}]),
     ok.
 
 %% Two frames of one call may come to two forwarding processes at a time.
@@ -250,12 +272,14 @@ failed(Alias, Reason) -> answer(Alias, failed, Reason).
 
 %% Not delivered, it is asked for again.
 answer(Alias, Kind, Value) ->
-    _ = sderl_route_send:node(node(Alias), {to, Alias}, none, {Alias, Kind, Value}, [noconnect, nosuspend]),
+    _ = sderl_route_send:node(node(Alias), {to, Alias}, none, {Alias, Kind, Value},
+                              [noconnect, nosuspend]),
     ok.
 
 %% Who asks again may have missed the first one because of a gateway.
 answer_again(Alias, Kind, Value) ->
-    _ = sderl_route_send:node_each_way(node(Alias), {to, Alias}, none, {Alias, Kind, Value}, [noconnect, nosuspend]),
+    _ = sderl_route_send:node_each_way(node(Alias), {to, Alias}, none, {Alias, Kind, Value},
+                                       [noconnect, nosuspend]),
     ok.
 
 -doc "Forgets answers that nobody asks for again.".

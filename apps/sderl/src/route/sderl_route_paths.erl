@@ -3,13 +3,14 @@
 -moduledoc """
 The shortest paths over gateways, from the link states of `m:sderl_route_state`.
 
-A path to a group is a chain of gateways of which the first is a linked mate and the last is a member of
-the group; its length is the number of gateways on it. Two gateways are next to each other where both say
-that they are. A mate counts as the first only where both ends have it in a group that they share: what a node
-told that was removed from the group since, and has not told anything newer here, leads nowhere.
+A path to a group is a chain of gateways of which the first is a linked mate and the last is a
+member of the group; its length is the number of gateways on it. Two gateways are next to each other
+where both say that they are. A mate counts as the first only where both ends have it in a group
+that they share: what a node told that was removed from the group since, and has not told anything
+newer here, leads nowhere.
 
-The way to a node that is a gateway itself leads to that very gateway, over links that are there. Any other node is
-in one group, and the last gateway on the way to that group delivers.
+The way to a node that is a gateway itself leads to that very gateway, over links that are there.
+Any other node is in one group, and the last gateway on the way to that group delivers.
 
 All first steps of equally short paths are kept, sorted, so that every sender that hashes
 over them chooses the same one as long as they are the same.
@@ -23,8 +24,8 @@ Pure. Breadth first: gateways and their links once each.
 -doc "How many gateways are crossed, and which may be the first.".
 -type route() :: {Gateways :: pos_integer(), First :: [node(), ...]}.
 -doc """
-`groups`: groups other than the own ones, with their members. `nodes`: their members, and gateways, other than linked
-mates. `reached`: the gateways that a path leads to.
+`groups`: groups other than the own ones, with their members. `nodes`: their members, and gateways,
+other than linked mates. `reached`: the gateways that a path leads to.
 """.
 -type routes() :: #{groups := #{Group :: term() => {route(), [node()]}},
                     nodes := #{node() => route()},
@@ -52,10 +53,12 @@ routes(Self, Own, Up, Db0) ->
                           ({G, _}, {Route, Ms}, Acc) -> better(G, Route, Ms, Acc)
                        end, #{}, Others),
     Mates = #{N => [] || {_, _, Ms} <- Own, N <- Ms, is_map_key(N, Up)},
-    Beyond = #{N => {Far - 1, Via} || N := {Far, Via} <- Reached, Far > 1, not is_map_key(N, Mates)},
+    Beyond = #{N => {Far - 1, Via}
+               || N := {Far, Via} <- Reached, Far > 1, not is_map_key(N, Mates)},
     Nodes = maps:fold(fun(_, {Route, Ms}, Acc) ->
         lists:foldl(fun(N, A) when N =:= Self; is_map_key(N, Mates) -> A;
-                       (N, A) -> case Db of #{N := {_, _, [_ | _], _}} -> A; _ -> nearer(N, Route, A) end
+                       (N, A) ->
+                           case Db of #{N := {_, _, [_ | _], _}} -> A; _ -> nearer(N, Route, A) end
                     end, Acc, Ms)
     end, Beyond, Others),
     #{groups => Groups, nodes => Nodes, reached => maps:keys(Reached)}.
@@ -96,7 +99,8 @@ beside(N, Db) ->
 better(G, {Far, First} = Route, Ms, Acc) ->
     case Acc of
         #{G := {{F, _}, _}} when F < Far -> Acc;
-        #{G := {{Far, Other}, Members}} -> Acc#{G := {{Far, lists:umerge(First, Other)}, lists:umerge(Ms, Members)}};
+        #{G := {{Far, Other}, Members}} ->
+            Acc#{G := {{Far, lists:umerge(First, Other)}, lists:umerge(Ms, Members)}};
         _ -> Acc#{G => {Route, Ms}}
     end.
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route_report).
 -moduledoc false.
-%% What this node's processes sent and what could not be delivered: counted by receiver and reason, told
-%% as an event now and then, and to the senders that want to know.
+%% What this node's processes sent and what could not be delivered: counted by receiver and reason,
+%% told as an event now and then, and to the senders that want to know.
 
 -behaviour(gen_server).
 
@@ -24,7 +24,8 @@ new() -> ets:new(?TABLE, [named_table, public]).
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc "What a node could not deliver for processes of this one.".
--spec failed({node(), [{pid(), {term(), term()}, sderl_route_send:failure(), pos_integer()}]}) -> ok.
+-spec failed({node(), [{pid(), {term(), term()}, sderl_route_send:failure(), pos_integer()}]}) ->
+    ok.
 failed(Report) -> gen_server:cast(?MODULE, {failed, Report}).
 
 -doc "Whether the calling process is told of its own.".
@@ -38,7 +39,8 @@ info() ->
     #{delivered => counters:get(C, 1),
       forwarded => counters:get(C, 2),
       failed => counters:get(C, 3),
-      undelivered => lists:sort([{To, Reason, N} || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
+      undelivered => lists:sort([{To, Reason, N}
+                                 || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
 
 %% A row `{Pid}` for each in the table, for a successor of this process.
 subscribed(Pid, Subs) ->
@@ -91,7 +93,8 @@ handle_cast(_, Subs) ->
 handle_info(prune, Subs) ->
     sderl_route_call:prune(),
     {noreply, next(Subs)};
-handle_info({'DOWN', _, process, Pid, _}, Subs) when is_pid(Pid) -> {noreply, unsubscribed(Pid, Subs)};
+handle_info({'DOWN', _, process, Pid, _}, Subs) when is_pid(Pid) ->
+    {noreply, unsubscribed(Pid, Subs)};
 handle_info(_, Subs) ->
     sderl_refused:note_message(?MODULE),
     {noreply, Subs}.
@@ -115,9 +118,11 @@ note(Where, From, To, Reason, N, Subs) ->
     end,
     Now = now_ms(),
     case ets:lookup(?TABLE, Key) of
-        [{_, Sum, At, Untold}] when Now - At < ?QUIET_MS -> true = ets:insert(?TABLE, {Key, Sum + N, At, Untold + N});
+        [{_, Sum, At, Untold}] when Now - At < ?QUIET_MS ->
+            true = ets:insert(?TABLE, {Key, Sum + N, At, Untold + N});
         Before ->
             {Sum, Untold} = case Before of [{_, S, _, U}] -> {S, U}; [] -> {0, 0} end,
             true = ets:insert(?TABLE, {Key, Sum + N, Now, 0}),
-            sderl_event:emit(undelivered, #{to => To, reason => Reason, node => Where, from => From, messages => Untold + N})
+            sderl_event:emit(undelivered, #{to => To, reason => Reason, node => Where, from => From,
+                                            messages => Untold + N})
     end.

@@ -11,61 +11,74 @@
 %% | `{sderl_at, 1, Hops, Hash, Node, What, From, Message}` | to a node |
 %% | `{sderl_many, 1, [Frame \| [Pid \| Message]]}` | a bundle: frames, and messages for processes of the node that gets it |
 %%
-%% `Hops` is how many more gateways may take it. `Hash` chooses among equal ways, and among the forwarding
-%% processes of a node: of the sender and the group, so that what one sends into the other stays in order. `From` is
-%% the pid that hears of it when it cannot be delivered, an alias that gets an answer either way, or `none`.
+%% `Hops` is how many more gateways may take it. `Hash` chooses among equal ways, and among the
+%% forwarding processes of a node: of the sender and the group, so that what one sends into the
+%% other stays in order. `From` is the pid that hears of it when it cannot be delivered, an alias
+%% that gets an answer either way, or `none`.
 
--export([group/6, group_each_way/5, node_each_way/5, again/5, hash/1, node/5, node/6, pick/2, forwarder/1, hops/0]).
+-export([group/6, group_each_way/5, node_each_way/5, again/5, hash/1, node/5, node/6, pick/2,
+         forwarder/1, hops/0]).
 -export_type([what/0, at/0, from/0, failure/0]).
 
 -define(VSN, 1).
 
 -doc "For whom it is in a group.".
--type what() :: {name | call | whois, Name :: term()} | {names, Pattern :: term()} | {nodes | call_any, Process :: atom()}.
+-type what() :: {name | call | whois, Name :: term()} | {names, Pattern :: term()}
+                | {nodes | call_any, Process :: atom()}.
 -doc "For whom it is on a node.".
--type at() :: {to, pid() | reference()} | {pids, [pid()]} | {process, atom()} | {call, pid() | atom()} | {whois | stream, pid()}
-    | {straight, pid()} | probe | report | {group, Group :: term(), what()} | {groups, [Group :: term()], what()}.
+-type at() :: {to, pid() | reference()} | {pids, [pid()]} | {process, atom()}
+              | {call, pid() | atom()} | {whois | stream, pid()}
+              | {straight, pid()} | probe | report | {group, Group :: term(), what()}
+              | {groups, [Group :: term()], what()}.
 -type from() :: pid() | reference() | none.
 -doc """
-Why something could not be delivered. `no_name`: the group has no such name. `no_route`: no gateway leads
-there. `unreachable`: the way ends before the receiver's node. `busy`: a link or a gateway on the way has as
-much waiting as it may. `hop_limit`: it went through too many gateways.
+Why something could not be delivered. `no_name`: the group has no such name. `no_route`: no gateway
+leads there. `unreachable`: the way ends before the receiver's node. `busy`: a link or a gateway on
+the way has as much waiting as it may. `hop_limit`: it went through too many gateways.
 """.
 -type failure() :: no_name | no_route | unreachable | busy | hop_limit.
 
 -doc """
-Sends to a group that this node is no member of. Suspends the caller while the first link is full, unless
-the options say `nosuspend`.
+Sends to a group that this node is no member of. Suspends the caller while the first link is full,
+unless the options say `nosuspend`.
 """.
--spec group(term(), what(), from(), term(), non_neg_integer(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
+-spec group(term(), what(), from(), term(), non_neg_integer(), [noconnect | nosuspend]) ->
+    ok | {error, no_route | busy}.
 group(Group, What, From, Message, Hash, Options) ->
     %% Of an own group no frame is made: whoever sends to one asks here first.
     case sderl_router:first({group, Group}) of
         {} -> {error, no_route};
-        First -> send_first(pick(First, Hash), First, forwarder(Hash), {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message}, Options)
+        First ->
+            send_first(pick(First, Hash), First, forwarder(Hash),
+                       {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message}, Options)
     end.
 
 -doc """
-The same by every way at once, for what may come twice: of a call that got no sign a gateway may be to blame that
-nobody misses yet. Says how many were sent.
+The same by every way at once, for what may come twice: of a call that got no sign a gateway may be
+to blame that nobody misses yet. Says how many were sent.
 """.
--spec group_each_way(term(), what(), from(), term(), [noconnect | nosuspend]) -> {ok, pos_integer()} | {error, no_route | busy}.
+-spec group_each_way(term(), what(), from(), term(), [noconnect | nosuspend]) ->
+    {ok, pos_integer()} | {error, no_route | busy}.
 group_each_way(Group, What, From, Message, Options) ->
-    each_way({group, Group}, fun(Hash) -> {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message} end, Options).
+    each_way({group, Group},
+             fun(Hash) -> {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message} end, Options).
 
 -doc "Likewise to a node. Over a link, if there is one, once.".
--spec node_each_way(node(), at(), from(), term(), [noconnect | nosuspend]) -> {ok, pos_integer()} | {error, no_route | busy}.
+-spec node_each_way(node(), at(), from(), term(), [noconnect | nosuspend]) ->
+    {ok, pos_integer()} | {error, no_route | busy}.
 node_each_way(Node, At, From, Message, Options) ->
     case sderl_links:is_up(Node) of
         true -> one(node(Node, At, From, Message, Options));
-        false -> each_way({node, Node}, fun(Hash) -> frame(Node, At, From, Message, Hash) end, Options)
+        false ->
+            each_way({node, Node}, fun(Hash) -> frame(Node, At, From, Message, Hash) end, Options)
     end.
 
 -doc """
-To a node, from whoever sends again until an answer comes, and lets nothing be done twice: the first time by one way,
-then by each. Suspends nobody.
+To a node, from whoever sends again until an answer comes, and lets nothing be done twice: the first
+time by one way, then by each. Suspends nobody.
 """.
--spec again(node(), at(), from(), term(), Tries :: non_neg_integer()) -> ok | {error, no_route | busy}.
+-spec again(node(), at(), from(), term(), Tries :: non_neg_integer()) ->
+    ok | {error, no_route | busy}.
 again(Node, At, From, Message, 0) -> node(Node, At, From, Message, [noconnect, nosuspend]);
 again(Node, At, From, Message, _) ->
     case node_each_way(Node, At, From, Message, [noconnect, nosuspend]) of
@@ -91,16 +104,22 @@ each_way(Key, Frame, Options) ->
 one(ok) -> {ok, 1};
 one(Error) -> Error.
 
--doc "The hash for what the calling process sends into a group: all of it takes one way, so that all of it stays in order.".
+-doc """
+The hash for what the calling process sends into a group: all of it takes one way, so that all of it
+stays in order.
+""".
 -spec hash(term()) -> non_neg_integer().
 hash(Group) -> erlang:phash2(self()) bxor erlang:phash2(Group).
 
--doc "Sends to a node, over a link if there is one. `nosuspend`: rather not than wait for a full link.".
+-doc """
+Sends to a node, over a link if there is one. `nosuspend`: rather not than wait for a full link.
+""".
 -spec node(node(), at(), from(), term(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
 node(Node, At, From, Message, Options) -> node(Node, At, From, Message, own, Options).
 
 -doc "The same with a hash to choose the way.".
--spec node(node(), at(), from(), term(), own | non_neg_integer(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
+-spec node(node(), at(), from(), term(), own | non_neg_integer(), [noconnect | nosuspend]) ->
+    ok | {error, no_route | busy}.
 node(Node, {to, To} = At, From, Message, Hash, Options) ->
     case erlang:send(To, Message, Options) of
         ok -> ok;
@@ -155,7 +174,10 @@ send_first(Node, First, Name, Frame, Options) ->
             end
     end.
 
--doc "Which of several equal first steps. Each node turns the hash its own way, or all would take the same side.".
+-doc """
+Which of several equal first steps. Each node turns the hash its own way, or all would take the same
+side.
+""".
 -spec pick({node()} | tuple(), non_neg_integer()) -> node().
 pick({Node}, _) -> Node;
 pick(First, Hash) -> element(1 + erlang:phash2({Hash, node()}, tuple_size(First)), First).

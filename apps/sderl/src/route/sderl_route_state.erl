@@ -3,10 +3,10 @@
 -moduledoc """
 What a node knows of the gateways: their *link states*, as they tell them.
 
-A *gateway* is a node in two groups or more. It tells, in one versioned *advertisement*, which groups it
-is in, with their members, and to which other gateways it has a link. Every node keeps the latest
-advertisement of each gateway and computes its routes from them (`m:sderl_route_paths`). Nothing else
-travels: no routes, no distances, so that there is nothing to count to infinity.
+A *gateway* is a node in two groups or more. It tells, in one versioned *advertisement*, which
+groups it is in, with their members, and to which other gateways it has a link. Every node keeps the
+latest advertisement of each gateway and computes its routes from them (`m:sderl_route_paths`).
+Nothing else travels: no routes, no distances, so that there is nothing to count to infinity.
 
 ## Messages
 
@@ -18,41 +18,47 @@ travels: no routes, no distances, so that there is nothing to count to infinity.
 | `{summary, Hash}` | now and then | one mate at random, which sends its digest where its own is another |
 | `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and after such a summary | that mate, which sends what is newer, and its own digest where it lacks something |
 
-A *change* says between which two versions it lies, and has all that is new in the second. It is applied to the
-first one, and to those between. Who has an older one asks for all with a digest. So what one more group costs does not grow with the groups that are there.
+A *change* says between which two versions it lies, and has all that is new in the second. It is
+applied to the first one, and to those between. Who has an older one asks for all with a digest. So
+what one more group costs does not grow with the groups that are there.
 
-A *mate* is a node of an own group to which there is a link. An advertisement crosses each group once for each gateway
-that leads into it. The digests repair what was lost with a link, and bring to members without a link to the teller
-what their other mates have: that may take some rounds. At rest the summaries are all that travels, and as small in a large
-cluster as in a small one.
+A *mate* is a node of an own group to which there is a link. An advertisement crosses each group
+once for each gateway that leads into it. The digests repair what was lost with a link, and bring to
+members without a link to the teller what their other mates have: that may take some rounds. At rest
+the summaries are all that travels, and as small in a large cluster as in a small one.
 
 ## Races
 
-- A gateway that restarts begins with a version of its new life. Whoever restarts with a clock that stood back hears an
-  advertisement of its own former life and goes above all of that life, of which somebody else may have heard more.
-- A gateway that dies tells nothing. A link counts only where both ends tell it, and those next to it take it
-  out of theirs, so no path leads through it from the moment its neighbours' word arrives; nobody removes what
-  others told.
-- What no path leads to for `?FORGET_MS` is told to nobody any more, and forgotten as long again after that: were it
-  forgotten at once, those that are a little late would tell it again to those that were early, for ever.
+- A gateway that restarts begins with a version of its new life. Whoever restarts with a clock that
+  stood back hears an advertisement of its own former life and goes above all of that life, of which
+  somebody else may have heard more.
+- A gateway that dies tells nothing. A link counts only where both ends tell it, and those next to
+  it take it out of theirs, so no path leads through it from the moment its neighbours' word
+  arrives; nobody removes what others told.
+- What no path leads to for `?FORGET_MS` is told to nobody any more, and forgotten as long again
+  after that: were it forgotten at once, those that are a little late would tell it again to those
+  that were early, for ever.
 - Two sides of a split that heals exchange digests; the newer word of each gateway wins on both.
 
-- The process that runs this dies: its successor begins with what was kept (`keep`, `drop`), so that no route is lost meanwhile.
+- The process that runs this dies: its successor begins with what was kept (`keep`, `drop`), so that
+  no route is lost meanwhile.
 
 Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
 """.
 
--export([new/3, new/4, step/3, routes/1, gateways/1, gateway_mates/1, watchers/1, advertisement/1, change/1, version/1]).
+-export([new/3, new/4, step/3, routes/1, gateways/1, gateway_mates/1, watchers/1, advertisement/1,
+         change/1, version/1]).
 -export([changed/2, compose/2]).
--export_type([state/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0, membership/0]).
+-export_type([state/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0,
+              membership/0]).
 
 -define(FORGET_MS, 600_000).
 %% Of one gateway all is asked for once in so long.
 -define(ASK_MS, 1000).
 
 -doc """
-What orders the words of one gateway: an epoch, which is the clock of its life in ms unless a former life was above that; that
-clock; and a number within this life.
+What orders the words of one gateway: an epoch, which is the clock of its life in ms unless a former
+life was above that; that clock; and a number within this life.
 """.
 -type version() :: {Epoch :: integer(), Clock :: integer(), non_neg_integer()}.
 -doc "A group, its identity and its members, sorted.".
@@ -60,12 +66,14 @@ clock; and a number within this life.
 -doc "What a gateway tells. Without groups: it is a gateway no more.".
 -type advertisement() :: {node(), version(), [membership()], Gateways :: [node()]}.
 -doc """
-What is new in the advertisement of a gateway between two versions of it: groups with their members, none
-of a group that it is in no more, and all of its links.
+What is new in the advertisement of a gateway between two versions of it: groups with their members,
+none of a group that it is in no more, and all of its links.
 """.
--type change() :: {node(), From :: version(), To :: version(), [membership()], Gateways :: [node()]}.
+-type change() ::
+    {node(), From :: version(), To :: version(), [membership()], Gateways :: [node()]}.
 -type message() ::
-    {news, [advertisement()]} | {change, change()} | {changes, [change()]} | {digest, Answer :: boolean(), [{node(), version()}]}
+    {news, [advertisement()]} | {change, change()} | {changes, [change()]}
+    | {digest, Answer :: boolean(), [{node(), version()}]}
     | {summary, Hash :: non_neg_integer()}.
 -type event() ::
     {groups, [membership()]}
@@ -74,11 +82,12 @@ of a group that it is in no more, and all of its links.
     | {message, From :: node(), message()}
     | {compare, Random :: non_neg_integer()}.
 -doc """
-`changed`: routes are to be computed again. `keep`, `keep_change`, `drop`: for a successor of this process, see
-`new/4`.
+`changed`: routes are to be computed again. `keep`, `keep_change`, `drop`: for a successor of this
+process, see `new/4`.
 """.
 -type effect() ::
-    {send, node(), message()} | {keep, advertisement()} | {keep_change, change()} | {drop, node()} | changed.
+    {send, node(), message()} | {keep, advertisement()} | {keep_change, change()} | {drop, node()}
+    | changed.
 
 -record(ad, {
     version :: version(),
@@ -101,16 +110,20 @@ of a group that it is in no more, and all of its links.
 }).
 -opaque state() :: #s{}.
 
--doc "A node's state before it knows anything; `Clock` is system time in ms, which names this life.".
+-doc """
+A node's state before it knows anything; `Clock` is system time in ms, which names this life.
+""".
 -spec new(node(), Clock :: integer(), [node()]) -> state().
 new(Self, Clock, Linked) -> new(Self, Clock, Linked, []).
 
 -doc "The same with what a predecessor in the same life of the node knew.".
 -spec new(node(), Clock :: integer(), [node()], Kept :: [advertisement()]) -> state().
 new(Self, Clock, Linked, Kept) ->
-    #s{self = Self, version = lists:max([{Clock, Clock, 0} | [V || {N, V, _, _} <- Kept, N =:= Self]]),
+    #s{self = Self,
+       version = lists:max([{Clock, Clock, 0} | [V || {N, V, _, _} <- Kept, N =:= Self]]),
        mates = sderl_mates:new(Self, []),
-       up = #{N => [] || N <- Linked}, db = #{N => taken(Ad) || {N, _, _, _} = Ad <- Kept}}.
+       up = #{N => [] || N <- Linked},
+       db = #{N => taken(Ad) || {N, _, _, _} = Ad <- Kept}}.
 
 taken({_, Version, Groups, Links}) ->
     #ad{version = Version, groups = #{G => {Uid, Ms} || {G, Uid, Ms} <- Groups}, links = Links}.
@@ -143,15 +156,19 @@ step(_, {down, _}, S) -> {[], S};
 step(_, {message, From, {news, News}}, S) -> news(From, News, S);
 step(Now, {message, From, {change, Change}}, S) -> changed(Now, From, Change, S);
 step(Now, {message, From, {changes, Changes}}, S0) ->
-    {Effects, S} = lists:mapfoldl(fun(Change, S1) -> changed(Now, From, Change, S1) end, S0, Changes),
+    {Effects, S} = lists:mapfoldl(fun(Change, S1) -> changed(Now, From, Change, S1) end, S0,
+                                  Changes),
     {lists:append(Effects), S};
 step(_, {message, From, {digest, Answer, Digest}}, S) -> {compare(From, Answer, Digest, S), S};
-step(_, {message, From, {summary, Hash}}, S) -> {[{send, From, digest(true, S)} || summary(S) =/= Hash], S};
+step(_, {message, From, {summary, Hash}}, S) ->
+    {[{send, From, digest(true, S)} || summary(S) =/= Hash], S};
 step(Now, {compare, Random}, S0) ->
     {Dropped, S} = forget(Now, S0),
     case mates(S) of
         [] -> {Dropped, S};
-        Mates -> {Dropped ++ [{send, lists:nth(1 + Random rem length(Mates), Mates), {summary, summary(S)}}], S}
+        Mates ->
+            {Dropped ++
+             [{send, lists:nth(1 + Random rem length(Mates), Mates), {summary, summary(S)}}], S}
     end.
 
 %% These groups are so now. What was told of some more is looked at, too.
@@ -183,7 +200,8 @@ advertisements(#s{db = Db}) ->
 
 -doc "The gateways known, this node among them if it is one, by what they told last.".
 -spec gateways(state()) -> [advertisement()].
-gateways(#s{db = Db}) -> [given(N, Ad) || N := #ad{groups = Groups} = Ad <- Db, map_size(Groups) > 0].
+gateways(#s{db = Db}) ->
+    [given(N, Ad) || N := #ad{groups = Groups} = Ad <- Db, map_size(Groups) > 0].
 
 -doc "The gateways that share a group with this node, linked or not.".
 -spec gateway_mates(state()) -> [node()].
@@ -215,12 +233,14 @@ membership(_) -> false.
 -doc "Checks a change that came from another node.".
 -spec change(term()) -> boolean().
 change({Node, From, To, Groups, Links}) when is_atom(Node), length(Groups) >= 0 ->
-    version(From) andalso version(To) andalso atoms(Links) andalso lists:all(fun membership/1, Groups);
+    version(From) andalso version(To) andalso atoms(Links)
+        andalso lists:all(fun membership/1, Groups);
 change(_) -> false.
 
 -doc "Checks a version that came from another node.".
 -spec version(term()) -> boolean().
-version({Epoch, Clock, Number}) -> is_integer(Epoch) andalso is_integer(Clock) andalso is_integer(Number) andalso Number >= 0;
+version({Epoch, Clock, Number}) ->
+    is_integer(Epoch) andalso is_integer(Clock) andalso is_integer(Number) andalso Number >= 0;
 version(_) -> false.
 
 atoms(List) when length(List) >= 0 -> lists:all(fun is_atom/1, List);
@@ -228,9 +248,10 @@ atoms(_) -> false.
 
 %% ---------------------------------------------------------------- own advertisement
 
-%% Tells what has changed about this node as a gateway, after the effects given: of these groups, and to those
-%% that are new as mates all.
-told(Effects, Changed, New, #s{self = Self, version = {Epoch, Clock, Number}, groups = Groups, db = Db} = S) ->
+%% Tells what has changed about this node as a gateway, after the effects given: of these groups,
+%% and to those that are new as mates all.
+told(Effects, Changed, New,
+     #s{self = Self, version = {Epoch, Clock, Number}, groups = Groups, db = Db} = S) ->
     {Gs, Links} = case map_size(Groups) > 1 of
         true -> {Groups, neighbours(S)};
         false -> {#{}, []}
@@ -238,7 +259,8 @@ told(Effects, Changed, New, #s{self = Self, version = {Epoch, Clock, Number}, gr
     Version = {Epoch, Clock, Number + 1},
     Ad = #ad{version = Version, groups = Gs, links = Links},
     case Db of
-        #{Self := #ad{version = Before, groups = Had, links = Were}} when map_size(Gs) > 0, map_size(Had) > 0 ->
+        #{Self := #ad{version = Before, groups = Had, links = Were}}
+          when map_size(Gs) > 0, map_size(Had) > 0 ->
             case news_of(Changed, Had, Gs) of
                 [] when Were =:= Links -> {Effects, S};
                 News ->
@@ -257,7 +279,8 @@ told(Effects, Changed, New, #s{self = Self, version = {Epoch, Clock, Number}, gr
     end.
 
 own(#ad{version = Version} = Ad, #s{self = Self, db = Db, lost = Lost, quiet = Quiet} = S) ->
-    S#s{version = Version, db = Db#{Self => Ad}, lost = maps:remove(Self, Lost), quiet = maps:remove(Self, Quiet)}.
+    S#s{version = Version, db = Db#{Self => Ad}, lost = maps:remove(Self, Lost),
+        quiet = maps:remove(Self, Quiet)}.
 
 %% A group of which nothing was told has been none for the mates.
 news_of(Changed, Had, Gs) ->
@@ -290,20 +313,23 @@ news(From, News, #s{self = Self, db = Db} = S0) ->
     S = S1#s{db = lists:foldl(fun({N, _, _, _} = Ad, D) -> D#{N => taken(Ad)} end, S1#s.db, Others),
              lost = maps:without(Nodes, S1#s.lost), quiet = maps:without(Nodes, S1#s.quiet),
              asked = maps:without(Nodes, S1#s.asked)},
-    Forward = [{keep, Ad} || Ad <- Others] ++ [{send, N, {news, Others}} || Others =/= [], N <- beyond(From, S)],
+    Forward = [{keep, Ad} || Ad <- Others] ++
+        [{send, N, {news, Others}} || Others =/= [], N <- beyond(From, S)],
     case New of
         [] -> {[], S};
         _ -> told(Forward ++ [changed], [], [], S)
     end.
 
-changed(Now, From, {N, Before, Version, _, _} = Change, #s{self = Self, db = Db, asked = Asked} = S0) ->
+changed(Now, From, {N, Before, Version, _, _} = Change,
+        #s{self = Self, db = Db, asked = Asked} = S0) ->
     case Db of
         #{N := #ad{version = Has} = Ad}
           when N =/= Self, Version > Has, Has >= Before,
                element(1, Has) =:= element(1, Before), element(2, Has) =:= element(2, Before) ->
             S = S0#s{db = Db#{N := apply_change(Change, Ad)},
                      lost = maps:remove(N, S0#s.lost), quiet = maps:remove(N, S0#s.quiet)},
-            Forward = [{keep_change, Change} | [{send, M, {change, Change}} || M <- beyond(From, S)]],
+            Forward = [{keep_change, Change}
+                       | [{send, M, {change, Change}} || M <- beyond(From, S)]],
             told(Forward ++ [changed], [], [], S);
         #{N := #ad{version = Has}} when Has >= Version -> {[], S0};
         _ ->
@@ -327,7 +353,8 @@ changed({Node, _, _, _, _} = Change, Ad) -> given(Node, apply_change(Change, tak
 -spec compose(change(), change()) -> change().
 compose({Node, From, Between, Groups, _}, {Node, Between, To, Later, Links}) ->
     New = #{G => [] || {G, _, _} <- Later},
-    {Node, From, To, [Membership || {G, _, _} = Membership <- Groups, not is_map_key(G, New)] ++ Later, Links}.
+    {Node, From, To,
+     [Membership || {G, _, _} = Membership <- Groups, not is_map_key(G, New)] ++ Later, Links}.
 
 newer(V, N, Db) ->
     case Db of
@@ -371,6 +398,8 @@ forget(Now, #s{self = Self, groups = Groups, up = Up, db = Db, lost = Lost0, ask
     Lost = #{N => maps:get(N, Lost0, Now) || N := _ <- Unreached},
     Over = [N || N := Since <- Lost, Now - Since > 2 * ?FORGET_MS],
     {[{drop, N} || N <- Over],
-     S#s{db = maps:without(Over, Db), lost = maps:without(Over, Lost),
+     S#s{db = maps:without(Over, Db),
+         lost = maps:without(Over, Lost),
          asked = #{N => At || N := At <- Asked, Now - At < ?ASK_MS},
-         quiet = #{N => [] || N := Since <- Lost, Now - Since > ?FORGET_MS, not lists:member(N, Over)}}}.
+         quiet = #{N => []
+                   || N := Since <- Lost, Now - Since > ?FORGET_MS, not lists:member(N, Over)}}}.

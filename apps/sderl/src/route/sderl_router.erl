@@ -3,9 +3,10 @@
 -moduledoc false.
 %% One process a node: runs `sderl_route_state` and keeps the table of routes.
 %%
-%% A gateway that is stopped, or whose host went without closing its links, is no way to anybody from three beats on,
-%% long before the runtime closes the link. What its mates hear of it is what goes from node to node anyhow
-%% (`sderl_heart`), to which a gateway adds its mates. Where nothing is heard that way a small beat goes to and fro.
+%% A gateway that is stopped, or whose host went without closing its links, is no way to anybody
+%% from three beats on, long before the runtime closes the link. What its mates hear of it is what
+%% goes from node to node anyhow (`sderl_heart`), to which a gateway adds its mates. Where nothing
+%% is heard that way a small beat goes to and fro.
 %%
 %% | row of the table | |
 %% |---|---|
@@ -15,11 +16,11 @@
 %% | `{{ready, Group}, Uid}` | this member has the names of the group |
 %% | `{{told, Node}, Version, Gateways}`, `{{told, Node, Group}, Uid, [Node]}` | the advertisement of a gateway, and what it says of each group: what a successor of this process begins with |
 %%
-%% A member that was started a moment ago is no gateway until it has its group's names: it would say of each that
-%% there is none.
+%% A member that was started a moment ago is no gateway until it has its group's names: it would say
+%% of each that there is none.
 %%
-%% The table belongs to the supervisor, so routes stay while this process is replaced. What came meanwhile
-%% its successor hears from its mates' digests.
+%% The table belongs to the supervisor, so routes stay while this process is replaced. What came
+%% meanwhile its successor hears from its mates' digests.
 
 -behaviour(gen_server).
 
@@ -35,13 +36,14 @@
 -define(BEATS, 3).
 %% A group that does not get ready, for whatever reason, is told after so long all the same.
 -define(READY_MS, 30_000).
-%% Between two computations of routes lies this many times what one took, and so long at most: in many
-%% groups one takes long, and changes come one after the other.
+%% Between two computations of routes lies this many times what one took, and so long at most: in
+%% many groups one takes long, and changes come one after the other.
 -define(REST, 20).
 -define(REST_MS, 5000).
 %% So many words are taken at once for their computation, at most.
 -define(ROOM, 8_000_000).
-%% What is told of gateways one thing after the other is held back so long, in ms: at first, and at most.
+%% What is told of gateways one thing after the other is held back so long, in ms: at first, and at
+%% most.
 -define(HOLD_MS, 50).
 -define(HOLDS_MS, 1000).
 
@@ -57,15 +59,16 @@
     stands = [] :: [node()],
     %% The routes of the table, where this process put them there.
     shown = none :: none | sderl_route_paths:routes(),
-    %% Routes are to be computed again: a timer runs for that, once for all that has come by then; or when what
-    %% is told is held no longer.
+    %% Routes are to be computed again: a timer runs for that, once for all that has come by then;
+    %% or when what is told is held no longer.
     due = false :: false | held | true,
     %% Not before then, in monotonic milliseconds.
     due_at :: integer(),
     %% A process computes them since then. How much room one of them took, in words.
     computing = none :: none | {reference(), Began :: integer()},
     room = 233 :: pos_integer(),
-    %% What waits to be told, and how long that is held, and routes with it; none while all is done at once.
+    %% What waits to be told, and how long that is held, and routes with it; none while all is done
+    %% at once.
     words = sderl_route_bundle:new() :: sderl_route_bundle:bundle(),
     hold_ms = none :: none | pos_integer(),
     %% The processes that wait until a group is ready, and which group each waits for.
@@ -97,17 +100,20 @@ init([]) ->
     {Sound, Unsound} = kept(),
     lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
-    %% Also when nothing has changed for the state: the table may be what a predecessor left half done.
+    %% Also when nothing has changed for the state: the table may be what a predecessor left half
+    %% done.
     self() ! show,
     {ok, regrouped(begun(Beat, Timers, Sound))}.
 
-%% The advertisements that a predecessor kept, and the keys of rows that cannot be of one. A group that was left
-%% has no members in a row that was about to go.
+%% The advertisements that a predecessor kept, and the keys of rows that cannot be of one. A group
+%% that was left has no members in a row that was about to go.
 kept() ->
     Rows = [Row || Row <- ets:tab2list(?TABLE), element(1, element(1, Row)) =:= told],
-    Groups = maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Membership}) -> Membership end,
-                                   [{Node, {G, Uid, Ms}} || {{told, Node, G}, Uid, Ms} <- Rows, Ms =/= []]),
-    Ads = [{Node, Version, maps:get(Node, Groups, []), Links} || {{told, Node}, Version, Links} <- Rows],
+    Groups = maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Membership}) ->
+        Membership
+    end, [{Node, {G, Uid, Ms}} || {{told, Node, G}, Uid, Ms} <- Rows, Ms =/= []]),
+    Ads = [{Node, Version, maps:get(Node, Groups, []), Links}
+           || {{told, Node}, Version, Links} <- Rows],
     Sound = [Ad || Ad <- Ads, sderl_route_state:advertisement(Ad)],
     Nodes = #{Node => [] || {Node, _, _, _} <- Sound},
     {Sound, [element(1, Row) || Row <- Rows, not is_sound(Row, Nodes)]}.
@@ -124,11 +130,13 @@ drop(Node) ->
 begun(Beat, {BeatTimer, CompareTimer}, Kept) ->
     State = sderl_route_state:new(node(), erlang:system_time(millisecond), nodes(connected), Kept),
     Now = now_ms(),
-    #r{state = State, beat_ms = Beat, beat = BeatTimer, compare = CompareTimer, last = Now, due_at = Now}.
+    #r{state = State, beat_ms = Beat, beat = BeatTimer, compare = CompareTimer, last = Now,
+       due_at = Now}.
 
 groups() ->
-    lists:sort([{G, Uid, lists:sort(Ms)} || {G, #{uid := Uid, members := Ms}} <- sderl_dir:all(), G =/= undefined,
-                                            ets:lookup_element(?TABLE, {ready, G}, 2, none) =:= Uid]).
+    lists:sort([{G, Uid, lists:sort(Ms)}
+                || {G, #{uid := Uid, members := Ms}} <- sderl_dir:all(), G =/= undefined,
+                   ets:lookup_element(?TABLE, {ready, G}, 2, none) =:= Uid]).
 
 -doc "The mates that may be the first on the way to a group or a node; `{}` if there is no way.".
 -spec first({group, Group :: term()} | {node, node()}) -> tuple().
@@ -150,7 +158,8 @@ memberships() -> ets:select(?TABLE, [{{{members, '$1'}, '$2'}, [], [{{'$1', '$2'
 -spec ways() -> [{Group :: term(), Gateways :: pos_integer(), First :: [node()]}].
 ways() ->
     [{G, Far, tuple_to_list(First)}
-     || {G, Far, First} <- ets:select(?TABLE, [{{{group, '$1'}, '$2', '$3'}, [], [{{'$1', '$2', '$3'}}]}])].
+     || {G, Far, First} <- ets:select(?TABLE,
+                                      [{{{group, '$1'}, '$2', '$3'}, [], [{{'$1', '$2', '$3'}}]}])].
 
 -doc "The nodes that routes lead to, with the number of gateways on the way to each.".
 -spec gateways_between() -> #{node() => pos_integer()}.
@@ -205,7 +214,8 @@ regrouped(Group, R0) ->
     {Now, R} = follow(Group, R0),
     run([{group, Group, Now}], R).
 
-%% All of them: at the start, and now and then, as a process of a group may end before it says what changed.
+%% All of them: at the start, and now and then, as a process of a group may end before it says what
+%% changed.
 regrouped(#r{waiting = Waiting} = R0) ->
     Ready = [G || [G] <- ets:match(?TABLE, {{ready, '$1'}, '_'})],
     Names = lists:uniq(sderl_dir:named_groups() ++ Ready ++ maps:keys(Waiting)),
@@ -214,22 +224,26 @@ regrouped(#r{waiting = Waiting} = R0) ->
 
 -spec handle_call(term(), gen_server:from(), #r{}) -> {reply, term(), #r{}}.
 handle_call(info, _, #r{state = S, silent = Silent} = R) ->
-    {reply, #{gateways => lists:sort(sderl_route_state:gateways(S)), silent => lists:sort(maps:keys(Silent))}, R};
+    {reply, #{gateways => lists:sort(sderl_route_state:gateways(S)),
+              silent => lists:sort(maps:keys(Silent))}, R};
 handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
 
 -spec handle_cast(term(), #r{}) -> {noreply, #r{}}.
 %% A node that got another name is another node.
-handle_cast({changed, _}, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare}) when Self =/= node() ->
+handle_cast({changed, _}, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare})
+  when Self =/= node() ->
     true = ets:delete_all_objects(?TABLE),
     {noreply, regrouped(begun(Ms, {Beat, Compare}, []))};
 handle_cast({changed, Group}, R) -> {noreply, regrouped(Group, R)};
 handle_cast(_, R) -> {noreply, unknown(R)}.
 
 -spec handle_info(term(), #r{}) -> {noreply, #r{}}.
-handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) -> {noreply, message(From, Message, R)};
+handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) ->
+    {noreply, message(From, Message, R)};
 handle_info({nodeup, Node, _}, R) when is_atom(Node) -> {noreply, run([{up, Node}], R)};
 handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is_atom(Node) ->
-    {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent),
+    {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard),
+                                      silent = maps:remove(Node, Silent),
                                       words = sderl_route_bundle:drop(Node, R#r.words),
                                       stands = lists:delete(Node, R#r.stands)})};
 handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
@@ -267,11 +281,13 @@ message(From, {changes, Changes}, R) when length(Changes) >= 0 ->
         false -> unknown(R)
     end;
 message(From, {digest, Answer, Digest}, R) when is_boolean(Answer), length(Digest) >= 0 ->
-    case lists:all(fun({N, V}) -> is_atom(N) andalso sderl_route_state:version(V); (_) -> false end, Digest) of
+    case lists:all(fun({N, V}) -> is_atom(N) andalso sderl_route_state:version(V); (_) -> false end,
+                   Digest) of
         true -> run([{message, From, {digest, Answer, Digest}}], heard(From, R));
         false -> unknown(R)
     end;
-message(From, {summary, Hash}, R) when is_integer(Hash) -> run([{message, From, {summary, Hash}}], heard(From, R));
+message(From, {summary, Hash}, R) when is_integer(Hash) ->
+    run([{message, From, {summary, Hash}}], heard(From, R));
 message(From, beat, R) ->
     tell(From, beaten),
     heard(From, R);
@@ -284,8 +300,8 @@ unknown(R) ->
 
 %% ---------------------------------------------------------------- beats
 
-%% Looks when the gateways next to this node were heard, and asks for a sign those that the hearts of the nodes did not
-%% tell of. One that gave none for three beats counts as down.
+%% Looks when the gateways next to this node were heard, and asks for a sign those that the hearts
+%% of the nodes did not tell of. One that gave none for three beats counts as down.
 beat(#r{state = S, heard = Heard0, silent = Silent0, beat_ms = Ms, last = Last} = R0) ->
     Now = now_ms(),
     Linked = nodes(connected),
@@ -295,20 +311,26 @@ beat(#r{state = S, heard = Heard0, silent = Silent0, beat_ms = Ms, last = Last} 
     %% Who was stopped itself knows nothing of the others' silence.
     Heard = case Now - Last > 2 * Ms of
         true -> #{N => Now || N <- Next};
-        false -> maps:merge_with(fun(_, A, B) -> max(A, B) end, #{N => maps:get(N, Heard0, Now) || N <- Next}, Told)
+        false ->
+            maps:merge_with(fun(_, A, B) -> max(A, B) end,
+                            #{N => maps:get(N, Heard0, Now) || N <- Next}, Told)
     end,
     Again = [N || N := _ <- Told, is_map_key(N, Silent0)],
     Silent = maps:without(Again, Silent0),
     New = [N || N := At <- Heard, Now - At > ?BEATS * Ms, not is_map_key(N, Silent)],
-    lists:foreach(fun(N) -> sderl_event:emit(gateway_silent, #{node => N, silent_ms => Now - maps:get(N, Heard)}) end, New),
+    lists:foreach(fun(N) ->
+        sderl_event:emit(gateway_silent, #{node => N, silent_ms => Now - maps:get(N, Heard)})
+    end, New),
     R = R0#r{heard = Heard, last = Now, silent = maps:merge(Silent, #{N => [] || N <- New})},
     stand(Now, run([{up, N} || N <- Again] ++ [{down, N} || N <- New], R)).
 
 %% When a word of these came last, where that was after `Since`.
 told(Nodes, Since) ->
-    #{N => At || N <- Nodes, At <- [sderl_heart:last(sderl_beats:router(), N)], At =/= none, At > Since}.
+    #{N => At
+      || N <- Nodes, At <- [sderl_heart:last(sderl_beats:router(), N)], At =/= none, At > Since}.
 
-%% This gateway counts as well until its next beat. (Where hearts speak more seldom than routers look, these ask.)
+%% This gateway counts as well until its next beat. (Where hearts speak more seldom than routers
+%% look, these ask.)
 stand(Now, #r{state = S, beat_ms = Ms, stands = Stands} = R) ->
     Uid = sderl_beats:router(),
     Tick = sderl_options:value(tick_ms),
@@ -356,8 +378,8 @@ due(#r{due_at = At} = R) ->
     _ = erlang:send_after(max(0, At - now_ms()), self(), show),
     R#r{due = true}.
 
-%% What changes once is told at once, by every router on its way. While it goes on, changes are collected for
-%% longer and longer: a cluster that forms has many, and each goes to all nodes.
+%% What changes once is told at once, by every router on its way. While it goes on, changes are
+%% collected for longer and longer: a cluster that forms has many, and each goes to all nodes.
 said(#r{words = Words, hold_ms = none, due = Due} = R) ->
     case sderl_route_bundle:is_empty(Words) andalso Due =:= false of
         true -> R;
@@ -366,7 +388,8 @@ said(#r{words = Words, hold_ms = none, due = Due} = R) ->
 said(R) -> R.
 
 say(Ms, #r{words = Words} = R) ->
-    lists:foreach(fun({Node, Message}) -> tell(Node, Message) end, sderl_route_bundle:messages(Words)),
+    lists:foreach(fun({Node, Message}) -> tell(Node, Message) end,
+                  sderl_route_bundle:messages(Words)),
     _ = erlang:send_after(Ms, self(), say),
     Said = R#r{words = sderl_route_bundle:new(), hold_ms = Ms},
     case R#r.due of
@@ -387,16 +410,18 @@ effect(Kept, Words) ->
 
 keep({keep, {Node, Version, Groups, Links}}) ->
     Now = #{G => [] || {G, _, _} <- Groups},
-    Over = [{G, <<>>, []} || [G] <- ets:match(?TABLE, {{told, Node, '$1'}, '_', '_'}), not is_map_key(G, Now)],
+    Over = [{G, <<>>, []}
+            || [G] <- ets:match(?TABLE, {{told, Node, '$1'}, '_', '_'}), not is_map_key(G, Now)],
     keep(Node, Version, Over ++ Groups, Links);
 keep({keep_change, {Node, _, Version, Groups, Links}}) -> keep(Node, Version, Groups, Links);
 keep({drop, Node}) -> drop(Node);
 keep(changed) -> ok.
 
-%% All at once, so that a successor finds the version with what belongs to it. Rows of groups that the node
-%% left have no members, and go after that.
+%% All at once, so that a successor finds the version with what belongs to it. Rows of groups that
+%% the node left have no members, and go after that.
 keep(Node, Version, Groups, Links) ->
-    true = ets:insert(?TABLE, [{{told, Node}, Version, Links} | [{{told, Node, G}, Uid, Ms} || {G, Uid, Ms} <- Groups]]),
+    true = ets:insert(?TABLE, [{{told, Node}, Version, Links}
+                               | [{{told, Node, G}, Uid, Ms} || {G, Uid, Ms} <- Groups]]),
     lists:foreach(fun(G) -> ets:delete(?TABLE, {told, Node, G}) end, [G || {G, _, []} <- Groups]).
 
 tell(Node, Message) ->
@@ -427,7 +452,8 @@ computed(Began, Routes, Room, #r{shown = Shown, due = Due} = R0) ->
         _ -> R
     end.
 
-%% First what is new, then what is over: whoever reads meanwhile finds a way. In many groups little of all that changes.
+%% First what is new, then what is over: whoever reads meanwhile finds a way. In many groups little
+%% of all that changes.
 show(#{groups := Groups, nodes := Nodes}, Shown) ->
     {HadGroups, HadNodes} = case Shown of
         #{groups := Gs, nodes := Ns} -> {Gs, Ns};
@@ -435,13 +461,15 @@ show(#{groups := Groups, nodes := Nodes}, Shown) ->
     end,
     Rows = lists:append([[{{group, G}, Far, list_to_tuple(First)}, {{members, G}, Ms}]
                          || {G, {{Far, First}, Ms}} <- differing(Groups, HadGroups)])
-        ++ [{{node, N}, Far, list_to_tuple(First)} || {N, {Far, First}} <- differing(Nodes, HadNodes)],
+        ++ [{{node, N}, Far, list_to_tuple(First)}
+            || {N, {Far, First}} <- differing(Nodes, HadNodes)],
     Over = case Shown of
         none ->
             Keys = #{element(1, Row) => [] || Row <- Rows},
             [Key || Key <- keys(), not is_map_key(Key, Keys)];
         _ ->
-            lists:append([[{group, G}, {members, G}] || G := _ <- HadGroups, not is_map_key(G, Groups)])
+            lists:append([[{group, G}, {members, G}]
+                          || G := _ <- HadGroups, not is_map_key(G, Groups)])
                 ++ [{node, N} || N := _ <- HadNodes, not is_map_key(N, Nodes)]
     end,
     true = ets:insert(?TABLE, Rows),
@@ -452,5 +480,6 @@ differing(Now, Had) ->
 
 %% Of routes, by whomever they were put there.
 keys() ->
-    ets:select(?TABLE, [{{{group, '$1'}, '_', '_'}, [], [{{group, '$1'}}]}, {{{node, '$1'}, '_', '_'}, [], [{{node, '$1'}}]},
+    ets:select(?TABLE, [{{{group, '$1'}, '_', '_'}, [], [{{group, '$1'}}]},
+                        {{{node, '$1'}, '_', '_'}, [], [{{node, '$1'}}]},
                         {{{members, '$1'}, '_'}, [], [{{members, '$1'}}]}]).

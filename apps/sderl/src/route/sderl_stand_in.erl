@@ -1,20 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_stand_in).
 -moduledoc false.
-%% A process of this node that stands for one of a node to which there is, and shall be, no link: what
-%% it is sent goes there in order, calls are answered, and it ends when and as the other ends.
+%% A process of this node that stands for one of a node to which there is, and shall be, no link:
+%% what it is sent goes there in order, calls are answered, and it ends when and as the other ends.
 %%
 %% What goes to and fro is a stream (`sderl_stream`) with a process beside the other, its *twin*
-%% (`sderl_twin`), which asks it and watches it. So nothing is lost, done twice or overtaken when a gateway dies, and
-%% nobody waits for anybody else's answer. The stand-in monitors the other as everybody may (`sderl_monitor`):
-%% should the node go, or the way be lost, it hears of it from there.
+%% (`sderl_twin`), which asks it and watches it. So nothing is lost, done twice or overtaken when a
+%% gateway dies, and nobody waits for anybody else's answer. The stand-in monitors the other as
+%% everybody may (`sderl_monitor`): should the node go, or the way be lost, it hears of it from
+%% there.
 %%
-%% There is one on a node for each process, found in a table. It stays as long as somebody monitors it, is linked to it,
-%% waits for an answer, or has sent to it or asked for it within `stand_in_idle_ms` (10 minutes). Then it leaves the
-%% table, and ends after as long again. It is no child of a supervisor, as its end is the other's.
+%% There is one on a node for each process, found in a table. It stays as long as somebody monitors
+%% it, is linked to it, waits for an answer, or has sent to it or asked for it within
+%% `stand_in_idle_ms` (10 minutes). Then it leaves the table, and ends after as long again. It is no
+%% child of a supervisor, as its end is the other's.
 %%
-%% Links are mirrored: the exit of a process that is linked to the stand-in goes to the other process, as it
-%% would if the two were linked.
+%% Links are mirrored: the exit of a process that is linked to the stand-in goes to the other
+%% process, as it would if the two were linked.
 
 -export([new/0, find/1]).
 -import(sderl_clock, [now_ms/0]).
@@ -29,10 +31,18 @@
 -define(LAST_WORDS_MS, 3000).
 
 -record(i, {
-    pid :: pid(), stream = sderl_stream:new(1), spoke :: integer(),
-    calls = #{} :: #{pos_integer() => gen_server:from()}, id = 1 :: pos_integer(),
-    watch :: reference(), sup :: reference(),
-    twin = false :: boolean(), used = true :: boolean(), listed = true :: boolean(), idle_ms :: pos_integer(), look_at :: integer(),
+    pid :: pid(),
+    stream = sderl_stream:new(1),
+    spoke :: integer(),
+    calls = #{} :: #{pos_integer() => gen_server:from()},
+    id = 1 :: pos_integer(),
+    watch :: reference(),
+    sup :: reference(),
+    twin = false :: boolean(),
+    used = true :: boolean(),
+    listed = true :: boolean(),
+    idle_ms :: pos_integer(),
+    look_at :: integer(),
     limit :: pos_integer(),
     %% It ended, and its last words may be under way until then.
     ended :: undefined | {integer() | now, term()}
@@ -44,7 +54,8 @@ new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}]).
 -doc "The stand-in on this node for a process of another.".
 -spec find(pid()) -> pid().
 find(Pid) ->
-    Found = ets:update_element(?TABLE, Pid, {3, used}) andalso ets:lookup_element(?TABLE, Pid, 2, none),
+    Found = ets:update_element(?TABLE, Pid, {3, used})
+        andalso ets:lookup_element(?TABLE, Pid, 2, none),
     case is_pid(Found) of
         true ->
             case is_process_alive(Found) of
@@ -81,8 +92,13 @@ begin_for(Pid) ->
     Idle = sderl_route_config:value(stand_in_idle_ms),
     Limit = sderl_route_config:value(route_queue),
     Now = now_ms(),
-    loop(#i{pid = Pid, spoke = Now, watch = sderl_monitor:watch(Pid), sup = monitor(process, sderl_sup), idle_ms = Idle,
-            look_at = Now + Idle, limit = Limit}).
+    loop(#i{pid = Pid,
+            spoke = Now,
+            watch = sderl_monitor:watch(Pid),
+            sup = monitor(process, sderl_sup),
+            idle_ms = Idle,
+            look_at = Now + Idle,
+            limit = Limit}).
 
 loop(#i{ended = {At, Reason}} = I) when At =:= now -> stop(Reason, I);
 loop(#i{stream = Stream, look_at = Look, calls = Calls, spoke = Spoke, ended = Ended} = I) ->
@@ -99,7 +115,8 @@ loop(#i{stream = Stream, look_at = Look, calls = Calls, spoke = Spoke, ended = E
 message({'$gen_call', {_, _} = From, Request}, I) -> call('$gen_call', From, Request, I);
 message({system, {_, _} = From, Request}, I) -> call(system, From, Request, I);
 %% As the modules that manage event handlers ask.
-message({Pid, {Pid, [alias | _]} = From, Request}, I) when is_pid(Pid) -> call(self, From, Request, I);
+message({Pid, {Pid, [alias | _]} = From, Request}, I) when is_pid(Pid) ->
+    call(self, From, Request, I);
 message({sderl_stream, ?VSN, What}, I) -> stream(What, I);
 message({'DOWN', Watch, process, _, Reason}, #i{watch = Watch} = I) -> down(Reason, I);
 message({'DOWN', Sup, process, _, _}, #i{sup = Sup} = I) -> stop(lost_route, I);
@@ -119,7 +136,8 @@ pass(Item, #i{stream = Stream0, spoke = Spoke, calls = Calls, limit = Limit, pid
             sderl_route_report:failed({node(), [{self(), {node(Pid), {to, Pid}}, busy, 1}]}),
             I;
         0 when Now - Spoke >= ?QUIET_MS, map_size(Calls) =:= 0 ->
-            I#i{stream = sderl_stream:put(Item, Now, sderl_stream:new(sderl_stream:session(Stream0) + 1))};
+            I#i{stream = sderl_stream:put(Item, Now,
+                                          sderl_stream:new(sderl_stream:session(Stream0) + 1))};
         _ -> I#i{stream = sderl_stream:put(Item, Now, Stream0)}
     end.
 
@@ -129,7 +147,9 @@ flush(#i{stream = Stream0, pid = Pid} = I) ->
         {[], Stream} -> I#i{stream = Stream};
         {Frames, Stream} ->
             lists:foreach(fun(Frame) ->
-                sderl_route_send:again(node(Pid), {stream, Pid}, none, {sderl_stream, ?VSN, self(), Frame}, sderl_stream:tries(Stream))
+                sderl_route_send:again(node(Pid), {stream, Pid}, none,
+                                       {sderl_stream, ?VSN, self(), Frame},
+                                       sderl_stream:tries(Stream))
             end, Frames),
             I#i{stream = Stream, spoke = Now}
     end.
@@ -139,7 +159,11 @@ flush(#i{stream = Stream0, pid = Pid} = I) ->
 stream({lost, Session}, #i{stream = Stream, calls = Calls} = I) ->
     case sderl_stream:session(Stream) of
         %% The twin was killed, and nobody knows what it had done of that.
-        Session -> case map_size(Calls) + sderl_stream:waiting(Stream) of 0 -> I#i{stream = sderl_stream:new(Session + 1)}; _ -> stop(lost_route, I) end;
+        Session ->
+            case map_size(Calls) + sderl_stream:waiting(Stream) of
+                0 -> I#i{stream = sderl_stream:new(Session + 1)};
+                _ -> stop(lost_route, I)
+            end;
         _ -> I
     end;
 stream(Frame, #i{stream = Stream0} = I) ->
@@ -158,14 +182,16 @@ item({reply, Id, Reply}, #i{calls = Calls} = I) ->
         error -> I
     end;
 %% When it has said that it knows.
-item({down, Reason}, #i{stream = Stream} = I) -> I#i{ended = {now, Reason}, stream = sderl_stream:beat(now_ms(), Stream)};
+item({down, Reason}, #i{stream = Stream} = I) ->
+    I#i{ended = {now, Reason}, stream = sderl_stream:beat(now_ms(), Stream)};
 item(_, I) ->
     sderl_refused:note_message(?MODULE),
     I.
 
 %% As gen:reply/2, without connecting.
 reply({_, [alias | Alias] = Tag}, Reply) when is_reference(Alias) -> answer(Alias, {Tag, Reply});
-reply({_, [[alias | Alias] | _] = Tag}, Reply) when is_reference(Alias) -> answer(Alias, {Tag, Reply});
+reply({_, [[alias | Alias] | _] = Tag}, Reply) when is_reference(Alias) ->
+    answer(Alias, {Tag, Reply});
 reply({Pid, Tag}, Reply) when is_pid(Pid) -> answer(Pid, {Tag, Reply});
 reply(_, _) -> ok.
 
@@ -178,7 +204,8 @@ answer(To, Message) ->
 down(_, #i{ended = {now, _}} = I) -> I;
 down(Reason, #i{calls = Calls, stream = Stream, twin = Twin} = I) ->
     %% Its twin has the last replies, and knows better if it saw it alive.
-    Known = map_size(Calls) + sderl_stream:waiting(Stream) =:= 0 andalso not (Twin andalso Reason =:= noproc),
+    Known = map_size(Calls) + sderl_stream:waiting(Stream) =:= 0
+        andalso not (Twin andalso Reason =:= noproc),
     case Known orelse Reason =:= noconnection orelse Reason =:= lost_route of
         true -> stop(Reason, I);
         false -> I#i{ended = {now_ms() + ?LAST_WORDS_MS, Reason}}
@@ -193,12 +220,16 @@ timeout(Now, #i{ended = {At, Reason}} = I) when Now >= At -> stop(Reason, I);
 timeout(Now, #i{look_at = At, idle_ms = Idle} = I) when Now >= At ->
     true = erlang:garbage_collect(),
     look(I#i{look_at = Now + Idle});
-timeout(Now, #i{calls = Calls, spoke = Spoke, stream = Stream} = I) when map_size(Calls) > 0, Now - Spoke >= ?KEEP_MS ->
+timeout(Now, #i{calls = Calls, spoke = Spoke, stream = Stream} = I)
+  when map_size(Calls) > 0, Now - Spoke >= ?KEEP_MS ->
     I#i{stream = sderl_stream:beat(Now, Stream)};
 timeout(_, I) -> I.
 
 look(#i{pid = Pid, used = Used, listed = Listed, calls = Calls0} = I) ->
-    Calls = maps:filter(fun(_, {Caller, _}) -> node(Caller) =/= node() orelse is_process_alive(Caller); (_, _) -> true end, Calls0),
+    Calls = maps:filter(fun
+        (_, {Caller, _}) -> node(Caller) =/= node() orelse is_process_alive(Caller);
+        (_, _) -> true
+    end, Calls0),
     case Used orelse map_size(Calls) > 0 orelse held() of
         true ->
             _ = Listed orelse ets:insert_new(?TABLE, {Pid, self(), used}),

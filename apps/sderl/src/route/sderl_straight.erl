@@ -49,7 +49,9 @@ question. Aliases get answers of calls, which keep no order.
 -spec new() -> straight().
 new() -> #straight{}.
 
--doc "A message for a process is about to go alone: straight, in a bundle, or that with a question.".
+-doc """
+A message for a process is about to go alone: straight, in a bundle, or that with a question.
+""".
 -spec alone(node(), pid() | reference(), straight()) ->
     {straight | bundle | {ask, tag()}, straight()}.
 alone(_, Alias, S) when is_reference(Alias) -> {straight, S};

@@ -1,18 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_stream).
 -moduledoc """
-One end of a stream of items between two processes whose messages may be lost, come twice, or overtake each
-other: over gateways that die, and over several ways.
+One end of a stream of items between two processes whose messages may be lost, come twice, or
+overtake each other: over gateways that die, and over several ways.
 
-Items get numbers. The other end takes them in order, each once, and says up to which number it has them; what
-is not acknowledged is sent again, from the first on, after 200 ms and then ever later, up to a second. An
-acknowledgement rides on the next item the other way, or goes alone after 40 ms, or when 32 items wait for
-it. At most 256 items are under way, 16 after something was lost; the rest waits here.
+Items get numbers. The other end takes them in order, each once, and says up to which number it has
+them; what is not acknowledged is sent again, from the first on, after 200 ms and then ever later,
+up to a second. An acknowledgement rides on the next item the other way, or goes alone after 40 ms,
+or when 32 items wait for it. At most 256 items are under way, 16 after something was lost; the rest
+waits here.
 
-Both ends are the same, so replies go back in a stream of their own in the same frames. A stream has a *session*:
-when it was silent for long the end that began it begins another, at number one, and the other end may have
-forgotten the one before. A frame tells the lowest number that its sender still has. An end that knows nothing, and
-is told of a number above one, has lost what was before: that is for its process to say.
+Both ends are the same, so replies go back in a stream of their own in the same frames. A stream has
+a *session*: when it was silent for long the end that began it begins another, at number one, and
+the other end may have forgotten the one before. A frame tells the lowest number that its sender
+still has. An end that knows nothing, and is told of a number above one, has lost what was before:
+that is for its process to say.
 
 Pure: times are given, frames are values.
 """.
@@ -29,17 +31,24 @@ Pure: times are given, frames are values.
 -define(CAREFUL, 16).
 
 -doc "Session, lowest number not acknowledged, acknowledged, number of the first item, items.".
--type frame() :: {Session :: pos_integer(), Base :: pos_integer(), Ack :: non_neg_integer(), First :: pos_integer(), [term()]}.
+-type frame() :: {Session :: pos_integer(), Base :: pos_integer(), Ack :: non_neg_integer(),
+                  First :: pos_integer(), [term()]}.
 
 -record(st, {
     session :: pos_integer(),
     %% Numbers: to give next, to send next, the lowest not acknowledged.
-    next = 1 :: pos_integer(), send = 1 :: pos_integer(), base = 1 :: pos_integer(),
+    next = 1 :: pos_integer(),
+    send = 1 :: pos_integer(),
+    base = 1 :: pos_integer(),
     out = #{} :: #{pos_integer() => term()},
     window = ?WINDOW :: pos_integer(),
-    again_at = infinity :: integer() | infinity, wait = ?FIRST_MS :: pos_integer(), tries = 0 :: non_neg_integer(),
+    again_at = infinity :: integer() | infinity,
+    wait = ?FIRST_MS :: pos_integer(),
+    tries = 0 :: non_neg_integer(),
     %% What came, and since when and for how many an acknowledgement is owed.
-    got = 0 :: non_neg_integer(), owed = 0 :: non_neg_integer(), ack_at = infinity :: integer() | infinity
+    got = 0 :: non_neg_integer(),
+    owed = 0 :: non_neg_integer(),
+    ack_at = infinity :: integer() | infinity
 }).
 -opaque stream() :: #st{}.
 
@@ -81,12 +90,14 @@ next(#st{again_at = Again, ack_at = Ack}) -> min(Again, Ack).
 -doc "What is to be sent now.".
 -spec frames(Now :: integer(), stream()) -> {[frame()], stream()}.
 frames(Now, #st{again_at = At, wait = Wait, tries = Tries, base = Base} = St) when Now >= At ->
-    frames(Now, St#st{send = Base, window = ?CAREFUL, wait = min(2 * Wait, ?LAST_MS), tries = Tries + 1, again_at = infinity});
+    frames(Now, St#st{send = Base, window = ?CAREFUL, wait = min(2 * Wait, ?LAST_MS),
+                      tries = Tries + 1, again_at = infinity});
 frames(Now, #st{send = Send, next = Next, base = Base, window = Window, wait = Wait} = St) ->
     case min(Next, Base + Window) of
         Until when Until > Send ->
             Again = case St#st.again_at of infinity -> Now + Wait; At -> At end,
-            {batches(Send, Until, St), St#st{send = Until, again_at = Again, owed = 0, ack_at = infinity}};
+            {batches(Send, Until, St),
+             St#st{send = Until, again_at = Again, owed = 0, ack_at = infinity}};
         _ when Now >= St#st.ack_at -> {[frame(Send, [], St)], St#st{owed = 0, ack_at = infinity}};
         _ -> {[], St}
     end.
@@ -96,7 +107,8 @@ batches(From, Until, #st{out = Out} = St) ->
     To = min(Until, From + ?CAREFUL),
     [frame(From, [maps:get(N, Out) || N <- lists:seq(From, To - 1)], St) | batches(To, Until, St)].
 
-frame(First, Items, #st{session = Session, base = Base, got = Got}) -> {Session, Base, Got, First, Items}.
+frame(First, Items, #st{session = Session, base = Base, got = Got}) ->
+    {Session, Base, Got, First, Items}.
 
 -doc "A frame is to go out even if there is nothing to say.".
 -spec beat(Now :: integer(), stream()) -> stream().
@@ -111,9 +123,12 @@ received(_, _, St) -> {[], St}.
 acked(Ack, Now, #st{base = Base, next = Next, send = Send, out = Out, window = Window} = St)
   when is_integer(Ack), Ack >= Base, Ack < Next ->
     Left = lists:foldl(fun maps:remove/2, Out, lists:seq(Base, Ack)),
-    Again = case map_size(Left) > 0 andalso Send > Ack + 1 of true -> Now + ?FIRST_MS; false -> infinity end,
-    St#st{base = Ack + 1, send = max(Send, Ack + 1), out = Left, again_at = Again, wait = ?FIRST_MS, tries = 0,
-          window = min(2 * Window, ?WINDOW)};
+    Again = case map_size(Left) > 0 andalso Send > Ack + 1 of
+        true -> Now + ?FIRST_MS;
+        false -> infinity
+    end,
+    St#st{base = Ack + 1, send = max(Send, Ack + 1), out = Left, again_at = Again, wait = ?FIRST_MS,
+          tries = 0, window = min(2 * Window, ?WINDOW)};
 acked(_, _, St) -> St.
 
 took(_, [], _, St) -> {[], St};
@@ -124,6 +139,9 @@ took(First, Items, Now, #st{got = Got, owed = Owed, ack_at = At} = St) ->
         Known ->
             New = lists:nthtail(Known, Items),
             Count = Owed + length(New),
-            Due = case Count >= ?ACK_EVERY orelse Known > 0 of true -> Now; false -> Now + ?ACK_MS end,
+            Due = case Count >= ?ACK_EVERY orelse Known > 0 of
+                true -> Now;
+                false -> Now + ?ACK_MS
+            end,
             {New, St#st{got = Got + length(New), owed = Count, ack_at = min(At, Due)}}
     end.

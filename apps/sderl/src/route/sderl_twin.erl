@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_twin).
 -moduledoc false.
-%% The other half of a stand-in (`sderl_stand_in`), on the node of the process that it stands for: takes the
-%% stream apart, asks the process in its place, and sends back answers and how it ended.
+%% The other half of a stand-in (`sderl_stand_in`), on the node of the process that it stands for:
+%% takes the stream apart, asks the process in its place, and sends back answers and how it ended.
 %%
-%% It begins with the first frame of a stream and ends when nothing comes for a minute. The table says which stream
-%% a twin has: one that was killed is not begun again in the middle.
+%% It begins with the first frame of a stream and ends when nothing comes for a minute. The table
+%% says which stream a twin has: one that was killed is not begun again in the middle.
 
 -export([new/0, deliver/2, prune/1]).
 -import(sderl_clock, [now_ms/0]).
@@ -39,7 +39,9 @@ framed(Pid, StandIn, {Session, _, _, _, _} = Frame) ->
         [{_, Twin, Last} = Row] ->
             case is_process_alive(Twin) of
                 true -> Twin ! {frame, Frame}, ok;
-                false when Session > Last -> true = ets:delete_object(?TABLE, Row), begin_with(Frame, Pid, StandIn);
+                false when Session > Last ->
+                    true = ets:delete_object(?TABLE, Row),
+                    begin_with(Frame, Pid, StandIn);
                 false -> lost(Session, StandIn)
             end;
         [] -> begin_with(Frame, Pid, StandIn)
@@ -61,7 +63,8 @@ begin_with({Session, _, _, _, Items} = Frame, Pid, StandIn) ->
 lost(Session, StandIn) -> tell(StandIn, {lost, Session}, 0).
 
 tell(StandIn, What, Tries) ->
-    _ = sderl_route_send:again(node(StandIn), {to, StandIn}, none, {sderl_stream, ?VSN, What}, Tries),
+    _ = sderl_route_send:again(node(StandIn), {to, StandIn}, none, {sderl_stream, ?VSN, What},
+                               Tries),
     ok.
 
 -doc "Forgets twins that were killed and have been dead before; gives those that are dead now.".
@@ -75,8 +78,8 @@ prune(Before) ->
 %% ---------------------------------------------------------------- the process
 
 init(Pid, For, Session) ->
-    loop(#t{pid = Pid, for = For, stream = sderl_stream:new(Session), heard = now_ms(), mon = monitor(process, Pid),
-            sup = monitor(process, sderl_sup)}).
+    loop(#t{pid = Pid, for = For, stream = sderl_stream:new(Session), heard = now_ms(),
+            mon = monitor(process, Pid), sup = monitor(process, sderl_sup)}).
 
 loop(#t{stream = Stream, heard = Heard} = T) ->
     receive
@@ -100,7 +103,8 @@ message({frame, Frame}, T) ->
     end;
 message({[alias | Alias], Reply}, #t{calls = Calls, stream = Stream} = T) ->
     case maps:take(Alias, Calls) of
-        {Id, Rest} -> T#t{calls = Rest, stream = sderl_stream:put({reply, Id, Reply}, now_ms(), Stream)};
+        {Id, Rest} ->
+            T#t{calls = Rest, stream = sderl_stream:put({reply, Id, Reply}, now_ms(), Stream)};
         error -> T
     end;
 message({'DOWN', Mon, process, _, Reason}, #t{mon = Mon, stream = Stream} = T) ->

@@ -3,11 +3,13 @@
 -moduledoc """
 Repetitions of faults on real nodes.
 
-One repetition: clients on all nodes write; the fault comes, lasts, and is undone; then every node must have all that was answered
-before, and agree with the others, while clients still write. At last the clients stop and all tables are compared with
-what the clients were answered. Then their processes end, and all names must go.
+One repetition: clients on all nodes write; the fault comes, lasts, and is undone; then every node
+must have all that was answered before, and agree with the others, while clients still write. At
+last the clients stop and all tables are compared with what the clients were answered. Then their
+processes end, and all names must go.
 
-Nodes are used again for the next repetition. After one that did not end as it should they are replaced.
+Nodes are used again for the next repetition. After one that did not end as it should they are
+replaced.
 """.
 
 -export([run/3]).
@@ -18,7 +20,10 @@ Nodes are used again for the next repetition. After one that did not end as it s
 -doc "A registry, and a fault for it.".
 -type job() :: {Impl :: string(), module(), sderl_bench_faults_kind:kind()}.
 
--doc "`tick_ms` and `set_aside_ms` may be left out: the library's own then. Without `far`: with far writers; without `consistency`: an available group.".
+-doc """
+`tick_ms` and `set_aside_ms` may be left out: the library's own then. Without `far`: with far
+writers; without `consistency`: an available group.
+""".
 -type params() :: #{
     nodes := pos_integer(),
     clients := pos_integer(),
@@ -34,7 +39,8 @@ Nodes are used again for the next repetition. After one that did not end as it s
 }.
 
 -doc "What became of one job, with what was wrong in words.".
--type outcome() :: #{job := job(), started := binary(), metrics := map(), wrong := [unicode:chardata()]}.
+-type outcome() ::
+    #{job := job(), started := binary(), metrics := map(), wrong := [unicode:chardata()]}.
 
 -define(CALL_MS, 30_000).
 -define(READY_MS, 60_000).
@@ -50,18 +56,20 @@ Nodes are used again for the next repetition. After one that did not end as it s
 -define(MOST_FAILURES, 3).
 
 -doc """
-Runs the jobs and calls `Report` with each one's outcome, as soon as it is there. Jobs beside one another that can share
-nodes do so.
+Runs the jobs and calls `Report` with each one's outcome, as soon as it is there. Jobs beside one
+another that can share nodes do so.
 """.
 -spec run([job()], params(), fun((outcome()) -> ok | {error, term()})) -> ok | {error, term()}.
 run(Jobs, #{repetitions := Repetitions} = Params, Report) ->
     States = [
-        #{job => Job, left => Repetitions, failures => 0, turns => [], wrong => [], label => label(I, length(Jobs), Job)}
+        #{job => Job, left => Repetitions, failures => 0, turns => [], wrong => [],
+          label => label(I, length(Jobs), Job)}
      || {I, Job} <- lists:enumerate(Jobs)
     ],
     chunks(States, Params, Report).
 
-label(I, Count, {Impl, _, #{name := Name}}) -> io_lib:format("~w/~w ~ts ~ts", [I, Count, Impl, Name]).
+label(I, Count, {Impl, _, #{name := Name}}) ->
+    io_lib:format("~w/~w ~ts ~ts", [I, Count, Impl, Name]).
 
 chunks([], _Params, _Report) ->
     ok;
@@ -82,7 +90,8 @@ chunks([#{job := Job, label := Label} | _] = States, Params, Report) ->
 key({_, Registry, Kind}) -> sderl_bench_faults_world:key(Kind, Registry).
 
 ready(#{nodes := Nodes} = World) ->
-    case linking(World, Nodes, fun() -> settle(World, Nodes, expected([], [], #{}), ?READY_MS) end) of
+    case linking(World, Nodes,
+                 fun() -> settle(World, Nodes, expected([], [], #{}), ?READY_MS) end) of
         {ok, _} -> ok;
         {error, Why} -> {error, {not_ready, Why}}
     end.
@@ -104,26 +113,32 @@ jobs([#{job := Job, left := 0} = State | States], Key, World, Params, Report) ->
         ok -> jobs(States, Key, World, Params, Report);
         {error, Why} -> {error, Why}
     end;
-jobs([#{job := {_, _, Kind} = Job, left := Left, turns := Turns, label := Label} = State0 | States], Key, World, Params, Report) ->
+jobs([#{job := {_, _, Kind} = Job, left := Left, turns := Turns, label := Label} = State0 | States],
+     Key, World, Params, Report) ->
     case key(Job) of
         Key ->
-            State = maps:merge(#{started => sderl_bench_output:now(), progress => sderl_progress:reporter(Label)}, State0),
+            State = maps:merge(#{started => sderl_bench_output:now(),
+                                 progress => sderl_progress:reporter(Label)}, State0),
             Done = length(Turns),
             _ = (maps:get(progress, State))(Done, Done + Left),
             {Turn, Why} = tried(Kind, maps:merge(World, #{
-                params => Params, turn => Done + 1, burst => maps:get(burst, Params), short => maps:get(short, Params)
+                params => Params, turn => Done + 1, burst => maps:get(burst, Params),
+                short => maps:get(short, Params)
             })),
             more(State#{turns := [Turn | Turns]}, Turn, Why, States, Key, World, Params, Report);
         _ ->
             {ok, [State0 | States]}
     end.
 
-more(#{left := Left, wrong := Wrong, turns := Turns} = State0, #{converged := Converged}, Why, States, Key, World, Params, Report) ->
-    Text = [io_lib:format("repetition ~w: ~0tp", [length(Turns), Why], [{chars_limit, 1500}]) || Why =/= []],
+more(#{left := Left, wrong := Wrong, turns := Turns} = State0, #{converged := Converged}, Why,
+     States, Key, World, Params, Report) ->
+    Text = [io_lib:format("repetition ~w: ~0tp", [length(Turns), Why], [{chars_limit, 1500}])
+            || Why =/= []],
     State = State0#{left := Left - 1, wrong := Text ++ Wrong},
     case {Converged, State} of
         {true, _} -> jobs([State | States], Key, World, Params, Report);
-        {false, #{failures := Failures}} when Failures + 1 =:= ?MOST_FAILURES -> {ok, [State#{left := 0} | States]};
+        {false, #{failures := Failures}} when Failures + 1 =:= ?MOST_FAILURES ->
+            {ok, [State#{left := 0} | States]};
         {false, #{failures := Failures}} -> {ok, [State#{failures := Failures + 1} | States]}
     end.
 
@@ -134,10 +149,12 @@ tried(Kind, World) ->
     try
         repetition(Kind, World)
     catch
-        Class:Reason:Stack -> {sderl_bench_faults_tally:failed(), [{Class, Reason, lists:sublist(Stack, 3)}]}
+        Class:Reason:Stack ->
+            {sderl_bench_faults_tally:failed(), [{Class, Reason, lists:sublist(Stack, 3)}]}
     end.
 
-repetition(#{aims_at := AimsAt} = Kind, #{fleet := Fleet, nodes := Nodes, registry := Registry, turn := Turn} = World) ->
+repetition(#{aims_at := AimsAt} = Kind,
+           #{fleet := Fleet, nodes := Nodes, registry := Registry, turn := Turn} = World) ->
     ok = Registry:ready(Fleet, Nodes),
     Lead = call(World, hd(Nodes), Registry, coordinator, []),
     World1 = World#{coordinator => Lead, target => target(AimsAt, Lead, Nodes, Turn)},
@@ -157,7 +174,9 @@ target(_, _, Nodes, Turn) -> one(Nodes, Turn).
 one(Nodes, Turn) -> lists:nth(1 + Turn rem length(Nodes), Nodes).
 
 %% Each node's far writer registers processes of the node before it.
-start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Writers} = Params} = World) ->
+start_clients(
+    #{nodes := Nodes, registry := Registry, params := #{clients := Writers} = Params} = World
+) ->
     _ = [{_, {ok, ok}} = Started || Started <- each(World, Nodes, start, [Registry, Writers])],
     _ = [
         ok = call(World, Node, sderl_bench_faults_client, far, [
@@ -168,7 +187,8 @@ start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Wri
     ],
     _ = [
         {_, {ok, ok}} = Started
-     || maps:get(consistency, Params, available) =:= majority, Registry:group() =/= none, Started <- each(World, Nodes, compete, [Nodes])
+     || maps:get(consistency, Params, available) =:= majority, Registry:group() =/= none,
+        Started <- each(World, Nodes, compete, [Nodes])
     ],
     sderl_fleet:await(
         fun() ->
@@ -178,7 +198,8 @@ start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Wri
         ?READY_MS
     ).
 
-befall(#{name := Name, module := Module, lasts := Lasts} = Kind, #{nodes := Nodes, params := #{hold_ms := HoldMs}} = World) ->
+befall(#{name := Name, module := Module, lasts := Lasts} = Kind,
+       #{nodes := Nodes, params := #{hold_ms := HoldMs}} = World) ->
     Marked = [Node || {Node, {ok, ok}} <- each(World, Nodes, mark, [])],
     Called = now_us(),
     Injected = Module:inject(Name, World),
@@ -199,7 +220,9 @@ from(#{from := fault} = Kind, Injected, At, Stalling, #{nodes := Nodes} = World)
             Stalled = stalled(Stalling, World),
             case undone(Kind, Injected, World) of
                 none -> finish(ms(When - At), undefined, Stalled, Live, ok, World);
-                Undone -> rejoin(ms(When - At), Undone, Stalled, Live, Injected, timed(undone, Undone, timed(agreed, When, World)))
+                Undone ->
+                    rejoin(ms(When - At), Undone, Stalled, Live, Injected,
+                           timed(undone, Undone, timed(agreed, When, World)))
             end;
         {error, Why} ->
             finish(undefined, undefined, stalled(Stalling, World), Live, {error, Why}, World)
@@ -213,13 +236,17 @@ from(Kind, Injected, _At, Stalling, #{nodes := Nodes} = World0) ->
         _ -> ok
     end,
     case converge(Nodes, Injected, World) of
-        {ok, When} -> finish(ms(When - Undone), undefined, stalled(Stalling, World), Nodes, ok, timed(agreed, When, World));
-        {error, Why} -> finish(undefined, undefined, stalled(Stalling, World), Nodes, {error, Why}, World)
+        {ok, When} ->
+            finish(ms(When - Undone), undefined, stalled(Stalling, World), Nodes, ok,
+                   timed(agreed, When, World));
+        {error, Why} ->
+            finish(undefined, undefined, stalled(Stalling, World), Nodes, {error, Why}, World)
     end.
 
 rejoin(ConvergeMs, Undone, Stalled, Clients, Injected, #{nodes := Nodes} = World) ->
     case converge(Nodes, Clients, Injected, World) of
-        {ok, When} -> finish(ConvergeMs, ms(When - Undone), Stalled, Clients, ok, timed(agreed, When, World));
+        {ok, When} ->
+            finish(ConvergeMs, ms(When - Undone), Stalled, Clients, ok, timed(agreed, When, World));
         {error, Why} -> finish(ConvergeMs, undefined, Stalled, Clients, {error, Why}, World)
     end.
 
@@ -263,13 +290,18 @@ linking(#{fleet := Fleet, registry := Registry}, Live, Fun) ->
 pinned(Live, Clients, Injected, World) ->
     Pins = [Pin || {_, {ok, Pin}} <- each(World, Clients, pin, [])],
     Burst = sderl_bench_faults_watch:sum([Digest || #{burst := Digest} <- Pins]),
-    Classes = maps:merge(#{burst => Burst || element(1, Burst) > 0}, maps:get(classes, Injected, #{})),
-    %% The far writers' are not waited for: a registry that forgets them would never be done. They are looked
-    %% for in the end.
-    Names = [Pair || #{held := Held} <- Pins, {Name, _} = Pair <- Held, not sderl_bench_faults_tally:is_far(Name)],
-    Result = settle(World, Live, expected(Names, maps:get(dead, Injected, []), Classes), ?SETTLE_MS),
+    Classes = maps:merge(#{burst => Burst || element(1, Burst) > 0},
+                         maps:get(classes, Injected, #{})),
+    %% The far writers' are not waited for: a registry that forgets them would never be done. They
+    %% are looked for in the end.
+    Names = [Pair
+             || #{held := Held} <- Pins, {Name, _} = Pair <- Held,
+                not sderl_bench_faults_tally:is_far(Name)],
+    Result = settle(World, Live, expected(Names, maps:get(dead, Injected, []), Classes),
+                    ?SETTLE_MS),
     case Result of
-        _ when length(Pins) < length(Clients) -> {error, {clients_do_not_answer, length(Clients) - length(Pins)}};
+        _ when length(Pins) < length(Clients) ->
+            {error, {clients_do_not_answer, length(Clients) - length(Pins)}};
         _ -> Result
     end.
 
@@ -288,7 +320,8 @@ settle(World, Live, Expected, Ms) ->
 settle_until(#{fleet := Fleet, registry := Registry} = World, Live, Expected, Deadline) ->
     Left = max(0, Deadline - now_ms()),
     Answers = sderl_fleet:multicall(
-        Fleet, Live, sderl_bench_faults_watch, settle, [Registry, Live, Expected, Left], Left + ?CALL_MS
+        Fleet, Live, sderl_bench_faults_watch, settle, [Registry, Live, Expected, Left],
+        Left + ?CALL_MS
     ),
     case [{Node, Answer} || {Node, Answer} <- Answers, not is_settled(Answer)] of
         [] ->
@@ -306,7 +339,8 @@ is_settled(_) -> false.
 
 %% ---------------------------------------------------------------- the end
 
-finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, registry := Registry} = World) ->
+finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged,
+       #{nodes := Nodes, registry := Registry} = World) ->
     Journals = [Journal || {_, {ok, Journal}} <- each(World, Clients, journal, [?CALL_MS])],
     %% What did not come to agree in time need not be waited for again.
     Found = compared(Journals, case Converged of ok -> ?SETTLE_MS; _ -> ?ANYWAY_MS end, World),
@@ -314,7 +348,8 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
     _ = each(World, Nodes, stop, []),
     Left = [
         {Node, Names}
-     || {Node, Names} <- multicall(World, Nodes, sderl_bench_faults_watch, empty, [Registry, ?SETTLE_MS]),
+     || {Node, Names} <- multicall(World, Nodes, sderl_bench_faults_watch, empty,
+                                   [Registry, ?SETTLE_MS]),
         Names =/= {ok, []}
     ],
     Twice = sderl_bench_faults_tally:held_twice(Journals),
@@ -344,11 +379,13 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
         Why
     }.
 
-%% Clients are quiet now: what is not there has time to come. Where all say the same for a while, and still not
-%% what they should, it is lost.
+%% Clients are quiet now: what is not there has time to come. Where all say the same for a while,
+%% and still not what they should, it is lost.
 compared(Journals, Ms, #{nodes := Nodes, registry := Registry} = World) ->
     Look = fun() ->
-        Tables = [Table || {_, {ok, Table}} <- multicall(World, Nodes, sderl_bench_faults_watch, names, [Registry])],
+        Tables = [Table
+                  || {_, {ok, Table}} <- multicall(World, Nodes, sderl_bench_faults_watch, names,
+                                                   [Registry])],
         Found = sderl_bench_faults_tally:compare(Journals, Tables),
         Found#{equal := maps:get(equal, Found) andalso length(Tables) =:= length(Nodes)}
     end,
@@ -370,7 +407,8 @@ compared(Look, Found, Since, Deadline) ->
     end.
 
 %% With what the clients know of the first few, in ms from the fault.
-brief(#{lost := Lost, came_back := Back} = Found, Clients, #{times := [{fault, Zero} | _] = Times} = World) ->
+brief(#{lost := Lost, came_back := Back} = Found, Clients,
+      #{times := [{fault, Zero} | _] = Times} = World) ->
     Few = Found#{lost := lists:sublist(Lost, 5), came_back := lists:sublist(Back, 5)},
     Names = maps:get(lost, Few) ++ maps:get(came_back, Few),
     Since = [Row || {_, {ok, Rows}} <- each(World, Clients, since, [Names]), Row <- Rows],
@@ -391,7 +429,8 @@ brief_left(Left) ->
 call(#{fleet := Fleet}, Node, Module, Function, Args) ->
     sderl_fleet:call(Fleet, Node, Module, Function, Args, ?CALL_MS).
 
-each(World, Nodes, Function, Args) -> multicall(World, Nodes, sderl_bench_faults_client, Function, Args).
+each(World, Nodes, Function, Args) ->
+    multicall(World, Nodes, sderl_bench_faults_client, Function, Args).
 
 multicall(#{fleet := Fleet}, Nodes, Module, Function, Args) ->
     sderl_fleet:multicall(Fleet, Nodes, Module, Function, Args, 2 * ?SETTLE_MS).

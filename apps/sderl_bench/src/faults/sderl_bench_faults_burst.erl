@@ -10,7 +10,8 @@
 -define(DONE_MS, 300_000).
 
 -doc false.
--spec inject(sderl_bench_faults_kind:name(), sderl_bench_faults_kind:context()) -> sderl_bench_faults_kind:injected().
+-spec inject(sderl_bench_faults_kind:name(), sderl_bench_faults_kind:context()) ->
+    sderl_bench_faults_kind:injected().
 inject(die_at_once, #{fleet := Fleet, target := Target, short := Count}) ->
     Count = sderl_fleet:call(Fleet, Target, sderl_bench_faults_client, short, [Count], ?DONE_MS),
     ok = sderl_fleet:call(Fleet, Target, sderl_bench_faults_client, mark, []),
@@ -24,7 +25,8 @@ inject(kill_in_burst, #{fleet := Fleet, target := Target, nodes := Nodes, burst 
     Share = Each * ?PROCESSES,
     _ = [{_, {ok, ok}} = Started || Started <- on(Fleet, Nodes, burst, [?PROCESSES, Each])],
     %% Half of the node's own: the others have done about as many.
-    ok = sderl_fleet:call(Fleet, Target, sderl_bench_faults_client, burst_done, [Share div 2], ?DONE_MS),
+    ok = sderl_fleet:call(Fleet, Target, sderl_bench_faults_client, burst_done, [Share div 2],
+                          ?DONE_MS),
     At = os:system_time(microsecond),
     ok = sderl_fleet:kill(Fleet, Target),
     #{

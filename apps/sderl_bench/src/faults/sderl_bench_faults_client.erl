@@ -3,12 +3,13 @@
 -moduledoc """
 The clients of one node during a fault, and the journal of the answers that they got.
 
-*Writers* register a name for a process of this node, keep it for a while, unregister it, and so on. The *far*
-writer registers processes of another node, which live on when this one is killed. A *burst* is many registrations at once.
-Names are `{Class, Number}`, and no two clients ever use the same one: whatever a registry does, each client knows what must be true
-of its names.
+*Writers* register a name for a process of this node, keep it for a while, unregister it, and so on.
+The *far* writer registers processes of another node, which live on when this one is killed.
+A *burst* is many registrations at once. Names are `{Class, Number}`, and no two clients ever use
+the same one: whatever a registry does, each client knows what must be true of its names.
 
-One leader process a node owns the journal, a table with one row a name, `{Name, Pid, State, Since}`:
+One leader process a node owns the journal, a table with one row a name,
+`{Name, Pid, State, Since}`:
 
 | state | |
 |---|---|
@@ -16,13 +17,16 @@ One leader process a node owns the journal, a table with one row a name, `{Name,
 | `gone` | its unregistration was answered: it must not be there |
 | `open` | an operation is under way, or ended without an answer |
 
-In a group that decides by majority a held name becomes `open` when its process is told that the majority is lost: it may go to others.
+In a group that decides by majority a held name becomes `open` when its process is told that the
+majority is lost: it may go to others.
 
-*Rivals* exist only there. One for each node's name runs on every node, and all try to register it again and again, for a process that ends when it is told
-so. The journal has from when until when which of them had it, as far as they were told.
+*Rivals* exist only there. One for each node's name runs on every node, and all try to register it
+again and again, for a process that ends when it is told so. The journal has from when until when
+which of them had it, as far as they were told.
 
-It can be read while clients wait for answers. Of a far name the process itself keeps the row, on its own node, and only once it was told
-that it has the name; so the journal of a node that is killed is never needed.
+It can be read while clients wait for answers. Of a far name the process itself keeps the row, on
+its own node, and only once it was told that it has the name; so the journal of a node that is
+killed is never needed.
 """.
 
 %% Called over the fleet's control channel.
@@ -32,9 +36,10 @@ that it has the name; so the journal of a node that is killed is never needed.
 -export_type([journal/0, claim/0]).
 
 -doc """
-`refused`: answers `no`, which nobody
-should get; but for those for want of a majority, `no_majority`. `hung`: clients that still waited for an answer. `cut_off_yes`: writes that were answered `yes`
-although they were begun and answered on a side of a split without a majority. `claims`: those of the rivals.
+`refused`: answers `no`, which nobody should get; but for those for want of a majority,
+`no_majority`. `hung`: clients that still waited for an answer. `cut_off_yes`: writes that were
+answered `yes` although they were begun and answered on a side of a split without a majority.
+`claims`: those of the rivals.
 """.
 -type journal() :: #{
     held := [{term(), pid()}],
@@ -49,10 +54,20 @@ although they were begun and answered on a side of a split without a majority. `
     hung := non_neg_integer()
 }.
 
--doc "A rival's process had a name from the answer on until it was told of the loss, in us of the system's clock; `infinity`: to the end.".
+-doc """
+A rival's process had a name from the answer on until it was told of the loss, in us of the system's
+clock; `infinity`: to the end.
+""".
 -type claim() :: {Name :: term(), pid(), From :: integer(), To :: integer() | infinity}.
 
--record(w, {registry :: module(), counters :: atomics:atomics_ref(), class :: term(), number = 1, kept = [] :: [term()], pinned = 0}).
+-record(w, {
+    registry :: module(),
+    counters :: atomics:atomics_ref(),
+    class :: term(),
+    number = 1,
+    kept = [] :: [term()],
+    pinned = 0
+}).
 
 %% Names that a writer keeps before it begins to unregister the oldest.
 -define(KEEP, 10).
@@ -92,7 +107,9 @@ leader(Caller, Registry, Writers) ->
     atomics:put(Counters, ?LAST, now_us()),
     ets:insert(?MODULE, {counters, Counters}),
     Pids = [
-        spawn_link(fun() -> writer(#w{registry = Registry, counters = Counters, class = {node(), I}}) end)
+        spawn_link(fun() ->
+            writer(#w{registry = Registry, counters = Counters, class = {node(), I}})
+        end)
      || I <- lists:seq(1, Writers)
     ],
     Caller ! {?MODULE, started},
@@ -150,7 +167,9 @@ now_us() -> os:system_time(microsecond).
 
 %% ---------------------------------------------------------------- clients
 
-writer(#w{registry = Registry, counters = Counters, class = Class, number = Number, kept = Kept} = W) ->
+writer(
+    #w{registry = Registry, counters = Counters, class = Class, number = Number, kept = Kept} = W
+) ->
     case atomics:get(Counters, ?PAUSED) of
         1 ->
             ok;
@@ -176,7 +195,8 @@ give_oldest(#w{kept = [Name | Kept]} = W) when length(Kept) >= ?KEEP ->
     #w{registry = Registry, counters = Counters, pinned = Pinned} = W,
     [{Name, Pid, State, _}] = Row = ets:lookup(?MODULE, Name),
     note(Name, Pid, open),
-    %% Pinned in this moment: who pinned reads the rows after that, and may have seen it held before.
+    %% Pinned in this moment: who pinned reads the rows after that, and may have seen it held
+    %% before.
     case atomics:get(Counters, ?PINNED) of
         _ when State =/= held ->
             W#w{kept = Kept};
@@ -313,8 +333,8 @@ far(Registry, Counters, [Holder | Holders], I) ->
             ok;
         0 ->
             Name = {{far, node()}, I},
-            %% It may be refused: the other node cannot be reached. No answer of its is counted: its time
-            %% depends on two nodes.
+            %% It may be refused: the other node cannot be reached. No answer of its is counted: its
+            %% time depends on two nodes.
             try Registry:register(Name, Holder) of
                 yes ->
                     %% Must not make a link nor wait for one.
@@ -331,7 +351,10 @@ far(Registry, Counters, [Holder | Holders], I) ->
 
 %% ---------------------------------------------------------------- rivals
 
--doc "Starts a rival for the name of each of these nodes. The name of this node is tried at once, so that each node has its own as a rule.".
+-doc """
+Starts a rival for the name of each of these nodes. The name of this node is tried at once, so that
+each node has its own as a rule.
+""".
 -spec compete([node()]) -> ok.
 compete(Nodes) ->
     ask({clients, [
@@ -380,14 +403,19 @@ contend(Clients) ->
         {'EXIT', _, _} -> ets:update_element(?MODULE, {claim, self()}, {4, now_us()})
     end.
 
--doc "Says whether this node is on a side of a split that has no majority: what is asked and answered meanwhile must not be answered `yes`.".
+-doc """
+Says whether this node is on a side of a split that has no majority: what is asked and answered
+meanwhile must not be answered `yes`.
+""".
 -spec cut_off(boolean()) -> ok.
 cut_off(true) -> atomics:put(counters(), ?CUT_OFF, erlang:unique_integer([positive]));
 cut_off(false) -> atomics:put(counters(), ?CUT_OFF, 0).
 
 %% ---------------------------------------------------------------- bursts
 
--doc "So many processes register so many names each, one after the other, as fast as they are answered.".
+-doc """
+So many processes register so many names each, one after the other, as fast as they are answered.
+""".
 -spec burst(pos_integer(), pos_integer()) -> ok.
 burst(Processes, Each) ->
     ask({clients, [
@@ -481,7 +509,10 @@ pin() ->
 
 held() -> [{Name, Pid} || [Name, Pid] <- ets:match(?MODULE, {'$1', '$2', held, '_'})].
 
--doc "Lets no client begin anything more, waits so many milliseconds for those that wait for an answer, and gives what is so in the end.".
+-doc """
+Lets no client begin anything more, waits so many milliseconds for those that wait for an answer,
+and gives what is so in the end.
+""".
 -spec journal(non_neg_integer()) -> journal().
 journal(Ms) ->
     Hung = ask({pause, erlang:monotonic_time(millisecond) + Ms}),
@@ -495,11 +526,17 @@ journal(Ms) ->
         refused => atomics:get(Counters, ?REFUSED),
         no_majority => atomics:get(Counters, ?NO_MAJORITY),
         cut_off_yes => atomics:get(Counters, ?CUT_OFF_YES),
-        claims => [{Name, Pid, From, To} || [Pid, Name, From, To] <- ets:match(?MODULE, {{claim, '$1'}, '$2', '$3', '$4'}), is_integer(From)],
+        claims => [{Name, Pid, From, To}
+                   || [Pid, Name, From, To] <- ets:match(?MODULE,
+                                                         {{claim, '$1'}, '$2', '$3', '$4'}),
+                      is_integer(From)],
         hung => Hung
     }.
 
--doc "Since when these names, as far as this node's clients know them, are what they are, in us of the system's clock.".
+-doc """
+Since when these names, as far as this node's clients know them, are what they are, in us of the
+system's clock.
+""".
 -spec since([term()]) -> [{term(), held | gone | open, integer()}].
 since(Names) ->
     [{Name, State, At} || Name <- Names, {_, _, State, At} <- ets:lookup(?MODULE, Name)].

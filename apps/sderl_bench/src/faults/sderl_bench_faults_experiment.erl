@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_experiment).
 -moduledoc """
-`bin/sderl bench faults`: real nodes are killed, stopped, flooded and cut off while clients write, and what
-that does to names and writers is measured.
+`bin/sderl bench faults`: real nodes are killed, stopped, flooded and cut off while clients write,
+and what that does to names and writers is measured.
 
 Metrics of one fault, as in the JSON output:
 
@@ -48,36 +48,46 @@ command() ->
             "agree, and with --consistency majority when a side without a majority answers yes,\n"
             "or two processes have one name.\n\n"
             "Faults:\n",
-            [io_lib:format("  ~-17ts ~ts~n", [Name, Text]) || #{name := Name, text := Text} <- sderl_bench_faults_kind:all()],
-            "\nCut links need root on Linux (network namespaces); elsewhere they are closed at\nboth ends."
+            [io_lib:format("  ~-17ts ~ts~n", [Name, Text])
+             || #{name := Name, text := Text} <- sderl_bench_faults_kind:all()],
+            "\n"
+            "Cut links need root on Linux (network namespaces); elsewhere they are closed at\n"
+            "both ends."
         ]),
         arguments => [
             text(fault, "-fault", "F,F", "some of the faults; all without this", "all"),
             #{
-                name => consistency, long => "-consistency", type => {atom, [available, majority]}, default => available,
-                help => help("-consistency", "C", "of the group: available or majority", "available")
+                name => consistency, long => "-consistency", type => {atom, [available, majority]},
+                default => available,
+                help => help("-consistency", "C", "of the group: available or majority",
+                             "available")
             },
             text(impl, "-impl", "I,I", "registries: s_group, global", "s_group,global"),
             number(repetitions, "-repetitions", "R", "of each fault"),
             number(nodes, "-nodes", "N", "members of the group"),
             number(clients, "-clients", "C", "writing processes on each node"),
             (number(tick_ms, "-tick-ms", "MS", "heartbeat of the group"))#{required => false},
-            (number(set_aside_ms, "-set-aside-ms", "MS", "patience with a silent member"))#{required => false},
+            (number(set_aside_ms, "-set-aside-ms", "MS",
+                    "patience with a silent member"))#{required => false},
             (number(hold_ms, "-hold-ms", "MS", "how long a fault lasts"))#{required => false},
-            #{name => markdown, long => "-markdown", type => boolean, default => false, help => {"[--markdown]", ["the table in Markdown"]}},
+            #{name => markdown, long => "-markdown", type => boolean, default => false,
+              help => {"[--markdown]", ["the table in Markdown"]}},
             sderl_bench_experiment:json_option()
         ]
     }.
 
 text(Name, Long, Shape, Text, Default) ->
-    #{name => Name, long => Long, type => string, default => Default, help => help(Long, Shape, Text, Default)}.
+    #{name => Name, long => Long, type => string, default => Default,
+      help => help(Long, Shape, Text, Default)}.
 
 number(Name, Long, Shape, Text) ->
     case defaults() of
         #{Name := Default} ->
-            #{name => Name, long => Long, type => integer, default => Default, help => help(Long, Shape, Text, integer_to_list(Default))};
+            #{name => Name, long => Long, type => integer, default => Default,
+              help => help(Long, Shape, Text, integer_to_list(Default))};
         #{} ->
-            #{name => Name, long => Long, type => integer, help => help(Long, Shape, Text, shown(Name))}
+            #{name => Name, long => Long, type => integer,
+              help => help(Long, Shape, Text, shown(Name))}
     end.
 
 help(Long, Shape, Text, Default) ->
@@ -99,12 +109,14 @@ check(#{impl := Impls, fault := Faults} = Options) ->
     Aside = maps:get(set_aside_ms, Options, ?SET_ASIDE_MS),
     Numbers = maps:merge(#{hold_ms => Aside + 4 * Tick}, Options),
     maybe
-        {ok, Registries} ?= listed("--impl", Impls, sderl_bench_faults_registry:names(), fun sderl_bench_faults_registry:module/1),
+        {ok, Registries} ?= listed("--impl", Impls, sderl_bench_faults_registry:names(),
+                                   fun sderl_bench_faults_registry:module/1),
         {ok, Kinds} ?= kinds(Faults),
         ok ?= at_least(?LEAST_NODES, [nodes], Numbers),
         ok ?= at_most(?MOST_NODES, nodes, Numbers),
         ok ?= at_least(1, [repetitions, clients, hold_ms], Numbers),
-        ok ?= at_least(1, [Key || Key <- [tick_ms, set_aside_ms], is_map_key(Key, Numbers)], Numbers),
+        ok ?= at_least(1, [Key || Key <- [tick_ms, set_aside_ms], is_map_key(Key, Numbers)],
+                       Numbers),
         ok ?= patience(Tick, Aside),
         {ok, Numbers#{impl := Registries, fault := Kinds, burst => 10_000, short => 1000}}
     end.
@@ -121,21 +133,25 @@ kinds(Text) ->
 listed(Flag, Text, Known, Find) ->
     Names = [string:trim(Name) || Name <- string:split(Text, ",", all)],
     case {[Name || Name <- Names, not lists:member(Name, Known)], Names -- lists:uniq(Names)} of
-        {[Unknown | _], _} -> {error, [Flag, ": there is no \"", Unknown, "\"; there are ", lists:join(", ", Known)]};
-        {[], [Twice | _]} -> {error, [Flag, " names ", Twice, " twice; use --repetitions to run it several times"]};
+        {[Unknown | _], _} ->
+            {error, [Flag, ": there is no \"", Unknown, "\"; there are ", lists:join(", ", Known)]};
+        {[], [Twice | _]} ->
+            {error, [Flag, " names ", Twice, " twice; use --repetitions to run it several times"]};
         {[], []} -> {ok, [{Name, Found} || Name <- Names, {ok, Found} <- [Find(Name)]]}
     end.
 
 at_most(Max, Key, Options) ->
     case Options of
-        #{Key := Value} when Value > Max -> {error, io_lib:format("--~ts must be at most ~w, not ~w", [Key, Max, Value])};
+        #{Key := Value} when Value > Max ->
+            {error, io_lib:format("--~ts must be at most ~w, not ~w", [Key, Max, Value])};
         #{} -> ok
     end.
 
 %% The library would not start.
 patience(Tick, Aside) when Aside >= 2 * Tick -> ok;
 patience(Tick, Aside) ->
-    {error, io_lib:format("--set-aside-ms must be at least two ticks (~w), not ~w; raise it or lower --tick-ms", [2 * Tick, Aside])}.
+    {error, io_lib:format("--set-aside-ms must be at least two ticks (~w), not ~w; raise it or "
+                          "lower --tick-ms", [2 * Tick, Aside])}.
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
@@ -149,7 +165,8 @@ run(#{fault := Kinds, impl := Registries} = Options, Output) ->
         end,
     {Jobs, Skipped} = lists:partition(
         fun({_, Registry, Kind}) ->
-            sderl_bench_faults_kind:applies(Kind, Registry) andalso sderl_bench_faults_world:possible(Kind, Links) andalso
+            sderl_bench_faults_kind:applies(Kind, Registry) andalso
+                sderl_bench_faults_world:possible(Kind, Links) andalso
                 not is_other_list(Kind, Options)
         end,
         [{Name, Registry, Kind} || {Name, Registry} <- Registries, Kind <- Kinds]
@@ -164,7 +181,8 @@ run(#{fault := Kinds, impl := Registries} = Options, Output) ->
     case sderl_bench_faults:run(Jobs, Params, Report) of
         ok ->
             Outcomes = collected(Ref),
-            sderl_bench_output:say(Output, ["\n", title(Params), "\n\n", table(Form, Outcomes, maps:get(consistency, Params))]),
+            sderl_bench_output:say(Output, ["\n", title(Params), "\n\n",
+                                            table(Form, Outcomes, maps:get(consistency, Params))]),
             verdict(Outcomes, Params);
         {error, Message} when is_list(Message); is_binary(Message) ->
             {error, Message};
@@ -188,7 +206,8 @@ links(Kinds, Output) ->
                     namespaces;
                 {cookies, Why} ->
                     sderl_bench_output:say(Output, [
-                        "no network namespaces here (", Why, "): links are closed at both ends instead of being cut\n"
+                        "no network namespaces here (", Why,
+                        "): links are closed at both ends instead of being cut\n"
                     ]),
                     cookies
             end
@@ -203,16 +222,20 @@ skipped({Impl, Registry, #{name := Name} = Kind}, Links, Options) ->
         case {is_other_list(Kind, Options), sderl_bench_faults_world:possible(Kind, Links)} of
             {true, _} -> "the launch lists of a majority group must not differ";
             {false, false} -> "it needs network namespaces, as root on Linux";
-            {false, true} when Registry =:= sderl_bench_faults_global -> "there is no such thing with global";
+            {false, true} when Registry =:= sderl_bench_faults_global ->
+                "there is no such thing with global";
             {false, true} -> "it does not apply"
         end,
     io_lib:format("~ts ~ts: skipped, ~ts", [Impl, Name, Why]).
 
-reported(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics, started := Started} = Outcome, Params, Output) ->
+reported(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics,
+           started := Started} = Outcome, Params, Output) ->
     #{wrong := Wrong} = Outcome,
     #{job := {_, _, #{needs := Needs}}} = Outcome,
-    Without = [links || not lists:member(Needs, [links, silent])] ++ [consistency || Impl =/= "s_group"],
-    Full = (maps:without(Without, Params))#{fault => Name, impl => list_to_binary(Impl), from => From},
+    Without = [links || not lists:member(Needs, [links, silent])] ++
+        [consistency || Impl =/= "s_group"],
+    Full = (maps:without(Without, Params))#{fault => Name, impl => list_to_binary(Impl),
+                                            from => From},
     sderl_bench_output:say(Output, [
         string:pad([Impl, " ", atom_to_list(Name)], 28),
         pair(maps:get(converge_ms, Metrics)), " ms",
@@ -221,11 +244,15 @@ reported(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics, 
     ]),
     sderl_bench_output:write(Output, sderl_bench_output:result(faults, Full, Metrics, Started)).
 
-title(#{nodes := Nodes, clients := Clients, hold_ms := HoldMs, repetitions := Repetitions} = Params) ->
+title(
+    #{nodes := Nodes, clients := Clients, hold_ms := HoldMs, repetitions := Repetitions} = Params
+) ->
     [
         case Params of #{consistency := majority} -> "consistency majority; "; #{} -> "" end,
-        io_lib:format("~w nodes, ~w writers on each; ~w repetitions, faults that last take ~w ms", [Nodes, Clients, Repetitions, HoldMs]),
-        [io_lib:format("; ~w ~w", [Key, Ms]) || Key <- [tick_ms, set_aside_ms], #{Key := Ms} <- [Params]],
+        io_lib:format("~w nodes, ~w writers on each; ~w repetitions, faults that last take ~w ms",
+                      [Nodes, Clients, Repetitions, HoldMs]),
+        [io_lib:format("; ~w ~w", [Key, Ms])
+         || Key <- [tick_ms, set_aside_ms], #{Key := Ms} <- [Params]],
         "; ",
         sderl_bench_machine:text(),
         "\nmilliseconds: p50 / p99"
@@ -233,24 +260,29 @@ title(#{nodes := Nodes, clients := Clients, hold_ms := HoldMs, repetitions := Re
 
 -doc "The outcomes of groups of a consistency as a table in the given form.".
 -spec table(
-    fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [sderl_bench_faults:outcome()], available | majority
+    fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()),
+    [sderl_bench_faults:outcome()], available | majority
 ) -> unicode:chardata().
 table(Form, Outcomes, Consistency) ->
     More =
         case Consistency of
             available -> [];
-            majority -> [{"no majority", no_majority}, {"yes when cut off", cut_off_yes}, {"held twice", held_twice}]
+            majority ->
+                [{"no majority", no_majority}, {"yes when cut off", cut_off_yes},
+                 {"held twice", held_twice}]
         end,
     Form(
-        ["fault", "registry", "repetitions", "lost", "came back", "unknown", "converged", "from", "until all agree", "rejoined", "no answer for"] ++
-            [Title || {Title, _} <- More],
+        ["fault", "registry", "repetitions", "lost", "came back", "unknown", "converged", "from",
+         "until all agree", "rejoined", "no answer for"] ++
+        [Title || {Title, _} <- More],
         [row(Outcome) ++ counts(Outcome, [Key || {_, Key} <- More]) || Outcome <- Outcomes]
     ).
 
 counts(#{metrics := Metrics}, Keys) -> [sderl_table:number(maps:get(Key, Metrics)) || Key <- Keys].
 
 row(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics}) ->
-    #{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost, came_back := Back, unknown := Unknown} = Metrics,
+    #{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost,
+      came_back := Back, unknown := Unknown} = Metrics,
     #{converge_ms := Converge, rejoin_ms := Rejoin, stalled_ms := Stalled, hung := Hung} = Metrics,
     [
         atom_to_list(Name),
@@ -267,13 +299,16 @@ row(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics}) ->
     ].
 
 pair(#{p50 := undefined}) -> "-";
-pair(#{p50 := P50, p99 := P99}) -> [sderl_table:number(round(P50)), " / ", sderl_table:number(round(P99))].
+pair(#{p50 := P50, p99 := P99}) ->
+    [sderl_table:number(round(P50)), " / ", sderl_table:number(round(P99))].
 
 %% What the library promises. What global does is reported.
 verdict(Outcomes, Params) ->
-    Own = [{atom_to_list(Name), Metrics} || #{job := {"s_group", _, #{name := Name}}, metrics := Metrics} <- Outcomes],
+    Own = [{atom_to_list(Name), Metrics}
+           || #{job := {"s_group", _, #{name := Name}}, metrics := Metrics} <- Outcomes],
     Broken = [Name || {Name, Metrics} <- Own, broken(Metrics)],
-    Apart = [Name || {Name, Metrics} <- Own, maps:get(consistency, Params) =:= majority, apart(Metrics)],
+    Apart = [Name
+             || {Name, Metrics} <- Own, maps:get(consistency, Params) =:= majority, apart(Metrics)],
     case {Broken, Apart} of
         {[], []} -> ok;
         {[], _} -> {error, ["two sides of s_group decided: ", lists:join(", ", Apart)]};
@@ -282,5 +317,6 @@ verdict(Outcomes, Params) ->
 
 apart(#{cut_off_yes := CutOffYes, held_twice := Twice}) -> CutOffYes > 0 orelse Twice > 0.
 
-broken(#{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost, came_back := Back}) ->
+broken(#{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost,
+         came_back := Back}) ->
     Lost > 0 orelse Back > 0 orelse Converged < Repetitions.

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_global).
 -moduledoc """
-OTP's `m:global` under the same faults, on a stock full mesh. It has no coordinator. It leaves it to others to
-connect nodes again; here that is tried twice a second, as a discovery library would.
+OTP's `m:global` under the same faults, on a stock full mesh. It has no coordinator. It leaves it to
+others to connect nodes again; here that is tried twice a second, as a discovery library would.
 """.
 
 -behaviour(sderl_bench_faults_registry).
 
--export([family/1, group/0, linked/2, ready/2, coordinator/0, register/2, unregister/1, find/1, names/0, view/1]).
+-export([family/1, group/0, linked/2, ready/2, coordinator/0, register/2, unregister/1, find/1,
+         names/0, view/1]).
 
 -define(LINK_MS, 30_000).
 -define(SYNC_MS, 60_000).
@@ -27,10 +28,15 @@ linked(Fleet, Nodes) ->
     _ = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_links, connect_all, [Nodes], ?LINK_MS),
     ok.
 
--doc "`global:sync/0`: nodes that are linked need not have exchanged names yet, and names registered until then may be lost.".
+-doc """
+`global:sync/0`: nodes that are linked need not have exchanged names yet, and names registered until
+then may be lost.
+""".
 -spec ready(pid(), [node()]) -> ok | {error, term()}.
 ready(Fleet, Nodes) ->
-    case [{Node, Answer} || {Node, Answer} <- sderl_fleet:multicall(Fleet, Nodes, global, sync, [], ?SYNC_MS), Answer =/= {ok, ok}] of
+    case [{Node, Answer}
+          || {Node, Answer} <- sderl_fleet:multicall(Fleet, Nodes, global, sync, [], ?SYNC_MS),
+             Answer =/= {ok, ok}] of
         [] -> ok;
         [{Node, Answer} | _] -> {error, {not_synced, Node, Answer}}
     end.

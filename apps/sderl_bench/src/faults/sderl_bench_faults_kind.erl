@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_kind).
 -moduledoc """
-A fault of `bin/sderl bench faults`: what it does to real nodes, and how it is undone. All are in the table of this module.
+A fault of `bin/sderl bench faults`: what it does to real nodes, and how it is undone. All are in
+the table of this module.
 """.
 
 -export([all/0, named/1, applies/2]).
@@ -10,9 +11,10 @@ A fault of `bin/sderl bench faults`: what it does to real nodes, and how it is u
 -type name() :: atom().
 
 -doc """
-- `from`: convergence is timed from the `fault` itself (those that are left), or from its `done` (all nodes)
-- `needs`: `nodes` alone; `links` that can be cut; `silent` links, that can be cut without being closed; `config`, nodes whose
-  launch configuration can be changed
+- `from`: convergence is timed from the `fault` itself (those that are left), or from its `done`
+  (all nodes)
+- `needs`: `nodes` alone; `links` that can be cut; `silent` links, that can be cut without being
+  closed; `config`, nodes whose launch configuration can be changed
 - `aims_at`: which node it befalls; `lead` is the coordinator, or any node where all are equal
 - `lasts`: it lasts for the time of the options
 """.
@@ -26,7 +28,10 @@ A fault of `bin/sderl bench faults`: what it does to real nodes, and how it is u
     lasts := boolean()
 }.
 
--doc "What a fault may use. `net`: the namespaces that the nodes are in, if they are. `target`: the node it befalls; `coordinator`: the one that there is.".
+-doc """
+What a fault may use. `net`: the namespaces that the nodes are in, if they are. `target`: the node
+it befalls; `coordinator`: the one that there is.
+""".
 -type context() :: #{
     fleet := pid(),
     net := pid() | none,
@@ -70,25 +75,34 @@ all() ->
     Burst = kind(sderl_bench_faults_burst),
     Links = kind(sderl_bench_faults_links),
     [
-        Process(none, "nothing happens: what clients see without a fault", done, nodes, anybody, true),
+        Process(none, "nothing happens: what clients see without a fault", done, nodes, anybody,
+                true),
         Process(kill, "kill -9 of a member", fault, nodes, member, false),
         Process(kill_coordinator, "kill -9 of the coordinator", fault, nodes, coordinator, false),
         Process(stop, "SIGSTOP of a member, then SIGCONT", done, nodes, member, true),
-        Process(stop_coordinator, "SIGSTOP of the coordinator, then SIGCONT", done, nodes, coordinator, true),
-        Process(flood, "a stopped member, flooded by all others (busy_dist_port)", done, nodes, member, true),
+        Process(stop_coordinator, "SIGSTOP of the coordinator, then SIGCONT", done, nodes,
+                coordinator, true),
+        Process(flood, "a stopped member, flooded by all others (busy_dist_port)", done, nodes,
+                member, true),
         Process(slow, "a member stands still for 150 of every 200 ms", done, nodes, member, true),
         Burst(die_at_once, "1,000 processes with names die at once", fault, nodes, anybody, false),
-        Burst(kill_in_burst, "kill -9 of the coordinator amid 10,000 registrations", fault, nodes, lead, false),
+        Burst(kill_in_burst, "kill -9 of the coordinator amid 10,000 registrations", fault, nodes,
+              lead, false),
         Links(cut, "the link between two members cut, then healed", done, links, member, true),
-        Links(cut_coordinator, "the coordinator's link to a member cut, then healed", done, links, coordinator, true),
+        Links(cut_coordinator, "the coordinator's link to a member cut, then healed", done, links,
+              coordinator, true),
         Links(split, "all links between two halves cut, then healed", done, links, anybody, true),
-        Links(glitch, "the same, but too short for a link to be closed", done, silent, anybody, true),
-        (kind(sderl_bench_faults_rollout))(rollout, "all nodes restarted, half with a new member list", done, config, anybody, false)
+        Links(glitch, "the same, but too short for a link to be closed", done, silent, anybody,
+              true),
+        (kind(sderl_bench_faults_rollout))(rollout,
+                                           "all nodes restarted, half with a new member list", done,
+                                           config, anybody, false)
     ].
 
 kind(Module) ->
     fun(Name, Text, From, Needs, AimsAt, Lasts) ->
-        #{name => Name, module => Module, text => Text, from => From, needs => Needs, aims_at => AimsAt, lasts => Lasts}
+        #{name => Name, module => Module, text => Text, from => From, needs => Needs,
+          aims_at => AimsAt, lasts => Lasts}
     end.
 
 -doc "The fault by the name that users type.".
@@ -99,7 +113,10 @@ named(Text) ->
         [] -> error
     end.
 
--doc "Whether a registry can have this fault: one without coordinator has none that befalls it, one without groups has no configuration.".
+-doc """
+Whether a registry can have this fault: one without coordinator has none that befalls it, one
+without groups has no configuration.
+""".
 -spec applies(kind(), module()) -> boolean().
 applies(#{aims_at := coordinator}, Registry) -> Registry:group() =/= none;
 applies(#{needs := config}, Registry) -> Registry:group() =/= none;

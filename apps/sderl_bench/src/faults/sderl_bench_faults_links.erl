@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_links).
 -moduledoc """
-Faults of links. Nodes in network namespaces lose them silently, by routes that drop. Elsewhere the ends get
-different cookies and are disconnected: then both notice it at once.
+Faults of links. Nodes in network namespaces lose them silently, by routes that drop. Elsewhere the
+ends get different cookies and are disconnected: then both notice it at once.
 """.
 
 -behaviour(sderl_bench_faults_kind).
@@ -12,18 +12,24 @@ different cookies and are disconnected: then both notice it at once.
 -define(CLOSED_MS, 30_000).
 
 -doc false.
--spec inject(sderl_bench_faults_kind:name(), sderl_bench_faults_kind:context()) -> sderl_bench_faults_kind:injected().
+-spec inject(sderl_bench_faults_kind:name(), sderl_bench_faults_kind:context()) ->
+    sderl_bench_faults_kind:injected().
 inject(Name, #{net := Net, fleet := Fleet, nodes := Nodes} = Context) ->
     Pairs = pairs(Name, Context),
     case Net of
         none -> close(Fleet, Pairs);
         _ -> ok = sderl_fleet_netns:cut(Net, Pairs)
     end,
-    #{undo => Pairs, cut_off => [Node || Node <- Nodes, 2 * length(reached([Node], Nodes, Pairs)) =< length(Nodes)]}.
+    #{undo => Pairs,
+      cut_off => [Node
+                  || Node <- Nodes, 2 * length(reached([Node], Nodes, Pairs)) =< length(Nodes)]}.
 
 %% All that a link leads to, over whichever nodes.
 reached(Seen, Nodes, Cut) ->
-    More = [N || N <- Nodes -- Seen, lists:any(fun(M) -> not (lists:member({N, M}, Cut) orelse lists:member({M, N}, Cut)) end, Seen)],
+    More = [N
+            || N <- Nodes -- Seen, lists:any(fun(M) ->
+                not (lists:member({N, M}, Cut) orelse lists:member({M, N}, Cut))
+            end, Seen)],
     case More of
         [] -> Seen;
         _ -> reached(More ++ Seen, Nodes, Cut)
@@ -35,7 +41,8 @@ undo(_Name, Pairs, #{net := none, fleet := Fleet}) ->
     lists:foreach(
         fun({A, B}) ->
             Cookie = sderl_fleet:call(Fleet, A, erlang, get_cookie, []),
-            [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, Cookie]) || {N, M} <- [{A, B}, {B, A}]]
+            [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, Cookie])
+             || {N, M} <- [{A, B}, {B, A}]]
         end,
         Pairs
     );
@@ -56,10 +63,12 @@ pairs(_Split, #{nodes := Nodes, turn := Turn}) ->
 close(Fleet, Pairs) ->
     lists:foreach(
         fun({A, B}) ->
-            [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, N]) || {N, M} <- [{A, B}, {B, A}]],
+            [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, N])
+             || {N, M} <- [{A, B}, {B, A}]],
             ok = sderl_fleet:await(
                 fun() ->
-                    _ = [sderl_fleet:call(Fleet, N, erlang, disconnect_node, [M]) || {N, M} <- [{A, B}, {B, A}]],
+                    _ = [sderl_fleet:call(Fleet, N, erlang, disconnect_node, [M])
+                         || {N, M} <- [{A, B}, {B, A}]],
                     not (linked(Fleet, A, B) orelse linked(Fleet, B, A))
                 end,
                 ?CLOSED_MS

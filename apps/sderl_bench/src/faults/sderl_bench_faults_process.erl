@@ -13,7 +13,8 @@
 -define(BLOCKED_MS, 30_000).
 
 -doc false.
--spec inject(sderl_bench_faults_kind:name(), sderl_bench_faults_kind:context()) -> sderl_bench_faults_kind:injected().
+-spec inject(sderl_bench_faults_kind:name(), sderl_bench_faults_kind:context()) ->
+    sderl_bench_faults_kind:injected().
 inject(none, _) ->
     #{undo => nothing};
 inject(Kill, #{fleet := Fleet, target := Target}) when Kill =:= kill; Kill =:= kill_coordinator ->
@@ -21,10 +22,15 @@ inject(Kill, #{fleet := Fleet, target := Target}) when Kill =:= kill; Kill =:= k
     #{away => [Target], dead => [Target], undo => Target};
 inject(flood, #{fleet := Fleet, target := Target, nodes := Nodes}) ->
     ok = sderl_fleet:suspend(Fleet, Target),
-    Floods = [{Node, sderl_fleet:call(Fleet, Node, ?MODULE, flood, [Target])} || Node <- Nodes, Node =/= Target],
+    Floods = [{Node, sderl_fleet:call(Fleet, Node, ?MODULE, flood, [Target])}
+              || Node <- Nodes, Node =/= Target],
     %% It counts only when the senders are held up.
     ok = sderl_fleet:await(
-        fun() -> lists:all(fun({Node, Pid}) -> sderl_fleet:call(Fleet, Node, ?MODULE, is_blocked, [Pid]) end, Floods) end,
+        fun() ->
+            lists:all(fun({Node, Pid}) ->
+                sderl_fleet:call(Fleet, Node, ?MODULE, is_blocked, [Pid])
+            end, Floods)
+        end,
         ?BLOCKED_MS
     ),
     #{away => [Target], undo => Floods};

@@ -1,29 +1,37 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_registry).
 -moduledoc """
-A registry of names as `bin/sderl bench faults` breaks it: how its nodes are started, what a client calls,
-and what a node says of the others. All but `family/1`, `linked/2` and `ready/2` run on the nodes. One namespace holds all nodes.
+A registry of names as `bin/sderl bench faults` breaks it: how its nodes are started, what a client
+calls, and what a node says of the others. All but `family/1`, `linked/2` and `ready/2` run on the
+nodes. One namespace holds all nodes.
 """.
 
 -export([module/1, names/0]).
 -export_type([params/0, outcome/0, view/0]).
 
--doc "What of the options decides how nodes are started. A time that is not there is the registry's own default.".
+-doc """
+What of the options decides how nodes are started. A time that is not there is the registry's own
+default.
+""".
 -type params() :: #{tick_ms => pos_integer(), set_aside_ms => pos_integer(), atom() => term()}.
 
 -doc "`no`: it was not done. A raised exception: nobody knows.".
 -type outcome() :: yes | {no, term()}.
 
 -doc """
-`{steady, What}`: for this node the component is exactly the nodes asked for, and nothing is being put right;
-when all are steady and `What` is the same on all, they agree. Anything else says what is missing.
+`{steady, What}`: for this node the component is exactly the nodes asked for, and nothing is being
+put right; when all are steady and `What` is the same on all, they agree. Anything else says what is
+missing.
 """.
 -type view() :: {steady, term()} | term().
 
 -doc "Keys of a family of a `m:sderl_fleet` plan.".
 -callback family(params()) -> #{atom() => term()}.
 
--doc "The group that a plan's `s_groups` are to have, with all nodes in it; `none` where the registry knows no groups.".
+-doc """
+The group that a plan's `s_groups` are to have, with all nodes in it; `none` where the registry
+knows no groups.
+""".
 -callback group() -> atom().
 
 -doc """

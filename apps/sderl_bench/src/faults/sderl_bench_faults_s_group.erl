@@ -4,7 +4,8 @@
 
 -behaviour(sderl_bench_faults_registry).
 
--export([family/1, group/0, linked/2, ready/2, coordinator/0, register/2, unregister/1, find/1, names/0, view/1]).
+-export([family/1, group/0, linked/2, ready/2, coordinator/0, register/2, unregister/1, find/1,
+         names/0, view/1]).
 
 -define(GROUP, faults).
 
@@ -12,7 +13,8 @@
 -spec family(sderl_bench_faults_registry:params()) -> #{atom() => term()}.
 family(Params) ->
     Times = maps:to_list(maps:with([tick_ms, set_aside_ms], Params)),
-    #{connect_all => false, apps => [sderl], env => [{sderl, Key, Ms} || {Key, Ms} <- Times] ++ mode(Params)}.
+    #{connect_all => false, apps => [sderl],
+      env => [{sderl, Key, Ms} || {Key, Ms} <- Times] ++ mode(Params)}.
 
 %% The clients have to know when their names may go to others.
 mode(#{consistency := majority}) ->
@@ -61,18 +63,22 @@ find(Name) -> s_group:whereis_name(?GROUP, Name).
 -spec names() -> [{term(), pid()}].
 names() ->
     case s_group:registered_names({s_group, ?GROUP}) of
-        Names when is_list(Names) -> [{Name, Pid} || {_, Name} <- Names, Pid <- [find(Name)], is_pid(Pid)];
+        Names when is_list(Names) ->
+            [{Name, Pid} || {_, Name} <- Names, Pid <- [find(Name)], is_pid(Pid)];
         {error, _} -> []
     end.
 
--doc "Steady: all live nodes count, nobody is set aside or being brought up to date. Coordinator and epoch tell whether they agree.".
+-doc """
+Steady: all live nodes count, nobody is set aside or being brought up to date. Coordinator and epoch
+tell whether they agree.
+""".
 -spec view([node()]) -> sderl_bench_faults_registry:view().
 view(Live) ->
     Sorted = lists:sort(Live),
     case info() of
-        #{role := Role, coordinator := Lead, epoch := Epoch, lineage := Epoch, live := Sorted, aside := [], syncing := false} when
-            Role =:= coord; Role =:= follower
-        ->
+        #{role := Role, coordinator := Lead, epoch := Epoch, lineage := Epoch, live := Sorted,
+          aside := [], syncing := false}
+          when Role =:= coord; Role =:= follower ->
             {steady, {Lead, Epoch}};
         #{} = Info ->
             maps:with([role, coordinator, epoch, lineage, live, aside, syncing, error], Info);

@@ -1,18 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_tally).
--moduledoc "What the journals of the clients and the nodes' tables tell; and the metrics of many repetitions.".
+-moduledoc """
+What the journals of the clients and the nodes' tables tell; and the metrics of many repetitions.
+""".
 
 -export([compare/2, is_whole/1, is_far/1, held_twice/1, failed/0, metrics/1]).
 -export_type([finding/0, turn/0]).
 
 -doc """
-- `lost`: names whose registration was answered, whose process lives, and that some node does not have, or has for another process
-- `came_back`: names that some node has although their unregistration was answered, or although nobody holds them (their process is dead)
+- `lost`: names whose registration was answered, whose process lives, and that some node does not
+  have, or has for another process
+- `came_back`: names that some node has although their unregistration was answered, or although
+  nobody holds them (their process is dead)
 - `equal`: whether all tables are the same
 """.
 -type finding() :: #{lost := [term()], came_back := [term()], equal := boolean()}.
 
--doc "One repetition. Times in ms. `converged`: whether all came to agree, in time, also that there are no names once nobody has one.".
+-doc """
+One repetition. Times in ms. `converged`: whether all came to agree, in time, also that there are no
+names once nobody has one.
+""".
 -type turn() :: #{
     converged := boolean(),
     converge_ms := number() | undefined,
@@ -31,8 +38,8 @@
 }.
 
 -doc """
-Compares the journals of all nodes whose clients live with the tables of all members. Names with an operation under way, and those of far
-writers that nobody was told of, may be there or not.
+Compares the journals of all nodes whose clients live with the tables of all members. Names with an
+operation under way, and those of far writers that nobody was told of, may be there or not.
 """.
 -spec compare([sderl_bench_faults_client:journal()], [[{term(), pid()}]]) -> finding().
 compare(Journals, Tables) ->
@@ -42,11 +49,14 @@ compare(Journals, Tables) ->
     Maps = [maps:from_list(Table) || Table <- Tables],
     #{
         lost => lists:usort(
-            lists:append([sderl_bench_faults_watch:missing(Held, fun(Name) -> maps:get(Name, Map, undefined) end) || Map <- Maps])
+            lists:append([sderl_bench_faults_watch:missing(
+                Held, fun(Name) -> maps:get(Name, Map, undefined) end
+            ) || Map <- Maps])
         ),
         came_back => lists:usort([
             Name
-         || Map <- Maps, Name := _ <- Map, not is_map_key(Name, Known), not is_far(Name), not is_contested(Name)
+         || Map <- Maps, Name := _ <- Map, not is_map_key(Name, Known), not is_far(Name),
+            not is_contested(Name)
         ]),
         equal => length(lists:usort(Maps)) =< 1
     }.
@@ -62,7 +72,9 @@ is_contested(_) -> false.
 -doc "Names that two processes of rivals had at one time.".
 -spec held_twice([sderl_bench_faults_client:journal()]) -> [{Name :: term(), {pid(), pid()}}].
 held_twice(Journals) ->
-    Claims = lists:sort([{Name, From, To, Pid} || #{claims := Claims} <- Journals, {Name, Pid, From, To} <- Claims, From < To]),
+    Claims = lists:sort([{Name, From, To, Pid}
+                         || #{claims := Claims} <- Journals, {Name, Pid, From, To} <- Claims,
+                            From < To]),
     overlapping(Claims).
 
 %% Sorted, one that overlaps another overlaps the one before it that lasts longest.
@@ -74,13 +86,18 @@ overlapping([]) -> [].
 
 -doc "Nothing lost, nothing back, all tables equal.".
 -spec is_whole(finding()) -> boolean().
-is_whole(#{lost := Lost, came_back := Back, equal := Equal}) -> Lost =:= [] andalso Back =:= [] andalso Equal.
+is_whole(#{lost := Lost, came_back := Back, equal := Equal}) ->
+    Lost =:= [] andalso Back =:= [] andalso Equal.
 
 -doc "A repetition that could not be done.".
 -spec failed() -> turn().
 failed() ->
-    Nothing = maps:from_keys([lost, came_back, unknown, refused, no_majority, cut_off_yes, claims, held_twice, hung, answers], 0),
-    (maps:merge(Nothing, maps:from_keys([converge_ms, rejoin_ms, stalled_ms], undefined)))#{converged => false}.
+    Nothing = maps:from_keys([lost, came_back, unknown, refused, no_majority, cut_off_yes, claims,
+                              held_twice, hung, answers], 0),
+    (maps:merge(Nothing,
+                maps:from_keys([converge_ms, rejoin_ms, stalled_ms], undefined)))#{
+                    converged => false
+                }.
 
 -doc """
 Metrics as in the JSON output. Percentiles are by nearest rank, of those repetitions in which it was

@@ -3,8 +3,9 @@
 -moduledoc """
 Looks on at a node until it has what it must have, and tells when that was.
 
-What must be there is told in two ways: a list of names with their processes, and, where these are thousands, the *digest* of
-all names of a class. A digest does not depend on the order, and digests of parts add up.
+What must be there is told in two ways: a list of names with their processes, and, where these are
+thousands, the *digest* of all names of a class. A digest does not depend on the order, and digests
+of parts add up.
 """.
 
 -export([settle/4, names/1, empty/2]).
@@ -14,7 +15,9 @@ all names of a class. A digest does not depend on the order, and digests of part
 -doc "How many pairs of a name and a pid, and the sum of their hashes.".
 -type digest() :: {non_neg_integer(), non_neg_integer()}.
 
--doc "`names` that must be there, `classes` that must be there wholly, nodes whose processes are `dead`.".
+-doc """
+`names` that must be there, `classes` that must be there wholly, nodes whose processes are `dead`.
+""".
 -type expected() :: #{
     names := [{term(), pid()}],
     classes := #{atom() => digest()},
@@ -24,10 +27,12 @@ all names of a class. A digest does not depend on the order, and digests of part
 -define(PAUSE_MS, 5).
 
 -doc """
-Waits until this node has what is expected and says that the component is exactly the live nodes; gives the moment, in us, and
-what it says. `{error, Last}` with what was wrong last, after so many milliseconds.
+Waits until this node has what is expected and says that the component is exactly the live nodes;
+gives the moment, in us, and what it says. `{error, Last}` with what was wrong last, after so many
+milliseconds.
 """.
--spec settle(module(), [node()], expected(), non_neg_integer()) -> {ok, integer(), term()} | {error, term()}.
+-spec settle(module(), [node()], expected(), non_neg_integer()) ->
+    {ok, integer(), term()} | {error, term()}.
 settle(Registry, Live, Expected, Ms) ->
     poll(fun() -> look(Registry, Live, Expected) end, Ms).
 
@@ -47,7 +52,8 @@ whole(_, #{classes := Classes, dead := []}) when map_size(Classes) =:= 0 ->
     ok;
 whole(Registry, #{classes := Classes, dead := Dead}) ->
     All = Registry:names(),
-    Found = #{Class => digest([Pair || {{{C, _}, _}, _} = Pair <- All, C =:= Class]) || Class := _ <- Classes},
+    Found = #{Class => digest([Pair || {{{C, _}, _}, _} = Pair <- All, C =:= Class])
+              || Class := _ <- Classes},
     case [Name || {Name, Pid} <- All, lists:member(node(Pid), Dead)] of
         [] when Found =:= Classes -> ok;
         [] -> {differs, Found};

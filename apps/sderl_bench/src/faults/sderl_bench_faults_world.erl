@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_world).
--moduledoc "The nodes that a fault needs: on the loopback address, or each in a network namespace of its own.".
+-moduledoc """
+The nodes that a fault needs: on the loopback address, or each in a network namespace of its own.
+""".
 
 -export([links/0, possible/2, key/2, with/4]).
 -export_type([key/0, world/0]).
@@ -11,8 +13,8 @@
 -doc "Nodes in the order of the plan.".
 -type world() :: #{fleet := pid(), net := pid() | none, nodes := [node()], registry := module()}.
 
-%% Where links are closed, the nodes notice within this instead of OTP's 60 s, so that it happens while
-%% the fault lasts.
+%% Where links are closed, the nodes notice within this instead of OTP's 60 s, so that it happens
+%% while the fault lasts.
 -define(QUICK_TICK_S, 4).
 
 -doc "How links are cut on this machine, and why not in the better way.".
@@ -36,7 +38,8 @@ possible(_, _) -> true.
 key(#{needs := Needs}, Registry) -> {Registry, Needs}.
 
 -doc "Runs `Fun` with the nodes, which are gone afterwards, whatever happens.".
--spec with(key(), map(), Label :: unicode:chardata(), fun((world()) -> Result)) -> {ok, Result} | {error, term()}.
+-spec with(key(), map(), Label :: unicode:chardata(), fun((world()) -> Result)) ->
+    {ok, Result} | {error, term()}.
 with({Registry, Needs}, #{nodes := Count} = Params, Label, Fun) ->
     maybe
         ok ?= sderl_fleet:fits(Count),
@@ -57,13 +60,15 @@ start(Net, Registry, Needs, Params, Label, Fun) ->
     Families = families(Net, quick(Needs, Registry:family(Params)), Params),
     Plan = #{
         families => Families,
-        s_groups => [{Group, normal, [{Name, all} || #{name := Name} <- Families]} || Group <- [Registry:group()], Group =/= none],
+        s_groups => [{Group, normal, [{Name, all} || #{name := Name} <- Families]}
+                     || Group <- [Registry:group()], Group =/= none],
         progress => sderl_progress:reporter([Label, ": starting nodes"])
     },
     maybe
         {ok, Fleet} ?= sderl_fleet:start(Plan),
         try
-            {ok, Fun(#{fleet => Fleet, net => Net, nodes => sderl_fleet:nodes(Fleet), registry => Registry})}
+            {ok, Fun(#{fleet => Fleet, net => Net, nodes => sderl_fleet:nodes(Fleet),
+                       registry => Registry})}
         after
             sderl_fleet:stop(Fleet)
         end

@@ -1,11 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_cluster).
--moduledoc "One run of `bin/sderl bench cluster`: real nodes in the groups of a plan, from their start until they are at rest.".
+-moduledoc """
+One run of `bin/sderl bench cluster`: real nodes in the groups of a plan, from their start until
+they are at rest.
+""".
 
 -export([run/3, plan/2, metrics/1, place/1, name/1]).
 -export_type([params/0, seen/0]).
 
--doc "The planner is asked for groups of `group_size` members at most, tied by `gateways` nodes each, and `max_links` of a node.".
+-doc """
+The planner is asked for groups of `group_size` members at most, tied by `gateways` nodes each, and
+`max_links` of a node.
+""".
 -type params() :: #{
     nodes := pos_integer(),
     group_size := pos_integer(),
@@ -17,8 +23,8 @@
 }.
 
 -doc """
-What was seen: milliseconds from the start of the first node, what the nodes had done when they were formed, what they
-used at rest, and what they sent by kind afterwards, over so many milliseconds.
+What was seen: milliseconds from the start of the first node, what the nodes had done when they were
+formed, what they used at rest, and what they sent by kind afterwards, over so many milliseconds.
 """.
 -type seen() :: #{
     prediction := sderl_plan:prediction(),
@@ -38,20 +44,25 @@ used at rest, and what they sent by kind afterwards, over so many milliseconds.
 -define(CALL_MS, 60_000).
 
 -doc "Runs it.".
--spec run(params(), Label :: unicode:chardata(), sderl_pattern:plan()) -> {ok, map()} | {error, term()}.
+-spec run(params(), Label :: unicode:chardata(), sderl_pattern:plan()) ->
+    {ok, map()} | {error, term()}.
 run(#{nodes := Count, settle_s := SettleS, rest_s := RestS}, Label, Plan) ->
     Began = now_ms(),
-    Groups = [{Name, normal, [{n, place(Node)} || Node <- Nodes]} || #{name := Name, nodes := Nodes} <- maps:get(groups, Plan)],
+    Groups = [{Name, normal, [{n, place(Node)} || Node <- Nodes]}
+              || #{name := Name, nodes := Nodes} <- maps:get(groups, Plan)],
     sderl_bench_nodes:with(Count, Groups, Label, fun(Fleet, Nodes) ->
         Started = now_ms(),
         maybe
             {ok, Formed} ?=
-                sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, formed, [Plan, ?FORM_MS], ?FORM_MS + ?CALL_MS),
+                sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, formed,
+                                      [Plan, ?FORM_MS], ?FORM_MS + ?CALL_MS),
             FormedAt = now_ms(),
             ok = wait([Label, ": coming to rest"], SettleS),
-            {ok, Rest} = sderl_bench_meter:around(Fleet, Nodes, fun() -> wait([Label, ": at rest"], RestS) end),
+            {ok, Rest} = sderl_bench_meter:around(Fleet, Nodes,
+                                                  fun() -> wait([Label, ": at rest"], RestS) end),
             TracedMs = 1000 * RestS,
-            {ok, Sent} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, sent, [TracedMs], TracedMs + ?CALL_MS),
+            {ok, Sent} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, sent,
+                                                [TracedMs], TracedMs + ?CALL_MS),
             #{links := #{each := Each}} = Prediction = sderl_plan:predict(Plan),
             {ok, metrics(#{
                 prediction => Prediction,
@@ -95,16 +106,20 @@ wait(Label, Seconds) ->
 
 -doc "Pure: the metrics of `m:sderl_bench_cluster_experiment`.".
 -spec metrics(seen()) -> #{atom() => term()}.
-metrics(#{prediction := Prediction, started_ms := StartedMs, formed_ms := FormedMs, formed := Formed} = Seen) ->
+metrics(#{prediction := Prediction, started_ms := StartedMs, formed_ms := FormedMs,
+          formed := Formed} = Seen) ->
     #{expected_links := Expected, rest := Rest, traced_ms := TracedMs, sent := Sent} = Seen,
-    #{groups := Groups, group_size := #{min := Least, max := Most}, links := #{max := LinksMax, mean := LinksMean}} = Prediction,
+    #{groups := Groups, group_size := #{min := Least, max := Most},
+      links := #{max := LinksMax, mean := LinksMean}} = Prediction,
     #{seconds := Seconds, per_node := PerNode, total := #{memory_mib_mean := Memory}} = Rest,
     Links = [Count || #{links := Count} <- Formed],
     Mean = fun(Key) -> mean([maps:get(Key, Node) || Node <- Formed]) end,
     AtRest = fun(Key) -> [maps:get(Key, Node) / Seconds || Node <- PerNode] end,
     Kinds = lists:usort(lists:append([maps:keys(Node) || Node <- Sent])),
     OfKind = fun(Place) ->
-        #{Kind => 1000 * mean([element(Place, maps:get(Kind, Node, {0, 0})) || Node <- Sent]) / TracedMs || Kind <- Kinds}
+        #{Kind => 1000 * mean([element(Place, maps:get(Kind, Node, {0, 0})) || Node <- Sent]) /
+            TracedMs
+          || Kind <- Kinds}
     end,
     #{
         groups => Groups,

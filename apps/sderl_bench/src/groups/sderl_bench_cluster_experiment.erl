@@ -1,11 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_cluster_experiment).
 -moduledoc """
-`bin/sderl bench cluster`: many real nodes in the groups of a plan, from launch configuration, with nobody at work.
+`bin/sderl bench cluster`: many real nodes in the groups of a plan, from launch configuration, with
+nobody at work.
 
-For each number of nodes the planner is asked for groups (`sderl_plan:propose/2`), the nodes are started, eight at a time, and
-measured until they are formed, and then at rest. How its messages and bytes grow with the nodes shows the shape
-of a large cluster, whatever else the machine does meanwhile.
+For each number of nodes the planner is asked for groups (`sderl_plan:propose/2`), the nodes are
+started, eight at a time, and measured until they are formed, and then at rest. How its messages and
+bytes grow with the nodes shows the shape of a large cluster, whatever else the machine does
+meanwhile.
 
 | metric | meaning |
 |---|---|
@@ -36,9 +38,11 @@ summary() -> "many real nodes in planned groups: until formed, links, and what t
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Starts many real nodes in the groups of a plan, with nobody at work: how long until all groups\n"
-        "are formed and what that costs a node, links beside those of the plan, and what a node sends\n"
-        "and needs at rest, by kind. A node takes some 50 MB.",
+        help => "Starts many real nodes in the groups of a plan, with nobody at work: how long "
+                "until all groups\n"
+                "are formed and what that costs a node, links beside those of the plan, and what a "
+                "node sends\n"
+                "and needs at rest, by kind. A node takes some 50 MB.",
         arguments => [
             option(nodes, "LIST", string, "64", "numbers of nodes, measured one after the other"),
             option(group_size, "G", integer, 16, "most members of a group"),
@@ -66,19 +70,22 @@ plans([], _, Plans) -> {ok, lists:reverse(Plans)};
 plans([Count | Counts], Options, Plans) ->
     case sderl_bench_cluster:plan(Count, Options) of
         {ok, Plan} -> plans(Counts, Options, [{Count, Plan} | Plans]);
-        {error, Reason} -> {error, ["--nodes ", integer_to_list(Count), ": ", sderl_plan:format_error(Reason)]}
+        {error, Reason} ->
+            {error, ["--nodes ", integer_to_list(Count), ": ", sderl_plan:format_error(Reason)]}
     end.
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{nodes := Plans} = Options, Output) ->
-    Points = [Options#{nodes := Count, pattern => Pattern} || {Count, #{pattern := Pattern}} <- Plans],
+    Points = [Options#{nodes := Count, pattern => Pattern}
+              || {Count, #{pattern := Pattern}} <- Plans],
     Run = fun(#{nodes := Count} = Params, Label) ->
         {_, Plan} = lists:keyfind(Count, 1, Plans),
         maybe
             {ok, #{formed_s := Formed} = Metrics} ?= sderl_bench_cluster:run(Params, Label, Plan),
             sderl_bench_output:say(Output, [
-                io_lib:format("~w nodes: formed after ", [Count]), sderl_table:number(Formed), " s\n"
+                io_lib:format("~w nodes: formed after ", [Count]), sderl_table:number(Formed),
+                " s\n"
             ]),
             {ok, Metrics}
         end
@@ -98,14 +105,18 @@ run(#{nodes := Plans} = Options, Output) ->
     end.
 
 table(Results) ->
-    Row = fun(Name, Of) -> [Name | [sderl_table:number(Of(Metrics)) || {_, Metrics} <- Results]] end,
+    Row = fun(Name, Of) ->
+        [Name | [sderl_table:number(Of(Metrics)) || {_, Metrics} <- Results]]
+    end,
     Both = fun(Name, Key, Other) ->
-        [Name | [[sderl_table:number(maps:get(Key, M)), " / ", sderl_table:number(maps:get(Other, M))]
-                 || {_, M} <- Results]]
+        [Name
+         | [[sderl_table:number(maps:get(Key, M)), " / ", sderl_table:number(maps:get(Other, M))]
+            || {_, M} <- Results]]
     end,
     Kinds = lists:usort(lists:append([maps:keys(Ms) || {_, #{messages_by_kind := Ms}} <- Results])),
     OfKind = fun(Key) ->
-        [Row(["  ", atom_to_list(Kind)], fun(#{Key := Of}) -> maps:get(Kind, Of, 0) end) || Kind <- Kinds]
+        [Row(["  ", atom_to_list(Kind)], fun(#{Key := Of}) -> maps:get(Kind, Of, 0) end)
+         || Kind <- Kinds]
     end,
     sderl_table:text(["" | [io_lib:format("~w nodes", [Count]) || {Count, _} <- Results]], [
         Row("groups", fun(#{groups := N}) -> N end),

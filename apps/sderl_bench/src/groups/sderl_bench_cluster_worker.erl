@@ -5,7 +5,9 @@
 -export([formed/2, sent/1, kind/1]).
 -export_type([formed/0]).
 
--doc "What a node had done when its groups were formed: links, what it sent over them, and its work.".
+-doc """
+What a node had done when its groups were formed: links, what it sent over them, and its work.
+""".
 -type formed() :: #{
     links := non_neg_integer(),
     messages := non_neg_integer(),
@@ -19,17 +21,21 @@
 -define(LINKS_MS, 15_000).
 
 -doc """
-Waits until this node is in as many groups as the plan has for its place and each is one component that counts all of its
-members; then for a while until it has as many links as the plan says.
+Waits until this node is in as many groups as the plan has for its place and each is one component
+that counts all of its members; then for a while until it has as many links as the plan says.
 """.
--spec formed(sderl_pattern:plan(), Ms :: pos_integer()) -> formed() | {error, {not_formed, [term()]}}.
+-spec formed(sderl_pattern:plan(), Ms :: pos_integer()) ->
+    formed() | {error, {not_formed, [term()]}}.
 formed(#{groups := Groups}, Ms) ->
     Here = sderl_bench_cluster:name(sderl_bench_cluster:place(node())),
     Own = [{Group, Nodes} || #{name := Group, nodes := Nodes} <- Groups, lists:member(Here, Nodes)],
     Mates = lists:usort(lists:append([Nodes || {_, Nodes} <- Own])) -- [Here],
     maybe
-        ok ?= await(fun() -> [Group || {Group, Nodes} <- Own, not is_whole(Group, length(Nodes))] end, until(Ms)),
-        _ = await(fun() -> [links || length(nodes(connected)) =/= length(Mates)] end, until(?LINKS_MS)),
+        ok ?= await(fun() ->
+            [Group || {Group, Nodes} <- Own, not is_whole(Group, length(Nodes))]
+        end, until(Ms)),
+        _ = await(fun() -> [links || length(nodes(connected)) =/= length(Mates)] end,
+                  until(?LINKS_MS)),
         work()
     else
         Apart -> {error, {not_formed, Apart}}
@@ -67,7 +73,10 @@ work() ->
         cpu_ms => CpuMs
     }.
 
--doc "Messages that processes of this node send to other nodes within so many milliseconds, by `kind/1`, with the bytes of the terms.".
+-doc """
+Messages that processes of this node send to other nodes within so many milliseconds, by `kind/1`,
+with the bytes of the terms.
+""".
 -spec sent(Ms :: pos_integer()) -> #{atom() => {Messages :: pos_integer(), Bytes :: pos_integer()}}.
 sent(Ms) ->
     Session = trace:session_create(?MODULE, self(), []),
@@ -94,7 +103,8 @@ count(Timer, Sent) ->
 -doc "What a message of the library is for.".
 -spec kind(term()) -> heartbeats | groups | routes | attributes | distances | other.
 kind({sderl_heart, _, _, _}) -> heartbeats;
-kind({sderl, _, _, _, Message}) when element(1, Message) =:= hb; element(1, Message) =:= hb_ack -> heartbeats;
+kind({sderl, _, _, _, Message}) when element(1, Message) =:= hb; element(1, Message) =:= hb_ack ->
+    heartbeats;
 kind({sderl, _, _, _, _}) -> groups;
 kind({sderl_route, _, _, _}) -> routes;
 kind(Message) when is_tuple(Message), element(1, Message) =:= sderl_attr -> attributes;

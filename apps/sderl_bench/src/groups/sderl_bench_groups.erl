@@ -32,7 +32,8 @@ run(#{nodes := Count} = Params, Label, Report) ->
     sderl_bench_nodes:with(Count, [{?BASE, normal, [{n, all}]}], Label, fun(Fleet, Nodes) ->
         maybe
             ok ?= sderl_bench_impl_s_group:prepare(Fleet, [{?BASE, Nodes}], Params),
-            {ok, Empty} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_groups_worker, memory, []),
+            {ok, Empty} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_groups_worker, memory,
+                                                 []),
             stages(Fleet, Nodes, Params, Empty, Report)
         end
     end).
@@ -58,7 +59,8 @@ stages(Fleet, Nodes, #{groups := Numbers} = Params, Empty, Report) ->
 stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
     Counted = min(?COUNTED, (Number - Have) div 2),
     maybe
-        ok ?= sderl_bench_join:start_writers(Fleet, Nodes, ?BASE, #{clients => 1, pause_ms => ?WRITE_PAUSE_MS}),
+        ok ?= sderl_bench_join:start_writers(Fleet, Nodes, ?BASE,
+                                             #{clients => 1, pause_ms => ?WRITE_PAUSE_MS}),
         {ok, Took} ?= create(Fleet, Nodes, lists:seq(Have + 1, Number - Counted), Pause),
         {ok, Written} ?= sderl_bench_join:stop_writers(Fleet, Nodes),
         {Rested, Rest} = sderl_bench_meter:around(Fleet, Nodes, fun rest/0),
@@ -68,7 +70,8 @@ stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
         end),
         {ok, _} ?= Created,
         {ok, Full} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_groups_worker, memory, []),
-        {ok, Busiest} ?= sderl_bench_nodes:on(Fleet, hd(Nodes), sderl_bench_groups_worker, busiest, []),
+        {ok, Busiest} ?= sderl_bench_nodes:on(Fleet, hd(Nodes), sderl_bench_groups_worker, busiest,
+                                              []),
         {Samples, Errors} = lists:unzip(Written),
         {ok, #{
             groups => Number,
@@ -108,6 +111,7 @@ create(Fleet, [Node | Others] = Nodes, Indexes, Pause, Took) ->
     ],
     maybe
         {ok, {ok, Created}} ?=
-            sderl_bench_nodes:on(Fleet, Node, sderl_bench_groups_worker, create, [Groups, Pause], ?CREATE_MS),
+            sderl_bench_nodes:on(Fleet, Node, sderl_bench_groups_worker, create, [Groups, Pause],
+                                 ?CREATE_MS),
         create(Fleet, tl(Nodes) ++ [Node], Later, Pause, Created ++ Took)
     end.

@@ -31,8 +31,9 @@ summary() -> "many groups of two on a few nodes: what one more costs".
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Groups of two are made on a few nodes, while clients write in another group: what a\n"
-        "group costs when there are many, and what the writers notice.",
+        help => "Groups of two are made on a few nodes, while clients write in another group: what "
+                "a\n"
+                "group costs when there are many, and what the writers notice.",
         arguments => [
             sderl_bench_experiment:option(nodes, "N", integer, 5, "nodes"),
             sderl_bench_experiment:option(

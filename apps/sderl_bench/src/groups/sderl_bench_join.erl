@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_join).
--moduledoc "One run of `bin/sderl bench join`: a node is added to a group that is full and at work.".
+-moduledoc """
+One run of `bin/sderl bench join`: a node is added to a group that is full and at work.
+""".
 
 -export([run/2, metrics/1]).
 -export([with_members/3, places/2, memory/2, preload/4, add/5, start_writers/4, stop_writers/2]).
@@ -61,13 +63,17 @@ measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
         {ok, metrics(Joined#{
             names => Names,
             written => Written,
-            tables => [(Tables - Tables0) / Names || {{_, Tables0}, {_, Tables}} <- lists:zip(Empty, Full)],
-            new => {element(1, FullNew) - element(1, EmptyNew), element(2, FullNew) - element(2, EmptyNew)},
+            tables => [(Tables - Tables0) / Names
+                       || {{_, Tables0}, {_, Tables}} <- lists:zip(Empty, Full)],
+            new => {element(1, FullNew) - element(1, EmptyNew),
+                    element(2, FullNew) - element(2, EmptyNew)},
             converged => converged(Fleet, [New | Members], Names)
         })}
     end.
 
--doc "The names that each of so many members registers, as `sderl_bench_join_worker:answers/3` has them.".
+-doc """
+The names that each of so many members registers, as `sderl_bench_join_worker:answers/3` has them.
+""".
 -spec places(pos_integer(), pos_integer()) -> [{pos_integer(), 0, non_neg_integer()}].
 places(Names, Members) ->
     [{Place, 0, share(Names, Members, Place)} || Place <- lists:seq(1, Members)].
@@ -81,7 +87,8 @@ memory(Fleet, Nodes) ->
     sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_join_worker, memory, []).
 
 -doc "Registers the names.".
--spec preload(pid(), [node()], [{pos_integer(), 0, non_neg_integer()}], unicode:chardata()) -> ok | {error, term()}.
+-spec preload(pid(), [node()], [{pos_integer(), 0, non_neg_integer()}], unicode:chardata()) ->
+    ok | {error, term()}.
 preload(Fleet, Members, Places, Label) ->
     Names = lists:sum([Count || {_, 0, Count} <- Places]),
     %% About 20,000 names a second.
@@ -94,19 +101,25 @@ preload(Fleet, Members, Places, Label) ->
     end),
     maybe
         {ok, Failures} ?= Answers,
-        case [{Node, Failed} || {Node, Failed} <- lists:zip(Members, Failures), Failed =/= {0, []}] of
+        case [{Node, Failed}
+              || {Node, Failed} <- lists:zip(Members, Failures), Failed =/= {0, []}] of
             [] -> ok;
             [{Node, Failed} | _] -> {error, {not_preloaded, Node, {ok, Failed}}}
         end
     end.
 
--doc "So many clients of each node begin to register and unregister names in the group, with pauses between.".
--spec start_writers(pid(), [node()], Group :: atom(), #{clients := pos_integer(), pause_ms := non_neg_integer(), atom() => term()}) ->
+-doc """
+So many clients of each node begin to register and unregister names in the group, with pauses
+between.
+""".
+-spec start_writers(pid(), [node()], Group :: atom(),
+                    #{clients := pos_integer(), pause_ms := non_neg_integer(), atom() => term()}) ->
     ok | {error, term()}.
 start_writers(Fleet, Nodes, Group, #{clients := Clients, pause_ms := PauseMs}) ->
     Calls = [{Node, [Group, Index, Clients, PauseMs]} || {Index, Node} <- lists:enumerate(Nodes)],
     maybe
-        {ok, _} ?= sderl_bench_nodes:each(Fleet, Calls, sderl_bench_join_worker, start_writers, ?CALL_MS),
+        {ok, _} ?= sderl_bench_nodes:each(Fleet, Calls, sderl_bench_join_worker, start_writers,
+                                          ?CALL_MS),
         ok
     end.
 
@@ -128,7 +141,9 @@ join(Fleet, [First | _], New, Places, #{seconds := Seconds}, Label) ->
         {ok, Moments#{start_us => StartUs}}
     end.
 
--doc "Adds a node; when that began, when the call returned and when the node had answered for all names.".
+-doc """
+Adds a node; when that began, when the call returned and when the node had answered for all names.
+""".
 -spec add(pid(), node(), node(), atom(), [{pos_integer(), 0, non_neg_integer()}]) ->
     {ok, #{began_us | added_us | answered_us => integer()}} | {error, term()}.
 add(Fleet, First, New, Group, Places) ->
@@ -149,7 +164,8 @@ add(Fleet, First, New, Group, Places) ->
 
 converged(Fleet, Nodes, Names) ->
     Answers = sderl_fleet:multicall(
-        Fleet, Nodes, sderl_bench_registry_worker, content, [sderl_bench_impl_s_group, ?GROUP], ?CALL_MS
+        Fleet, Nodes, sderl_bench_registry_worker, content, [sderl_bench_impl_s_group, ?GROUP],
+        ?CALL_MS
     ),
     case lists:usort([Answer || {_, Answer} <- Answers]) of
         [{ok, {Names, _Hash}}] -> true;
@@ -172,7 +188,9 @@ by, in all and in tables.
     new := {integer(), integer()},
     converged := boolean()
 }) -> map().
-metrics(#{start_us := Start, began_us := Began, added_us := Added, answered_us := Answered} = Seen) ->
+metrics(
+    #{start_us := Start, began_us := Began, added_us := Added, answered_us := Answered} = Seen
+) ->
     #{names := Names, written := Written, tables := Tables, new := {Total, NewTables}} = Seen,
     {Samples, Errors} = lists:unzip(Written),
     All = lists:append(Samples),

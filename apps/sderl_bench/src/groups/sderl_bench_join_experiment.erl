@@ -56,12 +56,14 @@ check(Options) ->
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
-run(#{names := Names, group_size := Size, clients := Clients, pause_ms := PauseMs} = Options, Output) ->
+run(#{names := Names, group_size := Size, clients := Clients, pause_ms := PauseMs} = Options,
+    Output) ->
     maybe
         {ok, Runs} ?= measure(Options, Output),
         sderl_bench_output:say(Output, [
             io_lib:format(
-                "~nA node joins ~w members with ~w names; ~w client~ts a member writ~ts, ~w ms pause; ",
+                "~nA node joins ~w members with ~w names; ~w client~ts a member writ~ts, ~w ms "
+                "pause; ",
                 [Size, Names, Clients, [$s || Clients > 1], verb(Clients), PauseMs]
             ),
             sderl_bench_machine:text(),
@@ -81,12 +83,14 @@ measure(#{repeat := Repeat} = Options, Output) ->
     Run = fun(Params, Label) ->
         maybe
             {ok, #{join_ms := Ms} = Metrics} ?= sderl_bench_join:run(Params, Label),
-            sderl_bench_output:say(Output, [string:pad(Label, 15), sderl_table:number(Ms), " ms\n"]),
+            sderl_bench_output:say(Output,
+                                   [string:pad(Label, 15), sderl_table:number(Ms), " ms\n"]),
             {ok, Metrics}
         end
     end,
     maybe
-        {ok, Runs} ?= sderl_bench_series:run(join, [maps:remove(repeat, Options)], Repeat, Run, fun(_) -> ok end, Output),
+        {ok, Runs} ?= sderl_bench_series:run(join, [maps:remove(repeat, Options)], Repeat, Run,
+                                             fun(_) -> ok end, Output),
         {ok, [Metrics || #{metrics := Metrics} <- Runs]}
     end.
 

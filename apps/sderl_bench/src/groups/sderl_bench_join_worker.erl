@@ -20,7 +20,8 @@ the fleet. Moments are `os:system_time(microsecond)`: the nodes share a machine.
 Starts clients that register a fresh name, unregister it and pause, until they are told to
 stop. Their names are `{Index, Client, Number}`.
 """.
--spec start_writers(Group :: atom(), Index :: pos_integer(), Clients :: pos_integer(), PauseMs :: non_neg_integer()) ->
+-spec start_writers(Group :: atom(), Index :: pos_integer(), Clients :: pos_integer(),
+                    PauseMs :: non_neg_integer()) ->
     ok.
 start_writers(Group, Index, Clients, PauseMs) ->
     Caller = self(),
@@ -58,9 +59,11 @@ write(Group, {Index, C, K}, PauseMs, Samples, Errors) ->
         Name = {Index, C, K},
         Began = os:system_time(microsecond),
         T0 = erlang:monotonic_time(nanosecond),
-        Registered = sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
+        Registered =
+            sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
         Took = (erlang:monotonic_time(nanosecond) - T0) / 1000,
-        Unregistered = sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:unregister(Group, Name) end),
+        Unregistered =
+            sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:unregister(Group, Name) end),
         Failed = length([failed || Outcome <- [Registered, Unregistered], Outcome =/= ok]),
         write(Group, {Index, C, K + 1}, PauseMs, [{Began, Took} | Samples], Errors + Failed)
     end.
@@ -85,7 +88,8 @@ written(Task) ->
     end.
 
 -doc "Adds a node to a group of this node; when that began and when the call returned.".
--spec add(Group :: atom(), node()) -> {ok, BeganUs :: integer(), DoneUs :: integer()} | {error, term()}.
+-spec add(Group :: atom(), node()) ->
+    {ok, BeganUs :: integer(), DoneUs :: integer()} | {error, term()}.
 add(Group, Node) ->
     Began = os:system_time(microsecond),
     case s_group:add_nodes(Group, [Node]) of
@@ -98,7 +102,8 @@ Waits until this node is a member and has answered for each of the names; gives 
 `{Place, 0, Count}` stands for the names `{Place, 0, K}` with K from 1 to `Count`. The names
 must stay: one that was there is not asked for again.
 """.
--spec answers(Group :: atom(), Places :: [{pos_integer(), 0, non_neg_integer()}], TimeoutMs :: pos_integer()) ->
+-spec answers(Group :: atom(), Places :: [{pos_integer(), 0, non_neg_integer()}],
+              TimeoutMs :: pos_integer()) ->
     {ok, AtUs :: integer()} | {error, {missing, non_neg_integer()}}.
 answers(Group, Places, TimeoutMs) ->
     Names = [{Place, 0, K} || {Place, 0, Count} <- Places, K <- lists:seq(1, Count)],

@@ -11,8 +11,8 @@
 -define(GROUP, g1).
 -define(CALL_MS, 60_000).
 -define(WRITE_MS, 300_000).
-%% From the order to kill until the kill; and from that until the writers begin, so that none of them
-%% is answered by the process that is to die.
+%% From the order to kill until the kill; and from that until the writers begin, so that none of
+%% them is answered by the process that is to die.
 -define(AHEAD_US, 500_000).
 -define(BEHIND_US, 5_000).
 -define(LOOKED_UP, 1000).
@@ -35,7 +35,8 @@ measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
         LoadMs = erlang:monotonic_time(millisecond) - Began,
         {ok, Full} ?= sderl_bench_join:memory(Fleet, Members),
         {ok, LookupNs} ?= look_up(Fleet, Members, Places),
-        {ok, Coordinator} ?= sderl_bench_nodes:on(Fleet, hd(Members), sderl_bench_names_worker, coordinator, [?GROUP]),
+        {ok, Coordinator} ?= sderl_bench_nodes:on(Fleet, hd(Members), sderl_bench_names_worker,
+                                                  coordinator, [?GROUP]),
         {ok, Process} ?= process_killed(Fleet, Coordinator, Members, Names, Label),
         {ok, JoinMs} ?= join(Fleet, hd(Members), New, Places, Label),
         {ok, [FullNew]} ?= sderl_bench_join:memory(Fleet, [New]),
@@ -57,7 +58,8 @@ measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
 look_up(Fleet, [Node | _], Places) ->
     Names = [
         {Place, 0, K}
-     || {Place, 0, Count} <- Places, K <- lists:seq(1, Count, max(1, Count * length(Places) div ?LOOKED_UP))
+     || {Place, 0, Count} <- Places,
+        K <- lists:seq(1, Count, max(1, Count * length(Places) div ?LOOKED_UP))
     ],
     Args = [sderl_bench_impl_s_group, ?GROUP, Names],
     case sderl_fleet:call(Fleet, Node, sderl_bench_registry_worker, lookup_ns, Args, ?CALL_MS) of
@@ -69,10 +71,12 @@ look_up(Fleet, [Node | _], Places) ->
 process_killed(Fleet, Coordinator, Members, Names, Label) ->
     At = os:system_time(microsecond) + ?AHEAD_US,
     Killer = sderl_fleet_task:start(fun() ->
-        sderl_bench_nodes:on(Fleet, Coordinator, sderl_bench_names_worker, kill_process, [?GROUP, At])
+        sderl_bench_nodes:on(Fleet, Coordinator, sderl_bench_names_worker, kill_process,
+                             [?GROUP, At])
     end),
     maybe
-        {ok, Written} ?= writes([Label, ": the coordinator's process was killed"], Fleet, Members, At + ?BEHIND_US),
+        {ok, Written} ?= writes([Label, ": the coordinator's process was killed"], Fleet, Members,
+                                At + ?BEHIND_US),
         {ok, {ok, Died}} ?= sderl_fleet_task:result(Killer, ?CALL_MS),
         {ok, Counts} ?= counts(Fleet, Members),
         {ok, until(Died, Written, lists:usort(Counts) =:= [Names])}
@@ -84,8 +88,10 @@ process_killed(Fleet, Coordinator, Members, Names, Label) ->
 %% With the node its names go.
 node_killed(Fleet, Members, Names, Places, Label) ->
     maybe
-        {ok, Coordinator} ?= sderl_bench_nodes:on(Fleet, hd(Members), sderl_bench_names_worker, coordinator, [?GROUP]),
-        {_, 0, Lost} = proplists:lookup(place(Coordinator, Members), Places ++ [{place(hd(Members), Members), 0, 0}]),
+        {ok, Coordinator} ?= sderl_bench_nodes:on(Fleet, hd(Members), sderl_bench_names_worker,
+                                                  coordinator, [?GROUP]),
+        {_, 0, Lost} = proplists:lookup(place(Coordinator, Members),
+                                        Places ++ [{place(hd(Members), Members), 0, 0}]),
         Left = lists:delete(Coordinator, Members),
         Died = os:system_time(microsecond),
         ok ?= sderl_fleet:kill(Fleet, Coordinator),

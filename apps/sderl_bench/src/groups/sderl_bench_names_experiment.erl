@@ -30,9 +30,11 @@ summary() -> "one group with very many names: memory, a join, the coordinator ki
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "A group gets very many names, each of a process of its own. Shows the memory that they\n"
-        "take, how long writes stop when the coordinator's process or its node is killed, and\n"
-        "how long a node takes to join.",
+        help => "A group gets very many names, each of a process of its own. Shows the memory that "
+                "they\n"
+                "take, how long writes stop when the coordinator's process or its node is killed, "
+                "and\n"
+                "how long a node takes to join.",
         arguments => [
             option(names, "N", integer, 100_000, "names that the group holds"),
             option(nodes, "N", integer, 5, "members of the group; one more joins it"),
@@ -63,7 +65,8 @@ run(#{names := Names, nodes := Nodes, repeat := Repeat} = Options, Output) ->
     end,
     Point = maps:remove(repeat, Options),
     maybe
-        {ok, Runs} ?= sderl_bench_series:run(names, [Point], Repeat, fun sderl_bench_names:run/2, Show, Output),
+        {ok, Runs} ?= sderl_bench_series:run(names, [Point], Repeat, fun sderl_bench_names:run/2,
+                                             Show, Output),
         verdict(metrics(Runs))
     end.
 
@@ -82,7 +85,8 @@ table(Form, Runs) ->
         Row("bytes a name on the node that joined, in all", [bytes_per_name_joined]),
         Row("look-up, ns", [lookup_ns]),
         Row("a node joins, ms", [join_ms]),
-        Row("coordinator's process killed: first write after, ms", [process_killed, first_write_ms]),
+        Row("coordinator's process killed: first write after, ms",
+            [process_killed, first_write_ms]),
         Row("coordinator's process killed: all members write, ms", [process_killed, all_write_ms]),
         Row("coordinator's node killed: first write after, ms", [node_killed, first_write_ms]),
         Row("coordinator's node killed: all members write, ms", [node_killed, all_write_ms])

@@ -30,12 +30,14 @@ kill_process(Group, At) ->
     end.
 
 -doc "Registers and unregisters a fresh name from that moment on; gives the moment of the `yes`.".
--spec write(Group :: atom(), Name :: term(), AtUs :: integer()) -> {ok, Us :: integer()} | {error, term()}.
+-spec write(Group :: atom(), Name :: term(), AtUs :: integer()) ->
+    {ok, Us :: integer()} | {error, term()}.
 write(Group, Name, At) ->
     wait(At),
     try_write(Group, Name, 100).
 
-%% A call whose coordinator goes while it is under way may exit: then its client looks, and asks again.
+%% A call whose coordinator goes while it is under way may exit: then its client looks, and asks
+%% again.
 try_write(Group, Name, Tries) ->
     Outcome = sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
     Us = os:system_time(microsecond),

@@ -18,10 +18,12 @@ A benchmark: what follows `bin/sderl bench`. A result with `--json` is one objec
 Checks what argparse cannot: `Options` are as parsed, the result is what `run/2` gets. The
 message names the option and the remedy.
 """.
--callback check(Options :: #{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+-callback check(Options :: #{atom() => term()}) ->
+    {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 
 -doc "Measures, prints tables with `sderl_bench_output:say/2` and writes results.".
--callback run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+-callback run(#{atom() => term()}, sderl_bench_output:output()) ->
+    ok | {error, sderl_command:text()}.
 
 -doc "The option for results as JSON.".
 -spec json_option() -> argparse:argument().
@@ -31,15 +33,19 @@ json_option() ->
         long => "-json",
         type => string,
         required => false,
-        help => {"[--json FILE|-]", ["results as JSON, one object a line, to a file or to stdout (-)"]}
+        help => {"[--json FILE|-]",
+                 ["results as JSON, one object a line, to a file or to stdout (-)"]}
     }.
 
 -doc "An option with a default, which its help shows: `max_links` is given as `--max-links`.".
--spec option(atom(), Shape :: string(), integer | string, Default :: integer() | string(), Text :: unicode:chardata()) ->
+-spec option(atom(), Shape :: string(), integer | string, Default :: integer() | string(),
+             Text :: unicode:chardata()) ->
     argparse:argument().
 option(Name, Shape, Type, Default, Text) ->
     Long = [$- | flag(Name)],
-    Shown = io_lib:format("~ts (~ts)", [Text, if is_integer(Default) -> integer_to_list(Default); true -> Default end]),
+    Shown = io_lib:format("~ts (~ts)", [
+        Text, if is_integer(Default) -> integer_to_list(Default); true -> Default end
+    ]),
     #{
         name => Name,
         long => Long,
@@ -51,19 +57,26 @@ option(Name, Shape, Type, Default, Text) ->
 flag(Key) -> lists:flatten(string:replace(atom_to_list(Key), "_", "-", all)).
 
 -doc "Whether the values of these options are not less than `Min`.".
--spec at_least(Min :: integer(), [atom()], #{atom() => term()}) -> ok | {error, sderl_command:text()}.
+-spec at_least(Min :: integer(), [atom()], #{atom() => term()}) ->
+    ok | {error, sderl_command:text()}.
 at_least(Min, Keys, Options) ->
     case [{Key, Value} || Key <- Keys, Value <- [maps:get(Key, Options)], Value < Min] of
         [] -> ok;
-        [{Key, Value} | _] -> {error, io_lib:format("--~ts must be at least ~w, not ~w", [flag(Key), Min, Value])}
+        [{Key, Value} | _] ->
+            {error, io_lib:format("--~ts must be at least ~w, not ~w", [flag(Key), Min, Value])}
     end.
 
--doc "Whether the values of these options are not greater than these: more is a mistake, or nothing that a machine can do.".
--spec at_most([{atom(), Max :: integer()}], #{atom() => term()}) -> ok | {error, sderl_command:text()}.
+-doc """
+Whether the values of these options are not greater than these: more is a mistake, or nothing that a
+machine can do.
+""".
+-spec at_most([{atom(), Max :: integer()}], #{atom() => term()}) ->
+    ok | {error, sderl_command:text()}.
 at_most(Limits, Options) ->
     case [{Key, Max, Value} || {Key, Max} <- Limits, #{Key := Value} <- [Options], Value > Max] of
         [] -> ok;
-        [{Key, Max, Value} | _] -> {error, io_lib:format("--~ts must be at most ~w, not ~w", [flag(Key), Max, Value])}
+        [{Key, Max, Value} | _] ->
+            {error, io_lib:format("--~ts must be at most ~w, not ~w", [flag(Key), Max, Value])}
     end.
 
 -doc "The whole numbers of a list with commas, in its order.".
@@ -72,7 +85,9 @@ at_most(Limits, Options) ->
 numbers(Option, Text, Min, Max) ->
     case [W || W <- words(Text), not is_number_between(W, Min, Max)] of
         [] -> {ok, [list_to_integer(W) || W <- words(Text)]};
-        [W | _] -> {error, io_lib:format("~ts: \"~ts\" is no whole number from ~w to ~w", [Option, W, Min, Max])}
+        [W | _] ->
+            {error,
+             io_lib:format("~ts: \"~ts\" is no whole number from ~w to ~w", [Option, W, Min, Max])}
     end.
 
 is_number_between(Word, Min, Max) ->
@@ -88,7 +103,9 @@ reals(Option, Text, Min, Max) ->
     Numbers = [{W, parsed(W)} || W <- words(Text)],
     case [W || {W, N} <- Numbers, not (is_float(N) andalso N >= Min andalso N =< Max)] of
         [] -> {ok, [N || {_, N} <- Numbers]};
-        [W | _] -> {error, [Option, io_lib:format(": \"~ts\" is no number from ", [W]), short(Min), " to ", short(Max)]}
+        [W | _] ->
+            {error, [Option, io_lib:format(": \"~ts\" is no number from ", [W]), short(Min), " to ",
+                     short(Max)]}
     end.
 
 parsed(Word) ->
@@ -99,7 +116,8 @@ parsed(Word) ->
     end.
 
 -doc "The one number of an option, as `reals/4`.".
--spec real(Option :: string(), Text :: string(), Min :: number(), Max :: number()) -> {ok, float()} | {error, sderl_command:text()}.
+-spec real(Option :: string(), Text :: string(), Min :: number(), Max :: number()) ->
+    {ok, float()} | {error, sderl_command:text()}.
 real(Option, Text, Min, Max) ->
     case reals(Option, Text, Min, Max) of
         {ok, [Number]} -> {ok, Number};
@@ -110,8 +128,12 @@ real(Option, Text, Min, Max) ->
 short(N) when is_integer(N) -> integer_to_list(N);
 short(N) -> float_to_list(N, [short]).
 
--doc "Those of the known ones that a list with commas names, in its order, each once; `What` is what they are.".
--spec chosen(Option :: string(), What :: string(), Text :: string(), Known :: [atom()]) -> {ok, [atom()]} | {error, sderl_command:text()}.
+-doc """
+Those of the known ones that a list with commas names, in its order, each once; `What` is what they
+are.
+""".
+-spec chosen(Option :: string(), What :: string(), Text :: string(), Known :: [atom()]) ->
+    {ok, [atom()]} | {error, sderl_command:text()}.
 chosen(Option, What, Text, Known) ->
     Words = words(Text),
     Unknown = [W || W <- Words, not lists:member(W, [atom_to_list(K) || K <- Known])],
@@ -121,7 +143,8 @@ chosen(Option, What, Text, Known) ->
                 Option, What, W, lists:join(", ", [atom_to_list(K) || K <- Known])
             ])};
         {[], [Twice | _]} ->
-            {error, io_lib:format("~ts names ~ts twice; use --repeat to run it several times", [Option, Twice])};
+            {error, io_lib:format("~ts names ~ts twice; use --repeat to run it several times",
+                                  [Option, Twice])};
         {[], []} ->
             {ok, [list_to_existing_atom(W) || W <- Words]}
     end.

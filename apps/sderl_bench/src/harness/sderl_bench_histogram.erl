@@ -66,7 +66,8 @@ at(Rank, [{_, Count} | Rest]) -> at(Rank - Count, Rest).
 -spec of_us([number()]) -> #{p50 | p99 | max := number() | undefined}.
 of_us(Us) ->
     Histogram = lists:foldl(fun(Took, H) -> add(round(Took * 1000), H) end, new(), Us),
-    #{Key => us(percentile(Percent, Histogram)) || {Key, Percent} <- [{p50, 50}, {p99, 99}, {max, 100}]}.
+    #{Key => us(percentile(Percent, Histogram))
+      || {Key, Percent} <- [{p50, 50}, {p99, 99}, {max, 100}]}.
 
 us(undefined) -> undefined;
 us(Ns) -> Ns / 1000.

@@ -6,7 +6,9 @@
 
 -export_type([namespace/0, namespace/1]).
 
--doc "A group, whose name is an atom, and its nodes, these as positions in the family (from 1) or by name.".
+-doc """
+A group, whose name is an atom, and its nodes, these as positions in the family (from 1) or by name.
+""".
 -type namespace(Node) :: {Group :: atom(), [Node]}.
 -type namespace() :: namespace(node()).
 
@@ -16,7 +18,8 @@
 -define(LOOK_MS, 1000).
 
 -doc "`[{g1, [1, 2]}, {g2, [3, 4]}]` for four nodes in groups of two.".
--spec groups(#{nodes := pos_integer(), group_size := pos_integer(), atom() => term()}) -> [namespace(pos_integer())].
+-spec groups(#{nodes := pos_integer(), group_size := pos_integer(), atom() => term()}) ->
+    [namespace(pos_integer())].
 groups(#{nodes := Nodes, group_size := Size}) when Nodes rem Size =:= 0 ->
     [
         {list_to_atom("g" ++ integer_to_list(K)), lists:seq((K - 1) * Size + 1, K * Size)}
@@ -29,11 +32,15 @@ named(Groups, Nodes) ->
     Names = list_to_tuple(Nodes),
     [{Group, [element(I, Names) || I <- Positions]} || {Group, Positions} <- Groups].
 
--doc "Makes the groups, all at the same time, each on its first node, which asks the others to join and so links them.".
+-doc """
+Makes the groups, all at the same time, each on its first node, which asks the others to join and so
+links them.
+""".
 -spec make(Fleet :: pid(), [{Group :: term(), [node()]}]) -> ok | {error, term()}.
 make(Fleet, Namespaces) ->
     Answers = sderl_fleet_task:at_once(Namespaces, fun(Group, [First | _] = Members) ->
-        case sderl_fleet:multicall(Fleet, [First], s_group, new_s_group, [Group, Members], ?CALL_MS) of
+        case sderl_fleet:multicall(Fleet, [First], s_group, new_s_group, [Group, Members],
+                                   ?CALL_MS) of
             [{_, {ok, {ok, Group, Joined}}}] -> {Joined -- Members, Members -- Joined};
             [Other] -> Other
         end
@@ -44,8 +51,8 @@ make(Fleet, Namespaces) ->
     end.
 
 -doc """
-Deletes the groups, each on any of its nodes that runs. Returns when no node that answers has one of them any more, after a while also otherwise.
-The nodes are free nodes then, which mesh.
+Deletes the groups, each on any of its nodes that runs. Returns when no node that answers has one of
+them any more, after a while also otherwise. The nodes are free nodes then, which mesh.
 """.
 -spec delete(Fleet :: pid(), [{Group :: term(), [node()]}]) -> ok.
 delete(Fleet, Namespaces) ->
@@ -53,7 +60,9 @@ delete(Fleet, Namespaces) ->
     _ = sderl_fleet_task:at_once(Namespaces, fun(Group, Members) ->
         [] =/= lists:dropwhile(
             fun(Node) ->
-                [{Node, {ok, ok}}] =/= sderl_fleet:multicall(Fleet, [Node], s_group, delete_s_group, [Group], ?DELETE_MS)
+                [{Node, {ok, ok}}] =/=
+                    sderl_fleet:multicall(Fleet, [Node], s_group, delete_s_group, [Group],
+                                          ?DELETE_MS)
             end,
             [Node || Node <- Members, lists:member(Node, Running)]
         )
@@ -64,5 +73,8 @@ delete(Fleet, Namespaces) ->
     ok.
 
 none_of(Names, Fleet, Nodes) ->
-    Own = [Own || {_, {ok, Own}} <- sderl_fleet:multicall(Fleet, Nodes, s_group, own_s_groups, [], ?LOOK_MS), is_list(Own)],
+    Own = [Own
+           || {_, {ok, Own}} <- sderl_fleet:multicall(Fleet, Nodes, s_group, own_s_groups, [],
+                                                      ?LOOK_MS),
+              is_list(Own)],
     not lists:any(fun({Group, _}) -> lists:member(Group, Names) end, lists:append(Own)).

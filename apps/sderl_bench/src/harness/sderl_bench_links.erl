@@ -18,12 +18,15 @@ mesh(Fleet, [First | Rest] = Nodes) ->
     %% One after the other at first: nodes that all connect to one another at the same time
     %% meet half-way, and one of the two attempts fails.
     maybe
-        ok ?= every(sderl_fleet:multicall(Fleet, Rest, net_kernel, connect_node, [First], ?MESH_MS), true),
-        ok ?= every(sderl_fleet:multicall(Fleet, Nodes, ?MODULE, connect_all, [Nodes], ?MESH_MS), ok),
+        ok ?= every(sderl_fleet:multicall(Fleet, Rest, net_kernel, connect_node, [First], ?MESH_MS),
+                    true),
+        ok ?= every(sderl_fleet:multicall(Fleet, Nodes, ?MODULE, connect_all, [Nodes], ?MESH_MS),
+                    ok),
         sderl_fleet:await(
             fun() ->
                 Counts = count(Fleet, Nodes),
-                lists:all(fun(N) -> is_integer(N) andalso N >= length(Rest) end, Counts) orelse Counts
+                lists:all(fun(N) -> is_integer(N) andalso N >= length(Rest) end, Counts)
+                    orelse Counts
             end,
             ?MESH_MS
         )
@@ -43,7 +46,9 @@ connect_all(Nodes) ->
         [Node | _] -> {error, Node}
     end.
 
--doc "How many nodes each node is connected to, hidden ones too; `undefined` where a node does not answer.".
+-doc """
+How many nodes each node is connected to, hidden ones too; `undefined` where a node does not answer.
+""".
 -spec count(Fleet :: pid(), [node()]) -> [non_neg_integer() | undefined].
 count(Fleet, Nodes) ->
     [

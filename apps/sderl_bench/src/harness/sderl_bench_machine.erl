@@ -5,7 +5,10 @@
 -export([info/0, text/0]).
 -export_type([info/0]).
 
--doc "Cores that this virtual machine may use, a quota of processor time rounded up, memory in MiB (`null` where unknown), OTP's full version.".
+-doc """
+Cores that this virtual machine may use, a quota of processor time rounded up, memory in MiB (`null`
+where unknown), OTP's full version.
+""".
 -type info() :: #{cores := pos_integer(), memory_mib := pos_integer() | null, otp := binary()}.
 
 -doc "This machine.".
@@ -35,7 +38,8 @@ cores() ->
 memory_mib() ->
     maybe
         {ok, Text} ?= file:read_file("/proc/meminfo"),
-        {match, [Kib]} ?= re:run(Text, "^MemTotal:\\s+(\\d+) kB", [{capture, all_but_first, binary}]),
+        {match, [Kib]} ?= re:run(Text, "^MemTotal:\\s+(\\d+) kB",
+                                 [{capture, all_but_first, binary}]),
         binary_to_integer(Kib) div 1024
     else
         _ -> null

@@ -9,8 +9,9 @@ the links.
 Metrics = sderl_bench_meter:metrics(Usage, Operations).
 ```
 
-A node reads its own counters, before and after, over the fleet's control channel, which is none of the
-links. Only what a node *sent* is read, so that the sum over all nodes counts everything between them once.
+A node reads its own counters, before and after, over the fleet's control channel, which is none of
+the links. Only what a node *sent* is read, so that the sum over all nodes counts everything between
+them once.
 
 | metric | meaning |
 |---|---|
@@ -36,7 +37,8 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
     memory_peak_kib := non_neg_integer(),
     sent := #{node() => sent()}
 }.
--type sent() :: {Connection :: term(), Bytes :: non_neg_integer(), Messages :: non_neg_integer(), Packets :: non_neg_integer() | undefined}.
+-type sent() :: {Connection :: term(), Bytes :: non_neg_integer(), Messages :: non_neg_integer(),
+                 Packets :: non_neg_integer() | undefined}.
 
 -doc "What one node used between two snapshots.".
 -type node_usage() :: #{
@@ -49,7 +51,10 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
     memory_mib := float()
 }.
 
--doc "What all nodes used; `total` are sums, `seconds` the time between the two looks at a node, which is a little different from node to node: the mean.".
+-doc """
+What all nodes used; `total` are sums, `seconds` the time between the two looks at a node, which is
+a little different from node to node: the mean.
+""".
 -type usage() :: #{
     seconds := float(),
     total := #{
@@ -75,8 +80,8 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
 -define(SEGMENTS_OUT, 136).
 
 -doc """
-The result of `Fun`, and what the nodes used meanwhile. A node that did not answer before or after it is not
-in the usage.
+The result of `Fun`, and what the nodes used meanwhile. A node that did not answer before or after
+it is not in the usage.
 """.
 -spec around(Fleet :: pid(), [node()], fun(() -> Result)) -> {Result, usage()}.
 around(Fleet, Nodes, Fun) ->
@@ -85,9 +90,14 @@ around(Fleet, Nodes, Fun) ->
     {Result, usage(Before, snapshots(Fleet, Nodes))}.
 
 snapshots(Fleet, Nodes) ->
-    [{Node, Snapshot} || {Node, {ok, Snapshot}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, snapshot, [], ?SNAPSHOT_MS)].
+    [{Node, Snapshot}
+     || {Node, {ok, Snapshot}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, snapshot, [],
+                                                        ?SNAPSHOT_MS)].
 
--doc "What was sent between two looks at all nodes, and the links at the second one: those of the metrics that need no clock.".
+-doc """
+What was sent between two looks at all nodes, and the links at the second one: those of the metrics
+that need no clock.
+""".
 -spec sent([{node(), snapshot()}], [{node(), snapshot()}]) -> #{atom() => number() | undefined}.
 sent(Before, After) ->
     maps:with(
@@ -125,7 +135,8 @@ segments(Port) ->
     case os:type() of
         {unix, linux} ->
             case inet:getopts(Port, [{raw, ?IPPROTO_TCP, ?TCP_INFO, ?TCP_INFO_SIZE}]) of
-                {ok, [{raw, _, _, <<_:?SEGMENTS_OUT/binary, Segments:32/native, _/binary>>}]} -> Segments;
+                {ok, [{raw, _, _, <<_:?SEGMENTS_OUT/binary, Segments:32/native, _/binary>>}]} ->
+                    Segments;
                 _ -> undefined
             end;
         _ ->
@@ -141,7 +152,8 @@ memory_kib() ->
     end.
 
 kib(Text, Key, Default) ->
-    case re:run(Text, "^" ++ Key ++ ":\\s+(\\d+) kB", [multiline, {capture, all_but_first, binary}]) of
+    case re:run(Text, "^" ++ Key ++ ":\\s+(\\d+) kB",
+                [multiline, {capture, all_but_first, binary}]) of
         {match, [Kib]} -> binary_to_integer(Kib);
         nomatch -> Default
     end.
@@ -161,7 +173,8 @@ usage(Before, After) ->
             messages => Sum(messages),
             packets => add([maps:get(packets, U) || U <- PerNode]),
             memory_mib_mean => mean([maps:get(memory_mib, U) || U <- PerNode]),
-            memory_mib_max => lists:max([0.0 | [Kib / 1024 || {_, _, #{memory_peak_kib := Kib}} <- Both]])
+            memory_mib_max => lists:max([0.0 | [Kib / 1024
+                                                || {_, _, #{memory_peak_kib := Kib}} <- Both]])
         },
         links_total => lists:sum(Links) div 2,
         links_per_node_max => lists:max([0 | Links]),
@@ -169,7 +182,8 @@ usage(Before, After) ->
         per_node => PerNode
     }.
 
-node_usage(Node, #{cpu_ms := Cpu0, sent := Sent0}, #{cpu_ms := Cpu1, sent := Sent1, memory_kib := Kib}) ->
+node_usage(Node, #{cpu_ms := Cpu0, sent := Sent0},
+           #{cpu_ms := Cpu1, sent := Sent1, memory_kib := Kib}) ->
     Grown = [grown(Link, maps:get(Peer, Sent0, none)) || Peer := Link <- Sent1],
     #{
         node => Node,
@@ -206,7 +220,8 @@ missing(Nodes, #{per_node := PerNode}) -> Nodes -- [Node || #{node := Node} <- P
 -doc "The metrics of the table above. `Ops` is how many operations it was used for.".
 -spec metrics(usage(), Ops :: non_neg_integer()) -> #{atom() => term()}.
 metrics(#{total := Total, seconds := Seconds, per_node := PerNode} = Usage, Ops) ->
-    #{cpu_ms := CpuMs, bytes := Bytes, messages := Messages, packets := Packets, memory_mib_mean := Memory, memory_mib_max := Most} = Total,
+    #{cpu_ms := CpuMs, bytes := Bytes, messages := Messages, packets := Packets,
+      memory_mib_mean := Memory, memory_mib_max := Most} = Total,
     #{cores := Cores} = sderl_bench_machine:info(),
     (maps:with([links_per_node_max, links_per_node_mean, links_total], Usage))#{
         cpu_pct => ratio(CpuMs / 10, Seconds * Cores),

@@ -1,8 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_nodes).
 -moduledoc """
-The measured nodes: started for a run and ended after it, and called. Calls must succeed on all nodes: they give what the functions
-return, or the first failure as a term for `sderl_bench_reason:text/1`. A function that returns `{error, Reason}` has failed like one that raised or did not answer.
+The measured nodes: started for a run and ended after it, and called. Calls must succeed on all
+nodes: they give what the functions return, or the first failure as a term for
+`sderl_bench_reason:text/1`. A function that returns `{error, Reason}` has failed like one that
+raised or did not answer.
 """.
 
 -export([with/4, on/5, on/6, all/5, all/6, each/5]).
@@ -11,8 +13,12 @@ return, or the first failure as a term for `sderl_bench_reason:text/1`. A functi
 
 -define(CALL_MS, 120_000).
 
--doc "Starts so many nodes with the library, in groups as `sderl_fleet:start/1` takes them, calls `Fun` and ends them.".
--spec with(pos_integer(), Groups :: list(), Label :: unicode:chardata(), fun((Fleet :: pid(), [node()]) -> Result)) ->
+-doc """
+Starts so many nodes with the library, in groups as `sderl_fleet:start/1` takes them, calls `Fun`
+and ends them.
+""".
+-spec with(pos_integer(), Groups :: list(), Label :: unicode:chardata(),
+           fun((Fleet :: pid(), [node()]) -> Result)) ->
     Result | {error, term()}.
 with(Count, Groups, Label, Fun) ->
     maybe
@@ -34,7 +40,8 @@ with(Count, Groups, Label, Fun) ->
 on(Fleet, Node, M, F, Args) -> on(Fleet, Node, M, F, Args, ?CALL_MS).
 
 -doc "The same within so many milliseconds.".
--spec on(Fleet :: pid(), node(), module(), Function :: atom(), [term()], timeout()) -> {ok, term()} | failed().
+-spec on(Fleet :: pid(), node(), module(), Function :: atom(), [term()], timeout()) ->
+    {ok, term()} | failed().
 on(Fleet, Node, M, F, Args, Ms) ->
     maybe
         {ok, [Value]} ?= all(Fleet, [Node], M, F, Args, Ms),
@@ -42,15 +49,18 @@ on(Fleet, Node, M, F, Args, Ms) ->
     end.
 
 -doc "Calls it on all of the nodes at once, results in their order.".
--spec all(Fleet :: pid(), [node()], module(), Function :: atom(), [term()]) -> {ok, [term()]} | failed().
+-spec all(Fleet :: pid(), [node()], module(), Function :: atom(), [term()]) ->
+    {ok, [term()]} | failed().
 all(Fleet, Nodes, M, F, Args) -> all(Fleet, Nodes, M, F, Args, ?CALL_MS).
 
 -doc "The same within so many milliseconds.".
--spec all(Fleet :: pid(), [node()], module(), Function :: atom(), [term()], timeout()) -> {ok, [term()]} | failed().
+-spec all(Fleet :: pid(), [node()], module(), Function :: atom(), [term()], timeout()) ->
+    {ok, [term()]} | failed().
 all(Fleet, Nodes, M, F, Args, Ms) -> values(F, sderl_fleet:multicall(Fleet, Nodes, M, F, Args, Ms)).
 
 -doc "The same with arguments of its own for each node.".
--spec each(Fleet :: pid(), [{node(), Args :: [term()]}], module(), Function :: atom(), timeout()) -> {ok, [term()]} | failed().
+-spec each(Fleet :: pid(), [{node(), Args :: [term()]}], module(), Function :: atom(), timeout()) ->
+    {ok, [term()]} | failed().
 each(Fleet, Calls, M, F, Ms) ->
     values(F, sderl_fleet_task:at_once(Calls, fun(Node, Args) ->
         [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], M, F, Args, Ms),

@@ -57,7 +57,8 @@ say(stdout, _Text) -> ok;
 say(_, Text) -> io:put_chars(sderl_visible:text(Text)).
 
 -doc "A result measured on this machine; `Started` is from `now/0`.".
--spec result(Experiment :: atom(), Params :: map(), Metrics :: map(), Started :: binary()) -> result().
+-spec result(Experiment :: atom(), Params :: map(), Metrics :: map(), Started :: binary()) ->
+    result().
 result(Experiment, Params, Metrics, Started) ->
     #{
         experiment => Experiment,

@@ -3,10 +3,10 @@
 -moduledoc """
 When the operations of an open load are due.
 
-Under *open* load operations come at their own times, whether or not those before them have ended, as
-they do from many users who know nothing of one another. A latency is counted from the time at which the
-operation was *due*: a client that waits for a slow answer, and meanwhile does not ask, would leave out just those
-latencies that were worst (coordinated omission).
+Under *open* load operations come at their own times, whether or not those before them have ended,
+as they do from many users who know nothing of one another. A latency is counted from the time at
+which the operation was *due*: a client that waits for a slow answer, and meanwhile does not ask,
+would leave out just those latencies that were worst (coordinated omission).
 
 Pure; the same seed gives the same times.
 """.
@@ -15,8 +15,9 @@ Pure; the same seed gives the same times.
 -export_type([pace/0, options/0]).
 
 -doc """
-`rate`: operations a second. `poisson`: gaps that are independent of one another, as from many users;
-`even`: all gaps equal, the first one's length anywhere in it, so that nodes with different seeds do not fall into step.
+`rate`: operations a second. `poisson`: gaps that are independent of one another, as from many
+users; `even`: all gaps equal, the first one's length anywhere in it, so that nodes with different
+seeds do not fall into step.
 """.
 -type options() :: #{rate := number(), seed := term(), kind => poisson | even}.
 
@@ -38,7 +39,9 @@ new(#{rate := Rate, seed := Seed} = Options) when Rate > 0 ->
             {even, Gap, (U - 1) * Gap, Random1}
     end.
 
--doc "The time of the next operation in nanoseconds from the beginning, never before that of the last.".
+-doc """
+The time of the next operation in nanoseconds from the beginning, never before that of the last.
+""".
 -spec next(pace()) -> {Ns :: non_neg_integer(), pace()}.
 next({even, Gap, Last, Random}) ->
     At = Last + Gap,

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_program).
 -moduledoc """
-Programs of the machine: run to their end, or asked line by line. A program that takes too long is killed; one whose
-caller dies loses its input, and ends by that.
+Programs of the machine: run to their end, or asked line by line. A program that takes too long is
+killed; one whose caller dies loses its input, and ends by that.
 """.
 
 -export([run/3, ask/4]).
@@ -23,7 +23,8 @@ caller dies loses its input, and ends by that.
 -define(PART, 65_536).
 
 -doc "Runs a program to its end; what it wrote to stdout and stderr. `timeout` is in milliseconds.".
--spec run(file:filename(), [string()], options()) -> {ok, Status :: non_neg_integer(), binary()} | {error, reason()}.
+-spec run(file:filename(), [string()], options()) ->
+    {ok, Status :: non_neg_integer(), binary()} | {error, reason()}.
 run(File, Args, #{timeout := Timeout} = Options) ->
     apart(fun() ->
         Port = open(File, Args, Options, [stderr_to_stdout]),
@@ -38,10 +39,11 @@ said(Port, Deadline, Said) ->
     end.
 
 -doc """
-Writes lines to a program's stdin, and gives the lines it answers, one to each; `seen` is called after each with their
-number. `timeout` is that of one answer.
+Writes lines to a program's stdin, and gives the lines it answers, one to each; `seen` is called
+after each with their number. `timeout` is that of one answer.
 """.
--spec ask(file:filename(), [string()], Lines :: [iodata()], options()) -> {ok, [binary()]} | {error, reason()}.
+-spec ask(file:filename(), [string()], Lines :: [iodata()], options()) ->
+    {ok, [binary()]} | {error, reason()}.
 ask(File, Args, Lines, Options) ->
     apart(fun() ->
         Port = open(File, Args, Options, [{line, ?PART}]),
@@ -79,8 +81,8 @@ next(Port, Deadline) ->
         {error, timeout}
     end.
 
-%% Writing to a program that has ended may end its port before its status is here: no reason to end the caller. And what
-%% a program says late is in no one's mailbox.
+%% Writing to a program that has ended may end its port before its status is here: no reason to end
+%% the caller. And what a program says late is in no one's mailbox.
 apart(Fun) ->
     Task = sderl_fleet_task:start(fun() ->
         _ = process_flag(trap_exit, true),

@@ -5,12 +5,13 @@
 -export([text/1, said/3]).
 
 -doc """
-A reason of a benchmark or of `sderl_fleet:start/1` as text. `{said, Text}`: a program with reasons of
-its own has put it into words.
+A reason of a benchmark or of `sderl_fleet:start/1` as text. `{said, Text}`: a program with reasons
+of its own has put it into words.
 """.
 -spec text(term()) -> unicode:chardata().
 text({memory, #{needed_mib := Needed, available_mib := Available}}) ->
-    io_lib:format("the nodes need ~w MiB of memory and ~w are free; start fewer nodes", [Needed, Available]);
+    io_lib:format("the nodes need ~w MiB of memory and ~w are free; start fewer nodes",
+                  [Needed, Available]);
 text({start_failed, [{Node, Why} | Others]}) ->
     [
         io_lib:format("node ~ts did not start: ~0tp", [Node, Why]),
@@ -23,9 +24,9 @@ text({fleet_ended, Why}) ->
 text({group_not_made, Group, {Node, {error, down}}}) when is_atom(Node) ->
     io_lib:format("node ~ts, which was to make the group ~0tp, went down", [Node, Group]);
 text({group_not_made, Group, {[], [_ | _] = Missing}}) ->
-    io_lib:format("these nodes did not join the group ~0tp, because they went down or could not be reached: ~ts", [
-        Group, lists:join(", ", [atom_to_list(Node) || Node <- Missing])
-    ]);
+    io_lib:format("these nodes did not join the group ~0tp, because they went down or could not be "
+                  "reached: ~ts",
+                  [Group, lists:join(", ", [atom_to_list(Node) || Node <- Missing])]);
 text({group_not_made, Group, Answer}) ->
     io_lib:format("the group ~0tp could not be made: ~0tp", [Group, Answer]);
 text({group_not_ready, Node, {ok, {error, timeout}}}) ->
@@ -41,7 +42,8 @@ text({not_loaded, Node, {late, Ms}}) ->
         [Node, Ms]
     );
 text({not_preloaded, Node, {ok, {Failures, Reasons}}}) ->
-    io_lib:format("~w names could not be registered on ~ts beforehand: ~0tp", [Failures, Node, Reasons]);
+    io_lib:format("~w names could not be registered on ~ts beforehand: ~0tp",
+                  [Failures, Node, Reasons]);
 text({What, Node, {error, timeout}}) when is_atom(Node) ->
     io_lib:format("node ~ts did not answer in time (~ts)", [Node, What]);
 text({What, Node, Answer}) when is_atom(Node) ->
@@ -59,8 +61,12 @@ text({timeout, Last}) ->
 text(Reason) ->
     io_lib:format("~0tp", [Reason]).
 
--doc "The outcome of a program whose own reasons are `{Tag, Reason}`: in its words, so that the harness need not know them.".
--spec said(Tag :: atom(), Text :: fun((Reason :: term()) -> unicode:chardata()), Outcome) -> Outcome when
+-doc """
+The outcome of a program whose own reasons are `{Tag, Reason}`: in its words, so that the harness
+need not know them.
+""".
+-spec said(Tag :: atom(), Text :: fun((Reason :: term()) -> unicode:chardata()), Outcome) ->
+    Outcome when
     Outcome :: {ok, Metrics :: #{atom() => term()}} | {error, term()}.
 said(Tag, Text, {error, {Tag, Reason}}) -> {error, {said, Text(Reason)}};
 said(_, _, Outcome) -> Outcome.

@@ -3,9 +3,9 @@
 -moduledoc """
 Several runs of a benchmark in one go: sizes of the cluster, variants, repeats.
 
-Runs follow one another in turns: each variant once on each size, then all of it again. So what disturbs the machine for
-a while disturbs all of them, and an interrupted series has something of everything. A result is written as soon as
-it is there.
+Runs follow one another in turns: each variant once on each size, then all of it again. So what
+disturbs the machine for a while disturbs all of them, and an interrupted series has something of
+everything. A result is written as soon as it is there.
 """.
 
 -export([options/1, check/1, run/6, medians/1, label/2, interval/1]).
@@ -22,11 +22,15 @@ it is there.
 %% More nodes than one machine is for.
 -define(MOST_NODES, 1_000_000).
 
--doc "The options of a series, with these defaults. `--compare` is for the benchmark to look at: all its variants.".
+-doc """
+The options of a series, with these defaults. `--compare` is for the benchmark to look at: all its
+variants.
+""".
 -spec options(#{nodes := string(), repeat := pos_integer()}) -> [argparse:argument()].
 options(#{nodes := Nodes, repeat := Repeat}) ->
     [
-        option(nodes, "LIST", string, Nodes, "nodes; several numbers with commas between them are a series"),
+        option(nodes, "LIST", string, Nodes,
+               "nodes; several numbers with commas between them are a series"),
         option(repeat, "K", integer, Repeat, "turns; tables have the medians and the spread"),
         #{
             name => compare, long => "-compare", type => boolean, default => false,
@@ -35,8 +39,8 @@ options(#{nodes := Nodes, repeat := Repeat}) ->
     ].
 
 -doc """
-Checks these options: `nodes` becomes a list of numbers, each once, and the most of them, so many times as there are `clusters` where
-that is an option too, must fit into memory.
+Checks these options: `nodes` becomes a list of numbers, each once, and the most of them, so many
+times as there are `clusters` where that is an option too, must fit into memory.
 """.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{nodes := Text} = Options) ->
@@ -52,20 +56,23 @@ fits(Count, Clusters) ->
         ok -> ok;
         {error, Reason} ->
             {error, io_lib:format("--nodes ~w~ts: ~ts", [
-                Count, [io_lib:format(" with --clusters ~w", [Clusters]) || Clusters > 1], sderl_bench_reason:text(Reason)
+                Count, [io_lib:format(" with --clusters ~w", [Clusters]) || Clusters > 1],
+                sderl_bench_reason:text(Reason)
             ])}
     end.
 
 -doc """
-Measures all points `Repeat` times, with `Fun(Params, [Place, Words])`, a label in two parts (which run of how many, and which point, or which experiment), whose errors are terms for
-`sderl_bench_reason:text/1`. The first error ends the series; what was measured until then is written. `Show` gets all runs at
-the end, and those that there are before an error.
+Measures all points `Repeat` times, with `Fun(Params, [Place, Words])`, a label in two parts (which
+run of how many, and which point, or which experiment), whose errors are terms for
+`sderl_bench_reason:text/1`. The first error ends the series; what was measured until then is
+written. `Show` gets all runs at the end, and those that there are before an error.
 """.
--spec run(Experiment :: atom(), [Params], Repeat :: pos_integer(), Fun, Show :: fun(([run()]) -> ok), sderl_bench_output:output()) ->
-    {ok, [run()]} | {error, sderl_command:text()}
-when
+-spec run(Experiment :: atom(), [Params], Repeat :: pos_integer(), Fun,
+          Show :: fun(([run()]) -> ok), sderl_bench_output:output()) ->
+    {ok, [run()]} | {error, sderl_command:text()} when
     Params :: #{atom() => term()},
-    Fun :: fun((Params, Label :: [unicode:chardata()]) -> {ok, Metrics :: #{atom() => term()}} | {error, term()}).
+    Fun :: fun((Params, Label :: [unicode:chardata()]) -> {ok, Metrics :: #{atom() => term()}}
+                                                          | {error, term()}).
 run(Experiment, Points, Repeat, Fun, Show, Output) ->
     Turns = [{Params, Turn} || Turn <- lists:seq(1, Repeat), Params <- Points],
     {Outcome, Latest} = turns(lists:enumerate(Turns), length(Turns), Experiment, Fun, Output, []),
@@ -88,10 +95,13 @@ turns([{Number, {Params, Turn}} | Turns], Total, Experiment, Fun, Output, Runs) 
     Full = Params#{run => Turn},
     maybe
         {measured, {ok, Metrics}} ?= {measured, Fun(Params, Label)},
-        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(Experiment, Full, Metrics, Started)),
+        ok ?= sderl_bench_output:write(
+            Output, sderl_bench_output:result(Experiment, Full, Metrics, Started)
+        ),
         turns(Turns, Total, Experiment, Fun, Output, [#{params => Full, metrics => Metrics} | Runs])
     else
-        {measured, {error, Reason}} -> {{error, [Label, ": ", sderl_bench_reason:text(Reason)]}, Runs};
+        {measured, {error, Reason}} ->
+            {{error, [Label, ": ", sderl_bench_reason:text(Reason)]}, Runs};
         {error, Message} -> {{error, Message}, Runs}
     end.
 
@@ -109,13 +119,15 @@ label(Params, Keys) ->
     ]).
 
 -doc """
-For each point, in the order of its first run, its parameters without `run`, and the spread of each metric that is
-a number in any of its runs; of maps of metrics, those of each.
+For each point, in the order of its first run, its parameters without `run`, and the spread of each
+metric that is a number in any of its runs; of maps of metrics, those of each.
 """.
 -spec medians([run()]) -> [{#{atom() => term()}, #{term() => spread() | map()}}].
 medians(Runs) ->
-    Keyed = [{maps:remove(run, Params), Metrics} || #{params := Params, metrics := Metrics} <- Runs],
-    [{Params, spreads([M || {P, M} <- Keyed, P =:= Params])} || Params <- lists:uniq([P || {P, _} <- Keyed])].
+    Keyed = [{maps:remove(run, Params), Metrics}
+             || #{params := Params, metrics := Metrics} <- Runs],
+    [{Params, spreads([M || {P, M} <- Keyed, P =:= Params])}
+     || Params <- lists:uniq([P || {P, _} <- Keyed])].
 
 spreads(Maps) ->
     Keys = lists:usort(lists:append([maps:keys(M) || M <- Maps])),
@@ -123,21 +135,28 @@ spreads(Maps) ->
 
 spread(Values) ->
     case {[V || V <- Values, is_number(V)], [M || M <- Values, is_map(M)]} of
-        {[_ | _] = Numbers, _} -> {ok, {sderl_table:median(Numbers), lists:min(Numbers), lists:max(Numbers)}};
+        {[_ | _] = Numbers, _} ->
+            {ok, {sderl_table:median(Numbers), lists:min(Numbers), lists:max(Numbers)}};
         {[], [_ | _] = Maps} -> {ok, spreads(Maps)};
         {[], []} -> none
     end.
 
--doc "The mean, and how far on both sides of it that of all there might be is, with a probability of 95 %. Of one value that is not known, and 0 here.".
+-doc """
+The mean, and how far on both sides of it that of all there might be is, with a probability of 95 %.
+Of one value that is not known, and 0 here.
+""".
 -spec interval([number(), ...]) -> {Mean :: float(), Half :: float()}.
 interval(Values) ->
     N = length(Values),
     Mean = lists:sum(Values) / N,
     case N of
         1 -> {Mean, 0.0};
-        _ -> {Mean, student(N - 1) * math:sqrt(lists:sum([(V - Mean) * (V - Mean) || V <- Values]) / (N - 1) / N)}
+        _ ->
+            {Mean, student(N - 1) *
+                   math:sqrt(lists:sum([(V - Mean) * (V - Mean) || V <- Values]) / (N - 1) / N)}
     end.
 
 %% The 97.5 % point of Student's distribution.
-student(Freedom) when Freedom =< 10 -> element(Freedom, {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23});
+student(Freedom) when Freedom =< 10 ->
+    element(Freedom, {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23});
 student(_) -> 2.2.

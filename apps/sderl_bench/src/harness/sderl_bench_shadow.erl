@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_shadow).
 -moduledoc """
-The shadow network beside the nodes of a fleet: hidden nodes of the same fleet that run the application `sderl_mon`, with its default
-settings, as one would in production.
+The shadow network beside the nodes of a fleet: hidden nodes of the same fleet that run the
+application `sderl_mon`, with its default settings, as one would in production.
 
 ```erlang
 {ok, Shadow} = sderl_bench_shadow:start(Fleet, Nodes, #{}),
@@ -11,8 +11,9 @@ Seen = sderl_bench_shadow:seen(Shadow),             %% since then
 ok = sderl_bench_shadow:stop(Shadow).
 ```
 
-What is seen is what a subscriber of the hub gets, on the monitoring node: `m:sderl_bench_shadow_view`. Nothing here calls the application but over the
-fleet's control channel.
+What is seen is what a subscriber of the hub gets, on the monitoring node:
+`m:sderl_bench_shadow_view`. Nothing here calls the application but over the fleet's control
+channel.
 """.
 
 -export([start/3, await/2, again/1, seen/1, stop/1]).
@@ -20,21 +21,26 @@ fleet's control channel.
 -export_type([shadow/0]).
 
 -doc "Monitoring nodes and what is watched; `views` are the subscribers on them.".
--opaque shadow() :: #{fleet := pid(), nodes := [node()], monitors := [node()], views := #{node() => pid()}}.
+-opaque shadow() ::
+    #{fleet := pid(), nodes := [node()], monitors := [node()], views := #{node() => pid()}}.
 
 -define(CALL_MS, 60_000).
 
 -doc """
-Starts `monitors` (1) monitoring nodes that watch these nodes; `config` is that of `sderl_mon` besides. The fleet's own list of nodes has
-them until `stop/1`. An error is one of `sderl_fleet:start_nodes/2`, or `{not_monitoring, Node, Reason}`.
+Starts `monitors` (1) monitoring nodes that watch these nodes; `config` is that of `sderl_mon`
+besides. The fleet's own list of nodes has them until `stop/1`. An error is one of
+`sderl_fleet:start_nodes/2`, or `{not_monitoring, Node, Reason}`.
 """.
--spec start(Fleet :: pid(), [node()], #{monitors => pos_integer(), config => map()}) -> {ok, shadow()} | {error, term()}.
+-spec start(Fleet :: pid(), [node()], #{monitors => pos_integer(), config => map()}) ->
+    {ok, shadow()} | {error, term()}.
 start(Fleet, Nodes, Options) ->
-    Family = #{name => monitor, count => maps:get(monitors, Options, 1), hidden => true, connect_all => false, apps => []},
+    Family = #{name => monitor, count => maps:get(monitors, Options, 1), hidden => true,
+               connect_all => false, apps => []},
     maybe
         {ok, Monitors} ?= sderl_fleet:start_nodes(Fleet, [Family]),
         Shadow = #{fleet => Fleet, nodes => Nodes, monitors => Monitors, views => #{}},
-        Config = maps:merge(#{seeds => Nodes, monitors => Monitors}, maps:get(config, Options, #{})),
+        Config = maps:merge(#{seeds => Nodes, monitors => Monitors},
+                            maps:get(config, Options, #{})),
         case begun(Shadow, Config) of
             {ok, Views} -> {ok, Shadow#{views := Views}};
             {error, _} = Error -> ok = stop(Shadow), Error
@@ -42,7 +48,8 @@ start(Fleet, Nodes, Options) ->
     end.
 
 begun(#{fleet := Fleet, monitors := Monitors, nodes := Nodes}, Config) ->
-    Answers = sderl_fleet:multicall(Fleet, Monitors, sderl_bench_shadow_view, start, [Config, [id(Node) || Node <- Nodes]], ?CALL_MS),
+    Answers = sderl_fleet:multicall(Fleet, Monitors, sderl_bench_shadow_view, start,
+                                    [Config, [id(Node) || Node <- Nodes]], ?CALL_MS),
     case [{Node, Answer} || {Node, Answer} <- Answers, not is_view(Answer)] of
         [] -> {ok, #{Node => View || {Node, {ok, {ok, View}}} <- Answers}};
         [{Node, Answer} | _] -> {error, {not_monitoring, Node, Answer}}
@@ -56,7 +63,9 @@ is_view(_) -> false.
 await(#{views := Views} = Shadow, Ms) ->
     sderl_fleet:await(
         fun() ->
-            case lists:usort(lists:append([call(Shadow, Node, sderl_bench_shadow_view, missing, [View]) || Node := View <- Views])) of
+            case lists:usort(lists:append([call(Shadow, Node, sderl_bench_shadow_view, missing,
+                                                [View])
+                                           || Node := View <- Views])) of
                 [] -> true;
                 Missing -> {length(Missing), lists:sublist(Missing, 3)}
             end
@@ -66,18 +75,26 @@ await(#{views := Views} = Shadow, Ms) ->
 
 -doc "What is counted begins anew.".
 -spec again(shadow()) -> ok.
-again(#{views := Views} = Shadow) -> lists:foreach(fun({Node, View}) -> ok = call(Shadow, Node, sderl_bench_shadow_view, again, [View]) end, maps:to_list(Views)).
+again(#{views := Views} = Shadow) ->
+    lists:foreach(fun({Node, View}) ->
+        ok = call(Shadow, Node, sderl_bench_shadow_view, again, [View])
+    end, maps:to_list(Views)).
 
 -doc "What the first monitoring node that answers has seen: see `sderl_bench_shadow_view:seen/1`.".
 -spec seen(shadow()) -> map().
 seen(#{monitors := [Node | Others]} = Shadow) ->
-    case sderl_fleet_task:attempt(fun() -> call(Shadow, Node, sderl_bench_shadow_view, seen, [viewer(Shadow, Node)]) end) of
+    case sderl_fleet_task:attempt(fun() ->
+        call(Shadow, Node, sderl_bench_shadow_view, seen, [viewer(Shadow, Node)])
+    end) of
         {error, Reason} when Others =:= [] -> error(Reason);
         {error, _} -> seen(Shadow#{monitors := Others});
         Seen -> Seen
     end.
 
--doc "Ends the monitoring nodes. The probes end by themselves, within seconds; those that still answer are ended at once.".
+-doc """
+Ends the monitoring nodes. The probes end by themselves, within seconds; those that still answer are
+ended at once.
+""".
 -spec stop(shadow()) -> ok.
 stop(#{fleet := Fleet, nodes := Nodes, monitors := Monitors}) ->
     lists:foreach(fun(Node) -> _ = sderl_fleet:kill(Fleet, Node) end, Monitors),

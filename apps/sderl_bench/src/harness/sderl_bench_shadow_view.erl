@@ -3,9 +3,11 @@
 -moduledoc """
 Runs on a monitoring node: a subscriber of its hub that counts what a browser would be told.
 
-What it gives: `frames`; `answers`, nodes' numbers in frames, and `silent`, those that were not there; `events`, and `events_of` by kind; `run_queue_max`; `lost`, what
-frames said was left out, by reason; `missed`, frames that the hub left out; `overhead_pct`, for each node the probe's share of the processor time that the node used,
-both as the node counted them; `probe_ms_s`, likewise, the probe's processor time in milliseconds a second.
+What it gives: `frames`; `answers`, nodes' numbers in frames, and `silent`, those that were not
+there; `events`, and `events_of` by kind; `run_queue_max`; `lost`, what frames said was left out, by
+reason; `missed`, frames that the hub left out; `overhead_pct`, for each node the probe's share of
+the processor time that the node used, both as the node counted them; `probe_ms_s`, likewise, the
+probe's processor time in milliseconds a second.
 """.
 
 -export([start/2, missing/1, again/1, seen/1, shown/2, topology/1, since/2]).
@@ -43,7 +45,8 @@ subscribed(Caller, Nodes) ->
     end.
 
 new(Nodes) ->
-    #{nodes => Nodes, frames => 0, answers => 0, silent => 0, events => 0, events_of => #{}, run_queue_max => 0, lost => #{}, missed => 0, work => #{}, last => [], waiting => []}.
+    #{nodes => Nodes, frames => 0, answers => 0, silent => 0, events => 0, events_of => #{},
+      run_queue_max => 0, lost => #{}, missed => 0, work => #{}, last => [], waiting => []}.
 
 -doc "Nodes that the last frame does not have.".
 -spec missing(pid()) -> [binary()].
@@ -61,7 +64,10 @@ seen(View) -> ask(View, seen).
 -spec topology(pid()) -> map().
 topology(View) -> ask(View, topology).
 
--doc "When (system time in milliseconds) the hub first told of a topology that has these groups and lacks those; waits for it.".
+-doc """
+When (system time in milliseconds) the hub first told of a topology that has these groups and lacks
+those; waits for it.
+""".
 -spec shown(pid(), {Has :: [binary()], Lacks :: [binary()]}) -> integer() | timeout.
 shown(View, Groups) -> ask(View, {shown, Groups}).
 
@@ -90,7 +96,9 @@ loop(State) ->
 handle({sderl_mon, frame, Frame}, State) ->
     framed(Frame, State);
 handle({sderl_mon, events, Events}, #{events := Count, events_of := Of} = State) ->
-    Of1 = lists:foldl(fun(#{kind := Kind}, Acc) -> maps:update_with(Kind, fun(N) -> N + 1 end, 1, Acc) end, Of, Events),
+    Of1 = lists:foldl(fun(#{kind := Kind}, Acc) ->
+        maps:update_with(Kind, fun(N) -> N + 1 end, 1, Acc)
+    end, Of, Events),
     State#{events := Count + length(Events), events_of := Of1};
 handle({sderl_mon, topology, Topology}, #{waiting := Waiting} = State) ->
     Now = erlang:system_time(millisecond),
@@ -106,10 +114,14 @@ handle({again, Alias}, #{nodes := Nodes, last := Last, waiting := Waiting, topol
     Alias ! {Alias, ok},
     (new(Nodes))#{last := Last, waiting := Waiting, topology => Topology};
 handle({seen, Alias}, #{work := Work} = State) ->
-    Alias ! {Alias, (maps:with([frames, answers, silent, events, events_of, run_queue_max, lost, missed], State))#{
-        overhead_pct => #{Node => Probe / All || Node := {Probe, All, _} <- Work, All > 0},
-        probe_ms_s => #{Node => Probe / Span / 10 || Node := {Probe, _, Span} <- Work, Span > 0}
-    }},
+    Alias ! {Alias,
+             (maps:with([frames, answers, silent, events, events_of, run_queue_max, lost, missed],
+                        State))#{
+                            overhead_pct => #{Node => Probe / All
+                                              || Node := {Probe, All, _} <- Work, All > 0},
+                            probe_ms_s => #{Node => Probe / Span / 10
+                                            || Node := {Probe, _, Span} <- Work, Span > 0}
+                        }},
     State;
 handle({topology, Alias}, #{topology := Topology} = State) ->
     Alias ! {Alias, Topology},
@@ -123,11 +135,14 @@ handle(_, State) ->
     State.
 
 has({Has, Lacks}, #{groups := Groups}) ->
-    lists:all(fun(Group) -> is_map_key(Group, Groups) end, Has) andalso not lists:any(fun(Group) -> is_map_key(Group, Groups) end, Lacks);
+    lists:all(fun(Group) -> is_map_key(Group, Groups) end, Has)
+        andalso not lists:any(fun(Group) -> is_map_key(Group, Groups) end, Lacks);
 has(_, _) ->
     false.
 
-framed(#{nodes := Samples, span_ms := Span} = Frame, #{nodes := Nodes, frames := Frames, answers := Answers, silent := Silent, run_queue_max := Most, lost := Lost, work := Work} = State) ->
+framed(#{nodes := Samples, span_ms := Span} = Frame,
+       #{nodes := Nodes, frames := Frames, answers := Answers, silent := Silent,
+         run_queue_max := Most, lost := Lost, work := Work} = State) ->
     There = [{Node, map_get(Node, Samples)} || Node <- Nodes, is_map_key(Node, Samples)],
     State#{
         last := [Node || {Node, _} <- There],
@@ -136,7 +151,8 @@ framed(#{nodes := Samples, span_ms := Span} = Frame, #{nodes := Nodes, frames :=
         silent := Silent + length(Nodes) - length(There),
         run_queue_max := lists:max([Most | [Queue || {_, #{run_queue := Queue}} <- There]]),
         lost := maps:merge_with(fun(_, A, B) -> A + B end, Lost, maps:get(lost, Frame, #{})),
-        work := lists:foldl(fun({Node, Sample}, Acc) -> worked(Node, Sample, Span, Acc) end, Work, There)
+        work := lists:foldl(fun({Node, Sample}, Acc) -> worked(Node, Sample, Span, Acc) end, Work,
+                            There)
     }.
 
 %% A share of a time in which little was done weighs little.

@@ -7,16 +7,19 @@ Monitoring of a cluster while something runs on it, to be compared with a run wi
 {Result, Seen} = sderl_bench_watch:around(Fleet, Nodes, on, fun() -> measure() end),
 ```
 
-It is the complete monitoring with its default settings: a shadow network of one hidden node beside the others (`m:sderl_bench_shadow`), a probe on each of
-them. `Fun` begins when all nodes have told their numbers, so that no start is in what it measures.
+It is the complete monitoring with its default settings: a shadow network of one hidden node beside
+the others (`m:sderl_bench_shadow`), a probe on each of them. `Fun` begins when all nodes have told
+their numbers, so that no start is in what it measures.
 """.
 
 -export([around/4]).
 -export_type([seen/0]).
 
 -doc """
-What was seen while `Fun` ran: nodes' numbers in the hub's frames, those that were missing there, events, the longest run queue of any node; what was left out, by
-reason; and the probe's share of a node's processor time in percent, the median of the nodes and the greatest, and its processor time in milliseconds a second, the median. `off` where nothing was looked at.
+What was seen while `Fun` ran: nodes' numbers in the hub's frames, those that were missing there,
+events, the longest run queue of any node; what was left out, by reason; and the probe's share of a
+node's processor time in percent, the median of the nodes and the greatest, and its processor time
+in milliseconds a second, the median. `off` where nothing was looked at.
 """.
 -type seen() ::
     off
@@ -34,8 +37,8 @@ reason; and the probe's share of a node's processor time in percent, the median 
 -define(READY_MS, 60_000).
 
 -doc """
-The result of `Fun`, and what was seen meanwhile. Nothing of it is left on the nodes afterwards, however `Fun` ends. Exits with `{sderl_bench_watch, Reason}` when the monitoring
-does not start.
+The result of `Fun`, and what was seen meanwhile. Nothing of it is left on the nodes afterwards,
+however `Fun` ends. Exits with `{sderl_bench_watch, Reason}` when the monitoring does not start.
 """.
 -spec around(Fleet :: pid(), [node()], off | on, fun(() -> Result)) -> {Result, seen()}.
 around(_Fleet, _Nodes, off, Fun) ->

@@ -1,14 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_workload).
 -moduledoc """
-A program that `bin/sderl bench monitoring` runs without monitoring and with it. An application lists its workloads in
-its environment, see `m:sderl_catalogue`.
+A program that `bin/sderl bench monitoring` runs without monitoring and with it. An application
+lists its workloads in its environment, see `m:sderl_catalogue`.
 """.
 
 -doc "The parameters of a run, from the benchmark's options. `mode` is the workload's name.".
 -callback point(Options :: #{atom() => term()}) -> #{mode := atom(), atom() => term()}.
 
--doc "Runs it. `monitoring` in the parameters tells whether it is watched. A reason is a term for `sderl_bench_reason:text/1`.".
+-doc """
+Runs it. `monitoring` in the parameters tells whether it is watched. A reason is a term for
+`sderl_bench_reason:text/1`.
+""".
 -callback run(Params :: #{atom() => term()}, Label :: unicode:chardata()) ->
     {ok, Metrics :: #{atom() => term()}} | {error, term()}.
 

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_dashboard).
 -moduledoc """
-The dashboard under load: a server in a virtual machine of its own that shows a made-up cluster, a page in a browser, and clients that only
-take what they are sent.
+The dashboard under load: a server in a virtual machine of its own that shows a made-up cluster, a
+page in a browser, and clients that only take what they are sent.
 
-The browser is driven by `web/e2e/bench.mjs`, one line of JSON to it and one back for each step. Processor time and memory of the server are those that the system
-has of its process.
+The browser is driven by `web/e2e/bench.mjs`, one line of JSON to it and one back for each step.
+Processor time and memory of the server are those that the system has of its process.
 """.
 
 -export([browser/0, run/2]).
@@ -27,14 +27,17 @@ has of its process.
 }.
 
 -doc """
-`paints` and `contentful`: milliseconds of each load; `rates`: frames a second in turns of ten seconds, and the longest time between two of them; `samples`: the server's process, at first
-and after each turn; `sockets`: what each was sent; `heap`: the page's memory in bytes, at first and at the end.
+`paints` and `contentful`: milliseconds of each load; `rates`: frames a second in turns of ten
+seconds, and the longest time between two of them; `samples`: the server's process, at first and
+after each turn; `sockets`: what each was sent; `heap`: the page's memory in bytes, at first and at
+the end.
 """.
 -type measured() :: #{
     paints := [number()],
     contentful := [number()],
     rates := [#{how := binary(), frames_per_s := number(), longest_ms := number()}],
-    samples := [#{at_ms := integer(), cpu_ms := integer(), rss_kib := integer(), peak_kib := integer()}],
+    samples := [#{at_ms := integer(), cpu_ms := integer(), rss_kib := integer(),
+                  peak_kib := integer()}],
     sockets := [sderl_bench_dashboard_socket:counts()],
     heap := [number()]
 }.
@@ -49,9 +52,12 @@ and after each turn; `sockets`: what each was sent; `heap`: the page's memory in
 browser() ->
     Root = os:getenv("SDERL_ROOT", code:lib_dir(sderl_bench) ++ "/../../../.."),
     maybe
-        {ok, Program} ?= said(filename:join(Root, "toolchain/browser"), [], "there is no browser to measure with"),
-        {ok, _} ?= said(filename:join(Root, "toolchain/web"), ["--brief"], "there is no dashboard to measure"),
-        {ok, _} ?= said(filename:join(Root, "toolchain/web"), ["--run", "node", "--version"], "the browser is driven by Node.js"),
+        {ok, Program} ?= said(filename:join(Root, "toolchain/browser"), [],
+                              "there is no browser to measure with"),
+        {ok, _} ?= said(filename:join(Root, "toolchain/web"), ["--brief"],
+                        "there is no dashboard to measure"),
+        {ok, _} ?= said(filename:join(Root, "toolchain/web"), ["--run", "node", "--version"],
+                        "the browser is driven by Node.js"),
         {ok, #{root => Root, program => Program}}
     end.
 
@@ -94,7 +100,8 @@ plan(#{interval_ms := Interval} = Options) ->
 served(Fleet, Browser, #{clients := Clients} = Options) ->
     [Node] = sderl_fleet:nodes(Fleet),
     #{Node := #{os_pid := OsPid}} = sderl_fleet:info(Fleet),
-    {ok, #{link := Link, port := Port, token := Token}} = sderl_fleet:call(Fleet, Node, sderl_web, address, [], ?CALL_MS),
+    {ok, #{link := Link, port := Port, token := Token}} =
+        sderl_fleet:call(Fleet, Node, sderl_web, address, [], ?CALL_MS),
     Target = #{ip => {127, 0, 0, 1}, port => Port, token => Token},
     maybe
         {ok, Sockets} ?= sockets(Clients - 1, Target, []),
@@ -124,11 +131,15 @@ measured(#{root := Root, program := Program}, Link, OsPid, Sockets, Options) ->
     Tag = make_ref(),
     Draw = sderl_progress:reporter("in the browser"),
     Seen = fun(I) ->
-        _ = if I >= First, I =< First + length(Turns) -> Self ! {Tag, process(OsPid)}; true -> nothing end,
+        _ = if
+            I >= First, I =< First + length(Turns) -> Self ! {Tag, process(OsPid)};
+            true -> nothing
+        end,
         Draw(I, length(Steps))
     end,
     Answers = sderl_bench_program:ask(
-        filename:join(Root, "toolchain/web"), ["--run", "node", "e2e/bench.mjs"], [json:encode(Step) || Step <- Steps],
+        filename:join(Root, "toolchain/web"), ["--run", "node", "e2e/bench.mjs"],
+        [json:encode(Step) || Step <- Steps],
         #{timeout => ?STEP_MS, env => [{"SDERL_BROWSER", Program}], seen => Seen}
     ),
     sderl_progress:done(),
@@ -143,14 +154,16 @@ measured(#{root := Root, program := Program}, Link, OsPid, Sockets, Options) ->
             paints => [Ms || #{~"first_paint_ms" := Ms} <- Of(paint)],
             contentful => [Ms || #{~"contentful_ms" := Ms} <- Of(paint)],
             rates => [#{how => How, frames_per_s => Rate, longest_ms => Longest}
-                      || #{~"how" := How, ~"frames_per_s" := Rate, ~"longest_ms" := Longest} <- Of(rate)],
+                      || #{~"how" := How, ~"frames_per_s" := Rate, ~"longest_ms" := Longest} <-
+                             Of(rate)],
             samples => Samples,
             sockets => Counts,
             heap => [Bytes || #{~"heap_bytes" := Bytes} <- Of(memory)]
         }}
     else
         {error, Reason} when is_atom(Reason); is_tuple(Reason) ->
-            {error, io_lib:format("the browser's script ended (~0tp); toolchain/web --run node e2e/bench.mjs shows what it says", [Reason])};
+            {error, io_lib:format("the browser's script ended (~0tp); toolchain/web --run node "
+                                  "e2e/bench.mjs shows what it says", [Reason])};
         {error, _} = Error ->
             Error
     end.
@@ -160,13 +173,16 @@ steps(Link, #{loads := Loads, seconds := Seconds}) ->
     Turns = max(2, 2 * ((Seconds + 2 * ?TURN_S - 1) div (2 * ?TURN_S))),
     [#{op => paint, url => Link} || _ <- lists:seq(1, Loads)] ++
         [#{op => open, url => Link}, #{op => memory}] ++
-        [#{op => rate, how => lists:nth(1 + I rem 2, [idle, pan]), seconds => Seconds / Turns} || I <- lists:seq(0, Turns - 1)] ++
+        [#{op => rate, how => lists:nth(1 + I rem 2, [idle, pan]), seconds => Seconds / Turns}
+         || I <- lists:seq(0, Turns - 1)] ++
         [#{op => memory}].
 
 all_well(Steps, Results) ->
-    case [{Op, Error} || {#{op := Op}, #{~"ok" := false, ~"error" := Error}} <- lists:zip(Steps, Results)] of
+    case [{Op, Error}
+          || {#{op := Op}, #{~"ok" := false, ~"error" := Error}} <- lists:zip(Steps, Results)] of
         [] -> ok;
-        [{Op, Error} | _] -> {error, io_lib:format("in the browser, at the step \"~ts\": ~ts", [Op, Error])}
+        [{Op, Error} | _] ->
+            {error, io_lib:format("in the browser, at the step \"~ts\": ~ts", [Op, Error])}
     end.
 
 samples(Tag) ->
@@ -175,7 +191,8 @@ samples(Tag) ->
     after 0 -> []
     end.
 
-%% User and system time are in hundredths of a second on every Linux; the name in brackets may hold anything.
+%% User and system time are in hundredths of a second on every Linux; the name in brackets may hold
+%% anything.
 process(OsPid) ->
     Dir = ["/proc/", integer_to_list(OsPid)],
     {ok, Stat} = file:read_file([Dir, "/stat"]),
@@ -183,11 +200,13 @@ process(OsPid) ->
     {ok, Status} = file:read_file([Dir, "/status"]),
     #{
         at_ms => erlang:monotonic_time(millisecond),
-        cpu_ms => 10 * (binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields))),
+        cpu_ms => 10 *
+            (binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields))),
         rss_kib => kib(Status, "VmRSS"),
         peak_kib => kib(Status, "VmHWM")
     }.
 
 kib(Status, Key) ->
-    {match, [Kib]} = re:run(Status, "^" ++ Key ++ ":\\s+(\\d+) kB", [multiline, {capture, all_but_first, binary}]),
+    {match, [Kib]} = re:run(Status, "^" ++ Key ++ ":\\s+(\\d+) kB",
+                            [multiline, {capture, all_but_first, binary}]),
     binary_to_integer(Kib).

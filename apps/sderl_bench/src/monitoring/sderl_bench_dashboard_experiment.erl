@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_dashboard_experiment).
 -moduledoc """
-`bin/sderl bench dashboard`: the dashboard of a large made-up cluster in a browser, with more clients beside it. See docs/dashboard.md.
+`bin/sderl bench dashboard`: the dashboard of a large made-up cluster in a browser, with more
+clients beside it. See docs/dashboard.md.
 
 Metrics, as in the JSON output; each `#{median, least, most}` is over loads or turns:
 
@@ -33,16 +34,19 @@ summary() -> "the dashboard in a browser: first paint, frames a second, what the
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "The dashboard of a made-up cluster in headless chromium, with more clients that only take what they\n"
-        "are sent: first paint, pictures a second, the server's processor time and memory. Needs\n"
-        "chromium and Node.js (toolchain/browser, toolchain/web).",
+        help => "The dashboard of a made-up cluster in headless chromium, with more clients that "
+                "only take what they\n"
+                "are sent: first paint, pictures a second, the server's processor time and memory. "
+                "Needs\n"
+                "chromium and Node.js (toolchain/browser, toolchain/web).",
         arguments => [
             option(nodes, "N", integer, 200, "nodes of the made-up cluster"),
             option(groups, "N", integer, 20, "its groups"),
             option(edges, "N", integer, 1000, "its links, in one direction"),
             option(interval_ms, "MS", integer, 200, "time between two updates"),
             option(clients, "N", integer, 10, "clients: one browser, the others sockets"),
-            option(seconds, "S", integer, 60, "how long pictures are counted; 1800 shows whether memory stays flat"),
+            option(seconds, "S", integer, 60,
+                   "how long pictures are counted; 1800 shows whether memory stays flat"),
             option(loads, "N", integer, 5, "fresh loads of the page"),
             option(seed, "S", integer, 1, "of all chance"),
             sderl_bench_experiment:json_option()
@@ -57,7 +61,8 @@ check(Options) ->
         ok ?= at_least(1, [groups, edges, clients, loads], Options),
         ok ?= at_least(4, [seconds], Options),
         ok ?= at_least(50, [interval_ms], Options),
-        ok ?= at_most([{nodes, 2000}, {groups, map_get(nodes, Options) div 2}, {edges, 20_000}, {clients, 500}, {seconds, 86_400}, {loads, 100}], Options),
+        ok ?= at_most([{nodes, 2000}, {groups, map_get(nodes, Options) div 2}, {edges, 20_000},
+                       {clients, 500}, {seconds, 86_400}, {loads, 100}], Options),
         {ok, Options}
     end.
 
@@ -69,11 +74,14 @@ run(Options, Output) ->
         {ok, Browser} ?= sderl_bench_dashboard:browser(),
         {ok, Measured} ?= sderl_bench_dashboard:run(Browser, Options),
         Metrics = metrics(Measured),
-        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(dashboard, Options, Metrics, Started)),
+        ok ?= sderl_bench_output:write(
+            Output, sderl_bench_output:result(dashboard, Options, Metrics, Started)
+        ),
         sderl_bench_output:say(Output, [title(Options), "\n\n", table(Metrics)])
     end.
 
-metrics(#{paints := Paints, contentful := Contentful, rates := Rates, samples := [First | _] = Samples, sockets := Sockets, heap := Heap}) ->
+metrics(#{paints := Paints, contentful := Contentful, rates := Rates,
+          samples := [First | _] = Samples, sockets := Sockets, heap := Heap}) ->
     Last = lists:last(Samples),
     PassedMs = map_get(at_ms, Last) - map_get(at_ms, First),
     Rate = fun(Turn) -> three([R || #{how := How, frames_per_s := R} <- Rates, How =:= Turn]) end,
@@ -86,8 +94,8 @@ metrics(#{paints := Paints, contentful := Contentful, rates := Rates, samples :=
         longest_frame_ms => lists:max([Ms || #{longest_ms := Ms} <- Rates]),
         server_cpu_pct => 100 * (map_get(cpu_ms, Last) - map_get(cpu_ms, First)) / max(1, PassedMs),
         server_memory_mib => #{
-            start => Mib(First), half => Mib(lists:nth((length(Samples) + 1) div 2, Samples)), 'end' => Mib(Last),
-            max => map_get(peak_kib, Last) / 1024
+            start => Mib(First), half => Mib(lists:nth((length(Samples) + 1) div 2, Samples)),
+            'end' => Mib(Last), max => map_get(peak_kib, Last) / 1024
         },
         page_memory_mib => #{start => hd(Heap) / 1_048_576, 'end' => lists:last(Heap) / 1_048_576},
         sockets => sockets(Sockets)
@@ -106,16 +114,20 @@ sockets(Sockets) ->
         closed => length([S || #{state := State} = S <- Sockets, State =/= open])
     }.
 
-title(#{nodes := Nodes, groups := Groups, edges := Edges, interval_ms := Ms, clients := Clients, seconds := Seconds, seed := Seed}) ->
-    io_lib:format("~w nodes in ~w groups, ~w links, an update each ~w ms, ~w clients (one a browser), ~w s, seed ~w", [
-        Nodes, Groups, Edges, Ms, Clients, Seconds, Seed
-    ]).
+title(#{nodes := Nodes, groups := Groups, edges := Edges, interval_ms := Ms, clients := Clients,
+        seconds := Seconds, seed := Seed}) ->
+    io_lib:format("~w nodes in ~w groups, ~w links, an update each ~w ms, ~w clients (one a "
+                  "browser), ~w s, seed ~w",
+                  [Nodes, Groups, Edges, Ms, Clients, Seconds, Seed]).
 
-table(#{first_paint_ms := Paint, frames_per_s := Rate, server_cpu_pct := Cpu, sockets := Sockets} = Metrics) ->
-    #{contentful_paint_ms := Contentful, frames_per_s_idle := Idle, longest_frame_ms := Longest, server_memory_mib := Memory, page_memory_mib := Page} = Metrics,
+table(#{first_paint_ms := Paint, frames_per_s := Rate, server_cpu_pct := Cpu, sockets := Sockets} =
+          Metrics) ->
+    #{contentful_paint_ms := Contentful, frames_per_s_idle := Idle, longest_frame_ms := Longest,
+      server_memory_mib := Memory, page_memory_mib := Page} = Metrics,
     #{start := M0, half := M1, 'end' := M2, max := M3} = Memory,
     #{start := P0, 'end' := P1} = Page,
-    #{count := Count, frames := Frames, frames_missing := Missing, told := Told, closed := Closed} = Sockets,
+    #{count := Count, frames := Frames, frames_missing := Missing, told := Told, closed := Closed} =
+        Sockets,
     sderl_table:text(["", "measured", "goal"], [
         ["first paint of the cluster, ms", spread(Paint), "< 1,000"],
         ["first contentful paint, ms", spread(Contentful), ""],
@@ -123,7 +135,8 @@ table(#{first_paint_ms := Paint, frames_per_s := Rate, server_cpu_pct := Cpu, so
         ["pictures a second, updates only", spread(Idle), ">= 30"],
         ["longest time between two, ms", number(Longest), ""],
         ["server, % of one core", number(Cpu), "< 10"],
-        ["server memory, MiB: start, half, end", lists:join(", ", [number(M) || M <- [M0, M1, M2]]), "flat"],
+        ["server memory, MiB: start, half, end", lists:join(", ", [number(M) || M <- [M0, M1, M2]]),
+         "flat"],
         ["server memory, MiB: most", number(M3), ""],
         ["page memory, MiB: start, end", lists:join(", ", [number(M) || M <- [P0, P1]]), "flat"],
         [io_lib:format("frames to ~w sockets", [Count]), number(Frames), ""],
@@ -131,4 +144,5 @@ table(#{first_paint_ms := Paint, frames_per_s := Rate, server_cpu_pct := Cpu, so
         ["sockets closed by the server", number(Closed), "0"]
     ]).
 
-spread(#{median := Median, least := Least, most := Most}) -> [number(Median), " (", number(Least), "..", number(Most), ")"].
+spread(#{median := Median, least := Least, most := Most}) ->
+    [number(Median), " (", number(Least), "..", number(Most), ")"].

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_dashboard_socket).
 -moduledoc """
-A client of the dashboard's WebSocket (RFC 6455) that counts what it is sent: a person's open page, without the page.
+A client of the dashboard's WebSocket (RFC 6455) that counts what it is sent: a person's open page,
+without the page.
 
 It takes messages as fast as they come, answers pings, and ends with the process that started it.
 """.
@@ -13,8 +14,9 @@ It takes messages as fast as they come, answers pings, and ends with the process
 -type target() :: #{ip := inet:ip_address(), port := inet:port_number(), token := binary()}.
 
 -doc """
-Messages of all kinds, their bytes, and of the frames: how many came, how many numbers between the first and the last of them did not, and how many the server said
-that it left out for this client. `state` is `open`, or why it is not.
+Messages of all kinds, their bytes, and of the frames: how many came, how many numbers between the
+first and the last of them did not, and how many the server said that it left out for this client.
+`state` is `open`, or why it is not.
 """.
 -type counts() :: #{
     messages := non_neg_integer(),
@@ -78,7 +80,8 @@ begin_at(Target, Owner) ->
         {ok, Socket, Rest} ->
             Owner ! {self(), open},
             loop(Socket, Rest, #{
-                messages => 0, bytes => 0, frames => 0, first => none, last => none, told_missed => 0, state => open, parts => []
+                messages => 0, bytes => 0, frames => 0, first => none, last => none,
+                told_missed => 0, state => open, parts => []
             });
         {error, _} = Error ->
             Owner ! {self(), Error}
@@ -86,10 +89,15 @@ begin_at(Target, Owner) ->
 
 opened(#{ip := Ip, port := Port, token := Token}) ->
     maybe
-        {ok, Socket} ?= gen_tcp:connect(Ip, Port, [binary, {active, false}, {nodelay, true}], ?CONNECT_MS),
+        {ok, Socket} ?= gen_tcp:connect(Ip, Port, [binary, {active, false}, {nodelay, true}],
+                                        ?CONNECT_MS),
         ok ?= gen_tcp:send(Socket, [
             "GET /ws HTTP/1.1\r\nHost: ", inet:ntoa(Ip), ":", integer_to_list(Port),
-            "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ",
+            "\r\n"
+            "Upgrade: websocket\r\n"
+            "Connection: Upgrade\r\n"
+            "Sec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: ",
             base64:encode(rand:bytes(16)), "\r\nAuthorization: Bearer ", Token, "\r\n\r\n"
         ]),
         upgraded(Socket, <<>>)
@@ -170,12 +178,14 @@ seen(_, Code, 1, Payload, #{parts := Parts, messages := N, bytes := B} = Seen) w
 seen(_, _, _, _, Seen) ->
     Seen.
 
-%% Looked at without being decoded: decoding is the page's work, and these clients share the machine with it.
+%% Looked at without being decoded: decoding is the page's work, and these clients share the machine
+%% with it.
 counted(Text, #{frames := Frames, first := First, told_missed := Told} = Seen) ->
     case {is(~"frame", Text), is(~"missed", Text)} of
         {true, _} ->
             Seq = number(~"\"seq\":", Text),
-            Seen#{frames := Frames + 1, first := if First =:= none -> Seq; true -> First end, last := Seq};
+            Seen#{frames := Frames + 1, first := if First =:= none -> Seq; true -> First end,
+                  last := Seq};
         {_, true} ->
             Seen#{told_missed := Told + number(~"\"frames\":", Text)};
         _ ->
@@ -187,7 +197,8 @@ is(Type, Text) ->
 
 number(Key, Text) ->
     {At, Length} = binary:match(Text, Key),
-    {Number, _} = string:to_integer(binary:part(Text, At + Length, min(20, byte_size(Text) - At - Length))),
+    {Number, _} =
+        string:to_integer(binary:part(Text, At + Length, min(20, byte_size(Text) - At - Length))),
     Number.
 
 told(#{first := First, last := Last, frames := Frames} = Seen) ->
@@ -199,5 +210,6 @@ message(Code, Payload) when byte_size(Payload) < 126 ->
     Mask = rand:bytes(4),
     Length = byte_size(Payload),
     Masks = binary:part(binary:copy(Mask, Length div 4 + 1), 0, Length),
-    Masked = << <<(A bxor B)>> || {A, B} <- lists:zip(binary_to_list(Payload), binary_to_list(Masks)) >>,
+    Masked = << <<(A bxor B)>>
+               || {A, B} <- lists:zip(binary_to_list(Payload), binary_to_list(Masks))>>,
     [<<1:1, 0:3, Code:4, 1:1, Length:7>>, Mask, Masked].

@@ -1,10 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_monitoring_experiment).
 -moduledoc """
-`bin/sderl bench monitoring`: what the shadow network costs the nodes that it watches, and how fast it shows what happens.
+`bin/sderl bench monitoring`: what the shadow network costs the nodes that it watches, and how fast
+it shows what happens.
 
-`cost`: a workload runs without monitoring and with it, in turns, on new nodes each time; with it there is one hidden monitoring node with default settings beside them
-and a probe on each (`m:sderl_bench_watch`). Metrics of a run are those of `bench registry` or `bench im`, with `watched`; at the end there is one result with `pairs`:
+`cost`: a workload runs without monitoring and with it, in turns, on new nodes each time; with it
+there is one hidden monitoring node with default settings beside them and a probe on each
+(`m:sderl_bench_watch`). Metrics of a run are those of `bench registry` or `bench im`, with
+`watched`; at the end there is one result with `pairs`:
 
 | metric | meaning |
 |---|---|
@@ -14,9 +17,11 @@ and a probe on each (`m:sderl_bench_watch`). Metrics of a run are those of `benc
 | `throughput_change_pct` | the same of operations a second |
 | `samples_lost` | what frames said was left out in all runs |
 
-The monitoring node's own work is in neither, but it needs processors, too: on one machine it takes them from the others, and from the throughput.
+The monitoring node's own work is in neither, but it needs processors, too: on one machine it takes
+them from the others, and from the throughput.
 
-The messenger's clients talk fast enough that all nodes have work: on a node that does nothing the probe is all there is.
+The messenger's clients talk fast enough that all nodes have work: on a node that does nothing the
+probe is all there is.
 
 `live`: see `m:sderl_bench_monitoring_live`. `groups`: see `m:sderl_bench_monitoring_groups`.
 """.
@@ -40,17 +45,23 @@ summary() -> "what the shadow network costs the nodes, and how fast it shows wha
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "cost: a workload in turns without monitoring and with it: the probe's share of a node's processor time, what\n"
-        "an operation costs. live: many nodes that do little, two monitoring nodes: how long until a new group is\n"
-        "shown, until a monitoring node's groups are watched from the other, and what of many events is lost uncounted.\n"
-        "groups: few nodes in very many groups, what the monitoring node takes while nothing changes.",
+        help => "cost: a workload in turns without monitoring and with it: the probe's share of a "
+                "node's processor time, what\n"
+                "an operation costs. live: many nodes that do little, two monitoring nodes: how "
+                "long until a new group is\n"
+                "shown, until a monitoring node's groups are watched from the other, and what of "
+                "many events is lost uncounted.\n"
+                "groups: few nodes in very many groups, what the monitoring node takes while "
+                "nothing changes.",
         arguments => [
             option(what, "LIST", string, "cost", "cost, live, groups, with commas between them"),
-            option(compare, "LIST", string, "off,on", "cost: without monitoring and with it, or one of them"),
+            option(compare, "LIST", string, "off,on",
+                   "cost: without monitoring and with it, or one of them"),
             option(workload, "LIST", string, workloads(), "cost: programs, each in turn"),
             option(pairs, "N", integer, 3, "cost: runs of each"),
             option(nodes, "N", integer, 10, "nodes; live: in groups of ten"),
-            option(clients, "N", integer, 5, "cost, registry: clients on each node; messenger: 100 times as many in all"),
+            option(clients, "N", integer, 5,
+                   "cost, registry: clients on each node; messenger: 100 times as many in all"),
             option(seconds, "S", integer, 15, "cost, groups: measured time of a run"),
             option(speed, "F", integer, 300, "cost, messenger: divides the waits of conversations"),
             option(groups, "N", integer, 1200, "groups: of three nodes each"),
@@ -66,10 +77,13 @@ check(#{what := What, compare := Compare, workload := Workloads, nodes := Nodes}
     maybe
         {ok, Whats} ?= chosen("--what", "measurement", What, [cost, live, groups]),
         {ok, Sides} ?= chosen("--compare", "side", Compare, [off, on]),
-        {ok, Programs} ?= chosen("--workload", "workload", Workloads, [list_to_atom(Name) || {Name, _} <- sderl_catalogue:all(workloads)]),
+        {ok, Programs} ?= chosen("--workload", "workload", Workloads,
+                                 [list_to_atom(Name)
+                                  || {Name, _} <- sderl_catalogue:all(workloads)]),
         ok ?= at_least(1, [pairs, clients, seconds, speed, groups, changes, events_s], Options),
         ok ?= at_least(2, [nodes], Options),
-        ok ?= at_most([{pairs, 1000}, {nodes, 5000}, {groups, 5000}, {seconds, 86_400}, {events_s, 1_000_000}, {changes, 10_000}], Options),
+        ok ?= at_most([{pairs, 1000}, {nodes, 5000}, {groups, 5000}, {seconds, 86_400},
+                       {events_s, 1_000_000}, {changes, 10_000}], Options),
         ok ?= fits(Nodes + 2),
         {ok, Options#{what := Whats, compare := Sides, workload := Programs}}
     end.
@@ -100,16 +114,25 @@ each([What | Others], Options, Output) ->
 %% ---------------------------------------------------------------- cost
 
 costs(#{workload := Workloads, compare := Sides, pairs := Pairs} = Options, Output) ->
-    %% Without first, so that what is with monitoring has nothing but what was just measured to be compared with.
-    Points = [(point(Workload, Options))#{monitoring => Side} || Workload <- Workloads, Side <- Sides],
-    Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", sderl_bench_machine:text(), "\n\n", table(Runs), "\n"]) end,
-    Run = fun(#{monitoring := Side} = Params, Label) -> measured(Params, [Label, ", monitoring ", atom_to_list(Side)]) end,
+    %% Without first, so that what is with monitoring has nothing but what was just measured to be
+    %% compared with.
+    Points = [(point(Workload, Options))#{monitoring => Side}
+              || Workload <- Workloads, Side <- Sides],
+    Show = fun(Runs) ->
+        sderl_bench_output:say(Output,
+                               ["\n", sderl_bench_machine:text(), "\n\n", table(Runs), "\n"])
+    end,
+    Run = fun(#{monitoring := Side} = Params, Label) ->
+        measured(Params, [Label, ", monitoring ", atom_to_list(Side)])
+    end,
     Started = sderl_bench_output:now(),
     maybe
         {ok, Runs} ?= sderl_bench_series:run(monitoring, Points, Pairs, Run, Show, Output),
         written(
             [
-                sderl_bench_output:result(monitoring, (point(Workload, Options))#{compare => ~"off,on", pairs => Pairs}, compared(Workload, Runs), Started)
+                sderl_bench_output:result(monitoring, (point(Workload, Options))#{
+                    compare => ~"off,on", pairs => Pairs
+                }, compared(Workload, Runs), Started)
              || Workload <- Workloads, lists:sort(Sides) =:= [off, on]
             ],
             Output
@@ -124,7 +147,8 @@ written([Result | Others], Output) ->
         {error, _} = Error -> Error
     end.
 
-workloads() -> lists:flatten(lists:join(",", [Name || {Name, _} <- sderl_catalogue:all(workloads)])).
+workloads() ->
+    lists:flatten(lists:join(",", [Name || {Name, _} <- sderl_catalogue:all(workloads)])).
 
 workload(Name) -> proplists:get_value(atom_to_list(Name), sderl_catalogue:all(workloads)).
 
@@ -136,7 +160,9 @@ measured(#{mode := Workload} = Params, Label) -> (workload(Workload)):run(Params
 -spec compared(Workload :: atom(), [sderl_bench_series:run()]) -> #{atom() => term()}.
 compared(Workload, Runs) ->
     Module = workload(Workload),
-    Mine = [{Side, Run, M} || #{params := #{mode := Mode, monitoring := Side, run := Run}, metrics := M} <- Runs, Mode =:= Workload],
+    Mine = [{Side, Run, M}
+            || #{params := #{mode := Mode, monitoring := Side, run := Run}, metrics := M} <- Runs,
+               Mode =:= Workload],
     Pairs = [{Off, On} || {off, Run, Off} <- Mine, {on, R, On} <- Mine, R =:= Run],
     Watched = [W || {on, _, #{watched := #{} = W}} <- Mine],
     Shares = [Pct || #{overhead_pct := Pct} <- Watched, is_number(Pct)],
@@ -151,12 +177,15 @@ compared(Workload, Runs) ->
     }.
 
 change(Pairs, Get) ->
-    Changes = [100 * (B / A - 1) || {Off, On} <- Pairs, A <- [Get(Off)], B <- [Get(On)], is_number(A), is_number(B), A > 0],
+    Changes = [100 * (B / A - 1)
+               || {Off, On} <- Pairs, A <- [Get(Off)], B <- [Get(On)], is_number(A), is_number(B),
+                  A > 0],
     case Changes of
         [] ->
             undefined;
         _ ->
-            Spread = #{median => median(Changes), least => lists:min(Changes), greatest => lists:max(Changes), pairs => length(Changes)},
+            Spread = #{median => median(Changes), least => lists:min(Changes),
+                       greatest => lists:max(Changes), pairs => length(Changes)},
             case length(Changes) >= ?LEAST_PAIRS of
                 true ->
                     {Mean, Half} = sderl_bench_series:interval(Changes),
@@ -172,18 +201,28 @@ middle(Values) -> median(Values).
 table(Runs) ->
     Workloads = lists:uniq([Mode || #{params := #{mode := Mode}} <- Runs]),
     sderl_table:text(
-        ["", "pairs", "operations/s without", "with", "CPU us/op without", "with", "change %", "probe % of a node", "worst node", "probe ms/s", "left out"],
+        ["", "pairs", "operations/s without", "with", "CPU us/op without", "with", "change %",
+         "probe % of a node", "worst node", "probe ms/s", "left out"],
         [row(Workload, Runs) || Workload <- Workloads]
     ).
 
 row(Workload, Runs) ->
     Module = workload(Workload),
-    Of = fun(Side, Get) -> sderl_table:spread([Get(M) || #{params := #{mode := Mode, monitoring := S}, metrics := M} <- Runs, Mode =:= Workload, S =:= Side]) end,
-    #{overhead_pct := Pct, overhead_pct_worst := Worst, probe_ms_s := Ms, cpu_per_op_change_pct := Change, samples_lost := Lost} = compared(Workload, Runs),
+    Of = fun(Side, Get) ->
+        sderl_table:spread([Get(M)
+                            || #{params := #{mode := Mode, monitoring := S}, metrics := M} <- Runs,
+                               Mode =:= Workload, S =:= Side])
+    end,
+    #{overhead_pct := Pct, overhead_pct_worst := Worst, probe_ms_s := Ms,
+      cpu_per_op_change_pct := Change, samples_lost := Lost} = compared(Workload, Runs),
     [
-        atom_to_list(Workload), number(length([M || #{params := #{mode := M, monitoring := on}} <- Runs, M =:= Workload])), Of(off, fun Module:rate/1), Of(on, fun Module:rate/1), Of(off, fun Module:cpu_us/1), Of(on, fun Module:cpu_us/1),
+        atom_to_list(Workload),
+        number(length([M || #{params := #{mode := M, monitoring := on}} <- Runs, M =:= Workload])),
+        Of(off, fun Module:rate/1), Of(on, fun Module:rate/1), Of(off, fun Module:cpu_us/1),
+        Of(on, fun Module:cpu_us/1),
         case Change of
-            #{median := Median, least := Least, greatest := Greatest} -> [number(Median), " (", number(Least), "..", number(Greatest), ")"];
+            #{median := Median, least := Least, greatest := Greatest} ->
+                [number(Median), " (", number(Least), "..", number(Greatest), ")"];
             undefined -> "-"
         end,
         number(Pct), number(Worst), number(Ms), number(Lost)

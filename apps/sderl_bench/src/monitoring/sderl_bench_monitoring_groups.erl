@@ -26,13 +26,15 @@ three, with default settings.
 -doc "Runs it once and writes the result.".
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(Options, Output) ->
-    #{nodes := Count, groups := Number} = Params = (maps:with([nodes, groups, seconds], Options))#{mode => groups},
+    #{nodes := Count, groups := Number} =
+        Params = (maps:with([nodes, groups, seconds], Options))#{mode => groups},
     Groups = [
         {list_to_atom("group" ++ integer_to_list(G)), normal, [{n, I} || I <- members(G, Count)]}
      || G <- lists:seq(1, Number)
     ],
     Run = fun(_, Label) ->
-        sderl_bench_nodes:with(Count, Groups, Label, fun(Fleet, Nodes) -> measured(Fleet, Nodes, Params) end)
+        sderl_bench_nodes:with(Count, Groups, Label,
+                               fun(Fleet, Nodes) -> measured(Fleet, Nodes, Params) end)
     end,
     Show = fun([#{metrics := Metrics}]) ->
         sderl_bench_output:say(Output, ["\n", title(Params), "\n\n", table(Metrics), "\n"])
@@ -53,16 +55,20 @@ measured(Fleet, Nodes, #{groups := Groups, seconds := Seconds}) ->
         {ok, Shadow} ?= sderl_bench_shadow:start(Fleet, Nodes, #{monitors => 1}),
         ok ?= sderl_bench_shadow:await(Shadow, ?READY_MS),
         [Monitor] = sderl_bench_shadow:monitors(Shadow),
-        ok ?= sderl_fleet:await(fun() -> shown(Shadow, Monitor) =:= Groups orelse shown(Shadow, Monitor) end, ?READY_MS),
+        ok ?= sderl_fleet:await(fun() ->
+            shown(Shadow, Monitor) =:= Groups orelse shown(Shadow, Monitor)
+        end, ?READY_MS),
         AllSeen = now_ms() - Begin,
         ok = sderl_bench_shadow:again(Shadow),
-        {ok, Usage} = sderl_bench_meter:around(Fleet, [Monitor], fun() -> pause(1000 * Seconds) end),
+        {ok, Usage} = sderl_bench_meter:around(Fleet, [Monitor],
+                                               fun() -> pause(1000 * Seconds) end),
         {ok, metrics(AllSeen, Usage, Shadow, Monitor)}
     end.
 
 shown(Shadow, Monitor) ->
     #{groups := Groups} =
-        sderl_bench_shadow:call(Shadow, Monitor, sderl_bench_shadow_view, topology, [sderl_bench_shadow:viewer(Shadow, Monitor)]),
+        sderl_bench_shadow:call(Shadow, Monitor, sderl_bench_shadow_view, topology,
+                                [sderl_bench_shadow:viewer(Shadow, Monitor)]),
     map_size(Groups).
 
 metrics(AllSeen, #{seconds := Passed, total := Total}, Shadow, Monitor) ->
@@ -90,10 +96,12 @@ title(#{nodes := Nodes, groups := Groups, seconds := Seconds}) ->
     [io_lib:format(Text, [Nodes, Groups, ?SIZE, Seconds]), sderl_bench_machine:text()].
 
 table(#{memory_mib := #{'end' := End, most := Most}} = Metrics) ->
-    #{all_seen_ms := Seen, monitoring_cpu_pct := Cpu, hub_mib := Hub, history_mib := History} = Metrics,
+    #{all_seen_ms := Seen, monitoring_cpu_pct := Cpu, hub_mib := Hub, history_mib := History} =
+        Metrics,
     #{probe_ms_s := Probe, lost := Lost} = Metrics,
     Number = fun sderl_table:number/1,
     sderl_table:text(
-        ["all seen ms", "CPU % of a core", "memory MiB", "most", "hub MiB", "history MiB", "probe ms/s", "left out"],
+        ["all seen ms", "CPU % of a core", "memory MiB", "most", "hub MiB", "history MiB",
+         "probe ms/s", "left out"],
         [[Number(V) || V <- [Seen, Cpu, End, Most, Hub, History, Probe, Lost]]]
     ).

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_monitoring_live).
 -moduledoc """
-How fast the shadow network shows what happens, on real nodes in groups of ten, with two monitoring nodes and default settings.
+How fast the shadow network shows what happens, on real nodes in groups of ten, with two monitoring
+nodes and default settings.
 
 | metric | meaning |
 |---|---|
@@ -12,7 +13,8 @@ How fast the shadow network shows what happens, on real nodes in groups of ten, 
 | `uncounted_losses` | sent, not shown and not counted: to be 0 |
 | `monitoring_cpu_pct` | processor time of a monitoring node while nothing happens, in percent of one core |
 
-The events are reported as the library reports its own, at the level `debug`, which is not logged by default.
+The events are reported as the library reports its own, at the level `debug`, which is not logged by
+default.
 """.
 
 -export([run/2]).
@@ -33,16 +35,19 @@ The events are reported as the library reports its own, at the level `debug`, wh
 run(#{nodes := Count} = Options, Output) ->
     Params = (maps:with([nodes, changes, events_s], Options))#{mode => live},
     Run = fun(_, Label) ->
-        sderl_bench_nodes:with(Count, groups(Count), Label, fun(Fleet, Nodes) -> measured(Fleet, Nodes, Params) end)
+        sderl_bench_nodes:with(Count, groups(Count), Label,
+                               fun(Fleet, Nodes) -> measured(Fleet, Nodes, Params) end)
     end,
     Show = fun([#{metrics := Metrics}]) ->
         sderl_bench_output:say(Output, [
-            "\n", io_lib:format("~w nodes, two monitoring nodes; ", [Count]), sderl_bench_machine:text(), "\n\n",
+            "\n", io_lib:format("~w nodes, two monitoring nodes; ", [Count]),
+            sderl_bench_machine:text(), "\n\n",
             table(Metrics), "\n"
         ])
     end,
     maybe
-        {ok, [#{metrics := Metrics}]} ?= sderl_bench_series:run(monitoring, [Params], 1, Run, Show, Output),
+        {ok, [#{metrics := Metrics}]} ?=
+            sderl_bench_series:run(monitoring, [Params], 1, Run, Show, Output),
         verdict(Metrics)
     end.
 
@@ -69,7 +74,8 @@ measured(Fleet, Nodes, #{changes := Changes, events_s := PerS}) ->
         {ok, Takeover} ?= takeover(Fleet, Shadow, Nodes, Master, Other),
         {ok, Events#{
             all_seen_ms => AllSeen,
-            group_change_shown_ms => #{median => sderl_table:median(Shown), max => lists:max(Shown)},
+            group_change_shown_ms => #{median => sderl_table:median(Shown),
+                                       max => lists:max(Shown)},
             takeover_ms => Takeover,
             monitoring_cpu_pct => Idle
         }}
@@ -80,12 +86,15 @@ roles(Shadow) ->
     Monitors = sderl_bench_shadow:monitors(Shadow),
     Role = fun() ->
         #{monitors := Rows} = topology(Shadow, hd(Monitors)),
-        case {[N || N <- Monitors, #{node := Id, master := true} <- Rows, Id =:= sderl_bench_shadow:id(N)], length([up || #{status := up} <- Rows])} of
+        case {[N
+               || N <- Monitors, #{node := Id, master := true} <- Rows,
+                  Id =:= sderl_bench_shadow:id(N)], length([up || #{status := up} <- Rows])} of
             {[Master], 2} -> {master, Master};
             Seen -> Seen
         end
     end,
-    case sderl_fleet:await(fun() -> is_tuple(Role()) andalso element(1, Role()) =:= master end, ?SOON_MS) of
+    case sderl_fleet:await(fun() -> is_tuple(Role()) andalso element(1, Role()) =:= master end,
+                           ?SOON_MS) of
         ok ->
             {master, Master} = Role(),
             [Other] = Monitors -- [Master],
@@ -94,10 +103,14 @@ roles(Shadow) ->
             Error
     end.
 
-topology(Shadow, Monitor) -> sderl_bench_shadow:call(Shadow, Monitor, sderl_bench_shadow_view, topology, [sderl_bench_shadow:viewer(Shadow, Monitor)]).
+topology(Shadow, Monitor) ->
+    sderl_bench_shadow:call(Shadow, Monitor, sderl_bench_shadow_view, topology,
+                            [sderl_bench_shadow:viewer(Shadow, Monitor)]).
 
 idle(Shadow, Monitor) ->
-    Cpu = fun() -> element(1, sderl_bench_shadow:call(Shadow, Monitor, erlang, statistics, [runtime])) end,
+    Cpu = fun() ->
+        element(1, sderl_bench_shadow:call(Shadow, Monitor, erlang, statistics, [runtime]))
+    end,
     Before = Cpu(),
     Begin = now_ms(),
     ok = pause(?IDLE_MS),
@@ -114,8 +127,13 @@ changes(Shadow, Nodes, Monitor, Left, Times) ->
     [On | _] = Members = lists:sublist(rotated(Nodes, Left * ?GROUP), 3),
     Id = atom_to_binary(Group),
     maybe
-        {ok, Made} ?= shown(Shadow, Monitor, {[Id], []}, fun() -> {ok, Group, _} = sderl_bench_shadow:call(Shadow, On, s_group, new_s_group, [Group, Members]) end),
-        {ok, Deleted} ?= shown(Shadow, Monitor, {[], [Id]}, fun() -> ok = sderl_bench_shadow:call(Shadow, On, s_group, delete_s_group, [Group]) end),
+        {ok, Made} ?= shown(Shadow, Monitor, {[Id], []}, fun() ->
+            {ok, Group, _} =
+                sderl_bench_shadow:call(Shadow, On, s_group, new_s_group, [Group, Members])
+        end),
+        {ok, Deleted} ?= shown(Shadow, Monitor, {[], [Id]}, fun() ->
+            ok = sderl_bench_shadow:call(Shadow, On, s_group, delete_s_group, [Group])
+        end),
         changes(Shadow, Nodes, Monitor, Left - 1, [Made, Deleted | Times])
     end.
 
@@ -127,7 +145,8 @@ rotated(Nodes, By) ->
 shown(Shadow, Monitor, Groups, Change) ->
     From = erlang:system_time(millisecond),
     _ = Change(),
-    case sderl_bench_shadow:call(Shadow, Monitor, sderl_bench_shadow_view, shown, [sderl_bench_shadow:viewer(Shadow, Monitor), Groups]) of
+    case sderl_bench_shadow:call(Shadow, Monitor, sderl_bench_shadow_view, shown,
+                                 [sderl_bench_shadow:viewer(Shadow, Monitor), Groups]) of
         At when is_integer(At) -> {ok, At - From};
         timeout -> {error, {timeout, {not_shown, Groups}}}
     end.
@@ -138,14 +157,19 @@ events(Shadow, Node, Monitor, PerS) ->
     ok = sderl_bench_shadow:again(Shadow),
     Sent = sderl_bench_shadow:call(Shadow, Node, ?MODULE, flood, [?KIND, PerS, ?FLOOD_MS]),
     View = sderl_bench_shadow:viewer(Shadow, Monitor),
-    Seen = fun() -> sderl_bench_shadow:call(Shadow, Monitor, sderl_bench_shadow_view, seen, [View]) end,
+    Seen = fun() ->
+        sderl_bench_shadow:call(Shadow, Monitor, sderl_bench_shadow_view, seen, [View])
+    end,
     Accounted = fun() -> {Shown, Counted} = told(Seen()), Shown + Counted end,
-    _ = sderl_fleet:await(fun() -> Accounted() >= Sent orelse {of_, Sent, Accounted()} end, ?SETTLE_MS),
+    _ = sderl_fleet:await(fun() -> Accounted() >= Sent orelse {of_, Sent, Accounted()} end,
+                          ?SETTLE_MS),
     {Shown, Counted} = told(Seen()),
-    {ok, #{events_sent => Sent, events_shown => Shown, events_counted => Counted, uncounted_losses => max(0, Sent - Shown - Counted)}}.
+    {ok, #{events_sent => Sent, events_shown => Shown, events_counted => Counted,
+           uncounted_losses => max(0, Sent - Shown - Counted)}}.
 
 told(#{events_of := Of, lost := Lost}) ->
-    {maps:get(?KIND, Of, 0), lists:sum([N || Key := N <- Lost, string:prefix(atom_to_list(Key), "events") =/= nomatch])}.
+    {maps:get(?KIND, Of, 0),
+     lists:sum([N || Key := N <- Lost, string:prefix(atom_to_list(Key), "events") =/= nomatch])}.
 
 -doc "Runs on a node: so many events a second; how many there were.".
 -spec flood(atom(), pos_integer(), pos_integer()) -> pos_integer().
@@ -157,7 +181,9 @@ flood(Kind, PerS, Begin, Ms, Sent) ->
             Sent;
         Passed ->
             Due = PerS * Passed div 1000,
-            lists:foreach(fun(I) -> sderl_event:emit(debug, Kind, #{node => node(), number => I}) end, lists:seq(Sent + 1, Due)),
+            lists:foreach(fun(I) ->
+                sderl_event:emit(debug, Kind, #{node => node(), number => I})
+            end, lists:seq(Sent + 1, Due)),
             ok = pause(2),
             flood(Kind, PerS, Begin, Ms, max(Sent, Due))
     end.
@@ -171,9 +197,11 @@ takeover(Fleet, Shadow, Nodes, Master, Other) ->
     Ids = [sderl_bench_shadow:id(Node) || Node <- Nodes],
     Done = fun() ->
         #{monitors := Monitors, groups := Groups} = topology(Shadow, Other),
-        lists:any(fun(M) -> M =:= true end, [Is || #{node := N, master := Is, status := up} <- Monitors, N =:= OtherId]) andalso
-            lists:all(fun(#{agent := Agent}) -> Agent =:= OtherId end, maps:values(Groups)) andalso
-            sderl_bench_shadow:call(Shadow, Other, sderl_bench_shadow_view, since, [Ids, Begin]) =:= []
+        lists:any(fun(M) -> M =:= true end,
+                  [Is
+                   || #{node := N, master := Is, status := up} <- Monitors, N =:= OtherId]) andalso
+        lists:all(fun(#{agent := Agent}) -> Agent =:= OtherId end, maps:values(Groups)) andalso
+        sderl_bench_shadow:call(Shadow, Other, sderl_bench_shadow_view, since, [Ids, Begin]) =:= []
     end,
     case sderl_fleet:await(Done, ?SOON_MS) of
         ok -> {ok, erlang:system_time(millisecond) - Begin};
@@ -187,13 +215,16 @@ pause(Ms) ->
 
 %% ---------------------------------------------------------------- results
 
-table(#{group_change_shown_ms := #{median := Median, max := Max}, takeover_ms := Takeover, uncounted_losses := Lost, events_sent := Sent, events_shown := Shown} = Metrics) ->
+table(#{group_change_shown_ms := #{median := Median, max := Max}, takeover_ms := Takeover,
+        uncounted_losses := Lost, events_sent := Sent, events_shown := Shown} = Metrics) ->
     #{all_seen_ms := AllSeen, monitoring_cpu_pct := Cpu, events_counted := Counted} = Metrics,
     Number = fun sderl_table:number/1,
     sderl_table:text(
-        ["all seen ms", "group shown ms median", "max", "takeover ms", "events", "shown", "counted", "uncounted", "CPU % of a core"],
+        ["all seen ms", "group shown ms median", "max", "takeover ms", "events", "shown", "counted",
+         "uncounted", "CPU % of a core"],
         [[Number(V) || V <- [AllSeen, Median, Max, Takeover, Sent, Shown, Counted, Lost, Cpu]]]
     ).
 
 verdict(#{uncounted_losses := 0}) -> ok;
-verdict(#{uncounted_losses := Lost}) -> {error, io_lib:format("~w events were neither shown nor counted as left out", [Lost])}.
+verdict(#{uncounted_losses := Lost}) ->
+    {error, io_lib:format("~w events were neither shown nor counted as left out", [Lost])}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_placement).
 -moduledoc """
-One group of real nodes, in which nodes are chosen: what a choice costs, how many at once are spread, and
-what it costs that members hold each other's attributes.
+One group of real nodes, in which nodes are chosen: what a choice costs, how many at once are
+spread, and what it costs that members hold each other's attributes.
 
 | part | metric | meaning |
 |---|---|---|
@@ -28,14 +28,18 @@ choosers() ->
         {random, #{choose => random}},
         {two, #{choose => {two, process_count}}},
         {least, #{choose => {least, process_count}}},
-        {filtered, #{choose => {least, process_count}, where => [{logical_processors, ge, 1}, {label, zone, in, [0, 1, 2]}]}},
+        {filtered, #{choose => {least, process_count},
+                     where => [{logical_processors, ge, 1}, {label, zone, in, [0, 1, 2]}]}},
         {nearest, #{choose => nearest}},
         {spread, #{choose => {spread, {label, zone}}}},
         {hash, #{choose => {hash, key}}}
     ].
 
--doc "Runs all parts; each result goes to `Done`. A reason is a term for `sderl_bench_reason:text/1`.".
--spec run(Params :: map(), fun((Part :: atom(), Key :: map(), Metrics :: map()) -> ok | {error, term()})) ->
+-doc """
+Runs all parts; each result goes to `Done`. A reason is a term for `sderl_bench_reason:text/1`.
+""".
+-spec run(Params :: map(),
+          fun((Part :: atom(), Key :: map(), Metrics :: map()) -> ok | {error, term()})) ->
     {ok, [{Part :: atom(), Key :: map(), Metrics :: map()}]} | {error, term()}.
 run(#{nodes := Count} = Params, Done) ->
     sderl_bench_nodes:with(Count, [{?GROUP, normal, [{n, all}]}], "placement", fun(Fleet, Nodes) ->
@@ -50,7 +54,8 @@ run(#{nodes := Count} = Params, Done) ->
 ready(Fleet, Nodes) ->
     Zones = [{Node, [I rem 4]} || {I, Node} <- lists:enumerate(Nodes)],
     maybe
-        {ok, _} ?= sderl_bench_nodes:each(Fleet, Zones, sderl_bench_placement_worker, zone, ?SHARED_MS),
+        {ok, _} ?= sderl_bench_nodes:each(Fleet, Zones, sderl_bench_placement_worker, zone,
+                                          ?SHARED_MS),
         {ok, _} ?= all(Fleet, Nodes, tree, [Nodes]),
         sderl_progress:during("sharing attributes", ?SHARED_MS, fun() ->
             sderl_fleet:await(fun() -> all_hold(Fleet, Nodes) end, ?SHARED_MS)
@@ -60,15 +65,17 @@ ready(Fleet, Nodes) ->
 all_hold(Fleet, Nodes) ->
     Names = [process_count, logical_processors, {label, zone}],
     case all(Fleet, Nodes, lacking, [Nodes, Names]) of
-        {ok, Lacking} -> lists:append(Lacking) =:= [] orelse {not_held, length(lists:append(Lacking))};
+        {ok, Lacking} ->
+            lists:append(Lacking) =:= [] orelse {not_held, length(lists:append(Lacking))};
         Error -> Error
     end.
 
 parts(Fleet, Nodes, #{repeat := Repeat} = Params, Done) ->
     Work = [{sharing, 1, none}]
         ++ [{choose, Turn, Chooser} || Turn <- lists:seq(1, Repeat), Chooser <- choosers()]
-        ++ [{spread, Turn, {Name, Spec, From}} || Turn <- lists:seq(1, Repeat), {Name, Spec} <- choosers(),
-                                                 lists:member(Name, [random, two, least, spread]), From <- [one, all]],
+        ++ [{spread, Turn, {Name, Spec, From}}
+            || Turn <- lists:seq(1, Repeat), {Name, Spec} <- choosers(),
+               lists:member(Name, [random, two, least, spread]), From <- [one, all]],
     Draw = sderl_progress:reporter("choosing"),
     walk(lists:enumerate(Work), length(Work), Draw, Fleet, Nodes, Params, Done, []).
 
@@ -88,7 +95,8 @@ walk([{I, {Part, Turn, What}} | Work], Total, Draw, Fleet, Nodes, Params, Done, 
 part(sharing, _, Fleet, Nodes, #{share_ms := Ms}) ->
     maybe
         {ok, Told} ?= all(Fleet, Nodes, told, [Ms]),
-        {ok, Attributes} ?= sderl_bench_nodes:on(Fleet, hd(Nodes), sderl_attr, registered_attributes, []),
+        {ok, Attributes} ?= sderl_bench_nodes:on(Fleet, hd(Nodes), sderl_attr,
+                                                 registered_attributes, []),
         PerNode = length(Nodes) * Ms / 1000,
         {ok, #{}, #{
             messages_per_node_s => lists:sum([M || #{messages := M} <- Told]) / PerNode,
@@ -135,6 +143,8 @@ spread(Candidates, Chosen) ->
         stddev => math:sqrt(lists:sum([(C - Mean) * (C - Mean) || C <- Counts]) / length(Counts))
     }.
 
-on(Fleet, Node, F, Args) -> sderl_bench_nodes:on(Fleet, Node, sderl_bench_placement_worker, F, Args).
+on(Fleet, Node, F, Args) ->
+    sderl_bench_nodes:on(Fleet, Node, sderl_bench_placement_worker, F, Args).
 
-all(Fleet, Nodes, F, Args) -> sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_placement_worker, F, Args).
+all(Fleet, Nodes, F, Args) ->
+    sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_placement_worker, F, Args).

@@ -4,8 +4,8 @@
 `bin/sderl bench placement`: what choosing a node costs, and how choices are spread. The metrics are
 those of `m:sderl_bench_placement`, one result for each part and chooser.
 
-The last line of JSON has `part` `summary`: `choose_us` there is that of the slowest chooser, `choose_us_NAME` that of each,
-`messages_sent` of all together.
+The last line of JSON has `part` `summary`: `choose_us` there is that of the slowest chooser,
+`choose_us_NAME` that of each, `messages_sent` of all together.
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -27,9 +27,12 @@ summary() -> "nodes are chosen in one group: time, messages, how evenly".
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Nodes are chosen among the members of one group of real nodes: what a choice costs with\n"
-        "each chooser, with a trace of what the caller sends; how evenly many choices at the same\n"
-        "moment fall, from one node and from all; what it costs to hold each other's attributes.",
+        help => "Nodes are chosen among the members of one group of real nodes: what a choice "
+                "costs with\n"
+                "each chooser, with a trace of what the caller sends; how evenly many choices at "
+                "the same\n"
+                "moment fall, from one node and from all; what it costs to hold each other's "
+                "attributes.",
         arguments => [
             option(nodes, "N", 100, "nodes in the group"),
             option(ms, "MS", 300, "how long each chooser is measured"),
@@ -41,7 +44,8 @@ command() ->
         ]
     }.
 
-option(Name, Shape, Default, Text) -> sderl_bench_experiment:option(Name, Shape, integer, Default, Text).
+option(Name, Shape, Default, Text) ->
+    sderl_bench_experiment:option(Name, Shape, integer, Default, Text).
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
@@ -75,11 +79,13 @@ run(#{nodes := Nodes, repeat := Repeat} = Options, Output) ->
     end.
 
 -doc "Measures all parts and writes the results.".
--spec measure(#{atom() => term()}, sderl_bench_output:output()) -> {ok, [result()]} | {error, sderl_command:text()}.
+-spec measure(#{atom() => term()}, sderl_bench_output:output()) ->
+    {ok, [result()]} | {error, sderl_command:text()}.
 measure(Options, Output) ->
     Started = sderl_bench_output:now(),
     Done = fun(Part, Key, Metrics) ->
-        Result = sderl_bench_output:result(placement, maps:merge(Options, Key#{part => Part}), Metrics, sderl_bench_output:now()),
+        Result = sderl_bench_output:result(placement, maps:merge(Options, Key#{part => Part}),
+                                           Metrics, sderl_bench_output:now()),
         case sderl_bench_output:write(Output, Result) of
             ok -> ok;
             {error, Text} -> {error, {text, Text}}
@@ -87,7 +93,8 @@ measure(Options, Output) ->
     end,
     case sderl_bench_placement:run(Options, Done) of
         {ok, Results} ->
-            Last = sderl_bench_output:result(placement, Options#{part => summary}, overall(Results), Started),
+            Last = sderl_bench_output:result(placement, Options#{part => summary}, overall(Results),
+                                             Started),
             case sderl_bench_output:write(Output, Last) of
                 ok -> {ok, Results};
                 Error -> Error
@@ -105,14 +112,18 @@ overall(Results) ->
      || Name <- lists:uniq([N || {choose, #{chooser := N}, _} <- Results]),
         Us <- [[U || {choose, #{chooser := N}, #{choose_us := U}} <- Results, N =:= Name]]
     ],
-    [Slowest | _] = lists:sort(fun(#{p50 := A}, #{p50 := B}) -> A >= B end, [Us || {_, Us} <- Each]),
+    [Slowest | _] = lists:sort(fun(#{p50 := A}, #{p50 := B}) -> A >= B end,
+                               [Us || {_, Us} <- Each]),
     maps:merge(
-        maps:from_list([{<<"choose_us_", (atom_to_binary(Name))/binary>>, Us} || {Name, Us} <- Each]),
-        #{choose_us => Slowest, messages_sent => lists:sum([N || {choose, _, #{messages_sent := N}} <- Results])}
+        maps:from_list([{<<"choose_us_", (atom_to_binary(Name))/binary>>, Us}
+                        || {Name, Us} <- Each]),
+        #{choose_us => Slowest,
+          messages_sent => lists:sum([N || {choose, _, #{messages_sent := N}} <- Results])}
     ).
 
 -doc "The results as tables in the given form.".
--spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [result()]) -> unicode:chardata().
+-spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()),
+             [result()]) -> unicode:chardata().
 tables(Form, Results) ->
     Number = fun sderl_table:number/1,
     Spread = fun(Key, List) -> sderl_table:spread([maps:get(Key, M) || M <- List]) end,
@@ -120,10 +131,14 @@ tables(Form, Results) ->
     Of = fun(Part, Key) -> [M || {P, K, M} <- Results, P =:= Part, K =:= Key] end,
     [
         Form(["one choice", "p50 us", "p99 us", "messages", "processes", "nodes chosen"], [
-            [atom_to_list(Name), Spread(p50, Us), Spread(p99, Us),
-             Number(lists:sum([N || #{messages_sent := N} <- Ms])), Number(lists:sum([N || #{processes_spawned := N} <- Ms])),
+            [atom_to_list(Name),
+             Spread(p50, Us),
+             Spread(p99, Us),
+             Number(lists:sum([N || #{messages_sent := N} <- Ms])),
+             Number(lists:sum([N || #{processes_spawned := N} <- Ms])),
              Number(lists:max([N || #{nodes_chosen := N} <- Ms]))]
-         || #{chooser := Name} = Key <- Keys(choose), Ms <- [Of(choose, Key)], Us <- [[U || #{choose_us := U} <- Ms]]
+         || #{chooser := Name} = Key <- Keys(choose), Ms <- [Of(choose, Key)],
+            Us <- [[U || #{choose_us := U} <- Ms]]
         ]),
         "\n",
         Form(["choices at the same moment", "from", "most", "least", "mean", "stddev"], [
@@ -133,13 +148,17 @@ tables(Form, Results) ->
         ]),
         "\n",
         [io_lib:format("A node tells ~ts attributes: ~ts messages and ~ts bytes a second.~n",
-            [Number(A), Number(M), Number(B)]) || {sharing, _, #{attributes := A, messages_per_node_s := M, bytes_per_node_s := B}} <- Results]
+            [Number(A), Number(M), Number(B)])
+         || {sharing, _,
+             #{attributes := A, messages_per_node_s := M, bytes_per_node_s := B}} <- Results]
     ].
 
 -doc "An error when a choice sent a message: its time is not that of a choice from what is known.".
 -spec verdict([result()]) -> ok | {error, sderl_command:text()}.
 verdict(Results) ->
-    case lists:usort([Name || {choose, #{chooser := Name}, #{messages_sent := N}} <- Results, N > 0]) of
+    case lists:usort([Name
+                      || {choose, #{chooser := Name}, #{messages_sent := N}} <- Results, N > 0]) of
         [] -> ok;
-        Names -> {error, ["choices sent messages: ", lists:join(", ", [atom_to_list(N) || N <- Names])]}
+        Names ->
+            {error, ["choices sent messages: ", lists:join(", ", [atom_to_list(N) || N <- Names])]}
     end.

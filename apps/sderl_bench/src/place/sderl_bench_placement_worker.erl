@@ -23,13 +23,19 @@ racks(Nodes) ->
 -doc "The nodes of which this node does not hold all these attributes.".
 -spec lacking([node()], [sderl_attr:name()]) -> [node()].
 lacking(Nodes, Names) ->
-    [Node || Node <- Nodes, not lists:all(fun(Name) -> is_value(sderl_attr:cached(Node, Name)) end, Names)].
+    [Node
+     || Node <- Nodes,
+        not lists:all(fun(Name) -> is_value(sderl_attr:cached(Node, Name)) end, Names)].
 
 is_value({ok, _, _}) -> true;
 is_value(_) -> false.
 
--doc "Chooses again and again for so many milliseconds; nanoseconds of each choice, and how many nodes were chosen.".
--spec choose(sderl_place:spec(), Ms :: pos_integer()) -> {sderl_bench_histogram:histogram(), pos_integer()}.
+-doc """
+Chooses again and again for so many milliseconds; nanoseconds of each choice, and how many nodes
+were chosen.
+""".
+-spec choose(sderl_place:spec(), Ms :: pos_integer()) ->
+    {sderl_bench_histogram:histogram(), pos_integer()}.
 choose(Spec, Ms) ->
     _ = [sderl_place:choose_node(Spec) || _ <- lists:seq(1, ?WARMUP)],
     Recorder = sderl_bench_histogram:recorder(),
@@ -47,16 +53,24 @@ loop(Spec, Recorder, Until, Chosen) ->
         false -> Chosen#{Node => []}
     end.
 
--doc "What a process that chooses so many times sends, and how many processes it spawns, as its trace has it.".
--spec silent(sderl_place:spec(), Choices :: pos_integer()) -> #{sent := non_neg_integer(), spawned := non_neg_integer()}.
+-doc """
+What a process that chooses so many times sends, and how many processes it spawns, as its trace has
+it.
+""".
+-spec silent(sderl_place:spec(), Choices :: pos_integer()) ->
+    #{sent := non_neg_integer(), spawned := non_neg_integer()}.
 silent(Spec, Choices) ->
-    {Pid, Ref} = spawn_monitor(fun() -> receive go -> [sderl_place:choose_node(Spec) || _ <- lists:seq(1, Choices)] end end),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        receive go -> [sderl_place:choose_node(Spec) || _ <- lists:seq(1, Choices)] end
+    end),
     Seen = traced(Pid, fun() ->
         Pid ! go,
         receive {'DOWN', Ref, process, Pid, normal} -> ok end
     end),
     #{
-        sent => length([T || T <- Seen, element(3, T) =:= send orelse element(3, T) =:= send_to_non_existing_process]),
+        sent => length([T
+                        || T <- Seen, element(3, T) =:= send
+                                      orelse element(3, T) =:= send_to_non_existing_process]),
         spawned => length([T || T <- Seen, element(3, T) =:= spawn])
     }.
 
@@ -82,7 +96,8 @@ collect(Seen) ->
 clear() -> sderl_place_pending:clear().
 
 -doc "So many processes choose once, all at that system time (us); how often each node was chosen.".
--spec at_once(sderl_place:spec(), Processes :: pos_integer(), AtUs :: integer()) -> #{node() => pos_integer()}.
+-spec at_once(sderl_place:spec(), Processes :: pos_integer(), AtUs :: integer()) ->
+    #{node() => pos_integer()}.
 at_once(Spec, Processes, AtUs) ->
     Chosen = sderl_fleet_task:at_once([{P, P} || P <- lists:seq(1, Processes)], fun(_, _) ->
         receive
@@ -92,8 +107,8 @@ at_once(Spec, Processes, AtUs) ->
     lists:foldl(fun({_, Node}, Acc) -> Acc#{Node => maps:get(Node, Acc, 0) + 1} end, #{}, Chosen).
 
 -doc """
-What this node tells others of its attributes in so many milliseconds: messages, and their bytes in the external format (connections
-send known atoms as small numbers, so that somewhat less travels).
+What this node tells others of its attributes in so many milliseconds: messages, and their bytes in
+the external format (connections send known atoms as small numbers, so that somewhat less travels).
 """.
 -spec told(Ms :: pos_integer()) -> #{messages := non_neg_integer(), bytes := non_neg_integer()}.
 told(Ms) ->

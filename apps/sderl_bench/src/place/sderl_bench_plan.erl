@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_plan).
 -moduledoc """
-The planner of groups: how long it takes and what it predicts, and whether a running cluster is as predicted.
+The planner of groups: how long it takes and what it predicts, and whether a running cluster is as
+predicted.
 
 | part | metric | meaning |
 |---|---|---|
@@ -26,14 +27,18 @@ The planner of groups: how long it takes and what it predicts, and whether a run
 -define(SETTLE_MS, 15_000).
 
 -doc "A plan for so many nodes, and what it took.".
--spec propose(Nodes :: pos_integer(), MaxLinks :: pos_integer()) -> {ok, Metrics :: map()} | {error, term()}.
+-spec propose(Nodes :: pos_integer(), MaxLinks :: pos_integer()) ->
+    {ok, Metrics :: map()} | {error, term()}.
 propose(Count, MaxLinks) ->
     Nodes = [list_to_atom("n" ++ integer_to_list(I) ++ "@host") || I <- lists:seq(1, Count)],
-    {Us, Proposed} = timer:tc(fun() -> sderl_plan:propose(Nodes, #{max_links => MaxLinks, gateways => 2}) end),
+    {Us, Proposed} =
+        timer:tc(fun() -> sderl_plan:propose(Nodes, #{max_links => MaxLinks, gateways => 2}) end),
     maybe
         {ok, #{pattern := Pattern} = Plan, _} ?= Proposed,
-        {PredictUs, {ok, Prediction}} = timer:tc(fun() -> sderl_plan:predict(Plan, #{names_per_node => ?NAMES}) end),
-        #{groups := Groups, group_size := #{max := Size}, names := #{max := Names, mesh := Mesh}} = Prediction,
+        {PredictUs, {ok, Prediction}} =
+            timer:tc(fun() -> sderl_plan:predict(Plan, #{names_per_node => ?NAMES}) end),
+        #{groups := Groups, group_size := #{max := Size}, names := #{max := Names, mesh := Mesh}} =
+            Prediction,
         {ok, (predicted(Prediction))#{
             propose_ms => Us / 1000,
             predict_ms => PredictUs / 1000,
@@ -47,7 +52,8 @@ propose(Count, MaxLinks) ->
         {error, Reason} -> {error, {text, sderl_plan:format_error(Reason)}}
     end.
 
-predicted(#{links := #{max := Max, mean := Mean}, mesh_links := Mesh, hops := #{max := HopsMax, mean := HopsMean}}) ->
+predicted(#{links := #{max := Max, mean := Mean}, mesh_links := Mesh,
+            hops := #{max := HopsMax, mean := HopsMean}}) ->
     #{links_per_node_max => Max, links_per_node_mean => Mean, mesh_links_per_node => Mesh,
       hops_max => HopsMax, hops_mean => HopsMean}.
 
@@ -62,7 +68,8 @@ patterns(Size) ->
     ].
 
 -doc "Applies the patterns to one running cluster; each result goes to `Done`.".
--spec apply_all(Nodes :: pos_integer(), Size :: pos_integer(), fun((Pattern :: atom(), map()) -> ok | {error, term()})) ->
+-spec apply_all(Nodes :: pos_integer(), Size :: pos_integer(),
+                fun((Pattern :: atom(), map()) -> ok | {error, term()})) ->
     {ok, [{Pattern :: atom(), Metrics :: map()}]} | {error, term()}.
 apply_all(Count, Size, Done) ->
     sderl_bench_nodes:with(Count, [], "plan", fun(Fleet, Nodes) ->
@@ -82,7 +89,8 @@ each([{Pattern, Options} | Patterns], Old, Fleet, [First | _] = Nodes, Done, Res
         RoutesMs = erlang:monotonic_time(millisecond) - Began,
         Off = off(Prediction, Plan, Fleet, Nodes),
         Metrics = maps:merge(predicted(Prediction), (seen(Fleet, Nodes))#{
-            apply_ms => Ms, routes_ms => RoutesMs, nodes_off => length(Off), groups => length(maps:get(groups, Plan))
+            apply_ms => Ms, routes_ms => RoutesMs, nodes_off => length(Off),
+            groups => length(maps:get(groups, Plan))
         }),
         ok ?= Done(Pattern, Metrics),
         each(Patterns, Plan, Fleet, Nodes, Done, [{Pattern, Metrics} | Results])
@@ -94,7 +102,8 @@ each([{Pattern, Options} | Patterns], Old, Fleet, [First | _] = Nodes, Done, Res
     end.
 
 -doc "Runs on a node: applies a plan, in the place of another; milliseconds.".
--spec run(none | sderl_pattern:plan(), sderl_pattern:plan()) -> {ok, non_neg_integer()} | {error, sderl_pattern:reason()}.
+-spec run(none | sderl_pattern:plan(), sderl_pattern:plan()) ->
+    {ok, non_neg_integer()} | {error, sderl_pattern:reason()}.
 run(Old, New) ->
     Applied = case Old of
         none -> sderl_plan_apply:run(New);
@@ -115,7 +124,9 @@ hops() ->
 off(#{links := #{each := Links}, hops := #{mean := Mean}}, Plan, Fleet, Nodes) ->
     All = length(sderl_pattern:nodes(Plan)),
     Hops = all_hops(Fleet, Nodes),
-    Wrong = [N || {N, Count} <- lists:zip(Nodes, sderl_bench_links:count(Fleet, Nodes)), Count =/= map_get(N, Links)],
+    Wrong = [N
+             || {N, Count} <- lists:zip(Nodes, sderl_bench_links:count(Fleet, Nodes)),
+                Count =/= map_get(N, Links)],
     Blind = [N || {N, Ways} <- Hops, map_size(Ways) =/= All - 1],
     case {Wrong, Blind} of
         {[], []} -> [N || abs(mean(Hops) - Mean) > 1.0e-6, N <- Nodes];
@@ -133,7 +144,8 @@ mean(Hops) ->
 seen(Fleet, Nodes) ->
     Hops = all_hops(Fleet, Nodes),
     #{
-        seen_links_per_node_max => lists:max([L || L <- sderl_bench_links:count(Fleet, Nodes), is_integer(L)]),
+        seen_links_per_node_max =>
+            lists:max([L || L <- sderl_bench_links:count(Fleet, Nodes), is_integer(L)]),
         seen_hops_max => lists:max([0 | lists:append([maps:values(Ways) || {_, Ways} <- Hops])]),
         seen_hops_mean => mean(Hops)
     }.

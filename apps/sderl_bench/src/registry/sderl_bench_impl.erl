@@ -44,7 +44,8 @@ code path that they need beside ours, `env` configuration.
 Called once when the nodes run, on the node that drives them: links them and waits until
 every node can register.
 """.
--callback prepare(Fleet :: pid(), [sderl_bench_layout:namespace()], params()) -> ok | {error, term()}.
+-callback prepare(Fleet :: pid(), [sderl_bench_layout:namespace()], params()) ->
+    ok | {error, term()}.
 
 -doc "Registers the calling process under `Name`, and returns when that is decided.".
 -callback register(group(), Name :: term()) -> outcome().
@@ -127,7 +128,8 @@ fleet_plan(Plan, Count, Label) ->
 %% For the implementations' prepare/3
 
 -doc "Calls a function of a group and its nodes, for all groups at the same time; the first error.".
--spec each_group([sderl_bench_layout:namespace()], fun((group(), [node()]) -> ok | {error, Reason})) ->
+-spec each_group([sderl_bench_layout:namespace()],
+                 fun((group(), [node()]) -> ok | {error, Reason})) ->
     ok | {error, Reason}.
 each_group(Namespaces, Fun) ->
     case [Outcome || {_, Outcome} <- sderl_fleet_task:at_once(Namespaces, Fun), Outcome =/= ok] of

@@ -13,7 +13,8 @@ plan(#{nodes := Nodes}) ->
     #{connect_all => true, apps => [], s_groups => false, groups => [{all, lists:seq(1, Nodes)}]}.
 
 -doc "Meshes the nodes and waits for `global:sync/0` on each.".
--spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) ->
+    ok | {error, term()}.
 prepare(Fleet, [{all, Nodes}], _Params) ->
     maybe
         ok ?= sderl_bench_links:mesh(Fleet, Nodes),
@@ -41,7 +42,8 @@ whereis(_Group, Name) -> global:whereis_name(Name).
 -doc "The registered names.".
 -spec names(atom()) -> [{term(), pid()}].
 names(_Group) ->
-    [{Name, Pid} || Name <- global:registered_names(), Pid <- [global:whereis_name(Name)], is_pid(Pid)].
+    [{Name, Pid}
+     || Name <- global:registered_names(), Pid <- [global:whereis_name(Name)], is_pid(Pid)].
 
 -doc "All nodes have a change before the call returns.".
 -spec consistency() -> strong.

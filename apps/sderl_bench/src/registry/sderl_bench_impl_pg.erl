@@ -21,7 +21,8 @@ plan(#{nodes := Nodes}) ->
     #{connect_all => true, apps => [], s_groups => false, groups => [{all, lists:seq(1, Nodes)}]}.
 
 -doc "Meshes the nodes and starts the scope on each.".
--spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) ->
+    ok | {error, term()}.
 prepare(Fleet, [{all, Nodes}], _Params) ->
     maybe
         ok ?= sderl_bench_links:mesh(Fleet, Nodes),

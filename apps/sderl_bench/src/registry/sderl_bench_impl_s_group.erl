@@ -20,13 +20,14 @@ plan(Params) ->
     }.
 
 -doc "Waits with `s_group:await/2` on each node.".
--spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) ->
+    ok | {error, term()}.
 prepare(Fleet, Namespaces, _Params) ->
     Waiting = [
         {Node, Answer}
      || {_, Answers} <- sderl_fleet_task:at_once(Namespaces, fun(Group, Nodes) ->
-            sderl_fleet:multicall(Fleet, Nodes, s_group, await, [Group, ?AWAIT_MS], ?AWAIT_MS + 5000)
-        end),
+         sderl_fleet:multicall(Fleet, Nodes, s_group, await, [Group, ?AWAIT_MS], ?AWAIT_MS + 5000)
+     end),
         {Node, Answer} <- Answers,
         Answer =/= {ok, ok}
     ],

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_impl_s_group_applied).
 -moduledoc """
-As `m:sderl_bench_impl_s_group`, with groups whose clients are answered when their own node has applied
-a write (`answer => applied`).
+As `m:sderl_bench_impl_s_group`, with groups whose clients are answered when their own node has
+applied a write (`answer => applied`).
 """.
 
 -behaviour(sderl_bench_impl).
@@ -44,4 +44,5 @@ consistency() -> eventual.
 -doc false.
 -spec promise() -> string().
 promise() ->
-    "the caller's node has the change, the others have it or are about to; names are unique among these".
+    "the caller's node has the change, the others have it or are about to; names are unique among "
+    "these".

@@ -18,12 +18,14 @@ plan(Params) ->
     }.
 
 -doc "Meshes each group and starts its processes; the first node coordinates.".
--spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) ->
+    ok | {error, term()}.
 prepare(Fleet, Namespaces, _Params) ->
     Outcomes = sderl_fleet_task:at_once(Namespaces, fun(_Group, Nodes) ->
         maybe
             ok ?= sderl_bench_links:mesh(Fleet, Nodes),
-            Answers = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_yardstick, start, [Nodes], 60_000),
+            Answers = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_yardstick, start, [Nodes],
+                                            60_000),
             [] ?= [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= {ok, ok}],
             ok
         end

@@ -73,7 +73,9 @@ measure(Impl, Fleet, Namespaces, Params, Label) ->
     maybe
         ok ?= Impl:prepare(Fleet, Namespaces, Params),
         ok ?= preload(Impl, Fleet, Namespaces, Held),
-        {{ok, Tallies}, Seen} ?= watched(Fleet, Members, Params, fun() -> load(Impl, Fleet, Members, Clients, Seconds, Label) end),
+        {{ok, Tallies}, Seen} ?= watched(Fleet, Members, Params, fun() ->
+            load(Impl, Fleet, Members, Clients, Seconds, Label)
+        end),
         {Converged, SettleMs} = settle(Impl, Fleet, Namespaces, Held),
         {ok, LookupNs} ?= lookup(Impl, Fleet, Namespaces, Held),
         {ok, metrics(#{
@@ -89,7 +91,10 @@ measure(Impl, Fleet, Namespaces, Params, Label) ->
 
 %% With `monitoring`, by the shadow network, which is there before the load begins.
 watched(Fleet, Members, Params, Fun) ->
-    try sderl_bench_watch:around(Fleet, [Node || {_, Node, _} <- Members], maps:get(monitoring, Params, off), Fun) of
+    try
+        sderl_bench_watch:around(Fleet, [Node || {_, Node, _} <- Members],
+                                 maps:get(monitoring, Params, off), Fun)
+    of
         {{ok, _}, _} = Done -> Done;
         {{error, _} = Error, _} -> Error
     catch
@@ -146,7 +151,8 @@ is_tally(_) -> false.
 call_each(Fleet, Function, Parts, Timeout) ->
     sderl_fleet_task:at_once(Parts, fun(Node, Args) ->
         [{_, Answer}] =
-            sderl_fleet:multicall(Fleet, [Node], sderl_bench_registry_worker, Function, Args, Timeout),
+            sderl_fleet:multicall(Fleet, [Node], sderl_bench_registry_worker, Function, Args,
+                                  Timeout),
         Answer
     end).
 
@@ -184,7 +190,8 @@ lookup(Impl, Fleet, [{Group, [Node | _] = Nodes} | _], Held) ->
     Step = max(1, length(All) div ?LOOKUP_NAMES),
     Names = [Name || {I, Name} <- lists:enumerate(All), I rem Step =:= 0],
     Args = [Impl, Group, Names],
-    case sderl_fleet:multicall(Fleet, [Node], sderl_bench_registry_worker, lookup_ns, Args, 120_000) of
+    case sderl_fleet:multicall(Fleet, [Node], sderl_bench_registry_worker, lookup_ns, Args,
+                               120_000) of
         [{_, {ok, Ns}}] when is_number(Ns) -> {ok, Ns};
         %% A table that lost names has not converged, and says so there.
         [{_, {ok, {error, {not_found, _}}}}] -> {ok, undefined};
@@ -204,7 +211,8 @@ lookup(Impl, Fleet, [{Group, [Node | _] = Nodes} | _], Held) ->
 metrics(#{nodes := Nodes, tallies := Tallies, seconds := Seconds} = Seen) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Tally) || Tally <- Tallies]) end,
     Reasons = lists:usort(lists:append([R || #{reasons := R} <- Tallies])),
-    {Before, After} = lists:unzip([{{Node, B}, {Node, A}} || {Node, #{used := {B, A}}} <- lists:zip(Nodes, Tallies)]),
+    {Before, After} = lists:unzip([{{Node, B}, {Node, A}}
+                                   || {Node, #{used := {B, A}}} <- lists:zip(Nodes, Tallies)]),
     Used = sderl_bench_meter:metrics(sderl_bench_meter:usage(Before, After), Sum(pairs)),
     Watched = #{watched => W || #{watched := #{} = W} <- [Seen]},
     (maps:merge(maps:without([cpu_us_per_op], Used), Watched))#{

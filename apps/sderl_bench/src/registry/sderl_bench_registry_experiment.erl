@@ -46,7 +46,8 @@ command() ->
         "projects need their compiled folders (--peer).",
         arguments => [
             option(impl, "LIST", string, "s_group,yardstick",
-                "implementations, with commas between them: " ++ lists:join(", ", sderl_bench_impl:names())),
+                   "implementations, with commas between them: " ++
+                   lists:join(", ", sderl_bench_impl:names())),
             sderl_bench_peer:option(),
             #{
                 name => group_size, long => "-group-size", type => integer, required => false,
@@ -90,7 +91,8 @@ peers([Name | Names], Folders, Peers) ->
     end.
 
 impls(Names) ->
-    case {[Name || Name <- Names, sderl_bench_impl:module(Name) =:= error], Names -- lists:uniq(Names)} of
+    case {[Name || Name <- Names, sderl_bench_impl:module(Name) =:= error],
+          Names -- lists:uniq(Names)} of
         {[Unknown | _], _} ->
             {error, [
                 "--impl: there is no implementation \"", Unknown, "\"; there are ",
@@ -108,7 +110,8 @@ divides(#{group_size := Size}, Nodes) ->
     case [N || N <- Nodes, N rem Size =/= 0] of
         [] -> ok;
         [N | _] ->
-            {error, io_lib:format("--group-size ~w does not divide --nodes ~w: all groups are of equal size here", [Size, N])}
+            {error, io_lib:format("--group-size ~w does not divide --nodes ~w: all groups are of "
+                                  "equal size here", [Size, N])}
     end;
 divides(_, _) ->
     ok.
@@ -116,7 +119,9 @@ divides(_, _) ->
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(Options, Output) ->
-    Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs), notes(Runs)]) end,
+    Show = fun(Runs) ->
+        sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs), notes(Runs)])
+    end,
     case measure(Options, Show, Output) of
         {ok, All} -> verdict(All);
         {error, Message} -> {error, Message}
@@ -143,13 +148,15 @@ measure(Options, Show, Output) ->
         Paths = maps:with([paths], maps:get(Name, Peers, #{})),
         case sderl_bench_registry:run(Module, maps:merge(Params, Paths), Label) of
             {ok, #{pairs_per_s := Rate} = Metrics} ->
-                sderl_bench_output:say(Output, [string:pad(Label, 28), sderl_table:number(Rate), " pairs/s\n"]),
+                sderl_bench_output:say(Output, [string:pad(Label, 28), sderl_table:number(Rate),
+                                                " pairs/s\n"]),
                 {ok, Metrics};
             Error ->
                 Error
         end
     end,
-    case sderl_bench_series:run(registry, Points, Repeat, Run, fun(Runs) -> Show(named(Runs)) end, Output) of
+    case sderl_bench_series:run(registry, Points, Repeat, Run, fun(Runs) -> Show(named(Runs)) end,
+                                Output) of
         {ok, All} -> {ok, named(All)};
         Error -> Error
     end.
@@ -158,7 +165,8 @@ version(Name, Peers) -> maps:with([version], maps:get(Name, Peers, #{})).
 
 named(Runs) -> [R#{impl => binary_to_list(Impl)} || #{params := #{impl := Impl}} = R <- Runs].
 
-title(#{nodes := Nodes, clients := Clients, seconds := Seconds, repeat := Repeat, names := Names} = Options) ->
+title(#{nodes := Nodes, clients := Clients, seconds := Seconds, repeat := Repeat, names := Names} =
+          Options) ->
     [
         lists:join(", ", [integer_to_list(N) || N <- Nodes]),
         " nodes in ",
@@ -173,7 +181,10 @@ title(#{nodes := Nodes, clients := Clients, seconds := Seconds, repeat := Repeat
         sderl_bench_machine:text()
     ].
 
--doc "A table for each number of nodes, with one line for each implementation, medians where there were several runs.".
+-doc """
+A table for each number of nodes, with one line for each implementation, medians where there were
+several runs.
+""".
 -spec table([run()]) -> unicode:chardata().
 table(Runs) ->
     Sizes = lists:uniq([N || #{params := #{nodes := N}} <- Runs]),
@@ -233,7 +244,10 @@ latencies(Key, Metrics) ->
     Of = fun(Percentile) -> median(Metrics, fun(#{Key := #{Percentile := V}}) -> V end) end,
     [Of(p50), " / ", Of(p99)].
 
--doc "A line of README's table: `Impl`'s median among `Runs`, which were all made under the same conditions.".
+-doc """
+A line of README's table: `Impl`'s median among `Runs`, which were all made under the same
+conditions.
+""".
 -spec markdown_row(unicode:chardata(), Impl :: string(), [run()]) -> [unicode:chardata()].
 markdown_row(Label, Impl, Runs) ->
     Mine = [Metrics || #{impl := Name, metrics := Metrics} <- Runs, Name =:= Impl],
@@ -251,7 +265,9 @@ markdown_row(Label, Impl, Runs) ->
 
 %% Of runs that followed one another, so that what disturbs the machine disturbs both.
 ratio(Name, Base, Metric, Runs) ->
-    Of = fun(Wanted) -> [Value || #{impl := N, metrics := #{Metric := Value}} <- Runs, N =:= Wanted] end,
+    Of = fun(Wanted) ->
+        [Value || #{impl := N, metrics := #{Metric := Value}} <- Runs, N =:= Wanted]
+    end,
     Both = lists:zip(Of(Name), Of(Base), trim),
     sderl_table:spread([A / B || {A, B} <- Both, is_number(A), is_number(B), B > 0]).
 

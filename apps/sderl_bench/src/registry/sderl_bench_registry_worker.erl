@@ -28,8 +28,9 @@ begin, `warmup_ms` what passes before anything counts, `measure_ms` how long it 
 }.
 
 -doc """
-What the clients of a node did in the measured time: pairs completed, latencies in ns,
-what the whole node used, as it was at the beginning and at the end of that time, operations that failed and a few of the reasons.
+What the clients of a node did in the measured time: pairs completed, latencies in ns, what the
+whole node used, as it was at the beginning and at the end of that time, operations that failed and
+a few of the reasons.
 """.
 -type tally() :: #{
     pairs := non_neg_integer(),
@@ -71,7 +72,8 @@ what the whole node used, as it was at the beginning and at the end of that time
 Registers names `{Index, 0, K}` for K in First..Last, each by a process that holds it from
 now on. Gives the number of failures and a few of the reasons.
 """.
--spec preload(module(), atom(), Index :: pos_integer(), First :: pos_integer(), Last :: non_neg_integer()) ->
+-spec preload(module(), atom(), Index :: pos_integer(), First :: pos_integer(),
+              Last :: non_neg_integer()) ->
     {Failures :: non_neg_integer(), Reasons :: [term()]}.
 preload(Impl, Group, Index, First, Last) ->
     Feeders = min(?FEEDERS, max(1, (Last - First + 1) div 20)),
@@ -86,7 +88,8 @@ feed(Impl, Group, Index, Ks) ->
 hold(Impl, Group, Name) ->
     Holder = spawn(fun() ->
         receive
-            {hold, From} -> From ! {self(), sderl_fleet_task:attempt(fun() -> Impl:register(Group, Name) end)}
+            {hold, From} ->
+                From ! {self(), sderl_fleet_task:attempt(fun() -> Impl:register(Group, Name) end)}
         end,
         receive
             release -> ok
@@ -199,7 +202,8 @@ latency(Start, End, Recorder, #client{from = From} = Client) when Start >= From 
 latency(_, _, _, Client) ->
     Client.
 
-pair(Now, #client{from = From, until = Until, pairs = Pairs} = Client) when Now >= From, Now < Until ->
+pair(Now, #client{from = From, until = Until, pairs = Pairs} = Client)
+  when Now >= From, Now < Until ->
     Client#client{pairs = Pairs + 1};
 pair(_, Client) ->
     Client.
@@ -248,7 +252,9 @@ each([Name | Names], Fun, Group) ->
 each([], _Fun, _Group) ->
     ok.
 
--doc "How many names of the group this node has, and a hash that is the same where the names and pids are.".
+-doc """
+How many names of the group this node has, and a hash that is the same where the names and pids are.
+""".
 -spec content(module(), atom()) -> {non_neg_integer(), binary()}.
 content(Impl, Group) ->
     Names = lists:sort(Impl:names(Group)),

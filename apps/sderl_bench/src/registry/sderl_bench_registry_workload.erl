@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_registry_workload).
--moduledoc "The registry's benchmark as a workload of `bin/sderl bench monitoring`: an operation is a pair.".
+-moduledoc """
+The registry's benchmark as a workload of `bin/sderl bench monitoring`: an operation is a pair.
+""".
 
 -behaviour(sderl_bench_workload).
 
@@ -9,7 +11,8 @@
 -doc false.
 -spec point(#{atom() => term()}) -> #{mode := registry, atom() => term()}.
 point(#{nodes := Nodes, clients := Clients, seconds := Seconds}) ->
-    #{mode => registry, nodes => Nodes, group_size => Nodes, clients => Clients, seconds => Seconds, names => 0}.
+    #{mode => registry, nodes => Nodes, group_size => Nodes, clients => Clients, seconds => Seconds,
+      names => 0}.
 
 -doc false.
 -spec run(#{atom() => term()}, unicode:chardata()) -> {ok, #{atom() => term()}} | {error, term()}.

@@ -159,7 +159,8 @@ acknowledge(N, #member{coordinator = Coordinator, waiting = Waiting} = State) ->
             State#member{waiting = Waiting ++ [Clients]}
     end.
 
-answer(Committed, #member{applied = [{N, Answers} | Rest], waiting = Waiting} = State) when N =< Committed ->
+answer(Committed, #member{applied = [{N, Answers} | Rest], waiting = Waiting} = State)
+  when N =< Committed ->
     answer(Committed, State#member{applied = Rest, waiting = answer_lists(Answers, Waiting)});
 answer(_Committed, State) ->
     State.
@@ -202,7 +203,8 @@ await(0, Answers, #coordinator{waiting = Waiting} = State) ->
 await(Missing, Answers, #coordinator{round = N, pending = Pending} = State) ->
     receive
         {ack, N} -> await(Missing - 1, Answers, State);
-        {ack, N, List} -> await(Missing - 1, Answers, State#coordinator{pending = [List | Pending]});
+        {ack, N, List} ->
+            await(Missing - 1, Answers, State#coordinator{pending = [List | Pending]});
         {list, List} -> await(Missing, Answers, State#coordinator{pending = [List | Pending]});
         {request, Client, Op} -> await(Missing, Answers, own_requests(Client, Op, State))
     end.

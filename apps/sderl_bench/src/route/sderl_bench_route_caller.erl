@@ -8,7 +8,10 @@
 -doc "How a caller asks.".
 -type how() :: {direct, pid()} | {route, {Group :: term(), Name :: atom()}} | {erpc, node()}.
 
--doc "`callers` ask again and again, and are counted after `warm_ms`, for `ms`; the answer is as long as the request.".
+-doc """
+`callers` ask again and again, and are counted after `warm_ms`, for `ms`; the answer is as long as
+the request.
+""".
 -type load() :: #{
     how := how(),
     callers := pos_integer(),
@@ -18,8 +21,8 @@
 }.
 
 -doc """
-What callers saw that were stopped: calls that were answered, by caller and number; those that failed; the longest
-time between two answers that one of them got.
+What callers saw that were stopped: calls that were answered, by caller and number; those that
+failed; the longest time between two answers that one of them got.
 """.
 -type kept() :: #{
     answered := [{Caller :: pos_integer(), Call :: pos_integer()}],
@@ -31,7 +34,8 @@ time between two answers that one of them got.
 
 -doc "Calls; `all` counts those of the warm-up too.".
 -spec run(load()) ->
-    #{calls := non_neg_integer(), all := non_neg_integer(), ns := sderl_bench_histogram:histogram(), failed := [term()]}.
+    #{calls := non_neg_integer(), all := non_neg_integer(), ns := sderl_bench_histogram:histogram(),
+      failed := [term()]}.
 run(#{how := How, callers := Callers, bytes := Bytes, warm_ms := WarmMs, ms := Ms}) ->
     Recorder = sderl_bench_histogram:recorder(),
     Message = binary:copy(<<"c">>, Bytes),
@@ -52,7 +56,8 @@ loop(How, Message, Recorder, From, Until, N, All, Failed) ->
     T0 = now_ns(),
     Outcome = sderl_fleet_task:attempt(fun() -> call(How, Message) end),
     T1 = now_ns(),
-    _ = T0 >= From andalso Outcome =:= {ok, Message} andalso sderl_bench_histogram:record(Recorder, T1 - T0),
+    _ = T0 >= From andalso Outcome =:= {ok, Message}
+        andalso sderl_bench_histogram:record(Recorder, T1 - T0),
     {N1, Failed1} = case Outcome of
         {ok, Message} when T1 >= From, T1 < Until -> {N + 1, Failed};
         {ok, Message} -> {N, Failed};
@@ -71,7 +76,9 @@ call({erpc, Node}, Message) -> {ok, erpc:call(Node, ?MODULE, echo, [Message], ?C
 -spec echo(Term) -> Term.
 echo(Term) -> Term.
 
--doc "Starts callers that do something with a number of its own, one after the other, until `stop/1`.".
+-doc """
+Starts callers that do something with a number of its own, one after the other, until `stop/1`.
+""".
 -spec keep_calling({Group :: term(), Name :: atom()}, Callers :: pos_integer()) -> [pid()].
 keep_calling(Name, Callers) ->
     [spawn(fun() -> keep(Name, C, 1, now_ns(), 0, []) end) || C <- lists:seq(1, Callers)].
@@ -80,7 +87,8 @@ keep(Name, C, K, Last, Pause, Failed) ->
     receive
         {stop, From, Ref} -> From ! {Ref, {C, K - 1, Pause, Failed}}
     after 0 ->
-        Outcome = sderl_fleet_task:attempt(fun() -> sderl_route:call(Name, {do, {C, K}}, ?CALL_MS) end),
+        Outcome =
+            sderl_fleet_task:attempt(fun() -> sderl_route:call(Name, {do, {C, K}}, ?CALL_MS) end),
         Now = now_ns(),
         Failed1 = case Outcome of
             {ok, {done, {C, K}}} -> Failed;
@@ -100,7 +108,9 @@ stop(Pids) ->
     Failed = lists:append([F || {_, _, _, F} <- Seen]),
     Without = maps:from_list(Failed),
     #{
-        answered => [{C, K} || {C, N, _, _} <- Seen, K <- lists:seq(1, N), not is_map_key({C, K}, Without)],
+        answered => [{C, K}
+                     || {C, N, _, _} <- Seen, K <- lists:seq(1, N),
+                        not is_map_key({C, K}, Without)],
         failed => Failed,
         pause_ms => lists:max([P || {_, _, P, _} <- Seen]) / 1.0e6
     }.
@@ -108,6 +118,7 @@ stop(Pids) ->
 -doc "Asks a server in each of the groups once; the groups where it did not answer.".
 -spec ask_all([Group :: term()], Name :: atom(), timeout()) -> [{Group :: term(), term()}].
 ask_all(Groups, Name, Timeout) ->
-    [{G, Other} || G <- Groups, Other <- [sderl_route:call({G, Name}, {echo, G}, Timeout)], Other =/= {ok, G}].
+    [{G, Other}
+     || G <- Groups, Other <- [sderl_route:call({G, Name}, {echo, G}, Timeout)], Other =/= {ok, G}].
 
 now_ns() -> erlang:monotonic_time(nanosecond).

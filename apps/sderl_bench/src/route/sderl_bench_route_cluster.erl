@@ -9,7 +9,8 @@ all groups before anything is measured.
 -export_type([layout/0]).
 
 -doc "How many nodes, and groups of them by position.".
--type layout() :: #{nodes := pos_integer(), groups := [sderl_bench_layout:namespace(pos_integer())]}.
+-type layout() ::
+    #{nodes := pos_integer(), groups := [sderl_bench_layout:namespace(pos_integer())]}.
 
 -define(CALL_MS, 60_000).
 -define(ROUTES_MS, 60_000).
@@ -26,8 +27,8 @@ doubled() -> #{nodes => 4, groups => [{g1, [1, 2, 3]}, {g2, [2, 3, 4]}]}.
 group(K) -> list_to_atom("g" ++ integer_to_list(K)).
 
 -doc """
-Starts the nodes with the library, waits until every group is ready and every node knows a way to every
-group, calls `Fun`, and ends the nodes. A reason is a term for `sderl_bench_reason:text/1`.
+Starts the nodes with the library, waits until every group is ready and every node knows a way to
+every group, calls `Fun`, and ends the nodes. A reason is a term for `sderl_bench_reason:text/1`.
 """.
 -spec with(layout(), Label :: unicode:chardata(), fun((Fleet :: pid(), [node()]) -> Result)) ->
     Result | {error, term()}.
@@ -36,14 +37,16 @@ with(#{nodes := Count, groups := Groups}, Label, Fun) ->
     sderl_bench_nodes:with(Count, Launched, Label, fun(Fleet, Nodes) ->
         Namespaces = sderl_bench_layout:named(Groups, Nodes),
         maybe
-            ok ?= sderl_bench_impl_s_group:prepare(Fleet, Namespaces, #{nodes => Count, group_size => Count}),
+            ok ?= sderl_bench_impl_s_group:prepare(Fleet, Namespaces,
+                                                   #{nodes => Count, group_size => Count}),
             ok ?= await_routes(Fleet, Namespaces),
             Fun(Fleet, Nodes)
         end
     end).
 
 -doc "Waits until every node of the groups knows a way to every group.".
--spec await_routes(Fleet :: pid(), [sderl_bench_layout:namespace()]) -> ok | {error, {timeout, Missing :: term()}}.
+-spec await_routes(Fleet :: pid(), [sderl_bench_layout:namespace()]) ->
+    ok | {error, {timeout, Missing :: term()}}.
 await_routes(Fleet, Namespaces) ->
     sderl_fleet:await(fun() -> knows(Fleet, Namespaces) end, ?ROUTES_MS).
 
@@ -51,7 +54,8 @@ knows(Fleet, Namespaces) ->
     Nodes = lists:usort(lists:append([Ns || {_, Ns} <- Namespaces])),
     Missing = [
         {Node, Group}
-     || {Node, {ok, Routes}} <- sderl_fleet:multicall(Fleet, Nodes, sderl_bench_route_worker, routes, [], ?CALL_MS),
+     || {Node, {ok, Routes}} <- sderl_fleet:multicall(Fleet, Nodes, sderl_bench_route_worker,
+                                                      routes, [], ?CALL_MS),
         {Group, Members} <- Namespaces,
         not lists:member(Node, Members),
         not lists:keymember(Group, 1, Routes)

@@ -18,20 +18,29 @@ One of two gateways dies, or stops, while callers are at work.
 -define(ROUTES_MS, 60_000).
 
 -doc "All rounds; each goes to `Done`. `kind` is `killed` or `stopped` (and resumed later).".
--spec run(Params :: map(), fun((Round :: pos_integer(), Kind :: atom(), Metrics :: map()) -> ok | {error, term()})) ->
+-spec run(Params :: map(), fun(
+    (Round :: pos_integer(), Kind :: atom(), Metrics :: map()) -> ok | {error, term()}
+)) ->
     {ok, [{Kind :: atom(), Metrics :: map()}]} | {error, term()}.
 run(#{repeat := Repeat, clients := Clients, kinds := Kinds, after_ms := AfterMs}, Done) ->
-    sderl_bench_route_cluster:with(sderl_bench_route_cluster:doubled(), "failover", fun(Fleet, [_, _, _, To] = Nodes) ->
-        maybe
-            {ok, Server} ?= sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, start, [g2, server]),
-            World = #{fleet => Fleet, nodes => Nodes, server => Server, clients => Clients, after_ms => AfterMs, done => Done},
-            rounds([{Round, Kind} || Round <- lists:seq(1, Repeat), Kind <- Kinds], World, [])
+    sderl_bench_route_cluster:with(
+        sderl_bench_route_cluster:doubled(),
+        "failover",
+        fun(Fleet, [_, _, _, To] = Nodes) ->
+            maybe
+                {ok, Server} ?=
+                    sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, start, [g2, server]),
+                World = #{fleet => Fleet, nodes => Nodes, server => Server, clients => Clients,
+                          after_ms => AfterMs, done => Done},
+                rounds([{Round, Kind} || Round <- lists:seq(1, Repeat), Kind <- Kinds], World, [])
+            end
         end
-    end).
+    ).
 
 rounds([], _, Seen) ->
     {ok, lists:reverse(Seen)};
-rounds([{Round, Kind} | More], #{fleet := Fleet, nodes := [From, G1, G2, To], done := Done} = World, Seen) ->
+rounds([{Round, Kind} | More], #{fleet := Fleet, nodes := [From, G1, G2, To], done := Done} = World,
+       Seen) ->
     Gateway = case Round rem 2 of 1 -> G2; 0 -> G1 end,
     maybe
         ok ?= both(Fleet, From, To, [G1, G2]),
@@ -48,7 +57,8 @@ both(Fleet, From, To, Gateways) ->
         Seen =:= Wanted orelse Seen
     end, ?ROUTES_MS).
 
-one(Kind, Gateway, #{fleet := Fleet, nodes := [From, _, _, To], server := Server, clients := Clients, after_ms := AfterMs}) ->
+one(Kind, Gateway, #{fleet := Fleet, nodes := [From, _, _, To], server := Server,
+                     clients := Clients, after_ms := AfterMs}) ->
     maybe
         {ok, _} ?= sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, executed, [Server]),
         {ok, Callers} ?= sderl_bench_nodes:on(
@@ -62,7 +72,8 @@ one(Kind, Gateway, #{fleet := Fleet, nodes := [From, _, _, To], server := Server
         {ok, Kept} ?= sderl_bench_nodes:on(Fleet, From, sderl_bench_route_caller, stop, [Callers]),
         %% What is still under way may come twice only now.
         ok ?= mend(Kind, Fleet, Gateway),
-        {ok, Executed} ?= sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, executed, [Server]),
+        {ok, Executed} ?= sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, executed,
+                                               [Server]),
         {ok, metrics(Kind, Kept, Executed)}
     end.
 
@@ -83,13 +94,16 @@ mend(stopped, Fleet, Gateway) ->
     sderl_fleet:resume(Fleet, Gateway).
 
 -doc "The metrics from what callers saw and what the server did, and how often.".
--spec metrics(killed | stopped, sderl_bench_route_caller:kept(), #{term() => pos_integer()}) -> map().
+-spec metrics(killed | stopped, sderl_bench_route_caller:kept(), #{term() => pos_integer()}) ->
+    map().
 metrics(Kind, #{answered := Answered, failed := Failed, pause_ms := Pause}, Executed) ->
     Reasons = lists:usort([Reason || {_, Reason} <- Failed]),
     #{
         (case Kind of killed -> failover_ms; stopped -> failover_stopped_ms end) => Pause,
         acknowledged_calls => length(Answered),
-        lost_acknowledged_calls => length([Call || Call <- Answered, maps:get(Call, Executed, 0) =/= 1]),
+        lost_acknowledged_calls => length([Call
+                                           || Call <- Answered, maps:get(Call, Executed, 0) =/= 1]),
         failed_calls => length(Failed),
-        failed_reasons => [unicode:characters_to_binary(io_lib:format("~0tp", [R])) || R <- lists:sublist(Reasons, 3)]
+        failed_reasons => [unicode:characters_to_binary(io_lib:format("~0tp", [R]))
+                           || R <- lists:sublist(Reasons, 3)]
     }.

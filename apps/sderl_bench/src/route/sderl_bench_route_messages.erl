@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_route_messages).
 -moduledoc """
-Messages between two nodes: over gateways, over a direct link, and over relays that do nothing but pass on.
+Messages between two nodes: over gateways, over a direct link, and over relays that do nothing but
+pass on.
 
-The three take turns in each round, and a ratio is that of one round. Metrics of a round for each number K of
-gateways; those of messages other than 100 bytes end in their size, such as `_1000b`:
+The three take turns in each round, and a ratio is that of one round. Metrics of a round for each
+number K of gateways; those of messages other than 100 bytes end in their size, such as `_1000b`:
 
 | metric | meaning |
 |---|---|
@@ -24,16 +25,19 @@ gateways; those of messages other than 100 bytes end in their size, such as `_10
 All rounds with so many gateways between sender and receiver; each round goes to `Done`.
 `Params` as in `m:sderl_bench_route_experiment`.
 """.
--spec run(Gateways :: pos_integer(), Params :: map(), fun((Round :: pos_integer(), Metrics :: map()) -> ok | {error, term()})) ->
+-spec run(Gateways :: pos_integer(), Params :: map(),
+          fun((Round :: pos_integer(), Metrics :: map()) -> ok | {error, term()})) ->
     {ok, [map()]} | {error, term()}.
 run(Gateways, #{repeat := Repeat} = Params, Done) ->
     Label = io_lib:format("messages over ~w gateway~ts", [Gateways, [$s || Gateways > 1]]),
-    sderl_bench_route_cluster:with(sderl_bench_route_cluster:chain(Gateways), Label, fun(Fleet, Nodes) ->
-        maybe
-            {ok, Ways} ?= ways(Fleet, Nodes, Gateways),
-            rounds(lists:seq(1, Repeat), Fleet, Nodes, Ways, Params, Label, Done, [])
-        end
-    end).
+    sderl_bench_route_cluster:with(sderl_bench_route_cluster:chain(Gateways), Label,
+                                   fun(Fleet, Nodes) ->
+                                       maybe
+                                           {ok, Ways} ?= ways(Fleet, Nodes, Gateways),
+                                           rounds(lists:seq(1, Repeat), Fleet, Nodes, Ways, Params,
+                                                  Label, Done, [])
+                                       end
+                                   end).
 
 %% {Kind, there, back}
 ways(Fleet, [Sender | _] = Nodes, Gateways) ->
@@ -43,7 +47,8 @@ ways(Fleet, [Sender | _] = Nodes, Gateways) ->
     maybe
         {ok, true} ?= on(Fleet, Sender, link, [[Receiver]]),
         {ok, Sink} ?= on(Fleet, Receiver, start_sink, [Last, sink]),
-        {ok, Relays} ?= sderl_bench_nodes:all(Fleet, Between, sderl_bench_route_worker, start_relay, []),
+        {ok, Relays} ?= sderl_bench_nodes:all(Fleet, Between, sderl_bench_route_worker, start_relay,
+                                              []),
         {ok, [
             {raw, {direct, Sink}, {direct, []}},
             {routed, {route, {Last, sink}}, {route, {g1, sender}}}
@@ -65,7 +70,8 @@ rounds([], _, _, _, _, _, _, Rounds) ->
 rounds([Round | More], Fleet, Nodes, Ways0, #{sizes := Sizes} = Params, Label, Done, Rounds) ->
     %% There and back again, so that nobody is always behind the same.
     Ways = case Round rem 2 of 1 -> Ways0; 0 -> lists:reverse(Ways0) end,
-    Slots = [{Kind, Size, F, There, Back} || F <- [throughput, latency, there], Size <- Sizes, {Kind, There, Back} <- Ways],
+    Slots = [{Kind, Size, F, There, Back}
+             || F <- [throughput, latency, there], Size <- Sizes, {Kind, There, Back} <- Ways],
     Ms = length(Slots) * (maps:get(warm_ms, Params) + maps:get(ms, Params)),
     Measured = sderl_progress:during(io_lib:format("~ts ~w", [Label, Round]), Ms, fun() ->
         slots(Slots, Fleet, Nodes, Params, #{})
@@ -80,7 +86,8 @@ rounds([Round | More], Fleet, Nodes, Ways0, #{sizes := Sizes} = Params, Label, D
 slots([], _, _, _, Seen) ->
     {ok, Seen};
 slots([{Kind, Size, F, There, Back} | Slots], Fleet, [Sender | _] = Nodes, Params, Seen) ->
-    Load = (maps:with([window, warm_ms, ms], Params))#{there => There, me => {g1, sender}, bytes => Size},
+    Load = (maps:with([window, warm_ms, ms], Params))#{there => There, me => {g1, sender},
+                                                       bytes => Size},
     {Call, Args} = case F of
         there -> {latency, [Load#{back => {direct, []}}]};
         _ -> {F, [Load#{back => Back}]}
@@ -104,18 +111,25 @@ of_size(K, Size, Kinds, Seen) ->
     Rates = #{Kind => maps:get(per_s, R) || {throughput, Kind, S} := {R, _} <- Seen, S =:= Size},
     Times = #{Kind => H || {latency, Kind, S} := {H, _} <- Seen, S =:= Size},
     There = #{Kind => H || {there, Kind, S} := {H, _} <- Seen, S =:= Size},
-    Lost = lists:sum([Sent - Arrived || {throughput, _, S} := {#{sent := Sent, arrived := Arrived}, _} <- Seen, S =:= Size]),
+    Lost = lists:sum([Sent - Arrived
+                      || {throughput, _, S} := {#{sent := Sent, arrived := Arrived}, _} <- Seen,
+                         S =:= Size]),
     Us = fun(Kind, Percent) -> us(Percent, maps:get(Kind, Times)) end,
     [{Name("lost_messages", ""), Lost}]
-    ++ [{Name(atom_to_list(Kind), "_msgs_per_s"), maps:get(Kind, Rates)} || Kind <- Kinds]
-    ++ [{Name(atom_to_list(Kind), "_us"), #{p50 => Us(Kind, 50), p99 => Us(Kind, 99)}} || Kind <- Kinds]
-    ++ [{Name(atom_to_list(Kind), "_cpu_us"), cpu_of(maps:get({throughput, Kind, Size}, Seen))} || Kind <- Kinds]
-    ++ lists:append([
-        [{Name(Prefix, "throughput_ratio"), maps:get(Kind, Rates) / maps:get(raw, Rates)},
-         {Name(Prefix, "latency_ratio"), Us(Kind, 50) / Us(raw, 50)},
-         {Name(Prefix, "there_latency_ratio"), us(50, maps:get(Kind, There)) / us(50, maps:get(raw, There))}]
-     || {Kind, Prefix} <- [{routed, ""}, {relay, "relay_"}], lists:member(Kind, Kinds)])
-    ++ [{Name("latency_to_relay", ""), Us(routed, 50) / Us(relay, 50)} || lists:member(relay, Kinds)].
+        ++ [{Name(atom_to_list(Kind), "_msgs_per_s"), maps:get(Kind, Rates)} || Kind <- Kinds]
+        ++ [{Name(atom_to_list(Kind), "_us"), #{p50 => Us(Kind, 50), p99 => Us(Kind, 99)}}
+            || Kind <- Kinds]
+        ++ [{Name(atom_to_list(Kind), "_cpu_us"), cpu_of(maps:get({throughput, Kind, Size}, Seen))}
+            || Kind <- Kinds]
+        ++ lists:append([
+            [{Name(Prefix, "throughput_ratio"), maps:get(Kind, Rates) / maps:get(raw, Rates)},
+             {Name(Prefix, "latency_ratio"), Us(Kind, 50) / Us(raw, 50)},
+             {Name(Prefix, "there_latency_ratio"),
+              us(50, maps:get(Kind, There)) / us(50, maps:get(raw, There))}]
+         || {Kind, Prefix} <- [{routed, ""}, {relay, "relay_"}], lists:member(Kind, Kinds)
+        ])
+        ++ [{Name("latency_to_relay", ""), Us(routed, 50) / Us(relay, 50)}
+            || lists:member(relay, Kinds)].
 
 us(Percent, Histogram) -> sderl_bench_histogram:percentile(Percent, Histogram) / 1000.
 
@@ -130,4 +144,5 @@ cpu_of({#{sent := Sent}, [Sender | Others]}) ->
 -doc "The name of a metric with K gateways and messages of that size.".
 -spec name(iodata(), pos_integer(), pos_integer()) -> binary().
 name(What, K, Size) ->
-    iolist_to_binary([What, $_, integer_to_list(K), [["_", integer_to_list(Size), "b"] || Size =/= 100]]).
+    iolist_to_binary([What, $_, integer_to_list(K),
+                      [["_", integer_to_list(Size), "b"] || Size =/= 100]]).

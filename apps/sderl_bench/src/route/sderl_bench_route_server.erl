@@ -22,9 +22,11 @@ executed(Pid) -> gen_server:call(Pid, executed, infinity).
 init([]) -> {ok, #{}}.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), Done) -> {reply, term(), Done} when Done :: #{term() => pos_integer()}.
+-spec handle_call(term(), gen_server:from(), Done) -> {reply, term(), Done} when
+    Done :: #{term() => pos_integer()}.
 handle_call({echo, Term}, _, Done) -> {reply, Term, Done};
-handle_call({do, What}, _, Done) -> {reply, {done, What}, Done#{What => maps:get(What, Done, 0) + 1}};
+handle_call({do, What}, _, Done) ->
+    {reply, {done, What}, Done#{What => maps:get(What, Done, 0) + 1}};
 handle_call(executed, _, Done) -> {reply, Done, #{}}.
 
 -doc false.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_route_spread).
 -moduledoc """
-Many nodes in groups of equal size, a star of `m:sderl_pattern` with two gateways a group and a hub for
-each of the two: any group is two gateways away, twice over.
+Many nodes in groups of equal size, a star of `m:sderl_pattern` with two gateways a group and a hub
+for each of the two: any group is two gateways away, twice over.
 
 | metric | meaning |
 |---|---|
@@ -24,7 +24,8 @@ each of the two: any group is two gateways away, twice over.
 -define(ROUTES_MS, 120_000).
 
 -doc "Starts the nodes and measures. A reason is a term for `sderl_bench_reason:text/1`.".
--spec run(#{nodes := pos_integer(), group_size := pos_integer(), idle_ms := pos_integer(), atom() => term()}, unicode:chardata()) ->
+-spec run(#{nodes := pos_integer(), group_size := pos_integer(), idle_ms := pos_integer(),
+            atom() => term()}, unicode:chardata()) ->
     {ok, map()} | {error, term()}.
 run(#{nodes := Count, group_size := Size, idle_ms := IdleMs}, Label) ->
     sderl_bench_nodes:with(Count, [], Label, fun(Fleet, Nodes) ->
@@ -80,7 +81,8 @@ known(_, _, _, _) -> false.
 
 serve(Fleet, Groups) ->
     Answers = sderl_fleet_task:at_once(Groups, fun(Group, Members) ->
-        sderl_bench_nodes:on(Fleet, lists:last(Members), sderl_bench_route_server, start, [Group, server])
+        sderl_bench_nodes:on(Fleet, lists:last(Members), sderl_bench_route_server, start,
+                             [Group, server])
     end),
     case [Error || {_, {error, _} = Error} <- Answers] of
         [] -> ok;
@@ -90,7 +92,8 @@ serve(Fleet, Groups) ->
 ask(Fleet, Nodes, Groups) ->
     Others = [{Node, [G || {G, Ns} <- Groups, not lists:member(Node, Ns)]} || Node <- Nodes],
     Answers = sderl_fleet_task:at_once(Others, fun(Node, Gs) ->
-        case sderl_bench_nodes:on(Fleet, Node, sderl_bench_route_caller, ask_all, [Gs, server, 20_000]) of
+        case sderl_bench_nodes:on(Fleet, Node, sderl_bench_route_caller, ask_all,
+                                  [Gs, server, 20_000]) of
             {ok, Missing} -> Missing;
             {error, Reason} -> [{G, Reason} || G <- Gs]
         end

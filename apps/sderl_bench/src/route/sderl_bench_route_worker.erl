@@ -3,9 +3,10 @@
 -moduledoc """
 The part of `bin/sderl bench route` that runs on the measured nodes and sends messages.
 
-A *way* leads to a process: a direct link, the library's routes, or relays written by hand. The receiver
-acknowledges every so many messages by the way back, and the sender has a window of messages that are not
-acknowledged. So the same number is out whatever the way, and nobody refuses one.
+A *way* leads to a process: a direct link, the library's routes, or relays written by hand. The
+receiver acknowledges every so many messages by the way back, and the sender has a window of
+messages that are not acknowledged. So the same number is out whatever the way, and nobody refuses
+one.
 """.
 
 -export([routes/0, cpu_ms/0, link/1, start_sink/2, start_relay/0, throughput/1, latency/1]).
@@ -21,7 +22,9 @@ acknowledged. So the same number is out whatever the way, and nobody refuses one
 -doc "A way to a sender that is not there yet, by the relays or the name.".
 -type back() :: {direct | relay | relays, [pid()]} | {route, {Group :: atom(), Name :: atom()}}.
 
--doc "What a sender does, and under which name it is registered meanwhile. `warm_ms` is not counted.".
+-doc """
+What a sender does, and under which name it is registered meanwhile. `warm_ms` is not counted.
+""".
 -type load() :: #{
     there := way(),
     back := back(),
@@ -112,7 +115,8 @@ back({relays, [First, Second]}) -> {relays, First, Second, self()};
 back({route, Name}) -> {route, Name}.
 
 -doc """
-Sends as fast as the window allows. `sent` and `arrived` are of the whole time, `per_s` of the time that is measured.
+Sends as fast as the window allows. `sent` and `arrived` are of the whole time, `per_s` of the time
+that is measured.
 """.
 -spec throughput(load()) ->
     #{per_s := float(), sent := pos_integer(), arrived := non_neg_integer()} | {error, term()}.
@@ -123,7 +127,8 @@ throughput(#{there := There, window := Window} = Load) ->
     {Warm, Acked1, At1} = pump(There, Message, Window, 0, 0, Begin + ms(warm_ms, Load)),
     {Sent, Acked2, At2} = pump(There, Message, 0, Warm, Acked1, At1 + ms(ms, Load)),
     case finish(Load) of
-        {ok, Arrived} -> #{per_s => (Acked2 - Acked1) * 1.0e9 / (At2 - At1), sent => Sent, arrived => Arrived};
+        {ok, Arrived} ->
+            #{per_s => (Acked2 - Acked1) * 1.0e9 / (At2 - At1), sent => Sent, arrived => Arrived};
         {error, Why} -> {error, Why}
     end.
 
@@ -168,7 +173,8 @@ ping(There, Message, Recorder, From, Until) ->
 
 begun(Kind, #{there := There, back := Back, me := {Group, Name}, window := Window}) ->
     yes = s_group:register_name(Group, Name, self()),
-    pass(There, case Kind of count -> {count, back(Back), every(Window)}; echo -> {echo, back(Back)} end).
+    pass(There,
+         case Kind of count -> {count, back(Back), every(Window)}; echo -> {echo, back(Back)} end).
 
 every(Window) -> max(1, Window div 20).
 

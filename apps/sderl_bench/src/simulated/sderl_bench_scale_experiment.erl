@@ -34,11 +34,13 @@ summary() -> "links, messages and times of thousands of simulated nodes".
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Thousands of simulated nodes in overlapping groups, in one virtual machine: links of a\n"
-        "node, messages and bytes of a registration, and how long changes take. Times are\n"
-        "simulated: a link takes --delay, a process up to 2 ms, nothing else takes time.",
+        help => "Thousands of simulated nodes in overlapping groups, in one virtual machine: links "
+                "of a\n"
+                "node, messages and bytes of a registration, and how long changes take. Times are\n"
+                "simulated: a link takes --delay, a process up to 2 ms, nothing else takes time.",
         arguments => [
-            option(nodes, "LIST", string, "1000,10000", "numbers of nodes, with commas between them"),
+            option(nodes, "LIST", string, "1000,10000",
+                   "numbers of nodes, with commas between them"),
             option(group_size, "LIST", string, "10,30,100", "members of a group"),
             option(samples, "K", integer, 10, "groups that are measured, of those in the world"),
             option(names, "N", integer, 1000, "names that each of them holds"),
@@ -76,12 +78,14 @@ run(#{nodes := Nodes, group_size := Sizes} = Options, Output) ->
 measure([], _, _, Done) ->
     {ok, lists:reverse(Done)};
 measure([{N, Size} | Runs], Options, Output, Done) ->
-    Params = (maps:with([samples, names, seed], Options))#{nodes => N, group_size => Size, delay_ms => map_get(delay, Options)},
+    Params = (maps:with([samples, names, seed], Options))#{nodes => N, group_size => Size,
+                                                           delay_ms => map_get(delay, Options)},
     Started = sderl_bench_output:now(),
     Metrics = metrics(N, in_a_process(fun() -> sderl_sim_scale:run(Params, progress(N, Size)) end)),
     sderl_progress:done(),
     maybe
-        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(scale, Params, Metrics, Started)),
+        ok ?= sderl_bench_output:write(Output,
+                                       sderl_bench_output:result(scale, Params, Metrics, Started)),
         measure(Runs, Options, Output, [{N, Size, Metrics} | Done])
     end.
 
@@ -97,32 +101,39 @@ in_a_process(Fun) ->
 %% The parts take about that much of the time.
 progress(N, Size) ->
     Draw = sderl_progress:reporter(io_lib:format("~w nodes, groups of ~w", [N, Size])),
-    Begins = #{boot => 0, idle => 45, names => 55, alone => 57, busy => 63, admit => 73, heal => 78, takeover => 97},
+    Begins = #{boot => 0, idle => 45, names => 55, alone => 57, busy => 63, admit => 73, heal => 78,
+               takeover => 97},
     fun(Part) -> Draw(map_get(Part, Begins), 100) end.
 
-metrics(N, #{groups := Groups, links_mean := Mean, links_max := Max, heartbeats_per_node_s := Beats} = R) ->
+metrics(N, #{groups := Groups, links_mean := Mean, links_max := Max,
+             heartbeats_per_node_s := Beats} = R) ->
     Median = fun(Key) -> sderl_table:median(map_get(Key, R)) end,
     Times = maps:from_list([{Key, #{p50 => Median(Key), max => lists:max([0 | map_get(Key, R)])}}
                             || Key <- [admit_ms, heal_ms, takeover_ms, boot_ms]]),
-    Messages = maps:from_list([{Key, Median(Key)} || Key <- [alone_messages, alone_bytes, busy_messages, busy_bytes]]),
+    Messages = maps:from_list([{Key, Median(Key)}
+                               || Key <- [alone_messages, alone_bytes, busy_messages, busy_bytes]]),
     maps:merge(maps:merge(Times, Messages), #{
-        groups => Groups, links_per_node_mean => Mean, links_per_node_max => Max, mesh_links_per_node => N - 1,
-        heartbeats_per_node_s => Beats
+        groups => Groups, links_per_node_mean => Mean, links_per_node_max => Max,
+        mesh_links_per_node => N - 1, heartbeats_per_node_s => Beats
     }).
 
 title(#{samples := K, names := Names, delay := Delay, seed := Seed}) ->
-    io_lib:format("links of ~w ms each way; ~w groups measured, with ~w names each: median / greatest; seed ~w", [Delay, K, Names, Seed]).
+    io_lib:format("links of ~w ms each way; ~w groups measured, with ~w names each: median / "
+                  "greatest; seed ~w", [Delay, K, Names, Seed]).
 
 table(Results) ->
     Num = fun sderl_table:number/1,
     sderl_table:text(
-        ["nodes", "group", "links mean", "links max", "full mesh", "msgs alone", "bytes alone", "msgs busy", "bytes busy",
-         "hb/node/s", "admit ms", "heal ms", "takeover ms", "boot ms"],
+        ["nodes", "group", "links mean", "links max", "full mesh", "msgs alone", "bytes alone",
+         "msgs busy", "bytes busy", "hb/node/s", "admit ms", "heal ms", "takeover ms", "boot ms"],
         [
-            [Num(N), Num(Size) | [Num(map_get(K, M)) || K <- [links_per_node_mean, links_per_node_max, mesh_links_per_node,
-                                                              alone_messages, alone_bytes, busy_messages, busy_bytes,
-                                                              heartbeats_per_node_s]]] ++
-                [[Num(P50), " / ", Num(Max)] || K <- [admit_ms, heal_ms, takeover_ms, boot_ms], #{p50 := P50, max := Max} <- [map_get(K, M)]]
+            [Num(N), Num(Size) | [Num(map_get(K, M))
+                                  || K <- [links_per_node_mean, links_per_node_max,
+                                           mesh_links_per_node, alone_messages, alone_bytes,
+                                           busy_messages, busy_bytes, heartbeats_per_node_s]]] ++
+            [[Num(P50), " / ", Num(Max)]
+             || K <- [admit_ms, heal_ms, takeover_ms, boot_ms],
+                #{p50 := P50, max := Max} <- [map_get(K, M)]]
          || {N, Size, M} <- Results
         ]
     ).

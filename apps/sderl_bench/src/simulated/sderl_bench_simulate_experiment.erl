@@ -38,9 +38,11 @@ summary() -> "simulated groups under random faults, every promise checked at eve
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Simulated groups of nodes under random schedules of faults: the protocol's own code on\n"
-        "simulated time, every promise checked at every step. The seed decides everything; a\n"
-        "schedule that breaks a promise is printed with the command that runs it again.",
+        help => "Simulated groups of nodes under random schedules of faults: the protocol's own "
+                "code on\n"
+                "simulated time, every promise checked at every step. The seed decides everything; "
+                "a\n"
+                "schedule that breaks a promise is printed with the command that runs it again.",
         arguments => sderl_bench_simulate_options:arguments() ++ [
             #{
                 name => seed, long => "-seed", type => integer, required => false,
@@ -48,27 +50,35 @@ command() ->
             },
             #{
                 name => schedules, long => "-schedules", type => integer, required => false,
-                help => {"[--schedules K]", [io_lib:format("how many (~w; 1 with --trace)", [?SCHEDULES])]}
+                help => {"[--schedules K]",
+                         [io_lib:format("how many (~w; 1 with --trace)", [?SCHEDULES])]}
             },
             #{
                 name => minutes, long => "-minutes", type => integer, required => false,
-                help => {"[--minutes M]", ["for so long instead, with what is found appended to a file"]}
+                help => {"[--minutes M]",
+                         ["for so long instead, with what is found appended to a file"]}
             },
             #{
-                name => overnight, long => "-overnight", type => boolean, action => {store, true}, default => false,
-                help => {"[--overnight]", [io_lib:format("the same as --minutes ~w", [?OVERNIGHT_MIN])]}
+                name => overnight, long => "-overnight", type => boolean, action => {store, true},
+                default => false,
+                help => {"[--overnight]",
+                         [io_lib:format("the same as --minutes ~w", [?OVERNIGHT_MIN])]}
             },
             #{
-                name => nightly, long => "-nightly", type => boolean, action => {store, true}, default => false,
-                help => {"[--nightly]", ["until it is stopped, from the given seed or from where the file ends; ",
-                                         "a seed that failed before is not run again"]}
+                name => nightly, long => "-nightly", type => boolean, action => {store, true},
+                default => false,
+                help => {"[--nightly]",
+                         ["until it is stopped, from the given seed or from where the file ends; ",
+                          "a seed that failed before is not run again"]}
             },
             #{
                 name => log, long => "-log", type => string, required => false,
-                help => {"[--log FILE]", ["the file of --minutes, --overnight and --nightly (" ?LOG ")"]}
+                help => {"[--log FILE]",
+                         ["the file of --minutes, --overnight and --nightly (" ?LOG ")"]}
             },
             #{
-                name => trace, long => "-trace", type => boolean, action => {store, true}, default => false,
+                name => trace, long => "-trace", type => boolean, action => {store, true},
+                default => false,
                 help => {"[--trace]", ["print everything that happens in one schedule"]}
             },
             sderl_bench_experiment:json_option()
@@ -93,8 +103,12 @@ check(Given) ->
     end.
 
 how_long(#{nightly := true} = Options) ->
-    case [Flag || {Key, Flag} <- [{trace, "--trace"}, {overnight, "--overnight"}], map_get(Key, Options)] ++
-         [Flag || {Key, Flag} <- [{minutes, "--minutes"}, {schedules, "--schedules"}], is_map_key(Key, Options)] of
+    case [Flag
+          || {Key, Flag} <- [{trace, "--trace"}, {overnight, "--overnight"}],
+             map_get(Key, Options)] ++
+         [Flag
+          || {Key, Flag} <- [{minutes, "--minutes"}, {schedules, "--schedules"}],
+             is_map_key(Key, Options)] of
         [] -> {ok, #{nightly => true, log => maps:get(log, Options, ?LOG)}};
         [Flag | _] -> {error, ["--nightly goes on until it is stopped: leave out ", Flag]}
     end;
@@ -103,7 +117,9 @@ how_long(#{trace := true} = Options) ->
         #{overnight := true} -> {error, "--trace is of one schedule, --overnight of many"};
         #{minutes := _} -> {error, "--trace is of one schedule, --minutes of many"};
         #{schedules := K} when K =/= 1 ->
-            {error, io_lib:format("--trace is of one schedule, not of ~w: say --seed S --schedules 1", [K])};
+            {error,
+             io_lib:format("--trace is of one schedule, not of ~w: say --seed S --schedules 1",
+                           [K])};
         #{} -> {ok, #{schedules => 1}}
     end;
 how_long(#{overnight := true, minutes := _}) ->
@@ -142,7 +158,8 @@ run(#{trace := true, seed := Seed} = Options, Output) ->
 run(#{nightly := true, log := Name} = Options0, Output) ->
     maybe
         {ok, Log} ?= sderl_bench_simulate_log:open(Name),
-        {ok, #{last_seed := Last, failed := Before} = So} ?= sderl_bench_simulate_log:history(Name, known_by(Options0)),
+        {ok, #{last_seed := Last, failed := Before} = So} ?=
+            sderl_bench_simulate_log:history(Name, known_by(Options0)),
         %% Told to stop, it lets the schedules that run come to their end.
         _ = sderl_signals:tell(self()),
         Options = case Options0 of
@@ -180,13 +197,14 @@ run(#{minutes := Minutes, log := Name, seed := First} = Options, Output) ->
             Passed = fun() -> erlang:monotonic_time(millisecond) - Start end,
             Write = seen_by(Log, Options),
             measured(fun() ->
-                #{schedules := K, failed := Failed} = Summary = sderl_sim_batch:run(First, simulated(Options), #{
-                    more => fun(_) -> Passed() < Ms end,
-                    seen => fun(Report, So) ->
-                        ok = Write(Report, So),
-                        Draw(min(Passed(), Ms), Ms)
-                    end
-                }),
+                #{schedules := K, failed := Failed} =
+                    Summary = sderl_sim_batch:run(First, simulated(Options), #{
+                        more => fun(_) -> Passed() < Ms end,
+                        seen => fun(Report, So) ->
+                            ok = Write(Report, So),
+                            Draw(min(Passed(), Ms), Ms)
+                        end
+                    }),
                 ok = sderl_bench_simulate_log:ended(Log, K, length(Failed)),
                 Summary
             end, Options, Output)
@@ -213,13 +231,17 @@ measured(Run, Options, Output) ->
     sderl_progress:done(),
     Metrics = metrics(Summary, Seconds, CpuThen - Cpu),
     maybe
-        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(simulate, params(Options), Metrics, Started)),
+        ok ?= sderl_bench_output:write(
+            Output, sderl_bench_output:result(simulate, params(Options), Metrics, Started)
+        ),
         sderl_bench_output:say(Output, text(Options, Metrics)),
         verdict(Summary, Options)
     end.
 
 seen_by(Log, Options) ->
-    fun(Report, So) -> sderl_bench_simulate_log:seen(Log, Report, So, fun(Seed) -> replay(Seed, Options) end) end.
+    fun(Report, So) ->
+        sderl_bench_simulate_log:seen(Log, Report, So, fun(Seed) -> replay(Seed, Options) end)
+    end.
 
 stopped() ->
     receive
@@ -239,8 +261,10 @@ params(Options) ->
 known_by(Options) -> sderl_bench_simulate_options:shown(Options).
 
 begins(#{seed := First, log := Name}, #{schedules := K, failed := Failed}) ->
-    [io_lib:format("from seed ~w until it is stopped (Ctrl-C); ~ts has ~w schedules like these\n", [First, Name, K]),
-     [io_lib:format("not run again, as they failed before: ~w\n", [lists:sort(maps:keys(Failed))]) || map_size(Failed) > 0]].
+    [io_lib:format("from seed ~w until it is stopped (Ctrl-C); ~ts has ~w schedules like these\n",
+                   [First, Name, K]),
+     [io_lib:format("not run again, as they failed before: ~w\n", [lists:sort(maps:keys(Failed))])
+      || map_size(Failed) > 0]].
 
 total(Name, #{schedules := K, failed := Failed}) ->
     [line("in all", [sderl_table:number(K), " schedules like these in ", Name, ", ",
@@ -275,21 +299,30 @@ percentiles(Sorted) ->
 promise(Why) when is_tuple(Why), is_atom(element(1, Why)) -> element(1, Why);
 promise(_) -> unknown.
 
-text(#{nodes := Nodes, groups := Groups, seed := First}, #{schedules := K, faults := Faults, converge_ms := Converge} = Metrics) ->
+text(#{nodes := Nodes, groups := Groups, seed := First},
+     #{schedules := K, faults := Faults, converge_ms := Converge} = Metrics) ->
     #{p50 := P50, p99 := P99, max := Max} = Converge,
     #{schedules_per_min := PerMin, steps_per_s := PerS, cpu_ms := Cpu} = Metrics,
     #{seconds := Seconds, operations := Ops} = Metrics,
     [
         io_lib:format("\n~w schedules of ~w nodes~ts, seeds ~w to ~w; ~ts\n\n", [
-            K, Nodes, [io_lib:format(" in ~w groups", [Groups]) || Groups > 1], First, First + K - 1, sderl_bench_machine:text()
+            K, Nodes, [io_lib:format(" in ~w groups", [Groups]) || Groups > 1], First,
+            First + K - 1, sderl_bench_machine:text()
         ]),
-        line("time", [sderl_table:number(Seconds), " s: ", sderl_table:number(PerMin), " schedules/min, ",
-                      sderl_table:number(PerS), " steps/s, ",
-                      sderl_table:number(Cpu), " ms of a core each"]),
+        line("time", [sderl_table:number(Seconds),
+                      " s: ",
+                      sderl_table:number(PerMin),
+                      " schedules/min, ",
+                      sderl_table:number(PerS),
+                      " steps/s, ",
+                      sderl_table:number(Cpu),
+                      " ms of a core each"]),
         line("operations", sderl_table:number(Ops)),
         line("faults", [sderl_table:number(lists:sum(maps:values(Faults))), ": ",
-                        lists:join(", ", [[atom_to_list(Kind), " ", sderl_table:number(N)] || Kind := N <- maps:iterator(Faults, ordered)])]),
-        line("one component", ["p50 / p99 / max ", lists:join(" / ", [sderl_table:number(V) || V <- [P50, P99, Max]]),
+                        lists:join(", ", [[atom_to_list(Kind), " ", sderl_table:number(N)]
+                                          || Kind := N <- maps:iterator(Faults, ordered)])]),
+        line("one component", ["p50 / p99 / max ",
+                               lists:join(" / ", [sderl_table:number(V) || V <- [P50, P99, Max]]),
                                " ms after the last fault (simulated)"]),
         line("violations", sderl_table:number(map_get(violations, Metrics)))
     ].
@@ -303,7 +336,8 @@ verdict(#{schedules := K, failed := Failed}, Options) ->
         io_lib:format("~w of ~w schedules broke a promise:\n", [length(Failed), K]),
         [
             io_lib:format("  seed ~w~ts: ~0tP\n    ~ts\n", [
-                Seed, [io_lib:format(" at ~w ms", [At]) || is_integer(At)], Why, 30, replay(Seed, Options)
+                Seed, [io_lib:format(" at ~w ms", [At]) || is_integer(At)], Why, 30,
+                replay(Seed, Options)
             ])
          || #{seed := Seed, why := Why, at_ms := At} <- Shown
         ],

@@ -1,17 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_simulate_log).
 -moduledoc """
-What a simulation of hours found, in a file that only ever grows, a line of JSON for each: `begun`, a
-`violation` as soon as it is there, and now and then how far it is. Whoever is killed loses nothing but the
-line it was writing, and the next one begins a line of its own.
+What a simulation of hours found, in a file that only ever grows, a line of JSON for each: `begun`,
+a `violation` as soon as it is there, and now and then how far it is. Whoever is killed loses
+nothing but the line it was writing, and the next one begins a line of its own.
 """.
 
 -export([open/1, begun/2, seen/4, ended/3, history/2, close/1]).
 -export_type([log/0, history/0]).
 
 -opaque log() :: file:io_device().
--doc "What a file says of schedules with the same parameters: how many, the last seed, those that failed.".
--type history() :: #{schedules := non_neg_integer(), last_seed := integer(), failed := #{integer() => []}}.
+-doc """
+What a file says of schedules with the same parameters: how many, the last seed, those that failed.
+""".
+-type history() ::
+    #{schedules := non_neg_integer(), last_seed := integer(), failed := #{integer() => []}}.
 
 %% Schedules between two lines that say how far it is.
 -define(EVERY, 200).
@@ -41,42 +44,53 @@ whole_line(File) ->
 -spec begun(log(), map()) -> ok.
 begun(Log, Params) -> write(Log, #{what => begun, params => Params}).
 
--doc "A schedule has ended: written if it broke a promise, or if many have ended since the last line.".
--spec seen(log(), sderl_sim:report(), sderl_sim_batch:summary(), fun((integer()) -> unicode:chardata())) -> ok.
+-doc """
+A schedule has ended: written if it broke a promise, or if many have ended since the last line.
+""".
+-spec seen(log(), sderl_sim:report(), sderl_sim_batch:summary(),
+           fun((integer()) -> unicode:chardata())) -> ok.
 seen(Log, #{outcome := failed, seed := Seed, why := Why, at_ms := At}, _, Replay) ->
     write(Log, #{what => violation, seed => Seed, at_ms => At,
                  why => unicode:characters_to_binary(io_lib:format("~0tP", [Why, 60])),
                  replay => unicode:characters_to_binary(Replay(Seed))});
-seen(Log, #{seed := Seed}, #{schedules := K, failed := Failed, faults := Faults}, _) when K rem ?EVERY =:= 0 ->
-    write(Log, #{what => so_far, schedules => K, last_seed => Seed, violations => length(Failed), faults => Faults});
+seen(Log, #{seed := Seed}, #{schedules := K, failed := Failed, faults := Faults}, _)
+  when K rem ?EVERY =:= 0 ->
+    write(Log, #{what => so_far, schedules => K, last_seed => Seed, violations => length(Failed),
+                 faults => Faults});
 seen(_, _, _, _) -> ok.
 
 -doc "A run has come to its end, by itself or because it was stopped.".
 -spec ended(log(), non_neg_integer(), non_neg_integer()) -> ok.
-ended(Log, Schedules, Violations) -> write(Log, #{what => ended, schedules => Schedules, violations => Violations}).
+ended(Log, Schedules, Violations) ->
+    write(Log, #{what => ended, schedules => Schedules, violations => Violations}).
 
 -doc """
-What a file says of the runs that had these parameters, whatever others they had (a seed, how long). What a run did
-after its last line, before somebody killed it, is not counted.
+What a file says of the runs that had these parameters, whatever others they had (a seed, how long).
+What a run did after its last line, before somebody killed it, is not counted.
 """.
 -spec history(string(), map()) -> {ok, history()} | {error, unicode:chardata()}.
 history(Name, Params) ->
     case file:read_file(Name) of
         {ok, Text} ->
-            Lines = [Line || Part <- binary:split(Text, <<"\n">>, [global]), {ok, Line} <- [parsed(Part)]],
-            {ok, history(Lines, decoded(Params), false, #{}, #{schedules => 0, last_seed => 0, failed => #{}})};
+            Lines = [Line
+                     || Part <- binary:split(Text, <<"\n">>, [global]),
+                        {ok, Line} <- [parsed(Part)]],
+            {ok, history(Lines, decoded(Params), false, #{},
+                         #{schedules => 0, last_seed => 0, failed => #{}})};
         {error, Reason} ->
             {error, ["cannot read ", Name, ": ", file:format_error(Reason)]}
     end.
 
 %% Run: what the run that the lines are of has done so far.
 history([], _, _, Run, So) -> counted(Run, So);
-history([#{<<"what">> := <<"begun">>, <<"params">> := #{<<"seed">> := First} = Ps} | Lines], Params, _, Run, So) ->
+history([#{<<"what">> := <<"begun">>, <<"params">> := #{<<"seed">> := First} = Ps} | Lines], Params,
+        _, Run, So) ->
     Same = maps:with(maps:keys(Params), Ps) =:= Params,
     history(Lines, Params, Same, #{first => First, schedules => 0}, counted(Run, So));
 history([_ | Lines], Params, false, Run, So) ->
     history(Lines, Params, false, Run#{schedules => 0}, So);
-history([#{<<"what">> := <<"violation">>, <<"seed">> := Seed} | Lines], Params, true, Run, #{failed := Failed} = So) ->
+history([#{<<"what">> := <<"violation">>, <<"seed">> := Seed} | Lines], Params, true, Run,
+        #{failed := Failed} = So) ->
     history(Lines, Params, true, Run, latest(Seed, So#{failed := Failed#{Seed => []}}));
 history([#{<<"schedules">> := K} = Line | Lines], Params, true, Run, So) ->
     Last = case Line of

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_simulate_options).
 -moduledoc """
-The parameters of a simulated schedule on the command line: one table says what each is called, what the
-simulator calls it, what it may be and what it is where nobody says. `--hard` changes some of the latter.
+The parameters of a simulated schedule on the command line: one table says what each is called, what
+the simulator calls it, what it may be and what it is where nobody says. `--hard` changes some of
+the latter.
 """.
 
 -export([arguments/0, checked/1, simulated/1, shown/1, command_line/1]).
@@ -11,12 +12,14 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
 -define(MOST_SPARES, 4).
 -define(MOST_MS, 100_000_000).
 
-%% A whole number: its option, the simulator's key, what it may be, what it is otherwise, and what it says.
+%% A whole number: its option, the simulator's key, what it may be, what it is otherwise, and what
+%% it says.
 -define(NUMBERS, [
     {nodes, nodes, "N", {2, ?MOST_NODES}, 7, "members of the group at the start"},
     {spare, spare, "X", {0, ?MOST_SPARES}, 1, "nodes that are no members at the start"},
     {groups, groups, "G", {1, 8}, 1, "groups: the first has all nodes, the others some"},
-    {made, made, "G", {0, 8}, 0, "groups of all nodes that are made at run time (1 with the kind regroup)"},
+    {made, made, "G", {0, 8}, 0,
+     "groups of all nodes that are made at run time (1 with the kind regroup)"},
     {clients, clients, "C", {0, 20}, 2, "clients on each node, in each group"},
     {most_faults, faults, "K", {1, 1000}, 12, "faults in a schedule, at most"},
     {time, time, "MS", {2000, ?MOST_MS}, 40_000, "all faults begin within so many simulated ms"},
@@ -25,11 +28,14 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
     {boot_spread, boot_spread, "MS", {0, ?MOST_MS}, 3000, "nodes start within so many ms"},
     {relink, relink, "MS", {1, ?MOST_MS}, 40, "pairs without a link try again after so long"},
     {chunk, chunk, "ROWS", {1, 1_000_000}, 3, "rows in a piece of a snapshot or a merge"},
-    {aside, aside_ms, "MS", {100, ?MOST_MS}, 4000, "a member that is silent for so long is set aside"},
-    {forget, forget_ms, "MS", {0, ?MOST_MS}, 0, "a member that is away for so long is forgotten; 0: none is"},
+    {aside, aside_ms, "MS", {100, ?MOST_MS}, 4000,
+     "a member that is silent for so long is set aside"},
+    {forget, forget_ms, "MS", {0, ?MOST_MS}, 0,
+     "a member that is away for so long is forgotten; 0: none is"},
     {patience, patience, "MS", {0, ?MOST_MS}, 0, "a client gives up after so long; 0: never"},
     {keep, keep, "K", {0, 10_000}, 0, "names that a node keeps for its life, in each group"},
-    {reads, reads, "PERCENT", {0, 100}, 10, "of a hundred operations, how many are reads through the log"}
+    {reads, reads, "PERCENT", {0, 100}, 10,
+     "of a hundred operations, how many are reads through the log"}
 ]).
 
 %% What is so or not: its option, and what it says.
@@ -48,24 +54,28 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
 arguments() ->
     [argument(Name, integer, Shape, [Text, io_lib:format(" (~w)", [Default])])
      || {Name, _, Shape, _, Default, Text} <- ?NUMBERS] ++
-    [
-        argument(delay, string, "MIN-MAX", ["ms that a message takes (", delay_text(default(delay)), ")"]),
-        argument(faults, string, "KINDS", [
-            "kinds of faults, with commas between them: usual (the default), all, ",
-            lists:join(", ", names(sderl_sim_faults:kinds()))
-        ]),
-        argument(strict, string, "PROMISES", [
-            "further promises to check: usual (the default), all, none, ", lists:join(", ", names(sderl_sim_strict:names()))
-        ]),
-        argument(broken, string, "FAULTS", [
-            "plant faults in the protocol, which the checks must find: early_yes, rule_9, ..."
-        ]),
-        #{
-            name => hard, long => "-hard", type => boolean, action => {store, true}, default => false,
-            help => {"[--hard]", ["slow links, more faults and nodes that never return: ", hard_text()]}
-        }
-        | [flag_argument(Name, Text) || {Name, Text} <- ?FLAGS]
-    ].
+        [
+            argument(delay, string, "MIN-MAX",
+                     ["ms that a message takes (", delay_text(default(delay)), ")"]),
+            argument(faults, string, "KINDS", [
+                "kinds of faults, with commas between them: usual (the default), all, ",
+                lists:join(", ", names(sderl_sim_faults:kinds()))
+            ]),
+            argument(strict, string, "PROMISES", [
+                "further promises to check: usual (the default), all, none, ",
+                lists:join(", ", names(sderl_sim_strict:names()))
+            ]),
+            argument(broken, string, "FAULTS", [
+                "plant faults in the protocol, which the checks must find: early_yes, rule_9, ..."
+            ]),
+            #{
+                name => hard, long => "-hard", type => boolean, action => {store, true},
+                default => false,
+                help => {"[--hard]",
+                         ["slow links, more faults and nodes that never return: ", hard_text()]}
+            }
+            | [flag_argument(Name, Text) || {Name, Text} <- ?FLAGS]
+        ].
 
 flag_argument(Name, Text) ->
     #{
@@ -85,7 +95,8 @@ argument(Name, Type, Shape, Text) ->
     }.
 
 hard_text() ->
-    lists:join(" ", [["--", flag(Name), " ", text(Value)] || Name := Value <- maps:iterator(?HARD, ordered)]).
+    lists:join(" ", [["--", flag(Name), " ", text(Value)]
+                     || Name := Value <- maps:iterator(?HARD, ordered)]).
 
 flag(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
 
@@ -135,7 +146,9 @@ numbers([], _, Done) -> {ok, Done};
 numbers([{Name, _, _, {Min, Max}, Default, _} | Rest], Options, Done) ->
     case maps:get(Name, Options, Default) of
         Value when Value >= Min, Value =< Max -> numbers(Rest, Options, Done#{Name => Value});
-        Value -> {error, io_lib:format("--~ts must be from ~w to ~w, not ~w", [flag(Name), Min, Max, Value])}
+        Value ->
+            {error,
+             io_lib:format("--~ts must be from ~w to ~w, not ~w", [flag(Name), Min, Max, Value])}
     end.
 
 delay(#{delay := Text}) ->
@@ -151,7 +164,9 @@ kinds(#{faults := Text}) ->
     Words = lists:append([expanded(W) || W <- words(Text)]),
     All = names(sderl_sim_faults:kinds()),
     case Words of
-        [] -> {error, ["--faults names nothing: take \"usual\", \"all\" or some of ", lists:join(", ", All)]};
+        [] ->
+            {error, ["--faults names nothing: take \"usual\", \"all\" or some of ",
+                     lists:join(", ", All)]};
         _ -> known("--faults", "kind of fault", lists:uniq(Words), All)
     end;
 kinds(_) -> {ok, default(faults)}.
@@ -175,7 +190,9 @@ words(Text) -> [W || W <- [string:trim(W) || W <- string:split(Text, ",", all)],
 known(Option, What, Words, Known) ->
     case [W || W <- Words, not lists:member(W, Known)] of
         [] -> {ok, [list_to_existing_atom(W) || W <- Words]};
-        [W | _] -> {error, [Option, ": there is no ", What, " \"", W, "\"; there are ", lists:join(", ", Known)]}
+        [W | _] ->
+            {error,
+             [Option, ": there is no ", What, " \"", W, "\"; there are ", lists:join(", ", Known)]}
     end.
 
 %% ---------------------------------------------------------------- to the simulator and back
@@ -184,8 +201,10 @@ known(Option, What, Words, Known) ->
 -spec simulated(#{atom() => term()}) -> #{atom() => term()}.
 simulated(#{faults := Kinds, strict := Strict, broken := Broken, delay := Delay, files := Files,
             beats := Beats} = Options) ->
-    Numbers = #{Key => map_get(Name, Options) || {Name, Key, _, _, _, _} <- ?NUMBERS,
-                                                not (lists:member(Name, [forget, patience]) andalso map_get(Name, Options) =:= 0)},
+    Numbers = #{Key => map_get(Name, Options)
+                || {Name, Key, _, _, _, _} <- ?NUMBERS,
+                   not (lists:member(Name, [forget, patience])
+                        andalso map_get(Name, Options) =:= 0)},
     Numbers#{
         mode => mode(Options),
         answer => answer(Options),
@@ -208,13 +227,20 @@ shown(#{delay := {Min, Max}} = Options) ->
 -spec command_line(#{atom() => term()}) -> unicode:chardata().
 command_line(#{faults := Kinds} = Options) ->
     [
-        [said(Name, Value) || {Name, _, _, _, Default, _} <- ?NUMBERS, Value <- [map_get(Name, Options)],
-                              Value =/= Default orelse lists:member(Name, [nodes, spare, groups, clients, most_faults])],
-        said(faults, case Kinds =:= default(faults) of true -> "usual"; false -> lists:join(",", names(Kinds)) end),
-        [said(delay, delay_text(Delay)) || #{delay := Delay} <- [Options], Delay =/= default(delay)],
+        [said(Name, Value)
+         || {Name, _, _, _, Default, _} <- ?NUMBERS, Value <- [map_get(Name, Options)],
+            Value =/= Default
+            orelse lists:member(Name, [nodes, spare, groups, clients, most_faults])],
+        said(faults, case Kinds =:= default(faults) of
+            true -> "usual";
+            false -> lists:join(",", names(Kinds))
+        end),
+        [said(delay, delay_text(Delay))
+         || #{delay := Delay} <- [Options], Delay =/= default(delay)],
         [said(strict, case Strict of [] -> "none"; _ -> lists:join(",", names(Strict)) end)
          || #{strict := Strict} <- [Options], Strict =/= default_strict(Options)],
-        [said(broken, lists:join(",", names(Broken))) || #{broken := [_ | _] = Broken} <- [Options]],
+        [said(broken, lists:join(",", names(Broken)))
+         || #{broken := [_ | _] = Broken} <- [Options]],
         [[" --", flag(Name)] || {Name, _} <- ?FLAGS, map_get(Name, Options)]
     ].
 

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_agent).
 -moduledoc """
-Watches one group, or one free node: has the probes of its nodes tell it, makes rates of what they tell, and tells
-the hubs of all monitoring nodes the sums once an interval. What changes (a node goes, comes, changes its groups)
-it tells the masters at once.
+Watches one group, or one free node: has the probes of its nodes tell it, makes rates of what they
+tell, and tells the hubs of all monitoring nodes the sums once an interval. What changes (a node
+goes, comes, changes its groups) it tells the masters at once.
 
-It goes on doing so while there is no master: its orders (`t:sderl_mon_message:orders/0`) stay in force until the next. Orders of an
-older term than its own are ignored. What it keeps is bounded: two samples and one set of facts a node, and at
-most 500 events until the next update; what is dropped is counted.
+It goes on doing so while there is no master: its orders (`t:sderl_mon_message:orders/0`) stay in
+force until the next. Orders of an older term than its own are ignored. What it keeps is bounded:
+two samples and one set of facts a node, and at most 500 events until the next update; what is
+dropped is counted.
 """.
 
 -behaviour(gen_server).
@@ -30,9 +31,13 @@ most 500 events until the next update; what is dropped is counted.
 %% What probes call it, and what it is called here.
 -define(RENAMED, #{node_up => link_up, node_down => link_down}).
 %% Each member tells these; the master tells them once, from the topology.
--define(MASTERS, [group_created, group_deleted, group_left, left, members_added, members_removed, coordinator_changed]).
+-define(MASTERS, [group_created, group_deleted, group_left, left, members_added, members_removed,
+                  coordinator_changed]).
 
--doc "Starts an agent with its first orders. It reports to the masters, which are registered under that name.".
+-doc """
+Starts an agent with its first orders. It reports to the masters, which are registered under that
+name.
+""".
 -spec start_link(Masters :: atom(), sderl_mon_message:orders()) -> gen_server:start_ret().
 start_link(Masters, Spec) -> gen_server:start_link(?MODULE, {Masters, Spec}, []).
 
@@ -96,7 +101,8 @@ init({Masters, #{config := #{interval_ms := Interval}} = Spec}) ->
 handle_call(orders, _From, #{spec := Spec} = State) ->
     {reply, Spec, State};
 handle_call(release, _From, #{probes := Probes} = State) ->
-    lists:foreach(fun(Probe) -> _ = sderl_mon_tell:message(Probe, {sderl_mon_probe, stop}) end, maps:values(Probes)),
+    lists:foreach(fun(Probe) -> _ = sderl_mon_tell:message(Probe, {sderl_mon_probe, stop}) end,
+                  maps:values(Probes)),
     {reply, ok, State};
 handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
@@ -114,7 +120,9 @@ handle_cast({seen, Node}, State) ->
 handle_cast(_, State) ->
     {noreply, State}.
 
-ordered(#{term := New, config := Config} = Spec, #{spec := #{term := Old, config := Before}} = State) when New >= Old ->
+ordered(#{term := New, config := Config} = Spec,
+        #{spec := #{term := Old, config := Before}} = State)
+  when New >= Old ->
     State1 = watch_all(State#{spec := Spec}),
     State2 = case maps:with(?READING, Config) =:= maps:with(?READING, Before) of
         true -> State1;
@@ -162,12 +170,12 @@ terminate(_, State) ->
     _ = tell_hubs(#{}, rated(State)),
     ok.
 
-sampled(Pid, #{node := Node, seq := Seq} = Told, #{watches := Watches, probes := Probes} = State) when
-    is_map_key(Node, Watches), node(Pid) =:= Node
-->
+sampled(Pid, #{node := Node, seq := Seq} = Told, #{watches := Watches, probes := Probes} = State)
+  when is_map_key(Node, Watches), node(Pid) =:= Node ->
     _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
     Sample = sderl_mon_rates:here(Told, sderl_mon_clock:wall_ms()),
-    step(Node, {sample, joined(Sample, State)}, kept(Sample, State#{probes := Probes#{Node => Pid}}));
+    step(Node, {sample, joined(Sample, State)},
+         kept(Sample, State#{probes := Probes#{Node => Pid}}));
 sampled(_, _, State) ->
     State.
 
@@ -178,17 +186,22 @@ done(Other) -> done({error, Other}).
 
 %% ---------------------------------------------------------------- whom it watches
 
-watch_all(#{spec := #{nodes := Nodes, config := #{interval_ms := Interval}}, watches := Watches} = State) ->
+watch_all(
+    #{spec := #{nodes := Nodes, config := #{interval_ms := Interval}}, watches := Watches} = State
+) ->
     Gone = [N || N := _ <- Watches, not lists:member(N, Nodes)],
     New = [N || N <- Nodes, not is_map_key(N, Watches)],
     State1 = lists:foldl(fun forget/2, State, Gone),
     lists:foldl(
-        fun(Node, #{watches := Ws} = Acc) -> step(Node, due, Acc#{watches := Ws#{Node => sderl_mon_watch:new(Node, Interval)}}) end,
+        fun(Node, #{watches := Ws} = Acc) ->
+            step(Node, due, Acc#{watches := Ws#{Node => sderl_mon_watch:new(Node, Interval)}})
+        end,
         State1,
         New
     ).
 
-forget(Node, #{watches := Watches, timers := Timers, bases := Bases, rates := Rates, losts := Losts, probes := Probes, dirty := Dirty} = State) ->
+forget(Node, #{watches := Watches, timers := Timers, bases := Bases, rates := Rates, losts := Losts,
+               probes := Probes, dirty := Dirty} = State) ->
     stop_timer(maps:get(Node, Timers, none)),
     State#{
         watches := maps:remove(Node, Watches),
@@ -207,7 +220,8 @@ step(Node, Event, #{watches := Watches} = State) ->
     case Watches of
         #{Node := Watch} ->
             {Effects, Watch1} = sderl_mon_watch:step(Event, now_ms(), Watch),
-            lists:foldl(fun(E, Acc) -> effect(E, Node, Acc) end, State#{watches := Watches#{Node := Watch1}}, Effects);
+            lists:foldl(fun(E, Acc) -> effect(E, Node, Acc) end,
+                        State#{watches := Watches#{Node := Watch1}}, Effects);
         #{} ->
             State
     end.
@@ -215,14 +229,21 @@ step(Node, Event, #{watches := Watches} = State) ->
 effect({timer, Ms}, Node, #{timers := Timers} = State) ->
     stop_timer(maps:get(Node, Timers, none)),
     State#{timers := Timers#{Node => erlang:start_timer(Ms, self(), {due, Node})}};
-effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors, config := Config}, watches := Watches} = State) ->
+effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors, config := Config},
+                                   watches := Watches} = State) ->
     Spec = (maps:with([probe, inject, interval_ms], Config))#{term => Term, friends => Monitors},
     Self = self(),
-    Lane = case lists:member(Node, nodes(connected)) of true -> reach; false -> sderl_mon_watch:lane(maps:get(Node, Watches)) end,
-    ok = sderl_mon_pool:run(Lane, {attach, Node}, {attach, Node, Job}, fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
+    Lane = case lists:member(Node, nodes(connected)) of
+        true -> reach;
+        false -> sderl_mon_watch:lane(maps:get(Node, Watches))
+    end,
+    ok = sderl_mon_pool:run(Lane, {attach, Node}, {attach, Node, Job},
+                            fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
     State;
 effect({job, read, Job}, Node, State) ->
-    ok = sderl_mon_pool:run(read, {read, Node}, {read, Node, Job}, fun() -> sderl_mon_reach:read(Node, #{seq => Job, facts => true}) end, ?JOB_MS),
+    ok = sderl_mon_pool:run(read, {read, Node}, {read, Node, Job},
+                            fun() -> sderl_mon_reach:read(Node, #{seq => Job, facts => true}) end,
+                            ?JOB_MS),
     State;
 effect(told, Node, State) ->
     dirty([Node], State).
@@ -247,8 +268,11 @@ dirty(Nodes, #{dirty := Dirty, reporting := Reporting} = State) ->
     _ = Reporting orelse erlang:send_after(?REPORT_SOON_MS, self(), report),
     State#{dirty := lists:umerge(lists:usort(Nodes), Dirty), reporting := true}.
 
-report_dirty(#{dirty := Dirty, watches := Watches, masters := Masters, spec := #{scope := Scope, term := Term, hubs := Hubs}} = State) ->
-    Reports = #{N => R || N <- Dirty, {ok, W} <- [maps:find(N, Watches)], #{} = R <- [sderl_mon_watch:report(W)]},
+report_dirty(#{dirty := Dirty, watches := Watches, masters := Masters,
+               spec := #{scope := Scope, term := Term, hubs := Hubs}} = State) ->
+    Reports = #{N => R
+                || N <- Dirty, {ok, W} <- [maps:find(N, Watches)],
+                   #{} = R <- [sderl_mon_watch:report(W)]},
     Report = #{scope => Scope, term => Term, nodes => Reports},
     lists:foreach(fun(Hub) -> _ = sderl_mon_tell:master(Hub, Masters, report, Report) end, Hubs),
     State#{dirty := [], reporting := false}.
@@ -259,7 +283,8 @@ report_dirty(#{dirty := Dirty, watches := Watches, masters := Masters, spec := #
 joined(#{node := Node} = Sample, #{watches := Watches, bases := Bases}) ->
     Base = maps:get(mono_us, maps:get(Node, Bases, #{}), none),
     case sderl_mon_watch:sample(maps:get(Node, Watches)) of
-        {#{mono_us := Last} = Before, _} when Last =/= Base -> sderl_mon_rates:joined(Before, Sample);
+        {#{mono_us := Last} = Before, _} when Last =/= Base ->
+            sderl_mon_rates:joined(Before, Sample);
         _ -> Sample
     end.
 
@@ -267,18 +292,23 @@ joined(#{node := Node} = Sample, #{watches := Watches, bases := Bases}) ->
 %% be another agent's.
 kept(#{node := Node} = Sample, #{events := Events, losts := Losts} = State0) ->
     Lost = maps:get(lost, Sample, #{}),
-    State = maps:fold(fun lose/3, State0#{losts := Losts#{Node => Lost}}, sderl_mon_rates:lost(maps:get(Node, Losts, undefined), Sample)),
+    State = maps:fold(fun lose/3, State0#{losts := Losts#{Node => Lost}},
+                      sderl_mon_rates:lost(maps:get(Node, Losts, undefined), Sample)),
     Id = sderl_mon_types:id(Node),
     New = [
         E#{node => Id, kind := maps:get(Kind, ?RENAMED, Kind)}
      || #{kind := Kind} = E <- maps:get(events, Sample, []), not lists:member(Kind, ?MASTERS)
     ],
     Room = ?EVENTS - length(Events),
-    {Take, Drop} = case length(New) =< Room of true -> {New, 0}; false -> {lists:sublist(New, max(0, Room)), length(New) - max(0, Room)} end,
+    {Take, Drop} = case length(New) =< Room of
+        true -> {New, 0};
+        false -> {lists:sublist(New, max(0, Room)), length(New) - max(0, Room)}
+    end,
     lose(events_dropped, Drop, State#{events := lists:reverse(Take, Events)}).
 
 lose(_, 0, State) -> State;
-lose(Key, N, #{lost := Lost} = State) -> State#{lost := maps:update_with(Key, fun(L) -> L + N end, N, Lost)}.
+lose(Key, N, #{lost := Lost} = State) ->
+    State#{lost := maps:update_with(Key, fun(L) -> L + N end, N, Lost)}.
 
 update(#{spec := #{config := #{interval_ms := Interval}}, next := Due} = State) ->
     Next = next(now_ms(), Due, Interval, State),
@@ -287,10 +317,12 @@ update(#{spec := #{config := #{interval_ms := Interval}}, next := Due} = State) 
     tell_hubs(sums(Rates), State1#{next := Next}).
 
 %% These numbers, the events, and what was left out.
-tell_hubs(Numbers, #{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{interval_ms := Interval}}} = State1) ->
+tell_hubs(Numbers, #{spec := #{scope := Scope, term := Term, hubs := Hubs,
+                               config := #{interval_ms := Interval}}} = State1) ->
     #{events := Events, lost := Lost, told := Told} = State1,
     Now = now_ms(),
-    Woke = case Now - Told > Interval + ?STILL_MS of true -> Now; false -> maps:get(woke, State1) end,
+    Woke =
+        case Now - Told > Interval + ?STILL_MS of true -> Now; false -> maps:get(woke, State1) end,
     Update0 = #{
         agent => {sderl_mon_types:id(Scope), Term},
         t => sderl_mon_clock:wall_ms(),
@@ -311,8 +343,8 @@ next(Now, Due, Interval, #{watches := Watches}) ->
         Shift -> Now + Shift
     end.
 
-%% New rates where there is a new sample; the old ones of a node that has just not told yet; none of one that is
-%% silent.
+%% New rates where there is a new sample; the old ones of a node that has just not told yet; none of
+%% one that is silent.
 rated(#{watches := Watches} = State) ->
     maps:fold(fun rated/3, State, Watches).
 
@@ -328,7 +360,8 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
                 {_, true} ->
                     New = sderl_mon_rates:between(Base, Sample, maps:with([monitors], Spec)),
                     Detail = sderl_mon_rates:detail({Base, Sample}, New, Facts),
-                    Own = #{node => maps:get(node, New), flows => New, detail => Detail, groups => groups(Sample, Facts, New)},
+                    Own = #{node => maps:get(node, New), flows => New, detail => Detail,
+                            groups => groups(Sample, Facts, New)},
                     State#{bases := Bases#{Node => Sample}, rates := Rates#{Node => Own}}
             end;
         {undefined, _} ->
@@ -351,15 +384,22 @@ sums(Rates) ->
     #{
         nodes => #{sderl_mon_types:id(N) => S || N := #{node := S} <- Rates},
         links => links(Rates),
-        routed => maps:fold(fun(_, #{flows := #{routed := R}}, Acc) -> maps:merge_with(fun(_, X, Y) -> X + Y end, Acc, R) end, #{}, Rates),
-        kinds => maps:fold(fun(_, #{flows := #{kinds := K}}, Acc) -> maps:merge_with(fun plus/3, Acc, K) end, #{}, Rates),
-        groups => maps:fold(fun(_, #{groups := G}, Acc) -> maps:merge_with(fun add/3, Acc, G) end, #{}, Rates),
+        routed => maps:fold(fun(_, #{flows := #{routed := R}}, Acc) ->
+            maps:merge_with(fun(_, X, Y) -> X + Y end, Acc, R)
+        end, #{}, Rates),
+        kinds => maps:fold(fun(_, #{flows := #{kinds := K}}, Acc) ->
+            maps:merge_with(fun plus/3, Acc, K)
+        end, #{}, Rates),
+        groups => maps:fold(fun(_, #{groups := G}, Acc) -> maps:merge_with(fun add/3, Acc, G) end,
+                            #{}, Rates),
         details => #{sderl_mon_types:id(N) => D || N := #{detail := D} <- Rates}
     }.
 
 %% Where both ends of a link tell it, as its sender does; the hub does likewise.
 links(Rates) ->
-    Side = fun(Key) -> maps:fold(fun(_, #{flows := #{Key := L}}, Acc) -> maps:merge(Acc, L) end, #{}, Rates) end,
+    Side = fun(Key) ->
+        maps:fold(fun(_, #{flows := #{Key := L}}, Acc) -> maps:merge(Acc, L) end, #{}, Rates)
+    end,
     maps:merge(Side(heard), Side(links)).
 
 plus(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2}.

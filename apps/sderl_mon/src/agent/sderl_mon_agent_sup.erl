@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_agent_sup).
 -moduledoc false.
-%% The agents of this monitoring node. One that dies is started again by the master, which knows what it is to
-%% watch by now.
+%% The agents of this monitoring node. One that dies is started again by the master, which knows
+%% what it is to watch by now.
 
 -behaviour(supervisor).
 
@@ -12,7 +12,10 @@
 -spec start_link() -> supervisor:startlink_ret().
 start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
--doc "Starts an agent that reports to the masters, which are registered under one name on each monitoring node.".
+-doc """
+Starts an agent that reports to the masters, which are registered under one name on each monitoring
+node.
+""".
 -spec start(Masters :: atom(), sderl_mon_message:orders()) -> {ok, pid()} | {error, term()}.
 start(Masters, Spec) ->
     case supervisor:start_child(?MODULE, [Masters, Spec]) of
@@ -31,5 +34,6 @@ agents() -> [Pid || {_, Pid, _, _} <- supervisor:which_children(?MODULE), is_pid
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    Agent = #{id => agent, start => {sderl_mon_agent, start_link, []}, restart => temporary, shutdown => 1000},
+    Agent = #{id => agent, start => {sderl_mon_agent, start_link, []}, restart => temporary,
+              shutdown => 1000},
     {ok, {#{strategy => simple_one_for_one, intensity => 10, period => 60}, [Agent]}}.

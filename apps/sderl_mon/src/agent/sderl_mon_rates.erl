@@ -3,15 +3,16 @@
 -moduledoc """
 What happened between two samples of a node, per second.
 
-Pure. A sample has counters that only grow as long as the node lives; the rate is the difference over the time
-that *the node* says has passed, so that neither a late message nor two clocks matter. A node that began anew
-in between (its clock or a counter went back), or is read in another way now, has no rates until the next sample.
-What only one of both samples has was not counted before, or could not be read: it has no rate, as the difference
-would be everything since the node began.
+Pure. A sample has counters that only grow as long as the node lives; the rate is the difference
+over the time that *the node* says has passed, so that neither a late message nor two clocks matter.
+A node that began anew in between (its clock or a counter went back), or is read in another way now,
+has no rates until the next sample. What only one of both samples has was not counted before, or
+could not be read: it has no rate, as the difference would be everything since the node began.
 
-A link is told by its sender (`links`). What comes in is told by the receiver too (`heard`), for links whose sender
-tells nothing, because nobody watches it, it does not answer, or its counts cannot be read. The traffic with the monitoring nodes is the price of watching and kept apart: `mon_msgs_s` and
-`mon_bytes_s`, in and out together.
+A link is told by its sender (`links`). What comes in is told by the receiver too (`heard`), for
+links whose sender tells nothing, because nobody watches it, it does not answer, or its counts
+cannot be read. The traffic with the monitoring nodes is the price of watching and kept apart:
+`mon_msgs_s` and `mon_bytes_s`, in and out together.
 """.
 
 -export([here/2, between/3, joined/2, detail/3, lost/2]).
@@ -35,15 +36,18 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
 
 %% Gauges that go on as they are, by the names that they have from here on.
 -define(GAUGES, [
-    {run_queue, run_queue}, {procs, procs}, {mem_total, mem}, {mq_max, mq_max}, {names, names}, {ports, ports},
-    {atoms, atoms}, {ets, ets}, {mem_processes, mem_processes}, {mem_binary, mem_binary}, {mem_ets, mem_ets},
+    {run_queue, run_queue}, {procs, procs}, {mem_total, mem}, {mq_max, mq_max}, {names, names},
+    {ports, ports},
+    {atoms, atoms}, {ets, ets}, {mem_processes, mem_processes}, {mem_binary, mem_binary},
+    {mem_ets, mem_ets},
     %% Probes read collections seldom, and tell the rate themselves.
     {gc_s, gc_s}, {gc_words_s, gc_words_s},
     {host_cpu, host_cpu}, {host_mem, host_mem}, {host_mem_total, host_mem_total}
 ]).
 
 -define(COUNTERS, [
-    {reductions, reds_s}, {gcs, gc_s}, {gc_words, gc_words_s}, {registrations, regs_s}, {unregistrations, unregs_s},
+    {reductions, reds_s}, {gcs, gc_s}, {gc_words, gc_words_s}, {registrations, regs_s},
+    {unregistrations, unregs_s},
     {failed_registrations, failed_regs_s}, {forwarded, forwarded_s}, {delivered, delivered_s},
     {undelivered, undelivered_s}, {io_in, io_in_bytes_s}, {io_out, io_out_bytes_s}
 ]).
@@ -51,8 +55,9 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
 -define(FLOWS, [out_msgs, out_bytes, in_msgs, in_bytes]).
 
 -doc """
-A sample that has come in now, by the clock that is read here: `at` and the times of its events. What the node's own
-clock said stays as `node_at` and `node_t`: it may be far from ours, and is the same whoever is told.
+A sample that has come in now, by the clock that is read here: `at` and the times of its events.
+What the node's own clock said stays as `node_at` and `node_t`: it may be far from ours, and is the
+same whoever is told.
 """.
 -spec here(sample(), sderl_mon_types:t()) -> sample().
 here(#{at := At} = Sample, Now) ->
@@ -65,12 +70,14 @@ between(Before, Now, Context) ->
     Gauges = gauges(Now),
     case span_us(Before, Now) of
         none ->
-            #{node => Gauges, links => #{}, heard => #{}, kinds => #{}, peers => #{}, groups => #{}, routed => #{}, lost => #{}};
+            #{node => Gauges, links => #{}, heard => #{}, kinds => #{}, peers => #{}, groups => #{},
+              routed => #{}, lost => #{}};
         Span ->
             Peers = peers(Before, Now, Span),
             {Out, In} = links(Now, Peers, Context),
             #{
-                node => maps:merge(Gauges, maps:merge(node_rates(Before, Now, Span), sums(Peers, Context))),
+                node => maps:merge(Gauges,
+                                   maps:merge(node_rates(Before, Now, Span), sums(Peers, Context))),
                 links => Out,
                 heard => In,
                 kinds => kinds(Before, Now, Span),
@@ -130,17 +137,19 @@ utils(Before, Now) ->
 
 cpu(C0, C1, Span) ->
     case {delta(runtime_us, C0, C1), delta(probe_us, C0, C1)} of
-        {{ok, Cpu}, {ok, Probe}} when Cpu > 0 -> #{cpu_pct => 100 * Cpu / Span, probe_pct => min(100.0, 100 * Probe / Cpu)};
+        {{ok, Cpu}, {ok, Probe}} when Cpu > 0 ->
+            #{cpu_pct => 100 * Cpu / Span, probe_pct => min(100.0, 100 * Probe / Cpu)};
         {{ok, Cpu}, _} -> #{cpu_pct => 100 * Cpu / Span};
         _ -> #{}
     end.
 
-%% A link that is new, or was closed and opened again, counted from nothing. One whose counts cannot be read is not
-%% in it.
+%% A link that is new, or was closed and opened again, counted from nothing. One whose counts cannot
+%% be read is not in it.
 peers(Before, Now, Span) ->
     Old = #{Peer => Link || #{node := Peer} = Link <- maps:get(links, Before, [])},
     #{
-        Peer => #{Key => per_s(grown(maps:get(Key, Was, 0), maps:get(Key, Link, 0)), Span) || Key <- ?FLOWS}
+        Peer => #{Key => per_s(grown(maps:get(Key, Was, 0), maps:get(Key, Link, 0)), Span)
+                  || Key <- ?FLOWS}
      || #{node := Peer} = Link <- maps:get(links, Now, []),
         Was <- [maps:get(Peer, Old, #{})],
         counted(Was),
@@ -154,7 +163,8 @@ grown(_, V1) when is_number(V1) -> V1;
 grown(_, _) -> 0.
 
 sums(Peers, #{monitors := Monitors}) ->
-    {Own, Others} = lists:partition(fun({Peer, _}) -> lists:member(Peer, Monitors) end, maps:to_list(Peers)),
+    {Own, Others} = lists:partition(fun({Peer, _}) -> lists:member(Peer, Monitors) end,
+                                    maps:to_list(Peers)),
     Sum = fun(Key, List) -> lists:sum([maps:get(Key, Flow) || {_, Flow} <- List]) end,
     #{
         in_msgs_s => Sum(in_msgs, Others),
@@ -168,21 +178,26 @@ sums(Peers, #{monitors := Monitors}) ->
 %% A link that nobody can count is there all the same.
 links(#{node := Node} = Now, Peers, #{monitors := Monitors}) ->
     Id = sderl_mon_types:id(Node),
-    Shown = [{sderl_mon_types:id(Peer), maps:get(Peer, Peers, unknown)} || #{node := Peer} <- maps:get(links, Now, []), not lists:member(Peer, Monitors)],
+    Shown = [{sderl_mon_types:id(Peer), maps:get(Peer, Peers, unknown)}
+             || #{node := Peer} <- maps:get(links, Now, []), not lists:member(Peer, Monitors)],
     {
         #{{Id, Peer} => {Msgs, Bytes} || {Peer, #{out_msgs := Msgs, out_bytes := Bytes}} <- Shown},
-        #{{Peer, Id} => case Flow of #{in_msgs := Msgs, in_bytes := Bytes} -> {Msgs, Bytes}; unknown -> {0, 0} end || {Peer, Flow} <- Shown}
+        #{{Peer, Id} => case Flow of
+            #{in_msgs := Msgs, in_bytes := Bytes} -> {Msgs, Bytes};
+            unknown -> {0, 0}
+        end || {Peer, Flow} <- Shown}
     }.
 
 kinds(Before, Now, Span) ->
     Old = maps:get(kinds, Before, #{}),
-    #{Kind => kind(Was, Cum, Span) || Kind := Cum <- maps:get(kinds, Now, #{}), {ok, Was} <- [maps:find(Kind, Old)]}.
+    #{Kind => kind(Was, Cum, Span)
+      || Kind := Cum <- maps:get(kinds, Now, #{}), {ok, Was} <- [maps:find(Kind, Old)]}.
 
 kind({Msgs0, Bytes0}, {Msgs, Bytes}, Span) ->
     {per_s(grown(Msgs0, Msgs), Span), per_s(grown(Bytes0, Bytes), Span)}.
 
-%% What the clients on this node registered, by group. A new group is one that the application did not have while it
-%% told its kinds: where it told none, nobody knows.
+%% What the clients on this node registered, by group. A new group is one that the application did
+%% not have while it told its kinds: where it told none, nobody knows.
 groups(Before, Now, Span) ->
     Old = maps:get(groups, Before, #{}),
     Told = maps:keys(maps:get(kinds, Now, #{})) -- maps:keys(maps:get(kinds, Before, #{})) =:= [],
@@ -193,10 +208,11 @@ groups(Before, Now, Span) ->
     }.
 
 writes({R0, U0, F0}, {R, U, F}, Span) ->
-    #{regs_s => per_s(grown(R0, R), Span), unregs_s => per_s(grown(U0, U), Span), failed_regs_s => per_s(grown(F0, F), Span)}.
+    #{regs_s => per_s(grown(R0, R), Span), unregs_s => per_s(grown(U0, U), Span),
+      failed_regs_s => per_s(grown(F0, F), Span)}.
 
-%% Routed messages that went on from here, by group edge. An edge that is new began at nothing, as it is one
-%% probe that counted both times.
+%% Routed messages that went on from here, by group edge. An edge that is new began at nothing, as
+%% it is one probe that counted both times.
 routed(#{edges := Was}, #{edges := Is}, Span) ->
     Old = #{{From, To} => Msgs || #{from := From, to := To, msgs := Msgs} <- Was},
     #{
@@ -206,32 +222,43 @@ routed(#{edges := Was}, #{edges := Is}, Span) ->
 routed(_, _, _) ->
     #{}.
 
--doc "What was left out since these counts; to an agent that had none before, since those that another one has acknowledged.".
+-doc """
+What was left out since these counts; to an agent that had none before, since those that another one
+has acknowledged.
+""".
 -spec lost(#{atom() => non_neg_integer()} | undefined, sample()) -> #{atom() => non_neg_integer()}.
 lost(undefined, Now) ->
     lost(maps:get(lost_acked, Now, maps:get(lost, Now, #{})), Now);
 lost(Old, Now) ->
-    #{Key => D || Key := V <- maps:get(lost, Now, #{}), D <- [grown(maps:get(Key, Old, 0), V)], D > 0}.
+    #{Key => D
+      || Key := V <- maps:get(lost, Now, #{}), D <- [grown(maps:get(Key, Old, 0), V)], D > 0}.
 
 -doc """
-The later of two samples of which nobody has made rates yet. What a sample has only once, since the one before, is
-that of both.
+The later of two samples of which nobody has made rates yet. What a sample has only once, since the
+one before, is that of both.
 """.
 -spec joined(sample(), sample()) -> sample().
 joined(Before, Now) ->
-    Migrations = added([{{From, To}, {N, 0}} || S <- [Before, Now], {From, To, N} <- maps:get(migrations, S, [])]),
-    Traffic = added([{maps:without([msgs, bytes], T), {M, B}} || S <- [Before, Now], #{msgs := M, bytes := B} = T <- maps:get(traffic, S, [])]),
+    Migrations = added([{{From, To}, {N, 0}}
+                        || S <- [Before, Now], {From, To, N} <- maps:get(migrations, S, [])]),
+    Traffic = added([{maps:without([msgs, bytes], T), {M, B}}
+                     || S <- [Before, Now],
+                        #{msgs := M, bytes := B} = T <- maps:get(traffic, S, [])]),
     Now#{
         migrations => [{From, To, N} || {From, To} := {N, _} <- Migrations],
         traffic => [T#{msgs => M, bytes => B} || T := {M, B} <- Traffic]
     }.
 
-added(List) -> lists:foldl(fun({Key, {A, B}}, Acc) -> maps:update_with(Key, fun({C, D}) -> {A + C, B + D} end, {A, B}, Acc) end, #{}, List).
+added(List) ->
+    lists:foldl(fun({Key, {A, B}}, Acc) ->
+        maps:update_with(Key, fun({C, D}) -> {A + C, B + D} end, {A, B}, Acc)
+    end, #{}, List).
 
 %% ---------------------------------------------------------------- the page of a node
 
 -doc "All that is known of a node at one time. `Facts` are the last that it told.".
--spec detail({sample() | undefined, sample()}, rates(), sderl_mon_samples:facts() | #{}) -> sderl_mon_types:detail().
+-spec detail({sample() | undefined, sample()}, rates(), sderl_mon_samples:facts() | #{}) ->
+    sderl_mon_types:detail().
 detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->
     #{node := Node, at := At, gauges := Gauges} = Now,
     Detail = #{
@@ -253,7 +280,8 @@ detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->
     Otp = #{otp => V || #{otp := V} <- [Facts]},
     Uptime = #{uptime_s => V || #{uptime_s := V} <- [Gauges]},
     %% What is counted since the last sample, of how long that is.
-    Span = #{span_ms => max(1, (T1 - T0) div 1000) || #{mono_us := T0} <- [Before], #{mono_us := T1} <- [Now], T1 > T0},
+    Span = #{span_ms => max(1, (T1 - T0) div 1000)
+             || #{mono_us := T0} <- [Before], #{mono_us := T1} <- [Now], T1 > T0},
     Clock = #{node_t => T || #{node_at := T} <- [Now]},
     lists:foldl(fun maps:merge/2, Detail, [Otp, Uptime, Span, Clock]).
 
@@ -267,7 +295,8 @@ schedulers(Before, Now, Facts) ->
         maps:merge(
             #{id => Id, type => Type},
             maps:merge(
-                maps:merge(#{util => U || {ok, U} <- [maps:find(Id, Utils)]}, #{queue => Q || Type =:= normal, {ok, Q} <- [maps:find(Id, Queues)]}),
+                maps:merge(#{util => U || {ok, U} <- [maps:find(Id, Utils)]},
+                           #{queue => Q || Type =:= normal, {ok, Q} <- [maps:find(Id, Queues)]}),
                 maps:get(Id, Places, #{})
             )
         )
@@ -279,14 +308,16 @@ places(_) -> [].
 
 memory(Gauges) ->
     Keys = [
-        {mem_total, total}, {mem_processes, processes}, {mem_binary, binary}, {mem_ets, ets}, {mem_atom, atom},
-        {mem_code, code}, {mem_system, system}
+        {mem_total, total}, {mem_processes, processes}, {mem_binary, binary}, {mem_ets, ets},
+        {mem_atom, atom}, {mem_code, code}, {mem_system, system}
     ],
     #{Name => V || {Key, Name} <- Keys, {ok, V} <- [maps:find(Key, Gauges)]}.
 
 limits(Gauges) ->
     Keys = [{procs, proc_limit}, {ports, port_limit}, {atoms, atom_limit}, {ets, ets_limit}],
-    #{Used => [U, L] || {Used, Limit} <- Keys, {ok, U} <- [maps:find(Used, Gauges)], {ok, L} <- [maps:find(Limit, Gauges)]}.
+    #{Used => [U, L]
+      || {Used, Limit} <- Keys, {ok, U} <- [maps:find(Used, Gauges)],
+         {ok, L} <- [maps:find(Limit, Gauges)]}.
 
 link_detail(#{node := Peer} = Link, Peers) ->
     Flow = maps:get(Peer, Peers, #{}),

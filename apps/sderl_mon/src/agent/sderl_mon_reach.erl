@@ -3,9 +3,10 @@
 -moduledoc """
 What a monitoring node does to a monitored one: connects it, starts its probe, or reads it as it is.
 
-Every function may take seconds and is run by `m:sderl_mon_pool`. Links are hidden, whatever this node is: the
-nodes of a cluster neither see it among theirs nor connect it to others. The failures say where: `link`, there is
-no connection; `node`, there is one and the node does not do it; `term`, a newer master's agent has the probe.
+Every function may take seconds and is run by `m:sderl_mon_pool`. Links are hidden, whatever this
+node is: the nodes of a cluster neither see it among theirs nor connect it to others. The failures
+say where: `link`, there is no connection; `node`, there is one and the node does not do it; `term`,
+a newer master's agent has the probe.
 """.
 
 -export([connect/1, attach/3, read/2]).
@@ -19,14 +20,15 @@ no connection; `node`, there is one and the node does not do it; `term`, a newer
 -doc "Makes a hidden link, unless there is a link.".
 -spec connect(node()) -> ok | failure().
 connect(Node) ->
-    case Node =:= node() orelse lists:member(Node, nodes(connected)) orelse net_kernel:hidden_connect_node(Node) of
+    case Node =:= node() orelse lists:member(Node, nodes(connected))
+         orelse net_kernel:hidden_connect_node(Node) of
         true -> ok;
         _ -> {error, link, <<"cannot be connected: is it up, reachable, and of the same cookie?">>}
     end.
 
 -doc """
-Connects a node and has its probe tell `Owner`. Without a probe there, and where it may not be loaded, the node is
-to be read from here.
+Connects a node and has its probe tell `Owner`. Without a probe there, and where it may not be
+loaded, the node is to be read from here.
 """.
 -spec attach(node(), Owner :: pid(), map()) -> {ok, probe | {stock, Why :: binary()}} | failure().
 attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
@@ -43,15 +45,21 @@ attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
         end
     else
         stock -> {ok, {stock, <<"stock reading was asked for">>}};
-        false -> {ok, {stock, <<"no probe there: read with what OTP has; sderl_mon in its code path, or inject => true, gives it one">>}};
+        false ->
+            {ok, {stock, <<"no probe there: read with what OTP has; sderl_mon in its code path, or "
+                           "inject => true, gives it one">>}};
         Other -> Other
     end.
 
 started(Node, Options) ->
     case call(Node, sderl_mon_probe, start, [Options]) of
         {ok, {ok, Pid}} when is_pid(Pid) -> {ok, probe};
-        {ok, {error, {busy, Other}}} -> {ok, {stock, text("the probe tells other monitoring nodes (~0tp); read with what OTP has", [Other])}};
-        {ok, {error, {term, Term}}} -> {error, term, text("a newer master (term ~0tp) watches it", [Term])};
+        {ok, {error, {busy, Other}}} ->
+            {ok, {stock,
+                  text("the probe tells other monitoring nodes (~0tp); read with what OTP has",
+                       [Other])}};
+        {ok, {error, {term, Term}}} ->
+            {error, term, text("a newer master (term ~0tp) watches it", [Term])};
         {ok, Other} -> {ok, {stock, text("the probe does not start: ~0tP", [Other, 12])}};
         lacking -> lacking;
         {error, _, _} = Error -> Error
@@ -92,5 +100,6 @@ call(Node, M, F, A) ->
         error:{exception, undef, [{M, F, _, _} | _]} -> lacking;
         error:{erpc, noconnection} -> {error, link, <<"the connection was lost">>};
         error:{erpc, timeout} -> {error, node, <<"connected, and does not answer">>};
-        Class:Reason -> {error, node, text("~0tp:~0tp failed there: ~0tP", [M, F, {Class, Reason}, 12])}
+        Class:Reason ->
+            {error, node, text("~0tp:~0tp failed there: ~0tP", [M, F, {Class, Reason}, 12])}
     end.

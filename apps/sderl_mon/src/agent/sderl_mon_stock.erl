@@ -1,25 +1,28 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_stock).
 -moduledoc """
-A sample of a node that runs nothing of ours, asked for from a monitoring node: calls of functions that
-every OTP has, two rounds of them, each round all at once.
+A sample of a node that runs nothing of ours, asked for from a monitoring node: calls of functions
+that every OTP has, two rounds of them, each round all at once.
 
-It has less in it than the probe's (`m:sderl_mon_probe`): scheduler times only where somebody on the node
-has switched them on, no processes, no events, no traces; links with TLS are not counted. Where the
-application `sderl` runs its groups are there too.
+It has less in it than the probe's (`m:sderl_mon_probe`): scheduler times only where somebody on the
+node has switched them on, no processes, no events, no traces; links with TLS are not counted. Where
+the application `sderl` runs its groups are there too.
 """.
 
 -export([sample/2]).
 -export([sample_of/2]).
 
 -define(TIMEOUT, 3000).
--define(STATISTICS, [reductions, garbage_collection, io, runtime, context_switches, run_queue_lengths_all, scheduler_wall_time_all]).
--define(INFO, [process_count, process_limit, port_count, port_limit, atom_count, atom_limit, ets_count, ets_limit, schedulers,
-               schedulers_online, dirty_cpu_schedulers, dist_ctrl, start_time, otp_release, version]).
+-define(STATISTICS, [reductions, garbage_collection, io, runtime, context_switches,
+                     run_queue_lengths_all, scheduler_wall_time_all]).
+-define(INFO, [process_count, process_limit, port_count, port_limit, atom_count, atom_limit,
+               ets_count, ets_limit, schedulers, schedulers_online, dirty_cpu_schedulers, dist_ctrl,
+               start_time, otp_release, version]).
 -define(STAT, [recv_cnt, recv_oct, send_cnt, send_oct, send_pend]).
 
 -doc """
-Takes a sample, in the calling process, in at most 3 s. `seq` is the sample's number; `facts`: with facts.
+Takes a sample, in the calling process, in at most 3 s. `seq` is the sample's number; `facts`: with
+facts.
 
 Opens no link. Errors: `noconnection`, `timeout`, `{call, Reason}`.
 """.
@@ -35,20 +38,32 @@ sample(Node, #{seq := Seq} = Opts) ->
         %% A link may go meanwhile: that is an error in its place.
         Stats = case Links of
             [] -> [];
-            _ -> maps:get(links, round(Node, #{links => {lists, map, [fun inet:getstat/1, [P || {_, P} <- Links]]}}, Until))
+            _ ->
+                maps:get(links, round(Node, #{
+                    links => {lists, map, [fun inet:getstat/1, [P || {_, P} <- Links]]}
+                }, Until))
         end,
-        {ok, sample_of(First#{links => lists:zip([N || {N, _} <- Links], Stats)}, #{node => Node, seq => Seq, facts => Facts})}
+        {ok, sample_of(First#{links => lists:zip([N || {N, _} <- Links], Stats)},
+                       #{node => Node, seq => Seq, facts => Facts})}
     catch
         throw:Reason -> {error, Reason}
     end.
 
 calls(Facts) ->
-    Always = #{statistics => {lists, map, [fun erlang:statistics/1, ?STATISTICS]}, info => {lists, map, [fun erlang:system_info/1, ?INFO]},
-               memory => {erlang, memory, []}, hidden => {erlang, nodes, [hidden]}, mono_us => {erlang, monotonic_time, [microsecond]},
-               mono => {erlang, monotonic_time, []}, names => {sderl_observed, count_names, []},
+    Always = #{statistics => {lists, map, [fun erlang:statistics/1, ?STATISTICS]},
+               info => {lists, map, [fun erlang:system_info/1, ?INFO]},
+               memory => {erlang, memory, []},
+               hidden => {erlang, nodes, [hidden]},
+               mono_us => {erlang, monotonic_time, [microsecond]},
+               mono => {erlang, monotonic_time, []},
+               names => {sderl_observed, count_names, []},
                library => {erlang, whereis, [sderl_sup]}},
     case Facts of
-        true -> Always#{own => {sderl_observed, groups, []}, known => {sderl_observed, other_groups, []}, flag => {init, get_argument, [hidden]}, topology => {erlang, system_info, [cpu_topology]}};
+        true ->
+            Always#{own => {sderl_observed, groups, []},
+                    known => {sderl_observed, other_groups, []},
+                    flag => {init, get_argument, [hidden]},
+                    topology => {erlang, system_info, [cpu_topology]}};
         false -> Always
     end.
 
@@ -71,52 +86,78 @@ answer(Key, Request, Until) ->
     end.
 
 named(#{statistics := Statistics, info := Info} = Answers) ->
-    Answers#{statistics => maps:from_list(lists:zip(?STATISTICS, Statistics)), info => maps:from_list(lists:zip(?INFO, Info))};
+    Answers#{statistics => maps:from_list(lists:zip(?STATISTICS, Statistics)),
+             info => maps:from_list(lists:zip(?INFO, Info))};
 named(Answers) -> Answers.
 
 -doc "The sample that the answers make.".
--spec sample_of(map(), #{node := node(), seq := pos_integer(), facts := boolean()}) -> sderl_mon_samples:sample().
-sample_of(#{statistics := St, info := Info, memory := Mem0, hidden := Hidden, mono := Mono, mono_us := Us, links := Links} = Answers,
+-spec sample_of(map(), #{node := node(), seq := pos_integer(), facts := boolean()}) ->
+    sderl_mon_samples:sample().
+sample_of(#{statistics := St, info := Info, memory := Mem0, hidden := Hidden, mono := Mono,
+            mono_us := Us, links := Links} = Answers,
           #{node := Node, seq := Seq, facts := Facts}) ->
-    #{reductions := {Reds, _}, garbage_collection := {Gcs, Words, _}, io := {{input, In}, {output, Out}}, runtime := {Runtime, _},
+    #{reductions := {Reds, _}, garbage_collection := {Gcs, Words, _},
+      io := {{input, In}, {output, Out}}, runtime := {Runtime, _},
       context_switches := {Switches, _}, run_queue_lengths_all := Queues} = St,
     #{schedulers := Normal, start_time := Started, dist_ctrl := Ctrl} = Info,
     Mem = maps:from_list(Mem0),
-    Sample = #{v => 1, node => Node, seq => Seq, at => sderl_mon_clock:wall_ms(), mono_us => Us, source => stock,
-        counters => #{reductions => Reds, gcs => Gcs, gc_words => Words, io_in => In, io_out => Out, runtime_us => Runtime * 1000, context_switches => Switches},
-        gauges => maps:merge(
-            #{To => maps:get(From, Info) || From := To <- #{process_count => procs, process_limit => proc_limit, port_count => ports, port_limit => port_limit,
-                  atom_count => atoms, atom_limit => atom_limit, ets_count => ets, ets_limit => ets_limit, schedulers => schedulers, schedulers_online => schedulers_online}},
-            (names(Answers))#{mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem), mem_ets => maps:get(ets, Mem),
-              mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem), mem_system => maps:get(system, Mem),
-              run_queue => lists:sum(lists:sublist(Queues, Normal)),
-              %% Both are in the node's own unit.
-              uptime_s => (Mono - Started) * Us div Mono div 1_000_000}),
-        queues => Queues, sched => sched(maps:get(scheduler_wall_time_all, St), Normal, maps:get(dirty_cpu_schedulers, Info)),
-        links => [one(L, Hidden) || L <- Links] ++ [maps:put(counts, unknown, one({Peer, none}, Hidden)) || {Peer, Pid} <- Ctrl, is_pid(Pid)],
-        kinds => #{}, top => [], migrations => [], traffic => [], events => [], lost => #{links_unknown => length([P || {_, P} <- Ctrl, is_pid(P)])}},
+    Sample =
+        #{v => 1, node => Node, seq => Seq, at => sderl_mon_clock:wall_ms(), mono_us => Us,
+          source => stock,
+          counters => #{reductions => Reds, gcs => Gcs, gc_words => Words, io_in => In,
+                        io_out => Out, runtime_us => Runtime * 1000, context_switches => Switches},
+          gauges => maps:merge(
+              #{To => maps:get(From, Info)
+                || From := To <- #{process_count => procs, process_limit => proc_limit,
+                                   port_count => ports, port_limit => port_limit,
+                                   atom_count => atoms, atom_limit => atom_limit, ets_count => ets,
+                                   ets_limit => ets_limit, schedulers => schedulers,
+                                   schedulers_online => schedulers_online}},
+              (names(Answers))#{mem_total => maps:get(total, Mem),
+                                mem_processes => maps:get(processes, Mem),
+                                mem_binary => maps:get(binary, Mem), mem_ets => maps:get(ets, Mem),
+                                mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem),
+                                mem_system => maps:get(system, Mem),
+                                run_queue => lists:sum(lists:sublist(Queues, Normal)),
+                                %% Both are in the node's own unit.
+                                uptime_s => (Mono - Started) * Us div Mono div 1_000_000}
+          ),
+          queues => Queues, sched => sched(maps:get(scheduler_wall_time_all, St), Normal,
+                                           maps:get(dirty_cpu_schedulers, Info)),
+          links => [one(L, Hidden) || L <- Links] ++
+              [maps:put(counts, unknown, one({Peer, none}, Hidden))
+               || {Peer, Pid} <- Ctrl, is_pid(Pid)],
+          kinds => #{}, top => [], migrations => [], traffic => [], events => [],
+          lost => #{links_unknown => length([P || {_, P} <- Ctrl, is_pid(P)])}},
     case Facts of
         false -> Sample;
         true -> Sample#{facts => facts(Answers)}
     end.
 
 sched(List, Normal, Dirty) when is_list(List) ->
-    [{I, if I =< Normal -> normal; I =< Normal + Dirty -> dirty_cpu; true -> dirty_io end, A, T} || {I, A, T} <- lists:sort(List)];
+    [{I, if I =< Normal -> normal; I =< Normal + Dirty -> dirty_cpu; true -> dirty_io end, A, T}
+     || {I, A, T} <- lists:sort(List)];
 sched(undefined, _, _) -> [].
 
 one({Peer, Stat}, Hidden) ->
     L = case Stat of {ok, Kvs} -> Kvs; _ -> [] end,
     [InMsgs, InBytes, OutMsgs, OutBytes, Pending] = [proplists:get_value(K, L, 0) || K <- ?STAT],
-    #{node => Peer, type => case lists:member(Peer, Hidden) of true -> hidden; false -> visible end, in_msgs => InMsgs, in_bytes => InBytes,
-      out_msgs => OutMsgs, out_bytes => OutBytes, pending => Pending, reasons => [], since_s => 0}.
+    #{node => Peer, type => case lists:member(Peer, Hidden) of true -> hidden; false -> visible end,
+      in_msgs => InMsgs, in_bytes => InBytes, out_msgs => OutMsgs, out_bytes => OutBytes,
+      pending => Pending, reasons => [], since_s => 0}.
 
 %% Where the library does not run there is nobody who would count them.
-names(#{library := Running, names := Names}) when is_pid(Running), is_integer(Names) -> #{names => Names};
+names(#{library := Running, names := Names}) when is_pid(Running), is_integer(Names) ->
+    #{names => Names};
 names(_) -> #{}.
 
 facts(#{library := Running, info := #{otp_release := Otp, version := Erts, schedulers := Normal},
         own := Own, known := Known, topology := Topology, flag := Flag}) ->
-    #{otp => list_to_binary(Otp), hidden => Flag =/= error, erts => list_to_binary(Erts), application => is_pid(Running),
-      cpu_topology => sderl_mon_probe_topology:schedulers(Topology, lists:duplicate(Normal, unbound)), problems => [], known => Known,
-      groups => [#{group => G, members => Members, coordinator => Lead, names => 0} || {G, Members, Lead} <- lists:sort(Own)],
+    #{otp => list_to_binary(Otp), hidden => Flag =/= error, erts => list_to_binary(Erts),
+      application => is_pid(Running), cpu_topology => sderl_mon_probe_topology:schedulers(
+          Topology, lists:duplicate(Normal, unbound)
+      ),
+      problems => [], known => Known,
+      groups => [#{group => G, members => Members, coordinator => Lead, names => 0}
+                 || {G, Members, Lead} <- lists:sort(Own)],
       system_monitor => <<"not asked">>, unknown_links => []}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_watch).
 -moduledoc """
-How an agent watches one node: reach it, get a probe or read it as it is, notice when it goes silent or down, and
-try again, ever less often.
+How an agent watches one node: reach it, get a probe or read it as it is, notice when it goes silent
+or down, and try again, ever less often.
 
 Pure: `step(Event, Now, Watch) -> {Effects, Watch}` with `Now` in milliseconds of monotonic time.
 
@@ -39,13 +39,18 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     due
     | seen
     | nodedown
-    | {attached, Job :: integer(), {ok, probe | {stock, Why :: binary()}} | {error, link | node | term, Why :: binary()}}
-    | {read, Job :: integer(), {ok, sderl_mon_samples:sample()} | {error, Where :: link | node, Why :: binary()}}
+    | {attached, Job :: integer(),
+       {ok, probe | {stock, Why :: binary()}} | {error, link | node | term, Why :: binary()}}
+    | {read, Job :: integer(),
+       {ok, sderl_mon_samples:sample()} | {error, Where :: link | node, Why :: binary()}}
     | {sample, sderl_mon_samples:sample()}
     | retake
     | woken
     | {configured, Interval :: pos_integer()}.
--doc "`job`: begin that work, and answer with its number. `timer`: `due` after so many milliseconds; replaces the one before. `told`: report it.".
+-doc """
+`job`: begin that work, and answer with its number. `timer`: `due` after so many milliseconds;
+replaces the one before. `told`: report it.
+""".
 -type effect() :: {job, attach | read, integer()} | {timer, non_neg_integer()} | told.
 
 -define(FIRST_RETRY_MS, 250).
@@ -88,7 +93,8 @@ step(due, _, #{phase := stock, job := Job} = W) when Job rem ?READINGS =:= 0 ->
     attach(W);
 step(due, Now, #{phase := stock} = W) ->
     read(Now, W);
-%% There is no connection, and the job may wait for its turn still: that says nothing about the node.
+%% There is no connection, and the job may wait for its turn still: that says nothing about the
+%% node.
 step(due, _, #{phase := attaching, status := down, job := Job} = W) ->
     {[{job, attach, Job}, {timer, ?JOB_MS}], W};
 %% Whoever was to do the job died.
@@ -103,27 +109,31 @@ step(seen, _, W) ->
 step(nodedown, _, #{phase := Phase} = W) when Phase =/= waiting ->
     {Told, W1} = status(down, <<"the connection was lost">>, W),
     %% The answer to what is under way counts no more.
-    {Told ++ [{timer, ?FIRST_RETRY_MS}], next_job(W1#{phase := waiting, tries := 0, last := undefined})};
+    {Told ++ [{timer, ?FIRST_RETRY_MS}],
+     next_job(W1#{phase := waiting, tries := 0, last := undefined})};
 step(nodedown, _, W) ->
     {[], W#{last := undefined}};
 step(woken, _, #{phase := probed} = W) ->
     attach(W);
 step(woken, Now, W) ->
     step(due, Now, W);
-%% A new term: another agent may have had the probe meanwhile, also where its last words have just come in. What is
-%% under way has the old term.
-step(retake, _, #{phase := Phase} = W) when Phase =:= probed; Phase =:= waiting; Phase =:= attaching ->
+%% A new term: another agent may have had the probe meanwhile, also where its last words have just
+%% come in. What is under way has the old term.
+step(retake, _, #{phase := Phase} = W)
+  when Phase =:= probed; Phase =:= waiting; Phase =:= attaching ->
     attach(W);
 step(retake, _, W) ->
     {[], W};
 %% Other ways to read it, or another interval.
-step({configured, Interval}, _, #{phase := Phase} = W) when Phase =:= waiting; Phase =:= attaching ->
+step({configured, Interval}, _, #{phase := Phase} = W)
+  when Phase =:= waiting; Phase =:= attaching ->
     {[], W#{interval := Interval}};
 step({configured, Interval}, _, W) ->
     attach(W#{interval := Interval});
 step({attached, Job, Result}, Now, #{job := Job, phase := attaching} = W) ->
     attached(Result, Now, W);
-step({read, Job, {ok, Sample}}, Now, #{job := Job, phase := reading, interval := Interval, asked := Asked} = W) ->
+step({read, Job, {ok, Sample}}, Now,
+     #{job := Job, phase := reading, interval := Interval, asked := Asked} = W) ->
     {Told, W1} = heard(Sample, Now, W),
     {Told ++ [{timer, max(10, Asked + Interval - Now)}], W1#{phase := stock}};
 step({read, Job, {error, Where, Why}}, _, #{job := Job, phase := reading} = W) ->
@@ -144,10 +154,12 @@ job(What, Phase, W) ->
 next_job(#{job := Job} = W) -> W#{job := Job + 1}.
 
 attached({ok, probe}, Now, #{heard := Heard} = W) ->
-    {[{timer, silent_ms(W)}], W#{phase := probed, source := probe, heard := case Heard of undefined -> Now; _ -> Heard end}};
+    {[{timer, silent_ms(W)}],
+     W#{phase := probed, source := probe, heard := case Heard of undefined -> Now; _ -> Heard end}};
 attached({ok, {stock, Why}}, Now, W) ->
     read(Now, W#{source := stock, why := Why});
-%% Another agent has it, and its master is newer. This agent will hear of that; meanwhile the node is as it was.
+%% Another agent has it, and its master is newer. This agent will hear of that; meanwhile the node
+%% is as it was.
 attached({error, term, _}, _, #{tries := Tries} = W) when Tries < ?PATIENCE ->
     {[{timer, ?DEPOSED_MS}], W#{phase := waiting, tries := Tries + 1}};
 attached({error, term, Why}, _, W) ->
@@ -167,20 +179,24 @@ retry_ms(Tries) -> min(?LAST_RETRY_MS, ?FIRST_RETRY_MS bsl min(Tries, 10)).
 silent_ms(#{interval := Interval, tries := Tries}) -> max(3 * Interval, 2500) bsl min(Tries, 2).
 
 silence(_, undefined) -> <<"connected, and does not answer">>;
-silence(Now, Heard) -> iolist_to_binary(io_lib:format("connected, and silent for ~b s", [max(0, Now - Heard) div 1000])).
+silence(Now, Heard) ->
+    iolist_to_binary(io_lib:format("connected, and silent for ~b s",
+                                   [max(0, Now - Heard) div 1000])).
 
 status(Status, Why, #{status := Status} = W) -> {[], W#{why := Why}};
 status(Status, Why, W) -> {[told], W#{status := Status, why := Why}}.
 
-heard(Sample, Now, #{facts := Facts, status := Status, source := Source, why := Why, last := Last} = W) ->
+heard(Sample, Now,
+      #{facts := Facts, status := Status, source := Source, why := Why, last := Last} = W) ->
     New = case Sample of #{facts := Said} -> summed_up(Said); #{} -> Facts end,
     Told = Status =/= up orelse told(New) =/= told(Facts) orelse visible(Sample) =/= visible(Last),
     %% Why there is no probe stays true while the node is up.
     Reason = case Source of stock -> Why; _ -> <<>> end,
-    {[told || Told], W#{status := up, why := Reason, tries := 0, last := maps:remove(facts, Sample), facts := New, heard := Now}}.
+    {[told || Told], W#{status := up, why := Reason, tries := 0, last := maps:remove(facts, Sample),
+                        facts := New, heard := Now}}.
 
-%% Of the groups that a node is not in only who is in them is asked: with many groups they would be most of
-%% what is kept of each node, and told again and again.
+%% Of the groups that a node is not in only who is in them is asked: with many groups they would be
+%% most of what is kept of each node, and told again and again.
 summed_up(#{known := [_, _ | _] = Known} = Facts) ->
     Facts#{known := [{others, lists:usort(lists:append([Nodes || {_, Nodes} <- Known]))}]};
 summed_up(Facts) ->
@@ -198,7 +214,8 @@ report(#{status := Status, why := Why, source := Source, facts := Facts, last :=
     #{status => Status, why => Why, source => Source, facts => Facts, peers => visible(Last)}.
 
 visible(undefined) -> [];
-visible(Sample) -> lists:sort([Peer || #{node := Peer, type := visible} <- maps:get(links, Sample, [])]).
+visible(Sample) ->
+    lists:sort([Peer || #{node := Peer, type := visible} <- maps:get(links, Sample, [])]).
 
 -doc "The last sample since it was connected, with what the node said of itself last.".
 -spec sample(watch()) -> {undefined | sderl_mon_samples:sample(), sderl_mon_samples:facts() | #{}}.
@@ -208,7 +225,10 @@ sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
 -spec is_up(watch()) -> boolean().
 is_up(#{status := Status}) -> Status =:= up.
 
--doc "Among whom it waits to be connected. One that others have a link to does not wait for those that are off.".
+-doc """
+Among whom it waits to be connected. One that others have a link to does not wait for those that are
+off.
+""".
 -spec lane(watch()) -> connect | retry.
 lane(#{tries := Tries}) when Tries > 1 -> retry;
 lane(_) -> connect.
@@ -219,9 +239,9 @@ age(Now, #{status := up, heard := Heard}) when is_integer(Now), is_integer(Heard
 age(_, _) -> none.
 
 -doc """
-By how many milliseconds a beat of `Interval` is to be shifted, so that it does not fall together with the samples that
-were `Ages` old at the last: of a node whose sample comes now just before and now just after the beat there would be
-none, then two. 0 where it is well.
+By how many milliseconds a beat of `Interval` is to be shifted, so that it does not fall together
+with the samples that were `Ages` old at the last: of a node whose sample comes now just before and
+now just after the beat there would be none, then two. 0 where it is well.
 """.
 -spec shift(Ages :: [integer()], pos_integer()) -> integer().
 shift([], _) ->

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_config).
 -moduledoc """
-The configuration of a shadow network: checked term by term, completed with defaults, kept in a file.
+The configuration of a shadow network: checked term by term, completed with defaults, kept in a
+file.
 
 ```erlang
 [{sderl_mon, [{config, #{
@@ -50,7 +51,8 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
 -doc "Where a term stands: keys, and positions in lists from 1.".
 -type path() :: [term(), ...].
 
--type error() :: {bad_config, path(), Value :: term(), Expected :: atom() | string()} | {bad_file, file:name_all(), term()}.
+-type error() :: {bad_config, path(), Value :: term(), Expected :: atom() | string()}
+                 | {bad_file, file:name_all(), term()}.
 
 -define(VERSION, 1).
 -define(MOST_NODES, 5000).
@@ -119,7 +121,8 @@ value(record, off) -> {ok, off};
 value(record, #{dir := Dir} = Value) ->
     case {is_name(Dir), Value} of
         {false, _} -> bad([record, dir], Dir, directory);
-        {true, #{max_bytes := Max}} when not is_integer(Max); Max < ?LEAST_BYTES -> bad([record, max_bytes], Max, bytes);
+        {true, #{max_bytes := Max}} when not is_integer(Max); Max < ?LEAST_BYTES ->
+            bad([record, max_bytes], Max, bytes);
         {true, _} -> {ok, Value}
     end;
 value(record, Value) -> bad([record], Value, record);
@@ -167,9 +170,12 @@ is_name(_) -> false.
 
 bad(Path, Value, Expected) -> {error, {bad_config, Path, Value, Expected}}.
 
--doc "The part that all monitoring nodes of a shadow network have in common: it is what a master goes by.".
+-doc """
+The part that all monitoring nodes of a shadow network have in common: it is what a master goes by.
+""".
 -spec shared(config()) -> sderl_mon_message:config().
-shared(Config) -> maps:with([seeds, monitors, nodes, inject, probe, interval_ms, thresholds], Config).
+shared(Config) ->
+    maps:with([seeds, monitors, nodes, inject, probe, interval_ms, thresholds], Config).
 
 %% ---------------------------------------------------------------- the file
 
@@ -178,7 +184,9 @@ shared(Config) -> maps:with([seeds, monitors, nodes, inject, probe, interval_ms,
 file(#{state_dir := undefined}) -> undefined;
 file(#{state_dir := Dir}) -> filename:join(Dir, "sderl_mon.config").
 
--doc "What was set at run time before, put over `Config`. A configuration that keeps nothing is as it was.".
+-doc """
+What was set at run time before, put over `Config`. A configuration that keeps nothing is as it was.
+""".
 -spec load(config()) -> {ok, config()} | {error, error()}.
 load(Config) ->
     case file(Config) of
@@ -188,15 +196,16 @@ load(Config) ->
 
 read(File, Config) ->
     case file:consult(File) of
-        {ok, [{sderl_mon, ?VERSION, Map}]} when is_map(Map) -> change(maps:remove(state_dir, Map), Config);
+        {ok, [{sderl_mon, ?VERSION, Map}]} when is_map(Map) ->
+            change(maps:remove(state_dir, Map), Config);
         {ok, Other} -> {error, {bad_file, File, {not_of_version, ?VERSION, Other}}};
         {error, enoent} -> {ok, Config};
         {error, Why} -> {error, {bad_file, File, Why}}
     end.
 
 -doc """
-Keeps what was set at run time, over what was kept before. The file is replaced at once: whoever reads it
-sees the old or the new one, also after a crash.
+Keeps what was set at run time, over what was kept before. The file is replaced at once: whoever
+reads it sees the old or the new one, also after a crash.
 """.
 -spec store(map(), config()) -> ok | {error, error()}.
 store(Set, Config) ->
@@ -210,7 +219,8 @@ write(File, Set) ->
     maybe
         ok ?= filelib:ensure_dir(File),
         {ok, Before} ?= kept(File),
-        Text = io_lib:format("%% coding: utf-8~n~tp.~n", [{sderl_mon, ?VERSION, maps:merge(Before, Set)}]),
+        Text = io_lib:format("%% coding: utf-8~n~tp.~n",
+                             [{sderl_mon, ?VERSION, maps:merge(Before, Set)}]),
         {ok, Device} ?= file:open(New, [write, raw, binary]),
         Written = written(Device, unicode:characters_to_binary(Text)),
         ok = file:close(Device),
@@ -243,15 +253,18 @@ kept(File) ->
 format_error({bad_config, Path, Value, Expected}) ->
     io_lib:format("sderl_mon: config ~ts: ~0tP ~ts", [place(Path), Value, 20, remedy(Expected)]);
 format_error({bad_file, File, {not_of_version, Version, _}}) ->
-    io_lib:format("sderl_mon: ~ts holds no configuration of version ~b; remove the file or mend it", [File, Version]);
+    io_lib:format("sderl_mon: ~ts holds no configuration of version ~b; remove the file or mend it",
+                  [File, Version]);
 format_error({bad_file, File, Why}) ->
-    io_lib:format("sderl_mon: ~ts: ~ts; mend it or name another state_dir", [File, file:format_error(Why)]).
+    io_lib:format("sderl_mon: ~ts: ~ts; mend it or name another state_dir",
+                  [File, file:format_error(Why)]).
 
 place(Path) -> lists:join($., [io_lib:format("~0tp", [Step]) || Step <- Path]).
 
 remedy(map) -> "is not a map; write #{Key => Value}";
 remedy(known_key) ->
-    ["belongs to no option of that name; the options are ", lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(defaults()))])];
+    ["belongs to no option of that name; the options are ",
+     lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(defaults()))])];
 remedy(node_name) -> "is not the name of a node; write an atom with a host, such as 'name@host'";
 remedy(node_list) -> "is not a list of nodes; write ['name@host', ...]";
 remedy(all_or_nodes) -> "does not say which nodes may be watched; write all or ['name@host', ...]";
@@ -260,9 +273,12 @@ remedy(boolean) -> "is neither true nor false; write one of them";
 remedy(auto_or_stock) -> "is no way to read a node; write auto or stock";
 remedy(interval) -> "is no such time; write a whole number of milliseconds from 100 to 60000";
 remedy(directory) -> "is not the name of a directory; write a string or a binary";
-remedy(bytes) -> io_lib:format("is not such a size; write a whole number of bytes, at least ~b", [?LEAST_BYTES]);
+remedy(bytes) ->
+    io_lib:format("is not such a size; write a whole number of bytes, at least ~b", [?LEAST_BYTES]);
 remedy(count) -> "is not such a number; write a whole number, at least 1";
-remedy(levels) -> "does not say how long to keep what; write [{StepMs, KeepMs}, ...], the finest first, each step a multiple of the one before";
+remedy(levels) ->
+    "does not say how long to keep what; write [{StepMs, KeepMs}, ...], the finest first, each "
+    "step a multiple of the one before";
 remedy(history_key) -> "belongs to no option of that name; the options are levels, max_bytes, raw";
 remedy(record) -> "does not say what to record; write off or #{dir => \"...\", max_bytes => N}";
 %% The words of others.

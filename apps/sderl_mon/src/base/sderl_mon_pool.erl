@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_pool).
 -moduledoc """
-Runs what may take long, a request to another node or a connection, in processes of their own: so many at once
-and no more, each for so long and no longer. The rest waits its turn.
+Runs what may take long, a request to another node or a connection, in processes of their own: so
+many at once and no more, each for so long and no longer. The rest waits its turn.
 
-There are four lanes, so that nodes that cannot be connected, each of which holds a place for seconds, keep no other
-waiting: `connect` for whoever has no connection yet, `retry` for whoever could not be connected more than once,
-`reach` for starting what is to run there, and `read`.
+There are four lanes, so that nodes that cannot be connected, each of which holds a place for
+seconds, keep no other waiting: `connect` for whoever has no connection yet, `retry` for whoever
+could not be connected more than once, `reach` for starting what is to run there, and `read`.
 """.
 
 -behaviour(gen_server).
@@ -25,23 +25,28 @@ waiting: `connect` for whoever has no connection yet, `retry` for whoever could 
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc """
-The caller gets `{sderl_mon_done, Tag, {ok, Fun()} | {error, Reason}}` once, at the latest `Ms` milliseconds after it
-began to run. (Twice, in a race with the time limit: make the tag one of its own.) A job of the same caller and key
-that still waits in that lane is replaced where it stands, and its tag is not answered.
+The caller gets `{sderl_mon_done, Tag, {ok, Fun()} | {error, Reason}}` once, at the latest `Ms`
+milliseconds after it began to run. (Twice, in a race with the time limit: make the tag one of its
+own.) A job of the same caller and key that still waits in that lane is replaced where it stands,
+and its tag is not answered.
 """.
 -spec run(lane(), Key :: term(), Tag :: term(), fun(() -> term()), Ms :: pos_integer()) -> ok.
-run(Lane, Key, Tag, Fun, Ms) -> gen_server:cast(?MODULE, {run, Lane, {self(), Key}, {Tag, Fun, Ms}}).
+run(Lane, Key, Tag, Fun, Ms) ->
+    gen_server:cast(?MODULE, {run, Lane, {self(), Key}, {Tag, Fun, Ms}}).
 
 -doc "How many run and how many wait.".
 -spec info() -> #{lane() => #{running := non_neg_integer(), waiting := non_neg_integer()}}.
 info() -> gen_server:call(?MODULE, info).
 
 -spec init([]) -> {ok, map()}.
-init([]) -> {ok, #{Lane => #{most => Most, running => #{}, waiting => queue:new(), jobs => #{}} || Lane := Most <- ?LANES}}.
+init([]) ->
+    {ok, #{Lane => #{most => Most, running => #{}, waiting => queue:new(), jobs => #{}}
+           || Lane := Most <- ?LANES}}.
 
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call(info, _From, State) ->
-    {reply, #{Lane => #{running => map_size(R), waiting => map_size(W)} || Lane := #{running := R, jobs := W} <- State}, State};
+    {reply, #{Lane => #{running => map_size(R), waiting => map_size(W)}
+              || Lane := #{running := R, jobs := W} <- State}, State};
 handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
 
@@ -84,7 +89,8 @@ ended(normal, _, _) -> ok;
 ended(killed, Caller, Tag) -> Caller ! {sderl_mon_done, Tag, {error, timeout}}, ok;
 ended(Reason, Caller, Tag) -> Caller ! {sderl_mon_done, Tag, {error, Reason}}, ok.
 
-next(#{most := Most, running := Running, waiting := Waiting, jobs := Jobs} = Lane) when map_size(Running) < Most ->
+next(#{most := Most, running := Running, waiting := Waiting, jobs := Jobs} = Lane)
+  when map_size(Running) < Most ->
     case queue:out(Waiting) of
         {empty, _} ->
             Lane;
@@ -92,9 +98,11 @@ next(#{most := Most, running := Running, waiting := Waiting, jobs := Jobs} = Lan
             {{Tag, Fun, Ms}, Others} = maps:take(Who, Jobs),
             case is_process_alive(Caller) of
                 true ->
-                    {Pid, Mon} = spawn_monitor(fun() -> Caller ! {sderl_mon_done, Tag, result(Fun)} end),
+                    {Pid, Mon} =
+                        spawn_monitor(fun() -> Caller ! {sderl_mon_done, Tag, result(Fun)} end),
                     Timer = erlang:send_after(Ms, self(), {late, Pid}),
-                    next(Lane#{running := Running#{Mon => {Pid, Caller, Tag, Timer}}, waiting := Rest, jobs := Others});
+                    next(Lane#{running := Running#{Mon => {Pid, Caller, Tag, Timer}},
+                               waiting := Rest, jobs := Others});
                 false ->
                     next(Lane#{waiting := Rest, jobs := Others})
             end

@@ -36,7 +36,8 @@ init(Told) ->
         ok = persistent_term:put(?KEY, Config),
         {ok, Told}
     else
-        {error, Why} -> {stop, {Why, unicode:characters_to_binary(sderl_mon_config:format_error(Why))}}
+        {error, Why} ->
+            {stop, {Why, unicode:characters_to_binary(sderl_mon_config:format_error(Why))}}
     end.
 
 -spec handle_call(term(), gen_server:from(), told()) -> {reply, term(), told()}.

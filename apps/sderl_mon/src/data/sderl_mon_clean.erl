@@ -19,7 +19,8 @@ an error. What is bounded here: texts, the size of an event's details, the entri
 -define(SPAN_MS, 600_000).
 
 -doc "The usable part of an update, and how many entries were not.".
--spec update(term()) -> {ok, sderl_mon_types:update(), Bad :: non_neg_integer()} | {error, not_an_update}.
+-spec update(term()) ->
+    {ok, sderl_mon_types:update(), Bad :: non_neg_integer()} | {error, not_an_update}.
 update(#{agent := {Scope, Term}, t := T, span_ms := Span} = Update) when
     is_integer(Term), is_integer(T), is_integer(Span), Span > 0, Span =< ?SPAN_MS
 ->
@@ -61,7 +62,7 @@ id(Id) -> sderl_mon_shape:fits(id, Id).
 
 sample({Id, Sample}) ->
     id(Id) andalso is_map(Sample) andalso map_size(Sample) =< ?METRICS andalso
-        maps:fold(fun(Metric, V, Ok) -> Ok andalso is_atom(Metric) andalso number(V) end, true, Sample).
+    maps:fold(fun(Metric, V, Ok) -> Ok andalso is_atom(Metric) andalso number(V) end, true, Sample).
 
 %% Larger integers are no counts of anything here and have no place in a float.
 number(V) -> is_float(V) orelse (is_integer(V) andalso abs(V) < 1 bsl 60).
@@ -100,9 +101,11 @@ events(_Other, _, Kept, Bad) ->
     {lists:reverse(Kept), Bad + 1}.
 
 is_event(#{t := T, kind := Kind, level := Level, text := Text} = Event) ->
-    is_integer(T) andalso is_integer(maps:get(node_t, Event, T)) andalso is_atom(Kind) andalso is_binary(Text) andalso
+    is_integer(T) andalso is_integer(maps:get(node_t, Event, T)) andalso is_atom(Kind) andalso
+        is_binary(Text) andalso
         lists:member(Level, [info, notice, warning, error]) andalso
-        lists:all(fun(Key) -> not is_map_key(Key, Event) orelse id(maps:get(Key, Event)) end, [node, group]);
+        lists:all(fun(Key) -> not is_map_key(Key, Event) orelse id(maps:get(Key, Event)) end,
+                  [node, group]);
 is_event(_Other) ->
     false.
 
@@ -120,10 +123,12 @@ details(_None, Event) ->
 
 -doc "Whether a term is a topology.".
 -spec topology(term()) -> {ok, sderl_mon_types:topology()} | {error, not_a_topology}.
-topology(#{epoch := Epoch, t := T, nodes := Nodes, groups := Groups, monitors := Monitors} = Topology) when
-    is_integer(Epoch), is_integer(T), is_map(Nodes), is_map(Groups)
-->
-    Good = infos(node_info(), Nodes) andalso infos(group_info(), Groups) andalso sderl_mon_shape:fits({list, monitor_info()}, Monitors),
+topology(
+    #{epoch := Epoch, t := T, nodes := Nodes, groups := Groups, monitors := Monitors} = Topology
+)
+  when is_integer(Epoch), is_integer(T), is_map(Nodes), is_map(Groups) ->
+    Good = infos(node_info(), Nodes) andalso infos(group_info(), Groups)
+        andalso sderl_mon_shape:fits({list, monitor_info()}, Monitors),
     case Good of
         true -> {ok, maps:with([epoch, t, nodes, groups, monitors], Topology)};
         false -> {error, not_a_topology}
@@ -131,7 +136,9 @@ topology(#{epoch := Epoch, t := T, nodes := Nodes, groups := Groups, monitors :=
 topology(_Other) ->
     {error, not_a_topology}.
 
-infos(Shape, Infos) -> maps:fold(fun(Id, Info, Ok) -> Ok andalso id(Id) andalso sderl_mon_shape:fits(Shape, Info) end, true, Infos).
+infos(Shape, Infos) ->
+    maps:fold(fun(Id, Info, Ok) -> Ok andalso id(Id) andalso sderl_mon_shape:fits(Shape, Info) end,
+              true, Infos).
 
 node_info() ->
     {fields,
@@ -153,7 +160,8 @@ group_info() ->
 
 monitor_info() ->
     {fields,
-        #{node => id, status => {either, [{value, up}, {value, down}]}, master => boolean, agents => integer},
-        #{}}.
+     #{node => id, status => {either, [{value, up}, {value, down}]}, master => boolean,
+       agents => integer},
+     #{}}.
 
 maybe_id() -> {either, [{value, undefined}, id]}.

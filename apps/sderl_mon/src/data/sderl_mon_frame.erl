@@ -10,11 +10,11 @@ Two ways to put numbers together, not to be confused:
   sender saw it.
 - **One after the other** (`add/2`, `merge/1`): rates are means weighted by span, so that rate times
   span, the total, is kept; queues (`sderl_mon_types:peak/1`) keep their highest value; losses are
-  summed. A link that a frame does not have was silent, and counts as 0; a node that a frame does not
-  have was not seen, and its means are over the time in which it was.
+  summed. A link that a frame does not have was silent, and counts as 0; a node that a frame does
+  not have was not seen, and its means are over the time in which it was.
 
-An `t:acc/0` holds totals, not means: adding is associative, and the order of the frames only decides
-which `t` and `epoch` come out, the greatest.
+An `t:acc/0` holds totals, not means: adding is associative, and the order of the frames only
+decides which `t` and `epoch` come out, the greatest.
 """.
 
 -export([combine/2, cap/2]).
@@ -23,7 +23,9 @@ which `t` and `epoch` come out, the greatest.
 -export_type([acc/0, caps/0]).
 
 -doc "Most entries of a frame. What is above is left out and counted in `lost`.".
--type caps() :: #{nodes := pos_integer(), links := pos_integer(), groups := pos_integer(), kinds := pos_integer()}.
+-type caps() ::
+    #{nodes := pos_integer(), links := pos_integer(), groups := pos_integer(),
+      kinds := pos_integer()}.
 
 -type sums() :: #{atom() => {Weight :: number(), Sum :: number()} | {peak, number()}}.
 
@@ -44,11 +46,12 @@ which `t` and `epoch` come out, the greatest.
 }.
 
 -doc """
-One interval's frame of the updates in it. `Base` has `seq`, `t`, `span_ms`, `epoch` and what the hub
-itself lost. An update is any map with some of `nodes`, `links`, `kinds`, `groups` and `lost`.
+One interval's frame of the updates in it. `Base` has `seq`, `t`, `span_ms`, `epoch` and what the
+hub itself lost. An update is any map with some of `nodes`, `links`, `kinds`, `groups` and `lost`.
 """.
 -spec combine([map()], Base) -> sderl_mon_types:frame() when
-    Base :: #{seq := non_neg_integer(), t := integer(), span_ms := pos_integer(), epoch := integer(), lost := map()}.
+    Base :: #{seq := non_neg_integer(), t := integer(), span_ms := pos_integer(),
+              epoch := integer(), lost := map()}.
 combine(Updates, #{lost := Lost} = Base) ->
     Nodes = lists:foldl(fun(U, Acc) -> maps:merge(Acc, part(nodes, U)) end, #{}, Updates),
     {Seen, Heard} = lists:foldl(fun sides/2, {#{}, #{}}, Updates),
@@ -69,7 +72,8 @@ add_up(_Key, X, Y) -> X + Y.
 %% Links as their sender saw them, and as their receiver did.
 sides(Update, {Seen, Heard}) ->
     Own = part(nodes, Update),
-    {Out, In} = lists:partition(fun({{From, _To}, _Flow}) -> is_map_key(From, Own) end, maps:to_list(part(links, Update))),
+    {Out, In} = lists:partition(fun({{From, _To}, _Flow}) -> is_map_key(From, Own) end,
+                                maps:to_list(part(links, Update))),
     {maps:merge(Seen, maps:from_list(Out)), maps:merge(Heard, maps:from_list(In))}.
 
 part(Key, Update) -> maps:get(Key, Update, #{}).
@@ -84,7 +88,8 @@ group_plus(_Group, Sample1, Sample2) ->
     maps:merge_with(
         fun
             (names, A, B) -> max(A, B);
-            (Metric, A, B) -> case sderl_mon_types:peak(Metric) of true -> max(A, B); false -> A + B end
+            (Metric, A, B) ->
+                case sderl_mon_types:peak(Metric) of true -> max(A, B); false -> A + B end
         end,
         Sample1,
         Sample2
@@ -94,7 +99,8 @@ sum(A, B) -> maps:merge_with(fun add_up/3, A, B).
 
 -doc """
 Cuts a frame to `Caps`: of links those with most bytes stay, of the others the first by name. What
-was cut is counted in `lost` as `links_cut`, `nodes_cut`, `groups_cut`, `kinds_cut` and `routed_cut`.
+was cut is counted in `lost` as `links_cut`, `nodes_cut`, `groups_cut`, `kinds_cut` and
+`routed_cut`.
 """.
 -spec cap(sderl_mon_types:frame(), caps()) -> sderl_mon_types:frame().
 cap(Frame, #{links := MostLinks} = Caps) ->
@@ -130,7 +136,8 @@ cut(Key, LostKey, Kept, #{lost := Lost} = Frame) ->
 -doc "Nothing yet.".
 -spec new() -> acc().
 new() ->
-    #{seq => 0, t => 0, epoch => 0, span => 0, nodes => #{}, links => #{}, kinds => #{}, groups => #{}, routed => #{}, lost => #{}}.
+    #{seq => 0, t => 0, epoch => 0, span => 0, nodes => #{}, links => #{}, kinds => #{},
+      groups => #{}, routed => #{}, lost => #{}}.
 
 -doc "Whether nothing was added.".
 -spec is_empty(acc()) -> boolean().
@@ -174,8 +181,10 @@ sums(Sample, Span) ->
 -doc "Adds what two sums hold. Associative.".
 -spec join(acc(), acc()) -> acc().
 join(A, B) ->
-    #{seq := Seq1, t := T1, epoch := E1, span := S1, nodes := N1, links := L1, kinds := K1, groups := G1, routed := R1, lost := X1} = A,
-    #{seq := Seq2, t := T2, epoch := E2, span := S2, nodes := N2, links := L2, kinds := K2, groups := G2, routed := R2, lost := X2} = B,
+    #{seq := Seq1, t := T1, epoch := E1, span := S1, nodes := N1, links := L1, kinds := K1,
+      groups := G1, routed := R1, lost := X1} = A,
+    #{seq := Seq2, t := T2, epoch := E2, span := S2, nodes := N2, links := L2, kinds := K2,
+      groups := G2, routed := R2, lost := X2} = B,
     #{
         seq => max(Seq1, Seq2),
         t => max(T1, T2),
@@ -202,7 +211,8 @@ join_sums(_Id, A, B) ->
 -doc "The frame of what was added; at least one frame must have been.".
 -spec frame(acc()) -> sderl_mon_types:frame().
 frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc) when Span > 0 ->
-    #{nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, routed := Routed, lost := Lost} = Acc,
+    #{nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, routed := Routed,
+      lost := Lost} = Acc,
     S = Span / 1000,
     with_routed(#{Edge => Msgs / S || Edge := Msgs <- Routed}, #{
         seq => Seq,

@@ -129,12 +129,16 @@ before holds.
 -doc "A part of what a hub remembers: frames of a step of the history, 0 for those as they came.".
 -type past_part() :: {frames, Step :: non_neg_integer()} | topologies | findings | events.
 
--doc "From a monitoring node that has just begun to another: a part of the past, from behind a time (of events an id).".
--type past_ask() :: #{from := node(), ref := reference(), part := past_part(), 'after' := integer()}.
+-doc """
+From a monitoring node that has just begun to another: a part of the past, from behind a time (of
+events an id).
+""".
+-type past_ask() ::
+    #{from := node(), ref := reference(), part := past_part(), 'after' := integer()}.
 
 -doc """
-The answer: `entries` as histories keep them, oldest first, packed; whether there is `more`; the `steps` that
-there are, and what time it is there.
+The answer: `entries` as histories keep them, oldest first, packed; whether there is `more`; the
+`steps` that there are, and what time it is there.
 """.
 -type past_answer() :: #{
     ref := reference(),
@@ -162,7 +166,8 @@ check(Kind, Payload) ->
 check_orders(Term) -> checked(orders(), Term).
 
 -doc "Whether a message is one of those by which a monitoring node gets the past of another.".
--spec check_past(term()) -> {ok, {ask, past_ask()} | {answer, past_answer()}} | {error, not_a_message}.
+-spec check_past(term()) ->
+    {ok, {ask, past_ask()} | {answer, past_answer()}} | {error, not_a_message}.
 check_past({Kind, Term} = Message) when Kind =:= ask; Kind =:= answer ->
     case sderl_mon_shape:fits(past(Kind), Term) of
         true -> {ok, Message};

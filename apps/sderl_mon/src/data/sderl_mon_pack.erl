@@ -3,17 +3,17 @@
 -moduledoc """
 Plain data as bytes, small and safe to read back. Pure.
 
-The history in memory and the recordings consist of these. The format is our own and not the external
-term format, because what is read may be a damaged file, or one that somebody else wrote: nothing in it
-can make an atom, a function or a term larger than some multiple of its size, and whatever is wrong
-with it is one error.
+The history in memory and the recordings consist of these. The format is our own and not the
+external term format, because what is read may be a damaged file, or one that somebody else wrote:
+nothing in it can make an atom, a function or a term larger than some multiple of its size, and
+whatever is wrong with it is one error.
 
 `pack/1` takes numbers, binaries, atoms, lists, tuples and maps; anything else (a pid, a function)
 becomes its text. An atom that the reader's VM does not have comes back as a binary.
 
-`pack_frame/1` stores a frame by column: ids once, then each metric's values side by side, floats in 32
-bits (seven digits), integers as they are. In front, not compressed, are the sums of messages and bytes a second
-of its links (`total/1`), for the series that is asked for most.
+`pack_frame/1` stores a frame by column: ids once, then each metric's values side by side, floats in
+32 bits (seven digits), integers as they are. In front, not compressed, are the sums of messages and
+bytes a second of its links (`total/1`), for the series that is asked for most.
 """.
 
 -export([pack/1, unpack/1, pack_frame/1, unpack_frame/1, unpack_frame/2, total/1]).
@@ -50,10 +50,12 @@ pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
     Ends = maps:fold(fun({From, To}, _Flow, Acc) -> Acc#{From => [], To => []} end, #{}, Links),
     Ids = lists:sort(maps:keys(maps:merge(Ends, maps:merge(keys(Nodes), keys(Groups))))),
     Index = maps:from_list([{Id, I} || {I, Id} <- lists:enumerate(0, Ids)]),
-    Sorted = lists:sort([{maps:get(From, Index), maps:get(To, Index), Flow} || {From, To} := Flow <- Links]),
+    Sorted = lists:sort([{maps:get(From, Index), maps:get(To, Index), Flow}
+                         || {From, To} := Flow <- Links]),
     %% A reader takes of the head what it knows.
     Head = maps:with([seq, t, span_ms, epoch, kinds, lost, routed], Frame),
-    {Msgs, Bytes} = lists:foldl(fun({_From, _To, {M, B}}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0}, Sorted),
+    {Msgs, Bytes} = lists:foldl(fun({_From, _To, {M, B}}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0},
+                                Sorted),
     Packed = deflate([
         encode(Head),
         encode(Ids),
@@ -76,7 +78,8 @@ keys(Map) -> #{Id => [] || Id := _ <- Map}.
 
 table(Samples, Index) ->
     Rows = lists:sort([{maps:get(Id, Index), Sample} || Id := Sample <- Samples]),
-    Metrics = maps:keys(maps:fold(fun(_Id, Sample, Acc) -> maps:merge(Acc, Sample) end, #{}, Samples)),
+    Metrics = maps:keys(maps:fold(fun(_Id, Sample, Acc) -> maps:merge(Acc, Sample) end, #{},
+                                  Samples)),
     [
         varint(length(Rows)),
         << <<I:16>> || {I, _Sample} <- Rows >>,
@@ -92,7 +95,9 @@ column(Values) ->
         2 ->
             case lists:member(missing, Values) of
                 false -> [2, << <<V:32/float>> || V <- Values >>];
-                true -> [2, [case V of missing -> <<?NAN32:32>>; _ -> <<V:32/float>> end || V <- Values]]
+                true ->
+                    [2,
+                     [case V of missing -> <<?NAN32:32>>; _ -> <<V:32/float>> end || V <- Values]]
             end;
         3 ->
             [3, [case V of missing -> <<?NAN64:64>>; _ -> <<V:64/float>> end || V <- Values]]
@@ -109,8 +114,9 @@ type([V | Rest], Type) when abs(V) < ?MOST_FLOAT32 -> type(Rest, max(2, Type));
 type([_ | Rest], _Type) -> type(Rest, 3).
 
 -doc """
-Which parts of a frame somebody wants: of nodes and groups those of some ids, of links those from a node
-to another. A part that is not named is wanted as a whole. What is not wanted costs next to nothing.
+Which parts of a frame somebody wants: of nodes and groups those of some ids, of links those from a
+node to another. A part that is not named is wanted as a whole. What is not wanted costs next to
+nothing.
 """.
 -type want() :: #{
     nodes => all | [sderl_mon_types:id()],
@@ -143,9 +149,9 @@ frame(Bytes, Want) ->
     {Groups, Rest4} = untable(Rest3, Ids, maps:get(groups, Want, all)),
     Links = unlinks(Rest4, Ids, maps:get(links, Want, all)),
     case Head of
-        #{seq := Seq, t := T, span_ms := Span, epoch := Epoch, kinds := Kinds, lost := Lost} when
-            is_integer(Seq), is_integer(T), is_integer(Span), Span > 0, is_integer(Epoch), is_map(Kinds), is_map(Lost)
-        ->
+        #{seq := Seq, t := T, span_ms := Span, epoch := Epoch, kinds := Kinds, lost := Lost}
+          when is_integer(Seq), is_integer(T), is_integer(Span), Span > 0, is_integer(Epoch),
+               is_map(Kinds), is_map(Lost) ->
             (routed(Head))#{
                 seq => Seq,
                 t => T,
@@ -162,7 +168,9 @@ frame(Bytes, Want) ->
     end.
 
 routed(#{routed := #{} = Routed}) ->
-    #{routed => #{{From, To} => Msgs || {From, To} := Msgs <- Routed, is_binary(From), is_binary(To), is_number(Msgs)}};
+    #{routed => #{{From, To} => Msgs
+                  || {From, To} := Msgs <- Routed, is_binary(From), is_binary(To),
+                     is_number(Msgs)}};
 routed(_Head) ->
     #{}.
 
@@ -177,7 +185,8 @@ unlinks(Bytes, Ids, Wanted) ->
         {BytesOf, <<>>} ->
             maps:from_list([
                 {Link, flow(value(Row, Msgs), value(Row, BytesOf))}
-             || {From, To} = Link <- Wanted, {ok, F} <- [index(From, Ids)], {ok, T} <- [index(To, Ids)], {ok, Row} <- [row(F, T, Froms, Tos, 0)]
+             || {From, To} = Link <- Wanted, {ok, F} <- [index(From, Ids)],
+                {ok, T} <- [index(To, Ids)], {ok, Row} <- [row(F, T, Froms, Tos, 0)]
             ]);
         _More ->
             throw(corrupt)
@@ -224,7 +233,8 @@ untable(Bytes, Ids, Wanted) ->
         true -> ok;
         false -> throw(corrupt)
     end,
-    {Columns, Rest4} = lists:mapfoldl(fun(_Metric, Rest) -> column_part(N, Rest) end, Rest3, Metrics),
+    {Columns, Rest4} = lists:mapfoldl(fun(_Metric, Rest) -> column_part(N, Rest) end, Rest3,
+                                      Metrics),
     %% A metric that this VM does not know, not even as an atom, has nobody to ask for it.
     Known = [{M, C} || {M, C} <- lists:zip(Metrics, Columns), is_atom(M)],
     {samples(Wanted, Rows, Ids, Known), Rest4}.
@@ -267,7 +277,8 @@ value(Row, {Type, Part}) ->
     Value.
 
 values({0, Part}) -> [case V of -16#80000000 -> missing; _ -> V end || <<V:32/signed>> <= Part];
-values({1, Part}) -> [case V of -16#8000000000000000 -> missing; _ -> V end || <<V:64/signed>> <= Part];
+values({1, Part}) ->
+    [case V of -16#8000000000000000 -> missing; _ -> V end || <<V:64/signed>> <= Part];
 values({2, Part}) -> floats32(Part);
 values({3, Part}) -> floats64(Part).
 
@@ -291,9 +302,11 @@ encode(Term) when is_list(Term) ->
         true -> [$l, varint(length(Term)), [encode(T) || T <- Term]];
         false -> printed(Term)
     end;
-encode(Term) when is_tuple(Term) -> [$t, varint(tuple_size(Term)), [encode(T) || T <- tuple_to_list(Term)]];
+encode(Term) when is_tuple(Term) ->
+    [$t, varint(tuple_size(Term)), [encode(T) || T <- tuple_to_list(Term)]];
 encode(Term) when is_map(Term) ->
-    [$m, varint(map_size(Term)), [[encode(K), encode(V)] || {K, V} <- lists:sort(maps:to_list(Term))]];
+    [$m, varint(map_size(Term)),
+     [[encode(K), encode(V)] || {K, V} <- lists:sort(maps:to_list(Term))]];
 encode(Term) ->
     printed(Term).
 
@@ -365,7 +378,8 @@ atom(Text) ->
         error:_Unknown -> binary:copy(Text)
     end.
 
-unvarint(<<1:1, Low:7, Rest/binary>>, Shift, Acc) when Shift < 63 -> unvarint(Rest, Shift + 7, Acc bor (Low bsl Shift));
+unvarint(<<1:1, Low:7, Rest/binary>>, Shift, Acc) when Shift < 63 ->
+    unvarint(Rest, Shift + 7, Acc bor (Low bsl Shift));
 unvarint(<<0:1, Low:7, Rest/binary>>, Shift, Acc) -> {Acc bor (Low bsl Shift), Rest};
 unvarint(_Other, _Shift, _Acc) -> throw(corrupt).
 

@@ -32,7 +32,8 @@ the probe began, an owner before has acknowledged `lost_acked`.
     queues => [non_neg_integer()],
     %% Busy and total time of each scheduler, in the node's own unit.
     sched => [
-        {Scheduler :: pos_integer(), normal | dirty_cpu | dirty_io, Active :: integer(), Total :: integer()}
+        {Scheduler :: pos_integer(), normal | dirty_cpu | dirty_io, Active :: integer(),
+         Total :: integer()}
     ],
     links => [link()],
     kinds => #{atom() => {Messages :: number(), Bytes :: number()}},

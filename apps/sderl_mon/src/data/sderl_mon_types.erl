@@ -17,7 +17,8 @@ name ends in `_pct` (then per cent).
 -export_type([update/0, frame/0, node_sample/0, group_sample/0, link/0, edge/0, flow/0]).
 -export_type([names/0, name/0, names_opts/0, process/0, trace_opts/0, traced/0, link_detail/0]).
 -export_type([detail/0, event/0, new_event/0, level/0, finding/0, evidence/0, severity/0]).
--export_type([moment/0, source/0, store/0, what/0, series/0, event_filter/0, traffic_by/0, traffic_opts/0, traffic_row/0]).
+-export_type([moment/0, source/0, store/0, what/0, series/0, event_filter/0, traffic_by/0,
+              traffic_opts/0, traffic_row/0]).
 
 -doc "A node: its name as text. A group: its name as `~0tp` prints it, cut to 255 bytes.".
 -type id() :: binary().
@@ -28,7 +29,9 @@ name ends in `_pct` (then per cent).
 -doc "What one agent watches: a group, or a free node.".
 -type scope() :: id().
 
--doc "Who there is. Complete each time; `epoch` grows whenever nodes, groups or their members change.".
+-doc """
+Who there is. Complete each time; `epoch` grows whenever nodes, groups or their members change.
+""".
 -type topology() :: #{
     epoch := integer(),
     t := t(),
@@ -39,8 +42,8 @@ name ends in `_pct` (then per cent).
 
 -doc """
 A monitored node. `home` is the scope whose agent watches it; `source` is where its numbers come
-from; `why` says what is wrong with a node that is not `up`, or not fully seen. `library`: s_groups run there,
-which a node that is read without a probe may do as well as one of stock OTP.
+from; `why` says what is wrong with a node that is not `up`, or not fully seen. `library`: s_groups
+run there, which a node that is read without a probe may do as well as one of stock OTP.
 """.
 -type node_info() :: #{
     status := up | down | unreachable,
@@ -100,9 +103,9 @@ left out *since the agent's last update*.
 -type link() :: {From :: id(), To :: id()}.
 
 -doc """
-From the group of the sender to the group of the node that comes next. `(gateway)` is the node itself that
-counts, `(free)` a node that is in no group. `routed` has routed messages a second by edge, each counted by
-every gateway that it went over.
+From the group of the sender to the group of the node that comes next. `(gateway)` is the node
+itself that counts, `(free)` a node that is in no group. `routed` has routed messages a second by
+edge, each counted by every gateway that it went over.
 """.
 -type edge() :: {From :: id(), To :: id()}.
 
@@ -139,8 +142,8 @@ what is not in this frame's numbers, by reason: nothing is left out without bein
 }.
 
 -doc """
-All that is known of one node at one time; for the page of that node. `t` is by the clock of the agent, `node_t` by
-the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
+All that is known of one node at one time; for the page of that node. `t` is by the clock of the
+agent, `node_t` by the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
 """.
 -type detail() :: #{
     t := t(),
@@ -172,7 +175,9 @@ the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
     source => probe | stock
 }.
 
--doc "A link of a node, as that node sees it, with its rates where there are two samples to make them of.".
+-doc """
+A link of a node, as that node sees it, with its rates where there are two samples to make them of.
+""".
 -type link_detail() :: #{
     node := id(),
     type => visible | hidden,
@@ -189,13 +194,22 @@ the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
 -doc "Which names: those whose text begins with `prefix`, at most `limit`.".
 -type names_opts() :: #{prefix => binary(), limit => pos_integer()}.
 
--doc "Some names of a group, how many it has (as far as that is known without counting), and whether there are others.".
+-doc """
+Some names of a group, how many it has (as far as that is known without counting), and whether there
+are others.
+""".
 -type names() :: #{names := [name()], total := non_neg_integer(), more := boolean()}.
 
--doc "A registered name as text, the process that has it, and where that runs. Since when is known of made-up ones alone.".
+-doc """
+A registered name as text, the process that has it, and where that runs. Since when is known of
+made-up ones alone.
+""".
 -type name() :: #{name := binary(), pid := binary(), node := node() | id(), since => t()}.
 
--doc "One process, without its messages, state or dictionary. Terms are texts; of links and monitors there are the numbers.".
+-doc """
+One process, without its messages, state or dictionary. Terms are texts; of links and monitors there
+are the numbers.
+""".
 -type process() :: #{
     pid := binary(),
     name := binary(),
@@ -234,7 +248,10 @@ the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
 
 -type level() :: info | notice | warning | error.
 
--doc "An event as an agent tells it: without an id. `node_t` is the time by the clock of the node, where that tells it.".
+-doc """
+An event as an agent tells it: without an id. `node_t` is the time by the clock of the node, where
+that tells it.
+""".
 -type new_event() :: #{
     t := t(),
     node_t => t(),
@@ -279,10 +296,14 @@ as it is the same finding; `since` is when it was first seen, `t` when it was la
     saves => #{links | msgs_s => number()}
 }.
 
--doc "What was at a time: the last frame at or before it, with the topology and the findings of then.".
+-doc """
+What was at a time: the last frame at or before it, with the topology and the findings of then.
+""".
 -type moment() :: #{topology := topology(), frame := frame(), findings := [finding()]}.
 
--doc "Where an answer comes from: the hub of this node, or an opened recording (`m:sderl_mon_replay`).".
+-doc """
+Where an answer comes from: the hub of this node, or an opened recording (`m:sderl_mon_replay`).
+""".
 -type source() :: live | pid().
 
 -doc """
@@ -301,19 +322,23 @@ traffic inside it. A `gateway` is a node of several groups, its traffic what it 
 
 -doc """
 Where frames are kept: their range, the topology of a time, and a fold over the frames whose spans
-end in a time range, oldest first, no finer than `StepMs` where there is a choice, and with the parts
-that are wanted (`sderl_mon_ladder:unpack/2`).
+end in a time range, oldest first, no finer than `StepMs` where there is a choice, and with the
+parts that are wanted (`sderl_mon_ladder:unpack/2`).
 """.
 -type store() :: #{
     range := {t(), t()},
     topology := fun((t()) -> {ok, topology()} | none),
-    fold := fun((From :: t(), To :: t(), StepMs :: non_neg_integer(), sderl_mon_pack:want() | total, fun((frame(), Acc) -> Acc), Acc) -> Acc)
+    fold := fun((From :: t(), To :: t(), StepMs :: non_neg_integer(), sderl_mon_pack:want() | total,
+                 fun((frame(), Acc) -> Acc), Acc) -> Acc)
 }.
 
 -doc "One value a column for each time; `null` where nothing is known.".
 -type series() :: #{t := [t()], columns := #{atom() => [number() | null]}}.
 
--doc "Which events, newest first: `before` an id, `from` and `to` a time, at most `limit` (200; 1,000 at most).".
+-doc """
+Which events, newest first: `before` an id, `from` and `to` a time, at most `limit` (200; 1,000 at
+most).
+""".
 -type event_filter() :: #{
     from => t(),
     to => t(),
@@ -326,14 +351,16 @@ that are wanted (`sderl_mon_ladder:unpack/2`).
 
 -type traffic_by() :: link | edge | gateway | group | routed.
 -doc "`t` is the window's end (now), `window_s` its length in seconds (60; 3,600 at most).".
--type traffic_opts() :: #{by := traffic_by(), t => now | t(), window_s => pos_integer(), limit => pos_integer()}.
+-type traffic_opts() ::
+    #{by := traffic_by(), t => now | t(), window_s => pos_integer(), limit => pos_integer()}.
 
 -doc """
 A line of a traffic table. `from` and `to` for links and edges, `node` for gateways, `group` for
-groups. Of routed messages nobody counts bytes. `forwarded_s` are routed messages that a gateway passed on, as far as it
-has a probe. `msgs_s` and `bytes_s` are means over the window, `msgs` and `bytes` the window's totals; the
-percentiles and the maximum are of messages a second over the window's frames, each for as long as it is: of
-windows over a minute most are means of ten seconds or more, the newest of one.
+groups. Of routed messages nobody counts bytes. `forwarded_s` are routed messages that a gateway
+passed on, as far as it has a probe. `msgs_s` and `bytes_s` are means over the window, `msgs` and
+`bytes` the window's totals; the percentiles and the maximum are of messages a second over the
+window's frames, each for as long as it is: of windows over a minute most are means of ten seconds
+or more, the newest of one.
 """.
 -type traffic_row() :: #{
     from => id(),
@@ -351,15 +378,21 @@ windows over a minute most are means of ten seconds or more, the newest of one.
     max := float()
 }.
 
--doc "The metrics of a node, in the order in which they are sent to browsers and written to tables.".
+-doc """
+The metrics of a node, in the order in which they are sent to browsers and written to tables.
+""".
 -spec metrics() -> [atom(), ...].
 metrics() ->
     [
-        run_queue, util, procs, mem, mq_max, cpu_pct, in_bytes_s, out_bytes_s, in_msgs_s, out_msgs_s, regs_s, names,
-        forwarded_s, delivered_s, undelivered_s, host_cpu, host_mem, host_mem_total
+        run_queue, util, procs, mem, mq_max, cpu_pct, in_bytes_s, out_bytes_s, in_msgs_s,
+        out_msgs_s, regs_s, names, forwarded_s, delivered_s, undelivered_s, host_cpu, host_mem,
+        host_mem_total
     ].
 
--doc "The unit of a metric of `t:node_sample/0` and `t:group_sample/0`, as text for people; empty for a plain number.".
+-doc """
+The unit of a metric of `t:node_sample/0` and `t:group_sample/0`, as text for people; empty for a
+plain number.
+""".
 -spec unit(atom()) -> binary().
 unit(util) -> <<"share">>;
 unit(host_cpu) -> <<"share">>;

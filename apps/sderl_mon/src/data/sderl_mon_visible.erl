@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_visible).
 -moduledoc """
-Names with what nobody sees in them shown by its code, as on the pages (`web/src/lib/visible.ts`). Pure.
+Names with what nobody sees in them shown by its code, as on the pages (`web/src/lib/visible.ts`).
+Pure.
 
 A mark that turns the direction of text, or a character without a width, makes one name look like
 another one in whatever shows a file or a log.
@@ -40,7 +41,8 @@ characters(<<Byte, Rest/binary>>, Escape) ->
 characters(<<>>, _) ->
     [].
 
-is_plain(<<Char, Rest/binary>>) when Char >= $\s, Char < 16#7f; Char =:= $\t; Char =:= $\n; Char =:= $\r ->
+is_plain(<<Char, Rest/binary>>)
+  when Char >= $\s, Char < 16#7f; Char =:= $\t; Char =:= $\n; Char =:= $\r ->
     is_plain(Rest);
 is_plain(Rest) ->
     Rest =:= <<>>.

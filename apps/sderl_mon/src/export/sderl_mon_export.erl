@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_export).
 -moduledoc """
-Writes what a hub or a recording has as JSON lines (one object a line) or CSV (RFC 4180, a line of names
-first), a frame at a time, so that a long recording needs little memory.
+Writes what a hub or a recording has as JSON lines (one object a line) or CSV (RFC 4180, a line of
+names first), a frame at a time, so that a long recording needs little memory.
 
 | `what` | a line has |
 |---|---|
@@ -14,15 +14,18 @@ first), a frame at a time, so that a long recording needs little memory.
 | `events` | id, t, kind, level, text, node, group; in JSON also details |
 | `findings` | those at `to`: id, kind, severity, since, t, text, remedy; in JSON also where, evidence, saves |
 
-Times are Unix milliseconds, rates per second, sizes in bytes. What is not known is `null` in JSON and empty in
-CSV.
+Times are Unix milliseconds, rates per second, sizes in bytes. What is not known is `null` in JSON
+and empty in CSV.
 """.
 
 -export([write/4, json/1, what/0]).
 
 -export_type([opts/0, sink/0]).
 
--doc "`from`, `to` (all there is), `step_ms` (0: as fine as there is), `by` and `window_s` of `traffic`, `limit` of events (1,000).".
+-doc """
+`from`, `to` (all there is), `step_ms` (0: as fine as there is), `by` and `window_s` of `traffic`,
+`limit` of events (1,000).
+""".
 -type opts() :: #{
     what => nodes | links | groups | kinds | traffic | events | findings,
     from => sderl_mon_types:t(),
@@ -41,10 +44,11 @@ CSV.
 what() -> [nodes, links, groups, kinds, traffic, events, findings].
 
 -doc """
-Writes, and gives the number of rows. A file that exists is not overwritten. Errors: `{file, File, Reason}`,
-`{bad_option, what, Value}`, or what the function of the sink returned.
+Writes, and gives the number of rows. A file that exists is not overwritten. Errors:
+`{file, File, Reason}`, `{bad_option, what, Value}`, or what the function of the sink returned.
 """.
--spec write(sderl_mon_types:source(), json | csv, sink(), opts()) -> {ok, #{rows := non_neg_integer()}} | {error, term()}.
+-spec write(sderl_mon_types:source(), json | csv, sink(), opts()) ->
+    {ok, #{rows := non_neg_integer()}} | {error, term()}.
 write(Source, Format, Sink, Opts) ->
     case lists:member(maps:get(what, Opts, nodes), what()) of
         true when is_function(Sink, 1) -> parts(Source, Format, Sink, Opts);
@@ -101,8 +105,9 @@ columns(nodes, _Opts) -> [t, span_ms, node | sderl_mon_types:metrics()];
 columns(links, _Opts) -> [t, span_ms, from, to, msgs_s, bytes_s];
 columns(groups, _Opts) -> [t, span_ms, group, regs_s, names, in_msgs_s];
 columns(kinds, _Opts) -> [t, span_ms, kind, msgs_s, bytes_s];
-columns(traffic, Opts) -> [by | place(maps:get(by, Opts, link))] ++ [msgs_s, bytes_s, msgs, bytes, p50, p95, max] ++
-    [forwarded_s || maps:get(by, Opts, link) =:= gateway];
+columns(traffic, Opts) ->
+    [by | place(maps:get(by, Opts, link))] ++ [msgs_s, bytes_s, msgs, bytes, p50, p95, max] ++
+        [forwarded_s || maps:get(by, Opts, link) =:= gateway];
 columns(events, _Opts) -> [id, t, kind, level, text, node, group, details];
 columns(findings, _Opts) -> [id, kind, severity, since, t, text, remedy, where, evidence, saves].
 
@@ -112,11 +117,13 @@ place(_LinkOrEdge) -> [from, to].
 
 of_frame(What, #{t := T, span_ms := Span} = Frame) ->
     #{What := Map} = Frame,
-    [(values(What, Key, Value))#{t => T, span_ms => Span} || {Key, Value} <- lists:sort(maps:to_list(Map))].
+    [(values(What, Key, Value))#{t => T, span_ms => Span}
+     || {Key, Value} <- lists:sort(maps:to_list(Map))].
 
 values(nodes, Id, Sample) -> Sample#{node => Id};
 values(groups, Id, Sample) -> Sample#{group => Id};
-values(links, {From, To}, {Msgs, Bytes}) -> #{from => From, to => To, msgs_s => Msgs, bytes_s => Bytes};
+values(links, {From, To}, {Msgs, Bytes}) ->
+    #{from => From, to => To, msgs_s => Msgs, bytes_s => Bytes};
 values(kinds, Kind, {Msgs, Bytes}) -> #{kind => Kind, msgs_s => Msgs, bytes_s => Bytes}.
 
 listed(traffic, Source, Opts) ->
@@ -127,7 +134,8 @@ listed(traffic, Source, Opts) ->
         {error, none} -> []
     end;
 listed(events, Source, Opts) ->
-    {ok, Events} = sderl_mon_hub:events(Source, maps:merge(#{limit => 1_000}, maps:with([from, to, limit], Opts))),
+    {ok, Events} = sderl_mon_hub:events(Source, maps:merge(#{limit => 1_000},
+                                                           maps:with([from, to, limit], Opts))),
     lists:reverse(Events);
 listed(findings, Source, Opts) ->
     {_From, To} = sderl_mon_hub:range(Source),
@@ -139,7 +147,8 @@ listed(findings, Source, Opts) ->
 %% Lines
 
 line(json, Columns, Values) ->
-    [sderl_mon_visible:json(json(#{Column => maps:get(Column, Values, null) || Column <- Columns})), $\n];
+    [sderl_mon_visible:json(json(#{Column => maps:get(Column, Values, null) || Column <- Columns})),
+     $\n];
 line(csv, Columns, Values) ->
     csv([maps:get(Column, Values, null) || Column <- Columns]).
 
@@ -160,8 +169,8 @@ quoted(Given) ->
     end.
 
 -doc """
-Any term of the hub's as JSON. Tuples become arrays; keys become text; a binary that is no UTF-8, a pid, a function and the like
-become their printed text.
+Any term of the hub's as JSON. Tuples become arrays; keys become text; a binary that is no UTF-8, a
+pid, a function and the like become their printed text.
 """.
 -spec json(term()) -> iodata().
 json(Term) -> json:encode(plain(Term)).

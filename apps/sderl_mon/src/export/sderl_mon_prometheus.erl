@@ -3,9 +3,9 @@
 -moduledoc """
 The latest frame in Prometheus' text format, version 0.0.4. Pure.
 
-Names and labels are stable. All are gauges: rates come as they were measured, over the frame's span,
-which `sderl_frame_span_seconds` gives. What is not known has no sample. Of links those with most bytes are
-there, 5,000 at most; `sderl_links` counts all.
+Names and labels are stable. All are gauges: rates come as they were measured, over the frame's
+span, which `sderl_frame_span_seconds` gives. What is not known has no sample. Of links those with
+most bytes are there, 5,000 at most; `sderl_links` counts all.
 
 | name | labels | unit |
 |---|---|---|
@@ -35,7 +35,8 @@ there, 5,000 at most; `sderl_links` counts all.
 -define(LINKS, 5_000).
 
 -doc "The page. Before the first frame it has the topology alone.".
--spec text(sderl_mon_types:topology(), sderl_mon_types:frame() | none, [sderl_mon_types:finding()]) -> iodata().
+-spec text(sderl_mon_types:topology(), sderl_mon_types:frame() | none,
+           [sderl_mon_types:finding()]) -> iodata().
 text(Topology, Frame, Findings) ->
     [family(Family) || Family <- topology(Topology) ++ findings(Findings) ++ frame(Frame)].
 
@@ -47,7 +48,8 @@ family({Name, Help, Samples}) ->
     ].
 
 labels([]) -> [];
-labels(Labels) -> [${, lists:join($,, [[Key, "=\"", escape(Value), $"] || {Key, Value} <- Labels]), $}].
+labels(Labels) ->
+    [${, lists:join($,, [[Key, "=\"", escape(Value), $"] || {Key, Value} <- Labels]), $}].
 
 %% Backslash, quote and line end, as the format says.
 escape(Text) when is_atom(Text) -> escape(atom_to_binary(Text));
@@ -70,7 +72,8 @@ topology(#{epoch := Epoch, nodes := Nodes, groups := Groups, monitors := Monitor
         ]},
         {"sderl_nodes", "Monitored nodes", [{[], map_size(Nodes)}]},
         {"sderl_groups", "Groups", [{[], map_size(Groups)}]},
-        {"sderl_group_members", "Members of a group", [{[{"group", Id}], length(In)} || {Id, #{nodes := In}} <- ById]},
+        {"sderl_group_members", "Members of a group",
+         [{[{"group", Id}], length(In)} || {Id, #{nodes := In}} <- ById]},
         {"sderl_group_live_members", "Members that count for answers", [
             {[{"group", Id}], length(Live)}
          || {Id, #{live := Live}} <- ById
@@ -80,9 +83,12 @@ topology(#{epoch := Epoch, nodes := Nodes, groups := Groups, monitors := Monitor
          || {Id, #{names := Names, nodes := In}} <- ById,
             lists:any(fun(Node) -> sderl_mon_types:is_probed(Node, Nodes) end, In)
         ]},
-        {"sderl_monitor_up", "Whether a monitoring node is up", of_monitors(Monitors, fun(#{status := S}) -> flag(S =:= up) end)},
-        {"sderl_monitor_master", "Whether a monitoring node is the master", of_monitors(Monitors, fun(#{master := M}) -> flag(M) end)},
-        {"sderl_monitor_agents", "Agents of a monitoring node", of_monitors(Monitors, fun(#{agents := N}) -> N end)},
+        {"sderl_monitor_up", "Whether a monitoring node is up",
+         of_monitors(Monitors, fun(#{status := S}) -> flag(S =:= up) end)},
+        {"sderl_monitor_master", "Whether a monitoring node is the master",
+         of_monitors(Monitors, fun(#{master := M}) -> flag(M) end)},
+        {"sderl_monitor_agents", "Agents of a monitoring node",
+         of_monitors(Monitors, fun(#{agents := N}) -> N end)},
         {"sderl_topology_epoch", "Grows with each change of nodes and groups", [{[], Epoch}]}
     ].
 
@@ -93,7 +99,9 @@ flag(false) -> 0.
 
 findings(Findings) ->
     Counted = lists:foldl(
-        fun(#{kind := Kind, severity := Severity}, Acc) -> maps:update_with({Kind, Severity}, fun(N) -> N + 1 end, 1, Acc) end,
+        fun(#{kind := Kind, severity := Severity}, Acc) ->
+            maps:update_with({Kind, Severity}, fun(N) -> N + 1 end, 1, Acc)
+        end,
         #{},
         Findings
     ),
@@ -106,7 +114,8 @@ findings(Findings) ->
 
 frame(none) ->
     [];
-frame(#{t := T, span_ms := Span, nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, lost := Lost}) ->
+frame(#{t := T, span_ms := Span, nodes := Nodes, links := Links, kinds := Kinds, groups := Groups,
+        lost := Lost}) ->
     Shown = shown(Links),
     ByKind = lists:sort(maps:to_list(Kinds)),
     [
@@ -126,13 +135,16 @@ frame(#{t := T, span_ms := Span, nodes := Nodes, links := Links, kinds := Kinds,
              || {{From, To}, {_M, B}} <- Shown
             ]},
             {"sderl_links", "Links with traffic", [{[], map_size(Links)}]},
-            {"sderl_kind_messages_per_second", "The library's own messages by kind", [{[{"kind", K}], M} || {K, {M, _B}} <- ByKind]},
-            {"sderl_kind_bytes_per_second", "The library's own bytes by kind", [{[{"kind", K}], B} || {K, {_M, B}} <- ByKind]},
+            {"sderl_kind_messages_per_second", "The library's own messages by kind",
+             [{[{"kind", K}], M} || {K, {M, _B}} <- ByKind]},
+            {"sderl_kind_bytes_per_second", "The library's own bytes by kind",
+             [{[{"kind", K}], B} || {K, {_M, B}} <- ByKind]},
             {"sderl_group_registrations_per_second", "Registrations in a group", [
                 {[{"group", Id}], Rate}
              || {Id, #{regs_s := Rate}} <- lists:sort(maps:to_list(Groups))
             ]},
-            {"sderl_frame_lost", "What the last frame lacks, by reason", [{[{"reason", R}], N} || {R, N} <- lists:sort(maps:to_list(Lost))]},
+            {"sderl_frame_lost", "What the last frame lacks, by reason",
+             [{[{"reason", R}], N} || {R, N} <- lists:sort(maps:to_list(Lost))]},
             {"sderl_frame_span_seconds", "Over how long the rates are", [{[], Span / 1000}]},
             {"sderl_frame_time_seconds", "When the last frame ended, Unix time", [{[], T / 1000}]}
         ].
@@ -144,8 +156,10 @@ shown(Links) ->
 
 metrics() ->
     [
-        {run_queue, "sderl_node_run_queue", 1, "Processes that wait for a scheduler, the most in the frame"},
-        {util, "sderl_node_scheduler_utilisation_ratio", 1, "Share of the time in which normal schedulers work"},
+        {run_queue, "sderl_node_run_queue", 1,
+         "Processes that wait for a scheduler, the most in the frame"},
+        {util, "sderl_node_scheduler_utilisation_ratio", 1,
+         "Share of the time in which normal schedulers work"},
         {procs, "sderl_node_processes", 1, "Processes"},
         {mem, "sderl_node_memory_bytes", 1, "Memory that the run-time system has allocated"},
         {mq_max, "sderl_node_message_queue_max", 1, "Messages in the longest queue"},

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_find).
 -moduledoc """
-What the rules of `m:sderl_mon_findings` have in common: a rule looks at a view and gives candidates, and says of each whether it is
-over its threshold or only near it.
+What the rules of `m:sderl_mon_findings` have in common: a rule looks at a view and gives
+candidates, and says of each whether it is over its threshold or only near it.
 """.
 
 -export([grade/2, both/2, candidate/4, evidence/3, number/1]).
@@ -16,7 +16,10 @@ over its threshold or only near it.
 -doc "Thresholds by name: see `sderl_mon_findings:thresholds/0`.".
 -type limits() :: #{atom() => number()}.
 
--doc "`weight` orders those of one kind, the worst has most. `fast`: a state and no measurement, which holds when it is seen.".
+-doc """
+`weight` orders those of one kind, the worst has most. `fast`: a state and no measurement, which
+holds when it is seen.
+""".
 -type candidate() :: #{
     kind := atom(),
     grade := over | near,
@@ -31,7 +34,9 @@ over its threshold or only near it.
 }.
 
 -doc "The words of a candidate.".
--type said() :: #{text := binary(), evidence := [map()], remedy := binary(), severity => info | warning | critical, weight => number(), fast => boolean(), saves => map()}.
+-type said() ::
+    #{text := binary(), evidence := [map()], remedy := binary(),
+      severity => info | warning | critical, weight => number(), fast => boolean(), saves => map()}.
 
 %% Below this share of a threshold a finding begins to go.
 -define(NEAR, 0.8).
@@ -54,7 +59,8 @@ both(_, _) -> near.
 candidate(_, none, _, _) ->
     [];
 candidate(Kind, Grade, Where, Say) ->
-    [maps:merge(#{kind => Kind, grade => Grade, where => Where, severity => warning, weight => 0}, Say())].
+    [maps:merge(#{kind => Kind, grade => Grade, where => Where, severity => warning, weight => 0},
+                Say())].
 
 -doc "A number that shows it, with its unit.".
 -spec evidence(unicode:chardata(), number() | binary(), unicode:chardata()) -> map().

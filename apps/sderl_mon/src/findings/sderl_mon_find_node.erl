@@ -13,9 +13,12 @@
 -define(MIB, 1_048_576).
 
 -doc "For `m:sderl_mon_findings`.".
--spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) -> [sderl_mon_find:candidate()].
+-spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) ->
+    [sderl_mon_find:candidate()].
 candidates(View, Limits) ->
-    down(View) ++ converged(View) ++ coordinators(View) ++ majorities(View) ++ near_limits(View, Limits) ++ memory(View, Limits) ++ queues(View, Limits) ++ busy(View, Limits).
+    down(View) ++ converged(View) ++ coordinators(View) ++ majorities(View) ++
+        near_limits(View, Limits) ++ memory(View, Limits) ++ queues(View, Limits) ++
+        busy(View, Limits).
 
 down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
     lists:append([
@@ -24,10 +27,13 @@ down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
             #{
                 severity => critical,
                 fast => true,
-                text => text("~ts is ~ts, and a member of ~ts.", [Node, status(Status), lists:join(", ", Groups)]),
-                evidence => [evidence("why", Why, ""), evidence("groups that miss it", length(Groups), "")],
+                text => text("~ts is ~ts, and a member of ~ts.",
+                             [Node, status(Status), lists:join(", ", Groups)]),
+                evidence => [evidence("why", Why, ""),
+                             evidence("groups that miss it", length(Groups), "")],
                 remedy => text(
-                    "Start it again: it comes back into its groups by itself. If it is gone for good, on a member of each group: s_group:remove_nodes(Group, ['~ts']).", [Node]
+                    "Start it again: it comes back into its groups by itself. If it is gone for "
+                    "good, on a member of each group: s_group:remove_nodes(Group, ['~ts']).", [Node]
                 )
             }
         end)
@@ -44,12 +50,17 @@ converged(#{member_of := Of, topology := #{nodes := Nodes}, details := Details})
             #{
                 weight => length(Problems),
                 text => text("~ts is not at rest: ~ts", [Node, hd(Problems)]),
-                evidence => [evidence("s_group:info/0 says", Problem, "") || Problem <- lists:sublist(Problems, ?MOST_PROBLEMS)] ++
+                evidence => [evidence("s_group:info/0 says", Problem, "")
+                             || Problem <- lists:sublist(Problems, ?MOST_PROBLEMS)] ++
                     [evidence("problems", length(Problems), "")],
-                remedy => text("See `problems` of s_group:info() on '~ts'. A node that is set aside or was left out is tried again by itself; if it stays, check that the nodes reach each other (s_group:connect/1) with the same cookie, and that all run the application.", [Node])
+                remedy => text("See `problems` of s_group:info() on '~ts'. A node that is set "
+                               "aside or was left out is tried again by itself; if it stays, check "
+                               "that the nodes reach each other (s_group:connect/1) with the same "
+                               "cookie, and that all run the application.", [Node])
             }
         end)
-     || Node := #{problems := [_ | _] = Problems} <- Details, is_map_key(Node, Of), #{Node := #{status := up}} <- [Nodes]
+     || Node := #{problems := [_ | _] = Problems} <- Details, is_map_key(Node, Of),
+        #{Node := #{status := up}} <- [Nodes]
     ]).
 
 coordinators(#{topology := #{groups := Groups, nodes := Nodes}}) ->
@@ -58,12 +69,17 @@ coordinators(#{topology := #{groups := Groups, nodes := Nodes}}) ->
             #{
                 severity => critical,
                 text => text("~ts has no coordinator: nothing can be registered in it.", [Group]),
-                evidence => [evidence("members that are up", length(Up), ""), evidence("members", length(Members), "")],
-                remedy => text("It elects one within a second as a rule. If it stays so, see s_group:info() on '~ts': too few links between its members, or nodes of different versions.", [hd(Up)])
+                evidence => [evidence("members that are up", length(Up), ""),
+                             evidence("members", length(Members), "")],
+                remedy => text("It elects one within a second as a rule. If it stays so, see "
+                               "s_group:info() on '~ts': too few links between its members, or "
+                               "nodes of different versions.", [hd(Up)])
             }
         end)
      || Group := #{nodes := Members, coordinator := undefined} <- Groups,
-        [_, _ | _] = Up <- [[Node || Node <- Members, #{Node := #{status := up, source := probe}} <- [Nodes]]]
+        [_, _ | _] = Up <- [[Node
+                             || Node <- Members,
+                                #{Node := #{status := up, source := probe}} <- [Nodes]]]
     ]).
 
 majorities(#{topology := #{groups := Groups}}) ->
@@ -73,9 +89,14 @@ majorities(#{topology := #{groups := Groups}}) ->
                 severity => critical,
                 fast => true,
                 weight => length(Minority),
-                text => text("~ts has no majority of its members on ~ts: nothing can be registered in it there.", [Group, lists:join(", ", Minority)]),
-                evidence => [evidence("members without a majority", length(Minority), ""), evidence("members", length(Members), "")],
-                remedy => text("They go on by themselves when more than half of the members reach each other: start those that are down, mend the network. Only if so many are lost for good, on '~ts': s_group:recover_majority(Group, Survivors).", [hd(Minority)])
+                text => text("~ts has no majority of its members on ~ts: nothing can be registered "
+                             "in it there.", [Group, lists:join(", ", Minority)]),
+                evidence => [evidence("members without a majority", length(Minority), ""),
+                             evidence("members", length(Members), "")],
+                remedy => text("They go on by themselves when more than half of the members reach "
+                               "each other: start those that are down, mend the network. Only if "
+                               "so many are lost for good, on '~ts': "
+                               "s_group:recover_majority(Group, Survivors).", [hd(Minority)])
             }
         end)
      || Group := #{nodes := Members, minority := [_ | _] = Minority} <- Groups
@@ -83,15 +104,21 @@ majorities(#{topology := #{groups := Groups}}) ->
 
 near_limits(#{member_of := Of, details := Details}, Limits) ->
     lists:append([
-        candidate(limit_near, grade(Used / Most, Share), #{node => Node, to => text("~ts", [What])}, fun() ->
-            #{
-                severity => case Used / Most >= 0.95 of true -> critical; false -> warning end,
-                weight => Used / Most,
-                text => text("~ts has used ~w % of its ~ts.", [Node, round(100 * Used / Most), What]),
-                evidence => [evidence(What, Used, ""), evidence("limit", Most, "")],
-                remedy => text("~ts Raise the limit with ~ts when starting the node, if what uses it is meant to.", [who(Key), Flag])
-            }
-        end)
+        candidate(limit_near, grade(Used / Most, Share), #{node => Node, to => text("~ts", [What])},
+                  fun() ->
+                      #{
+                          severity => case Used / Most >= 0.95 of
+                              true -> critical;
+                              false -> warning
+                          end,
+                          weight => Used / Most,
+                          text => text("~ts has used ~w % of its ~ts.",
+                                       [Node, round(100 * Used / Most), What]),
+                          evidence => [evidence(What, Used, ""), evidence("limit", Most, "")],
+                          remedy => text("~ts Raise the limit with ~ts when starting the node, if "
+                                         "what uses it is meant to.", [who(Key), Flag])
+                      }
+                  end)
      || Node := #{limits := #{} = Of1} <- Details, is_map_key(Node, Of),
         {Key, Names, What, Threshold, Flag} <- limited(),
         {Used, Most} <- used(Names, Of1), is_number(Used), is_number(Most), Most > 0,
@@ -116,7 +143,9 @@ used({Count, Limit}, Of) ->
     end.
 
 who(procs) -> "Find who starts so many: the node's page lists processes by their first function.";
-who(atoms) -> "Atoms are never freed: look for list_to_atom/1 or binary_to_atom/1 of what comes from outside.";
+who(atoms) ->
+    "Atoms are never freed: look for list_to_atom/1 or binary_to_atom/1 of what comes from "
+    "outside.";
 who(ports) -> "Look for sockets and files that are not closed.";
 who(ets) -> "Look for tables that are made and not deleted.".
 
@@ -126,7 +155,8 @@ memory(#{member_of := Of, nodes := Nodes}, #{mem_ratio := Ratio, mem_bytes := Le
     case length(Sizes) of
         Count when Count >= 3 ->
             Median = lists:nth((Count + 1) div 2, lists:sort([Bytes || {_, Bytes} <- Sizes])),
-            lists:append([memory(Node, Bytes, Median, max(Least, Ratio * Median)) || {Node, Bytes} <- Sizes]);
+            lists:append([memory(Node, Bytes, Median, max(Least, Ratio * Median))
+                          || {Node, Bytes} <- Sizes]);
         _ ->
             []
     end.
@@ -135,9 +165,14 @@ memory(Node, Bytes, Median, Limit) ->
     candidate(memory_outlier, grade(Bytes, Limit), #{node => Node}, fun() ->
         #{
             weight => Bytes,
-            text => text("~ts has far more memory than the others: ~w MiB.", [Node, round(Bytes / ?MIB)]),
-            evidence => [evidence("memory", Bytes, "B"), evidence("median of the nodes", Median, "B")],
-            remedy => ~"The node's page tells the kind of memory and the largest processes. Binaries that grow are often parts of large ones that are kept: binary:copy/1. See erlang:memory/0 and process_info(Pid, [memory, message_queue_len, dictionary])."
+            text => text("~ts has far more memory than the others: ~w MiB.",
+                         [Node, round(Bytes / ?MIB)]),
+            evidence => [evidence("memory", Bytes, "B"),
+                         evidence("median of the nodes", Median, "B")],
+            remedy => <<"The node's page tells the kind of memory and the largest processes. "
+                        "Binaries that grow are often parts of large ones that are kept: "
+                        "binary:copy/1. See erlang:memory/0 and process_info(Pid, [memory, "
+                        "message_queue_len, dictionary]).">>
         }
     end).
 
@@ -148,8 +183,11 @@ queues(#{member_of := Of, nodes := Nodes, details := Details}, #{queue_msgs := L
                 severity => case Length >= 10 * Limit of true -> critical; false -> warning end,
                 weight => Length,
                 text => text("A process on ~ts has ~ts messages waiting.", [Node, number(Length)]),
-                evidence => [evidence("longest message queue", Length, "messages") | longest(Node, Details)],
-                remedy => ~"It gets more than it does. See what it does: process_info(Pid, current_stacktrace). Spread its work over several processes, or let senders wait for answers (gen_server:call instead of cast)."
+                evidence => [evidence("longest message queue", Length, "messages")
+                             | longest(Node, Details)],
+                remedy => <<"It gets more than it does. See what it does: process_info(Pid, "
+                            "current_stacktrace). Spread its work over several processes, or let "
+                            "senders wait for answers (gen_server:call instead of cast).">>
             }
         end)
      || Node := #{mq_max := Length} <- Nodes, is_map_key(Node, Of)
@@ -158,7 +196,9 @@ queues(#{member_of := Of, nodes := Nodes, details := Details}, #{queue_msgs := L
 longest(Node, Details) ->
     case Details of
         #{Node := #{top := [_ | _] = Top}} ->
-            {_, Name, Pid} = lists:max([{number(queue, P), maps:get(name, P, ~""), maps:get(pid, P, ~"")} || P <- Top]),
+            {_, Name, Pid} = lists:max(
+                [{number(queue, P), maps:get(name, P, ~""), maps:get(pid, P, ~"")} || P <- Top]
+            ),
             [evidence("process", text("~ts ~ts", [Pid, Name]), "")];
         #{} ->
             []
@@ -166,13 +206,18 @@ longest(Node, Details) ->
 
 busy(#{member_of := Of, nodes := Nodes}, #{busy_util := UtilLimit, run_queue := QueueLimit}) ->
     lists:append([
-        candidate(overloaded, both(grade(Util, UtilLimit), grade(Queue, QueueLimit)), #{node => Node}, fun() ->
-            #{
-                weight => Queue,
-                text => text("~ts has more to do than its schedulers can.", [Node]),
-                evidence => [evidence("utilisation", 100 * Util, "%"), evidence("run queue", Queue, "processes")],
-                remedy => ~"Place new processes elsewhere (sderl_place:choose_node(#{group => Group, choose => {least, run_queue}})), or start another node for the group: s_group:enter/2 on it."
-            }
-        end)
+        candidate(overloaded, both(grade(Util, UtilLimit), grade(Queue, QueueLimit)),
+                  #{node => Node}, fun() ->
+                      #{
+                          weight => Queue,
+                          text => text("~ts has more to do than its schedulers can.", [Node]),
+                          evidence => [evidence("utilisation", 100 * Util, "%"),
+                                       evidence("run queue", Queue, "processes")],
+                          remedy => <<"Place new processes elsewhere "
+                                      "(sderl_place:choose_node(#{group => Group, choose => "
+                                      "{least, run_queue}})), or start another node for the group: "
+                                      "s_group:enter/2 on it.">>
+                      }
+                  end)
      || Node := #{util := Util, run_queue := Queue} <- Nodes, is_map_key(Node, Of)
     ]).

@@ -5,12 +5,15 @@ Findings about nodes whose traffic says that they belong in another group.
 
 What moving a node `X` from its group `G` to `H` would save is computed from what is measured:
 
-- links: those `X` has now, to the members of `G` and to members of `H` it talks to, less those it would have, to all of `H` and to the members of `G` it
-  talks to;
-- messages a second: those between `X` and members of `H`, which would be inside the group, less those between `X` and `G`, which would cross; and as each registration costs about two messages for each member
-  (docs/scaling.md), two for each registration a second in `G` less two for each in `H`.
+- links: those `X` has now, to the members of `G` and to members of `H` it talks to, less those it
+  would have, to all of `H` and to the members of `G` it talks to;
+- messages a second: those between `X` and members of `H`, which would be inside the group, less
+  those between `X` and `G`, which would cross; and as each registration costs about two messages
+  for each member (docs/scaling.md), two for each registration a second in `G` less two for each in
+  `H`.
 
-The names that `X` looks up are not in it: a look-up in one's own group is local, and nobody counts it. A gateway is left where it is.
+The names that `X` looks up are not in it: a look-up in one's own group is local, and nobody counts
+it. A gateway is left where it is.
 """.
 
 -export([candidates/2]).
@@ -20,17 +23,22 @@ The names that `X` looks up are not in it: a look-up in one's own group is local
 -import(sderl_mon_text, [text/2]).
 
 -doc "For `m:sderl_mon_findings`.".
--spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) -> [sderl_mon_find:candidate()].
+-spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) ->
+    [sderl_mon_find:candidate()].
 candidates(#{member_of := Of, topology := #{groups := Groups}} = View, Limits) ->
     Talk = talk(View),
     apart(lists:append([
-        best([of_move(Node, Own, H, move(Node, Own, H, View, Partners), Limits) || H <- other_groups(Partners, Own, View), is_map_key(H, Groups)])
+        best([of_move(Node, Own, H, move(Node, Own, H, View, Partners), Limits)
+              || H <- other_groups(Partners, Own, View), is_map_key(H, Groups)])
      || Node := Partners <- Talk, #{Node := Own} <- [Of], length(Own) =< 1
     ]), View).
 
-%% Two nodes that talk could each move to the other, and would have changed places: it is said of the one that saves most.
+%% Two nodes that talk could each move to the other, and would have changed places: it is said of
+%% the one that saves most.
 apart(Candidates, #{member_of := Of}) ->
-    Sorted = lists:sort(fun(#{weight := A, where := X}, #{weight := B, where := Y}) -> {-A, X} =< {-B, Y} end, Candidates),
+    Sorted = lists:sort(fun(#{weight := A, where := X}, #{weight := B, where := Y}) ->
+        {-A, X} =< {-B, Y}
+    end, Candidates),
     {Kept, _} = lists:foldl(
         fun(#{where := #{node := Node, group := To}} = Candidate, {Acc, Moves}) ->
             Own = map_get(Node, Of),
@@ -63,8 +71,12 @@ add(Node, Peer, Msgs, Acc) ->
 other_groups(Partners, Own, #{member_of := Of}) ->
     lists:usort([G || Peer := _ <- Partners, G <- maps:get(Peer, Of, [])]) -- Own.
 
--doc "What there is to say of moving a node: messages a second that cross now, those with its own group, and what is saved.".
--spec move(sderl_mon_types:id(), [sderl_mon_types:id()], sderl_mon_types:id(), sderl_mon_find_view:view()) ->
+-doc """
+What there is to say of moving a node: messages a second that cross now, those with its own group,
+and what is saved.
+""".
+-spec move(sderl_mon_types:id(), [sderl_mon_types:id()], sderl_mon_types:id(),
+           sderl_mon_find_view:view()) ->
     #{cross := number(), own := number(), links := integer(), msgs_s := number()}.
 move(Node, Own, H, View) -> move(Node, Own, H, View, maps:get(Node, talk(View), #{})).
 
@@ -77,9 +89,11 @@ move(Node, Own, H, #{groups := Measured} = View, Partners) ->
     Now = length(lists:usort(Mates ++ [Peer || Peer <- There, lists:member(Peer, Talks)])),
     After = length(lists:usort(There ++ [Peer || Peer <- Mates, lists:member(Peer, Talks)])),
     Regs = fun(Group) -> sderl_mon_find_view:number(regs_s, maps:get(Group, Measured, #{})) end,
-    #{cross => Cross, own => OwnMsgs, links => Now - After, msgs_s => Cross - OwnMsgs + 2 * (lists:sum([Regs(G) || G <- Own]) - Regs(H))}.
+    #{cross => Cross, own => OwnMsgs, links => Now - After,
+      msgs_s => Cross - OwnMsgs + 2 * (lists:sum([Regs(G) || G <- Own]) - Regs(H))}.
 
-of_move(Node, Own, H, #{cross := Cross, own := OwnMsgs, links := Links, msgs_s := Saved}, #{misplaced_msgs_s := Limit, misplaced_ratio := Ratio}) ->
+of_move(Node, Own, H, #{cross := Cross, own := OwnMsgs, links := Links, msgs_s := Saved},
+        #{misplaced_msgs_s := Limit, misplaced_ratio := Ratio}) ->
     Grade = case Saved > 0 of
         true -> both(grade(Cross, Limit), grade(Cross, Ratio * OwnMsgs));
         false -> none
@@ -88,12 +102,15 @@ of_move(Node, Own, H, #{cross := Cross, own := OwnMsgs, links := Links, msgs_s :
         #{
             weight => Saved,
             severity => info,
-            text => text("~ts belongs in ~ts: it exchanges ~ts messages a second with nodes of that group, and ~ts with those of ~ts.", [Node, H, number(Cross), number(OwnMsgs), its(Own)]),
+            text => text("~ts belongs in ~ts: it exchanges ~ts messages a second with nodes of "
+                         "that group, and ~ts with those of ~ts.",
+                         [Node, H, number(Cross), number(OwnMsgs), its(Own)]),
             evidence => [
                 evidence(["messages with ", H], Cross, "msg/s"),
                 evidence("messages with its own group", OwnMsgs, "msg/s"),
                 evidence("links that a move saves", Links, ""),
-                evidence("messages between groups and of registrations that a move saves", Saved, "msg/s")
+                evidence("messages between groups and of registrations that a move saves", Saved,
+                         "msg/s")
             ],
             remedy => remedy(Node, Own, H),
             saves => #{links => Links, msgs_s => Saved}
@@ -106,11 +123,16 @@ its([Own | _]) -> ["its own group ", Own].
 remedy(Node, [], H) ->
     text("On a member of ~ts: s_group:add_nodes(~ts, ['~ts']).", [H, H, Node]);
 remedy(Node, [Own | _], H) ->
-    text("On a member of ~ts: s_group:add_nodes(~ts, ['~ts']); then, on another member of ~ts: s_group:remove_nodes(~ts, ['~ts']). Names of ~ts that live on it stay registered there.", [H, H, Node, Own, Own, Node, Own]).
+    text("On a member of ~ts: s_group:add_nodes(~ts, ['~ts']); then, on another member of ~ts: "
+         "s_group:remove_nodes(~ts, ['~ts']). Names of ~ts that live on it stay registered there.",
+         [H, H, Node, Own, Own, Node, Own]).
 
 %% One for each node: where most is saved.
 best(Candidates) ->
     case lists:append(Candidates) of
         [] -> [];
-        Some -> [hd(lists:sort(fun(#{weight := A, where := X}, #{weight := B, where := Y}) -> {-A, X} =< {-B, Y} end, Some))]
+        Some ->
+            [hd(lists:sort(fun(#{weight := A, where := X}, #{weight := B, where := Y}) ->
+                {-A, X} =< {-B, Y}
+            end, Some))]
     end.

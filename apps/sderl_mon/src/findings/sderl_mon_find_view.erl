@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_find_view).
 -moduledoc """
-What the rules of `m:sderl_mon_findings` look at: the rates of the last seconds as means, who is in which group, and which gateways
-connect which groups. Pure, made once for each check.
+What the rules of `m:sderl_mon_findings` look at: the rates of the last seconds as means, who is in
+which group, and which gateways connect which groups. Pure, made once for each check.
 """.
 
 -export([new/4]).
@@ -10,8 +10,9 @@ connect which groups. Pure, made once for each check.
 -export_type([view/0]).
 
 -doc """
-`nodes` and `groups`: means of the window, of what was measured. `links`: messages and bytes a second. `member_of`: the groups of each node that is watched as a member of the
-cluster (hidden ones are not). `lost`: what was left out in the window, by name.
+`nodes` and `groups`: means of the window, of what was measured. `links`: messages and bytes a
+second. `member_of`: the groups of each node that is watched as a member of the cluster (hidden ones
+are not). `lost`: what was left out in the window, by name.
 """.
 -type view() :: #{
     t := integer(),
@@ -26,7 +27,8 @@ cluster (hidden ones are not). `lost`: what was left out in the window, by name.
 }.
 
 -doc "`Frames` are newest first, and not empty.".
--spec new(sderl_mon_types:topology(), [sderl_mon_types:frame(), ...], #{sderl_mon_types:id() => sderl_mon_types:detail()}, WindowMs :: pos_integer()) -> view().
+-spec new(sderl_mon_types:topology(), [sderl_mon_types:frame(), ...],
+          #{sderl_mon_types:id() => sderl_mon_types:detail()}, WindowMs :: pos_integer()) -> view().
 new(Topology, [#{t := Now} | _] = Frames, Details, WindowMs) ->
     Window = lists:takewhile(fun(#{t := T}) -> T > Now - WindowMs end, Frames),
     Of = usual(Topology),
@@ -42,15 +44,21 @@ new(Topology, [#{t := Now} | _] = Frames, Details, WindowMs) ->
         lost => lost(Window)
     }.
 
--doc "The nodes of the cluster, and the groups of each: those of the monitoring itself and other hidden ones are left out.".
+-doc """
+The nodes of the cluster, and the groups of each: those of the monitoring itself and other hidden
+ones are left out.
+""".
 -spec usual(sderl_mon_types:topology()) -> #{sderl_mon_types:id() => [sderl_mon_types:id()]}.
 usual(#{nodes := Nodes}) -> #{Id => Groups || Id := #{groups := Groups, hidden := false} <- Nodes}.
 
-%% A frame lasts as long as it says. A value that is missing in some frames is the mean of the others.
+%% A frame lasts as long as it says. A value that is missing in some frames is the mean of the
+%% others.
 means(Key, Window) ->
     Sums = lists:foldl(
         fun(#{span_ms := Span} = Frame, Acc) ->
-            maps:fold(fun(Id, Sample, Inner) -> maps:fold(fun(K, V, In) -> summed({Id, K}, V, Span, In) end, Inner, Sample) end, Acc, maps:get(Key, Frame, #{}))
+            maps:fold(fun(Id, Sample, Inner) ->
+                maps:fold(fun(K, V, In) -> summed({Id, K}, V, Span, In) end, Inner, Sample)
+            end, Acc, maps:get(Key, Frame, #{}))
         end,
         #{},
         Window
@@ -91,10 +99,12 @@ link_means(Window) ->
 
 %% Each frame tells what is not in it.
 lost(Window) ->
-    lists:foldl(fun(Frame, Acc) -> maps:merge_with(fun(_, A, B) -> A + B end, Acc, maps:get(lost, Frame, #{})) end, #{}, Window).
+    lists:foldl(fun(Frame, Acc) ->
+        maps:merge_with(fun(_, A, B) -> A + B end, Acc, maps:get(lost, Frame, #{}))
+    end, #{}, Window).
 
-%% The live nodes that are in two groups, by group. (Not with the pairs of their groups: a gateway of a
-%% thousand groups has a million of these.)
+%% The live nodes that are in two groups, by group. (Not with the pairs of their groups: a gateway
+%% of a thousand groups has a million of these.)
 gateways(Of, #{nodes := Nodes}) ->
     maps:groups_from_list(
         fun({Group, _}) -> Group end,
@@ -113,8 +123,12 @@ share(A, B, #{member_of := Of}) ->
     InB = maps:get(B, Of, []),
     lists:any(fun(Group) -> lists:member(Group, InB) end, maps:get(A, Of, [])).
 
--doc "The gateways of a shortest way between the groups of two nodes; `none` where no live one leads there.".
--spec chain(sderl_mon_types:id(), sderl_mon_types:id(), view()) -> {ok, [sderl_mon_types:id()]} | none.
+-doc """
+The gateways of a shortest way between the groups of two nodes; `none` where no live one leads
+there.
+""".
+-spec chain(sderl_mon_types:id(), sderl_mon_types:id(), view()) ->
+    {ok, [sderl_mon_types:id()]} | none.
 chain(A, B, #{member_of := Of, gateways := Gateways}) ->
     From = maps:get(A, Of, []),
     To = #{Group => true || Group <- maps:get(B, Of, [])},
@@ -160,7 +174,10 @@ number(Key, Map) ->
         #{} -> 0
     end.
 
--doc "The links of a node as its details tell them, where there are details: with reasons, age and the bytes that wait.".
+-doc """
+The links of a node as its details tell them, where there are details: with reasons, age and the
+bytes that wait.
+""".
 -spec links(sderl_mon_types:id(), view()) -> [{Peer :: sderl_mon_types:id(), map()}].
 links(Node, #{details := Details}) ->
     case Details of
@@ -177,8 +194,12 @@ reason(Begins, A, B, View) ->
     lists:any(
         fun({From, To}) ->
             lists:any(
-                fun(Reason) -> is_binary(Reason) andalso string:prefix(Reason, Begins) =/= nomatch end,
-                [Reason || {Peer, Link} <- links(From, View), Peer =:= To, Reason <- maps:get(reasons, Link, [])]
+                fun(Reason) ->
+                    is_binary(Reason) andalso string:prefix(Reason, Begins) =/= nomatch
+                end,
+                [Reason
+                 || {Peer, Link} <- links(From, View), Peer =:= To,
+                    Reason <- maps:get(reasons, Link, [])]
             )
         end,
         [{A, B}, {B, A}]

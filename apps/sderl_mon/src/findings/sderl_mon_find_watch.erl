@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_find_watch).
--moduledoc "Findings about the monitoring itself: what it does not see, what it left out, what it costs.".
+-moduledoc """
+Findings about the monitoring itself: what it does not see, what it left out, what it costs.
+""".
 
 -export([candidates/2]).
 
@@ -8,7 +10,8 @@
 -import(sderl_mon_text, [text/2]).
 
 -doc "For `m:sderl_mon_findings`.".
--spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) -> [sderl_mon_find:candidate()].
+-spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) ->
+    [sderl_mon_find:candidate()].
 candidates(View, Limits) -> unwatched(View) ++ lost(View) ++ costs(View, Limits) ++ monitors(View).
 
 unwatched(#{member_of := Of, topology := #{nodes := Nodes}}) ->
@@ -18,7 +21,9 @@ unwatched(#{member_of := Of, topology := #{nodes := Nodes}}) ->
                 fast => true,
                 text => text("~ts is up and not watched.", [Node]),
                 evidence => [evidence("why", maps:get(why, map_get(Node, Nodes), ~"not said"), "")],
-                remedy => ~"Without the application there the probe is loaded only where that is allowed: start monitoring with --inject, or sderl_mon:set(#{inject => true}). If `nodes` is set in its configuration, add the node."
+                remedy => <<"Without the application there the probe is loaded only where that is "
+                            "allowed: start monitoring with --inject, or sderl_mon:set(#{inject => "
+                            "true}). If `nodes` is set in its configuration, add the node.">>
             }
         end)
      || Node := _ <- Of, #{Node := #{status := up, source := none}} <- [Nodes]
@@ -34,7 +39,9 @@ lost(#{lost := Lost}) ->
                 severity => info,
                 text => text("~w of ~ts were left out in the last seconds.", [Count, What]),
                 evidence => [evidence(atom_to_binary(What), Count, "")],
-                remedy => ~"They are counted and not shown. Trace less (a smaller sample, or off), or give the monitoring more time: a longer interval_ms, or another monitoring node to share the groups."
+                remedy => <<"They are counted and not shown. Trace less (a smaller sample, or "
+                            "off), or give the monitoring more time: a longer interval_ms, or "
+                            "another monitoring node to share the groups.">>
             }
         end)
      || What := Count <- Lost, Count > 0
@@ -43,12 +50,16 @@ lost(#{lost := Lost}) ->
 %% On a node that does nothing it is a large share of very little.
 costs(#{nodes := Nodes, member_of := Of}, #{probe_pct := Limit, probe_core_pct := CoreLimit}) ->
     lists:append([
-        candidate(probe_cost, both(grade(Pct, Limit), grade(Pct * Cpu / 100, CoreLimit)), #{node => Node}, fun() ->
+        candidate(probe_cost, both(grade(Pct, Limit), grade(Pct * Cpu / 100, CoreLimit)), #{
+            node => Node
+        }, fun() ->
             #{
                 weight => Pct,
                 severity => info,
-                text => text("The probe takes ~ts % of the processor time of ~ts.", [number(Pct), Node]),
-                evidence => [evidence("probe", Pct, "%"), evidence("processor time of the node", Cpu, "% of a core")],
+                text => text("The probe takes ~ts % of the processor time of ~ts.",
+                             [number(Pct), Node]),
+                evidence => [evidence("probe", Pct, "%"),
+                             evidence("processor time of the node", Cpu, "% of a core")],
                 remedy => ~"Turn tracing off there, or sderl_mon:set(#{interval_ms => 5000})."
             }
         end)
@@ -62,9 +73,11 @@ monitors(#{topology := #{monitors := Monitors}}) ->
         candidate(one_monitor, over, #{node => Node}, fun() ->
             #{
                 fast => true,
-                text => text("Monitoring node ~ts is down; ~w others watch its groups.", [Node, length(Up)]),
+                text => text("Monitoring node ~ts is down; ~w others watch its groups.",
+                             [Node, length(Up)]),
                 evidence => [evidence("monitoring nodes that are up", length(Up), "")],
-                remedy => ~"Start it again: it gets the history from the others. With one monitoring node alone there is nobody to take over."
+                remedy => <<"Start it again: it gets the history from the others. With one "
+                            "monitoring node alone there is nobody to take over.">>
             }
         end)
      || Node <- Down

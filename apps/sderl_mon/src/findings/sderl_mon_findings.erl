@@ -1,11 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_findings).
 -moduledoc """
-What the numbers of a cluster say: each finding names a place, shows the numbers that speak for it with their units, and tells what to do.
+What the numbers of a cluster say: each finding names a place, shows the numbers that speak for it
+with their units, and tells what to do.
 
-Pure. The rules, one module for each family (`sderl_mon_find_...`), look at the means of the last seconds. A finding appears when its rule
-has been over its threshold at every check for `hold_ms`, and goes when for `clear_ms` it was under 80 % of it: a value that moves about
-its threshold gives one finding and not many. What is a state and no measurement, a node that is down for instance, holds for `hold_fast_ms` only.
+Pure. The rules, one module for each family (`sderl_mon_find_...`), look at the means of the last
+seconds. A finding appears when its rule has been over its threshold at every check for `hold_ms`,
+and goes when for `clear_ms` it was under 80 % of it: a value that moves about its threshold gives
+one finding and not many. What is a state and no measurement, a node that is down for instance,
+holds for `hold_fast_ms` only.
 """.
 
 -export([new/0, new/1, check/4]).
@@ -18,7 +21,9 @@ its threshold gives one finding and not many. What is a state and no measurement
 -doc "What is known from the checks before.".
 -opaque state() :: #{limits := sderl_mon_find:limits(), seen := #{binary() => seen()}}.
 
--type seen() :: #{first := integer(), last := integer(), shown := boolean(), candidate := sderl_mon_find:candidate()}.
+-type seen() ::
+    #{first := integer(), last := integer(), shown := boolean(),
+      candidate := sderl_mon_find:candidate()}.
 
 -doc "Nothing seen yet, thresholds as they are by default.".
 -spec new() -> state().
@@ -26,7 +31,8 @@ new() -> new(#{}).
 
 -doc "The same with other thresholds; unknown ones are ignored (`validate/1` tells them).".
 -spec new(#{atom() => number()}) -> state().
-new(Given) -> #{limits => maps:merge(thresholds(), maps:with(maps:keys(thresholds()), Given)), seen => #{}}.
+new(Given) ->
+    #{limits => maps:merge(thresholds(), maps:with(maps:keys(thresholds()), Given)), seen => #{}}.
 
 -doc """
 The thresholds and their defaults. Shares are of 1.
@@ -85,7 +91,10 @@ thresholds() ->
 validate(#{} = Given) ->
     Known = thresholds(),
     Bad = fun
-        (Key, _) when not is_map_key(Key, Known) -> {true, "one of " ++ lists:flatten(lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(Known))]))};
+        (Key, _) when not is_map_key(Key, Known) ->
+            {true, "one of " ++ lists:flatten(
+                lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(Known))])
+            )};
         (_, Value) when is_number(Value), Value >= ?LEAST, Value =< ?MOST -> false;
         (_, _) -> {true, "a number from 0.001 to 1.0e15"}
     end,
@@ -100,20 +109,24 @@ validate(Other) ->
 -spec kinds() -> [atom()].
 kinds() ->
     [
-        bypass, idle_link, misplaced_node, gateway_saturated, group_too_large, hot_name, not_converged, no_coordinator, majority_lost, node_down, limit_near,
-        memory_outlier, long_queue, overloaded, not_watched, samples_lost, probe_cost, one_monitor
+        bypass, idle_link, misplaced_node, gateway_saturated, group_too_large, hot_name,
+        not_converged, no_coordinator, majority_lost, node_down, limit_near, memory_outlier,
+        long_queue, overloaded, not_watched, samples_lost, probe_cost, one_monitor
     ].
 
 -doc """
-The findings that there are after another look. `Frames` newest first, as many as the window needs; `Details` of the nodes of which there are any. Where there is no
-frame yet, nothing changes.
+The findings that there are after another look. `Frames` newest first, as many as the window needs;
+`Details` of the nodes of which there are any. Where there is no frame yet, nothing changes.
 """.
--spec check(sderl_mon_types:topology(), [sderl_mon_types:frame()], #{sderl_mon_types:id() => sderl_mon_types:detail()}, state() | undefined) -> {[sderl_mon_types:finding()], state()}.
+-spec check(sderl_mon_types:topology(), [sderl_mon_types:frame()],
+            #{sderl_mon_types:id() => sderl_mon_types:detail()}, state() | undefined) ->
+    {[sderl_mon_types:finding()], state()}.
 check(Topology, Frames, Details, undefined) ->
     check(Topology, Frames, Details, new());
 check(_, [], _, #{seen := Seen} = State) ->
     {shown(Seen, State), State};
-check(Topology, Frames, Details, #{limits := #{window_ms := WindowMs} = Limits, seen := Seen} = State) ->
+check(Topology, Frames, Details,
+      #{limits := #{window_ms := WindowMs} = Limits, seen := Seen} = State) ->
     #{t := Now} = View = sderl_mon_find_view:new(Topology, Frames, Details, WindowMs),
     Candidates = #{id(C) => C || Rule <- rules(), C <- Rule(View, Limits)},
     Seen1 = maps:merge(kept(Candidates, Seen, Now, Limits), stepped(Candidates, Seen, Now, Limits)),
@@ -130,17 +143,21 @@ rules() ->
     ].
 
 id(#{kind := Kind, where := Where}) ->
-    iolist_to_binary(lists:join(<<"|">>, [atom_to_binary(Kind) | [map_get(Key, Where) || Key <- [group, node, from, to], is_map_key(Key, Where)]])).
+    iolist_to_binary(lists:join(<<"|">>, [atom_to_binary(Kind) | [map_get(Key, Where)
+                                                                  || Key <- [group, node, from, to],
+                                                                     is_map_key(Key, Where)]])).
 
 %% Those of before that no rule gives now: shown ones stay a while.
 kept(Candidates, Seen, Now, #{clear_ms := ClearMs}) ->
     #{
         Id => Of
-     || Id := #{shown := true, last := Last} = Of <- Seen, not is_map_key(Id, Candidates), Now - Last < ClearMs
+     || Id := #{shown := true, last := Last} = Of <- Seen, not is_map_key(Id, Candidates),
+        Now - Last < ClearMs
     }.
 
 stepped(Candidates, Seen, Now, Limits) ->
-    Steps = [{Id, step(Candidate, maps:get(Id, Seen, none), Now, Limits)} || Id := Candidate <- Candidates],
+    Steps = [{Id, step(Candidate, maps:get(Id, Seen, none), Now, Limits)}
+             || Id := Candidate <- Candidates],
     #{Id => Of || {Id, #{} = Of} <- Steps}.
 
 step(Candidate, #{shown := true} = Before, Now, _) ->
@@ -149,7 +166,8 @@ step(#{grade := near}, _, _, _) ->
     none;
 step(Candidate, Before, Now, Limits) ->
     First = case Before of #{first := At} -> At; none -> Now end,
-    #{first => First, last => Now, shown => Now - First >= hold_ms(Candidate, Limits), candidate => Candidate}.
+    #{first => First, last => Now, shown => Now - First >= hold_ms(Candidate, Limits),
+      candidate => Candidate}.
 
 hold_ms(#{fast := true}, #{hold_fast_ms := Ms}) -> Ms;
 hold_ms(_, #{hold_ms := Ms}) -> Ms.
@@ -157,16 +175,24 @@ hold_ms(_, #{hold_ms := Ms}) -> Ms.
 shown(Seen, #{limits := #{most := Most}}) ->
     All = [{C, finding(Id, Of)} || Id := #{shown := true, candidate := C} = Of <- Seen],
     Kinds = lists:uniq([Kind || {#{kind := Kind}, _} <- All]),
-    Bounded = lists:append([bounded([Of || {#{kind := K}, _} = Of <- All, K =:= Kind], max(1, trunc(Most))) || Kind <- Kinds]),
+    Bounded = lists:append([bounded([Of || {#{kind := K}, _} = Of <- All, K =:= Kind],
+                                    max(1, trunc(Most)))
+                            || Kind <- Kinds]),
     lists:sort(fun(A, B) -> order(A) =< order(B) end, Bounded).
 
 %% The worst of a kind, and how many others there are.
 bounded(Of, Most) ->
-    Sorted = [Finding || {_, Finding} <- lists:sort(fun({#{weight := A}, #{id := I}}, {#{weight := B}, #{id := J}}) -> {-A, I} =< {-B, J} end, Of)],
+    Sorted = [Finding
+              || {_, Finding} <- lists:sort(fun({#{weight := A}, #{id := I}},
+                                                {#{weight := B}, #{id := J}}) ->
+                  {-A, I} =< {-B, J}
+              end, Of)],
     case length(Sorted) - Most of
         More when More > 0 ->
             [#{evidence := Evidence} = First | Rest] = lists:sublist(Sorted, Most),
-            [First#{evidence := Evidence ++ [sderl_mon_find:evidence("more of this kind, not listed", More, "findings")]} | Rest];
+            [First#{evidence := Evidence ++
+                [sderl_mon_find:evidence("more of this kind, not listed", More, "findings")]}
+             | Rest];
         _ ->
             Sorted
     end.

@@ -5,11 +5,11 @@ What a hub remembers: frames at several resolutions, the topologies and the find
 
 New frames are kept as they are, the last 600 of them (`raw`: ten minutes at one a second). Besides,
 each level of `levels`, a step and how long to keep, has one frame a step, merged from the level
-before (`sderl_mon_ladder`), so that totals stay what they were: by default a second for ten minutes,
-ten seconds for two hours, a minute for a day.
+before (`sderl_mon_ladder`), so that totals stay what they were: by default a second for ten
+minutes, ten seconds for two hours, a minute for a day.
 
-Everything is packed (`sderl_mon_pack`): about 20 bytes a link and frame. `max_bytes` (64 MiB) bounds
-the sum: beyond it the oldest of the fullest level goes. `info/1` says what is there.
+Everything is packed (`sderl_mon_pack`): about 20 bytes a link and frame. `max_bytes` (64 MiB)
+bounds the sum: beyond it the oldest of the fullest level goes. `info/1` says what is there.
 
 A question gets the finest frames there are for the newest part of its time and coarser ones for the
 older, without gap or overlap between levels; or no finer than it has a use for (`fold/7`).
@@ -31,7 +31,9 @@ older, without gap or overlap between levels; or no finer than it has a use for 
 -type entry() :: sderl_mon_ladder:entry().
 -type ring() :: {Count :: non_neg_integer(), Bytes :: non_neg_integer(), queue:queue(entry())}.
 %% `raw` is the level of step 0, which keeps a number of frames and not a time.
--record(level, {step :: sderl_mon_ladder:step(), keep :: pos_integer(), ring = {0, 0, queue:new()} :: ring()}).
+-record(level, {
+    step :: sderl_mon_ladder:step(), keep :: pos_integer(), ring = {0, 0, queue:new()} :: ring()
+}).
 
 -opaque history() :: #{
     ladder := sderl_mon_ladder:ladder(),
@@ -63,7 +65,8 @@ new(Opts) ->
     {Levels, Ladder} = levels(maps:get(levels, Opts, ?LEVELS)),
     #{
         ladder => Ladder,
-        levels => [#level{step = Step, keep = Keep} || {Step, Keep} <- [{0, positive(maps:get(raw, Opts, ?RAW), ?RAW)} | Levels]],
+        levels => [#level{step = Step, keep = Keep}
+                   || {Step, Keep} <- [{0, positive(maps:get(raw, Opts, ?RAW), ?RAW)} | Levels]],
         max_bytes => positive(maps:get(max_bytes, Opts, ?MAX_BYTES), ?MAX_BYTES),
         topologies => Empty,
         last_topology => none,
@@ -75,7 +78,9 @@ positive(N, _Default) when is_integer(N), N > 0 -> N;
 positive(_Other, Default) -> Default.
 
 levels(Levels) ->
-    Good = is_list(Levels) andalso lists:all(fun({_, Keep}) -> is_integer(Keep) andalso Keep > 0; (_) -> false end, Levels),
+    Good = is_list(Levels)
+        andalso lists:all(fun({_, Keep}) -> is_integer(Keep) andalso Keep > 0; (_) -> false end,
+                          Levels),
     case Good andalso sderl_mon_ladder:new([Step || {Step, _Keep} <- Levels]) of
         {ok, Ladder} -> {Levels, Ladder};
         _Wrong -> levels(?LEVELS)
@@ -96,7 +101,8 @@ frame(Frame, #{ladder := Ladder, levels := Levels} = H) ->
     ],
     bound(H#{ladder := Ladder1, levels := Levels1}).
 
-keep(Entry, #level{step = 0, keep = Most, ring = Ring} = Level) -> Level#level{ring = most(Most, in(Entry, Ring))};
+keep(Entry, #level{step = 0, keep = Most, ring = Ring} = Level) ->
+    Level#level{ring = most(Most, in(Entry, Ring))};
 keep({T, _Span, _Packed} = Entry, #level{keep = Keep, ring = Ring} = Level) ->
     Level#level{ring = since(T - Keep, in(Entry, Ring))}.
 
@@ -105,16 +111,19 @@ keep({T, _Span, _Packed} = Entry, #level{keep = Keep, ring = Ring} = Level) ->
 topology(#{t := T} = Topology, #{topologies := Ring, last_topology := Last} = H) ->
     case shape(Topology) of
         Last -> H;
-        New -> H#{topologies := most(?TOPOLOGIES, in({T, 0, sderl_mon_pack:pack(Topology)}, Ring)), last_topology := New}
+        New ->
+            H#{topologies := most(?TOPOLOGIES, in({T, 0, sderl_mon_pack:pack(Topology)}, Ring)),
+               last_topology := New}
     end.
 
 -doc """
-What a topology says of who is where: without its time and the numbers of names, which change all the
-time and which the frames have.
+What a topology says of who is where: without its time and the numbers of names, which change all
+the time and which the frames have.
 """.
 -spec shape(sderl_mon_types:topology()) -> map().
 shape(#{groups := Groups} = Topology) ->
-    maps:remove(t, Topology#{groups := #{Id => maps:remove(names, Group) || Id := Group <- Groups}}).
+    maps:remove(t,
+                Topology#{groups := #{Id => maps:remove(names, Group) || Id := Group <- Groups}}).
 
 -doc "Takes the findings from a time on.".
 -spec findings({sderl_mon_types:t(), [sderl_mon_types:finding()]}, history()) -> history().
@@ -123,7 +132,8 @@ findings({T, Findings}, #{findings := Ring} = H) ->
 
 %% Rings
 
-in({_T, _Span, Packed} = Entry, {N, Bytes, Queue}) -> {N + 1, Bytes + byte_size(Packed), queue:in(Entry, Queue)}.
+in({_T, _Span, Packed} = Entry, {N, Bytes, Queue}) ->
+    {N + 1, Bytes + byte_size(Packed), queue:in(Entry, Queue)}.
 
 out({N, Bytes, Queue}) ->
     {{value, {_T, _Span, Packed}}, Queue1} = queue:out(Queue),
@@ -158,7 +168,8 @@ shed(#{levels := Levels, dropped := Dropped} = H) ->
         Fullest ->
             {Before, [#level{ring = Ring} = Level | After]} =
                 lists:splitwith(fun(#level{ring = {_, Bytes, _}}) -> Bytes < Fullest end, Levels),
-            bound(H#{levels := Before ++ [Level#level{ring = out(Ring)} | After], dropped := Dropped + 1})
+            bound(H#{levels := Before ++ [Level#level{ring = out(Ring)} | After],
+                     dropped := Dropped + 1})
     end.
 
 %% The past of another history
@@ -167,8 +178,12 @@ shed(#{levels := Levels, dropped := Dropped} = H) ->
 -spec steps(history()) -> [sderl_mon_ladder:step()].
 steps(#{levels := Levels}) -> [Step || #level{step = Step} <- Levels].
 
--doc "The entries of a part that end behind a time, oldest first, about so many bytes of them, and whether there are more.".
--spec piece({frames, sderl_mon_ladder:step()} | topologies | findings, sderl_mon_types:t(), pos_integer(), history()) ->
+-doc """
+The entries of a part that end behind a time, oldest first, about so many bytes of them, and whether
+there are more.
+""".
+-spec piece({frames, sderl_mon_ladder:step()} | topologies | findings, sderl_mon_types:t(),
+            pos_integer(), history()) ->
     {[entry()], More :: boolean()}.
 piece(Part, After, Most, H) ->
     sized([Entry || {T, _Span, _Packed} = Entry <- part(Part, H), T > After], Most, []).
@@ -180,21 +195,26 @@ part(topologies, #{topologies := Ring}) ->
 part(findings, #{findings := Ring}) ->
     entries(Ring).
 
-sized([{_T, _Span, Packed} = Entry | Rest], Most, Taken) when Most > 0 -> sized(Rest, Most - byte_size(Packed), [Entry | Taken]);
+sized([{_T, _Span, Packed} = Entry | Rest], Most, Taken) when Most > 0 ->
+    sized(Rest, Most - byte_size(Packed), [Entry | Taken]);
 sized(Rest, _Most, Taken) -> {lists:reverse(Taken), Rest =/= []}.
 
 -doc """
-The last slots of the levels are open: what these have is in the finer levels, of which each gets the part that it
-does not have.
+The last slots of the levels are open: what these have is in the finer levels, of which each gets
+the part that it does not have.
 """.
 -spec mended(past()) -> past().
 mended(#{levels := Levels} = Past) ->
-    Mend = fun({Step, Entries}, Finer) -> Finer ++ [{Step, Entries ++ open(Entries, sderl_mon_ladder:choose(0, Finer))}] end,
+    Mend = fun({Step, Entries}, Finer) ->
+        Finer ++ [{Step, Entries ++ open(Entries, sderl_mon_ladder:choose(0, Finer))}]
+    end,
     Past#{levels := lists:foldl(Mend, [], lists:keysort(1, Levels))}.
 
 open(Entries, Finer) ->
     Last = lists:max([0 | [T || {T, _, _} <- Entries]]),
-    case sderl_mon_frame:merge([Frame || {T, _, Packed} <- Finer, T > Last, {ok, Frame} <- [sderl_mon_pack:unpack_frame(Packed)]]) of
+    case sderl_mon_frame:merge([Frame
+                                || {T, _, Packed} <- Finer, T > Last,
+                                   {ok, Frame} <- [sderl_mon_pack:unpack_frame(Packed)]]) of
         {ok, #{t := T, span_ms := Span} = Frame} -> [{T, Span, sderl_mon_pack:pack_frame(Frame)}];
         none -> []
     end.
@@ -214,7 +234,9 @@ inherit(#{levels := Given, topologies := Topologies, findings := Findings}, H) -
     },
     %% Our own frames anew: the sums of open slots must not hold what the other one has in them.
     [#level{step = 0, ring = Raw} | _] = Levels,
-    Own = [Frame || {_, _, Packed} <- newer(To, Raw), {ok, Frame} <- [sderl_mon_pack:unpack_frame(Packed)]],
+    Own = [Frame
+           || {_, _, Packed} <- newer(To, Raw),
+              {ok, Frame} <- [sderl_mon_pack:unpack_frame(Packed)]],
     lists:foldl(fun frame/2, bound(Older), Own).
 
 %% Another configuration may have other steps.
@@ -239,16 +261,21 @@ range(#{levels := [#level{ring = {_, _, Raw}} | _] = Levels}) ->
             {0, 0}
     end.
 
--doc "The frame in whose span a time is, or else the last before it, with the topology and the findings of then.".
+-doc """
+The frame in whose span a time is, or else the last before it, with the topology and the findings of
+then.
+""".
 -spec at(sderl_mon_types:t(), history()) ->
-    {ok, #{topology := sderl_mon_types:topology(), frame := sderl_mon_types:frame(), findings := [sderl_mon_types:finding()]}}
+    {ok, #{topology := sderl_mon_types:topology(), frame := sderl_mon_types:frame(),
+           findings := [sderl_mon_types:finding()]}}
     | {error, none}.
 at(T, H) ->
     case sderl_mon_ladder:pick(T, choose(0, H)) of
         {ok, {Ft, _Span, Packed}} ->
             {ok, Frame} = sderl_mon_pack:unpack_frame(Packed),
             case topology_at(Ft, H) of
-                {ok, Topology} -> {ok, #{topology => Topology, frame => Frame, findings => findings_at(Ft, H)}};
+                {ok, Topology} ->
+                    {ok, #{topology => Topology, frame => Frame, findings => findings_at(Ft, H)}};
                 none -> {error, none}
             end;
         none ->
@@ -277,11 +304,12 @@ findings_at(T, #{findings := Ring}) ->
 
 -doc "The frames whose spans end in a time, oldest first, as fine as there are.".
 -spec frames(sderl_mon_types:t(), sderl_mon_types:t(), history()) -> [sderl_mon_types:frame()].
-frames(From, To, H) -> lists:reverse(fold(From, To, 0, #{}, fun(Frame, Acc) -> [Frame | Acc] end, [], H)).
+frames(From, To, H) ->
+    lists:reverse(fold(From, To, 0, #{}, fun(Frame, Acc) -> [Frame | Acc] end, [], H)).
 
 -doc """
-Folds over the frames whose spans end in a time, oldest first, of the coarsest level whose step is at most
-`StepMs`, with the parts that are wanted.
+Folds over the frames whose spans end in a time, oldest first, of the coarsest level whose step is
+at most `StepMs`, with the parts that are wanted.
 """.
 -spec fold(
     sderl_mon_types:t(),
@@ -305,7 +333,8 @@ fold(From, To, StepMs, Want, Fun, Acc0, H) ->
     ).
 
 choose(StepMs, #{levels := Levels}) ->
-    sderl_mon_ladder:choose(StepMs, [{Step, entries(Ring)} || #level{step = Step, ring = Ring} <- Levels]).
+    sderl_mon_ladder:choose(StepMs,
+                            [{Step, entries(Ring)} || #level{step = Step, ring = Ring} <- Levels]).
 
 -doc "For `sderl_mon_query`.".
 -spec store(history()) -> sderl_mon_types:store().
@@ -313,7 +342,9 @@ store(H) ->
     #{
         range => range(H),
         topology => fun(T) -> topology_at(T, H) end,
-        fold => fun(From, To, StepMs, Want, Fun, Acc) -> fold(From, To, StepMs, Want, Fun, Acc, H) end
+        fold => fun(From, To, StepMs, Want, Fun, Acc) ->
+            fold(From, To, StepMs, Want, Fun, Acc, H)
+        end
     }.
 
 -doc "The same without the open sums: for those who only ask.".
@@ -322,7 +353,10 @@ frozen(H) ->
     {ok, Ladder} = sderl_mon_ladder:new([]),
     H#{ladder := Ladder, last_topology := none}.
 
--doc "What there is: by level the step, the frames, from when to when and the bytes; and what `max_bytes` cost (`dropped` frames).".
+-doc """
+What there is: by level the step, the frames, from when to when and the bytes; and what `max_bytes`
+cost (`dropped` frames).
+""".
 -spec info(history()) -> #{
     frames := non_neg_integer(),
     bytes := non_neg_integer(),
@@ -330,9 +364,11 @@ frozen(H) ->
     dropped := non_neg_integer(),
     topologies := non_neg_integer(),
     findings := non_neg_integer(),
-    levels := [#{step_ms := non_neg_integer(), frames := non_neg_integer(), bytes := non_neg_integer(), from := integer(), to := integer()}]
+    levels := [#{step_ms := non_neg_integer(), frames := non_neg_integer(),
+                 bytes := non_neg_integer(), from := integer(), to := integer()}]
 }.
-info(#{levels := Levels, max_bytes := Max, dropped := Dropped, topologies := {Ts, _, _}, findings := {Fs, _, _}} = H) ->
+info(#{levels := Levels, max_bytes := Max, dropped := Dropped, topologies := {Ts, _, _},
+       findings := {Fs, _, _}} = H) ->
     About = [about(Step, Ring) || #level{step = Step, ring = Ring} <- Levels],
     #{
         frames => lists:sum([N || #{frames := N} <- About]),

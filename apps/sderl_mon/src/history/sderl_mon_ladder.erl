@@ -39,7 +39,8 @@ new(Steps) ->
         false -> {error, bad_steps}
     end.
 
-multiples(Step, [Next | Rest]) when is_integer(Next), Next > Step, Next rem Step =:= 0 -> multiples(Next, Rest);
+multiples(Step, [Next | Rest]) when is_integer(Next), Next > Step, Next rem Step =:= 0 ->
+    multiples(Next, Rest);
 multiples(_Step, Rest) -> Rest =:= [].
 
 -doc "The steps, finest first.".
@@ -47,13 +48,15 @@ multiples(_Step, Rest) -> Rest =:= [].
 steps(Ladder) -> [Step || #rung{step = Step} <- Ladder].
 
 -doc """
-Takes the next frame; its `t` must not be before that of the last. Gives the entries that are complete now
-with their steps, finest first: the frame itself with step 0, then the slots that it closed.
+Takes the next frame; its `t` must not be before that of the last. Gives the entries that are
+complete now with their steps, finest first: the frame itself with step 0, then the slots that it
+closed.
 """.
 -spec push(sderl_mon_types:frame(), ladder()) -> {[{step(), entry()}, ...], ladder()}.
 push(#{t := T, span_ms := Span} = Frame, Ladder) ->
     Entry = {T, Span, sderl_mon_pack:pack_frame(Frame)},
-    {Closed, Ladder1} = climb(Ladder, T, fun() -> sderl_mon_frame:add(Frame, sderl_mon_frame:new()) end, Entry),
+    {Closed, Ladder1} =
+        climb(Ladder, T, fun() -> sderl_mon_frame:add(Frame, sderl_mon_frame:new()) end, Entry),
     {[{0, Entry} | Closed], Ladder1}.
 
 climb([], _T, _Acc, _Entry) ->
@@ -80,9 +83,9 @@ packed(Acc) ->
     {T, Span, sderl_mon_pack:pack_frame(Frame)}.
 
 -doc """
-Entries without overlap, oldest first, from those of several steps, finest first. The base is the coarsest
-step that is at most `StepMs`; where it does not reach back come coarser ones, and what is newer than its
-last slot is finer.
+Entries without overlap, oldest first, from those of several steps, finest first. The base is the
+coarsest step that is at most `StepMs`; where it does not reach back come coarser ones, and what is
+newer than its last slot is finer.
 """.
 -spec choose(step(), [{step(), [entry(What)]}]) -> [entry(What)].
 choose(StepMs, Rungs) ->
@@ -124,12 +127,14 @@ pick(T, Entries) ->
 The frame of an entry, with the parts that are wanted. Of `total` all links together are one,
 between nodes without a name, and nothing is unpacked. Errors: `corrupt`.
 """.
--spec unpack(entry(), sderl_mon_pack:want() | total) -> {ok, sderl_mon_types:frame()} | {error, corrupt}.
+-spec unpack(entry(), sderl_mon_pack:want() | total) ->
+    {ok, sderl_mon_types:frame()} | {error, corrupt}.
 unpack({T, Span, Packed}, total) ->
     case sderl_mon_pack:total(Packed) of
         {ok, Flow} ->
             All = #{{<<>>, <<>>} => Flow},
-            {ok, #{seq => 0, t => T, span_ms => Span, epoch => 0, nodes => #{}, links => All, kinds => #{}, groups => #{}, lost => #{}}};
+            {ok, #{seq => 0, t => T, span_ms => Span, epoch => 0, nodes => #{}, links => All,
+                   kinds => #{}, groups => #{}, lost => #{}}};
         {error, corrupt} = Error ->
             Error
     end;

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_query).
 -moduledoc """
-Answers about the past, from frames: series, traffic tables, events. Pure; the hub and a replay bring
-the frames as a `t:sderl_mon_types:store/0`.
+Answers about the past, from frames: series, traffic tables, events. Pure; the hub and a replay
+bring the frames as a `t:sderl_mon_types:store/0`.
 """.
 
 -export([series/5, traffic/2, events/2]).
@@ -17,10 +17,12 @@ the frames as a `t:sderl_mon_types:store/0`.
 -define(MOST_FRAMES, 60).
 
 -doc """
-At most `Points` values a column, each the mean over its share of the time (queues: the highest), at the
-time of its end; `null` where no frame is. Errors: `none` when there is no frame in the range at all.
+At most `Points` values a column, each the mean over its share of the time (queues: the highest), at
+the time of its end; `null` where no frame is. Errors: `none` when there is no frame in the range at
+all.
 """.
--spec series(sderl_mon_types:store(), sderl_mon_types:what(), sderl_mon_types:t(), sderl_mon_types:t(), pos_integer()) ->
+-spec series(sderl_mon_types:store(), sderl_mon_types:what(), sderl_mon_types:t(),
+             sderl_mon_types:t(), pos_integer()) ->
     {ok, sderl_mon_types:series()} | {error, none}.
 series(#{fold := Fold} = Store, What, From, To, Points) when From =< To ->
     %% Not much finer than what is asked for; twice as coarse is seen by nobody and soon answered.
@@ -41,16 +43,27 @@ wanted(_Traffic) -> #{nodes => [], groups => []}.
 
 %% Each frame's values are put before those of the frames before it.
 values({node, Id, Metrics}, _Store) ->
-    fun(#{nodes := Nodes} = F, Acc) -> [row(F, maps:with(Metrics, maps:get(Id, Nodes, #{}))) | Acc] end;
+    fun(#{nodes := Nodes} = F, Acc) ->
+        [row(F, maps:with(Metrics, maps:get(Id, Nodes, #{}))) | Acc]
+    end;
 values({link, From, To}, _Store) ->
-    fun(#{links := Links} = F, Acc) -> [row(F, flow(maps:get({From, To}, Links, {0, 0}))) | Acc] end;
+    fun(#{links := Links} = F, Acc) ->
+        [row(F, flow(maps:get({From, To}, Links, {0, 0}))) | Acc]
+    end;
 values(total, _Store) ->
-    fun(#{links := Links} = F, Acc) -> [row(F, flow(maps:fold(fun(_Link, Flow, Sum) -> plus(Flow, 1, Sum) end, {0, 0}, Links))) | Acc] end;
+    fun(#{links := Links} = F, Acc) ->
+        [row(F, flow(maps:fold(fun(_Link, Flow, Sum) -> plus(Flow, 1, Sum) end, {0, 0}, Links)))
+         | Acc]
+    end;
 values({group, Id}, Store) ->
     Inside = share(group, {group, Id}, Store),
-    fun(#{groups := Groups} = F, Acc) -> [row(F, maps:merge(maps:get(Id, Groups, #{}), Inside(F))) | Acc] end;
+    fun(#{groups := Groups} = F, Acc) ->
+        [row(F, maps:merge(maps:get(Id, Groups, #{}), Inside(F))) | Acc]
+    end;
 values({routed, From, To}, _Store) ->
-    fun(F, Acc) -> [row(F, #{msgs_s => maps:get({From, To}, maps:get(routed, F, #{}), 0)}) | Acc] end;
+    fun(F, Acc) ->
+        [row(F, #{msgs_s => maps:get({From, To}, maps:get(routed, F, #{}), 0)}) | Acc]
+    end;
 values({edge, Id, Id}, Store) ->
     shares(group, {group, Id}, Store);
 values({edge, From, To}, Store) ->
@@ -71,7 +84,8 @@ share(By, Key, Store) ->
         flow(
             maps:fold(
                 fun(Link, Flow, Sum) ->
-                    case touches(Key, Link, Places) andalso lists:keyfind(Key, 1, sderl_mon_traffic:keys(By, Link, Places)) of
+                    case touches(Key, Link, Places)
+                         andalso lists:keyfind(Key, 1, sderl_mon_traffic:keys(By, Link, Places)) of
                         {Key, Part} -> plus(Flow, Part, Sum);
                         false -> Sum
                     end
@@ -85,7 +99,8 @@ share(By, Key, Store) ->
 %% Most links are elsewhere, and this is sooner known than where.
 touches({gateway, Id}, {From, To}, _Places) -> Id =:= From orelse Id =:= To;
 touches({group, Id}, {From, _To}, Places) -> lists:member(Id, maps:get(From, Places, []));
-touches({edge, Id, _}, {From, _To}, Places) -> lists:member(Id, maps:get(From, Places, [])) orelse Id =:= sderl_mon_traffic:free().
+touches({edge, Id, _}, {From, _To}, Places) ->
+    lists:member(Id, maps:get(From, Places, [])) orelse Id =:= sderl_mon_traffic:free().
 
 plus({M, B}, Part, {Ms, Bs}) -> {Ms + M * Part, Bs + B * Part}.
 
@@ -106,10 +121,14 @@ columns(What, Rows, From, To, Points) ->
     Width = max(1, (max(To, First) - Start) / N),
     Empty = #{},
     Buckets = lists:foldl(fun(Row, Acc) -> bucket(Row, Start, Width, N, Acc) end, Empty, Rows),
-    Named = case What of {node, _Id, Metrics} -> Metrics; _ -> lists:usort([K || {_, _, V} <- Rows, K <- maps:keys(V)]) end,
+    Named = case What of
+        {node, _Id, Metrics} -> Metrics;
+        _ -> lists:usort([K || {_, _, V} <- Rows, K <- maps:keys(V)])
+    end,
     #{
         t => [Start + round(Width * (I + 1)) || I <- lists:seq(0, N - 1)],
-        columns => #{Name => [value(Name, maps:get(I, Buckets, #{})) || I <- lists:seq(0, N - 1)] || Name <- Named}
+        columns => #{Name => [value(Name, maps:get(I, Buckets, #{})) || I <- lists:seq(0, N - 1)]
+                     || Name <- Named}
     }.
 
 %% A frame counts in each bucket that its span overlaps, by how much it does.
@@ -123,7 +142,8 @@ bucket({T, Span, Values}, Start, Width, N, Buckets) ->
             case min(T, From + Width) - max(Low, From) of
                 Weight when Weight > 0 ->
                     Old = maps:get(I, Acc, #{}),
-                    Acc#{I => maps:fold(fun(K, V, A) -> A#{K => weigh(K, V, Weight, A)} end, Old, Values)};
+                    Acc#{I => maps:fold(fun(K, V, A) -> A#{K => weigh(K, V, Weight, A)} end, Old,
+                                        Values)};
                 _Outside ->
                     Acc
             end
@@ -138,13 +158,14 @@ weigh(Key, Value, Weight, Old) ->
 
 value(Key, Bucket) ->
     case Bucket of
-        #{Key := {W, Sum, Max}} -> case sderl_mon_types:peak(Key) of true -> Max; false -> Sum / W end;
+        #{Key := {W, Sum, Max}} ->
+            case sderl_mon_types:peak(Key) of true -> Max; false -> Sum / W end;
         #{} -> null
     end.
 
 -doc """
-A table of the window that ends at `t`, rows with most messages first, at most `limit` (5,000). Errors:
-`none` when there are no frames in the window.
+A table of the window that ends at `t`, rows with most messages first, at most `limit` (5,000).
+Errors: `none` when there are no frames in the window.
 """.
 -spec traffic(sderl_mon_types:store(), sderl_mon_types:traffic_opts()) ->
     {ok, [sderl_mon_types:traffic_row()]} | {error, none}.
@@ -162,12 +183,14 @@ traffic(#{fold := Fold, range := {_, Newest}} = Store, #{by := By} = Opts) ->
             {error, none};
         {Span, Rows, Forwarded} ->
             Limit = max(1, min(?ROWS, maps:get(limit, Opts, ?ROWS))),
-            Table = [maps:merge(row(Key, Sums, Span, Places), passed_on(Key, Forwarded)) || Key := Sums <- Rows],
+            Table = [maps:merge(row(Key, Sums, Span, Places), passed_on(Key, Forwarded))
+                     || Key := Sums <- Rows],
             Sorted = lists:sort(fun(#{msgs_s := A}, #{msgs_s := B}) -> A >= B end, Table),
             {ok, lists:sublist(Sorted, Limit)}
     end.
 
-of_table(gateway, Places) -> #{nodes => maps:keys(sderl_mon_traffic:gateways(Places)), groups => []};
+of_table(gateway, Places) ->
+    #{nodes => maps:keys(sderl_mon_traffic:gateways(Places)), groups => []};
 of_table(routed, _Places) -> #{nodes => [], groups => [], links => []};
 of_table(_By, _Places) -> #{nodes => [], groups => []}.
 
@@ -187,7 +210,8 @@ forwarded(gateway, #{nodes := Nodes, span_ms := Span}, Sums) ->
 forwarded(_By, _Frame, Sums) ->
     Sums.
 
-passed_on({gateway, Id}, Forwarded) -> #{forwarded_s => Sum / Spans || #{Id := {Sum, Spans}} <- [Forwarded]};
+passed_on({gateway, Id}, Forwarded) ->
+    #{forwarded_s => Sum / Spans || #{Id := {Sum, Spans}} <- [Forwarded]};
 passed_on(_Key, _Forwarded) -> #{}.
 
 %% First what a frame has for each row, then that into the window's sums.
@@ -205,13 +229,15 @@ count(By, Places, #{span_ms := Span} = Frame, {Spans, Rows}) ->
     {Spans + Span, Rows1}.
 
 rows(routed, _Places, Frame) ->
-    #{{routed, From, To} => {Msgs, 0} || {From, To} := Msgs <- maps:get(routed, Frame, #{}), Msgs > 0};
+    #{{routed, From, To} => {Msgs, 0}
+      || {From, To} := Msgs <- maps:get(routed, Frame, #{}), Msgs > 0};
 rows(By, Places, #{links := Links}) ->
     maps:fold(
         fun(Link, {M, B}, Acc) ->
             lists:foldl(
                 fun({Key, Part}, A) ->
-                    maps:update_with(Key, fun({Ms, Bs}) -> {Ms + M * Part, Bs + B * Part} end, {M * Part, B * Part}, A)
+                    maps:update_with(Key, fun({Ms, Bs}) -> {Ms + M * Part, Bs + B * Part} end,
+                                     {M * Part, B * Part}, A)
                 end,
                 Acc,
                 sderl_mon_traffic:keys(By, Link, Places)
@@ -234,8 +260,8 @@ row(Key, {Msgs, Bytes, Rates}, Span, Places) ->
         max => float(Max)
     }.
 
-%% The smallest rate that for at least this share of the time was not exceeded, as frames are of different
-%% lengths; in the frames that do not have the row it was 0.
+%% The smallest rate that for at least this share of the time was not exceeded, as frames are of
+%% different lengths; in the frames that do not have the row it was 0.
 percentile(Ms, _Sorted) when Ms =< 0 -> 0.0;
 percentile(_Ms, [{Rate, _Span}]) -> float(Rate);
 percentile(Ms, [{Rate, Span} | _]) when Ms =< Span -> float(Rate);
@@ -249,7 +275,8 @@ name({gateway, Id}, Places) -> #{node => Id, groups => maps:get(Id, Places, [])}
 name({_LinkOrEdge, From, To}, _Places) -> #{from => From, to => To}.
 
 -doc "Those of a list of events, oldest first, that a filter lets through, newest first.".
--spec events([sderl_mon_types:event()], sderl_mon_types:event_filter()) -> [sderl_mon_types:event()].
+-spec events([sderl_mon_types:event()], sderl_mon_types:event_filter()) ->
+    [sderl_mon_types:event()].
 events(Events, Filter) ->
     Limit = max(1, min(?MOST_EVENTS, maps:get(limit, Filter, ?EVENTS))),
     lists:sublist([E || E <- lists:reverse(Events), passes(E, Filter)], Limit).
@@ -261,8 +288,10 @@ passes(#{id := Id, t := T, kind := Kind} = Event, Filter) ->
             (from, From, Ok) -> Ok andalso T >= From;
             (to, To, Ok) -> Ok andalso T =< To;
             (kinds, [], Ok) -> Ok;
-            (kinds, Kinds, Ok) -> Ok andalso (lists:member(Kind, Kinds) orelse lists:member(text(Kind), Kinds));
-            (Key, Value, Ok) when Key =:= node; Key =:= group -> Ok andalso maps:get(Key, Event, none) =:= Value;
+            (kinds, Kinds, Ok) ->
+                Ok andalso (lists:member(Kind, Kinds) orelse lists:member(text(Kind), Kinds));
+            (Key, Value, Ok) when Key =:= node; Key =:= group ->
+                Ok andalso maps:get(Key, Event, none) =:= Value;
             (_Other, _Value, Ok) -> Ok
         end,
         true,

@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_replay).
 -moduledoc """
-Reads a recording of `m:sderl_mon_record` and answers the same questions as a hub: give the process of
-a recording that is open to `sderl_mon_hub:range/1`, `at/2`, `series/5`, `events/2` and `traffic/2` as the source.
+Reads a recording of `m:sderl_mon_record` and answers the same questions as a hub: give the process
+of a recording that is open to `sderl_mon_hub:range/1`, `at/2`, `series/5`, `events/2` and
+`traffic/2` as the source.
 
-Opening reads the file once and keeps where each record is (some 100 bytes each), not what is in it. A file
-that is cut in the middle of a record, or damaged, is read as far as it is good; `info/1` tells how much is
-not. A recording that is still written is read as it was when it was opened.
+Opening reads the file once and keeps where each record is (some 100 bytes each), not what is in it.
+A file that is cut in the middle of a record, or damaged, is read as far as it is good; `info/1`
+tells how much is not. A recording that is still written is read as it was when it was opened.
 
-The process ends with the one that opened it, or by `close/1`. Another can make it its own (`own/1`), up to five
-seconds after the first has ended.
+The process ends with the one that opened it, or by `close/1`. Another can make it its own
+(`own/1`), up to five seconds after the first has ended.
 """.
 
 -behaviour(gen_server).
@@ -40,8 +41,9 @@ seconds after the first has ended.
 }.
 
 -doc """
-Opens a recording, with its `.old` part if there is one. The error is a text for people, which names the
-file without its folder: no such file, no recording, of a later version, or nothing in it that can be read.
+Opens a recording, with its `.old` part if there is one. The error is a text for people, which names
+the file without its folder: no such file, no recording, of a later version, or nothing in it that
+can be read.
 """.
 -spec open(file:name_all()) -> {ok, pid()} | {error, Text :: binary()}.
 open(File) -> open(File, self()).
@@ -51,14 +53,16 @@ open(File) -> open(File, self()).
 open(File, Owner) ->
     case unicode:characters_to_binary(File) of
         Name when is_binary(Name) -> opened(Name, Owner);
-        _NoText -> {error, ~"the name of this recording is no text in UTF-8: give the file another one"}
+        _NoText ->
+            {error, ~"the name of this recording is no text in UTF-8: give the file another one"}
     end.
 
 opened(Name, Owner) ->
     case gen_server:start(?MODULE, {Name, Owner}, [{timeout, ?OPEN_MS}]) of
         {ok, Pid} -> {ok, Pid};
         {error, {recording, Text}} -> {error, Text};
-        {error, Reason} -> {error, text("~ts cannot be read: ~0tP", [filename:basename(Name), Reason, 20])}
+        {error, Reason} ->
+            {error, text("~ts cannot be read: ~0tP", [filename:basename(Name), Reason, 20])}
     end.
 
 -doc "Closes a recording.".
@@ -74,7 +78,10 @@ close(Replay) ->
 -spec own(pid()) -> ok.
 own(Replay) -> gen_server:call(Replay, {own, self()}).
 
--doc "About an opened recording: `file`, `range`, `frames`, `records`, `damaged` (places) and `damaged_bytes`, which were passed over.".
+-doc """
+About an opened recording: `file`, `range`, `frames`, `records`, `damaged` (places) and
+`damaged_bytes`, which were passed over.
+""".
 -spec info(pid()) -> map().
 info(Replay) -> gen_server:call(Replay, info).
 
@@ -130,7 +137,8 @@ ready(#{frames := #{0 := [_ | _]}} = State) ->
     {ok, State};
 ready(#{file := File, fds := Fds}) ->
     lists:foreach(fun close_file/1, Fds),
-    {error, {recording, text("~ts has no frame that can be read: it was cut off or damaged near its beginning; open another one", [filename:basename(File)])}}.
+    {error, {recording, text("~ts has no frame that can be read: it was cut off or damaged near "
+                             "its beginning; open another one", [filename:basename(File)])}}.
 
 close_file(Fd) ->
     _ = file:close(Fd),
@@ -167,13 +175,19 @@ header(Fd) ->
 
 why({file, Reason}) -> ["cannot be opened: ", file:format_error(Reason)];
 why(empty) -> "is empty: its recording was cut off before it began; open another one";
-why(not_a_recording) -> "is no recording: such files are made by sderl_mon_record and end in .sdmon";
-why(damaged) -> "is a recording whose header, its first 16 bytes, is damaged: open a copy of before, or another one";
-why({version, N}) -> io_lib:format("was recorded by a later version (format ~b); this one reads format 1: open it with the program that made it", [N]).
+why(not_a_recording) ->
+    "is no recording: such files are made by sderl_mon_record and end in .sdmon";
+why(damaged) ->
+    "is a recording whose header, its first 16 bytes, is damaged: open a copy of before, or "
+    "another one";
+why({version, N}) ->
+    io_lib:format("was recorded by a later version (format ~b); this one reads format 1: open it "
+                  "with the program that made it", [N]).
 
 %% Where each record is
 
-scan(Fd, #{fds := Fds} = State) -> scan(Fd, sderl_mon_segment:header_size(), State#{fds := [Fd | Fds]}).
+scan(Fd, #{fds := Fds} = State) ->
+    scan(Fd, sderl_mon_segment:header_size(), State#{fds := [Fd | Fds]}).
 
 scan(Fd, Position, State) ->
     case file:pread(Fd, Position, sderl_mon_segment:head_size()) of
@@ -185,13 +199,15 @@ scan(Fd, Position, State) ->
 head({ok, Length, Crc}, Fd, Position, State) ->
     Start = Position + sderl_mon_segment:head_size(),
     case file:pread(Fd, Start, Length) of
-        {ok, Body} when byte_size(Body) =:= Length -> body(sderl_mon_segment:body(Body, Crc), {Fd, Start, Length}, Position, State);
+        {ok, Body} when byte_size(Body) =:= Length ->
+            body(sderl_mon_segment:body(Body, Crc), {Fd, Start, Length}, Position, State);
         _Short -> lost(Fd, Position, State)
     end;
 head({error, damaged}, Fd, Position, State) ->
     lost(Fd, Position, State).
 
-body({ok, Type, Step, T, Span, Packed}, {Fd, Start, Length} = Place, _Position, #{records := N} = State) ->
+body({ok, Type, Step, T, Span, Packed}, {Fd, Start, Length} = Place, _Position,
+     #{records := N} = State) ->
     scan(Fd, Start + Length, noted(Type, Step, T, Span, Packed, Place, State#{records := N + 1}));
 body({error, damaged}, {Fd, _Start, _Length}, Position, State) ->
     lost(Fd, Position, State).
@@ -209,7 +225,8 @@ next_mark(Fd, Position) ->
                 {At, _Length} -> Position + At;
                 nomatch when byte_size(Chunk) < ?CHUNK -> Position + byte_size(Chunk);
                 %% A mark may lie across the end of the chunk.
-                nomatch -> next_mark(Fd, Position + ?CHUNK - byte_size(sderl_mon_segment:mark()) + 1)
+                nomatch ->
+                    next_mark(Fd, Position + ?CHUNK - byte_size(sderl_mon_segment:mark()) + 1)
             end;
         _End ->
             Position
@@ -223,7 +240,8 @@ noted(findings, _Step, T, _Span, _Packed, Place, #{findings := All} = State) ->
     State#{findings := [{T, Place} | All]};
 noted(events, _Step, _T, _Span, Packed, _Place, #{events := All} = State) ->
     case sderl_mon_pack:unpack(Packed) of
-        {ok, Events} when is_list(Events) -> State#{events := newest(lists:reverse(good(Events)), All)};
+        {ok, Events} when is_list(Events) ->
+            State#{events := newest(lists:reverse(good(Events)), All)};
         _Other -> damage(State)
     end;
 noted(_Later, _Step, _T, _Span, _Packed, _Place, State) ->
@@ -238,10 +256,14 @@ newest(Events, {N, All}) ->
 
 damage(#{damaged := N} = State) -> State#{damaged := N + 1}.
 
-good(Events) -> [E || #{id := Id, t := T, kind := _, level := _, text := _} = E <- Events, is_integer(Id), is_integer(T)].
+good(Events) ->
+    [E
+     || #{id := Id, t := T, kind := _, level := _, text := _} = E <- Events, is_integer(Id),
+        is_integer(T)].
 
 %% Everything was put before what came earlier.
-in_order(#{frames := Frames, topologies := Topologies, findings := Findings, events := {_N, Events}} = State) ->
+in_order(#{frames := Frames, topologies := Topologies, findings := Findings,
+           events := {_N, Events}} = State) ->
     State#{
         frames := #{Step => lists:keysort(1, Entries) || Step := Entries <- Frames},
         topologies := lists:keysort(1, Topologies),
@@ -330,7 +352,8 @@ findings_at(T, Findings) ->
             [];
         Earlier ->
             case sderl_mon_pack:unpack(packed(lists:last(Earlier))) of
-                {ok, Found} when is_list(Found) -> [F || #{id := _, kind := _, text := _} = F <- Found];
+                {ok, Found} when is_list(Found) ->
+                    [F || #{id := _, kind := _, text := _} = F <- Found];
                 _Other -> []
             end
     end.

@@ -3,8 +3,8 @@
 -moduledoc """
 The bytes of a recording's file. Pure.
 
-A header of 16 bytes: the text `sderl-mon`, a zero, the version (16 bits, 1) and the CRC-32 of these. Then
-records, each:
+A header of 16 bytes: the text `sderl-mon`, a zero, the version (16 bits, 1) and the CRC-32 of
+these. Then records, each:
 
 | bytes | |
 |---|---|
@@ -17,8 +17,8 @@ records, each:
 | 4 | span in milliseconds, of frames |
 | rest | as `m:sderl_mon_pack` makes it |
 
-Integers are big endian. A record that is cut, or whose CRC is wrong, is passed over up to the next mark
-and counted.
+Integers are big endian. A record that is cut, or whose CRC is wrong, is passed over up to the next
+mark and counted.
 """.
 
 -export([header/0, header/1, header_size/0]).
@@ -46,8 +46,12 @@ header() ->
 -spec header_size() -> pos_integer().
 header_size() -> byte_size(header()).
 
--doc "Checks a header. Errors: `not_a_recording`; `{version, N}`, made by a later version; `damaged`; `empty`.".
--spec header(binary()) -> ok | {error, empty | not_a_recording | damaged | {version, non_neg_integer()}}.
+-doc """
+Checks a header. Errors: `not_a_recording`; `{version, N}`, made by a later version; `damaged`;
+`empty`.
+""".
+-spec header(binary()) ->
+    ok | {error, empty | not_a_recording | damaged | {version, non_neg_integer()}}.
 header(<<?TEXT, 0, Version:16, Crc:32>>) ->
     case erlang:crc32(<<?TEXT, 0, Version:16>>) of
         Crc when Version =:= ?VERSION -> ok;
@@ -63,7 +67,8 @@ header(Short) when byte_size(Short) < 16 ->
 header(_Other) -> {error, not_a_recording}.
 
 -doc "A record.".
--spec record(type(), sderl_mon_ladder:step(), sderl_mon_types:t(), non_neg_integer(), Packed :: binary()) -> iodata().
+-spec record(type(), sderl_mon_ladder:step(), sderl_mon_types:t(), non_neg_integer(),
+             Packed :: binary()) -> iodata().
 record(Type, Step, T, Span, Packed) ->
     Body = [<<(code(Type)):8, Step:32, T:64/signed, Span:32>>, Packed],
     [<<?MARK, (iolist_size(Body)):32, (erlang:crc32(Body)):32>>, Body].
@@ -94,7 +99,8 @@ read(_Other) -> {error, damaged}.
 
 -doc "A body, checked. Errors: `damaged`.".
 -spec body(binary(), Crc :: non_neg_integer()) ->
-    {ok, type() | other, sderl_mon_ladder:step(), sderl_mon_types:t(), non_neg_integer(), Packed :: binary()} | {error, damaged}.
+    {ok, type() | other, sderl_mon_ladder:step(), sderl_mon_types:t(), non_neg_integer(),
+     Packed :: binary()} | {error, damaged}.
 body(<<Type, Step:32, T:64/signed, Span:32, Packed/binary>> = Body, Crc) ->
     case erlang:crc32(Body) of
         Crc -> {ok, type(Type), Step, T, Span, Packed};

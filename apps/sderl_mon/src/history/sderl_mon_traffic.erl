@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_traffic).
 -moduledoc """
-Where the traffic of a link counts. Pure; used wherever traffic is shown by group, so that every page
-and table says the same.
+Where the traffic of a link counts. Pure; used wherever traffic is shown by group, so that every
+page and table says the same.
 
-- To the groups that both ends share. Of ends that share several, each gets an equal part, so that the
-  parts' sum is the traffic.
+- To the groups that both ends share. Of ends that share several, each gets an equal part, so that
+  the parts' sum is the traffic.
 - Ends that share none: to the edge from each of the sender's groups to each of the receiver's, in
-  equal parts. Free nodes count as one group, `free/0`. So the rows of all groups and of all edges add
-  up to all traffic.
+  equal parts. Free nodes count as one group, `free/0`. So the rows of all groups and of all edges
+  add up to all traffic.
 - A gateway is a node of several groups. Its traffic is what it sends and receives, whatever the
   link; it is a view of the same messages, not more of them.
 """.
@@ -35,7 +35,9 @@ places(#{nodes := Nodes, groups := Groups}) ->
     Listed = #{Id => Of || Id := #{groups := Of} <- Nodes},
     Places = maps:fold(
         fun(Group, #{nodes := Members}, Acc) ->
-            lists:foldl(fun(N, A) -> maps:update_with(N, fun(Gs) -> [Group | Gs] end, [Group], A) end, Acc, Members)
+            lists:foldl(fun(N, A) ->
+                maps:update_with(N, fun(Gs) -> [Group | Gs] end, [Group], A)
+            end, Acc, Members)
         end,
         Listed,
         Groups
@@ -43,11 +45,13 @@ places(#{nodes := Nodes, groups := Groups}) ->
     #{Id => lists:usort(Of) || Id := Of <- Places}.
 
 -doc "The nodes of several groups.".
--spec gateways(#{sderl_mon_types:id() => [sderl_mon_types:id()]}) -> #{sderl_mon_types:id() => [sderl_mon_types:id()]}.
+-spec gateways(#{sderl_mon_types:id() => [sderl_mon_types:id()]}) ->
+    #{sderl_mon_types:id() => [sderl_mon_types:id()]}.
 gateways(Places) -> maps:filter(fun(_Id, Groups) -> length(Groups) > 1 end, Places).
 
 -doc "The rows that a link counts in, with its share in each.".
--spec keys(sderl_mon_types:traffic_by(), sderl_mon_types:link(), #{sderl_mon_types:id() => [sderl_mon_types:id()]}) ->
+-spec keys(sderl_mon_types:traffic_by(), sderl_mon_types:link(),
+           #{sderl_mon_types:id() => [sderl_mon_types:id()]}) ->
     [{key(), float()}].
 keys(link, {From, To}, _Places) ->
     [{{link, From, To}, 1.0}];
@@ -58,7 +62,9 @@ keys(By, {From, To}, Places) ->
     Receivers = groups(To, Places),
     case {By, ordsets:intersection(Senders, Receivers)} of
         {group, Shared} -> [{{group, G}, 1 / length(Shared)} || G <- Shared];
-        {edge, []} -> [{{edge, A, B}, 1 / (length(Senders) * length(Receivers))} || A <- Senders, B <- Receivers];
+        {edge, []} ->
+            [{{edge, A, B}, 1 / (length(Senders) * length(Receivers))}
+             || A <- Senders, B <- Receivers];
         {edge, _Shared} -> []
     end.
 

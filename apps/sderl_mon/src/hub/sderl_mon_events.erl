@@ -3,9 +3,9 @@
 -moduledoc """
 The events of a hub: numbered, each once, the newest 5,000. Pure.
 
-An agent that takes over from another may tell again what the other told: an event of the same time (by the node's
-clock, where that told it), kind, place and text as one of the last 5,000 is the same event, if another agent told that. What one agent tells
-twice happened twice.
+An agent that takes over from another may tell again what the other told: an event of the same time
+(by the node's clock, where that told it), kind, place and text as one of the last 5,000 is the same
+event, if another agent told that. What one agent tells twice happened twice.
 """.
 
 -export([new/0, add/3, inherit/2, to_list/1, count/1]).
@@ -31,13 +31,16 @@ twice happened twice.
 new() -> #{last => 0, count => 0, queue => queue:new(), told => #{}}.
 
 -doc "Takes events of an agent. Gives those that are new, with their ids.".
--spec add(teller(), [sderl_mon_types:new_event()], events()) -> {[sderl_mon_types:event()], events()}.
+-spec add(teller(), [sderl_mon_types:new_event()], events()) ->
+    {[sderl_mon_types:event()], events()}.
 add(_Teller, [], Events) -> {[], Events};
 add(Teller, Given, #{last := Last, count := Count, queue := Queue, told := Told} = Events) ->
     {New, Told1} = lists:foldl(fun(E, Acc) -> fresh(Teller, Last, E, Acc) end, {[], Told}, Given),
-    {Numbered, Last1} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, Last, lists:reverse(New)),
+    {Numbered, Last1} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, Last,
+                                       lists:reverse(New)),
     Kept = lists:foldl(fun queue:in/2, Queue, Numbered),
-    {Numbered, bound(Events#{last := Last1, count := Count + length(New), queue := Kept, told := forget(Last1, Told1)})}.
+    {Numbered, bound(Events#{last := Last1, count := Count + length(New), queue := Kept,
+                             told := forget(Last1, Told1)})}.
 
 fresh(Teller, Last, Event, {New, Told}) ->
     Key = key(Event),
@@ -47,9 +50,11 @@ fresh(Teller, Last, Event, {New, Told}) ->
     end.
 
 key(#{t := T} = Event) ->
-    {maps:get(node_t, Event, T), erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)}.
+    {maps:get(node_t, Event, T),
+     erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)}.
 
-%% Those told before the newest 5,000 go, when there are twice as many; clocks of nodes say nothing of what is old.
+%% Those told before the newest 5,000 go, when there are twice as many; clocks of nodes say nothing
+%% of what is old.
 forget(_Last, Told) when map_size(Told) =< 2 * ?TOLD -> Told;
 forget(Last, Told) -> #{Key => By || Key := {_, At} = By <- Told, At >= Last - ?TOLD}.
 
@@ -58,12 +63,16 @@ bound(#{count := Count, queue := Queue} = Events) when Count > ?MOST ->
 bound(Events) ->
     Events.
 
--doc "With the events that another hub has before our own: both heard of most, which are there once. All get other ids.".
+-doc """
+With the events that another hub has before our own: both heard of most, which are there once. All
+get other ids.
+""".
 -spec inherit([sderl_mon_types:event()], events()) -> events().
 inherit(Given, #{queue := Queue} = Events) ->
     Known = #{key(Event) => true || Event <- Given},
     Own = [Event || Event <- queue:to_list(Queue), not is_map_key(key(Event), Known)],
-    {Numbered, Last} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, 0, Given ++ Own),
+    {Numbered, Last} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, 0,
+                                      Given ++ Own),
     bound(Events#{last := Last, count := Last, queue := queue:from_list(Numbered)}).
 
 -doc "All, oldest first.".

@@ -15,11 +15,11 @@ does the work of answering: a slow question delays nobody else.
 
 ## Messages to subscribers
 
-They are `sderl_mon_message:news()`; details come after `watch/1`. To a subscriber with more than 100 messages in
-its queue nothing is sent; when it has caught up, it is told how many frames and events it missed, followed by what is
-the case now.
-When a feed begins or ends all begins anew, the numbers of the events too: `{sderl_mon, anew, Life}`
-says so, where `Life` is not that of the snapshot. Whoever keeps something subscribes again.
+They are `sderl_mon_message:news()`; details come after `watch/1`. To a subscriber with more than
+100 messages in its queue nothing is sent; when it has caught up, it is told how many frames and
+events it missed, followed by what is the case now. When a feed begins or ends all begins anew, the
+numbers of the events too: `{sderl_mon, anew, Life}` says so, where `Life` is not that of the
+snapshot. Whoever keeps something subscribes again.
 
 ## Bounds
 
@@ -34,7 +34,8 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
 -export([start_link/0, start_link/1]).
 -export([update/2, topology/2]).
 -export([subscribe/0, unsubscribe/0, watch/1, unwatch/1]).
--export([range/1, at/2, series/5, events/2, traffic/2, store/1, detail/1, info/0, now_topology/0, watched/0]).
+-export([range/1, at/2, series/5, events/2, traffic/2, store/1, detail/1, info/0, now_topology/0,
+         watched/0]).
 -export([configure/1, feed/0, feed/1, past/0, inherit/1]).
 
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -55,15 +56,16 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
     life := integer()
 }.
 
-%% Of a frame of a large cluster much is garbage at once, and the history's binaries make each new one
-%% look like a reason to collect it: with the usual sizes half of this process's time went there.
+%% Of a frame of a large cluster much is garbage at once, and the history's binaries make each new
+%% one look like a reason to collect it: with the usual sizes half of this process's time went
+%% there.
 -define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
 %% The keys of the configuration that are ours.
 -define(OPTIONS, [interval_ms, history, thresholds]).
 -define(CAPS, #{links => 20_000, nodes => 2_000, groups => 2_000, kinds => 64}).
 -define(FIRST_EVENTS, 200).
-%% Terms grow, and so do epochs over takeovers. Only when the master of the highest has been silent for so long is a
-%% lower one believed: all monitoring nodes may have been started anew.
+%% Terms grow, and so do epochs over takeovers. Only when the master of the highest has been silent
+%% for so long is a lower one believed: all monitoring nodes may have been started anew.
 -define(MASTER_SILENT_MS, 15_000).
 
 -doc "Starts the hub of this node.".
@@ -74,7 +76,9 @@ start_link() -> start_link(#{}).
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Opts) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Opts, [{spawn_opt, ?MEMORY}]).
 
--doc "An agent's word to the hub of a monitoring node. Whether it is on its way: nobody waits for it.".
+-doc """
+An agent's word to the hub of a monitoring node. Whether it is on its way: nobody waits for it.
+""".
 -spec update(node(), sderl_mon_types:update()) -> boolean().
 update(Node, Update) -> sderl_mon_tell:cast(Node, ?MODULE, {sderl_mon_update, 1, Update}).
 
@@ -83,16 +87,18 @@ update(Node, Update) -> sderl_mon_tell:cast(Node, ?MODULE, {sderl_mon_update, 1,
 topology(Node, Topology) -> sderl_mon_tell:cast(Node, ?MODULE, {sderl_mon_topology, 1, Topology}).
 
 -doc """
-Makes the calling process the only feed of this hub, as long as it lives: the history begins anew, and
-what agents and masters send is ignored. Errors: `busy` when another process is the feed.
+Makes the calling process the only feed of this hub, as long as it lives: the history begins anew,
+and what agents and masters send is ignored. Errors: `busy` when another process is the feed.
 """.
 -spec feed() -> ok | {error, busy}.
 feed() -> gen_server:call(?MODULE, {feed, self()}).
 
 -doc "What the feed tells the hub of this node; from any other process it is ignored.".
 -spec feed({topology, sderl_mon_types:topology()} | {update, sderl_mon_types:update()}) -> ok.
-feed({topology, Topology}) -> gen_server:cast(?MODULE, {sderl_mon_feed, self(), {sderl_mon_topology, 1, Topology}});
-feed({update, Update}) -> gen_server:cast(?MODULE, {sderl_mon_feed, self(), {sderl_mon_update, 1, Update}}).
+feed({topology, Topology}) ->
+    gen_server:cast(?MODULE, {sderl_mon_feed, self(), {sderl_mon_topology, 1, Topology}});
+feed({update, Update}) ->
+    gen_server:cast(?MODULE, {sderl_mon_feed, self(), {sderl_mon_update, 1, Update}}).
 
 -doc "Subscribes the calling process of this node. Errors: `too_many`.".
 -spec subscribe() -> {ok, snapshot()} | {error, too_many | not_local}.
@@ -119,18 +125,27 @@ watched() -> gen_server:call(?MODULE, watched).
 range(live) -> sderl_mon_history:range(history());
 range(Replay) -> gen_server:call(Replay, range).
 
--doc "What was at a time: the last frame at or before it, with the topology and the findings of then.".
--spec at(sderl_mon_types:source(), sderl_mon_types:t()) -> {ok, sderl_mon_types:moment()} | {error, none}.
+-doc """
+What was at a time: the last frame at or before it, with the topology and the findings of then.
+""".
+-spec at(sderl_mon_types:source(), sderl_mon_types:t()) ->
+    {ok, sderl_mon_types:moment()} | {error, none}.
 at(live, T) -> sderl_mon_history:at(T, history());
 at(Replay, T) -> gen_server:call(Replay, {at, T}).
 
--doc "Numbers over time: at most `Points` (2 to 2,000) values a column, each the mean of its share of the time, queues the highest.".
--spec series(sderl_mon_types:source(), sderl_mon_types:what(), sderl_mon_types:t(), sderl_mon_types:t(), pos_integer()) ->
+-doc """
+Numbers over time: at most `Points` (2 to 2,000) values a column, each the mean of its share of the
+time, queues the highest.
+""".
+-spec series(sderl_mon_types:source(), sderl_mon_types:what(), sderl_mon_types:t(),
+             sderl_mon_types:t(), pos_integer()) ->
     {ok, sderl_mon_types:series()} | {error, none}.
-series(Source, What, From, To, Points) -> sderl_mon_query:series(store(Source), What, From, To, Points).
+series(Source, What, From, To, Points) ->
+    sderl_mon_query:series(store(Source), What, From, To, Points).
 
 -doc "Events, newest first.".
--spec events(sderl_mon_types:source(), sderl_mon_types:event_filter()) -> {ok, [sderl_mon_types:event()]}.
+-spec events(sderl_mon_types:source(), sderl_mon_types:event_filter()) ->
+    {ok, [sderl_mon_types:event()]}.
 events(live, Filter) -> {ok, sderl_mon_query:events(gen_server:call(?MODULE, events), Filter)};
 events(Replay, Filter) -> gen_server:call(Replay, {events, Filter}).
 
@@ -153,25 +168,32 @@ detail(Node) -> gen_server:call(?MODULE, {detail, Node}).
 now_topology() -> gen_server:call(?MODULE, now_topology).
 
 -doc """
-The hub about itself: `mode`, `interval_ms`, `frames`, `seq`, `subscribers`, `events`, `memory` (bytes, of
-the process with its history), `history`, `lost` (since the start, by reason) and `agents`.
+The hub about itself: `mode`, `interval_ms`, `frames`, `seq`, `subscribers`, `events`, `memory`
+(bytes, of the process with its history), `history`, `lost` (since the start, by reason) and
+`agents`.
 """.
 -spec info() -> map().
 info() -> gen_server:call(?MODULE, info).
 
 -doc """
-Changes options while the hub runs: `interval_ms` (100 to 60,000), `history` (`m:sderl_mon_history`; begins
-anew), `thresholds` of the findings. Unknown keys are ignored, wrong values refused.
+Changes options while the hub runs: `interval_ms` (100 to 60,000), `history` (`m:sderl_mon_history`;
+begins anew), `thresholds` of the findings. Unknown keys are ignored, wrong values refused.
 """.
 -spec configure(map()) -> ok | {error, {bad_option, atom(), term()}}.
 configure(Opts) when is_map(Opts) -> gen_server:call(?MODULE, {configure, Opts}).
 
--doc "All that this hub remembers, for one of another node that has just begun. Errors: `synthetic`.".
+-doc """
+All that this hub remembers, for one of another node that has just begun. Errors: `synthetic`.
+""".
 -spec past() -> {ok, sderl_mon_history:history(), [sderl_mon_types:event()]} | {error, synthetic}.
 past() -> gen_server:call(?MODULE, past).
 
--doc "Puts the past of another hub before what this one has seen itself. Subscribers begin anew. Errors: `synthetic`.".
--spec inherit(#{past := sderl_mon_history:past(), events := [sderl_mon_types:event()], seq := non_neg_integer()}) ->
+-doc """
+Puts the past of another hub before what this one has seen itself. Subscribers begin anew. Errors:
+`synthetic`.
+""".
+-spec inherit(#{past := sderl_mon_history:past(), events := [sderl_mon_types:event()],
+                seq := non_neg_integer()}) ->
     ok | {error, synthetic}.
 inherit(Past) -> gen_server:call(?MODULE, {inherit, Past}, infinity).
 
@@ -182,7 +204,8 @@ history() -> gen_server:call(?MODULE, history).
 -doc false.
 -spec init(map()) -> {ok, map()} | {stop, term()}.
 init(Given) ->
-    #{interval_ms := Interval, history := History, thresholds := Thresholds} = sderl_mon_settings:get(),
+    #{interval_ms := Interval, history := History, thresholds := Thresholds} =
+        sderl_mon_settings:get(),
     State = #{
         interval_ms => Interval,
         history_opts => History,
@@ -231,7 +254,8 @@ configured(Opts, State) ->
         Opts
     ).
 
-option(interval_ms, Ms, State) when is_integer(Ms), Ms >= 100, Ms =< 60_000 -> {ok, State#{interval_ms := Ms}};
+option(interval_ms, Ms, State) when is_integer(Ms), Ms >= 100, Ms =< 60_000 ->
+    {ok, State#{interval_ms := Ms}};
 option(interval_ms, Ms, _State) -> {error, {bad_option, interval_ms, Ms}};
 option(history, Opts, State) -> checked(history, Opts, State#{history_opts := Opts});
 option(thresholds, Map, State) -> checked(thresholds, Map, State#{thresholds := Map});
@@ -275,7 +299,8 @@ handle_call(past, _From, #{mode := live, history := History, events := Events} =
     {reply, {ok, sderl_mon_history:frozen(History), sderl_mon_events:to_list(Events)}, State};
 handle_call(past, _From, State) ->
     {reply, {error, synthetic}, State};
-handle_call({inherit, #{past := Past, events := Given, seq := Last}}, _From, #{mode := live} = State) ->
+handle_call({inherit, #{past := Past, events := Given, seq := Last}}, _From,
+            #{mode := live} = State) ->
     #{history := History, events := Events, seq := Seq} = State,
     State1 = State#{
         history := sderl_mon_history:inherit(Past, History),
@@ -318,9 +343,16 @@ handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) when is_pid(Pid)
 handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
-changed(#{history_opts := H0, thresholds := Th0}, #{history_opts := H1, thresholds := Th1, findings := Findings} = State) ->
-    State1 = case H1 of H0 -> State; _ -> State#{history := sderl_mon_history:new(H1), topology_new := true} end,
-    case Th1 of Th0 -> State1; _ -> State1#{findings := sderl_mon_hub_findings:change_thresholds(Th1, Findings)} end.
+changed(#{history_opts := H0, thresholds := Th0},
+        #{history_opts := H1, thresholds := Th1, findings := Findings} = State) ->
+    State1 = case H1 of
+        H0 -> State;
+        _ -> State#{history := sderl_mon_history:new(H1), topology_new := true}
+    end,
+    case Th1 of
+        Th0 -> State1;
+        _ -> State1#{findings := sderl_mon_hub_findings:change_thresholds(Th1, Findings)}
+    end.
 
 -doc false.
 -spec handle_cast(term(), map()) -> {noreply, map()}.
@@ -334,14 +366,16 @@ told({sderl_mon_update, 1, Update}, State) ->
         {ok, Good, Bad} -> updated(Good, lose(update_entries, Bad, State));
         {error, not_an_update} -> lose(updates_malformed, 1, State)
     end;
-told({sderl_mon_topology, 1, Topology}, #{topology := #{epoch := Epoch}, topology_heard := Heard} = State) ->
+told({sderl_mon_topology, 1, Topology},
+     #{topology := #{epoch := Epoch}, topology_heard := Heard} = State) ->
     Now = now_ms(),
     case sderl_mon_clean:topology(Topology) of
         {ok, #{epoch := New}} when New < Epoch, Now - Heard < ?MASTER_SILENT_MS ->
             lose(topologies_stale, 1, State);
         {ok, Good} ->
             %% By this node's clock, as the frames are.
-            tell_topology(State#{topology := Good#{t := wall_ms()}, topology_new := true, topology_heard := Now});
+            tell_topology(State#{topology := Good#{t := wall_ms()}, topology_new := true,
+                                 topology_heard := Now});
         {error, not_a_topology} -> lose(topologies_malformed, 1, State)
     end;
 told({Tag, Version, _Body}, State) when is_atom(Tag), is_integer(Version) ->
@@ -370,7 +404,8 @@ handle_info(_Other, State) ->
 lose(_Key, 0, State) -> State;
 lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
     Plus = fun(Count) -> Count + N end,
-    State#{lost := maps:update_with(Key, Plus, N, Lost), total_lost := maps:update_with(Key, Plus, N, Total)}.
+    State#{lost := maps:update_with(Key, Plus, N, Lost),
+           total_lost := maps:update_with(Key, Plus, N, Total)}.
 
 snapshot(#{topology := Topology, frame := Frame, history := History} = State) ->
     #{events := Events, mode := Mode, interval_ms := Interval, life := Life} = State,
@@ -398,13 +433,16 @@ about(#{history := History, subscribers := Subs, events := Events, updates := Up
 
 %% Updates
 
-updated(#{agent := Agent, details := New, events := Events, lost := Lost} = Update, #{updates := Updates} = State) ->
+updated(#{agent := Agent, details := New, events := Events, lost := Lost} = Update,
+        #{updates := Updates} = State) ->
     case sderl_mon_updates:put(Update, Updates) of
         {ok, Updates1} ->
             #{details := Details, total_lost := Total, subscribers := Subs} = State,
             ok = sderl_mon_subscribers:details(New, Subs),
             Total1 = maps:merge_with(fun(_Key, A, B) -> A + B end, Total, Lost),
-            tell_events(Agent, Events, State#{updates := Updates1, details := maps:merge(Details, New), total_lost := Total1});
+            tell_events(Agent, Events,
+                        State#{updates := Updates1, details := maps:merge(Details, New),
+                               total_lost := Total1});
         {error, Refusal} ->
             lose(Refusal, 1, State)
     end.
@@ -418,7 +456,8 @@ tick_later(#{interval_ms := Interval, next := Next} = State) ->
     _ = erlang:send_after(At, self(), tick, [{abs, true}]),
     State#{next := At}.
 
-tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, lost := Lost, updates := Updates} = State) ->
+tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, lost := Lost,
+       updates := Updates} = State) ->
     #{interval_ms := Interval} = State,
     Now = wall_ms(),
     %% A wall clock that was set back must not give a frame of no length.
@@ -443,7 +482,8 @@ tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, los
     look(Now, tell({sderl_mon, frame, Frame}, State1)).
 
 %% By this node's clock, as the frames are.
-with_topology(#{topology_new := true}, Topology, History) -> sderl_mon_history:topology(Topology, History);
+with_topology(#{topology_new := true}, Topology, History) ->
+    sderl_mon_history:topology(Topology, History);
 with_topology(_State, _Topology, History) -> History.
 
 %% Findings
@@ -459,7 +499,8 @@ found({ok, {Told, New}, Findings}, #{history := History} = State) ->
             State1;
         tell ->
             Present = present(State1),
-            tell({sderl_mon, findings, Present}, State1#{history := sderl_mon_history:findings({wall_ms(), Present}, History)})
+            tell({sderl_mon, findings, Present},
+                 State1#{history := sderl_mon_history:findings({wall_ms(), Present}, History)})
     end;
 found({error, Why, Findings}, State) ->
     ?LOG_ERROR("The findings of this look are lost, since their check failed: ~0tP", [Why, 30]),
@@ -470,7 +511,8 @@ present(#{findings := Findings}) -> sderl_mon_hub_findings:all(Findings).
 %% Telling
 
 tell_all(#{life := Life} = State) ->
-    tell({sderl_mon, findings, present(State)}, tell_topology(tell({sderl_mon, anew, Life}, State))).
+    tell({sderl_mon, findings, present(State)},
+         tell_topology(tell({sderl_mon, anew, Life}, State))).
 
 tell_topology(#{topology := Topology} = State) -> tell({sderl_mon, topology, Topology}, State).
 
@@ -484,5 +526,6 @@ tell_events(Agent, Given, #{events := Events} = State) ->
     end.
 
 tell(Message, #{subscribers := Subs, life := Life, topology := Topology} = State) ->
-    Present = [{sderl_mon, anew, Life}, {sderl_mon, topology, Topology}, {sderl_mon, findings, present(State)}],
+    Present = [{sderl_mon, anew, Life}, {sderl_mon, topology, Topology},
+               {sderl_mon, findings, present(State)}],
     State#{subscribers := sderl_mon_subscribers:tell(Message, Present, Subs)}.

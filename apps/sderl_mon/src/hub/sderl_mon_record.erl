@@ -3,17 +3,17 @@
 -moduledoc """
 Records what the hub of this node tells, to a file of bounded size.
 
-The recording `NAME.sdmon` is at most two files: when `NAME.sdmon` has reached half of `max_bytes` it becomes
-`NAME.sdmon.old`, in place of an earlier one, and a new file begins with the topology and the findings of
-then. So the newest half at least is always there, and each file can be read alone. Frames are
-written as they come, and merged to ten seconds and a minute, for series over a long time. The files'
-format is that of `sderl_mon_segment`; `m:sderl_mon_replay` reads them, also while they are written and
-after the recorder was killed.
+The recording `NAME.sdmon` is at most two files: when `NAME.sdmon` has reached half of `max_bytes`
+it becomes `NAME.sdmon.old`, in place of an earlier one, and a new file begins with the topology and
+the findings of then. So the newest half at least is always there, and each file can be read alone.
+Frames are written as they come, and merged to ten seconds and a minute, for series over a long
+time. The files' format is that of `sderl_mon_segment`; `m:sderl_mon_replay` reads them, also while
+they are written and after the recorder was killed.
 
-One recording at a time. The recorder is a subscriber of the hub like others: where the disk is so slow
-that it falls behind, frames and events are missed and counted (`status/0`, and `lost` of the next frame),
-and the hub does not wait. A disk error
-ends the recording with a log message; what was written stays.
+One recording at a time. The recorder is a subscriber of the hub like others: where the disk is so
+slow that it falls behind, frames and events are missed and counted (`status/0`, and `lost` of the
+next frame), and the hub does not wait. A disk error ends the recording with a log message; what was
+written stays.
 """.
 
 -behaviour(gen_server).
@@ -34,12 +34,13 @@ ends the recording with a log message; what was written stays.
 -define(DELAY, {delayed_write, 65_536, 1_000}).
 
 -doc """
-Starts to record the hub of this node to a file, which gets the ending `.sdmon` where it has none; its
-folder is made. `max_bytes` is that of both files, 256 MiB by default, 64 KiB at least. Errors:
+Starts to record the hub of this node to a file, which gets the ending `.sdmon` where it has none;
+its folder is made. `max_bytes` is that of both files, 256 MiB by default, 64 KiB at least. Errors:
 `already_recording`, `{exists, File}` (a recording is never overwritten), `{file, File, Reason}`,
 `{bad_option, max_bytes, Value}`.
 """.
--spec start(file:name_all(), #{max_bytes => pos_integer()}) -> {ok, #{file := binary()}} | {error, term()}.
+-spec start(file:name_all(), #{max_bytes => pos_integer()}) ->
+    {ok, #{file := binary()}} | {error, term()}.
 start(File, Opts) ->
     Least = sderl_mon_config:least_bytes(),
     case maps:get(max_bytes, Opts, ?MAX_BYTES) of
@@ -55,11 +56,12 @@ start(File, Opts) ->
     end.
 
 -doc """
-The same with a new name in a folder: the time, as in `2026-11-22T14-23-05.123Z.sdmon`. A recording that is ending, as
-its hub has, is waited for (10 s at most). Of the recordings in the folder that have such names the newest 20 stay, and
-older ones are deleted. Errors: those of `start/2`.
+The same with a new name in a folder: the time, as in `2026-11-22T14-23-05.123Z.sdmon`. A recording
+that is ending, as its hub has, is waited for (10 s at most). Of the recordings in the folder that
+have such names the newest 20 stay, and older ones are deleted. Errors: those of `start/2`.
 """.
--spec start_in(file:name_all(), #{max_bytes => pos_integer()}) -> {ok, #{file := binary()}} | {error, term()}.
+-spec start_in(file:name_all(), #{max_bytes => pos_integer()}) ->
+    {ok, #{file := binary()}} | {error, term()}.
 start_in(Dir, Opts) ->
     Folder = unicode:characters_to_binary(Dir),
     Started =
@@ -79,7 +81,8 @@ start_in(Dir, Opts) ->
     Started.
 
 stamp() ->
-    Now = calendar:system_time_to_rfc3339(sderl_mon_clock:wall_ms(), [{unit, millisecond}, {offset, "Z"}]),
+    Now = calendar:system_time_to_rfc3339(sderl_mon_clock:wall_ms(),
+                                          [{unit, millisecond}, {offset, "Z"}]),
     <<(binary:replace(list_to_binary(Now), <<":">>, <<"-">>, [global]))/binary, ?EXTENSION>>.
 
 ended() ->
@@ -93,11 +96,15 @@ ended() ->
 
 %% By name, which is by age. What people named stays.
 bounded(Folder) ->
-    {ok, Stamp} = re:compile("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}(\\.[0-9]+)?Z\\.sdmon$"),
-    Files = [File || #{name := Name, file := File} <- list(Folder), re:run(Name, Stamp, [{capture, none}]) =:= match],
+    {ok, Stamp} =
+        re:compile("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}(\\.[0-9]+)?Z\\.sdmon$"),
+    Files = [File
+             || #{name := Name, file := File} <- list(Folder),
+                re:run(Name, Stamp, [{capture, none}]) =:= match],
     lists:foreach(
         fun(File) ->
-            ?LOG_NOTICE("Removes the recording ~ts, as there are ~b newer ones", [File, ?RECORDINGS]),
+            ?LOG_NOTICE("Removes the recording ~ts, as there are ~b newer ones",
+                        [File, ?RECORDINGS]),
             _ = file:delete(old(File)),
             _ = file:delete(File)
         end,
@@ -119,7 +126,10 @@ stop() ->
         exit:noproc -> {error, not_recording}
     end.
 
--doc "The recording that is being made: `file`, `bytes` (of both files), `frames`, `missed` (frames), `events_missed`, `since`. Errors: `not_recording`.".
+-doc """
+The recording that is being made: `file`, `bytes` (of both files), `frames`, `missed` (frames),
+`events_missed`, `since`. Errors: `not_recording`.
+""".
 -spec status() -> {ok, map()} | {error, not_recording}.
 status() ->
     try
@@ -129,16 +139,18 @@ status() ->
     end.
 
 -doc """
-The recordings in a folder, by name: `name` (without folder), `file`, `bytes` (of both files) and `modified` (Unix
-milliseconds). A folder that is not there has none.
+The recordings in a folder, by name: `name` (without folder), `file`, `bytes` (of both files) and
+`modified` (Unix milliseconds). A folder that is not there has none.
 """.
--spec list(file:name_all()) -> [#{name := binary(), file := binary(), bytes := non_neg_integer(), modified := integer()}].
+-spec list(file:name_all()) ->
+    [#{name := binary(), file := binary(), bytes := non_neg_integer(), modified := integer()}].
 list(Dir) ->
     Folder = unicode:characters_to_binary(Dir),
     case file:list_dir(Folder) of
         {ok, Names} ->
             Files = [unicode:characters_to_binary(Name) || Name <- lists:sort(Names)],
-            lists:append([about(Name, filename:join(Folder, Name)) || Name <- Files, filename:extension(Name) =:= <<?EXTENSION>>]);
+            lists:append([about(Name, filename:join(Folder, Name))
+                          || Name <- Files, filename:extension(Name) =:= <<?EXTENSION>>]);
         {error, _NoFolder} ->
             []
     end.
@@ -146,14 +158,16 @@ list(Dir) ->
 about(Name, File) ->
     case [Info || F <- [File, old(File)], {ok, Info} <- [read_info(F)]] of
         [{Bytes, Modified} | Old] ->
-            [#{name => Name, file => File, bytes => Bytes + lists:sum([B || {B, _} <- Old]), modified => Modified}];
+            [#{name => Name, file => File, bytes => Bytes + lists:sum([B || {B, _} <- Old]),
+               modified => Modified}];
         [] ->
             []
     end.
 
 read_info(File) ->
     case file:read_file_info(File, [{time, posix}]) of
-        {ok, #file_info{type = regular, size = Size, mtime = Modified}} -> {ok, {Size, 1000 * Modified}};
+        {ok, #file_info{type = regular, size = Size, mtime = Modified}} ->
+            {ok, {Size, 1000 * Modified}};
         _Other -> none
     end.
 
@@ -232,7 +246,9 @@ write(Data, #{fd := Fd, written := Written} = State) ->
 -doc false.
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call(status, _From, #{written := Written, old := Old} = State) ->
-    {reply, (maps:with([file, frames, missed, events_missed, since], State))#{bytes => Written + Old}, State};
+    {reply,
+     (maps:with([file, frames, missed, events_missed, since], State))#{bytes => Written + Old},
+     State};
 handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
@@ -253,9 +269,11 @@ handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub, file := File} =
 handle_info(_Other, State) ->
     {noreply, State}.
 
-heard({sderl_mon, frame, #{lost := Lost} = Frame}, #{ladder := Ladder, frames := Frames, gap := Gap} = State) ->
+heard({sderl_mon, frame, #{lost := Lost} = Frame},
+      #{ladder := Ladder, frames := Frames, gap := Gap} = State) ->
     {Done, Ladder1} = sderl_mon_ladder:push(Frame#{lost := maps:merge(Lost, Gap)}, Ladder),
-    Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed) || {Step, {T, Span, Packed}} <- Done],
+    Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed)
+               || {Step, {T, Span, Packed}} <- Done],
     done(Records, State#{ladder := Ladder1, frames := Frames + 1, gap := #{}});
 heard({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
     case sderl_mon_history:shape(Last) =:= sderl_mon_history:shape(Topology) of
@@ -264,13 +282,15 @@ heard({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
         false ->
             %% By the clock that the frames have.
             Now = sderl_mon_clock:wall_ms(),
-            done(sderl_mon_segment:record(topology, 0, Now, 0, sderl_mon_pack:pack(Topology)), State#{topology := Topology})
+            done(sderl_mon_segment:record(topology, 0, Now, 0, sderl_mon_pack:pack(Topology)),
+                 State#{topology := Topology})
     end;
 heard({sderl_mon, events, [#{t := T} | _] = Events}, State) ->
     done(sderl_mon_segment:record(events, 0, T, 0, sderl_mon_pack:pack(Events)), State);
 heard({sderl_mon, findings, Findings}, State) ->
     Now = sderl_mon_clock:wall_ms(),
-    done(sderl_mon_segment:record(findings, 0, Now, 0, sderl_mon_pack:pack(Findings)), State#{findings := Findings});
+    done(sderl_mon_segment:record(findings, 0, Now, 0, sderl_mon_pack:pack(Findings)),
+         State#{findings := Findings});
 heard({sderl_mon, missed, N}, #{missed := Missed} = State) ->
     {noreply, gap(frames_not_recorded, N, State#{missed := Missed + N})};
 heard({sderl_mon, events_missed, N}, #{events_missed := Missed} = State) ->
@@ -280,7 +300,8 @@ heard(_Other, State) ->
 
 %% Whoever looks at the recording sees that there is something that it does not have.
 gap(_What, 0, State) -> State;
-gap(What, N, #{gap := Gap} = State) -> State#{gap := maps:update_with(What, fun(Old) -> Old + N end, N, Gap)}.
+gap(What, N, #{gap := Gap} = State) ->
+    State#{gap := maps:update_with(What, fun(Old) -> Old + N end, N, Gap)}.
 
 %% The file is turned over before it would grow beyond its half.
 done(Records, #{written := Written, half := Half} = State) ->
@@ -297,7 +318,8 @@ done(Records, #{written := Written, half := Half} = State) ->
 written({ok, State}) ->
     {noreply, State};
 written({error, Reason, #{file := File} = State}) ->
-    ?LOG_ERROR("The recording ~ts ends, since it cannot be written: ~ts", [File, file:format_error(Reason)]),
+    ?LOG_ERROR("The recording ~ts ends, since it cannot be written: ~ts",
+               [File, file:format_error(Reason)]),
     {stop, normal, State}.
 
 turn(#{fd := Fd, file := File, written := Written} = State) ->

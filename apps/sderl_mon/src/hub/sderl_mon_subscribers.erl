@@ -3,8 +3,9 @@
 -moduledoc """
 Who is told what by a hub. Belongs to the hub's process, which monitors the subscribers and sends.
 
-A subscriber with more than 100 messages in its queue gets none. When half of them are gone it is told how many frames
-and events it missed and what is the case now, and is in step again. Nobody's queue grows for ever, and nobody waits.
+A subscriber with more than 100 messages in its queue gets none. When half of them are gone it is
+told how many frames and events it missed and what is the case now, and is in step again. Nobody's
+queue grows for ever, and nobody waits.
 """.
 
 -export([new/0, add/2, drop/2, count/1]).
@@ -37,7 +38,8 @@ count(Subs) -> map_size(Subs).
 -spec add(pid(), subscribers()) -> {ok, subscribers()} | {error, too_many | not_local}.
 add(Pid, Subs) when is_map_key(Pid, Subs) -> {ok, Subs};
 add(_Pid, Subs) when map_size(Subs) >= ?MOST -> {error, too_many};
-add(Pid, Subs) when is_pid(Pid), node(Pid) =:= node() -> {ok, Subs#{Pid => #subscriber{monitor = monitor(process, Pid)}}};
+add(Pid, Subs) when is_pid(Pid), node(Pid) =:= node() ->
+    {ok, Subs#{Pid => #subscriber{monitor = monitor(process, Pid)}}};
 add(_Pid, _Subs) -> {error, not_local}.
 
 -doc "Forgets a process, if it is there.".
@@ -52,26 +54,32 @@ drop(Pid, Subs) ->
     end.
 
 -doc "From now on the details of a node are told to it. Errors: `not_subscribed`.".
--spec watch(pid(), sderl_mon_types:id(), subscribers()) -> {ok, subscribers()} | {error, not_subscribed}.
+-spec watch(pid(), sderl_mon_types:id(), subscribers()) ->
+    {ok, subscribers()} | {error, not_subscribed}.
 watch(Pid, Node, Subs) -> watches(Pid, fun(Watches) -> Watches#{Node => []} end, Subs).
 
 -doc "Ends `watch/3`. Errors: `not_subscribed`.".
--spec unwatch(pid(), sderl_mon_types:id(), subscribers()) -> {ok, subscribers()} | {error, not_subscribed}.
+-spec unwatch(pid(), sderl_mon_types:id(), subscribers()) ->
+    {ok, subscribers()} | {error, not_subscribed}.
 unwatch(Pid, Node, Subs) -> watches(Pid, fun(Watches) -> maps:remove(Node, Watches) end, Subs).
 
 watches(Pid, Change, Subs) ->
     case Subs of
-        #{Pid := #subscriber{watches = Watches} = Sub} -> {ok, Subs#{Pid := Sub#subscriber{watches = Change(Watches)}}};
+        #{Pid := #subscriber{watches = Watches} = Sub} ->
+            {ok, Subs#{Pid := Sub#subscriber{watches = Change(Watches)}}};
         #{} -> {error, not_subscribed}
     end.
 
 -doc "The nodes that somebody watches.".
 -spec watched(subscribers()) -> [sderl_mon_types:id()].
-watched(Subs) -> lists:usort(lists:append([maps:keys(Watches) || #subscriber{watches = Watches} <- maps:values(Subs)])).
+watched(Subs) ->
+    lists:usort(lists:append([maps:keys(Watches)
+                              || #subscriber{watches = Watches} <- maps:values(Subs)])).
 
 -doc "Tells all. `Present` is what one that was behind is told first.".
 -spec tell(Message :: tuple(), Present :: [tuple()], subscribers()) -> subscribers().
-tell(Message, Present, Subs) -> maps:map(fun(Pid, Sub) -> tell_one(Pid, Message, Present, Sub) end, Subs).
+tell(Message, Present, Subs) ->
+    maps:map(fun(Pid, Sub) -> tell_one(Pid, Message, Present, Sub) end, Subs).
 
 tell_one(Pid, Message, Present, #subscriber{missed = Missed} = Sub) ->
     case process_info(Pid, message_queue_len) of
@@ -91,7 +99,8 @@ missed({sderl_mon, frame, _}, {Frames, Events}) -> {Frames + 1, Events};
 missed({sderl_mon, events, New}, {Frames, Events}) -> {Frames, Events + length(New)};
 missed(_Other, Missed) -> Missed.
 
-said({Frames, Events}) -> [{sderl_mon, missed, Frames}] ++ [{sderl_mon, events_missed, Events} || Events > 0].
+said({Frames, Events}) ->
+    [{sderl_mon, missed, Frames}] ++ [{sderl_mon, events_missed, Events} || Events > 0].
 
 -doc "Tells details to those in step that watch their nodes.".
 -spec details(#{sderl_mon_types:id() => sderl_mon_types:detail()}, subscribers()) -> ok.
@@ -99,6 +108,7 @@ details(New, Subs) when map_size(New) =:= 0; map_size(Subs) =:= 0 -> ok;
 details(New, Subs) ->
     _ = [
         Pid ! {sderl_mon, detail, Node, Detail}
-     || Pid := #subscriber{watches = Watches, missed = none} <- Subs, Node := _ <- Watches, #{Node := Detail} <- [New]
+     || Pid := #subscriber{watches = Watches, missed = none} <- Subs, Node := _ <- Watches,
+        #{Node := Detail} <- [New]
     ],
     ok.

@@ -15,10 +15,12 @@ depend on it. Nothing that a handler does reaches the hub.
 
 -doc "A frame was made. Sums are made only when somebody may listen.".
 -spec frame(sderl_mon_types:frame()) -> ok.
-frame(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span, nodes := Nodes, links := Links, lost := Lost}) ->
+frame(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span, nodes := Nodes, links := Links,
+        lost := Lost}) ->
     case loaded() of
         true ->
-            {Msgs, Bytes} = maps:fold(fun(_Link, {M, B}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0}, Links),
+            {Msgs, Bytes} = maps:fold(fun(_Link, {M, B}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0},
+                                      Links),
             Measured = #{
                 count => 1,
                 span_ms => Span,

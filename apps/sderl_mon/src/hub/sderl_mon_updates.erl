@@ -3,20 +3,23 @@
 -moduledoc """
 The last words of the agents, between a hub's ticks. Pure.
 
-An agent's interval and the hub's are never quite in step. Of an agent that sent several updates since
-the last tick, these follow each other; of one that sent none, its last word holds for three of its
-intervals. The first a little less, the second a little more than there was: over time the two even
-out, and no frame has a hole.
+An agent's interval and the hub's are never quite in step. Of an agent that sent several updates
+since the last tick, these follow each other; of one that sent none, its last word holds for three
+of its intervals. The first a little less, the second a little more than there was: over time the
+two even out, and no frame has a hole.
 
-Under which term an agent speaks is remembered for some while after it fell silent: who was deposed is
-refused.
+Under which term an agent speaks is remembered for some while after it fell silent: who was deposed
+is refused.
 """.
 
 -export([new/0, put/2, take/2, agents/1]).
 
 -export_type([updates/0, refusal/0]).
 
--doc "Why an update does not count: an agent of a lower term, more updates than fit between two ticks, more agents than there can be.".
+-doc """
+Why an update does not count: an agent of a lower term, more updates than fit between two ticks,
+more agents than there can be.
+""".
 -type refusal() :: updates_stale | updates_too_many | agents_too_many.
 
 -record(agent, {
@@ -50,8 +53,10 @@ put(#{agent := {Scope, Term}} = Update, Agents) ->
     Numbers = maps:without([details, events], Update),
     case Agents of
         #{Scope := #agent{term = Known}} when Term < Known -> {error, updates_stale};
-        #{Scope := #agent{term = Term, fresh = Fresh}} when length(Fresh) >= ?UPDATES -> {error, updates_too_many};
-        #{Scope := #agent{term = Term, fresh = Fresh} = Agent} -> {ok, Agents#{Scope := Agent#agent{fresh = [Numbers | Fresh]}}};
+        #{Scope := #agent{term = Term, fresh = Fresh}} when length(Fresh) >= ?UPDATES ->
+            {error, updates_too_many};
+        #{Scope := #agent{term = Term, fresh = Fresh} = Agent} ->
+            {ok, Agents#{Scope := Agent#agent{fresh = [Numbers | Fresh]}}};
         #{Scope := #agent{}} -> {ok, Agents#{Scope := #agent{term = Term, fresh = [Numbers]}}};
         #{} when map_size(Agents) >= ?AGENTS -> {error, agents_too_many};
         #{} -> {ok, Agents#{Scope => #agent{term = Term, fresh = [Numbers]}}}
@@ -64,7 +69,8 @@ take(IntervalMs, Agents) ->
         fun(Scope, Agent, {Updates, Acc}) ->
             case word(IntervalMs, Agent) of
                 {Update, Agent1} -> {[Update | Updates], Acc#{Scope => Agent1}};
-                #agent{age = Age} = Silent when Age =< ?FORGOTTEN -> {Updates, Acc#{Scope => Silent}};
+                #agent{age = Age} = Silent when Age =< ?FORGOTTEN ->
+                    {Updates, Acc#{Scope => Silent}};
                 _Forgotten -> {Updates, Acc}
             end
         end,
@@ -77,7 +83,8 @@ word(_IntervalMs, #agent{fresh = [_ | _] = Fresh} = Agent) ->
     %% Losses were told once.
     {Update, Agent#agent{fresh = [], held = maps:remove(lost, Update), age = 0}};
 %% In intervals of whichever is slower, the agent or the hub.
-word(IntervalMs, #agent{held = #{span_ms := Span} = Held, age = Age} = Agent) when Age * IntervalMs < ?HELD * Span; Age < ?HELD ->
+word(IntervalMs, #agent{held = #{span_ms := Span} = Held, age = Age} = Agent)
+  when Age * IntervalMs < ?HELD * Span; Age < ?HELD ->
     {Held, Agent#agent{age = Age + 1}};
 word(_IntervalMs, #agent{age = Age} = Agent) ->
     Agent#agent{held = none, age = Age + 1}.

@@ -3,10 +3,10 @@
 -moduledoc """
 Which agents there are, which nodes each watches, and on which monitoring node each runs.
 
-Pure. One agent watches one *scope*: a group, or a free node. A node in several groups is watched by one of
-their agents alone, that of the first in the order of terms (its *home*), so that nothing is read or counted
-twice. Scopes stay where they are as long as their monitoring node lives and the load is even enough: a move
-costs the history of rates that the agent has, so it must be worth it.
+Pure. One agent watches one *scope*: a group, or a free node. A node in several groups is watched by
+one of their agents alone, that of the first in the order of terms (its *home*), so that nothing is
+read or counted twice. Scopes stay where they are as long as their monitoring node lives and the
+load is even enough: a move costs the history of rates that the agent has, so it must be worth it.
 """.
 
 -export([scopes/1, home/1, place/3, weight/1]).
@@ -20,13 +20,14 @@ home({Node, []}) -> {free, Node};
 home({_, Groups}) -> {group, hd(lists:sort(Groups))}.
 
 -doc """
-All scopes with the nodes that each watches, each node in exactly one. A group all of whose members have their
-homes elsewhere has a scope that watches nobody.
+All scopes with the nodes that each watches, each node in exactly one. A group all of whose members
+have their homes elsewhere has a scope that watches nobody.
 """.
 -spec scopes(#{node() => [Group :: term()]}) -> #{scope() => [node()]}.
 scopes(Nodes) ->
     Empty = #{{group, Group} => [] || _ := Groups <- Nodes, Group <- Groups},
-    Homes = maps:groups_from_list(fun home/1, fun({Node, _}) -> Node end, lists:sort(maps:to_list(Nodes))),
+    Homes = maps:groups_from_list(fun home/1, fun({Node, _}) -> Node end,
+                                  lists:sort(maps:to_list(Nodes))),
     maps:merge(Empty, Homes).
 
 -doc "What a scope costs its monitoring node: its nodes, and a little for the agent itself.".
@@ -36,15 +37,17 @@ weight(Nodes) -> 1 + length(Nodes).
 -doc """
 A monitoring node for each scope.
 
-`Present` says where scopes run now. They stay there, but for those of monitoring nodes that are not in
-`Monitors` and as many as it takes to even the load out once it differs by more than a quarter of the mean (and
-more than 4).
+`Present` says where scopes run now. They stay there, but for those of monitoring nodes that are not
+in `Monitors` and as many as it takes to even the load out once it differs by more than a quarter of
+the mean (and more than 4).
 """.
 -spec place(#{scope() => [node()]}, Present :: placement(), Monitors :: [node()]) -> placement().
 place(_, _, []) ->
     #{};
 place(Scopes, Present, Monitors) ->
-    Kept = #{Scope => Monitor || Scope := Monitor <- Present, is_map_key(Scope, Scopes), lists:member(Monitor, Monitors)},
+    Kept = #{Scope => Monitor
+             || Scope := Monitor <- Present, is_map_key(Scope, Scopes),
+                lists:member(Monitor, Monitors)},
     Weights = #{Scope => weight(Nodes) || Scope := Nodes <- Scopes},
     %% The heaviest first: what is left then fills the gaps.
     New = lists:sort([{-Weight, Scope} || Scope := Weight <- Weights, not is_map_key(Scope, Kept)]),
@@ -78,7 +81,8 @@ even(Placement, Loads, Weights, Slack) ->
     {Least, To} = least(Loads),
     {Most, From} = lists:max([{L, M} || M := L <- Loads]),
     Gap = Most - Least,
-    Movable = [{abs(Gap - 2 * W), Scope, W} || Scope := M <- Placement, M =:= From, W <- [maps:get(Scope, Weights)], W < Gap],
+    Movable = [{abs(Gap - 2 * W), Scope, W}
+               || Scope := M <- Placement, M =:= From, W <- [maps:get(Scope, Weights)], W < Gap],
     case Movable of
         [_ | _] when Gap > Slack ->
             {_, Scope, Weight} = lists:min(Movable),

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_master).
 -moduledoc """
-The master of a monitoring node: does what `m:sderl_mon_master_core` decides. There is one on each; the lowest
-leads, the others run the agents that it gives them and are ready to take over.
+The master of a monitoring node: does what `m:sderl_mon_master_core` decides. There is one on each;
+the lowest leads, the others run the agents that it gives them and are ready to take over.
 
-Messages between masters are casts `{sderl_mon, 1, Kind, From, Payload}`; those of another version, of an unknown kind or not of
-their type (`m:sderl_mon_message`) are ignored. None is waited for.
+Messages between masters are casts `{sderl_mon, 1, Kind, From, Payload}`; those of another version,
+of an unknown kind or not of their type (`m:sderl_mon_message`) are ignored. None is waited for.
 """.
 
 -behaviour(gen_server).
@@ -45,7 +45,8 @@ nodes() -> gen_server:call(?MODULE, nodes).
 init([]) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     Config = sderl_mon_config:shared(sderl_mon_settings:get()),
-    Found = [{Pid, Spec} || Pid <- sderl_mon_agent_sup:agents(), {ok, Spec} <- [sderl_mon_agent:orders(Pid)]],
+    Found = [{Pid, Spec}
+             || Pid <- sderl_mon_agent_sup:agents(), {ok, Spec} <- [sderl_mon_agent:orders(Pid)]],
     Agents = #{Scope => agent(Pid, Spec) || {Pid, #{scope := Scope} = Spec} <- Found},
     Core = sderl_mon_master_core:new(node(), Config, now_ms()),
     State = step({adopted, [Spec || {_, Spec} <- Found]}, #{core => Core, agents => Agents}),
@@ -101,7 +102,8 @@ handle_info({'DOWN', Mon, process, _, _}, #{agents := Agents} = State) ->
     end;
 handle_info({restart, Scope}, #{agents := Agents} = State) ->
     case Agents of
-        #{Scope := #{pid := none, spec := Spec}} -> {noreply, State#{agents := Agents#{Scope := started(Spec)}}};
+        #{Scope := #{pid := none, spec := Spec}} ->
+            {noreply, State#{agents := Agents#{Scope := started(Spec)}}};
         #{} -> {noreply, State}
     end;
 handle_info(_, State) ->
@@ -116,7 +118,8 @@ effect({tell, Node, Kind, Payload}, State) ->
     State;
 effect({connect, Node}, State) ->
     %% Monitoring nodes wait for no others.
-    ok = sderl_mon_pool:run(reach, {connect, Node}, {connect, Node}, fun() -> sderl_mon_reach:connect(Node) end, ?CONNECT_MS),
+    ok = sderl_mon_pool:run(reach, {connect, Node}, {connect, Node},
+                            fun() -> sderl_mon_reach:connect(Node) end, ?CONNECT_MS),
     State;
 effect({settle, Ms}, State) ->
     _ = erlang:send_after(Ms, self(), settle),
@@ -134,13 +137,15 @@ effect({topology, Hubs, Topology}, State) ->
     lists:foreach(fun(Hub) -> _ = sderl_mon_hub:topology(Hub, Topology) end, Hubs),
     State;
 effect({events, Hubs, Term, Events}, State) ->
-    Update = #{agent => {?SCOPE, Term}, t => sderl_mon_clock:wall_ms(), span_ms => ?TICK_MS, events => Events},
+    Update = #{agent => {?SCOPE, Term}, t => sderl_mon_clock:wall_ms(), span_ms => ?TICK_MS,
+               events => Events},
     lists:foreach(fun(Hub) -> _ = sderl_mon_hub:update(Hub, Update) end, Hubs),
     State;
 effect({run, Specs}, #{agents := Agents} = State) ->
     Wanted = #{Scope => Spec || #{scope := Scope} = Spec <- Specs},
     lists:foreach(fun stop/1, maps:values(maps:without(maps:keys(Wanted), Agents))),
-    State#{agents := #{Scope => ordered(Spec, maps:get(Scope, Agents, none)) || Scope := Spec <- Wanted}}.
+    State#{agents := #{Scope => ordered(Spec, maps:get(Scope, Agents, none))
+                       || Scope := Spec <- Wanted}}.
 
 stop(#{pid := Pid, mon := Mon}) when is_pid(Pid) ->
     true = demonitor(Mon, [flush]),
@@ -151,7 +156,9 @@ stop(_) ->
 ordered(Spec, none) -> started(Spec);
 ordered(Spec, #{spec := Spec} = Agent) -> Agent;
 ordered(Spec, #{pid := none} = Agent) -> Agent#{spec := Spec};
-ordered(Spec, #{pid := Pid} = Agent) -> ok = sderl_mon_agent:assign(Pid, Spec), Agent#{spec := Spec}.
+ordered(Spec, #{pid := Pid} = Agent) ->
+    ok = sderl_mon_agent:assign(Pid, Spec),
+    Agent#{spec := Spec}.
 
 started(Spec) ->
     {ok, Pid} = sderl_mon_agent_sup:start(?MODULE, Spec),

@@ -1,33 +1,36 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_master_core).
 -moduledoc """
-What the masters of a shadow network decide, without a process or a message: `step(Event, Now, State)` gives the
-effects, in order, and the new state. `Now` is monotonic time in milliseconds.
+What the masters of a shadow network decide, without a process or a message:
+`step(Event, Now, State)` gives the effects, in order, and the new state. `Now` is monotonic time in
+milliseconds.
 
 ## Who leads
 
-Each monitoring node has a master and all know the same: reports go to all of them. The lowest that lives leads.
-They beat every 500 ms; one that was not heard for 3 s, or whose connection went, is dead. Who begins to lead
-takes a term above all that it has seen, one that no other takes, so that of two leaders (a cut, a node that was stopped and goes on) the
-later is heeded. A new master first asks the others what they know, and waits for it up to 1.5 s; one that finds
-agents running on its own node waits until they have told it. So agents that run are adopted where they are.
+Each monitoring node has a master and all know the same: reports go to all of them. The lowest that
+lives leads. They beat every 500 ms; one that was not heard for 3 s, or whose connection went, is
+dead. Who begins to lead takes a term above all that it has seen, one that no other takes, so that
+of two leaders (a cut, a node that was stopped and goes on) the later is heeded. A new master first
+asks the others what they know, and waits for it up to 1.5 s; one that finds agents running on its
+own node waits until they have told it. So agents that run are adopted where they are.
 
-Each beat says whom its sender hears. While another that is heard hears a lower one, that one leads, also where it
-is not heard here: of two that are cut off from each other alone, the higher does not lead, and gives up its agents
-after 3 s, which the other has placed elsewhere by then.
+Each beat says whom its sender hears. While another that is heard hears a lower one, that one leads,
+also where it is not heard here: of two that are cut off from each other alone, the higher does not
+lead, and gives up its agents after 3 s, which the other has placed elsewhere by then.
 
 ## What a leader does
 
-From what nodes say of themselves and of others it makes the list of all nodes and the groups of each
-(`m:sderl_mon_members`), from those the agents and where they run (`m:sderl_mon_layout`), and from all that the
-topology. The plan goes to all masters, whole; each runs its own part of it. One that missed it has an old version
-in its beat and is told again. What was set at a node that does not lead is told to the leader with each beat until
-its plan has it.
+From what nodes say of themselves and of others it makes the list of all nodes and the groups of
+each (`m:sderl_mon_members`), from those the agents and where they run (`m:sderl_mon_layout`), and
+from all that the topology. The plan goes to all masters, whole; each runs its own part of it. One
+that missed it has an old version in its beat and is told again. What was set at a node that does
+not lead is told to the leader with each beat until its plan has it.
 
 ## Not promised
 
-Monitoring nodes that are cut off from each other, so that none hears both, and both see the cluster, lead both. A probe tells the one of the
-higher term; the other shows its nodes as watched by a newer master.
+Monitoring nodes that are cut off from each other, so that none hears both, and both see the
+cluster, lead both. A probe tells the one of the higher term; the other shows its nodes as watched
+by a newer master.
 """.
 
 -export([new/3, step/3]).
@@ -125,7 +128,8 @@ step({monitor_down, Node}, Now, #{beats := Beats} = State) when is_map_key(Node,
     elect(Now, State#{beats := maps:remove(Node, Beats), last_beat := Now - ?BEAT_MS});
 step({monitor_down, _}, _, State) ->
     {[], State};
-step({peer, Kind, From, Payload}, Now, #{self := Self} = State) when From =/= Self; Kind =:= report ->
+step({peer, Kind, From, Payload}, Now, #{self := Self} = State)
+  when From =/= Self; Kind =:= report ->
     heard(Kind, From, Payload, Now, State);
 step(_, _, State) ->
     {[], State}.
@@ -147,7 +151,9 @@ live(Now, #{self := Self, beats := Beats}) ->
 %% With those whom they hear, and whether the lowest of all is heard here.
 lowest(Now, #{beats := Beats} = State) ->
     Live = live(Now, State),
-    Lowest = lists:min(Live ++ lists:append([Hears || M <- Live, #{hears := Hears} <- [maps:get(M, Beats, none)]])),
+    Lowest = lists:min(
+        Live ++ lists:append([Hears || M <- Live, #{hears := Hears} <- [maps:get(M, Beats, none)]])
+    ),
     {Lowest, lists:member(Lowest, Live)}.
 
 beat(Now, #{last_beat := Last} = State) when Now - Last < ?BEAT_MS ->
@@ -156,15 +162,20 @@ beat(Now, #{self := Self, asked := Asked, beats := Beats, answered := Answered} 
     Others = monitors(State) -- [Self],
     Beat = beating(Now, State),
     {Wish, State1} = wish(Now, State),
-    Silent = [M || M <- Others, not is_map_key(M, Beats), Now - maps:get(M, Asked, Now - ?CONNECT_MS) >= ?CONNECT_MS],
+    Silent = [M
+              || M <- Others, not is_map_key(M, Beats),
+                 Now - maps:get(M, Asked, Now - ?CONNECT_MS) >= ?CONNECT_MS],
     New = [M || M <- Others, not is_map_key(M, Answered), grace(Now, State)],
     {
-        [{tell, M, beat, Beat} || M <- Others] ++ [{connect, M} || M <- Silent] ++ [{tell, M, hello, #{}} || M <- New] ++ Wish,
+        [{tell, M, beat, Beat} || M <- Others] ++ [{connect, M} || M <- Silent] ++
+        [{tell, M, hello, #{}} || M <- New] ++ Wish,
         State1#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
     }.
 
 %% What was set here and is not in the leader's plan.
-wished(#{wish := {Config, _}, leader := Leader, self := Self}) when Leader =/= undefined, Leader =/= Self -> [{tell, Leader, config, Config}];
+wished(#{wish := {Config, _}, leader := Leader, self := Self})
+  when Leader =/= undefined, Leader =/= Self ->
+    [{tell, Leader, config, Config}];
 wished(_) -> [].
 
 wish(Now, #{wish := {_, Until}, plan := #{config := Config}} = State) when Now >= Until ->
@@ -173,16 +184,20 @@ wish(_, State) ->
     {wished(State), State}.
 
 %% What is in force elsewhere holds, but for what was set here and is not known there yet.
-adopted(Config, #{wish := {Config, _}} = State) -> {[{adopt_config, Config}], State#{wish := none, config := Config}};
+adopted(Config, #{wish := {Config, _}} = State) ->
+    {[{adopt_config, Config}], State#{wish := none, config := Config}};
 adopted(_, #{wish := {_, _}} = State) -> {[], State};
 adopted(Config, State) -> {[{adopt_config, Config}], State#{config := Config}}.
 
 %% `seen` too: a leader of a term that was passed, while it was cut off say, must hear of it.
-beating(Now, #{self := Self, role := Role, term := Term, seen := Seen, version := Version} = State) ->
-    #{term => Term, seen => Seen, lead => Role =:= leader, version => Version, hears => live(Now, State) -- [Self]}.
+beating(Now,
+        #{self := Self, role := Role, term := Term, seen := Seen, version := Version} = State) ->
+    #{term => Term, seen => Seen, lead => Role =:= leader, version => Version,
+      hears => live(Now, State) -- [Self]}.
 
 grace(Now, #{begun := Begun, hold := Hold, self := Self, answered := Answered} = State) ->
-    Now < Hold orelse (Now - Begun < ?GRACE_MS andalso (monitors(State) -- [Self]) -- maps:keys(Answered) =/= []).
+    Now < Hold orelse (Now - Begun < ?GRACE_MS
+                       andalso (monitors(State) -- [Self]) -- maps:keys(Answered) =/= []).
 
 elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := Seen} = State) ->
     {Lowest, Heard} = lowest(Now, State),
@@ -202,7 +217,8 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
             {[], State#{role := follower, leader := Lowest}};
         {leader, _} ->
             case Beats of
-                #{Lowest := #{lead := true, term := Higher}} when Higher > Term -> {[], State#{role := follower, leader := Lowest}};
+                #{Lowest := #{lead := true, term := Higher}} when Higher > Term ->
+                    {[], State#{role := follower, leader := Lowest}};
                 _ -> {[], State}
             end;
         {follower, _} ->
@@ -211,7 +227,8 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
 
 lead(Now, #{self := Self, seen := Seen} = State) ->
     Term = next_term(Seen, Self),
-    Led = State#{role := leader, leader := Self, term := Term, seen := Term, wish := none, plan := none, topology := followed(State)},
+    Led = State#{role := leader, leader := Self, term := Term, seen := Term, wish := none,
+                 plan := none, topology := followed(State)},
     {Effects, State1} = planned(Now, Led),
     %% At once, so that no other leads on.
     {[{tell, M, beat, beating(Now, State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
@@ -228,9 +245,12 @@ followed(#{plan := #{hubs := Hubs}} = State) ->
 followed(_) ->
     none.
 
-heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version, hears := Hears}, Now, State) ->
+heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version, hears := Hears},
+      Now, State) ->
     #{beats := Beats, seen := Seen} = State,
-    State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead, version => Version, hears => Hears}}, seen := max(Seen, Theirs)},
+    State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead,
+                                              version => Version, hears => Hears}},
+                    seen := max(Seen, Theirs)},
     {Effects, State2} = elect(Now, follow(From, Lead, Term, State1)),
     case {State2, is_map_key(From, Beats)} of
         {#{role := leader}, false} ->
@@ -241,12 +261,19 @@ heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Versi
         _ ->
             {Effects, State2}
     end;
-heard(hello, From, _, _, #{seen := Seen, nodes := Nodes, placement := Placement, config := Config, epoch := Epoch} = State) ->
-    {[{tell, From, state, #{seen => Seen, nodes => Nodes, placement => Placement, config => Config, epoch => Epoch}}], State};
-heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement, config := Config} = Payload, Now, State) ->
-    #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch, beats := Beats} = State,
+heard(hello, From, _, _, #{seen := Seen, nodes := Nodes, placement := Placement, config := Config,
+                           epoch := Epoch} = State) ->
+    {[{tell, From, state,
+       #{seen => Seen, nodes => Nodes, placement => Placement, config => Config, epoch => Epoch}}],
+     State};
+heard(state, From,
+      #{seen := Theirs, nodes := Nodes, placement := Placement, config := Config} = Payload, Now,
+      State) ->
+    #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch,
+      beats := Beats} = State,
     %% As good as a beat: without it the agents of that node would be moved.
-    Beat = #{From => #{at => Now, term => Theirs, lead => false, version => {undefined, 0}, hears => []}},
+    Beat = #{From => #{at => Now, term => Theirs, lead => false, version => {undefined, 0},
+                       hears => []}},
     State1 = State#{answered := Answered#{From => true}, beats := maps:merge(Beat, Beats)},
     case Theirs >= Seen of
         true when Theirs > 0 ->
@@ -260,12 +287,12 @@ heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement, con
         _ ->
             {[], State1}
     end;
-heard(assign, From, #{term := Term, version := Version, placement := Placement, members := Members, config := Config} = Plan, _, #{seen := Seen} = State) when
-    Term >= Seen
-->
+heard(assign, From, #{term := Term, version := Version, placement := Placement, members := Members,
+                      config := Config} = Plan, _, #{seen := Seen} = State)
+  when Term >= Seen ->
     {Effects, State1} = adopted(Config, State#{
-        role := follower, leader := From, seen := Term, term := Term, version := Version, placement := Placement,
-        members := Members, plan := Plan, epoch := maps:get(epoch, Plan)
+        role := follower, leader := From, seen := Term, term := Term, version := Version,
+        placement := Placement, members := Members, plan := Plan, epoch := maps:get(epoch, Plan)
     }),
     Nodes = maps:merge(#{N => unknown(0) || N := _ <- Members}, maps:get(nodes, State1)),
     {Effects ++ [{run, orders(Plan, State1)}], State1#{nodes := Nodes}};
@@ -280,14 +307,17 @@ heard(report, From, #{scope := Scope, nodes := Reports}, Now, #{placement := Pla
 heard(_, _, _, _, State) ->
     {[], State}.
 
-follow(From, true, Term, #{role := follower, term := Own} = State) when Term >= Own -> State#{leader := From};
+follow(From, true, Term, #{role := follower, term := Own} = State) when Term >= Own ->
+    State#{leader := From};
 follow(_, _, _, State) -> State.
 
 add(Effects, {More, State}) -> {Effects ++ More, State}.
 
 %% ---------------------------------------------------------------- nodes
 
-unknown(Now) -> #{status => down, why => <<"not reached yet">>, source => none, facts => #{}, peers => [], since => Now}.
+unknown(Now) ->
+    #{status => down, why => <<"not reached yet">>, source => none, facts => #{}, peers => [],
+      since => Now}.
 
 reported(Reports, Now, #{nodes := Nodes} = State) ->
     %% A node that was forgotten meanwhile stays so.
@@ -317,12 +347,14 @@ known(#{status := Status} = New, #{status := Status, since := Since}, _) ->
 known(New, _, Now) ->
     New#{since => Now}.
 
-settle(#{role := leader, settling := false} = State) -> {[{settle, ?SETTLE_MS}], State#{settling := true}};
+settle(#{role := leader, settling := false} = State) ->
+    {[{settle, ?SETTLE_MS}], State#{settling := true}};
 settle(State) -> {[], State}.
 
 %% ---------------------------------------------------------------- the plan
 
-planned(Now, #{role := leader, self := Self, config := Config, nodes := Nodes0, placement := Placement0} = State) ->
+planned(Now, #{role := leader, self := Self, config := Config, nodes := Nodes0,
+               placement := Placement0} = State) ->
     Monitors = monitors(State),
     Live = live(Now, State),
     Found = sderl_mon_members:found(Nodes0, Config, Monitors),
@@ -339,23 +371,28 @@ planned(Now, #{role := leader, self := Self, config := Config, nodes := Nodes0, 
             #{version := {_, Before}, term := Term, epoch := Epoch} ->
                 Version = {Self, Before + 1},
                 Plan = #{
-                    essence => Essence, term => Term, version => Version, scopes => Scopes, placement => Placement, members => Members,
-                    hubs => Live, monitors => Monitors, config => Config, epoch => Epoch
+                    essence => Essence, term => Term, version => Version, scopes => Scopes,
+                    placement => Placement, members => Members, hubs => Live, monitors => Monitors,
+                    config => Config, epoch => Epoch
                 },
                 State3 = State1#{plan := Plan, version := Version},
-                {lists:append([assign(M, State3) || M <- Live -- [Self]]) ++ [{run, orders(Plan, State3)}], State3}
+                {lists:append([assign(M, State3) || M <- Live -- [Self]]) ++
+                 [{run, orders(Plan, State3)}], State3}
         end,
     add(Effects, told(Now, State2));
 planned(_, State) ->
     {[], State}.
 
-assign(Monitor, #{plan := #{} = Plan, epoch := Epoch}) -> [{tell, Monitor, assign, maps:remove(essence, Plan#{epoch := Epoch})}];
+assign(Monitor, #{plan := #{} = Plan, epoch := Epoch}) ->
+    [{tell, Monitor, assign, maps:remove(essence, Plan#{epoch := Epoch})}];
 assign(_, _) -> [].
 
 %% Whoever would watch nobody does not run: of a thousand groups of ten nodes that is nearly all.
-orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, monitors := Monitors, config := Config}, #{self := Self}) ->
+orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, monitors := Monitors,
+         config := Config}, #{self := Self}) ->
     [
-        #{scope => Scope, term => Term, nodes => Nodes, monitors => Monitors, hubs => Hubs, config => Config}
+        #{scope => Scope, term => Term, nodes => Nodes, monitors => Monitors, hubs => Hubs,
+          config => Config}
      || Scope := [_ | _] = Nodes <- Scopes, maps:get(Scope, Placement, none) =:= Self
     ].
 
@@ -367,12 +404,14 @@ told(Now, #{topology := Before, epoch := Epoch, term := Term, last_topology := L
         true when Now - Last < ?AGAIN_MS ->
             {[], State};
         true ->
-            {[{topology, live(Now, State), Topology#{epoch := Epoch}}], State#{topology := Topology, last_topology := Now}};
+            {[{topology, live(Now, State), Topology#{epoch := Epoch}}],
+             State#{topology := Topology, last_topology := Now}};
         false ->
             Next = max(Epoch, Term bsl 24) + 1,
             Events = sderl_mon_members:events(Before, Topology),
             {
-                [{topology, live(Now, State), Topology#{epoch := Next}} | [{events, live(Now, State), Term, Events} || Events =/= []]],
+                [{topology, live(Now, State), Topology#{epoch := Next}}
+                 | [{events, live(Now, State), Term, Events} || Events =/= []]],
                 State#{topology := Topology, last_topology := Now, epoch := Next}
             }
     end.
@@ -381,7 +420,8 @@ told(Now, #{topology := Before, epoch := Epoch, term := Term, last_topology := L
 essence(#{nodes := Nodes, groups := Groups, monitors := Monitors}) ->
     {Nodes, #{Id => maps:remove(names, G) || Id := G <- Groups}, Monitors}.
 
-topology(Live, #{nodes := Nodes, members := Members, placement := Placement, leader := Leader} = State) ->
+topology(Live,
+         #{nodes := Nodes, members := Members, placement := Placement, leader := Leader} = State) ->
     Homes = lists:usort([sderl_mon_layout:home({N, Gs}) || N := Gs <- Members]),
     #{
         epoch => 0,
@@ -400,7 +440,8 @@ topology(Live, #{nodes := Nodes, members := Members, placement := Placement, lea
     }.
 
 upkeep(Now, #{role := leader, last_topology := Last, nodes := Nodes} = State) ->
-    case [M || M <- live(Now, State), not lists:member(M, hubs(State))] ++ (hubs(State) -- live(Now, State)) of
+    case [M || M <- live(Now, State), not lists:member(M, hubs(State))] ++
+         (hubs(State) -- live(Now, State)) of
         [_ | _] -> planned(Now, State);
         [] when Now - Last >= ?AGAIN_MS ->
             Old = [N || N := #{status := down, since := Since} <- Nodes, Now - Since > ?FORGET_MS],
@@ -415,7 +456,8 @@ upkeep(Now, #{apart := Apart} = State) ->
         {{_, true}, _} -> {[], State#{apart := none}};
         {{_, false}, none} -> {[], State#{apart := Now}};
         %% Its plan is not heard here. With no version, all of it is told once it can be.
-        {{_, false}, Since} when is_integer(Since), Now - Since >= ?DEAD_MS -> {[{run, []}], State#{apart := given_up, version := {undefined, 0}}};
+        {{_, false}, Since} when is_integer(Since), Now - Since >= ?DEAD_MS ->
+            {[{run, []}], State#{apart := given_up, version := {undefined, 0}}};
         {{_, false}, _} -> {[], State}
     end.
 
@@ -440,13 +482,15 @@ term(#{term := Term}) -> Term.
     term := integer(),
     monitors := [node()],
     heard := [node()],
-    nodes := #{node() => #{status := sderl_mon_message:status(), why := binary(), source := probe | stock | none}},
+    nodes := #{node() => #{status := sderl_mon_message:status(), why := binary(),
+                           source := probe | stock | none}},
     agents := sderl_mon_message:placement()
 }.
 
 -doc "For people.".
 -spec status(state()) -> status().
-status(#{self := Self, role := Role, leader := Leader, term := Term, nodes := Nodes, placement := Placement, last_tick := Now} = State) ->
+status(#{self := Self, role := Role, leader := Leader, term := Term, nodes := Nodes,
+         placement := Placement, last_tick := Now} = State) ->
     #{
         node => Self,
         role => Role,
@@ -459,7 +503,8 @@ status(#{self := Self, role := Role, leader := Leader, term := Term, nodes := No
     }.
 
 -doc "The node of an id; no atom is made of it.".
--spec node_of(sderl_mon_types:id(), state()) -> {ok, node(), sderl_mon_message:status()} | {error, unknown}.
+-spec node_of(sderl_mon_types:id(), state()) ->
+    {ok, node(), sderl_mon_message:status()} | {error, unknown}.
 node_of(Id, #{nodes := Nodes}) ->
     case [{N, S} || N := #{status := S} <- Nodes, sderl_mon_types:id(N) =:= Id] of
         [{Node, Status}] -> {ok, Node, Status};
@@ -472,7 +517,9 @@ group_of(Id, #{nodes := Nodes}) ->
     Members = sderl_mon_members:groups(Nodes),
     case lists:uniq([G || _ := Gs <- Members, G <- Gs, sderl_mon_types:id({group, G}) =:= Id]) of
         [Group | _] ->
-            {ok, Group, lists:sort([N || N := Gs <- Members, lists:member(Group, Gs), #{status := up} <- [maps:get(N, Nodes)]])};
+            {ok, Group, lists:sort([N
+                                    || N := Gs <- Members, lists:member(Group, Gs),
+                                       #{status := up} <- [maps:get(N, Nodes)]])};
         [] ->
             {error, unknown}
     end.

@@ -3,8 +3,8 @@
 -moduledoc """
 Who there is and in which groups, from what nodes say of themselves and of each other.
 
-Pure. A node that is up knows best which groups it is in. Of one that is not, its fellow members are asked; where
-none of them is up either, it is in the groups that it was in.
+Pure. A node that is up knows best which groups it is in. Of one that is not, its fellow members are
+asked; where none of them is up either, it is in the groups that it was in.
 """.
 
 -export([found/3, groups/1, node_infos/3, group_infos/3, events/2]).
@@ -18,21 +18,27 @@ none of them is up either, it is in the groups that it was in.
 -define(MOST_NODES, 5000).
 
 -doc """
-All nodes that are to be watched: those known before, the seeds, and whomever a node that is up is linked to or
-names as a member of a group; without the monitoring nodes, and only those that the configuration allows.
+All nodes that are to be watched: those known before, the seeds, and whomever a node that is up is
+linked to or names as a member of a group; without the monitoring nodes, and only those that the
+configuration allows.
 """.
 -spec found(reports(), sderl_mon_message:config(), Monitors :: [node()]) -> [node()].
 found(Reports, #{seeds := Seeds, nodes := Which}, Monitors) ->
-    Named = [[Peers, groups_nodes(Facts)] || _ := #{status := up, facts := Facts, peers := Peers} <- Reports],
-    Allowed = case Which of all -> fun(_) -> true end; _ -> fun(N) -> lists:member(N, Which) end end,
+    Named = [[Peers, groups_nodes(Facts)]
+             || _ := #{status := up, facts := Facts, peers := Peers} <- Reports],
+    Allowed =
+        case Which of all -> fun(_) -> true end; _ -> fun(N) -> lists:member(N, Which) end end,
     Listed = case Which of all -> []; _ -> Which end,
     Known = [N || N <- lists:usort(Seeds ++ Listed ++ maps:keys(Reports)), Allowed(N)] -- Monitors,
-    Others = [N || N <- lists:usort(lists:flatten(Named)), is_atom(N), Allowed(N), not is_map_key(N, Reports)] -- Monitors,
+    Others = [N
+              || N <- lists:usort(lists:flatten(Named)), is_atom(N), Allowed(N),
+                 not is_map_key(N, Reports)] -- Monitors,
     %% Those known first.
     lists:usort(Known ++ lists:sublist(Others, max(0, ?MOST_NODES - length(Known)))).
 
 groups_nodes(Facts) ->
-    [Ms || #{members := Ms} <- maps:get(groups, Facts, [])] ++ [Ms || {_, Ms} <- maps:get(known, Facts, []), is_list(Ms)].
+    [Ms || #{members := Ms} <- maps:get(groups, Facts, [])] ++
+        [Ms || {_, Ms} <- maps:get(known, Facts, []), is_list(Ms)].
 
 -doc "The groups of each node.".
 -spec groups(reports()) -> #{node() => [Group :: term()]}.
@@ -42,8 +48,11 @@ groups(Reports) ->
 
 %% By group, whom its members that are up have for members.
 claims(Reports) ->
-    Said = [{G, Ms} || _ := #{status := up, facts := Facts} <- Reports, #{group := G, members := Ms} <- maps:get(groups, Facts, [])],
-    maps:map(fun(_, Lists) -> #{N => true || Ms <- Lists, N <- Ms} end, maps:groups_from_list(fun({G, _}) -> G end, fun({_, Ms}) -> Ms end, Said)).
+    Said = [{G, Ms}
+            || _ := #{status := up, facts := Facts} <- Reports,
+               #{group := G, members := Ms} <- maps:get(groups, Facts, [])],
+    maps:map(fun(_, Lists) -> #{N => true || Ms <- Lists, N <- Ms} end,
+             maps:groups_from_list(fun({G, _}) -> G end, fun({_, Ms}) -> Ms end, Said)).
 
 groups_of(_, #{status := up, facts := Facts}, _) ->
     own(Facts);
@@ -54,11 +63,14 @@ groups_of(Node, #{facts := Facts}, Claims) ->
 own(Facts) -> lists:sort([G || #{group := G} <- maps:get(groups, Facts, [])]).
 
 -doc "The nodes of a topology.".
--spec node_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:node_info()}.
+-spec node_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) ->
+    #{sderl_mon_types:id() => sderl_mon_types:node_info()}.
 node_infos(Reports, Members, Placement) ->
-    #{sderl_mon_types:id(N) => node_info(R, sderl_mon_layout:home({N, Gs}), Gs, Placement) || N := R <- Reports, Gs <- [maps:get(N, Members, [])]}.
+    #{sderl_mon_types:id(N) => node_info(R, sderl_mon_layout:home({N, Gs}), Gs, Placement)
+      || N := R <- Reports, Gs <- [maps:get(N, Members, [])]}.
 
-node_info(#{status := Status, facts := Facts, source := Source, why := Why}, Home, Groups, Placement) ->
+node_info(#{status := Status, facts := Facts, source := Source, why := Why}, Home, Groups,
+          Placement) ->
     Info = #{
         status => Status,
         groups => [sderl_mon_types:id({group, G}) || G <- Groups],
@@ -75,12 +87,16 @@ node_info(#{status := Status, facts := Facts, source := Source, why := Why}, Hom
     maps:merge(maps:merge(Info, Agent), maps:merge(Because, Told)).
 
 -doc "The groups of a topology.".
--spec group_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:group_info()}.
+-spec group_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) ->
+    #{sderl_mon_types:id() => sderl_mon_types:group_info()}.
 group_infos(Reports, Members, Placement) ->
-    ByGroup = maps:groups_from_list(fun({G, _}) -> G end, fun({_, N}) -> N end, [{G, N} || N := Gs <- Members, G <- Gs]),
+    ByGroup = maps:groups_from_list(fun({G, _}) -> G end, fun({_, N}) -> N end,
+                                    [{G, N} || N := Gs <- Members, G <- Gs]),
     Said = maps:groups_from_list(
         fun(#{group := G}) -> G end,
-        [Info || _ := #{status := up, facts := Facts} <- Reports, #{group := _} = Info <- maps:get(groups, Facts, [])]
+        [Info
+         || _ := #{status := up, facts := Facts} <- Reports,
+            #{group := _} = Info <- maps:get(groups, Facts, [])]
     ),
     Lost = minorities(Reports),
     #{
@@ -128,36 +144,53 @@ most(List) ->
 
 %% ---------------------------------------------------------------- what changed
 
--doc "What became different between two topologies, in words. The first of all tells no events: everything would be new.".
--spec events(none | sderl_mon_types:topology(), sderl_mon_types:topology()) -> [sderl_mon_types:new_event()].
+-doc """
+What became different between two topologies, in words. The first of all tells no events: everything
+would be new.
+""".
+-spec events(none | sderl_mon_types:topology(), sderl_mon_types:topology()) ->
+    [sderl_mon_types:new_event()].
 events(none, _) ->
     [];
-events(#{nodes := N0, groups := G0, monitors := M0}, #{t := T, nodes := N1, groups := G1, monitors := M1}) ->
-    [E#{t => T} || E <- node_events(N0, N1) ++ group_events(G0, G1) ++ monitor_events(by_node(M0), by_node(M1))].
+events(#{nodes := N0, groups := G0, monitors := M0},
+       #{t := T, nodes := N1, groups := G1, monitors := M1}) ->
+    [E#{t => T}
+     || E <- node_events(N0, N1) ++ group_events(G0, G1) ++
+             monitor_events(by_node(M0), by_node(M1))].
 
 by_node(Monitors) -> #{Node => M || #{node := Node} = M <- Monitors}.
 
 node_events(Before, After) ->
-    lists:append([node_event(Id, maps:get(Id, Before, none), Info) || Id := Info <- maps:iterator(After, ordered)]) ++
-        [event(node_forgotten, info, Id, "~ts is gone and nobody knows of it any more", [Id]) || Id := _ <- Before, not is_map_key(Id, After)].
+    lists:append([node_event(Id, maps:get(Id, Before, none), Info)
+                  || Id := Info <- maps:iterator(After, ordered)]) ++
+        [event(node_forgotten, info, Id, "~ts is gone and nobody knows of it any more", [Id])
+         || Id := _ <- Before, not is_map_key(Id, After)].
 
 node_event(_, #{status := Status}, #{status := Status}) -> [];
 node_event(Id, _, #{status := up}) -> [event(node_up, notice, Id, "~ts is up", [Id])];
 node_event(_, none, _) -> [];
-node_event(Id, _, #{status := down} = Info) -> [event(node_down, warning, Id, "~ts is down: ~ts", [Id, why(Info)])];
-node_event(Id, _, #{status := unreachable} = Info) -> [event(node_unreachable, warning, Id, "~ts: ~ts", [Id, why(Info)])].
+node_event(Id, _, #{status := down} = Info) ->
+    [event(node_down, warning, Id, "~ts is down: ~ts", [Id, why(Info)])];
+node_event(Id, _, #{status := unreachable} = Info) ->
+    [event(node_unreachable, warning, Id, "~ts: ~ts", [Id, why(Info)])].
 
 why(Info) -> maps:get(why, Info, <<"it does not say why">>).
 
 group_events(Before, After) ->
-    [in_group(group_created, Id, "the group ~ts has ~b nodes", [Id, length(Nodes)]) || Id := #{nodes := Nodes} <- After, not is_map_key(Id, Before)] ++
-        [in_group(group_deleted, Id, "the group ~ts is gone", [Id]) || Id := _ <- Before, not is_map_key(Id, After)] ++
-        lists:append([group(Id, Old, New) || Id := New <- After, {ok, Old} <- [maps:find(Id, Before)]]).
+    [in_group(group_created, Id, "the group ~ts has ~b nodes", [Id, length(Nodes)])
+     || Id := #{nodes := Nodes} <- After, not is_map_key(Id, Before)] ++
+        [in_group(group_deleted, Id, "the group ~ts is gone", [Id])
+         || Id := _ <- Before, not is_map_key(Id, After)] ++
+        lists:append([group(Id, Old, New)
+                      || Id := New <- After, {ok, Old} <- [maps:find(Id, Before)]]).
 
 group(Id, #{nodes := Old, coordinator := C0}, #{nodes := New, coordinator := C1}) ->
-    [in_group(members_added, Id, "~ts: new members ~ts", [Id, names(Added)]) || Added <- [New -- Old], Added =/= []] ++
-        [in_group(members_removed, Id, "~ts: no members any more: ~ts", [Id, names(Removed)]) || Removed <- [Old -- New], Removed =/= []] ++
-        [in_group(coordinator_changed, Id, "~ts: the coordinator is ~ts now", [Id, C1]) || C1 =/= C0, C0 =/= undefined, C1 =/= undefined].
+    [in_group(members_added, Id, "~ts: new members ~ts", [Id, names(Added)])
+     || Added <- [New -- Old], Added =/= []] ++
+        [in_group(members_removed, Id, "~ts: no members any more: ~ts", [Id, names(Removed)])
+         || Removed <- [Old -- New], Removed =/= []] ++
+        [in_group(coordinator_changed, Id, "~ts: the coordinator is ~ts now", [Id, C1])
+         || C1 =/= C0, C0 =/= undefined, C1 =/= undefined].
 
 names(Ids) -> lists:join(", ", Ids).
 
@@ -165,17 +198,23 @@ monitor_events(Before, After) ->
     [
         case Status of
             up -> event(monitor_up, notice, Id, "the monitoring node ~ts is up", [Id]);
-            down -> event(monitor_down, warning, Id, "the monitoring node ~ts is down; its agents run elsewhere", [Id])
+            down ->
+                event(monitor_down, warning, Id,
+                      "the monitoring node ~ts is down; its agents run elsewhere", [Id])
         end
-     || Id := #{status := Status} <- After, maps:get(status, maps:get(Id, Before, #{status => none})) =/= Status
+     || Id := #{status := Status} <- After,
+        maps:get(status, maps:get(Id, Before, #{status => none})) =/= Status
     ] ++
         [
             event(master_changed, notice, Id, "~ts is the master now", [Id])
-         || Id := #{master := true} <- After, not maps:get(master, maps:get(Id, Before, #{master => false}))
+         || Id := #{master := true} <- After,
+            not maps:get(master, maps:get(Id, Before, #{master => false}))
         ].
 
 event(Kind, Level, Node, Format, Args) ->
-    #{kind => Kind, level => Level, node => Node, text => unicode:characters_to_binary(io_lib:format(Format, Args))}.
+    #{kind => Kind, level => Level, node => Node,
+      text => unicode:characters_to_binary(io_lib:format(Format, Args))}.
 
 in_group(Kind, Group, Format, Args) ->
-    #{kind => Kind, level => notice, group => Group, text => unicode:characters_to_binary(io_lib:format(Format, Args))}.
+    #{kind => Kind, level => notice, group => Group,
+      text => unicode:characters_to_binary(io_lib:format(Format, Args))}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_library).
 -moduledoc """
-What the probe asks of the application `sderl` where that runs (`m:sderl_observed`, `m:s_group`): by functions alone.
-Nothing here fails where it does not: a node without it is monitored too.
+What the probe asks of the application `sderl` where that runs (`m:sderl_observed`, `m:s_group`): by
+functions alone. Nothing here fails where it does not: a node without it is monitored too.
 """.
 
 -export([traffic/1, names/0, edges/2, edges/4, groups/1, ask/2, describe_event/1, message_tags/0]).
@@ -12,13 +12,20 @@ Nothing here fails where it does not: a node without it is monitored too.
 -doc "What it counts itself; of messages between nodes what is not in `Edges` yet.".
 -spec traffic(Edges :: map()) -> sderl_observed:traffic() | #{}.
 traffic(Edges) ->
-    try sderl_observed:traffic() of
+    try
+        sderl_observed:traffic()
+    of
         #{edges := Rows} = Sample ->
-            Sample#{edges := [Row || {From, Next, N} = Row <- Rows, maps:get({row, From, Next}, Edges, 0) =/= N]}
-    catch _:_ -> #{}
+            Sample#{edges := [Row
+                              || {From, Next, N} = Row <- Rows,
+                                 maps:get({row, From, Next}, Edges, 0) =/= N]}
+    catch
+        _:_ -> #{}
     end.
 
--doc "How many names the node has, of all its groups, as a gauge; nothing where the library does not run.".
+-doc """
+How many names the node has, of all its groups, as a gauge; nothing where the library does not run.
+""".
 -spec names() -> #{names => non_neg_integer()}.
 names() ->
     try is_pid(whereis(sderl_sup)) andalso sderl_observed:count_names() of
@@ -34,12 +41,24 @@ edges(Rows, Old) -> edges(Rows, Old, group_of(), node()).
 %% The group's id of each node, of the own groups first.
 group_of() ->
     Groups = sderl_observed:group_members(),
-    lists:foldr(fun({G, Ms}, Acc) -> Id = id(G), lists:foldl(fun(N, A) -> A#{N => Id} end, Acc, Ms) end, #{}, Groups).
+    lists:foldr(fun({G, Ms}, Acc) ->
+        Id = id(G),
+        lists:foldl(fun(N, A) -> A#{N => Id} end, Acc, Ms)
+    end, #{}, Groups).
 
--doc "Routed messages between nodes, as messages between groups as they are now. A node of several groups counts for the first.".
+-doc """
+Routed messages between nodes, as messages between groups as they are now. A node of several groups
+counts for the first.
+""".
 -spec edges([{node(), node(), integer()}], map(), map(), node()) -> map().
 edges(Rows, Old, GroupOf, Self) ->
-    Of = fun(N) -> case GroupOf of #{N := G} when N =/= Self -> G; _ when N =:= Self -> <<"(gateway)">>; _ -> <<"(free)">> end end,
+    Of = fun(N) ->
+        case GroupOf of
+            #{N := G} when N =/= Self -> G;
+            _ when N =:= Self -> <<"(gateway)">>;
+            _ -> <<"(free)">>
+        end
+    end,
     lists:foldl(fun({From, Next, N}, Acc) ->
         Before = maps:get({row, From, Next}, Acc, 0),
         Key = {Of(From), Of(Next)},
@@ -53,12 +72,21 @@ edges(Rows, Old, GroupOf, Self) ->
 -doc "The groups that this node is in, with what is known of each (`ask/2`).".
 -spec groups(Live :: #{term() => map()}) -> [sderl_mon_samples:group()].
 groups(Live) ->
-    try sderl_observed:groups() of
-        Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, Ms, Lead} <- lists:sort(Own)]
-    catch _:_ -> []
+    try
+        sderl_observed:groups()
+    of
+        Own ->
+            [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0},
+                        maps:get(G, Live, #{}))
+             || {G, Ms, Lead} <- lists:sort(Own)]
+    catch
+        _:_ -> []
     end.
 
--doc "What may be waited for. `Subscribed`: the supervisor of the library that the probe has subscribed at; subscriptions end with it.".
+-doc """
+What may be waited for. `Subscribed`: the supervisor of the library that the probe has subscribed
+at; subscriptions end with it.
+""".
 -spec ask(Probe :: pid(), Subscribed :: undefined | pid()) -> map().
 ask(Probe, Subscribed) ->
     case whereis(sderl_sup) of
@@ -71,10 +99,12 @@ asked(Probe, Sup, Subscribed) ->
         _ = Sup =:= Subscribed orelse sderl_observed:subscribe(Probe),
         maps:merge(#{sup => Sup}, maps:merge(info(s_group:info()), reasons(s_group:links())))
     catch
-        error:undef -> not_there([~"the library here is of a version that this probe does not know"])
+        error:undef ->
+            not_there([~"the library here is of a version that this probe does not know"])
     end.
 
-not_there(Problems) -> #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => Problems}.
+not_there(Problems) ->
+    #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => Problems}.
 
 info(Info) when is_list(Info) ->
     Problems = [cut(P, 300) || P <- proplists:get_value(problems, Info, [])],
@@ -83,12 +113,14 @@ info(Info) when is_list(Info) ->
           _ -> Problems
       end,
       known => proplists:get_value(other_groups, Info, []),
-      live => #{G => maps:with([live, names, role, majority], I) || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
+      live => #{G => maps:with([live, names, role, majority], I)
+                || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
 info({error, Why}) -> #{problems => [text("the application sderl does not answer: ~0tp", [Why])]}.
 
 reasons(Links) when is_list(Links) ->
     Now = erlang:system_time(second),
-    #{reasons => #{N => {[cut(text(R), 100) || R <- lists:sublist(Rs, 20)], max(0, Now - Since)} || #{node := N, since := Since, reasons := Rs} <- Links}};
+    #{reasons => #{N => {[cut(text(R), 100) || R <- lists:sublist(Rs, 20)], max(0, Now - Since)}
+                   || #{node := N, since := Since, reasons := Rs} <- Links}};
 reasons(_) -> #{}.
 
 -doc "The sentence for the report of an event of the library.".

@@ -9,20 +9,26 @@
 
 -type counters() :: {non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()}.
 
--doc "Of each link its controller, its socket, what its counters of 32 bits are ahead of, what they showed last, and since when it is up.".
--type links() :: #{node() => {pid() | port(), port() | unknown, {integer(), integer()}, counters(), Since :: integer()}}.
+-doc """
+Of each link its controller, its socket, what its counters of 32 bits are ahead of, what they showed
+last, and since when it is up.
+""".
+-type links() ::
+    #{node() => {pid() | port(), port() | unknown, {integer(), integer()}, counters(),
+                 Since :: integer()}}.
 
 -doc "The sockets of controllers that are processes, as far as they were asked.".
 -type sockets() :: #{pid() => port() | unknown}.
 
 -doc """
-Each link as a sample has it, and what the next reading is to be given. `true` where a link is new whose
-socket has to be asked for.
+Each link as a sample has it, and what the next reading is to be given. `true` where a link is new
+whose socket has to be asked for.
 
-A link's counters are those of its socket, of 32 bits where they count packets. One that closes just now
-shows what it showed last. `Reasons` are what a link is for, and its age in seconds.
+A link's counters are those of its socket, of 32 bits where they count packets. One that closes just
+now shows what it showed last. `Reasons` are what a link is for, and its age in seconds.
 """.
--spec read(links(), sockets(), Reasons :: #{node() => {[binary()], non_neg_integer()}}) -> {[sderl_mon_samples:link()], links(), sockets(), boolean()}.
+-spec read(links(), sockets(), Reasons :: #{node() => {[binary()], non_neg_integer()}}) ->
+    {[sderl_mon_samples:link()], links(), sockets(), boolean()}.
 read(Old, Sockets, Reasons) ->
     Hidden = nodes(hidden),
     Now = erlang:system_time(second),
@@ -34,15 +40,21 @@ read(Old, Sockets, Reasons) ->
             _ -> {socket(Ctrl, Sockets), {0, 0}, {0, 0, 0, 0}, Now}
         end,
         {{In, InB, Out, OutB} = New, Pending} = counts(Port, Raw),
-        {B1, B2} = More = {element(1, Base) + wrapped(element(1, Raw), In), element(2, Base) + wrapped(element(3, Raw), Out)},
+        {B1, B2} = More = {element(1, Base) + wrapped(element(1, Raw), In),
+                           element(2, Base) + wrapped(element(3, Raw), Out)},
         {Why, Age} = maps:get(Node, Reasons, {[], Now - Since}),
-        L = #{node => Node, type => case lists:member(Node, Hidden) of true -> hidden; false -> visible end,
+        L = #{node => Node,
+              type => case lists:member(Node, Hidden) of true -> hidden; false -> visible end,
               in_msgs => In + B1, in_bytes => InB, out_msgs => Out + B2, out_bytes => OutB,
               pending => Pending, reasons => Why, since_s => Age},
-        {case Port of unknown -> L#{counts => unknown}; _ -> L end, {Node, {Ctrl, Port, More, New, Since}}}
+        {case Port of unknown -> L#{counts => unknown}; _ -> L end,
+         {Node, {Ctrl, Port, More, New, Since}}}
     end || {Node, Ctrl} <- Ctrls],
-    IsNew = lists:any(fun({Node, C}) -> is_pid(C) andalso element(1, maps:get(Node, Old, {none})) =/= C end, Ctrls),
-    {[L || {L, _} <- Rows], maps:from_list([K || {_, K} <- Rows]), maps:with([C || {_, C} <- Ctrls], Sockets), IsNew}.
+    IsNew = lists:any(fun({Node, C}) ->
+        is_pid(C) andalso element(1, maps:get(Node, Old, {none})) =/= C
+    end, Ctrls),
+    {[L || {L, _} <- Rows], maps:from_list([K || {_, K} <- Rows]),
+     maps:with([C || {_, C} <- Ctrls], Sockets), IsNew}.
 
 -doc "The nodes whose link's counters cannot be read.".
 -spec unknown(links()) -> [node()].
@@ -50,7 +62,8 @@ unknown(Links) -> [N || N := {_, unknown, _, _, _} <- Links].
 
 -doc "The controllers that were not asked for their socket yet.".
 -spec unasked(links(), sockets()) -> [pid()].
-unasked(Links, Sockets) -> [Ctrl || _ := {Ctrl, unknown, _, _, _} <- Links, is_pid(Ctrl), not is_map_key(Ctrl, Sockets)].
+unasked(Links, Sockets) ->
+    [Ctrl || _ := {Ctrl, unknown, _, _, _} <- Links, is_pid(Ctrl), not is_map_key(Ctrl, Sockets)].
 
 socket(Port, _) when is_port(Port) -> Port;
 socket(Pid, Sockets) -> maps:get(Pid, Sockets, unknown).
@@ -64,22 +77,29 @@ counts(Port, Raw) ->
         {error, _} -> {Raw, 0}
     end.
 
--doc "What is to be added to a counter of 32 bits for that it now shows less than before: it went around, or began again.".
+-doc """
+What is to be added to a counter of 32 bits for that it now shows less than before: it went around,
+or began again.
+""".
 -spec wrapped(non_neg_integer(), non_neg_integer()) -> non_neg_integer().
 wrapped(Before, Now) when Now >= Before -> 0;
 wrapped(Before, Now) when Before > 1 bsl 31, Now < 1 bsl 31 -> 1 bsl 32;
 wrapped(Before, _) -> Before.
 
 -doc """
-With TLS a process controls the link, and the socket belongs to another below the same supervisor. Of all ports
-near it there must be one that can be it. Waits for these processes.
+With TLS a process controls the link, and the socket belongs to another below the same supervisor.
+Of all ports near it there must be one that can be it. Waits for these processes.
 """.
 -spec tls_socket(pid()) -> port() | unknown.
 tls_socket(Pid) ->
     Near = lists:usort([P || Q <- near(Pid), P <- [Q | near(Q)]]),
-    case [Port || P <- Near, Port <- sderl_mon_probe_look:linked(P), is_port(Port), erlang:port_info(Port, name) =:= {name, "tcp_inet"}] of
+    case [Port
+          || P <- Near, Port <- sderl_mon_probe_look:linked(P), is_port(Port),
+             erlang:port_info(Port, name) =:= {name, "tcp_inet"}] of
         [Port] -> Port;
         _ -> unknown
     end.
 
-near(Pid) -> [P || P <- sderl_mon_probe_look:linked(Pid), is_pid(P), process_info(P, registered_name) =:= []].
+near(Pid) ->
+    [P
+     || P <- sderl_mon_probe_look:linked(Pid), is_pid(P), process_info(P, registered_name) =:= []].

@@ -3,7 +3,8 @@
 -moduledoc """
 What the probe reads of its node's processes.
 
-Everything is bounded: by number and by time. Of processes neither messages nor state nor dictionary are read.
+Everything is bounded: by number and by time. Of processes neither messages nor state nor dictionary
+are read.
 """.
 
 -export([process/1]).
@@ -18,29 +19,40 @@ Everything is bounded: by number and by time. Of processes neither messages nor 
 -define(DEEP, 4).
 
 -doc "One process of this node, without its messages, state or dictionary.".
--spec process(binary() | string()) -> {ok, sderl_mon_types:process()} | {error, bad_pid | dead | busy}.
+-spec process(binary() | string()) ->
+    {ok, sderl_mon_types:process()} | {error, bad_pid | dead | busy}.
 process(Text) -> sderl_mon_probe_bound:looking(fun() -> read(Text) end).
 
 read(Text) ->
-    try list_to_pid(unicode:characters_to_list(Text)) of
+    try
+        list_to_pid(unicode:characters_to_list(Text))
+    of
         Pid when node(Pid) =:= node() ->
-            Items = [status, message_queue_len, memory, total_heap_size, stack_size, reductions, current_function, current_stacktrace,
-                     links, monitors, monitored_by, trap_exit, priority, garbage_collection],
+            Items = [status, message_queue_len, memory, total_heap_size, stack_size, reductions,
+                     current_function, current_stacktrace, links, monitors, monitored_by, trap_exit,
+                     priority, garbage_collection],
             case process_info(Pid, Items) of
                 undefined -> {error, dead};
                 Info ->
                     M = maps:from_list(Info),
-                    {ok, maps:merge(maps:with([status, memory, total_heap_size, stack_size, reductions, trap_exit, priority], M),
-                        #{pid => text(Pid), name => name(Pid), initial => initial(Pid), queue => maps:get(message_queue_len, M),
+                    {ok, maps:merge(
+                        maps:with([status, memory, total_heap_size, stack_size, reductions,
+                                   trap_exit, priority], M),
+                        #{pid => text(Pid), name => name(Pid), initial => initial(Pid),
+                          queue => maps:get(message_queue_len, M),
                           current => text(maps:get(current_function, M)),
                           stack => [text({Mod, F, if is_list(A) -> length(A); true -> A end})
-                                    || {Mod, F, A, _} <- lists:sublist(maps:get(current_stacktrace, M), 20)],
-                          links => length(maps:get(links, M)), monitors => length(maps:get(monitors, M)),
+                                    || {Mod, F, A, _} <-
+                                           lists:sublist(maps:get(current_stacktrace, M), 20)],
+                          links => length(maps:get(links, M)),
+                          monitors => length(maps:get(monitors, M)),
                           monitored_by => length(maps:get(monitored_by, M)),
-                          gc => proplists:get_value(minor_gcs, maps:get(garbage_collection, M), 0)})}
+                          gc => proplists:get_value(minor_gcs, maps:get(garbage_collection, M), 0)}
+                    )}
             end;
         _ -> {error, bad_pid}
-    catch error:_ -> {error, bad_pid}
+    catch
+        error:_ -> {error, bad_pid}
     end.
 
 %% ---------------------------------------------------------------- processes
@@ -50,9 +62,11 @@ read(Text) ->
 linked(Pid) -> case process_info(Pid, links) of {links, L} -> L; undefined -> [] end.
 
 -doc """
-Starts a process that looks at processes for the probe, which asks it with `{scan, HowMany, Top}`. A pass over all of
-them takes several such slices; after each it tells `{scanned, Pid, Works, Found}`, where `Works` says what it did, `{Kind, HowMany, Microseconds}`,
-and after a pass `due` (milliseconds of monotonic time) says when the next makes sense. Asked `{name, Pids}` it tells `{named, Pid, Works, Texts}`.
+Starts a process that looks at processes for the probe, which asks it with `{scan, HowMany, Top}`. A
+pass over all of them takes several such slices; after each it tells `{scanned, Pid, Works, Found}`,
+where `Works` says what it did, `{Kind, HowMany, Microseconds}`, and after a pass `due`
+(milliseconds of monotonic time) says when the next makes sense. Asked `{name, Pids}` it tells
+`{named, Pid, Works, Texts}`.
 """.
 -spec start(pid()) -> pid().
 start(Probe) -> spawn_link(?MODULE, scanner, [Probe]).
@@ -61,12 +75,16 @@ start(Probe) -> spawn_link(?MODULE, scanner, [Probe]).
 -spec scanner(pid()) -> no_return().
 scanner(Probe) -> scanner(Probe, none, pass(#{memory => [], passes => 0, named => #{}})).
 
-%% A process is woken to tell its memory, which costs some thirty times what the rest does: in some passes only, and of fewer at a time.
+%% A process is woken to tell its memory, which costs some thirty times what the rest does: in some
+%% passes only, and of fewer at a time.
 pass(#{memory := Memory, passes := N, named := Named}) ->
     Deep = N rem ?DEEP =:= 1,
-    #{began => now_us(), looked => 0, slice => #{}, rates => #{}, queue => [], reds => [], passes => N + 1, named => Named, deep => Deep,
-      memory => case Deep of true -> []; false -> Memory end,
-      items => case Deep of true -> [message_queue_len, reductions, memory]; false -> [message_queue_len, reductions] end}.
+    #{began => now_us(), looked => 0, slice => #{}, rates => #{}, queue => [], reds => [],
+      passes => N + 1, named => Named, deep => Deep,
+      memory => case Deep of true -> []; false -> Memory end, items => case Deep of
+          true -> [message_queue_len, reductions, memory];
+          false -> [message_queue_len, reductions]
+      end}.
 
 scanner(Probe, Iter, Pass) ->
     receive
@@ -78,7 +96,8 @@ scanner(Probe, Iter, Pass) ->
             scanner(Probe, Iter, Pass)
     end.
 
-%% A pass walks the table of processes, which costs half a millisecond however few there are: not too often.
+%% A pass walks the table of processes, which costs half a millisecond however few there are: not
+%% too often.
 scan(Probe, Budget, Top, none, Pass) ->
     T = now_us(),
     Iter = iterator(),
@@ -94,31 +113,45 @@ scan(Probe, Budget, Top, Iter, #{slice := Slice} = Pass0) ->
 
 look(Probe, Budget, Top, Iter, #{deep := Deep, looked := Before} = Pass0, Works) ->
     T = now_us(),
-    {Rest, #{looked := Looked} = Pass} = look(case Deep of true -> Budget div 4; false -> Budget end, Iter, Top, Pass0),
-    Probe ! {scanned, self(), [{{look, Deep}, Looked - Before, now_us() - T} | Works], #{procs_looked => Looked}},
+    {Rest, #{looked := Looked} = Pass} =
+        look(case Deep of true -> Budget div 4; false -> Budget end, Iter, Top, Pass0),
+    Probe ! {scanned, self(), [{{look, Deep}, Looked - Before, now_us() - T} | Works],
+             #{procs_looked => Looked}},
     scanner(Probe, Rest, Pass).
 
 ended(Probe, #{looked := Looked, began := Began, queue := Queues, named := Old} = Pass, Works) ->
     T = now_us(),
     {Rows, Named} = shown(Pass),
-    Probe ! {scanned, self(), [{{shown, map_size(maps:without(maps:keys(Old), Named))}, 1, now_us() - T} | Works],
-             #{top => Rows, procs_looked => Looked, mq_max => lists:max([0 | [Q || {Q, _} <- Queues]]), began => Began, due => (Began + ?PASS_US) div 1000}},
+    Probe ! {scanned, self(),
+             [{{shown, map_size(maps:without(maps:keys(Old), Named))}, 1, now_us() - T} | Works],
+             #{top => Rows,
+               procs_looked => Looked,
+               mq_max => lists:max([0 | [Q || {Q, _} <- Queues]]),
+               began => Began,
+               due => (Began + ?PASS_US) div 1000}},
     scanner(Probe, none, pass(Pass#{named := Named})).
 
 %% What those of the last slice have done since.
 rates(Top, #{slice := Slice, rates := Old, queue := Qs, memory := Ms, reds := Rs0} = Pass) ->
-    New = #{P => (R - R0) * 1_000_000 div max(1, now_us() - T0) || P := {R0, T0} <- Slice, {_, R} <- [process_info(P, reductions)]},
+    New = #{P => (R - R0) * 1_000_000 div max(1, now_us() - T0)
+            || P := {R0, T0} <- Slice, {_, R} <- [process_info(P, reductions)]},
     Rs = maps:fold(fun(P, Rate, Acc) -> top(Rate, P, Top, Acc) end, Rs0, New),
-    Pass#{slice := #{}, reds := Rs, rates := maps:with([P || {_, P} <- Qs ++ Ms ++ Rs], maps:merge(Old, New))}.
+    Pass#{slice := #{}, reds := Rs,
+          rates := maps:with([P || {_, P} <- Qs ++ Ms ++ Rs], maps:merge(Old, New))}.
 
-%% What is known of those that were shown before is not asked again: their names, and their memory until it is asked of all.
+%% What is known of those that were shown before is not asked again: their names, and their memory
+%% until it is asked of all.
 shown(#{named := Old, deep := Deep, queue := Queues} = Pass) ->
     Rows = #{P => case {Old, Pass} of
-        {#{P := Row}, #{memory := Ms}} when Deep -> Row#{memory := case lists:keyfind(P, 2, Ms) of {M, _} -> M; false -> memory(P) end};
+        {#{P := Row}, #{memory := Ms}} when Deep ->
+            Row#{memory := case lists:keyfind(P, 2, Ms) of {M, _} -> M; false -> memory(P) end};
         {#{P := Row}, _} -> Row;
         _ -> #{pid => text(P), name => name(P), initial => initial(P), memory => memory(P)}
-    end || P <- lists:usort([P || K <- [queue, memory, reds], {_, P} <- maps:get(K, Pass)]), is_process_alive(P)},
-    {[Row#{queue => case lists:keyfind(P, 2, Queues) of {Q, _} -> Q; false -> 0 end, reds_per_s => maps:get(P, maps:get(rates, Pass), 0)} || P := Row <- Rows], Rows}.
+    end || P <- lists:usort([P || K <- [queue, memory, reds], {_, P} <- maps:get(K, Pass)]),
+           is_process_alive(P)},
+    {[Row#{queue => case lists:keyfind(P, 2, Queues) of {Q, _} -> Q; false -> 0 end,
+           reds_per_s => maps:get(P, maps:get(rates, Pass), 0)}
+      || P := Row <- Rows], Rows}.
 
 memory(Pid) -> case process_info(Pid, memory) of {_, M} -> M; undefined -> 0 end.
 
@@ -134,7 +167,11 @@ iterator() ->
 -spec next(term()) -> none | {pid(), term()}.
 next({list, [P | Ps]}) -> {P, {list, Ps}};
 next({list, []}) -> none;
-next({iterator, I}) -> case erlang:apply(erlang, processes_next, [I]) of none -> none; {P, Next} -> {P, {iterator, Next}} end.
+next({iterator, I}) ->
+    case erlang:apply(erlang, processes_next, [I]) of
+        none -> none;
+        {P, Next} -> {P, {iterator, Next}}
+    end.
 
 look(0, Iter, _, Pass) -> {Iter, Pass};
 look(Budget, Iter, Top, #{items := Items} = Pass) ->
@@ -144,7 +181,8 @@ look(Budget, Iter, Top, #{items := Items} = Pass) ->
     end.
 
 looked(_, undefined, _, Pass) -> Pass;
-looked(Pid, [{_, Q}, {_, R} | More], Top, #{looked := N, slice := Slice, queue := Qs, memory := Ms} = Pass) ->
+looked(Pid, [{_, Q}, {_, R} | More], Top,
+       #{looked := N, slice := Slice, queue := Qs, memory := Ms} = Pass) ->
     Pass#{looked := N + 1, queue := top(Q, Pid, Top, Qs), slice := Slice#{Pid => {R, now_us()}},
           memory := case More of [{_, M}] -> top(M, Pid, Top, Ms); [] -> Ms end}.
 

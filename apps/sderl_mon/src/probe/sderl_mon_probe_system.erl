@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_system).
 -moduledoc """
-The system monitor's events of a node: long collections and schedules, large heaps, full ports and links,
-long queues.
+The system monitor's events of a node: long collections and schedules, large heaps, full ports and
+links, long queues.
 
 They come through a session of their own (OTP 28). On OTP 27 there is one setting for a node: when
 somebody has it, it is left alone.
@@ -13,11 +13,16 @@ somebody has it, it is left alone.
 
 -import(sderl_mon_probe_text, [text/1, text/2, cut/2]).
 
--define(WATCHED, [{long_gc, 200}, {long_schedule, 500}, {large_heap, 16 * 1024 * 1024}, {busy_port, true}, {busy_dist_port, true},
+-define(WATCHED, [{long_gc, 200},
+                  {long_schedule, 500},
+                  {large_heap, 16 * 1024 * 1024},
+                  {busy_port, true},
+                  {busy_dist_port, true},
                   {long_message_queue, {5000, 10_000}}]).
 
 -type watch() :: {session, term()} | own | {left, pid() | port()}.
--type kind() :: long_gc | long_schedule | large_heap | busy_port | busy_dist_port | long_message_queue | queue_short | other.
+-type kind() :: long_gc | long_schedule | large_heap | busy_port | busy_dist_port
+                | long_message_queue | queue_short | other.
 
 -doc "Sends them to `Owner`, for as long as it lives.".
 -spec start(Owner :: pid()) -> watch().
@@ -25,12 +30,15 @@ start(Owner) ->
     case list_to_integer(erlang:system_info(otp_release)) >= 28 of
         true ->
             Session = trace:session_create(?MODULE, Owner, []),
-            lists:foreach(fun({Event, Value}) -> _ = erlang:apply(trace, system, [Session, Event, Value]) end, ?WATCHED),
+            lists:foreach(fun({Event, Value}) ->
+                _ = erlang:apply(trace, system, [Session, Event, Value])
+            end, ?WATCHED),
             {session, Session};
         false ->
             case erlang:system_monitor() of
                 undefined ->
-                    _ = erlang:system_monitor(Owner, [case V of true -> E; _ -> {E, V} end || {E, V} <- ?WATCHED]),
+                    _ = erlang:system_monitor(Owner, [case V of true -> E; _ -> {E, V} end
+                                                      || {E, V} <- ?WATCHED]),
                     own;
                 {Pid, _} -> {left, Pid}
             end
@@ -63,18 +71,31 @@ kind(busy_dist_port, _) -> {busy_dist_port, sysmon_busy_dist_port};
 kind(long_message_queue, _) -> {long_message_queue, sysmon_long_message_queue};
 kind(_, _) -> {other, sysmon_other}.
 
--doc "`Count` such events, of which the last was that of `Who`; `Names` are what is known of processes.".
--spec describe(kind(), Count :: pos_integer(), Who :: term(), What :: term(), #{term() => [iodata()]}) -> binary().
+-doc """
+`Count` such events, of which the last was that of `Who`; `Names` are what is known of processes.
+""".
+-spec describe(kind(), Count :: pos_integer(), Who :: term(), What :: term(),
+               #{term() => [iodata()]}) -> binary().
 describe(Kind, N, Who, What, Names) ->
     Whose = lists:join(" ", [T || T <- [text(Who) | maps:get(Who, Names, [])], T =/= <<>>]),
-    text("~ts ~ts~ts", [Whose, did(Kind, What), case N of 1 -> ""; _ -> io_lib:format("; one of ~b such events", [N]) end]).
+    text("~ts ~ts~ts", [Whose, did(Kind, What),
+                        case N of 1 -> ""; _ -> io_lib:format("; one of ~b such events", [N]) end]).
 
-did(long_gc, [{timeout, Ms} | _]) when is_integer(Ms) -> io_lib:format("collected its garbage for ~b ms", [Ms]);
-did(long_schedule, [{timeout, Ms} | _]) when is_integer(Ms) -> io_lib:format("ran for ~b ms without a break", [Ms]);
-did(large_heap, Sizes) when length(Sizes) > 0 -> io_lib:format("has a heap of ~b words", [lists:sum([V || {K, V} <- Sizes, is_integer(V), K =:= heap_block_size orelse K =:= old_heap_block_size])]);
+did(long_gc, [{timeout, Ms} | _]) when is_integer(Ms) ->
+    io_lib:format("collected its garbage for ~b ms", [Ms]);
+did(long_schedule, [{timeout, Ms} | _]) when is_integer(Ms) ->
+    io_lib:format("ran for ~b ms without a break", [Ms]);
+did(large_heap, Sizes) when length(Sizes) > 0 ->
+    io_lib:format("has a heap of ~b words",
+                  [lists:sum([V
+                              || {K, V} <- Sizes, is_integer(V),
+                                 K =:= heap_block_size orelse K =:= old_heap_block_size])]);
 did(long_message_queue, _) -> "has more than 10000 messages waiting";
 did(queue_short, _) -> "has less than 5000 messages waiting again";
 did(busy_port, Port) -> ["waited for a port that had too much to send: ", text(Port)];
 did(busy_dist_port, Port) ->
-    ["waited for a full link: ", case lists:keyfind(Port, 2, erlang:system_info(dist_ctrl)) of {Node, _} -> atom_to_binary(Node); false -> text(Port) end];
+    ["waited for a full link: ", case lists:keyfind(Port, 2, erlang:system_info(dist_ctrl)) of
+        {Node, _} -> atom_to_binary(Node);
+        false -> text(Port)
+    end];
 did(Kind, What) -> [string:replace(atom_to_list(Kind), "_", " ", all), " ", text(What)].

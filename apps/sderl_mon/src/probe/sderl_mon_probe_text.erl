@@ -10,10 +10,13 @@ id(Term) -> cut(io_lib:format("~0tp", [Term]), 255).
 
 -doc "A term, at most 200 bytes of it.".
 -spec text(term()) -> binary().
-text(MFA = {M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> cut(io_lib:format("~ts:~ts/~b", tuple_to_list(MFA)), 120);
+text(MFA = {M, F, A}) when is_atom(M), is_atom(F), is_integer(A) ->
+    cut(io_lib:format("~ts:~ts/~b", tuple_to_list(MFA)), 120);
 text(Term) -> cut(io_lib:format("~0tP", [Term, 20]), 200).
 
--doc "A process as its own node prints it: there each pid begins with 0, and here only those of this node.".
+-doc """
+A process as its own node prints it: there each pid begins with 0, and here only those of this node.
+""".
 -spec own_pid(pid()) -> binary().
 own_pid(Pid) ->
     [_, Rest] = string:split(pid_to_list(Pid), "."),

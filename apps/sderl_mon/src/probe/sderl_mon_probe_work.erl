@@ -3,8 +3,8 @@
 -moduledoc """
 What the probe's own work takes, by kind.
 
-Wall time of a process includes waiting, now and then much of it, so each piece of work is charged the
-median of what the last 32 of its kind took.
+Wall time of a process includes waiting, now and then much of it, so each piece of work is charged
+the median of what the last 32 of its kind took.
 """.
 
 -export([add/4, add/2, account/1]).
@@ -13,19 +13,24 @@ median of what the last 32 of its kind took.
 
 -define(RING, 32).
 
--doc "By kind: how many since the last account, how many of these were kept, and what one of the last took.".
+-doc """
+By kind: how many since the last account, how many of these were kept, and what one of the last
+took.
+""".
 -type work() :: #{Kind :: term() => {non_neg_integer(), non_neg_integer(), [number()]}}.
 
 -doc "What a helper did.".
 -spec add([{Kind :: term(), non_neg_integer(), number()}], work()) -> work().
-add(Works, Work) -> lists:foldl(fun({Kind, Units, Wall}, Acc) -> add(Kind, Units, Wall, Acc) end, Work, Works).
+add(Works, Work) ->
+    lists:foldl(fun({Kind, Units, Wall}, Acc) -> add(Kind, Units, Wall, Acc) end, Work, Works).
 
 -doc "So many of a kind took so many microseconds in all. Of very many the first are kept.".
 -spec add(term(), non_neg_integer(), number(), work()) -> work().
 add(_, 0, _, Work) -> Work;
 add(Kind, Units, Wall, Work) ->
     case Work of
-        #{Kind := {N, Kept, Ring}} when Kept < ?RING -> Work#{Kind := {N + Units, Kept + 1, [Wall / Units | Ring]}};
+        #{Kind := {N, Kept, Ring}} when Kept < ?RING ->
+            Work#{Kind := {N + Units, Kept + 1, [Wall / Units | Ring]}};
         #{Kind := {N, Kept, Ring}} -> Work#{Kind := {N + Units, Kept, Ring}};
         #{} -> Work#{Kind => {Units, 1, [Wall / Units]}}
     end.
@@ -37,7 +42,8 @@ account(Work) ->
         (_, {0, _, _}, Acc) -> Acc;
         (Kind, {N, _, Ring0}, {Us, Acc}) ->
             Ring = lists:sublist(Ring0, ?RING),
-            {Us + N * lists:nth(1 + length(Ring) div 2, lists:sort(Ring)), Acc#{Kind := {0, 0, Ring}}}
+            {Us + N * lists:nth(1 + length(Ring) div 2, lists:sort(Ring)),
+             Acc#{Kind := {0, 0, Ring}}}
     end, {0.0, Work}, Work).
 
 -doc "Monotonic time, by which the probe does everything.".

@@ -2,8 +2,8 @@
 -module(sderl_mon_synthetic).
 -moduledoc """
 Feeds the hub of this node from `m:sderl_mon_synthetic_feed`, in place of agents: the hub's mode is
-`synthetic` then. The questions that would go to a node (`names/2`, `lookup/2`, `process/2`, `trace/2`)
-are answered from the feed.
+`synthetic` then. The questions that would go to a node (`names/2`, `lookup/2`, `process/2`,
+`trace/2`) are answered from the feed.
 """.
 
 -behaviour(gen_server).
@@ -42,9 +42,11 @@ stop() ->
 is_running() -> whereis(?MODULE) =/= undefined.
 
 -doc "Names of a group: `prefix` and `limit` (100; 500 at most). Errors: `not_found`.".
--spec names(sderl_mon_types:id(), sderl_mon_types:names_opts()) -> {ok, sderl_mon_types:names()} | {error, not_found}.
+-spec names(sderl_mon_types:id(), sderl_mon_types:names_opts()) ->
+    {ok, sderl_mon_types:names()} | {error, not_found}.
 names(Group, Opts) ->
-    case sderl_mon_synthetic_names:names(Group, maps:get(prefix, Opts, <<>>), sderl_mon_hub:now_topology()) of
+    case sderl_mon_synthetic_names:names(Group, maps:get(prefix, Opts, <<>>),
+                                         sderl_mon_hub:now_topology()) of
         {ok, All} ->
             First = lists:sublist(All, max(1, min(?MOST_NAMES, maps:get(limit, Opts, ?NAMES)))),
             {ok, #{names => First, total => length(All), more => length(All) > length(First)}};
@@ -66,7 +68,8 @@ lookup(Group, Text) ->
     end.
 
 -doc "One process of a node, as its last details list it. Errors: `not_found`.".
--spec process(sderl_mon_types:id(), binary()) -> {ok, sderl_mon_types:process()} | {error, not_found}.
+-spec process(sderl_mon_types:id(), binary()) ->
+    {ok, sderl_mon_types:process()} | {error, not_found}.
 process(Node, Pid) ->
     case sderl_mon_hub:detail(Node) of
         {ok, #{top := Top}} ->
@@ -97,8 +100,11 @@ init(Opts) ->
 started(#{interval_ms := Interval} = Opts) ->
     case sderl_mon_hub:configure(#{interval_ms => Interval}) of
         ok ->
-            Feed = sderl_mon_synthetic_feed:new(maps:with([nodes, groups, edges, seed, changes], Opts), sderl_mon_clock:wall_ms()),
-            State = #{hub => monitor(process, sderl_mon_hub), feed => Feed, interval => Interval, next => sderl_mon_clock:now_ms()},
+            Feed = sderl_mon_synthetic_feed:new(
+                maps:with([nodes, groups, edges, seed, changes], Opts), sderl_mon_clock:wall_ms()
+            ),
+            State = #{hub => monitor(process, sderl_mon_hub), feed => Feed, interval => Interval,
+                      next => sderl_mon_clock:now_ms()},
             {ok, later(State)};
         {error, {bad_option, Key, Value}} ->
             {error, {bad_option, Key, Value}}
@@ -120,7 +126,8 @@ handle_cast(_Other, State) -> {noreply, State}.
 -doc false.
 -spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
 handle_info(tick, #{feed := Feed} = State) ->
-    {Outs, Feed1} = sderl_mon_synthetic_feed:next(sderl_mon_clock:wall_ms(), sderl_mon_hub:watched(), Feed),
+    {Outs, Feed1} = sderl_mon_synthetic_feed:next(sderl_mon_clock:wall_ms(),
+                                                  sderl_mon_hub:watched(), Feed),
     lists:foreach(fun sderl_mon_hub:feed/1, Outs),
     {noreply, later(State#{feed := Feed1})};
 handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub} = State) ->

@@ -1,18 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_synthetic_feed).
 -moduledoc """
-A cluster that does not exist, as a hub would hear of it: for looking at the dashboard without one, and
-for measuring hub and dashboard at a known size. Pure: the same options and times give the same
+A cluster that does not exist, as a hub would hear of it: for looking at the dashboard without one,
+and for measuring hub and dashboard at a known size. Pure: the same options and times give the same
 numbers.
 
 Groups of equal size stand in a ring; the first node of each is also in the group before it, so
 there is one gateway between neighbours. Of the edges about three in four are inside groups, most of
 the rest between gateways, and one or two in a hundred go from group to group past every gateway,
-which the findings should notice. The mean rates of the edges follow a Pareto law, so that a few carry most; each
-moves slowly about its mean. Load, queues and memory of a node follow from its traffic.
+which the findings should notice. The mean rates of the edges follow a Pareto law, so that a few
+carry most; each moves slowly about its mean. Load, queues and memory of a node follow from its
+traffic.
 
-With `changes` a node goes every twenty seconds or so and comes back, and every forty or so a group of a
-few nodes is made and after a minute deleted.
+With `changes` a node goes every twenty seconds or so and comes back, and every forty or so a group
+of a few nodes is made and after a minute deleted.
 """.
 
 -export([new/2, next/3]).
@@ -52,7 +53,8 @@ few nodes is made and after a minute deleted.
     started := sderl_mon_types:t(),
     random := rand:state(),
     nodes := #{id() => #node{}},
-    groups := #{id() => #{nodes := [id()], names := non_neg_integer(), until := sderl_mon_types:t() | never}},
+    groups := #{id() => #{nodes := [id()], names := non_neg_integer(),
+                          until := sderl_mon_types:t() | never}},
     edges := [#edge{}],
     epoch := integer(),
     changed := boolean(),
@@ -80,7 +82,8 @@ new(Opts, T) ->
     R0 = rand:seed_s(exsss, maps:get(seed, Opts, 1)),
     Ids = [node_id(I) || I <- lists:seq(1, Nodes)],
     Members = members(Ids, Groups),
-    {Records, R1} = lists:mapfoldl(fun({I, Id}, R) -> make_node(I, Id, T, R) end, R0, lists:enumerate(Ids)),
+    {Records, R1} = lists:mapfoldl(fun({I, Id}, R) -> make_node(I, Id, T, R) end, R0,
+                                   lists:enumerate(Ids)),
     {Edges, R2} = make_edges(Members, min(maps:get(edges, Opts, 1000), Nodes * (Nodes - 1)), R1),
     {Named, R3} = lists:mapfoldl(
         fun({Group, In}, R) ->
@@ -107,7 +110,9 @@ new(Opts, T) ->
         turn => 0
     }.
 
-node_id(I) -> iolist_to_binary(io_lib:format("node~3..0b@10.0.~b.~b", [I, (I - 1) div 100, 10 + (I - 1) rem 100])).
+node_id(I) ->
+    iolist_to_binary(io_lib:format("node~3..0b@10.0.~b.~b",
+                                   [I, (I - 1) div 100, 10 + (I - 1) rem 100])).
 
 group_id(I) -> iolist_to_binary(io_lib:format("group~2..0b", [I])).
 
@@ -116,7 +121,8 @@ members(Ids, Groups) ->
     Free = case length(Ids) >= 50 of true -> round(?FREE_SHARE * length(Ids)); false -> 0 end,
     Grouped = length(Ids) - Free,
     Parts = [
-        lists:sublist(Ids, 1 + (I - 1) * Grouped div Groups, I * Grouped div Groups - (I - 1) * Grouped div Groups)
+        lists:sublist(Ids, 1 + (I - 1) * Grouped div Groups,
+                      I * Grouped div Groups - (I - 1) * Grouped div Groups)
      || I <- lists:seq(1, Groups)
     ],
     Next = tl(Parts) ++ [hd(Parts)],
@@ -144,7 +150,8 @@ make_edges(Members, Wanted, R) ->
     Groups = list_to_tuple([list_to_tuple(In) || {_Group, In} <- Members]),
     edges(Groups, Wanted, 40 * Wanted, #{}, R).
 
-edges(_Groups, Wanted, Tries, Made, R) when map_size(Made) >= Wanted; Tries =:= 0 -> {maps:values(Made), R};
+edges(_Groups, Wanted, Tries, Made, R) when map_size(Made) >= Wanted; Tries =:= 0 ->
+    {maps:values(Made), R};
 edges(Groups, Wanted, Tries, Made, R0) ->
     {Kind, R1} = rand:uniform_s(R0),
     {{From, To}, R2} = ends(Kind, Groups, R1),
@@ -180,8 +187,8 @@ pair(A, B, R0) ->
     {{element(I, A), element(J, B)}, R2}.
 
 -doc """
-What happens up to a time: a topology when it changed, then one update. Details are in it for the nodes
-of `Watched` and for a few others by turns.
+What happens up to a time: a topology when it changed, then one update. Details are in it for the
+nodes of `Watched` and for a few others by turns.
 """.
 -spec next(sderl_mon_types:t(), [id()], feed()) -> {[out()], feed()}.
 next(T, Watched, #{t := Last} = Feed0) ->
@@ -191,7 +198,8 @@ next(T, Watched, #{t := Last} = Feed0) ->
     Feed2 = Feed1#{edges := Edges, nodes := Nodes, random := R},
     {Update, Feed3} = observe(T, Span, Watched, Feed2),
     #{changed := Changed} = Feed3,
-    {[{topology, topology(Feed3)} || Changed] ++ [{update, Update}], Feed3#{changed := false, events := []}}.
+    {[{topology, topology(Feed3)} || Changed] ++ [{update, Update}],
+     Feed3#{changed := false, events := []}}.
 
 %% Rates stray from their means and are drawn back: an Ornstein-Uhlenbeck process of the logarithm.
 move(S, #{edges := Edges, nodes := Nodes, random := R0}) ->
@@ -243,9 +251,11 @@ fall(T, #{nodes := Nodes, random := R0} = Feed) ->
     Id = lists:nth(I, Up),
     #{Id := Node} = Nodes,
     Feed1 = Feed#{
-        nodes := Nodes#{Id := Node#node{back = T + 8_000 + Away}}, random := R3, next_fall := T + 12_000 + Wait, changed := true
+        nodes := Nodes#{Id := Node#node{back = T + 8_000 + Away}}, random := R3,
+        next_fall := T + 12_000 + Wait, changed := true
     },
-    Feed2 = event(T, node_down, warning, ["node ", Id, " went down: connection_closed"], #{node => Id}, Feed1),
+    Feed2 = event(T, node_down, warning, ["node ", Id, " went down: connection_closed"],
+                  #{node => Id}, Feed1),
     coordinators(T, Id, Feed, Feed2).
 
 %% The groups that have another coordinator now.
@@ -254,7 +264,8 @@ coordinators(T, Id, #{nodes := Before}, #{groups := Groups, nodes := After} = Fe
         fun(Group, #{nodes := In}, F) ->
             case {coordinator(In, Before), coordinator(In, After)} of
                 {Id, New} when is_binary(New) ->
-                    Text = ["s_group ", Group, ": the coordinator is ", New, ", before it was ", Id],
+                    Text = ["s_group ", Group, ": the coordinator is ", New, ", before it was ",
+                            Id],
                     event(T, coordinator_changed, notice, Text, #{group => Group, node => New}, F);
                 _Same ->
                     F
@@ -271,7 +282,8 @@ coordinator(In, Nodes) ->
     end.
 
 regroup(T, #{next_group := Due} = Feed) when T < Due -> Feed;
-regroup(T, #{nodes := Nodes, groups := Groups, random := R0, made := Made, epoch := Epoch} = Feed) ->
+regroup(T,
+        #{nodes := Nodes, groups := Groups, random := R0, made := Made, epoch := Epoch} = Feed) ->
     {Size, R1} = rand:uniform_s(4, R0),
     {Chosen, R2} = lists:mapfoldl(
         fun(_, R) -> rand:uniform_s(map_size(Nodes), R) end, R1, lists:seq(1, Size + 3)
@@ -293,10 +305,12 @@ regroup(T, #{nodes := Nodes, groups := Groups, random := R0, made := Made, epoch
 ungroup(T, #{groups := Groups} = Feed) ->
     maps:fold(
         fun
-            (Group, #{until := Until}, #{groups := Acc, epoch := Epoch} = F) when is_integer(Until), Until =< T ->
-                event(T, group_deleted, notice, ["s_group ", Group, " was deleted"], #{group => Group}, F#{
-                    groups := maps:remove(Group, Acc), epoch := Epoch + 1, changed := true
-                });
+            (Group, #{until := Until}, #{groups := Acc, epoch := Epoch} = F)
+              when is_integer(Until), Until =< T ->
+                event(T, group_deleted, notice, ["s_group ", Group, " was deleted"],
+                      #{group => Group}, F#{
+                          groups := maps:remove(Group, Acc), epoch := Epoch + 1, changed := true
+                      });
             (_Group, _Lasting, F) ->
                 F
         end,
@@ -313,7 +327,9 @@ event(T, Kind, Level, Text, Where, #{events := Events} = Feed) ->
 topology(#{t := T, epoch := Epoch, nodes := Nodes, groups := Groups}) ->
     Of = maps:fold(
         fun(Group, #{nodes := In}, Acc) ->
-            lists:foldl(fun(N, A) -> maps:update_with(N, fun(Gs) -> [Group | Gs] end, [Group], A) end, Acc, In)
+            lists:foldl(fun(N, A) ->
+                maps:update_with(N, fun(Gs) -> [Group | Gs] end, [Group], A)
+            end, Acc, In)
         end,
         #{},
         Groups
@@ -345,7 +361,8 @@ topology(#{t := T, epoch := Epoch, nodes := Nodes, groups := Groups}) ->
 
 node_info(#node{id = Id, index = I, back = Back}, Groups) ->
     Home = case Groups of [First | _] -> First; [] -> Id end,
-    Info = #{groups => Groups, home => Home, hidden => false, source => probe, otp => element(1 + I rem 2, {<<"29">>, <<"28">>})},
+    Info = #{groups => Groups, home => Home, hidden => false, source => probe,
+             otp => element(1 + I rem 2, {<<"29">>, <<"28">>})},
     case Back of
         0 -> Info#{status => up};
         _ -> Info#{status => down, why => <<"the connection was closed">>}
@@ -353,16 +370,20 @@ node_info(#node{id = Id, index = I, back = Back}, Groups) ->
 
 %% The numbers
 
-observe(T, Span, Watched, #{nodes := Nodes, groups := Groups, edges := Edges, turn := Turn, random := R0} = Feed) ->
+observe(T, Span, Watched,
+        #{nodes := Nodes, groups := Groups, edges := Edges, turn := Turn, random := R0} = Feed) ->
     S = Span / 1000,
-    Links = #{Link => flow(E) || #edge{link = {From, To} = Link} = E <- Edges, up(From, Nodes), up(To, Nodes)},
+    Links = #{Link => flow(E)
+              || #edge{link = {From, To} = Link} = E <- Edges, up(From, Nodes), up(To, Nodes)},
     {Out, In} = maps:fold(
         fun({From, To}, Flow, {O, I}) -> {plus(From, Flow, O), plus(To, Flow, I)} end,
         {#{}, #{}},
         Links
     ),
     {Samples, R1} = lists:mapfoldl(
-        fun(#node{id = Id} = N, R) -> sample(N, maps:get(Id, Out, {0.0, 0.0}), maps:get(Id, In, {0.0, 0.0}), R) end,
+        fun(#node{id = Id} = N, R) ->
+            sample(N, maps:get(Id, Out, {0.0, 0.0}), maps:get(Id, In, {0.0, 0.0}), R)
+        end,
         R0,
         [N || {_Id, #node{back = 0} = N} <- lists:sort(maps:to_list(Nodes))]
     ),
@@ -370,14 +391,17 @@ observe(T, Span, Watched, #{nodes := Nodes, groups := Groups, edges := Edges, tu
     {Groups1, R2} = walk_names(S, Groups, R1),
     Names = #{Group => N || Group := #{names := N} <- Groups1},
     Ids = list_to_tuple(lists:sort(maps:keys(SampleOf))),
-    Some = [element(1 + (Turn * ?DETAILS + I) rem tuple_size(Ids), Ids) || tuple_size(Ids) > 0, I <- lists:seq(1, ?DETAILS)],
+    Some = [element(1 + (Turn * ?DETAILS + I) rem tuple_size(Ids), Ids)
+            || tuple_size(Ids) > 0, I <- lists:seq(1, ?DETAILS)],
     Wanted = [Id || Id <- lists:usort(Watched ++ Some), is_map_key(Id, SampleOf)],
     {Details, R3} = lists:mapfoldl(
-        fun(Id, R) -> detail(T, maps:get(Id, Nodes), maps:get(Id, SampleOf), Links, R) end, R2, Wanted
+        fun(Id, R) -> detail(T, maps:get(Id, Nodes), maps:get(Id, SampleOf), Links, R) end, R2,
+        Wanted
     ),
     Feed1 = noise(T, S, Ids, Feed#{random := R3, groups := Groups1, turn := Turn + 1}),
     #{events := Events} = Feed1,
-    Regs = #{Group => group_rate(Group, Members, SampleOf) || Group := #{nodes := Members} <- Groups1},
+    Regs = #{Group => group_rate(Group, Members, SampleOf)
+             || Group := #{nodes := Members} <- Groups1},
     All = lists:sum(maps:values(Regs)),
     Update = #{
         agent => {?SCOPE, 1},
@@ -403,7 +427,8 @@ observe(T, Span, Watched, #{nodes := Nodes, groups := Groups, edges := Edges, tu
     {Update, Feed1}.
 
 detail(T, #node{id = Id, index = Index, cores = Cores, up = Up}, Sample, Links, R) ->
-    sderl_mon_synthetic_node:detail(T, #{id => Id, index => Index, cores => Cores, up => Up}, Sample, Links, R).
+    sderl_mon_synthetic_node:detail(T, #{id => Id, index => Index, cores => Cores, up => Up},
+                                    Sample, Links, R).
 
 up(Id, Nodes) -> (maps:get(Id, Nodes))#node.back =:= 0.
 
@@ -413,11 +438,16 @@ flow(#edge{mean = Mean, size = Size, log = Log}) ->
 
 plus(Id, {M, B}, Acc) -> maps:update_with(Id, fun({Ms, Bs}) -> {Ms + M, Bs + B} end, {M, B}, Acc).
 
-sample(#node{id = Id, load = Load, drift = Drift, memory = Memory, procs = Procs, cores = Cores}, {OutM, OutB}, {InM, InB}, R0) ->
+sample(#node{id = Id, load = Load, drift = Drift, memory = Memory, procs = Procs, cores = Cores},
+       {OutM, OutB}, {InM, InB}, R0) ->
     {Z, R1} = rand:normal_s(R0),
     {U, R2} = rand:uniform_s(R1),
-    Util = min(0.98, max(0.01, Load * math:exp(1.5 * Drift) + (OutM + InM) / (6_000 * Cores) + 0.01 * Z)),
-    Queue = case Util > 0.3 of true -> round(Cores * Util * Util * 2 * U); false -> round(2 * Util * U) end,
+    Util = min(0.98,
+               max(0.01, Load * math:exp(1.5 * Drift) + (OutM + InM) / (6_000 * Cores) + 0.01 * Z)),
+    Queue = case Util > 0.3 of
+        true -> round(Cores * Util * Util * 2 * U);
+        false -> round(2 * Util * U)
+    end,
     Longest = round(math:pow(1.0 - 0.999 * U, -0.6) * (1 + 20 * Util * Util)),
     Mem = round(Memory * math:exp(0.4 * Drift) * (1 + 0.01 * Z)),
     Sample = #{
@@ -484,11 +514,16 @@ noise(T, S, Ids, #{random := R0} = Feed) ->
     case U / S of
         P when P < 0.05 ->
             Ms = integer_to_binary(100 + round(300 * X)),
-            event(T, long_gc, warning, ["process ", Pid, " on ", Id, " collected garbage for ", Ms, " ms"], #{node => Id}, Feed1);
+            event(T, long_gc, warning,
+                  ["process ", Pid, " on ", Id, " collected garbage for ", Ms, " ms"],
+                  #{node => Id}, Feed1);
         P when P < 0.08 ->
-            event(T, long_message_queue, warning, ["process ", Pid, " on ", Id, " has 1,000 messages waiting"], #{node => Id}, Feed1);
+            event(T, long_message_queue, warning,
+                  ["process ", Pid, " on ", Id, " has 1,000 messages waiting"], #{node => Id},
+                  Feed1);
         P when P < 0.10 ->
-            event(T, busy_dist_port, warning, ["the connection of ", Id, " to another node is busy"], #{node => Id}, Feed1);
+            event(T, busy_dist_port, warning,
+                  ["the connection of ", Id, " to another node is busy"], #{node => Id}, Feed1);
         _ ->
             Feed1
     end.

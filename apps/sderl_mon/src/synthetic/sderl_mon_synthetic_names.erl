@@ -14,7 +14,9 @@ names(Group, Prefix, #{t := T, groups := Groups}) ->
     case Groups of
         #{Group := #{names := N, live := [_ | _] = Live}} ->
             Nodes = list_to_tuple(Live),
-            {ok, [Name || I <- lists:seq(1, N), #{name := Text} = Name <- [name(I, Nodes, T)], starts(Text, Prefix)]};
+            {ok, [Name
+                  || I <- lists:seq(1, N), #{name := Text} = Name <- [name(I, Nodes, T)],
+                     starts(Text, Prefix)]};
         #{Group := _} ->
             {ok, []};
         #{} ->

@@ -1,22 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_synthetic_node).
 -moduledoc """
-The details of a node of `m:sderl_mon_synthetic_feed`: schedulers on two sockets, dirty ones, the top processes,
-migrations, links, as its numbers say. Pure.
+The details of a node of `m:sderl_mon_synthetic_feed`: schedulers on two sockets, dirty ones, the
+top processes, migrations, links, as its numbers say. Pure.
 """.
 
 -export([detail/5]).
 
 -doc """
-The details at a time of a node with `cores` schedulers that is up since `up`, whose numbers are `Sample` and whose
-links are among `Links`; and the generator's next state.
+The details at a time of a node with `cores` schedulers that is up since `up`, whose numbers are
+`Sample` and whose links are among `Links`; and the generator's next state.
 """.
--spec detail(sderl_mon_types:t(), Node, sderl_mon_types:node_sample(), #{sderl_mon_types:link() => sderl_mon_types:flow()}, rand:state()) ->
-    {{sderl_mon_types:id(), sderl_mon_types:detail()}, rand:state()}
-when
-    Node :: #{id := sderl_mon_types:id(), index := pos_integer(), cores := pos_integer(), up := sderl_mon_types:t()}.
+-spec detail(sderl_mon_types:t(), Node, sderl_mon_types:node_sample(),
+             #{sderl_mon_types:link() => sderl_mon_types:flow()}, rand:state()) ->
+    {{sderl_mon_types:id(), sderl_mon_types:detail()}, rand:state()} when
+    Node :: #{id := sderl_mon_types:id(), index := pos_integer(), cores := pos_integer(),
+              up := sderl_mon_types:t()}.
 detail(T, #{id := Id, index := Index, cores := Cores, up := Up}, Sample, Links, R0) ->
-    #{util := Util, run_queue := Queue, mem := Mem, procs := Procs, mq_max := Longest, names := Names} = Sample,
+    #{util := Util, run_queue := Queue, mem := Mem, procs := Procs, mq_max := Longest,
+      names := Names} = Sample,
     {Schedulers, R1} = lists:mapfoldl(
         fun(I, R) ->
             {Z, Ra} = rand:normal_s(R),
@@ -75,7 +77,8 @@ detail(T, #{id := Id, index := Index, cores := Cores, up := Up}, Sample, Links, 
         migrations => [M || [A, B, _N] = M <- Migrations, A =/= B],
         links => links(Id, Links),
         kinds => #{
-            registration => {3.0, 640.0}, replication => {6.0, 1_560.0}, routing => {12.0, 4_900.0}, probe => {1.0, 3_100.0}
+            registration => {3.0, 640.0}, replication => {6.0, 1_560.0}, routing => {12.0, 4_900.0},
+            probe => {1.0, 3_100.0}
         },
         traffic => [],
         problems => [],
@@ -115,7 +118,8 @@ process(I, Longest, Mem, R0) ->
     {Process, R1}.
 
 links(Id, Links) ->
-    Peers = lists:usort([To || {From, To} := _ <- Links, From =:= Id] ++ [From || {From, To} := _ <- Links, To =:= Id]),
+    Peers = lists:usort([To || {From, To} := _ <- Links, From =:= Id] ++
+                        [From || {From, To} := _ <- Links, To =:= Id]),
     [
         begin
             {OutM, OutB} = maps:get({Id, Peer}, Links, {0.0, 0.0}),

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco).
 -moduledoc """
-Ant colony optimisation of the single machine total weighted tardiness problem, on one node or on many.
+Ant colony optimisation of the single machine total weighted tardiness problem, on one node or on
+many.
 
 | variant | |
 |---|---|
@@ -12,7 +13,8 @@ Ant colony optimisation of the single machine total weighted tardiness problem, 
 | `gr` | the tree, with global names, supervisors and recovery |
 | `sr` | the same in s_groups |
 
-Each has rounds (global iterations): every colony makes so many local iterations, and then is told the best of all.
+Each has rounds (global iterations): every colony makes so many local iterations, and then is told
+the best of all.
 
 ## Metrics
 
@@ -54,10 +56,14 @@ Source: ACO of the RELEASE project; Chechina et al. (2017).
 -type variant() :: plain | smp | tl | ml | gr | sr.
 
 -doc """
-Parameters of the colonies are those of `m:sderl_aco_options`; `heuristic` is `mixed` too in `tl`: `mdd` on the first half of the nodes, `au` on the
-others. `nodes`: those of the run but the starter's (`plain`, `smp`: one). `degree`: processes of a submaster's node. `colonies`: in all; in `tl` to `sr` one a
-colony node without it. `repl`: how often each message between levels is sent (`tl` to `sr`). `chaos`: every so many ms one process of the run is killed on
-every node (`gr`, `sr`). `monitoring`: whether the nodes are watched meanwhile (`tl` to `sr`), see `m:sderl_bench_watch`. `timeout_s`: a run that takes longer is given up. What is missing has its default.
+Parameters of the colonies are those of `m:sderl_aco_options`; `heuristic` is `mixed` too in `tl`:
+`mdd` on the first half of the nodes, `au` on the others. `nodes`: those of the run but the
+starter's (`plain`, `smp`: one). `degree`: processes of a submaster's node. `colonies`: in all; in
+`tl` to `sr` one a colony node without it. `repl`: how often each message between levels is sent
+(`tl` to `sr`). `chaos`: every so many ms one process of the run is killed on every node (`gr`,
+`sr`). `monitoring`: whether the nodes are watched meanwhile (`tl` to `sr`), see
+`m:sderl_bench_watch`. `timeout_s`: a run that takes longer is given up. What is missing has its
+default.
 """.
 -type params() :: #{
     variant := variant(),
@@ -109,7 +115,8 @@ defaults() ->
     }.
 
 -doc """
-Starts the nodes, runs it, and stops the nodes. `Label` stands before the progress. A reason is a term for `sderl_papers_reason:text/1`.
+Starts the nodes, runs it, and stops the nodes. `Label` stands before the progress. A reason is a
+term for `sderl_papers_reason:text/1`.
 """.
 -spec run(params(), Label :: unicode:chardata()) -> {ok, metrics()} | {error, term()}.
 run(Params0, Label) ->
@@ -125,11 +132,14 @@ run(Params0, Label) ->
         {ok, metrics(Outcome, Params)}
     end.
 
-possible(#{variant := Variant, heuristic := mixed}) when Variant =/= tl -> {error, {aco, {mixed, Variant}}};
-possible(#{variant := Variant, chaos := #{}}) when Variant =/= gr, Variant =/= sr -> {error, {aco, {chaos, Variant}}};
+possible(#{variant := Variant, heuristic := mixed}) when Variant =/= tl ->
+    {error, {aco, {mixed, Variant}}};
+possible(#{variant := Variant, chaos := #{}}) when Variant =/= gr, Variant =/= sr ->
+    {error, {aco, {chaos, Variant}}};
 possible(_) -> ok.
 
-one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Rounds} = Params, Label) ->
+one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Rounds} = Params,
+         Label) ->
     Colonies = maps:get(colonies, Params, 1),
     Conf = (maps:with([instance, local_iterations, global_iterations, seed], Params))#{
         options => sderl_aco_options:of_run(Params),
@@ -142,9 +152,11 @@ one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Round
         try
             [Node] = Nodes = sderl_fleet:nodes(Fleet),
             {Answer, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
-                sderl_progress:watching(Label, fun(_) -> {seen(Fleet, Node, Rounds), none} end, none, fun() ->
-                    sderl_fleet:multicall(Fleet, Nodes, sderl_aco_smp, run, [Conf], 1000 * TimeoutS)
-                end)
+                sderl_progress:watching(Label, fun(_) -> {seen(Fleet, Node, Rounds), none} end,
+                                        none, fun() ->
+                                            sderl_fleet:multicall(Fleet, Nodes, sderl_aco_smp, run,
+                                                                  [Conf], 1000 * TimeoutS)
+                                        end)
             end),
             case Answer of
                 [{Node, {ok, _}}] when map_get(per_node, Usage) =:= [] ->
@@ -173,19 +185,22 @@ fits(Variant, Colonies, #{instance := #{n := N}}) ->
     Bytes = case Variant of plain -> N * N * ?PLAIN_BYTES; smp -> N * ?JOB_BYTES end,
     case sderl_fleet:fits(1 + Colonies * Bytes div 50_000_000) of
         ok -> ok;
-        {error, {memory, #{needed_mib := Needed, available_mib := Free}}} -> {error, {aco, {memory, Needed, Free}}}
+        {error, {memory, #{needed_mib := Needed, available_mib := Free}}} ->
+            {error, {aco, {memory, Needed, Free}}}
     end.
 
 plan(Label) ->
     #{cores := Cores} = sderl_bench_machine:info(),
     #{
-        families => [#{name => aco, count => 1, args => ["+S", lists:flatten(io_lib:format("~w:~w", [Cores, Cores]))]}],
+        families => [#{name => aco, count => 1,
+                       args => ["+S", lists:flatten(io_lib:format("~w:~w", [Cores, Cores]))]}],
         progress => sderl_progress:reporter([Label, ": starting a node"])
     }.
 
 seen(Fleet, Node, Rounds) ->
     case sderl_fleet:multicall(Fleet, [Node], sderl_aco_smp, rounds, [], ?LOOK_MS) of
-        [{Node, {ok, Done}}] when is_integer(Done) -> io_lib:format("round ~w of ~w", [Done, Rounds]);
+        [{Node, {ok, Done}}] when is_integer(Done) ->
+            io_lib:format("round ~w of ~w", [Done, Rounds]);
         _ -> "waiting"
     end.
 
@@ -203,14 +218,18 @@ cluster(#{nodes := Nodes} = Params, Label) ->
 
 %% No result is believed.
 right(#{best := {Cost, Jobs}}, #{instance := #{n := N} = Instance}) ->
-    case lists:sort(Jobs) =:= lists:seq(1, N) andalso sderl_aco_instance:tardiness(Instance, Jobs) of
+    case lists:sort(Jobs) =:= lists:seq(1, N)
+         andalso sderl_aco_instance:tardiness(Instance, Jobs) of
         Cost -> ok;
         _ -> {error, {aco, {wrong, Cost, Jobs}}}
     end.
 
-metrics(#{best := {Cost, Jobs}, seconds := Seconds, ants := Ants, usage := Usage, kills := Kills, recovery_us := Recovery} = Outcome, Params) ->
+metrics(#{best := {Cost, Jobs}, seconds := Seconds, ants := Ants, usage := Usage, kills := Kills,
+          recovery_us := Recovery} = Outcome, Params) ->
     #{best_known := Known} = Params,
-    maps:merge(sderl_bench_meter:metrics(Usage, Ants), (maps:without([best, usage, cpu_ms_in_rounds], Outcome))#{
+    maps:merge(sderl_bench_meter:metrics(Usage, Ants), (
+        maps:without([best, usage, cpu_ms_in_rounds], Outcome)
+    )#{
         cpu_us_per_op_in_rounds => in_rounds(Outcome),
         best_cost => Cost,
         schedule => Jobs,
@@ -224,7 +243,8 @@ metrics(#{best := {Cost, Jobs}, seconds := Seconds, ants := Ants, usage := Usage
     }).
 
 percentiles(Histogram) ->
-    #{Key => sderl_bench_histogram:percentile(Percent, Histogram) || {Key, Percent} <- [{p50, 50}, {p99, 99}, {max, 100}]}.
+    #{Key => sderl_bench_histogram:percentile(Percent, Histogram)
+      || {Key, Percent} <- [{p50, 50}, {p99, 99}, {max, 100}]}.
 
 %% In one node there is nothing before them.
 in_rounds(#{cpu_ms_in_rounds := CpuMs, ants := Ants}) when Ants > 0 -> CpuMs * 1000 / Ants;
@@ -248,13 +268,16 @@ text({cannot_read, File, too_large}) ->
 text({cannot_read, File, Reason}) ->
     io_lib:format("cannot read ~ts: ~ts", [File, file:format_error(Reason)]);
 text({mixed, Variant}) ->
-    io_lib:format("the heuristic mixed is for the variant tl, not ~ts: give mdd, edd or au", [Variant]);
+    io_lib:format("the heuristic mixed is for the variant tl, not ~ts: give mdd, edd or au",
+                  [Variant]);
 text({chaos, Variant}) ->
     io_lib:format("chaos is for the variants gr and sr: ~ts does not recover", [Variant]);
 text({memory, Needed, Free}) ->
-    io_lib:format("the colonies need about ~w MiB of memory and ~w are free: take fewer colonies or jobs", [Needed, Free]);
+    io_lib:format("the colonies need about ~w MiB of memory and ~w are free: take fewer colonies "
+                  "or jobs", [Needed, Free]);
 text({timeout, Seconds}) ->
-    io_lib:format("it took longer than ~w s: give a longer time (--timeout) or fewer iterations", [Seconds]);
+    io_lib:format("it took longer than ~w s: give a longer time (--timeout) or fewer iterations",
+                  [Seconds]);
 text({died, Node, Reason}) ->
     io_lib:format("node ~ts did not finish: ~0tP", [Node, Reason, 20]);
 text({wrong, Cost, Jobs}) ->

@@ -3,8 +3,9 @@
 -moduledoc """
 An ant colony: pheromone, its ants' numbers, and the best schedule that they have found.
 
-An iteration: all ants build a schedule (`m:sderl_aco_ant`); the best of them goes through the local search (`m:sderl_aco_search`); pheromone evaporates, and
-the best schedule so far leaves rho / cost at its places (`m:sderl_aco_pheromone`). Pure: the same seed gives the same results.
+An iteration: all ants build a schedule (`m:sderl_aco_ant`); the best of them goes through the local
+search (`m:sderl_aco_search`); pheromone evaporates, and the best schedule so far leaves rho / cost
+at its places (`m:sderl_aco_pheromone`). Pure: the same seed gives the same results.
 
 Source: ACO of the RELEASE project; den Besten, Stützle and Dorigo (2000).
 """.
@@ -36,11 +37,14 @@ new(#{n := N} = Instance, #{alpha := Alpha, rng := Rng, search := Search} = Opti
         best => none
     }.
 
--doc "So many iterations. The result is the best schedule that the colony has found since its beginning.".
+-doc """
+So many iterations. The result is the best schedule that the colony has found since its beginning.
+""".
 -spec run(colony(), Iterations :: pos_integer()) -> {solution(), colony()}.
 run(#{best := Best} = Colony, 0) ->
     {Best, Colony};
-run(#{options := #{ants := Ants}, rules := Rules, pheromone := Pheromone, random := Random0, search := Search0, best := Best0} = Colony, Iterations) ->
+run(#{options := #{ants := Ants}, rules := Rules, pheromone := Pheromone, random := Random0,
+      search := Search0, best := Best0} = Colony, Iterations) ->
     {Found, Random1} = ants(Ants, Rules, Pheromone, none, Random0),
     {Improved, Search1} = sderl_aco_search:improve(Found, Search0),
     Best = better(Improved, Best0),
@@ -49,15 +53,22 @@ run(#{options := #{ants := Ants}, rules := Rules, pheromone := Pheromone, random
 ants(0, _, _, {Cost, Reversed}, Random) ->
     {{Cost, lists:reverse(Reversed)}, Random};
 ants(Left, Rules, Pheromone, Best, Random0) ->
-    {Cost, Reversed, Random1} = sderl_aco_ant:schedule(Rules, Pheromone, sderl_aco_random:restart(Random0)),
+    {Cost, Reversed, Random1} =
+        sderl_aco_ant:schedule(Rules, Pheromone, sderl_aco_random:restart(Random0)),
     ants(Left - 1, Rules, Pheromone, better({Cost, Reversed}, Best), Random1).
 
 better(Solution, none) -> Solution;
 better({Cost, _} = Solution, {Best, _}) when Cost < Best -> Solution;
 better(_, Best) -> Best.
 
--doc "Pheromone evaporates, and somebody else's best is left at its places. The colony's own best stays.".
+-doc """
+Pheromone evaporates, and somebody else's best is left at its places. The colony's own best stays.
+""".
 -spec update(colony(), solution()) -> colony().
-update(#{options := #{rho := Rho, evaporate := Evaporate}, pheromone := Pheromone0} = Colony, {Cost, Jobs}) ->
-    Pheromone1 = case Evaporate of true -> sderl_aco_pheromone:evaporate(Rho, Pheromone0); false -> Pheromone0 end,
+update(#{options := #{rho := Rho, evaporate := Evaporate}, pheromone := Pheromone0} = Colony,
+       {Cost, Jobs}) ->
+    Pheromone1 = case Evaporate of
+        true -> sderl_aco_pheromone:evaporate(Rho, Pheromone0);
+        false -> Pheromone0
+    end,
     Colony#{pheromone := sderl_aco_pheromone:deposit(Rho / max(Cost, 1), Jobs, Pheromone1)}.

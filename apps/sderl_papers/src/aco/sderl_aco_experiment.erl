@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_experiment).
 -moduledoc """
-`bin/sderl bench aco`: schedules by ant colonies, in one node or on many. `m:sderl_aco` says what the variants are and what the metrics mean.
+`bin/sderl bench aco`: schedules by ant colonies, in one node or on many. `m:sderl_aco` says what
+the variants are and what the metrics mean.
 
 ```sh
 bin/sderl bench aco --variant smp,plain                                # a generated instance
@@ -26,52 +27,73 @@ summary() -> "ant colonies schedule jobs: one node, masters and submasters, reco
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Ant colony optimisation of schedules on one machine, by total weighted tardiness. Colonies are in one\n"
-        "virtual machine (plain: as the algorithm reads; smp: with fast inner loops), on nodes with a master (tl), in a\n"
-        "tree of submasters (ml), with global names and recovery (gr), or with those in s_groups (sr).",
+        help => "Ant colony optimisation of schedules on one machine, by total weighted tardiness. "
+                "Colonies are in one\n"
+                "virtual machine (plain: as the algorithm reads; smp: with fast inner loops), on "
+                "nodes with a master (tl), in a\n"
+                "tree of submasters (ml), with global names and recovery (gr), or with those in "
+                "s_groups (sr).",
         arguments =>
             [
-                option(variant, "LIST", string, "smp", ["variants, with commas between them: " | names(sderl_aco:variants())]),
+                option(variant, "LIST", string, "smp",
+                       ["variants, with commas between them: " | names(sderl_aco:variants())]),
                 #{
                     name => instance, long => "-instance", type => string, required => false,
-                    help => {"[--instance PATH]", ["a file, or a folder with files and lists of best-known costs; without it instances are generated"]}
+                    help => {"[--instance PATH]",
+                             ["a file, or a folder with files and lists of best-known costs; "
+                              "without it instances are generated"]}
                 },
-                option(match, "LIST", string, "", "of a folder, the instances whose names begin like one of these"),
-                option(sample, "K", integer, 0, "so many of them, evenly taken; with --match, of each; 0: all"),
-                option(size, "N", integer, 0, "jobs: of generated instances (40), and of files that do not tell it"),
+                option(match, "LIST", string, "",
+                       "of a folder, the instances whose names begin like one of these"),
+                option(sample, "K", integer, 0,
+                       "so many of them, evenly taken; with --match, of each; 0: all"),
+                option(size, "N", integer, 0,
+                       "jobs: of generated instances (40), and of files that do not tell it"),
                 option(rdd, "X", string, "0.6", "generated: relative range of due dates"),
                 option(tf, "X", string, "0.6", "generated: tardiness factor"),
-                option(standard, "K", integer, 0, "generated: K instances for each of the 25 pairs of --rdd and --tf, 0.2 to 1"),
-                option(colonies, "C", integer, 0, "colonies in all; 0: one (plain, smp), one on each node for them"),
+                option(standard, "K", integer, 0, "generated: K instances for each of the 25 pairs "
+                                                  "of --rdd and --tf, 0.2 to 1"),
+                option(colonies, "C", integer, 0,
+                       "colonies in all; 0: one (plain, smp), one on each node for them"),
                 option(ants, "A", integer, 4, "ants of a colony"),
-                option(global, "G", integer, 20, "rounds, after which colonies are told the best of all"),
+                option(global, "G", integer, 20,
+                       "rounds, after which colonies are told the best of all"),
                 option(local, "L", integer, 20, "iterations of a colony in a round"),
-                option(heuristic, "H", string, "mdd", ["mdd, edd, au, or mixed with --variant tl: mdd on the first half of the nodes"]),
-                option(search, "S", string, "none", ["local search: " | names(sderl_aco_options:searches())]),
+                option(heuristic, "H", string, "mdd", ["mdd, edd, au, or mixed with --variant tl: "
+                                                       "mdd on the first half of the nodes"]),
+                option(search, "S", string, "none",
+                       ["local search: " | names(sderl_aco_options:searches())]),
                 option(alpha, "X", string, "1.0", "exponent of pheromone"),
                 option(beta, "X", string, "2.0", "exponent of the heuristic value"),
-                option(q0, "X", string, "0.9", "how often an ant takes the best job and does not draw one"),
+                option(q0, "X", string, "0.9",
+                       "how often an ant takes the best job and does not draw one"),
                 option(rho, "X", string, "0.1", "evaporation"),
                 option(tau0, "X", string, "auto", "pheromone at the start"),
-                #{name => keep, long => "-keep", type => boolean, default => false, help => {"[--keep]", ["pheromone does not evaporate"]}},
+                #{name => keep, long => "-keep", type => boolean, default => false,
+                  help => {"[--keep]", ["pheromone does not evaporate"]}},
                 option(rng, "R", string, "random", "random, or cyclic: ten numbers over and over"),
-                option(seed, "N", integer, 1, "the same seed gives the same result (where nothing is killed)"),
+                option(seed, "N", integer, 1,
+                       "the same seed gives the same result (where nothing is killed)"),
                 option(degree, "P", integer, 2, "processes on a submaster's node (ml, gr, sr)"),
                 option(repl, "K", integer, 1, "how often answers are sent (tl to sr)"),
-                option(chaos, "MS", integer, 0, "kill a process on every node each MS milliseconds (gr, sr); 0: none"),
+                option(chaos, "MS", integer, 0,
+                       "kill a process on every node each MS milliseconds (gr, sr); 0: none"),
                 option(timeout, "S", integer, 600, "seconds after which a run is given up")
-            ] ++ sderl_bench_series:options(#{nodes => "5", repeat => 1}) ++ [sderl_bench_experiment:json_option()]
+            ] ++ sderl_bench_series:options(#{nodes => "5", repeat => 1}) ++
+                [sderl_bench_experiment:json_option()]
     }.
 
 names(Atoms) -> lists:join(", ", [atom_to_list(A) || A <- Atoms]).
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
-check(#{variant := Variants, heuristic := Heuristic, search := Search, rng := Rng, compare := Compare} = Options) ->
+check(#{variant := Variants, heuristic := Heuristic, search := Search, rng := Rng,
+        compare := Compare} = Options) ->
     maybe
         {ok, Asked} ?= chosen("--variant", "variant", Variants, sderl_aco:variants()),
         Chosen = case Compare of true -> sderl_aco:variants(); false -> Asked end,
-        {ok, [OneHeuristic]} ?= chosen("--heuristic", "heuristic", Heuristic, [mixed | sderl_aco_options:heuristics()]),
+        {ok, [OneHeuristic]} ?= chosen("--heuristic", "heuristic", Heuristic,
+                                       [mixed | sderl_aco_options:heuristics()]),
         {ok, [OneSearch]} ?= chosen("--search", "search", Search, sderl_aco_options:searches()),
         {ok, [OneRng]} ?= chosen("--rng", "kind of numbers", Rng, [random, cyclic]),
         ok ?= heuristic(OneHeuristic, Chosen),
@@ -79,8 +101,9 @@ check(#{variant := Variants, heuristic := Heuristic, search := Search, rng := Rn
         ok ?= at_least(1, [ants, global, local, degree, repl, timeout], Options),
         ok ?= at_most(
             [
-                {size, 10_000}, {standard, 1000}, {colonies, 100_000}, {ants, 1_000_000}, {global, 1_000_000}, {local, 1_000_000},
-                {degree, 1000}, {repl, 100}, {chaos, 3_600_000}, {timeout, 604_800}
+                {size, 10_000}, {standard, 1000}, {colonies, 100_000}, {ants, 1_000_000},
+                {global, 1_000_000}, {local, 1_000_000}, {degree, 1000}, {repl, 100},
+                {chaos, 3_600_000}, {timeout, 604_800}
             ],
             Options
         ),
@@ -89,13 +112,16 @@ check(#{variant := Variants, heuristic := Heuristic, search := Search, rng := Rn
         {ok, Checked} ?= sderl_bench_series:check(Options),
         ok ?= enough(Checked, Chosen),
         Full = maps:merge(maps:remove(tau0, Checked), Reals),
-        {ok, Full#{variant := Chosen, heuristic := OneHeuristic, search := OneSearch, rng := OneRng}}
+        {ok,
+         Full#{variant := Chosen, heuristic := OneHeuristic, search := OneSearch, rng := OneRng}}
     else
-        {ok, Several} when is_list(Several) -> {error, io_lib:format("one of ~ts is needed, not several", [names(Several)])};
+        {ok, Several} when is_list(Several) ->
+            {error, io_lib:format("one of ~ts is needed, not several", [names(Several)])};
         Error -> Error
     end.
 
-heuristic(mixed, Variants) when Variants =/= [tl] -> {error, "--heuristic mixed is for --variant tl alone"};
+heuristic(mixed, Variants) when Variants =/= [tl] ->
+    {error, "--heuristic mixed is for --variant tl alone"};
 heuristic(_, _) -> ok.
 
 chaos(0, _) ->
@@ -103,7 +129,9 @@ chaos(0, _) ->
 chaos(_, Variants) ->
     case Variants -- [gr, sr] of
         [] -> ok;
-        [Other | _] -> {error, ["--chaos is for the variants gr and sr; ", atom_to_list(Other), " does not recover"]}
+        [Other | _] ->
+            {error,
+             ["--chaos is for the variants gr and sr; ", atom_to_list(Other), " does not recover"]}
     end.
 
 enough(#{nodes := Nodes}, Variants) ->
@@ -139,7 +167,10 @@ run(#{repeat := Repeat} = Options, Output) ->
     maybe
         {ok, Instances} ?= instances(Options),
         ByName = #{Name => Pair || {#{name := Name}, _} = Pair <- Instances},
-        Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options, Instances), "\n\n", tables(Instances, Runs)]) end,
+        Show = fun(Runs) ->
+            sderl_bench_output:say(Output, ["\n", title(Options, Instances), "\n\n",
+                                            tables(Instances, Runs)])
+        end,
         %% The words of the series' label are not taken: they say less than these.
         Run = fun(#{instance := Name, variant := Variant} = Point, [Place, _]) ->
             #{Name := {Instance, Known}} = ByName,
@@ -153,19 +184,23 @@ run(#{repeat := Repeat} = Options, Output) ->
                     Error
             end
         end,
-        {ok, All} ?= sderl_bench_series:run(aco, points(Options, Instances), Repeat, Run, Show, Output),
+        {ok, All} ?= sderl_bench_series:run(aco, points(Options, Instances), Repeat, Run, Show,
+                                            Output),
         verdict(All)
     else
         {error, {aco, Reason}} -> {error, sderl_aco:text(Reason)};
         Error -> Error
     end.
 
-line(Label, #{best_cost := Cost, best_known := Known, mean_excess_pct := Excess, seconds := Seconds, ants_per_s := Rate}) ->
+line(Label, #{best_cost := Cost, best_known := Known, mean_excess_pct := Excess, seconds := Seconds,
+              ants_per_s := Rate}) ->
     [
         string:pad(Label, 32), " ", sderl_table:number(Cost),
         case Known of
             undefined -> "";
-            _ -> [" (best known ", sderl_table:number(Known), [[", ", excess(Excess), " % over"] || Cost =/= Known], ")"]
+            _ ->
+                [" (best known ", sderl_table:number(Known),
+                 [[", ", excess(Excess), " % over"] || Cost =/= Known], ")"]
         end,
         ", ", sderl_table:number(Seconds), " s, ", sderl_table:number(Rate), " ants/s\n"
     ].
@@ -190,31 +225,43 @@ instances(#{size := Size, standard := Each, rdd := Rdd, tf := Tf, seed := Seed})
         end,
     {ok, [{Instance, undefined} || Instance <- Generated]}.
 
--doc "Those whose names begin so, in the order of `match`; of each so many, evenly taken. No `match`: all; 0: as many as there are.".
--spec selected([{sderl_aco_instance:instance(), term()}], #{match := [string()], sample := non_neg_integer()}) ->
+-doc """
+Those whose names begin so, in the order of `match`; of each so many, evenly taken. No `match`: all;
+0: as many as there are.
+""".
+-spec selected([{sderl_aco_instance:instance(), term()}],
+               #{match := [string()], sample := non_neg_integer()}) ->
     [{sderl_aco_instance:instance(), term()}].
 selected(All, #{match := [], sample := Count}) ->
     sample(Count, All);
 selected(All, #{match := Starts, sample := Count}) ->
     lists:uniq(
         lists:append([
-            sample(Count, [Pair || {#{name := Name}, _} = Pair <- All, string:prefix(Name, Start) =/= nomatch])
+            sample(Count,
+                   [Pair
+                    || {#{name := Name}, _} = Pair <- All, string:prefix(Name, Start) =/= nomatch])
          || Start <- Starts
         ])
     ).
 
 sample(Count, All) when Count =:= 0; Count >= length(All) -> All;
-sample(Count, All) -> [lists:nth(1 + K * length(All) div Count, All) || K <- lists:seq(0, Count - 1)].
+sample(Count, All) ->
+    [lists:nth(1 + K * length(All) div Count, All) || K <- lists:seq(0, Count - 1)].
 
 %% A point has the parameters that matter in its variant.
-points(#{variant := Variants, nodes := Nodes, timeout := TimeoutS, keep := Keep, chaos := ChaosMs} = Options, Instances) ->
-    Common = (maps:with([ants, heuristic, search, alpha, beta, q0, rho, tau0, rng, seed], Options))#{
-        evaporate => not Keep,
-        global_iterations => maps:get(global, Options),
-        local_iterations => maps:get(local, Options),
-        timeout_s => TimeoutS
-    },
-    Told = case Options of #{colonies := 0} -> Common; #{colonies := Colonies} -> Common#{colonies => Colonies} end,
+points(#{variant := Variants, nodes := Nodes, timeout := TimeoutS, keep := Keep, chaos := ChaosMs} =
+           Options, Instances) ->
+    Common = (maps:with([ants, heuristic, search, alpha, beta, q0, rho, tau0, rng, seed],
+                        Options))#{
+                            evaporate => not Keep,
+                            global_iterations => maps:get(global, Options),
+                            local_iterations => maps:get(local, Options),
+                            timeout_s => TimeoutS
+                        },
+    Told = case Options of
+        #{colonies := 0} -> Common;
+        #{colonies := Colonies} -> Common#{colonies => Colonies}
+    end,
     Far = maps:merge(Told, maps:with([repl], Options)),
     Tree = maps:merge(Far, maps:with([degree], Options)),
     Chaos = case ChaosMs of 0 -> none; _ -> #{every_ms => ChaosMs} end,
@@ -234,7 +281,9 @@ title(#{repeat := Repeat, seed := Seed} = Options, Instances) ->
     [
         case Instances of
             [{#{name := Name, n := N}, Known}] ->
-                io_lib:format("~ts, ~w jobs~ts", [Name, N, [[", best known ", sderl_table:number(Known)] || Known =/= undefined]]);
+                io_lib:format("~ts, ~w jobs~ts", [
+                    Name, N, [[", best known ", sderl_table:number(Known)] || Known =/= undefined]
+                ]);
             _ ->
                 io_lib:format("~w instances", [length(Instances)])
         end,
@@ -249,7 +298,10 @@ title(#{repeat := Repeat, seed := Seed} = Options, Instances) ->
 tables([_], Runs) -> [table(Runs), rounds(Runs)];
 tables(_, Runs) -> overview(Runs).
 
--doc "Runs of one instance: a line for each variant and number of nodes; ratios are of runs in the same turn.".
+-doc """
+Runs of one instance: a line for each variant and number of nodes; ratios are of runs in the same
+turn.
+""".
 -spec table([sderl_bench_series:run()]) -> unicode:chardata().
 table(Runs) ->
     Plain = lists:any(fun(#{params := #{variant := Variant}}) -> Variant =:= plain end, Runs),
@@ -264,15 +316,22 @@ distinct(Runs) -> lists:uniq([maps:remove(run, Params) || #{params := Params} <-
 row(#{variant := Variant} = Params, Runs, Plain) ->
     Mine = [M || #{params := P, metrics := M} <- Runs, maps:remove(run, P) =:= Params],
     Spread = fun(Key) -> sderl_table:spread([maps:get(Key, M) || M <- Mine]) end,
-    Middle = fun(Key) -> sderl_table:number(sderl_table:median([V || #{Key := V} <- Mine, is_number(V)])) end,
-    [atom_to_list(Variant), Middle(nodes_used), Middle(colonies), Spread(best_cost), over(Mine), Spread(seconds), Spread(ants_per_s)] ++
+    Middle = fun(Key) ->
+        sderl_table:number(sderl_table:median([V || #{Key := V} <- Mine, is_number(V)]))
+    end,
+    [atom_to_list(Variant), Middle(nodes_used), Middle(colonies), Spread(best_cost), over(Mine),
+     Spread(seconds), Spread(ants_per_s)] ++
         [sderl_table:spread(ratios(Params, Runs)) || Plain] ++
         [Middle(Key) || Key <- [kills, links_per_node_max, packets, cpu_us_per_op, memory_mib_max]].
 
-%% Of one instance: where its best-known cost is 0, one that missed it is not known in percent, and so not the median.
+%% Of one instance: where its best-known cost is 0, one that missed it is not known in percent, and
+%% so not the median.
 over(Metrics) ->
     Over = [E || #{mean_excess_pct := E} <- Metrics],
-    excess(case lists:member(undefined, Over) of true -> undefined; false -> sderl_table:median(Over) end).
+    excess(case lists:member(undefined, Over) of
+        true -> undefined;
+        false -> sderl_table:median(Over)
+    end).
 
 ratios(Params, Runs) ->
     [
@@ -289,35 +348,50 @@ rounds(Runs) ->
         "\nrounds that found a lower cost, and the cost\n",
         [
             [
-                "  ", string:pad([atom_to_list(Variant), [io_lib:format(", ~w nodes", [Nodes]) || Nodes > 1]], 16),
-                lists:join(" ", [[integer_to_list(Round), ":", integer_to_list(Cost)] || {Round, Cost} <- changes(lists:enumerate(Costs))]), "\n"
+                "  ", string:pad([atom_to_list(Variant),
+                                  [io_lib:format(", ~w nodes", [Nodes]) || Nodes > 1]], 16),
+                lists:join(" ", [[integer_to_list(Round), ":", integer_to_list(Cost)]
+                                 || {Round, Cost} <- changes(lists:enumerate(Costs))]), "\n"
             ]
-         || #{params := #{run := 1, variant := Variant, nodes := Nodes}, metrics := #{round_best := Costs}} <- Runs
+         || #{params := #{run := 1, variant := Variant, nodes := Nodes},
+              metrics := #{round_best := Costs}} <- Runs
         ]
     ].
 
 %% Where it stays the same there is nothing to see.
 changes(Costs) -> lists:uniq(fun({_, Cost}) -> Cost end, Costs).
 
--doc "Runs of several instances: a line for each variant and number of nodes. The excess is that of instances of which a best-known cost above 0 is known: of one with the cost 0 it would count where that was reached, and be unknown where not.".
+-doc """
+Runs of several instances: a line for each variant and number of nodes. The excess is that of
+instances of which a best-known cost above 0 is known: of one with the cost 0 it would count where
+that was reached, and be unknown where not.
+""".
 -spec overview([sderl_bench_series:run()]) -> unicode:chardata().
 overview(Runs) ->
-    Kinds = lists:uniq([{Variant, Nodes} || #{params := #{variant := Variant, nodes := Nodes}} <- Runs]),
+    Kinds = lists:uniq([{Variant, Nodes}
+                        || #{params := #{variant := Variant, nodes := Nodes}} <- Runs]),
     sderl_table:text(
-        ["", "nodes", "runs", "known", "at best known", "mean % over", "most % over", "mean cost", "s in all", "ants/s"],
+        ["", "nodes", "runs", "known", "at best known", "mean % over", "most % over", "mean cost",
+         "s in all", "ants/s"],
         [
             begin
-                Mine = [M || #{params := #{variant := V, nodes := N}, metrics := M} <- Runs, V =:= Variant, N =:= Nodes],
-                Over = [E || #{mean_excess_pct := E, best_known := Known} <- Mine, is_number(Known), Known > 0],
+                Mine = [M
+                        || #{params := #{variant := V, nodes := N}, metrics := M} <- Runs,
+                           V =:= Variant, N =:= Nodes],
+                Over = [E
+                        || #{mean_excess_pct := E, best_known := Known} <- Mine, is_number(Known),
+                           Known > 0],
                 At = [O || #{optimal := O} <- Mine, O =/= undefined],
                 Seconds = lists:sum([S || #{seconds := S} <- Mine]),
                 [
-                    atom_to_list(Variant), integer_to_list(Nodes), integer_to_list(length(Mine)), integer_to_list(length(At)),
+                    atom_to_list(Variant), integer_to_list(Nodes), integer_to_list(length(Mine)),
+                    integer_to_list(length(At)),
                     integer_to_list(lists:sum(At)), excess(mean(Over)),
                     excess(case Over of [] -> undefined; _ -> lists:max(Over) end),
                     sderl_table:number(mean([C || #{best_cost := C} <- Mine])),
                     sderl_table:number(Seconds),
-                    sderl_table:number(lists:sum([A || #{ants := A} <- Mine]) / max(Seconds, 1.0e-6))
+                    sderl_table:number(lists:sum([A || #{ants := A} <- Mine]) /
+                                       max(Seconds, 1.0e-6))
                 ]
             end
          || {Variant, Nodes} <- Kinds
@@ -348,7 +422,8 @@ must(_) ->
     [
         {names_left, 0, "names were left"},
         {kills_not_back, 0, "processes that were killed were not replaced"},
-        {links_as_expected, true, "nodes have other links than the tree and its groups, or the full mesh, give them"}
+        {links_as_expected, true,
+         "nodes have other links than the tree and its groups, or the full mesh, give them"}
     ].
 
 wrong(undefined, Text) -> ["whether ", Text, " is not known: a node did not answer"];

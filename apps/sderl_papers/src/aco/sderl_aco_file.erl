@@ -3,9 +3,11 @@
 -moduledoc """
 Files with instances, in the published formats: whole numbers with white space between them.
 
-- The number of jobs n, then n durations, n weights and n due dates (`wt40.001`, `wt_100_prime_1.txt`).
-- The same without n, once or several times in one file (`wt40.txt`): how many jobs there are is known from the name, `wt40...`, `wt_40...` or
-  `size40...`, or told. The instances get the names `wt40.001`, `wt40.002` and so on.
+- The number of jobs n, then n durations, n weights and n due dates (`wt40.001`,
+  `wt_100_prime_1.txt`).
+- The same without n, once or several times in one file (`wt40.txt`): how many jobs there are is
+  known from the name, `wt40...`, `wt_40...` or `size40...`, or told. The instances get the names
+  `wt40.001`, `wt40.002` and so on.
 
 What is wrong is `{bad_file, File, Line, Text}`, with what was expected there and what was found.
 """.
@@ -16,12 +18,17 @@ What is wrong is `{bad_file, File, Line, Text}`, with what was expected there an
 
 -doc "For `sderl_aco:text/1`.".
 -type reason() ::
-    {bad_file, file:filename(), Line :: pos_integer(), unicode:chardata()} | {cannot_read, file:filename(), file:posix() | badarg | terminated | system_limit | too_large | not_regular | no_instances}.
+    {bad_file, file:filename(), Line :: pos_integer(), unicode:chardata()}
+    | {cannot_read, file:filename(),
+       file:posix() | badarg | terminated | system_limit | too_large | not_regular | no_instances}.
 
-%% Of what numbers are made that are no mistake: sums of products of them stay within what a float can be.
+%% Of what numbers are made that are no mistake: sums of products of them stay within what a float
+%% can be.
 -define(MOST_DIGITS, 12).
 
--doc "The instances of a file. `Size` is the number of jobs where the name does not tell, or `undefined`.".
+-doc """
+The instances of a file. `Size` is the number of jobs where the name does not tell, or `undefined`.
+""".
 -spec parse(file:filename(), Content :: binary(), Size :: pos_integer() | undefined) ->
     {ok, [sderl_aco_instance:instance()]} | {error, reason()}.
 parse(File, Content, Told) ->
@@ -67,13 +74,16 @@ whole(_, _) ->
     error.
 
 -doc "What is wrong, where.".
--spec bad(file:filename(), Line :: pos_integer(), Format :: string(), [term()]) -> {error, reason()}.
+-spec bad(file:filename(), Line :: pos_integer(), Format :: string(), [term()]) ->
+    {error, reason()}.
 bad(File, Line, Format, Args) -> {error, {bad_file, File, Line, io_lib:format(Format, Args)}}.
 
 numbers([{Word, Line} | Words], File, Numbers) ->
     case whole(Word, ?MOST_DIGITS) of
         {ok, Number} -> numbers(Words, File, [{Number, Line} | Numbers]);
-        error -> bad(File, Line, "expected a whole number from 0, of ~w digits at most, found ~ts", [?MOST_DIGITS, shown(Word)])
+        error ->
+            bad(File, Line, "expected a whole number from 0, of ~w digits at most, found ~ts",
+                [?MOST_DIGITS, shown(Word)])
     end;
 numbers([], _, Numbers) ->
     {ok, lists:reverse(Numbers)}.
@@ -95,20 +105,25 @@ shape(File, [{N, Line} | Rest] = All, Size) ->
     Alone = case Rest of [{_, Line} | _] -> false; _ -> true end,
     if
         N > 0, Found =:= 3 * N -> {ok, N, Rest};
-        %% A first duration may be the number of jobs by chance. One that is alone on its line, where one number less is there than is to follow, is none.
-        is_integer(Size), (Found + 1) rem (3 * Size) =:= 0, N =/= Size orelse Found > 3 * N orelse not Alone -> {ok, Size, All};
+        %% A first duration may be the number of jobs by chance. One that is alone on its line,
+        %% where one number less is there than is to follow, is none.
+        is_integer(Size), (Found + 1) rem (3 * Size) =:= 0,
+        N =/= Size orelse Found > 3 * N orelse not Alone ->
+            {ok, Size, All};
         is_integer(Size), N =/= Size ->
             {_, Last} = lists:last(All),
-            bad(File, Last, "expected 3 x ~w numbers for each instance of ~w jobs, or the number of jobs before them; found ~w numbers", [
-                Size, Size, Found + 1
-            ]);
+            bad(File, Last, "expected 3 x ~w numbers for each instance of ~w jobs, or the number "
+                            "of jobs before them; found ~w numbers",
+                [Size, Size, Found + 1]);
         N =:= 0 -> bad(File, Line, "expected the number of jobs, at least 1, found 0", []);
         Found < 3 * N ->
             {_, Last} = lists:last(All),
-            bad(File, Last, "expected 3 x ~w numbers after the number of jobs ~w (durations, weights, due dates), found ~w", [N, N, Found]);
+            bad(File, Last, "expected 3 x ~w numbers after the number of jobs ~w (durations, "
+                            "weights, due dates), found ~w", [N, N, Found]);
         true ->
             {_, Extra} = lists:nth(3 * N + 1, Rest),
-            bad(File, Extra, "expected the end after 3 x ~w numbers, found ~w more", [N, Found - 3 * N])
+            bad(File, Extra, "expected the end after 3 x ~w numbers, found ~w more",
+                [N, Found - 3 * N])
     end.
 
 instances(File, Size, Numbers) ->
@@ -126,7 +141,8 @@ durations(Size, Numbers) ->
 named(Name, Size, [One]) ->
     [instance(Name, Size, One)];
 named(Name, Size, Several) ->
-    [instance(iolist_to_binary([Name, io_lib:format(".~3..0w", [Index])]), Size, One) || {Index, One} <- lists:enumerate(Several)].
+    [instance(iolist_to_binary([Name, io_lib:format(".~3..0w", [Index])]), Size, One)
+     || {Index, One} <- lists:enumerate(Several)].
 
 instance(Name, Size, Numbers) ->
     [P, W, D] = cut(Size, Numbers),

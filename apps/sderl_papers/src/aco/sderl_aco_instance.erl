@@ -3,16 +3,19 @@
 -moduledoc """
 Instances of the single machine total weighted tardiness problem.
 
-Jobs 1 to n, one after the other on one machine without a pause; job j takes `p`, weighs `w` and is due at `d`. The cost of a schedule is
-the sum of w x max(0, C - d), where C is when the job is done.
+Jobs 1 to n, one after the other on one machine without a pause; job j takes `p`, weighs `w` and is
+due at `d`. The cost of a schedule is the sum of w x max(0, C - d), where C is when the job is done.
 """.
 
 -export([read/1, read_all/1, read_all/2]).
 -export([generate/1, standard/2, tardiness/2, edd/1]).
 -export_type([instance/0, job/0]).
 
--doc "Durations, weights and due dates are tuples of `n` integers: those of job j are `element(J, _)`.".
--type instance() :: #{name := binary(), n := pos_integer(), p := tuple(), w := tuple(), d := tuple()}.
+-doc """
+Durations, weights and due dates are tuples of `n` integers: those of job j are `element(J, _)`.
+""".
+-type instance() ::
+    #{name := binary(), n := pos_integer(), p := tuple(), w := tuple(), d := tuple()}.
 -type job() :: pos_integer().
 
 %% What a file with instances has at most.
@@ -25,32 +28,44 @@ read(File) ->
         {ok, [{Instance, _} | Others]} ?= read_all(File),
         case Others of
             [] -> {ok, Instance};
-            _ -> {error, {aco, {bad_file, File, 1, io_lib:format("expected one instance, found ~w", [1 + length(Others)])}}}
+            _ ->
+                {error, {aco,
+                         {bad_file, File, 1,
+                          io_lib:format("expected one instance, found ~w", [1 + length(Others)])}}}
         end
     end.
 
 -doc "As `read_all/2`.".
--spec read_all(file:filename()) -> {ok, [{instance(), BestKnown :: non_neg_integer() | undefined}]} | {error, {aco, sderl_aco_file:reason()}}.
+-spec read_all(file:filename()) -> {ok, [{instance(), BestKnown :: non_neg_integer() | undefined}]}
+                                   | {error, {aco, sderl_aco_file:reason()}}.
 read_all(Path) -> read_all(Path, #{}).
 
 -doc """
-The instances of a file, or of all files of a folder and the folders in it, by name, with their best-known costs where there are
-lists of these (`m:sderl_aco_known`) in the folder, in those in it or, where it has none, in that above.
+The instances of a file, or of all files of a folder and the folders in it, by name, with their
+best-known costs where there are lists of these (`m:sderl_aco_known`) in the folder, in those in it
+or, where it has none, in that above.
 
-`n`: the number of jobs, for files that begin without it and whose names do not tell. Files whose names begin with a dot or `README`, or end in
-`.md` or `.html`, are left out. Of instances that have the same name the first is taken.
+`n`: the number of jobs, for files that begin without it and whose names do not tell. Files whose
+names begin with a dot or `README`, or end in `.md` or `.html`, are left out. Of instances that have
+the same name the first is taken.
 """.
 -spec read_all(file:filename(), #{n => pos_integer()}) ->
-    {ok, [{instance(), BestKnown :: non_neg_integer() | undefined}]} | {error, {aco, sderl_aco_file:reason()}}.
+    {ok, [{instance(), BestKnown :: non_neg_integer() | undefined}]}
+    | {error, {aco, sderl_aco_file:reason()}}.
 read_all(Path, Options) ->
     maybe
         {ok, Files, Lists} ?= files(Path),
         {ok, Known} ?= each(Lists, fun sderl_aco_known:parse/2),
-        {ok, Read} ?= each(Files, fun(File, Content) -> sderl_aco_file:parse(File, Content, maps:get(n, Options, undefined)) end),
-        Best = lists:foldl(fun(New, All) -> maps:merge_with(fun(_, A, B) -> min(A, B) end, New, All) end, #{}, Known),
+        {ok, Read} ?= each(Files, fun(File, Content) ->
+            sderl_aco_file:parse(File, Content, maps:get(n, Options, undefined))
+        end),
+        Best = lists:foldl(fun(New, All) ->
+            maps:merge_with(fun(_, A, B) -> min(A, B) end, New, All)
+        end, #{}, Known),
         Instances = lists:uniq(fun(#{name := Name}) -> Name end, lists:append(Read)),
         Sorted = lists:sort([{order(Name), Instance} || #{name := Name} = Instance <- Instances]),
-        {ok, [{Instance, maps:get(Name, Best, undefined)} || {_, #{name := Name} = Instance} <- Sorted]}
+        {ok,
+         [{Instance, maps:get(Name, Best, undefined)} || {_, #{name := Name} = Instance} <- Sorted]}
     else
         {error, Reason} -> {error, {aco, Reason}}
     end.
@@ -65,7 +80,8 @@ files(Path) ->
             end;
         {false, true} ->
             case lists(filename:dirname(Path)) of
-                [] -> {ok, [Path], lists(filename:dirname(filename:dirname(filename:absname(Path))))};
+                [] ->
+                    {ok, [Path], lists(filename:dirname(filename:dirname(filename:absname(Path))))};
                 Lists -> {ok, [Path], Lists}
             end;
         {false, false} ->
@@ -76,7 +92,9 @@ files(Path) ->
     end.
 
 within(Dir) ->
-    All = [File || File <- lists:sort(filelib:wildcard("**", Dir)), filelib:is_regular(filename:join(Dir, File)), not is_other(filename:basename(File))],
+    All = [File
+           || File <- lists:sort(filelib:wildcard("**", Dir)),
+              filelib:is_regular(filename:join(Dir, File)), not is_other(filename:basename(File))],
     {Lists, Files} = lists:partition(fun sderl_aco_known:is_list/1, All),
     {[filename:join(Dir, File) || File <- Files], [filename:join(Dir, List) || List <- Lists]}.
 
@@ -84,10 +102,16 @@ is_other("." ++ _) -> true;
 is_other("README" ++ _) -> true;
 is_other(Name) -> lists:member(filename:extension(Name), [".md", ".html"]).
 
-lists(Dir) -> [File || File <- filelib:wildcard(filename:join(escaped(Dir), "*.txt")), sderl_aco_known:is_list(File)].
+lists(Dir) ->
+    [File
+     || File <- filelib:wildcard(filename:join(escaped(Dir), "*.txt")),
+        sderl_aco_known:is_list(File)].
 
 %% A name is no pattern.
-escaped(Dir) -> lists:flatmap(fun(C) -> case lists:member(C, "*?[]{}\\") of true -> [$\\, C]; false -> [C] end end, Dir).
+escaped(Dir) ->
+    lists:flatmap(fun(C) ->
+        case lists:member(C, "*?[]{}\\") of true -> [$\\, C]; false -> [C] end
+    end, Dir).
 
 each(Files, Fun) -> each(Files, Fun, []).
 
@@ -121,13 +145,15 @@ order(Name) ->
     ].
 
 -doc """
-An instance by the published recipe: durations uniform in 1 to 100, weights in 1 to 10, due dates in P (1 - `tf` - `rdd` / 2) to P (1 - `tf` + `rdd` / 2), where P
-is the sum of the durations; `rdd` is the relative range of due dates, `tf` the tardiness factor. The same seed gives the same instance.
+An instance by the published recipe: durations uniform in 1 to 100, weights in 1 to 10, due dates in
+P (1 - `tf` - `rdd` / 2) to P (1 - `tf` + `rdd` / 2), where P is the sum of the durations; `rdd` is
+the relative range of due dates, `tf` the tardiness factor. The same seed gives the same instance.
 Due dates are whole numbers and not below 0.
 
 Source: OR-Library, `wt40` to `wt100`.
 """.
--spec generate(#{n := pos_integer(), rdd := number(), tf := number(), seed := term()}) -> instance().
+-spec generate(#{n := pos_integer(), rdd := number(), tf := number(), seed := term()}) ->
+    instance().
 generate(#{n := N, rdd := Rdd, tf := Tf, seed := Seed}) ->
     Random0 = rand:seed_s(exsss, erlang:phash2({Seed, N, Rdd, Tf}, 1 bsl 32)),
     {P, Random1} = draw(N, 1, 100, Random0),
@@ -136,7 +162,8 @@ generate(#{n := N, rdd := Rdd, tf := Tf, seed := Seed}) ->
     Least = max(0, round(Sum * (1 - Tf - Rdd / 2))),
     Greatest = max(Least, round(Sum * (1 - Tf + Rdd / 2))),
     {D, _} = draw(N, Least, Greatest, Random2),
-    Name = iolist_to_binary(io_lib:format("generated ~w rdd ~w tf ~w seed ~0tp", [N, Rdd, Tf, Seed])),
+    Name = iolist_to_binary(io_lib:format("generated ~w rdd ~w tf ~w seed ~0tp",
+                                          [N, Rdd, Tf, Seed])),
     #{name => Name, n => N, p => list_to_tuple(P), w => list_to_tuple(W), d => list_to_tuple(D)}.
 
 draw(N, Least, Greatest, Random) ->
@@ -149,11 +176,15 @@ draw(N, Least, Greatest, Random) ->
         lists:seq(1, N)
     ).
 
--doc "The set of the published recipe: for each of 25 pairs of `rdd` and `tf` (0.2 to 1.0) so many instances of `N` jobs.".
+-doc """
+The set of the published recipe: for each of 25 pairs of `rdd` and `tf` (0.2 to 1.0) so many
+instances of `N` jobs.
+""".
 -spec standard(N :: pos_integer(), #{each := pos_integer(), seed := term()}) -> [instance()].
 standard(N, #{each := Each, seed := Seed}) ->
     Parts = [0.2, 0.4, 0.6, 0.8, 1.0],
-    [generate(#{n => N, rdd => Rdd, tf => Tf, seed => {Seed, K}}) || Rdd <- Parts, Tf <- Parts, K <- lists:seq(1, Each)].
+    [generate(#{n => N, rdd => Rdd, tf => Tf, seed => {Seed, K}})
+     || Rdd <- Parts, Tf <- Parts, K <- lists:seq(1, Each)].
 
 -doc "The cost of a schedule.".
 -spec tardiness(instance(), [job()]) -> Cost :: non_neg_integer().

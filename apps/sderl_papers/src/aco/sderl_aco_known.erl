@@ -21,14 +21,16 @@ is_list(File) -> kind(filename:basename(File)) =/= none.
 kind("best_known.txt") ->
     pairs;
 kind(Name) ->
-    case {re:run(Name, "^wt(?:opt|best)(\\d{1,5})[a-z]?\\.txt$", [{capture, all_but_first, list}]), re:run(Name, "^optimal_results\\w*\\.txt$")} of
+    case {re:run(Name, "^wt(?:opt|best)(\\d{1,5})[a-z]?\\.txt$", [{capture, all_but_first, list}]),
+          re:run(Name, "^optimal_results\\w*\\.txt$")} of
         {{match, [Size]}, _} -> {column, Size};
         {_, {match, _}} -> table;
         {nomatch, nomatch} -> none
     end.
 
 -doc "The costs by the names of the instances.".
--spec parse(file:filename(), Content :: binary()) -> {ok, #{binary() => non_neg_integer()}} | {error, sderl_aco_file:reason()}.
+-spec parse(file:filename(), Content :: binary()) ->
+    {ok, #{binary() => non_neg_integer()}} | {error, sderl_aco_file:reason()}.
 parse(File, Content) ->
     Lines = by_line(sderl_aco_file:words(Content)),
     maybe
@@ -38,7 +40,9 @@ parse(File, Content) ->
                 {column, Size} -> column(Lines, File, Size, 1, []);
                 table -> table(Lines, File)
             end,
-        {ok, lists:foldl(fun({Name, Cost}, Map) -> maps:update_with(Name, fun(C) -> min(C, Cost) end, Cost, Map) end, #{}, Known)}
+        {ok, lists:foldl(fun({Name, Cost}, Map) ->
+            maps:update_with(Name, fun(C) -> min(C, Cost) end, Cost, Map)
+        end, #{}, Known)}
     end.
 
 by_line([{Word, Line} | Words]) ->
@@ -52,7 +56,9 @@ pairs([{_, [<<"#", _/binary>> | _]} | Lines], File, Known) ->
 pairs([{Line, Words} | Lines], File, Known) ->
     case pair(Words) of
         {ok, Pair} -> pairs(Lines, File, [Pair | Known]);
-        error -> sderl_aco_file:bad(File, Line, "expected the name of an instance and its cost, a whole number, found ~ts", [shown(Words)])
+        error ->
+            sderl_aco_file:bad(File, Line, "expected the name of an instance and its cost, a whole "
+                                           "number, found ~ts", [shown(Words)])
     end;
 pairs([], _, Known) ->
     {ok, Known}.
@@ -78,8 +84,12 @@ expected_cost(File, Line, Words) ->
 
 table(Lines, File) ->
     case lists:dropwhile(fun({_, Words}) -> pair(Words) =:= error end, Lines) of
-        [] -> sderl_aco_file:bad(File, 1, "expected lines with the name of an instance and its cost, found none", []);
-        Rows -> pairs(lists:takewhile(fun({_, [First | _]}) -> not is_rule(First) end, Rows), File, [])
+        [] ->
+            sderl_aco_file:bad(
+                File, 1, "expected lines with the name of an instance and its cost, found none", []
+            );
+        Rows ->
+            pairs(lists:takewhile(fun({_, [First | _]}) -> not is_rule(First) end, Rows), File, [])
     end.
 
 is_rule(Word) -> byte_size(Word) > 2 andalso lists:usort(binary_to_list(Word)) =:= "-".

@@ -15,8 +15,8 @@ What an ant colony is told: published parameters, with the published values as d
 | `rng` | `random` | `cyclic`: the same ten numbers over and over, for results that are known |
 | `tau0` | | pheromone at the start; without it 1 / (`ants` x the cost of the jobs by due date) |
 
-Source: ACO of the RELEASE project; den Besten, Stützle and Dorigo, *Ant Colony Optimization for the Total Weighted Tardiness
-Problem* (2000).
+Source: ACO of the RELEASE project; den Besten, Stützle and Dorigo, *Ant Colony Optimization for the
+Total Weighted Tardiness Problem* (2000).
 """.
 
 -export([defaults/0, of_run/1, heuristics/0, searches/0, tau0/2]).

@@ -3,18 +3,21 @@
 -moduledoc """
 Pheromone: how good it was so far to have job j at position i.
 
-Published is a matrix, of which each evaporation multiplies all n x n values. Here a row has the values of those jobs only that a schedule
-ever left something for: all others are the same, and a value stands for itself times a common scale, which alone changes when
-pheromone evaporates. What an ant decides does not depend on the scale.
+Published is a matrix, of which each evaporation multiplies all n x n values. Here a row has the
+values of those jobs only that a schedule ever left something for: all others are the same, and a
+value stands for itself times a common scale, which alone changes when pheromone evaporates. What an
+ant decides does not depend on the scale.
 
-Values below 1e-250 of the greatest stay there: published ones become 0.0 after some thousand iterations.
+Values below 1e-250 of the greatest stay there: published ones become 0.0 after some thousand
+iterations.
 """.
 
 -export([new/3, evaporate/2, deposit/3, rows/1, least/1]).
 -export_type([pheromone/0, row/0, entry/0]).
 
 -doc "A job, its bit (`1 bsl (J - 1)`), its value to the power of alpha, its value.".
--type entry() :: {sderl_aco_instance:job(), Bit :: pos_integer(), Powered :: float(), Value :: float()}.
+-type entry() ::
+    {sderl_aco_instance:job(), Bit :: pos_integer(), Powered :: float(), Value :: float()}.
 
 -doc "The entries of a position: by value, the greatest first, and by job.".
 -type row() :: {[entry()], [entry()]}.
@@ -53,7 +56,8 @@ powered(Value, Alpha) -> math:pow(Value, Alpha).
 -spec deposit(Amount :: float(), [sderl_aco_instance:job()], pheromone()) -> pheromone().
 deposit(Amount, Jobs, {Alpha, Least, Scale, Rows}) ->
     More = Amount / Scale,
-    {Alpha, Least, Scale, lists:zipwith(fun(J, Row) -> more(J, More, Least, Alpha, Row) end, Jobs, Rows)}.
+    {Alpha, Least, Scale,
+     lists:zipwith(fun(J, Row) -> more(J, More, Least, Alpha, Row) end, Jobs, Rows)}.
 
 %% The greatest stays the greatest.
 more(J, More, _, Alpha, {[{J, Bit, _, Value} | Others], ByJob}) ->
@@ -69,10 +73,12 @@ more(J, More, Least, Alpha, {ByValue, ByJob}) ->
     New = {J, 1 bsl (J - 1), powered(Value, Alpha), Value},
     {by_value(New, lists:keydelete(J, 1, ByValue)), by_job(New, ByJob)}.
 
-by_value({_, _, _, New} = Entry, [{_, _, _, Value} = First | Entries]) when Value >= New -> [First | by_value(Entry, Entries)];
+by_value({_, _, _, New} = Entry, [{_, _, _, Value} = First | Entries]) when Value >= New ->
+    [First | by_value(Entry, Entries)];
 by_value(Entry, Entries) -> [Entry | Entries].
 
-by_job({J, _, _, _} = Entry, [{K, _, _, _} = First | Entries]) when K < J -> [First | by_job(Entry, Entries)];
+by_job({J, _, _, _} = Entry, [{K, _, _, _} = First | Entries]) when K < J ->
+    [First | by_job(Entry, Entries)];
 by_job({J, _, _, _} = Entry, [{J, _, _, _} | Entries]) -> [Entry | Entries];
 by_job(Entry, Entries) -> [Entry | Entries].
 

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_plain).
 -moduledoc """
-An ant colony, written down as the algorithm reads: lists of jobs, the rule for every job at every position, every schedule's cost
-from its beginning. What `m:sderl_aco_colony` is compared with, in tests for its results and in the benchmark for its speed.
+An ant colony, written down as the algorithm reads: lists of jobs, the rule for every job at every
+position, every schedule's cost from its beginning. What `m:sderl_aco_colony` is compared with, in
+tests for its results and in the benchmark for its speed.
 """.
 
 -export([new/3, run/2, update/2]).
@@ -27,8 +28,10 @@ new(#{n := N} = Instance, Options, Seed) ->
 -spec run(colony(), Iterations :: pos_integer()) -> {solution(), colony()}.
 run(#{best := Best} = Colony, 0) ->
     {Best, Colony};
-run(#{instance := Instance, options := #{ants := Ants, search := Search}, random := Random0, best := Best0} = Colony, Left) ->
-    {Found, Random1} = lists:mapfoldl(fun(_, R) -> ant(Colony, sderl_aco_random:restart(R)) end, Random0, lists:seq(1, Ants)),
+run(#{instance := Instance, options := #{ants := Ants, search := Search}, random := Random0,
+      best := Best0} = Colony, Left) ->
+    {Found, Random1} = lists:mapfoldl(fun(_, R) -> ant(Colony, sderl_aco_random:restart(R)) end,
+                                      Random0, lists:seq(1, Ants)),
     Improved = search(Search, Instance, hd(lists:keysort(1, Found))),
     Best = better(Improved, Best0),
     run(update(Colony#{random := Random1, best := Best}, Best), Left - 1).
@@ -42,7 +45,8 @@ better(_, Best) -> Best.
 update(#{tau := Tau0, options := #{rho := Rho, evaporate := Evaporate}} = Colony, {Cost, Jobs}) ->
     Tau1 = case Evaporate of true -> #{K => T * (1 - Rho) || K := T <- Tau0}; false -> Tau0 end,
     Left = Rho / max(Cost, 1),
-    Tau2 = lists:foldl(fun(K, Tau) -> Tau#{K := map_get(K, Tau) + Left} end, Tau1, lists:enumerate(Jobs)),
+    Tau2 = lists:foldl(fun(K, Tau) -> Tau#{K := map_get(K, Tau) + Left} end, Tau1,
+                       lists:enumerate(Jobs)),
     Colony#{tau := Tau2}.
 
 %% An ant
@@ -53,7 +57,8 @@ ant(#{instance := #{n := N} = Instance} = Colony, Random0) ->
 
 positions(_, _, [], _, Random) ->
     {[], Random};
-positions(I, T, Jobs, #{instance := #{p := P}, tau := Tau, options := #{alpha := Alpha, beta := Beta, q0 := Q0}} = Colony, Random0) ->
+positions(I, T, Jobs, #{instance := #{p := P}, tau := Tau,
+                        options := #{alpha := Alpha, beta := Beta, q0 := Q0}} = Colony, Random0) ->
     Etas = etas(T, Jobs, Colony),
     Values = [{J, math:pow(map_get({I, J}, Tau), Alpha) * math:pow(Eta, Beta)} || {J, Eta} <- Etas],
     {Q, Random1} = sderl_aco_random:next(Random0),
@@ -62,11 +67,14 @@ positions(I, T, Jobs, #{instance := #{p := P}, tau := Tau, options := #{alpha :=
             true -> {greatest(Values), Random1};
             false -> roulette(Values, Random1)
         end,
-    {Rest, Random3} = positions(I + 1, T + element(Job, P), lists:delete(Job, Jobs), Colony, Random2),
+    {Rest, Random3} = positions(I + 1, T + element(Job, P), lists:delete(Job, Jobs), Colony,
+                                Random2),
     {[Job | Rest], Random3}.
 
 greatest([{Job, Value} | Values]) ->
-    {Greatest, _} = lists:foldl(fun({J, V}, {_, Most}) when V > Most -> {J, V}; (_, Most) -> Most end, {Job, Value}, Values),
+    {Greatest, _} =
+        lists:foldl(fun({J, V}, {_, Most}) when V > Most -> {J, V}; (_, Most) -> Most end,
+                    {Job, Value}, Values),
     Greatest.
 
 roulette(Values, Random0) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_random).
 -moduledoc """
-The numbers an ant draws, from 0 to 1: pseudo-random from a seed, or `cyclic`: 0.09, 0.19 to 0.99 and again, from the beginning for each
-schedule, so that results are known without a generator.
+The numbers an ant draws, from 0 to 1: pseudo-random from a seed, or `cyclic`: 0.09, 0.19 to 0.99
+and again, from the beginning for each schedule, so that results are known without a generator.
 """.
 
 -export([new/2, restart/1, next/1]).

@@ -13,20 +13,25 @@ Local search from a schedule: moves that make it cheaper, until none does.
 
 The search ends after a round that saves nothing.
 
-A schedule's cost after a move is not computed from its beginning. An interchange of jobs shifts those between by the difference of the two durations: the
-late ones among them cost at least so much more, or save at most so much, which is known from sums over prefixes of the schedule. Only pairs that could still be
-better than the best so far are computed, and only until they cannot. An insertion is one exchange of neighbours more than that into the next position.
+A schedule's cost after a move is not computed from its beginning. An interchange of jobs shifts
+those between by the difference of the two durations: the late ones among them cost at least so much
+more, or save at most so much, which is known from sums over prefixes of the schedule. Only pairs
+that could still be better than the best so far are computed, and only until they cannot. An
+insertion is one exchange of neighbours more than that into the next position.
 
-Starting points and what came of them are remembered, as a colony comes to send the same ones again and again.
+Starting points and what came of them are remembered, as a colony comes to send the same ones again
+and again.
 """.
 
 -export([new/2, improve/2]).
 -export_type([search/0]).
 
 -type move() :: swap | insert | insert_anywhere.
--opaque search() :: {[move()], Jobs :: tuple(), Known :: #{[sderl_aco_instance:job()] => sderl_aco_colony:solution()}}.
+-opaque search() :: {[move()], Jobs :: tuple(),
+                     Known :: #{[sderl_aco_instance:job()] => sderl_aco_colony:solution()}}.
 
-%% A job at its position: number, duration, weight, due date, completion, cost, and up to it in all: weight of those not early, cost.
+%% A job at its position: number, duration, weight, due date, completion, cost, and up to it in all:
+%% weight of those not early, cost.
 -type place() :: {
     sderl_aco_instance:job(),
     P :: pos_integer(),
@@ -45,7 +50,8 @@ Starting points and what came of them are remembered, as a colony comes to send 
 -doc "For schedules of this instance.".
 -spec new(sderl_aco_instance:instance(), sderl_aco_options:search()) -> search().
 new(#{n := N, p := P, w := W, d := D}, Search) ->
-    {moves(Search), list_to_tuple([{element(J, P), element(J, W), element(J, D)} || J <- lists:seq(1, N)]), #{}}.
+    {moves(Search),
+     list_to_tuple([{element(J, P), element(J, W), element(J, D)} || J <- lists:seq(1, N)]), #{}}.
 
 moves(none) -> [];
 moves(o1) -> [swap];
@@ -64,7 +70,10 @@ improve({Cost, Start} = Solution, {Moves, Jobs, Known}) ->
             {End, {Moves, Jobs, Known}};
         #{} ->
             {Less, Places} = rounds(Moves, Jobs, Cost, places(Start, Jobs)),
-            End = if Less < Cost -> {Less, [J || {J, _, _, _, _, _, _, _} <- Places]}; true -> Solution end,
+            End = if
+                Less < Cost -> {Less, [J || {J, _, _, _, _, _, _, _} <- Places]};
+                true -> Solution
+            end,
             Kept = if map_size(Known) < ?REMEMBERED -> Known; true -> #{} end,
             {End, {Moves, Jobs, Kept#{Start => End}}}
     end.
@@ -86,7 +95,9 @@ moved(Move, Jobs, {Cost, Places}) ->
         end,
     case Found of
         {0, _, _} -> {Cost, Places};
-        {Change, From, To} -> {Cost + Change, places(applied(Move, From, To, [element(1, Place) || Place <- Places]), Jobs)}
+        {Change, From, To} ->
+            {Cost + Change,
+             places(applied(Move, From, To, [element(1, Place) || Place <- Places]), Jobs)}
     end.
 
 applied(swap, From, To, Jobs) ->
@@ -110,9 +121,11 @@ places([J | Order], Jobs, T, LateWeight0, Costs0) ->
 places([], _, _, _, _) ->
     [].
 
-%% Interchanges. For each place, B, all places before it, A; the first of those that save most. `Late` and `Costs` are the sums up to the place before B.
+%% Interchanges. For each place, B, all places before it, A; the first of those that save most.
+%% `Late` and `Costs` are the sums up to the place before B.
 
--spec swap([place()], [place()], pos_integer(), non_neg_integer(), non_neg_integer(), found()) -> found().
+-spec swap([place()], [place()], pos_integer(), non_neg_integer(), non_neg_integer(), found()) ->
+    found().
 swap([{_, _, _, _, _, _, Late1, Costs1} = Place | Later], Places, B, Late, Costs, Best) ->
     swap(Later, Places, B + 1, Late1, Costs1, pairs(Places, 1, B, Place, Late, Costs, Best));
 swap([], _, _, _, _, Best) ->
@@ -120,7 +133,8 @@ swap([], _, _, _, _, Best) ->
 
 pairs(_, B, B, _, _, _, Best) ->
     Best;
-pairs([{_, P, W, D, C, Cost, LateA, CostsA} | Later], A, B, {_, PB, WB, DB, CB, CostB, _, _} = Place, Late, Costs, {Least, _, _} = Best) ->
+pairs([{_, P, W, D, C, Cost, LateA, CostsA} | Later], A, B,
+      {_, PB, WB, DB, CB, CostB, _, _} = Place, Late, Costs, {Least, _, _} = Best) ->
     Shift = PB - P,
     CNew = C + Shift,
     Ends0 = if CB > D -> W * (CB - D) - Cost - CostB; true -> -Cost - CostB end,
@@ -135,7 +149,8 @@ pairs([{_, P, W, D, C, Cost, LateA, CostsA} | Later], A, B, {_, PB, WB, DB, CB, 
             pairs(Later, A + 1, B, Place, Late, Costs, Best);
         true ->
             case between(Later, B - A - 1, Shift, Least, Ends) of
-                Change when Change < Least -> pairs(Later, A + 1, B, Place, Late, Costs, {Change, B, A});
+                Change when Change < Least ->
+                    pairs(Later, A + 1, B, Place, Late, Costs, {Change, B, A});
                 _ -> pairs(Later, A + 1, B, Place, Late, Costs, Best)
             end
     end.
@@ -146,11 +161,13 @@ between(_, _, Shift, Least, Change) when Shift > 0, Change >= Least -> Change;
 between(_, _, 0, _, Change) -> Change;
 between([{_, _, W, D, C, Cost, _, _} | Later], Count, Shift, Least, Change) ->
     if
-        C + Shift > D -> between(Later, Count - 1, Shift, Least, Change + W * (C + Shift - D) - Cost);
+        C + Shift > D ->
+            between(Later, Count - 1, Shift, Least, Change + W * (C + Shift - D) - Cost);
         true -> between(Later, Count - 1, Shift, Least, Change - Cost)
     end.
 
-%% Insertions. A job goes forward place by place; the first place of those that save most. A job that costs nothing saves nothing.
+%% Insertions. A job goes forward place by place; the first place of those that save most. A job
+%% that costs nothing saves nothing.
 
 -spec insert([place()], [place()], pos_integer(), found()) -> found().
 insert([{_, _, _, _, _, 0, _, _} = Place | Later], Before, From, Best) ->
@@ -164,8 +181,11 @@ insert([Place | Later], Before, From, {Least, _, _} = Best) ->
 insert([], _, _, Best) ->
     Best.
 
-%% `Change` is without what the job itself then costs. The places are found backwards: of two that save the same, the later found is the first.
-forward([{_, PA, WA, DA, CA, CostA, _, _} | Before], To, Start, P, W, D, Change0, Limit, {Least, _} = Best) when Change0 < Limit, Change0 =< Least ->
+%% `Change` is without what the job itself then costs. The places are found backwards: of two that
+%% save the same, the later found is the first.
+forward([{_, PA, WA, DA, CA, CostA, _, _} | Before], To, Start, P, W, D, Change0, Limit,
+        {Least, _} = Best)
+  when Change0 < Limit, Change0 =< Least ->
     Change = if CA + P > DA -> Change0 + WA * (CA + P - DA) - CostA; true -> Change0 - CostA end,
     Begin = Start - PA,
     Total = if Begin + P > D -> Change + W * (Begin + P - D); true -> Change end,
@@ -176,15 +196,18 @@ forward([{_, PA, WA, DA, CA, CostA, _, _} | Before], To, Start, P, W, D, Change0
 forward(_, _, _, _, _, _, _, _, Best) ->
     Best.
 
-%% The same for places after its own; those before it have been tried. `Costs` are those of the whole schedule.
+%% The same for places after its own; those before it have been tried. `Costs` are those of the
+%% whole schedule.
 -spec insert_later([place()], pos_integer(), non_neg_integer(), found()) -> found().
 insert_later([{_, P, W, D, C, Cost, _, Upto} | Later], From, Costs, Best) ->
-    insert_later(Later, From + 1, Costs, later(Later, From + 1, P, W, D, C, -Cost, Costs - Upto, From, Best));
+    insert_later(Later, From + 1, Costs,
+                 later(Later, From + 1, P, W, D, C, -Cost, Costs - Upto, From, Best));
 insert_later([], _, _, Best) ->
     Best.
 
 %% `Left` is all that those after this place can save.
-later([{_, PB, WB, DB, CB, CostB, _, _} | Later], To, P, W, D, C, Change0, Left0, From, {Least, _, _} = Best) ->
+later([{_, PB, WB, DB, CB, CostB, _, _} | Later], To, P, W, D, C, Change0, Left0, From,
+      {Least, _, _} = Best) ->
     End = C + PB,
     Change = if CB - P > DB -> Change0 + WB * (CB - P - DB) - CostB; true -> Change0 - CostB end,
     Total = if End > D -> Change + W * (End - D); true -> Change end,

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_smp).
 -moduledoc """
-Colonies in one virtual machine: a process each. In a round all make their iterations at the same time; then each is told the best of all, but the one
-that found it. Runs on the node that it is called on; the result is the same however many cores there are.
+Colonies in one virtual machine: a process each. In a round all make their iterations at the same
+time; then each is told the best of all, but the one that found it. Runs on the node that it is
+called on; the result is the same however many cores there are.
 """.
 
 -export([run/1, rounds/0]).
@@ -20,16 +21,21 @@ that found it. Runs on the node that it is called on; the result is the same how
 }.
 
 -type outcome() :: #{
-    best := sderl_aco_colony:solution(), round_best := [non_neg_integer()], seconds := float(), ants := pos_integer()
+    best := sderl_aco_colony:solution(),
+    round_best := [non_neg_integer()],
+    seconds := float(),
+    ants := pos_integer()
 }.
 
 -doc "All rounds. The time is from the first ant to the last. Where a colony dies, this exits.".
 -spec run(conf()) -> outcome().
-run(#{colonies := Count, global_iterations := Rounds, local_iterations := Iterations, options := #{ants := Ants}} = Conf) ->
+run(#{colonies := Count, global_iterations := Rounds, local_iterations := Iterations,
+      options := #{ants := Ants}} = Conf) ->
     Progress = counters:new(1, []),
     ok = persistent_term:put(?MODULE, Progress),
     Master = self(),
-    Colonies = [{spawn_monitor(fun() -> start(Master, Index, Conf) end), Index} || Index <- lists:seq(1, Count)],
+    Colonies = [{spawn_monitor(fun() -> start(Master, Index, Conf) end), Index}
+                || Index <- lists:seq(1, Count)],
     try
         ok = lists:foreach(fun({Colony, _}) -> ready = answer(Colony) end, Colonies),
         T0 = erlang:monotonic_time(microsecond),

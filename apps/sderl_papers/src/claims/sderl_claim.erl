@@ -1,25 +1,31 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_claim).
 -moduledoc """
-A claim of the published work, as an experiment that `bin/sderl reproduce` repeats: which points to measure, and
-what the points say about the claim.
+A claim of the published work, as an experiment that `bin/sderl reproduce` repeats: which points to
+measure, and what the points say about the claim.
 
-A claim's module is pure. Its verdict is computed from what was measured and from nothing else: whoever reads
-`points.jsonl` comes to the same one. A value that a formula gave is compared with one that was measured, never with itself.
+A claim's module is pure. Its verdict is computed from what was measured and from nothing else:
+whoever reads `points.jsonl` comes to the same one. A value that a formula gave is compared with one
+that was measured, never with itself.
 
 The module is listed in `all/0`.
 """.
 
 -export([all/0, named/1, id/1, share/1, page/3]).
--export_type([point/0, workload/0, about/0, said/0, page/0, plot/0, axis/0, series/0, mark/0, table/0, verdict/0]).
+-export_type([point/0, workload/0, about/0, said/0, page/0, plot/0, axis/0, series/0, mark/0,
+              table/0, verdict/0]).
 
--doc "What measures: `sderl_debench:run/2`, `sderl_orbit:run/2`, `sderl_reproduce_aco:run/2`, `sderl_im:run/2`.".
+-doc """
+What measures: `sderl_debench:run/2`, `sderl_orbit:run/2`, `sderl_reproduce_aco:run/2`,
+`sderl_im:run/2`.
+""".
 -type workload() :: debench | orbit | aco | im.
 
 -doc """
-One point: `params` are those of the workload without `seed` and `run`, and with the workload they are what identifies it, so that
-claims share points. It should take `fixed_s` seconds, which do not depend on the machine, and about `work_s` more, which do. `most_runs` is for one that
-takes very long, `least_runs` for one that says nothing with fewer.
+One point: `params` are those of the workload without `seed` and `run`, and with the workload they
+are what identifies it, so that claims share points. It should take `fixed_s` seconds, which do not
+depend on the machine, and about `work_s` more, which do. `most_runs` is for one that takes very
+long, `least_runs` for one that says nothing with fewer.
 """.
 -type point() :: #{
     workload := workload(),
@@ -34,8 +40,9 @@ takes very long, `least_runs` for one that says nothing with fewer.
 -type verdict() :: confirmed | refuted | not_shown.
 
 -doc """
-What a claim is. `id`: the name on the command line, `C1`. `title`: a few words. `question`: what is asked of the machine. `claim`: what
-was published, and where. `share`: the part of the budget of all claims that is this one's, as a weight.
+What a claim is. `id`: the name on the command line, `C1`. `title`: a few words. `question`: what is
+asked of the machine. `claim`: what was published, and where. `share`: the part of the budget of all
+claims that is this one's, as a weight.
 """.
 -type about() :: #{
     id := binary(),
@@ -78,8 +85,13 @@ was published, and where. `share`: the part of the budget of all claims that is 
 -doc "`unit` is empty for a number or a ratio. `zero`: whether the axis begins at 0.".
 -type axis() :: #{label := binary(), unit := binary(), scale := linear | log, zero => boolean()}.
 
--doc "Points in the order of `x`; `y` is the median of the runs, `low` the least of them, `high` the greatest.".
--type series() :: #{name := binary(), points := [#{x := number(), y := number(), low := number(), high := number()}]}.
+-doc """
+Points in the order of `x`; `y` is the median of the runs, `low` the least of them, `high` the
+greatest.
+""".
+-type series() ::
+    #{name := binary(),
+      points := [#{x := number(), y := number(), low := number(), high := number()}]}.
 
 -doc "A line through the whole plot at a value of `x` or of `y`, with its name.".
 -type mark() :: #{x => number(), y => number(), text := binary()}.
@@ -103,8 +115,9 @@ was published, and where. `share`: the part of the budget of all claims that is 
 -spec all() -> [module()].
 all() ->
     [
-        sderl_claim_c1, sderl_claim_c2, sderl_claim_c3, sderl_claim_c4, sderl_claim_c5, sderl_claim_c6, sderl_claim_c7, sderl_claim_c8,
-        sderl_claim_c9, sderl_claim_c10, sderl_claim_c12
+        sderl_claim_c1, sderl_claim_c2, sderl_claim_c3, sderl_claim_c4, sderl_claim_c5,
+        sderl_claim_c6, sderl_claim_c7, sderl_claim_c8, sderl_claim_c9, sderl_claim_c10,
+        sderl_claim_c12
     ].
 
 -doc "The module of a claim; `unbuilt` are those of the list of claims that have none yet.".
@@ -133,7 +146,9 @@ id(Module) -> map_get(id, Module:about()).
 -spec share(module()) -> pos_integer().
 share(Module) -> map_get(share, Module:about()).
 
--doc "The page of a claim: what it is, what the points say, and the command that measures them again.".
+-doc """
+The page of a claim: what it is, what the points say, and the command that measures them again.
+""".
 -spec page(module(), [sderl_claim_points:measured()], Command :: binary()) -> page().
 page(Module, Points, Command) ->
     {Verdict, Text} = Module:verdict(Points),

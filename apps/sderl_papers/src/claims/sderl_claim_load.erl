@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_claim_load).
 -moduledoc """
-What the claims about DE-Bench (C1 to C3) have in common: their points, which they share, what of these can be judged, and the notes.
+What the claims about DE-Bench (C1 to C3) have in common: their points, which they share, what of
+these can be judged, and the notes.
 
 A point is one division of the machine's nodes into clusters, under the same open load on each node:
 see `m:sderl_reproduce_scale`.
@@ -20,13 +21,17 @@ see `m:sderl_reproduce_scale`.
 -type sized() :: [{Nodes :: pos_integer(), sderl_claim_points:group()}].
 
 -doc "How a metric grows from the smallest cluster to the largest.".
--type growth() :: #{from := pos_integer(), to := pos_integer(), low := number(), high := number(), ratio := float(), range := float()}.
+-type growth() ::
+    #{from := pos_integer(), to := pos_integer(), low := number(), high := number(),
+      ratio := float(), range := float()}.
 
-%% Above this part of the processor, in percent, latencies are those of a machine that is short of it.
+%% Above this part of the processor, in percent, latencies are those of a machine that is short of
+%% it.
 -define(CPU_PCT, 40).
 %% Fewer operations are too few for a median to be compared.
 -define(LEAST_OPS, 300).
-%% Latencies are those of operations that succeeded: if less than this did, in percent, they say little.
+%% Latencies are those of operations that succeeded: if less than this did, in percent, they say
+%% little.
 -define(DONE_PCT, 95).
 
 %% As the scripts of DE-Bench have them: benchmarks.md 7.1.
@@ -37,14 +42,16 @@ see `m:sderl_reproduce_scale`.
 %% ---------------------------------------------------------------- what to measure
 
 -doc "`Size` nodes to a cluster, and so many clusters as the scale has nodes for, at least one.".
--spec point(sderl_reproduce_scale:scale(), mode(), Size :: pos_integer(), Pct :: number()) -> sderl_claim:point().
+-spec point(sderl_reproduce_scale:scale(), mode(), Size :: pos_integer(), Pct :: number()) ->
+    sderl_claim:point().
 point(#{nodes := Nodes, warmup_s := WarmupS} = Scale, Mode, Size, Pct) ->
     Rate = rate(Scale, Pct),
     Clusters = max(1, Nodes div Size),
     Seconds = seconds(Scale, Clusters * Size, Pct),
     Params = #{
         mode => Mode, nodes => Size, clusters => Clusters, global_pct => Pct, load => {open, Rate},
-        seconds => Seconds, warmup_s => WarmupS, payload => ?PAYLOAD, compute_us => ?COMPUTE_US, timeout_ms => 1000 * ?TIMEOUT_S
+        seconds => Seconds, warmup_s => WarmupS, payload => ?PAYLOAD, compute_us => ?COMPUTE_US,
+        timeout_ms => 1000 * ?TIMEOUT_S
     },
     #{
         workload => debench,
@@ -62,13 +69,15 @@ rate(#{rate := Rate, rates := Rates}, Pct) -> maps:get(Pct, Rates, Rate).
 seconds(#{least_ops := Ops, least_s := Least} = Scale, Nodes, Pct) ->
     max(Least, ceil(1.3 * Ops / (rate(Scale, Pct) * Nodes * Pct / 100))).
 
-%% Seconds until the nodes are up and linked, and until they are gone, on two cores: 200 nodes in one mesh took 34.
+%% Seconds until the nodes are up and linked, and until they are gone, on two cores: 200 nodes in
+%% one mesh took 34.
 start_s(Mode, #{group_size := Group}, Clusters, Size) ->
     Meshed = case Mode of sd -> min(Group, Size); _ -> Size end,
     2 + 0.1 * Clusters * Size + 0.00035 * Clusters * Size * (Meshed - 1).
 
 %% Operations that a large cluster does not keep up with end late, or time out.
-drain_s(stock, #{base_pct := Base, sizes := Sizes}, Size, Pct) when Pct > Base -> ?TIMEOUT_S * Size / lists:max(Sizes);
+drain_s(stock, #{base_pct := Base, sizes := Sizes}, Size, Pct) when Pct > Base ->
+    ?TIMEOUT_S * Size / lists:max(Sizes);
 drain_s(_, _, _, _) -> 0.
 
 -doc "The smallest and the largest cluster: between them is the effect.".
@@ -89,15 +98,22 @@ top_share(#{shares := Shares}) -> lists:max(Shares).
 -spec groups([sderl_claim_points:measured()], mode(), Pct :: number()) -> sized().
 groups(Points, Mode, Pct) -> chosen(Points, debench, #{mode => Mode, global_pct => Pct}).
 
--doc "The shares of global operations that were measured in any of these modes, the smallest first.".
+-doc """
+The shares of global operations that were measured in any of these modes, the smallest first.
+""".
 -spec shares([sderl_claim_points:measured()], [mode()]) -> [number()].
 shares(Points, Modes) ->
     lists:usort([
         Pct
-     || Mode <- Modes, {_, #{params := #{<<"global_pct">> := Pct}}} <- chosen(Points, debench, #{mode => Mode}), is_number(Pct)
+     || Mode <- Modes,
+        {_, #{params := #{<<"global_pct">> := Pct}}} <- chosen(Points, debench, #{mode => Mode}),
+        is_number(Pct)
     ]).
 
--doc "The share with the most points that can be judged in these modes, the smaller of two; `none` without points.".
+-doc """
+The share with the most points that can be judged in these modes, the smaller of two; `none` without
+points.
+""".
 -spec base_share([sderl_claim_points:measured()], [mode()]) -> {ok, number()} | none.
 base_share(Points, Modes) ->
     Ranked = [
@@ -109,14 +125,18 @@ base_share(Points, Modes) ->
         [{_, Pct} | _] -> {ok, Pct}
     end.
 
--doc "Those that a verdict may rest on: the machine was not short of processor, there were operations enough, and nearly all succeeded.".
+-doc """
+Those that a verdict may rest on: the machine was not short of processor, there were operations
+enough, and nearly all succeeded.
+""".
 -spec judged(sized()) -> sized().
 judged(Groups) ->
     [
         Sized
      || {_, Group} = Sized <- Groups,
         Cpu <- [value(Group, [cpu_pct])],
-        is_number(Cpu), Cpu =< ?CPU_PCT, global_ops(Group) >= ?LEAST_OPS, done(value(Group, [global_done_pct]))
+        is_number(Cpu), Cpu =< ?CPU_PCT, global_ops(Group) >= ?LEAST_OPS,
+        done(value(Group, [global_done_pct]))
     ].
 
 done(Pct) -> is_number(Pct) andalso Pct >= ?DONE_PCT.
@@ -130,7 +150,8 @@ growth(Groups, What) ->
     case [{N, V} || {N, Group} <- Groups, V <- [value(Group, What)], is_number(V), V > 0] of
         [{From, Low} | [_ | _] = More] ->
             {To, High} = lists:last(More),
-            #{from => From, to => To, low => Low, high => High, ratio => High / Low, range => To / From};
+            #{from => From, to => To, low => Low, high => High, ratio => High / Low,
+              range => To / From};
         _ ->
             unknown
     end.
@@ -145,8 +166,8 @@ times(#{ratio := Ratio}) -> [sderl_table:number(Ratio), " times"];
 times(unknown) -> "not known".
 
 -doc """
-What a growth of `Factor` from 10 to 100 nodes is over another range of sizes: the same power of the size. Over less than a fourfold range
-nothing is judged, `infinity`.
+What a growth of `Factor` from 10 to 100 nodes is over another range of sizes: the same power of the
+size. Over less than a fourfold range nothing is judged, `infinity`.
 """.
 -spec scaled_limit(Factor :: number(), Range :: number()) -> float() | infinity.
 scaled_limit(_Factor, Range) when Range < 4 -> infinity;
@@ -159,7 +180,8 @@ scaled_limit(Factor, Range) -> math:pow(Factor, math:log10(Range)).
 p(Class, Percentile) -> scaled([Class, latency_us, Percentile], 0.001).
 
 -doc "p50 and p95 of global operations over the size of the cluster.".
--spec latency_plots(Title :: unicode:chardata(), [{Name :: unicode:chardata(), sized()}]) -> [sderl_claim:plot()].
+-spec latency_plots(Title :: unicode:chardata(), [{Name :: unicode:chardata(), sized()}]) ->
+    [sderl_claim:plot()].
 latency_plots(Title, Named) ->
     [
         plot([Title, ", ", atom_to_list(P)], axis("latency", "ms", log), Named, p(global, P))
@@ -167,14 +189,17 @@ latency_plots(Title, Named) ->
     ].
 
 -doc "One line for each of the named groups.".
--spec plot(Title :: unicode:chardata(), sderl_claim:axis(), [{unicode:chardata(), sized()}], sderl_claim_points:what()) ->
+-spec plot(Title :: unicode:chardata(), sderl_claim:axis(), [{unicode:chardata(), sized()}],
+           sderl_claim_points:what()) ->
     sderl_claim:plot().
 plot(Title, Y, Named, What) ->
     #{
         title => text(Title),
         x => axis("nodes in the cluster", "", log),
         y => Y,
-        series => [Series || {Name, Groups} <- Named, #{points := [_ | _]} = Series <- [series(Name, Groups, What)]]
+        series => [Series
+                   || {Name, Groups} <- Named,
+                      #{points := [_ | _]} = Series <- [series(Name, Groups, What)]]
     }.
 
 -doc "A linear axis from 0.".
@@ -186,21 +211,29 @@ axis(Label, Unit) -> (axis(Label, Unit, linear))#{zero => true}.
 axis(Label, Unit, Scale) -> #{label => text(Label), unit => text(Unit), scale => Scale}.
 
 -doc "All there is to know of points, a row each.".
--spec table(Title :: unicode:chardata(), [{mode(), Pct :: number(), sized()}]) -> sderl_claim:table().
+-spec table(Title :: unicode:chardata(), [{mode(), Pct :: number(), sized()}]) ->
+    sderl_claim:table().
 table(Title, Named) ->
     #{
         title => text(Title),
         header => [
-            <<"cluster">>, <<"clusters">>, <<"nodes in each">>, <<"share, %">>, <<"runs">>, <<"global operations">>, <<"of them done, %">>, <<"p50, ms">>, <<"p95, ms">>,
-            <<"all operations, /s">>, <<"errors">>, <<"processor, %">>, <<"CPU µs per operation"/utf8>>,
+            <<"cluster">>, <<"clusters">>, <<"nodes in each">>, <<"share, %">>, <<"runs">>,
+            <<"global operations">>, <<"of them done, %">>, <<"p50, ms">>, <<"p95, ms">>,
+            <<"all operations, /s">>, <<"errors">>, <<"processor, %">>,
+            <<"CPU µs per operation"/utf8>>,
             <<"messages per operation">>, <<"bytes per operation">>, <<"links per node">>
         ],
         rows => [
             [
-                text(mode_name(Mode)), text("~w", [maps:get(<<"clusters">>, Params, 1)]), text("~w", [N]), percent(Pct),
-                text("~w", [length(Runs)]), text("~w", [global_ops(Group)]), cell(Group, [global_done_pct]), cell(Group, p(global, p50)), cell(Group, p(global, p95)),
-                cell(Group, [offered_per_s]), text("~w", [sum(Group, [errors])]), cell(Group, [cpu_pct]),
-                cell(Group, [cpu_us_per_op]), cell(Group, [messages_per_op]), cell(Group, [bytes_per_op]), cell(Group, [links_per_node_max])
+                text(mode_name(Mode)), text("~w", [maps:get(<<"clusters">>, Params, 1)]),
+                text("~w", [N]), percent(Pct),
+                text("~w", [length(Runs)]), text("~w", [global_ops(Group)]),
+                cell(Group, [global_done_pct]), cell(Group, p(global, p50)),
+                cell(Group, p(global, p95)),
+                cell(Group, [offered_per_s]), text("~w", [sum(Group, [errors])]),
+                cell(Group, [cpu_pct]),
+                cell(Group, [cpu_us_per_op]), cell(Group, [messages_per_op]),
+                cell(Group, [bytes_per_op]), cell(Group, [links_per_node_max])
             ]
          || {Mode, Pct, Groups} <- Named, {N, #{params := Params, runs := Runs} = Group} <- Groups
         ]
@@ -219,17 +252,26 @@ percent(Pct) -> text("~w", [case Pct == trunc(Pct) of true -> trunc(Pct); false 
 ms(Ms) when Ms < 0.1 -> [sderl_table:number(1000 * Ms), " µs"];
 ms(Ms) -> [sderl_table:number(Ms), " ms"].
 
--doc "What a reader must know of the points of a page, the rule about the processor with what was measured: whether the verdict rests on all or on those judged.".
+-doc """
+What a reader must know of the points of a page, the rule about the processor with what was
+measured: whether the verdict rests on all or on those judged.
+""".
 -spec notes([sized()], all | judged) -> [binary()].
 notes(Shown, Which) ->
     [
-        <<"One machine instead of a host for each node. The points have the same number of virtual machines (but for a cluster that is larger than that) with the same "
-          "open load on each; only the number of clusters they are divided into differs. So the processor is as busy with many small clusters as with a large one, but for "
+        <<"One machine instead of a host for each node. The points have the same number of virtual "
+          "machines (but for a cluster that is larger than that) with the same "
+          "open load on each; only the number of clusters they are divided into differs. So the "
+          "processor is as busy with many small clusters as with a large one, but for "
           "what the size of the cluster costs, and that cost is what is asked for.">>,
-        <<"There is no delay of a network, so latencies are smaller than the published ones, and the throughput of the whole is bounded by the "
-          "processor, so it is not compared. What a global operation has to do, and which nodes it must wait for, is the same as on a real cluster: "
-          "in stock Erlang a lock and an answer of every node, in an s_group of the group's nodes. That makes the shape of the curves.">>,
-        <<"Latencies are counted from the moment an operation was due, not from when it was sent, so those that had to wait count in full.">>,
+        <<"There is no delay of a network, so latencies are smaller than the published ones, and "
+          "the throughput of the whole is bounded by the "
+          "processor, so it is not compared. What a global operation has to do, and which nodes it "
+          "must wait for, is the same as on a real cluster: "
+          "in stock Erlang a lock and an answer of every node, in an s_group of the group's nodes. "
+          "That makes the shape of the curves.">>,
+        <<"Latencies are counted from the moment an operation was due, not from when it was sent, "
+          "so those that had to wait count in full.">>,
         processor(Which, lists:append(Shown))
         | [judged_words(lists:append(Shown)) || Which =:= judged]
     ].
@@ -241,11 +283,17 @@ processor(Which, Groups) ->
             <<"How much of the processor was used is not known.">>;
         Seen ->
             {Cpu, N} = lists:max(Seen),
-            text("The points that the verdict rests on used at most ~ts % of the processor (with ~w nodes).", [sderl_table:number(Cpu), N])
+            text("The points that the verdict rests on used at most ~ts % of the processor (with "
+                 "~w nodes).", [sderl_table:number(Cpu), N])
     end.
 
 judged_words(Groups) ->
-    Dropped = [io_lib:format("~ts, ~w nodes", [Mode, N]) || {N, #{params := #{<<"mode">> := Mode}}} <- Groups -- judged(Groups)],
-    text("A point is judged if at least ~w global operations (register, unregister) stand behind it, at least ~w % of those asked for were done, and the nodes used at most ~w % of the "
+    Dropped = [io_lib:format("~ts, ~w nodes", [Mode, N])
+               || {N, #{params := #{<<"mode">> := Mode}}} <- Groups -- judged(Groups)],
+    text("A point is judged if at least ~w global operations (register, unregister) stand behind "
+         "it, at least ~w % of those asked for were done, and the nodes used at most ~w % of the "
          "processor; others are only shown~ts.",
-         [?LEAST_OPS, ?DONE_PCT, ?CPU_PCT, case Dropped of [] -> " (there are none here)"; _ -> [": ", lists:join("; ", Dropped)] end]).
+         [?LEAST_OPS, ?DONE_PCT, ?CPU_PCT, case Dropped of
+             [] -> " (there are none here)";
+             _ -> [": ", lists:join("; ", Dropped)]
+         end]).

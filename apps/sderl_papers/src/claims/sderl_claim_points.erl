@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_claim_points).
 -moduledoc """
-Measured points, as `points.jsonl` has them, for claims to look at: chosen by their parameters, the runs of one
-point put together, and made into series of plots and cells of tables.
+Measured points, as `points.jsonl` has them, for claims to look at: chosen by their parameters, the
+runs of one point put together, and made into series of plots and cells of tables.
 
 Keys and words are binaries, as JSON gives them.
 """.
@@ -22,12 +22,15 @@ Keys and words are binaries, as JSON gives them.
 -type key() :: {Experiment :: binary(), Params :: #{binary() => term()}}.
 
 -doc "All runs of one point, with their numbers in the same order.".
--type group() :: #{params := #{binary() => term()}, runs := [#{binary() => term()}], numbers := [pos_integer()]}.
+-type group() ::
+    #{params := #{binary() => term()}, runs := [#{binary() => term()}], numbers := [pos_integer()]}.
 
 -doc "Parameters and their values, or functions of these.".
 -type wanted() :: #{atom() => term() | fun((term()) -> boolean())}.
 
--doc "A way into metrics, such as `[global, latency_us, p50]`, or a function of the metrics of one run.".
+-doc """
+A way into metrics, such as `[global, latency_us, p50]`, or a function of the metrics of one run.
+""".
 -type what() :: [atom()] | fun((#{binary() => term()}) -> number() | undefined).
 
 -doc "A run that could not be measured; `in_run`: it was the run that failed.".
@@ -36,7 +39,10 @@ Keys and words are binaries, as JSON gives them.
 -doc "Over the runs of a point.".
 -type spread() :: {Median :: number(), Least :: number(), Greatest :: number()}.
 
--doc "The parameters of a claim's point as a result has them: what JSON has no words for is told in other ones.".
+-doc """
+The parameters of a claim's point as a result has them: what JSON has no words for is told in other
+ones.
+""".
 -spec written(#{atom() => term()}) -> #{atom() => term()}.
 written(#{load := {open, Rate}} = Params) -> Params#{load := open, rate_per_node => Rate};
 written(Params) -> Params.
@@ -49,58 +55,80 @@ key(#{experiment := Experiment, params := Params}) ->
     {Experiment, maps:without([<<"run">>, <<"seed">>], Params)}.
 
 -doc """
-The points of a workload that have these parameters, with their numbers of nodes and in the order of these. Points that could
-not be measured are left out. In place of a value there may be a function that says whether it is one that is wanted.
+The points of a workload that have these parameters, with their numbers of nodes and in the order of
+these. Points that could not be measured are left out. In place of a value there may be a function
+that says whether it is one that is wanted.
 """.
 -spec chosen([measured()], sderl_claim:workload(), wanted()) -> [{Nodes :: pos_integer(), group()}].
 chosen(Points, Workload, Wanted) ->
-    lists:sort([{Nodes, Group} || #{params := #{<<"nodes">> := Nodes}} = Group <- grouped(Points, Workload, Wanted)]).
+    lists:sort(
+        [{Nodes, Group}
+         || #{params := #{<<"nodes">> := Nodes}} = Group <- grouped(Points, Workload, Wanted)]
+    ).
 
--doc "The same for points that need not have a number of nodes, in the order in which they were measured first.".
+-doc """
+The same for points that need not have a number of nodes, in the order in which they were measured
+first.
+""".
 -spec grouped([measured()], sderl_claim:workload(), wanted()) -> [group()].
 grouped(Points, Workload, Wanted) ->
-    Runs = [Run || {_, _, Metrics} = Run <- runs(Points, Workload, Wanted), not is_map_key(<<"failed">>, Metrics)],
+    Runs = [Run
+            || {_, _, Metrics} = Run <- runs(Points, Workload, Wanted),
+               not is_map_key(<<"failed">>, Metrics)],
     [
-        #{params => Params, runs => [M || {P, _, M} <- Runs, P =:= Params], numbers => [N || {P, N, _} <- Runs, P =:= Params]}
+        #{params => Params, runs => [M || {P, _, M} <- Runs, P =:= Params],
+          numbers => [N || {P, N, _} <- Runs, P =:= Params]}
      || Params <- lists:uniq([P || {P, _, _} <- Runs])
     ].
 
 -doc """
-Runs that could not be measured, each once, with the reason in words. One that was measured when it was tried again is none of them. `in_run`: whether what
-was to be measured failed, and not the machine or the start.
+Runs that could not be measured, each once, with the reason in words. One that was measured when it
+was tried again is none of them. `in_run`: whether what was to be measured failed, and not the
+machine or the start.
 """.
 -spec failed([measured()], sderl_claim:workload(), wanted()) -> [failure()].
 failed(Points, Workload, Wanted) ->
     Runs = runs(Points, Workload, Wanted),
-    Measured = #{{Params, Run} => ok || {Params, Run, Metrics} <- Runs, not is_map_key(<<"failed">>, Metrics)},
+    Measured = #{{Params, Run} => ok
+                 || {Params, Run, Metrics} <- Runs, not is_map_key(<<"failed">>, Metrics)},
     %% The last reason of each.
-    Failed = #{{Params, Run} => Metrics || {Params, Run, #{<<"failed">> := _} = Metrics} <- Runs, not is_map_key({Params, Run}, Measured)},
+    Failed = #{{Params, Run} => Metrics
+               || {Params, Run, #{<<"failed">> := _} = Metrics} <- Runs,
+                  not is_map_key({Params, Run}, Measured)},
     [
-        #{params => Params, reason => Reason, in_run => maps:get(<<"failed_in">>, Metrics, <<"other">>) =:= <<"run">>}
+        #{params => Params, reason => Reason,
+          in_run => maps:get(<<"failed_in">>, Metrics, <<"other">>) =:= <<"run">>}
      || {Params, Run} <- lists:uniq([{P, R} || {P, R, _} <- Runs]),
         #{{Params, Run} := #{<<"failed">> := Reason} = Metrics} <- [Failed]
     ].
 
 -doc """
-Failed runs of points with kills, `All` with those of the same points without. `Denied` are those that failed in the run with kills, while a run of the same point without them
-was measured.
+Failed runs of points with kills, `All` with those of the same points without. `Denied` are those
+that failed in the run with kills, while a run of the same point without them was measured.
 """.
--spec broken([measured()], sderl_claim:workload(), wanted()) -> {Denied :: [failure()], All :: [failure()]}.
+-spec broken([measured()], sderl_claim:workload(), wanted()) ->
+    {Denied :: [failure()], All :: [failure()]}.
 broken(Points, Workload, Wanted) ->
     Plain = fun(#{params := Params}) -> maps:remove(<<"chaos">>, Params) end,
     {Kills, None} = {Wanted#{chaos => fun is_map/1}, Wanted#{chaos => none}},
     Killed = failed(Points, Workload, Kills),
     Without = [Plain(Group) || Group <- grouped(Points, Workload, None)],
-    With = [Plain(Group) || Group <- grouped(Points, Workload, Kills)] ++ [Plain(Failure) || Failure <- Killed],
+    With = [Plain(Group) || Group <- grouped(Points, Workload, Kills)] ++
+        [Plain(Failure) || Failure <- Killed],
     {
         [Failure || #{in_run := true} = Failure <- Killed, lists:member(Plain(Failure), Without)],
-        Killed ++ [Failure || Failure <- failed(Points, Workload, None), lists:member(Plain(Failure), With)]
+        Killed ++
+        [Failure || Failure <- failed(Points, Workload, None), lists:member(Plain(Failure), With)]
     }.
 
--doc "A verdict that has these failed runs beside it: nothing is confirmed by those that went well alone.".
+-doc """
+A verdict that has these failed runs beside it: nothing is confirmed by those that went well alone.
+""".
 -spec whole({sderl_claim:verdict(), binary()}, [failure()]) -> {sderl_claim:verdict(), binary()}.
 whole({confirmed, Said}, [#{reason := Reason} | _] = Failed) ->
-    {not_shown, text("~ts But ~w run~ts of these could not be measured (~ts), so that is not confirmed.", [Said, length(Failed), [$s || length(Failed) > 1], Reason])};
+    {not_shown,
+     text("~ts But ~w run~ts of these could not be measured (~ts), so that is not confirmed.",
+          [Said, length(Failed), [$s || length(Failed) > 1], Reason])};
 whole(Verdict, _) ->
     Verdict.
 
@@ -110,8 +138,9 @@ lacking(#{runs := Runs} = Group, Keys) ->
     [Key || Key <- Keys, length(numbers(Group, [Key])) < length(Runs)].
 
 -doc """
-A metric of two points in those runs that both have: they have the same seed, so what the seed makes of them is in both. All of the one with the median of the other
-where they have no such run in common.
+A metric of two points in those runs that both have: they have the same seed, so what the seed makes
+of them is in both. All of the one with the median of the other where they have no such run in
+common.
 """.
 -spec paired(group(), group(), what()) -> [{number(), number()}].
 paired(#{runs := As, numbers := Is} = A, #{runs := Bs, numbers := Js} = B, What) ->
@@ -126,8 +155,9 @@ paired(#{runs := As, numbers := Is} = A, #{runs := Bs, numbers := Js} = B, What)
     end.
 
 -doc """
-The runs of points that differ in one parameter only, and have the two values of it: the metrics of both, for each run that both have.
-Runs of the same number have the same seed and follow one another.
+The runs of points that differ in one parameter only, and have the two values of it: the metrics of
+both, for each run that both have. Runs of the same number have the same seed and follow one
+another.
 """.
 -spec pairs([measured()], sderl_claim:workload(), {Key :: atom(), A :: term(), B :: term()}) ->
     [{Params :: #{binary() => term()}, [{#{binary() => term()}, #{binary() => term()}}]}].
@@ -135,12 +165,16 @@ pairs(Points, Workload, {Key, A, B}) ->
     Of = fun(Value) ->
         [
             {{maps:remove(atom_to_binary(Key), Params), Run}, Metrics}
-         || {Params, Run, Metrics} <- runs(Points, Workload, #{Key => Value}), not is_map_key(<<"failed">>, Metrics)
+         || {Params, Run, Metrics} <- runs(Points, Workload, #{Key => Value}),
+            not is_map_key(<<"failed">>, Metrics)
         ]
     end,
     Others = maps:from_list(Of(B)),
-    Both = [{Params, {Metrics, map_get(At, Others)}} || {{Params, _} = At, Metrics} <- maps:to_list(maps:from_list(Of(A))), is_map_key(At, Others)],
-    [{Params, [Pair || {P, Pair} <- Both, P =:= Params]} || Params <- lists:usort([P || {P, _} <- Both])].
+    Both = [{Params, {Metrics, map_get(At, Others)}}
+            || {{Params, _} = At, Metrics} <- maps:to_list(maps:from_list(Of(A))),
+               is_map_key(At, Others)],
+    [{Params, [Pair || {P, Pair} <- Both, P =:= Params]}
+     || Params <- lists:usort([P || {P, _} <- Both])].
 
 runs(Points, Workload, Wanted) ->
     Name = atom_to_binary(Workload),
@@ -156,7 +190,8 @@ runs(Points, Workload, Wanted) ->
 matches(Wanted, Params) ->
     lists:all(
         fun
-            ({Key, Is}) when is_function(Is, 1) -> Is(maps:get(atom_to_binary(Key), Params, undefined));
+            ({Key, Is}) when is_function(Is, 1) ->
+                Is(maps:get(atom_to_binary(Key), Params, undefined));
             ({Key, Value}) -> maps:get(atom_to_binary(Key), Params, undefined) == plain(Value)
         end,
         Wanted
@@ -183,8 +218,8 @@ value(Group, What) ->
 sum(Group, What) -> lists:sum(numbers(Group, What)).
 
 -doc """
-Whether one point has less than another: all runs of the one have less than each of the other's. `overlap` where that is so in neither
-direction, `unknown` where one has no such metric.
+Whether one point has less than another: all runs of the one have less than each of the other's.
+`overlap` where that is so in neither direction, `unknown` where one has no such metric.
 """.
 -spec apart(group(), group(), what()) -> less | more | overlap | unknown.
 apart(A, B, What) ->
@@ -200,7 +235,8 @@ numbers(#{runs := Runs}, What) ->
 
 metric(What, Metrics) when is_function(What) -> What(Metrics);
 metric([], Value) -> Value;
-metric([Key | Path], Metrics) when is_map(Metrics) -> metric(Path, maps:get(atom_to_binary(Key), Metrics, undefined));
+metric([Key | Path], Metrics) when is_map(Metrics) ->
+    metric(Path, maps:get(atom_to_binary(Key), Metrics, undefined));
 metric(_, _) -> undefined.
 
 -doc "The same in another unit.".
@@ -217,7 +253,8 @@ scaled(Path, Factor) ->
 -spec series(Name :: unicode:chardata(), [{number(), group()}], what()) -> sderl_claim:series().
 series(Name, Groups, What) ->
     Spreads = [{X, spread(Group, What)} || {X, Group} <- Groups],
-    #{name => text(Name), points => [#{x => X, y => Y, low => Low, high => High} || {X, {Y, Low, High}} <- Spreads]}.
+    #{name => text(Name),
+      points => [#{x => X, y => Y, low => Low, high => High} || {X, {Y, Low, High}} <- Spreads]}.
 
 -doc "The median for a table, with the least and the greatest when there are several runs.".
 -spec cell(group(), what()) -> binary().

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_papers_reason).
--moduledoc "Why a run of one of the published programs did not work, in words. Other reasons are those of `m:sderl_bench_reason`.".
+-moduledoc """
+Why a run of one of the published programs did not work, in words. Other reasons are those of
+`m:sderl_bench_reason`.
+""".
 
 -export([text/1]).
 

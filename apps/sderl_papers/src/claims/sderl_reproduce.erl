@@ -3,7 +3,8 @@
 -moduledoc """
 What a reproduction found: its folder as pages, one for each claim, and as the table of verdicts.
 
-`m:sderl_reproduce_command` measures; this only reads what is there, and may be asked at any time, also while it is measured.
+`m:sderl_reproduce_command` measures; this only reads what is there, and may be asked at any time,
+also while it is measured.
 """.
 
 -export([pages/1, markdown/2, text/2]).
@@ -11,8 +12,10 @@ What a reproduction found: its folder as pages, one for each claim, and as the t
 -export_type([run/0]).
 
 -doc """
-What was asked, and how far it came. Times are in seconds, `budget_s` is `undefined` without a limit, `revision` where the sources' is not known, `ended`
-while runs are missing. `left_out` did not fit into the budget, `failed` could not be measured. `points` is the number of runs in the folder.
+What was asked, and how far it came. Times are in seconds, `budget_s` is `undefined` without a
+limit, `revision` where the sources' is not known, `ended` while runs are missing. `left_out` did
+not fit into the budget, `failed` could not be measured. `points` is the number of runs in the
+folder.
 """.
 -type run() :: #{
     scale := binary(),
@@ -36,8 +39,10 @@ pages(Dir) ->
     maybe
         {ok, Head, Points} ?= sderl_reproduce_store:read(Dir),
         Run = #{claims := Claims} = run(Head, Points),
-        Modules = [Module || Module <- sderl_claim:all(), lists:member(sderl_claim:id(Module), Claims)],
-        {ok, Run, [page(Module, Points, maps:get(<<"commands">>, Head, #{}), Run) || Module <- Modules]}
+        Modules = [Module
+                   || Module <- sderl_claim:all(), lists:member(sderl_claim:id(Module), Claims)],
+        {ok, Run,
+         [page(Module, Points, maps:get(<<"commands">>, Head, #{}), Run) || Module <- Modules]}
     end.
 
 run(Head, Points) ->
@@ -55,7 +60,9 @@ run(Head, Points) ->
         claims => Get(<<"claims">>, []),
         budget_s => Get(<<"budget_s">>, undefined),
         used_s => Get(<<"used_s">>, 0),
-        points => length([ok || #{metrics := Metrics} <- Points, not is_map_key(<<"failed">>, Metrics)]),
+        points => length([ok
+                          || #{metrics := Metrics} <- Points,
+                             not is_map_key(<<"failed">>, Metrics)]),
         command => Get(<<"command">>, <<>>),
         machine => #{
             cores => maps:get(<<"cores">>, Machine, 1),
@@ -65,13 +72,18 @@ run(Head, Points) ->
         revision => Get(<<"revision">>, undefined),
         started => Get(<<"started">>, <<>>),
         ended => Get(<<"ended">>, undefined),
-        left_out => [#{claim => C, point => P, seconds => S} || #{<<"claim">> := C, <<"point">> := P, <<"seconds">> := S} <- Get(<<"left_out">>, [])],
-        failed => [#{claim => C, point => P, reason => R} || #{<<"claim">> := C, <<"point">> := P, <<"reason">> := R} <- Get(<<"failed">>, [])]
+        left_out => [#{claim => C, point => P, seconds => S}
+                     || #{<<"claim">> := C, <<"point">> := P, <<"seconds">> := S} <-
+                            Get(<<"left_out">>, [])],
+        failed =>
+            [#{claim => C, point => P, reason => R}
+             || #{<<"claim">> := C, <<"point">> := P, <<"reason">> := R} <- Get(<<"failed">>, [])]
     }.
 
 page(Module, Points, Commands, #{command := Command} = Run) ->
     Id = sderl_claim:id(Module),
-    Page = #{notes := Notes, plots := Plots} = sderl_claim:page(Module, Points, maps:get(Id, Commands, Command)),
+    Page = #{notes := Notes, plots := Plots} =
+        sderl_claim:page(Module, Points, maps:get(Id, Commands, Command)),
     Page#{
         plots := [Plot || #{series := [_ | _]} = Plot <- [drawn(Plot) || Plot <- Plots]],
         notes := Notes ++ notes(Id, Run)
@@ -79,32 +91,48 @@ page(Module, Points, Commands, #{command := Command} = Run) ->
 
 drawn(#{series := Series} = Plot) -> Plot#{series := [S || #{points := [_ | _]} = S <- Series]}.
 
-notes(Id, #{scale := Scale, left_out := LeftOut, failed := Failed, ended := Ended, budget_s := Budget, used_s := Used}) ->
+notes(Id, #{scale := Scale, left_out := LeftOut, failed := Failed, ended := Ended,
+            budget_s := Budget, used_s := Used}) ->
     Mine = fun(Of) -> [Element || #{claim := Claim} = Element <- Of, Claim =:= Id] end,
     Minutes = fun(S) -> sderl_table:number(S / 60) end,
     lists:append([
         [sderl_claim_points:text("Measured at the scale \"~ts\" in ~ts minutes, ~ts.", [
-            Scale, Minutes(Used), case Budget of undefined -> "without a limit"; _ -> ["of ", Minutes(Budget), " that it may take"] end
+            Scale, Minutes(Used), case Budget of
+                undefined -> "without a limit";
+                _ -> ["of ", Minutes(Budget), " that it may take"]
+            end
         ])],
-        [<<"The run is not at its end: the same command measures what is missing.">> || Ended =:= undefined],
-        [sderl_claim_points:text("Left out, because there was no time: ~ts.", [list([P || #{point := P} <- Mine(LeftOut)])]) || Mine(LeftOut) =/= []],
-        [sderl_claim_points:text("Could not be measured: ~ts: ~ts.", [P, R]) || #{point := P, reason := R} <- Mine(Failed)]
+        [<<"The run is not at its end: the same command measures what is missing.">>
+         || Ended =:= undefined],
+        [sderl_claim_points:text("Left out, because there was no time: ~ts.",
+                                 [list([P || #{point := P} <- Mine(LeftOut)])])
+         || Mine(LeftOut) =/= []],
+        [sderl_claim_points:text("Could not be measured: ~ts: ~ts.", [P, R])
+         || #{point := P, reason := R} <- Mine(Failed)]
     ]).
 
 list(Texts) -> lists:join("; ", Texts).
 
 -doc "The verdicts as Markdown, with the machine.".
 -spec markdown(run(), [sderl_claim:page()]) -> unicode:chardata().
-markdown(#{scale := Scale, machine := Machine, points := Points, used_s := Used, command := Command} = Run, Pages) ->
+markdown(#{scale := Scale, machine := Machine, points := Points, used_s := Used,
+           command := Command} = Run, Pages) ->
     #{cores := Cores, memory_mib := Memory, otp := Otp} = Machine,
     [
-        io_lib:format("Scale ~ts, ~w runs in ~w minutes, ~w cores, ~ts OTP ~ts~ts, ~ts; `~ts`.\n\n", [
-            Scale, Points, round(Used / 60), Cores, [io_lib:format("~w MiB,", [Memory]) || is_integer(Memory)], Otp,
-            case Run of #{revision := undefined} -> ""; #{revision := Revision} -> [", revision ", Revision] end,
-            binary:part(maps:get(started, Run), 0, min(10, byte_size(maps:get(started, Run)))), Command
-        ]),
+        io_lib:format("Scale ~ts, ~w runs in ~w minutes, ~w cores, ~ts OTP ~ts~ts, ~ts; `~ts`.\n\n",
+                      [
+                          Scale, Points, round(Used / 60), Cores,
+                          [io_lib:format("~w MiB,", [Memory]) || is_integer(Memory)], Otp,
+                          case Run of
+                              #{revision := undefined} -> "";
+                              #{revision := Revision} -> [", revision ", Revision]
+                          end,
+                          binary:part(maps:get(started, Run), 0,
+                                      min(10, byte_size(maps:get(started, Run)))), Command
+                      ]),
         "| claim | verdict | measured |\n|---|---|---|\n",
-        [["| ", Id, ": ", Title, " | ", verdict(Verdict), " | ", cell(Text), " |\n"] || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} <- Pages]
+        [["| ", Id, ": ", Title, " | ", verdict(Verdict), " | ", cell(Text), " |\n"]
+         || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} <- Pages]
     ].
 
 cell(Text) -> string:replace(Text, "|", "\\|", all).
@@ -123,7 +151,8 @@ verdict(not_shown) -> "not shown at this scale".
 
 -doc "A point in words.".
 -spec described(sderl_claim:point()) -> unicode:chardata().
-described(#{workload := debench, params := #{mode := Mode, nodes := Nodes, clusters := Clusters, global_pct := Pct}}) ->
+described(#{workload := debench,
+            params := #{mode := Mode, nodes := Nodes, clusters := Clusters, global_pct := Pct}}) ->
     [
         atom_to_list(Mode), ", ",
         case Clusters of 1 -> ""; _ -> io_lib:format("~w x ", [Clusters]) end,
@@ -135,21 +164,29 @@ described(#{workload := orbit, params := #{mode := Mode, nodes := Nodes} = Param
         case Params of #{routing := library} -> " (library)"; _ -> "" end,
         io_lib:format(", ~w node~ts", [Nodes, [$s || Nodes > 1]])
     ];
-described(#{workload := aco, params := #{variant := smp, instance := Instance, colonies := Colonies}}) ->
+described(#{workload := aco,
+            params := #{variant := smp, instance := Instance, colonies := Colonies}}) ->
     Which = case Instance of
         #{name := Name} -> Name;
         #{n := N, seed := Seed} -> io_lib:format("generated ~w jobs (~w)", [N, Seed])
     end,
-    io_lib:format("aco ~w colon~ts, ~ts", [Colonies, case Colonies of 1 -> "y"; _ -> "ies" end, Which]);
-described(#{workload := aco, params := #{variant := Variant, nodes := Nodes, global_iterations := Rounds} = Params}) ->
+    io_lib:format("aco ~w colon~ts, ~ts",
+                  [Colonies, case Colonies of 1 -> "y"; _ -> "ies" end, Which]);
+described(#{workload := aco, params := #{variant := Variant, nodes := Nodes,
+                                         global_iterations := Rounds} = Params}) ->
     io_lib:format("aco ~ts, ~w nodes, ~w iterations~ts", [Variant, Nodes, Rounds, asked(Params)]);
-described(#{workload := im, params := #{mode := Mode, servers := Servers, routers := Routers} = Params}) ->
-    io_lib:format("im ~ts, ~w servers, ~w router~ts~ts", [Mode, Servers, Routers, [$s || Routers > 1], asked(Params)]).
+described(#{workload := im,
+            params := #{mode := Mode, servers := Servers, routers := Routers} = Params}) ->
+    io_lib:format("im ~ts, ~w servers, ~w router~ts~ts",
+                  [Mode, Servers, Routers, [$s || Routers > 1], asked(Params)]).
 
 asked(Params) ->
     [
         case Params of
-            #{chaos := #{every_ms := Ms} = Chaos} -> io_lib:format(", ~ts killed every ~w ms", [case Chaos of #{classes := databases} -> "databases"; _ -> "anything" end, Ms]);
+            #{chaos := #{every_ms := Ms} = Chaos} ->
+                io_lib:format(", ~ts killed every ~w ms", [
+                    case Chaos of #{classes := databases} -> "databases"; _ -> "anything" end, Ms
+                ]);
             #{} -> ""
         end,
         case Params of

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_aco).
 -moduledoc """
-Points of the ant colonies name their instance by how it is generated, or by where it is in the folder of instances; here it is made or
-read, so that no point needs a file unless it says so.
+Points of the ant colonies name their instance by how it is generated, or by where it is in the
+folder of instances; here it is made or read, so that no point needs a file unless it says so.
 
-The folder is the one that `SDERL_INSTANCES` names, with the published instances in a folder below it, `geiger`, as
-`sderl_aco_instance:read_all/1` takes them.
+The folder is the one that `SDERL_INSTANCES` names, with the published instances in a folder below
+it, `geiger`, as `sderl_aco_instance:read_all/1` takes them.
 """.
 
 -export([run/2, listed/1, name/1]).
@@ -14,8 +14,11 @@ The folder is the one that `SDERL_INSTANCES` names, with the published instances
 -define(FOLDER, "geiger").
 -define(HARD, "wt_100_prime_").
 
--doc "As `sderl_aco:run/2`, with an instance of a point. A reason is one of `sderl_papers_reason:text/1`.".
--spec run(#{atom() => term()}, Label :: unicode:chardata()) -> {ok, #{atom() => term()}} | {error, term()}.
+-doc """
+As `sderl_aco:run/2`, with an instance of a point. A reason is one of `sderl_papers_reason:text/1`.
+""".
+-spec run(#{atom() => term()}, Label :: unicode:chardata()) ->
+    {ok, #{atom() => term()}} | {error, term()}.
 run(#{instance := Of} = Params, Label) ->
     maybe
         {ok, Instance, Best} ?= instance(Of),
@@ -27,16 +30,21 @@ instance(#{n := _, rdd := _, tf := _, seed := _} = Recipe) ->
 instance(#{folder := Folder, name := Name}) ->
     case os:getenv("SDERL_INSTANCES", "") of
         "" ->
-            {error, {said, io_lib:format("the instance ~ts/~ts is read from the folder that SDERL_INSTANCES names, and it is not set", [Folder, Name])}};
+            {error, {said, io_lib:format("the instance ~ts/~ts is read from the folder that "
+                                         "SDERL_INSTANCES names, and it is not set",
+                                         [Folder, Name])}};
         Dir ->
             maybe
-                {ok, [{Instance, Best} | _]} ?= sderl_aco_instance:read_all(filename:join([Dir, binary_to_list(Folder), binary_to_list(Name) ++ ".txt"])),
+                {ok, [{Instance, Best} | _]} ?= sderl_aco_instance:read_all(
+                    filename:join([Dir, binary_to_list(Folder), binary_to_list(Name) ++ ".txt"])
+                ),
                 {ok, Instance, Best}
             end
     end.
 
 -doc "The hard instances of size 100 below a folder, as points name them. An error is a text.".
--spec listed(file:filename()) -> {ok, [sderl_reproduce_scale:instance(), ...]} | {error, sderl_command:text()}.
+-spec listed(file:filename()) ->
+    {ok, [sderl_reproduce_scale:instance(), ...]} | {error, sderl_command:text()}.
 listed(Dir) ->
     Path = filename:join(Dir, ?FOLDER),
     Found = [
@@ -46,7 +54,9 @@ listed(Dir) ->
         {Number, []} <- [string:to_integer(Digits)]
     ],
     case lists:sort(Found) of
-        [] -> {error, ["SDERL_INSTANCES: there are no files ", filename:join(Path, ?HARD "*.txt"), "; without it instances are generated"]};
+        [] ->
+            {error, ["SDERL_INSTANCES: there are no files ", filename:join(Path, ?HARD "*.txt"),
+                     "; without it instances are generated"]};
         Sorted -> {ok, [#{folder => <<?FOLDER>>, name => Name} || {_, Name} <- Sorted]}
     end.
 

@@ -1,9 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_command).
 -moduledoc """
-`bin/sderl reproduce [C1 C4 ...] [--scale small|medium|full] --out DIR`: repeats experiments of the published work on this machine.
+`bin/sderl reproduce [C1 C4 ...] [--scale small|medium|full] --out DIR`: repeats experiments of the
+published work on this machine.
 
-What is measured is in `DIR/points.jsonl`, a line for each run, as `m:sderl_bench_output` writes them. The same command again measures what is missing.
+What is measured is in `DIR/points.jsonl`, a line for each run, as `m:sderl_bench_output` writes
+them. The same command again measures what is missing.
 """.
 
 -behaviour(sderl_command).
@@ -14,7 +16,9 @@ What is measured is in `DIR/points.jsonl`, a line for each run, as `m:sderl_benc
 -spec summary() -> string().
 summary() -> "repeats experiments of the published work, with verdicts from what was measured".
 
--doc "Measures, and prints a verdict for each claim. A usage error where claims or options are wrong.".
+-doc """
+Measures, and prints a verdict for each claim. A usage error where claims or options are wrong.
+""".
 -spec run([string()]) -> sderl_command:result().
 run(Args) ->
     maybe
@@ -45,18 +49,26 @@ arguments() ->
             "is missing. C5 uses the published instances of the folder that the environment\n"
             "variable SDERL_INSTANCES names, or generated ones. The claims:\n\n" ++ listed(),
         arguments => [
-            #{name => claims, nargs => list, type => string, required => false, help => {"[C1 C4 ...]", ["which claims (all)"]}},
+            #{name => claims, nargs => list, type => string, required => false,
+              help => {"[C1 C4 ...]", ["which claims (all)"]}},
             sderl_bench_experiment:option(scale, "NAME", string, "medium", "small, medium or full"),
-            #{name => out, long => "-out", type => string, required => false, help => {"--out DIR", ["the folder for what is measured"]}},
+            #{name => out, long => "-out", type => string, required => false,
+              help => {"--out DIR", ["the folder for what is measured"]}},
             #{
-                name => budget_min, long => "-budget-min", type => {integer, [{min, 1}]}, required => false,
-                help => {"[--budget-min M]", ["minutes that these claims may take together, instead of the scale's"]}
+                name => budget_min, long => "-budget-min", type => {integer, [{min, 1}]},
+                required => false,
+                help => {"[--budget-min M]",
+                         ["minutes that these claims may take together, instead of the scale's"]}
             },
-            #{name => dry_run, long => "-dry-run", type => boolean, default => false, help => {"[--dry-run]", ["print the plan, measure nothing"]}}
+            #{name => dry_run, long => "-dry-run", type => boolean, default => false,
+              help => {"[--dry-run]", ["print the plan, measure nothing"]}}
         ]
     }.
 
-listed() -> lists:flatten([io_lib:format("  ~-3ts  ~ts~n", [sderl_claim:id(Module), map_get(title, Module:about())]) || Module <- sderl_claim:all()]).
+listed() ->
+    lists:flatten([io_lib:format("  ~-3ts  ~ts~n",
+                                 [sderl_claim:id(Module), map_get(title, Module:about())])
+                   || Module <- sderl_claim:all()]).
 
 %% ---------------------------------------------------------------- options
 
@@ -65,8 +77,12 @@ claims([]) ->
 claims(Words) ->
     Named = [{Word, sderl_claim:named(Word)} || Word <- Words],
     case [{Word, Why} || {Word, {error, Why}} <- Named] of
-        [] -> {ok, [Module || Module <- sderl_claim:all(), lists:member({ok, Module}, [Of || {_, Of} <- Named])]};
-        [{Word, unbuilt} | _] -> {usage, ["the experiment of ", Word, " is not built yet; there are\n", listed()]};
+        [] ->
+            {ok, [Module
+                  || Module <- sderl_claim:all(),
+                     lists:member({ok, Module}, [Of || {_, Of} <- Named])]};
+        [{Word, unbuilt} | _] ->
+            {usage, ["the experiment of ", Word, " is not built yet; there are\n", listed()]};
         [{Word, unknown} | _] -> {usage, ["there is no claim ", Word, "; there are\n", listed()]}
     end.
 
@@ -94,9 +110,13 @@ request(Claims, #{budget_s := ForAll, name := Name} = Scale, Out, Minutes) ->
             ForAll =:= infinity -> infinity;
             true -> ForAll * Share(Claims) / Share(sderl_claim:all())
         end,
-    Named = case Claims =:= sderl_claim:all() of true -> []; false -> [[" ", sderl_claim:id(Module)] || Module <- Claims] end,
+    Named = case Claims =:= sderl_claim:all() of
+        true -> [];
+        false -> [[" ", sderl_claim:id(Module)] || Module <- Claims]
+    end,
     Limit = [io_lib:format(" --budget-min ~w", [Minutes]) || is_integer(Minutes)],
-    Command = sderl_claim_points:text("bin/sderl reproduce~ts --scale ~ts~ts --out DIR", [Named, Name, Limit]),
+    Command = sderl_claim_points:text("bin/sderl reproduce~ts --scale ~ts~ts --out DIR",
+                                      [Named, Name, Limit]),
     #{claims => Claims, scale => Scale, out => Out, budget_s => Budget, command => Command}.
 
 %% ---------------------------------------------------------------- the plan
@@ -106,14 +126,18 @@ dry_run(#{scale := Scale, budget_s := Budget} = Request) ->
         {ok, #{jobs := Jobs, left_out := LeftOut}, Used} ?= sderl_reproduce_run:planned(Request),
         Counts = maps:groups_from_list(fun(#{point := Point}) -> Point end, Jobs),
         Rows = [
-            [Id, sderl_reproduce:described(Point), integer_to_list(length(maps:get(Point, Counts))), seconds(S)]
-         || #{claim := Id, point := Point, seconds := S} <- lists:uniq(fun(#{point := Point}) -> Point end, Jobs)
+            [Id, sderl_reproduce:described(Point), integer_to_list(length(maps:get(Point, Counts))),
+             seconds(S)]
+         || #{claim := Id, point := Point, seconds := S} <-
+                lists:uniq(fun(#{point := Point}) -> Point end, Jobs)
         ],
         io:put_chars([
             sderl_reproduce_scale:described(Scale), "\n\n",
             sderl_table:text(["claim", "point", "runs", "s each"], Rows),
-            [["left out: ", sderl_reproduce:described(Point), ", ", seconds(S), " s\n"] || #{point := Point, seconds := S} <- LeftOut],
-            "\n", io_lib:format("~w runs, ~ts", [length(Jobs), minutes(sderl_reproduce_plan:total(Jobs))]),
+            [["left out: ", sderl_reproduce:described(Point), ", ", seconds(S), " s\n"]
+             || #{point := Point, seconds := S} <- LeftOut],
+            "\n", io_lib:format("~w runs, ~ts",
+                                [length(Jobs), minutes(sderl_reproduce_plan:total(Jobs))]),
             case Budget of infinity -> ""; _ -> [" of ", minutes(Budget)] end,
             [["; used so far: ", minutes(Used)] || Used > 0], "\n"
         ])

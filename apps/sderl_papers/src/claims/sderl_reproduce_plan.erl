@@ -3,14 +3,18 @@
 -moduledoc """
 Which runs of which points fit a budget. Pure.
 
-Each claim has a part of the budget, by its share. First every point is planned once, as far as the part of its claim goes, the most important of each
-claim first, with as many runs of those that say nothing with fewer (`least_runs`); then what is left of all parts together goes to points that did not fit, again the most important of each claim first; then all that has one run is planned a second
-time, and so on: so the runs of a point are minutes apart, and what disturbs the machine for a while is not in all of them.
+Each claim has a part of the budget, by its share. First every point is planned once, as far as the
+part of its claim goes, the most important of each claim first, with as many runs of those that say
+nothing with fewer (`least_runs`); then what is left of all parts together goes to points that did
+not fit, again the most important of each claim first; then all that has one run is planned a second
+time, and so on: so the runs of a point are minutes apart, and what disturbs the machine for a while
+is not in all of them.
 
-Points that differ in `monitoring` only follow one another, so that what disturbs the machine is in both or in neither; which of them is first changes from run to run.
+Points that differ in `monitoring` only follow one another, so that what disturbs the machine is in
+both or in neither; which of them is first changes from run to run.
 
-What was measured is charged with what it took, what is planned with what it should take. A point that several claims ask for is
-charged to the first.
+What was measured is charged with what it took, what is planned with what it should take. A point
+that several claims ask for is charged to the first.
 """.
 
 -export([plan/4, total/1]).
@@ -20,32 +24,45 @@ charged to the first.
 -type claim() :: #{id := binary(), share := pos_integer(), points := [sderl_claim:point()]}.
 
 -doc """
-A run that was tried; `took_s` is the whole time, with start and stop of nodes. One that `failed` is not planned again; one that is to be
-`retried` cost time and gave nothing.
+A run that was tried; `took_s` is the whole time, with start and stop of nodes. One that `failed` is
+not planned again; one that is to be `retried` cost time and gave nothing.
 """.
--type measured() :: #{key := sderl_claim_points:key(), took_s := number(), outcome := ok | failed | retried}.
+-type measured() ::
+    #{key := sderl_claim_points:key(), took_s := number(), outcome := ok | failed | retried}.
 
--doc "A run to measure: the `run`-th of the point, the first is 1. It should take so many `seconds`.".
--type job() :: #{claim := binary(), point := sderl_claim:point(), run := pos_integer(), seconds := number()}.
+-doc """
+A run to measure: the `run`-th of the point, the first is 1. It should take so many `seconds`.
+""".
+-type job() ::
+    #{claim := binary(), point := sderl_claim:point(), run := pos_integer(), seconds := number()}.
 
--doc "`jobs` in the order in which to measure; `left_out`: points for which there is no time at all; `failed`: those that could not be measured.".
+-doc """
+`jobs` in the order in which to measure; `left_out`: points for which there is no time at all;
+`failed`: those that could not be measured.
+""".
 -type plan() :: #{jobs := [job()], left_out := [job()], failed := [job()]}.
 
-%% A few short runs tell little of the long ones: these take at least this part of what was expected, and at most so many times that.
+%% A few short runs tell little of the long ones: these take at least this part of what was
+%% expected, and at most so many times that.
 -define(LEAST_FACTOR, 0.25).
 -define(MOST_FACTOR, 10.0).
 
 -doc """
-Plans what is still to be measured, at most `MostRuns` runs of a point in all. The jobs and what was measured together should not take
-longer than the budget.
+Plans what is still to be measured, at most `MostRuns` runs of a point in all. The jobs and what was
+measured together should not take longer than the budget.
 """.
--spec plan([claim()], [measured()], BudgetS :: number() | infinity, MostRuns :: pos_integer()) -> plan().
+-spec plan([claim()], [measured()], BudgetS :: number() | infinity, MostRuns :: pos_integer()) ->
+    plan().
 plan(Claims, Measured, Budget, MostRuns) ->
     Entries = entries(Claims, Measured),
     Open = [Entry || #{failed := false} = Entry <- Entries],
     Start = {left(Claims, Entries, Budget), #{Key => Done || #{key := Key, done := Done} <- Open}},
     First = lists:foldl(
-        fun(Run, State) -> own(Run, [Entry || #{point := Point} = Entry <- Open, Run =< maps:get(least_runs, Point, 1)], State) end,
+        fun(Run, State) ->
+            own(Run,
+                [Entry || #{point := Point} = Entry <- Open, Run =< maps:get(least_runs, Point, 1)],
+                State)
+        end,
         own(1, Open, Start),
         lists:seq(2, MostRuns)
     ),
@@ -56,7 +73,10 @@ plan(Claims, Measured, Budget, MostRuns) ->
     ),
     #{
         jobs => lists:append([
-            [job(Entry, Run) || Entry <- paired(Run, Open, [Entry || #{key := Key, done := Done} = Entry <- Open, Done < Run, Run =< map_get(Key, Runs)])]
+            [job(Entry, Run)
+             || Entry <- paired(Run, Open, [Entry
+                                            || #{key := Key, done := Done} = Entry <- Open,
+                                               Done < Run, Run =< map_get(Key, Runs)])]
          || Run <- lists:seq(1, MostRuns)
         ]),
         left_out => [job(Entry, 1) || #{key := Key} = Entry <- Open, map_get(Key, Runs) =:= 0],
@@ -74,9 +94,13 @@ job(#{claim := Claim, point := Point, seconds := Seconds}, Run) ->
 
 %% First those whose other one is there.
 paired(Run, All, Entries) ->
-    Done = [{Pair, Key} || #{key := Key, done := Runs} = Entry <- All, Runs >= Run, Pair <- [pair(Entry)]],
+    Done = [{Pair, Key}
+            || #{key := Key, done := Runs} = Entry <- All, Runs >= Run, Pair <- [pair(Entry)]],
     {Half, Others} = lists:partition(
-        fun(#{key := Key} = Entry) -> Pair = pair(Entry), lists:any(fun({Of, Other}) -> Of =:= Pair andalso Other =/= Key end, Done) end,
+        fun(#{key := Key} = Entry) ->
+            Pair = pair(Entry),
+            lists:any(fun({Of, Other}) -> Of =:= Pair andalso Other =/= Key end, Done)
+        end,
         Entries
     ),
     Half ++ together(Run, Others).
@@ -89,10 +113,13 @@ together(Run, [Entry | Entries]) ->
         {Others, Rest} -> turned(Run, [Entry | Others]) ++ together(Run, Rest)
     end.
 
-pair(#{point := #{workload := Workload, params := Params}}) -> {Workload, maps:remove(monitoring, Params)}.
+pair(#{point := #{workload := Workload, params := Params}}) ->
+    {Workload, maps:remove(monitoring, Params)}.
 
 turned(Run, Entries) ->
-    {Watched, Others} = lists:partition(fun(#{point := #{params := Params}}) -> maps:get(monitoring, Params, off) =:= on end, Entries),
+    {Watched, Others} = lists:partition(fun(#{point := #{params := Params}}) ->
+        maps:get(monitoring, Params, off) =:= on
+    end, Entries),
     case Run rem 2 of
         1 -> Others ++ Watched;
         0 -> Watched ++ Others
@@ -107,8 +134,11 @@ entries(Claims, Measured) ->
         {Id, Rank, Point, sderl_claim_points:key(Point)}
      || #{id := Id, points := Points} <- Claims, {Rank, Point} <- lists:enumerate(Points)
     ]),
-    Seen = [{Point, Took} || {_, _, Point, Key} <- Points, #{outcome := ok, took_s := Took} <- maps:get(Key, Runs, [])],
-    Factors = #{W => factor([Of || {#{workload := V}, _} = Of <- Seen, V =:= W]) || W <- lists:usort([W || {#{workload := W}, _} <- Seen])},
+    Seen = [{Point, Took}
+            || {_, _, Point, Key} <- Points,
+               #{outcome := ok, took_s := Took} <- maps:get(Key, Runs, [])],
+    Factors = #{W => factor([Of || {#{workload := V}, _} = Of <- Seen, V =:= W])
+                || W <- lists:usort([W || {#{workload := W}, _} <- Seen])},
     [
         #{
             key => Key, claim => Id, rank => Rank, point => Point,
@@ -120,8 +150,10 @@ entries(Claims, Measured) ->
      || {Id, Rank, Point, Key} <- Points, Tried <- [maps:get(Key, Runs, [])]
     ].
 
-%% As its other runs; or as expected, corrected by how the expectation was wrong for the workload so far.
-seconds(#{workload := Workload, fixed_s := Fixed, work_s := Work}, [], Factors) -> Fixed + Work * maps:get(Workload, Factors, 1.0);
+%% As its other runs; or as expected, corrected by how the expectation was wrong for the workload so
+%% far.
+seconds(#{workload := Workload, fixed_s := Fixed, work_s := Work}, [], Factors) ->
+    Fixed + Work * maps:get(Workload, Factors, 1.0);
 seconds(_, Took, _) -> lists:sum(Took) / length(Took).
 
 factor(Seen) ->
@@ -140,7 +172,8 @@ left(Claims, _Entries, infinity) ->
 left(Claims, Entries, Budget) ->
     Shares = lists:sum([Share || #{share := Share} <- Claims]),
     evened(#{
-        Id => Budget * Share / Shares - lists:sum([S || #{claim := Claim, spent := S} <- Entries, Claim =:= Id])
+        Id => Budget * Share / Shares -
+            lists:sum([S || #{claim := Claim, spent := S} <- Entries, Claim =:= Id])
      || #{id := Id, share := Share} <- Claims
     }).
 
@@ -153,15 +186,21 @@ evened(Parts) ->
 
 %% One more run of each point that has one run less, as far as the part of its claim goes.
 own(Run, Entries, State) ->
-    lists:foldl(fun(#{claim := Claim} = Entry, Of) -> take(Entry, Run, own(Claim), Of) end, State, wanted(Run, Entries, State)).
+    lists:foldl(fun(#{claim := Claim} = Entry, Of) -> take(Entry, Run, own(Claim), Of) end, State,
+                wanted(Run, Entries, State)).
 
 %% The same with all parts, the most important of each claim first.
 shared(Run, Entries, State) ->
-    Ranked = [Entry || {_, Entry} <- lists:keysort(1, [{Rank, Entry} || #{rank := Rank} = Entry <- wanted(Run, Entries, State)])],
+    Ranked = [Entry
+              || {_, Entry} <- lists:keysort(
+                  1, [{Rank, Entry} || #{rank := Rank} = Entry <- wanted(Run, Entries, State)]
+              )],
     lists:foldl(fun(Entry, Of) -> take(Entry, Run, fun pay/2, Of) end, State, Ranked).
 
 wanted(Run, Entries, {_, Counts}) ->
-    [Entry || #{key := Key, point := Point} = Entry <- Entries, map_get(Key, Counts) =:= Run - 1, Run =< maps:get(most_runs, Point, Run)].
+    [Entry
+     || #{key := Key, point := Point} = Entry <- Entries, map_get(Key, Counts) =:= Run - 1,
+        Run =< maps:get(most_runs, Point, Run)].
 
 take(#{key := Key, seconds := Seconds}, Run, Pay, {Left, Counts}) when map_get(Key, Counts) < Run ->
     case Pay(Seconds, Left) of

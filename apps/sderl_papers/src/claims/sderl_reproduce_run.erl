@@ -3,8 +3,8 @@
 -moduledoc """
 Measures the points of claims, one after the other, into a folder.
 
-After each point it is planned anew, with what the points so far took. Whatever ends this, all that was measured is in the folder, and the nodes end with
-the calling process.
+After each point it is planned anew, with what the points so far took. Whatever ends this, all that
+was measured is in the folder, and the nodes end with the calling process.
 """.
 
 -export([run/2, planned/1, failed_in/1]).
@@ -24,8 +24,12 @@ the calling process.
     command := binary()
 }.
 
--doc "The plan of a request, with what its folder already has, and the seconds used so far. Nothing is written.".
--spec planned(request()) -> {ok, sderl_reproduce_plan:plan(), UsedS :: number()} | {error, sderl_command:text()}.
+-doc """
+The plan of a request, with what its folder already has, and the seconds used so far. Nothing is
+written.
+""".
+-spec planned(request()) ->
+    {ok, sderl_reproduce_plan:plan(), UsedS :: number()} | {error, sderl_command:text()}.
 planned(#{out := Dir} = Request) ->
     maybe
         {ok, _, Points} ?= sderl_reproduce_store:look(Dir, same(Request)),
@@ -34,12 +38,15 @@ planned(#{out := Dir} = Request) ->
 
 %% Points of other ones do not belong into the same folder.
 same(#{scale := #{name := Name, nodes := Nodes}}) ->
-    json:decode(iolist_to_binary(json:encode(#{scale => Name, nodes => Nodes, machine => sderl_bench_machine:info()}))).
+    json:decode(iolist_to_binary(json:encode(#{scale => Name, nodes => Nodes,
+                                               machine => sderl_bench_machine:info()}))).
 
 plan(#{claims := Claims, scale := #{runs := Runs} = Scale, budget_s := Budget}, Tried) ->
     Planned = case Budget of infinity -> infinity; _ -> Budget * (1 - ?RESERVE) end,
     sderl_reproduce_plan:plan(
-        [#{id => sderl_claim:id(Module), share => sderl_claim:share(Module), points => Module:points(Scale)} || Module <- Claims], Tried, Planned, Runs
+        [#{id => sderl_claim:id(Module), share => sderl_claim:share(Module),
+           points => Module:points(Scale)}
+         || Module <- Claims], Tried, Planned, Runs
     ).
 
 %% A point that failed before this command is tried again, once.
@@ -77,11 +84,14 @@ head(Old, Same, #{claims := Modules, budget_s := Budget, command := Command}) ->
     Known = case Old of new -> #{<<"started">> => sderl_bench_output:now()}; #{} -> Old end,
     Before = maps:get(<<"claims">>, Known, []),
     maps:merge(Known, Same#{
-        <<"claims">> => [Id || Module <- sderl_claim:all(), Id <- [sderl_claim:id(Module)], lists:member(Module, Modules) orelse lists:member(Id, Before)],
+        <<"claims">> => [Id
+                         || Module <- sderl_claim:all(), Id <- [sderl_claim:id(Module)],
+                            lists:member(Module, Modules) orelse lists:member(Id, Before)],
         <<"budget_s">> => case Budget of infinity -> null; _ -> Budget end,
         <<"command">> => Command,
         %% A folder may be filled by several commands.
-        <<"commands">> => maps:merge(maps:get(<<"commands">>, Known, #{}), #{sderl_claim:id(Module) => Command || Module <- Modules}),
+        <<"commands">> => maps:merge(maps:get(<<"commands">>, Known, #{}),
+                                     #{sderl_claim:id(Module) => Command || Module <- Modules}),
         <<"revision">> => revisions(maps:get(<<"revision">>, Known, null), revision())
     }).
 
@@ -104,26 +114,35 @@ next(#{request := Request, tried := Tried} = State) ->
         end
     end.
 
-save(#{jobs := Jobs, left_out := LeftOut, failed := Failed}, #{request := #{out := Dir, claims := Modules}, head := Head, points := Points, reasons := Reasons}) ->
+save(#{jobs := Jobs, left_out := LeftOut, failed := Failed},
+     #{request := #{out := Dir, claims := Modules}, head := Head, points := Points,
+       reasons := Reasons}) ->
     Now = [sderl_claim:id(Module) || Module <- Modules],
     %% What another command of this folder had to say of its claims stays.
-    Others = fun(Key) -> [Of || #{<<"claim">> := Id} = Of <- maps:get(Key, Head, []), not lists:member(Id, Now)] end,
+    Others = fun(Key) ->
+        [Of || #{<<"claim">> := Id} = Of <- maps:get(Key, Head, []), not lists:member(Id, Now)]
+    end,
     sderl_reproduce_store:save(Dir, Head#{
         <<"used_s">> => round(used(Points)),
         <<"ended">> => case Jobs of [] -> sderl_bench_output:now(); _ -> null end,
         <<"left_out">> => Others(<<"left_out">>) ++
-            [#{<<"claim">> => Id, <<"point">> => text(Point), <<"seconds">> => round(S)} || #{claim := Id, point := Point, seconds := S} <- LeftOut],
+            [#{<<"claim">> => Id, <<"point">> => text(Point), <<"seconds">> => round(S)}
+             || #{claim := Id, point := Point, seconds := S} <- LeftOut],
         <<"failed">> => Others(<<"failed">>) ++
-            [#{<<"claim">> => Id, <<"point">> => text(Point), <<"reason">> => maps:get(sderl_claim_points:key(Point), Reasons)}
+            [#{<<"claim">> => Id, <<"point">> => text(Point),
+               <<"reason">> => maps:get(sderl_claim_points:key(Point), Reasons)}
              || #{claim := Id, point := Point} <- Failed]
     }).
 
 text(Point) -> sderl_claim_points:text(sderl_reproduce:described(Point)).
 
-measure(#{point := #{workload := Workload, params := Params} = Point, run := Run}, Jobs, #{request := #{out := Dir}, say := Say, done := Done} = State) ->
+measure(#{point := #{workload := Workload, params := Params} = Point, run := Run}, Jobs,
+        #{request := #{out := Dir}, say := Say, done := Done} = State) ->
     Started = sderl_bench_output:now(),
     StartMs = erlang:monotonic_time(millisecond),
-    Outcome = sderl_fleet_task:attempt(fun() -> run(Workload, Params#{seed => Run}, label(Point, Jobs, Done)) end),
+    Outcome = sderl_fleet_task:attempt(fun() ->
+        run(Workload, Params#{seed => Run}, label(Point, Jobs, Done))
+    end),
     Seconds = (erlang:monotonic_time(millisecond) - StartMs) / 1000,
     ok = sderl_progress:done(),
     {Metrics, Reasons} =
@@ -131,19 +150,24 @@ measure(#{point := #{workload := Workload, params := Params} = Point, run := Run
             {ok, Measured} -> {Measured, #{}};
             {error, Reason} ->
                 Why = sderl_claim_points:text(sderl_papers_reason:text(Reason)),
-                {#{failed => Why, failed_in => failed_in(Reason)}, #{sderl_claim_points:key(Point) => Why}}
+                {#{failed => Why, failed_in => failed_in(Reason)},
+                 #{sderl_claim_points:key(Point) => Why}}
         end,
-    Result = sderl_bench_output:result(Workload, (sderl_claim_points:written(Params))#{run => Run}, Metrics#{took_s => Seconds}, Started),
+    Result = sderl_bench_output:result(Workload, (sderl_claim_points:written(Params))#{run => Run},
+                                       Metrics#{took_s => Seconds}, Started),
     maybe
         {ok, Result1} ?= sderl_reproduce_store:append(Dir, Result),
-        ok = Say([text(Point), ": ", said(Metrics), io_lib:format(" (~ts)\n", [sderl_progress:duration(round(1000 * Seconds))])]),
+        ok = Say([text(Point), ": ", said(Metrics),
+                  io_lib:format(" (~ts)\n", [sderl_progress:duration(round(1000 * Seconds))])]),
         #{points := Points, tried := Tried, reasons := Before} = State,
-        next(State#{points := Points ++ [Result1], tried := [tried(Result1, failed) | Tried], reasons := maps:merge(Before, Reasons), done := Done + 1})
+        next(State#{points := Points ++ [Result1], tried := [tried(Result1, failed) | Tried],
+                    reasons := maps:merge(Before, Reasons), done := Done + 1})
     end.
 
 -doc """
-Whether it was the program that failed in a run, or something else: memory, nodes, the start, what measures. Only the one says something of a claim. (`node_down` and
-`silent` are nodes that went down or stood still, which no claim is about.)
+Whether it was the program that failed in a run, or something else: memory, nodes, the start, what
+measures. Only the one says something of a claim. (`node_down` and `silent` are nodes that went down
+or stood still, which no claim is about.)
 """.
 -spec failed_in(Reason :: term()) -> run | other.
 failed_in({aco, Reason}) when is_tuple(Reason) ->
@@ -166,14 +190,18 @@ label(Point, Jobs, Done) ->
 
 said(#{failed := Why}) ->
     ["not measured: ", Why];
-said(#{global := #{ops := Ops, latency_us := #{p50 := P50}}, global_done_pct := Completed} = Metrics) ->
+said(
+    #{global := #{ops := Ops, latency_us := #{p50 := P50}}, global_done_pct := Completed} = Metrics
+) ->
     io_lib:format("~w global operations, p50 ~ts ms, ~ts % done, processor ~ts %", [
-        Ops, sderl_table:number(case P50 of undefined -> undefined; _ -> P50 / 1000 end), sderl_table:number(Completed), sderl_table:number(maps:get(cpu_pct, Metrics, undefined))
+        Ops, sderl_table:number(case P50 of undefined -> undefined; _ -> P50 / 1000 end),
+        sderl_table:number(Completed), sderl_table:number(maps:get(cpu_pct, Metrics, undefined))
     ]);
 said(#{best_cost := Cost, seconds := Seconds} = Metrics) ->
     io_lib:format("best cost ~w, ~ts s~ts", [Cost, sderl_table:number(Seconds), kills(Metrics)]);
 said(#{seconds := Seconds, links_per_node_max := Links}) ->
-    io_lib:format("~ts s, ~ts links of a node at most", [sderl_table:number(Seconds), sderl_table:number(Links)]);
+    io_lib:format("~ts s, ~ts links of a node at most",
+                  [sderl_table:number(Seconds), sderl_table:number(Links)]);
 said(#{delivered_per_min := Delivered} = Metrics) ->
     io_lib:format("~ts messages a minute~ts", [sderl_table:number(Delivered), kills(Metrics)]);
 said(_) ->
@@ -183,16 +211,18 @@ kills(#{kills := Kills}) when is_integer(Kills), Kills > 0 -> io_lib:format(", ~
 kills(_) -> "".
 
 ended(#{left_out := LeftOut, failed := Failed}, #{say := Say, request := #{out := Dir}}) ->
-    ok = Say([io_lib:format("Left out, because there was no time: ~ts\n", [text(Point)]) || #{point := Point} <- LeftOut]),
+    ok = Say([io_lib:format("Left out, because there was no time: ~ts\n", [text(Point)])
+              || #{point := Point} <- LeftOut]),
     maybe
         {ok, Run, Pages} ?= sderl_reproduce:pages(Dir),
         ok = Say(["\n", sderl_reproduce:text(Run, Pages)]),
         case Failed of
             [] -> ok;
             [_ | _] ->
-                {error, io_lib:format("~w points could not be measured, such as ~ts; the same command tries them again as far as there is time, which --budget-min gives", [
-                    length(Failed), text(maps:get(point, hd(Failed)))
-                ])}
+                {error,
+                 io_lib:format("~w points could not be measured, such as ~ts; the same command "
+                               "tries them again as far as there is time, which --budget-min gives",
+                               [length(Failed), text(maps:get(point, hd(Failed)))])}
         end
     end.
 
@@ -202,7 +232,8 @@ revision() ->
         [_ | _] = Root ?= os:getenv("SDERL_ROOT", ""),
         [_ | _] = Git ?= os:find_executable("git"),
         Port = open_port({spawn_executable, Git}, [
-            {args, ["-C", Root, "describe", "--always", "--dirty"]}, {env, [{"GIT_CEILING_DIRECTORIES", filename:dirname(Root)}]},
+            {args, ["-C", Root, "describe", "--always", "--dirty"]},
+            {env, [{"GIT_CEILING_DIRECTORIES", filename:dirname(Root)}]},
             exit_status, binary, stderr_to_stdout
         ]),
         {0, Text} ?= words(Port, <<>>),

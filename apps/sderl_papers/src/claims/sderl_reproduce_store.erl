@@ -1,29 +1,33 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce_store).
 -moduledoc """
-The folder of a reproduction: `run.json` says what was asked, `points.jsonl` has a line for each run of each point.
+The folder of a reproduction: `run.json` says what was asked, `points.jsonl` has a line for each run
+of each point.
 
-A point is written, and on the disk, before the next one begins. What an interruption tore is the last
-line at most, and is dropped.
+A point is written, and on the disk, before the next one begins. What an interruption tore is the
+last line at most, and is dropped.
 """.
 
 -export([open/2, look/2, read/1, save/2, append/2]).
 -export_type([head/0]).
 
 -doc """
-`run.json`. `used_s` is the time that all points took, `left_out` what did not fit into the budget (with `estimated_s`), `failed` what could
-not be measured (with `reason`); `revision` is that of the sources, `null` where it is not known.
+`run.json`. `used_s` is the time that all points took, `left_out` what did not fit into the budget
+(with `estimated_s`), `failed` what could not be measured (with `reason`); `revision` is that of the
+sources, `null` where it is not known.
 """.
 -type head() :: #{binary() => term()}.
 
--define(SAME, [{<<"scale">>, "scale"}, {<<"nodes">>, "number of nodes"}, {<<"machine">>, "machine"}]).
+-define(SAME,
+    [{<<"scale">>, "scale"}, {<<"nodes">>, "number of nodes"}, {<<"machine">>, "machine"}]).
 
 -define(HEAD, "run.json").
 -define(POINTS, "points.jsonl").
 
 -doc """
-Makes the folder where there is none, makes sure that it can be written to, and gives what it has. The `scale`, the `nodes` and the `machine` of `Same` must be those of its `run.json`: what
-was measured otherwise does not belong beside what will be. Errors are texts.
+Makes the folder where there is none, makes sure that it can be written to, and gives what it has.
+The `scale`, the `nodes` and the `machine` of `Same` must be those of its `run.json`: what was
+measured otherwise does not belong beside what will be. Errors are texts.
 """.
 -spec open(file:filename(), Same :: head()) ->
     {ok, new | head(), [sderl_claim_points:measured()]} | {error, sderl_command:text()}.
@@ -36,7 +40,8 @@ open(Dir, Same) ->
     end.
 
 -doc "As `open/2`, and changes nothing.".
--spec look(file:filename(), Same :: head()) -> {ok, new | head(), [sderl_claim_points:measured()]} | {error, sderl_command:text()}.
+-spec look(file:filename(), Same :: head()) ->
+    {ok, new | head(), [sderl_claim_points:measured()]} | {error, sderl_command:text()}.
 look(Dir, Same) ->
     case filelib:is_regular(Dir) of
         true ->
@@ -60,27 +65,33 @@ folder(Dir) ->
     case {filelib:is_regular(Dir), filelib:ensure_path(Dir)} of
         {true, _} -> {error, ["--out: ", Dir, " is a file: name a folder"]};
         {false, ok} -> ok;
-        {false, {error, Reason}} -> {error, ["--out: cannot make the folder ", Dir, ": ", file:format_error(Reason)]}
+        {false, {error, Reason}} ->
+            {error, ["--out: cannot make the folder ", Dir, ": ", file:format_error(Reason)]}
     end.
 
 same(_Dir, _Same, new) ->
     ok;
 same(Dir, Same, Head) ->
     %% The scale says most, where several differ.
-    case [{Key, Word} || {Key, Word} <- ?SAME, maps:get(Key, Head, null) =/= maps:get(Key, Same, null)] of
+    case [{Key, Word}
+          || {Key, Word} <- ?SAME, maps:get(Key, Head, null) =/= maps:get(Key, Same, null)] of
         [] -> ok;
         [{Key, Word} | _] ->
-            {error, io_lib:format("~ts has points of another ~ts (~ts, and now it is ~ts): name another folder with --out", [
-                Dir, Word, shown(maps:get(Key, Head, null)), shown(maps:get(Key, Same))
-            ])}
+            {error, io_lib:format(
+                "~ts has points of another ~ts (~ts, and now it is ~ts): name another folder with "
+                "--out",
+                [Dir, Word, shown(maps:get(Key, Head, null)), shown(maps:get(Key, Same))]
+            )}
     end.
 
 shown(Text) when is_binary(Text) -> Text;
-shown(Map) when is_map(Map) -> lists:join(", ", [[Key, " ", shown(Value)] || Key := Value <- maps:iterator(Map, ordered)]);
+shown(Map) when is_map(Map) ->
+    lists:join(", ", [[Key, " ", shown(Value)] || Key := Value <- maps:iterator(Map, ordered)]);
 shown(Value) -> json:encode(Value).
 
 -doc "What a folder has. An error is a text, and says which file or line of it is not in order.".
--spec read(file:filename()) -> {ok, head(), [sderl_claim_points:measured()]} | {error, sderl_command:text()}.
+-spec read(file:filename()) ->
+    {ok, head(), [sderl_claim_points:measured()]} | {error, sderl_command:text()}.
 read(Dir) ->
     maybe
         true ?= filelib:is_dir(Dir),
@@ -89,7 +100,9 @@ read(Dir) ->
         {ok, Head, Points}
     else
         false -> {error, ["there is no folder ", Dir]};
-        {ok, new} -> {error, ["there is no ", ?HEAD, " in ", Dir, ": \"bin/sderl reproduce --out ", Dir, "\" makes one"]};
+        {ok, new} ->
+            {error, ["there is no ", ?HEAD, " in ", Dir, ": \"bin/sderl reproduce --out ", Dir,
+                     "\" makes one"]};
         {error, Text} -> {error, Text}
     end.
 
@@ -98,7 +111,8 @@ head(Dir) ->
     case file:read_file(File) of
         {ok, Text} ->
             case decoded(Text) of
-                {ok, #{<<"scale">> := _, <<"claims">> := Claims} = Head} when is_list(Claims) -> {ok, Head};
+                {ok, #{<<"scale">> := _, <<"claims">> := Claims} = Head} when is_list(Claims) ->
+                    {ok, Head};
                 _ -> {error, [File, " is damaged: name another folder, or remove this one"]}
             end;
         {error, enoent} -> {ok, new};
@@ -124,13 +138,18 @@ lines(_File, _Number, [_Torn], Bytes, Points) ->
     {ok, lists:reverse(Points), Bytes};
 lines(File, Number, [Line | Lines], Bytes, Points) ->
     case point(Line) of
-        {ok, Point} -> lines(File, Number + 1, Lines, Bytes + byte_size(Line) + 1, [Point | Points]);
-        error -> {error, io_lib:format("line ~w of ~ts is damaged: remove that line, and its point is measured anew", [Number, File])}
+        {ok, Point} ->
+            lines(File, Number + 1, Lines, Bytes + byte_size(Line) + 1, [Point | Points]);
+        error ->
+            {error, io_lib:format("line ~w of ~ts is damaged: remove that line, and its point is "
+                                  "measured anew", [Number, File])}
     end.
 
 point(Line) ->
     case decoded(Line) of
-        {ok, #{<<"experiment">> := Experiment, <<"params">> := #{} = Params, <<"metrics">> := #{} = Metrics}} when is_binary(Experiment) ->
+        {ok, #{<<"experiment">> := Experiment, <<"params">> := #{} = Params,
+               <<"metrics">> := #{} = Metrics}}
+          when is_binary(Experiment) ->
             {ok, #{experiment => Experiment, params => Params, metrics => Metrics}};
         _ ->
             error
@@ -157,7 +176,8 @@ save(Dir, Head) ->
     end.
 
 -doc "Adds a line, and waits until it is on the disk. Gives the point as `read/1` will.".
--spec append(file:filename(), sderl_bench_output:result()) -> {ok, sderl_claim_points:measured()} | {error, sderl_command:text()}.
+-spec append(file:filename(), sderl_bench_output:result()) ->
+    {ok, sderl_claim_points:measured()} | {error, sderl_command:text()}.
 append(Dir, Result) ->
     Line = sderl_bench_output:line(Result),
     Written = with_file(filename:join(Dir, ?POINTS), [append], fun(Io) ->

@@ -1,12 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench).
 -moduledoc """
-DE-Bench: what global operations do to a cluster whose nodes talk to one another [004 section 3, 000 Fig. 9-11].
+DE-Bench: what global operations do to a cluster whose nodes talk to one another [004 section 3, 000
+Fig. 9-11].
 
-Every node makes operations of its own (`m:sderl_debench_node`), a weighted mix (`m:sderl_debench_mix`) of point-to-point ones, of
-names that all nodes of the cluster or the group have, and of names of the node alone. Nobody coordinates them. What the original
-measures as throughput against nodes on as many machines as nodes cannot be seen so on one machine, whose processor bounds it; latency, errors, messages
-and processor time for each operation can, under a load that stays the same for each node.
+Every node makes operations of its own (`m:sderl_debench_node`), a weighted mix
+(`m:sderl_debench_mix`) of point-to-point ones, of names that all nodes of the cluster or the group
+have, and of names of the node alone. Nobody coordinates them. What the original measures as
+throughput against nodes on as many machines as nodes cannot be seen so on one machine, whose
+processor bounds it; latency, errors, messages and processor time for each operation can, under a
+load that stays the same for each node.
 
 | mode | links | global names |
 |---|---|---|
@@ -14,8 +17,9 @@ and processor time for each operation can, under a load that stays the same for 
 | `pg` | all nodes of a cluster meshed | `m:pg`: a registration is a join of a fresh process group; it returns before other nodes know of it, and names are not unique |
 | `sd` | s_groups of `group_size` nodes, a mesh each | `m:s_group`, unique in the group |
 
-With `clusters` there are several clusters of `nodes` nodes at the same time, which know nothing of each other. So a machine can have the same
-number of nodes and the same load with small clusters as with one large one, and what differs is the size of the cluster alone.
+With `clusters` there are several clusters of `nodes` nodes at the same time, which know nothing of
+each other. So a machine can have the same number of nodes and the same load with small clusters as
+with one large one, and what differs is the size of the cluster alone.
 
 | metric | meaning |
 |---|---|
@@ -41,12 +45,14 @@ number of nodes and the same load with small clusters as with one large one, and
 -type mode() :: stock | pg | sd.
 
 -doc """
-`nodes` is the number in one cluster, at least 2. What is left out has the value of `defaults/0`; `group_size`, for `sd`, is that of the
-cluster then, and else divides it.
+`nodes` is the number in one cluster, at least 2. What is left out has the value of `defaults/0`;
+`group_size`, for `sd`, is that of the cluster then, and else divides it.
 
-`p2p`: in `sd`, point-to-point operations go to nodes of the own group, which are linked anyway, or to `any` of the cluster, which
-makes links (the original's `transitive_connection`). `payload` in bytes is the block that goes there and back, `compute_us` what the other node computes
-for it. `warmup_s` is not counted. `pace` as in `m:sderl_bench_pace`, `in_flight` as in `t:sderl_debench_node:load/0`.
+`p2p`: in `sd`, point-to-point operations go to nodes of the own group, which are linked anyway, or
+to `any` of the cluster, which makes links (the original's `transitive_connection`). `payload` in
+bytes is the block that goes there and back, `compute_us` what the other node computes for it.
+`warmup_s` is not counted. `pace` as in `m:sderl_bench_pace`, `in_flight` as in
+`t:sderl_debench_node:load/0`.
 """.
 -type params() :: #{
     mode := mode(),
@@ -80,7 +86,10 @@ for it. `warmup_s` is not counted. `pace` as in `m:sderl_bench_pace`, `in_flight
 %% How long names of killed processes may take to be gone everywhere.
 -define(NAMES_MS, 5000).
 
--doc "What is measured where nothing else is asked for: 20 operations a second on each node, 1 % of them global.".
+-doc """
+What is measured where nothing else is asked for: 20 operations a second on each node, 1 % of them
+global.
+""".
 -spec defaults() -> #{atom() => term()}.
 defaults() ->
     #{
@@ -107,7 +116,10 @@ impl(stock) -> sderl_bench_impl_global;
 impl(pg) -> sderl_bench_impl_pg;
 impl(sd) -> sderl_bench_impl_s_group.
 
--doc "Starts the nodes, measures, ends them. `Label` stands before the progress bar. A reason is a term for `sderl_bench_reason:text/1`.".
+-doc """
+Starts the nodes, measures, ends them. `Label` stands before the progress bar. A reason is a term
+for `sderl_bench_reason:text/1`.
+""".
 -spec run(params(), Label :: unicode:chardata()) -> {ok, metrics()} | {error, term()}.
 run(#{mode := Mode, nodes := Count} = Given, Label) ->
     #{clusters := Clusters} = Params = maps:merge((defaults())#{group_size => Count}, Given),
@@ -119,7 +131,8 @@ run(#{mode := Mode, nodes := Count} = Given, Label) ->
         {ok, Fleet} ?= sderl_fleet:start(sderl_bench_impl:fleet_plan(Plan, Total, Label)),
         try
             Nodes = sderl_fleet:nodes(Fleet),
-            measure(Fleet, Impl, chunks(Count, Nodes), namespaces(Mode, Groups, Nodes, Count), Params, Label)
+            measure(Fleet, Impl, chunks(Count, Nodes), namespaces(Mode, Groups, Nodes, Count),
+                    Params, Label)
         after
             sderl_fleet:stop(Fleet)
         end
@@ -139,26 +152,31 @@ measure(Fleet, Impl, Clusters, Parts, #{seconds := Seconds} = Params, Label) ->
     Namespaces = lists:append(Parts),
     maybe
         ok ?= prepare(Fleet, Impl, Parts, Params),
-        ok ?= every(not_prepared, ok, sderl_fleet:multicall(Fleet, Nodes, sderl_debench_node, prepare, [Impl], ?PREPARE_MS)),
+        ok ?= every(not_prepared, ok, sderl_fleet:multicall(Fleet, Nodes, sderl_debench_node,
+                                                            prepare, [Impl], ?PREPARE_MS)),
         Loads = loads(Clusters, Namespaces, Params),
         {ok, Tallies, Usage} ?= load(Fleet, Impl, Nodes, Loads, Params, Label),
         Tally = sderl_debench_tally:merge(Tallies),
-        Own = #{Node => own(sderl_debench_tally:metrics(T, Seconds)) || {{Node, _}, T} <- lists:zip(Loads, Tallies)},
+        Own = #{Node => own(sderl_debench_tally:metrics(T, Seconds))
+                || {{Node, _}, T} <- lists:zip(Loads, Tallies)},
         Metrics = #{ops_per_s := PerS} = sderl_debench_tally:metrics(Tally, Seconds),
         #{seconds := Metered} = Usage,
         Left = names_left(Fleet, Impl, Namespaces),
         #{per_node := PerNode} = Used = sderl_bench_meter:metrics(Usage, round(PerS * Metered)),
         {ok, maps:merge(Used, Metrics#{
             names_left => Left,
-            per_node => [maps:merge(Of, maps:get(Node, Own, #{})) || #{node := Node} = Of <- PerNode]
+            per_node => [maps:merge(Of, maps:get(Node, Own, #{}))
+                         || #{node := Node} = Of <- PerNode]
         })}
     end.
 
-own(#{ops_per_s := PerS, errors := Errors, p2p := #{latency_us := P2p}, global := #{latency_us := Global}}) ->
+own(#{ops_per_s := PerS, errors := Errors, p2p := #{latency_us := P2p},
+      global := #{latency_us := Global}}) ->
     #{ops_per_s => PerS, errors => Errors, latency_us => #{p2p => P2p, global => Global}}.
 
 prepare(Fleet, Impl, Parts, Params) ->
-    Outcomes = sderl_fleet_task:at_once(lists:enumerate(Parts), fun(_, Part) -> Impl:prepare(Fleet, Part, Params) end),
+    Outcomes = sderl_fleet_task:at_once(lists:enumerate(Parts),
+                                        fun(_, Part) -> Impl:prepare(Fleet, Part, Params) end),
     case [Reason || {_, {error, Reason}} <- Outcomes] of
         [] -> ok;
         [Reason | _] -> {error, Reason}
@@ -174,8 +192,10 @@ every(What, Wanted, Answers) ->
 loads(Clusters, Namespaces, #{p2p := P2p}) ->
     Places = [{Node, Group, Members} || {Group, Members} <- Namespaces, Node <- Members],
     [
-        {Node, #{index => Index, group => Group, targets => lists:delete(Node, targets(P2p, Cluster, Members))}}
-     || {Index, {Node, Cluster}} <- lists:enumerate([{Node, Cluster} || Cluster <- Clusters, Node <- Cluster]),
+        {Node, #{index => Index, group => Group,
+                 targets => lists:delete(Node, targets(P2p, Cluster, Members))}}
+     || {Index, {Node, Cluster}} <- lists:enumerate([{Node, Cluster}
+                                                     || Cluster <- Clusters, Node <- Cluster]),
         {N, Group, Members} <- Places,
         N =:= Node
     ].
@@ -183,14 +203,16 @@ loads(Clusters, Namespaces, #{p2p := P2p}) ->
 targets(any, Cluster, _) -> Cluster;
 targets(group, _, Members) -> Members.
 
-load(Fleet, Impl, Nodes, Loads, #{seconds := Seconds, warmup_s := WarmupS, timeout_ms := TimeoutMs} = Params, Label) ->
+load(Fleet, Impl, Nodes, Loads,
+     #{seconds := Seconds, warmup_s := WarmupS, timeout_ms := TimeoutMs} = Params, Label) ->
     LeadMs = ?LEAD_MS + ?LEAD_MS_PER_NODE * length(Nodes),
     WarmupMs = round(1000 * WarmupS),
     Now = erlang:monotonic_time(millisecond),
     From = Now + LeadMs + WarmupMs,
     Until = From + 1000 * Seconds,
     Common = maps:merge(
-        maps:with([global_pct, weights, load, pace, payload, compute_us, timeout_ms, in_flight, seed], Params),
+        maps:with([global_pct, weights, load, pace, payload, compute_us, timeout_ms, in_flight,
+                   seed], Params),
         #{
             impl => Impl,
             begin_us => os:system_time(microsecond) + 1000 * LeadMs,
@@ -202,7 +224,8 @@ load(Fleet, Impl, Nodes, Loads, #{seconds := Seconds, warmup_s := WarmupS, timeo
         Running = [
             {Node, sderl_fleet_task:start(fun() ->
                 sderl_fleet:multicall(
-                    Fleet, [Node], sderl_debench_node, load, [maps:merge(Common, Own)], Until - Now + TimeoutMs + ?SLACK_MS
+                    Fleet, [Node], sderl_debench_node, load, [maps:merge(Common, Own)],
+                    Until - Now + TimeoutMs + ?SLACK_MS
                 )
             end)}
          || {Node, Own} <- Loads
@@ -234,7 +257,8 @@ names_left(Fleet, Impl, Namespaces) ->
         Counts = [
             Answer
          || {Group, Members} <- Namespaces,
-            {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, Members, sderl_debench_node, names, [Impl, Group], ?PREPARE_MS)
+            {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, Members, sderl_debench_node, names,
+                                                       [Impl, Group], ?PREPARE_MS)
         ],
         lists:max([0 | Counts])
     end,

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_experiment).
--moduledoc "`bin/sderl bench debench`: DE-Bench by `m:sderl_debench`, which says what the metrics mean; here are its options and tables.".
+-moduledoc """
+`bin/sderl bench debench`: DE-Bench by `m:sderl_debench`, which says what the metrics mean; here are
+its options and tables.
+""".
 
 -behaviour(sderl_bench_experiment).
 
@@ -12,7 +15,8 @@
 -define(MOST_RATE, 100_000).
 %% Each worker is a process with names of its own, and a payload is in memory many times.
 -define(MOST, [
-    {workers, 10_000}, {payload, 10_000_000}, {compute_us, 10_000_000}, {seconds, 86_400}, {warmup, 3600}, {timeout_ms, 600_000}
+    {workers, 10_000}, {payload, 10_000_000}, {compute_us, 10_000_000}, {seconds, 86_400},
+    {warmup, 3600}, {timeout_ms, 600_000}
 ]).
 -define(MOST_WEIGHT, 1_000_000).
 -define(GROUP_SIZE, 10).
@@ -25,28 +29,43 @@ summary() -> "DE-Bench: nodes talk to one another and register names, stock agai
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "DE-Bench: each node makes its own mix of operations, and no node directs the others: spawns and\n"
-        "calls to other nodes, registrations of names that all nodes of its cluster or group have (a look-up\n"
-        "and an unregistration follow on each), and the same of local names.\n"
-        "Modes: stock (full mesh, global), pg (full mesh, process groups instead of global names, eventually\n"
-        "consistent), sd (s_groups). Nodes run on this machine with one scheduler each.",
+        help => "DE-Bench: each node makes its own mix of operations, and no node directs the "
+                "others: spawns and\n"
+                "calls to other nodes, registrations of names that all nodes of its cluster or "
+                "group have (a look-up\n"
+                "and an unregistration follow on each), and the same of local names.\n"
+                "Modes: stock (full mesh, global), pg (full mesh, process groups instead of global "
+                "names, eventually\n"
+                "consistent), sd (s_groups). Nodes run on this machine with one scheduler each.",
         arguments =>
             sderl_bench_series:options(#{nodes => "10", repeat => 1}) ++ [
-                option(mode, "LIST", string, "sd", "modes, with commas between them: " ++ modes_text()),
-                option(global_pct, "LIST", string, "1", "percent of all operations that register or unregister a global name; several are a series"),
-                option(clusters, "C", integer, 1, "independent clusters of --nodes nodes at the same time: the machine's load stays when their size changes"),
-                optional(group_size, "G", integer, "nodes of an s_group (10, or all where these are fewer)"),
+                option(mode, "LIST", string, "sd",
+                       "modes, with commas between them: " ++ modes_text()),
+                option(global_pct, "LIST", string, "1",
+                       "percent of all operations that register or unregister a global name; "
+                       "several are a series"),
+                option(clusters, "C", integer, 1,
+                       "independent clusters of --nodes nodes at the same time: the machine's load "
+                       "stays when their size changes"),
+                optional(group_size, "G", integer,
+                         "nodes of an s_group (10, or all where these are fewer)"),
                 optional(rate, "R", string, "open load: operations a second of each node (20)"),
-                optional(workers, "W", integer, "closed load instead: so many workers on each node, each the next operation as soon as its last one ends"),
+                optional(workers, "W", integer,
+                         "closed load instead: so many workers on each node, each the next "
+                         "operation as soon as its last one ends"),
                 option(pace, "KIND", string, "poisson", "open load: poisson or even"),
                 option(seconds, "S", integer, 10, "how long each run measures"),
                 option(warmup, "S", integer, 2, "before that, not counted"),
                 option(payload, "B", integer, 10, "bytes that go to another node and back"),
-                option(compute_us, "U", integer, 1, "microseconds that the other node computes for each operation"),
-                option(p2p, "WHERE", string, "group", "where operations on other nodes go to in s_groups: group, or any, which makes links"),
-                option(weights, "LIST", string, weights_text(sderl_debench_mix:weights()), "how the operations that are not global are split"),
+                option(compute_us, "U", integer, 1,
+                       "microseconds that the other node computes for each operation"),
+                option(p2p, "WHERE", string, "group", "where operations on other nodes go to in "
+                                                      "s_groups: group, or any, which makes links"),
+                option(weights, "LIST", string, weights_text(sderl_debench_mix:weights()),
+                       "how the operations that are not global are split"),
                 option(timeout_ms, "MS", integer, 10_000, "how long an operation may take"),
-                option(seed, "N", integer, 1, "the same seed gives the same operations at the same times"),
+                option(seed, "N", integer, 1,
+                       "the same seed gives the same operations at the same times"),
                 sderl_bench_experiment:json_option()
             ]
     }.
@@ -83,7 +102,8 @@ check(#{mode := ModeText, global_pct := PctText, weights := WeightsText} = Optio
         ok ?= two(Nodes, Weights),
         {ok, Sizes} ?= sizes(lists:member(sd, Modes), Nodes, Options),
         {ok, (maps:without([rate, workers], Options1))#{
-            mode := Modes, global_pct := Pcts, weights := Weights, load => Load, pace := Pace, p2p := P2p, group_size => Sizes
+            mode := Modes, global_pct := Pcts, weights := Weights, load => Load, pace := Pace,
+            p2p := P2p, group_size => Sizes
         }}
     end.
 
@@ -92,8 +112,10 @@ modes(_, #{compare := true}) ->
 modes(Text, _) ->
     Words = words(Text),
     case {[W || W <- Words, not is_name(W, sderl_debench:modes())], Words -- lists:uniq(Words)} of
-        {[Unknown | _], _} -> {error, ["--mode: there is no mode \"", Unknown, "\"; there are ", modes_text()]};
-        {[], [Twice | _]} -> {error, ["--mode names ", Twice, " twice; use --repeat to run it several times"]};
+        {[Unknown | _], _} ->
+            {error, ["--mode: there is no mode \"", Unknown, "\"; there are ", modes_text()]};
+        {[], [Twice | _]} ->
+            {error, ["--mode names ", Twice, " twice; use --repeat to run it several times"]};
         {[], []} -> {ok, [list_to_existing_atom(W) || W <- Words]}
     end.
 
@@ -150,7 +172,8 @@ weights([Word | Words], Pairs) ->
                 weights(Words, [{list_to_existing_atom(Name), Weight} | Pairs])
             else
                 {known, false} ->
-                    {error, ["--weights: there is no operation \"", Name, "\"; there are ", texts(Names)]};
+                    {error,
+                     ["--weights: there is no operation \"", Name, "\"; there are ", texts(Names)]};
                 {error, Wrong} ->
                     {error, Wrong}
             end;
@@ -161,7 +184,9 @@ weights([Word | Words], Pairs) ->
 %% Operations go from one node to another.
 two(Nodes, Weights) ->
     case {lists:min(Nodes), maps:values(maps:remove(local, Weights))} of
-        {1, [_ | _]} -> {error, "--nodes must be at least 2: operations go from node to node; or give --weights local=1 alone"};
+        {1, [_ | _]} ->
+            {error, "--nodes must be at least 2: operations go from node to node; or give "
+                    "--weights local=1 alone"};
         _ -> ok
     end.
 
@@ -169,14 +194,17 @@ two(Nodes, Weights) ->
 sizes(false, Nodes, _) ->
     {ok, #{N => N || N <- Nodes}};
 sizes(true, _, #{group_size := Size}) when Size < 2 ->
-    {error, io_lib:format("--group-size must be at least 2, not ~w: operations go from node to node", [Size])};
+    {error,
+     io_lib:format("--group-size must be at least 2, not ~w: operations go from node to node",
+                   [Size])};
 sizes(true, Nodes, Options) ->
     Sizes = #{N => maps:get(group_size, Options, min(N, ?GROUP_SIZE)) || N <- Nodes},
     case [{N, Size} || N := Size <- Sizes, N rem Size =/= 0] of
         [] ->
             {ok, Sizes};
         [{N, Size} | _] ->
-            {error, io_lib:format("--group-size ~w does not divide --nodes ~w: all groups are of equal size here", [Size, N])}
+            {error, io_lib:format("--group-size ~w does not divide --nodes ~w: all groups are of "
+                                  "equal size here", [Size, N])}
     end.
 
 -doc false.
@@ -184,21 +212,26 @@ sizes(true, Nodes, Options) ->
 run(#{repeat := Repeat} = Options, Output) ->
     Show = fun(Runs) ->
         sderl_bench_output:say(Output, [
-            "\n", title(Options), "\n\n", sderl_debench_table:points(Runs), sderl_debench_table:kinds(Runs), sderl_debench_table:notes(Runs)
+            "\n", title(Options), "\n\n", sderl_debench_table:points(Runs),
+            sderl_debench_table:kinds(Runs), sderl_debench_table:notes(Runs)
         ])
     end,
-    case sderl_bench_series:run(debench, points(Options), Repeat, measure(Options, Output), Show, Output) of
+    case sderl_bench_series:run(debench, points(Options), Repeat, measure(Options, Output), Show,
+                                Output) of
         {ok, _} -> ok;
         {error, Message} -> {error, Message}
     end.
 
 %% As they are in the results. What the load is made of has a key of its own there.
-points(#{mode := Modes, nodes := Nodes, global_pct := Pcts, group_size := Sizes, load := {Kind, Value}} = Options) ->
-    Common = maps:without([mode, nodes, global_pct, group_size, load, warmup, repeat, compare], Options),
+points(#{mode := Modes, nodes := Nodes, global_pct := Pcts, group_size := Sizes,
+         load := {Kind, Value}} = Options) ->
+    Common = maps:without([mode, nodes, global_pct, group_size, load, warmup, repeat, compare],
+                          Options),
     [
         maps:merge(Common, maps:from_list(
-            [{mode, Mode}, {nodes, N}, {global_pct, Pct}, {warmup_s, maps:get(warmup, Options)}, {load_key(Kind), Value}] ++
-                [{group_size, maps:get(N, Sizes)} || Mode =:= sd]
+            [{mode, Mode}, {nodes, N}, {global_pct, Pct}, {warmup_s, maps:get(warmup, Options)},
+             {load_key(Kind), Value}] ++
+            [{group_size, maps:get(N, Sizes)} || Mode =:= sd]
         ))
      || N <- Nodes, Pct <- Pcts, Mode <- Modes
     ].
@@ -209,10 +242,12 @@ load_key(closed) -> workers.
 measure(#{load := Load}, Output) ->
     fun(Params, Label) ->
         case sderl_debench:run((maps:without([rate, workers], Params))#{load => Load}, Label) of
-            {ok, #{ops_per_s := PerS, completed_pct := Pct, global := #{latency_us := #{p50 := P50}}} = Metrics} ->
+            {ok, #{ops_per_s := PerS, completed_pct := Pct,
+                   global := #{latency_us := #{p50 := P50}}} = Metrics} ->
                 Number = fun sderl_table:number/1,
                 sderl_bench_output:say(Output, [
-                    string:pad(Label, 24), Number(PerS), " operations/s, ", Number(Pct), " % done, global p50 ", Number(P50), " us\n"
+                    string:pad(Label, 24), Number(PerS), " operations/s, ", Number(Pct),
+                    " % done, global p50 ", Number(P50), " us\n"
                 ]),
                 {ok, Metrics};
             Error ->
@@ -220,7 +255,8 @@ measure(#{load := Load}, Output) ->
         end
     end.
 
-title(#{clusters := Clusters, load := Load, seconds := Seconds, repeat := Repeat, payload := Payload, compute_us := ComputeUs}) ->
+title(#{clusters := Clusters, load := Load, seconds := Seconds, repeat := Repeat,
+        payload := Payload, compute_us := ComputeUs}) ->
     [
         case Load of
             {open, Rate} -> ["open load, ", sderl_table:number(Rate), " operations/s a node"];

@@ -3,12 +3,13 @@
 -moduledoc """
 Which operation is next: a weighted mix, drawn anew for each, that the same seed repeats exactly.
 
-What is drawn is a *unit*. A point-to-point unit is one operation. A `global` unit is three: a name is registered,
-looked up and unregistered; and so is a `local` one. So it is in the original, where a state machine lets
-a look-up and then an unregistration follow on every registration [004, DE-Bench].
+What is drawn is a *unit*. A point-to-point unit is one operation. A `global` unit is three: a name
+is registered, looked up and unregistered; and so is a `local` one. So it is in the original, where
+a state machine lets a look-up and then an unregistration follow on every registration [004,
+DE-Bench].
 
-A share of global operations is asked for as a share of operations, whatever units these come in; `share/1` says how
-units are drawn for it. Names of kinds are as in the metrics.
+A share of global operations is asked for as a share of operations, whatever units these come in;
+`share/1` says how units are drawn for it. Names of kinds are as in the metrics.
 """.
 
 -export([kinds/0, p2p/0, weights/0, steps/1, class/1, most_pct/0]).
@@ -34,10 +35,11 @@ units are drawn for it. Names of kinds are as in the metrics.
 -type weights() :: #{weight() => number()}.
 
 -doc """
-`global_pct`: of all operations, how many percent are global registrations and unregistrations. The rest is split by
-`weights`; what is not in them has none.
+`global_pct`: of all operations, how many percent are global registrations and unregistrations. The
+rest is split by `weights`; what is not in them has none.
 """.
--type options() :: #{global_pct := number(), weights := weights(), seed := term(), atom() => term()}.
+-type options() ::
+    #{global_pct := number(), weights := weights(), seed := term(), atom() => term()}.
 
 -opaque mix() :: {Thresholds :: [{float(), unit()}], rand:state()}.
 
@@ -50,11 +52,12 @@ kinds() -> lists:append([steps(Unit) || Unit <- p2p() ++ [global, local]]).
 p2p() -> [spawn, rpc, erpc, gen_server, gen_statem].
 
 -doc """
-Near the weights of the original's scripts [004], which are 1000 for `spawn` and `rpc` and 10 for all others: 100 here, so that a run of
-seconds has some of each.
+Near the weights of the original's scripts [004], which are 1000 for `spawn` and `rpc` and 10 for
+all others: 100 here, so that a run of seconds has some of each.
 """.
 -spec weights() -> weights().
-weights() -> #{spawn => 1000, rpc => 1000, erpc => 100, gen_server => 100, gen_statem => 100, local => 100}.
+weights() ->
+    #{spawn => 1000, rpc => 1000, erpc => 100, gen_server => 100, gen_statem => 100, local => 100}.
 
 -doc "The operations of a unit, in their order.".
 -spec steps(unit()) -> [kind(), ...].
@@ -66,15 +69,21 @@ steps(P2p) -> [P2p].
 -spec class(kind()) -> class() | none.
 class(global_whereis) -> none;
 class(Kind) when Kind =:= global_register; Kind =:= global_unregister -> global;
-class(Kind) when Kind =:= local_register; Kind =:= local_whereis; Kind =:= local_unregister -> local;
+class(Kind) when Kind =:= local_register; Kind =:= local_whereis; Kind =:= local_unregister ->
+    local;
 class(_) -> p2p.
 
--doc "The most `global_pct` that there can be: two of three operations, as a look-up goes with them.".
+-doc """
+The most `global_pct` that there can be: two of three operations, as a look-up goes with them.
+""".
 -spec most_pct() -> float().
 most_pct() -> 200 / 3.
 
--doc "How likely each unit is; they add up to 1. At least one weight is over zero, unless all is global.".
--spec share(#{global_pct := number(), weights := weights(), atom() => term()}) -> [{unit(), float()}].
+-doc """
+How likely each unit is; they add up to 1. At least one weight is over zero, unless all is global.
+""".
+-spec share(#{global_pct := number(), weights := weights(), atom() => term()}) ->
+    [{unit(), float()}].
 share(#{global_pct := Pct, weights := Weights}) ->
     Sum = lists:sum(maps:values(Weights)),
     Global = global_share(min(Pct, most_pct()) / 100, Sum, Weights),

@@ -1,15 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_node).
 -moduledoc """
-DE-Bench on one node: makes the node's own operations. All nodes do, from the same moment on, and none
-of them is told anything meanwhile; the driver comes back for the tallies.
+DE-Bench on one node: makes the node's own operations. All nodes do, from the same moment on, and
+none of them is told anything meanwhile; the driver comes back for the tallies.
 
-*Open* load: one process makes operations when they are due, each in a process of its own, so that none waits for
-another. It sleeps until the next is due. As timers of Erlang tell whole milliseconds, an
-operation is due at the first whole one after the moment that `m:sderl_bench_pace` gives; a timer set
-for such a moment comes within some hundredths of a millisecond if the processor is free.
+*Open* load: one process makes operations when they are due, each in a process of its own, so that
+none waits for another. It sleeps until the next is due. As timers of Erlang tell whole
+milliseconds, an operation is due at the first whole one after the moment that `m:sderl_bench_pace`
+gives; a timer set for such a moment comes within some hundredths of a millisecond if the processor
+is free.
 
-*Closed* load: so many workers, each of which makes the next operation as soon as its last one has ended.
+*Closed* load: so many workers, each of which makes the next operation as soon as its last one has
+ended.
 """.
 
 -export([prepare/1, load/1, names/2]).
@@ -20,9 +22,10 @@ for such a moment comes within some hundredths of a millisecond if the processor
 -type rate() :: {open, PerSecond :: number()} | {closed, Workers :: pos_integer()}.
 
 -doc """
-`index` is the node's place in the fleet, `begin_us` the `os:system_time/1` at which it begins; `targets` are the nodes for
-point-to-point operations; `in_flight` is the most units that may be on their way under open load. Others are as in
-`t:sderl_debench_op:context/0` and `t:sderl_debench_mix:options/0`.
+`index` is the node's place in the fleet, `begin_us` the `os:system_time/1` at which it begins;
+`targets` are the nodes for point-to-point operations; `in_flight` is the most units that may be on
+their way under open load. Others are as in `t:sderl_debench_op:context/0` and
+`t:sderl_debench_mix:options/0`.
 """.
 -type load() :: #{
     impl := module(),
@@ -52,12 +55,14 @@ point-to-point operations; `in_flight` is the most units that may be on their wa
     begun :: integer(),
     until :: integer(),
     in_flight :: pos_integer(),
-    %% When the next unit is due, and the moment of the pace, by which it counts: that is the same whatever the clock's offset.
+    %% When the next unit is due, and the moment of the pace, by which it counts: that is the same
+    %% whatever the clock's offset.
     next = 0 :: integer(),
     at = 0 :: integer(),
     %% How many units there were, for fresh names.
     made = 0 :: non_neg_integer(),
-    flying = #{} :: #{pid() => {sderl_debench_mix:unit(), Due :: integer(), At :: integer(), Name :: term()}},
+    flying = #{} :: #{pid() => {sderl_debench_mix:unit(), Due :: integer(), At :: integer(),
+                                Name :: term()}},
     %% Local names that nobody uses.
     free :: [atom()],
     tally :: sderl_debench_tally:tally()
@@ -81,17 +86,17 @@ point-to-point operations; `in_flight` is the most units that may be on their wa
 
 %% What operations call.
 -define(USED, [
-    sderl_debench_mix, sderl_debench_op, sderl_debench_server, sderl_debench_statem, sderl_debench_tally,
-    sderl_bench_histogram, sderl_bench_pace, sderl_fleet_task,
-    rpc, erpc, gen, gen_server, gen_statem, rand, global, pg
+    sderl_debench_mix, sderl_debench_op, sderl_debench_server, sderl_debench_statem,
+    sderl_debench_tally, sderl_bench_histogram, sderl_bench_pace, sderl_fleet_task, rpc, erpc, gen,
+    gen_server, gen_statem, rand, global, pg
 ]).
 
 %% A worker that only fails must not spin.
 -define(AFTER_FAILURE_MS, 10).
 
 -doc """
-Starts what other nodes call; all nodes must have it before any begins. And loads code, which else happens with the first operation of
-a kind, and takes longer than that.
+Starts what other nodes call; all nodes must have it before any begins. And loads code, which else
+happens with the first operation of a kind, and takes longer than that.
 """.
 -spec prepare(module()) -> ok | {error, term()}.
 prepare(Impl) ->
@@ -107,11 +112,12 @@ prepare(Impl) ->
     end.
 
 -doc """
-Makes the load and returns the tally when it is over and the last operation has ended, `timeout_ms` after the end at
-the latest.
+Makes the load and returns the tally when it is over and the last operation has ended, `timeout_ms`
+after the end at the latest.
 """.
 -spec load(load()) -> {ok, sderl_debench_tally:tally()} | {error, {late, Ms :: integer()} | term()}.
-load(#{begin_us := BeginUs, warmup_ms := WarmupMs, measure_ms := MeasureMs, load := Rate, timeout_ms := TimeoutMs} = Load) ->
+load(#{begin_us := BeginUs, warmup_ms := WarmupMs, measure_ms := MeasureMs, load := Rate,
+       timeout_ms := TimeoutMs} = Load) ->
     Begin = now_ns() + 1000 * (BeginUs - os:system_time(microsecond)),
     From = Begin + 1_000_000 * WarmupMs,
     Until = From + 1_000_000 * MeasureMs,
@@ -143,7 +149,8 @@ start({open, PerSecond}, Begin, Until, Context, Tally, Load) ->
         mix = sderl_debench_mix:new(Load#{seed := {Seed, Index, 1}}),
         %% A unit may be several operations.
         pace = sderl_bench_pace:new(#{
-            rate => PerSecond / sderl_debench_mix:ops_per_unit(Load), seed => {Seed, Index}, kind => Kind
+            rate => PerSecond / sderl_debench_mix:ops_per_unit(Load), seed => {Seed, Index},
+            kind => Kind
         }),
         begun = Begin,
         until = Until,
@@ -158,7 +165,8 @@ start({open, PerSecond}, Begin, Until, Context, Tally, Load) ->
             open(next(Open))
         end)
     ];
-start({closed, Workers}, Begin, Until, Context, Tally, #{index := Index, targets := Targets, seed := Seed} = Load) ->
+start({closed, Workers}, Begin, Until, Context, Tally,
+      #{index := Index, targets := Targets, seed := Seed} = Load) ->
     [
         sderl_fleet_task:start(fun() ->
             ok = sleep_until(Begin),
@@ -176,7 +184,8 @@ start({closed, Workers}, Begin, Until, Context, Tally, #{index := Index, targets
     ].
 
 %% The same atoms in every run.
-local_names(Count) -> [list_to_atom("sderl_debench_" ++ integer_to_list(N)) || N <- lists:seq(1, Count)].
+local_names(Count) ->
+    [list_to_atom("sderl_debench_" ++ integer_to_list(N)) || N <- lists:seq(1, Count)].
 
 %% Open load
 
@@ -201,13 +210,16 @@ open(Open) ->
         {'DOWN', _, process, Pid, Reason} -> open(landed(Pid, Reason, Open))
     end.
 
-issue(#open{mix = Mix, targets = Targets, next = Due, at = At, made = Made, tally = Tally} = Open) ->
+issue(
+    #open{mix = Mix, targets = Targets, next = Due, at = At, made = Made, tally = Tally} = Open
+) ->
     {Unit, Target, Mix1} = sderl_debench_mix:next(Targets, Mix),
     Open1 = Open#open{
         mix = Mix1, made = Made + 1, tally = sderl_debench_tally:late(now_ns() - Due, Tally)
     },
     case {Unit, Open1} of
-        {_, #open{flying = Flying, in_flight = Most}} when map_size(Flying) >= Most -> failed(Unit, Due, At, overload, Open1);
+        {_, #open{flying = Flying, in_flight = Most}} when map_size(Flying) >= Most ->
+            failed(Unit, Due, At, overload, Open1);
         {local, #open{free = []}} -> failed(Unit, Due, At, overload, Open1);
         {local, #open{free = [Name | Free]}} -> fly(Unit, Target, Name, Open1#open{free = Free});
         {_, #open{index = Index}} -> fly(Unit, Target, {Index, 0, Made}, Open1)
@@ -219,14 +231,17 @@ fly(Unit, Target, Name, #open{context = Context, next = Due, at = At, flying = F
 
 -doc false.
 %% Its end says how it went: one message less than a result and an end.
--spec flight(sderl_debench_mix:unit(), node() | none, term(), integer(), sderl_debench_op:context()) -> no_return().
-flight(Unit, Target, Name, Due, Context) -> exit({landed, sderl_debench_op:run(Unit, Target, Name, Due, Context)}).
+-spec flight(sderl_debench_mix:unit(), node() | none, term(), integer(),
+             sderl_debench_op:context()) -> no_return().
+flight(Unit, Target, Name, Due, Context) ->
+    exit({landed, sderl_debench_op:run(Unit, Target, Name, Due, Context)}).
 
 landed(Pid, Reason, #open{flying = Flying} = Open) ->
     {{Unit, Due, At, Name}, Flying1} = maps:take(Pid, Flying),
     Open1 = given_back(Unit, Name, Open#open{flying = Flying1}),
     case Reason of
-        {landed, Samples} -> Open1#open{tally = sderl_debench_tally:add(At, Samples, Open1#open.tally)};
+        {landed, Samples} ->
+            Open1#open{tally = sderl_debench_tally:add(At, Samples, Open1#open.tally)};
         _ -> failed(Unit, Due, At, {ended, Reason}, Open1)
     end.
 
@@ -247,13 +262,16 @@ drain(#open{context = #{last_ns := Last}, flying = Flying} = Open) ->
     after left_ms(Last + ?SLACK_NS) ->
         _ = [exit(Pid, kill) || Pid := _ <- Flying],
         Out = maps:values(Flying),
-        #open{tally = Tally} = lists:foldl(fun({Unit, Due, At, _}, O) -> failed(Unit, Due, At, timeout, O) end, Open, Out),
+        #open{tally = Tally} = lists:foldl(
+            fun({Unit, Due, At, _}, O) -> failed(Unit, Due, At, timeout, O) end, Open, Out
+        ),
         Tally
     end.
 
 %% Closed load
 
-closed(K, #worker{context = Context, id = {Index, W}, targets = Targets, mix = Mix, until = Until, tally = Tally} = Worker) ->
+closed(K, #worker{context = Context, id = {Index, W}, targets = Targets, mix = Mix, until = Until,
+                  tally = Tally} = Worker) ->
     case now_ns() of
         Now when Now < Until ->
             {Unit, Target, Mix1} = sderl_debench_mix:next(Targets, Mix),
@@ -264,7 +282,8 @@ closed(K, #worker{context = Context, id = {Index, W}, targets = Targets, mix = M
                 end,
             Samples = sderl_debench_op:run(Unit, Target, Name, Now, Context),
             ok = rest(Samples),
-            closed(K + 1, Worker#worker{mix = Mix1, tally = sderl_debench_tally:add(Now, Samples, Tally)});
+            closed(K + 1,
+                   Worker#worker{mix = Mix1, tally = sderl_debench_tally:add(Now, Samples, Tally)});
         _ ->
             Tally
     end.

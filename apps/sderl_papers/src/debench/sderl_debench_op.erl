@@ -3,9 +3,9 @@
 -moduledoc """
 Runs one unit of the mix on a node, and says how each of its operations went.
 
-Every operation ends, at the latest when its time is over: those on other nodes by their own timeouts. A global one cannot
-be told to give up, so another process than the waiting one does it. That one is killed then, and its name goes with
-it, as names of dead processes do.
+Every operation ends, at the latest when its time is over: those on other nodes by their own
+timeouts. A global one cannot be told to give up, so another process than the waiting one does it.
+That one is killed then, and its name goes with it, as names of dead processes do.
 """.
 
 -export([run/5, work/2, reply/3]).
@@ -18,11 +18,13 @@ it, as names of dead processes do.
 How an operation went: when it was due, when it began and when it ended, in nanoseconds of
 `erlang:monotonic_time/1`. That after the first of a unit is due when the one before it has ended.
 """.
--type sample() :: {sderl_debench_mix:kind(), Due :: integer(), Begin :: integer(), End :: integer(), outcome()}.
+-type sample() ::
+    {sderl_debench_mix:kind(), Due :: integer(), Begin :: integer(), End :: integer(), outcome()}.
 
 -doc """
-What all operations of a node have in common: the registry and the group for global names, the block that goes
-to other nodes and comes back, how long those compute, how long an operation may take, and the moment at which all end.
+What all operations of a node have in common: the registry and the group for global names, the block
+that goes to other nodes and comes back, how long those compute, how long an operation may take, and
+the moment at which all end.
 """.
 -type context() :: #{
     impl := module(),
@@ -35,10 +37,12 @@ to other nodes and comes back, how long those compute, how long an operation may
 }.
 
 -doc """
-Runs the unit; it was due at `Due`. `Target` is the node for a point-to-point operation, `Name` the one to register: any fresh term
-for `global`, an atom that nobody else uses meanwhile for `local`. The calling process is registered locally.
+Runs the unit; it was due at `Due`. `Target` is the node for a point-to-point operation, `Name` the
+one to register: any fresh term for `global`, an atom that nobody else uses meanwhile for `local`.
+The calling process is registered locally.
 """.
--spec run(sderl_debench_mix:unit(), Target :: node() | none, Name :: term(), Due :: integer(), context()) -> [sample(), ...].
+-spec run(sderl_debench_mix:unit(), Target :: node() | none, Name :: term(), Due :: integer(),
+          context()) -> [sample(), ...].
 run(global, _, Name, Due, Context) ->
     global(Name, Due, Context);
 run(local, _, Name, Due, _) ->

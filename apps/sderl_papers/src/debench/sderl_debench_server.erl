@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_server).
 -moduledoc """
-The `gen_server` that each node has for calls of others. One process answers all, one after the other, as in
-the original.
+The `gen_server` that each node has for calls of others. One process answers all, one after the
+other, as in the original.
 """.
 
 -behaviour(gen_server).
@@ -18,7 +18,10 @@ start() ->
         {error, Reason} -> {error, Reason}
     end.
 
--doc "The block, as that of the node gives it back after so many microseconds of computing; exits as `gen_server:call/3`.".
+-doc """
+The block, as that of the node gives it back after so many microseconds of computing; exits as
+`gen_server:call/3`.
+""".
 -spec call(node(), Block :: binary(), ComputeUs :: non_neg_integer(), timeout()) -> binary().
 call(Node, Block, ComputeUs, Timeout) ->
     gen_server:call({?MODULE, Node}, {echo, Block, ComputeUs}, Timeout).
@@ -28,7 +31,8 @@ call(Node, Block, ComputeUs, Timeout) ->
 init(none) -> {ok, none}.
 
 -doc false.
--spec handle_call({echo, binary(), non_neg_integer()}, gen_server:from(), none) -> {reply, binary(), none}.
+-spec handle_call({echo, binary(), non_neg_integer()}, gen_server:from(), none) ->
+    {reply, binary(), none}.
 handle_call({echo, Block, ComputeUs}, _From, none) ->
     {reply, sderl_debench_op:work(Block, ComputeUs), none}.
 

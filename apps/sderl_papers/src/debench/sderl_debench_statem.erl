@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_statem).
--moduledoc "The `gen_statem` that each node has for calls of others, in place of the original's `gen_fsm`.".
+-moduledoc """
+The `gen_statem` that each node has for calls of others, in place of the original's `gen_fsm`.
+""".
 
 -behaviour(gen_statem).
 
@@ -15,7 +17,10 @@ start() ->
         {error, Reason} -> {error, Reason}
     end.
 
--doc "The block, as that of the node gives it back after so many microseconds of computing; exits as `gen_statem:call/3`.".
+-doc """
+The block, as that of the node gives it back after so many microseconds of computing; exits as
+`gen_statem:call/3`.
+""".
 -spec call(node(), Block :: binary(), ComputeUs :: non_neg_integer(), timeout()) -> binary().
 call(Node, Block, ComputeUs, Timeout) ->
     gen_statem:call({?MODULE, Node}, {echo, Block, ComputeUs}, Timeout).

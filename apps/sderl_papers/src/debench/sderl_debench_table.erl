@@ -14,8 +14,8 @@
 points(Runs) ->
     Points = sderl_bench_series:medians(Runs),
     Header = [
-        "", "ops/s", "done %", "p2p us p50 / p95", "global us p50 / p95", "local us p50 / p95", "late us p50", "CPU %", "CPU us/op",
-        "messages/op", "links", "errors"
+        "", "ops/s", "done %", "p2p us p50 / p95", "global us p50 / p95", "local us p50 / p95",
+        "late us p50", "CPU %", "CPU us/op", "messages/op", "links", "errors"
     ],
     sderl_table:text(Header, [
         [
@@ -39,8 +39,10 @@ points(Runs) ->
 name(#{nodes := Nodes, global_pct := Pct} = Params, Points) ->
     [
         sderl_bench_series:label(Params, [mode, nodes]),
-        [io_lib:format(" in groups of ~w", [Size]) || #{group_size := Size} <- [Params], Size < Nodes],
-        [[", ", number(Pct), " % global"] || length(lists:uniq([P || {#{global_pct := P}, _} <- Points])) > 1]
+        [io_lib:format(" in groups of ~w", [Size])
+         || #{group_size := Size} <- [Params], Size < Nodes],
+        [[", ", number(Pct), " % global"]
+         || length(lists:uniq([P || {#{global_pct := P}, _} <- Points])) > 1]
     ].
 
 -doc "A table for each point, with a line for each kind of operation.".
@@ -55,9 +57,12 @@ kinds(Runs) ->
                 [name(Params, Points) | tl(Header)],
                 [
                     [
-                        atom_to_list(Kind), spread([kinds, Kind, ops_per_s], M), spread([kinds, Kind, latency_us, p50], M),
-                        median([kinds, Kind, latency_us, p95], M), median([kinds, Kind, latency_us, p99], M),
-                        median([kinds, Kind, service_us, p50], M), median([kinds, Kind, service_us, p95], M),
+                        atom_to_list(Kind), spread([kinds, Kind, ops_per_s], M),
+                        spread([kinds, Kind, latency_us, p50], M),
+                        median([kinds, Kind, latency_us, p95], M),
+                        median([kinds, Kind, latency_us, p99], M),
+                        median([kinds, Kind, service_us, p50], M),
+                        median([kinds, Kind, service_us, p95], M),
                         most([kinds, Kind, errors], M)
                     ]
                  || Kind <- sderl_debench_mix:kinds(), seen(Kind, M)
@@ -70,7 +75,8 @@ kinds(Runs) ->
 seen(Kind, M) ->
     lists:any(fun(Key) -> element(3, at([kinds, Kind, Key], M)) > 0 end, [ops, errors]).
 
-latencies(Class, M) -> [median([Class, latency_us, p50], M), " / ", median([Class, latency_us, p95], M)].
+latencies(Class, M) ->
+    [median([Class, latency_us, p50], M), " / ", median([Class, latency_us, p95], M)].
 
 median(Path, M) ->
     {Median, _, _} = at(Path, M),
@@ -96,20 +102,29 @@ notes(Runs) ->
     Points = sderl_bench_series:medians(Runs),
     [
         [
-            "\npg: eventually consistent, names are not unique; a call returns before other nodes know of it.\n"
+            "\n"
+            "pg: eventually consistent, names are not unique; a call returns before other nodes "
+            "know of it.\n"
          || lists:any(fun(#{params := #{mode := Mode}}) -> Mode =:= pg end, Runs)
         ],
         [
-            io_lib:format("\n~ts: the machine was busy (~ts % of the processor); latencies tell of it.\n", [name(Params, Points), number(Pct)])
+            io_lib:format(
+                "\n~ts: the machine was busy (~ts % of the processor); latencies tell of it.\n",
+                [name(Params, Points), number(Pct)]
+            )
          || {Params, #{cpu_pct := {Pct, _, _}}} <- Points, Pct > ?BUSY_PCT
         ],
         [
             ["\n", name(Params, Points), ": ", lists:join("; ", lists:sublist(Reasons, 5)), "\n"]
          || {Params, _} <- Points,
-            [_ | _] = Reasons <- [lists:append([R || #{params := P, metrics := #{error_reasons := R}} <- Runs, maps:remove(run, P) =:= Params])]
+            [_ | _] = Reasons <- [lists:append([R
+                                                || #{params := P,
+                                                     metrics := #{error_reasons := R}} <- Runs,
+                                                   maps:remove(run, P) =:= Params])]
         ],
         [
-            io_lib:format("\n~ts: ~ts names were left when all was over\n", [name(Params, Points), number(Most)])
+            io_lib:format("\n~ts: ~ts names were left when all was over\n",
+                          [name(Params, Points), number(Most)])
          || {Params, #{names_left := {_, _, Most}}} <- Points, Most > 0
         ]
     ].

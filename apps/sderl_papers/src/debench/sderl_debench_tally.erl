@@ -3,14 +3,18 @@
 -moduledoc """
 What came of the operations: of one process, of a node, of all nodes, as tallies can be merged.
 
-An operation counts when its unit was due in the measured time, whenever it ended; only for `ops_per_s` it is
-when it ended that matters. Latencies are those of successful operations, as in the original.
+An operation counts when its unit was due in the measured time, whenever it ended; only for
+`ops_per_s` it is when it ended that matters. Latencies are those of successful operations, as in
+the original.
 """.
 
 -export([new/2, add/3, late/2, merge/1, metrics/2]).
 -export_type([tally/0]).
 
--doc "Cells by second and kind; what ended in time; why operations failed; how late units began in nanoseconds.".
+-doc """
+Cells by second and kind; what ended in time; why operations failed; how late units began in
+nanoseconds.
+""".
 -opaque tally() :: #{
     from := integer(),
     until := integer(),
@@ -21,7 +25,8 @@ when it ended that matters. Latencies are those of successful operations, as in 
 }.
 
 %% From when an operation was due, and from when it began, both in ns.
--type cell() :: {Latency :: sderl_bench_histogram:histogram(), Service :: sderl_bench_histogram:histogram(), Errors :: non_neg_integer()}.
+-type cell() :: {Latency :: sderl_bench_histogram:histogram(),
+                 Service :: sderl_bench_histogram:histogram(), Errors :: non_neg_integer()}.
 
 %% Reasons that a tally tells apart; an error with another one is counted as such.
 -define(REASONS, 20).
@@ -33,13 +38,16 @@ when it ended that matters. Latencies are those of successful operations, as in 
 -doc "Nothing yet, for what is due from and before these moments in nanoseconds.".
 -spec new(From :: integer(), Until :: integer()) -> tally().
 new(From, Until) ->
-    #{from => From, until => Until, cells => #{}, ended => #{}, reasons => #{}, late => sderl_bench_histogram:new()}.
+    #{from => From, until => Until, cells => #{}, ended => #{}, reasons => #{},
+      late => sderl_bench_histogram:new()}.
 
 -doc "Adds what a unit did that was due then.".
 -spec add(Due :: integer(), [sderl_debench_op:sample()], tally()) -> tally().
-add(Due, Samples, Tally) -> lists:foldl(fun(Sample, T) -> add_one(Due, Sample, T) end, Tally, Samples).
+add(Due, Samples, Tally) ->
+    lists:foldl(fun(Sample, T) -> add_one(Due, Sample, T) end, Tally, Samples).
 
-add_one(Due, {Kind, _, _, End, Outcome} = Sample, #{from := From, until := Until, ended := Ended} = Tally) ->
+add_one(Due, {Kind, _, _, End, Outcome} = Sample,
+        #{from := From, until := Until, ended := Ended} = Tally) ->
     Tally1 =
         case Outcome =:= ok andalso End >= From andalso End < Until of
             true -> Tally#{ended := plus(Kind, 1, Ended)};
@@ -52,7 +60,8 @@ add_one(Due, {Kind, _, _, End, Outcome} = Sample, #{from := From, until := Until
 
 counted(Second, {Kind, Due, Begin, End, ok}, #{cells := Cells} = Tally) ->
     {Latency, Service, Errors} = maps:get({Second, Kind}, Cells, empty()),
-    Cell = {sderl_bench_histogram:add(End - Due, Latency), sderl_bench_histogram:add(End - Begin, Service), Errors},
+    Cell = {sderl_bench_histogram:add(End - Due, Latency),
+            sderl_bench_histogram:add(End - Begin, Service), Errors},
     Tally#{cells := Cells#{{Second, Kind} => Cell}};
 counted(Second, {Kind, _, _, _, {error, Reason}}, #{cells := Cells, reasons := Reasons} = Tally) ->
     {Latency, Service, Errors} = maps:get({Second, Kind}, Cells, empty()),
@@ -75,10 +84,15 @@ plus(Key, N, Counts) -> maps:update_with(Key, fun(Count) -> Count + N end, N, Co
 -spec late(integer(), tally()) -> tally().
 late(Ns, #{late := Late} = Tally) -> Tally#{late := sderl_bench_histogram:add(Ns, Late)}.
 
--doc "What all of them have, of at least one. Seconds count from the beginning of each, whatever its clock.".
+-doc """
+What all of them have, of at least one. Seconds count from the beginning of each, whatever its
+clock.
+""".
 -spec merge([tally(), ...]) -> tally().
 merge([First | _] = Tallies) ->
-    Of = fun(Key, Join) -> lists:foldl(fun(#{Key := Map}, Sum) -> maps:merge_with(Join, Sum, Map) end, #{}, Tallies) end,
+    Of = fun(Key, Join) ->
+        lists:foldl(fun(#{Key := Map}, Sum) -> maps:merge_with(Join, Sum, Map) end, #{}, Tallies)
+    end,
     Add = fun(_, A, B) -> A + B end,
     First#{
         cells := Of(cells, fun(_, A, B) -> both(A, B) end),
@@ -141,10 +155,14 @@ us(Percent, Histogram) ->
 
 %% The cells that have the same key.
 by(Key, Cells) ->
-    maps:fold(fun(At, Cell, Sum) -> maps:update_with(Key(At), fun(C) -> both(C, Cell) end, Cell, Sum) end, #{}, Cells).
+    maps:fold(fun(At, Cell, Sum) ->
+        maps:update_with(Key(At), fun(C) -> both(C, Cell) end, Cell, Sum)
+    end, #{}, Cells).
 
 timeline(Cells, Seconds) ->
-    OfKinds = fun(Second) -> #{Kind => point(Cell) || {At, Kind} := Cell <- Cells, At =:= Second} end,
+    OfKinds = fun(Second) ->
+        #{Kind => point(Cell) || {At, Kind} := Cell <- Cells, At =:= Second}
+    end,
     ByClass = by(fun({Second, Kind}) -> {Second, sderl_debench_mix:class(Kind)} end, Cells),
     [
         maps:merge(#{t_s => Second, kinds => OfKinds(Second)}, #{
@@ -166,6 +184,7 @@ point({Latency, _, Errors}) ->
 reasons(#{reasons := Reasons}) ->
     Most = lists:sort(fun({_, A}, {_, B}) -> A >= B end, maps:to_list(Reasons)),
     [
-        unicode:characters_to_binary(io_lib:format("~ts: ~0tp (~w)", [Kind, Reason, Count], [{chars_limit, 200}]))
+        unicode:characters_to_binary(io_lib:format("~ts: ~0tp (~w)", [Kind, Reason, Count],
+                                                   [{chars_limit, 200}]))
      || {{Kind, Reason}, Count} <- lists:sublist(Most, ?SHOWN)
     ].

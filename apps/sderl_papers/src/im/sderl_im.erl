@@ -1,16 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im).
 -moduledoc """
-An instant messenger: clients log in, begin conversations with one another, send messages, and finish. Routers take what clients ask for, servers have the
-databases, client monitors and sessions; each database has a replica on another server of the same router, if there is one. `m:sderl_im_layout` says what is where, `m:sderl_im_sup` who supervises
-whom, `m:sderl_im_db` how databases recover, `docs/reliable-applications.md` all of it in order.
+An instant messenger: clients log in, begin conversations with one another, send messages, and
+finish. Routers take what clients ask for, servers have the databases, client monitors and sessions;
+each database has a replica on another server of the same router, if there is one.
+`m:sderl_im_layout` says what is where, `m:sderl_im_sup` who supervises whom, `m:sderl_im_db` how
+databases recover, `docs/reliable-applications.md` all of it in order.
 
 | mode | |
 |---|---|
 | `rd` | reliable: a full mesh of all nodes, names in `m:global` |
 | `rsd` | reliable and scalable: s_groups, names in them, the library's routes between them |
 
-Both are the same program but for the groups. Traffic is as published (`m:sderl_im_traffic`), with all waits divided by `speed`.
+Both are the same program but for the groups. Traffic is as published (`m:sderl_im_traffic`), with
+all waits divided by `speed`.
 
 ## Metrics
 
@@ -38,16 +41,20 @@ Both are the same program but for the groups. Traffic is as published (`m:sderl_
 | `timeline` | for each second `t_s`, messages `delivered`, `kills` |
 | others | as in `m:sderl_bench_meter`, of all nodes, in the measured time, what kills and restarts cost included and the agents of `m:sderl_chaos`; `..._per_op` for each message delivered in it |
 
-Source: RD-IM and RSD-IM of the RELEASE project; Chechina et al., *Evaluating Scalable Distributed Erlang*, IEEE TPDS 2017, section 5.4.
+Source: RD-IM and RSD-IM of the RELEASE project; Chechina et al., *Evaluating Scalable Distributed
+Erlang*, IEEE TPDS 2017, section 5.4.
 """.
 
 -export([run/2, defaults/0, modes/0, ramp_s/1, alone/1, text/1, metrics/2]).
 -export_type([params/0, metrics/0]).
 
 -doc """
-`servers` and `routers` are nodes, at least as many servers as routers, and twice as many for every server to have another one for its replicas (`alone/1`); `clients` in all, on `client_nodes` nodes, two at least on each. `speed` divides all
-waits of the published conversations; `warmup_s` should not be less than `ramp_s/1`. `timeout_ms`: after which a client asks again for the first time. `classes` of `chaos`: `all`, or `databases`
-alone. `monitoring`: whether all nodes are watched meanwhile, `m:sderl_bench_watch`. What is left out has the value of `defaults/0`.
+`servers` and `routers` are nodes, at least as many servers as routers, and twice as many for every
+server to have another one for its replicas (`alone/1`); `clients` in all, on `client_nodes` nodes,
+two at least on each. `speed` divides all waits of the published conversations; `warmup_s` should
+not be less than `ramp_s/1`. `timeout_ms`: after which a client asks again for the first time.
+`classes` of `chaos`: `all`, or `databases` alone. `monitoring`: whether all nodes are watched
+meanwhile, `m:sderl_bench_watch`. What is left out has the value of `defaults/0`.
 """.
 -type params() :: #{
     mode := sderl_im_layout:mode(),
@@ -95,12 +102,14 @@ defaults() ->
     }.
 
 -doc """
-Starts the nodes, lets the clients talk, and stops the nodes. `Label` stands before the progress. A reason is a term for
-`sderl_papers_reason:text/1`, those of the messenger itself `{im, Reason}`: see `text/1`.
+Starts the nodes, lets the clients talk, and stops the nodes. `Label` stands before the progress. A
+reason is a term for `sderl_papers_reason:text/1`, those of the messenger itself `{im, Reason}`: see
+`text/1`.
 """.
 -spec run(params(), Label :: unicode:chardata()) -> {ok, metrics()} | {error, term()}.
 run(Given, Label) ->
-    #{servers := Servers, routers := Routers, client_nodes := ClientNodes} = Params = maps:merge(defaults(), Given),
+    #{servers := Servers, routers := Routers, client_nodes := ClientNodes} =
+        Params = maps:merge(defaults(), Given),
     maybe
         ok ?= possible(Params),
         ok ?= sderl_fleet:fits(Servers + Routers + ClientNodes),
@@ -115,33 +124,44 @@ run(Given, Label) ->
         end
     end.
 
-possible(#{servers := Servers, routers := Routers}) when Servers < Routers -> {error, {im, {too_few_servers, Servers, Routers}}};
-possible(#{clients := Clients, client_nodes := Nodes}) when Clients < 2 * Nodes -> {error, {im, {too_few_clients, Clients, Nodes}}};
+possible(#{servers := Servers, routers := Routers}) when Servers < Routers ->
+    {error, {im, {too_few_servers, Servers, Routers}}};
+possible(#{clients := Clients, client_nodes := Nodes}) when Clients < 2 * Nodes ->
+    {error, {im, {too_few_clients, Clients, Nodes}}};
 possible(_) -> ok.
 
 -doc """
-How many seconds it takes until all conversations have begun, as they do one after the other on each node: with a shorter `warmup_s` the load
-still grows while it is measured.
+How many seconds it takes until all conversations have begun, as they do one after the other on each
+node: with a shorter `warmup_s` the load still grows while it is measured.
 """.
--spec ramp_s(#{clients := pos_integer(), client_nodes := pos_integer(), speed := number(), atom() => term()}) -> float().
+-spec ramp_s(#{clients := pos_integer(), client_nodes := pos_integer(), speed := number(),
+               atom() => term()}) -> float().
 ramp_s(#{clients := Clients, client_nodes := Nodes, speed := Speed}) ->
     ceil(Clients / Nodes) div 2 * sderl_im_traffic:stagger_ms() / 1000 / Speed.
 
--doc "How many servers are the only one of their router: both copies of their databases are on them, and lost with their node.".
--spec alone(#{servers := pos_integer(), routers := pos_integer(), atom() => term()}) -> non_neg_integer().
-alone(#{servers := Servers, routers := Routers}) when is_integer(Servers), is_integer(Routers) -> max(0, 2 * Routers - Servers).
+-doc """
+How many servers are the only one of their router: both copies of their databases are on them, and
+lost with their node.
+""".
+-spec alone(#{servers := pos_integer(), routers := pos_integer(), atom() => term()}) ->
+    non_neg_integer().
+alone(#{servers := Servers, routers := Routers}) when is_integer(Servers), is_integer(Routers) ->
+    max(0, 2 * Routers - Servers).
 
 -doc "Pure: the metrics of a run.".
 -spec metrics(sderl_im_cluster:outcome(), params()) -> metrics().
-metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began} = Outcome, #{seconds := Seconds} = Params) ->
+metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began} = Outcome,
+        #{seconds := Seconds} = Params) ->
     #{sent := Sent, below := Below, in_time := InTime, latency := Latency, timeline := Timeline} =
         Counts = sderl_im_tally:merge([C || #{counts := C} <- Results]),
     Sum = fun(Key) -> lists:sum([map_get(Key, R) || R <- Results]) end,
     Killed = #{Pid => true || #{class := session, pid := Pid, dry := false} <- Kills},
     {Logged, Others} = lists:partition(
-        fun(#{pid := Pid}) -> is_map_key(Pid, Killed) end, [E || #{ended := Ended} <- Results, E <- Ended]
+        fun(#{pid := Pid}) -> is_map_key(Pid, Killed) end,
+        [E || #{ended := Ended} <- Results, E <- Ended]
     ),
-    Unlogged = lists:sublist([E || #{how := How} = E <- Others, How =/= over], unanswered(Outcome, Params)),
+    Unlogged = lists:sublist([E || #{how := How} = E <- Others, How =/= over],
+                             unanswered(Outcome, Params)),
     {Explained, Broken} = {Logged ++ Unlogged, Others -- Unlogged},
     KilledMessages = lists:sum([Count || #{unacknowledged := Count} <- Explained]),
     #{sent_all := SentAll, delivered_all := DeliveredAll} = Counts,
@@ -150,7 +170,8 @@ metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began}
     lists:foldl(fun maps:merge/2, Used, [
         Counted,
         recovery(Kills),
-        maps:with([kills_skipped, kill_problems, clients_left, rows_left, processes_left, names_left], Outcome),
+        maps:with([kills_skipped, kill_problems, clients_left, rows_left, processes_left,
+                   names_left], Outcome),
         #{
             delivered_per_min => 60 * InTime / Seconds,
             qos_pct => case Sent of 0 -> undefined; _ -> 100 * Below / Sent end,
@@ -163,7 +184,9 @@ metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began}
             lost_conversations => length(Explained) + length(Broken),
             broken_conversations_not_killed => length(Broken),
             broken => [shown(Ended) || Ended <- lists:sublist(Broken, ?SHOWN)],
-            refused => lists:foldl(fun(#{refused := R}, All) -> maps:merge_with(fun(_, A, B) -> A + B end, R, All) end, #{}, Results),
+            refused => lists:foldl(fun(#{refused := R}, All) ->
+                maps:merge_with(fun(_, A, B) -> A + B end, R, All)
+            end, #{}, Results),
             timeline => timeline(Timeline, Kills, Began),
             names_missing => length(map_get(missing, Outcome))
         }
@@ -172,7 +195,8 @@ metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began}
 watched(#{watched := #{} = Seen}) -> #{watched => Seen};
 watched(_) -> #{}.
 
-%% Orders to kill that nobody answered may have been carried out, and be in no log: sessions that they may have killed.
+%% Orders to kill that nobody answered may have been carried out, and be in no log: sessions that
+%% they may have killed.
 unanswered(#{kills_skipped := Skipped}, #{chaos := #{} = Chaos}) ->
     case lists:keymember(session, 1, sderl_im_find:classes(maps:get(classes, Chaos, all))) of
         true -> maps:get(unanswered, Skipped, 0);
@@ -181,16 +205,21 @@ unanswered(#{kills_skipped := Skipped}, #{chaos := #{} = Chaos}) ->
 unanswered(_, _) ->
     0.
 
-percentiles(Percents, Histogram) -> #{Name => sderl_bench_histogram:percentile(Percent, Histogram) || {Name, Percent} <- Percents}.
+percentiles(Percents, Histogram) ->
+    #{Name => sderl_bench_histogram:percentile(Percent, Histogram) || {Name, Percent} <- Percents}.
 
 recovery(Kills) ->
     Classes = lists:usort([Class || #{class := Class} <- Kills]),
     Awaited = [Kill || #{awaited := true} = Kill <- Kills],
     #{
         kills => length(Kills),
-        kills_by_class => #{Class => length([K || #{class := C} = K <- Kills, C =:= Class]) || Class <- Classes},
+        kills_by_class => #{Class => length([K || #{class := C} = K <- Kills, C =:= Class])
+                            || Class <- Classes},
         recovery_ms => back(Awaited),
-        recovery_ms_by_class => #{Class => back(Of) || Class <- Classes, [_ | _] = Of <- [[K || #{class := C} = K <- Awaited, C =:= Class]]},
+        recovery_ms_by_class => #{
+            Class => back(Of)
+         || Class <- Classes, [_ | _] = Of <- [[K || #{class := C} = K <- Awaited, C =:= Class]]
+        },
         not_back => length([K || #{back_us := undefined} = K <- Awaited])
     }.
 
@@ -211,20 +240,23 @@ timeline(Delivered, Kills, Began) ->
     ].
 
 shown(#{session := Session, how := How, unacknowledged := Count}) ->
-    #{session => unicode:characters_to_binary(io_lib:format("~0tp", [Session])), how => How, unacknowledged => Count}.
+    #{session => unicode:characters_to_binary(io_lib:format("~0tp", [Session])), how => How,
+      unacknowledged => Count}.
 
 -doc "Why there is no result, in words.".
 -spec text(term()) -> unicode:chardata().
 text({too_few_servers, Servers, Routers}) ->
     io_lib:format("~w routers need at least as many servers, and there are ~w", [Routers, Servers]);
 text({too_few_clients, Clients, Nodes}) ->
-    io_lib:format("~w client nodes need at least two clients each, and there are ~w clients", [Nodes, Clients]);
+    io_lib:format("~w client nodes need at least two clients each, and there are ~w clients",
+                  [Nodes, Clients]);
 text({names_missing, Names}) ->
     io_lib:format("these were not ready in time: ~0tP", [Names, 20]);
 text({chaos, Reason}) ->
     ["kills could not begin: ", sderl_chaos:text(Reason)];
 text({no_clients, Node, {not_logged_in, Count, Name, Answer}}) ->
-    io_lib:format("~w clients could not log in on ~ts, among them ~0tp: ~0tp", [Count, Node, Name, Answer]);
+    io_lib:format("~w clients could not log in on ~ts, among them ~0tp: ~0tp",
+                  [Count, Node, Name, Answer]);
 text({What, Node, Reason}) ->
     io_lib:format("node ~ts failed (~ts): ~0tP", [Node, What, Reason, 20]);
 text(Reason) ->

@@ -1,17 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_alive).
--moduledoc "What the processes on a server say of themselves, when both copies of a database are lost.".
+-moduledoc """
+What the processes on a server say of themselves, when both copies of a database are lost.
+""".
 
 -export([rows/1]).
 
 %% One that waits for the database itself answers when it has stopped waiting.
 -define(ANSWER_MS, 500).
 
--doc "Asks all processes below that supervisor of this node for their rows; who has none, or does not answer in time, is left out.".
+-doc """
+Asks all processes below that supervisor of this node for their rows; who has none, or does not
+answer in time, is left out.
+""".
 -spec rows(monitors | sessions) -> [sderl_im_db:row()].
 rows(Part) ->
     Requests = lists:foldl(
-        fun(Pid, Ids) -> gen_server:send_request(Pid, row, Pid, Ids) end, gen_server:reqids_new(), sderl_im_sup:children(Part)
+        fun(Pid, Ids) -> gen_server:send_request(Pid, row, Pid, Ids) end, gen_server:reqids_new(),
+        sderl_im_sup:children(Part)
     ),
     collect(Requests, {abs, erlang:monotonic_time(millisecond) + ?ANSWER_MS}).
 

@@ -1,9 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_chats).
 -moduledoc """
-The chat database: open conversations, the session process of each, and its two clients: `{Session, SessionPid, A, APid, B, BPid}`.
+The chat database: open conversations, the session process of each, and its two clients:
+`{Session, SessionPid, A, APid, B, BPid}`.
 
-When a session dies both clients are told, `{session_lost, Session, SessionPid}`, and the conversation is over.
+When a session dies both clients are told, `{session_lost, Session, SessionPid}`, and the
+conversation is over.
 """.
 
 -behaviour(sderl_im_db).
@@ -21,11 +23,13 @@ When a session dies both clients are told, `{session_lost, Session, SessionPid}`
 -define(ASK_MS, 5000).
 
 -doc "Adds a conversation on server K, unless there is one of that name.".
--spec add(sderl_im_layout:conf(), K :: pos_integer(), row()) -> {ok, ok | {exists, row()}} | {error, term()}.
+-spec add(sderl_im_layout:conf(), K :: pos_integer(), row()) ->
+    {ok, ok | {exists, row()}} | {error, term()}.
 add(Conf, K, Row) -> main(Conf, K, {add, Row}).
 
 -doc "Removes it, if it is that of the calling session.".
--spec remove(sderl_im_layout:conf(), K :: pos_integer(), session()) -> {ok, {ok, row()} | none} | {error, term()}.
+-spec remove(sderl_im_layout:conf(), K :: pos_integer(), session()) ->
+    {ok, {ok, row()} | none} | {error, term()}.
 remove(Conf, K, Session) -> main(Conf, K, {remove, Session, self()}).
 
 main(Conf, K, Request) -> sderl_im_net:ask(Conf, {database, chats, K, main}, Request, ?ASK_MS).

@@ -1,17 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_client).
 -moduledoc """
-A client: somebody who is logged in and talks. It runs on a client node, beside `m:sderl_im_routers`.
+A client: somebody who is logged in and talks. It runs on a client node, beside
+`m:sderl_im_routers`.
 
-Whatever it asks for it asks for again until there is an answer, each time by another router, and gives up after so many times. A message
-that is not acknowledged is sent again to the session; the receiver knows it by its number, so that it is taken once. So what dies on the way
-costs time and no message, but for the session itself: when that dies the client is told, or notices it, and the conversation is *lost*, with the messages that were not
-acknowledged.
+Whatever it asks for it asks for again until there is an answer, each time by another router, and
+gives up after so many times. A message that is not acknowledged is sent again to the session; the
+receiver knows it by its number, so that it is taken once. So what dies on the way costs time and no
+message, but for the session itself: when that dies the client is told, or notices it, and the
+conversation is *lost*, with the messages that were not acknowledged.
 """.
 
 -behaviour(gen_server).
 
--export([start_link/3, login/1, logout/1, chat/2, message/3, settle/2, finish/2, drop/2, chats/1, said/2]).
+-export([start_link/3, login/1, logout/1, chat/2, message/3, settle/2, finish/2, drop/2, chats/1,
+         said/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([state/0]).
 
@@ -24,7 +27,8 @@ acknowledged.
     state = open :: state(),
     seq = 0 :: non_neg_integer(),
     %% Sent and not acknowledged.
-    waiting = #{} :: #{pos_integer() => {SentUs :: integer(), Text :: binary(), Try :: pos_integer()}},
+    waiting = #{} :: #{pos_integer() => {SentUs :: integer(), Text :: binary(),
+                                         Try :: pos_integer()}},
     %% From the other, the latest first.
     seen = #{} :: #{pos_integer() => binary()},
     settled = [] :: [gen_server:from()]
@@ -35,12 +39,15 @@ acknowledged.
     name :: term(),
     tally :: sderl_im_tally:tally(),
     monitor = none :: none | pid(),
-    requests = #{} :: #{reference() => {gen_server:from(), sderl_im_router:request() | {finish, sderl_im_chats:session()}, Try :: pos_integer()}},
+    requests = #{} :: #{reference() => {gen_server:from(), sderl_im_router:request()
+                                                           | {finish, sderl_im_chats:session()},
+                                        Try :: pos_integer()}},
     chats = #{} :: #{sderl_im_chats:session() => #chat{}}
 }).
 
 -doc "Starts a client of that name, which is not logged in yet.".
--spec start_link(sderl_im_layout:conf(), Name :: term(), sderl_im_tally:tally()) -> gen_server:start_ret().
+-spec start_link(sderl_im_layout:conf(), Name :: term(), sderl_im_tally:tally()) ->
+    gen_server:start_ret().
 start_link(Conf, Name, Tally) -> gen_server:start_link(?MODULE, {Conf, Name, Tally}, []).
 
 -doc "Logs in; again when it is logged in already, which does no harm.".
@@ -53,15 +60,24 @@ logout(Client) -> gen_server:call(Client, logout, infinity).
 
 -doc "Begins a conversation.".
 -spec chat(pid(), Other :: term()) ->
-    {ok, sderl_im_chats:session(), Session :: pid()} | {error, {receiver_not_found, term()} | not_logged_in | unavailable | timeout}.
+    {ok, sderl_im_chats:session(), Session :: pid()}
+    | {error, {receiver_not_found, term()} | not_logged_in | unavailable | timeout}.
 chat(Client, Other) -> gen_server:call(Client, {chat, Other}, infinity).
 
--doc "Sends a message, whose number is the result; that it was delivered is counted, and seen by `settle/2`.".
--spec message(pid(), sderl_im_chats:session(), Text :: binary()) -> {ok, pos_integer()} | {error, over | lost | unknown}.
+-doc """
+Sends a message, whose number is the result; that it was delivered is counted, and seen by
+`settle/2`.
+""".
+-spec message(pid(), sderl_im_chats:session(), Text :: binary()) ->
+    {ok, pos_integer()} | {error, over | lost | unknown}.
 message(Client, Session, Text) -> gen_server:call(Client, {message, Session, Text}, infinity).
 
--doc "Waits until all that this client sent in the conversation is acknowledged, or the conversation has ended: how, and how many messages were not.".
--spec settle(pid(), sderl_im_chats:session()) -> {state(), Unacknowledged :: non_neg_integer()} | unknown.
+-doc """
+Waits until all that this client sent in the conversation is acknowledged, or the conversation has
+ended: how, and how many messages were not.
+""".
+-spec settle(pid(), sderl_im_chats:session()) ->
+    {state(), Unacknowledged :: non_neg_integer()} | unknown.
 settle(Client, Session) -> gen_server:call(Client, {settle, Session}, infinity).
 
 -doc "Ends a conversation for both.".
@@ -69,7 +85,8 @@ settle(Client, Session) -> gen_server:call(Client, {settle, Session}, infinity).
 finish(Client, Session) -> gen_server:call(Client, {finish, Session}, infinity).
 
 -doc "Forgets a conversation: how it was, and how many messages were not acknowledged.".
--spec drop(pid(), sderl_im_chats:session()) -> {state(), Unacknowledged :: non_neg_integer()} | unknown.
+-spec drop(pid(), sderl_im_chats:session()) ->
+    {state(), Unacknowledged :: non_neg_integer()} | unknown.
 drop(Client, Session) -> gen_server:call(Client, {drop, Session}, infinity).
 
 -doc "Its conversations.".
@@ -118,7 +135,8 @@ handle_call({message, Session, Text}, _, #c{chats = Chats, tally = Tally} = C) -
     end;
 handle_call({settle, Session}, From, #c{chats = Chats} = C) ->
     case Chats of
-        #{Session := #chat{state = open, waiting = Waiting, settled = Settled} = Chat} when map_size(Waiting) > 0 ->
+        #{Session := #chat{state = open, waiting = Waiting, settled = Settled} = Chat}
+          when map_size(Waiting) > 0 ->
             {noreply, C#c{chats = Chats#{Session := Chat#chat{settled = [From | Settled]}}}};
         #{Session := Chat} ->
             {reply, status(Chat), C};
@@ -127,7 +145,8 @@ handle_call({settle, Session}, From, #c{chats = Chats} = C) ->
     end;
 handle_call({finish, Session}, From, #c{chats = Chats} = C) ->
     case Chats of
-        #{Session := #chat{state = open}} -> {noreply, request(make_ref(), From, {finish, Session}, 1, C)};
+        #{Session := #chat{state = open}} ->
+            {noreply, request(make_ref(), From, {finish, Session}, 1, C)};
         #{Session := #chat{state = State}} -> {reply, {error, State}, C};
         #{} -> {reply, {error, unknown}, C}
     end;
@@ -139,7 +158,10 @@ handle_call({drop, Session}, _, #c{chats = Chats} = C) ->
 handle_call(chats, _, #c{chats = Chats} = C) ->
     {reply, #{Session => {Pid, State} || Session := #chat{pid = Pid, state = State} <- Chats}, C};
 handle_call({said, Session}, _, #c{chats = Chats} = C) ->
-    {reply, case Chats of #{Session := #chat{seen = Seen}} -> lists:sort(maps:to_list(Seen)); #{} -> [] end, C}.
+    {reply, case Chats of
+        #{Session := #chat{seen = Seen}} -> lists:sort(maps:to_list(Seen));
+        #{} -> []
+    end, C}.
 
 status(#chat{state = State, waiting = Waiting}) -> {State, map_size(Waiting)}.
 
@@ -194,7 +216,9 @@ known(Session, Pid, Side, #c{chats = Chats} = C) ->
 
 %% ---------------------------------------------------------------- conversations
 
-transmit(Session, Seq, {_, Text, Try} = Sent, #chat{pid = Pid, side = Side, waiting = Waiting} = Chat, #c{conf = Conf, chats = Chats} = C) ->
+transmit(Session, Seq, {_, Text, Try} = Sent,
+         #chat{pid = Pid, side = Side, waiting = Waiting} = Chat,
+         #c{conf = Conf, chats = Chats} = C) ->
     case sderl_im_net:backoff(Conf, Try) of
         %% Nobody said so, but there is no session any more.
         over ->
@@ -212,14 +236,16 @@ ended(Session, How, #c{chats = Chats, requests = Requests} = C) ->
             lists:foreach(fun(From) -> gen_server:reply(From, status(Chat)) end, Settled),
             Finishing = [{Ref, From} || Ref := {From, {finish, S}, _} <- Requests, S =:= Session],
             lists:foreach(fun({_, From}) -> gen_server:reply(From, {error, How}) end, Finishing),
-            C#c{chats = Chats#{Session := Chat}, requests = maps:without([Ref || {Ref, _} <- Finishing], Requests)};
+            C#c{chats = Chats#{Session := Chat},
+                requests = maps:without([Ref || {Ref, _} <- Finishing], Requests)};
         #{} ->
             C
     end.
 
 -doc false.
 -spec handle_info(term(), #c{}) -> {noreply, #c{}}.
-handle_info({message, Session, From, Seq, Text}, #c{conf = Conf, chats = Chats, tally = Tally} = C) ->
+handle_info({message, Session, From, Seq, Text},
+            #c{conf = Conf, chats = Chats, tally = Tally} = C) ->
     case Chats of
         #{Session := #chat{pid = Pid, seen = Seen} = Chat} ->
             ok = sderl_im_net:to(Conf, Pid, {delivered, From, Seq}),
@@ -238,7 +264,9 @@ handle_info({delivered, Session, Seq}, #c{chats = Chats, tally = Tally} = C) ->
     case Chats of
         #{Session := #chat{state = open, waiting = #{Seq := {Sent, _, _}} = Waiting} = Chat} ->
             ok = sderl_im_tally:delivered(Tally, Sent, erlang:monotonic_time(microsecond)),
-            {noreply, C#c{chats = Chats#{Session := settled(Chat#chat{waiting = maps:remove(Seq, Waiting)})}}};
+            {noreply, C#c{
+                chats = Chats#{Session := settled(Chat#chat{waiting = maps:remove(Seq, Waiting)})}
+            }};
         #{} ->
             {noreply, C}
     end;
@@ -257,7 +285,8 @@ handle_info({again, Ref}, #c{requests = Requests} = C) ->
     end;
 handle_info({reply, Ref, Answer}, #c{requests = Requests} = C) ->
     case maps:take(Ref, Requests) of
-        {{From, Request, _}, Rest} -> {noreply, answered(Request, Answer, From, C#c{requests = Rest})};
+        {{From, Request, _}, Rest} ->
+            {noreply, answered(Request, Answer, From, C#c{requests = Rest})};
         error -> {noreply, C}
     end;
 handle_info({invite, Session, Pid, _From}, #c{conf = Conf} = C) ->
@@ -270,7 +299,8 @@ handle_info({session_lost, Session, Pid}, #c{chats = Chats} = C) ->
         #{Session := #chat{pid = Pid}} -> {noreply, ended(Session, lost, C)};
         #{} -> {noreply, C}
     end;
-%% The one before died. Or nobody knows of it: the database that made it died before it had told its replica.
+%% The one before died. Or nobody knows of it: the database that made it died before it had told its
+%% replica.
 handle_info({monitor, Pid}, #c{conf = Conf, monitor = Before} = C) ->
     ok = sderl_im_net:to(Conf, Pid, {chats, open(C)}),
     _ = is_pid(Before) andalso Before =/= Pid andalso sderl_im_net:to(Conf, Before, replaced),

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_clients).
 -moduledoc """
-The client database: who is logged in, and as which process on which client monitor: `{Client, ClientPid, MonitorPid}`.
+The client database: who is logged in, and as which process on which client monitor:
+`{Client, ClientPid, MonitorPid}`.
 
 A client monitor that died is replaced by a new one.
 """.
@@ -39,11 +40,13 @@ find(Conf, Client) ->
 add(Conf, Row) -> main(Conf, element(1, Row), {add, Row}, ?ASK_MS).
 
 -doc "Removes a client, if it is this process, and says what was there.".
--spec remove(sderl_im_layout:conf(), Client :: term(), pid()) -> {ok, {ok, row()} | none} | {error, term()}.
+-spec remove(sderl_im_layout:conf(), Client :: term(), pid()) ->
+    {ok, {ok, row()} | none} | {error, term()}.
 remove(Conf, Client, Pid) -> main(Conf, Client, {remove, Client, Pid}, ?ASK_MS).
 
 main(Conf, Client, Request, Ms) ->
-    sderl_im_net:ask(Conf, {database, clients, sderl_im_layout:server(Conf, Client), main}, Request, Ms).
+    sderl_im_net:ask(Conf, {database, clients, sderl_im_layout:server(Conf, Client), main}, Request,
+                     Ms).
 
 -doc false.
 -spec watched(row()) -> pid().

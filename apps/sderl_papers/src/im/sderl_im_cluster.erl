@@ -3,7 +3,8 @@
 -moduledoc """
 The nodes of a messenger, and one run on them.
 
-The program at hand is no node of them: what it does goes over the fleet's control channel and adds no link.
+The program at hand is no node of them: what it does goes over the fleet's control channel and adds
+no link.
 """.
 
 -export([plan/2, start/2, stop/2, on/3, conf/2]).
@@ -29,8 +30,9 @@ The program at hand is no node of them: what it does goes over the fleet's contr
 }.
 
 -doc """
-`results` of each client node; `usage` in the measured time; `kills` of chaos; `missing`: names that were not there when chaos had ended, and nodes that did not
-answer; what was left after the end, `undefined` where a node did not say.
+`results` of each client node; `usage` in the measured time; `kills` of chaos; `missing`: names that
+were not there when chaos had ended, and nodes that did not answer; what was left after the end,
+`undefined` where a node did not say.
 """.
 -type outcome() :: #{
     results := [sderl_im_traffic:result()],
@@ -60,25 +62,33 @@ answer; what was left after the end, `undefined` where a node did not say.
 
 -doc "The plan of a fleet for it.".
 -spec plan(params(), Label :: unicode:chardata()) -> sderl_fleet:plan().
-plan(#{mode := Mode, servers := Servers, routers := Routers, client_nodes := Clients} = Params, Label) ->
+plan(#{mode := Mode, servers := Servers, routers := Routers, client_nodes := Clients} = Params,
+     Label) ->
     Family = case Mode of
         rd -> #{connect_all => true};
         rsd -> #{apps => [sderl]}
     end,
     #{
-        families => [Family#{name => Name, count => Count} || {Name, Count} <- [{router, Routers}, {server, Servers}, {client, Clients}]],
-        s_groups => [{Group, normal, Members} || Mode =:= rsd, {Group, Members} <- sderl_im_layout:groups(Params)],
+        families => [Family#{name => Name, count => Count}
+                     || {Name, Count} <- [{router, Routers}, {server, Servers}, {client, Clients}]],
+        s_groups => [{Group, normal, Members}
+                     || Mode =:= rsd, {Group, Members} <- sderl_im_layout:groups(Params)],
         progress => sderl_progress:reporter([Label, ": starting nodes"])
     }.
 
 -doc "Who is where on the nodes of a fleet that was started with such a plan.".
 -spec conf([node()], params()) -> sderl_im_layout:conf().
-conf(Nodes, #{mode := Mode, servers := ServerCount, routers := RouterCount, timeout_ms := RetryMs}) ->
+conf(Nodes,
+     #{mode := Mode, servers := ServerCount, routers := RouterCount, timeout_ms := RetryMs}) ->
     {Routers, Others} = lists:split(RouterCount, Nodes),
     {Servers, Clients} = lists:split(ServerCount, Others),
-    sderl_im_layout:new(#{mode => Mode, servers => Servers, routers => Routers, clients => Clients, retry_ms => RetryMs}).
+    sderl_im_layout:new(#{mode => Mode, servers => Servers, routers => Routers, clients => Clients,
+                          retry_ms => RetryMs}).
 
--doc "Links the nodes or waits for their groups, and starts routers and servers; all names are there when it returns.".
+-doc """
+Links the nodes or waits for their groups, and starts routers and servers; all names are there when
+it returns.
+""".
 -spec start(Fleet :: pid(), params()) -> {ok, sderl_im_layout:conf()} | {error, term()}.
 start(Fleet, #{mode := Mode} = Params) ->
     Conf = conf(sderl_fleet:nodes(Fleet), Params),
@@ -86,7 +96,8 @@ start(Fleet, #{mode := Mode} = Params) ->
     maybe
         ok ?= prepare(Mode, Fleet, Namespaces, Params),
         Started = sderl_fleet_task:at_once(
-            [{Node, Role} || {Node, {Kind, _} = Role} <- sderl_im_layout:roles(Conf), Kind =/= clients],
+            [{Node, Role}
+             || {Node, {Kind, _} = Role} <- sderl_im_layout:roles(Conf), Kind =/= clients],
             fun(Node, Role) -> on_node(Fleet, Node, sderl_im_sup, start, [Conf, Role], ?CALL_MS) end
         ),
         ok ?= every(not_started, Started),
@@ -134,15 +145,21 @@ missing(Fleet, Conf) ->
             [Pid || {R, Pid} <- Seen, R =:= Role] =/= [maps:get(Role, There, none)]
         ].
 
--doc "Runs on a node: the processes of this node that are ready; and of all names that this node shares, the processes that they lead to here.".
--spec names(sderl_im_layout:conf()) -> {Ready :: [{sderl_im_layout:role(), pid()}], Seen :: [{sderl_im_layout:role(), pid() | undefined}]}.
+-doc """
+Runs on a node: the processes of this node that are ready; and of all names that this node shares,
+the processes that they lead to here.
+""".
+-spec names(sderl_im_layout:conf()) -> {Ready :: [{sderl_im_layout:role(), pid()}],
+                                        Seen :: [{sderl_im_layout:role(), pid() | undefined}]}.
 names(#{mode := Mode} = Conf) ->
-    Groups = case Mode of rd -> [global]; rsd -> [Group || {Group, _} <- s_group:own_s_groups()] end,
+    Groups =
+        case Mode of rd -> [global]; rsd -> [Group || {Group, _} <- s_group:own_s_groups()] end,
     {
         [Found || Class <- [clients, chats, server, router], Found <- sderl_im_find:find(Class)],
         [
             {Role, sderl_im_net:whereis(Conf, Role)}
-         || Role <- sderl_im_layout:named(Conf), {Group, _} <- [sderl_im_layout:name(Conf, Role)], lists:member(Group, Groups)
+         || Role <- sderl_im_layout:named(Conf), {Group, _} <- [sderl_im_layout:name(Conf, Role)],
+            lists:member(Group, Groups)
         ]
     }.
 
@@ -151,27 +168,36 @@ names(#{mode := Mode} = Conf) ->
 names_left(#{mode := rd}) ->
     [Name || {sderl_im, _} = Name <- global:registered_names()];
 names_left(#{mode := rsd}) ->
-    [Name || {Group, _} <- s_group:own_s_groups(), {_, _} = Name <- s_group:registered_names({s_group, Group})].
+    [Name
+     || {Group, _} <- s_group:own_s_groups(),
+        {_, _} = Name <- s_group:registered_names({s_group, Group})].
 
--doc "Stops routers, servers and clients; what is left of their names after a moment, `undefined` when a node did not say.".
+-doc """
+Stops routers, servers and clients; what is left of their names after a moment, `undefined` when a
+node did not say.
+""".
 -spec stop(Fleet :: pid(), sderl_im_layout:conf()) -> non_neg_integer() | undefined.
 stop(Fleet, #{clients := Clients} = Conf) ->
     Nodes = sderl_fleet:nodes(Fleet),
     ClientNodes = maps:values(Clients),
-    _ = sderl_fleet:multicall(Fleet, [N || N <- ClientNodes, lists:member(N, Nodes)], sderl_im_traffic, stop, [], ?CALL_MS),
+    _ = sderl_fleet:multicall(Fleet, [N || N <- ClientNodes, lists:member(N, Nodes)],
+                              sderl_im_traffic, stop, [], ?CALL_MS),
     _ = sderl_fleet:multicall(Fleet, Nodes -- ClientNodes, sderl_im_sup, stop, [], ?CALL_MS),
     at_last(fun() ->
-        Answers = [Answer || {_, Answer} <- sderl_fleet:multicall(Fleet, sderl_im_layout:all_nodes(Conf), ?MODULE, names_left, [Conf], ?CALL_MS)],
+        Answers = [Answer
+                   || {_, Answer} <- sderl_fleet:multicall(Fleet, sderl_im_layout:all_nodes(Conf),
+                                                           ?MODULE, names_left, [Conf], ?CALL_MS)],
         %% Nodes that share a name count it once; one that is down has none.
         Names = lists:usort([Name || {ok, Known} <- Answers, Name <- Known]),
         [{ok, length(Names)} | [Error || {error, Reason} = Error <- Answers, Reason =/= down]]
     end).
 
 -doc """
-A run on the nodes of a fleet that has been started with such a plan. The processes of the run are gone when it returns. A reason is a
-term for `sderl_papers_reason:text/1`.
+A run on the nodes of a fleet that has been started with such a plan. The processes of the run are
+gone when it returns. A reason is a term for `sderl_papers_reason:text/1`.
 """.
--spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) -> {ok, outcome()} | {error, term()}.
+-spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) ->
+    {ok, outcome()} | {error, term()}.
 on(Fleet, Params, Label) ->
     maybe
         {ok, Conf} ?= start(Fleet, Params),
@@ -204,27 +230,35 @@ talk(Fleet, Conf, #{monitoring := Monitoring} = Params, Label) ->
             on_node(Fleet, Node, sderl_im_traffic, start, [Conf, J, Share], ?LONG_MS)
         end),
         ok ?= every(no_clients, Started),
-        %% What monitors is there before the clients begin, and gone before anything is counted on all nodes.
+        %% What monitors is there before the clients begin, and gone before anything is counted on
+        %% all nodes.
         All = sderl_fleet:nodes(Fleet),
-        {Talked, Seen} = sderl_bench_watch:around(Fleet, All, Monitoring, fun() -> conversations(Fleet, All, Conf, Params, Label) end),
+        {Talked, Seen} = sderl_bench_watch:around(
+            Fleet, All, Monitoring, fun() -> conversations(Fleet, All, Conf, Params, Label) end
+        ),
         {ok, #{kills := Kills, status := Status, usage := Usage, began_us := FromUs}} ?= Talked,
         %% Names that do not come back are what is measured here, too.
-        Missing = case ready(Fleet, Conf) of ok -> []; {error, {im, {names_missing, Names}}} -> Names end,
+        Missing =
+            case ready(Fleet, Conf) of ok -> []; {error, {im, {names_missing, Names}}} -> Names end,
         Results = [
             case Answer of
                 {ok, Result} -> Result;
                 {error, Reason} -> throw({?MODULE, {no_result, Node, Reason}})
             end
-         || {Node, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, finish, [], ?LONG_MS)
+         || {Node, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, finish, [],
+                                                    ?LONG_MS)
         ],
-        Left = sum([Answer || {_, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, leave, [], ?LONG_MS)]),
+        Left = sum([Answer
+                    || {_, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, leave,
+                                                            [], ?LONG_MS)]),
         {ok, #{
             results => Results,
             usage => Usage,
             watched => Seen,
             kills => Kills,
             kills_skipped => maps:get(skipped, Status, #{}),
-            kill_problems => [unicode:characters_to_binary(io_lib:format("~0tP", [Problem, 20])) || Problem <- maps:get(problems, Status, [])],
+            kill_problems => [unicode:characters_to_binary(io_lib:format("~0tP", [Problem, 20]))
+                              || Problem <- maps:get(problems, Status, [])],
             began_us => FromUs,
             missing => Missing,
             clients_left => Left,
@@ -237,12 +271,14 @@ talk(Fleet, Conf, #{monitoring := Monitoring} = Params, Label) ->
 shares(Nodes, #{clients := Count, client_nodes := K} = Params) ->
     Common = maps:with([seconds, threshold_us, speed, seed], Params),
     [
-        {Node, {J, Common#{count => J * Count div K - (J - 1) * Count div K, first => 1 + (J - 1) * Count div K}}}
+        {Node, {J, Common#{count => J * Count div K - (J - 1) * Count div K,
+                           first => 1 + (J - 1) * Count div K}}}
      || {J, Node} <- Nodes
     ].
 
 %% From when the clients begin until the end of the measured time.
-conversations(Fleet, All, #{clients := ClientNodes} = Conf, #{seconds := Seconds, warmup_s := WarmupS} = Params, Label) ->
+conversations(Fleet, All, #{clients := ClientNodes} = Conf,
+              #{seconds := Seconds, warmup_s := WarmupS} = Params, Label) ->
     WarmupMs = round(1000 * WarmupS),
     Now = erlang:monotonic_time(millisecond),
     From = Now + ?LEAD_MS + WarmupMs,
@@ -251,11 +287,14 @@ conversations(Fleet, All, #{clients := ClientNodes} = Conf, #{seconds := Seconds
     maybe
         ok ?= every(no_traffic, [
             {Node, case Answer of {ok, ok} -> ok; Other -> {error, Other} end}
-         || {Node, Answer} <- sderl_fleet:multicall(Fleet, maps:values(ClientNodes), sderl_im_traffic, go, [FromUs, FromUs + 1_000_000 * Seconds], ?CALL_MS)
+         || {Node, Answer} <-
+                sderl_fleet:multicall(Fleet, maps:values(ClientNodes), sderl_im_traffic, go,
+                                      [FromUs, FromUs + 1_000_000 * Seconds], ?CALL_MS)
         ]),
-        {{Kills, Status}, Usage} = sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
-            chaos(Fleet, Conf, Params, From, fun() -> measured(Fleet, All, From, Until) end)
-        end),
+        {{Kills, Status}, Usage} =
+            sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
+                chaos(Fleet, Conf, Params, From, fun() -> measured(Fleet, All, From, Until) end)
+            end),
         {ok, #{kills => Kills, status => Status, usage => Usage, began_us => FromUs}}
     end.
 
@@ -265,10 +304,12 @@ measured(Fleet, All, From, Until) ->
     {ok, Usage} = sderl_bench_meter:around(Fleet, All, fun() -> sleep_until(Until) end),
     Usage.
 
-%% Kills while `Fun` runs, the first one a period after `From`; what was killed is waited for after it.
+%% Kills while `Fun` runs, the first one a period after `From`; what was killed is waited for after
+%% it.
 chaos(_, _, #{chaos := none}, _, Fun) ->
     {{[], #{}}, Fun()};
-chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seconds := Seconds}, From, Fun) ->
+chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seconds := Seconds},
+      From, Fun) ->
     FromMs = max(0, From - erlang:monotonic_time(millisecond)),
     Options = #{
         nodes => [Node || {Node, {Kind, _}} <- sderl_im_layout:roles(Conf), Kind =/= clients],
@@ -293,22 +334,29 @@ chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seco
 
 %% The status of the end: a round that is still under way counts.
 killed(Service) ->
-    _ = sderl_fleet:await(fun() -> map_get(next_ms, sderl_chaos:status(Service)) =:= over end, ?ROUND_MS),
+    _ = sderl_fleet:await(fun() -> map_get(next_ms, sderl_chaos:status(Service)) =:= over end,
+                          ?ROUND_MS),
     Status = sderl_chaos:status(Service),
     {ok, Kills} = sderl_chaos:stop(Service, ?BACK_MS),
     {Kills, Status}.
 
-%% When all clients have logged out there is nothing in the databases. (Sessions take themselves out after they have told the clients.)
+%% When all clients have logged out there is nothing in the databases. (Sessions take themselves out
+%% after they have told the clients.)
 rows(Fleet, Conf) ->
     at_last(fun() ->
         [
-            on_node(Fleet, map_get(K, map_get(servers, Conf)), sderl_im_net, call, [Conf, Role, rows, 5000], ?CALL_MS)
+            on_node(Fleet, map_get(K, map_get(servers, Conf)), sderl_im_net, call,
+                    [Conf, Role, rows, 5000], ?CALL_MS)
          || {database, _, K, _} = Role <- sderl_im_layout:named(Conf)
         ]
     end).
 
 processes(Fleet, #{servers := Servers}) ->
-    at_last(fun() -> [Answer || {_, Answer} <- sderl_fleet:multicall(Fleet, maps:values(Servers), ?MODULE, processes, [], ?CALL_MS)] end).
+    at_last(fun() ->
+        [Answer
+         || {_, Answer} <- sderl_fleet:multicall(Fleet, maps:values(Servers), ?MODULE, processes,
+                                                 [], ?CALL_MS)]
+    end).
 
 -doc "Runs on a server's node: how many client monitors and sessions there are.".
 -spec processes() -> non_neg_integer().
@@ -316,7 +364,8 @@ processes() -> length(sderl_im_sup:children(monitors)) + length(sderl_im_sup:chi
 
 %% The sum, which should soon be nothing.
 at_last(Answers) ->
-    case sderl_fleet:await(fun() -> case sum(Answers()) of 0 -> true; Left -> {left, Left} end end, ?LEFT_MS) of
+    case sderl_fleet:await(fun() -> case sum(Answers()) of 0 -> true; Left -> {left, Left} end end,
+                           ?LEFT_MS) of
         ok -> 0;
         {error, {timeout, {left, Left}}} -> Left;
         {error, _} -> undefined

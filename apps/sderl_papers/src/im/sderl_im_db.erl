@@ -3,8 +3,8 @@
 -moduledoc """
 One copy of a database of the messenger: a table in memory, owned by this process, gone with it.
 
-The main copy takes all writes. It sends each to the replica, on the next server, and answers when that has it: what was answered is
-in both. Either can be read.
+The main copy takes all writes. It sends each to the replica, on the next server, and answers when
+that has it: what was answered is in both. Either can be read.
 
 ## Recovery
 
@@ -16,14 +16,14 @@ One that starts is empty, and asks the other copy for its table; requests wait m
 | replica | takes the table of main; writes are answered without it until it asks |
 | both | main asks the processes on its server that the table is about, and puts it together from what they answer; the replica takes it from there |
 
-A copy listens to the one process of the other that it has exchanged a table with: what a killed one had sent and was not answered for, is
-in neither copy.
+A copy listens to the one process of the other that it has exchanged a table with: what a killed one
+had sent and was not answered for, is in neither copy.
 
 ## Who watches whom
 
-Each row is about a process on the server of the main copy, which monitors it. When that process dies, the kind's module
-(`m:sderl_im_clients`, `m:sderl_im_chats`) says what becomes of the row. A copy that has been restarted
-monitors what is in its table, and so hears of deaths that nobody saw.
+Each row is about a process on the server of the main copy, which monitors it. When that process
+dies, the kind's module (`m:sderl_im_clients`, `m:sderl_im_chats`) says what becomes of the row. A
+copy that has been restarted monitors what is in its table, and so hears of deaths that nobody saw.
 """.
 
 -behaviour(gen_server).
@@ -36,9 +36,10 @@ monitors what is in its table, and so hears of deaths that nobody saw.
 -type row() :: tuple().
 
 -doc """
-`{find, Key}` gives `{ok, Row}` or `none`; a replica that has no table yet gives `unfilled`. For main alone: `{add, Row}` gives `ok`, or
-`{exists, Row}` with the row that has the key; `{remove, Key, Pid}` gives `{ok, Row}`, or `none` when there is no such row or it has another pid
-in the second place. `rows` gives how many.
+`{find, Key}` gives `{ok, Row}` or `none`; a replica that has no table yet gives `unfilled`. For
+main alone: `{add, Row}` gives `ok`, or `{exists, Row}` with the row that has the key;
+`{remove, Key, Pid}` gives `{ok, Row}`, or `none` when there is no such row or it has another pid in
+the second place. `rows` gives how many.
 """.
 -type request() :: {find, term()} | {add, row()} | {remove, term(), pid()} | rows.
 
@@ -75,14 +76,16 @@ in the second place. `rows` gives how many.
 
 -doc "Starts a copy under its name.".
 -spec start_link(sderl_im_layout:conf(), sderl_im_layout:role()) -> gen_server:start_ret().
-start_link(Conf, Role) -> gen_server:start_link(sderl_im_net:via(Conf, Role), ?MODULE, {Conf, Role}, []).
+start_link(Conf, Role) ->
+    gen_server:start_link(sderl_im_net:via(Conf, Role), ?MODULE, {Conf, Role}, []).
 
 -doc false.
 -spec init(term()) -> {ok, #db{}, {continue, seek}}.
 init({Conf, {database, Kind, _, Copy} = Role}) ->
     proc_lib:set_label({sderl_im, recovering, Role}),
     Module = case Kind of clients -> sderl_im_clients; chats -> sderl_im_chats end,
-    {ok, #db{conf = Conf, module = Module, role = Role, copy = Copy, table = ets:new(?MODULE, [private])}, {continue, seek}}.
+    {ok, #db{conf = Conf, module = Module, role = Role, copy = Copy,
+             table = ets:new(?MODULE, [private])}, {continue, seek}}.
 
 -doc false.
 -spec handle_continue(seek, #db{}) -> {noreply, #db{}}.
@@ -153,7 +156,8 @@ handle_cast(_, D) -> {noreply, D}.
 
 -doc false.
 -spec handle_info(term(), #db{}) -> {noreply, #db{}}.
-handle_info({replicate, Pid, Ref, Op}, #db{copy = replica, peer = {known, Pid, _}, table = Table} = D) ->
+handle_info({replicate, Pid, Ref, Op},
+            #db{copy = replica, peer = {known, Pid, _}, table = Table} = D) ->
     true = case Op of
         {put, Row} -> ets:insert(Table, Row);
         {remove, Key} -> ets:delete(Table, Key)
@@ -183,11 +187,13 @@ handle_info({table, Pid, _}, #db{copy = main} = D) ->
     {noreply, D};
 handle_info({unfollowed, Pid}, #db{copy = replica, peer = {known, Pid, _}} = D) ->
     {noreply, again(D)};
-handle_info({unfilled, Pid}, #db{copy = main, waiting = Waiting, peer = {asked, Pid, _}} = D) when Waiting =/= filled ->
+handle_info({unfilled, Pid}, #db{copy = main, waiting = Waiting, peer = {asked, Pid, _}} = D)
+  when Waiting =/= filled ->
     {noreply, rebuild(D)};
 handle_info({unfilled, Pid}, #db{peer = {asked, Pid, _}} = D) ->
     {noreply, again(D)};
-handle_info({seek_over, Pid}, #db{copy = main, waiting = Waiting, peer = {asked, Pid, _}} = D) when Waiting =/= filled ->
+handle_info({seek_over, Pid}, #db{copy = main, waiting = Waiting, peer = {asked, Pid, _}} = D)
+  when Waiting =/= filled ->
     {noreply, rebuild(D)};
 handle_info({seek_over, Pid}, #db{peer = {asked, Pid, _}} = D) ->
     {noreply, again(D)};

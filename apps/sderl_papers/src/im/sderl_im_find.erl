@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_find).
 -moduledoc """
-The processes of the messenger on a node, by class: what chaos may kill, and how it knows that a thing is back.
+The processes of the messenger on a node, by class: what chaos may kill, and how it knows that a
+thing is back.
 
 | class | key | is there when |
 |---|---|---|
@@ -14,16 +15,19 @@ The processes of the messenger on a node, by class: what chaos may kill, and how
 | `router` | `{router, I}` | it takes requests |
 | `routing` | `{supervisor, routing}` | the router below it is there |
 
-The weights are those of the published `rhesus`: 25 % of kills for routers and their supervisors; of the others 12 parts in 60 each for the client database, the chat
-database, the supervisors of a server (half each for `serving` and `monitors`), and a database of processes which OTP's supervisors make superfluous, and whose part the process `server` has;
-6 each for client monitors and sessions. The supervisor of all sessions of a server is not killed: that would be to kill those.
+The weights are those of the published `rhesus`: 25 % of kills for routers and their supervisors; of
+the others 12 parts in 60 each for the client database, the chat database, the supervisors of a
+server (half each for `serving` and `monitors`), and a database of processes which OTP's supervisors
+make superfluous, and whose part the process `server` has; 6 each for client monitors and sessions.
+The supervisor of all sessions of a server is not killed: that would be to kill those.
 """.
 
 -export([find/1, classes/1, targets/2, all/0]).
 -export_type([class/0]).
 
 -doc "What is killed alike.".
--type class() :: clients | chats | server | serving | monitors | monitor | session | router | routing.
+-type class() ::
+    clients | chats | server | serving | monitors | monitor | session | router | routing.
 
 -doc "Those there are on this node, ready, with their keys.".
 -spec find(class()) -> [{term(), pid()}].
@@ -42,14 +46,17 @@ find(monitors) ->
 find(Supervisor) when Supervisor =:= serving; Supervisor =:= routing ->
     Children = sderl_im_sup:children(Supervisor),
     case Children =/= [] andalso length(ready(Supervisor)) =:= length(Children) of
-        true -> local(Supervisor, case Supervisor of serving -> sderl_im_serving; routing -> sderl_im_routing end);
+        true ->
+            local(Supervisor,
+                  case Supervisor of serving -> sderl_im_serving; routing -> sderl_im_routing end);
         false -> []
     end.
 
 local(Key, Name) -> [{{supervisor, Key}, Pid} || Pid <- [whereis(Name)], is_pid(Pid)].
 
 ready(Part) ->
-    [{Key, Pid} || Pid <- sderl_im_sup:children(Part), {sderl_im, ready, Key} <- [proc_lib:get_label(Pid)]].
+    [{Key, Pid}
+     || Pid <- sderl_im_sup:children(Part), {sderl_im, ready, Key} <- [proc_lib:get_label(Pid)]].
 
 -doc "What may be killed: `all`, or `databases` alone; with the weights.".
 -spec classes(all | databases) -> [{class(), Weight :: number()}].
@@ -57,7 +64,8 @@ classes(databases) ->
     [{clients, 1}, {chats, 1}];
 classes(all) ->
     [
-        {router, 12.5}, {routing, 12.5}, {clients, 15}, {chats, 15}, {server, 15}, {serving, 7.5}, {monitors, 7.5}, {monitor, 7.5}, {session, 7.5}
+        {router, 12.5}, {routing, 12.5}, {clients, 15}, {chats, 15}, {server, 15}, {serving, 7.5},
+        {monitors, 7.5}, {monitor, 7.5}, {session, 7.5}
     ].
 
 -doc "The same as targets for `sderl_chaos:start/1`, where routers and servers are on these nodes.".
@@ -69,7 +77,9 @@ targets(Which, #{routers := Routers, servers := Servers}) ->
             class => Class,
             weight => Weight,
             find => {?MODULE, find, [Class]},
-            nodes => maps:values(case lists:member(Class, [router, routing]) of true -> Routers; false -> Servers end),
+            nodes => maps:values(
+                case lists:member(Class, [router, routing]) of true -> Routers; false -> Servers end
+            ),
             %% A session that was killed does not come back.
             await => Class =/= session
         }
@@ -79,10 +89,13 @@ targets(Which, #{routers := Routers, servers := Servers}) ->
 -doc "All processes of the messenger on this node, clients included.".
 -spec all() -> [{Label :: tuple(), pid()}].
 all() ->
-    [{Label, Pid} || Pid <- processes(), Label <- [proc_lib:get_label(Pid)], is_tuple(Label), element(1, Label) =:= sderl_im] ++
+    [{Label, Pid}
+     || Pid <- processes(), Label <- [proc_lib:get_label(Pid)], is_tuple(Label),
+        element(1, Label) =:= sderl_im] ++
         [
             {{sderl_im, supervisor, Name}, Pid}
-         || Name <- [sderl_im_top, sderl_im_routing, sderl_im_serving, sderl_im_monitors, sderl_im_sessions, sderl_im_traffic, sderl_im_routers],
+         || Name <- [sderl_im_top, sderl_im_routing, sderl_im_serving, sderl_im_monitors,
+                     sderl_im_sessions, sderl_im_traffic, sderl_im_routers],
             Pid <- [whereis(Name)],
             is_pid(Pid)
         ].

@@ -3,8 +3,10 @@
 -moduledoc """
 Who is where in the messenger, and what every process of it is called. Pure.
 
-Servers are numbered, and each belongs to a router: those of a router follow one another. What server K keeps has a copy on the next
-server of the same router; where that has no other, on the same one, and is lost with its node. A name or a conversation belongs to the server that `server/2` gives, evenly.
+Servers are numbered, and each belongs to a router: those of a router follow one another. What
+server K keeps has a copy on the next server of the same router; where that has no other, on the
+same one, and is lost with its node. A name or a conversation belongs to the server that `server/2`
+gives, evenly.
 
 | group (`rsd`) | nodes |
 |---|---|
@@ -12,10 +14,11 @@ server of the same router; where that has no other, on the same one, and is lost
 | `{server_group, I}` | router I and its servers |
 | `{client_group, J}` | client node J and all routers |
 
-So a client's node is linked to routers alone, and a server's to its router and the servers beside it. In `rd` all nodes are linked to one
-another, and names are those of `m:global`.
+So a client's node is linked to routers alone, and a server's to its router and the servers beside
+it. In `rd` all nodes are linked to one another, and names are those of `m:global`.
 
-Source: RD-IM and RSD-IM of the RELEASE project. There client nodes are in no group, and link themselves with each server that they talk to.
+Source: RD-IM and RSD-IM of the RELEASE project. There client nodes are in no group, and link
+themselves with each server that they talk to.
 """.
 
 -export([new/1, roles/1, named/1, groups/1, namespaces/2]).
@@ -38,8 +41,8 @@ Source: RD-IM and RSD-IM of the RELEASE project. There client nodes are in no gr
     | {database, kind(), K :: pos_integer(), copy()}.
 
 -doc """
-What every process of the messenger knows. `retry_ms`: after how long who asked asks again, twice as long each time; `tries`: how often;
-`idle_ms`: how long a conversation may be silent.
+What every process of the messenger knows. `retry_ms`: after how long who asked asks again, twice as
+long each time; `tries`: how often; `idle_ms`: how long a conversation may be silent.
 """.
 -type conf() :: #{
     mode := mode(),
@@ -51,28 +54,39 @@ What every process of the messenger knows. `retry_ms`: after how long who asked 
     idle_ms := pos_integer()
 }.
 
--doc "From the nodes of each kind, in their order; at least as many servers as routers. What else is given stays.".
--spec new(#{mode := mode(), servers := [node()], routers := [node()], clients := [node()], atom() => term()}) -> conf().
-new(#{servers := Servers, routers := Routers, clients := Clients} = Options) when length(Servers) >= length(Routers) ->
+-doc """
+From the nodes of each kind, in their order; at least as many servers as routers. What else is given
+stays.
+""".
+-spec new(#{mode := mode(), servers := [node()], routers := [node()], clients := [node()],
+            atom() => term()}) -> conf().
+new(#{servers := Servers, routers := Routers, clients := Clients} = Options)
+  when length(Servers) >= length(Routers) ->
     maps:merge(#{retry_ms => 1000, tries => 7, idle_ms => 300_000}, Options#{
         servers := maps:from_list(lists:enumerate(Servers)),
         routers := maps:from_list(lists:enumerate(Routers)),
         clients := maps:from_list(lists:enumerate(Clients))
     }).
 
--doc "The number of the server that a name belongs to. (The published function of names sent 58 of 100 to one of three servers.)".
+-doc """
+The number of the server that a name belongs to. (The published function of names sent 58 of 100 to
+one of three servers.)
+""".
 -spec server(conf(), Name :: term()) -> pos_integer().
 server(#{servers := Servers}, Name) -> 1 + erlang:phash2(Name, map_size(Servers)).
 
 -doc "The router of a server: shares of servers differ by at most one.".
 -spec home(conf(), K :: pos_integer()) -> pos_integer().
-home(#{servers := Servers, routers := Routers}, K) -> 1 + (K - 1) * map_size(Routers) div map_size(Servers).
+home(#{servers := Servers, routers := Routers}, K) ->
+    1 + (K - 1) * map_size(Routers) div map_size(Servers).
 
 -doc "All servers.".
 -spec servers(conf()) -> [pos_integer()].
 servers(#{servers := Servers}) -> lists:seq(1, map_size(Servers)).
 
--doc "The server that has the replicas of this one: the next of the same router, itself when it is alone.".
+-doc """
+The server that has the replicas of this one: the next of the same router, itself when it is alone.
+""".
 -spec next(conf(), K :: pos_integer()) -> pos_integer().
 next(Conf, K) ->
     Mine = beside(Conf, K),
@@ -90,13 +104,17 @@ routers(#{routers := Routers}) -> lists:sort(maps:to_list(Routers)).
 -doc "All nodes: routers, servers, client nodes.".
 -spec all_nodes(conf()) -> [node()].
 all_nodes(#{servers := Servers, clients := Clients} = Conf) ->
-    [Node || Numbered <- [routers(Conf), lists:sort(maps:to_list(Servers)), lists:sort(maps:to_list(Clients))], {_, Node} <- Numbered].
+    [Node
+     || Numbered <- [routers(Conf), lists:sort(maps:to_list(Servers)),
+                     lists:sort(maps:to_list(Clients))],
+        {_, Node} <- Numbered].
 
 -doc "The databases on a server: its own, and the replicas of those whose next it is.".
 -spec databases({conf(), K :: pos_integer()}) -> [role()].
 databases({Conf, K}) ->
     [{database, Kind, K, main} || Kind <- [clients, chats]] ++
-        [{database, Kind, Other, replica} || Other <- beside(Conf, K), next(Conf, Other) =:= K, Kind <- [clients, chats]].
+        [{database, Kind, Other, replica}
+         || Other <- beside(Conf, K), next(Conf, Other) =:= K, Kind <- [clients, chats]].
 
 -doc "What a node runs: `{router, I}`, `{server, K}` or `{clients, J}`, for each node.".
 -spec roles(conf()) -> [{node(), {router | server | clients, pos_integer()}}].
@@ -113,28 +131,37 @@ named(Conf) ->
     [{router, I} || {I, _} <- routers(Conf)] ++
         [Role || K <- servers(Conf), Role <- [{server, K} | databases({Conf, K})]].
 
--doc "The groups of `rsd` for so many nodes of each kind, as positions in their families: for the plan of a fleet.".
--spec groups(#{servers := pos_integer(), routers := pos_integer(), client_nodes := pos_integer(), atom() => term()}) ->
+-doc """
+The groups of `rsd` for so many nodes of each kind, as positions in their families: for the plan of
+a fleet.
+""".
+-spec groups(#{servers := pos_integer(), routers := pos_integer(), client_nodes := pos_integer(),
+               atom() => term()}) ->
     [{term(), [{router | server | client, pos_integer()}]}].
 groups(#{servers := Servers, routers := Routers, client_nodes := Clients}) ->
     Numbers = fun(Count) -> maps:from_keys(lists:seq(1, Count), node()) end,
-    Conf = (new(#{mode => rsd, servers => [], routers => [], clients => []}))#{servers := Numbers(Servers), routers := Numbers(Routers)},
+    Conf = (new(#{mode => rsd, servers => [], routers => [], clients => []}))#{
+        servers := Numbers(Servers), routers := Numbers(Routers)
+    },
     All = [{router, I} || I <- lists:seq(1, Routers)],
     [{routers_group, All}] ++
         [
-            {{server_group, I}, [{router, I} | [{server, K} || K <- servers(Conf), home(Conf, K) =:= I]]}
+            {{server_group, I},
+             [{router, I} | [{server, K} || K <- servers(Conf), home(Conf, K) =:= I]]}
          || I <- lists:seq(1, Routers)
         ] ++
         [{{client_group, J}, [{client, J} | All]} || J <- lists:seq(1, Clients)].
 
 -doc "The same with the names of the nodes; `rd`: one namespace of all nodes.".
--spec namespaces(conf(), #{servers := pos_integer(), routers := pos_integer(), client_nodes := pos_integer(), atom() => term()}) ->
+-spec namespaces(conf(), #{servers := pos_integer(), routers := pos_integer(),
+                           client_nodes := pos_integer(), atom() => term()}) ->
     [{term(), [node()]}].
 namespaces(#{mode := rd} = Conf, _) ->
     [{all, all_nodes(Conf)}];
 namespaces(#{mode := rsd, servers := Servers, routers := Routers, clients := Clients}, Counts) ->
     Of = #{router => Routers, server => Servers, client => Clients},
-    [{Group, [map_get(N, map_get(Kind, Of)) || {Kind, N} <- Members]} || {Group, Members} <- groups(Counts)].
+    [{Group, [map_get(N, map_get(Kind, Of)) || {Kind, N} <- Members]}
+     || {Group, Members} <- groups(Counts)].
 
 -doc "The group and the name in it that a process has; in `rd` the group is `global`.".
 -spec name(conf(), role()) -> {Group :: term(), Name :: term()}.

@@ -3,10 +3,12 @@
 -moduledoc """
 A client monitor: what a server knows of one client that is logged in, and its conversations.
 
-It is made at login and is in the client database. When it dies the database makes another one, which asks the client for its
-conversations. When the client is gone it ends them; at logout the client does, too.
+It is made at login and is in the client database. When it dies the database makes another one,
+which asks the client for its conversations. When the client is gone it ends them; at logout the
+client does, too.
 
-Told that the client's node may be gone it asks the client itself, three times, and logs it out only when that has not answered: after 1 + 2 + 4 times `retry_ms`.
+Told that the client's node may be gone it asks the client itself, three times, and logs it out only
+when that has not answered: after 1 + 2 + 4 times `retry_ms`.
 """.
 
 -behaviour(gen_server).
@@ -15,7 +17,10 @@ Told that the client's node may be gone it asks the client itself, three times, 
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([job/0]).
 
--doc "Begin for a client that logs in, begin again for one that is logged in, or log one out, which is over in a moment.".
+-doc """
+Begin for a client that logs in, begin again for one that is logged in, or log one out, which is
+over in a moment.
+""".
 -type job() ::
     {login, Client :: term(), pid(), Ref :: term()}
     | {logout, Client :: term(), pid(), Ref :: term(), Asks :: pid()}
@@ -38,7 +43,8 @@ start_link(Conf, Job) -> gen_server:start_link(?MODULE, {Conf, Job}, []).
 
 -doc false.
 -spec init({sderl_im_layout:conf(), job()}) -> {ok, #m{}, {continue, job()}}.
-init({Conf, Job}) -> {ok, #m{conf = Conf, client = element(2, Job), pid = element(3, Job)}, {continue, Job}}.
+init({Conf, Job}) ->
+    {ok, #m{conf = Conf, client = element(2, Job), pid = element(3, Job)}, {continue, Job}}.
 
 -doc false.
 -spec handle_continue(job(), #m{}) -> {noreply, #m{}} | {stop, normal, #m{}}.

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_net).
 -moduledoc """
-How the processes of the messenger reach one another: all that is different between `rd` and `rsd` is in here and in the groups.
+How the processes of the messenger reach one another: all that is different between `rd` and `rsd`
+is in here and in the groups.
 
 | | `rd`: full mesh, `global` | `rsd`: s_groups |
 |---|---|---|
@@ -10,7 +11,8 @@ How the processes of the messenger reach one another: all that is different betw
 | a call of a name | `gen_server:call/3` | `sderl_route:call/3` |
 | to a pid | `!` | `sderl_route:send/2`: no new link |
 
-A message to a name that nobody has, or to a process that has just died, is lost: who needs an answer asks again.
+A message to a name that nobody has, or to a process that has just died, is lost: who needs an
+answer asks again.
 """.
 
 -export([via/2, whereis/2, send/3, call/4, ask/4, to/3, backoff/2]).
@@ -37,7 +39,8 @@ whereis(Conf, Role) ->
     end.
 
 -doc "Sends a message to a process by its name, of whichever group.".
--spec send(sderl_im_layout:conf(), sderl_im_layout:role(), Message :: term()) -> ok | {error, term()}.
+-spec send(sderl_im_layout:conf(), sderl_im_layout:role(), Message :: term()) ->
+    ok | {error, term()}.
 send(Conf, Role, Message) ->
     case sderl_im_layout:name(Conf, Role) of
         {global, Name} ->
@@ -50,7 +53,8 @@ send(Conf, Role, Message) ->
     end.
 
 -doc "Calls a server by its name, of whichever group.".
--spec call(sderl_im_layout:conf(), sderl_im_layout:role(), Request :: term(), Ms :: timeout()) -> {ok, term()} | {error, term()}.
+-spec call(sderl_im_layout:conf(), sderl_im_layout:role(), Request :: term(), Ms :: timeout()) ->
+    {ok, term()} | {error, term()}.
 call(Conf, Role, Request, Ms) ->
     case sderl_im_layout:name(Conf, Role) of
         {global, _} = Global ->
@@ -65,10 +69,11 @@ call(Conf, Role, Request, Ms) ->
     end.
 
 -doc """
-The same until there is an answer, at most `Ms` milliseconds. A request may have been done more than once then: those of the
-databases may be.
+The same until there is an answer, at most `Ms` milliseconds. A request may have been done more than
+once then: those of the databases may be.
 """.
--spec ask(sderl_im_layout:conf(), sderl_im_layout:role(), Request :: term(), Ms :: non_neg_integer()) -> {ok, term()} | {error, term()}.
+-spec ask(sderl_im_layout:conf(), sderl_im_layout:role(), Request :: term(),
+          Ms :: non_neg_integer()) -> {ok, term()} | {error, term()}.
 ask(Conf, Role, Request, Ms) -> ask_until(Conf, Role, Request, now_ms() + Ms).
 
 ask_until(Conf, Role, Request, Deadline) ->
@@ -96,7 +101,9 @@ to(#{mode := rsd}, Pid, Message) ->
     _ = sderl_route:send(Pid, Message),
     ok.
 
--doc "How long to wait for an answer in milliseconds, the how manieth time; `over` when there were enough.".
+-doc """
+How long to wait for an answer in milliseconds, the how manieth time; `over` when there were enough.
+""".
 -spec backoff(sderl_im_layout:conf(), Try :: pos_integer()) -> pos_integer() | over.
 backoff(#{tries := Tries}, Try) when Try > Tries -> over;
 backoff(#{retry_ms := Ms}, Try) -> Ms bsl min(Try - 1, 3).

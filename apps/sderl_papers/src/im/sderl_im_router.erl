@@ -1,12 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_router).
 -moduledoc """
-A router: clients ask it to log in, to log out and for conversations, and it passes that on to the server whose it is. The answer does
-not come back this way. It keeps nothing that a new one would miss: a client that has no answer asks again, by another router.
+A router: clients ask it to log in, to log out and for conversations, and it passes that on to the
+server whose it is. The answer does not come back this way. It keeps nothing that a new one would
+miss: a client that has no answer asks again, by another router.
 
-Clients know it as `sderl_im_router` on its node. It monitors the process of routers on each client node (`m:sderl_im_routers`). When that goes,
-for whatever reason, servers are told that the node may be gone, and their client monitors ask: a link of this router alone may be lost. Then it monitors
-anew, after 1 s, 2, 4, 8, as long as anybody here asks again, and tells servers each time that there is nobody.
+Clients know it as `sderl_im_router` on its node. It monitors the process of routers on each client
+node (`m:sderl_im_routers`). When that goes, for whatever reason, servers are told that the node may
+be gone, and their client monitors ask: a link of this router alone may be lost. Then it monitors
+anew, after 1 s, 2, 4, 8, as long as anybody here asks again, and tells servers each time that there
+is nobody.
 """.
 
 -behaviour(gen_server).
@@ -15,26 +18,35 @@ anew, after 1 s, 2, 4, 8, as long as anybody here asks again, and tells servers 
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([request/0]).
 
--doc "The answer, `{reply, Ref, Answer}`, goes to the pid of the client; that to a logout to whoever asks for it.".
+-doc """
+The answer, `{reply, Ref, Answer}`, goes to the pid of the client; that to a logout to whoever asks
+for it.
+""".
 -type request() ::
     {login, Client :: term(), pid(), Ref :: term()}
     | {logout, Client :: term(), pid(), Ref :: term(), Asks :: pid()}
     | {chat, sderl_im_chats:session(), pid(), Ref :: term()}.
 
 %% Of each client node its monitor, or none until the next try, and the how manieth it is.
--record(r, {conf :: sderl_im_layout:conf(), nodes = #{} :: #{node() => {reference() | away, Try :: pos_integer()}}}).
+-record(r, {
+    conf :: sderl_im_layout:conf(),
+    nodes = #{} :: #{node() => {reference() | away, Try :: pos_integer()}}
+}).
 
 -doc "Starts it, under both names.".
 -spec start_link(sderl_im_layout:conf(), I :: pos_integer()) -> gen_server:start_ret().
-start_link(Conf, I) -> gen_server:start_link(sderl_im_net:via(Conf, {router, I}), ?MODULE, {Conf, I}, []).
+start_link(Conf, I) ->
+    gen_server:start_link(sderl_im_net:via(Conf, {router, I}), ?MODULE, {Conf, I}, []).
 
 -doc false.
 -spec init(term()) -> {ok, #r{}}.
 init({Conf, I}) ->
     true = register(?MODULE, self()),
     proc_lib:set_label({sderl_im, ready, {router, I}}),
-    %% The one before may have been the only one to know that a node of clients lives, or the node may have gone since.
-    {ok, lists:foldl(fun(Node, R) -> watch(Node, 1, R) end, #r{conf = Conf}, maps:values(map_get(clients, Conf)))}.
+    %% The one before may have been the only one to know that a node of clients lives, or the node
+    %% may have gone since.
+    {ok, lists:foldl(fun(Node, R) -> watch(Node, 1, R) end, #r{conf = Conf},
+                     maps:values(map_get(clients, Conf)))}.
 
 -doc false.
 -spec handle_call(ping, gen_server:from(), State) -> {reply, pong, State}.
@@ -52,7 +64,8 @@ handle_info({chat, Session, Pid, _} = Request, R) -> {noreply, pass(Session, Pid
 handle_info({'DOWN', Ref, process, {_, Node}, _}, #r{conf = Conf, nodes = Nodes} = R) ->
     case Nodes of
         #{Node := {Ref, Try}} ->
-            _ = [sderl_im_net:send(Conf, {server, K}, {gone, Node}) || K <- sderl_im_layout:servers(Conf)],
+            _ = [sderl_im_net:send(Conf, {server, K}, {gone, Node})
+                 || K <- sderl_im_layout:servers(Conf)],
             {noreply, away(Node, Try, R)};
         #{} ->
             {noreply, R}
@@ -78,7 +91,8 @@ known(Node, #r{nodes = Nodes} = R) ->
         #{} -> watch(Node, 1, R)
     end.
 
-watch(Node, Try, #r{nodes = Nodes} = R) -> R#r{nodes = Nodes#{Node => {monitor(process, {sderl_im_routers, Node}), Try}}}.
+watch(Node, Try, #r{nodes = Nodes} = R) ->
+    R#r{nodes = Nodes#{Node => {monitor(process, {sderl_im_routers, Node}), Try}}}.
 
 away(Node, Try, #r{conf = Conf, nodes = Nodes} = R) ->
     case sderl_im_net:backoff(Conf, Try) of

@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_routers).
 -moduledoc """
-The list of routers on a client node (the published `routers_db`), and who of this node is logged in.
+The list of routers on a client node (the published `routers_db`), and who of this node is logged
+in.
 
-It monitors the clients of its node: one that dies without having logged out is logged out by it. So no process of another node monitors a client,
-which would take a link.
+It monitors the clients of its node: one that dies without having logged out is logged out by it. So
+no process of another node monitors a client, which would take a link.
 """.
 
 -behaviour(gen_server).
@@ -24,8 +25,9 @@ which would take a link.
 start_link(Conf) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Conf, []).
 
 -doc """
-Sends a request to a router: which one depends on the request, and each time it is another, as long as there are others. Over the links that there
-are: a router that cannot be reached now is not waited for.
+Sends a request to a router: which one depends on the request, and each time it is another, as long
+as there are others. Over the links that there are: a router that cannot be reached now is not
+waited for.
 """.
 -spec send(sderl_im_layout:conf(), sderl_im_router:request(), Try :: pos_integer()) -> ok.
 send(#{routers := Routers}, Request, Try) ->
@@ -43,7 +45,8 @@ init(Conf) -> {ok, #r{conf = Conf}}.
 
 -doc false.
 -spec handle_call(clients, gen_server:from(), #r{}) -> {reply, non_neg_integer(), #r{}}.
-handle_call(clients, _, #r{clients = Clients, logouts = Logouts} = R) -> {reply, map_size(Clients) + map_size(Logouts), R}.
+handle_call(clients, _, #r{clients = Clients, logouts = Logouts} = R) ->
+    {reply, map_size(Clients) + map_size(Logouts), R}.
 
 -doc false.
 -spec handle_cast({enrol, term(), pid()}, #r{}) -> {noreply, #r{}}.
@@ -56,7 +59,8 @@ handle_info({'DOWN', Ref, process, _, Reason}, #r{clients = Clients} = R0) ->
     case maps:take(Ref, Clients) of
         %% A client ends normally after it has logged out.
         {_, Rest} when Reason =:= normal -> {noreply, R0#r{clients = Rest}};
-        {{Client, Pid}, Rest} -> {noreply, logout(Ref, {logout, Client, Pid, Ref, self()}, 1, R0#r{clients = Rest})};
+        {{Client, Pid}, Rest} ->
+            {noreply, logout(Ref, {logout, Client, Pid, Ref, self()}, 1, R0#r{clients = Rest})};
         error -> {noreply, R0}
     end;
 handle_info({logout, Ref}, #r{logouts = Logouts} = R) ->

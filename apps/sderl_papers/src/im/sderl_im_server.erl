@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_server).
 -moduledoc """
-The process that a server is known by: what routers have for it, it gives to a process of its own, so that it never waits.
+The process that a server is known by: what routers have for it, it gives to a process of its own,
+so that it never waits.
 
 What was in its mailbox when it died is lost; clients ask again.
 """.
@@ -13,7 +14,8 @@ What was in its mailbox when it died is lost; clients ask again.
 
 -doc "Starts it under its name.".
 -spec start_link(sderl_im_layout:conf(), K :: pos_integer()) -> gen_server:start_ret().
-start_link(Conf, K) -> gen_server:start_link(sderl_im_net:via(Conf, {server, K}), ?MODULE, {Conf, K}, []).
+start_link(Conf, K) ->
+    gen_server:start_link(sderl_im_net:via(Conf, {server, K}), ?MODULE, {Conf, K}, []).
 
 -doc false.
 -spec init(term()) -> {ok, {sderl_im_layout:conf(), pos_integer()}}.

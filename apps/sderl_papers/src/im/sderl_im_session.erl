@@ -1,13 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_session).
 -moduledoc """
-A chat session: one conversation between two clients. Every message of it goes through this process, and every
-acknowledgement.
+A chat session: one conversation between two clients. Every message of it goes through this process,
+and every acknowledgement.
 
-It looks both clients up, enters itself into the chat database of its server, invites the other client, and is open when that accepts; then the
-one who asked is told. One that the other does not accept, though invited again each second, as often as anybody asks (`tries`), is given up: `unavailable`.
-It ends when a client finishes, or after so much silence, or when the monitor of a client finds that one gone (`over`). It keeps nothing of what is said: who sends keeps a message until it is
-acknowledged.
+It looks both clients up, enters itself into the chat database of its server, invites the other
+client, and is open when that accepts; then the one who asked is told. One that the other does not
+accept, though invited again each second, as often as anybody asks (`tries`), is given up:
+`unavailable`. It ends when a client finishes, or after so much silence, or when the monitor of a
+client finds that one gone (`over`). It keeps nothing of what is said: who sends keeps a message
+until it is acknowledged.
 
 | from a client | to the other, or back |
 |---|---|
@@ -15,7 +17,8 @@ acknowledged.
 | `{delivered, Side, Seq}` | `{delivered, Session, Seq}`, to the sender |
 | `{finish, Pid, Ref}` | `{chat_over, Session}`; `{reply, Ref, ok}` |
 
-`{Session, Side, Seq}` is unique: `Side` is `a` for the client who asked for the conversation, `b` for the other.
+`{Session, Side, Seq}` is unique: `Side` is `a` for the client who asked for the conversation, `b`
+for the other.
 """.
 
 -behaviour(gen_server).
@@ -88,8 +91,10 @@ invite(#s{conf = Conf, session = {A, _, _} = Session, b = B, invited = Count} = 
 next(#s{conf = #{idle_ms := Ms}} = S) -> {noreply, S, Ms}.
 
 -doc false.
--spec handle_call(row, gen_server:from(), #s{}) -> {reply, {ok, sderl_im_chats:row()}, #s{}, timeout()}.
-handle_call(row, _, #s{session = {A, B, _} = Session, a = APid, b = BPid, conf = #{idle_ms := Ms}} = S) ->
+-spec handle_call(row, gen_server:from(), #s{}) ->
+    {reply, {ok, sderl_im_chats:row()}, #s{}, timeout()}.
+handle_call(row, _,
+            #s{session = {A, B, _} = Session, a = APid, b = BPid, conf = #{idle_ms := Ms}} = S) ->
     {reply, {ok, {Session, self(), A, APid, B, BPid}}, S, Ms}.
 
 -doc false.
@@ -105,7 +110,8 @@ handle_info({delivered, Side, Seq}, #s{session = Session} = S) ->
     ok = to(Side, {delivered, Session, Seq}, S),
     next(S);
 handle_info(accept, #s{open = false, session = Session, conf = Conf, monitors = Monitors} = S) ->
-    lists:foreach(fun(Monitor) -> sderl_im_net:to(Conf, Monitor, {opened, Session, self()}) end, Monitors),
+    lists:foreach(fun(Monitor) -> sderl_im_net:to(Conf, Monitor, {opened, Session, self()}) end,
+                  Monitors),
     ok = answer({ok, self()}, S),
     next(S#s{open = true, asked = []});
 handle_info({asked, Ref}, #s{open = Open, asked = Asked} = S0) ->
@@ -114,7 +120,8 @@ handle_info({asked, Ref}, #s{open = Open, asked = Asked} = S0) ->
         true -> ok = answer({ok, self()}, S), next(S#s{asked = []});
         false -> next(S)
     end;
-handle_info(invite, #s{open = false, invited = Count, conf = #{tries := Tries}} = S) when Count < Tries ->
+handle_info(invite, #s{open = false, invited = Count, conf = #{tries := Tries}} = S)
+  when Count < Tries ->
     next(invite(S));
 %% The other may have accepted, and not been heard.
 handle_info(invite, #s{open = false, session = Session} = S) ->
@@ -122,7 +129,8 @@ handle_info(invite, #s{open = false, session = Session} = S) ->
     ok = to(b, {chat_over, Session}, S),
     finish(S);
 handle_info({finish, Pid, Ref}, #s{session = Session, conf = Conf, a = A, b = B} = S) ->
-    lists:foreach(fun(Client) -> sderl_im_net:to(Conf, Client, {chat_over, Session}) end, [A, B] -- [Pid]),
+    lists:foreach(fun(Client) -> sderl_im_net:to(Conf, Client, {chat_over, Session}) end,
+                  [A, B] -- [Pid]),
     ok = sderl_im_net:to(Conf, Pid, {reply, Ref, ok}),
     finish(S);
 %% Nobody has said anything for so long; or a client is gone, for its server at least.

@@ -13,11 +13,13 @@ server K:  sderl_im_top - sderl_im_monitors      client monitors of K
                                                  clients, chats of the server before: replica
 ```
 
-Client monitors and chat sessions are not below the supervisor of the databases: when that one is killed, its databases go with it and come back from their
-other copies, and conversations go on. Neither are started again by their supervisors (`temporary`): what a new one needs to know is in a
+Client monitors and chat sessions are not below the supervisor of the databases: when that one is
+killed, its databases go with it and come back from their other copies, and conversations go on.
+Neither are started again by their supervisors (`temporary`): what a new one needs to know is in a
 database, so the database starts it, or tells those whom it concerns.
 
-A supervisor that restarts more than `intensity` children in a second gives up, and the one above it starts it anew. Here it is 1,000: kills are what is measured.
+A supervisor that restarts more than `intensity` children in a second gives up, and the one above it
+starts it anew. Here it is 1,000: kills are what is measured.
 """.
 
 -behaviour(supervisor).
@@ -31,8 +33,9 @@ A supervisor that restarts more than `intensity` children in a second gives up, 
 -define(STOP_MS, 20_000).
 
 -doc """
-Starts a router or a server on this node, from whatever process; in a release it is the application's callback that starts the supervisor at
-the top. `{error, {already_started, _}}` where one runs.
+Starts a router or a server on this node, from whatever process; in a release it is the
+application's callback that starts the supervisor at the top. `{error, {already_started, _}}` where
+one runs.
 """.
 -spec start(sderl_im_layout:conf(), {router | server, pos_integer()}) -> ok | {error, term()}.
 start(Conf, Role) ->
@@ -93,18 +96,23 @@ start_child(Supervisor, Job) ->
 init({top, Conf, {router, I}}) ->
     {ok, {flags(one_for_one), [part(routing, {Conf, I})]}};
 init({top, Conf, {server, K}}) ->
-    {ok, {flags(one_for_one), [part(monitors, Conf), part(sessions, Conf), part(serving, {Conf, K})]}};
+    {ok,
+     {flags(one_for_one), [part(monitors, Conf), part(sessions, Conf), part(serving, {Conf, K})]}};
 init({routing, {Conf, I}}) ->
-    {ok, {flags(one_for_one), [worker({router, I}, {sderl_im_router, start_link, [Conf, I]}, permanent)]}};
+    {ok, {flags(one_for_one),
+          [worker({router, I}, {sderl_im_router, start_link, [Conf, I]}, permanent)]}};
 init({monitors, Conf}) ->
-    {ok, {flags(simple_one_for_one), [worker(monitor, {sderl_im_monitor, start_link, [Conf]}, temporary)]}};
+    {ok, {flags(simple_one_for_one),
+          [worker(monitor, {sderl_im_monitor, start_link, [Conf]}, temporary)]}};
 init({sessions, Conf}) ->
-    {ok, {flags(simple_one_for_one), [worker(session, {sderl_im_session, start_link, [Conf]}, temporary)]}};
+    {ok, {flags(simple_one_for_one),
+          [worker(session, {sderl_im_session, start_link, [Conf]}, temporary)]}};
 init({serving, {Conf, K}}) ->
     {ok, {
         flags(one_for_one),
-        [worker(Role, {sderl_im_db, start_link, [Conf, Role]}, permanent) || Role <- sderl_im_layout:databases({Conf, K})] ++
-            [worker({server, K}, {sderl_im_server, start_link, [Conf, K]}, permanent)]
+        [worker(Role, {sderl_im_db, start_link, [Conf, Role]}, permanent)
+         || Role <- sderl_im_layout:databases({Conf, K})] ++
+        [worker({server, K}, {sderl_im_server, start_link, [Conf, K]}, permanent)]
     }}.
 
 flags(Strategy) -> #{strategy => Strategy, intensity => 1000, period => 1}.

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_tally).
 -moduledoc """
-What the clients of one node count: in counters that all of them share, so that counting costs no message.
+What the clients of one node count: in counters that all of them share, so that counting costs no
+message.
 
 | count | of |
 |---|---|
@@ -11,7 +12,8 @@ What the clients of one node count: in counters that all of them share, so that 
 | `received`, `twice` | at receivers: messages, and those that came again |
 | `again` | sent again, as no acknowledgement came |
 
-Latencies are half of the time from sending to the acknowledgement, in microseconds, of messages sent in the measured time.
+Latencies are half of the time from sending to the acknowledgement, in microseconds, of messages
+sent in the measured time.
 """.
 
 -export([new/2, window/3, sent/2, delivered/3, received/1, twice/1, again/1, read/1, merge/1]).
@@ -26,7 +28,9 @@ Latencies are half of the time from sending to the acknowledgement, in microseco
     threshold := pos_integer()
 }.
 
--doc "`timeline` has the messages delivered in each second since the beginning of the measured time.".
+-doc """
+`timeline` has the messages delivered in each second since the beginning of the measured time.
+""".
 -type counts() :: #{
     latency := sderl_bench_histogram:histogram(),
     timeline := [non_neg_integer()],
@@ -47,7 +51,9 @@ new(Seconds, ThresholdUs) ->
         threshold => ThresholdUs
     }.
 
--doc "When the measured time begins and ends, on this node's clock (`erlang:monotonic_time(microsecond)`).".
+-doc """
+When the measured time begins and ends, on this node's clock (`erlang:monotonic_time(microsecond)`).
+""".
 -spec window(tally(), From :: integer(), Until :: integer()) -> ok.
 window(#{window := Window}, From, Until) ->
     ok = atomics:put(Window, 1, From),

@@ -1,11 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_traffic).
 -moduledoc """
-The clients of one client node, and the generators that make them talk, as published: for every two clients a generator, which has one
-conversation after the other between two clients of the node drawn at random. A conversation has 13 to 60 interactions; before each is a
-wait of 1 to 20 s, divided by `speed`; the clients take turns; a text has 1 to 75 letters. Generators start 100 ms apart, divided likewise.
+The clients of one client node, and the generators that make them talk, as published: for every two
+clients a generator, which has one conversation after the other between two clients of the node
+drawn at random. A conversation has 13 to 60 interactions; before each is a wait of 1 to 20 s,
+divided by `speed`; the clients take turns; a text has 1 to 75 letters. Generators start 100 ms
+apart, divided likewise.
 
-At the end of a conversation a generator waits until all is acknowledged, and then finishes it: so the fate of each message is known.
+At the end of a conversation a generator waits until all is acknowledged, and then finishes it: so
+the fate of each message is known.
 """.
 
 -behaviour(gen_server).
@@ -25,7 +28,9 @@ At the end of a conversation a generator waits until all is acknowledged, and th
     atom() => term()
 }.
 
--doc "A conversation that did not end as it should have: how, and how many messages were not acknowledged.".
+-doc """
+A conversation that did not end as it should have: how, and how many messages were not acknowledged.
+""".
 -type ended() :: #{
     session := sderl_im_chats:session(),
     pid := pid(),
@@ -33,7 +38,9 @@ At the end of a conversation a generator waits until all is acknowledged, and th
     unacknowledged := non_neg_integer()
 }.
 
--doc "`cut`: finished as the run was over; `refused`: conversations that did not come about, by reason.".
+-doc """
+`cut`: finished as the run was over; `refused`: conversations that did not come about, by reason.
+""".
 -type result() :: #{
     counts := sderl_im_tally:counts(),
     conversations := non_neg_integer(),
@@ -47,7 +54,8 @@ At the end of a conversation a generator waits until all is acknowledged, and th
     conf :: sderl_im_layout:conf(),
     params :: params(),
     tally :: sderl_im_tally:tally(),
-    %% {Number on this node, Name, Pid}, for generators to read: a copy for each would take more memory than all else.
+    %% {Number on this node, Name, Pid}, for generators to read: a copy for each would take more
+    %% memory than all else.
     clients :: ets:table(),
     generators = #{} :: #{pid() => reference()},
     finishing = none :: none | gen_server:from(),
@@ -73,7 +81,9 @@ start(Conf, J, Params) ->
         {error, Reason} -> {error, Reason}
     end.
 
--doc "Starts the generators. The measured time, on this machine's clock (`os:system_time(microsecond)`).".
+-doc """
+Starts the generators. The measured time, on this machine's clock (`os:system_time(microsecond)`).
+""".
 -spec go(From :: integer(), Until :: integer()) -> ok.
 go(From, Until) -> gen_server:call(?MODULE, {go, From, Until}).
 
@@ -100,15 +110,18 @@ stagger_ms() -> ?STAGGER_MS.
 
 -doc false.
 -spec init(term()) -> {ok, #t{}} | {stop, term()}.
-init({Conf, J, #{count := Count, first := First, seconds := Seconds, threshold_us := Threshold} = Params}) ->
+init({Conf, J,
+      #{count := Count, first := First, seconds := Seconds, threshold_us := Threshold} = Params}) ->
     {ok, _} = sderl_im_routers:start_link(Conf),
     Tally = sderl_im_tally:new(Seconds, Threshold),
     Named = [{First + I, {client, First + I}} || I <- lists:seq(0, Count - 1)],
-    Clients = [{Name, started(sderl_im_client:start_link(Conf, Name, Tally))} || {_, Name} <- Named],
+    Clients = [{Name, started(sderl_im_client:start_link(Conf, Name, Tally))}
+               || {_, Name} <- Named],
     case all(fun sderl_im_client:login/1, Clients) of
         [] ->
             Table = ets:new(?MODULE, [protected, {read_concurrency, true}]),
-            true = ets:insert(Table, [{I, Name, Pid} || {I, {Name, Pid}} <- lists:enumerate(Clients)]),
+            true = ets:insert(Table,
+                              [{I, Name, Pid} || {I, {Name, Pid}} <- lists:enumerate(Clients)]),
             {ok, #t{conf = Conf, params = Params#{node => J}, tally = Tally, clients = Table}};
         [{Name, Answer} | _] = Failed ->
             {stop, {not_logged_in, length(Failed), Name, Answer}}
@@ -126,7 +139,9 @@ all(Fun, Clients) ->
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #t{}) -> {reply, term(), #t{}} | {noreply, #t{}}.
-handle_call({go, From, Until}, _, #t{tally = Tally, clients = Clients, params = Params, generators = Before} = T) when Before =:= #{} ->
+handle_call({go, From, Until}, _,
+            #t{tally = Tally, clients = Clients, params = Params, generators = Before} = T)
+  when Before =:= #{} ->
     Offset = erlang:monotonic_time(microsecond) - os:system_time(microsecond),
     ok = sderl_im_tally:window(Tally, From + Offset, Until + Offset),
     Agent = self(),
@@ -161,8 +176,10 @@ handle_info({'DOWN', _, process, Pid, normal}, #t{generators = Generators} = T) 
 handle_info(_, T) ->
     {noreply, T}.
 
-finished(#t{finishing = From, generators = Generators, tally = Tally} = T) when From =/= none, Generators =:= #{} ->
-    #t{conversations = Conversations, finished = Finished, cut = Cut, ended = Ended, refused = Refused} = T,
+finished(#t{finishing = From, generators = Generators, tally = Tally} = T)
+  when From =/= none, Generators =:= #{} ->
+    #t{conversations = Conversations, finished = Finished, cut = Cut, ended = Ended,
+       refused = Refused} = T,
     gen_server:reply(From, #{
         counts => sderl_im_tally:read(Tally),
         conversations => Conversations,
@@ -200,7 +217,8 @@ conversations(Random0, Speed, Agent, Clients) ->
         {error, Reason} ->
             tell(Agent, {refused, case Reason of {What, _} -> What; What -> What end}),
             %% Whose row is lost with all copies of it is logged out without knowing.
-            _ = [sderl_im_client:login(Client) || is_unknown(Reason, NameA, NameB), Client <- [A, B]],
+            _ = [sderl_im_client:login(Client)
+                 || is_unknown(Reason, NameA, NameB), Client <- [A, B]],
             case wait(?REFUSED_MS, Speed) of
                 stop -> ok;
                 ok -> conversations(Random2, Speed, Agent, Clients)
@@ -229,9 +247,11 @@ talk(Left, [Sender, Other], Session, Speed, Random0) ->
             end
     end.
 
-%% A client that was told that it is over does not wait; nor does the other, who may not have been told.
+%% A client that was told that it is over does not wait; nor does the other, who may not have been
+%% told.
 close(ended, A, B, Session, Pid) ->
-    ended(unfinished, sderl_im_client:drop(A, Session), sderl_im_client:drop(B, Session), Session, Pid);
+    ended(unfinished, sderl_im_client:drop(A, Session), sderl_im_client:drop(B, Session), Session,
+          Pid);
 close(How, A, B, Session, Pid) ->
     maybe
         {open, 0} ?= sderl_im_client:settle(A, Session),

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_workload).
--moduledoc "The messenger as a workload of `bin/sderl bench monitoring`: an operation is a message that is delivered.".
+-moduledoc """
+The messenger as a workload of `bin/sderl bench monitoring`: an operation is a message that is
+delivered.
+""".
 
 -behaviour(sderl_bench_workload).
 

@@ -12,19 +12,22 @@ Orbit: the least subset of `[0, N)` that has 0 and all images of its elements by
 | `stock` | workers on nodes, each of which is linked to each |
 | `sd` | nodes in s_groups, and one more group of the master and a submaster of each; workers of different groups have no link |
 
-In `sd` a vertex for another group goes, with `routing` `own`, from the worker by a gateway process on the submaster's node and one of
-the other group to the worker, as published; with `library`, by `sderl_route:send/2` to the name that the worker has in its group,
-over the same nodes and links.
+In `sd` a vertex for another group goes, with `routing` `own`, from the worker by a gateway process
+on the submaster's node and one of the other group to the worker, as published; with `library`, by
+`sderl_route:send/2` to the name that the worker has in its group, over the same nodes and links.
 
-Termination is known by credits, `m:sderl_orbit_credit`. There is no recovery: `m:sderl_orbit_master` says what happens when something dies.
+Termination is known by credits, `m:sderl_orbit_credit`. There is no recovery:
+`m:sderl_orbit_master` says what happens when something dies.
 
-Differences from the published program: workers put what arrives into the table before they go on, images in the own part take no
-message, vertices can be bundled, and workers in `sd` are on the submasters' nodes too.
+Differences from the published program: workers put what arrives into the table before they go on,
+images in the own part take no message, vertices can be bundled, and workers in `sd` are on the
+submasters' nodes too.
 
 ## Metrics
 
-Those of `m:sderl_orbit_stats` and `m:sderl_bench_meter` (an operation is an element), these of the whole run: workers are told of one another before the
-first vertex, and tell what they found after the last one. And
+Those of `m:sderl_orbit_stats` and `m:sderl_bench_meter` (an operation is an element), these of the
+whole run: workers are told of one another before the first vertex, and tell what they found after
+the last one. And
 
 | metric | meaning |
 |---|---|
@@ -35,7 +38,8 @@ first vertex, and tell what they found after the last one. And
 | `links_as_expected` | whether they are the same |
 | `workers` | for each worker: `node`, `size`, `vertices_received`, `credits_returned`, `sent`, `waiting_max`, idle times, `slots`, `fill_deg`, `max_freq`, `min_atomic_credit` |
 
-Source: Orbit of the RELEASE project; Chechina et al., *Evaluating Scalable Distributed Erlang*, IEEE TPDS 2017.
+Source: Orbit of the RELEASE project; Chechina et al., *Evaluating Scalable Distributed Erlang*,
+IEEE TPDS 2017.
 """.
 
 -export([run/2, modes/0, defaults/0, text/1]).
@@ -45,10 +49,10 @@ Source: Orbit of the RELEASE project; Chechina et al., *Evaluating Scalable Dist
 -type mode() :: plain | seq | par | stock | sd.
 
 -doc """
-`generators` is a name such as `g12345`, `size` the N of the space, `nodes` how many besides the master's, `workers` how
-many on each, `groups` how many s_groups (`sd`), `gateways` how many in each (`sd`, `own`), `batch` how many vertices a message has at
-most (1: as published), `stall_s` after how many seconds without any progress a run is given up. What is missing has
-its default.
+`generators` is a name such as `g12345`, `size` the N of the space, `nodes` how many besides the
+master's, `workers` how many on each, `groups` how many s_groups (`sd`), `gateways` how many in each
+(`sd`, `own`), `batch` how many vertices a message has at most (1: as published), `stall_s` after
+how many seconds without any progress a run is given up. What is missing has its default.
 """.
 -type params() :: #{
     mode := mode(),
@@ -103,8 +107,8 @@ defaults() ->
     }.
 
 -doc """
-Starts the nodes, runs it, and stops the nodes. `Label` stands before the progress. A reason is a term for
-`sderl_papers_reason:text/1`, those of Orbit itself `{orbit, Reason}` with
+Starts the nodes, runs it, and stops the nodes. `Label` stands before the progress. A reason is a
+term for `sderl_papers_reason:text/1`, those of Orbit itself `{orbit, Reason}` with
 
 - `{died, Who, Reason}`: a process or its node
 - `{stalled, Ms, Found}`: no progress for so long
@@ -115,7 +119,9 @@ run(Params0, Label) ->
     #{mode := Mode, nodes := Nodes} = Params = maps:merge(defaults(), Params0),
     maybe
         {ok, Full} ?= complete(Params),
-        ok ?= sderl_fleet:fits(case sderl_orbit_cluster:mode_of_links(Mode) of one -> 1; _ -> Nodes + 1 end),
+        ok ?= sderl_fleet:fits(
+            case sderl_orbit_cluster:mode_of_links(Mode) of one -> 1; _ -> Nodes + 1 end
+        ),
         {ok, Fleet} ?= sderl_fleet:start(sderl_orbit_cluster:plan(Full, Label)),
         try
             case sderl_orbit_cluster:on(Fleet, Full, Label) of
@@ -135,7 +141,8 @@ complete(#{generators := Name} = Params) ->
         error -> {error, {orbit, {unknown_generators, Name}}}
     end.
 
-metrics(#{result := #{seconds := Seconds, reports := Reports}, usage := Usage, links := Links, links_expected := Expected}) ->
+metrics(#{result := #{seconds := Seconds, reports := Reports}, usage := Usage, links := Links,
+          links_expected := Expected}) ->
     #{size := Size} = Stats = sderl_orbit_stats:merge(Reports),
     maps:merge(maps:merge(sderl_bench_meter:metrics(Usage, Size), Stats), #{
         seconds => Seconds,
@@ -152,17 +159,23 @@ metrics(#{result := #{seconds := Seconds, reports := Reports}, usage := Usage, l
 -spec text(term()) -> unicode:chardata().
 text({died, Who, Reason}) ->
     case {node_of(Who), Reason} of
-        {Node, noconnection} -> io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery", [Node, role(Who)]);
-        {Node, down} -> io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery", [Node, role(Who)]);
-        {Node, _} -> io_lib:format("~ts on ~ts died: ~0tP; Orbit has no recovery", [role(Who), Node, Reason, 12])
+        {Node, noconnection} ->
+            io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery", [Node, role(Who)]);
+        {Node, down} ->
+            io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery", [Node, role(Who)]);
+        {Node, _} ->
+            io_lib:format("~ts on ~ts died: ~0tP; Orbit has no recovery",
+                          [role(Who), Node, Reason, 12])
     end;
 text({stalled, Ms, Found}) ->
     io_lib:format(
-        "nothing has been found for ~w s, after ~w elements: a node stands still, or a longer time is needed (--stall)",
+        "nothing has been found for ~w s, after ~w elements: a node stands still, or a longer time "
+        "is needed (--stall)",
         [Ms div 1000, Found]
     );
 text({unknown_generators, Name}) ->
-    io_lib:format("there are no generators ~ts; they are g and some of the digits 1 to 5 in ascending order, as in g12345", [Name]);
+    io_lib:format("there are no generators ~ts; they are g and some of the digits 1 to 5 in "
+                  "ascending order, as in g12345", [Name]);
 text({too_many_groups, Groups, Nodes}) ->
     io_lib:format("~w groups need as many nodes, and there are ~w", [Groups, Nodes]);
 text(Reason) ->

@@ -3,8 +3,9 @@
 -moduledoc """
 The nodes of an Orbit, and one run on them.
 
-`seq`, `plain` and `par` have one node, with all cores; `stock` and `sd` one for the master, and as many as asked for with one
-scheduler each. What the program at hand does, which is no node of them, goes over the fleet's control channel: it adds no link.
+`seq`, `plain` and `par` have one node, with all cores; `stock` and `sd` one for the master, and as
+many as asked for with one scheduler each. What the program at hand does, which is no node of them,
+goes over the fleet's control channel: it adds no link.
 """.
 
 -export([plan/2, on/3, mode_of_links/1]).
@@ -44,10 +45,12 @@ scheduler each. What the program at hand does, which is no node of them, goes ov
 -doc "The plan of a fleet for it: the master's node is the first.".
 -spec plan(params(), Label :: unicode:chardata()) -> sderl_fleet:plan().
 plan(#{mode := Mode} = Params, Label) ->
-    #{families => families(Mode, Params), progress => sderl_progress:reporter([Label, ": starting nodes"])}.
+    #{families => families(Mode, Params),
+      progress => sderl_progress:reporter([Label, ": starting nodes"])}.
 
 families(stock, #{nodes := Nodes}) ->
-    [#{name => master, count => 1, connect_all => true}, #{name => n, count => Nodes, connect_all => true}];
+    [#{name => master, count => 1, connect_all => true},
+     #{name => n, count => Nodes, connect_all => true}];
 families(sd, #{nodes := Nodes}) ->
     Family = #{apps => [sderl], env => [{sderl, route_queue, ?ROUTE_QUEUE}]},
     [Family#{name => master, count => 1}, Family#{name => n, count => Nodes}];
@@ -57,13 +60,16 @@ families(_, _) ->
     [#{name => master, count => 1, args => ["+S", Schedulers]}].
 
 -doc """
-A run on the nodes of a fleet that has been started with such a plan. The processes and groups of the run are gone when it returns.
-A reason is a term for `sderl_papers_reason:text/1`.
+A run on the nodes of a fleet that has been started with such a plan. The processes and groups of
+the run are gone when it returns. A reason is a term for `sderl_papers_reason:text/1`.
 
-A master's node that answers nothing for as long as a run may stall is killed: nothing else would end the wait for it.
+A master's node that answers nothing for as long as a run may stall is killed: nothing else would
+end the wait for it.
 """.
--spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) -> {ok, outcome()} | {error, term()}.
-on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Workers} = Params, Label) ->
+-spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) ->
+    {ok, outcome()} | {error, term()}.
+on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Workers} = Params,
+   Label) ->
     [Master | Nodes] = All = sderl_fleet:nodes(Fleet),
     Groups =
         case Mode of
@@ -73,7 +79,8 @@ on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Worke
     try
         maybe
             ok ?= prepare(Mode, Fleet, All, Groups, Params),
-            %% What goes wrong leaves at once: a node that stands still would not tell what it used for a minute.
+            %% What goes wrong leaves at once: a node that stands still would not tell what it used
+            %% for a minute.
             {Result, Usage} = sderl_bench_meter:around(Fleet, All, fun() ->
                 case run(Fleet, Master, Nodes, Groups, Params, Label) of
                     {ok, Done} -> Done;
@@ -84,8 +91,11 @@ on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Worke
             {ok, #{
                 result => Result,
                 usage => Usage,
-                links => sderl_orbit_layout:measured_links(Master, Groups, [{N, L} || #{node := N, links := L} <- PerNode]),
-                links_expected => sderl_orbit_layout:expected_links(mode_of_links(Mode), Count, Groups)
+                links => sderl_orbit_layout:measured_links(
+                    Master, Groups, [{N, L} || #{node := N, links := L} <- PerNode]
+                ),
+                links_expected =>
+                    sderl_orbit_layout:expected_links(mode_of_links(Mode), Count, Groups)
             }}
         end
     catch
@@ -140,7 +150,8 @@ look(Fleet, Master, Start, Answered, StallS) ->
     case sderl_fleet:multicall(Fleet, [Master], sderl_orbit_master, found, [], ?LOOK_MS) of
         [{_, {ok, Found}}] when is_integer(Found) ->
             Rate = 1000 * Found / max(1, now_ms() - Start),
-            {[sderl_table:number(Found), " elements, ", sderl_table:number(Rate), " a second"], now_ms()};
+            {[sderl_table:number(Found), " elements, ", sderl_table:number(Rate), " a second"],
+             now_ms()};
         [{_, {error, timeout}}] ->
             _ = now_ms() - Answered > 1000 * StallS andalso sderl_fleet:kill(Fleet, Master),
             {"the master's node does not answer", Answered};
@@ -148,7 +159,8 @@ look(Fleet, Master, Start, Answered, StallS) ->
             {io_lib:format("~w s", [(now_ms() - Start) div 1000]), now_ms()}
     end.
 
-conf(Master, Nodes, Groups, #{mode := Mode, size := N, workers := Workers, stall_s := StallS} = Params) ->
+conf(Master, Nodes, Groups,
+     #{mode := Mode, size := N, workers := Workers, stall_s := StallS} = Params) ->
     (maps:with([generators, size, table, batch], Params))#{
         %% As published.
         slots => case Mode of sd -> N; _ -> 2 * N end,
@@ -160,7 +172,8 @@ conf(Master, Nodes, Groups, #{mode := Mode, size := N, workers := Workers, stall
                     {groups, #{
                         routing => maps:get(routing, Params),
                         gateways => maps:get(gateways, Params),
-                        groups => [{Number, Name, First, Places} || {Number, Name, [First | _], Places} <- Groups]
+                        groups => [{Number, Name, First, Places}
+                                   || {Number, Name, [First | _], Places} <- Groups]
                     }};
                 stock ->
                     {flat, sderl_orbit_layout:places(Nodes, Workers)};

@@ -3,13 +3,14 @@
 -moduledoc """
 The arithmetic by which Orbit knows that it is over: credits, which are parts of one whole.
 
-An *atom* of credit is a whole number `K >= 0` and stands for 2^-K. A *credit* is a sum of different atoms, as the strictly
-descending list of them, so that its head is the smallest part: nothing is `[]`, the whole is `[0]`. Whoever has work to do has
-credit, and every message with work carries an atom. A worker without work gives its credit back; when the whole has come back nobody
-has work and no message is under way.
+An *atom* of credit is a whole number `K >= 0` and stands for 2^-K. A *credit* is a sum of different
+atoms, as the strictly descending list of them, so that its head is the smallest part: nothing is
+`[]`, the whole is `[0]`. Whoever has work to do has credit, and every message with work carries an
+atom. A worker without work gives its credit back; when the whole has come back nobody has work and
+no message is under way.
 
-Atoms are of any size and their sums exact, so nothing is ever lost by rounding. Source: Mattern's credit recovery, as in the published
-Orbit, but for the size of the parts: see `debit_keeping/2`.
+Atoms are of any size and their sums exact, so nothing is ever lost by rounding. Source: Mattern's
+credit recovery, as in the published Orbit, but for the size of the parts: see `debit_keeping/2`.
 """.
 
 -export([zero/0, one/0, is_one/1]).
@@ -62,13 +63,15 @@ carry(K, A, B) when K >= 0 -> [K | add(A, B)].
 debit([K | Rest]) -> {K, Rest}.
 
 -doc """
-Takes a part away so that something is left, and tells the unit for the next time; the first unit is 0.
+Takes a part away so that something is left, and tells the unit for the next time; the first unit
+is 0.
 
-The published program halves the credit where it is one atom, so that with each message the parts are half as big, and
-lists of them long. Here they are as big as a unit, which is made 2^-10 of such an atom when there is need, and so lasts for a thousand
-messages.
+The published program halves the credit where it is one atom, so that with each message the parts
+are half as big, and lists of them long. Here they are as big as a unit, which is made 2^-10 of such
+an atom when there is need, and so lasts for a thousand messages.
 """.
--spec debit_keeping(Unit :: atom_credit(), credit()) -> {atom_credit(), credit(), Unit :: atom_credit()}.
+-spec debit_keeping(Unit :: atom_credit(), credit()) ->
+    {atom_credit(), credit(), Unit :: atom_credit()}.
 debit_keeping(Unit, [K]) when K >= Unit -> finer(K + ?FINER, [K]);
 debit_keeping(Unit, [K | Rest]) when K >= Unit -> {K, Rest, Unit};
 debit_keeping(Unit, [K | _] = Credit) -> finer(min(Unit, K + ?FINER), Credit).

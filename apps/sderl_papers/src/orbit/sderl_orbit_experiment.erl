@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_experiment).
 -moduledoc """
-`bin/sderl bench orbit`: Orbit in its modes, in turn. `m:sderl_orbit` says what they are and what the metrics mean.
+`bin/sderl bench orbit`: Orbit in its modes, in turn. `m:sderl_orbit` says what they are and what
+the metrics mean.
 
-Sizes must agree in all runs, vertices received must be `size` x generators + 1, and links must be those of the
-published formulas; what is not so is an error after the tables.
+Sizes must agree in all runs, vertices received must be `size` x generators + 1, and links must be
+those of the published formulas; what is not so is an error after the tables.
 
 A large orbit, of 60,231,680 elements, on four nodes:
 
@@ -13,7 +14,8 @@ bin/sderl bench orbit --mode sd --generators g12 --size 89194496 --nodes 4 --gro
     --workers 1 --batch 1000 --table compact
 ```
 
-How many elements a space has depends on the prime factors of its N: 0.69 N for 2 and 5 alone, and less or more for others.
+How many elements a space has depends on the prime factors of its N: 0.69 N for 2 and 5 alone, and
+less or more for others.
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -36,39 +38,51 @@ summary() -> "the orbit of 0 under generators, in one process, one VM, a full me
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "The orbit of 0: all of [0, N) that generators lead to, computed by workers that share a distributed\n"
-        "table; the end is known by credits. Workers are in one process (plain: with a set; seq: with a table),\n"
-        "in one virtual machine (par), on a full mesh of nodes (stock), or in s_groups with submasters (sd). The\n"
-        "master has one node more.",
+        help => "The orbit of 0: all of [0, N) that generators lead to, computed by workers that "
+                "share a distributed\n"
+                "table; the end is known by credits. Workers are in one process (plain: with a "
+                "set; seq: with a table),\n"
+                "in one virtual machine (par), on a full mesh of nodes (stock), or in s_groups "
+                "with submasters (sd). The\n"
+                "master has one node more.",
         arguments =>
             [
-                option(mode, "LIST", string, "sd", "modes, with commas between them: " ++ modes_text()),
+                option(mode, "LIST", string, "sd",
+                       "modes, with commas between them: " ++ modes_text()),
                 option(routing, "LIST", string, "own",
-                    "between s_groups: own, by gateway processes as published; library, by the library's routes"),
-                option(generators, "G", string, "g12345", "g1 to g12345: g and some of the digits 1 to 5"),
+                       "between s_groups: own, by gateway processes as published; library, by the "
+                       "library's routes"),
+                option(generators, "G", string, "g12345",
+                       "g1 to g12345: g and some of the digits 1 to 5"),
                 option(size, "N", integer, 100_000, "the space is 0 to N - 1"),
                 option(workers, "P", integer, 2, "workers on each node"),
-                option(groups, "S", integer, 2, "s_groups, of equal size; the last has what is left"),
-                option(gateways, "G", integer, 2, "gateway processes of each s_group, with --routing own"),
+                option(groups, "S", integer, 2,
+                       "s_groups, of equal size; the last has what is left"),
+                option(gateways, "G", integer, 2,
+                       "gateway processes of each s_group, with --routing own"),
                 option(batch, "B", integer, 1, "vertices in a message at most; as published: 1"),
-                option(table, "KIND", string, "hash",
-                    "hash: buckets, as published; compact: a bit for each number of the space, in slices"),
-                option(stall, "S", integer, 60, "seconds without progress after which a run is given up")
-            ] ++ sderl_bench_series:options(#{nodes => "4", repeat => 1}) ++ [sderl_bench_experiment:json_option()]
+                option(table, "KIND", string, "hash", "hash: buckets, as published; compact: a bit "
+                                                      "for each number of the space, in slices"),
+                option(stall, "S", integer, 60,
+                       "seconds without progress after which a run is given up")
+            ] ++ sderl_bench_series:options(#{nodes => "4", repeat => 1}) ++
+                [sderl_bench_experiment:json_option()]
     }.
 
 modes_text() -> lists:join(", ", [atom_to_list(Mode) || Mode <- sderl_orbit:modes()]).
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
-check(#{mode := Modes, routing := Routings, generators := Name, table := Table, size := Size} = Options) ->
+check(#{mode := Modes, routing := Routings, generators := Name, table := Table, size := Size} =
+          Options) ->
     maybe
         {ok, ModeList} ?= chosen("--mode", "mode", Modes, sderl_orbit:modes()),
         {ok, RoutingList} ?= chosen("--routing", "routing", Routings, [own, library]),
         {ok, [Kind]} ?= chosen("--table", "kind of table", Table, sderl_orbit_table:kinds()),
         {ok, _} ?= generators(Name),
         ok ?= at_least(1, [size, workers, groups, gateways, batch, stall], Options),
-        ok ?= at_most([{size, ?MOST}, {workers, 1000}, {gateways, 1000}, {batch, 1_000_000}, {stall, 86_400}], Options),
+        ok ?= at_most([{size, ?MOST}, {workers, 1000}, {gateways, 1000}, {batch, 1_000_000},
+                       {stall, 86_400}], Options),
         ok ?= fits(Kind, Size),
         {ok, #{nodes := Nodes, compare := Compare} = Checked} ?= sderl_bench_series:check(Options),
         Full = Checked#{
@@ -95,14 +109,19 @@ generators(Name) ->
 fits(hash, Size) ->
     case sderl_fleet:fits(1 + Size * ?HASH_BYTES div 50_000_000) of
         ok -> ok;
-        {error, _} -> {error, io_lib:format("--size ~w with --table hash does not fit into memory: give --table compact, or less", [Size])}
+        {error, _} ->
+            {error, io_lib:format("--size ~w with --table hash does not fit into memory: give "
+                                  "--table compact, or less", [Size])}
     end;
 fits(compact, _) ->
     ok.
 
 enough(#{mode := Modes, groups := Groups}, Fewest) ->
     case lists:member(sd, Modes) andalso Groups > Fewest of
-        true -> {error, io_lib:format("--groups ~w: that many s_groups need as many nodes, and --nodes has ~w", [Groups, Fewest])};
+        true ->
+            {error,
+             io_lib:format("--groups ~w: that many s_groups need as many nodes, and --nodes has ~w",
+                           [Groups, Fewest])};
         false -> ok
     end.
 
@@ -110,12 +129,16 @@ enough(#{mode := Modes, groups := Groups}, Fewest) ->
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{repeat := Repeat} = Options, Output) ->
     maybe
-        Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs)]) end,
+        Show = fun(Runs) ->
+            sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs)])
+        end,
         Run = fun(Params, Label) ->
-            case sderl_bench_reason:said(orbit, fun sderl_orbit:text/1, sderl_orbit:run(Params, Label)) of
+            case sderl_bench_reason:said(orbit, fun sderl_orbit:text/1,
+                                         sderl_orbit:run(Params, Label)) of
                 {ok, #{seconds := Seconds, elements_per_s := Rate} = Metrics} ->
                     sderl_bench_output:say(Output, [
-                        string:pad(Label, 24), sderl_table:number(Seconds), " s, ", sderl_table:number(Rate), " elements/s\n"
+                        string:pad(Label, 24), sderl_table:number(Seconds), " s, ",
+                        sderl_table:number(Rate), " elements/s\n"
                     ]),
                     {ok, Metrics};
                 Error ->
@@ -135,8 +158,8 @@ title(#{generators := Generators, size := Size, repeat := Repeat}) ->
     ].
 
 -doc """
-What is run: modes without a cluster once, the others with each number of nodes, `sd` with each routing. A point has the
-parameters that matter in its mode.
+What is run: modes without a cluster once, the others with each number of nodes, `sd` with each
+routing. A point has the parameters that matter in its mode.
 """.
 -spec points(#{atom() => term()}) -> [sderl_orbit:params()].
 points(#{mode := Modes, routing := Routings, nodes := Nodes, stall := StallS} = Options) ->
@@ -148,7 +171,8 @@ points(#{mode := Modes, routing := Routings, nodes := Nodes, stall := StallS} = 
             plain -> [One#{mode => plain}];
             seq -> [With([table], One#{mode => seq})];
             par -> [With([table, workers, batch], One#{mode => par})];
-            stock -> [With([table, workers, batch], Common#{mode => stock, nodes => N}) || N <- Nodes];
+            stock ->
+                [With([table, workers, batch], Common#{mode => stock, nodes => N}) || N <- Nodes];
             sd -> [
                 With([table, workers, batch, groups] ++ [gateways || Routing =:= own],
                     Common#{mode => sd, nodes => N, routing => Routing})
@@ -161,11 +185,14 @@ points(#{mode := Modes, routing := Routings, nodes := Nodes, stall := StallS} = 
 -doc "A line for each point; ratios are of runs in the same turn.".
 -spec table([sderl_bench_series:run()]) -> unicode:chardata().
 table(Runs) ->
-    Bases = [Mode || Mode <- [plain, seq], lists:any(fun(#{params := #{mode := M}}) -> M =:= Mode end, Runs)],
+    Bases = [Mode
+             || Mode <- [plain, seq],
+                lists:any(fun(#{params := #{mode := M}}) -> M =:= Mode end, Runs)],
     Base = case Bases of [First | _] -> [First]; [] -> [] end,
     sderl_table:text(
         ["", "nodes", "elements", "s", "elements/s"] ++ [["x ", atom_to_list(B)] || B <- Base] ++
-            ["links: master", "submaster", "worker", "messages", "bytes/element", "CPU us/element", "MiB a node"],
+        ["links: master", "submaster", "worker", "messages", "bytes/element", "CPU us/element",
+         "MiB a node"],
         [row(Params, Medians, Base, Runs) || {Params, Medians} <- sderl_bench_series:medians(Runs)]
     ).
 
@@ -178,11 +205,14 @@ row(#{nodes := Nodes} = Params, Medians, Base, Runs) ->
             #{} -> "-"
         end
     end,
-    Most = fun(Key) -> sderl_table:number(lists:max([undefined_as(0, maps:get(Key, M)) || M <- Mine])) end,
+    Most = fun(Key) ->
+        sderl_table:number(lists:max([undefined_as(0, maps:get(Key, M)) || M <- Mine]))
+    end,
     [name(Params), integer_to_list(Nodes), Middle(size), Spread(seconds), Spread(elements_per_s)] ++
         [sderl_table:spread(ratios(Params, B, Runs)) || B <- Base] ++
         [Most(Key) || Key <- [links_master, links_submaster_max, links_worker_max]] ++
-        [Middle(messages), Middle(bytes_per_element), Middle(cpu_us_per_op), Middle(memory_mib_max)].
+        [Middle(messages), Middle(bytes_per_element), Middle(cpu_us_per_op),
+         Middle(memory_mib_max)].
 
 undefined_as(Default, undefined) -> Default;
 undefined_as(_, Value) -> Value.
@@ -206,20 +236,27 @@ verdict(Runs) ->
     Sizes = lists:usort([{Size, Sum} || #{metrics := #{size := Size, checksum := Sum}} <- Runs]),
     Received = [
         Params
-     || #{params := #{generators := Name} = Params, metrics := #{size := Size, vertices_received := Received}} <- Runs,
+     || #{params := #{generators := Name} = Params,
+          metrics := #{size := Size, vertices_received := Received}} <- Runs,
         {ok, Generators} <- [sderl_orbit_generators:parse(Name)],
         Received =/= Size * length(Generators) + 1
     ],
-    Links = [{Params, M} || #{params := Params, metrics := #{links_as_expected := false} = M} <- Runs],
+    Links = [{Params, M}
+             || #{params := Params, metrics := #{links_as_expected := false} = M} <- Runs],
     case {Sizes, Received, Links} of
         {[_, _ | _], _, _} ->
-            {error, ["the runs found different orbits, of ", lists:join(", ", [integer_to_list(S) || {S, _} <- Sizes]), " elements"]};
+            {error, ["the runs found different orbits, of ",
+                     lists:join(", ", [integer_to_list(S) || {S, _} <- Sizes]), " elements"]};
         {_, [Params | _], _} ->
             {error, [name(Params), ": vertices were lost or came twice"]};
         {_, _, [{Params, #{links_expected := Expected} = M} | _]} ->
-            {error, io_lib:format("~ts: links are not as the formulas say: ~0tp, and by the formulas ~0tp", [
-                name(Params), maps:with([links_master, links_submaster_max, links_worker_max], M), Expected
-            ])};
+            {error,
+             io_lib:format("~ts: links are not as the formulas say: ~0tp, and by the formulas ~0tp",
+                           [
+                               name(Params),
+                               maps:with([links_master, links_submaster_max, links_worker_max], M),
+                               Expected
+                           ])};
         _ ->
             ok
     end.

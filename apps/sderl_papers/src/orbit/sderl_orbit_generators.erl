@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_generators).
 -moduledoc """
-The generators of Orbit: functions on the space `[0, N)`, whose orbit is the least subset that has 0 and all
-images of its elements.
+The generators of Orbit: functions on the space `[0, N)`, whose orbit is the least subset that has 0
+and all images of its elements.
 
 With `r(X) = abs(X) rem N`, and `fib` with `fib(0) = fib(1) = 1`:
 
@@ -14,8 +14,8 @@ With `r(X) = abs(X) rem N`, and `fib` with `fib(0) = fib(1) = 1`:
 | 4 | `r(fib(8 k + 3) - 1)`, k = 1, 2, 3 as `X mod 100` is less than 49, less than 98, or not |
 | 5 | `r(fib(10 k) + 1)`, k = 1, 2, 3 as `X mod 1000` is less than 900, less than 999, or not |
 
-`fib` is computed by the naive recursion, on purpose: it is the work, and it is uneven. Source: the published Orbit of
-the RELEASE project.
+`fib` is computed by the naive recursion, on purpose: it is the work, and it is uneven. Source: the
+published Orbit of the RELEASE project.
 """.
 
 -export([parse/1, name/1, names/0, image/3, images/3]).

@@ -3,8 +3,9 @@
 -moduledoc """
 Who works where in Orbit, and how many links that takes. Pure.
 
-The master has a node of its own, which is not among those that are asked for, so that there are `N = nodes + 1`. Workers are on all
-others, in `sd` also on those of the submasters, which are the first of each group.
+The master has a node of its own, which is not among those that are asked for, so that there are
+`N = nodes + 1`. Workers are on all others, in `sd` also on those of the submasters, which are the
+first of each group.
 
 | links of | `stock` | `sd`, s_groups of equal size | `sd` in general |
 |---|---|---|---|
@@ -12,14 +13,17 @@ others, in `sd` also on those of the submasters, which are the first of each gro
 | a submaster | | `(N - 1) / S + S - 1` | nodes of its group `+ S - 1` |
 | another node | `N - 1` | `(N - 1) / S - 1` | nodes of its group `- 1` |
 
-with S groups; source: Chechina et al., *Evaluating Scalable Distributed Erlang*, IEEE TPDS 2017. A submaster's links are those in
-its group and those in the group of the master and the submasters.
+with S groups; source: Chechina et al., *Evaluating Scalable Distributed Erlang*, IEEE TPDS 2017. A
+submaster's links are those in its group and those in the group of the master and the submasters.
 """.
 
 -export([places/2, groups/3, namespaces/2, expected_links/3, measured_links/3]).
 -export_type([group/0, links/0]).
 
--doc "A group: its number, its name for the library, its nodes (the first is the submaster's), its workers.".
+-doc """
+A group: its number, its name for the library, its nodes (the first is the submaster's), its
+workers.
+""".
 -type group() :: {pos_integer(), Name :: term(), [node()], [{Index :: pos_integer(), node()}]}.
 
 -doc "The most links of a node of each kind; `undefined` where there is no such node.".
@@ -40,7 +44,8 @@ groups(Nodes, Count, Workers) when Count =< length(Nodes) ->
     Chunks = chunks(Nodes, Size, Count),
     Each = places(Nodes, Workers),
     [
-        {Number, {orbit, Number}, Chunk, [Place || {_, Node} = Place <- Each, lists:member(Node, Chunk)]}
+        {Number, {orbit, Number}, Chunk,
+         [Place || {_, Node} = Place <- Each, lists:member(Node, Chunk)]}
      || {Number, Chunk} <- lists:enumerate(Chunks)
     ].
 
@@ -71,7 +76,8 @@ expected_links(sd, _, Groups) ->
     }.
 
 -doc "The links that nodes have, by the same kinds.".
--spec measured_links(Master :: node(), [group()], [{node(), Links :: non_neg_integer()}]) -> links().
+-spec measured_links(Master :: node(), [group()], [{node(), Links :: non_neg_integer()}]) ->
+    links().
 measured_links(Master, Groups, Links) ->
     Submasters = [First || {_, _, [First | _], _} <- Groups],
     Of = fun(Is) -> most([Count || {Node, Count} <- Links, Is(Node)]) end,

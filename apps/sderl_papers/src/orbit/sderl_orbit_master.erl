@@ -1,18 +1,20 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_master).
 -moduledoc """
-The master of Orbit: starts the workers, or the submasters that do, gives the whole credit to the owner of 0 with the
-first vertex, and takes credits back until it has the whole again. Then it asks what was found.
+The master of Orbit: starts the workers, or the submasters that do, gives the whole credit to the
+owner of 0 with the first vertex, and takes credits back until it has the whole again. Then it asks
+what was found.
 
 Time runs from the first vertex, when all are ready, until the whole credit is back.
 
 ## When something dies
 
-There is no recovery: elements and credit are lost with a worker. The master and its submasters are linked to all that they
-start, so that the death of any ends the run with `{died, Role, Reason}`; where a process dies of the loss of its
-node, `Reason` is `noconnection`. What is lost without a death, on a node that stands still for instance, shows as a stall: for
-so long no worker found anything or gave credit back. Either way all processes end. Between two checks of this kind
-there is no call without an end.
+There is no recovery: elements and credit are lost with a worker. The master and its submasters are
+linked to all that they start, so that the death of any ends the run with `{died, Role, Reason}`;
+where a process dies of the loss of its node, `Reason` is `noconnection`. What is lost without a
+death, on a node that stands still for instance, shows as a stall: for so long no worker found
+anything or gave credit back. Either way all processes end. Between two checks of this kind there is
+no call without an end.
 """.
 
 -export([run/1, found/0]).
@@ -21,19 +23,23 @@ there is no call without an end.
 -import(sderl_clock, [now_ms/0]).
 
 -doc """
-Who works where. `flat`: workers of the master. `groups`: a submaster for each group, on a node, with so many
-gateways and these workers; `routing` says how the groups' workers reach each other, and `names` is the term by which the library knows each
-group.
+Who works where. `flat`: workers of the master. `groups`: a submaster for each group, on a node,
+with so many gateways and these workers; `routing` says how the groups' workers reach each other,
+and `names` is the term by which the library knows each group.
 """.
 -type teams() ::
     {flat, [{Index :: pos_integer(), node()}]}
     | {groups, #{
         routing := own | library,
         gateways := non_neg_integer(),
-        groups := [{Group :: pos_integer(), Name :: term(), node(), [{Index :: pos_integer(), node()}]}]
+        groups := [{Group :: pos_integer(), Name :: term(), node(),
+                    [{Index :: pos_integer(), node()}]}]
     }}.
 
--doc "`slots` are those of all hash tables together; `idle_ms` is how long a worker without work keeps its credit.".
+-doc """
+`slots` are those of all hash tables together; `idle_ms` is how long a worker without work keeps its
+credit.
+""".
 -type conf() :: #{
     generators := sderl_orbit_generators:generators(),
     size := pos_integer(),
@@ -49,7 +55,8 @@ group.
 -type result() :: #{seconds := float(), reports := [sderl_orbit_worker:report()]}.
 
 -doc "Why there is no result.".
--type failure() :: sderl_orbit_team:death() | {died, {master, node()}, Reason :: term()} | {stalled, Ms :: pos_integer(), Found :: non_neg_integer()}.
+-type failure() :: sderl_orbit_team:death() | {died, {master, node()}, Reason :: term()}
+                   | {stalled, Ms :: pos_integer(), Found :: non_neg_integer()}.
 
 %% How long a death may take to be known here that was felt elsewhere.
 -define(CAUSE_MS, 3000).
@@ -76,7 +83,10 @@ run(Conf) ->
         {error, {failed, Reason}} -> {error, {died, {master, node()}, Reason}}
     end.
 
--doc "How many elements are found so far by the run whose master is on this node; `undefined` when there is none.".
+-doc """
+How many elements are found so far by the run whose master is on this node; `undefined` when there
+is none.
+""".
 -spec found() -> non_neg_integer() | undefined.
 found() ->
     %% One that answers nothing ends the run; the node is there all the same.
@@ -96,7 +106,8 @@ master(Caller, #{stall_ms := StallMs} = Conf) ->
         M3 = collect(first(Conf, M2), sderl_orbit_credit:zero()),
         T1 = erlang:monotonic_time(microsecond),
         lists:foreach(fun(Index) -> to(Index, {dump}, M3) end, maps:keys(M3#m.workers)),
-        {ok, #{seconds => (T1 - T0) / 1_000_000, reports => results(map_size(M3#m.workers), [], M3)}}
+        {ok,
+         #{seconds => (T1 - T0) / 1_000_000, reports => results(map_size(M3#m.workers), [], M3)}}
     catch
         throw:{failed, Reason} -> {error, Reason}
     after
@@ -105,28 +116,34 @@ master(Caller, #{stall_ms := StallMs} = Conf) ->
 
 %% Starts the processes; the rest is done where a failure stops them.
 start(#{teams := {flat, Places}} = Conf) ->
-    Started = [{Index, Node, sderl_orbit_worker:start(Node, self(), Index)} || {Index, Node} <- Places],
+    Started = [{Index, Node, sderl_orbit_worker:start(Node, self(), Index)}
+               || {Index, Node} <- Places],
     Team = lists:foldl(
-        fun({Index, Node, Pid}, T) -> sderl_orbit_team:add(Pid, {worker, Index, Node}, T) end, sderl_orbit_team:new(), Started
+        fun({Index, Node, Pid}, T) -> sderl_orbit_team:add(Pid, {worker, Index, Node}, T) end,
+        sderl_orbit_team:new(), Started
     ),
     Setup = fun(M0) ->
         Routes = list_to_tuple([Pid || {_, _, Pid} <- lists:sort(Started)]),
         M = M0#m{workers = #{Index => {direct, Pid} || {Index, _, Pid} <- Started}},
         Common = common(Conf, length(Places)),
-        lists:foreach(fun({Index, _}) -> to(Index, {init, Common#{index => Index, routes => Routes}}, M) end, Places),
+        lists:foreach(fun({Index, _}) ->
+            to(Index, {init, Common#{index => Index, routes => Routes}}, M)
+        end, Places),
         M
     end,
     {Team, Setup};
 start(#{teams := {groups, #{groups := Groups, gateways := Gateways, routing := Routing}}} = Conf) ->
     Started = [
         {Group, Node,
-            sderl_orbit_submaster:start(Node, self(), #{
-                group => Group, places => Places, gateways => case Routing of own -> Gateways; library -> 0 end
-            })}
+         sderl_orbit_submaster:start(Node, self(), #{
+             group => Group, places => Places,
+             gateways => case Routing of own -> Gateways; library -> 0 end
+         })}
      || {Group, _Name, Node, Places} <- Groups
     ],
     Team = lists:foldl(
-        fun({Group, Node, Pid}, T) -> sderl_orbit_team:add(Pid, {submaster, Group, Node}, T) end, sderl_orbit_team:new(), Started
+        fun({Group, Node, Pid}, T) -> sderl_orbit_team:add(Pid, {submaster, Group, Node}, T) end,
+        sderl_orbit_team:new(), Started
     ),
     Submasters = [Pid || {_, _, Pid} <- lists:sort(Started)],
     {Team, fun(M) -> tell(Conf, Submasters, teams(length(Groups), #{}, M)) end}.
@@ -136,18 +153,23 @@ teams(Count, Teams, M) when map_size(Teams) =:= Count ->
     {Teams, M};
 teams(Count, Teams, M0) ->
     case next(M0) of
-        {{team, Group, Workers, Gateways}, M} -> teams(Count, Teams#{Group => {Workers, Gateways}}, M)
+        {{team, Group, Workers, Gateways}, M} ->
+            teams(Count, Teams#{Group => {Workers, Gateways}}, M)
     end.
 
 %% Each worker knows those of its own group, and how to reach the others.
-tell(#{teams := {groups, #{routing := Routing, groups := Groups}}} = Conf, Submasters, {Teams, M0}) ->
+tell(#{teams := {groups, #{routing := Routing, groups := Groups}}} = Conf, Submasters,
+     {Teams, M0}) ->
     Names = #{Group => Name || {Group, Name, _, _} <- Groups},
     GroupOf = #{Index => Group || Group := {Workers, _} <- Teams, Index := _ <- Workers},
     Indices = lists:seq(1, map_size(GroupOf)),
-    ByGroup = fun(Get) -> list_to_tuple([Get(map_get(Group, Teams)) || {Group, _, _, _} <- lists:sort(Groups)]) end,
+    ByGroup = fun(Get) ->
+        list_to_tuple([Get(map_get(Group, Teams)) || {Group, _, _, _} <- lists:sort(Groups)])
+    end,
     Gateways = ByGroup(fun({_, Pids}) -> list_to_tuple(Pids) end),
     GroupTuple = list_to_tuple([map_get(Index, GroupOf) || Index <- Indices]),
-    lists:foreach(fun(S) -> S ! {gateways, #{groups => GroupTuple, gateways => Gateways}} end, Submasters),
+    lists:foreach(fun(S) -> S ! {gateways, #{groups => GroupTuple, gateways => Gateways}} end,
+                  Submasters),
     Common = common(Conf, length(Indices)),
     M = M0#m{workers = #{Index => {by, lists:nth(Group, Submasters)} || Index := Group <- GroupOf}},
     lists:foreach(
@@ -169,13 +191,17 @@ tell(#{teams := {groups, #{routing := Routing, groups := Groups}}} = Conf, Subma
              || Other <- Indices
             ]),
             Mine = Common#{index => Index, routes => All},
-            to(Index, {init, case Routing of own -> Mine; library -> Mine#{register => map_get(Group, Names)} end}, M)
+            to(Index, {init, case Routing of
+                own -> Mine;
+                library -> Mine#{register => map_get(Group, Names)}
+            end}, M)
         end,
         Indices
     ),
     M.
 
-common(#{generators := Generators, size := N, table := Kind, slots := Slots, batch := Batch, idle_ms := IdleMs}, Workers) ->
+common(#{generators := Generators, size := N, table := Kind, slots := Slots, batch := Batch,
+         idle_ms := IdleMs}, Workers) ->
     #{
         generators => Generators,
         size => N,
@@ -195,7 +221,8 @@ ready(Count, M0) ->
 
 first(#{size := N, table := Kind, slots := Slots}, #m{workers = Workers} = M) ->
     {K, []} = sderl_orbit_credit:debit(sderl_orbit_credit:one()),
-    to(sderl_orbit_table:owner(0, sderl_orbit_table:new(Kind, N, map_size(Workers), Slots)), {vertex, 0, K}, M),
+    to(sderl_orbit_table:owner(0, sderl_orbit_table:new(Kind, N, map_size(Workers), Slots)),
+       {vertex, 0, K}, M),
     M.
 
 collect(#m{found = Found0} = M0, Credit0) ->
@@ -221,7 +248,9 @@ results(Count, Reports, M0) ->
     end.
 
 %% The next message of the algorithm; a failure ends the run.
-next(#m{caller = Caller, stall_ms = StallMs, deadline = Deadline, found = Found, team = Team} = M) ->
+next(
+    #m{caller = Caller, stall_ms = StallMs, deadline = Deadline, found = Found, team = Team} = M
+) ->
     receive
         {'EXIT', Pid, Reason} ->
             case sderl_orbit_team:died(Pid, Reason, Team) of
@@ -240,7 +269,8 @@ next(#m{caller = Caller, stall_ms = StallMs, deadline = Deadline, found = Found,
     after max(0, Deadline - now_ms()) -> throw({failed, {stalled, StallMs, total(Found)}})
     end.
 
-%% Who could not send to another may have been the first to feel the death of that one, or of a node between them.
+%% Who could not send to another may have been the first to feel the death of that one, or of a node
+%% between them.
 cause({died, _, {undelivered, _, _}} = Death, Team) ->
     receive
         {'EXIT', Pid, Reason} ->
@@ -248,7 +278,8 @@ cause({died, _, {undelivered, _, _}} = Death, Team) ->
                 {died, _, _} = Other -> cause(Other, Team);
                 _ -> cause(Death, Team)
             end;
-        {died, _, Reason} = Other when not is_tuple(Reason); element(1, Reason) =/= undelivered -> Other
+        {died, _, Reason} = Other when not is_tuple(Reason); element(1, Reason) =/= undelivered ->
+            Other
     after ?CAUSE_MS -> Death
     end;
 cause(Death, _) ->

@@ -1,18 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_sequential).
 -moduledoc """
-Orbit in one process: `seq` with one of the tables of `m:sderl_orbit_table`, which says what the tables and the distribution cost;
-`plain` as one would write it without thinking of any of that, with the work list and the set of `m:sets`, for comparison.
+Orbit in one process: `seq` with one of the tables of `m:sderl_orbit_table`, which says what the
+tables and the distribution cost; `plain` as one would write it without thinking of any of that,
+with the work list and the set of `m:sets`, for comparison.
 """.
 
 -export([seq/1, plain/1]).
 
 -doc "With a table in one part. Reports as of one worker.".
--spec seq(#{generators := sderl_orbit_generators:generators(), size := pos_integer(), table := sderl_orbit_table:kind(), slots := pos_integer(), _ => _}) ->
+-spec seq(#{generators := sderl_orbit_generators:generators(), size := pos_integer(),
+            table := sderl_orbit_table:kind(), slots := pos_integer(), _ => _}) ->
     {ok, sderl_orbit_master:result()}.
 seq(#{generators := Generators, size := N, table := Kind, slots := Slots}) ->
     T0 = erlang:monotonic_time(microsecond),
-    Part = sderl_orbit_table:insert(0, sderl_orbit_table:part(1, sderl_orbit_table:new(Kind, N, 1, Slots))),
+    Part = sderl_orbit_table:insert(
+        0, sderl_orbit_table:part(1, sderl_orbit_table:new(Kind, N, 1, Slots))
+    ),
     {Full, Received} = worklist([0], Part, Generators, N, 1),
     T1 = erlang:monotonic_time(microsecond),
     {ok, result(T1 - T0, Received, sderl_orbit_table:contents(Full))}.
@@ -55,7 +59,8 @@ plain([], Set, _, _, Received) ->
 plain([X | Xs], Set, Generators, N, Received) ->
     Images = sderl_orbit_generators:images(Generators, X, N),
     New = [Y || Y <- lists:usort(Images), not sets:is_element(Y, Set)],
-    plain(New ++ Xs, lists:foldl(fun sets:add_element/2, Set, New), Generators, N, Received + length(Images)).
+    plain(New ++ Xs, lists:foldl(fun sets:add_element/2, Set, New), Generators, N,
+          Received + length(Images)).
 
 result(Us, Received, Contents) ->
     #{

@@ -42,7 +42,8 @@ merge(Reports) ->
         idle_max_ms => Max(idle_max_ms),
         idle_tail_ms => Max(idle_tail_ms),
         freq => lists:foldl(
-            fun(#{freq := Freq}, All) -> maps:merge_with(fun(_, A, B) -> A + B end, Freq, All) end, #{}, Contents
+            fun(#{freq := Freq}, All) -> maps:merge_with(fun(_, A, B) -> A + B end, Freq, All) end,
+            #{}, Contents
         ),
         max_freq => lists:max([V || #{max_freq := V} <- Contents]),
         table_bytes => Total(bytes)
@@ -61,9 +62,12 @@ filled(Size, Slots, Used, Metrics) ->
 
 -doc "Of one.".
 -spec worker(sderl_orbit_worker:report()) -> #{atom() => term()}.
-worker(#{node := Node, contents := #{size := Size, slots := Slots, nonempty_slots := Used, max_freq := Most}} = Report) ->
+worker(#{node := Node,
+         contents := #{size := Size, slots := Slots, nonempty_slots := Used, max_freq := Most}} =
+           Report) ->
     (maps:with(
-        [vertices_received, credits_returned, sent, waiting_max, idle_init_ms, idle_max_ms, idle_tail_ms], Report
+        [vertices_received, credits_returned, sent, waiting_max, idle_init_ms, idle_max_ms,
+         idle_tail_ms], Report
     ))#{
         node => Node,
         min_atomic_credit => maps:get(least_credit, Report),

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_submaster).
 -moduledoc """
-A submaster of Orbit, on the first node of an s_group: it starts the workers of its group, and gateways on its node, and
-relays what they tell to the master, which has no link to their nodes.
+A submaster of Orbit, on the first node of an s_group: it starts the workers of its group, and
+gateways on its node, and relays what they tell to the master, which has no link to their nodes.
 
-It is linked to all of them and to the master. When one of them ends, it tells the master who that was; when the master ends it ends,
-and they with it.
+It is linked to all of them and to the master. When one of them ends, it tells the master who that
+was; when the master ends it ends, and they with it.
 """.
 
 -export([start/3, init/2]).
@@ -18,7 +18,10 @@ and they with it.
     gateways := non_neg_integer()
 }.
 
--doc "Starts one on a node, linked to the caller, the master, which gets `{team, Group, Workers, Gateways}`.".
+-doc """
+Starts one on a node, linked to the caller, the master, which gets
+`{team, Group, Workers, Gateways}`.
+""".
 -spec start(node(), Master :: pid(), task()) -> pid().
 start(Node, Master, Task) -> spawn_link(Node, ?MODULE, init, [Master, Task]).
 
@@ -30,10 +33,13 @@ init(Master, #{group := Group, places := Places, gateways := Count}) ->
     Gateways = [sderl_orbit_gateway:start() || _ <- lists:seq(1, Count)],
     Workers = #{Index => sderl_orbit_worker:start(Node, self(), Index) || {Index, Node} <- Places},
     Team0 = lists:foldl(
-        fun(Pid, Team) -> sderl_orbit_team:add(Pid, {gateway, Group, node()}, Team) end, sderl_orbit_team:new(), Gateways
+        fun(Pid, Team) -> sderl_orbit_team:add(Pid, {gateway, Group, node()}, Team) end,
+        sderl_orbit_team:new(), Gateways
     ),
     Team = lists:foldl(
-        fun({Index, Node}, T) -> sderl_orbit_team:add(map_get(Index, Workers), {worker, Index, Node}, T) end, Team0, Places
+        fun({Index, Node}, T) ->
+            sderl_orbit_team:add(map_get(Index, Workers), {worker, Index, Node}, T)
+        end, Team0, Places
     ),
     Master ! {team, Group, Workers, Gateways},
     loop(Master, Workers, Gateways, Team).
@@ -51,7 +57,8 @@ loop(Master, Workers, Gateways, Team) ->
         {to, Index, Message} ->
             map_get(Index, Workers) ! Message;
         {gateways, Conf} ->
-            lists:foreach(fun(Gateway) -> Gateway ! {init, Conf#{workers => Workers}} end, Gateways);
+            lists:foreach(fun(Gateway) -> Gateway ! {init, Conf#{workers => Workers}} end,
+                          Gateways);
         FromWorker ->
             Master ! FromWorker
     end,

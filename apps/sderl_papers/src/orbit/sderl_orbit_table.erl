@@ -1,16 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_table).
 -moduledoc """
-Where Orbit keeps the elements it has found: a table that is distributed over workers, each of which has a part and
-is the only one to use it.
+Where Orbit keeps the elements it has found: a table that is distributed over workers, each of which
+has a part and is the only one to use it.
 
 | kind | which worker has X | a part |
 |---|---|---|
 | `hash` | by `erlang:phash2(X)`, so that neighbours are apart | an array of buckets, which are lists: as published |
 | `compact` | slices of the space `[0, N)` of equal length, so that neighbours are together | a bit for each number of the slice, whether it is an element or not |
 
-The compact table takes 1/4 byte for each number of the space (32 bits in a word of 64, where they are no big
-integers), however many are elements. A kind of table is a module with this behaviour.
+The compact table takes 1/4 byte for each number of the space (32 bits in a word of 64, where they
+are no big integers), however many are elements. A kind of table is a module with this behaviour.
 """.
 
 -export([new/4, kinds/0, workers/1, owner/2, part/2, insert/2, contents/1]).
@@ -26,8 +26,9 @@ integers), however many are elements. A kind of table is a module with this beha
 -type part() :: {module(), term()}.
 
 -doc """
-What a part has in the end: `size` elements, their `sum`, in `bytes` of memory; `slots`, of which `nonempty_slots` are in use,
-`max_freq` elements in the fullest; `freq`: how many slots have so many elements.
+What a part has in the end: `size` elements, their `sum`, in `bytes` of memory; `slots`, of which
+`nonempty_slots` are in use, `max_freq` elements in the fullest; `freq`: how many slots have so many
+elements.
 """.
 -type contents() :: #{
     size := non_neg_integer(),
@@ -39,14 +40,19 @@ What a part has in the end: `size` elements, their `sum`, in `bytes` of memory; 
     freq := #{non_neg_integer() => pos_integer()}
 }.
 
--doc "How many slots each worker has, when there are so many in all and that many numbers in the space.".
--callback slots(N :: pos_integer(), Slots :: pos_integer(), Workers :: pos_integer()) -> pos_integer().
+-doc """
+How many slots each worker has, when there are so many in all and that many numbers in the space.
+""".
+-callback slots(N :: pos_integer(), Slots :: pos_integer(), Workers :: pos_integer()) ->
+    pos_integer().
 
 -doc "The number of the worker that X belongs to, from 1.".
--callback owner(X :: non_neg_integer(), SlotsEach :: pos_integer(), Workers :: pos_integer()) -> pos_integer().
+-callback owner(X :: non_neg_integer(), SlotsEach :: pos_integer(), Workers :: pos_integer()) ->
+    pos_integer().
 
 -doc "An empty part.".
--callback part(Worker :: pos_integer(), SlotsEach :: pos_integer(), Workers :: pos_integer()) -> term().
+-callback part(Worker :: pos_integer(), SlotsEach :: pos_integer(), Workers :: pos_integer()) ->
+    term().
 
 -doc "The part with X, or `seen` when it has X.".
 -callback insert(X :: non_neg_integer(), term()) -> seen | term().
@@ -54,7 +60,9 @@ What a part has in the end: `size` elements, their `sum`, in `bytes` of memory; 
 -doc "What it has.".
 -callback contents(term()) -> contents().
 
--doc "A table of a kind for the space `[0, N)`, for so many workers and with at least so many slots.".
+-doc """
+A table of a kind for the space `[0, N)`, for so many workers and with at least so many slots.
+""".
 -spec new(kind(), N :: pos_integer(), Workers :: pos_integer(), Slots :: pos_integer()) -> spread().
 new(Kind, N, Workers, Slots) ->
     Module = module(Kind),

@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_table_compact).
 -moduledoc """
-A table of Orbit for many elements: a worker has a slice of the space and a bit for each number in it.
+A table of Orbit for many elements: a worker has a slice of the space and a bit for each number in
+it.
 
-A slot is a number of the space. The bits are in `m:atomics`, not for the sake of several writers, of which there
-are none, but because that is memory which is written in place and which no garbage collection copies.
+A slot is a number of the space. The bits are in `m:atomics`, not for the sake of several writers,
+of which there are none, but because that is memory which is written in place and which no garbage
+collection copies.
 """.
 
 -behaviour(sderl_orbit_table).
@@ -28,7 +30,8 @@ owner(X, Each, _Workers) -> X div Each + 1.
 
 -doc "No bit set.".
 -spec part(pos_integer(), pos_integer(), pos_integer()) -> part().
-part(Worker, Each, _Workers) -> {(Worker - 1) * Each, Each, atomics:new(?WORD(Each), [{signed, false}])}.
+part(Worker, Each, _Workers) ->
+    {(Worker - 1) * Each, Each, atomics:new(?WORD(Each), [{signed, false}])}.
 
 -doc "Sets the bit.".
 -spec insert(non_neg_integer(), part()) -> seen | part().

@@ -6,7 +6,8 @@
 
 -export([slots/3, owner/3, part/3, insert/2, contents/1]).
 
--type part() :: {Total :: pos_integer(), First :: non_neg_integer(), array:array([non_neg_integer()])}.
+-type part() ::
+    {Total :: pos_integer(), First :: non_neg_integer(), array:array([non_neg_integer()])}.
 
 -doc "As published: the workers' equal shares, and one more.".
 -spec slots(pos_integer(), pos_integer(), pos_integer()) -> pos_integer().
@@ -18,7 +19,8 @@ owner(X, Each, Workers) -> erlang:phash2(X) rem (Each * Workers) div Each + 1.
 
 -doc "Empty buckets.".
 -spec part(pos_integer(), pos_integer(), pos_integer()) -> part().
-part(Worker, Each, Workers) -> {Each * Workers, (Worker - 1) * Each, array:new(Each, {default, []})}.
+part(Worker, Each, Workers) ->
+    {Each * Workers, (Worker - 1) * Each, array:new(Each, {default, []})}.
 
 -doc "Looks through one bucket.".
 -spec insert(non_neg_integer(), part()) -> seen | part().
@@ -36,7 +38,8 @@ contents({_, _, Buckets}) ->
     {Size, Sum, Freq} = array:sparse_foldl(
         fun(_, Bucket, {Size, Sum, Freq}) ->
             Length = length(Bucket),
-            {Size + Length, Sum + lists:sum(Bucket), maps:update_with(Length, fun(C) -> C + 1 end, 1, Freq)}
+            {Size + Length, Sum + lists:sum(Bucket),
+             maps:update_with(Length, fun(C) -> C + 1 end, 1, Freq)}
         end,
         {0, 0, #{}},
         Buckets

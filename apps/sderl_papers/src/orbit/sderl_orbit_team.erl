@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_team).
 -moduledoc """
-The processes that the master or a submaster of Orbit has started and is linked to: who they are, so that
-whoever died can be named.
+The processes that the master or a submaster of Orbit has started and is linked to: who they are, so
+that whoever died can be named.
 """.
 
 -export([new/0, add/3, died/3, stop/1]).
@@ -31,8 +31,8 @@ new() -> #{}.
 add(Pid, Role, Team) -> Team#{Pid => Role}.
 
 -doc """
-What the exit of a process means: `death` of one of the team, the end of its `parent`, nothing (`none`). One that ends normally has done
-its work.
+What the exit of a process means: `death` of one of the team, the end of its `parent`, nothing
+(`none`). One that ends normally has done its work.
 """.
 -spec died(pid(), Reason :: term(), team()) -> death() | none | parent.
 died(Pid, Reason, Team) ->
@@ -42,7 +42,10 @@ died(Pid, Reason, Team) ->
         #{} -> parent
     end.
 
--doc "Ends all of them and waits until they are gone; not for ever, as a node may stand still. The caller traps exits.".
+-doc """
+Ends all of them and waits until they are gone; not for ever, as a node may stand still. The caller
+traps exits.
+""".
 -spec stop(team()) -> ok.
 stop(Team) ->
     Pids = maps:keys(Team),

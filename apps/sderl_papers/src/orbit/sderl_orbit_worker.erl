@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_worker).
 -moduledoc """
-A worker of Orbit: has a part of the table, computes the images of its elements, and sends those that are not its own to the
-workers whose they are.
+A worker of Orbit: has a part of the table, computes the images of its elements, and sends those
+that are not its own to the workers whose they are.
 
 ## Messages
 
@@ -17,14 +17,17 @@ workers whose they are.
 
 ## Order of work
 
-Whatever has arrived is put into the table first, which is quick, and only what was not there before is kept, in a list,
-for its images to be computed, which is slow. So mailboxes stay short, and all that waits are elements that wait for their first
-and only expansion: no more than there are. Images in the own part take no message.
+Whatever has arrived is put into the table first, which is quick, and only what was not there before
+is kept, in a list, for its images to be computed, which is slow. So mailboxes stay short, and all
+that waits are elements that wait for their first and only expansion: no more than there are. Images
+in the own part take no message.
 
-Images of others are gathered into bundles of `batch`. A bundle leaves when it is full, and all leave when there is nothing
-else to do. While it has elements or bundles a worker has credit; with the last message it may give its last.
+Images of others are gathered into bundles of `batch`. A bundle leaves when it is full, and all
+leave when there is nothing else to do. While it has elements or bundles a worker has credit; with
+the last message it may give its last.
 
-It is linked to its leader and ends with it. It has no recovery: what cannot be delivered ends it, and so the run.
+It is linked to its leader and ends with it. It has no recovery: what cannot be delivered ends it,
+and so the run.
 """.
 
 -export([start/3, init/2]).
@@ -33,12 +36,14 @@ It is linked to its leader and ends with it. It has no recovery: what cannot be 
 -import(sderl_clock, [now_ms/0]).
 
 -doc """
-How to reach a worker: directly; by a gateway of the own group, which knows the others; or by its name in a group of others, over
-the library's routes.
+How to reach a worker: directly; by a gateway of the own group, which knows the others; or by its
+name in a group of others, over the library's routes.
 """.
 -type route() :: pid() | {gateway, pid()} | {name, Group :: term()}.
 
--doc "`routes` has an element for each worker. `register` is the group to be known in by `{orbit, Index}`.".
+-doc """
+`routes` has an element for each worker. `register` is the group to be known in by `{orbit, Index}`.
+""".
 -type conf() :: #{
     index := pos_integer(),
     generators := sderl_orbit_generators:generators(),
@@ -51,10 +56,11 @@ the library's routes.
 }.
 
 -doc """
-What it found and did. Idle times in milliseconds: until the first vertex, the longest wait between two, and from the last
-work until the end. `least_credit` is the greatest K, so the smallest part, that it gave away. `sent` counts messages, `sent_far`
-those of them that went by way of a gateway, `sent_vertices` what was in them. `waiting_max` and `credit_atoms_max` are the most that
-was seen when it looked, now and then.
+What it found and did. Idle times in milliseconds: until the first vertex, the longest wait between
+two, and from the last work until the end. `least_credit` is the greatest K, so the smallest part,
+that it gave away. `sent` counts messages, `sent_far` those of them that went by way of a gateway,
+`sent_vertices` what was in them. `waiting_max` and `credit_atoms_max` are the most that was seen
+when it looked, now and then.
 """.
 -type report() :: #{
     node := node(),
@@ -122,7 +128,8 @@ start(Node, Leader, Index) -> spawn_link(Node, ?MODULE, init, [Leader, Index]).
 init(Leader, Index) ->
     proc_lib:set_label({orbit, worker, Index}),
     receive
-        {init, #{generators := Generators, size := N, spread := Spread, routes := Routes, batch := Batch, idle_ms := IdleMs} = Conf} ->
+        {init, #{generators := Generators, size := N, spread := Spread, routes := Routes,
+                 batch := Batch, idle_ms := IdleMs} = Conf} ->
             ok = known(Conf),
             C = #conf{
                 leader = Leader, index = Index, generators = Generators, n = N, spread = Spread,
@@ -161,7 +168,8 @@ work(C, W) ->
     after 0 -> idle(C, send_all(C, W), now_us())
     end.
 
-got(Ys, K, #w{credit = Credit0, part = Part0, waiting = Waiting0, found = Found0, received = Received0} = W) ->
+got(Ys, K, #w{credit = Credit0, part = Part0, waiting = Waiting0, found = Found0,
+              received = Received0} = W) ->
     Credit = sderl_orbit_credit:add_atom(K, Credit0),
     {Part, Waiting, Found, Received} = keep(Ys, Part0, Waiting0, Found0, Received0),
     W#w{credit = Credit, part = Part, waiting = Waiting, found = Found, received = Received}.
@@ -183,7 +191,9 @@ expand([G | Gs], X, #conf{n = N, spread = Spread, index = Index} = C, W) ->
             #w{part = Part, waiting = Waiting, found = Found, received = Received} = W,
             case sderl_orbit_table:insert(Y, Part) of
                 seen -> expand(Gs, X, C, W#w{received = Received + 1});
-                New -> expand(Gs, X, C, W#w{part = New, waiting = [Y | Waiting], found = Found + 1, received = Received + 1})
+                New ->
+                    expand(Gs, X, C, W#w{part = New, waiting = [Y | Waiting], found = Found + 1,
+                                         received = Received + 1})
             end;
         Other ->
             expand(Gs, X, C, bundle(Other, Y, C, W))
@@ -210,7 +220,8 @@ send_all(C, #w{bundles = Bundles} = W) ->
 
 %% The last message may take the last of the credit, when there is nothing left to do.
 send_each([{To, {1, [X]}}], C, #w{waiting = []} = W) -> send(To, [X], last, C, W);
-send_each([{To, {_, Xs}}], #conf{batch = Batch} = C, #w{waiting = []} = W) when Batch > 1 -> send(To, Xs, last, C, W);
+send_each([{To, {_, Xs}}], #conf{batch = Batch} = C, #w{waiting = []} = W) when Batch > 1 ->
+    send(To, Xs, last, C, W);
 send_each([{To, {_, [X | Xs]}} | Rest], #conf{batch = 1} = C, W) ->
     %% Two images for one worker, as separate messages.
     W1 = send(To, [X], keeping, C, W),
@@ -219,7 +230,8 @@ send_each([{To, {_, Xs}} | Rest], C, W) -> send_each(Rest, C, send(To, Xs, keepi
 send_each([], _, W) -> W.
 
 send(To, Xs, Which, #conf{routes = Routes}, W) ->
-    #w{credit = Credit, unit = Unit, sent = Sent, sent_far = Far, sent_vertices = Vertices, least_credit = Least} = W,
+    #w{credit = Credit, unit = Unit, sent = Sent, sent_far = Far, sent_vertices = Vertices,
+       least_credit = Least} = W,
     {K, Rest, Unit1} =
         case Which of
             keeping ->
@@ -273,12 +285,14 @@ timeout(IdleMs, _) -> IdleMs.
 waited(Since, #w{idle_init = undefined} = W) -> W#w{idle_init = (now_us() - Since) / 1000};
 waited(Since, #w{idle_max = Max} = W) -> W#w{idle_max = max(Max, (now_us() - Since) / 1000)}.
 
-give_back(#conf{leader = Leader, index = Index}, #w{credit = Credit, found = Found, returned = Returned} = W) ->
+give_back(#conf{leader = Leader, index = Index},
+          #w{credit = Credit, found = Found, returned = Returned} = W) ->
     Leader ! {done, Index, Credit, Found},
     W#w{credit = sderl_orbit_credit:zero(), unit = 0, returned = Returned + 1}.
 
 reported(C, #w{expanded = Expanded} = W) when Expanded band (?REPORT_EVERY - 1) =:= 0 ->
-    #w{waiting_max = Max, credit = Credit, atoms_max = AtomsMax, reported_ms = Last, found = Found} = W,
+    #w{waiting_max = Max, credit = Credit, atoms_max = AtomsMax, reported_ms = Last,
+       found = Found} = W,
     W1 = W#w{waiting_max = max(Max, Found - Expanded), atoms_max = max(AtomsMax, length(Credit))},
     case now_ms() of
         Now when Now - Last >= ?REPORT_MS ->

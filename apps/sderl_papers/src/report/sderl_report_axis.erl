@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_axis).
 -moduledoc """
-An axis of a plot: from where to where it goes, where its ticks are, and how far along it a value is.
+An axis of a plot: from where to where it goes, where its ticks are, and how far along it a value
+is.
 
-They are computed here, and not left to the library that draws, because names are written beside the ends of
-lines: where these are must be known beforehand.
+They are computed here, and not left to the library that draws, because names are written beside the
+ends of lines: where these are must be known beforehand.
 """.
 
 -export([new/2, new/3, position/2]).
@@ -13,15 +14,20 @@ lines: where these are must be known beforehand.
 -type kind() :: linear | log.
 
 -doc "Ends and ticks; `format` is one of d3-format.".
--type axis() :: #{kind := kind(), low := number(), high := number(), ticks := [number()], format := binary()}.
+-type axis() ::
+    #{kind := kind(), low := number(), high := number(), ticks := [number()], format := binary()}.
 
 %% Steps of a decade, from few to many: the first that give so many ticks are taken.
--define(STEPS, [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 8], [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9]]).
+-define(STEPS, [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 8],
+                [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9]]).
 -define(TICKS, 4).
 %% Where a logarithmic axis may end.
 -define(ENDS, [1, 1.5, 2, 3, 4, 5, 6, 8]).
 
--doc "An axis that ends at round numbers, with all values on it. From 0 where `zero` asks for it. Values of a `log` axis are above 0.".
+-doc """
+An axis that ends at round numbers, with all values on it. From 0 where `zero` asks for it. Values
+of a `log` axis are above 0.
+""".
 -spec new(#{scale => kind(), zero => boolean(), _ => _}, Values :: [number(), ...]) -> axis().
 new(#{scale := log}, Values) ->
     {Least, Most} = apart(lists:min(Values), lists:max(Values), fun(V) -> {V / 2, V * 2} end),
@@ -31,13 +37,17 @@ new(#{scale := log}, Values) ->
     axis(log, Low, High, log_ticks(Low, High, ?STEPS));
 new(Options, Given) ->
     Values = [0 || maps:get(zero, Options, false)] ++ Given,
-    {Least, Most} = apart(lists:min(Values), lists:max(Values), fun(V) -> {V - max(1, abs(V) / 2), V + max(1, abs(V) / 2)} end),
+    {Least, Most} = apart(lists:min(Values), lists:max(Values),
+                          fun(V) -> {V - max(1, abs(V) / 2), V + max(1, abs(V) / 2)} end),
     Step = step((Most - Least) / 5),
     Ticks = [trimmed(I * Step) || I <- lists:seq(floor(Least / Step), ceil(Most / Step))],
     axis(linear, hd(Ticks), lists:last(Ticks), Ticks).
 
--doc "An axis whose ticks are the values themselves, where there are at most `Most` different ones.".
--spec new(#{scale => kind(), zero => boolean(), _ => _}, Values :: [number(), ...], Most :: pos_integer()) -> axis().
+-doc """
+An axis whose ticks are the values themselves, where there are at most `Most` different ones.
+""".
+-spec new(#{scale => kind(), zero => boolean(), _ => _}, Values :: [number(), ...],
+          Most :: pos_integer()) -> axis().
 new(Options, Values, Most) ->
     case lists:usort(Values) of
         [_, _ | _] = Ticks when length(Ticks) =< Most ->
@@ -83,7 +93,8 @@ log_ticks(Low, High, [Steps | Finer]) ->
 
 %% Round numbers of all decades that have to do with so much.
 marks(Low, High, Steps) ->
-    [trimmed(S * math:pow(10, E)) || E <- lists:seq(floor(math:log10(Low)) - 1, ceil(math:log10(High))), S <- Steps].
+    [trimmed(S * math:pow(10, E))
+     || E <- lists:seq(floor(math:log10(Low)) - 1, ceil(math:log10(High))), S <- Steps].
 
 %% Ten decades need no more than every other one.
 thinned(Ticks) when length(Ticks) =< 9 -> Ticks;

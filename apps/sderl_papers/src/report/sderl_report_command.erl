@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_command).
 -moduledoc """
-`bin/sderl report DIR`: what `bin/sderl reproduce` measured, as one HTML file with a page for each claim; with `--markdown` the
-table of verdicts alone.
+`bin/sderl report DIR`: what `bin/sderl reproduce` measured, as one HTML file with a page for each
+claim; with `--markdown` the table of verdicts alone.
 
-Nothing is measured here. Plots are drawn where Node.js is there, and what draws them can be or has been installed; otherwise their numbers are tables.
+Nothing is measured here. Plots are drawn where Node.js is there, and what draws them can be or has
+been installed; otherwise their numbers are tables.
 """.
 
 -behaviour(sderl_command).
@@ -25,7 +26,9 @@ run(Args) ->
         ok ?= something(Dir, Run),
         case Options of
             #{markdown := true} -> io:put_chars(sderl_reproduce:markdown(Run, Pages));
-            #{tables := Tables} -> report(Run, Pages, Tables, maps:get(out, Options, filename:join(Dir, "report.html")))
+            #{tables := Tables} ->
+                report(Run, Pages, Tables,
+                       maps:get(out, Options, filename:join(Dir, "report.html")))
         end
     end.
 
@@ -37,21 +40,27 @@ arguments() ->
             "Node.js draws the plots (its packages are installed once, below _build); without it\n"
             "there are tables instead.",
         arguments => [
-            #{name => 'DIR', type => string, help => {"DIR", ["the folder with what was measured"]}},
-            #{name => out, long => "-out", type => string, required => false, help => {"[--out FILE]", ["the file (DIR/report.html)"]}},
+            #{name => 'DIR', type => string,
+              help => {"DIR", ["the folder with what was measured"]}},
+            #{name => out, long => "-out", type => string, required => false,
+              help => {"[--out FILE]", ["the file (DIR/report.html)"]}},
             #{name => tables, long => "-tables", type => boolean, default => false,
               help => {"[--tables]", ["tables in place of plots: nothing is installed or drawn"]}},
             #{name => markdown, long => "-markdown", type => boolean, default => false,
-              help => {"[--markdown]", ["print the table of verdicts as Markdown, and write no file"]}}
+              help => {"[--markdown]",
+                       ["print the table of verdicts as Markdown, and write no file"]}}
         ]
     }.
 
-together(#{markdown := true, out := _}) -> {usage, "--markdown writes no file: leave --out or --markdown out"};
-together(#{markdown := true, tables := true}) -> {usage, "--markdown has no plots: leave --tables or --markdown out"};
+together(#{markdown := true, out := _}) ->
+    {usage, "--markdown writes no file: leave --out or --markdown out"};
+together(#{markdown := true, tables := true}) ->
+    {usage, "--markdown has no plots: leave --tables or --markdown out"};
 together(_) -> ok.
 
 something(_, #{points := Points}) when Points > 0 -> ok;
-something(Dir, #{command := Command}) -> {error, ["nothing has been measured in ", Dir, " yet: run ", Command]}.
+something(Dir, #{command := Command}) ->
+    {error, ["nothing has been measured in ", Dir, " yet: run ", Command]}.
 
 report(Run, Pages, Tables, Out) ->
     {Drawn, NoPlots} =
@@ -59,7 +68,8 @@ report(Run, Pages, Tables, Out) ->
             {ok, Drawings} -> {Drawings, none};
             {error, Why} -> {[[none || _ <- Plots] || #{plots := Plots} <- Pages], Why}
         end,
-    Html = sderl_report_html:html(sderl_report_facts:start(Run, Pages, NoPlots), lists:zip(Pages, Drawn)),
+    Html = sderl_report_html:html(sderl_report_facts:start(Run, Pages, NoPlots),
+                                  lists:zip(Pages, Drawn)),
     case file:write_file(Out, Html) of
         ok ->
             io:put_chars([

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_draw).
--moduledoc "The plots of a report as SVG, drawn by Vega-Lite in Node.js (`priv/report/draw.mjs`), without a browser.".
+-moduledoc """
+The plots of a report as SVG, drawn by Vega-Lite in Node.js (`priv/report/draw.mjs`), without a
+browser.
+""".
 
 -export([pages/1, pages/2]).
 
@@ -10,7 +13,8 @@
 -doc """
 The drawings of each page, `none` for a plot without points. An error says why none could be drawn.
 """.
--spec pages([sderl_claim:page()]) -> {ok, [sderl_report_html:drawn()]} | {error, sderl_command:text()}.
+-spec pages([sderl_claim:page()]) ->
+    {ok, [sderl_report_html:drawn()]} | {error, sderl_command:text()}.
 pages(Pages) ->
     case sderl_report_node:ready() of
         {ok, Installed} -> pages(Pages, Installed);
@@ -18,7 +22,8 @@ pages(Pages) ->
     end.
 
 -doc "As `pages/1`, with a library that is installed.".
--spec pages([sderl_claim:page()], sderl_report_node:installed()) -> {ok, [sderl_report_html:drawn()]} | {error, sderl_command:text()}.
+-spec pages([sderl_claim:page()], sderl_report_node:installed()) ->
+    {ok, [sderl_report_html:drawn()]} | {error, sderl_command:text()}.
 pages(Pages, #{node := Node, script := Script}) ->
     Specs = [
         {[P, I, Shape], Spec}
@@ -35,7 +40,8 @@ pages(Pages, #{node := Node, script := Script}) ->
     sderl_progress:done(),
     case Answers of
         {ok, Answered} ->
-            svgs([{Id, json:decode(Answer)} || {{Id, _}, Answer} <- lists:zip(Specs, Answered)], Pages);
+            svgs([{Id, json:decode(Answer)} || {{Id, _}, Answer} <- lists:zip(Specs, Answered)],
+                 Pages);
         {error, timeout} ->
             {error, "the program that draws them did not answer"};
         {error, {exit_status, Status}} ->
@@ -51,7 +57,8 @@ svgs(Answers, Pages) ->
             {ok, [
                 [
                     case Svgs of
-                        #{[P, I, wide] := Wide, [P, I, narrow] := Narrow} -> #{wide => Wide, narrow => Narrow};
+                        #{[P, I, wide] := Wide, [P, I, narrow] := Narrow} ->
+                            #{wide => Wide, narrow => Narrow};
                         #{} -> none
                     end
                  || {I, _} <- lists:enumerate(Plots)

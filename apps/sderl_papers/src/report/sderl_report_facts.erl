@@ -1,11 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_facts).
--moduledoc "What a report says of the run as a whole: where, when and how large it was measured, and what is missing.".
+-moduledoc """
+What a report says of the run as a whole: where, when and how large it was measured, and what is
+missing.
+""".
 
 -export([start/3]).
 
 -doc "The start page. `NoPlots` is why plots are tables, or `none`.".
--spec start(sderl_reproduce:run(), [sderl_claim:page()], NoPlots :: none | unicode:chardata()) -> sderl_report_html:start().
+-spec start(sderl_reproduce:run(), [sderl_claim:page()], NoPlots :: none | unicode:chardata()) ->
+    sderl_report_html:start().
 start(#{scale := Scale, nodes := Nodes, command := Command} = Run, Pages, NoPlots) ->
     Machine = machine(Run),
     #{
@@ -16,19 +20,25 @@ start(#{scale := Scale, nodes := Nodes, command := Command} = Run, Pages, NoPlot
             {"Measured", measured(Run)},
             {"Scale", io_lib:format("~ts, up to ~w nodes", [Scale, Nodes])},
             {"Time", time(Run)}
-        ] ++ [{"Sources", ["revision ", Revision]} || #{revision := Revision} <- [Run], is_binary(Revision)],
+        ] ++ [{"Sources", ["revision ", Revision]}
+              || #{revision := Revision} <- [Run], is_binary(Revision)],
         remarks => remarks(Run, NoPlots),
         command => Command,
-        measured => ["Measured ", measured(Run), ", on one machine: ", Machine, "; scale ", Scale, "."]
+        measured => ["Measured ", measured(Run), ", on one machine: ", Machine, "; scale ", Scale,
+                     "."]
     }.
 
 lead(Pages) ->
     Counts = [{length([V || #{verdict := V} <- Pages, V =:= Verdict]), Text}
-              || {Verdict, Text} <- [{confirmed, "confirmed"}, {refuted, "refuted"}, {not_shown, "not shown at this scale"}]],
-    io_lib:format("~w ~ts of the published work on SD Erlang, repeated on one machine: ~ts. Each verdict is computed from the numbers on its page.", [
-        length(Pages), case Pages of [_] -> "claim"; _ -> "claims" end,
-        lists:join(", ", [io_lib:format("~w ~ts", [N, Text]) || {N, Text} <- Counts, N > 0])
-    ]).
+              || {Verdict, Text} <- [{confirmed, "confirmed"}, {refuted, "refuted"},
+                                     {not_shown, "not shown at this scale"}]],
+    io_lib:format("~w ~ts of the published work on SD Erlang, repeated on one machine: ~ts. Each "
+                  "verdict is computed from the numbers on its page.",
+                  [
+                      length(Pages), case Pages of [_] -> "claim"; _ -> "claims" end,
+                      lists:join(", ",
+                                 [io_lib:format("~w ~ts", [N, Text]) || {N, Text} <- Counts, N > 0])
+                  ]).
 
 machine(#{machine := #{cores := Cores, memory_mib := Memory, otp := Otp}}) ->
     [
@@ -56,7 +66,11 @@ duration(Seconds) -> [sderl_table:number(round(Seconds / 60)), " min"].
 
 remarks(#{ended := Ended, failed := Failed, command := Command}, NoPlots) ->
     lists:append([
-        [["The measurement is not at its end, and the verdicts are those of what is there. The rest: ", Command] || Ended =:= undefined],
-        [io_lib:format("~w of the points could not be measured; the notes of their pages say which, and why.", [length(Failed)]) || Failed =/= []],
+        [["The measurement is not at its end, and the verdicts are those of what is there. The "
+          "rest: ", Command]
+         || Ended =:= undefined],
+        [io_lib:format("~w of the points could not be measured; the notes of their pages say "
+                       "which, and why.", [length(Failed)])
+         || Failed =/= []],
         [["Plots are tables here, because ", NoPlots, "."] || NoPlots =/= none]
     ]).

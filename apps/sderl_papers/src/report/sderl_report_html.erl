@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_html).
 -moduledoc """
-The report as one HTML file that stands alone: style, pages and drawings are in it, it has no script, and it loads
-nothing. Whatever comes from data is escaped.
+The report as one HTML file that stands alone: style, pages and drawings are in it, it has no
+script, and it loads nothing. Whatever comes from data is escaped.
 """.
 
 -export([html/2, escape/1]).
@@ -22,7 +22,8 @@ not as it should be; `measured`, on each page, where and how large the measureme
 }.
 
 -doc """
-The drawings of a page's plots, in their order, as SVG from `m:sderl_report_draw`, or `none`: then the plot's numbers are shown as a table in its place.
+The drawings of a page's plots, in their order, as SVG from `m:sderl_report_draw`, or `none`: then
+the plot's numbers are shown as a table in its place.
 """.
 -type drawn() :: [#{sderl_report_spec:shape() => binary()} | none].
 
@@ -45,17 +46,21 @@ html(#{title := Title} = Start, Pages) ->
 navigation(Pages) ->
     [
         "<nav aria-label=\"Pages of this report\"><ul>\n<li><a href=\"#start\">Verdicts</a></li>\n",
-        [["<li><a href=\"#", anchor(Page), "\">", escape(Id), "</a></li>\n"] || #{id := Id} = Page <- Pages],
+        [["<li><a href=\"#", anchor(Page), "\">", escape(Id), "</a></li>\n"]
+         || #{id := Id} = Page <- Pages],
         "</ul></nav>\n"
     ].
 
 %% An identifier of the document: only what is safe in one.
 anchor(#{id := Id}) ->
-    ["page-", [C || C <- unicode:characters_to_list(string:lowercase(Id)), C >= $a andalso C =< $z orelse C >= $0 andalso C =< $9]].
+    ["page-", [C
+               || C <- unicode:characters_to_list(string:lowercase(Id)),
+                  C >= $a andalso C =< $z orelse C >= $0 andalso C =< $9]].
 
 %% ---------------------------------------------------------------- start page
 
-start(#{title := Title, lead := Lead, facts := Facts, remarks := Remarks, command := Command}, Pages) ->
+start(#{title := Title, lead := Lead, facts := Facts, remarks := Remarks, command := Command},
+      Pages) ->
     [
         "<section id=\"start\" aria-labelledby=\"start-title\">\n",
         "<h1 id=\"start-title\">", escape(Title), "</h1>\n",
@@ -63,7 +68,8 @@ start(#{title := Title, lead := Lead, facts := Facts, remarks := Remarks, comman
         verdicts(Pages),
         [["<p class=\"remark\" role=\"note\">", prose(Remark), "</p>\n"] || Remark <- Remarks],
         "<dl>\n",
-        [["<div><dt>", escape(Label), "</dt><dd>", escape(Value), "</dd></div>\n"] || {Label, Value} <- Facts],
+        [["<div><dt>", escape(Label), "</dt><dd>", escape(Value), "</dd></div>\n"]
+         || {Label, Value} <- Facts],
         "</dl>\n",
         repeats("To repeat all of it", Command),
         "</section>\n"
@@ -71,11 +77,13 @@ start(#{title := Title, lead := Lead, facts := Facts, remarks := Remarks, comman
 
 verdicts(Pages) ->
     [
-        "<div class=\"scroll\"><table class=\"verdicts\">\n<thead><tr><th scope=\"col\">Experiment</th><th scope=\"col\">Verdict</th>",
+        "<div class=\"scroll\"><table class=\"verdicts\">\n"
+        "<thead><tr><th scope=\"col\">Experiment</th><th scope=\"col\">Verdict</th>",
         "<th scope=\"col\">What was measured</th></tr></thead>\n<tbody>\n",
         [
             [
-                "<tr><th scope=\"row\"><a href=\"#", anchor(Page), "\"><span class=\"id\">", escape(Id), "</span> ", escape(Title), "</a></th><td>",
+                "<tr><th scope=\"row\"><a href=\"#", anchor(Page), "\"><span class=\"id\">",
+                escape(Id), "</span> ", escape(Title), "</a></th><td>",
                 chip(Verdict), "</td><td>", prose(Text), "</td></tr>\n"
             ]
          || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} = Page <- Pages
@@ -84,18 +92,23 @@ verdicts(Pages) ->
     ].
 
 %% By a sign and a word as well as by colour.
-chip(confirmed) -> "<span class=\"chip confirmed\"><span aria-hidden=\"true\">✓</span> confirmed</span>";
+chip(confirmed) ->
+    "<span class=\"chip confirmed\"><span aria-hidden=\"true\">✓</span> confirmed</span>";
 chip(refuted) -> "<span class=\"chip refuted\"><span aria-hidden=\"true\">✗</span> refuted</span>";
-chip(not_shown) -> "<span class=\"chip not-shown\"><span aria-hidden=\"true\">–</span> not shown at this scale</span>".
+chip(not_shown) ->
+    "<span class=\"chip not-shown\"><span aria-hidden=\"true\">–</span> not shown at this "
+    "scale</span>".
 
 %% ---------------------------------------------------------------- page of an experiment
 
-page(#{measured := Measured}, #{id := Id, title := Title, question := Question, claim := Claim, verdict := Verdict, verdict_text := Text} = Page, Drawn) ->
+page(#{measured := Measured}, #{id := Id, title := Title, question := Question, claim := Claim,
+                                verdict := Verdict, verdict_text := Text} = Page, Drawn) ->
     #{plots := Plots, tables := Tables, notes := Notes, command := Command} = Page,
     Anchor = anchor(Page),
     [
         "<section class=\"page\" id=\"", Anchor, "\" aria-labelledby=\"", Anchor, "-title\">\n",
-        "<h2 id=\"", Anchor, "-title\"><span class=\"id\">", escape(Id), "</span> ", escape(Title), "</h2>\n",
+        "<h2 id=\"", Anchor, "-title\"><span class=\"id\">", escape(Id), "</span> ", escape(Title),
+        "</h2>\n",
         "<p class=\"lead\">", prose(Question), "</p>\n",
         "<h3>Published</h3>\n<p class=\"claim\">", prose(Claim), "</p>\n",
         "<div class=\"verdict\">", chip(Verdict), "<p>", prose(Text), "</p></div>\n",
@@ -104,14 +117,17 @@ page(#{measured := Measured}, #{id := Id, title := Title, question := Question, 
          || {I, {Plot, Svgs}} <- lists:enumerate(lists:zip(Plots, Drawn))
         ],
         [table(Table) || Table <- Tables],
-        [["<h3>Notes</h3>\n<ul class=\"notes\">\n", [["<li>", prose(Note), "</li>\n"] || Note <- Notes], "</ul>\n"] || Notes =/= []],
+        [["<h3>Notes</h3>\n<ul class=\"notes\">\n",
+          [["<li>", prose(Note), "</li>\n"] || Note <- Notes], "</ul>\n"]
+         || Notes =/= []],
         repeats("To repeat it", Command),
         "<p class=\"small measured\">", escape(Measured), "</p>\n",
         "</section>\n"
     ].
 
 repeats(Title, Command) ->
-    ["<h3>", escape(Title), "</h3>\n<pre class=\"command\" tabindex=\"0\"><code>", escape(Command), "</code></pre>\n"].
+    ["<h3>", escape(Title), "</h3>\n<pre class=\"command\" tabindex=\"0\"><code>", escape(Command),
+     "</code></pre>\n"].
 
 figure(Id, #{title := Title} = Plot, Svgs) ->
     {Header, Rows} = sderl_report_plot:table(Plot),
@@ -121,25 +137,37 @@ figure(Id, #{title := Title} = Plot, Svgs) ->
             none -> grid(Title, Header, Rows);
             #{} ->
                 [
-                    [drawing([Id, $-, atom_to_list(Shape)], Shape, Plot, Svg) || Shape := Svg <- maps:iterator(Svgs, ordered)],
+                    [drawing([Id, $-, atom_to_list(Shape)], Shape, Plot, Svg)
+                     || Shape := Svg <- maps:iterator(Svgs, ordered)],
                     left_out(sderl_report_plot:left_out(Plot)),
-                    "<details><summary>The numbers of this plot</summary>\n", grid(Title, Header, Rows), "</details>\n"
+                    "<details><summary>The numbers of this plot</summary>\n",
+                    grid(Title, Header, Rows), "</details>\n"
                 ]
         end,
         "</figure>\n"
     ].
 
 left_out(0) -> "";
-left_out(1) -> "<p class=\"small\">One point is at 0 and not on this logarithmic plot; the table has it.</p>\n";
-left_out(N) -> ["<p class=\"small\">", integer_to_list(N), " points are at 0 and not on this logarithmic plot; the table has them.</p>\n"].
+left_out(1) ->
+    "<p class=\"small\">One point is at 0 and not on this logarithmic plot; the table has "
+    "it.</p>\n";
+left_out(N) ->
+    ["<p class=\"small\">", integer_to_list(N),
+     " points are at 0 and not on this logarithmic plot; the table has them.</p>\n"].
 
-%% The library's root element is replaced by one with a name and a description, and without addresses of name spaces, which HTML does not need.
+%% The library's root element is replaced by one with a name and a description, and without
+%% addresses of name spaces, which HTML does not need.
 drawing(Id, Shape, #{title := Title} = Plot, Svg) ->
-    {match, [Root, Width, Height]} = re:run(Svg, "^<svg[^>]* width=\"([0-9.]+)\" height=\"([0-9.]+)\"[^>]*>", [{capture, all, binary}]),
+    {match, [Root, Width, Height]} = re:run(
+        Svg, "^<svg[^>]* width=\"([0-9.]+)\" height=\"([0-9.]+)\"[^>]*>", [{capture, all, binary}]
+    ),
     <<_:(byte_size(Root))/binary, Content/binary>> = Svg,
     [
-        "<svg class=\"", atom_to_list(Shape), "\" role=\"img\" preserveAspectRatio=\"xMinYMid\" aria-labelledby=\"", Id, "-t ", Id, "-d\" viewBox=\"0 0 ", Width, " ", Height,
-        "\" width=\"", Width, "\" height=\"", Height, "\"><title id=\"", Id, "-t\">", escape(Title), "</title><desc id=\"", Id, "-d\">",
+        "<svg class=\"", atom_to_list(Shape),
+        "\" role=\"img\" preserveAspectRatio=\"xMinYMid\" aria-labelledby=\"", Id, "-t ", Id,
+        "-d\" viewBox=\"0 0 ", Width, " ", Height,
+        "\" width=\"", Width, "\" height=\"", Height, "\"><title id=\"", Id, "-t\">", escape(Title),
+        "</title><desc id=\"", Id, "-d\">",
         escape(sderl_report_plot:describe(Plot)), "</desc>", Content, "\n"
     ].
 
@@ -151,7 +179,8 @@ grid(_Title, _Header, []) ->
     "<p>Nothing of this was measured.</p>\n";
 grid(Title, Header, Rows) ->
     [
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", escape(Title), "\"><table class=\"numbers\">\n<thead><tr>",
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", escape(Title),
+        "\"><table class=\"numbers\">\n<thead><tr>",
         [["<th scope=\"col\">", escape(Cell), "</th>"] || Cell <- Header],
         "</tr></thead>\n<tbody>\n",
         [["<tr>", row(Row), "</tr>\n"] || Row <- Rows],
@@ -183,9 +212,15 @@ paired(Parts) ->
     {Whole, [Open, Rest]} = lists:split(length(Parts) - 2, Parts),
     Whole ++ [[Open, "`", Rest]].
 
--doc "Text for HTML, between tags and in attributes with quotation marks. Control characters, which HTML does not allow, are left out.".
+-doc """
+Text for HTML, between tags and in attributes with quotation marks. Control characters, which HTML
+does not allow, are left out.
+""".
 -spec escape(unicode:chardata()) -> unicode:chardata().
-escape(Text) -> [escaped(Char) || Char <- unicode:characters_to_list(Text), Char >= 32 orelse Char =:= $\n orelse Char =:= $\t].
+escape(Text) ->
+    [escaped(Char)
+     || Char <- unicode:characters_to_list(Text),
+        Char >= 32 orelse Char =:= $\n orelse Char =:= $\t].
 
 escaped($&) -> "&amp;";
 escaped($<) -> "&lt;";

@@ -3,9 +3,10 @@
 -moduledoc """
 Node.js, and the library that draws: found on the PATH, and installed once into the build folder.
 
-The library's version is in `priv/report/package-lock.json`, with a check sum for each file; the folder it is installed into is named after
-that file. It is installed beside and then renamed, so that it is there whole or not at all, also
-with two commands at the same time. No program of a package is run.
+The library's version is in `priv/report/package-lock.json`, with a check sum for each file; the
+folder it is installed into is named after that file. It is installed beside and then renamed, so
+that it is there whole or not at all, also with two commands at the same time. No program of a
+package is run.
 """.
 
 -export([ready/0, ready/2, home/0]).
@@ -30,8 +31,12 @@ ready() -> ready(home(), os:getenv("PATH", "")).
 -spec home() -> file:filename().
 home() -> code:lib_dir(sderl_papers) ++ "/../../../report".
 
--doc "Makes sure that plots can be drawn, with a library installed below `Home`. An error says what is missing.".
--spec ready(Home :: file:filename(), Path :: string()) -> {ok, installed()} | {error, sderl_command:text()}.
+-doc """
+Makes sure that plots can be drawn, with a library installed below `Home`. An error says what is
+missing.
+""".
+-spec ready(Home :: file:filename(), Path :: string()) ->
+    {ok, installed()} | {error, sderl_command:text()}.
 ready(Home, Path) ->
     Source = filename:join(code:priv_dir(sderl_papers), "report"),
     maybe
@@ -45,7 +50,9 @@ ready(Home, Path) ->
 
 program(Name, Path) ->
     case os:find_executable(Name, Path) of
-        false -> {error, ["there is no program ", Name, " on this machine: install Node.js ", integer_to_list(?OLDEST), " or newer"]};
+        false ->
+            {error, ["there is no program ", Name, " on this machine: install Node.js ",
+                     integer_to_list(?OLDEST), " or newer"]};
         File -> {ok, File}
     end.
 
@@ -54,10 +61,13 @@ recent(Node) ->
         {ok, 0, <<"v", Version/binary>>} ->
             case string:to_integer(Version) of
                 {Major, _} when is_integer(Major), Major >= ?OLDEST -> ok;
-                _ -> {error, ["Node.js ", string:trim(Version), " is too old: install ", integer_to_list(?OLDEST), " or newer"]}
+                _ ->
+                    {error, ["Node.js ", string:trim(Version), " is too old: install ",
+                             integer_to_list(?OLDEST), " or newer"]}
             end;
         _ ->
-            {error, [Node, " does not tell its version: install Node.js ", integer_to_list(?OLDEST), " or newer"]}
+            {error, [Node, " does not tell its version: install Node.js ", integer_to_list(?OLDEST),
+                     " or newer"]}
     end.
 
 folder(Source, Home) ->
@@ -88,7 +98,8 @@ installed(Source, Folder, Path) ->
             ok;
         false ->
             New = lists:concat([Folder, ".", os:getpid()]),
-            Outcome = sderl_progress:during("installing what draws plots", ?USUAL_MS, fun() -> install(Source, New, Folder, Path) end),
+            Outcome = sderl_progress:during("installing what draws plots", ?USUAL_MS,
+                                            fun() -> install(Source, New, Folder, Path) end),
             _ = file:del_dir_r(New),
             Outcome
     end.
@@ -108,13 +119,18 @@ install(Source, New, Folder, Path) ->
 
 %% A machine without a network should learn so in seconds.
 npm(Npm, Folder, Path) ->
-    Args = ["ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline",
+    Args = ["ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error",
+            "--prefer-offline",
             "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=2000"],
-    case sderl_bench_program:run(Npm, Args, #{timeout => ?INSTALL_MS, cd => Folder, env => [{"PATH", Path}]}) of
+    case sderl_bench_program:run(Npm, Args, #{timeout => ?INSTALL_MS, cd => Folder,
+                                              env => [{"PATH", Path}]}) of
         {ok, 0, _} -> ok;
-        {ok, _, Said} -> {error, ["what draws them cannot be installed (npm: ", complaint(Said), ")"]};
-        {error, timeout} -> {error, "what draws them cannot be installed (npm did not end in time)"};
-        {error, Reason} -> {error, io_lib:format("what draws them cannot be installed (npm: ~0tp)", [Reason])}
+        {ok, _, Said} ->
+            {error, ["what draws them cannot be installed (npm: ", complaint(Said), ")"]};
+        {error, timeout} ->
+            {error, "what draws them cannot be installed (npm did not end in time)"};
+        {error, Reason} ->
+            {error, io_lib:format("what draws them cannot be installed (npm: ~0tp)", [Reason])}
     end.
 
 %% The first lines tell what was wrong; the rest is where npm keeps its log.
@@ -133,7 +149,8 @@ copied(Source, Folder, Names) ->
                 (Name, ok) ->
                     case file:copy(filename:join(Source, Name), filename:join(Folder, Name)) of
                         {ok, _} -> ok;
-                        {error, Reason} -> {error, cannot("write", filename:join(Folder, Name), Reason)}
+                        {error, Reason} ->
+                            {error, cannot("write", filename:join(Folder, Name), Reason)}
                     end;
                 (_, Error) -> Error
             end,
@@ -148,11 +165,14 @@ made(Folder) ->
         {error, Reason} -> {error, cannot("make", Folder, Reason)}
     end.
 
-%% Node looks for packages beside the script, so the script of these sources goes there, under a name of its own.
+%% Node looks for packages beside the script, so the script of these sources goes there, under a
+%% name of its own.
 script(Source, Folder) ->
     maybe
         {ok, Text} ?= read(Source, [?SCRIPT]),
-        Name = "draw-" ++ binary_to_list(binary:encode_hex(binary:part(erlang:md5(Text), 0, 6), lowercase)) ++ ".mjs",
+        Name = "draw-" ++
+            binary_to_list(binary:encode_hex(binary:part(erlang:md5(Text), 0, 6), lowercase)) ++
+            ".mjs",
         File = filename:join(Folder, Name),
         case filelib:is_regular(File) of
             true ->

@@ -1,17 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_plot).
--moduledoc "What a plot (`t:sderl_claim:plot/0`) shows: which of its points can be drawn, its numbers as a table, and its content in words.".
+-moduledoc """
+What a plot (`t:sderl_claim:plot/0`) shows: which of its points can be drawn, its numbers as a
+table, and its content in words.
+""".
 
 -export([series/1, left_out/1, names/1, title/1, table/1, describe/1]).
--doc "The series that have points that can be drawn, with these points from left to right. On a logarithmic axis nothing at or below 0 can.".
--spec series(sderl_claim:plot()) -> [{Name :: binary(), [#{x := number(), y := number(), low := number(), high := number()}]}].
+-doc """
+The series that have points that can be drawn, with these points from left to right. On a
+logarithmic axis nothing at or below 0 can.
+""".
+-spec series(sderl_claim:plot()) ->
+    [{Name :: binary(), [#{x := number(), y := number(), low := number(), high := number()}]}].
 series(#{series := Series} = Plot) ->
-    [{text(Name), Points} || #{name := Name, points := Given} <- Series, Points <- [drawable(Plot, Given)], Points =/= []].
+    [{text(Name), Points}
+     || #{name := Name, points := Given} <- Series, Points <- [drawable(Plot, Given)],
+        Points =/= []].
 
 drawable(#{x := X, y := Y}, Points) ->
     lists:sort([
-        #{x => Px, y => Py, low => low(Y, Point), high => max(Py, maps:get(high, measured(Point), Py))}
-        || #{x := Px, y := Py} = Point <- Points, on(X, Px), on(Y, Py)
+        #{x => Px, y => Py, low => low(Y, Point),
+          high => max(Py, maps:get(high, measured(Point), Py))}
+     || #{x := Px, y := Py} = Point <- Points, on(X, Px), on(Y, Py)
     ]).
 
 low(Axis, #{y := Y} = Point) ->
@@ -28,10 +38,14 @@ on(_, Value) -> is_number(Value).
 -doc "How many points were measured and cannot be drawn.".
 -spec left_out(sderl_claim:plot()) -> non_neg_integer().
 left_out(#{series := Series} = Plot) ->
-    length([P || #{points := Ps} <- Series, #{x := X, y := Y} = P <- Ps, is_number(X), is_number(Y)]) -
+    length([P
+            || #{points := Ps} <- Series, #{x := X, y := Y} = P <- Ps, is_number(X),
+               is_number(Y)]) -
         length(lists:append([Points || {_, Points} <- series(Plot)])).
 
--doc "The names of all series, each once, in their order: a name looks the same in all plots of a page.".
+-doc """
+The names of all series, each once, in their order: a name looks the same in all plots of a page.
+""".
 -spec names([sderl_claim:plot()]) -> [binary()].
 names(Plots) ->
     lists:uniq([text(Name) || #{series := Series} <- Plots, #{name := Name} <- Series]).
@@ -39,10 +53,14 @@ names(Plots) ->
 -doc "What is on an axis, and in which unit: `latency (ms)`.".
 -spec title(sderl_claim:axis()) -> binary().
 title(#{label := Label} = Axis) ->
-    Notes = [U || #{unit := U} <- [Axis], text(U) =/= <<>>] ++ ["log scale" || #{scale := log} <- [Axis]],
+    Notes = [U || #{unit := U} <- [Axis], text(U) =/= <<>>] ++
+        ["log scale" || #{scale := log} <- [Axis]],
     text([Label, [[" (", lists:join(", ", Notes), ")"] || Notes =/= []]]).
 
--doc "The plot's numbers: a row for each x, a column for each series; behind a value its least and greatest.".
+-doc """
+The plot's numbers: a row for each x, a column for each series; behind a value its least and
+greatest.
+""".
 -spec table(sderl_claim:plot()) -> {Header :: [binary()], Rows :: [[binary()]]}.
 table(#{x := X, y := Y, series := Series}) ->
     Unit = [[" (", U, ")"] || #{unit := U} <- [Y], text(U) =/= <<>>],
@@ -53,11 +71,15 @@ table(#{x := X, y := Y, series := Series}) ->
     }.
 
 cell(X, Points) ->
-    text(lists:join("; ", case [value(Point) || #{x := Px} = Point <- Points, Px == X] of [] -> ["-"]; Values -> Values end)).
+    text(lists:join("; ", case [value(Point) || #{x := Px} = Point <- Points, Px == X] of
+        [] -> ["-"];
+        Values -> Values
+    end)).
 
 value(#{y := Y} = Point) ->
     case Point of
-        #{low := Low, high := High} when is_number(Y), is_number(Low), is_number(High), Low < High ->
+        #{low := Low, high := High}
+          when is_number(Y), is_number(Low), is_number(High), Low < High ->
             [number(Y), " (", number(Low), "..", number(High), ")"];
         #{} -> number(Y)
     end.

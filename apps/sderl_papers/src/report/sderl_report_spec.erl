@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_spec).
 -moduledoc """
-A plot as a specification of Vega-Lite, in two shapes: `wide` for a page, and `narrow` for a telephone.
+A plot as a specification of Vega-Lite, in two shapes: `wide` for a page, and `narrow` for a
+telephone.
 
-A series is told by its name beside the end of its line (above the plot where it is narrow), and by dashes and
-shapes as well as by colour. Colours are names of the page's style sheet, so that they follow light and dark.
+A series is told by its name beside the end of its line (above the plot where it is narrow), and by
+dashes and shapes as well as by colour. Colours are names of the page's style sheet, so that they
+follow light and dark.
 
 A linear `y` begins at 0 unless its axis says otherwise.
 """.
@@ -27,9 +29,13 @@ A linear `y` begins at 0 unless its axis says otherwise.
 -define(MANY, 30).
 
 -define(DASHES, [[], [8, 3], [2, 3], [10, 3, 2, 3], [5, 2], [1, 2]]).
--define(SHAPES, [<<"circle">>, <<"square">>, <<"triangle-up">>, <<"diamond">>, <<"triangle-down">>, <<"cross">>]).
+-define(SHAPES, [<<"circle">>, <<"square">>, <<"triangle-up">>, <<"diamond">>, <<"triangle-down">>,
+                 <<"cross">>]).
 
--doc "How the I-th series looks, from 1. The seventh has the colour of the first and the dashes of the second.".
+-doc """
+How the I-th series looks, from 1. The seventh has the colour of the first and the dashes of the
+second.
+""".
 -spec style(pos_integer()) -> #{colour := binary(), dash := [pos_integer()], shape := binary()}.
 style(I) ->
     N = length(?DASHES),
@@ -39,12 +45,16 @@ style(I) ->
         shape => lists:nth((I - 1 + (I - 1) div N) rem N + 1, ?SHAPES)
     }.
 
--doc "The specification, as JSON's terms; `none` for a plot without a point that can be drawn. `Names` decides on the style of each series.".
+-doc """
+The specification, as JSON's terms; `none` for a plot without a point that can be drawn. `Names`
+decides on the style of each series.
+""".
 -spec spec(sderl_claim:plot(), shape(), Names :: [binary()]) -> map() | none.
 spec(Plot, Shape, Names) ->
     case sderl_report_plot:series(Plot) of
         [] -> none;
-        Series -> spec(Plot, Shape, Series, [{Name, style(index(Name, Names))} || {Name, _} <- Series])
+        Series ->
+            spec(Plot, Shape, Series, [{Name, style(index(Name, Names))} || {Name, _} <- Series])
     end.
 
 index(Name, [Name | _]) -> 1;
@@ -52,22 +62,29 @@ index(Name, [_ | Names]) -> 1 + index(Name, Names).
 
 spec(#{x := X, y := Y} = Plot, Shape, Series, Styles) ->
     #{total := Total, height := Height} = map_get(Shape, ?SIZES),
-    Keys = [{Name, wrapped(Name, case Shape of wide -> 28; narrow -> 44 end)} || {Name, _} <- Series],
+    Keys = [{Name, wrapped(Name, case Shape of wide -> 28; narrow -> 44 end)}
+            || {Name, _} <- Series],
     Width = case Shape of
-        wide -> Total - ?AXIS - 44 - round(?CHAR * lists:max([longest(Lines) || {_, Lines} <- Keys]));
+        wide ->
+            Total - ?AXIS - 44 - round(?CHAR * lists:max([longest(Lines) || {_, Lines} <- Keys]));
         narrow -> Total - ?AXIS
     end,
     Marks = marks(Plot),
-    XAxis = sderl_report_axis:new(X, [V || {_, Ps} <- Series, #{x := V} <- Ps] ++ [V || #{x := V} <- Marks], 8),
+    XAxis = sderl_report_axis:new(
+        X, [V || {_, Ps} <- Series, #{x := V} <- Ps] ++ [V || #{x := V} <- Marks], 8
+    ),
     YAxis = sderl_report_axis:new(
         maps:merge(#{zero => true}, Y),
-        [V || {_, Ps} <- Series, #{low := L, high := H} <- Ps, V <- [L, H]] ++ [V || #{y := V} <- Marks]
+        [V || {_, Ps} <- Series, #{low := L, high := H} <- Ps, V <- [L, H]] ++
+        [V || #{y := V} <- Marks]
     ),
     YTitle = wrapped(sderl_report_plot:title(Y), round((Total - 20) / ?CHAR)),
     Axes = #{
-        x => axis(XAxis, #{title => wrapped(sderl_report_plot:title(X), round(Width / ?CHAR)), grid => false, titlePadding => 8}),
-        y => axis(YAxis, #{title => YTitle, titleAngle => 0, titleAlign => left, titleBaseline => bottom, titleX => -46, titleY => -10,
-                           grid => true, domain => false, ticks => false, labelPadding => 12})
+        x => axis(XAxis, #{title => wrapped(sderl_report_plot:title(X), round(Width / ?CHAR)),
+                           grid => false, titlePadding => 8}),
+        y => axis(YAxis, #{title => YTitle, titleAngle => 0, titleAlign => left,
+                           titleBaseline => bottom, titleX => -46, titleY => -10, grid => true,
+                           domain => false, ticks => false, labelPadding => 12})
     },
     Places = case Shape of
         wide -> beside(Series, Keys, YAxis, Width, Height);
@@ -78,10 +95,14 @@ spec(#{x := X, y := Y} = Plot, Shape, Series, Styles) ->
         height => Height,
         padding => 4,
         layer => lists:append([
-            [spread(Points, Style, Aside, Axes) || {{_, Points}, {_, Style}, Aside} <- lists:zip3(Series, Styles, asides(Series))],
-            [line(Points, Style, Aside, Axes) || {{_, Points}, {_, Style}, Aside} <- lists:zip3(Series, Styles, asides(Series))],
-            [mark(Mark, I, Series, XAxis, YAxis, Axes, Width) || {I, Mark} <- lists:enumerate(0, Marks)],
-            [key(Place, Lines, Style) || {Place, {_, Lines}, {_, Style}} <- lists:zip3(Places, Keys, Styles)]
+            [spread(Points, Style, Aside, Axes)
+             || {{_, Points}, {_, Style}, Aside} <- lists:zip3(Series, Styles, asides(Series))],
+            [line(Points, Style, Aside, Axes)
+             || {{_, Points}, {_, Style}, Aside} <- lists:zip3(Series, Styles, asides(Series))],
+            [mark(Mark, I, Series, XAxis, YAxis, Axes, Width)
+             || {I, Mark} <- lists:enumerate(0, Marks)],
+            [key(Place, Lines, Style)
+             || {Place, {_, Lines}, {_, Style}} <- lists:zip3(Places, Keys, Styles)]
         ]),
         config => config()
     }.
@@ -95,9 +116,11 @@ config() ->
         view => #{stroke => null},
         text => #{fontSize => ?FONT, fill => Ink, lineBreak => <<"\n">>},
         axis => #{
-            labelFontSize => ?FONT, titleFontSize => ?FONT, titleFontWeight => normal, labelColor => <<"var(--quiet)">>, titleColor => Ink,
-            titleLimit => 0, gridColor => <<"var(--rule)">>, domainColor => <<"var(--quiet)">>, tickColor => <<"var(--quiet)">>,
-            labelOverlap => greedy, labelFlush => false, labelSeparation => 5, labelPadding => 5
+            labelFontSize => ?FONT, titleFontSize => ?FONT, titleFontWeight => normal,
+            labelColor => <<"var(--quiet)">>, titleColor => Ink, titleLimit => 0,
+            gridColor => <<"var(--rule)">>, domainColor => <<"var(--quiet)">>,
+            tickColor => <<"var(--quiet)">>, labelOverlap => greedy, labelFlush => false,
+            labelSeparation => 5, labelPadding => 5
         }
     }.
 
@@ -117,7 +140,9 @@ encoded(Fields, Axes) ->
 
 %% Bars that would hide each other are drawn beside each other, a few pixels apart.
 asides(Series) ->
-    Bars = lists:any(fun({_, Points}) -> lists:any(fun(#{low := Low, high := High}) -> Low < High end, Points) end, Series),
+    Bars = lists:any(fun({_, Points}) ->
+        lists:any(fun(#{low := Low, high := High}) -> Low < High end, Points)
+    end, Series),
     case Bars andalso lists:all(fun({_, Points}) -> length(Points) =< ?MANY end, Series) of
         true ->
             Step = min(?ASIDE, 2 * ?ASIDE / max(1, length(Series) - 1)),
@@ -129,10 +154,13 @@ line(Points, #{colour := Colour, dash := Dash, shape := Shape}, Aside, Axes) ->
     #{
         data => #{values => [maps:with([x, y], P) || P <- Points]},
         mark => #{
-            type => line, color => Colour, strokeDash => Dash, strokeWidth => 2, strokeJoin => round, xOffset => Aside,
+            type => line, color => Colour, strokeDash => Dash, strokeWidth => 2,
+            strokeJoin => round, xOffset => Aside,
             point => case length(Points) > ?MANY of
                 true -> false;
-                false -> #{shape => Shape, size => 64, color => Colour, filled => true, opacity => 1, xOffset => Aside}
+                false ->
+                    #{shape => Shape, size => 64, color => Colour, filled => true, opacity => 1,
+                      xOffset => Aside}
             end
         },
         encoding => encoded([{x, x, x}, {y, y, y}], Axes)
@@ -143,13 +171,15 @@ spread(Points, #{colour := Colour}, Aside, Axes) ->
     Encoding = (encoded([{x, x, x}, {y, y, low}], Axes))#{y2 => #{field => high}},
     case length(Points) > ?MANY of
         true ->
-            #{data => #{values => Points}, mark => #{type => area, color => Colour, opacity => 0.18}, encoding => Encoding};
+            #{data => #{values => Points},
+              mark => #{type => area, color => Colour, opacity => 0.18}, encoding => Encoding};
         false ->
             #{
                 data => #{values => [P || #{low := Low, high := High} = P <- Points, Low < High]},
                 mark => #{
                     type => errorbar, color => Colour, opacity => 0.75,
-                    ticks => #{size => 7, thickness => 1.5, xOffset => Aside}, rule => #{strokeWidth => 1.5, xOffset => Aside}
+                    ticks => #{size => 7, thickness => 1.5, xOffset => Aside},
+                    rule => #{strokeWidth => 1.5, xOffset => Aside}
                 },
                 encoding => Encoding
             }
@@ -172,17 +202,26 @@ mark(Mark, I, Series, XAxis, YAxis, Axes, Width) ->
     {Fields, Place, Look} = case Mark of
         #{x := X} ->
             %% Text of a line in the right half is on its left side.
-            {Align, Dx} = case sderl_report_axis:position(XAxis, X) > 0.5 of true -> {right, -6}; false -> {left, 6} end,
+            {Align, Dx} = case sderl_report_axis:position(XAxis, X) > 0.5 of
+                true -> {right, -6};
+                false -> {left, 6}
+            end,
             {[{x, x, x}], #{y => value(?LINE_HEIGHT * I + 12)}, #{align => Align, dx => Dx}};
         #{y := Y} ->
             %% Where lines are farther from it, and on the other side of it than they.
             At = sderl_report_axis:position(YAxis, Y),
-            Nearest = fun(End) -> hd(lists:sort([{abs(P - At), P > At} || {_, Points} <- Series, P <- [sderl_report_axis:position(YAxis, map_get(y, End(Points)))]])) end,
+            Nearest = fun(End) ->
+                hd(lists:sort([{abs(P - At), P > At}
+                               || {_, Points} <- Series, P <- [
+                                   sderl_report_axis:position(YAxis, map_get(y, End(Points)))
+                               ]]))
+            end,
             {{Align, X}, {_, Above}} = case {Nearest(fun hd/1), Nearest(fun lists:last/1)} of
                 {Left, Right} when Right > Left -> {{right, Width - 4}, Right};
                 {Left, _} -> {{left, 4}, Left}
             end,
-            {[{y, y, y}], #{x => value(X)}, #{align => Align, dy => case Above of true -> 10; false -> -7 end}}
+            {[{y, y, y}], #{x => value(X)},
+             #{align => Align, dy => case Above of true -> 10; false -> -7 end}}
     end,
     Encoding = encoded(Fields, Axes),
     Text = fun(More) ->
@@ -194,7 +233,9 @@ mark(Mark, I, Series, XAxis, YAxis, Axes, Width) ->
     #{
         data => #{values => [maps:with([x, y], Mark)]},
         layer => [
-            #{mark => #{type => rule, color => <<"var(--quiet)">>, strokeDash => [4, 4], strokeWidth => 1.25}, encoding => Encoding},
+            #{mark => #{type => rule, color => <<"var(--quiet)">>, strokeDash => [4, 4],
+                        strokeWidth => 1.25},
+              encoding => Encoding},
             Text(#{stroke => <<"var(--paper)">>, strokeWidth => 5, strokeJoin => round}),
             Text(#{})
         ]
@@ -204,8 +245,10 @@ mark(Mark, I, Series, XAxis, YAxis, Axes, Width) ->
 
 %% At the heights of the lines' ends, and apart from each other.
 beside(Series, Keys, YAxis, Width, Height) ->
-    Ends = [{Height * (1 - sderl_report_axis:position(YAxis, map_get(y, lists:last(Points)))), ?LINE_HEIGHT * length(Lines), I}
-            || {I, {_, Points}, {_, Lines}} <- lists:zip3(lists:seq(1, length(Series)), Series, Keys)],
+    Ends =
+        [{Height * (1 - sderl_report_axis:position(YAxis, map_get(y, lists:last(Points)))),
+          ?LINE_HEIGHT * length(Lines), I}
+         || {I, {_, Points}, {_, Lines}} <- lists:zip3(lists:seq(1, length(Series)), Series, Keys)],
     Placed = up(down(lists:sort(Ends)), Height),
     [{Width + 16, Y} || {_, Y} <- lists:sort([{I, Y} || {Y, _, I} <- Placed])].
 
@@ -249,12 +292,16 @@ key({X, Y}, Lines, #{colour := Colour, dash := Dash, shape := Shape}) ->
                 encoding => #{x => value(X), x2 => value(X + 26), y => Height}
             },
             #{
-                mark => #{type => point, filled => true, color => Colour, shape => Shape, size => 64, opacity => 1},
+                mark => #{type => point, filled => true, color => Colour, shape => Shape,
+                          size => 64, opacity => 1},
                 encoding => #{x => value(X + 13), y => Height}
             },
             #{
-                mark => #{type => text, align => left, baseline => middle, lineHeight => ?LINE_HEIGHT - 2},
-                encoding => #{x => value(X + 33), y => value(Y - (length(Lines) - 1) * (?LINE_HEIGHT - 2) / 2), text => value(text(lists:join($\n, Lines)))}
+                mark => #{type => text, align => left, baseline => middle,
+                          lineHeight => ?LINE_HEIGHT - 2},
+                encoding => #{x => value(X + 33),
+                              y => value(Y - (length(Lines) - 1) * (?LINE_HEIGHT - 2) / 2),
+                              text => value(text(lists:join($\n, Lines)))}
             }
         ]
     }.

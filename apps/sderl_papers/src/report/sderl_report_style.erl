@@ -1,12 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_style).
--moduledoc "The report's style sheet: light and dark as the reader's system has it, narrow and wide, and paper.".
+-moduledoc """
+The report's style sheet: light and dark as the reader's system has it, narrow and wide, and paper.
+""".
 
 -export([css/0]).
 
 -doc """
-The style sheet. `--s1` to `--s6` are the colours of series, which plots refer to (`sderl_report_spec:style/1`); they differ in
-lightness too, and are told apart by people who see few colours.
+The style sheet. `--s1` to `--s6` are the colours of series, which plots refer to
+(`sderl_report_spec:style/1`); they differ in lightness too, and are told apart by people who see
+few colours.
 """.
 -spec css() -> unicode:chardata().
 css() ->

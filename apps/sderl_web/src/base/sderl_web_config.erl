@@ -3,15 +3,17 @@
 -moduledoc """
 Checks the environment of the application `sderl_web`, before anything listens.
 
-Whatever is wrong gives `{error, {bad_config, [Key], Value, Expected}}`, `Expected` being what belongs there in words.
+Whatever is wrong gives `{error, {bad_config, [Key], Value, Expected}}`, `Expected` being what
+belongs there in words.
 """.
 
 -export([read/1, keys/0, random_token/0, text/1]).
 -export_type([settings/0, error/0]).
 
 -doc """
-`token` is a function that gives it, so that no printed state holds it. `hosts` and `origins` are allowed besides those of
-`m:sderl_web_guard`. `recordings` is the folder whose files a browser may open, `replay` the one that each browser shows at first.
+`token` is a function that gives it, so that no printed state holds it. `hosts` and `origins` are
+allowed besides those of `m:sderl_web_guard`. `recordings` is the folder whose files a browser may
+open, `replay` the one that each browser shows at first.
 """.
 -type settings() :: #{
     port := inet:port_number(),
@@ -52,7 +54,9 @@ keys() ->
         {replay, none}
     ].
 
--doc "The settings of an environment, what it lacks being as in `keys/0`. Unknown keys are an error.".
+-doc """
+The settings of an environment, what it lacks being as in `keys/0`. Unknown keys are an error.
+""".
 -spec read([{atom(), term()}]) -> {ok, settings()} | {error, error()}.
 read(Env) ->
     Known = keys(),
@@ -97,7 +101,10 @@ value(tls, off) -> {ok, off};
 value(tls, #{certfile := _} = Tls) ->
     case sderl_web_tls:check(Tls) of
         ok -> {ok, Tls};
-        {error, Why} -> {error, unicode:characters_to_list(["a map of ssl's options with files that can be used; ", Why])}
+        {error, Why} ->
+            {error,
+             unicode:characters_to_list(["a map of ssl's options with files that can be used; ",
+                                         Why])}
     end;
 value(tls, _) -> {error, "off, or a map of ssl's options with certfile and keyfile"};
 value(source, Source) when Source =:= hub; Source =:= synthetic -> {ok, Source};
@@ -115,7 +122,8 @@ value(max_sockets, _) -> {error, "a whole number above 0"};
 value(cluster, Name) when is_binary(Name) -> {ok, Name};
 value(cluster, _) -> {error, "a name as a binary"};
 value(Key, none) when Key =:= recordings; Key =:= replay -> {ok, none};
-value(Key, Path) when Key =:= recordings, is_list(Path); Key =:= replay, is_list(Path) -> {ok, Path};
+value(Key, Path) when Key =:= recordings, is_list(Path); Key =:= replay, is_list(Path) ->
+    {ok, Path};
 value(recordings, _) -> {error, "none, or the folder of the recordings"};
 value(replay, _) -> {error, "none, or the file of a recording"}.
 

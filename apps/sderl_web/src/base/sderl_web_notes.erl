@@ -3,8 +3,8 @@
 -moduledoc """
 Says in the log what browsers and strangers did wrong, once a minute and kind, and counts the rest.
 
-Who sends a million bad frames must not write a million lines. The first of a kind is logged at once; the next ones of that
-minute are counted, and their number follows in one line.
+Who sends a million bad frames must not write a million lines. The first of a kind is logged at
+once; the next ones of that minute are counted, and their number follows in one line.
 """.
 
 -behaviour(gen_server).
@@ -17,7 +17,8 @@ minute are counted, and their number follows in one line.
 
 -doc "The kinds are few and fixed: no stranger makes new ones.".
 -type kind() ::
-    wrong_token | bad_host | bad_origin | bad_frame | bad_request | too_many_requests | too_many_sockets | slow_reader | failed.
+    wrong_token | bad_host | bad_origin | bad_frame | bad_request | too_many_requests
+    | too_many_sockets | slow_reader | failed.
 
 -define(PERIOD_MS, 60_000).
 -define(TABLE, ?MODULE).
@@ -25,7 +26,10 @@ minute are counted, and their number follows in one line.
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--doc "Logs `Text`, or counts it where this kind has been logged in this minute. Never fails, and waits for nobody.".
+-doc """
+Logs `Text`, or counts it where this kind has been logged in this minute. Never fails, and waits for
+nobody.
+""".
 -spec note(kind(), unicode:chardata()) -> ok.
 note(Kind, Text) ->
     try ets:update_counter(?TABLE, Kind, [{2, 1}, {3, 1}], {Kind, 0, 0}) of
@@ -78,5 +82,6 @@ handle_info(tick, State) ->
 handle_info(_, State) ->
     {noreply, State}.
 
-more(Kind, N) when N > 0 -> ?LOG_WARNING("dashboard: ~ts: ~w more within a minute", [Kind, N], #{domain => [sderl, web]});
+more(Kind, N) when N > 0 ->
+    ?LOG_WARNING("dashboard: ~ts: ~w more within a minute", [Kind, N], #{domain => [sderl, web]});
 more(_, _) -> ok.

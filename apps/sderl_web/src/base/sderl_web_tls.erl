@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_tls).
 -moduledoc """
-Whether a certificate and its key can be used, known before anything listens: `ssl` says it in terms,
-and of a key that is another certificate's only to the first browser.
+Whether a certificate and its key can be used, known before anything listens: `ssl` says it in
+terms, and of a key that is another certificate's only to the first browser.
 """.
 
 -export([check/1]).
@@ -45,8 +45,11 @@ decoded(Text) ->
 
 %% The first is the dashboard's own; those of who signed it follow.
 public_key_of(File, Entries) ->
-    try [public_key:pkix_decode_cert(Der, otp) || {'Certificate', Der, not_encrypted} <- Entries] of
-        [#'OTPCertificate'{tbsCertificate = #'OTPTBSCertificate'{subjectPublicKeyInfo = Info}} | _] ->
+    try
+        [public_key:pkix_decode_cert(Der, otp) || {'Certificate', Der, not_encrypted} <- Entries]
+    of
+        [#'OTPCertificate'{tbsCertificate = #'OTPTBSCertificate'{subjectPublicKeyInfo = Info}}
+         | _] ->
             {ok, public(Info)};
         [] ->
             sentence(
@@ -86,7 +89,8 @@ private_key(File, Entries, Password) ->
     end.
 
 is_private(Type) ->
-    Known = ['PrivateKeyInfo', 'EncryptedPrivateKeyInfo', 'RSAPrivateKey', 'ECPrivateKey', 'DSAPrivateKey'],
+    Known = ['PrivateKeyInfo', 'EncryptedPrivateKeyInfo', 'RSAPrivateKey', 'ECPrivateKey',
+             'DSAPrivateKey'],
     lists:member(Type, Known).
 
 decoded_key(File, Decode) ->
@@ -94,7 +98,8 @@ decoded_key(File, Decode) ->
         {ok, Decode()}
     catch
         error:_ ->
-            sentence("the key in ~ts cannot be read: the file is damaged, or its password wrong", [File])
+            sentence("the key in ~ts cannot be read: the file is damaged, or its password wrong",
+                     [File])
     end.
 
 %% What one signs the other confirms.

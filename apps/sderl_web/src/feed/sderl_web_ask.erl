@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_ask).
 -moduledoc """
-Answers what browsers ask: of the hub's history, of a recording, or of the monitored nodes themselves.
+Answers what browsers ask: of the hub's history, of a recording, or of the monitored nodes
+themselves.
 
 Runs in a process for each question, which may take its time. Answers are JSON already.
 """.
@@ -9,19 +10,26 @@ Runs in a process for each question, which may take its time. Answers are JSON a
 -export([answer/3, state/1, no_node/1, replay/1, record/1, own/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
-%% A span is from after its beginning: the first one has what is asked at the range's. Else, how long frames are that old ones were merged to.
+%% A span is from after its beginning: the first one has what is asked at the range's. Else, how
+%% long frames are that old ones were merged to.
 -define(LATER_MS, [1, 1_000, 10_000, 60_000, 600_000]).
 
 -doc "What a socket looks at: the present, or a recording by its name.".
 -type source() :: live | {recording, binary(), pid()}.
--doc "Of the server's settings what answers depend on: whether browsers may change anything, and where recordings are.".
+-doc """
+Of the server's settings what answers depend on: whether browsers may change anything, and where
+recordings are.
+""".
 -type settings() :: #{
     writable := boolean(),
     recordings := none | file:filename(),
     replay => none | file:filename()
 }.
 
--doc "`opened`: a recording that has been opened, with what a socket sends first; it belongs to the process that asked.".
+-doc """
+`opened`: a recording that has been opened, with what a socket sends first; it belongs to the
+process that asked.
+""".
 -type answer() ::
     {ok, iodata()}
     | {opened, Name :: binary(), pid(), Messages :: [binary()]}
@@ -33,10 +41,12 @@ answer(Request, Source, Settings) ->
     try
         ask(Request, Source, Settings)
     catch
-        exit:{noproc, _} -> {error, unavailable, "the hub is not running, or just restarts: ask again"};
+        exit:{noproc, _} ->
+            {error, unavailable, "the hub is not running, or just restarts: ask again"};
         exit:{timeout, _} -> {error, unavailable, "no answer in time: ask again"};
         %% Reported by whoever asked, and not each time.
-        Class:Reason:Stack -> exit({failed, Class, Reason, [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)]})
+        Class:Reason:Stack ->
+            exit({failed, Class, Reason, [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)]})
     end.
 
 ask({range, _}, Source, _) ->
@@ -48,7 +58,9 @@ ask({at, #{t := T}}, Source, _) ->
     Hub = of_hub(Source),
     case at(Hub, T, sderl_mon_hub:range(Hub)) of
         {ok, #{} = State} -> {ok, state(State)};
-        {error, none} -> {error, not_found, "nothing is kept of that time: range tells from when to when there is something"}
+        {error, none} ->
+            {error, not_found,
+             "nothing is kept of that time: range tells from when to when there is something"}
     end;
 ask({series, #{'of' := What, from := From, to := To, points := Points}}, Source, _) ->
     case sderl_mon_hub:series(of_hub(Source), What, From, To, Points) of
@@ -65,7 +77,9 @@ ask({events, Args}, Source, _) ->
         {ok, Events} -> ok(#{events => Events})
     end;
 ask({Op, _}, {recording, _, _}, _) when Op =:= names; Op =:= lookup; Op =:= process; Op =:= trace ->
-    {error, unavailable, [atom_to_binary(Op), ": a recording holds no names or processes; go back to the present first (live)"]};
+    {error, unavailable,
+     [atom_to_binary(Op),
+      ": a recording holds no names or processes; go back to the present first (live)"]};
 ask({names, #{group := Group, prefix := Prefix, limit := Limit}}, live, _) ->
     of_place(names, Group, sderl_mon:names(Group, #{prefix => Prefix, limit => Limit}));
 ask({lookup, #{group := Group, name := Name}}, live, _) ->
@@ -78,7 +92,8 @@ ask({trace, #{node := Node, confirm := Confirm} = Args}, live, #{writable := Wri
     of_place(trace, Node, sderl_mon:trace(Node, Options));
 ask({recordings, _}, _, #{recordings := Dir}) ->
     %% Where they are on the disk is nobody's business.
-    ok(#{recordings => [maps:with([name, bytes, modified], Recording) || Recording <- recordings(Dir)]});
+    ok(#{recordings => [maps:with([name, bytes, modified], Recording)
+                        || Recording <- recordings(Dir)]});
 ask({open, #{recording := Name}}, _, #{recordings := Dir}) ->
     open(Name, Dir);
 ask({record, #{on := On}}, _, #{recordings := Dir}) ->
@@ -133,12 +148,19 @@ mon_error(_, Group, no_group) -> {not_found, no_group(Group)};
 mon_error(_, _, {unknown_group, Group}) -> {not_found, no_group(Group)};
 mon_error(_, _, {unknown_node, Node}) -> {not_found, no_node(Node)};
 mon_error(lookup, Group, not_found) -> {not_found, ["no such name is registered in ", Group]};
-mon_error(process, Node, Reason) when Reason =:= not_found; Reason =:= dead -> {not_found, ["there is no such process on ", Node, "; it may have ended"]};
-mon_error(process, _, bad_pid) -> {bad_request, "pid is the text of a process of that node, such as <0.123.0>"};
-mon_error(_, _, {bad_option, Key, Value}) -> {bad_request, io_lib:format("~0tp cannot be ~0tP", [Key, Value, 12])};
-mon_error(_, Place, not_running) -> {unavailable, ["s_groups do not run on ", Place, ", or it has no probe"]};
-mon_error(_, Place, busy) -> {unavailable, ["as many as may ask ", Place, " at a time do so: ask again"]};
-mon_error(lookup, Group, timeout) -> {unavailable, ["no such name was found in ", Group, " in time, and not all were looked at: ask again, or list names by prefix"]};
+mon_error(process, Node, Reason) when Reason =:= not_found; Reason =:= dead ->
+    {not_found, ["there is no such process on ", Node, "; it may have ended"]};
+mon_error(process, _, bad_pid) ->
+    {bad_request, "pid is the text of a process of that node, such as <0.123.0>"};
+mon_error(_, _, {bad_option, Key, Value}) ->
+    {bad_request, io_lib:format("~0tp cannot be ~0tP", [Key, Value, 12])};
+mon_error(_, Place, not_running) ->
+    {unavailable, ["s_groups do not run on ", Place, ", or it has no probe"]};
+mon_error(_, Place, busy) ->
+    {unavailable, ["as many as may ask ", Place, " at a time do so: ask again"]};
+mon_error(lookup, Group, timeout) ->
+    {unavailable, ["no such name was found in ", Group,
+                   " in time, and not all were looked at: ask again, or list names by prefix"]};
 mon_error(_, Place, timeout) -> {unavailable, [Place, " did not answer in time: ask again"]};
 mon_error(_, _, Reason) -> {unavailable, sderl_mon:format_error(Reason)}.
 
@@ -155,7 +177,8 @@ recordings(Dir) -> sderl_mon_record:list(Dir).
 
 %% A name from a browser is compared with what is there, and is never a path.
 open(_, none) ->
-    {error, not_found, "there is no folder of recordings: who starts the dashboard names it with --record"};
+    {error, not_found,
+     "there is no folder of recordings: who starts the dashboard names it with --record"};
 open(Name, Dir) ->
     case [File || #{name := Is, file := File} <- recordings(Dir), Is =:= Name] of
         [File] -> opened(Name, sderl_mon_replay:open(File));
@@ -164,9 +187,11 @@ open(Name, Dir) ->
 
 -doc "Opens a file that is no browser's choice.".
 -spec replay(file:filename()) -> answer().
-replay(File) -> opened(unicode:characters_to_binary(filename:basename(File)), sderl_mon_replay:open(File)).
+replay(File) ->
+    opened(unicode:characters_to_binary(filename:basename(File)), sderl_mon_replay:open(File)).
 
-%% It is this process's until the socket makes it its own: one that is late, or fails here, is closed.
+%% It is this process's until the socket makes it its own: one that is late, or fails here, is
+%% closed.
 opened(Name, {ok, Pid}) ->
     {_, To} = sderl_mon_hub:range(Pid),
     case sderl_mon_hub:at(Pid, To) of
@@ -189,7 +214,10 @@ messages(Name, Pid, #{topology := Topology, frame := Frame} = State) ->
     ],
     {opened, Name, Pid, [iolist_to_binary(Message) || Message <- Messages]}.
 
--doc "The recording of an answer is the calling process's from now on, and closed when that ends. `false`: it has ended.".
+-doc """
+The recording of an answer is the calling process's from now on, and closed when that ends. `false`:
+it has ended.
+""".
 -spec own(pid()) -> boolean().
 own(Pid) ->
     try
@@ -207,7 +235,8 @@ close(Pid) ->
     ok.
 
 record(_, none) ->
-    {error, unavailable, "there is no folder for recordings: who starts the dashboard names it with --record"};
+    {error, unavailable,
+     "there is no folder for recordings: who starts the dashboard names it with --record"};
 record(true, Dir) ->
     case record(Dir) of
         {ok, File} -> ok(#{recording => filename:basename(File)});
@@ -225,8 +254,10 @@ record(Dir) ->
     case started(sderl_mon_record:status(), Dir) of
         {ok, #{file := File}} -> {ok, File};
         {error, already_recording} -> {error, "a recording is being made already"};
-        {error, {file, File, Reason}} -> {error, [filename:basename(File), ": ", file:format_error(Reason)]};
-        {error, {exists, File}} -> {error, [filename:basename(File), ": there is such a recording already"]};
+        {error, {file, File, Reason}} ->
+            {error, [filename:basename(File), ": ", file:format_error(Reason)]};
+        {error, {exists, File}} ->
+            {error, [filename:basename(File), ": there is such a recording already"]};
         {error, Reason} -> {error, reason(Reason)}
     end.
 

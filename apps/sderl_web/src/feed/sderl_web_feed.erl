@@ -3,25 +3,28 @@
 -moduledoc """
 One subscriber to the hub for all browsers.
 
-It encodes each topology, frame and list of findings **once** and hands the same binary to every socket, so that ten browsers cost
-hardly more than one.
+It encodes each topology, frame and list of findings **once** and hands the same binary to every
+socket, so that ten browsers cost hardly more than one.
 
 ## Slow browsers
 
-A socket acknowledges each message when it has taken it out of its mailbox, and it takes the next one when the last has gone to
-the network. One that has a few unacknowledged ones gets nothing more: frames and details are left out and counted, and of
-topologies and findings it gets what is newest when it is back, of events those of the newest 2,000 that it has not got. So a mailbox
-holds a few messages, however slow its browser is, and the browser is told how many frames and events it missed.
+A socket acknowledges each message when it has taken it out of its mailbox, and it takes the next
+one when the last has gone to the network. One that has a few unacknowledged ones gets nothing more:
+frames and details are left out and counted, and of topologies and findings it gets what is newest
+when it is back, of events those of the newest 2,000 that it has not got. So a mailbox holds a few
+messages, however slow its browser is, and the browser is told how many frames and events it missed.
 
 ## When the hub ends
 
-The feed waits until it is back and subscribes again. The sockets stay, and begin anew: with another hello, since the history and
-the numbers of the events do. It is the same when a hub changes between the cluster and a synthetic one.
+The feed waits until it is back and subscribes again. The sockets stay, and begin anew: with another
+hello, since the history and the numbers of the events do. It is the same when a hub changes between
+the cluster and a synthetic one.
 """.
 
 -behaviour(gen_server).
 
--export([start_link/1, join/2, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2, current/0, count/0, health/0, info/0]).
+-export([start_link/1, join/2, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2,
+         current/0, count/0, health/0, info/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([settings/0, present/0]).
 
@@ -31,7 +34,10 @@ the numbers of the events do. It is the same when a hub changes between the clus
     max_sockets := pos_integer()
 }.
 
--doc "What the hub said last, and whether of a cluster that there is. Before it has said anything: `undefined`.".
+-doc """
+What the hub said last, and whether of a cluster that there is. Before it has said anything:
+`undefined`.
+""".
 -type present() :: #{
     mode := live | synthetic,
     topology := sderl_mon_types:topology() | undefined,
@@ -84,8 +90,9 @@ the numbers of the events do. It is the same when a hub changes between the clus
 start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Settings, []).
 
 -doc """
-The calling socket gets `{sderl_web_feed, Message}` from now on, a binary each, and acknowledges each with `ack/1`. Gives what there is now.
-With `replay` it gets nothing before it asks for the present (`replay/2`). `{error, full}`: there are as many sockets as are allowed.
+The calling socket gets `{sderl_web_feed, Message}` from now on, a binary each, and acknowledges
+each with `ack/1`. Gives what there is now. With `replay` it gets nothing before it asks for the
+present (`replay/2`). `{error, full}`: there are as many sockets as are allowed.
 """.
 -spec join(pid(), live | replay) -> {ok, [binary()]} | {error, full}.
 join(Socket, Mode) -> gen_server:call(?MODULE, {join, Socket, Mode}).
@@ -111,12 +118,15 @@ watch(Socket, Node) -> gen_server:call(?MODULE, {watch, Socket, Node}).
 -spec unwatch(pid(), Node :: binary()) -> ok.
 unwatch(Socket, Node) -> gen_server:call(?MODULE, {unwatch, Socket, Node}).
 
--doc "What a socket that comes back to the present needs: hello, topology, frame, findings, events.".
+-doc """
+What a socket that comes back to the present needs: hello, topology, frame, findings, events.
+""".
 -spec snapshot() -> [binary()].
 snapshot() -> gen_server:call(?MODULE, snapshot).
 
 -doc "The table of numbers with those of a topology and a frame in it.".
--spec ids(sderl_mon_types:topology() | undefined, sderl_mon_types:frame() | undefined) -> sderl_web_ids:ids().
+-spec ids(sderl_mon_types:topology() | undefined, sderl_mon_types:frame() | undefined) ->
+    sderl_web_ids:ids().
 ids(Topology, Frame) -> gen_server:call(?MODULE, {ids, Topology, Frame}).
 
 -doc "What the hub said last.".
@@ -127,7 +137,9 @@ current() -> gen_server:call(?MODULE, current).
 -spec count() -> non_neg_integer().
 count() -> maps:get(sockets, info()).
 
--doc "Sockets, and whether the hub is there. Does not ask the feed: nobody holds that up by asking often.".
+-doc """
+Sockets, and whether the hub is there. Does not ask the feed: nobody holds that up by asking often.
+""".
 -spec health() -> #{sockets := non_neg_integer(), hub := boolean()}.
 health() ->
     try
@@ -140,8 +152,12 @@ noted(#state{sockets = Sockets, hub = Hub} = State) ->
     true = ets:insert(?TABLE, [{sockets, map_size(Sockets)}, {hub, Hub =/= none}]),
     State.
 
--doc "Figures for people: sockets, frames that slow ones missed, names in the table, whether the hub is there.".
--spec info() -> #{sockets := non_neg_integer(), missed := non_neg_integer(), names := non_neg_integer(), hub := boolean()}.
+-doc """
+Figures for people: sockets, frames that slow ones missed, names in the table, whether the hub is
+there.
+""".
+-spec info() -> #{sockets := non_neg_integer(), missed := non_neg_integer(),
+                  names := non_neg_integer(), hub := boolean()}.
 info() -> gen_server:call(?MODULE, info).
 
 -doc false.
@@ -171,16 +187,19 @@ again(State) ->
     noted(State#state{hub = none}).
 
 %% Another life than before, to whoever is there.
-taken(#{topology := Topology, frame := First, findings := Findings, events := Events, mode := Mode, interval_ms := Interval, life := Life}, State0) ->
+taken(#{topology := Topology, frame := First, findings := Findings, events := Events, mode := Mode,
+        interval_ms := Interval, life := Life}, State0) ->
     Frame = case First of none -> undefined; #{} -> First end,
     State = numbered(Topology, Frame, State0#state{
-        life = Life, mode = Mode, interval_ms = Interval, topology = Topology, frame = Frame, findings = Findings, events = Events, encoded = #{}
+        life = Life, mode = Mode, interval_ms = Interval, topology = Topology, frame = Frame,
+        findings = Findings, events = Events, encoded = #{}
     }),
     {Messages, State1} = snapshot(State),
     all(
         fun
             (_, #socket{mode = replay} = Known) -> Known;
-            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED -> begun(Socket, Messages, Known);
+            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
+                begun(Socket, Messages, Known);
             (_, Known) -> Known#socket{anew = true}
         end,
         State1
@@ -198,11 +217,15 @@ handle_call({join, Socket, Mode}, _From, #state{sockets = Sockets} = State) when
         #{} ->
             {Messages, State1} = snapshot(State),
             Monitor = monitor(process, Socket),
-            {reply, {ok, Messages}, noted(State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor, mode = Mode}}})}
+            {reply, {ok, Messages}, noted(
+                State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor, mode = Mode}}}
+            )}
     end;
 handle_call({mode, Socket, replay}, _From, State) ->
     %% Nothing of now, also of what it has not got yet.
-    Nothing = fun(#socket{monitor = Monitor, out = Out, watches = Watches}) -> #socket{monitor = Monitor, out = Out, watches = Watches, mode = replay} end,
+    Nothing = fun(#socket{monitor = Monitor, out = Out, watches = Watches}) ->
+        #socket{monitor = Monitor, out = Out, watches = Watches, mode = replay}
+    end,
     {reply, ok, with(Socket, Nothing, State)};
 handle_call({mode, Socket, Mode}, _From, State) ->
     {reply, ok, with(Socket, fun(Known) -> Known#socket{mode = Mode, missed = 0} end, State)};
@@ -213,7 +236,8 @@ handle_call({unwatch, Socket, Node}, _From, #state{sockets = Sockets} = State) -
     case Sockets of
         #{Socket := #socket{watches = Watches} = Known} ->
             Left = Sockets#{Socket := Known#socket{watches = lists:delete(Node, Watches)}},
-            {reply, ok, release([Node || lists:member(Node, Watches)], State#state{sockets = Left})};
+            {reply, ok,
+             release([Node || lists:member(Node, Watches)], State#state{sockets = Left})};
         #{} ->
             {reply, ok, State}
     end;
@@ -228,10 +252,13 @@ handle_call({ids, Topology, Frame}, _From, State) ->
         false ->
             {reply, {error, unknown_call}, State}
     end;
-handle_call(current, _From, #state{mode = Mode, topology = Topology, frame = Frame, findings = Findings} = State) ->
+handle_call(current, _From,
+            #state{mode = Mode, topology = Topology, frame = Frame, findings = Findings} = State) ->
     {reply, #{mode => Mode, topology => Topology, frame => Frame, findings => Findings}, State};
-handle_call(info, _From, #state{sockets = Sockets, missed = Missed, ids = Ids, hub = Hub} = State) ->
-    {reply, #{sockets => map_size(Sockets), missed => Missed, names => sderl_web_ids:size(Ids), hub => Hub =/= none}, State};
+handle_call(info, _From,
+            #state{sockets = Sockets, missed = Missed, ids = Ids, hub = Hub} = State) ->
+    {reply, #{sockets => map_size(Sockets), missed => Missed, names => sderl_web_ids:size(Ids),
+              hub => Hub =/= none}, State};
 handle_call(_, _From, State) ->
     {reply, {error, unknown_call}, State}.
 
@@ -243,7 +270,8 @@ is_news(What, Term) ->
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast({ack, Socket}, State) ->
     case State#state.sockets of
-        #{Socket := #socket{out = Out} = Known} -> {noreply, catch_up(Socket, Known#socket{out = max(0, Out - 1)}, State)};
+        #{Socket := #socket{out = Out} = Known} ->
+            {noreply, catch_up(Socket, Known#socket{out = max(0, Out - 1)}, State)};
         #{} -> {noreply, State}
     end;
 handle_cast(_, State) ->
@@ -265,7 +293,8 @@ handle_info({'DOWN', Hub, process, _, _}, #state{hub = Hub} = State) ->
     {noreply, again(State)};
 handle_info({'DOWN', _, process, Socket, _}, #state{sockets = Sockets} = State) ->
     case maps:take(Socket, Sockets) of
-        {#socket{watches = Watches}, Left} -> {noreply, noted(release(Watches, State#state{sockets = Left}))};
+        {#socket{watches = Watches}, Left} ->
+            {noreply, noted(release(Watches, State#state{sockets = Left}))};
         error -> {noreply, State}
     end;
 handle_info(_, State) ->
@@ -293,7 +322,8 @@ heard({sderl_mon, anew, _}, State) ->
     subscribe(State).
 
 topology(Topology, State0) ->
-    State1 = #state{encoded = Encoded} = numbered(Topology, undefined, State0#state{topology = Topology}),
+    State1 = #state{encoded = Encoded} = numbered(Topology, undefined,
+                                                  State0#state{topology = Topology}),
     State = State1#state{encoded = maps:remove(topology, Encoded)},
     newest(topology, State).
 
@@ -308,7 +338,8 @@ newest(What, State0) ->
     all(
         fun
             (_, #socket{mode = replay} = Known) -> Known;
-            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED -> given(Socket, Message, Known);
+            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
+                given(Socket, Message, Known);
             (_, Known) when What =:= topology -> Known#socket{topology = true};
             (_, Known) -> Known#socket{findings = true}
         end,
@@ -324,11 +355,16 @@ frame(Frame, State0) ->
             State2;
         _ ->
             {Message, State3} = encoded(frame, State2),
-            Full = length([full || Socket <- Wanting, (maps:get(Socket, State3#state.sockets))#socket.out >= ?UNACKNOWLEDGED]),
+            Full =
+                length([full
+                        || Socket <- Wanting,
+                           (maps:get(Socket, State3#state.sockets))#socket.out >= ?UNACKNOWLEDGED]),
             all(
                 fun
-                    (Socket, #socket{mode = live, out = Out} = Known) when Out < ?UNACKNOWLEDGED -> given(Socket, Message, Known);
-                    (_, #socket{mode = live, missed = Missed} = Known) -> Known#socket{missed = Missed + 1};
+                    (Socket, #socket{mode = live, out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
+                        given(Socket, Message, Known);
+                    (_, #socket{mode = live, missed = Missed} = Known) ->
+                        Known#socket{missed = Missed + 1};
                     (_, Known) -> Known
                 end,
                 State3#state{missed = State3#state.missed + Full}
@@ -347,7 +383,8 @@ events(New, #state{events = Events} = State) ->
     all(
         fun
             (_, #socket{mode = replay} = Known) -> Known;
-            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED -> given(Socket, Message, Known);
+            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
+                given(Socket, Message, Known);
             (_, #socket{events = none} = Known) -> Known#socket{events = First};
             (_, Known) -> Known
         end,
@@ -378,18 +415,21 @@ left_out(_, N, #socket{mode = live, missed = Missed} = Known) -> Known#socket{mi
 left_out(_, _, Known) -> Known.
 
 events_missed(_, #socket{mode = replay} = Known) -> Known;
-events_missed(N, #socket{events_missed = Missed} = Known) -> Known#socket{events_missed = Missed + N}.
+events_missed(N, #socket{events_missed = Missed} = Known) ->
+    Known#socket{events_missed = Missed + N}.
 
 begun(Socket, Messages, Known) ->
     lists:foldl(
         fun(Message, Acc) -> given(Socket, Message, Acc) end,
-        Known#socket{anew = false, topology = false, findings = false, events = none, missed = 0, events_missed = 0},
+        Known#socket{anew = false, topology = false, findings = false, events = none, missed = 0,
+                     events_missed = 0},
         Messages
     ).
 
 %% The topology before the frames that need it.
 catch_up(Socket, Known, State) ->
-    {Caught, State1} = lists:foldl(fun(What, Acc) -> missing(What, Socket, Acc) end, {Known, State}, [anew, topology, findings, events, missed]),
+    {Caught, State1} = lists:foldl(fun(What, Acc) -> missing(What, Socket, Acc) end, {Known, State},
+                                   [anew, topology, findings, events, missed]),
     State1#state{sockets = (State1#state.sockets)#{Socket := Caught}}.
 
 missing(_, _, {#socket{out = Out}, _} = Acc) when Out >= ?UNACKNOWLEDGED -> Acc;
@@ -402,13 +442,17 @@ missing(topology, Socket, {#socket{topology = true} = Known, State}) ->
 missing(findings, Socket, {#socket{findings = true} = Known, State}) ->
     {Message, State1} = encoded(findings, State),
     {given(Socket, Message, Known#socket{findings = false}), State1};
-missing(events, Socket, {#socket{events = From} = Known, #state{events = Events} = State}) when From =/= none ->
+missing(events, Socket, {#socket{events = From} = Known, #state{events = Events} = State})
+  when From =/= none ->
     Missed = lists:reverse([Event || Event <- Events, maps:get(id, Event, 0) >= From]),
     %% What is not kept any more.
     Gone = max(0, maps:get(id, lists:last(Events), 0) - From),
-    {given(Socket, iolist_to_binary(sderl_web_json:events(Missed)), events_missed(Gone, Known#socket{events = none})), State};
-missing(missed, Socket, {#socket{missed = Frames, events_missed = Gone} = Known, State}) when Frames + Gone > 0 ->
-    {given(Socket, iolist_to_binary(sderl_web_json:missed(Frames, Gone)), Known#socket{missed = 0, events_missed = 0}), State};
+    {given(Socket, iolist_to_binary(sderl_web_json:events(Missed)),
+           events_missed(Gone, Known#socket{events = none})), State};
+missing(missed, Socket, {#socket{missed = Frames, events_missed = Gone} = Known, State})
+  when Frames + Gone > 0 ->
+    {given(Socket, iolist_to_binary(sderl_web_json:missed(Frames, Gone)),
+           Known#socket{missed = 0, events_missed = 0}), State};
 missing(_, _, Acc) ->
     Acc.
 
@@ -422,7 +466,9 @@ snapshot(#state{events = Events, topology = Topology, frame = Frame} = State0) -
         [topology || Topology =/= undefined] ++ [frame || Frame =/= undefined] ++ [findings]
     ),
     Hello = iolist_to_binary(sderl_web_hello:live(hello(State), Topology)),
-    {[Hello | lists:reverse(There)] ++ [iolist_to_binary(sderl_web_json:events(lists:reverse(lists:sublist(Events, ?FIRST_EVENTS))))], State}.
+    {[Hello | lists:reverse(There)] ++
+     [iolist_to_binary(sderl_web_json:events(lists:reverse(lists:sublist(Events, ?FIRST_EVENTS))))],
+     State}.
 
 hello(#state{settings = Settings, mode = Mode, interval_ms = Interval, life = Life}) ->
     Settings#{mode => Mode, interval_ms => Interval, life => Life}.
@@ -464,7 +510,8 @@ watch(Socket, Node, #state{sockets = Sockets, topology = Topology, watched = Wat
                 false when length(Watches) >= ?MOST_WATCHED ->
                     {{error, too_many}, State};
                 false ->
-                    %% Also when another socket watches it already: the hub sends what it knows at once.
+                    %% Also when another socket watches it already: the hub sends what it knows at
+                    %% once.
                     _ = told(fun() -> sderl_mon_hub:watch(Node) end),
                     N = maps:get(Node, Watched, 0),
                     {ok, State#state{

@@ -19,7 +19,8 @@
 
 -doc "Of what happens now.".
 -spec live(settings(), sderl_mon_types:topology() | undefined) -> iodata().
-live(#{mode := Mode, interval_ms := Interval, life := Life, cluster := Cluster, writable := Writable}, Topology) ->
+live(#{mode := Mode, interval_ms := Interval, life := Life, cluster := Cluster,
+       writable := Writable}, Topology) ->
     Range = range(live),
     hello(#{
         mode => Mode,

@@ -21,7 +21,8 @@ answer(Req) ->
         {ok, To} ?= time(~"to", Query),
         {ok, What} ?= what(value(~"what", Query)),
         {ok, By} ?= by(value(~"by", Query), What),
-        Opts = maps:merge(maps:merge(What, By), #{Key => T || {Key, T} <- [{from, From}, {to, To}], T =/= none}),
+        Opts = maps:merge(maps:merge(What, By),
+                          #{Key => T || {Key, T} <- [{from, From}, {to, To}], T =/= none}),
         alone(fun() -> send(Format, Opts, Req) end, Req)
     else
         {error, Why} -> sderl_web_reply:refuse(400, bad_request, Why, Req)
@@ -61,7 +62,9 @@ what(none) ->
 what(Text) ->
     case [What || What <- sderl_mon_export:what(), atom_to_binary(What) =:= Text] of
         [What] -> {ok, #{what => What}};
-        [] -> {error, ["what is one of ", lists:join(", ", [atom_to_binary(What) || What <- sderl_mon_export:what()])]}
+        [] ->
+            {error, ["what is one of ",
+                     lists:join(", ", [atom_to_binary(What) || What <- sderl_mon_export:what()])]}
     end.
 
 by(none, #{what := traffic}) ->
@@ -78,7 +81,9 @@ by(Text, _) ->
 alone(Fun, Req) ->
     case lists:any(fun taken/1, ?PLACES) of
         true -> Fun();
-        false -> sderl_web_reply:refuse(503, unavailable, "two exports are being made: ask again when one is done", Req)
+        false ->
+            sderl_web_reply:refuse(503, unavailable,
+                                   "two exports are being made: ask again when one is done", Req)
     end.
 
 taken(Place) ->

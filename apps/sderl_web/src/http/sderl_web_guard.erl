@@ -3,13 +3,15 @@
 -moduledoc """
 What every request passes first: whether it is meant for us, and the headers of every answer.
 
-A page of somebody else in the user's browser must not read the dashboard. Two ways lead around the token's secrecy and are
-closed here:
+A page of somebody else in the user's browser must not read the dashboard. Two ways lead around the
+token's secrecy and are closed here:
 
-- *DNS rebinding*: a stranger's name that suddenly means 127.0.0.1. The `Host` of a request must be an address, `localhost`,
-  a name of this machine, or one of the configured `hosts`; a stranger's name is none of them.
-- *Cross-site sockets*: browsers let any page open a WebSocket to any server. The `Origin` that they send along must be the
-  `Host` itself or one of the configured `origins`. Programs that are no browsers send none, and need the token only.
+- *DNS rebinding*: a stranger's name that suddenly means 127.0.0.1. The `Host` of a request must be
+  an address, `localhost`, a name of this machine, or one of the configured `hosts`; a stranger's
+  name is none of them.
+- *Cross-site sockets*: browsers let any page open a WebSocket to any server. The `Origin` that they
+  send along must be the `Host` itself or one of the configured `origins`. Programs that are no
+  browsers send none, and need the token only.
 """.
 
 -behaviour(cowboy_middleware).
@@ -20,7 +22,8 @@ closed here:
 -type secret() :: fun(() -> binary()).
 
 -doc false.
--spec execute(cowboy_req:req(), cowboy_middleware:env()) -> {ok, cowboy_req:req(), cowboy_middleware:env()} | {stop, cowboy_req:req()}.
+-spec execute(cowboy_req:req(), cowboy_middleware:env()) ->
+    {ok, cowboy_req:req(), cowboy_middleware:env()} | {stop, cowboy_req:req()}.
 execute(Req0, #{sderl_web := #{hosts := Hosts, origins := Origins}} = Env) ->
     Host = authority(Req0),
     Req = cowboy_req:set_resp_headers(headers(Host), Req0),
@@ -31,7 +34,10 @@ execute(Req0, #{sderl_web := #{hosts := Hosts, origins := Origins}} = Env) ->
         ok ?= method(cowboy_req:method(Req)),
         {ok, Req, Env}
     else
-        {refused, Status, Text} -> {stop, cowboy_req:reply(Status, #{<<"content-type">> => <<"text/plain; charset=utf-8">>}, Text, Req)}
+        {refused, Status, Text} ->
+            {stop,
+             cowboy_req:reply(Status, #{<<"content-type">> => <<"text/plain; charset=utf-8">>},
+                              Text, Req)}
     end.
 
 %% HTTP/2 has no such header, and says the same elsewhere.
@@ -50,8 +56,11 @@ host(Host, Hosts) ->
         true ->
             ok;
         false ->
-            sderl_web_notes:note(bad_host, "a request for another host was refused; a name of this machine that should be allowed belongs into the setting hosts"),
-            {refused, 421, "This name is not one that the dashboard answers to: use its address, or name it in the setting hosts.\n"}
+            sderl_web_notes:note(bad_host,
+                                 "a request for another host was refused; a name of this machine "
+                                 "that should be allowed belongs into the setting hosts"),
+            {refused, 421, "This name is not one that the dashboard answers to: use its address, "
+                           "or name it in the setting hosts.\n"}
     end.
 
 origin(Origin, Host, Origins) ->
@@ -59,8 +68,11 @@ origin(Origin, Host, Origins) ->
         true ->
             ok;
         false ->
-            sderl_web_notes:note(bad_origin, "a request from a page of another origin was refused; one that should be allowed belongs into the setting origins"),
-            {refused, 403, "Pages of other origins may not use the dashboard: name the origin in the setting origins.\n"}
+            sderl_web_notes:note(bad_origin,
+                                 "a request from a page of another origin was refused; one that "
+                                 "should be allowed belongs into the setting origins"),
+            {refused, 403, "Pages of other origins may not use the dashboard: name the origin in "
+                           "the setting origins.\n"}
     end.
 
 method(<<"GET">>) -> ok;
@@ -92,18 +104,22 @@ policy(Host) ->
             nomatch -> []
         end,
     iolist_to_binary([
-        <<"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'">>,
+        <<"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src "
+          "'self'; connect-src 'self'">>,
         Sockets,
         <<"; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'">>
     ]).
 
--doc "Whether the `Host` of a request is one of ours: an address, this machine's name, or configured.".
+-doc """
+Whether the `Host` of a request is one of ours: an address, this machine's name, or configured.
+""".
 -spec host_allowed(binary(), [binary()]) -> boolean().
 host_allowed(Header, Hosts) ->
     case name(lowercase(Header)) of
         <<>> -> false;
         <<"localhost">> -> true;
-        Name -> is_address(Name) orelse lists:member(Name, Hosts) orelse lists:member(Name, own_names())
+        Name ->
+            is_address(Name) orelse lists:member(Name, Hosts) orelse lists:member(Name, own_names())
     end.
 
 %% A header that is no UTF-8 is like an empty one, which is nobody's.
@@ -139,14 +155,20 @@ origin_allowed(undefined, _Host, _Origins) ->
 origin_allowed(Origin0, Host0, Origins) ->
     Origin = lowercase(Origin0),
     Host = lowercase(Host0),
-    Origin =:= <<"http://", Host/binary>> orelse Origin =:= <<"https://", Host/binary>> orelse lists:member(Origin, Origins).
+    Origin =:= <<"http://", Host/binary>> orelse Origin =:= <<"https://", Host/binary>>
+        orelse lists:member(Origin, Origins).
 
--doc "The token that a request brings: `Authorization: Bearer T`, `?token=T` or the cookie `sderl_token`.".
+-doc """
+The token that a request brings: `Authorization: Bearer T`, `?token=T` or the cookie `sderl_token`.
+""".
 -spec token(cowboy_req:req()) -> binary() | none.
 token(Req) ->
     case cowboy_req:header(<<"authorization">>, Req, <<>>) of
-        <<Scheme:7/binary, Token/binary>> when Scheme =:= <<"Bearer ">>; Scheme =:= <<"bearer ">> -> Token;
-        _ -> token_of([fun cowboy_req:parse_qs/1, fun cowboy_req:parse_cookies/1], [<<"token">>, <<"sderl_token">>], Req)
+        <<Scheme:7/binary, Token/binary>> when Scheme =:= <<"Bearer ">>; Scheme =:= <<"bearer ">> ->
+            Token;
+        _ ->
+            token_of([fun cowboy_req:parse_qs/1, fun cowboy_req:parse_cookies/1],
+                     [<<"token">>, <<"sderl_token">>], Req)
     end.
 
 token_of([], [], _) ->
@@ -160,7 +182,10 @@ token_of([Parse | Parses], [Key | Keys], Req) ->
         _:_ -> token_of(Parses, Keys, Req)
     end.
 
--doc "Whether a request brings the right token. What is compared are hashes, so the time tells nothing, not even its length.".
+-doc """
+Whether a request brings the right token. What is compared are hashes, so the time tells nothing,
+not even its length.
+""".
 -spec has_token(cowboy_req:req(), secret()) -> boolean().
 has_token(Req, Secret) ->
     case token(Req) of

@@ -34,7 +34,8 @@ init(#{token := Token, tls := Tls, ip := Ip} = Settings) ->
         {ok, _} ->
             Port = ranch:get_port(?LISTENER),
             Url = url(Tls, Ip, Port),
-            {ok, #state{address = #{url => Url, link => <<Url/binary, "#token=", (Token())/binary>>, port => Port, token => Token()}}};
+            {ok, #state{address = #{url => Url, link => <<Url/binary, "#token=", (Token())/binary>>,
+                                    port => Port, token => Token()}}};
         {error, Reason} ->
             {stop, {cannot_listen, {Ip, maps:get(port, Settings)}, Reason}}
     end.
@@ -43,7 +44,10 @@ init(#{token := Token, tls := Tls, ip := Ip} = Settings) ->
 exposed(Ip, off) ->
     case loopback(Ip) of
         true -> ok;
-        false -> ?LOG_WARNING("dashboard: it listens on ~ts without TLS: whoever can listen in on the network reads the token; set tls, or keep it on 127.0.0.1 and reach it through ssh", [inet:ntoa(Ip)])
+        false ->
+            ?LOG_WARNING("dashboard: it listens on ~ts without TLS: whoever can listen in on the "
+                         "network reads the token; set tls, or keep it on 127.0.0.1 and reach it "
+                         "through ssh", [inet:ntoa(Ip)])
     end;
 exposed(_, _) ->
     ok.
@@ -52,7 +56,8 @@ loopback({127, _, _, _}) -> true;
 loopback({0, 0, 0, 0, 0, 0, 0, 1}) -> true;
 loopback(_) -> false.
 
-listen(#{ip := Ip, port := Port, tls := Tls, max_sockets := Most, hosts := Hosts, origins := Origins} = Settings) ->
+listen(#{ip := Ip, port := Port, tls := Tls, max_sockets := Most, hosts := Hosts,
+         origins := Origins} = Settings) ->
     Handlers = maps:with([token, writable, max_sockets, recordings, replay], Settings),
     Dispatch = cowboy_router:compile([
         {'_', [
@@ -86,14 +91,17 @@ listen(#{ip := Ip, port := Port, tls := Tls, max_sockets := Most, hosts := Hosts
         _ -> cowboy:start_tls(?LISTENER, Transport, Protocol)
     end.
 
-%% A small send buffer: what waits for a slow browser waits here, once, and not in the system for every socket.
+%% A small send buffer: what waits for a slow browser waits here, once, and not in the system for
+%% every socket.
 socket_opts(Ip, Port, Tls) ->
     Family = [inet6 || tuple_size(Ip) =:= 8],
     Secure =
         case Tls of
             off -> [];
             %% A stranger who cannot speak TLS is no matter for the log, least of all each time.
-            _ -> maps:to_list(maps:merge(#{versions => ['tlsv1.3', 'tlsv1.2'], log_level => error}, Tls))
+            _ ->
+                maps:to_list(maps:merge(#{versions => ['tlsv1.3', 'tlsv1.2'], log_level => error},
+                                        Tls))
         end,
     Family ++
         [

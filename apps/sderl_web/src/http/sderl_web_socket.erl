@@ -3,11 +3,12 @@
 -moduledoc """
 One browser's WebSocket.
 
-What it is sent without asking comes from `m:sderl_web_feed`. What it asks is checked by `m:sderl_web_protocol` and answered by a process of
-its own (`m:sderl_web_ask`), so that a node that does not answer holds up one answer and not the frames.
+What it is sent without asking comes from `m:sderl_web_feed`. What it asks is checked by
+`m:sderl_web_protocol` and answered by a process of its own (`m:sderl_web_ask`), so that a node that
+does not answer holds up one answer and not the frames.
 
-Limits: frames of 64 KiB from the browser, a number of requests a second and of questions at a time, and a minute without any
-sign of life (browsers answer the ping by themselves).
+Limits: frames of 64 KiB from the browser, a number of requests a second and of questions at a time,
+and a minute without any sign of life (browsers answer the ping by themselves).
 """.
 
 -behaviour(cowboy_websocket).
@@ -19,7 +20,8 @@ sign of life (browsers answer the ping by themselves).
 -define(MAX_FRAME, 65_536).
 -define(IDLE_MS, 60_000).
 -define(PING_MS, 20_000).
-%% Requests: so many at once, and so many a second after that. Who goes on asking although refused is sent away.
+%% Requests: so many at once, and so many a second after that. Who goes on asking although refused
+%% is sent away.
 -define(BURST, 100).
 -define(PER_SECOND, 50).
 -define(MOST_REFUSED, 1000).
@@ -42,7 +44,9 @@ sign of life (browsers answer the ping by themselves).
 -type result() :: {[ping | {text, binary()} | {close, 1000..4999, binary()}], #state{}}.
 
 -doc false.
--spec init(cowboy_req:req(), sderl_web_api:options()) -> {ok, cowboy_req:req(), term()} | {cowboy_websocket, cowboy_req:req(), term(), cowboy_websocket:opts()}.
+-spec init(cowboy_req:req(), sderl_web_api:options()) ->
+    {ok, cowboy_req:req(), term()}
+    | {cowboy_websocket, cowboy_req:req(), term(), cowboy_websocket:opts()}.
 init(Req, #{token := Token, writable := Writable, max_sockets := Most} = Options) ->
     %% Strangers cost no more than the look at their token.
     case sderl_web_guard:has_token(Req, Token) andalso {true, full(Most)} of
@@ -50,9 +54,14 @@ init(Req, #{token := Token, writable := Writable, max_sockets := Most} = Options
             sderl_web_notes:note(wrong_token, "a socket without the right token was refused"),
             {ok, sderl_web_reply:no_token(Req), Options};
         {true, true} ->
-            {ok, sderl_web_reply:refuse(503, unavailable, "as many sockets are open as max_sockets allows: close a page", Req), Options};
+            {ok,
+             sderl_web_reply:refuse(503, unavailable,
+                                    "as many sockets are open as max_sockets allows: close a page",
+                                    Req),
+             Options};
         {true, false} ->
-            State = #state{writable = Writable, settings = maps:with([recordings, replay], Options), counted = now_ms()},
+            State = #state{writable = Writable, settings = maps:with([recordings, replay], Options),
+                           counted = now_ms()},
             {cowboy_websocket, Req, State, #{
                 max_frame_size => ?MAX_FRAME,
                 idle_timeout => ?IDLE_MS,
@@ -64,7 +73,8 @@ init(Req, #{token := Token, writable := Writable, max_sockets := Most} = Options
 full(Most) ->
     try
         Full = sderl_web_feed:count() >= Most,
-        _ = [sderl_web_notes:note(too_many_sockets, "a socket was refused: max_sockets are open") || Full],
+        _ = [sderl_web_notes:note(too_many_sockets, "a socket was refused: max_sockets are open")
+             || Full],
         Full
     catch
         exit:_ -> true
@@ -98,7 +108,8 @@ texts(Messages) -> [{text, Message} || Message <- Messages].
 websocket_handle({text, Text}, State0) ->
     case allowed(State0) of
         {true, State} -> request(sderl_web_protocol:decode(Text), State);
-        {false, #state{refused = N} = State} when N > ?MOST_REFUSED -> {[{close, 1008, ~"too many requests"}], State};
+        {false, #state{refused = N} = State} when N > ?MOST_REFUSED ->
+            {[{close, 1008, ~"too many requests"}], State};
         {false, State} -> {too_many(Text), State}
     end;
 websocket_handle({binary, _}, State) ->
@@ -106,13 +117,15 @@ websocket_handle({binary, _}, State) ->
 %% Pings cost nothing here but must not be a way around the limit.
 websocket_handle(_, State0) ->
     case allowed(State0) of
-        {false, #state{refused = N} = State} when N > ?MOST_REFUSED -> {[{close, 1008, ~"too many pings"}], State};
+        {false, #state{refused = N} = State} when N > ?MOST_REFUSED ->
+            {[{close, 1008, ~"too many pings"}], State};
         {_, State} -> {[], State}
     end.
 
 fatal(Code, Why, State) ->
     sderl_web_notes:note(bad_frame, ["a socket was closed: ", Why]),
-    {[{text, iolist_to_binary(sderl_web_protocol:error_message(bad_request, Why))}, {close, Code, ~"bad frame"}], State}.
+    {[{text, iolist_to_binary(sderl_web_protocol:error_message(bad_request, Why))},
+      {close, Code, ~"bad frame"}], State}.
 
 %% A bucket of requests that fills with time.
 allowed(#state{left = Left0, counted = Counted, refused = Refused} = State) ->
@@ -123,8 +136,10 @@ allowed(#state{left = Left0, counted = Counted, refused = Refused} = State) ->
     end.
 
 too_many(Text) ->
-    sderl_web_notes:note(too_many_requests, "requests of a socket were refused: it sends too many a second"),
-    Why = io_lib:format("too many requests: at most ~w a second after the first ~w; wait", [?PER_SECOND, ?BURST]),
+    sderl_web_notes:note(too_many_requests,
+                         "requests of a socket were refused: it sends too many a second"),
+    Why = io_lib:format("too many requests: at most ~w a second after the first ~w; wait",
+                        [?PER_SECOND, ?BURST]),
     case sderl_web_protocol:decode(Text) of
         {ok, Ref, _} -> refusal(Ref, unavailable, Why);
         {refused, Ref, _} -> refusal(Ref, unavailable, Why);
@@ -134,7 +149,8 @@ too_many(Text) ->
 refusal(none, Code, Why) -> refusal(null, Code, Why);
 refusal(Ref, Code, Why) -> [{text, iolist_to_binary(sderl_web_protocol:refusal(Ref, Code, Why))}].
 
-done(Ref, Result) -> {text, iolist_to_binary(sderl_web_protocol:reply(Ref, sderl_web_json:term(Result)))}.
+done(Ref, Result) ->
+    {text, iolist_to_binary(sderl_web_protocol:reply(Ref, sderl_web_json:term(Result)))}.
 
 request({ok, Ref, {Op, Args}}, State) ->
     perform(Op, Args, Ref, State);
@@ -147,7 +163,8 @@ request({fatal, Why}, State) ->
 %% What concerns the socket itself; the rest is asked elsewhere.
 perform(Op, _, Ref, #state{writable = false} = State) when Op =:= record ->
     {refusal(Ref, forbidden, read_only(Op)), State};
-perform(trace, #{on := On, confirm := Confirm}, Ref, #state{writable = false} = State) when Confirm; not On ->
+perform(trace, #{on := On, confirm := Confirm}, Ref, #state{writable = false} = State)
+  when Confirm; not On ->
     {refusal(Ref, forbidden, read_only(trace)), State};
 perform(pause, _, Ref, #state{source = live} = State) ->
     told(fun() -> sderl_web_feed:pause(self(), true) end, Ref, State#state{paused = true});
@@ -156,10 +173,14 @@ perform(resume, _, Ref, #state{source = live} = State) ->
 perform(Op, _, Ref, State) when Op =:= pause; Op =:= resume ->
     {[done(Ref, null)], State};
 perform(watch, #{node := Node}, Ref, State) ->
-    try sderl_web_feed:watch(self(), Node) of
+    try
+        sderl_web_feed:watch(self(), Node)
+    of
         ok -> {[done(Ref, null)], State};
         {error, not_found} -> {refusal(Ref, not_found, sderl_web_ask:no_node(Node)), State};
-        {error, too_many} -> {refusal(Ref, too_large, "this page watches too many nodes at a time: unwatch some"), State}
+        {error, too_many} ->
+            {refusal(Ref, too_large, "this page watches too many nodes at a time: unwatch some"),
+             State}
     catch
         exit:_ -> {refusal(Ref, unavailable, "the dashboard restarts: ask again"), State}
     end;
@@ -174,8 +195,11 @@ perform(live, _, Ref, State0) ->
         exit:_ -> {refusal(Ref, unavailable, "the dashboard restarts: ask again"), State}
     end;
 perform(_, _, Ref, #state{asked = Asked} = State) when map_size(Asked) >= ?MOST_AT_ONCE ->
-    {refusal(Ref, unavailable, io_lib:format("~w requests are being answered: wait for one", [map_size(Asked)])), State};
-perform(Op, Args, Ref, #state{source = Source, settings = Settings0, writable = Writable} = State) ->
+    {refusal(Ref, unavailable,
+             io_lib:format("~w requests are being answered: wait for one", [map_size(Asked)])),
+     State};
+perform(Op, Args, Ref,
+        #state{source = Source, settings = Settings0, writable = Writable} = State) ->
     Settings = Settings0#{writable => Writable},
     asked(fun() -> sderl_web_ask:answer({Op, Args}, Source, Settings) end, Ref, Op, State).
 
@@ -188,10 +212,12 @@ asked(Fun, Ref, Op, #state{asked = Asked} = State) ->
     Timer = erlang:send_after(?ANSWER_MS, self(), {late, Pid}),
     {[], State#state{asked = Asked#{Pid => {Monitor, Ref, Op, Timer}}}}.
 
-%% 256 MB: more than any answer takes. (The history itself is in binaries that are shared and not counted.)
+%% 256 MB: more than any answer takes. (The history itself is in binaries that are shared and not
+%% counted.)
 heap_words() -> 256 * 1024 * 1024 div erlang:system_info(wordsize).
 
-read_only(Op) -> [atom_to_binary(Op), ": this dashboard is read-only; who starts it allows it with --write"].
+read_only(Op) ->
+    [atom_to_binary(Op), ": this dashboard is read-only; who starts it allows it with --write"].
 
 told(Fun, Ref, State) ->
     try
@@ -223,11 +249,15 @@ websocket_info({answer, Pid, Answer}, State) ->
     ended(Pid, fun(Ref, _, Left) -> answered(Answer, Ref, Left) end, State);
 websocket_info({late, Pid}, State) ->
     exit(Pid, kill),
-    ended(Pid, fun(Ref, Op, Left) -> {refusal(Ref, unavailable, io_lib:format("~ts: no answer within ~w s", [Op, ?ANSWER_MS div 1000])), Left} end, State);
+    ended(Pid, fun(Ref, Op, Left) ->
+        {refusal(Ref, unavailable,
+                 io_lib:format("~ts: no answer within ~w s", [Op, ?ANSWER_MS div 1000])), Left}
+    end, State);
 websocket_info({'DOWN', Feed, process, _, _}, #state{feed = Feed} = State) ->
     {[{close, 1012, ~"the dashboard restarts"}], State};
 websocket_info({'DOWN', _, process, Pid, Reason}, State) ->
-    ended(Pid, fun(Ref, Op, Left) -> {refusal(Ref, failed(Reason), failed(Reason, Op)), Left} end, State);
+    ended(Pid, fun(Ref, Op, Left) -> {refusal(Ref, failed(Reason), failed(Reason, Op)), Left} end,
+          State);
 websocket_info(_, State) ->
     {[], State}.
 
@@ -247,10 +277,13 @@ answered({ok, Result}, Ref, State) ->
 answered({opened, Name, Pid, Messages}, Ref, State) ->
     case sderl_web_ask:own(Pid) of
         true -> shown(Name, Pid, Messages, Ref, State);
-        false -> answered({error, unavailable, ["\"", Name, "\" could not be opened: ask again"]}, Ref, State)
+        false ->
+            answered({error, unavailable, ["\"", Name, "\" could not be opened: ask again"]}, Ref,
+                     State)
     end;
 answered({error, Code, Why}, none, State) ->
-    {[{text, iolist_to_binary(sderl_web_protocol:error_message(Code, Why))}, {close, 1011, ~"no recording"}], State};
+    {[{text, iolist_to_binary(sderl_web_protocol:error_message(Code, Why))},
+      {close, 1011, ~"no recording"}], State};
 answered({error, Code, Why}, Ref, State) ->
     {refusal(Ref, Code, Why), State}.
 
@@ -269,7 +302,8 @@ failed(_) -> unavailable.
 failed(killed, Op) ->
     [atom_to_binary(Op), ": the answer is too large: ask for less"];
 failed(Reason, Op) ->
-    sderl_web_notes:note(failed, io_lib:format("~ts could not be answered: ~0tP", [Op, Reason, 20])),
+    sderl_web_notes:note(failed,
+                         io_lib:format("~ts could not be answered: ~0tP", [Op, Reason, 20])),
     [atom_to_binary(Op), ": this could not be answered; the log of the dashboard says why"].
 
 -doc false.
@@ -281,9 +315,15 @@ terminate(Reason, _, #state{asked = Asked, source = Source}) ->
 terminate(_, _, _) ->
     ok.
 
-note({error, badframe}) -> sderl_web_notes:note(bad_frame, "a socket was closed: a frame was malformed");
-note({error, badencoding}) -> sderl_web_notes:note(bad_frame, "a socket was closed: a text frame was no UTF-8");
-note({error, badsize}) -> sderl_web_notes:note(bad_frame, "a socket was closed: a frame was larger than 64 KiB");
-note({crash, Class, Reason}) -> sderl_web_notes:note(failed, io_lib:format("a socket ended: ~0tP", [{Class, Reason}, 20]));
-note({error, timeout}) -> sderl_web_notes:note(slow_reader, "a socket was closed: its browser did not take what it was sent");
+note({error, badframe}) ->
+    sderl_web_notes:note(bad_frame, "a socket was closed: a frame was malformed");
+note({error, badencoding}) ->
+    sderl_web_notes:note(bad_frame, "a socket was closed: a text frame was no UTF-8");
+note({error, badsize}) ->
+    sderl_web_notes:note(bad_frame, "a socket was closed: a frame was larger than 64 KiB");
+note({crash, Class, Reason}) ->
+    sderl_web_notes:note(failed, io_lib:format("a socket ended: ~0tP", [{Class, Reason}, 20]));
+note({error, timeout}) ->
+    sderl_web_notes:note(slow_reader,
+                         "a socket was closed: its browser did not take what it was sent");
 note(_) -> ok.

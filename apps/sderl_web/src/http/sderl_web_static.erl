@@ -3,8 +3,9 @@
 -moduledoc """
 The dashboard's files, out of `priv/www` of this application, where the build puts them.
 
-There are no secrets in them, so they are served without the token. The files in `assets/` have their content's hash in their
-names, so browsers keep them for ever; the page itself is asked for each time. Where nothing has been built, a plain page says how.
+There are no secrets in them, so they are served without the token. The files in `assets/` have
+their content's hash in their names, so browsers keep them for ever; the page itself is asked for
+each time. Where nothing has been built, a plain page says how.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -20,8 +21,8 @@ init(Req, Options) ->
     {ok, serve(parts(cowboy_req:path(Req)), Req), Options}.
 
 -doc """
-A request's path as names below the folder. `error` for what leads elsewhere or is hidden: empty and dotted names, separators and NULs
-that were written as `%2f` and the like.
+A request's path as names below the folder. `error` for what leads elsewhere or is hidden: empty and
+dotted names, separators and NULs that were written as `%2f` and the like.
 """.
 -spec parts(binary()) -> {ok, [binary()]} | error.
 parts(<<"/">>) ->
@@ -64,7 +65,8 @@ file(File, Parts, Req) ->
     case file:read_link_info(File, [{time, posix}]) of
         {ok, #file_info{type = regular, size = Size, mtime = Changed}} ->
             Tag = iolist_to_binary(io_lib:format("\"~.16b-~.16b\"", [Changed, Size])),
-            Headers = #{~"content-type" => type(filename:extension(File)), ~"cache-control" => caching(Parts), ~"etag" => Tag},
+            Headers = #{~"content-type" => type(filename:extension(File)),
+                        ~"cache-control" => caching(Parts), ~"etag" => Tag},
             case cowboy_req:header(~"if-none-match", Req) of
                 Tag -> cowboy_req:reply(304, maps:remove(~"content-type", Headers), Req);
                 _ -> cowboy_req:reply(200, Headers, body(Size, File), Req)
@@ -103,14 +105,17 @@ lacking([~"index.html"], Req) ->
     Headers = #{
         ~"content-type" => type(".html"),
         ~"cache-control" => ?ASK_EACH_TIME,
-        ~"content-security-policy" => <<"default-src 'none'; style-src 'sha256-", Hash/binary, "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'">>
+        ~"content-security-policy" => <<"default-src 'none'; style-src 'sha256-", Hash/binary,
+                                        "'; base-uri 'none'; form-action 'none'; frame-ancestors "
+                                        "'none'">>
     },
     cowboy_req:reply(200, Headers, plain_page(Style), Req);
 lacking(_, Req) ->
     missing(Req).
 
 missing(Req) ->
-    cowboy_req:reply(404, #{~"content-type" => type(".txt"), ~"cache-control" => ?ASK_EACH_TIME}, "There is no such page.\n", Req).
+    cowboy_req:reply(404, #{~"content-type" => type(".txt"), ~"cache-control" => ?ASK_EACH_TIME},
+                     "There is no such page.\n", Req).
 
 plain_style() ->
     ~"""

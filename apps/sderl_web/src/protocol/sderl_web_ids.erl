@@ -3,9 +3,10 @@
 -moduledoc """
 Small whole numbers for the names of nodes and groups. Pure.
 
-A name keeps its number for as long as the table lives, also while its node is away; numbers are never given to another name.
-Clusters in the cloud give every node a new name, so names that are not there any more are forgotten when the table has grown
-large: one of those that came back would get a new number.
+A name keeps its number for as long as the table lives, also while its node is away; numbers are
+never given to another name. Clusters in the cloud give every node a new name, so names that are not
+there any more are forgotten when the table has grown large: one of those that came back would get a
+new number.
 """.
 
 -export([new/0, add/3, topology/2, frame/2, node/2, group/2, size/1]).
@@ -40,9 +41,13 @@ room(_, Table) -> Table.
 -doc "Gives numbers to whatever a topology names.".
 -spec topology(sderl_mon_types:topology(), ids()) -> ids().
 topology(#{nodes := Nodes, groups := Groups}, Ids) ->
-    Members = [[maps:get(nodes, Group, []), maps:get(live, Group, []), [maps:get(coordinator, Group, undefined)]] || Group <- maps:values(Groups)],
+    Members = [[maps:get(nodes, Group, []), maps:get(live, Group, []),
+                [maps:get(coordinator, Group, undefined)]]
+               || Group <- maps:values(Groups)],
     Named = [Name || Name <- lists:append(lists:append(Members)), is_binary(Name)],
-    Of = lists:append([[Group || Group <- [maps:get(home, Node, undefined)], is_binary(Group)] ++ maps:get(groups, Node, []) || Node <- maps:values(Nodes)]),
+    Of = lists:append([[Group || Group <- [maps:get(home, Node, undefined)], is_binary(Group)] ++
+                       maps:get(groups, Node, [])
+                       || Node <- maps:values(Nodes)]),
     add(maps:keys(Nodes) ++ Named, maps:keys(Groups) ++ Of, Ids).
 
 -doc "Gives numbers to whatever a frame names.".

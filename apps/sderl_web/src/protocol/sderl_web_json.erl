@@ -3,18 +3,20 @@
 -moduledoc """
 The hub's terms as the JSON that browsers get. Pure.
 
-Topology and frames name nodes and groups by small whole numbers (`m:sderl_web_ids`), because five times a second two hundred
-nodes and a thousand links are sent. Numbers are cut to what a screen can show: rates from 100 on to whole ones, others to three
-digits behind the point.
+Topology and frames name nodes and groups by small whole numbers (`m:sderl_web_ids`), because five
+times a second two hundred nodes and a thousand links are sent. Numbers are cut to what a screen can
+show: rates from 100 on to whole ones, others to three digits behind the point.
 """.
 
--export([topology/2, frame/2, events/1, findings/1, detail/2, series/1, rows/1, missed/2, term/1, text/1, number/1]).
+-export([topology/2, frame/2, events/1, findings/1, detail/2, series/1, rows/1, missed/2, term/1,
+         text/1, number/1]).
 
 -doc "The whole topology, as a message.".
 -spec topology(sderl_mon_types:topology(), sderl_web_ids:ids()) -> iodata().
 topology(#{epoch := Epoch, t := T, nodes := Nodes, groups := Groups} = Topology, Ids) ->
     [
-        ~"{\"type\":\"topology\",\"epoch\":", integer_to_binary(Epoch), ~",\"t\":", integer_to_binary(T),
+        ~"{\"type\":\"topology\",\"epoch\":", integer_to_binary(Epoch), ~",\"t\":",
+        integer_to_binary(T),
         ~",\"nodes\":[", commas([node(Id, Node, Ids) || Id := Node <- Nodes]),
         ~"],\"groups\":[", commas([group(Id, Group, Ids) || Id := Group <- Groups]),
         ~"],\"monitors\":", term(maps:get(monitors, Topology, [])), $}
@@ -26,7 +28,8 @@ node(Id, #{status := Status} = Node, Ids) ->
         name => Id,
         status => Status,
         groups => [sderl_web_ids:group(Group, Ids) || Group <- maps:get(groups, Node, [])],
-        home => optional(fun(Group) -> sderl_web_ids:group(Group, Ids) end, maps:get(home, Node, undefined)),
+        home => optional(fun(Group) -> sderl_web_ids:group(Group, Ids) end,
+                         maps:get(home, Node, undefined)),
         hidden => maps:get(hidden, Node, false),
         source => maps:get(source, Node, none),
         why => maps:get(why, Node, null),
@@ -41,7 +44,8 @@ group(Id, #{nodes := Nodes} = Group, Ids) ->
         id => sderl_web_ids:group(Id, Ids),
         name => Id,
         nodes => Numbers(Nodes),
-        coordinator => optional(fun(Name) -> sderl_web_ids:node(Name, Ids) end, maps:get(coordinator, Group, undefined)),
+        coordinator => optional(fun(Name) -> sderl_web_ids:node(Name, Ids) end,
+                                maps:get(coordinator, Group, undefined)),
         live => optional(Numbers, maps:get(live, Group, undefined)),
         names => maps:get(names, Group, null),
         agent => maps:get(agent, Group, null)
@@ -52,15 +56,22 @@ optional(Fun, Value) -> Fun(Value).
 
 -doc "A frame, as a message: columns of nodes in the order of `sderl_mon_types:metrics/0`.".
 -spec frame(sderl_mon_types:frame(), sderl_web_ids:ids()) -> iodata().
-frame(#{seq := Seq, t := T, span_ms := Span, epoch := Epoch, nodes := Nodes, links := Links} = Frame, Ids) ->
+frame(
+    #{seq := Seq, t := T, span_ms := Span, epoch := Epoch, nodes := Nodes, links := Links} = Frame,
+    Ids
+) ->
     Metrics = sderl_mon_types:metrics(),
     [
         ~"{\"type\":\"frame\",\"seq\":", integer_to_binary(Seq), ~",\"t\":", integer_to_binary(T),
         ~",\"span_ms\":", integer_to_binary(Span), ~",\"epoch\":", integer_to_binary(Epoch),
-        ~",\"nodes\":[", commas([columns(sderl_web_ids:node(Id, Ids), Sample, Metrics) || Id := Sample <- Nodes]),
+        ~",\"nodes\":[",
+        commas([columns(sderl_web_ids:node(Id, Ids), Sample, Metrics) || Id := Sample <- Nodes]),
         ~"],\"links\":[", commas([link(Link, Rates, Ids) || Link := Rates <- Links]),
-        ~"],\"kinds\":{", commas([[json:encode_binary(key(Kind)), $:, pair(Rates)] || Kind := Rates <- maps:get(kinds, Frame, #{})]),
-        ~"},\"groups\":[", commas([[$[, integer_to_binary(sderl_web_ids:group(Id, Ids)), $,, term(Group), $]] || Id := Group <- maps:get(groups, Frame, #{})]),
+        ~"],\"kinds\":{", commas([[json:encode_binary(key(Kind)), $:, pair(Rates)]
+                                  || Kind := Rates <- maps:get(kinds, Frame, #{})]),
+        ~"},\"groups\":[",
+        commas([[$[, integer_to_binary(sderl_web_ids:group(Id, Ids)), $,, term(Group), $]]
+                || Id := Group <- maps:get(groups, Frame, #{})]),
         ~"],\"lost\":", term(maps:get(lost, Frame, #{})), $}
     ].
 
@@ -74,7 +85,8 @@ metric(Sample, Metric) ->
     end.
 
 link({From, To}, {Msgs, Bytes}, Ids) ->
-    [$[, integer_to_binary(sderl_web_ids:node(From, Ids)), $,, integer_to_binary(sderl_web_ids:node(To, Ids)), $,, number(Msgs), $,, number(Bytes), $]].
+    [$[, integer_to_binary(sderl_web_ids:node(From, Ids)), $,,
+     integer_to_binary(sderl_web_ids:node(To, Ids)), $,, number(Msgs), $,, number(Bytes), $]].
 
 pair({Msgs, Bytes}) -> [$[, number(Msgs), $,, number(Bytes), $]].
 
@@ -101,11 +113,12 @@ rows(Rows) -> [~"{\"rows\":", term(Rows), $}].
 -doc "How many frames and events a slow browser did not get, as a message.".
 -spec missed(non_neg_integer(), non_neg_integer()) -> iodata().
 missed(Frames, Events) ->
-    [~"{\"type\":\"missed\",\"frames\":", integer_to_binary(Frames), ~",\"events\":", integer_to_binary(Events), $}].
+    [~"{\"type\":\"missed\",\"frames\":", integer_to_binary(Frames), ~",\"events\":",
+     integer_to_binary(Events), $}].
 
 -doc """
-Any term as JSON: maps as objects, lists and tuples as lists, `undefined` as null, other atoms as texts, numbers as
-`number/1` writes them, pids and the like as Erlang prints them.
+Any term as JSON: maps as objects, lists and tuples as lists, `undefined` as null, other atoms as
+texts, numbers as `number/1` writes them, pids and the like as Erlang prints them.
 """.
 -spec term(term()) -> iodata().
 term(Text) when is_binary(Text) -> json:encode_binary(text(Text));
@@ -115,7 +128,8 @@ term(true) -> ~"true";
 term(false) -> ~"false";
 term(Null) when Null =:= null; Null =:= undefined -> ~"null";
 term(Atom) when is_atom(Atom) -> json:encode_binary(atom_to_binary(Atom));
-term(Map) when is_map(Map) -> [${, commas([[json:encode_binary(key(Key)), $:, term(Value)] || Key := Value <- Map]), $}];
+term(Map) when is_map(Map) ->
+    [${, commas([[json:encode_binary(key(Key)), $:, term(Value)] || Key := Value <- Map]), $}];
 term(List) when is_list(List) -> list(List);
 term(Tuple) when is_tuple(Tuple) -> list(tuple_to_list(Tuple));
 term(Other) -> json:encode_binary(printed(Other)).
@@ -166,8 +180,11 @@ thousandths(N) ->
     case N rem 1000 of
         0 -> integer_to_binary(N div 1000);
         Rest when Rest rem 100 =:= 0 -> [integer_to_binary(N div 1000), $., $0 + Rest div 100];
-        Rest when Rest rem 10 =:= 0 -> [integer_to_binary(N div 1000), $., $0 + Rest div 100, $0 + Rest div 10 rem 10];
-        Rest -> [integer_to_binary(N div 1000), $., $0 + Rest div 100, $0 + Rest div 10 rem 10, $0 + Rest rem 10]
+        Rest when Rest rem 10 =:= 0 ->
+            [integer_to_binary(N div 1000), $., $0 + Rest div 100, $0 + Rest div 10 rem 10];
+        Rest ->
+            [integer_to_binary(N div 1000), $., $0 + Rest div 100, $0 + Rest div 10 rem 10,
+             $0 + Rest rem 10]
     end.
 
 commas([]) -> [];

@@ -1,22 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_protocol).
 -moduledoc """
-The JSON protocol of the dashboard's WebSocket: checks what a browser asks, and frames the answers. Pure; `docs/dashboard.md`
-has every message with an example.
+The JSON protocol of the dashboard's WebSocket: checks what a browser asks, and frames the answers.
+Pure; `docs/dashboard.md` has every message with an example.
 
-Nothing that a browser sends becomes an atom: the words that are known are looked up here, and everything else stays a binary.
-What is refused is told with the term that is wrong and with what belongs there.
+Nothing that a browser sends becomes an atom: the words that are known are looked up here, and
+everything else stays a binary. What is refused is told with the term that is wrong and with what
+belongs there.
 """.
 
 -export([decode/1, reply/2, refusal/3, error_message/2, units/0]).
 -export_type([request/0, ref/0, code/0]).
 
--doc "What a request and its answer are matched by: a whole number or a text, chosen by the browser; `null` where it gave none.".
+-doc """
+What a request and its answer are matched by: a whole number or a text, chosen by the browser;
+`null` where it gave none.
+""".
 -type ref() :: integer() | binary() | null.
 
 -doc """
-A checked request: what is asked and its arguments, from the socket to the process that answers (`m:sderl_web_ask`).
-Arguments that the browser left out have their defaults; where nothing is the default they are not there.
+A checked request: what is asked and its arguments, from the socket to the process that answers
+(`m:sderl_web_ask`). Arguments that the browser left out have their defaults; where nothing is the
+default they are not there.
 """.
 -type request() ::
     {watch | unwatch, #{node := sderl_mon_types:id()}}
@@ -58,30 +63,36 @@ Arguments that the browser left out have their defaults; where nothing is the de
 
 -doc "All numbers that a node may have, with their units for people.".
 -spec units() -> #{atom() => binary()}.
-units() -> #{Metric => sderl_mon_types:unit(Metric) || Metric <- sderl_mon_types:metrics() ++ extra()}.
+units() ->
+    #{Metric => sderl_mon_types:unit(Metric) || Metric <- sderl_mon_types:metrics() ++ extra()}.
 
 %% Kept for each node, asked for by series alone.
 extra() ->
-    [reds_s, gc_s, probe_pct, mon_bytes_s, mon_msgs_s, mem_processes, mem_binary, mem_ets, unregs_s, failed_regs_s].
+    [reds_s, gc_s, probe_pct, mon_bytes_s, mon_msgs_s, mem_processes, mem_binary, mem_ets, unregs_s,
+     failed_regs_s].
 
 %% Of requests
 
 -doc """
-A request out of a text frame. `{refused, ...}`: it is answered so, and the socket goes on. `fatal`: no JSON object at all; the
-socket says so and closes.
+A request out of a text frame. `{refused, ...}`: it is answered so, and the socket goes on. `fatal`:
+no JSON object at all; the socket says so and closes.
 """.
--spec decode(binary()) -> {ok, ref(), request()} | {refused, ref(), unicode:chardata()} | {fatal, unicode:chardata()}.
+-spec decode(binary()) ->
+    {ok, ref(), request()} | {refused, ref(), unicode:chardata()} | {fatal, unicode:chardata()}.
 decode(Text) ->
     case json(Text) of
         {ok, #{} = Object} -> object(Object);
         {ok, _} -> {fatal, "a request is a JSON object, such as {\"ref\":1,\"op\":\"range\"}"};
-        error -> {fatal, "this frame is not JSON: a request is one JSON object in a text frame, its numbers of at most 32 characters"}
+        error ->
+            {fatal, "this frame is not JSON: a request is one JSON object in a text frame, its "
+                    "numbers of at most 32 characters"}
     end.
 
 %% Numbers of ten thousand digits take long, and nobody means them.
 json(Text) ->
     Number = fun(Convert) -> fun(Digits) when byte_size(Digits) =< 32 -> Convert(Digits) end end,
-    Decoders = #{integer => Number(fun binary_to_integer/1), float => Number(fun binary_to_float/1)},
+    Decoders = #{integer => Number(fun binary_to_integer/1),
+                 float => Number(fun binary_to_float/1)},
     try json:decode(Text, [], Decoders) of
         {Value, _, Rest} ->
             case is_blank(Rest) of
@@ -100,7 +111,9 @@ object(Object) ->
         Ref when is_integer(Ref), abs(Ref) =< ?MOST -> operation(Ref, Object);
         Ref when is_binary(Ref), byte_size(Ref) =< ?TEXT -> operation(Ref, Object);
         null -> operation(null, Object);
-        Other -> {refused, null, wrong(<<"ref">>, Other, "a whole number or a text of at most 255 bytes")}
+        Other ->
+            {refused, null,
+             wrong(<<"ref">>, Other, "a whole number or a text of at most 255 bytes")}
     end.
 
 operation(Ref, Object) ->
@@ -109,14 +122,16 @@ operation(Ref, Object) ->
             {refused, Ref, ["op is missing: it is one of ", op_names()]};
         Op ->
             case lists:keyfind(Op, 1, operations()) of
-                {_, Name, Fields} -> fields(Ref, Name, Fields, maps:without([<<"ref">>, <<"op">>], Object));
+                {_, Name, Fields} ->
+                    fields(Ref, Name, Fields, maps:without([<<"ref">>, <<"op">>], Object));
                 false -> {refused, Ref, wrong(<<"op">>, Op, ["one of ", op_names()])}
             end
     end.
 
 op_names() -> lists:join(", ", [Op || {Op, _, _} <- operations()]).
 
-%% Every operation with its fields: name in JSON, name here, what it is, and what it is when left out (or required).
+%% Every operation with its fields: name in JSON, name here, what it is, and what it is when left
+%% out (or required).
 operations() ->
     Node = {<<"node">>, node, {text, ?TEXT}, required},
     Group = {<<"group">>, group, {text, ?TEXT}, required},
@@ -202,12 +217,15 @@ values([{Name, Key, Type, Default} | Fields], Given, Args) ->
 value({text, Most}, Text) when is_binary(Text), byte_size(Text) =< Most -> {ok, Text};
 value({whole, Min, Max}, N) when is_integer(N), N >= Min, N =< Max -> {ok, N};
 %% A browser's numbers have no type: 5.0 may come as it is.
-value({whole, _, _} = Type, F) when is_float(F), trunc(F) == F, abs(F) =< ?MOST -> value(Type, trunc(F));
+value({whole, _, _} = Type, F) when is_float(F), trunc(F) == F, abs(F) =< ?MOST ->
+    value(Type, trunc(F));
 value(share, N) when is_number(N), N > 0, N =< 1 -> {ok, N};
 value(flag, Flag) when is_boolean(Flag) -> {ok, Flag};
 value({word, Words}, Text) when is_binary(Text) -> word(Text, Words);
 value({texts, Count, Most}, List) when is_list(List) ->
-    case short(List, Count) andalso lists:all(fun(Text) -> is_binary(Text) andalso byte_size(Text) =< Most end, List) of
+    case short(List, Count)
+         andalso lists:all(fun(Text) -> is_binary(Text) andalso byte_size(Text) =< Most end,
+                           List) of
         true -> {ok, List};
         false -> error
     end;
@@ -222,11 +240,13 @@ value(what, #{<<"kind">> := Kind} = Given) when is_binary(Kind) ->
         {_, Name, Fields} ->
             case values(Fields, Given, #{}) of
                 {ok, _} when Fields =:= [] -> {ok, Name};
-                {ok, Args} -> {ok, list_to_tuple([Name | [maps:get(Key, Args) || {_, Key, _, _} <- Fields]])};
+                {ok, Args} ->
+                    {ok, list_to_tuple([Name | [maps:get(Key, Args) || {_, Key, _, _} <- Fields]])};
                 {error, _} = Error -> Error
             end;
         false ->
-            {error, wrong(<<"kind">>, Kind, ["one of ", lists:join(", ", [K || {K, _, _} <- kinds()])])}
+            {error,
+             wrong(<<"kind">>, Kind, ["one of ", lists:join(", ", [K || {K, _, _} <- kinds()])])}
     end;
 value(_, _) ->
     error.
@@ -243,7 +263,8 @@ word(Text, Words) ->
 kinds() ->
     Text = fun(Name, Key) -> {Name, Key, {text, ?TEXT}, required} end,
     [
-        {<<"node">>, node, [Text(<<"node">>, node), {<<"metrics">>, metrics, words, sderl_mon_types:metrics()}]},
+        {<<"node">>, node,
+         [Text(<<"node">>, node), {<<"metrics">>, metrics, words, sderl_mon_types:metrics()}]},
         {<<"link">>, link, [Text(<<"from">>, from), Text(<<"to">>, to)]},
         {<<"group">>, group, [Text(<<"group">>, group)]},
         {<<"edge">>, edge, [Text(<<"from">>, from), Text(<<"to">>, to)]},
@@ -254,12 +275,17 @@ kinds() ->
 
 expected({text, Most}) -> ["a text of at most ", integer_to_list(Most), " bytes"];
 expected({whole, Min, ?MOST}) -> ["a whole number from ", integer_to_list(Min), " on"];
-expected({whole, Min, Max}) -> ["a whole number from ", integer_to_list(Min), " to ", integer_to_list(Max)];
+expected({whole, Min, Max}) ->
+    ["a whole number from ", integer_to_list(Min), " to ", integer_to_list(Max)];
 expected(share) -> "a number above 0 and at most 1";
 expected(flag) -> "true or false";
 expected({word, Words}) -> ["one of ", lists:join(", ", [atom_to_binary(Word) || Word <- Words])];
-expected({texts, Count, Most}) -> ["a list of at most ", integer_to_list(Count), " texts of at most ", integer_to_list(Most), " bytes"];
-expected(words) -> ["a list of some of ", lists:join(", ", [atom_to_binary(Word) || Word <- lists:sort(maps:keys(units()))])];
+expected({texts, Count, Most}) ->
+    ["a list of at most ", integer_to_list(Count), " texts of at most ", integer_to_list(Most),
+     " bytes"];
+expected(words) ->
+    ["a list of some of ",
+     lists:join(", ", [atom_to_binary(Word) || Word <- lists:sort(maps:keys(units()))])];
 expected(what) -> ["an object with kind, one of ", lists:join(", ", [K || {K, _, _} <- kinds()])].
 
 wrong(Name, Value, Expected) -> [Name, " cannot be ", shown(Value), ": it is ", Expected].
@@ -275,11 +301,14 @@ shown(Value) -> io_lib:format("~w", [Value]).
 
 -doc "The answer to a request: a result that is JSON already.".
 -spec reply(ref(), Result :: iodata()) -> iodata().
-reply(Ref, Result) -> [~"{\"type\":\"reply\",\"ref\":", json:encode(Ref), ~",\"ok\":true,\"result\":", Result, $}].
+reply(Ref, Result) ->
+    [~"{\"type\":\"reply\",\"ref\":", json:encode(Ref), ~",\"ok\":true,\"result\":", Result, $}].
 
 -doc "The answer to a request that cannot be done.".
 -spec refusal(ref(), code(), unicode:chardata()) -> iodata().
-refusal(Ref, Code, Why) -> [~"{\"type\":\"reply\",\"ref\":", json:encode(Ref), ~",\"ok\":false,\"error\":", problem(Code, Why), $}].
+refusal(Ref, Code, Why) ->
+    [~"{\"type\":\"reply\",\"ref\":", json:encode(Ref), ~",\"ok\":false,\"error\":",
+     problem(Code, Why), $}].
 
 -doc "What the socket says before it closes because of what came.".
 -spec error_message(code(), unicode:chardata()) -> iodata().

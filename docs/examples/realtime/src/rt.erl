@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(rt).
 -moduledoc """
-A realtime service over several regions: processes subscribe to topics of tenants, messages reach the
-subscribers in all regions, and each tenant has one process in its home region.
+A realtime service over several regions: processes subscribe to topics of tenants, messages reach
+the subscribers in all regions, and each tenant has one process in its home region.
 
-A tenant is `{Region, Id}`. Each region is an s_group `{region, Region}`; some nodes of each region, its gateways, are
-in the s_group `backbone` too. No other node has a link to another region.
+A tenant is `{Region, Id}`. Each region is an s_group `{region, Region}`; some nodes of each region,
+its gateways, are in the s_group `backbone` too. No other node has a link to another region.
 """.
 
 -export([join/2, leave/2, broadcast/3, presence/2, tenant/1, call/2]).
@@ -14,7 +14,10 @@ in the s_group `backbone` too. No other node has a link to another region.
 
 -type tenant() :: {Region :: atom(), Id :: term()}.
 
--doc "The calling process gets `{rt, Tenant, Topic, Message}` for what is broadcast, until it leaves or ends.".
+-doc """
+The calling process gets `{rt, Tenant, Topic, Message}` for what is broadcast, until it leaves or
+ends.
+""".
 -spec join(tenant(), Topic :: term()) -> ok.
 join({_, _} = Tenant, Topic) -> rt_local:join(Tenant, Topic, self()).
 
@@ -67,6 +70,8 @@ group() ->
         [] -> none
     end.
 
--doc "All regions that can be reached from here. `backbone` is none: its nodes would get everything twice.".
+-doc """
+All regions that can be reached from here. `backbone` is none: its nodes would get everything twice.
+""".
 -spec regions() -> [{region, atom()}].
 regions() -> [G || {{region, _} = G, _} <- s_group:own_s_groups() ++ sderl_route:groups()].

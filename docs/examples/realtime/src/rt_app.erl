@@ -7,8 +7,8 @@
 
 start(_Type, _Args) -> supervisor:start_link({local, rt_sup}, ?MODULE, []).
 
-%% Nodes whose names never come back say goodbye; one that is to return under its name must not, as a
-%% node that has left stays out.
+%% Nodes whose names never come back say goodbye; one that is to return under its name must not, as
+%% a node that has left stays out.
 prep_stop(State) ->
     _ = application:get_env(realtime, leave_on_stop, false) andalso leave(),
     State.

@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(rt_discover).
 -moduledoc """
-Finds the other nodes of a group by DNS, and joins with them: for nodes whose names nobody can list, such as
-those of a Kubernetes Deployment behind a headless service.
+Finds the other nodes of a group by DNS, and joins with them: for nodes whose names nobody can list,
+such as those of a Kubernetes Deployment behind a headless service.
 
-Each node's launch configuration has the group with that one node in it, `{Group, normal, [node()]}`. Such a group is the
-same one wherever it is started, so nodes that find each other merge, in whatever order they
-come and whoever sees whom: no node is special, and none must be first.
+Each node's launch configuration has the group with that one node in it,
+`{Group, normal, [node()]}`. Such a group is the same one wherever it is started, so nodes that find
+each other merge, in whatever order they come and whoever sees whom: no node is special, and none
+must be first.
 
-Its argument is a list of maps, each with `groups`; `hosts`, the names to look up; and `base`: the node at 10.0.0.7 is
-called `Base@10.0.0.7`.
+Its argument is a list of maps, each with `groups`; `hosts`, the names to look up; and `base`: the
+node at 10.0.0.7 is called `Base@10.0.0.7`.
 """.
 -behaviour(gen_server).
 
@@ -21,13 +22,20 @@ start_link(Places) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Places, [
 -doc "The nodes that DNS knows now. What cannot be resolved has none.".
 -spec find(map()) -> [node()].
 find(#{hosts := Hosts, base := Base}) ->
-    names(Base, lists:append([case inet:getaddrs(Host, inet) of {ok, As} -> As; {error, _} -> [] end || Host <- Hosts])).
+    names(Base, lists:append([case inet:getaddrs(Host, inet) of {ok, As} -> As; {error, _} -> [] end
+                              || Host <- Hosts])).
 
--doc "Nodes by their addresses. Their names are atoms, which are never freed: a DNS that you trust.".
+-doc """
+Nodes by their addresses. Their names are atoms, which are never freed: a DNS that you trust.
+""".
 -spec names(string(), [inet:ip_address()]) -> [node()].
-names(Base, Addresses) -> [list_to_atom(Base ++ "@" ++ inet:ntoa(A)) || A <- lists:usort(Addresses)].
+names(Base, Addresses) ->
+    [list_to_atom(Base ++ "@" ++ inet:ntoa(A)) || A <- lists:usort(Addresses)].
 
--doc "Joins a group with the nodes found: as a member by adding them, else by entering through one of them.".
+-doc """
+Joins a group with the nodes found: as a member by adding them, else by entering through one of
+them.
+""".
 -spec join(term(), [node()]) -> ok | {error, term()}.
 join(Group, Found) ->
     case {s_group:own_nodes(Group), Found} of
@@ -61,8 +69,8 @@ look({Places, Seen0}) ->
     _ = erlang:send_after(application:get_env(realtime, discover_ms, 5000), self(), look),
     {noreply, {Places, Seen}}.
 
-%% DNS goes on showing a node that has left for a while. Who was a member and is none is not added again: should it
-%% come back, it joins by itself.
+%% DNS goes on showing a node that has left for a while. Who was a member and is none is not added
+%% again: should it come back, it joins by itself.
 look(Group, Found, Seen) ->
     Left = case s_group:own_nodes(Group) of
         [] -> [];

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(rt_local).
 -moduledoc """
-The subscribers of this node. It gets what is broadcast and hands it out, and tells the tenants' processes
-how many there are: when that changes, when a tenant's process asks, and every `presence_ms`.
+The subscribers of this node. It gets what is broadcast and hands it out, and tells the tenants'
+processes how many there are: when that changes, when a tenant's process asks, and every
+`presence_ms`.
 """.
 -behaviour(gen_server).
 
@@ -29,7 +30,8 @@ init([]) ->
 handle_call({join, Tenant, Topic, Pid}, _From, Watched) ->
     true = ets:insert(?SUBSCRIBERS, {{Tenant, Topic, Pid}}),
     tell(Tenant),
-    {reply, ok, case Watched of #{Pid := _} -> Watched; #{} -> Watched#{Pid => monitor(process, Pid)} end};
+    {reply, ok,
+     case Watched of #{Pid := _} -> Watched; #{} -> Watched#{Pid => monitor(process, Pid)} end};
 handle_call({leave, Tenant, Topic, Pid}, _From, Watched) ->
     true = ets:delete(?SUBSCRIBERS, {Tenant, Topic, Pid}),
     tell(Tenant),
@@ -38,13 +40,16 @@ handle_call({leave, Tenant, Topic, Pid}, _From, Watched) ->
 handle_cast(_, Watched) -> {noreply, Watched}.
 
 handle_info({rt_broadcast, Tenant, Topic, Message}, Watched) ->
-    [Pid ! {rt, Tenant, Topic, Message} || Pid <- ets:select(?SUBSCRIBERS, [{{{Tenant, Topic, '$1'}}, [], ['$1']}])],
+    [Pid ! {rt, Tenant, Topic, Message}
+     || Pid <- ets:select(?SUBSCRIBERS, [{{{Tenant, Topic, '$1'}}, [], ['$1']}])],
     {noreply, Watched};
 handle_info({rt_tell, Tenant}, Watched) ->
-    _ = ets:select(?SUBSCRIBERS, [{{{Tenant, '_', '_'}}, [], [true]}], 1) =/= '$end_of_table' andalso tell(Tenant),
+    _ = ets:select(?SUBSCRIBERS, [{{{Tenant, '_', '_'}}, [], [true]}], 1) =/= '$end_of_table'
+        andalso tell(Tenant),
     {noreply, Watched};
 handle_info(tell, Watched) ->
-    lists:foreach(fun tell/1, lists:usort([Tenant || [Tenant] <- ets:match(?SUBSCRIBERS, {{'$1', '_', '_'}})])),
+    lists:foreach(fun tell/1,
+                  lists:usort([Tenant || [Tenant] <- ets:match(?SUBSCRIBERS, {{'$1', '_', '_'}})])),
     tell_later(),
     {noreply, Watched};
 handle_info({'DOWN', _, process, Pid, _}, Watched) ->
@@ -62,7 +67,8 @@ tell_later() -> erlang:send_after(application:get_env(realtime, presence_ms, 500
 %% All of a tenant's counts at once: what comes twice, or after something was lost, does no harm.
 tell(Tenant) ->
     Topics = ets:select(?SUBSCRIBERS, [{{{Tenant, '$1', '_'}}, [], ['$1']}]),
-    Counts = #{Topic => length(Same) || Topic := Same <- maps:groups_from_list(fun(T) -> T end, Topics)},
+    Counts = #{Topic => length(Same)
+               || Topic := Same <- maps:groups_from_list(fun(T) -> T end, Topics)},
     case sderl_route:cast(rt:name(Tenant), {counts, node(), Counts}) of
         {error, no_name} -> start(Tenant);
         _ -> ok

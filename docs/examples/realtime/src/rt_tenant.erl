@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(rt_tenant).
 -moduledoc """
-The one process of a tenant. It knows how many subscribers each node has, of every region, from what the nodes tell.
-It keeps nothing that they could not tell again: where it is started, it asks.
+The one process of a tenant. It knows how many subscribers each node has, of every region, from what
+the nodes tell. It keeps nothing that they could not tell again: where it is started, it asks.
 """.
 -behaviour(gen_server).
 
@@ -19,7 +19,8 @@ run({region, Region}, Id) ->
 init(State) -> {ok, State}.
 
 handle_call({presence, Topic}, _From, #{nodes := Nodes} = State) ->
-    {reply, lists:sum([maps:get(Topic, Counts, 0) || _ := {Counts, At} <- Nodes, fresh(At)]), State};
+    {reply, lists:sum([maps:get(Topic, Counts, 0) || _ := {Counts, At} <- Nodes, fresh(At)]),
+     State};
 handle_call(where, _From, State) -> {reply, node(), State};
 handle_call(_, _From, State) -> {reply, {error, unknown_request}, State}.
 
@@ -31,5 +32,7 @@ handle_cast({counts, Node, Counts}, #{nodes := Nodes0} = State) ->
     end}};
 handle_cast(_, State) -> {noreply, State}.
 
-%% Most nodes are of other regions and have no link to here that could go: one that is silent is gone.
-fresh(At) -> erlang:monotonic_time(millisecond) - At < 3 * application:get_env(realtime, presence_ms, 5000).
+%% Most nodes are of other regions and have no link to here that could go: one that is silent is
+%% gone.
+fresh(At) ->
+    erlang:monotonic_time(millisecond) - At < 3 * application:get_env(realtime, presence_ms, 5000).

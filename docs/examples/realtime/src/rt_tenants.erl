@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(rt_tenants).
 -moduledoc """
-Starts the processes of tenants of its region. Any node of the region may be asked; the tenant's *keeper* is on the
-node that the hash of its id gives, so that all who ask at once ask the same one. The keeper
-(`sderl_place:spawn/3`) puts the process on one of two nodes drawn at random, that with fewer of them, and
-moves it when that node dies.
+Starts the processes of tenants of its region. Any node of the region may be asked; the
+tenant's *keeper* is on the node that the hash of its id gives, so that all who ask at once ask the
+same one. The keeper (`sderl_place:spawn/3`) puts the process on one of two nodes drawn at random,
+that with fewer of them, and moves it when that node dies.
 
 The group lets only one process have the tenant's name. All else here is to save work.
 """.
@@ -19,7 +19,9 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% `here`: monitors of the tenants on this node. `starting`: who waits for which to start.
 init([]) ->
-    Here = [P || {G, {tenant, _} = N} <- names(rt:group()), P <- [s_group:whereis_name(G, N)], is_pid(P), node(P) =:= node()],
+    Here = [P
+            || {G, {tenant, _} = N} <- names(rt:group()), P <- [s_group:whereis_name(G, N)],
+               is_pid(P), node(P) =:= node()],
     {ok, load(#{here => #{monitor(process, P) => P || P <- Here}, starting => #{}})}.
 
 names(none) -> [];
@@ -30,7 +32,9 @@ handle_call({start, Id}, From, State) ->
         none -> {reply, {error, no_region}, State};
         Group ->
             case s_group:whereis_name(Group, {tenant, Id}) of
-                undefined -> spawn(fun() -> gen_server:reply(From, ask_keeper(Group, Id)) end), {noreply, State};
+                undefined ->
+                    spawn(fun() -> gen_server:reply(From, ask_keeper(Group, Id)) end),
+                    {noreply, State};
                 Pid -> {reply, {ok, Pid}, State}
             end
     end;
@@ -44,13 +48,15 @@ handle_call({place, Group, Id}, From, #{starting := Starting} = State) ->
     end.
 
 %% From a tenant that starts on this node.
-handle_cast({here, Pid}, #{here := Here} = State) -> {noreply, load(State#{here := Here#{monitor(process, Pid) => Pid}})}.
+handle_cast({here, Pid}, #{here := Here} = State) ->
+    {noreply, load(State#{here := Here#{monitor(process, Pid) => Pid}})}.
 
 handle_info({placed, Id, Result}, #{starting := Starting} = State) ->
     {Waiting, Rest} = maps:take(Id, Starting),
     [gen_server:reply(From, Result) || From <- Waiting],
     {noreply, State#{starting := Rest}};
-handle_info({'DOWN', Ref, process, _, _}, #{here := Here} = State) -> {noreply, load(State#{here := maps:remove(Ref, Here)})};
+handle_info({'DOWN', Ref, process, _, _}, #{here := Here} = State) ->
+    {noreply, load(State#{here := maps:remove(Ref, Here)})};
 %% What keepers tell: moved, ended, failed. The next call starts what has failed.
 handle_info(_, State) -> {noreply, State}.
 
@@ -67,7 +73,8 @@ ask_keeper(Group, Id) ->
 
 place(Group, Id, Owner) ->
     Spec = #{group => Group, choose => {two, tenants}, adds => 1},
-    case sderl_place:spawn(Spec, {rt_tenant, run, [Group, Id]}, #{name => {Group, {tenant, Id}}, owner => Owner}) of
+    case sderl_place:spawn(Spec, {rt_tenant, run, [Group, Id]},
+                           #{name => {Group, {tenant, Id}}, owner => Owner}) of
         {ok, _Keeper, Pid} -> {ok, Pid};
         {error, {name_taken, Pid}} when is_pid(Pid) -> {ok, Pid};
         {error, Why} -> {error, Why}

@@ -12,4 +12,5 @@ stop(_State) -> ok.
 %% sderl was started before and has waited for the group: the name can be registered now.
 init([]) ->
     Name = {via, s_group, {shop, {counter, node()}}},
-    {ok, {#{}, [#{id => counter, start => {gen_server, start_link, [Name, shop_counter, [], []]}}]}}.
+    {ok,
+     {#{}, [#{id => counter, start => {gen_server, start_link, [Name, shop_counter, [], []]}}]}}.

@@ -3,8 +3,9 @@
 -moduledoc """
 The nodes of a distributed ant colony, and one run on them.
 
-There is a node for the starter, and those that the tree uses (`m:sderl_aco_tree`), with one scheduler each. The program at hand, which is no
-node of them, talks to them over the fleet's control channel: it adds no link.
+There is a node for the starter, and those that the tree uses (`m:sderl_aco_tree`), with one
+scheduler each. The program at hand, which is no node of them, talks to them over the fleet's
+control channel: it adds no link.
 
 | variant | | names | nodes |
 |---|---|---|---|
@@ -13,8 +14,8 @@ node of them, talks to them over the fleet's control channel: it adds no link.
 | `gr` | the same, recovery | in `global` | full mesh |
 | `sr` | the same, recovery | in s_groups | s_groups |
 
-Without recovery a run of which a process dies ends with `{died, Key, Node, Reason}`. With it only the loss of a node ends it, with
-`{node_down, Node}`.
+Without recovery a run of which a process dies ends with `{died, Key, Node, Reason}`. With it only
+the loss of a node ends it, with `{node_down, Node}`.
 
 Usage is metered from before the links or groups are made until the result is there.
 """.
@@ -42,11 +43,14 @@ Usage is metered from before the links or groups are made until the result is th
 }.
 
 -doc """
-`ants` are those whose solutions were computed, also where these were lost; `kills` are those of `chaos`, `recovery_us` how long it took from each until
-somebody else had the role, `kills_not_back` those of which nobody had it before the end; `recovered` how many processes of each class were replaced by those who had started them, whoever
-killed them, and `replaced_us` after how long, see `m:sderl_aco_wards`; `messages_in_rounds`, `packets_in_rounds`, `cpu_ms_in_rounds` are those after the set-up; `links_expected` how many links there are by the
-tree and its groups, or in the full mesh, and `links_as_expected` whether every node has those; `names_left` are names of the run that are there when
-all of its processes are gone, `undefined` where a node does not tell.
+`ants` are those whose solutions were computed, also where these were lost; `kills` are those of
+`chaos`, `recovery_us` how long it took from each until somebody else had the role, `kills_not_back`
+those of which nobody had it before the end; `recovered` how many processes of each class were
+replaced by those who had started them, whoever killed them, and `replaced_us` after how long, see
+`m:sderl_aco_wards`; `messages_in_rounds`, `packets_in_rounds`, `cpu_ms_in_rounds` are those after
+the set-up; `links_expected` how many links there are by the tree and its groups, or in the full
+mesh, and `links_as_expected` whether every node has those; `names_left` are names of the run that
+are there when all of its processes are gone, `undefined` where a node does not tell.
 """.
 -type outcome() :: #{
     best := sderl_aco_colony:solution(),
@@ -119,12 +123,14 @@ colonies(Params, Each) ->
     end.
 
 -doc """
-A run on the nodes of a fleet that has been started with such a plan. Processes, names and groups of the run are gone when it returns, and also
-when its caller is killed.
+A run on the nodes of a fleet that has been started with such a plan. Processes, names and groups of
+the run are gone when it returns, and also when its caller is killed.
 
-A reason is a term for `sderl_papers_reason:text/1`, those of the run itself `{aco, Reason}`, see `text/1`.
+A reason is a term for `sderl_papers_reason:text/1`, those of the run itself `{aco, Reason}`, see
+`text/1`.
 """.
--spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) -> {ok, outcome()} | {error, term()}.
+-spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) ->
+    {ok, outcome()} | {error, term()}.
 on(Fleet, Params, Label) ->
     All = sderl_fleet:nodes(Fleet),
     maybe
@@ -151,7 +157,8 @@ allowed(#{variant := Variant} = Params) ->
         _ -> ok
     end.
 
-conf(#{variant := Variant, seed := Seed, heuristic := Heuristic} = Params, #{shape := #{colony_nodes := K}}) ->
+conf(#{variant := Variant, seed := Seed, heuristic := Heuristic} = Params,
+     #{shape := #{colony_nodes := K}}) ->
     (maps:with([instance, local_iterations, global_iterations], Params))#{
         run => binary:encode_hex(rand:bytes(5)),
         recovery => Variant =:= gr orelse Variant =:= sr,
@@ -177,20 +184,26 @@ janitor(Fleet, Conf, Layout) ->
 measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
     Nodes = sderl_aco_tree:all_nodes(Layout),
     Deadline = now_ms() + 1000 * maps:get(timeout_s, Params),
-    {{{Result, Kills}, UsageRun}, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
-        ok = needed(prepare(Params, Fleet, Layout)),
-        ok = needed(on_each(Fleet, Nodes, sderl_aco_node, start, [Run])),
-        Starter = set_up(Fleet, Params, Conf, Layout, Deadline, Label),
-        {Done, _Seen} = sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
-            sderl_bench_meter:around(Fleet, Nodes, fun() -> rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label) end)
+    {{{Result, Kills}, UsageRun}, Usage} =
+        sderl_bench_meter:around(Fleet, Nodes, fun() ->
+            ok = needed(prepare(Params, Fleet, Layout)),
+            ok = needed(on_each(Fleet, Nodes, sderl_aco_node, start, [Run])),
+            Starter = set_up(Fleet, Params, Conf, Layout, Deadline, Label),
+            {Done, _Seen} =
+                sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
+                    sderl_bench_meter:around(Fleet, Nodes, fun() ->
+                        rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label)
+                    end)
+                end),
+            Done
         end),
-        Done
-    end),
     ok = needed(own(metered(Nodes, [UsageRun, Usage]))),
-    #{ants := Ants, recovered := Recovered, replaced_us := Replaced} = needed(own(tallies(Fleet, Nodes, Run))),
+    #{ants := Ants, recovered := Recovered, replaced_us := Replaced} =
+        needed(own(tallies(Fleet, Nodes, Run))),
     ok = needed(own(ended(Fleet, Conf, Layout))),
     Left = names_left(Fleet, Conf, Layout),
-    #{best := {Cost, Colony, Jobs}, round_best := Costs, seconds := Seconds, setup_s := SetupS} = Result,
+    #{best := {Cost, Colony, Jobs}, round_best := Costs, seconds := Seconds, setup_s := SetupS} =
+        Result,
     ok = needed(own(right(Cost, Jobs, Conf))),
     #{shape := #{levels := Levels}} = Layout,
     #{total := Rounds} = UsageRun,
@@ -211,16 +224,19 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         packets_in_rounds => maps:get(packets, Rounds),
         cpu_ms_in_rounds => maps:get(cpu_ms, Rounds),
         links_expected => lists:sum([Count || {_, Count} <- Links]) div 2,
-        links_as_expected => lists:sort(Links) =:= lists:sort([{Node, Count} || #{node := Node, links := Count} <- PerNode]),
+        links_as_expected => lists:sort(Links) =:=
+            lists:sort([{Node, Count} || #{node := Node, links := Count} <- PerNode]),
         kills => Kills,
         kills_by_class => maps:map(
-            fun(_, Of) -> length(Of) end, maps:groups_from_list(fun(#{key := Key}) -> sderl_aco_tree:class(Key) end, Kills)
+            fun(_, Of) -> length(Of) end,
+            maps:groups_from_list(fun(#{key := Key}) -> sderl_aco_tree:class(Key) end, Kills)
         ),
         kills_not_back => length([late || #{back_us := undefined} <- Kills]),
         recovered => Recovered,
         replaced_us => Replaced,
         recovery_us => lists:foldl(
-            fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(), [Us || #{back_us := Us} <- Kills, is_integer(Us)]
+            fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(),
+            [Us || #{back_us := Us} <- Kills, is_integer(Us)]
         ),
         names_left => Left
     }}.
@@ -237,7 +253,8 @@ metered(Nodes, Usages) ->
     end.
 
 tallies(Fleet, Nodes, Run) ->
-    case sderl_aco_tally:sum(sderl_fleet:multicall(Fleet, Nodes, sderl_aco_tally, read, [Run], ?CALL_MS)) of
+    case sderl_aco_tally:sum(sderl_fleet:multicall(Fleet, Nodes, sderl_aco_tally, read, [Run],
+                                                   ?CALL_MS)) of
         {ok, Counts} -> Counts;
         {error, Silent} -> {error, {not_metered, Silent}}
     end.
@@ -260,7 +277,10 @@ prepare(_, Fleet, Layout) ->
     sderl_bench_links:mesh(Fleet, sderl_aco_tree:all_nodes(Layout)).
 
 on_each(Fleet, Nodes, Module, Function, Args) ->
-    case [Answer || {_, Result} = Answer <- sderl_fleet:multicall(Fleet, Nodes, Module, Function, Args, ?CALL_MS), Result =/= {ok, ok}] of
+    case [Answer
+          || {_, Result} = Answer <- sderl_fleet:multicall(Fleet, Nodes, Module, Function, Args,
+                                                           ?CALL_MS),
+             Result =/= {ok, ok}] of
         [] -> ok;
         [{Node, Answer} | _] -> {error, {Function, Node, Answer}}
     end.
@@ -273,7 +293,8 @@ set_up(Fleet, Params, Conf, Layout, Deadline, Label) ->
 
 %% What the starter answers in time.
 at_starter(Fleet, #{timeout_s := TimeoutS}, #{start := Start} = Layout, Deadline, Function, Args) ->
-    case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, Function, Args, max(1, Deadline - now_ms())) of
+    case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, Function, Args,
+                               max(1, Deadline - now_ms())) of
         [{_, {ok, {ok, Answer}}}] -> Answer;
         [{_, {ok, {error, Reason}}}] -> needed(own({error, Reason}));
         [{_, {error, timeout}}] -> needed(own({error, late(Fleet, Layout, TimeoutS)}));
@@ -283,7 +304,8 @@ at_starter(Fleet, #{timeout_s := TimeoutS}, #{start := Start} = Layout, Deadline
 
 seconds(Begun) -> io_lib:format("~w s", [(now_ms() - Begun) div 1000]).
 
-rounds(Fleet, Params, #{global_iterations := Rounds} = Conf, #{start := Start} = Layout, Starter, Deadline, Label) ->
+rounds(Fleet, Params, #{global_iterations := Rounds} = Conf, #{start := Start} = Layout, Starter,
+       Deadline, Label) ->
     with_chaos(Fleet, Params, Conf, Layout, fun() ->
         Look = fun(Begun) -> {look(Fleet, Start, Rounds, Begun), Begun} end,
         sderl_progress:watching(Label, Look, now_ms(), fun() ->
@@ -293,13 +315,16 @@ rounds(Fleet, Params, #{global_iterations := Rounds} = Conf, #{start := Start} =
 
 %% Nodes that stand still do not die.
 late(Fleet, Layout, TimeoutS) ->
-    case [Node || {Node, {error, _}} <- sderl_fleet:multicall(Fleet, sderl_aco_tree:all_nodes(Layout), erlang, node, [], ?ALIVE_MS)] of
+    case [Node
+          || {Node, {error, _}} <- sderl_fleet:multicall(Fleet, sderl_aco_tree:all_nodes(Layout),
+                                                         erlang, node, [], ?ALIVE_MS)] of
         [] -> {timeout, TimeoutS};
         Silent -> {silent, Silent, TimeoutS}
     end.
 
 %% The result, and what was killed meanwhile: in each period one process on each node.
-with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{run := Run}, Layout, Fun) ->
+with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{run := Run}, Layout,
+           Fun) ->
     Options = #{
         nodes => sderl_aco_tree:all_nodes(Layout),
         targets => [
@@ -310,7 +335,9 @@ with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{ru
         scope => node,
         seed => Seed,
         limits => #{at_once => infinity},
-        call => fun(Node, Module, Function, Args) -> sderl_fleet:call(Fleet, Node, Module, Function, Args) end
+        call => fun(Node, Module, Function, Args) ->
+            sderl_fleet:call(Fleet, Node, Module, Function, Args)
+        end
     },
     case sderl_chaos:start(Options) of
         {ok, Service} ->
@@ -320,7 +347,8 @@ with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{ru
                     {Result, Kills}
             catch
                 Class:Reason:Stack ->
-                    %% Whatever it was: kills must not go on into the cleaning up. It may be the service that is gone.
+                    %% Whatever it was: kills must not go on into the cleaning up. It may be the
+                    %% service that is gone.
                     _ = sderl_fleet_task:attempt(fun() -> sderl_chaos:stop(Service) end),
                     erlang:raise(Class, Reason, Stack)
             end;
@@ -332,29 +360,35 @@ with_chaos(_, _, _, _, Fun) ->
 
 look(Fleet, Start, Rounds, Begun) ->
     case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, progress, [], 1000) of
-        [{_, {ok, {Round, Cost}}}] -> io_lib:format("round ~w of ~w, best ~w", [Round, Rounds, Cost]);
+        [{_, {ok, {Round, Cost}}}] ->
+            io_lib:format("round ~w of ~w, best ~w", [Round, Rounds, Cost]);
         _ -> seconds(Begun)
     end.
 
 %% A schedule of all jobs, and its cost.
 right(Cost, Jobs, #{instance := #{n := N} = Instance}) ->
-    case lists:sort(Jobs) =:= lists:seq(1, N) andalso sderl_aco_instance:tardiness(Instance, Jobs) of
+    case lists:sort(Jobs) =:= lists:seq(1, N)
+         andalso sderl_aco_instance:tardiness(Instance, Jobs) of
         Cost -> ok;
         false -> {error, {no_permutation, Jobs}};
         Other -> {error, {wrong_cost, Cost, Other}}
     end.
 
-%% The processes end in order; what did not hear of it is killed. Killed processes may be replaced as long as their supervisors live.
+%% The processes end in order; what did not hear of it is killed. Killed processes may be replaced
+%% as long as their supervisors live.
 ended(Fleet, #{run := Run}, #{start := Start} = Layout) ->
     Nodes = sderl_aco_tree:all_nodes(Layout),
     Left = fun(Function) ->
         lists:sum([
             case Answer of Count when is_integer(Count) -> Count; List -> length(List) end
-         || {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, Nodes, sderl_aco_node, Function, [Run], ?CLEAN_MS)
+         || {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, Nodes, sderl_aco_node, Function,
+                                                       [Run], ?CLEAN_MS)
         ])
     end,
     _ = case sderl_fleet:multicall(Fleet, [Start], sderl_aco_node, processes, [Run], ?CLEAN_MS) of
-        [{_, {ok, There}}] -> [sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, stop, [Pid], ?CLEAN_MS) || {starter, Pid} <- There];
+        [{_, {ok, There}}] ->
+            [sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, stop, [Pid], ?CLEAN_MS)
+             || {starter, Pid} <- There];
         _ -> none
     end,
     case sderl_fleet:await(fun() -> Left(processes) =:= 0 end, ?END_MS) of
@@ -371,12 +405,15 @@ names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) -
         case Naming of
             none -> [];
             global -> [{Start, global}];
-            s_group -> [{First, {s_group, Group}} || {Group, [First | _]} <- sderl_aco_tree:groups(Layout)]
+            s_group ->
+                [{First, {s_group, Group}} || {Group, [First | _]} <- sderl_aco_tree:groups(Layout)]
         end,
     Count = fun() ->
         names_count([
             Answer
-         || {Node, Scope} <- Scopes, {_, Answer} <- sderl_fleet:multicall(Fleet, [Node], sderl_aco_names, registered, [Scope, Run], ?CLEAN_MS)
+         || {Node, Scope} <- Scopes, {_, Answer} <- sderl_fleet:multicall(
+             Fleet, [Node], sderl_aco_names, registered, [Scope, Run], ?CLEAN_MS
+         )
         ])
     end,
     case sderl_fleet:await(fun() -> Count() =:= 0 end, ?NAMES_MS) of
@@ -384,8 +421,12 @@ names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) -
         {error, _} -> Count()
     end.
 
--doc "How many names there are by what each node answered to `sderl_aco_names:registered/2`; `undefined` where one did not tell.".
--spec names_count([{ok, [sderl_aco_names:name()] | unknown} | {error, term()}]) -> non_neg_integer() | undefined.
+-doc """
+How many names there are by what each node answered to `sderl_aco_names:registered/2`; `undefined`
+where one did not tell.
+""".
+-spec names_count([{ok, [sderl_aco_names:name()] | unknown} | {error, term()}]) ->
+    non_neg_integer() | undefined.
 names_count(Answers) ->
     case [Names || {ok, Names} <- Answers, is_list(Names)] of
         Told when length(Told) =:= length(Answers) -> length(lists:append(Told));
@@ -395,7 +436,8 @@ names_count(Answers) ->
 %% Links are as expected in the first run on a fleet only: without their groups nodes mesh.
 clean(Fleet, #{run := Run, naming := Naming} = Conf, Layout) ->
     _ = ended(Fleet, Conf, Layout),
-    _ = sderl_fleet:multicall(Fleet, sderl_fleet:nodes(Fleet), sderl_aco_node, stop, [Run], ?CLEAN_MS),
+    _ = sderl_fleet:multicall(Fleet, sderl_fleet:nodes(Fleet), sderl_aco_node, stop, [Run],
+                              ?CLEAN_MS),
     case Naming of
         s_group -> sderl_bench_layout:delete(Fleet, sderl_aco_tree:groups(Layout));
         _ -> ok
@@ -407,30 +449,38 @@ A reason of a run in words.
 - `{died, Key, Node, Reason}`: a process, without recovery; or again and again
 - `{node_down, Node}`
 - `{timeout, Seconds}`: it took longer; `{silent, Nodes, Seconds}`: and these nodes answer nothing
-- `{no_recovery, Variant}`: chaos is for variants with recovery; `{no_chaos, Reason}`: one of `sderl_chaos:start/1`
-- `{not_metered, Nodes}`: they did not tell what they used or counted; `not_ended`: processes of the run are still there
+- `{no_recovery, Variant}`: chaos is for variants with recovery; `{no_chaos, Reason}`: one of
+  `sderl_chaos:start/1`
+- `{not_metered, Nodes}`: they did not tell what they used or counted; `not_ended`: processes of the
+  run are still there
 - `{too_few_colonies, Colonies, Nodes}`
 - `{no_permutation, Jobs}`, `{wrong_cost, Told, Cost}`: of the best schedule
 """.
 -spec text(term()) -> unicode:chardata().
 text({died, Key, Node, Reason}) ->
-    io_lib:format("~ts on ~ts died: ~0tP; gr and sr recover from kills, tl and ml do not", [role(Key), Node, Reason, 12]);
+    io_lib:format("~ts on ~ts died: ~0tP; gr and sr recover from kills, tl and ml do not",
+                  [role(Key), Node, Reason, 12]);
 text({node_down, Node}) ->
     io_lib:format("node ~ts went down; processes are recovered, nodes are not", [Node]);
 text({timeout, Seconds}) ->
-    io_lib:format("it took longer than ~w s; give it fewer iterations or ants, or more time (--timeout)", [Seconds]);
+    io_lib:format("it took longer than ~w s; give it fewer iterations or ants, or more time "
+                  "(--timeout)", [Seconds]);
 text({silent, Nodes, Seconds}) ->
-    io_lib:format("it was not done in ~w s, and these nodes do not answer: ~ts", [Seconds, names(Nodes)]);
+    io_lib:format("it was not done in ~w s, and these nodes do not answer: ~ts",
+                  [Seconds, names(Nodes)]);
 text({not_metered, Nodes}) ->
-    io_lib:format("these nodes did not tell what they used, so that nothing is known of the whole: ~ts; the machine may be too busy", [names(Nodes)]);
+    io_lib:format("these nodes did not tell what they used, so that nothing is known of the whole: "
+                  "~ts; the machine may be too busy", [names(Nodes)]);
 text(not_ended) ->
     "processes of the run did not end; the machine may be too busy";
 text({no_chaos, Reason}) ->
     sderl_chaos:text(Reason);
 text({no_recovery, Variant}) ->
-    io_lib:format("~w has no recovery, and ends when a process is killed; chaos is for gr and sr", [Variant]);
+    io_lib:format("~w has no recovery, and ends when a process is killed; chaos is for gr and sr",
+                  [Variant]);
 text({too_few_colonies, Colonies, Nodes}) ->
-    io_lib:format("there are ~w nodes for colonies and only ~w colonies; each of them needs one", [Nodes, Colonies]);
+    io_lib:format("there are ~w nodes for colonies and only ~w colonies; each of them needs one",
+                  [Nodes, Colonies]);
 text({no_permutation, Jobs}) ->
     io_lib:format("the best schedule does not have each job once: ~0tP", [Jobs, 30]);
 text({wrong_cost, Told, Cost}) ->
@@ -443,6 +493,8 @@ names(Nodes) -> lists:join(", ", [atom_to_list(Node) || Node <- Nodes]).
 role(starter) -> "the starter";
 role(master) -> "the master";
 role({supervisor, {colony, Number}}) -> io_lib:format("the supervisor of colony node ~w", [Number]);
-role({supervisor, {Level, Number}}) -> io_lib:format("the supervisor of node ~w of level ~w", [Number, Level]);
-role({submaster, Level, Node, Process}) -> io_lib:format("submaster ~w on node ~w of level ~w", [Process, Node, Level]);
+role({supervisor, {Level, Number}}) ->
+    io_lib:format("the supervisor of node ~w of level ~w", [Number, Level]);
+role({submaster, Level, Node, Process}) ->
+    io_lib:format("submaster ~w on node ~w of level ~w", [Process, Node, Level]);
 role({colony, Index}) -> io_lib:format("colony ~w", [Index]).

@@ -3,9 +3,9 @@
 -moduledoc """
 A colony of a distributed run: answers each round with the best that it has found.
 
-A worker that is linked to it computes, so that it can be spoken to meanwhile. One that was started in the place of a dead one has new
-pheromone, along the best of all as soon as there is one, and other random numbers. A colony whose own solution is the
-best of all is not told it again.
+A worker that is linked to it computes, so that it can be spoken to meanwhile. One that was started
+in the place of a dead one has new pheromone, along the best of all as soon as there is one, and
+other random numbers. A colony whose own solution is the best of all is not told it again.
 """.
 
 -export([init/1]).
@@ -25,7 +25,8 @@ init(#{conf := Conf, key := Key, mode := Mode} = Start) ->
     Life = sderl_aco_life:new(Start),
     Server = self(),
     Worker = spawn_link(fun() -> worker(Server, Start) end),
-    loop(#c{conf = Conf, key = Key, life = sderl_aco_life:serve(Mode, true, Life), worker = Worker}).
+    loop(#c{conf = Conf, key = Key, life = sderl_aco_life:serve(Mode, true, Life),
+            worker = Worker}).
 
 loop(#c{life = Life0, worker = Worker} = C) ->
     receive
@@ -54,7 +55,8 @@ run(_, _, C) ->
     C.
 
 answer(#c{life = Life, round = Round, key = Key, answer = Answer, conf = #{repl := Repl}} = C) ->
-    lists:foreach(fun(_) -> ok = sderl_aco_life:tell({answer, Round, Key, Answer}, Life) end, lists:seq(1, Repl)),
+    lists:foreach(fun(_) -> ok = sderl_aco_life:tell({answer, Round, Key, Answer}, Life) end,
+                  lists:seq(1, Repl)),
     C.
 
 %% The worker has the colony's pheromone.
@@ -75,14 +77,16 @@ work(Server, #{conf := Conf, key := {colony, Index}} = Start, Colony0) ->
     end.
 
 colony(Number, #{conf := Conf, key := {colony, Index}, number := NodeNumber, mode := Mode}, none) ->
-    #{instance := Instance, options := Options, heuristic := Heuristic, colony_nodes := Nodes, seed := Seed} = Conf,
+    #{instance := Instance, options := Options, heuristic := Heuristic, colony_nodes := Nodes,
+      seed := Seed} = Conf,
     Own =
         case Heuristic of
             mixed when 2 * NodeNumber =< Nodes + 1 -> mdd;
             mixed -> au;
             _ -> Heuristic
         end,
-    sderl_aco_colony:new(Instance, Options#{heuristic => Own}, case Mode of first -> {Seed, Index}; again -> {Seed, Index, Number} end);
+    sderl_aco_colony:new(Instance, Options#{heuristic => Own},
+                         case Mode of first -> {Seed, Index}; again -> {Seed, Index, Number} end);
 colony(_, _, Colony) ->
     Colony.
 

@@ -1,18 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_life).
 -moduledoc """
-What all processes of a distributed ant colony have in common but the starter: a role, a name, and somebody who starts them again, their *boss*.
+What all processes of a distributed ant colony have in common but the starter: a role, a name, and
+somebody who starts them again, their *boss*.
 
-A process whose boss dies goes on with its work, and waits for `{adopt, Boss, Parent}` from the new one. When none comes for a while it ends.
-Without recovery (`tl`, `ml`) it ends at once.
+A process whose boss dies goes on with its work, and waits for `{adopt, Boss, Parent}` from the new
+one. When none comes for a while it ends. Without recovery (`tl`, `ml`) it ends at once.
 """.
 
 -export([new/1, handle/2, serve/3, serves/1, tell/2]).
 -export_type([life/0, conf/0, start/0, mode/0]).
 
 -doc """
-What all processes of a run know. `recovery` tells whether dead processes are replaced; `repl` is how many times a colony sends each
-answer.
+What all processes of a run know. `recovery` tells whether dead processes are replaced; `repl` is
+how many times a colony sends each answer.
 """.
 -type conf() :: #{
     run := term(),
@@ -27,9 +28,15 @@ answer.
     global_iterations := pos_integer(),
     repl := pos_integer()
 }.
--doc "`first`: in the set-up, a process serves when it and all below it are ready. `again`: it is there in the place of a dead one, and serves at once.".
+-doc """
+`first`: in the set-up, a process serves when it and all below it are ready. `again`: it is there in
+the place of a dead one, and serves at once.
+""".
 -type mode() :: first | again.
--doc "What a process is started with. `group` and `scope` are those of its name; `parent` gets its answers, and may be another than its boss.".
+-doc """
+What a process is started with. `group` and `scope` are those of its name; `parent` gets its
+answers, and may be another than its boss.
+""".
 -type start() :: #{
     conf := conf(),
     key := sderl_aco_tree:key(),
@@ -65,7 +72,8 @@ new(#{conf := #{run := Run} = Conf, key := Key, scope := Scope, boss := Boss, pa
         Other -> exit({shutdown, {already, Other}})
     end,
     register(#life{
-        conf = Conf, key = Key, scope = Scope, boss = Boss, monitor = monitor(process, Boss), parent = Parent, registrar = named
+        conf = Conf, key = Key, scope = Scope, boss = Boss, monitor = monitor(process, Boss),
+        parent = Parent, registrar = named
     }).
 
 register(#life{scope = none} = Life) ->
@@ -75,8 +83,9 @@ register(#life{scope = Scope, key = Key, conf = #{run := Run}} = Life) ->
     Life#life{registrar = Ref}.
 
 -doc """
-It serves from now on, and its boss and parent are told so, once: where it is there in the place of a dead one (`again`), or else as soon
-as it has its name, if it is to have one, and all below are `Ready`.
+It serves from now on, and its boss and parent are told so, once: where it is there in the place of
+a dead one (`again`), or else as soon as it has its name, if it is to have one, and all below are
+`Ready`.
 """.
 -spec serve(mode(), Ready :: boolean(), life()) -> life().
 serve(_, _, #life{serving = true} = Life) -> Life;
@@ -99,7 +108,10 @@ tell(Message, #life{parent = Parent}) ->
     Parent ! Message,
     ok.
 
--doc "A message, when it is one of these; `adopted`: with another boss and parent, who know that it serves. May end the process.".
+-doc """
+A message, when it is one of these; `adopted`: with another boss and parent, who know that it
+serves. May end the process.
+""".
 -spec handle(Message :: term(), life()) -> {{adopted, Parent :: pid()} | none, life()} | unknown.
 handle({'DOWN', Ref, process, _, Why}, #life{registrar = Ref} = Life) ->
     case Why of
@@ -117,6 +129,7 @@ handle({orphan, _}, Life) ->
     {none, Life};
 handle({adopt, Boss, Parent}, #life{monitor = Old} = Life) ->
     true = demonitor(Old, [flush]),
-    {{adopted, Parent}, serving(Life#life{boss = Boss, monitor = monitor(process, Boss), parent = Parent})};
+    {{adopted, Parent},
+     serving(Life#life{boss = Boss, monitor = monitor(process, Boss), parent = Parent})};
 handle(_, _) ->
     unknown.

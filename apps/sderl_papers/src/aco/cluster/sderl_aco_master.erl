@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_master).
 -moduledoc """
-The master: one round after the other, and after each one a word to the starter with the best so far. When it dies the
-starter starts another one with that, which goes on with the round that was not done.
+The master: one round after the other, and after each one a word to the starter with the best so
+far. When it dies the starter starts another one with that, which goes on with the round that was
+not done.
 """.
 
 -export([init/1]).
@@ -48,7 +49,8 @@ loop(#m{team = Team, life = Life0} = M) ->
 below(Message, #m{team = Team0, life = Life} = M) ->
     case sderl_aco_team:handle(Message, Team0) of
         {done, Team} ->
-            ok = sderl_aco_life:tell({round, sderl_aco_team:number(Team), sderl_aco_team:best(Team)}, Life),
+            ok = sderl_aco_life:tell({round, sderl_aco_team:number(Team),
+                                      sderl_aco_team:best(Team)}, Life),
             next(M#m{team = Team});
         {{failed, _} = Failed, Team} ->
             ok = sderl_aco_life:tell(Failed, Life),

@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_names).
 -moduledoc """
-Names of the processes of a distributed ant colony: none (`tl`, `ml`), in `global` (`gr`), in an s_group (`sr`).
+Names of the processes of a distributed ant colony: none (`tl`, `ml`), in `global` (`gr`), in an
+s_group (`sr`).
 
-A name is `{aco, Run, Key}`. A process is given its name by a process of its own, so that it is never kept waiting by a registration, and
-so that who replaces a dead one serves before its name is known everywhere. Who has a role is decided before, see `m:sderl_aco_roles`.
+A name is `{aco, Run, Key}`. A process is given its name by a process of its own, so that it is
+never kept waiting by a registration, and so that who replaces a dead one serves before its name is
+known everywhere. Who has a role is decided before, see `m:sderl_aco_roles`.
 """.
 
 -export([start/3, whereis/2, registered/2]).
@@ -17,10 +19,12 @@ so that who replaces a dead one serves before its name is known everywhere. Who 
 -define(AGAIN_MS, 5).
 
 -doc """
-Begins to give the caller a name: a process that the caller monitors, and that ends with `{shutdown, named}`.
+Begins to give the caller a name: a process that the caller monitors, and that ends with
+`{shutdown, named}`.
 """.
 -spec start(scope(), name(), pid()) -> {pid(), reference()}.
-start(Scope, Name, Pid) -> spawn_monitor(fun() -> register(Scope, Name, Pid, monitor(process, Pid)) end).
+start(Scope, Name, Pid) ->
+    spawn_monitor(fun() -> register(Scope, Name, Pid, monitor(process, Pid)) end).
 
 register(Scope, {aco, Run, _} = Name, Pid, Monitor) ->
     proc_lib:set_label({aco, Run, registrar}),

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_node).
--moduledoc "Runs on the nodes of a distributed ant colony, for whoever started it: what is there of a run, and an end to it.".
+-moduledoc """
+Runs on the nodes of a distributed ant colony, for whoever started it: what is there of a run, and
+an end to it.
+""".
 
 -export([start/1, stop/1, processes/1, find/2, kill/1]).
 
@@ -16,13 +19,21 @@ stop(Run) ->
     ok = sderl_aco_roles:stop(Run),
     sderl_aco_tally:stop(Run).
 
--doc "All processes of a run on this node, with the key of each; helpers have `registrar` or `{worker, Colony}`.".
+-doc """
+All processes of a run on this node, with the key of each; helpers have `registrar` or
+`{worker, Colony}`.
+""".
 -spec processes(Run :: term()) -> [{Key :: term(), pid()}].
-processes(Run) -> [{Key, Pid} || Pid <- processes(), {aco, R, Key} <- [proc_lib:get_label(Pid)], R =:= Run, Pid =/= self()].
+processes(Run) ->
+    [{Key, Pid}
+     || Pid <- processes(), {aco, R, Key} <- [proc_lib:get_label(Pid)], R =:= Run, Pid =/= self()].
 
 -doc "Those that are replaced when they die, of one class or of `all`.".
 -spec find(Run :: term(), sderl_aco_tree:class() | all) -> [{sderl_aco_tree:key(), pid()}].
-find(Run, Class) -> [Role || {Key, _} = Role <- sderl_aco_roles:list(Run), Class =:= all orelse Class =:= sderl_aco_tree:class(Key)].
+find(Run, Class) ->
+    [Role
+     || {Key, _} = Role <- sderl_aco_roles:list(Run),
+        Class =:= all orelse Class =:= sderl_aco_tree:class(Key)].
 
 -doc "Kills all processes of a run on this node; how many there were.".
 -spec kill(Run :: term()) -> non_neg_integer().

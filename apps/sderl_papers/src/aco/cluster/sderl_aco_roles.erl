@@ -3,9 +3,10 @@
 -moduledoc """
 Which process of a run has which role on this node, now.
 
-All lives of a role are on one node, so that it is decided here whether there is one already, at once, and not by the names, which are known
-everywhere a while later: a parent that is new looks for its children by their names, and starts a second one where a name is not there yet.
-That one ends with `{shutdown, {already, Pid}}`, and its boss takes the first.
+All lives of a role are on one node, so that it is decided here whether there is one already, at
+once, and not by the names, which are known everywhere a while later: a parent that is new looks for
+its children by their names, and starts a second one where a name is not there yet. That one ends
+with `{shutdown, {already, Pid}}`, and its boss takes the first.
 
 The table belongs to a process that is none of the run.
 """.
@@ -49,7 +50,10 @@ stop(Run) ->
             ok
     end.
 
--doc "`true` when the process has the role now, or else who has it. Where nothing was started, all have what they want.".
+-doc """
+`true` when the process has the role now, or else who has it. Where nothing was started, all have
+what they want.
+""".
 -spec claim(Run :: term(), sderl_aco_tree:key(), pid()) -> true | pid().
 claim(Run, Key, Pid) ->
     case persistent_term:get({?MODULE, Run}, none) of

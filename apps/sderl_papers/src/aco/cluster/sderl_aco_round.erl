@@ -3,21 +3,24 @@
 -moduledoc """
 One global iteration as a parent sees it: whose answers are still out, and the best so far. Pure.
 
-Answers are taken by who they are from and for which round: what is sent again counts once. What is found is kept whoever
-found it and when. Of solutions of equal cost the older one stays, and of those of one round that of the colony with the lowest number, so
-that the result does not depend on the order of answers, nor on the tree between.
+Answers are taken by who they are from and for which round: what is sent again counts once. What is
+found is kept whoever found it and when. Of solutions of equal cost the older one stays, and of
+those of one round that of the colony with the lowest number, so that the result does not depend on
+the order of answers, nor on the tree between.
 """.
 
 -export([new/1, start/4, answer/4, best/1, number/1, update/1, waits_for/2, better/2]).
 -export_type([state/0, best/0]).
 
 -doc "A solution and the number of its colony.".
--type best() :: none | {Cost :: non_neg_integer(), Colony :: pos_integer(), [sderl_aco_instance:job()]}.
+-type best() ::
+    none | {Cost :: non_neg_integer(), Colony :: pos_integer(), [sderl_aco_instance:job()]}.
 
 -record(round, {
     number = 0 :: non_neg_integer(),
     waiting = #{} :: #{term() => true},
-    %% What the colonies are told in this round, the best of the answers to it, the best of all before.
+    %% What the colonies are told in this round, the best of the answers to it, the best of all
+    %% before.
     update = none :: best(),
     found = none :: best(),
     best :: best()
@@ -31,13 +34,16 @@ new(Best) -> #round{best = Best}.
 -doc "Begins a round, with those who are to answer, and the best of all for the colonies.".
 -spec start(Number :: pos_integer(), [term(), ...], Update :: best(), state()) -> state().
 start(Number, Keys, Update, #round{} = Round) ->
-    #round{number = Number, waiting = #{Key => true || Key <- Keys}, update = Update, best = better(Update, best(Round))}.
+    #round{number = Number, waiting = #{Key => true || Key <- Keys}, update = Update,
+           best = better(Update, best(Round))}.
 
 -doc "An answer; `done` when it was the last of the round.".
 -spec answer(Number :: pos_integer(), Key :: term(), best(), state()) -> {done | more, state()}.
-answer(Number, Key, Solution, #round{number = Number, waiting = Waiting, found = Found} = Round) when is_map_key(Key, Waiting) ->
+answer(Number, Key, Solution, #round{number = Number, waiting = Waiting, found = Found} = Round)
+  when is_map_key(Key, Waiting) ->
     Left = maps:remove(Key, Waiting),
-    {case map_size(Left) of 0 -> done; _ -> more end, Round#round{waiting = Left, found = least(Solution, Found)}};
+    {case map_size(Left) of 0 -> done; _ -> more end,
+     Round#round{waiting = Left, found = least(Solution, Found)}};
 answer(_, _, Solution, #round{best = Best} = Round) ->
     {more, Round#round{best = better(Solution, Best)}}.
 

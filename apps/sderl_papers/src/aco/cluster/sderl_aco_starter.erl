@@ -3,15 +3,20 @@
 -moduledoc """
 The starter: starts the master, starts it again when it dies, and has the result.
 
-It is on a node of its own where there are submasters, keeps the best after each round, and is the one process of a run that is not
-replaced. It ends with `stop/1`, and all others with it.
+It is on a node of its own where there are submasters, keeps the best after each round, and is the
+one process of a run that is not replaced. It ends with `stop/1`, and all others with it.
 """.
 
 -export([start/2, result/1, stop/1, progress/0]).
 -export_type([result/0, failure/0]).
 
--doc "`round_best` are the costs after each round; `seconds` from the first round's beginning, when all were there, to the last one's end; `setup_s` before.".
--type result() :: #{best := sderl_aco_round:best(), round_best := [non_neg_integer()], seconds := float(), setup_s := float()}.
+-doc """
+`round_best` are the costs after each round; `seconds` from the first round's beginning, when all
+were there, to the last one's end; `setup_s` before.
+""".
+-type result() ::
+    #{best := sderl_aco_round:best(), round_best := [non_neg_integer()], seconds := float(),
+      setup_s := float()}.
 -doc "Why there is none.".
 -type failure() :: sderl_aco_wards:failure() | {died, starter, node(), Reason :: term()}.
 
@@ -30,7 +35,9 @@ replaced. It ends with `stop/1`, and all others with it.
 
 -define(PROGRESS_MS, 300).
 
--doc "Starts all, on the node of the starter. Rounds begin when all are there, which is when it returns.".
+-doc """
+Starts all, on the node of the starter. Rounds begin when all are there, which is when it returns.
+""".
 -spec start(sderl_aco_life:conf(), sderl_aco_tree:layout()) -> {ok, pid()} | {error, failure()}.
 start(Conf, Layout) ->
     Pid = spawn(fun() -> init(Conf, Layout) end),
@@ -57,7 +64,10 @@ stop(Pid) ->
     Pid ! {stop},
     ok.
 
--doc "Rounds done and the least cost, for the run whose starter is on this node; `undefined` when there is none.".
+-doc """
+Rounds done and the least cost, for the run whose starter is on this node; `undefined` when there is
+none.
+""".
 -spec progress() -> {non_neg_integer(), Cost :: non_neg_integer() | undefined} | undefined.
 progress() -> sderl_fleet_task:ask(?MODULE, progress, ?PROGRESS_MS).
 
@@ -71,9 +81,11 @@ init(#{run := Run, naming := Naming} = Conf, #{master := Node, group := Group} =
         s_group -> name({s_group, Group}, Run)
     end,
     Begun = now_us(),
-    Spec = #{module => sderl_aco_master, node => Node, group => Group, args => args(Layout, 0, none)},
+    Spec = #{module => sderl_aco_master, node => Node, group => Group,
+             args => args(Layout, 0, none)},
     Wards = sderl_aco_wards:new(Conf, self(), [{master, Spec}]),
-    loop(#s{conf = Conf, layout = Layout, wards = sderl_aco_wards:start(first, Wards), begun = Begun}).
+    loop(#s{conf = Conf, layout = Layout, wards = sderl_aco_wards:start(first, Wards),
+            begun = Begun}).
 
 %% Nobody looks for the starter; it has a name as in the published programs.
 name(Scope, Run) ->
@@ -97,7 +109,8 @@ loop(#s{wards = Wards0, waiting = Waiting} = S) ->
             loop(settle(ended({error, Reason}, S)));
         Message ->
             case sderl_aco_wards:handle(Message, Wards0) of
-                {{failed, Reason}, Wards} -> loop(settle(ended({error, Reason}, S#s{wards = Wards})));
+                {{failed, Reason}, Wards} ->
+                    loop(settle(ended({error, Reason}, S#s{wards = Wards})));
                 {none, Wards} -> loop(settle(is_up(S#s{wards = Wards})));
                 unknown -> loop(S)
             end
@@ -134,9 +147,11 @@ answer(Ref, Answer) ->
 %% One that was reported before the master died is reported again.
 round_done(Number, _, #s{done = Done} = S) when Number =< Done ->
     S;
-round_done(Number, {Cost, _, _} = Best, #s{costs = Costs, conf = #{global_iterations := Rounds}, layout = Layout, wards = Wards} = S0) ->
+round_done(Number, {Cost, _, _} = Best, #s{costs = Costs, conf = #{global_iterations := Rounds},
+                                           layout = Layout, wards = Wards} = S0) ->
     S = S0#s{
-        done = Number, best = Best, costs = [Cost | Costs], wards = sderl_aco_wards:set(master, args(Layout, Number, Best), Wards)
+        done = Number, best = Best, costs = [Cost | Costs],
+        wards = sderl_aco_wards:set(master, args(Layout, Number, Best), Wards)
     },
     case Number of
         Rounds -> ended({ok, result(now_us(), S)}, S);
@@ -144,7 +159,8 @@ round_done(Number, {Cost, _, _} = Best, #s{costs = Costs, conf = #{global_iterat
     end.
 
 result(End, #s{best = Best, costs = Costs, begun = Begun, up = Up}) ->
-    #{best => Best, round_best => lists:reverse(Costs), seconds => (End - Up) / 1_000_000, setup_s => (Up - Begun) / 1_000_000}.
+    #{best => Best, round_best => lists:reverse(Costs), seconds => (End - Up) / 1_000_000,
+      setup_s => (Up - Begun) / 1_000_000}.
 
 %% The first is the cause.
 ended(Outcome, #s{outcome = undefined} = S) -> S#s{outcome = Outcome};

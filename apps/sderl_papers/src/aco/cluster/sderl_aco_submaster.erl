@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_submaster).
 -moduledoc """
-A submaster: hands rounds down to the submasters or colonies that it owns, and the best of their answers up.
+A submaster: hands rounds down to the submasters or colonies that it owns, and the best of their
+answers up.
 
-When it dies its supervisor starts another one, which goes on with the live supervisors and members below, and is asked by its parent for
-the answer that is out; so what colonies have done of the round is not lost.
+When it dies its supervisor starts another one, which goes on with the live supervisors and members
+below, and is asked by its parent for the answer that is out; so what colonies have done of the
+round is not lost.
 """.
 
 -export([init/1]).
@@ -42,7 +44,8 @@ loop(#s{team = Team, life = Life0} = S) ->
 
 run(Number, Update, #s{team = Team} = S) ->
     case sderl_aco_team:number(Team) of
-        Before when Before < Number -> S#s{team = sderl_aco_team:run(Number, Update, Team), answered = false};
+        Before when Before < Number ->
+            S#s{team = sderl_aco_team:run(Number, Update, Team), answered = false};
         Number when S#s.answered -> answer(S);
         _ -> S
     end.
@@ -61,5 +64,6 @@ below(Message, #s{team = Team0, life = Life} = S) ->
     end.
 
 answer(#s{life = Life, key = Key, team = Team} = S) ->
-    ok = sderl_aco_life:tell({answer, sderl_aco_team:number(Team), Key, sderl_aco_team:best(Team)}, Life),
+    ok = sderl_aco_life:tell({answer, sderl_aco_team:number(Team), Key, sderl_aco_team:best(Team)},
+                             Life),
     S.

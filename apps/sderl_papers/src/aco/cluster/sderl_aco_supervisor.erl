@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_supervisor).
 -moduledoc """
-The supervisor of a seat: starts the submasters or colonies of one node, and starts those again that die. They answer to the parent, a
-master or submaster, mostly on another node, which starts the supervisor again when that dies.
+The supervisor of a seat: starts the submasters or colonies of one node, and starts those again that
+die. They answer to the parent, a master or submaster, mostly on another node, which starts the
+supervisor again when that dies.
 
-A new supervisor finds what lives on its node by the names, and goes on with that. When the parent was replaced, it tells all of the
-new one.
+A new supervisor finds what lives on its node by the names, and goes on with that. When the parent
+was replaced, it tells all of the new one.
 """.
 
 -export([init/1, seats/2]).
@@ -15,8 +16,12 @@ new one.
     wards :: sderl_aco_wards:wards()
 }).
 
--doc "How the owner of seats starts what is there: supervisors, or, without recovery, the members themselves.".
--spec seats([sderl_aco_tree:seat()], sderl_aco_life:conf()) -> [{sderl_aco_tree:key(), sderl_aco_wards:spec()}].
+-doc """
+How the owner of seats starts what is there: supervisors, or, without recovery, the members
+themselves.
+""".
+-spec seats([sderl_aco_tree:seat()], sderl_aco_life:conf()) ->
+    [{sderl_aco_tree:key(), sderl_aco_wards:spec()}].
 seats(Seats, #{recovery := true}) ->
     [
         {Key, #{module => ?MODULE, node => Node, group => Group, args => #{seat => Seat}}}
@@ -28,8 +33,12 @@ seats(Seats, #{recovery := false}) ->
 members(#{node := Node, group := Group, members := Members}) ->
     [
         case What of
-            {submaster, Seats} -> {Key, #{module => sderl_aco_submaster, node => Node, group => Group, args => #{seats => Seats}}};
-            {colony, Number} -> {Key, #{module => sderl_aco_colony_server, node => Node, group => Group, args => #{number => Number}}}
+            {submaster, Seats} ->
+                {Key, #{module => sderl_aco_submaster, node => Node, group => Group,
+                        args => #{seats => Seats}}};
+            {colony, Number} ->
+                {Key, #{module => sderl_aco_colony_server, node => Node, group => Group,
+                        args => #{number => Number}}}
         end
      || {Key, What} <- Members
     ].
@@ -48,7 +57,8 @@ loop(#s{life = Life0, wards = Wards0} = S) ->
             sderl_aco_wards:tell({stop}, Wards0);
         Message ->
             case sderl_aco_life:handle(Message, Life0) of
-                {{adopted, Parent}, Life} -> loop(S#s{life = Life, wards = sderl_aco_wards:adopt(Parent, Wards0)});
+                {{adopted, Parent}, Life} ->
+                    loop(S#s{life = Life, wards = sderl_aco_wards:adopt(Parent, Wards0)});
                 {none, Life} -> loop(S#s{life = sderl_aco_life:serve(first, true, Life)});
                 unknown -> loop(ward(Message, S))
             end

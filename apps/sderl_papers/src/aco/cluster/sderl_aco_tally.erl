@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_tally).
 -moduledoc """
-What is counted on each node during a run, whoever dies there meanwhile: ants, and how long it took to replace dead processes.
+What is counted on each node during a run, whoever dies there meanwhile: ants, and how long it took
+to replace dead processes.
 
 It belongs to no process. Where none was started, nothing is counted.
 """.
@@ -9,7 +10,10 @@ It belongs to no process. Where none was started, nothing is counted.
 -export([start/1, stop/1, ants/2, replaced/3, read/1, sum/1]).
 -export_type([counts/0]).
 
--doc "`recovered` tells how many processes of each class were replaced, `replaced_us` after how many microseconds they served.".
+-doc """
+`recovered` tells how many processes of each class were replaced, `replaced_us` after how many
+microseconds they served.
+""".
 -type counts() :: #{
     ants := non_neg_integer(),
     recovered := #{sderl_aco_tree:class() => non_neg_integer()},
@@ -18,7 +22,8 @@ It belongs to no process. Where none was started, nothing is counted.
 
 -doc "Begins to count on this node.".
 -spec start(Run :: term()) -> ok.
-start(Run) -> persistent_term:put({?MODULE, Run}, {counters:new(5, []), sderl_bench_histogram:recorder()}).
+start(Run) ->
+    persistent_term:put({?MODULE, Run}, {counters:new(5, []), sderl_bench_histogram:recorder()}).
 
 -doc "Ends it.".
 -spec stop(Run :: term()) -> ok.
@@ -59,17 +64,23 @@ read(Run) ->
             }
     end.
 
-none() -> #{ants => 0, recovered => #{Class => 0 || Class <- classes()}, replaced_us => sderl_bench_histogram:new()}.
+none() ->
+    #{ants => 0, recovered => #{Class => 0 || Class <- classes()},
+      replaced_us => sderl_bench_histogram:new()}.
 
--doc "The counts of all nodes, of what each of them answered to `read/1`; or those that did not answer.".
+-doc """
+The counts of all nodes, of what each of them answered to `read/1`; or those that did not answer.
+""".
 -spec sum([{node(), {ok, counts()} | {error, term()}}]) -> {ok, counts()} | {error, [node(), ...]}.
 sum(Answers) ->
     case [Node || {Node, {error, _}} <- Answers] of
-        [] -> {ok, lists:foldl(fun({_, {ok, Counts}}, Sum) -> add(Counts, Sum) end, none(), Answers)};
+        [] ->
+            {ok, lists:foldl(fun({_, {ok, Counts}}, Sum) -> add(Counts, Sum) end, none(), Answers)};
         Silent -> {error, Silent}
     end.
 
-add(#{ants := A1, recovered := R1, replaced_us := H1}, #{ants := A2, recovered := R2, replaced_us := H2}) ->
+add(#{ants := A1, recovered := R1, replaced_us := H1},
+    #{ants := A2, recovered := R2, replaced_us := H2}) ->
     #{
         ants => A1 + A2,
         recovered => maps:merge_with(fun(_, X, Y) -> X + Y end, R1, R2),

@@ -1,11 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_team).
 -moduledoc """
-What a master and a submaster have in common: they own seats, and gather in each round the answers of the members.
+What a master and a submaster have in common: they own seats, and gather in each round the answers
+of the members.
 
-A member that begins to serve, or has a new parent, says so with `{serving, Key, Pid}` (with `{up, Key, Pid}` where its parent is its boss). Where its answer is out, it is asked (again): it is one that
-was started in the place of a dead one, or this parent was. A member takes no notice of a round that it is at
-already, and answers a round again that it has done.
+A member that begins to serve, or has a new parent, says so with `{serving, Key, Pid}` (with
+`{up, Key, Pid}` where its parent is its boss). Where its answer is out, it is asked (again): it is
+one that was started in the place of a dead one, or this parent was. A member takes no notice of a
+round that it is at already, and answers a round again that it has done.
 """.
 
 -export([new/4, start/2, run/3, handle/2, ready/1, best/1, number/1, stop/1]).
@@ -19,7 +21,8 @@ already, and answers a round again that it has done.
 -opaque team() :: #team{}.
 
 -doc "The caller owns these seats; nothing is started yet.".
--spec new(sderl_aco_life:conf(), [sderl_aco_tree:seat()], Parent :: pid(), sderl_aco_round:best()) -> team().
+-spec new(sderl_aco_life:conf(), [sderl_aco_tree:seat()], Parent :: pid(),
+          sderl_aco_round:best()) -> team().
 new(Conf, Seats, Self, Best) ->
     #team{
         wards = sderl_aco_wards:new(Conf, Self, sderl_aco_supervisor:seats(Seats, Conf)),

@@ -1,13 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_wards).
 -moduledoc """
-The processes that one process of a distributed ant colony has started and replaces when they die: those of a supervisor, the supervisors of a
-master or submaster, the master of the starter.
+The processes that one process of a distributed ant colony has started and replaces when they die:
+those of a supervisor, the supervisors of a master or submaster, the master of the starter.
 
-A dead process is started again on its node. Its death is known by a monitor, the time until it is `up` again is counted by
-`m:sderl_aco_tally`: from the moment its death is known here to the moment that it is known here to serve. One whose boss dies meanwhile is not counted, as the next boss
-starts it: how long it took from each kill until somebody had the role again, in all cases, is in the log of `m:sderl_chaos`. Where a node is gone, or what dies was
-not killed but failed again and again, that is `failed`, and without recovery every death is.
+A dead process is started again on its node. Its death is known by a monitor, the time until it is
+`up` again is counted by `m:sderl_aco_tally`: from the moment its death is known here to the moment
+that it is known here to serve. One whose boss dies meanwhile is not counted, as the next boss
+starts it: how long it took from each kill until somebody had the role again, in all cases, is in
+the log of `m:sderl_chaos`. Where a node is gone, or what dies was not killed but failed again and
+again, that is `failed`, and without recovery every death is.
 """.
 
 -export([new/3, start/2, handle/2, adopt/2, tell/2, set/3, all_up/1]).
@@ -40,7 +42,8 @@ not killed but failed again and again, that is `failed`, and without recovery ev
 -doc "Nobody is started yet. `Parent` is whom they answer to.".
 -spec new(sderl_aco_life:conf(), Parent :: pid(), [{sderl_aco_tree:key(), spec()}]) -> wards().
 new(Conf, Parent, Specs) ->
-    #wards{conf = Conf, parent = Parent, all = #{Key => #ward{spec = Spec} || {Key, Spec} <- Specs}}.
+    #wards{conf = Conf, parent = Parent,
+           all = #{Key => #ward{spec = Spec} || {Key, Spec} <- Specs}}.
 
 -doc "Starts them; one who is there in the place of a dead one looks who lives first.".
 -spec start(sderl_aco_life:mode(), wards()) -> wards().
@@ -60,9 +63,11 @@ start(again, #wards{all = All, conf = #{run := Run} = Conf} = W) ->
     ).
 
 spawn_ward(Key, Mode, #wards{all = All, conf = Conf, parent = Parent} = W) ->
-    #{Key := #ward{spec = #{module := Module, node := Node, group := Group, args := Args}} = Ward} = All,
+    #{Key := #ward{spec = #{module := Module, node := Node, group := Group, args := Args}} = Ward} =
+        All,
     Start = Args#{
-        conf => Conf, key => Key, group => Group, scope => scope(Conf, Group), boss => self(), parent => Parent, mode => Mode
+        conf => Conf, key => Key, group => Group, scope => scope(Conf, Group), boss => self(),
+        parent => Parent, mode => Mode
     },
     {Pid, Monitor} = spawn_opt(Node, Module, init, [Start], [monitor]),
     W#wards{all = All#{Key := Ward#ward{pid = Pid, monitor = Monitor, up = false}}}.
@@ -81,23 +86,28 @@ handle({up, Key, Pid}, #wards{all = All, conf = #{run := Run}} = W) ->
     case All of
         #{Key := #ward{pid = Pid, dead = Dead} = Ward} ->
             _ = is_integer(Dead) andalso
-                sderl_aco_tally:replaced(Run, sderl_aco_tree:class(Key), erlang:monotonic_time(microsecond) - Dead),
+                sderl_aco_tally:replaced(Run, sderl_aco_tree:class(Key),
+                                         erlang:monotonic_time(microsecond) - Dead),
             {none, W#wards{all = All#{Key := Ward#ward{up = true, dead = undefined}}}};
         _ ->
             {none, W}
     end;
-handle({'DOWN', Monitor, process, Pid, Reason}, #wards{all = All, conf = #{recovery := Recovery}, failures = Failures} = W) ->
+handle({'DOWN', Monitor, process, Pid, Reason},
+       #wards{all = All, conf = #{recovery := Recovery}, failures = Failures} = W) ->
     case [{Key, Ward} || Key := #ward{monitor = M} = Ward <- All, M =:= Monitor] of
         [] ->
             unknown;
         [{Key, #ward{dead = Dead} = Ward}] ->
             Now = erlang:monotonic_time(microsecond),
-            Known = W#wards{all = All#{Key := Ward#ward{dead = case Dead of undefined -> Now; _ -> Dead end}}},
+            Known = W#wards{
+                all = All#{Key := Ward#ward{dead = case Dead of undefined -> Now; _ -> Dead end}}
+            },
             case Reason of
                 noconnection -> {{failed, {node_down, node(Pid)}}, W};
                 _ when not Recovery -> {{failed, {died, Key, node(Pid), Reason}}, W};
                 {shutdown, {already, Other}} -> {none, take(Key, Other, W)};
-                _ when Reason =:= killed; Reason =:= noproc; Reason =:= {shutdown, orphan} -> {none, spawn_ward(Key, again, Known)};
+                _ when Reason =:= killed; Reason =:= noproc; Reason =:= {shutdown, orphan} ->
+                    {none, spawn_ward(Key, again, Known)};
                 _ when Failures >= ?FAILURES_MAX -> {{failed, {died, Key, node(Pid), Reason}}, W};
                 _ -> {none, spawn_ward(Key, again, Known#wards{failures = Failures + 1})}
             end
@@ -114,7 +124,8 @@ adopt(Parent, W) ->
 -doc "A message for each of them.".
 -spec tell(term(), wards()) -> ok.
 tell(Message, #wards{all = All}) ->
-    lists:foreach(fun(Pid) -> Pid ! Message end, [Pid || _ := #ward{pid = Pid} <- All, is_pid(Pid)]).
+    lists:foreach(fun(Pid) -> Pid ! Message end,
+                  [Pid || _ := #ward{pid = Pid} <- All, is_pid(Pid)]).
 
 -doc "What the next life of one is told.".
 -spec set(sderl_aco_tree:key(), Args :: map(), wards()) -> wards().
