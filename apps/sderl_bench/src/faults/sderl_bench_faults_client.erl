@@ -18,7 +18,7 @@ One leader process a node owns the journal, a table with one row a name,
 | `open` | an operation is under way, or ended without an answer |
 
 In a group that decides by majority a held name becomes `open` when its process is told that the
-majority is lost: it may go to others.
+majority is lost: it may go to others. So do the far names of a node that was cut off.
 
 *Rivals* exist only there. One for each node's name runs on every node, and all try to register it
 again and again, for a process that ends when it is told so. The journal has from when until when
@@ -409,7 +409,14 @@ meanwhile must not be answered `yes`.
 """.
 -spec cut_off(boolean()) -> ok.
 cut_off(true) -> atomics:put(counters(), ?CUT_OFF, erlang:unique_integer([positive]));
-cut_off(false) -> atomics:put(counters(), ?CUT_OFF, 0).
+cut_off(false) ->
+    atomics:put(counters(), ?CUT_OFF, 0),
+    %% The other side may have given a process of this node its far name without this node, which
+    %% then tells it of no loss.
+    _ = [note(Name, Pid, open)
+         || [Far, I, Pid] <- ets:match(?MODULE, {{{far, '$1'}, '$2'}, '$3', held, '_'}),
+            Name <- [{{far, Far}, I}]],
+    ok.
 
 %% ---------------------------------------------------------------- bursts
 
