@@ -274,7 +274,7 @@ info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
       waiting => sderl_core_clients:waiting(S), acknowledgements_missing => case Flight of
           undefined -> [];
-          #flight{wait = Wait} -> maps:keys(Wait)
+          #flight{wait = Wait} -> lists:sort(maps:keys(Wait))
       end,
       consistency => S#s.mode, answer => S#s.answer,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
@@ -295,7 +295,10 @@ inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
       before => D#d.before, clashes => D#d.clashes, syncing => D#d.syncing, session => D#d.sid,
       leaving => S#s.leaving, ordering => Changes =/= [],
       pending => sderl_core_clients:is_pending(S),
-      flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, maps:keys(W)} end}.
+      flight => case F of
+          undefined -> none;
+          #flight{num = N, wait = W} -> {N, lists:sort(maps:keys(W))}
+      end}.
 
 -doc "A version's second element: the number of the batch, and the place of the operation in it.".
 -spec seq(non_neg_integer(), non_neg_integer()) -> integer().
