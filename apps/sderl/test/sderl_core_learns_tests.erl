@@ -31,6 +31,16 @@ who_is_told_test() ->
     {_, Empty} = step(20, [adopt()], follower(false)),
     ?assertEqual([partial], standings(#{learns => true}, Empty)).
 
+%% A coordinator that resigns says so. Who learns from it promises another candidate its epoch at
+%% once.
+a_learner_hears_that_its_coordinator_resigned_test() ->
+    {_, S} = step(20, [adopt()], follower(true)),
+    {_, Left} = step(30, [{msg, 'n1@t', {not_lead, ?EPOCH}}], S),
+    ?assertEqual(orphan, sderl_core:role(Left)),
+    Collect = {collect, {20_000, 'n2@t'}, ?EPOCH, #{learns => true}},
+    {Fx, _} = step(40, [{msg, 'n2@t', Collect}], Left),
+    ?assertMatch([_], [Promise || {send, _, {promised, _, _, _, learns} = Promise} <- Fx]).
+
 standings(Flags, S) ->
     {Fx, _} = step(30,
                    [{nodedown, 'n1@t'}, {msg, 'n2@t', {collect, {20_000, 'n2@t'}, ?EPOCH, Flags}}],

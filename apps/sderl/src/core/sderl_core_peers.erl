@@ -526,8 +526,5 @@ ruled(false, E, L, _, #s{role = coord} = S) ->
 ruled(false, _, _, _, S) -> S.
 
 -spec not_lead(epoch(), node(), #s{}) -> #s{}.
-%% What we asked it for was of the log before: its snapshot has begun since. Should we give it up,
-%% it would wait for us.
-not_lead(E, N, #s{role = follower, lead = N, d = #d{lineage = E, syncing = true}} = S) -> S;
 not_lead(E, N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(heard(E, S));
 not_lead(_, _, S) -> S.

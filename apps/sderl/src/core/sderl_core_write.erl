@@ -177,7 +177,15 @@ rehome(?ROW_AT(Home) = Row, Removed, Coord) ->
 -spec req(term(), list_of_operations(), node(), #s{}) -> #s{}.
 req(E, List, _N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S) ->
     enqueue(List, S);
-req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
+req(_, _, N, S) -> not_lead(N, S).
+
+%% (A learner asked for it in the log before, and asks again in the one that it gets. Should it give
+%% us up, we would take it for one that learns, and it would wait for us.)
+not_lead(N, #s{d = #d{epoch = E}} = S) ->
+    case sderl_core_snapshot:is_learner(N, S) of
+        true -> S;
+        false -> send(N, {not_lead, E}, S)
+    end.
 
 %% (A member that is aside has not the names that it asks for: its own waits until it has them. Only
 %% its last list counts: one before that it has given up.)
@@ -246,8 +254,7 @@ ack(E, Num, List, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
             landed(set_flight(F#flight{wait = maps:remove(N, W), had = Has}, S2));
         _ -> S2
     end;
-ack(E, _Num, List, N, #s{d = #d{epoch = Mine}} = S) when List =/= none, E =< Mine ->
-    send(N, {not_lead, Mine}, S);
+ack(E, _Num, List, N, #s{d = #d{epoch = Mine}} = S) when List =/= none, E =< Mine -> not_lead(N, S);
 ack(_, _, _, _, S) -> S.
 
 %% Every live member has the batch. A coordinator that was itself stopped decides nothing before
