@@ -123,6 +123,33 @@ a_learner_keeps_its_coordinator_test_() ->
      || {Kind, Ask} <- [{"asks", fun(L) -> {req, ?EPOCH, L} end},
                         {"asks as it acknowledges", fun(L) -> {ack, ?EPOCH, 7, L} end}]].
 
+%% Who has no coordinator asks eight of the others with each tick, and each of them within some
+%% ticks, also where ticks come at other times than planned.
+an_orphan_asks_all_test_() ->
+    Others = [list_to_atom(lists:concat([n, I, '@t'])) || I <- lists:seq(1, 17)],
+    [Lead | Left] = Others,
+    Members = sderl_membership:new(['z@t' | Others]),
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'z@t', addr => addr('z@t'),
+                           inc => 1, now => 0, clock => 1000, mem => Members, linked => Others}),
+    View = (maps:from_keys(Others, live))#{'z@t' => {{-1000, 'z@t'}, 0}},
+    Info = #{history => [], view => View, clashes => #{}, sessions => #{}, mem => Members,
+             sync => 1, prev => ?EPOCH},
+    {_, S1} = sderl_core:step(10, [start] ++ [hello(N, Lead) || N <- Others] ++
+                                  [{msg, Lead, {hb, ?EPOCH, 6}},
+                                   {msg, Lead, {adopt, ?EPOCH, 6, Info}},
+                                   {msg, Lead, {chunk, ?EPOCH, 1, 1, [], true}},
+                                   {nodedown, Lead}], S0),
+    ?assertEqual(orphan, sderl_core:role(S1)),
+    [{integer_to_list(Every), ?_assertEqual(lists:sort(Left), asked(2, Every, S1))}
+     || Every <- [250, 1000, 2000]].
+
+asked(Ticks, Every, S0) ->
+    {Asked, _} = lists:foldl(fun(I, {Nodes, S}) ->
+        {Fx, Next} = sderl_core:step(I * Every, [tick], S),
+        {[N || {hello, N, {hello, _, _, _, #{ask := true}}} <- Fx] ++ Nodes, Next}
+    end, {[], S0}, lists:seq(1, Ticks)),
+    lists:sort(Asked).
+
 %% A learner holds the rows that are its own back until the snapshot ends. What a batch does to one
 %% of them meanwhile stands.
 a_batch_changes_rows_that_a_learner_holds_test_() ->

@@ -122,6 +122,8 @@
     %% Since when more are silent over their links than answer.
     outnumbered_since :: undefined | integer(),
     attempts = 0 :: non_neg_integer(),
+    %% The peer that was asked last who leads.
+    asked :: node() | undefined,
     %% Since when others follow a coordinator that we have no link to.
     shut_out_since :: undefined | integer(),
     %% We do not stand before: the role was handed over.

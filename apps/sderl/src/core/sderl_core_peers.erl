@@ -107,7 +107,7 @@ role_tick(#s{role = candidate, mode = majority, cand = #cand{wait = Wait}} = S) 
 role_tick(#s{role = orphan} = S0) ->
     case sderl_core_elect:elect(S0) of
         %% They may have gone on without us, or removed us: ask.
-        #s{role = orphan} = S -> lists:foldl(fun sderl_core_state:ask/2, S, next_asked(S));
+        #s{role = orphan} = S -> ask_some(S);
         S -> S
     end;
 role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, aside_ms = A,
@@ -119,16 +119,17 @@ role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, as
     end;
 role_tick(S) -> S.
 
-%% The peers that an orphan asks with this tick: each of them within some ticks. To ask all, with
-%% all members orphans, is a message with the whole membership for each pair of nodes and tick: a
-%% hundred nodes would do nothing else, and so remain orphans.
-next_asked(#s{self = Self, peers = P, now = Now, tick_ms = T}) ->
-    {Before, After} = lists:partition(fun(N) -> N < Self end, lists:sort(maps:keys(P))),
-    case After ++ Before of
-        Peers when length(Peers) =< ?ASKED -> Peers;
-        Peers ->
-            {Later, Next} = lists:split(abs(Now div T) * ?ASKED rem length(Peers), Peers),
-            lists:sublist(Next ++ Later, ?ASKED)
+%% The next peers in their order, from our own name on: each of them within some ticks. To ask all,
+%% with all members orphans, is a message with the whole membership for each pair of nodes and tick:
+%% a hundred nodes would do nothing else, and so remain orphans.
+ask_some(#s{peers = P, election = #election{asked = Last} = Election, self = Self} = S) ->
+    From = case Last of undefined -> Self; _ -> Last end,
+    {Before, After} = lists:partition(fun(N) -> N =< From end, lists:sort(maps:keys(P))),
+    case lists:sublist(After ++ Before, ?ASKED) of
+        [] -> S;
+        Next ->
+            Asked = S#s{election = Election#election{asked = lists:last(Next)}},
+            lists:foldl(fun sderl_core_state:ask/2, Asked, Next)
     end.
 
 %% Who is no member any more, as we have heard since, takes nobody in. (One that goes on with its
