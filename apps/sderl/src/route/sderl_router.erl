@@ -253,8 +253,9 @@ handle_info(show, #r{computing = none} = R) -> {noreply, compute(R)};
 handle_info(show, R) -> {noreply, R#r{due = held}};
 handle_info({Ref, Routes, Room}, #r{computing = {Ref, Began}} = R) ->
     {noreply, computed(Began, Routes, Room, R)};
-%% Of a node of another name.
+%% The routes of before this node got its name, and the timer of that time.
 handle_info({Ref, #{groups := _}, _}, R) when is_reference(Ref) -> {noreply, R};
+handle_info(say, #r{hold_ms = none} = R) -> {noreply, R};
 handle_info(say, #r{words = Words, hold_ms = Ms, due = Due} = R) ->
     case sderl_route_bundle:is_empty(Words) andalso Due =/= held of
         true -> {noreply, R#r{hold_ms = none}};

@@ -1,0 +1,36 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_router_tests).
+-moduledoc """
+What a router does with messages that come when it does not wait for them. (At work:
+`sderl_route_SUITE`.)
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+%% Routes are to be computed again as soon as the present computation ends, and nothing is held. A
+%% timer from before the node got its name, or anybody else, says that what is held is to be told.
+nothing_is_held_test() ->
+    ?assertMatch({noreply, _}, after_messages([show, show], say)).
+
+%% Several changes at once are well typed or none of them counts, and the router goes on.
+ill_typed_changes_test_() ->
+    Good = {'g@t', {1, 1, 1}, {1, 1, 2}, [{x, <<"x">>, ['n@t']}], []},
+    Bad = [setelement(4, Good, [x | y]), setelement(5, Good, ['m@t' | x]),
+           setelement(3, Good, {1, x, 2})],
+    [{lists:flatten(io_lib:format("~0p", [Changes])),
+      ?_assertMatch({noreply, _}, after_messages([], {sderl_route, 1, 'n@t', {changes, Changes}}))}
+     || Changes <- [[], [Good], [Good | Good], [Good | x], [Good, x], x, #{} | [[B] || B <- Bad]]].
+
+after_messages(Before, Message) ->
+    alone(fun() ->
+        {ok, R0} = sderl_router:init([]),
+        R = lists:foldl(fun(Each, Acc) ->
+            {noreply, Next} = sderl_router:handle_info(Each, Acc),
+            Next
+        end, R0, Before),
+        sderl_router:handle_info(Message, R)
+    end).
+
+%% What the tables of a node are for, in a process with which they go.
+alone(Fun) ->
+    {_, Monitor} = spawn_monitor(fun() -> {ok, _} = sderl_sup:init([]), exit({gives, Fun()}) end),
+    receive {'DOWN', Monitor, process, _, Reason} -> element(2, Reason) end.
