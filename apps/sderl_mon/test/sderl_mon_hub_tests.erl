@@ -26,6 +26,34 @@ frame(Good) ->
 
 %% ---------------------------------------------------------------- frames and messages
 
+%% Whatever begins anew beside it: what a hub has seen itself does not go for less.
+only_an_older_past_is_inherited_test_() ->
+    hub(fun() ->
+        Past = fun(T) ->
+            Frames = [sderl_mon_gen:frame(At, #{}) || At <- [T, T + 1000]],
+            Entries = [{At, S, sderl_mon_pack:pack_frame(F)} || #{t := At, span_ms := S} = F <- Frames],
+            #{
+                past => #{levels => [{0, Entries}, {1000, []}], topologies => [], findings => []},
+                events => [#{id => 1, t => T, kind => x, level => info, text => ~"x"}],
+                seq => 1
+            }
+        end,
+        ok = sderl_mon_hub:inherit(Past(?T0)),
+        ?assertMatch({?T0 - 1000, _}, sderl_mon_hub:range(live)),
+        [?assertEqual({error, no_older}, sderl_mon_hub:inherit(Past(T))) || T <- [?T0, ?T0 + 5000]],
+        ?assertMatch({?T0 - 1000, _}, sderl_mon_hub:range(live)),
+        ?assertMatch({ok, [#{t := ?T0}]}, sderl_mon_hub:events(live, #{kinds => [x]})),
+        ok = sderl_mon_hub:inherit(Past(?T0 - 5000)),
+        ?assertMatch({?T0 - 6000, _}, sderl_mon_hub:range(live))
+    end).
+
+what_is_no_event_is_not_remembered_test() ->
+    Event = #{id => 1, t => 1, kind => x, level => info, text => ~"x"},
+    Unknown = Event#{kind := ~"kind_without_an_atom"},
+    Odd = [x, #{}, Event#{t := x}, Event#{id := 1.5}, Event#{kind := {a}}, Event#{text := "x"}],
+    ?assertEqual([Event, Unknown], sderl_mon_clean:remembered(Odd ++ [Event, Unknown])),
+    [?assertEqual([], sderl_mon_clean:remembered(List)) || List <- [x, #{}, [Event | x]]].
+
 an_update_becomes_a_frame_test_() ->
     hub(fun() ->
         {ok, #{frame := none, events := [], mode := live, range := {0, 0}}} =

@@ -8,7 +8,7 @@ Of a map of many entries the wrong ones are left out and counted; a term that is
 an error. What is bounded here: texts, the size of an event's details, the entries of a detail.
 """.
 
--export([update/1, topology/1]).
+-export([update/1, topology/1, remembered/1]).
 
 -define(TEXT_BYTES, 1_000).
 -define(DETAIL_WORDS, 500).
@@ -108,6 +108,22 @@ is_event(#{t := T, kind := Kind, level := Level, text := Text} = Event) ->
                   [node, group]);
 is_event(_Other) ->
     false.
+
+-doc """
+Those of a list, as another hub or a recording has it, that are numbered events. (A kind for which
+this VM has no atom is text.)
+""".
+-spec remembered(term()) -> [sderl_mon_types:event()].
+remembered(Events) when length(Events) >= 0 ->
+    [
+        Event
+     || #{id := Id, t := T, kind := Kind, level := Level, text := Text} = Event <- Events,
+        is_integer(Id), is_integer(T), is_name(Kind), is_name(Level), is_binary(Text)
+    ];
+remembered(_) ->
+    [].
+
+is_name(Kind) -> is_atom(Kind) orelse is_binary(Kind).
 
 event(#{text := Text} = Event) ->
     Known = maps:with([t, node_t, kind, level, node, group], Event#{text := Text}),

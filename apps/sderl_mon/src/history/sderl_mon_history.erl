@@ -16,7 +16,7 @@ older, without gap or overlap between levels; or no finer than it has a use for 
 """.
 
 -export([new/1, frame/2, topology/2, findings/2, shape/1]).
--export([steps/1, piece/4, mended/1, inherit/2]).
+-export([steps/1, piece/4, mended/1, is_older/2, inherit/2]).
 -export([range/1, at/2, topology_at/2, frames/3, fold/7, store/1, frozen/1, info/1]).
 
 -export_type([history/0, opts/0, past/0]).
@@ -217,6 +217,18 @@ open(Entries, Finer) ->
                                    {ok, Frame} <- [sderl_mon_pack:unpack_frame(Packed)]]) of
         {ok, #{t := T, span_ms := Span} = Frame} -> [{T, Span, sderl_mon_pack:pack_frame(Frame)}];
         none -> []
+    end.
+
+-doc """
+Whether the past begins earlier than the history does. One that has run for long loses nothing to
+one that has just begun.
+""".
+-spec is_older(past(), history()) -> boolean().
+is_older(#{levels := Given}, H) ->
+    Begins = [T - Span || {_Step, [{T, Span, _} | _]} <- Given],
+    case range(H) of
+        {0, 0} -> Begins =/= [];
+        {From, _To} -> lists:any(fun(Begin) -> Begin < From end, Begins)
     end.
 
 -doc "With the past of another history before what is newer than that.".

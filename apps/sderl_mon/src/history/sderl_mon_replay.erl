@@ -241,7 +241,8 @@ noted(findings, _Step, T, _Span, _Packed, Place, #{findings := All} = State) ->
 noted(events, _Step, _T, _Span, Packed, _Place, #{events := All} = State) ->
     case sderl_mon_pack:unpack(Packed) of
         {ok, Events} when is_list(Events) ->
-            State#{events := newest(lists:reverse(good(Events)), All)};
+            Good = sderl_mon_clean:remembered(Events),
+            State#{events := newest(lists:reverse(Good), All)};
         _Other -> damage(State)
     end;
 noted(_Later, _Step, _T, _Span, _Packed, _Place, State) ->
@@ -255,11 +256,6 @@ newest(Events, {N, All}) ->
     end.
 
 damage(#{damaged := N} = State) -> State#{damaged := N + 1}.
-
-good(Events) ->
-    [E
-     || #{id := Id, t := T, kind := _, level := _, text := _} = E <- Events, is_integer(Id),
-        is_integer(T)].
 
 %% Everything was put before what came earlier.
 in_order(#{frames := Frames, topologies := Topologies, findings := Findings,

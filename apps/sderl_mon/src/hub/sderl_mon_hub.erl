@@ -190,11 +190,11 @@ past() -> gen_server:call(?MODULE, past).
 
 -doc """
 Puts the past of another hub before what this one has seen itself. Subscribers begin anew. Errors:
-`synthetic`.
+`synthetic`; `no_older`, as what there is here began no later.
 """.
 -spec inherit(#{past := sderl_mon_history:past(), events := [sderl_mon_types:event()],
                 seq := non_neg_integer()}) ->
-    ok | {error, synthetic}.
+    ok | {error, synthetic | no_older}.
 inherit(Past) -> gen_server:call(?MODULE, {inherit, Past}, infinity).
 
 history() -> gen_server:call(?MODULE, history).
@@ -239,6 +239,16 @@ anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
         events => sderl_mon_events:new(),
         lost => #{},
         findings => sderl_mon_hub_findings:new(Thresholds, wall_ms())
+    }.
+
+inherited(#{past := Past, events := Given, seq := Last}, State) ->
+    #{history := History, events := Events, seq := Seq} = State,
+    State#{
+        history := sderl_mon_history:inherit(Past, History),
+        events := sderl_mon_events:inherit(Given, Events),
+        seq := max(Seq, Last),
+        topology_new := true,
+        life := new_life()
     }.
 
 %% Browsers compare it over restarts of this node, too, and count up to 2^53.
@@ -299,17 +309,12 @@ handle_call(past, _From, #{mode := live, history := History, events := Events} =
     {reply, {ok, sderl_mon_history:frozen(History), sderl_mon_events:to_list(Events)}, State};
 handle_call(past, _From, State) ->
     {reply, {error, synthetic}, State};
-handle_call({inherit, #{past := Past, events := Given, seq := Last}}, _From,
-            #{mode := live} = State) ->
-    #{history := History, events := Events, seq := Seq} = State,
-    State1 = State#{
-        history := sderl_mon_history:inherit(Past, History),
-        events := sderl_mon_events:inherit(Given, Events),
-        seq := max(Seq, Last),
-        topology_new := true,
-        life := new_life()
-    },
-    {reply, ok, tell_all(State1)};
+handle_call({inherit, #{past := Past} = Given}, _From, #{mode := live} = State) ->
+    #{history := History} = State,
+    case sderl_mon_history:is_older(Past, History) of
+        true -> {reply, ok, tell_all(inherited(Given, State))};
+        false -> {reply, {error, no_older}, State}
+    end;
 handle_call({inherit, _Past}, _From, State) ->
     {reply, {error, synthetic}, State};
 handle_call(events, _From, #{events := Events} = State) ->

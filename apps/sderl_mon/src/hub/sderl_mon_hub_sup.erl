@@ -13,6 +13,6 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    Modules = [sderl_mon_hub, sderl_mon_inherit, sderl_mon_record_keeper],
+    Modules = [sderl_mon_hub, sderl_mon_record_keeper, sderl_mon_inherit],
     Children = [#{id => M, start => {M, start_link, []}} || M <- Modules],
     {ok, {#{strategy => rest_for_one, intensity => 20, period => 60}, Children}}.

@@ -25,7 +25,7 @@ is two seconds off is not asked further: its times would be others.
 -define(PIECE_BYTES, 262_144).
 -define(PIECE_EVENTS, 500).
 -define(CLOCKS_MS, 2000).
-%% A history has fewer pieces.
+%% A history has fewer pieces. Each but for its last entry is no larger than those that we give.
 -define(MOST_PIECES, 5_000).
 %% Whole frames are checked without what is in their columns.
 -define(HEAD, #{nodes => [], groups => [], links => []}).
@@ -133,7 +133,8 @@ answered(_, State) ->
 
 taken(#{entries := Entries, more := More} = Answer, Asking, State) ->
     #asking{peer = Peer, part = Part, after_ = After, got = Got, pieces = Pieces} = Asking,
-    case is_next(Entries, After) andalso Pieces < ?MOST_PIECES andalso checked(Part, Entries) of
+    IsPiece = is_next(Part, After, Entries) andalso is_small(Entries) andalso Pieces < ?MOST_PIECES,
+    case IsPiece andalso checked(Part, Entries) of
         {ok, Seq} ->
             Asking1 = Asking#asking{
                 pieces = Pieces + 1,
@@ -152,7 +153,15 @@ taken(#{entries := Entries, more := More} = Answer, Asking, State) ->
             later(State)
     end.
 
-is_next(Entries, After) -> lists:all(fun({T, _, _}) -> T > After end, Entries).
+%% What is later than now would stay the newest for good. (Events have ids for times.)
+is_next(Part, After, Entries) ->
+    Latest = wall_ms() + ?CLOCKS_MS,
+    Fits = fun({T, _, _}) -> T > After andalso (Part =:= events orelse T =< Latest) end,
+    lists:all(Fits, Entries).
+
+is_small([]) -> true;
+is_small(Entries) ->
+    iolist_size([Packed || {_, _, Packed} <- lists:droplast(Entries)]) =< ?PIECE_BYTES.
 
 %% The first answer says which other steps there are.
 with_steps(#{steps := Steps}, #asking{part = {frames, 0}, rest = Rest} = Asking) ->
@@ -160,7 +169,7 @@ with_steps(#{steps := Steps}, #asking{part = {frames, 0}, rest = Rest} = Asking)
 with_steps(_, Asking) ->
     Asking.
 
-%% The greatest number of a frame.
+%% The greatest number of a frame, 0 where there is none.
 checked({frames, _}, Entries) ->
     frames(Entries, 0);
 checked(topologies, Entries) ->
@@ -205,17 +214,20 @@ next_part(#asking{rest = [], got = Got, peer = Peer, timer = Timer, seq = Seq}, 
                 topologies => Of(topologies),
                 findings => Of(findings)
             }),
-            Lists = [sderl_mon_pack:unpack(Packed) || {_, _, Packed} <- Of(events)],
-            Events = lists:append([List || {ok, List} <- Lists]),
+            Events = events(Of(events)),
             case sderl_mon_hub:inherit(#{past => Past, events => Events, seq => Seq}) of
                 ok -> ?LOG_INFO("The history of ~ts is taken over", [Peer]);
-                {error, synthetic} -> ok
+                {error, _} -> ok
             end,
             State#state{asking = done};
         %% It has just begun, too.
         _ ->
             later(State)
     end.
+
+events(Entries) ->
+    Lists = [sderl_mon_pack:unpack(Packed) || {_, _, Packed} <- Entries],
+    lists:append([sderl_mon_clean:remembered(List) || {ok, List} <- Lists]).
 
 %% ---------------------------------------------------------------- answering
 
