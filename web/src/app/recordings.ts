@@ -154,7 +154,7 @@ export class Recordings {
       );
     return h(
       "div",
-      { class: "table-scroll" },
+      { class: "table-scroll recording-list" },
       h(
         "table",
         { class: "table" },
