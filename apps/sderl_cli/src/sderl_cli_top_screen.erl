@@ -204,7 +204,7 @@ count(N, What) -> [integer_to_list(N), " ", What, "s"].
 %% behind go first.
 table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
                 frame := #{groups := Samples, links := Links}}, _) ->
-    #{inside := Inside, between := Between} = parts(Topology, Links),
+    #{inside := Inside, between := Between, free := WithFree} = parts(Topology, Links),
     Rows = [
         {
             info,
@@ -223,7 +223,9 @@ table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
     Free = maps:get(sderl_mon_traffic:free(), Inside, 0),
     Rest = [
         {info, [What, undefined, undefined, undefined, undefined, rate(Msgs), undefined, undefined]}
-     || {What, Msgs} <- [{"between free nodes", Free}, {"between groups", Between}], Msgs > 0
+     || {What, Msgs} <- [{"between free nodes", Free}, {"with free nodes", WithFree},
+                         {"between groups", Between}],
+        Msgs > 0
     ],
     {"groups", [{"group", left}, {"nodes", right}, {"up", right}, {"names", right},
                 {"regs/s", right}, {"msg/s", right}, {"coordinator", left}, {"watched from", left}],
@@ -268,7 +270,8 @@ table(findings, #{findings := Findings, columns := Columns}, _) ->
     ]),
     {"findings", [{"", left}], Rows}.
 
-%% Messages a second inside each group, and between groups: together all traffic.
+%% Messages a second inside each group, between groups, and of groups with nodes of none: together
+%% all traffic. Whoever is attached and hidden, such as another monitor, is of none.
 parts(Topology, Links) ->
     Places = sderl_mon_traffic:places(Topology),
     Of = fun(By) ->
@@ -277,9 +280,13 @@ parts(Topology, Links) ->
     end,
     Inside = maps:groups_from_list(fun({{group, Id}, _}) -> Id end, fun({_, Msgs}) -> Msgs end,
                                    Of(group)),
+    IsFree = fun({{edge, From, To}, _}) -> lists:member(sderl_mon_traffic:free(), [From, To]) end,
+    {WithFree, Between} = lists:partition(IsFree, Of(edge)),
+    Sum = fun(Edges) -> lists:sum([Msgs || {_, Msgs} <- Edges]) end,
     #{
         inside => #{Id => lists:sum(All) || Id := All <- Inside},
-        between => lists:sum([Msgs || {_, Msgs} <- Of(edge)])
+        between => Sum(Between),
+        free => Sum(WithFree)
     }.
 
 %% n2 before n10.

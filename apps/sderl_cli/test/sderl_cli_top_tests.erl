@@ -39,7 +39,8 @@ parts_test() ->
                                      {~"n1@h", [~"g10"]}]},
             groups := #{~"g2" => Of([~"n10@h"]), ~"g10" => Of([~"n2@h", ~"n1@h"])}
         },
-        frame := F#{links := #{{~"n1@h", ~"n2@h"} => {30, 1}, {~"n1@h", ~"n10@h"} => {12, 1}}}
+        frame := F#{links := #{{~"n1@h", ~"n2@h"} => {30, 1}, {~"n1@h", ~"n10@h"} => {12, 1},
+                               {~"n1@h", ~"another_monitor@h"} => {77, 1}}}
     },
     Lines = [unicode:characters_to_list([L])
              || L <- sderl_cli_top_screen:lines(Split, sderl_cli_top_screen:new(),
@@ -48,6 +49,7 @@ parts_test() ->
     ?assertMatch([["g2", "1", "1", "-", "-", "0" | _], ["g10", "2", "2", "-", "-", "30" | _]],
                  [W || ["g" ++ [C | _] | _] = W <- Words, C =/= $r]),
     ?assertMatch([_], [W || ["between", "groups" | _] = W <- Words, lists:member("12", W)]),
+    ?assertMatch([_], [W || ["with", "free", "nodes" | _] = W <- Words, lists:member("77", W)]),
     ?assertEqual(["n1@h", "n2@h", "n10@h"], [N || ["n" ++ _ = N, "up" | _] <- Words]).
 
 nothing_yet_test() ->

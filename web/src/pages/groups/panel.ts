@@ -219,10 +219,14 @@ export class Panel {
     const flows = [...(this.view.flows?.all() ?? [])];
     const total = (of: typeof flows) =>
       of.reduce((sum, flow) => sum + (messages ? flow.msgs : flow.bytes), 0);
-    const between = total(flows.filter((flow) => flow.from !== flow.to));
+    const edges = flows.filter((flow) => flow.from !== flow.to);
+    // Whoever is attached and hidden, such as another monitor, is of no group either.
+    const free = edges.filter((flow) => flow.from === FREE || flow.to === FREE);
+    const others = free.length > 0 ? `, ${format(total(free))} with free nodes` : "";
+    const between = `${format(total(edges) - total(free))} between groups${others}`;
     const unit = messages ? messageRate : byteRate;
     const known = flows.length > 0;
-    text(this.sum, known ? `${format(between)} between groups, ${unit(total(flows))} in all` : "");
+    text(this.sum, known ? `${between}, ${unit(total(flows))} in all` : "");
     for (const [key, element] of this.rates) {
       const id = Number(key.slice(1));
       if (key.startsWith("g")) {
