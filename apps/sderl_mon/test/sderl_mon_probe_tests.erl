@@ -198,3 +198,85 @@ host_test() ->
     ?assertNot(is_map_key(host_cpu, First)),
     #{gauges := Second} = sderl_mon_probe_host:read(Read#{cpu => {0, 0}}),
     [?assert(Share >= 0 andalso Share =< 1) || #{host_cpu := Share} <- [Second]].
+
+%% All that is loaded into a node: each module of a probe, which call no other room
+%% (`sderl_mon_architecture_tests`).
+code_test() ->
+    _ = application:load(sderl_mon),
+    {ok, Modules} = application:get_key(sderl_mon, modules),
+    ?assertEqual([M || M <- lists:sort(Modules), lists:prefix("sderl_mon_probe", atom_to_list(M))],
+                 lists:sort(sderl_mon_probe_code:modules())),
+    ?assertEqual(sderl_mon_probe_code:modules(), [M || {M, _, _} <- sderl_mon_probe:code()]).
+
+%% Of friends the later one has it; others wait until its owner is silent.
+lease_test_() ->
+    Mine = fun(Term, More) ->
+        sderl_mon_probe_lease:may_take(
+            #{owner => self(), term => Term},
+            maps:merge(#{owner => self(), friends => all, term => 3, silent_ms => 0}, More)
+        )
+    end,
+    Elsewhere = #{owner => elsewhere(), friends => [x@y]},
+    [
+        ?_assertEqual(ok, Mine(3, #{})),
+        ?_assertEqual({error, {term, 3}}, Mine(2, #{silent_ms => 9000})),
+        ?_assertEqual(ok, Mine(4, Elsewhere#{friends := [node()]})),
+        ?_assertEqual({error, {busy, z@y}}, Mine(4, Elsewhere)),
+        ?_assertEqual(ok, Mine(2, Elsewhere#{silent_ms => 5001})),
+        ?_assertEqual(ok, sderl_mon_probe_lease:check_options(#{owner => self(), friends => []})),
+        ?_assertEqual({error, {bad_option, friends, [x | y]}},
+                      sderl_mon_probe_lease:check_options(#{owner => self(), friends => [x | y]}))
+    ].
+
+%% A process of another node.
+elsewhere() -> binary_to_term(<<131, 88, 119, 3, "z@y", 1:32, 0:32, 1:32>>).
+
+%% What is not acknowledged is sent again; of very many the first are kept.
+events_test() ->
+    Add = fun(Kind, Events) ->
+        {ok, New} = sderl_mon_probe_events:add({Kind, info}, ~"text", #{}, Events),
+        New
+    end,
+    Kinds = fun(Events) -> [K || #{kind := K} <- sderl_mon_probe_events:fresh(Events)] end,
+    Sent = Add(c, sderl_mon_probe_events:send(Add(b, Add(a, sderl_mon_probe_events:new())))),
+    ?assertEqual([c], Kinds(Sent)),
+    ?assertEqual(3, sderl_mon_probe_events:count(Sent)),
+    ?assertEqual([a, b, c], Kinds(sderl_mon_probe_events:take_back(Sent))),
+    Come = sderl_mon_probe_events:acknowledge(Sent),
+    ?assertEqual({[c], 1}, {Kinds(Come), sderl_mon_probe_events:count(Come)}),
+    Full = lists:foldl(fun(_, Events) -> Add(d, Events) end, Come, lists:seq(2, 500)),
+    ?assertEqual(full, sderl_mon_probe_events:add({e, info}, {"~p", [x]}, #{}, Full)).
+
+%% Events of the library and of links, in words.
+described_test() ->
+    {error, {told, #{event := k}}, More} =
+        sderl_mon_probe_events:describe_told(k, critical, #{node => a@b, group => g, lost => x}),
+    ?assertEqual(#{details => #{nodes => [~"a@b"], lost => []}, group => ~"g"}, More),
+    ?assertMatch({node_up, info, {_, _}, #{details := #{peer := ~"a@b"}}},
+                 sderl_mon_probe_events:describe_link(nodeup, a@b, #{})),
+    ?assertMatch({node_down, warning, _, _},
+                 sderl_mon_probe_events:describe_link(nodedown, a@b, #{node_type => visible})),
+    ?assertMatch({node_down, info, _, _},
+                 sderl_mon_probe_events:describe_link(nodedown, a@b, #{node_type => hidden})).
+
+%% One event for each kind, with how many there were and the last of them.
+system_monitor_test() ->
+    {sysmon_long_gc, One} = sderl_mon_probe_system:count({long_gc, init, [{timeout, 1}]}, #{}),
+    {_, Two} = sderl_mon_probe_system:count({long_gc, self(), [{timeout, 7}]}, One),
+    {sysmon_queue_short, Seen} =
+        sderl_mon_probe_system:count({long_message_queue, self(), false}, Two),
+    ?assertEqual([self()], sderl_mon_probe_system:processes(Seen)),
+    [{long_gc, warning, Text, #{count := 2}}, {queue_short, info, _, #{count := 1}}] =
+        lists:sort(sderl_mon_probe_system:describe(Seen, #{self() => ["its name"]})),
+    ?assertMatch({_, _}, binary:match(Text, ~"its name collected its garbage for 7 ms; one of 2")).
+
+%% What the runtime system says: rates begin with the second reading.
+runtime_test() ->
+    Rare = sderl_mon_probe_runtime:read_rare(none),
+    ?assertEqual(Rare, sderl_mon_probe_runtime:read_rare(Rare)),
+    Gauges = sderl_mon_probe_runtime:gauges([1, 2 | lists:duplicate(5000, 1)], Rare),
+    ?assertMatch(#{mem_total := _, procs := _, uptime_s := _}, Gauges),
+    ?assertNot(is_map_key(gc_s, Gauges)),
+    ?assertEqual(map_get(schedulers, Gauges) + min(1, map_get(schedulers, Gauges) - 1),
+                 map_get(run_queue, Gauges)),
+    ?assertMatch(#{otp := _, cpu_topology := [_ | _]}, sderl_mon_probe_runtime:facts(Rare)).

@@ -8,8 +8,8 @@ They come through a session of their own (OTP 28). On OTP 27 there is one settin
 somebody has it, it is left alone.
 """.
 
--export([start/1, stop/1, fact/1, kind/2, describe/5]).
--export_type([watch/0, kind/0]).
+-export([start/1, stop/1, fact/1, count/2, processes/1, describe/2]).
+-export_type([watch/0, seen/0]).
 
 -import(sderl_mon_probe_text, [text/1, text/2, cut/2]).
 
@@ -21,6 +21,8 @@ somebody has it, it is left alone.
                   {long_message_queue, {5000, 10_000}}]).
 
 -type watch() :: {session, term()} | own | {left, pid() | port()}.
+-doc "By kind how many, and the last.".
+-type seen() :: #{kind() => {pos_integer(), Who :: term(), What :: term()}}.
 -type kind() :: long_gc | long_schedule | large_heap | busy_port | busy_dist_port
                 | long_message_queue | queue_short | other.
 
@@ -60,8 +62,16 @@ fact({session, _}) -> <<"own session">>;
 fact(own) -> <<"own setting">>;
 fact({left, Pid}) -> cut(["left alone: ", text(Pid), " of this node has it"], 200).
 
--doc "Of an event, and the counter of its kind.".
--spec kind(term(), term()) -> {kind(), Counter :: atom()}.
+-doc """
+Counts an event; gives the counter of its kind too. A machine with more to do than it can has long
+schedules everywhere: there may be very many, and a sample has one event for each kind.
+""".
+-spec count({Kind :: term(), Who :: term(), What :: term()}, seen()) -> {Counter :: atom(), seen()}.
+count({Kind0, Who, What}, Seen) ->
+    {Kind, Counter} = kind(Kind0, What),
+    {N, _, _} = maps:get(Kind, Seen, {0, Who, What}),
+    {Counter, Seen#{Kind => {N + 1, Who, What}}}.
+
 kind(long_message_queue, false) -> {queue_short, sysmon_queue_short};
 kind(long_gc, _) -> {long_gc, sysmon_long_gc};
 kind(long_schedule, _) -> {long_schedule, sysmon_long_schedule};
@@ -71,11 +81,22 @@ kind(busy_dist_port, _) -> {busy_dist_port, sysmon_busy_dist_port};
 kind(long_message_queue, _) -> {long_message_queue, sysmon_long_message_queue};
 kind(_, _) -> {other, sysmon_other}.
 
--doc """
-`Count` such events, of which the last was that of `Who`; `Names` are what is known of processes.
-""".
--spec describe(kind(), Count :: pos_integer(), Who :: term(), What :: term(),
-               #{term() => [iodata()]}) -> binary().
+-doc "The processes of this node that they tell of.".
+-spec processes(seen()) -> [pid()].
+processes(Seen) ->
+    lists:usort([Who || _ := {_, Who, _} <- Seen, is_pid(Who), node(Who) =:= node()]).
+
+-doc "One event for each kind; `Names` are what is known of processes.".
+-spec describe(seen(), Names :: #{term() => [iodata()]}) ->
+    [{kind(), Level :: atom(), Text :: binary(), Details :: map()}].
+describe(Seen, Names) ->
+    [{Kind, level(Kind), describe(Kind, N, Who, What, Names), #{count => N, process => text(Who)}}
+     || Kind := {N, Who, What} <- Seen].
+
+level(queue_short) -> info;
+level(long_schedule) -> notice;
+level(_) -> warning.
+
 describe(Kind, N, Who, What, Names) ->
     Whose = lists:join(" ", [T || T <- [text(Who) | maps:get(Who, Names, [])], T =/= <<>>]),
     text("~ts ~ts~ts", [Whose, did(Kind, What),

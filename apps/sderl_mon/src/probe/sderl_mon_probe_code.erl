@@ -1,0 +1,50 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_code).
+-moduledoc """
+The modules of a probe: what is loaded into a running node that lacks them, and deleted there again.
+""".
+
+-export([modules/0, code/0, is_installed/0, delete/0]).
+
+-doc "They need stock OTP and each other alone.".
+-spec modules() -> [module()].
+modules() ->
+    [
+        sderl_mon_probe,
+        sderl_mon_probe_bound,
+        ?MODULE,
+        sderl_mon_probe_events,
+        sderl_mon_probe_host,
+        sderl_mon_probe_lease,
+        sderl_mon_probe_library,
+        sderl_mon_probe_links,
+        sderl_mon_probe_look,
+        sderl_mon_probe_names,
+        sderl_mon_probe_runtime,
+        sderl_mon_probe_system,
+        sderl_mon_probe_text,
+        sderl_mon_probe_topology,
+        sderl_mon_probe_trace,
+        sderl_mon_probe_work
+    ].
+
+-doc "See `sderl_mon_probe:code/0`.".
+-spec code() -> [{module(), string(), binary()}].
+code() -> [{M, File, Binary} || M <- modules(), {_, Binary, File} <- [code:get_object_code(M)]].
+
+-doc "Whether this node has them in files: then they were not loaded into it.".
+-spec is_installed() -> boolean().
+is_installed() -> code:where_is_file(?MODULE_STRING ".beam") =/= non_existing.
+
+-doc """
+Deletes them from this node, so that nothing of them stays. The calling process and whoever asked
+for the end run this code too, for a moment.
+""".
+-spec delete() -> ok.
+delete() ->
+    Modules = modules(),
+    lists:foreach(fun(M) -> _ = code:purge(M), _ = code:delete(M) end, Modules),
+    Calls = [{call, 1, {remote, 1, {atom, 1, code}, {atom, 1, purge}}, [{atom, 1, M}]}
+             || M <- Modules],
+    _ = spawn(erl_eval, exprs, [[{'receive', 1, [], {integer, 1, 500}, Calls}], #{}]),
+    ok.

@@ -1,0 +1,110 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_runtime).
+-moduledoc """
+What the runtime system of a node says of itself: its counters, memory, limits, queues and
+schedulers.
+
+What takes long to read and changes slowly (`rare()`) is read every 5 s.
+""".
+
+-export([read_rare/1, counters/0, gauges/2, queues/0, schedulers/0, facts/1]).
+-export_type([rare/0]).
+
+-import(sderl_mon_probe_work, [now_ms/0]).
+
+-define(RARE_MS, 5000).
+
+-record(rare, {
+    at :: integer(),
+    collected :: {Count :: non_neg_integer(), Words :: non_neg_integer()},
+    %% By `erlang:memory/0`, and of collections the rate since the last reading.
+    memory :: #{atom() => number()},
+    facts :: map()
+}).
+-opaque rare() :: #rare{}.
+
+-doc "Reads it when the last reading is old.".
+-spec read_rare(none | rare()) -> rare().
+read_rare(#rare{at = At} = Last) ->
+    case now_ms() - At >= ?RARE_MS of
+        true -> read_again(Last);
+        false -> Last
+    end;
+read_rare(none) ->
+    read_again(none).
+
+read_again(Last) ->
+    Now = now_ms(),
+    {Count, Words, _} = statistics(garbage_collection),
+    Rates = case Last of
+        #rare{at = At, collected = {C, W}} ->
+            #{gc_s => (Count - C) * 1000 / (Now - At),
+              gc_words_s => (Words - W) * 1000 / (Now - At)};
+        none -> #{}
+    end,
+    #rare{at = Now, collected = {Count, Words},
+          memory = maps:merge(Rates, maps:from_list(erlang:memory())),
+          facts = #{otp => list_to_binary(erlang:system_info(otp_release)),
+                    hidden => init:get_argument(hidden) =/= error,
+                    erts => list_to_binary(erlang:system_info(version)),
+                    cpu_topology => sderl_mon_probe_topology:schedulers(
+                        erlang:system_info(cpu_topology),
+                        tuple_to_list(erlang:system_info(scheduler_bindings))
+                    )}}.
+
+-doc "What a sample's facts have of it.".
+-spec facts(rare()) -> map().
+facts(#rare{facts = Facts}) -> Facts.
+
+-doc "What only grows.".
+-spec counters() -> #{atom() => non_neg_integer()}.
+counters() ->
+    {Reds, _} = statistics(reductions),
+    {Runtime, _} = statistics(runtime),
+    #{reductions => Reds, runtime_us => Runtime * 1000,
+      context_switches => element(1, statistics(context_switches))}.
+
+-doc "The run queues' lengths, those of the normal schedulers first.".
+-spec queues() -> [non_neg_integer()].
+queues() -> statistics(run_queue_lengths_all).
+
+-doc "What goes up and down, with `queues/0`.".
+-spec gauges(Queues :: [non_neg_integer()], rare()) -> #{atom() => number()}.
+gauges(Queues, #rare{memory = Mem}) ->
+    Normal = erlang:system_info(schedulers),
+    (maps:with([gc_s, gc_words_s], Mem))#{
+        procs => erlang:system_info(process_count),
+        proc_limit => erlang:system_info(process_limit),
+        ports => erlang:system_info(port_count),
+        port_limit => erlang:system_info(port_limit),
+        atoms => erlang:system_info(atom_count),
+        atom_limit => erlang:system_info(atom_limit),
+        ets => erlang:system_info(ets_count),
+        ets_limit => erlang:system_info(ets_limit),
+        mem_total => maps:get(total, Mem),
+        mem_processes => maps:get(processes, Mem),
+        mem_binary => maps:get(binary, Mem),
+        mem_ets => maps:get(ets, Mem),
+        mem_atom => maps:get(atom, Mem),
+        mem_code => maps:get(code, Mem),
+        mem_system => maps:get(system, Mem),
+        run_queue => lists:sum(lists:sublist(Queues, Normal)),
+        uptime_s => erlang:convert_time_unit(
+            erlang:monotonic_time() - erlang:system_info(start_time), native, second
+        ),
+        schedulers => Normal,
+        schedulers_online => erlang:system_info(schedulers_online)
+    }.
+
+-doc "Active and total time of each scheduler; none where they are not measured.".
+-spec schedulers() ->
+    [{pos_integer(), normal | dirty_cpu | dirty_io, non_neg_integer(), non_neg_integer()}].
+schedulers() ->
+    Normal = erlang:system_info(schedulers),
+    Dirty = Normal + erlang:system_info(dirty_cpu_schedulers),
+    case statistics(scheduler_wall_time_all) of
+        undefined -> [];
+        List ->
+            [{I, if I =< Normal -> normal; I =< Dirty -> dirty_cpu; true -> dirty_io end, A, T}
+             || {I, A, T} <- lists:sort(List)]
+    end.
