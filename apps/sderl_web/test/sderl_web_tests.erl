@@ -261,6 +261,35 @@ ids_test() ->
     ?assert(sderl_web_ids:size(Many) < 20_100),
     ?assertEqual(1, sderl_web_ids:node(~"b", Many)).
 
+%% What the hub said last: encoded once, and again when there is a newer one.
+latest_test() ->
+    Settings = #{cluster => ~"c", writable => false, max_sockets => 1},
+    Event = fun(I) -> #{id => I, t => I, kind => node_up, level => info, text => ~"up"} end,
+    Now = #{topology => topology(), frame => none, findings => [], events => [Event(2), Event(1)],
+            mode => live, interval_ms => 1000, life => 7, range => {0, 0}},
+    Types = fun(Messages) -> [Type || #{~"type" := Type} <- lists:map(fun json:decode/1, Messages)]
+            end,
+    {Before, New} = sderl_web_latest:snapshot(Settings, sderl_web_latest:new()),
+    ?assertEqual([~"hello", ~"findings", ~"events"], Types(Before)),
+    Begun = sderl_web_latest:replace(Now, New),
+    ?assertEqual(7, sderl_web_latest:life(Begun)),
+    ?assertEqual([true, false],
+                 [sderl_web_latest:has_node(Node, Begun) || Node <- [~"a@h", ~"no@h"]]),
+    {Old, Encoded} = sderl_web_latest:encode(topology, Begun),
+    ?assertEqual({Old, Encoded}, sderl_web_latest:encode(topology, Encoded)),
+    {Newer, _} = sderl_web_latest:encode(
+        topology, sderl_web_latest:put(topology, (topology())#{epoch := 4}, Encoded)
+    ),
+    ?assertMatch([#{~"epoch" := 3}, #{~"epoch" := 4}], [json:decode(Text) || Text <- [Old, Newer]]),
+    {Text, 3, More} = sderl_web_latest:add_events([Event(2), Event(3)], Begun),
+    ?assertMatch(#{~"events" := [#{~"id" := 3}]}, json:decode(Text)),
+    ?assertEqual(none, sderl_web_latest:add_events([Event(1), Event(3)], More)),
+    {Kept, 0} = sderl_web_latest:encode_events(2, More),
+    ?assertMatch(#{~"events" := [#{~"id" := 2}, #{~"id" := 3}]}, json:decode(Kept)),
+    {Some, Full} = sderl_web_latest:snapshot(Settings, sderl_web_latest:put(frame, frame(), More)),
+    ?assertEqual([~"hello", ~"topology", ~"frame", ~"findings", ~"events"], Types(Some)),
+    ?assertEqual(map_get(frame, sderl_web_latest:present(Full)), frame()).
+
 %% What the HTTP server answers by itself, and for a handler that crashed, has our headers too; what
 %% a handler has set stays.
 stream_test() ->

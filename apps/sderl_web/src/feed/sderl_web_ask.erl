@@ -119,7 +119,7 @@ of_hub(live) -> live;
 of_hub({recording, _, Pid}) -> Pid.
 
 -doc "A topology, a frame and findings of one moment, as browsers get them.".
--spec state(sderl_mon_types:moment() | sderl_web_feed:present()) -> iodata().
+-spec state(sderl_mon_types:moment() | sderl_web_latest:present()) -> iodata().
 state(#{topology := Topology, frame := Frame} = State) ->
     Ids = sderl_web_feed:ids(Topology, Frame),
     [

@@ -3,8 +3,8 @@
 -moduledoc """
 One subscriber to the hub for all browsers.
 
-It encodes each topology, frame and list of findings **once** and hands the same binary to every
-socket, so that ten browsers cost hardly more than one.
+It encodes each topology, frame and list of findings **once** (`m:sderl_web_latest`) and hands the
+same binary to every socket, so that ten browsers cost hardly more than one.
 
 ## Slow browsers
 
@@ -26,7 +26,7 @@ the cluster and a synthetic one.
 -export([start_link/1, join/2, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2,
          current/0, count/0, health/0, info/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
--export_type([settings/0, present/0]).
+-export_type([settings/0]).
 
 -type settings() :: #{
     cluster := binary(),
@@ -34,21 +34,8 @@ the cluster and a synthetic one.
     max_sockets := pos_integer()
 }.
 
--doc """
-What the hub said last, and whether of a cluster that there is. Before it has said anything:
-`undefined`.
-""".
--type present() :: #{
-    mode := live | synthetic,
-    topology := sderl_mon_types:topology() | undefined,
-    frame := sderl_mon_types:frame() | undefined,
-    findings := [sderl_mon_types:finding()]
-}.
-
 %% What a browser on the same machine never reaches.
 -define(UNACKNOWLEDGED, 4).
--define(FIRST_EVENTS, 200).
--define(KEPT_EVENTS, 2000).
 -define(RETRY_MS, 300).
 -define(MOST_WATCHED, 16).
 %% What strangers may ask is read from here, and costs the feed nothing.
@@ -71,18 +58,9 @@ What the hub said last, and whether of a cluster that there is. Before it has sa
 -record(state, {
     settings :: settings(),
     hub = none :: none | reference(),
-    life = none :: none | integer(),
-    mode = live :: live | synthetic,
-    interval_ms = 1000 :: pos_integer(),
-    ids :: sderl_web_ids:ids(),
-    topology :: sderl_mon_types:topology() | undefined,
-    frame :: sderl_mon_types:frame() | undefined,
-    findings = [] :: [sderl_mon_types:finding()],
-    %% Newest first.
-    events = [] :: [sderl_mon_types:event()],
+    latest = sderl_web_latest:new() :: sderl_web_latest:latest(),
     sockets = #{} :: #{pid() => #socket{}},
     watched = #{} :: #{binary() => pos_integer()},
-    encoded = #{} :: #{topology | frame | findings => binary()},
     missed = 0 :: non_neg_integer()
 }).
 
@@ -130,7 +108,7 @@ snapshot() -> gen_server:call(?MODULE, snapshot).
 ids(Topology, Frame) -> gen_server:call(?MODULE, {ids, Topology, Frame}).
 
 -doc "What the hub said last.".
--spec current() -> present().
+-spec current() -> sderl_web_latest:present().
 current() -> gen_server:call(?MODULE, current).
 
 -doc "How many sockets there are.".
@@ -164,7 +142,7 @@ info() -> gen_server:call(?MODULE, info).
 -spec init(settings()) -> {ok, #state{}, {continue, subscribe}}.
 init(Settings) ->
     _ = ets:new(?TABLE, [named_table, {read_concurrency, true}]),
-    {ok, noted(#state{settings = Settings, ids = sderl_web_ids:new()}), {continue, subscribe}}.
+    {ok, noted(#state{settings = Settings}), {continue, subscribe}}.
 
 -doc false.
 -spec handle_continue(subscribe, #state{}) -> {noreply, #state{}}.
@@ -187,14 +165,8 @@ again(State) ->
     noted(State#state{hub = none}).
 
 %% Another life than before, to whoever is there.
-taken(#{topology := Topology, frame := First, findings := Findings, events := Events, mode := Mode,
-        interval_ms := Interval, life := Life}, State0) ->
-    Frame = case First of none -> undefined; #{} -> First end,
-    State = numbered(Topology, Frame, State0#state{
-        life = Life, mode = Mode, interval_ms = Interval, topology = Topology, frame = Frame,
-        findings = Findings, events = Events, encoded = #{}
-    }),
-    {Messages, State1} = snapshot(State),
+taken(Now, #state{latest = Latest} = State) ->
+    {Messages, State1} = snapshot(State#state{latest = sderl_web_latest:replace(Now, Latest)}),
     all(
         fun
             (_, #socket{mode = replay} = Known) -> Known;
@@ -244,21 +216,21 @@ handle_call({unwatch, Socket, Node}, _From, #state{sockets = Sockets} = State) -
 handle_call(snapshot, _From, State) ->
     {Messages, State1} = snapshot(State),
     {reply, Messages, State1};
-handle_call({ids, Topology, Frame}, _From, State) ->
+handle_call({ids, Topology, Frame}, _From, #state{latest = Latest} = State) ->
     case is_news(topology, Topology) andalso is_news(frame, Frame) of
         true ->
-            State1 = numbered(Topology, Frame, State),
-            {reply, State1#state.ids, State1};
+            Numbered = sderl_web_latest:number(Topology, Frame, Latest),
+            {reply, sderl_web_latest:ids(Numbered), State#state{latest = Numbered}};
         false ->
             {reply, {error, unknown_call}, State}
     end;
-handle_call(current, _From,
-            #state{mode = Mode, topology = Topology, frame = Frame, findings = Findings} = State) ->
-    {reply, #{mode => Mode, topology => Topology, frame => Frame, findings => Findings}, State};
+handle_call(current, _From, #state{latest = Latest} = State) ->
+    {reply, sderl_web_latest:present(Latest), State};
 handle_call(info, _From,
-            #state{sockets = Sockets, missed = Missed, ids = Ids, hub = Hub} = State) ->
-    {reply, #{sockets => map_size(Sockets), missed => Missed, names => sderl_web_ids:size(Ids),
-              hub => Hub =/= none}, State};
+            #state{sockets = Sockets, missed = Missed, latest = Latest, hub = Hub} = State) ->
+    {reply, #{sockets => map_size(Sockets), missed => Missed,
+              names => sderl_web_ids:size(sderl_web_latest:ids(Latest)), hub => Hub =/= none},
+     State};
 handle_call(_, _From, State) ->
     {reply, {error, unknown_call}, State}.
 
@@ -305,30 +277,25 @@ handle_info(_, State) ->
 heard({sderl_mon, frame, Frame}, State) ->
     frame(Frame, State);
 heard({sderl_mon, topology, Topology}, State) ->
-    topology(Topology, State);
+    newest(topology, put(topology, Topology, State));
 heard({sderl_mon, events, Events}, State) ->
     events(Events, State);
 heard({sderl_mon, findings, Findings}, State) ->
-    findings(Findings, State);
+    newest(findings, put(findings, Findings, State));
 heard({sderl_mon, detail, Node, Detail}, State) ->
     detail(Node, Detail, State);
 heard({sderl_mon, missed, N}, State) ->
     all(fun(Socket, Known) -> left_out(Socket, N, Known) end, State);
 heard({sderl_mon, events_missed, N}, State) ->
     all(fun(_, Known) -> events_missed(N, Known) end, State);
-heard({sderl_mon, anew, Life}, #state{life = Life} = State) ->
-    State;
-heard({sderl_mon, anew, _}, State) ->
-    subscribe(State).
+heard({sderl_mon, anew, Life}, #state{latest = Latest} = State) ->
+    case sderl_web_latest:life(Latest) of
+        Life -> State;
+        _ -> subscribe(State)
+    end.
 
-topology(Topology, State0) ->
-    State1 = #state{encoded = Encoded} = numbered(Topology, undefined,
-                                                  State0#state{topology = Topology}),
-    State = State1#state{encoded = maps:remove(topology, Encoded)},
-    newest(topology, State).
-
-findings(Findings, #state{encoded = Encoded} = State) ->
-    newest(findings, State#state{findings = Findings, encoded = maps:remove(findings, Encoded)}).
+put(What, Term, #state{latest = Latest} = State) ->
+    State#state{latest = sderl_web_latest:put(What, Term, Latest)}.
 
 %% A socket that is full gets it when it is not, whichever is the newest then.
 newest(_, #state{sockets = Sockets} = State) when map_size(Sockets) =:= 0 ->
@@ -346,19 +313,18 @@ newest(What, State0) ->
         State
     ).
 
-frame(Frame, State0) ->
-    State1 = #state{encoded = Encoded} = numbered(undefined, Frame, State0#state{frame = Frame}),
-    State2 = State1#state{encoded = maps:remove(frame, Encoded)},
-    Wanting = [Socket || Socket := #socket{mode = live} <- State2#state.sockets],
+frame(Frame, State) ->
+    State1 = put(frame, Frame, State),
+    Wanting = [Socket || Socket := #socket{mode = live} <- State1#state.sockets],
     case Wanting of
         [] ->
-            State2;
+            State1;
         _ ->
-            {Message, State3} = encoded(frame, State2),
+            {Message, State2} = encoded(frame, State1),
             Full =
                 length([full
                         || Socket <- Wanting,
-                           (maps:get(Socket, State3#state.sockets))#socket.out >= ?UNACKNOWLEDGED]),
+                           (maps:get(Socket, State2#state.sockets))#socket.out >= ?UNACKNOWLEDGED]),
             all(
                 fun
                     (Socket, #socket{mode = live, out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
@@ -367,29 +333,26 @@ frame(Frame, State0) ->
                         Known#socket{missed = Missed + 1};
                     (_, Known) -> Known
                 end,
-                State3#state{missed = State3#state.missed + Full}
+                State2#state{missed = State2#state.missed + Full}
             )
     end.
 
-%% Those that are on their way while the feed subscribes again are in the snapshot already.
-events([#{id := Id} | Later], #state{events = [#{id := Last} | _]} = State) when Id =< Last ->
-    events(Later, State);
-events([], State) ->
-    State;
-events(New, #state{events = Events} = State) ->
-    Kept = lists:sublist(lists:reverse(New) ++ Events, ?KEPT_EVENTS),
-    Message = iolist_to_binary(sderl_web_json:events(New)),
-    First = maps:get(id, hd(New), 0),
-    all(
-        fun
-            (_, #socket{mode = replay} = Known) -> Known;
-            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
-                given(Socket, Message, Known);
-            (_, #socket{events = none} = Known) -> Known#socket{events = First};
-            (_, Known) -> Known
-        end,
-        State#state{events = Kept}
-    ).
+events(New, #state{latest = Latest} = State) ->
+    case sderl_web_latest:add_events(New, Latest) of
+        none ->
+            State;
+        {Message, First, Latest1} ->
+            all(
+                fun
+                    (_, #socket{mode = replay} = Known) -> Known;
+                    (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
+                        given(Socket, Message, Known);
+                    (_, #socket{events = none} = Known) -> Known#socket{events = First};
+                    (_, Known) -> Known
+                end,
+                State#state{latest = Latest1}
+            )
+    end.
 
 detail(Node, Detail, State) ->
     Message = iolist_to_binary(sderl_web_json:detail(Node, Detail)),
@@ -442,13 +405,10 @@ missing(topology, Socket, {#socket{topology = true} = Known, State}) ->
 missing(findings, Socket, {#socket{findings = true} = Known, State}) ->
     {Message, State1} = encoded(findings, State),
     {given(Socket, Message, Known#socket{findings = false}), State1};
-missing(events, Socket, {#socket{events = From} = Known, #state{events = Events} = State})
+missing(events, Socket, {#socket{events = From} = Known, #state{latest = Latest} = State})
   when From =/= none ->
-    Missed = lists:reverse([Event || Event <- Events, maps:get(id, Event, 0) >= From]),
-    %% What is not kept any more.
-    Gone = max(0, maps:get(id, lists:last(Events), 0) - From),
-    {given(Socket, iolist_to_binary(sderl_web_json:events(Missed)),
-           events_missed(Gone, Known#socket{events = none})), State};
+    {Message, Gone} = sderl_web_latest:encode_events(From, Latest),
+    {given(Socket, Message, events_missed(Gone, Known#socket{events = none})), State};
 missing(missed, Socket, {#socket{missed = Frames, events_missed = Gone} = Known, State})
   when Frames + Gone > 0 ->
     {given(Socket, iolist_to_binary(sderl_web_json:missed(Frames, Gone)),
@@ -456,54 +416,19 @@ missing(missed, Socket, {#socket{missed = Frames, events_missed = Gone} = Known,
 missing(_, _, Acc) ->
     Acc.
 
-snapshot(#state{events = Events, topology = Topology, frame = Frame} = State0) ->
-    {There, State} = lists:foldl(
-        fun(What, {Messages, State1}) ->
-            {Message, State2} = encoded(What, State1),
-            {[Message | Messages], State2}
-        end,
-        {[], State0},
-        [topology || Topology =/= undefined] ++ [frame || Frame =/= undefined] ++ [findings]
-    ),
-    Hello = iolist_to_binary(sderl_web_hello:live(hello(State), Topology)),
-    {[Hello | lists:reverse(There)] ++
-     [iolist_to_binary(sderl_web_json:events(lists:reverse(lists:sublist(Events, ?FIRST_EVENTS))))],
-     State}.
+snapshot(#state{settings = Settings, latest = Latest} = State) ->
+    {Messages, Latest1} = sderl_web_latest:snapshot(Settings, Latest),
+    {Messages, State#state{latest = Latest1}}.
 
-hello(#state{settings = Settings, mode = Mode, interval_ms = Interval, life = Life}) ->
-    Settings#{mode => Mode, interval_ms => Interval, life => Life}.
-
-encoded(What, #state{encoded = Encoded} = State) ->
-    case Encoded of
-        #{What := Message} ->
-            {Message, State};
-        #{} ->
-            Message = iolist_to_binary(encode(What, State)),
-            {Message, State#state{encoded = Encoded#{What => Message}}}
-    end.
-
-encode(topology, #state{topology = Topology, ids = Ids}) -> sderl_web_json:topology(Topology, Ids);
-encode(frame, #state{frame = Frame, ids = Ids}) -> sderl_web_json:frame(Frame, Ids);
-encode(findings, #state{findings = Findings}) -> sderl_web_json:findings(Findings).
-
-%% A topology forgets nobody whom the present one names.
-numbered(Topology, Frame, #state{ids = Ids0, topology = Present} = State) ->
-    Ids = lists:foldl(
-        fun
-            (undefined, Acc) -> Acc;
-            (#{links := _} = F, Acc) -> sderl_web_ids:frame(F, Acc);
-            (T, Acc) -> sderl_web_ids:topology(T, Acc)
-        end,
-        Ids0,
-        [Topology, Frame, Present]
-    ),
-    State#state{ids = Ids}.
+encoded(What, #state{latest = Latest} = State) ->
+    {Message, Latest1} = sderl_web_latest:encode(What, Latest),
+    {Message, State#state{latest = Latest1}}.
 
 %% Watched nodes
 
-watch(Socket, Node, #state{sockets = Sockets, topology = Topology, watched = Watched} = State) ->
-    case {Sockets, Topology} of
-        {#{Socket := #socket{watches = Watches} = Known}, #{nodes := #{Node := _}}} ->
+watch(Socket, Node, #state{sockets = Sockets, latest = Latest, watched = Watched} = State) ->
+    case {Sockets, sderl_web_latest:has_node(Node, Latest)} of
+        {#{Socket := #socket{watches = Watches} = Known}, true} ->
             case lists:member(Node, Watches) of
                 true ->
                     {ok, State};
