@@ -437,7 +437,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
                 true -> Mem;
                 false -> sderl_membership:recall(N, Both)
             end,
-            sderl_core_peers:hello(N, Fresh, Theirs, Info, S4)
+            sderl_core_hello:hello(N, Fresh, Theirs, Info, S4)
     end;
 %% Its library stopped: as good as down, but the link is there, and should it start again it
 %% learns from our hello that it is a member.

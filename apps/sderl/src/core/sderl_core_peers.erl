@@ -14,8 +14,7 @@
 %% So many peers an orphan asks with each tick.
 -define(ASKED, 8).
 
--export([look/1, tick/1, lost/2, ended/2, away/2, hello/5, mem/3, hb/4, hb_ack/4, heard_at/4,
-         low/4]).
+-export([look/1, tick/1, lost/2, ended/2, away/2, mem/3, hb/4, hb_ack/4, heard_at/4, low/4]).
 -export([found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core_state, [send/3, event/3, present/2, order/2, is_ordered/2, heard/2]).
@@ -247,76 +246,6 @@ lost_as(N, _, #s{role = candidate, cand = #cand{wait = W, joined = J} = C} = S) 
                                                     joined = maps:remove(N, J)}});
 lost_as(_, _, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
 lost_as(_, _, S) -> S.
-
--spec hello(node(), boolean(), sderl_membership:t(), map(), #s{}) -> #s{}.
-hello(N, Fresh, Mem, Info, S0) ->
-    S = mem(Mem, N, S0),
-    hello_as(N, Fresh, Info, S).
-
-hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view = V, lineage = E},
-                            num = Num} = S) ->
-    Majority = Mode =:= majority,
-    Newcomer = sderl_core_quorum:is_newcomer(N, S),
-    Learns = sderl_core_snapshot:is_learner(N, S),
-    case V of
-        %% It said so before it had our `lead`, which it answers. (A hello that its node's server
-        %% passes on comes late.) To set it aside for that would cost it a snapshot, and of many
-        %% members all would.
-        #{N := live} when not Fresh, map_get(lineage, Info) < E, map_get(epoch, Info) =< E -> S;
-        #{N := live} when Fresh; map_get(lead, Info) =/= Self ->
-            %% Its process is a new one, or lost sight of us, or has yet to hear that we lead. One
-            %% batch behind is what the last batch mends, anything else is a snapshot.
-            case Info of
-                #{lineage := Log, num := Has, syncing := false}
-                  when Has =:= Num orelse Has =:= Num - 1, not Newcomer ->
-                    lead_again(N, Log, S);
-                _ -> sderl_core_admit:set_aside(N, S)
-            end;
-        #{N := live} -> S;
-        %% Only its link was gone, and in a majority group it was set aside for that.
-        %% (Not one that came back empty: it would see itself among the live ones, and vote too
-        %% early.)
-        #{N := {_, _}}
-          when Majority, not Learns, not Newcomer,
-               map_get(lineage, Info) =:= E,
-               not map_get(syncing, Info), Num - map_get(num, Info) =< 1,
-               Num >= map_get(num, Info) ->
-            S1 = sderl_core_view:change_view(V#{N := live}, [], S),
-            S2 = send(N, {lead, E, Num, S1#s.last, sderl_core_role:lead_info(S1)}, S1),
-            sderl_core_write:reorder(sderl_core_quorum:counts(N, Num - 1, S2));
-        %% It began to bring its shard, and gave up or died: it begins anew.
-        #{N := {partial, _}} -> send(N, {dropped, E}, S);
-        #{N := {_, _}} when Fresh; not Learns -> sderl_core_snapshot:start([N], S);
-        #{N := {_, _}} -> S;
-        _ when Learns, not Fresh -> S;
-        %% Our link broke and came back: we have let it go, and it waits for us.
-        _ when map_get(lineage, Info) =:= E ->
-            case sderl_core_quorum:has_say(N, Info, S) of
-                true -> send(N, {lead, E, Num, S#s.last, sderl_core_role:lead_info(S)}, S);
-                false -> send(N, {dropped, E}, S)
-            end;
-        _ -> send(N, {hb, E, sderl_core_answer:told_committed(S)}, S)
-    end;
-%% Its process is a new one, which does not know that we join it.
-hello_as(N, true, Info, #s{role = joining, joining = #joining{to = {N, _, _}}, lead = Self,
-                           self = Self} = S) ->
-    hello_as(N, true, Info, sderl_core_elect:resume(S));
-hello_as(N, true, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
-hello_as(N, true, _, #s{role = candidate, cand = #cand{wait = W, epoch = E}} = S) ->
-    case lists:member(N, W) of
-        true -> send(N, {collect, E, S#s.d#d.lineage, #{}}, S);
-        false -> S
-    end;
-hello_as(_, true, _, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
-hello_as(_, _, _, S) -> S.
-
-%% A member that promised our epoch may have said so under the log that we took over. A snapshot
-%% would take that log from it, and so from a majority, until it has come.
-lead_again(N, Log, #s{num = Num, last = Last, d = #d{lineage = E, history = H}} = S) ->
-    case sderl_core_lead:is_of_log(Log, E, Num, H) of
-        true -> send(N, {lead, E, Num, Last, (sderl_core_role:lead_info(S))#{prev := Log}}, S);
-        false -> sderl_core_admit:set_aside(N, S)
-    end.
 
 %% Rule 4. Only the coordinator changes the membership; who hears of another one tells it.
 -spec mem(sderl_membership:t(), node(), #s{}) -> #s{}.
