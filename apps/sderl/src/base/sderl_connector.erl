@@ -161,4 +161,4 @@ compared(Now, #c{node = Node, compare_at = At, mates = Mates} = C) ->
 
 wanted(#c{mates = Mates}) ->
     Linked = ordsets:from_list([node() | nodes(connected)]),
-    ordsets:subtract(ordsets:union(sderl_mates:nodes(Mates), sderl_dir:forgotten()), Linked).
+    ordsets:subtract(ordsets:union(sderl_mates:nodes(Mates), sderl_forgotten:all()), Linked).

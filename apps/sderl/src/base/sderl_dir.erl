@@ -12,7 +12,6 @@
 -export([shares_group/1, shares_named_group/1]).
 -export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
 -export([leaving/0, leaver/1, finish/1]).
--export([forgotten/0, forgotten/1, forgotten/2]).
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, consistency/1, kind/1]).
 -export([gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
@@ -230,26 +229,6 @@ shown(Group, Members) ->
     lists:foreach(fun(N) -> sderl_refused:forget_join(Group, N) end, Members),
     sderl_part:group_changed(Group).
 
--doc "The forgotten members of an own group, as its process shows them.".
--spec forgotten(term(), [node()]) -> ok.
-forgotten(Group, []) ->
-    true = ets:delete(sderl_forgotten, Group),
-    ok;
-forgotten(Group, Nodes) ->
-    true = ets:insert(sderl_forgotten, {Group, Nodes}),
-    ok.
-
--doc """
-The members that an own group has forgotten. They are looked for, as they may return (rule 6).
-""".
--spec forgotten(term()) -> [node()].
-forgotten(Group) -> ets:lookup_element(sderl_forgotten, Group, 2, []).
-
--doc "Those of all own groups.".
--spec forgotten() -> [node()].
-forgotten() ->
-    lists:usort(lists:append([Nodes || {_, Nodes} <- ets:tab2list(sderl_forgotten)])).
-
 -doc "The group goes on under another uid, in another process.".
 -spec moved(term(), binary(), binary(), pid()) -> ok.
 moved(Group, Old, New, Pid) ->
@@ -337,7 +316,7 @@ forget_tables(Group, How) ->
     %% Of the tables the directory goes first: readers that miss a row must not take us for a
     %% member.
     true = ets:delete(sderl_groups, Group),
-    ok = forgotten(Group, []),
+    ok = sderl_forgotten:note(Group, []),
     true = sderl_saved:purge(Group),
     true = sderl_traffic:forget(Group),
     true = sderl_names:forget(Group),

@@ -444,13 +444,13 @@ show(#g{group = Group, core = C, shown = Shown} = G0) ->
     end.
 
 show(Mem, Members, {_, Lead} = Now, #g{group = Group, uid = Uid, store = St} = G) ->
-    ok = sderl_dir:forgotten(Group, sderl_membership:forgotten(Mem)),
+    ok = sderl_forgotten:note(Group, sderl_membership:forgotten(Mem)),
     %% An island has a place there only once its node has made one, and none when the node leaves
     %% it.
     case sderl_dir:show(Group, Uid, self(), Members, Lead) of
         true -> ready(G#g{shown = Now, store = sderl_store:members(Members, St)});
         false ->
-            ok = sderl_dir:forgotten(Group, []),
+            ok = sderl_forgotten:note(Group, []),
             ready(G#g{store = sderl_store:members(Members, St)})
     end.
 

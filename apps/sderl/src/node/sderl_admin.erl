@@ -206,7 +206,7 @@ remove(Group, Nodes) ->
         {none, _} -> {error, node_does_not_belong_to_the_s_group};
         {_, true} -> {error, cannot_remove_itself};
         {#{members := Members}, false} ->
-            Known = Members ++ sderl_dir:forgotten(Group),
+            Known = Members ++ sderl_forgotten:members(Group),
             case [N || N <- Nodes, lists:member(N, Known)] of
                 [] -> ok;
                 Out -> removed(Group, Out, node_does_not_belong_to_the_s_group)
@@ -232,7 +232,7 @@ delete(Group) ->
 
 -spec leave(term()) -> ok | {error, term()}.
 leave(Group) ->
-    case {sderl_dir:members(Group), sderl_dir:forgotten(Group)} of
+    case {sderl_dir:members(Group), sderl_forgotten:members(Group)} of
         {[], _} -> {error, node_does_not_belong_to_the_s_group};
         %% (The group goes on where forgotten members are.)
         {[_], []} -> delete(Group);
