@@ -5,7 +5,7 @@
 
 -behaviour(sderl_options).
 
--export([defaults/0, option/3, remedy/1, value/1, file/1]).
+-export([defaults/0, option/3, remedy/1, value/1, configured/0, file/1]).
 
 -spec defaults() -> [{atom(), term()}].
 defaults() ->
@@ -39,6 +39,18 @@ remedy(_) -> none.
 -doc "The value of a key in force.".
 -spec value(atom()) -> term().
 value(Key) -> sderl_options:value(Key, defaults()).
+
+-doc "The attributes that this node has from the start.".
+-spec configured() -> [{sderl_attr:name(), sderl_attr:spec(), sderl_attr:source()}].
+configured() ->
+    Given = [{Name, Spec, config} || {Name, Spec} <- value(attributes)]
+        ++ [{{label, Key}, Value, config} || {Key, Value} <- value(labels)],
+    Names = #{Name => [] || {Name, _, _} <- Given},
+    %% Built-in ones come first and are overridden.
+    [{Name, Spec, builtin}
+     || value(attribute_builtins),
+        {Name, Spec, _} <- sderl_attr_builtin:all(), not is_map_key(Name, Names)]
+        ++ Given.
 
 entries(labels, Path, Map) when is_map(Map) -> entries(labels, Path, lists:sort(maps:to_list(Map)));
 entries(Key, Path, List) ->

@@ -4,10 +4,10 @@
 %% One attribute of this node: what its spec makes of it, when it is to be computed, what an outcome
 %% changes. Pure.
 
--export([check/1, check_label/1, check_name/1]).
+-export([check/1, check_label/1, check_name/1, is_change/1]).
 -export([new/4, kind/1, call/1, due/3, due_soon/3, wanted/3, later/2, started/2, pending/1,
          outcome/3, entry/2]).
--export_type([t/0]).
+-export_type([t/0, change/0]).
 
 -record(a, {kind :: static | automatic | dynamic,
             call :: none | sderl_attr_eval:call(),
@@ -21,6 +21,10 @@
             failed = 0 :: non_neg_integer()}).
 
 -opaque t() :: #a{}.
+
+-type change() :: {insert | update | set, sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(),
+                   Once :: none | sderl_attr_eval:outcome()}
+                | {delete, sderl_attr:name()}.
 
 -define(MAX_MS, 16#FFFFFFFF).
 
@@ -103,6 +107,19 @@ check_name(Name) ->
         {_, {ok, _}} -> ok;
         _ -> {error, "a name: any term but undefined, without funs, of at most 16384 bytes"}
     end.
+
+-doc "Whether a term is a change of an attribute of this node.".
+-spec is_change(term()) -> boolean().
+%% What is written, here and by predecessors: what a later process of this server could not handle
+%% would end each that is started.
+is_change({delete, _}) -> true;
+is_change({How, Name, Spec, Source, Once}) ->
+    lists:member(How, [insert, update, set])
+        andalso lists:member(Source, [builtin, config, call])
+        andalso check_name(Name) =:= ok
+        andalso check(Spec) =:= ok
+        andalso case Once of none -> true; {ok, _} -> true; {undefined, _} -> true; _ -> false end;
+is_change(_) -> false.
 
 -spec kind(t()) -> static | automatic | dynamic.
 kind(#a{kind = Kind}) -> Kind.

@@ -59,15 +59,11 @@
     told = false :: boolean()
 }).
 
--type change() :: {insert | update | set, sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(),
-                   Once :: none | sderl_attr_eval:outcome()}
-                | {delete, sderl_attr:name()}.
-
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc "Changes this node's attributes. What an automatic one comes to its caller has found out.".
--spec write(change()) ->
+-spec write(sderl_attr_own:change()) ->
     ok | {error, {attr_exists | attr_not_set, sderl_attr:name()} | not_running}.
 write(Change) -> write(Change, 3).
 
@@ -89,8 +85,7 @@ write(Change, Tries) ->
 Notes what was answered to questions that were sent at a moment, and who did not answer and is left
 alone until another; returns when reads see it.
 """.
--spec keep([{node(), direct | far, SentAt :: integer(), [sderl_attr_table:entry()]}],
-           [{node() | {gateway, node()}, Until :: integer()}]) -> ok.
+-spec keep([sderl_attr_answers:answer()], [sderl_attr_answers:silent()]) -> ok.
 keep(Answers, Silent) ->
     try gen_server:call(?MODULE, {keep, Answers, Silent}, 1000)
     catch exit:_ -> ok
@@ -109,10 +104,10 @@ init([]) ->
     sderl_attr_table:sample(sderl_attr_builtin:schedulers()),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     Unsound = [Name || {Name, Spec, Source, Once} <- sderl_attr_table:own(),
-                       not is_change({set, Name, Spec, Source, Once})],
+                       not sderl_attr_own:is_change({set, Name, Spec, Source, Once})],
     lists:foreach(fun sderl_attr_table:undefine/1, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
-    Configured = configured(),
+    Configured = sderl_attr_config:configured(),
     lists:foreach(fun({Name, Spec, Source}) ->
         case sderl_attr_table:own(Name) of
             undefined -> sderl_attr_table:define(Name, Spec, Source, once(Spec, Source));
@@ -143,49 +138,18 @@ handle_call({sderl_attr, ?VSN, {'of', Nodes, Names, MaxAge, Timeout}}, From, S)
         false -> {reply, {error, unknown_question}, unknown(S)}
     end;
 handle_call({write, Change}, _, S0) ->
-    case is_change(Change) of
+    case sderl_attr_own:is_change(Change) of
         true ->
             {Reply, S} = changed(Change, S0),
             {reply, Reply, S};
         false -> {reply, {error, bad_attribute}, unknown(S0)}
     end;
 handle_call({keep, Answers, Silent}, _, S) when length(Answers) >= 0, length(Silent) >= 0 ->
-    case lists:all(fun is_answer/1, Answers) andalso lists:all(fun is_silent/1, Silent) of
-        true -> {reply, kept(Answers, Silent), S};
+    case sderl_attr_answers:are_sound(Answers, Silent) of
+        true -> {reply, sderl_attr_answers:keep(Answers, Silent), S};
         false -> {reply, {error, unknown_question}, unknown(S)}
     end;
 handle_call(_, _, S) -> {reply, {error, unknown_question}, unknown(S)}.
-
-%% What is written, here and by predecessors: what a later process of this server could not handle
-%% would end each that is started.
-is_change({delete, _}) -> true;
-is_change({How, Name, Spec, Source, Once}) ->
-    lists:member(How, [insert, update, set])
-        andalso lists:member(Source, [builtin, config, call])
-        andalso sderl_attr_own:check_name(Name) =:= ok
-        andalso sderl_attr_own:check(Spec) =:= ok
-        andalso case Once of none -> true; {ok, _} -> true; {undefined, _} -> true; _ -> false end;
-is_change(_) -> false.
-
-is_answer({Node, How, SentAt, Entries}) when is_atom(Node), is_integer(SentAt) ->
-    (How =:= direct orelse How =:= far) andalso sderl_attr_table:are_entries(Entries);
-is_answer(_) -> false.
-
-is_silent({{gateway, Node}, Until}) -> is_atom(Node) andalso is_integer(Until);
-is_silent({Node, Until}) -> is_atom(Node) andalso is_integer(Until);
-is_silent(_) -> false.
-
-kept(Answers, Silent) ->
-    lists:foreach(fun({Node, Until}) -> sderl_attr_table:silent(Node, Until) end, Silent),
-    lists:foreach(fun({Node, _, _, _}) -> sderl_attr_table:spoke(Node) end, Answers),
-    Linked = nodes(connected),
-    lists:foreach(fun({Node, How, SentAt, Entries}) ->
-        %% Of one whose link went meanwhile nothing is to be held; and this node's own is here.
-        (How =:= far orelse lists:member(Node, Linked)) andalso
-            lists:foreach(fun({Name, Value, Why, Age, Kind, V}) ->
-                sderl_attr_table:keep(Node, Name, Value, Why, {SentAt - Age, Kind}, V)
-            end, Entries)
-    end, Answers).
 
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
 handle_cast({changed, Group}, S) -> {noreply, changed_group(Group, renamed(S))};
@@ -243,16 +207,6 @@ life() -> {erlang:system_time(), erlang:unique_integer()}.
 period() -> sderl_attr_config:value(attribute_share_ms).
 
 %% ---------------------------------------------------------------- own attributes
-
-configured() ->
-    Given = [{Name, Spec, config} || {Name, Spec} <- sderl_attr_config:value(attributes)]
-        ++ [{{label, Key}, Value, config} || {Key, Value} <- sderl_attr_config:value(labels)],
-    Names = #{Name => [] || {Name, _, _} <- Given},
-    %% Built-in ones come first and are overridden.
-    [{Name, Spec, builtin}
-     || sderl_attr_config:value(attribute_builtins),
-        {Name, Spec, _} <- sderl_attr_builtin:all(), not is_map_key(Name, Names)]
-        ++ Given.
 
 %% Our own functions for what does not change are quick, and who starts the application may read
 %% them at once.
