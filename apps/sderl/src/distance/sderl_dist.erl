@@ -354,47 +354,15 @@ render(File, Options) ->
     rendering_arg(Options),
     draw(File, Options).
 
-draw(File, Options) ->
-    maybe
-        {ok, Tree} ?=
-            case Options of
-                #{network := Network} -> sderl_dist_tree:parse(Network);
-                #{} -> {ok, get_tree()}
-            end,
-        Title = maps:get(title, Options, ""),
-        Text =
-            case maps:get(format, Options, format(File)) of
-                svg -> sderl_dist_svg:draw(sderl_dist_tree:root(Tree), Title);
-                dot -> sderl_dist_dot:draw(sderl_dist_tree:root(Tree), Title)
-            end,
-        ok ?= sderl_dist_file:write(File, unicode:characters_to_binary(Text)),
-        {ok, File}
-    end.
-
-format(File) ->
-    case string:equal(filename:extension(File), ".svg", true) of
-        true -> svg;
-        false -> dot
-    end.
+draw(File, Options) -> sderl_dist_render:draw(File, Options, get_tree()).
 
 rendering_arg(Options) when is_map(Options) ->
-    Bad = [{Key, Value} || Key := Value <- Options, not is_rendering(Key, Value)],
+    Bad = [{Key, Value} || Key := Value <- Options, not sderl_dist_render:is_option(Key, Value)],
     Bad =:= [] orelse
         misuse(?MODULE, {render, 2}, 2, hd(Bad),
                "a map with format (dot or svg), network and title, a text of one line");
 rendering_arg(Other) ->
     misuse(?MODULE, {render, 2}, 2, Other, "a map with format, network, title").
-
-is_rendering(format, Format) -> Format =:= dot orelse Format =:= svg;
-is_rendering(network, _) -> true;
-is_rendering(title, Title) ->
-    try unicode:characters_to_list(Title) of
-        Text when is_list(Text) -> lists:all(fun(C) -> C >= 32 end, Text);
-        _ -> false
-    catch
-        error:badarg -> false
-    end;
-is_rendering(_, _) -> false.
 
 %% Measuring
 
