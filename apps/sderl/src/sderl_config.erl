@@ -69,7 +69,7 @@ The module is pure: it reads no environment, starts nothing and asks no node.
 
 -export_type([config/0, group/0, error/0, warning/0, path/0, expected/0]).
 
--import(sderl_check, [bad/3, boolean/2, milliseconds/2]).
+-import(sderl_check, [bad/3, boolean/2, each/3, milliseconds/2]).
 
 -doc "A configured group. `members` is sorted and has no node twice; `{seeds, _}` likewise.".
 -type group() :: #{
@@ -136,9 +136,6 @@ Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Position
     | {await_not_own, term()}
     | {short_write_timeout, pos_integer(), pos_integer()}.
 
-%% A group on its way through the checks: what it says and where it stands.
--type located() :: {path(), group()}.
-
 -doc """
 Checks the configuration of one node.
 
@@ -154,14 +151,16 @@ parse(Env, KernelSGroups, ThisNode) ->
     maybe
         {ok, Pairs} ?= environment(Env),
         {ok, Options} ?= options(Pairs),
-        {ok, Named} ?= groups([sderl, s_groups], proplists:get_value(s_groups, Pairs, [])),
-        {ok, Published} ?= groups([kernel, s_groups], given(KernelSGroups)),
-        {ok, Groups} ?= merge(Named, Published),
+        Ours = proplists:get_value(s_groups, Pairs, []),
+        Theirs = given(KernelSGroups),
+        {ok, Named} ?= sderl_config_groups:parse([sderl, s_groups], Ours),
+        {ok, Published} ?= sderl_config_groups:parse([kernel, s_groups], Theirs),
+        {ok, Groups} ?= sderl_config_groups:merge(Named, Published),
         {Own, Other} = lists:partition(fun(G) -> takes_part(ThisNode, G) end, Groups),
         Warnings =
             unknown_options(Pairs) ++
-                duplicate_nodes([sderl, s_groups], proplists:get_value(s_groups, Pairs, [])) ++
-                duplicate_nodes([kernel, s_groups], given(KernelSGroups)) ++
+                sderl_config_groups:duplicates([sderl, s_groups], Ours) ++
+                sderl_config_groups:duplicates([kernel, s_groups], Theirs) ++
                 left_out(ThisNode, Own, Other) ++
                 await_not_own(ThisNode, maps:get(await, Options), Own) ++
                 short_write_timeout(Options),
@@ -351,111 +350,9 @@ short_write_timeout(_Options) ->
 
 %% Groups
 
--spec groups(path(), term()) -> {ok, [located()]} | {error, error()}.
-groups(Path, Value) ->
-    case sderl_check:proper_list(Value) of
-        true ->
-            maybe
-                {ok, Located} ?= each(fun group/2, Path, Value),
-                ok ?= unique_names(Located),
-                {ok, Located}
-            end;
-        false ->
-            bad(Path, Value, group_list)
-    end.
-
-group(Path, {Name, Type, Members}) ->
-    maybe
-        ok ?= group_name(Path ++ [name], Name),
-        ok ?= group_type(Path ++ [type], Type),
-        {ok, Nodes} ?= members(Path, Members),
-        {ok, {Path, #{name => Name, type => Type, members => Nodes}}}
-    end;
-group(Path, Other) ->
-    bad(Path, Other, group).
-
-group_name(Path, undefined) -> bad(Path, undefined, group_name);
-group_name(_Path, _Name) -> ok.
-
-group_type(_Path, Type) when Type =:= normal; Type =:= hidden -> ok;
-group_type(Path, Type) -> bad(Path, Type, group_type).
-
-members(Path, {seeds, Seeds}) ->
-    maybe
-        {ok, Nodes} ?= node_list(Path ++ [seeds], Seeds),
-        {ok, {seeds, Nodes}}
-    end;
-members(_Path, [nonode@nohost] = Nodes) ->
-    %% A node without a name may be alone in a group: the tests of a project run on one.
-    {ok, Nodes};
-members(Path, Nodes) ->
-    node_list(Path ++ [nodes], Nodes).
-
-node_list(Path, []) ->
-    bad(Path, [], some_node);
-node_list(Path, Value) ->
-    %% A string is a list too; without this its first character would be "no node name".
-    case sderl_check:proper_list(Value) andalso not io_lib:printable_unicode_list(Value) of
-        true ->
-            maybe
-                {ok, Nodes} ?= each(fun node_name/2, Path, Value),
-                {ok, lists:usort(Nodes)}
-            end;
-        false ->
-            bad(Path, Value, node_list)
-    end.
-
-node_name(Path, nonode@nohost = Node) ->
-    bad(Path, Node, named_node);
-node_name(Path, Node) when is_atom(Node) ->
-    case string:split(atom_to_list(Node), "@", all) of
-        [[_ | _], [_ | _]] -> {ok, Node};
-        _ -> bad(Path, Node, node_name)
-    end;
-node_name(Path, Other) ->
-    bad(Path, Other, node_name).
-
-unique_names(Located) ->
-    unique_names(Located, #{}).
-
-unique_names([], _Seen) ->
-    ok;
-unique_names([{Path, #{name := Name}} | Rest], Seen) ->
-    case Seen of
-        #{Name := First} -> bad(Path ++ [name], Name, {unique_name, First});
-        #{} -> unique_names(Rest, Seen#{Name => Path})
-    end.
-
-%% Both places may describe a group if they say the same of it.
-merge(Named, Published) ->
-    ByName = #{Name => At || {_, #{name := Name}} = At <- Named},
-    merge(Published, ByName, lists:reverse([Group || {_, Group} <- Named])).
-
-merge([], _ByName, Groups) ->
-    {ok, lists:reverse(Groups)};
-merge([{Path, #{name := Name} = Group} | Rest], ByName, Groups) ->
-    case ByName of
-        #{Name := {_, Group}} -> merge(Rest, ByName, Groups);
-        #{Name := {First, _}} -> bad(Path, published(Group), {same_as, First});
-        #{} -> merge(Rest, ByName, [Group | Groups])
-    end.
-
-published(#{name := Name, type := Type, members := Members}) -> {Name, Type, Members}.
-
 %% A node given by seeds takes part whether or not it is a seed itself.
 takes_part(_ThisNode, #{members := {seeds, _}}) -> true;
 takes_part(ThisNode, #{members := Nodes}) -> lists:member(ThisNode, Nodes).
-
-duplicate_nodes(Path, Groups) ->
-    [
-        {duplicate_node, Path ++ [Position, Part], Node}
-     || {Position, {_, _, Members}} <- lists:enumerate(Groups),
-        {Part, Nodes} <- [listed(Members)],
-        Node <- lists:usort(Nodes -- lists:usort(Nodes))
-    ].
-
-listed({seeds, Nodes}) -> {seeds, Nodes};
-listed(Nodes) -> {nodes, Nodes}.
 
 left_out(nonode@nohost, _Own, _Other) -> [];
 left_out(ThisNode, [], [_ | _]) -> [{not_in_any_group, ThisNode}];
@@ -468,20 +365,6 @@ await_not_own(_ThisNode, {Names, _Timeout}, Own) when is_list(Names) ->
      || Name <- Names, not lists:any(fun(#{name := N}) -> N =:= Name end, Own)];
 await_not_own(_ThisNode, _Await, _Own) ->
     [].
-
-%% Lists
-
-%% Check every element with its position; the first that fails decides.
-each(Check, Path, List) ->
-    each(Check, Path, 1, List, []).
-
-each(_Check, _Path, _Position, [], Checked) ->
-    {ok, lists:reverse(Checked)};
-each(Check, Path, Position, [Element | Rest], Checked) ->
-    case Check(Path ++ [Position], Element) of
-        {ok, Value} -> each(Check, Path, Position + 1, Rest, [Value | Checked]);
-        {error, _} = Error -> Error
-    end.
 
 %% Words
 

@@ -5,7 +5,7 @@
 %% of the configuration share.
 
 -export([proper_list/1, is_consistency/1, is_answer/1, is_majority_lost/1]).
--export([bad/3, boolean/2, count/3, milliseconds/2]).
+-export([bad/3, boolean/2, count/3, each/3, milliseconds/2]).
 -export([sentence/3, place/1]).
 -export([misuse/4, misuse/5]).
 -export_type([path/0, expected/0, error/0]).
@@ -57,6 +57,20 @@ count(Path, Value, Most) -> bad(Path, Value, {count, Most}).
 -spec milliseconds(path(), term()) -> {ok, pos_integer()} | {error, error()}.
 milliseconds(_Path, Value) when is_integer(Value), Value > 0, Value =< ?MAX_MS -> {ok, Value};
 milliseconds(Path, Value) -> bad(Path, Value, milliseconds).
+
+-doc "Checks every element with its position; the first that fails decides.".
+-spec each(fun((path(), Element) -> {ok, Value} | {error, Error}), path(), [Element]) ->
+    {ok, [Value]} | {error, Error}.
+each(Check, Path, List) ->
+    each(Check, Path, 1, List, []).
+
+each(_Check, _Path, _Position, [], Checked) ->
+    {ok, lists:reverse(Checked)};
+each(Check, Path, Position, [Element | Rest], Checked) ->
+    case Check(Path ++ [Position], Element) of
+        {ok, Value} -> each(Check, Path, Position + 1, Rest, [Value | Checked]);
+        {error, _} = Error -> Error
+    end.
 
 -doc "One sentence: where the term stands, what it is, and the remedy.".
 -spec sentence(path(), term(), iodata()) -> string().
