@@ -443,45 +443,11 @@ open(#{open := Open}) -> Open.
 
 -doc "What may be chosen.".
 -spec options(sderl_model_state:choice(), state()) -> [term()].
-options({clash, _, _, _}, #{resolver := notify_all_name}) -> [none];
-options({clash, _, _, Entries}, _) -> [Pid || #{pid := Pid} <- Entries];
-options({twice, _, _, Names}, _) -> Names;
-options({orphan, _, _, _}, _) -> [keep, lose].
+options(Choice, S) -> sderl_model_choice:options(Choice, S).
 
 -doc "Makes a choice that is open.".
 -spec choose(sderl_model_state:choice(), Chosen :: term(), state()) -> state().
-choose(Choice, Chosen, #{open := Open} = S0) ->
-    S = S0#{open := Open -- [Choice]},
-    case lists:member(Choice, Open) andalso lists:member(Chosen, options(Choice, S)) of
-        true -> sderl_model_state:told(chosen(Choice, Chosen, S));
-        false -> error({no_such_choice, Choice, Chosen})
-    end.
-
-%% The loser exits, or is told (global's resolvers; INTERNALS, rule 18).
-chosen({clash, [M | _], Name, Entries}, Keep, #{resolver := Resolver} = S0) ->
-    Others = [Pid || #{pid := Pid} <- Entries, Pid =/= Keep],
-    Ns = sderl_model_names:drop(Name, sderl_model_state:names(undefined, M, S0)),
-    S = sderl_model_state:put_names(
-        undefined, M, maps:merge(Ns, #{Name => E || #{pid := P} = E <- Entries, P =:= Keep}), S0
-    ),
-    case Resolver of
-        random_exit_name -> lists:foldl(fun sderl_model_state:die/2, S, Others);
-        random_notify_name -> notices([{P, {global_name_conflict, Name}} || P <- Others], S);
-        notify_all_name ->
-            notices([{P, {global_name_conflict, Name, Q}} || P <- Others, Q <- Others, Q =/= P], S)
-    end;
-chosen({twice, [M | _], _, Names}, Keep, S) ->
-    Ns = lists:foldl(fun sderl_model_names:drop/2, sderl_model_state:names(undefined, M, S),
-                     lists:delete(Keep, Names)),
-    sderl_model_state:put_names(undefined, M, Ns, S);
-chosen({orphan, _, _, _}, keep, S) -> S;
-chosen({orphan, G, [M | _], Name}, lose, S) ->
-    sderl_model_state:put_names(G, M,
-                                sderl_model_names:drop(Name, sderl_model_state:names(G, M, S)), S).
-
-notices(List, S) ->
-    lists:foldl(fun({{pid, N, _} = Pid, Msg}, Acc) -> sderl_model_state:sent(N, Pid, Msg, Acc) end,
-                S, List).
+choose(Choice, Chosen, S) -> sderl_model_choice:choose(Choice, Chosen, S).
 
 -doc "Links that the library may have made since, or makes later, without being asked: see above.".
 -spec may_link(state()) -> [{node(), node()}].
