@@ -35,6 +35,8 @@ killed is never needed.
 -export([compete/1, cut_off/1]).
 -export_type([journal/0, claim/0]).
 
+-import(sderl_bench_faults_counters, [answered/2, asked/2, is_paused/1, now_us/0]).
+
 -doc """
 `refused`: answers `no`, which nobody should get; but for those for want of a majority,
 `no_majority`. `hung`: clients that still waited for an answer. `cut_off_yes`: writes that were
@@ -62,7 +64,7 @@ clock; `infinity`: to the end.
 
 -record(w, {
     registry :: module(),
-    counters :: atomics:atomics_ref(),
+    counters :: sderl_bench_faults_counters:counters(),
     class :: term(),
     number = 1,
     kept = [] :: [term()],
@@ -74,19 +76,6 @@ clock; `infinity`: to the end.
 -define(PAUSE_MS, 5).
 -define(FAR_PAUSE_MS, 25).
 -define(RIVAL_PAUSE_MS, 200).
-
-%% Counters that all clients of a node share. Moments are in us of the system's clock.
--define(LAST, 1).
--define(GAP, 2).
--define(ANSWERS, 3).
--define(PINNED, 4).
--define(PAUSED, 5).
--define(BURST, 6).
--define(UNKNOWN, 7).
--define(REFUSED, 8).
--define(NO_MAJORITY, 9).
--define(CUT_OFF, 10).
--define(CUT_OFF_YES, 11).
 
 -doc "Starts so many writers, and ends those that were there.".
 -spec start(module(), non_neg_integer()) -> ok.
@@ -103,8 +92,7 @@ leader(Caller, Registry, Writers) ->
     true = register(?MODULE, self()),
     _ = process_flag(trap_exit, true),
     ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}]),
-    Counters = atomics:new(11, []),
-    atomics:put(Counters, ?LAST, now_us()),
+    Counters = sderl_bench_faults_counters:new(),
     ets:insert(?MODULE, {counters, Counters}),
     Pids = [
         spawn_link(fun() ->
@@ -123,7 +111,7 @@ lead(Registry, Counters, Clients) ->
             From ! {Ref, ok},
             lead(Registry, Counters, New ++ Clients);
         {pause, From, Ref, Deadline} ->
-            atomics:put(Counters, ?PAUSED, 1),
+            sderl_bench_faults_counters:pause(Counters),
             From ! {Ref, ended(Clients, Deadline)},
             lead(Registry, Counters, []);
         {stop, From, Ref} ->
@@ -163,17 +151,15 @@ ask(Request) ->
 
 counters() -> ets:lookup_element(?MODULE, counters, 2).
 
-now_us() -> os:system_time(microsecond).
-
 %% ---------------------------------------------------------------- clients
 
 writer(
     #w{registry = Registry, counters = Counters, class = Class, number = Number, kept = Kept} = W
 ) ->
-    case atomics:get(Counters, ?PAUSED) of
-        1 ->
+    case is_paused(Counters) of
+        true ->
             ok;
-        0 ->
+        false ->
             Name = {Class, Number},
             Next =
                 case claim(Registry, Counters, Name, holder()) of
@@ -186,7 +172,7 @@ writer(
 
 %% Names that were there when the driver pinned them stay until the end.
 give_back(#w{counters = Counters, pinned = Pinned} = W) ->
-    case atomics:get(Counters, ?PINNED) of
+    case sderl_bench_faults_counters:pins(Counters) of
         Pinned -> give_oldest(W);
         Other -> W#w{pinned = Other, kept = []}
     end.
@@ -197,7 +183,7 @@ give_oldest(#w{kept = [Name | Kept]} = W) when length(Kept) >= ?KEEP ->
     note(Name, Pid, open),
     %% Pinned in this moment: who pinned reads the rows after that, and may have seen it held
     %% before.
-    case atomics:get(Counters, ?PINNED) of
+    case sderl_bench_faults_counters:pins(Counters) of
         _ when State =/= held ->
             W#w{kept = Kept};
         Pinned ->
@@ -234,54 +220,6 @@ claim(Registry, Counters, Name, Pid) ->
             false;
         unknown ->
             false
-    end.
-
-%% Also `no` is an answer, but one that is counted: nothing that clients ask for can be refused.
-answered(Counters, Ask) ->
-    case ask_registry(Counters, Ask) of
-        yes ->
-            answer(Counters),
-            yes;
-        {no, Why} ->
-            answer(Counters),
-            atomics:add(Counters, case Why of no_majority -> ?NO_MAJORITY; _ -> ?REFUSED end, 1),
-            no;
-        unknown ->
-            atomics:add(Counters, ?UNKNOWN, 1),
-            unknown
-    end.
-
-%% Nothing gets through to who has been cut off since before it asked until after the answer.
-ask_registry(Counters, Ask) ->
-    Before = atomics:get(Counters, ?CUT_OFF),
-    try Ask() of
-        yes when Before > 0 ->
-            case atomics:get(Counters, ?CUT_OFF) of
-                Before -> atomics:add(Counters, ?CUT_OFF_YES, 1);
-                _ -> ok
-            end,
-            yes;
-        Answer ->
-            Answer
-    catch
-        _:_ -> unknown
-    end.
-
-answer(Counters) ->
-    Now = now_us(),
-    Last = atomics:exchange(Counters, ?LAST, Now),
-    atomics:add(Counters, ?ANSWERS, 1),
-    longer(Counters, Now - Last).
-
-longer(Counters, Gap) ->
-    case atomics:get(Counters, ?GAP) of
-        Longest when Longest >= Gap ->
-            ok;
-        Longest ->
-            case atomics:compare_exchange(Counters, ?GAP, Longest, Gap) of
-                ok -> ok;
-                _ -> longer(Counters, Gap)
-            end
     end.
 
 %% Has a name, and ends with the clients.
@@ -328,10 +266,10 @@ far(_Registry, Holders) ->
 far(_Registry, _Counters, [], _) ->
     ok;
 far(Registry, Counters, [Holder | Holders], I) ->
-    case atomics:get(Counters, ?PAUSED) of
-        1 ->
+    case is_paused(Counters) of
+        true ->
             ok;
-        0 ->
+        false ->
             Name = {{far, node()}, I},
             %% It may be refused: the other node cannot be reached. No answer of its is counted: its
             %% time depends on two nodes.
@@ -366,13 +304,13 @@ compete(Nodes) ->
     ]}).
 
 rival(Registry, Counters, Name) ->
-    case atomics:get(Counters, ?PAUSED) of
-        1 ->
+    case is_paused(Counters) of
+        true ->
             ok;
-        0 ->
+        false ->
             Holder = spawn_holder(fun contend/1),
             true = ets:insert(?MODULE, {{claim, Holder}, Name, undefined, infinity}),
-            case ask_registry(Counters, fun() -> Registry:register(Name, Holder) end) of
+            case asked(Counters, fun() -> Registry:register(Name, Holder) end) of
                 yes ->
                     _ = ets:update_element(?MODULE, {claim, Holder}, {3, now_us()}),
                     held_until_paused(Counters, monitor(process, Holder));
@@ -390,9 +328,9 @@ held_until_paused(Counters, Monitor) ->
     receive
         {'DOWN', Monitor, process, _, _} -> ok
     after ?RIVAL_PAUSE_MS ->
-        case atomics:get(Counters, ?PAUSED) of
-            1 -> ok;
-            0 -> held_until_paused(Counters, Monitor)
+        case is_paused(Counters) of
+            true -> ok;
+            false -> held_until_paused(Counters, Monitor)
         end
     end.
 
@@ -408,15 +346,13 @@ Says whether this node is on a side of a split that has no majority: what is ask
 meanwhile must not be answered `yes`.
 """.
 -spec cut_off(boolean()) -> ok.
-cut_off(true) -> atomics:put(counters(), ?CUT_OFF, erlang:unique_integer([positive]));
-cut_off(false) ->
-    atomics:put(counters(), ?CUT_OFF, 0),
+cut_off(IsCutOff) ->
     %% The other side may have given a process of this node its far name without this node, which
     %% then tells it of no loss.
-    _ = [note(Name, Pid, open)
-         || [Far, I, Pid] <- ets:match(?MODULE, {{{far, '$1'}, '$2'}, '$3', held, '_'}),
-            Name <- [{{far, Far}, I}]],
-    ok.
+    _ = [note({{far, Far}, I}, Pid, open)
+         || not IsCutOff,
+            [Far, I, Pid] <- ets:match(?MODULE, {{{far, '$1'}, '$2'}, '$3', held, '_'})],
+    sderl_bench_faults_counters:cut_off(IsCutOff, counters()).
 
 %% ---------------------------------------------------------------- bursts
 
@@ -430,7 +366,7 @@ burst(Processes, Each) ->
             lists:foreach(
                 fun(I) ->
                     _ = claim(Registry, Counters, {{burst, node()}, I}, holder()),
-                    atomics:add(Counters, ?BURST, 1)
+                    sderl_bench_faults_counters:count_burst(Counters)
                 end,
                 lists:seq((P - 1) * Each + 1, P * Each)
             )
@@ -440,7 +376,7 @@ burst(Processes, Each) ->
 
 -doc "How many of them have been answered, or given up.".
 -spec burst_answers() -> non_neg_integer().
-burst_answers() -> atomics:get(counters(), ?BURST).
+burst_answers() -> sderl_bench_faults_counters:burst_answers(counters()).
 
 -doc "Waits until so many have been.".
 -spec burst_done(pos_integer()) -> ok.
@@ -492,25 +428,20 @@ short_end() ->
 
 -doc "From now on the longest time without an answer is measured.".
 -spec mark() -> ok.
-mark() ->
-    Counters = counters(),
-    atomics:put(Counters, ?LAST, now_us()),
-    atomics:put(Counters, ?GAP, 0).
+mark() -> sderl_bench_faults_counters:mark(counters()).
 
 -doc "How many answers all clients got.".
 -spec answers() -> non_neg_integer().
-answers() -> atomics:get(counters(), ?ANSWERS).
+answers() -> sderl_bench_faults_counters:answers(counters()).
 
 -doc "The longest time without an answer since the mark, in us, also if it still lasts.".
 -spec gap() -> non_neg_integer().
-gap() ->
-    Counters = counters(),
-    max(atomics:get(Counters, ?GAP), now_us() - atomics:get(Counters, ?LAST)).
+gap() -> sderl_bench_faults_counters:gap(counters()).
 
 -doc "What is held; writers keep these names from now on, and go on with others.".
 -spec pin() -> #{held := [{term(), pid()}], burst := {non_neg_integer(), non_neg_integer()}}.
 pin() ->
-    atomics:add(counters(), ?PINNED, 1),
+    sderl_bench_faults_counters:pin(counters()),
     {Burst, Others} = lists:partition(fun({{{Class, _}, _}, _}) -> Class =:= burst end, held()),
     #{held => Others, burst => sderl_bench_faults_watch:digest(Burst)}.
 
@@ -523,16 +454,11 @@ and gives what is so in the end.
 -spec journal(non_neg_integer()) -> journal().
 journal(Ms) ->
     Hung = ask({pause, erlang:monotonic_time(millisecond) + Ms}),
-    Counters = counters(),
-    #{
+    Counted = sderl_bench_faults_counters:counted(counters()),
+    Counted#{
         held => held(),
         gone => [Name || [Name] <- ets:match(?MODULE, {'$1', '_', gone, '_'})],
         open => [Name || [Name] <- ets:match(?MODULE, {'$1', '_', open, '_'})],
-        answers => atomics:get(Counters, ?ANSWERS),
-        unknown => atomics:get(Counters, ?UNKNOWN),
-        refused => atomics:get(Counters, ?REFUSED),
-        no_majority => atomics:get(Counters, ?NO_MAJORITY),
-        cut_off_yes => atomics:get(Counters, ?CUT_OFF_YES),
         claims => [{Name, Pid, From, To}
                    || [Pid, Name, From, To] <- ets:match(?MODULE,
                                                          {{claim, '$1'}, '$2', '$3', '$4'}),
