@@ -118,14 +118,41 @@ what_a_deposed_master_says_is_counted_test_() ->
         ?assertMatch(#{epoch := 5}, sderl_mon_hub:now_topology()),
         ?assertMatch(#{lost := #{topologies_stale := 2}}, sderl_mon_hub:info()),
         Tell(6, ?T0 - 60_000),
-        ?assertMatch(#{epoch := 6}, sderl_mon_hub:now_topology()),
-        %% As if that was long ago: all monitoring nodes were started anew.
-        _ = sys:replace_state(sderl_mon_hub, fun(#{topology_heard := At} = State) ->
-            State#{topology_heard := At - 15_000}
-        end),
-        Tell(1, ?T0),
-        ?assertMatch(#{epoch := 1}, sderl_mon_hub:now_topology())
+        ?assertMatch(#{epoch := 6}, sderl_mon_hub:now_topology())
     end).
+
+%% All monitoring nodes may have been started anew.
+a_lower_epoch_is_believed_after_a_silence_test() ->
+    Given = fun(Epoch) -> (sderl_mon_gen:topology(#{}))#{epoch := Epoch} end,
+    Take = fun(Epoch, Now, Told) -> sderl_mon_hub_topology:take(Given(Epoch), Now, Told) end,
+    {ok, Told} = Take(6, 0, sderl_mon_hub_topology:new(0)),
+    ?assertEqual({error, topologies_stale}, Take(1, 14_999, Told)),
+    ?assertEqual({error, topologies_malformed}, sderl_mon_hub_topology:take(x, 0, Told)),
+    {ok, Anew} = Take(1, 15_000, Told),
+    ?assertMatch(#{epoch := 1}, sderl_mon_hub_topology:present(Anew)).
+
+%% Once, and again when the history is another.
+a_topology_is_in_the_history_once_test() ->
+    History = sderl_mon_history:new(#{}),
+    {ok, Told} = sderl_mon_hub_topology:take(sderl_mon_gen:topology(#{}), 0,
+                                             sderl_mon_hub_topology:new(0)),
+    {One, Told1} = sderl_mon_hub_topology:record(?T0, History, Told),
+    ?assertNotEqual(History, One),
+    ?assertEqual({One, Told1}, sderl_mon_hub_topology:record(?T0 + 1, One, Told1)),
+    {Other, _} = sderl_mon_hub_topology:record(?T0, History, sderl_mon_hub_topology:renew(Told1)),
+    ?assertEqual(One, Other).
+
+%% Wrong values change nothing, and a feed has its own interval.
+options_test() ->
+    Options = sderl_mon_hub_options:new(sderl_mon_config:defaults()),
+    {ok, Fast} = sderl_mon_hub_options:change(#{interval_ms => 100, other => x}, Options),
+    ?assertEqual(Options#{interval_ms := 100}, Fast),
+    [?assertEqual({error, {bad_option, Key, x}}, sderl_mon_hub_options:change(#{Key => x}, Options))
+     || Key <- [interval_ms, history, thresholds]],
+    ?assertEqual([[history, interval_ms], [history]],
+                 [lists:sort(maps:keys(sderl_mon_hub_options:select(
+                     Mode, #{history => #{}, interval_ms => 100, other => x}
+                 ))) || Mode <- [live, synthetic]]).
 
 an_event_that_is_told_again_is_one_test_() ->
     hub(fun() ->

@@ -60,13 +60,8 @@ snapshot. Whoever keeps something subscribes again.
 %% one look like a reason to collect it: with the usual sizes half of this process's time went
 %% there.
 -define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
-%% The keys of the configuration that are ours.
--define(OPTIONS, [interval_ms, history, thresholds]).
 -define(CAPS, #{links => 20_000, nodes => 2_000, groups => 2_000, kinds => 64}).
 -define(FIRST_EVENTS, 200).
-%% Terms grow, and so do epochs over takeovers. Only when the master of the highest has been silent
-%% for so long is a lower one believed: all monitoring nodes may have been started anew.
--define(MASTER_SILENT_MS, 15_000).
 
 -doc "Starts the hub of this node.".
 -spec start_link() -> gen_server:start_ret().
@@ -204,32 +199,25 @@ history() -> gen_server:call(?MODULE, history).
 -doc false.
 -spec init(map()) -> {ok, map()} | {stop, term()}.
 init(Given) ->
-    #{interval_ms := Interval, history := History, thresholds := Thresholds} =
-        sderl_mon_settings:get(),
-    State = #{
-        interval_ms => Interval,
-        history_opts => History,
-        thresholds => Thresholds,
-        mode => live,
-        feed => none,
-        subscribers => sderl_mon_subscribers:new(),
-        total_lost => #{}
-    },
-    case configured(Given, State) of
-        {ok, State1} ->
-            {ok, tick_later((anew(State1))#{next => now_ms()})};
+    case sderl_mon_hub_options:change(Given, sderl_mon_hub_options:new(sderl_mon_settings:get())) of
+        {ok, Options} ->
+            State = #{
+                options => Options,
+                mode => live,
+                feed => none,
+                subscribers => sderl_mon_subscribers:new(),
+                total_lost => #{}
+            },
+            {ok, tick_later((anew(State))#{next => now_ms()})};
         {error, Reason} ->
             {stop, Reason}
     end.
 
 %% What is forgotten when the feed changes.
-anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
+anew(#{options := #{history := Opts, thresholds := Thresholds}} = State) ->
     State#{
         life => new_life(),
-        topology => #{epoch => 0, t => wall_ms(), nodes => #{}, groups => #{}, monitors => []},
-        topology_new => false,
-        %% By the monotonic clock.
-        topology_heard => now_ms(),
+        topology => sderl_mon_hub_topology:new(now_ms()),
         seq => 0,
         frame => none,
         last_t => wall_ms(),
@@ -242,41 +230,17 @@ anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
     }.
 
 inherited(#{past := Past, events := Given, seq := Last}, State) ->
-    #{history := History, events := Events, seq := Seq} = State,
+    #{history := History, events := Events, seq := Seq, topology := Told} = State,
     State#{
         history := sderl_mon_history:inherit(Past, History),
         events := sderl_mon_events:inherit(Given, Events),
         seq := max(Seq, Last),
-        topology_new := true,
+        topology := sderl_mon_hub_topology:renew(Told),
         life := new_life()
     }.
 
 %% Browsers compare it over restarts of this node, too, and count up to 2^53.
 new_life() -> erlang:system_time(microsecond).
-
-configured(Opts, State) ->
-    maps:fold(
-        fun
-            (_Key, _Value, {error, _} = Error) -> Error;
-            (Key, Value, {ok, Acc}) -> option(Key, Value, Acc)
-        end,
-        {ok, State},
-        Opts
-    ).
-
-option(interval_ms, Ms, State) when is_integer(Ms), Ms >= 100, Ms =< 60_000 ->
-    {ok, State#{interval_ms := Ms}};
-option(interval_ms, Ms, _State) -> {error, {bad_option, interval_ms, Ms}};
-option(history, Opts, State) -> checked(history, Opts, State#{history_opts := Opts});
-option(thresholds, Map, State) -> checked(thresholds, Map, State#{thresholds := Map});
-option(_Other, _Value, State) -> {ok, State}.
-
-%% What the configuration would not take would end this process, or the findings, later.
-checked(Key, Value, State) ->
-    case sderl_mon_config:change(#{Key => Value}, sderl_mon_config:defaults()) of
-        {ok, _} -> {ok, State};
-        {error, _} -> {error, {bad_option, Key, Value}}
-    end.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
@@ -325,12 +289,12 @@ handle_call({detail, Node}, _From, #{details := Details} = State) ->
         #{} -> {reply, {error, none}, State}
     end;
 handle_call(now_topology, _From, #{topology := Topology} = State) ->
-    {reply, Topology, State};
+    {reply, sderl_mon_hub_topology:present(Topology), State};
 handle_call(info, _From, State) ->
     {reply, about(State), State};
-handle_call({configure, Opts}, _From, State) when is_map(Opts) ->
-    case configured(Opts, State) of
-        {ok, New} -> {reply, ok, changed(State, New)};
+handle_call({configure, Opts}, _From, #{options := Options} = State) when is_map(Opts) ->
+    case sderl_mon_hub_options:change(Opts, Options) of
+        {ok, New} -> {reply, ok, changed(New, State)};
         {error, _} = Error -> {reply, Error, State}
     end;
 handle_call({feed, Pid}, _From, #{feed := none} = State) when is_pid(Pid) ->
@@ -348,11 +312,14 @@ handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) when is_pid(Pid)
 handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
-changed(#{history_opts := H0, thresholds := Th0},
-        #{history_opts := H1, thresholds := Th1, findings := Findings} = State) ->
+changed(#{history := H1, thresholds := Th1} = New,
+        #{options := #{history := H0, thresholds := Th0}, topology := Told,
+          findings := Findings} = State0) ->
+    State = State0#{options := New},
     State1 = case H1 of
         H0 -> State;
-        _ -> State#{history := sderl_mon_history:new(H1), topology_new := true}
+        _ -> State#{history := sderl_mon_history:new(H1),
+                    topology := sderl_mon_hub_topology:renew(Told)}
     end,
     case Th1 of
         Th0 -> State1;
@@ -371,17 +338,10 @@ told({sderl_mon_update, 1, Update}, State) ->
         {ok, Good, Bad} -> updated(Good, lose(update_entries, Bad, State));
         {error, not_an_update} -> lose(updates_malformed, 1, State)
     end;
-told({sderl_mon_topology, 1, Topology},
-     #{topology := #{epoch := Epoch}, topology_heard := Heard} = State) ->
-    Now = now_ms(),
-    case sderl_mon_clean:topology(Topology) of
-        {ok, #{epoch := New}} when New < Epoch, Now - Heard < ?MASTER_SILENT_MS ->
-            lose(topologies_stale, 1, State);
-        {ok, Good} ->
-            %% By this node's clock, as the frames are.
-            tell_topology(State#{topology := Good#{t := wall_ms()}, topology_new := true,
-                                 topology_heard := Now});
-        {error, not_a_topology} -> lose(topologies_malformed, 1, State)
+told({sderl_mon_topology, 1, Topology}, #{topology := Told} = State) ->
+    case sderl_mon_hub_topology:take(Topology, now_ms(), Told) of
+        {ok, New} -> tell_topology(State#{topology := New});
+        {error, Refusal} -> lose(Refusal, 1, State)
     end;
 told({Tag, Version, _Body}, State) when is_atom(Tag), is_integer(Version) ->
     lose(other_version, 1, State);
@@ -396,11 +356,10 @@ handle_info({'DOWN', Ref, process, _Pid, _Reason}, #{feed := {_Feed, Ref}} = Sta
     {noreply, tell_all((anew(State))#{mode := live, feed := none})};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #{subscribers := Subs} = State) ->
     {noreply, State#{subscribers := sderl_mon_subscribers:drop(Pid, Subs)}};
-handle_info({sderl_mon_config, Config}, #{mode := Mode} = State) when is_map(Config) ->
-    %% A feed has its own interval.
-    Ours = case Mode of live -> ?OPTIONS; synthetic -> ?OPTIONS -- [interval_ms] end,
-    case configured(maps:with(Ours, Config), State) of
-        {ok, New} -> {noreply, changed(State, New)};
+handle_info({sderl_mon_config, Config}, #{mode := Mode, options := Options} = State)
+  when is_map(Config) ->
+    case sderl_mon_hub_options:change(sderl_mon_hub_options:select(Mode, Config), Options) of
+        {ok, New} -> {noreply, changed(New, State)};
         {error, _Refused} -> {noreply, lose(options_refused, 1, State)}
     end;
 handle_info(_Other, State) ->
@@ -412,10 +371,10 @@ lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
     State#{lost := maps:update_with(Key, Plus, N, Lost),
            total_lost := maps:update_with(Key, Plus, N, Total)}.
 
-snapshot(#{topology := Topology, frame := Frame, history := History} = State) ->
-    #{events := Events, mode := Mode, interval_ms := Interval, life := Life} = State,
+snapshot(#{topology := Told, frame := Frame, history := History} = State) ->
+    #{events := Events, mode := Mode, options := #{interval_ms := Interval}, life := Life} = State,
     #{
-        topology => Topology,
+        topology => sderl_mon_hub_topology:present(Told),
         frame => Frame,
         findings => present(State),
         events => lists:sublist(lists:reverse(sderl_mon_events:to_list(Events)), ?FIRST_EVENTS),
@@ -427,7 +386,9 @@ snapshot(#{topology := Topology, frame := Frame, history := History} = State) ->
 
 about(#{history := History, subscribers := Subs, events := Events, updates := Updates} = State) ->
     [{memory, Memory}, {binary, Binaries}] = process_info(self(), [memory, binary]),
-    (maps:with([mode, interval_ms, seq], State))#{
+    #{options := #{interval_ms := Interval}} = State,
+    (maps:with([mode, seq], State))#{
+        interval_ms => Interval,
         memory => Memory + lists:sum([Size || {_Id, Size, _Refs} <- lists:usort(Binaries)]),
         history => sderl_mon_history:info(History),
         subscribers => sderl_mon_subscribers:count(Subs),
@@ -454,16 +415,16 @@ updated(#{agent := Agent, details := New, events := Events, lost := Lost} = Upda
 
 %% Ticks
 
-tick_later(#{interval_ms := Interval, next := Next} = State) ->
+tick_later(#{options := #{interval_ms := Interval}, next := Next} = State) ->
     Now = now_ms(),
     %% On a grid of intervals; one that was missed is left out.
     At = case Next + Interval of Due when Due > Now -> Due; _Late -> Now + Interval end,
     _ = erlang:send_after(At, self(), tick, [{abs, true}]),
     State#{next := At}.
 
-tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, lost := Lost,
-       updates := Updates} = State) ->
-    #{interval_ms := Interval} = State,
+tick(#{seq := Seq, last_t := Last, topology := Told, lost := Lost, updates := Updates} = State) ->
+    #{options := #{interval_ms := Interval}} = State,
+    #{epoch := Epoch, nodes := Nodes} = sderl_mon_hub_topology:present(Told),
     Now = wall_ms(),
     %% A wall clock that was set back must not give a frame of no length.
     Span = max(1, Now - Last),
@@ -471,29 +432,25 @@ tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, los
     Base = #{seq => Seq + 1, t => Now, span_ms => Span, epoch => Epoch, lost => Lost},
     Frame = sderl_mon_frame:cap(sderl_mon_frame:combine(Words, Base), ?CAPS),
     #{history := History, findings := Findings, details := Details} = State,
-    History1 = sderl_mon_history:frame(Frame, with_topology(State, Topology#{t := Now}, History)),
+    {History1, Told1} = sderl_mon_hub_topology:record(Now, History, Told),
     State1 = State#{
         seq := Seq + 1,
         last_t := Now,
         frame := Frame,
         updates := Updates1,
         lost := #{},
-        topology_new := false,
-        history := History1,
+        topology := Told1,
+        history := sderl_mon_history:frame(Frame, History1),
         findings := sderl_mon_hub_findings:add_frame(Frame, Findings),
-        details := maps:with(maps:keys(maps:get(nodes, Topology)), Details)
+        details := maps:with(maps:keys(Nodes), Details)
     },
     sderl_mon_telemetry:frame(Frame),
     look(Now, tell({sderl_mon, frame, Frame}, State1)).
 
-%% By this node's clock, as the frames are.
-with_topology(#{topology_new := true}, Topology, History) ->
-    sderl_mon_history:topology(Topology, History);
-with_topology(_State, _Topology, History) -> History.
-
 %% Findings
 
-look(Now, #{topology := Topology, details := Details, findings := Findings} = State) ->
+look(Now, #{topology := Told, details := Details, findings := Findings} = State) ->
+    Topology = sderl_mon_hub_topology:present(Told),
     found(sderl_mon_hub_findings:look(Now, Topology, Details, Findings), State).
 
 found({ok, {Told, New}, Findings}, #{history := History} = State) ->
@@ -519,7 +476,8 @@ tell_all(#{life := Life} = State) ->
     tell({sderl_mon, findings, present(State)},
          tell_topology(tell({sderl_mon, anew, Life}, State))).
 
-tell_topology(#{topology := Topology} = State) -> tell({sderl_mon, topology, Topology}, State).
+tell_topology(#{topology := Told} = State) ->
+    tell({sderl_mon, topology, sderl_mon_hub_topology:present(Told)}, State).
 
 tell_events(Agent, Given, #{events := Events} = State) ->
     case sderl_mon_events:add(Agent, Given, Events) of
@@ -530,7 +488,8 @@ tell_events(Agent, Given, #{events := Events} = State) ->
             tell({sderl_mon, events, New}, State#{events := Events1})
     end.
 
-tell(Message, #{subscribers := Subs, life := Life, topology := Topology} = State) ->
-    Present = [{sderl_mon, anew, Life}, {sderl_mon, topology, Topology},
+tell(Message, #{subscribers := Subs, life := Life, topology := Told} = State) ->
+    Present = [{sderl_mon, anew, Life},
+               {sderl_mon, topology, sderl_mon_hub_topology:present(Told)},
                {sderl_mon, findings, present(State)}],
     State#{subscribers := sderl_mon_subscribers:tell(Message, Present, Subs)}.
