@@ -154,6 +154,17 @@ options_test() ->
                      Mode, #{history => #{}, interval_ms => 100, other => x}
                  ))) || Mode <- [live, synthetic]]).
 
+%% The groups of a synthetic cluster stand in a ring, and its edges are between different nodes.
+synthetic_layout_test() ->
+    Nodes = sderl_mon_synthetic_layout:nodes(50),
+    Groups = sderl_mon_synthetic_layout:groups(Nodes, 7),
+    Members = [In || {_, In} <- Groups],
+    ?assertEqual(49, length(lists:usort(lists:append(Members)))),
+    [?assertEqual(hd(Next), lists:last(In))
+     || {In, Next} <- lists:zip(Members, tl(Members) ++ [hd(Members)])],
+    {Edges, _} = sderl_mon_synthetic_layout:edges(Groups, 60, rand:seed_s(exsss, 1)),
+    ?assertEqual(60, length(lists:usort([{F, T} || {{F, T}, _, _} <- Edges, F =/= T]))).
+
 an_event_that_is_told_again_is_one_test_() ->
     hub(fun() ->
         {ok, _} = sderl_mon_hub:subscribe(),

@@ -5,12 +5,8 @@ A cluster that does not exist, as a hub would hear of it: for looking at the das
 and for measuring hub and dashboard at a known size. Pure: the same options and times give the same
 numbers.
 
-Groups of equal size stand in a ring; the first node of each is also in the group before it, so
-there is one gateway between neighbours. Of the edges about three in four are inside groups, most of
-the rest between gateways, and one or two in a hundred go from group to group past every gateway,
-which the findings should notice. The mean rates of the edges follow a Pareto law, so that a few
-carry most; each moves slowly about its mean. Load, queues and memory of a node follow from its
-traffic.
+Its groups and edges are those of `m:sderl_mon_synthetic_layout`; the rate of each edge moves slowly
+about its mean. Load, queues and memory of a node follow from its traffic.
 
 With `changes` a node goes every twenty seconds or so and comes back, and every forty or so a group
 of a few nodes is made and after a minute deleted.
@@ -71,7 +67,6 @@ of a few nodes is made and after a minute deleted.
 -define(FORGET, 0.05).
 -define(STRAY, 0.12).
 -define(MONITORS, [<<"monitor1@127.0.0.1">>, <<"monitor2@127.0.0.1">>]).
--define(FREE_SHARE, 0.02).
 -define(DETAILS, 4).
 
 -doc "A feed that begins at a time. Sizes outside of their range are brought into it.".
@@ -80,11 +75,12 @@ new(Opts, T) ->
     Nodes = max(2, min(2000, maps:get(nodes, Opts, 200))),
     Groups = max(1, min(Nodes div 2, maps:get(groups, Opts, 20))),
     R0 = rand:seed_s(exsss, maps:get(seed, Opts, 1)),
-    Ids = [node_id(I) || I <- lists:seq(1, Nodes)],
-    Members = members(Ids, Groups),
+    Ids = sderl_mon_synthetic_layout:nodes(Nodes),
+    Members = sderl_mon_synthetic_layout:groups(Ids, Groups),
     {Records, R1} = lists:mapfoldl(fun({I, Id}, R) -> make_node(I, Id, T, R) end, R0,
                                    lists:enumerate(Ids)),
-    {Edges, R2} = make_edges(Members, min(maps:get(edges, Opts, 1000), Nodes * (Nodes - 1)), R1),
+    Wanted = min(maps:get(edges, Opts, 1000), Nodes * (Nodes - 1)),
+    {Edges, R2} = sderl_mon_synthetic_layout:edges(Members, Wanted, R1),
     {Named, R3} = lists:mapfoldl(
         fun({Group, In}, R) ->
             {U, Ra} = rand:uniform_s(400, R),
@@ -99,7 +95,7 @@ new(Opts, T) ->
         random => R3,
         nodes => #{N#node.id => N || N <- Records},
         groups => maps:from_list(Named),
-        edges => Edges,
+        edges => [#edge{link = Link, mean = Mean, size = Size} || {Link, Mean, Size} <- Edges],
         epoch => 1,
         changed => true,
         changes => maps:get(changes, Opts, true),
@@ -109,27 +105,6 @@ new(Opts, T) ->
         events => [],
         turn => 0
     }.
-
-node_id(I) ->
-    iolist_to_binary(io_lib:format("node~3..0b@10.0.~b.~b",
-                                   [I, (I - 1) div 100, 10 + (I - 1) rem 100])).
-
-group_id(I) -> iolist_to_binary(io_lib:format("group~2..0b", [I])).
-
-%% Equal parts in a ring, each with the first of the next; the last few nodes stay free.
-members(Ids, Groups) ->
-    Free = case length(Ids) >= 50 of true -> round(?FREE_SHARE * length(Ids)); false -> 0 end,
-    Grouped = length(Ids) - Free,
-    Parts = [
-        lists:sublist(Ids, 1 + (I - 1) * Grouped div Groups,
-                      I * Grouped div Groups - (I - 1) * Grouped div Groups)
-     || I <- lists:seq(1, Groups)
-    ],
-    Next = tl(Parts) ++ [hd(Parts)],
-    [
-        {group_id(I), case Groups of 1 -> Part; _ -> Part ++ [hd(After)] end}
-     || {I, Part, After} <- lists:zip3(lists:seq(1, Groups), Parts, Next)
-    ].
 
 make_node(I, Id, T, R0) ->
     {U, R1} = rand:uniform_s(R0),
@@ -145,46 +120,6 @@ make_node(I, Id, T, R0) ->
         up = T - 3_600_000 - I * 61_000
     },
     {Node, R3}.
-
-make_edges(Members, Wanted, R) ->
-    Groups = list_to_tuple([list_to_tuple(In) || {_Group, In} <- Members]),
-    edges(Groups, Wanted, 40 * Wanted, #{}, R).
-
-edges(_Groups, Wanted, Tries, Made, R) when map_size(Made) >= Wanted; Tries =:= 0 ->
-    {maps:values(Made), R};
-edges(Groups, Wanted, Tries, Made, R0) ->
-    {Kind, R1} = rand:uniform_s(R0),
-    {{From, To}, R2} = ends(Kind, Groups, R1),
-    case From =:= To orelse is_map_key({From, To}, Made) of
-        true ->
-            edges(Groups, Wanted, Tries - 1, Made, R2);
-        false ->
-            {U, R3} = rand:uniform_s(R2),
-            {S, R4} = rand:normal_s(R3),
-            %% Pareto with exponent 1.2, a few hundred times its least value at most.
-            Mean = min(4_000.0, 6.0 * math:pow(1.0 - U, -1 / 1.2)),
-            Edge = #edge{link = {From, To}, mean = Mean, size = 60 + 240 * math:exp(0.8 * S)},
-            edges(Groups, Wanted, Tries - 1, Made#{{From, To} => Edge}, R4)
-    end.
-
-%% Inside a group, between gateways, or past them.
-ends(Kind, Groups, R0) ->
-    N = tuple_size(Groups),
-    {I, R1} = rand:uniform_s(N, R0),
-    Group = element(I, Groups),
-    Neighbour = element(I rem N + 1, Groups),
-    case Kind of
-        _ when Kind < 0.76; N =:= 1 -> pair(Group, Group, R1);
-        _ when Kind < 0.985 -> {{gateway(Group), gateway(Neighbour)}, R1};
-        _ -> {J, R2} = rand:uniform_s(N, R1), pair(Group, element(J, Groups), R2)
-    end.
-
-gateway(Group) -> element(tuple_size(Group), Group).
-
-pair(A, B, R0) ->
-    {I, R1} = rand:uniform_s(tuple_size(A), R0),
-    {J, R2} = rand:uniform_s(tuple_size(B), R1),
-    {{element(I, A), element(J, B)}, R2}.
 
 -doc """
 What happens up to a time: a topology when it changed, then one update. Details are in it for the
