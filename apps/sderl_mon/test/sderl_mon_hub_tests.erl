@@ -31,7 +31,8 @@ only_an_older_past_is_inherited_test_() ->
     hub(fun() ->
         Past = fun(T) ->
             Frames = [sderl_mon_gen:frame(At, #{}) || At <- [T, T + 1000]],
-            Entries = [{At, S, sderl_mon_pack:pack_frame(F)} || #{t := At, span_ms := S} = F <- Frames],
+            Entries = [{At, S, sderl_mon_pack:pack_frame(F)}
+                       || #{t := At, span_ms := S} = F <- Frames],
             #{
                 past => #{levels => [{0, Entries}, {1000, []}], topologies => [], findings => []},
                 events => [#{id => 1, t => T, kind => x, level => info, text => ~"x"}],
