@@ -103,6 +103,48 @@ who_has_promised_does_not_go_unheard_test() ->
     {_, S3} = step(40, [{nodedown, 'n2@t'}], S2),
     ?assertMatch({[], _}, ticks(40, S3)).
 
+%% The coordinator left by the last batch, and this one did not hear that it is committed. It falls
+%% silent, and no candidate waits for it: who is not elected without it asks it. One of the others
+%% has no vote.
+who_fell_silent_is_asked_whether_it_left_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t'],
+    {_, S} = step(20, [removal(['n1@t'], Nodes)], follower(Nodes, true)),
+    {Fx, Alone, Now} = stands(1000, S),
+    ?assertEqual(orphan, sderl_core:role(Alone)),
+    ?assertMatch([{'n1@t', #{ask := true}}], [{N, I} || {hello, N, {hello, _, _, _, I}} <- Fx]),
+    Mem = sderl_membership:remove(['n1@t'], 1, sderl_membership:new(Nodes)),
+    {_, Told} = step(Now, [gone('n1@t', Mem)], Alone),
+    {_, Led, _} = stands(Now + ?TICK, Told),
+    ?assertEqual(coord, sderl_core:role(Led)).
+
+%% The next election, and what the others answer.
+stands(Now, S0) when Now < 30_000 ->
+    {Fx, S1} = step(Now, [tick], S0),
+    case [E || {send, {addr, 'n2@t'}, {collect, E, _, _}} <- Fx] of
+        [] -> stands(Now + ?TICK, S1);
+        [E] ->
+            Promised = [{msg, N, {promised, E, {?EPOCH, 8}, [], Standing}}
+                        || {N, Standing} <- [{'n2@t', votes}, {'n4@t', partial}]],
+            {Said, S} = step(Now + 10, Promised, S1),
+            {Said, S, Now + 10}
+    end.
+
+%% A successor leads the others to the batch that removes it, and tells all that it is committed as
+%% it goes: they would wait for it until it is missed.
+a_successor_that_goes_tells_all_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t'],
+    {msg, _, {batch, _, _, _, Items}} = Removal = removal([?SELF], Nodes),
+    {_, S1} = step(20, [Removal, {nodedown, 'n1@t'}], follower(Nodes, true)),
+    {Fx1, S2} = step(30, [{msg, 'n2@t', {handover, ?EPOCH}}], S1),
+    [E] = lists:usort([C || {send, _, {collect, C, _, _}} <- Fx1]),
+    {Fx2, S3} = step(40, [{msg, N, {promised, E, {?EPOCH, 8}, Items, votes}}
+                          || N <- ['n2@t', 'n4@t']], S2),
+    ?assertMatch([_, _], [To || {send, To, {lead, _, 8, _, _}} <- Fx2]),
+    {Fx3, _} = step(50, [{msg, N, {ack, E, 8, none}} || N <- ['n2@t', 'n4@t']], S3),
+    ?assertEqual([{addr, 'n2@t'}, {addr, 'n4@t'}],
+                 lists:sort([To || {send, To, {commit, C, 8}} <- Fx3, C =:= E])),
+    ?assertMatch([_], [Left || {left, removed, _} = Left <- Fx3]).
+
 told_gone(Nodes, Mem, S0) ->
     {_, S1} = step(40, [gone(N, Mem) || N <- Nodes], S0),
     element(2, ticks(40, S1)).

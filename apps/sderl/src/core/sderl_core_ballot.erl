@@ -139,7 +139,12 @@ finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside
     Enough = sderl_core_quorum:is_enough(voters(J), maps:keys(J), S),
     case Enough andalso Now - At =< A + T of
         true -> lead_or_hand_over(S);
-        false -> fx({wake, T}, sderl_core_role:withdraw(S#s{highest = C}))
+        false ->
+            %% (The coordinator that fell silent is not waited for. It may have left by a batch that
+            %% we do not know to be committed: it says so when it is asked, and to no candidate.)
+            Silent = [N || N <- sderl_core_quorum:missing(maps:keys(J), S), present(N, S)],
+            lists:foldl(fun sderl_core_state:ask/2,
+                        fx({wake, T}, sderl_core_role:withdraw(S#s{highest = C})), Silent)
     end.
 
 of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].

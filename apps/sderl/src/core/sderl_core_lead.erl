@@ -60,9 +60,11 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
     %% A component drops names whose home left (rule 15), including departures that the last
     %% coordinator saw but died before ordering.
+    %% (Where we go by that batch all must know that it is committed, to choose another.)
     Flight = #flight{num = Max,
                      wait = maps:from_keys(Others, []),
                      since = Now,
+                     then = [{left, [Self]} || S0#s.leaving =/= undefined],
                      origins = sderl_core_write:origins(Items)},
     %% (A table that is not whole may have names, of the log before, whose home the log that it was
     %% to become has removed, and what these became we do not know. They are no names of processes
