@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_learns_tests).
 -moduledoc """
-Majority groups: a member whose table a snapshot is replacing votes where somebody has all that it
-ever had, and says so to those who ask for it.
+A member whose table a snapshot is replacing. In a majority group it votes where somebody has all
+that it ever had, and says so to those who ask for it. Its clients hear what the log answered them
+when it has the rows.
 """.
 -include_lib("eunit/include/eunit.hrl").
+-include("../src/core/sderl_op.hrl").
 
 -define(SELF, 'n3@t').
 -define(EPOCH, {10_000, 'n1@t'}).
@@ -40,6 +42,19 @@ a_learner_hears_that_its_coordinator_resigned_test() ->
     Collect = {collect, {20_000, 'n2@t'}, ?EPOCH, #{learns => true}},
     {Fx, _} = step(40, [{msg, 'n2@t', Collect}], Left),
     ?assertMatch([_], [Promise || {send, _, {promised, _, _, _, learns} = Promise} <- Fx]).
+
+%% It was let go while it learns, and the coordinator, which has its list in the log, answers it
+%% again: its own rows are still those of before, and its clients would not find what they are told.
+a_learner_answers_when_it_has_its_rows_test() ->
+    {_, Asks} = step(20, [{op, client, ?REGISTER(name, self())}], follower(true)),
+    Answers = {msg, 'n1@t', {answers, ?EPOCH, 1, default}},
+    Replies = fun(Events) ->
+        {Fx, _} = step(30, Events, Asks),
+        lists:append([Rs || {replies, Rs} <- Fx])
+    end,
+    Last = {msg, 'n1@t', {chunk, ?EPOCH, 2, 1, [], true}},
+    ?assertEqual([], Replies([adopt(), Answers])),
+    ?assertEqual([{client, yes}], Replies([adopt(), Last, Answers])).
 
 standings(Flags, S) ->
     {Fx, _} = step(30,

@@ -43,6 +43,9 @@ plain(A) -> A.
 %% ---------------------------------------------------------------- a list that is settled
 
 -spec answers(term(), pos_integer(), [term()] | default, #s{}) -> #s{}.
+%% (A learner that was let go meanwhile is answered like anybody who asks again, and its own rows
+%% may never be those of the log that answers. It asks again where it ends.)
+answers(_E, _R, _As, #s{d = #d{syncing = true}} = S) -> S;
 answers(_E, R, As, #s{clients = #clients{out = {R, List}} = Clients} = S)
   when As =:= default; length(As) =:= length(List) ->
     reply(List, As, S#s{clients = Clients#clients{out = undefined, answers = undefined}});
