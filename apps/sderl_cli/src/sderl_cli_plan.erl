@@ -119,7 +119,6 @@ first_error(Results) ->
 %% More take minutes.
 -define(MOST, 5000).
 
-
 -define(PATTERNS, #{"auto" => auto, "star" => star, "tree" => tree, "ring" => ring,
                     "chain" => chain, "grid" => grid}).
 -define(REMAINDERS,
@@ -195,7 +194,7 @@ read(File, Option) ->
 traffic(#{traffic := File}, Nodes) ->
     maybe
         {ok, Lines} ?= traffic_lines(File),
-        ok ?= each_line(fun(Row) -> is_traffic(Row) end, Lines, File),
+        ok ?= each_line(fun is_traffic/1, Lines, File),
         ok ?= each_line(fun(Row) -> are_known(Row, Nodes) end, Lines, File),
         {ok, #{traffic => [Row || {_, Row} <- Lines]}}
     end;

@@ -17,6 +17,8 @@ The pace differs by group, and comes and goes over a minute.
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([counts/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc """
 `calls` is the sum of `answered` and `failed`; `left_out` counts how often no call was made,
 because the servers that were drawn had not answered before.
@@ -104,5 +106,3 @@ pause_ms(#{home := Home}, NowMs) ->
     Group = erlang:phash2(Home, 4),
     Wave = 1 + math:sin(2 * math:pi() * (NowMs / ?WAVE_MS + Group / 4)),
     40 * (1 + Group / 2) * (1 + Wave).
-
-now_ms() -> erlang:monotonic_time(millisecond).

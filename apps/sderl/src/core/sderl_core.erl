@@ -269,13 +269,11 @@ addr(N, #s{peers = P}) ->
 info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
     #{role => S#s.role, coordinator => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage,
       number => S#s.num, members => members(S), removed => sderl_membership:removed(D#d.mem),
-      forgotten => sderl_membership:forgotten(D#d.mem), live => live(S),
-      aside => lists:sort([N || N := {_, _} <- D#d.view]),
+      forgotten => sderl_membership:forgotten(D#d.mem),
+      live => live(S), aside => lists:sort([N || N := {_, _} <- D#d.view]),
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
-      waiting => sderl_core_clients:waiting(S), acknowledgements_missing => case Flight of
-          undefined -> [];
-          #flight{wait = Wait} -> lists:sort(maps:keys(Wait))
-      end,
+      waiting => sderl_core_clients:waiting(S),
+      acknowledgements_missing => unacknowledged(Flight),
       consistency => S#s.mode, answer => S#s.answer,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
       exchanging_epochs_with => lists:usort(S#s.groggy), learning => maps:keys(Snapshots),
@@ -295,10 +293,10 @@ inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
       before => D#d.before, clashes => D#d.clashes, syncing => D#d.syncing, session => D#d.sid,
       leaving => S#s.leaving, ordering => Changes =/= [],
       pending => sderl_core_clients:is_pending(S),
-      flight => case F of
-          undefined -> none;
-          #flight{num = N, wait = W} -> {N, lists:sort(maps:keys(W))}
-      end}.
+      flight => case F of undefined -> none; #flight{num = N} -> {N, unacknowledged(F)} end}.
+
+unacknowledged(undefined) -> [];
+unacknowledged(#flight{wait = Wait}) -> lists:sort(maps:keys(Wait)).
 
 -doc "A version's second element: the number of the batch, and the place of the operation in it.".
 -spec seq(non_neg_integer(), non_neg_integer()) -> integer().
