@@ -70,6 +70,27 @@ waits_until_one_that_hangs_is_given_up_test() ->
         [R || {replies, R} <- element(1, ticks(20, 7 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]
     ).
 
+%% Who called it in goes, or is silent, before it has taken it in. Another one that booted waited
+%% for the same, leads now, and would decide beside this one.
+goes_to_the_next_that_calls_test_() ->
+    Older = {-9_000, 'n3@t'},
+    Runs = {msg, 'n1@t', {hb, ?RUNS, 6}},
+    Calls = {msg, 'n3@t', {hb, Older, 0}},
+    {_, S1} = step(20, [hello('n1@t', ?RUNS, 'n1@t'), Runs, hello('n3@t', Older, 'n3@t'),
+                        {op, asked, [alpha | self()]}], booted()),
+    {_, S2} = ticks(20, 3 * ?ASIDE, [Runs, Calls], S1),
+    Since = 20 + 3 * ?ASIDE,
+    {Gone, Next} = step(Since + 10, [{nodedown, 'n1@t'}], S2),
+    {Silent, _} = ticks(Since, 2 * ?ASIDE + ?TICK, [Calls], S2),
+    {Alone, _} = step(Since + 20, [{nodedown, 'n3@t'}], Next),
+    [{"is gone", ?_assertEqual({['n3@t'], []}, {joins(Gone), answered(Gone)})},
+     {"is silent", ?_assertEqual({['n3@t'], []}, {joins(Silent), answered(Silent)})},
+     {"both are gone", ?_assertEqual({[], [{asked, yes}]}, {joins(Alone), answered(Alone)})}].
+
+joins(Fx) -> [N || {send, {addr, N}, {join, _, _}} <- Fx].
+
+answered(Fx) -> lists:append([Replies || {replies, Replies} <- Fx]).
+
 %% Who makes a group by majority leads with the promises of all who accepted, whatever its name:
 %% those without would have to wait before they may be taken in. One that does not come is not
 %% waited for long.

@@ -13,7 +13,8 @@
 -include("sderl_core.hrl").
 
 -export([wake/1, orphan/1, elect/1, candidate/1, collect/5, apart/5, joined/5, nack/5]).
--export([maybe_finish/1, finish/1, lost_report/4, handover/3, hung_aside/1, lone_ms/1, resume/1]).
+-export([maybe_finish/1, finish/1, lost_report/4, handover/3, hung_aside/1, lone_ms/1]).
+-export([resume/1, resume_elsewhere/1]).
 
 -import(sderl_core_state, [fx/2, send/3, present/2]).
 
@@ -291,3 +292,23 @@ resume(#s{role = joining, lead = Self, self = Self, joining = Joining} = S) ->
 resume(#s{role = joining, joining = Joining} = S) ->
     orphan(S#s{joining = Joining#joining{to = undefined}});
 resume(S) -> S.
+
+-doc """
+The coordinator that this member joins is gone, or does not take it in: before anything is decided
+here, it goes to another that called it meanwhile. To that one the same may have happened just now.
+""".
+-spec resume_elsewhere(#s{}) -> #s{}.
+resume_elsewhere(#s{joining = #joining{to = {To, _, _}}} = S0) ->
+    case resume(S0) of
+        #s{role = coord, groggy = [], peers = P, now = Now, tick_ms = T, d = #d{lineage = E}} = S ->
+            Calling = [{Theirs, N}
+                       || N := #peer{lead = Lead, said = At, epoch = Theirs} <- P,
+                          Lead =:= N, N =/= To, Theirs > E, Now - At =< 2 * T],
+            case Calling of
+                [] -> S;
+                _ ->
+                    {Highest, N} = lists:max(Calling),
+                    sderl_core_join:give_up(N, Highest, S)
+            end;
+        S -> S
+    end.

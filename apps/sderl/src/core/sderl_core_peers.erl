@@ -112,7 +112,7 @@ role_tick(#s{role = orphan} = S0) ->
 role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, aside_ms = A,
              lead = L, self = Self} = S) ->
     case Now - At > 2 * A orelse is_gone(To, S) of
-        true -> sderl_core_elect:resume(S);
+        true -> sderl_core_elect:resume_elsewhere(S);
         false when L =:= Self -> slow(sderl_core_role:heartbeat(S));
         false -> S
     end;
@@ -235,7 +235,7 @@ lost_as(N, Names, #s{lead = Self, self = Self, num = Num, d = #d{lineage = E, vi
     end,
     S2 = sderl_core_write:reorder(sderl_core_view:waiters(S1)),
     case S2#s.joining#joining.to of
-        {N, _, _} -> sderl_core_elect:resume(S2);
+        {N, _, _} -> sderl_core_elect:resume_elsewhere(S2);
         _ -> S2
     end;
 lost_as(N, _, #s{role = joining, joining = #joining{to = {N, _, _}}} = S) ->
@@ -321,8 +321,15 @@ hb(E, _, N, #s{role = joining, joining = #joining{to = {N, _, At}},
                office = #office{flight = undefined}, now = Now, tick_ms = T} = S)
   when Now - At >= 2 * T ->
     sderl_core_join:send_join(N, E, S);
-hb(E, _, N, #s{role = joining} = S) -> low(E, N, N, S);
+hb(E, _, N, #s{role = joining} = S) -> low(E, N, N, leads(E, N, S));
 hb(_, _, _, S) -> S.
+
+%% It may be the next one that we go to.
+leads(E, N, #s{peers = P, now = Now} = S) ->
+    case P of
+        #{N := Peer} -> S#s{peers = P#{N := Peer#peer{lead = N, said = Now, epoch = E}}};
+        _ -> S
+    end.
 
 %% Its hello came while we followed nobody whom we could have told that it is a member: it says so
 %% once more.
