@@ -145,6 +145,32 @@ a_successor_that_goes_tells_all_test() ->
                  lists:sort([To || {send, To, {commit, C, 8}} <- Fx3, C =:= E])),
     ?assertMatch([_], [Left || {left, removed, _} = Left <- Fx3]).
 
+%% The coordinator left by the last batch, and its node is no more. One of the others knows that all
+%% have the batch; the one that stands before it does not, counts the former member, and is never
+%% elected: a third has no vote.
+who_knows_that_it_left_leads_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t'],
+    Said = #{'n2@t' => [], ?SELF => [{msg, 'n1@t', {commit, ?EPOCH, 8}}], 'n4@t' => []},
+    States = #{N => element(2, step(20, [removal(['n1@t'], Nodes) | Heard],
+                                    follower(N, Nodes, N =/= 'n4@t')))
+               || N := Heard <- Said},
+    Events = [{At, N, Event} || {At, Event} <- [{30, {nodedown, 'n1@t'}}, {1000, tick}],
+                                N <- maps:keys(States)],
+    ?assertEqual(?SELF, elected(Events, States)).
+
+%% What happens until one leads, where all that is said arrives.
+elected([{At, N, Event} | Events], States) when At < 60_000 ->
+    {Fx, S} = step(At, [Event], map_get(N, States)),
+    Said = [{To, Msg} || {send, {addr, To}, Msg} <- Fx] ++ [{To, Msg} || {hello, To, Msg} <- Fx],
+    Next = [{At + ?TICK, N, tick} || Event =:= tick]
+        ++ [{At + Ms, N, wake} || {wake, Ms} <- Fx]
+        ++ [{At + 10, To, {msg, N, Msg}} || {To, Msg} <- Said, is_map_key(To, States)],
+    case sderl_core:role(S) of
+        coord -> N;
+        _ -> elected(lists:keymerge(1, Events, lists:keysort(1, Next)), States#{N := S})
+    end;
+elected(_, _) -> nobody.
+
 told_gone(Nodes, Mem, S0) ->
     {_, S1} = step(40, [gone(N, Mem) || N <- Nodes], S0),
     element(2, ticks(40, S1)).
@@ -166,16 +192,18 @@ ticks(Now, S0) ->
     end, {[], S0}, lists:seq(1, 6)).
 
 %% A member that follows the first and is linked to all; it votes, or came back empty.
-follower(Nodes, Votes) ->
-    Others = lists:delete(?SELF, Nodes),
+follower(Nodes, Votes) -> follower(?SELF, Nodes, Votes).
+
+follower(Self, Nodes, Votes) ->
+    Others = lists:delete(Self, Nodes),
     Mem = sderl_membership:new(Nodes),
-    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => ?SELF, addr => self, inc => 1,
-                           now => 0, clock => 1000, mem => Mem, linked => Others, mode => majority,
-                           fresh => Votes}),
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => Self, addr => {addr, Self},
+                           inc => 1, now => 0, clock => 1000, mem => Mem, linked => Others,
+                           mode => majority, fresh => Votes}),
     Known = #{epoch => ?EPOCH, lineage => ?EPOCH, num => 7, lead => 'n1@t', syncing => false,
               mode => majority},
     Hellos = [{msg, N, {hello, {addr, N}, 1, Mem, Known}} || N <- Others],
-    Info = #{history => [], view => (maps:from_keys(Others, live))#{?SELF => {{-1000, ?SELF}, 0}},
+    Info = #{history => [], view => (maps:from_keys(Others, live))#{Self => {{-1000, Self}, 0}},
              mem => Mem, clashes => #{}, sessions => #{}, sync => 1, prev => ?EPOCH},
     Taken = [{msg, 'n1@t', {adopt, ?EPOCH, 7, Info}},
              {msg, 'n1@t', {chunk, ?EPOCH, 1, 1, [], true}}],

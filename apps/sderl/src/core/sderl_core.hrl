@@ -83,7 +83,8 @@
     was :: epoch(),                 % what was promised before, should this come to nothing
     elsewhere = [] :: [node()],     % members that answered, and belong to another component
     outranked = false :: boolean(), % one of these is of a higher log, and follows nobody
-    alone = false :: boolean()      % without those who are there and follow another
+    alone = false :: boolean(),     % without those who are there and follow another
+    handed = false :: boolean()     % stands because another one asked for it
 }).
 
 -record(sync, {

@@ -66,7 +66,7 @@ candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} =
     Ask = [N || N <- sderl_core_quorum:members(S0), N =/= Self, present(N, S0),
                 not is_map_key(N, Ended)],
     Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
-                 joined = #{Self => vote(S0)}},
+                 joined = #{Self => vote(S0)}, handed = is_map_key(handover, Flags)},
     S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, highest = C},
     Collect = {collect, E, Lin, Flags#{learns => true}},
     maybe_finish(lists:foldl(fun(N, S) -> send(N, Collect, S) end, S1, Ask)).
@@ -144,7 +144,24 @@ finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside
             %% we do not know to be committed: it says so when it is asked, and to no candidate.)
             Silent = [N || N <- sderl_core_quorum:missing(maps:keys(J), S), present(N, S)],
             lists:foldl(fun sderl_core_state:ask/2,
-                        fx({wake, T}, sderl_core_role:withdraw(S#s{highest = C})), Silent)
+                        fx({wake, T}, sderl_core_role:withdraw(pass_on(S#s{highest = C}))), Silent)
+    end.
+
+%% One of those that promised may know more of the members, and be elected: that the batch is
+%% committed by which some have left, or a later batch. Whoever stands before it has its promise
+%% each time, and so it would never stand. (One that stands so passes this on to nobody.)
+pass_on(#s{cand = #cand{handed = true}} = S) -> S;
+pass_on(#s{cand = #cand{joined = J}, self = Self, election = Election, d = #d{before = B}} = S) ->
+    #election{attempts = Attempts} = Election,
+    {Mine, _, _} = map_get(Self, J),
+    Others = [{N, Lin}
+              || N := {{Lin, _} = Position, _, Standing} <- J, N =/= Self, is_whole(Standing),
+                 Position > Mine orelse (Position =:= Mine andalso B =/= undefined)],
+    case lists:sort(Others) of
+        [] -> S;
+        Sorted ->
+            {Next, Lin} = lists:nth(1 + Attempts rem length(Sorted), Sorted),
+            send(Next, {handover, Lin}, S#s{election = Election#election{attempts = Attempts + 1}})
     end.
 
 of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
