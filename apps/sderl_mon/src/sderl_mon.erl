@@ -37,8 +37,11 @@ the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are made up
 config() -> sderl_mon_settings:get().
 
 -doc """
-Changes the configuration on all monitoring nodes while they run; keys that are not given stay. With
-a `state_dir` the change survives restarts.
+Changes the configuration while monitoring runs; keys that are not given stay. `ok` says that it is
+in force at this node, and on the disk where there is a `state_dir`. What all monitoring nodes have
+in common is on its way to the others then: it holds there, and outlives this node, once one of them
+has it, whichever of them leads. Of two changes of one key the later holds. With a `state_dir` the
+change survives restarts.
 """.
 -spec set(map()) -> ok | {error, sderl_mon_config:error()}.
 set(Map) -> sderl_mon_settings:set(Map).

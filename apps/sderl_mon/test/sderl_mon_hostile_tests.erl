@@ -57,9 +57,14 @@ past() ->
 
 %% Right but for one thing.
 almost(beat) ->
-    Beat = #{term => 1, seen => 1, lead => true, version => {undefined, 0}, hears => []},
+    Beat = #{term => 1, seen => 1, lead => true, version => {undefined, 0}, hears => [],
+             stamps => #{}},
     [Beat#{hears := [a | b]}, Beat#{hears := [5]}, Beat#{version := x}, Beat#{term := x},
-     Beat#{lead := x}];
+     Beat#{lead := x}, Beat#{stamps := x}, Beat#{stamps := #{interval_ms => {-1, a}}}];
+almost(config) ->
+    Shared = sderl_mon_shared:new(sderl_mon_config:defaults()),
+    [Shared#{config := x}, Shared#{stamps := #{interval_ms => x}},
+     maps:get(config, Shared), Shared#{stamps := #{colour => {1, a}}}];
 almost(report) ->
     Node = #{status => up, why => ~"", source => probe, facts => #{}, peers => []},
     Report = fun(N) -> #{scope => {free, a@h}, term => 1, nodes => #{a@h => N}} end,
@@ -72,7 +77,8 @@ almost(report) ->
         Report(Node#{status := x})
     ];
 almost(state) ->
-    [#{seen => 1 bsl 40, nodes => #{a@h => x}, placement => #{}, config => #{}, epoch => 1}];
+    [#{seen => 1 bsl 40, nodes => #{a@h => x}, placement => #{}, config => #{},
+       stamps => #{}, epoch => 1}];
 almost(assign) ->
     [#{term => 1 bsl 40, version => {a, 1}, placement => #{x => y}, members => #{a@h => x},
        config => #{}}];

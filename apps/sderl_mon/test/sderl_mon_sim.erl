@@ -17,20 +17,26 @@ new(Monitors, Cluster) ->
         probe => auto, interval_ms => 1000, thresholds => #{}
     },
     Sim = #{
-        now => 0, config => Config, cluster => Cluster, down => [], cores => #{}, running => #{},
+        now => 0, settings => #{M => #{config => Config, stamps => #{}} || M <- Monitors},
+        cluster => Cluster, down => [], cores => #{}, running => #{},
         paused => #{}, cut => [], queue => [], topologies => #{}
     },
     lists:foldl(fun start/2, Sim, Monitors).
 
-start(M, #{cores := Cores, config := Config, now := Now, running := Running} = Sim) ->
+start(M, #{cores := Cores, settings := Settings, now := Now, running := Running} = Sim) ->
     Specs = maps:get(M, Running, []),
-    Sim1 = Sim#{cores := Cores#{M => sderl_mon_master_core:new(M, Config, Now)}},
+    Core = sderl_mon_master_core:new(M, maps:get(M, Settings), Now),
+    Sim1 = Sim#{cores := Cores#{M => Core}},
     report(M, step(M, {adopted, Specs}, Sim1)).
 
 op({wait, Ms}, Sim) ->
     run(Ms div ?STEP, Sim);
 op({kill, M}, #{cores := Cores, running := Running, paused := Paused} = Sim) ->
-    Dead = Sim#{cores := maps:remove(M, Cores), running := maps:remove(M, Running),
+    #{settings := #{M := Set} = Settings, queue := Queue} = Sim,
+    %% The file has what was set, and not when.
+    Dead = Sim#{settings := Settings#{M := Set#{stamps := #{}}},
+                queue := [Message || {_, To, _} = Message <- Queue, To =/= M],
+                cores := maps:remove(M, Cores), running := maps:remove(M, Running),
                 paused := maps:remove(M, Paused)},
     lists:foldl(fun(Other, S) -> send(M, Other, {monitor_down, M}, S) end, Dead,
                 maps:keys(maps:remove(M, Cores)));
@@ -51,8 +57,8 @@ op({cut, A, B}, #{cut := Cut} = Sim) ->
 op(heal, Sim) ->
     Sim#{cut := []};
 %% As the settings of that node do.
-op({set, M, Set}, #{config := Config} = Sim) ->
-    step(M, {config, maps:merge(Config, Set)}, Sim);
+op({set, M, Options}, #{settings := Settings, now := Now} = Sim) ->
+    put_in_force(M, sderl_mon_shared:set(Options, M, Now, maps:get(M, Settings)), Sim);
 op({groups, Node, Groups}, #{cluster := Cluster} = Sim) ->
     Sim#{cluster := Cluster#{Node => lists:usort(Groups)}};
 op({down, Node}, #{down := Down} = Sim) ->
@@ -69,7 +75,7 @@ quiet(Ms, #{paused := Paused, cores := _} = Sim) ->
 
 %% What is so: who lives, who leads, who follows whom, who runs what.
 seen(#{cores := Cores, running := Running, topologies := Topologies, cluster := Cluster,
-       down := Down}) ->
+       down := Down, settings := Settings}) ->
     #{
         live => lists:sort(maps:keys(Cores)),
         leaders => [M || M := C <- Cores, sderl_mon_master_core:leads(C)],
@@ -79,6 +85,8 @@ seen(#{cores := Cores, running := Running, topologies := Topologies, cluster := 
         scopes => lists:sort([{S, lists:sort(Ns)}
                               || _ := Specs <- Running, #{scope := S, nodes := Ns} <- Specs]),
         configs => lists:usort([C || _ := Specs <- Running, #{config := C} <- Specs]),
+        shared => #{M => {sderl_mon_master_core:shared(C), maps:get(M, Settings)}
+                    || M := C <- Cores},
         monitored => lists:sort([N || _ := Specs <- Running, #{nodes := Ns} <- Specs, N <- Ns]),
         topologies => #{M => maps:get(M, Topologies, none) || M := _ <- Cores},
         cluster => Cluster,
@@ -102,6 +110,8 @@ delivered(#{queue := Queue, paused := Paused, now := Now} = Sim) ->
     lists:foldl(fun({_, To, Event}, S) -> step(To, Event, S) end,
                 Sim#{queue := lists:reverse(Later)}, Due).
 
+step(M, {adopt_config, Shared}, #{settings := Settings} = Sim) ->
+    put_in_force(M, sderl_mon_shared:adopt(Shared, maps:get(M, Settings)), Sim);
 step(M, Event, #{cores := Cores, now := Now} = Sim) ->
     case Cores of
         #{M := Core} ->
@@ -117,11 +127,19 @@ effect(M, {settle, _}, #{now := Now, queue := Queue} = Sim) ->
     Sim#{queue := [{Now + ?STEP, M, settle} | Queue]};
 effect(M, {run, Specs}, #{running := Running} = Sim) ->
     report(M, Sim#{running := Running#{M => Specs}});
-effect(M, {adopt_config, Config}, #{now := Now, queue := Queue} = Sim) ->
-    Sim#{queue := [{Now + ?STEP, M, {config, Config}} | Queue]};
+effect(M, {adopt_config, _} = Event, #{now := Now, queue := Queue} = Sim) ->
+    Sim#{queue := [{Now + ?STEP, M, Event} | Queue]};
 effect(_, {topology, Hubs, T}, #{topologies := Ts} = Sim) ->
     Sim#{topologies := maps:merge(Ts, #{H => T || H <- Hubs})};
 effect(_, _, Sim) -> Sim.
+
+%% Master and settings take a moment to hear of each other.
+put_in_force(M, Shared, #{settings := Settings, now := Now, queue := Queue} = Sim) ->
+    case Settings of
+        #{M := Shared} -> Sim;
+        #{} -> Sim#{settings := Settings#{M := Shared},
+                    queue := [{Now + ?STEP, M, {config, Shared}} | Queue]}
+    end.
 
 send(From, To, Event, #{cut := Cut, now := Now, queue := Queue} = Sim) ->
     case lists:member({From, To}, Cut) andalso element(1, Event) =/= monitor_down of

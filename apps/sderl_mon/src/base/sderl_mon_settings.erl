@@ -1,12 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_settings).
 -moduledoc false.
-%% Holds the configuration in force, and tells the processes of this node that go by it.
+%% Holds the configuration in force and what was set of it (m:sderl_mon_shared), and tells the
+%% processes of this node that go by it.
 
 -behaviour(gen_server).
 
--export([start_link/1, get/0, set/1, adopt/1]).
+-export([start_link/1, get/0, shared/0, set/1, adopt/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-include_lib("kernel/include/logger.hrl").
 
 -define(KEY, {sderl_mon, config}).
 
@@ -18,22 +21,33 @@ start_link(Told) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Told, []).
 
 -doc "The configuration in force; the defaults where the application is not running.".
 -spec get() -> sderl_mon_config:config().
-get() -> persistent_term:get(?KEY, sderl_mon_config:defaults()).
+get() -> element(1, in_force()).
 
--doc "Changes it, on this node, and keeps it.".
+-doc "The part that all monitoring nodes have in common, with what was set where.".
+-spec shared() -> sderl_mon_message:shared().
+shared() -> shared(in_force()).
+
+in_force() -> persistent_term:get(?KEY, {sderl_mon_config:defaults(), #{}}).
+
+shared({Config, Stamps}) -> (sderl_mon_shared:new(Config))#{stamps := Stamps}.
+
+-doc "Changes it, on this node, and keeps it; the master tells the others.".
 -spec set(map()) -> ok | {error, sderl_mon_config:error()}.
 set(Map) -> gen_server:call(?MODULE, {set, Map}).
 
--doc "Takes over what another monitoring node was told: not kept here unless it differs.".
--spec adopt(sderl_mon_message:config()) -> ok.
-adopt(Map) -> gen_server:cast(?MODULE, {adopt, Map}).
+-doc """
+Takes over what holds elsewhere, but for options that were set here later: it is kept here, too, and
+in force also where it cannot be.
+""".
+-spec adopt(sderl_mon_message:shared()) -> ok.
+adopt(Shared) -> gen_server:cast(?MODULE, {adopt, Shared}).
 
 -spec init(told()) -> {ok, told()} | {stop, term()}.
 init(Told) ->
     maybe
         {ok, Given} ?= sderl_mon_config:check(application:get_env(sderl_mon, config, #{})),
         {ok, Config} ?= sderl_mon_config:load(Given),
-        ok = persistent_term:put(?KEY, Config),
+        ok = persistent_term:put(?KEY, {Config, #{}}),
         {ok, Told}
     else
         {error, Why} ->
@@ -42,21 +56,23 @@ init(Told) ->
 
 -spec handle_call(term(), gen_server:from(), told()) -> {reply, term(), told()}.
 handle_call({set, Map}, _From, Told) ->
-    {reply, change(Map, Told), Told};
+    maybe
+        {ok, Config} ?= sderl_mon_config:change(Map, ?MODULE:get()),
+        ok ?= sderl_mon_config:store(Map, Config),
+        Common = maps:with(maps:keys(Map), sderl_mon_config:shared(Config)),
+        Now = sderl_mon_clock:wall_ms(),
+        #{stamps := Stamps} = sderl_mon_shared:set(Common, node(), Now, shared()),
+        {reply, put_in_force(Config, Stamps, Told), Told}
+    else
+        {error, Why} -> {reply, {error, Why}, Told}
+    end;
 handle_call(_, _, Told) ->
     {reply, {error, unknown_call}, Told}.
 
 -spec handle_cast(term(), told()) -> {noreply, told()}.
-handle_cast({adopt, Map}, Told) when is_map(Map) ->
-    Now = ?MODULE:get(),
-    case maps:with(maps:keys(Map), Now) of
-        Map ->
-            {noreply, Told};
-        _ ->
-            %% It was checked where it was set; a newer version's key is not taken over.
-            _ = change(maps:with(maps:keys(Now), Map), Told),
-            {noreply, Told}
-    end;
+handle_cast({adopt, Theirs}, Told) ->
+    _ = sderl_mon_message:check(config, Theirs) =:= ok andalso adopt(Theirs, Told),
+    {noreply, Told};
 handle_cast(_, Told) ->
     {noreply, Told}.
 
@@ -64,13 +80,32 @@ handle_cast(_, Told) ->
 handle_info(_, Told) ->
     {noreply, Told}.
 
-change(Map, Told) ->
-    maybe
-        {ok, Config} ?= sderl_mon_config:change(Map, ?MODULE:get()),
-        ok ?= sderl_mon_config:store(Map, Config),
-        ok = persistent_term:put(?KEY, Config),
-        lists:foreach(fun(Name) -> tell(Name, Config) end, Told)
+adopt(Theirs, Told) ->
+    {Now, Before} = in_force(),
+    #{config := Common, stamps := Stamps} = sderl_mon_shared:adopt(Theirs, shared()),
+    %% An option of a newer version is not taken over.
+    Known = maps:with(maps:keys(Now), Common),
+    case sderl_mon_config:change(Known, Now) of
+        {ok, Now} when Stamps =:= Before -> ok;
+        {ok, Config} -> adopted(Known, Config, Stamps, Told);
+        %% It was checked where it was set: by another version.
+        {error, Why} -> log_not_kept(Why)
     end.
+
+adopted(Known, Config, Stamps, Told) ->
+    case sderl_mon_config:store(Known, Config) of
+        ok -> ok;
+        {error, Why} -> log_not_kept(Why)
+    end,
+    put_in_force(Config, Stamps, Told).
+
+put_in_force(Config, Stamps, Told) ->
+    ok = persistent_term:put(?KEY, {Config, Stamps}),
+    lists:foreach(fun(Name) -> tell(Name, Config) end, Told).
+
+log_not_kept(Why) ->
+    ?LOG_WARNING("What was set at another monitoring node is not kept here: ~ts",
+                 [sderl_mon_config:format_error(Why)]).
 
 tell(Name, Config) ->
     case whereis(Name) of

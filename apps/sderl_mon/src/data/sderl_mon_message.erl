@@ -11,7 +11,8 @@ Between masters, and from agents to masters, a message is `{sderl_mon, 1, Kind, 
 """.
 
 -export([check/2, check_orders/1, check_news/1, check_past/1]).
--export_type([scope/0, placement/0, version/0, status/0, node_report/0, config/0, kind/0]).
+-export_type([scope/0, placement/0, version/0, status/0, node_report/0, kind/0]).
+-export_type([config/0, stamps/0, shared/0]).
 -export_type([past_part/0, past_ask/0, past_answer/0]).
 -export_type([beat/0, snapshot/0, plan/0, orders/0, report/0, news/0]).
 
@@ -29,8 +30,7 @@ Between masters, and from agents to masters, a message is `{sderl_mon, 1, Kind, 
 
 -doc """
 The part of the configuration that all monitoring nodes have in common
-(`sderl_mon_config:shared/1`). It is on its way from where it was set to the leader (`config`),
-and from there to all with each plan.
+(`sderl_mon_config:shared/1`).
 """.
 -type config() :: #{
     seeds := [node()],
@@ -41,6 +41,15 @@ and from there to all with each plan.
     interval_ms := pos_integer(),
     thresholds := #{atom() => number()}
 }.
+
+-doc "By option that was set at run time: when, and at which node (`m:sderl_mon_shared`).".
+-type stamps() :: #{Key :: atom() => {sderl_mon_types:t(), node()}}.
+
+-doc """
+What is set and where (`m:sderl_mon_shared`). It goes from where it was set to all masters at once
+(`config`), to whomever a beat shows not to have it, and with each plan.
+""".
+-type shared() :: #{config := config(), stamps := stamps()}.
 
 -doc """
 What an agent says of one node: how it is and why, where its numbers come from, what it said of
@@ -58,14 +67,16 @@ holds, each by its own clock.
 
 -doc """
 From each master to each other, every 500 ms: under which term it leads or follows, the highest
-term that it has seen, whether it leads, which plan it has, and whom it hears.
+term that it has seen, whether it leads, which plan it has, whom it hears, and which settings it
+knows.
 """.
 -type beat() :: #{
     term := integer(),
     seen := integer(),
     lead := boolean(),
     version := version(),
-    hears := [node()]
+    hears := [node()],
+    stamps := stamps()
 }.
 
 -doc "From a master that is asked (`hello`) to one that has just begun: all that it knows.".
@@ -74,6 +85,7 @@ term that it has seen, whether it leads, which plan it has, and whom it hears.
     nodes := #{node() => node_report()},
     placement := placement(),
     config := config(),
+    stamps := stamps(),
     epoch := integer()
 }.
 
@@ -91,6 +103,7 @@ is whole each time, and each master runs its part of it.
     hubs := [node()],
     monitors := [node()],
     config := config(),
+    stamps := stamps(),
     epoch := integer()
 }.
 
@@ -256,7 +269,8 @@ payload(beat) ->
         seen => integer,
         lead => boolean,
         version => version(),
-        hears => node_list()
+        hears => node_list(),
+        stamps => stamps()
     });
 payload(hello) ->
     {map, any, any};
@@ -266,6 +280,7 @@ payload(state) ->
         nodes => {map, atom, {fields, (node_report())#{since => integer}, #{}}},
         placement => placement(),
         config => config(),
+        stamps => stamps(),
         epoch => integer
     });
 payload(assign) ->
@@ -278,10 +293,11 @@ payload(assign) ->
         hubs => node_list(),
         monitors => node_list(),
         config => config(),
+        stamps => stamps(),
         epoch => integer
     });
 payload(config) ->
-    config();
+    fields(#{config => config(), stamps => stamps()});
 payload(report) ->
     fields(#{scope => scope(), term => integer, nodes => {map, atom, fields(node_report())}});
 payload(_) ->
@@ -318,6 +334,7 @@ config() ->
         thresholds => {map, atom, number}
     }).
 
+stamps() -> {map, atom, {tuple, [natural, atom]}}.
 scope() -> {either, [{tuple, [{value, group}, any]}, {tuple, [{value, free}, atom]}]}.
 placement() -> {map, scope(), atom}.
 version() -> {tuple, [atom, natural]}.

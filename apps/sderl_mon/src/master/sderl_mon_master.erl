@@ -44,11 +44,10 @@ nodes() -> gen_server:call(?MODULE, nodes).
 -spec init([]) -> {ok, map()}.
 init([]) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
-    Config = sderl_mon_config:shared(sderl_mon_settings:get()),
     Found = [{Pid, Spec}
              || Pid <- sderl_mon_agent_sup:agents(), {ok, Spec} <- [sderl_mon_agent:orders(Pid)]],
     Agents = #{Scope => agent(Pid, Spec) || {Pid, #{scope := Scope} = Spec} <- Found},
-    Core = sderl_mon_master_core:new(node(), Config, now_ms()),
+    Core = sderl_mon_master_core:new(node(), sderl_mon_settings:shared(), now_ms()),
     State = step({adopted, [Spec || {_, Spec} <- Found]}, #{core => Core, agents => Agents}),
     %% The core waits for this.
     lists:foreach(fun({Pid, _}) -> sderl_mon_agent:report(Pid) end, Found),
@@ -84,12 +83,8 @@ handle_info(settle, State) ->
     {noreply, step(settle, State)};
 handle_info({nodedown, Node, _}, State) ->
     {noreply, step({monitor_down, Node}, State)};
-handle_info({sderl_mon_config, Config}, State) when is_map(Config) ->
-    Shared = sderl_mon_config:shared(Config),
-    case sderl_mon_message:check(config, Shared) of
-        ok -> {noreply, step({config, Shared}, State)};
-        {error, not_a_message} -> {noreply, State}
-    end;
+handle_info({sderl_mon_config, _}, State) ->
+    {noreply, step({config, sderl_mon_settings:shared()}, State)};
 handle_info({'DOWN', Mon, process, _, _}, #{agents := Agents} = State) ->
     case [Scope || Scope := #{mon := M} <- Agents, M =:= Mon] of
         [Scope] ->
@@ -124,8 +119,8 @@ effect({connect, Node}, State) ->
 effect({settle, Ms}, State) ->
     _ = erlang:send_after(Ms, self(), settle),
     State;
-effect({adopt_config, Config}, State) ->
-    ok = sderl_mon_settings:adopt(Config),
+effect({adopt_config, Shared}, State) ->
+    ok = sderl_mon_settings:adopt(Shared),
     State;
 effect({seen, Scope, Node}, #{agents := Agents} = State) ->
     case Agents of

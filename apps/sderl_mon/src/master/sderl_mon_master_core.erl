@@ -23,8 +23,15 @@ lead, and gives up its agents after 3 s, which the other has placed elsewhere by
 From what nodes say of themselves and of others it makes the list of all nodes and the groups of
 each (`m:sderl_mon_members`), from those the agents and where they run (`m:sderl_mon_layout`), and
 from all that the topology. The plan goes to all masters, whole; each runs its own part of it. One
-that missed it has an old version in its beat and is told again. What was set at a node that does
-not lead is told to the leader with each beat until its plan has it.
+that missed it has an old version in its beat and is told again.
+
+## What is set
+
+A setting (`m:sderl_mon_shared`) is told to all masters at once, and each beat says which settings
+its sender knows: a master that knows later ones tells it. So a setting holds once one master that
+goes on living knows it, whoever leads. It is lost only if its node dies before its message has
+reached such a master, or where that got lost (a cut, say), before their next beats. Of two settings
+of one option the later holds, everywhere.
 
 ## Not promised
 
@@ -34,7 +41,7 @@ by a newer master.
 """.
 
 -export([new/3, step/3]).
--export([leads/1, term/1, status/1, node_of/2, group_of/2, nodes/1]).
+-export([leads/1, term/1, shared/1, status/1, node_of/2, group_of/2, nodes/1]).
 -export_type([state/0, event/0, effect/0, status/0]).
 
 -define(BEAT_MS, 500).
@@ -45,8 +52,6 @@ by a newer master.
 -define(CONNECT_MS, 2000).
 -define(AGAIN_MS, 5000).
 -define(FORGET_MS, 600_000).
-%% So long a leader may take to plan with what was set elsewhere; then its word holds.
--define(WISH_MS, 60_000).
 
 -opaque state() :: map().
 -type event() ::
@@ -55,7 +60,7 @@ by a newer master.
     %% Checked: see m:sderl_mon_message.
     | {peer, sderl_mon_message:kind(), From :: node(), Payload :: term()}
     | {monitor_down, node()}
-    | {config, sderl_mon_message:config()}
+    | {config, sderl_mon_message:shared()}
     | {adopted, [sderl_mon_message:orders()]}.
 -type effect() ::
     {tell, node(), sderl_mon_message:kind(), Payload :: term()}
@@ -63,17 +68,17 @@ by a newer master.
     | {settle, pos_integer()}
     | {seen, sderl_mon_message:scope(), node()}
     | {run, [sderl_mon_message:orders()]}
-    | {adopt_config, sderl_mon_message:config()}
+    | {adopt_config, sderl_mon_message:shared()}
     | {topology, Hubs :: [node()], sderl_mon_types:topology()}
     | {events, Hubs :: [node()], Term :: integer(), [sderl_mon_types:new_event()]}.
 
--doc "A master that has heard nothing yet. `Config` is `sderl_mon_config:shared/1`.".
--spec new(node(), sderl_mon_message:config(), integer()) -> state().
-new(Self, Config, Now) ->
+-doc "A master that has heard nothing yet, with what is set at its node.".
+-spec new(node(), sderl_mon_message:shared(), integer()) -> state().
+new(Self, #{config := Config, stamps := Stamps}, Now) ->
     #{
         self => Self,
         config => Config,
-        wish => none,
+        stamps => Stamps,
         role => follower,
         leader => undefined,
         term => 0,
@@ -106,13 +111,15 @@ step(tick, Now, State) ->
     {E1 ++ E2 ++ E3, S3#{last_tick := Now}};
 step(settle, Now, State) ->
     planned(Now, State#{settling := false});
-step({config, Config}, _, #{config := Config} = State) ->
-    {[], State};
-step({config, Config}, _, #{role := leader} = State) ->
-    settle(State#{config := Config});
-step({config, Config}, Now, State) ->
-    State1 = State#{config := Config, wish := {Config, Now + ?WISH_MS}},
-    {wished(State1), State1};
+step({config, Set}, _, #{self := Self} = State) ->
+    case heed(Set, State) of
+        {[], State} ->
+            {[], State};
+        %% What was set here is in force here.
+        {_, State1} ->
+            Told = [{tell, M, config, shared(State1)} || M <- monitors(State1) -- [Self]],
+            add(Told, settle(State1))
+    end;
 step({adopted, []}, _, State) ->
     {[], State};
 step({adopted, Specs}, Now, #{self := Self, seen := Seen} = State) ->
@@ -161,39 +168,35 @@ beat(Now, #{last_beat := Last} = State) when Now - Last < ?BEAT_MS ->
 beat(Now, #{self := Self, asked := Asked, beats := Beats, answered := Answered} = State) ->
     Others = monitors(State) -- [Self],
     Beat = beating(Now, State),
-    {Wish, State1} = wish(Now, State),
     Silent = [M
               || M <- Others, not is_map_key(M, Beats),
                  Now - maps:get(M, Asked, Now - ?CONNECT_MS) >= ?CONNECT_MS],
     New = [M || M <- Others, not is_map_key(M, Answered), grace(Now, State)],
     {
         [{tell, M, beat, Beat} || M <- Others] ++ [{connect, M} || M <- Silent] ++
-        [{tell, M, hello, #{}} || M <- New] ++ Wish,
-        State1#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
+        [{tell, M, hello, #{}} || M <- New],
+        State#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
     }.
 
-%% What was set here and is not in the leader's plan.
-wished(#{wish := {Config, _}, leader := Leader, self := Self})
-  when Leader =/= undefined, Leader =/= Self ->
-    [{tell, Leader, config, Config}];
-wished(_) -> [].
+%% What was set, here or elsewhere.
+heed(Theirs, State) ->
+    Ours = shared(State),
+    case sderl_mon_shared:merge(Theirs, Ours) of
+        Ours -> {[], State};
+        Merged -> {[{adopt_config, Merged}], maps:merge(State, Merged)}
+    end.
 
-wish(Now, #{wish := {_, Until}, plan := #{config := Config}} = State) when Now >= Until ->
-    {[{adopt_config, Config}], State#{wish := none, config := Config}};
-wish(_, State) ->
-    {wished(State), State}.
-
-%% What is in force elsewhere holds, but for what was set here and is not known there yet.
-adopted(Config, #{wish := {Config, _}} = State) ->
-    {[{adopt_config, Config}], State#{wish := none, config := Config}};
-adopted(_, #{wish := {_, _}} = State) -> {[], State};
-adopted(Config, State) -> {[{adopt_config, Config}], State#{config := Config}}.
+%% What is in force elsewhere holds, but for what was set and is not known there yet.
+adopt(Theirs, State) ->
+    Adopted = sderl_mon_shared:adopt(maps:with([config, stamps], Theirs), shared(State)),
+    {[{adopt_config, Adopted}], maps:merge(State, Adopted)}.
 
 %% `seen` too: a leader of a term that was passed, while it was cut off say, must hear of it.
 beating(Now,
-        #{self := Self, role := Role, term := Term, seen := Seen, version := Version} = State) ->
+        #{self := Self, role := Role, term := Term, seen := Seen, version := Version,
+          stamps := Stamps} = State) ->
     #{term => Term, seen => Seen, lead => Role =:= leader, version => Version,
-      hears => live(Now, State) -- [Self]}.
+      hears => live(Now, State) -- [Self], stamps => Stamps}.
 
 grace(Now, #{begun := Begun, hold := Hold, self := Self, answered := Answered} = State) ->
     Now < Hold orelse (Now - Begun < ?GRACE_MS
@@ -227,8 +230,8 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
 
 lead(Now, #{self := Self, seen := Seen} = State) ->
     Term = next_term(Seen, Self),
-    Led = State#{role := leader, leader := Self, term := Term, seen := Term, wish := none,
-                 plan := none, topology := followed(State)},
+    Led = State#{role := leader, leader := Self, term := Term, seen := Term, plan := none,
+                 topology := followed(State)},
     {Effects, State1} = planned(Now, Led),
     %% At once, so that no other leads on.
     {[{tell, M, beat, beating(Now, State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
@@ -245,13 +248,14 @@ followed(#{plan := #{hubs := Hubs}} = State) ->
 followed(_) ->
     none.
 
-heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version, hears := Hears},
-      Now, State) ->
-    #{beats := Beats, seen := Seen} = State,
+heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version, hears := Hears,
+                    stamps := Stamps}, Now, State) ->
+    #{beats := Beats, seen := Seen, stamps := Ours} = State,
     State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead,
                                               version => Version, hears => Hears}},
                     seen := max(Seen, Theirs)},
-    {Effects, State2} = elect(Now, follow(From, Lead, Term, State1)),
+    Missed = [{tell, From, config, shared(State)} || sderl_mon_shared:is_ahead(Ours, Stamps)],
+    {Effects, State2} = add(Missed, elect(Now, follow(From, Lead, Term, State1))),
     case {State2, is_map_key(From, Beats)} of
         {#{role := leader}, false} ->
             %% One more to run agents.
@@ -261,13 +265,10 @@ heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Versi
         _ ->
             {Effects, State2}
     end;
-heard(hello, From, _, _, #{seen := Seen, nodes := Nodes, placement := Placement, config := Config,
-                           epoch := Epoch} = State) ->
-    {[{tell, From, state,
-       #{seen => Seen, nodes => Nodes, placement => Placement, config => Config, epoch => Epoch}}],
-     State};
-heard(state, From,
-      #{seen := Theirs, nodes := Nodes, placement := Placement, config := Config} = Payload, Now,
+heard(hello, From, _, _, State) ->
+    Known = maps:with([seen, nodes, placement, config, stamps, epoch], State),
+    {[{tell, From, state, Known}], State};
+heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement} = Payload, Now,
       State) ->
     #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch,
       beats := Beats} = State,
@@ -277,7 +278,7 @@ heard(state, From,
     State1 = State#{answered := Answered#{From => true}, beats := maps:merge(Beat, Beats)},
     case Theirs >= Seen of
         true when Theirs > 0 ->
-            adopted(Config, State1#{
+            adopt(Payload, State1#{
                 seen := Theirs,
                 %% Its clock is another one.
                 nodes := maps:merge(#{N => R#{since := Now} || N := R <- Nodes}, Own),
@@ -285,19 +286,22 @@ heard(state, From,
                 epoch := max(Epoch, maps:get(epoch, Payload))
             });
         _ ->
-            {[], State1}
+            heed(maps:with([config, stamps], Payload), State1)
     end;
-heard(assign, From, #{term := Term, version := Version, placement := Placement, members := Members,
-                      config := Config} = Plan, _, #{seen := Seen} = State)
+heard(assign, From, #{term := Term, version := Version, placement := Placement,
+                      members := Members} = Plan, _, #{seen := Seen} = State)
   when Term >= Seen ->
-    {Effects, State1} = adopted(Config, State#{
+    {Effects, State1} = adopt(Plan, State#{
         role := follower, leader := From, seen := Term, term := Term, version := Version,
         placement := Placement, members := Members, plan := Plan, epoch := maps:get(epoch, Plan)
     }),
     Nodes = maps:merge(#{N => unknown(0) || N := _ <- Members}, maps:get(nodes, State1)),
     {Effects ++ [{run, orders(Plan, State1)}], State1#{nodes := Nodes}};
-heard(config, _, Config, _, #{role := leader, config := Now} = State) when Config =/= Now ->
-    {[{adopt_config, Config}], State};
+heard(config, _, Set, _, State) ->
+    case heed(Set, State) of
+        {[], State} -> {[], State};
+        {Effects, State1} -> add(Effects, settle(State1))
+    end;
 heard(report, From, #{scope := Scope, nodes := Reports}, Now, #{placement := Placement} = State) ->
     case maps:get(Scope, Placement, From) of
         From -> reported(Reports, Now, State);
@@ -353,7 +357,7 @@ settle(State) -> {[], State}.
 
 %% ---------------------------------------------------------------- the plan
 
-planned(Now, #{role := leader, self := Self, config := Config, nodes := Nodes0,
+planned(Now, #{role := leader, self := Self, config := Config, stamps := Stamps, nodes := Nodes0,
                placement := Placement0} = State) ->
     Monitors = monitors(State),
     Live = live(Now, State),
@@ -373,7 +377,7 @@ planned(Now, #{role := leader, self := Self, config := Config, nodes := Nodes0,
                 Plan = #{
                     essence => Essence, term => Term, version => Version, scopes => Scopes,
                     placement => Placement, members => Members, hubs => Live, monitors => Monitors,
-                    config => Config, epoch => Epoch
+                    config => Config, stamps => Stamps, epoch => Epoch
                 },
                 State3 = State1#{plan := Plan, version := Version},
                 {lists:append([assign(M, State3) || M <- Live -- [Self]]) ++
@@ -473,6 +477,10 @@ leads(#{role := Role}) -> Role =:= leader.
 -doc "The term under which it leads or follows.".
 -spec term(state()) -> integer().
 term(#{term := Term}) -> Term.
+
+-doc "What is set, as far as this master knows.".
+-spec shared(state()) -> sderl_mon_message:shared().
+shared(State) -> maps:with([config, stamps], State).
 
 -doc "What a master knows, for people.".
 -type status() :: #{
