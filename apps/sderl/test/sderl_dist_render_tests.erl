@@ -46,6 +46,19 @@ errors_test() ->
      || O <- [foo, #{format => png}, #{title => "a\nb"}, #{title => [foo]}, #{tree => x}]],
     ?assertError({badarg, {sderl_dist, render, 1}, _}, sderl_dist:render(foo)).
 
+hidden_characters_test() ->
+    Network = {network, [{network, [$a, 16#202e, $b], [{node, n1@h}]},
+                         {network, 'c\x{200b}\nd', [{node, n2@h}]}]},
+    [
+        begin
+            Text = render(Name, #{network => Network}),
+            ?assertEqual([], [C || <<C/utf8>> <= Text, sderl_visible:is_hidden(C)]),
+            [?assertNotEqual(nomatch, string:find(Text, Shown))
+             || Shown <- ["u{202e}b", "u{200b} d"]]
+        end
+     || Name <- ["h.dot", "h.svg"]
+    ].
+
 dot_lines_test_() ->
     sderl_prop:eunit("each line of a drawing for Graphviz is a statement", 200, fun() ->
         ?FORALL(Network, network(), begin

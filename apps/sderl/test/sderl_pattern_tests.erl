@@ -231,6 +231,28 @@ file_test() ->
     ?assertMatch({error, {cannot_write, _, enoent}},
                  sderl_pattern:write(filename:join(File, "x"), Plan)).
 
+%% Marks of direction and what nobody sees are shown in the file, and read as they were.
+hidden_characters_test() ->
+    Odd = [16#202e, 16#200b, 16#ad, 16#7f, 1, 16#e0041, 16#2800],
+    Nodes = [list_to_atom([$n, Char, $o, $@, $h]) || Char <- Odd] ++ some(9),
+    {ok, #{groups := [G | Gs]} = Grid} = sderl_pattern:grid(Nodes, #{size => 8}),
+    Plan = Grid#{groups := [G#{name := {"two", <<"g", 16#202e/utf8>>, [$g, 16#2066]}} | Gs],
+                 edges := []},
+    File = filename:join(filename:basedir(user_cache, "sderl_pattern_tests"),
+                         "hidden-" ++ os:getpid()),
+    ok = filelib:ensure_dir(File),
+    try
+        ok = sderl_pattern:write(File, Plan),
+        {ok, Text} = file:read_file(File),
+        ?assertEqual([], [Char || <<Char/utf8>> <= Text, sderl_visible:is_hidden(Char)]),
+        ?assertNotEqual(nomatch, string:find(Text, "'n\\x{202e}o@h'")),
+        ?assertEqual({ok, [Plan]}, file:consult(File)),
+        ?assertEqual({ok, Plan}, sderl_pattern:read(File))
+    after file:delete(File)
+    end,
+    Svg = unicode:characters_to_binary(sderl_plan_draw:svg(Grid)),
+    ?assertEqual([], [Char || <<Char/utf8>> <= Svg, sderl_visible:is_hidden(Char)]).
+
 %% sderl_config takes it as it is.
 config_test() ->
     Nodes = [list_to_atom("n" ++ integer_to_list(I) ++ "@host") || I <- lists:seq(1, 9)],

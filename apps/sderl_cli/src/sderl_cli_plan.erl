@@ -344,7 +344,7 @@ files(Plan, Options, Output) ->
 write(Key, File, Plan, Output) ->
     Written = case Key of
         svg ->
-            write_text(File, sderl_visible:text(sderl_plan_draw:svg(Plan)));
+            write_text(File, sderl_plan_draw:svg(Plan));
         config ->
             Terms = io_lib:format("[{sderl, [~tp]}].~n", [sderl_pattern:config(Plan)]),
             write_text(File, sderl_visible:erlang(Terms));

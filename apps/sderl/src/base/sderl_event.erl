@@ -385,25 +385,10 @@ value(Value) -> io_lib:format("~0tP", [Value, ?DEPTH]).
 
 %% Names are anybody's. A mark that turns the direction of text, or a character without a width,
 %% makes a line of the log look like another one.
-visible(Text) ->
-    [case is_hidden(Char) of true -> io_lib:format("\\u{~.16b}", [Char]); false -> Char end
-     || Char <- characters(Text)].
+visible(Text) -> sderl_visible:text(characters(Text)).
 
 characters(Text) ->
     case unicode:characters_to_list(Text) of
         Characters when is_list(Characters) -> Characters;
         {_Why, Characters, _Rest} -> Characters
     end.
-
-is_hidden(Char) when Char < $\s -> not lists:member(Char, "\t\n\r");
-is_hidden(Char) when Char < 16#7f -> false;
-is_hidden(Char) -> lists:any(fun({From, To}) -> Char >= From andalso Char =< To end, hidden()).
-
-%% Controls, marks of direction, joiners, fillers, selectors of variants, tags.
-hidden() ->
-    [
-        {16#7f, 16#9f}, {16#ad, 16#ad}, {16#34f, 16#34f}, {16#61c, 16#61c}, {16#115f, 16#1160},
-        {16#180b, 16#180f}, {16#200b, 16#200f}, {16#2028, 16#202e}, {16#2060, 16#206f},
-        {16#3164, 16#3164}, {16#fe00, 16#fe0f}, {16#feff, 16#feff}, {16#ffa0, 16#ffa0},
-        {16#fff0, 16#fffb}, {16#e0000, 16#e0fff}
-    ].

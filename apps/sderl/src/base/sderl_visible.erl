@@ -1,22 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_visible).
 -moduledoc """
-Text with names that come from elsewhere, for people.
+Text with names that come from elsewhere, for people. Pure.
 
 A mark that turns the direction of text, or a character that nobody sees, makes one name look like
-another, or turns round what stands beside it. Such characters are shown by their code. The
-dashboard's pages do the same.
+another, or turns round what stands beside it. Such characters are shown by their code: in the log,
+in files and pictures, by programs. The monitoring (`sderl_mon_visible`) and its pages
+(`web/src/lib/visible.ts`), which have to do without the library, have the same table;
+`sderl_cli_visible_tests` compares them.
 """.
 
--export([text/1, json/1, erlang/1]).
-
-%% Controls but the tabulator and ends of lines, marks of direction, joiners, selectors, fillers,
-%% tags.
--define(HIDDEN,
-    "[\\x{0}-\\x{8}\\x{b}\\x{c}\\x{e}-\\x{1f}\\x{7f}-\\x{9f}\\p{Cf}\\p{Co}\\p{Zl}\\p{Zp}"
-    "\\x{34f}\\x{115f}\\x{1160}\\x{17b4}\\x{17b5}\\x{180b}-\\x{180f}\\x{2065}\\x{2800}\\x{3164}"
-    "\\x{fe00}-\\x{fe0f}\\x{ffa0}\\x{fff0}-\\x{fff8}\\x{e0000}-\\x{e0fff}]"
-).
+-export([text/1, json/1, erlang/1, is_hidden/1]).
 
 -doc """
 The text with what cannot be seen as `\\u{202e}`. The same text where there is nothing of that, or
@@ -39,16 +33,47 @@ erlang(Terms) -> shown(Terms, fun(C) -> io_lib:format("\\x{~.16b}", [C]) end).
 shown(Text, Show) ->
     case unicode:characters_to_binary(Text) of
         Binary when is_binary(Binary) ->
-            case re:run(Binary, ?HIDDEN, [unicode, {capture, none}]) of
-                nomatch -> Text;
-                match ->
-                    re:replace(Binary, ?HIDDEN, fun(Hidden, _) -> coded(Hidden, Show) end,
-                               options())
+            case has_hidden(Binary) of
+                false -> Text;
+                true -> << <<(coded(Char, Show))/binary>> || <<Char/utf8>> <= Binary >>
             end;
         _ ->
             Text
     end.
 
-coded(<<C/utf8>>, Show) -> unicode:characters_to_binary(Show(C)).
+has_hidden(<<Char/utf8, Rest/binary>>) -> is_hidden(Char) orelse has_hidden(Rest);
+has_hidden(<<>>) -> false.
 
-options() -> [unicode, global, {return, binary}].
+coded(Char, Show) ->
+    case is_hidden(Char) of
+        true -> unicode:characters_to_binary(Show(Char));
+        false -> <<Char/utf8>>
+    end.
+
+-doc "Whether it is a character that nobody sees, or that moves others.".
+-spec is_hidden(char()) -> boolean().
+%% Nearly all are one of these.
+is_hidden(Char) when Char >= $\s, Char < 16#7f; Char =:= $\n -> false;
+is_hidden(Char) -> is_within(Char, hidden()).
+
+is_within(Char, [{_, To} | Rest]) when Char > To -> is_within(Char, Rest);
+is_within(Char, [{From, _} | _]) -> Char >= From;
+is_within(_, []) -> false.
+
+%% Controls but the tabulator and ends of lines, marks of direction, joiners, fillers, selectors of
+%% variants, tags, private characters, halves of pairs, and what never will be a character, in order.
+%% It names no general category: each version of Unicode has others.
+hidden() ->
+    [
+        {16#0, 16#8}, {16#b, 16#c}, {16#e, 16#1f}, {16#7f, 16#9f}, {16#ad, 16#ad}, {16#34f, 16#34f},
+        {16#600, 16#605}, {16#61c, 16#61c}, {16#6dd, 16#6dd}, {16#70f, 16#70f}, {16#890, 16#891},
+        {16#8e2, 16#8e2}, {16#115f, 16#1160}, {16#17b4, 16#17b5}, {16#180b, 16#180f},
+        {16#200b, 16#200f}, {16#2028, 16#202e}, {16#2060, 16#206f}, {16#2800, 16#2800},
+        {16#3164, 16#3164}, {16#d800, 16#f8ff}, {16#fdd0, 16#fdef}, {16#fe00, 16#fe0f},
+        {16#feff, 16#feff}, {16#ffa0, 16#ffa0}, {16#fff0, 16#fffb}, {16#fffe, 16#ffff},
+        {16#110bd, 16#110bd}, {16#110cd, 16#110cd}, {16#13430, 16#1343f}, {16#1bca0, 16#1bca3},
+        {16#1d173, 16#1d17a}, {16#1fffe, 16#1ffff}, {16#2fffe, 16#2ffff}, {16#3fffe, 16#3ffff},
+        {16#4fffe, 16#4ffff}, {16#5fffe, 16#5ffff}, {16#6fffe, 16#6ffff}, {16#7fffe, 16#7ffff},
+        {16#8fffe, 16#8ffff}, {16#9fffe, 16#9ffff}, {16#afffe, 16#affff}, {16#bfffe, 16#bffff},
+        {16#cfffe, 16#cffff}, {16#dfffe, 16#10ffff}
+    ].

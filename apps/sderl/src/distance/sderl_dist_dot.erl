@@ -56,9 +56,8 @@ text(_, Name) ->
 
 term(Name) -> printable(lists:flatten(io_lib:format("~0tp", [Name]))).
 
-%% Line ends and other control characters would break a line, or be none at all in XML.
+%% Ends of lines would break a line; what nobody sees would make one name look like another, or be
+%% no XML.
 printable(Text) ->
-    [case C < 32 orelse (C >= 127 andalso C < 160) orelse C =:= 16#FFFE orelse C =:= 16#FFFF of
-        true -> $\s;
-        false -> C
-    end || C <- Text].
+    Line = [case lists:member(C, "\t\n\r") of true -> $\s; false -> C end || C <- Text],
+    unicode:characters_to_list(sderl_visible:text(Line)).

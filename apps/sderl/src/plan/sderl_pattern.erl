@@ -227,11 +227,15 @@ See `m:sderl_config`.
 config(#{groups := Groups}) -> {s_groups, [{G, normal, Ns} || #{name := G, nodes := Ns} <- Groups]};
 config(Other) -> no_plan(Other, {config, 1}, 1).
 
--doc "Writes a plan as a term that `read/1` and `file:consult/1` read.".
+-doc """
+Writes a plan as a term that `read/1` and `file:consult/1` read. Characters of names that nobody
+sees are written by their codes.
+""".
 -spec write(file:name_all(), plan()) -> ok | {error, {cannot_write, file:name_all(), term()}}.
 write(File, #{version := ?VSN} = Plan) ->
     Text = io_lib:format("%% A plan of s_groups, for sderl_pattern:read/1.~n~tp.~n", [Plan]),
-    case file:write_file(File, unicode:characters_to_binary(["%% coding: utf-8\n", Text])) of
+    Written = ["%% coding: utf-8\n", sderl_visible:erlang(Text)],
+    case file:write_file(File, unicode:characters_to_binary(Written)) of
         ok -> ok;
         {error, Why} -> {error, {cannot_write, File, Why}}
     end;

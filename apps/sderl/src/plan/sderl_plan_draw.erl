@@ -168,7 +168,7 @@ escape(Text) ->
         _ when C < 32 -> 32;
         _ -> C
     end
-     || C <- unicode:characters_to_list(Text)].
+     || C <- unicode:characters_to_list(sderl_visible:text(Text))].
 
 format(Format, Args) -> unicode:characters_to_list(io_lib:format(Format, Args)).
 

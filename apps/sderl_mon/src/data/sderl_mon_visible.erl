@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_visible).
 -moduledoc """
-Names with what nobody sees in them shown by its code, as on the pages (`web/src/lib/visible.ts`).
-Pure.
+Names with what nobody sees in them shown by its code, as on the pages (`web/src/lib/visible.ts`)
+and by the library (`sderl_visible`, which a monitoring node lacks). Pure.
 
 A mark that turns the direction of text, or a character without a width, makes one name look like
 another one in whatever shows a file or a log.
 """.
 
--export([text/1, json/1]).
+-export([text/1, json/1, is_hidden/1]).
 
 -doc "The text with such characters as `\\u{202e}`; the same text where there is none.".
 -spec text(binary()) -> binary().
@@ -47,18 +47,26 @@ is_plain(<<Char, Rest/binary>>)
 is_plain(Rest) ->
     Rest =:= <<>>.
 
-%% Controls but the tabulator and ends of lines, marks of direction, joiners, fillers, selectors of
-%% variants, tags, private characters.
-is_hidden(Char) when Char < $\s -> not lists:member(Char, "\t\n\r");
-is_hidden(Char) when Char < 16#7f -> false;
-is_hidden(Char) -> lists:any(fun({From, To}) -> Char >= From andalso Char =< To end, hidden()).
+-doc "Whether it is a character that nobody sees, or that moves others.".
+-spec is_hidden(char()) -> boolean().
+is_hidden(Char) -> is_within(Char, hidden()).
 
+is_within(Char, [{_, To} | Rest]) when Char > To -> is_within(Char, Rest);
+is_within(Char, [{From, _} | _]) -> Char >= From;
+is_within(_, []) -> false.
+
+%% As in the library; m:sderl_visible says what they are.
 hidden() ->
     [
-        {16#7f, 16#9f}, {16#ad, 16#ad}, {16#34f, 16#34f}, {16#600, 16#605}, {16#61c, 16#61c},
-        {16#6dd, 16#6dd}, {16#70f, 16#70f}, {16#115f, 16#1160}, {16#17b4, 16#17b5},
-        {16#180b, 16#180f}, {16#200b, 16#200f}, {16#2028, 16#202e}, {16#2060, 16#206f},
-        {16#2800, 16#2800}, {16#3164, 16#3164}, {16#e000, 16#f8ff}, {16#fe00, 16#fe0f},
-        {16#feff, 16#feff}, {16#ffa0, 16#ffa0}, {16#fff0, 16#fffb}, {16#1bca0, 16#1bca3},
-        {16#1d173, 16#1d17a}, {16#e0000, 16#10ffff}
+        {16#0, 16#8}, {16#b, 16#c}, {16#e, 16#1f}, {16#7f, 16#9f}, {16#ad, 16#ad}, {16#34f, 16#34f},
+        {16#600, 16#605}, {16#61c, 16#61c}, {16#6dd, 16#6dd}, {16#70f, 16#70f}, {16#890, 16#891},
+        {16#8e2, 16#8e2}, {16#115f, 16#1160}, {16#17b4, 16#17b5}, {16#180b, 16#180f},
+        {16#200b, 16#200f}, {16#2028, 16#202e}, {16#2060, 16#206f}, {16#2800, 16#2800},
+        {16#3164, 16#3164}, {16#d800, 16#f8ff}, {16#fdd0, 16#fdef}, {16#fe00, 16#fe0f},
+        {16#feff, 16#feff}, {16#ffa0, 16#ffa0}, {16#fff0, 16#fffb}, {16#fffe, 16#ffff},
+        {16#110bd, 16#110bd}, {16#110cd, 16#110cd}, {16#13430, 16#1343f}, {16#1bca0, 16#1bca3},
+        {16#1d173, 16#1d17a}, {16#1fffe, 16#1ffff}, {16#2fffe, 16#2ffff}, {16#3fffe, 16#3ffff},
+        {16#4fffe, 16#4ffff}, {16#5fffe, 16#5ffff}, {16#6fffe, 16#6ffff}, {16#7fffe, 16#7ffff},
+        {16#8fffe, 16#8ffff}, {16#9fffe, 16#9ffff}, {16#afffe, 16#affff}, {16#bfffe, 16#bffff},
+        {16#cfffe, 16#cffff}, {16#dfffe, 16#10ffff}
     ].
