@@ -61,7 +61,7 @@ is_within(Char, [{From, _} | _]) -> Char >= From;
 is_within(_, []) -> false.
 
 %% Controls but the tabulator and ends of lines, marks of direction, joiners, fillers, selectors of
-%% variants, tags, private characters, halves of pairs, and what never will be a character, in order.
+%% variants, tags, private characters, halves of pairs, and what never is a character, in order.
 %% It names no general category: each version of Unicode has others.
 hidden() ->
     [
