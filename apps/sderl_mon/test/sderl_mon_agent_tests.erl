@@ -273,53 +273,6 @@ no_spikes_test() ->
         Rates(Before(#{kinds => maps:get(kinds, Full), groups => #{}}))
     ).
 
-%% ---------------------------------------------------------------- who is in which group
-
-members_test() ->
-    Says = fun(Status, Groups) ->
-        #{status => Status, why => <<>>, source => probe, peers => [],
-          facts => #{groups => [#{group => G, members => Ms, coordinator => 'a@h', names => 3}
-                                || {G, Ms} <- Groups]}}
-    end,
-    Reports = #{
-        'a@h' => Says(up, [{g, ['a@h', 'b@h', 'c@h']}]),
-        %% Removed, and a has not heard of it.
-        'b@h' => Says(up, []),
-        %% Down: a says that it is in g, and nobody speaks for h.
-        'c@h' => Says(down, [{h, ['c@h', 'd@h']}, {g, ['c@h']}]),
-        'd@h' => Says(down, [{g, ['d@h']}])
-    },
-    Members = sderl_mon_members:groups(Reports),
-    ?assertEqual(#{'a@h' => [g], 'b@h' => [], 'c@h' => [g, h], 'd@h' => []}, Members),
-    ?assertMatch(#{<<"g">> := #{nodes := [<<"a@h">>, <<"c@h">>], coordinator := <<"a@h">>,
-                                names := 3, agent := <<"m@h">>},
-                   <<"h">> := #{nodes := [<<"c@h">>]}},
-                 sderl_mon_members:group_infos(Reports, Members, #{{group, g} => 'm@h'})),
-    %% Only who says so itself, and is up, has lost the majority.
-    Lost = fun(Status) ->
-        #{facts := #{groups := [Group]}} = Report = Says(Status, [{g, ['a@h', 'b@h', 'c@h']}]),
-        Report#{facts := #{groups => [Group#{majority => false}]}}
-    end,
-    #{<<"g">> := Whole} = sderl_mon_members:group_infos(Reports, Members, #{}),
-    ?assertNot(is_map_key(minority, Whole)),
-    ?assertMatch(
-        #{<<"g">> := #{minority := [<<"a@h">>]}},
-        sderl_mon_members:group_infos(Reports#{'a@h' := Lost(up), 'c@h' := Lost(down)}, Members,
-                                      #{})
-    ),
-    %% Whether the library runs on a node is told, where that is known.
-    Runs = fun(Facts) -> (Says(up, []))#{source := stock, facts := Facts} end,
-    #{<<"x@h">> := X, <<"y@h">> := Y, <<"z@h">> := Z} = sderl_mon_members:node_infos(
-        #{'x@h' => Runs(#{application => true}), 'y@h' => Runs(#{application => false}),
-          'z@h' => Runs(#{})}, #{}, #{}
-    ),
-    ?assertEqual([true, false, unknown], [maps:get(library, Info, unknown) || Info <- [X, Y, Z]]),
-    Config = #{seeds => ['s@h'], nodes => all},
-    ?assertEqual(['a@h', 'b@h', 'c@h', 'd@h', 's@h'],
-                 sderl_mon_members:found(Reports, Config, ['m@h'])),
-    ?assertEqual(['a@h', 'x@h'],
-                 sderl_mon_members:found(Reports, Config#{nodes := ['a@h', 'x@h']}, ['m@h'])).
-
 %% ---------------------------------------------------------------- the configuration
 
 config_test() ->

@@ -125,7 +125,7 @@ step({adopted, []}, _, State) ->
 step({adopted, Specs}, Now, #{self := Self, seen := Seen} = State) ->
     Placement = #{Scope => Self || #{scope := Scope} <- Specs},
     {[], State#{
-        nodes := #{N => unknown(Now) || #{nodes := Nodes} <- Specs, N <- Nodes},
+        nodes := sderl_mon_members:unknown([N || #{nodes := Nodes} <- Specs, N <- Nodes], Now),
         seen := lists:max([Seen | [T || #{term := T} <- Specs]]),
         placement := Placement,
         hold := Now + ?ADOPT_MS
@@ -295,7 +295,7 @@ heard(assign, From, #{term := Term, version := Version, placement := Placement,
         role := follower, leader := From, seen := Term, term := Term, version := Version,
         placement := Placement, members := Members, plan := Plan, epoch := maps:get(epoch, Plan)
     }),
-    Nodes = maps:merge(#{N => unknown(0) || N := _ <- Members}, maps:get(nodes, State1)),
+    Nodes = maps:merge(sderl_mon_members:unknown(maps:keys(Members), 0), maps:get(nodes, State1)),
     {Effects ++ [{run, orders(Plan, State1)}], State1#{nodes := Nodes}};
 heard(config, _, Set, _, State) ->
     case heed(Set, State) of
@@ -319,13 +319,10 @@ add(Effects, {More, State}) -> {Effects ++ More, State}.
 
 %% ---------------------------------------------------------------- nodes
 
-unknown(Now) ->
-    #{status => down, why => <<"not reached yet">>, source => none, facts => #{}, peers => [],
-      since => Now}.
-
 reported(Reports, Now, #{nodes := Nodes} = State) ->
     %% A node that was forgotten meanwhile stays so.
-    New = #{N => known(R, maps:get(N, Nodes), Now) || N := R <- Reports, is_map_key(N, Nodes)},
+    New = #{N => sderl_mon_members:known(R, maps:get(N, Nodes), Now)
+            || N := R <- Reports, is_map_key(N, Nodes)},
     Seen = seen(New, State),
     case maps:merge(Nodes, New) of
         Nodes -> {Seen, State};
@@ -343,14 +340,6 @@ seen(New, #{self := Self, nodes := Nodes, members := Members, placement := Place
         maps:get(Home, Placement, none) =:= Self
     ].
 
-%% What a node said of itself holds until it says something else.
-known(#{facts := Facts} = New, #{facts := Before} = Old, Now) when Facts =:= #{}, Before =/= #{} ->
-    known(New#{facts := Before}, Old, Now);
-known(#{status := Status} = New, #{status := Status, since := Since}, _) ->
-    New#{since => Since};
-known(New, _, Now) ->
-    New#{since => Now}.
-
 settle(#{role := leader, settling := false} = State) ->
     {[{settle, ?SETTLE_MS}], State#{settling := true}};
 settle(State) -> {[], State}.
@@ -362,7 +351,7 @@ planned(Now, #{role := leader, self := Self, config := Config, stamps := Stamps,
     Monitors = monitors(State),
     Live = live(Now, State),
     Found = sderl_mon_members:found(Nodes0, Config, Monitors),
-    Nodes = maps:merge(#{N => unknown(Now) || N <- Found}, maps:with(Found, Nodes0)),
+    Nodes = maps:merge(sderl_mon_members:unknown(Found, Now), maps:with(Found, Nodes0)),
     Members = sderl_mon_members:groups(Nodes),
     Scopes = sderl_mon_layout:scopes(Members),
     Placement = sderl_mon_layout:place(Scopes, Placement0, Live),
@@ -404,7 +393,7 @@ orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, m
 
 told(Now, #{topology := Before, epoch := Epoch, term := Term, last_topology := Last} = State) ->
     Topology = topology(live(Now, State), State),
-    case Before =/= none andalso essence(Before) =:= essence(Topology) of
+    case sderl_mon_members:is_same(Before, Topology) of
         true when Now - Last < ?AGAIN_MS ->
             {[], State};
         true ->
@@ -420,28 +409,10 @@ told(Now, #{topology := Before, epoch := Epoch, term := Term, last_topology := L
             }
     end.
 
-%% Numbers of names change all the time and are in the frames.
-essence(#{nodes := Nodes, groups := Groups, monitors := Monitors}) ->
-    {Nodes, #{Id => maps:remove(names, G) || Id := G <- Groups}, Monitors}.
-
-topology(Live,
-         #{nodes := Nodes, members := Members, placement := Placement, leader := Leader} = State) ->
-    Homes = lists:usort([sderl_mon_layout:home({N, Gs}) || N := Gs <- Members]),
-    #{
-        epoch => 0,
-        t => sderl_mon_clock:wall_ms(),
-        nodes => sderl_mon_members:node_infos(Nodes, Members, Placement),
-        groups => sderl_mon_members:group_infos(Nodes, Members, Placement),
-        monitors => [
-            #{
-                node => sderl_mon_types:id(M),
-                status => case lists:member(M, Live) of true -> up; false -> down end,
-                master => M =:= Leader,
-                agents => length([Home || Home <- Homes, maps:get(Home, Placement, none) =:= M])
-            }
-         || M <- monitors(State)
-        ]
-    }.
+topology(Live, #{leader := Leader} = State) ->
+    Masters = [{M, lists:member(M, Live), M =:= Leader} || M <- monitors(State)],
+    sderl_mon_members:topology(sderl_mon_clock:wall_ms(), Masters,
+                               maps:with([nodes, members, placement], State)).
 
 upkeep(Now, #{role := leader, last_topology := Last, nodes := Nodes} = State) ->
     case [M || M <- live(Now, State), not lists:member(M, hubs(State))] ++

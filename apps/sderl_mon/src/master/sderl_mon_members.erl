@@ -1,21 +1,42 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_members).
 -moduledoc """
-Who there is and in which groups, from what nodes say of themselves and of each other.
+Who there is and in which groups, from what nodes say of themselves and of each other; and the
+topology that shows it.
 
 Pure. A node that is up knows best which groups it is in. Of one that is not, its fellow members are
 asked; where none of them is up either, it is in the groups that it was in.
 """.
 
--export([found/3, groups/1, node_infos/3, group_infos/3, events/2]).
+-export([unknown/2, known/3, found/3, groups/1, topology/3, is_same/2, events/2]).
 
--export_type([reports/0]).
+-export_type([reports/0, masters/0]).
+
 
 -doc "By node: what its agent reports (`sderl_mon_watch:report/1`).".
 -type reports() :: #{node() => sderl_mon_message:node_report()}.
 
 %% More than anybody runs.
 -define(MOST_NODES, 5000).
+
+-doc "What is known of nodes of which nobody has told anything yet.".
+-spec unknown([node()], Now :: integer()) -> reports().
+unknown(Nodes, Now) ->
+    Report = #{status => down, why => <<"not reached yet">>, source => none, facts => #{},
+               peers => [], since => Now},
+    #{Node => Report || Node <- Nodes}.
+
+-doc """
+A new report over the one before: what a node said of itself holds until it says something else.
+""".
+-spec known(sderl_mon_message:node_report(), sderl_mon_message:node_report(), integer()) ->
+    sderl_mon_message:node_report().
+known(#{facts := Facts} = New, #{facts := Before} = Old, Now) when Facts =:= #{}, Before =/= #{} ->
+    known(New#{facts := Before}, Old, Now);
+known(#{status := Status} = New, #{status := Status, since := Since}, _) ->
+    New#{since => Since};
+known(New, _, Now) ->
+    New#{since => Now}.
 
 -doc """
 All nodes that are to be watched: those known before, the seeds, and whomever a node that is up is
@@ -62,9 +83,47 @@ groups_of(Node, #{facts := Facts}, Claims) ->
 
 own(Facts) -> lists:sort([G || #{group := G} <- maps:get(groups, Facts, [])]).
 
--doc "The nodes of a topology.".
--spec node_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) ->
-    #{sderl_mon_types:id() => sderl_mon_types:node_info()}.
+%% ---------------------------------------------------------------- the topology
+
+-doc "The monitoring nodes: whether each lives, and whether it leads.".
+-type masters() :: [{node(), IsLive :: boolean(), Leads :: boolean()}].
+
+-doc "All that there is, from the reports, the groups of each node, and where agents run.".
+-spec topology(sderl_mon_types:t(), masters(),
+               #{nodes := reports(), members := #{node() => [term()]},
+                 placement := sderl_mon_message:placement()}) ->
+    sderl_mon_types:topology().
+topology(T, Masters, #{nodes := Reports, members := Members, placement := Placement}) ->
+    #{
+        epoch => 0,
+        t => T,
+        nodes => node_infos(Reports, Members, Placement),
+        groups => group_infos(Reports, Members, Placement),
+        monitors => monitor_infos(Masters, Members, Placement)
+    }.
+
+-doc """
+Whether two topologies show the same. Numbers of names change all the time, and are in the frames.
+""".
+-spec is_same(none | sderl_mon_types:topology(), sderl_mon_types:topology()) -> boolean().
+is_same(none, _) -> false;
+is_same(Before, Topology) -> essence(Before) =:= essence(Topology).
+
+essence(#{nodes := Nodes, groups := Groups, monitors := Monitors}) ->
+    {Nodes, #{Id => maps:remove(names, G) || Id := G <- Groups}, Monitors}.
+
+monitor_infos(Masters, Members, Placement) ->
+    Homes = lists:usort([sderl_mon_layout:home({N, Gs}) || N := Gs <- Members]),
+    [
+        #{
+            node => sderl_mon_types:id(M),
+            status => case IsLive of true -> up; false -> down end,
+            master => Leads,
+            agents => length([Home || Home <- Homes, maps:get(Home, Placement, none) =:= M])
+        }
+     || {M, IsLive, Leads} <- Masters
+    ].
+
 node_infos(Reports, Members, Placement) ->
     #{sderl_mon_types:id(N) => node_info(R, sderl_mon_layout:home({N, Gs}), Gs, Placement)
       || N := R <- Reports, Gs <- [maps:get(N, Members, [])]}.
@@ -86,9 +145,6 @@ node_info(#{status := Status, facts := Facts, source := Source, why := Why}, Hom
     ),
     maps:merge(maps:merge(Info, Agent), maps:merge(Because, Told)).
 
--doc "The groups of a topology.".
--spec group_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) ->
-    #{sderl_mon_types:id() => sderl_mon_types:group_info()}.
 group_infos(Reports, Members, Placement) ->
     ByGroup = maps:groups_from_list(fun({G, _}) -> G end, fun({_, N}) -> N end,
                                     [{G, N} || N := Gs <- Members, G <- Gs]),
