@@ -180,7 +180,7 @@ configure(Opts) when is_map(Opts) -> gen_server:call(?MODULE, {configure, Opts})
 -doc """
 All that this hub remembers, for one of another node that has just begun. Errors: `synthetic`.
 """.
--spec past() -> {ok, sderl_mon_history:history(), [sderl_mon_types:event()]} | {error, synthetic}.
+-spec past() -> sderl_mon_frozen:past().
 past() -> gen_server:call(?MODULE, past).
 
 -doc """

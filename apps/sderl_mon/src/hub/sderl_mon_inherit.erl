@@ -5,8 +5,9 @@ Gives a hub that has just begun the past that another monitoring node has: all h
 so one that is started anew shows the same picture as before.
 
 It begins with each hub (`m:sderl_mon_hub_sup`). For two minutes it asks the other monitoring nodes
-to which there is a link, piece by piece and one piece at a time, and answers those that ask;
-neither side waits for the other. What comes is checked before the hub gets it. A node whose clock
+to which there is a link, piece by piece and one piece at a time, and answers those that ask, all
+pieces from the past as it was at the first (`m:sderl_mon_frozen`); neither side waits for the
+other. What comes is checked before the hub gets it. A node whose clock
 is two seconds off is not asked further: its times would be others.
 """.
 
@@ -17,13 +18,14 @@ is two seconds off is not asked further: its times would be others.
 -export([start_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--import(sderl_mon_clock, [wall_ms/0]).
+-import(sderl_mon_clock, [now_ms/0, wall_ms/0]).
 
 -define(TRY_MS, 1000).
 -define(TRIES, 120).
 -define(ANSWER_MS, 5000).
+%% A larger piece than this (its last entry apart) comes from nobody.
 -define(PIECE_BYTES, 262_144).
--define(PIECE_EVENTS, 500).
+-define(EXPIRE_MS, 5000).
 -define(CLOCKS_MS, 2000).
 %% A history has fewer pieces. Each but for its last entry is no larger than those that we give.
 -define(MOST_PIECES, 5_000).
@@ -45,7 +47,13 @@ is two seconds off is not asked further: its times would be others.
     seq = 0 :: non_neg_integer()
 }).
 
--record(state, {tries = 0 :: non_neg_integer(), asking = none :: none | done | #asking{}}).
+-record(state, {
+    tries = 0 :: non_neg_integer(),
+    asking = none :: none | done | #asking{},
+    frozen = sderl_mon_frozen:new() :: sderl_mon_frozen:frozen(),
+    %% Runs while something is frozen.
+    expiry = none :: none | reference()
+}).
 
 -doc "Begins to ask.".
 -spec start_link() -> gen_server:start_ret().
@@ -62,12 +70,11 @@ init([]) ->
 handle_call(_, _From, State) -> {reply, {error, unknown_call}, State}.
 
 -doc false.
--spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}} | {noreply, #state{}, hibernate}.
 handle_cast({sderl_mon_past, 1, Message}, State) ->
     case sderl_mon_message:check_past(Message) of
         {ok, {ask, Ask}} ->
-            ok = answer(Ask),
-            {noreply, State};
+            answer(Ask, State);
         {ok, {answer, Answer}} ->
             {noreply, answered(Answer, State)};
         {error, not_a_message} ->
@@ -77,11 +84,13 @@ handle_cast(_, State) ->
     {noreply, State}.
 
 -doc false.
--spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {noreply, #state{}, hibernate}.
 handle_info(try_again, #state{asking = none, tries = Tries} = State) when Tries < ?TRIES ->
     {noreply, try_peer(State#state{tries = Tries + 1})};
 handle_info({timeout, Timer, late}, #state{asking = #asking{timer = Timer}} = State) ->
     {noreply, later(State)};
+handle_info({timeout, Timer, expire}, #state{expiry = Timer, frozen = Frozen} = State) ->
+    kept(State#state{frozen = sderl_mon_frozen:expire(now_ms(), Frozen), expiry = none});
 handle_info(_, State) ->
     {noreply, State}.
 
@@ -231,26 +240,17 @@ events(Entries) ->
 
 %% ---------------------------------------------------------------- answering
 
-answer(#{from := From, ref := Ref, part := Part, 'after' := After}) ->
-    {Steps, {Entries, More}} =
-        case sderl_mon_hub:past() of
-            {ok, History, Events} ->
-                {sderl_mon_history:steps(History), piece(Part, After, History, Events)};
-            {error, synthetic} ->
-                {[], {[], false}}
-        end,
-    Answer = #{ref => Ref, t => wall_ms(), steps => Steps, entries => Entries, more => More},
+answer(#{from := From, ref := Ref} = Ask, #state{frozen = Before} = State) ->
+    {Piece, Frozen} = sderl_mon_frozen:piece(Ask, now_ms(), fun sderl_mon_hub:past/0, Before),
+    Answer = Piece#{ref => Ref, t => wall_ms()},
     _ = sderl_mon_tell:cast(From, ?MODULE, {sderl_mon_past, 1, {answer, Answer}}),
-    ok.
+    kept(State#state{frozen = Frozen}).
 
-piece(events, After, _History, Events) ->
-    Later = [Event || #{id := Id} = Event <- Events, Id > After],
-    case lists:sublist(Later, ?PIECE_EVENTS) of
-        [] ->
-            {[], false};
-        Some ->
-            #{id := Last} = lists:last(Some),
-            {[{Last, 1, sderl_mon_pack:pack(Some)}], length(Later) > length(Some)}
-    end;
-piece(Part, After, History, _Events) ->
-    sderl_mon_history:piece(Part, After, ?PIECE_BYTES, History).
+%% What was frozen and is not any more is large, and garbage.
+kept(#state{frozen = Frozen, expiry = Expiry} = State) ->
+    case sderl_mon_frozen:is_empty(Frozen) of
+        true -> {noreply, State, hibernate};
+        false when Expiry =:= none ->
+            {noreply, State#state{expiry = erlang:start_timer(?EXPIRE_MS, self(), expire)}};
+        false -> {noreply, State}
+    end.
