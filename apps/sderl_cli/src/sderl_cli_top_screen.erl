@@ -204,7 +204,8 @@ count(N, What) -> [integer_to_list(N), " ", What, "s"].
 %% behind go first.
 table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
                 frame := #{groups := Samples, links := Links}}, _) ->
-    #{inside := Inside, between := Between, free := WithFree} = parts(Topology, Links),
+    #{inside := Inside, between := Between, free := WithFree, hidden := Hidden} =
+        parts(Topology, Links),
     Rows = [
         {
             info,
@@ -224,7 +225,7 @@ table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
     Rest = [
         {info, [What, undefined, undefined, undefined, undefined, rate(Msgs), undefined, undefined]}
      || {What, Msgs} <- [{"between free nodes", Free}, {"with free nodes", WithFree},
-                         {"between groups", Between}],
+                         {"between groups", Between}, {"with hidden nodes", Hidden}],
         Msgs > 0
     ],
     {"groups", [{"group", left}, {"nodes", right}, {"up", right}, {"names", right},
@@ -270,8 +271,8 @@ table(findings, #{findings := Findings, columns := Columns}, _) ->
     ]),
     {"findings", [{"", left}], Rows}.
 
-%% Messages a second inside each group, between groups, and of groups with nodes of none: together
-%% all traffic. Whoever is attached and hidden, such as another monitor, is of none.
+%% Messages a second inside each group, between groups, of groups with nodes of none, and with whoever
+%% is attached and hidden, such as another monitor: together all traffic.
 parts(Topology, Links) ->
     Places = sderl_mon_traffic:places(Topology),
     Of = fun(By) ->
@@ -280,13 +281,18 @@ parts(Topology, Links) ->
     end,
     Inside = maps:groups_from_list(fun({{group, Id}, _}) -> Id end, fun({_, Msgs}) -> Msgs end,
                                    Of(group)),
-    IsFree = fun({{edge, From, To}, _}) -> lists:member(sderl_mon_traffic:free(), [From, To]) end,
-    {WithFree, Between} = lists:partition(IsFree, Of(edge)),
+    With = fun(Place) ->
+        fun({{edge, From, To}, _}) -> lists:member(Place, [From, To]) end
+    end,
+    {Attached, Members} = lists:partition(With(sderl_mon_traffic:hidden()), Of(edge)),
+    {WithFree, Between} = lists:partition(With(sderl_mon_traffic:free()), Members),
     Sum = fun(Edges) -> lists:sum([Msgs || {_, Msgs} <- Edges]) end,
+    Inner = #{Id => lists:sum(All) || Id := All <- Inside},
     #{
-        inside => #{Id => lists:sum(All) || Id := All <- Inside},
+        inside => Inner,
         between => Sum(Between),
-        free => Sum(WithFree)
+        free => Sum(WithFree),
+        hidden => maps:get(sderl_mon_traffic:hidden(), Inner, 0) + Sum(Attached)
     }.
 
 %% n2 before n10.

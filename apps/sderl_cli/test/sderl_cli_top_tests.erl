@@ -49,7 +49,7 @@ parts_test() ->
     ?assertMatch([["g2", "1", "1", "-", "-", "0" | _], ["g10", "2", "2", "-", "-", "30" | _]],
                  [W || ["g" ++ [C | _] | _] = W <- Words, C =/= $r]),
     ?assertMatch([_], [W || ["between", "groups" | _] = W <- Words, lists:member("12", W)]),
-    ?assertMatch([_], [W || ["with", "free", "nodes" | _] = W <- Words, lists:member("77", W)]),
+    ?assertMatch([_], [W || ["with", "hidden", "nodes" | _] = W <- Words, lists:member("77", W)]),
     ?assertEqual(["n1@h", "n2@h", "n10@h"], [N || ["n" ++ _ = N, "up" | _] <- Words]).
 
 nothing_yet_test() ->

@@ -110,18 +110,36 @@ topology_test_() ->
 
 %% Between nodes as counted, to groups as they are.
 edges_test() ->
-    Of = #{a => ~"g", b => ~"h", me => ~"g"},
-    One = sderl_mon_probe_library:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], #{}, Of, me),
-    Edges = fun(M) -> lists:sort([{F, T, N} || {F, T} := {edge, N} <- M]) end,
+    Of = #{a => [~"g"], b => [~"h"], me => [~"g", ~"h"]},
+    Count = fun(Rows, Old, Groups) ->
+        sderl_mon_probe_library:edges(Rows, Old, Groups, [a, b, x], me)
+    end,
+    One = Count([{a, b, 5}, {me, b, 2}, {x, a, 1}], #{}, Of),
     ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}],
-                 Edges(One)),
-    ?assertEqual(One,
-                 sderl_mon_probe_library:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], One, Of, me)),
+                 counted(One)),
+    ?assertEqual(One, Count([{a, b, 5}, {me, b, 2}, {x, a, 1}], One, Of)),
     %% What was counted before a change of the groups stays where it was.
-    Two = sderl_mon_probe_library:edges([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := ~"k"},
-                                        me),
+    Two = Count([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := [~"k"], me := [~"k", ~"h"]}),
     ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5},
-                  {<<"k">>, <<"h">>, 4}], Edges(Two)).
+                  {<<"k">>, <<"h">>, 4}], counted(Two)).
+
+%% a in g, g and h meet in one, h and k in two, c in k; one follows k.
+a_message_counts_at_its_first_gateway_test() ->
+    Of = #{a => [~"g"], one => [~"g", ~"h"], two => [~"h", ~"k"], c => [~"k"],
+           three => [~"g", ~"h"]},
+    At = fun(Self, Rows, Known, Connected) ->
+        counted(sderl_mon_probe_library:edges(Rows, #{}, maps:with(Known, Of), Connected, Self))
+    end,
+    ?assertEqual([{~"g", ~"h", 7}], At(one, [{a, two, 7}], [a, one, two], [a, two])),
+    %% Of the second the sender is no neighbour, whether its group is known there or not.
+    ?assertEqual([], At(two, [{a, c, 7}], [one, two, c], [one, c])),
+    ?assertEqual([], At(two, [{a, c, 7}], [a, one, two, c], [one, c])),
+    %% A gateway that sends is a neighbour of the next; one that receives counts for where it is not
+    %% beside the sender.
+    ?assertEqual([{~"g", ~"k", 3}], At(two, [{one, c, 3}], [one, two, c], [one, c])),
+    ?assertEqual([{~"g", ~"h", 4}], At(one, [{a, three, 4}], [a, one, three], [a, three])).
+
+counted(Edges) -> lists:sort([{From, To, N} || {From, To} := {edge, N} <- Edges]).
 
 kind_test_() ->
     [

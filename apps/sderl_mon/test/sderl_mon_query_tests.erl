@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Series, traffic tables and events, over a small cluster: groups x (a, b, gw), y (gw, c), both (b,
-%% c); d is free.
+%% c); d and d2 are free, tool is hidden.
 -module(sderl_mon_query_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -9,8 +9,11 @@
 -define(T0, 1_700_000_000_000).
 
 topology() ->
-    sderl_mon_gen:topology(#{~"x" => [~"a", ~"gw"], ~"y" => [~"gw", ~"c"], ~"z" => [~"gw", ~"c"],
-                             free => [~"d"]}).
+    #{nodes := Nodes} = Known =
+        sderl_mon_gen:topology(#{~"x" => [~"a", ~"gw"], ~"y" => [~"gw", ~"c"],
+                                 ~"z" => [~"gw", ~"c"], free => [~"d", ~"d2", ~"tool"]}),
+    #{~"tool" := Tool} = Nodes,
+    Known#{nodes := Nodes#{~"tool" := Tool#{hidden := true}}}.
 
 store(Frames) ->
     #{
@@ -37,7 +40,31 @@ groups_share_what_is_inside_test() ->
     %% gw and c are together in y and in z.
     ?assertEqual([{#{group => ~"x"}, 4.0}, {#{group => ~"y"}, 5.0}, {#{group => ~"z"}, 5.0}],
                  traffic(group, links())),
-    ?assertEqual([{#{group => ~"(free)"}, 3.0}], traffic(group, #{{~"d", ~"unknown"} => {3, 1}})).
+    ?assertEqual([{#{group => ~"(free)"}, 3.0}], traffic(group, #{{~"d", ~"d2"} => {3, 1}})).
+
+%% Monitors, shells and other tools are no free nodes, whether one of them is watched or not.
+hidden_nodes_are_told_apart_test() ->
+    Links = #{{~"d", ~"shell"} => {3, 1}, {~"tool", ~"a"} => {2, 1}, {~"tool", ~"shell"} => {4, 1},
+              {~"c", ~"d"} => {2, 1}},
+    ?assertEqual(
+        [
+            {#{from => ~"(free)", to => ~"(hidden)"}, 3.0},
+            {#{from => ~"(hidden)", to => ~"x"}, 2.0},
+            {#{from => ~"y", to => ~"(free)"}, 1.0},
+            {#{from => ~"z", to => ~"(free)"}, 1.0}
+        ],
+        traffic(edge, Links)
+    ),
+    ?assertEqual([{#{group => ~"(hidden)"}, 4.0}], traffic(group, Links)),
+    Store = store([sderl_mon_gen:frame(?T0 + 1000, Links)]),
+    Series = fun(From, To) ->
+        {ok, #{columns := #{msgs_s := Msgs}}} =
+            sderl_mon_query:series(Store, {edge, From, To}, ?T0, ?T0 + 1000, 1),
+        Msgs
+    end,
+    ?assertEqual([2.0], Series(~"(hidden)", ~"x")),
+    ?assertEqual([4.0], Series(~"(hidden)", ~"(hidden)")),
+    ?assertEqual([3.0], Series(~"(free)", ~"(hidden)")).
 
 edges_share_what_is_between_test() ->
     ?assertEqual(

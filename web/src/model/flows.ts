@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traffic by group, by the server's rule (sderl_mon_traffic): it counts to the groups that both
 // ends share, in equal parts; ends that share none count from each group of the sender to each of
-// the receiver, in equal parts; nodes of no group are one group, FREE.
+// the receiver, in equal parts; nodes of no group are one group, FREE, and hidden ones, such as
+// monitors, shells and tools, are another, HIDDEN. So is whoever is linked and not watched.
 import { type Frame, LINK_STRIDE } from "./frame";
+import type { TopologyNode } from "./protocol";
 import type { Topology } from "./topology";
 
 export const FREE = -1;
 export const FREE_NAME = "(free)";
+export const HIDDEN = -2;
+export const HIDDEN_NAME = "(hidden)";
 
 export interface Flow {
   from: number;
@@ -18,9 +22,12 @@ export interface Flow {
 }
 
 const NONE: readonly number[] = [FREE];
+const ATTACHED: readonly number[] = [HIDDEN];
 
-function placesOf(groups: readonly number[] | undefined): readonly number[] {
-  return groups === undefined || groups.length === 0 ? NONE : groups;
+/** The groups that a node counts for; undefined is one that nobody watches. */
+export function placesOf(node: TopologyNode | undefined): readonly number[] {
+  if (node === undefined) return ATTACHED;
+  return node.groups.length > 0 ? node.groups : node.hidden ? ATTACHED : NONE;
 }
 
 /** Directed flows between groups; from = to is the traffic inside. */
@@ -30,13 +37,12 @@ export class Flows {
   constructor(topology: Topology, frame: Frame) {
     const { links } = frame;
     for (let i = 0; i < links.length; i += LINK_STRIDE) {
-      // Who is at the end of a link and nobody knows of is in no group.
       const from = topology.node(links[i]);
       const to = topology.node(links[i + 1]);
       const msgs = links[i + 2];
       const bytes = links[i + 3];
-      const a = placesOf(from?.groups);
-      const b = placesOf(to?.groups);
+      const a = placesOf(from);
+      const b = placesOf(to);
       const shared = a.filter((group) => b.includes(group));
       if (shared.length > 0) {
         for (const group of shared)
@@ -69,7 +75,7 @@ export class Flows {
   }
 }
 
-/** Ids are small; FREE is -1. */
+/** Ids are small; HIDDEN is -2. */
 function key(from: number, to: number): number {
-  return (from + 1) * 65536 + to + 1;
+  return (from + 2) * 65536 + to + 2;
 }

@@ -2,7 +2,7 @@
 // The same traffic as a matrix: groups by groups, or the nodes of one group by those of another.
 import { type Frame, LINK_STRIDE } from "./frame";
 import type { Topology } from "./topology";
-import { Flows, FREE, FREE_NAME } from "./flows";
+import { Flows, FREE, FREE_NAME, HIDDEN, HIDDEN_NAME, placesOf } from "./flows";
 
 export interface Label {
   id: number;
@@ -22,11 +22,12 @@ export interface Matrix {
 export function groupMatrix(topology: Topology, frame: Frame): Matrix {
   const labels: Label[] = topology.groups.map(({ id, name }) => ({ id, name }));
   const flows = [...new Flows(topology, frame).all()];
-  if (
-    topology.nodes.some((node) => node.groups.length === 0) ||
-    flows.some(({ from, to }) => from === FREE || to === FREE)
-  )
-    labels.push({ id: FREE, name: FREE_NAME });
+  for (const [id, name] of [
+    [FREE, FREE_NAME],
+    [HIDDEN, HIDDEN_NAME],
+  ] as const)
+    if (members(topology, id).length > 0 || flows.some(({ from, to }) => from === id || to === id))
+      labels.push({ id, name });
   const matrix = empty("groups", labels, labels);
   const place = new Map(labels.map((label, i) => [label.id, i]));
   for (const flow of flows) {
@@ -39,24 +40,30 @@ export function groupMatrix(topology: Topology, frame: Frame): Matrix {
         column,
         flow.msgs,
         flow.bytes,
-        flow.direct > 0 && flow.from !== FREE && flow.to !== FREE,
+        flow.direct > 0 && flow.from >= 0 && flow.to >= 0,
       );
   }
   return matrix;
 }
 
-/** Members of both groups are in the rows and in the columns. */
+/** Members of both groups are in the rows and in the columns; those that nobody watches are one. */
 export function nodeMatrix(topology: Topology, frame: Frame, from: number, to: number): Matrix {
-  const matrix = empty("nodes", members(topology, from), members(topology, to));
+  const withOthers = (group: number) =>
+    group === HIDDEN
+      ? [...members(topology, HIDDEN), { id: HIDDEN, name: HIDDEN_NAME }]
+      : members(topology, group);
+  const matrix = empty("nodes", withOthers(from), withOthers(to));
   const rows = new Map(matrix.rows.map((label, i) => [label.id, i]));
   const columns = new Map(matrix.columns.map((label, i) => [label.id, i]));
   const { links } = frame;
   for (let i = 0; i < links.length; i += LINK_STRIDE) {
-    const row = rows.get(links[i]);
-    const column = columns.get(links[i + 1]);
+    const sender = topology.node(links[i]);
+    const receiver = topology.node(links[i + 1]);
+    const row = rows.get(sender?.id ?? HIDDEN);
+    const column = columns.get(receiver?.id ?? HIDDEN);
     if (row === undefined || column === undefined) continue;
-    const a = topology.node(links[i])?.groups ?? [];
-    const b = topology.node(links[i + 1])?.groups ?? [];
+    const a = sender?.groups ?? [];
+    const b = receiver?.groups ?? [];
     const direct = a.length > 0 && b.length > 0 && !a.some((group) => b.includes(group));
     add(matrix, row, column, links[i + 2], links[i + 3], direct);
   }
@@ -64,10 +71,7 @@ export function nodeMatrix(topology: Topology, frame: Frame, from: number, to: n
 }
 
 function members(topology: Topology, group: number): Label[] {
-  const nodes =
-    group === FREE
-      ? topology.nodes.filter((node) => node.groups.length === 0)
-      : topology.nodes.filter((node) => node.groups.includes(group));
+  const nodes = topology.nodes.filter((node) => placesOf(node).includes(group));
   return nodes.map(({ id, name }) => ({ id, name }));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { FixtureCluster } from "../../src/dev/cluster";
-import { FREE } from "../../src/model/flows";
+import { FREE, HIDDEN } from "../../src/model/flows";
 import { groupMatrix, nodeMatrix } from "../../src/model/matrix";
 import { Frame } from "../../src/model/frame";
 import { Topology } from "../../src/model/topology";
@@ -27,5 +27,29 @@ describe("matrix", () => {
     expect(matrix.columns.length).toBe(topology.group(1)!.nodes.length);
     const free = nodeMatrix(topology, frame, FREE, FREE);
     expect(free.rows.every((label) => topology.node(label.id)!.groups.length === 0)).toBe(true);
+  });
+
+  it("tells hidden nodes from free ones, and those that nobody watches are one of them", () => {
+    const { nodes, ...rest } = cluster.topology;
+    const [free, member] = [nodes.find((one) => one.groups.length === 0)!, topology.group(0)!];
+    const attached = new Topology({
+      ...rest,
+      nodes: [...nodes, { ...free, id: 900, name: "tool@h", hidden: true }],
+    });
+    const links: [number, number, number, number][] = [
+      [900, member.nodes[0], 5, 1],
+      [member.nodes[0], 901, 7, 1],
+      [member.nodes[0], free.id, 2, 1],
+    ];
+    const small = new Frame({ ...cluster.frame(1000), links }, new Map());
+    const groups = groupMatrix(attached, small);
+    expect(groups.rows.slice(-2).map((label) => label.name)).toEqual(["(free)", "(hidden)"]);
+    const row = groups.rows.length - 1;
+    expect(sum(groups.msgs.slice(row * groups.columns.length))).toBe(5);
+    expect(groups.direct.every((one) => one === 0)).toBe(true);
+    const opened = nodeMatrix(attached, small, HIDDEN, 0);
+    expect(opened.rows.map((label) => label.name)).toEqual(["tool@h", "(hidden)"]);
+    expect(sum(opened.msgs)).toBe(5);
+    expect(sum(nodeMatrix(attached, small, 0, HIDDEN).msgs)).toBe(7);
   });
 });

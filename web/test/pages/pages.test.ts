@@ -16,7 +16,15 @@ import { about } from "../../src/pages/node/concerns";
 import { cells } from "../../src/pages/node/heat";
 import { limitsOf, memoryOf, schedulersOf } from "../../src/pages/node/detail-model";
 import type { ClusterEvent, Detail, Finding, Severity } from "../../src/model/protocol";
-import { byOf, of, rowId, seriesFor, sums } from "../../src/pages/traffic/model";
+import {
+  byOf,
+  gatewaySums,
+  of,
+  rowId,
+  seriesFor,
+  summary,
+  sums,
+} from "../../src/pages/traffic/model";
 
 const detail = (more: Partial<Detail>): Detail => ({ type: "detail", t: 0, node: "a@h", ...more });
 
@@ -110,6 +118,37 @@ describe("traffic", () => {
     const edge = rowId({ from: "g", to: "(free)", ...rates });
     expect(seriesFor("routed", edge)).toEqual({ kind: "routed", from: "g", to: "(free)" });
     expect(byOf("routed")).toBe("routed");
+  });
+  it("by gateway counts each message once in all", () => {
+    const gateways = ["a", "b"].map((node) => ({ ...rates, node, forwarded_s: 3 }));
+    const link = (from: string, to: string, msgs_s: number) => ({ ...rates, from, to, msgs_s });
+    const links = [link("a", "b", 5), link("a", "x", 2), link("y", "b", 1), link("x", "y", 9)];
+    expect(gatewaySums(gateways, links)).toMatchObject({ msgs_s: 8, forwarded_s: 6 });
+    expect(gatewaySums(gateways.slice(0, 1), links)).toMatchObject({ msgs_s: 7, forwarded_s: 3 });
+    // Where the server has left links out nobody knows the sum.
+    const cut = Array.from({ length: 5000 }, () => link("a", "x", 1));
+    expect(gatewaySums(gateways, cut)).toMatchObject({ msgs_s: null, forwarded_s: 6 });
+  });
+  it("adds up in words, with the nodes of no group and the hidden ones told apart", () => {
+    const row = (msgs_s: number, where: object) => ({ ...rates, msgs_s, ...where });
+    const groups = [row(7, { group: "g" }), row(2, { group: "(free)" })];
+    const edges = [row(4, { from: "g", to: "h" }), row(1, { from: "h", to: "(free)" })];
+    const plain =
+      "Inside groups 7, between them 4 and with and between free nodes 3: all traffic is 14 msg/s.";
+    expect(summary("group", groups, edges)).toBe(plain);
+    expect(summary("edge", edges, groups)).toBe(plain);
+    const tools = [
+      row(8, { from: "(hidden)", to: "g" }),
+      row(1, { from: "(free)", to: "(hidden)" }),
+    ];
+    expect(summary("edge", [...edges, ...tools], groups)).toBe(
+      "Inside groups 7, between them 4, with and between free nodes 3 and with hidden nodes, such as monitors and tools, 9: all traffic is 23 msg/s.",
+    );
+    expect(summary("edge", [], [groups[0]])).toBe(
+      "Inside groups 7 and between them 0: all traffic is 7 msg/s.",
+    );
+    expect(summary("edge", [], [])).toBeNull();
+    expect(summary("link", groups, [])).toBeNull();
   });
 });
 

@@ -105,7 +105,7 @@ left out *since the agent's last update*.
 -doc """
 From the group of the sender to the group of the node that comes next. `(gateway)` is the node
 itself that counts, `(free)` a node that is in no group. `routed` has routed messages a second by
-edge, each counted by every gateway that it went over.
+edge, each counted by the first gateway that it went over.
 """.
 -type edge() :: {From :: id(), To :: id()}.
 

@@ -98,9 +98,10 @@ share(By, Key, Store) ->
 
 %% Most links are elsewhere, and this is sooner known than where.
 touches({gateway, Id}, {From, To}, _Places) -> Id =:= From orelse Id =:= To;
-touches({group, Id}, {From, _To}, Places) -> lists:member(Id, maps:get(From, Places, []));
-touches({edge, Id, _}, {From, _To}, Places) ->
-    lists:member(Id, maps:get(From, Places, [])) orelse Id =:= sderl_mon_traffic:free().
+touches({group, Id}, {From, _To}, Places) -> counts_for(Id, From, Places);
+touches({edge, Id, _}, {From, _To}, Places) -> counts_for(Id, From, Places).
+
+counts_for(Id, Node, Places) -> lists:member(Id, sderl_mon_traffic:groups(Node, Places)).
 
 plus({M, B}, Part, {Ms, Bs}) -> {Ms + M * Part, Bs + B * Part}.
 

@@ -9,11 +9,14 @@ page and table says the same.
 - Ends that share none: to the edge from each of the sender's groups to each of the receiver's, in
   equal parts. Free nodes count as one group, `free/0`. So the rows of all groups and of all edges
   add up to all traffic.
+- Hidden nodes in no group, such as monitors, shells and other tools, are no free nodes: they count
+  as a group of their own, `hidden/0`. So does whoever is linked and not watched: visible nodes are
+  watched, unless the configuration names others.
 - A gateway is a node of several groups. Its traffic is what it sends and receives, whatever the
   link; it is a view of the same messages, not more of them.
 """.
 
--export([free/0, places/1, keys/3, gateways/1]).
+-export([free/0, hidden/0, places/1, keys/3, groups/2, gateways/1]).
 
 -export_type([key/0]).
 
@@ -29,10 +32,16 @@ page and table says the same.
 -spec free() -> sderl_mon_types:id().
 free() -> <<"(free)">>.
 
+-doc "The group that hidden nodes without a group are shown as, and whoever is not watched.".
+-spec hidden() -> sderl_mon_types:id().
+hidden() -> <<"(hidden)">>.
+
 -doc "The groups of each node of a topology, sorted; built once for many links.".
 -spec places(sderl_mon_types:topology()) -> #{sderl_mon_types:id() => [sderl_mon_types:id()]}.
 places(#{nodes := Nodes, groups := Groups}) ->
-    Listed = #{Id => Of || Id := #{groups := Of} <- Nodes},
+    Listed = #{Id => Of
+               || Id := #{groups := Of} = Node <- Nodes,
+                  Of =/= [] orelse not maps:get(hidden, Node, false)},
     Places = maps:fold(
         fun(Group, #{nodes := Members}, Acc) ->
             lists:foldl(fun(N, A) ->
@@ -68,8 +77,12 @@ keys(By, {From, To}, Places) ->
         {edge, _Shared} -> []
     end.
 
+-doc "The groups that a node counts for: its own, or the one that stands for none.".
+-spec groups(sderl_mon_types:id(), #{sderl_mon_types:id() => [sderl_mon_types:id()]}) ->
+    [sderl_mon_types:id(), ...].
 groups(Id, Places) ->
     case Places of
         #{Id := [_ | _] = Groups} -> Groups;
-        #{} -> [free()]
+        #{Id := []} -> [free()];
+        #{} -> [hidden()]
     end.

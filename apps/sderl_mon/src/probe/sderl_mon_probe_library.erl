@@ -5,7 +5,7 @@ What the probe asks of the application `sderl` where that runs (`m:sderl_observe
 functions alone. Nothing here fails where it does not: a node without it is monitored too.
 """.
 
--export([traffic/1, names/0, edges/2, edges/4, groups/1, ask/2, describe_event/1, message_tags/0]).
+-export([traffic/1, names/0, edges/2, edges/5, groups/1, ask/2, describe_event/1, message_tags/0]).
 
 -import(sderl_mon_probe_text, [id/1, text/1, text/2, cut/2]).
 
@@ -34,40 +34,55 @@ names() ->
     catch _:_ -> #{}
     end.
 
--doc "See `edges/4`; with the groups of this node, and those that it knows.".
+-doc "See `edges/5`; with the groups of this node, and those that it knows.".
 -spec edges([{node(), node(), integer()}], map()) -> map().
-edges(Rows, Old) -> edges(Rows, Old, group_of(), node()).
+edges(Rows, Old) -> edges(Rows, Old, groups_of(), nodes(connected), node()).
 
-%% The group's id of each node, of the own groups first.
-group_of() ->
-    Groups = sderl_observed:group_members(),
+%% The ids of the groups of each node, the own ones of this node first.
+groups_of() ->
     lists:foldr(fun({G, Ms}, Acc) ->
         Id = id(G),
-        lists:foldl(fun(N, A) -> A#{N => Id} end, Acc, Ms)
-    end, #{}, Groups).
+        lists:foldl(fun(N, A) -> A#{N => [Id | maps:get(N, A, [])]} end, Acc, Ms)
+    end, #{}, sderl_observed:group_members()).
 
 -doc """
-Routed messages between nodes, as messages between groups as they are now. A node of several groups
-counts for the first.
+Routed messages between nodes, as messages between groups as they are now. A sender of several
+groups counts for the first, the next node for its first one that the sender is not in.
+
+A message counts where the sender is a neighbour, at the first gateway on its way, so that the sum
+over all gateways is the number of messages. Each further gateway counts it as passed on alone.
 """.
--spec edges([{node(), node(), integer()}], map(), map(), node()) -> map().
-edges(Rows, Old, GroupOf, Self) ->
-    Of = fun(N) ->
-        case GroupOf of
-            #{N := G} when N =/= Self -> G;
-            _ when N =:= Self -> <<"(gateway)">>;
-            _ -> <<"(free)">>
-        end
-    end,
+-spec edges([{node(), node(), integer()}], map(), #{node() => [Id :: binary()]},
+            Connected :: [node()], Self :: node()) -> map().
+edges(Rows, Old, GroupsOf, Connected, Self) ->
+    Of = fun(N) -> maps:get(N, GroupsOf, []) end,
+    Own = Of(Self),
     lists:foldl(fun({From, Next, N}, Acc) ->
-        Before = maps:get({row, From, Next}, Acc, 0),
-        Key = {Of(From), Of(Next)},
-        {edge, M} = maps:get(Key, Acc, {edge, 0}),
-        case N - Before of
-            0 -> Acc;
-            New -> Acc#{{row, From, Next} => N, Key => {edge, M + max(0, New)}}
+        New = max(0, N - maps:get({row, From, Next}, Acc, 0)),
+        case New > 0 andalso is_first(From, Of(From), Own, Connected, Self) of
+            true ->
+                Key = {sender(From, Of(From), Self), receiver(Next, Of(Next), Of(From), Self)},
+                {edge, Before} = maps:get(Key, Acc, {edge, 0}),
+                Acc#{{row, From, Next} => N, Key => {edge, Before + New}};
+            false ->
+                Acc#{{row, From, Next} => N}
         end
     end, Old, Rows).
+
+%% Of whom no group is known is free, or far away.
+is_first(Self, _Groups, _Own, _Connected, Self) -> true;
+is_first(From, [], _Own, Connected, _Self) -> lists:member(From, Connected);
+is_first(_From, Groups, Own, _Connected, _Self) -> lists:any(fun(G) -> lists:member(G, Own) end,
+                                                             Groups).
+
+sender(Self, _Groups, Self) -> <<"(gateway)">>;
+sender(_From, [Group | _], _Self) -> Group;
+sender(_From, [], _Self) -> <<"(free)">>.
+
+receiver(Self, _Groups, _SendersGroups, Self) -> <<"(gateway)">>;
+receiver(_Next, [], _SendersGroups, _Self) -> <<"(free)">>;
+receiver(_Next, Groups, SendersGroups, _Self) ->
+    hd([G || G <- Groups, not lists:member(G, SendersGroups)] ++ Groups).
 
 -doc "The groups that this node is in, with what is known of each (`ask/2`).".
 -spec groups(Live :: #{term() => map()}) -> [sderl_mon_samples:group()].

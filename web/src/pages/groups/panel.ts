@@ -6,7 +6,7 @@ import { icon } from "../../ui/icons";
 import { byteRate, count, messageRate, number } from "../../lib/format";
 import { h, text } from "../../lib/dom";
 import type { TopologyNode } from "../../model/protocol";
-import { FREE } from "../../model/flows";
+import { FREE, HIDDEN } from "../../model/flows";
 import { flowOf, namesOf } from "../../model/known";
 import { labeller } from "../../model/node-names";
 import { swatch } from "../../ui/patterns";
@@ -219,11 +219,22 @@ export class Panel {
     const flows = [...(this.view.flows?.all() ?? [])];
     const total = (of: typeof flows) =>
       of.reduce((sum, flow) => sum + (messages ? flow.msgs : flow.bytes), 0);
-    const edges = flows.filter((flow) => flow.from !== flow.to);
-    // Whoever is attached and hidden, such as another monitor, is of no group either.
-    const free = edges.filter((flow) => flow.from === FREE || flow.to === FREE);
-    const others = free.length > 0 ? `, ${format(total(free))} with free nodes` : "";
-    const between = `${format(total(edges) - total(free))} between groups${others}`;
+    const ofPlace = (place: number) =>
+      flows.filter(
+        ({ from, to }) => (from === place || to === place) && (from !== to || place === HIDDEN),
+      );
+    // Whoever is attached and hidden, such as another monitor, is no free node.
+    const hidden = ofPlace(HIDDEN);
+    const free = ofPlace(FREE).filter((flow) => !hidden.includes(flow));
+    const others = [...hidden, ...free];
+    const groups = flows.filter((flow) => flow.from !== flow.to && !others.includes(flow));
+    const between = [
+      `${format(total(groups))} between groups`,
+      free.length > 0 ? `${format(total(free))} with free nodes` : null,
+      hidden.length > 0 ? `${format(total(hidden))} with hidden nodes` : null,
+    ]
+      .filter((part) => part !== null)
+      .join(", ");
     const unit = messages ? messageRate : byteRate;
     const known = flows.length > 0;
     text(this.sum, known ? `${between}, ${unit(total(flows))} in all` : "");

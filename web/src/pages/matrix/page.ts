@@ -6,7 +6,7 @@ import { byteRate, number } from "../../lib/format";
 import { type Choice, choice, emptyState } from "../../ui/parts";
 import { children as fill, h, text } from "../../lib/dom";
 import { visible } from "../../lib/visible";
-import { FREE, FREE_NAME } from "../../model/flows";
+import { FREE, FREE_NAME, HIDDEN, HIDDEN_NAME } from "../../model/flows";
 import { groupMatrix, type Label, type Matrix, nodeMatrix } from "../../model/matrix";
 import type { Change } from "../../store/signals";
 import type { Topology } from "../../model/topology";
@@ -15,6 +15,12 @@ import { scaleChoice, trafficLegend } from "../../ui/traffic-legend";
 import { absolute, type Measure, relative, type Scale } from "../../model/traffic-scale";
 import { type Grid, gridFor, paintMatrix } from "./paint";
 import "./matrix.css";
+
+/** What stands in the place of a group for nodes in none. */
+const PLACES: ReadonlyMap<string, number> = new Map([
+  [FREE_NAME, FREE],
+  [HIDDEN_NAME, HIDDEN],
+]);
 
 const EMPTY = "The matrix shows who sends to whom as soon as there are groups.";
 
@@ -147,7 +153,7 @@ class MatrixPage implements MountedPage {
     const { arg, query } = this.ctx.route;
     const { topology } = this.ctx.store.shown;
     if (arg === null || topology === null) return null;
-    const id = (name: string) => (name === FREE_NAME ? FREE : topology.groupNamed(name)?.id);
+    const id = (name: string) => PLACES.get(name) ?? topology.groupNamed(name)?.id;
     const from = id(arg);
     const to = id(query["to"] ?? arg);
     return from === undefined || to === undefined ? null : [from, to];
@@ -159,7 +165,7 @@ class MatrixPage implements MountedPage {
     const { topology } = this.ctx.store.shown;
     if (topology === null) return null;
     const unknown = (name: string | null | undefined) =>
-      name != null && name !== FREE_NAME && topology.groupNamed(name) === undefined;
+      name != null && !PLACES.has(name) && topology.groupNamed(name) === undefined;
     return unknown(arg) ? arg : unknown(query["to"]) ? (query["to"] ?? null) : null;
   }
 
@@ -167,7 +173,8 @@ class MatrixPage implements MountedPage {
     const { palette } = this.ctx;
     this.measureChoice.choose(this.measure);
     this.scaleChoice.choose(this.ctx.route.query["scale"] === "relative" ? "relative" : "");
-    const name = (id: number) => (id === FREE ? FREE_NAME : (topology?.group(id)?.name ?? ""));
+    const name = (id: number) =>
+      id === FREE ? FREE_NAME : id === HIDDEN ? HIDDEN_NAME : (topology?.group(id)?.name ?? "");
     const trail =
       route === null
         ? "Groups"
@@ -331,7 +338,7 @@ class MatrixPage implements MountedPage {
         ...this.kept(),
         ...(to.name === from.name ? {} : { to: to.name }),
       });
-    else ctx.go("node", from.name);
+    else if (from.id !== HIDDEN) ctx.go("node", from.name);
   }
 }
 

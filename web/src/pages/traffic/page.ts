@@ -16,7 +16,20 @@ import {
 import { TimeWatch } from "../../ui/time-watch";
 import { Polled } from "../../ui/polled";
 import { type Column, type Table, table } from "../../lib/table";
-import { BY, type By, byOf, of, OTHER_PART, rowId, seriesFor, sourceOf, sums } from "./model";
+import {
+  ALSO,
+  BY,
+  type By,
+  byOf,
+  gatewaySums,
+  NO_GROUPS,
+  of,
+  rowId,
+  seriesFor,
+  sourceOf,
+  summary,
+  sums,
+} from "./model";
 import { Kinds } from "../../ui/kinds";
 import type { Series, TrafficRow } from "../../model/protocol";
 import "../../styles/data.css";
@@ -25,10 +38,12 @@ import { measure } from "../../lib/columns";
 import { children as fill, h, text as setText } from "../../lib/dom";
 import { byteRate, bytes, count, messageRate, number } from "../../lib/format";
 
-/** What the server names in the place of a group. */
-const NO_GROUPS: Readonly<Record<string, string>> = {
-  "(free)": "free nodes",
-  "(gateway)": "gateways",
+/** Where there are no rows. */
+const EMPTY: Partial<Record<By, string>> = {
+  edge: "Nothing went between groups in this time.",
+  gateway: "No gateway sent or received anything in this time.",
+  group: "Nothing went between members of a group in this time.",
+  routed: "No gateway with a probe passed on a routed message in this time.",
 };
 
 export const page: Page = {
@@ -40,8 +55,8 @@ class TrafficPage implements MountedPage {
   private by: By;
   private chosen: string | null;
   private rows: readonly TrafficRow[] = [];
-  /** Of groups the edges, of edges the groups. */
-  private others: readonly TrafficRow[] = [];
+  /** What else was asked for (ALSO). */
+  private also: readonly TrafficRow[] = [];
   private table: Table<TrafficRow>;
   private readonly tableRoot = h("div", {});
   private readonly failure = h("p", { class: "note", hidden: true });
@@ -57,7 +72,7 @@ class TrafficPage implements MountedPage {
     role: "status",
     "data-testid": "traffic-sum",
   });
-  private readonly traffic: Polled<{ rows: TrafficRow[]; others: TrafficRow[] }>;
+  private readonly traffic: Polled<{ rows: TrafficRow[]; also: TrafficRow[] }>;
   private readonly series: Polled<Series>;
   private readonly release: () => void;
   private readonly time: TimeWatch;
@@ -152,17 +167,17 @@ class TrafficPage implements MountedPage {
       ask: async () => {
         const t = stoppedAt(ctx);
         const window = { window_s: periodOf(ctx), ...(t === null ? {} : { t }) };
-        const part = OTHER_PART[this.by];
-        const [{ rows }, others] = await Promise.all([
+        const part = ALSO[this.by];
+        const [{ rows }, also] = await Promise.all([
           ctx.store.request("traffic", { by: this.by, ...window }),
           part === undefined ? null : ctx.store.request("traffic", { by: part, ...window }),
         ]);
-        return { rows, others: others?.rows ?? [] };
+        return { rows, also: also?.rows ?? [] };
       },
-      show: ({ rows, others }) => {
+      show: ({ rows, also }) => {
         this.failure.hidden = true;
         this.rows = rows;
-        this.others = others;
+        this.also = also;
         this.draw();
       },
       failed: (message) => this.failed(message),
@@ -216,7 +231,7 @@ class TrafficPage implements MountedPage {
   /** Another kind of rows: other columns, and nothing of the old ones. */
   private rebuild(): void {
     this.rows = [];
-    this.others = [];
+    this.also = [];
     this.sum.hidden = true;
     this.table = this.makeTable();
     this.table.empty("Asking …");
@@ -249,25 +264,16 @@ class TrafficPage implements MountedPage {
   }
 
   private draw(): void {
-    this.table.empty(
-      this.by === "routed"
-        ? "No gateway with a probe passed on a routed message in this time."
-        : "No traffic was measured in this time.",
-    );
+    this.table.empty(EMPTY[this.by] ?? "No traffic was measured in this time.");
     this.table.rows(this.rows);
     this.table.mark(this.chosen);
     this.drawSum();
   }
 
-  /** How the rows and those of the other part add up to all traffic. */
   private drawSum(): void {
-    this.sum.hidden = !(this.by in OTHER_PART) || this.rows.length + this.others.length === 0;
-    const [own, other] = [sums(this.rows).msgs_s ?? 0, sums(this.others).msgs_s ?? 0];
-    const [inside, between] = this.by === "group" ? [own, other] : [other, own];
-    setText(
-      this.sum,
-      `Inside groups ${number(inside)} and between them ${number(between)}: all traffic is ${messageRate(inside + between)}.`,
-    );
+    const words = summary(this.by, this.rows, this.also);
+    this.sum.hidden = words === null;
+    setText(this.sum, words ?? "");
   }
 
   private drawCharts(answer: Series): void {
@@ -289,10 +295,14 @@ class TrafficPage implements MountedPage {
   private makeTable(): Table<TrafficRow> {
     const { ctx, by } = this;
     const ofGroups = by === "edge" || by === "group" || by === "routed";
-    const place = (name: string): HTMLElement | string =>
-      ofGroups && Object.hasOwn(NO_GROUPS, name)
-        ? NO_GROUPS[name]
-        : h("a", { class: "place", href: ctx.href(ofGroups ? "groups" : "node", name) }, name);
+    const place = (name: string): HTMLElement | string => {
+      if (ofGroups && Object.hasOwn(NO_GROUPS, name)) return NO_GROUPS[name];
+      // Whoever is linked and not watched has no page.
+      const topology = ofGroups ? null : ctx.store.shown.topology;
+      if (topology !== null && topology.nodeNamed(name) === undefined)
+        return h("span", { class: "place muted", title: "A hidden node: it is not watched" }, name);
+      return h("a", { class: "place", href: ctx.href(ofGroups ? "groups" : "node", name) }, name);
+    };
     const pair = by === "link" || by === "edge" || by === "routed";
 
     const first = {
@@ -356,7 +366,7 @@ class TrafficPage implements MountedPage {
           ? [
               measure<TrafficRow>("forwarded_s", "Forwarded", (row) => row.forwarded_s, number, {
                 width: "6.2rem",
-                hint: "Routed messages a second that it passed on for others: each is one that came and one that went. Unknown without a probe",
+                hint: "Routed messages a second that it passed on for others: each is one that came and one that went, both in msg/s. Unknown without a probe",
               }),
             ]
           : []),
@@ -381,7 +391,7 @@ class TrafficPage implements MountedPage {
         ),
       ],
       totals: (rows) => {
-        const sum = sums(rows);
+        const sum = by === "gateway" ? gatewaySums(rows, this.also) : sums(rows);
         const label = rows.length === 1 ? "1 row" : `Total of ${count(rows.length)} rows`;
         return [
           label,
