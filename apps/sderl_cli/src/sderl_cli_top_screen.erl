@@ -271,8 +271,8 @@ table(findings, #{findings := Findings, columns := Columns}, _) ->
     ]),
     {"findings", [{"", left}], Rows}.
 
-%% Messages a second inside each group, between groups, of groups with nodes of none, and with whoever
-%% is attached and hidden, such as another monitor: together all traffic.
+%% Messages a second inside each group, between groups, of groups with nodes of none, and with
+%% whoever is attached and hidden, such as another monitor: together all traffic.
 parts(Topology, Links) ->
     Places = sderl_mon_traffic:places(Topology),
     Of = fun(By) ->

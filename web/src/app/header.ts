@@ -12,11 +12,11 @@ import type { Theme } from "../ui/theme";
 const SOURCES: Record<string, [string, string]> = {
   stock: [
     "No probes",
-    "No node runs a probe, so only what stock OTP reports is shown. A node's page says how it gets one.",
+    "No probe tells this monitor, so only what stock OTP reports is shown. A node's page says why, and what to do.",
   ],
   mixed: [
     "Some without a probe",
-    "Of nodes that run no probe only what stock OTP reports is shown. A node's page says how they get one.",
+    "Of nodes whose probe does not tell this monitor, or that have none, only what stock OTP reports is shown. A node's page says why, and what to do.",
   ],
   synthetic: ["Synthetic", "Made-up data, no cluster."],
 };

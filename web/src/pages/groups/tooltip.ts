@@ -4,6 +4,7 @@ import type { Ctx } from "../../ui/ctx";
 import { byteRate, bytes, count, messageRate, number, share, UNKNOWN } from "../../lib/format";
 import { h } from "../../lib/dom";
 import { FREE } from "../../model/flows";
+import { probeOf } from "../../model/probe";
 import { flowOf, namesOf } from "../../model/known";
 import type { Entity } from "../../model/scene";
 import { beside } from "./geometry";
@@ -138,10 +139,14 @@ export class Tooltip {
       const value = (metric: string) => frame?.value(id, metric) ?? NaN;
       if (entity.node?.status !== "up") facts.push(["status", entity.node?.status ?? ""]);
       const source = entity.node?.source;
-      if (source === "stock")
+      if (entity.node && source === "stock")
         facts.push([
           "watched",
-          entity.node?.library ? "runs the library, no probe" : "as stock OTP tells",
+          probeOf(entity.node) === "elsewhere"
+            ? "its probe tells other monitors"
+            : entity.node.library
+              ? "runs the library, no probe"
+              : "as stock OTP tells",
         ]);
       else if (source === "none") facts.push(["watched", "not yet"]);
       facts.push([

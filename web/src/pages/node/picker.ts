@@ -61,7 +61,7 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
       }),
       measure("procs", "Processes", of("procs"), count, { width: "6.5rem", wide: true }),
       measure("mem", "Memory", of("mem"), bytes, { width: "6.5rem", wide: true }),
-      measure("out_msgs_s", "msg/s out", of("out_msgs_s"), number, {
+      measure("out_msgs_s", "msg/s sent", of("out_msgs_s"), number, {
         width: "6.5rem",
         wide: true,
         hint: "Messages to other nodes a second",

@@ -109,26 +109,26 @@ export class RingView {
       this.rebuild(normal);
     }
     let queued = 0;
-    let busy = 0;
+    let utilised = 0;
     let measured = 0;
     for (const one of normal) {
       const queue = one.queue ?? 0;
       queued += queue;
       if (typeof one.util === "number") {
-        busy += one.util;
+        utilised += one.util;
         measured += 1;
       }
       this.update(one, queue);
     }
-    setText(this.middle, measured > 0 ? share(busy / measured) : "–");
+    setText(this.middle, measured > 0 ? share(utilised / measured) : "–");
     setText(
       this.below,
-      measured > 0 ? `used · run queue ${number(queued)}` : `run queue ${number(queued)}`,
+      measured > 0 ? `utilisation · run queue ${number(queued)}` : `run queue ${number(queued)}`,
     );
     set(
       this.picture,
       "aria-label",
-      `${normal.length} schedulers, utilisation ${measured > 0 ? share(busy / measured) : "unknown"}, run queue ${queued}`,
+      `${normal.length} schedulers, utilisation ${measured > 0 ? share(utilised / measured) : "unknown"}, run queue ${queued}`,
     );
     this.ways.hidden = !tracing;
   }

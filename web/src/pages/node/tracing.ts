@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The switch for tracing: the server says what it costs, and only then is it turned on.
 import type { Ctx } from "../../ui/ctx";
-import { dialog, note } from "../../ui/parts";
+import { dialog } from "../../ui/parts";
 import { h, set, text as setText } from "../../lib/dom";
 import { RequestError } from "../../store/requests";
 
@@ -154,19 +154,3 @@ export class TraceSwitch {
     }
   }
 }
-
-/** Why so little is known of a node, and what to type for more: nothing starts by itself. */
-export const stockNote = (library: boolean, why: string | null): HTMLElement =>
-  note(
-    h("strong", {}, library ? "The library runs here, without a probe. " : "Stock node. "),
-    library
-      ? "So its groups and links are shown; names, reasons for links, kinds of traffic, registrations and traces are not known. "
-      : "No probe runs here, so only what stock OTP reports is shown: no reasons for links, no kinds of traffic, no registrations, no tracing. ",
-    "For a probe, a few modules that leave with the monitor, start that with ",
-    h("code", {}, "bin/sderl mon --inject"),
-    ", or type ",
-    h("code", {}, "sderl_mon:set(#{inject => true})."),
-    " on a monitoring node.",
-    library ? " Nodes whose release has sderl_mon run it themselves." : "",
-    why === null ? "" : ` The monitor says: ${why}.`,
-  );

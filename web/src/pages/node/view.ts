@@ -19,7 +19,8 @@ import { status } from "./picker";
 import { Processes } from "./processes";
 import { RingView } from "./ring-view";
 import { SchedulerTable } from "./scheduler-table";
-import { stockNote, TraceSwitch } from "./tracing";
+import { stockNote } from "./stock-note";
+import { TraceSwitch } from "./tracing";
 import { children as fill, h, text as setText } from "../../lib/dom";
 import {
   byteRate,
@@ -53,7 +54,7 @@ const STATS: readonly (readonly [string, string, (value: number | null) => strin
 const NOT_KEPT =
   "The history keeps a node's totals. Its schedulers, processes and links are known only for times at which this page was open; the charts reach further back.";
 const STOCK_UTIL =
-  "The utilisation of the schedulers is unknown: stock OTP measures it only when asked, and no probe runs on this node.";
+  "The utilisation of the schedulers is unknown: stock OTP measures it only when asked, and no probe of this node tells this monitor.";
 const NO_UTIL =
   "The utilisation of the schedulers is unknown until the node's second report: it is measured between two of them.";
 
@@ -61,6 +62,9 @@ const REDRAWN: readonly Kind[] = ["frame", "topology", "detail", "findings", "he
 
 /** Said below a number, where it says little alone. */
 function beside(key: string, metric: (key: string) => number | null): string {
+  if (metric(key) === null) return "";
+  if (key === "cpu_pct") return "of one core";
+  if (key === "host_cpu") return "of all cores";
   const total = key === "host_mem" ? metric("host_mem_total") : null;
   return total === null ? "" : `of ${bytes(total)}`;
 }
@@ -276,7 +280,7 @@ class NodeView {
       detail?.tracing ?? this.details.last?.tracing ?? false,
       node.source === "probe" || node.source === "synthetic"
         ? null
-        : "Tracing needs the probe, and this node runs none.",
+        : "Tracing needs the probe, and none of this node tells this monitor.",
     );
     this.heat.draw(this.details.all());
     this.concerns.draw(this.ctx.store.shown.findings, detail?.problems ?? []);
@@ -294,13 +298,14 @@ class NodeView {
       : null;
   }
 
-  private drawNotes({ source, library, why, status: state }: TopologyNode): void {
+  private drawNotes(node: TopologyNode): void {
+    const { source, library, why, status: state } = node;
     const key = JSON.stringify([source, library, why, state]);
     if (key === this.noted) return;
     this.noted = key;
     fill(
       this.notes,
-      source === "stock" ? stockNote(library === true, state === "up" ? why : null) : null,
+      source === "stock" ? stockNote(node) : null,
       state !== "up"
         ? note(
             h("strong", {}, `This node is ${state}. `),
