@@ -20,7 +20,7 @@ suite() -> [{timetrap, {minutes, 4}}].
 %% The last one leaves the first monitoring node at another port.
 all() ->
     [cluster, pages, names, hostile, time, together, restart, tokens, keyboard, sizes, tracing,
-     recording, takeover].
+     recording, tls, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -120,11 +120,13 @@ tracing(Config) -> play(tracing, Config).
 
 recording(Config) -> play(recording, Config).
 
+tls(Config) -> play(tls, Config).
+
 takeover(Config) -> play(takeover, Config).
 
 play(Scenario, Config) ->
-    Shared = proplists:get_value(shared, Config),
     Shots = proplists:get_value(priv_dir, Config),
+    Shared = (proplists:get_value(shared, Config))#{dir => Shots},
     Port = open_port({spawn_executable, file("toolchain/web")}, [
         {args, ["--run", "node", "e2e/scenario.mjs", atom_to_list(Scenario)]},
         {env, [{"SDERL_BROWSER", proplists:get_value(browser, Config)}, {"SDERL_SHOTS", Shots}]},
@@ -212,7 +214,23 @@ act(~"stop_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     #{};
 act(~"start_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     ok = sderl_fleet:call(Fleet, Watcher, application, start, [sderl_web]),
-    #{}.
+    #{};
+%% The certificate is for the server alone: the browser trusts no authority of ours.
+act(~"serve_tls", _, #{fleet := Fleet, watchers := [Watcher | _], dir := Dir}) ->
+    {Files, _Trust} = sderl_web_certificates:make(Dir),
+    serve(Fleet, Watcher, Files);
+act(~"serve_plain", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
+    serve(Fleet, Watcher, off).
+
+serve(Fleet, Watcher, Tls) ->
+    Call = fun(Function, Args) ->
+        ok = sderl_fleet:call(Fleet, Watcher, application, Function, Args)
+    end,
+    Call(stop, [sderl_web]),
+    Call(set_env, [sderl_web, tls, Tls]),
+    Call(start, [sderl_web]),
+    {ok, Address} = sderl_fleet:call(Fleet, Watcher, sderl_web, address, []),
+    maps:with([url, link], Address).
 
 %% Names of these scenarios alone: a fixed, small set.
 group(Text) -> binary_to_atom(Text).

@@ -64,6 +64,11 @@ export default async function hostile(stage) {
           .getByText(/onload|constructor|red|window/)
           .first()
           .waitFor();
+      if (route === `#/names?group=${encodeURIComponent(made.find((one) => /202e/i.test(one)))}`)
+        stage.must(
+          /202e/i.test(await page.getByRole("main").innerText()),
+          "a mark that turns the direction is shown by its number",
+        );
       const seen = await page.evaluate(looked);
       for (const what of seen) wrong.push(`${route} at ${viewport.width}: ${what}`);
     }
