@@ -4,6 +4,7 @@ import type { Store } from "../store/store";
 import type { Change } from "../store/signals";
 import { h, s, set, text as setText } from "../lib/dom";
 import { count } from "../lib/format";
+import { probeOf } from "../model/probe";
 import { icon, type IconName } from "../ui/icons";
 import { TITLES } from "./pages";
 import { commonQuery, formatRoute, PAGES, type Route } from "../ui/router";
@@ -17,6 +18,10 @@ const SOURCES: Record<string, [string, string]> = {
   mixed: [
     "Some without a probe",
     "Of nodes whose probe does not tell this monitor, or that have none, only what stock OTP reports is shown. A node's page says why, and what to do.",
+  ],
+  elsewhere: [
+    "Probes tell another monitor",
+    "The probes tell other monitoring nodes, one set of them at a time, so here only what stock OTP reports is shown.",
   ],
   synthetic: ["Synthetic", "Made-up data, no cluster."],
 };
@@ -130,7 +135,10 @@ export class Header {
 
   update(change: Change): void {
     if (change.has("connection") || change.has("hello")) this.showConnection();
-    if (change.has("topology")) this.showMonitors();
+    if (change.has("topology")) {
+      this.showMonitors();
+      this.showConnection();
+    }
     if (change.has("findings")) this.showFindings();
     if (change.has("frame") || change.has("connection")) this.showLosses();
   }
@@ -141,7 +149,9 @@ export class Header {
     this.connection.dataset["state"] = connection;
     setText(this.cluster, recording ?? hello?.cluster ?? "");
     set(this.cluster, "title", this.cluster.textContent);
-    const known = SOURCES[hello?.source ?? ""];
+    const nodes = this.store.shown.topology?.nodes ?? [];
+    const elsewhere = nodes.some((node) => probeOf(node) === "elsewhere");
+    const known = SOURCES[elsewhere ? "elsewhere" : (hello?.source ?? "")];
     this.source.hidden = known === undefined;
     if (known) {
       setText(this.source, known[0]);

@@ -51,6 +51,8 @@ export interface TableOptions<R> {
   /** CSS height beyond which the table scrolls by itself. */
   maxHeight?: string;
   rowClass?: (row: R) => string | null;
+  /** On a narrow screen a row has two lines. */
+  roomy?: boolean;
 }
 
 export interface Table<R> {
@@ -63,9 +65,12 @@ export interface Table<R> {
 }
 
 const ROW = 32;
+const ROOMY_ROW = 48;
+const narrow = () => matchMedia("(max-width: 640px)").matches;
 
 export function table<R>(options: TableOptions<R>): Table<R> {
   const { columns } = options;
+  const rowHeight = () => (options.roomy && narrow() ? ROOMY_ROW : ROW);
   let all: readonly R[] = [];
   let shown: readonly R[] = [];
   let order: Order | null = options.order ?? null;
@@ -103,7 +108,7 @@ export function table<R>(options: TableOptions<R>): Table<R> {
     : null;
   const grid = h(
     "table",
-    { class: "data" },
+    { class: options.roomy ? "data roomy" : "data" },
     h("caption", { class: "visually-hidden" }, options.caption),
     h("colgroup", {}, ...columns.map((column) => columnElement(column))),
     h("thead", {}, h("tr", {}, ...headers)),
@@ -175,26 +180,27 @@ export function table<R>(options: TableOptions<R>): Table<R> {
   /** Makes the rows in sight; rows that were there keep their elements, and with them focus and selection. */
   function paint(fresh: boolean): void {
     const height = scroller.clientHeight || 600;
+    const row = rowHeight();
     const [first, after] =
-      shown.length <= 60 ? [0, shown.length] : sight(shown.length, scroller.scrollTop, height, ROW);
+      shown.length <= 60 ? [0, shown.length] : sight(shown.length, scroller.scrollTop, height, row);
     if (!fresh && first === painted[0] && after === painted[1]) return;
     painted = [first, after];
     const wanted: HTMLElement[] = [];
     const kept = new Set<string>();
     for (let i = first; i < after; i += 1) {
-      const row = shown[i] as R;
-      const id = options.id(row);
+      const one = shown[i] as R;
+      const id = options.id(one);
       if (kept.has(id)) continue;
       kept.add(id);
-      wanted.push(draw(id, row, i));
+      wanted.push(draw(id, one, i));
     }
     for (const [id, one] of made) {
       if (kept.has(id)) continue;
       one.line.remove();
       made.delete(id);
     }
-    (above.cells[0] as HTMLElement).style.height = `${first * ROW}px`;
-    (below.cells[0] as HTMLElement).style.height = `${(shown.length - after) * ROW}px`;
+    (above.cells[0] as HTMLElement).style.height = `${first * row}px`;
+    (below.cells[0] as HTMLElement).style.height = `${(shown.length - after) * row}px`;
     arrangeChildren(body, [
       ...(first > 0 ? [above] : []),
       ...wanted,
@@ -267,7 +273,7 @@ export function table<R>(options: TableOptions<R>): Table<R> {
         event.key,
         from,
         shown.length,
-        Math.max(1, Math.floor(scroller.clientHeight / ROW) - 2),
+        Math.max(1, Math.floor(scroller.clientHeight / rowHeight()) - 2),
       );
       if (to === null) return;
       event.preventDefault();
@@ -277,10 +283,12 @@ export function table<R>(options: TableOptions<R>): Table<R> {
 
   function focus(index: number): void {
     active = index;
-    const top = index * ROW;
-    const inSight = scroller.clientHeight - 2 * ROW;
+    const height = rowHeight();
+    const top = index * height;
+    const inSight = scroller.clientHeight - 2 * height;
     if (top < scroller.scrollTop) scroller.scrollTop = top;
-    else if (top > scroller.scrollTop + inSight - ROW) scroller.scrollTop = top - inSight + ROW;
+    else if (top > scroller.scrollTop + inSight - height)
+      scroller.scrollTop = top - inSight + height;
     paint(true);
     const row = shown[index];
     if (row !== undefined)

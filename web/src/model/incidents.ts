@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of one cause as one incident: a node that went down or came up, or a group that was created
-// or deleted, with what followed from it on the other nodes.
+// or deleted, with what followed from it on the other nodes; and the links of a node that came or
+// went together, as those of a monitor or a tool do.
 import type { ClusterEvent, Level } from "./protocol";
 
 export interface Incident {
@@ -14,7 +15,7 @@ export interface Incident {
 }
 
 export interface Cause {
-  what: "down" | "up" | "created" | "deleted";
+  what: "down" | "up" | "linked" | "unlinked" | "created" | "deleted";
   /** The node's name, or the group's. */
   of: string;
 }
@@ -36,6 +37,9 @@ const NODE_CAUSES: Record<string, Cause["what"]> = {
   node_unreachable: "down",
   node_up: "up",
 };
+const LINK_CAUSES: Record<string, Cause["what"]> = { link_up: "linked", link_down: "unlinked" };
+/** What the links of a node tell of it, if it is that. */
+const OF_LINKS: Partial<Record<Cause["what"], Cause["what"]>> = { up: "linked", down: "unlinked" };
 const GROUP_CAUSES: Record<string, Cause["what"]> = {
   group_created: "created",
   group_deleted: "deleted",
@@ -68,7 +72,10 @@ function peerOf(event: ClusterEvent): string | null {
 }
 
 function causeOf(event: ClusterEvent): Cause | null {
-  const node = peerOf(event) ?? event.node;
+  const peer = peerOf(event);
+  const ofLink = LINK_CAUSES[event.kind];
+  if (ofLink !== undefined && peer) return { what: ofLink, of: peer };
+  const node = peer ?? event.node;
   const ofNode = NODE_CAUSES[event.kind];
   if (ofNode !== undefined && node) return { what: ofNode, of: node };
   const ofGroup = GROUP_CAUSES[event.kind];
@@ -102,7 +109,10 @@ function belongs(
   const last = events[events.length - 1];
   if (event.t - last.t > QUIET_MS || event.t - events[0].t > LONGEST_MS) return false;
   const own = causeOf(event);
-  if (own !== null) return own.what === cause.what && own.of === cause.of;
+  const ofLinks = (one: Cause) => one.what === "linked" || one.what === "unlinked";
+  if (own !== null && (!ofLinks(own) || ofLinks(cause)))
+    return own.of === cause.of && (own.what === cause.what || cause.what === OF_LINKS[own.what]);
+  if (ofLinks(cause)) return false;
   const { group } = event;
   if (cause.what === "created" || cause.what === "deleted")
     return group === cause.of && CHURN.has(event.kind);
@@ -124,8 +134,14 @@ export function incidents(
     const text = () => (words ||= `${event.text} ${JSON.stringify(event.details ?? {})}`);
     const found = open.findLast((one) => belongs(event, text, one));
     const cause = causeOf(event);
-    if (found !== undefined) found.events.push(event);
-    else if (cause === null) alone.push(event);
+    if (found !== undefined) {
+      found.events.push(event);
+      // Links told first of what a node did.
+      if (cause !== null && found.cause.what === OF_LINKS[cause.what]) {
+        found.cause = cause;
+        found.groups = new Set(groupsOf(cause.of));
+      }
+    } else if (cause === null) alone.push(event);
     else {
       const one = { cause, events: [event], groups: new Set(groupsOf(cause.of)) };
       all.push(one);

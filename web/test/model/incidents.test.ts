@@ -33,6 +33,35 @@ describe("incidents", () => {
     expect((one as Incident).level).toBe("error");
   });
 
+  it("gather the links of a tool that came or went, and those of a node with its death", () => {
+    const tool = (t: number, node: string, kind = "link_up") =>
+      event(t, kind, { node, details: { peer: "tool@h" }, text: `${kind} tool@h` }, "info");
+    const mixed = [
+      tool(0, "n1@h"),
+      event(3, "coordinator_changed", { node: "n1@h", group: "red" }),
+      tool(5, "n2@h"),
+      tool(60_000, "n1@h", "link_down"),
+      tool(60_001, "n2@h", "link_down"),
+    ];
+    expect(shapes(incidents(mixed, () => ["red"]))).toEqual([
+      "coordinator_changed",
+      ["link_up tool@h", 2],
+      ["link_down tool@h", 2],
+    ]);
+    const died = (t: number, node: string) =>
+      event(t, "link_down", { node, details: { peer: "n9@h" } }, "warning");
+    const lost = [
+      died(0, "n1@h"),
+      event(5, "node_down", { node: "n9@h", text: "n9@h is down" }, "warning"),
+      died(6, "n2@h"),
+      event(7, "component_split", { node: "n1@h", group: "red" }, "warning"),
+    ];
+    const [one, ...rest] = incidents(lost, () => ["red"]);
+    expect(rest).toEqual([]);
+    expect(shapes([one])).toEqual([["n9@h is down", 4]]);
+    expect((one as Incident).cause).toBe("down");
+  });
+
   it("leave what has another cause alone", () => {
     const others = [
       event(1650, "coordinator_changed", { node: "n5@h", group: "blue" }),

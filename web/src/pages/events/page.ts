@@ -20,7 +20,7 @@ import { stoppedAt } from "../../ui/period";
 import { TimeWatch } from "../../ui/time-watch";
 import type { Order } from "../../lib/table-model";
 import { type Incident, incidents } from "../../model/incidents";
-import { kindText, levelOf, type Row, rowId, rowsOf, textOf } from "./rows";
+import { followers, kindText, levelOf, type Row, rowId, rowsOf, textOf } from "./rows";
 import { type Table, table } from "../../lib/table";
 import type { ClusterEvent, Level } from "../../model/protocol";
 import "../../styles/data.css";
@@ -74,6 +74,7 @@ class EventsPage implements MountedPage {
   ) {
     this.table = table<Row>({
       caption: "Events",
+      roomy: true,
       id: rowId,
       order: this.order,
       onOrder: (order) => {
@@ -298,7 +299,8 @@ class EventsPage implements MountedPage {
   }
 
   private what({ event, incident, part }: Row): HTMLElement {
-    if (incident === null || part) return h("span", { title: event.text }, event.text);
+    if (incident === null || part)
+      return h("span", { class: "lines", title: event.text }, event.text);
     const more = incident.events.length - 1;
     const open = this.opened.has(event.id);
     const toggle = () => {
@@ -307,12 +309,12 @@ class EventsPage implements MountedPage {
     };
     return h(
       "span",
-      { title: event.text },
+      { class: "lines", title: event.text },
       h(
         "button",
         { type: "button", class: "incident-toggle", "aria-expanded": String(open), click: toggle },
         count(more),
-        h("span", { class: "incident-word" }, more === 1 ? " consequence" : " consequences"),
+        h("span", { class: "incident-word" }, followers(incident, more)),
       ),
       event.text,
     );

@@ -35,6 +35,12 @@ export function kindText(kind: string, incident: Incident | null = null): string
   return Object.hasOwn(WORDS, kind) ? WORDS[kind] : kind.replaceAll("_", " ");
 }
 
+/** What the events below the head are, in words behind their number. */
+export function followers({ cause }: Incident, count: number): string {
+  const what = cause === "linked" || cause === "unlinked" ? "more link" : "consequence";
+  return ` ${what}${count === 1 ? "" : "s"}`;
+}
+
 /** Those of which something passed the filters; of an incident that is open, what passed. */
 export function rowsOf(
   all: readonly (ClusterEvent | Incident)[],

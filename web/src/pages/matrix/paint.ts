@@ -23,7 +23,7 @@ const NARROW = 22;
 /** On a phone a few columns are as wide as their numbers, and the matrix scrolls. */
 const PHONE = 640;
 const FEW = 24;
-const READABLE = 44;
+const READABLE = 40;
 
 /** Cells as large as there is room, within bounds; larger than the room it scrolls. */
 export function gridFor(

@@ -25,12 +25,18 @@ const ADVICE: Record<ReturnType<typeof probeOf>, readonly (HTMLElement | string)
   ],
 };
 
+/** Which, as the monitor says it: "... (NODE); ..." */
+const whom = (why: string | null): string => {
+  const found = /\(([^()]+)\)/.exec(why ?? "");
+  return found === null ? "" : ` (${found[1]})`;
+};
+
 export function stockNote(node: TopologyNode): HTMLElement {
   const library = node.library === true;
   const probe = probeOf(node);
   const title =
     probe === "elsewhere"
-      ? "The probe of this node tells other monitoring nodes. "
+      ? `The probe of this node tells other monitoring nodes${whom(node.why)}. `
       : library
         ? "The library runs here, without a probe. "
         : "Stock node. ";
@@ -41,7 +47,7 @@ export function stockNote(node: TopologyNode): HTMLElement {
       : "So only what stock OTP reports is shown: no reasons for links, no kinds of traffic, no registrations, no tracing. ",
     ...ADVICE[probe].map((part) => (typeof part === "string" ? part : part.cloneNode(true))),
     probe === "absent" && library ? " Nodes whose release has sderl_mon run it themselves." : "",
-    node.status !== "up" || node.why === null || probe === "absent"
+    node.status !== "up" || node.why === null || probe === "absent" || probe === "elsewhere"
       ? ""
       : ` The monitor says: ${node.why}.`,
   );

@@ -60,6 +60,8 @@ const NO_UTIL =
 
 const REDRAWN: readonly Kind[] = ["frame", "topology", "detail", "findings", "hello", "theme"];
 
+const sentence = (words: string): string => (/[.?!]$/.test(words) ? words : `${words}.`);
+
 /** Said below a number, where it says little alone. */
 function beside(key: string, metric: (key: string) => number | null): string {
   if (metric(key) === null) return "";
@@ -269,7 +271,9 @@ class NodeView {
       this.facts,
       [
         otp ? `OTP ${otp}` : null,
-        detail?.uptime_s !== undefined ? `up for ${duration(detail.uptime_s)}` : null,
+        node.status === "up" && detail?.uptime_s !== undefined
+          ? `up for ${duration(detail.uptime_s)}`
+          : null,
         node.hidden ? "hidden" : null,
       ]
         .filter((one) => one !== null)
@@ -309,8 +313,8 @@ class NodeView {
       state !== "up"
         ? note(
             h("strong", {}, `This node is ${state}. `),
-            why ? `${why}. ` : "",
-            "The numbers below are the last that are known.",
+            why ? `The monitor says: ${sentence(why)} ` : "",
+            "Its numbers of now are not known; what else is shown below it reported last.",
           )
         : null,
     );
