@@ -101,7 +101,7 @@ a_resolvers_word_counts_while_the_last_batch_is_out_test() ->
     #s{d = D} = S0 = state(),
     Asks = sderl_core_clash:ask(S0#s{lead = 'n1@t', num = 1, d = D#d{clashes = #{x => {A, B}}}}),
     ?assertEqual([{resolve, x, A, B}], Asks#s.fx),
-    Flight = #flight{num = 1, wait = #{'n2@t' => []}},
+    Flight = #flight{num = 1, wait = ['n2@t']},
     Out = Asks#s{office = (Asks#s.office)#office{flight = Flight}},
     #s{role = joining} = Joins = sderl_core_join:give_up('n3@t', {9, 'n3@t'}, Out),
     Told = sderl_core_clash:resolved(x, A, B, pid(1), [], Joins),
@@ -247,7 +247,7 @@ a_loser_outside_is_told_by_the_coordinator_too_test() ->
     %% Of another process no home is known.
     ?assertEqual([], Then('n1@t', [{exit, pid(3), kill}])),
     Lands = fun(View) ->
-        Flight = #flight{num = 1, wait = #{'n3@t' => []}, then = [{tell, 'n2@t', Exit}]},
+        Flight = #flight{num = 1, wait = ['n3@t'], then = [{tell, 'n2@t', Exit}]},
         S = S0#s{lead = 'n1@t', num = 1, office = #office{flight = Flight}, d = D#d{view = View}},
         sderl_core_write:ack({5, 'n1@t'}, 1, none, 'n3@t', S)
     end,

@@ -101,8 +101,8 @@ changes(unconditional_removal) ->
       "lists:reverse(Queue))"}];
 changes(early_yes) ->
     [{sderl_core_write,
-      "#flight{num = Num, wait = Wait, since = Now, then = Then, origins = Origins}",
-      "#flight{num = Num, wait = #{}, since = Now, then = Then, origins = Origins}"}];
+      "#flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins}",
+      "#flight{num = Num, wait = [], since = Now, then = Then, origins = Origins}"}];
 changes(resurrect) ->
     [{sderl_core_decide, "lists:usort(lists:append([Ns || #change_view{drops = Ns} <- Changes]))",
       "[]"},

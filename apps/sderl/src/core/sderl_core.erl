@@ -296,7 +296,7 @@ inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
       flight => case F of undefined -> none; #flight{num = N} -> {N, unacknowledged(F)} end}.
 
 unacknowledged(undefined) -> [];
-unacknowledged(#flight{wait = Wait}) -> lists:sort(maps:keys(Wait)).
+unacknowledged(#flight{wait = Wait}) -> lists:sort(Wait).
 
 -doc "A version's second element: the number of the batch, and the place of the operation in it.".
 -spec seq(non_neg_integer(), non_neg_integer()) -> integer().

@@ -67,7 +67,9 @@
 %% The one batch that is out, and what to do once every live member has it.
 -record(flight, {
     num :: non_neg_integer(),
-    wait = #{} :: #{node() => []},  % who has not acknowledged it
+    %% Who has not acknowledged it, in the order in which they got it: so an acknowledgement is of
+    %% one of the first, however many there are.
+    wait = [] :: [node()],
     since = 0 :: integer(),
     origins = [] :: [node()],
     had = [] :: [node()],           % who acknowledged it; counted where members are removed

@@ -28,7 +28,7 @@ give_up(A, E, #s{role = coord, office = #office{flight = Flight}, d = #d{lineage
     case Flight of
         undefined -> disband(S);
         #flight{wait = Wait} ->
-            case is_map_key(A, Wait) of
+            case lists:member(A, Wait) of
                 %% It led on without our batch, which no coordinator will have all acknowledge.
                 true -> give_up(A, E, sderl_core_role:step_down(S0));
                 %% The component is disbanded when the batch has landed.

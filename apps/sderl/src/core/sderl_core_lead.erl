@@ -62,7 +62,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     %% coordinator saw but died before ordering.
     %% (Where we go by that batch all must know that it is committed, to choose another.)
     Flight = #flight{num = Max,
-                     wait = maps:from_keys(Others, []),
+                     wait = Others,
                      since = Now,
                      then = [{left, [Self]} || S0#s.leaving =/= undefined],
                      origins = sderl_core_write:origins(Items)},

@@ -62,11 +62,11 @@ free_names(S) -> S.
 
 -doc "Rule 12: silent members count no more, as long as those who are left are a majority.".
 -spec slow(#s{}) -> #s{}.
-slow(#s{office = #office{flight = #flight{wait = Wait, since = At}}, now = Now,
+slow(#s{office = #office{flight = #flight{wait = [_ | _] = Wait, since = At}}, now = Now,
         aside_ms = A} = S)
-  when map_size(Wait) > 0, Now - At > A ->
+  when Now - At > A ->
     #s{num = Num, d = #d{lineage = E, view = V}} = S,
-    View = maps:merge(V, #{N => {E, Num} || N := [] <- Wait, maps:get(N, V, none) =:= live}),
+    View = maps:merge(V, #{N => {E, Num} || N <- Wait, maps:get(N, V, none) =:= live}),
     case View =:= V orelse sderl_core_quorum:decides(S#s{d = (S#s.d)#d{view = View}}) of
         %% (Those that the batch removed may have gone without a word.)
         true when View =:= V -> sderl_core_write:reorder(S);

@@ -144,10 +144,9 @@ is_gone(To, #s{now = Now, tick_ms = T, peers = P, d = #d{mem = Mem}}) ->
 %% members are silent it may be our messages that do not come through: they choose another
 %% coordinator then, and we hear of it. Only after a longer time do we go on without them.
 slow(#s{mode = majority} = S) -> sderl_core_majority:slow(S);
-slow(#s{office = #office{flight = #flight{wait = Wait, since = At}}, num = Num, now = Now,
+slow(#s{office = #office{flight = #flight{wait = [_ | _] = W, since = At}}, num = Num, now = Now,
         aside_ms = A, d = #d{lineage = E, view = V}} = S)
-  when map_size(Wait) > 0, Now - At > A ->
-    W = maps:keys(Wait),
+  when Now - At > A ->
     Silent = [N || N <- W, is_map_key(N, V)],
     Hung = sderl_core_elect:hung_aside(S),
     Outnumbered = 2 * length(Silent ++ Hung) > length([N || N := live <- V] ++ Hung),
@@ -444,7 +443,7 @@ dropped(_, _, S) -> S.
 refused(E, L, N, #s{role = R, self = Self, lead = Self, office = #office{flight = F},
                     d = #d{lineage = Mine}} = S)
   when E > Mine, (R =:= coord orelse R =:= joining) ->
-    Out = F =/= undefined andalso is_map_key(N, F#flight.wait),
+    Out = F =/= undefined andalso lists:member(N, F#flight.wait),
     ruled(Out, E, L, N, S);
 refused(_, _, _, S) -> S.
 

@@ -258,7 +258,7 @@ counts(N, _, #s{quorum = #quorum{newcomers = New} = Quorum, num = Num} = S)
     S#s{quorum = Quorum#quorum{newcomers = New#{N := Num + 1}}};
 counts(N, Acked, #s{office = #office{flight = #flight{num = Num, wait = Wait} = F}} = S)
   when Acked < Num ->
-    set_flight(F#flight{wait = Wait#{N => []}}, S);
+    set_flight(F#flight{wait = [N | lists:delete(N, Wait)]}, S);
 counts(_, _, S) -> S.
 
 -doc "A batch was committed.".

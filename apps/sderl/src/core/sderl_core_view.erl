@@ -17,7 +17,7 @@ same links gone and decides the same.
 -spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
 change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
     #office{flight = Flight, unknown_answers = Before} = Office,
-    Out = case Flight of undefined -> []; #flight{wait = Wait} -> maps:keys(Wait) end,
+    Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
     Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
     Went = [N || N <- Out, maps:get(N, View, none) =/= live],
     %% (In the one log of a majority group the answer stands, and the home takes it over when it is

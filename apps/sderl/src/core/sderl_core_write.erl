@@ -251,7 +251,7 @@ ack(E, Num, List, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
                 true -> [N | Had];
                 false -> Had
             end,
-            landed(set_flight(F#flight{wait = maps:remove(N, W), had = Has}, S2));
+            landed(set_flight(F#flight{wait = lists:delete(N, W), had = Has}, S2));
         _ -> S2
     end;
 ack(E, _Num, List, N, #s{d = #d{epoch = Mine}} = S) when List =/= none, E =< Mine -> not_lead(N, S);
@@ -259,8 +259,7 @@ ack(_, _, _, _, S) -> S.
 
 %% Every live member has the batch. A coordinator that was itself stopped decides nothing before
 %% it has exchanged epochs (rule 10).
-landed(#s{office = #office{flight = #flight{wait = Wait}}, groggy = []} = S)
-  when map_size(Wait) =:= 0 ->
+landed(#s{office = #office{flight = #flight{wait = []}}, groggy = []} = S) ->
     case sderl_core_quorum:decides(S) of
         true -> commit_flight(S);
         false -> S
@@ -305,8 +304,7 @@ set_owed(Owed, #s{office = Office} = S) -> S#s{office = Office#office{owed = Owe
 %% Rechecks the flight after links or the view changed.
 -spec reorder(#s{}) -> #s{}.
 reorder(#s{office = #office{flight = #flight{wait = W} = F}, d = #d{view = V}} = S) ->
-    landed(set_flight(F#flight{wait = #{N => [] || N := [] <- W, maps:get(N, V, none) =:= live}},
-                      S));
+    landed(set_flight(F#flight{wait = [N || N <- W, maps:get(N, V, none) =:= live]}, S));
 reorder(S) -> S.
 
 -doc """
@@ -316,8 +314,8 @@ the batch that is out says nothing any more, and they get it again.
 -spec wait_again([node()], #s{}) -> #s{}.
 wait_again(Silent, #s{mode = available, office = #office{flight = #flight{wait = W} = F}} = S) ->
     #s{num = Num, last = Items, committed = C, d = #d{lineage = E, view = V}} = S,
-    Gone = [N || N := live <- V, lists:member(N, Silent), not is_map_key(N, W)],
-    S1 = set_flight(F#flight{wait = maps:merge(W, maps:from_keys(Gone, []))}, S),
+    Gone = [N || N := live <- V, lists:member(N, Silent), not lists:member(N, W)],
+    S1 = set_flight(F#flight{wait = W ++ Gone}, S),
     lists:foldl(fun(N, A) -> send(N, {batch, E, Num, C, Items}, A) end, S1, Gone);
 wait_again(_, S) -> S.
 
@@ -378,8 +376,7 @@ sent({Items, Index, Then, S0}) ->
         true -> sderl_core_clients:sent_to(E, S4);
         false -> S4
     end,
-    Wait = maps:from_keys(Live, []),
-    Flight = #flight{num = Num, wait = Wait, since = Now, then = Then, origins = Origins},
+    Flight = #flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins},
     landed(S5#s{office = Office#office{flight = Flight, unknown_answers = []}}).
 
 %% Members whose lists a batch answers.
