@@ -20,6 +20,7 @@ allowed() ->
         sderl_mon => [sderl],
         sderl_web => [sderl_mon],
         sderl_chaos => [sderl, sderl_fleet],
+        sderl_ops => [sderl, sderl_terminal],
         sderl_bench => [sderl, sderl_terminal, sderl_fleet, sderl_model, sderl_mon, sderl_web],
         sderl_papers => [sderl, sderl_terminal, sderl_fleet, sderl_chaos, sderl_bench],
         sderl_demo => [sderl, sderl_terminal, sderl_fleet, sderl_mon, sderl_web, sderl_bench],
@@ -53,6 +54,14 @@ folders() ->
             faults => [harness],
             simulated => [harness],
             monitoring => [harness]
+        },
+        sderl_ops => #{
+            file => [],
+            core => [file],
+            host => [file, core],
+            store => [core],
+            server => [file, core, host, store],
+            command => [file, server]
         },
         sderl_papers => #{
             orbit => [],
