@@ -1,0 +1,69 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_store_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+store_test_() ->
+    {setup, fun open/0, fun close/1, fun(Folder) ->
+        [
+            {"revisions", fun revisions/0},
+            {"what is remembered", fun memory/0},
+            {"history", fun history/0},
+            {"over a restart", {timeout, 60, fun() -> restart(Folder) end}}
+        ]
+    end}.
+
+open() ->
+    Name = "sderl_ops_store-" ++ os:getpid() ++ "-" ++ integer_to_list(erlang:unique_integer([positive])),
+    Folder = filename:join(filename:basedir(user_cache, "sderl"), Name),
+    ok = filelib:ensure_path(Folder),
+    {ok, _} = application:ensure_all_started(khepri),
+    ok = sderl_ops_store:open(Folder),
+    Folder.
+
+close(Folder) ->
+    ok = sderl_ops_store:close(),
+    ok = application:stop(khepri),
+    ok = application:stop(ra),
+    ok = file:del_dir_r(Folder).
+
+revision(Why) -> #{file => #{cluster => ~"shop"}, by => ~"ann", at => 1, why => Why}.
+
+revisions() ->
+    ?assertEqual([], sderl_ops_store:clusters()),
+    ?assertEqual({error, not_found}, sderl_ops_store:revision(~"shop", 1)),
+    ?assertEqual(1, sderl_ops_store:add_revision(~"shop", revision(~"first"))),
+    ?assertEqual(2, sderl_ops_store:add_revision(~"shop", revision(~"second"))),
+    ?assertEqual({ok, revision(~"first")}, sderl_ops_store:revision(~"shop", 1)),
+    ?assertEqual([{1, revision(~"first")}, {2, revision(~"second")}],
+                 sderl_ops_store:revisions(~"shop")),
+    ?assertEqual([], sderl_ops_store:revisions(~"other")),
+    ?assertEqual([~"shop"], sderl_ops_store:clusters()).
+
+memory() ->
+    ?assertEqual(#{}, sderl_ops_store:all(~"shop")),
+    ok = sderl_ops_store:put(~"shop", assigned, #{~"web1" => ~"here/h1"}),
+    ok = sderl_ops_store:put(~"shop", paused, true),
+    ok = sderl_ops_store:put(~"shop", paused, false),
+    ?assertEqual(#{assigned => #{~"web1" => ~"here/h1"}, paused => false},
+                 sderl_ops_store:all(~"shop")).
+
+history() ->
+    Entry = fun(N) -> #{at => N, by => ~"ann", what => {start, ~"web1"}, result => ok} end,
+    [ok = sderl_ops_store:note(~"shop", Entry(N)) || N <- lists:seq(1, 30)],
+    ?assertEqual([{29, Entry(29)}, {30, Entry(30)}], sderl_ops_store:history(~"shop", 2)),
+    ?assertEqual(30, length(sderl_ops_store:history(~"shop", 1000))).
+
+restart(Folder) ->
+    Before = {sderl_ops_store:revisions(~"shop"), sderl_ops_store:all(~"shop"),
+              sderl_ops_store:history(~"shop", 1000)},
+    ok = sderl_ops_store:close(),
+    ok = application:stop(khepri),
+    ok = application:stop(ra),
+    {ok, _} = application:ensure_all_started(khepri),
+    ok = sderl_ops_store:open(Folder),
+    ?assertEqual(Before, {sderl_ops_store:revisions(~"shop"), sderl_ops_store:all(~"shop"),
+                          sderl_ops_store:history(~"shop", 1000)}),
+    ok = sderl_ops_store:delete(~"shop"),
+    ?assertEqual([], sderl_ops_store:clusters()),
+    ?assertEqual(30, length(sderl_ops_store:history(~"shop", 1000))).
