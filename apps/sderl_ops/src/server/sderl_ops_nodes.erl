@@ -109,7 +109,7 @@ list(Groups) when is_list(Groups) -> Groups;
 list({error, _}) -> [].
 
 -doc "Makes one change of groups on the node that it names.".
--spec change(sderl_ops_groups:change(), Cookie :: binary()) -> ok | {error, term()}.
+-spec change(sderl_ops_regroup:change(), Cookie :: binary()) -> ok | {error, term()}.
 change(Change, Cookie) ->
     Node = binary_to_atom(element(2, Change)),
     maybe

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_ops_groups).
+-module(sderl_ops_regroup).
 -moduledoc """
 What has to be done so that groups are as the file says, decided from what the nodes say of their
 groups. Pure.

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_ops_groups_tests).
+-module(sderl_ops_regroup_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -11,7 +11,7 @@ group(Name, Members) -> #{name => Name, members => Members, consistency => avail
 nothing_to_do_test() ->
     Seen = #{~"a" => #{~"g" => [~"a", ~"b"]}, ~"b" => #{~"g" => [~"a", ~"b"]}},
     ?assertEqual([], changes([group(~"g", [~"a", ~"b"])], [], Seen)),
-    ?assert(sderl_ops_groups:is_as_desired([group(~"g", [~"a", ~"b"])], ?OURS, Seen)).
+    ?assert(sderl_ops_regroup:is_as_desired([group(~"g", [~"a", ~"b"])], ?OURS, Seen)).
 
 created_by_those_that_run_test() ->
     Seen = #{~"a" => #{}, ~"b" => #{}},
@@ -95,4 +95,4 @@ set(Name, Members, Seen) ->
 
 drop(Name, Seen) -> #{N => maps:remove(Name, Groups) || N := Groups <- Seen}.
 
-changes(Desired, Made, Seen) -> sderl_ops_groups:changes(Desired, Made, ?OURS, Seen).
+changes(Desired, Made, Seen) -> sderl_ops_regroup:changes(Desired, Made, ?OURS, Seen).
