@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_nodes).
 -moduledoc """
-What is asked of the Erlang nodes of a cluster, over hidden links with the cluster's cookie: how
-they are, which groups they are in, to leave their groups before they stop, and to change groups.
+What is asked of the Erlang nodes of a cluster, over hidden links: how they are, which groups they
+are in, to leave their groups before they stop, and to change groups. It runs in the cluster's own
+envoy (`m:sderl_ops_envoy`).
 
 Every call has a limit, and a node that does not answer is `down` and nothing more. A name becomes
-an atom here and nowhere else: only names of instances of a checked file come here, and names of
-groups that such a file has or that a node of ours is in.
+an atom here and nowhere else: only names of instances and groups of a checked file come here.
 """.
 
--export([look/3, drain/2, change/2]).
+-export([begin_as/3, look/2, drain/1, change/1]).
 -export_type([seen/0]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -28,13 +28,25 @@ groups that such a file has or that a node of ours is in.
 %% Names of a node that leaves are gone when its groups are; this is for one that hangs.
 -define(DRAIN_MS, 30_000).
 
+-doc """
+Makes this virtual machine a hidden node that only calls: it listens nowhere and is registered
+nowhere.
+""".
+-spec begin_as(Name :: binary(), longnames | shortnames, Cookie :: binary()) ->
+    ok | {error, term()}.
+begin_as(Name, Domain, Cookie) ->
+    Options = #{name_domain => Domain, hidden => true, dist_listen => false},
+    maybe
+        {ok, _} ?= net_kernel:start(binary_to_atom(Name), Options),
+        true = erlang:set_cookie(binary_to_atom(Cookie)),
+        ok
+    end.
+
 -doc "Looks at nodes side by side, all within the limit.".
--spec look([Node :: binary()], Cookie :: binary(), Ms :: pos_integer()) ->
-    #{Node :: binary() => seen()}.
-look(Nodes, Cookie, Ms) ->
+-spec look([Node :: binary()], Ms :: pos_integer()) -> #{Node :: binary() => seen()}.
+look(Nodes, Ms) ->
     Deadline = now_ms() + Ms,
-    Asked = [{Node, spawn_monitor(fun() -> exit({seen, look_at(Node, Cookie)}) end)}
-             || Node <- Nodes],
+    Asked = [{Node, spawn_monitor(fun() -> exit({seen, look_at(Node)}) end)} || Node <- Nodes],
     #{Node => answer(Process, Deadline) || {Node, Process} <- Asked}.
 
 answer({Pid, Monitor}, Deadline) ->
@@ -49,10 +61,10 @@ answer({Pid, Monitor}, Deadline) ->
 
 down() -> #{state => down, health => unknown, groups => #{}}.
 
-look_at(Name, Cookie) ->
+look_at(Name) ->
     Node = binary_to_atom(Name),
     maybe
-        ok ?= connect(Node, Cookie),
+        ok ?= connect(Node),
         {ok, Info} ?= call(Node, s_group, info, [], ?CALL_MS),
         {ok, Groups} ?= call(Node, s_group, own_s_groups, [], ?CALL_MS),
         #{state => up, health => health(Info), groups => groups(Groups)}
@@ -75,7 +87,7 @@ groups(Groups) when is_list(Groups) ->
 groups({error, _}) ->
     #{}.
 
-%% Groups of a file are called by atoms, or made by a pattern, which gives {group, 1}.
+%% The service calls groups by atoms; those that others made may have any name.
 text(Group) when is_atom(Group) -> atom_to_binary(Group);
 text(Group) -> unicode:characters_to_binary(io_lib:format("~0tp", [Group])).
 
@@ -83,11 +95,11 @@ text(Group) -> unicode:characters_to_binary(io_lib:format("~0tp", [Group])).
 Has a node leave all its groups, so that their coordinators are elsewhere and its names are gone
 before it stops. A node that is down has nothing to leave.
 """.
--spec drain(Node :: binary(), Cookie :: binary()) -> ok | {error, term()}.
-drain(Name, Cookie) ->
+-spec drain(Node :: binary()) -> ok | {error, term()}.
+drain(Name) ->
     Node = binary_to_atom(Name),
     maybe
-        ok ?= connect(Node, Cookie),
+        ok ?= connect(Node),
         {ok, Groups} ?= call(Node, s_group, own_s_groups, [], ?CALL_MS),
         leave(Node, [Group || {Group, _} <- list(Groups)])
     else
@@ -109,24 +121,24 @@ list(Groups) when is_list(Groups) -> Groups;
 list({error, _}) -> [].
 
 -doc "Makes one change of groups on the node that it names.".
--spec change(sderl_ops_regroup:change(), Cookie :: binary()) -> ok | {error, term()}.
-change(Change, Cookie) ->
+-spec change(sderl_ops_regroup:change()) -> ok | {error, term()}.
+change(Change) ->
     Node = binary_to_atom(element(2, Change)),
     maybe
-        ok ?= connect(Node, Cookie),
+        ok ?= connect(Node),
         {ok, Answer} ?= ask(Node, Change),
         result(Answer, Change)
     end.
 
 ask(Node, {create, _, #{name := Name, members := Members, consistency := Consistency}}) ->
     Options = #{consistency => Consistency},
-    call(Node, s_group, new_s_group, [term(Name), atoms(Members), Options], ?CHANGE_MS);
+    call(Node, s_group, new_s_group, [binary_to_atom(Name), atoms(Members), Options], ?CHANGE_MS);
 ask(Node, {add, _, Name, Members}) ->
-    call(Node, s_group, add_nodes, [term(Name), atoms(Members)], ?CHANGE_MS);
+    call(Node, s_group, add_nodes, [binary_to_atom(Name), atoms(Members)], ?CHANGE_MS);
 ask(Node, {remove, _, Name, Members}) ->
-    call(Node, s_group, remove_nodes, [term(Name), atoms(Members)], ?CHANGE_MS);
+    call(Node, s_group, remove_nodes, [binary_to_atom(Name), atoms(Members)], ?CHANGE_MS);
 ask(Node, {delete, _, Name}) ->
-    call(Node, s_group, delete_s_group, [term(Name)], ?CHANGE_MS).
+    call(Node, s_group, delete_s_group, [binary_to_atom(Name)], ?CHANGE_MS).
 
 result({error, Why}, _) -> {error, Why};
 result({error, Why, _}, _) -> {error, Why};
@@ -134,25 +146,16 @@ result(_, _) -> ok.
 
 atoms(Names) -> [binary_to_atom(Name) || Name <- Names].
 
-%% The reverse of text/1, for names that it gave or a checked file has.
-term(<<"{", _/binary>> = Text) ->
-    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text) ++ "."),
-    {ok, Term} = erl_parse:parse_term(Tokens),
-    Term;
-term(Text) ->
-    binary_to_atom(Text).
-
 %% ---------------------------------------------------------------- links
 
-connect(Node, Cookie) ->
-    true = erlang:set_cookie(Node, binary_to_atom(Cookie)),
+connect(Node) ->
     case lists:member(Node, nodes(connected)) of
         true -> ok;
-        false -> connect(Node)
+        false -> open_link(Node)
     end.
 
 %% connect_node waits as long as the other machine lets it.
-connect(Node) ->
+open_link(Node) ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit({connected, net_kernel:connect_node(Node)}) end),
     receive
         {'DOWN', Monitor, process, Pid, {connected, true}} -> ok;

@@ -1,0 +1,90 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_envoy).
+-moduledoc """
+A virtual machine of its own that talks to the nodes of one cluster: as a hidden node, with that
+cluster's cookie and kind of names.
+
+So clusters with different cookies, and with long and with short names, are kept by one service, no
+cluster can reach the service itself, and a name of a node never becomes an atom in it. The service
+speaks to it over a pipe. Should it end, so does this process, and its supervisor starts another.
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/1, call/3]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-doc "Of the cluster: its name, its kind of names and its cookie.".
+-type options() :: #{cluster := binary(), names := long | short, cookie := binary()}.
+
+%% For the start on a machine that has much else to do.
+-define(START_MS, 60_000).
+
+-doc "Starts the virtual machine.".
+-spec start_link(options()) -> gen_server:start_ret().
+start_link(Options) -> gen_server:start_link(?MODULE, Options, [{timeout, 2 * ?START_MS}]).
+
+-doc "A function of `m:sderl_ops_nodes`, called there.".
+-spec call(pid(), Function :: atom(), Args :: [term()]) -> {ok, term()} | {error, term()}.
+call(Envoy, Function, Args) ->
+    try
+        Peer = gen_server:call(Envoy, peer),
+        {ok, peer:call(Peer, sderl_ops_nodes, Function, Args, infinity)}
+    catch
+        Class:Reason -> {error, {envoy, Class, Reason}}
+    end.
+
+-doc false.
+-spec init(options()) -> {ok, pid()} | {stop, term()}.
+init(#{names := Names, cookie := Cookie} = Cluster) ->
+    process_flag(trap_exit, true),
+    Options = #{
+        connection => standard_io,
+        wait_boot => ?START_MS,
+        args => ["-connect_all", "false", "-nocookie", "-start_epmd", "false", "+S", "1:1",
+                 "+sbwt", "none", "-pa" | [Path || Path <- code:get_path(), is_ours(Path)]]
+    },
+    maybe
+        {ok, Peer, _} ?= peer:start_link(Options),
+        As = [name(Cluster), domain(Names), Cookie],
+        %% Not a node yet, it is of no use; with this process it ends.
+        {ok, Peer} ?= {peer:call(Peer, sderl_ops_nodes, begin_as, As, ?START_MS), Peer}
+    else
+        {{error, Why}, _} -> {stop, Why};
+        {error, Why} -> {stop, Why}
+    end.
+
+%% Of its own, as others may keep a cluster of this name, or another node the port of this name.
+name(#{cluster := Cluster, names := Names}) ->
+    Unique = binary:encode_hex(rand:bytes(4), lowercase),
+    <<"ops-", Cluster/binary, "-", Unique/binary, "@", (host(Names))/binary>>.
+
+host(long) ->
+    ~"127.0.0.1";
+host(short) ->
+    {ok, Name} = inet:gethostname(),
+    unicode:characters_to_binary(Name).
+
+domain(long) -> longnames;
+domain(short) -> shortnames.
+
+is_ours(Path) -> not lists:prefix(code:root_dir(), Path).
+
+-doc false.
+-spec handle_call(peer, gen_server:from(), pid()) -> {reply, pid(), pid()}.
+handle_call(peer, _, Peer) -> {reply, Peer, Peer}.
+
+-doc false.
+-spec handle_cast(term(), pid()) -> {noreply, pid()}.
+handle_cast(_, Peer) -> {noreply, Peer}.
+
+-doc false.
+-spec handle_info(term(), pid()) -> {noreply, pid()} | {stop, term(), undefined}.
+handle_info({'EXIT', Peer, Why}, Peer) -> {stop, {envoy_ended, Why}, undefined};
+handle_info(_, Peer) -> {noreply, Peer}.
+
+-doc false.
+-spec terminate(term(), pid() | undefined) -> ok.
+terminate(_, undefined) -> ok;
+terminate(_, Peer) ->
+    try peer:stop(Peer) catch _:_ -> ok end.
