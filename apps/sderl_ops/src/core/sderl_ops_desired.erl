@@ -1,0 +1,269 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_desired).
+-moduledoc """
+What is to be: each instance of each family of a file of operations, with the hosts on which it may
+be, and the groups with their members.
+""".
+
+-export([from/2, instance/2, settings/2, host_labels/1]).
+-export_type([desired/0, instance/0, instance_id/0, host_id/0, sha/0, hash/0, settings/0, source/0,
+              group/0, given/0]).
+
+-doc "A family and a number: `web3`.".
+-type instance_id() :: binary().
+-doc "A provider and a host of it: `lab/a`.".
+-type host_id() :: binary().
+-doc "64 digits.".
+-type sha() :: binary().
+-type hash() :: binary().
+-type group() :: sderl_ops_groups:group().
+
+-type desired() :: #{
+    cluster := binary(),
+    names := long | short,
+    revision := non_neg_integer(),
+    releases := #{sha() => source()},
+    settings := #{hash() => settings()},
+    hosts := #{host_id() => #{provider := binary(), labels := #{binary() => binary()}}},
+    instances := #{instance_id() => instance()},
+    groups := [group()],
+    upgrade := sderl_ops_file:upgrade()
+}.
+
+-doc """
+`node` and `host` are `undefined` until a host is assigned. `settings` names what is laid out
+(`settings/2`) but for the values of secrets. `candidates` are in the order of choice.
+""".
+-type instance() :: #{
+    id := instance_id(),
+    family := binary(),
+    index := pos_integer(),
+    node := binary() | undefined,
+    host := host_id() | undefined,
+    release := sha(),
+    settings := hash(),
+    labels := #{binary() => binary()},
+    restart := sderl_ops_file:restart(),
+    limits := sderl_ops_file:limits(),
+    candidates := [host_id()]
+}.
+
+-doc "Where a release comes from: its `archive`, `folder` or `code`, and the name in the file.".
+-type source() :: #{
+    name := binary(),
+    archive => binary(),
+    folder => binary(),
+    code => [binary(), ...]
+}.
+
+-doc """
+All that is laid out of a release on a host beside the release itself, as templates and references.
+`env` is that of the release with that of the family over it. Instances of one family have the same.
+""".
+-type settings() :: #{
+    cluster := binary(),
+    names := long | short,
+    cookie := generated | sderl_ops_file:secret(),
+    kind := release | code,
+    applications := [binary()],
+    start => sderl_ops_file:command(),
+    stop => sderl_ops_file:command(),
+    check => sderl_ops_file:command(),
+    hooks := sderl_ops_file:hooks(),
+    files := #{binary() => sderl_ops_file:text()},
+    env := #{binary() => sderl_ops_file:text()},
+    config := sderl_ops_config:config(),
+    start_timeout_s := pos_integer(),
+    stop_timeout_s := pos_integer()
+}.
+
+-doc """
+What the file does not say: the checksum of each release by its name in the file (an archive has its
+own), and the names of the hosts of each provider.
+""".
+-type given() :: #{
+    revision := non_neg_integer(),
+    sums := #{Release :: binary() => sha()},
+    hosts := #{Provider :: binary() => [binary()]}
+}.
+
+-doc """
+The desired state of a checked file. A problem is a release without a checksum, or a domain that has
+a host which its provider does not have (any more).
+""".
+-spec from(sderl_ops_file:file(), given()) ->
+    {ok, desired()} | {error, [sderl_ops_file:problem(), ...]}.
+from(File, #{revision := Revision} = Given) ->
+    #{cluster := Cluster, names := Names, upgrade := Upgrade} = File,
+    maybe
+        {ok, Sums} ?= sums(File, Given),
+        {ok, Domains} ?= domain_hosts(File, Given),
+        {ok, Groups} ?= sderl_ops_groups:expand(File),
+        {Instances, Settings} = instances(File, Sums, Domains),
+        {ok, #{
+            cluster => Cluster,
+            names => Names,
+            revision => Revision,
+            releases => sources(File, Sums),
+            settings => Settings,
+            hosts => host_facts(File, Domains),
+            instances => Instances,
+            groups => Groups,
+            upgrade => Upgrade
+        }}
+    end.
+
+-doc "An instance by its id.".
+-spec instance(instance_id(), desired()) -> {ok, instance()} | none.
+instance(Id, #{instances := Instances}) ->
+    case Instances of
+        #{Id := Instance} -> {ok, Instance};
+        _ -> none
+    end.
+
+-doc "What is laid out for an instance.".
+-spec settings(instance(), desired()) -> settings().
+settings(#{settings := Hash}, #{settings := Settings}) -> map_get(Hash, Settings).
+
+%% ---------------------------------------------------------------- releases
+
+%% Of those that a family wants.
+sums(#{releases := Releases, families := Families}, #{sums := Given}) ->
+    Wanted = lists:usort([Name || _ := #{release := Name} <- Families]),
+    Sums = #{Name => Sum
+             || Name <- Wanted, {ok, Sum} <- [sum(Name, map_get(Name, Releases), Given)]},
+    case [Name || Name <- Wanted, not is_map_key(Name, Sums)] of
+        [] ->
+            {ok, Sums};
+        Lacking ->
+            {error, [{[~"releases", Name], explained, "it has not been packed and summed"}
+                     || Name <- Lacking]}
+    end.
+
+sum(_, #{sha256 := Sum}, _) -> {ok, Sum};
+sum(Name, _, Given) -> maps:find(Name, Given).
+
+sources(#{releases := Releases}, Sums) ->
+    #{Sum => (maps:with([archive, folder, code], map_get(Name, Releases)))#{name => Name}
+      || Name := Sum <- maps:iterator(Sums, reversed)}.
+
+%% ---------------------------------------------------------------- hosts
+
+%% The hosts of each domain, in order.
+domain_hosts(#{domains := Domains}, #{hosts := Provided}) ->
+    Found = #{Name => provided_hosts(Name, Domain, Provided) || Name := Domain <- Domains},
+    case lists:append([Problems || _ := {error, Problems} <- maps:iterator(Found, ordered)]) of
+        [] -> {ok, #{Name => Hosts || Name := {ok, Hosts} <- Found}};
+        Problems -> {error, Problems}
+    end.
+
+provided_hosts(Name, #{provider := Provider, hosts := Wanted}, Provided) ->
+    There = maps:get(Provider, Provided, []),
+    Names = case Wanted of all -> There; _ -> Wanted end,
+    case Names -- There of
+        [] ->
+            {ok, [host_id(Provider, Host) || Host <- Names]};
+        Gone ->
+            {error, [{[~"domains", Name, ~"hosts"], Host,
+                      "a host that the provider " ++ binary_to_list(Provider) ++ " has"}
+                     || Host <- Gone]}
+    end.
+
+host_id(Provider, Host) -> <<Provider/binary, $/, Host/binary>>.
+
+%% A host may be in several domains; what they say of it is put together.
+host_facts(#{domains := Domains}, Hosts) ->
+    maps:fold(
+        fun(Name, #{provider := Provider} = Domain, Facts) ->
+            Labels = host_labels(Domain),
+            lists:foldl(
+                fun(Host, Known) ->
+                    #{labels := Old} = maps:get(Host, Known, #{labels => #{}}),
+                    Known#{Host => #{provider => Provider, labels => maps:merge(Old, Labels)}}
+                end,
+                Facts, map_get(Name, Hosts)
+            )
+        end,
+        #{}, maps:iterator(Domains, reversed)
+    ).
+
+-doc "The labels of a domain, with `region` and `rack`.".
+-spec host_labels(sderl_ops_file:domain()) -> #{binary() => binary()}.
+host_labels(#{labels := Labels} = Domain) ->
+    Placed = #{atom_to_binary(Key) => Value
+               || Key := Value <- maps:with([region, rack], Domain)},
+    maps:merge(Labels, Placed).
+
+%% ---------------------------------------------------------------- instances
+
+instances(#{families := Families} = File, Sums, Domains) ->
+    {Instances, {_, Settings}} = lists:mapfoldl(
+        fun({Name, Family}, {Before, Known}) ->
+            #{count := Count, release := Release} = Family,
+            Laid = family_settings(Family, File),
+            Hash = hash(Laid),
+            Hosts = interleave([map_get(Domain, Domains) || Domain <- map_get(domains, Family)]),
+            Common = #{
+                family => Name,
+                node => undefined,
+                host => undefined,
+                release => map_get(Release, Sums),
+                settings => Hash,
+                labels => map_get(labels, Family),
+                restart => map_get(restart, Family),
+                limits => map_get(limits, Family)
+            },
+            {[family_instance(Index, Common, Hosts, Before, Family)
+              || Index <- lists:seq(1, Count)],
+             {Before + Count, Known#{Hash => Laid}}}
+        end,
+        {0, #{}}, maps:to_list(maps:iterator(Families, ordered))
+    ),
+    {maps:from_list(lists:append(Instances)), Settings}.
+
+family_instance(Index, #{family := Name} = Common, Hosts, Before, #{select := Select}) ->
+    Id = <<Name/binary, (integer_to_binary(Index))/binary>>,
+    {Id, Common#{
+        id => Id,
+        index => Index,
+        candidates => candidates(Select, Hosts, Before + Index - 1, Id)
+    }}.
+
+%% Instances that are to be spread begin where those before them ended.
+candidates(_, [], _, _) ->
+    [];
+candidates(spread, Hosts, Before, _) ->
+    {First, Then} = lists:split(Before rem length(Hosts), Hosts),
+    Then ++ First;
+candidates(pack, Hosts, _, _) ->
+    Hosts;
+candidates(random, Hosts, _, Id) ->
+    %% By chance, and the same each time.
+    [Host || {_, Host} <- lists:sort([{erlang:phash2({Id, Host}), Host} || Host <- Hosts])].
+
+%% One host of each domain, then the next of each, so that neighbours are in different domains.
+interleave(Lists) -> lists:uniq(interleave(Lists, [])).
+
+interleave([], []) -> [];
+interleave([], Next) -> interleave(lists:reverse(Next), []);
+interleave([[Host | Hosts] | Lists], Next) -> [Host | interleave(Lists, [Hosts | Next])];
+interleave([[] | Lists], Next) -> interleave(Lists, Next).
+
+family_settings(#{release := Name, hooks := Hooks, env := Env, config := Config}, File) ->
+    #{cluster := Cluster, names := Names, cookie := Cookie, releases := Releases} = File,
+    #{env := Below, files := Files} = Release = map_get(Name, Releases),
+    (maps:with([start, stop, check, start_timeout_s, stop_timeout_s], Release))#{
+        cluster => Cluster,
+        names => Names,
+        cookie => Cookie,
+        kind => case Release of #{code := _} -> code; _ -> release end,
+        applications => maps:get(applications, Release, []),
+        hooks => Hooks,
+        files => Files,
+        env => maps:merge(Below, Env),
+        config => Config
+    }.
+
+hash(Settings) ->
+    Bytes = term_to_binary(Settings, [deterministic]),
+    string:lowercase(binary:encode_hex(crypto:hash(sha256, Bytes))).

@@ -1,0 +1,164 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_references).
+-moduledoc """
+What a file of operations says in one place about another: that the release of a family is there,
+that its nodes fit on the hosts of its domains, that a group has nodes that are there.
+""".
+
+-export([check/2, unknown/4, hosts/2]).
+
+-define(MOST_INSTANCES, 20_000).
+
+-type problem() :: sderl_ops_walker:problem().
+
+-doc """
+What is wrong in this respect. Of a file with other problems, `Before`, it looks at those parts that
+have none.
+""".
+-spec check(term(), Before :: [problem()]) -> [problem()].
+check(#{providers := Providers, domains := Domains, families := Families,
+        releases := Releases} = File, Before)
+  when is_map(Providers), is_map(Domains), is_map(Families), is_map(Releases) ->
+    check_providers(File) ++ check_domains(File) ++ check_families(File) ++
+        case [Part || {[Part | _], _, _} <- Before, Part =:= ~"families" orelse Part =:= ~"groups"] of
+            [] -> check_total(File) ++ check_groups(File);
+            _ -> []
+        end;
+check(_, _) ->
+    [].
+
+check_groups(File) ->
+    case sderl_ops_groups:expand(File) of
+        {ok, _} -> [];
+        {error, Problems} -> Problems
+    end.
+
+%% ---------------------------------------------------------------- providers
+
+check_providers(#{providers := Providers, names := Names}) ->
+    lists:append([check_hosts(Hosts, Names, [~"providers", Name, ~"hosts"])
+                  || Name := #{type := ssh, hosts := Hosts} <- Providers, Names =/= undefined]).
+
+check_hosts(Hosts, Kind, Path) ->
+    Listed = [Name || #{name := Name} <- Hosts],
+    Twice = sets:from_list(Listed -- lists:usort(Listed)),
+    [{Path ++ [Index, ~"name"], explained, "two hosts are called " ++ binary_to_list(Name)}
+     || {Index, #{name := Name}} <- lists:enumerate(Hosts), sets:is_element(Name, Twice)] ++
+        [{Path ++ [Index, ~"address"], Address, address_expected(Kind)}
+         || {Index, #{address := Address}} <- lists:enumerate(Hosts),
+            not address_suits(Kind, Address)].
+
+address_suits(long, Address) -> binary:match(Address, ~".") =/= nomatch;
+address_suits(short, Address) -> binary:match(Address, ~".") =:= nomatch.
+
+address_expected(long) ->
+    "an address for long names, which has a dot; or say \"names\": \"short\"";
+address_expected(short) ->
+    "an address for short names, which has no dot; or say \"names\": \"long\"".
+
+-doc "The names of a domain's hosts. Those of a program are not in the file.".
+-spec hosts(sderl_ops_file:domain(), sderl_ops_file:file()) -> [binary()] | unknown.
+hosts(#{provider := Provider, hosts := Wanted}, #{providers := Providers}) ->
+    case {Wanted, Providers} of
+        {[_ | _], _} -> Wanted;
+        {all, #{Provider := Config}} -> provided(Config)
+    end.
+
+provided(#{type := local, hosts := Count}) ->
+    [<<"h", (integer_to_binary(Index))/binary>> || Index <- lists:seq(1, Count)];
+provided(#{type := ssh, hosts := Hosts}) -> [Name || #{name := Name} <- Hosts];
+provided(#{type := exec}) -> unknown;
+provided(broken) -> unknown.
+
+%% ---------------------------------------------------------------- domains
+
+check_domains(#{domains := Domains} = File) ->
+    lists:append([check_domain(Name, Domain, File) || Name := Domain <- Domains,
+                                                      Domain =/= broken]).
+
+check_domain(Name, #{provider := Provider, hosts := Hosts}, #{providers := Providers}) ->
+    Path = [~"domains", Name],
+    case Providers of
+        #{Provider := Config} ->
+            check_listed(Hosts, provided(Config), Provider, Path ++ [~"hosts"]);
+        _ ->
+            [unknown(Path ++ [~"provider"], Provider, "a provider of this file", Providers)]
+    end.
+
+check_listed(all, _, _, _) ->
+    [];
+check_listed(Hosts, Provided, Provider, Path) ->
+    What = "a host of the provider " ++ binary_to_list(Provider),
+    Twice = Hosts -- lists:usort(Hosts),
+    [{Path, explained, "the host " ++ binary_to_list(Host) ++ " is there twice"}
+     || Host <- lists:usort(Twice)] ++
+        [unknown(Path ++ [Index], Host, What, #{Name => [] || Name <- Provided})
+         || is_list(Provided), {Index, Host} <- lists:enumerate(Hosts),
+            not lists:member(Host, Provided)].
+
+-doc "The problem of a name that is not among those of a map.".
+-spec unknown(sderl_ops_walker:path(), binary(), What :: string(), #{binary() => term()}) ->
+    problem().
+unknown(Path, Name, What, Known) ->
+    Names = lists:sort(maps:keys(Known)),
+    Advice =
+        case {sderl_ops_walker:nearest(Name, Names), Names} of
+            {{ok, Near}, _} -> ["; did you mean ", Near, "?"];
+            {none, []} -> "; there is none";
+            {none, [_, _, _, _, _, _, _, _, _ | _]} -> "";
+            {none, _} -> ["; there is ", lists:join(", ", Names)]
+        end,
+    {Path, Name, unicode:characters_to_list([What, Advice])}.
+
+%% ---------------------------------------------------------------- families
+
+check_families(#{families := Families} = File) ->
+    lists:append([check_family(Name, Family, File) || Name := Family <- Families,
+                                                      Family =/= broken]).
+
+check_family(Name, #{release := Release, domains := Domains} = Family, File) ->
+    #{releases := Releases, domains := Known} = File,
+    Path = [~"families", Name],
+    Unknown =
+        [unknown(Path ++ [~"release"], Release, "a release of this file", Releases)
+         || not is_map_key(Release, Releases)] ++
+            [unknown(Path ++ [~"domains", Index], Domain, "a domain of this file", Known)
+             || {Index, Domain} <- lists:enumerate(Domains), not is_map_key(Domain, Known)],
+    Twice = [{Path ++ [~"domains"], explained,
+              "the domain " ++ binary_to_list(Domain) ++ " is there twice"}
+             || Domain <- lists:usort(Domains -- lists:usort(Domains))],
+    Room =
+        case Unknown of
+            [] -> check_room(Family, Path, File);
+            _ -> []
+        end,
+    Unknown ++ Twice ++ Room ++ check_config(Family, Path).
+
+check_room(#{limits := #{per_host := PerHost}, domains := Names, count := Count}, Path, File) ->
+    #{domains := Domains, providers := Providers} = File,
+    Mine = [map_get(Name, Domains) || Name <- Names],
+    case lists:all(fun(broken) -> false; (#{provider := P}) -> is_map_key(P, Providers) end, Mine) of
+        true ->
+            Hosts = [{Provider, hosts(Domain, File)} || #{provider := Provider} = Domain <- Mine],
+            Most = PerHost * length(lists:usort([{P, H} || {P, [_ | _] = Hs} <- Hosts, H <- Hs])),
+            Unbounded = lists:keymember(unknown, 2, Hosts),
+            [{Path ++ [~"count"], Count,
+              lists:flatten(io_lib:format("at most ~b, which is what the hosts of its domains hold "
+                                          "with ~b a host (limits.per_host)", [Most, PerHost]))}
+             || not Unbounded, Count > Most];
+        false ->
+            []
+    end;
+check_room(_, _, _) ->
+    [].
+
+check_config(#{config := Config}, Path) ->
+    lists:append([sderl_ops_config:check(Keys, Path ++ [~"config", Application])
+                  || Application := Keys <- Config]).
+
+check_total(#{families := Families}) ->
+    Total = lists:sum([Count || _ := #{count := Count} <- Families]),
+    [{[~"families"], explained,
+      lists:flatten(io_lib:format("the counts are ~b nodes together, and at most ~b are allowed",
+                                  [Total, ?MOST_INSTANCES]))}
+     || Total > ?MOST_INSTANCES].

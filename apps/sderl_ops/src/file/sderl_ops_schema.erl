@@ -1,0 +1,225 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_schema).
+-moduledoc "What a file of operations may have, as rules of `m:sderl_ops_walker`.".
+
+-export([file/0]).
+
+-define(NAME, "[a-z][a-z0-9_-]{0,62}").
+-define(NAME_TEXT, "a small letter, then small letters, digits, _ and -, at most 63").
+%% Instances of a family are its name and a number.
+-define(FAMILY, "[a-z](?:[a-z0-9_-]{0,61}[a-z_-])?").
+-define(HOST, "[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?").
+-define(VARIABLE, "(?!SDERL_OPS_)[A-Za-z_][A-Za-z0-9_]{0,254}").
+%% No part of it is . or .., so that it stays in the release's folder.
+-define(PATH_PART, "(?!\\.\\.?(?:/|\\z))[A-Za-z0-9_.+@-]+").
+-define(INNER_PATH, ?PATH_PART "(?:/" ?PATH_PART ")*").
+-define(LABEL, "[A-Za-z][A-Za-z0-9_.-]{0,62}").
+
+-define(MOST_FAMILIES, 1000).
+-define(MOST_INSTANCES, 20_000).
+-define(MOST_HOSTS, 10_000).
+-define(MOST_TEXT, 1_048_576).
+-define(DAY_S, 86_400).
+
+-spec file() -> sderl_ops_walker:rule().
+file() ->
+    {object, "a file of operations", [
+        {cluster, required, name("the name of a cluster")},
+        {names, {default, long}, {choice, [long, short]}},
+        {cookie, {default, generated}, {hidden, secret()}},
+        {providers, required, {named, name("the name of a provider"), provider(), 100}},
+        {releases, required, {named, release_name("the name of a release"), release(), 1000}},
+        {domains, required, {named, name("the name of a domain"), domain(), 1000}},
+        {families, required, {named, family_name(), family(), ?MOST_FAMILIES}},
+        {groups, {default, []},
+         {either, "a list of groups, or an object with a pattern",
+          [{list, {list, "groups", 0, 10_000, group()}}, {object, pattern()}]}},
+        {upgrade, {default, #{batch => 1, canaries => 1, wait_s => 10, roll_back => true}},
+         upgrade()}
+    ]}.
+
+%% ---------------------------------------------------------------- where machines come from
+
+provider() ->
+    Lost = {lost_after_s, {default, 300}, seconds(?DAY_S)},
+    {by_type, "provider", [
+        {local, {object, "a local provider", [
+            {hosts, required, {whole, "a number of hosts", 1, 500}}
+        ]}},
+        {ssh, {object, "a provider over OpenSSH", [
+            {hosts, required, {list, "hosts", 1, ?MOST_HOSTS, ssh_host()}},
+            {user, optional, {matches, "[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a user"}},
+            {key, optional, {path, "a private key"}},
+            {known_hosts, optional, {path, "a file of known hosts"}},
+            Lost
+        ]}},
+        {exec, {object, "a provider with a program of its own", [
+            {program, required, {list, "the program and its arguments", 1, 100,
+                                 {text, "the program or an argument", 4096}}},
+            Lost
+        ]}}
+    ]}.
+
+ssh_host() ->
+    {object, "a host", [
+        {name, required, {matches, ?HOST, "the name of a host: letters, digits, _ - and ."}},
+        {address, required, {matches, ?HOST, "an address: a name of the DNS or an IPv4 address"}},
+        {port, {default, 22}, {whole, "a port", 1, 65535}}
+    ]}.
+
+domain() ->
+    {object, "a domain", [
+        {provider, required, {text, "the name of a provider", 63}},
+        {region, optional, {text, "the name of a region", 255}},
+        {rack, optional, {text, "the name of a rack", 255}},
+        {labels, {default, #{}}, labels()},
+        {hosts, {default, all}, {list, "names of hosts", 1, ?MOST_HOSTS,
+                                 {text, "the name of a host", 255}}}
+    ]}.
+
+labels() ->
+    {named, {matches, ?LABEL, "the name of a label: a letter, then letters, digits, _ - and ."},
+     {text, "the value of a label", 255}, 100}.
+
+%% ---------------------------------------------------------------- what runs
+
+release() ->
+    {by_key, "release", [
+        {archive, {object, "a release in an archive",
+                   [{archive, required, {path, "an archive (.tar.gz)"}},
+                    {sha256, required, {matches, "[0-9a-f]{64}",
+                                        "the archive's checksum, 64 digits 0-9 and a-f (sha256sum "
+                                        "FILE tells it)"}}
+                    | unpacked()]}},
+        {folder, {object, "a release in a folder",
+                  [{folder, required, {path, "a folder"}} | unpacked()]}},
+        {code, {object, "a release of code alone",
+                [{code, required, {list, "paths of folders with .beam files, * allowed", 1, 1000,
+                                   {path, "folders with .beam files"}}},
+                 {applications, {default, []},
+                  {list, "applications to start, in order", 0, 1000,
+                   {matches, "[a-z][A-Za-z0-9_]{0,254}", "the name of an application"}}}
+                 | every_release()]}}
+    ]}.
+
+unpacked() ->
+    [{start, required, command("the command that starts an instance")},
+     {stop, optional, command("the command that stops an instance")}
+     | every_release()].
+
+every_release() ->
+    [{check, optional, command("a command that ends with status 0 when the instance is well")},
+     {files, {default, #{}},
+      {named, {matches, ?INNER_PATH, "a path within the release's folder, such as "
+                                     "releases/1/vm.args"},
+       {either, "text, {\"template\": \"PATH\"}, {\"file\": \"PATH\"} or {\"env\": \"VARIABLE\"}",
+        [{text, template("the text of a file", ?MOST_TEXT)},
+         {object, {reference, [{template, {path, "a template"}}, {file, {path, "a file"}},
+                               {env, variable()}]}}]},
+       1000}},
+     {env, {default, #{}}, environment()},
+     {start_timeout_s, {default, 60}, seconds(3600)},
+     {stop_timeout_s, {default, 30}, seconds(3600)}].
+
+environment() ->
+    {named, variable(),
+     {either, "text, {\"env\": \"VARIABLE\"} or {\"file\": \"PATH\"}",
+      [{text, template("the value of a variable", 65_536)}, {object, secret()}]},
+     1000}.
+
+family() ->
+    {object, "a family", [
+        {release, required, {text, "the name of a release", 255}},
+        {domains, required, {list, "names of domains", 1, 1000,
+                             {text, "the name of a domain", 63}}},
+        {count, required, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
+        {labels, {default, #{}}, labels()},
+        {select, {default, spread}, {choice, [spread, pack, random]}},
+        {limits, {default, #{}}, {object, "limits", [
+            {per_host, optional, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
+            {memory_mib, optional, {whole, "an amount of memory in MiB", 1, 16_777_216}}
+        ]}},
+        {restart, {default, #{policy => always, most => 5, within_s => 300}},
+         {object, "a restart policy", [
+             {policy, {default, always}, {choice, [always, never]}},
+             {most, {default, 5}, {whole, "a number of restarts", 1, 1000}},
+             {within_s, {default, 300}, seconds(?DAY_S)}
+         ]}},
+        {hooks, {default, #{}}, {object, "hooks", [
+            {Hook, optional, command("a command")}
+         || Hook <- [before_start, after_start, before_stop, after_stop]
+        ]}},
+        {env, {default, #{}}, environment()},
+        {config, {default, #{}},
+         {named, {matches, "[a-z][A-Za-z0-9_]{0,254}", "the name of an application"},
+          {named, {text, "the key of a setting", 255}, value, 1000}, 1000}}
+    ]}.
+
+%% ---------------------------------------------------------------- groups and upgrades
+
+group() ->
+    {object, "a group", [
+        {name, required, group_name()},
+        {nodes, required, {list, "nodes of the group", 1, ?MOST_INSTANCES,
+                           {either, "an instance (\"web1\"), several (\"web*\") or "
+                                    "{\"family\": \"FAMILY\"}",
+                            [{text, {text, "an instance", 255}},
+                             {object, {reference, [{family, {text, "the name of a family", 63}}]}}
+                            ]}}},
+        {consistency, {default, available}, {choice, [available, majority]}}
+    ]}.
+
+pattern() ->
+    Number = fun(Least) -> {whole, "a number", Least, ?MOST_INSTANCES} end,
+    {object, "groups by a pattern", [
+        {pattern, required, {choice, [star, tree, ring, chain, grid]}},
+        {families, optional, {list, "names of families", 1, ?MOST_FAMILIES,
+                              {text, "the name of a family", 63}}},
+        {name, {default, ~"group"}, group_name()},
+        {consistency, {default, available}, {choice, [available, majority]}},
+        {size, optional, Number(1)},
+        {groups, optional, Number(1)},
+        {gateways, optional, Number(1)},
+        {remainder, optional, {choice, [spread, last, error, left_out]}},
+        {hubs, optional, Number(1)},
+        {masters, optional, Number(0)},
+        {branching, optional, {whole, "a number", 2, 5000}},
+        {levels, optional, {whole, "a number of levels", 2, 20}},
+        {leaves, optional, Number(1)},
+        {columns, optional, Number(1)}
+    ]}.
+
+upgrade() ->
+    {object, "upgrade settings", [
+        {batch, {default, 1}, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
+        {canaries, {default, 1}, {whole, "a number of nodes", 0, ?MOST_INSTANCES}},
+        {wait_s, {default, 10}, {whole, "a number of seconds", 0, ?DAY_S}},
+        {roll_back, {default, true}, boolean}
+    ]}.
+
+%% ---------------------------------------------------------------- parts of several
+
+name(What) -> {matches, ?NAME, What ++ ": " ++ ?NAME_TEXT}.
+
+release_name(What) ->
+    {matches, "[a-z0-9][A-Za-z0-9_.-]{0,127}",
+     What ++ ": a small letter or digit, then letters, digits, _ - and ."}.
+
+family_name() ->
+    {matches, ?FAMILY, "the name of a family: " ?NAME_TEXT ", and no digit at its end"}.
+
+group_name() ->
+    {matches, "[^\\x00-\\x1f]{1,200}", "the name of a group: 1 to 200 bytes, no line ends"}.
+
+variable() ->
+    {matches, ?VARIABLE, "the name of a variable: letters, digits and _, not SDERL_OPS_..."}.
+
+secret() -> {reference, [{env, variable()}, {file, {path, "a file"}}]}.
+
+%% Secrets are nothing for a command line, which every user of the machine can read.
+command(What) ->
+    {list, What ++ ", word by word", 1, 100, template("a word of the command", 4096)}.
+
+template(What, Most) -> {template, What, Most}.
+
+seconds(Most) -> {whole, "a number of seconds", 1, Most}.
