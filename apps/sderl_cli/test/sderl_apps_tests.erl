@@ -60,8 +60,9 @@ folders() ->
             core => [file],
             host => [file, core],
             store => [core],
-            server => [file, core, host, store],
-            command => [file, server]
+            wire => [file],
+            server => [file, core, host, store, wire],
+            command => [file, wire]
         },
         sderl_papers => #{
             orbit => [],

@@ -20,7 +20,8 @@ check(#{providers := Providers, domains := Domains, families := Families,
         releases := Releases} = File, Before)
   when is_map(Providers), is_map(Domains), is_map(Families), is_map(Releases) ->
     check_providers(File) ++ check_domains(File) ++ check_families(File) ++
-        case [Part || {[Part | _], _, _} <- Before, Part =:= ~"families" orelse Part =:= ~"groups"] of
+        case [Part || {[Part | _], _, _} <- Before,
+                      Part =:= ~"families" orelse Part =:= ~"groups"] of
             [] -> check_total(File) ++ check_groups(File);
             _ -> []
         end;
@@ -137,7 +138,10 @@ check_family(Name, #{release := Release, domains := Domains} = Family, File) ->
 check_room(#{limits := #{per_host := PerHost}, domains := Names, count := Count}, Path, File) ->
     #{domains := Domains, providers := Providers} = File,
     Mine = [map_get(Name, Domains) || Name <- Names],
-    case lists:all(fun(broken) -> false; (#{provider := P}) -> is_map_key(P, Providers) end, Mine) of
+    Whole = fun(Domain) ->
+        Domain =/= broken andalso is_map_key(map_get(provider, Domain), Providers)
+    end,
+    case lists:all(Whole, Mine) of
         true ->
             Hosts = [{Provider, hosts(Domain, File)} || #{provider := Provider} = Domain <- Mine],
             Most = PerHost * length(lists:usort([{P, H} || {P, [_ | _] = Hs} <- Hosts, H <- Hs])),

@@ -42,7 +42,7 @@ file() ->
 
 provider() ->
     Lost = {lost_after_s, {default, 300}, seconds(?DAY_S)},
-    {by_type, "provider", [
+    {by_type, type, "provider", [
         {local, {object, "a local provider", [
             {hosts, required, {whole, "a number of hosts", 1, 500}}
         ]}},

@@ -27,7 +27,7 @@ where `Expected` is the whole sentence.
 |---|---|---|
 | `{object, What, Fields}` | an object of these keys | a map with atoms as keys |
 | `{by_key, What, [{Key, Object}]}` | the object whose key is there | that |
-| `{by_type, What, [{Type, Object}]}` | the object that its key `type` names | that, with `type` |
+| `{by_type, Key, What, [{Type, Object}]}` | the object that its key `Key` names | that, with `Key` |
 | `{named, Key, Value, Most}` | an object of the user's own keys | a map with binaries as keys |
 | `{list, What, Least, Most, Item}` | a list of so many | a list |
 | `{either, What, [{Shape, Rule}]}` | `text`, `object` or `list`, each by a rule | as that rule |
@@ -45,7 +45,7 @@ where `Expected` is the whole sentence.
 -type rule() ::
     {object, What :: string(), [field()]}
     | {by_key, What :: string(), [{atom(), rule()}]}
-    | {by_type, What :: string(), [{atom(), rule()}]}
+    | {by_type, Key :: atom(), What :: string(), [{atom(), rule()}]}
     | {named, rule(), rule(), pos_integer()}
     | {list, What :: string(), non_neg_integer(), pos_integer(), rule()}
     | {either, What :: string(), [{text | object | list, rule()}]}
@@ -97,17 +97,22 @@ walk({by_key, What, Objects}, Term, Path, Base) when is_map(Term) ->
     end;
 walk({by_key, What, _}, Term, Path, _) ->
     wrong(Path, Term, "an object (" ++ What ++ ")");
-walk({by_type, What, Objects}, #{~"type" := Type} = Term, Path, Base) ->
-    case [{Known, Object} || {Known, Object} <- Objects, atom_to_binary(Known) =:= Type] of
-        [{Known, Object}] ->
-            {Value, Problems} = walk(Object, maps:remove(~"type", Term), Path, Base),
-            {Value#{type => Known}, Problems};
-        [] ->
-            wrong([~"type" | Path], Type, "a type of " ++ What ++ ": " ++ quoted(Objects))
+walk({by_type, Key, What, Objects}, Term, Path, Base) when is_map(Term) ->
+    Binary = atom_to_binary(Key),
+    Types = "a type of " ++ What ++ ": " ++ quoted(Objects),
+    case Term of
+        #{Binary := Type} ->
+            case [Pair || {Known, _} = Pair <- Objects, atom_to_binary(Known) =:= Type] of
+                [{Known, Object}] ->
+                    {Value, Problems} = walk(Object, maps:remove(Binary, Term), Path, Base),
+                    {Value#{Key => Known}, Problems};
+                [] ->
+                    wrong([Binary | Path], Type, Types)
+            end;
+        _ ->
+            {undefined, [missing(Path, Key, Types)]}
     end;
-walk({by_type, What, Objects}, Term, Path, _) when is_map(Term) ->
-    {#{}, [missing(Path, type, "the type of " ++ What ++ ": " ++ quoted(Objects))]};
-walk({by_type, What, _}, Term, Path, _) ->
+walk({by_type, _, What, _}, Term, Path, _) ->
     wrong(Path, Term, "an object (" ++ What ++ ")");
 walk({named, _, _, Most}, Term, Path, _) when map_size(Term) > Most ->
     explained(Path, ["there are ", integer_to_list(map_size(Term)), ", and at most ",
@@ -260,7 +265,7 @@ unknown_variables(Text) ->
 -spec expected(rule()) -> string().
 expected({object, What, _}) -> "an object (" ++ What ++ ")";
 expected({by_key, What, _}) -> "an object (" ++ What ++ ")";
-expected({by_type, What, _}) -> "an object (" ++ What ++ ")";
+expected({by_type, _, What, _}) -> "an object (" ++ What ++ ")";
 expected({named, Key, _, _}) -> "an object with a key for each: " ++ expected(Key);
 expected({list, What, Least, Most, _}) -> list_expected(What, Least, Most);
 expected({either, What, _}) -> What;

@@ -1,0 +1,215 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_wire).
+-moduledoc """
+What `bin/sderl ops` and the service of operations say to each other: lines of JSON over a Unix
+socket that only the service's user can open. Pure.
+
+A connection has one request and its answers:
+
+```
+-> {"do": "apply", "file": "/home/me/shop.json", "who": "me", "wait": true, "force": false}
+<- {"event": "progress", "done": 3, "total": 12, "text": "starts web2"}
+<- {"event": "note", "text": "host here/h3 is unreachable"}
+<- {"done": {"revision": 4, "state": "steady"}}
+```
+
+The last answer has `done` or `error`, and the service closes the connection behind it. Closing it
+earlier ends the waiting and not the work.
+
+| request | keys beside `do` and `who` | `done` |
+|---|---|---|
+| `hello` | | `cluster` or null, `revision`, `pid` (of the operating system), `version` |
+| `plan` | `file`, `force` | `changes`, `steps`, `refused`: texts |
+| `apply` | `file`, `force`, `wait` | `revision`, `state`, `problems` |
+| `status` | | `t:status/0` |
+| `history` | | `revisions`: `t:revision/0`, the latest first |
+| `rollback` | `revision`, `force`, `wait` | as `apply` |
+| `scale` | `family`, `count`, `force`, `wait` | as `apply` |
+| `drain` | `instance`, `wait` | `state`, `problems` |
+| `pause`, `resume` | | `state` |
+| `destroy` | `wait` | `state`, `problems` |
+| `stop` | | `state`: the service ends, and the cluster goes on |
+
+`state` is `steady` (all is as the file says), `working`, `paused`, `failed` (it was rolled back) or
+`destroyed`.
+""".
+
+-export([encode_request/1, decode_request/1, encode_answer/1, decode_answer/1, lines/3]).
+-export([most_request_bytes/0, most_answer_bytes/0]).
+-export_type([request/0, answer/0, status/0, revision/0]).
+
+-doc "Defaults: `force` is false, `wait` true.".
+-type request() ::
+    #{do := hello | status | history | pause | resume | stop, who := binary()}
+    | #{do := plan, file := binary(), force := boolean(), who := binary()}
+    | #{do := apply, file := binary(), force := boolean(), wait := boolean(), who := binary()}
+    | #{
+        do := rollback,
+        revision := pos_integer(),
+        force := boolean(),
+        wait := boolean(),
+        who := binary()
+    }
+    | #{
+        do := scale,
+        family := binary(),
+        count := pos_integer(),
+        force := boolean(),
+        wait := boolean(),
+        who := binary()
+    }
+    | #{do := drain, instance := binary(), wait := boolean(), who := binary()}
+    | #{do := destroy, wait := boolean(), who := binary()}.
+
+-doc """
+`done` is a map as in the table above. When it is encoded its keys are atoms or binaries, its texts
+binaries, and `undefined` is null; when it is decoded its keys are binaries. `{error, Text,
+Problems}`: a sentence, and one for each problem where there are several.
+""".
+-type answer() ::
+    {progress, Done :: non_neg_integer(), Total :: pos_integer(), unicode:chardata()}
+    | {note, unicode:chardata()}
+    | {done, #{atom() | binary() => term()}}
+    | {error, unicode:chardata(), [unicode:chardata()]}.
+
+-doc """
+`instances`: `id`, `node`, `host`, `release` (its name), `state`, `why`. `hosts`: `id`, `state`,
+`why`, `instances` (how many). `groups`: `name`, `members` and `running` (how many), `state`.
+`problems` and `waiting` are sentences.
+""".
+-type status() :: #{
+    cluster := binary(),
+    revision := non_neg_integer(),
+    state := atom(),
+    hosts := [map()],
+    instances := [map()],
+    groups := [map()],
+    problems := [binary()],
+    waiting := [binary()]
+}.
+-doc "`at` is a time as RFC 3339 has it; `what` is the request as a person says it.".
+-type revision() :: #{
+    revision := pos_integer(),
+    at := binary(),
+    who := binary(),
+    what := binary(),
+    result := binary()
+}.
+
+-define(MOST_REQUEST_BYTES, 65_536).
+-define(MOST_ANSWER_BYTES, 16_777_216).
+
+-doc "A longer line is no request.".
+-spec most_request_bytes() -> pos_integer().
+most_request_bytes() -> ?MOST_REQUEST_BYTES.
+
+-doc "A longer line is no answer.".
+-spec most_answer_bytes() -> pos_integer().
+most_answer_bytes() -> ?MOST_ANSWER_BYTES.
+
+%% ---------------------------------------------------------------- requests
+
+-doc "A request as a line.".
+-spec encode_request(request()) -> iodata().
+encode_request(Request) -> [json:encode(Request), $\n].
+
+-doc "The request of a line, checked. An error is a sentence.".
+-spec decode_request(binary()) -> {ok, request()} | {error, unicode:chardata()}.
+decode_request(Line) when byte_size(Line) > ?MOST_REQUEST_BYTES ->
+    {error, "the request has more than 64 KiB"};
+decode_request(Line) ->
+    maybe
+        {ok, Tree, []} ?= sderl_ops_tree:from_json(Line),
+        {Request, []} ?= sderl_ops_walker:walk(request_rule(), Tree, ~"/"),
+        {ok, Request}
+    else
+        {error, Problems} -> {error, sentences(Problems)};
+        {_, Problems} -> {error, sentences(Problems)};
+        {ok, _, Problems} -> {error, sentences(Problems)}
+    end.
+
+sentences(Problems) ->
+    ["the request is wrong: ",
+     lists:join("; ", [sderl_ops_walker:sentence(Problem) || Problem <- Problems])].
+
+request_rule() ->
+    Force = {force, {default, false}, boolean},
+    Wait = {wait, {default, true}, boolean},
+    File = {file, required, {text, "the absolute path of a file", 4096}},
+    Who = {who, {default, ~"somebody"}, {text, "a user", 255}},
+    {by_type, do, "request", [
+        {Name, {object, "this request", [Who | Keys]}}
+     || {Name, Keys} <- [
+            {hello, []},
+            {plan, [File, Force]},
+            {apply, [File, Force, Wait]},
+            {status, []},
+            {history, []},
+            {rollback, [{revision, required, {whole, "a revision", 1, 1 bsl 53}}, Force, Wait]},
+            {scale, [{family, required, {text, "the name of a family", 63}},
+                     {count, required, {whole, "a number of nodes", 1, 1 bsl 53}}, Force, Wait]},
+            {drain, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
+            {pause, []},
+            {resume, []},
+            {destroy, [Wait]},
+            {stop, []}
+        ]
+    ]}.
+
+%% ---------------------------------------------------------------- answers
+
+-doc "An answer as a line.".
+-spec encode_answer(answer()) -> iodata().
+encode_answer({progress, Done, Total, Text}) ->
+    line(#{event => progress, done => Done, total => Total, text => text(Text)});
+encode_answer({note, Text}) ->
+    line(#{event => note, text => text(Text)});
+encode_answer({done, Map}) ->
+    line(#{done => Map});
+encode_answer({error, Text, Problems}) ->
+    line(#{error => text(Text), problems => [text(Problem) || Problem <- Problems]}).
+
+line(Map) -> [json:encode(Map, fun encode_value/2), $\n].
+
+encode_value(undefined, _) -> ~"null";
+encode_value(Value, Encode) -> json:encode_value(Value, Encode).
+
+text(Text) ->
+    case unicode:characters_to_binary(Text) of
+        Binary when is_binary(Binary) -> Binary;
+        _ -> ~"(text that is not UTF-8)"
+    end.
+
+-doc "The answer of a line. The keys of what is done are binaries.".
+-spec decode_answer(binary()) -> {ok, answer()} | {error, unicode:chardata()}.
+decode_answer(Line) ->
+    try json:decode(Line) of
+        #{~"event" := ~"progress", ~"done" := Done, ~"total" := Total, ~"text" := Text}
+          when is_integer(Done), is_integer(Total), is_binary(Text), Done >= 0, Total >= 1 ->
+            {ok, {progress, Done, Total, Text}};
+        #{~"event" := ~"note", ~"text" := Text} when is_binary(Text) ->
+            {ok, {note, Text}};
+        #{~"done" := Done} when is_map(Done) ->
+            {ok, {done, Done}};
+        #{~"error" := Text, ~"problems" := Problems} when is_binary(Text), is_list(Problems) ->
+            {ok, {error, Text, [Problem || Problem <- Problems, is_binary(Problem)]}};
+        _ ->
+            {error, "an answer of another kind: the service is of another version"}
+    catch
+        error:_ -> {error, "an answer that is not JSON: what listens there is no such service"}
+    end.
+
+%% ---------------------------------------------------------------- lines
+
+-doc """
+The whole lines of what was received so far, without their ends, and what is left. `too_long` when a
+line has more than `Most` bytes.
+""".
+-spec lines(Received :: binary(), Left :: binary(), Most :: pos_integer()) ->
+    {ok, [binary()], Left :: binary()} | too_long.
+lines(Received, Left, Most) ->
+    Parts = binary:split(<<Left/binary, Received/binary>>, ~"\n", [global]),
+    case lists:any(fun(Part) -> byte_size(Part) > Most end, Parts) of
+        true -> too_long;
+        false -> {ok, lists:droplast(Parts), lists:last(Parts)}
+    end.
