@@ -1,0 +1,90 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_revision).
+-moduledoc """
+From a checked file to all that the service needs to keep a cluster as it says: the hosts that there
+are, the releases as archives, and the desired state. It asks providers and packs folders, so it may
+take a while; it is done by who asks for it and not by the server.
+""".
+
+-export([prepare/2, desired/2, hosts/2]).
+-export_type([prepared/0]).
+
+-doc """
+`sums` are the checksums of the releases by their names in the file, `archives` the archives by
+checksum.
+""".
+-type prepared() :: #{
+    file := sderl_ops_file:file(),
+    sums := #{binary() => sderl_ops_desired:sha()},
+    archives := #{sderl_ops_desired:sha() => file:filename_all()},
+    hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()}
+}.
+
+-doc "Asks the providers for their hosts and packs the releases. Errors are sentences.".
+-spec prepare(sderl_ops_file:file(), Folder :: file:filename_all()) ->
+    {ok, prepared()} | {error, [unicode:chardata(), ...]}.
+prepare(#{releases := Releases, families := Families} = File, Folder) ->
+    Wanted = lists:usort([Release || _ := #{release := Release} <- Families]),
+    Packed = #{Name => pack(map_get(Name, Releases), Folder) || Name <- Wanted},
+    maybe
+        {ok, Hosts} ?= hosts(File, Folder),
+        [] ?= [["releases.", Name, ": ", Why] || Name := {error, Why} <- Packed],
+        Prepared = #{
+            file => File,
+            sums => #{Name => Sum || Name := {ok, Sum, _} <- Packed},
+            archives => #{Sum => Archive || _ := {ok, Sum, Archive} <- Packed},
+            hosts => Hosts
+        },
+        %% What the file says of hosts that there are not is to be told before anything is stored.
+        {ok, _} ?= desired(Prepared, 0),
+        {ok, Prepared}
+    else
+        {error, _} = Error -> Error;
+        Problems -> {error, Problems}
+    end.
+
+pack(Release, Folder) ->
+    case sderl_ops_archive:prepare(source(Release), filename:join(Folder, "archives")) of
+        {ok, _, _} = Packed -> Packed;
+        {error, Why} -> {error, sderl_ops_archive:format_error(Why)}
+    end.
+
+source(#{archive := Archive} = Release) ->
+    {archive, Archive, maps:get(sha256, Release, undefined)};
+source(#{folder := Release}) -> {folder, Release};
+source(#{code := Folders}) -> {code, Folders}.
+
+-doc "The hosts of all providers of a file.".
+-spec hosts(sderl_ops_file:file(), Folder :: file:filename_all()) ->
+    {ok, #{sderl_ops_desired:host_id() => sderl_ops_host:host()}}
+    | {error, [unicode:chardata(), ...]}.
+hosts(#{cluster := Cluster, providers := Providers}, Folder) ->
+    Found = #{Name => sderl_ops_provider:hosts(Config, #{provider => Name, cluster => Cluster,
+                                                         folder => Folder})
+              || Name := Config <- Providers},
+    case [["providers.", Name, ": ", Why] || Name := {error, Why} <- Found] of
+        [] -> {ok, maps:from_list(lists:append([maps:to_list(Hosts) || _ := {ok, Hosts} <- Found]))};
+        Problems -> {error, Problems}
+    end.
+
+-doc "The desired state of what was prepared.".
+-spec desired(prepared(), Revision :: non_neg_integer()) ->
+    {ok, sderl_ops_desired:desired()} | {error, [unicode:chardata(), ...]}.
+desired(#{file := File, sums := Sums, hosts := Hosts}, Revision) ->
+    Names = maps:groups_from_list(fun([Provider, _]) -> Provider end, fun([_, Name]) -> Name end,
+                                  [binary:split(Id, ~"/") || Id := _ <- Hosts]),
+    Given = #{revision => Revision, sums => Sums,
+              hosts => #{Provider => sorted(Found) || Provider := Found <- Names}},
+    case sderl_ops_desired:from(File, Given) of
+        {ok, _} = Ok -> Ok;
+        {error, Problems} -> {error, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}
+    end.
+
+%% h2 before h10.
+sorted(Names) -> lists:sort(fun(A, B) -> natural(A) =< natural(B) end, Names).
+
+natural(Name) ->
+    [number(Part) || Part <- re:split(Name, "([0-9]+)", [{return, binary}])].
+
+number(<<Digit, _/binary>> = Part) when Digit >= $0, Digit =< $9 -> binary_to_integer(Part);
+number(Part) -> Part.

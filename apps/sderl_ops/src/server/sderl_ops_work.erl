@@ -1,0 +1,205 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_work).
+-moduledoc """
+Does one step, in a process of its own. A step may be repeated: it ends as if it had been done once.
+""".
+
+-export([do/2, format_error/1]).
+-export_type([context/0]).
+
+-import(sderl_clock, [now_ms/0]).
+
+-doc "All that a step may need, as it was when the step began.".
+-type context() :: #{
+    desired := sderl_ops_desired:desired(),
+    observed := sderl_ops_observed:observed(),
+    memory := sderl_ops_memory:memory(),
+    hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
+    archives := #{sderl_ops_desired:sha() => file:filename_all()},
+    ours := [sderl_ops_desired:instance_id()],
+    made := [Group :: binary()],
+    envoy := pid(),
+    cookie := binary()
+}.
+
+%% What a release that is not in the file any more had as its limit is not known.
+-define(STOP_S, 30).
+-define(LOOK_MS, 10_000).
+-define(POLL_MS, 200).
+%% A change may make the next one possible; more rounds than this mean that something undoes them.
+-define(MOST_ROUNDS, 5).
+
+-doc "Does the step. What fails is a term of `format_error/1`.".
+-spec do(sderl_ops_step:step(), context()) -> ok | {error, term()}.
+do({fetch, HostId, Sha}, #{archives := Archives} = Context) ->
+    maybe
+        {ok, Host} ?= host(HostId, Context),
+        {ok, Archive} ?= find(Sha, Archives, {no_archive, Sha}),
+        sderl_ops_host:fetch(Host, Sha, Archive)
+    end;
+do({lay_out, Id}, #{desired := Desired, cookie := Cookie} = Context) ->
+    maybe
+        {ok, Instance, Host} ?= wanted(Id, Context),
+        {ok, Place} ?= place(Host, Context),
+        Settings = sderl_ops_desired:settings(Instance, Desired),
+        {ok, Layout} ?= layout(Instance, Settings, Place, Cookie),
+        sderl_ops_host:lay_out(Host, Id, Layout)
+    end;
+do({start, Id}, #{desired := Desired} = Context) ->
+    maybe
+        {ok, Instance, Host} ?= wanted(Id, Context),
+        #{start_timeout_s := Seconds} = sderl_ops_desired:settings(Instance, Desired),
+        Deadline = now_ms() + Seconds * 1000,
+        ok ?= sderl_ops_host:start(Host, Id, Seconds),
+        await_node(node_name(Id, Host), Deadline, Seconds, Context)
+    end;
+do({drain, Id}, #{memory := Memory, envoy := Envoy} = Context) ->
+    maybe
+        {ok, Host} ?= host(sderl_ops_memory:host_of(Id, Memory), Context),
+        {ok, Result} ?= sderl_ops_envoy:call(Envoy, drain, [node_name(Id, Host)]),
+        Result
+    end;
+do({stop, Id}, #{memory := Memory} = Context) ->
+    maybe
+        {ok, Host} ?= host(sderl_ops_memory:host_of(Id, Memory), Context),
+        sderl_ops_host:stop(Host, Id, stop_timeout(Id, Context))
+    end;
+do({remove, HostId, Id}, Context) ->
+    maybe
+        {ok, Host} ?= host(HostId, Context),
+        sderl_ops_host:remove(Host, Id)
+    end;
+do({drop_release, HostId, Sha}, Context) ->
+    maybe
+        {ok, Host} ?= host(HostId, Context),
+        sderl_ops_host:drop_release(Host, Sha)
+    end;
+do(groups, Context) ->
+    change_groups(?MOST_ROUNDS, Context).
+
+%% ---------------------------------------------------------------- instances
+
+wanted(Id, #{desired := Desired, memory := Memory} = Context) ->
+    case sderl_ops_reconcile:wanted(Id, Desired, Memory) of
+        {Instance, HostId} ->
+            maybe
+                {ok, Host} ?= host(HostId, Context),
+                {ok, Instance, Host}
+            end;
+        undefined ->
+            {error, {not_desired, Id}}
+    end.
+
+host(HostId, #{hosts := Hosts}) -> find(HostId, Hosts, {no_host, HostId}).
+
+find(Key, Map, Why) ->
+    case Map of
+        #{Key := Value} -> {ok, Value};
+        #{} -> {error, Why}
+    end.
+
+%% The folder is from the look at the host by which this step was decided.
+place(#{id := HostId, address := Address}, #{observed := #{hosts := Seen}}) ->
+    case Seen of
+        #{HostId := #{base := Base}} -> {ok, #{host => HostId, address => Address, base => Base}};
+        #{} -> {error, {no_host, HostId}}
+    end.
+
+layout(Instance, Settings, Place, Cookie) ->
+    case sderl_ops_prepare:layout(Instance, Settings, Place, Cookie) of
+        {ok, _} = Ok -> Ok;
+        {error, Sentence} -> {error, {says, Sentence}}
+    end.
+
+node_name(Id, #{address := Address}) -> <<Id/binary, $@, Address/binary>>.
+
+stop_timeout(Id, #{desired := Desired} = Context) ->
+    case wanted(Id, Context) of
+        {ok, Instance, _} -> map_get(stop_timeout_s, sderl_ops_desired:settings(Instance, Desired));
+        {error, _} -> ?STOP_S
+    end.
+
+await_node(Node, Deadline, Seconds, #{envoy := Envoy} = Context) ->
+    case sderl_ops_envoy:call(Envoy, look, [[Node], ?LOOK_MS]) of
+        {ok, #{Node := #{state := up}}} ->
+            ok;
+        {error, _} = Error ->
+            Error;
+        {ok, _} ->
+            case now_ms() < Deadline of
+                true ->
+                    timer:sleep(?POLL_MS),
+                    await_node(Node, Deadline, Seconds, Context);
+                false ->
+                    {error, {no_answer, Node, Seconds}}
+            end
+    end.
+
+%% ---------------------------------------------------------------- groups
+
+change_groups(0, _) ->
+    {error, groups_unsteady};
+change_groups(Rounds, #{desired := Desired, observed := Observed, memory := Memory, envoy := Envoy,
+                        hosts := Hosts, ours := Ours, made := Made} = Context) ->
+    Name = fun(Id) -> node_name(Id, map_get(sderl_ops_memory:host_of(Id, Memory), Hosts)) end,
+    Placed = [Id || Id <- Ours, is_map_key(sderl_ops_memory:host_of(Id, Memory), Hosts)],
+    Wanted = [Group#{members := [Name(Id) || Id <- Members, lists:member(Id, Placed)]}
+              || #{members := Members} = Group
+                     <- sderl_ops_reconcile:groups(Desired, Observed, Memory)],
+    maybe
+        {ok, Seen} ?= sderl_ops_envoy:call(Envoy, look, [[Name(Id) || Id <- Placed], ?LOOK_MS]),
+        Groups = #{Node => Own || Node := #{state := up, groups := Own} <- Seen},
+        case sderl_ops_regroup:changes(Wanted, Made, [Name(Id) || Id <- Placed], Groups) of
+            [] ->
+                ok;
+            Changes ->
+                ok ?= change_each(Changes, Envoy),
+                change_groups(Rounds - 1, Context)
+        end
+    end.
+
+change_each([], _) ->
+    ok;
+change_each([Change | Changes], Envoy) ->
+    case sderl_ops_envoy:call(Envoy, change, [Change]) of
+        {ok, ok} -> change_each(Changes, Envoy);
+        {ok, {error, Why}} -> {error, {change, Change, Why}};
+        {error, _} = Error -> Error
+    end.
+
+%% ---------------------------------------------------------------- errors
+
+-doc "A sentence for a person.".
+-spec format_error(term()) -> unicode:chardata().
+format_error({no_archive, Sha}) ->
+    ["the archive of release ", Sha, " is no longer in the service's folder: apply the file again"];
+format_error({not_desired, Id}) ->
+    [Id, " is not wanted any more"];
+format_error({no_host, undefined}) ->
+    "no host was chosen yet";
+format_error({no_host, HostId}) ->
+    ["the host ", HostId, " is not known any more"];
+format_error({says, Sentence}) ->
+    Sentence;
+format_error({no_answer, Node, Seconds}) ->
+    io_lib:format("~ts runs and does not answer as an Erlang node within ~b s: look at its name, "
+                  "cookie and log, and at -connect_all false", [Node, Seconds]);
+format_error(groups_unsteady) ->
+    "groups change while they are made as the file says: somebody else changes them";
+format_error({change, {create, Node, #{name := Name}}, Why}) ->
+    io_lib:format("~ts could not make the group ~ts: ~0tp", [Node, Name, Why]);
+format_error({change, {What, Node, Name, Members}, Why}) ->
+    io_lib:format("~ts could not ~ts ~ts in the group ~ts: ~0tp",
+                  [Node, What, lists:join(", ", Members), Name, Why]);
+format_error({change, {delete, Node, Name}, Why}) ->
+    io_lib:format("~ts could not delete the group ~ts: ~0tp", [Node, Name, Why]);
+format_error({leave, Group, Why}) ->
+    io_lib:format("it could not leave the group ~ts: ~0tp", [Group, Why]);
+format_error({envoy, _, _}) ->
+    "the process that talks to the cluster's nodes ended; it is started again";
+format_error({crashed, Why}) ->
+    io_lib:format("this is a defect of the service: ~0tP", [Why, 20]);
+format_error(Why) ->
+    sderl_ops_host:format_error(Why).
+
+
