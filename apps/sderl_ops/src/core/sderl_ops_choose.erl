@@ -1,0 +1,133 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_choose).
+-moduledoc """
+Which of the steps that could run do so now. Not more than `steps` at a time, `fetches` of them
+fetches, and `per_host` on one host, so that a host that hangs leaves room for the others; and
+nothing that touches a group while that is being changed.
+
+`at_once` of the desired state says how many; left out, it is 8 steps, 4 fetches, and for each host
+its share of the steps and at least 2.
+""".
+
+-include("sderl_ops_view.hrl").
+
+-export([choose/3]).
+-export_type([ready/0]).
+
+-doc "Steps that could run, what they are for, and the policy where they start what has exited.".
+-type ready() ::
+    #{sderl_ops_step:step() =>
+          {sderl_ops_step:about(), sderl_ops_desired:restart() | undefined}}.
+
+-define(STEPS, 8).
+-define(FETCHES, 4).
+-define(LEAST_PER_HOST, 2).
+
+-record(choice, {
+    view :: sderl_ops_view:view(),
+    unfinished :: #{Name :: binary() => []},
+    %% How many may still be chosen.
+    steps :: integer(),
+    fetches :: integer(),
+    per_host :: pos_integer(),
+    at_host :: #{sderl_ops_desired:host_id() => pos_integer()},
+    %% Groups of which a member is on its way out.
+    leaving :: #{Name :: binary() => []},
+    groups_running :: boolean(),
+    chosen = [] :: [sderl_ops_step:step()],
+    waiting = [] :: [{sderl_ops_step:step(), Why :: term()}]
+}).
+
+-doc "The chosen steps, and why the others wait.".
+-spec choose(ready(), sderl_ops_members:unfinished(), sderl_ops_view:view()) ->
+    {[sderl_ops_step:step()], [{sderl_ops_step:step(), Why :: term()}]}.
+choose(Ready, _, #view{memory = #{paused := true}}) ->
+    {[], [{Step, paused} || Step := _ <- Ready]};
+choose(Ready, Unfinished, View) ->
+    Sorted = lists:sort([{sderl_ops_step:rank(Step), Step} || Step := _ <- Ready]),
+    next(Sorted, new(Unfinished, View)).
+
+new(Unfinished, #view{running = Running, busy = Busy, desired = Desired} = View) ->
+    Steps = maps:keys(Running),
+    AtOnce = maps:get(at_once, Desired, #{}),
+    Most = maps:get(steps, AtOnce, ?STEPS),
+    #choice{
+        view = View,
+        unfinished = #{Name => [] || {Name, _} <- Unfinished},
+        steps = Most - length(Steps),
+        fetches = maps:get(fetches, AtOnce, ?FETCHES)
+            - length([fetch || {fetch, _, _} <- Steps]),
+        per_host = maps:get(per_host, AtOnce, share(Most, View)),
+        at_host = lists:foldl(fun(Step, Acc) -> add(host(Step, View), Acc) end, #{}, Steps),
+        leaving = #{Name => [] || Id := {drain, _} <- Busy,
+                                  Name <- sderl_ops_members:seen_in(Id, View)},
+        groups_running = is_map_key(groups, Running)
+    }.
+
+share(Most, #view{observed = #{hosts := Hosts}}) ->
+    max(?LEAST_PER_HOST, Most div max(1, map_size(Hosts))).
+
+next([], #choice{chosen = Chosen, waiting = Waiting}) ->
+    {lists:reverse(Chosen), lists:reverse(Waiting)};
+next(Rest, #choice{steps = Steps, waiting = Waiting} = Choice) when Steps =< 0 ->
+    next([], Choice#choice{waiting = lists:reverse([{Step, at_once} || {_, Step} <- Rest],
+                                                   Waiting)});
+next([{_, Step} | Rest], Choice) ->
+    #choice{view = View, at_host = AtHost, chosen = Chosen, waiting = Waiting} = Choice,
+    case hindrance(Step, Choice) of
+        none ->
+            Taken = Choice#choice{steps = Choice#choice.steps - 1,
+                                  at_host = add(host(Step, View), AtHost),
+                                  chosen = [Step | Chosen]},
+            next(Rest, note(Step, Taken));
+        Why ->
+            next(Rest, Choice#choice{waiting = [{Step, Why} | Waiting]})
+    end.
+
+note({fetch, _, _}, #choice{fetches = Fetches} = Choice) ->
+    Choice#choice{fetches = Fetches - 1};
+note(groups, Choice) ->
+    Choice#choice{groups_running = true};
+note({drain, Id}, #choice{view = View, leaving = Leaving} = Choice) ->
+    Names = sderl_ops_members:seen_in(Id, View),
+    Choice#choice{leaving = maps:merge(Leaving, #{Name => [] || Name <- Names})};
+note(_, Choice) ->
+    Choice.
+
+hindrance({fetch, _, _}, #choice{fetches = Fetches}) when Fetches =< 0 -> at_once;
+hindrance(groups, _) -> none;
+hindrance(Step, #choice{view = View, at_host = AtHost, per_host = Most} = Choice) ->
+    case maps:get(host(Step, View), AtHost, 0) of
+        Count when Count >= Most -> at_once;
+        _ -> hindrance_of_groups(Step, Choice)
+    end.
+
+%% While groups are being changed, their members neither come nor go. Those who are not desired any
+%% more leave one after the other, when those who come in their place are there.
+hindrance_of_groups(Step, #choice{view = View, unfinished = Unfinished} = Choice) ->
+    #choice{groups_running = GroupsRunning, leaving = Leaving} = Choice,
+    Id = sderl_ops_step:instance(Step),
+    IsLeaver = not sderl_ops_view:is_taken(Id, View),
+    case Step of
+        {drain, _} when IsLeaver ->
+            In = sderl_ops_members:seen_in(Id, View),
+            first([{group, Name} || Name <- In,
+                                    is_map_key(Name, Unfinished) orelse is_map_key(Name, Leaving)]);
+        _ when GroupsRunning, Id =/= undefined ->
+            #view{groups_of = GroupsOf} = View,
+            Names = maps:get(Id, GroupsOf, []) ++ sderl_ops_members:seen_in(Id, View),
+            first([{group, Name} || Name <- Names, is_map_key(Name, Unfinished)]);
+        _ -> none
+    end.
+
+first([Why | _]) -> Why;
+first([]) -> none.
+
+host({fetch, Host, _}, _) -> Host;
+host({remove, Host, _}, _) -> Host;
+host({drop_release, Host, _}, _) -> Host;
+host(groups, _) -> undefined;
+host(Step, View) -> sderl_ops_view:host(sderl_ops_step:instance(Step), View).
+
+add(undefined, AtHost) -> AtHost;
+add(Host, AtHost) -> maps:update_with(Host, fun(Count) -> Count + 1 end, 1, AtHost).

@@ -1,0 +1,138 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_judge).
+-moduledoc """
+What is to be done next about one instance, from what is seen of it alone. Whether that may be done
+at the same time as other things is decided elsewhere.
+""".
+
+-include("sderl_ops_view.hrl").
+
+-export([judge/2]).
+-export_type([judgement/0, ready/0]).
+
+-type judgement() ::
+    %% As it is to be, or as good as that.
+    settled
+    | ready()
+    | {waiting, sderl_ops_step:step() | {instance, sderl_ops_desired:instance_id()}, Why :: term()}
+    %% It has exited too often.
+    | {quarantine, sderl_ops_step:step(), sderl_ops_step:about(), Why :: term()}.
+-doc "The restart policy comes with the start of what has exited.".
+-type ready() ::
+    {ready, sderl_ops_step:step(), sderl_ops_step:about(),
+     sderl_ops_desired:restart() | undefined}.
+
+-doc "The judgement on one instance, which need not be desired.".
+-spec judge(sderl_ops_desired:instance_id(), sderl_ops_view:view()) -> judgement().
+judge(Id, #view{busy = Busy} = View) ->
+    case Busy of
+        #{Id := Step} -> {waiting, Step, running};
+        #{} ->
+            case strays(Id, View) of
+                [Host | _] -> attempt({remove, Host, Id}, none, View);
+                [] -> judge_here(Id, View)
+            end
+    end.
+
+%% Hosts that answer and have something of it, and are not its host: a host that had been lost and
+%% is back. Nothing is started here while it may run there.
+strays(Id, #view{places = Places} = View) ->
+    lists:delete(sderl_ops_view:host(Id, View), maps:get(Id, Places, [])).
+
+judge_here(Id, #view{homeless = Homeless}) when is_map_key(Id, Homeless) ->
+    {waiting, {instance, Id}, map_get(Id, Homeless)};
+judge_here(Id, #view{memory = Memory} = View) ->
+    Target = sderl_ops_view:target(Id, View),
+    Aside = sderl_ops_memory:is_aside(Id, Memory),
+    case {sderl_ops_view:host(Id, View), sderl_ops_view:host_state(Id, View)} of
+        {undefined, _} -> settled;
+        {Host, up} when Target =:= undefined ->
+            judge_undesired(Id, Host, sderl_ops_view:seen(Id, View), View);
+        {_, up} when Aside -> judge_aside(Id, sderl_ops_view:seen(Id, View), View);
+        {Host, up} -> judge_desired(Id, Host, Target, sderl_ops_view:seen(Id, View), View);
+        {Host, State} -> {waiting, {instance, Id}, {host, Host, State}}
+    end.
+
+judge_undesired(_, _, undefined, _) -> settled;
+judge_undesired(Id, _, #{state := running}, View) -> leave(Id, none, View);
+judge_undesired(Id, Host, _, View) -> attempt({remove, Host, Id}, none, View).
+
+judge_aside(Id, #{state := running}, View) -> leave(Id, none, View);
+judge_aside(_, _, _) -> settled.
+
+judge_desired(Id, Host, {Release, _} = Target, undefined, View) ->
+    lay_out(Id, Host, Release, Target, View);
+judge_desired(Id, Host, {Release, _} = Target, #{state := State} = Seen, View) ->
+    Has = sderl_ops_observed:layout(Seen),
+    Outdated = sderl_ops_view:is_outdated(Id, View),
+    case {State, Outdated, sderl_ops_view:is_taken(Id, View)} of
+        {running, false, _} ->
+            case sderl_ops_view:is_up(Id, View) of
+                true -> settled;
+                false -> {waiting, {instance, Id}, {node, down}}
+            end;
+        {laid_out, false, _} -> attempt({start, Id}, Target, View);
+        {exited, false, _} -> restart(Id, Target, View);
+        {running, true, true} -> leave(Id, Target, View);
+        {_, true, true} -> replace(Id, Host, Release, Target, View);
+        {exited, true, false} ->
+            %% Till its turn comes it serves as it is.
+            case restart(Id, Has, View) of
+                {ready, _, _, _} = Ready -> Ready;
+                _ -> await_turn(Id, Host, Release, View)
+            end;
+        {_, true, false} -> await_turn(Id, Host, Release, View)
+    end.
+
+replace(Id, Host, Release, Target, #view{desired = #{instances := Instances}} = View) ->
+    #{Id := #{candidates := Candidates}} = Instances,
+    case lists:member(Host, Candidates) of
+        true -> lay_out(Id, Host, Release, Target, View);
+        false -> attempt({remove, Host, Id}, Target, View)
+    end.
+
+%% The release is brought before its turn comes, so that it is out of service only shortly.
+await_turn(Id, Host, Release, #view{held = Held} = View) ->
+    case fetch(Host, Release, View) of
+        there -> {waiting, {instance, Id}, {upgrade, maps:get(Id, Held, next)}};
+        Not -> Not
+    end.
+
+lay_out(Id, Host, Release, Target, View) ->
+    case fetch(Host, Release, View) of
+        there -> attempt({lay_out, Id}, Target, View);
+        Not -> Not
+    end.
+
+fetch(Host, Release, #view{observed = Observed, running = Running} = View) ->
+    Step = {fetch, Host, Release},
+    case sderl_ops_observed:has_release(Host, Release, Observed) of
+        true -> there;
+        false when is_map_key(Step, Running) -> {waiting, Step, running};
+        false -> attempt(Step, none, View)
+    end.
+
+%% A node that does not answer cannot leave its groups.
+leave(Id, About, #view{memory = #{drained := Drained}} = View) ->
+    case sderl_ops_view:is_up(Id, View) andalso not is_map_key(Id, Drained) of
+        true -> attempt({drain, Id}, About, View);
+        false -> attempt({stop, Id}, About, View)
+    end.
+
+attempt(Step, About, #view{memory = Memory, now = Now}) ->
+    case sderl_ops_attempts:may(Step, About, Memory, Now) of
+        yes -> {ready, Step, About, undefined};
+        {at, At, Why} -> {waiting, Step, {again_at, At, Why}};
+        {quarantined, Why} -> {waiting, Step, {quarantined, Why}}
+    end.
+
+restart(Id, About, #view{desired = #{instances := Instances}, memory = Memory, now = Now}) ->
+    #{Id := #{restart := Restart}} = Instances,
+    Step = {start, Id},
+    case sderl_ops_attempts:may_restart(Id, Restart, About, Memory, Now) of
+        yes -> {ready, Step, About, Restart};
+        never -> settled;
+        {at, At, Why} -> {waiting, Step, {again_at, At, Why}};
+        {too_often, Why} -> {quarantine, Step, About, Why};
+        {quarantined, Why} -> {waiting, Step, {quarantined, Why}}
+    end.

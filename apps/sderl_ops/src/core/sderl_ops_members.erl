@@ -1,0 +1,67 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_members).
+-moduledoc """
+Who is to be in each group now, and when groups may be changed: not while an instance of them starts
+or stops.
+""".
+
+-include("sderl_ops_view.hrl").
+
+-export([groups/1, unfinished/1, due/3, seen_in/2]).
+-export_type([unfinished/0]).
+
+-doc "Groups that are not as they are to be, with those who are up and are to be in them.".
+-type unfinished() :: [{Name :: binary(), [sderl_ops_desired:instance_id()]}].
+
+-doc "The groups as they are to be now: without those that leave.".
+-spec groups(sderl_ops_view:view()) -> [sderl_ops_desired:group()].
+groups(#view{desired = #{groups := Groups}} = View) ->
+    [Group#{members := [Id || Id <- Members, stays(Id, View)]}
+     || #{members := Members} = Group <- Groups].
+
+stays(Id, #view{memory = #{drained := Drained}} = View) ->
+    not is_map_key(Id, Drained) andalso not sderl_ops_view:is_leaving(Id, View).
+
+-doc """
+The groups that are not as they are to be: somebody who is up is missing, or somebody is in one who
+stays up and is not to be in it.
+""".
+-spec unfinished(sderl_ops_view:view()) -> unfinished().
+unfinished(#view{seen_in = unknown}) -> [];
+unfinished(#view{seen_in = SeenIn} = View) ->
+    Desired = groups(View),
+    Names = #{Name => [] || #{name := Name} <- Desired},
+    [{Name, Up} || #{name := Name, members := Members} <- Desired,
+                   Up <- [[Id || Id <- Members, sderl_ops_view:is_up(Id, View)]],
+                   differs(Members, Up, maps:get(Name, SeenIn, #{}), View)]
+        ++ [{Name, []} || Name := Ids <- SeenIn, not is_map_key(Name, Names),
+                          has_lasting(Ids, [], View)].
+
+differs(Members, Up, In, View) ->
+    not lists:all(fun(Id) -> is_map_key(Id, In) end, Up)
+        orelse (map_size(In) > length(Up) andalso has_lasting(In, Members, View)).
+
+has_lasting(Ids, Members, View) ->
+    Except = #{Id => [] || Id <- Members},
+    lists:any(fun(Id) ->
+        not is_map_key(Id, Except) andalso stays(Id, View) andalso sderl_ops_view:is_up(Id, View)
+    end, maps:keys(Ids)).
+
+-doc """
+Those of `Unfinished` that may be changed now: no member has a step that runs or could run
+(`Active`). What waits, for a host or after a failure, does not hold up its groups.
+""".
+-spec due(unfinished(), #{sderl_ops_desired:instance_id() => term()}, sderl_ops_view:view()) ->
+    unfinished().
+due([], _, _) -> [];
+due(Unfinished, Active, #view{desired = #{groups := Groups}, seen_in = SeenIn}) ->
+    Members = #{Name => Ids || #{name := Name, members := Ids} <- Groups},
+    [{Name, Up} || {Name, Up} <- Unfinished,
+                   not lists:any(fun(Id) -> is_map_key(Id, Active) end,
+                                 maps:get(Name, Members, [])
+                                 ++ maps:keys(maps:get(Name, SeenIn, #{})))].
+
+-doc "The groups in which an instance is seen.".
+-spec seen_in(sderl_ops_desired:instance_id(), sderl_ops_view:view()) -> [Name :: binary()].
+seen_in(_, #view{seen_in = unknown}) -> [];
+seen_in(Id, #view{seen_in = SeenIn}) -> [Name || Name := #{Id := _} <- SeenIn].

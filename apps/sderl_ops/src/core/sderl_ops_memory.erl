@@ -1,0 +1,113 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_memory).
+-moduledoc """
+What the reconciler has to remember because no host shows it. It is a plain term of binaries and
+numbers; the service stores what `sderl_ops_reconcile:steps/5` returns before it runs these steps,
+and another service that begins with it goes on where this one ended.
+""".
+
+-export([new/0, host_of/2, quarantined/1]).
+-export([pause/1, resume/1, is_paused/1, set_aside/2, take_back/2, is_aside/2]).
+-export_type([memory/0, attempt/0, upgrade/0, failed/0, time/0]).
+
+-doc "Milliseconds of system time.".
+-type time() :: integer().
+
+-doc """
+- `assigned`: the host of each instance.
+- `unreachable`: hosts that do not answer, since when.
+- `attempts`: steps that failed.
+- `begun`: what running steps are for.
+- `restarts`: when exited instances were started again, the last first.
+- `drained`: instances that have left their groups and are about to be stopped.
+- `aside`: instances that an operator has taken out of service.
+- `good`: the last revision with which each family ran as it was to.
+- `upgrades`: families whose instances are being replaced.
+- `failed`: families that were rolled back from a revision.
+""".
+-type memory() :: #{
+    version := 1,
+    assigned := #{sderl_ops_desired:instance_id() => sderl_ops_desired:host_id()},
+    unreachable := #{sderl_ops_desired:host_id() => time()},
+    attempts := #{sderl_ops_step:step() => attempt()},
+    begun := #{sderl_ops_step:step() => sderl_ops_step:about()},
+    restarts := #{sderl_ops_desired:instance_id() => {sderl_ops_step:about(), [time()]}},
+    drained := #{sderl_ops_desired:instance_id() => true},
+    aside := #{sderl_ops_desired:instance_id() => true},
+    paused := boolean(),
+    good := #{Family :: binary() => Revision :: non_neg_integer()},
+    upgrades := #{Family :: binary() => upgrade()},
+    failed := #{Family :: binary() => failed()}
+}.
+-doc "`again_at` is `never` for what is quarantined.".
+-type attempt() :: #{
+    failures := pos_integer(),
+    again_at := time() | never,
+    about := sderl_ops_step:about(),
+    why := term()
+}.
+-doc """
+`taken` are instances that may be stopped and replaced, and have not been seen in good health
+since; with the time until which they have to be, once they run. `proven` have been, since when.
+`back` is on the way back to the former revision.
+""".
+-type upgrade() :: #{
+    revision := non_neg_integer(),
+    back := boolean(),
+    taken := #{sderl_ops_desired:instance_id() => waiting | time()},
+    proven := #{sderl_ops_desired:instance_id() => time()},
+    stuck => term()
+}.
+-type failed() :: #{revision := non_neg_integer(), to := non_neg_integer(), why := term()}.
+
+-doc "Nothing to remember.".
+-spec new() -> memory().
+new() ->
+    #{
+        version => 1,
+        assigned => #{},
+        unreachable => #{},
+        attempts => #{},
+        begun => #{},
+        restarts => #{},
+        drained => #{},
+        aside => #{},
+        paused => false,
+        good => #{},
+        upgrades => #{},
+        failed => #{}
+    }.
+
+-doc "The host on which an instance is, or is to be.".
+-spec host_of(sderl_ops_desired:instance_id(), memory()) ->
+    sderl_ops_desired:host_id() | undefined.
+host_of(Id, #{assigned := Assigned}) -> maps:get(Id, Assigned, undefined).
+
+-doc "The steps that are not tried any more, and why.".
+-spec quarantined(memory()) -> [{sderl_ops_step:step(), Why :: term()}].
+quarantined(#{attempts := Attempts}) ->
+    [{Step, Why} || Step := #{again_at := never, why := Why} <- Attempts].
+
+%% ---------------------------------------------------------------- what an operator says
+
+-doc "Nothing is begun until `resume/1`.".
+-spec pause(memory()) -> memory().
+pause(Memory) -> Memory#{paused := true}.
+
+-doc "Goes on, and tries again at once what has failed.".
+-spec resume(memory()) -> memory().
+resume(Memory) -> Memory#{paused := false, attempts := #{}, restarts := #{}}.
+
+-spec is_paused(memory()) -> boolean().
+is_paused(#{paused := Paused}) -> Paused.
+
+-doc "Takes an instance out of service: it leaves its groups and is stopped, and stays stopped.".
+-spec set_aside(sderl_ops_desired:instance_id(), memory()) -> memory().
+set_aside(Id, #{aside := Aside} = Memory) -> Memory#{aside := Aside#{Id => true}}.
+
+-doc "Puts it into service again.".
+-spec take_back(sderl_ops_desired:instance_id(), memory()) -> memory().
+take_back(Id, #{aside := Aside} = Memory) -> Memory#{aside := maps:remove(Id, Aside)}.
+
+-spec is_aside(sderl_ops_desired:instance_id(), memory()) -> boolean().
+is_aside(Id, #{aside := Aside}) -> is_map_key(Id, Aside).

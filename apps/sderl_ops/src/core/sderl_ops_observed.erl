@@ -1,0 +1,116 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_observed).
+-moduledoc """
+What is seen of a cluster: hosts with what lies and runs there, the nodes that answer, and the
+groups that they are in.
+
+A host that is not among `hosts` has not been looked at yet. A node that is not among `nodes` is
+down. Groups may be unknown, as at a time when no node can be asked.
+""".
+
+-export([new/0, host_state/2, instance_at/3, has_release/3, layout/1, is_up/2, is_healthy/2]).
+-export([put_instance/4, put_release/3, drop_release/3]).
+-export_type([observed/0, host_seen/0, host_state/0, instance_seen/0, node_seen/0, layout/0]).
+
+-type observed() :: #{
+    hosts := #{sderl_ops_desired:host_id() => host_seen()},
+    nodes := #{sderl_ops_desired:instance_id() => node_seen()},
+    groups := unknown | #{Name :: binary() => [sderl_ops_desired:instance_id()]}
+}.
+-doc """
+`gone` is a host that its provider no longer has; what it had is taken for lost at once.
+""".
+-type host_seen() :: #{
+    state := host_state(),
+    why => term(),
+    releases := [sderl_ops_desired:sha()],
+    instances := #{sderl_ops_desired:instance_id() => instance_seen()}
+}.
+-type host_state() :: up | unreachable | gone.
+-doc """
+`laid_out` has not been started since it was laid out or stopped by a step; `exited` was started,
+and ended by itself.
+""".
+-type instance_seen() :: #{
+    state := laid_out | running | exited,
+    release := sderl_ops_desired:sha(),
+    settings := sderl_ops_desired:hash()
+}.
+-type node_seen() :: #{state := up | down, health := ok | unknown | {problems, [binary()]}}.
+-doc "What is laid out.".
+-type layout() :: {sderl_ops_desired:sha(), sderl_ops_desired:hash()}.
+
+-doc "Nothing has been seen.".
+-spec new() -> observed().
+new() -> #{hosts => #{}, nodes => #{}, groups => unknown}.
+
+-doc "The state of a host; `unseen` where nobody has looked yet.".
+-spec host_state(sderl_ops_desired:host_id(), observed()) -> host_state() | unseen.
+host_state(Host, #{hosts := Hosts}) ->
+    case Hosts of
+        #{Host := #{state := State}} -> State;
+        #{} -> unseen
+    end.
+
+-doc "What of an instance lies on a host.".
+-spec instance_at(sderl_ops_desired:host_id(), sderl_ops_desired:instance_id(), observed()) ->
+    instance_seen() | undefined.
+instance_at(Host, Id, #{hosts := Hosts}) ->
+    case Hosts of
+        #{Host := #{instances := #{Id := Seen}}} -> Seen;
+        #{} -> undefined
+    end.
+
+-spec has_release(sderl_ops_desired:host_id(), sderl_ops_desired:sha(), observed()) -> boolean().
+has_release(Host, Sha, #{hosts := Hosts}) ->
+    case Hosts of
+        #{Host := #{releases := Releases}} -> lists:member(Sha, Releases);
+        #{} -> false
+    end.
+
+-spec layout(instance_seen()) -> layout().
+layout(#{release := Release, settings := Settings}) -> {Release, Settings}.
+
+-doc "Whether an instance's node answers.".
+-spec is_up(sderl_ops_desired:instance_id(), observed()) -> boolean().
+is_up(Id, #{nodes := Nodes}) ->
+    case Nodes of
+        #{Id := #{state := State}} -> State =:= up;
+        #{} -> false
+    end.
+
+-doc "Whether it answers, and says that nothing is wrong. Unknown health is not good health.".
+-spec is_healthy(sderl_ops_desired:instance_id(), observed()) -> boolean().
+is_healthy(Id, #{nodes := Nodes}) ->
+    case Nodes of
+        #{Id := #{state := up, health := Health}} -> Health =:= ok;
+        #{} -> false
+    end.
+
+%% ---------------------------------------------------------------- after a step
+
+-doc "Another state of an instance on a host that has been seen; `undefined`: it is not there.".
+-spec put_instance(sderl_ops_desired:host_id(), sderl_ops_desired:instance_id(),
+                   instance_seen() | undefined, observed()) -> observed().
+put_instance(Host, Id, Seen, Observed) ->
+    change(Host, fun(#{instances := Instances} = At) ->
+        At#{instances := case Seen of
+                             undefined -> maps:remove(Id, Instances);
+                             #{} -> Instances#{Id => Seen}
+                         end}
+    end, Observed).
+
+-spec put_release(sderl_ops_desired:host_id(), sderl_ops_desired:sha(), observed()) -> observed().
+put_release(Host, Sha, Observed) ->
+    change(Host, fun(#{releases := Releases} = At) ->
+        At#{releases := lists:usort([Sha | Releases])}
+    end, Observed).
+
+-spec drop_release(sderl_ops_desired:host_id(), sderl_ops_desired:sha(), observed()) -> observed().
+drop_release(Host, Sha, Observed) ->
+    change(Host, fun(#{releases := Releases} = At) ->
+        At#{releases := lists:delete(Sha, Releases)}
+    end, Observed).
+
+change(Host, Change, #{hosts := Hosts} = Observed) ->
+    Observed#{hosts := maps:update_with(Host, Change, Hosts)}.

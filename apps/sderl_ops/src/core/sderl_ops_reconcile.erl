@@ -1,0 +1,230 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_reconcile).
+-moduledoc """
+Decides what is to be done next so that a cluster becomes and stays as it is to be. Pure, and from
+what is seen alone: `steps/5` may be asked at any time, as often as one likes, and a service that
+was killed goes on with the memory that it stored last.
+
+The service keeps to this:
+
+- It stores the memory that `steps/5` returns before it runs these steps, and the memory that
+  `ended/4` returns soon.
+- A step is among `Running` until its host (for `groups`, and after `start` and `drain`, also its
+  node and the groups) has been looked at by a look that began after the step had ended.
+- It looks at all hosts of the desired state and of `assigned`; a host that its provider no longer
+  has is `gone`.
+- Groups in which no instance of the cluster made by the service is to be, are not among the groups
+  that it has seen.
+- `start` ends when the node answers, or fails after the release's limit.
+- It asks again when something ends or is seen, and once in a while, because time alone lets
+  things happen: pauses end, hosts are lost.
+
+What is laid out for an instance is what `wanted/3` gives.
+""".
+
+-include("sderl_ops_view.hrl").
+
+-export([steps/5, ended/4, wanted/3, groups/3]).
+-export_type([result/0]).
+
+-doc """
+`start` are the steps to be started now. `waiting` are those that could be next or run, and what
+they wait for. `done`: everything is as it is to be, as far as anything can be done about it.
+""".
+-type result() :: #{
+    start := [sderl_ops_step:step()],
+    waiting := [{sderl_ops_step:step() | {instance, sderl_ops_desired:instance_id()},
+                 Why :: term()}],
+    done := boolean(),
+    memory := sderl_ops_memory:memory(),
+    notes := [sderl_ops_note:note()]
+}.
+
+-record(judged, {
+    ready = #{} :: sderl_ops_choose:ready(),
+    waiting = [] :: [{sderl_ops_step:step() | {instance, sderl_ops_desired:instance_id()},
+                      Why :: term()}],
+    quarantine = [] :: [{sderl_ops_step:step(), sderl_ops_step:about(), Why :: term()}]
+}).
+
+-doc "What is to be done now.".
+-spec steps(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
+            sderl_ops_memory:memory(), [sderl_ops_step:step()], sderl_ops_memory:time()) ->
+    result().
+steps(Desired, Observed, Memory, Running, Now) ->
+    {View0, Notes} = look(Desired, Observed, tidy(Running, Memory), Running, Now),
+    View1 = forget_drained(forget_attempts(View0)),
+    Judged = judge_all(View1),
+    {View, Quarantined} = quarantine(Judged#judged.quarantine, View1),
+    Unfinished = sderl_ops_members:unfinished(View),
+    {Ready0, Waiting0} = add_groups(Unfinished, Judged, View),
+    Ready = maps:merge(Ready0, unused_releases(View)),
+    {Start, NotNow} = sderl_ops_choose:choose(Ready, Unfinished, View),
+    #{
+        start => Start,
+        waiting => NotNow ++ Waiting0,
+        done => Ready =:= #{} andalso Waiting0 =:= [] andalso Running =:= [],
+        memory => begin_steps(Start, Ready, View),
+        notes => Notes ++ Quarantined
+    }.
+
+-doc "What is remembered of a step that has ended.".
+-spec ended(sderl_ops_step:step(), ok | {error, Why :: term()}, sderl_ops_memory:memory(),
+            sderl_ops_memory:time()) ->
+    {sderl_ops_memory:memory(), [sderl_ops_note:note()]}.
+ended({drain, Id} = Step, ok, Memory, _) ->
+    #{drained := Drained} = After = sderl_ops_attempts:succeeded(Step, Memory),
+    {After#{drained := Drained#{Id => true}}, []};
+ended(Step, ok, Memory, _) ->
+    {sderl_ops_attempts:succeeded(Step, Memory), []};
+ended(Step, {error, Why}, Memory, Now) ->
+    case sderl_ops_attempts:failed(Step, Why, Memory, Now) of
+        {true, After} -> {After, [{quarantined, Step, Why}]};
+        {false, After} -> {After, [{failed, Step, Why}]}
+    end.
+
+-doc "An instance as it is to be laid out now, after what was rolled back; and its host.".
+-spec wanted(sderl_ops_desired:instance_id(), sderl_ops_desired:desired(),
+             sderl_ops_memory:memory()) ->
+    {sderl_ops_desired:instance(), sderl_ops_desired:host_id() | undefined} | undefined.
+wanted(Id, Desired, Memory) ->
+    case sderl_ops_upgrade:effective(Desired, Memory) of
+        #{instances := #{Id := Instance}} -> {Instance, sderl_ops_memory:host_of(Id, Memory)};
+        #{} -> undefined
+    end.
+
+-doc "The groups as the step `groups` is to make them now: without those who leave.".
+-spec groups(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
+             sderl_ops_memory:memory()) -> [sderl_ops_desired:group()].
+groups(Desired, Observed, Memory) ->
+    sderl_ops_members:groups(
+        sderl_ops_view:new(sderl_ops_upgrade:effective(Desired, Memory), Observed, Memory, #{}, #{},
+                           [], 0)).
+
+%% ---------------------------------------------------------------- looking
+
+%% Again after a roll-back, with what is to be then.
+look(Desired, Observed, #{failed := Failed} = Memory0, Running, Now) ->
+    Effective = sderl_ops_upgrade:effective(Desired, Memory0),
+    {Memory, Homeless, Places, Assigned} =
+        sderl_ops_assign:assign(Effective, Observed, Memory0, Now),
+    View0 = sderl_ops_view:new(Effective, Observed, Memory, Homeless, Places, Running, Now),
+    case sderl_ops_upgrade:advance(View0) of
+        {#view{memory = #{failed := Failed}} = View, Notes} -> {View, Assigned ++ Notes};
+        {#view{memory = After}, Notes} ->
+            {View, More} = look(Desired, Observed, After, Running, Now),
+            {View, Assigned ++ Notes ++ More}
+    end.
+
+tidy(Running, #{begun := Begun} = Memory) -> Memory#{begun := maps:with(Running, Begun)}.
+
+forget_attempts(#view{memory = #{attempts := Attempts, restarts := Restarts}} = View)
+  when Attempts =:= #{}, Restarts =:= #{} ->
+    View;
+forget_attempts(#view{desired = #{instances := Instances, releases := Releases},
+                      places = Places, memory = #{assigned := Assigned} = Memory} = View) ->
+    Keep = fun({fetch, _, Sha}) -> is_map_key(Sha, Releases);
+              ({drop_release, _, Sha}) -> not is_map_key(Sha, Releases);
+              (groups) -> true;
+              (Step) ->
+                   Id = sderl_ops_step:instance(Step),
+                   is_map_key(Id, Instances) orelse is_map_key(Id, Assigned)
+                       orelse is_map_key(Id, Places)
+           end,
+    View#view{memory = sderl_ops_attempts:forget(Keep, Memory)}.
+
+%% Who does not leave any more, or is gone, is to be in its groups again when it runs.
+forget_drained(#view{memory = #{drained := Drained}} = View) when Drained =:= #{} -> View;
+forget_drained(#view{memory = #{drained := Drained} = Memory} = View) ->
+    Still = maps:filter(fun(Id, _) ->
+        case sderl_ops_view:host_state(Id, View) of
+            up -> sderl_ops_view:is_running(Id, View) andalso sderl_ops_view:is_leaving(Id, View);
+            _ -> true
+        end
+    end, Drained),
+    View#view{memory = Memory#{drained := Still}}.
+
+%% ---------------------------------------------------------------- judging
+
+judge_all(#view{desired = #{instances := Instances}, places = Places,
+                memory = #{assigned := Assigned}} = View) ->
+    Others = maps:without(maps:keys(Instances), maps:merge(Assigned, Places)),
+    Of = fun(Id, _, Acc) -> add(sderl_ops_judge:judge(Id, View), Acc) end,
+    maps:fold(Of, maps:fold(Of, #judged{}, Instances), Others).
+
+add(settled, Judged) ->
+    Judged;
+add({ready, Step, About, Restart}, #judged{ready = Ready} = Judged) ->
+    Judged#judged{ready = Ready#{Step => {About, Restart}}};
+add({waiting, Step, Why}, #judged{waiting = Waiting} = Judged) ->
+    Judged#judged{waiting = [{Step, Why} | Waiting]};
+add({quarantine, Step, About, Why}, #judged{waiting = Waiting, quarantine = Now} = Judged) ->
+    Judged#judged{waiting = [{Step, {quarantined, Why}} | Waiting],
+                  quarantine = [{Step, About, Why} | Now]}.
+
+quarantine(Steps, #view{memory = Memory} = View) ->
+    After = lists:foldl(fun({Step, About, Why}, Acc) ->
+        sderl_ops_attempts:quarantine(Step, About, Why, Acc)
+    end, Memory, Steps),
+    {View#view{memory = After}, [{quarantined, Step, Why} || {Step, _, Why} <- Steps]}.
+
+%% ---------------------------------------------------------------- groups
+
+add_groups(_, #judged{ready = Ready, waiting = Waiting},
+           #view{seen_in = unknown, desired = #{groups := [_ | _]}}) ->
+    {Ready, [{groups, unknown} | Waiting]};
+add_groups([], #judged{ready = Ready, waiting = Waiting}, _) ->
+    {Ready, Waiting};
+add_groups(_, #judged{ready = Ready, waiting = Waiting}, #view{running = #{groups := _}}) ->
+    {Ready, [{groups, running} | Waiting]};
+add_groups(Unfinished, #judged{ready = Ready, waiting = Waiting},
+           #view{busy = Busy, memory = Memory, now = Now} = View) ->
+    case sderl_ops_members:due(Unfinished, active(Ready, Busy, View), View) of
+        [] -> {Ready, [{groups, members} | Waiting]};
+        Due ->
+            About = erlang:phash2(Due),
+            case sderl_ops_attempts:may(groups, About, Memory, Now) of
+                yes -> {Ready#{groups => {About, undefined}}, Waiting};
+                {at, At, Why} -> {Ready, [{groups, {again_at, At, Why}} | Waiting]};
+                {quarantined, Why} -> {Ready, [{groups, {quarantined, Why}} | Waiting]}
+            end
+    end.
+
+%% Who is not desired any more waits for the groups, and not the other way round.
+active(Ready, Busy, View) ->
+    maps:fold(fun(Step, _, Acc) ->
+        case sderl_ops_step:instance(Step) of
+            undefined -> Acc;
+            Id when element(1, Step) =:= drain ->
+                case sderl_ops_view:is_taken(Id, View) of
+                    true -> Acc#{Id => Step};
+                    false -> Acc
+                end;
+            Id -> Acc#{Id => Step}
+        end
+    end, Busy, Ready).
+
+%% ---------------------------------------------------------------- releases
+
+unused_releases(#view{desired = #{releases := Releases}, observed = #{hosts := Hosts},
+                      memory = Memory, running = Running, now = Now}) ->
+    #{Step => {none, undefined}
+      || Host := #{state := up, releases := There, instances := Instances} <- Hosts,
+         Sha <- unused(There, Releases, Instances),
+         Step <- [{drop_release, Host, Sha}],
+         not is_map_key(Step, Running),
+         sderl_ops_attempts:may(Step, none, Memory, Now) =:= yes}.
+
+unused(There, Releases, Instances) ->
+    case [Sha || Sha <- There, not is_map_key(Sha, Releases)] of
+        [] -> [];
+        Unknown -> Unknown -- [Sha || _ := #{release := Sha} <- Instances]
+    end.
+
+%% ---------------------------------------------------------------- beginning
+
+begin_steps(Start, Ready, #view{memory = Memory, now = Now}) ->
+    lists:foldl(fun(Step, Acc) ->
+        #{Step := {About, Restart}} = Ready,
+        sderl_ops_attempts:begin_step(Step, About, Restart, Acc, Now)
+    end, Memory, Start).

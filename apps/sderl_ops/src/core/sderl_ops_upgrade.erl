@@ -1,0 +1,400 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_upgrade).
+-moduledoc """
+Which instances may be replaced now, and when a family goes back.
+
+An instance that lies on its host otherwise than it is to be, is replaced when its turn comes: it is
+*taken*, which is remembered, and *proven* when it serves in good health again. Rules for a turn:
+
+- At most `batch` taken instances at a time, all families together. One whose host does not answer,
+  or for which a step is quarantined, does not count: it would hold up the others.
+- The first `canaries` of a family alone, then a pause of `wait_s` with all of them in good health.
+- No other member of its groups is out of service, for whatever reason. Who is out of service
+  anyway may be replaced at any time.
+- It is not the only member of a group, and not the only common member of two: refused unless the
+  file has `force`.
+
+A taken instance that is not in good health `start_timeout_s` after it was seen to run as it is to,
+or whose layout or start is quarantined, takes its family back to the last good revision
+(`roll_back`). That is decided once for a revision: from the way back there is none.
+""".
+
+-include("sderl_ops_view.hrl").
+
+-export([effective/2, with_former/3, former_needed/2, advance/1, refusals/1]).
+-export_type([refusal/0]).
+
+-type refusal() ::
+    {sderl_ops_desired:instance_id(),
+     {only_member, Group :: binary()} | {only_gateway, Group :: binary(), Group :: binary()}}.
+
+-define(START_TIMEOUT_S, 60).
+
+%% ---------------------------------------------------------------- former revisions
+
+-doc """
+What is to be, after what was rolled back: families that failed with this revision are as in the
+one before, all of them: how many, where, and with which release.
+""".
+-spec effective(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
+    sderl_ops_desired:desired().
+effective(#{revision := Revision, instances := Instances} = Desired, #{failed := Failed}) ->
+    Former = maps:get(former, Desired, #{}),
+    case [Family || Family := #{revision := Of} <- Failed, Of =:= Revision,
+                    is_map_key(Family, Former)] of
+        [] -> Desired;
+        Families ->
+            Others = #{Id => Instance || Id := #{family := Family} = Instance <- Instances,
+                                         not lists:member(Family, Families)},
+            All = lists:foldl(fun(Family, Acc) -> maps:merge(Acc, map_get(Family, Former)) end,
+                              Others, Families),
+            #{groups := Groups} = Desired,
+            Desired#{instances := All,
+                     groups := [Group#{members := [Id || Id <- Members, is_map_key(Id, All)]}
+                                || #{members := Members} = Group <- Groups]}
+    end.
+
+-doc "The revisions that `with_former/3` asks for.".
+-spec former_needed(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
+    [Revision :: non_neg_integer()].
+former_needed(Desired, Memory) ->
+    lists:usort([Revision || _ := Revision <- former_revisions(Desired, Memory)]).
+
+%% What was rolled back goes where it was said to go, whatever has been good since.
+former_revisions(#{revision := Current}, #{good := Good, failed := Failed}) ->
+    Back = #{Family => To || Family := #{revision := Of, to := To} <- Failed, Of =:= Current},
+    maps:merge(#{Family => To || Family := To <- Good, To =/= Current}, Back).
+
+-doc """
+Adds to a desired state what each family was with its last good revision (`former`): what it goes
+back to. `Of` gives a former revision. To be called for each new revision, and when a service begins.
+""".
+-spec with_former(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
+                  fun((Revision :: non_neg_integer()) ->
+                          {ok, sderl_ops_desired:desired()} | error)) ->
+    sderl_ops_desired:desired().
+with_former(#{releases := Releases} = Desired, Memory, Of) ->
+    Known = #{Revision => State || Revision <- former_needed(Desired, Memory),
+                                   {ok, State} <- [Of(Revision)]},
+    Former = #{Family => family(Family, map_get(Revision, Known))
+               || Family := Revision <- former_revisions(Desired, Memory),
+                  is_map_key(Revision, Known)},
+    All = maps:fold(fun(_, #{releases := OfThat}, Acc) -> maps:merge(OfThat, Acc) end,
+                    Releases, Known),
+    Desired#{former => Former, releases := All}.
+
+family(Family, #{instances := Instances}) ->
+    #{Id => Instance || Id := #{family := Of} = Instance <- Instances, Of =:= Family}.
+
+%% ---------------------------------------------------------------- one look
+
+-doc "Remembers what is seen of upgrades, and takes those whose turn has come.".
+-spec advance(sderl_ops_view:view()) -> {sderl_ops_view:view(), [sderl_ops_note:note()]}.
+advance(#view{desired = #{instances := Instances}, memory = #{upgrades := Upgrades}} = View) ->
+    Outdated = maps:groups_from_list(
+        fun(Id) -> maps:get(family, map_get(Id, Instances)) end,
+        [Id || Id := _ <- Instances, sderl_ops_view:is_outdated(Id, View)]),
+    Families = lists:usort(maps:keys(Outdated) ++ maps:keys(Upgrades)),
+    {Looked, Notes} = lists:foldl(fun(Family, {V, N}) ->
+        {Next, More} = look(Family, maps:get(Family, Outdated, []), V),
+        {Next, N ++ More}
+    end, {View, []}, Families),
+    Taken = take(Families, Outdated, Looked),
+    {Noted, Good} = note_good(Outdated, Taken),
+    {Noted, Notes ++ Good}.
+
+look(Family, Outdated, #view{memory = Memory} = View) ->
+    #{upgrades := Upgrades} = Memory,
+    {Upgrade0, Began} = current(Family, maps:get(Family, Upgrades, none), View),
+    Upgrade1 = watch(Upgrade0, View),
+    Watched = View#view{memory = Memory#{upgrades := Upgrades#{Family => Upgrade1}}},
+    case failure(Family, Upgrade1, Watched) of
+        none when Outdated =:= [], map_get(taken, Upgrade1) =:= #{} ->
+            {View#view{memory = Memory#{upgrades := maps:remove(Family, Upgrades)}}, Began};
+        none -> {put_upgrade(Family, maps:remove(stuck, Upgrade1), Watched), Began};
+        Why ->
+            {Decided, Notes} = fail(Family, Why, Upgrade1, Watched),
+            {Decided, Began ++ Notes}
+    end.
+
+put_upgrade(Family, Upgrade, #view{memory = #{upgrades := Upgrades} = Memory} = View) ->
+    View#view{memory = Memory#{upgrades := Upgrades#{Family => Upgrade}}}.
+
+%% Those that are out go on with what is to be by now.
+current(Family, Upgrade, #view{desired = #{revision := Revision}, memory = #{failed := Failed}}) ->
+    Back = case Failed of
+        #{Family := #{revision := Revision}} -> true;
+        #{} -> false
+    end,
+    case Upgrade of
+        #{revision := Revision, back := Back} -> {Upgrade, []};
+        #{taken := Taken} ->
+            {#{revision => Revision, back => Back, taken => Taken, proven => #{}},
+             [{upgrade_began, Family, Revision}]};
+        none ->
+            {#{revision => Revision, back => Back, taken => #{}, proven => #{}},
+             [{upgrade_began, Family, Revision}]}
+    end.
+
+watch(#{taken := Taken0, proven := Proven0} = Upgrade, #view{now = Now} = View) ->
+    States = [{Id, Until, state(Id, View)} || Id := Until <- maps:merge(Proven0, Taken0)],
+    Proven = #{Id => case Proven0 of
+                         #{Id := Since} -> Since;
+                         #{} -> Now
+                     end || {Id, _, serves} <- States},
+    Taken = #{Id => until(State, is_map_key(Id, Taken0), Until, View, Id)
+              || {Id, Until, State} <- States,
+                 State =/= serves, State =/= undesired,
+                 not (State =:= outdated andalso not is_map_key(Id, Taken0))},
+    Upgrade#{taken := Taken, proven := Proven}.
+
+%% Where nothing can be said about its health, the time for it does not run.
+until(begun, true, waiting, View, Id) -> deadline(Id, View);
+until(begun, true, Until, _, _) -> Until;
+until(begun, false, _, View, Id) -> deadline(Id, View);
+until(_, _, _, _, _) -> waiting.
+
+deadline(Id, #view{desired = #{releases := Releases}, now = Now} = View) ->
+    {Release, _} = sderl_ops_view:target(Id, View),
+    Seconds = case Releases of
+        #{Release := #{start_timeout_s := Timeout}} -> Timeout;
+        #{} -> ?START_TIMEOUT_S
+    end,
+    Now + Seconds * 1000.
+
+state(Id, #view{desired = #{instances := Instances}, observed = Observed} = View) ->
+    Healthy = sderl_ops_observed:is_healthy(Id, Observed),
+    case sderl_ops_view:seen(Id, View) of
+        _ when not is_map_key(Id, Instances) -> undesired;
+        undefined -> waiting;
+        #{state := State} ->
+            case sderl_ops_view:is_outdated(Id, View) of
+                true -> outdated;
+                false when State =:= laid_out -> waiting;
+                false when State =:= running, Healthy ->
+                    case sderl_ops_view:serves(Id, View) of
+                        true -> serves;
+                        false -> waiting
+                    end;
+                false -> begun
+            end
+    end.
+
+%% ---------------------------------------------------------------- failures
+
+%% On the way back a failure is for a person.
+failure(_, #{back := true}, _) -> none;
+failure(Family, #{taken := Taken}, #view{now = Now} = View) ->
+    case [Id || Id := Until <- Taken, is_integer(Until), Until < Now] of
+        [Id | _] -> {no_good_health, Id};
+        [] ->
+            case [{Step, Why} || {Step, Why} <- sderl_ops_memory:quarantined(View#view.memory),
+                                 replaces(Step, Family, View)] of
+                [Failed | _] -> Failed;
+                [] -> none
+            end
+    end.
+
+%% Also one that is new in the family: it has the release that the others are to have.
+replaces({Kind, Id} = Step, Family, #view{desired = #{instances := Instances}} = View)
+  when Kind =:= lay_out; Kind =:= start ->
+    case Instances of
+        #{Id := #{family := Family}} -> is_quarantined(Step, Id, View);
+        #{} -> false
+    end;
+replaces(_, _, _) -> false.
+
+is_quarantined(Step, Id, #view{memory = #{attempts := Attempts}} = View) ->
+    Target = sderl_ops_view:target(Id, View),
+    case Attempts of
+        #{Step := #{again_at := never, about := Target}} -> true;
+        #{} -> false
+    end.
+
+fail(Family, Why, #{revision := Revision} = Upgrade, #view{desired = Desired} = View) ->
+    #view{memory = #{good := Good, failed := Failed} = Memory} = View,
+    case {maps:get(upgrade, Desired), Desired, Good} of
+        {#{roll_back := true}, #{former := #{Family := _}}, #{Family := To}}
+          when To =/= Revision ->
+            Entry = #{revision => Revision, to => To, why => Why},
+            {View#view{memory = Memory#{failed := Failed#{Family => Entry}}},
+             [{roll_back, Family, Revision, To, Why}]};
+        _ when is_map_key(stuck, Upgrade) ->
+            {View, []};
+        _ ->
+            {put_upgrade(Family, Upgrade#{stuck => Why}, View),
+             [{upgrade_stuck, Family, Revision, Why}]}
+    end.
+
+%% ---------------------------------------------------------------- turns
+
+take(_, Outdated, View) when Outdated =:= #{} -> View;
+take(_, _, #view{memory = #{paused := true}} = View) -> View;
+take(Families, Outdated, #view{desired = #{upgrade := #{batch := Batch}}} = View) ->
+    Room = Batch - lists:sum([count_active(Upgrade, View)
+                              || _ := Upgrade <- maps:get(upgrades, View#view.memory)]),
+    {_, _, Taken} = lists:foldl(fun(Family, Acc) ->
+        take_of(Family, maps:get(Family, Outdated, []), Acc)
+    end, {Room, out_of_service(View), View}, Families),
+    Taken.
+
+count_active(#{taken := Taken}, View) ->
+    length([Id || Id := _ <- Taken, is_active(Id, View)]).
+
+is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
+    sderl_ops_view:host_state(Id, View) =:= up
+        andalso not lists:any(fun(Kind) ->
+            case Attempts of
+                #{{Kind, Id} := #{again_at := never}} ->
+                    Kind =:= drain orelse Kind =:= stop orelse is_quarantined({Kind, Id}, Id, View);
+                #{} -> false
+            end
+        end, [lay_out, start, drain, stop]).
+
+%% Who of each group is out of service.
+out_of_service(#view{desired = #{groups := Groups}} = View) ->
+    #{Name => [Id || Id <- Members, not sderl_ops_view:serves(Id, View)]
+      || #{name := Name, members := Members} <- Groups}.
+
+take_of(Family, Outdated, {Room, Out, #view{memory = #{upgrades := Upgrades}} = View}) ->
+    #{Family := Upgrade} = Upgrades,
+    #{taken := Taken} = Upgrade,
+    Candidates = lists:sort([{sderl_ops_view:serves(Id, View), index(Id, View), Id}
+                             || Id <- Outdated, not is_map_key(Id, Taken)]),
+    {RoomAfter, _, OutAfter, TakenAfter, Held} = lists:foldl(fun({Serves, _, Id}, Acc) ->
+        take_one(Id, Serves, View, Acc)
+    end, {Room, turns(Upgrade, View), Out, Taken, View#view.held}, Candidates),
+    After = put_upgrade(Family, Upgrade#{taken := TakenAfter}, View#view{held = Held}),
+    {RoomAfter, OutAfter, After}.
+
+index(Id, #view{desired = #{instances := Instances}}) ->
+    #{Id := #{index := Index}} = Instances,
+    Index.
+
+take_one(Id, Serves, View, {Room, Turns, Out, Taken, Held}) ->
+    Why = if
+        is_tuple(Turns) -> Turns;
+        Turns =< 0 -> canaries;
+        Room =< 0 -> batch;
+        true -> hindrance(Id, Serves, Out, View)
+    end,
+    case Why of
+        none ->
+            Gone = lists:foldl(fun(Name, Acc) ->
+                maps:update_with(Name, fun(Ids) -> lists:umerge([Id], Ids) end, Acc)
+            end, Out, groups_of(Id, View)),
+            {Room - 1, one_less(Turns), Gone, Taken#{Id => waiting}, Held};
+        _ -> {Room, Turns, Out, Taken, Held#{Id => Why}}
+    end.
+
+one_less(many) -> many;
+one_less(Turns) -> Turns - 1.
+
+%% How many of a family may be taken, the batch apart; or why none.
+turns(#{stuck := Why}, _) -> {stuck, Why};
+turns(#{back := true}, _) -> many;
+turns(#{taken := Taken, proven := Proven} = Upgrade,
+      #view{desired = #{upgrade := #{canaries := Canaries, wait_s := Wait}}, now = Now} = View) ->
+    Times = lists:sort(maps:values(Proven)),
+    Unhealthy = [Id || Id := _ <- Taken, is_map_key(Id, Proven)],
+    if
+        Unhealthy =/= [] -> {health, Unhealthy};
+        Canaries =:= 0 -> many;
+        length(Times) < Canaries -> Canaries - length(Times) - count_active(Upgrade, View);
+        true ->
+            case lists:nth(Canaries, Times) + Wait * 1000 of
+                At when At > Now -> {wait, At};
+                _ -> many
+            end
+    end.
+
+hindrance(Id, Serves, Out, #view{desired = #{groups := Groups}, busy = Busy} = View) ->
+    #view{seen_in = SeenIn} = View,
+    case sderl_ops_view:host_state(Id, View) of
+        up when is_map_key(Id, Busy) -> busy;
+        up when SeenIn =:= unknown, Groups =/= [] -> groups_unknown;
+        up ->
+            case has_release(Id, View) of
+                false -> fetch;
+                true when not Serves -> none;
+                true -> hindrance_of_groups(Id, Out, View)
+            end;
+        State -> {host, State}
+    end.
+
+has_release(Id, #view{observed = Observed, desired = #{instances := Instances}} = View) ->
+    #{Id := #{release := Release, candidates := Candidates}} = Instances,
+    Host = sderl_ops_view:host(Id, View),
+    not lists:member(Host, Candidates)
+        orelse sderl_ops_observed:has_release(Host, Release, Observed).
+
+hindrance_of_groups(Id, Out, View) ->
+    Names = groups_of(Id, View),
+    case [{Name, Others} || Name <- Names, [_ | _] = Others <- [map_get(Name, Out) -- [Id]]] of
+        [{Name, Others} | _] -> {out_of_service, Name, Others};
+        [] ->
+            case refused(Id, Names, View) of
+                [Why | _] -> {refused, Why};
+                [] -> none
+            end
+    end.
+
+groups_of(Id, #view{groups_of = GroupsOf}) -> maps:get(Id, GroupsOf, []).
+
+%% ---------------------------------------------------------------- refusals
+
+-doc "Instances that are to be replaced and cannot be without a group or an edge losing its last.".
+-spec refusals(sderl_ops_view:view()) -> [refusal()].
+refusals(#view{desired = #{instances := Instances}} = View) ->
+    [{Id, Why} || Id <- lists:sort(maps:keys(Instances)),
+                  sderl_ops_view:is_outdated(Id, View), sderl_ops_view:serves(Id, View),
+                  Why <- refused(Id, groups_of(Id, View), View)].
+
+refused(_, _, #view{desired = #{upgrade := #{force := true}}}) -> [];
+refused(Id, Names, #view{desired = #{groups := Groups}}) ->
+    Members = [{Name, Ids} || #{name := Name, members := Ids} <- Groups,
+                              lists:member(Name, Names)],
+    [{only_member, Name} || {Name, [_]} <- Members]
+        ++ [{only_gateway, A, B} || {A, InA} <- Members, {B, InB} <- Members, A < B,
+                                    not lists:any(fun(Other) ->
+                                        Other =/= Id andalso lists:member(Other, InB)
+                                    end, InA)].
+
+%% ---------------------------------------------------------------- good revisions
+
+%% A family is good when nothing of it is to be replaced, and all of it that can be seen and is not
+%% given up runs in good health.
+note_good(Outdated, #view{desired = #{revision := Revision, instances := Instances},
+                          memory = #{good := Good, failed := Failed, upgrades := Upgrades} = Memory}
+                    = View) ->
+    Families = lists:usort([Family || _ := #{family := Family} <- Instances]),
+    New = [Family || Family <- Families,
+                     maps:get(Family, Good, none) =/= Revision,
+                     not is_map_key(Family, Outdated), not is_map_key(Family, Upgrades),
+                     not has_failed(Family, Revision, Failed),
+                     is_good(Family, View)],
+    {View#view{memory = Memory#{good := maps:merge(Good, #{F => Revision || F <- New})}},
+     [{good, Family, Revision} || Family <- New]}.
+
+has_failed(Family, Revision, Failed) ->
+    case Failed of
+        #{Family := #{revision := Revision}} -> true;
+        #{} -> false
+    end.
+
+is_good(Family, #view{desired = #{instances := Instances}} = View) ->
+    is_good(maps:next(maps:iterator(Instances)), Family, false, View).
+
+is_good(none, _, Some, _) -> Some;
+is_good({Id, #{family := Family}, Next}, Family, Some, #view{observed = Observed} = View) ->
+    case sderl_ops_view:host_state(Id, View) of
+        up ->
+            Good = sderl_ops_view:is_running(Id, View)
+                andalso sderl_ops_observed:is_healthy(Id, Observed),
+            case Good orelse not is_active(Id, View) of
+                true -> is_good(maps:next(Next), Family, Some orelse Good, View);
+                false -> false
+            end;
+        _ -> is_good(maps:next(Next), Family, Some, View)
+    end;
+is_good({_, _, Next}, Family, Some, View) -> is_good(maps:next(Next), Family, Some, View).

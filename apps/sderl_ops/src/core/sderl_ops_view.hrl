@@ -1,0 +1,21 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% All from which one decision is made. Built by sderl_ops_view.
+-record(view, {
+    %% What is to be, with what was rolled back as it was before.
+    desired :: sderl_ops_desired:desired(),
+    observed :: sderl_ops_observed:observed(),
+    memory :: sderl_ops_memory:memory(),
+    now :: sderl_ops_memory:time(),
+    %% The steps that run, and the instances that they change.
+    running = #{} :: #{sderl_ops_step:step() => []},
+    busy = #{} :: #{sderl_ops_desired:instance_id() => sderl_ops_step:step()},
+    places = #{} :: sderl_ops_assign:places(),
+    homeless = #{} :: sderl_ops_assign:homeless(),
+    %% The groups in which an instance is to be.
+    groups_of = #{} :: #{sderl_ops_desired:instance_id() => [Name :: binary()]},
+    %% Who is seen in each group.
+    seen_in = unknown :: unknown
+                       | #{Name :: binary() => #{sderl_ops_desired:instance_id() => []}},
+    %% Why an instance that is to be replaced is not replaced yet.
+    held = #{} :: #{sderl_ops_desired:instance_id() => term()}
+}).
