@@ -1,0 +1,446 @@
+#!/bin/sh
+# What operations do on a host. Each verb may be repeated at any time, and mends what an earlier
+# call left when it was killed.
+#
+# usage: sh host.sh BASE CLUSTER VERB [ARGUMENT ...]
+#
+#   survey                   what is there, and what runs
+#   fetch SHA SIZE           a release's archive on stdin: checked, unpacked beside, renamed
+#   lay_out ID               an instance's files on stdin (tar): made beside, moved, marked last
+#   start ID SECONDS         returns when the instance is up, or says why it is not
+#   stop ID SECONDS          asks, waits, and kills in the end; both run the hooks around
+#                            it; only before_start can hold it up
+#   hook ID NAME SECONDS     runs a command of the instance, if it has one of that name
+#   remove ID                stops it and removes all that it has here
+#   drop_release SHA         removes a release that no instance has
+#
+# Answers are lines "ops KEY VALUE"; the last is "ops ok" or "ops error WHY". All other lines are
+# complaints of the programs used. Needs: sh, the usual tools, GNU grep, tar, sha256sum, flock,
+# setsid, /proc.
+#
+# BASE has releases/SHA/ and nodes/ID/ with
+#   instance   what was laid out; written last, so without it nothing counts as laid out
+#   home/      HOME, with .erlang.cookie
+#   env        the environment, as shell commands
+#   commands/  start, stop, check and the hooks, as shell commands
+#   release/   the release's files (hard links), with the instance's own in their place
+#   state/ log/  the instance's own; they stay when it is laid out again
+#   started    it was started and not stopped since
+#
+# Processes of an instance are known by their environment (SDERL_OPS_FOLDER), which they inherit
+# and which names this one folder, so no other process can be taken for one and no file can lie.
+set -eu
+language=${LC_ALL-${LANG-}}
+LC_ALL=C
+export LC_ALL
+umask 077
+newline='
+'
+
+answer() { printf 'ops %s\n' "$*"; }
+fail() { # WHY [WORD ...]
+    answer error "$@"
+    exit 1
+}
+
+# A name that came from a file must not lead out of the folder.
+is_name() {
+    case $1 in
+    '' | .* | *[!A-Za-z0-9._-]*) return 1 ;;
+    esac
+}
+demand_name() { is_name "$1" || fail bad_name; }
+
+# One call at a time for each instance and release. The lock ends with its holder, also when that
+# is killed.
+lock() { # NAME
+    mkdir -p "$base/locks"
+    exec 9>"$base/locks/$1"
+    flock -w 10 9 || fail busy
+}
+
+# ---------------------------------------------------------------- processes
+
+# The port mapper is the machine's, and has the environment of whichever instance happened to
+# start it. A process that has just ended is taken for one, too.
+is_epmd() { # /proc/PID
+    { read -r name <"$1/comm"; } 2>/dev/null || return 0
+    [ "$name" = epmd ]
+}
+
+# Process numbers with this in their environment.
+processes_with() { # NAME=VALUE
+    found=''
+    # shellcheck disable=SC2013 # words of /proc have no spaces
+    for file in $(grep -lsxzF -e "$1" /proc/[0-9]*/environ); do
+        file=${file%/environ}
+        is_epmd "$file" || found="$found ${file#/proc/}"
+    done
+}
+find_instance() { processes_with "SDERL_OPS_FOLDER=$node"; }
+
+# Of the processes found those whose parent is none of them.
+roots() {
+    top=''
+    for pid in $found; do
+        parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null) || continue
+        case " $found " in
+        *" $parent "*) ;;
+        *) top="$top $pid" ;;
+        esac
+    done
+}
+
+# A process may fork while it is looked for, so until none is left.
+kill_with() { # NAME=VALUE
+    rounds=0
+    processes_with "$1"
+    while [ -n "$found" ]; do
+        # shellcheck disable=SC2086 # a list of numbers
+        kill -9 $found 2>/dev/null || :
+        rounds=$((rounds + 1))
+        [ "$rounds" -lt 100 ] || fail cannot_kill
+        sleep 0.05
+        processes_with "$1"
+    done
+}
+kill_instance() { kill_with "SDERL_OPS_FOLDER=$node"; }
+
+seconds_now() { date +%s; }
+
+# ---------------------------------------------------------------- an instance
+
+use_instance() { # ID
+    demand_name "$1"
+    id=$1
+    node=$base/nodes/$id
+    release_sha='' settings='' wait_for=settle
+    release=$node/release
+}
+
+read_instance() {
+    [ -f "$node/instance" ] || fail not_laid_out
+    while read -r key value; do
+        case $key in
+        release) release_sha=$value ;;
+        settings) settings=$value ;;
+        wait_for) wait_for=$value ;;
+        esac
+    done <"$node/instance"
+    # A release that is run by the host's own Erlang is used where it lies.
+    [ -d "$release" ] || release=$base/releases/$release_sha
+}
+
+# shellcheck disable=SC2016 # for the shell that is started
+with_environment='. "$0/env" && exec sh "$0/commands/$1"'
+
+# Runs one of the instance's commands, in the folder of its release. Nothing of the caller's
+# environment reaches it but what every program needs. Sets status: a number, or late.
+run_command() { # NAME SECONDS NAME=VALUE
+    outcome=$node/.outcome.$$
+    rm -f "$outcome"
+    mkdir -p "$node/log" "$node/state"
+    (
+        set +e
+        cd "$release" || exit
+        env -i PATH="$PATH" LANG="${language:-C.UTF-8}" HOME="$node/home" \
+            ${USER+"USER=$USER"} ${LOGNAME+"LOGNAME=$LOGNAME"} ${SHELL+"SHELL=$SHELL"} \
+            ${TZ+"TZ=$TZ"} ${TMPDIR+"TMPDIR=$TMPDIR"} \
+            ${ERL_EPMD_PORT+"ERL_EPMD_PORT=$ERL_EPMD_PORT"} \
+            ${ERL_EPMD_ADDRESS+"ERL_EPMD_ADDRESS=$ERL_EPMD_ADDRESS"} \
+            SDERL_OPS_INSTANCE="$cluster/$id" SDERL_OPS_RELEASE="$release" \
+            SDERL_OPS_HOME="$node" SDERL_OPS_LOG="$node/log" SDERL_OPS_STATE="$node/state" "$3" \
+            sh -c "$with_environment" "$node" "$1"
+        echo "$?" >"$outcome.part"
+        mv "$outcome.part" "$outcome"
+    ) </dev/null >"$node/log/$1.log" 2>&1 9>&- &
+    deadline=$(($(seconds_now) + $2)) pause=0.02
+    while [ ! -s "$outcome" ]; do
+        if [ "$(seconds_now)" -ge "$deadline" ]; then
+            kill_with "$3"
+            rm -f "$outcome" "$outcome.part"
+            status=late
+            return
+        fi
+        sleep "$pause"
+        pause=0.1
+    done
+    status=$(cat "$outcome")
+    rm -f "$outcome"
+}
+
+run_hook() { # NAME SECONDS
+    [ -f "$node/commands/$1" ] || return 0
+    run_command "$1" "$2" "SDERL_OPS_TASK=$node/$1"
+    [ "$status" != 0 ] || return 0
+    tail -n 8 "$node/log/$1.log" | cut -c1-400 | sed "s/^/ops tail $id /"
+    [ "$status" != late ] || fail hook_late "$1" "$2"
+    fail hook_failed "$1" "$status"
+}
+
+# One that must not hold up what it stands around.
+try_hook() { # NAME SECONDS
+    [ -f "$node/commands/$1" ] || return 0
+    run_command "$1" "$2" "SDERL_OPS_TASK=$node/$1"
+    [ "$status" = 0 ] || answer complaint "$1" "$status"
+}
+
+# The last lines of what the instance wrote since it was started.
+tell_tail() {
+    newest=$(
+        cd "$node/log" 2>/dev/null || exit 0
+        # shellcheck disable=SC2012 # the names are logs; they are sorted by time
+        ls -t | head -n 20 | while read -r file; do
+            # shellcheck disable=SC3013 # every sh that there is has -nt
+            [ ! -s "$file" ] || [ ! -f "$file" ] || [ "$node/started" -nt "$file" ] ||
+                [ "$file" = erl_crash.dump ] || {
+                printf '%s\n' "$file"
+                break
+            }
+        done
+    ) || :
+    [ -z "$newest" ] || tail -n 8 "$node/log/$newest" | cut -c1-400 | sed "s/^/ops tail $id /"
+}
+
+# ---------------------------------------------------------------- verbs
+
+verb_survey() {
+    for tool in tar sha256sum grep flock setsid sed find cut tail; do
+        command -v "$tool" >/dev/null || fail lacks "$tool"
+    done
+    printf 'probe\0' | grep -qxzF probe 2>/dev/null || fail lacks "GNU grep"
+    answer base "$base"
+    for folder in "$base"/releases/*/; do
+        [ ! -d "$folder" ] || answer release "$(basename "$folder")"
+    done
+    # All processes at once: a host may have many instances.
+    mark=SDERL_OPS_FOLDER=$(printf '%s' "$base" | sed 's/[][\.*^$]/\\&/g')/nodes/
+    running=$(grep -soazH -e "^$mark.*" /proc/[0-9]*/environ | tr '\0' '\n' |
+        while IFS=: read -r file mark; do
+            is_epmd "${file%/environ}" || printf '%s\n' "$mark"
+        done) || :
+    for folder in "$base"/nodes/*/; do
+        [ -d "$folder" ] || continue
+        use_instance "$(basename "$folder")"
+        [ ! -f "$node/instance" ] || read_instance
+        state=laid_out
+        [ ! -f "$node/started" ] || state=exited
+        case "$newline$running$newline" in
+        *"${newline}SDERL_OPS_FOLDER=$node$newline"*) state=running ;;
+        esac
+        answer instance "$id" "$state" "${release_sha:--}" "${settings:--}"
+        [ "$state" != exited ] || tell_tail
+    done
+}
+
+verb_fetch() { # SHA SIZE
+    demand_name "$1"
+    lock "release-$1"
+    [ ! -d "$base/releases/$1" ] || return 0
+    mkdir -p "$base/releases"
+    part=$base/releases/.$1
+    rm -rf "$part"
+    mkdir "$part"
+    left=$part
+    cat >"$part/archive"
+    size=$(wc -c <"$part/archive")
+    [ "$size" -eq "$2" ] || fail cut_off "$((size))" "$2"
+    sum=$(sha256sum <"$part/archive")
+    [ "${sum%% *}" = "$1" ] || fail wrong_checksum "${sum%% *}"
+    mkdir "$part/new"
+    tar -xof "$part/archive" -C "$part/new"
+    # Instances have hard links to these: a file must be replaced, and not written into.
+    find "$part/new" -type f -exec chmod a-w {} +
+    mv "$part/new" "$base/releases/$1"
+}
+
+verb_lay_out() { # ID
+    use_instance "$1"
+    lock "node-$id"
+    new=$node/.new
+    rm -rf "$new" "$node"/.outcome.*
+    mkdir -p "$new" "$node/state" "$node/log"
+    left=$new
+    tar -xof - -C "$new"
+    # It is the last file of the archive.
+    [ -f "$new/instance" ] || fail cut_off
+    find_instance
+    if [ -n "$found" ]; then
+        [ ! -f "$node/instance" ] || [ "$(cat "$new/instance")" != "$(cat "$node/instance")" ] ||
+            return 0
+        fail running
+    fi
+    sha=$(sed -n 's/^release //p' "$new/instance")
+    demand_name "$sha"
+    [ -d "$base/releases/$sha" ] || fail no_release "$sha"
+    if [ ! -f "$new/in_place" ]; then
+        cp -Rpl "$base/releases/$sha" "$new/release"
+        # tar takes a file away before it makes one of that name, so the release keeps its own.
+        [ ! -d "$new/files" ] || {
+            (cd "$new/files" && tar -cf "$new/files.tar" .)
+            tar -xof "$new/files.tar" -C "$new/release"
+        }
+    fi
+    rm -f "$node/instance" "$node/started" "$node/booted"
+    for part in home env commands release sys.config; do
+        rm -rf "${node:?}/$part"
+        [ ! -e "$new/$part" ] || mv "$new/$part" "$node/$part"
+    done
+    mv "$new/instance" "$node/instance"
+}
+
+verb_start() { # ID SECONDS
+    use_instance "$1"
+    seconds=$2
+    lock "node-$id"
+    read_instance
+    find_instance
+    [ -z "$found" ] || return 0
+    [ -d "$release" ] || fail no_release "$release_sha"
+    rm -f "$node/booted" "$node"/.outcome.*
+    run_hook before_start "$seconds"
+    began=$(seconds_now)
+    : >"$node/started"
+    run_command start "$seconds" "SDERL_OPS_FOLDER=$node"
+    case $status in
+    0) ;;
+    late)
+        tell_tail
+        rm -f "$node/started"
+        fail start_late "$seconds"
+        ;;
+    *)
+        kill_instance
+        tell_tail
+        rm -f "$node/started"
+        fail start_failed "$status"
+        ;;
+    esac
+    await_start
+    run_hook after_start "$seconds"
+}
+
+await_start() {
+    rounds=0
+    while :; do
+        find_instance
+        if [ -z "$found" ]; then
+            tell_tail
+            rm -f "$node/started"
+            fail died
+        fi
+        case $wait_for in
+        booted) [ ! -e "$node/booted" ] || return 0 ;;
+        check)
+            run_command check "$seconds" "SDERL_OPS_TASK=$node/check"
+            [ "$status" != 0 ] || return 0
+            ;;
+        # Long enough to see a program that cannot run at all.
+        *) [ "$rounds" -lt 6 ] || return 0 ;;
+        esac
+        if [ "$(seconds_now)" -ge "$((began + seconds))" ]; then
+            kill_instance
+            tell_tail
+            rm -f "$node/started"
+            fail start_late "$seconds"
+        fi
+        rounds=$((rounds + 1))
+        sleep 0.1
+    done
+}
+
+stop_instance() { # SECONDS
+    find_instance
+    [ -n "$found" ] || return 0
+    deadline_stop=$(($(seconds_now) + $1))
+    if [ -f "$node/commands/stop" ] && [ -f "$node/instance" ] && [ "$1" -gt 0 ]; then
+        read_instance
+        run_command stop "$1" "SDERL_OPS_TASK=$node/stop"
+        [ "$status" = 0 ] || answer complaint stop "$status"
+        # One that failed is no reason to wait for what it would have done.
+        [ "$status" = 0 ] || { find_instance; roots; kill_roots; }
+    else
+        roots
+        kill_roots
+    fi
+    pause=0.05
+    while :; do
+        find_instance
+        [ -n "$found" ] || return 0
+        [ "$(seconds_now)" -lt "$deadline_stop" ] || break
+        sleep "$pause"
+        pause=0.1
+    done
+    answer killed "$id"
+    kill_instance
+}
+kill_roots() {
+    # shellcheck disable=SC2086 # a list of numbers
+    [ -z "$top" ] || kill -15 $top 2>/dev/null || :
+}
+
+verb_stop() { # ID SECONDS
+    use_instance "$1"
+    [ -d "$node" ] || return 0
+    lock "node-$id"
+    find_instance
+    if [ -n "$found" ] && [ -f "$node/instance" ]; then
+        read_instance
+        try_hook before_stop "$2"
+    fi
+    stop_instance "$2"
+    if [ -f "$node/started" ] && [ -f "$node/instance" ]; then
+        read_instance
+        try_hook after_stop "$2"
+    fi
+    rm -f "$node/started" "$node/booted" "$node"/.outcome.*
+}
+
+verb_hook() { # ID NAME SECONDS
+    use_instance "$1"
+    demand_name "$2"
+    lock "node-$id"
+    read_instance
+    [ -f "$node/commands/$2" ] || answer none "$2"
+    run_hook "$2" "$3"
+}
+
+verb_remove() { # ID
+    use_instance "$1"
+    [ -d "$node" ] || return 0
+    lock "node-$id"
+    kill_instance
+    for file in "$node"/commands/*; do kill_with "SDERL_OPS_TASK=$node/${file##*/}"; done
+    rm -f "$node/instance"
+    rm -rf "$node"
+}
+
+verb_drop_release() { # SHA
+    demand_name "$1"
+    [ -e "$base/releases/$1" ] || [ -e "$base/releases/.$1" ] || return 0
+    lock "release-$1"
+    for file in "$base"/nodes/*/instance; do
+        [ ! -f "$file" ] || ! grep -qxF "release $1" "$file" ||
+            fail in_use "$(basename "$(dirname "$file")")"
+    done
+    rm -rf "$base/releases/.$1"
+    [ ! -d "$base/releases/$1" ] || mv "$base/releases/$1" "$base/releases/.$1"
+    rm -rf "$base/releases/.$1"
+}
+
+# ---------------------------------------------------------------- begin
+
+base=$1 cluster=$2 verb=$3
+shift 3
+demand_name "$cluster"
+mkdir -p "$base"
+base=$(cd "$base" && pwd -P)
+left=''
+trap '[ -z "$left" ] || rm -rf "$left"' EXIT
+case $verb in
+survey | fetch | lay_out | start | stop | hook | remove | drop_release) "verb_$verb" "$@" ;;
+*) fail bad_verb ;;
+esac
+[ -z "$left" ] || rm -rf "$left"
+left=''
+answer ok

@@ -1,0 +1,298 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_host).
+-moduledoc """
+What can be done on a host: the verbs of `priv/host.sh`, over whichever way leads there.
+
+Each verb may be called again at any time, also when an earlier call was cut off in the middle, and
+leaves the host as one call would. Two calls for the same instance wait for each other. Errors have
+a sentence, `format_error/1`.
+""".
+
+-export([survey/1, fetch/3, lay_out/3, start/3, stop/3, hook/3, hook/4, remove/2, drop_release/2]).
+-export([folders/3, format_error/1]).
+-export_type([host/0, seen/0, instance_seen/0, folders/0, why/0]).
+
+-doc "`id` is `PROVIDER/NAME`; `address` is that of its nodes' names.".
+-type host() :: #{
+    id := binary(),
+    address := binary(),
+    cluster := binary(),
+    connection := sderl_ops_transport:connection()
+}.
+
+-doc "`base` is the host's folder, an absolute path there.".
+-type seen() :: #{
+    state := up,
+    base := binary(),
+    releases := [binary()],
+    instances := #{binary() => instance_seen()}
+}.
+
+-doc """
+An instance without a release and settings (`<<>>`) was not laid out to the end, or not removed to
+the end. `why` has the last lines that one wrote which ended by itself.
+""".
+-type instance_seen() :: #{
+    state := laid_out | running | exited,
+    release := binary(),
+    settings := binary(),
+    why => binary()
+}.
+
+-doc "Of an instance on its host, for its templates.".
+-type folders() :: #{state_dir | log_dir | home | release_dir => binary()}.
+
+-doc "What went wrong; texts are what programs wrote.".
+-type why() ::
+    {wrong_host_key, binary()}
+    | {refused_login, binary()}
+    | {unreachable, binary()}
+    | {no_ssh, binary()}
+    | {timeout, Ms :: pos_integer(), binary()}
+    | {cut_off, binary()}
+    | {lacks, binary()}
+    | {full_disk, binary()}
+    | {wrong_checksum, Expected :: binary(), Found :: binary()}
+    | {no_release, binary()}
+    | {in_use, binary()}
+    | not_laid_out
+    | running
+    | busy
+    | {start_late, Seconds :: non_neg_integer(), binary()}
+    | {start_failed, Status :: non_neg_integer(), binary()}
+    | {died, binary()}
+    | {hook_failed, Name :: binary(), Status :: non_neg_integer(), binary()}
+    | {hook_late, Name :: binary(), Seconds :: non_neg_integer(), binary()}
+    | {bad_layout, binary(), term()}
+    | {cannot_read, file:filename_all(), file:posix() | badarg | terminated}
+    | {failed, Status :: non_neg_integer(), binary()}.
+
+%% What has no limit of its own, in milliseconds: a host that does not answer is noticed earlier by
+%% its connection.
+-define(SHORT, 60_000).
+-define(TRANSFER, 900_000).
+
+%% ------------------------------------------------------------------ verbs
+
+-doc "What is on the host, and which instances run.".
+-spec survey(host()) -> {ok, seen()} | {error, why()}.
+survey(Host) ->
+    case call(Host, [~"survey"], none, ?SHORT) of
+        {ok, Answers} -> {ok, seen(Answers)};
+        {error, Why} -> {error, Why}
+    end.
+
+seen(Answers) ->
+    Nothing = #{state => up, base => <<>>, releases => [], instances => #{}},
+    lists:foldl(fun see/2, Nothing, Answers).
+
+see([~"base" | Words], Seen) ->
+    Seen#{base := iolist_to_binary(lists:join(" ", Words))};
+see([~"release", Sha], #{releases := Shas} = Seen) ->
+    Seen#{releases := Shas ++ [Sha]};
+see([~"instance", Id, State, Release, Settings], #{instances := Instances} = Seen) ->
+    Instance = #{state => state(State), release => known(Release), settings => known(Settings)},
+    Seen#{instances := Instances#{Id => Instance}};
+see([~"tail", Id | Words], #{instances := Instances} = Seen) ->
+    #{Id := Instance} = Instances,
+    Line = iolist_to_binary(lists:join(" ", Words)),
+    Why = case Instance of
+        #{why := Before} -> <<Before/binary, "\n", Line/binary>>;
+        #{} -> Line
+    end,
+    Seen#{instances := Instances#{Id := Instance#{why => Why}}};
+see(_, Seen) ->
+    Seen.
+
+state(~"laid_out") -> laid_out;
+state(~"running") -> running;
+state(~"exited") -> exited.
+
+known(~"-") -> <<>>;
+known(Text) -> Text.
+
+-doc "Brings a release there; `Sha` is the sum of the file `Archive`, and checked on the host.".
+-spec fetch(host(), Sha :: binary(), Archive :: file:filename_all()) -> ok | {error, why()}.
+fetch(Host, Sha, Archive) ->
+    case filelib:file_size(Archive) of
+        0 ->
+            {error, {cannot_read, Archive, enoent}};
+        Size ->
+            case call(Host, [~"fetch", Sha, integer_to_binary(Size)], {file, Archive}, ?TRANSFER) of
+                {error, {wrong_checksum, Found}} -> {error, {wrong_checksum, Sha, Found}};
+                Result -> done(Result)
+            end
+    end.
+
+-doc """
+Lays an instance out beside what is there and puts it in its place. Refused while it runs with other
+settings.
+""".
+-spec lay_out(host(), Id :: binary(), sderl_ops_layout:layout()) -> ok | {error, why()}.
+lay_out(Host, Id, Layout) ->
+    case sderl_ops_layout:archive(Layout) of
+        {ok, Archive} -> done(call(Host, [~"lay_out", Id], {bytes, Archive}, ?TRANSFER));
+        {error, Why} -> {error, Why}
+    end.
+
+-doc """
+Starts an instance unless it runs, and returns when it is up: its applications are started, its
+check succeeds, or it has lived for half a second. One that is not up in `Seconds` is killed.
+""".
+-spec start(host(), Id :: binary(), Seconds :: pos_integer()) -> ok | {error, why()}.
+start(Host, Id, Seconds) ->
+    Limit = 4 * Seconds * 1000 + ?SHORT,
+    done(call(Host, [~"start", Id, integer_to_binary(Seconds)], none, Limit)).
+
+-doc "Stops an instance; what is left of it after `Seconds` is killed.".
+-spec stop(host(), Id :: binary(), Seconds :: non_neg_integer()) -> ok | {error, why()}.
+stop(Host, Id, Seconds) ->
+    Limit = 4 * Seconds * 1000 + ?SHORT,
+    done(call(Host, [~"stop", Id, integer_to_binary(Seconds)], none, Limit)).
+
+-doc "As `hook/4`, for at most a minute.".
+-spec hook(host(), Id :: binary(), Name :: binary()) -> ok | {error, why()}.
+hook(Host, Id, Name) -> hook(Host, Id, Name, 60).
+
+-doc "Runs a command of an instance, such as `check`; one that it does not have succeeds.".
+-spec hook(host(), Id :: binary(), Name :: binary(), Seconds :: pos_integer()) ->
+    ok | {error, why()}.
+hook(Host, Id, Name, Seconds) ->
+    Limit = Seconds * 1000 + ?SHORT,
+    done(call(Host, [~"hook", Id, Name, integer_to_binary(Seconds)], none, Limit)).
+
+-doc "Kills an instance and removes all that it has there, its state and logs too.".
+-spec remove(host(), Id :: binary()) -> ok | {error, why()}.
+remove(Host, Id) -> done(call(Host, [~"remove", Id], none, ?SHORT)).
+
+-doc "Removes a release that no instance there has.".
+-spec drop_release(host(), Sha :: binary()) -> ok | {error, why()}.
+drop_release(Host, Sha) -> done(call(Host, [~"drop_release", Sha], none, ?SHORT)).
+
+-doc "Where an instance's folders will be; `Base` is from a survey.".
+-spec folders(Base :: binary(), Id :: binary(), Start :: {code, Sha :: binary()} | release) ->
+    folders().
+folders(Base, Id, Start) ->
+    Node = <<Base/binary, "/nodes/", Id/binary>>,
+    #{home => <<Node/binary, "/home">>,
+      state_dir => <<Node/binary, "/state">>,
+      log_dir => <<Node/binary, "/log">>,
+      release_dir => case Start of
+          {code, Sha} -> <<Base/binary, "/releases/", Sha/binary>>;
+          release -> <<Node/binary, "/release">>
+      end}.
+
+done({ok, _}) -> ok;
+done({error, Why}) -> {error, Why}.
+
+%% ------------------------------------------------------------------ the script's answers
+
+call(#{connection := {Transport, Settings}, cluster := Cluster}, Arguments, Input, Limit) ->
+    case Transport:run(Settings, Cluster, Arguments, Input, Limit) of
+        {ok, Status, Output} -> answer(Status, Output);
+        {error, Why} -> {error, Why}
+    end.
+
+answer(Status, Output) ->
+    Lines = binary:split(Output, ~"\n", [global, trim_all]),
+    Answers = [binary:split(Words, ~" ", [global]) || <<"ops ", Words/binary>> <- Lines],
+    Complaints = join([Line || Line <- Lines, not is_answer(Line)]),
+    case lists:reverse(Answers) of
+        [[~"ok"] | Rest] ->
+            {ok, lists:reverse(Rest)};
+        [[~"error" | Words] | Rest] ->
+            Tail = join([lists:join(" ", Line) || [~"tail", _ | Line] <- lists:reverse(Rest)]),
+            {error, why(Words, Tail, Complaints)};
+        _ ->
+            {error, unsaid(Status, Complaints)}
+    end.
+
+is_answer(<<"ops ", _/binary>>) -> true;
+is_answer(_) -> false.
+
+join(Lines) -> iolist_to_binary(lists:join("\n", Lines)).
+
+why([~"busy"], _, _) -> busy;
+why([~"running"], _, _) -> running;
+why([~"not_laid_out"], _, _) -> not_laid_out;
+why([~"no_release", Sha], _, _) -> {no_release, Sha};
+why([~"in_use", Id], _, _) -> {in_use, Id};
+why([~"lacks" | Tool], _, _) -> {lacks, iolist_to_binary(lists:join(" ", Tool))};
+why([~"wrong_checksum", Found], _, _) -> {wrong_checksum, Found};
+why([~"cut_off" | _], _, Complaints) -> {cut_off, Complaints};
+why([~"died"], Tail, _) -> {died, Tail};
+why([~"start_late", Seconds], Tail, _) -> {start_late, binary_to_integer(Seconds), Tail};
+why([~"start_failed", Status], Tail, _) -> {start_failed, binary_to_integer(Status), Tail};
+why([~"hook_late", Name, Seconds], Tail, _) -> {hook_late, Name, binary_to_integer(Seconds), Tail};
+why([~"hook_failed", Name, Status], Tail, _) ->
+    {hook_failed, Name, binary_to_integer(Status), Tail};
+why(Words, _, Complaints) -> {failed, 1, join([lists:join(" ", Words), Complaints])}.
+
+%% The script ended where a program that it used failed.
+unsaid(Status, Complaints) ->
+    case binary:match(Complaints, [~"No space left on device", ~"Disk quota exceeded"]) of
+        nomatch -> {failed, Status, last_lines(Complaints)};
+        _ -> {full_disk, last_lines(Complaints)}
+    end.
+
+last_lines(Text) ->
+    Lines = binary:split(Text, ~"\n", [global, trim_all]),
+    join(lists:nthtail(max(0, length(Lines) - 8), Lines)).
+
+%% ------------------------------------------------------------------ sentences
+
+-doc "A sentence for people, and what to do.".
+-spec format_error(why()) -> unicode:chardata().
+format_error({wrong_host_key, Text}) ->
+    ["the host shows another key than the one that is known for it (or none is known): if that "
+     "is right, put its key into the known hosts", said(Text)];
+format_error({refused_login, Text}) ->
+    ["the host refuses the login: see user and key of the provider, and that ssh needs no password",
+     said(Text)];
+format_error({unreachable, Text}) ->
+    ["the host cannot be reached", said(Text)];
+format_error({no_ssh, Text}) ->
+    ["OpenSSH's program ssh is not on the PATH of this machine", said(Text)];
+format_error({timeout, Limit, Text}) ->
+    [io_lib:format("the host did not answer or go on within ~b s", [(Limit + 999) div 1000]),
+     said(Text)];
+format_error({cut_off, Text}) ->
+    ["the connection ended in the middle; it is repeated", said(Text)];
+format_error({lacks, Tool}) ->
+    ["the host has no ", Tool, ", which is needed there"];
+format_error({full_disk, Text}) ->
+    ["the host's disk is full", said(Text)];
+format_error({wrong_checksum, Expected, Found}) ->
+    ["the archive's sha256 is ", Found, ", and should be ", Expected];
+format_error({no_release, Sha}) ->
+    ["the release ", Sha, " is not on the host"];
+format_error({in_use, Id}) ->
+    ["the release is that of ", Id];
+format_error(not_laid_out) ->
+    "the instance is not laid out";
+format_error(running) ->
+    "the instance runs with other settings, and has to be stopped first";
+format_error(busy) ->
+    "another call for the same instance or release takes its time on the host";
+format_error({start_late, Seconds, Text}) ->
+    [io_lib:format("the start command did not return, or the node was not up, within ~b s; it was "
+                   "killed (a start command has to put the node into the background)", [Seconds]),
+     said(Text)];
+format_error({start_failed, Status, Text}) ->
+    [io_lib:format("the start command failed with status ~b", [Status]), said(Text)];
+format_error({died, Text}) ->
+    ["it started and ended at once", said(Text)];
+format_error({hook_failed, Name, Status, Text}) ->
+    [io_lib:format("the command ~ts failed with status ~b", [Name, Status]), said(Text)];
+format_error({hook_late, Name, Seconds, Text}) ->
+    [io_lib:format("the command ~ts did not return within ~b s, and was killed", [Name, Seconds]),
+     said(Text)];
+format_error({bad_layout, What, Found}) ->
+    io_lib:format("~ts: ~0tp cannot be laid out on a host", [What, Found]);
+format_error({cannot_read, File, Why}) ->
+    io_lib:format("~ts: ~ts", [File, file:format_error(Why)]);
+format_error({failed, Status, Text}) ->
+    [io_lib:format("the host script ended with status ~b", [Status]), said(Text)].
+
+said(<<>>) -> "";
+said(Text) -> ["; the last that was said: ", string:replace(string:trim(Text), "\n", " | ", all)].

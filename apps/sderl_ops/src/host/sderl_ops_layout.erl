@@ -1,0 +1,165 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_layout).
+-moduledoc """
+The files of one instance, as an archive for the host script. Secrets are in it, so it is kept in
+memory alone.
+""".
+
+-export([archive/1]).
+-export_type([layout/0, command/0]).
+
+-doc "A program, relative to the release's folder or on the host's path, and its arguments.".
+-type command() :: [binary(), ...].
+
+-doc """
+`start` is the release's own command, which returns when it has put the node into the background, or
+`{code, Applications}`: then the host's `erl` runs the release's `lib/*/ebin`, and starts these. All
+texts are ready: no variable and no reference to a secret is left in them.
+
+`config` is the text of a `sys.config`, for `code` alone. `commands` may have `check` and the hooks
+`before_start`, `after_start`, `before_stop` and `after_stop`. `files` are put into the instance's
+own copy of the release, over what is there.
+""".
+-type layout() :: #{
+    release := binary(),
+    settings := binary(),
+    node := binary(),
+    names := long | short,
+    cookie := binary(),
+    start := command() | {code, [binary()]},
+    stop => command(),
+    commands => #{binary() => command()},
+    files => #{binary() => iodata()},
+    env => #{binary() => binary()},
+    config => iodata()
+}.
+
+-doc "An archive with `instance` at its end: a host that has that has all.".
+-spec archive(layout()) -> {ok, iodata()} | {error, {bad_layout, binary(), term()}}.
+archive(Layout) ->
+    case problems(Layout) of
+        [] -> {ok, sderl_ops_tar:archive(files(Layout))};
+        [{What, Found} | _] -> {error, {bad_layout, What, Found}}
+    end.
+
+%% What would lead out of the instance's folder, or break a file of shell commands or lines. A value
+%% may be a secret and is not shown.
+problems(#{release := Release, settings := Settings, node := Node, start := Start} = Layout) ->
+    Names = [{~"release", Release}, {~"settings", Settings}]
+        ++ [{~"commands", Name} || Name <- maps:keys(maps:get(commands, Layout, #{}))],
+    [{What, Name} || {What, Name} <- Names, not matches(Name, "^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
+        ++ [{~"node", Node} || not matches(Node, "^[A-Za-z0-9_-]+@[A-Za-z0-9._:-]+$")]
+        ++ [{~"env", Name} || Name <- maps:keys(maps:get(env, Layout, #{})),
+                              not matches(Name, "^(?!SDERL_OPS_)[A-Za-z_][A-Za-z0-9_]*$")]
+        ++ [{~"env", Name} || Name := Value <- maps:get(env, Layout, #{}), has_zero(Value)]
+        ++ [{~"files", Name} || Name <- maps:keys(maps:get(files, Layout, #{})),
+                                not is_inside(Name)]
+        ++ [{~"start", Start} || not is_start(Start)]
+        ++ [{~"stop", Stop} || #{stop := Stop} <- [Layout], not is_command(Stop)]
+        ++ [{Name, Command} || Name := Command <- maps:get(commands, Layout, #{}),
+                               not is_command(Command)].
+
+matches(Text, Pattern) ->
+    is_binary(Text) andalso match =:= re:run(Text, Pattern, [{capture, none}, dollar_endonly]).
+
+is_inside(Name) ->
+    is_binary(Name) andalso Name =/= <<>> andalso not has_zero(Name)
+        andalso filename:pathtype(Name) =:= relative
+        andalso not lists:member(~"..", filename:split(Name)).
+
+has_zero(Text) -> binary:match(Text, <<0>>) =/= nomatch.
+
+is_start({code, Applications}) ->
+    lists:all(fun(Name) -> matches(Name, "^[a-z][A-Za-z0-9_@]*$") end, Applications);
+is_start(Command) ->
+    is_command(Command).
+
+is_command([_ | _] = Words) ->
+    lists:all(fun(Word) -> is_binary(Word) andalso not has_zero(Word) end, Words);
+is_command(_) ->
+    false.
+
+files(#{start := Start} = Layout) ->
+    Commands = maps:get(commands, Layout, #{}),
+    IsCode = is_tuple(Start),
+    lists:append([
+        [{~"home/.erlang.cookie", 8#400, maps:get(cookie, Layout)},
+         {~"env", 8#400, environment(maps:get(env, Layout, #{}))},
+         {~"commands/start", 8#600, start(Start, Layout)}],
+        [{~"commands/stop", 8#600, shell(Stop)} || #{stop := Stop} <- [Layout]],
+        [{<<"commands/", Name/binary>>, 8#600, shell(Command)}
+         || Name := Command <- maps:iterator(Commands, ordered)],
+        [{<<"files/", Name/binary>>, mode(Data), Data}
+         || Name := Data <- maps:iterator(maps:get(files, Layout, #{}), ordered)],
+        [{~"sys.config", 8#400, maps:get(config, Layout, ~"[].\n")} || IsCode],
+        %% With files of its own it has a copy, as any other release.
+        [{~"in_place", 8#600, ~""} || IsCode, maps:get(files, Layout, #{}) =:= #{}],
+        [{~"instance", 8#600, instance(Layout, Commands, IsCode)}]
+    ]).
+
+%% A file of the release that starts like a program is one.
+mode(Data) ->
+    case iolist_to_binary(Data) of
+        <<"#!", _/binary>> -> 8#700;
+        _ -> 8#600
+    end.
+
+instance(#{release := Release, settings := Settings, node := Node}, Commands, IsCode) ->
+    Wait = case Commands of
+        #{~"check" := _} -> "check";
+        _ when IsCode -> "booted";
+        _ -> "settle"
+    end,
+    ["release ", Release, "\nsettings ", Settings, "\nnode ", Node, "\nwait_for ", Wait, "\n"].
+
+environment(Variables) ->
+    [["export ", Name, "=", quote(Value), "\n"]
+     || Name := Value <- maps:iterator(Variables, ordered)].
+
+shell(Command) -> ["exec ", lists:join(" ", [quote(Word) || Word <- Command]), "\n"].
+
+quote(Text) -> ["'", string:replace(Text, "'", "'\\''", all), "'"].
+
+%% Not -detached: what a node writes before its log is there, and when it cannot boot, would be
+%% lost.
+start({code, Applications}, #{node := Node, names := Names}) ->
+    [~"""
+     command -v erl >/dev/null || {
+         echo "there is no erl on the PATH of this host: $PATH" >&2
+         exit 127
+     }
+     unset ROOTDIR BINDIR EMU PROGNAME
+     log=$SDERL_OPS_LOG
+     cat >"$SDERL_OPS_HOME/log.config" <<CONFIG
+     %% coding: utf-8
+     [{kernel, [{logger, [{handler, default, logger_std_h,
+         #{config => #{file => "$log/erlang.log",
+                       max_no_bytes => 10485760,
+                       max_no_files => 4}}}]}]}].
+     CONFIG
+     : ${ERL_CRASH_DUMP="$log/erl_crash.dump"}
+     export ERL_CRASH_DUMP
+     set --
+     for ebin in "$SDERL_OPS_RELEASE"/lib/*/ebin; do
+         set -- "$@" -pa "$ebin"
+     done
+     setsid erl -noinput -connect_all false "$@" \
+         -config "$SDERL_OPS_HOME/log" -config "$SDERL_OPS_HOME/sys" \
+
+     """,
+     case Names of
+         long -> "    -name ";
+         short -> "    -sname "
+     end, quote(Node), " \\\n    -eval ", quote(boot(Applications)),
+     " >>\"$log/console.log\" 2>&1 &\n"];
+start(Command, _) ->
+    shell(Command).
+
+boot(Applications) ->
+    ["case application:ensure_all_started([",
+     lists:join(", ", [["'", Name, "'"] || Name <- Applications]),
+     "], permanent) of "
+     "{ok, _} -> ok = file:write_file(os:getenv(\"SDERL_OPS_HOME\") ++ \"/booted\", \"\"); "
+     "{error, Why} -> io:format(standard_error, \"cannot start: ~tp~n\", [Why]), "
+     "halt(1, [{flush, true}]) "
+     "end."].

@@ -1,0 +1,21 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_local).
+-moduledoc """
+Folders of this machine that act as hosts `h1`, `h2`, ...; they lie in the service's folder. All
+have the address 127.0.0.1 and the machine's port mapper (`ERL_EPMD_PORT` of the service is theirs).
+""".
+
+-behaviour(sderl_ops_provider).
+
+-export([hosts/2]).
+
+-doc "`hosts` is how many.".
+-spec hosts(sderl_ops_provider:config(), sderl_ops_provider:context()) ->
+    {ok, [sderl_ops_provider:found()]}.
+hosts(#{hosts := Count}, #{folder := Folder, provider := Provider}) ->
+    {ok, [#{name => Name,
+            address => ~"127.0.0.1",
+            connection => {sderl_ops_sh, #{base => filename:join([Hosts, Provider, Name])}}}
+          || Hosts <- [filename:join(Folder, "hosts")],
+             Index <- lists:seq(1, Count),
+             Name <- [<<"h", (integer_to_binary(Index))/binary>>]]}.

@@ -1,0 +1,147 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_port).
+-moduledoc """
+Runs a program of this machine to its end, or until a limit; nothing of it outlives the call or the
+caller, even when the virtual machine is killed.
+
+A port cannot close a program's input and go on reading its output, and closing it ends no program.
+So a shell stands between: it hands on so many bytes and closes the program's input; then it waits
+for its own input to end, which it does with the port, and kills its group of processes.
+""".
+
+-export([run/3]).
+-export_type([input/0]).
+
+-doc "What the program reads. Bytes are for what must not lie in a file.".
+-type input() :: none | {bytes, iodata()} | {file, file:filename_all()}.
+
+%% A program that writes more than this is not read further.
+-define(MOST_OUTPUT, 1_000_000).
+
+%% The shell's group of processes is its own: a port's program leads one.
+-define(SHELL, """
+bytes=$1 file=$2
+shift 2
+exec 3<&0
+{
+    [ "$bytes" = 0 ] || head -c "$bytes" <&3
+    exec >/dev/null 2>&1
+    cat <&3
+    kill -9 -$$
+} | {
+    exec 3<&-
+    [ -z "$file" ] || exec <"$file"
+    "$@"
+    printf '\nexit %s\n' "$?"
+}
+""").
+
+-doc "Its exit status and all that it wrote; `Limit` in milliseconds.".
+-spec run([unicode:chardata(), ...], input(), timeout()) ->
+    {ok, Status :: non_neg_integer(), Output :: binary()}
+    | {error, timeout | killed, Output :: binary()}.
+run(Command, Input, Limit) ->
+    {Bytes, Data, File} = case Input of
+        none -> {0, <<>>, ~"/dev/null"};
+        {bytes, IoData} -> {iolist_size(IoData), IoData, ~""};
+        {file, Name} -> {0, <<>>, filename:absname(Name)}
+    end,
+    Words = [?SHELL, "sderl_ops", integer_to_binary(Bytes), File | Command],
+    Port = open_port({spawn_executable, "/bin/sh"},
+                     [{args, ["-c" | [to_argument(Word) || Word <- Words]]},
+                      binary, exit_status, stderr_to_stdout, use_stdio, hide]),
+    Deadline = deadline(Limit),
+    Result = case send(Port, iolist_to_binary(Data), Deadline) of
+        ok -> read(Port, <<>>, Deadline);
+        {error, Why} -> {error, Why, <<>>}
+    end,
+    close(Port, Result),
+    Result.
+
+to_argument(Word) when is_binary(Word) -> Word;
+to_argument(Word) -> unicode:characters_to_binary(Word).
+
+deadline(infinity) -> infinity;
+deadline(Limit) -> erlang:monotonic_time(millisecond) + Limit.
+
+left(infinity) -> infinity;
+left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
+
+%% A program that does not read must not stop the caller for ever.
+send(_, <<>>, _) ->
+    ok;
+send(Port, Data, Deadline) ->
+    {Chunk, Rest} = split_binary(Data, min(16_384, byte_size(Data))),
+    try erlang:port_command(Port, Chunk, [nosuspend]) of
+        true ->
+            send(Port, Rest, Deadline);
+        false ->
+            case left(Deadline) of
+                0 ->
+                    {error, timeout};
+                _ ->
+                    receive after 10 -> ok end,
+                    send(Port, Data, Deadline)
+            end
+    catch
+        %% It has ended; what it said is still to be read.
+        error:badarg -> ok
+    end.
+
+read(Port, Output, Deadline) ->
+    receive
+        {Port, {data, Data}} ->
+            More = keep(Output, Data),
+            case ended(More) of
+                {yes, Status, Said} -> {ok, Status, Said};
+                no -> read(Port, More, Deadline)
+            end;
+        {Port, {exit_status, _}} ->
+            {error, killed, Output}
+    after left(Deadline) ->
+        {error, timeout, Output}
+    end.
+
+%% The end is always kept: the exit status is there.
+keep(Output, Data) when byte_size(Output) + byte_size(Data) =< ?MOST_OUTPUT ->
+    <<Output/binary, Data/binary>>;
+keep(Output, Data) ->
+    All = <<Output/binary, Data/binary>>,
+    First = binary:part(All, 0, ?MOST_OUTPUT div 2),
+    Last = binary:part(All, byte_size(All), -min(byte_size(All) - byte_size(First), 64)),
+    <<First/binary, Last/binary>>.
+
+ended(Output) ->
+    Tail = binary:part(Output, byte_size(Output), -min(16, byte_size(Output))),
+    case re:run(Tail, "\nexit ([0-9]+)\n$", [{capture, all, binary}, dollar_endonly]) of
+        {match, [Line, Status]} ->
+            {yes, binary_to_integer(Status),
+             binary:part(Output, 0, byte_size(Output) - byte_size(Line))};
+        nomatch ->
+            no
+    end.
+
+close(Port, Result) ->
+    case {Result, erlang:port_info(Port, os_pid)} of
+        %% The port does not close while it has something to send that nobody reads.
+        {{error, timeout, _}, {os_pid, Group}} ->
+            _ = os:cmd("kill -9 -" ++ integer_to_list(Group)),
+            ok;
+        _ ->
+            ok
+    end,
+    true = erlang:unlink(Port),
+    try erlang:port_close(Port) of
+        true -> ok
+    catch
+        error:badarg -> ok
+    end,
+    flush(Port).
+
+flush(Port) ->
+    receive
+        {Port, _} -> flush(Port);
+        {'EXIT', Port, _} -> flush(Port)
+    after 0 ->
+        ok
+    end.

@@ -1,0 +1,27 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_sh).
+-moduledoc "Reaches a folder of this machine that acts as a host.".
+
+-behaviour(sderl_ops_transport).
+
+-export([run/5, script/0]).
+
+-doc "`base` is the host's folder.".
+-spec run(#{base := file:filename_all()}, binary(), [binary()], sderl_ops_port:input(),
+          pos_integer()) ->
+    sderl_ops_transport:answer().
+run(#{base := Base}, Cluster, Arguments, Input, Limit) ->
+    Command = ["/bin/sh", script(), filename:absname(Base), Cluster | Arguments],
+    case sderl_ops_port:run(Command, Input, Limit) of
+        {ok, Status, Output} -> {ok, Status, Output};
+        {error, timeout, Output} -> {error, {timeout, Limit, Output}};
+        {error, killed, Output} -> {error, {cut_off, Output}}
+    end.
+
+-doc "The file of the host script.".
+-spec script() -> file:filename().
+script() ->
+    case code:priv_dir(sderl_ops) of
+        {error, bad_name} -> error({no_host_script, "start sderl_ops with its priv folder"});
+        Folder -> filename:join(Folder, "host.sh")
+    end.

@@ -1,0 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_tar).
+-moduledoc """
+Writes tar archives that depend on what is in them alone: no time, no owner, no order of a folder.
+So the same files have the same sum, whoever packs them.
+""".
+
+-export([entry/2, padding/1, closing/0, archive/1]).
+-export_type([kind/0]).
+
+-doc "A file of so many bytes with these permissions, or a symbolic link.".
+-type kind() :: {file, Size :: non_neg_integer(), Mode :: non_neg_integer()} | {link, binary()}.
+
+-doc "What stands before the contents of a file.".
+-spec entry(Name :: binary(), kind()) -> iodata().
+entry(Name, {file, Size, Mode}) ->
+    [long(Name, $L), header(short(Name), Size, Mode, $0, ~"")];
+entry(Name, {link, Target}) ->
+    [long(Target, $K), long(Name, $L), header(short(Name), 0, 8#777, $2, short(Target))].
+
+-doc "What stands after it.".
+-spec padding(Size :: non_neg_integer()) -> binary().
+padding(Size) ->
+    Bits = ((512 - Size rem 512) rem 512) * 8,
+    <<0:Bits>>.
+
+-spec closing() -> binary().
+closing() -> <<0:(1024 * 8)>>.
+
+-doc "An archive of what is in memory, in this order.".
+-spec archive([{Name :: binary(), Mode :: non_neg_integer(), iodata()}]) -> iodata().
+archive(Files) ->
+    [[[entry(Name, {file, iolist_size(Data), Mode}), Data, padding(iolist_size(Data))]
+      || {Name, Mode, Data} <- Files], closing()].
+
+%% A name that has no room in the header is an entry before it, as GNU tar has it.
+long(Name, _) when byte_size(Name) =< 100 ->
+    [];
+long(Name, Kind) ->
+    Size = byte_size(Name) + 1,
+    [header(~"././@LongLink", Size, 8#644, Kind, ~""), Name, 0, padding(Size)].
+
+short(Name) when byte_size(Name) =< 100 -> Name;
+short(Name) -> binary:part(Name, 0, 100).
+
+header(Name, Size, Mode, Kind, Target) ->
+    Before = [padded(Name, 100), octal(Mode, 8), octal(0, 8), octal(0, 8), size_field(Size),
+              octal(0, 12)],
+    After = [Kind, padded(Target, 100), "ustar  ", 0, padded(~"", 247)],
+    Sum = lists:sum(binary_to_list(iolist_to_binary([Before, ~"        ", After]))),
+    [Before, octal(Sum, 7), " ", After].
+
+padded(Text, Width) -> [Text, <<0:((Width - byte_size(Text)) * 8)>>].
+
+octal(Number, Width) -> [string:pad(integer_to_list(Number, 8), Width - 1, leading, $0), 0].
+
+%% From 8 GiB on a number is binary, with the first bit set.
+size_field(Size) when Size < 8#77777777777 -> octal(Size, 12);
+size_field(Size) -> <<1:1, Size:95>>.

@@ -1,0 +1,19 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_transport).
+-moduledoc "How the host script is run: one module for each way to reach a host.".
+
+-export_type([connection/0, answer/0]).
+
+-doc "The module, and what it needs to reach one host.".
+-type connection() :: {module(), map()}.
+
+-doc "The script's exit status and all that was written; or why it did not run to its end.".
+-type answer() ::
+    {ok, Status :: non_neg_integer(), Output :: binary()} | {error, sderl_ops_host:why()}.
+
+-doc """
+Runs the script with these arguments, after those for the cluster's folder. Nothing that it starts
+here may outlive the call.
+""".
+-callback run(Settings :: map(), Cluster :: binary(), [binary()], sderl_ops_port:input(),
+              LimitMs :: pos_integer()) -> answer().
