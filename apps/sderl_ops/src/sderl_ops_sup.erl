@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_sup).
 -moduledoc false.
-%% The envoy before the server, which talks through it, and the door last: it is open only while
-%% there is somebody behind it.
+%% The door is open only while there is somebody behind it.
 
 -behaviour(supervisor).
 
@@ -15,8 +14,6 @@ start_link(Folder) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Folder).
 -spec init(file:filename()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Folder) ->
     {ok, {#{strategy => rest_for_one, intensity => 10, period => 60}, [
-        #{id => sderl_ops_envoy_sup, start => {sderl_ops_envoy_sup, start_link, []},
-          type => supervisor},
         #{id => sderl_ops_server, start => {sderl_ops_server, start_link, [Folder]}},
         #{id => sderl_ops_door, start => {sderl_ops_door, start_link, [Folder]}}
     ]}}.

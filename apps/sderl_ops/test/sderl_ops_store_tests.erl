@@ -27,7 +27,7 @@ close(Folder) ->
     ok = application:stop(ra),
     ok = file:del_dir_r(Folder).
 
-revision(Why) -> #{file => #{cluster => ~"shop"}, by => ~"ann", at => 1, why => Why}.
+revision(Why) -> #{prepared => #{}, by => ~"ann", at => 1, why => Why, force => false}.
 
 revisions() ->
     ?assertEqual([], sderl_ops_store:clusters()),

@@ -12,7 +12,7 @@ speaks to it over a pipe. Should it end, so does this process, and its superviso
 -behaviour(gen_server).
 
 -export([start_link/1, call/3]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -doc "Of the cluster: its name, its kind of names and its cookie.".
 -type options() :: #{cluster := binary(), names := long | short, cookie := binary()}.
@@ -20,24 +20,29 @@ speaks to it over a pipe. Should it end, so does this process, and its superviso
 %% For the start on a machine that has much else to do.
 -define(START_MS, 60_000).
 
--doc "Starts the virtual machine.".
+-doc "Returns before the virtual machine has started; who calls waits for that.".
 -spec start_link(options()) -> gen_server:start_ret().
-start_link(Options) -> gen_server:start_link(?MODULE, Options, [{timeout, 2 * ?START_MS}]).
+start_link(Options) -> gen_server:start_link(?MODULE, Options, []).
 
 -doc "A function of `m:sderl_ops_nodes`, called there.".
 -spec call(pid(), Function :: atom(), Args :: [term()]) -> {ok, term()} | {error, term()}.
 call(Envoy, Function, Args) ->
     try
-        Peer = gen_server:call(Envoy, peer),
+        Peer = gen_server:call(Envoy, peer, 2 * ?START_MS),
         {ok, peer:call(Peer, sderl_ops_nodes, Function, Args, infinity)}
     catch
         Class:Reason -> {error, {envoy, Class, Reason}}
     end.
 
 -doc false.
--spec init(options()) -> {ok, pid()} | {stop, term()}.
-init(#{names := Names, cookie := Cookie} = Cluster) ->
+-spec init(options()) -> {ok, undefined, {continue, options()}}.
+init(Options) ->
     process_flag(trap_exit, true),
+    {ok, undefined, {continue, Options}}.
+
+-doc false.
+-spec handle_continue(options(), undefined) -> {noreply, pid()} | {stop, term(), undefined}.
+handle_continue(#{names := Names, cookie := Cookie} = Cluster, undefined) ->
     Options = #{
         connection => standard_io,
         wait_boot => ?START_MS,
@@ -47,11 +52,12 @@ init(#{names := Names, cookie := Cookie} = Cluster) ->
     maybe
         {ok, Peer, _} ?= peer:start_link(Options),
         As = [name(Cluster), domain(Names), Cookie],
-        %% Not a node yet, it is of no use; with this process it ends.
-        {ok, Peer} ?= {peer:call(Peer, sderl_ops_nodes, begin_as, As, ?START_MS), Peer}
+        %% As long as it is no node it is of no use; it ends with this process.
+        {ok, Peer} ?= {peer:call(Peer, sderl_ops_nodes, begin_as, As, ?START_MS), Peer},
+        {noreply, Peer}
     else
-        {{error, Why}, _} -> {stop, Why};
-        {error, Why} -> {stop, Why}
+        {{error, Why}, _} -> {stop, {no_node, Why}, undefined};
+        {error, Why} -> {stop, {no_envoy, Why}, undefined}
     end.
 
 %% Of its own, as others may keep a cluster of this name, or another node the port of this name.

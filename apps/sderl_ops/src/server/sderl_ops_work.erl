@@ -149,13 +149,13 @@ change_groups(Rounds, #{desired := Desired, observed := Observed, memory := Memo
     maybe
         {ok, Seen} ?= sderl_ops_envoy:call(Envoy, look, [[Name(Id) || Id <- Placed], ?LOOK_MS]),
         Groups = #{Node => Own || Node := #{state := up, groups := Own} <- Seen},
-        case sderl_ops_regroup:changes(Wanted, Made, [Name(Id) || Id <- Placed], Groups) of
-            [] ->
-                ok;
-            Changes ->
-                ok ?= change_each(Changes, Envoy),
-                change_groups(Rounds - 1, Context)
-        end
+        [_ | _] = Changes ?=
+            sderl_ops_regroup:changes(Wanted, Made, [Name(Id) || Id <- Placed], Groups),
+        ok ?= change_each(Changes, Envoy),
+        change_groups(Rounds - 1, Context)
+    else
+        [] -> ok;
+        {error, _} = Error -> Error
     end.
 
 change_each([], _) ->

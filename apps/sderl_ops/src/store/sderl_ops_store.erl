@@ -21,10 +21,11 @@ Revisions are never changed. The history is bounded: the oldest entries go.
 -include_lib("khepri/include/khepri.hrl").
 
 -doc """
-A revision: the checked file as `sderl_ops_file` gives it, who gave it, when (milliseconds of system
-time), and why, such as `<<"rollback to 3">>`.
+A revision: what it was prepared from, by whom, when (milliseconds of system time), what was asked,
+such as `<<"rollback to 3">>`, and whether the rules of upgrades were put aside for it.
 """.
--type revision() :: #{file := map(), by := binary(), at := integer(), why := binary()}.
+-type revision() ::
+    #{prepared := map(), by := binary(), at := integer(), why := binary(), force := boolean()}.
 
 -doc "An entry of the history: who, what, when (milliseconds of system time), and its result.".
 -type entry() ::

@@ -1,0 +1,90 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_look).
+-moduledoc """
+Looks at one host, or at all nodes, in a process of its own, so that a host that hangs holds up the
+looks at nothing else.
+""".
+
+-export([at/4, put/4, after_step/2]).
+-export_type([what/0, seen/0]).
+
+-type what() :: nodes | {host, sderl_ops_desired:host_id()}.
+
+-doc "What was seen; `unknown` where the look itself failed, which says nothing of what it was at.".
+-type seen() ::
+    unknown
+    | {host, sderl_ops_observed:host_seen()}
+    | {nodes, #{sderl_ops_desired:instance_id() => sderl_ops_observed:node_seen()},
+       Groups :: #{binary() => [sderl_ops_desired:instance_id()]}}.
+
+%% For each node; they are asked side by side.
+-define(NODES_MS, 8_000).
+
+-doc "Looks. `Nodes` are the names of the nodes by instance.".
+-spec at(what(), #{sderl_ops_desired:host_id() => sderl_ops_host:host()}, pid() | undefined,
+         Nodes :: #{sderl_ops_desired:instance_id() => binary()}) -> seen().
+at({host, Id}, Hosts, _, _) ->
+    case Hosts of
+        #{Id := Host} ->
+            case sderl_ops_host:survey(Host) of
+                {ok, Seen} ->
+                    {host, Seen};
+                {error, Why} ->
+                    {host, #{state => unreachable, releases => [], instances => #{},
+                             why => unicode:characters_to_binary(sderl_ops_host:format_error(Why))}}
+            end;
+        #{} ->
+            {host, #{state => gone, releases => [], instances => #{}}}
+    end;
+at(nodes, _, undefined, _) ->
+    unknown;
+at(nodes, _, Envoy, Nodes) ->
+    case sderl_ops_envoy:call(Envoy, look, [maps:values(Nodes), ?NODES_MS]) of
+        {ok, Seen} ->
+            Ids = #{Node => Id || Id := Node <- Nodes},
+            {nodes,
+             #{map_get(Node, Ids) => maps:with([state, health], Of) || Node := Of <- Seen},
+             groups(Seen, Ids)};
+        {error, _} ->
+            unknown
+    end.
+
+%% An instance is in a group when it says so itself, and those of its members that answer know it.
+groups(Seen, Ids) ->
+    Own = [{Name, Node, Members} || Node := #{groups := Groups} <- Seen, Name := Members <- Groups],
+    Lists = maps:groups_from_list(fun({Name, _, _}) -> Name end, fun({_, Node, Members}) ->
+        {Node, Members}
+    end, Own),
+    #{Name => [map_get(Node, Ids) || {Node, _} <- Holders,
+                                     lists:all(fun({_, Members}) ->
+                                         lists:member(Node, Members)
+                                     end, Holders)]
+      || Name := Holders <- Lists}.
+
+-doc """
+What was seen, put into what is seen. Of groups only those count that the service has made: others
+are none of its business.
+""".
+-spec put(what(), seen(), Made :: [binary()], sderl_ops_observed:observed()) ->
+    sderl_ops_observed:observed().
+put(_, unknown, _, Observed) ->
+    Observed;
+put({host, Id}, {host, #{state := up} = Seen}, _, #{hosts := Hosts} = Observed) ->
+    Observed#{hosts := Hosts#{Id => Seen}};
+put({host, Id}, {host, Seen}, _, #{hosts := Hosts} = Observed) ->
+    %% What lay there when it was last seen is the best guess of what lies there now.
+    Before = maps:with([releases, instances, base], maps:get(Id, Hosts, #{})),
+    Observed#{hosts := Hosts#{Id => maps:merge(Seen, Before)}};
+put(nodes, {nodes, Nodes, Groups}, Made, Observed) ->
+    Observed#{nodes := Nodes, groups := maps:with(Made, Groups)}.
+
+-doc "What has to be looked at before it is known what a step did.".
+-spec after_step(sderl_ops_step:step(), sderl_ops_memory:memory()) -> [what()].
+after_step(groups, _) -> [nodes];
+after_step({Kind, Id}, Memory) when Kind =:= start; Kind =:= drain; Kind =:= stop ->
+    [nodes | at_host(sderl_ops_memory:host_of(Id, Memory))];
+after_step({lay_out, Id}, Memory) -> at_host(sderl_ops_memory:host_of(Id, Memory));
+after_step({_, Host, _}, _) -> at_host(Host).
+
+at_host(undefined) -> [];
+at_host(Host) -> [{host, Host}].

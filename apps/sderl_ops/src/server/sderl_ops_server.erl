@@ -1,0 +1,437 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_server).
+-moduledoc """
+Keeps one cluster as its newest revision says: looks at hosts and nodes, asks `m:sderl_ops_reconcile`
+what is to be done, has that done, and looks again.
+
+It decides nothing itself and blocks nowhere: looks and steps are processes of their own. What must
+not be lost is stored before it is acted on, so the process, or the machine, may end at any point; the
+next one begins with what is stored and with what it sees.
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/1]).
+-export([hello/0, current/0, adopt/3, status/0, history/0, prepared/1]).
+-export([pause/1, resume/1, set_aside/2, take_back/2, watch/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export_type([event/0, state/0]).
+
+-doc """
+`steady`: all is as the file says. `failed`: as good as that, but something was given up, or rolled
+back. `destroyed`: nothing is left, and nothing is to be.
+""".
+-type state() :: none | working | steady | paused | failed | destroyed.
+
+-doc "What `watch/1` sends: `{sderl_ops, Event}`.".
+-type event() ::
+    {progress, Done :: non_neg_integer(), Total :: pos_integer(), unicode:chardata()}
+    | {note, unicode:chardata()}
+    | {state, state(), Problems :: [unicode:chardata()]}.
+
+-record(s, {
+    folder :: file:filename(),
+    store = none :: none | {Cluster :: binary(), Revision :: pos_integer()},
+    prepared :: sderl_ops_revision:prepared() | undefined,
+    desired :: sderl_ops_desired:desired() | undefined,
+    memory = sderl_ops_memory:new() :: sderl_ops_memory:memory(),
+    observed = sderl_ops_observed:new() :: sderl_ops_observed:observed(),
+    %% Those of the revision, and those that it no longer has where something of us is left.
+    hosts = #{} :: #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
+    cookie = <<>> :: binary(),
+    envoy :: pid() | undefined,
+    %% Groups that the service has made.
+    made = [] :: [binary()],
+    %% Steps that are done now, and steps that ended and whose host has not been looked at since.
+    steps = #{} :: #{reference() => {sderl_ops_step:step(), pid()}},
+    ended = #{} :: #{sderl_ops_step:step() => Ended :: integer()},
+    %% Who looks at a host, or at the nodes, and when that began.
+    looks = #{} :: #{reference() => {sderl_ops_look:what(), pid(), Began :: integer()}},
+    looked = #{} :: #{sderl_ops_look:what() => Began :: integer()},
+    result = #{waiting => [], done => false} :: map(),
+    told = none :: term(),
+    count = 0 :: non_neg_integer(),
+    watchers = #{} :: #{reference() => pid()}
+}).
+
+%% How often hosts and nodes are looked at when nothing is done to them.
+-define(LOOK_MS, 2_000).
+-define(TICK_MS, 500).
+-define(ENVOY_MS, 1_000).
+%% Looks are programs of the operating system.
+-define(MOST_LOOKS, 16).
+
+-doc "Starts it with what is stored in the service's folder.".
+-spec start_link(file:filename()) -> gen_server:start_ret().
+start_link(Folder) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Folder, []).
+
+-doc "The cluster and its newest revision.".
+-spec hello() -> none | {Cluster :: binary(), Revision :: pos_integer()}.
+hello() -> call(hello).
+
+-doc "What the newest revision was prepared from, for one who makes the next one of it.".
+-spec current() -> none | {pos_integer(), sderl_ops_file:file(), sderl_ops_desired:desired()}.
+current() -> call(current).
+
+-doc """
+Makes a new revision what is to be. `After` is the revision that the caller had seen: if there is
+another one by now, somebody else was faster, and nothing is changed.
+""".
+-spec adopt(sderl_ops_revision:prepared(), After :: non_neg_integer(),
+            #{by := binary(), why := binary(), force := boolean()}) ->
+    {ok, Revision :: pos_integer()} | {error, unicode:chardata()}.
+adopt(Prepared, After, About) -> call({adopt, Prepared, After, About}).
+
+-doc "How the cluster is.".
+-spec status() -> sderl_ops_status:status() | none.
+status() -> call(status).
+
+-doc "All revisions, the latest first.".
+-spec history() -> [sderl_ops_wire:revision()].
+history() ->
+    case hello() of
+        none -> [];
+        {Cluster, _} -> sderl_ops_status:history(Cluster)
+    end.
+
+-doc "What a file of this cluster asks of the server before it can be adopted.".
+-spec prepared(binary()) -> {ok, After :: non_neg_integer()} | {error, unicode:chardata()}.
+prepared(Cluster) ->
+    case hello() of
+        none -> {ok, 0};
+        {Cluster, Revision} -> {ok, Revision};
+        {Other, _} ->
+            {error, ["the service of this folder keeps the cluster ", Other, ", and the file is of ",
+                     Cluster, ": name another folder with --dir"]}
+    end.
+
+-doc "Begins nothing any more until `resume/1`.".
+-spec pause(By :: binary()) -> state().
+pause(By) -> call({remember, By, pause, fun sderl_ops_memory:pause/1}).
+
+-doc "Goes on, and tries again what had been given up.".
+-spec resume(By :: binary()) -> state().
+resume(By) -> call({remember, By, resume, fun sderl_ops_memory:resume/1}).
+
+-doc "Takes an instance out of service: it leaves its groups and is stopped.".
+-spec set_aside(By :: binary(), sderl_ops_desired:instance_id()) -> ok | {error, unicode:chardata()}.
+set_aside(By, Id) -> call({aside, By, Id, {drain, Id}, fun sderl_ops_memory:set_aside/2}).
+
+-doc "Puts it into service again.".
+-spec take_back(By :: binary(), sderl_ops_desired:instance_id()) -> ok | {error, unicode:chardata()}.
+take_back(By, Id) -> call({aside, By, Id, {undrain, Id}, fun sderl_ops_memory:take_back/2}).
+
+-doc "Sends `t:event/0` to a process until it ends, the state at once.".
+-spec watch(pid()) -> ok.
+watch(Pid) -> call({watch, Pid}).
+
+call(Request) -> gen_server:call(?MODULE, Request, 60_000).
+
+%% ---------------------------------------------------------------- beginning
+
+-doc false.
+-spec init(file:filename()) -> {ok, #s{}, {continue, begin_with_stored}} | {stop, term()}.
+init(Folder) ->
+    process_flag(trap_exit, true),
+    case sderl_ops_store:open(filename:join(Folder, "store")) of
+        ok ->
+            _ = erlang:send_after(?TICK_MS, self(), tick),
+            {ok, #s{folder = Folder}, {continue, begin_with_stored}};
+        {error, Why} ->
+            {stop, {store, Why}}
+    end.
+
+-doc false.
+-spec handle_continue(begin_with_stored, #s{}) -> {noreply, #s{}} | {stop, term(), #s{}}.
+handle_continue(begin_with_stored, S) ->
+    case sderl_ops_store:clusters() of
+        [] -> {noreply, S};
+        [Cluster | _] -> {noreply, restore(Cluster, S)}
+    end.
+
+restore(Cluster, S) ->
+    {Revision, Stored} = lists:last(sderl_ops_store:revisions(Cluster)),
+    #{memory := Memory, made := Made} =
+        maps:merge(#{memory => sderl_ops_memory:new(), made => []}, sderl_ops_store:all(Cluster)),
+    take(Stored, Revision, S#s{store = {Cluster, Revision}, memory = Memory, made = Made}).
+
+%% A revision becomes what is to be.
+take(Stored, Revision, #s{memory = Memory, hosts = Before, made = Made} = S) ->
+    #{prepared := #{file := File, hosts := Hosts} = Prepared} = Stored,
+    #{cluster := Cluster, cookie := Secret, names := Names} = File,
+    {ok, Desired} = desired(Stored, Revision),
+    Former = fun(Number) -> former(Cluster, Number) end,
+    Complete = sderl_ops_upgrade:with_former(Desired, Memory, Former),
+    #{groups := Groups} = Complete,
+    AllMade = lists:usort([Name || #{name := Name} <- Groups] ++ Made),
+    ok = sderl_ops_store:put(Cluster, made, AllMade),
+    {ok, Cookie} = sderl_ops_cookie:of_cluster(Secret, S#s.folder),
+    Known = maps:merge(maps:merge(earlier_hosts(Cluster), Before), Hosts),
+    begin_envoy(Cluster, Names, Cookie,
+                S#s{prepared = Prepared, desired = Complete, hosts = Known, made = AllMade,
+                    store = {Cluster, Revision}}).
+
+former(Cluster, Number) ->
+    maybe
+        {ok, Stored} ?= sderl_ops_store:revision(Cluster, Number),
+        {ok, _} ?= desired(Stored, Number)
+    else
+        {error, _} -> error
+    end.
+
+desired(#{prepared := Prepared, force := Force}, Revision) ->
+    case sderl_ops_revision:desired(Prepared, Revision) of
+        {ok, #{upgrade := Upgrade} = Desired} ->
+            {ok, Desired#{upgrade := Upgrade#{force => Force}}};
+        {error, _} = Error ->
+            Error
+    end.
+
+%% What is left on a host that the file no longer has is taken away there.
+earlier_hosts(Cluster) ->
+    lists:foldl(fun({_, #{prepared := #{hosts := Hosts}}}, Known) -> maps:merge(Known, Hosts) end,
+                #{}, sderl_ops_store:revisions(Cluster)).
+
+begin_envoy(_, _, Cookie, #s{envoy = Envoy, cookie = Cookie} = S) when is_pid(Envoy) ->
+    S;
+begin_envoy(Cluster, Names, Cookie, #s{envoy = Before} = S) ->
+    _ = [begin unlink(Before), exit(Before, shutdown) end || is_pid(Before)],
+    {ok, Envoy} = sderl_ops_envoy:start_link(#{cluster => Cluster, names => Names,
+                                               cookie => Cookie}),
+    S#s{envoy = Envoy, cookie = Cookie}.
+
+%% ---------------------------------------------------------------- requests
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
+handle_call(hello, _, #s{store = Store} = S) ->
+    {reply, Store, S};
+handle_call(current, _, #s{store = none} = S) ->
+    {reply, none, S};
+handle_call(current, _, #s{store = {_, Revision}, prepared = #{file := File}} = S) ->
+    {reply, {Revision, File, S#s.desired}, S};
+handle_call({adopt, Prepared, After, About}, _, S) ->
+    adopt_now(Prepared, After, About, S);
+handle_call(status, _, #s{store = none} = S) ->
+    {reply, none, S};
+handle_call(status, _, S) ->
+    {reply, sderl_ops_status:status(view(S)), S};
+handle_call({remember, By, What, Change}, _, #s{store = {Cluster, _}} = S0) ->
+    S = step(remember(Change(S0#s.memory), S0)),
+    note(Cluster, By, What, ok),
+    {reply, state(S), S};
+handle_call({remember, _, _, _}, _, S) ->
+    {reply, none, S};
+handle_call({aside, By, Id, What, Change}, _, #s{desired = #{instances := Instances}} = S)
+  when is_map_key(Id, Instances) ->
+    {Cluster, _} = S#s.store,
+    note(Cluster, By, What, ok),
+    {reply, ok, step(remember(Change(Id, S#s.memory), S))};
+handle_call({aside, _, Id, _, _}, _, S) ->
+    {reply, {error, ["there is no instance ", Id, ": `status` lists them"]}, S};
+handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
+    Pid ! {sderl_ops, {state, state(S), problems(S)}},
+    {reply, ok, S#s{watchers = Watchers#{monitor(process, Pid) => Pid}}}.
+
+adopt_now(Prepared, After, About, #s{store = Store} = S) ->
+    #{file := #{cluster := Cluster}} = Prepared,
+    case Store of
+        none ->
+            added(Cluster, About, Prepared, S#s{memory = sderl_ops_memory:new()});
+        {Cluster, After} ->
+            added(Cluster, About, Prepared, S);
+        {Cluster, Newer} ->
+            {ok, #{by := Other}} = sderl_ops_store:revision(Cluster, Newer),
+            {reply, {error, io_lib:format("~ts has made revision ~b meanwhile: look at it "
+                                          "(`status`, `plan`), and ask again", [Other, Newer])}, S};
+        {Other, _} ->
+            {reply, {error, ["the service of this folder keeps the cluster ", Other]}, S}
+    end.
+
+added(Cluster, #{by := By, why := Why} = About, Prepared, S0) ->
+    Stored = About#{prepared => Prepared, at => now_ms()},
+    Revision = sderl_ops_store:add_revision(Cluster, Stored),
+    S1 = take(Stored, Revision, S0#s{count = 0, told = none}),
+    note(Cluster, By, {revision, Revision, Why}, ok),
+    {reply, {ok, Revision}, step(look_at_all(S1))}.
+
+-doc false.
+-spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
+handle_cast(_, S) -> {noreply, S}.
+
+%% ---------------------------------------------------------------- what ends
+
+-doc false.
+-spec handle_info(term(), #s{}) -> {noreply, #s{}}.
+handle_info(tick, S) ->
+    _ = erlang:send_after(?TICK_MS, self(), tick),
+    {noreply, step(look(S))};
+handle_info({'DOWN', Ref, process, _, Outcome}, #s{steps = Steps} = S)
+  when is_map_key(Ref, Steps) ->
+    {noreply, step(step_ended(Ref, Outcome, S))};
+handle_info({'DOWN', Ref, process, _, Outcome}, #s{looks = Looks} = S) when is_map_key(Ref, Looks) ->
+    {noreply, step(look(look_ended(Ref, Outcome, S)))};
+handle_info({'DOWN', Ref, process, _, _}, #s{watchers = Watchers} = S) ->
+    {noreply, S#s{watchers = maps:remove(Ref, Watchers)}};
+handle_info({'EXIT', Envoy, _}, #s{envoy = Envoy} = S) ->
+    _ = erlang:send_after(?ENVOY_MS, self(), envoy),
+    {noreply, S#s{envoy = undefined}};
+handle_info(envoy, #s{envoy = undefined, prepared = #{file := File}, cookie = Cookie} = S) ->
+    #{cluster := Cluster, names := Names} = File,
+    {noreply, begin_envoy(Cluster, Names, Cookie, S)};
+handle_info(_, S) ->
+    {noreply, S}.
+
+-doc false.
+-spec terminate(term(), #s{}) -> ok.
+terminate(_, _) -> sderl_ops_store:close().
+
+step_ended(Ref, Outcome, #s{steps = Steps, ended = Ended, memory = Memory, count = Count} = S) ->
+    {{Step, _}, Left} = maps:take(Ref, Steps),
+    Result = case Outcome of
+                 {step, Given} -> Given;
+                 Crash -> {error, {crashed, Crash}}
+             end,
+    Worded = case Result of
+                 ok -> ok;
+                 {error, Why} -> {error, text(sderl_ops_work:format_error(Why))}
+             end,
+    {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, now_ms()),
+    {Cluster, _} = S#s.store,
+    note(Cluster, ~"service", Step, Worded),
+    look(tell_notes(Notes, remember(After, S#s{steps = Left, count = Count + 1,
+                                               ended = Ended#{Step => stamp()}}))).
+
+%% ---------------------------------------------------------------- looking
+
+look_at_all(S) -> look(S#s{looked = #{}}).
+
+%% Begins the looks that are due: at hosts where a step ended since, and at all after a while.
+look(#s{desired = undefined} = S) ->
+    S;
+look(#s{looks = Looks} = S) ->
+    Busy = [What || _ := {What, _, _} <- Looks],
+    Due = [What || What <- [nodes | [{host, Id} || Id <- watched_hosts(S)]],
+                   not lists:member(What, Busy), is_due(What, S)],
+    lists:foldl(fun begin_look/2, S, lists:sublist(Due, max(0, ?MOST_LOOKS - length(Busy)))).
+
+watched_hosts(#s{desired = #{hosts := Hosts}, memory = #{assigned := Assigned},
+                 observed = #{hosts := Seen}}) ->
+    Left = [Id || Id := #{instances := Instances} <- Seen, Instances =/= #{}],
+    lists:usort(maps:keys(Hosts) ++ maps:values(Assigned) ++ Left).
+
+is_due(What, #s{looked = Looked, ended = Ended}) ->
+    case Looked of
+        #{What := Began} ->
+            stamp() - Began > ?LOOK_MS * 1000
+                orelse lists:any(fun(Step) ->
+                    map_get(Step, Ended) > Began
+                end, [Step || Step := _ <- Ended]);
+        #{} ->
+            true
+    end.
+
+begin_look(What, #s{looks = Looks} = S) ->
+    #s{hosts = Hosts, envoy = Envoy} = S,
+    Nodes = node_names(S),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        exit({look, sderl_ops_look:at(What, Hosts, Envoy, Nodes)})
+    end),
+    S#s{looks = Looks#{Ref => {What, Pid, stamp()}}}.
+
+%% The nodes of all instances that have a host.
+node_names(#s{memory = #{assigned := Assigned}, hosts = Hosts}) ->
+    #{Id => <<Id/binary, $@, Address/binary>>
+      || Id := HostId <- Assigned, #{address := Address} <- [maps:get(HostId, Hosts, none)]}.
+
+look_ended(Ref, Outcome, #s{looks = Looks, looked = Looked, observed = Observed, made = Made} = S) ->
+    {{What, _, Began}, Left} = maps:take(Ref, Looks),
+    Seen = case Outcome of
+               {look, Given} -> Given;
+               _ -> unknown
+           end,
+    release(S#s{looks = Left, looked = Looked#{What => Began},
+                observed = sderl_ops_look:put(What, Seen, Made, Observed)}).
+
+%% Steps that ended before their host, or the nodes, were looked at are seen now.
+release(#s{ended = Ended, looked = Looked, memory = Memory} = S) ->
+    Still = maps:filter(fun(Step, At) ->
+        lists:any(fun(What) -> maps:get(What, Looked, 0) =< At end,
+                  sderl_ops_look:after_step(Step, Memory))
+    end, Ended),
+    S#s{ended = Still}.
+
+%% ---------------------------------------------------------------- deciding
+
+step(#s{desired = undefined} = S) ->
+    S;
+step(#s{desired = Desired, observed = Observed, memory = Memory, steps = Steps, ended = Ended} = S) ->
+    Running = [Step || _ := {Step, _} <- Steps] ++ maps:keys(Ended),
+    #{start := Start, memory := After, notes := Notes} = Result =
+        sderl_ops_reconcile:steps(Desired, Observed, Memory, Running, now_ms()),
+    S1 = tell_notes(Notes, remember(After, S#s{result = Result})),
+    tell_state(lists:foldl(fun begin_step/2, S1, Start)).
+
+begin_step(Step, #s{steps = Steps} = S) ->
+    #s{desired = Desired, observed = Observed, memory = Memory, hosts = Hosts, envoy = Envoy,
+       cookie = Cookie, made = Made, prepared = #{archives := Archives}} = S,
+    Context = #{desired => Desired, observed => Observed, memory => Memory, hosts => Hosts,
+                archives => Archives, envoy => Envoy, cookie => Cookie, made => Made,
+                ours => maps:keys(map_get(assigned, Memory))},
+    {Pid, Ref} = spawn_monitor(fun() -> exit({step, sderl_ops_work:do(Step, Context)}) end),
+    tell_progress(Step, S#s{steps = Steps#{Ref => {Step, Pid}}}).
+
+%% Stored before anything follows from it.
+remember(Memory, #s{memory = Memory} = S) ->
+    S;
+remember(Memory, #s{store = {Cluster, _}} = S) ->
+    ok = sderl_ops_store:put(Cluster, memory, Memory),
+    S#s{memory = Memory}.
+
+%% ---------------------------------------------------------------- telling
+
+tell_progress(Step, #s{count = Count, steps = Steps, result = #{waiting := Waiting}} = S) ->
+    tell({progress, Count, Count + map_size(Steps) + length(Waiting),
+          sderl_ops_step:words(Step)}, S).
+
+tell_notes(Notes, #s{store = {Cluster, _}} = S) ->
+    lists:foldl(fun(Note, Acc) ->
+        note(Cluster, ~"service", Note, ok),
+        tell({note, sderl_ops_note:words(Note)}, Acc)
+    end, S, Notes).
+
+tell_state(#s{told = Told} = S) ->
+    case {state(S), problems(S)} of
+        Told -> S;
+        {State, Problems} = Now -> tell({state, State, Problems}, S#s{told = Now})
+    end.
+
+tell(Event, #s{watchers = Watchers} = S) ->
+    _ = [Pid ! {sderl_ops, Event} || _ := Pid <- Watchers],
+    S.
+
+state(S) -> sderl_ops_status:state(view(S)).
+
+problems(S) -> sderl_ops_status:problems(view(S)).
+
+view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed, result = Result,
+        steps = Steps, ended = Ended} = S) ->
+    #{
+        store => Store,
+        desired => Desired,
+        memory => Memory,
+        observed => Observed,
+        nodes => node_names(S),
+        running => [Step || _ := {Step, _} <- Steps] ++ maps:keys(Ended),
+        waiting => map_get(waiting, Result),
+        done => map_get(done, Result)
+    }.
+
+note(Cluster, By, What, Result) ->
+    sderl_ops_store:note(Cluster, #{at => now_ms(), by => By, what => What, result => Result}).
+
+text(Chars) -> unicode:characters_to_binary(Chars).
+
+now_ms() -> erlang:system_time(millisecond).
+
+stamp() -> erlang:monotonic_time(microsecond).

@@ -1,0 +1,186 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_status).
+-moduledoc "What the server knows, for people. Pure, but for `history/1`, which reads the store.".
+
+-export([state/1, problems/1, status/1, history/1]).
+-export_type([view/0]).
+
+-doc "`waiting` and `done` are of the last decision.".
+-type view() :: #{
+    store := none | {binary(), pos_integer()},
+    desired := sderl_ops_desired:desired() | undefined,
+    memory := sderl_ops_memory:memory(),
+    observed := sderl_ops_observed:observed(),
+    nodes := #{sderl_ops_desired:instance_id() => binary()},
+    running := [sderl_ops_step:step()],
+    waiting := [{term(), Why :: term()}],
+    done := boolean()
+}.
+
+-define(HISTORY, 100).
+
+-doc "In one word.".
+-spec state(view()) -> sderl_ops_server:state().
+state(#{store := none}) ->
+    none;
+state(#{memory := Memory, done := Done, waiting := Waiting, running := Running} = View) ->
+    Paused = sderl_ops_memory:is_paused(Memory),
+    Stuck = Running =:= [] andalso Waiting =/= [] andalso lists:all(fun is_given_up/1, Waiting),
+    if
+        Paused -> paused;
+        not Done, not Stuck -> working;
+        true -> ended(View)
+    end.
+
+is_given_up({_, {quarantined, _}}) -> true;
+is_given_up(_) -> false.
+
+ended(#{desired := #{instances := Instances}} = View) ->
+    case problems(View) of
+        [_ | _] -> failed;
+        [] when map_size(Instances) =:= 0 -> destroyed;
+        [] -> steady
+    end.
+
+-doc "What a person has to know, or do something about.".
+-spec problems(view()) -> [unicode:chardata()].
+problems(#{store := none}) ->
+    [];
+problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revision},
+           observed := #{hosts := Hosts, nodes := Nodes}}) ->
+    [text(sderl_ops_note:words({quarantined, Step, Why}))
+     || {Step, Why} <- lists:sort(sderl_ops_memory:quarantined(Memory))]
+        ++ [text(sderl_ops_note:words({roll_back, Family, From, To, Why}))
+            || Family := #{revision := From, to := To, why := Why} <- maps:iterator(Failed, ordered),
+               From =:= Revision]
+        ++ [text([Host, " is ", atom_to_list(State), [[": ", Why] || #{why := Why} <- [Seen]]])
+            || Host := #{state := State} = Seen <- maps:iterator(Hosts, ordered), State =/= up]
+        ++ [text([Id, ": ", Problem])
+            || Id := #{health := {problems, Texts}} <- maps:iterator(Nodes, ordered),
+               Problem <- lists:sublist(Texts, 3)].
+
+-doc "All of it.".
+-spec status(view()) -> sderl_ops_wire:status().
+status(#{store := {Cluster, Revision}, waiting := Waiting} = View) ->
+    #{
+        cluster => Cluster,
+        revision => Revision,
+        state => state(View),
+        hosts => hosts(View),
+        instances => instances(View),
+        groups => groups(View),
+        problems => problems(View),
+        waiting => [waiting(Wait) || Wait <- lists:sublist(lists:sort(Waiting), 100)]
+    }.
+
+hosts(#{observed := #{hosts := Hosts}, memory := #{assigned := Assigned}}) ->
+    Counts = maps:groups_from_list(fun({_, Host}) -> Host end, maps:to_list(Assigned)),
+    [#{id => Id, state => State, why => maps:get(why, Seen, undefined),
+       instances => length(maps:get(Id, Counts, []))}
+     || Id := #{state := State} = Seen <- maps:iterator(Hosts, ordered)].
+
+instances(#{desired := Desired, memory := #{assigned := Assigned} = Memory, nodes := Nodes,
+            observed := Observed} = View) ->
+    #{instances := Instances} = Desired,
+    Ids = lists:usort(maps:keys(Instances) ++ maps:keys(Assigned)),
+    [
+        #{
+            id => Id,
+            node => maps:get(Id, Nodes, undefined),
+            host => maps:get(Id, Assigned, undefined),
+            release => release(Id, Seen, Desired),
+            state => instance_state(Id, Seen, View),
+            why => why(Id, Seen, Memory)
+        }
+     || Id <- sorted(Ids),
+        Seen <- [sderl_ops_observed:instance_at(maps:get(Id, Assigned, undefined), Id, Observed)]
+    ].
+
+sorted(Ids) ->
+    [Id || {_, Id} <- lists:sort([{natural(Id), Id} || Id <- Ids])].
+
+natural(Id) ->
+    Family = string:trim(Id, trailing, "0123456789"),
+    {Family, byte_size(Id), Id}.
+
+release(_, #{release := Sha}, #{releases := Releases}) when Sha =/= <<>> ->
+    case Releases of
+        #{Sha := #{name := Name}} -> Name;
+        #{} -> <<(binary:part(Sha, 0, min(12, byte_size(Sha))))/binary>>
+    end;
+release(_, _, _) ->
+    undefined.
+
+instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := #{instances := All}}) ->
+    Up = sderl_ops_observed:is_up(Id, Observed),
+    case Seen of
+        _ when not is_map_key(Id, All) -> leaving;
+        undefined -> absent;
+        #{state := running} when Up -> up;
+        #{state := running} -> no_answer;
+        #{state := laid_out} ->
+            case sderl_ops_memory:is_aside(Id, Memory) of
+                true -> drained;
+                false -> laid_out
+            end;
+        #{state := State} -> State
+    end.
+
+why(Id, Seen, #{attempts := Attempts}) ->
+    case [Why || Step := #{why := Why} <- maps:iterator(Attempts, ordered),
+                 sderl_ops_step:instance(Step) =:= Id] of
+        [Why | _] -> text(Why);
+        [] -> case Seen of #{why := Why} -> Why; _ -> undefined end
+    end.
+
+groups(#{desired := #{groups := Groups}, observed := #{groups := Seen}}) ->
+    [
+        #{name => Name, members => length(Members), running => length(Running),
+          state => if Seen =:= unknown -> unknown;
+                      Members -- Running =:= [], Running -- Members =:= [] -> whole;
+                      true -> incomplete
+                   end}
+     || #{name := Name, members := Members} <- Groups,
+        Running <- [case Seen of #{Name := Ids} -> Ids; _ -> [] end]
+    ].
+
+waiting({groups, Why}) -> text(["groups: ", reason(Why)]);
+waiting({{instance, Id}, Why}) -> text([Id, ": ", reason(Why)]);
+waiting({Step, Why}) -> text([sderl_ops_step:words(Step), ": ", reason(Why)]).
+
+reason(running) -> "being done";
+reason({quarantined, Why}) -> ["given up: ", printed(Why)];
+reason({again_at, _, Why}) -> ["tried again soon: ", printed(Why)];
+reason(Why) -> printed(Why).
+
+printed(Why) when is_binary(Why) -> Why;
+printed(Why) -> io_lib:format("~0tp", [Why]).
+
+-doc "The revisions of a cluster, the latest first.".
+-spec history(Cluster :: binary()) -> [sderl_ops_wire:revision()].
+history(Cluster) ->
+    Revisions = lists:reverse(sderl_ops_store:revisions(Cluster)),
+    [#{revision => Number, at => time(At), who => By, what => Why, result => result(Number, Cluster)}
+     || {Number, #{at := At, by := By, why := Why}} <- lists:sublist(Revisions, ?HISTORY)].
+
+result(Number, Cluster) ->
+    case sderl_ops_store:all(Cluster) of
+        #{memory := #{failed := Failed, good := Good}} ->
+            case {[F || F := #{revision := N} <- Failed, N =:= Number],
+                  [F || F := N <- Good, N =:= Number]} of
+                {[_ | _] = Families, _} -> text(["rolled back: ", lists:join(", ", Families)]);
+                {[], [_ | _]} -> ~"good";
+                {[], []} -> ~""
+            end;
+        #{} ->
+            ~""
+    end.
+
+time(At) ->
+    list_to_binary(calendar:system_time_to_rfc3339(At, [{unit, millisecond}, {offset, "Z"}])).
+
+text(Chars) ->
+    case unicode:characters_to_binary(Chars) of
+        Text when is_binary(Text) -> Text;
+        _ -> ~"(not UTF-8)"
+    end.
