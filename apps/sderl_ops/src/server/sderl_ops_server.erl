@@ -13,7 +13,7 @@ next one begins with what is stored and with what it sees.
 
 -export([start_link/1]).
 -export([hello/0, current/0, adopt/3, status/0, history/0, prepared/1]).
--export([pause/1, resume/1, set_aside/2, take_back/2, watch/1]).
+-export([plan/2, pause/1, resume/1, set_aside/2, take_back/2, watch/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([event/0, state/0]).
 
@@ -82,6 +82,14 @@ another one by now, somebody else was faster, and nothing is changed.
     {ok, Revision :: pos_integer()} | {error, unicode:chardata()}.
 adopt(Prepared, After, About) -> call({adopt, Prepared, After, About}).
 
+-doc """
+What would change if this were adopted: `changes` for a person, the `steps` in an order in which they
+may be done, and what the rules of upgrades refuse.
+""".
+-spec plan(sderl_ops_revision:prepared(), Force :: boolean()) ->
+    #{changes := [binary()], steps := [binary()], refused := [binary()]}.
+plan(Prepared, Force) -> call({plan, Prepared, Force}).
+
 -doc "How the cluster is.".
 -spec status() -> sderl_ops_status:status() | none.
 status() -> call(status).
@@ -98,11 +106,17 @@ history() ->
 -spec prepared(binary()) -> {ok, After :: non_neg_integer()} | {error, unicode:chardata()}.
 prepared(Cluster) ->
     case hello() of
-        none -> {ok, 0};
-        {Cluster, Revision} -> {ok, Revision};
-        {Other, _} ->
-            {error, ["the service of this folder keeps the cluster ", Other, ", and the file is of ",
-                     Cluster, ": name another folder with --dir"]}
+        none ->
+            {ok, 0};
+        {Cluster, Revision} ->
+            {ok, Revision};
+        {Other, Revision} ->
+            case call(is_over) of
+                true -> {ok, Revision};
+                false ->
+                    {error, ["the service of this folder keeps the cluster ", Other,
+                             ", and the file is of ", Cluster, ": name another folder with --dir"]}
+            end
     end.
 
 -doc "Begins nothing any more until `resume/1`.".
@@ -146,8 +160,15 @@ init(Folder) ->
 handle_continue(begin_with_stored, S) ->
     case sderl_ops_store:clusters() of
         [] -> {noreply, S};
-        [Cluster | _] -> {noreply, restore(Cluster, S)}
+        Clusters ->
+            {_, Newest} = lists:max([{newest(Cluster), Cluster} || Cluster <- Clusters]),
+            {noreply, restore(Newest, S)}
     end.
+
+%% Of several all but the newest have been destroyed.
+newest(Cluster) ->
+    {_, #{at := At}} = lists:last(sderl_ops_store:revisions(Cluster)),
+    At.
 
 restore(Cluster, S) ->
     {Revision, Stored} = lists:last(sderl_ops_store:revisions(Cluster)),
@@ -206,12 +227,28 @@ begin_envoy(Cluster, Names, Cookie, #s{envoy = Before} = S) ->
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
 handle_call(hello, _, #s{store = Store} = S) ->
     {reply, Store, S};
+handle_call(is_over, _, S) ->
+    {reply, state(S) =:= destroyed, S};
 handle_call(current, _, #s{store = none} = S) ->
     {reply, none, S};
 handle_call(current, _, #s{store = {_, Revision}, prepared = #{file := File}} = S) ->
     {reply, {Revision, File, S#s.desired}, S};
 handle_call({adopt, Prepared, After, About}, _, S) ->
-    adopt_now(Prepared, After, About, S);
+    planned(Stored, #s{desired = Before, observed = Observed, memory = Memory} = S) ->
+    Next = case S#s.store of none -> 1; {_, Revision} -> Revision + 1 end,
+    {ok, Desired} = desired(Stored, Next),
+    Old = case Before of undefined -> none; _ -> Before end,
+    #{steps := Steps, refused := Refused} =
+        sderl_ops_plan:plan(Desired, Observed, Memory, now_ms()),
+    #{
+        changes => [text(Line) || Line <- sderl_ops_diff:lines(Old, Desired)],
+        steps => [text(sderl_ops_step:words(Step)) || Step <- Steps],
+        refused => [text(sderl_ops_plan:words(Why)) || Why <- Refused]
+    }.
+
+adopt_now(Prepared, After, About, S);
+handle_call({plan, Prepared, Force}, _, S) ->
+    {reply, planned(#{prepared => Prepared, force => Force}, S), S};
 handle_call(status, _, #s{store = none} = S) ->
     {reply, none, S};
 handle_call(status, _, S) ->
@@ -240,12 +277,15 @@ adopt_now(Prepared, After, About, #s{store = Store} = S) ->
             added(Cluster, About, Prepared, S#s{memory = sderl_ops_memory:new()});
         {Cluster, After} ->
             added(Cluster, About, Prepared, S);
-        {Cluster, Newer} ->
-            {ok, #{by := Other}} = sderl_ops_store:revision(Cluster, Newer),
+        {Stored, Newer} when Stored =:= Cluster; Newer =/= After ->
+            {ok, #{by := Other}} = sderl_ops_store:revision(Stored, Newer),
             {reply, {error, io_lib:format("~ts has made revision ~b meanwhile: look at it "
                                           "(`status`, `plan`), and ask again", [Other, Newer])}, S};
-        {Other, _} ->
-            {reply, {error, ["the service of this folder keeps the cluster ", Other]}, S}
+        {_, After} ->
+            %% Nothing is left of the one before.
+            true = state(S) =:= destroyed,
+            added(Cluster, About, Prepared, S#s{memory = sderl_ops_memory:new(), made = [],
+                                                observed = sderl_ops_observed:new(), hosts = #{}})
     end.
 
 added(Cluster, #{by := By, why := Why} = About, Prepared, S0) ->

@@ -136,13 +136,14 @@ why(Id, Seen, #{attempts := Attempts}) ->
 groups(#{desired := #{groups := Groups}, observed := #{groups := Seen}}) ->
     [
         #{name => Name, members => length(Members), running => length(Running),
-          state => if Seen =:= unknown -> unknown;
-                      Members -- Running =:= [], Running -- Members =:= [] -> whole;
-                      true -> incomplete
-                   end}
+          state => group_state(lists:sort(Members), lists:sort(Running), Seen)}
      || #{name := Name, members := Members} <- Groups,
         Running <- [case Seen of #{Name := Ids} -> Ids; _ -> [] end]
     ].
+
+group_state(_, _, unknown) -> unknown;
+group_state(Members, Members, _) -> whole;
+group_state(_, _, _) -> incomplete.
 
 waiting({groups, Why}) -> text(["groups: ", reason(Why)]);
 waiting({{instance, Id}, Why}) -> text([Id, ": ", reason(Why)]);

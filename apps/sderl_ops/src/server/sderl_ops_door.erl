@@ -1,0 +1,139 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_door).
+-moduledoc """
+The Unix socket of the service: one request a connection, as `m:sderl_ops_wire` says. Only the
+service's own user can open it, for the folder it is in lets nobody else in.
+
+A connection is a process; what it waits for holds up nobody else, and a client that says nothing is
+let go.
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-define(REQUEST_MS, 30_000).
+-define(SEND_MS, 30_000).
+-define(MOST_CONNECTIONS, 64).
+
+-record(s, {
+    folder :: file:filename(),
+    file :: file:filename(),
+    socket :: gen_tcp:socket(),
+    acceptor :: pid(),
+    open = 0 :: non_neg_integer()
+}).
+
+-doc "Listens in the service's folder.".
+-spec start_link(file:filename()) -> gen_server:start_ret().
+start_link(Folder) -> gen_server:start_link(?MODULE, Folder, []).
+
+-doc false.
+-spec init(file:filename()) -> {ok, #s{}} | {stop, term()}.
+init(Folder) ->
+    process_flag(trap_exit, true),
+    maybe
+        {ok, File} ?= sderl_ops_place:socket(Folder),
+        %% One service has the folder (sderl_ops:run/1), so this is what an earlier one left.
+        _ = file:delete(File),
+        Options = [binary, {ifaddr, {local, File}}, {active, false}, {packet, raw},
+                   {send_timeout, ?SEND_MS}, {send_timeout_close, true}],
+        {ok, Socket} ?= gen_tcp:listen(0, Options),
+        ok ?= file:change_mode(File, 8#600),
+        Door = self(),
+        Acceptor = spawn_link(fun() -> accept(Socket, Door) end),
+        {ok, #s{folder = Folder, file = File, socket = Socket, acceptor = Acceptor}}
+    else
+        {error, Why} -> {stop, {socket, Why}}
+    end.
+
+accept(Socket, Door) ->
+    {ok, Connection} = gen_tcp:accept(Socket),
+    ok = gen_tcp:controlling_process(Connection, Door),
+    Door ! {connection, Connection},
+    accept(Socket, Door).
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #s{}) -> {reply, ok, #s{}}.
+handle_call(_, _, S) -> {reply, ok, S}.
+
+-doc false.
+-spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
+handle_cast(_, S) -> {noreply, S}.
+
+-doc false.
+-spec handle_info(term(), #s{}) -> {noreply, #s{}} | {stop, term(), #s{}}.
+handle_info({connection, Connection}, #s{open = Open} = S) when Open >= ?MOST_CONNECTIONS ->
+    _ = send(Connection, {error, "the service has too many connections: try again", []}),
+    ok = gen_tcp:close(Connection),
+    {noreply, S};
+handle_info({connection, Connection}, #s{folder = Folder, open = Open} = S) ->
+    {Pid, _} = spawn_monitor(fun() ->
+        receive go -> serve(Connection, Folder) end
+    end),
+    ok = gen_tcp:controlling_process(Connection, Pid),
+    Pid ! go,
+    {noreply, S#s{open = Open + 1}};
+handle_info({'DOWN', _, process, _, _}, #s{open = Open} = S) ->
+    {noreply, S#s{open = Open - 1}};
+handle_info({'EXIT', Acceptor, Why}, #s{acceptor = Acceptor} = S) ->
+    {stop, {acceptor, Why}, S};
+handle_info(_, S) ->
+    {noreply, S}.
+
+-doc false.
+-spec terminate(term(), #s{}) -> ok.
+terminate(_, #s{socket = Socket, file = File}) ->
+    ok = gen_tcp:close(Socket),
+    _ = file:delete(File),
+    ok.
+
+%% ---------------------------------------------------------------- one connection
+
+serve(Connection, Folder) ->
+    case read_line(Connection, <<>>, erlang:monotonic_time(millisecond) + ?REQUEST_MS) of
+        {ok, Line} ->
+            case sderl_ops_wire:decode_request(Line) of
+                {ok, Request} -> answer(Request, Connection, Folder);
+                {error, Sentence} -> send(Connection, {error, Sentence, []})
+            end;
+        too_long ->
+            send(Connection, {error, "the request is longer than 64 KiB", []});
+        {error, _} ->
+            ok
+    end,
+    gen_tcp:close(Connection).
+
+%% Nobody has to read what is told on the way; who went away ends the waiting, not the work.
+answer(Request, Connection, Folder) ->
+    Tell = fun(Answer) ->
+        case send(Connection, Answer) of
+            ok -> ok;
+            {error, _} -> exit(normal)
+        end
+    end,
+    try sderl_ops_requests:do(Request, Folder, Tell) of
+        {done, _} = Done -> send(Connection, Done);
+        {error, _, _} = Error -> send(Connection, Error)
+    catch
+        error:Why:Stack ->
+            logger:error("sderl_ops: the request ~0tp failed: ~0tP at ~0tP",
+                         [maps:get(do, Request), Why, 20, Stack, 20]),
+            send(Connection, {error, "this is a defect of the service; its log tells more", []})
+    end.
+
+send(Connection, Answer) -> gen_tcp:send(Connection, sderl_ops_wire:encode_answer(Answer)).
+
+read_line(Connection, Left, Deadline) ->
+    Wait = max(0, Deadline - erlang:monotonic_time(millisecond)),
+    case gen_tcp:recv(Connection, 0, Wait) of
+        {ok, Bytes} ->
+            case sderl_ops_wire:lines(Bytes, Left, sderl_ops_wire:most_request_bytes()) of
+                {ok, [Line | _], _} -> {ok, Line};
+                {ok, [], More} -> read_line(Connection, More, Deadline);
+                too_long -> too_long
+            end;
+        {error, _} = Error ->
+            Error
+    end.

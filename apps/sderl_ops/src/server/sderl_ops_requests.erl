@@ -1,0 +1,160 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_requests).
+-moduledoc "What each request of `m:sderl_ops_wire` does. It runs in the process of its connection.".
+
+-export([do/3]).
+
+-import(sderl_ops_server, [adopt/3]).
+
+-doc """
+Does a request. `Tell` is called with what there is to tell on the way. The result is the last answer.
+""".
+-spec do(sderl_ops_wire:request(), file:filename(), fun((sderl_ops_wire:answer()) -> ok)) ->
+    sderl_ops_wire:answer().
+do(#{do := hello}, _, _) ->
+    {Cluster, Revision} = case sderl_ops_server:hello() of
+                              none -> {undefined, 0};
+                              Known -> Known
+                          end,
+    {done, #{cluster => Cluster, revision => Revision, pid => list_to_integer(os:getpid()),
+             version => version()}};
+do(#{do := plan, file := Path, force := Force}, Folder, _) ->
+    maybe
+        {ok, Prepared, _} ?= prepare_file(Path, Folder),
+        {done, sderl_ops_server:plan(Prepared, Force)}
+    end;
+do(#{do := apply, file := Path} = Request, Folder, Tell) ->
+    maybe
+        {ok, Prepared, After} ?= prepare_file(Path, Folder),
+        adopt_and_wait(Prepared, After, ["apply ", Path], Request, Tell)
+    end;
+do(#{do := rollback, revision := Number} = Request, _, Tell) ->
+    maybe
+        {ok, After, #{cluster := Cluster}} ?= current(),
+        {ok, #{prepared := Prepared}} ?= revision(Cluster, Number),
+        Why = ["roll back to ", integer_to_list(Number)],
+        adopt_and_wait(Prepared, After, Why, Request, Tell)
+    end;
+do(#{do := scale, family := Family, count := Count} = Request, Folder, Tell) ->
+    maybe
+        {ok, After, File} ?= current(),
+        {ok, Scaled} ?= told(sderl_ops_file:set_count(File, Family, Count), "that cannot be"),
+        {ok, Prepared} ?= prepared(Scaled, Folder),
+        Why = io_lib:format("scale ~ts to ~b", [Family, Count]),
+        adopt_and_wait(Prepared, After, Why, Request, Tell)
+    end;
+do(#{do := destroy} = Request, Folder, Tell) ->
+    maybe
+        {ok, After, File} ?= current(),
+        {ok, Prepared} ?= prepared(File#{families := #{}, groups := []}, Folder),
+        adopt_and_wait(Prepared, After, "destroy", Request#{force => true}, Tell)
+    end;
+do(#{do := Do, instance := Id, wait := Wait, who := Who}, _, Tell)
+  when Do =:= drain; Do =:= undrain ->
+    Result = case Do of
+                 drain -> sderl_ops_server:set_aside(Who, Id);
+                 undrain -> sderl_ops_server:take_back(Who, Id)
+             end,
+    case Result of
+        ok -> outcome(#{}, Wait, Tell);
+        {error, Sentence} -> {error, Sentence, []}
+    end;
+do(#{do := status}, _, _) ->
+    known(fun() -> sderl_ops_server:status() end);
+do(#{do := history}, _, _) ->
+    {done, #{revisions => sderl_ops_server:history()}};
+do(#{do := pause, who := Who}, _, _) ->
+    known(fun() -> #{state => sderl_ops_server:pause(Who)} end);
+do(#{do := resume, who := Who}, _, _) ->
+    known(fun() -> #{state => sderl_ops_server:resume(Who)} end);
+do(#{do := stop}, _, _) ->
+    ok = sderl_ops:stop(),
+    {done, #{state => stopped}}.
+
+known(Answer) ->
+    case sderl_ops_server:hello() of
+        none -> nothing();
+        _ -> {done, Answer()}
+    end.
+
+nothing() -> {error, "the service keeps no cluster yet: `apply` a file", []}.
+
+version() ->
+    _ = application:load(sderl_ops),
+    {ok, Version} = application:get_key(sderl_ops, vsn),
+    list_to_binary(Version).
+
+%% ---------------------------------------------------------------- revisions
+
+current() ->
+    case sderl_ops_server:current() of
+        none -> nothing();
+        {After, File, _} -> {ok, After, File}
+    end.
+
+revision(Cluster, Number) ->
+    case sderl_ops_store:revision(Cluster, Number) of
+        {ok, _} = Ok -> Ok;
+        {error, not_found} ->
+            {error, io_lib:format("there is no revision ~b: `history` lists them", [Number]), []}
+    end.
+
+prepare_file(Path, Folder) ->
+    maybe
+        {ok, #{cluster := Cluster} = File} ?= told(sderl_ops_file:read(Path), "the file is wrong"),
+        {ok, After} ?= sentence(sderl_ops_server:prepared(Cluster)),
+        {ok, Prepared} ?= prepared(File, Folder),
+        {ok, Prepared, After}
+    end.
+
+prepared(File, Folder) ->
+    case sderl_ops_revision:prepare(File, Folder) of
+        {ok, _} = Ok -> Ok;
+        {error, Sentences} -> {error, "that cannot be done", Sentences}
+    end.
+
+told({ok, _} = Ok, _) -> Ok;
+told({error, Problems}, What) ->
+    {error, What, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}.
+
+sentence({ok, _} = Ok) -> Ok;
+sentence({error, Sentence}) -> {error, Sentence, []}.
+
+adopt_and_wait(Prepared, After, Why, #{who := Who, force := Force, wait := Wait}, Tell) ->
+    maybe
+        ok ?= allowed(Prepared, Force),
+        {ok, Revision} ?= sentence(adopt(Prepared, After, #{
+            by => Who, why => unicode:characters_to_binary(Why), force => Force
+        })),
+        outcome(#{revision => Revision}, Wait, Tell)
+    end.
+
+allowed(_, true) ->
+    ok;
+allowed(Prepared, false) ->
+    case sderl_ops_server:plan(Prepared, false) of
+        #{refused := []} -> ok;
+        #{refused := Refused} ->
+            {error, "refused, as a group would be without a member or an edge without a gateway "
+                    "meanwhile (--force does it all the same)", Refused}
+    end.
+
+%% ---------------------------------------------------------------- waiting
+
+outcome(Done, false, _) ->
+    {done, Done#{state => working, problems => []}};
+outcome(Done, true, Tell) ->
+    ok = sderl_ops_server:watch(self()),
+    wait(Done, Tell).
+
+%% The server has decided by what was asked before it tells its state.
+wait(Done, Tell) ->
+    receive
+        {sderl_ops, {state, working, _}} ->
+            wait(Done, Tell);
+        {sderl_ops, {state, State, Problems}} ->
+            {done, Done#{state => State, problems => Problems}};
+        {sderl_ops, Event} ->
+            Tell(Event),
+            wait(Done, Tell)
+    end.
