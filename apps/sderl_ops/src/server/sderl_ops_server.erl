@@ -234,19 +234,7 @@ handle_call(current, _, #s{store = none} = S) ->
 handle_call(current, _, #s{store = {_, Revision}, prepared = #{file := File}} = S) ->
     {reply, {Revision, File, S#s.desired}, S};
 handle_call({adopt, Prepared, After, About}, _, S) ->
-    planned(Stored, #s{desired = Before, observed = Observed, memory = Memory} = S) ->
-    Next = case S#s.store of none -> 1; {_, Revision} -> Revision + 1 end,
-    {ok, Desired} = desired(Stored, Next),
-    Old = case Before of undefined -> none; _ -> Before end,
-    #{steps := Steps, refused := Refused} =
-        sderl_ops_plan:plan(Desired, Observed, Memory, now_ms()),
-    #{
-        changes => [text(Line) || Line <- sderl_ops_diff:lines(Old, Desired)],
-        steps => [text(sderl_ops_step:words(Step)) || Step <- Steps],
-        refused => [text(sderl_ops_plan:words(Why)) || Why <- Refused]
-    }.
-
-adopt_now(Prepared, After, About, S);
+    adopt_now(Prepared, After, About, S);
 handle_call({plan, Prepared, Force}, _, S) ->
     {reply, planned(#{prepared => Prepared, force => Force}, S), S};
 handle_call(status, _, #s{store = none} = S) ->
@@ -269,6 +257,18 @@ handle_call({aside, _, Id, _, _}, _, S) ->
 handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
     Pid ! {sderl_ops, {state, state(S), problems(S)}},
     {reply, ok, S#s{watchers = Watchers#{monitor(process, Pid) => Pid}}}.
+
+planned(Stored, #s{desired = Before, observed = Observed, memory = Memory} = S) ->
+    Next = case S#s.store of none -> 1; {_, Revision} -> Revision + 1 end,
+    {ok, Desired} = desired(Stored, Next),
+    Old = case Before of undefined -> none; _ -> Before end,
+    #{steps := Steps, refused := Refused} =
+        sderl_ops_plan:plan(Desired, Observed, Memory, now_ms()),
+    #{
+        changes => [text(Line) || Line <- sderl_ops_diff:lines(Old, Desired)],
+        steps => [text(sderl_ops_step:words(Step)) || Step <- Steps],
+        refused => [text(sderl_ops_plan:words(Why)) || Why <- Refused]
+    }.
 
 adopt_now(Prepared, After, About, #s{store = Store} = S) ->
     #{file := #{cluster := Cluster}} = Prepared,

@@ -1,0 +1,84 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_plan).
+-moduledoc """
+What would be done if a desired state were adopted: the reconciler is asked again and again in a world
+where each step succeeds at once and every node is well. Pure.
+""".
+
+-include("sderl_ops_view.hrl").
+
+-export([plan/4, words/1]).
+
+%% More than anybody reads.
+-define(MOST_STEPS, 2_000).
+
+-doc "The steps in an order in which they may be done, and what the rules of upgrades refuse.".
+-spec plan(sderl_ops_desired:desired(), sderl_ops_observed:observed(), sderl_ops_memory:memory(),
+           sderl_ops_memory:time()) ->
+    #{steps := [sderl_ops_step:step()], refused := [sderl_ops_upgrade:refusal()]}.
+plan(Desired, Observed, Memory, Now) ->
+    View = sderl_ops_view:new(Desired, Observed, Memory, #{}, #{}, [], Now),
+    #{
+        steps => follow(Desired, sighted(Desired, Observed), sderl_ops_memory:resume(Memory), Now,
+                        []),
+        refused => sderl_ops_upgrade:refusals(View)
+    }.
+
+-doc "A sentence for a refusal.".
+-spec words(sderl_ops_upgrade:refusal()) -> unicode:chardata().
+words({Id, {only_member, Group}}) ->
+    [Id, " is the only member of the group ", Group, ", which would be gone while it is replaced"];
+words({Id, {only_gateway, A, B}}) ->
+    [Id, " is the only node that is in both ", A, " and ", B, ", which would be apart while it is "
+     "replaced"].
+
+%% Hosts that nobody has looked at are taken for empty.
+sighted(#{hosts := Known}, #{hosts := Seen, groups := Groups} = Observed) ->
+    Empty = #{state => up, releases => [], instances => #{}},
+    Observed#{hosts := maps:merge(#{Id => Empty || Id := _ <- Known}, Seen),
+              groups := case Groups of unknown -> #{}; #{} -> Groups end}.
+
+follow(Desired, Observed, Memory, Now, Steps) ->
+    #{start := Start, memory := After} =
+        sderl_ops_reconcile:steps(Desired, Observed, Memory, [], Now),
+    case Start of
+        _ when length(Steps) > ?MOST_STEPS ->
+            lists:reverse(Steps);
+        [] ->
+            lists:reverse(Steps);
+        _ ->
+            {Seen, Remembered} = lists:foldl(fun(Step, {SeenSoFar, MemorySoFar}) ->
+                {Then, _} = sderl_ops_reconcile:ended(Step, ok, MemorySoFar, Now),
+                {done(Step, Desired, MemorySoFar, SeenSoFar), Then}
+            end, {Observed, After}, Start),
+            %% Long enough for every wait of an upgrade.
+            follow(Desired, Seen, Remembered, Now + 3_600_000, lists:reverse(Start) ++ Steps)
+    end.
+
+%% What is seen when the step has succeeded.
+done({fetch, Host, Sha}, _, _, Observed) ->
+    sderl_ops_observed:put_release(Host, Sha, Observed);
+done({drop_release, Host, Sha}, _, _, Observed) ->
+    sderl_ops_observed:drop_release(Host, Sha, Observed);
+done({lay_out, Id}, Desired, Memory, Observed) ->
+    {#{release := Sha, settings := Settings}, Host} =
+        sderl_ops_reconcile:wanted(Id, Desired, Memory),
+    sderl_ops_observed:put_instance(Host, Id, #{state => laid_out, release => Sha,
+                                                settings => Settings}, Observed);
+done({start, Id}, _, Memory, #{nodes := Nodes} = Observed) ->
+    set(Id, running, Memory, Observed#{nodes := Nodes#{Id => #{state => up, health => ok}}});
+done({drain, Id}, _, _, #{groups := Groups} = Observed) ->
+    Observed#{groups := #{Name => lists:delete(Id, Ids) || Name := Ids <- Groups}};
+done({stop, Id}, _, Memory, #{nodes := Nodes} = Observed) ->
+    set(Id, laid_out, Memory, Observed#{nodes := maps:remove(Id, Nodes)});
+done({remove, Host, Id}, _, _, Observed) ->
+    sderl_ops_observed:put_instance(Host, Id, undefined, Observed);
+done(groups, Desired, Memory, Observed) ->
+    Groups = sderl_ops_reconcile:groups(Desired, Observed, Memory),
+    Observed#{groups := #{Name => [Id || Id <- Ids, sderl_ops_observed:is_up(Id, Observed)]
+                          || #{name := Name, members := Ids} <- Groups}}.
+
+set(Id, State, Memory, Observed) ->
+    Host = sderl_ops_memory:host_of(Id, Memory),
+    Seen = sderl_ops_observed:instance_at(Host, Id, Observed),
+    sderl_ops_observed:put_instance(Host, Id, Seen#{state := State}, Observed).
