@@ -17,7 +17,7 @@ run(Folder) ->
     maybe
         ok ?= sderl_ops_place:make(Folder),
         {ok, Lock} ?= lock(Folder),
-        _ = [ok = logger:set_application_level(Name, warning) || Name <- [ra, khepri]],
+        ok = quieten([ra, khepri]),
         {ok, _} ?= application:ensure_all_started(khepri),
         true = register(?MODULE, self()),
         process_flag(trap_exit, true),
@@ -29,6 +29,13 @@ run(Folder) ->
         {error, Why} when is_list(Why); is_binary(Why) -> {error, Why};
         {error, Why} -> {error, io_lib:format("the service cannot start: ~0tP", [Why, 20])}
     end.
+
+%% They tell each step of every start.
+quieten(Applications) ->
+    lists:foreach(fun(Name) ->
+        _ = application:load(Name),
+        ok = logger:set_application_level(Name, warning)
+    end, Applications).
 
 -doc "Ends the service; the cluster goes on.".
 -spec stop() -> ok.

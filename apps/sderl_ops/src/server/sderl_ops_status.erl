@@ -23,9 +23,12 @@
 -spec state(view()) -> sderl_ops_server:state().
 state(#{store := none}) ->
     none;
-state(#{memory := Memory, done := Done, waiting := Waiting, running := Running} = View) ->
+state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
+    #{waiting := Waiting, running := Running} = View,
     Paused = sderl_ops_memory:is_paused(Memory),
-    Stuck = Running =:= [] andalso Waiting =/= [] andalso lists:all(fun is_given_up/1, Waiting),
+    %% An upgrade that is not stuck goes on, or back, whatever was given up.
+    Stuck = Running =:= [] andalso Waiting =/= [] andalso lists:all(fun is_given_up/1, Waiting)
+        andalso [Family || Family := Upgrade <- Upgrades, not is_map_key(stuck, Upgrade)] =:= [],
     if
         Paused -> paused;
         not Done, not Stuck -> working;

@@ -25,7 +25,7 @@ earlier ends the waiting and not the work.
 | `history` | | `revisions`: `t:revision/0`, the latest first |
 | `rollback` | `revision`, `force`, `wait` | as `apply` |
 | `scale` | `family`, `count`, `force`, `wait` | as `apply` |
-| `drain` | `instance`, `wait` | `state`, `problems` |
+| `drain`, `undrain` | `instance`, `wait` | `state`, `problems` |
 | `pause`, `resume` | | `state` |
 | `destroy` | `wait` | `state`, `problems` |
 | `stop` | | `state`: the service ends, and the cluster goes on |
@@ -58,7 +58,7 @@ earlier ends the waiting and not the work.
         wait := boolean(),
         who := binary()
     }
-    | #{do := drain, instance := binary(), wait := boolean(), who := binary()}
+    | #{do := drain | undrain, instance := binary(), wait := boolean(), who := binary()}
     | #{do := destroy, wait := boolean(), who := binary()}.
 
 -doc """
@@ -149,6 +149,7 @@ request_rule() ->
             {scale, [{family, required, {text, "the name of a family", 63}},
                      {count, required, {whole, "a number of nodes", 1, 1 bsl 53}}, Force, Wait]},
             {drain, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
+            {undrain, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
             {pause, []},
             {resume, []},
             {destroy, [Wait]},

@@ -1,0 +1,348 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_SUITE).
+-moduledoc """
+The service with real nodes on this machine: a virtual machine of its own, which is killed where a
+case says so, and asked over its socket.
+""".
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
+-export([from_a_file/1, a_dead_node/1, killed_anywhere/1, upgraded/1, rolled_back/1, drained/1,
+         asked_wrongly/1, one_service/1]).
+
+-define(PATIENCE_MS, 120_000).
+
+suite() -> [{timetrap, {minutes, 6}}].
+
+all() ->
+    [from_a_file, a_dead_node, killed_anywhere, upgraded, rolled_back, drained, asked_wrongly,
+     one_service].
+
+init_per_suite(Config) ->
+    case os:type() of
+        {unix, linux} -> Config;
+        _ -> {skip, "processes are found in /proc"}
+    end.
+
+end_per_suite(_) -> ok.
+
+%% A port mapper of its own, so that no node of another suite has one of these names.
+init_per_testcase(Case, Config) ->
+    Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
+                           lists:concat(["sderl-ops-", Case, "-", os:getpid()])),
+    _ = file:del_dir_r(Folder),
+    ok = filelib:ensure_path(Folder),
+    [{folder, Folder}, {epmd, free_port()} | Config].
+
+end_per_testcase(_, Config) ->
+    kill_service(Config),
+    _ = [os:cmd("kill -9 " ++ Pid) || Pid <- processes_of(Config)],
+    _ = os:cmd("ERL_EPMD_PORT=" ++ integer_to_list(?config(epmd, Config)) ++ " epmd -kill"),
+    _ = file:del_dir_r(?config(folder, Config)),
+    ok.
+
+%% ---------------------------------------------------------------- cases
+
+from_a_file(Config) ->
+    start_service(Config),
+    #{~"cluster" := null} = ask(hello, #{}, Config),
+    File = write(cluster(3), Config),
+    #{~"steps" := Steps, ~"refused" := []} = ask(plan, #{file => File}, Config),
+    ?assert(length(Steps) >= 8),
+    #{~"state" := ~"steady", ~"revision" := 1, ~"problems" := []} =
+        ask(apply, #{file => File}, Config),
+    ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"up"}, {~"web3", ~"up"}], instances(Config)),
+    #{~"groups" := [#{~"name" := ~"shop", ~"running" := 3, ~"state" := ~"whole"}]} =
+        ask(status, #{}, Config),
+    #{~"steps" := []} = ask(plan, #{file => File}, Config),
+    #{~"state" := ~"steady", ~"revision" := 2} =
+        ask(scale, #{family => ~"web", count => 4}, Config),
+    #{~"state" := ~"steady"} = ask(scale, #{family => ~"web", count => 1}, Config),
+    ?assertEqual([{~"web1", ~"up"}], instances(Config)),
+    #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config),
+    ?assertEqual([], processes_of(Config)),
+    %% The folder is free for another cluster.
+    Other = write((cluster(1))#{cluster => ~"other"}, Config),
+    #{~"state" := ~"steady"} = ask(apply, #{file => Other}, Config).
+
+a_dead_node(Config) ->
+    start_service(Config),
+    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(2), Config)}, Config),
+    [Before] = beams(~"web2", Config),
+    _ = os:cmd("kill -9 " ++ Before),
+    await(fun() ->
+        case beams(~"web2", Config) of
+            [Pid] when Pid =/= Before -> true;
+            _ -> false
+        end
+    end),
+    await_state(~"steady", Config).
+
+%% Wherever the service is killed, the next one ends as the file says, and nothing runs twice.
+killed_anywhere(Config) ->
+    start_service(Config),
+    File = write(cluster(3), Config),
+    lists:foreach(
+        fun(Steps) ->
+            ct:log("killed after ~b steps", [Steps]),
+            break_off(apply, #{file => File}, Steps, Config),
+            kill_service(Config),
+            start_service(Config),
+            _ = ask(hello, #{}, Config),
+            case ask_any(status, #{}, Config) of
+                {error, _, _} -> #{} = ask(apply, #{file => File}, Config);
+                {done, _} -> ok
+            end,
+            await_state(~"steady", Config),
+            ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"up"}, {~"web3", ~"up"}],
+                         instances(Config)),
+            [?assertMatch({Id, [_]}, {Id, beams(Id, Config)})
+             || Id <- [~"web1", ~"web2", ~"web3"]],
+            #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config)
+        end,
+        case os:getenv("SDERL_LONG") of
+            false -> [rand:uniform(9)];
+            _ -> [1, 2, 3, 4, 5, 6, 7, 8, 9]
+        end
+    ).
+
+upgraded(Config) ->
+    start_service(Config),
+    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
+    Before = [beams(Id, Config) || Id <- [~"web1", ~"web2", ~"web3"]],
+    File = write(configured(#{tick_ms => 900}, cluster(3)), Config),
+    #{~"state" := ~"steady", ~"problems" := []} = ask(apply, #{file => File}, Config),
+    After = [beams(Id, Config) || Id <- [~"web1", ~"web2", ~"web3"]],
+    ?assertEqual([], [Pids || Pids <- After, lists:member(Pids, Before)]),
+    #{~"groups" := [#{~"running" := 3}]} = ask(status, #{}, Config),
+    %% What was is what is wanted again.
+    #{~"state" := ~"steady", ~"revision" := 3} = ask(rollback, #{revision => 1}, Config).
+
+%% Nodes with this configuration cannot start, so the first one is the last.
+rolled_back(Config) ->
+    start_service(Config),
+    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
+    Worse = #{releases := #{code := Code}} = configured(#{tick_ms => ~"never"}, cluster(3)),
+    Bad = write(Worse#{releases := #{code => Code#{start_timeout_s => 5}}}, Config),
+    #{~"state" := ~"failed", ~"problems" := [Problem | _]} =
+        ask(apply, #{file => Bad}, Config),
+    ct:log("~ts", [Problem]),
+    ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"up"}, {~"web3", ~"up"}], instances(Config)),
+    #{~"groups" := [#{~"running" := 3}]} = ask(status, #{}, Config).
+
+drained(Config) ->
+    start_service(Config),
+    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
+    #{~"state" := ~"steady"} = ask(drain, #{instance => ~"web2"}, Config),
+    ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"drained"}, {~"web3", ~"up"}], instances(Config)),
+    ?assertEqual([], beams(~"web2", Config)),
+    #{~"state" := ~"steady"} = ask(undrain, #{instance => ~"web2"}, Config),
+    ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"up"}, {~"web3", ~"up"}], instances(Config)),
+    #{~"state" := ~"paused"} = ask(pause, #{}, Config),
+    [Pid] = beams(~"web1", Config),
+    _ = os:cmd("kill -9 " ++ Pid),
+    await(fun() -> {~"web1", ~"exited"} =:= hd(instances(Config)) end),
+    _ = ask(resume, #{}, Config),
+    await_state(~"steady", Config).
+
+asked_wrongly(Config) ->
+    start_service(Config),
+    Cluster = cluster(2),
+    {error, _, []} = ask_any(status, #{}, Config),
+    {error, _, [_ | _]} = ask_any(apply, #{file => write(Cluster#{families => 7}, Config)}, Config),
+    {error, _, [_ | _]} = ask_any(apply, #{file => ~"/there/is/no/such.json"}, Config),
+    {error, _, []} = raw(~"[1, 2", Config),
+    {error, _, []} = raw(binary:copy(~"x", 70_000), Config),
+    {error, _, []} = ask_any(fly, #{}, Config),
+    {error, _, []} = ask_any(scale, #{family => ~"web", count => 2}, Config),
+    #{~"state" := ~"steady"} = ask(apply, #{file => write(Cluster, Config)}, Config),
+    {error, _, _} = ask_any(scale, #{family => ~"nobody", count => 2}, Config),
+    {error, _, []} = ask_any(rollback, #{revision => 9}, Config),
+    {error, _, []} = ask_any(drain, #{instance => ~"web9"}, Config),
+    {error, Other, []} =
+        ask_any(apply, #{file => write(Cluster#{cluster => ~"other"}, Config)}, Config),
+    ?assertNotEqual(nomatch, binary:match(Other, ~"--dir")),
+    #{~"state" := ~"steady", ~"revision" := 1} = ask(status, #{}, Config).
+
+one_service(Config) ->
+    start_service(Config),
+    Second = run_service(Config),
+    Output = output(Second, <<>>),
+    ?assertNotEqual(nomatch, binary:match(Output, ~"another service runs in")),
+    #{} = ask(hello, #{}, Config),
+    #{~"state" := ~"stopped"} = ask(stop, #{}, Config),
+    await(fun() -> not is_reachable(Config) end),
+    start_service(Config),
+    #{} = ask(hello, #{}, Config).
+
+%% ---------------------------------------------------------------- the cluster
+
+cluster(Count) ->
+    Ebin = unicode:characters_to_binary(filename:dirname(code:which(s_group))),
+    #{
+        cluster => ~"shop",
+        providers => #{here => #{type => local, hosts => 2}},
+        releases => #{code => #{code => [Ebin], applications => [sderl]}},
+        domains => #{one => #{provider => here}},
+        families => #{web => #{release => code, domains => [one], count => Count}},
+        groups => [#{name => shop, nodes => [~"web*"]}],
+        upgrade => #{wait_s => 1}
+    }.
+
+configured(Values, #{families := #{web := Web}} = Cluster) ->
+    Cluster#{families := #{web => Web#{config => #{sderl => Values}}}}.
+
+write(Cluster, Config) ->
+    Name = lists:concat(["file-", erlang:unique_integer([positive]), ".json"]),
+    File = filename:join(?config(folder, Config), Name),
+    ok = file:write_file(File, json:encode(Cluster)),
+    unicode:characters_to_binary(File).
+
+%% ---------------------------------------------------------------- the service
+
+service_folder(Config) -> filename:join(?config(folder, Config), "s").
+
+start_service(Config) ->
+    Port = run_service(Config),
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    ok = file:write_file(filename:join(?config(folder, Config), "pid"), integer_to_list(Pid)),
+    await(fun() -> is_reachable(Config) end).
+
+run_service(Config) ->
+    Paths = lists:append([["-pa", Path] || Path <- code:get_path(),
+                                           not lists:prefix(code:root_dir(), Path)]),
+    Code = io_lib:format("case sderl_ops:run(~tp) of ok -> ok; {error, Why} -> "
+                         "io:put_chars(Why) end, halt().", [service_folder(Config)]),
+    open_port({spawn_executable, os:find_executable("erl")}, [
+        binary, stderr_to_stdout, exit_status,
+        {args, ["-noinput", "-connect_all", "false", "-nocookie", "+sbwt", "none" | Paths]
+               ++ ["-eval", unicode:characters_to_list(Code)]},
+        {env, [{"ERL_EPMD_PORT", integer_to_list(?config(epmd, Config))}]}
+    ]).
+
+output(Port, Said) ->
+    receive
+        {Port, {data, Bytes}} -> output(Port, <<Said/binary, Bytes/binary>>);
+        {Port, {exit_status, _}} -> Said
+    after ?PATIENCE_MS -> error({no_end, Said})
+    end.
+
+kill_service(Config) ->
+    case file:read_file(filename:join(?config(folder, Config), "pid")) of
+        {ok, Pid} ->
+            _ = os:cmd("kill -9 " ++ binary_to_list(Pid)),
+            await(fun() -> not filelib:is_dir("/proc/" ++ binary_to_list(Pid)) end);
+        {error, enoent} ->
+            ok
+    end.
+
+is_reachable(Config) ->
+    case connect(Config) of
+        {ok, Socket} -> gen_tcp:close(Socket) =:= ok;
+        {error, _} -> false
+    end.
+
+connect(Config) ->
+    Path = filename:join(service_folder(Config), "socket"),
+    gen_tcp:connect({local, Path}, 0, [binary, {active, false}, {packet, line},
+                                       {buffer, 1_000_000}]).
+
+ask(Do, Keys, Config) ->
+    {done, Done} = ask_any(Do, Keys, Config),
+    Done.
+
+ask_any(Do, Keys, Config) -> raw(json:encode(Keys#{do => Do, who => ~"tester"}), Config).
+
+raw(Line, Config) ->
+    {ok, Socket} = connect(Config),
+    ok = gen_tcp:send(Socket, [Line, $\n]),
+    last_answer(Socket).
+
+last_answer(Socket) ->
+    {ok, Line} = gen_tcp:recv(Socket, 0, ?PATIENCE_MS),
+    case sderl_ops_wire:decode_answer(Line) of
+        {ok, {done, _} = Done} -> Done;
+        {ok, {error, _, _} = Error} -> Error;
+        {ok, Told} ->
+            ct:log("~0tp", [Told]),
+            last_answer(Socket)
+    end.
+
+%% Goes away when so many steps have begun.
+break_off(Do, Keys, Steps, Config) ->
+    {ok, Socket} = connect(Config),
+    ok = gen_tcp:send(Socket, [json:encode(Keys#{do => Do, who => ~"tester"}), $\n]),
+    await_steps(Steps, Socket),
+    ok = gen_tcp:close(Socket).
+
+await_steps(0, _) ->
+    ok;
+await_steps(Steps, Socket) ->
+    {ok, Line} = gen_tcp:recv(Socket, 0, ?PATIENCE_MS),
+    case sderl_ops_wire:decode_answer(Line) of
+        {ok, {progress, _, _, _}} -> await_steps(Steps - 1, Socket);
+        {ok, {done, _}} -> ok;
+        {ok, {note, _}} -> await_steps(Steps, Socket)
+    end.
+
+%% ---------------------------------------------------------------- what is there
+
+instances(Config) ->
+    #{~"instances" := Instances} = ask(status, #{}, Config),
+    [{Id, State} || #{~"id" := Id, ~"state" := State} <- Instances].
+
+await_state(State, Config) ->
+    await(fun() ->
+        #{~"state" := Now, ~"waiting" := Waiting} = ask(status, #{}, Config),
+        Now =:= State orelse {Now, Waiting}
+    end).
+
+%% Virtual machines of an instance, by the mark in their environment.
+beams(Id, Config) ->
+    Mark = "/nodes/" ++ binary_to_list(Id) ++ [0],
+    [Pid || Pid <- processes_of(Config), is_beam(Pid), has(Mark, Pid)].
+
+is_beam(Pid) ->
+    case file:read_file("/proc/" ++ Pid ++ "/comm") of
+        {ok, <<"beam", _/binary>>} -> true;
+        _ -> false
+    end.
+
+processes_of(Config) ->
+    Mark = "SDERL_OPS_FOLDER=" ++ service_folder(Config),
+    [Pid || Pid <- element(2, file:list_dir("/proc")), hd(Pid) >= $0, hd(Pid) =< $9, has(Mark, Pid),
+            not is_epmd(Pid)].
+
+%% Its environment is that of whichever node happened to start it.
+is_epmd(Pid) -> {ok, ~"epmd\n"} =:= file:read_file("/proc/" ++ Pid ++ "/comm").
+
+has(Mark, Pid) ->
+    case file:read_file("/proc/" ++ Pid ++ "/environ") of
+        {ok, Environment} ->
+            binary:match(<<Environment/binary, 0>>, iolist_to_binary(Mark)) =/= nomatch;
+        {error, _} ->
+            false
+    end.
+
+await(Fun) -> await(Fun, erlang:monotonic_time(millisecond) + ?PATIENCE_MS).
+
+await(Fun, Deadline) ->
+    case Fun() of
+        true -> ok;
+        Other ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true ->
+                    receive after 100 -> ok end,
+                    await(Fun, Deadline);
+                false -> error({timeout, Other})
+            end
+    end.
+
+free_port() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Port.
