@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_note).
--moduledoc "What the reconciler decided that a person has to know: for the history, and for alarms.".
+-moduledoc "What the reconciler decided and a person has to know: for the history, and for alarms.".
 
 -export([words/1]).
 -export_type([note/0]).

@@ -15,8 +15,8 @@ An instance that lies on its host otherwise than it is to be, is replaced when i
   file has `force`.
 
 A taken instance that is not in good health `start_timeout_s` after it was seen to run as it is to,
-or whose layout or start is quarantined, takes its family back to the last good revision
-(`roll_back`). That is decided once for a revision: from the way back there is none.
+or whose layout or start is quarantined, takes its family back to the last good revision, where the
+file has `roll_back`. That is decided once for a revision: from the way back there is none.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -27,8 +27,6 @@ or whose layout or start is quarantined, takes its family back to the last good 
 -type refusal() ::
     {sderl_ops_desired:instance_id(),
      {only_member, Group :: binary()} | {only_gateway, Group :: binary(), Group :: binary()}}.
-
--define(START_TIMEOUT_S, 60).
 
 %% ---------------------------------------------------------------- former revisions
 
@@ -73,15 +71,19 @@ back to. `Of` gives a former revision. To be called for each new revision, and w
                   fun((Revision :: non_neg_integer()) ->
                           {ok, sderl_ops_desired:desired()} | error)) ->
     sderl_ops_desired:desired().
-with_former(#{releases := Releases} = Desired, Memory, Of) ->
+with_former(Desired, Memory, Of) ->
     Known = #{Revision => State || Revision <- former_needed(Desired, Memory),
                                    {ok, State} <- [Of(Revision)]},
     Former = #{Family => family(Family, map_get(Revision, Known))
                || Family := Revision <- former_revisions(Desired, Memory),
                   is_map_key(Revision, Known)},
-    All = maps:fold(fun(_, #{releases := OfThat}, Acc) -> maps:merge(OfThat, Acc) end,
-                    Releases, Known),
-    Desired#{former => Former, releases := All}.
+    maps:fold(fun(_, State, Acc) -> with_content(State, Acc) end,
+              Desired#{former => Former}, Known).
+
+with_content(#{releases := OfReleases, settings := OfSettings},
+             #{releases := Releases, settings := Settings} = Desired) ->
+    Desired#{releases := maps:merge(OfReleases, Releases),
+             settings := maps:merge(OfSettings, Settings)}.
 
 family(Family, #{instances := Instances}) ->
     #{Id => Instance || Id := #{family := Of} = Instance <- Instances, Of =:= Family}.
@@ -154,12 +156,9 @@ until(begun, true, Until, _, _) -> Until;
 until(begun, false, _, View, Id) -> deadline(Id, View);
 until(_, _, _, _, _) -> waiting.
 
-deadline(Id, #view{desired = #{releases := Releases}, now = Now} = View) ->
-    {Release, _} = sderl_ops_view:target(Id, View),
-    Seconds = case Releases of
-        #{Release := #{start_timeout_s := Timeout}} -> Timeout;
-        #{} -> ?START_TIMEOUT_S
-    end,
+deadline(Id, #view{desired = #{settings := Settings}, now = Now} = View) ->
+    {_, Hash} = sderl_ops_view:target(Id, View),
+    #{Hash := #{start_timeout_s := Seconds}} = Settings,
     Now + Seconds * 1000.
 
 state(Id, #view{desired = #{instances := Instances}, observed = Observed} = View) ->
@@ -364,9 +363,9 @@ refused(Id, Names, #view{desired = #{groups := Groups}}) ->
 
 %% A family is good when nothing of it is to be replaced, and all of it that can be seen and is not
 %% given up runs in good health.
-note_good(Outdated, #view{desired = #{revision := Revision, instances := Instances},
-                          memory = #{good := Good, failed := Failed, upgrades := Upgrades} = Memory}
-                    = View) ->
+note_good(Outdated, #view{desired = Desired, memory = Memory} = View) ->
+    #{revision := Revision, instances := Instances} = Desired,
+    #{good := Good, failed := Failed, upgrades := Upgrades} = Memory,
     Families = lists:usort([Family || _ := #{family := Family} <- Instances]),
     New = [Family || Family <- Families,
                      maps:get(Family, Good, none) =/= Revision,
