@@ -101,7 +101,7 @@ advance(#view{desired = #{instances := Instances}, memory = #{upgrades := Upgrad
         {Next, More} = look(Family, maps:get(Family, Outdated, []), V),
         {Next, N ++ More}
     end, {View, []}, Families),
-    Taken = take(Families, Outdated, Looked),
+    Taken = take(Outdated, Looked),
     {Noted, Good} = note_good(Outdated, Taken),
     {Noted, Notes ++ Good}.
 
@@ -227,15 +227,31 @@ fail(Family, Why, #{revision := Revision} = Upgrade, #view{desired = Desired} = 
 
 %% ---------------------------------------------------------------- turns
 
-take(_, Outdated, View) when Outdated =:= #{} -> View;
-take(_, _, #view{memory = #{paused := true}} = View) -> View;
-take(Families, Outdated, #view{desired = #{upgrade := #{batch := Batch}}} = View) ->
-    Room = Batch - lists:sum([count_active(Upgrade, View)
-                              || _ := Upgrade <- maps:get(upgrades, View#view.memory)]),
+take(Outdated, View) when Outdated =:= #{} -> View;
+take(_, #view{memory = #{paused := true}} = View) -> View;
+take(Outdated, View0) ->
+    #view{desired = #{upgrade := #{batch := Batch}}} = View = give_back(View0),
+    #view{memory = #{upgrades := Upgrades}} = View,
+    Room = Batch - lists:sum([count_active(Upgrade, View) || _ := Upgrade <- Upgrades]),
     {_, _, Taken} = lists:foldl(fun(Family, Acc) ->
         take_of(Family, maps:get(Family, Outdated, []), Acc)
-    end, {Room, out_of_service(View), View}, Families),
+    end, {Room, out_of_service(View), View}, lists:sort(maps:keys(Upgrades))),
     Taken.
+
+%% What was taken and has not begun to leave is chosen again: groups or other members may be
+%% otherwise by now.
+give_back(#view{memory = #{upgrades := Upgrades} = Memory} = View) ->
+    Still = #{Family => Upgrade#{taken := #{Id => Until || Id := Until <- Taken,
+                                                           not is_untouched(Id, View)}}
+              || Family := #{taken := Taken} = Upgrade <- Upgrades},
+    View#view{memory = Memory#{upgrades := Still}}.
+
+is_untouched(Id, #view{busy = Busy, memory = #{drained := Drained}} = View) ->
+    not is_map_key(Id, Busy)
+        andalso not is_map_key(Id, Drained)
+        andalso sderl_ops_view:is_outdated(Id, View)
+        andalso sderl_ops_view:is_up(Id, View)
+        andalso is_active(Id, View).
 
 count_active(#{taken := Taken}, View) ->
     length([Id || Id := _ <- Taken, is_active(Id, View)]).

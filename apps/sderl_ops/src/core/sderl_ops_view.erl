@@ -103,7 +103,7 @@ is_leaving(Id, #view{desired = #{instances := Instances}, memory = Memory} = Vie
         orelse sderl_ops_memory:is_aside(Id, Memory)
         orelse (is_taken(Id, View) andalso is_outdated(Id, View)).
 
--doc "Whether it does its part: it is up and stays so, and is in the groups where it is to be.".
+-doc "Whether it is in service: it is up and stays so, and is in the groups where it is to be.".
 -spec serves(sderl_ops_desired:instance_id(), view()) -> boolean().
 serves(Id, #view{memory = #{drained := Drained}} = View) ->
     is_up(Id, View)

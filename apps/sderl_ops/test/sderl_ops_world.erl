@@ -1,0 +1,530 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_world).
+-moduledoc """
+A simulated world in which the reconciler keeps a cluster: hosts that fail, hang and return, steps
+that take time, fail, or succeed without anybody hearing of it, instances that die, a service that is
+killed at any point and goes on with what it stored, and operators who change their mind. A seed
+gives one run.
+
+`run/1` takes a map:
+
+- `seed`, `desired` (the first revision), and `script`, events at times: `[{Ms, Event}]`;
+- `faults_ms`: how long things go wrong by chance (0: not at all);
+- `bad`: releases that start and are never well, or that exit (`#{Sha => sick | exits}`);
+- `limit_ms`: how long it may last after the last event of the script and the last fault;
+- `kill_at`: the number of the step after whose begin the service is killed, and when:
+  `{Number, before | after}` its effect;
+- `steps`, `ended`: instead of those of `sderl_ops_reconcile`, to plant faults;
+- `durations`: `fun(Step, Dice) -> {Ms, Dice}`;
+- `decide_ms`: the least time between two decisions; `check`: whether each step is checked.
+
+It ends when nothing is left to be done, or after the limit.
+""".
+
+-include("sderl_ops_world.hrl").
+
+-export([run/1, is_done/1, hosts_up/1]).
+
+-define(LIMIT_MS, 15_000).
+-define(LOOK_EVERY_MS, 2_000).
+%% Long enough that all has been looked at.
+-define(QUIET_MS, 20_000).
+
+-spec run(map()) -> #world{}.
+run(Given) ->
+    Options = maps:merge(defaults(), Given),
+    #{seed := Seed, desired := Desired, script := Script, faults_ms := FaultsMs} = Options,
+    Hosts = #{Host => #host{} || Host := _ <- maps:get(hosts, Desired)},
+    Memory = sderl_ops_memory:new(),
+    World0 = #world{
+        options = Options,
+        dice = rand:seed_s(exsss, Seed),
+        queue = gb_trees:empty(),
+        hosts = Hosts,
+        revisions = #{1 => Desired},
+        stored = Memory,
+        service = #service{desired = Desired, observed = sderl_ops_observed:new(),
+                           memory = Memory}
+    },
+    World1 = lists:foldl(fun({Ms, Event}, W) -> at(Ms, Event, W) end, World0, Script),
+    World2 = case FaultsMs of
+        0 -> World1#world{faults = false};
+        _ -> at(FaultsMs, end_of_faults, at(500, fault, World1))
+    end,
+    Last = lists:max([FaultsMs | [Ms || {Ms, _} <- Script]]),
+    loop(Last, Last + map_get(limit_ms, Options), start_service(World2)).
+
+defaults() ->
+    #{
+        script => [],
+        faults_ms => 0,
+        bad => #{},
+        limit_ms => 3_600_000,
+        kill_at => never,
+        steps => fun sderl_ops_reconcile:steps/5,
+        ended => fun sderl_ops_reconcile:ended/4,
+        durations => fun duration/2,
+        decide_ms => 50,
+        tick_ms => 500,
+        check => true
+    }.
+
+loop(Last, End, #world{now = Now, queue = Queue, problems = Problems} = World) ->
+    case Problems =/= [] orelse (Now > Last + ?QUIET_MS andalso is_done(World)) of
+        true -> World;
+        false ->
+            {{At, _}, Event, Rest} = gb_trees:take_smallest(Queue),
+            case At > End of
+                true -> World#world{problems = [{not_done_by, End}]};
+                false ->
+                    Next = handle(Event, World#world{now = At, queue = Rest}),
+                    loop(Last, End, sderl_ops_world_check:watch(Event, Next))
+            end
+    end.
+
+-doc "Whether the service, which lives, has nothing to do.".
+-spec is_done(#world{}) -> boolean().
+is_done(#world{service = #service{alive = true, result = #{done := true}, planned = false}}) ->
+    true;
+is_done(_) ->
+    false.
+
+at(Ms, Event, #world{queue = Queue, number = Number} = World) ->
+    World#world{queue = gb_trees:insert({Ms, Number}, Event, Queue), number = Number + 1}.
+
+later(Ms, Event, #world{now = Now} = World) -> at(Now + Ms, Event, World).
+
+roll(Sides, #world{dice = Dice} = World) ->
+    {Number, Next} = rand:uniform_s(Sides, Dice),
+    {Number, World#world{dice = Next}}.
+
+pick(List, World) ->
+    {Number, Next} = roll(length(List), World),
+    {lists:nth(Number, List), Next}.
+
+%% ---------------------------------------------------------------- the service
+
+start_service(#world{service = Service, stored = Memory, now = Now} = World0) ->
+    #world{revisions = Revisions, revision = Revision} = World0,
+    #service{incarnation = Incarnation} = Service,
+    World = World0#world{service = Service#service{
+        alive = true,
+        desired = with_former(map_get(Revision, Revisions), Memory, Revisions),
+        observed = sderl_ops_observed:new(),
+        memory = Memory,
+        runs = #{},
+        looked = #{},
+        planned = false,
+        last = never,
+        result = none
+    }},
+    Looking = lists:foldl(fun(What, W) -> look(What, W) end, World,
+                          [groups | lists:sort(maps:keys(World#world.hosts))]),
+    at(Now, {tick, Incarnation}, Looking).
+
+with_former(Desired, Memory, Revisions) ->
+    sderl_ops_upgrade:with_former(Desired, Memory, fun(Revision) -> maps:find(Revision, Revisions) end).
+
+kill_service(#world{service = #service{incarnation = Incarnation, runs = Runs} = Service,
+                    now = Now} = World0) ->
+    {Back, World} = roll(5_000, World0#world{service = Service#service{
+        alive = false, incarnation = Incarnation + 1, runs = #{}, result = none}}),
+    %% What it had begun goes on or not.
+    Orphans = #{Id => Now || _ := #run{step = Step, ended = never} <- Runs,
+                             Id <- [sderl_ops_step:instance(Step)], Id =/= undefined},
+    later(Back, service_up, World#world{orphans = maps:merge(World#world.orphans, Orphans)}).
+
+handle({tick, Incarnation}, #world{options = #{tick_ms := Ms}} = World) ->
+    if_alive(Incarnation, World, fun() -> later(Ms, {tick, Incarnation}, plan(World)) end);
+handle({decide, Incarnation}, World) ->
+    if_alive(Incarnation, World, fun() -> decide(World) end);
+handle(service_up, #world{service = #service{alive = true}} = World) ->
+    World;
+handle(service_up, World) ->
+    start_service(World);
+handle(kill, #world{service = #service{alive = false}} = World) ->
+    World;
+handle(kill, World) ->
+    kill_service(World);
+handle({effect, Run, Effect}, World) ->
+    take_effect(Run, Effect, World);
+handle({answer, #run{incarnation = Incarnation} = Run, Result}, World) ->
+    if_alive(Incarnation, World, fun() -> answer(Run, Result, World) end);
+handle({looked, Incarnation, What, Began, Seen, Again}, World) ->
+    if_alive(Incarnation, World, fun() -> again(What, Again, looked(What, Began, Seen, World)) end);
+handle({look, Incarnation, What}, World) ->
+    if_alive(Incarnation, World, fun() -> look(What, World) end);
+handle({healthy, Host, Id, Health}, World) ->
+    change_node(Host, Id, Health, World);
+handle({exits, Host, Id}, World) ->
+    exits(Host, Id, World);
+handle(fault, #world{faults = false} = World) ->
+    World;
+handle(fault, World0) ->
+    {Pause, World} = roll(4_000, World0),
+    later(Pause, fault, fault(World));
+handle(end_of_faults, World) ->
+    hosts_up(World#world{faults = false});
+handle({host, Host, State}, World) ->
+    put_host(Host, State, World);
+handle({operator, What}, World) ->
+    operator(What, World).
+
+if_alive(Incarnation, #world{service = #service{alive = true, incarnation = Incarnation}}, Then) ->
+    Then();
+if_alive(_, World, _) ->
+    World.
+
+plan(#world{service = #service{planned = true}} = World) -> World;
+plan(#world{service = Service, now = Now, options = #{decide_ms := Least}} = World) ->
+    #service{incarnation = Incarnation, last = Last} = Service,
+    At = case Last of
+        never -> Now;
+        _ -> max(Now, Last + Least)
+    end,
+    at(At, {decide, Incarnation}, World#world{service = Service#service{planned = true}}).
+
+decide(#world{service = Service, now = Now, options = #{steps := Steps}} = World) ->
+    #service{desired = Desired, observed = Observed, memory = Memory, runs = Runs} = Service,
+    Running = [Step || _ := #run{step = Step} <- Runs],
+    {_, Before} = process_info(self(), reductions),
+    #{start := Start, memory := After, notes := Notes} = Result =
+        Steps(Desired, Observed, Memory, Running, Now),
+    {_, Then} = process_info(self(), reductions),
+    Told = tell(Notes, World#world{
+        stored = After,
+        decisions = World#world.decisions + 1,
+        reductions = World#world.reductions + Then - Before,
+        service = Service#service{memory = After, planned = false, last = Now, result = Result}
+    }),
+    lists:foldl(fun begin_step/2, Told, Start).
+
+tell(Notes, #world{notes = Before, now = Now} = World) ->
+    World#world{notes = lists:reverse([{Now, Note} || Note <- Notes], Before)}.
+
+begin_step(_, #world{service = #service{alive = false}} = World) ->
+    World;
+begin_step(Step, World0) ->
+    World1 = sderl_ops_world_check:begin_step(Step, World0),
+    #world{service = Service, number = Number, options = Options, dice = Dice, steps = Count} =
+        World1,
+    #service{incarnation = Incarnation, runs = Runs, memory = Memory} = Service,
+    Run = #run{number = Number, step = Step, host = host_of(Step, Memory),
+               incarnation = Incarnation},
+    {Ms, Rolled} = (map_get(durations, Options))(Step, Dice),
+    Effect = effect(Step, Run#run.host, World1),
+    World2 = run_step(Run, Effect, Ms, World1#world{
+        dice = Rolled,
+        number = Number + 1,
+        steps = Count + 1,
+        service = Service#service{runs = Runs#{Number => Run}}
+    }),
+    case map_get(kill_at, Options) of
+        {At, before} when At =:= Count + 1 ->
+            kill_service(World2#world{queue = without_effect(Run, World2#world.queue)});
+        {At, 'after'} when At =:= Count + 1 ->
+            kill_service(take_effect(Run, Effect,
+                World2#world{queue = without_effect(Run, World2#world.queue)}));
+        _ -> World2
+    end.
+
+host_of({Kind, Host, _}, _) when Kind =:= fetch; Kind =:= remove; Kind =:= drop_release -> Host;
+host_of(groups, _) -> undefined;
+host_of({_, Id}, Memory) -> sderl_ops_memory:host_of(Id, Memory).
+
+without_effect(#run{number = Number}, Queue) ->
+    gb_trees:from_orddict([Item || {_, Event} = Item <- gb_trees:to_list(Queue),
+                                   not is_effect(Event, Number)]).
+
+is_effect({effect, #run{number = Number}, _}, Number) -> true;
+is_effect(_, _) -> false.
+
+%% Its effect somewhere on the way, then its answer, if all goes well.
+run_step(#run{host = Host} = Run, Effect, Ms, #world{hosts = Hosts} = World0) ->
+    State = case Hosts of
+        #{Host := #host{state = Is}} -> Is;
+        #{} when Host =:= undefined -> up;
+        #{} -> gone
+    end,
+    {Luck, World} = case World0#world.faults of
+        true -> roll(20, World0);
+        false -> {20, World0}
+    end,
+    case {State, Luck} of
+        {up, 1} -> later(Ms, {answer, Run, {error, failed}}, World);
+        {up, 2} ->
+            later(?LIMIT_MS, {answer, Run, {error, timeout}},
+                  later(Ms, {effect, Run, Effect}, World));
+        {up, _} ->
+            later(Ms, {answer, Run, ok}, later(Ms - Ms div 4, {effect, Run, Effect}, World));
+        {hung, _} -> later(?LIMIT_MS, {answer, Run, {error, timeout}}, World);
+        {_, _} -> later(100, {answer, Run, {error, unreachable}}, World)
+    end.
+
+duration(Step, Dice) ->
+    Most = case Step of
+        {fetch, _, _} -> 4_000;
+        {start, _} -> 3_000;
+        groups -> 1_000;
+        _ -> 500
+    end,
+    {Ms, Next} = rand:uniform_s(Most, Dice),
+    {Ms + 10, Next}.
+
+answer(#run{number = Number, step = Step, host = Host} = Run, Given, World) ->
+    #world{service = Service, now = Now, hosts = Hosts, options = #{ended := Ended}} = World,
+    Result = case Hosts of
+        #{Host := #host{state = State}} when State =/= up -> {error, unreachable};
+        #{} -> Given
+    end,
+    #service{memory = Memory0, runs = Runs} = Service,
+    {Memory, Notes} = Ended(Step, Result, Memory0, Now),
+    After = tell(Notes, World#world{service = Service#service{
+        memory = Memory, runs = Runs#{Number => Run#run{ended = Now}}}}),
+    lists:foldl(fun(What, W) -> look(What, once, W) end, After,
+                [What || What <- [Host, groups], What =/= undefined, is_affected(What, Step)]).
+
+is_affected(groups, Step) ->
+    Step =:= groups orelse element(1, Step) =:= start orelse element(1, Step) =:= drain;
+is_affected(_, _) -> true.
+
+%% ---------------------------------------------------------------- looking
+
+%% What it shows is how things were when it began.
+look(What, World) -> look(What, again, World).
+
+look(What, Again, #world{service = #service{incarnation = Incarnation}, now = Now} = World0) ->
+    {Ms, World} = roll(300, World0),
+    {Took, Seen} = sight(What, World, Ms),
+    later(Took, {looked, Incarnation, What, Now, Seen, Again}, World).
+
+again(_, once, World) -> World;
+again(What, again, #world{service = #service{incarnation = Incarnation}} = World) ->
+    Every = maps:get(look_every_ms, World#world.options, ?LOOK_EVERY_MS),
+    later(Every, {look, Incarnation, What}, World).
+
+sight(groups, #world{groups = Groups}, Ms) -> {Ms, Groups};
+sight(Name, #world{hosts = Hosts}, Ms) ->
+    case Hosts of
+        #{Name := #host{state = up, releases = Releases, instances = Instances, nodes = Nodes}} ->
+            {Ms, {#{state => up, releases => Releases, instances => Instances}, Nodes}};
+        #{Name := #host{state = hung}} -> {?LIMIT_MS, {absent(unreachable), #{}}};
+        #{Name := #host{state = down}} -> {Ms, {absent(unreachable), #{}}};
+        #{Name := #host{state = gone}} -> {Ms, {absent(gone), #{}}}
+    end.
+
+absent(State) -> #{state => State, releases => [], instances => #{}}.
+
+looked(What, Began, Seen, #world{service = Service} = World) ->
+    #service{observed = Observed, looked = Looked, memory = Memory} = Service,
+    case maps:get(What, Looked, Began) > Began of
+        %% Another that began later was quicker.
+        true -> World;
+        false ->
+            plan(settle(World#world{service = Service#service{
+                observed = see(What, Seen, Observed, Memory),
+                looked = Looked#{What => Began}}}))
+    end.
+
+see(groups, Groups, Observed, _) -> Observed#{groups := Groups};
+see(Host, {Seen, Nodes}, #{hosts := Hosts, nodes := AllNodes} = Observed, Memory) ->
+    #{assigned := Assigned} = Memory,
+    #{instances := Before} = maps:get(Host, Hosts, absent(gone)),
+    Here = fun(Id) -> maps:get(Id, Assigned, Host) =:= Host end,
+    Kept = maps:without([Id || Id := _ <- Before, Here(Id)], AllNodes),
+    Observed#{hosts := Hosts#{Host => Seen},
+              nodes := maps:merge(Kept, maps:filter(fun(Id, _) -> Here(Id) end, Nodes))}.
+
+%% A step is over when a look that began after its end has come back.
+settle(#world{service = #service{runs = Runs, looked = Looked} = Service} = World) ->
+    Still = maps:filter(fun(_, Run) -> not is_over(Run, Looked) end, Runs),
+    World#world{service = Service#service{runs = Still}}.
+
+is_over(#run{ended = never}, _) -> false;
+is_over(#run{ended = Ended, host = Host, step = Step}, Looked) ->
+    lists:all(fun(What) -> maps:get(What, Looked, -1) >= Ended end,
+              [What || What <- [Host, groups], What =/= undefined, is_affected(What, Step)]).
+
+%% ---------------------------------------------------------------- effects
+
+effect({lay_out, Id}, _, #world{service = #service{desired = Desired, memory = Memory}}) ->
+    case sderl_ops_reconcile:wanted(Id, Desired, Memory) of
+        {#{release := Release, settings := Settings}, _} -> {lay_out, Id, Release, Settings};
+        undefined -> none
+    end;
+effect(groups, _, #world{service = Service}) ->
+    #service{desired = Desired, observed = Observed, memory = Memory} = Service,
+    {groups, sderl_ops_reconcile:groups(Desired, Observed, Memory)};
+effect(Step, _, _) -> Step.
+
+take_effect(#run{incarnation = Incarnation, step = Step} = Run, Effect, World0) ->
+    #world{service = #service{incarnation = Now}, orphans = Orphans, now = At} = World0,
+    World = case {Incarnation, sderl_ops_step:instance(Step)} of
+        {Now, _} -> World0;
+        {_, undefined} -> World0;
+        {_, Id} -> World0#world{orphans = Orphans#{Id => At}}
+    end,
+    change(Effect, Run#run.host, World).
+
+change({groups, Groups}, _, World) ->
+    lists:foldl(fun make_group/2, drop_groups(Groups, World), Groups);
+change(none, _, World) ->
+    World;
+change(Effect, Name, #world{hosts = Hosts} = World) ->
+    case Hosts of
+        #{Name := #host{state = up} = Host} ->
+            case change_host(Effect, Host) of
+                Host -> change_world(Effect, Name, unchanged, World);
+                After ->
+                    change_world(Effect, Name, changed, World#world{hosts = Hosts#{Name := After}})
+            end;
+        #{} -> World
+    end.
+
+change_host({fetch, _, Sha}, #host{releases = Releases} = Host) ->
+    Host#host{releases = lists:usort([Sha | Releases])};
+change_host({drop_release, _, Sha}, #host{releases = Releases} = Host) ->
+    Host#host{releases = lists:delete(Sha, Releases)};
+change_host({lay_out, Id, Release, Settings}, #host{instances = Instances} = Host) ->
+    State = case Instances of
+        #{Id := #{state := running}} -> running;
+        #{} -> laid_out
+    end,
+    Host#host{instances = Instances#{Id => #{state => State, release => Release,
+                                             settings => Settings}}};
+change_host({start, Id}, #host{instances = Instances, nodes = Nodes} = Host) ->
+    case Instances of
+        #{Id := #{state := running}} -> Host;
+        #{Id := Instance} ->
+            Host#host{instances = Instances#{Id := Instance#{state := running}},
+                      nodes = Nodes#{Id => #{state => up, health => unknown}}};
+        #{} -> Host
+    end;
+change_host({stop, Id}, #host{instances = Instances, nodes = Nodes} = Host) ->
+    case Instances of
+        #{Id := Instance} ->
+            Host#host{instances = Instances#{Id := Instance#{state := laid_out}},
+                      nodes = maps:remove(Id, Nodes)};
+        #{} -> Host
+    end;
+change_host({remove, _, Id}, #host{instances = Instances, nodes = Nodes} = Host) ->
+    Host#host{instances = maps:remove(Id, Instances), nodes = maps:remove(Id, Nodes)};
+change_host({drain, _}, Host) ->
+    Host.
+
+%% A node that starts is in no group.
+change_world({start, Id}, Name, changed, World0) ->
+    #world{hosts = Hosts, options = #{bad := Bad}} = World = leave_groups(Id, World0),
+    #{Name := #host{instances = #{Id := #{release := Release}}}} = Hosts,
+    {Ms, Next} = roll(2_000, World),
+    case Bad of
+        #{Release := exits} -> later(Ms, {exits, Name, Id}, Next);
+        #{Release := sick} -> later(Ms, {healthy, Name, Id, {problems, [~"sick"]}}, Next);
+        #{} -> later(Ms, {healthy, Name, Id, ok}, Next)
+    end;
+change_world({drain, Id}, _, _, World) -> leave_groups(Id, World);
+change_world(_, _, _, World) -> World.
+
+leave_groups(Id, #world{groups = Groups} = World) ->
+    World#world{groups = #{Name => lists:delete(Id, Ids) || Name := Ids <- Groups}}.
+
+drop_groups(Wanted, #world{groups = Groups} = World) ->
+    Names = [Name || #{name := Name} <- Wanted],
+    World#world{groups = maps:with(Names, Groups)}.
+
+%% Nodes that are up come in, and those that are not to be in it go.
+make_group(#{name := Name, members := Members}, #world{groups = Groups} = World) ->
+    Up = sderl_ops_world_check:up(World),
+    Before = [Id || Id <- maps:get(Name, Groups, []), lists:member(Id, Members)],
+    New = [Id || Id <- Members, is_map_key(Id, Up)],
+    World#world{groups = Groups#{Name => lists:usort(Before ++ New)}}.
+
+change_node(Name, Id, Health, #world{hosts = Hosts} = World) ->
+    case Hosts of
+        #{Name := #host{nodes = #{Id := Node} = Nodes} = Host} ->
+            Changed = Host#host{nodes = Nodes#{Id := Node#{health := Health}}},
+            World#world{hosts = Hosts#{Name := Changed}};
+        #{} -> World
+    end.
+
+exits(Name, Id, #world{hosts = Hosts} = World) ->
+    case Hosts of
+        #{Name := #host{instances = #{Id := #{state := running} = Instance} = Instances,
+                        nodes = Nodes} = Host} ->
+            Changed = Host#host{instances = Instances#{Id := Instance#{state := exited}},
+                                nodes = maps:remove(Id, Nodes)},
+            World#world{hosts = Hosts#{Name := Changed}};
+        #{} -> World
+    end.
+
+%% ---------------------------------------------------------------- faults
+
+fault(World0) ->
+    {Kind, World} = roll(10, World0),
+    case Kind of
+        _ when Kind =< 3 -> with_host(fun(Host, W) -> put_host(Host, down, W) end, World);
+        4 -> with_host(fun(Host, W) -> put_host(Host, hung, W) end, World);
+        _ when Kind =< 7 ->
+            with_host(fun(Host, #world{hosts = Hosts} = W) ->
+                case maps:keys((map_get(Host, Hosts))#host.nodes) of
+                    [] -> W;
+                    Ids ->
+                        {Id, Next} = pick(Ids, W),
+                        exits(Host, Id, Next)
+                end
+            end, World);
+        _ -> handle(kill, World)
+    end.
+
+with_host(Do, #world{hosts = Hosts} = World) ->
+    {Host, Next} = pick(lists:sort(maps:keys(Hosts)), World),
+    Do(Host, Next).
+
+%% A host that fails loses what runs on it; one that hangs does not. Either comes back.
+put_host(Name, State, #world{hosts = Hosts, now = Now} = World) ->
+    #{Name := Host} = Hosts,
+    Changed = case {Host#host.state, State} of
+        {up, down} ->
+            Exited = #{Id => exited(Instance) || Id := Instance <- Host#host.instances},
+            Host#host{state = down, instances = Exited, nodes = #{}};
+        {up, _} -> Host#host{state = State};
+        {_, up} -> Host#host{state = up, since = Now};
+        {Is, _} -> Host#host{state = Is}
+    end,
+    After = World#world{hosts = Hosts#{Name := Changed}},
+    case World#world.faults andalso State =/= up of
+        true ->
+            {Long, Next} = roll(4, After),
+            {Ms, Last} = roll(case Long of 1 -> 60_000; _ -> 8_000 end, Next),
+            later(Ms, {host, Name, up}, Last);
+        false -> After
+    end.
+
+exited(#{state := running} = Instance) -> Instance#{state := exited};
+exited(Instance) -> Instance.
+
+-doc "All hosts are up again but those that are gone for good.".
+-spec hosts_up(#world{}) -> #world{}.
+hosts_up(#world{hosts = Hosts} = World) ->
+    lists:foldl(fun(Name, W) -> put_host(Name, up, W) end, World,
+                [Name || Name := #host{state = State} <- Hosts, State =/= gone, State =/= up]).
+
+%% ---------------------------------------------------------------- operators
+
+operator({apply, Desired}, #world{revisions = Revisions, revision = Revision} = World) ->
+    Next = Revision + 1,
+    Numbered = Desired#{revision := Next},
+    Applied = World#world{revisions = Revisions#{Next => Numbered}, revision = Next},
+    case Applied#world.service of
+        #service{alive = false} -> Applied;
+        #service{memory = Memory} = Service ->
+            plan(Applied#world{service = Service#service{
+                desired = with_former(Numbered, Memory, Applied#world.revisions)}})
+    end;
+operator({revision, Change}, #world{revisions = Revisions, revision = Revision} = World) ->
+    operator({apply, Change(map_get(Revision, Revisions))}, World);
+%% What an operator says is stored before it is answered.
+operator({memory, _}, #world{service = #service{alive = false}} = World) -> World;
+operator({memory, Change}, #world{service = #service{memory = Memory} = Service} = World) ->
+    After = Change(Memory),
+    plan(World#world{stored = After, service = Service#service{memory = After}}).

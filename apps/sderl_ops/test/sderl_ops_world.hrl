@@ -1,0 +1,60 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% A simulated cluster with its hosts, operators and the service that looks after it.
+
+-record(host, {
+    state = up :: up | down | hung | gone,
+    %% Since when it is up: a service may not have noticed yet.
+    since = 0 :: integer(),
+    releases = [] :: [binary()],
+    instances = #{} :: #{binary() => sderl_ops_observed:instance_seen()},
+    nodes = #{} :: #{binary() => sderl_ops_observed:node_seen()}
+}).
+
+-record(run, {
+    number :: pos_integer(),
+    step :: sderl_ops_step:step(),
+    host :: binary() | undefined,
+    incarnation :: pos_integer(),
+    %% When it ended; till then it runs.
+    ended = never :: never | integer()
+}).
+
+%% What the process that is the service knows.
+-record(service, {
+    incarnation = 1 :: pos_integer(),
+    alive = true :: boolean(),
+    desired :: map(),
+    observed :: sderl_ops_observed:observed(),
+    memory :: sderl_ops_memory:memory(),
+    runs = #{} :: #{pos_integer() => #run{}},
+    %% When the last look that has come back began, by host and of the groups.
+    looked = #{} :: #{binary() | groups => integer()},
+    planned = false :: boolean(),
+    last = never :: never | integer(),
+    result = none :: none | sderl_ops_reconcile:result()
+}).
+
+-record(world, {
+    options :: map(),
+    now = 0 :: integer(),
+    dice :: rand:state(),
+    queue :: gb_trees:tree({integer(), pos_integer()}, term()),
+    number = 1 :: pos_integer(),
+    hosts = #{} :: #{binary() => #host{}},
+    groups = #{} :: #{binary() => [binary()]},
+    %% All revisions.
+    revisions = #{} :: #{pos_integer() => map()},
+    revision = 1 :: pos_integer(),
+    stored :: sderl_ops_memory:memory(),
+    service :: #service{},
+    faults = true :: boolean(),
+    %% Whose state an effect of a service that is dead has changed, and when.
+    orphans = #{} :: #{binary() => integer()},
+    %% Who was taken out of service by a step and does not serve again.
+    out = #{} :: #{binary() => []},
+    notes = [] :: [{integer(), sderl_ops_note:note()}],
+    steps = 0 :: non_neg_integer(),
+    decisions = 0 :: non_neg_integer(),
+    reductions = 0 :: non_neg_integer(),
+    problems = [] :: [term()]
+}).

@@ -1,0 +1,193 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_world_check).
+-moduledoc """
+What must never happen in `sderl_ops_world`, and what must be in the end, seen from outside: from how
+things are, not from what the service knows of them.
+""".
+
+-include("sderl_ops_world.hrl").
+
+-export([begin_step/2, watch/2, up/1, final/1, problem/2]).
+
+%% What a service of before had begun may have happened unseen; and a host that is just back may not
+%% have been noticed.
+-define(UNSEEN_MS, 40_000).
+
+-doc "Checks a step that begins.".
+-spec begin_step(sderl_ops_step:step(), #world{}) -> #world{}.
+begin_step(_, #world{options = #{check := false}} = World) -> World;
+begin_step(Step, World) ->
+    Id = sderl_ops_step:instance(Step),
+    Checked = case is_orphan(Id, World) of
+        true -> World;
+        false -> lists:foldl(fun problem/2, World, harm(Step, World))
+    end,
+    mark_out(Step, Id, Checked).
+
+is_orphan(Id, #world{orphans = Orphans, now = Now}) ->
+    case Orphans of
+        #{Id := At} -> Now - At < ?UNSEEN_MS;
+        #{} -> false
+    end.
+
+-doc "Notes that something is wrong.".
+-spec problem(term(), #world{}) -> #world{}.
+problem(Problem, #world{problems = Problems, now = Now} = World) ->
+    World#world{problems = [{Now, Problem} | Problems]}.
+
+effective(#world{service = #service{desired = Desired, memory = Memory}}) ->
+    sderl_ops_upgrade:effective(Desired, Memory).
+
+here(Id, #world{service = #service{memory = Memory}, hosts = Hosts}) ->
+    Name = sderl_ops_memory:host_of(Id, Memory),
+    case Hosts of
+        #{Name := #host{state = up, instances = #{Id := Instance}}} -> Instance;
+        #{} -> none
+    end.
+
+harm({start, Id} = Step, World) ->
+    [{running_already, Step} || #{state := running} <- [here(Id, World)]]
+        ++ [{runs_elsewhere, Step, Other} || Other <- elsewhere(Id, World)]
+        ++ [{start_of_undesired, Step}
+            || #{instances := Instances} <- [effective(World)], not is_map_key(Id, Instances)]
+        ++ repeated(Step, World);
+harm({lay_out, Id} = Step, World) ->
+    [{running_at_the_time, Step} || #{state := running} <- [here(Id, World)]]
+        ++ repeated(Step, World);
+harm({remove, Host, Id} = Step, #world{service = #service{memory = Memory}} = World) ->
+    [{desired_there, Step} || sderl_ops_memory:host_of(Id, Memory) =:= Host,
+                              is_as_desired(Id, Host, World)]
+        ++ repeated(Step, World);
+harm({Kind, Id} = Step, #world{service = #service{memory = Memory}} = World)
+  when Kind =:= drain; Kind =:= stop ->
+    Host = sderl_ops_memory:host_of(Id, Memory),
+    [{as_desired_already, Step} || not sderl_ops_memory:is_aside(Id, Memory),
+                                   is_as_desired(Id, Host, World)]
+        ++ out_of_service(Step, Id, World)
+        ++ repeated(Step, World);
+harm({drop_release, Name, Sha} = Step, #world{hosts = Hosts} = World) ->
+    #{Name := #host{instances = Instances}} = Hosts,
+    [{release_in_use, Step} || #{release := Used} <- maps:values(Instances), Used =:= Sha]
+        ++ repeated(Step, World);
+harm(Step, World) ->
+    repeated(Step, World).
+
+repeated(Step, #world{service = #service{runs = Runs}}) ->
+    [{runs_already, Step} || #run{step = Same} <- maps:values(Runs), Same =:= Step].
+
+is_as_desired(Id, Host, World) ->
+    case {effective(World), here(Id, World)} of
+        {#{instances := #{Id := #{release := Release, settings := Settings,
+                                  candidates := Candidates}}},
+         #{state := running, release := Release, settings := Settings}} ->
+            lists:member(Host, Candidates);
+        _ -> false
+    end.
+
+elsewhere(Id, #world{hosts = Hosts, now = Now, service = #service{memory = Memory}}) ->
+    Here = sderl_ops_memory:host_of(Id, Memory),
+    [Name || Name := #host{state = up, since = Since, instances = #{Id := #{state := running}}}
+                 <- Hosts,
+             Name =/= Here, Now - Since > ?UNSEEN_MS].
+
+%% ---------------------------------------------------------------- out of service by our doing
+
+out_of_service(Step, Id, #world{out = Out, groups = InGroups} = World) ->
+    #world{service = #service{memory = Memory}} = World,
+    #{instances := Instances, groups := Groups, upgrade := #{batch := Batch}} = effective(World),
+    Others = [Other || Other := _ <- Out, Other =/= Id, is_counted(Other, Instances, World)],
+    case is_map_key(Id, Out) orelse not is_map_key(Id, Instances)
+        orelse sderl_ops_memory:is_aside(Id, Memory) of
+        true -> [];
+        false ->
+            [{more_than_batch, Step, Others} || length(Others) >= Batch]
+                ++ [{group_loses_another, Step, Name, Lost}
+                    || #{name := Name, members := Members} <- Groups,
+                       lists:member(Id, Members),
+                       lists:member(Id, maps:get(Name, InGroups, [])),
+                       [_ | _] = Lost <- [[Other || Other <- Members, Other =/= Id,
+                                                    is_map_key(Other, Out)
+                                                        orelse is_seen_out(Other, World)]]]
+    end.
+
+%% One whose host fails, or that was given up, is not out by our doing any more.
+is_counted(Id, Instances, #world{service = #service{memory = Memory}, hosts = Hosts}) ->
+    Host = sderl_ops_memory:host_of(Id, Memory),
+    is_map_key(Id, Instances)
+        andalso not sderl_ops_memory:is_aside(Id, Memory)
+        andalso case Hosts of
+                    #{Host := #host{state = up}} -> true;
+                    #{} -> false
+                end
+        andalso not lists:any(fun({Step, _}) -> sderl_ops_step:instance(Step) =:= Id end,
+                              sderl_ops_memory:quarantined(Memory)).
+
+%% The service itself has seen that it does not run.
+is_seen_out(Id, #world{service = #service{observed = Observed, memory = Memory}}) ->
+    case sderl_ops_observed:instance_at(sderl_ops_memory:host_of(Id, Memory), Id, Observed) of
+        #{state := running} -> false;
+        _ -> true
+    end.
+
+mark_out({Kind, _}, Id, #world{out = Out} = World) when Kind =:= drain; Kind =:= stop ->
+    World#world{out = Out#{Id => []}};
+mark_out(_, _, World) ->
+    World.
+
+-doc "After each event: who serves again is not out any more.".
+-spec watch(term(), #world{}) -> #world{}.
+watch(_, #world{out = Out} = World) when Out =:= #{} -> World;
+watch({Kind, _, _}, #world{options = #{check := true}, out = Out} = World) when Kind =:= effect ->
+    Serving = serving(World),
+    World#world{out = maps:without(maps:keys(Serving), Out)};
+watch({healthy, _, _, _}, #world{options = #{check := true}, out = Out} = World) ->
+    World#world{out = maps:without(maps:keys(serving(World)), Out)};
+watch(_, World) -> World.
+
+serving(#world{groups = InGroups} = World) ->
+    #{groups := Groups, instances := Instances} = effective(World),
+    #{Id => [] || Id := _ <- up(World),
+                  is_map_key(Id, Instances),
+                  lists:all(fun(#{name := Name, members := Members}) ->
+                      not lists:member(Id, Members)
+                          orelse lists:member(Id, maps:get(Name, InGroups, []))
+                  end, Groups)}.
+
+-doc "Instances that run on hosts that are up.".
+-spec up(#world{}) -> #{binary() => []}.
+up(#world{hosts = Hosts}) ->
+    #{Id => [] || _ := #host{state = up, nodes = Nodes} <- Hosts, Id := _ <- Nodes}.
+
+%% ---------------------------------------------------------------- the end
+
+-doc "In what the world is not as it is to be.".
+-spec final(#world{}) -> [term()].
+final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
+    #{instances := Instances, groups := Groups, releases := Releases} = effective(World),
+    #world{service = #service{memory = #{aside := Aside}}} = World,
+    Places = [{Id, Name, Instance} || Name := #host{state = up, instances = There} <- Hosts,
+                                      Id := Instance <- There],
+    Problems
+        ++ [{not_once, Id, [Name || {Of, Name, _} <- Places, Of =:= Id]}
+            || Id := Instance <- Instances, not is_map_key(Id, Aside),
+               length([Name || {Of, Name, Seen} <- Places, Of =:= Id,
+                               is_right(Seen, Name, Instance)]) =/= 1]
+        ++ [{not_desired, Id, Name} || {Id, Name, _} <- Places, not is_map_key(Id, Instances)]
+        ++ [{twice, Id} || {Id, _} <- duplicates([Id || {Id, _, _} <- Places])]
+        ++ [{group, Name, maps:get(Name, InGroups, [])}
+            || #{name := Name, members := Members} <- Groups,
+               lists:sort(Members -- maps:keys(Aside)) =/= maps:get(Name, InGroups, [])]
+        ++ [{group_not_desired, Name}
+            || Name := [_ | _] <- InGroups,
+               not lists:any(fun(#{name := Of}) -> Of =:= Name end, Groups)]
+        ++ [{release, Name, Sha} || Name := #host{state = up, releases = There} <- Hosts,
+                                    Sha <- There, not is_map_key(Sha, Releases)].
+
+is_right(#{state := running, release := Release, settings := Settings}, Name,
+         #{release := Release, settings := Settings, candidates := Candidates}) ->
+    lists:member(Name, Candidates);
+is_right(_, _, _) -> false.
+
+duplicates(List) ->
+    maps:to_list(maps:filter(fun(_, Same) -> length(Same) > 1 end,
+                             maps:groups_from_list(fun(Item) -> Item end, List))).
