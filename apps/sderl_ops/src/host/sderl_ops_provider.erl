@@ -39,4 +39,5 @@ hosts(Config, #{provider := Provider, cluster := Cluster} = Context) ->
             {error, Why}
     end.
 
-module(#{type := local}) -> sderl_ops_local.
+module(#{type := local}) -> sderl_ops_local;
+module(#{type := ssh}) -> sderl_ops_ssh.

@@ -1,0 +1,160 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_openssh).
+-moduledoc """
+Reaches a host by the machine's OpenSSH client: its keys, agent, configuration and known hosts are
+the user's own. A host whose key is not known, or is another, is refused, and nothing is ever asked.
+
+One connection for each host stays open for a minute and carries all small calls; an archive has a
+connection of its own. On the host, `sderl-ops/CLUSTER` in the user's home has all that is ours, the
+host script too, under the name of its content.
+""".
+
+-behaviour(sderl_ops_transport).
+
+-export([run/5, close/1]).
+-export_type([settings/0]).
+
+-doc """
+`folder` is for the sockets of open connections. A host that says nothing for `alive` (so many
+seconds, so many times) is given up.
+""".
+-type settings() :: #{
+    address := binary(),
+    port := 1..65535,
+    folder := file:filename_all(),
+    user => binary(),
+    key => file:filename_all(),
+    known_hosts => file:filename_all(),
+    alive => {Seconds :: pos_integer(), Times :: pos_integer()}
+}.
+
+%% The script is not on the host, or is another.
+-define(NO_SCRIPT, 119).
+
+-spec run(settings(), binary(), [binary()], sderl_ops_port:input(), pos_integer()) ->
+    sderl_ops_transport:answer().
+run(Settings, Cluster, Arguments, Input, Limit) ->
+    {ok, Script} = file:read_file(sderl_ops_sh:script()),
+    Sum = binary:encode_hex(crypto:hash(sha256, Script), lowercase),
+    Base = <<"sderl-ops/", Cluster/binary>>,
+    File = <<Base/binary, "/host-", Sum/binary, ".sh">>,
+    Command = remote(["[ -f \"$0\" ] || exit ", integer_to_list(?NO_SCRIPT),
+                      "; exec sh \"$0\" \"$@\""], [File, Base, Cluster | Arguments]),
+    case call(Settings, Command, Input, Limit) of
+        {ok, ?NO_SCRIPT, _} ->
+            case put_script(Settings, Base, Script, Sum, Limit) of
+                {ok, 0, _} -> call(Settings, Command, Input, Limit);
+                Other -> Other
+            end;
+        Answer ->
+            Answer
+    end.
+
+%% Checked, so that one that was cut off never gets the name of a whole one.
+put_script(Settings, Base, Script, Sum, Limit) ->
+    Command = remote(
+        "umask 077; mkdir -p \"$0\" && cd \"$0\" && cat >.script.$$ "
+        "&& set -- \"$1\" $(sha256sum <.script.$$) && { [ \"$1\" = \"$2\" ] || exit 1; } "
+        "&& rm -f host-*.sh && mv .script.$$ \"host-$1.sh\"",
+        [Base, Sum]),
+    call(Settings, Command, {bytes, Script}, Limit).
+
+%% Whatever shell the user has there, it only reads one line in single quotes.
+remote(Shell, Words) ->
+    lists:join(" ", ["exec sh -c", quote(Shell) | [quote(Word) || Word <- Words]]).
+
+quote(Text) -> ["'", string:replace(Text, "'", "'\\''", all), "'"].
+
+call(#{address := Address, folder := Folder} = Settings, Command, Input, Limit) ->
+    case {os:find_executable("ssh"), filelib:ensure_path(Folder)} of
+        {false, _} ->
+            {error, {no_ssh, ~""}};
+        {_, {error, Why}} ->
+            {error, {cannot_read, Folder, Why}};
+        {Ssh, ok} ->
+            %% Sockets have short names only when they are named from their folder.
+            Words = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", filename:absname(Folder), Ssh]
+                ++ options(Settings, Input) ++ ["--", Address, Command],
+            answer(sderl_ops_port:run(Words, Input, Limit), Settings, Limit)
+    end.
+
+options(#{port := Port} = Settings, Input) ->
+    {Seconds, Times} = alive(Settings),
+    Options = [
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes",
+        "UpdateHostKeys=no",
+        ["ConnectTimeout=", integer_to_list(Seconds * Times)],
+        ["ServerAliveInterval=", integer_to_list(Seconds)],
+        ["ServerAliveCountMax=", integer_to_list(Times)],
+        "ClearAllForwardings=yes",
+        "ForwardAgent=no",
+        "ForwardX11=no",
+        "PermitLocalCommand=no",
+        "EscapeChar=none",
+        "LogLevel=INFO"
+    ] ++ connection(Input)
+        ++ [["User=", User] || #{user := User} <- [Settings]]
+        ++ lists:append([[["IdentityFile=", file_option(Key)], "IdentitiesOnly=yes"]
+                         || #{key := Key} <- [Settings]])
+        ++ lists:append([[["UserKnownHostsFile=", file_option(Known)], "GlobalKnownHostsFile=none"]
+                         || #{known_hosts := Known} <- [Settings]]),
+    ["-T", "-p", integer_to_list(Port) | lists:append([["-o", Option] || Option <- Options])].
+
+alive(#{alive := Alive}) -> Alive;
+alive(_) -> {5, 3}.
+
+connection({file, _}) -> ["ControlMaster=no", "ControlPath=none"];
+connection(_) -> ["ControlMaster=auto", "ControlPath=%C", "ControlPersist=60"].
+
+%% A percent sign would begin a variable of ssh.
+file_option(File) ->
+    ["\"", string:replace(filename:absname(File), "%", "%%", all), "\""].
+
+%% ------------------------------------------------------------------ what ssh says
+
+%% 255 is its own; all others are the program's.
+answer({ok, 255, Output}, Settings, _) -> {error, explain(Output, Settings)};
+answer({ok, Status, Output}, _, _) -> {ok, Status, Output};
+answer({error, timeout, Output}, _, Limit) -> {error, {timeout, Limit, Output}};
+answer({error, killed, Output}, _, _) -> {error, {cut_off, Output}}.
+
+explain(Output, Settings) ->
+    {Seconds, Times} = alive(Settings),
+    Said = last_lines(Output),
+    Meanings = [
+        {["Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED",
+          "host key is known for"],
+         {wrong_host_key, Said}},
+        {["Permission denied", "Too many authentication failures"], {refused_login, Said}},
+        {["not responding"], {timeout, Seconds * Times * 1000, Said}},
+        {["closed by remote host", "Broken pipe", "Connection reset", "read from master failed"],
+         {cut_off, Said}}
+    ],
+    case [Meaning || {Texts, Meaning} <- Meanings, is_in(Texts, Output)] of
+        [Why | _] -> Why;
+        [] -> {unreachable, Said}
+    end.
+
+is_in(Texts, Output) ->
+    binary:match(Output, [list_to_binary(Text) || Text <- Texts]) =/= nomatch.
+
+%% What the script answered before is no complaint.
+last_lines(Output) ->
+    Lines = [Line || Line <- binary:split(Output, [~"\n", ~"\r"], [global, trim_all]),
+                     not is_answer(Line)],
+    iolist_to_binary(lists:join("\n", lists:nthtail(max(0, length(Lines) - 4), Lines))).
+
+is_answer(<<"ops ", _/binary>>) -> true;
+is_answer(_) -> false.
+
+-doc "Ends the connections that are open from this folder.".
+-spec close(file:filename_all()) -> ok.
+close(Folder) ->
+    Sockets = [Name || Name <- filelib:wildcard("*", Folder), length(Name) =:= 40],
+    lists:foreach(fun(Name) ->
+        Words = ["/bin/sh", "-c", "cd \"$0\" && exec ssh -o \"ControlPath=$1\" -O exit host",
+                 filename:absname(Folder), Name],
+        _ = sderl_ops_port:run(Words, none, 5_000),
+        _ = file:delete(filename:join(Folder, Name))
+    end, Sockets).
