@@ -23,7 +23,8 @@
 #   home/      HOME, with .erlang.cookie
 #   env        the environment, as shell commands
 #   commands/  start, stop, check and the hooks, as shell commands
-#   release/   the release's files (hard links), with the instance's own in their place
+#   release/   the release's files (hard links), with the instance's own in their place; or, for
+#              code that nothing is laid over, a link to the release
 #   state/ log/  the instance's own; they stay when it is laid out again
 #   started    it was started and not stopped since
 #
@@ -127,8 +128,6 @@ read_instance() {
         wait_for) wait_for=$value ;;
         esac
     done <"$node/instance"
-    # A release that is run by the host's own Erlang is used where it lies.
-    [ -d "$release" ] || release=$base/releases/$release_sha
 }
 
 # shellcheck disable=SC2016 # for the shell that is started
@@ -156,7 +155,7 @@ run_command() { # NAME SECONDS NAME=VALUE
     ) </dev/null >"$node/log/$1.log" 2>&1 9>&- &
     deadline=$(($(seconds_now) + $2)) pause=0.02
     while [ ! -s "$outcome" ]; do
-        if [ "$(seconds_now)" -ge "$deadline" ]; then
+        if [ "$(seconds_now)" -gt "$deadline" ]; then
             kill_with "$3"
             rm -f "$outcome" "$outcome.part"
             status=late
@@ -273,7 +272,9 @@ verb_lay_out() { # ID
     sha=$(sed -n 's/^release //p' "$new/instance")
     demand_name "$sha"
     [ -d "$base/releases/$sha" ] || fail no_release "$sha"
-    if [ ! -f "$new/in_place" ]; then
+    if [ -f "$new/in_place" ]; then
+        ln -s "$base/releases/$sha" "$new/release"
+    else
         cp -Rpl "$base/releases/$sha" "$new/release"
         # tar takes a file away before it makes one of that name, so the release keeps its own.
         [ ! -d "$new/files" ] || {
@@ -296,7 +297,7 @@ verb_start() { # ID SECONDS
     read_instance
     find_instance
     [ -z "$found" ] || return 0
-    [ -d "$release" ] || fail no_release "$release_sha"
+    [ -d "$release/." ] || fail no_release "$release_sha"
     rm -f "$node/booted" "$node"/.outcome.*
     run_hook before_start "$seconds"
     began=$(seconds_now)
@@ -338,7 +339,7 @@ await_start() {
         # Long enough to see a program that cannot run at all.
         *) [ "$rounds" -lt 6 ] || return 0 ;;
         esac
-        if [ "$(seconds_now)" -ge "$((began + seconds))" ]; then
+        if [ "$(seconds_now)" -gt "$((began + seconds))" ]; then
             kill_instance
             tell_tail
             rm -f "$node/started"
@@ -367,7 +368,7 @@ stop_instance() { # SECONDS
     while :; do
         find_instance
         [ -n "$found" ] || return 0
-        [ "$(seconds_now)" -lt "$deadline_stop" ] || break
+        [ "$(seconds_now)" -le "$deadline_stop" ] || break
         sleep "$pause"
         pause=0.1
     done

@@ -9,7 +9,7 @@ a sentence, `format_error/1`.
 """.
 
 -export([survey/1, fetch/3, lay_out/3, start/3, stop/3, hook/3, hook/4, remove/2, drop_release/2]).
--export([folders/3, format_error/1]).
+-export([folders/2, format_error/1]).
 -export_type([host/0, seen/0, instance_seen/0, folders/0, why/0]).
 
 -doc "`id` is `PROVIDER/NAME`; `address` is that of its nodes' names.".
@@ -170,17 +170,13 @@ remove(Host, Id) -> done(call(Host, [~"remove", Id], none, ?SHORT)).
 drop_release(Host, Sha) -> done(call(Host, [~"drop_release", Sha], none, ?SHORT)).
 
 -doc "Where an instance's folders will be; `Base` is from a survey.".
--spec folders(Base :: binary(), Id :: binary(), Start :: {code, Sha :: binary()} | release) ->
-    folders().
-folders(Base, Id, Start) ->
+-spec folders(Base :: binary(), Id :: binary()) -> folders().
+folders(Base, Id) ->
     Node = <<Base/binary, "/nodes/", Id/binary>>,
     #{home => <<Node/binary, "/home">>,
       state_dir => <<Node/binary, "/state">>,
       log_dir => <<Node/binary, "/log">>,
-      release_dir => case Start of
-          {code, Sha} -> <<Base/binary, "/releases/", Sha/binary>>;
-          release -> <<Node/binary, "/release">>
-      end}.
+      release_dir => <<Node/binary, "/release">>}.
 
 done({ok, _}) -> ok;
 done({error, Why}) -> {error, Why}.

@@ -41,11 +41,10 @@ layout(Instance, Settings, Place, Cookie) ->
     end.
 
 %% What variables stand for.
-values(#{id := Id, family := Family, index := Index, release := Release}, Settings, Place) ->
+values(#{id := Id, family := Family, index := Index}, Settings, Place) ->
     #{cluster := Cluster} = Settings,
     #{host := Host, address := Address, base := Base} = Place,
-    Start = case Settings of #{kind := code} -> {code, Release}; #{} -> release end,
-    Folders = sderl_ops_host:folders(Base, Id, Start),
+    Folders = sderl_ops_host:folders(Base, Id),
     maps:merge(#{atom_to_binary(Name) => Folder || Name := Folder <- Folders},
                #{~"node" => <<Id/binary, $@, Address/binary>>, ~"id" => Id, ~"family" => Family,
                  ~"index" => integer_to_binary(Index), ~"host" => host_name(Host),
