@@ -6,8 +6,8 @@ be, and the groups with their members.
 """.
 
 -export([from/2, instance/2, settings/2, host_labels/1]).
--export_type([desired/0, instance/0, instance_id/0, host_id/0, sha/0, hash/0, settings/0, source/0,
-              group/0, given/0]).
+-export_type([desired/0, instance/0, instance_id/0, host/0, host_id/0, sha/0, hash/0, settings/0,
+              source/0, group/0, restart/0, given/0]).
 
 -doc "A family and a number: `web3`.".
 -type instance_id() :: binary().
@@ -17,6 +17,7 @@ be, and the groups with their members.
 -type sha() :: binary().
 -type hash() :: binary().
 -type group() :: sderl_ops_groups:group().
+-type restart() :: sderl_ops_file:restart().
 
 -type desired() :: #{
     cluster := binary(),
@@ -24,15 +25,26 @@ be, and the groups with their members.
     revision := non_neg_integer(),
     releases := #{sha() => source()},
     settings := #{hash() => settings()},
-    hosts := #{host_id() => #{provider := binary(), labels := #{binary() => binary()}}},
+    hosts := #{host_id() => host()},
     instances := #{instance_id() => instance()},
     groups := [group()],
     upgrade := sderl_ops_file:upgrade()
 }.
 
 -doc """
+A host that a domain has. `lost_after_s`: how long it may be unreachable until its instances go
+elsewhere; a host that is a folder of this machine never is lost.
+""".
+-type host() :: #{
+    provider := binary(),
+    labels := #{binary() => binary()},
+    lost_after_s := pos_integer() | never
+}.
+
+-doc """
 `node` and `host` are `undefined` until a host is assigned. `settings` names what is laid out
-(`settings/2`) but for the values of secrets. `candidates` are in the order of choice.
+(`settings/2`) but for the values of secrets. Of `candidates` the first is taken where `select` has
+no reason for another.
 """.
 -type instance() :: #{
     id := instance_id(),
@@ -43,8 +55,9 @@ be, and the groups with their members.
     release := sha(),
     settings := hash(),
     labels := #{binary() => binary()},
-    restart := sderl_ops_file:restart(),
+    restart := restart(),
     limits := sderl_ops_file:limits(),
+    select := spread | pack | random,
     candidates := [host_id()]
 }.
 
@@ -172,14 +185,19 @@ provided_hosts(Name, #{provider := Provider, hosts := Wanted}, Provided) ->
 host_id(Provider, Host) -> <<Provider/binary, $/, Host/binary>>.
 
 %% A host may be in several domains; what they say of it is put together.
-host_facts(#{domains := Domains}, Hosts) ->
+host_facts(#{domains := Domains, providers := Providers}, Hosts) ->
     maps:fold(
         fun(Name, #{provider := Provider} = Domain, Facts) ->
             Labels = host_labels(Domain),
+            Lost = maps:get(lost_after_s, map_get(Provider, Providers), never),
             lists:foldl(
                 fun(Host, Known) ->
                     #{labels := Old} = maps:get(Host, Known, #{labels => #{}}),
-                    Known#{Host => #{provider => Provider, labels => maps:merge(Old, Labels)}}
+                    Known#{Host => #{
+                        provider => Provider,
+                        labels => maps:merge(Old, Labels),
+                        lost_after_s => Lost
+                    }}
                 end,
                 Facts, map_get(Name, Hosts)
             )
@@ -197,12 +215,11 @@ host_labels(#{labels := Labels} = Domain) ->
 %% ---------------------------------------------------------------- instances
 
 instances(#{families := Families} = File, Sums, Domains) ->
-    {Instances, {_, Settings}} = lists:mapfoldl(
-        fun({Name, Family}, {Before, Known}) ->
+    {Instances, Settings} = lists:mapfoldl(
+        fun({Name, Family}, Known) ->
             #{count := Count, release := Release} = Family,
             Laid = family_settings(Family, File),
             Hash = hash(Laid),
-            Hosts = interleave([map_get(Domain, Domains) || Domain <- map_get(domains, Family)]),
             Common = #{
                 family => Name,
                 node => undefined,
@@ -211,35 +228,21 @@ instances(#{families := Families} = File, Sums, Domains) ->
                 settings => Hash,
                 labels => map_get(labels, Family),
                 restart => map_get(restart, Family),
-                limits => map_get(limits, Family)
+                limits => map_get(limits, Family),
+                select => map_get(select, Family),
+                candidates => interleave([map_get(Domain, Domains)
+                                          || Domain <- map_get(domains, Family)])
             },
-            {[family_instance(Index, Common, Hosts, Before, Family)
-              || Index <- lists:seq(1, Count)],
-             {Before + Count, Known#{Hash => Laid}}}
+            {[family_instance(Index, Common) || Index <- lists:seq(1, Count)],
+             Known#{Hash => Laid}}
         end,
-        {0, #{}}, maps:to_list(maps:iterator(Families, ordered))
+        #{}, maps:to_list(maps:iterator(Families, ordered))
     ),
     {maps:from_list(lists:append(Instances)), Settings}.
 
-family_instance(Index, #{family := Name} = Common, Hosts, Before, #{select := Select}) ->
+family_instance(Index, #{family := Name} = Common) ->
     Id = <<Name/binary, (integer_to_binary(Index))/binary>>,
-    {Id, Common#{
-        id => Id,
-        index => Index,
-        candidates => candidates(Select, Hosts, Before + Index - 1, Id)
-    }}.
-
-%% Instances that are to be spread begin where those before them ended.
-candidates(_, [], _, _) ->
-    [];
-candidates(spread, Hosts, Before, _) ->
-    {First, Then} = lists:split(Before rem length(Hosts), Hosts),
-    Then ++ First;
-candidates(pack, Hosts, _, _) ->
-    Hosts;
-candidates(random, Hosts, _, Id) ->
-    %% By chance, and the same each time.
-    [Host || {_, Host} <- lists:sort([{erlang:phash2({Id, Host}), Host} || Host <- Hosts])].
+    {Id, Common#{id => Id, index => Index}}.
 
 %% One host of each domain, then the next of each, so that neighbours are in different domains.
 interleave(Lists) -> lists:uniq(interleave(Lists, [])).
