@@ -38,10 +38,10 @@ from_json(Text) ->
     },
     try json:decode(Text, {0, []}, Callbacks) of
         {Raw, _, Rest} ->
-            case is_blank(Rest) of
-                true -> plain(Raw);
-                false -> broken(Text, byte_size(Text) - byte_size(Rest),
-                                "there is more behind the end of the object: a file has one")
+            case string:trim(Rest, leading) of
+                <<>> -> plain(Raw);
+                More -> broken(Text, byte_size(Text) - byte_size(More),
+                               "there is more behind the end of the object: a file has one")
             end
     catch
         throw:too_deep -> too_deep([]);
@@ -50,7 +50,8 @@ from_json(Text) ->
             broken(Text, position(Stack), ["this is not JSON (", show_byte(Byte), " is not "
                                            "expected here)"]);
         error:{unexpected_sequence, _}:Stack ->
-            broken(Text, position(Stack), "this is not JSON (a wrong escape, or not UTF-8)");
+            broken(Text, position(Stack), "this is not JSON (a wrong escape, a number out of "
+                                              "range, or not UTF-8)");
         error:unexpected_end -> broken(Text, byte_size(Text), "this JSON ends too early");
         error:badarg:Stack ->
             broken(Text, position(Stack), "this is not JSON (a number out of range)")
@@ -69,8 +70,6 @@ position([{_, _, _, Info} | _]) ->
     end;
 position(_) ->
     0.
-
-is_blank(Rest) -> string:trim(Rest) =:= <<>>.
 
 show_byte(Byte) when Byte > 32, Byte < 127 -> [$', Byte, $'];
 show_byte(Byte) -> io_lib:format("byte ~b", [Byte]).
