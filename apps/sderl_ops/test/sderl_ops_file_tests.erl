@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_file_tests).
--moduledoc "Files of operations: what is read, and the exact sentence for each thing that is wrong.".
+-moduledoc "Files of operations: what is read, and the sentence for each thing that is wrong.".
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -400,8 +400,9 @@ every_rule_has_a_wrong_example_test() ->
     Wrong = [Path || {Path, _, _} <- wrong()],
     Keys = keys(sderl_ops_schema:file()),
     %% These are texts or lists like others that have one.
-    Others = [before_start, after_start, before_stop, archive, folder, memory_mib, code, groups, size, gateways, remainder, masters,
-              branching, levels, leaves, domains, families, releases, template, file, env, family],
+    Others = [before_start, after_start, before_stop, archive, folder, memory_mib, code, groups,
+              size, gateways, remainder, masters, branching, levels, leaves, domains,
+              families, releases, template, file, env, family],
     Named = [Key || Path <- Wrong, Key <- Path, is_binary(Key)] ++
         [Key || {_, Value, _} <- wrong(), is_map(Value), Key <- maps:keys(Value)],
     ?assertEqual([], [Key || Key <- lists:usort(Keys), not lists:member(Key, Others),
@@ -453,7 +454,8 @@ json_test_() ->
             {"{\"a\": \"\xff\"}", "line 1: this is not JSON (byte 255 is not expected here)"},
             {"{\"a\": " ++ lists:duplicate(41, $1) ++ "}",
              "the number 11111111111111111111... is too long"},
-            {"{\"a\": 1e999}", "line 1: this is not JSON (a wrong escape, a number out of range, or not UTF-8)"},
+            {"{\"a\": 1e999}", "line 1: this is not JSON (a wrong escape, a number out of range, "
+                               "or not UTF-8)"},
             {lists:duplicate(100_000, $[), "more than 64 levels deep"}
         ]
     ].
@@ -533,6 +535,7 @@ kinds_test() ->
     ?assertMatch({ok, _}, read(~"ops", Json)),
     ?assertMatch({ok, _}, read(~"ops", [" \n", Json])),
     ?assertMatch({error, _}, read(~"ops.term", Json)),
+    ?assertMatch({error, _}, read(~"ops", <<" ", 255, "{">>)),
     ?assertMatch({error, _}, read(~"ops", "#{}.")).
 
 missing_file_test() ->

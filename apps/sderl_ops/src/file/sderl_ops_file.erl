@@ -216,7 +216,7 @@ kind(Path, Text) ->
                     Erlang =:= ~".eterm" ->
             erlang;
         _ ->
-            case string:trim(Text, leading) of
+            case sderl_ops_tree:skip_blanks(Text) of
                 <<${, _/binary>> -> json;
                 _ -> erlang
             end

@@ -43,7 +43,7 @@ resolve({file, Path} = Secret) ->
         {ok, Mode} ?= read_mode(Path),
         ok ?= check_mode(Mode),
         {ok, Bytes} ?= file:read_file(Path),
-        case string:trim(Bytes, trailing, [[$\r, $\n], $\n]) of
+        case drop_line_ends(Bytes) of
             <<>> -> {error, [describe(Secret), " is empty"]};
             Value -> wrap(Value)
         end
@@ -52,6 +52,19 @@ resolve({file, Path} = Secret) ->
             {error, [describe(Secret), " cannot be read: ", file:format_error(Why)]};
         {error, Why} ->
             {error, [describe(Secret), Why]}
+    end.
+
+%% The secret need not be UTF-8.
+drop_line_ends(Bytes) ->
+    case byte_size(Bytes) - 1 of
+        Last when Last >= 0 ->
+            case Bytes of
+                <<Before:Last/binary, $\n>> -> drop_line_ends(Before);
+                <<Before:Last/binary, $\r>> -> drop_line_ends(Before);
+                _ -> Bytes
+            end;
+        _ ->
+            Bytes
     end.
 
 read_mode(Path) ->

@@ -39,11 +39,12 @@ render_part({variable, Name}, Values) when is_map_key(Name, Values) -> map_get(N
 render_part({variable, Name}, _) -> [~"{{", Name, ~"}}"];
 render_part(Text, _) -> Text.
 
+%% Text, and behind each piece of it but the last one a variable.
 parts(Text) ->
-    [
+    lists:append([
         case Part of
-            [Plain] -> Plain;
-            [_, Name] -> {variable, Name}
+            [Plain] -> [Plain];
+            [Plain, Name] -> [Plain, {variable, Name}]
         end
-     || Part <- re:split(Text, "\\{\\{([a-z_]+)\\}\\}", [group]), Piece <- [Part], Piece =/= [<<>>]
-    ].
+     || Part <- re:split(Text, "\\{\\{([a-z_]+)\\}\\}", [group])
+    ]).

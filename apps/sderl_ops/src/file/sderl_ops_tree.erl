@@ -7,7 +7,7 @@ In an Erlang term names may be atoms, strings or binaries. No atom is made of th
 is parsed, each atom in it but `true`, `false` and `null` becomes a binary.
 """.
 
--export([from_json/1, from_erlang/1, plain/1]).
+-export([from_json/1, from_erlang/1, plain/1, skip_blanks/1]).
 
 %% Deeper than any file needs.
 -define(DEEPEST, 64).
@@ -38,7 +38,7 @@ from_json(Text) ->
     },
     try json:decode(Text, {0, []}, Callbacks) of
         {Raw, _, Rest} ->
-            case string:trim(Rest, leading) of
+            case skip_blanks(Rest) of
                 <<>> -> plain(Raw);
                 More -> broken(Text, byte_size(Text) - byte_size(More),
                                "there is more behind the end of the object: a file has one")
@@ -56,6 +56,13 @@ from_json(Text) ->
         error:badarg:Stack ->
             broken(Text, position(Stack), "this is not JSON (a number out of range)")
     end.
+
+-doc "The text from its first character on that is not blank. It need not be UTF-8.".
+-spec skip_blanks(binary()) -> binary().
+skip_blanks(<<Char, Rest/binary>>) when Char =:= $\s; Char =:= $\t; Char =:= $\r; Char =:= $\n ->
+    skip_blanks(Rest);
+skip_blanks(Text) ->
+    Text.
 
 deeper({Depth, _}) when Depth < ?DEEPEST -> {Depth + 1, []};
 deeper(_) -> throw(too_deep).

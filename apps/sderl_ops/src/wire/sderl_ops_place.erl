@@ -28,6 +28,7 @@ make(Folder) ->
         ok ?= check_user(User),
         file:change_mode(Folder, 8#700)
     else
+        {error, eexist} -> {error, [Folder, " is not a folder: name another one with --dir"]};
         {ok, _} -> {error, [Folder, " is not a folder: name another one with --dir"]};
         {error, Why} when is_atom(Why) ->
             {error, [Folder, " cannot be used: ", file:format_error(Why)]};
