@@ -36,8 +36,9 @@ allowed() ->
         ]
     }.
 
-%% The probe runs on nodes that have the library; on its own nodes sderl_mon must not start it.
-elsewhere() -> [{sderl_mon, sderl}].
+%% The probe runs on nodes that have the library; on its own nodes sderl_mon must not start it. A
+%% benchmark runs other registries on nodes that it starts with them.
+elsewhere() -> [{sderl_mon, sderl}, {sderl_bench, khepri}].
 
 %% Started and not called: Cowboy calls it where the dashboard is served over TLS.
 started_only() -> [{sderl_web, ssl}].

@@ -14,7 +14,8 @@ store_test_() ->
     end}.
 
 open() ->
-    Name = "sderl_ops_store-" ++ os:getpid() ++ "-" ++ integer_to_list(erlang:unique_integer([positive])),
+    Name = lists:concat(["sderl_ops_store-", os:getpid(), "-",
+                         erlang:unique_integer([positive])]),
     Folder = filename:join(filename:basedir(user_cache, "sderl"), Name),
     ok = filelib:ensure_path(Folder),
     {ok, _} = application:ensure_all_started(khepri),

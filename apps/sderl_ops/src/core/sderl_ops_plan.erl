@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_plan).
 -moduledoc """
-What would be done if a desired state were adopted: the reconciler is asked again and again in a world
-where each step succeeds at once and every node is well. Pure.
+What would be done if a desired state were adopted: the reconciler is asked again and again in a
+world where each step succeeds at once and every node is well. Pure.
 """.
 
 -include("sderl_ops_view.hrl").

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_cookie).
 -moduledoc """
-The cookie of a cluster: the secret that its file names, or one that the service makes once and keeps
-in a file of its folder that only its user can read.
+The cookie of a cluster: the secret that its file names, or one that the service makes once and
+keeps in a file of its folder that only its user can read.
 """.
 
 -export([of_cluster/2]).

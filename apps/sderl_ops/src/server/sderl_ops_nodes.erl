@@ -69,7 +69,7 @@ look_at(Name) ->
         {ok, Groups} ?= call(Node, s_group, own_s_groups, [], ?CALL_MS),
         #{state => up, health => health(Info), groups => groups(Groups)}
     else
-        %% It answers and has not got the library, or not started it: that is for the release to say.
+        %% It answers without the library: whether it is to have that is the release's business.
         {error, undef} -> #{state => up, health => ok, groups => #{}};
         {error, _} -> down()
     end.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_prepare).
 -moduledoc """
-What is written on a host for one instance: its settings with all variables filled in and all secrets
-read. The result is handed to the host and dropped; nothing of it is stored or logged.
+What is written on a host for one instance: its settings with all variables filled in and all
+secrets read. The result is handed to the host and dropped; nothing of it is stored or logged.
 """.
 
 -export([layout/4]).

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_requests).
--moduledoc "What each request of `m:sderl_ops_wire` does. It runs in the process of its connection.".
+-moduledoc "What each request of `m:sderl_ops_wire` does, in the process of its connection.".
 
 -export([do/3]).
 
 -import(sderl_ops_server, [adopt/3]).
 
 -doc """
-Does a request. `Tell` is called with what there is to tell on the way. The result is the last answer.
+Does a request. `Tell` is called with what there is to tell on the way; the result is the last
+answer.
 """.
 -spec do(sderl_ops_wire:request(), file:filename(), fun((sderl_ops_wire:answer()) -> ok)) ->
     sderl_ops_wire:answer().

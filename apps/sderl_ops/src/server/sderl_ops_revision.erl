@@ -63,7 +63,7 @@ hosts(#{cluster := Cluster, providers := Providers}, Folder) ->
                                                          folder => Folder})
               || Name := Config <- Providers},
     case [["providers.", Name, ": ", Why] || Name := {error, Why} <- Found] of
-        [] -> {ok, maps:from_list(lists:append([maps:to_list(Hosts) || _ := {ok, Hosts} <- Found]))};
+        [] -> {ok, #{Id => Host || _ := {ok, Hosts} <- Found, Id := Host <- Hosts}};
         Problems -> {error, Problems}
     end.
 

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_server).
 -moduledoc """
-Keeps one cluster as its newest revision says: looks at hosts and nodes, asks `m:sderl_ops_reconcile`
-what is to be done, has that done, and looks again.
+Keeps one cluster as its newest revision says: looks at hosts and nodes, asks
+`m:sderl_ops_reconcile` what is to be done, has that done, and looks again.
 
 It decides nothing itself and blocks nowhere: looks and steps are processes of their own. What must
-not be lost is stored before it is acted on, so the process, or the machine, may end at any point; the
-next one begins with what is stored and with what it sees.
+not be lost is stored before it is acted on, so the process, or the machine, may end at any point;
+the next one begins with what is stored and with what it sees.
 """.
 
 -behaviour(gen_server).
@@ -83,8 +83,8 @@ another one by now, somebody else was faster, and nothing is changed.
 adopt(Prepared, After, About) -> call({adopt, Prepared, After, About}).
 
 -doc """
-What would change if this were adopted: `changes` for a person, the `steps` in an order in which they
-may be done, and what the rules of upgrades refuse.
+What would change if this were adopted: `changes` for a person, the `steps` in an order in which
+they may be done, and what the rules of upgrades refuse.
 """.
 -spec plan(sderl_ops_revision:prepared(), Force :: boolean()) ->
     #{changes := [binary()], steps := [binary()], refused := [binary()]}.
@@ -128,11 +128,13 @@ pause(By) -> call({remember, By, pause, fun sderl_ops_memory:pause/1}).
 resume(By) -> call({remember, By, resume, fun sderl_ops_memory:resume/1}).
 
 -doc "Takes an instance out of service: it leaves its groups and is stopped.".
--spec set_aside(By :: binary(), sderl_ops_desired:instance_id()) -> ok | {error, unicode:chardata()}.
+-spec set_aside(By :: binary(), sderl_ops_desired:instance_id()) ->
+    ok | {error, unicode:chardata()}.
 set_aside(By, Id) -> call({aside, By, Id, {drain, Id}, fun sderl_ops_memory:set_aside/2}).
 
 -doc "Puts it into service again.".
--spec take_back(By :: binary(), sderl_ops_desired:instance_id()) -> ok | {error, unicode:chardata()}.
+-spec take_back(By :: binary(), sderl_ops_desired:instance_id()) ->
+    ok | {error, unicode:chardata()}.
 take_back(By, Id) -> call({aside, By, Id, {undrain, Id}, fun sderl_ops_memory:take_back/2}).
 
 -doc "Sends `t:event/0` to a process until it ends, the state at once.".
@@ -309,7 +311,8 @@ handle_info(tick, S) ->
 handle_info({'DOWN', Ref, process, _, Outcome}, #s{steps = Steps} = S)
   when is_map_key(Ref, Steps) ->
     {noreply, step(step_ended(Ref, Outcome, S))};
-handle_info({'DOWN', Ref, process, _, Outcome}, #s{looks = Looks} = S) when is_map_key(Ref, Looks) ->
+handle_info({'DOWN', Ref, process, _, Outcome}, #s{looks = Looks} = S)
+  when is_map_key(Ref, Looks) ->
     {noreply, step(look(look_ended(Ref, Outcome, S)))};
 handle_info({'DOWN', Ref, process, _, _}, #s{watchers = Watchers} = S) ->
     {noreply, S#s{watchers = maps:remove(Ref, Watchers)}};
@@ -384,7 +387,8 @@ node_names(#s{memory = #{assigned := Assigned}, hosts = Hosts}) ->
     #{Id => <<Id/binary, $@, Address/binary>>
       || Id := HostId <- Assigned, #{address := Address} <- [maps:get(HostId, Hosts, none)]}.
 
-look_ended(Ref, Outcome, #s{looks = Looks, looked = Looked, observed = Observed, made = Made} = S) ->
+look_ended(Ref, Outcome, #s{looks = Looks, looked = Looked} = S) ->
+    #s{observed = Observed, made = Made} = S,
     {{What, _, Began}, Left} = maps:take(Ref, Looks),
     Seen = case Outcome of
                {look, Given} -> Given;
@@ -405,7 +409,8 @@ release(#s{ended = Ended, looked = Looked, memory = Memory} = S) ->
 
 step(#s{desired = undefined} = S) ->
     S;
-step(#s{desired = Desired, observed = Observed, memory = Memory, steps = Steps, ended = Ended} = S) ->
+step(#s{desired = Desired, observed = Observed, memory = Memory} = S) ->
+    #s{steps = Steps, ended = Ended} = S,
     Running = [Step || _ := {Step, _} <- Steps] ++ maps:keys(Ended),
     #{start := Start, memory := After, notes := Notes} = Result =
         sderl_ops_reconcile:steps(Desired, Observed, Memory, Running, now_ms()),

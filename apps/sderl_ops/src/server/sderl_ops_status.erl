@@ -54,7 +54,8 @@ problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revi
     [text(sderl_ops_note:words({quarantined, Step, Why}))
      || {Step, Why} <- lists:sort(sderl_ops_memory:quarantined(Memory))]
         ++ [text(sderl_ops_note:words({roll_back, Family, From, To, Why}))
-            || Family := #{revision := From, to := To, why := Why} <- maps:iterator(Failed, ordered),
+            || Family := #{revision := From, to := To, why := Why}
+                   <- maps:iterator(Failed, ordered),
                From =:= Revision]
         ++ [text([Host, " is ", atom_to_list(State), [[": ", Why] || #{why := Why} <- [Seen]]])
             || Host := #{state := State} = Seen <- maps:iterator(Hosts, ordered), State =/= up]
@@ -114,7 +115,8 @@ release(_, #{release := Sha}, #{releases := Releases}) when Sha =/= <<>> ->
 release(_, _, _) ->
     undefined.
 
-instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := #{instances := All}}) ->
+instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := Desired}) ->
+    #{instances := All} = Desired,
     Up = sderl_ops_observed:is_up(Id, Observed),
     case Seen of
         _ when not is_map_key(Id, All) -> leaving;
@@ -164,7 +166,8 @@ printed(Why) -> io_lib:format("~0tp", [Why]).
 -spec history(Cluster :: binary()) -> [sderl_ops_wire:revision()].
 history(Cluster) ->
     Revisions = lists:reverse(sderl_ops_store:revisions(Cluster)),
-    [#{revision => Number, at => time(At), who => By, what => Why, result => result(Number, Cluster)}
+    [#{revision => Number, at => time(At), who => By, what => Why,
+       result => result(Number, Cluster)}
      || {Number, #{at := At, by := By, why := Why}} <- lists:sublist(Revisions, ?HISTORY)].
 
 result(Number, Cluster) ->
