@@ -119,7 +119,7 @@ start_service(#world{service = Service, stored = Memory, now = Now} = World0) ->
         result = none
     }},
     Looking = lists:foldl(fun(What, W) -> look(What, W) end, World,
-                          [groups | lists:sort(maps:keys(World#world.hosts))]),
+                          lists:sort(maps:keys(World#world.hosts))),
     at(Now, {tick, Incarnation}, Looking).
 
 with_former(Desired, Memory, Revisions) ->
@@ -281,12 +281,12 @@ answer(#run{number = Number, step = Step, host = Host} = Run, Given, World) ->
     {Memory, Notes} = Ended(Step, Result, Memory0, Now),
     After = tell(Notes, World#world{service = Service#service{
         memory = Memory, runs = Runs#{Number => Run#run{ended = Now}}}}),
-    lists:foldl(fun(What, W) -> look(What, once, W) end, After,
-                [What || What <- [Host, groups], What =/= undefined, is_affected(What, Step)]).
+    lists:foldl(fun(Name, W) -> look(Name, once, W) end, After, affected(Run, After)).
 
-is_affected(groups, Step) ->
-    Step =:= groups orelse element(1, Step) =:= start orelse element(1, Step) =:= drain;
-is_affected(_, _) -> true.
+%% The hosts at which one has to look to see what a step has done: all that answer, for groups.
+affected(#run{host = undefined}, #world{service = #service{observed = #{hosts := Hosts}}}) ->
+    [Name || Name := #{state := up} <- maps:iterator(Hosts, ordered)];
+affected(#run{host = Host}, _) -> [Host].
 
 %% ---------------------------------------------------------------- looking
 
@@ -303,14 +303,15 @@ again(What, again, #world{service = #service{incarnation = Incarnation}} = World
     Every = maps:get(look_every_ms, World#world.options, ?LOOK_EVERY_MS),
     later(Every, {look, Incarnation, What}, World).
 
-sight(groups, #world{groups = Groups}, Ms) -> {Ms, Groups};
-sight(Name, #world{hosts = Hosts}, Ms) ->
+%% Each node says in which groups it is.
+sight(Name, #world{hosts = Hosts, groups = Groups}, Ms) ->
     case Hosts of
         #{Name := #host{state = up, releases = Releases, instances = Instances, nodes = Nodes}} ->
-            {Ms, {#{state => up, releases => Releases, instances => Instances}, Nodes}};
-        #{Name := #host{state = hung}} -> {?LIMIT_MS, {absent(unreachable), #{}}};
-        #{Name := #host{state = down}} -> {Ms, {absent(unreachable), #{}}};
-        #{Name := #host{state = gone}} -> {Ms, {absent(gone), #{}}}
+            {Ms, {#{state => up, releases => Releases, instances => Instances}, Nodes,
+                  #{Group => [Id || Id <- Ids, is_map_key(Id, Nodes)] || Group := Ids <- Groups}}};
+        #{Name := #host{state = hung}} -> {?LIMIT_MS, {absent(unreachable), #{}, #{}}};
+        #{Name := #host{state = down}} -> {Ms, {absent(unreachable), #{}, #{}}};
+        #{Name := #host{state = gone}} -> {Ms, {absent(gone), #{}, #{}}}
     end.
 
 absent(State) -> #{state => State, releases => [], instances => #{}}.
@@ -326,24 +327,30 @@ looked(What, Began, Seen, #world{service = Service} = World) ->
                 looked = Looked#{What => Began}}}))
     end.
 
-see(groups, Groups, Observed, _) -> Observed#{groups := Groups};
-see(Host, {Seen, Nodes}, #{hosts := Hosts, nodes := AllNodes} = Observed, Memory) ->
-    #{assigned := Assigned} = Memory,
+see(Host, {Seen, Nodes, InGroups}, Observed, #{assigned := Assigned}) ->
+    #{hosts := Hosts, nodes := AllNodes, groups := Groups} = Observed,
     #{instances := Before} = maps:get(Host, Hosts, absent(gone)),
     Here = fun(Id) -> maps:get(Id, Assigned, Host) =:= Host end,
-    Kept = maps:without([Id || Id := _ <- Before, Here(Id)], AllNodes),
+    Ids = lists:filter(Here, lists:usort(maps:keys(Before) ++ maps:keys(Nodes))),
     Observed#{hosts := Hosts#{Host => Seen},
-              nodes := maps:merge(Kept, maps:filter(fun(Id, _) -> Here(Id) end, Nodes))}.
+              nodes := maps:merge(maps:without(Ids, AllNodes), maps:with(Ids, Nodes)),
+              groups := see_groups(Ids, InGroups, Groups)}.
+
+see_groups(Ids, InGroups, unknown) -> see_groups(Ids, InGroups, #{});
+see_groups(Ids, InGroups, Groups) ->
+    Others = maps:map(fun(_, In) -> In -- Ids end, Groups),
+    Seen = maps:map(fun(_, In) -> [Id || Id <- In, lists:member(Id, Ids)] end, InGroups),
+    maps:filter(fun(_, In) -> In =/= [] end,
+                maps:merge_with(fun(_, A, B) -> A ++ B end, Others, Seen)).
 
 %% A step is over when a look that began after its end has come back.
-settle(#world{service = #service{runs = Runs, looked = Looked} = Service} = World) ->
-    Still = maps:filter(fun(_, Run) -> not is_over(Run, Looked) end, Runs),
+settle(#world{service = #service{runs = Runs} = Service} = World) ->
+    Still = maps:filter(fun(_, Run) -> not is_over(Run, World) end, Runs),
     World#world{service = Service#service{runs = Still}}.
 
 is_over(#run{ended = never}, _) -> false;
-is_over(#run{ended = Ended, host = Host, step = Step}, Looked) ->
-    lists:all(fun(What) -> maps:get(What, Looked, -1) >= Ended end,
-              [What || What <- [Host, groups], What =/= undefined, is_affected(What, Step)]).
+is_over(#run{ended = Ended} = Run, #world{service = #service{looked = Looked}} = World) ->
+    lists:all(fun(Name) -> maps:get(Name, Looked, -1) >= Ended end, affected(Run, World)).
 
 %% ---------------------------------------------------------------- effects
 
@@ -422,11 +429,18 @@ change_world({start, Id}, Name, changed, World0) ->
         #{Release := sick} -> later(Ms, {healthy, Name, Id, {problems, [~"sick"]}}, Next);
         #{} -> later(Ms, {healthy, Name, Id, ok}, Next)
     end;
-change_world({drain, Id}, _, _, World) -> leave_groups(Id, World);
+change_world({Kind, Id}, _, _, World) when Kind =:= drain; Kind =:= stop -> leave_groups(Id, World);
+change_world({remove, _, Id}, _, changed, World) ->
+    case up(World) of
+        #{Id := _} -> World;
+        #{} -> leave_groups(Id, World)
+    end;
 change_world(_, _, _, World) -> World.
 
 leave_groups(Id, #world{groups = Groups} = World) ->
     World#world{groups = #{Name => lists:delete(Id, Ids) || Name := Ids <- Groups}}.
+
+up(World) -> sderl_ops_world_check:up(World).
 
 drop_groups(Wanted, #world{groups = Groups} = World) ->
     Names = [Name || #{name := Name} <- Wanted],
@@ -434,7 +448,7 @@ drop_groups(Wanted, #world{groups = Groups} = World) ->
 
 %% Nodes that are up come in, and those that are not to be in it go.
 make_group(#{name := Name, members := Members}, #world{groups = Groups} = World) ->
-    Up = sderl_ops_world_check:up(World),
+    Up = up(World),
     Before = [Id || Id <- maps:get(Name, Groups, []), lists:member(Id, Members)],
     New = [Id || Id <- Members, is_map_key(Id, Up)],
     World#world{groups = Groups#{Name => lists:usort(Before ++ New)}}.
@@ -453,7 +467,7 @@ exits(Name, Id, #world{hosts = Hosts} = World) ->
                         nodes = Nodes} = Host} ->
             Changed = Host#host{instances = Instances#{Id := Instance#{state := exited}},
                                 nodes = maps:remove(Id, Nodes)},
-            World#world{hosts = Hosts#{Name := Changed}};
+            leave_groups(Id, World#world{hosts = Hosts#{Name := Changed}});
         #{} -> World
     end.
 
@@ -491,7 +505,8 @@ put_host(Name, State, #world{hosts = Hosts, now = Now} = World) ->
         {_, up} -> Host#host{state = up, since = Now};
         {Is, _} -> Host#host{state = Is}
     end,
-    After = World#world{hosts = Hosts#{Name := Changed}},
+    Lost = maps:keys(maps:without(maps:keys(Changed#host.nodes), Host#host.nodes)),
+    After = lists:foldl(fun leave_groups/2, World#world{hosts = Hosts#{Name := Changed}}, Lost),
     case World#world.faults andalso State =/= up of
         true ->
             {Long, Next} = roll(4, After),

@@ -27,8 +27,8 @@
     observed :: sderl_ops_observed:observed(),
     memory :: sderl_ops_memory:memory(),
     runs = #{} :: #{pos_integer() => #run{}},
-    %% When the last look that has come back began, by host and of the groups.
-    looked = #{} :: #{binary() | groups => integer()},
+    %% When the last look that has come back began.
+    looked = #{} :: #{binary() => integer()},
     planned = false :: boolean(),
     last = never :: never | integer(),
     result = none :: none | sderl_ops_reconcile:result()

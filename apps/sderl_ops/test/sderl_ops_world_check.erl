@@ -111,10 +111,12 @@ out_of_service(Step, Id, #world{out = Out, groups = InGroups} = World) ->
     end.
 
 %% One whose host fails, or that was given up, is not out by our doing any more.
-is_counted(Id, Instances, #world{service = #service{memory = Memory}, hosts = Hosts}) ->
+is_counted(Id, Instances, #world{service = Service, hosts = Hosts}) ->
+    #service{memory = Memory, observed = Observed} = Service,
     Host = sderl_ops_memory:host_of(Id, Memory),
     is_map_key(Id, Instances)
         andalso not sderl_ops_memory:is_aside(Id, Memory)
+        andalso sderl_ops_observed:host_state(Host, Observed) =:= up
         andalso case Hosts of
                     #{Host := #host{state = up}} -> true;
                     #{} -> false
@@ -165,6 +167,8 @@ up(#world{hosts = Hosts}) ->
 final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
     #{instances := Instances, groups := Groups, releases := Releases} = effective(World),
     #world{service = #service{memory = #{aside := Aside}}} = World,
+    Up = up(World),
+    IsUp = fun(Id) -> is_map_key(Id, Up) end,
     Places = [{Id, Name, Instance} || Name := #host{state = up, instances = There} <- Hosts,
                                       Id := Instance <- There],
     Problems
@@ -178,7 +182,7 @@ final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
             || #{name := Name, members := Members} <- Groups,
                lists:sort(Members -- maps:keys(Aside)) =/= maps:get(Name, InGroups, [])]
         ++ [{group_not_desired, Name}
-            || Name := [_ | _] <- InGroups,
+            || Name := [_ | _] <- maps:filter(fun(_, Ids) -> lists:any(IsUp, Ids) end, InGroups),
                not lists:any(fun(#{name := Of}) -> Of =:= Name end, Groups)]
         ++ [{release, Name, Sha} || Name := #host{state = up, releases = There} <- Hosts,
                                     Sha <- There, not is_map_key(Sha, Releases)].

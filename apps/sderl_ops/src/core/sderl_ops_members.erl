@@ -23,29 +23,29 @@ stays(Id, #view{memory = #{drained := Drained}} = View) ->
     not is_map_key(Id, Drained) andalso not sderl_ops_view:is_leaving(Id, View).
 
 -doc """
-The groups that are not as they are to be: somebody who is up is missing, or somebody is in one who
-stays up and is not to be in it.
+The groups that are not as they are to be: somebody who is up is missing, or somebody is in one and
+is not to be.
 """.
 -spec unfinished(sderl_ops_view:view()) -> unfinished().
 unfinished(#view{seen_in = unknown}) -> [];
 unfinished(#view{seen_in = SeenIn} = View) ->
-    Desired = groups(View),
-    Names = #{Name => [] || #{name := Name} <- Desired},
-    [{Name, Up} || #{name := Name, members := Members} <- Desired,
-                   Up <- [[Id || Id <- Members, sderl_ops_view:is_up(Id, View)]],
+    #view{desired = #{groups := Groups}} = View,
+    Names = #{Name => [] || #{name := Name} <- Groups},
+    [{Name, Up} || #{name := Name, members := Members} <- Groups,
+                   Up <- [[Id || Id <- Members, stays(Id, View), sderl_ops_view:is_up(Id, View)]],
                    differs(Members, Up, maps:get(Name, SeenIn, #{}), View)]
-        ++ [{Name, []} || Name := Ids <- SeenIn, not is_map_key(Name, Names),
-                          has_lasting(Ids, [], View)].
+        ++ [{Name, []} || Name := In <- SeenIn, not is_map_key(Name, Names),
+                          has_others(In, [], View)].
 
 differs(Members, Up, In, View) ->
     not lists:all(fun(Id) -> is_map_key(Id, In) end, Up)
-        orelse (map_size(In) > length(Up) andalso has_lasting(In, Members, View)).
+        orelse (map_size(In) > length(Up) andalso has_others(In, Members, View)).
 
-has_lasting(Ids, Members, View) ->
-    Except = #{Id => [] || Id <- Members},
+%% Those who leave by themselves are none: it is seen to that they do before they stop.
+has_others(In, Members, View) ->
     lists:any(fun(Id) ->
-        not is_map_key(Id, Except) andalso stays(Id, View) andalso sderl_ops_view:is_up(Id, View)
-    end, maps:keys(Ids)).
+        stays(Id, View) orelse not sderl_ops_view:is_up(Id, View)
+    end, maps:keys(maps:without(Members, In))).
 
 -doc """
 Those of `Unfinished` that may be changed now: no member has a step that runs or could run

@@ -9,8 +9,9 @@ The service keeps to this:
 
 - It stores the memory that `steps/5` returns before it runs these steps, and the memory that
   `ended/4` returns soon.
-- A step is among `Running` until its host (for `groups`, and after `start` and `drain`, also its
-  node and the groups) has been looked at by a look that began after the step had ended.
+- A step is among `Running` until its host and the nodes there (for `groups`: all that answer) have
+  been looked at by a look that began after the step had ended.
+- In which groups a node is has been seen by the look that saw it up, or by a later one.
 - It looks at all hosts of the desired state and of `assigned`; a host that its provider no longer
   has is `gone`.
 - Groups in which no instance of the cluster made by the service is to be, are not among the groups

@@ -324,13 +324,15 @@ turns(#{taken := Taken, proven := Proven} = Upgrade,
     end.
 
 hindrance(Id, Serves, Out, #view{desired = #{groups := Groups}, busy = Busy} = View) ->
-    #view{seen_in = SeenIn} = View,
+    #view{seen_in = SeenIn, running = Running} = View,
     case sderl_ops_view:host_state(Id, View) of
         up when is_map_key(Id, Busy) -> busy;
         up when SeenIn =:= unknown, Groups =/= [] -> groups_unknown;
         up ->
             case has_release(Id, View) of
                 false -> fetch;
+                %% It may be in its groups any moment.
+                true when not Serves, is_map_key(groups, Running) -> groups;
                 true when not Serves -> none;
                 true -> hindrance_of_groups(Id, Out, View)
             end;
