@@ -130,9 +130,11 @@ kill_service(#world{service = #service{incarnation = Incarnation, runs = Runs} =
     {Back, World} = roll(5_000, World0#world{service = Service#service{
         alive = false, incarnation = Incarnation + 1, runs = #{}, result = none}}),
     %% What it had begun goes on or not.
-    Orphans = #{Id => Now || _ := #run{step = Step, ended = never} <- Runs,
-                             Id <- [sderl_ops_step:instance(Step)], Id =/= undefined},
+    Orphans = #{subject(Step) => Now || _ := #run{step = Step, ended = never} <- Runs},
     later(Back, service_up, World#world{orphans = maps:merge(World#world.orphans, Orphans)}).
+
+subject(groups) -> groups;
+subject(Step) -> sderl_ops_step:instance(Step).
 
 handle({tick, Incarnation}, #world{options = #{tick_ms := Ms}} = World) ->
     if_alive(Incarnation, World, fun() -> later(Ms, {tick, Incarnation}, plan(World)) end);
@@ -366,10 +368,9 @@ effect(Step, _, _) -> Step.
 
 take_effect(#run{incarnation = Incarnation, step = Step} = Run, Effect, World0) ->
     #world{service = #service{incarnation = Now}, orphans = Orphans, now = At} = World0,
-    World = case {Incarnation, sderl_ops_step:instance(Step)} of
-        {Now, _} -> World0;
-        {_, undefined} -> World0;
-        {_, Id} -> World0#world{orphans = Orphans#{Id => At}}
+    World = case Incarnation of
+        Now -> World0;
+        _ -> World0#world{orphans = Orphans#{subject(Step) => At}}
     end,
     change(Effect, Run#run.host, World).
 
@@ -467,9 +468,13 @@ exits(Name, Id, #world{hosts = Hosts} = World) ->
                         nodes = Nodes} = Host} ->
             Changed = Host#host{instances = Instances#{Id := Instance#{state := exited}},
                                 nodes = maps:remove(Id, Nodes)},
-            leave_groups(Id, World#world{hosts = Hosts#{Name := Changed}});
+            lose(Id, World#world{hosts = Hosts#{Name := Changed}});
         #{} -> World
     end.
+
+%% From now on it is out of service by no doing of ours.
+lose(Id, #world{out = Out} = World) ->
+    leave_groups(Id, World#world{out = maps:remove(Id, Out)}).
 
 %% ---------------------------------------------------------------- faults
 
@@ -506,7 +511,7 @@ put_host(Name, State, #world{hosts = Hosts, now = Now} = World) ->
         {Is, _} -> Host#host{state = Is}
     end,
     Lost = maps:keys(maps:without(maps:keys(Changed#host.nodes), Host#host.nodes)),
-    After = lists:foldl(fun leave_groups/2, World#world{hosts = Hosts#{Name := Changed}}, Lost),
+    After = lists:foldl(fun lose/2, World#world{hosts = Hosts#{Name := Changed}}, Lost),
     case World#world.faults andalso State =/= up of
         true ->
             {Long, Next} = roll(4, After),

@@ -25,10 +25,8 @@ begin_step(Step, World) ->
     mark_out(Step, Id, Checked).
 
 is_orphan(Id, #world{orphans = Orphans, now = Now}) ->
-    case Orphans of
-        #{Id := At} -> Now - At < ?UNSEEN_MS;
-        #{} -> false
-    end.
+    lists:any(fun(What) -> Now - maps:get(What, Orphans, -?UNSEEN_MS) < ?UNSEEN_MS end,
+              [Id, groups]).
 
 -doc "Notes that something is wrong.".
 -spec problem(term(), #world{}) -> #world{}.
@@ -146,10 +144,10 @@ watch({healthy, _, _, _}, #world{options = #{check := true}, out = Out} = World)
     World#world{out = maps:without(maps:keys(serving(World)), Out)};
 watch(_, World) -> World.
 
-serving(#world{groups = InGroups} = World) ->
-    #{groups := Groups, instances := Instances} = effective(World),
+serving(#world{groups = InGroups, service = #service{memory = Memory}} = World) ->
+    #{groups := Groups} = effective(World),
     #{Id => [] || Id := _ <- up(World),
-                  is_map_key(Id, Instances),
+                  is_as_desired(Id, sderl_ops_memory:host_of(Id, Memory), World),
                   lists:all(fun(#{name := Name, members := Members}) ->
                       not lists:member(Id, Members)
                           orelse lists:member(Id, maps:get(Name, InGroups, []))
