@@ -129,8 +129,12 @@ is_seen_out(Id, #world{service = #service{observed = Observed, memory = Memory}}
         _ -> true
     end.
 
-mark_out({Kind, _}, Id, #world{out = Out} = World) when Kind =:= drain; Kind =:= stop ->
-    World#world{out = Out#{Id => []}};
+mark_out({Kind, _}, Id, #world{out = Out, service = #service{memory = Memory}} = World)
+  when Kind =:= drain; Kind =:= stop ->
+    case sderl_ops_memory:is_aside(Id, Memory) of
+        true -> World;
+        false -> World#world{out = Out#{Id => []}}
+    end;
 mark_out(_, _, World) ->
     World.
 
