@@ -69,8 +69,13 @@ is_epmd() { # /proc/PID
     [ "$name" = epmd ]
 }
 
-# Process numbers with this in their environment.
+# Process numbers with this in their environment. One that has just forked, or is becoming another
+# program, can be missed, so there are none only when that is seen twice.
 processes_with() { # NAME=VALUE
+    look_for "$1"
+    [ -n "$found" ] || look_for "$1"
+}
+look_for() { # NAME=VALUE
     found=''
     # shellcheck disable=SC2013 # words of /proc have no spaces
     for file in $(grep -lsxzF -e "$1" /proc/[0-9]*/environ); do
@@ -223,9 +228,15 @@ verb_survey() {
         use_instance "$(basename "$folder")"
         [ ! -f "$node/instance" ] || read_instance
         state=laid_out
-        [ ! -f "$node/started" ] || state=exited
         case "$newline$running$newline" in
         *"${newline}SDERL_OPS_FOLDER=$node$newline"*) state=running ;;
+        *)
+            if [ -f "$node/started" ]; then
+                find_instance
+                state=exited
+                [ -z "$found" ] || state=running
+            fi
+            ;;
         esac
         answer instance "$id" "$state" "${release_sha:--}" "${settings:--}"
         [ "$state" != exited ] || tell_tail
@@ -322,10 +333,11 @@ verb_start() { # ID SECONDS
 }
 
 await_start() {
-    rounds=0
+    rounds=0 missed=0
     while :; do
         find_instance
-        if [ -z "$found" ]; then
+        if [ -n "$found" ]; then missed=0; else missed=$((missed + 1)); fi
+        if [ "$missed" -ge 3 ]; then
             tell_tail
             rm -f "$node/started"
             fail died
@@ -337,7 +349,7 @@ await_start() {
             [ "$status" != 0 ] || return 0
             ;;
         # Long enough to see a program that cannot run at all.
-        *) [ "$rounds" -lt 6 ] || return 0 ;;
+        *) [ "$rounds" -lt 6 ] || [ "$missed" -gt 0 ] || return 0 ;;
         esac
         if [ "$(seconds_now)" -gt "$((began + seconds))" ]; then
             kill_instance

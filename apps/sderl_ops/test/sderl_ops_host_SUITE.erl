@@ -1,0 +1,564 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_host_SUITE).
+-moduledoc "What is done on a host, with folders of this machine and real processes.".
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([release_twice/1, code_twice/1, own_files/1, commands_and_hooks/1, refusals/1,
+         start_that_dies/1, start_that_never_returns/1, stop_that_is_ignored/1, exited_is_seen/1,
+         side_by_side/1, killed_while_fetching/1, killed_while_laying_out/1,
+         killed_while_starting/1, full_disk/1, hanging_program/1]).
+%% A host in a namespace of its own.
+-export([run/5]).
+-behaviour(sderl_ops_transport).
+
+all() ->
+    [release_twice, code_twice, own_files, commands_and_hooks, refusals, start_that_dies,
+     start_that_never_returns, stop_that_is_ignored, exited_is_seen, side_by_side,
+     killed_while_fetching, killed_while_laying_out, killed_while_starting, full_disk,
+     hanging_program].
+
+%% A port mapper of its own: it is started by the first node, and ended with the suite.
+init_per_suite(Config) ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Before = os:getenv("ERL_EPMD_PORT"),
+    true = os:putenv("ERL_EPMD_PORT", integer_to_list(Port)),
+    [{epmd_before, Before} | Config].
+
+end_per_suite(Config) ->
+    _ = os:cmd("epmd -kill"),
+    case ?config(epmd_before, Config) of
+        false -> os:unsetenv("ERL_EPMD_PORT");
+        Port -> os:putenv("ERL_EPMD_PORT", Port)
+    end.
+
+init_per_testcase(Case, Config) ->
+    Folder = filename:join(?config(priv_dir, Config), Case),
+    Base = filename:join(Folder, "host with space"),
+    ok = filelib:ensure_path(Folder),
+    [{folder, Folder}, {base, Base}, {host, host({sderl_ops_sh, #{base => Base}})} | Config].
+
+end_per_testcase(_, Config) ->
+    Host = ?config(host, Config),
+    {ok, #{instances := Instances}} = sderl_ops_host:survey(Host),
+    [ok = sderl_ops_host:remove(Host, Id) || Id := _ <- Instances],
+    [] = processes(?config(base, Config)),
+    ok.
+
+host(Connection) ->
+    #{id => ~"here/h1", address => ~"127.0.0.1", cluster => ~"shop", connection => Connection}.
+
+%% ------------------------------------------------------------------ every verb, twice
+
+%% A release that has its own commands, puts itself into the background and says when it is up.
+release_twice(Config) ->
+    Host = ?config(host, Config),
+    Start = """
+    #!/bin/sh
+    grep -q '^-name' releases/1/vm.args || exit 3
+    exec erl -detached -args_file releases/1/vm.args -connect_all false \
+        -eval 'ok = file:write_file(os:getenv("SDERL_OPS_STATE") ++ "/up",
+                                    atom_to_list(erlang:get_cookie()))'
+    """,
+    {Sha, Archive} = release(Config, #{"bin/start" => Start, "releases/1/vm.args" => "not mine"}),
+    Layout = (layout(Sha))#{
+        start := [~"bin/start"],
+        commands => #{~"check" => [~"sh", ~"-c", ~"test -s \"$SDERL_OPS_STATE/up\""]},
+        files => #{~"releases/1/vm.args" => ~"-name web1@127.0.0.1\n"}
+    },
+    twice(fun() -> sderl_ops_host:fetch(Host, Sha, Archive) end),
+    twice(fun() -> sderl_ops_host:lay_out(Host, ~"web1", Layout) end),
+    ?assertMatch(#{releases := [Sha],
+                   instances := #{~"web1" := #{state := laid_out,
+                                               release := Sha,
+                                               settings := ~"s1"}}},
+                 survey(Host)),
+    twice(fun() -> sderl_ops_host:start(Host, ~"web1", 60) end),
+    ?assertEqual(running, state(~"web1", Host)),
+    ?assertEqual({ok, ~"secret"}, file:read_file(in_node("state/up", Config))),
+    twice(fun() -> sderl_ops_host:hook(Host, ~"web1", ~"check") end),
+    Before = processes(?config(base, Config)),
+    twice(fun() -> sderl_ops_host:lay_out(Host, ~"web1", Layout) end),
+    ?assertEqual(Before, processes(?config(base, Config))),
+    twice(fun() -> sderl_ops_host:stop(Host, ~"web1", 30) end),
+    ?assertEqual(laid_out, state(~"web1", Host)),
+    twice(fun() -> sderl_ops_host:remove(Host, ~"web1") end),
+    twice(fun() -> sderl_ops_host:drop_release(Host, Sha) end),
+    ?assertMatch(#{releases := [], instances := Instances} when Instances =:= #{}, survey(Host)),
+    ?assertEqual([], filelib:wildcard("{nodes,releases}/{,.}*", ?config(base, Config)) -- dots()).
+
+dots() -> [Folder ++ "/" ++ Dots || Folder <- ["nodes", "releases"], Dots <- [".", ".."]].
+
+%% Code alone: the host's Erlang runs it, with the configuration, cookie and name of the instance.
+code_twice(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = code(Config, """
+    start(_, _) ->
+        {ok, Word} = application:get_env(tiny, word),
+        ok = file:write_file(os:getenv("SDERL_OPS_STATE") ++ "/up",
+                             io_lib:format("~s ~s ~s", [Word, node(), erlang:get_cookie()])),
+        {ok, spawn_link(fun() -> receive stop -> ok end end)}.
+    """),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    Layout = (layout(Sha))#{
+        start := {code, [~"tiny"]},
+        config => ~"[{tiny, [{word, \"hello\"}]}].\n"
+    },
+    twice(fun() -> sderl_ops_host:lay_out(Host, ~"web1", Layout) end),
+    twice(fun() -> sderl_ops_host:start(Host, ~"web1", 60) end),
+    ?assertEqual({ok, ~"hello web1@127.0.0.1 secret"}, file:read_file(in_node("state/up", Config))),
+    ?assertEqual(running, state(~"web1", Host)),
+    ?assertEqual({error, {in_use, ~"web1"}}, sderl_ops_host:drop_release(Host, Sha)),
+    twice(fun() -> sderl_ops_host:stop(Host, ~"web1", 30) end),
+    ?assertEqual(laid_out, state(~"web1", Host)),
+    %% With a file of its own it has a copy, and the release stays as it is.
+    ok = sderl_ops_host:lay_out(Host, ~"web1", Layout#{settings := ~"s2",
+                                                       files => #{~"lib/tiny/x" => ~"mine"}}),
+    ?assertEqual({ok, ~"mine"}, file:read_file(in_node("release/lib/tiny/x", Config))),
+    ?assertEqual({error, enoent}, file:read_file(in_release("lib/tiny/x", Sha, Config))).
+
+%% Modes of secrets, an instance's own files over the release's, and an environment with all signs.
+own_files(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper(),
+                                       "etc/a" => "theirs",
+                                       "etc/b" => "b"}),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    Odd = ~"it's \"$HOME\" `x` \\ \n 2; ä",
+    Layout = (layout(Sha))#{
+        files => #{~"etc/a" => ~"mine", ~"bin/own" => ~"#!/bin/sh\nprintf %s \"$ODD\" >odd\n"},
+        env => #{~"ODD" => Odd},
+        commands => #{~"own" => [~"bin/own"]}
+    },
+    twice(fun() -> sderl_ops_host:lay_out(Host, ~"web1", Layout) end),
+    ok = sderl_ops_host:hook(Host, ~"web1", ~"own"),
+    ?assertEqual({ok, Odd}, file:read_file(in_node("release/odd", Config))),
+    ?assertEqual({ok, ~"mine"}, file:read_file(in_node("release/etc/a", Config))),
+    ?assertEqual({ok, ~"b"}, file:read_file(in_node("release/etc/b", Config))),
+    ?assertEqual({ok, ~"theirs"}, file:read_file(in_release("etc/a", Sha, Config))),
+    [?assertEqual("400", string:trim(os:cmd(["stat -c %a '", in_node(File, Config), "'"])))
+     || File <- ["home/.erlang.cookie", "env"]],
+    %% What is the instance's own stays when it is laid out again.
+    ok = file:write_file(in_node("state/mine", Config), "kept"),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", (layout(Sha))#{settings := ~"s2"}),
+    ?assertEqual({ok, ~"kept"}, file:read_file(in_node("state/mine", Config))),
+    ?assertEqual({ok, ~"theirs"}, file:read_file(in_node("release/etc/a", Config))).
+
+commands_and_hooks(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    Tell = fun(Word) ->
+        [~"sh", ~"-c", <<"echo ", Word/binary, " >>\"$SDERL_OPS_STATE/told\"">>]
+    end,
+    Names = [~"before_start", ~"after_start", ~"before_stop", ~"after_stop"],
+    Hooks = #{Name => Tell(Name) || Name <- Names},
+    Layout = (layout(Sha))#{commands => Hooks},
+    ok = sderl_ops_host:lay_out(Host, ~"web1", Layout),
+    %% A start or stop of what is already so has no hooks.
+    twice(fun() -> sderl_ops_host:start(Host, ~"web1", 60) end),
+    twice(fun() -> sderl_ops_host:stop(Host, ~"web1", 30) end),
+    ?assertEqual({ok, iolist_to_binary([[Name, "\n"] || Name <- Names])},
+                 file:read_file(in_node("state/told", Config))),
+    ok = sderl_ops_host:hook(Host, ~"web1", ~"none_of_these"),
+    Bad = [~"sh", ~"-c", ~"echo too bad; exit 7"],
+    Broken = Layout#{settings := ~"s2", commands := Hooks#{~"before_start" := Bad}},
+    ok = sderl_ops_host:lay_out(Host, ~"web1", Broken),
+    ?assertEqual({error, {hook_failed, ~"before_start", 7, ~"too bad"}},
+                 sderl_ops_host:start(Host, ~"web1", 60)),
+    ?assertEqual(laid_out, state(~"web1", Host)),
+    Slow = Layout#{settings := ~"s3", commands := #{~"slow" => [~"sleep", ~"1000"],
+                                                    ~"before_stop" => Bad}},
+    ok = sderl_ops_host:lay_out(Host, ~"web1", Slow),
+    ?assertMatch({error, {hook_late, ~"slow", 1, _}},
+                 sderl_ops_host:hook(Host, ~"web1", ~"slow", 1)),
+    ok = sderl_ops_host:start(Host, ~"web1", 60),
+    %% One that fails must not keep an instance alive.
+    ok = sderl_ops_host:stop(Host, ~"web1", 30),
+    ?assertEqual(laid_out, state(~"web1", Host)).
+
+%% ------------------------------------------------------------------ what goes wrong
+
+refusals(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
+    Layout = layout(Sha),
+    Check = fun(Expected, Got) ->
+        ?assertEqual(Expected, Got),
+        {error, Why} = Got,
+        ?assert(string:length(sderl_ops_host:format_error(Why)) > 10)
+    end,
+    Check({error, not_laid_out}, sderl_ops_host:start(Host, ~"web1", 10)),
+    Check({error, {no_release, Sha}}, sderl_ops_host:lay_out(Host, ~"web1", Layout)),
+    Wrong = binary:copy(~"0", 64),
+    Check({error, {wrong_checksum, Wrong, Sha}}, sderl_ops_host:fetch(Host, Wrong, Archive)),
+    Check({error, {cannot_read, "/nowhere", enoent}}, sderl_ops_host:fetch(Host, Sha, "/nowhere")),
+    %% A connection that ends too early.
+    {ok, 1, Said} = sderl_ops_sh:run(#{base => ?config(base, Config)}, ~"shop",
+                                     [~"fetch", Sha, ~"1000000"], {file, Archive}, 60_000),
+    ?assertMatch({_, _}, binary:match(Said, ~"ops error cut_off")),
+    ?assertEqual([], maps:get(releases, survey(Host))),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", Layout),
+    ok = sderl_ops_host:start(Host, ~"web1", 60),
+    Check({error, running}, sderl_ops_host:lay_out(Host, ~"web1", Layout#{settings := ~"s2"})),
+    Check({error, {in_use, ~"web1"}}, sderl_ops_host:drop_release(Host, Sha)),
+    %% Names that would lead elsewhere, or break a file of commands.
+    [?assertMatch({error, {failed, 1, _}}, sderl_ops_host:remove(Host, Id))
+     || Id <- [~"../x", ~"a/b", ~"", ~".", ~"a b"]],
+    [?assertMatch({error, {bad_layout, _, _}}, sderl_ops_host:lay_out(Host, ~"web2", Bad))
+     || Bad <- [Layout#{files => #{~"../x" => ~""}},
+                Layout#{files => #{~"/x" => ~""}},
+                Layout#{env => #{~"A=B" => ~""}},
+                Layout#{env => #{~"SDERL_OPS_FOLDER" => ~""}},
+                Layout#{settings := ~"a\nb"},
+                Layout#{commands => #{~"../start" => [~"x"]}},
+                Layout#{start := {code, [~"x'y"]}}]].
+
+start_that_dies(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => "#!/bin/sh\necho first\necho bad luck\n"}),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", layout(Sha)),
+    twice(fun() ->
+        {error, {died, Said}} = sderl_ops_host:start(Host, ~"web1", 60),
+        ?assertEqual(~"first\nbad luck", Said),
+        ?assertEqual(laid_out, state(~"web1", Host))
+    end),
+    Failing = (layout(Sha))#{settings := ~"s2", start := [~"sh", ~"-c", ~"echo no; exit 4"]},
+    ok = sderl_ops_host:lay_out(Host, ~"web1", Failing),
+    ?assertEqual({error, {start_failed, 4, ~"no"}}, sderl_ops_host:start(Host, ~"web1", 60)),
+    %% Code with an application that does not start.
+    {CodeSha, Code} = code(Config, "start(_, _) -> {error, this_is_the_reason}."),
+    ok = sderl_ops_host:fetch(Host, CodeSha, Code),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", (layout(CodeSha))#{start := {code, [~"tiny"]}}),
+    {error, {died, Why}} = sderl_ops_host:start(Host, ~"web1", 60),
+    ?assertMatch({_, _}, binary:match(Why, ~"this_is_the_reason")),
+    ?assertEqual(laid_out, state(~"web1", Host)).
+
+%% One that stays in the foreground, one that leaves a process behind, and one that is never up.
+start_that_never_returns(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => "#!/bin/sh\necho waiting\nsleep 1000\n"}),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    Layouts = [
+        layout(Sha),
+        (layout(Sha))#{start := [~"sh", ~"-c", ~"setsid sleep 1000 & sleep 1000"]},
+        (layout(Sha))#{start := [~"sh", ~"-c", ~"setsid sleep 1000 >/dev/null 2>&1 &"],
+                       commands => #{~"check" => [~"false"]}}
+    ],
+    lists:foreach(fun(Layout) ->
+        ok = sderl_ops_host:lay_out(Host, ~"web1", Layout),
+        ?assertMatch({error, {start_late, 1, _}}, sderl_ops_host:start(Host, ~"web1", 1)),
+        ?assertEqual([], processes(?config(base, Config))),
+        ?assertEqual(laid_out, state(~"web1", Host))
+    end, Layouts).
+
+%% What neither the stop command nor a signal ends is killed.
+stop_that_is_ignored(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => """
+    #!/bin/sh
+    setsid sh -c 'trap "" TERM; echo >"$SDERL_OPS_STATE/deaf"; while :; do sleep 1; done' &
+    """}),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    Layout = (layout(Sha))#{
+        stop => [~"true"],
+        commands => #{~"check" => [~"sh", ~"-c", ~"test -e \"$SDERL_OPS_STATE/deaf\""]}
+    },
+    ok = sderl_ops_host:lay_out(Host, ~"web1", Layout),
+    ok = sderl_ops_host:start(Host, ~"web1", 60),
+    twice(fun() -> sderl_ops_host:stop(Host, ~"web1", 0) end),
+    ?assertEqual(laid_out, state(~"web1", Host)),
+    ok = sderl_ops_host:start(Host, ~"web1", 60),
+    ok = sderl_ops_host:stop(Host, ~"web1", 1),
+    ?assertEqual([], processes(?config(base, Config))).
+
+%% Ended by itself and not by us; then it can be started again.
+exited_is_seen(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", layout(Sha)),
+    ok = sderl_ops_host:lay_out(Host, ~"web10", layout(Sha)),
+    ok = sderl_ops_host:start(Host, ~"web1", 60),
+    ok = sderl_ops_host:start(Host, ~"web10", 60),
+    Folder = filename:join(?config(base, Config), "nodes/web1"),
+    kill(processes(Folder)),
+    await(fun() -> processes(Folder) =:= [] end),
+    #{instances := #{~"web1" := Exited, ~"web10" := Other}} = survey(Host),
+    ?assertMatch(#{state := exited, why := ~"started"}, Exited),
+    ?assertMatch(#{state := running}, Other),
+    ok = sderl_ops_host:start(Host, ~"web1", 60),
+    ?assertEqual(running, state(~"web1", Host)).
+
+%% Two operators, or a service that began anew while a call of the last one goes on.
+side_by_side(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
+    Side = fun(Fun) ->
+        Parent = self(),
+        Workers = [spawn_link(fun() -> Parent ! {self(), Fun()} end) || _ <- lists:seq(1, 3)],
+        [receive {Worker, Result} -> ?assertEqual(ok, Result) end || Worker <- Workers]
+    end,
+    Side(fun() -> sderl_ops_host:fetch(Host, Sha, Archive) end),
+    Side(fun() -> sderl_ops_host:lay_out(Host, ~"web1", layout(Sha)) end),
+    Side(fun() -> sderl_ops_host:start(Host, ~"web1", 60) end),
+    ?assertMatch([_], processes(?config(base, Config))),
+    Side(fun() -> sderl_ops_host:stop(Host, ~"web1", 30) end),
+    Side(fun() -> sderl_ops_host:remove(Host, ~"web1") end),
+    Side(fun() -> sderl_ops_host:drop_release(Host, Sha) end).
+
+%% ------------------------------------------------------------------ killed in the middle
+
+killed_while_fetching(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper(),
+                                       "big" => crypto:strong_rand_bytes(300_000)}),
+    Size = integer_to_binary(filelib:file_size(Archive)),
+    Part = in_base(["releases/.", Sha, "/archive"], Config),
+    in_the_middle([~"fetch", Sha, Size], Archive, Config),
+    ?assert(filelib:is_file(Part)),
+    ?assertEqual([], maps:get(releases, survey(Host))),
+    twice(fun() -> sderl_ops_host:fetch(Host, Sha, Archive) end),
+    ?assertEqual([Sha], maps:get(releases, survey(Host))),
+    ?assertNot(filelib:is_file(Part)).
+
+killed_while_laying_out(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    Layout = (layout(Sha))#{files => #{~"big" => crypto:strong_rand_bytes(300_000)}},
+    {ok, Tar} = sderl_ops_layout:archive(Layout),
+    File = filename:join(?config(folder, Config), "layout.tar"),
+    ok = file:write_file(File, Tar),
+    in_the_middle([~"lay_out", ~"web1"], File, Config),
+    ?assertMatch(#{~"web1" := #{state := laid_out, release := <<>>, settings := <<>>}},
+                 maps:get(instances, survey(Host))),
+    ?assertEqual({error, not_laid_out}, sderl_ops_host:start(Host, ~"web1", 60)),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", layout(Sha)),
+    %% What is laid out already is there until the next is whole.
+    in_the_middle([~"lay_out", ~"web1"], File, Config),
+    ?assertMatch(#{~"web1" := #{release := Sha}}, maps:get(instances, survey(Host))),
+    twice(fun() -> sderl_ops_host:lay_out(Host, ~"web1", Layout) end),
+    ?assertNot(filelib:is_file(in_node(".new", Config))),
+    ok = sderl_ops_host:start(Host, ~"web1", 60).
+
+%% The call ends with its caller, and what it had not put into the background with it.
+killed_while_starting(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => """
+    #!/bin/sh
+    [ -e "$SDERL_OPS_STATE/begun" ] || { echo >"$SDERL_OPS_STATE/begun"; sleep 1000; }
+    setsid sleep 1000 >/dev/null 2>&1 &
+    """}),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", layout(Sha)),
+    {Caller, Monitor} = spawn_monitor(fun() -> sderl_ops_host:start(Host, ~"web1", 60) end),
+    await(fun() -> filelib:is_file(in_node("state/begun", Config)) end),
+    true = exit(Caller, kill),
+    receive {'DOWN', Monitor, process, Caller, _} -> ok end,
+    await(fun() -> scripts(Config) =:= [] end),
+    await(fun() -> processes(?config(base, Config)) =:= [] end),
+    ?assertEqual(exited, state(~"web1", Host)),
+    ok = sderl_ops_host:start(Host, ~"web1", 60),
+    ?assertEqual(running, state(~"web1", Host)).
+
+%% A program that neither reads nor ends.
+hanging_program(_) ->
+    Big = binary:copy(~"x", 900_000),
+    ?assertMatch({error, timeout, _}, sderl_ops_port:run(["sleep", "1001"], {bytes, Big}, 300)),
+    ?assertMatch({error, timeout, ~"a\n"},
+                 sderl_ops_port:run(["sh", "-c", "echo a; sleep 1001"], none, 2000)),
+    await(fun() -> os:cmd("grep -lsxz 100[1] /proc/[0-9]*/cmdline") =:= "" end),
+    ?assertEqual({ok, 3, Big},
+                 sderl_ops_port:run(["sh", "-c", "cat; exit 3"], {bytes, Big}, 60_000)),
+    ?assertEqual({ok, 0, ~""}, sderl_ops_port:run(["true"], {bytes, Big}, 60_000)).
+
+%% ------------------------------------------------------------------ a full disk
+
+%% A small file system in a namespace, which the case may fill.
+full_disk(Config) ->
+    Base = ?config(base, Config),
+    ok = filelib:ensure_path(Base),
+    Hold = ["mount -t tmpfs -o size=1m none \"$0\" && echo there && exec sleep 1000"],
+    Port = open_port({spawn_executable, os:find_executable("unshare")},
+                     [{args, ["-rm", "sh", "-c", Hold, Base]},
+                      binary, exit_status, stderr_to_stdout]),
+    receive
+        {Port, {data, <<"there", _/binary>>}} ->
+            {os_pid, Holder} = erlang:port_info(Port, os_pid),
+            try
+                fill_disk(Holder, Config)
+            after
+                kill([Holder]),
+                receive {Port, {exit_status, _}} -> ok end
+            end;
+        {Port, Other} ->
+            {skip, io_lib:format("no file system of its own can be had here: ~0tp", [Other])}
+    after 30_000 ->
+        error(no_namespace)
+    end.
+
+fill_disk(Holder, Config) ->
+    Host = host({?MODULE, #{base => ?config(base, Config), holder => Holder}}),
+    Inside = fun(Command) ->
+        Shell = ["sh", "-c", ["cd \"$0\" && ", Command], ?config(base, Config)],
+        {ok, _, _} = enter(Holder, Shell, none)
+    end,
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper(),
+                                       "x" => crypto:strong_rand_bytes(100_000)}),
+    Inside("dd if=/dev/zero of=filler bs=1k count=2000 2>&1; truncate -s -50k filler"),
+    twice(fun() ->
+        ?assertMatch({error, {full_disk, _}}, sderl_ops_host:fetch(Host, Sha, Archive))
+    end),
+    ?assertEqual([], maps:get(releases, survey(Host))),
+    Inside("rm filler"),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", layout(Sha)),
+    Inside("dd if=/dev/zero of=filler bs=1k count=2000 2>&1; truncate -s -50k filler"),
+    Large = (layout(Sha))#{settings := ~"s2",
+                           files => #{~"y" => crypto:strong_rand_bytes(100_000)}},
+    twice(fun() ->
+        ?assertMatch({error, {full_disk, _}}, sderl_ops_host:lay_out(Host, ~"web1", Large))
+    end),
+    %% What was there before still is, and can be used.
+    ?assertMatch(#{~"web1" := #{settings := ~"s1"}}, maps:get(instances, survey(Host))),
+    ok = sderl_ops_host:start(Host, ~"web1", 60),
+    ok = sderl_ops_host:stop(Host, ~"web1", 30),
+    Inside("rm filler"),
+    ok = sderl_ops_host:lay_out(Host, ~"web1", Large),
+    ?assertMatch(#{~"web1" := #{settings := ~"s2"}}, maps:get(instances, survey(Host))),
+    ok = sderl_ops_host:remove(Host, ~"web1").
+
+run(#{base := Base, holder := Holder}, Cluster, Arguments, Input, _) ->
+    enter(Holder, ["sh", sderl_ops_sh:script(), Base, Cluster | Arguments], Input).
+
+enter(Holder, Command, Input) ->
+    Enter = ["nsenter", "-t", integer_to_list(Holder), "-U", "-m", "--preserve-credentials"],
+    sderl_ops_port:run(Enter ++ Command, Input, 60_000).
+
+%% ------------------------------------------------------------------ helpers
+
+%% Kills a call that has had the first half of what it reads: once its caller, once the script.
+in_the_middle(Arguments, File, Config) ->
+    lists:foreach(fun(Victim) -> in_the_middle(Victim, Arguments, File, Config) end,
+                  [caller, script]).
+
+in_the_middle(Victim, Arguments, File, Config) ->
+    Pipe = filename:join(?config(folder, Config), "pipe"),
+    _ = file:delete(Pipe),
+    "" = os:cmd(["mkfifo '", Pipe, "'"]),
+    Half = integer_to_list(filelib:file_size(File) div 2),
+    Writer = open_port({spawn_executable, "/bin/sh"},
+                       [{args, ["-c", "exec 3>\"$0\"; head -c \"$1\" \"$2\" >&3; echo; read -r end",
+                                Pipe, Half, File]}, exit_status]),
+    Settings = #{base => ?config(base, Config)},
+    Parent = self(),
+    {Caller, Monitor} = spawn_monitor(fun() ->
+        Parent ! {self(), sderl_ops_sh:run(Settings, ~"shop", Arguments, {file, Pipe}, 60_000)}
+    end),
+    %% More than a pipe holds is written, so the script has begun to read.
+    receive {Writer, {data, _}} -> ok end,
+    case Victim of
+        caller -> true = exit(Caller, kill);
+        script -> kill([Pid || Pid <- scripts(Config), is_script(Pid)])
+    end,
+    receive {'DOWN', Monitor, process, Caller, _} -> ok end,
+    receive {Caller, Answer} -> ?assertMatch({ok, 137, _}, Answer) after 0 -> ok end,
+    true = port_close(Writer),
+    await(fun() -> scripts(Config) =:= [] end).
+
+%% The script and what it is at, for this host.
+scripts(Config) ->
+    %% Not the one that looks.
+    {First, [Last]} = lists:split(length(?config(base, Config)) - 1, ?config(base, Config)),
+    numbers(os:cmd(["grep -lsxz '", First, "[", Last, "]' /proc/[0-9]*/cmdline"])).
+
+%% And not the shell that a port has for it.
+is_script(Pid) ->
+    {ok, Words} = file:read_file(["/proc/", integer_to_list(Pid), "/cmdline"]),
+    Script = unicode:characters_to_binary(sderl_ops_sh:script()),
+    lists:nth(2, binary:split(Words, <<0>>, [global])) =:= Script.
+
+%% Of instances in this folder.
+processes(Folder) ->
+    Files = os:cmd(["grep -lsz '^SDERL_OPS_FOLDER=", Folder, "\\(/\\|$\\)' /proc/[0-9]*/environ"]),
+    [Pid || Pid <- numbers(Files),
+            file:read_file(["/proc/", integer_to_list(Pid), "/comm"]) =/= {ok, ~"epmd\n"}].
+
+numbers(Files) ->
+    [list_to_integer(Number) || Line <- string:lexemes(Files, "\n"),
+                                ["/", "proc", Number | _] <- [filename:split(Line)],
+                                Number =/= "self"].
+
+kill(Pids) -> [os:cmd(["kill -9 ", integer_to_list(Pid)]) || Pid <- Pids].
+
+survey(Host) ->
+    {ok, Seen} = sderl_ops_host:survey(Host),
+    Seen.
+
+state(Id, Host) ->
+    #{instances := #{Id := #{state := State}}} = survey(Host),
+    State.
+
+twice(Fun) ->
+    ?assertEqual(ok, Fun()),
+    ?assertEqual(ok, Fun()).
+
+await(Fun) -> await(Fun, 600).
+
+await(Fun, 0) -> error({never, Fun});
+await(Fun, Rounds) ->
+    case Fun() of
+        true -> ok;
+        false ->
+            receive after 100 -> ok end,
+            await(Fun, Rounds - 1)
+    end.
+
+layout(Sha) ->
+    #{release => Sha, settings => ~"s1", node => ~"web1@127.0.0.1", names => long,
+      cookie => ~"secret", start => [~"bin/start"]}.
+
+sleeper() -> "#!/bin/sh\necho started\nsetsid sleep 1000 >/dev/null 2>&1 &\n".
+
+in_base(File, Config) ->
+    filename:join(?config(base, Config), unicode:characters_to_list(File)).
+in_node(File, Config) -> in_base(["nodes/web1/", File], Config).
+in_release(File, Sha, Config) -> in_base(["releases/", Sha, "/", File], Config).
+
+%% A release's folder with these files, packed.
+release(Config, Files) ->
+    Folder = filename:join(?config(folder, Config), "release"),
+    _ = file:del_dir_r(Folder),
+    maps:foreach(fun(Name, Text) ->
+        File = filename:join(Folder, Name),
+        ok = filelib:ensure_dir(File),
+        ok = file:write_file(File, Text),
+        ok = file:change_mode(File, 8#755)
+    end, Files),
+    packed({folder, Folder}, Config).
+
+%% Compiled code of an application `tiny`, with this start function.
+code(Config, Start) ->
+    Folder = filename:join([?config(folder, Config), "tiny", "ebin"]),
+    ok = filelib:ensure_path(Folder),
+    Source = filename:join(Folder, "tiny.erl"),
+    ok = file:write_file(Source, ["-module(tiny).\n-export([start/2, stop/1]).\n"
+                                  "stop(_) -> ok.\n", Start, "\n"]),
+    {ok, tiny} = compile:file(Source, [{outdir, Folder}]),
+    ok = file:delete(Source),
+    App = {application, tiny, [{vsn, "1"}, {modules, [tiny]}, {registered, []},
+                               {applications, [kernel, stdlib]}, {mod, {tiny, []}}]},
+    ok = file:write_file(filename:join(Folder, "tiny.app"), io_lib:format("~p.~n", [App])),
+    packed({code, [filename:join([?config(folder, Config), "t*", "ebin"])]}, Config).
+
+packed(Source, Config) ->
+    Archives = filename:join(?config(folder, Config), "archives"),
+    {ok, Sha, Archive} = sderl_ops_archive:prepare(Source, Archives),
+    {Sha, Archive}.
