@@ -63,7 +63,7 @@ folders() ->
             store => [core],
             wire => [file],
             server => [file, core, host, store, wire],
-            command => [file, wire]
+            command => [wire]
         },
         sderl_papers => #{
             orbit => [],

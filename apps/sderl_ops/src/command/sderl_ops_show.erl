@@ -1,0 +1,131 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_show).
+-moduledoc "The service's answers as text for a person.".
+
+-export([answer/2, failure/2, teller/2]).
+
+-type text() :: unicode:chardata().
+
+-doc """
+What a request came to: text for stdout, or what went wrong, for stderr. The keys of an answer that
+this version does not know are left out.
+""".
+-spec answer(Do :: atom(), #{binary() => term()}) -> {ok, text()} | {error, text()}.
+answer(plan, Done) ->
+    {ok, plan(Done)};
+answer(status, Done) ->
+    {ok, status(Done)};
+answer(history, #{~"revisions" := []}) ->
+    {ok, "there is no revision yet\n"};
+answer(history, #{~"revisions" := Revisions}) ->
+    {ok, sderl_table:text(["revision", "at", "who", "result", "what"],
+                          cells([~"revision", ~"at", ~"who", ~"result", ~"what"], Revisions))};
+answer(stop, _) ->
+    {ok, "the service has ended; the cluster goes on\n"};
+answer(Do, #{~"state" := State} = Done) ->
+    Problems = texts(~"problems", Done),
+    Revision = [["revision ", show(Number), ": "] || #{~"revision" := Number} <- [Done]],
+    case State of
+        ~"failed" -> {error, failure([Revision, "not all is as the file says"], Problems)};
+        _ -> {ok, [Revision, state(Do, State), "\n", bullets(Problems)]}
+    end;
+answer(_, _) ->
+    {ok, "done\n"}.
+
+state(_, ~"steady") -> "all is as the file says";
+state(_, ~"working") -> "it is being done; \"bin/sderl ops status\" tells how far it is";
+state(_, ~"paused") -> "paused: nothing is started until \"bin/sderl ops resume\"";
+state(_, ~"destroyed") -> "nothing of the cluster is left";
+state(_, State) -> State.
+
+-doc "A sentence, and what belongs to it, a line each.".
+-spec failure(text(), [text()]) -> text().
+failure(Text, Problems) -> string:trim([Text, "\n", bullets(Problems)], trailing).
+
+bullets(Problems) -> [["  ", Problem, "\n"] || Problem <- Problems].
+
+%% ---------------------------------------------------------------- plan, status
+
+plan(Done) ->
+    Steps = texts(~"steps", Done),
+    Refused = texts(~"refused", Done),
+    case {texts(~"changes", Done), Steps} of
+        {[], []} ->
+            ["nothing changes\n", refused(Refused)];
+        {Changes, _} ->
+            [[["what changes:\n", bullets(Changes)] || Changes =/= []],
+             [["what is done, ", integer_to_list(length(Steps)), " steps:\n", bullets(Steps)]
+              || Steps =/= []],
+             refused(Refused)]
+    end.
+
+refused([]) -> [];
+refused(Refused) -> ["\"apply\" refuses it without --force:\n", bullets(Refused)].
+
+status(#{~"cluster" := Cluster, ~"revision" := Revision, ~"state" := State} = Done) ->
+    [
+        ["cluster ", show(Cluster), ", revision ", show(Revision), ": ", show(State), "\n"],
+        table("\n", ["instance", "node", "host", "release", "state", "why"],
+              [~"id", ~"node", ~"host", ~"release", ~"state", ~"why"], ~"instances", Done),
+        table("\n", ["host", "state", "instances", "why"],
+              [~"id", ~"state", ~"instances", ~"why"], ~"hosts", Done),
+        table("\n", ["group", "members", "running", "state"],
+              [~"name", ~"members", ~"running", ~"state"], ~"groups", Done),
+        listed("\nproblems:\n", texts(~"problems", Done)),
+        listed("\nwaiting:\n", texts(~"waiting", Done))
+    ];
+status(_) ->
+    "the service is of another version\n".
+
+listed(_, []) -> [];
+listed(Heading, Texts) -> [Heading, bullets(Texts)].
+
+%% A last column that is empty all over is left out.
+table(Above, Header, Keys, Part, Done) ->
+    case [Row || Row <- maps:get(Part, Done, []), is_map(Row)] of
+        [] ->
+            [];
+        Rows ->
+            Cells = cells(Keys, Rows),
+            case lists:all(fun(Row) -> string:is_empty(lists:last(Row)) end, Cells) of
+                true ->
+                    [Above, sderl_table:text(lists:droplast(Header),
+                                             [lists:droplast(Row) || Row <- Cells])];
+                false ->
+                    [Above, sderl_table:text(Header, Cells)]
+            end
+    end.
+
+cells(Keys, Rows) -> [[show(maps:get(Key, Row, null)) || Key <- Keys] || Row <- Rows].
+
+show(null) -> "";
+show(Text) when is_binary(Text) -> Text;
+show(Number) when is_integer(Number) -> integer_to_list(Number);
+show(Other) -> json:encode(Other).
+
+texts(Key, Done) ->
+    [Text || Text <- maps:get(Key, Done, []), is_binary(Text)].
+
+%% ---------------------------------------------------------------- on the way
+
+-doc """
+A function for what is told on the way: lines of JSON to stdout, or on stderr a bar for a person and
+lines into a file.
+""".
+-spec teller(Label :: text(), Json :: boolean()) -> fun((sderl_ops_wire:answer()) -> ok).
+teller(_, true) ->
+    fun(Answer) -> io:put_chars(sderl_visible:json(sderl_ops_wire:encode_answer(Answer))) end;
+teller(Label, false) ->
+    Bar = sderl_progress:reporter(Label),
+    Person = os:getenv("SDERL_TTY") =:= "1",
+    fun
+        ({progress, Done, Total, _}) when Person ->
+            Bar(min(Done, Total), Total);
+        ({progress, Done, Total, Text}) ->
+            say(io_lib:format("~b/~b ~ts\n", [Done, Total, Text]));
+        ({note, Text}) ->
+            ok = sderl_progress:done(),
+            say([Text, "\n"])
+    end.
+
+say(Text) -> io:put_chars(standard_error, sderl_visible:text(Text)).

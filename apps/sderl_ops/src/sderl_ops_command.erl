@@ -1,0 +1,312 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_command).
+-moduledoc """
+`bin/sderl ops`: brings clusters up from a file, and keeps them as the file says.
+
+Each command but `serve` and `completion` is a request to the service that has the folder of
+`--dir`. `plan` and `apply` start one where none runs: for `apply` it stays, for `plan` it goes again.
+""".
+
+-behaviour(sderl_command).
+
+-export([summary/0, run/1, main/1]).
+
+-import(sderl_command, [flag/2, option/4]).
+
+-define(MOST_LOG_BYTES, 10_485_760).
+-define(LOG_FILES, 4).
+
+-doc "One line for the list of commands.".
+-spec summary() -> string().
+summary() -> "bring a cluster up from a file, and keep it as the file says".
+
+-doc "Runs a command of operations.".
+-spec run([string()]) -> sderl_command:result().
+run([]) ->
+    {usage, ["a command is missing\n\n", help()]};
+run([Help]) when Help =:= "--help"; Help =:= "-h"; Help =:= "help" ->
+    {help, help()};
+run([Name | Args]) ->
+    case [Do || Do <- commands(), atom_to_list(Do) =:= Name] of
+        [Do] ->
+            case sderl_command:parse(Args, ["ops", Name], command(Do)) of
+                {ok, Options} -> run_command(Do, Options);
+                Other -> Other
+            end;
+        [] ->
+            {usage, ["there is no command ", Name, near(Name), "\n\n", help()]}
+    end.
+
+near(Name) ->
+    Known = [atom_to_binary(Do) || Do <- commands()],
+    case sderl_ops_walker:nearest(unicode:characters_to_binary(Name), Known) of
+        {ok, Near} -> ["; did you mean ", Near, "?"];
+        none -> ""
+    end.
+
+help() ->
+    [
+        "usage: bin/sderl ops COMMAND [options]\n\n"
+        "Brings a cluster up from a file and keeps it as the file says, on this machine or on\n"
+        "others. docs/operations.md is the guide, docs/ops-file.md tells what a file has.\n\n",
+        [io_lib:format("  ~-11ts ~ts~n", [Do, about(Do)]) || Do <- commands()],
+        "\n\"bin/sderl ops COMMAND --help\" tells a command's options.\n"
+    ].
+
+%% ---------------------------------------------------------------- commands and their arguments
+
+commands() ->
+    [plan, apply, status, history, rollback, scale, drain, undrain, pause, resume, destroy, serve,
+     stop, completion].
+
+about(plan) -> "what apply would change, and in which steps";
+about(apply) -> "make the cluster as the file says";
+about(status) -> "instances, hosts and groups, and what is wrong";
+about(history) -> "the revisions: who, when, what, and how it ended";
+about(rollback) -> "make the cluster as an earlier revision says";
+about(scale) -> "another number of nodes in a family";
+about(drain) -> "take a node out of its groups, then stop it";
+about(undrain) -> "start a drained node again";
+about(pause) -> "begin nothing more";
+about(resume) -> "go on, and try again what was given up";
+about(destroy) -> "stop and remove all of the cluster";
+about(serve) -> "the service itself, until Ctrl-C";
+about(stop) -> "end the service; the cluster goes on";
+about(completion) -> "completion for bash or zsh".
+
+command(Do) ->
+    #{
+        help => lists:append([upper(about(Do)), ".", more(Do)]),
+        arguments => arguments(Do) ++ common(Do)
+    }.
+
+upper([First | Rest]) -> string:uppercase([First]) ++ Rest.
+
+more(apply) ->
+    "\nWithout a running service one is started in the background. Ctrl-C ends the waiting and not "
+    "the work.";
+more(plan) ->
+    "\nNothing is changed.";
+more(rollback) ->
+    "\nThat makes a new revision which says the same as the earlier one.";
+more(scale) ->
+    "\nThat makes a new revision; the file itself is not changed.";
+more(destroy) ->
+    "\nIt asks first. Releases, states and logs of the nodes go too.";
+more(serve) ->
+    "\nThe cluster goes on when it ends, and the next service takes it over.";
+more(completion) ->
+    "\neval \"$(bin/sderl ops completion bash)\", or source <(bin/sderl ops completion zsh).";
+more(_) ->
+    "".
+
+arguments(plan) -> [file(), force()];
+arguments(apply) -> [file(), force(), no_wait()];
+arguments(rollback) ->
+    [positional(revision, "REVISION", {integer, [{min, 1}]}, "its number, as history tells it"),
+     force(), no_wait()];
+arguments(scale) ->
+    [positional(family, "FAMILY", string, "which family"),
+     positional(count, "COUNT", {integer, [{min, 1}]}, "how many nodes"), force(), no_wait()];
+arguments(Do) when Do =:= drain; Do =:= undrain ->
+    [positional(instance, "INSTANCE", string, "which one, such as web3"), no_wait()];
+arguments(destroy) ->
+    [flag(yes, "do not ask"), flag(dry_run, "only tell what would be removed"), no_wait()];
+arguments(completion) ->
+    [positional(shell, "SHELL", {atom, [bash, zsh]}, "bash or zsh")];
+arguments(_) ->
+    [].
+
+common(completion) -> [];
+common(serve) -> [directory()];
+common(_) -> [flag(json, "the answer, and what is told on the way, as lines of JSON"), directory()].
+
+directory() ->
+    option(dir, "DIR", string, "the service's folder ($XDG_STATE_HOME/sderl-ops, which is "
+                               "~/.local/state/sderl-ops)").
+
+file() -> positional(file, "FILE", string, "what the cluster is to be").
+
+force() ->
+    flag(force, "also where a group would be without a member or an edge without a gateway "
+                "meanwhile").
+
+no_wait() -> flag(no_wait, "do not wait until it is done").
+
+positional(Name, Shape, Type, Help) ->
+    #{name => Name, type => Type, help => {Shape, [Help]}}.
+
+%% ---------------------------------------------------------------- running them
+
+run_command(completion, #{shell := Shell}) ->
+    {help, sderl_ops_completion:script(Shell, [completed(Do) || Do <- commands()])};
+run_command(serve, Options) ->
+    serve(folder(Options));
+run_command(destroy, #{dry_run := true} = Options) ->
+    ask(#{do => status, who => who()}, Options);
+run_command(destroy, Options) ->
+    maybe
+        ok ?= sderl_command:may_ask(Options),
+        ok ?= confirm(Options),
+        ask(request(destroy, Options), Options)
+    end;
+run_command(Do, Options) ->
+    ask(request(Do, Options), Options).
+
+completed(Do) ->
+    #{arguments := Arguments} = command(Do),
+    {atom_to_list(Do), ["-" ++ Long || #{long := Long} <- Arguments] ++ ["--help"],
+     case Arguments of
+         [#{name := file} | _] -> file;
+         [#{name := shell} | _] -> shell;
+         _ -> none
+     end}.
+
+confirm(#{yes := true}) -> ok;
+confirm(Options) ->
+    Folder = folder(Options),
+    Hello = #{do => hello, who => who()},
+    case sderl_ops_client:ask(Folder, Hello, fun(_) -> ok end) of
+        {done, #{~"cluster" := Cluster}} when is_binary(Cluster) ->
+            sderl_command:confirm(["All nodes of the cluster ", Cluster, " are stopped, and their "
+                                   "files removed."], "nothing was removed");
+        _ ->
+            %% The request itself tells what is wrong.
+            ok
+    end.
+
+request(Do, Options) ->
+    Keys = maps:map(fun
+        (file, File) -> unicode:characters_to_binary(filename:absname(File));
+        (_, Text) when is_list(Text) -> unicode:characters_to_binary(Text);
+        (_, Value) -> Value
+    end, maps:with([file, force, revision, family, count, instance], Options)),
+    Wait = #{wait => not NoWait || no_wait := NoWait <- Options},
+    maps:merge(maps:merge(Keys, Wait), #{do => Do, who => who()}).
+
+who() ->
+    case [Name || Variable <- ["LOGNAME", "USER"], [_ | _] = Name <- [os:getenv(Variable, "")]] of
+        [Name | _] -> unicode:characters_to_binary(Name);
+        [] -> ~"somebody"
+    end.
+
+folder(#{dir := Folder}) -> filename:absname(Folder);
+folder(_) -> sderl_ops_place:default().
+
+ask(#{do := Do} = Request, #{json := Json} = Options) ->
+    Folder = folder(Options),
+    Tell = sderl_ops_show:teller(atom_to_list(Do), Json),
+    maybe
+        ok ?= check_file(Request),
+        {ok, Started} ?= ensure_service(Request, Folder, Json),
+        Answer = sderl_ops_client:ask(Folder, Request, Tell),
+        ok = sderl_progress:done(),
+        ok = end_service(Started, Request, Folder),
+        result(Do, Answer, Json, Folder)
+    end.
+
+%% A wrong file is told without a service.
+check_file(#{file := File}) ->
+    case sderl_ops_file:read(File) of
+        {ok, _} ->
+            ok;
+        {error, Problems} ->
+            {error, sderl_ops_show:failure("the file is wrong",
+                                           [sderl_ops_file:format_error(P) || P <- Problems])}
+    end;
+check_file(_) ->
+    ok.
+
+ensure_service(#{do := Do}, Folder, Json) when Do =:= plan; Do =:= apply ->
+    case sderl_ops_client:ask(Folder, #{do => hello, who => who()}, fun(_) -> ok end) of
+        not_running ->
+            case sderl_ops_background:start(Folder, ?MODULE) of
+                ok when Do =:= apply ->
+                    Json orelse say_started(Folder),
+                    {ok, started};
+                ok ->
+                    {ok, started};
+                Error ->
+                    Error
+            end;
+        _ ->
+            {ok, was_running}
+    end;
+ensure_service(_, _, _) ->
+    {ok, was_running}.
+
+say_started(Folder) ->
+    io:put_chars(standard_error,
+                 ["started the service in the background; its folder is ", Folder, "\n"]).
+
+end_service(started, #{do := plan}, Folder) ->
+    _ = sderl_ops_client:ask(Folder, #{do => stop, who => who()}, fun(_) -> ok end),
+    ok;
+end_service(_, _, _) ->
+    ok.
+
+result(_, not_running, _, Folder) ->
+    {error, ["no service runs in ", Folder, ": \"bin/sderl ops apply FILE\" starts one, or "
+             "\"bin/sderl ops serve\""]};
+result(Do, Answer, true, _) ->
+    io:put_chars(sderl_visible:json(sderl_ops_wire:encode_answer(Answer))),
+    case Answer of
+        {done, Done} ->
+            case sderl_ops_show:answer(Do, Done) of
+                {ok, _} -> ok;
+                Error -> Error
+            end;
+        {error, Text, _} ->
+            {error, Text}
+    end;
+result(Do, {done, Done}, false, _) ->
+    case sderl_ops_show:answer(Do, Done) of
+        {ok, Text} -> {help, Text};
+        Error -> Error
+    end;
+result(_, {error, Text, Problems}, false, _) ->
+    {error, sderl_ops_show:failure(Text, Problems)}.
+
+%% ---------------------------------------------------------------- the service
+
+serve(Folder) ->
+    _ = sderl_signals:tell(self()),
+    io:put_chars(standard_error, ["the service runs in ", Folder, "; Ctrl-C ends it\n"]),
+    run_service(Folder).
+
+run_service(Folder) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({ended, sderl_ops:run(Folder)}) end),
+    await_end(Pid, Monitor).
+
+await_end(Pid, Monitor) ->
+    receive
+        {'DOWN', Monitor, process, Pid, {ended, Result}} ->
+            Result;
+        {'DOWN', Monitor, process, Pid, Why} ->
+            {error, io_lib:format("the service ended: ~0tP", [Why, 20])};
+        {sderl_signals, stop} ->
+            ok = sderl_ops:stop(),
+            await_end(Pid, Monitor)
+    end.
+
+-doc "Is the service in a virtual machine of its own, in the background.".
+-spec main([Folder :: string()]) -> no_return().
+main([Folder]) ->
+    _ = io:setopts(standard_io, [{encoding, unicode}]),
+    ok = sderl_signals:install(self()),
+    ok = log_into(sderl_ops_place:log(Folder)),
+    case run_service(Folder) of
+        ok ->
+            halt(0);
+        {error, Text} ->
+            io:put_chars([Text, "\n"]),
+            logger:error("~ts", [Text]),
+            halt(1, [{flush, true}])
+    end.
+
+log_into(File) ->
+    _ = logger:remove_handler(default),
+    logger:add_handler(default, logger_std_h, #{
+        config => #{file => File, max_no_bytes => ?MOST_LOG_BYTES, max_no_files => ?LOG_FILES},
+        level => notice
+    }).
