@@ -174,12 +174,17 @@ declared(Application) ->
 
 used(Modules, Known) ->
     Own = [{From, To} || {From, _, To, _} <- Known] -- elsewhere(),
-    Others = [
-        {Application, Other}
+    Called = [
+        {Application, Name}
      || _ := #{application := Application, calls := Names} <- Modules,
         Name <- Names,
-        not is_map_key(Name, Modules),
-        {ok, Other} <- [application_of(Name)]
+        not is_map_key(Name, Modules)
+    ],
+    %% Looking for a module goes through all folders of the code path: once for each.
+    Home = #{Name => application_of(Name) || Name <- lists:usort([Name || {_, Name} <- Called])},
+    Others = [
+        {Application, Other}
+     || {Application, Name} <- Called, {ok, Other} <- [map_get(Name, Home)]
     ],
     lists:usort(Own ++ Others ++ started_only()) -- elsewhere().
 

@@ -4,7 +4,8 @@
 `bin/sderl ops`: brings clusters up from a file, and keeps them as the file says.
 
 Each command but `serve` and `completion` is a request to the service that has the folder of
-`--dir`. `plan` and `apply` start one where none runs: for `apply` it stays, for `plan` it goes again.
+`--dir`. `plan` and `apply` start one where none runs: for `apply` it stays, for `plan` it goes
+again.
 """.
 
 -behaviour(sderl_command).

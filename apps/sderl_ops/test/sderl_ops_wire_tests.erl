@@ -31,7 +31,8 @@ refused_test_() ->
             {~"x", "line 1: this is not JSON ('x' is not expected here)"},
             {~"{}", "do is missing: it is a type of request: \"hello\" or \"plan\" or \"apply\" "
                     "or \"status\" or \"history\" or \"rollback\" or \"scale\" or \"drain\" or "
-                    "\"pause\" or \"resume\" or \"destroy\" or \"stop\""},
+                    "\"undrain\" or \"pause\" or \"resume\" or \"destroy\" or "
+                    "\"stop\""},
             {~B|{"do": "apply"}|, "file is missing: it is the absolute path of a file: text of 1 "
                                      "to 4096 bytes"},
             {~B|{"do": "stop", "now": true}|,

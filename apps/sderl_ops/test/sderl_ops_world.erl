@@ -2,8 +2,8 @@
 -module(sderl_ops_world).
 -moduledoc """
 A simulated world in which the reconciler keeps a cluster: hosts that fail, hang and return, steps
-that take time, fail, or succeed without anybody hearing of it, instances that die, a service that is
-killed at any point and goes on with what it stored, and operators who change their mind. A seed
+that take time, fail, or succeed without anybody hearing of it, instances that die, a service that
+is killed at any point and goes on with what it stored, and operators who change their mind. A seed
 gives one run.
 
 `run/1` takes a map:
@@ -123,7 +123,8 @@ start_service(#world{service = Service, stored = Memory, now = Now} = World0) ->
     at(Now, {tick, Incarnation}, Looking).
 
 with_former(Desired, Memory, Revisions) ->
-    sderl_ops_upgrade:with_former(Desired, Memory, fun(Revision) -> maps:find(Revision, Revisions) end).
+    Of = fun(Revision) -> maps:find(Revision, Revisions) end,
+    sderl_ops_upgrade:with_former(Desired, Memory, Of).
 
 kill_service(#world{service = #service{incarnation = Incarnation, runs = Runs} = Service,
                     now = Now} = World0) ->

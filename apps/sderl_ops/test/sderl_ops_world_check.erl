@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_world_check).
 -moduledoc """
-What must never happen in `sderl_ops_world`, and what must be in the end, seen from outside: from how
-things are, not from what the service knows of them.
+What must never happen in `sderl_ops_world`, and what must be in the end, seen from outside: from
+how things are, not from what the service knows of them.
 """.
 
 -include("sderl_ops_world.hrl").

@@ -74,7 +74,8 @@ random_desired(Dice0) ->
     {Db, Dice2} = rand:uniform_s(3, Dice1),
     {Batch, Dice3} = rand:uniform_s(2, Dice2),
     {Canaries, Dice4} = rand:uniform_s(3, Dice3),
-    random_groups(desired(#{web => Web, db => Db, batch => Batch, canaries => Canaries - 1}), Dice4).
+    Shape = #{web => Web, db => Db, batch => Batch, canaries => Canaries - 1},
+    random_groups(desired(Shape), Dice4).
 
 random_groups(#{instances := Instances} = Desired, Dice0) ->
     Ids = lists:sort(maps:keys(Instances)),

@@ -65,7 +65,8 @@ former_revisions(#{revision := Current}, #{good := Good, failed := Failed}) ->
 
 -doc """
 Adds to a desired state what each family was with its last good revision (`former`): what it goes
-back to. `Of` gives a former revision. To be called for each new revision, and when a service begins.
+back to. `Of` gives a former revision. To be called for each new revision, and when a service
+begins.
 """.
 -spec with_former(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
                   fun((Revision :: non_neg_integer()) ->
