@@ -180,24 +180,23 @@ used(Modules, Known) ->
         Name <- Names,
         not is_map_key(Name, Modules)
     ],
-    %% Looking for a module goes through all folders of the code path: once for each.
-    Home = #{Name => application_of(Name) || Name <- lists:usort([Name || {_, Name} <- Called])},
+    Home = homes(),
     Others = [
         {Application, Other}
-     || {Application, Name} <- Called, {ok, Other} <- [map_get(Name, Home)]
+     || {Application, Name} <- Called, #{Name := Other} <- [Home]
     ],
     lists:usort(Own ++ Others ++ started_only()) -- elsewhere().
 
-%% What is neither here nor loaded belongs to what a user brings along, such as telemetry.
-application_of(Module) ->
-    case code:which(Module) of
-        File when is_list(File), File =/= [] ->
-            [Name | _] = string:split(filename:basename(filename:dirname(filename:dirname(File))),
-                                      "-"),
-            {ok, list_to_atom(Name)};
-        _ ->
-            none
-    end.
+%% The application of each module on the code path; the first one counts. What is not there belongs to
+%% what a user brings along, such as telemetry.
+homes() ->
+    #{list_to_atom(filename:rootname(File)) => list_to_atom(Application)
+      || Path <- lists:reverse(code:get_path()),
+         [Application | _] <- [string:split(filename:basename(filename:dirname(Path)), "-")],
+         Application =/= "erts",
+         {ok, Files} <- [file:list_dir(Path)],
+         File <- Files,
+         filename:extension(File) =:= ".beam"}.
 
 undeclared(Modules, Known) ->
     [

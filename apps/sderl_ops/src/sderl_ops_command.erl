@@ -276,7 +276,7 @@ serve(Folder) ->
     run_service(Folder).
 
 run_service(Folder) ->
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({ended, sderl_ops:run(Folder)}) end),
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({ended, sderl_ops_service:run(Folder)}) end),
     await_end(Pid, Monitor).
 
 await_end(Pid, Monitor) ->
@@ -286,7 +286,7 @@ await_end(Pid, Monitor) ->
         {'DOWN', Monitor, process, Pid, Why} ->
             {error, io_lib:format("the service ended: ~0tP", [Why, 20])};
         {sderl_signals, stop} ->
-            ok = sderl_ops:stop(),
+            ok = sderl_ops_service:stop(),
             await_end(Pid, Monitor)
     end.
 

@@ -214,7 +214,7 @@ start_service(Config) ->
 run_service(Config) ->
     Paths = lists:append([["-pa", Path] || Path <- code:get_path(),
                                            not lists:prefix(code:root_dir(), Path)]),
-    Code = io_lib:format("case sderl_ops:run(~tp) of ok -> ok; {error, Why} -> "
+    Code = io_lib:format("case sderl_ops_service:run(~tp) of ok -> ok; {error, Why} -> "
                          "io:put_chars(Why) end, halt().", [service_folder(Config)]),
     open_port({spawn_executable, os:find_executable("erl")}, [
         binary, stderr_to_stdout, exit_status,

@@ -69,7 +69,7 @@ do(#{do := pause, who := Who}, _, _) ->
 do(#{do := resume, who := Who}, _, _) ->
     known(fun() -> #{state => sderl_ops_server:resume(Who)} end);
 do(#{do := stop}, _, _) ->
-    ok = sderl_ops:stop(),
+    ok = sderl_ops_service:stop(),
     {done, #{state => stopped}}.
 
 known(Answer) ->

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_ops).
+-module(sderl_ops_service).
 -moduledoc """
 The service of operations: brings one cluster up from a file and keeps it as the file says.
 
