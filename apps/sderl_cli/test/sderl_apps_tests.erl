@@ -187,8 +187,8 @@ used(Modules, Known) ->
     ],
     lists:usort(Own ++ Others ++ started_only()) -- elsewhere().
 
-%% The application of each module on the code path; the first one counts. What is not there belongs to
-%% what a user brings along, such as telemetry.
+%% The application of each module on the code path; the first one counts. What is not there belongs
+%% to what a user brings along, such as telemetry.
 homes() ->
     #{list_to_atom(filename:rootname(File)) => list_to_atom(Application)
       || Path <- lists:reverse(code:get_path()),

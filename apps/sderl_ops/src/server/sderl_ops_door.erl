@@ -35,7 +35,7 @@ init(Folder) ->
     process_flag(trap_exit, true),
     maybe
         {ok, File} ?= sderl_ops_place:socket(Folder),
-        %% One service has the folder (sderl_ops_service:run/1), so this is what an earlier one left.
+        %% One service has the folder (sderl_ops_service), so this is what an earlier one left.
         _ = file:delete(File),
         Options = [binary, {ifaddr, {local, File}}, {active, false}, {packet, raw},
                    {send_timeout, ?SEND_MS}, {send_timeout_close, true}],
