@@ -4,16 +4,18 @@
 A simulated network of nodes that run `sderl_route_state`, and what their routes have to be.
 
 Nodes learn of their groups later than these change. A link keeps the order of what is on it and
-loses all of it when it breaks. Everything that happens is drawn from the seed of the calling
-process.
+loses all of it when it breaks. Some nodes may be of before some kinds of messages (`older/2`).
+Everything that happens is drawn from the seed of the calling process.
 """.
 
--export([new/2, step/2, change/2, quiet/1, settle/2, rest/2, wrong/1, walks/1, memory/1, sent/1,
-         nodes/1, oracle/5]).
+-export([new/2, older/2, step/2, change/2, quiet/1, settle/2, rest/2, wrong/1, walks/1, memory/1,
+         sent/1, nodes/1, oracle/5]).
 
 -record(net, {
     names :: [node()],
     nodes = #{} :: #{node() => sderl_route_state:state()},
+    %% The kinds of messages that a node knows, of those that do not know all.
+    older = #{} :: #{node() => [change | changes | summary]},
     %% What the successor of a node's process finds.
     kept = #{} :: #{node() => #{node() => sderl_route_state:advertisement()}},
     groups = #{} :: #{Uid :: binary() => {Name :: term(), [node()]}},
@@ -34,6 +36,16 @@ new(Count, Groups) ->
     Net0 = lists:foldl(fun(N, Net) -> start(N, 0, Net) end, #net{names = Names}, Names),
     lists:foldl(fun({G, Ks}, Net) -> change({create, G, [lists:nth(K, Names) || K <- Ks]}, Net) end,
                 Net0, Groups).
+
+%% Some nodes know no more than these kinds, beside news and digests: they ignore others. Who has no
+%% summaries compares by digest, and who has no changes tells all of a gateway.
+older(Nodes, Net) -> Net#net{older = Nodes}.
+
+knows(Node, Kind, #net{older = Older}) ->
+    case Older of
+        #{Node := Kinds} -> lists:member(Kind, [news, digest | Kinds]);
+        #{} -> true
+    end.
 
 %% One thing: a message arrives, or something breaks or is changed.
 step(Breaks, #net{now = Now} = Net0) ->
@@ -149,7 +161,10 @@ arrive({From, To} = Wire, #net{wires = Wires} = Net) ->
         [M] -> {M, maps:remove(Wire, Wires)};
         Ms -> {lists:last(Ms), Wires#{Wire := lists:droplast(Ms)}}
     end,
-    event(To, {message, From, Message}, Net#net{wires = Left}).
+    case knows(To, element(1, Message), Net) of
+        true -> event(To, {message, From, Message}, Net#net{wires = Left});
+        false -> Net#net{wires = Left}
+    end.
 
 event(Node, Event, #net{nodes = Nodes, now = Now} = Net) ->
     case Nodes of
@@ -170,19 +185,31 @@ effect(Node, {keep_change, {N, _, _, _, _} = Change}, #net{kept = Kept} = Net) -
             told = Net#net.told + case N of Node -> 1; _ -> 0 end};
 effect(Node, {drop, N}, #net{kept = Kept} = Net) ->
     Net#net{kept = Kept#{Node => maps:remove(N, maps:get(Node, Kept, #{}))}};
-effect(Node, {send, To, Message}, #net{wires = Wires, links = Links, news = News} = Net) ->
+effect(Node, {send, To, Word}, #net{wires = Wires, links = Links, news = News} = Net) ->
     true = To =/= Node,
+    Message = in_old_words(Node, Word, Net),
+    Bundles = knows(Node, changes, Net),
     case is_map_key(pair(Node, To), Links) of
         true ->
             Wire = {Node, To},
-            Net#net{wires = Wires#{Wire => behind(Message, maps:get(Wire, Wires, []))},
+            Net#net{wires = Wires#{Wire => behind(Bundles, Message, maps:get(Wire, Wires, []))},
                     news = News +
                         case Message of {news, Ads} -> length(Ads); {change, _} -> 1; _ -> 0 end};
         false -> Net
     end.
 
+%% What it has of a gateway is kept before it is told.
+in_old_words(Node, {Kind, Word} = Message, #net{kept = Kept} = Net) ->
+    case {knows(Node, Kind, Net), Kind} of
+        {false, summary} ->
+            {digest, true, [{N, V} || {N, V, _, _} <- maps:values(maps:get(Node, Kept, #{}))]};
+        {false, change} -> {news, [map_get(element(1, Word), map_get(Node, Kept))]};
+        {true, _} -> Message
+    end;
+in_old_words(_, Message, _) -> Message.
+
 %% Some of what is told one after the other is one word by then.
-behind({What, _} = Message, [Last | Before] = Wire) when What =:= news; What =:= change ->
+behind(true, {What, _} = Message, [Last | Before] = Wire) when What =:= news; What =:= change ->
     case words(Last) =/= [] andalso rand:uniform(2) =:= 1 of
         true ->
             Bundle = lists:foldl(fun(Word, B) -> sderl_route_bundle:add(to, Word, B) end,
@@ -190,7 +217,7 @@ behind({What, _} = Message, [Last | Before] = Wire) when What =:= news; What =:=
             lists:reverse([Word || {to, Word} <- sderl_route_bundle:messages(Bundle)]) ++ Before;
         false -> [Message | Wire]
     end;
-behind(Message, Wire) -> [Message | Wire].
+behind(_, Message, Wire) -> [Message | Wire].
 
 words({changes, Changes}) -> [{change, Change} || Change <- Changes];
 words({What, _} = Word) when What =:= news; What =:= change -> [Word];

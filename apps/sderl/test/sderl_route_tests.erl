@@ -73,12 +73,25 @@ network_test_() ->
     sderl_prop:eunit("routes of a network that was broken are right in the end", 400,
                      fun prop_network/0).
 
-prop_network() ->
+prop_network() -> prop_network(fun(Net) -> Net end).
+
+%% Routers of before `change`, `summary` or `changes` say and understand less within the same
+%% version of their messages. What they ignore they have by their own digests.
+older_test_() ->
+    sderl_prop:eunit("routes are right in the end beside routers that know fewer messages", 200,
+                     fun() -> prop_network(fun some_older/1) end).
+
+some_older(Net) ->
+    Each = fun() -> lists:sublist([change, summary], rand:uniform(3) - 1) end,
+    sderl_route_net:older(#{N => Each() || N <- sderl_route_net:nodes(Net), rand:uniform(2) =:= 1},
+                          Net).
+
+prop_network(Older) ->
     ?FORALL({Seed, Count, Steps}, {seed(), integer(3, 12), integer(0, 600)},
             begin
                 _ = rand:seed(exsss, Seed),
                 Net0 = lists:foldl(fun(_, N) -> sderl_route_net:step(0.2, N) end,
-                                   sderl_route_net:new(Count, []), lists:seq(1, Steps)),
+                                   Older(sderl_route_net:new(Count, [])), lists:seq(1, Steps)),
                 {Rounds, Net1} = sderl_route_net:settle(60, Net0),
                 Net = times(20, fun(N) -> sderl_route_net:rest(10_000, N) end, Net1),
                 {News, _} = sderl_route_net:sent(Net),
@@ -117,6 +130,22 @@ prop_forgotten() ->
                 ?WHENFAIL(io:format("~p gateways, kept ~p~n", [Gateways, Kept]),
                           lists:all(fun(K) -> K =< Gateways end, Kept))
             end).
+
+%% A node that does not know `changes` has what was told in one by its next digests, or by one for
+%% which a later change makes it ask.
+catches_up_test() ->
+    _ = rand:seed(exsss, 3),
+    Groups = [{g1, [1, 2]}, {g2, [2, 3]}, {g3, [3, 4]}],
+    {_, Net0} = sderl_route_net:settle(60, sderl_route_net:new(4, Groups)),
+    Deaf = sderl_route_net:older(#{n1 => [change, summary]}, Net0),
+    %% Both gateways have two more groups.
+    More = lists:foldl(fun(G, N) -> sderl_route_net:change({create, G, [n2, n3]}, N) end, Deaf,
+                       [h1, h2]),
+    Others = sderl_route_net:quiet(More),
+    ?assertEqual([n1], [N || {N, _} <- sderl_route_net:wrong(Others)]),
+    {Rounds, After} = sderl_route_net:settle(5, Others),
+    ?assert(is_integer(Rounds)),
+    ?assertEqual([], sderl_route_net:wrong(After)).
 
 %% Ten groups of ten in a ring, with two gateways at each border: what one change costs.
 cost_test() ->

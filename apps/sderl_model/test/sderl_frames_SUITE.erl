@@ -15,8 +15,8 @@
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
-    [shapes, understood, understood_in_any_role, lies_in_any_role, said_under_faults, said_on_nodes,
-     conversation, old_nodes].
+    [shapes, understood, routes_understood, understood_in_any_role, lies_in_any_role,
+     said_under_faults, said_on_nodes, conversation, old_nodes].
 
 recordings(Config) ->
     [_ | _] = Files =
@@ -56,6 +56,12 @@ shapes(Config) ->
                          || R <- All, {_, {sderl_node, _}, M} <- sderl_frames:messages(R)]),
     ?assertEqual(['$gen_call', sderl_conflict, sderl_free, sderl_hello, sderl_known, sderl_tell],
                  Other),
+    Words = fun(Recordings) ->
+        lists:usort([sderl_frames_wire:kind(Word)
+                     || R <- Recordings, {_, _, Word} <- between_routers(R)])
+    end,
+    ?assertEqual(sderl_frames_wire:routes(all), Words(All)),
+    ?assertEqual(sderl_frames_wire:routes(first), Words([R || #{name := routes} = R <- All])),
     ct:pal("~b messages between group processes of ~b kinds",
            [length(Core), length(sderl_frames_wire:kinds())]).
 
@@ -117,6 +123,51 @@ replayed(#{name := Scenario} = Recording) ->
 %% back. The present one takes it in again.
 is_otherwise(islands, n3@h) -> true;
 is_otherwise(_, _) -> false.
+
+%% The present router in the place of each recorded one: with what that was told it knows of each
+%% gateway what the gateway told last, and all know the same.
+routes_understood(Config) ->
+    [begin
+         Words = between_routers(R),
+         ?assertEqual([], [Word || {_, _, Word} <- Words, not is_routed(Word)]),
+         Own = [{N, V} || {From, _, Word} <- Words, {N, V} <- told_of(Word), N =:= From],
+         Last = #{N => lists:max([V || {M, V} <- Own, M =:= N]) || {N, _} <- Own},
+         Nodes = maps:keys(sderl_frames:final(R)),
+         Known = #{To => gateways_known(To, Words) || To <- Nodes},
+         ct:pal("~b messages, ~p", [length(Words), Known]),
+         Gateways = lists:usort(lists:append(maps:values(Known))),
+         ?assertEqual([n2@h, n3@h], [N || {N, _, _, _} <- Gateways]),
+         %% Of itself a gateway hears from nobody.
+         ?assertEqual(#{To => [Ad || {N, _, _, _} = Ad <- Gateways, N =/= To] || To <- Nodes},
+                      Known),
+         ?assertEqual([{N, maps:get(N, Last)} || {N, _, _, _} <- Gateways],
+                      [{N, V} || {N, V, _, _} <- Gateways])
+     end || #{name := Name} = R <- recordings(Config), lists:member(Name, [routes, routes_many])].
+
+told_of({news, Ads}) -> [{N, V} || {N, V, _, _} <- Ads];
+told_of({change, {N, _, V, _, _}}) -> [{N, V}];
+told_of({changes, Changes}) -> [{N, V} || {N, _, V, _, _} <- Changes];
+told_of(_) -> [].
+
+gateways_known(To, Words) ->
+    State = lists:foldl(fun(Event, S0) ->
+        {_, S} = sderl_route_state:step(0, Event, S0),
+        S
+    end, sderl_route_state:new(To, 0, []), [{message, From, Word}
+                                           || {From, T, Word} <- Words, T =:= To, is_tuple(Word)]),
+    lists:sort(sderl_route_state:gateways(State)).
+
+between_routers(R) ->
+    [{From, To, Word}
+     || {From, {sderl_router, To}, {sderl_route, 1, _, Word}} <- sderl_frames:messages(R)].
+
+%% What the door of a router lets in.
+is_routed({news, Ads}) -> lists:all(fun sderl_route_state:advertisement/1, Ads);
+is_routed({change, Change}) -> sderl_route_state:change(Change);
+is_routed({changes, Changes}) -> lists:all(fun sderl_route_state:change/1, Changes);
+is_routed({digest, _, Versions}) ->
+    lists:all(fun({_, Version}) -> sderl_route_state:version(Version) end, Versions);
+is_routed(Word) -> lists:member(sderl_frames_wire:kind(Word), sderl_frames_wire:routes(all)).
 
 %% Every message, also one that only bad luck brings, to a member in any role: it may be of no use
 %% there, but it is understood.
@@ -230,7 +281,7 @@ said_on_nodes(Config) ->
     Ebin = filename:dirname(code:which(sderl_core)),
     Which = case long() of
         true -> all;
-        false -> [members, stranger, islands, conflict, majority_lost]
+        false -> [members, stranger, islands, conflict, routes, majority_lost]
     end,
     ok = sderl_frames_record:run(Ebin, Dir, Which),
     Said = [{R, To, Msg}

@@ -108,7 +108,11 @@ record(Name, Ebin, File, Count, Env, Fun) ->
 
 %% What its groups are in the end.
 final() ->
-    [{G, Members, lists:sort(sderl_names:names(G))}
+    %% The first nodes of version 2 had no module for names alone.
+    [Table | _] = [M
+                   || M <- [sderl_names, sderl_store], {module, _} <- [code:ensure_loaded(M)],
+                      erlang:function_exported(M, names, 1)],
+    [{G, Members, lists:sort(Table:names(G))}
      || {G, Members} <- lists:sort(sderl_dir:memberships())].
 
 %% ---------------------------------------------------------------- scenarios
@@ -132,6 +136,8 @@ scenarios() ->
      {stranger, 3, Quiet, fun stranger/2},
      {islands, 3, Quiet, fun islands/2},
      {conflict, 2, Quiet, fun conflict/2},
+     {routes, 4, Quiet, fun routes/2},
+     {routes_many, 4, Quiet, fun routes/2},
      {majority, 4, Soon, fun majority/2},
      {majority_lost, 4, Soon, fun majority_lost/2}].
 
@@ -389,6 +395,39 @@ library_processes(F, Nodes) ->
      end || {Killed, X} <- [{M, Lead}, {Lead, M}, {Lead, Lead}]],
     settled(F, g, Nodes),
     [].
+
+%% Routers: three groups in a row, of which the gateways come into more groups and out of them, one
+%% after the other and several at once; one of the gateways dies and returns; all compare.
+routes(F, [A, B, C, D] = Nodes) ->
+    start(F, Nodes),
+    [group(F, G, Ns) || {G, Ns} <- [{west, [A, B]}, {middle, [B, C]}, {east, [C, D]}]],
+    await(ways, fun() -> [leads_to(F, A, east), leads_to(F, D, west)] =:= [true, true] end),
+    More = [{more, I} || I <- lists:seq(1, 4)],
+    on(F, B, fun() ->
+        Made = [spawn_monitor(fun() -> {ok, G, _} = s_group:new_s_group(G, [B, C]) end)
+                || G <- More],
+        [receive {'DOWN', Ref, process, Pid, normal} -> ok end || {Pid, Ref} <- Made]
+    end),
+    await(more, fun() ->
+        lists:all(fun(G) -> leads_to(F, A, G) andalso leads_to(F, D, G) end, More)
+    end),
+    ok = on(F, B, fun() -> s_group:delete_s_group({more, 1}) end),
+    await(less, fun() -> [leads_to(F, N, {more, 1}) || N <- [A, D]] =:= [false, false] end),
+    Dead = kill(F, C),
+    await(no_way, fun() -> not leads_to(F, A, east) end),
+    {ok, C} = sderl_fleet:restart(F, C),
+    start(F, [C]),
+    [settled(F, G, Ns) || {G, Ns} <- [{middle, [B, C]}, {east, [C, D]}]],
+    await(ways_again, fun() -> [leads_to(F, A, east), leads_to(F, D, west)] =:= [true, true] end),
+    %% As after ten seconds.
+    [on(F, N, fun() -> sderl_router ! compare, ok end) || N <- Nodes],
+    await(agreed, fun() ->
+        Told = [maps:get(gateways, on(F, N, fun sderl_router:info/0)) || N <- Nodes],
+        length(lists:usort(Told)) =:= 1
+    end),
+    [Dead].
+
+leads_to(F, N, Group) -> on(F, N, fun() -> sderl_router:leads_to(Group) end).
 
 %% A node outside the group asks and sends; then a free one.
 stranger(F, [A, B, C]) ->

@@ -35,6 +35,7 @@ wanted() ->
     Any = fun(Tag, Size) -> {'_', list_to_tuple([Tag | lists:duplicate(Size - 1, '_')])} end,
     [Any(sderl, 5), Any(sderl_hello, 6), Any(sderl_known, 4), Any(sderl_tell, 3),
      Any(sderl_conflict, 6), Any(sderl_free, 4),
+     {{sderl_router, '_'}, {sderl_route, '_', '_', '_'}},
      {{sderl_node, '_'}, {'$gen_call', '_', '_'}}, {{sderl_ask, '_'}, {'$gen_call', '_', '_'}},
      {'_', {[alias | '_'], '_'}}].
 

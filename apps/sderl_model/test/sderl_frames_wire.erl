@@ -14,8 +14,12 @@
 %% A shape is `{tuple, Shapes}`, `{list, Shape}`, `{map, Key, Value}`, `{fields, Needed, Optional}`,
 %% `{any_of, Shapes}`, `{is, Term}`, or the name of one (`shape/1`) or of a plain type;
 %% `{majority, Shape}` is of majority groups only.
+%%
+%% Routers of the first nodes of the version knew `news`, `digest` and two beats. What they do not
+%% know they ignore, and learn it by their own digests (`sderl_route_tests:older_test_/0`). So
+%% `change`, `summary` and `changes` came within the version, and no more than that may be said.
 
--export([core/2, frame/3, kinds/0, kind/1]).
+-export([core/2, frame/3, kinds/0, routes/1, kind/1]).
 
 %% A message between processes of a group.
 core(Mode, Msg) -> check(Msg, core, Mode).
@@ -25,6 +29,7 @@ frame(Mode, To, Msg) -> check(Msg, to(To), Mode).
 
 to({sderl_node, _}) -> to_node;
 to({sderl_ask, _}) -> to_ask;
+to({sderl_router, _}) -> to_router;
 to(To) when is_pid(To); is_reference(To) -> to_process.
 
 check(Term, Shape, Mode) ->
@@ -40,6 +45,10 @@ kind_of({is, Kind}) -> Kind;
 kind_of({tuple, [{is, Kind} | _]}) -> Kind;
 kind_of({majority, Shape}) -> kind_of(Shape);
 kind_of(Name) -> kind_of(shape(Name)).
+
+%% All kinds of messages between routers: those of the first nodes of the version, or all of it.
+routes(first) -> [beat, beaten, digest, news];
+routes(all) -> [beat, beaten, change, changes, digest, news, summary].
 
 kind(Msg) when is_tuple(Msg) -> element(1, Msg);
 kind(Msg) -> Msg.
@@ -162,6 +171,22 @@ shape(to_node) ->
                              {majority, msg(withdraw, [{is, 2}, term, uid])},
                              {majority,
                               msg(recover, [{is, 2}, term, uid, {list, node}, step, node])}]})]};
+shape(to_router) ->
+    {tuple, [{is, sderl_route}, {is, 1}, node,
+             {any_of, [{is, beat}, {is, beaten},
+                       msg(news, [{list, advertisement}]),
+                       msg(digest, [boolean, {list, {tuple, [node, route_version]}}]),
+                       %% Not from the first on.
+                       msg(change, [route_change]),
+                       msg(changes, [{list, route_change}]),
+                       msg(summary, [count])]}]};
+%% A gateway, its groups with their members, and the gateways beside it.
+shape(advertisement) -> {tuple, [node, route_version, {list, route_group}, {list, node}]};
+shape(route_group) -> {tuple, [term, uid, {list, node}]};
+%% Of which life of the node, and how many were before.
+shape(route_version) -> {tuple, [integer, integer, count]};
+shape(route_change) ->
+    {tuple, [node, route_version, route_version, {list, route_group}, {list, node}]};
 %% Into a majority group, which may be about to be made.
 shape(invitation) -> {fields, #{mode => {is, majority}, new => boolean}, #{}};
 shape(step) -> {any_of, [{is, check}, {is, do}]};
