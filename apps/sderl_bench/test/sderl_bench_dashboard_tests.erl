@@ -100,7 +100,12 @@ options_test_() ->
     [
         ?_assertEqual({ok, Default}, Check(#{})),
         ?_assertMatch({error, _}, Check(#{nodes => 1})),
-        ?_assertMatch({error, _}, Check(#{groups => 101})),
+        ?_assertMatch({error, _}, Check(#{groups => 2001})),
+        ?_assertMatch({ok, #{groups := 1200}}, Check(#{groups => 1200})),
+        ?_assertMatch({ok, #{many_groups := 1200}}, Check(#{})),
+        ?_assertMatch({ok, #{many_groups := 0}}, Check(#{many_groups => 0})),
+        ?_assertMatch({ok, #{many_groups := 80}}, Check(#{nodes => 10, groups => 5})),
+        ?_assertMatch({error, _}, Check(#{many_groups => -1})),
         ?_assertMatch({error, _}, Check(#{interval_ms => 10})),
         ?_assertMatch({error, _}, Check(#{clients => 0}))
     ].

@@ -166,6 +166,32 @@ synthetic_layout_test() ->
     {Edges, _} = sderl_mon_synthetic_layout:edges(Groups, 60, rand:seed_s(exsss, 1)),
     ?assertEqual(60, length(lists:usort([{F, T} || {{F, T}, _, _} <- Edges, F =/= T]))).
 
+%% Many small ones: each node is in several, all are different, and the hub takes all of it.
+many_synthetic_groups_test_() ->
+    {timeout, 120, fun() ->
+        [
+            begin
+                Nodes = sderl_mon_synthetic_layout:nodes(Count),
+                Groups = sderl_mon_synthetic_layout:groups(Nodes, Most),
+                ?assertEqual(Most, sderl_mon_synthetic_layout:most_groups(Count)),
+                Sets = [lists:usort(In) || {_, In} <- Groups],
+                ?assertEqual({Most, [3]}, {length(Groups), lists:usort([length(S) || S <- Sets])}),
+                [?assertEqual(hd(Next), lists:last(In))
+                 || {{_, In}, {_, Next}} <- lists:zip(lists:droplast(Groups), tl(Groups))]
+            end
+         || {Count, Most} <- [{3, 3}, {4, 8}, {200, 2000}]
+        ],
+        ?assertEqual([1, 1, 2000],
+                     [sderl_mon_synthetic_layout:most_groups(N) || N <- [1, 2, 2000]]),
+        Feed = sderl_mon_synthetic_feed:new(#{nodes => 200, groups => 1200, edges => 1000}, ?T0),
+        {[{topology, Topology}, {update, Update}], _} =
+            sderl_mon_synthetic_feed:next(?T0 + 200, [], Feed),
+        #{groups := Shown} = Topology,
+        ?assertEqual(1200, map_size(Shown)),
+        ?assertEqual({ok, Topology}, sderl_mon_clean:topology(Topology)),
+        ?assertMatch({ok, _, 0}, sderl_mon_clean:update(Update))
+    end}.
+
 an_event_that_is_told_again_is_one_test_() ->
     hub(fun() ->
         {ok, _} = sderl_mon_hub:subscribe(),

@@ -2,7 +2,8 @@
 -module(sderl_bench_dashboard_experiment).
 -moduledoc """
 `bin/sderl bench dashboard`: the dashboard of a large made-up cluster in a browser, with more
-clients beside it. See docs/dashboard.md.
+clients beside it; then the same with the nodes in many small groups (`many_groups`), as a result of
+its own. See docs/dashboard.md.
 
 Metrics, as in the JSON output; each `#{median, least, most}` is over loads or turns:
 
@@ -42,6 +43,8 @@ command() ->
         arguments => [
             option(nodes, "N", integer, 200, "nodes of the made-up cluster"),
             option(groups, "N", integer, 20, "its groups"),
+            option(many_groups, "N", integer, 1200,
+                   "measured again with so many groups, or as many as there can be; 0: not"),
             option(edges, "N", integer, 1000, "its links, in one direction"),
             option(interval_ms, "MS", integer, 200, "time between two updates"),
             option(clients, "N", integer, 10, "clients: one browser, the others sockets"),
@@ -59,19 +62,34 @@ check(Options) ->
     maybe
         ok ?= at_least(2, [nodes], Options),
         ok ?= at_least(1, [groups, edges, clients, loads], Options),
+        ok ?= at_least(0, [many_groups], Options),
         ok ?= at_least(4, [seconds], Options),
         ok ?= at_least(50, [interval_ms], Options),
-        ok ?= at_most([{nodes, 2000}, {groups, map_get(nodes, Options) div 2}, {edges, 20_000},
-                       {clients, 500}, {seconds, 86_400}, {loads, 100}], Options),
-        {ok, Options}
+        ok ?= at_most([{nodes, 2000}], Options),
+        Most = sderl_mon_synthetic_layout:most_groups(map_get(nodes, Options)),
+        ok ?= at_most([{groups, Most}, {edges, 20_000}, {clients, 500}, {seconds, 86_400},
+                       {loads, 100}], Options),
+        {ok, Options#{many_groups := min(Most, map_get(many_groups, Options))}}
     end.
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
-run(Options, Output) ->
-    Started = sderl_bench_output:now(),
+run(#{many_groups := Many} = Given, Output) ->
+    Options = maps:remove(many_groups, Given),
     maybe
         {ok, Browser} ?= sderl_bench_dashboard:browser(),
+        ok ?= measure(Browser, Options, Output),
+        case Many of
+            0 -> ok;
+            _ ->
+                ok = sderl_bench_output:say(Output, "\n"),
+                measure(Browser, Options#{groups := Many}, Output)
+        end
+    end.
+
+measure(Browser, Options, Output) ->
+    Started = sderl_bench_output:now(),
+    maybe
         {ok, Measured} ?= sderl_bench_dashboard:run(Browser, Options),
         Metrics = metrics(Measured),
         ok ?= sderl_bench_output:write(

@@ -73,7 +73,8 @@ of a few nodes is made and after a minute deleted.
 -spec new(opts(), sderl_mon_types:t()) -> feed().
 new(Opts, T) ->
     Nodes = max(2, min(2000, maps:get(nodes, Opts, 200))),
-    Groups = max(1, min(Nodes div 2, maps:get(groups, Opts, 20))),
+    Most = sderl_mon_synthetic_layout:most_groups(Nodes),
+    Groups = max(1, min(Most, maps:get(groups, Opts, 20))),
     R0 = rand:seed_s(exsss, maps:get(seed, Opts, 1)),
     Ids = sderl_mon_synthetic_layout:nodes(Nodes),
     Members = sderl_mon_synthetic_layout:groups(Ids, Groups),

@@ -4,13 +4,15 @@
 Which groups a synthetic cluster begins with, and who talks to whom there; pure.
 
 Groups of equal size stand in a ring; the first node of each is also in the group before it, so
-there is one gateway between neighbours. Of the edges about three in four are inside groups, most of
-the rest between gateways, and one or two in a hundred go from group to group past every gateway,
-which the findings should notice. The mean rates of the edges follow a Pareto law, so that a few
-carry most.
+there is one gateway between neighbours. Where there are more groups than half the nodes, each has
+three nodes, and each node is in several: rounds of such rings.
+
+Of the edges about three in four are inside groups, most of the rest between gateways, and one or
+two in a hundred go from group to group past every gateway, which the findings should notice. The
+mean rates of the edges follow a Pareto law, so that a few carry most.
 """.
 
--export([nodes/1, groups/2, edges/3]).
+-export([nodes/1, most_groups/1, groups/2, edges/3]).
 -export_type([group/0, edge/0]).
 
 -type id() :: sderl_mon_types:id().
@@ -19,22 +21,43 @@ carry most.
 -type edge() :: {{From :: id(), To :: id()}, Mean :: float(), Size :: float()}.
 
 -define(FREE_SHARE, 0.02).
+%% What a frame has room for.
+-define(MOST_GROUPS, 2000).
 
 -doc "The names of so many nodes.".
 -spec nodes(pos_integer()) -> [id()].
 nodes(N) -> [node_id(I) || I <- lists:seq(1, N)].
 
 node_id(I) ->
-    iolist_to_binary(io_lib:format("node~3..0b@10.0.~b.~b",
-                                   [I, (I - 1) div 100, 10 + (I - 1) rem 100])).
+    iolist_to_binary(io_lib:format("node~ts@10.0.~b.~b",
+                                   [digits(3, I), (I - 1) div 100, 10 + (I - 1) rem 100])).
 
-group_id(I) -> iolist_to_binary(io_lib:format("group~2..0b", [I])).
+group_id(I) -> iolist_to_binary(["group", digits(2, I)]).
 
--doc "So many groups of them; of fifty and more the last few are in none.".
+%% At least so many.
+digits(Least, I) -> string:pad(integer_to_list(I), Least, leading, $0).
+
+-doc "How many groups so many nodes may be in.".
+-spec most_groups(Nodes :: pos_integer()) -> pos_integer().
+most_groups(Nodes) ->
+    Grouped = grouped(Nodes),
+    lists:max([1, Nodes div 2, min(?MOST_GROUPS, Grouped * (Grouped - 2))]).
+
+%% Of fifty nodes and more the last few are in no group.
+grouped(Nodes) when Nodes >= 50 -> Nodes - round(?FREE_SHARE * Nodes);
+grouped(Nodes) -> Nodes.
+
+-doc "So many groups of them, at most `most_groups/1`; of fifty nodes the last few are in none.".
 -spec groups([id()], pos_integer()) -> [group()].
+groups(Ids, Groups) when Groups > length(Ids) div 2, Groups > 1 ->
+    Grouped = list_to_tuple(lists:sublist(Ids, grouped(length(Ids)))),
+    Count = tuple_size(Grouped),
+    Node = fun(I) -> element(1 + I rem Count, Grouped) end,
+    %% No two of a round begin at one node, and what is between the ends is another in each round.
+    [{group_id(I + 1), [Node(I), Node(I + 2 + I div Count), Node(I + 1)]}
+     || I <- lists:seq(0, Groups - 1)];
 groups(Ids, Groups) ->
-    Free = case length(Ids) >= 50 of true -> round(?FREE_SHARE * length(Ids)); false -> 0 end,
-    Grouped = length(Ids) - Free,
+    Grouped = grouped(length(Ids)),
     Parts = [
         lists:sublist(Ids, 1 + (I - 1) * Grouped div Groups,
                       I * Grouped div Groups - (I - 1) * Grouped div Groups)
