@@ -9,7 +9,7 @@ import {
   passing,
 } from "../../src/pages/events/model";
 import { inOrder } from "../../src/model/findings";
-import { counted, kindsOf, opened, wanted } from "../../src/pages/findings/model";
+import { counted, kindsOf, opened, unchecked, wanted } from "../../src/pages/findings/model";
 import { endAround } from "../../src/ui/period";
 import { exportOf } from "../../src/ui/exporting";
 import { about } from "../../src/pages/node/concerns";
@@ -149,6 +149,16 @@ describe("traffic", () => {
     );
     expect(summary("edge", [], [])).toBeNull();
     expect(summary("link", groups, [])).toBeNull();
+  });
+});
+
+describe("what cannot be found", () => {
+  const node = (source: string, status: "up" | "down" = "up") => ({ source, status, why: null });
+  it("is told of nodes whose probe does not tell", () => {
+    expect(unchecked([node("probe"), node("none", "down")])).toBeNull();
+    expect(unchecked([])).toBeNull();
+    expect(unchecked([node("stock"), node("stock")])).toMatch(/^No node has a probe/);
+    expect(unchecked([node("stock"), node("probe")])).toMatch(/^1 of 2 nodes has a probe/);
   });
 });
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which findings the page shows, and which of them it opens.
+import { probeOf } from "../../model/probe";
 import { RANK } from "../../model/findings";
 import type { State } from "../../model/triage";
-import type { Finding, Severity } from "../../model/protocol";
+import type { Finding, Severity, TopologyNode } from "../../model/protocol";
 
 export type Shown = Severity | "all";
 
@@ -81,3 +82,15 @@ export const CHECKS: readonly (readonly [string, string])[] = [
     "nodes it does not reach, what was lost, what it costs, how many could take over",
   ],
 ];
+
+/** What cannot be found of nodes whose probe does not tell this monitor; null where all probes do. */
+export function unchecked(
+  nodes: readonly Pick<TopologyNode, "source" | "why" | "status">[],
+): string | null {
+  const up = nodes.filter((node) => node.status === "up");
+  const silent = up.filter((node) => probeOf(node) !== "tells").length;
+  if (silent === 0) return null;
+  const of = silent === up.length ? "No node" : `${up.length - silent} of ${up.length} nodes`;
+  const verb = silent === up.length || up.length - silent === 1 ? "has" : "have";
+  return `${of} ${verb} a probe that tells this monitor. Of the others it does not know why links are there, message queues, registrations and traces, and finds nothing in them.`;
+}

@@ -3,7 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { inOrder } from "../../model/findings";
 import type { State } from "../../model/triage";
-import { CHECKS, counted, kindsOf, opened, type Shown, STATES, wanted } from "./model";
+import { CHECKS, counted, kindsOf, opened, type Shown, STATES, unchecked, wanted } from "./model";
 import { FindingCard } from "./finding-card";
 import { arrange, children as fill, h, set, text as setText } from "../../lib/dom";
 import { exportButton } from "../../ui/exporting";
@@ -69,7 +69,8 @@ class FindingsPage implements MountedPage {
   }
 
   update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
-    if (change.has("findings") || change.has("time") || change.has("route")) this.draw();
+    if (["findings", "time", "route", "topology"].some((kind) => change.has(kind as "time")))
+      this.draw();
   }
 
   destroy(): void {
@@ -141,14 +142,15 @@ class FindingsPage implements MountedPage {
 
   private drawNothing(waiting: boolean, others: number): void {
     this.drawn.clear();
-    const key = `${waiting} ${others > 0}`;
+    const lacking = unchecked(this.ctx.store.shown.topology?.nodes ?? []);
+    const key = `${waiting} ${others > 0} ${lacking}`;
     if (key === this.empty) return;
     this.empty = key;
-    fill(this.list, waiting ? null : nothing(others > 0));
+    fill(this.list, waiting ? null : nothing(others > 0, lacking));
   }
 }
 
-function nothing(others: boolean): HTMLElement {
+function nothing(others: boolean, lacking: string | null): HTMLElement {
   return h(
     "section",
     { class: "card all-well" },
@@ -165,5 +167,6 @@ function nothing(others: boolean): HTMLElement {
         h("li", {}, h("strong", {}, title), h("span", { class: "muted" }, ` ${text}`)),
       ),
     ),
+    lacking === null ? null : h("p", { class: "note" }, lacking),
   );
 }

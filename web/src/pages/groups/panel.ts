@@ -230,8 +230,8 @@ export class Panel {
     const groups = flows.filter((flow) => flow.from !== flow.to && !others.includes(flow));
     const between = [
       `${format(total(groups))} between groups`,
-      free.length > 0 ? `${format(total(free))} with free nodes` : null,
-      hidden.length > 0 ? `${format(total(hidden))} with hidden nodes` : null,
+      total(free) > 0 ? `${format(total(free))} with free nodes` : null,
+      total(hidden) > 0 ? `${format(total(hidden))} with hidden nodes` : null,
     ]
       .filter((part) => part !== null)
       .join(", ");

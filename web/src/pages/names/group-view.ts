@@ -32,6 +32,9 @@ const RATES: readonly (readonly [string, string])[] = [
   ["failed_regs_s", "refused"],
 ];
 
+const NO_PROBE =
+  "The names of this group are not known here: no probe of its nodes tells this monitor. The page of a node says why, and what to do.";
+
 export class GroupView {
   readonly root: HTMLElement;
   private readonly about = h("div", {});
@@ -155,7 +158,7 @@ export class GroupView {
       show: (answer) => this.listed(answer),
       failed: (message) => {
         setText(this.counted, "");
-        this.names.empty(message);
+        this.names.empty(this.isProbed() ? message : NO_PROBE);
         this.names.rows([]);
       },
     });
@@ -280,6 +283,13 @@ export class GroupView {
     const found = await ctx.store.request("names", { group, prefix: typed, limit: LIMIT });
     if (typed === "") this.many = found.more;
     return found;
+  }
+
+  /** Only a probe tells names. */
+  private isProbed(): boolean {
+    const { topology, frame } = this.ctx.store.shown;
+    const group = topology?.groupNamed(this.group);
+    return group === undefined || namesOf(topology, frame, group) !== null;
   }
 
   private listed({ names, total, more }: Listed): void {
