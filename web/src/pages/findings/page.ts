@@ -151,10 +151,19 @@ class FindingsPage implements MountedPage {
 }
 
 function nothing(others: boolean, lacking: string | null): HTMLElement {
+  const all = { class: "card all-well" };
+  // Of what was found elsewhere no tick says that it was not.
+  if (others)
+    return h(
+      "section",
+      all,
+      h("h2", {}, "None of the findings is here"),
+      h("p", { class: "muted" }, "Those that there are have another state, kind or severity."),
+    );
   return h(
     "section",
-    { class: "card all-well" },
-    h("h2", {}, others ? "None of the findings is here" : "Nothing found"),
+    all,
+    h("h2", {}, "Nothing found"),
     h(
       "p",
       { class: "muted" },

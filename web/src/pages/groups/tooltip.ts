@@ -165,12 +165,12 @@ export class Tooltip {
       add("processes", count(value("procs")), value("procs"));
       add("memory", bytes(value("mem")), value("mem"));
       add(
-        "out",
+        "sent",
         `${number(value("out_msgs_s"))} msg/s, ${byteRate(value("out_bytes_s"))}`,
         value("out_msgs_s"),
       );
       add(
-        "in",
+        "received",
         `${number(value("in_msgs_s"))} msg/s, ${byteRate(value("in_bytes_s"))}`,
         value("in_msgs_s"),
       );

@@ -40,20 +40,23 @@ export class Links {
           value: (row) => (row.reasons ?? []).join(", "),
           show: (row) => reasons(row, this.stock),
         },
-        measure("out", "msg/s out", of("out_msgs_s"), number, {
-          width: "5.6rem",
+        measure("out", "msg/s sent", of("out_msgs_s"), number, {
+          width: "6.2rem",
           hint: "Messages sent to it a second",
         }),
-        measure("out_bytes", "Bytes/s out", of("out_bytes_s"), bytes, {
-          width: "6.2rem",
+        measure("out_bytes", "Bytes/s sent", of("out_bytes_s"), bytes, {
+          width: "6.6rem",
           wide: true,
         }),
-        measure("in", "msg/s in", of("in_msgs_s"), number, {
-          width: "5.2rem",
+        measure("in", "msg/s received", of("in_msgs_s"), number, {
+          width: "7.6rem",
           wide: true,
           hint: "Messages received from it a second",
         }),
-        measure("in_bytes", "Bytes/s in", of("in_bytes_s"), bytes, { width: "6rem", wide: true }),
+        measure("in_bytes", "Bytes/s received", of("in_bytes_s"), bytes, {
+          width: "8.2rem",
+          wide: true,
+        }),
         measure("pending", "Queued", of("pending"), bytes, {
           width: "5rem",
           wide: true,
