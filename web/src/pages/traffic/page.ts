@@ -31,7 +31,9 @@ import {
   sums,
 } from "./model";
 import { Kinds } from "../../ui/kinds";
+import { labeller } from "../../model/node-names";
 import type { Series, TrafficRow } from "../../model/protocol";
+import type { Topology } from "../../model/topology";
 import "../../styles/data.css";
 import "./traffic.css";
 import { measure } from "../../lib/columns";
@@ -75,6 +77,7 @@ class TrafficPage implements MountedPage {
   private readonly traffic: Polled<{ rows: TrafficRow[]; also: TrafficRow[] }>;
   private readonly series: Polled<Series>;
   private readonly release: () => void;
+  private labels: { topology: Topology | null; of: (name: string) => string } | null = null;
   private readonly time: TimeWatch;
 
   constructor(
@@ -276,6 +279,16 @@ class TrafficPage implements MountedPage {
     setText(this.sum, words ?? "");
   }
 
+  /** What a node is called where there is little room. */
+  private short(name: string): string {
+    const { topology } = this.ctx.store.shown;
+    if (this.labels?.topology !== topology) {
+      const names = topology?.nodes.map((node) => node.name) ?? [];
+      this.labels = { topology, of: labeller(names) };
+    }
+    return this.labels?.of(name) ?? name;
+  }
+
   private drawCharts(answer: Series): void {
     const range = chartSpan(this.ctx);
     const lines = (pattern: RegExp) =>
@@ -301,7 +314,15 @@ class TrafficPage implements MountedPage {
       const topology = ofGroups ? null : ctx.store.shown.topology;
       if (topology !== null && topology.nodeNamed(name) === undefined)
         return h("span", { class: "place muted", title: "A hidden node: it is not watched" }, name);
-      return h("a", { class: "place", href: ctx.href(ofGroups ? "groups" : "node", name) }, name);
+      const href = ctx.href(ofGroups ? "groups" : "node", name);
+      const short = ofGroups ? name : this.short(name);
+      if (short === name) return h("a", { class: "place", href }, name);
+      return h(
+        "a",
+        { class: "place", href, title: name },
+        h("span", { class: "long" }, name),
+        h("span", { class: "short", "aria-hidden": "true" }, short),
+      );
     };
     const pair = by === "link" || by === "edge" || by === "routed";
 
@@ -373,7 +394,7 @@ class TrafficPage implements MountedPage {
         ...sized(
           measure<TrafficRow>("bytes_s", "Bytes/s", (row) => row.bytes_s, bytes, {
             width: "5.8rem",
-            wide: pair,
+            wide: pair || by === "gateway",
             hint: "Bytes a second, mean over the time chosen",
           }),
         ),
