@@ -27,9 +27,11 @@ const SHOTS = {
     ...DESK,
     colorScheme: "dark",
   },
-  traffic: { route: () => "#/traffic?by=edge", ...DESK },
+  traffic: { route: () => "#/traffic?by=routed", ...DESK },
   names: { route: () => "#/names", ...DESK },
   events: { route: () => "#/events", ...DESK },
+  // After a node was killed: what followed from that.
+  incident: { route: () => "#/events", opens: /is down/, ...DESK, deviceScaleFactor: 1.1 },
   findings: { route: () => "#/findings", ...DESK },
   "findings-dark": { route: () => "#/findings", ...DESK, colorScheme: "dark" },
   phone: { route: () => "#/groups", ...PHONE },
@@ -54,7 +56,7 @@ const browser = await launch();
 /** A gateway, if there is one: the node in most groups. */
 let busiest = null;
 
-async function shoot(name, { route, ...options }) {
+async function shoot(name, { route, opens, ...options }) {
   const context = await browser.newContext({ reducedMotion: "no-preference", ...options });
   const page = await context.newPage();
   await page.goto(`${origin}/?token=${token}#/groups`);
@@ -71,6 +73,13 @@ async function shoot(name, { route, ...options }) {
   // The picture comes to rest, and series have some points.
   const frames = await page.evaluate(() => window.sderl.frames);
   await page.waitForTimeout(frames === undefined ? 0 : 8000);
+  if (opens !== undefined)
+    await page
+      .getByRole("row")
+      .filter({ hasText: opens })
+      .locator(".incident-toggle")
+      .first()
+      .click();
   const file = resolve(folder, `dashboard-${name}.png`);
   const png = reduced(await page.screenshot());
   await writeFile(file, png);
