@@ -22,8 +22,13 @@ metrics_test() ->
     {ok, Plan} = sderl_bench_cluster:plan(20, #{group_size => 8, gateways => 1, max_links => 14}),
     Seen = #{
         prediction => sderl_plan:predict(Plan),
+        bare_ms => 2000,
+        bare_cpu_ms => [100, 200],
         started_ms => 3000,
+        started_cpu_ms => [300],
         formed_ms => 4500,
+        %% A system that does not tell.
+        formed_cpu_ms => [],
         formed => [formed(3, 10), formed(5, 30)],
         expected_links => [3, 6],
         rest => #{
@@ -37,9 +42,11 @@ metrics_test() ->
     },
     ?assertMatch(
         #{
-            started_s := 3.0, formed_s := 4.5, formed_after_ms := 1500,
+            bare_s := 2.0, started_s := 3.0, started_per_bare := 1.5, formed_s := 4.5,
+            formed_after_ms := 1500, bare_cpu_ms_per_node := 150.0,
+            started_cpu_ms_per_node := 300.0, formed_cpu_ms_per_node := +0.0,
             links_per_node_max := 5, links_per_node_mean := 4.0, nodes_off := 1,
-            forming_messages_per_node := 20.0, forming_cpu_ms_per_node := 50.0,
+            forming_messages_per_node := 20.0,
             messages_per_node_s := 6.0, messages_per_node_s_max := 8.0, bytes_per_node_s := 150.0,
             cpu_pct_per_node := 0.2, cpu_pct_per_node_max := 0.3, memory_mib_per_node := 50.0,
             messages_by_kind := #{heartbeats := 3.0, routes := 0.1},
@@ -49,8 +56,7 @@ metrics_test() ->
     ).
 
 formed(Links, Messages) ->
-    #{links => Links, messages => Messages, bytes => 100 * Messages, reductions => 1000,
-      cpu_ms => 50}.
+    #{links => Links, messages => Messages, bytes => 100 * Messages, reductions => 1000}.
 
 kinds_test() ->
     ?assertEqual(

@@ -17,8 +17,8 @@ Options, in a plan's `driver => {sderl_fleet_local, Options}`:
 | `log_dir` | directory for the nodes' logs, which then outlive the fleet | in the private directory |
 | `emulator` | emulator arguments of all nodes, before a family's `args` | see below |
 
-The emulator arguments are `+S 1:1 +SDcpu 1:1 +SDio 1 +A 1` and no busy waiting: many small
-nodes on few cores.
+The emulator arguments are `+S 1:1 +SDcpu 1:1 +SDio 1 +A 1 +P 262144` and no busy waiting: many
+small nodes on few cores.
 
 **Nothing is left behind.** Every operating-system process of the fleet ends when the
 fleet's process or the whole virtual machine does, also by `kill -9`, and also while nodes
@@ -44,7 +44,11 @@ with `erlang:display/1`) disturbs its control channel and may end; see `m:peer`.
 -export([call/5, os_pid/1, memory_kib/1, arguments/1]).
 
 -define(OPTIONS, [erl, epmd, epmd_port, dir, log_dir, emulator]).
+%% Small nodes, many on one machine. OTP's table of processes has a million places, and all of it
+%% is written at the start: with a quarter, as it was before OTP 27, a node is 12 MB smaller and
+%% takes a twentieth less processor time until it runs.
 -define(EMULATOR, [
+    "+P", "262144",
     "+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1",
     "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"
 ]).

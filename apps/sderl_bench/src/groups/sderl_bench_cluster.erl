@@ -23,13 +23,18 @@ The planner is asked for groups of `group_size` members at most, tied by `gatewa
 }.
 
 -doc """
-What was seen: milliseconds from the start of the first node, what the nodes had done when they were
-formed, what they used at rest, and what they sent by kind afterwards, over so many milliseconds.
+What was seen: milliseconds from the start of the first node, of bare ones and of those measured;
+the processor time of each node when all ran and when they were formed; what the nodes had done by
+then, what they used at rest, and what they sent by kind afterwards, over so many milliseconds.
 """.
 -type seen() :: #{
     prediction := sderl_plan:prediction(),
+    bare_ms := non_neg_integer(),
+    bare_cpu_ms := [non_neg_integer()],
     started_ms := non_neg_integer(),
+    started_cpu_ms := [non_neg_integer()],
     formed_ms := non_neg_integer(),
+    formed_cpu_ms := [non_neg_integer()],
     formed := [sderl_bench_cluster_worker:formed()],
     expected_links := [non_neg_integer()],
     rest := sderl_bench_meter:usage(),
@@ -43,39 +48,59 @@ formed, what they used at rest, and what they sent by kind afterwards, over so m
 -define(FORM_MS, 600_000).
 -define(CALL_MS, 60_000).
 
--doc "Runs it.".
+-doc """
+Runs it: first as many nodes without anything, which end again, for what the start of a node costs
+by itself on this machine and at this moment.
+""".
 -spec run(params(), Label :: unicode:chardata(), sderl_pattern:plan()) ->
     {ok, map()} | {error, term()}.
-run(#{nodes := Count, settle_s := SettleS, rest_s := RestS}, Label, Plan) ->
-    Began = now_ms(),
+run(#{nodes := Count} = Settings, Label, Plan) ->
     Groups = [{Name, normal, [{n, place(Node)} || Node <- Nodes]}
               || #{name := Name, nodes := Nodes} <- maps:get(groups, Plan)],
-    sderl_bench_nodes:with(Count, Groups, Label, fun(Fleet, Nodes) ->
-        Started = now_ms(),
-        maybe
-            {ok, Formed} ?=
-                sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, formed,
-                                      [Plan, ?FORM_MS], ?FORM_MS + ?CALL_MS),
-            FormedAt = now_ms(),
-            ok = wait([Label, ": coming to rest"], SettleS),
-            {ok, Rest} = sderl_bench_meter:around(Fleet, Nodes,
-                                                  fun() -> wait([Label, ": at rest"], RestS) end),
-            TracedMs = 1000 * RestS,
-            {ok, Sent} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, sent,
-                                                [TracedMs], TracedMs + ?CALL_MS),
-            #{links := #{each := Each}} = Prediction = sderl_plan:predict(Plan),
-            {ok, metrics(#{
-                prediction => Prediction,
-                started_ms => Started - Began,
-                formed_ms => FormedAt - Began,
-                formed => Formed,
-                expected_links => [map_get(name(I), Each) || I <- lists:seq(1, Count)],
-                rest => Rest,
-                traced_ms => TracedMs,
-                sent => Sent
-            })}
-        end
-    end).
+    BareBegan = now_ms(),
+    maybe
+        {ok, Bare} ?= sderl_bench_nodes:bare(Count, Label, fun(Fleet, _) ->
+            {ok, #{
+                bare_ms => now_ms() - BareBegan,
+                bare_cpu_ms => sderl_bench_nodes:cpu_ms(Fleet)
+            }}
+        end),
+        Began = now_ms(),
+        {ok, Seen} ?= sderl_bench_nodes:with(Count, Groups, Label, fun(Fleet, Nodes) ->
+            see(Fleet, Nodes, Began, Label, Plan, Settings)
+        end),
+        {ok, metrics(maps:merge(Bare, Seen))}
+    end.
+
+see(Fleet, Nodes, Began, Label, Plan, #{settle_s := SettleS, rest_s := RestS}) ->
+    StartedMs = now_ms() - Began,
+    StartedCpu = sderl_bench_nodes:cpu_ms(Fleet),
+    maybe
+        {ok, Formed} ?=
+            sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, formed,
+                                  [Plan, ?FORM_MS], ?FORM_MS + ?CALL_MS),
+        FormedMs = now_ms() - Began,
+        FormedCpu = sderl_bench_nodes:cpu_ms(Fleet),
+        ok = wait([Label, ": coming to rest"], SettleS),
+        {ok, Rest} = sderl_bench_meter:around(Fleet, Nodes,
+                                              fun() -> wait([Label, ": at rest"], RestS) end),
+        TracedMs = 1000 * RestS,
+        {ok, Sent} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, sent,
+                                            [TracedMs], TracedMs + ?CALL_MS),
+        #{links := #{each := Each}} = Prediction = sderl_plan:predict(Plan),
+        {ok, #{
+            prediction => Prediction,
+            started_ms => StartedMs,
+            started_cpu_ms => StartedCpu,
+            formed_ms => FormedMs,
+            formed_cpu_ms => FormedCpu,
+            formed => Formed,
+            expected_links => [map_get(name(I), Each) || I <- lists:seq(1, length(Nodes))],
+            rest => Rest,
+            traced_ms => TracedMs,
+            sent => Sent
+        }}
+    end.
 
 -doc "The groups of so many nodes, which are called after their places.".
 -spec plan(pos_integer(), params()) -> {ok, sderl_pattern:plan()} | {error, sderl_pattern:reason()}.
@@ -106,8 +131,8 @@ wait(Label, Seconds) ->
 
 -doc "Pure: the metrics of `m:sderl_bench_cluster_experiment`.".
 -spec metrics(seen()) -> #{atom() => term()}.
-metrics(#{prediction := Prediction, started_ms := StartedMs, formed_ms := FormedMs,
-          formed := Formed} = Seen) ->
+metrics(#{prediction := Prediction, bare_ms := BareMs, started_ms := StartedMs,
+          formed_ms := FormedMs, formed := Formed} = Seen) ->
     #{expected_links := Expected, rest := Rest, traced_ms := TracedMs, sent := Sent} = Seen,
     #{groups := Groups, group_size := #{min := Least, max := Most},
       links := #{max := LinksMax, mean := LinksMean}} = Prediction,
@@ -125,7 +150,9 @@ metrics(#{prediction := Prediction, started_ms := StartedMs, formed_ms := Formed
         groups => Groups,
         group_size_min => Least,
         group_size_max => Most,
+        bare_s => BareMs / 1000,
         started_s => StartedMs / 1000,
+        started_per_bare => StartedMs / max(1, BareMs),
         formed_s => FormedMs / 1000,
         formed_after_ms => FormedMs - StartedMs,
         links_per_node_max => lists:max([0 | Links]),
@@ -136,7 +163,9 @@ metrics(#{prediction := Prediction, started_ms := StartedMs, formed_ms := Formed
         forming_messages_per_node => Mean(messages),
         forming_bytes_per_node => Mean(bytes),
         forming_reductions_per_node => Mean(reductions),
-        forming_cpu_ms_per_node => Mean(cpu_ms),
+        bare_cpu_ms_per_node => mean(maps:get(bare_cpu_ms, Seen)),
+        started_cpu_ms_per_node => mean(maps:get(started_cpu_ms, Seen)),
+        formed_cpu_ms_per_node => mean(maps:get(formed_cpu_ms, Seen)),
         messages_per_node_s => mean(AtRest(messages)),
         messages_per_node_s_max => lists:max([0.0 | AtRest(messages)]),
         bytes_per_node_s => mean(AtRest(bytes)),

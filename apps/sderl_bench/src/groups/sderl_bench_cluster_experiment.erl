@@ -4,20 +4,23 @@
 `bin/sderl bench cluster`: many real nodes in the groups of a plan, from launch configuration, with
 nobody at work.
 
-For each number of nodes the planner is asked for groups (`sderl_plan:propose/2`), the nodes are
-started, eight at a time, and measured until they are formed, and then at rest. How its messages and
-bytes grow with the nodes shows the shape of a large cluster, whatever else the machine does
-meanwhile.
+For each number of nodes the planner is asked for groups (`sderl_plan:propose/2`). As many nodes
+without anything are started and ended, which tells what of the time is the virtual machine's own.
+Then the nodes are started, eight at a time, and measured until they are formed, and then at rest.
+How its messages and bytes grow with the nodes shows the shape of a large cluster, whatever else the
+machine does meanwhile; of the times their ratio does.
 
 | metric | meaning |
 |---|---|
 | `groups`, `group_size_min`, `group_size_max` | of the plan |
-| `started_s`, `formed_s` | from the start of the first node until all run, and until each group is one component that counts all of its members, on each of them |
-| `formed_after_ms` | from one to the other |
+| `bare_s` | from the start of the first node until all run: as many nodes without the library and groups |
+| `started_s`, `started_per_bare` | the same of the nodes with both, and its ratio to that of the bare ones |
+| `formed_s`, `formed_after_ms` | from the start of the first node, and from when all run, until each group is one component that counts all of its members, on each of them |
+| `bare_cpu_ms_per_node`, `started_cpu_ms_per_node`, `formed_cpu_ms_per_node` | processor time of a node until then, in user mode and in the system, as the system counts it |
 | `links_per_node_max`, `links_per_node_mean` | connections of a node then |
 | `plan_links_per_node_max`, `plan_links_per_node_mean`, `nodes_off` | by the plan; nodes that have more or fewer: 0 is right |
 | `forming_messages_per_node`, `forming_bytes_per_node` | sent over links until then |
-| `forming_reductions_per_node`, `forming_cpu_ms_per_node` | the work of a node until then, its start included; processor time in user mode |
+| `forming_reductions_per_node` | the work of a node until then, its start included |
 | `messages_per_node_s`, `bytes_per_node_s` | sent over links in a second at rest, mean; `messages_per_node_s_max` of the node that sends most |
 | `cpu_pct_per_node`, `cpu_pct_per_node_max` | processor time at rest, in user mode, in percent of one core |
 | `memory_mib_per_node` | resident |
@@ -121,15 +124,20 @@ table(Results) ->
     sderl_table:text(["" | [io_lib:format("~w nodes", [Count]) || {Count, _} <- Results]], [
         Row("groups", fun(#{groups := N}) -> N end),
         Both("members, least / most", group_size_min, group_size_max),
+        Row("as many bare nodes run after, s", fun(#{bare_s := S}) -> S end),
         Row("all nodes run after, s", fun(#{started_s := S}) -> S end),
+        Row("ratio", fun(#{started_per_bare := Ratio}) -> Ratio end),
         Row("all groups formed after, s", fun(#{formed_s := S}) -> S end),
+        Row("formed after all run, ms", fun(#{formed_after_ms := Ms}) -> Ms end),
+        Row("processor of a bare node, ms", fun(#{bare_cpu_ms_per_node := Ms}) -> Ms end),
+        Row("of a node when all run", fun(#{started_cpu_ms_per_node := Ms}) -> Ms end),
+        Row("when all groups are formed", fun(#{formed_cpu_ms_per_node := Ms}) -> Ms end),
         Both("links of a node, mean / planned", links_per_node_mean, plan_links_per_node_mean),
         Both("links of a node, max / planned", links_per_node_max, plan_links_per_node_max),
         Row("nodes with other links", fun(#{nodes_off := N}) -> N end),
         Row("messages of a node until formed", fun(#{forming_messages_per_node := N}) -> N end),
         Row("bytes", fun(#{forming_bytes_per_node := N}) -> N end),
         Row("reductions, thousands", fun(#{forming_reductions_per_node := N}) -> N / 1000 end),
-        Row("processor time, ms", fun(#{forming_cpu_ms_per_node := N}) -> N end),
         Row("messages a second of a node at rest", fun(#{messages_per_node_s := N}) -> N end),
         Row("of the node that sends most", fun(#{messages_per_node_s_max := N}) -> N end)
     ] ++ OfKind(messages_by_kind) ++ [

@@ -12,8 +12,7 @@ What a node had done when its groups were formed: links, what it sent over them,
     links := non_neg_integer(),
     messages := non_neg_integer(),
     bytes := non_neg_integer(),
-    reductions := non_neg_integer(),
-    cpu_ms := non_neg_integer()
+    reductions := non_neg_integer()
 }.
 
 -define(LOOK_MS, 200).
@@ -63,14 +62,13 @@ await(Missing, Until) ->
     end.
 
 work() ->
-    #{sent := Sent, cpu_ms := CpuMs} = sderl_bench_meter:snapshot(),
+    #{sent := Sent} = sderl_bench_meter:snapshot(),
     {Reductions, _} = erlang:statistics(reductions),
     #{
         links => length(nodes(connected)),
         messages => lists:sum([Messages || {_, _, Messages, _} <- maps:values(Sent)]),
         bytes => lists:sum([Bytes || {_, Bytes, _, _} <- maps:values(Sent)]),
-        reductions => Reductions,
-        cpu_ms => CpuMs
+        reductions => Reductions
     }.
 
 -doc """

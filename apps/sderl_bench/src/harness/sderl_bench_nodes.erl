@@ -7,7 +7,7 @@ nodes: they give what the functions return, or the first failure as a term for
 raised or did not answer.
 """.
 
--export([with/4, on/5, on/6, all/5, all/6, each/5]).
+-export([with/4, bare/3, cpu_ms/1, on/5, on/6, all/5, all/6, each/5]).
 
 -type failed() :: {error, {Function :: atom(), node(), Why :: term()}}.
 
@@ -21,18 +21,50 @@ and ends them.
            fun((Fleet :: pid(), [node()]) -> Result)) ->
     Result | {error, term()}.
 with(Count, Groups, Label, Fun) ->
+    started(Count, #{s_groups => Groups}, [sderl], [Label, ": starting nodes"], Fun).
+
+-doc """
+The same with nodes that run OTP's own applications alone: what the start of a virtual machine with
+a name costs by itself, to be set beside that of nodes with the library.
+""".
+-spec bare(pos_integer(), Label :: unicode:chardata(),
+           fun((Fleet :: pid(), [node()]) -> Result)) ->
+    Result | {error, term()}.
+bare(Count, Label, Fun) -> started(Count, #{}, [], [Label, ": starting bare nodes"], Fun).
+
+started(Count, Plan, Apps, Label, Fun) ->
     maybe
         ok ?= sderl_fleet:fits(Count),
-        {ok, Fleet} ?= sderl_fleet:start(#{
-            families => [#{name => n, count => Count, apps => [sderl]}],
-            s_groups => Groups,
-            progress => sderl_progress:reporter([Label, ": starting nodes"])
+        {ok, Fleet} ?= sderl_fleet:start(Plan#{
+            families => [#{name => n, count => Count, apps => Apps}],
+            progress => sderl_progress:reporter(Label)
         }),
         try
             Fun(Fleet, sderl_fleet:nodes(Fleet))
         after
             sderl_fleet:stop(Fleet)
         end
+    end.
+
+-doc """
+The processor time that each node has needed since its process began, in user mode and in the
+system, as the operating system counts it: without those whose system does not tell.
+""".
+-spec cpu_ms(Fleet :: pid()) -> [non_neg_integer()].
+cpu_ms(Fleet) ->
+    lists:append([processor_ms(OsPid) || #{os_pid := OsPid} <- maps:values(sderl_fleet:info(Fleet)),
+                                         is_integer(OsPid)]).
+
+processor_ms(OsPid) ->
+    case file:read_file(["/proc/", integer_to_list(OsPid), "/stat"]) of
+        {ok, Stat} ->
+            %% pid (command) state ...: the command may hold anything, also ")". The two times are
+            %% the 14th and the 15th field, in hundredths of a second on every Linux.
+            Fields = binary:split(lists:last(binary:split(Stat, ~")", [global])), ~" ",
+                                  [global, trim_all]),
+            [10 * lists:sum([binary_to_integer(lists:nth(Place, Fields)) || Place <- [12, 13]])];
+        {error, _} ->
+            []
     end.
 
 -doc "Calls a function on one node.".
