@@ -57,15 +57,13 @@
     last :: integer(),
     %% The mates that this node's heart tells that this gateway is well.
     stands = [] :: [node()],
-    %% The routes of the table, where this process put them there.
-    shown = none :: none | sderl_route_paths:routes(),
     %% Routes are to be computed again: a timer runs for that, once for all that has come by then;
     %% or when what is told is held no longer.
     due = false :: false | held | true,
     %% Not before then, in monotonic milliseconds.
     due_at :: integer(),
     %% A process computes them since then. How much room one of them took, in words.
-    computing = none :: none | {reference(), Began :: integer()},
+    computing = none :: none | {pid(), Began :: integer()},
     room = 233 :: pos_integer(),
     %% What waits to be told, and how long that is held, and routes with it; none while all is done
     %% at once.
@@ -230,8 +228,9 @@ handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
 
 -spec handle_cast(term(), #r{}) -> {noreply, #r{}}.
 %% A node that got another name is another node.
-handle_cast({changed, _}, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare})
+handle_cast({changed, _}, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare} = R)
   when Self =/= node() ->
+    ok = end_computing(R),
     true = ets:delete_all_objects(?TABLE),
     {noreply, regrouped(begun(Ms, {Beat, Compare}, []))};
 handle_cast({changed, Group}, R) -> {noreply, regrouped(Group, R)};
@@ -251,10 +250,9 @@ handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
 handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
 handle_info(show, #r{computing = none} = R) -> {noreply, compute(R)};
 handle_info(show, R) -> {noreply, R#r{due = held}};
-handle_info({Ref, Routes, Room}, #r{computing = {Ref, Began}} = R) ->
-    {noreply, computed(Began, Routes, Room, R)};
-%% The routes of before this node got its name, and the timer of that time.
-handle_info({Ref, #{groups := _}, _}, R) when is_reference(Ref) -> {noreply, R};
+handle_info({shown, Pid, Room}, #r{computing = {Pid, Began}} = R) when is_integer(Room) ->
+    {noreply, computed(Began, Room, R)};
+%% A timer of before this node got its name.
 handle_info(say, #r{hold_ms = none} = R) -> {noreply, R};
 handle_info(say, #r{words = Words, hold_ms = Ms, due = Due} = R) ->
     case sderl_route_bundle:is_empty(Words) andalso Due =/= held of
@@ -428,24 +426,21 @@ keep(Node, Version, Groups, Links) ->
 tell(Node, Message) ->
     sderl_traffic:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, control, Message).
 
-%% A process of its own has room for all that is made while routes are computed. Here it would be
-%% garbage among all that is kept, and with thousands of groups to collect that stops a scheduler
-%% for long.
+%% A process of its own has room for all that is made while routes are computed, and for the routes,
+%% which it compares with the table. Here it would be garbage among all that is kept, and with
+%% thousands of groups to collect that stops a scheduler for long.
 compute(#r{state = S, room = Room} = R) ->
     Router = self(),
-    Ref = make_ref(),
-    _ = spawn_opt(fun() ->
-        Routes = sderl_route_state:routes(S),
+    Pid = spawn_opt(fun() ->
+        show(sderl_route_state:routes(S)),
         {total_heap_size, Took} = process_info(self(), total_heap_size),
-        Router ! {Ref, Routes, Took}
+        Router ! {shown, self(), Took}
     end, [link, {min_heap_size, Room}]),
-    R#r{computing = {Ref, now_ms()}, due = false}.
+    R#r{computing = {Pid, now_ms()}, due = false}.
 
-computed(Began, Routes, Room, #r{shown = Shown, due = Due} = R0) ->
-    show(Routes, Shown),
+computed(Began, Room, #r{due = Due} = R0) ->
     Ended = now_ms(),
-    R = R0#r{shown = Routes,
-             computing = none,
+    R = R0#r{computing = none,
              room = min(?ROOM, Room),
              due_at = Ended + min(?REST_MS, ?REST * (Ended - Began))},
     case Due of
@@ -453,31 +448,31 @@ computed(Began, Routes, Room, #r{shown = Shown, due = Due} = R0) ->
         _ -> R
     end.
 
+%% Nothing of it comes into the table any more.
+end_computing(#r{computing = none}) -> ok;
+end_computing(#r{computing = {Pid, _}}) ->
+    true = unlink(Pid),
+    Monitor = monitor(process, Pid),
+    true = exit(Pid, kill),
+    receive
+        {'DOWN', Monitor, process, _, _} -> ok
+    end,
+    receive
+        {shown, Pid, _} -> ok
+    after 0 -> ok
+    end.
+
 %% First what is new, then what is over: whoever reads meanwhile finds a way. In many groups little
 %% of all that changes.
-show(#{groups := Groups, nodes := Nodes}, Shown) ->
-    {HadGroups, HadNodes} = case Shown of
-        #{groups := Gs, nodes := Ns} -> {Gs, Ns};
-        none -> {#{}, #{}}
-    end,
+show(#{groups := Groups, nodes := Nodes}) ->
     Rows = lists:append([[{{group, G}, Far, list_to_tuple(First)}, {{members, G}, Ms}]
-                         || {G, {{Far, First}, Ms}} <- differing(Groups, HadGroups)])
-        ++ [{{node, N}, Far, list_to_tuple(First)}
-            || {N, {Far, First}} <- differing(Nodes, HadNodes)],
-    Over = case Shown of
-        none ->
-            Keys = #{element(1, Row) => [] || Row <- Rows},
-            [Key || Key <- keys(), not is_map_key(Key, Keys)];
-        _ ->
-            lists:append([[{group, G}, {members, G}]
-                          || G := _ <- HadGroups, not is_map_key(G, Groups)])
-                ++ [{node, N} || N := _ <- HadNodes, not is_map_key(N, Nodes)]
-    end,
-    true = ets:insert(?TABLE, Rows),
+                         || G := {{Far, First}, Ms} <- Groups])
+        ++ [{{node, N}, Far, list_to_tuple(First)} || N := {Far, First} <- Nodes],
+    Keys = #{element(1, Row) => [] || Row <- Rows},
+    Over = [Key || Key <- keys(), not is_map_key(Key, Keys)],
+    true = ets:insert(?TABLE, [Row || Row <- Rows,
+                                      ets:lookup(?TABLE, element(1, Row)) =/= [Row]]),
     lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Over).
-
-differing(Now, Had) ->
-    [{Key, Value} || Key := Value <- Now, maps:get(Key, Had, none) =/= Value].
 
 %% Of routes, by whomever they were put there.
 keys() ->
