@@ -6,9 +6,11 @@
 %% was entered last first, then the others that the configuration names; unset on a node in no
 %% group.
 %%
-%% The two are kept apart. Another key has the value at launch and what was written here, so a later
-%% start of the application takes its configuration from the value at launch. A value that somebody
-%% else wrote since, by hand or in an upgrade of the release, is configuration again.
+%% The two are kept apart. Another key has the value at launch and marks of what was written here,
+%% so a later start of the application takes its configuration from the value at launch. A value
+%% that somebody else wrote since, by hand or in an upgrade of the release, is configuration
+%% again. A mark is a hash: with thousands of groups a value is a hundred thousand words, and all
+%% of it would be copied several times to write another.
 %%
 %% A process of its own writes. The application controller, which has the environments, answers
 %% nobody while it stops an application, and that application may be waiting for our node process.
@@ -53,12 +55,15 @@ at_launch() -> at_launch(application:get_env(kernel, ?KEY)).
 at_launch(Now) ->
     case application:get_env(kernel, ?BESIDE) of
         {ok, {Launch, Written}} ->
-            case lists:member(Now, Written) of
+            case lists:member(mark(Now), Written) of
                 true -> Launch;
                 false -> Now
             end;
         undefined -> Now
     end.
+
+mark({ok, Value}) -> {ok, erlang:phash2(Value, 1 bsl 32)};
+mark(undefined) -> undefined.
 
 -type state() :: {idle | waiting, NotBefore :: integer()}.
 
@@ -89,7 +94,7 @@ write(Now, Now) -> ok;
 write(Now, New) ->
     %% Also what it replaces counts as written here until it is replaced: this process may be killed
     %% between the two writes.
-    Beside = {?BESIDE, {at_launch(Now), [New, Now]}},
+    Beside = {?BESIDE, {at_launch(Now), [mark(New), mark(Now)]}},
     case New of
         {ok, Groups} -> set([Beside, {?KEY, Groups}]);
         undefined ->
