@@ -36,6 +36,7 @@ CONSTANTS
 VARIABLES
     epoch,            \* of each node: the highest epoch promised
     log,              \* of each node: [lineage, num], or Empty
+    learns,           \* whose table a snapshot is replacing: it will be that of its log
     votes,            \* of each node: Votes, or NotYet, or from which batch on it is live: it votes when it knows that to be committed
     former,           \* of each node: the epochs that had been taken when its present life began
     owner,            \* of each epoch: who took it
@@ -52,7 +53,7 @@ VARIABLES
     left,             \* who was removed, knows it, and has ended
     spent
 
-vars == <<epoch, log, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
+vars == <<epoch, log, learns, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
           forgotten, left, spent>>
 facts == <<promised, led, began, joined, counting, newcomers, acked, committed, forgotten, left>>
 
@@ -89,8 +90,10 @@ Majority(S, members) == 2 * Cardinality(S \intersect members) > Cardinality(memb
 \* Who was removed by this batch and has ended agreed to it, as who acknowledged it.
 Ended(entries) == IF "any_leave" \in Fault THEN left ELSE {n \in left : Entries(log[n]) = entries}
 Agrees(S, entries) == HasBefore(entries) => Majority(S \union Ended(entries), Before(entries))
-\* Who went with members that are none here knows more: it is missing.
-Gone(entries) == {n \in left : Membership(Entries(log[n])) \subseteq Members(entries)}
+\* Who went with members that are none here knows more: it is missing.  So is who was added again since.
+Gone(entries) ==
+    {n \in left : LET by == Entries(log[n])
+                  IN  Membership(by) \subseteq Members(entries) /\ ~(Prefix(by, entries) /\ n \in Membership(entries))}
 \* Those that count, or all that have not left.
 Decides(S, agreed, entries) ==
     /\ Majority(S, Membership(entries)) \/ Membership(entries) \ (S \union Gone(entries)) = {}
@@ -116,6 +119,7 @@ Init ==
         LET runs == Start = "running"
         IN  /\ epoch = [n \in Node |-> IF runs /\ n \in First THEN 1 ELSE 0]
             /\ log = [n \in Node |-> IF runs /\ n \in First THEN [lineage |-> 1, num |-> 0] ELSE Empty]
+            /\ learns = {}
             /\ votes = [n \in Node |-> IF (runs \/ Start = "fresh") /\ n \in First THEN Votes ELSE NotYet]
             /\ former = [n \in Node |-> {}]
             /\ owner = [e \in Epoch |-> IF runs /\ e = 1 THEN c ELSE None]
@@ -139,18 +143,30 @@ Here(n) == n \notin left
 Collects(e) ==
     LET n == owner[e] IN n # None /\ led[e] = NoLed /\ epoch[n] = e /\ e \notin former[n] /\ Here(n)
 
-\* A member that came back says whether its last batch is one by which it is live.
-Standing(n) == [lineage |-> log[n].lineage, num |-> log[n].num,
-                standing |-> IF votes[n] = Votes \/ "empty_votes" \in Fault THEN "votes"
-                             ELSE IF log[n].num >= votes[n] THEN "live" ELSE "whole"]
+\* A member that came back says whether its last batch is one by which it is live; one whose table a
+\* snapshot is replacing, whether it remembers what it promised.
+Standing(n) ==
+    LET remembers == votes[n] = Votes \/ "empty_votes" \in Fault
+    IN  [lineage |-> log[n].lineage, num |-> log[n].num,
+         standing |-> IF n \in learns /\ "learners_whole" \notin Fault THEN IF remembers THEN "learns" ELSE "partial"
+                      ELSE IF remembers THEN "votes"
+                      ELSE IF log[n].num >= votes[n] THEN "live" ELSE "whole"]
+IsWhole(promise) == promise.standing \in {"votes", "live", "whole"}
 
 \* Who promised as one that votes: also who has not heard that the batch is committed by which it counts,
-\* where another has the next one.
+\* where another has the next one; and who is taking a snapshot, where somebody has a whole table of a log
+\* that goes as far.
 Voters(e, J) ==
     {m \in J :
         \/ promised[e][m].standing = "votes"
         \/ /\ promised[e][m].standing = "live"
-           /\ \E x \in J : promised[e][x].lineage = promised[e][m].lineage /\ promised[e][x].num > promised[e][m].num}
+           /\ \E x \in J : promised[e][x].lineage = promised[e][m].lineage /\ promised[e][x].num > promised[e][m].num
+        \/ /\ promised[e][m].standing = "learns"
+           /\ \/ "learners_vote" \in Fault
+              \/ \E x \in J : IsWhole(promised[e][x]) /\ AtLeast(promised[e][x], promised[e][m])}
+
+\* What is left of a log of which no table is whole: the members, as they came with the snapshot.
+Blank(entries) == [i \in 1..Len(entries) |-> IF entries[i].t = "members" THEN entries[i] ELSE Write(None)]
 
 \* A member asks for a higher epoch.
 Candidate(n) ==
@@ -161,21 +177,21 @@ Candidate(n) ==
         /\ was' = [was EXCEPT ![e] = epoch[n]]
         /\ epoch' = [epoch EXCEPT ![n] = e]
         /\ promised' = [promised EXCEPT ![e][n] = Standing(n)]
-    /\ UNCHANGED <<log, votes, former, led, began, joined, counting, newcomers, acked, committed, forgotten, left, spent>>
+    /\ UNCHANGED <<log, learns, votes, former, led, began, joined, counting, newcomers, acked, committed, forgotten, left, spent>>
 
 \* It gives that up: nobody else was told of this promise of its own.
 Withdraw(n) ==
     LET e == epoch[n]
     IN  /\ e \in Epoch /\ owner[e] = n /\ Collects(e)
         /\ epoch' = [epoch EXCEPT ![n] = was[e]]
-        /\ UNCHANGED <<log, votes, former, owner, was, spent, facts>>
+        /\ UNCHANGED <<log, learns, votes, former, owner, was, spent, facts>>
 
 \* A member promises.  What a candidate sent to a former life of a node its present one does not get.
 Promise(n, e) ==
     /\ Here(n) /\ owner[e] \notin {None, n} /\ e > epoch[n] /\ e \notin former[n]
     /\ epoch' = [epoch EXCEPT ![n] = e]
     /\ promised' = [promised EXCEPT ![e][n] = Standing(n)]
-    /\ UNCHANGED <<log, votes, former, owner, was, led, began, joined, counting, newcomers, acked, committed, forgotten,
+    /\ UNCHANGED <<log, learns, votes, former, owner, was, led, began, joined, counting, newcomers, acked, committed, forgotten,
                    left, spent>>
 
 \* The candidate has promises enough, and the longest log among them, or lacks its last batch.  (Where
@@ -186,26 +202,31 @@ Finish(n) ==
     /\ \E J \in SUBSET {m \in Node : promised[e][m] # NoPromise} :
         LET mine == promised[e][n]
             V == Voters(e, J)
-            those == IF V # {} /\ "votes_first" \in Fault THEN V ELSE J
+            whole == {m \in J : IsWhole(promised[e][m]) /\ (promised[e][m].lineage > 0 \/ m \in V)}
+            part == {m \in J \ whole : ~IsWhole(promised[e][m])}
+            those == IF V # {} /\ "votes_first" \in Fault THEN V
+                     ELSE IF whole # {} THEN whole ELSE IF part # {} THEN part ELSE J
             best == CHOOSE m \in those : \A x \in those : AtLeast(promised[e][m], promised[e][x])
             most == promised[e][best]
             log0 == Entries(mine)
             log1 == IF "any_log" \in Fault THEN log0 ELSE Entries(most)
+            had(m) == IF IsWhole(promised[e][m]) /\ m \notin learns THEN Entries(promised[e][m]) ELSE Blank(Entries(promised[e][m]))
             most_vote(l) == Majority(V, Membership(l)) /\ Agrees(V, l)
             enough(l) == All(J, l) \/ most_vote(l)
             all == All(J, log1)
             new == [lineage |-> e, num |-> Len(log1)]
-            near(m) == /\ promised[e][m].lineage > 0 /\ IsOfLog(promised[e][m].lineage, most.lineage, most.num)
+            near(m) == /\ IsWhole(promised[e][m]) /\ promised[e][m].lineage > 0 /\ IsOfLog(promised[e][m].lineage, most.lineage, most.num)
                        /\ promised[e][m].num <= most.num /\ promised[e][m].num + 1 >= most.num
             counted(m) == /\ "promise_acks" \in Fault /\ m \in J \ Membership(log1)
                           /\ promised[e][m].lineage = most.lineage /\ promised[e][m].num = most.num
         IN  /\ n \in J
             /\ \/ AtLeast(mine, most) /\ n \in those
                \/ "any_log" \in Fault
-               \/ mine.lineage = most.lineage /\ mine.num + 1 = most.num /\ n \in Membership(log1)
+               \/ IsWhole(mine) /\ mine.lineage = most.lineage /\ mine.num + 1 = most.num /\ n \in Membership(log1)
             /\ enough(log0) /\ enough(log1)
-            /\ led' = [led EXCEPT ![e] = log1]
+            /\ led' = [led EXCEPT ![e] = IF n \in learns THEN Blank(log1) ELSE log1]
             /\ log' = [log EXCEPT ![n] = new]
+            /\ learns' = learns \ {n}
             /\ began' = [began EXCEPT ![e] = [lineage |-> most.lineage, num |-> Len(log1)]]
             /\ joined' = [joined EXCEPT ![e] = {m \in J \ {n} : near(m)}]
             /\ counting' = [counting EXCEPT ![e] = IF all THEN J ELSE V]
@@ -214,7 +235,7 @@ Finish(n) ==
             /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE Len(log1)]
             /\ forgotten' = IF ~all \/ most_vote(log1) THEN forgotten
                             ELSE forgotten \union
-                                {a \in committed : \A m \in J : ~Prefix(a.log, Entries(promised[e][m]))}
+                                {a \in committed : \A m \in J : ~Prefix(a.log, had(m))}
             /\ UNCHANGED <<epoch, former, owner, was, promised, newcomers, committed, left, spent>>
 
 -----------------------------------------------------------------------------
@@ -237,26 +258,26 @@ Propose(n) ==
             /\ log' = [log EXCEPT ![n].num = @ + 1]
             /\ acked' = [acked EXCEPT ![e][n] = Len(led[e]) + 1]
             /\ spent' = [spent EXCEPT !.change = IF entry.t = "members" THEN @ + 1 ELSE @]
-        /\ UNCHANGED <<epoch, votes, former, owner, was, promised, began, joined, counting, newcomers, committed,
+        /\ UNCHANGED <<epoch, learns, votes, former, owner, was, promised, began, joined, counting, newcomers, committed,
                        forgotten, left>>
 
 Acknowledge(n, e, k) == acked' = [acked EXCEPT ![e][n] = k]
 
 \* The takeover brings who promised to the log that the epoch begins with.
 Lead(n, e) ==
-    /\ Here(n) /\ led[e] # NoLed /\ owner[e] # n /\ n \in joined[e] /\ e = epoch[n]
+    /\ Here(n) /\ n \notin learns /\ led[e] # NoLed /\ owner[e] # n /\ n \in joined[e] /\ e = epoch[n]
     /\ log[n].lineage > 0 /\ log[n].lineage < e
     /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> began[e].num]]
     /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE began[e].num]
     /\ Acknowledge(n, e, began[e].num)
-    /\ UNCHANGED <<epoch, former, owner, was, promised, led, began, joined, counting, newcomers, committed, forgotten, left,
-                   spent>>
+    /\ UNCHANGED <<epoch, learns, former, owner, was, promised, led, began, joined, counting, newcomers, committed, forgotten,
+                   left, spent>>
 
 Batch(n, e) ==
     /\ Here(n) /\ led[e] # NoLed /\ owner[e] # n /\ epoch[n] = e /\ log[n].lineage = e /\ log[n].num < Len(led[e])
     /\ log' = [log EXCEPT ![n].num = @ + 1]
-    /\ Acknowledge(n, e, log[n].num + 1)
-    /\ UNCHANGED <<epoch, votes, former, owner, was, promised, led, began, joined, counting, newcomers, committed, forgotten,
+    /\ IF n \in learns THEN UNCHANGED acked ELSE Acknowledge(n, e, log[n].num + 1)
+    /\ UNCHANGED <<epoch, learns, votes, former, owner, was, promised, led, began, joined, counting, newcomers, committed, forgotten,
                    left, spent>>
 
 \* An empty member waits until no candidate can count a promise of its former life.
@@ -265,23 +286,43 @@ MayJoin(n, e) ==
     \/ epoch[n] = e /\ n \in counting[e]
     \/ \A x \in former[n] : ~Collects(x)
 
-\* A coordinator takes a member in: a snapshot, and from the next batch on it is live.  Who promised
-\* this epoch in its present life counts at once, and others when that batch is committed without them.
-\* Where the last batch removes it, it is taken in only if it counts: that batch may need it.
-TakeIn(n, e) ==
-    LET at == Len(led[e]) + 1
-        counts == (n \in counting[e] /\ e \notin former[n]) \/ {"empty_votes", "newcomers_count"} \intersect Fault # {}
+\* A rule that the code does not have: who may have the only other copy of what was committed keeps it until a
+\* majority has a batch of this epoch.
+Spares(n, e) == \/ log[n] = Empty
+                \/ \E a \in committed : a.epoch = e
+                \/ n \in counting[e] \ joined[e]
+
+\* A coordinator takes a member in: a snapshot replaces its table.  Where the last batch removes it, it is
+\* taken in only if it counts: that batch may need it.  (Also who lacks nothing may get one, where its link
+\* was gone before it heard of the new coordinator.)  An empty one does not count until a batch is committed
+\* without it, but where its promise of this epoch did.
+Adopt(n, e) ==
+    LET counts == n \in counting[e] /\ e \notin former[n]
     IN  /\ Here(n) /\ led[e] # NoLed /\ owner[e] \notin {n, None} /\ Leader(owner[e]) /\ epoch[owner[e]] = e
-        /\ e >= epoch[n] /\ log[n].lineage < e
-        /\ n \in IF n \in counting[e] /\ e \notin former[n] THEN Members(led[e]) ELSE Membership(led[e])
+        /\ e >= epoch[n]
+        /\ log[n].lineage < e \/ (log[n].lineage = e /\ n \notin learns /\ log[n].num + 1 < Len(led[e]))
+        /\ n \in IF counts THEN Members(led[e]) ELSE Membership(led[e])
         /\ MayJoin(n, e)
+        /\ "spares_copies" \in Fault => Spares(n, e)
         /\ epoch' = [epoch EXCEPT ![n] = e]
         /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> Len(led[e])]]
-        /\ Acknowledge(n, e, Len(led[e]))
-        /\ newcomers' = [newcomers EXCEPT ![e][n] = IF counts THEN Counts ELSE at]
+        /\ learns' = learns \union {n}
+        /\ newcomers' = [newcomers EXCEPT ![e][n] =
+               IF log[n] # Empty \/ counts \/ {"empty_votes", "newcomers_count"} \intersect Fault # {} THEN @ ELSE NotYet]
+        /\ UNCHANGED <<votes, former, owner, was, promised, led, began, joined, counting, acked, committed, forgotten, left,
+                       spent>>
+
+\* It has all of the snapshot, and is live from the next batch on.  (Also where who sent it leads no more.)
+Synced(n, e) ==
+    LET at == Len(led[e]) + 1
+    IN  /\ Here(n) /\ n \in learns /\ epoch[n] = e /\ log[n].lineage = e
+        /\ learns' = learns \ {n}
+        /\ Acknowledge(n, e, log[n].num)
+        /\ newcomers' = [newcomers EXCEPT ![e][n] = IF @ = NotYet THEN at ELSE @]
         /\ votes' = [votes EXCEPT ![n] = IF @ = Votes \/ "newcomers_count" \in Fault THEN Votes
                                         ELSE IF "early_live" \in Fault THEN at - 1 ELSE at]
-        /\ UNCHANGED <<former, owner, was, promised, led, began, joined, counting, committed, forgotten, left, spent>>
+        /\ UNCHANGED <<epoch, log, former, owner, was, promised, led, began, joined, counting, committed, forgotten, left,
+                       spent>>
 
 \* Those that count have the batch, and are a majority.  Who counts is left open until then: the others
 \* are set aside.
@@ -292,7 +333,7 @@ Commit(n) ==
         /\ Decides(had, had \ Membership(led[e]), led[e])
         /\ committed' = committed \union {[epoch |-> e, log |-> led[e]]}
         /\ newcomers' = [newcomers EXCEPT ![e] = [m \in Node |-> IF @[m] <= Len(led[e]) THEN Counts ELSE @[m]]]
-        /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, began, joined, counting, acked, forgotten, left,
+        /\ UNCHANGED <<epoch, log, learns, votes, former, owner, was, promised, led, began, joined, counting, acked, forgotten, left,
                        spent>>
 
 \* A member that is live hears that all that it has is committed: it votes.
@@ -300,28 +341,51 @@ Confirmed(n) ==
     /\ Here(n) /\ votes[n] # Votes /\ log[n].num >= votes[n] /\ epoch[n] = log[n].lineage
     /\ [epoch |-> epoch[n], log |-> Entries(log[n])] \in committed
     /\ votes' = [votes EXCEPT ![n] = Votes]
-    /\ UNCHANGED <<epoch, log, former, owner, was, spent, facts>>
+    /\ UNCHANGED <<epoch, log, learns, former, owner, was, spent, facts>>
 
 \* A removed member that has the batch by which it goes ends, and has no say any more.  That may be before
 \* the batch is committed, where nobody is left to say so; but not where it has promised another epoch: that one
 \* may begin without the batch, and the word that it has left would let the batch be committed.  Nor where its vote
 \* does not count: its former life may have promised one.
 Leave(n) ==
-    /\ Here(n) /\ log[n] # Empty /\ n \notin Membership(Entries(log[n]))
+    /\ Here(n) /\ n \notin learns /\ log[n] # Empty /\ n \notin Membership(Entries(log[n]))
     /\ \/ /\ epoch[n] = log[n].lineage \/ "leaves_promised" \in Fault
           /\ votes[n] = Votes \/ "early_leave" \in Fault
        \/ \E a \in committed : Prefix(Entries(log[n]), a.log)
     /\ left' = left \union {n}
-    /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
+    /\ UNCHANGED <<epoch, log, learns, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
                    forgotten, spent>>
+
+\* A member that nobody leads hears from one that it is out: of one that its table has as live, or of a later
+\* log, or where its own table is none.  It goes with the membership that it is told.
+LeaveTold(n, m) ==
+    LET told == Entries(log[m])
+        at == {i \in 1..Len(told) : told[i].t = "members"}
+        last == CHOOSE i \in at : \A j \in at : j <= i
+    IN  /\ Here(n) /\ Here(m) /\ log[n] # Empty /\ log[m] # Empty /\ at # {}
+        /\ n \notin Members(told) /\ m \in Membership(told)
+        /\ n \in Membership(Entries(log[n]))
+        /\ \/ n \in learns \/ m \in Membership(Entries(log[n]))
+           \/ epoch[m] > epoch[n] /\ epoch[m] > log[n].lineage
+        /\ left' = left \union {n}
+        /\ log' = [log EXCEPT ![n] = [lineage |-> log[m].lineage, num |-> last]]
+        /\ learns' = learns \ {n}
+        /\ UNCHANGED <<epoch, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked,
+                       committed, forgotten, spent>>
+
+\* Of some members: who votes, and knows the log or somebody who does.
+Remembers(x, S) ==
+    /\ Here(x) /\ votes[x] = Votes
+    /\ x \in learns => \E y \in S : Here(y) /\ y \notin learns /\ AtLeast(log[y], log[x])
 
 \* A node comes back with nothing, or with its file alone.
 Memberships == {First} \union {Membership(led[e]) : e \in {x \in Epoch : led[x] # NoLed}}
 Boot(n) ==
     /\ Here(n) /\ n \in Boots /\ spent.boot < MaxBoot /\ log[n] # Empty
-    /\ Tolerated => \A m \in Memberships : Majority({x \in Node : x # n /\ votes[x] = Votes /\ Here(x)}, m)
+    /\ Tolerated => \A m \in Memberships : Majority({x \in Node \ {n} : Remembers(x, Node \ {n})}, m)
     /\ spent' = [spent EXCEPT !.boot = @ + 1]
     /\ log' = [log EXCEPT ![n] = Empty]
+    /\ learns' = learns \ {n}
     /\ votes' = [votes EXCEPT ![n] = NotYet]
     /\ former' = [former EXCEPT ![n] = {e \in Epoch : owner[e] # None}]
     /\ epoch' = [epoch EXCEPT ![n] = IF n \in Files THEN @ ELSE 0]
@@ -330,7 +394,8 @@ Boot(n) ==
 Next ==
     \/ \E n \in Node : \/ Candidate(n) \/ Withdraw(n) \/ Finish(n) \/ Propose(n) \/ Commit(n) \/ Confirmed(n)
                        \/ Leave(n) \/ Boot(n)
-    \/ \E n \in Node, e \in Epoch : Promise(n, e) \/ Lead(n, e) \/ Batch(n, e) \/ TakeIn(n, e)
+    \/ \E n, m \in Node : LeaveTold(n, m)
+    \/ \E n \in Node, e \in Epoch : Promise(n, e) \/ Lead(n, e) \/ Batch(n, e) \/ Adopt(n, e) \/ Synced(n, e)
 
 Spec == Init /\ [][Next]_vars
 
@@ -344,6 +409,14 @@ OneOrder == \A a, b \in Answered : Prefix(a.log, b.log) \/ Prefix(b.log, a.log)
 \* member still had.
 NothingLost ==
     \A a \in Answered : \A e \in Epoch : (e > a.epoch /\ led[e] # NoLed) => Prefix(a.log, led[e])
+
+\* As long as those who remember it are a majority, nothing has to be forgotten.
+NothingForgotten == Tolerated => forgotten = {}
+
+\* While nobody has lost its memory, each answered log is on two members (of three), so that any one may.
+OnTwo ==
+    spent.boot = 0 =>
+        \A a \in Answered : Cardinality({n \in Node \ learns : Prefix(a.log, Entries(log[n]))}) >= 2
 
 \* So a name that the first of its writers has is answered `yes` to nobody else, in any component.
 Winner(l) ==
@@ -367,7 +440,7 @@ MayLead(e) ==
     IN  /\ n # None /\ Here(n) /\ led[e] # NoLed /\ log[n].lineage = e /\ e \notin former[n]
         /\ epoch[n] = e \/ (epoch[n] \in Epoch /\ owner[epoch[n]] = n /\ Collects(epoch[n]) /\ was[epoch[n]] = e)
 Relevant ==
-    <<epoch, log, votes, led, began, committed, forgotten, left, spent,
+    <<epoch, log, learns, votes, led, began, committed, forgotten, left, spent,
       [e \in Epoch |-> LET n == owner[e] IN
                        IF n = None \/ MayLead(e) \/ (Here(n) /\ epoch[n] <= e) THEN n ELSE TRUE],
       [n \in Node |-> {e \in former[n] : owner[e] # None}],

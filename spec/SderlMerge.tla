@@ -20,7 +20,7 @@ Covered(s, m, lineage, num) ==
 
 \* It takes the snapshot, or brings its shard first.
 JoinTakenIn(w, n, m, msg) ==
-    LET w1 == [w EXCEPT !.st[n] = Demote(@, {m})]
+    LET w1 == [w EXCEPT !.st[n] = Forgotten(Demote(@, {m}), m)]
         s == w1.st[n]
         w2 == IF Covered(s, m, msg.lineage, msg.num) THEN Adopt(w1, n, m)
               ELSE Send([w1 EXCEPT !.st[n].syncs = @ \ {m}], n, m, [t |-> "bring", epoch |-> s.lineage, piece |-> 1])

@@ -69,7 +69,7 @@ NoHistory == [e \in Lineage |-> -1]
 \* What a process of a member holds beyond what its successor would find in the tables.
 Volatile(s) ==
     [s EXCEPT !.role = IF s.lineage = 0 THEN "boots" ELSE "orphan", !.lead = None, !.suspect = None, !.live = s.view, !.flight = FALSE,
-              !.wait = {}, !.reqs = {}, !.syncs = {}, !.specials = {}, !.memory = {}, !.joined = <<>>,
+              !.wait = {}, !.reqs = {}, !.held = [m \in Node |-> 0], !.syncs = {}, !.specials = {}, !.memory = {}, !.joined = <<>>,
               !.agreed = FALSE, !.was = 0, !.sent = FALSE, !.answers = {},
               !.committed = IF s.flight THEN s.num - 1 ELSE @]
 
@@ -103,6 +103,7 @@ StartOf(n, lead) ==
      live |-> [m \in Node |-> Live],        \* the view that its next batch brings
      flight |-> FALSE, wait |-> {},         \* whether its last batch is out, and who lacks it
      reqs |-> {}, syncs |-> {},             \* operations to decide; members that get a snapshot
+     held |-> [m \in Node |-> 0],           \* those of members that are aside
      specials |-> {},                       \* what a merge has to order
      memory |-> {},                         \* (a fault: losers to be told that only this process knows)
      \* of a candidate
@@ -171,7 +172,9 @@ Written(s, num, b) ==
                   !.view = b.view,
                   !.live = b.view]
 Applied(s, num, b) ==
-    LET s1 == Written(s, num, b) IN IF b.item = NoItem THEN s1 ELSE ItemOrdered(s1, num, b.item, s.lineage)
+    LET s1 == Written(s, num, b)
+    IN  IF b = NoBatch THEN [s EXCEPT !.num = num]
+        ELSE IF b.item = NoItem THEN s1 ELSE ItemOrdered(s1, num, b.item, s.lineage)
 
 \* The home's list is decided and committed: it answers its own client, or the member that asked,
 \* which answers its client once its own table is as new.
@@ -275,11 +278,13 @@ RelayEnds(o) ==
         /\ Becomes([World EXCEPT !.ops[o].status = "unknown", !.st[c].answers = {a \in @ : a.op # o}])
         /\ UNCHANGED <<up, spent>>
 
-\* A list as the coordinator takes it: what was decided before is answered again.
+\* A list as the coordinator takes it: what was decided before is answered again.  One of a member that is
+\* aside is held until that counts.
 Enqueue(w, n, o) ==
     LET s == w.st[n]
         h == Home(o)
-    IN  IF s.session[h].op = o /\ "forget_session" \notin Fault
+    IN  IF IsAside(s.live[h]) THEN [w EXCEPT !.st[n].held[h] = o, !.st[n].reqs = {p \in @ : Home(p) # h}]
+        ELSE IF s.session[h].op = o /\ "forget_session" \notin Fault
         THEN IF s.flight /\ s.last.op = o THEN w
              ELSE IF h = n THEN Reply(w, n)
              ELSE Send(w, n, h, [t |-> "answers", op |-> o, answer |-> s.session[h].answer])
@@ -304,7 +309,12 @@ Flush(n) ==
 ReqM(w, n, m, msg) ==
     LET s == w.st[n]
     IN  IF s.role = "coord" /\ s.lineage = msg.epoch THEN Enqueue(w, n, msg.op)
+        \* (It asked in the log before, and asks again in the one that it gets.)
+        ELSE IF m \in s.syncs THEN w
         ELSE Send(w, n, m, [t |-> "not_lead", epoch |-> s.epoch])
+
+\* A member begins anew with a coordinator, or is gone: lists that it sent before are not its last ones.
+Forgotten(s, m) == [s EXCEPT !.held[m] = 0, !.reqs = {o \in @ : Home(o) # m}]
 
 AnswersM(w, n, m, msg) ==
     IF w.st[n].out = msg.op THEN ReplyWith(w, n, msg.answer) ELSE w
@@ -537,7 +547,7 @@ HandoverM(w, n, m, msg) ==
 LeadM(w, n, m, msg) ==
     LET s == w.st[n]
         s1 == IF s.num = msg.num THEN s ELSE Applied(s, msg.num, msg.batch)
-        fits == s.num = msg.num \/ (s.num = msg.num - 1 /\ msg.batch # NoBatch)
+        fits == s.num = msg.num \/ s.num = msg.num - 1
     IN  IF msg.epoch < s.epoch THEN Refuse(w, n, m)
         ELSE IF s.role # "coord" /\ fits /\ s.num = msg.num - 1 /\ Drops(msg.batch, n)
         THEN GiveUp(w, n, m)
@@ -574,10 +584,11 @@ Demote(s, S) ==
     [s EXCEPT !.live = [m \in Node |-> IF m \in S /\ @[m] = Live THEN <<s.lineage, s.num>> ELSE @[m]],
               !.wait = @ \ S]
 
-\* A snapshot, in one message.
+\* A snapshot, in one message, for a member whose shard our log has.
 Adopt(w, n, m) ==
     LET s == w.st[n]
-    IN  Send([w EXCEPT !.st[n].syncs = @ \union {m}], n, m,
+    IN  IF ~IsAside(s.live[m]) \/ s.live[m] = Incomplete THEN w
+        ELSE Send([w EXCEPT !.st[n].syncs = @ \union {m}], n, m,
              [t |-> "adopt", epoch |-> s.lineage, num |-> s.num, table |-> s.table, session |-> s.session,
               place |-> s.live[m], token |-> s.token, clashes |-> s.clashes, effects |-> s.effects, view |-> s.view, bases |-> s.bases, history |-> s.history])
 
@@ -606,7 +617,9 @@ Slow(n, S) ==
 
 GapM(w, n, m, msg) ==
     LET s == w.st[n]
-    IN  IF s.role = "coord" /\ s.lineage = msg.epoch /\ s.live[m] # Out THEN SetAside(w, n, m) ELSE w
+    IN  IF s.role # "coord" \/ s.lineage # msg.epoch THEN w
+        ELSE IF s.live[m] # Out THEN SetAside(w, n, m)
+        ELSE Send(w, n, m, [t |-> "dropped", epoch |-> s.lineage])
 
 \* A member comes by itself.  Whether we hold what it has is for merges to say; without any we do.
 JoinM(w, n, m, msg) ==
@@ -636,18 +649,21 @@ AdoptM(w, n, m, msg) ==
 SyncedM(w, n, m, msg) ==
     LET s == w.st[n]
     IN  IF s.role = "coord" /\ s.lineage = msg.epoch /\ m \in s.syncs /\ s.live[m] # Out
-        THEN [w EXCEPT !.st[n].syncs = @ \ {m}, !.st[n].live[m] = Live]
+        THEN LET o == s.held[m]
+                 w1 == [w EXCEPT !.st[n].syncs = @ \ {m}, !.st[n].live[m] = Live, !.st[n].held[m] = 0]
+             IN  IF o = 0 THEN w1 ELSE Enqueue(w1, n, o)
         ELSE w
 
 -----------------------------------------------------------------------------
 (* Heartbeats, and who says hello.                                         *)
 
-Hello(s) == [t |-> "hello", lineage |-> s.lineage, num |-> s.num]
+\* Fresh: of a new process.
+Hello(s, fresh) == [t |-> "hello", lineage |-> s.lineage, num |-> s.num, epoch |-> s.epoch, lead |-> s.lead, fresh |-> fresh]
 
 HeartbeatM(w, n, m, msg) ==
     LET s == w.st[n]
         E == msg.epoch
-        hello(v) == Send(v, n, m, Hello(v.st[n]))
+        hello(v) == Send(v, n, m, Hello(v.st[n], FALSE))
     IN  CASE s.role = "follower" /\ s.lead = m /\ s.lineage = E ->
                 Send(IF msg.committed = s.num THEN Known(Reply(w, n), n) ELSE w, n, m, [t |-> "hb_ack", epoch |-> E])
           \* The coordinator that we want to succeed lives.
@@ -672,22 +688,31 @@ HeartbeatAckM(w, n, m, msg) ==
 
 LowM(w, n, m, msg) == IF w.st[n].flight THEN w ELSE Deposed(w, n, m, msg)
 
+\* Whether a log of an epoch is ours, but for its last batch: the epochs that came after it brought none.
+IsOfLog(lineage, s) == lineage = s.lineage \/ s.history[lineage] = s.num
+
 \* The process of a member is a new one, or lost sight of its coordinator.  One batch behind is what
-\* the last batch mends, anything else is a snapshot.
+\* the last batch mends, also of a member that has yet to hear that we lead; anything else is a snapshot.
 HelloM(w, n, m, msg) ==
     LET s == w.st[n]
+        behind == s.num - msg.num \in {0, 1}
     IN  CASE s.role = "coord" /\ s.live[m] = Live ->
-                IF msg.lineage = s.lineage /\ (msg.num = s.num \/ (msg.num = s.num - 1 /\ s.last # NoBatch))
-                THEN Send(w, n, m, [t |-> "lead", epoch |-> s.lineage, prev |-> s.lineage, num |-> s.num,
+                \* It said so before it had our `lead`, which it answers.
+                IF ~msg.fresh /\ msg.lineage < s.lineage /\ msg.epoch <= s.lineage THEN w
+                ELSE IF ~msg.fresh /\ msg.lead = n THEN w
+                ELSE IF behind /\ IsOfLog(msg.lineage, s)
+                THEN Send(w, n, m, [t |-> "lead", epoch |-> s.lineage, prev |-> msg.lineage, num |-> s.num,
                                     batch |-> s.last, view |-> s.view, bases |-> s.bases,
                                     history |-> s.history])
                 ELSE SetAside(w, n, m)
-          [] s.role = "coord" /\ IsAside(s.live[m]) -> Adopt(w, n, m)
-          \* Our link broke and came back: we have let it go.
-          [] s.role = "coord" /\ s.live[m] = Out /\ msg.lineage = s.lineage ->
-                Send(w, n, m, [t |-> "dropped", epoch |-> s.lineage])
-          [] s.role = "follower" /\ s.lead = m -> [w EXCEPT !.st[n] = StepDown(@)]
-          [] s.role = "candidate" /\ m \in s.wait ->
+          \* It began to bring its shard, and gave up or died: it begins anew.
+          [] s.role = "coord" /\ s.live[m] = Incomplete -> Send(w, n, m, [t |-> "dropped", epoch |-> s.lineage])
+          [] s.role = "coord" /\ IsAside(s.live[m]) -> IF msg.fresh \/ m \notin s.syncs THEN Adopt(w, n, m) ELSE w
+          [] s.role = "coord" /\ m \in s.syncs /\ ~msg.fresh -> w
+          \* Our link broke and came back: we have let it go.  (Another gets a heartbeat, as ever.)
+          [] s.role = "coord" /\ msg.lineage = s.lineage -> Send(w, n, m, [t |-> "dropped", epoch |-> s.lineage])
+          [] s.role = "follower" /\ s.lead = m /\ msg.fresh -> [w EXCEPT !.st[n] = StepDown(@)]
+          [] s.role = "candidate" /\ m \in s.wait /\ msg.fresh ->
                 Send(w, n, m, [t |-> "collect", epoch |-> s.epoch, lineage |-> s.lineage, agreed |-> s.agreed])
           [] OTHER -> w
 
@@ -727,7 +752,7 @@ ShardM(w, n, m, msg) ==
 \* What was on its way may arrive before the word that the link is gone, or never.
 Nodedown(n, m) ==
     LET s == st[n]
-        s1 == [s EXCEPT !.seen = @ \ {m}, !.syncs = @ \ {m},
+        s1 == [Forgotten(s, m) EXCEPT !.seen = @ \ {m}, !.syncs = @ \ {m},
                         !.specials = {i \in @ : i.t # "shard" \/ i.member # m}]
         w == [World EXCEPT !.net[m][n] = <<>>]
     IN  /\ s.alive /\ m \in s.seen /\ {n, m} \notin up
@@ -761,7 +786,7 @@ Kill(n) ==
 \* The process dies, and its successor finds in the tables what must survive.
 Crashed(w, n) ==
     LET s == Volatile(w.st[n])
-    IN  SendAll([w EXCEPT !.st[n] = s, !.net = [a \in Node |-> [@[a] EXCEPT ![n] = <<>>]]], n, s.seen, Hello(s))
+    IN  SendAll([w EXCEPT !.st[n] = s, !.net = [a \in Node |-> [@[a] EXCEPT ![n] = <<>>]]], n, s.seen, Hello(s, TRUE))
 Crashes == spent.crash < MaxCrash /\ spent' = [spent EXCEPT !.crash = @ + 1] /\ UNCHANGED up
 
 Crash(n) == st[n].alive /\ Becomes(Crashed(World, n)) /\ Crashes
