@@ -453,6 +453,8 @@ Finish(w, n) ==
         old == s.lineage
         place(m) == CASE m = n -> Live
                       [] m # n /\ m \notin s.seen -> Out
+                      \* The last batch let it go: it brings its names.
+                      [] m # n /\ m \in s.seen /\ s1.view[m] = Out /\ "led_although_dropped" \notin Fault -> Out
                       \* It brings its shard, of which our log has not all.
                       [] m # n /\ m \in s.seen /\ s1.view[m] = Incomplete /\ "partial_counts" \notin Fault -> Incomplete
                       [] m # n /\ m \in s.seen /\ m \in able -> Live
@@ -986,10 +988,29 @@ InQuiet0 == spent' # spent => OnTheirWay = 0
 AllInQuiet == (spent' # spent \/ Len(ops') # Len(ops)) => OnTheirWay = 0   \* and so do calls
 InQuiet2 == spent' # spent => OnTheirWay <= 2
 
+\* Or when the one before it has been dealt with: everybody leads or follows, and knows who is there.
+Settled ==
+    /\ OnTheirWay = 0
+    /\ \A n \in Node : st[n].alive =>
+        /\ st[n].role \in {"coord", "follower"} /\ ~st[n].flight /\ st[n].syncs = {}
+        /\ \A m \in Node : m \in st[n].seen <=> {n, m} \in up
+        /\ st[n].role = "follower" => InStep(st[n].lead, n)
+OneByOne == (spent' # spent \/ Len(ops') # Len(ops)) => Settled
+
+\* And messages arrive from one link after the other (also a constraint of single models).
+Arriving == {<<a, b>> \in Node \X Node : net[a][b] # <<>> /\ st[b].alive /\ a \in st[b].seen}
+InTurn == \A a, b \in Node :
+    (Len(net'[a][b]) < Len(net[a][b]) /\ st'[b].seen = st[b].seen /\ spent' = spent)
+        => <<a, b>> = CHOOSE l \in Arriving : TRUE
+
+\* And epochs are taken one after the other.
+EpochsInOrder == \A e \in Epoch : (e > 2 /\ owner[e] # None) => owner[e - 1] # None
+
 \* For the search of a counterexample: the first operation is answered before anybody loses a coordinator.
 FirstAnswered ==
     (ops = <<>> \/ (ops # <<>> /\ ops[1].status = "waits"))
         => \A n \in Node : st[n].alive => st[n].role \in {"coord", "follower"}
 
+NameSymmetry == Permutations(Name)
 Symmetry == {p @@ q : p \in Permutations(Node \ {First}), q \in Permutations(Name)}
 =============================================================================
