@@ -170,7 +170,7 @@ MergeProgress ==
 
 MergeFaults ==
     \/ Faults
-    \/ ~spent.calm /\ Rest /\ \E n \in Node : Boot(n) \/ \E m \in Node : Heal(n, m)
+    \/ ~spent.calm /\ FaultsCome /\ Rest /\ \E n \in Node : Boot(n) \/ \E m \in Node : Heal(n, m)
 
 MergeNext == MergeProgress \/ MergeFaults \/ Clients
 MergeSpec == Init /\ [][MergeNext]_vars

@@ -881,14 +881,18 @@ Progress ==
 \* From here on nothing fails, and nobody asks for anything (for liveness).
 Calm == Rest /\ ~spent.calm /\ spent' = [spent EXCEPT !.calm = TRUE] /\ UNCHANGED <<st, net, up, ops, owner>>
 
-Faults == ~spent.calm /\
+\* Single models let faults and calls come in some states only.
+FaultsCome == TRUE
+CallsCome == TRUE
+
+Faults == ~spent.calm /\ FaultsCome /\
     \/ \E n \in Node : CrashProposing(n)
     \/ /\ Rest
        /\ \/ \E n \in Node : Kill(n) \/ Crash(n) \/ Silent(n) \/ FinishWithout(n)
           \/ \E n, m \in Node : Break(n, m)
           \/ \E n \in Node : \E S \in SUBSET st[n].wait : Slow(n, S)
 
-Clients == ~spent.calm /\ Rest /\ \E c, h \in Node, x \in Name, k \in Kinds : Operation(c, k, x, h)
+Clients == ~spent.calm /\ CallsCome /\ Rest /\ \E c, h \in Node, x \in Name, k \in Kinds : Operation(c, k, x, h)
 
 Next == Progress \/ Faults \/ Clients
 Spec == Init /\ [][Next]_vars
@@ -995,15 +999,8 @@ Settled ==
         /\ st[n].role \in {"coord", "follower"} /\ ~st[n].flight /\ st[n].syncs = {}
         /\ \A m \in Node : m \in st[n].seen <=> {n, m} \in up
         /\ st[n].role = "follower" => InStep(st[n].lead, n)
-OneByOne == (spent' # spent \/ Len(ops') # Len(ops)) => Settled
 
-\* And messages arrive from one link after the other (also a constraint of single models).
-Arriving == {<<a, b>> \in Node \X Node : net[a][b] # <<>> /\ st[b].alive /\ a \in st[b].seen}
-InTurn == \A a, b \in Node :
-    (Len(net'[a][b]) < Len(net[a][b]) /\ st'[b].seen = st[b].seen /\ spent' = spent)
-        => <<a, b>> = CHOOSE l \in Arriving : TRUE
-
-\* And epochs are taken one after the other.
+\* Epochs are taken one after the other.
 EpochsInOrder == \A e \in Epoch : (e > 2 /\ owner[e] # None) => owner[e - 1] # None
 
 \* For the search of a counterexample: the first operation is answered before anybody loses a coordinator.
@@ -1011,6 +1008,5 @@ FirstAnswered ==
     (ops = <<>> \/ (ops # <<>> /\ ops[1].status = "waits"))
         => \A n \in Node : st[n].alive => st[n].role \in {"coord", "follower"}
 
-NameSymmetry == Permutations(Name)
 Symmetry == {p @@ q : p \in Permutations(Node \ {First}), q \in Permutations(Name)}
 =============================================================================
