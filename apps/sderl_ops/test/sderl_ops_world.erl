@@ -14,6 +14,8 @@ gives one run.
 - `limit_ms`: how long it may last after the last event of the script and the last fault;
 - `kill_at`: the number of the step after whose begin the service is killed, and when:
   `{Number, before | after}` its effect;
+- `fails`: `fun(Step) -> boolean()`, what always fails; `stores`: whether memory is kept over the
+  death of the service;
 - `steps`, `ended`: instead of those of `sderl_ops_reconcile`, to plant faults;
 - `durations`: `fun(Step, Dice) -> {Ms, Dice}`;
 - `decide_ms`: the least time between two decisions; `check`: whether each step is checked.
@@ -59,6 +61,8 @@ defaults() ->
         script => [],
         faults_ms => 0,
         bad => #{},
+        fails => fun(_) -> false end,
+        stores => true,
         limit_ms => 3_600_000,
         kill_at => never,
         steps => fun sderl_ops_reconcile:steps/5,
@@ -195,7 +199,10 @@ decide(#world{service = Service, now = Now, options = #{steps := Steps}} = World
         Steps(Desired, Observed, Memory, Running, Now),
     {_, Then} = process_info(self(), reductions),
     Told = tell(Notes, World#world{
-        stored = After,
+        stored = case World#world.options of
+                     #{stores := true} -> After;
+                     #{stores := false} -> World#world.stored
+                 end,
         decisions = World#world.decisions + 1,
         reductions = World#world.reductions + Then - Before,
         service = Service#service{memory = After, planned = false, last = Now, result = Result}
@@ -220,6 +227,7 @@ begin_step(Step, World0) ->
         dice = Rolled,
         number = Number + 1,
         steps = Count + 1,
+        log = [{World1#world.now, Step} | World1#world.log],
         service = Service#service{runs = Runs#{Number => Run}}
     }),
     case map_get(kill_at, Options) of
@@ -253,7 +261,9 @@ run_step(#run{host = Host} = Run, Effect, Ms, #world{hosts = Hosts} = World0) ->
         true -> roll(20, World0);
         false -> {20, World0}
     end,
+    Fails = (map_get(fails, World#world.options))(Run#run.step),
     case {State, Luck} of
+        {up, _} when Fails -> later(Ms, {answer, Run, {error, failed}}, World);
         {up, 1} -> later(Ms, {answer, Run, {error, failed}}, World);
         {up, 2} ->
             later(?LIMIT_MS, {answer, Run, {error, timeout}},

@@ -54,6 +54,8 @@
     out = #{} :: #{binary() => []},
     notes = [] :: [{integer(), sderl_ops_note:note()}],
     steps = 0 :: non_neg_integer(),
+    %% The last first.
+    log = [] :: [{integer(), sderl_ops_step:step()}],
     decisions = 0 :: non_neg_integer(),
     reductions = 0 :: non_neg_integer(),
     problems = [] :: [term()]

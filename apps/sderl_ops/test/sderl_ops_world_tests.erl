@@ -10,13 +10,189 @@ The short run is the same every time. `SDERL_LONG=1` makes it long, and new ever
 -include_lib("eunit/include/eunit.hrl").
 -include("sderl_ops_world.hrl").
 
--export([random_problems/2, desired/1]).
+-compile(export_all).
 
 random_test_() ->
     {"random worlds", {timeout, 3600, fun() ->
         {Count, First} = seeds(60),
         ?assertEqual([], failed(First, Count, #{}))
     end}}.
+
+%% ---------------------------------------------------------------- one operation each
+
+killed_at_every_step_test_() ->
+    {timeout, 300, fun() ->
+        [?assertEqual({Name, []}, {Name, killed_problems(Script, #{})})
+         || {Name, Script} <- operations()]
+    end}.
+
+operations() ->
+    [{bring_up, []},
+     {upgrade, [{30_000, {operator, {revision, fun to_two/1}}}]},
+     {roll_back, [{30_000, {operator, {revision, fun to_sick/1}}}]},
+     {scale_down, [{30_000, {operator, {revision, fun without_web3/1}}}]}].
+
+%% Wherever the service is killed, all ends in the same way.
+killed_problems(Script, Options) ->
+    Run = fun(Kill) ->
+        sderl_ops_world:run(maps:merge((operation(Script))#{kill_at => Kill}, Options))
+    end,
+    #world{steps = Steps} = Whole = Run(never),
+    sderl_ops_world_check:final(Whole)
+        ++ [{Kill, Problems} || At <- lists:seq(1, Steps), When <- [before, 'after'],
+                                Kill <- [{At, When}],
+                                [_ | _] = Problems <- [killed_problems_of(Run(Kill), Whole)]].
+
+killed_problems_of(World, Whole) ->
+    sderl_ops_world_check:final(World)
+        ++ [{ends_otherwise, ending(World)} || ending(World) =/= ending(Whole)]
+        ++ [{rolled_back, Count} || Count <- [roll_backs(World)], Count =/= roll_backs(Whole)].
+
+ending(#world{hosts = Hosts, groups = Groups}) ->
+    {#{Name => {Host#host.releases, Host#host.instances} || Name := Host <- Hosts}, Groups}.
+
+roll_backs(#world{notes = Notes}) ->
+    length([roll_back || {_, Note} <- Notes, element(1, Note) =:= roll_back]).
+
+operation(Script) ->
+    Desired = desired(#{web => 3, db => 2}),
+    Ids = lists:sort(maps:keys(maps:get(instances, Desired))),
+    #{
+        seed => 1,
+        desired => Desired#{groups := [#{name => ~"all", members => Ids,
+                                         consistency => available}]},
+        bad => #{~"sick" => sick, ~"exits" => exits},
+        script => Script
+    }.
+
+to_two(Desired) -> to_release(~"two", Desired).
+to_sick(Desired) -> to_release(~"sick", Desired).
+
+to_release(Release, #{instances := Instances} = Desired) ->
+    with_releases(Desired#{instances := maps:map(
+        fun(_, #{family := ~"web"} = Instance) -> Instance#{release := Release};
+           (_, Instance) -> Instance
+        end, Instances)}).
+
+without_web3(#{instances := Instances, groups := Groups} = Desired) ->
+    Desired#{instances := maps:remove(~"web3", Instances),
+             groups := [Group#{members := Members -- [~"web3"]}
+                        || #{members := Members} = Group <- Groups]}.
+
+rolls_back_once_test_() ->
+    [{atom_to_list(Kind), {timeout, 60, fun() -> ?assertEqual([], roll_back_problems(Kind, #{})) end}}
+     || Kind <- [sick, exits]].
+
+roll_back_problems(Kind, Options) ->
+    Release = atom_to_binary(Kind),
+    Change = fun(Desired) -> to_release(Release, Desired) end,
+    World = sderl_ops_world:run(maps:merge(
+        operation([{30_000, {operator, {revision, Change}}}]), Options)),
+    Layouts = [Of || #host{instances = There} <- maps:values(World#world.hosts),
+                     #{release := Of} <- maps:values(There)],
+    sderl_ops_world_check:final(World)
+        ++ [{rolled_back, Count} || Count <- [roll_backs(World)], Count =/= 1]
+        ++ [{layouts, Layouts} || lists:usort(Layouts) =/= [~"one"]]
+        %% One canary, and the way back.
+        ++ [{taken_out, Count}
+            || Count <- [length([stop || {_, {stop, _}} <- World#world.log])], Count =/= 2].
+
+given_up_and_reported_test_() ->
+    {timeout, 60, fun() -> ?assertEqual([], given_up_problems(#{})) end}.
+
+given_up_problems(Options) ->
+    World = sderl_ops_world:run(maps:merge((operation([]))#{
+        fails => fun(Step) -> Step =:= {lay_out, ~"web2"} end, limit_ms => 100_000}, Options)),
+    #world{log = Log, service = #service{memory = Memory}} = World,
+    [{tries, Count} || Count <- [length([again || {_, {lay_out, ~"web2"}} <- Log])], Count =/= 5]
+        ++ [not_reported || sderl_ops_memory:quarantined(Memory) =/=
+                                [{{lay_out, ~"web2"}, failed}]]
+        ++ [{others, Others} || Others <- [maps:keys(sderl_ops_world_check:up(World))],
+                                lists:sort(Others) =/= [~"db1", ~"db2", ~"web1", ~"web3"]]
+        ++ [{group, Groups} || Groups <- [World#world.groups],
+                               Groups =/= #{~"all" => [~"db1", ~"db2", ~"web1", ~"web3"]}].
+
+%% A host that hangs in the middle of the work makes the others no later than the share of the
+%% steps that it holds.
+hanging_host_test_() ->
+    {timeout, 60, fun() -> ?assertEqual([], hanging_problems(#{})) end}.
+
+hanging_problems(Options) ->
+    {Whole, _} = hanging([], Options),
+    {Took, World} = hanging([{400, {host, ~"far/b", hung}}], Options),
+    [{took, Took, instead_of, Whole} || Took > Whole + Whole div 2 + 2_000]
+        ++ [{up, Count} || Count <- [map_size(sderl_ops_world_check:up(World))], Count < 32].
+
+%% When the last instance of the other hosts was started.
+hanging(Script, Options) ->
+    #{instances := Instances} = Desired = desired(#{web => 40, db => 1}),
+    World = sderl_ops_world:run(maps:merge(#{
+        seed => 1,
+        desired => Desired#{instances := maps:remove(~"db1", Instances)},
+        script => Script,
+        limit_ms => 35_000
+    }, Options)),
+    #world{log = Log, stored = Memory} = World,
+    {lists:max([At || {At, {start, Id}} <- Log,
+                      sderl_ops_memory:host_of(Id, Memory) =/= ~"far/b"]), World}.
+
+%% ---------------------------------------------------------------- planted faults
+
+planted_test_() ->
+    [{atom_to_list(Name), {timeout, 300, fun() -> ?assert(Finds(Options)) end}}
+     || {Name, Options, Finds} <- planted()].
+
+planted() ->
+    Random = fun(Options) ->
+        lists:any(fun(Seed) -> random_problems(Seed, Options) =/= [] end, lists:seq(1, 60))
+    end,
+    Killed = fun(Options) ->
+        {_, Script} = lists:keyfind(roll_back, 1, operations()),
+        killed_problems(Script, Options) =/= []
+    end,
+    Back = fun(Options) -> roll_back_problems(sick, Options) =/= [] end,
+    [
+        {upgrades_forgotten, planted_memory(#{upgrades => #{}}), Random},
+        {running_steps_forgotten, #{steps => fun running_forgotten/5}, Random},
+        {groups_ignored, #{steps => fun groups_ignored/5}, Random},
+        {others_of_the_same_name_unseen, #{steps => fun strays_unseen/5}, Random},
+        {health_ignored, #{steps => fun health_ignored/5}, Back},
+        {roll_back_forgotten, planted_memory(#{failed => #{}}), Back},
+        {memory_not_stored, #{stores => false}, Killed},
+        {failures_not_counted, #{ended => fun failures_ignored/4},
+         fun(Options) -> given_up_problems(Options) =/= [] end},
+        {all_for_one_host, #{steps => fun all_for_one_host/5},
+         fun(Options) -> hanging_problems(Options) =/= [] end}
+    ].
+
+planted_memory(Changes) ->
+    #{steps => fun(Desired, Observed, Memory, Running, Now) ->
+        sderl_ops_reconcile:steps(Desired, Observed, maps:merge(Memory, Changes), Running, Now)
+    end}.
+
+running_forgotten(Desired, Observed, Memory, _, Now) ->
+    sderl_ops_reconcile:steps(Desired, Observed, Memory, [], Now).
+
+groups_ignored(Desired, Observed, Memory, Running, Now) ->
+    sderl_ops_reconcile:steps(Desired#{groups := []}, Observed, Memory, Running, Now).
+
+strays_unseen(Desired, #{hosts := Hosts} = Observed, #{assigned := Assigned} = Memory, Running,
+              Now) ->
+    Seen = #{Name => Host#{instances := maps:filter(fun(Id, _) ->
+                 maps:get(Id, Assigned, Name) =:= Name
+             end, There)} || Name := #{instances := There} = Host <- Hosts},
+    sderl_ops_reconcile:steps(Desired, Observed#{hosts := Seen}, Memory, Running, Now).
+
+health_ignored(Desired, #{nodes := Nodes} = Observed, Memory, Running, Now) ->
+    Well = #{Id => Node#{health := ok} || Id := Node <- Nodes},
+    sderl_ops_reconcile:steps(Desired, Observed#{nodes := Well}, Memory, Running, Now).
+
+failures_ignored(Step, _, Memory, Now) -> sderl_ops_reconcile:ended(Step, ok, Memory, Now).
+
+all_for_one_host(Desired, Observed, Memory, Running, Now) ->
+    sderl_ops_reconcile:steps(Desired#{at_once => #{per_host => 8}}, Observed, Memory, Running, Now).
+
+%% ---------------------------------------------------------------- seeds
 
 seeds(Short) ->
     {Count, Default} = case os:getenv("SDERL_LONG") of

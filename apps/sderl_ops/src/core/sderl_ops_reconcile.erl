@@ -117,7 +117,10 @@ look(Desired, Observed, #{failed := Failed} = Memory0, Running, Now) ->
             {View, Assigned ++ Notes ++ More}
     end.
 
-tidy(Running, #{begun := Begun} = Memory) -> Memory#{begun := maps:with(Running, Begun)}.
+%% Drains of a service of before may still go on.
+tidy(Running, #{begun := Begun} = Memory) ->
+    Drains = [Step || {drain, _} = Step := _ <- Begun],
+    Memory#{begun := maps:with(Drains ++ Running, Begun)}.
 
 forget_attempts(#view{memory = #{attempts := Attempts, restarts := Restarts}} = View)
   when Attempts =:= #{}, Restarts =:= #{} ->
@@ -135,15 +138,24 @@ forget_attempts(#view{desired = #{instances := Instances, releases := Releases},
     View#view{memory = sderl_ops_attempts:forget(Keep, Memory)}.
 
 %% Who does not leave any more, or is gone, is to be in its groups again when it runs.
-forget_drained(#view{memory = #{drained := Drained}} = View) when Drained =:= #{} -> View;
-forget_drained(#view{memory = #{drained := Drained} = Memory} = View) ->
-    Still = maps:filter(fun(Id, _) ->
-        case sderl_ops_view:host_state(Id, View) of
-            up -> sderl_ops_view:is_running(Id, View) andalso sderl_ops_view:is_leaving(Id, View);
-            _ -> true
-        end
-    end, Drained),
-    View#view{memory = Memory#{drained := Still}}.
+forget_drained(#view{memory = Memory, running = Running} = View) ->
+    #{drained := Drained, begun := Begun} = Memory,
+    case map_size(Drained) + map_size(Begun) of
+        0 -> View;
+        _ ->
+            StillDrained = #{Id => true || Id := true <- Drained, still_leaves(Id, View)},
+            StillBegun = maps:filter(fun({drain, Id} = Step, _) ->
+                                             is_map_key(Step, Running) orelse still_leaves(Id, View);
+                                        (_, _) -> true
+                                     end, Begun),
+            View#view{memory = Memory#{drained := StillDrained, begun := StillBegun}}
+    end.
+
+still_leaves(Id, View) ->
+    case sderl_ops_view:host_state(Id, View) of
+        up -> sderl_ops_view:is_running(Id, View) andalso sderl_ops_view:is_leaving(Id, View);
+        _ -> true
+    end.
 
 %% ---------------------------------------------------------------- judging
 

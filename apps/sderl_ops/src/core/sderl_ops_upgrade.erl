@@ -247,12 +247,15 @@ give_back(#view{memory = #{upgrades := Upgrades} = Memory} = View) ->
               || Family := #{taken := Taken} = Upgrade <- Upgrades},
     View#view{memory = Memory#{upgrades := Still}}.
 
-is_untouched(Id, #view{busy = Busy, memory = #{drained := Drained}} = View) ->
-    not is_map_key(Id, Busy)
-        andalso not is_map_key(Id, Drained)
-        andalso sderl_ops_view:is_outdated(Id, View)
+%% A drain that a service of before had begun may still go on, and one that failed may have done a
+%% part.
+is_untouched(Id, #view{memory = Memory} = View) ->
+    #{drained := Drained, begun := Begun, attempts := Attempts} = Memory,
+    sderl_ops_view:is_outdated(Id, View)
         andalso sderl_ops_view:is_up(Id, View)
-        andalso is_active(Id, View).
+        andalso not is_map_key(Id, Drained)
+        andalso not is_map_key({drain, Id}, Begun)
+        andalso not is_map_key({drain, Id}, Attempts).
 
 count_active(#{taken := Taken}, View) ->
     length([Id || Id := _ <- Taken, is_active(Id, View)]).
