@@ -156,7 +156,7 @@ handle(kill, World) ->
 handle({effect, Run, Effect}, World) ->
     take_effect(Run, Effect, World);
 handle({answer, #run{incarnation = Incarnation} = Run, Result}, World) ->
-    if_alive(Incarnation, World, fun() -> answer(Run, Result, World) end);
+    if_alive(Incarnation, World, fun() -> answer_or_hang(Run, Result, World) end);
 handle({looked, Incarnation, What, Began, Seen, Again}, World) ->
     if_alive(Incarnation, World, fun() -> again(What, Again, looked(What, Began, Seen, World)) end);
 handle({look, Incarnation, What}, World) ->
@@ -283,6 +283,14 @@ duration(Step, Dice) ->
     end,
     {Ms, Next} = rand:uniform_s(Most, Dice),
     {Ms + 10, Next}.
+
+%% What a host is asked for and that hangs by now, is not answered before the limit.
+answer_or_hang(#run{host = Name} = Run, Result, #world{hosts = Hosts} = World) ->
+    case Hosts of
+        #{Name := #host{state = hung}} when Result =:= ok ->
+            later(?LIMIT_MS, {answer, Run, {error, timeout}}, World);
+        #{} -> answer(Run, Result, World)
+    end.
 
 answer(#run{number = Number, step = Step, host = Host} = Run, Given, World) ->
     #world{service = Service, now = Now, hosts = Hosts, options = #{ended := Ended}} = World,
