@@ -359,8 +359,9 @@ see(Host, {Seen, Nodes, InGroups}, Observed, #{assigned := Assigned}) ->
 
 see_groups(Ids, InGroups, unknown) -> see_groups(Ids, InGroups, #{});
 see_groups(Ids, InGroups, Groups) ->
-    Others = maps:map(fun(_, In) -> In -- Ids end, Groups),
-    Seen = maps:map(fun(_, In) -> [Id || Id <- In, lists:member(Id, Ids)] end, InGroups),
+    Here = #{Id => [] || Id <- Ids},
+    Others = maps:map(fun(_, In) -> [Id || Id <- In, not is_map_key(Id, Here)] end, Groups),
+    Seen = maps:map(fun(_, In) -> [Id || Id <- In, is_map_key(Id, Here)] end, InGroups),
     maps:filter(fun(_, In) -> In =/= [] end,
                 maps:merge_with(fun(_, A, B) -> A ++ B end, Others, Seen)).
 
@@ -394,7 +395,8 @@ take_effect(#run{incarnation = Incarnation, step = Step} = Run, Effect, World0) 
     change(Effect, Run#run.host, World).
 
 change({groups, Groups}, _, World) ->
-    lists:foldl(fun make_group/2, drop_groups(Groups, World), Groups);
+    Up = up(World),
+    lists:foldl(fun(Group, W) -> make_group(Group, Up, W) end, drop_groups(Groups, World), Groups);
 change(none, _, World) ->
     World;
 change(Effect, Name, #world{hosts = Hosts} = World) ->
@@ -467,9 +469,9 @@ drop_groups(Wanted, #world{groups = Groups} = World) ->
     World#world{groups = maps:with(Names, Groups)}.
 
 %% Nodes that are up come in, and those that are not to be in it go.
-make_group(#{name := Name, members := Members}, #world{groups = Groups} = World) ->
-    Up = up(World),
-    Before = [Id || Id <- maps:get(Name, Groups, []), lists:member(Id, Members)],
+make_group(#{name := Name, members := Members}, Up, #world{groups = Groups} = World) ->
+    Wanted = #{Id => [] || Id <- Members},
+    Before = [Id || Id <- maps:get(Name, Groups, []), is_map_key(Id, Wanted)],
     New = [Id || Id <- Members, is_map_key(Id, Up)],
     World#world{groups = Groups#{Name => lists:usort(Before ++ New)}}.
 

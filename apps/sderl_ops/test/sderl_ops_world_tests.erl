@@ -10,7 +10,7 @@ The short run is the same every time. `SDERL_LONG=1` makes it long, and new ever
 -include_lib("eunit/include/eunit.hrl").
 -include("sderl_ops_world.hrl").
 
--compile(export_all).
+-export([random_problems/2, desired/1]).
 
 random_test_() ->
     {"random worlds", {timeout, 3600, fun() ->
