@@ -50,8 +50,8 @@
     faults = true :: boolean(),
     %% Whose state an effect of a service that is dead has changed, and when.
     orphans = #{} :: #{binary() => integer()},
-    %% Who was taken out of service by a step and does not serve again.
-    out = #{} :: #{binary() => []},
+    %% Who was taken out of service by a step and does not serve again, or only not in its groups.
+    out = #{} :: #{binary() => out | back},
     notes = [] :: [{integer(), sderl_ops_note:note()}],
     steps = 0 :: non_neg_integer(),
     %% The last first.

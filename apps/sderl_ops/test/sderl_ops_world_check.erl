@@ -93,9 +93,9 @@ elsewhere(Id, #world{hosts = Hosts, now = Now, service = #service{memory = Memor
 out_of_service(Step, Id, #world{out = Out, groups = InGroups} = World) ->
     #world{service = #service{memory = Memory}} = World,
     #{instances := Instances, groups := Groups, upgrade := #{batch := Batch}} = effective(World),
-    Others = [Other || Other := _ <- Out, Other =/= Id, is_counted(Other, Instances, World)],
+    Others = [Other || Other := out <- Out, Other =/= Id, is_counted(Other, Instances, World)],
     case is_map_key(Id, Out) orelse not is_map_key(Id, Instances)
-        orelse sderl_ops_memory:is_aside(Id, Memory) of
+        orelse sderl_ops_memory:is_aside(Id, Memory) orelse not is_map_key(Id, up(World)) of
         true -> [];
         false ->
             [{more_than_batch, Step, Others} || length(Others) >= Batch]
@@ -129,33 +129,43 @@ is_seen_out(Id, #world{service = #service{observed = Observed, memory = Memory}}
         _ -> true
     end.
 
+%% Not what an operator wants to be out.
 mark_out({Kind, _}, Id, #world{out = Out, service = #service{memory = Memory}} = World)
   when Kind =:= drain; Kind =:= stop ->
-    case sderl_ops_memory:is_aside(Id, Memory) of
+    #{instances := Instances} = effective(World),
+    case sderl_ops_memory:is_aside(Id, Memory) orelse not is_map_key(Id, Instances) of
         true -> World;
-        false -> World#world{out = Out#{Id => []}}
+        false -> World#world{out = Out#{Id => out}}
     end;
 mark_out(_, _, World) ->
     World.
 
--doc "After each event: who serves again is not out any more.".
+-doc """
+After each event: who is up again is only `back` until it is in its groups, and then not out any
+more.
+""".
 -spec watch(term(), #world{}) -> #world{}.
 watch(_, #world{out = Out} = World) when Out =:= #{} -> World;
-watch({Kind, _, _}, #world{options = #{check := true}, out = Out} = World) when Kind =:= effect ->
-    Serving = serving(World),
-    World#world{out = maps:without(maps:keys(Serving), Out)};
-watch({healthy, _, _, _}, #world{options = #{check := true}, out = Out} = World) ->
-    World#world{out = maps:without(maps:keys(serving(World)), Out)};
-watch(_, World) -> World.
-
-serving(#world{groups = InGroups, service = #service{memory = Memory}} = World) ->
+watch(_, #world{options = #{check := false}} = World) -> World;
+watch(_, #world{out = Out, service = Service, groups = InGroups} = World) ->
+    #service{memory = #{drained := Drained}, runs = Runs} = Service,
     #{groups := Groups} = effective(World),
-    #{Id => [] || Id := _ <- up(World),
-                  is_as_desired(Id, sderl_ops_memory:host_of(Id, Memory), World),
-                  lists:all(fun(#{name := Name, members := Members}) ->
-                      not lists:member(Id, Members)
-                          orelse lists:member(Id, maps:get(Name, InGroups, []))
-                  end, Groups)}.
+    Leaving = [Id || _ := #run{step = {Kind, Id}} <- Runs, Kind =:= drain orelse Kind =:= stop],
+    Up = maps:without(Leaving ++ maps:keys(Drained), up(World)),
+    Back = maps:map(fun(Id, State) ->
+        case Up of
+            #{Id := _} -> back;
+            #{} -> State
+        end
+    end, Out),
+    World#world{out = maps:filter(fun(Id, State) ->
+        State =:= out orelse not is_in_groups(Id, Groups, InGroups)
+    end, Back)}.
+
+is_in_groups(Id, Groups, InGroups) ->
+    lists:all(fun(#{name := Name, members := Members}) ->
+        not lists:member(Id, Members) orelse lists:member(Id, maps:get(Name, InGroups, []))
+    end, Groups).
 
 -doc "Instances that run on hosts that are up.".
 -spec up(#world{}) -> #{binary() => []}.

@@ -80,8 +80,9 @@ without_web3(#{instances := Instances, groups := Groups} = Desired) ->
                         || #{members := Members} = Group <- Groups]}.
 
 rolls_back_once_test_() ->
-    [{atom_to_list(Kind), {timeout, 60, fun() -> ?assertEqual([], roll_back_problems(Kind, #{})) end}}
-     || Kind <- [sick, exits]].
+    [{atom_to_list(Kind), {timeout, 60, fun() ->
+        ?assertEqual([], roll_back_problems(Kind, #{}))
+    end}} || Kind <- [sick, exits]].
 
 roll_back_problems(Kind, Options) ->
     Release = atom_to_binary(Kind),
@@ -207,7 +208,8 @@ health_ignored(Desired, #{nodes := Nodes} = Observed, Memory, Running, Now) ->
 failures_ignored(Step, _, Memory, Now) -> sderl_ops_reconcile:ended(Step, ok, Memory, Now).
 
 all_for_one_host(Desired, Observed, Memory, Running, Now) ->
-    sderl_ops_reconcile:steps(Desired#{at_once => #{per_host => 8}}, Observed, Memory, Running, Now).
+    AtOnce = #{per_host => 8},
+    sderl_ops_reconcile:steps(Desired#{at_once => AtOnce}, Observed, Memory, Running, Now).
 
 %% ---------------------------------------------------------------- seeds
 

@@ -144,11 +144,10 @@ forget_drained(#view{memory = Memory, running = Running} = View) ->
         0 -> View;
         _ ->
             StillDrained = #{Id => true || Id := true <- Drained, still_leaves(Id, View)},
-            StillBegun = maps:filter(fun({drain, Id} = Step, _) ->
-                                             is_map_key(Step, Running) orelse still_leaves(Id, View);
-                                        (_, _) -> true
-                                     end, Begun),
-            View#view{memory = Memory#{drained := StillDrained, begun := StillBegun}}
+            Done = [Step || {drain, Id} = Step := _ <- Begun,
+                            not is_map_key(Step, Running), not still_leaves(Id, View)],
+            View#view{memory = Memory#{drained := StillDrained,
+                                       begun := maps:without(Done, Begun)}}
     end.
 
 still_leaves(Id, View) ->
