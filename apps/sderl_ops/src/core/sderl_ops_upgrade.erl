@@ -261,7 +261,8 @@ count_active(#{taken := Taken}, View) ->
     length([Id || Id := _ <- Taken, is_active(Id, View)]).
 
 is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
-    sderl_ops_view:host_state(Id, View) =:= up
+    %% (One that nobody has looked at yet may well be up.)
+    lists:member(sderl_ops_view:host_state(Id, View), [up, unseen])
         andalso not lists:any(fun(Kind) ->
             case Attempts of
                 #{{Kind, Id} := #{again_at := never}} ->
