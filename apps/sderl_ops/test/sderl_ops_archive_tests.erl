@@ -17,7 +17,8 @@ archive_test_() ->
       ]]}.
 
 folder() ->
-    Name = ["sderl_ops_archive_", os:getpid(), "_", integer_to_list(erlang:unique_integer([positive]))],
+    Unique = integer_to_list(erlang:unique_integer([positive])),
+    Name = ["sderl_ops_archive_", os:getpid(), "_", Unique],
     Folder = filename:join(os:getenv("TMPDIR", "/tmp"), Name),
     ok = filelib:ensure_path(Folder),
     unicode:characters_to_list(Folder).

@@ -9,7 +9,7 @@
 -export([release_twice/1, code_twice/1, own_files/1, commands_and_hooks/1, refusals/1,
          start_that_dies/1, start_that_never_returns/1, stop_that_is_ignored/1, exited_is_seen/1,
          side_by_side/1, killed_while_fetching/1, killed_while_laying_out/1,
-         killed_while_starting/1, full_disk/1, hanging_program/1]).
+         killed_while_starting/1, full_disk/1, hanging_program/1, service_is_killed/1]).
 %% A host in a namespace of its own.
 -export([run/5]).
 -behaviour(sderl_ops_transport).
@@ -18,7 +18,7 @@ all() ->
     [release_twice, code_twice, own_files, commands_and_hooks, refusals, start_that_dies,
      start_that_never_returns, stop_that_is_ignored, exited_is_seen, side_by_side,
      killed_while_fetching, killed_while_laying_out, killed_while_starting, full_disk,
-     hanging_program].
+     hanging_program, service_is_killed].
 
 %% A port mapper of its own: it is started by the first node, and ended with the suite.
 init_per_suite(Config) ->
@@ -375,9 +375,25 @@ hanging_program(_) ->
     ?assertMatch({error, timeout, ~"a\n"},
                  sderl_ops_port:run(["sh", "-c", "echo a; sleep 1001"], none, 2000)),
     await(fun() -> os:cmd("grep -lsxz 100[1] /proc/[0-9]*/cmdline") =:= "" end),
+    %% One whose shell is killed while there is more to send.
+    Killed = ["sh", "-c", "kill -9 -$(ps -o pgid= $$ | tr -d ' ')"],
+    ?assertMatch({error, killed, _}, sderl_ops_port:run(Killed, {bytes, Big}, 60_000)),
     ?assertEqual({ok, 3, Big},
                  sderl_ops_port:run(["sh", "-c", "cat; exit 3"], {bytes, Big}, 60_000)),
     ?assertEqual({ok, 0, ~""}, sderl_ops_port:run(["true"], {bytes, Big}, 60_000)).
+
+%% What a service was at ends with it, however that ends.
+service_is_killed(_) ->
+    Path = filename:dirname(code:which(sderl_ops_port)),
+    Run = "sderl_ops_port:run([\"sleep\", \"1002\"], none, infinity)",
+    Service = open_port({spawn_executable, os:find_executable("erl")},
+                        [{args, ["-noinput", "-pa", Path, "-eval", Run]}, exit_status]),
+    Sleeps = fun() -> os:cmd("grep -lsxz 100[2] /proc/[0-9]*/cmdline") =/= "" end,
+    await(Sleeps),
+    {os_pid, Pid} = erlang:port_info(Service, os_pid),
+    kill([Pid]),
+    receive {Service, {exit_status, _}} -> ok end,
+    await(fun() -> not Sleeps() end).
 
 %% ------------------------------------------------------------------ a full disk
 

@@ -228,7 +228,7 @@ fold_file(File, Fun, State) ->
     try
         fold_open(In, File, Fun, State)
     after
-        file:close(In)
+        _ = file:close(In)
     end.
 
 fold_open(In, File, Fun, State) ->
@@ -247,7 +247,7 @@ copy(From, To) ->
             _ = file:delete(To),
             throw(Failure)
     after
-        file:close(Out)
+        _ = file:close(Out)
     end.
 
 open(File, Modes, Failure) ->

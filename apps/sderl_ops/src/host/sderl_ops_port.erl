@@ -41,6 +41,19 @@ exec 3<&0
     {ok, Status :: non_neg_integer(), Output :: binary()}
     | {error, timeout | killed, Output :: binary()}.
 run(Command, Input, Limit) ->
+    %% A port that breaks ends what it is linked to, so it has a process of its own.
+    Caller = self(),
+    {Runner, Monitor} = spawn_monitor(fun() ->
+        _ = process_flag(trap_exit, true),
+        Watch = erlang:monitor(process, Caller),
+        exit({done, run_watched(Command, Input, Limit, Watch)})
+    end),
+    receive
+        {'DOWN', Monitor, process, Runner, {done, Result}} -> Result;
+        {'DOWN', Monitor, process, Runner, Why} -> error(Why)
+    end.
+
+run_watched(Command, Input, Limit, Watch) ->
     {Bytes, Data, File} = case Input of
         none -> {0, <<>>, ~"/dev/null"};
         {bytes, IoData} -> {iolist_size(IoData), IoData, ~""};
@@ -51,8 +64,8 @@ run(Command, Input, Limit) ->
                      [{args, ["-c" | [to_argument(Word) || Word <- Words]]},
                       binary, exit_status, stderr_to_stdout, use_stdio, hide]),
     Deadline = deadline(Limit),
-    Result = case send(Port, iolist_to_binary(Data), Deadline) of
-        ok -> read(Port, <<>>, Deadline);
+    Result = case send(Port, iolist_to_binary(Data), Deadline, Watch) of
+        ok -> read(Port, <<>>, Deadline, Watch);
         {error, Why} -> {error, Why, <<>>}
     end,
     close(Port, Result),
@@ -68,36 +81,43 @@ left(infinity) -> infinity;
 left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
 %% A program that does not read must not stop the caller for ever.
-send(_, <<>>, _) ->
+send(_, <<>>, _, _) ->
     ok;
-send(Port, Data, Deadline) ->
+send(Port, Data, Deadline, Watch) ->
     {Chunk, Rest} = split_binary(Data, min(16_384, byte_size(Data))),
     try erlang:port_command(Port, Chunk, [nosuspend]) of
         true ->
-            send(Port, Rest, Deadline);
+            send(Port, Rest, Deadline, Watch);
         false ->
             case left(Deadline) of
                 0 ->
                     {error, timeout};
                 _ ->
-                    receive after 10 -> ok end,
-                    send(Port, Data, Deadline)
+                    receive
+                        {'DOWN', Watch, process, _, _} -> {error, timeout}
+                    after 10 ->
+                        send(Port, Data, Deadline, Watch)
+                    end
             end
     catch
         %% It has ended; what it said is still to be read.
         error:badarg -> ok
     end.
 
-read(Port, Output, Deadline) ->
+read(Port, Output, Deadline, Watch) ->
     receive
         {Port, {data, Data}} ->
             More = keep(Output, Data),
             case ended(More) of
                 {yes, Status, Said} -> {ok, Status, Said};
-                no -> read(Port, More, Deadline)
+                no -> read(Port, More, Deadline, Watch)
             end;
         {Port, {exit_status, _}} ->
-            {error, killed, Output}
+            {error, killed, Output};
+        {'EXIT', Port, _} ->
+            {error, killed, Output};
+        {'DOWN', Watch, process, _, _} ->
+            {error, timeout, Output}
     after left(Deadline) ->
         {error, timeout, Output}
     end.
@@ -130,18 +150,8 @@ close(Port, Result) ->
         _ ->
             ok
     end,
-    true = erlang:unlink(Port),
     try erlang:port_close(Port) of
         true -> ok
     catch
         error:badarg -> ok
-    end,
-    flush(Port).
-
-flush(Port) ->
-    receive
-        {Port, _} -> flush(Port);
-        {'EXIT', Port, _} -> flush(Port)
-    after 0 ->
-        ok
     end.
