@@ -21,7 +21,5 @@ run(#{base := Base}, Cluster, Arguments, Input, Limit) ->
 -doc "The file of the host script.".
 -spec script() -> file:filename().
 script() ->
-    case code:priv_dir(sderl_ops) of
-        {error, bad_name} -> error({no_host_script, "start sderl_ops with its priv folder"});
-        Folder -> filename:join(Folder, "host.sh")
-    end.
+    Beams = filename:dirname(code:which(?MODULE)),
+    filename:join([filename:dirname(Beams), "priv", "host.sh"]).
