@@ -188,7 +188,13 @@ request(Do, Options) ->
 who() ->
     case [Name || Variable <- ["LOGNAME", "USER"], [_ | _] = Name <- [os:getenv(Variable, "")]] of
         [Name | _] -> unicode:characters_to_binary(Name);
-        [] -> ~"somebody"
+        [] -> user_of_process()
+    end.
+
+user_of_process() ->
+    case string:trim(os:cmd("id -un 2>/dev/null")) of
+        "" -> ~"somebody";
+        Name -> unicode:characters_to_binary(Name)
     end.
 
 folder(#{dir := Folder}) -> filename:absname(Folder);

@@ -61,8 +61,9 @@ instances_test() ->
 settings_test() ->
     #{instances := #{~"web1" := One, ~"web2" := Two, ~"db1" := Db}} = Desired = desired(#{}),
     ?assertEqual(map_get(settings, One), map_get(settings, Two)),
-    %% The same is laid out for both families; their releases differ.
-    ?assertEqual(map_get(settings, One), map_get(settings, Db)),
+    ?assertEqual(#{}, map_get(config, sderl_ops_desired:settings(One, Desired))),
+    ?assertEqual(#{~"sderl" => #{~"labels" => #{~"rack" => ~"r1"}}},
+                 map_get(config, sderl_ops_desired:settings(Db, Desired))),
     ?assertMatch(#{cluster := ~"shop", kind := release, start := [~"bin/go", ~"{{id}}"],
                    env := #{~"A" := ~"1", ~"B" := ~"3"}},
                  sderl_ops_desired:settings(One, Desired)).
@@ -123,8 +124,8 @@ diff_test_() ->
             {Change(Web#{release := two}), ["~ web1..web3: release one -> two"]},
             {desired(#{}, ~"cc"), ["~ web1..web3: release one (its content)"]},
             {Change(Web#{env := #{'C' => ~"x"}, labels => #{kind => web}}),
-             ["~ web1..web3: settings (env B C); labels {} -> {kind=web}"]},
-            {Change(Web#{domains := [eu]}), ["~ web1..web3: hosts"]},
+             ["~ web1..web3: settings (config sderl, env B C); labels {} -> {kind=web}"]},
+            {Change(Web#{domains := [us]}), ["~ web1..web3: hosts"]},
             {Change(Web#{limits => #{per_host => 2}, restart => #{policy => never},
                          hooks => #{after_stop => [x]}}),
              ["~ web1..web3: settings (hooks); restart policy; limits"]},
@@ -181,35 +182,11 @@ names(Change, Old, New) ->
 
 %% ---------------------------------------------------------------- what is laid out
 
-render_test() ->
-    #{instances := #{~"web2" := Web}} = Desired =
-        desired(#{cookie => #{env => 'COOKIE'},
-                  releases => #{one => (release())#{
-                                    check => [~"bin/check", ~"{{state_dir}}"],
-                                    files => #{~"vm.args" => ~"-name {{node}} {{other} {{a.b}}",
-                                               ~"key" => #{file => ~"key"}}},
-                                two => release()},
-                  families => #{web => (family(one, [eu], 3))#{
-                                    hooks => #{after_stop => [~"bin/h", ~"{{index}}"]},
-                                    config => #{sderl => #{tick_ms => 5}}},
-                                db => family(two, [near], 1)}}),
-    Settings = sderl_ops_desired:settings(Web, Desired),
-    Variables = sderl_ops_render:variables(
-        Web, ~"web2@127.0.0.1", #{name => ~"h2", address => ~"127.0.0.1", cluster => ~"shop"},
-        #{state_dir => ~"/s", log_dir => ~"/l", home => ~"/h", release_dir => ~"/r"}),
-    ?assertEqual(lists:sort(sderl_ops_template:variables()), lists:sort(maps:keys(Variables))),
-    Resolve = fun(Secret) ->
-        {ok, fun() -> iolist_to_binary(io_lib:format("~0p", [element(1, Secret)])) end}
-    end,
-    {ok, Rendered} = sderl_ops_render:render(Settings, Variables, Resolve),
-    ?assertMatch(#{cookie := ~"env", start := [~"bin/go", ~"web2"],
-                   commands := #{~"check" := [~"bin/check", ~"/s"],
-                                 ~"after_stop" := [~"bin/h", ~"2"]},
-                   files := #{~"vm.args" := ~"-name web2@127.0.0.1 {{other} {{a.b}}",
-                              ~"key" := ~"file"},
-                   env := #{~"A" := ~"1", ~"B" := ~"3"}}, Rendered),
-    ?assertEqual({error, ["no", "no"]},
-                 sderl_ops_render:render(Settings, Variables, fun(_) -> {error, "no"} end)).
+template_test() ->
+    Text = ~"-name {{node}} {{other} {{a.b}} {{id}}{{id}}",
+    ?assertEqual([~"id", ~"node"], sderl_ops_template:used(Text)),
+    ?assertEqual(~"-name web2@h {{other} {{a.b}} {{id}}{{id}}",
+                 sderl_ops_template:render(Text, #{~"node" => ~"web2@h"})).
 
 config_test() ->
     Config = #{~"app" => #{~"k'1" => [1, -2.5, ~"tü\"x\\", true, null],

@@ -25,8 +25,7 @@ full() ->
                     #{~"name" => ~"a", ~"address" => ~"10.0.0.1", ~"port" => 2222},
                     #{~"name" => ~"b", ~"address" => ~"b.lab.example"}
                 ]
-            },
-            ~"any" => #{~"type" => ~"exec", ~"program" => [~"./cloud.py", ~"--zone"]}
+            }
         },
         ~"releases" => #{
             ~"shop-1" => #{
@@ -57,8 +56,7 @@ full() ->
                 ~"labels" => #{~"disk" => ~"ssd"},
                 ~"hosts" => [~"h1", ~"h2"]
             },
-            ~"us" => #{~"provider" => ~"lab"},
-            ~"cloud" => #{~"provider" => ~"any"}
+            ~"us" => #{~"provider" => ~"lab"}
         },
         ~"families" => #{
             ~"web" => #{
@@ -67,7 +65,7 @@ full() ->
                 ~"count" => 3,
                 ~"labels" => #{~"kind" => ~"web"},
                 ~"select" => ~"pack",
-                ~"limits" => #{~"per_host" => 2, ~"memory_mib" => 512},
+                ~"limits" => #{~"per_host" => 2},
                 ~"restart" => #{~"policy" => ~"never", ~"most" => 2, ~"within_s" => 60},
                 ~"hooks" => #{
                     ~"before_start" => [~"bin/h"],
@@ -168,11 +166,11 @@ wrong() ->
          ["providers.\"a b\": \"a b\" is not the name of a provider: a small letter, then small "
           "letters, digits, _ and -, at most 63"]},
         {[~"providers", ~"x"], #{~"type" => ~"lokal"},
-         ["providers.x.type: \"lokal\" is not a type of provider: \"local\" or \"ssh\" or "
-          "\"exec\""]},
+         ["providers.x.type: \"lokal\" is not a type of provider: \"local\" or "
+          "\"ssh\""]},
         {[~"providers", ~"x"], #{},
-         ["providers.x.type is missing: it is a type of provider: \"local\" or \"ssh\" or "
-          "\"exec\""]},
+         ["providers.x.type is missing: it is a type of provider: \"local\" or "
+          "\"ssh\""]},
         {[~"providers", ~"x"], 7, ["providers.x: 7 is not an object (provider)"]},
         {[~"providers", ~"here", ~"hosts"], 2.5,
          ["providers.here.hosts: 2.5 is not a number of hosts, 1 or more"]},
@@ -204,9 +202,6 @@ wrong() ->
          ["providers.lab.known_hosts: 5 is not the path of a file of known hosts"]},
         {[~"providers", ~"lab", ~"lost_after_s"], 90_000,
          ["providers.lab.lost_after_s: 90000 is not a number of seconds, at most 86400"]},
-        {[~"providers", ~"any", ~"program"], ~"./cloud.py",
-         ["providers.any.program: \"./cloud.py\" is not a list of the program and its "
-          "arguments, 1 to 100"]},
         {[~"names"], ~"short",
          ["providers.lab.hosts.1.address: \"10.0.0.1\" is not an address for short names, which "
           "has no dot; or say \"names\": \"long\"",
@@ -309,19 +304,15 @@ wrong() ->
           "shop-1?"]},
         {Families ++ [~"domains"], [~"eu", ~"mars", ~"eu"],
          ["families.web.domains: the domain eu is there twice",
-          "families.web.domains.2: \"mars\" is not a domain of this file; there is cloud, eu, "
-          "us"]},
+          "families.web.domains.2: \"mars\" is not a domain of this file; there is eu, us"]},
         {Families ++ [~"domains"], [],
          ["families.web.domains: [] is not a list of names of domains, 1 to 1000"]},
         {Families ++ [~"select"], ~"spraed",
          ["families.web.select: \"spraed\" is not \"spread\" or \"pack\" or \"random\""]},
         {Families ++ [~"limits", ~"per_host"], 0,
          ["families.web.limits.per_host: 0 is not a number of nodes, 1 or more"]},
-        {Families ++ [~"limits", ~"memory_mib"], ~"512m",
-         ["families.web.limits.memory_mib: \"512m\" is not an amount of memory in MiB, 1 or "
-          "more"]},
         {Families ++ [~"limits", ~"cpu"], 1,
-         ["families.web.limits.cpu is not a key of limits; its keys are per_host, memory_mib"]},
+         ["families.web.limits.cpu is not a key of limits; its keys are per_host"]},
         {Families ++ [~"restart", ~"policy"], ~"often",
          ["families.web.restart.policy: \"often\" is not \"always\" or \"never\""]},
         {Families ++ [~"restart", ~"most"], 0,
@@ -400,7 +391,7 @@ every_rule_has_a_wrong_example_test() ->
     Wrong = [Path || {Path, _, _} <- wrong()],
     Keys = keys(sderl_ops_schema:file()),
     %% These are texts or lists like others that have one.
-    Others = [before_start, after_start, before_stop, archive, folder, memory_mib, code, groups,
+    Others = [before_start, after_start, before_stop, archive, folder, code, groups,
               size, gateways, remainder, masters, branching, levels, leaves, domains,
               families, releases, template, file, env, family],
     Named = [Key || Path <- Wrong, Key <- Path, is_binary(Key)] ++

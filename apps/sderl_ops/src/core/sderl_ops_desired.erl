@@ -218,7 +218,7 @@ instances(#{families := Families} = File, Sums, Domains) ->
     {Instances, Settings} = lists:mapfoldl(
         fun({Name, Family}, Known) ->
             #{count := Count, release := Release} = Family,
-            Laid = family_settings(Family, File),
+            Laid = family_settings(Family, family_labels(Family, File), File),
             Hash = hash(Laid),
             Common = #{
                 family => Name,
@@ -226,7 +226,7 @@ instances(#{families := Families} = File, Sums, Domains) ->
                 host => undefined,
                 release => map_get(Release, Sums),
                 settings => Hash,
-                labels => map_get(labels, Family),
+                labels => family_labels(Family, File),
                 restart => map_get(restart, Family),
                 limits => map_get(limits, Family),
                 select => map_get(select, Family),
@@ -252,7 +252,24 @@ interleave([], Next) -> interleave(lists:reverse(Next), []);
 interleave([[Host | Hosts] | Lists], Next) -> [Host | interleave(Lists, [Hosts | Next])];
 interleave([[] | Lists], Next) -> interleave(Lists, Next).
 
-family_settings(#{release := Name, hooks := Hooks, env := Env, config := Config}, File) ->
+%% What is so on all its hosts is so of its instances.
+family_labels(#{labels := Labels, domains := [First | Others]}, #{domains := Domains}) ->
+    Common = lists:foldl(
+        fun(Name, Acc) ->
+            Of = host_labels(map_get(Name, Domains)),
+            maps:filter(fun(Key, Value) -> maps:find(Key, Of) =:= {ok, Value} end, Acc)
+        end,
+        host_labels(map_get(First, Domains)), Others
+    ),
+    maps:merge(Common, Labels).
+
+%% Labels are attributes of placement. What the configuration says itself stays.
+with_labels(Config, Labels) when map_size(Labels) =:= 0 -> Config;
+with_labels(Config, Labels) ->
+    Own = maps:get(~"sderl", Config, #{}),
+    Config#{~"sderl" => maps:merge(#{~"labels" => Labels}, Own)}.
+
+family_settings(#{release := Name, hooks := Hooks, env := Env, config := Config}, Labels, File) ->
     #{cluster := Cluster, names := Names, cookie := Cookie, releases := Releases} = File,
     #{env := Below, files := Files} = Release = map_get(Name, Releases),
     (maps:with([start, stop, check, start_timeout_s, stop_timeout_s], Release))#{
@@ -264,7 +281,7 @@ family_settings(#{release := Name, hooks := Hooks, env := Env, config := Config}
         hooks => Hooks,
         files => Files,
         env => maps:merge(Below, Env),
-        config => Config
+        config => with_labels(Config, Labels)
     }.
 
 hash(Settings) ->

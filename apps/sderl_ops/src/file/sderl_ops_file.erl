@@ -46,8 +46,7 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
         key => binary(),
         known_hosts => binary(),
         lost_after_s := pos_integer()
-    }
-    | #{type := exec, program := [binary(), ...], lost_after_s := pos_integer()}.
+    }.
 -doc """
 Of `archive`, `folder` and `code` it has exactly one. `start` and `sha256` go with an archive,
 `start` with a folder.
@@ -85,7 +84,7 @@ Of `archive`, `folder` and `code` it has exactly one. `start` and `sha256` go wi
     env := #{Variable :: binary() => text()},
     config := sderl_ops_config:config()
 }.
--type limits() :: #{per_host => pos_integer(), memory_mib => pos_integer()}.
+-type limits() :: #{per_host => pos_integer()}.
 -type restart() :: #{policy := always | never, most := pos_integer(), within_s := pos_integer()}.
 -type hooks() :: #{
     before_start => command(),

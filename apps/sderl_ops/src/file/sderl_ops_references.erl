@@ -57,7 +57,7 @@ address_expected(long) ->
 address_expected(short) ->
     "an address for short names, which has no dot; or say \"names\": \"long\"".
 
--doc "The names of a domain's hosts. Those of a program are not in the file.".
+-doc "The names of a domain's hosts, where the provider is without a mistake.".
 -spec hosts(sderl_ops_file:domain(), sderl_ops_file:file()) -> [binary()] | unknown.
 hosts(#{provider := Provider, hosts := Wanted}, #{providers := Providers}) ->
     case {Wanted, Providers} of
@@ -68,7 +68,6 @@ hosts(#{provider := Provider, hosts := Wanted}, #{providers := Providers}) ->
 provided(#{type := local, hosts := Count}) ->
     [<<"h", (integer_to_binary(Index))/binary>> || Index <- lists:seq(1, Count)];
 provided(#{type := ssh, hosts := Hosts}) -> [Name || #{name := Name} <- Hosts];
-provided(#{type := exec}) -> unknown;
 provided(broken) -> unknown.
 
 %% ---------------------------------------------------------------- domains

@@ -41,7 +41,6 @@ file() ->
 %% ---------------------------------------------------------------- where machines come from
 
 provider() ->
-    Lost = {lost_after_s, {default, 300}, seconds(?DAY_S)},
     {by_type, type, "provider", [
         {local, {object, "a local provider", [
             {hosts, required, {whole, "a number of hosts", 1, 500}}
@@ -51,12 +50,7 @@ provider() ->
             {user, optional, {matches, "[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a user"}},
             {key, optional, {path, "a private key"}},
             {known_hosts, optional, {path, "a file of known hosts"}},
-            Lost
-        ]}},
-        {exec, {object, "a provider with a program of its own", [
-            {program, required, {list, "the program and its arguments", 1, 100,
-                                 {text, "the program or an argument", 4096}}},
-            Lost
+            {lost_after_s, {default, 300}, seconds(?DAY_S)}
         ]}}
     ]}.
 
@@ -136,8 +130,7 @@ family() ->
         {labels, {default, #{}}, labels()},
         {select, {default, spread}, {choice, [spread, pack, random]}},
         {limits, {default, #{}}, {object, "limits", [
-            {per_host, optional, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
-            {memory_mib, optional, {whole, "an amount of memory in MiB", 1, 16_777_216}}
+            {per_host, optional, {whole, "a number of nodes", 1, ?MOST_INSTANCES}}
         ]}},
         {restart, {default, #{policy => always, most => 5, within_s => 300}},
          {object, "a restart policy", [

@@ -16,7 +16,7 @@ memory alone.
 `{code, Applications}`: then the host's `erl` runs the release's `lib/*/ebin`, and starts these. All
 texts are ready: no variable and no reference to a secret is left in them.
 
-`config` is the text of a `sys.config`, for `code` alone. `commands` may have `check` and the hooks
+`config` is the text of a `sys.config`. `commands` may have `check` and the hooks
 `before_start`, `after_start`, `before_stop` and `after_stop`. `files` are put into the instance's
 own copy of the release, over what is there.
 """.
@@ -91,7 +91,7 @@ files(#{start := Start} = Layout) ->
          || Name := Command <- maps:iterator(Commands, ordered)],
         [{<<"files/", Name/binary>>, mode(Data), Data}
          || Name := Data <- maps:iterator(maps:get(files, Layout, #{}), ordered)],
-        [{~"sys.config", 8#400, maps:get(config, Layout, ~"[].\n")} || IsCode],
+        [{~"sys.config", 8#400, maps:get(config, Layout, ~"[].\n")}],
         %% With files of its own it has a copy, as any other release.
         [{~"in_place", 8#600, ~""} || IsCode, maps:get(files, Layout, #{}) =:= #{}],
         [{~"instance", 8#600, instance(Layout, Commands, IsCode)}]
