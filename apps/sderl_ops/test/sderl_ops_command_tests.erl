@@ -1,0 +1,234 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_command_tests).
+-moduledoc "The commands, with a service that says what the test wants.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+help_test_() ->
+    [?_assertMatch({help, _}, sderl_ops_command:run(Args))
+     || Args <- [["--help"], ["help"], ["-h"]] ++ [[Name, "--help"] || Name <- names()]].
+
+names() ->
+    ["plan", "apply", "status", "history", "rollback", "scale", "drain", "undrain", "pause",
+     "resume", "destroy", "serve", "stop", "completion"].
+
+%% One that is not in the list is not in the help.
+every_command_test() ->
+    {help, Help} = sderl_ops_command:run(["--help"]),
+    Lines = string:split(unicode:characters_to_list(Help), "\n", all),
+    ?assertEqual(names(), [hd(string:lexemes(Line, " ")) || "  " ++ _ = Line <- Lines]).
+
+usage_test_() ->
+    [
+        {lists:flatten(lists:join(" ", Args)),
+         ?_assertEqual({usage, Sentence}, first_line(sderl_ops_command:run(Args)))}
+     || {Args, Sentence} <- [
+            {[], "a command is missing"},
+            {["aply"], "there is no command aply; did you mean apply?"},
+            {["apply"], "file is missing"},
+            {["scale", "web", "0"], "count cannot be 0: it is a whole number of at least 1"},
+            {["rollback", "x"], "revision cannot be x: it is a whole number of at least 1"},
+            {["status", "--jsn"], "there is no option or argument --jsn"},
+            {["completion", "fish"], "shell cannot be fish: it is bash or zsh"}
+        ]
+    ].
+
+first_line({What, Text}) ->
+    {What, hd(string:split(unicode:characters_to_list(Text), "\n"))}.
+
+no_service_test() ->
+    in_folder(fun(Folder) ->
+        {error, Text} = run(["status"], Folder),
+        ?assertEqual("no service runs in F: \"bin/sderl ops apply FILE\" starts one, or \"bin/sderl "
+                     "ops serve\"", Text)
+    end).
+
+%% It is told without asking anybody.
+wrong_file_test() ->
+    in_folder(fun(Folder) ->
+        File = filename:join(Folder, "f.json"),
+        ok = file:write_file(File, "{\"clutser\": 1}"),
+        {error, Text} = run(["apply", File], Folder),
+        ?assertMatch("the file is wrong\n  cluster is missing: " ++ _, Text),
+        ?assertNotEqual(nomatch, string:find(Text, "\n  clutser is not a key of a file of "
+                                                   "operations; did you mean cluster?"))
+    end).
+
+%% What is asked, and what a person reads.
+answers_test_() ->
+    [
+        {lists:flatten(lists:join(" ", Args)),
+         ?_test(in_folder(fun(Folder) ->
+             Service = serve(Folder, Answer),
+             Result = run(Args, Folder),
+             ?assertEqual(Asked, maps:without([~"who"], asked(Service))),
+             ?assertEqual(Expected, Result)
+         end))}
+     || {Args, Asked, Answer, Expected} <- [
+            {["scale", "web", "3"],
+             #{~"do" => ~"scale", ~"family" => ~"web", ~"count" => 3, ~"force" => false,
+               ~"wait" => true},
+             {done, #{revision => 4, state => steady, problems => []}},
+             {help, "revision 4: all is as the file says\n"}},
+            {["scale", "web", "3", "--no-wait", "--force"],
+             #{~"do" => ~"scale", ~"family" => ~"web", ~"count" => 3, ~"force" => true,
+               ~"wait" => false},
+             {done, #{revision => 4, state => working, problems => []}},
+             {help, "revision 4: it is being done; \"bin/sderl ops status\" tells how far it "
+                    "is\n"}},
+            {["rollback", "2"],
+             #{~"do" => ~"rollback", ~"revision" => 2, ~"force" => false, ~"wait" => true},
+             {done, #{revision => 5, state => failed, problems => [~"web was rolled back"]}},
+             {error, "revision 5: not all is as the file says\n  web was rolled back"}},
+            {["drain", "web1"],
+             #{~"do" => ~"drain", ~"instance" => ~"web1", ~"wait" => true},
+             {error, "there is no instance web1", [~"one", ~"two"]},
+             {error, "there is no instance web1\n  one\n  two"}},
+            {["pause"], #{~"do" => ~"pause"}, {done, #{state => paused}},
+             {help, "paused: nothing is started until \"bin/sderl ops resume\"\n"}},
+            {["destroy", "--yes"], #{~"do" => ~"destroy", ~"wait" => true},
+             {done, #{state => destroyed, problems => []}},
+             {help, "nothing of the cluster is left\n"}},
+            {["stop"], #{~"do" => ~"stop"}, {done, #{state => stopped}},
+             {help, "the service has ended; the cluster goes on\n"}},
+            {["history"], #{~"do" => ~"history"}, {done, #{revisions => []}},
+             {help, "there is no revision yet\n"}},
+            {["history"], #{~"do" => ~"history"},
+             {done, #{revisions => [#{revision => 1, at => ~"T", who => ~"me", result => ~"good",
+                                      what => ~"apply f"}]}},
+             {help, "revision  at  who  result     what\n"
+                    "--------  --  ---  ------  -------\n"
+                    "1          T   me    good  apply f\n"}},
+            {["status"], #{~"do" => ~"status"},
+             {done, #{cluster => ~"shop", revision => 1, state => working,
+                      instances => [#{id => ~"web1", node => ~"web1@h", host => ~"here/h1",
+                                      release => undefined, state => absent, why => undefined}],
+                      hosts => [#{id => ~"here/h1", state => up, instances => 1,
+                                  why => undefined}],
+                      groups => [], problems => [~"a problem"], waiting => [~"a step: why"]}},
+             {help, "cluster shop, revision 1: working\n"
+                    "\n"
+                    "instance    node     host  release   state\n"
+                    "--------  ------  -------  -------  ------\n"
+                    "web1      web1@h  here/h1           absent\n"
+                    "\n"
+                    "host     state  instances\n"
+                    "-------  -----  ---------\n"
+                    "here/h1     up          1\n"
+                    "\n"
+                    "problems:\n"
+                    "  a problem\n"
+                    "\n"
+                    "waiting:\n"
+                    "  a step: why\n"}},
+            {["status"], #{~"do" => ~"status"}, none,
+             {error, "the service ended before it answered; what it had begun goes on when it is "
+                     "started again"}},
+            {["status"], #{~"do" => ~"status"}, {raw, ~"HTTP/1.1 400 Bad Request\n"},
+             {error, "an answer that is not JSON: what listens there is no such service"}}
+        ]
+    ].
+
+plan_test_() ->
+    [?_assertEqual({ok, Text}, flat(sderl_ops_show:answer(plan, Done)))
+     || {Done, Text} <- [
+            {#{~"changes" => [], ~"steps" => [], ~"refused" => []}, "nothing changes\n"},
+            {#{~"changes" => [~"+ web1"], ~"steps" => [~"start web1"], ~"refused" => [~"no"]},
+             "what changes:\n  + web1\nwhat is done, 1 steps:\n  start web1\n"
+             "\"apply\" refuses it without --force:\n  no\n"}
+        ]].
+
+flat({What, Text}) -> {What, unicode:characters_to_list(Text)}.
+
+without_a_terminal_nobody_is_asked_test() ->
+    Before = os:getenv("SDERL_TTY"),
+    true = os:putenv("SDERL_TTY", "0"),
+    try
+        in_folder(fun(Folder) ->
+            ?assertEqual({error, "without a terminal nobody can be asked: say --yes, or --dry-run"},
+                         run(["destroy"], Folder))
+        end)
+    after
+        case Before of
+            false -> os:unsetenv("SDERL_TTY");
+            _ -> os:putenv("SDERL_TTY", Before)
+        end
+    end.
+
+%% ---------------------------------------------------------------- completion
+
+bash_test_() ->
+    [
+        {lists:flatten(lists:join(" ", Words)), ?_assertEqual(Expected, completed(Words))}
+     || {Words, Expected} <- [
+            {["o"], ["ops"]},
+            {["ops", "re"], ["resume"]},
+            {["ops", "d"], ["drain", "destroy"]},
+            {["ops", "scale", "--f"], ["--force"]},
+            {["ops", "destroy", "--"], ["--yes", "--dry-run", "--no-wait", "--json", "--dir",
+                                        "--help"]},
+            {["ops", "completion", ""], ["bash", "zsh"]},
+            {["ops", "apply", "/etc/pass"], ["/etc/passwd"]},
+            {["bench", "x"], []}
+        ]
+    ].
+
+completed(Words) ->
+    {help, Script} = sderl_ops_command:run(["completion", "bash"]),
+    Ask = [unicode:characters_to_list(Script),
+           "COMP_WORDS=(sderl ", lists:join(" ", ["'" ++ Word ++ "'" || Word <- Words]), ")\n",
+           "COMP_CWORD=", integer_to_list(length(Words)), "\n_sderl_ops\n",
+           "printf '%s\\n' \"${COMPREPLY[@]}\"\n"],
+    Port = open_port({spawn_executable, os:find_executable("bash")},
+                     [{args, ["-c", lists:flatten(Ask)]}, exit_status, stderr_to_stdout]),
+    [Word || Word <- string:split(output(Port, []), "\n", all), Word =/= "",
+             not lists:prefix("/etc/passwd", Word) orelse Word =:= "/etc/passwd"].
+
+output(Port, Said) ->
+    receive
+        {Port, {data, Text}} -> output(Port, Said ++ Text);
+        {Port, {exit_status, 0}} -> Said
+    end.
+
+zsh_test() ->
+    {help, Script} = sderl_ops_command:run(["completion", "zsh"]),
+    Text = unicode:characters_to_list(Script),
+    [?assertNotEqual(nomatch, string:find(Text, "    " ++ Name ++ ")\n")) || Name <- names()].
+
+%% ---------------------------------------------------------------- a service
+
+%% Answers one request.
+serve(Folder, Answer) ->
+    {ok, Path} = sderl_ops_place:socket(Folder),
+    {ok, Listen} = gen_tcp:listen(0, [binary, {ifaddr, {local, Path}}, {active, false},
+                                      {packet, line}]),
+    Test = self(),
+    spawn_link(fun() ->
+        {ok, Socket} = gen_tcp:accept(Listen),
+        {ok, Line} = gen_tcp:recv(Socket, 0),
+        Test ! {asked, self(), json:decode(Line)},
+        case Answer of
+            none -> ok;
+            {raw, Bytes} -> ok = gen_tcp:send(Socket, Bytes);
+            _ -> ok = gen_tcp:send(Socket, sderl_ops_wire:encode_answer(Answer))
+        end,
+        ok = gen_tcp:close(Socket)
+    end).
+
+asked(Service) ->
+    receive {asked, Service, Request} -> Request end.
+
+run(Args, Folder) ->
+    {What, Text} = sderl_ops_command:run(Args ++ ["--dir", Folder]),
+    {What, lists:flatten(string:replace(unicode:characters_to_list(Text), Folder, "F"))}.
+
+%% The path of a socket is short.
+in_folder(Fun) ->
+    Name = lists:concat(["sderl-ops-", os:getpid(), "-", erlang:unique_integer([positive])]),
+    Folder = filename:join(os:getenv("TMPDIR", "/tmp"), Name),
+    ok = filelib:ensure_path(Folder),
+    try
+        Fun(Folder)
+    after
+        ok = file:del_dir_r(Folder)
+    end.

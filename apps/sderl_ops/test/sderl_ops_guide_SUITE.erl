@@ -1,0 +1,126 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_guide_SUITE).
+-moduledoc """
+The guide in docs/operations.md, typed as it stands there: each block behind `<!-- ops -->` has
+commands behind `$ `, and below each what it says. White space does not count, and `...` stands for
+anything.
+""".
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([guide/1]).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [guide].
+
+init_per_suite(Config) ->
+    case os:type() of
+        {unix, linux} ->
+            Folder = filename:join(os:getenv("TMPDIR", "/tmp"), "sderl-ops-g-" ++ os:getpid()),
+            ok = filelib:ensure_path(Folder),
+            [{folder, Folder}, {epmd, integer_to_list(free_port())} | Config];
+        _ ->
+            {skip, "processes are found in /proc"}
+    end.
+
+end_per_suite(Config) ->
+    Folder = ?config(folder, Config),
+    %% What a guide that failed has left: the service, and what it started.
+    _ = [os:cmd("kill -9 " ++ Pid) || Pid <- processes_of(Folder)],
+    _ = os:cmd("ERL_EPMD_PORT=" ++ ?config(epmd, Config) ++ " epmd -kill"),
+    _ = file:del_dir_r(Folder),
+    ok.
+
+guide(Config) ->
+    {ok, Page} = file:read_file(filename:join([root(), "docs", "operations.md"])),
+    Commands = commands(unicode:characters_to_list(Page)),
+    ?assert(length(Commands) >= 10),
+    lists:foreach(fun({Command, Expected}) -> type(Command, Expected, Config) end, Commands),
+    ?assertEqual([], [Pid || Pid <- processes_of(?config(folder, Config)), not is_ending(Pid)]).
+
+type(Command, Expected, Config) ->
+    Environment = [{"XDG_STATE_HOME", ?config(folder, Config)},
+                   {"ERL_EPMD_PORT", ?config(epmd, Config)}],
+    Port = open_port({spawn_executable, "/bin/sh"},
+                     [{args, ["-c", Command]}, {cd, root()}, {env, Environment}, binary,
+                      exit_status, stderr_to_stdout]),
+    {Status, Said} = output(Port, <<>>),
+    ct:log("$ ~ts~n~ts", [Command, Said]),
+    ?assertMatch({0, true, _, _}, {Status, is_match(Said, Expected), Command, Said}).
+
+output(Port, Said) ->
+    receive
+        {Port, {data, Bytes}} -> output(Port, <<Said/binary, Bytes/binary>>);
+        {Port, {exit_status, Status}} -> {Status, unicode:characters_to_list(Said)}
+    end.
+
+%% ---------------------------------------------------------------- the page
+
+commands(Page) ->
+    [_ | Marked] = string:split(Page, "\n<!-- ops -->\n", all),
+    lists:append([block(Part) || Part <- Marked]).
+
+block(Part) ->
+    [_, Rest] = string:split(Part, "```console\n"),
+    [Block, _] = string:split(Rest, "\n```"),
+    [_ | Commands] = string:split([$\n | Block], "\n$ ", all),
+    [case string:split(Text, "\n") of
+         [Command, Expected] -> {Command, Expected};
+         [Command] -> {Command, ""}
+     end || Text <- Commands].
+
+is_match(Said, Expected) ->
+    Words = [case Word of "..." -> ".*"; _ -> ["\\Q", Word, "\\E"] end
+             || Word <- string:lexemes(string:replace(Expected, "...", " ... ", all), " \n")],
+    Regex = unicode:characters_to_binary(["\\A\\s*", lists:join("\\s*", Words), "\\s*\\z"]),
+    match =:= re:run(unicode:characters_to_binary(Said), Regex,
+                     [dotall, unicode, {capture, none}]).
+
+root() -> root(filename:absname("")).
+
+root(Folder) ->
+    case {filelib:is_regular(filename:join(Folder, "docs/operations.md")),
+          filename:dirname(Folder)} of
+        {true, _} -> Folder;
+        {false, Up} when Up =/= Folder -> root(Up)
+    end.
+
+%% ---------------------------------------------------------------- processes
+
+%% Its folder is in the arguments of the service, and in the environment of what runs on its hosts.
+processes_of(Folder) ->
+    [Pid || Pid <- element(2, file:list_dir("/proc")), hd(Pid) >= $0, hd(Pid) =< $9,
+            Pid =/= os:getpid(), has(Folder, Pid, "cmdline") orelse has(Folder, Pid, "environ"),
+            not is_epmd(Pid)].
+
+has(Text, Pid, File) ->
+    case file:read_file(filename:join(["/proc", Pid, File])) of
+        {ok, Bytes} -> binary:match(Bytes, list_to_binary(Text)) =/= nomatch;
+        {error, _} -> false
+    end.
+
+%% The port mapper has the environment of whichever node happened to start it.
+is_epmd(Pid) -> {ok, ~"epmd\n"} =:= file:read_file("/proc/" ++ Pid ++ "/comm").
+
+%% The service answers `stop` before it is gone.
+is_ending(Pid) ->
+    await_end(Pid, erlang:monotonic_time(millisecond) + 60_000).
+
+await_end(Pid, Deadline) ->
+    case filelib:is_dir("/proc/" ++ Pid) of
+        false -> true;
+        true ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true -> receive after 100 -> await_end(Pid, Deadline) end;
+                false -> false
+            end
+    end.
+
+free_port() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Port.
