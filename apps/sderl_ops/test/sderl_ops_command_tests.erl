@@ -39,8 +39,8 @@ first_line({What, Text}) ->
 no_service_test() ->
     in_folder(fun(Folder) ->
         {error, Text} = run(["status"], Folder),
-        ?assertEqual("no service runs in F: \"bin/sderl ops apply FILE\" starts one, or \"bin/sderl "
-                     "ops serve\"", Text)
+        ?assertEqual("no service runs in F: \"bin/sderl ops apply FILE\" starts one, or "
+                     "\"bin/sderl ops serve\"", Text)
     end).
 
 %% It is told without asking anybody.

@@ -11,7 +11,8 @@
 root() -> root(filename:absname("")).
 
 root(Folder) ->
-    case {filelib:is_regular(filename:join(Folder, "docs/ops-file.md")), filename:dirname(Folder)} of
+    case {filelib:is_regular(filename:join(Folder, "docs/ops-file.md")),
+          filename:dirname(Folder)} of
         {true, _} -> Folder;
         {false, Up} when Up =/= Folder -> root(Up)
     end.

@@ -51,6 +51,8 @@ back. `destroyed`: nothing is left, and nothing is to be.
     result = #{waiting => [], done => false} :: map(),
     told = none :: term(),
     count = 0 :: non_neg_integer(),
+    %% When the last step ended.
+    quiet_since = never :: integer() | never,
     watchers = #{} :: #{reference() => pid()}
 }).
 
@@ -342,8 +344,12 @@ step_ended(Ref, Outcome, #s{steps = Steps, ended = Ended, memory = Memory, count
     {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, now_ms()),
     {Cluster, _} = S#s.store,
     note(Cluster, ~"service", Step, Worded),
-    look(tell_notes(Notes, remember(After, S#s{steps = Left, count = Count + 1,
-                                               ended = Ended#{Step => stamp()}}))).
+    look(tell_notes(Notes, remember(After, S#s{
+        steps = Left,
+        count = Count + 1,
+        quiet_since = erlang:monotonic_time(millisecond),
+        ended = Ended#{Step => stamp()}
+    }))).
 
 %% ---------------------------------------------------------------- looking
 
@@ -469,7 +475,11 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed, 
         nodes => node_names(S),
         running => [Step || _ := {Step, _} <- Steps] ++ maps:keys(Ended),
         waiting => map_get(waiting, Result),
-        done => map_get(done, Result)
+        done => map_get(done, Result),
+        quiet_ms => case S#s.quiet_since of
+                        never -> infinity;
+                        Since -> erlang:monotonic_time(millisecond) - Since
+                    end
     }.
 
 note(Cluster, By, What, Result) ->

@@ -5,7 +5,9 @@
 -export([state/1, problems/1, status/1, history/1]).
 -export_type([view/0]).
 
--doc "`waiting` and `done` are of the last decision.".
+-doc """
+`waiting` and `done` are of the last decision; `quiet_ms` is how long ago the last step ended.
+""".
 -type view() :: #{
     store := none | {binary(), pos_integer()},
     desired := sderl_ops_desired:desired() | undefined,
@@ -14,8 +16,12 @@
     nodes := #{sderl_ops_desired:instance_id() => binary()},
     running := [sderl_ops_step:step()],
     waiting := [{term(), Why :: term()}],
-    done := boolean()
+    done := boolean(),
+    quiet_ms := non_neg_integer() | infinity
 }.
+
+%% Links and groups of nodes that have just been started take a moment to be whole.
+-define(SETTLE_MS, 30_000).
 
 -define(HISTORY, 100).
 
@@ -38,19 +44,21 @@ state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
 is_given_up({_, {quarantined, _}}) -> true;
 is_given_up(_) -> false.
 
-ended(#{desired := #{instances := Instances}} = View) ->
-    case problems(View) of
-        [_ | _] -> failed;
-        [] when map_size(Instances) =:= 0 -> destroyed;
-        [] -> steady
+ended(#{desired := #{instances := Instances}, quiet_ms := Quiet} = View) ->
+    case {lasting_problems(View), problems_of_nodes(View)} of
+        {[], []} when map_size(Instances) =:= 0 -> destroyed;
+        {[], []} -> steady;
+        {[], _} when Quiet < ?SETTLE_MS -> working;
+        _ -> failed
     end.
 
 -doc "What a person has to know, or do something about.".
 -spec problems(view()) -> [unicode:chardata()].
-problems(#{store := none}) ->
-    [];
-problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revision},
-           observed := #{hosts := Hosts, nodes := Nodes}}) ->
+problems(#{store := none}) -> [];
+problems(View) -> lasting_problems(View) ++ problems_of_nodes(View).
+
+lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revision},
+                   observed := #{hosts := Hosts}}) ->
     [text(sderl_ops_note:words({quarantined, Step, Why}))
      || {Step, Why} <- lists:sort(sderl_ops_memory:quarantined(Memory))]
         ++ [text(sderl_ops_note:words({roll_back, Family, From, To, Why}))
@@ -58,10 +66,13 @@ problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revi
                    <- maps:iterator(Failed, ordered),
                From =:= Revision]
         ++ [text([Host, " is ", atom_to_list(State), [[": ", Why] || #{why := Why} <- [Seen]]])
-            || Host := #{state := State} = Seen <- maps:iterator(Hosts, ordered), State =/= up]
-        ++ [text([Id, ": ", Problem])
-            || Id := #{health := {problems, Texts}} <- maps:iterator(Nodes, ordered),
-               Problem <- lists:sublist(Texts, 3)].
+            || Host := #{state := State} = Seen <- maps:iterator(Hosts, ordered), State =/= up].
+
+%% Those that the library on a node sees, and that may go away by themselves.
+problems_of_nodes(#{observed := #{nodes := Nodes}}) ->
+    [text([Id, ": ", Problem])
+     || Id := #{health := {problems, Texts}} <- maps:iterator(Nodes, ordered),
+        Problem <- lists:sublist(Texts, 3)].
 
 -doc "All of it.".
 -spec status(view()) -> sderl_ops_wire:status().

@@ -1,0 +1,41 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_status_tests).
+-moduledoc "The state of a cluster in one word.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+state_test_() ->
+    Bad = #{~"web1" => #{state => up, health => {problems, ["no link to web2"]}}},
+    Good = #{~"web1" => #{state => up, health => ok}},
+    [
+        {Name, ?_assertEqual(State, sderl_ops_status:state(maps:merge(view(Nodes), Changes)))}
+     || {Name, State, Nodes, Changes} <- [
+            {"all is well", steady, Good, #{}},
+            {"nothing was ever asked for", none, #{}, #{store => none}},
+            {"something is to be done", working, Good, #{done => false}},
+            {"all of it was given up", failed, Bad,
+             #{done => false, waiting => [{groups, {quarantined, ~"no"}}]}},
+            {"nodes that were just started", working, Bad, #{quiet_ms => 2000}},
+            {"a node that stays so", failed, Bad, #{quiet_ms => 60_000}},
+            {"so it was found", failed, Bad, #{}},
+            {"nothing is left", destroyed, #{},
+             #{desired => #{revision => 1, instances => #{}}}}
+        ]
+    ].
+
+view(Nodes) ->
+    #{
+        store => {~"shop", 1},
+        desired => #{revision => 1, instances => #{~"web1" => #{}}},
+        memory => sderl_ops_memory:new(),
+        observed => (sderl_ops_observed:new())#{nodes := Nodes},
+        nodes => #{},
+        running => [],
+        waiting => [],
+        done => true,
+        quiet_ms => infinity
+    }.
+
+problems_test() ->
+    Nodes = #{~"web1" => #{state => up, health => {problems, ["one", "two"]}}},
+    ?assertEqual([~"web1: one", ~"web1: two"], sderl_ops_status:problems(view(Nodes))).
