@@ -278,7 +278,7 @@ result(_, {error, Text, Problems}, false, _) ->
 
 serve(Folder) ->
     _ = sderl_signals:tell(self()),
-    io:put_chars(standard_error, ["the service runs in ", Folder, "; Ctrl-C ends it\n"]),
+    io:put_chars(standard_error, ["starting the service in ", Folder, "; Ctrl-C ends it\n"]),
     run_service(Folder).
 
 run_service(Folder) ->

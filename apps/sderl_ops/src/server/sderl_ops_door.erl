@@ -49,10 +49,15 @@ init(Folder) ->
     end.
 
 accept(Socket, Door) ->
-    {ok, Connection} = gen_tcp:accept(Socket),
-    ok = gen_tcp:controlling_process(Connection, Door),
-    Door ! {connection, Connection},
-    accept(Socket, Door).
+    case gen_tcp:accept(Socket) of
+        {ok, Connection} ->
+            ok = gen_tcp:controlling_process(Connection, Door),
+            Door ! {connection, Connection},
+            accept(Socket, Door);
+        {error, closed} ->
+            %% The door has closed it.
+            ok
+    end.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, ok, #s{}}.
