@@ -23,6 +23,7 @@ run(Folder) ->
         process_flag(trap_exit, true),
         {ok, Supervisor} ?= sderl_ops_sup:start_link(Folder),
         Ended = await_end(Supervisor),
+        ok = sderl_ops_openssh:close(filename:join(Folder, "ssh")),
         ok = gen_tcp:close(Lock),
         Ended
     else
