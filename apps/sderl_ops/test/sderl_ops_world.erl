@@ -135,7 +135,7 @@ kill_service(#world{service = #service{incarnation = Incarnation, runs = Runs} =
     {Back, World} = roll(5_000, World0#world{service = Service#service{
         alive = false, incarnation = Incarnation + 1, runs = #{}, result = none}}),
     %% What it had begun goes on or not.
-    Orphans = #{subject(Step) => Now || _ := #run{step = Step, ended = never} <- Runs},
+    Orphans = #{subject(Step) => Now || _ := #run{step = Step} <- Runs},
     later(Back, service_up, World#world{orphans = maps:merge(World#world.orphans, Orphans)}).
 
 subject(groups) -> groups;

@@ -19,6 +19,10 @@ be, and the groups with their members.
 -type group() :: sderl_ops_groups:group().
 -type restart() :: sderl_ops_file:restart().
 
+-doc """
+`former` is what each family goes back to if it has to (`m:sderl_ops_upgrade`), `at_once` how many
+steps may run at a time (`m:sderl_ops_choose`).
+""".
 -type desired() :: #{
     cluster := binary(),
     names := long | short,
@@ -28,7 +32,18 @@ be, and the groups with their members.
     hosts := #{host_id() => host()},
     instances := #{instance_id() => instance()},
     groups := [group()],
-    upgrade := sderl_ops_file:upgrade()
+    upgrade := upgrade(),
+    former => #{Family :: binary() => #{instance_id() => instance()}},
+    at_once => #{steps => pos_integer(), fetches => pos_integer(), per_host => pos_integer()}
+}.
+
+-doc "`force`: an operator wants what the rules refuse.".
+-type upgrade() :: #{
+    batch := pos_integer(),
+    canaries := non_neg_integer(),
+    wait_s := non_neg_integer(),
+    roll_back := boolean(),
+    force => boolean()
 }.
 
 -doc """

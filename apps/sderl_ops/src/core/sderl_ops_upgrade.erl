@@ -255,7 +255,11 @@ is_untouched(Id, #view{memory = Memory} = View) ->
         andalso sderl_ops_view:is_up(Id, View)
         andalso not is_map_key(Id, Drained)
         andalso not is_map_key({drain, Id}, Begun)
-        andalso not is_map_key({drain, Id}, Attempts).
+        andalso case Attempts of
+                    #{{drain, Id} := #{again_at := never}} -> false;
+                    #{{drain, Id} := _} -> sderl_ops_view:is_in_groups(Id, View);
+                    #{} -> true
+                end.
 
 count_active(#{taken := Taken}, View) ->
     length([Id || Id := _ <- Taken, is_active(Id, View)]).

@@ -6,7 +6,7 @@
 
 -export([new/7]).
 -export([host/2, host_state/2, seen/2, target/2, is_running/2]).
--export([is_outdated/2, is_taken/2, is_leaving/2, is_up/2, serves/2]).
+-export([is_outdated/2, is_taken/2, is_leaving/2, is_up/2, is_in_groups/2, serves/2]).
 -export_type([view/0]).
 
 -type view() :: #view{}.
@@ -111,6 +111,8 @@ serves(Id, #view{memory = #{drained := Drained}} = View) ->
         andalso not is_leaving(Id, View)
         andalso is_in_groups(Id, View).
 
+-doc "Whether it is in all groups in which it is to be, as far as that is known.".
+-spec is_in_groups(sderl_ops_desired:instance_id(), view()) -> boolean().
 is_in_groups(_, #view{seen_in = unknown}) -> true;
 is_in_groups(Id, #view{seen_in = SeenIn, groups_of = GroupsOf}) ->
     lists:all(fun(Name) ->
