@@ -9,7 +9,7 @@ An instance that lies on its host otherwise than it is to be, is replaced when i
 - At most `batch` taken instances at a time, all families together. One whose host does not answer,
   or for which a step is quarantined, does not count: it would hold up the others.
 - The first `canaries` of a family alone, then a pause of `wait_s` with all of them in good health.
-- No other member of its groups is out of service, for whatever reason. Who is out of service
+- No other member of the groups in which it is, is out of service, for whatever reason. Who is down
   anyway may be replaced at any time.
 - It is not the only member of a group, and not the only common member of two: refused unless the
   file has `force`.
@@ -249,10 +249,11 @@ give_back(#view{memory = #{upgrades := Upgrades} = Memory} = View) ->
 
 %% A drain that a service of before had begun may still go on, and one that failed may have done a
 %% part.
-is_untouched(Id, #view{memory = Memory} = View) ->
+is_untouched(Id, #view{memory = Memory, busy = Busy} = View) ->
     #{drained := Drained, begun := Begun, attempts := Attempts} = Memory,
     sderl_ops_view:is_outdated(Id, View)
         andalso sderl_ops_view:is_up(Id, View)
+        andalso not is_map_key(Id, Busy)
         andalso not is_map_key(Id, Drained)
         andalso not is_map_key({drain, Id}, Begun)
         andalso case Attempts of
@@ -277,7 +278,8 @@ is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
 
 %% Who of each group is out of service.
 out_of_service(#view{desired = #{groups := Groups}} = View) ->
-    #{Name => [Id || Id <- Members, not sderl_ops_view:serves(Id, View)]
+    #{Name => [Id || Id <- Members, not (sderl_ops_view:stays(Id, View)
+                                         andalso sderl_ops_view:is_in(Id, Name, View))]
       || #{name := Name, members := Members} <- Groups}.
 
 take_of(Family, Outdated, {Room, Out, #view{memory = #{upgrades := Upgrades}} = View}) ->
@@ -342,8 +344,11 @@ hindrance(Id, Serves, Out, #view{desired = #{groups := Groups}, busy = Busy} = V
                 false -> fetch;
                 %% It may be in its groups any moment.
                 true when not Serves, is_map_key(groups, Running) -> groups;
-                true when not Serves -> none;
-                true -> hindrance_of_groups(Id, Out, View)
+                true ->
+                    case sderl_ops_view:is_up(Id, View) of
+                        true -> hindrance_of_groups(Id, Out, View);
+                        false -> none
+                    end
             end;
         State -> {host, State}
     end.
@@ -355,7 +360,7 @@ has_release(Id, #view{observed = Observed, desired = #{instances := Instances}} 
         orelse sderl_ops_observed:has_release(Host, Release, Observed).
 
 hindrance_of_groups(Id, Out, View) ->
-    Names = groups_of(Id, View),
+    Names = [Name || Name <- groups_of(Id, View), sderl_ops_view:is_in(Id, Name, View)],
     case [{Name, Others} || Name <- Names, [_ | _] = Others <- [map_get(Name, Out) -- [Id]]] of
         [{Name, Others} | _] -> {out_of_service, Name, Others};
         [] ->

@@ -6,7 +6,7 @@
 
 -export([new/7]).
 -export([host/2, host_state/2, seen/2, target/2, is_running/2]).
--export([is_outdated/2, is_taken/2, is_leaving/2, is_up/2, is_in_groups/2, serves/2]).
+-export([is_outdated/2, is_taken/2, is_leaving/2, is_up/2, is_in/3, is_in_groups/2, stays/2, serves/2]).
 -export_type([view/0]).
 
 -type view() :: #view{}.
@@ -105,19 +105,23 @@ is_leaving(Id, #view{desired = #{instances := Instances}, memory = Memory} = Vie
 
 -doc "Whether it is in service: it is up and stays so, and is in the groups where it is to be.".
 -spec serves(sderl_ops_desired:instance_id(), view()) -> boolean().
-serves(Id, #view{memory = #{drained := Drained}} = View) ->
-    is_up(Id, View)
-        andalso not is_map_key(Id, Drained)
-        andalso not is_leaving(Id, View)
-        andalso is_in_groups(Id, View).
+serves(Id, View) -> stays(Id, View) andalso is_in_groups(Id, View).
+
+-doc "Whether it is up and stays so.".
+-spec stays(sderl_ops_desired:instance_id(), view()) -> boolean().
+stays(Id, #view{memory = #{drained := Drained}} = View) ->
+    is_up(Id, View) andalso not is_map_key(Id, Drained) andalso not is_leaving(Id, View).
 
 -doc "Whether it is in all groups in which it is to be, as far as that is known.".
 -spec is_in_groups(sderl_ops_desired:instance_id(), view()) -> boolean().
-is_in_groups(_, #view{seen_in = unknown}) -> true;
-is_in_groups(Id, #view{seen_in = SeenIn, groups_of = GroupsOf}) ->
-    lists:all(fun(Name) ->
-        case SeenIn of
-            #{Name := #{Id := _}} -> true;
-            #{} -> false
-        end
-    end, maps:get(Id, GroupsOf, [])).
+is_in_groups(Id, #view{groups_of = GroupsOf} = View) ->
+    lists:all(fun(Name) -> is_in(Id, Name, View) end, maps:get(Id, GroupsOf, [])).
+
+-doc "Whether it is in a group, as far as that is known.".
+-spec is_in(sderl_ops_desired:instance_id(), Name :: binary(), view()) -> boolean().
+is_in(_, _, #view{seen_in = unknown}) -> true;
+is_in(Id, Name, #view{seen_in = SeenIn}) ->
+    case SeenIn of
+        #{Name := #{Id := _}} -> true;
+        #{} -> false
+    end.
