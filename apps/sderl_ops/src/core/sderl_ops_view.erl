@@ -6,7 +6,8 @@
 
 -export([new/7]).
 -export([host/2, host_state/2, seen/2, target/2, is_running/2]).
--export([is_outdated/2, is_taken/2, is_leaving/2, is_up/2, is_in/3, is_in_groups/2, stays/2, serves/2]).
+-export([is_outdated/2, is_taken/2, is_leaving/2, is_up/2, is_in/3, is_in_groups/2, stays/2]).
+-export([serves/2]).
 -export_type([view/0]).
 
 -type view() :: #view{}.
