@@ -130,6 +130,8 @@ rolled_back(Config) ->
     #{~"state" := ~"failed", ~"problems" := [Problem | _]} =
         ask(apply, #{file => Bad}, Config),
     ct:log("~ts", [Problem]),
+    %% Another number of nodes would be another try of what failed.
+    {error, _, []} = ask_any(scale, #{family => ~"web", count => 4}, Config),
     ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"up"}, {~"web3", ~"up"}], instances(Config)),
     #{~"groups" := [#{~"running" := 3}]} = ask(status, #{}, Config).
 

@@ -51,8 +51,9 @@ follow(Desired, Observed, Memory, Now, Steps) ->
                 {Then, _} = sderl_ops_reconcile:ended(Step, ok, MemorySoFar, Now),
                 {done(Step, Desired, MemorySoFar, SeenSoFar), Then}
             end, {Observed, After}, Start),
-            %% Long enough for every wait of an upgrade.
-            follow(Desired, Seen, Remembered, Now + 3_600_000, lists:reverse(Start) ++ Steps)
+            %% Long enough for every wait of an upgrade; no host that is silent is lost by it.
+            follow(Desired, Seen, Remembered#{unreachable := #{}}, Now + 3_600_000,
+                   lists:reverse(Start) ++ Steps)
     end.
 
 %% What is seen when the step has succeeded.

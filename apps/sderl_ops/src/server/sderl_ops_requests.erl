@@ -39,6 +39,7 @@ do(#{do := rollback, revision := Number} = Request, _, Tell) ->
 do(#{do := scale, family := Family, count := Count} = Request, Folder, Tell) ->
     maybe
         {ok, After, File} ?= current(),
+        ok ?= not_rolled_back(),
         {ok, Scaled} ?= told(sderl_ops_file:set_count(File, Family, Count), "that cannot be"),
         {ok, Prepared} ?= prepared(Scaled, Folder),
         Why = io_lib:format("scale ~ts to ~b", [Family, Count]),
@@ -91,6 +92,17 @@ current() ->
     case sderl_ops_server:current() of
         none -> nothing();
         {After, File, _} -> {ok, After, File}
+    end.
+
+%% The file of such a revision is what did not work.
+not_rolled_back() ->
+    case sderl_ops_server:current() of
+        {_, _, []} ->
+            ok;
+        {Revision, _, Families} ->
+            {error, io_lib:format("~ts went back from revision ~b, which scaling would try again: "
+                                  "`rollback` to an earlier one, or apply another file, first",
+                                  [lists:join(", ", Families), Revision]), []}
     end.
 
 revision(Cluster, Number) ->

@@ -51,6 +51,8 @@ back. `destroyed`: nothing is left, and nothing is to be.
     result = #{waiting => [], done => false} :: map(),
     told = none :: term(),
     count = 0 :: non_neg_integer(),
+    %% A decision is due.
+    deciding = false :: boolean(),
     %% When the last step ended.
     quiet_since = never :: integer() | never,
     watchers = #{} :: #{reference() => pid()}
@@ -60,6 +62,10 @@ back. `destroyed`: nothing is left, and nothing is to be.
 -define(LOOK_MS, 2_000).
 -define(TICK_MS, 500).
 -define(ENVOY_MS, 1_000).
+%% A decision costs by the number of instances (a quarter of a second of reductions at 10,000), so
+%% what happens within such a time is decided about together.
+-define(DECIDE_MS, 10).
+-define(INSTANCES_PER_MS, 40).
 %% Looks are programs of the operating system.
 -define(MOST_LOOKS, 16).
 
@@ -71,8 +77,11 @@ start_link(Folder) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Folder, [
 -spec hello() -> none | {Cluster :: binary(), Revision :: pos_integer()}.
 hello() -> call(hello).
 
--doc "What the newest revision was prepared from, for one who makes the next one of it.".
--spec current() -> none | {pos_integer(), sderl_ops_file:file(), sderl_ops_desired:desired()}.
+-doc """
+The newest revision and its file, for one who makes the next one of it; and the families that were
+rolled back from it.
+""".
+-spec current() -> none | {pos_integer(), sderl_ops_file:file(), [Family :: binary()]}.
 current() -> call(current).
 
 -doc """
@@ -236,7 +245,9 @@ handle_call(is_over, _, S) ->
 handle_call(current, _, #s{store = none} = S) ->
     {reply, none, S};
 handle_call(current, _, #s{store = {_, Revision}, prepared = #{file := File}} = S) ->
-    {reply, {Revision, File, S#s.desired}, S};
+    #s{memory = #{failed := Failed}} = S,
+    {reply, {Revision, File, [Family || Family := #{revision := Of} <- Failed, Of =:= Revision]},
+     S};
 handle_call({adopt, Prepared, After, About}, _, S) ->
     adopt_now(Prepared, After, About, S);
 handle_call({plan, Prepared, Force}, _, S) ->
@@ -309,13 +320,15 @@ handle_cast(_, S) -> {noreply, S}.
 -spec handle_info(term(), #s{}) -> {noreply, #s{}}.
 handle_info(tick, S) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
-    {noreply, step(look(S))};
+    {noreply, decide_soon(look(S))};
+handle_info(decide, S) ->
+    {noreply, step(S#s{deciding = false})};
 handle_info({'DOWN', Ref, process, _, Outcome}, #s{steps = Steps} = S)
   when is_map_key(Ref, Steps) ->
-    {noreply, step(step_ended(Ref, Outcome, S))};
+    {noreply, decide_soon(step_ended(Ref, Outcome, S))};
 handle_info({'DOWN', Ref, process, _, Outcome}, #s{looks = Looks} = S)
   when is_map_key(Ref, Looks) ->
-    {noreply, step(look(look_ended(Ref, Outcome, S)))};
+    {noreply, decide_soon(look(look_ended(Ref, Outcome, S)))};
 handle_info({'DOWN', Ref, process, _, _}, #s{watchers = Watchers} = S) ->
     {noreply, S#s{watchers = maps:remove(Ref, Watchers)}};
 handle_info({'EXIT', Envoy, _}, #s{envoy = Envoy} = S) ->
@@ -412,6 +425,14 @@ release(#s{ended = Ended, looked = Looked, memory = Memory} = S) ->
     S#s{ended = Still}.
 
 %% ---------------------------------------------------------------- deciding
+
+decide_soon(#s{deciding = true} = S) ->
+    S;
+decide_soon(#s{desired = undefined} = S) ->
+    S;
+decide_soon(#s{desired = #{instances := Instances}} = S) ->
+    _ = erlang:send_after(?DECIDE_MS + map_size(Instances) div ?INSTANCES_PER_MS, self(), decide),
+    S#s{deciding = true}.
 
 step(#s{desired = undefined} = S) ->
     S;
