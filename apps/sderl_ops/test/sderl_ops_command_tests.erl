@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-import(sderl_ops_places, [in_folder/1]).
+
 help_test_() ->
     [?_assertMatch({help, _}, sderl_ops_command:run(Args))
      || Args <- [["--help"], ["help"], ["-h"]] ++ [[Name, "--help"] || Name <- names()]].
@@ -221,14 +223,3 @@ asked(Service) ->
 run(Args, Folder) ->
     {What, Text} = sderl_ops_command:run(Args ++ ["--dir", Folder]),
     {What, lists:flatten(string:replace(unicode:characters_to_list(Text), Folder, "F"))}.
-
-%% The path of a socket is short.
-in_folder(Fun) ->
-    Name = lists:concat(["sderl-ops-", os:getpid(), "-", erlang:unique_integer([positive])]),
-    Folder = filename:join(os:getenv("TMPDIR", "/tmp"), Name),
-    ok = filelib:ensure_path(Folder),
-    try
-        Fun(Folder)
-    after
-        ok = file:del_dir_r(Folder)
-    end.

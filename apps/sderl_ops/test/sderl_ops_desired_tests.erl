@@ -212,19 +212,17 @@ secret_test() ->
     ?assertEqual(nomatch, string:find(io_lib:format("~p", [{ok, Value}]), "geheim")).
 
 secret_file_test() ->
-    Folder = filename:join(filename:basedir(user_cache, "sderl_ops_desired_tests"), os:getpid()),
-    ok = filelib:ensure_path(Folder),
-    File = unicode:characters_to_binary(filename:join(Folder, "secret")),
-    Resolve = fun(Bytes, Mode) ->
-        ok = file:write_file(File, Bytes),
-        ok = file:change_mode(File, Mode),
-        case sderl_ops_secret:resolve({file, File}) of
-            {ok, Value} -> Value();
-            {error, Why} ->
-                lists:flatten(string:replace(unicode:characters_to_list(Why), File, "F"))
-        end
-    end,
-    try
+    sderl_ops_places:in_folder(fun(Folder) ->
+        File = unicode:characters_to_binary(filename:join(Folder, "secret")),
+        Resolve = fun(Bytes, Mode) ->
+            ok = file:write_file(File, Bytes),
+            ok = file:change_mode(File, Mode),
+            case sderl_ops_secret:resolve({file, File}) of
+                {ok, Value} -> Value();
+                {error, Why} ->
+                    lists:flatten(string:replace(unicode:characters_to_list(Why), File, "F"))
+            end
+        end,
         ?assertEqual(~"geheim", Resolve("geheim\r\n\n", 8#600)),
         ?assertEqual(<<255, 0>>, Resolve(<<255, 0, 10>>, 8#600)),
         ?assertEqual("the file F is empty", Resolve("\n", 8#600)),
@@ -237,6 +235,4 @@ secret_file_test() ->
         ?assertNotEqual(nomatch, string:find(Gone, "no such file or directory")),
         {error, Place} = sderl_ops_secret:resolve({file, list_to_binary(Folder)}),
         ?assertNotEqual(nomatch, string:find(Place, "is not a regular file"))
-    after
-        ok = file:del_dir_r(Folder)
-    end.
+    end).

@@ -4,18 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([root/0]).
-
--doc "The tree that the working directory is in.".
--spec root() -> file:filename().
-root() -> root(filename:absname("")).
-
-root(Folder) ->
-    case {filelib:is_regular(filename:join(Folder, "docs/ops-file.md")),
-          filename:dirname(Folder)} of
-        {true, _} -> Folder;
-        {false, Up} when Up =/= Folder -> root(Up)
-    end.
+-import(sderl_ops_places, [root/0]).
 
 examples_test_() ->
     [

@@ -5,6 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-import(sderl_ops_places, [in_folder/1]).
+
 %% ---------------------------------------------------------------- good files
 
 %% Every key that a file may have is somewhere in it.
@@ -696,14 +698,3 @@ read(Name, Text) ->
                 end} || {At, Found, Expected} <- Problems]}
         end
     end).
-
-in_folder(Fun) ->
-    Folder = filename:join(filename:basedir(user_cache, "sderl_ops_tests"),
-                           integer_to_list(erlang:unique_integer([positive])) ++ "-" ++
-                               os:getpid()),
-    ok = filelib:ensure_path(Folder),
-    try
-        Fun(Folder)
-    after
-        ok = file:del_dir_r(Folder)
-    end.

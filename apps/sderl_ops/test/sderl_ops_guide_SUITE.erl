@@ -12,6 +12,8 @@ anything.
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([guide/1]).
 
+-import(sderl_ops_places, [root/0]).
+
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [guide].
@@ -78,15 +80,6 @@ is_match(Said, Expected) ->
     Regex = unicode:characters_to_binary(["\\A\\s*", lists:join("\\s*", Words), "\\s*\\z"]),
     match =:= re:run(unicode:characters_to_binary(Said), Regex,
                      [dotall, unicode, {capture, none}]).
-
-root() -> root(filename:absname("")).
-
-root(Folder) ->
-    case {filelib:is_regular(filename:join(Folder, "docs/operations.md")),
-          filename:dirname(Folder)} of
-        {true, _} -> Folder;
-        {false, Up} when Up =/= Folder -> root(Up)
-    end.
 
 %% ---------------------------------------------------------------- processes
 
