@@ -2,7 +2,8 @@
 -module(sderl_ops_local).
 -moduledoc """
 Folders of this machine that act as hosts `h1`, `h2`, ...; they lie in the service's folder. All
-have the address 127.0.0.1 and the machine's port mapper (`ERL_EPMD_PORT` of the service is theirs).
+have the address 127.0.0.1, or `localhost` where names are short, and the machine's port mapper
+(`ERL_EPMD_PORT` of the service is theirs).
 """.
 
 -behaviour(sderl_ops_provider).
@@ -12,10 +13,13 @@ have the address 127.0.0.1 and the machine's port mapper (`ERL_EPMD_PORT` of the
 -doc "`hosts` is how many.".
 -spec hosts(sderl_ops_provider:config(), sderl_ops_provider:context()) ->
     {ok, [sderl_ops_provider:found()]}.
-hosts(#{hosts := Count}, #{folder := Folder, provider := Provider}) ->
+hosts(#{hosts := Count}, #{folder := Folder, provider := Provider, names := Names}) ->
     {ok, [#{name => Name,
-            address => ~"127.0.0.1",
+            address => address(Names),
             connection => {sderl_ops_sh, #{base => filename:join([Hosts, Provider, Name])}}}
           || Hosts <- [filename:join(Folder, "hosts")],
              Index <- lists:seq(1, Count),
              Name <- [<<"h", (integer_to_binary(Index))/binary>>]]}.
+
+address(long) -> ~"127.0.0.1";
+address(short) -> ~"localhost".

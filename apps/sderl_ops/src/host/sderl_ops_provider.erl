@@ -12,7 +12,12 @@ that provider in the file.
 -type config() :: #{type := local | ssh, term() => term()}.
 
 -doc "`folder` is the service's own: what a provider keeps goes there.".
--type context() :: #{provider := binary(), cluster := binary(), folder := file:filename_all()}.
+-type context() :: #{
+    provider := binary(),
+    cluster := binary(),
+    names := long | short,
+    folder := file:filename_all()
+}.
 
 -type found() :: #{
     name := binary(),

@@ -58,9 +58,9 @@ source(#{code := Folders}) -> {code, Folders}.
 -spec hosts(sderl_ops_file:file(), Folder :: file:filename_all()) ->
     {ok, #{sderl_ops_desired:host_id() => sderl_ops_host:host()}}
     | {error, [unicode:chardata(), ...]}.
-hosts(#{cluster := Cluster, providers := Providers}, Folder) ->
-    Found = #{Name => sderl_ops_provider:hosts(Config, #{provider => Name, cluster => Cluster,
-                                                         folder => Folder})
+hosts(#{cluster := Cluster, names := Names, providers := Providers}, Folder) ->
+    Context = #{cluster => Cluster, names => Names, folder => Folder},
+    Found = #{Name => sderl_ops_provider:hosts(Config, Context#{provider => Name})
               || Name := Config <- Providers},
     case [["providers.", Name, ": ", Why] || Name := {error, Why} <- Found] of
         [] -> {ok, #{Id => Host || _ := {ok, Hosts} <- Found, Id := Host <- Hosts}};
