@@ -165,7 +165,8 @@ host(Settings) ->
 %% ------------------------------------------------------------------ cases
 
 every_verb(Config) ->
-    Context = #{provider => ~"lab", names => long, cluster => ~"shop", folder => ?config(folder, Config)},
+    Context = #{provider => ~"lab", names => long, cluster => ~"shop",
+                folder => ?config(folder, Config)},
     #{user := User, key := Key, known_hosts := Known, port := Port} = settings(Config),
     Provider = #{type => ssh, user => User, key => Key, known_hosts => Known,
                  hosts => [#{name => ~"a", address => ~"127.0.0.1", port => Port}]},
