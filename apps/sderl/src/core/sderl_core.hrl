@@ -145,8 +145,8 @@
     %% Members that came back empty, and until which batch they do not vote.
     newcomers = #{} :: #{node() => not_live | non_neg_integer()},
     %% Removed members that have left, and have no say any more: by the membership that is ours, and
-    %% so agreed to it, or by another.
-    ended = #{} :: #{node() => agreed | left},
+    %% so agreed to it, or by another, with their own entry in it.
+    ended = #{} :: #{node() => agreed | {pos_integer(), non_neg_integer()}},
     leases = #{} :: #{node() => integer()}, % members out of reach, and since when
     differs = [] :: [node()]                % nodes whose consistency differs, of which we told
 }).

@@ -117,14 +117,17 @@ ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role
     Own = maps:with([N], Both),
     Without = case {Mem, sderl_membership:members(Mem) -- members(S0)} of
         {Mine, _} -> Ended#{N => agreed};
-        {_, []} -> Ended#{N => left};
+        {_, []} -> maps:merge(Ended, Own);
         _ -> Ended
     end,
     S = S0#s{quorum = Quorum#quorum{ended = Without}},
     case {sderl_membership:is_member(N, Both), sderl_membership:is_member(N, Mine)} of
         {true, _} -> S0;
         {false, true} when R =:= coord ->
-            Change = #merge_membership{membership = maps:merge(Mine, Own), from = N},
+            %% (One after the other they could not go: who is left may be no majority with those
+            %% that are still to go.)
+            Left = maps:merge(maps:filter(fun(_, How) -> How =/= agreed end, Without), Own),
+            Change = #merge_membership{membership = maps:merge(Mine, Left), from = N},
             case sderl_core_state:is_ordered(merge_membership, S) of
                 true -> S;
                 false -> sderl_core_state:order(Change, S)
