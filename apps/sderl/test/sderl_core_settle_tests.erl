@@ -466,6 +466,22 @@ a_name_at_home_is_removed_by_its_home_alone_test() ->
     ?assertEqual([{no, not_its_home}], Answers(AtHome, 'n1@t')),
     ?assertEqual([default, default], [Answers(AtHome, Home), Answers(Outside, 'n1@t')]).
 
+%% A snapshot ended early. In its log our process waits beside one whose row our table may have by
+%% now, or has the name itself: then our table has what it had before.
+a_clash_of_a_snapshot_that_ended_early_keeps_our_process_test() ->
+    {Ours, Theirs} = {row(x, pid(1), 'n1@t', 1), row(x, pid(2), 'n2@t', 2)},
+    Other = row(x, pid(3), 'n3@t', 3),
+    Own = fun(Before, Now) ->
+        Known = #d{clashes = #{x => Now}, clashes_before = #{x => Before}},
+        maps:get(x, sderl_core_clash:own('n1@t', Known))
+    end,
+    [?assertEqual({Other, Ours}, Own(Before, {Other, Ours}))
+     || Before <- [{Ours, Theirs}, {Theirs, Ours}, {Ours, Theirs, none, []}]],
+    ?assertEqual({Other, won(Ours)},
+                 Own({won(Ours), Theirs, sderl_row:pid(Ours), []}, {Other, Ours})),
+    ?assertEqual({Theirs, Ours}, Own({Theirs, Ours}, {Ours, Other})),
+    ?assertEqual({Ours, Theirs}, Own({Ours, Theirs}, {Other, Theirs})).
+
 clash() ->
     A = row(x, pid(1), 'n1@t', 1),
     {A, row(x, pid(2), 'n2@t', 2), {#{x => A}, #{pid(1) => x}}}.

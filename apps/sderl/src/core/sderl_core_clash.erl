@@ -218,14 +218,23 @@ came_back(N, IsEmpty, #s{untold = Untold} = S0) ->
 
 %% ---------------------------------------------------------------- what was settled without us
 
--doc "Clashes of this member's own names, in the log that its own copy of its shard is of.".
+-doc """
+Clashes of this member's own names, in the log that its own copy of its shard is of. Where a
+snapshot was begun in whose log its process waits beside another, that clash: our table may have the
+other one by now.
+""".
 -spec own(node(), #d{}) -> #{term() => clash()}.
 own(N, #d{clashes = Clashes, clashes_before = Before}) ->
     Own = maps:filter(fun(_, Clash) ->
         {?ROW_AT(HomeA), ?ROW_AT(HomeB)} = rows(Clash),
         HomeA =:= N orelse HomeB =:= N
     end, Clashes),
-    maps:merge(Own, Before).
+    maps:merge_with(fun(_, Clash, Was) ->
+        case rows(Clash) of
+            {_, ?ROW_AT(N)} -> map_rows(fun(Row) -> won(Row, Was) end, Clash);
+            _ -> Was
+        end
+    end, Own, Before).
 
 -doc "A snapshot has written these rows, maybe over one of ours.".
 -spec overwritten([sderl_core:row()], #s{}) -> #s{}.
