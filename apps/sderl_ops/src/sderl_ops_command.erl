@@ -281,6 +281,9 @@ serve(Folder) ->
     io:put_chars(standard_error, ["starting the service in ", Folder, "; Ctrl-C ends it\n"]),
     run_service(Folder).
 
+%% The process answers with its exit reason.
+-dialyzer({nowarn_function, [run_service/1]}).
+
 run_service(Folder) ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit({ended, sderl_ops_service:run(Folder)}) end),
     await_end(Pid, Monitor).

@@ -55,8 +55,14 @@ export default async function keyboard(stage) {
 
   // A node is found by any part of its name: Enter goes to it, and again to its page.
   const wanted = stage.cluster.nodes[1];
-  await page.getByTestId("search").waitFor();
-  await page.keyboard.press("/");
+  await page.waitForURL(/#\/groups/);
+  const search = page.getByTestId("search");
+  await search.waitFor();
+  // The page is drawn before it listens: what is typed too early would be keys of other pages.
+  const focused = () =>
+    search.evaluate((at) => at === document.activeElement || at.contains(document.activeElement));
+  do await page.keyboard.press("/");
+  while (!(await focused()));
   await page.keyboard.type(wanted.slice(1));
   await page.getByRole("option", { name: wanted }).waitFor();
   await page.keyboard.press("Enter");

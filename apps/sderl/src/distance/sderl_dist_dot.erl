@@ -60,4 +60,6 @@ term(Name) -> printable(lists:flatten(io_lib:format("~0tp", [Name]))).
 %% no XML.
 printable(Text) ->
     Line = [case lists:member(C, "\t\n\r") of true -> $\s; false -> C end || C <- Text],
-    unicode:characters_to_list(sderl_visible:text(Line)).
+    case unicode:characters_to_list(sderl_visible:text(Line)) of
+        Shown when is_list(Shown) -> Shown
+    end.

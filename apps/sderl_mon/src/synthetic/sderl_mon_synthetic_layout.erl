@@ -41,7 +41,7 @@ digits(Least, I) -> string:pad(integer_to_list(I), Least, leading, $0).
 -spec most_groups(Nodes :: pos_integer()) -> pos_integer().
 most_groups(Nodes) ->
     Grouped = grouped(Nodes),
-    lists:max([1, Nodes div 2, min(?MOST_GROUPS, Grouped * (Grouped - 2))]).
+    max(1, max(Nodes div 2, min(?MOST_GROUPS, Grouped * (Grouped - 2)))).
 
 %% Of fifty nodes and more the last few are in no group.
 grouped(Nodes) when Nodes >= 50 -> Nodes - round(?FREE_SHARE * Nodes);

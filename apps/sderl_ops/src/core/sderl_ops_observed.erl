@@ -34,7 +34,8 @@ and ended by itself.
 -type instance_seen() :: #{
     state := laid_out | running | exited,
     release := sderl_ops_desired:sha(),
-    settings := sderl_ops_desired:hash()
+    settings := sderl_ops_desired:hash(),
+    why => binary()
 }.
 -type node_seen() :: #{state := up | down, health := ok | unknown | {problems, [binary()]}}.
 -doc "What is laid out.".

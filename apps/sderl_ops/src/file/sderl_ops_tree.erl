@@ -198,8 +198,7 @@ parse(Tokens) ->
     end.
 
 line(Line) when is_integer(Line) -> Line;
-line({Line, _}) -> Line;
-line(_) -> 1.
+line({Line, _}) -> Line.
 
 convert(Form) ->
     try

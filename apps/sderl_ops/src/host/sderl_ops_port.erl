@@ -37,6 +37,8 @@ exec 3<&0
 """).
 
 -doc "Its exit status and all that it wrote; `Limit` in milliseconds.".
+%% The process answers with its exit reason.
+-dialyzer({nowarn_function, [run/3]}).
 -spec run([unicode:chardata(), ...], input(), timeout()) ->
     {ok, Status :: non_neg_integer(), Output :: binary()}
     | {error, timeout | killed, Output :: binary()}.

@@ -19,7 +19,7 @@ run(#{base := Base}, Cluster, Arguments, Input, Limit) ->
     end.
 
 -doc "The file of the host script.".
--spec script() -> file:filename().
+-spec script() -> file:filename_all().
 script() ->
     Beams = filename:dirname(code:which(?MODULE)),
     filename:join([filename:dirname(Beams), "priv", "host.sh"]).

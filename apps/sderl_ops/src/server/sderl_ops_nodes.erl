@@ -21,6 +21,9 @@ an atom here and nowhere else: only names of instances and groups of a checked f
     groups := #{Group :: binary() => [Node :: binary()]}
 }.
 
+%% Processes that answer with their exit reason.
+-dialyzer({nowarn_function, [look/2, open_link/1]}).
+
 -define(CONNECT_MS, 5_000).
 -define(CALL_MS, 5_000).
 %% A group of many members, each of which may have to be connected first.

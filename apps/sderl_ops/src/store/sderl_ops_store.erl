@@ -119,6 +119,7 @@ history(Cluster, Most) ->
 %% In the order of the numbers.
 key(Number) -> iolist_to_binary(io_lib:format("~10..0b", [Number])).
 
+-spec newest([atom() | binary()]) -> non_neg_integer().
 newest(Path) ->
     case read(Path) of
         {ok, Number} -> Number;

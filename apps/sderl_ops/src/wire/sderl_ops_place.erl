@@ -10,7 +10,7 @@
 -define(MOST_SOCKET_BYTES, 107).
 
 -doc "`$XDG_STATE_HOME/sderl-ops`, by default `~/.local/state/sderl-ops`.".
--spec default() -> file:filename().
+-spec default() -> file:filename_all().
 default() ->
     State =
         case os:getenv("XDG_STATE_HOME", "") of
@@ -57,5 +57,5 @@ socket(Folder) ->
     end.
 
 -doc "The log of a service that runs in the background.".
--spec log(file:filename()) -> file:filename().
+-spec log(file:filename_all()) -> file:filename_all().
 log(Folder) -> filename:join(Folder, "log").
