@@ -48,6 +48,8 @@ back. `destroyed`: nothing is left, and nothing is to be.
     %% Who looks at a host, or at the nodes, and when that began.
     looks = #{} :: #{reference() => {sderl_ops_look:what(), pid(), Began :: integer()}},
     looked = #{} :: #{sderl_ops_look:what() => Began :: integer()},
+    %% The same of those looks that saw something.
+    seen = #{} :: #{sderl_ops_look:what() => Began :: integer()},
     result = #{waiting => [], done => false} :: map(),
     told = none :: term(),
     count = 0 :: non_neg_integer(),
@@ -366,7 +368,8 @@ step_ended(Ref, Outcome, #s{steps = Steps, ended = Ended, memory = Memory, count
 
 %% ---------------------------------------------------------------- looking
 
-look_at_all(S) -> look(S#s{looked = #{}}).
+%% Looks that go on are at hosts as they were known before; what they see is not wanted any more.
+look_at_all(S) -> look(S#s{looks = #{}, looked = #{}, seen = #{}}).
 
 %% Begins the looks that are due: at hosts where a step ended since, and at all after a while.
 look(#s{desired = undefined} = S) ->
@@ -375,12 +378,22 @@ look(#s{looks = Looks} = S) ->
     Busy = [What || _ := {What, _, _} <- Looks],
     Due = [What || What <- [nodes | [{host, Id} || Id <- watched_hosts(S)]],
                    not lists:member(What, Busy), is_due(What, S)],
-    lists:foldl(fun begin_look/2, S, lists:sublist(Due, max(0, ?MOST_LOOKS - length(Busy)))).
+    %% Who waits longest is first, so that hosts that hang keep nobody from being looked at.
+    Sorted = [What || {_, What} <- lists:sort([{last_look(What, S), What} || What <- Due])],
+    lists:foldl(fun begin_look/2, S, lists:sublist(Sorted, max(0, ?MOST_LOOKS - length(Busy)))).
 
-watched_hosts(#s{desired = #{hosts := Hosts}, memory = #{assigned := Assigned},
-                 observed = #{hosts := Seen}}) ->
+last_look(What, #s{looked = Looked}) ->
+    case Looked of
+        #{What := Began} -> {at, Began};
+        #{} -> before
+    end.
+
+%% A step that ended is waited for until its host was looked at, whatever is left there.
+watched_hosts(#s{desired = #{hosts := Hosts}, memory = #{assigned := Assigned} = Memory,
+                 observed = #{hosts := Seen}, ended = Ended}) ->
     Left = [Id || Id := #{instances := Instances} <- Seen, Instances =/= #{}],
-    lists:usort(maps:keys(Hosts) ++ maps:values(Assigned) ++ Left).
+    Changed = [Id || Step := _ <- Ended, {host, Id} <- sderl_ops_look:after_step(Step, Memory)],
+    lists:usort(maps:keys(Hosts) ++ maps:values(Assigned) ++ Left ++ Changed).
 
 is_due(What, #s{looked = Looked, ended = Ended}) ->
     case Looked of
@@ -395,10 +408,10 @@ is_due(What, #s{looked = Looked, ended = Ended}) ->
 
 begin_look(What, #s{looks = Looks} = S) ->
     #s{hosts = Hosts, envoy = Envoy} = S,
-    Nodes = node_names(S),
-    {Pid, Ref} = spawn_monitor(fun() ->
+    Nodes = case What of nodes -> node_names(S); _ -> #{} end,
+    {Pid, Ref} = spawn_opt(fun() ->
         exit({look, sderl_ops_look:at(What, Hosts, Envoy, Nodes)})
-    end),
+    end, [link, monitor]),
     S#s{looks = Looks#{Ref => {What, Pid, stamp()}}}.
 
 %% The nodes of all instances that have a host.
@@ -407,22 +420,21 @@ node_names(#s{memory = #{assigned := Assigned}, hosts = Hosts}) ->
       || Id := HostId <- Assigned, #{address := Address} <- [maps:get(HostId, Hosts, none)]}.
 
 look_ended(Ref, Outcome, #s{looks = Looks, looked = Looked} = S) ->
-    #s{observed = Observed, made = Made} = S,
+    #s{observed = Observed, made = Made, seen = SeenAt} = S,
     {{What, _, Began}, Left} = maps:take(Ref, Looks),
     Seen = case Outcome of
                {look, Given} -> Given;
                _ -> unknown
            end,
-    release(S#s{looks = Left, looked = Looked#{What => Began},
+    Now = case Seen of unknown -> SeenAt; _ -> SeenAt#{What => Began} end,
+    release(S#s{looks = Left, looked = Looked#{What => Began}, seen = Now,
                 observed = sderl_ops_look:put(What, Seen, Made, Observed)}).
 
 %% Steps that ended before their host, or the nodes, were looked at are seen now.
-release(#s{ended = Ended, looked = Looked, memory = Memory} = S) ->
-    Still = maps:filter(fun(Step, At) ->
-        lists:any(fun(What) -> maps:get(What, Looked, 0) =< At end,
-                  sderl_ops_look:after_step(Step, Memory))
-    end, Ended),
-    S#s{ended = Still}.
+release(#s{ended = Ended, seen = Seen, memory = Memory} = S) ->
+    S#s{ended = maps:filter(fun(Step, At) ->
+        not sderl_ops_look:is_seen(Step, At, Seen, Memory)
+    end, Ended)}.
 
 %% ---------------------------------------------------------------- deciding
 
@@ -450,7 +462,9 @@ begin_step(Step, #s{steps = Steps} = S) ->
     Context = #{desired => Desired, observed => Observed, memory => Memory, hosts => Hosts,
                 archives => Archives, envoy => Envoy, cookie => Cookie, made => Made,
                 ours => maps:keys(map_get(assigned, Memory))},
-    {Pid, Ref} = spawn_monitor(fun() -> exit({step, sderl_ops_work:do(Step, Context)}) end),
+    %% It ends with this process: the next one begins with none.
+    {Pid, Ref} = spawn_opt(fun() -> exit({step, sderl_ops_work:do(Step, Context)}) end,
+                           [link, monitor]),
     tell_progress(Step, S#s{steps = Steps#{Ref => {Step, Pid}}}).
 
 %% Stored before anything follows from it.
