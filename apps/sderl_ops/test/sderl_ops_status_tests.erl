@@ -18,6 +18,7 @@ state_test_() ->
             {"nodes that were just started", working, Bad, #{quiet_ms => 2000}},
             {"a node that stays so", failed, Bad, #{quiet_ms => 60_000}},
             {"so it was found", failed, Bad, #{}},
+            {"its cookie cannot be read", failed, Good, #{trouble => "no cookie"}},
             {"nothing is left", destroyed, #{},
              #{desired => #{revision => 1, instances => #{}}}}
         ]

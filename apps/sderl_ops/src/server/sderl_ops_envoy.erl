@@ -15,10 +15,12 @@ speaks to it over a pipe. Should it end, so does this process, and its superviso
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -doc "Of the cluster: its name, its kind of names and its cookie.".
--type options() :: #{cluster := binary(), names := long | short, cookie := binary()}.
+-type options() :: #{cluster := binary(), names := long | short, cookie := sderl_ops_secret:value()}.
 
 %% For the start on a machine that has much else to do.
 -define(START_MS, 60_000).
+%% Longer than all that is called there, which has limits of its own.
+-define(CALL_MS, 600_000).
 
 -doc "Returns before the virtual machine has started; who calls waits for that.".
 -spec start_link(options()) -> gen_server:start_ret().
@@ -28,9 +30,13 @@ start_link(Options) -> gen_server:start_link(?MODULE, Options, []).
 -spec call(pid(), Function :: atom(), Args :: [term()]) -> {ok, term()} | {error, term()}.
 call(Envoy, Function, Args) ->
     try
-        Peer = gen_server:call(Envoy, peer, 2 * ?START_MS),
-        {ok, peer:call(Peer, sderl_ops_nodes, Function, Args, infinity)}
+        Peer = gen_server:call(Envoy, peer, 3 * ?START_MS),
+        {ok, peer:call(Peer, sderl_ops_nodes, Function, Args, ?CALL_MS)}
     catch
+        %% It hangs. Another one is started.
+        exit:{timeout, _} = Reason ->
+            exit(Envoy, kill),
+            {error, {envoy, exit, Reason}};
         Class:Reason -> {error, {envoy, Class, Reason}}
     end.
 
@@ -51,13 +57,20 @@ handle_continue(#{names := Names, cookie := Cookie} = Cluster, undefined) ->
     },
     maybe
         {ok, Peer, _} ?= peer:start_link(Options),
-        As = [name(Cluster), domain(Names), Cookie],
         %% As long as it is no node it is of no use; it ends with this process.
-        {ok, Peer} ?= {peer:call(Peer, sderl_ops_nodes, begin_as, As, ?START_MS), Peer},
+        {ok, Peer} ?= {begin_as(Peer, [name(Cluster), domain(Names), Cookie()]), Peer},
         {noreply, Peer}
     else
         {{error, Why}, _} -> {stop, {no_node, Why}, undefined};
         {error, Why} -> {stop, {no_envoy, Why}, undefined}
+    end.
+
+%% An exit of the call would have the cookie in it, and be logged.
+begin_as(Peer, Args) ->
+    try
+        peer:call(Peer, sderl_ops_nodes, begin_as, Args, ?START_MS)
+    catch
+        _:_ -> {error, no_answer}
     end.
 
 %% Of its own, as others may keep a cluster of this name, or another node the port of this name.

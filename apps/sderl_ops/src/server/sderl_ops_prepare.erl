@@ -16,7 +16,7 @@ The layout of an instance, with the cookie of its cluster. An error is a sentenc
 missing.
 """.
 -spec layout(sderl_ops_desired:instance(), sderl_ops_desired:settings(), place(),
-             Cookie :: binary()) ->
+             Cookie :: sderl_ops_secret:value()) ->
     {ok, sderl_ops_layout:layout()} | {error, unicode:chardata()}.
 layout(Instance, Settings, Place, Cookie) ->
     #{release := Release, settings := Hash} = Instance,
@@ -31,7 +31,7 @@ layout(Instance, Settings, Place, Cookie) ->
             settings => Hash,
             node => map_get(~"node", Values),
             names => Names,
-            cookie => Cookie,
+            cookie => Cookie(),
             start => start(Settings, Values),
             commands => Commands,
             files => FileTexts,

@@ -14,7 +14,8 @@ the next one begins with what is stored and with what it sees.
 -export([start_link/1]).
 -export([hello/0, current/0, adopt/3, status/0, history/0, prepared/1]).
 -export([plan/2, pause/1, resume/1, set_aside/2, take_back/2, watch/1]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
+         format_status/1]).
 -export_type([event/0, state/0]).
 
 -doc """
@@ -38,8 +39,11 @@ back. `destroyed`: nothing is left, and nothing is to be.
     observed = sderl_ops_observed:new() :: sderl_ops_observed:observed(),
     %% Those of the revision, and those that it no longer has where something of us is left.
     hosts = #{} :: #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
-    cookie = <<>> :: binary(),
-    envoy :: pid() | undefined,
+    %% In a function, so that no report of a crash has it.
+    cookie :: sderl_ops_secret:value() | undefined,
+    %% Why nothing can be done at all.
+    trouble = none :: none | unicode:chardata(),
+    envoy :: {Of :: map(), pid()} | undefined,
     %% Groups that the service has made.
     made = [] :: [binary()],
     %% Steps that are done now, and steps that ended and whose host has not been looked at since.
@@ -194,17 +198,15 @@ restore(Cluster, S) ->
 %% A revision becomes what is to be.
 take(Stored, Revision, #s{memory = Memory, hosts = Before, made = Made} = S) ->
     #{prepared := #{file := File, hosts := Hosts} = Prepared} = Stored,
-    #{cluster := Cluster, cookie := Secret, names := Names} = File,
+    #{cluster := Cluster} = File,
     {ok, Desired} = desired(Stored, Revision),
     Former = fun(Number) -> former(Cluster, Number) end,
     Complete = sderl_ops_upgrade:with_former(Desired, Memory, Former),
     #{groups := Groups} = Complete,
     AllMade = lists:usort([Name || #{name := Name} <- Groups] ++ Made),
     ok = sderl_ops_store:put(Cluster, made, AllMade),
-    {ok, Cookie} = sderl_ops_cookie:of_cluster(Secret, S#s.folder),
     Known = maps:merge(maps:merge(earlier_hosts(Cluster), Before), Hosts),
-    begin_envoy(Cluster, Names, Cookie,
-                S#s{prepared = Prepared, desired = Complete, hosts = Known, made = AllMade,
+    begin_envoy(S#s{prepared = Prepared, desired = Complete, hosts = Known, made = AllMade,
                     store = {Cluster, Revision}}).
 
 former(Cluster, Number) ->
@@ -228,13 +230,38 @@ earlier_hosts(Cluster) ->
     lists:foldl(fun({_, #{prepared := #{hosts := Hosts}}}, Known) -> maps:merge(Known, Hosts) end,
                 #{}, sderl_ops_store:revisions(Cluster)).
 
-begin_envoy(_, _, Cookie, #s{envoy = Envoy, cookie = Cookie} = S) when is_pid(Envoy) ->
+%% Without the cookie nothing is done, and it is asked for again: a file of it may be late.
+begin_envoy(#s{prepared = #{file := #{cookie := Secret} = File}, folder = Folder} = S) ->
+    case sderl_ops_cookie:of_cluster(Secret, Folder) of
+        {ok, Cookie} ->
+            begin_envoy(maps:with([cluster, names], File), Cookie, S#s{trouble = none});
+        {error, Sentence} ->
+            again_soon(end_envoy(S#s{trouble = ["nothing can be done: ", Sentence]}))
+    end.
+
+begin_envoy(Of, Cookie, #s{envoy = {Of, Pid}, cookie = Before} = S) when is_pid(Pid) ->
+    case Before() =:= Cookie() of
+        true -> S;
+        false -> start_envoy(Of, Cookie, S)
+    end;
+begin_envoy(Of, Cookie, S) ->
+    start_envoy(Of, Cookie, S).
+
+start_envoy(Of, Cookie, S0) ->
+    S = end_envoy(S0),
+    {ok, Envoy} = sderl_ops_envoy:start_link(Of#{cookie => Cookie}),
+    S#s{envoy = {Of, Envoy}, cookie = Cookie}.
+
+end_envoy(#s{envoy = undefined} = S) ->
     S;
-begin_envoy(Cluster, Names, Cookie, #s{envoy = Before} = S) ->
-    _ = [begin unlink(Before), exit(Before, shutdown) end || is_pid(Before)],
-    {ok, Envoy} = sderl_ops_envoy:start_link(#{cluster => Cluster, names => Names,
-                                               cookie => Cookie}),
-    S#s{envoy = Envoy, cookie = Cookie}.
+end_envoy(#s{envoy = {_, Envoy}} = S) ->
+    unlink(Envoy),
+    exit(Envoy, shutdown),
+    S#s{envoy = undefined, cookie = undefined}.
+
+again_soon(S) ->
+    _ = erlang:send_after(?ENVOY_MS, self(), envoy),
+    S.
 
 %% ---------------------------------------------------------------- requests
 
@@ -299,13 +326,29 @@ adopt_now(Prepared, After, About, #s{store = Store} = S) ->
             {reply, {error, io_lib:format("~ts has made revision ~b meanwhile: look at it "
                                           "(`status`, `plan`), and ask again", [Other, Newer])}, S};
         {_, After} ->
-            %% Nothing is left of the one before.
-            true = state(S) =:= destroyed,
-            added(Cluster, About, Prepared, S#s{memory = sderl_ops_memory:new(), made = [],
-                                                observed = sderl_ops_observed:new(), hosts = #{}})
+            adopt_other(Cluster, About, Prepared, S)
     end.
 
-added(Cluster, #{by := By, why := Why} = About, Prepared, S0) ->
+%% Of the one before nothing must be left.
+adopt_other(Cluster, About, Prepared, #s{store = {Before, _}} = S) ->
+    case state(S) of
+        destroyed ->
+            added(Cluster, About, Prepared,
+                  S#s{memory = sderl_ops_memory:new(), made = [], ended = #{}, hosts = #{},
+                      observed = sderl_ops_observed:new()});
+        _ ->
+            {reply, {error, ["of the cluster ", Before, " something is left, or may be: look at it "
+                             "(`status`), and ask again"]}, S}
+    end.
+
+%% What cannot be begun is not stored.
+added(Cluster, About, #{file := #{cookie := Secret}} = Prepared, S) ->
+    case sderl_ops_cookie:of_cluster(Secret, S#s.folder) of
+        {ok, _} -> add(Cluster, About, Prepared, S);
+        {error, _} = Error -> {reply, Error, S}
+    end.
+
+add(Cluster, #{by := By, why := Why} = About, Prepared, S0) ->
     Stored = About#{prepared => Prepared, at => now_ms()},
     Revision = sderl_ops_store:add_revision(Cluster, Stored),
     S1 = take(Stored, Revision, S0#s{count = 0, told = none}),
@@ -333,18 +376,29 @@ handle_info({'DOWN', Ref, process, _, Outcome}, #s{looks = Looks} = S)
     {noreply, decide_soon(look(look_ended(Ref, Outcome, S)))};
 handle_info({'DOWN', Ref, process, _, _}, #s{watchers = Watchers} = S) ->
     {noreply, S#s{watchers = maps:remove(Ref, Watchers)}};
-handle_info({'EXIT', Envoy, _}, #s{envoy = Envoy} = S) ->
-    _ = erlang:send_after(?ENVOY_MS, self(), envoy),
-    {noreply, S#s{envoy = undefined}};
-handle_info(envoy, #s{envoy = undefined, prepared = #{file := File}, cookie = Cookie} = S) ->
-    #{cluster := Cluster, names := Names} = File,
-    {noreply, begin_envoy(Cluster, Names, Cookie, S)};
+handle_info({'EXIT', Envoy, _}, #s{envoy = {_, Envoy}} = S) ->
+    {noreply, again_soon(S#s{envoy = undefined})};
+handle_info(envoy, #s{envoy = undefined, desired = #{}} = S) ->
+    {noreply, begin_envoy(S)};
 handle_info(_, S) ->
     {noreply, S}.
 
 -doc false.
 -spec terminate(term(), #s{}) -> ok.
 terminate(_, _) -> sderl_ops_store:close().
+
+%% What is to be and what is seen may be of many thousand instances.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) ->
+    maps:map(fun
+        (state, #s{store = Store, steps = Steps}) ->
+            #{store => Store, steps => [Step || _ := {Step, _} <- Steps]};
+        (message, {adopt, _, After, About}) ->
+            {adopt, After, About};
+        (_, Value) ->
+            Value
+    end, Status).
 
 step_ended(Ref, Outcome, #s{steps = Steps, ended = Ended, memory = Memory, count = Count} = S) ->
     {{Step, _}, Left} = maps:take(Ref, Steps),
@@ -407,12 +461,16 @@ is_due(What, #s{looked = Looked, ended = Ended}) ->
     end.
 
 begin_look(What, #s{looks = Looks} = S) ->
-    #s{hosts = Hosts, envoy = Envoy} = S,
+    #s{hosts = Hosts} = S,
+    Envoy = envoy(S),
     Nodes = case What of nodes -> node_names(S); _ -> #{} end,
     {Pid, Ref} = spawn_opt(fun() ->
         exit({look, sderl_ops_look:at(What, Hosts, Envoy, Nodes)})
     end, [link, monitor]),
     S#s{looks = Looks#{Ref => {What, Pid, stamp()}}}.
+
+envoy(#s{envoy = undefined}) -> undefined;
+envoy(#s{envoy = {_, Envoy}}) -> Envoy.
 
 %% The nodes of all instances that have a host.
 node_names(#s{memory = #{assigned := Assigned}, hosts = Hosts}) ->
@@ -448,6 +506,9 @@ decide_soon(#s{desired = #{instances := Instances}} = S) ->
 
 step(#s{desired = undefined} = S) ->
     S;
+%% Until somebody can talk to the nodes, every step would fail.
+step(#s{envoy = undefined} = S) ->
+    tell_state(S);
 step(#s{desired = Desired, observed = Observed, memory = Memory} = S) ->
     #s{steps = Steps, ended = Ended} = S,
     Running = [Step || _ := {Step, _} <- Steps] ++ maps:keys(Ended),
@@ -457,8 +518,8 @@ step(#s{desired = Desired, observed = Observed, memory = Memory} = S) ->
     tell_state(lists:foldl(fun begin_step/2, S1, Start)).
 
 begin_step(Step, #s{steps = Steps} = S) ->
-    #s{desired = Desired, observed = Observed, memory = Memory, hosts = Hosts, envoy = Envoy,
-       cookie = Cookie, made = Made, prepared = #{archives := Archives}} = S,
+    #s{desired = Desired, observed = Observed, memory = Memory, hosts = Hosts,
+       envoy = {_, Envoy}, cookie = Cookie, made = Made, prepared = #{archives := Archives}} = S,
     Context = #{desired => Desired, observed => Observed, memory => Memory, hosts => Hosts,
                 archives => Archives, envoy => Envoy, cookie => Cookie, made => Made,
                 ours => maps:keys(map_get(assigned, Memory))},
@@ -510,7 +571,8 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed, 
         nodes => node_names(S),
         running => [Step || _ := {Step, _} <- Steps] ++ maps:keys(Ended),
         waiting => map_get(waiting, Result),
-        done => map_get(done, Result),
+        done => map_get(done, Result) andalso S#s.envoy =/= undefined,
+        trouble => S#s.trouble,
         quiet_ms => case S#s.quiet_since of
                         never -> infinity;
                         Since -> erlang:monotonic_time(millisecond) - Since

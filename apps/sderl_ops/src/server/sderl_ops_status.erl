@@ -6,7 +6,8 @@
 -export_type([view/0]).
 
 -doc """
-`waiting` and `done` are of the last decision; `quiet_ms` is how long ago the last step ended.
+`waiting` and `done` are of the last decision; `quiet_ms` is how long ago the last step ended;
+`trouble` is why nothing at all can be done.
 """.
 -type view() :: #{
     store := none | {binary(), pos_integer()},
@@ -17,6 +18,7 @@
     running := [sderl_ops_step:step()],
     waiting := [{term(), Why :: term()}],
     done := boolean(),
+    trouble => none | unicode:chardata(),
     quiet_ms := non_neg_integer() | infinity
 }.
 
@@ -29,6 +31,8 @@
 -spec state(view()) -> sderl_ops_server:state().
 state(#{store := none}) ->
     none;
+state(#{trouble := Trouble}) when Trouble =/= none ->
+    failed;
 state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
     #{waiting := Waiting, running := Running} = View,
     Paused = sderl_ops_memory:is_paused(Memory),
@@ -55,7 +59,9 @@ ended(#{desired := #{instances := Instances}, quiet_ms := Quiet} = View) ->
 -doc "What a person has to know, or do something about.".
 -spec problems(view()) -> [unicode:chardata()].
 problems(#{store := none}) -> [];
-problems(View) -> lasting_problems(View) ++ problems_of_nodes(View).
+problems(View) ->
+    [text(Trouble) || #{trouble := Trouble} <- [View], Trouble =/= none]
+        ++ lasting_problems(View) ++ problems_of_nodes(View).
 
 lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revision},
                    observed := #{hosts := Hosts}}) ->

@@ -19,7 +19,7 @@ Does one step, in a process of its own. A step may be repeated: it ends as if it
     ours := [sderl_ops_desired:instance_id()],
     made := [Group :: binary()],
     envoy := pid(),
-    cookie := binary()
+    cookie := sderl_ops_secret:value()
 }.
 
 %% What a release that is not in the file any more had as its limit is not known.
@@ -31,13 +31,29 @@ Does one step, in a process of its own. A step may be repeated: it ends as if it
 
 -doc "Does the step. What fails is a term of `format_error/1`.".
 -spec do(sderl_ops_step:step(), context()) -> ok | {error, term()}.
-do({fetch, HostId, Sha}, #{archives := Archives} = Context) ->
+do(Step, Context) ->
+    try
+        do_step(Step, Context)
+    catch
+        %% Neither arguments nor values: there may be secrets in them.
+        Class:Reason:Stack -> {error, {crashed, {Class, kind(Reason), places(Stack)}}}
+    end.
+
+kind(Reason) when is_atom(Reason) -> Reason;
+kind(Reason) when is_tuple(Reason), is_atom(element(1, Reason)) -> element(1, Reason);
+kind(_) -> other.
+
+places(Stack) ->
+    [{Module, Function, proplists:get_value(line, Where, 0)}
+     || {Module, Function, _, Where} <- lists:sublist(Stack, 4)].
+
+do_step({fetch, HostId, Sha}, #{archives := Archives} = Context) ->
     maybe
         {ok, Host} ?= host(HostId, Context),
         {ok, Archive} ?= find(Sha, Archives, {no_archive, Sha}),
         sderl_ops_host:fetch(Host, Sha, Archive)
     end;
-do({lay_out, Id}, #{desired := Desired, cookie := Cookie} = Context) ->
+do_step({lay_out, Id}, #{desired := Desired, cookie := Cookie} = Context) ->
     maybe
         {ok, Instance, Host} ?= wanted(Id, Context),
         {ok, Place} ?= place(Host, Context),
@@ -45,7 +61,7 @@ do({lay_out, Id}, #{desired := Desired, cookie := Cookie} = Context) ->
         {ok, Layout} ?= layout(Instance, Settings, Place, Cookie),
         sderl_ops_host:lay_out(Host, Id, Layout)
     end;
-do({start, Id}, #{desired := Desired} = Context) ->
+do_step({start, Id}, #{desired := Desired} = Context) ->
     maybe
         {ok, Instance, Host} ?= wanted(Id, Context),
         #{start_timeout_s := Seconds} = sderl_ops_desired:settings(Instance, Desired),
@@ -53,28 +69,28 @@ do({start, Id}, #{desired := Desired} = Context) ->
         ok ?= sderl_ops_host:start(Host, Id, Seconds),
         await_node(node_name(Id, Host), Deadline, Seconds, Context)
     end;
-do({drain, Id}, #{memory := Memory, envoy := Envoy} = Context) ->
+do_step({drain, Id}, #{memory := Memory, envoy := Envoy} = Context) ->
     maybe
         {ok, Host} ?= host(sderl_ops_memory:host_of(Id, Memory), Context),
         {ok, Result} ?= sderl_ops_envoy:call(Envoy, drain, [node_name(Id, Host)]),
         Result
     end;
-do({stop, Id}, #{memory := Memory} = Context) ->
+do_step({stop, Id}, #{memory := Memory} = Context) ->
     maybe
         {ok, Host} ?= host(sderl_ops_memory:host_of(Id, Memory), Context),
         sderl_ops_host:stop(Host, Id, stop_timeout(Id, Context))
     end;
-do({remove, HostId, Id}, Context) ->
+do_step({remove, HostId, Id}, Context) ->
     maybe
         {ok, Host} ?= host(HostId, Context),
         sderl_ops_host:remove(Host, Id)
     end;
-do({drop_release, HostId, Sha}, Context) ->
+do_step({drop_release, HostId, Sha}, Context) ->
     maybe
         {ok, Host} ?= host(HostId, Context),
         sderl_ops_host:drop_release(Host, Sha)
     end;
-do(groups, Context) ->
+do_step(groups, Context) ->
     change_groups(?MOST_ROUNDS, Context).
 
 %% ---------------------------------------------------------------- instances
