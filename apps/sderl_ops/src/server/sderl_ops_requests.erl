@@ -157,17 +157,21 @@ allowed(Prepared, false) ->
 outcome(Done, false, _) ->
     {done, Done#{state => working, problems => []}};
 outcome(Done, true, Tell) ->
+    Monitor = monitor(process, sderl_ops_server),
     ok = sderl_ops_server:watch(self()),
-    wait(Done, Tell).
+    wait(Done, Monitor, Tell).
 
 %% The server has decided by what was asked before it tells its state.
-wait(Done, Tell) ->
+wait(Done, Monitor, Tell) ->
     receive
         {sderl_ops, {state, working, _}} ->
-            wait(Done, Tell);
+            wait(Done, Monitor, Tell);
         {sderl_ops, {state, State, Problems}} ->
             {done, Done#{state => State, problems => Problems}};
         {sderl_ops, Event} ->
             Tell(Event),
-            wait(Done, Tell)
+            wait(Done, Monitor, Tell);
+        {'DOWN', Monitor, process, _, _} ->
+            {error, "the service began again while this was waited for, and goes on with it: "
+                    "`status` tells how it is", []}
     end.
