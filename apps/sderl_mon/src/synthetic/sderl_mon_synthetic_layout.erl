@@ -44,6 +44,7 @@ most_groups(Nodes) ->
     max(1, max(Nodes div 2, min(?MOST_GROUPS, Grouped * (Grouped - 2)))).
 
 %% Of fifty nodes and more the last few are in no group.
+-spec grouped(pos_integer()) -> pos_integer().
 grouped(Nodes) when Nodes >= 50 -> Nodes - round(?FREE_SHARE * Nodes);
 grouped(Nodes) -> Nodes.
 

@@ -97,7 +97,7 @@ terminate(_, #s{socket = Socket, file = File}) ->
 %% ---------------------------------------------------------------- one connection
 
 serve(Connection, Folder) ->
-    case read_line(Connection, <<>>, erlang:monotonic_time(millisecond) + ?REQUEST_MS) of
+    _ = case read_line(Connection, <<>>, erlang:monotonic_time(millisecond) + ?REQUEST_MS) of
         {ok, Line} ->
             case sderl_ops_wire:decode_request(Line) of
                 {ok, Request} -> answer(Request, Connection, Folder);

@@ -57,6 +57,8 @@ back. `destroyed`: nothing is left, and nothing is to be.
     result = #{waiting => [], done => false} :: map(),
     told = none :: term(),
     count = 0 :: non_neg_integer(),
+    %% Of all revisions.
+    archives = #{} :: #{sderl_ops_desired:sha() => file:filename_all()},
     %% A decision is due.
     deciding = false :: boolean(),
     %% When the last step ended.
@@ -108,7 +110,7 @@ they may be done, and what the rules of upgrades refuse.
 plan(Prepared, Force) -> call({plan, Prepared, Force}).
 
 -doc "How the cluster is.".
--spec status() -> sderl_ops_status:status() | none.
+-spec status() -> sderl_ops_wire:status() | none.
 status() -> call(status).
 
 -doc "All revisions, the latest first.".
@@ -205,8 +207,9 @@ take(Stored, Revision, #s{memory = Memory, hosts = Before, made = Made} = S) ->
     #{groups := Groups} = Complete,
     AllMade = lists:usort([Name || #{name := Name} <- Groups] ++ Made),
     ok = sderl_ops_store:put(Cluster, made, AllMade),
-    Known = maps:merge(maps:merge(earlier_hosts(Cluster), Before), Hosts),
+    Known = maps:merge(maps:merge(earlier(hosts, Cluster), Before), Hosts),
     begin_envoy(S#s{prepared = Prepared, desired = Complete, hosts = Known, made = AllMade,
+                    archives = earlier(archives, Cluster),
                     store = {Cluster, Revision}}).
 
 former(Cluster, Number) ->
@@ -226,9 +229,11 @@ desired(#{prepared := Prepared, force := Force}, Revision) ->
     end.
 
 %% What is left on a host that the file no longer has is taken away there.
-earlier_hosts(Cluster) ->
-    lists:foldl(fun({_, #{prepared := #{hosts := Hosts}}}, Known) -> maps:merge(Known, Hosts) end,
-                #{}, sderl_ops_store:revisions(Cluster)).
+%% A family that goes back needs the archive of before.
+earlier(What, Cluster) ->
+    lists:foldl(fun({_, #{prepared := Prepared}}, Known) ->
+        maps:merge(Known, map_get(What, Prepared))
+    end, #{}, sderl_ops_store:revisions(Cluster)).
 
 %% Without the cookie nothing is done, and it is asked for again: a file of it may be late.
 begin_envoy(#s{prepared = #{file := #{cookie := Secret} = File}, folder = Folder} = S) ->
@@ -460,6 +465,9 @@ is_due(What, #s{looked = Looked, ended = Ended}) ->
             true
     end.
 
+%% Looks and steps answer with their exit reason.
+-dialyzer({nowarn_function, [begin_look/2, begin_step/2]}).
+
 begin_look(What, #s{looks = Looks} = S) ->
     #s{hosts = Hosts} = S,
     Envoy = envoy(S),
@@ -519,7 +527,7 @@ step(#s{desired = Desired, observed = Observed, memory = Memory} = S) ->
 
 begin_step(Step, #s{steps = Steps} = S) ->
     #s{desired = Desired, observed = Observed, memory = Memory, hosts = Hosts,
-       envoy = {_, Envoy}, cookie = Cookie, made = Made, prepared = #{archives := Archives}} = S,
+       envoy = {_, Envoy}, cookie = Cookie, made = Made, archives = Archives} = S,
     Context = #{desired => Desired, observed => Observed, memory => Memory, hosts => Hosts,
                 archives => Archives, envoy => Envoy, cookie => Cookie, made => Made,
                 ours => maps:keys(map_get(assigned, Memory))},
