@@ -15,7 +15,8 @@ speaks to it over a pipe. Should it end, so does this process, and its superviso
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -doc "Of the cluster: its name, its kind of names and its cookie.".
--type options() :: #{cluster := binary(), names := long | short, cookie := sderl_ops_secret:value()}.
+-type options() ::
+    #{cluster := binary(), names := long | short, cookie := sderl_ops_secret:value()}.
 
 %% For the start on a machine that has much else to do.
 -define(START_MS, 60_000).
