@@ -140,6 +140,13 @@ plan_test_() ->
              "\"apply\" refuses it without --force:\n  no\n"}
         ]].
 
+what_a_node_said_is_one_line_of_the_table_test() ->
+    Done = #{~"cluster" => ~"shop", ~"revision" => 1, ~"state" => ~"working",
+             ~"instances" => [#{~"id" => ~"web1", ~"state" => ~"exited",
+                                ~"why" => ~"one\ntwo\r\n\n"}]},
+    {ok, Text} = flat(sderl_ops_show:answer(status, Done)),
+    ?assertMatch({match, _}, re:run(Text, "web1 .*exited +one \\| two\n")).
+
 flat({What, Text}) -> {What, unicode:characters_to_list(Text)}.
 
 without_a_terminal_nobody_is_asked_test() ->

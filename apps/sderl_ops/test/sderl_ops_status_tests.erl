@@ -37,6 +37,13 @@ view(Nodes) ->
         quiet_ms => infinity
     }.
 
+reasons_of_steps_test() ->
+    Words = fun(Why) ->
+        unicode:characters_to_list(sderl_ops_note:words({failed, {start, ~"web1"}, Why}))
+    end,
+    ?assertEqual("could not start web1: no port free", Words(~"no port free")),
+    ?assertEqual("could not start web1: {exited,5}", Words({exited, 5})).
+
 problems_test() ->
     Nodes = #{~"web1" => #{state => up, health => {problems, ["one", "two"]}}},
     ?assertEqual([~"web1: one", ~"web1: two"], sderl_ops_status:problems(view(Nodes))).

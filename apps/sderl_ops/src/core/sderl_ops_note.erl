@@ -34,4 +34,5 @@ words({roll_back, Family, From, To, Why}) ->
 words({good, Family, Revision}) ->
     io_lib:format("~ts runs as revision ~b says", [Family, Revision]).
 
+reason(Why) when is_binary(Why) -> [": ", Why];
 reason(Why) -> io_lib:format(": ~0tp", [Why]).
