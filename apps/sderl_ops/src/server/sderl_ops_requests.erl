@@ -116,8 +116,17 @@ prepare_file(Path, Folder) ->
     maybe
         {ok, #{cluster := Cluster} = File} ?= told(sderl_ops_file:read(Path), "the file is wrong"),
         {ok, After} ?= sentence(sderl_ops_server:prepared(Cluster)),
+        ok ?= check_cookie(File, Folder),
         {ok, Prepared} ?= prepared(File, Folder),
         {ok, Prepared, After}
+    end.
+
+check_cookie(#{cookie := generated}, _) ->
+    ok;
+check_cookie(#{cookie := Secret}, Folder) ->
+    case sderl_ops_cookie:of_cluster(Secret, Folder) of
+        {ok, _} -> ok;
+        {error, Sentence} -> {error, "that cannot be done", [["cookie: ", Sentence]]}
     end.
 
 prepared(File, Folder) ->
