@@ -15,6 +15,14 @@ state_test_() ->
             {"something is to be done", working, Good, #{done => false}},
             {"all of it was given up", failed, Bad,
              #{done => false, waiting => [{groups, {quarantined, ~"no"}}]}},
+            {"what is left is refused", failed, Good,
+             #{done => false, waiting => [refused()],
+               memory => (sderl_ops_memory:new())#{upgrades := #{~"web" => upgrade(#{})}}}},
+            {"the rest of an upgrade that goes on", working, Good,
+             #{done => false, waiting => [refused()],
+               memory => (sderl_ops_memory:new())#{
+                   upgrades := #{~"web" => upgrade(#{~"web2" => 1000})}
+               }}},
             {"nodes that were just started", working, Bad, #{quiet_ms => 2000}},
             {"a node that stays so", failed, Bad, #{quiet_ms => 60_000}},
             {"so it was found", failed, Bad, #{}},
@@ -23,6 +31,15 @@ state_test_() ->
              #{desired => #{revision => 1, instances => #{}}}}
         ]
     ].
+
+refused() -> {{instance, ~"web1"}, {upgrade, {refused, {only_gateway, ~"a", ~"b"}}}}.
+
+upgrade(Taken) -> #{revision => 1, back => false, taken => Taken, proven => #{}}.
+
+what_is_refused_is_told_test() ->
+    [Problem] = sderl_ops_status:problems((view(#{}))#{waiting := [refused()]}),
+    ?assertEqual("web1 is the only node that is in both a and b, which would be apart while it is "
+                 "replaced: `apply --force` does it all the same", binary_to_list(Problem)).
 
 view(Nodes) ->
     #{

@@ -36,9 +36,10 @@ state(#{trouble := Trouble}) when Trouble =/= none ->
 state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
     #{waiting := Waiting, running := Running} = View,
     Paused = sderl_ops_memory:is_paused(Memory),
-    %% An upgrade that is not stuck goes on, or back, whatever was given up.
+    %% An upgrade that has begun and is not stuck goes on, or back, whatever was given up.
     Stuck = Running =:= [] andalso Waiting =/= [] andalso lists:all(fun is_given_up/1, Waiting)
-        andalso [Family || Family := Upgrade <- Upgrades, not is_map_key(stuck, Upgrade)] =:= [],
+        andalso [Family || Family := #{taken := Taken} = Upgrade <- Upgrades,
+                           Taken =/= #{}, not is_map_key(stuck, Upgrade)] =:= [],
     if
         Paused -> paused;
         not Done, not Stuck -> working;
@@ -46,6 +47,7 @@ state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
     end.
 
 is_given_up({_, {quarantined, _}}) -> true;
+is_given_up({_, {upgrade, {refused, _}}}) -> true;
 is_given_up(_) -> false.
 
 ended(#{desired := #{instances := Instances}, quiet_ms := Quiet} = View) ->
@@ -64,13 +66,15 @@ problems(View) ->
         ++ lasting_problems(View) ++ problems_of_nodes(View).
 
 lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revision},
-                   observed := #{hosts := Hosts}}) ->
+                   observed := #{hosts := Hosts}, waiting := Waiting}) ->
     [text(sderl_ops_note:words({quarantined, Step, Why}))
      || {Step, Why} <- lists:sort(sderl_ops_memory:quarantined(Memory))]
         ++ [text(sderl_ops_note:words({roll_back, Family, From, To, Why}))
             || Family := #{revision := From, to := To, why := Why}
                    <- maps:iterator(Failed, ordered),
                From =:= Revision]
+        ++ [text([sderl_ops_plan:words({Id, Why}), ": `apply --force` does it all the same"])
+            || {Key, {upgrade, {refused, Why}}} <- lists:sort(Waiting), Id <- [waiting_id(Key)]]
         ++ [text([Host, " is ", atom_to_list(State), [[": ", Why] || #{why := Why} <- [Seen]]])
             || Host := #{state := State} = Seen <- maps:iterator(Hosts, ordered), State =/= up].
 
@@ -167,11 +171,15 @@ group_state(_, _, unknown) -> unknown;
 group_state(Members, Members, _) -> whole;
 group_state(_, _, _) -> incomplete.
 
+waiting_id({instance, Id}) -> Id;
+waiting_id(Step) -> sderl_ops_step:instance(Step).
+
 waiting({groups, Why}) -> text(["groups: ", reason(Why)]);
 waiting({{instance, Id}, Why}) -> text([Id, ": ", reason(Why)]);
 waiting({Step, Why}) -> text([sderl_ops_step:words(Step), ": ", reason(Why)]).
 
 reason(running) -> "being done";
+reason({upgrade, {refused, _}}) -> "not replaced: see the problems";
 reason({quarantined, Why}) -> ["given up: ", printed(Why)];
 reason({again_at, _, Why}) -> ["tried again soon: ", printed(Why)];
 reason(Why) -> printed(Why).
