@@ -8,7 +8,7 @@ Nobody's work is undone here: a member that is no node of this cluster stays, an
 that the service has not made.
 """.
 
--export([changes/4, is_as_desired/3]).
+-export([changes/4]).
 -export_type([member/0, group/0, seen/0, change/0]).
 
 -doc "A node, by its whole name.".
@@ -37,10 +37,6 @@ changes(Desired, Made, Ours, Seen) ->
     lists:append([change(Group, Ours, Seen) || Group <- Desired])
         ++ [{delete, hd(Holders), Name} || Name <- lists:usort(Made) -- Names,
                                            [_ | _] = Holders <- [holders(Name, Seen)]].
-
--doc "Whether every member that answers knows its groups as they are to be.".
--spec is_as_desired([group()], Ours :: [member()], seen()) -> boolean().
-is_as_desired(Desired, Ours, Seen) -> changes(Desired, [], Ours, Seen) =:= [].
 
 change(#{name := Name, members := Members} = Group, Ours, Seen) ->
     Up = [Member || Member <- Members, is_map_key(Member, Seen)],

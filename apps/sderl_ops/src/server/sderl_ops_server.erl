@@ -188,11 +188,11 @@ handle_continue(begin_with_stored, S) ->
 
 %% Of several all but the newest have been destroyed.
 newest(Cluster) ->
-    {_, #{at := At}} = lists:last(sderl_ops_store:revisions(Cluster)),
+    {_, #{at := At}} = sderl_ops_store:latest(Cluster),
     At.
 
 restore(Cluster, S) ->
-    {Revision, Stored} = lists:last(sderl_ops_store:revisions(Cluster)),
+    {Revision, Stored} = sderl_ops_store:latest(Cluster),
     #{memory := Memory, made := Made} =
         maps:merge(#{memory => sderl_ops_memory:new(), made => []}, sderl_ops_store:all(Cluster)),
     take(Stored, Revision, S#s{store = {Cluster, Revision}, memory = Memory, made = Made}).

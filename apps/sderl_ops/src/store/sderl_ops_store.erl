@@ -12,8 +12,8 @@ Revisions are never changed. The history is bounded: the oldest entries go.
 """.
 
 -export([open/1, close/0]).
--export([clusters/0, delete/1]).
--export([add_revision/2, revision/2, revisions/1]).
+-export([clusters/0]).
+-export([add_revision/2, revision/2, revisions/1, latest/1]).
 -export([put/3, all/1]).
 -export([note/2, history/2]).
 -export_type([revision/0, entry/0]).
@@ -56,10 +56,6 @@ close() ->
 -spec clusters() -> [binary()].
 clusters() -> [Name || {Name, _} <- children([clusters], newest)].
 
--doc "Forgets a cluster with its revisions; its history stays.".
--spec delete(Cluster :: binary()) -> ok.
-delete(Cluster) -> ok = khepri:delete(?STORE, [clusters, Cluster]).
-
 %% ---------------------------------------------------------------- revisions
 
 -doc "Adds a revision, and gives its number.".
@@ -87,6 +83,13 @@ revisions(Cluster) ->
                            Number <- [binary_to_integer(Key)],
                            Number =< Newest].
 
+-doc "The newest revision of a cluster that has one.".
+-spec latest(Cluster :: binary()) -> {pos_integer(), revision()}.
+latest(Cluster) ->
+    Number = newest([clusters, Cluster, newest]),
+    {ok, Revision} = read([clusters, Cluster, revisions, key(Number)]),
+    {Number, Revision}.
+
 %% ---------------------------------------------------------------- what is remembered
 
 -doc "Keeps a part of what the reconciler remembers.".
@@ -105,7 +108,12 @@ note(Cluster, Entry) ->
     Number = newest([history, Cluster, newest]) + 1,
     ok = khepri:put(?STORE, [history, Cluster, entries, key(Number)], Entry),
     ok = khepri:put(?STORE, [history, Cluster, newest], Number),
-    ok = khepri:delete(?STORE, [history, Cluster, entries, key(max(0, Number - ?MOST_ENTRIES))]).
+    drop_entry(Cluster, Number - ?MOST_ENTRIES).
+
+drop_entry(Cluster, Number) when Number > 0 ->
+    ok = khepri:delete(?STORE, [history, Cluster, entries, key(Number)]);
+drop_entry(_, _) ->
+    ok.
 
 -doc "The newest entries, the oldest of these first.".
 -spec history(Cluster :: binary(), Most :: pos_integer()) -> [{pos_integer(), entry()}].
