@@ -31,15 +31,15 @@ do(#{do := apply, file := Path} = Request, Folder, Tell) ->
     end;
 do(#{do := rollback, revision := Number} = Request, _, Tell) ->
     maybe
-        {ok, After, #{cluster := Cluster}} ?= current(),
+        {ok, After, #{cluster := Cluster}, _} ?= current(),
         {ok, #{prepared := Prepared}} ?= revision(Cluster, Number),
         Why = ["roll back to ", integer_to_list(Number)],
         adopt_and_wait(Prepared, After, Why, Request, Tell)
     end;
 do(#{do := scale, family := Family, count := Count} = Request, Folder, Tell) ->
     maybe
-        {ok, After, File} ?= current(),
-        ok ?= not_rolled_back(),
+        {ok, After, File, RolledBack} ?= current(),
+        ok ?= check_not_rolled_back(After, RolledBack),
         {ok, Scaled} ?= told(sderl_ops_file:set_count(File, Family, Count), "that cannot be"),
         {ok, Prepared} ?= prepared(Scaled, Folder),
         Why = io_lib:format("scale ~ts to ~b", [Family, Count]),
@@ -47,7 +47,7 @@ do(#{do := scale, family := Family, count := Count} = Request, Folder, Tell) ->
     end;
 do(#{do := destroy} = Request, Folder, Tell) ->
     maybe
-        {ok, After, File} ?= current(),
+        {ok, After, File, _} ?= current(),
         {ok, Prepared} ?= prepared(File#{families := #{}, groups := []}, Folder),
         adopt_and_wait(Prepared, After, "destroy", Request#{force => true}, Tell)
     end;
@@ -64,7 +64,7 @@ do(#{do := Do, instance := Id, wait := Wait, who := Who}, _, Tell)
 do(#{do := status}, _, _) ->
     known(fun() -> sderl_ops_server:status() end);
 do(#{do := history}, _, _) ->
-    {done, #{revisions => sderl_ops_server:history()}};
+    {done, #{revisions => history()}};
 do(#{do := pause, who := Who}, _, _) ->
     known(fun() -> #{state => sderl_ops_server:pause(Who)} end);
 do(#{do := resume, who := Who}, _, _) ->
@@ -91,25 +91,32 @@ version() ->
 current() ->
     case sderl_ops_server:current() of
         none -> nothing();
-        {After, File, _} -> {ok, After, File}
+        {After, File, RolledBack} -> {ok, After, File, RolledBack}
     end.
 
 %% The file of such a revision is what did not work.
-not_rolled_back() ->
-    case sderl_ops_server:current() of
-        {_, _, []} ->
-            ok;
-        {Revision, _, Families} ->
-            {error, io_lib:format("~ts went back from revision ~b, which scaling would try again: "
-                                  "`rollback` to an earlier one, or apply another file, first",
-                                  [lists:join(", ", Families), Revision]), []}
-    end.
+check_not_rolled_back(_, []) ->
+    ok;
+check_not_rolled_back(Revision, Families) ->
+    {error, io_lib:format("~ts went back from revision ~b, which scaling would try again: "
+                          "`rollback` to an earlier one, or apply another file, first",
+                          [lists:join(", ", Families), Revision]), []}.
 
 revision(Cluster, Number) ->
     case sderl_ops_store:revision(Cluster, Number) of
         {ok, _} = Ok -> Ok;
         {error, not_found} ->
             {error, io_lib:format("there is no revision ~b: `history` lists them", [Number]), []}
+    end.
+
+history() ->
+    case sderl_ops_server:hello() of
+        none ->
+            [];
+        {Cluster, _} ->
+            #{memory := Memory} = maps:merge(#{memory => sderl_ops_memory:new()},
+                                             sderl_ops_store:all(Cluster)),
+            sderl_ops_status:history(sderl_ops_store:revisions(Cluster), Memory)
     end.
 
 prepare_file(Path, Folder) ->

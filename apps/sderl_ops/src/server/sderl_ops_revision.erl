@@ -6,7 +6,7 @@ are, the releases as archives, and the desired state. It asks providers and pack
 take a while; it is done by who asks for it and not by the server.
 """.
 
--export([prepare/2, desired/2, hosts/2]).
+-export([prepare/2, desired/2, hosts/2, in_order/1]).
 -export_type([prepared/0]).
 
 -doc """
@@ -74,14 +74,15 @@ desired(#{file := File, sums := Sums, hosts := Hosts}, Revision) ->
     Names = maps:groups_from_list(fun([Provider, _]) -> Provider end, fun([_, Name]) -> Name end,
                                   [binary:split(Id, ~"/") || Id := _ <- Hosts]),
     Given = #{revision => Revision, sums => Sums,
-              hosts => #{Provider => sorted(Found) || Provider := Found <- Names}},
+              hosts => #{Provider => in_order(Found) || Provider := Found <- Names}},
     case sderl_ops_desired:from(File, Given) of
         {ok, _} = Ok -> Ok;
         {error, Problems} -> {error, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}
     end.
 
-%% h2 before h10.
-sorted(Names) -> lists:sort(fun(A, B) -> natural(A) =< natural(B) end, Names).
+-doc "Names in the order of the numbers in them: h2 before h10.".
+-spec in_order([binary()]) -> [binary()].
+in_order(Names) -> [Name || {_, Name} <- lists:sort([{natural(Name), Name} || Name <- Names])].
 
 natural(Name) ->
     [number(Part) || Part <- re:split(Name, "([0-9]+)", [{return, binary}])].

@@ -12,11 +12,13 @@ the next one begins with what is stored and with what it sees.
 -behaviour(gen_server).
 
 -export([start_link/1]).
--export([hello/0, current/0, adopt/3, status/0, history/0, prepared/1]).
+-export([hello/0, current/0, adopt/3, status/0, prepared/1]).
 -export([plan/2, pause/1, resume/1, set_aside/2, take_back/2, watch/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
          format_status/1]).
 -export_type([event/0, state/0]).
+
+-import(sderl_ops_wire, [text/1]).
 
 -doc """
 `steady`: all is as the file says. `failed`: as good as that, but something was given up, or rolled
@@ -112,14 +114,6 @@ plan(Prepared, Force) -> call({plan, Prepared, Force}).
 -doc "How the cluster is.".
 -spec status() -> sderl_ops_wire:status() | none.
 status() -> call(status).
-
--doc "All revisions, the latest first.".
--spec history() -> [sderl_ops_wire:revision()].
-history() ->
-    case hello() of
-        none -> [];
-        {Cluster, _} -> sderl_ops_status:history(Cluster)
-    end.
 
 -doc "What a file of this cluster asks of the server before it can be adopted.".
 -spec prepared(binary()) -> {ok, After :: non_neg_integer()} | {error, unicode:chardata()}.
@@ -323,7 +317,7 @@ adopt_now(Prepared, After, About, #s{store = Store} = S) ->
     #{file := #{cluster := Cluster}} = Prepared,
     case Store of
         none ->
-            added(Cluster, About, Prepared, S#s{memory = sderl_ops_memory:new()});
+            added(Cluster, About, Prepared, S);
         {Cluster, After} ->
             added(Cluster, About, Prepared, S);
         {Stored, Newer} when Stored =:= Cluster; Newer =/= After ->
@@ -589,8 +583,6 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed, 
 
 note(Cluster, By, What, Result) ->
     sderl_ops_store:note(Cluster, #{at => now_ms(), by => By, what => What, result => Result}).
-
-text(Chars) -> unicode:characters_to_binary(Chars).
 
 now_ms() -> erlang:system_time(millisecond).
 

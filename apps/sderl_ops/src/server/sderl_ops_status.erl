@@ -1,9 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_status).
--moduledoc "What the server knows, for people. Pure, but for `history/1`, which reads the store.".
+-moduledoc "What the server knows, for people. Pure.".
 
--export([state/1, problems/1, status/1, history/1]).
+-export([state/1, problems/1, status/1, history/2]).
 -export_type([view/0]).
+
+-import(sderl_ops_wire, [text/1]).
 
 -doc """
 `waiting` and `done` are of the last decision; `quiet_ms` is how long ago the last step ended;
@@ -108,6 +110,7 @@ instances(#{desired := Desired, memory := #{assigned := Assigned} = Memory, node
             observed := Observed} = View) ->
     #{instances := Instances} = Desired,
     Ids = lists:usort(maps:keys(Instances) ++ maps:keys(Assigned)),
+    Failures = failures(Memory),
     [
         #{
             id => Id,
@@ -115,18 +118,11 @@ instances(#{desired := Desired, memory := #{assigned := Assigned} = Memory, node
             host => maps:get(Id, Assigned, undefined),
             release => release(Id, Seen, Desired),
             state => instance_state(Id, Seen, View),
-            why => why(Id, Seen, Memory)
+            why => why(Id, Seen, Failures)
         }
-     || Id <- sorted(Ids),
+     || Id <- sderl_ops_revision:in_order(Ids),
         Seen <- [sderl_ops_observed:instance_at(maps:get(Id, Assigned, undefined), Id, Observed)]
     ].
-
-sorted(Ids) ->
-    [Id || {_, Id} <- lists:sort([{natural(Id), Id} || Id <- Ids])].
-
-natural(Id) ->
-    Family = string:trim(Id, trailing, "0123456789"),
-    {Family, byte_size(Id), Id}.
 
 release(_, #{release := Sha}, #{releases := Releases}) when Sha =/= <<>> ->
     case Releases of
@@ -152,11 +148,16 @@ instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := De
         #{state := State} -> State
     end.
 
-why(Id, Seen, #{attempts := Attempts}) ->
-    case [Why || Step := #{why := Why} <- maps:iterator(Attempts, ordered),
-                 sderl_ops_step:instance(Step) =:= Id] of
-        [Why | _] -> text(Why);
-        [] -> case Seen of #{why := Why} -> Why; _ -> undefined end
+%% Why the first of its steps that failed did, by instance.
+failures(#{attempts := Attempts}) ->
+    #{sderl_ops_step:instance(Step) => Why
+      || Step := #{why := Why} <- maps:iterator(Attempts, reversed)}.
+
+why(Id, Seen, Failures) ->
+    case {Failures, Seen} of
+        {#{Id := Why}, _} -> text(printed(Why));
+        {_, #{why := Why}} -> Why;
+        _ -> undefined
     end.
 
 groups(#{desired := #{groups := Groups}, observed := #{groups := Seen}}) ->
@@ -187,32 +188,23 @@ reason(Why) -> printed(Why).
 printed(Why) when is_binary(Why) -> Why;
 printed(Why) -> io_lib:format("~0tp", [Why]).
 
--doc "The revisions of a cluster, the latest first.".
--spec history(Cluster :: binary()) -> [sderl_ops_wire:revision()].
-history(Cluster) ->
-    Revisions = lists:reverse(sderl_ops_store:revisions(Cluster)),
+-doc "The newest of a cluster's revisions, the latest first, and how they ended.".
+-spec history([{pos_integer(), sderl_ops_store:revision()}], sderl_ops_memory:memory()) ->
+    [sderl_ops_wire:revision()].
+history(Revisions, Memory) ->
     [#{revision => Number, at => time(At), who => By, what => Why,
-       result => result(Number, Cluster)}
-     || {Number, #{at := At, by := By, why := Why}} <- lists:sublist(Revisions, ?HISTORY)].
+       result => result(Number, Memory)}
+     || {Number, #{at := At, by := By, why := Why}}
+            <- lists:sublist(lists:reverse(Revisions), ?HISTORY)].
 
-result(Number, Cluster) ->
-    case sderl_ops_store:all(Cluster) of
-        #{memory := #{failed := Failed, good := Good}} ->
-            case {[F || F := #{revision := N} <- Failed, N =:= Number],
-                  [F || F := N <- Good, N =:= Number]} of
-                {[_ | _] = Families, _} -> text(["rolled back: ", lists:join(", ", Families)]);
-                {[], [_ | _]} -> ~"good";
-                {[], []} -> ~""
-            end;
-        #{} ->
-            ~""
+result(Number, #{failed := Failed, good := Good}) ->
+    RolledBack = [Family || Family := #{revision := Of} <- Failed, Of =:= Number],
+    IsGood = lists:member(Number, maps:values(Good)),
+    case RolledBack of
+        [_ | _] -> text(["rolled back: ", lists:join(", ", RolledBack)]);
+        [] when IsGood -> ~"good";
+        [] -> ~""
     end.
 
 time(At) ->
     list_to_binary(calendar:system_time_to_rfc3339(At, [{unit, millisecond}, {offset, "Z"}])).
-
-text(Chars) ->
-    case unicode:characters_to_binary(Chars) of
-        Text when is_binary(Text) -> Text;
-        _ -> ~"(not UTF-8)"
-    end.

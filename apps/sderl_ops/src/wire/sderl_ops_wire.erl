@@ -35,7 +35,7 @@ earlier ends the waiting and not the work.
 """.
 
 -export([encode_request/1, decode_request/1, encode_answer/1, decode_answer/1, lines/3]).
--export([most_request_bytes/0, most_answer_bytes/0]).
+-export([most_request_bytes/0, most_answer_bytes/0, text/1]).
 -export_type([request/0, answer/0, status/0, revision/0]).
 
 -doc "Defaults: `force` is false, `wait` true.".
@@ -175,6 +175,8 @@ line(Map) -> [json:encode(Map, fun encode_value/2), $\n].
 encode_value(undefined, _) -> ~"null";
 encode_value(Value, Encode) -> json:encode_value(Value, Encode).
 
+-doc "Any text as UTF-8.".
+-spec text(unicode:chardata()) -> binary().
 text(Text) ->
     case unicode:characters_to_binary(Text) of
         Binary when is_binary(Binary) -> Binary;
