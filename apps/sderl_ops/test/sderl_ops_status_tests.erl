@@ -47,7 +47,7 @@ view(Nodes) ->
         desired => #{revision => 1, instances => #{~"web1" => #{}}},
         memory => sderl_ops_memory:new(),
         observed => (sderl_ops_observed:new())#{nodes := Nodes},
-        nodes => #{},
+        hosts => #{},
         running => [],
         waiting => [],
         done => true,

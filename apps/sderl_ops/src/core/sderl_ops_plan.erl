@@ -7,7 +7,7 @@ world where each step succeeds at once and every node is well. Pure.
 
 -include("sderl_ops_view.hrl").
 
--export([plan/4, words/1]).
+-export([plan/4, refusals/4, words/1]).
 
 %% More than anybody reads.
 -define(MOST_STEPS, 2_000).
@@ -17,12 +17,19 @@ world where each step succeeds at once and every node is well. Pure.
            sderl_ops_memory:time()) ->
     #{steps := [sderl_ops_step:step()], refused := [sderl_ops_upgrade:refusal()]}.
 plan(Desired, Observed, Memory, Now) ->
-    View = sderl_ops_view:new(Desired, Observed, Memory, #{}, #{}, [], Now),
     #{
         steps => follow(Desired, sighted(Desired, Observed), sderl_ops_memory:resume(Memory), Now,
                         []),
-        refused => sderl_ops_upgrade:refusals(View)
+        refused => refusals(Desired, Observed, Memory, Now)
     }.
+
+-doc "What the rules of upgrades refuse, which is found sooner than the steps.".
+-spec refusals(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
+               sderl_ops_memory:memory(), sderl_ops_memory:time()) ->
+    [sderl_ops_upgrade:refusal()].
+refusals(Desired, Observed, Memory, Now) ->
+    sderl_ops_upgrade:refusals(
+        sderl_ops_view:new(Desired, Observed, Memory, #{}, #{}, [], Now)).
 
 -doc "A sentence for a refusal.".
 -spec words(sderl_ops_upgrade:refusal()) -> unicode:chardata().

@@ -5,7 +5,7 @@ Looks at one host, or at all nodes, in a process of its own, so that a host that
 looks at nothing else.
 """.
 
--export([at/4, put/4, after_step/2, is_seen/4]).
+-export([names/2, at/4, put/4, after_step/2]).
 -export_type([what/0, seen/0]).
 
 -type what() :: nodes | {host, sderl_ops_desired:host_id()}.
@@ -19,6 +19,13 @@ looks at nothing else.
 
 %% For each node; they are asked side by side.
 -define(NODES_MS, 8_000).
+
+-doc "The nodes of all instances that have a host.".
+-spec names(sderl_ops_memory:memory(), #{sderl_ops_desired:host_id() => sderl_ops_host:host()}) ->
+    #{sderl_ops_desired:instance_id() => Node :: binary()}.
+names(#{assigned := Assigned}, Hosts) ->
+    #{Id => <<Id/binary, $@, Address/binary>>
+      || Id := HostId <- Assigned, #{address := Address} <- [maps:get(HostId, Hosts, none)]}.
 
 -doc "Looks. `Nodes` are the names of the nodes by instance.".
 -spec at(what(), #{sderl_ops_desired:host_id() => sderl_ops_host:host()}, pid() | undefined,
@@ -85,20 +92,6 @@ after_step({Kind, Id}, Memory) when Kind =:= start; Kind =:= drain; Kind =:= sto
     [nodes | at_host(sderl_ops_memory:host_of(Id, Memory))];
 after_step({lay_out, Id}, Memory) -> at_host(sderl_ops_memory:host_of(Id, Memory));
 after_step({_, Host, _}, _) -> at_host(Host).
-
--doc """
-Whether what a step did that ended at `At` has been seen: all that has to be looked at was seen by
-looks that began later. `Seen` has when these began.
-""".
--spec is_seen(sderl_ops_step:step(), At :: integer(), Seen :: #{what() => Began :: integer()},
-              sderl_ops_memory:memory()) -> boolean().
-is_seen(Step, At, Seen, Memory) ->
-    lists:all(fun(What) ->
-        case Seen of
-            #{What := Began} -> Began > At;
-            #{} -> false
-        end
-    end, after_step(Step, Memory)).
 
 at_host(undefined) -> [];
 at_host(Host) -> [{host, Host}].

@@ -22,7 +22,7 @@ do(#{do := hello}, _, _) ->
 do(#{do := plan, file := Path, force := Force}, Folder, _) ->
     maybe
         {ok, Prepared, _} ?= prepare_file(Path, Folder),
-        {done, sderl_ops_server:plan(Prepared, Force)}
+        {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_server:view(), system_ms())}
     end;
 do(#{do := apply, file := Path} = Request, Folder, Tell) ->
     maybe
@@ -62,7 +62,7 @@ do(#{do := Do, instance := Id, wait := Wait, who := Who}, _, Tell)
         {error, Sentence} -> {error, Sentence, []}
     end;
 do(#{do := status}, _, _) ->
-    known(fun() -> sderl_ops_server:status() end);
+    known(fun() -> sderl_ops_status:status(sderl_ops_server:view()) end);
 do(#{do := history}, _, _) ->
     {done, #{revisions => history()}};
 do(#{do := pause, who := Who}, _, _) ->
@@ -114,18 +114,33 @@ history() ->
         none ->
             [];
         {Cluster, _} ->
-            #{memory := Memory} = maps:merge(#{memory => sderl_ops_memory:new()},
-                                             sderl_ops_store:all(Cluster)),
+            {Memory, _} = sderl_ops_stored:remembered(Cluster),
             sderl_ops_status:history(sderl_ops_store:revisions(Cluster), Memory)
     end.
 
 prepare_file(Path, Folder) ->
     maybe
         {ok, #{cluster := Cluster} = File} ?= told(sderl_ops_file:read(Path), "the file is wrong"),
-        {ok, After} ?= sentence(sderl_ops_server:prepared(Cluster)),
+        {ok, After} ?= check_cluster(Cluster),
         ok ?= check_cookie(File, Folder),
         {ok, Prepared} ?= prepared(File, Folder),
         {ok, Prepared, After}
+    end.
+
+%% A folder has one cluster at a time.
+check_cluster(Cluster) ->
+    case sderl_ops_server:hello() of
+        none -> {ok, 0};
+        {Cluster, Revision} -> {ok, Revision};
+        {Other, Revision} ->
+            case sderl_ops_status:state(sderl_ops_server:view()) of
+                destroyed ->
+                    {ok, Revision};
+                _ ->
+                    {error, ["the service of this folder keeps the cluster ", Other,
+                             ", and the file is of ", Cluster,
+                             ": name another folder with --dir"], []}
+            end
     end.
 
 check_cookie(#{cookie := generated}, _) ->
@@ -161,9 +176,9 @@ adopt_and_wait(Prepared, After, Why, #{who := Who, force := Force, wait := Wait}
 allowed(_, true) ->
     ok;
 allowed(Prepared, false) ->
-    case sderl_ops_server:plan(Prepared, false) of
-        #{refused := []} -> ok;
-        #{refused := Refused} ->
+    case sderl_ops_preview:refused(Prepared, false, sderl_ops_server:view(), system_ms()) of
+        [] -> ok;
+        Refused ->
             {error, "refused, as a group would be without a member or an edge without a gateway "
                     "meanwhile (--force does it all the same)", Refused}
     end.
@@ -191,3 +206,5 @@ wait(Done, Monitor, Tell) ->
             {error, "the service began again while this was waited for, and goes on with it: "
                     "`status` tells how it is", []}
     end.
+
+system_ms() -> erlang:system_time(millisecond).

@@ -6,7 +6,7 @@ are, the releases as archives, and the desired state. It asks providers and pack
 take a while; it is done by who asks for it and not by the server.
 """.
 
--export([prepare/2, desired/2, hosts/2, in_order/1]).
+-export([prepare/2, desired/3, hosts/2, in_order/1]).
 -export_type([prepared/0]).
 
 -doc """
@@ -36,7 +36,7 @@ prepare(#{releases := Releases, families := Families} = File, Folder) ->
             hosts => Hosts
         },
         %% What the file says of hosts that there are not is to be told before anything is stored.
-        {ok, _} ?= desired(Prepared, 0),
+        {ok, _} ?= desired(Prepared, false, 0),
         {ok, Prepared}
     else
         {error, _} = Error -> Error;
@@ -67,17 +67,19 @@ hosts(#{cluster := Cluster, names := Names, providers := Providers}, Folder) ->
         Problems -> {error, Problems}
     end.
 
--doc "The desired state of what was prepared.".
--spec desired(prepared(), Revision :: non_neg_integer()) ->
+-doc "The desired state of what was prepared; with `Force` the rules of upgrades are put aside.".
+-spec desired(prepared(), Force :: boolean(), Revision :: non_neg_integer()) ->
     {ok, sderl_ops_desired:desired()} | {error, [unicode:chardata(), ...]}.
-desired(#{file := File, sums := Sums, hosts := Hosts}, Revision) ->
+desired(#{file := File, sums := Sums, hosts := Hosts}, Force, Revision) ->
     Names = maps:groups_from_list(fun([Provider, _]) -> Provider end, fun([_, Name]) -> Name end,
                                   [binary:split(Id, ~"/") || Id := _ <- Hosts]),
     Given = #{revision => Revision, sums => Sums,
               hosts => #{Provider => in_order(Found) || Provider := Found <- Names}},
     case sderl_ops_desired:from(File, Given) of
-        {ok, _} = Ok -> Ok;
-        {error, Problems} -> {error, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}
+        {ok, #{upgrade := Upgrade} = Desired} ->
+            {ok, Desired#{upgrade := Upgrade#{force => Force}}};
+        {error, Problems} ->
+            {error, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}
     end.
 
 -doc "Names in the order of the numbers in them: h2 before h10.".

@@ -4,20 +4,23 @@
 Keeps one cluster as its newest revision says: looks at hosts and nodes, asks
 `m:sderl_ops_reconcile` what is to be done, has that done, and looks again.
 
-It decides nothing itself and blocks nowhere: looks and steps are processes of their own. What must
-not be lost is stored before it is acted on, so the process, or the machine, may end at any point;
-the next one begins with what is stored and with what it sees.
+It goes round: it *observes* (`m:sderl_ops_looks` says what is to be looked at), *decides*
+(`m:sderl_ops_reconcile`) and *acts* (`m:sderl_ops_work`). It blocks nowhere: looks and steps are
+processes of their own, and whoever wants to know more than a few words gets the view and works it
+out. What must not be lost is stored before it is acted on, so the process, or the machine, may end
+at any point; the next one begins with what is stored and with what it sees.
 """.
 
 -behaviour(gen_server).
 
 -export([start_link/1]).
--export([hello/0, current/0, adopt/3, status/0, prepared/1]).
--export([plan/2, pause/1, resume/1, set_aside/2, take_back/2, watch/1]).
+-export([hello/0, current/0, view/0, adopt/3]).
+-export([pause/1, resume/1, set_aside/2, take_back/2, watch/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
          format_status/1]).
 -export_type([event/0, state/0]).
 
+-import(sderl_clock, [now_ms/0]).
 -import(sderl_ops_wire, [text/1]).
 
 -doc """
@@ -34,50 +37,43 @@ back. `destroyed`: nothing is left, and nothing is to be.
 
 -record(s, {
     folder :: file:filename(),
+    %% What is to be.
     store = none :: none | {Cluster :: binary(), Revision :: pos_integer()},
-    prepared :: sderl_ops_revision:prepared() | undefined,
+    file :: sderl_ops_file:file() | undefined,
     desired :: sderl_ops_desired:desired() | undefined,
-    memory = sderl_ops_memory:new() :: sderl_ops_memory:memory(),
-    observed = sderl_ops_observed:new() :: sderl_ops_observed:observed(),
-    %% Those of the revision, and those that it no longer has where something of us is left.
     hosts = #{} :: #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
-    %% In a function, so that no report of a crash has it.
+    archives = #{} :: #{sderl_ops_desired:sha() => file:filename_all()},
+    %% Groups that the service has made.
+    made = [] :: [binary()],
+    %% What is remembered, and what of it is in the store.
+    memory = sderl_ops_memory:new() :: sderl_ops_memory:memory(),
+    kept :: sderl_ops_memory:memory() | undefined,
+    %% What is seen.
+    observed = sderl_ops_observed:new() :: sderl_ops_observed:observed(),
+    looks = sderl_ops_looks:new() :: sderl_ops_looks:looks(),
+    %% What was decided last, whether another decision is due, and the steps that are done now.
+    waiting = [] :: [{term(), Why :: term()}],
+    done = false :: boolean(),
+    deciding = false :: boolean(),
+    steps = #{} :: #{reference() => sderl_ops_step:step()},
+    %% Steps that have ended since the revision was made, and when the last one did.
+    count = 0 :: non_neg_integer(),
+    quiet_since = never :: integer() | never,
+    %% Who talks to the nodes. The cookie is in a function, so that no report of a crash has it.
+    envoy :: {Of :: map(), pid()} | undefined,
     cookie :: sderl_ops_secret:value() | undefined,
     %% Why nothing can be done at all.
     trouble = none :: none | unicode:chardata(),
-    envoy :: {Of :: map(), pid()} | undefined,
-    %% Groups that the service has made.
-    made = [] :: [binary()],
-    %% Steps that are done now, and steps that ended and whose host has not been looked at since.
-    steps = #{} :: #{reference() => {sderl_ops_step:step(), pid()}},
-    ended = #{} :: #{sderl_ops_step:step() => Ended :: integer()},
-    %% Who looks at a host, or at the nodes, and when that began.
-    looks = #{} :: #{reference() => {sderl_ops_look:what(), pid(), Began :: integer()}},
-    looked = #{} :: #{sderl_ops_look:what() => Began :: integer()},
-    %% The same of those looks that saw something.
-    seen = #{} :: #{sderl_ops_look:what() => Began :: integer()},
-    result = #{waiting => [], done => false} :: map(),
     told = none :: term(),
-    count = 0 :: non_neg_integer(),
-    %% Of all revisions.
-    archives = #{} :: #{sderl_ops_desired:sha() => file:filename_all()},
-    %% A decision is due.
-    deciding = false :: boolean(),
-    %% When the last step ended.
-    quiet_since = never :: integer() | never,
     watchers = #{} :: #{reference() => pid()}
 }).
 
-%% How often hosts and nodes are looked at when nothing is done to them.
--define(LOOK_MS, 2_000).
 -define(TICK_MS, 500).
 -define(ENVOY_MS, 1_000).
 %% A decision costs by the number of instances (a quarter of a second of reductions at 10,000), so
 %% what happens within such a time is decided about together.
 -define(DECIDE_MS, 10).
 -define(INSTANCES_PER_MS, 40).
-%% Looks are programs of the operating system.
--define(MOST_LOOKS, 16).
 
 -doc "Starts it with what is stored in the service's folder.".
 -spec start_link(file:filename()) -> gen_server:start_ret().
@@ -94,6 +90,10 @@ rolled back from it.
 -spec current() -> none | {pos_integer(), sderl_ops_file:file(), [Family :: binary()]}.
 current() -> call(current).
 
+-doc "All that the server knows and one may need who tells of it or plans with it.".
+-spec view() -> sderl_ops_status:view().
+view() -> call(view).
+
 -doc """
 Makes a new revision what is to be. `After` is the revision that the caller had seen: if there is
 another one by now, somebody else was faster, and nothing is changed.
@@ -102,35 +102,6 @@ another one by now, somebody else was faster, and nothing is changed.
             #{by := binary(), why := binary(), force := boolean()}) ->
     {ok, Revision :: pos_integer()} | {error, unicode:chardata()}.
 adopt(Prepared, After, About) -> call({adopt, Prepared, After, About}).
-
--doc """
-What would change if this were adopted: `changes` for a person, the `steps` in an order in which
-they may be done, and what the rules of upgrades refuse.
-""".
--spec plan(sderl_ops_revision:prepared(), Force :: boolean()) ->
-    #{changes := [binary()], steps := [binary()], refused := [binary()]}.
-plan(Prepared, Force) -> call({plan, Prepared, Force}).
-
--doc "How the cluster is.".
--spec status() -> sderl_ops_wire:status() | none.
-status() -> call(status).
-
--doc "What a file of this cluster asks of the server before it can be adopted.".
--spec prepared(binary()) -> {ok, After :: non_neg_integer()} | {error, unicode:chardata()}.
-prepared(Cluster) ->
-    case hello() of
-        none ->
-            {ok, 0};
-        {Cluster, Revision} ->
-            {ok, Revision};
-        {Other, Revision} ->
-            case call(is_over) of
-                true -> {ok, Revision};
-                false ->
-                    {error, ["the service of this folder keeps the cluster ", Other,
-                             ", and the file is of ", Cluster, ": name another folder with --dir"]}
-            end
-    end.
 
 -doc "Begins nothing any more until `resume/1`.".
 -spec pause(By :: binary()) -> state().
@@ -173,64 +144,23 @@ init(Folder) ->
 -doc false.
 -spec handle_continue(begin_with_stored, #s{}) -> {noreply, #s{}} | {stop, term(), #s{}}.
 handle_continue(begin_with_stored, S) ->
-    case sderl_ops_store:clusters() of
-        [] -> {noreply, S};
-        Clusters ->
-            {_, Newest} = lists:max([{newest(Cluster), Cluster} || Cluster <- Clusters]),
-            {noreply, restore(Newest, S)}
+    case sderl_ops_stored:cluster() of
+        none ->
+            {noreply, S};
+        Cluster ->
+            {Memory, Made} = sderl_ops_stored:remembered(Cluster),
+            {noreply, begin_newest(Cluster, S#s{memory = Memory, kept = Memory, made = Made})}
     end.
 
-%% Of several all but the newest have been destroyed.
-newest(Cluster) ->
-    {_, #{at := At}} = sderl_ops_store:latest(Cluster),
-    At.
-
-restore(Cluster, S) ->
-    {Revision, Stored} = sderl_ops_store:latest(Cluster),
-    #{memory := Memory, made := Made} =
-        maps:merge(#{memory => sderl_ops_memory:new(), made => []}, sderl_ops_store:all(Cluster)),
-    take(Stored, Revision, S#s{store = {Cluster, Revision}, memory = Memory, made = Made}).
-
-%% A revision becomes what is to be.
-take(Stored, Revision, #s{memory = Memory, hosts = Before, made = Made} = S) ->
-    #{prepared := #{file := File, hosts := Hosts} = Prepared} = Stored,
-    #{cluster := Cluster} = File,
-    {ok, Desired} = desired(Stored, Revision),
-    Former = fun(Number) -> former(Cluster, Number) end,
-    Complete = sderl_ops_upgrade:with_former(Desired, Memory, Former),
-    #{groups := Groups} = Complete,
-    AllMade = lists:usort([Name || #{name := Name} <- Groups] ++ Made),
-    ok = sderl_ops_store:put(Cluster, made, AllMade),
-    Known = maps:merge(maps:merge(earlier(hosts, Cluster), Before), Hosts),
-    begin_envoy(S#s{prepared = Prepared, desired = Complete, hosts = Known, made = AllMade,
-                    archives = earlier(archives, Cluster),
-                    store = {Cluster, Revision}}).
-
-former(Cluster, Number) ->
-    maybe
-        {ok, Stored} ?= sderl_ops_store:revision(Cluster, Number),
-        {ok, _} ?= desired(Stored, Number)
-    else
-        {error, _} -> error
-    end.
-
-desired(#{prepared := Prepared, force := Force}, Revision) ->
-    case sderl_ops_revision:desired(Prepared, Revision) of
-        {ok, #{upgrade := Upgrade} = Desired} ->
-            {ok, Desired#{upgrade := Upgrade#{force => Force}}};
-        {error, _} = Error ->
-            Error
-    end.
-
-%% What is left on a host that the file no longer has is taken away there.
-%% A family that goes back needs the archive of before.
-earlier(What, Cluster) ->
-    lists:foldl(fun({_, #{prepared := Prepared}}, Known) ->
-        maps:merge(Known, map_get(What, Prepared))
-    end, #{}, sderl_ops_store:revisions(Cluster)).
+%% The newest revision becomes what is to be.
+begin_newest(Cluster, #s{memory = Memory, made = Made} = S) ->
+    #{revision := Revision, file := File, desired := Desired, hosts := Hosts,
+      archives := Archives, made := AllMade} = sderl_ops_stored:load(Cluster, Memory, Made),
+    begin_envoy(S#s{store = {Cluster, Revision}, file = File, desired = Desired, hosts = Hosts,
+                    archives = Archives, made = AllMade}).
 
 %% Without the cookie nothing is done, and it is asked for again: a file of it may be late.
-begin_envoy(#s{prepared = #{file := #{cookie := Secret} = File}, folder = Folder} = S) ->
+begin_envoy(#s{file = #{cookie := Secret} = File, folder = Folder} = S) ->
     case sderl_ops_cookie:of_cluster(Secret, Folder) of
         {ok, Cookie} ->
             begin_envoy(maps:with([cluster, names], File), Cookie, S#s{trouble = none});
@@ -268,97 +198,81 @@ again_soon(S) ->
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
 handle_call(hello, _, #s{store = Store} = S) ->
     {reply, Store, S};
-handle_call(is_over, _, S) ->
-    {reply, state(S) =:= destroyed, S};
+handle_call(view, _, S) ->
+    {reply, view(S), S};
 handle_call(current, _, #s{store = none} = S) ->
     {reply, none, S};
-handle_call(current, _, #s{store = {_, Revision}, prepared = #{file := File}} = S) ->
+handle_call(current, _, #s{store = {_, Revision}, file = File} = S) ->
     #s{memory = #{failed := Failed}} = S,
     {reply, {Revision, File, [Family || Family := #{revision := Of} <- Failed, Of =:= Revision]},
      S};
 handle_call({adopt, Prepared, After, About}, _, S) ->
-    adopt_now(Prepared, After, About, S);
-handle_call({plan, Prepared, Force}, _, S) ->
-    {reply, planned(#{prepared => Prepared, force => Force}, S), S};
-handle_call(status, _, #s{store = none} = S) ->
+    case may_adopt(Prepared, After, S) of
+        {ok, Ready} ->
+            #s{store = {_, Revision}} = Adopted = adopt_now(Prepared, About, Ready),
+            {reply, {ok, Revision}, decide(look_again(Adopted))};
+        {error, _} = Error ->
+            {reply, Error, S}
+    end;
+handle_call({remember, _, _, _}, _, #s{store = none} = S) ->
     {reply, none, S};
-handle_call(status, _, S) ->
-    {reply, sderl_ops_status:status(view(S)), S};
-handle_call({remember, By, What, Change}, _, #s{store = {Cluster, _}} = S0) ->
-    S = step(remember(Change(S0#s.memory), S0)),
-    note(Cluster, By, What, ok),
-    {reply, state(S), S};
-handle_call({remember, _, _, _}, _, S) ->
-    {reply, none, S};
+handle_call({remember, By, What, Change}, _, S) ->
+    Changed = remember(By, What, Change(S#s.memory), S),
+    {reply, state(Changed), Changed};
 handle_call({aside, By, Id, What, Change}, _, #s{desired = #{instances := Instances}} = S)
   when is_map_key(Id, Instances) ->
-    {Cluster, _} = S#s.store,
-    note(Cluster, By, What, ok),
-    {reply, ok, step(remember(Change(Id, S#s.memory), S))};
+    {reply, ok, remember(By, What, Change(Id, S#s.memory), S)};
 handle_call({aside, _, Id, _, _}, _, S) ->
     {reply, {error, ["there is no instance ", Id, ": `status` lists them"]}, S};
 handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
     Pid ! {sderl_ops, {state, state(S), problems(S)}},
     {reply, ok, S#s{watchers = Watchers#{monitor(process, Pid) => Pid}}}.
 
-planned(Stored, #s{desired = Before, observed = Observed, memory = Memory} = S) ->
-    Next = case S#s.store of none -> 1; {_, Revision} -> Revision + 1 end,
-    {ok, Desired} = desired(Stored, Next),
-    Old = case Before of undefined -> none; _ -> Before end,
-    #{steps := Steps, refused := Refused} =
-        sderl_ops_plan:plan(Desired, Observed, Memory, now_ms()),
-    #{
-        changes => [text(Line) || Line <- sderl_ops_diff:lines(Old, Desired)],
-        steps => [text(sderl_ops_step:words(Step)) || Step <- Steps],
-        refused => [text(sderl_ops_plan:words(Why)) || Why <- Refused]
-    }.
-
-adopt_now(Prepared, After, About, #s{store = Store} = S) ->
-    #{file := #{cluster := Cluster}} = Prepared,
-    case Store of
-        none ->
-            added(Cluster, About, Prepared, S);
-        {Cluster, After} ->
-            added(Cluster, About, Prepared, S);
-        {Stored, Newer} when Stored =:= Cluster; Newer =/= After ->
-            {ok, #{by := Other}} = sderl_ops_store:revision(Stored, Newer),
-            {reply, {error, io_lib:format("~ts has made revision ~b meanwhile: look at it "
-                                          "(`status`, `plan`), and ask again", [Other, Newer])}, S};
-        {_, After} ->
-            adopt_other(Cluster, About, Prepared, S)
-    end.
-
-%% Of the one before nothing must be left.
-adopt_other(Cluster, About, Prepared, #s{store = {Before, _}} = S) ->
-    case state(S) of
-        destroyed ->
-            added(Cluster, About, Prepared,
-                  S#s{memory = sderl_ops_memory:new(), made = [], ended = #{}, hosts = #{},
-                      observed = sderl_ops_observed:new()});
-        _ ->
-            {reply, {error, ["of the cluster ", Before, " something is left, or may be: look at it "
-                             "(`status`), and ask again"]}, S}
-    end.
+%% What an operator was told is stored.
+remember(By, What, Memory, S) ->
+    Kept = keep(S#s{memory = Memory}),
+    note(By, What, ok, Kept),
+    decide(Kept).
 
 %% What cannot be begun is not stored.
-added(Cluster, About, #{file := #{cookie := Secret}} = Prepared, S) ->
-    case sderl_ops_cookie:of_cluster(Secret, S#s.folder) of
-        {ok, _} -> add(Cluster, About, Prepared, S);
-        {error, _} = Error -> {reply, Error, S}
+may_adopt(#{file := #{cluster := Cluster, cookie := Secret}}, After, #s{folder = Folder} = S) ->
+    maybe
+        {ok, Ready} ?= is_next(Cluster, After, S),
+        {ok, _} ?= sderl_ops_cookie:of_cluster(Secret, Folder),
+        {ok, Ready}
     end.
 
-add(Cluster, #{by := By, why := Why} = About, Prepared, S0) ->
-    Stored = About#{prepared => Prepared, at => now_ms()},
-    Revision = sderl_ops_store:add_revision(Cluster, Stored),
-    S1 = take(Stored, Revision, S0#s{count = 0, told = none}),
-    note(Cluster, By, {revision, Revision, Why}, ok),
-    {reply, {ok, Revision}, step(look_at_all(S1))}.
+is_next(_, _, #s{store = none} = S) ->
+    {ok, S};
+is_next(Cluster, After, #s{store = {Cluster, After}} = S) ->
+    {ok, S};
+is_next(Cluster, After, #s{store = {Stored, Newer}})
+  when Stored =:= Cluster; Newer =/= After ->
+    {ok, #{by := Other}} = sderl_ops_store:revision(Stored, Newer),
+    {error, io_lib:format("~ts has made revision ~b meanwhile: look at it (`status`, `plan`), and "
+                          "ask again", [Other, Newer])};
+is_next(_, _, #s{store = {Before, _}} = S) ->
+    %% Of the one before nothing must be left.
+    case state(S) of
+        destroyed ->
+            {ok, S#s{memory = sderl_ops_memory:new(), kept = undefined, made = [],
+                     observed = sderl_ops_observed:new(), looks = sderl_ops_looks:new()}};
+        _ ->
+            {error, ["of the cluster ", Before, " something is left, or may be: look at it "
+                     "(`status`), and ask again"]}
+    end.
+
+adopt_now(#{file := #{cluster := Cluster}} = Prepared, #{by := By, why := Why} = About, S0) ->
+    S = keep(Cluster, S0),
+    Revision = sderl_ops_store:add_revision(Cluster, About#{prepared => Prepared,
+                                                            at => system_ms()}),
+    Adopted = begin_newest(Cluster, S#s{count = 0, told = none}),
+    note(By, {revision, Revision, Why}, ok, Adopted),
+    Adopted.
 
 -doc false.
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
 handle_cast(_, S) -> {noreply, S}.
-
-%% ---------------------------------------------------------------- what ends
 
 -doc false.
 -spec handle_info(term(), #s{}) -> {noreply, #s{}}.
@@ -366,15 +280,17 @@ handle_info(tick, S) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
     {noreply, decide_soon(look(S))};
 handle_info(decide, S) ->
-    {noreply, step(S#s{deciding = false})};
-handle_info({'DOWN', Ref, process, _, Outcome}, #s{steps = Steps} = S)
-  when is_map_key(Ref, Steps) ->
-    {noreply, decide_soon(step_ended(Ref, Outcome, S))};
-handle_info({'DOWN', Ref, process, _, Outcome}, #s{looks = Looks} = S)
-  when is_map_key(Ref, Looks) ->
-    {noreply, decide_soon(look(look_ended(Ref, Outcome, S)))};
-handle_info({'DOWN', Ref, process, _, _}, #s{watchers = Watchers} = S) ->
-    {noreply, S#s{watchers = maps:remove(Ref, Watchers)}};
+    {noreply, decide(S#s{deciding = false})};
+handle_info({'DOWN', Ref, process, _, Outcome}, #s{steps = Steps, watchers = Watchers} = S) ->
+    case {Steps, Watchers} of
+        {#{Ref := Step}, _} ->
+            Left = S#s{steps = maps:remove(Ref, Steps)},
+            {noreply, decide_soon(look(step_ended(Step, Outcome, Left)))};
+        {_, #{Ref := _}} ->
+            {noreply, S#s{watchers = maps:remove(Ref, Watchers)}};
+        {_, _} ->
+            {noreply, decide_soon(look(look_ended(Ref, Outcome, S)))}
+    end;
 handle_info({'EXIT', Envoy, _}, #s{envoy = {_, Envoy}} = S) ->
     {noreply, again_soon(S#s{envoy = undefined})};
 handle_info(envoy, #s{envoy = undefined, desired = #{}} = S) ->
@@ -392,111 +308,53 @@ terminate(_, _) -> sderl_ops_store:close().
 format_status(Status) ->
     maps:map(fun
         (state, #s{store = Store, steps = Steps}) ->
-            #{store => Store, steps => [Step || _ := {Step, _} <- Steps]};
+            #{store => Store, steps => maps:values(Steps)};
         (message, {adopt, _, After, About}) ->
             {adopt, After, About};
         (_, Value) ->
             Value
     end, Status).
 
-step_ended(Ref, Outcome, #s{steps = Steps, ended = Ended, memory = Memory, count = Count} = S) ->
-    {{Step, _}, Left} = maps:take(Ref, Steps),
-    Result = case Outcome of
-                 {step, Given} -> Given;
-                 Crash -> {error, {crashed, Crash}}
-             end,
-    Worded = case Result of
-                 ok -> ok;
-                 {error, Why} -> {error, text(sderl_ops_work:format_error(Why))}
-             end,
-    {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, now_ms()),
-    {Cluster, _} = S#s.store,
-    note(Cluster, ~"service", Step, Worded),
-    look(tell_notes(Notes, remember(After, S#s{
-        steps = Left,
-        count = Count + 1,
-        quiet_since = erlang:monotonic_time(millisecond),
-        ended = Ended#{Step => stamp()}
-    }))).
+%% ---------------------------------------------------------------- observe
 
-%% ---------------------------------------------------------------- looking
+look_again(#s{looks = Looks} = S) -> look(S#s{looks = sderl_ops_looks:again(Looks)}).
 
-%% Looks that go on are at hosts as they were known before; what they see is not wanted any more.
-look_at_all(S) -> look(S#s{looks = #{}, looked = #{}, seen = #{}}).
-
-%% Begins the looks that are due: at hosts where a step ended since, and at all after a while.
 look(#s{desired = undefined} = S) ->
     S;
 look(#s{looks = Looks} = S) ->
-    Busy = [What || _ := {What, _, _} <- Looks],
-    Due = [What || What <- [nodes | [{host, Id} || Id <- watched_hosts(S)]],
-                   not lists:member(What, Busy), is_due(What, S)],
-    %% Who waits longest is first, so that hosts that hang keep nobody from being looked at.
-    Sorted = [What || {_, What} <- lists:sort([{last_look(What, S), What} || What <- Due])],
-    lists:foldl(fun begin_look/2, S, lists:sublist(Sorted, max(0, ?MOST_LOOKS - length(Busy)))).
+    lists:foldl(fun begin_look/2, S, sderl_ops_looks:due(watched(S), stamp(), Looks)).
 
-last_look(What, #s{looked = Looked}) ->
-    case Looked of
-        #{What := Began} -> {at, Began};
-        #{} -> before
-    end.
-
-%% A step that ended is waited for until its host was looked at, whatever is left there.
-watched_hosts(#s{desired = #{hosts := Hosts}, memory = #{assigned := Assigned} = Memory,
-                 observed = #{hosts := Seen}, ended = Ended}) ->
+%% The nodes, and every host where something of us is to be, or is left.
+watched(#s{desired = #{hosts := Hosts}, memory = #{assigned := Assigned},
+           observed = #{hosts := Seen}}) ->
     Left = [Id || Id := #{instances := Instances} <- Seen, Instances =/= #{}],
-    Changed = [Id || Step := _ <- Ended, {host, Id} <- sderl_ops_look:after_step(Step, Memory)],
-    lists:usort(maps:keys(Hosts) ++ maps:values(Assigned) ++ Left ++ Changed).
-
-is_due(What, #s{looked = Looked, ended = Ended}) ->
-    case Looked of
-        #{What := Began} ->
-            stamp() - Began > ?LOOK_MS * 1000
-                orelse lists:any(fun(Step) ->
-                    map_get(Step, Ended) > Began
-                end, [Step || Step := _ <- Ended]);
-        #{} ->
-            true
-    end.
+    [nodes | [{host, Id} || Id <- lists:usort(maps:keys(Hosts) ++ maps:values(Assigned) ++ Left)]].
 
 %% Looks and steps answer with their exit reason.
 -dialyzer({nowarn_function, [begin_look/2, begin_step/2]}).
 
-begin_look(What, #s{looks = Looks} = S) ->
-    #s{hosts = Hosts} = S,
-    Envoy = envoy(S),
-    Nodes = case What of nodes -> node_names(S); _ -> #{} end,
-    {Pid, Ref} = spawn_opt(fun() ->
+begin_look(What, #s{looks = Looks, hosts = Hosts, memory = Memory} = S) ->
+    Envoy = case S#s.envoy of undefined -> undefined; {_, Pid} -> Pid end,
+    Nodes = case What of nodes -> sderl_ops_look:names(Memory, Hosts); _ -> #{} end,
+    {_, Ref} = spawn_opt(fun() ->
         exit({look, sderl_ops_look:at(What, Hosts, Envoy, Nodes)})
     end, [link, monitor]),
-    S#s{looks = Looks#{Ref => {What, Pid, stamp()}}}.
+    S#s{looks = sderl_ops_looks:began(Ref, What, stamp(), Looks)}.
 
-envoy(#s{envoy = undefined}) -> undefined;
-envoy(#s{envoy = {_, Envoy}}) -> Envoy.
+look_ended(Ref, Outcome, #s{looks = Looks, observed = Observed, made = Made} = S) ->
+    case sderl_ops_looks:what(Ref, Looks) of
+        {ok, What} ->
+            Seen = case Outcome of
+                       {look, Given} -> Given;
+                       _ -> unknown
+                   end,
+            S#s{looks = sderl_ops_looks:ended(Ref, Seen =/= unknown, Looks),
+                observed = sderl_ops_look:put(What, Seen, Made, Observed)};
+        error ->
+            S
+    end.
 
-%% The nodes of all instances that have a host.
-node_names(#s{memory = #{assigned := Assigned}, hosts = Hosts}) ->
-    #{Id => <<Id/binary, $@, Address/binary>>
-      || Id := HostId <- Assigned, #{address := Address} <- [maps:get(HostId, Hosts, none)]}.
-
-look_ended(Ref, Outcome, #s{looks = Looks, looked = Looked} = S) ->
-    #s{observed = Observed, made = Made, seen = SeenAt} = S,
-    {{What, _, Began}, Left} = maps:take(Ref, Looks),
-    Seen = case Outcome of
-               {look, Given} -> Given;
-               _ -> unknown
-           end,
-    Now = case Seen of unknown -> SeenAt; _ -> SeenAt#{What => Began} end,
-    release(S#s{looks = Left, looked = Looked#{What => Began}, seen = Now,
-                observed = sderl_ops_look:put(What, Seen, Made, Observed)}).
-
-%% Steps that ended before their host, or the nodes, were looked at are seen now.
-release(#s{ended = Ended, seen = Seen, memory = Memory} = S) ->
-    S#s{ended = maps:filter(fun(Step, At) ->
-        not sderl_ops_look:is_seen(Step, At, Seen, Memory)
-    end, Ended)}.
-
-%% ---------------------------------------------------------------- deciding
+%% ---------------------------------------------------------------- decide
 
 decide_soon(#s{deciding = true} = S) ->
     S;
@@ -506,18 +364,32 @@ decide_soon(#s{desired = #{instances := Instances}} = S) ->
     _ = erlang:send_after(?DECIDE_MS + map_size(Instances) div ?INSTANCES_PER_MS, self(), decide),
     S#s{deciding = true}.
 
-step(#s{desired = undefined} = S) ->
+decide(#s{desired = undefined} = S) ->
     S;
 %% Until somebody can talk to the nodes, every step would fail.
-step(#s{envoy = undefined} = S) ->
-    tell_state(S);
-step(#s{desired = Desired, observed = Observed, memory = Memory} = S) ->
-    #s{steps = Steps, ended = Ended} = S,
-    Running = [Step || _ := {Step, _} <- Steps] ++ maps:keys(Ended),
-    #{start := Start, memory := After, notes := Notes} = Result =
-        sderl_ops_reconcile:steps(Desired, Observed, Memory, Running, now_ms()),
-    S1 = tell_notes(Notes, remember(After, S#s{result = Result})),
-    tell_state(lists:foldl(fun begin_step/2, S1, Start)).
+decide(#s{envoy = undefined} = S) ->
+    tell_state(keep(S));
+decide(#s{desired = Desired, observed = Observed, memory = Memory} = S) ->
+    #{start := Start, memory := After, notes := Notes, waiting := Waiting, done := Done} =
+        sderl_ops_reconcile:steps(Desired, Observed, Memory, running(S), system_ms()),
+    Decided = tell_notes(Notes, keep(S#s{memory = After, waiting = Waiting, done = Done})),
+    tell_state(lists:foldl(fun begin_step/2, Decided, Start)).
+
+%% A step that has ended runs until it was seen what it did.
+running(#s{steps = Steps, looks = Looks}) ->
+    maps:values(Steps) ++ sderl_ops_looks:unseen(Looks).
+
+%% Stored before anything follows from it. What a step came to is stored with the next decision: if
+%% that is lost the step is done again.
+keep(#s{store = {Cluster, _}} = S) -> keep(Cluster, S).
+
+keep(_, #s{memory = Memory, kept = Memory} = S) ->
+    S;
+keep(Cluster, #s{memory = Memory} = S) ->
+    ok = sderl_ops_store:put(Cluster, memory, Memory),
+    S#s{kept = Memory}.
+
+%% ---------------------------------------------------------------- act
 
 begin_step(Step, #s{steps = Steps} = S) ->
     #s{desired = Desired, observed = Observed, memory = Memory, hosts = Hosts,
@@ -526,26 +398,38 @@ begin_step(Step, #s{steps = Steps} = S) ->
                 archives => Archives, envoy => Envoy, cookie => Cookie, made => Made,
                 ours => maps:keys(map_get(assigned, Memory))},
     %% It ends with this process: the next one begins with none.
-    {Pid, Ref} = spawn_opt(fun() -> exit({step, sderl_ops_work:do(Step, Context)}) end,
-                           [link, monitor]),
-    tell_progress(Step, S#s{steps = Steps#{Ref => {Step, Pid}}}).
+    {_, Ref} = spawn_opt(fun() -> exit({step, sderl_ops_work:do(Step, Context)}) end,
+                         [link, monitor]),
+    tell_progress(Step, S#s{steps = Steps#{Ref => Step}}).
 
-%% Stored before anything follows from it.
-remember(Memory, #s{memory = Memory} = S) ->
-    S;
-remember(Memory, #s{store = {Cluster, _}} = S) ->
-    ok = sderl_ops_store:put(Cluster, memory, Memory),
-    S#s{memory = Memory}.
+step_ended(Step, Outcome, #s{memory = Memory, count = Count, looks = Looks} = S) ->
+    Result = case Outcome of
+                 {step, Given} -> Given;
+                 Crash -> {error, {crashed, Crash}}
+             end,
+    Worded = case Result of
+                 ok -> ok;
+                 {error, Why} -> {error, text(sderl_ops_work:format_error(Why))}
+             end,
+    {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, system_ms()),
+    note(~"service", Step, Worded, S),
+    Whats = sderl_ops_look:after_step(Step, After),
+    tell_notes(Notes, S#s{
+        memory = After,
+        count = Count + 1,
+        quiet_since = now_ms(),
+        looks = sderl_ops_looks:step_ended(Step, Whats, stamp(), Looks)
+    }).
 
 %% ---------------------------------------------------------------- telling
 
-tell_progress(Step, #s{count = Count, steps = Steps, result = #{waiting := Waiting}} = S) ->
+tell_progress(Step, #s{count = Count, steps = Steps, waiting = Waiting} = S) ->
     tell({progress, Count, Count + map_size(Steps) + length(Waiting),
           sderl_ops_step:words(Step)}, S).
 
-tell_notes(Notes, #s{store = {Cluster, _}} = S) ->
+tell_notes(Notes, S) ->
     lists:foldl(fun(Note, Acc) ->
-        note(Cluster, ~"service", Note, ok),
+        note(~"service", Note, ok, Acc),
         tell({note, sderl_ops_note:words(Note)}, Acc)
     end, S, Notes).
 
@@ -563,27 +447,28 @@ state(S) -> sderl_ops_status:state(view(S)).
 
 problems(S) -> sderl_ops_status:problems(view(S)).
 
-view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed, result = Result,
-        steps = Steps, ended = Ended} = S) ->
+view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed, hosts = Hosts,
+        waiting = Waiting, done = Done, envoy = Envoy, trouble = Trouble} = S) ->
     #{
         store => Store,
         desired => Desired,
         memory => Memory,
         observed => Observed,
-        nodes => node_names(S),
-        running => [Step || _ := {Step, _} <- Steps] ++ maps:keys(Ended),
-        waiting => map_get(waiting, Result),
-        done => map_get(done, Result) andalso S#s.envoy =/= undefined,
-        trouble => S#s.trouble,
+        hosts => Hosts,
+        running => running(S),
+        waiting => Waiting,
+        done => Done andalso Envoy =/= undefined,
+        trouble => Trouble,
         quiet_ms => case S#s.quiet_since of
                         never -> infinity;
-                        Since -> erlang:monotonic_time(millisecond) - Since
+                        Since -> now_ms() - Since
                     end
     }.
 
-note(Cluster, By, What, Result) ->
-    sderl_ops_store:note(Cluster, #{at => now_ms(), by => By, what => What, result => Result}).
+note(By, What, Result, #s{store = {Cluster, _}}) ->
+    sderl_ops_store:note(Cluster, #{at => system_ms(), by => By, what => What, result => Result}).
 
-now_ms() -> erlang:system_time(millisecond).
+%% What is stored has the time of day; a step and a look may be less than a millisecond apart.
+system_ms() -> erlang:system_time(millisecond).
 
 stamp() -> erlang:monotonic_time(microsecond).

@@ -16,7 +16,7 @@
     desired := sderl_ops_desired:desired() | undefined,
     memory := sderl_ops_memory:memory(),
     observed := sderl_ops_observed:observed(),
-    nodes := #{sderl_ops_desired:instance_id() => binary()},
+    hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
     running := [sderl_ops_step:step()],
     waiting := [{term(), Why :: term()}],
     done := boolean(),
@@ -106,9 +106,10 @@ hosts(#{observed := #{hosts := Hosts}, memory := #{assigned := Assigned}}) ->
        instances => length(maps:get(Id, Counts, []))}
      || Id := #{state := State} = Seen <- maps:iterator(Hosts, ordered)].
 
-instances(#{desired := Desired, memory := #{assigned := Assigned} = Memory, nodes := Nodes,
+instances(#{desired := Desired, memory := #{assigned := Assigned} = Memory, hosts := Hosts,
             observed := Observed} = View) ->
     #{instances := Instances} = Desired,
+    Nodes = sderl_ops_look:names(Memory, Hosts),
     Ids = lists:usort(maps:keys(Instances) ++ maps:keys(Assigned)),
     Failures = failures(Memory),
     [

@@ -1,0 +1,114 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_looks).
+-moduledoc """
+When the server looks at what: at each host and at the nodes every two seconds, and at once where a
+step has ended since. Pure; times are microseconds of one clock, as a step and a look may be less
+than a millisecond apart.
+
+A step that has ended counts as running until what it did has been seen, so that nothing is decided
+from a look that began earlier.
+""".
+
+-export([new/0, again/1]).
+-export([due/3, began/4, what/2, ended/3]).
+-export([step_ended/4, unseen/1]).
+-export_type([looks/0]).
+
+-type what() :: sderl_ops_look:what().
+-type time() :: integer().
+
+-record(looks, {
+    %% Looks that go on, and when they began.
+    running = #{} :: #{reference() => {what(), Began :: time()}},
+    %% When the last look began, and the last one that saw something.
+    looked = #{} :: #{what() => Began :: time()},
+    seen = #{} :: #{what() => Began :: time()},
+    %% Steps that have ended, and what has to be looked at before it is known what they did.
+    unseen = #{} :: #{sderl_ops_step:step() => {Ended :: time(), [what()]}}
+}).
+
+-opaque looks() :: #looks{}.
+
+-define(EACH_US, 2_000_000).
+%% Looks are programs of the operating system.
+-define(MOST, 16).
+
+-doc "Nothing was looked at.".
+-spec new() -> looks().
+new() -> #looks{}.
+
+-doc """
+Everything is to be looked at again. Looks that go on are at hosts as they were known before, and
+what they see is not wanted any more.
+""".
+-spec again(looks()) -> looks().
+again(#looks{unseen = Unseen}) -> #looks{unseen = Unseen}.
+
+-doc """
+The looks to begin now, of those that are `Watched` and where steps have ended. What was looked at
+longest ago comes first, so that hosts that hang keep no other from being looked at.
+""".
+-spec due(Watched :: [what()], Now :: time(), looks()) -> [what()].
+due(Watched, Now, #looks{running = Running, unseen = Unseen} = Looks) ->
+    Changed = maps:from_list(lists:sort([{What, Ended} || _ := {Ended, Whats} <- Unseen,
+                                                          What <- Whats])),
+    Busy = [What || _ := {What, _} <- Running],
+    Due = [{last_look(What, Looks), What}
+           || What <- lists:usort(Watched ++ maps:keys(Changed)) -- Busy,
+              is_due(last_look(What, Looks), maps:get(What, Changed, before), Now)],
+    [What || {_, What} <- lists:sublist(lists:sort(Due), max(0, ?MOST - length(Busy)))].
+
+last_look(What, #looks{looked = Looked}) ->
+    case Looked of
+        #{What := Began} -> {at, Began};
+        #{} -> before
+    end.
+
+is_due(before, _, _) -> true;
+is_due({at, Began}, Changed, _) when is_integer(Changed), Changed > Began -> true;
+is_due({at, Began}, _, Now) -> Now - Began > ?EACH_US.
+
+-doc "A look has begun.".
+-spec began(reference(), what(), Now :: time(), looks()) -> looks().
+began(Ref, What, Now, #looks{running = Running} = Looks) ->
+    Looks#looks{running = Running#{Ref => {What, Now}}}.
+
+-doc "What a look that goes on is at.".
+-spec what(reference(), looks()) -> {ok, what()} | error.
+what(Ref, #looks{running = Running}) ->
+    case Running of
+        #{Ref := {What, _}} -> {ok, What};
+        #{} -> error
+    end.
+
+-doc "A look has ended. When it saw something, so have been the steps that ended before it began.".
+-spec ended(reference(), HasSeen :: boolean(), looks()) -> looks().
+ended(Ref, HasSeen, #looks{running = Running, looked = Looked, seen = Seen} = Looks) ->
+    {{What, Began}, Left} = maps:take(Ref, Running),
+    Ended = Looks#looks{running = Left, looked = Looked#{What => Began}},
+    case HasSeen of
+        true -> release(Ended#looks{seen = Seen#{What => Began}});
+        false -> Ended
+    end.
+
+release(#looks{seen = Seen, unseen = Unseen} = Looks) ->
+    Looks#looks{unseen = maps:filter(fun(_, {Ended, Whats}) ->
+        not lists:all(fun(What) -> is_seen(What, Ended, Seen) end, Whats)
+    end, Unseen)}.
+
+%% By a look that began later.
+is_seen(What, Ended, Seen) ->
+    case Seen of
+        #{What := Began} -> Began > Ended;
+        #{} -> false
+    end.
+
+-doc "A step has ended; `Whats` have to be looked at before it is known what it did.".
+-spec step_ended(sderl_ops_step:step(), [what()], Now :: time(), looks()) -> looks().
+step_ended(_, [], _, Looks) -> Looks;
+step_ended(Step, Whats, Now, #looks{unseen = Unseen} = Looks) ->
+    Looks#looks{unseen = Unseen#{Step => {Now, Whats}}}.
+
+-doc "Steps that have ended, and nobody has seen yet what they did.".
+-spec unseen(looks()) -> [sderl_ops_step:step()].
+unseen(#looks{unseen = Unseen}) -> maps:keys(Unseen).

@@ -1,0 +1,40 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_preview).
+-moduledoc """
+What would change if a revision were adopted, from what the server knows (its view). It may take
+seconds for many thousand instances, so it is done by who asks and not by the server. Pure.
+""".
+
+-export([plan/4, refused/4]).
+
+-import(sderl_ops_wire, [text/1]).
+
+-doc """
+`changes` for a person, the `steps` in an order in which they may be done, and what the rules of
+upgrades refuse.
+""".
+-spec plan(sderl_ops_revision:prepared(), Force :: boolean(), sderl_ops_status:view(),
+           sderl_ops_memory:time()) ->
+    #{changes := [binary()], steps := [binary()], refused := [binary()]}.
+plan(Prepared, Force, #{desired := Before, observed := Observed, memory := Memory} = View, Now) ->
+    Desired = desired(Prepared, Force, View),
+    Old = case Before of undefined -> none; #{} -> Before end,
+    #{steps := Steps, refused := Refused} = sderl_ops_plan:plan(Desired, Observed, Memory, Now),
+    #{
+        changes => [text(Line) || Line <- sderl_ops_diff:lines(Old, Desired)],
+        steps => [text(sderl_ops_step:words(Step)) || Step <- Steps],
+        refused => words(Refused)
+    }.
+
+-doc "Only what the rules of upgrades refuse.".
+-spec refused(sderl_ops_revision:prepared(), Force :: boolean(), sderl_ops_status:view(),
+              sderl_ops_memory:time()) -> [binary()].
+refused(Prepared, Force, #{observed := Observed, memory := Memory} = View, Now) ->
+    words(sderl_ops_plan:refusals(desired(Prepared, Force, View), Observed, Memory, Now)).
+
+words(Refused) -> [text(sderl_ops_plan:words(Why)) || Why <- Refused].
+
+desired(Prepared, Force, #{store := Store}) ->
+    Next = case Store of none -> 1; {_, Revision} -> Revision + 1 end,
+    {ok, Desired} = sderl_ops_revision:desired(Prepared, Force, Next),
+    Desired.

@@ -1,0 +1,71 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_stored).
+-moduledoc "What the service begins with: the newest revision that is stored, and what belongs to it.".
+
+-export([cluster/0, remembered/1, load/3]).
+-export_type([stored/0]).
+
+-doc """
+`hosts` and `archives` are those of all revisions: what is left on a host that the file no longer
+has is taken away there, and a family that goes back needs the archive of before. `made` are the
+groups that the service has made.
+""".
+-type stored() :: #{
+    revision := pos_integer(),
+    file := sderl_ops_file:file(),
+    desired := sderl_ops_desired:desired(),
+    hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
+    archives := #{sderl_ops_desired:sha() => file:filename_all()},
+    made := [Group :: binary()]
+}.
+
+-doc "The cluster that is kept: of several, all but the newest have been destroyed.".
+-spec cluster() -> binary() | none.
+cluster() ->
+    case [{At, Cluster} || Cluster <- sderl_ops_store:clusters(),
+                           {_, #{at := At}} <- [sderl_ops_store:latest(Cluster)]] of
+        [] -> none;
+        Clusters -> element(2, lists:max(Clusters))
+    end.
+
+-doc "What the reconciler remembers of a cluster, and the groups that the service has made.".
+-spec remembered(Cluster :: binary()) -> {sderl_ops_memory:memory(), Made :: [binary()]}.
+remembered(Cluster) ->
+    Parts = sderl_ops_store:all(Cluster),
+    {maps:get(memory, Parts, sderl_ops_memory:new()), maps:get(made, Parts, [])}.
+
+-doc "The newest revision of a cluster; the groups of its file are made from now on.".
+-spec load(Cluster :: binary(), sderl_ops_memory:memory(), Made :: [binary()]) -> stored().
+load(Cluster, Memory, Made) ->
+    Revisions = sderl_ops_store:revisions(Cluster),
+    {Number, #{prepared := #{file := File}} = Newest} = lists:last(Revisions),
+    {ok, Desired} = desired(Newest, Number),
+    Complete = sderl_ops_upgrade:with_former(Desired, Memory, fun(Of) -> former(Of, Revisions) end),
+    #{groups := Groups} = Complete,
+    AllMade = lists:usort([Name || #{name := Name} <- Groups] ++ Made),
+    ok = sderl_ops_store:put(Cluster, made, AllMade),
+    #{
+        revision => Number,
+        file => File,
+        desired => Complete,
+        hosts => of_all(hosts, Revisions),
+        archives => of_all(archives, Revisions),
+        made => AllMade
+    }.
+
+desired(#{prepared := Prepared, force := Force}, Number) ->
+    sderl_ops_revision:desired(Prepared, Force, Number).
+
+former(Number, Revisions) ->
+    maybe
+        {_, Stored} ?= lists:keyfind(Number, 1, Revisions),
+        {ok, _} ?= desired(Stored, Number)
+    else
+        _ -> error
+    end.
+
+%% The newest says it.
+of_all(What, Revisions) ->
+    lists:foldl(fun({_, #{prepared := Prepared}}, Known) ->
+        maps:merge(Known, map_get(What, Prepared))
+    end, #{}, Revisions).
