@@ -51,8 +51,14 @@ view(Nodes) ->
         running => [],
         waiting => [],
         done => true,
+        trouble => none,
         quiet_ms => infinity
     }.
+
+a_revision_that_is_refused_test() ->
+    View = (view(#{}))#{desired := undefined, trouble := "revision 1 cannot be kept"},
+    ?assertMatch(#{state := failed, problems := [~"revision 1 cannot be kept"], instances := [],
+                   groups := []}, sderl_ops_status:status(View)).
 
 reasons_of_steps_test() ->
     Words = fun(Why) ->

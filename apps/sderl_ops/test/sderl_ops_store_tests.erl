@@ -9,6 +9,7 @@ store_test_() ->
             {"revisions", fun revisions/0},
             {"what is remembered", fun memory/0},
             {"history", fun history/0},
+            {"what another version has stored", fun another_version/0},
             {"over a restart", {timeout, 60, fun() -> restart(Folder) end}}
         ]
     end}.
@@ -49,6 +50,18 @@ memory() ->
     ok = sderl_ops_store:put(~"shop", paused, false),
     ?assertEqual(#{assigned => #{~"web1" => ~"here/h1"}, paused => false},
                  sderl_ops_store:all(~"shop")).
+
+another_version() ->
+    1 = sderl_ops_store:add_revision(~"odd", #{
+        prepared => #{file => #{cluster => ~"odd", of_later => true}, hosts => #{h => 1},
+                      archives => #{}},
+        by => ~"ann", at => 0, why => ~"", force => false
+    }),
+    #{desired := undefined, revision := 1, trouble := Trouble, hosts := #{h := 1}} =
+        sderl_ops_stored:load(~"odd", sderl_ops_memory:new(), []),
+    ?assertEqual("revision 1 cannot be kept by this version of the service (it was stored by a "
+                 "version that is too different): apply its file again",
+                 unicode:characters_to_list(Trouble)).
 
 history() ->
     Entry = fun(N) -> #{at => N, by => ~"ann", what => {start, ~"web1"}, result => ok} end,

@@ -16,9 +16,8 @@ upgrades refuse.
 -spec plan(sderl_ops_revision:prepared(), Force :: boolean(), sderl_ops_status:view(),
            sderl_ops_memory:time()) ->
     #{changes := [binary()], steps := [binary()], refused := [binary()]}.
-plan(Prepared, Force, #{desired := Before, observed := Observed, memory := Memory} = View, Now) ->
-    Desired = desired(Prepared, Force, View),
-    Old = case Before of undefined -> none; #{} -> Before end,
+plan(Prepared, Force, View, Now) ->
+    {Old, Desired, Observed, Memory} = situation(Prepared, Force, View),
     #{steps := Steps, refused := Refused} = sderl_ops_plan:plan(Desired, Observed, Memory, Now),
     #{
         changes => [text(Line) || Line <- sderl_ops_diff:lines(Old, Desired)],
@@ -29,12 +28,24 @@ plan(Prepared, Force, #{desired := Before, observed := Observed, memory := Memor
 -doc "Only what the rules of upgrades refuse.".
 -spec refused(sderl_ops_revision:prepared(), Force :: boolean(), sderl_ops_status:view(),
               sderl_ops_memory:time()) -> [binary()].
-refused(Prepared, Force, #{observed := Observed, memory := Memory} = View, Now) ->
-    words(sderl_ops_plan:refusals(desired(Prepared, Force, View), Observed, Memory, Now)).
+refused(Prepared, Force, View, Now) ->
+    {_, Desired, Observed, Memory} = situation(Prepared, Force, View),
+    words(sderl_ops_plan:refusals(Desired, Observed, Memory, Now)).
 
 words(Refused) -> [text(sderl_ops_plan:words(Why)) || Why <- Refused].
 
-desired(Prepared, Force, #{store := Store}) ->
-    Next = case Store of none -> 1; {_, Revision} -> Revision + 1 end,
+%% Of another cluster, which was destroyed, nothing counts for this one.
+situation(#{file := #{cluster := Cluster}} = Prepared, Force, #{store := Store} = View) ->
+    {Next, Before} = case {Store, View} of
+                         {{Cluster, Revision}, #{desired := #{} = Is}} -> {Revision + 1, Is};
+                         {{Cluster, Revision}, _} -> {Revision + 1, none};
+                         _ -> {1, none}
+                     end,
     {ok, Desired} = sderl_ops_revision:desired(Prepared, Force, Next),
-    Desired.
+    case Store of
+        {Cluster, _} ->
+            #{observed := Observed, memory := Memory} = View,
+            {Before, Desired, Observed, Memory};
+        _ ->
+            {none, Desired, sderl_ops_observed:new(), sderl_ops_memory:new()}
+    end.

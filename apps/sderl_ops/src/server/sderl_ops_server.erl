@@ -154,10 +154,14 @@ handle_continue(begin_with_stored, S) ->
 
 %% The newest revision becomes what is to be.
 begin_newest(Cluster, #s{memory = Memory, made = Made} = S) ->
-    #{revision := Revision, file := File, desired := Desired, hosts := Hosts,
+    #{revision := Revision, file := File, desired := Desired, trouble := Trouble, hosts := Hosts,
       archives := Archives, made := AllMade} = sderl_ops_stored:load(Cluster, Memory, Made),
-    begin_envoy(S#s{store = {Cluster, Revision}, file = File, desired = Desired, hosts = Hosts,
-                    archives = Archives, made = AllMade}).
+    Begun = S#s{store = {Cluster, Revision}, file = File, desired = Desired, trouble = Trouble,
+                hosts = Hosts, archives = Archives, made = AllMade},
+    case Trouble of
+        none -> begin_envoy(Begun);
+        _ -> end_envoy(Begun)
+    end.
 
 %% Without the cookie nothing is done, and it is asked for again: a file of it may be late.
 begin_envoy(#s{file = #{cookie := Secret} = File, folder = Folder} = S) ->

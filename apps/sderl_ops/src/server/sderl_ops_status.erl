@@ -20,7 +20,7 @@
     running := [sderl_ops_step:step()],
     waiting := [{term(), Why :: term()}],
     done := boolean(),
-    trouble => none | unicode:chardata(),
+    trouble := none | unicode:chardata(),
     quiet_ms := non_neg_integer() | infinity
 }.
 
@@ -63,6 +63,7 @@ ended(#{desired := #{instances := Instances}, quiet_ms := Quiet} = View) ->
 -doc "What a person has to know, or do something about.".
 -spec problems(view()) -> [unicode:chardata()].
 problems(#{store := none}) -> [];
+problems(#{desired := undefined, trouble := Trouble}) -> [text(Trouble)];
 problems(View) ->
     [text(Trouble) || #{trouble := Trouble} <- [View], Trouble =/= none]
         ++ lasting_problems(View) ++ problems_of_nodes(View).
@@ -106,6 +107,8 @@ hosts(#{observed := #{hosts := Hosts}, memory := #{assigned := Assigned}}) ->
        instances => length(maps:get(Id, Counts, []))}
      || Id := #{state := State} = Seen <- maps:iterator(Hosts, ordered)].
 
+instances(#{desired := undefined}) ->
+    [];
 instances(#{desired := Desired, memory := #{assigned := Assigned} = Memory, hosts := Hosts,
             observed := Observed} = View) ->
     #{instances := Instances} = Desired,
@@ -161,6 +164,8 @@ why(Id, Seen, Failures) ->
         _ -> undefined
     end.
 
+groups(#{desired := undefined}) ->
+    [];
 groups(#{desired := #{groups := Groups}, observed := #{groups := Seen}}) ->
     [
         #{name => Name, members => length(Members), running => length(Running),

@@ -8,12 +8,14 @@
 -doc """
 `hosts` and `archives` are those of all revisions: what is left on a host that the file no longer
 has is taken away there, and a family that goes back needs the archive of before. `made` are the
-groups that the service has made.
+groups that the service has made. `trouble` is why a revision that an earlier version of the service
+has stored cannot be kept by this one.
 """.
 -type stored() :: #{
     revision := pos_integer(),
     file := sderl_ops_file:file(),
-    desired := sderl_ops_desired:desired(),
+    desired := sderl_ops_desired:desired() | undefined,
+    trouble := none | unicode:chardata(),
     hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
     archives := #{sderl_ops_desired:sha() => file:filename_all()},
     made := [Group :: binary()]
@@ -39,29 +41,45 @@ remembered(Cluster) ->
 load(Cluster, Memory, Made) ->
     Revisions = sderl_ops_store:revisions(Cluster),
     {Number, #{prepared := #{file := File}} = Newest} = lists:last(Revisions),
-    {ok, Desired} = desired(Newest, Number),
-    Complete = sderl_ops_upgrade:with_former(Desired, Memory, fun(Of) -> former(Of, Revisions) end),
-    #{groups := Groups} = Complete,
-    AllMade = lists:usort([Name || #{name := Name} <- Groups] ++ Made),
+    {Desired, Trouble} = case desired(Newest, Number) of
+                             {ok, Is} -> {complete(Is, Memory, Revisions), none};
+                             {error, Problems} -> {undefined, trouble(Number, Problems)}
+                         end,
+    AllMade = lists:usort(group_names(Desired) ++ Made),
     ok = sderl_ops_store:put(Cluster, made, AllMade),
     #{
         revision => Number,
         file => File,
-        desired => Complete,
+        desired => Desired,
+        trouble => Trouble,
         hosts => of_all(hosts, Revisions),
         archives => of_all(archives, Revisions),
         made => AllMade
     }.
 
-desired(#{prepared := Prepared, force := Force}, Number) ->
-    sderl_ops_revision:desired(Prepared, Force, Number).
+complete(Desired, Memory, Revisions) ->
+    sderl_ops_upgrade:with_former(Desired, Memory, fun(Number) ->
+        maybe
+            {_, Stored} ?= lists:keyfind(Number, 1, Revisions),
+            {ok, _} ?= desired(Stored, Number)
+        else
+            _ -> error
+        end
+    end).
 
-former(Number, Revisions) ->
-    maybe
-        {_, Stored} ?= lists:keyfind(Number, 1, Revisions),
-        {ok, _} ?= desired(Stored, Number)
-    else
-        _ -> error
+group_names(undefined) -> [];
+group_names(#{groups := Groups}) -> [Name || #{name := Name} <- Groups].
+
+trouble(Number, Problems) ->
+    [io_lib:format("revision ~b cannot be kept by this version of the service (", [Number]),
+     lists:join("; ", Problems), "): apply its file again"].
+
+%% What is stored may have another shape than this version knows.
+desired(#{prepared := Prepared, force := Force}, Number) ->
+    try
+        sderl_ops_revision:desired(Prepared, Force, Number)
+    catch
+        error:_ -> {error, ["it was stored by a version that is too different"]}
     end.
 
 %% The newest says it.

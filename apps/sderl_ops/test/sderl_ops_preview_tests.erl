@@ -1,0 +1,67 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_preview_tests).
+-moduledoc "What a plan tells, from what the server knows.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NOW, 1_000_000).
+
+plan_test() ->
+    #{changes := Changes, steps := Steps, refused := []} =
+        sderl_ops_preview:plan(prepared(~"shop", 2), false, view(none), ?NOW),
+    ?assertEqual([~"+ web1..web2: release one"], Changes),
+    ?assertEqual(5, length(Steps)).
+
+%% Of a cluster that was destroyed nothing is remembered for the next one.
+another_cluster_test() ->
+    Prepared = prepared(~"shop", 1),
+    Memory = (sderl_ops_memory:new())#{assigned := #{~"web1" => ~"here/gone"},
+                                       aside := #{~"web1" => true}},
+    Fresh = sderl_ops_preview:plan(Prepared, false, view(none), ?NOW),
+    Former = (view({~"other", 7}))#{memory := Memory},
+    ?assertEqual(Fresh, sderl_ops_preview:plan(Prepared, false, Former, ?NOW)),
+    ?assertNotEqual(Fresh, sderl_ops_preview:plan(Prepared, false,
+                                                  Former#{store := {~"shop", 7}}, ?NOW)).
+
+%% Found without the steps.
+refused_test() ->
+    Prepared = prepared(~"shop", 1),
+    {ok, Desired} = sderl_ops_revision:desired(prepared(~"shop", 1), false, 1),
+    #{instances := #{~"web1" := #{settings := Settings}}} = Desired,
+    Seen = #{state => running, release => ~"old", settings => Settings},
+    View = (view({~"shop", 1}))#{
+        desired := Desired,
+        memory := (sderl_ops_memory:new())#{assigned := #{~"web1" => ~"here/h1"}},
+        observed := #{hosts => #{~"here/h1" => #{state => up, releases => [~"old"],
+                                                 instances => #{~"web1" => Seen}}},
+                      nodes => #{~"web1" => #{state => up, health => ok}},
+                      groups => #{~"all" => [~"web1"]}}
+    },
+    #{refused := [_] = Refused} = sderl_ops_preview:plan(Prepared, false, View, ?NOW),
+    ?assertEqual(Refused, sderl_ops_preview:refused(Prepared, false, View, ?NOW)).
+
+view(Store) ->
+    #{
+        store => Store,
+        desired => undefined,
+        memory => sderl_ops_memory:new(),
+        observed => sderl_ops_observed:new(),
+        hosts => #{},
+        running => [],
+        waiting => [],
+        done => true,
+        trouble => none,
+        quiet_ms => infinity
+    }.
+
+prepared(Cluster, Count) ->
+    {ok, File} = sderl_ops_file:check(#{
+        cluster => Cluster,
+        providers => #{here => #{type => local, hosts => 1}},
+        releases => #{one => #{folder => ~"rel", start => [~"bin/go"]}},
+        domains => #{all => #{provider => here}},
+        families => #{web => #{release => one, domains => [all], count => Count}},
+        groups => [#{name => all, nodes => [~"web1"]} || Count =:= 1]
+    }, ~"/base"),
+    {ok, Hosts} = sderl_ops_revision:hosts(File, "/base"),
+    #{file => File, sums => #{~"one" => ~"aa"}, archives => #{}, hosts => Hosts}.
