@@ -209,7 +209,7 @@ ask(#{do := Do} = Request, #{json := Json} = Options) ->
         Answer = sderl_ops_client:ask(Folder, Request, Tell),
         ok = sderl_progress:done(),
         ok = end_service(Started, Request, Folder),
-        result(Do, Answer, Json, Folder)
+        result(Do, Answer, Json, Options)
     end.
 
 %% A wrong file is told without a service.
@@ -252,9 +252,10 @@ end_service(started, #{do := plan}, Folder) ->
 end_service(_, _, _) ->
     ok.
 
-result(_, not_running, _, Folder) ->
-    {error, ["no service runs in ", Folder, ": \"bin/sderl ops apply FILE\" starts one, or "
-             "\"bin/sderl ops serve\""]};
+result(_, not_running, _, Options) ->
+    Dir = [[" --dir ", Given] || #{dir := Given} <- [Options]],
+    {error, ["no service runs in ", folder(Options), ": \"bin/sderl ops apply FILE", Dir,
+             "\" starts one, or \"bin/sderl ops serve", Dir, "\""]};
 result(Do, Answer, true, _) ->
     io:put_chars(sderl_visible:json(sderl_ops_wire:encode_answer(Answer))),
     case Answer of

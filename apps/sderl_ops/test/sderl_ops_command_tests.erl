@@ -41,8 +41,8 @@ first_line({What, Text}) ->
 no_service_test() ->
     in_folder(fun(Folder) ->
         {error, Text} = run(["status"], Folder),
-        ?assertEqual("no service runs in F: \"bin/sderl ops apply FILE\" starts one, or "
-                     "\"bin/sderl ops serve\"", Text)
+        ?assertEqual("no service runs in F: \"bin/sderl ops apply FILE --dir F\" starts one, or "
+                     "\"bin/sderl ops serve --dir F\"", Text)
     end).
 
 %% It is told without asking anybody.
@@ -229,4 +229,5 @@ asked(Service) ->
 
 run(Args, Folder) ->
     {What, Text} = sderl_ops_command:run(Args ++ ["--dir", Folder]),
-    {What, lists:flatten(string:replace(unicode:characters_to_list(Text), Folder, "F"))}.
+    Named = string:replace(unicode:characters_to_list(Text), Folder, "F", all),
+    {What, lists:flatten(Named)}.

@@ -358,6 +358,9 @@ wrong() ->
         {[~"groups"], [#{~"name" => ~"a", ~"nodes" => [~"web1"]},
                        #{~"name" => ~"a", ~"nodes" => [~"web2"]}],
          ["groups.1.name: two groups are called a", "groups.2.name: two groups are called a"]},
+        {[~"groups"], [#{~"pattern" => ~"ring", ~"nodes" => [~"web1"], ~"name" => ~"a"}],
+         ["groups.1.pattern is not a key of a group: groups by a pattern are an object instead of "
+          "the list, \"groups\": {\"pattern\": ...}"]},
         {[~"groups"], #{~"pattern" => ~"sun"},
          ["groups.pattern: \"sun\" is not \"star\" or \"tree\" or \"ring\" or \"chain\" or "
           "\"grid\""]},

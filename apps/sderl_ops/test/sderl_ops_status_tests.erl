@@ -65,7 +65,22 @@ reasons_of_steps_test() ->
         unicode:characters_to_list(sderl_ops_note:words({failed, {start, ~"web1"}, Why}))
     end,
     ?assertEqual("could not start web1: no port free", Words(~"no port free")),
-    ?assertEqual("could not start web1: {exited,5}", Words({exited, 5})).
+    ?assertEqual("could not start web1: {exited,5}", Words({exited, 5})),
+    ?assertEqual("could not start web1: it ended by itself 5 times in 300 s",
+                 Words({exited, 5, times_within_s, 300})).
+
+roll_back_in_words_test_() ->
+    Start = {start, ~"web1"},
+    [
+        ?_assertEqual("web goes back from revision 2 to 1: " ++ Words,
+                      unicode:characters_to_list(
+                          sderl_ops_note:words({roll_back, ~"web", 2, 1, Why})))
+     || {Words, Why} <- [
+            {"web1 was not well in time", {no_good_health, ~"web1"}},
+            {"could not start web1: no port free", {Start, ~"no port free"}},
+            {"could not make the groups as the file says: no", {groups, ~"no"}}
+        ]
+    ].
 
 problems_test() ->
     Nodes = #{~"web1" => #{state => up, health => {problems, ["one", "two"]}}},

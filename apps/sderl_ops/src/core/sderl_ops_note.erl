@@ -2,7 +2,7 @@
 -module(sderl_ops_note).
 -moduledoc "What the reconciler decided and a person has to know: for the history, and for alarms.".
 
--export([words/1]).
+-export([words/1, reason/1]).
 -export_type([note/0]).
 
 -type note() ::
@@ -22,17 +22,50 @@
 words({assigned, Id, Host}) -> [Id, " is to be on ", Host];
 words({moved, Id, From}) -> [Id, " is no longer to be on ", From];
 words({host_lost, Host}) -> [Host, " is lost: what it had is started elsewhere"];
-words({failed, Step, Why}) -> ["could not ", sderl_ops_step:words(Step), reason(Why)];
+words({failed, Step, Why}) -> ["could not ", sderl_ops_step:words(Step), ": ", reason(Why)];
 words({quarantined, Step, Why}) ->
-    ["gave up to ", sderl_ops_step:words(Step), reason(Why), "; `resume` tries again"];
+    ["gave up to ", sderl_ops_step:words(Step), ": ", reason(Why), "; `resume` tries again"];
 words({upgrade_began, Family, Revision}) ->
     io_lib:format("~ts is being replaced, revision ~b", [Family, Revision]);
 words({upgrade_stuck, Family, Revision, Why}) ->
-    [io_lib:format("~ts cannot be replaced, revision ~b", [Family, Revision]), reason(Why)];
+    [io_lib:format("~ts cannot be replaced, revision ~b", [Family, Revision]), ": ", reason(Why)];
 words({roll_back, Family, From, To, Why}) ->
-    [io_lib:format("~ts goes back from revision ~b to ~b", [Family, From, To]), reason(Why)];
+    [io_lib:format("~ts goes back from revision ~b to ~b", [Family, From, To]), ": ", reason(Why)];
 words({good, Family, Revision}) ->
     io_lib:format("~ts runs as revision ~b says", [Family, Revision]).
 
-reason(Why) when is_binary(Why) -> [": ", Why];
-reason(Why) -> io_lib:format(": ~0tp", [Why]).
+-doc "Why something failed or is not done yet, in words.".
+-spec reason(term()) -> unicode:chardata().
+reason(Why) when is_binary(Why) -> Why;
+reason(running) -> "being done";
+reason(paused) -> "paused";
+reason(at_once) -> "others come first";
+reason(unknown) -> "not known yet";
+reason(members) -> "its members start or stop";
+reason(exited) -> "it ended by itself";
+reason({exited, Most, times_within_s, Seconds}) ->
+    io_lib:format("it ended by itself ~b times in ~b s", [Most, Seconds]);
+reason({node, down}) -> "its node does not answer";
+reason({host, Host, unseen}) -> [Host, " was not looked at yet"];
+reason({host, Host, State}) -> [Host, " is ", atom_to_list(State)];
+reason({not_seen_yet, Host}) -> [Host, " was not looked at yet"];
+reason(no_host) -> "its domains have no host";
+reason(no_host_answers) -> "no host of its domains answers";
+reason(every_host_is_full) -> "every host of its domains has as many as it may have";
+reason({group, Name}) -> ["the group ", Name, " is being changed"];
+reason({no_good_health, Id}) -> [Id, " was not well in time"];
+reason({quarantined, Why}) -> ["given up: ", reason(Why)];
+reason({again_at, _, Why}) -> ["tried again soon: ", reason(Why)];
+reason({upgrade, {refused, _}}) -> "not replaced: see the problems";
+reason({upgrade, {stuck, Why}}) -> ["not replaced: ", reason(Why)];
+reason({upgrade, {wait, _}}) -> "to be replaced when the canaries have been well for a while";
+reason({upgrade, {health, Ids}}) ->
+    ["to be replaced when ", lists:join(", ", Ids), " is well again"];
+reason({upgrade, canaries}) -> "to be replaced after the canaries";
+reason({upgrade, _}) -> "to be replaced when its turn comes";
+reason({groups, Why}) -> step_reason(groups, Why);
+reason({{_, _} = Step, Why}) -> step_reason(Step, Why);
+reason({{_, _, _} = Step, Why}) -> step_reason(Step, Why);
+reason(Why) -> io_lib:format("~0tp", [Why]).
+
+step_reason(Step, Why) -> ["could not ", sderl_ops_step:words(Step), ": ", reason(Why)].

@@ -146,8 +146,14 @@ check_tree(Tree, Before, Base) ->
     {File, Problems} = sderl_ops_walker:walk(sderl_ops_schema:file(), Tree, Base),
     case lists:usort(Before ++ Problems ++ sderl_ops_references:check(File, Problems)) of
         [] -> {ok, File};
-        Found -> {error, Found}
+        Found -> {error, [hint(Problem) || Problem <- Found]}
     end.
+
+hint({[~"groups", _, ~"pattern"] = Path, unknown, _}) ->
+    {Path, unknown, "a key of a group: groups by a pattern are an object instead of the list, "
+                    "\"groups\": {\"pattern\": ...}"};
+hint(Problem) ->
+    Problem.
 
 -doc "The file with another number of nodes in a family.".
 -spec set_count(file(), Family :: id(), Count :: term()) ->

@@ -5,6 +5,7 @@
 -export([state/1, problems/1, status/1, history/2]).
 -export_type([view/0]).
 
+-import(sderl_ops_note, [reason/1]).
 -import(sderl_ops_wire, [text/1]).
 
 -doc """
@@ -159,7 +160,7 @@ failures(#{attempts := Attempts}) ->
 
 why(Id, Seen, Failures) ->
     case {Failures, Seen} of
-        {#{Id := Why}, _} -> text(printed(Why));
+        {#{Id := Why}, _} -> text(reason(Why));
         {_, #{why := Why}} -> Why;
         _ -> undefined
     end.
@@ -184,15 +185,6 @@ waiting_id(Step) -> sderl_ops_step:instance(Step).
 waiting({groups, Why}) -> text(["groups: ", reason(Why)]);
 waiting({{instance, Id}, Why}) -> text([Id, ": ", reason(Why)]);
 waiting({Step, Why}) -> text([sderl_ops_step:words(Step), ": ", reason(Why)]).
-
-reason(running) -> "being done";
-reason({upgrade, {refused, _}}) -> "not replaced: see the problems";
-reason({quarantined, Why}) -> ["given up: ", printed(Why)];
-reason({again_at, _, Why}) -> ["tried again soon: ", printed(Why)];
-reason(Why) -> printed(Why).
-
-printed(Why) when is_binary(Why) -> Why;
-printed(Why) -> io_lib:format("~0tp", [Why]).
 
 -doc "The newest of a cluster's revisions, the latest first, and how they ended.".
 -spec history([{pos_integer(), sderl_ops_store:revision()}], sderl_ops_memory:memory()) ->
