@@ -13,6 +13,8 @@ answer and have room for one more of the family:
 - `random`: one that follows from the names of cluster, instance and host, so that the same file
   gives the same places.
 
+An adopted instance (`m:sderl_ops_adopted`) stays on a host that does not answer.
+
 An instance that is found on a host and has been assigned to none stays there: so a service that has
 lost its memory starts nothing twice.
 """.
@@ -64,8 +66,10 @@ assign(#{instances := Instances} = Desired, Observed, Memory0, Now) ->
             #{} -> Acc#{Id => Host}
         end
     end, Assigned0, Places),
+    Held = sderl_ops_adopted:held(Desired, Memory1),
     Kept = maps:filter(fun(Id, Host) ->
-        stays(Id, Host, maps:get(Id, Instances, undefined), Lost, Observed)
+        is_held(Id, Host, Held, Observed)
+            orelse stays(Id, Host, maps:get(Id, Instances, undefined), Lost, Observed)
     end, Adopted),
     Moved = [{moved, Id, Host} || Id := Host <- Assigned0,
                                   not is_map_key(Id, Kept), is_map_key(Id, Instances)],
@@ -94,6 +98,10 @@ is_past(never, _, _) -> false;
 is_past(Seconds, At, Now) -> Now - At >= Seconds * 1000.
 
 %% ---------------------------------------------------------------- who stays
+
+is_held(Id, Host, Held, Observed) ->
+    maps:find(Id, Held) =:= {ok, Host}
+        andalso sderl_ops_observed:host_state(Host, Observed) =:= unreachable.
 
 %% What is not desired keeps its host till nothing of it lies there.
 stays(_, Host, _, Lost, _) when is_map_key(Host, Lost) -> false;

@@ -57,7 +57,9 @@ elsewhere; a host that is a folder of this machine never is lost.
 }.
 
 -doc """
-`node` and `host` are `undefined` until a host is assigned. `settings` names what is laid out
+`node` and `host` are `undefined` until a host is assigned. `adopt` is there where the file names a
+node that may run already, and `as` is what such a node counts as: the name of the release, and what
+the family has itself. `settings` names what is laid out
 (`settings/2`) but for the values of secrets. Of `candidates` the first is taken where `select` has
 no reason for another.
 """.
@@ -72,16 +74,22 @@ no reason for another.
     labels := #{binary() => binary()},
     restart := restart(),
     limits := sderl_ops_file:limits(),
+    adopt => sderl_ops_adopted:adoption(),
+    as => hash(),
     select := spread | pack | random,
     candidates := [host_id()]
 }.
 
--doc "Where a release comes from: its `archive`, `folder` or `code`, and the name in the file.".
+-doc """
+Where a release comes from: its `archive`, `folder` or `code`, and the name in the file. Of one that
+is `running` it is not known how it is started.
+""".
 -type source() :: #{
     name := binary(),
     archive => binary(),
     folder => binary(),
-    code => [binary(), ...]
+    code => [binary(), ...],
+    running => binary()
 }.
 
 -doc """
@@ -107,12 +115,13 @@ All that is laid out of a release on a host beside the release itself, as templa
 
 -doc """
 What the file does not say: the checksum of each release by its name in the file (an archive has its
-own), and the names of the hosts of each provider.
+own), and the names of the hosts of each provider; `addresses` of hosts where instances are adopted.
 """.
 -type given() :: #{
     revision := non_neg_integer(),
     sums := #{Release :: binary() => sha()},
-    hosts := #{Provider :: binary() => [binary()]}
+    hosts := #{Provider :: binary() => [binary()]},
+    addresses => #{host_id() => binary()}
 }.
 
 -doc """
@@ -127,7 +136,8 @@ from(File, #{revision := Revision} = Given) ->
         {ok, Sums} ?= sums(File, Given),
         {ok, Domains} ?= domain_hosts(File, Given),
         {ok, Groups} ?= sderl_ops_groups:expand(File),
-        {Instances, Settings} = instances(File, Sums, Domains),
+        {ok, Adopt} ?= adoptions(File, Domains, Given),
+        {Instances, Settings} = instances(File, Sums, Domains, Adopt),
         {ok, #{
             cluster => Cluster,
             names => Names,
@@ -172,7 +182,8 @@ sum(_, #{sha256 := Sum}, _) -> {ok, Sum};
 sum(Name, _, Given) -> maps:find(Name, Given).
 
 sources(#{releases := Releases}, Sums) ->
-    #{Sum => (maps:with([archive, folder, code], map_get(Name, Releases)))#{name => Name}
+    #{Sum => (maps:with([archive, folder, code, running],
+                          map_get(Name, Releases)))#{name => Name}
       || Name := Sum <- maps:iterator(Sums, reversed)}.
 
 %% ---------------------------------------------------------------- hosts
@@ -229,7 +240,7 @@ host_labels(#{labels := Labels} = Domain) ->
 
 %% ---------------------------------------------------------------- instances
 
-instances(#{families := Families} = File, Sums, Domains) ->
+instances(#{families := Families} = File, Sums, Domains, Adopt) ->
     {Instances, Settings} = lists:mapfoldl(
         fun({Name, Family}, Known) ->
             #{count := Count, release := Release} = Family,
@@ -241,6 +252,8 @@ instances(#{families := Families} = File, Sums, Domains) ->
                 host => undefined,
                 release => map_get(Release, Sums),
                 settings => Hash,
+                as => hash({Release, map_get(env, Family), map_get(config, Family),
+                            family_labels(Family, File)}),
                 labels => family_labels(Family, File),
                 restart => map_get(restart, Family),
                 limits => map_get(limits, Family),
@@ -248,16 +261,57 @@ instances(#{families := Families} = File, Sums, Domains) ->
                 candidates => interleave([map_get(Domain, Domains)
                                           || Domain <- map_get(domains, Family)])
             },
-            {[family_instance(Index, Common) || Index <- lists:seq(1, Count)],
+            Adopted = maps:get(Name, Adopt, #{}),
+            {[family_instance(Index, Common, Adopted) || Index <- lists:seq(1, Count)],
              Known#{Hash => Laid}}
         end,
         #{}, maps:to_list(maps:iterator(Families, ordered))
     ),
     {maps:from_list(lists:append(Instances)), Settings}.
 
-family_instance(Index, #{family := Name} = Common) ->
+family_instance(Index, #{family := Name} = Common, Adopted) ->
     Id = <<Name/binary, (integer_to_binary(Index))/binary>>,
-    {Id, Common#{id => Id, index => Index}}.
+    Instance = Common#{id => Id, index => Index},
+    case Adopted of
+        #{Index := Adoption} -> {Id, Instance#{adopt => Adoption}};
+        #{} -> {Id, Instance}
+    end.
+
+%% The nodes that families name, each on the host that has its address; by family and index.
+adoptions(#{families := Families, releases := Releases}, Domains, Given) ->
+    Addresses = maps:get(addresses, Given, #{}),
+    Found = #{Name => adoptions(Family, Domains, Addresses, [~"families", Name, ~"nodes"])
+              || Name := #{nodes := [_ | _]} = Family <- Families},
+    Unstartable = [{[~"families", Name, ~"count"], explained, not_startable(Release, Nodes)}
+                   || Name := #{release := Release, count := Count} = Family <- Families,
+                      Nodes <- [length(maps:get(nodes, Family, []))], Count > Nodes,
+                      is_map_key(running, map_get(Release, Releases))],
+    case lists:append([Problems || _ := {_, Problems} <- Found]) ++ Unstartable of
+        [] -> {ok, #{Name => Adopted || Name := {Adopted, _} <- Found}};
+        Problems -> {error, lists:usort(Problems)}
+    end.
+
+adoptions(#{nodes := Nodes, count := Count, domains := Names}, Domains, Addresses, Path) ->
+    Hosts = [{map_get(Host, Addresses), Host}
+             || Host <- lists:append([map_get(Name, Domains) || Name <- Names]),
+                is_map_key(Host, Addresses)],
+    lists:foldl(fun({Index, Node}, {Adopted, Problems}) ->
+        [_, Address] = binary:split(Node, ~"@"),
+        case lists:keyfind(Address, 1, Hosts) of
+            {_, Host} -> {Adopted#{Index => #{node => Node, host => Host}}, Problems};
+            false -> {Adopted, [{Path ++ [Index], Node, elsewhere(Hosts)} | Problems]}
+        end
+    end, {#{}, []}, lists:enumerate(lists:sublist(Nodes, Count))).
+
+elsewhere(Hosts) ->
+    Some = lists:sublist(lists:usort([binary_to_list(Address) || {Address, _} <- Hosts]), 5),
+    "a node on a host of the family's domains, which have the addresses "
+        ++ lists:append(lists:join(", ", Some)).
+
+not_startable(Release, Nodes) ->
+    lists:flatten(io_lib:format(
+        "~b of its nodes run, and how more are started is not known: say so in the release ~ts "
+        "(archive or folder with start, or code, instead of running)", [Nodes, Release])).
 
 %% One host of each domain, then the next of each, so that neighbours are in different domains.
 interleave(Lists) -> lists:uniq(interleave(Lists, [])).

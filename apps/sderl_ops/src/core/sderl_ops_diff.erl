@@ -50,9 +50,14 @@ instances(#{instances := Before} = Old, #{instances := After} = New) ->
     Removed = maps:without(maps:keys(After), Before),
     Changed = [{How, Id} || Id := Instance <- maps:with(maps:keys(Before), After),
                             How <- [how(map_get(Id, Before), Instance, Old, New)], How =/= []],
-    together(add, [{["release ", release_name(Instance, New)], Id} || Id := Instance <- Added]) ++
+    together(add, [{added(Instance, New), Id} || Id := Instance <- Added]) ++
         together(change, [{lists:join("; ", How), Id} || {How, Id} <- Changed]) ++
         together(remove, [{"", Id} || Id := _ <- Removed]).
+
+added(#{adopt := _} = Instance, New) ->
+    ["taken over where it runs already; release ", release_name(Instance, New)];
+added(Instance, New) ->
+    ["release ", release_name(Instance, New)].
 
 how(Was, Is, Old, New) ->
     release_change(Was, Is, Old, New) ++

@@ -69,7 +69,7 @@ judge_desired(Id, Host, {Release, _} = Target, #{state := State} = Seen, View) -
         {running, false, _} ->
             case sderl_ops_view:is_up(Id, View) of
                 true -> settled;
-                false -> {waiting, {instance, Id}, {node, down}}
+                false -> {waiting, {instance, Id}, {node, unanswered(Id, Seen, View)}}
             end;
         {laid_out, false, _} -> attempt({start, Id}, Target, View);
         {exited, false, _} -> restart(Id, Target, View);
@@ -83,6 +83,13 @@ judge_desired(Id, Host, {Release, _} = Target, #{state := State} = Seen, View) -
             end;
         {_, true, false} -> await_turn(Id, Host, Release, View)
     end.
+
+%% What the service did not start may have another cookie.
+unanswered(Id, #{adopted := true}, #view{observed = #{nodes := Nodes}})
+  when is_map_key(Id, Nodes) ->
+    silent;
+unanswered(_, _, _) ->
+    down.
 
 replace(Id, Host, Release, Target, #view{desired = #{instances := Instances}} = View) ->
     #{Id := #{candidates := Candidates}} = Instances,
@@ -109,7 +116,13 @@ fetch(Host, Release, #view{observed = Observed, running = Running} = View) ->
     case sderl_ops_observed:has_release(Host, Release, Observed) of
         true -> there;
         false when is_map_key(Step, Running) -> {waiting, Step, running};
-        false -> attempt(Step, none, View)
+        false ->
+            #view{desired = #{releases := Releases}} = View,
+            case Releases of
+                #{Release := #{running := _, name := Name}} ->
+                    {waiting, Step, {not_startable, Name}};
+                #{} -> attempt(Step, none, View)
+            end
     end.
 
 %% A node that does not answer cannot leave its groups.

@@ -6,7 +6,7 @@ numbers; the service stores what `sderl_ops_reconcile:steps/5` returns before it
 and another service that begins with it goes on where this one ended.
 """.
 
--export([new/0, host_of/2, quarantined/1]).
+-export([new/0, host_of/2, adopted/1, quarantined/1]).
 -export([pause/1, resume/1, is_paused/1, set_aside/2, take_back/2, is_aside/2]).
 -export_type([memory/0, attempt/0, upgrade/0, failed/0, time/0]).
 
@@ -15,6 +15,8 @@ and another service that begins with it goes on where this one ended.
 
 -doc """
 - `assigned`: the host of each instance.
+- `adopted`: instances whose nodes ran before (`m:sderl_ops_adopted`); what an earlier version stored
+  has none.
 - `unreachable`: hosts that do not answer, since when.
 - `attempts`: steps that failed.
 - `begun`: what running steps are for.
@@ -28,6 +30,7 @@ and another service that begins with it goes on where this one ended.
 -type memory() :: #{
     version := 1,
     assigned := #{sderl_ops_desired:instance_id() => sderl_ops_desired:host_id()},
+    adopted => #{sderl_ops_desired:instance_id() => sderl_ops_adopted:adopted()},
     unreachable := #{sderl_ops_desired:host_id() => time()},
     attempts := #{sderl_ops_step:step() => attempt()},
     begun := #{sderl_ops_step:step() => sderl_ops_step:about()},
@@ -66,6 +69,7 @@ new() ->
     #{
         version => 1,
         assigned => #{},
+        adopted => #{},
         unreachable => #{},
         attempts => #{},
         begun => #{},
@@ -82,6 +86,10 @@ new() ->
 -spec host_of(sderl_ops_desired:instance_id(), memory()) ->
     sderl_ops_desired:host_id() | undefined.
 host_of(Id, #{assigned := Assigned}) -> maps:get(Id, Assigned, undefined).
+
+-doc "The instances whose nodes ran before.".
+-spec adopted(memory()) -> #{sderl_ops_desired:instance_id() => sderl_ops_adopted:adopted()}.
+adopted(Memory) -> maps:get(adopted, Memory, #{}).
 
 -doc "The steps that are not tried any more, and why.".
 -spec quarantined(memory()) -> [{sderl_ops_step:step(), Why :: term()}].

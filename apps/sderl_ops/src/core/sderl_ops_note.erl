@@ -55,6 +55,7 @@ reason(every_host_is_full) -> "every host of its domains has as many as it may h
 reason({group, Name}) -> ["the group ", Name, " is being changed"];
 reason({no_good_health, Id}) -> [Id, " was not well in time"];
 reason({quarantined, Why}) -> ["given up: ", reason(Why)];
+reason({not_startable, _}) -> "not started: see the problems";
 reason({again_at, _, Why}) -> ["tried again soon: ", reason(Why)];
 reason({upgrade, {refused, _}}) -> "not replaced: see the problems";
 reason({upgrade, {stuck, Why}}) -> ["not replaced: ", reason(Why)];

@@ -29,15 +29,18 @@ down. Groups may be unknown, as at a time when no node can be asked.
 -type host_state() :: up | unreachable | gone.
 -doc """
 `laid_out` has not been started since it was laid out or stopped by a step; `exited` was started,
-and ended by itself.
+and ended by itself. What is `adopted` is not laid out (`m:sderl_ops_adopted`).
 """.
 -type instance_seen() :: #{
     state := laid_out | running | exited,
     release := sderl_ops_desired:sha(),
     settings := sderl_ops_desired:hash(),
+    adopted => true,
     why => binary()
 }.
--type node_seen() :: #{state := up | down, health := ok | unknown | {problems, [binary()]}}.
+-doc "`gone`: its machine says that no node of this name runs there.".
+-type node_seen() :: #{state := up | down | gone,
+                       health := ok | unknown | {problems, [binary()]}}.
 -doc "What is laid out.".
 -type layout() :: {sderl_ops_desired:sha(), sderl_ops_desired:hash()}.
 

@@ -28,8 +28,9 @@ plan(Desired, Observed, Memory, Now) ->
                sderl_ops_memory:memory(), sderl_ops_memory:time()) ->
     [sderl_ops_upgrade:refusal()].
 refusals(Desired, Observed, Memory, Now) ->
+    Sighted = sderl_ops_adopted:sight(Desired, Observed, Memory),
     sderl_ops_upgrade:refusals(
-        sderl_ops_view:new(Desired, Observed, Memory, #{}, #{}, [], Now)).
+        sderl_ops_view:new(Desired, Sighted, Memory, #{}, #{}, [], Now)).
 
 -doc "A sentence for a refusal.".
 -spec words(sderl_ops_upgrade:refusal()) -> unicode:chardata().
@@ -39,11 +40,20 @@ words({Id, {only_gateway, A, B}}) ->
     [Id, " is the only node that is in both ", A, " and ", B, ", which would be apart while it is "
      "replaced"].
 
-%% Hosts that nobody has looked at are taken for empty.
-sighted(#{hosts := Known}, #{hosts := Seen, groups := Groups} = Observed) ->
+%% Hosts that nobody has looked at are taken for empty. Of nodes that the file says to run already,
+%% those that nobody has looked at are taken to be as it says.
+sighted(#{hosts := Known, instances := Instances} = Desired, #{hosts := Seen} = Observed) ->
+    #{nodes := Nodes, groups := Groups} = Observed,
     Empty = #{state => up, releases => [], instances => #{}},
+    Running = #{Id => #{state => up, health => ok} || Id := #{adopt := _} <- Instances,
+                                                      not is_map_key(Id, Nodes)},
     Observed#{hosts := maps:merge(#{Id => Empty || Id := _ <- Known}, Seen),
-              groups := case Groups of unknown -> #{}; #{} -> Groups end}.
+              nodes := maps:merge(Running, Nodes),
+              groups := case Groups of unknown -> in_groups(Running, Desired); #{} -> Groups end}.
+
+in_groups(Running, #{groups := Groups}) ->
+    #{Name => In || #{name := Name, members := Ids} <- Groups,
+                    [_ | _] = In <- [[Id || Id <- Ids, is_map_key(Id, Running)]]}.
 
 follow(Desired, Observed, Memory, Now, Steps) ->
     #{start := Start, memory := After} =
@@ -86,7 +96,10 @@ done(groups, Desired, Memory, Observed) ->
     Observed#{groups := #{Name => [Id || Id <- Ids, sderl_ops_observed:is_up(Id, Observed)]
                           || #{name := Name, members := Ids} <- Groups}}.
 
+%% Nothing lies there of one that ran before.
 set(Id, State, Memory, Observed) ->
     Host = sderl_ops_memory:host_of(Id, Memory),
-    Seen = sderl_ops_observed:instance_at(Host, Id, Observed),
-    sderl_ops_observed:put_instance(Host, Id, Seen#{state := State}, Observed).
+    case sderl_ops_observed:instance_at(Host, Id, Observed) of
+        undefined -> Observed;
+        Seen -> sderl_ops_observed:put_instance(Host, Id, Seen#{state := State}, Observed)
+    end.

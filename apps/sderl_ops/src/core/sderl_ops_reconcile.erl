@@ -53,7 +53,8 @@ they wait for. `done`: everything is as it is to be, as far as anything can be d
             sderl_ops_memory:memory(), [sderl_ops_step:step()], sderl_ops_memory:time()) ->
     result().
 steps(Desired, Observed, Memory, Running, Now) ->
-    {View0, Notes} = look(Desired, Observed, tidy(Running, Memory), Running, Now),
+    {View0, Notes} = look(Desired, Observed, adopt(Desired, Observed, tidy(Running, Memory)),
+                          Running, Now),
     View1 = forget_drained(forget_attempts(View0)),
     Judged = judge_all(View1),
     {View, Quarantined} = quarantine(Judged#judged.quarantine, View1),
@@ -76,6 +77,8 @@ steps(Desired, Observed, Memory, Running, Now) ->
 ended({drain, Id} = Step, ok, Memory, _) ->
     #{drained := Drained} = After = sderl_ops_attempts:succeeded(Step, Memory),
     {After#{drained := Drained#{Id => true}}, []};
+ended({stop, Id} = Step, ok, Memory, _) ->
+    {sderl_ops_adopted:stopped(Id, sderl_ops_attempts:succeeded(Step, Memory)), []};
 ended(Step, ok, Memory, _) ->
     {sderl_ops_attempts:succeeded(Step, Memory), []};
 ended(Step, {error, Why}, Memory, Now) ->
@@ -99,21 +102,29 @@ wanted(Id, Desired, Memory) ->
              sderl_ops_memory:memory()) -> [sderl_ops_desired:group()].
 groups(Desired, Observed, Memory) ->
     sderl_ops_members:groups(
-        sderl_ops_view:new(sderl_ops_upgrade:effective(Desired, Memory), Observed, Memory, #{}, #{},
-                           [], 0)).
+        with_adopted(sderl_ops_upgrade:effective(Desired, Memory), Observed, Memory)).
+
+with_adopted(Effective, Observed, Memory) ->
+    Sighted = sderl_ops_adopted:sight(Effective, Observed, Memory),
+    sderl_ops_view:new(Effective, Sighted, Memory, #{}, #{}, [], 0).
 
 %% ---------------------------------------------------------------- looking
 
+adopt(Desired, Observed, Memory) ->
+    Effective = sderl_ops_upgrade:effective(Desired, Memory),
+    sderl_ops_adopted:remember(Effective, Observed, Memory).
+
 %% Again after a roll-back, with what is to be then.
-look(Desired, Observed, #{failed := Failed} = Memory0, Running, Now) ->
+look(Desired, Seen, #{failed := Failed} = Memory0, Running, Now) ->
     Effective = sderl_ops_upgrade:effective(Desired, Memory0),
+    Observed = sderl_ops_adopted:sight(Effective, Seen, Memory0),
     {Memory, Homeless, Places, Assigned} =
         sderl_ops_assign:assign(Effective, Observed, Memory0, Now),
     View0 = sderl_ops_view:new(Effective, Observed, Memory, Homeless, Places, Running, Now),
     case sderl_ops_upgrade:advance(View0) of
         {#view{memory = #{failed := Failed}} = View, Notes} -> {View, Assigned ++ Notes};
         {#view{memory = After}, Notes} ->
-            {View, More} = look(Desired, Observed, After, Running, Now),
+            {View, More} = look(Desired, Seen, After, Running, Now),
             {View, Assigned ++ Notes ++ More}
     end.
 

@@ -38,7 +38,7 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
     upgrade := upgrade()
 }.
 -type provider() ::
-    #{type := local, hosts := 1..500}
+    #{type := local, hosts := 1..500, address => binary()}
     | #{
         type := ssh,
         hosts := [#{name := binary(), address := binary(), port := 1..65535}, ...],
@@ -48,7 +48,7 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
         lost_after_s := pos_integer()
     }.
 -doc """
-Of `archive`, `folder` and `code` it has exactly one. `start` and `sha256` go with an archive,
+Of `archive`, `folder`, `code` and `running` it has exactly one. `start` and `sha256` go with an archive,
 `start` with a folder.
 """.
 -type release() :: #{
@@ -56,6 +56,7 @@ Of `archive`, `folder` and `code` it has exactly one. `start` and `sha256` go wi
     sha256 => binary(),
     folder => binary(),
     code => [binary(), ...],
+    running => binary(),
     applications => [binary()],
     start => command(),
     stop => command(),
@@ -76,6 +77,7 @@ Of `archive`, `folder` and `code` it has exactly one. `start` and `sha256` go wi
     release := id(),
     domains := [id(), ...],
     count := pos_integer(),
+    nodes => [binary(), ...],
     labels := #{binary() => binary()},
     select := spread | pack | random,
     limits := limits(),

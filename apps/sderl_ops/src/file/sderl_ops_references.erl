@@ -22,7 +22,7 @@ check(#{providers := Providers, domains := Domains, families := Families,
     check_providers(File) ++ check_domains(File) ++ check_families(File) ++
         case [Part || {[Part | _], _, _} <- Before,
                       Part =:= ~"families" orelse Part =:= ~"groups"] of
-            [] -> check_total(File) ++ check_groups(File);
+            [] -> check_total(File) ++ check_nodes(File) ++ check_groups(File);
             _ -> []
         end;
 check(_, _) ->
@@ -158,6 +158,14 @@ check_room(_, _, _) ->
 check_config(#{config := Config}, Path) ->
     lists:append([sderl_ops_config:check(Keys, Path ++ [~"config", Application])
                   || Application := Keys <- Config]).
+
+check_nodes(#{families := Families}) ->
+    Nodes = lists:append([Nodes || _ := #{nodes := Nodes} <- Families]),
+    Twice = Nodes -- lists:usort(Nodes),
+    [{[~"families", Name, ~"nodes", Index], explained,
+      "the node " ++ binary_to_list(Node) ++ " is named twice"}
+     || Twice =/= [], Name := #{nodes := Listed} <- Families,
+        {Index, Node} <- lists:enumerate(Listed), lists:member(Node, Twice)].
 
 check_total(#{families := Families}) ->
     Total = lists:sum([Count || _ := #{count := Count} <- Families]),

@@ -43,7 +43,8 @@ file() ->
 provider() ->
     {by_type, type, "provider", [
         {local, {object, "a local provider", [
-            {hosts, required, {whole, "a number of hosts", 1, 500}}
+            {hosts, required, {whole, "a number of hosts", 1, 500}},
+            {address, optional, {matches, ?HOST, "the address of this machine in names of nodes"}}
         ]}},
         {ssh, {object, "a provider over OpenSSH", [
             {hosts, required, {list, "hosts", 1, ?MOST_HOSTS, ssh_host()}},
@@ -93,7 +94,10 @@ release() ->
                  {applications, {default, []},
                   {list, "applications to start, in order", 0, 1000,
                    {matches, "[a-z][A-Za-z0-9_]{0,254}", "the name of an application"}}}
-                 | every_release()]}}
+                 | every_release()]}},
+        {running, {object, "a release that runs already",
+                   [{running, required, {text, "what it is, for people", 255}}
+                    | every_release()]}}
     ]}.
 
 unpacked() ->
@@ -127,6 +131,8 @@ family() ->
         {domains, required, {list, "names of domains", 1, 1000,
                              {text, "the name of a domain", 63}}},
         {count, required, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
+        {nodes, optional, {list, "nodes that run already", 1, ?MOST_INSTANCES,
+                           {matches, "[A-Za-z0-9_-]{1,200}@" ?HOST, "the name of a node, NAME@HOST"}}},
         {labels, {default, #{}}, labels()},
         {select, {default, spread}, {choice, [spread, pack, random]}},
         {limits, {default, #{}}, {object, "limits", [

@@ -2,8 +2,8 @@
 -module(sderl_ops_local).
 -moduledoc """
 Folders of this machine that act as hosts `h1`, `h2`, ...; they lie in the service's folder. All
-have the address 127.0.0.1, or `localhost` where names are short, and the machine's port mapper
-(`ERL_EPMD_PORT` of the service is theirs).
+have the same `address`, by default 127.0.0.1, or `localhost` where names are short, and the
+machine's port mapper (`ERL_EPMD_PORT` of the service is theirs).
 """.
 
 -behaviour(sderl_ops_provider).
@@ -13,9 +13,9 @@ have the address 127.0.0.1, or `localhost` where names are short, and the machin
 -doc "`hosts` is how many.".
 -spec hosts(sderl_ops_provider:config(), sderl_ops_provider:context()) ->
     {ok, [sderl_ops_provider:found()]}.
-hosts(#{hosts := Count}, #{folder := Folder, provider := Provider, names := Names}) ->
+hosts(#{hosts := Count} = Config, #{folder := Folder, provider := Provider, names := Names}) ->
     {ok, [#{name => Name,
-            address => address(Names),
+            address => maps:get(address, Config, address(Names)),
             connection => {sderl_ops_sh, #{base => filename:join([Hosts, Provider, Name])}}}
           || Hosts <- [filename:join(Folder, "hosts")],
              Index <- lists:seq(1, Count),

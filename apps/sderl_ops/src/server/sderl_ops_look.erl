@@ -23,8 +23,8 @@ looks at nothing else.
 -doc "The nodes of all instances that have a host.".
 -spec names(sderl_ops_memory:memory(), #{sderl_ops_desired:host_id() => sderl_ops_host:host()}) ->
     #{sderl_ops_desired:instance_id() => Node :: binary()}.
-names(#{assigned := Assigned}, Hosts) ->
-    #{Id => <<Id/binary, $@, Address/binary>>
+names(#{assigned := Assigned} = Memory, Hosts) ->
+    #{Id => sderl_ops_adopted:node_name(Id, Address, Memory)
       || Id := HostId <- Assigned, #{address := Address} <- [maps:get(HostId, Hosts, none)]}.
 
 -doc "Looks. `Nodes` are the names of the nodes by instance.".

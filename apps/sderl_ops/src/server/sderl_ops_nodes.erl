@@ -5,18 +5,21 @@ What is asked of the Erlang nodes of a cluster, over hidden links: how they are,
 are in, to leave their groups before they stop, and to change groups. It runs in the cluster's own
 envoy (`m:sderl_ops_envoy`).
 
-Every call has a limit, and a node that does not answer is `down` and nothing more. A name becomes
+Every call has a limit. A node that does not answer is `gone` where the port mapper of its machine
+says that it does not run, and else `down`. A name becomes
 an atom here and nowhere else: only names of instances and groups of a checked file come here.
 """.
 
--export([begin_as/3, look/2, drain/1, change/1]).
+-export([begin_as/3, look/2, drain/1, stop/2, change/1]).
+-export([connect/1, call/5, mapped/1]).
+-export_type([mapped/0]).
 -export_type([seen/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
 -doc "One node, and its groups where it runs the library.".
 -type seen() :: #{
-    state := up | down,
+    state := up | down | gone,
     health := ok | unknown | {problems, [binary()]},
     groups := #{Group :: binary() => [Node :: binary()]}
 }.
@@ -26,6 +29,10 @@ an atom here and nowhere else: only names of instances and groups of a checked f
 
 -define(CONNECT_MS, 5_000).
 -define(CALL_MS, 5_000).
+-define(EPMD_MS, 2_000).
+-define(PAUSE_MS, 50).
+%% Whoever starts a node again as soon as it ends, does it within this time.
+-define(AGAIN_MS, 2_000).
 %% A group of many members, each of which may have to be connected first.
 -define(CHANGE_MS, 60_000).
 %% Names of a node that leaves are gone when its groups are; this is for one that hangs.
@@ -74,6 +81,11 @@ look_at(Name) ->
     else
         %% It answers without the library: whether it is to have that is the release's business.
         {error, undef} -> #{state => up, health => ok, groups => #{}};
+        {error, not_connected} ->
+            case mapped(Name) of
+                no -> (down())#{state := gone};
+                _ -> down()
+            end;
         {error, _} -> down()
     end.
 
@@ -123,6 +135,75 @@ leave(Node, [Group | Groups]) ->
 list(Groups) when is_list(Groups) -> Groups;
 list({error, _}) -> [].
 
+-doc """
+Stops a node that the service has not started: by `init:stop/0`, and at the end of the limit by
+`erlang:halt/0`. It has stopped when the port mapper of its machine has it no more; what starts it
+again at once (`heart`, systemd) makes that an error.
+""".
+-spec stop(Node :: binary(), Ms :: pos_integer()) -> ok | {error, term()}.
+stop(Name, Ms) ->
+    Node = binary_to_atom(Name),
+    _ = case connect(Node) of
+        ok -> call(Node, init, stop, [], ?CALL_MS);
+        {error, _} -> not_there
+    end,
+    maybe
+        still_there ?= await_gone(Name, now_ms() + Ms),
+        _ = call(Node, erlang, halt, [0, [{flush, false}]], ?CALL_MS),
+        still_there ?= await_gone(Name, now_ms() + ?CALL_MS),
+        {error, {does_not_stop, Name}}
+    else
+        ok -> stays_gone(Name, now_ms() + ?AGAIN_MS)
+    end.
+
+await_gone(Name, Deadline) ->
+    case {is_gone(Name), now_ms() < Deadline} of
+        {true, _} -> ok;
+        {false, true} -> pause(), await_gone(Name, Deadline);
+        {false, false} -> still_there
+    end.
+
+stays_gone(Name, Deadline) ->
+    case {is_gone(Name), now_ms() < Deadline} of
+        {false, _} -> {error, {started_again, Name}};
+        {true, true} -> pause(), stays_gone(Name, Deadline);
+        {true, false} -> ok
+    end.
+
+is_gone(Name) ->
+    not lists:member(binary_to_atom(Name), nodes(connected)) andalso mapped(Name) =:= no.
+
+pause() -> receive after ?PAUSE_MS -> ok end.
+
+-type mapped() :: yes | no | unknown_host | unknown.
+
+-doc """
+Whether the port mapper of a node's machine knows the node. Where none listens, no node of it runs.
+""".
+-spec mapped(Node :: binary()) -> mapped().
+mapped(Name) ->
+    [Alive, Host] = binary:split(Name, ~"@"),
+    maybe
+        {ok, Address} ?= inet:getaddr(binary_to_list(Host), inet),
+        {ok, Socket} ?= gen_tcp:connect(Address, epmd_port(), [], ?EPMD_MS),
+        ok = gen_tcp:close(Socket),
+        {ok, Names} ?= erl_epmd:names(Address),
+        case lists:keymember(binary_to_list(Alive), 1, Names) of
+            true -> yes;
+            false -> no
+        end
+    else
+        {error, econnrefused} -> no;
+        {error, nxdomain} -> unknown_host;
+        {error, _} -> unknown
+    end.
+
+epmd_port() ->
+    case string:to_integer(os:getenv("ERL_EPMD_PORT", "4369")) of
+        {Port, ""} -> Port;
+        _ -> 4369
+    end.
+
 -doc "Makes one change of groups on the node that it names.".
 -spec change(sderl_ops_regroup:change()) -> ok | {error, term()}.
 change(Change) ->
@@ -151,6 +232,8 @@ atoms(Names) -> [binary_to_atom(Name) || Name <- Names].
 
 %% ---------------------------------------------------------------- links
 
+-doc "Opens a hidden link, unless there is one.".
+-spec connect(node()) -> ok | {error, not_connected}.
 connect(Node) ->
     case lists:member(Node, nodes(connected)) of
         true -> ok;
@@ -169,6 +252,8 @@ open_link(Node) ->
         {error, not_connected}
     end.
 
+-doc "Calls a function there. Whatever goes wrong is an error.".
+-spec call(node(), module(), atom(), [term()], timeout()) -> {ok, term()} | {error, term()}.
 call(Node, Module, Function, Args, Ms) ->
     try
         {ok, erpc:call(Node, Module, Function, Args, Ms)}

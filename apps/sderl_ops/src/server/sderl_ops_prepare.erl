@@ -41,14 +41,17 @@ layout(Instance, Settings, Place, Cookie) ->
     end.
 
 %% What variables stand for.
-values(#{id := Id, family := Family, index := Index}, Settings, Place) ->
+values(#{id := Id, family := Family, index := Index} = Instance, Settings, Place) ->
     #{cluster := Cluster} = Settings,
     #{host := Host, address := Address, base := Base} = Place,
     Folders = sderl_ops_host:folders(Base, Id),
     maps:merge(#{atom_to_binary(Name) => Folder || Name := Folder <- Folders},
-               #{~"node" => <<Id/binary, $@, Address/binary>>, ~"id" => Id, ~"family" => Family,
+               #{~"node" => node_name(Instance, Address), ~"id" => Id, ~"family" => Family,
                  ~"index" => integer_to_binary(Index), ~"host" => host_name(Host),
                  ~"address" => Address, ~"cluster" => Cluster}).
+
+node_name(#{node := Node}, _) when is_binary(Node) -> Node;
+node_name(#{id := Id}, Address) -> <<Id/binary, $@, Address/binary>>.
 
 host_name(Id) ->
     [_, Name] = binary:split(Id, ~"/"),

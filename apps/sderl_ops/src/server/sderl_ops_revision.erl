@@ -32,7 +32,7 @@ prepare(#{releases := Releases, families := Families} = File, Folder) ->
         Prepared = #{
             file => File,
             sums => #{Name => Sum || Name := {ok, Sum, _} <- Packed},
-            archives => #{Sum => Archive || _ := {ok, Sum, Archive} <- Packed},
+            archives => #{Sum => Archive || _ := {ok, Sum, Archive} <- Packed, Archive =/= none},
             hosts => Hosts
         },
         %% What the file says of hosts that there are not is to be told before anything is stored.
@@ -43,6 +43,10 @@ prepare(#{releases := Releases, families := Families} = File, Folder) ->
         Problems -> {error, Problems}
     end.
 
+%% There is nothing to be brought to a host.
+pack(#{running := Text}, _) ->
+    Sum = crypto:hash(sha256, [~"running ", Text]),
+    {ok, binary:encode_hex(Sum, lowercase), none};
 pack(Release, Folder) ->
     case sderl_ops_archive:prepare(source(Release), filename:join(Folder, "archives")) of
         {ok, _, _} = Packed -> Packed;
@@ -74,6 +78,7 @@ desired(#{file := File, sums := Sums, hosts := Hosts}, Force, Revision) ->
     Names = maps:groups_from_list(fun([Provider, _]) -> Provider end, fun([_, Name]) -> Name end,
                                   [binary:split(Id, ~"/") || Id := _ <- Hosts]),
     Given = #{revision => Revision, sums => Sums,
+              addresses => #{Id => Address || Id := #{address := Address} <- Hosts},
               hosts => #{Provider => in_order(Found) || Provider := Found <- Names}},
     case sderl_ops_desired:from(File, Given) of
         {ok, #{upgrade := Upgrade} = Desired} ->

@@ -51,6 +51,8 @@ state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
 
 is_given_up({_, {quarantined, _}}) -> true;
 is_given_up({_, {upgrade, {refused, _}}}) -> true;
+is_given_up({_, {node, silent}}) -> true;
+is_given_up({_, {not_startable, _}}) -> true;
 is_given_up(_) -> false.
 
 ended(#{desired := #{instances := Instances}, quiet_ms := Quiet} = View) ->
@@ -70,7 +72,7 @@ problems(View) ->
         ++ lasting_problems(View) ++ problems_of_nodes(View).
 
 lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revision},
-                   observed := #{hosts := Hosts}, waiting := Waiting}) ->
+                   observed := #{hosts := Hosts}, waiting := Waiting} = View) ->
     [text(sderl_ops_note:words({quarantined, Step, Why}))
      || {Step, Why} <- lists:sort(sderl_ops_memory:quarantined(Memory))]
         ++ [text(sderl_ops_note:words({roll_back, Family, From, To, Why}))
@@ -79,8 +81,19 @@ lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision
                From =:= Revision]
         ++ [text([sderl_ops_plan:words({Id, Why}), ": `apply --force` does it all the same"])
             || {Key, {upgrade, {refused, Why}}} <- lists:sort(Waiting), Id <- [waiting_id(Key)]]
+        ++ silent([Id || {{instance, Id}, {node, silent}} <- lists:sort(Waiting)], View)
+        ++ [text(["it is not known how the release ", Name, " is started, which has to be: say so "
+                  "in the file (archive or folder with start, or code, instead of running), and "
+                  "apply it"])
+            || Name <- lists:usort([Name || {_, {not_startable, Name}} <- Waiting])]
         ++ [text([Host, " is ", atom_to_list(State), [[": ", Why] || #{why := Why} <- [Seen]]])
             || Host := #{state := State} = Seen <- maps:iterator(Hosts, ordered), State =/= up].
+
+silent([], _) -> [];
+silent(Ids, #{memory := Memory, hosts := Hosts}) ->
+    Nodes = sderl_ops_look:names(Memory, Hosts),
+    [text([Id, " does not answer, and may run: is ", maps:get(Id, Nodes, Id), " alive, and is the "
+           "cookie of the file its own?"]) || Id <- Ids].
 
 %% Those that the library on a node sees, and that may go away by themselves.
 problems_of_nodes(#{observed := #{nodes := Nodes}}) ->
@@ -90,7 +103,9 @@ problems_of_nodes(#{observed := #{nodes := Nodes}}) ->
 
 -doc "All of it.".
 -spec status(view()) -> sderl_ops_wire:status().
-status(#{store := {Cluster, Revision}, waiting := Waiting} = View) ->
+status(#{store := {Cluster, Revision}, waiting := Waiting} = View0) ->
+    #{desired := Desired, observed := Observed, memory := Memory} = View0,
+    View = View0#{observed := sderl_ops_adopted:sight(Desired, Observed, Memory)},
     #{
         cluster => Cluster,
         revision => Revision,
@@ -143,6 +158,7 @@ instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := De
     case Seen of
         _ when not is_map_key(Id, All) -> leaving;
         undefined -> absent;
+        #{state := running, adopted := true} when Up -> adopted;
         #{state := running} when Up -> up;
         #{state := running} -> no_answer;
         #{state := laid_out} ->

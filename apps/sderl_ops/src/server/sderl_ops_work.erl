@@ -58,7 +58,8 @@ do_step({lay_out, Id}, #{desired := Desired, cookie := Cookie} = Context) ->
         {ok, Instance, Host} ?= wanted(Id, Context),
         {ok, Place} ?= place(Host, Context),
         Settings = sderl_ops_desired:settings(Instance, Desired),
-        {ok, Layout} ?= layout(Instance, Settings, Place, Cookie),
+        Named = Instance#{node := node_name(Id, Host, Context)},
+        {ok, Layout} ?= layout(Named, Settings, Place, Cookie),
         sderl_ops_host:lay_out(Host, Id, Layout)
     end;
 do_step({start, Id}, #{desired := Desired} = Context) ->
@@ -67,18 +68,25 @@ do_step({start, Id}, #{desired := Desired} = Context) ->
         #{start_timeout_s := Seconds} = sderl_ops_desired:settings(Instance, Desired),
         Deadline = now_ms() + Seconds * 1000,
         ok ?= sderl_ops_host:start(Host, Id, Seconds),
-        await_node(node_name(Id, Host), Deadline, Seconds, Context)
+        await_node(node_name(Id, Host, Context), Deadline, Seconds, Context)
     end;
 do_step({drain, Id}, #{memory := Memory, envoy := Envoy} = Context) ->
     maybe
         {ok, Host} ?= host(sderl_ops_memory:host_of(Id, Memory), Context),
-        {ok, Result} ?= sderl_ops_envoy:call(Envoy, drain, [node_name(Id, Host)]),
+        {ok, Result} ?= sderl_ops_envoy:call(Envoy, drain, [node_name(Id, Host, Context)]),
         Result
     end;
-do_step({stop, Id}, #{memory := Memory} = Context) ->
+do_step({stop, Id}, #{memory := Memory, observed := Observed, envoy := Envoy} = Context) ->
     maybe
         {ok, Host} ?= host(sderl_ops_memory:host_of(Id, Memory), Context),
-        sderl_ops_host:stop(Host, Id, stop_timeout(Id, Context))
+        Seconds = stop_timeout(Id, Context),
+        true ?= sderl_ops_adopted:is_adopted(Id, Observed, Memory),
+        {ok, Result} ?= sderl_ops_envoy:call(Envoy, stop,
+                                             [node_name(Id, Host, Context), Seconds * 1000]),
+        Result
+    else
+        false -> stop_laid_out(Id, Context);
+        {error, _} = Error -> Error
     end;
 do_step({remove, HostId, Id}, Context) ->
     maybe
@@ -127,7 +135,14 @@ layout(Instance, Settings, Place, Cookie) ->
         {error, Sentence} -> {error, {says, Sentence}}
     end.
 
-node_name(Id, #{address := Address}) -> <<Id/binary, $@, Address/binary>>.
+node_name(Id, #{address := Address}, #{memory := Memory}) ->
+    sderl_ops_adopted:node_name(Id, Address, Memory).
+
+stop_laid_out(Id, #{memory := Memory} = Context) ->
+    maybe
+        {ok, Host} ?= host(sderl_ops_memory:host_of(Id, Memory), Context),
+        sderl_ops_host:stop(Host, Id, stop_timeout(Id, Context))
+    end.
 
 stop_timeout(Id, #{desired := Desired} = Context) ->
     case wanted(Id, Context) of
@@ -157,7 +172,9 @@ change_groups(0, _) ->
     {error, groups_unsteady};
 change_groups(Rounds, #{desired := Desired, observed := Observed, memory := Memory, envoy := Envoy,
                         hosts := Hosts, ours := Ours, made := Made} = Context) ->
-    Name = fun(Id) -> node_name(Id, map_get(sderl_ops_memory:host_of(Id, Memory), Hosts)) end,
+    Name = fun(Id) ->
+        node_name(Id, map_get(sderl_ops_memory:host_of(Id, Memory), Hosts), Context)
+    end,
     Placed = [Id || Id <- Ours, is_map_key(sderl_ops_memory:host_of(Id, Memory), Hosts)],
     Wanted = [Group#{members := [Name(Id) || Id <- Members, lists:member(Id, Placed)]}
               || #{members := Members} = Group
@@ -200,6 +217,11 @@ format_error({says, Sentence}) ->
 format_error({no_answer, Node, Seconds}) ->
     io_lib:format("~ts runs and does not answer as an Erlang node within ~b s: look at its name, "
                   "cookie and log, and at -connect_all false", [Node, Seconds]);
+format_error({does_not_stop, Node}) ->
+    [Node, " does not stop: stop it by hand"];
+format_error({started_again, Node}) ->
+    [Node, " was stopped, and something has started it again at once: turn that off (heart, "
+     "systemd), as the service starts it from now on"];
 format_error(groups_unsteady) ->
     "groups change while they are made as the file says: somebody else changes them";
 format_error({change, {create, Node, #{name := Name}}, Why}) ->
