@@ -63,6 +63,7 @@ folders() ->
             store => [core],
             wire => [file],
             server => [file, core, host, store, wire],
+            import => [file, server],
             command => [wire]
         },
         sderl_papers => #{

@@ -3,7 +3,7 @@
 -moduledoc """
 `bin/sderl ops`: brings clusters up from a file, and keeps them as the file says.
 
-Each command but `serve` and `completion` is a request to the service that has the folder of
+Each command but `import`, `serve` and `completion` is a request to the service that has the folder of
 `--dir`. `plan` and `apply` start one where none runs: for `apply` it stays, for `plan` it goes
 again.
 """.
@@ -57,11 +57,12 @@ help() ->
 %% ---------------------------------------------------------------- commands and their arguments
 
 commands() ->
-    [plan, apply, status, history, rollback, scale, drain, undrain, pause, resume, destroy, serve,
+    [plan, apply, import, status, history, rollback, scale, drain, undrain, pause, resume, destroy, serve,
      stop, completion].
 
 about(plan) -> "what apply would change, and in which steps";
 about(apply) -> "make the cluster as the file says";
+about(import) -> "write the file of a cluster that runs, and take it over";
 about(status) -> "instances, hosts and groups, and what is wrong";
 about(history) -> "the revisions: who, when, what, and how it ended";
 about(rollback) -> "make the cluster as an earlier revision says";
@@ -88,6 +89,14 @@ more(apply) ->
     "the work.";
 more(plan) ->
     "\nNothing is changed.";
+more(import) ->
+    "\nThe cluster is found from one node, and nothing is changed on its nodes. What is not known, "
+    "or left out, is told on stderr.\n\n"
+    "  bin/sderl ops import --seed a@host --out shop.json\n"
+    "  bin/sderl ops import --seed a@host --out shop.json --adopt\n\n"
+    "With --adopt the file is applied at once: the nodes go on as they are, and the service keeps "
+    "the cluster from then on.\nThe epmd of the nodes is found by ERL_EPMD_PORT, TLS between nodes "
+    "is set by ERL_FLAGS, as for erl.";
 more(rollback) ->
     "\nThat makes a new revision which says the same as the earlier one.";
 more(scale) ->
@@ -103,6 +112,14 @@ more(_) ->
 
 arguments(plan) -> [file(), force()];
 arguments(apply) -> [file(), force(), no_wait()];
+arguments(import) ->
+    [(option(seed, "NODE@HOST", string, "any node of the cluster"))#{required => true},
+     option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
+     option(out, "FILE", string, "where the file is written (stdout)"),
+     option(cluster, "NAME", string, "what the cluster is called (imported)"),
+     flag(force, "replace FILE where it is there"),
+     flag(adopt, "apply the file"),
+     no_wait()];
 arguments(rollback) ->
     [positional(revision, "REVISION", {integer, [{min, 1}]}, "its number, as history tells it"),
      force(), no_wait()];
@@ -141,6 +158,8 @@ positional(Name, Shape, Type, Help) ->
 
 run_command(completion, #{shell := Shell}) ->
     {help, sderl_ops_completion:script(Shell, [completed(Do) || Do <- commands()])};
+run_command(import, Options) ->
+    import(Options);
 run_command(serve, Options) ->
     serve(folder(Options));
 run_command(destroy, #{dry_run := true} = Options) ->
@@ -184,6 +203,56 @@ request(Do, Options) ->
     end, maps:with([file, force, revision, family, count, instance], Options)),
     Wait = #{wait => not NoWait || no_wait := NoWait <- Options},
     maps:merge(maps:merge(Keys, Wait), #{do => Do, who => who()}).
+
+%% ---------------------------------------------------------------- import
+
+import(#{adopt := true} = Options) when not is_map_key(out, Options) ->
+    {usage, "--adopt needs --out FILE: the file is what is changed and applied later"};
+import(Options) ->
+    maybe
+        ok ?= may_write(Options),
+        {ok, Text, Points} ?= sderl_ops_import:draft(drafted(Options)),
+        ok ?= write(Text, Options),
+        ok = io:put_chars(standard_error, sderl_visible:text(imported(Points, Options))),
+        adopt(Text, Options)
+    end.
+
+drafted(#{seed := Seed} = Options) ->
+    Home = filename:join(os:getenv("HOME", "/"), ".erlang.cookie"),
+    Named = #{cluster => unicode:characters_to_binary(Name) || cluster := Name <- Options},
+    Named#{seed => unicode:characters_to_binary(Seed),
+           cookie_file => maps:get(cookie_file, Options, Home)}.
+
+may_write(#{out := File, force := false}) ->
+    case file:read_link_info(File) of
+        {error, enoent} -> ok;
+        _ -> {error, ["--out: ", File, " is there already; --force replaces it"]}
+    end;
+may_write(_) ->
+    ok.
+
+write(Text, #{out := File}) ->
+    Part = File ++ ".part",
+    maybe
+        ok ?= file:write_file(Part, Text),
+        file:rename(Part, File)
+    else
+        {error, Why} -> {error, ["--out: ", File, " cannot be written: ", file:format_error(Why)]}
+    end;
+write(_, _) ->
+    ok.
+
+imported(Points, Options) ->
+    [[["wrote ", File, "\n"] || out := File <- Options],
+     [["what is to be known of it:\n", [["  ", Point, "\n"] || Point <- Points]]
+      || Points =/= []]].
+
+adopt(_, #{adopt := true, out := File} = Options) ->
+    run_command(apply, Options#{file => File, force => false});
+adopt(Text, Options) when not is_map_key(out, Options) ->
+    {help, Text};
+adopt(_, _) ->
+    ok.
 
 who() ->
     case [Name || Variable <- ["LOGNAME", "USER"], [_ | _] = Name <- [os:getenv(Variable, "")]] of

@@ -11,7 +11,8 @@ speaks to it over a pipe. Should it end, so does this process, and its superviso
 
 -behaviour(gen_server).
 
--export([start_link/1, call/3]).
+-export([start_link/1, call/3, call/4]).
+-export_type([options/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -doc "Of the cluster: its name, its kind of names and its cookie.".
@@ -29,10 +30,14 @@ start_link(Options) -> gen_server:start_link(?MODULE, Options, []).
 
 -doc "A function of `m:sderl_ops_nodes`, called there.".
 -spec call(pid(), Function :: atom(), Args :: [term()]) -> {ok, term()} | {error, term()}.
-call(Envoy, Function, Args) ->
+call(Envoy, Function, Args) -> call(Envoy, sderl_ops_nodes, Function, Args).
+
+-doc "A function of another module, called there.".
+-spec call(pid(), module(), Function :: atom(), Args :: [term()]) -> {ok, term()} | {error, term()}.
+call(Envoy, Module, Function, Args) ->
     try
         Peer = gen_server:call(Envoy, peer, 3 * ?START_MS),
-        {ok, peer:call(Peer, sderl_ops_nodes, Function, Args, ?CALL_MS)}
+        {ok, peer:call(Peer, Module, Function, Args, ?CALL_MS)}
     catch
         %% It hangs. Another one is started.
         exit:{timeout, _} = Reason ->
