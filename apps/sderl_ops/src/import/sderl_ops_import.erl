@@ -95,9 +95,15 @@ present(#{nodes := Nodes} = Found, Here) ->
     Found#{nodes := maps:map(fun
         (_, #{machine := Machine, outside := Paths} = Fact) when Machine =:= Here ->
             Fact#{outside := [Path || Path <- Paths, filename:pathtype(Path) =:= absolute,
-                                      filelib:wildcard("*.beam", Path) =/= []]};
+                                      has_beams(Path)]};
         (_, Fact) -> Fact
     end, Nodes)}.
+
+has_beams(Path) ->
+    case file:list_dir(Path) of
+        {ok, Files} -> lists:any(fun(File) -> filename:extension(File) =:= ".beam" end, Files);
+        {error, _} -> false
+    end.
 
 %% What the seed's nodes are called most often would be no better.
 cluster(#{cluster := Name}, _) -> Name;
