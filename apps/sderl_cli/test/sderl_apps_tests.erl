@@ -21,7 +21,15 @@ allowed() ->
         sderl_web => [sderl_mon],
         sderl_chaos => [sderl, sderl_fleet],
         sderl_ops => [sderl, sderl_terminal],
-        sderl_bench => [sderl, sderl_terminal, sderl_fleet, sderl_model, sderl_mon, sderl_web],
+        sderl_bench => [
+            sderl,
+            sderl_terminal,
+            sderl_fleet,
+            sderl_model,
+            sderl_mon,
+            sderl_web,
+            sderl_ops
+        ],
         sderl_papers => [sderl, sderl_terminal, sderl_fleet, sderl_chaos, sderl_bench],
         sderl_demo => [sderl, sderl_terminal, sderl_fleet, sderl_mon, sderl_web, sderl_bench],
         sderl_cli => [
@@ -54,7 +62,8 @@ folders() ->
             route => [harness, registry],
             faults => [harness],
             simulated => [harness],
-            monitoring => [harness]
+            monitoring => [harness],
+            operations => [harness]
         },
         sderl_ops => #{
             file => [],
@@ -64,7 +73,8 @@ folders() ->
             wire => [file],
             server => [file, core, host, store, wire],
             import => [file, server],
-            command => [wire]
+            command => [wire],
+            simulated => [core]
         },
         sderl_papers => #{
             orbit => [],

@@ -8,7 +8,7 @@ The short run is the same every time. `SDERL_LONG=1` makes it long, and new ever
 """.
 
 -include_lib("eunit/include/eunit.hrl").
--include("sderl_ops_world.hrl").
+-include("../src/simulated/sderl_ops_world.hrl").
 
 -export([random_problems/2, desired/1]).
 

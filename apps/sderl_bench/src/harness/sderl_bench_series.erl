@@ -8,7 +8,7 @@ disturbs the machine for a while disturbs all of them, and an interrupted series
 everything. A result is written as soon as it is there.
 """.
 
--export([options/1, check/1, run/6, medians/1, label/2, interval/1]).
+-export([options/1, check/1, run/6, medians/1, label/2, interval/1, median_interval/1]).
 -export_type([run/0, spread/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
@@ -160,3 +160,23 @@ interval(Values) ->
 student(Freedom) when Freedom =< 10 ->
     element(Freedom, {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23});
 student(_) -> 2.2.
+
+-doc """
+The median, and an interval that has the median of all there might be with a probability of 95 % or
+more, whatever their distribution: the values of two ranks. Of fewer than six values there is none,
+and the least and the greatest stand for it.
+""".
+-spec median_interval([number(), ...]) -> spread().
+median_interval(Values) ->
+    Sorted = lists:sort(Values),
+    N = length(Sorted),
+    Rank = max(1, rank(0, N, 1, 0.0)),
+    {sderl_table:median(Sorted), lists:nth(Rank, Sorted), lists:nth(N + 1 - Rank, Sorted)}.
+
+%% As many ranks as half of what is left over allows: the values below the median are binomial.
+rank(K, N, Ways, Before) ->
+    Below = Before + Ways / math:pow(2, N),
+    case Below =< 0.025 of
+        true -> rank(K + 1, N, Ways * (N - K) div (K + 1), Below);
+        false -> K
+    end.

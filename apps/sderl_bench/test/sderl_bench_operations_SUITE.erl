@@ -1,0 +1,45 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_operations_SUITE).
+-moduledoc """
+The benchmarks of operations with a few real nodes: that they run, what they give, and that nothing
+is left; never how fast it is.
+""".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([deploy/1]).
+
+suite() -> [{timetrap, {minutes, 8}}].
+
+all() -> [deploy].
+
+%% Over OpenSSH where that is there, else on folders.
+deploy(Config) ->
+    Via = case sderl_bench_ops_hosts:has_servers() of
+        true -> "servers";
+        false -> "folders"
+    end,
+    Results = results(Config, ["deploy", "--nodes", "4", "--hosts", "2", "--pairs", "1", "--via",
+                               Via, "--release-kib", "100", "--simulate", "2x9"]),
+    [Simulated, Pair, Summary] = [Metrics || #{<<"metrics">> := Metrics} <- Results],
+    ?assertMatch(#{<<"done">> := true, <<"deploy_other_s">> := Other} when Other < 20, Simulated),
+    #{<<"timers_s">> := Timers, <<"makespan_s">> := Makespan} = Simulated,
+    %% Nine on a host and eight at a time: two after one another on one of them.
+    ?assert(Timers >= 2),
+    ?assert(Makespan >= Timers),
+    ?assertMatch(#{<<"ops_s">> := Ops, <<"bare_s">> := Bare} when Ops > 0 andalso Bare > 0,
+                 Pair),
+    ?assertMatch(#{<<"pairs">> := 1, <<"deploy_overhead_pct">> := Pct,
+                   <<"deploy_overhead_pct_low">> := Pct, <<"archive_bytes">> := Size}
+                 when Size > 100_000, Summary).
+
+results(Config, Args) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "results.jsonl"),
+    ?assertMatch({0, stdout, _}, sderl_cli:run(["bench" | Args] ++ ["--json", File])),
+    {ok, Text} = file:read_file(File),
+    Results = [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
+    ct:log("~tp", [Results]),
+    Results.
