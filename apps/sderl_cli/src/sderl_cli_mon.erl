@@ -52,8 +52,8 @@ arguments() ->
         arguments => sderl_cli_watch:arguments() ++ [
             option(nodes, "N", {integer, [{min, 1}, {max, 2000}]},
                    "nodes of the synthetic cluster (200)"),
-            option(groups, "N", {integer, [{min, 1}, {max, 500}]},
-                   "groups of the synthetic cluster (20)"),
+            option(groups, "N", {integer, [{min, 1}, {max, 2000}]},
+                   "groups of the synthetic cluster, or as many as there can be (20)"),
             option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
                    "port of the dashboard, 0 for any free one (8090)"),
             option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),

@@ -106,6 +106,8 @@ stock_says_the_same(Config) ->
          ?assert(map_get(uptime_s, Gs) >= 0 andalso map_get(uptime_s, Gs) < 600),
          ?assertMatch(#{source := stock, seq := 7, v := 1}, Sample),
          ?assertMatch(#{otp := _, cpu_topology := [_ | _]}, Facts),
+         %% The reading itself is not in the queue.
+         await(fun() -> {ok, #{gauges := #{run_queue := 0}}} = Stock(Node, #{seq => 8}), true end),
          %% Whether the library runs there is known, and where it does not nobody counts names.
          ?assertEqual({Node =/= Plain, Node =/= Plain},
                       {map_get(application, Facts), is_map_key(names, Gs)}),

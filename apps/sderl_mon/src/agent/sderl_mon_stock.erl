@@ -2,7 +2,8 @@
 -module(sderl_mon_stock).
 -moduledoc """
 A sample of a node that runs nothing of ours, asked for from a monitoring node: calls of functions
-that every OTP has, two rounds of them, each round all at once.
+that every OTP has, in three rounds, each round all at once. The first asks for the run queues
+alone: calls that come together stand in them.
 
 It has less in it than the probe's (`m:sderl_mon_probe`): scheduler times only where somebody on the
 node has switched them on, no processes, no events, no traces; links with TLS are not counted. Where
@@ -14,7 +15,7 @@ the application `sderl` runs its groups are there too.
 
 -define(TIMEOUT, 3000).
 -define(STATISTICS, [reductions, garbage_collection, io, runtime, context_switches,
-                     run_queue_lengths_all, scheduler_wall_time_all]).
+                     scheduler_wall_time_all]).
 -define(INFO, [process_count, process_limit, port_count, port_limit, atom_count, atom_limit,
                ets_count, ets_limit, schedulers, schedulers_online, dirty_cpu_schedulers, dist_ctrl,
                start_time, otp_release, version]).
@@ -32,6 +33,7 @@ sample(Node, #{seq := Seq} = Opts) ->
     Until = sderl_mon_clock:now_ms() + ?TIMEOUT,
     Facts = maps:get(facts, Opts, false),
     try
+        Queues = round(Node, #{queues => {erlang, statistics, [run_queue_lengths_all]}}, Until),
         First = round(Node, calls(Facts), Until),
         #{info := Info} = First,
         Links = [L || {_, Port} = L <- maps:get(dist_ctrl, Info), is_port(Port)],
@@ -43,7 +45,8 @@ sample(Node, #{seq := Seq} = Opts) ->
                     links => {lists, map, [fun inet:getstat/1, [P || {_, P} <- Links]]}
                 }, Until))
         end,
-        {ok, sample_of(First#{links => lists:zip([N || {N, _} <- Links], Stats)},
+        Linked = #{links => lists:zip([N || {N, _} <- Links], Stats)},
+        {ok, sample_of(maps:merge(maps:merge(First, Queues), Linked),
                        #{node => Node, seq => Seq, facts => Facts})}
     catch
         throw:Reason -> {error, Reason}
@@ -94,11 +97,11 @@ named(Answers) -> Answers.
 -spec sample_of(map(), #{node := node(), seq := pos_integer(), facts := boolean()}) ->
     sderl_mon_samples:sample().
 sample_of(#{statistics := St, info := Info, memory := Mem0, hidden := Hidden, mono := Mono,
-            mono_us := Us, links := Links} = Answers,
+            mono_us := Us, queues := Queues, links := Links} = Answers,
           #{node := Node, seq := Seq, facts := Facts}) ->
     #{reductions := {Reds, _}, garbage_collection := {Gcs, Words, _},
       io := {{input, In}, {output, Out}}, runtime := {Runtime, _},
-      context_switches := {Switches, _}, run_queue_lengths_all := Queues} = St,
+      context_switches := {Switches, _}} = St,
     #{schedulers := Normal, start_time := Started, dist_ctrl := Ctrl} = Info,
     Mem = maps:from_list(Mem0),
     Sample =
