@@ -58,6 +58,8 @@ export class GroupView {
   private readonly series: Polled<Series>;
   /** More names than the page lists at once. */
   private many = false;
+  /** How many names the group has now, where all of them were listed. */
+  private listedNow: number | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly time: TimeWatch;
   private described = "";
@@ -158,6 +160,7 @@ export class GroupView {
       show: (answer) => this.listed(answer),
       failed: (message) => {
         setText(this.counted, "");
+        this.listedNow = null;
         this.names.empty(this.isProbed() ? message : NO_PROBE);
         this.names.rows([]);
       },
@@ -198,7 +201,8 @@ export class GroupView {
       group?.coordinator === null || group === undefined
         ? undefined
         : topology?.node(group.coordinator);
-    const names = group === undefined ? null : namesOf(topology, frame, group);
+    const listed = stoppedAt(this.ctx) === null ? this.listedNow : null;
+    const names = listed ?? (group === undefined ? null : namesOf(topology, frame, group));
     const key = JSON.stringify([
       topology === null,
       group,
@@ -294,6 +298,8 @@ export class GroupView {
 
   private listed({ names, total, more }: Listed): void {
     const asked = this.search.value;
+    this.listedNow = this.many || more ? null : total;
+    this.draw();
     setText(
       this.counted,
       stoppedAt(this.ctx) !== null

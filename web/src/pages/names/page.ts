@@ -53,7 +53,10 @@ class NamesPage implements MountedPage {
       columns: [
         { key: "group", label: "Group", value: (row) => row.group.name },
         measure("nodes", "Nodes", (row) => row.group.nodes.length, count, { width: "4.6rem" }),
-        measure("names", "Names", (row) => row.names, count, { width: "5.2rem" }),
+        measure("names", "Names", (row) => row.names, count, {
+          width: "5.2rem",
+          hint: "The most that any member counted in the last ten seconds; where names come and go, somewhat more than are listed",
+        }),
         measure("regs", "Reg./s", (row) => row.registrations, number, {
           width: "5rem",
           hint: "Registrations a second",
