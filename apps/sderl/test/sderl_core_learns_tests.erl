@@ -56,6 +56,24 @@ a_learner_answers_when_it_has_its_rows_test() ->
     ?assertEqual([], Replies([adopt(), Answers])),
     ?assertEqual([{client, yes}], Replies([adopt(), Last, Answers])).
 
+%% It was stopped, and set aside before it had the batch with its list. What its coordinator says of
+%% that now is true of a log that this one has not, and it may go on without that.
+who_has_given_its_coordinator_up_hears_no_answer_test() ->
+    {_, Asks} = step(20, [{op, client, ?REGISTER(name, self())}], follower(true)),
+    Replies = fun(Now, Events, S) ->
+        {Fx, S1} = step(Now, Events, S),
+        {lists:append([Rs || {replies, Rs} <- Fx]), S1}
+    end,
+    Answers = {msg, 'n1@t', {answers, ?EPOCH, 1, default}},
+    ?assertMatch({[{client, yes}], _}, Replies(30, [Answers], Asks)),
+    ?assertMatch({[], _}, Replies(30, [{msg, 'n2@t', element(3, Answers)}], Asks)),
+    {_, Left} = Replies(30, [{msg, 'n1@t', {not_lead, ?EPOCH}}], Asks),
+    ?assertEqual(orphan, sderl_core:role(Left)),
+    ?assertMatch({[], _}, Replies(40, [Answers], Left)),
+    Last = {msg, 'n1@t', {chunk, ?EPOCH, 2, 1, [], true}},
+    {[], Again} = Replies(40, [Answers, adopt(), Last], Left),
+    ?assertMatch({[{client, yes}], _}, Replies(50, [Answers], Again)).
+
 standings(Flags, S) ->
     {Fx, _} = step(30,
                    [{nodedown, 'n1@t'}, {msg, 'n2@t', {collect, {20_000, 'n2@t'}, ?EPOCH, Flags}}],

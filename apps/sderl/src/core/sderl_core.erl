@@ -453,7 +453,7 @@ message({ack, E, Num, List}, N, S) -> sderl_core_write:ack(E, Num, List, N, S);
 message({batch, E, Num, Commit, Items}, N, S) ->
     sderl_core_write:batch(E, Num, Commit, Items, N, S);
 message({commit, E, Num}, N, S) -> sderl_core_leave:commit(E, Num, N, S);
-message({answers, E, Req, As}, _N, S) -> sderl_core_answer:answers(E, Req, As, S);
+message({answers, E, Req, As}, N, S) -> sderl_core_answer:told_again(E, Req, As, N, S);
 message({gap, E, _Num}, N, S) -> sderl_core_admit:gap(E, N, S);
 message({dropped, E}, N, S) -> sderl_core_peers:dropped(E, N, S);
 message({refused, E, L}, N, S) -> sderl_core_peers:refused(E, L, N, S);

@@ -13,7 +13,7 @@
 %% So long an operation on a name of a member that is set aside is asked again.
 -define(WAIT_MS, 10_000).
 
--export([default/1, plain/1, answers/4, reply/3, at_once/1, requeue/1]).
+-export([default/1, plain/1, told_again/5, answers/3, reply/3, at_once/1, requeue/1]).
 -export([unknown_answers/2, unknown_in/1, amend/2, amend_sessions/2, forget_answers/1,
          told_committed/1]).
 -export([look_up_removed/1, looked_up/2, leave_log/1, decided_before/3, leave/2, left_out/2]).
@@ -42,14 +42,23 @@ plain(A) -> A.
 
 %% ---------------------------------------------------------------- a list that is settled
 
--spec answers(term(), pos_integer(), [term()] | default, #s{}) -> #s{}.
-%% (A learner that was let go meanwhile is answered like anybody who asks again, and its own rows
-%% may never be those of the log that answers. It asks again where it ends.)
-answers(_E, _R, _As, #s{d = #d{syncing = true}} = S) -> S;
-answers(_E, R, As, #s{clients = #clients{out = {R, List}} = Clients} = S)
+-doc """
+The coordinator says what it answered to a list of ours before. It counts with the batch that says
+so, which whoever follows it has: a learner's own rows may never be those of the log that answers,
+nor those of a member that has given the coordinator up, was set aside since, and lacks that batch.
+These ask again.
+""".
+-spec told_again(epoch(), pos_integer(), [term()] | default, node(), #s{}) -> #s{}.
+told_again(E, R, As, N,
+           #s{role = follower, lead = N, d = #d{lineage = E, syncing = false}} = S) ->
+    answers(R, As, S);
+told_again(_, _, _, _, S) -> S.
+
+-spec answers(pos_integer(), [term()] | default, #s{}) -> #s{}.
+answers(R, As, #s{clients = #clients{out = {R, List}} = Clients} = S)
   when As =:= default; length(As) =:= length(List) ->
     reply(List, As, S#s{clients = Clients#clients{out = undefined, answers = undefined}});
-answers(_, _, _, S) -> S.
+answers(_, _, S) -> S.
 
 -doc "The answers of a list that is settled; operations that have to wait are asked again.".
 -spec reply([{term(), sderl_core:op()}], [term()] | default, #s{}) -> #s{}.

@@ -97,10 +97,10 @@ tell(Num, Items, Clashes, #s{self = Self} = S) ->
 restore(Items, #s{num = Num, d = #d{clashes = Clashes}} = S) ->
     case tell(Num, Items, Clashes, lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items)) of
         #s{clients = #clients{answers = undefined, out = {R, _}}, self = Self, sessions = Sess,
-           d = #d{lineage = E, sid = Sid, syncing = false}} = S1 ->
+           d = #d{sid = Sid, syncing = false}} = S1 ->
             case Sess of
                 %% In an earlier batch: all have it.
-                #{Self := {Sid, R, As}} -> sderl_core_answer:answers(E, R, As, S1);
+                #{Self := {Sid, R, As}} -> sderl_core_answer:answers(R, As, S1);
                 _ -> S1
             end;
         S1 -> S1
@@ -235,7 +235,7 @@ unhold(O, #s{office = #office{held = Held} = Office} = S) ->
         _ -> S
     end.
 
-answer_again(O, E, R, As, #s{self = O} = S) -> sderl_core_answer:answers(E, R, As, S);
+answer_again(O, _, R, As, #s{self = O} = S) -> sderl_core_answer:answers(R, As, S);
 answer_again(O, E, R, As, S) -> send(O, {answers, E, R, As}, S).
 
 -spec ack(term(), non_neg_integer(), list_of_operations() | none, node(), #s{}) -> #s{}.
