@@ -263,14 +263,24 @@ Propose(n) ==
 
 Acknowledge(n, e, k) == acked' = [acked EXCEPT ![e][n] = k]
 
-\* The takeover brings who promised to the log that the epoch begins with.
+\* Whether a member lacks no more than the last batch of the log that the epoch begins with.
+Near(n, e) ==
+    /\ n \notin learns /\ log[n].lineage > 0 /\ log[n].lineage < e
+    /\ IsOfLog(log[n].lineage, began[e].lineage, began[e].num)
+    /\ log[n].num <= began[e].num /\ log[n].num + 1 >= began[e].num
+
+\* The takeover brings who promised to the log that the epoch begins with; so it does, later, who did not
+\* hear of it, or was away in the election: that it follows is a promise.
 Lead(n, e) ==
-    /\ Here(n) /\ n \notin learns /\ led[e] # NoLed /\ owner[e] # n /\ n \in joined[e] /\ e = epoch[n]
-    /\ log[n].lineage > 0 /\ log[n].lineage < e
+    /\ Here(n) /\ led[e] # NoLed /\ owner[e] \notin {n, None} /\ e >= epoch[n]
+    /\ \/ n \in joined[e] /\ e = epoch[n]
+       \/ n \in Members(led[e]) /\ "one_copy" \notin Fault
+    /\ Near(n, e)
+    /\ epoch' = [epoch EXCEPT ![n] = e]
     /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> began[e].num]]
     /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE began[e].num]
     /\ Acknowledge(n, e, began[e].num)
-    /\ UNCHANGED <<epoch, learns, former, owner, was, promised, led, began, joined, counting, newcomers, committed, forgotten,
+    /\ UNCHANGED <<learns, former, owner, was, promised, led, began, joined, counting, newcomers, committed, forgotten,
                    left, spent>>
 
 Batch(n, e) ==
@@ -286,15 +296,14 @@ MayJoin(n, e) ==
     \/ epoch[n] = e /\ n \in counting[e]
     \/ \A x \in former[n] : ~Collects(x)
 
-\* A rule that the code does not have: who may have the only other copy of what was committed keeps it until a
-\* majority has a batch of this epoch.
+\* Who may have the only other copy of what was committed keeps it until a majority has a batch of this
+\* epoch (rule 35).
 Spares(n, e) == \/ log[n] = Empty
                 \/ \E a \in committed : a.epoch = e
-                \/ n \in counting[e] \ joined[e]
+                \/ n \in counting[e] /\ e \notin former[n] /\ ~Near(n, e)
 
 \* A coordinator takes a member in: a snapshot replaces its table.  Where the last batch removes it, it is
-\* taken in only if it counts: that batch may need it.  (Also who lacks nothing may get one, where its link
-\* was gone before it heard of the new coordinator.)  An empty one does not count until a batch is committed
+\* taken in only if it counts: that batch may need it.  An empty one does not count until a batch is committed
 \* without it, but where its promise of this epoch did.
 Adopt(n, e) ==
     LET counts == n \in counting[e] /\ e \notin former[n]
@@ -303,7 +312,7 @@ Adopt(n, e) ==
         /\ log[n].lineage < e \/ (log[n].lineage = e /\ n \notin learns /\ log[n].num + 1 < Len(led[e]))
         /\ n \in IF counts THEN Members(led[e]) ELSE Membership(led[e])
         /\ MayJoin(n, e)
-        /\ "spares_copies" \in Fault => Spares(n, e)
+        /\ Spares(n, e) \/ "one_copy" \in Fault
         /\ epoch' = [epoch EXCEPT ![n] = e]
         /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> Len(led[e])]]
         /\ learns' = learns \union {n}
@@ -444,6 +453,7 @@ Relevant ==
       [e \in Epoch |-> LET n == owner[e] IN
                        IF n = None \/ MayLead(e) \/ (Here(n) /\ epoch[n] <= e) THEN n ELSE TRUE],
       [n \in Node |-> {e \in former[n] : owner[e] # None}],
+      [n \in Node |-> {e \in Epoch : owner[e] = n /\ log[n].lineage > 0 /\ log[n].lineage < e}],
       [e \in Epoch |-> IF Collects(e) THEN <<was[e], promised[e]>> ELSE <<>>],
       [e \in Epoch |-> {n \in joined[e] : epoch[n] = e /\ log[n].lineage < e}],
       [e \in Epoch |-> IF MayLead(e) THEN <<counting[e], newcomers[e]>> ELSE <<>>],

@@ -6,7 +6,7 @@ and every switch, and tests that exist.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
--define(RULES, 34).
+-define(RULES, 35).
 -define(SCENARIOS, sderl_sim_rules_tests).
 
 table_test_() ->

@@ -142,6 +142,7 @@
     %% Coordinator: the lives of members that promised its epoch, and since when it leads.
     promised = #{} :: #{node() => term()},
     leads_since = 0 :: integer(),
+    has_committed = false :: boolean(),     % a batch of its epoch: a majority has its log
     %% Members that came back empty, and until which batch they do not vote.
     newcomers = #{} :: #{node() => not_live | non_neg_integer()},
     %% Removed members that have left, and have no say any more: by the membership that is ours, and

@@ -24,9 +24,10 @@ join(E, Num, N, #s{role = coord, groggy = [], d = #d{lineage = Mine}} = S) when 
                 false -> take({E, Num}, N, found(S))
             end;
         false ->
-            case sderl_core_quorum:is_needed(N, S) of
+            case sderl_core_quorum:is_needed(N, S) andalso sderl_core_quorum:has_committed(S) of
                 true -> sderl_core_snapshot:start([N], S);
-                %% It was added where we have not heard of it: its hello says so.
+                %% It was added where we have not heard of it: its hello says so. Or it lacks no
+                %% more than the batch that removes it.
                 false -> sderl_core_state:ask(N, S)
             end
     end;
@@ -55,7 +56,13 @@ take_offers(#s{office = #office{offers = Offers} = Office, now = Now, tick_ms = 
                       maps:iterator(Recent, ordered))
     end.
 
-take(Position, N, #s{mode = majority} = S) -> take_in(Position, N, S);
+take({{Counter, _}, _} = Position, N, #s{mode = majority} = S) ->
+    case Counter < 0 orelse sderl_core_quorum:has_committed(S) of
+        true -> take_in(Position, N, S);
+        %% It does not follow us, or not yet, whatever our view says. It may lack no more than the
+        %% last batch: its hello says so (rule 35).
+        false -> sderl_core_state:ask(N, set_place(N, S))
+    end;
 take({{Counter, _}, _} = Position, N, #s{d = D0} = S0) ->
     S1 = sderl_core_clash:came_back(N, Counter < 0, sderl_core_write:forget_list(N, S0)),
     S = case D0#d.view of

@@ -229,7 +229,8 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
     S1 = S#s{quorum = Quorum#quorum{promised = Promised,
                                     newcomers = #{},
                                     leases = #{},
-                                    leads_since = Now}},
+                                    leads_since = Now,
+                                    has_committed = false}},
     Led = sderl_core_lead:lead_from(Max, Items, Joined, S1),
     tell_removed(Max, Items, Lin, Joined, Led).
 

@@ -21,6 +21,7 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
     Majority = Mode =:= majority,
     Newcomer = sderl_core_quorum:is_newcomer(N, S),
     Learns = sderl_core_snapshot:is_learner(N, S),
+    Nearly = Majority andalso not Learns andalso has_nearly(N, Info, S),
     case V of
         %% It said so before it had our `lead`, which it answers. (A hello that its node's server
         %% passes on comes late.) To set it aside for that would cost it a snapshot, and of many
@@ -36,16 +37,13 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
                 _ -> sderl_core_admit:set_aside(N, S)
             end;
         #{N := live} -> S;
-        %% Only its link was gone, and in a majority group it was set aside for that.
+        %% Rule 35: only its link was gone, and in a majority group it was set aside for that; or it
+        %% was away in the election.
         %% (Not one that came back empty: it would see itself among the live ones, and vote too
         %% early.)
-        #{N := {_, _}}
-          when Majority, not Learns, not Newcomer,
-               map_get(lineage, Info) =:= E,
-               not map_get(syncing, Info), Num - map_get(num, Info) =< 1,
-               Num >= map_get(num, Info) ->
+        #{N := {_, _}} when Nearly, not Newcomer ->
             S1 = sderl_core_view:change_view(V#{N := live}, [], S),
-            S2 = send(N, {lead, E, Num, S1#s.last, sderl_core_role:lead_info(S1)}, S1),
+            S2 = lead_once_more(N, map_get(lineage, Info), S1),
             sderl_core_write:reorder(sderl_core_quorum:counts(N, Num - 1, S2));
         %% It began to bring its shard, and gave up or died: it begins anew.
         #{N := {partial, _}} -> send(N, {dropped, E}, S);
@@ -53,11 +51,8 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
         #{N := {_, _}} -> S;
         _ when Learns, not Fresh -> S;
         %% Our link broke and came back: we have let it go, and it waits for us.
-        _ when map_get(lineage, Info) =:= E ->
-            case sderl_core_quorum:has_say(N, Info, S) of
-                true -> send(N, {lead, E, Num, S#s.last, sderl_core_role:lead_info(S)}, S);
-                false -> send(N, {dropped, E}, S)
-            end;
+        _ when Majority -> removed(N, Info, S);
+        _ when map_get(lineage, Info) =:= E -> send(N, {dropped, E}, S);
         _ -> send(N, {hb, E, sderl_core_answer:told_committed(S)}, S)
     end;
 %% Its process is a new one, which does not know that we join it.
@@ -73,10 +68,34 @@ hello_as(N, true, _, #s{role = candidate, cand = #cand{wait = W, epoch = E}} = S
 hello_as(_, true, _, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
 hello_as(_, _, _, S) -> S.
 
+%% In a majority group, one that has no place with us: the last batch may remove it.
+removed(N, #{lineage := Log} = Info, #s{num = Num, d = #d{lineage = E, history = H}} = S) ->
+    Has = sderl_core_quorum:has_say(N, Info, S) andalso sderl_core_lead:is_of_log(Log, E, Num, H),
+    Needed = sderl_core_quorum:is_needed(N, S),
+    if
+        Has -> lead_once_more(N, Log, S);
+        Log =:= E -> send(N, {dropped, E}, S);
+        Needed -> sderl_core_snapshot:start([N], S);
+        true -> send(N, {hb, E, sderl_core_answer:told_committed(S)}, S)
+    end.
+
+%% Whether the member has all of our log but for the last batch, at most, and may follow us. (One
+%% that batch drops does not apply it.)
+has_nearly(N, #{epoch := Epoch, lineage := Log, num := Has, syncing := false},
+           #s{num = Num, last = Last, d = #d{lineage = E, history = H}})
+  when Epoch =< E, Has =:= Num orelse (Has =:= Num - 1 andalso Last =/= []) ->
+    sderl_core_lead:is_of_log(Log, E, Num, H)
+        andalso (Has =:= Num orelse not sderl_core_view:drops(N, Last));
+has_nearly(_, _, _) -> false.
+
 %% A member that promised our epoch may have said so under the log that we took over. A snapshot
 %% would take that log from it, and so from a majority, until it has come.
-lead_again(N, Log, #s{num = Num, last = Last, d = #d{lineage = E, history = H}} = S) ->
+lead_again(N, Log, #s{num = Num, d = #d{lineage = E, history = H}} = S) ->
     case sderl_core_lead:is_of_log(Log, E, Num, H) of
-        true -> send(N, {lead, E, Num, Last, (sderl_core_role:lead_info(S))#{prev := Log}}, S);
+        true -> lead_once_more(N, Log, S);
         false -> sderl_core_admit:set_aside(N, S)
     end.
+
+%% With the last batch, should it lack that.
+lead_once_more(N, Log, #s{num = Num, last = Last, d = #d{lineage = E}} = S) ->
+    send(N, {lead, E, Num, Last, (sderl_core_role:lead_info(S))#{prev := Log}}, S).

@@ -346,6 +346,11 @@ hb_ack(E, Links, N, #s{role = coord, d = #d{lineage = E, view = V}, peers = P} =
         _ -> S0
     end,
     case is_tuple(maps:get(N, V, none)) andalso not sderl_core_snapshot:is_learner(N, S) of
+        true when S#s.mode =:= majority ->
+            case sderl_core_quorum:has_committed(S) of
+                true -> sderl_core_snapshot:start([N], S);
+                false -> sderl_core_state:ask(N, S)
+            end;
         true -> sderl_core_snapshot:start([N], S);
         false -> S
     end;

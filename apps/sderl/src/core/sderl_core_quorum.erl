@@ -26,6 +26,7 @@
          is_voter/1]).
 -export([is_empty/1, members/1, missing/2, is_enough/3, lease_ms/1, has/1, gained/1,
          is_promised/2]).
+-export([has_committed/1, may_learn/2]).
 -export([note_newcomer/2, is_newcomer/2, counts/3, committed/2, confirmed/1, may_join/2]).
 
 -import(sderl_core_state, [fx/2, event/3, set_flight/2]).
@@ -235,6 +236,24 @@ is_promised(N, #s{quorum = #quorum{promised = Promised}, peers = Peers}) ->
         _ -> false
     end.
 
+-doc "Of a coordinator: whether a batch of its epoch is committed.".
+-spec has_committed(#s{}) -> boolean().
+has_committed(#s{quorum = #quorum{has_committed = Has}}) -> Has.
+
+-doc """
+Rule 35. Whether the member's table may be replaced by a snapshot: it has no copy of the log, a
+majority has ours, or it promised us its own and lacks more than the last batch (who does not is led
+instead: `sderl_core_hello`). Any other one may have the only other copy of what was committed, and
+loses it with the first rows.
+""".
+-spec may_learn(node(), #s{}) -> boolean().
+may_learn(N, #s{d = #d{view = V}} = S) ->
+    Empty = case V of
+        #{N := {{Counter, _}, _}} -> Counter < 0;
+        _ -> false
+    end,
+    Empty orelse has_committed(S) orelse is_promised(N, S).
+
 -doc """
 Rule 33. Who promised this epoch in its present life counts; and nobody else leads a new group.
 """.
@@ -271,7 +290,8 @@ committed(Num, #s{quorum = #quorum{newcomers = New, promised = Promised} = Quoru
                   d = D} = S) ->
     Confirmed = [N || N := At <- New, At =/= not_live, At =< Num],
     Lives = #{N => Life || N <- Confirmed, #peer{inc = Life} <- [maps:get(N, Peers, none)]},
-    gained(S#s{quorum = Quorum#quorum{newcomers = maps:without(Confirmed, New),
+    gained(S#s{quorum = Quorum#quorum{has_committed = true,
+                                      newcomers = maps:without(Confirmed, New),
                                       promised = maps:merge(Promised, Lives)},
                d = D#d{founding = false}}).
 

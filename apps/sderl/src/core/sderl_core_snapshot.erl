@@ -33,7 +33,11 @@ start(Ns, #s{d = #d{view = V}, office = #office{joins = Joins}} = S0) ->
     Whole = [N
              || N <- Ns, {E, _} <- [maps:get(N, V, none)], E =/= partial, not is_map_key(N, Joins)],
     Removed = [N || N <- Ns, sderl_core_quorum:is_needed(N, S0)],
-    lists:foldl(fun start_one/2, S0, [N || N <- Whole ++ Removed, present(N, S0)]).
+    lists:foldl(fun start_one/2, S0,
+                [N || N <- Whole ++ Removed, present(N, S0), may_learn(N, S0)]).
+
+may_learn(_, #s{mode = available}) -> true;
+may_learn(N, S) -> sderl_core_quorum:may_learn(N, S).
 
 start_one(N, #s{num = Num, now = Now, sync = Before, sessions = Sessions,
                 d = #d{lineage = E}} = S0) ->
