@@ -52,8 +52,10 @@ from_a_file(Config) ->
     File = write(cluster(3), Config),
     #{~"steps" := Steps, ~"refused" := []} = ask(plan, #{file => File}, Config),
     ?assert(length(Steps) >= 8),
-    #{~"state" := ~"steady", ~"revision" := 1, ~"problems" := []} =
-        ask(apply, #{file => File}, Config),
+    Socket = send(apply, #{file => File}, Config),
+    {Totals, #{~"state" := ~"steady", ~"revision" := 1, ~"problems" := []}} =
+        totals(Socket, []),
+    ?assertEqual([hd(Totals)], lists:usort(Totals)),
     ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"up"}, {~"web3", ~"up"}], instances(Config)),
     #{~"groups" := [#{~"name" := ~"shop", ~"running" := 3, ~"state" := ~"whole"}]} =
         ask(status, #{}, Config),
@@ -119,7 +121,37 @@ upgraded(Config) ->
     ?assertEqual([], [Pids || Pids <- After, lists:member(Pids, Before)]),
     #{~"groups" := [#{~"running" := 3}]} = ask(status, #{}, Config),
     %% What was is what is wanted again.
-    #{~"state" := ~"steady", ~"revision" := 3} = ask(rollback, #{revision => 1}, Config).
+    #{~"state" := ~"steady", ~"revision" := 3} = ask(rollback, #{revision => 1}, Config),
+    #{upgrade := Upgrade} = Slow = configured(#{tick_ms => 800}, cluster(3)),
+    SlowFile = write(Slow#{upgrade := Upgrade#{wait_s => 3600}}, Config),
+    #{~"state" := ~"working"} = ask(apply, #{file => SlowFile, wait => false}, Config),
+    await(fun() ->
+        #{~"waiting" := Waiting} = ask(status, #{}, Config),
+        length([Wait || Wait <- Waiting, string:find(Wait, "canaries have been well") =/= nomatch])
+            =:= 2
+    end),
+    those_who_went_away(Config).
+
+%% Each waits for hours, in which it is told nothing; then nobody else could ask.
+those_who_went_away(Config) ->
+    Sockets = [send(undrain, #{instance => ~"web1"}, Config) || _ <- lists:seq(1, 64)],
+    await(fun() -> {error, closed} =:= busy(Config) end),
+    [ok = gen_tcp:close(Socket) || Socket <- Sockets],
+    await(fun() -> ok =:= busy(Config) end).
+
+busy(Config) ->
+    Socket = send(hello, #{}, Config),
+    Answer = gen_tcp:recv(Socket, 0, ?PATIENCE_MS),
+    ok = gen_tcp:close(Socket),
+    case Answer of
+        {ok, Line} ->
+            case sderl_ops_wire:decode_answer(Line) of
+                {ok, {done, _}} -> ok;
+                {ok, {error, _, _}} -> {error, closed}
+            end;
+        {error, _} ->
+            {error, closed}
+    end.
 
 %% Nodes with this configuration cannot start, so the first one is the last.
 rolled_back(Config) ->
@@ -277,10 +309,26 @@ last_answer(Socket) ->
             last_answer(Socket)
     end.
 
+%% Of all that is told, and what came of it.
+totals(Socket, Totals) ->
+    {ok, Line} = gen_tcp:recv(Socket, 0, ?PATIENCE_MS),
+    case sderl_ops_wire:decode_answer(Line) of
+        {ok, {progress, Done, Total, _}} ->
+            ct:log("~b of ~b", [Done, Total]),
+            totals(Socket, [Total | Totals]);
+        {ok, {note, _}} -> totals(Socket, Totals);
+        {ok, {done, Done}} -> {Totals, Done}
+    end.
+
+%% Asks, and does not wait for the answer.
+send(Do, Keys, Config) ->
+    {ok, Socket} = connect(Config),
+    _ = gen_tcp:send(Socket, [json:encode(Keys#{do => Do, who => ~"tester"}), $\n]),
+    Socket.
+
 %% Goes away when so many steps have begun.
 break_off(Do, Keys, Steps, Config) ->
-    {ok, Socket} = connect(Config),
-    ok = gen_tcp:send(Socket, [json:encode(Keys#{do => Do, who => ~"tester"}), $\n]),
+    Socket = send(Do, Keys, Config),
     await_steps(Steps, Socket),
     ok = gen_tcp:close(Socket).
 

@@ -12,6 +12,7 @@ archive_test_() ->
           {"what was packed is what tar unpacks", fun unpacked/1},
           {"packed once, and again when it is damaged", fun once/1},
           {"an archive is taken as it is, if its sum is right", fun given/1},
+          {"those that nobody needs are deleted", fun kept/1},
           {"code comes by application", fun code/1},
           {"what cannot be packed is told", fun refused/1}
       ]]}.
@@ -34,6 +35,19 @@ same(Folder) ->
     ?assertEqual(file:read_file(Archive), file:read_file(Other)),
     {ok, Bytes} = file:read_file(Archive),
     ?assertEqual(Sha, binary:encode_hex(crypto:hash(sha256, Bytes), lowercase)).
+
+kept(Folder) ->
+    ok = put_files([{"a", "1"}], filename:join(Folder, "one")),
+    ok = put_files([{"a", "2"}], filename:join(Folder, "two")),
+    {Sha, Archive} = pack("one", "archives", Folder),
+    {_, Other} = pack("two", "archives", Folder),
+    Archives = filename:join(Folder, "archives"),
+    ok = sderl_ops_archive:keep_only([Sha], Archives),
+    ?assertEqual({true, false}, {filelib:is_file(Archive), filelib:is_file(Other)}),
+    %% It can be made again.
+    {_, Other} = pack("two", "archives", Folder),
+    ?assert(filelib:is_file(Other)),
+    ok = sderl_ops_archive:keep_only([], filename:join(Folder, "no such folder")).
 
 different(Folder) ->
     Change = fun(Fun) ->

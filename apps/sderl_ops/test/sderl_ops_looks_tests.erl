@@ -84,6 +84,23 @@ not_too_many_test() ->
     end, sderl_ops_looks:new(), Due),
     ?assertEqual([], sderl_ops_looks:due(Hosts, -400, Busy)).
 
+%% Of a host that the file no longer has, when nothing of us is left there or nobody answers.
+forgotten_hosts_test() ->
+    Up = #{state => up, releases => [], instances => #{}},
+    Down = Up#{state := unreachable},
+    Memory = (sderl_ops_memory:new())#{assigned := #{~"web1" => ~"used"},
+                                       unreachable := #{~"wanted" => 1, ~"late" => 700_000,
+                                                        ~"dead" => 1, ~"used" => 1}},
+    Observed = (sderl_ops_observed:new())#{hosts := #{
+        ~"wanted" => Down,
+        ~"empty" => Up#{releases := [~"bb"]}, ~"full" => Up#{releases := [~"aa"]},
+        ~"left" => Up#{instances := #{~"web9" => #{}}}, ~"late" => Down, ~"dead" => Down,
+        ~"gone" => Up#{state := gone}, ~"used" => Down
+    }},
+    #{hosts := Left} = sderl_ops_look:forget_hosts(
+        #{hosts => #{~"wanted" => #{}}, releases => #{~"bb" => #{}}}, Memory, 900_000, Observed),
+    ?assertEqual([~"full", ~"late", ~"left", ~"used", ~"wanted"], lists:sort(maps:keys(Left))).
+
 look({What, Began, HasSeen}, Looks) ->
     Ref = make_ref(),
     sderl_ops_looks:ended(Ref, HasSeen, sderl_ops_looks:began(Ref, What, Began, Looks)).

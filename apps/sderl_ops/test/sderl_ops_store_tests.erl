@@ -10,6 +10,7 @@ store_test_() ->
             {"what is remembered", fun memory/0},
             {"history", fun history/0},
             {"what another version has stored", fun another_version/0},
+            {"old revisions", fun old_revisions/0},
             {"over a restart", {timeout, 60, fun() -> restart(Folder) end}}
         ]
     end}.
@@ -50,6 +51,25 @@ memory() ->
     ok = sderl_ops_store:put(~"shop", paused, false),
     ?assertEqual(#{assigned => #{~"web1" => ~"here/h1"}, paused => false},
                  sderl_ops_store:all(~"shop")).
+
+%% Those that are needed stay: of what a family goes back to, and of hosts where something is left.
+old_revisions() ->
+    Add = fun(N) ->
+        Host = case N of 5 -> ~"here/left"; _ -> ~"here/h1" end,
+        N = sderl_ops_store:add_revision(~"old", (revision(~"again"))#{
+            prepared => #{file => #{cluster => ~"old"}, hosts => #{Host => #{}}, archives => #{}}
+        })
+    end,
+    _ = [Add(N) || N <- lists:seq(1, 104)],
+    Memory = (sderl_ops_memory:new())#{good := #{~"web" => 2},
+                                       assigned := #{~"web1" => ~"here/left"}},
+    #{revision := 104, hosts := Hosts} = sderl_ops_stored:load(~"old", Memory, []),
+    ?assertEqual([~"here/h1", ~"here/left"], lists:sort(maps:keys(Hosts))),
+    _ = [Add(N) || N <- lists:seq(105, 110)],
+    #{revision := 110} = sderl_ops_stored:load(~"old", Memory, []),
+    ?assertEqual([2, 5 | lists:seq(11, 110)],
+                 [N || {N, _} <- sderl_ops_store:revisions(~"old")]),
+    ?assertEqual({error, not_found}, sderl_ops_store:revision(~"old", 1)).
 
 another_version() ->
     1 = sderl_ops_store:add_revision(~"odd", #{

@@ -56,22 +56,33 @@ in_groups(Running, #{groups := Groups}) ->
                     [_ | _] = In <- [[Id || Id <- Ids, is_map_key(Id, Running)]]}.
 
 follow(Desired, Observed, Memory, Now, Steps) ->
+    follow(Desired, Observed, Memory, Now, Steps, once_more).
+
+%% Where nothing can be done some time may have to pass, such as that for which canaries are looked
+%% at; where still nothing can, that is all.
+follow(Desired, Observed, Memory, Now, Steps, Before) ->
     #{start := Start, memory := After} =
         sderl_ops_reconcile:steps(Desired, Observed, Memory, [], Now),
-    case Start of
+    %% Long enough for every wait of an upgrade.
+    Later = Now + 3_600_000,
+    case {Start, Before} of
         _ when length(Steps) > ?MOST_STEPS ->
             lists:reverse(Steps);
-        [] ->
+        {[], last} ->
             lists:reverse(Steps);
-        _ ->
+        {[], once_more} ->
+            follow(Desired, Observed, still_there(After), Later, Steps, last);
+        {_, _} ->
             {Seen, Remembered} = lists:foldl(fun(Step, {SeenSoFar, MemorySoFar}) ->
                 {Then, _} = sderl_ops_reconcile:ended(Step, ok, MemorySoFar, Now),
                 {done(Step, Desired, MemorySoFar, SeenSoFar), Then}
             end, {Observed, After}, Start),
-            %% Long enough for every wait of an upgrade; no host that is silent is lost by it.
-            follow(Desired, Seen, Remembered#{unreachable := #{}}, Now + 3_600_000,
-                   lists:reverse(Start) ++ Steps)
+            follow(Desired, Seen, still_there(Remembered), Later, lists:reverse(Start) ++ Steps,
+                   once_more)
     end.
+
+%% No host that is silent is lost by the time that passes here.
+still_there(Memory) -> Memory#{unreachable := #{}}.
 
 %% What is seen when the step has succeeded.
 done({fetch, Host, Sha}, _, _, Observed) ->

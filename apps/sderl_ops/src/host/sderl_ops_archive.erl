@@ -7,7 +7,7 @@ same files give the same archive, so a release that was packed once is found aga
 The folder of archives has `SHA.tar.gz`, and in `packed/` which archive came from which content.
 """.
 
--export([prepare/2]).
+-export([prepare/2, keep_only/2]).
 -export([format_error/1]).
 -export_type([source/0, why/0]).
 
@@ -49,6 +49,22 @@ prepare(Source, Folder) ->
         {ok, Sha, archive(Folder, Sha)}
     catch
         throw:{?MODULE, Why} -> {error, Why}
+    end.
+
+-doc """
+Deletes all other archives of the folder, and what other calls left that were cut off. Nothing may
+be prepared meanwhile.
+""".
+-spec keep_only([Sha :: binary()], Folder :: file:filename_all()) -> ok.
+keep_only(Shas, Folder) ->
+    Kept = [filename:basename(archive(Folder, Sha)) || Sha <- Shas] ++ [~"packed"],
+    case file:list_dir_all(Folder) of
+        {ok, Names} ->
+            Others = [Name || Name <- Names,
+                              not lists:member(unicode:characters_to_binary(Name), Kept)],
+            lists:foreach(fun(Name) -> _ = file:delete(filename:join(Folder, Name)) end, Others);
+        {error, _} ->
+            ok
     end.
 
 archive(Folder, Sha) -> filename:join(Folder, <<Sha/binary, ".tar.gz">>).

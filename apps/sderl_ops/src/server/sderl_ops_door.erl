@@ -37,7 +37,9 @@ init(Folder) ->
         {ok, File} ?= sderl_ops_place:socket(Folder),
         %% One service has the folder (sderl_ops_service), so this is what an earlier one left.
         _ = file:delete(File),
+        %% A connection that finds the queue full is lost without a word.
         Options = [binary, {ifaddr, {local, File}}, {active, false}, {packet, raw},
+                   {backlog, 2 * ?MOST_CONNECTIONS},
                    {send_timeout, ?SEND_MS}, {send_timeout_close, true}],
         {ok, Socket} ?= gen_tcp:listen(0, Options),
         ok ?= file:change_mode(File, 8#600),
@@ -112,11 +114,13 @@ serve(Connection, Folder) ->
 
 %% Nobody has to read what is told on the way; who went away ends the waiting, not the work.
 answer(Request, Connection, Folder) ->
-    Tell = fun(Answer) ->
-        case send(Connection, Answer) of
-            ok -> ok;
-            {error, _} -> exit(normal)
-        end
+    Tell = fun
+        (waiting) -> watch(Connection);
+        (Answer) ->
+            case send(Connection, Answer) of
+                ok -> ok;
+                {error, _} -> exit(normal)
+            end
     end,
     try sderl_ops_requests:do(Request, Folder, Tell) of
         {done, _} = Done -> send(Connection, Done);
@@ -126,6 +130,18 @@ answer(Request, Connection, Folder) ->
             logger:error("sderl_ops: the request ~0tp failed: ~0tP at ~0tP",
                          [maps:get(do, Request), Why, 20, Stack, 20]),
             send(Connection, {error, "this is a defect of the service; its log tells more", []})
+    end.
+
+%% Work may take hours in which nothing is told, so the end of the connection is waited for beside
+%% it, and ends this process.
+watch(Connection) ->
+    _ = spawn_link(fun() -> await_close(Connection) end),
+    ok.
+
+await_close(Connection) ->
+    case gen_tcp:recv(Connection, 0) of
+        {ok, _} -> await_close(Connection);
+        {error, _} -> exit({shutdown, closed})
     end.
 
 send(Connection, Answer) -> gen_tcp:send(Connection, sderl_ops_wire:encode_answer(Answer)).

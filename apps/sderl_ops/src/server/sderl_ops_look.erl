@@ -5,7 +5,7 @@ Looks at one host, or at all nodes, in a process of its own, so that a host that
 looks at nothing else.
 """.
 
--export([names/2, at/4, put/4, after_step/2]).
+-export([names/2, at/4, put/4, after_step/2, hosts/1, forget_hosts/4]).
 -export_type([what/0, seen/0]).
 
 -type what() :: nodes | {host, sderl_ops_desired:host_id()}.
@@ -19,6 +19,8 @@ looks at nothing else.
 
 %% For each node; they are asked side by side.
 -define(NODES_MS, 8_000).
+%% As long as a host of the file is waited for by default until its instances go elsewhere.
+-define(GONE_AFTER_MS, 300_000).
 
 -doc "The nodes of all instances that have a host.".
 -spec names(sderl_ops_memory:memory(), #{sderl_ops_desired:host_id() => sderl_ops_host:host()}) ->
@@ -84,6 +86,41 @@ put({host, Id}, {host, Seen}, _, #{hosts := Hosts} = Observed) ->
     Observed#{hosts := Hosts#{Id => maps:merge(Seen, Before)}};
 put(nodes, {nodes, Nodes, Groups}, Made, Observed) ->
     Observed#{nodes := Nodes, groups := maps:with(Made, Groups)}.
+
+-doc "The hosts of the file, and those on which a family may be when it goes back.".
+-spec hosts(sderl_ops_desired:desired()) -> [sderl_ops_desired:host_id()].
+hosts(#{hosts := Hosts} = Desired) ->
+    %% All instances of a family have the same candidates.
+    Former = [Candidates || _ := Instances <- maps:get(former, Desired, #{}),
+                            {_, #{candidates := Candidates}, _}
+                                <- [maps:next(maps:iterator(Instances))]],
+    lists:usort(lists:append([maps:keys(Hosts) | Former])).
+
+-doc """
+Forgets hosts that the file no longer has, so that nobody looks there any more: where nothing of the
+cluster is left, and where nobody has answered for 5 minutes.
+""".
+-spec forget_hosts(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
+                   sderl_ops_memory:time(), sderl_ops_observed:observed()) ->
+    sderl_ops_observed:observed().
+forget_hosts(#{releases := Releases} = Desired, Memory, Now, #{hosts := Seen} = Observed) ->
+    #{assigned := Assigned, unreachable := Unreachable} = Memory,
+    case maps:without(hosts(Desired), Seen) of
+        Others when Others =:= #{} ->
+            Observed;
+        Others ->
+            InUse = maps:from_list([{Host, []} || _ := Host <- Assigned]),
+            Silent = fun(Host) -> Now - maps:get(Host, Unreachable, Now) end,
+            Gone = [Host || Host := At <- Others, not is_map_key(Host, InUse),
+                            is_over(At, Releases, Silent(Host))],
+            Observed#{hosts := maps:without(Gone, Seen)}
+    end.
+
+%% A release that the cluster uses elsewhere stays.
+is_over(#{state := up, releases := There, instances := Instances}, Releases, _) ->
+    Instances =:= #{} andalso lists:all(fun(Sha) -> is_map_key(Sha, Releases) end, There);
+is_over(#{state := gone}, _, _) -> true;
+is_over(#{state := unreachable}, _, Silent) -> Silent > ?GONE_AFTER_MS.
 
 -doc "What has to be looked at before it is known what a step did.".
 -spec after_step(sderl_ops_step:step(), sderl_ops_memory:memory()) -> [what()].

@@ -7,10 +7,11 @@
 -import(sderl_ops_server, [adopt/3]).
 
 -doc """
-Does a request. `Tell` is called with what there is to tell on the way; the result is the last
-answer.
+Does a request. `Tell` is called with what there is to tell on the way, and with `waiting` when only
+work is waited for that goes on by itself; the result is the last answer.
 """.
--spec do(sderl_ops_wire:request(), file:filename(), fun((sderl_ops_wire:answer()) -> ok)) ->
+-spec do(sderl_ops_wire:request(), file:filename(),
+         fun((sderl_ops_wire:answer() | waiting) -> ok)) ->
     sderl_ops_wire:answer().
 do(#{do := hello}, _, _) ->
     {Cluster, Revision} = case sderl_ops_server:hello() of
@@ -190,6 +191,7 @@ outcome(Done, false, _) ->
 outcome(Done, true, Tell) ->
     Monitor = monitor(process, sderl_ops_server),
     ok = sderl_ops_server:watch(self()),
+    ok = Tell(waiting),
     wait(Done, Monitor, Tell).
 
 %% The server has decided by what was asked before it tells its state.

@@ -56,8 +56,10 @@ back. `destroyed`: nothing is left, and nothing is to be.
     done = false :: boolean(),
     deciding = false :: boolean(),
     steps = #{} :: #{reference() => sderl_ops_step:step()},
-    %% Steps that have ended since the revision was made, and when the last one did.
+    %% Steps that have ended since there was something to do, how many there seemed to be then, and
+    %% when the last one ended.
     count = 0 :: non_neg_integer(),
+    total = none :: none | non_neg_integer(),
     quiet_since = never :: integer() | never,
     %% Who talks to the nodes. The cookie is in a function, so that no report of a crash has it.
     envoy :: {Of :: map(), pid()} | undefined,
@@ -149,7 +151,12 @@ handle_continue(begin_with_stored, S) ->
             {noreply, S};
         Cluster ->
             {Memory, Made} = sderl_ops_stored:remembered(Cluster),
-            {noreply, begin_newest(Cluster, S#s{memory = Memory, kept = Memory, made = Made})}
+            Begun = begin_newest(Cluster, S#s{memory = Memory, kept = Memory, made = Made}),
+            #s{folder = Folder, archives = Archives} = Begun,
+            %% Nobody can ask yet, so no archive is being made.
+            ok = sderl_ops_archive:keep_only(maps:keys(Archives),
+                                             filename:join(Folder, "archives")),
+            {noreply, Begun}
     end.
 
 %% The newest revision becomes what is to be.
@@ -270,7 +277,7 @@ adopt_now(#{file := #{cluster := Cluster}} = Prepared, #{by := By, why := Why} =
     S = keep(Cluster, S0),
     Revision = sderl_ops_store:add_revision(Cluster, About#{prepared => Prepared,
                                                             at => system_ms()}),
-    Adopted = begin_newest(Cluster, S#s{count = 0, told = none}),
+    Adopted = begin_newest(Cluster, S#s{total = none, told = none}),
     note(By, {revision, Revision, Why}, ok, Adopted),
     Adopted.
 
@@ -329,10 +336,9 @@ look(#s{looks = Looks} = S) ->
     lists:foldl(fun begin_look/2, S, sderl_ops_looks:due(watched(S), stamp(), Looks)).
 
 %% The nodes, and every host where something of us is to be, or is left.
-watched(#s{desired = #{hosts := Hosts}, memory = #{assigned := Assigned},
-           observed = #{hosts := Seen}}) ->
-    Left = [Id || Id := #{instances := Instances} <- Seen, Instances =/= #{}],
-    [nodes | [{host, Id} || Id <- lists:usort(maps:keys(Hosts) ++ maps:values(Assigned) ++ Left)]].
+watched(#s{desired = Desired, memory = #{assigned := Assigned}, observed = #{hosts := Seen}}) ->
+    Hosts = sderl_ops_look:hosts(Desired) ++ maps:values(Assigned) ++ maps:keys(Seen),
+    [nodes | [{host, Id} || Id <- lists:usort(Hosts)]].
 
 %% Looks and steps answer with their exit reason.
 -dialyzer({nowarn_function, [begin_look/2, begin_step/2]}).
@@ -373,11 +379,23 @@ decide(#s{desired = undefined} = S) ->
 %% Until somebody can talk to the nodes, every step would fail.
 decide(#s{envoy = undefined} = S) ->
     tell_state(keep(S));
-decide(#s{desired = Desired, observed = Observed, memory = Memory} = S) ->
+decide(#s{desired = Desired, memory = Memory} = S0) ->
+    Observed = sderl_ops_look:forget_hosts(Desired, Memory, system_ms(), S0#s.observed),
+    S = S0#s{observed = Observed},
     #{start := Start, memory := After, notes := Notes, waiting := Waiting, done := Done} =
         sderl_ops_reconcile:steps(Desired, Observed, Memory, running(S), system_ms()),
-    Decided = tell_notes(Notes, keep(S#s{memory = After, waiting = Waiting, done = Done})),
-    tell_state(lists:foldl(fun begin_step/2, Decided, Start)).
+    Decided = keep(S#s{memory = After, waiting = Waiting, done = Done}),
+    Counted = tell_notes(Notes, count_anew(Start, Decided)),
+    tell_state(lists:foldl(fun begin_step/2, Counted, Start)).
+
+%% Where there was nothing to do before.
+count_anew([_ | _], #s{total = none} = S) ->
+    #s{desired = Desired, observed = Observed, memory = Memory} = S,
+    S#s{count = 0, total = sderl_ops_remaining:count(Desired, Observed, Memory)};
+count_anew([], #s{done = true} = S) ->
+    S#s{total = none};
+count_anew(_, S) ->
+    S.
 
 %% A step that has ended runs until it was seen what it did.
 running(#s{steps = Steps, looks = Looks}) ->
@@ -427,9 +445,8 @@ step_ended(Step, Outcome, #s{memory = Memory, count = Count, looks = Looks} = S)
 
 %% ---------------------------------------------------------------- telling
 
-tell_progress(Step, #s{count = Count, steps = Steps, waiting = Waiting} = S) ->
-    tell({progress, Count, Count + map_size(Steps) + length(Waiting),
-          sderl_ops_step:words(Step)}, S).
+tell_progress(Step, #s{count = Count, total = Total, steps = Steps} = S) ->
+    tell({progress, Count, max(Total, Count + map_size(Steps)), sderl_ops_step:words(Step)}, S).
 
 tell_notes(Notes, S) ->
     lists:foldl(fun(Note, Acc) ->

@@ -1,14 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_stored).
--moduledoc "What the service begins with: the newest revision that is stored, and what belongs to it.".
+-moduledoc """
+What the service begins with: the newest revision that is stored, and what belongs to it.
+
+The newest 100 revisions are kept, those that a family would go back to, and of a host that still
+has an instance the newest that has it; others are forgotten when a revision is loaded.
+""".
 
 -export([cluster/0, remembered/1, load/3]).
 -export_type([stored/0]).
 
 -doc """
-`hosts` and `archives` are those of all revisions: what is left on a host that the file no longer
-has is taken away there, and a family that goes back needs the archive of before. `made` are the
-groups that the service has made. `trouble` is why a revision that an earlier version of the service
+`hosts` and `archives` are those of all revisions that are kept: what is left on a host that the
+file no longer has is taken away there, and a family that goes back needs the archive of before.
+`made` are the groups that the service has made. `trouble` is why a revision that an earlier version of the service
 has stored cannot be kept by this one.
 """.
 -type stored() :: #{
@@ -20,6 +25,8 @@ has stored cannot be kept by this one.
     archives := #{sderl_ops_desired:sha() => file:filename_all()},
     made := [Group :: binary()]
 }.
+
+-define(MOST, 100).
 
 -doc "The cluster that is kept: of several, all but the newest have been destroyed.".
 -spec cluster() -> binary() | none.
@@ -36,10 +43,13 @@ remembered(Cluster) ->
     Parts = sderl_ops_store:all(Cluster),
     {maps:get(memory, Parts, sderl_ops_memory:new()), maps:get(made, Parts, [])}.
 
--doc "The newest revision of a cluster; the groups of its file are made from now on.".
+-doc """
+The newest revision of a cluster; the groups of its file are made from now on, and revisions that
+are not needed any more are forgotten.
+""".
 -spec load(Cluster :: binary(), sderl_ops_memory:memory(), Made :: [binary()]) -> stored().
 load(Cluster, Memory, Made) ->
-    Revisions = sderl_ops_store:revisions(Cluster),
+    Revisions = forget_old(Cluster, Memory, sderl_ops_store:revisions(Cluster)),
     {Number, #{prepared := #{file := File}} = Newest} = lists:last(Revisions),
     {Desired, Trouble} = case desired(Newest, Number) of
                              {ok, Is} -> {complete(Is, Memory, Revisions), none};
@@ -56,6 +66,25 @@ load(Cluster, Memory, Made) ->
         archives => of_all(archives, Revisions),
         made => AllMade
     }.
+
+forget_old(_, _, Revisions) when length(Revisions) =< ?MOST ->
+    Revisions;
+forget_old(Cluster, Memory, Revisions) ->
+    {Old, New} = lists:split(length(Revisions) - ?MOST, Revisions),
+    Kept = [Numbered || Numbered <- Old, is_kept(Numbered, Memory, Revisions)],
+    ok = sderl_ops_store:drop_revisions(Cluster, [Number || {Number, _} <- Old -- Kept]),
+    Kept ++ New.
+
+is_kept({Number, #{prepared := #{hosts := Hosts}}}, Memory, Revisions) ->
+    #{good := Good, failed := Failed, assigned := Assigned} = Memory,
+    Needed = maps:values(Good) ++ [To || _ := #{to := To} <- Failed],
+    lists:member(Number, Needed)
+        orelse lists:any(fun(Host) ->
+            is_map_key(Host, Hosts)
+                andalso not lists:any(fun({Later, #{prepared := #{hosts := LaterHosts}}}) ->
+                    Later > Number andalso is_map_key(Host, LaterHosts)
+                end, Revisions)
+        end, lists:usort(maps:values(Assigned))).
 
 complete(Desired, Memory, Revisions) ->
     sderl_ops_upgrade:with_former(Desired, Memory, fun(Number) ->

@@ -8,12 +8,13 @@ here it has one member, in the folder of the service.
 A call returns when the change is on disk, so what a person was told has been decided stays decided.
 Secrets are never in it: revisions have them by reference.
 
-Revisions are never changed. The history is bounded: the oldest entries go.
+Revisions are never changed. The history is bounded: the oldest entries go. Which revisions are
+kept is decided by `m:sderl_ops_stored`.
 """.
 
 -export([open/1, close/0]).
 -export([clusters/0]).
--export([add_revision/2, revision/2, revisions/1, latest/1]).
+-export([add_revision/2, revision/2, revisions/1, latest/1, drop_revisions/2]).
 -export([put/3, all/1]).
 -export([note/2, history/2]).
 -export_type([revision/0, entry/0]).
@@ -89,6 +90,13 @@ latest(Cluster) ->
     Number = newest([clusters, Cluster, newest]),
     {ok, Revision} = read([clusters, Cluster, revisions, key(Number)]),
     {Number, Revision}.
+
+-doc "Forgets revisions.".
+-spec drop_revisions(Cluster :: binary(), [pos_integer()]) -> ok.
+drop_revisions(Cluster, Numbers) ->
+    lists:foreach(fun(Number) ->
+        ok = khepri:delete(?STORE, [clusters, Cluster, revisions, key(Number)])
+    end, Numbers).
 
 %% ---------------------------------------------------------------- what is remembered
 
