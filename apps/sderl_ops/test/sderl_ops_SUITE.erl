@@ -197,6 +197,11 @@ asked_wrongly(Config) ->
     NoCookie = write(Cluster#{cookie => #{file => Gone}}, Config),
     {error, _, [_]} = ask_any(plan, #{file => NoCookie}, Config),
     {error, _, [_]} = ask_any(apply, #{file => NoCookie}, Config),
+    #{families := #{web := Web}} = Cluster,
+    NoSecret = write(Cluster#{families => #{web => Web#{env => #{'KEY' => #{file => Gone}}}}},
+                     Config),
+    {error, _, [<<"families.web.env.KEY: ", _/binary>>]} =
+        ask_any(plan, #{file => NoSecret}, Config),
     {error, _, _} = ask_any(scale, #{family => ~"nobody", count => 2}, Config),
     {error, _, []} = ask_any(rollback, #{revision => 9}, Config),
     {error, _, []} = ask_any(drain, #{instance => ~"web9"}, Config),

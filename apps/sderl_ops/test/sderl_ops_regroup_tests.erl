@@ -33,6 +33,11 @@ removed_by_one_that_stays_test() ->
     Seen = #{N => #{~"g" => [~"a", ~"b"]} || N <- [~"a", ~"b"]},
     ?assertEqual([{remove, ~"b", ~"g", [~"a"]}], changes([group(~"g", [~"b"])], [], Seen)).
 
+%% It is in the others' lists, and does not hold the group itself.
+listed_and_not_there_test() ->
+    Seen = #{~"a" => #{~"g" => [~"a", ~"b"]}, ~"b" => #{}},
+    ?assertEqual([{add, ~"a", ~"g", [~"b"]}], changes([group(~"g", [~"a", ~"b"])], [], Seen)).
+
 strangers_stay_test() ->
     Seen = #{~"a" => #{~"g" => [~"a", ~"stranger"], ~"theirs" => [~"a"]}},
     ?assertEqual([], changes([group(~"g", [~"a"])], [], Seen)).

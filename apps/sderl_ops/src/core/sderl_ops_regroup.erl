@@ -49,7 +49,9 @@ change(#{name := Name, members := Members} = Group, Ours, Seen) ->
         {_, [Via | _]} ->
             Known = lists:usort(lists:append([known(Holder, Name, Seen) || Holder <- Holders])),
             Stay = [Holder || Holder <- Holders, lists:member(Holder, Members)],
-            case {Up -- Known, [M || M <- Known, lists:member(M, Ours)] -- Members, Stay} of
+            %% One that others know and that does not hold the group was not told, or has lost it.
+            Absent = Up -- [Holder || Holder <- Holders, lists:member(Holder, Known)],
+            case {Absent, [M || M <- Known, lists:member(M, Ours)] -- Members, Stay} of
                 {[_ | _] = Missing, _, _} -> [{add, Via, Name, Missing}];
                 {[], [_ | _] = Extra, [Staying | _]} -> [{remove, Staying, Name, Extra}];
                 _ -> []

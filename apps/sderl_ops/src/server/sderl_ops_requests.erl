@@ -123,7 +123,7 @@ prepare_file(Path, Folder) ->
     maybe
         {ok, #{cluster := Cluster} = File} ?= told(sderl_ops_file:read(Path), "the file is wrong"),
         {ok, After} ?= check_cluster(Cluster),
-        ok ?= check_cookie(File, Folder),
+        ok ?= check_secrets(File, Folder),
         {ok, Prepared} ?= prepared(File, Folder),
         {ok, Prepared, After}
     end.
@@ -144,12 +144,29 @@ check_cluster(Cluster) ->
             end
     end.
 
+%% Before anything is stopped for what could not be laid out then.
+check_secrets(#{releases := Releases, families := Families} = File, Folder) ->
+    Wanted = maps:with([Release || _ := #{release := Release} <- Families], Releases),
+    Secrets = [{["releases.", Name, ".", atom_to_list(Part), ".", Key], Secret}
+               || Name := Release <- maps:iterator(Wanted, ordered), Part <- [files, env],
+                  Key := {_, _} = Secret <- maps:iterator(map_get(Part, Release), ordered)]
+        ++ [{["families.", Name, ".env.", Key], Secret}
+            || Name := #{env := Env} <- maps:iterator(Families, ordered),
+               Key := {_, _} = Secret <- maps:iterator(Env, ordered)],
+    Problems = [[At, ": ", Why] || {At, Secret} <- Secrets,
+                                   {error, Why} <- [sderl_ops_secret:resolve(Secret)]],
+    case check_cookie(File, Folder) ++ Problems of
+        [] -> ok;
+        All -> {error, "that cannot be done", All}
+    end.
+
+%% One that the service makes is made when it is needed.
 check_cookie(#{cookie := generated}, _) ->
-    ok;
+    [];
 check_cookie(#{cookie := Secret}, Folder) ->
     case sderl_ops_cookie:of_cluster(Secret, Folder) of
-        {ok, _} -> ok;
-        {error, Sentence} -> {error, "that cannot be done", [["cookie: ", Sentence]]}
+        {ok, _} -> [];
+        {error, Sentence} -> [["cookie: ", Sentence]]
     end.
 
 prepared(File, Folder) ->

@@ -51,6 +51,9 @@ await_end(Supervisor) ->
             Monitor = monitor(process, Supervisor),
             exit(Supervisor, shutdown),
             receive {'DOWN', Monitor, process, Supervisor, _} -> ok end;
+        {'EXIT', Supervisor, shutdown} ->
+            {error, "the service gave up, as a part of it failed again and again; its log tells "
+                    "why, and the cluster goes on"};
         {'EXIT', Supervisor, Why} ->
             {error, io_lib:format("the service ended: ~0tP", [Why, 20])}
     end.
