@@ -101,6 +101,7 @@ class GroupsPage implements MountedPage {
     this.giveBack();
     this.wide.removeEventListener("change", this.widthChanged);
     this.input.destroy();
+    this.panel.destroy();
     this.view.destroy();
     this.root.replaceChildren();
   }

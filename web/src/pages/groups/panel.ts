@@ -12,6 +12,9 @@ import { labeller } from "../../model/node-names";
 import { swatch } from "../../ui/patterns";
 import type { GroupView } from "./view";
 
+/** Rows that are made at once. */
+const PART = 100;
+
 export class Panel {
   private readonly content = h("div", { class: "panel-content" });
   readonly element = h("aside", { class: "panel", "aria-label": "Groups and nodes" }, this.content);
@@ -25,6 +28,8 @@ export class Panel {
   /** What is between the groups, and with what is inside them all traffic. */
   private readonly sum = h("p", { class: "muted num", "data-testid": "between" });
   private madeOf = "";
+  /** Of a list that is made in parts, when the next one comes. */
+  private next: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly ctx: Ctx,
@@ -42,6 +47,7 @@ export class Panel {
     const key = `${topology.epoch}/${topology.t}/${open?.id ?? ""}/${this.ctx.palette.dark}/${this.ctx.route.query["t"] ?? ""}/${this.view.options.measure}`;
     if (key !== this.madeOf) {
       this.madeOf = key;
+      clearTimeout(this.next);
       this.rates.clear();
       if (open !== undefined)
         this.showGroup(
@@ -85,6 +91,7 @@ export class Panel {
         ),
       );
     };
+    const list = h("ul", { class: "panel-list" });
     const notUp = (ids: readonly number[]) =>
       ids.filter((id) => topology?.node(id)?.status !== "up").length;
     this.content.replaceChildren(
@@ -106,13 +113,29 @@ export class Panel {
         h("span", { class: "panel-count" }, "nodes"),
         h("span", { class: "panel-rate" }, messages ? "msg/s inside" : "inside"),
       ),
-      h(
-        "ul",
-        { class: "panel-list" },
-        ...groups.map((group) => row(group.id, group.name, group.nodes.length, notUp(group.nodes))),
-        free > 0 ? row(FREE, "(free)", free, 0) : null,
-      ),
+      list,
     );
+    this.list(list, [
+      ...groups.map(
+        (group) => () => row(group.id, group.name, group.nodes.length, notUp(group.nodes)),
+      ),
+      ...(free > 0 ? [() => row(FREE, "(free)", free, 0)] : []),
+    ]);
+  }
+
+  /** A long list comes part by part, so that the picture need not wait for it. */
+  private list(list: Element, rows: readonly (() => Element)[]): void {
+    list.append(...rows.slice(0, PART).map((make) => make()));
+    if (rows.length <= PART) return;
+    this.next = setTimeout(() => {
+      const rest = rows.slice(PART);
+      this.list(list, rest);
+      if (rest.length <= PART) this.showRates();
+    });
+  }
+
+  destroy(): void {
+    clearTimeout(this.next);
   }
 
   private showGroup(name: string, id: number, nodes: readonly TopologyNode[]): void {
@@ -216,28 +239,27 @@ export class Panel {
     const { topology, frame } = this.ctx.store.shown;
     const messages = this.view.options.measure === "msgs";
     const format = messages ? number : byteRate;
-    const flows = [...(this.view.flows?.all() ?? [])];
-    const total = (of: typeof flows) =>
-      of.reduce((sum, flow) => sum + (messages ? flow.msgs : flow.bytes), 0);
-    const ofPlace = (place: number) =>
-      flows.filter(
-        ({ from, to }) => (from === place || to === place) && (from !== to || place === HIDDEN),
-      );
     // Whoever is attached and hidden, such as another monitor, is no free node.
-    const hidden = ofPlace(HIDDEN);
-    const free = ofPlace(FREE).filter((flow) => !hidden.includes(flow));
-    const others = [...hidden, ...free];
-    const groups = flows.filter((flow) => flow.from !== flow.to && !others.includes(flow));
+    const sums = { between: 0, free: 0, hidden: 0, all: 0 };
+    let known = false;
+    for (const { from, to, msgs, bytes } of this.view.flows?.all() ?? []) {
+      known = true;
+      const rate = messages ? msgs : bytes;
+      sums.all += rate;
+      if (from === HIDDEN || to === HIDDEN) sums.hidden += rate;
+      else if (from === to) continue;
+      else if (from === FREE || to === FREE) sums.free += rate;
+      else sums.between += rate;
+    }
     const between = [
-      `${format(total(groups))} between groups`,
-      total(free) > 0 ? `${format(total(free))} with free nodes` : null,
-      total(hidden) > 0 ? `${format(total(hidden))} with hidden nodes` : null,
+      `${format(sums.between)} between groups`,
+      sums.free > 0 ? `${format(sums.free)} with free nodes` : null,
+      sums.hidden > 0 ? `${format(sums.hidden)} with hidden nodes` : null,
     ]
       .filter((part) => part !== null)
       .join(", ");
     const unit = messages ? messageRate : byteRate;
-    const known = flows.length > 0;
-    text(this.sum, known ? `${between}, ${unit(total(flows))} in all` : "");
+    text(this.sum, known ? `${between}, ${unit(sums.all)} in all` : "");
     for (const [key, element] of this.rates) {
       const id = Number(key.slice(1));
       if (key.startsWith("g")) {
