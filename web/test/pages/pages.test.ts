@@ -149,6 +149,8 @@ describe("traffic", () => {
     );
     expect(summary("edge", [], [])).toBeNull();
     expect(summary("link", groups, [])).toBeNull();
+    expect(summary("routed", edges, [])).not.toContain("recording");
+    expect(summary("routed", edges, [], true)).toContain("before version 0.1.0");
   });
 });
 

@@ -107,11 +107,13 @@ export function summary(
   by: By,
   rows: readonly TrafficRow[],
   also: readonly TrafficRow[],
+  isRecording = false,
 ): string | null {
-  if (by === "routed")
-    return rows.length === 0
-      ? null
-      : "Each message counts once, at the first gateway on its way; how much each gateway passed on is by gateway.";
+  if (by === "routed") {
+    if (rows.length === 0) return null;
+    const old = isRecording ? " (A recording of before version 0.1.0 counts it at each.)" : "";
+    return `Each message counts once, at the first gateway on its way; how much each gateway passed on is by gateway.${old}`;
+  }
   if (by === "gateway")
     return rows.length === 0
       ? null

@@ -274,7 +274,7 @@ class TrafficPage implements MountedPage {
   }
 
   private drawSum(): void {
-    const words = summary(this.by, this.rows, this.also);
+    const words = summary(this.by, this.rows, this.also, this.ctx.store.recording !== null);
     this.sum.hidden = words === null;
     setText(this.sum, words ?? "");
   }
