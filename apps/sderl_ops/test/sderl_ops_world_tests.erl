@@ -79,6 +79,44 @@ without_web3(#{instances := Instances, groups := Groups} = Desired) ->
              groups := [Group#{members := Members -- [~"web3"]}
                         || #{members := Members} = Group <- Groups]}.
 
+%% What runs as it is to, and is in its groups, is left alone.
+adopted_without_a_step_test_() ->
+    {timeout, 60, fun() ->
+        World = sderl_ops_world:run(adopting(operation([]))),
+        ?assertEqual([], sderl_ops_world_check:final(World)),
+        ?assertEqual([], World#world.log)
+    end}.
+
+%% Wherever the service is killed: what it took over is not restarted but to be replaced.
+adopted_and_killed_test_() ->
+    {timeout, 300, fun() ->
+        [?assertEqual({Name, []}, {Name, killed_problems(Script, adopted())})
+         || {Name, Script} <- operations(), Name =/= bring_up]
+    end}.
+
+%% Only what died is laid out; the others go on.
+adopted_and_dead_test_() ->
+    {timeout, 60, fun() ->
+        World = sderl_ops_world:run(adopting(operation(
+            [{30_000, {exits, map_get(~"web1", map_get(adopted, adopted())), ~"web1"}}]))),
+        ?assertEqual([], sderl_ops_world_check:final(World)),
+        ?assertEqual([~"web1"], lists:usort([sderl_ops_step:instance(Step)
+                                             || {_, Step} <- World#world.log,
+                                                sderl_ops_step:instance(Step) =/= undefined]))
+    end}.
+
+adopting(Options) -> maps:merge(Options, adopted()).
+
+adopted() ->
+    #{adopted => #{~"web1" => ~"far/a", ~"web2" => ~"far/b", ~"web3" => ~"here/h1",
+                   ~"db1" => ~"far/c", ~"db2" => ~"far/c"}}.
+
+random_adopted_test_() ->
+    {"random worlds with adopted nodes", {timeout, 3600, fun() ->
+        {Count, First} = seeds(30),
+        ?assertEqual([], failed(First, Count, adopted()))
+    end}}.
+
 rolls_back_once_test_() ->
     [{atom_to_list(Kind), {timeout, 60, fun() ->
         ?assertEqual([], roll_back_problems(Kind, #{}))

@@ -68,7 +68,7 @@ file(#{cluster := Cluster, names := Names, cookie_file := Cookie, found := Found
 why(unknown_host) -> "its machine is unknown here";
 why(no_port_mapper) -> "its machine does not answer";
 why(not_there) -> "it does not run";
-why(refused) -> "it refuses the connection, as with another cookie";
+why(refused) -> "it runs and cannot be connected: it has another cookie, or hangs";
 why(no_answer) -> "it does not answer";
 why(ended) -> "it ended while it was asked";
 why(late) -> "it did not answer in time".

@@ -157,15 +157,11 @@ instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := De
     Up = sderl_ops_observed:is_up(Id, Observed),
     case Seen of
         _ when not is_map_key(Id, All) -> leaving;
-        undefined -> absent;
+        undefined -> not_running(absent, Id, Memory);
         #{state := running, adopted := true} when Up -> adopted;
         #{state := running} when Up -> up;
         #{state := running} -> no_answer;
-        #{state := laid_out} ->
-            case sderl_ops_memory:is_aside(Id, Memory) of
-                true -> drained;
-                false -> laid_out
-            end;
+        #{state := laid_out} -> not_running(laid_out, Id, Memory);
         #{state := State} -> State
     end.
 
@@ -173,6 +169,12 @@ instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := De
 failures(#{attempts := Attempts}) ->
     #{sderl_ops_step:instance(Step) => Why
       || Step := #{why := Why} <- maps:iterator(Attempts, reversed)}.
+
+not_running(State, Id, Memory) ->
+    case sderl_ops_memory:is_aside(Id, Memory) of
+        true -> drained;
+        false -> State
+    end.
 
 why(Id, Seen, Failures) ->
     case {Failures, Seen} of

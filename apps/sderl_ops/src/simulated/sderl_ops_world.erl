@@ -17,6 +17,7 @@ gives one run.
 - `fails`: `fun(Step) -> boolean()`, what always fails; `stores`: whether memory is kept over the
   death of the service;
 - `steps`, `ended`: instead of those of `sderl_ops_reconcile`, to plant faults;
+- `adopted`: instances whose nodes run on hosts already (`#{Id => Host}`), and are to be taken over;
 - `durations`: `fun(Step, Dice) -> {Ms, Dice}`;
 - `decide_ms`: the least time between two decisions; `check`: whether each step is checked.
 
@@ -35,14 +36,20 @@ It ends when nothing is left to be done, or after the limit.
 -spec run(map()) -> #world{}.
 run(Given) ->
     Options = maps:merge(defaults(), Given),
-    #{seed := Seed, desired := Desired, script := Script, faults_ms := FaultsMs} = Options,
-    Hosts = #{Host => #host{} || Host := _ <- maps:get(hosts, Desired)},
+    #{seed := Seed, script := Script, faults_ms := FaultsMs, adopted := Adopted} = Options,
+    Desired = adopting(map_get(desired, Options), Options),
+    Well = #{state => up, health => ok},
+    Hosts = #{Host => #host{nodes = #{Id => Well || Id := Of <- Adopted, Of =:= Host}}
+              || Host := _ <- maps:get(hosts, Desired)},
     Memory = sderl_ops_memory:new(),
     World0 = #world{
         options = Options,
         dice = rand:seed_s(exsss, Seed),
         queue = gb_trees:empty(),
         hosts = Hosts,
+        groups = #{Name => In || #{name := Name, members := Ids} <- map_get(groups, Desired),
+                                 [_ | _] = In <- [[Id || Id <- lists:sort(Ids),
+                                                         is_map_key(Id, Adopted)]]},
         revisions = #{1 => Desired},
         stored = Memory,
         service = #service{desired = Desired, observed = sderl_ops_observed:new(),
@@ -61,6 +68,7 @@ defaults() ->
         script => [],
         faults_ms => 0,
         bad => #{},
+        adopted => #{},
         fails => fun(_) -> false end,
         stores => true,
         limit_ms => 3_600_000,
@@ -72,6 +80,17 @@ defaults() ->
         tick_ms => 500,
         check => true
     }.
+
+%% What an adopted instance counts as.
+adopting(Desired, #{adopted := Adopted}) when map_size(Adopted) =:= 0 -> Desired;
+adopting(#{instances := Instances} = Desired, #{adopted := Adopted}) ->
+    Desired#{instances := maps:map(fun(Id, #{release := Release, settings := Settings} = Instance) ->
+        As = Instance#{as => <<Release/binary, Settings/binary>>},
+        case Adopted of
+            #{Id := Host} -> As#{adopt => #{node => <<Id/binary, "@there">>, host => Host}};
+            #{} -> As
+        end
+    end, Instances)}.
 
 loop(Last, End, #world{now = Now, queue = Queue, problems = Problems} = World) ->
     case Problems =/= [] orelse (Now > Last + ?QUIET_MS andalso is_done(World)) of
@@ -348,11 +367,15 @@ looked(What, Began, Seen, #world{service = Service} = World) ->
                 looked = Looked#{What => Began}}}))
     end.
 
-see(Host, {Seen, Nodes, InGroups}, Observed, #{assigned := Assigned}) ->
+see(Host, {Seen, Running, InGroups}, Observed, #{assigned := Assigned} = Memory) ->
+    Adopted = [Id || Id := #{host := Of} <- sderl_ops_memory:adopted(Memory), Of =:= Host],
+    Gone = #{Id => #{state => gone, health => unknown}
+             || Id <- Adopted, map_get(state, Seen) =:= up},
+    Nodes = maps:merge(Gone, Running),
     #{hosts := Hosts, nodes := AllNodes, groups := Groups} = Observed,
     #{instances := Before} = maps:get(Host, Hosts, absent(gone)),
     Here = fun(Id) -> maps:get(Id, Assigned, Host) =:= Host end,
-    Ids = lists:filter(Here, lists:usort(maps:keys(Before) ++ maps:keys(Nodes))),
+    Ids = lists:filter(Here, lists:usort(maps:keys(Before) ++ maps:keys(Nodes) ++ Adopted)),
     Observed#{hosts := Hosts#{Host => Seen},
               nodes := maps:merge(maps:without(Ids, AllNodes), maps:with(Ids, Nodes)),
               groups := see_groups(Ids, InGroups, Groups)}.
@@ -434,8 +457,11 @@ change_host({stop, Id}, #host{instances = Instances, nodes = Nodes} = Host) ->
         #{Id := Instance} ->
             Host#host{instances = Instances#{Id := Instance#{state := laid_out}},
                       nodes = maps:remove(Id, Nodes)};
-        #{} -> Host
+        #{} -> Host#host{nodes = maps:remove(Id, Nodes)}
     end;
+change_host({remove, _, Id}, #host{instances = Instances} = Host)
+  when not is_map_key(Id, Instances) ->
+    Host;
 change_host({remove, _, Id}, #host{instances = Instances, nodes = Nodes} = Host) ->
     Host#host{instances = maps:remove(Id, Instances), nodes = maps:remove(Id, Nodes)};
 change_host({drain, _}, Host) ->
@@ -489,6 +515,10 @@ exits(Name, Id, #world{hosts = Hosts} = World) ->
                         nodes = Nodes} = Host} ->
             Changed = Host#host{instances = Instances#{Id := Instance#{state := exited}},
                                 nodes = maps:remove(Id, Nodes)},
+            lose(Id, World#world{hosts = Hosts#{Name := Changed}});
+        #{Name := #host{instances = Instances, nodes = #{Id := _} = Nodes} = Host}
+          when not is_map_key(Id, Instances) ->
+            Changed = Host#host{nodes = maps:remove(Id, Nodes)},
             lose(Id, World#world{hosts = Hosts#{Name := Changed}});
         #{} -> World
     end.
@@ -554,7 +584,7 @@ hosts_up(#world{hosts = Hosts} = World) ->
 
 operator({apply, Desired}, #world{revisions = Revisions, revision = Revision} = World) ->
     Next = Revision + 1,
-    Numbered = Desired#{revision := Next},
+    Numbered = adopting(Desired#{revision := Next}, World#world.options),
     Applied = World#world{revisions = Revisions#{Next => Numbered}, revision = Next},
     case Applied#world.service of
         #service{alive = false} -> Applied;

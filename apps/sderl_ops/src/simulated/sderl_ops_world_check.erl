@@ -36,11 +36,20 @@ problem(Problem, #world{problems = Problems, now = Now} = World) ->
 effective(#world{service = #service{desired = Desired, memory = Memory}}) ->
     sderl_ops_upgrade:effective(Desired, Memory).
 
-here(Id, #world{service = #service{memory = Memory}, hosts = Hosts}) ->
+here(Id, #world{service = #service{memory = Memory}, hosts = Hosts} = World) ->
     Name = sderl_ops_memory:host_of(Id, Memory),
     case Hosts of
         #{Name := #host{state = up, instances = #{Id := Instance}}} -> Instance;
+        #{Name := #host{state = up, nodes = #{Id := _}}} -> found(Id, effective(World), Memory);
         #{} -> none
+    end.
+
+%% One that ran before, as what it counts.
+found(Id, #{instances := Instances}, Memory) ->
+    case {Instances, sderl_ops_memory:adopted(Memory)} of
+        {#{Id := #{as := As, release := Release, settings := Settings}}, #{Id := #{as := As}}} ->
+            #{state => running, release => Release, settings => Settings};
+        _ -> #{state => running, release => ~"other", settings => ~"other"}
     end.
 
 harm({start, Id} = Step, World) ->
@@ -181,8 +190,12 @@ final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
     #world{service = #service{memory = #{aside := Aside}}} = World,
     Up = up(World),
     IsUp = fun(Id) -> is_map_key(Id, Up) end,
+    #world{service = #service{memory = Memory}} = World,
     Places = [{Id, Name, Instance} || Name := #host{state = up, instances = There} <- Hosts,
-                                      Id := Instance <- There],
+                                      Id := Instance <- There]
+        ++ [{Id, Name, found(Id, effective(World), Memory)}
+            || Name := #host{state = up, instances = There, nodes = Nodes} <- Hosts,
+               Id := _ <- Nodes, not is_map_key(Id, There)],
     Problems
         ++ [{not_once, Id, [Name || {Of, Name, _} <- Places, Of =:= Id]}
             || Id := Instance <- Instances, not is_map_key(Id, Aside),
