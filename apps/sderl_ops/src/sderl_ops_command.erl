@@ -3,8 +3,8 @@
 -moduledoc """
 `bin/sderl ops`: brings clusters up from a file, and keeps them as the file says.
 
-Each command but `import`, `serve` and `completion` is a request to the service that has the folder of
-`--dir`. `plan` and `apply` start one where none runs: for `apply` it stays, for `plan` it goes
+Each command but `import`, `serve` and `completion` is a request to the service that has the folder
+of `--dir`. `plan` and `apply` start one where none runs: for `apply` it stays, for `plan` it goes
 again.
 """.
 
@@ -57,8 +57,8 @@ help() ->
 %% ---------------------------------------------------------------- commands and their arguments
 
 commands() ->
-    [plan, apply, import, status, history, rollback, scale, drain, undrain, pause, resume, destroy, serve,
-     stop, completion].
+    [plan, apply, import, status, history, rollback, scale, drain, undrain, pause, resume, destroy,
+     serve, stop, completion].
 
 about(plan) -> "what apply would change, and in which steps";
 about(apply) -> "make the cluster as the file says";

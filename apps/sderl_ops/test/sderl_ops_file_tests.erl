@@ -179,7 +179,8 @@ wrong() ->
         {[~"providers", ~"here", ~"hosts"], 501,
          ["providers.here.hosts: 501 is not a number of hosts, at most 500"]},
         {[~"providers", ~"here", ~"lost_after_s"], 5,
-         ["providers.here.lost_after_s is not a key of a local provider; its keys are hosts, address"]},
+         ["providers.here.lost_after_s is not a key of a local provider; its keys are hosts, "
+          "address"]},
         {[~"providers", ~"lab", ~"hosts"], [],
          ["providers.lab.hosts: [] is not a list of hosts, 1 to 10000"]},
         {[~"providers", ~"lab", ~"hosts", 1, ~"port"], 0,
@@ -211,7 +212,8 @@ wrong() ->
           "which has no dot; or say \"names\": \"long\""]},
         %% Releases
         {[~"releases", ~"x"], #{~"start" => [~"s"]},
-         ["releases.x: one of the keys archive, folder, code, running is missing: it says what kind of "
+         ["releases.x: one of the keys archive, folder, code, running is missing: it says what kind "
+          "of "
           "release this is"]},
         {[~"releases", ~"next", ~"code"], [~"x"],
          ["releases.next: the keys folder, code cannot be together: keep the one that says what "

@@ -15,8 +15,8 @@ and another service that begins with it goes on where this one ended.
 
 -doc """
 - `assigned`: the host of each instance.
-- `adopted`: instances whose nodes ran before (`m:sderl_ops_adopted`); what an earlier version stored
-  has none.
+- `adopted`: instances whose nodes ran before (`m:sderl_ops_adopted`); what an earlier
+  version stored has none.
 - `unreachable`: hosts that do not answer, since when.
 - `attempts`: steps that failed.
 - `begun`: what running steps are for.

@@ -48,8 +48,8 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
         lost_after_s := pos_integer()
     }.
 -doc """
-Of `archive`, `folder`, `code` and `running` it has exactly one. `start` and `sha256` go with an archive,
-`start` with a folder.
+Of `archive`, `folder`, `code` and `running` it has exactly one. `start` and `sha256` go with an
+archive, `start` with a folder.
 """.
 -type release() :: #{
     archive => binary(),

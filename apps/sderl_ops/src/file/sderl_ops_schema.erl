@@ -132,7 +132,8 @@ family() ->
                              {text, "the name of a domain", 63}}},
         {count, required, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
         {nodes, optional, {list, "nodes that run already", 1, ?MOST_INSTANCES,
-                           {matches, "[A-Za-z0-9_-]{1,200}@" ?HOST, "the name of a node, NAME@HOST"}}},
+                           {matches, "[A-Za-z0-9_-]{1,200}@" ?HOST,
+                            "the name of a node, NAME@HOST"}}},
         {labels, {default, #{}}, labels()},
         {select, {default, spread}, {choice, [spread, pack, random]}},
         {limits, {default, #{}}, {object, "limits", [

@@ -59,8 +59,8 @@ file(#{cluster := Cluster, names := Names, cookie_file := Cookie, found := Found
         ++ [[Node, " is left out: such a name cannot be in a file"] || Node := _ <- ordered(Odd)]
         ++ GroupPoints
         ++ lists:usort([Point || _ := {_, _, Points} <- ordered(Releases), Point <- Points])
-        ++ [[Node, " is started again by heart when it ends: the service cannot stop it before that "
-             "is turned off"] || Node := #{heart := true} <- ordered(Nodes)]
+        ++ [[Node, " is started again by heart when it ends: the service cannot stop it before "
+             "that is turned off"] || Node := #{heart := true} <- ordered(Nodes)]
         ++ [["providers.", Name, ": port 22 is assumed, and OpenSSH's own user, key and known "
              "hosts"] || {Name, #{~"type" := ~"ssh"}, _} <- Providers],
     {Tree, Points}.

@@ -105,7 +105,10 @@ problems_of_nodes(#{observed := #{nodes := Nodes}}) ->
 -spec status(view()) -> sderl_ops_wire:status().
 status(#{store := {Cluster, Revision}, waiting := Waiting} = View0) ->
     #{desired := Desired, observed := Observed, memory := Memory} = View0,
-    View = View0#{observed := sderl_ops_adopted:sight(Desired, Observed, Memory)},
+    View = case Desired of
+               undefined -> View0;
+               #{} -> View0#{observed := sderl_ops_adopted:sight(Desired, Observed, Memory)}
+           end,
     #{
         cluster => Cluster,
         revision => Revision,

@@ -84,7 +84,8 @@ defaults() ->
 %% What an adopted instance counts as.
 adopting(Desired, #{adopted := Adopted}) when map_size(Adopted) =:= 0 -> Desired;
 adopting(#{instances := Instances} = Desired, #{adopted := Adopted}) ->
-    Desired#{instances := maps:map(fun(Id, #{release := Release, settings := Settings} = Instance) ->
+    Desired#{instances := maps:map(fun(Id, Instance) ->
+        #{release := Release, settings := Settings} = Instance,
         As = Instance#{as => <<Release/binary, Settings/binary>>},
         case Adopted of
             #{Id := Host} -> As#{adopt => #{node => <<Id/binary, "@there">>, host => Host}};

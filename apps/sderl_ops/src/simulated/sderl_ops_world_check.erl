@@ -132,7 +132,8 @@ is_counted(Id, Instances, #world{service = Service, hosts = Hosts}) ->
                               sderl_ops_memory:quarantined(Memory)).
 
 %% The service itself has seen that it does not run.
-is_seen_out(Id, #world{service = #service{observed = Observed, memory = Memory}}) ->
+is_seen_out(Id, #world{service = #service{observed = Seen, memory = Memory}} = World) ->
+    Observed = sderl_ops_adopted:sight(effective(World), Seen, Memory),
     case sderl_ops_observed:instance_at(sderl_ops_memory:host_of(Id, Memory), Id, Observed) of
         #{state := running} -> false;
         _ -> true
