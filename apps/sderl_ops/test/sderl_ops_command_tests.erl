@@ -11,7 +11,8 @@ help_test_() ->
      || Args <- [["--help"], ["help"], ["-h"]] ++ [[Name, "--help"] || Name <- names()]].
 
 names() ->
-    ["plan", "apply", "import", "status", "history", "rollback", "scale", "drain", "undrain", "pause",
+    ["plan", "apply", "import", "status", "history", "rollback", "scale", "drain", "undrain",
+     "pause",
      "resume", "destroy", "serve", "stop", "completion"].
 
 %% One that is not in the list is not in the help.

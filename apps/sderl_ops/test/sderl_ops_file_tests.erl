@@ -212,8 +212,8 @@ wrong() ->
           "which has no dot; or say \"names\": \"long\""]},
         %% Releases
         {[~"releases", ~"x"], #{~"start" => [~"s"]},
-         ["releases.x: one of the keys archive, folder, code, running is missing: it says what kind "
-          "of "
+         ["releases.x: one of the keys archive, folder, code, running is missing: it says what "
+          "kind of "
           "release this is"]},
         {[~"releases", ~"next", ~"code"], [~"x"],
          ["releases.next: the keys folder, code cannot be together: keep the one that says what "
