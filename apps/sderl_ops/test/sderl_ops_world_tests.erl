@@ -30,7 +30,21 @@ operations() ->
     [{bring_up, []},
      {upgrade, [{30_000, {operator, {revision, fun to_two/1}}}]},
      {roll_back, [{30_000, {operator, {revision, fun to_sick/1}}}]},
-     {scale_down, [{30_000, {operator, {revision, fun without_web3/1}}}]}].
+     {scale_down, [{30_000, {operator, {revision, fun without_web3/1}}}]},
+     {made_hosts, made_hosts()}].
+
+%% Hosts that a program makes instead of those that were there, then fewer, then others.
+made_hosts() ->
+    [{Ms, {operator, {revision, fun(Desired) -> on_made(Count, Desired) end}}}
+     || {Ms, Count} <- [{1, 2}, {60_000, 1}, {90_000, 3}]].
+
+on_made(Count, #{instances := Instances} = Desired) ->
+    Desired#{instances := #{Id => on_made_one(Count, Instance) || Id := Instance <- Instances}}.
+
+on_made_one(Count, Instance) ->
+    Instance#{candidates := [],
+              pools => #{~"eu" => #{domain => ~"eu", provider => ~"cloud", hosts => Count,
+                                    lost_after_s => 40, labels => #{}}}}.
 
 %% Wherever the service is killed, all ends in the same way.
 killed_problems(Script, Options) ->
@@ -150,6 +164,61 @@ given_up_problems(Options) ->
                                 lists:sort(Others) =/= [~"db1", ~"db2", ~"web1", ~"web3"]]
         ++ [{group, Groups} || Groups <- [World#world.groups],
                                Groups =/= #{~"all" => [~"db1", ~"db2", ~"web1", ~"web3"]}].
+
+%% One that is lost is replaced, and taken away when the other is there; one that nobody hears from is
+%% not, as long as that may be the service's own fault.
+replaced_test_() ->
+    {timeout, 60, fun() ->
+        Desired = on_made(3, desired(#{web => 3, db => 1})),
+        World = sderl_ops_world:run(#{
+            seed => 1, desired => Desired,
+            script => [{60_000, {host, ~"cloud/eu-2", down}}]
+        }),
+        ?assertEqual([], sderl_ops_world_check:final(World)),
+        ?assertEqual([~"cloud/eu-1", ~"cloud/eu-3", ~"cloud/eu-4"],
+                     lists:sort(maps:keys(World#world.made)))
+    end}.
+
+cut_off_test_() ->
+    {timeout, 60, fun() ->
+        Desired = on_made(2, desired(#{web => 2, db => 1})),
+        All = [<<"cloud/eu-", N>> || N <- "123456789"],
+        World = sderl_ops_world:run(#{
+            seed => 1, desired => Desired, limit_ms => 600_000,
+            script => [{Ms, {host, Id, down}} || Ms <- lists:seq(60_000, 300_000, 1_000),
+                                                 Id <- All]
+        }),
+        %% It does not end, as no host is left.
+        ?assertMatch([{not_done_by, _} | _], World#world.problems),
+        ?assertEqual([~"cloud/eu-1", ~"cloud/eu-2", ~"cloud/eu-3", ~"cloud/eu-4"],
+                     lists:sort(maps:keys(World#world.made))),
+        ?assertEqual([], [Step || {_, {delete, _} = Step} <- World#world.log])
+    end}.
+
+%% A service that has forgotten all takes what there is; and what a program cannot make is told.
+forgotten_test_() ->
+    {timeout, 60, fun() ->
+        Desired = on_made(3, desired(#{web => 3, db => 1})),
+        World = sderl_ops_world:run(#{
+            seed => 1, desired => Desired, stores => false, script => [{60_000, kill}]
+        }),
+        ?assertEqual([], sderl_ops_world_check:final(World)),
+        ?assertEqual(3, length([Step || {_, {create, _} = Step} <- World#world.log]))
+    end}.
+
+cannot_be_made_test_() ->
+    {timeout, 60, fun() ->
+        Desired = on_made(2, desired(#{web => 2, db => 1})),
+        World = sderl_ops_world:run(#{
+            seed => 1, desired => Desired, limit_ms => 200_000, script => [],
+            fails => fun(Step) -> Step =:= {create, ~"cloud/eu-2"} end
+        }),
+        #world{service = #service{memory = Memory}} = World,
+        ?assertEqual([{{create, ~"cloud/eu-2"}, failed}], sderl_ops_memory:quarantined(Memory)),
+        %% Nothing waits for it.
+        ?assertEqual([~"db1", ~"web1", ~"web2"],
+                     lists:sort(maps:keys(sderl_ops_world_check:up(World))))
+    end}.
 
 %% A host that hangs while much is to be done there leaves room for the others.
 hanging_host_test_() ->
@@ -308,7 +377,12 @@ random_desired(Dice0) ->
     {Batch, Dice3} = rand:uniform_s(2, Dice2),
     {Canaries, Dice4} = rand:uniform_s(3, Dice3),
     Shape = #{web => Web, db => Db, batch => Batch, canaries => Canaries - 1},
-    random_groups(desired(Shape), Dice4).
+    {Made, Dice} = rand:uniform_s(6, Dice4),
+    Desired = desired(Shape),
+    random_groups(case Made of
+        _ when Made > 3 -> Desired;
+        _ -> on_made(Made, Desired)
+    end, Dice).
 
 random_groups(#{instances := Instances} = Desired, Dice0) ->
     Ids = lists:sort(maps:keys(Instances)),
@@ -372,7 +446,7 @@ scaled(#{instances := Instances} = Desired, Seed) ->
     case [Instance || _ := #{family := ~"web"} = Instance <- Instances] of
         [#{release := Release, settings := Settings} = One | _] ->
             Others = #{Id => I || Id := #{family := ~"db"} = I <- Instances},
-            Webs = family(~"web", 1 + Seed rem 5, maps:with([candidates, limits, select], One)),
+            Webs = family(~"web", 1 + Seed rem 5, maps:with([candidates, limits, select, pools], One)),
             All = maps:merge(Others, #{Id => I#{release := Release, settings := Settings}
                                        || Id := I <- Webs}),
             regrouped(Desired#{instances := All}, Seed);
@@ -389,8 +463,13 @@ moved(#{instances := Instances} = Desired, Seed) ->
         1 -> [~"far/c", ~"here/h2"];
         2 -> [~"here/h2", ~"here/h1", ~"far/a"]
     end,
-    Desired#{instances := #{Id => Instance#{candidates := Candidates}
+    Desired#{instances := #{Id => moved_one(Candidates, Seed, Instance)
                             || Id := Instance <- Instances}}.
+
+moved_one(_, Seed, #{pools := _} = Instance) when Seed rem 4 > 0 ->
+    on_made_one(Seed rem 4, Instance);
+moved_one(Candidates, _, Instance) ->
+    (maps:remove(pools, Instance))#{candidates := Candidates}.
 
 upgraded(#{instances := Instances} = Desired, Seed) ->
     Release = lists:nth(1 + Seed rem 5, [~"two", ~"one", ~"two", ~"sick", ~"exits"]),

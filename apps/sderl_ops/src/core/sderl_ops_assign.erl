@@ -19,7 +19,7 @@ An instance that is found on a host and has been assigned to none stays there: s
 lost its memory starts nothing twice.
 """.
 
--export([assign/4, places/1]).
+-export([assign/4, places/1, lost/4]).
 -export_type([places/0, homeless/0]).
 
 -doc "The hosts that answer and have something of an instance; those where it runs come first.".
@@ -79,6 +79,13 @@ assign(#{instances := Instances} = Desired, Observed, Memory0, Now) ->
     {Memory1#{assigned := Assigned}, Homeless, Places, Notes}.
 
 %% ---------------------------------------------------------------- hosts
+
+-doc "The hosts that are lost by now.".
+-spec lost(sderl_ops_desired:desired(), sderl_ops_observed:observed(), sderl_ops_memory:memory(),
+           sderl_ops_memory:time()) -> #{sderl_ops_desired:host_id() => true}.
+lost(Desired, Observed, Memory, Now) ->
+    {_, Lost} = watch_hosts(Desired, Observed, Memory, Now),
+    Lost.
 
 watch_hosts(Desired, #{hosts := Hosts}, #{unreachable := Before} = Memory, Now) ->
     Since = #{Host => min(Now, maps:get(Host, Before, Now))

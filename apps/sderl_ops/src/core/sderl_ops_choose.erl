@@ -22,6 +22,8 @@ its share of the steps and at least 2.
 -define(STEPS, 8).
 -define(FETCHES, 4).
 -define(LEAST_PER_HOST, 2).
+%% A program that hangs leaves room for what is done on hosts.
+-define(MACHINES, 4).
 
 -record(choice, {
     view :: sderl_ops_view:view(),
@@ -29,6 +31,7 @@ its share of the steps and at least 2.
     %% How many may still be chosen.
     steps :: integer(),
     fetches :: integer(),
+    machines :: integer(),
     per_host :: pos_integer(),
     at_host :: #{sderl_ops_desired:host_id() => pos_integer()},
     %% Groups of which a member is on its way out.
@@ -57,12 +60,15 @@ new(Unfinished, #view{running = Running, busy = Busy, desired = Desired} = View)
         steps = Most - length(Steps),
         fetches = maps:get(fetches, AtOnce, ?FETCHES)
             - length([fetch || {fetch, _, _} <- Steps]),
+        machines = ?MACHINES - length([Kind || {Kind, _} <- Steps, is_of_machine(Kind)]),
         per_host = maps:get(per_host, AtOnce, share(Most, View)),
         at_host = lists:foldl(fun(Step, Acc) -> add(host(Step, View), Acc) end, #{}, Steps),
         leaving = #{Name => [] || Id := {drain, _} <- Busy,
                                   Name <- sderl_ops_members:seen_in(Id, View)},
         groups_running = is_map_key(groups, Running)
     }.
+
+is_of_machine(Kind) -> Kind =:= create orelse Kind =:= delete.
 
 share(Most, #view{observed = #{hosts := Hosts}}) ->
     max(?LEAST_PER_HOST, Most div max(1, map_size(Hosts))).
@@ -86,6 +92,8 @@ next([{_, Step} | Rest], Choice) ->
 
 note({fetch, _, _}, #choice{fetches = Fetches} = Choice) ->
     Choice#choice{fetches = Fetches - 1};
+note({Kind, _}, #choice{machines = Machines} = Choice) when Kind =:= create; Kind =:= delete ->
+    Choice#choice{machines = Machines - 1};
 note(groups, Choice) ->
     Choice#choice{groups_running = true};
 note({drain, Id}, #choice{view = View, leaving = Leaving} = Choice) ->
@@ -95,6 +103,11 @@ note(_, Choice) ->
     Choice.
 
 hindrance({fetch, _, _}, #choice{fetches = Fetches}) when Fetches =< 0 -> at_once;
+hindrance({Kind, _}, #choice{machines = Machines}) when Kind =:= create; Kind =:= delete ->
+    case Machines of
+        Room when Room > 0 -> none;
+        _ -> at_once
+    end;
 hindrance(groups, _) -> none;
 hindrance(Step, #choice{view = View, at_host = AtHost, per_host = Most} = Choice) ->
     case maps:get(host(Step, View), AtHost, 0) of
@@ -127,6 +140,7 @@ host({fetch, Host, _}, _) -> Host;
 host({remove, Host, _}, _) -> Host;
 host({drop_release, Host, _}, _) -> Host;
 host(groups, _) -> undefined;
+host({Kind, Host}, _) when Kind =:= create; Kind =:= delete -> Host;
 host(Step, View) -> sderl_ops_view:host(sderl_ops_step:instance(Step), View).
 
 add(undefined, AtHost) -> AtHost;

@@ -7,7 +7,7 @@ be, and the groups with their members.
 
 -export([from/2, instance/2, settings/2, host_labels/1]).
 -export_type([desired/0, instance/0, instance_id/0, host/0, host_id/0, sha/0, hash/0, settings/0,
-              source/0, group/0, restart/0, given/0]).
+              source/0, pool/0, group/0, restart/0, given/0]).
 
 -doc "A family and a number: `web3`.".
 -type instance_id() :: binary().
@@ -61,7 +61,7 @@ elsewhere; a host that is a folder of this machine never is lost.
 node that may run already, and `as` is what such a node counts as: the name of the release, and what
 the family has itself. `settings` names what is laid out
 (`settings/2`) but for the values of secrets. Of `candidates` the first is taken where `select` has
-no reason for another.
+no reason for another. `pools` are those domains of which the hosts have still to be made.
 """.
 -type instance() :: #{
     id := instance_id(),
@@ -77,7 +77,19 @@ no reason for another.
     adopt => sderl_ops_adopted:adoption(),
     as => hash(),
     select := spread | pack | random,
-    candidates := [host_id()]
+    candidates := [host_id()],
+    pools => #{Domain :: binary() => pool()}
+}.
+
+-doc "A domain for whose hosts a program is asked (`m:sderl_ops_machines`), so many.".
+-type pool() :: #{
+    domain := binary(),
+    provider := binary(),
+    hosts := pos_integer(),
+    lost_after_s := pos_integer(),
+    region => binary(),
+    rack => binary(),
+    labels := #{binary() => binary()}
 }.
 
 -doc """
@@ -198,7 +210,11 @@ domain_hosts(#{domains := Domains}, #{hosts := Provided}) ->
 
 provided_hosts(Name, #{provider := Provider, hosts := Wanted}, Provided) ->
     There = maps:get(Provider, Provided, []),
-    Names = case Wanted of all -> There; _ -> Wanted end,
+    Names = case Wanted of
+                all -> There;
+                [_ | _] -> Wanted;
+                _ -> []
+            end,
     case Names -- There of
         [] ->
             {ok, [host_id(Provider, Host) || Host <- Names]};
@@ -246,7 +262,8 @@ instances(#{families := Families} = File, Sums, Domains, Adopt) ->
             #{count := Count, release := Release} = Family,
             Laid = family_settings(Family, family_labels(Family, File), File),
             Hash = hash(Laid),
-            Common = #{
+            Pools = pools(Family, File),
+            Common = (maps:from_list([{pools, Pools} || Pools =/= #{}]))#{
                 family => Name,
                 node => undefined,
                 host => undefined,
@@ -268,6 +285,16 @@ instances(#{families := Families} = File, Sums, Domains, Adopt) ->
         #{}, maps:to_list(maps:iterator(Families, ordered))
     ),
     {maps:from_list(lists:append(Instances)), Settings}.
+
+pools(#{domains := Names}, #{domains := Domains, providers := Providers}) ->
+    #{Name => (maps:with([region, rack, labels], Domain))#{
+                  domain => Name,
+                  provider => Provider,
+                  hosts => Count,
+                  lost_after_s => map_get(lost_after_s, map_get(Provider, Providers))}
+      || Name <- Names,
+         #{provider := Provider, hosts := Count} = Domain <- [map_get(Name, Domains)],
+         is_integer(Count)}.
 
 family_instance(Index, #{family := Name} = Common, Adopted) ->
     Id = <<Name/binary, (integer_to_binary(Index))/binary>>,

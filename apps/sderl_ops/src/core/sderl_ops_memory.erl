@@ -6,7 +6,7 @@ numbers; the service stores what `sderl_ops_reconcile:steps/5` returns before it
 and another service that begins with it goes on where this one ended.
 """.
 
--export([new/0, host_of/2, adopted/1, quarantined/1]).
+-export([new/0, restored/1, host_of/2, adopted/1, quarantined/1]).
 -export([pause/1, resume/1, is_paused/1, set_aside/2, take_back/2, is_aside/2]).
 -export_type([memory/0, attempt/0, upgrade/0, failed/0, time/0]).
 
@@ -26,6 +26,8 @@ and another service that begins with it goes on where this one ended.
 - `good`: the last revision with which each family ran as it was to.
 - `upgrades`: families whose instances are being replaced.
 - `failed`: families that were rolled back from a revision.
+- `machines`: hosts that a program makes, and what it told of them; `numbers`: the last number that
+  was given to one of a domain.
 """.
 -type memory() :: #{
     version := 1,
@@ -40,7 +42,9 @@ and another service that begins with it goes on where this one ended.
     paused := boolean(),
     good := #{Family :: binary() => Revision :: non_neg_integer()},
     upgrades := #{Family :: binary() => upgrade()},
-    failed := #{Family :: binary() => failed()}
+    failed := #{Family :: binary() => failed()},
+    machines := #{sderl_ops_desired:host_id() => sderl_ops_machines:machine()},
+    numbers := #{Domain :: binary() => pos_integer()}
 }.
 -doc "`again_at` is `never` for what is quarantined.".
 -type attempt() :: #{
@@ -79,8 +83,14 @@ new() ->
         paused => false,
         good => #{},
         upgrades => #{},
-        failed => #{}
+        failed => #{},
+        machines => #{},
+        numbers => #{}
     }.
+
+-doc "What a service of before has stored, with what it did not know of.".
+-spec restored(map()) -> memory().
+restored(Stored) -> maps:merge(new(), Stored).
 
 -doc "The host on which an instance is, or is to be.".
 -spec host_of(sderl_ops_desired:instance_id(), memory()) ->

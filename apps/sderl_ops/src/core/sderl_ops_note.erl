@@ -9,6 +9,7 @@
     {assigned, sderl_ops_desired:instance_id(), sderl_ops_desired:host_id()}
     | {moved, sderl_ops_desired:instance_id(), From :: sderl_ops_desired:host_id()}
     | {host_lost, sderl_ops_desired:host_id()}
+    | {host_wanted | host_adopted | host_unwanted, sderl_ops_desired:host_id()}
     | {failed, sderl_ops_step:step(), Why :: term()}
     | {quarantined, sderl_ops_step:step(), Why :: term()}
     | {upgrade_began, Family :: binary(), Revision :: non_neg_integer()}
@@ -22,6 +23,9 @@
 words({assigned, Id, Host}) -> [Id, " is to be on ", Host];
 words({moved, Id, From}) -> [Id, " is no longer to be on ", From];
 words({host_lost, Host}) -> [Host, " is lost: what it had is started elsewhere"];
+words({host_wanted, Host}) -> ["a host is to be made: ", Host];
+words({host_adopted, Host}) -> [Host, " is there already, its provider says"];
+words({host_unwanted, Host}) -> [Host, " is to be taken away when nothing is left there"];
 words({failed, Step, Why}) -> ["could not ", sderl_ops_step:words(Step), ": ", reason(Why)];
 words({quarantined, Step, Why}) ->
     ["gave up to ", sderl_ops_step:words(Step), ": ", reason(Why), "; `resume` tries again"];
@@ -49,6 +53,14 @@ reason({node, down}) -> "its node does not answer";
 reason({host, Host, unseen}) -> [Host, " was not looked at yet"];
 reason({host, Host, State}) -> [Host, " is ", atom_to_list(State)];
 reason({not_seen_yet, Host}) -> [Host, " was not looked at yet"];
+reason(not_asked_yet) -> "it was not asked yet";
+reason(in_use) -> "something is left there, or on its way there";
+reason({too_few_up, Domain}) ->
+    ["it does not answer, and too few of the others of ", Domain, " are up: it may be that the "
+     "service is cut off"];
+reason({too_many_lost, Domain}) ->
+    ["as many hosts of ", Domain, " as there are to be are lost: no more are made until they answer, "
+     "or the provider says that they are gone"];
 reason(no_host) -> "its domains have no host";
 reason(no_host_answers) -> "no host of its domains answers";
 reason(every_host_is_full) -> "every host of its domains has as many as it may have";

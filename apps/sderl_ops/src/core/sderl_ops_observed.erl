@@ -9,14 +9,19 @@ down. Groups may be unknown, as at a time when no node can be asked.
 """.
 
 -export([new/0, host_state/2, instance_at/3, has_release/3, layout/1, is_up/2, is_healthy/2]).
--export([put_instance/4, put_release/3, drop_release/3]).
--export_type([observed/0, host_seen/0, host_state/0, instance_seen/0, node_seen/0, layout/0]).
+-export([put_instance/4, put_release/3, drop_release/3, provider/2, forget_host/2]).
+-export_type([observed/0, host_seen/0, host_state/0, instance_seen/0, node_seen/0, layout/0, provider_seen/0]).
 
 -type observed() :: #{
     hosts := #{sderl_ops_desired:host_id() => host_seen()},
     nodes := #{sderl_ops_desired:instance_id() => node_seen()},
-    groups := unknown | #{Name :: binary() => [sderl_ops_desired:instance_id()]}
+    groups := unknown | #{Name :: binary() => [sderl_ops_desired:instance_id()]},
+    providers => #{Provider :: binary() => provider_seen()}
 }.
+-doc "What a provider that is a program says that there is, by the names of hosts.".
+-type provider_seen() ::
+    #{state := up, hosts := #{Name :: binary() => sderl_ops_machines:told()}}
+    | #{state := failing, why := binary()}.
 -doc """
 `gone` is a host that its provider no longer has; what it had is taken for lost at once.
 """.
@@ -71,6 +76,14 @@ has_release(Host, Sha, #{hosts := Hosts}) ->
         #{Host := #{releases := Releases}} -> lists:member(Sha, Releases);
         #{} -> false
     end.
+
+-doc "What a provider that is a program said last.".
+-spec provider(binary(), observed()) -> provider_seen() | unseen.
+provider(Name, Observed) -> maps:get(Name, maps:get(providers, Observed, #{}), unseen).
+
+-doc "Without a host that is there no more.".
+-spec forget_host(sderl_ops_desired:host_id(), observed()) -> observed().
+forget_host(Host, #{hosts := Hosts} = Observed) -> Observed#{hosts := maps:remove(Host, Hosts)}.
 
 -spec layout(instance_seen()) -> layout().
 layout(#{release := Release, settings := Settings}) -> {Release, Settings}.

@@ -17,8 +17,9 @@ world where each step succeeds at once and every node is well. Pure.
            sderl_ops_memory:time()) ->
     #{steps := [sderl_ops_step:step()], refused := [sderl_ops_upgrade:refusal()]}.
 plan(Desired, Observed, Memory, Now) ->
+    Filled = sderl_ops_machines:fill(Desired, Memory),
     #{
-        steps => follow(Desired, sighted(Desired, Observed), sderl_ops_memory:resume(Memory), Now,
+        steps => follow(Desired, sighted(Filled, Observed), sderl_ops_memory:resume(Memory), Now,
                         []),
         refused => refusals(Desired, Observed, Memory, Now)
     }.
@@ -30,7 +31,8 @@ plan(Desired, Observed, Memory, Now) ->
 refusals(Desired, Observed, Memory, Now) ->
     Sighted = sderl_ops_adopted:sight(Desired, Observed, Memory),
     sderl_ops_upgrade:refusals(
-        sderl_ops_view:new(Desired, Sighted, Memory, #{}, #{}, [], Now)).
+        sderl_ops_view:new(sderl_ops_machines:fill(Desired, Memory), Sighted, Memory, #{}, #{}, [],
+                           Now)).
 
 -doc "A sentence for a refusal.".
 -spec words(sderl_ops_upgrade:refusal()) -> unicode:chardata().
@@ -44,10 +46,15 @@ words({Id, {only_gateway, A, B}}) ->
 %% those that nobody has looked at are taken to be as it says.
 sighted(#{hosts := Known, instances := Instances} = Desired, #{hosts := Seen} = Observed) ->
     #{nodes := Nodes, groups := Groups} = Observed,
+    Providers = #{Provider => sderl_ops_observed:provider(Provider, Observed)
+                  || _ := #{provider := Provider} <- sderl_ops_machines:pools(Desired)},
     Empty = #{state => up, releases => [], instances => #{}},
     Running = #{Id => #{state => up, health => ok} || Id := #{adopt := _} <- Instances,
                                                       not is_map_key(Id, Nodes)},
     Observed#{hosts := maps:merge(#{Id => Empty || Id := _ <- Known}, Seen),
+              providers => maps:map(fun(_, #{state := up} = Of) -> Of;
+                                       (_, _) -> #{state => up, hosts => #{}}
+                                    end, Providers),
               nodes := maps:merge(Running, Nodes),
               groups := case Groups of unknown -> in_groups(Running, Desired); #{} -> Groups end}.
 
@@ -74,7 +81,7 @@ follow(Desired, Observed, Memory, Now, Steps, Before) ->
             follow(Desired, Observed, still_there(After), Later, Steps, last);
         {_, _} ->
             {Seen, Remembered} = lists:foldl(fun(Step, {SeenSoFar, MemorySoFar}) ->
-                {Then, _} = sderl_ops_reconcile:ended(Step, ok, MemorySoFar, Now),
+                {Then, _} = sderl_ops_reconcile:ended(Step, result(Step), MemorySoFar, Now),
                 {done(Step, Desired, MemorySoFar, SeenSoFar), Then}
             end, {Observed, After}, Start),
             follow(Desired, Seen, still_there(Remembered), Later, lists:reverse(Start) ++ Steps,
@@ -84,7 +91,14 @@ follow(Desired, Observed, Memory, Now, Steps, Before) ->
 %% No host that is silent is lost by the time that passes here.
 still_there(Memory) -> Memory#{unreachable := #{}}.
 
+result({create, _}) -> {ok, #{state => running}};
+result(_) -> ok.
+
 %% What is seen when the step has succeeded.
+done({create, Host}, _, _, #{hosts := Hosts} = Observed) ->
+    Observed#{hosts := Hosts#{Host => #{state => up, releases => [], instances => #{}}}};
+done({delete, Host}, _, _, Observed) ->
+    sderl_ops_observed:forget_host(Host, Observed);
 done({fetch, Host, Sha}, _, _, Observed) ->
     sderl_ops_observed:put_release(Host, Sha, Observed);
 done({drop_release, Host, Sha}, _, _, Observed) ->

@@ -16,6 +16,8 @@ The service keeps to this:
   has is `gone`.
 - Groups in which no instance of the cluster made by the service is to be, are not among the groups
   that it has seen.
+- It asks the programs that make hosts for what there is, and again once in a while.
+- It knows nothing any more of a host that was taken away.
 - `start` ends when the node answers, or fails after the release's limit.
 - It asks again when something ends or is seen, and once in a while, because time alone lets
   things happen: pauses end, hosts are lost.
@@ -34,7 +36,8 @@ they wait for. `done`: everything is as it is to be, as far as anything can be d
 """.
 -type result() :: #{
     start := [sderl_ops_step:step()],
-    waiting := [{sderl_ops_step:step() | {instance, sderl_ops_desired:instance_id()},
+    waiting := [{sderl_ops_step:step() | {instance, sderl_ops_desired:instance_id()}
+                     | {provider, binary()},
                  Why :: term()}],
     done := boolean(),
     memory := sderl_ops_memory:memory(),
@@ -53,27 +56,34 @@ they wait for. `done`: everything is as it is to be, as far as anything can be d
             sderl_ops_memory:memory(), [sderl_ops_step:step()], sderl_ops_memory:time()) ->
     result().
 steps(Desired, Observed, Memory, Running, Now) ->
-    {View0, Notes} = look(Desired, Observed, adopt(Desired, Observed, tidy(Running, Memory)),
-                          Running, Now),
+    {Supplied, Wanted} = supply(Desired, Observed, tidy(Running, Memory), Running, Now),
+    {View0, Notes} = look(Desired, Observed, adopt(Desired, Observed, Supplied), Running, Now),
     View1 = forget_drained(forget_attempts(View0)),
     Judged = judge_all(View1),
     {View, Quarantined} = quarantine(Judged#judged.quarantine, View1),
     Unfinished = sderl_ops_members:unfinished(View),
     {Ready0, Waiting0} = add_groups(Unfinished, Judged, View),
-    Ready = maps:merge(Ready0, unused_releases(View)),
+    {OfMachines, Waiting1} = sderl_ops_machines:judge(View),
+    Ready = maps:merge(maps:merge(Ready0, OfMachines), unused_releases(View)),
     {Start, NotNow} = sderl_ops_choose:choose(Ready, Unfinished, View),
     #{
         start => Start,
-        waiting => NotNow ++ Waiting0,
-        done => Ready =:= #{} andalso Waiting0 =:= [] andalso Running =:= [],
+        waiting => NotNow ++ Waiting0 ++ Waiting1,
+        done => Ready =:= #{} andalso Waiting0 =:= [] andalso Waiting1 =:= []
+            andalso Running =:= [],
         memory => begin_steps(Start, Ready, View),
-        notes => Notes ++ Quarantined
+        notes => Wanted ++ Notes ++ Quarantined
     }.
 
--doc "What is remembered of a step that has ended.".
--spec ended(sderl_ops_step:step(), ok | {error, Why :: term()}, sderl_ops_memory:memory(),
-            sderl_ops_memory:time()) ->
+-doc "What is remembered of a step that has ended. `create` gives what is told of the host.".
+-spec ended(sderl_ops_step:step(),
+            ok | {ok, sderl_ops_machines:told()} | {error, Why :: term()},
+            sderl_ops_memory:memory(), sderl_ops_memory:time()) ->
     {sderl_ops_memory:memory(), [sderl_ops_note:note()]}.
+ended({create, Id} = Step, {ok, Told}, Memory, _) ->
+    {sderl_ops_machines:told(Id, Told, sderl_ops_attempts:succeeded(Step, Memory)), []};
+ended({delete, Id} = Step, ok, Memory, _) ->
+    {sderl_ops_machines:deleted(Id, sderl_ops_attempts:succeeded(Step, Memory)), []};
 ended({drain, Id} = Step, ok, Memory, _) ->
     #{drained := Drained} = After = sderl_ops_attempts:succeeded(Step, Memory),
     {After#{drained := Drained#{Id => true}}, []};
@@ -114,6 +124,11 @@ adopt(Desired, Observed, Memory) ->
     Effective = sderl_ops_upgrade:effective(Desired, Memory),
     sderl_ops_adopted:remember(Effective, Observed, Memory).
 
+supply(Desired, Observed, Memory, Running, Now) ->
+    Effective = sderl_ops_upgrade:effective(Desired, Memory),
+    Lost = sderl_ops_assign:lost(Effective, Observed, Memory, Now),
+    sderl_ops_machines:advance(Effective, Observed, Lost, Running, Memory).
+
 %% Again after a roll-back, with what is to be then.
 look(Desired, Seen, #{failed := Failed} = Memory0, Running, Now) ->
     Effective = sderl_ops_upgrade:effective(Desired, Memory0),
@@ -137,9 +152,11 @@ forget_attempts(#view{memory = #{attempts := Attempts, restarts := Restarts}} = 
   when Attempts =:= #{}, Restarts =:= #{} ->
     View;
 forget_attempts(#view{desired = #{instances := Instances, releases := Releases},
-                      places = Places, memory = #{assigned := Assigned} = Memory} = View) ->
+                      places = Places, memory = Memory} = View) ->
+    #{assigned := Assigned, machines := Machines} = Memory,
     Keep = fun({fetch, _, Sha}) -> is_map_key(Sha, Releases);
               ({drop_release, _, Sha}) -> not is_map_key(Sha, Releases);
+              ({Kind, Id}) when Kind =:= create; Kind =:= delete -> is_map_key(Id, Machines);
               (groups) -> true;
               (Step) ->
                    Id = sderl_ops_step:instance(Step),

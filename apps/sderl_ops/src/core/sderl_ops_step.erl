@@ -13,6 +13,8 @@ it ends as if it had been done once.
 | `stop` | an instance is stopped; its files stay |
 | `remove` | an instance's files are taken away on that host; where it runs there, it is stopped first |
 | `drop_release` | a release that nothing there uses is taken away |
+| `create` | a host is made by the program that its provider is |
+| `delete` | a host that was made is taken away again |
 | `groups` | the groups are made as the file says |
 
 `lay_out`, `start`, `drain` and `stop` are for the host to which the instance is assigned
@@ -28,11 +30,12 @@ assigned to another by now.
     | {lay_out | start | drain | stop, sderl_ops_desired:instance_id()}
     | {remove, sderl_ops_desired:host_id(), sderl_ops_desired:instance_id()}
     | {drop_release, sderl_ops_desired:host_id(), sderl_ops_desired:sha()}
+    | {create | delete, sderl_ops_desired:host_id()}
     | groups.
 
 -doc """
-What a step was for: the release and settings of the instance, or the groups. Failures of a step
-count only as long as that is the same.
+What a step was for: the release and settings of the instance, the groups, or the revision. Failures
+of a step count only as long as that is the same.
 """.
 -type about() :: none | {sderl_ops_desired:sha(), sderl_ops_desired:hash()} | integer().
 
@@ -51,6 +54,8 @@ words({drain, Id}) -> ["let ", Id, " leave its groups"];
 words({stop, Id}) -> ["stop ", Id];
 words({remove, Host, Id}) -> ["remove ", Id, " from ", Host];
 words({drop_release, Host, Sha}) -> ["drop release ", short(Sha), " from ", Host];
+words({create, Host}) -> ["make the host ", Host];
+words({delete, Host}) -> ["take the host ", Host, " away"];
 words(groups) -> "make the groups as the file says".
 
 short(<<Short:12/binary, _/binary>>) -> Short;
@@ -63,6 +68,8 @@ and what is brought early keeps the others busy.
 -spec rank(step()) -> 1..7.
 rank({remove, _, _}) -> 6;
 rank(groups) -> 1;
+rank({create, _}) -> 1;
+rank({delete, _}) -> 7;
 rank({start, _}) -> 2;
 rank({fetch, _, _}) -> 3;
 rank({lay_out, _}) -> 4;

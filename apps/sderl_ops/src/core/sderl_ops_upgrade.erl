@@ -32,11 +32,14 @@ file has `roll_back`. That is decided once for a revision: from the way back the
 
 -doc """
 What is to be, after what was rolled back: families that failed with this revision are as in the
-one before, all of them: how many, where, and with which release.
+one before, all of them: how many, where, and with which release. The hosts that a program has made
+are there as if the file had them.
 """.
 -spec effective(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
     sderl_ops_desired:desired().
-effective(#{revision := Revision, instances := Instances} = Desired, #{failed := Failed}) ->
+effective(Desired, Memory) -> sderl_ops_machines:fill(put_back(Desired, Memory), Memory).
+
+put_back(#{revision := Revision, instances := Instances} = Desired, #{failed := Failed}) ->
     Former = maps:get(former, Desired, #{}),
     case [Family || Family := #{revision := Of} <- Failed, Of =:= Revision,
                     is_map_key(Family, Former)] of

@@ -46,6 +46,17 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
         key => binary(),
         known_hosts => binary(),
         lost_after_s := pos_integer()
+    }
+    | #{
+        type := exec,
+        program := binary(),
+        arguments := [binary()],
+        env := #{Variable :: binary() => binary() | secret()},
+        timeout_s := pos_integer(),
+        user => binary(),
+        key => binary(),
+        known_hosts => binary(),
+        lost_after_s := pos_integer()
     }.
 -doc """
 Of `archive`, `folder`, `code` and `running` it has exactly one. `start` and `sha256` go with an
@@ -71,7 +82,7 @@ archive, `start` with a folder.
     region => binary(),
     rack => binary(),
     labels := #{binary() => binary()},
-    hosts := all | [binary(), ...]
+    hosts := all | [binary(), ...] | (HowMany :: pos_integer())
 }.
 -type family() :: #{
     release := id(),

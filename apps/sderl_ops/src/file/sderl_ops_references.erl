@@ -57,10 +57,15 @@ address_expected(long) ->
 address_expected(short) ->
     "an address for short names, which has no dot; or say \"names\": \"long\"".
 
--doc "The names of a domain's hosts, where the provider is without a mistake.".
--spec hosts(sderl_ops_file:domain(), sderl_ops_file:file()) -> [binary()] | unknown.
-hosts(#{provider := Provider, hosts := Wanted}, #{providers := Providers}) ->
+-doc """
+The names of a domain's hosts, where the provider is without a mistake; those that a program makes
+have none yet.
+""".
+-spec hosts(sderl_ops_file:domain(), sderl_ops_file:file()) ->
+    [binary() | {sderl_ops_file:domain(), pos_integer()}] | unknown.
+hosts(#{provider := Provider, hosts := Wanted} = Domain, #{providers := Providers}) ->
     case {Wanted, Providers} of
+        {Count, _} when is_integer(Count) -> [{Domain, Index} || Index <- lists:seq(1, Count)];
         {[_ | _], _} -> Wanted;
         {all, #{Provider := Config}} -> provided(Config)
     end.
@@ -68,6 +73,7 @@ hosts(#{provider := Provider, hosts := Wanted}, #{providers := Providers}) ->
 provided(#{type := local, hosts := Count}) ->
     [<<"h", (integer_to_binary(Index))/binary>> || Index <- lists:seq(1, Count)];
 provided(#{type := ssh, hosts := Hosts}) -> [Name || #{name := Name} <- Hosts];
+provided(#{type := exec}) -> made;
 provided(broken) -> unknown.
 
 %% ---------------------------------------------------------------- domains
@@ -85,6 +91,16 @@ check_domain(Name, #{provider := Provider, hosts := Hosts}, #{providers := Provi
             [unknown(Path ++ [~"provider"], Provider, "a provider of this file", Providers)]
     end.
 
+check_listed(_, unknown, _, _) ->
+    [];
+check_listed(Count, made, _, _) when is_integer(Count) ->
+    [];
+check_listed(_, made, Provider, Path) ->
+    [{Path, explained, "the provider " ++ binary_to_list(Provider) ++ " is a program that makes "
+      "hosts: say how many, as \"hosts\": 3"}];
+check_listed(Count, _, Provider, Path) when is_integer(Count) ->
+    [{Path, explained, "the provider " ++ binary_to_list(Provider) ++ " makes no hosts: list the "
+      "names of its hosts, or leave this out for all it has"}];
 check_listed(all, _, _, _) ->
     [];
 check_listed(Hosts, Provided, Provider, Path) ->

@@ -2,7 +2,7 @@
 -module(sderl_ops_schema).
 -moduledoc "What a file of operations may have, as rules of `m:sderl_ops_walker`.".
 
--export([file/0]).
+-export([file/0, made_host/0]).
 
 -define(NAME, "[a-z][a-z0-9_-]{0,62}").
 -define(NAME_TEXT, "a small letter, then small letters, digits, _ and -, at most 63").
@@ -18,6 +18,7 @@
 -define(MOST_FAMILIES, 1000).
 -define(MOST_INSTANCES, 20_000).
 -define(MOST_HOSTS, 10_000).
+-define(MOST_MADE, 500).
 -define(MOST_TEXT, 1_048_576).
 -define(DAY_S, 86_400).
 
@@ -48,7 +49,21 @@ provider() ->
         ]}},
         {ssh, {object, "a provider over OpenSSH", [
             {hosts, required, {list, "hosts", 1, ?MOST_HOSTS, ssh_host()}},
-            {user, optional, {matches, "[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a user"}},
+            {user, optional, user()},
+            {key, optional, {path, "a private key"}},
+            {known_hosts, optional, {path, "a file of known hosts"}},
+            {lost_after_s, {default, 300}, seconds(?DAY_S)}
+        ]}},
+        {exec, {object, "a provider that is a program", [
+            {program, required, {path, "a program"}},
+            {arguments, {default, []},
+             {list, "arguments of the program", 0, 100, {text, "an argument", 4096}}},
+            {env, {default, #{}},
+             {named, variable(),
+              {either, "text, {\"env\": \"VARIABLE\"} or {\"file\": \"PATH\"}",
+               [{text, {text, "the value of a variable", 65_536}}, {object, secret()}]}, 1000}},
+            {timeout_s, {default, 300}, seconds(3600)},
+            {user, optional, user()},
             {key, optional, {path, "a private key"}},
             {known_hosts, optional, {path, "a file of known hosts"}},
             {lost_after_s, {default, 300}, seconds(?DAY_S)}
@@ -57,10 +72,28 @@ provider() ->
 
 ssh_host() ->
     {object, "a host", [
-        {name, required, {matches, ?HOST, "the name of a host: letters, digits, _ - and ."}},
-        {address, required, {matches, ?HOST, "an address: a name of the DNS or an IPv4 address"}},
-        {port, {default, 22}, {whole, "a port", 1, 65535}}
+        {name, required, host_name()},
+        {address, required, address()},
+        {port, {default, 22}, port()}
     ]}.
+
+-doc "What a provider that is a program says of a host.".
+-spec made_host() -> sderl_ops_walker:rule().
+made_host() ->
+    {object, "a host", [
+        {name, required, host_name()},
+        {state, {default, running}, {choice, [running, pending, gone]}},
+        {address, optional, address()},
+        {port, {default, 22}, port()},
+        {user, optional, user()},
+        {host_key, optional, {matches, "[a-z0-9@.-]{1,64} [A-Za-z0-9+/=]{1,4096}",
+                              "the public key of a host, as \"ssh-ed25519 AAAA...\""}}
+    ]}.
+
+host_name() -> {matches, ?HOST, "the name of a host: letters, digits, _ - and ."}.
+address() -> {matches, ?HOST, "an address: a name of the DNS or an IPv4 address"}.
+port() -> {whole, "a port", 1, 65535}.
+user() -> {matches, "[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a user"}.
 
 domain() ->
     {object, "a domain", [
@@ -68,8 +101,10 @@ domain() ->
         {region, optional, {text, "the name of a region", 255}},
         {rack, optional, {text, "the name of a rack", 255}},
         {labels, {default, #{}}, labels()},
-        {hosts, {default, all}, {list, "names of hosts", 1, ?MOST_HOSTS,
-                                 {text, "the name of a host", 255}}}
+        {hosts, {default, all},
+         {either, "a list of names of hosts, or the number of hosts that a program makes",
+          [{list, {list, "names of hosts", 1, ?MOST_HOSTS, {text, "the name of a host", 255}}},
+           {number, {whole, "a number of hosts", 1, ?MOST_MADE}}]}}
     ]}.
 
 labels() ->

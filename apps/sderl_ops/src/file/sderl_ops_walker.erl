@@ -30,7 +30,7 @@ where `Expected` is the whole sentence.
 | `{by_type, Key, What, [{Type, Object}]}` | the object that its key `Key` names | that, with `Key` |
 | `{named, Key, Value, Most}` | an object of the user's own keys | a map with binaries as keys |
 | `{list, What, Least, Most, Item}` | a list of so many | a list |
-| `{either, What, [{Shape, Rule}]}` | `text`, `object` or `list`, each by a rule | as that rule |
+| `{either, What, [{Shape, Rule}]}` | `text`, `object`, `list` or `number`, each by a rule | as that rule |
 | `{choice, Atoms}` | one of these words | the atom |
 | `{whole, What, Least, Most}` | a whole number | it |
 | `boolean` | `true` or `false` | it |
@@ -48,7 +48,7 @@ where `Expected` is the whole sentence.
     | {by_type, Key :: atom(), What :: string(), [{atom(), rule()}]}
     | {named, rule(), rule(), pos_integer()}
     | {list, What :: string(), non_neg_integer(), pos_integer(), rule()}
-    | {either, What :: string(), [{text | object | list, rule()}]}
+    | {either, What :: string(), [{text | object | list | number, rule()}]}
     | {choice, [atom()]}
     | {whole, What :: string(), integer(), integer()}
     | boolean
@@ -308,6 +308,7 @@ is_text(Term, Most) ->
 shape(Term) when is_binary(Term) -> text;
 shape(Term) when is_map(Term) -> object;
 shape(Term) when is_list(Term) -> list;
+shape(Term) when is_number(Term) -> number;
 shape(_) -> other.
 
 %% ---------------------------------------------------------------- sentences

@@ -16,7 +16,7 @@ host script too, under the name of its content.
 
 -doc """
 `folder` is for the sockets of open connections. A host that says nothing for `alive` (so many
-seconds, so many times) is given up.
+seconds, so many times) is given up. Where `host_key` is known, `known_hosts` is of no use.
 """.
 -type settings() :: #{
     address := binary(),
@@ -25,6 +25,7 @@ seconds, so many times) is given up.
     user => binary(),
     key => file:filename_all(),
     known_hosts => file:filename_all(),
+    host_key => binary(),
     alive => {Seconds :: pos_integer(), Times :: pos_integer()}
 }.
 
@@ -65,17 +66,40 @@ remote(Shell, Words) ->
 
 quote(Text) -> ["'", string:replace(Text, "'", "'\\''", all), "'"].
 
-call(#{address := Address, folder := Folder} = Settings, Command, Input, Limit) ->
-    case {os:find_executable("ssh"), filelib:ensure_path(Folder)} of
+call(#{address := Address, folder := Folder} = Given, Command, Input, Limit) ->
+    case {os:find_executable("ssh"), know(Given)} of
         {false, _} ->
             {error, {no_ssh, ~""}};
         {_, {error, Why}} ->
             {error, {cannot_read, Folder, Why}};
-        {Ssh, ok} ->
+        {Ssh, {ok, Settings}} ->
             %% Sockets have short names only when they are named from their folder.
             Words = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", filename:absname(Folder), Ssh]
                 ++ options(Settings, Input) ++ ["--", Address, Command],
             answer(sderl_ops_port:run(Words, Input, Limit), Settings, Limit)
+    end.
+
+%% A host key that was told is in a file of its own, by its content.
+know(#{host_key := Key, address := Address, port := Port, folder := Folder} = Settings) ->
+    Line = ["[", Address, "]:", integer_to_list(Port), " ", Key, "\n"
+            | [[Address, " ", Key, "\n"] || Port =:= 22]],
+    Sum = binary:encode_hex(crypto:hash(sha256, Line), lowercase),
+    File = filename:join(Folder, <<"known-", Sum/binary>>),
+    maybe
+        ok ?= filelib:ensure_path(Folder),
+        false ?= filelib:is_regular(File),
+        Part = <<Sum/binary, (integer_to_binary(erlang:unique_integer([positive])))/binary>>,
+        ok ?= file:write_file(filename:join(Folder, Part), Line),
+        ok ?= file:rename(filename:join(Folder, Part), File),
+        {ok, Settings#{known_hosts => File}}
+    else
+        true -> {ok, Settings#{known_hosts => File}};
+        {error, _} = Error -> Error
+    end;
+know(#{folder := Folder} = Settings) ->
+    case filelib:ensure_path(Folder) of
+        ok -> {ok, Settings};
+        {error, _} = Error -> Error
     end.
 
 options(#{port := Port} = Settings, Input) ->

@@ -9,7 +9,7 @@ So a shell stands between: it hands on so many bytes and closes the program's in
 for its own input to end, which it does with the port, and kills its group of processes.
 """.
 
--export([run/3]).
+-export([run/3, run/4]).
 -export_type([input/0]).
 
 -doc "What the program reads. Bytes are for what must not lie in a file.".
@@ -37,25 +37,32 @@ exec 3<&0
 """).
 
 -doc "Its exit status and all that it wrote; `Limit` in milliseconds.".
-%% The process answers with its exit reason.
--dialyzer({nowarn_function, [run/3]}).
 -spec run([unicode:chardata(), ...], input(), timeout()) ->
     {ok, Status :: non_neg_integer(), Output :: binary()}
     | {error, timeout | killed, Output :: binary()}.
-run(Command, Input, Limit) ->
+run(Command, Input, Limit) -> run(Command, Input, Limit, []).
+
+-doc "As `run/3`, in a folder (`cd`) and with changes to the environment (`env`).".
+%% The process answers with its exit reason.
+-dialyzer({nowarn_function, [run/4]}).
+-spec run([unicode:chardata(), ...], input(), timeout(),
+          [{cd, file:filename_all()} | {env, [{string(), string() | false}]}]) ->
+    {ok, Status :: non_neg_integer(), Output :: binary()}
+    | {error, timeout | killed, Output :: binary()}.
+run(Command, Input, Limit, Options) ->
     %% A port that breaks ends what it is linked to, so it has a process of its own.
     Caller = self(),
     {Runner, Monitor} = spawn_monitor(fun() ->
         _ = process_flag(trap_exit, true),
         Watch = erlang:monitor(process, Caller),
-        exit({done, run_watched(Command, Input, Limit, Watch)})
+        exit({done, run_watched(Command, Input, Limit, Options, Watch)})
     end),
     receive
         {'DOWN', Monitor, process, Runner, {done, Result}} -> Result;
         {'DOWN', Monitor, process, Runner, Why} -> error(Why)
     end.
 
-run_watched(Command, Input, Limit, Watch) ->
+run_watched(Command, Input, Limit, Options, Watch) ->
     {Bytes, Data, File} = case Input of
         none -> {0, <<>>, ~"/dev/null"};
         {bytes, IoData} -> {iolist_size(IoData), IoData, ~""};
@@ -64,7 +71,7 @@ run_watched(Command, Input, Limit, Watch) ->
     Words = [?SHELL, "sderl_ops", integer_to_binary(Bytes), File | Command],
     Port = open_port({spawn_executable, "/bin/sh"},
                      [{args, ["-c" | [to_argument(Word) || Word <- Words]]},
-                      binary, exit_status, stderr_to_stdout, use_stdio, hide]),
+                      binary, exit_status, stderr_to_stdout, use_stdio, hide | Options]),
     Deadline = deadline(Limit),
     Result = case send(Port, iolist_to_binary(Data), Deadline, Watch) of
         ok -> read(Port, <<>>, Deadline, Watch);

@@ -9,7 +9,7 @@ that provider in the file.
 -export_type([config/0, context/0, found/0]).
 
 -doc "A provider of the file, with its defaults; `type` says which module it is for.".
--type config() :: #{type := local | ssh, term() => term()}.
+-type config() :: #{type := local | ssh | exec, term() => term()}.
 
 -doc "`folder` is the service's own: what a provider keeps goes there.".
 -type context() :: #{
@@ -45,4 +45,5 @@ hosts(Config, #{provider := Provider, cluster := Cluster} = Context) ->
     end.
 
 module(#{type := local}) -> sderl_ops_local;
-module(#{type := ssh}) -> sderl_ops_ssh.
+module(#{type := ssh}) -> sderl_ops_ssh;
+module(#{type := exec}) -> sderl_ops_exec.

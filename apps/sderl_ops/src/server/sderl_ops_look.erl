@@ -8,12 +8,13 @@ looks at nothing else.
 -export([names/2, at/4, put/4, after_step/2, hosts/1, forget_hosts/4]).
 -export_type([what/0, seen/0]).
 
--type what() :: nodes | {host, sderl_ops_desired:host_id()}.
+-type what() :: nodes | {host, sderl_ops_desired:host_id()} | {provider, binary()}.
 
 -doc "What was seen; `unknown` where the look itself failed, which says nothing of what it was at.".
 -type seen() ::
     unknown
     | {host, sderl_ops_observed:host_seen()}
+    | {provider, sderl_ops_observed:provider_seen()}
     | {nodes, #{sderl_ops_desired:instance_id() => sderl_ops_observed:node_seen()},
        Groups :: #{binary() => [sderl_ops_desired:instance_id()]}}.
 
@@ -84,6 +85,8 @@ put({host, Id}, {host, Seen}, _, #{hosts := Hosts} = Observed) ->
     %% What lay there when it was last seen is the best guess of what lies there now.
     Before = maps:with([releases, instances, base], maps:get(Id, Hosts, #{})),
     Observed#{hosts := Hosts#{Id => maps:merge(Seen, Before)}};
+put({provider, Name}, {provider, Seen}, _, Observed) ->
+    Observed#{providers => (maps:get(providers, Observed, #{}))#{Name => Seen}};
 put(nodes, {nodes, Nodes, Groups}, Made, Observed) ->
     Observed#{nodes := Nodes, groups := maps:with(Made, Groups)}.
 
@@ -128,6 +131,8 @@ after_step(groups, _) -> [nodes];
 after_step({Kind, Id}, Memory) when Kind =:= start; Kind =:= drain; Kind =:= stop ->
     [nodes | at_host(sderl_ops_memory:host_of(Id, Memory))];
 after_step({lay_out, Id}, Memory) -> at_host(sderl_ops_memory:host_of(Id, Memory));
+%% What the program answers is all.
+after_step({Kind, _}, _) when Kind =:= create; Kind =:= delete -> [];
 after_step({_, Host, _}, _) -> at_host(Host).
 
 at_host(undefined) -> [];

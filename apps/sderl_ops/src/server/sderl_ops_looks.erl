@@ -30,6 +30,8 @@ from a look that began earlier.
 -opaque looks() :: #looks{}.
 
 -define(EACH_US, 2_000_000).
+%% A program may take long, and what it asks may count its requests.
+-define(EACH_PROVIDER_US, 30_000_000).
 %% Looks are programs of the operating system.
 -define(MOST, 16).
 
@@ -55,7 +57,7 @@ due(Watched, Now, #looks{running = Running, unseen = Unseen} = Looks) ->
     Busy = [What || _ := {What, _} <- Running],
     Due = [{last_look(What, Looks), What}
            || What <- lists:usort(Watched ++ maps:keys(Changed)) -- Busy,
-              is_due(last_look(What, Looks), maps:get(What, Changed, before), Now)],
+              is_due(last_look(What, Looks), maps:get(What, Changed, before), each(What), Now)],
     [What || {_, What} <- lists:sublist(lists:sort(Due), max(0, ?MOST - length(Busy)))].
 
 last_look(What, #looks{looked = Looked}) ->
@@ -64,9 +66,12 @@ last_look(What, #looks{looked = Looked}) ->
         #{} -> before
     end.
 
-is_due(before, _, _) -> true;
-is_due({at, Began}, Changed, _) when is_integer(Changed), Changed > Began -> true;
-is_due({at, Began}, _, Now) -> Now - Began > ?EACH_US.
+is_due(before, _, _, _) -> true;
+is_due({at, Began}, Changed, _, _) when is_integer(Changed), Changed > Began -> true;
+is_due({at, Began}, _, Each, Now) -> Now - Began > Each.
+
+each({provider, _}) -> ?EACH_PROVIDER_US;
+each(_) -> ?EACH_US.
 
 -doc "A look has begun.".
 -spec began(reference(), what(), Now :: time(), looks()) -> looks().

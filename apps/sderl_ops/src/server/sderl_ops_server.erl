@@ -42,6 +42,7 @@ back. `destroyed`: nothing is left, and nothing is to be.
     file :: sderl_ops_file:file() | undefined,
     desired :: sderl_ops_desired:desired() | undefined,
     hosts = #{} :: #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
+    providers = #{} :: sderl_ops_made:providers(),
     archives = #{} :: #{sderl_ops_desired:sha() => file:filename_all()},
     %% Groups that the service has made.
     made = [] :: [binary()],
@@ -162,9 +163,9 @@ handle_continue(begin_with_stored, S) ->
 %% The newest revision becomes what is to be.
 begin_newest(Cluster, #s{memory = Memory, made = Made} = S) ->
     #{revision := Revision, file := File, desired := Desired, trouble := Trouble, hosts := Hosts,
-      archives := Archives, made := AllMade} = sderl_ops_stored:load(Cluster, Memory, Made),
+      providers := Providers, archives := Archives, made := AllMade} = sderl_ops_stored:load(Cluster, Memory, Made),
     Begun = S#s{store = {Cluster, Revision}, file = File, desired = Desired, trouble = Trouble,
-                hosts = Hosts, archives = Archives, made = AllMade},
+                hosts = Hosts, providers = Providers, archives = Archives, made = AllMade},
     case Trouble of
         none -> begin_envoy(Begun);
         _ -> end_envoy(Begun)
@@ -335,21 +336,38 @@ look(#s{desired = undefined} = S) ->
 look(#s{looks = Looks} = S) ->
     lists:foldl(fun begin_look/2, S, sderl_ops_looks:due(watched(S), stamp(), Looks)).
 
-%% The nodes, and every host where something of us is to be, or is left.
-watched(#s{desired = Desired, memory = #{assigned := Assigned}, observed = #{hosts := Seen}}) ->
-    Hosts = sderl_ops_look:hosts(Desired) ++ maps:values(Assigned) ++ maps:keys(Seen),
-    [nodes | [{host, Id} || Id <- lists:usort(Hosts)]].
+%% The nodes, every host where something of us is to be, or is left, and programs that make hosts.
+watched(#s{desired = Desired, memory = #{assigned := Assigned} = Memory,
+           observed = #{hosts := Seen}}) ->
+    Hosts = sderl_ops_look:hosts(Desired) ++ maps:values(Assigned) ++ maps:keys(Seen)
+        ++ sderl_ops_made:looked_at(Memory),
+    [nodes | [{provider, Name} || Name <- sderl_ops_made:asked(Desired, Memory)]]
+        ++ [{host, Id} || Id <- lists:usort(Hosts)].
 
 %% Looks and steps answer with their exit reason.
 -dialyzer({nowarn_function, [begin_look/2, begin_step/2]}).
 
-begin_look(What, #s{looks = Looks, hosts = Hosts, memory = Memory} = S) ->
+begin_look({provider, Name} = What, #s{looks = Looks, providers = Providers} = S) ->
+    Context = context(S),
+    {_, Ref} = spawn_opt(fun() ->
+        exit({look, {provider, sderl_ops_made:list(Name, Providers, Context)}})
+    end, [link, monitor]),
+    S#s{looks = sderl_ops_looks:began(Ref, What, stamp(), Looks)};
+begin_look(What, #s{looks = Looks, memory = Memory} = S) ->
+    Hosts = hosts(S),
     Envoy = case S#s.envoy of undefined -> undefined; {_, Pid} -> Pid end,
     Nodes = case What of nodes -> sderl_ops_look:names(Memory, Hosts); _ -> #{} end,
     {_, Ref} = spawn_opt(fun() ->
         exit({look, sderl_ops_look:at(What, Hosts, Envoy, Nodes)})
     end, [link, monitor]),
     S#s{looks = sderl_ops_looks:began(Ref, What, stamp(), Looks)}.
+
+%% With those that programs have made.
+hosts(#s{hosts = Hosts, providers = Providers, memory = Memory} = S) ->
+    maps:merge(Hosts, sderl_ops_made:hosts(Memory, Providers, context(S))).
+
+context(#s{file = File, folder = Folder}) ->
+    (maps:with([cluster, names], File))#{folder => Folder}.
 
 look_ended(Ref, Outcome, #s{looks = Looks, observed = Observed, made = Made} = S) ->
     case sderl_ops_looks:what(Ref, Looks) of
@@ -359,7 +377,10 @@ look_ended(Ref, Outcome, #s{looks = Looks, observed = Observed, made = Made} = S
                        _ -> unknown
                    end,
             S#s{looks = sderl_ops_looks:ended(Ref, Seen =/= unknown, Looks),
-                observed = sderl_ops_look:put(What, Seen, Made, Observed)};
+                observed = case sderl_ops_made:is_there(What, S#s.memory, S#s.hosts) of
+                               true -> sderl_ops_look:put(What, Seen, Made, Observed);
+                               false -> Observed
+                           end};
         error ->
             S
     end.
@@ -414,10 +435,10 @@ keep(Cluster, #s{memory = Memory} = S) ->
 %% ---------------------------------------------------------------- act
 
 begin_step(Step, #s{steps = Steps} = S) ->
-    #s{desired = Desired, observed = Observed, memory = Memory, hosts = Hosts,
+    #s{desired = Desired, observed = Observed, memory = Memory, providers = Providers,
        envoy = {_, Envoy}, cookie = Cookie, made = Made, archives = Archives} = S,
-    Context = #{desired => Desired, observed => Observed, memory => Memory, hosts => Hosts,
-                archives => Archives, envoy => Envoy, cookie => Cookie, made => Made,
+    Context = #{desired => Desired, observed => Observed, memory => Memory, hosts => hosts(S),
+                providers => Providers, context => context(S), archives => Archives, envoy => Envoy, cookie => Cookie, made => Made,
                 ours => maps:keys(map_get(assigned, Memory))},
     %% It ends with this process: the next one begins with none.
     {_, Ref} = spawn_opt(fun() -> exit({step, sderl_ops_work:do(Step, Context)}) end,
@@ -430,14 +451,15 @@ step_ended(Step, Outcome, #s{memory = Memory, count = Count, looks = Looks} = S)
                  Crash -> {error, {crashed, Crash}}
              end,
     Worded = case Result of
-                 ok -> ok;
-                 {error, Why} -> {error, text(sderl_ops_work:format_error(Why))}
+                 {error, Why} -> {error, text(sderl_ops_work:format_error(Why))};
+                 _ -> Result
              end,
     {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, system_ms()),
-    note(~"service", Step, Worded, S),
+    note(~"service", Step, case Worded of {ok, _} -> ok; _ -> Worded end, S),
     Whats = sderl_ops_look:after_step(Step, After),
     tell_notes(Notes, S#s{
         memory = After,
+        observed = sderl_ops_made:without_deleted(Step, Worded, S#s.observed),
         count = Count + 1,
         quiet_since = now_ms(),
         looks = sderl_ops_looks:step_ended(Step, Whats, stamp(), Looks)
@@ -468,14 +490,14 @@ state(S) -> sderl_ops_status:state(view(S)).
 
 problems(S) -> sderl_ops_status:problems(view(S)).
 
-view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed, hosts = Hosts,
+view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed,
         waiting = Waiting, done = Done, envoy = Envoy, trouble = Trouble} = S) ->
     #{
         store => Store,
         desired => Desired,
         memory => Memory,
         observed => Observed,
-        hosts => Hosts,
+        hosts => case Store of none -> #{}; _ -> hosts(S) end,
         running => running(S),
         waiting => Waiting,
         done => Done andalso Envoy =/= undefined,

@@ -73,6 +73,7 @@ problems(View) ->
 
 lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revision},
                    observed := #{hosts := Hosts}, waiting := Waiting} = View) ->
+    providers(View) ++
     [text(sderl_ops_note:words({quarantined, Step, Why}))
      || {Step, Why} <- lists:sort(sderl_ops_memory:quarantined(Memory))]
         ++ [text(sderl_ops_note:words({roll_back, Family, From, To, Why}))
@@ -94,6 +95,20 @@ silent(Ids, #{memory := Memory, hosts := Hosts}) ->
     Nodes = sderl_ops_look:names(Memory, Hosts),
     [text([Id, " does not answer, and may run: is ", maps:get(Id, Nodes, Id), " alive, and is the "
            "cookie of the file its own?"]) || Id <- Ids].
+
+%% What programs that make hosts do not do, and what they have made that nobody asked for.
+providers(#{observed := Observed, memory := Memory, waiting := Waiting}) ->
+    [text(["the provider ", Name, " fails: ", Why])
+     || Name := #{state := failing, why := Why}
+            <- maps:iterator(maps:get(providers, Observed, #{}), ordered)]
+        ++ [text(["the provider ", Name, " has ", lists:join(", ", lists:sublist(Unknown, 5)),
+                  [" and more" || length(Unknown) > 5], ", of which the service knows nothing: "
+                  "take them away there if nobody needs them"])
+            || Name := #{state := up, hosts := Listed}
+                   <- maps:iterator(maps:get(providers, Observed, #{}), ordered),
+               [_ | _] = Unknown <- [sderl_ops_machines:unknown(Name, Listed, Memory)],
+               not lists:keymember({provider, Name}, 1, Waiting)]
+        ++ [text(reason(Why)) || {{provider, _}, {too_many_lost, _} = Why} <- Waiting].
 
 %% Those that the library on a node sees, and that may go away by themselves.
 problems_of_nodes(#{observed := #{nodes := Nodes}}) ->
@@ -201,8 +216,10 @@ group_state(Members, Members, _) -> whole;
 group_state(_, _, _) -> incomplete.
 
 waiting_id({instance, Id}) -> Id;
+waiting_id({provider, _}) -> undefined;
 waiting_id(Step) -> sderl_ops_step:instance(Step).
 
+waiting({{provider, Name}, Why}) -> text(["hosts of ", Name, ": ", reason(Why)]);
 waiting({groups, Why}) -> text(["groups: ", reason(Why)]);
 waiting({{instance, Id}, Why}) -> text([Id, ": ", reason(Why)]);
 waiting({Step, Why}) -> text([sderl_ops_step:words(Step), ": ", reason(Why)]).

@@ -11,8 +11,8 @@ has an instance the newest that has it; others are forgotten when a revision is 
 -export_type([stored/0]).
 
 -doc """
-`hosts` and `archives` are those of all revisions that are kept: what is left on a host that the
-file no longer has is taken away there, and a family that goes back needs the archive of before.
+`hosts`, `archives`, and `providers` that are programs, are those of all revisions that are kept:
+what is left on a host that the file no longer has is taken away there, and a family that goes back needs the archive of before.
 `made` are the groups that the service has made. `trouble` is why a revision that an earlier version
 of the service has stored cannot be kept by this one.
 """.
@@ -22,6 +22,7 @@ of the service has stored cannot be kept by this one.
     desired := sderl_ops_desired:desired() | undefined,
     trouble := none | unicode:chardata(),
     hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
+    providers := sderl_ops_made:providers(),
     archives := #{sderl_ops_desired:sha() => file:filename_all()},
     made := [Group :: binary()]
 }.
@@ -41,7 +42,7 @@ cluster() ->
 -spec remembered(Cluster :: binary()) -> {sderl_ops_memory:memory(), Made :: [binary()]}.
 remembered(Cluster) ->
     Parts = sderl_ops_store:all(Cluster),
-    {maps:get(memory, Parts, sderl_ops_memory:new()), maps:get(made, Parts, [])}.
+    {sderl_ops_memory:restored(maps:get(memory, Parts, #{})), maps:get(made, Parts, [])}.
 
 -doc """
 The newest revision of a cluster; the groups of its file are made from now on, and revisions that
@@ -63,6 +64,9 @@ load(Cluster, Memory, Made) ->
         desired => Desired,
         trouble => Trouble,
         hosts => of_all(hosts, Revisions),
+        providers => lists:foldl(fun({_, #{prepared := #{file := #{providers := Of}}}}, Known) ->
+            maps:merge(Known, maps:filter(fun(_, #{type := Type}) -> Type =:= exec end, Of))
+        end, #{}, Revisions),
         archives => of_all(archives, Revisions),
         made => AllMade
     }.

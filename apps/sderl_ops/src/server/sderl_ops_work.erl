@@ -15,6 +15,8 @@ Does one step, in a process of its own. A step may be repeated: it ends as if it
     observed := sderl_ops_observed:observed(),
     memory := sderl_ops_memory:memory(),
     hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
+    providers := sderl_ops_made:providers(),
+    context := sderl_ops_made:context(),
     archives := #{sderl_ops_desired:sha() => file:filename_all()},
     ours := [sderl_ops_desired:instance_id()],
     made := [Group :: binary()],
@@ -30,7 +32,8 @@ Does one step, in a process of its own. A step may be repeated: it ends as if it
 -define(MOST_ROUNDS, 5).
 
 -doc "Does the step. What fails is a term of `format_error/1`.".
--spec do(sderl_ops_step:step(), context()) -> ok | {error, term()}.
+-spec do(sderl_ops_step:step(), context()) ->
+    ok | {ok, sderl_ops_machines:told()} | {error, term()}.
 do(Step, Context) ->
     try
         do_step(Step, Context)
@@ -98,6 +101,13 @@ do_step({drop_release, HostId, Sha}, Context) ->
         {ok, Host} ?= host(HostId, Context),
         sderl_ops_host:drop_release(Host, Sha)
     end;
+do_step({create, HostId}, #{desired := Desired, memory := Memory} = Context) ->
+    #{providers := Providers, context := Asking} = Context,
+    Effective = sderl_ops_upgrade:effective(Desired, Memory),
+    sderl_ops_made:create(HostId, sderl_ops_machines:place(HostId, Effective, Memory), Providers,
+                          Asking);
+do_step({delete, HostId}, #{providers := Providers, context := Asking}) ->
+    sderl_ops_made:delete(HostId, Providers, Asking);
 do_step(groups, Context) ->
     change_groups(?MOST_ROUNDS, Context).
 

@@ -138,12 +138,14 @@ start_service(#world{service = Service, stored = Memory, now = Now} = World0) ->
         memory = Memory,
         runs = #{},
         looked = #{},
+        watched = #{},
         planned = false,
         last = never,
         result = none
     }},
+    Static = maps:without(maps:keys(World#world.made), World#world.hosts),
     Looking = lists:foldl(fun(What, W) -> look(What, W) end, World,
-                          lists:sort(maps:keys(World#world.hosts))),
+                          lists:sort(maps:keys(Static)) ++ [{provider, ~"cloud"}]),
     at(Now, {tick, Incarnation}, Looking).
 
 with_former(Desired, Memory, Revisions) ->
@@ -159,6 +161,7 @@ kill_service(#world{service = #service{incarnation = Incarnation, runs = Runs} =
     later(Back, service_up, World#world{orphans = maps:merge(World#world.orphans, Orphans)}).
 
 subject(groups) -> groups;
+subject({Kind, Host}) when Kind =:= create; Kind =:= delete -> Host;
 subject(Step) -> sderl_ops_step:instance(Step).
 
 handle({tick, Incarnation}, #world{options = #{tick_ms := Ms}} = World) ->
@@ -227,7 +230,23 @@ decide(#world{service = Service, now = Now, options = #{steps := Steps}} = World
         reductions = World#world.reductions + Then - Before,
         service = Service#service{memory = After, planned = false, last = Now, result = Result}
     }),
-    lists:foldl(fun begin_step/2, Told, Start).
+    lists:foldl(fun begin_step/2, watch_made(Told), Start).
+
+%% Hosts that have been made since are looked at.
+watch_made(#world{service = #service{memory = #{machines := Machines}, watched = Watched,
+                                     observed = Observed} = Service} = World) ->
+    Known = #{Id => [] || Id := #{told := _} <- Machines},
+    Gone = maps:keys(maps:without(maps:keys(Known), Watched)),
+    After = World#world{service = Service#service{
+        watched = Known,
+        observed = lists:foldl(fun sderl_ops_observed:forget_host/2, Observed, Gone)
+    }},
+    lists:foldl(fun look/2, After, lists:sort(maps:keys(maps:without(maps:keys(Watched), Known)))).
+
+is_watched(<<"cloud/", _/binary>> = Name, #world{service = #service{watched = Watched}}) ->
+    is_map_key(Name, Watched);
+is_watched(_, _) ->
+    true.
 
 tell(Notes, #world{notes = Before, now = Now} = World) ->
     World#world{notes = lists:reverse([{Now, Note} || Note <- Notes], Before)}.
@@ -261,6 +280,7 @@ begin_step(Step, World0) ->
 
 host_of({Kind, Host, _}, _) when Kind =:= fetch; Kind =:= remove; Kind =:= drop_release -> Host;
 host_of(groups, _) -> undefined;
+host_of({Kind, _}, _) when Kind =:= create; Kind =:= delete -> undefined;
 host_of({_, Id}, Memory) -> sderl_ops_memory:host_of(Id, Memory).
 
 without_effect(#run{number = Number}, Queue) ->
@@ -289,15 +309,19 @@ run_step(#run{host = Host} = Run, Effect, Ms, #world{hosts = Hosts} = World0) ->
             later(?LIMIT_MS, {answer, Run, {error, timeout}},
                   later(Ms, {effect, Run, Effect}, World));
         {up, _} ->
-            later(Ms, {answer, Run, ok}, later(Ms - Ms div 4, {effect, Run, Effect}, World));
+            later(Ms, {answer, Run, good(Run)}, later(Ms - Ms div 4, {effect, Run, Effect}, World));
         {hung, _} -> later(?LIMIT_MS, {answer, Run, {error, timeout}}, World);
         {_, _} -> later(100, {answer, Run, {error, unreachable}}, World)
     end.
+
+good(#run{step = {create, _}}) -> {ok, #{state => running}};
+good(_) -> ok.
 
 duration(Step, Dice) ->
     Most = case Step of
         {fetch, _, _} -> 4_000;
         {start, _} -> 3_000;
+        {create, _} -> 8_000;
         groups -> 1_000;
         _ -> 500
     end,
@@ -325,6 +349,7 @@ answer(#run{number = Number, step = Step, host = Host} = Run, Given, World) ->
     lists:foldl(fun(Name, W) -> look(Name, once, W) end, After, affected(Run, After)).
 
 %% The hosts at which one has to look to see what a step has done: all that answer, for groups.
+affected(#run{step = {Kind, _}}, _) when Kind =:= create; Kind =:= delete -> [];
 affected(#run{host = undefined}, #world{service = #service{observed = #{hosts := Hosts}}}) ->
     [Name || Name := #{state := up} <- maps:iterator(Hosts, ordered)];
 affected(#run{host = Host}, _) -> [Host].
@@ -334,17 +359,34 @@ affected(#run{host = Host}, _) -> [Host].
 %% What it shows is how things were when it began.
 look(What, World) -> look(What, again, World).
 
+look({provider, _} = What, Again, #world{service = #service{incarnation = Incarnation},
+                                        now = Now} = World) ->
+    {Took, Seen} = sight(What, World, 150),
+    later(Took, {looked, Incarnation, What, Now, Seen, Again}, World);
 look(What, Again, #world{service = #service{incarnation = Incarnation}, now = Now} = World0) ->
     {Ms, World} = roll(300, World0),
     {Took, Seen} = sight(What, World, Ms),
     later(Took, {looked, Incarnation, What, Now, Seen, Again}, World).
 
 again(_, once, World) -> World;
+again({provider, _} = What, again, #world{service = #service{incarnation = Incarnation}} = World) ->
+    later(4 * ?LOOK_EVERY_MS, {look, Incarnation, What}, World);
 again(What, again, #world{service = #service{incarnation = Incarnation}} = World) ->
     Every = maps:get(look_every_ms, World#world.options, ?LOOK_EVERY_MS),
-    later(Every, {look, Incarnation, What}, World).
+    case is_watched(What, World) of
+        true -> later(Every, {look, Incarnation, What}, World);
+        false -> World
+    end.
 
-%% Each node says in which groups it is.
+%% Each node says in which groups it is. A program that lists its hosts fails now and then, and so
+%% often tells how things were.
+sight({provider, _}, #world{made = Made, faults = Faults, number = Number}, Ms) ->
+    case Faults andalso Number rem 4 =:= 0 of
+        true -> {Ms, #{state => failing, why => ~"sick"}};
+        false ->
+            {Ms, #{state => up, hosts => #{Name => #{state => running}
+                                           || <<"cloud/", Name/binary>> := _ <- Made}}}
+    end;
 sight(Name, #world{hosts = Hosts, groups = Groups}, Ms) ->
     case Hosts of
         #{Name := #host{state = up, releases = Releases, instances = Instances, nodes = Nodes}} ->
@@ -352,22 +394,34 @@ sight(Name, #world{hosts = Hosts, groups = Groups}, Ms) ->
                   #{Group => [Id || Id <- Ids, is_map_key(Id, Nodes)] || Group := Ids <- Groups}}};
         #{Name := #host{state = hung}} -> {?LIMIT_MS, {absent(unreachable), #{}, #{}}};
         #{Name := #host{state = down}} -> {Ms, {absent(unreachable), #{}, #{}}};
-        #{Name := #host{state = gone}} -> {Ms, {absent(gone), #{}, #{}}}
+        #{Name := #host{state = gone}} -> {Ms, {absent(gone), #{}, #{}}};
+        #{} -> {Ms, {absent(unreachable), #{}, #{}}}
     end.
 
 absent(State) -> #{state => State, releases => [], instances => #{}}.
 
 looked(What, Began, Seen, #world{service = Service} = World) ->
-    #service{observed = Observed, looked = Looked, memory = Memory} = Service,
+    #service{looked = Looked} = Service,
     case maps:get(What, Looked, Began) > Began of
         %% Another that began later was quicker.
         true -> World;
-        false ->
-            plan(settle(World#world{service = Service#service{
-                observed = see(What, Seen, Observed, Memory),
-                looked = Looked#{What => Began}}}))
+        false when is_binary(What) ->
+            case is_watched(What, World) of
+                true -> put_seen(What, Began, Seen, World);
+                false -> World
+            end;
+        false -> put_seen(What, Began, Seen, World)
     end.
 
+put_seen(What, Began, Seen, #world{service = #service{observed = Observed, looked = Looked,
+                                                      memory = Memory} = Service} = World) ->
+    plan(settle(World#world{service = Service#service{
+        observed = see(What, Seen, Observed, Memory),
+        looked = Looked#{What => Began}}})).
+
+see({provider, Provider}, Seen, Observed, _) ->
+    Providers = maps:get(providers, Observed, #{}),
+    Observed#{providers => Providers#{Provider => Seen}};
 see(Host, {Seen, Running, InGroups}, Observed, #{assigned := Assigned} = Memory) ->
     Adopted = [Id || Id := #{host := Of} <- sderl_ops_memory:adopted(Memory), Of =:= Host],
     Gone = #{Id => #{state => gone, health => unknown}
@@ -410,6 +464,10 @@ effect(groups, _, #world{service = Service}) ->
     {groups, sderl_ops_reconcile:groups(Desired, Observed, Memory)};
 effect(Step, _, _) -> Step.
 
+take_effect(#run{incarnation = Old}, {create, Id},
+            #world{service = #service{incarnation = Now}, stored = #{machines := Known}} = World)
+  when Old =/= Now, not is_map_key(Id, Known) ->
+    World;
 take_effect(#run{incarnation = Incarnation, step = Step} = Run, Effect, World0) ->
     #world{service = #service{incarnation = Now}, orphans = Orphans, now = At} = World0,
     World = case Incarnation of
@@ -423,6 +481,16 @@ change({groups, Groups}, _, World) ->
     lists:foldl(fun(Group, W) -> make_group(Group, Up, W) end, drop_groups(Groups, World), Groups);
 change(none, _, World) ->
     World;
+change({create, Id}, _, #world{hosts = Hosts, made = Made} = World)
+  when not is_map_key(Id, Made) ->
+    sderl_ops_world_check:made(World#world{
+        hosts = Hosts#{Id => #host{since = World#world.now}}, made = Made#{Id => []}});
+change({create, _}, _, World) ->
+    World;
+change({delete, Id}, _, #world{hosts = Hosts, made = Made} = World) ->
+    #host{nodes = Nodes} = maps:get(Id, Hosts, #host{}),
+    lists:foldl(fun lose/2, World#world{hosts = maps:remove(Id, Hosts), made = maps:remove(Id, Made)},
+                maps:keys(Nodes));
 change(Effect, Name, #world{hosts = Hosts} = World) ->
     case Hosts of
         #{Name := #host{state = up} = Host} ->
@@ -552,6 +620,8 @@ with_host(Do, #world{hosts = Hosts} = World) ->
     Do(Host, Next).
 
 %% A host that fails loses what runs on it; one that hangs does not. Either comes back.
+put_host(Name, _, #world{hosts = Hosts} = World) when not is_map_key(Name, Hosts) ->
+    World;
 put_host(Name, State, #world{hosts = Hosts, now = Now} = World) ->
     #{Name := Host} = Hosts,
     Changed = case {Host#host.state, State} of

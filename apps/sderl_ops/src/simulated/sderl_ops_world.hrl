@@ -28,7 +28,9 @@
     memory :: sderl_ops_memory:memory(),
     runs = #{} :: #{pos_integer() => #run{}},
     %% When the last look that has come back began.
-    looked = #{} :: #{binary() => integer()},
+    looked = #{} :: #{binary() | {provider, binary()} => integer()},
+    %% Hosts that a program has made, and at which it looks.
+    watched = #{} :: #{binary() => []},
     planned = false :: boolean(),
     last = never :: never | integer(),
     result = none :: none | sderl_ops_reconcile:result()
@@ -42,6 +44,8 @@
     number = 1 :: pos_integer(),
     hosts = #{} :: #{binary() => #host{}},
     groups = #{} :: #{binary() => [binary()]},
+    %% Hosts that a program has made.
+    made = #{} :: #{binary() => []},
     %% All revisions.
     revisions = #{} :: #{pos_integer() => map()},
     revision = 1 :: pos_integer(),

@@ -7,7 +7,7 @@ how things are, not from what the service knows of them.
 
 -include("sderl_ops_world.hrl").
 
--export([begin_step/2, watch/2, up/1, final/1, problem/2]).
+-export([begin_step/2, made/1, watch/2, up/1, final/1, problem/2]).
 
 %% What a service of before had begun may have happened unseen; and a host that is just back may not
 %% have been noticed.
@@ -32,6 +32,15 @@ is_orphan(Id, #world{orphans = Orphans, now = Now}) ->
 -spec problem(term(), #world{}) -> #world{}.
 problem(Problem, #world{problems = Problems, now = Now} = World) ->
     World#world{problems = [{Now, Problem} | Problems]}.
+
+-doc "Never are there more than twice as many as are wanted.".
+-spec made(#world{}) -> #world{}.
+made(#world{made = Made} = World) ->
+    Most = maps:get(most_made, World#world.options, 8),
+    case map_size(Made) > Most of
+        true -> problem({too_many_made, maps:keys(Made)}, World);
+        false -> World
+    end.
 
 effective(#world{service = #service{desired = Desired, memory = Memory}}) ->
     sderl_ops_upgrade:effective(Desired, Memory).
@@ -71,6 +80,16 @@ harm({Kind, Id} = Step, #world{service = #service{memory = Memory}} = World)
     [{as_desired_already, Step} || not sderl_ops_memory:is_aside(Id, Memory),
                                    is_as_desired(Id, Host, World)]
         ++ out_of_service(Step, Id, World)
+        ++ repeated(Step, World);
+harm({delete, Host} = Step, #world{hosts = Hosts, service = Service} = World) ->
+    #service{memory = #{assigned := Assigned}} = Service,
+    [{assigned_there, Step, Id} || Id := Of <- Assigned, Of =:= Host]
+        ++ [{runs_there, Step, Id}
+            || #{Host := #host{state = up, nodes = Nodes}} <- [Hosts],
+               Id := _ <- Nodes, not is_map_key(Id, up(World#world{hosts =
+                                                        maps:remove(Host, Hosts)})),
+               is_map_key(Id, map_get(instances, effective(World))),
+               (map_get(Host, Hosts))#host.since + ?UNSEEN_MS < World#world.now]
         ++ repeated(Step, World);
 harm({drop_release, Name, Sha} = Step, #world{hosts = Hosts} = World) ->
     #{Name := #host{instances = Instances}} = Hosts,
@@ -210,6 +229,14 @@ final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
         ++ [{group_not_desired, Name}
             || Name := [_ | _] <- maps:filter(fun(_, Ids) -> lists:any(IsUp, Ids) end, InGroups),
                not lists:any(fun(#{name := Of}) -> Of =:= Name end, Groups)]
+        ++ [{made, Domain, Of}
+            || Domain := #{hosts := Count} <- sderl_ops_machines:pools(effective(World)),
+               Of <- [[Id || Id := _ <- World#world.made,
+                             element(1, sderl_ops_machines:split(Id)) =:=
+                                 <<"cloud/", Domain/binary>>]],
+               length(Of) =/= Count]
+        ++ [{made_for_nothing, maps:keys(World#world.made)}
+            || sderl_ops_machines:pools(effective(World)) =:= #{}, World#world.made =/= #{}]
         ++ [{release, Name, Sha} || Name := #host{state = up, releases = There} <- Hosts,
                                     Sha <- There, not is_map_key(Sha, Releases)].
 
