@@ -169,10 +169,15 @@ wrong() ->
           "letters, digits, _ and -, at most 63"]},
         {[~"providers", ~"x"], #{~"type" => ~"lokal"},
          ["providers.x.type: \"lokal\" is not a type of provider: \"local\" or "
-          "\"ssh\""]},
+          "\"ssh\" or \"exec\""]},
         {[~"providers", ~"x"], #{},
          ["providers.x.type is missing: it is a type of provider: \"local\" or "
-          "\"ssh\""]},
+          "\"ssh\" or \"exec\""]},
+        {[~"providers", ~"x"], #{~"type" => ~"exec", ~"program" => 7, ~"arguments" => ~"a",
+                                 ~"timeout_s" => 0},
+         ["providers.x.arguments: \"a\" is not a list of arguments of the program, at most 100",
+          "providers.x.program: 7 is not the path of a program",
+          "providers.x.timeout_s: 0 is not a number of seconds, 1 or more"]},
         {[~"providers", ~"x"], 7, ["providers.x: 7 is not an object (provider)"]},
         {[~"providers", ~"here", ~"hosts"], 2.5,
          ["providers.here.hosts: 2.5 is not a number of hosts, 1 or more"]},
@@ -277,6 +282,9 @@ wrong() ->
          ["domains.eu.hosts: the host h1 is there twice",
           "domains.eu.hosts.2: \"h9\" is not a host of the provider here; there is h1, h2, h3, "
           "h4"]},
+        {[~"domains", ~"eu", ~"hosts"], 3,
+         ["domains.eu.hosts: the provider here makes no hosts: list the names of its hosts, or "
+          "leave this out for all it has"]},
         {[~"domains", ~"eu", ~"hosts"], [],
          ["domains.eu.hosts: [] is not a list of names of hosts, 1 to 10000"]},
         {[~"domains", ~"eu", ~"region"], ~"",
@@ -396,6 +404,19 @@ wrong_test_() ->
          ?_assertEqual(Sentences, sentences(check(put_at(Path, Value, full()))))}
      || {Path, Value, Sentences} <- wrong()
     ].
+
+made_hosts_test() ->
+    Made = put_at([~"providers", ~"cloud"], #{~"type" => ~"exec", ~"program" => ~"hosts.sh"},
+                  put_at([~"domains", ~"eu", ~"provider"], ~"cloud", full())),
+    {ok, #{providers := #{~"cloud" := Cloud}, domains := #{~"eu" := #{hosts := 3}}}} =
+        check(put_at([~"domains", ~"eu", ~"hosts"], 3, Made)),
+    ?assertMatch(#{type := exec, arguments := [], env := #{}, timeout_s := 300,
+                   lost_after_s := 300}, Cloud),
+    [?assertEqual(["domains.eu.hosts: the provider cloud is a program that makes hosts: say how "
+                   "many, as \"hosts\": 3"],
+                  [Sentence || Sentence <- sentences(check(put_at([~"domains", ~"eu", ~"hosts"],
+                                                                  Hosts, Made)))])
+     || Hosts <- [[~"a"]]].
 
 %% What sderl_pattern says about a pattern is said here.
 pattern_contradiction_test() ->

@@ -450,7 +450,9 @@ settle(#world{service = #service{runs = Runs} = Service} = World) ->
 
 is_over(#run{ended = never}, _) -> false;
 is_over(#run{ended = Ended} = Run, #world{service = #service{looked = Looked}} = World) ->
-    lists:all(fun(Name) -> maps:get(Name, Looked, -1) >= Ended end, affected(Run, World)).
+    lists:all(fun(Name) ->
+        maps:get(Name, Looked, -1) >= Ended orelse not is_watched(Name, World)
+    end, affected(Run, World)).
 
 %% ---------------------------------------------------------------- effects
 
