@@ -70,7 +70,7 @@ create() {
         port=$((port + 1))
         tries=$((tries + 1))
     done
-    fail "no server started for $1: $(tail -n 1 "$host/log" | tr -d '"\\')"
+    fail "no server started for $1: $(tail -n 1 "$host/log" | tr -d '"\\\r')"
 }
 
 delete() {
