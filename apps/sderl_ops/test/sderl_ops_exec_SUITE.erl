@@ -45,7 +45,7 @@ bad_programs(Config) ->
          {"kill -9 $$\n", "status 137"},
          {"echo broken\nexit 7\n", "status 7"},
          {"head -c 2000000 /dev/zero | tr '\\0' x\n", "450000 bytes"},
-         {"echo '{\"id\":\"1\",\"hosts\":[]}'\n", "another request"},
+         {"echo '{\"id\":\"1\",\"hosts\":[]}'\n", "another"},
          {"echo '{\"hosts'\n", "no JSON"},
          {"exit 0\n", "without an answer"}]],
     Missing = (program("", Config))#{program := ~"/there/is/no/such-program"},

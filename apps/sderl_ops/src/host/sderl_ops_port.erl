@@ -24,7 +24,7 @@ bytes=$1 file=$2
 shift 2
 exec 3<&0
 {
-    [ "$bytes" = 0 ] || head -c "$bytes" <&3
+    [ "$bytes" = 0 ] || head -c "$bytes" <&3 2>/dev/null
     exec >/dev/null 2>&1
     cat <&3
     kill -9 -$$

@@ -60,9 +60,11 @@ create() {
                 "SetEnv PATH=$PATH ERL_EPMD_PORT=${ERL_EPMD_PORT-4369}"
             cat "$folder/sshd_options" 2>/dev/null || :
         } >"$host/sshd_config"
-        # It goes into the background when it listens, and fails when somebody else does.
-        if "$sshd" -f "$host/sshd_config" -E "$host/log" </dev/null >/dev/null 2>&1; then
-            until [ -s "$host/pid" ]; do :; done
+        # It writes the file of its number when it listens, and ends where somebody else does. The
+        # lock is not for it.
+        setsid "$sshd" -D -e -f "$host/sshd_config" </dev/null >"$host/log" 2>&1 9>&- &
+        while kill -0 "$!" 2>/dev/null && [ ! -s "$host/pid" ]; do sleep 0.1; done
+        if [ -s "$host/pid" ] && runs "$host"; then
             printf '%s' "$port" >"$host/port.part"
             mv "$host/port.part" "$host/port"
             return
