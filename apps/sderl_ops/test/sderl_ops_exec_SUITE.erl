@@ -69,7 +69,7 @@ environment(Config) ->
     Lacking = Config1#{env => #{~"TOKEN" => {file, ~"/there/is/no/such"}}},
     ?assertMatch({error, _}, ask(#{do => list}, Lacking, Config)).
 
-%% The example: servers of this machine are made, asked for again, surveyed over ssh, and taken away.
+%% The example: servers of this machine are made, asked for again, looked at, and taken away.
 ssh_servers(Config) ->
     case path() of
         {ok, Path} -> ssh_servers(Path, Config);
@@ -140,7 +140,8 @@ terraform_runs(Config) ->
     init) mkdir -p .terraform ;;
     apply)
         if [ -f broken ]; then echo "Error: no money" >&2; exit 1; fi
-        jq '{hosts: {value: (.hosts | with_entries(.value = {address: ("10.0.0." + (.key | split("-") | last)), port: null}))}}' \
+        jq '{hosts: {value: (.hosts | with_entries(
+            .value = {address: ("10.0.0." + (.key | split("-") | last)), port: null}))}}' \
             shop.tfvars.json >recorded
         ;;
     output) cat recorded 2>/dev/null || echo '{}' ;;

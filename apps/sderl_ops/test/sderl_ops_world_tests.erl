@@ -165,8 +165,8 @@ given_up_problems(Options) ->
         ++ [{group, Groups} || Groups <- [World#world.groups],
                                Groups =/= #{~"all" => [~"db1", ~"db2", ~"web1", ~"web3"]}].
 
-%% One that is lost is replaced, and taken away when the other is there; one that nobody hears from is
-%% not, as long as that may be the service's own fault.
+%% One that is lost is replaced, and taken away when the other is there. One that nobody hears from
+%% is not, as long as that may be the service's own fault.
 replaced_test_() ->
     {timeout, 60, fun() ->
         Desired = on_made(3, desired(#{web => 3, db => 1})),
@@ -446,7 +446,8 @@ scaled(#{instances := Instances} = Desired, Seed) ->
     case [Instance || _ := #{family := ~"web"} = Instance <- Instances] of
         [#{release := Release, settings := Settings} = One | _] ->
             Others = #{Id => I || Id := #{family := ~"db"} = I <- Instances},
-            Webs = family(~"web", 1 + Seed rem 5, maps:with([candidates, limits, select, pools], One)),
+            Kept = maps:with([candidates, limits, select, pools], One),
+            Webs = family(~"web", 1 + Seed rem 5, Kept),
             All = maps:merge(Others, #{Id => I#{release := Release, settings := Settings}
                                        || Id := I <- Webs}),
             regrouped(Desired#{instances := All}, Seed);

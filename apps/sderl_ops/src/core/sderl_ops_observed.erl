@@ -10,7 +10,8 @@ down. Groups may be unknown, as at a time when no node can be asked.
 
 -export([new/0, host_state/2, instance_at/3, has_release/3, layout/1, is_up/2, is_healthy/2]).
 -export([put_instance/4, put_release/3, drop_release/3, provider/2, forget_host/2]).
--export_type([observed/0, host_seen/0, host_state/0, instance_seen/0, node_seen/0, layout/0, provider_seen/0]).
+-export_type([observed/0, host_seen/0, host_state/0, instance_seen/0, node_seen/0, layout/0,
+              provider_seen/0]).
 
 -type observed() :: #{
     hosts := #{sderl_ops_desired:host_id() => host_seen()},

@@ -88,7 +88,8 @@ host(Config, #{cluster := Cluster, folder := Folder}, Id,
      #{state := running, address := Address} = Told) ->
     Common = (maps:with([user, key, known_hosts], Config))#{folder => filename:join(Folder, "ssh")},
     Settings = maps:merge(Common, maps:with([address, port, user, host_key], Told)),
-    #{id => Id, address => Address, cluster => Cluster, connection => {sderl_ops_openssh, Settings}};
+    #{id => Id, address => Address, cluster => Cluster,
+      connection => {sderl_ops_openssh, Settings}};
 host(_, #{cluster := Cluster}, Id, _) ->
     #{id => Id, address => ~"unknown.invalid", cluster => Cluster, connection => {?MODULE, #{}}}.
 

@@ -163,7 +163,8 @@ handle_continue(begin_with_stored, S) ->
 %% The newest revision becomes what is to be.
 begin_newest(Cluster, #s{memory = Memory, made = Made} = S) ->
     #{revision := Revision, file := File, desired := Desired, trouble := Trouble, hosts := Hosts,
-      providers := Providers, archives := Archives, made := AllMade} = sderl_ops_stored:load(Cluster, Memory, Made),
+      providers := Providers, archives := Archives, made := AllMade} =
+        sderl_ops_stored:load(Cluster, Memory, Made),
     Begun = S#s{store = {Cluster, Revision}, file = File, desired = Desired, trouble = Trouble,
                 hosts = Hosts, providers = Providers, archives = Archives, made = AllMade},
     case Trouble of
@@ -438,7 +439,8 @@ begin_step(Step, #s{steps = Steps} = S) ->
     #s{desired = Desired, observed = Observed, memory = Memory, providers = Providers,
        envoy = {_, Envoy}, cookie = Cookie, made = Made, archives = Archives} = S,
     Context = #{desired => Desired, observed => Observed, memory => Memory, hosts => hosts(S),
-                providers => Providers, context => context(S), archives => Archives, envoy => Envoy, cookie => Cookie, made => Made,
+                providers => Providers, context => context(S), archives => Archives,
+                envoy => Envoy, cookie => Cookie, made => Made,
                 ours => maps:keys(map_get(assigned, Memory))},
     %% It ends with this process: the next one begins with none.
     {_, Ref} = spawn_opt(fun() -> exit({step, sderl_ops_work:do(Step, Context)}) end,

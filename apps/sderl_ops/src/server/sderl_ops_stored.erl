@@ -12,8 +12,8 @@ has an instance the newest that has it; others are forgotten when a revision is 
 
 -doc """
 `hosts`, `archives`, and `providers` that are programs, are those of all revisions that are kept:
-what is left on a host that the file no longer has is taken away there, and a family that goes back needs the archive of before.
-`made` are the groups that the service has made. `trouble` is why a revision that an earlier version
+what is left on a host that the file no longer has is taken away there, and a family that goes back
+needs the archive of before. `made` are the groups that the service has made. `trouble` is why a revision that an earlier version
 of the service has stored cannot be kept by this one.
 """.
 -type stored() :: #{
@@ -64,9 +64,9 @@ load(Cluster, Memory, Made) ->
         desired => Desired,
         trouble => Trouble,
         hosts => of_all(hosts, Revisions),
-        providers => lists:foldl(fun({_, #{prepared := #{file := #{providers := Of}}}}, Known) ->
-            maps:merge(Known, maps:filter(fun(_, #{type := Type}) -> Type =:= exec end, Of))
-        end, #{}, Revisions),
+        providers => #{Name => Provider
+                       || {_, #{prepared := #{file := #{providers := Of}}}} <- Revisions,
+                          Name := #{type := exec} = Provider <- Of},
         archives => of_all(archives, Revisions),
         made => AllMade
     }.

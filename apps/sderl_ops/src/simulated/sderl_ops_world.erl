@@ -491,8 +491,8 @@ change({create, _}, _, World) ->
     World;
 change({delete, Id}, _, #world{hosts = Hosts, made = Made} = World) ->
     #host{nodes = Nodes} = maps:get(Id, Hosts, #host{}),
-    lists:foldl(fun lose/2, World#world{hosts = maps:remove(Id, Hosts), made = maps:remove(Id, Made)},
-                maps:keys(Nodes));
+    Left = World#world{hosts = maps:remove(Id, Hosts), made = maps:remove(Id, Made)},
+    lists:foldl(fun lose/2, Left, maps:keys(Nodes));
 change(Effect, Name, #world{hosts = Hosts} = World) ->
     case Hosts of
         #{Name := #host{state = up} = Host} ->
