@@ -107,8 +107,8 @@ cluster is left, and where nobody has answered for 5 minutes.
                    sderl_ops_memory:time(), sderl_ops_observed:observed()) ->
     sderl_ops_observed:observed().
 forget_hosts(#{releases := Releases} = Desired, Memory, Now, #{hosts := Seen} = Observed) ->
-    #{assigned := Assigned, unreachable := Unreachable} = Memory,
-    case maps:without(hosts(Desired), Seen) of
+    #{assigned := Assigned, unreachable := Unreachable, machines := Machines} = Memory,
+    case maps:without(hosts(Desired) ++ maps:keys(Machines), Seen) of
         Others when Others =:= #{} ->
             Observed;
         Others ->
