@@ -5,7 +5,13 @@
 # usage: sh host.sh BASE CLUSTER VERB [ARGUMENT ...]
 #
 #   survey                   what is there, and what runs
-#   fetch SHA SIZE           a release's archive on stdin: checked, unpacked beside, renamed
+#   fetch SHA SIZE [keep [FILE]]
+#                            a release's archive on stdin: checked, unpacked beside, renamed; with
+#                            keep it stays, and this host can give it to others
+#   give SHA FOLDER          gives that to a host which is a folder of this machine
+#   give SHA ADDRESS PORT [USER]
+#                            gives it to a host over ssh, with the agent that was forwarded; its
+#                            keys as for known_hosts, of a host called receiver, on stdin
 #   lay_out ID               an instance's files on stdin (tar): made beside, moved, marked last
 #   start ID SECONDS         returns when the instance is up, or says why it is not
 #   stop ID SECONDS          asks, waits, and kills in the end; both run the hooks around
@@ -18,7 +24,7 @@
 # complaints of the programs used. Needs: sh, the usual tools, GNU grep, tar, sha256sum, flock,
 # setsid, /proc.
 #
-# BASE has releases/SHA/ and nodes/ID/ with
+# BASE has releases/SHA/, archives/SHA and nodes/ID/ with
 #   instance   what was laid out; written last, so without it nothing counts as laid out
 #   home/      HOME, with .erlang.cookie
 #   env        the environment, as shell commands
@@ -54,10 +60,10 @@ demand_name() { is_name "$1" || fail bad_name; }
 
 # One call at a time for each instance and release. The lock ends with its holder, also when that
 # is killed.
-lock() { # NAME
+lock() { # NAME [SECONDS]
     mkdir -p "$base/locks"
     exec 9>"$base/locks/$1"
-    flock -w 10 9 || fail busy
+    flock -w "${2-10}" 9 || fail busy
 }
 
 # ---------------------------------------------------------------- processes
@@ -217,6 +223,9 @@ verb_survey() {
     for folder in "$base"/releases/*/; do
         [ ! -d "$folder" ] || answer release "$(basename "$folder")"
     done
+    for file in "$base"/archives/*; do
+        [ ! -f "$file" ] || [ ! -d "$base/releases/${file##*/}" ] || answer archive "${file##*/}"
+    done
     # All processes at once: a host may have many instances.
     mark=SDERL_OPS_FOLDER=$(printf '%s' "$base" | sed 's/[][\.*^$]/\\&/g')/nodes/
     running=$(grep -soazH -e "^$mark.*" /proc/[0-9]*/environ | tr '\0' '\n' |
@@ -243,16 +252,46 @@ verb_survey() {
     done
 }
 
-verb_fetch() { # SHA SIZE
+# What comes in is written to a file. A sender that stands still for so many seconds is given up:
+# nothing else tells, when it is not the service.
+patience=15
+receive() { # FILE
+    exec 3<&0
+    cat <&3 >"$1" 9>&- &
+    reader=$!
+    exec 3<&-
+    (
+        before=-1 still=0
+        while [ "$still" -lt "$patience" ]; do
+            sleep 1
+            kill -0 "$reader" || exit 0
+            now=$(wc -c <"$1")
+            if [ "$now" = "$before" ]; then still=$((still + 1)); else still=0; fi
+            before=$now
+        done
+        kill -9 "$reader"
+    ) </dev/null >/dev/null 2>&1 9>&- &
+    watch=$!
+    status=0
+    wait "$reader" || status=$?
+    kill "$watch" 2>/dev/null || :
+    # Killed, it is short of something.
+    [ "$status" = 0 ] || [ "$status" = 137 ] || exit "$status"
+}
+
+# While another call brings it, this one waits until that has done so, or failed. A file of this
+# machine need not be read from stdin.
+verb_fetch() { # SHA SIZE [keep [FILE]]
     demand_name "$1"
-    lock "release-$1"
+    [ ! -d "$base/releases/$1" ] || return 0
+    lock "release-$1" 840
     [ ! -d "$base/releases/$1" ] || return 0
     mkdir -p "$base/releases"
     part=$base/releases/.$1
     rm -rf "$part"
     mkdir "$part"
     left=$part
-    cat >"$part/archive"
+    [ -n "${4-}" ] && ln "$4" "$part/archive" 2>/dev/null || receive "$part/archive"
     size=$(wc -c <"$part/archive")
     [ "$size" -eq "$2" ] || fail cut_off "$((size))" "$2"
     sum=$(sha256sum <"$part/archive")
@@ -261,7 +300,85 @@ verb_fetch() { # SHA SIZE
     tar -xof "$part/archive" -C "$part/new"
     # Instances have hard links to these: a file must be replaced, and not written into.
     find "$part/new" -type f -exec chmod a-w {} +
+    [ "${3-}" != keep ] || {
+        mkdir -p "$base/archives"
+        mv -f "$part/archive" "$base/archives/$1"
+    }
     mv "$part/new" "$base/releases/$1"
+}
+
+# Several may be given to at a time; what is given is not dropped meanwhile.
+verb_give() { # SHA FOLDER | SHA ADDRESS PORT [USER]
+    demand_name "$1"
+    mkdir -p "$base/locks"
+    exec 9>"$base/locks/release-$1"
+    flock -s -w 10 9 || fail relay giver busy
+    archive=$base/archives/$1
+    [ -f "$archive" ] && [ -d "$base/releases/$1" ] || fail relay giver no_archive "$1"
+    size=$(($(wc -c <"$archive")))
+    for folder in "$base"/.give.*; do
+        [ ! -d "$folder" ] || [ -d "/proc/${folder##*.}" ] || rm -rf "$folder"
+    done
+    give=$base/.give.$$
+    rm -rf "$give"
+    mkdir "$give"
+    left=$give
+    # Whatever the other side says, little of it is kept.
+    {
+        status=0
+        if [ "$#" = 2 ]; then
+            sh "$0" "$2" "$cluster" fetch "$1" "$size" keep "$archive" 2>&1 <"$archive" 9>&- ||
+                status=$?
+        else
+            cat >"$give/known_hosts"
+            give_over_ssh "$@" 2>&1 <"$archive" 9>&- || status=$?
+        fi
+        echo "$status" >"$give/status"
+    } | {
+        head -c 8192 >"$give/said"
+        cat >/dev/null
+    }
+    status=$(cat "$give/status")
+    said=$(grep '^ops ' "$give/said" | tail -n 1) || :
+    [ "$said" != 'ops ok' ] || return 0
+    grep -v '^ops ' "$give/said" | tail -n 4 | cut -c1-400 || :
+    # shellcheck disable=SC2086 # words
+    case $said in
+    'ops error wrong_checksum '*)
+        sum=$(sha256sum <"$archive")
+        [ "${sum%% *}" = "$1" ] || {
+            rm -f "$archive"
+            fail relay giver wrong_checksum "${sum%% *}"
+        }
+        fail relay link ${said#ops error }
+        ;;
+    'ops error cut_off'*) fail relay link ${said#ops error } ;;
+    'ops error '*) fail relay receiver ${said#ops error } ;;
+    esac
+    case $status in
+    255) fail relay link ssh ;;
+    119) fail relay link no_script ;;
+    127) fail relay giver lacks ssh ;;
+    *) fail relay receiver failed ;;
+    esac
+}
+
+# The script lies there under the same name: the service has looked at that host with it.
+give_over_ssh() { # SHA ADDRESS PORT [USER]
+    command -v ssh >/dev/null || return 127
+    case $0$given in
+    *[!A-Za-z0-9._/-]*) return 119 ;;
+    esac
+    call="sh $0 $given $cluster fetch $1 $size keep"
+    ssh -T -p "$3" ${4+-l "$4"} \
+        -o BatchMode=yes -o StrictHostKeyChecking=yes -o UpdateHostKeys=no -o CheckHostIP=no \
+        -o HostKeyAlias=receiver -o "UserKnownHostsFile=\"$give/known_hosts\"" \
+        -o GlobalKnownHostsFile=none -o VerifyHostKeyDNS=no \
+        -o IdentityFile=none -o IdentitiesOnly=no -o PreferredAuthentications=publickey \
+        -o ConnectTimeout=15 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 \
+        -o ClearAllForwardings=yes -o ForwardAgent=no -o ForwardX11=no \
+        -o ControlMaster=no -o ControlPath=none -o PermitLocalCommand=no -o LogLevel=INFO \
+        -- "$2" "exec sh -c '[ -f $0 ] || exit 119; exec $call'"
 }
 
 verb_lay_out() { # ID
@@ -430,20 +547,22 @@ verb_remove() { # ID
 
 verb_drop_release() { # SHA
     demand_name "$1"
-    [ -e "$base/releases/$1" ] || [ -e "$base/releases/.$1" ] || return 0
+    [ -e "$base/releases/$1" ] || [ -e "$base/releases/.$1" ] || [ -e "$base/archives/$1" ] ||
+        return 0
     lock "release-$1"
     for file in "$base"/nodes/*/instance; do
         [ ! -f "$file" ] || ! grep -qxF "release $1" "$file" ||
             fail in_use "$(basename "$(dirname "$file")")"
     done
-    rm -rf "$base/releases/.$1"
+    rm -rf "$base/releases/.$1" "$base/archives/$1"
     [ ! -d "$base/releases/$1" ] || mv "$base/releases/$1" "$base/releases/.$1"
     rm -rf "$base/releases/.$1"
 }
 
 # ---------------------------------------------------------------- begin
 
-base=$1 cluster=$2 verb=$3
+given=$1 cluster=$2 verb=$3
+base=$given
 shift 3
 demand_name "$cluster"
 mkdir -p "$base"
@@ -451,7 +570,7 @@ base=$(cd "$base" && pwd -P)
 left=''
 trap '[ -z "$left" ] || rm -rf "$left"' EXIT
 case $verb in
-survey | fetch | lay_out | start | stop | hook | remove | drop_release) "verb_$verb" "$@" ;;
+survey | fetch | give | lay_out | start | stop | hook | remove | drop_release) "verb_$verb" "$@" ;;
 *) fail bad_verb ;;
 esac
 [ -z "$left" ] || rm -rf "$left"

@@ -185,7 +185,7 @@ wrong() ->
          ["providers.here.hosts: 501 is not a number of hosts, at most 500"]},
         {[~"providers", ~"here", ~"lost_after_s"], 5,
          ["providers.here.lost_after_s is not a key of a local provider; its keys are hosts, "
-          "address"]},
+          "address, relay"]},
         {[~"providers", ~"lab", ~"hosts"], [],
          ["providers.lab.hosts: [] is not a list of hosts, 1 to 10000"]},
         {[~"providers", ~"lab", ~"hosts", 1, ~"port"], 0,

@@ -9,7 +9,8 @@
 -export([release_twice/1, code_twice/1, own_files/1, commands_and_hooks/1, refusals/1,
          start_that_dies/1, start_that_never_returns/1, stop_that_is_ignored/1, exited_is_seen/1,
          side_by_side/1, killed_while_fetching/1, killed_while_laying_out/1,
-         killed_while_starting/1, full_disk/1, hanging_program/1, service_is_killed/1]).
+         killed_while_starting/1, full_disk/1, hanging_program/1, service_is_killed/1,
+         given_on/1, given_wrongly/1, killed_while_giving/1, sender_stands_still/1]).
 %% A host in a namespace of its own.
 -export([run/5]).
 -behaviour(sderl_ops_transport).
@@ -18,7 +19,8 @@ all() ->
     [release_twice, code_twice, own_files, commands_and_hooks, refusals, start_that_dies,
      start_that_never_returns, stop_that_is_ignored, exited_is_seen, side_by_side,
      killed_while_fetching, killed_while_laying_out, killed_while_starting, full_disk,
-     hanging_program, service_is_killed].
+     hanging_program, service_is_killed, given_on, given_wrongly, killed_while_giving,
+     sender_stands_still].
 
 %% A port mapper of its own: it is started by the first node, and ended with the suite.
 init_per_suite(Config) ->
@@ -394,6 +396,100 @@ service_is_killed(_) ->
     kill([Pid]),
     receive {Service, {exit_status, _}} -> ok end,
     await(fun() -> not Sleeps() end).
+
+%% ------------------------------------------------------------------ from host to host
+
+%% One archive leaves the service, and five hosts have it from each other, on one disk once.
+given_on(Config) ->
+    Hosts = [relay_host(N, Config) || N <- lists:seq(1, 6)],
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper(),
+                                       "x" => crypto:strong_rand_bytes(100_000)}),
+    ok = sderl_ops_sent:start(),
+    ok = sderl_ops_host:fetch(hd(Hosts), Sha, Archive),
+    Size = filelib:file_size(Archive),
+    lists:foreach(fun(N) ->
+        twice(fun() ->
+            sderl_ops_host:give(lists:nth(N div 2, Hosts), lists:nth(N, Hosts), Sha)
+        end)
+    end, lists:seq(2, 6)),
+    ?assertMatch(#{archives := 1, archive_bytes := Size, control_calls := 10}, sderl_ops_sent:read()),
+    [?assertMatch(#{releases := [Sha], archives := [Sha]}, survey(Host)) || Host <- Hosts],
+    Links = os:cmd(["stat -c %h '", relay_file(6, Sha, Config), "'"]),
+    ?assertEqual("6", string:trim(Links)),
+    %% What another dropped is of no importance.
+    twice(fun() -> sderl_ops_host:drop_release(hd(Hosts), Sha) end),
+    ?assertMatch(#{releases := [], archives := []}, survey(hd(Hosts))),
+    ok = sderl_ops_host:lay_out(lists:last(Hosts), ~"web1", layout(Sha)),
+    ok = sderl_ops_host:remove(lists:last(Hosts), ~"web1").
+
+relay_host(N, Config) ->
+    (host({sderl_ops_sh, #{base => relay_base(N, Config)}}))#{relay => true}.
+
+relay_base(N, Config) ->
+    filename:join(?config(folder, Config), "relay " ++ integer_to_list(N)).
+
+relay_file(N, Sha, Config) ->
+    filename:join([relay_base(N, Config), "archives", binary_to_list(Sha)]).
+
+given_wrongly(Config) ->
+    [A, B, C] = [relay_host(N, Config) || N <- [1, 2, 3]],
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
+    %% Without an archive nothing can be given: it was never there, or was not kept.
+    ?assertEqual({error, {relay, giver, {no_archive, Sha}}}, sderl_ops_host:give(A, B, Sha)),
+    ok = sderl_ops_host:fetch(C#{relay := false}, Sha, Archive),
+    ?assertMatch(#{releases := [Sha], archives := []}, survey(C)),
+    ?assertEqual({error, {relay, giver, {no_archive, Sha}}}, sderl_ops_host:give(C, B, Sha)),
+    %% One that is broken is noticed by the receiver, and is no more.
+    ok = sderl_ops_host:fetch(A, Sha, Archive),
+    File = relay_file(1, Sha, Config),
+    ok = file:delete(File),
+    ok = file:write_file(File, "something else"),
+    {error, {relay, giver, {wrong_checksum, _, _}} = Why} = sderl_ops_host:give(A, B, Sha),
+    ?assert(string:length(sderl_ops_host:format_error(Why)) > 10),
+    ?assertMatch(#{releases := [Sha], archives := []}, survey(A)),
+    ?assertMatch(#{releases := []}, survey(B)),
+    %% A receiver that cannot take it.
+    ok = file:write_file(relay_base(4, Config), "no folder"),
+    ok = sderl_ops_host:fetch(B, Sha, Archive),
+    {error, {relay, receiver, {failed, _, _}}} =
+        sderl_ops_host:give(B, relay_host(4, Config), Sha),
+    ?assertMatch({error, {relay, giver, _}}, sderl_ops_host:give(relay_host(4, Config), A, Sha)).
+
+%% What a killed one left does not matter.
+killed_while_giving(Config) ->
+    [A, B] = [relay_host(N, Config) || N <- [1, 2]],
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
+    ok = sderl_ops_host:fetch(A, Sha, Archive),
+    %% A call that has what it waits for from nobody: the release is held by another one.
+    Lock = filename:join(relay_base(2, Config), "locks/release-" ++ binary_to_list(Sha)),
+    ok = filelib:ensure_dir(Lock),
+    Holder = open_port({spawn_executable, os:find_executable("flock")},
+                       [{args, [Lock, "sh", "-c", "echo held; read -r end"]}, {line, 100}]),
+    receive {Holder, {data, _}} -> ok end,
+    {Caller, Monitor} = spawn_monitor(fun() -> sderl_ops_host:give(A, B, Sha) end),
+    Note = fun() -> filelib:wildcard(".give.*", relay_base(1, Config)) end,
+    await(fun() -> Note() =/= [] end),
+    true = exit(Caller, kill),
+    receive {'DOWN', Monitor, process, Caller, _} -> ok end,
+    true = port_close(Holder),
+    await(fun() -> sderl_ops_host:give(A, B, Sha) =:= ok end),
+    ?assertMatch(#{releases := [Sha], archives := [Sha]}, survey(B)),
+    await(fun() -> sderl_ops_host:give(A, B, Sha) =:= ok andalso Note() =:= [] end).
+
+%% Nothing tells that a host which gives has stopped, but that nothing comes.
+sender_stands_still(Config) ->
+    Host = ?config(host, Config),
+    {Sha, Archive} = release(Config, #{"bin/start" => sleeper()}),
+    Pipe = filename:join(?config(folder, Config), "pipe"),
+    "" = os:cmd(["mkfifo '", Pipe, "'"]),
+    Writer = open_port({spawn_executable, "/bin/sh"},
+                       [{args, ["-c", "exec 3>\"$0\"; head -c 50 \"$1\" >&3; read -r end",
+                                Pipe, Archive]}]),
+    {ok, 1, Said} = sderl_ops_sh:run(#{base => ?config(base, Config)}, ~"shop",
+                                     [~"fetch", Sha, ~"1000"], {file, Pipe}, 120_000),
+    ?assertMatch({_, _}, binary:match(Said, ~"ops error cut_off")),
+    true = port_close(Writer),
+    ok = sderl_ops_host:fetch(Host, Sha, Archive).
 
 %% ------------------------------------------------------------------ a full disk
 

@@ -12,11 +12,13 @@ and none can be fetched, or no namespace can be had, the suite is skipped and sa
 
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([every_verb/1, wrong_host_key/1, refused_login/1, unreachable/1, hangs_while_sending/1,
-         hangs_while_open/1, connection_is_cut/1, no_ssh/1, script_is_mended/1]).
+         hangs_while_open/1, connection_is_cut/1, no_ssh/1, script_is_mended/1, given_on/1,
+         given_by_agent/1, not_given/1, giver_ends_while_giving/1, giver_hangs_while_giving/1]).
 
 all() ->
     [every_verb, wrong_host_key, refused_login, unreachable, hangs_while_sending, hangs_while_open,
-     connection_is_cut, no_ssh, script_is_mended].
+     connection_is_cut, no_ssh, script_is_mended, given_on, given_by_agent, not_given,
+     giver_ends_while_giving, giver_hangs_while_giving].
 
 %% ------------------------------------------------------------------ servers
 
@@ -28,10 +30,11 @@ init_per_suite(Config) ->
             Before = os:getenv("PATH"),
             true = os:putenv("PATH", Path ++ ":" ++ Before),
             Prepared = [{path_before, Before}, {folder, Folder} | Config],
-            _ = [keygen(Key, Folder) || Key <- ["host_key", "other_host_key", "key", "other_key"]],
+            _ = [keygen(Key, Folder) || Key <- ["host_key", "other_host_key", "key", "other_key",
+                                                "host_key_b", "host_key_c"]],
             case start_server(Folder) of
                 {ok, Server} ->
-                    [{server, Server} | Prepared];
+                    [{server, Server}, {others, start_others(Folder)} | Prepared];
                 {error, Why} ->
                     true = os:putenv("PATH", Before),
                     {skip, "no sshd runs without rights here: " ++ Why}
@@ -42,7 +45,7 @@ init_per_suite(Config) ->
 
 end_per_suite(Config) ->
     ok = sderl_ops_openssh:close(sockets(Config)),
-    stop_server(?config(server, Config)),
+    [stop_server(Server) || Server <- [?config(server, Config) | ?config(others, Config)]],
     os:putenv("PATH", ?config(path_before, Config)).
 
 init_per_testcase(_, Config) -> Config.
@@ -71,7 +74,22 @@ keygen(Name, Folder) ->
 %% In the outer namespace we are root and can put another list of users in place; in the inner one
 %% we are that user.
 start_server(Folder) ->
-    Home = filename:join(Folder, "home"),
+    start_server(Folder, #{home => "home", host_key => "host_key", known => "known_hosts"}).
+
+%% Two more hosts; the disk of the second is small.
+start_others(Folder) ->
+    [begin
+        {ok, Server} = start_server(Folder, Options),
+        Server
+    end || Options <- [
+        #{home => "home_b", host_key => "host_key_b", known => "known_b"},
+        #{home => "home_c", host_key => "host_key_c", known => "known_c",
+          mount => "mount -t tmpfs -o size=1m,mode=777 none \"$HOME\" && "}
+    ]].
+
+start_server(Folder, #{home := HomeName, host_key := HostKey, known := KnownName} = Options0) ->
+    %% A server makes the socket of an agent there, and the name of a socket is short.
+    Home = filename:join(os:getenv("TMPDIR", "/tmp"), "sderl-" ++ HomeName ++ "-" ++ os:getpid()),
     ok = filelib:ensure_path(Home),
     Port = free_port(),
     Epmd = free_port(),
@@ -84,19 +102,19 @@ start_server(Folder) ->
                                      {"SshdAuthPath", "sshd-auth"}],
                   Part <- [filename:join(Parts, Name)],
                   filelib:is_regular(Part)],
-    ok = file:write_file(In("sshd_config"), [
-        "ListenAddress 127.0.0.1\nPort ", integer_to_list(Port), "\nHostKey ", In("host_key"),
+    ok = file:write_file(In(HomeName ++ ".config"), [
+        "ListenAddress 127.0.0.1\nPort ", integer_to_list(Port), "\nHostKey ", In(HostKey),
         "\nAuthorizedKeysFile ", In("key.pub"), "\nPidFile none\nStrictModes no\nUsePAM no\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
         "SetEnv PATH=", os:getenv("PATH"), " ERL_EPMD_PORT=", integer_to_list(Epmd), "\n",
         Options]),
-    ok = file:write_file(In("passwd"), ["sderl:x:1000:1000::", Home, ":/bin/sh\n"]),
-    write_known("known_hosts", "host_key.pub", Port, Folder),
-    Shell = "mount --bind \"$0\" /etc/passwd && "
+    ok = file:write_file(In(HomeName ++ ".passwd"), ["sderl:x:1000:1000::", Home, ":/bin/sh\n"]),
+    write_known(KnownName, HostKey ++ ".pub", Port, Folder),
+    Shell = "HOME='" ++ Home ++ "' && " ++ maps:get(mount, Options0, "") ++ "mount --bind \"$0\" /etc/passwd && "
         "exec unshare -U --map-user=1000 --map-group=1000 \"$1\" -D -e -f \"$2\"",
     Process = open_port({spawn_executable, "/bin/sh"},
-                        [{args, ["-c", "exec unshare -rm sh -c \"$0\" \"$@\"", Shell, In("passwd"),
-                                 Sshd, In("sshd_config")]},
+                        [{args, ["-c", "exec unshare -rm sh -c \"$0\" \"$@\"", Shell,
+                                 In(HomeName ++ ".passwd"), Sshd, In(HomeName ++ ".config")]},
                          exit_status, stderr_to_stdout, {line, 1000}]),
     {os_pid, Pid} = erlang:port_info(Process, os_pid),
     case await_listening(Process, []) of
@@ -119,11 +137,12 @@ await_listening(Process, Said) ->
         {error, "it does not listen"}
     end.
 
-stop_server(#{pid := Pid, epmd := Epmd, keeper := Keeper}) ->
+stop_server(#{pid := Pid, epmd := Epmd, keeper := Keeper, home := Home}) ->
     _ = [os:cmd("kill -9 " ++ Child) || Child <- below(integer_to_list(Pid))],
     _ = os:cmd("kill -9 " ++ integer_to_list(Pid)),
     _ = os:cmd("ERL_EPMD_PORT=" ++ integer_to_list(Epmd) ++ " epmd -kill"),
-    exit(Keeper, kill).
+    exit(Keeper, kill),
+    file:del_dir_r(Home).
 
 free_port() ->
     {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
@@ -311,6 +330,173 @@ script_is_mended(Config) ->
     ?assertEqual([Script], Find()),
     sderl_ops_openssh:close(map_get(folder, Settings)).
 
+%% ------------------------------------------------------------------ from host to host
+
+%% A key is lent for the call alone: afterwards nothing of it is on the giver, and no agent is left.
+given_on(Config) ->
+    [A, B, _] = relays(?FUNCTION_NAME, Config),
+    {Sha, Archive} = release(Config),
+    ok = sderl_ops_sent:start(),
+    [{ok, _} = sderl_ops_host:survey(Host) || Host <- [A, B]],
+    #{control_bytes := Before} = sderl_ops_sent:read(),
+    ok = sderl_ops_host:fetch(A, Sha, Archive),
+    twice(fun() -> sderl_ops_host:give(A, B, Sha) end),
+    Size = filelib:file_size(Archive),
+    #{archives := 1, archive_bytes := Size, control_bytes := Control} = sderl_ops_sent:read(),
+    ct:log("control: ~b bytes for a survey with the script, ~b for two relays",
+           [Before div 2, (Control - Before) div 2]),
+    ?assertMatch({ok, #{releases := [Sha], archives := [Sha]}}, sderl_ops_host:survey(B)),
+    #{home := Home} = ?config(server, Config),
+    ?assertEqual("", os:cmd(["grep -rlsa 'PRIVATE KEY' '", Home, "'"])),
+    ?assertEqual([], filelib:wildcard("sderl-ops/*/.give*", Home)),
+    ?assertEqual([], filelib:wildcard("relay-*", folder_of(A))),
+    await(fun() -> agents(Config) =:= [] end),
+    %% One that was changed there is noticed, and not given again.
+    File = filename:join([Home, "sderl-ops/shop/archives", Sha]),
+    ok = sderl_ops_host:drop_release(B, Sha),
+    ok = file:delete(File),
+    ok = file:write_file(File, "something else"),
+    ?assertMatch({error, {relay, giver, {wrong_checksum, _, _}}}, sderl_ops_host:give(A, B, Sha)),
+    ?assertMatch({error, {relay, giver, {no_archive, Sha}}}, sderl_ops_host:give(A, B, Sha)),
+    end_relays([A, B], Config).
+
+%% Without a key of the provider it is the user's agent.
+given_by_agent(Config) ->
+    [A, B, _] = relays(?FUNCTION_NAME, Config),
+    [A1, B1] = [without_key(Host) || Host <- [A, B]],
+    {Sha, Archive} = release(Config),
+    {ok, _} = sderl_ops_host:survey(B),
+    ok = sderl_ops_host:fetch(A, Sha, Archive),
+    Before = os:getenv("SSH_AUTH_SOCK"),
+    true = os:unsetenv("SSH_AUTH_SOCK"),
+    ?assertMatch({error, {relay, link, {no_relay, _}}}, sderl_ops_host:give(A1, B1, Sha)),
+    Socket = filename:join(os:getenv("TMPDIR", "/tmp"), "sderl-agent-" ++ os:getpid()),
+    Agent = open_port({spawn_executable, os:find_executable("ssh-agent")},
+                      [{args, ["-D", "-a", Socket]}, stderr_to_stdout, exit_status]),
+    try
+        await(fun() -> filelib:is_file(Socket) orelse file:read_link_info(Socket) =/= {error, enoent}
+              end),
+        true = os:putenv("SSH_AUTH_SOCK", Socket),
+        Key = filename:join(?config(folder, Config), "key"),
+        {ok, 0, _} = sderl_ops_port:run(["ssh-add", "-q", Key], none, 30_000),
+        ok = sderl_ops_host:give(A1, B1, Sha)
+    after
+        {os_pid, Pid} = erlang:port_info(Agent, os_pid),
+        _ = os:cmd("kill " ++ integer_to_list(Pid)),
+        case Before of
+            false -> os:unsetenv("SSH_AUTH_SOCK");
+            _ -> os:putenv("SSH_AUTH_SOCK", Before)
+        end
+    end,
+    end_relays([A, B], Config).
+
+without_key(#{connection := {Transport, Settings}} = Host) ->
+    Host#{connection := {Transport, maps:remove(key, Settings)}}.
+
+%% What is wrong between the two, or with the receiver, is told apart.
+not_given(Config) ->
+    [A, B, C] = relays(?FUNCTION_NAME, Config),
+    Folder = ?config(folder, Config),
+    {Sha, Archive} = release(Config),
+    [{ok, _} = sderl_ops_host:survey(Host) || Host <- [B, C]],
+    ok = sderl_ops_host:fetch(A, Sha, Archive),
+    #{connection := {_, SettingsB}} = B,
+    #{port := PortB} = SettingsB,
+    With = fun(Changes) ->
+        B#{connection := {sderl_ops_openssh, maps:merge(SettingsB, Changes)}}
+    end,
+    Give = fun(To) ->
+        {error, Why} = sderl_ops_host:give(A, To, Sha),
+        ct:log("~ts", [sderl_ops_host:format_error(Why)]),
+        Why
+    end,
+    write_known("known_wrong", "other_host_key.pub", PortB, Folder),
+    %% The key that the service knows is not the one that the receiver shows.
+    Wrong = filename:join(Folder, "known_wrong"),
+    ?assertMatch({relay, link, {wrong_host_key, _}}, Give(With(#{known_hosts => Wrong}))),
+    ?assertMatch({relay, link, {no_relay, _}},
+                 Give(With(#{known_hosts => filename:join(Folder, "no_such_file")}))),
+    ?assertMatch({relay, link, {refused_login, _}}, Give(With(#{user => ~"nobody_here"}))),
+    Closed = free_port(),
+    write_known("known_closed", "host_key_b.pub", Closed, Folder),
+    ?assertMatch({relay, link, {unreachable, _}},
+                 Give(With(#{port => Closed,
+                             known_hosts => filename:join(Folder, "known_closed")}))),
+    #{connection := {_, SettingsA}} = A,
+    NoKey = A#{connection := {sderl_ops_openssh,
+                              SettingsA#{key := filename:join(Folder, "no_key")}}},
+    ?assertMatch({error, {relay, link, {no_relay, _}}}, sderl_ops_host:give(NoKey, B, Sha)),
+    %% The disk of the third has 1 MB.
+    {Large, LargeArchive} = release("large", 1_500_000, Config),
+    ok = sderl_ops_host:fetch(A, Large, LargeArchive),
+    {error, {relay, receiver, {full_disk, _}}} = sderl_ops_host:give(A, C, Large),
+    ?assertMatch({ok, #{releases := []}}, sderl_ops_host:survey(C)),
+    ok = sderl_ops_host:give(A, C, Sha),
+    ok = sderl_ops_host:drop_release(A, Large),
+    end_relays([A, B, C], Config).
+
+giver_ends_while_giving(Config) -> fails_while_giving("KILL", Config).
+
+giver_hangs_while_giving(Config) -> fails_while_giving("STOP", Config).
+
+%% All that runs at the giver for this call ends, or stands still, when the receiver has a part. The
+%% receiver gives up what stands still, and is served by another.
+fails_while_giving(Signal, Config) ->
+    [A, B, _] = relays(list_to_atom("giving_" ++ Signal), Config),
+    {Sha, Archive} = release("huge", 60_000_000, Config),
+    {ok, _} = sderl_ops_host:survey(B),
+    ok = sderl_ops_host:fetch(A, Sha, Archive),
+    #{connection := {_, Settings}} = A,
+    Giver = A#{connection := {sderl_ops_openssh, Settings#{alive => {1, 2}}}},
+    Parent = self(),
+    Caller = spawn_link(fun() -> Parent ! {self(), sderl_ops_host:give(Giver, B, Sha)} end),
+    #{home := Home} = hd(?config(others, Config)),
+    Part = filename:join([Home, "sderl-ops/shop/releases", <<".", Sha/binary>>, "archive"]),
+    await(fun() -> filelib:file_size(Part) > 0 orelse not is_process_alive(Caller) end),
+    Stopped = connections(Config),
+    signal(Signal, Stopped),
+    receive
+        {Caller, {error, {relay, giver, Why}}} when Signal =:= "KILL" ->
+            ?assertEqual(cut_off, element(1, Why));
+        {Caller, {error, {relay, giver, Why}}} ->
+            ?assertMatch({timeout, 2000, _}, Why);
+        {Caller, Other} ->
+            error({not_in_the_middle, Other})
+    end,
+    ok = sderl_ops_host:fetch(B, Sha, Archive),
+    ?assertMatch({ok, #{releases := [Sha], archives := [Sha]}}, sderl_ops_host:survey(B)),
+    signal("CONT", Stopped),
+    end_relays([A, B], Config).
+
+relays(Case, Config) ->
+    Folder = ?config(folder, Config),
+    Settings = fresh(Case, Config),
+    #{user := _} = Settings,
+    Server = fun(#{port := Port}, Known) ->
+        (host(Settings#{port := Port, known_hosts := filename:join(Folder, Known)}))#{
+            relay => true}
+    end,
+    [B, C] = ?config(others, Config),
+    [Server(?config(server, Config), "known_hosts"), Server(B, "known_b"), Server(C, "known_c")].
+
+folder_of(#{connection := {_, #{folder := Folder}}}) -> Folder.
+
+end_relays(Hosts, Config) ->
+    {Sha, _} = release(Config),
+    [begin
+        {ok, #{releases := Shas}} = sderl_ops_host:survey(Host),
+        [ok = sderl_ops_host:drop_release(Host, Of) || Of <- lists:usort([Sha | Shas])]
+    end || Host <- Hosts],
+    ?assertEqual([], [Host || Host <- Hosts,
+                              {ok, #{archives := [_ | _]}} <- [sderl_ops_host:survey(Host)]]),
+    sderl_ops_openssh:close(folder_of(hd(Hosts))).
+
+%% Agents that were lent a key of this suite.
+agents(Config) ->
+    Folder = ?config(folder, Config),
+    string:lexemes(os:cmd(["grep -lsxzF 'ssh-agent' /proc/[0-9]*/cmdline | while read -r f; do "
+                           "grep -qsF '", Folder, "' \"$f\" && echo \"$f\"; done"]), "\n").
+
 %% ------------------------------------------------------------------ helpers
 
 %% The server's processes but the one that listens.
@@ -340,11 +526,13 @@ state(Id, Host) ->
 sentence(Why) -> unicode:characters_to_binary(sderl_ops_host:format_error(Why)).
 
 %% Its contents do not get smaller by packing.
-release(Config) ->
-    Folder = filename:join(?config(folder, Config), "release"),
+release(Config) -> release("release", 200_000, Config).
+
+release(Name, Bytes, Config) ->
+    Folder = filename:join(?config(folder, Config), Name),
     File = filename:join([Folder, "lib", "x", "ebin", "x"]),
     ok = filelib:ensure_dir(File),
-    {Contents, _} = rand:bytes_s(200_000, rand:seed_s(exsss, 1)),
+    {Contents, _} = rand:bytes_s(Bytes, rand:seed_s(exsss, Bytes)),
     ok = file:write_file(File, Contents),
     Archives = filename:join(?config(folder, Config), "archives"),
     {ok, Sha, Archive} = sderl_ops_archive:prepare({folder, Folder}, Archives),

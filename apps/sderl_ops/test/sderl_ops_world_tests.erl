@@ -408,10 +408,12 @@ desired(#{web := Web, db := Db} = Options) ->
         revision => 1,
         releases => #{~"one" => #{}},
         settings => #{Hash => #{start_timeout_s => 20} || Hash <- [~"s1", ~"s2", ~"s3"]},
-        hosts => #{Host => #{lost_after_s => case Host of
+        hosts => #{Host => #{relay => true,
+                             lost_after_s => case Host of
                                                  <<"far/", _/binary>> -> 40;
                                                  _ -> never
                                              end} || Host <- Hosts},
+        at_once => maps:get(at_once, Options, #{}),
         instances => maps:merge(family(~"web", Web, Wide), family(~"db", Db, Narrow)),
         groups => [],
         upgrade => #{batch => maps:get(batch, Options, 1),

@@ -72,6 +72,7 @@ status(#{~"cluster" := Cluster, ~"revision" := Revision, ~"state" := State} = Do
         table("\n", ["group", "members", "running", "state"],
               [~"name", ~"members", ~"running", ~"state"], ~"groups", Done),
         listed("\nproblems:\n", texts(~"problems", Done)),
+        listed("\ninformation:\n", texts(~"information", Done)),
         listed("\nwaiting:\n", texts(~"waiting", Done))
     ];
 status(_) ->

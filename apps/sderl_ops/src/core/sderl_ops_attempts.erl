@@ -8,7 +8,8 @@ tried any more until what it is for changes, or an operator resumes. An instance
 started again in the same way, as often as its restart policy has it.
 """.
 
--export([may/4, may_restart/5, begin_step/5, succeeded/2, failed/4, quarantine/4, forget/2]).
+-export([may/4, may_restart/5, begin_step/5, succeeded/2, failed/4, put_off/2]).
+-export([quarantine/4, forget/2]).
 -export_type([answer/0]).
 
 -type answer() :: yes | {at, sderl_ops_memory:time(), Why :: term()} | {quarantined, Why :: term()}.
@@ -91,6 +92,10 @@ failed(Step, Why, #{attempts := Attempts, begun := Begun} = Memory, Now) ->
                 about => About,
                 why => Why},
     {Last, Memory#{attempts := Attempts#{Step => Attempt}, begun := maps:remove(Step, Begun)}}.
+
+-doc "It is tried again at once, in another way.".
+-spec put_off(sderl_ops_step:step(), sderl_ops_memory:memory()) -> sderl_ops_memory:memory().
+put_off(Step, #{begun := Begun} = Memory) -> Memory#{begun := maps:remove(Step, Begun)}.
 
 -spec quarantine(sderl_ops_step:step(), sderl_ops_step:about(), Why :: term(),
                  sderl_ops_memory:memory()) -> sderl_ops_memory:memory().

@@ -6,7 +6,8 @@ fetches, and `per_host` on one host, so that a host that hangs leaves room for t
 nothing that touches a group while that is being changed.
 
 `at_once` of the desired state says how many; left out, it is 8 steps, 4 fetches, and for each host
-its share of the steps and at least 2.
+its share of the steps and at least 2. A fetch that another host gives is not among the steps and
+fetches that are counted, as the service has next to nothing to do with it (`m:sderl_ops_relay`).
 """.
 
 -include("sderl_ops_view.hrl").
@@ -30,8 +31,8 @@ its share of the steps and at least 2.
     unfinished :: #{Name :: binary() => []},
     %% How many may still be chosen.
     steps :: integer(),
-    fetches :: integer(),
     machines :: integer(),
+    sources :: #{sderl_ops_step:step() => sderl_ops_relay:source()},
     per_host :: pos_integer(),
     at_host :: #{sderl_ops_desired:host_id() => pos_integer()},
     %% Groups of which a member is on its way out.
@@ -43,24 +44,41 @@ its share of the steps and at least 2.
 
 -doc "The chosen steps, and why the others wait.".
 -spec choose(ready(), sderl_ops_members:unfinished(), sderl_ops_view:view()) ->
-    {[sderl_ops_step:step()], [{sderl_ops_step:step(), Why :: term()}]}.
+    {[sderl_ops_step:step()], [{sderl_ops_step:step(), Why :: term()}],
+     #{sderl_ops_step:step() => sderl_ops_relay:source()}}.
 choose(Ready, _, #view{memory = #{paused := true}}) ->
-    {[], [{Step, paused} || Step := _ <- Ready]};
+    {[], [{Step, paused} || Step := _ <- Ready], #{}};
 choose(Ready, Unfinished, View) ->
     Sorted = lists:sort([{sderl_ops_step:rank(Step), Step} || Step := _ <- Ready]),
-    next(Sorted, new(Unfinished, View)).
+    #choice{sources = Sources} = Choice = new(Ready, Unfinished, View),
+    {Relayed, Others} = lists:partition(fun({_, Step}) -> is_given(Step, Sources) end, Sorted),
+    {Start, Waiting} = next(Others, give(Relayed, Choice)),
+    {Start, Waiting, Sources}.
 
-new(Unfinished, #view{running = Running, busy = Busy, desired = Desired} = View) ->
-    Steps = maps:keys(Running),
+is_given(Step, Sources) ->
+    case Sources of
+        #{Step := Source} -> Source =/= service;
+        #{} -> false
+    end.
+
+%% What hosts give to each other costs none of the steps.
+give(Relayed, Choice) ->
+    lists:foldl(fun({_, {fetch, Host, _} = Step}, #choice{chosen = Chosen} = Acc) ->
+        Acc#choice{chosen = [Step | Chosen], at_host = add(Host, Acc#choice.at_host)}
+    end, Choice, Relayed).
+
+new(Ready, Unfinished, #view{running = Running, busy = Busy, desired = Desired} = View) ->
+    #view{memory = Memory} = View,
+    Steps = [Step || Step := _ <- Running, not sderl_ops_relay:is_relayed(Step, Memory)],
     AtOnce = maps:get(at_once, Desired, #{}),
     Most = maps:get(steps, AtOnce, ?STEPS),
     #choice{
         view = View,
         unfinished = #{Name => [] || {Name, _} <- Unfinished},
         steps = Most - length(Steps),
-        fetches = maps:get(fetches, AtOnce, ?FETCHES)
-            - length([fetch || {fetch, _, _} <- Steps]),
         machines = ?MACHINES - length([Kind || {Kind, _} <- Steps, is_of_machine(Kind)]),
+        sources = sderl_ops_relay:sources([Step || {fetch, _, _} = Step := _ <- Ready],
+                                          maps:get(fetches, AtOnce, ?FETCHES), View),
         per_host = maps:get(per_host, AtOnce, share(Most, View)),
         at_host = lists:foldl(fun(Step, Acc) -> add(host(Step, View), Acc) end, #{}, Steps),
         leaving = #{Name => [] || Id := {drain, _} <- Busy,
@@ -90,8 +108,6 @@ next([{_, Step} | Rest], Choice) ->
             next(Rest, Choice#choice{waiting = [{Step, Why} | Waiting]})
     end.
 
-note({fetch, _, _}, #choice{fetches = Fetches} = Choice) ->
-    Choice#choice{fetches = Fetches - 1};
 note({Kind, _}, #choice{machines = Machines} = Choice) when Kind =:= create; Kind =:= delete ->
     Choice#choice{machines = Machines - 1};
 note(groups, Choice) ->
@@ -102,7 +118,8 @@ note({drain, Id}, #choice{view = View, leaving = Leaving} = Choice) ->
 note(_, Choice) ->
     Choice.
 
-hindrance({fetch, _, _}, #choice{fetches = Fetches}) when Fetches =< 0 -> at_once;
+hindrance({fetch, _, _} = Step, #choice{sources = Sources}) when not is_map_key(Step, Sources) ->
+    at_once;
 hindrance({Kind, _}, #choice{machines = Machines}) when Kind =:= create; Kind =:= delete ->
     case Machines of
         Room when Room > 0 -> none;

@@ -48,12 +48,14 @@ steps may run at a time (`m:sderl_ops_choose`).
 
 -doc """
 A host that a domain has. `lost_after_s`: how long it may be unreachable until its instances go
-elsewhere; a host that is a folder of this machine never is lost.
+elsewhere; a host that is a folder of this machine never is lost. `relay`: it gives releases to the
+others of its provider.
 """.
 -type host() :: #{
     provider := binary(),
     labels := #{binary() => binary()},
-    lost_after_s := pos_integer() | never
+    lost_after_s := pos_integer() | never,
+    relay => boolean()
 }.
 
 -doc """
@@ -231,14 +233,16 @@ host_facts(#{domains := Domains, providers := Providers}, Hosts) ->
     maps:fold(
         fun(Name, #{provider := Provider} = Domain, Facts) ->
             Labels = host_labels(Domain),
-            Lost = maps:get(lost_after_s, map_get(Provider, Providers), never),
+            Of = map_get(Provider, Providers),
+            Lost = maps:get(lost_after_s, Of, never),
             lists:foldl(
                 fun(Host, Known) ->
                     #{labels := Old} = maps:get(Host, Known, #{labels => #{}}),
                     Known#{Host => #{
                         provider => Provider,
                         labels => maps:merge(Old, Labels),
-                        lost_after_s => Lost
+                        lost_after_s => Lost,
+                        relay => maps:get(relay, Of, false)
                     }}
                 end,
                 Facts, map_get(Name, Hosts)

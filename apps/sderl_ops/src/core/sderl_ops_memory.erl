@@ -28,6 +28,7 @@ and another service that begins with it goes on where this one ended.
 - `failed`: families that were rolled back from a revision.
 - `machines`: hosts that a program makes, and what it told of them; `numbers`: the last number that
   was given to one of a domain.
+- `relays`: who gives releases to whom (`m:sderl_ops_relay`).
 """.
 -type memory() :: #{
     version := 1,
@@ -44,7 +45,8 @@ and another service that begins with it goes on where this one ended.
     upgrades := #{Family :: binary() => upgrade()},
     failed := #{Family :: binary() => failed()},
     machines := #{sderl_ops_desired:host_id() => sderl_ops_machines:machine()},
-    numbers := #{Domain :: binary() => pos_integer()}
+    numbers := #{Domain :: binary() => pos_integer()},
+    relays => sderl_ops_relay:relays()
 }.
 -doc "`again_at` is `never` for what is quarantined.".
 -type attempt() :: #{
@@ -85,7 +87,8 @@ new() ->
         upgrades => #{},
         failed => #{},
         machines => #{},
-        numbers => #{}
+        numbers => #{},
+        relays => sderl_ops_relay:new()
     }.
 
 -doc "What a service of before has stored, with what it did not know of.".
@@ -114,7 +117,8 @@ pause(Memory) -> Memory#{paused := true}.
 
 -doc "Goes on, and tries again at once what has failed.".
 -spec resume(memory()) -> memory().
-resume(Memory) -> Memory#{paused := false, attempts := #{}, restarts := #{}}.
+resume(Memory) ->
+    sderl_ops_relay:resume(Memory#{paused := false, attempts := #{}, restarts := #{}}).
 
 -spec is_paused(memory()) -> boolean().
 is_paused(#{paused := Paused}) -> Paused.

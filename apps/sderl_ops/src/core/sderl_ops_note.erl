@@ -16,7 +16,8 @@
     | {upgrade_stuck, Family :: binary(), Revision :: non_neg_integer(), Why :: term()}
     | {roll_back, Family :: binary(), From :: non_neg_integer(), To :: non_neg_integer(),
        Why :: term()}
-    | {good, Family :: binary(), Revision :: non_neg_integer()}.
+    | {good, Family :: binary(), Revision :: non_neg_integer()}
+    | {star, Provider :: binary(), Why :: term()}.
 
 -doc "A sentence for a person.".
 -spec words(note()) -> unicode:chardata().
@@ -36,7 +37,10 @@ words({upgrade_stuck, Family, Revision, Why}) ->
 words({roll_back, Family, From, To, Why}) ->
     [io_lib:format("~ts goes back from revision ~b to ~b", [Family, From, To]), ": ", reason(Why)];
 words({good, Family, Revision}) ->
-    io_lib:format("~ts runs as revision ~b says", [Family, Revision]).
+    io_lib:format("~ts runs as revision ~b says", [Family, Revision]);
+words({star, Provider, Why}) ->
+    ["hosts of ", Provider, " do not reach each other, so the service sends each its archive: ",
+     reason(Why), "; `resume` tries again"].
 
 -doc "Why something failed or is not done yet, in words.".
 -spec reason(term()) -> unicode:chardata().

@@ -25,11 +25,13 @@ down. Groups may be unknown, as at a time when no node can be asked.
     | #{state := failing, why := binary()}.
 -doc """
 `gone` is a host that its provider no longer has; what it had is taken for lost at once.
+`archives` are those of releases that the host can give to others.
 """.
 -type host_seen() :: #{
     state := host_state(),
     why => term(),
     releases := [sderl_ops_desired:sha()],
+    archives => [sderl_ops_desired:sha()],
     instances := #{sderl_ops_desired:instance_id() => instance_seen()}
 }.
 -type host_state() :: up | unreachable | gone.

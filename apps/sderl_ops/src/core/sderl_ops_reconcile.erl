@@ -58,24 +58,27 @@ they wait for. `done`: everything is as it is to be, as far as anything can be d
 steps(Desired, Observed, Memory, Running, Now) ->
     {Supplied, Wanted} = supply(Desired, Observed, tidy(Running, Memory), Running, Now),
     {View0, Notes} = look(Desired, Observed, adopt(Desired, Observed, Supplied), Running, Now),
-    View1 = forget_drained(forget_attempts(View0)),
+    View1 = forget_drained(forget_attempts(forget_relays(View0))),
     Judged = judge_all(View1),
     {View, Quarantined} = quarantine(Judged#judged.quarantine, View1),
     Unfinished = sderl_ops_members:unfinished(View),
     {Ready0, Waiting0} = add_groups(Unfinished, Judged, View),
     {OfMachines, Waiting1} = sderl_ops_machines:judge(View),
     Ready = maps:merge(maps:merge(Ready0, OfMachines), unused_releases(View)),
-    {Start, NotNow} = sderl_ops_choose:choose(Ready, Unfinished, View),
+    {Start, NotNow, Sources} = sderl_ops_choose:choose(Ready, Unfinished, View),
     #{
         start => Start,
         waiting => NotNow ++ Waiting0 ++ Waiting1,
         done => Ready =:= #{} andalso Waiting0 =:= [] andalso Waiting1 =:= []
             andalso Running =:= [],
-        memory => begin_steps(Start, Ready, View),
+        memory => sderl_ops_relay:begin_steps(Start, Sources, begin_steps(Start, Ready, View)),
         notes => Wanted ++ Notes ++ Quarantined
     }.
 
--doc "What is remembered of a step that has ended. `create` gives what is told of the host.".
+-doc """
+What is remembered of a step that has ended. `create` gives what is told of the host.
+`{relay, Side, Why}` is a fetch that a host gave, and whose fault it is.
+""".
 -spec ended(sderl_ops_step:step(),
             ok | {ok, sderl_ops_machines:told()} | {error, Why :: term()},
             sderl_ops_memory:memory(), sderl_ops_memory:time()) ->
@@ -90,12 +93,20 @@ ended({drain, Id} = Step, ok, Memory, _) ->
 ended({stop, Id} = Step, ok, Memory, _) ->
     {sderl_ops_adopted:stopped(Id, sderl_ops_attempts:succeeded(Step, Memory)), []};
 ended(Step, ok, Memory, _) ->
-    {sderl_ops_attempts:succeeded(Step, Memory), []};
-ended(Step, {error, Why}, Memory, Now) ->
-    case sderl_ops_attempts:failed(Step, Why, Memory, Now) of
-        {true, After} -> {After, [{quarantined, Step, Why}]};
-        {false, After} -> {After, [{failed, Step, Why}]}
+    {sderl_ops_relay:succeeded(Step, sderl_ops_attempts:succeeded(Step, Memory)), []};
+ended(Step, {error, Why}, Memory0, Now) ->
+    case sderl_ops_relay:failed(Step, Why, Memory0, Now) of
+        {again, Memory, Notes} ->
+            {sderl_ops_attempts:put_off(Step, Memory), [{failed, Step, said(Why)} | Notes]};
+        {counts, Memory, Notes} ->
+            case sderl_ops_attempts:failed(Step, said(Why), Memory, Now) of
+                {true, After} -> {After, [{quarantined, Step, said(Why)} | Notes]};
+                {false, After} -> {After, [{failed, Step, said(Why)} | Notes]}
+            end
     end.
+
+said({relay, _, Said}) -> Said;
+said(Why) -> Why.
 
 -doc "An instance as it is to be laid out now, after what was rolled back; and its host.".
 -spec wanted(sderl_ops_desired:instance_id(), sderl_ops_desired:desired(),
@@ -146,7 +157,10 @@ look(Desired, Seen, #{failed := Failed} = Memory0, Running, Now) ->
 %% Drains of a service of before may still go on.
 tidy(Running, #{begun := Begun} = Memory) ->
     Drains = [Step || {drain, _} = Step := _ <- Begun],
-    Memory#{begun := maps:with(Drains ++ Running, Begun)}.
+    sderl_ops_relay:tidy(Running, Memory#{begun := maps:with(Drains ++ Running, Begun)}).
+
+forget_relays(#view{desired = #{releases := Releases}, memory = Memory} = View) ->
+    View#view{memory = sderl_ops_relay:forget(Releases, Memory)}.
 
 forget_attempts(#view{memory = #{attempts := Attempts, restarts := Restarts}} = View)
   when Attempts =:= #{}, Restarts =:= #{} ->

@@ -45,7 +45,8 @@ provider() ->
     {by_type, type, "provider", [
         {local, {object, "a local provider", [
             {hosts, required, {whole, "a number of hosts", 1, 500}},
-            {address, optional, {matches, ?HOST, "the address of this machine in names of nodes"}}
+            {address, optional, {matches, ?HOST, "the address of this machine in names of nodes"}},
+            {relay, {default, true}, boolean}
         ]}},
         {ssh, {object, "a provider over OpenSSH", [
             {hosts, required, {list, "hosts", 1, ?MOST_HOSTS, ssh_host()}},
@@ -66,6 +67,7 @@ provider() ->
             {user, optional, user()},
             {key, optional, {path, "a private key"}},
             {known_hosts, optional, {path, "a file of known hosts"}},
+            {relay, {default, false}, boolean},
             {lost_after_s, {default, 300}, seconds(?DAY_S)}
         ]}}
     ]}.

@@ -8,15 +8,19 @@ leaves the host as one call would. Two calls for the same instance wait for each
 a sentence, `format_error/1`.
 """.
 
--export([survey/1, fetch/3, lay_out/3, start/3, stop/3, hook/3, hook/4, remove/2, drop_release/2]).
+-export([survey/1, fetch/3, give/3, lay_out/3, start/3, stop/3, hook/3, hook/4, remove/2, drop_release/2]).
 -export([folders/2, format_error/1]).
 -export_type([host/0, seen/0, instance_seen/0, folders/0, why/0]).
 
--doc "`id` is `PROVIDER/NAME`; `address` is that of its nodes' names.".
+-doc """
+`id` is `PROVIDER/NAME`; `address` is that of its nodes' names. With `relay` it keeps archives, to
+give them to others.
+""".
 -type host() :: #{
     id := binary(),
     address := binary(),
     cluster := binary(),
+    relay => boolean(),
     connection := sderl_ops_transport:connection()
 }.
 
@@ -25,6 +29,7 @@ a sentence, `format_error/1`.
     state := up,
     base := binary(),
     releases := [binary()],
+    archives := [binary()],
     instances := #{binary() => instance_seen()}
 }.
 
@@ -55,6 +60,9 @@ the end. `why` has the last lines that one wrote which ended by itself.
     | {wrong_checksum, Expected :: binary(), Found :: binary()}
     | {no_release, binary()}
     | {in_use, binary()}
+    | {no_archive, Sha :: binary()}
+    | {no_relay, binary()}
+    | {relay, sderl_ops_relay:side(), term()}
     | not_laid_out
     | running
     | busy
@@ -83,13 +91,15 @@ survey(Host) ->
     end.
 
 seen(Answers) ->
-    Nothing = #{state => up, base => <<>>, releases => [], instances => #{}},
+    Nothing = #{state => up, base => <<>>, releases => [], archives => [], instances => #{}},
     lists:foldl(fun see/2, Nothing, Answers).
 
 see([~"base" | Words], Seen) ->
     Seen#{base := iolist_to_binary(lists:join(" ", Words))};
 see([~"release", Sha], #{releases := Shas} = Seen) ->
     Seen#{releases := Shas ++ [Sha]};
+see([~"archive", Sha], #{archives := Shas} = Seen) ->
+    Seen#{archives := Shas ++ [Sha]};
 see([~"instance", Id, State, Release, Settings], #{instances := Instances} = Seen) ->
     Instance = #{state => state(State), release => known(Release), settings => known(Settings)},
     Seen#{instances := Instances#{Id => Instance}};
@@ -118,10 +128,30 @@ fetch(Host, Sha, Archive) ->
         0 ->
             {error, {cannot_read, Archive, enoent}};
         Size ->
-            case call(Host, [~"fetch", Sha, integer_to_binary(Size)], {file, Archive}, ?TRANSFER) of
+            Keep = [~"keep" || #{relay := true} <- [Host]],
+            Arguments = [~"fetch", Sha, integer_to_binary(Size) | Keep],
+            case call(Host, Arguments, {file, Archive}, ?TRANSFER) of
                 {error, {wrong_checksum, Found}} -> {error, {wrong_checksum, Sha, Found}};
                 Result -> done(Result)
             end
+    end.
+
+-doc """
+Has a host that has a release's archive give it to another. The error says whose it is: the giver's,
+that of the way between them, or the receiver's.
+""".
+-spec give(Giver :: host(), Receiver :: host(), Sha :: binary()) ->
+    ok | {error, {relay, sderl_ops_relay:side(), why()}}.
+give(#{connection := {Transport, From}, cluster := Cluster}, #{connection := {Transport, To}},
+     Sha) ->
+    Answer = case Transport:give(From, To, Cluster, Sha, ?TRANSFER) of
+        {ok, Status, Output} -> answer(Status, Output);
+        {error, _} = Error -> Error
+    end,
+    case done(Answer) of
+        ok -> ok;
+        {error, {relay, _, _}} = Relayed -> Relayed;
+        {error, Why} -> {error, {relay, giver, Why}}
     end.
 
 -doc """
@@ -208,7 +238,10 @@ is_answer(_) -> false.
 
 join(Lines) -> iolist_to_binary(lists:join("\n", Lines)).
 
+why([~"relay", Side | Words], Tail, Complaints) ->
+    {relay, side(Side), relay_why(Words, Tail, Complaints)};
 why([~"busy"], _, _) -> busy;
+why([~"no_archive", Sha], _, _) -> {no_archive, Sha};
 why([~"running"], _, _) -> running;
 why([~"not_laid_out"], _, _) -> not_laid_out;
 why([~"no_release", Sha], _, _) -> {no_release, Sha};
@@ -223,6 +256,16 @@ why([~"hook_late", Name, Seconds], Tail, _) -> {hook_late, Name, binary_to_integ
 why([~"hook_failed", Name, Status], Tail, _) ->
     {hook_failed, Name, binary_to_integer(Status), Tail};
 why(Words, _, Complaints) -> {failed, 1, join([lists:join(" ", Words), Complaints])}.
+
+side(~"giver") -> giver;
+side(~"link") -> link;
+side(~"receiver") -> receiver.
+
+relay_why([~"ssh"], _, Complaints) -> sderl_ops_openssh:explain(Complaints, #{});
+relay_why([~"failed"], _, Complaints) -> unsaid(1, Complaints);
+relay_why([~"no_script"], _, Complaints) -> {cut_off, Complaints};
+relay_why([~"wrong_checksum", Found], _, _) -> {wrong_checksum, ~"another one", Found};
+relay_why(Words, Tail, Complaints) -> why(Words, Tail, Complaints).
 
 %% The script ended where a program that it used failed.
 unsaid(Status, Complaints) ->
@@ -264,6 +307,17 @@ format_error({no_release, Sha}) ->
     ["the release ", Sha, " is not on the host"];
 format_error({in_use, Id}) ->
     ["the release is that of ", Id];
+format_error({no_archive, Sha}) ->
+    ["the host no longer has the archive of release ", Sha];
+format_error({no_relay, Text}) ->
+    ["the hosts cannot be lent a key: that needs a key without a passphrase, or an agent, and "
+     "OpenSSH 8.9", said(Text)];
+format_error({relay, giver, Why}) ->
+    ["the host that was to give it could not: ", format_error(Why)];
+format_error({relay, link, Why}) ->
+    ["from the host that was to give it: ", format_error(Why)];
+format_error({relay, receiver, Why}) ->
+    format_error(Why);
 format_error(not_laid_out) ->
     "the instance is not laid out";
 format_error(running) ->

@@ -5,18 +5,20 @@ Reaches a host by the machine's OpenSSH client: its keys, agent, configuration a
 the user's own. A host whose key is not known, or is another, is refused, and nothing is ever asked.
 
 One connection for each host stays open for a minute and carries all small calls; an archive has a
-connection of its own. On the host, `sderl-ops/CLUSTER` in the user's home has all that is ours, the
+connection of its own. A host that gives a release to another has, for the time of that call, an
+agent forwarded to it (`m:sderl_ops_openssh_relay`). On the host, `sderl-ops/CLUSTER` in the user's home has all that is ours, the
 host script too, under the name of its content.
 """.
 
 -behaviour(sderl_ops_transport).
 
--export([run/5, close/1]).
+-export([run/5, give/5, explain/2, close/1]).
 -export_type([settings/0]).
 
 -doc """
 `folder` is for the sockets of open connections. A host that says nothing for `alive` (so many
 seconds, so many times) is given up. Where `host_key` is known, `known_hosts` is of no use.
+`before` are words before the call of ssh that has an agent forwarded.
 """.
 -type settings() :: #{
     address := binary(),
@@ -26,7 +28,8 @@ seconds, so many times) is given up. Where `host_key` is known, `known_hosts` is
     key => file:filename_all(),
     known_hosts => file:filename_all(),
     host_key => binary(),
-    alive => {Seconds :: pos_integer(), Times :: pos_integer()}
+    alive => {Seconds :: pos_integer(), Times :: pos_integer()},
+    before => [unicode:chardata()]
 }.
 
 %% The script is not on the host, or is another.
@@ -51,6 +54,35 @@ run(Settings, Cluster, Arguments, Input, Limit) ->
             Answer
     end.
 
+-doc """
+Has one host give a release to another. Nothing but this call has an agent forwarded.
+""".
+-spec give(settings(), settings(), binary(), Sha :: binary(), pos_integer()) ->
+    sderl_ops_transport:answer().
+give(#{folder := Folder} = Giver, Receiver, Cluster, Sha, Limit) ->
+    Ask = fun(Words) -> ask(Words, Folder) end,
+    Options = fun(Settings) -> options(Settings, none) end,
+    case sderl_ops_openssh_relay:command(Giver, Receiver, Options, Ask, Folder) of
+        {ok, #{before := Before, arguments := Words, input := Input, file := File}} ->
+            try
+                run(Giver#{before => Before}, Cluster, [~"give", Sha | Words], {bytes, Input},
+                    Limit)
+            after
+                File =:= none orelse file:delete(File)
+            end;
+        {error, Why} ->
+            {error, {relay, link, Why}}
+    end.
+
+ask(Words, Folder) ->
+    Command = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", filename:absname(Folder) | Words],
+    case filelib:ensure_path(Folder) =:= ok andalso sderl_ops_port:run(Command, none, 30_000) of
+        {ok, 0, Output} -> {ok, Output};
+        {ok, _, Output} -> {error, last_lines(Output)};
+        {error, _, Output} -> {error, last_lines(Output)};
+        false -> {error, ~"the folder for connections cannot be made"}
+    end.
+
 %% Checked, so that one that was cut off never gets the name of a whole one.
 put_script(Settings, Base, Script, Sum, Limit) ->
     Command = remote(
@@ -58,7 +90,7 @@ put_script(Settings, Base, Script, Sum, Limit) ->
         "&& set -- \"$1\" $(sha256sum <.script.$$) && { [ \"$1\" = \"$2\" ] || exit 1; } "
         "&& rm -f host-*.sh && mv .script.$$ \"host-$1.sh\"",
         [Base, Sum]),
-    call(Settings, Command, {bytes, Script}, Limit).
+    call(maps:remove(before, Settings), Command, {bytes, Script}, Limit).
 
 %% Whatever shell the user has there, it only reads one line in single quotes.
 remote(Shell, Words) ->
@@ -74,8 +106,11 @@ call(#{address := Address, folder := Folder} = Given, Command, Input, Limit) ->
             {error, {cannot_read, Folder, Why}};
         {Ssh, {ok, Settings}} ->
             %% Sockets have short names only when they are named from their folder.
-            Words = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", filename:absname(Folder), Ssh]
+            Before = maps:get(before, Settings, []),
+            Words = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", filename:absname(Folder)
+                     | Before ++ [Ssh]]
                 ++ options(Settings, Input) ++ ["--", Address, Command],
+            ok = count(Input, Command),
             answer(sderl_ops_port:run(Words, Input, Limit), Settings, Limit)
     end.
 
@@ -101,6 +136,10 @@ know(#{folder := Folder} = Settings) ->
         ok -> {ok, Settings};
         {error, _} = Error -> Error
     end.
+count({file, File}, _) -> sderl_ops_sent:count(archive, filelib:file_size(File));
+count({bytes, Data}, Command) ->
+    sderl_ops_sent:count(control, iolist_size(Data) + iolist_size(Command));
+count(none, Command) -> sderl_ops_sent:count(control, iolist_size(Command)).
 
 options(#{port := Port} = Settings, Input) ->
     {Seconds, Times} = alive(Settings),
@@ -112,12 +151,12 @@ options(#{port := Port} = Settings, Input) ->
         ["ServerAliveInterval=", integer_to_list(Seconds)],
         ["ServerAliveCountMax=", integer_to_list(Times)],
         "ClearAllForwardings=yes",
-        "ForwardAgent=no",
+        ["ForwardAgent=", case Settings of #{before := _} -> "yes"; #{} -> "no" end],
         "ForwardX11=no",
         "PermitLocalCommand=no",
         "EscapeChar=none",
         "LogLevel=INFO"
-    ] ++ connection(Input)
+    ] ++ connection(Settings, Input)
         ++ [["User=", User] || #{user := User} <- [Settings]]
         ++ lists:append([[["IdentityFile=", file_option(Key)], "IdentitiesOnly=yes"]
                          || #{key := Key} <- [Settings]])
@@ -128,8 +167,10 @@ options(#{port := Port} = Settings, Input) ->
 alive(#{alive := Alive}) -> Alive;
 alive(_) -> {5, 3}.
 
-connection({file, _}) -> ["ControlMaster=no", "ControlPath=none"];
-connection(_) -> ["ControlMaster=auto", "ControlPath=%C", "ControlPersist=60"].
+%% Those that are long, or have an agent, are apart.
+connection(#{before := _}, _) -> ["ControlMaster=no", "ControlPath=none"];
+connection(_, {file, _}) -> ["ControlMaster=no", "ControlPath=none"];
+connection(_, _) -> ["ControlMaster=auto", "ControlPath=%C", "ControlPersist=60"].
 
 %% A percent sign would begin a variable of ssh.
 file_option(File) ->
@@ -137,12 +178,16 @@ file_option(File) ->
 
 %% ------------------------------------------------------------------ what ssh says
 
-%% 255 is its own; all others are the program's.
+%% 255 is its own, and 118 that of one without an agent; all others are the program's.
 answer({ok, 255, Output}, Settings, _) -> {error, explain(Output, Settings)};
+answer({ok, 118, Output}, #{before := _}, _) ->
+    {error, {relay, link, {no_relay, last_lines(Output)}}};
 answer({ok, Status, Output}, _, _) -> {ok, Status, Output};
 answer({error, timeout, Output}, _, Limit) -> {error, {timeout, Limit, Output}};
 answer({error, killed, Output}, _, _) -> {error, {cut_off, Output}}.
 
+-doc "What ssh means by its last lines.".
+-spec explain(binary(), map()) -> sderl_ops_host:why().
 explain(Output, Settings) ->
     {Seconds, Times} = alive(Settings),
     Said = last_lines(Output),

@@ -38,6 +38,7 @@ hosts(Config, #{provider := Provider, cluster := Cluster} = Context) ->
                        #{id => <<Provider/binary, "/", Name/binary>>,
                          address => Address,
                          cluster => Cluster,
+                         relay => maps:get(relay, Config, false),
                          connection => Connection}
                    || #{name := Name, address := Address, connection := Connection} <- Found}};
         {error, Why} ->

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_ops_transport).
 
--export([run/5, script/0]).
+-export([run/5, give/5, script/0]).
 
 -doc "`base` is the host's folder.".
 -spec run(#{base := file:filename_all()}, binary(), [binary()], sderl_ops_port:input(),
@@ -12,11 +12,24 @@
     sderl_ops_transport:answer().
 run(#{base := Base}, Cluster, Arguments, Input, Limit) ->
     Command = ["/bin/sh", script(), filename:absname(Base), Cluster | Arguments],
+    ok = count(Input, Arguments),
     case sderl_ops_port:run(Command, Input, Limit) of
         {ok, Status, Output} -> {ok, Status, Output};
         {error, timeout, Output} -> {error, {timeout, Limit, Output}};
         {error, killed, Output} -> {error, {cut_off, Output}}
     end.
+
+count({file, File}, _) -> sderl_ops_sent:count(archive, filelib:file_size(File));
+count({bytes, Data}, Words) ->
+    sderl_ops_sent:count(control, iolist_size(Data) + iolist_size(Words));
+count(none, Words) -> sderl_ops_sent:count(control, iolist_size(Words)).
+
+-doc "Has one folder give a release to another.".
+-spec give(map(), map(), binary(), Sha :: binary(), pos_integer()) ->
+    sderl_ops_transport:answer().
+give(Giver, #{base := To}, Cluster, Sha, Limit) ->
+    Folder = unicode:characters_to_binary(filename:absname(To)),
+    run(Giver, Cluster, [~"give", Sha, Folder], none, Limit).
 
 -doc "The file of the host script.".
 -spec script() -> file:filename_all().

@@ -21,7 +21,6 @@ at any point; the next one begins with what is stored and with what it sees.
 -export_type([event/0, state/0]).
 
 -import(sderl_clock, [now_ms/0]).
--import(sderl_ops_wire, [text/1]).
 
 -doc """
 `steady`: all is as the file says. `failed`: as good as that, but something was given up, or rolled
@@ -452,10 +451,7 @@ step_ended(Step, Outcome, #s{memory = Memory, count = Count, looks = Looks} = S)
                  {step, Given} -> Given;
                  Crash -> {error, {crashed, Crash}}
              end,
-    Worded = case Result of
-                 {error, Why} -> {error, text(sderl_ops_work:format_error(Why))};
-                 _ -> Result
-             end,
+    Worded = sderl_ops_work:worded(Result),
     {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, system_ms()),
     note(~"service", Step, case Worded of {ok, _} -> ok; _ -> Worded end, S),
     Whats = sderl_ops_look:after_step(Step, After),

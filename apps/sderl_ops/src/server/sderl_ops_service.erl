@@ -18,6 +18,7 @@ run(Folder) ->
         ok ?= sderl_ops_place:make(Folder),
         {ok, Lock} ?= lock(Folder),
         ok = quieten([ra, khepri]),
+        ok = sderl_ops_sent:start(),
         {ok, _} ?= application:ensure_all_started(khepri),
         true = register(?MODULE, self()),
         process_flag(trap_exit, true),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_status).
--moduledoc "What the server knows, for people. Pure.".
+-moduledoc "What the server knows, for people. Pure, but for what was sent.".
 
 -export([state/1, problems/1, status/1, history/2]).
 -export_type([view/0]).
@@ -132,8 +132,15 @@ status(#{store := {Cluster, Revision}, waiting := Waiting} = View0) ->
         instances => instances(View),
         groups => groups(View),
         problems => problems(View),
+        information => information(View),
+        sent => sderl_ops_sent:read(),
         waiting => [waiting(Wait) || Wait <- lists:sublist(lists:sort(Waiting), 100)]
     }.
+
+%% What is as well as it can be, and could be better.
+information(#{memory := Memory}) ->
+    [text(sderl_ops_note:words({star, Provider, Why}))
+     || {Provider, Why} <- sderl_ops_relay:stars(Memory)].
 
 hosts(#{observed := #{hosts := Hosts}, memory := #{assigned := Assigned}}) ->
     Counts = maps:groups_from_list(fun({_, Host}) -> Host end, maps:to_list(Assigned)),

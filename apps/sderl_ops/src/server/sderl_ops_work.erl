@@ -4,10 +4,11 @@
 Does one step, in a process of its own. A step may be repeated: it ends as if it had been done once.
 """.
 
--export([do/2, format_error/1]).
+-export([do/2, worded/1, format_error/1]).
 -export_type([context/0]).
 
 -import(sderl_clock, [now_ms/0]).
+-import(sderl_ops_wire, [text/1]).
 
 -doc "All that a step may need, as it was when the step began.".
 -type context() :: #{
@@ -50,11 +51,15 @@ places(Stack) ->
     [{Module, Function, proplists:get_value(line, Where, 0)}
      || {Module, Function, _, Where} <- lists:sublist(Stack, 4)].
 
-do_step({fetch, HostId, Sha}, #{archives := Archives} = Context) ->
+do_step({fetch, HostId, Sha} = Step, #{archives := Archives, memory := Memory} = Context) ->
     maybe
         {ok, Host} ?= host(HostId, Context),
-        {ok, Archive} ?= find(Sha, Archives, {no_archive, Sha}),
+        service ?= sderl_ops_relay:source(Step, Memory),
+        {ok, Archive} ?= find(Sha, Archives, {lost_archive, Sha}),
         sderl_ops_host:fetch(Host, Sha, Archive)
+    else
+        {error, _} = Error -> Error;
+        GiverId -> give(GiverId, HostId, Sha, Context)
     end;
 do_step({lay_out, Id}, #{desired := Desired, cookie := Cookie} = Context) ->
     maybe
@@ -110,6 +115,13 @@ do_step({delete, HostId}, #{providers := Providers, context := Asking}) ->
     sderl_ops_made:delete(HostId, Providers, Asking);
 do_step(groups, Context) ->
     change_groups(?MOST_ROUNDS, Context).
+
+give(GiverId, HostId, Sha, Context) ->
+    maybe
+        {ok, Receiver} ?= host(HostId, Context),
+        {ok, Giver} ?= host(GiverId, Context),
+        sderl_ops_host:give(Giver, Receiver, Sha)
+    end.
 
 %% ---------------------------------------------------------------- instances
 
@@ -212,9 +224,17 @@ change_each([Change | Changes], Envoy) ->
 
 %% ---------------------------------------------------------------- errors
 
+-doc "A result for the core: a sentence, and for a relay whose fault it is.".
+-spec worded(ok | {ok, Told} | {error, term()}) ->
+    ok | {ok, Told} | {error, binary() | {relay, sderl_ops_relay:side(), binary()}}.
+worded(ok) -> ok;
+worded({ok, _} = Told) -> Told;
+worded({error, {relay, Side, _} = Why}) -> {error, {relay, Side, text(format_error(Why))}};
+worded({error, Why}) -> {error, text(format_error(Why))}.
+
 -doc "A sentence for a person.".
 -spec format_error(term()) -> unicode:chardata().
-format_error({no_archive, Sha}) ->
+format_error({lost_archive, Sha}) ->
     ["the archive of release ", Sha, " is no longer in the service's folder: apply the file again"];
 format_error({not_desired, Id}) ->
     [Id, " is not wanted any more"];

@@ -16,6 +16,7 @@ gives one run.
   `{Number, before | after}` its effect;
 - `fails`: `fun(Step) -> boolean()`, what always fails; `stores`: whether memory is kept over the
   death of the service;
+- `apart`: `fun(Giver, Receiver) -> boolean()`, hosts that do not reach each other;
 - `steps`, `ended`: instead of those of `sderl_ops_reconcile`, to plant faults;
 - `adopted`: instances whose nodes run on hosts already (`#{Id => Host}`), and are to be taken over;
 - `durations`: `fun(Step, Dice) -> {Ms, Dice}`;
@@ -70,6 +71,7 @@ defaults() ->
         bad => #{},
         adopted => #{},
         fails => fun(_) -> false end,
+        apart => fun(_, _) -> false end,
         stores => true,
         limit_ms => 3_600_000,
         kill_at => never,
@@ -258,7 +260,8 @@ begin_step(Step, World0) ->
     #world{service = Service, number = Number, options = Options, dice = Dice, steps = Count} =
         World1,
     #service{incarnation = Incarnation, runs = Runs, memory = Memory} = Service,
-    Run = #run{number = Number, step = Step, host = host_of(Step, Memory),
+    From = sderl_ops_relay:source(Step, Memory),
+    Run = #run{number = Number, step = Step, host = host_of(Step, Memory), from = From,
                incarnation = Incarnation},
     {Ms, Rolled} = (map_get(durations, Options))(Step, Dice),
     Effect = effect(Step, Run#run.host, World1),
@@ -267,6 +270,7 @@ begin_step(Step, World0) ->
         number = Number + 1,
         steps = Count + 1,
         log = [{World1#world.now, Step} | World1#world.log],
+        gifts = [{World1#world.now, From, Step} || {fetch, _, _} <- [Step]] ++ World1#world.gifts,
         service = Service#service{runs = Runs#{Number => Run}}
     }),
     case map_get(kill_at, Options) of
@@ -303,6 +307,7 @@ run_step(#run{host = Host} = Run, Effect, Ms, #world{hosts = Hosts} = World0) ->
     end,
     Fails = (map_get(fails, World#world.options))(Run#run.step),
     case {State, Luck} of
+        _ when Run#run.from =/= service -> run_relay(Run, Effect, Ms, State, Luck, World);
         {up, _} when Fails -> later(Ms, {answer, Run, {error, failed}}, World);
         {up, 1} -> later(Ms, {answer, Run, {error, failed}}, World);
         {up, 2} ->
@@ -316,6 +321,28 @@ run_step(#run{host = Host} = Run, Effect, Ms, #world{hosts = Hosts} = World0) ->
 
 good(#run{step = {create, _}}) -> {ok, #{state => running}};
 good(_) -> ok.
+%% What goes wrong at the giver or on the way has its own answers.
+run_relay(#run{host = Host, from = Giver} = Run, Effect, Ms, State, Luck, World) ->
+    #world{hosts = Hosts, options = #{apart := Apart, fails := Fails}} = World,
+    #{Giver := #host{state = GiverState}} = Hosts,
+    Answer = fun(After, Result) -> later(After, {answer, Run, Result}, World) end,
+    case {GiverState, State, Apart(Giver, Host)} of
+        {hung, _, _} -> Answer(?LIMIT_MS, {error, {relay, giver, timeout}});
+        {up, hung, _} -> Answer(?LIMIT_MS, {error, {relay, link, timeout}});
+        {up, up, true} -> Answer(100, {error, {relay, link, refused}});
+        {up, up, false} when Luck =:= 1 -> Answer(Ms, {error, {relay, giver, wrong_checksum}});
+        {up, up, false} when Luck =:= 2 ->
+            later(?LIMIT_MS, {answer, Run, {error, {relay, link, timeout}}},
+                  later(Ms, {effect, Run, Effect}, World));
+        {up, up, false} ->
+            case Fails(Run#run.step) of
+                true -> Answer(Ms, {error, {relay, receiver, failed}});
+                false ->
+                    later(Ms, {answer, Run, ok}, later(Ms - Ms div 4, {effect, Run, Effect}, World))
+            end;
+        {up, _, _} -> Answer(100, {error, {relay, link, unreachable}});
+        {_, _, _} -> Answer(100, {error, {relay, giver, unreachable}})
+    end.
 
 duration(Step, Dice) ->
     Most = case Step of
@@ -339,6 +366,7 @@ answer_or_hang(#run{host = Name} = Run, Result, #world{hosts = Hosts} = World) -
 answer(#run{number = Number, step = Step, host = Host} = Run, Given, World) ->
     #world{service = Service, now = Now, hosts = Hosts, options = #{ended := Ended}} = World,
     Result = case Hosts of
+        _ when Run#run.from =/= service -> relayed(Run, Given, World);
         #{Host := #host{state = State}} when State =/= up -> {error, unreachable};
         #{} -> Given
     end,
@@ -347,6 +375,19 @@ answer(#run{number = Number, step = Step, host = Host} = Run, Given, World) ->
     After = tell(Notes, World#world{service = Service#service{
         memory = Memory, runs = Runs#{Number => Run#run{ended = Now}}}}),
     lists:foldl(fun(Name, W) -> look(Name, once, W) end, After, affected(Run, After)).
+
+%% Either side may have failed meanwhile.
+relayed(#run{host = Host, step = {fetch, _, Sha}}, ok, #world{hosts = Hosts}) ->
+    case Hosts of
+        #{Host := #host{state = up, releases = Releases}} ->
+            case lists:member(Sha, Releases) of
+                true -> ok;
+                false -> {error, {relay, giver, cut_off}}
+            end;
+        #{} -> {error, {relay, link, unreachable}}
+    end;
+relayed(_, Failed, _) ->
+    Failed.
 
 %% The hosts at which one has to look to see what a step has done: all that answer, for groups.
 affected(#run{step = {Kind, _}}, _) when Kind =:= create; Kind =:= delete -> [];
@@ -390,7 +431,8 @@ sight({provider, _}, #world{made = Made, faults = Faults, number = Number}, Ms) 
 sight(Name, #world{hosts = Hosts, groups = Groups}, Ms) ->
     case Hosts of
         #{Name := #host{state = up, releases = Releases, instances = Instances, nodes = Nodes}} ->
-            {Ms, {#{state => up, releases => Releases, instances => Instances}, Nodes,
+            {Ms, {#{state => up, releases => Releases, archives => Releases,
+                    instances => Instances}, Nodes,
                   #{Group => [Id || Id <- Ids, is_map_key(Id, Nodes)] || Group := Ids <- Groups}}};
         #{Name := #host{state = hung}} -> {?LIMIT_MS, {absent(unreachable), #{}, #{}}};
         #{Name := #host{state = down}} -> {Ms, {absent(unreachable), #{}, #{}}};
@@ -470,7 +512,14 @@ take_effect(#run{incarnation = Old}, {create, Id},
             #world{service = #service{incarnation = Now}, stored = #{machines := Known}} = World)
   when Old =/= Now, not is_map_key(Id, Known) ->
     World;
-take_effect(#run{incarnation = Incarnation, step = Step} = Run, Effect, World0) ->
+%% A giver that has died in the middle gives no more.
+take_effect(#run{from = Giver} = Run, Effect, #world{hosts = Hosts} = World) ->
+    case Hosts of
+        #{Giver := #host{state = State}} when State =/= up -> World;
+        #{} -> take_effect_of(Run, Effect, World)
+    end.
+
+take_effect_of(#run{incarnation = Incarnation, step = Step} = Run, Effect, World0) ->
     #world{service = #service{incarnation = Now}, orphans = Orphans, now = At} = World0,
     World = case Incarnation of
         Now -> World0;

@@ -14,6 +14,8 @@
     number :: pos_integer(),
     step :: sderl_ops_step:step(),
     host :: binary() | undefined,
+    %% Who gives what is fetched.
+    from = service :: sderl_ops_relay:source(),
     incarnation :: pos_integer(),
     %% When it ended; till then it runs.
     ended = never :: never | integer()
@@ -60,6 +62,8 @@
     steps = 0 :: non_neg_integer(),
     %% The last first.
     log = [] :: [{integer(), sderl_ops_step:step()}],
+    %% Likewise who gave what, and to whom.
+    gifts = [] :: [{integer(), sderl_ops_relay:source(), sderl_ops_step:step()}],
     decisions = 0 :: non_neg_integer(),
     reductions = 0 :: non_neg_integer(),
     problems = [] :: [term()]

@@ -58,6 +58,7 @@ bring_up(Hosts, PerHost) ->
         timers_alone_ms => Alone,
         makespan_ms => Last,
         other_ms => Last - Alone,
+        archives => length([sent || {_, service, _} <- World#world.gifts]),
         steps => World#world.steps,
         decisions => Decisions,
         reductions => Reductions,
@@ -100,11 +101,11 @@ desired(Hosts, PerHost) ->
         cluster => ~"large", names => short, revision => 1,
         releases => #{~"one" => #{}},
         settings => #{~"s1" => #{start_timeout_s => 20}},
-        hosts => #{Name => #{lost_after_s => 300} || Name <- Names},
+        hosts => #{Name => #{lost_after_s => 300, relay => true} || Name <- Names},
         instances => Instances,
         groups => [#{name => <<"g", (integer_to_binary(G))/binary>>, consistency => available,
                      members => [id(N) || N <- lists:seq(G * PerHost + 1, (G + 1) * PerHost)]}
                    || G <- lists:seq(0, Hosts - 1)],
         upgrade => #{batch => 1, canaries => 1, wait_s => 5, roll_back => true},
-        at_once => #{steps => Hosts * ?PER_HOST, fetches => Hosts, per_host => ?PER_HOST}
+        at_once => #{steps => Hosts * ?PER_HOST, per_host => ?PER_HOST}
     }.

@@ -75,7 +75,8 @@ Problems}`: a sentence, and one for each problem where there are several.
 -doc """
 `instances`: `id`, `node`, `host`, `release` (its name), `state`, `why`. `hosts`: `id`, `state`,
 `why`, `instances` (how many). `groups`: `name`, `members` and `running` (how many), `state`.
-`problems` and `waiting` are sentences.
+`problems`, `information` and `waiting` are sentences. `sent`: how much the service has sent to
+hosts since it began, `archives`, `archive_bytes`, `control_calls`, `control_bytes`.
 """.
 -type status() :: #{
     cluster := binary(),
@@ -85,6 +86,8 @@ Problems}`: a sentence, and one for each problem where there are several.
     instances := [map()],
     groups := [map()],
     problems := [binary()],
+    information := [binary()],
+    sent := map(),
     waiting := [binary()]
 }.
 -doc "`at` is a time as RFC 3339 has it; `what` is the request as a person says it.".
