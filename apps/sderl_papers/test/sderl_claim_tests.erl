@@ -503,6 +503,32 @@ c10_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
+c11_test_() ->
+    At = fun(Kind, Nodes, Seconds) ->
+        point(deploy, #{kind => Kind, nodes => Nodes, hosts => 4, run => 1},
+              #{deploy_s => Seconds, nodes_per_s => Nodes / Seconds})
+    end,
+    Real = [At(folders, 10, 8.0), At(folders, 100, 70.0)],
+    Simulated = [At(simulated, 1008, 27.0), At(simulated, 10_008, 33.0)],
+    Steep = [At(folders, 10, 8.0), At(folders, 100, 160.0)],
+    verdicts(sderl_claim_c11, [
+        {"as published", confirmed, Real ++ Simulated,
+         ["Real nodes: 8.00 s for 10, 70.0 s for 100, 1.43 a second, 0.88 times what is linear",
+          "Simulated nodes: 27.0 s for 1008, 33.0 s for 10008"]},
+        {"more than linear", refuted, again(Steep) ++ Simulated, ["That is more than linear"]},
+        {"more than linear once", not_shown, Steep ++ Simulated, ["is linear"]},
+        {"a little more", not_shown, [At(folders, 10, 8.0), At(folders, 100, 105.0)] ++ Simulated,
+         ["Up to 1.2 times is linear"]},
+        {"simulated ones are more", not_shown,
+         Real ++ [At(simulated, 1008, 27.0), At(simulated, 10_008, 400.0)], ["is linear"]},
+        {"a small range", not_shown, [At(folders, 10, 8.0), At(folders, 20, 15.0)] ++ Simulated,
+         ["over a fourfold number"]},
+        {"one run failed", not_shown,
+         Real ++ Simulated ++ failed([At(folders, 50, 40.0)]), ["stuck"]},
+        {"real ones alone", not_shown, Real, ["both are needed"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
 c12_test_() ->
     Pair = fun(Run, Aco, Im) ->
         [again(Run, P)
@@ -516,26 +542,28 @@ c12_test_() ->
     Pairs = fun(Of) ->
         lists:append([Pair(Run, Aco, Im) || {Run, {Aco, Im}} <- lists:enumerate(Of)])
     end,
+    Small = [{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}, {1.05, 0.5}, {1.0, 0.5}],
     verdicts(sderl_claim_c12, [
-        {"as published", confirmed, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]),
+        {"as published", confirmed, Pairs(Small),
          ["Ant colonies (SR) on 23 nodes: with it the processor time of an operation changes by "
-          "1.03 %", "3 pairs of runs from 1.00 to 1.10 %",
+          "1.03 %", "5 pairs of runs from 1.00 to 1.10 %",
           "Messenger (RSD) on 12 servers: with it the processor time of an operation changes by "
           "0.50 %"]},
-        {"a watched run failed", not_shown, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]) ++ failed(
-            [again(4, aco(sr, 23, #{monitoring => on}, #{}))]
+        {"a watched run failed", not_shown, Pairs(Small) ++ failed(
+            [again(6, aco(sr, 23, #{monitoring => on}, #{}))]
         ), ["stuck"]},
-        {"the other one failed", not_shown, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]) ++ failed(
-            [again(4, im(rsd, 12, 1000, #{routers => 2}, #{}))]
+        {"the other one failed", not_shown, Pairs(Small) ++ failed(
+            [again(6, im(rsd, 12, 1000, #{routers => 2}, #{}))]
         ), ["stuck"]},
-        {"one of no pair failed", confirmed, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]) ++
+        {"one of no pair failed", confirmed, Pairs(Small) ++
                                              failed([im(rsd, 3, 1000), aco(sr, 95, #{})]), []},
-        {"more", refuted, Pairs([{1.0, 3}, {1.1, 3.1}, {1.0, 2.9}]), []},
-        {"the spread is larger", not_shown, Pairs([{1.0, 4}, {-1.1, 0}, {1.0, -3}]),
+        {"more", refuted, Pairs([{1.0, 3}, {1.1, 3.1}, {1.0, 2.9}, {1.0, 3}, {1.0, 3}]), []},
+        {"the spread is larger", not_shown,
+         Pairs([{1.0, 4}, {-1.1, 0}, {1.0, -3}, {1.0, 4}, {1.0, -3}]),
          ["The spread is larger"]},
-        {"two pairs", not_shown, Pairs([{1.0, 0.5}, {1.1, 0.6}]), ["need 3 pairs"]},
+        {"four pairs", not_shown, Pairs(lists:sublist(Small, 4)), ["need 5 pairs"]},
         {"one program", not_shown,
-         [P || #{experiment := <<"aco">>} = P <- Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}])],
+         [P || #{experiment := <<"aco">>} = P <- Pairs(Small)],
          ["both programs"]},
         {"runs that belong to others", not_shown,
          [aco(sr, 23, #{}), again(2, aco(sr, 23, #{monitoring => on}, #{}))], ["No program"]},

@@ -9,7 +9,7 @@ says. The bare loop starts copies of the same instances, as operations laid them
 commands and environment and as many at a time; the service stands still meanwhile.
 """.
 
--export([with/4, pair/4, metrics/2, at_once/1]).
+-export([with/4, pair/4, metrics/2, at_once/1, once/2, simulated/2]).
 -export_type([params/0, site/0, side/0]).
 
 -doc """
@@ -54,36 +54,14 @@ Starts hosts and the service and brings the release to all hosts, calls `Fun`, a
 with(#{nodes := Nodes, hosts := Count, kind := Kind} = Params, Label, Progress, Fun) ->
     maybe
         ok ?= sderl_fleet:fits(Nodes + Count),
-        Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
-                               lists:concat(["sderl-deploy-", os:getpid(), "-",
-                                             erlang:unique_integer([positive])])),
-        ok = filelib:ensure_path(Folder),
-        try
-            said(with_hosts(sderl_bench_ops_hosts:start(Folder, Count, Kind), fun(Hosts) ->
-                {ok, Service} = sderl_bench_ops_service:start("s", Hosts),
-                Site = #{params => Params, folder => Folder, hosts => Hosts, service => Service,
-                         prepared => #{}},
-                maybe
-                    {ok, Prepared} ?= prepare(Site, [Label || Progress]),
-                    Fun(Site#{prepared := Prepared})
-                end
-            end))
-        after
-            file:del_dir_r(Folder)
-        end
+        sderl_bench_ops_site:with("deploy", Count, Kind, fun(Started) ->
+            Site = Started#{params => Params, prepared => #{}},
+            maybe
+                {ok, Prepared} ?= prepare(Site, [Label || Progress]),
+                Fun(Site#{prepared := Prepared})
+            end
+        end)
     end.
-
-with_hosts({error, _} = Error, _) -> Error;
-with_hosts({ok, Hosts}, Fun) ->
-    try
-        Fun(Hosts)
-    after
-        sderl_bench_ops_hosts:stop(Hosts)
-    end.
-
-said({ok, _} = Ok) -> Ok;
-said({error, Text}) when is_list(Text); is_binary(Text) -> {error, {said, Text}};
-said({error, _} = Error) -> Error.
 
 %% ---------------------------------------------------------------- operations
 
@@ -118,32 +96,13 @@ make_release(#{release_kib := Kib}, Folder) ->
     file:write_file(File, Bytes).
 
 %% So many nodes besides those that stay; seconds until all is as the file says.
-apply_file(Nodes, Label, #{folder := Folder, service := Service} = Site) ->
-    File = filename:join(Folder, "cluster.json"),
-    ok = file:write_file(File, json:encode(cluster(Nodes, Site))),
-    Request = #{do => apply, file => unicode:characters_to_binary(File), force => true},
-    Start = erlang:monotonic_time(microsecond),
-    case sderl_bench_ops_service:ask(Request, teller(Label), Service) of
-        {ok, #{~"state" := ~"steady"}} ->
-            {ok, (erlang:monotonic_time(microsecond) - Start) / 1.0e6};
-        {ok, #{~"state" := State, ~"problems" := Problems}} ->
-            {error, ["the deployment is ", State, ": ", lists:join("; ", Problems)]};
-        {error, _} = Error ->
-            Error
-    end.
-
-teller([]) -> fun(_) -> ok end;
-teller([Label]) ->
-    Bar = sderl_progress:reporter(Label),
-    fun
-        ({progress, Done, Total, _}) -> Bar(min(Done, Total), Total);
-        (_) -> ok
-    end.
+apply_file(Nodes, Label, Site) ->
+    sderl_bench_ops_site:apply_file(cluster(Nodes, Site), Label, Site).
 
 cluster(Nodes, #{hosts := Hosts, folder := Folder, params := #{hosts := Count}}) ->
     Provider = sderl_bench_ops_hosts:provider(Hosts),
     Code = [unicode:characters_to_binary(Path)
-            || Path <- [filename:absname(filename:dirname(code:which(s_group))),
+            || Path <- [sderl_bench_ops_site:library(),
                         filename:join(Folder, "payload/ebin")]],
     Family = #{release => code, domains => [all]},
     #{
@@ -306,4 +265,43 @@ metrics(Pairs, #{service := Service, prepared := Prepared}) ->
         end,
         ops_memory_mib => sderl_bench_ops_service:memory_mib(Service),
         pairs => length(Pairs)
+    }.
+
+%% ---------------------------------------------------------------- one, and simulated
+
+-doc """
+One deployment by operations alone; `kind` may also be `simulated`, then `nodes` are on `hosts` of
+the simulator. `deploy_s` is from the request until all is as the file says.
+""".
+-spec once(#{atom() => term()}, Label :: unicode:chardata()) ->
+    {ok, #{atom() => term()}} | {error, term()}.
+once(#{kind := simulated, nodes := Nodes, hosts := Hosts}, _) ->
+    #{makespan_s := Seconds, done := Done} = Metrics = simulated(Hosts, Nodes div Hosts),
+    case Done of
+        true -> {ok, Metrics#{deploy_s => Seconds, nodes_per_s => Nodes / Seconds}};
+        false -> {error, {said, "not all simulated nodes were up in the end"}}
+    end;
+once(#{nodes := Nodes} = Params, Label) ->
+    with(Params, [Label, ": hosts"], true, fun(Site) ->
+        #{service := Service, prepared := Prepared} = Site,
+        maybe
+            {ok, Seconds} ?= apply_file(Nodes, [Label], Site),
+            {ok, Prepared#{
+                deploy_s => Seconds,
+                nodes_per_s => Nodes / Seconds,
+                ops_memory_mib => sderl_bench_ops_service:memory_mib(Service)
+            }}
+        end
+    end).
+
+-doc "So many hosts with so many nodes each in the simulator of operations.".
+-spec simulated(Hosts :: pos_integer(), PerHost :: pos_integer()) -> #{atom() => term()}.
+simulated(Hosts, PerHost) ->
+    #{makespan_ms := Makespan, timers_alone_ms := Timers, other_ms := Other, took_ms := Took} =
+        Figures = sderl_ops_world_scale:bring_up(Hosts, PerHost),
+    (maps:with([steps, decisions, done], Figures))#{
+        deploy_other_s => Other / 1000,
+        makespan_s => Makespan / 1000,
+        timers_s => Timers / 1000,
+        simulated_in_s => Took / 1000
     }.

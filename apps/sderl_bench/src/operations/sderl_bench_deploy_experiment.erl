@@ -106,7 +106,7 @@ simulate({Hosts, PerHost}, Output) ->
     Started = sderl_bench_output:now(),
     Label = io_lib:format("~w simulated nodes", [Hosts * PerHost]),
     Metrics = sderl_progress:watching(Label, fun(S) -> {io_lib:format("~w s", [S]), S + 1} end, 0,
-                                      fun() -> simulated(Hosts, PerHost) end),
+                                      fun() -> sderl_bench_deploy:simulated(Hosts, PerHost) end),
     ok = sderl_progress:done(),
     #{deploy_other_s := Other, makespan_s := Makespan, timers_s := Timers, done := Done} = Metrics,
     ok = sderl_bench_output:say(Output, [
@@ -124,16 +124,6 @@ simulate({Hosts, PerHost}, Output) ->
             false -> {error, "not all simulated nodes were up in the end"}
         end
     end.
-
-simulated(Hosts, PerHost) ->
-    #{makespan_ms := Makespan, timers_alone_ms := Timers, other_ms := Other, took_ms := Took} =
-        Figures = sderl_ops_world_scale:bring_up(Hosts, PerHost),
-    (maps:with([steps, decisions, done], Figures))#{
-        deploy_other_s => Other / 1000,
-        makespan_s => Makespan / 1000,
-        timers_s => Timers / 1000,
-        simulated_in_s => Took / 1000
-    }.
 
 %% ---------------------------------------------------------------- real
 

@@ -12,7 +12,7 @@
 %% Published, in percent of the run time: 1.33 in the one place, 1.5 in the other.
 -define(MOST_PCT, 1.5).
 %% Pairs of runs that say something.
--define(LEAST_PAIRS, 3).
+-define(LEAST_PAIRS, 5).
 
 %% What it is run in, and the processor time of an operation in the time in which there is
 %% monitoring.
@@ -48,7 +48,7 @@ points(#{pairs := Pairs} = Scale) ->
 -doc """
 By the processor time of an operation while there is monitoring, a schedule in the rounds or a
 delivered message in the measured time, in pairs of runs without and with it that follow one
-another. `confirmed`: of each program there are three pairs or more, the 95 % interval of the mean
+another. `confirmed`: of each program there are five pairs or more, the 95 % interval of the mean
 overhead is at most 1.5 %, and no run failed. `refuted`: for one of them all of the interval is
 above. Where the spread of the pairs is so large that the interval has the limit in it, neither can
 be told.

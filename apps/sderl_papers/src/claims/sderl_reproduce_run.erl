@@ -181,7 +181,8 @@ failed_in(_) -> other.
 run(debench, Params, Label) -> sderl_debench:run(Params, Label);
 run(orbit, Params, Label) -> sderl_orbit:run(Params, Label);
 run(aco, Params, Label) -> sderl_reproduce_aco:run(Params, Label);
-run(im, Params, Label) -> sderl_im:run(Params, Label).
+run(im, Params, Label) -> sderl_im:run(Params, Label);
+run(deploy, Params, Label) -> sderl_bench_deploy:once(Params, Label).
 
 %% Before the bar of the point: how far the whole is.
 label(Point, Jobs, Done) ->
@@ -204,6 +205,9 @@ said(#{seconds := Seconds, links_per_node_max := Links}) ->
                   [sderl_table:number(Seconds), sderl_table:number(Links)]);
 said(#{delivered_per_min := Delivered} = Metrics) ->
     io_lib:format("~ts messages a minute~ts", [sderl_table:number(Delivered), kills(Metrics)]);
+said(#{deploy_s := Seconds, nodes_per_s := PerS}) ->
+    io_lib:format("~ts s, ~ts nodes a second",
+                  [sderl_table:number(Seconds), sderl_table:number(PerS)]);
 said(_) ->
     "measured".
 

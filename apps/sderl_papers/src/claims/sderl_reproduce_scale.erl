@@ -12,7 +12,7 @@ used.
 """.
 
 -export([names/0, scale/2, instances/2, described/1]).
--export_type([scale/0, name/0, aco/0, im/0, instance/0]).
+-export_type([scale/0, name/0, aco/0, im/0, deploy/0, instance/0]).
 
 -type name() :: small | medium | full | test.
 
@@ -53,7 +53,18 @@ machine and have more nodes than `nodes`.
         run_s := number()
     },
     aco := aco(),
-    im := im()
+    im := im(),
+    deploy := deploy()
+}.
+
+-doc """
+Deployments: of so many real nodes to `hosts` folders, and of 72 simulated ones on each of so many
+hosts.
+""".
+-type deploy() :: #{
+    nodes := [pos_integer(), ...],
+    hosts := pos_integer(),
+    simulated := [pos_integer(), ...]
 }.
 
 -doc """
@@ -143,6 +154,7 @@ fixed(small) ->
         nodes => 40, sizes => [10, 40], beyond => [], group_size => 10,
         rate => 60, rates => #{}, base_pct => 1.5, shares => [1.5, 10], few => [], least_ops => 300,
         least_s => 6, warmup_s => 1,
+        deploy => deploy([4, 16], [14, 56]),
         orbit => orbit(20_000, [1, 20], [], 2),
         aco => aco(#{
             instances => 3, colonies => [1, 4, 16, 64], iterations => {5, 10},
@@ -153,10 +165,11 @@ fixed(small) ->
     };
 fixed(medium) ->
     #{
-        name => medium, budget_s => 40 * 60, runs => 5, pairs => 3,
+        name => medium, budget_s => 40 * 60, runs => 5, pairs => 5,
         nodes => 100, sizes => [10, 20, 50, 100], beyond => [], group_size => 10,
         rate => 15, rates => #{0.1 => 45, 10 => 8}, base_pct => 1, shares => [0.1, 1, 10],
         few => [0.1], least_ops => 300, least_s => 10, warmup_s => 3,
+        deploy => deploy([10, 25, 50, 100], [14, 28, 70, 139]),
         orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8),
         aco => aco(#{
             instances => 12, colonies => [1, 4, 16, 64, 256], iterations => {10, 20},
@@ -174,6 +187,7 @@ fixed(test) ->
         nodes => 4, sizes => [2, 4], beyond => [], group_size => 2,
         rate => 20, rates => #{}, base_pct => 25, shares => [25], few => [], least_ops => 10,
         least_s => 1, warmup_s => 1,
+        deploy => (deploy([1, 4], [1, 4]))#{hosts := 1},
         orbit => (orbit(500, [1, 2], [2], 1))#{workers := 2, gateways := 1},
         aco => (aco(#{instances => 1, colonies => [1, 2], iterations => {2, 2}, trees => [{5, 2}],
                       work => {2, 2}, long => {{5, 2}, 2}}))#{
@@ -230,6 +244,8 @@ aco(#{instances := Count, colonies := Colonies, iterations := {L, G}, trees := T
 %% Due dates in a narrow range, the middle of which is when two fifths of the work are done: among
 %% the hardest of the recipe.
 generated(N, Seed) -> #{n => N, rdd => 0.2, tf => 0.6, seed => Seed}.
+
+deploy(Nodes, Simulated) -> #{nodes => Nodes, hosts => 4, simulated => Simulated}.
 
 im(#{chaos := {Servers, Seconds}} = Of) ->
     (maps:remove(chaos, Of))#{client_nodes => 2, chaos_servers => Servers, chaos_routers => 2,
