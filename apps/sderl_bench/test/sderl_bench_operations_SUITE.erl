@@ -10,11 +10,13 @@ is left; never how fast it is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([deploy/1]).
+-export([deploy/1, upgrade/1]).
+-export([killed/1]).
 
 suite() -> [{timetrap, {minutes, 8}}].
 
-all() -> [deploy].
+all() ->
+    [deploy, upgrade] ++ [killed || os:getenv("SDERL_LONG") =/= false].
 
 %% Over OpenSSH where that is there, else on folders.
 deploy(Config) ->
@@ -35,6 +37,19 @@ deploy(Config) ->
     ?assertMatch(#{<<"pairs">> := 1, <<"deploy_overhead_pct">> := Pct,
                    <<"deploy_overhead_pct_low">> := Pct, <<"archive_bytes">> := Size}
                  when Size > 100_000, Summary).
+
+upgrade(Config) ->
+    [#{<<"metrics">> := Metrics}] =
+        results(Config, ["upgrade", "--nodes", "4", "--group-size", "2", "--gateways", "1",
+                         "--hosts", "2", "--every-ms", "50", "--kills", "0"]),
+    ?assertMatch(#{<<"lost_messages">> := 0, <<"names_missing">> := 0, <<"nodes_upgraded">> := 4,
+                   <<"nodes_reported">> := 4, <<"sent">> := Sent, <<"acknowledged">> := Sent}
+                 when Sent > 0, Metrics).
+
+killed(Config) ->
+    [#{<<"metrics">> := Metrics}] =
+        results(Config, ["upgrade", "--nodes", "0", "--kills", "1"]),
+    ?assertMatch(#{<<"kills">> := 5, <<"resumed">> := 5, <<"twice">> := 0}, Metrics).
 
 results(Config, Args) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "results.jsonl"),

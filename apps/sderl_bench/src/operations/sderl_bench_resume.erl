@@ -28,7 +28,7 @@ what was there instead.
 
 -doc "The operations, in the order of a round.".
 -spec operations() -> [operation()].
-operations() -> [apply, upgrade, scale, drain, rollback].
+operations() -> [apply, upgrade, scale, rollback, drain].
 
 -doc """
 All operations one after the other, each killed at that point of so many; then all is destroyed.
@@ -185,9 +185,8 @@ await(Operation, Site, Deadline) ->
 wanted(apply) -> {steady, up(?NODES)};
 wanted(upgrade) -> {steady, up(?NODES)};
 wanted(scale) -> {steady, up(?NODES + 1)};
-wanted(drain) -> {steady, lists:keyreplace(~"n2", 1, up(?NODES + 1), {~"n2", drained})};
-%% A drained one stays so.
-wanted(rollback) -> {steady, lists:keyreplace(~"n2", 1, up(?NODES), {~"n2", drained})}.
+wanted(rollback) -> {steady, up(?NODES)};
+wanted(drain) -> {steady, lists:keyreplace(~"n2", 1, up(?NODES), {~"n2", drained})}.
 
 up(Count) -> [{<<"n", (integer_to_binary(Number))/binary>>, up} || Number <- lists:seq(1, Count)].
 
