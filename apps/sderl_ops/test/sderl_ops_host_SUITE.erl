@@ -412,7 +412,8 @@ given_on(Config) ->
             sderl_ops_host:give(lists:nth(N div 2, Hosts), lists:nth(N, Hosts), Sha)
         end)
     end, lists:seq(2, 6)),
-    ?assertMatch(#{archives := 1, archive_bytes := Size, control_calls := 10}, sderl_ops_sent:read()),
+    ?assertMatch(#{archives := 1, archive_bytes := Size, control_calls := 10},
+                 sderl_ops_sent:read()),
     [?assertMatch(#{releases := [Sha], archives := [Sha]}, survey(Host)) || Host <- Hosts],
     Links = os:cmd(["stat -c %h '", relay_file(6, Sha, Config), "'"]),
     ?assertEqual("6", string:trim(Links)),

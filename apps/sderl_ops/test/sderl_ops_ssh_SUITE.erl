@@ -110,7 +110,8 @@ start_server(Folder, #{home := HomeName, host_key := HostKey, known := KnownName
         Options]),
     ok = file:write_file(In(HomeName ++ ".passwd"), ["sderl:x:1000:1000::", Home, ":/bin/sh\n"]),
     write_known(KnownName, HostKey ++ ".pub", Port, Folder),
-    Shell = "HOME='" ++ Home ++ "' && " ++ maps:get(mount, Options0, "") ++ "mount --bind \"$0\" /etc/passwd && "
+    Shell = "HOME='" ++ Home ++ "' && " ++ maps:get(mount, Options0, "")
+        ++ "mount --bind \"$0\" /etc/passwd && "
         "exec unshare -U --map-user=1000 --map-group=1000 \"$1\" -D -e -f \"$2\"",
     Process = open_port({spawn_executable, "/bin/sh"},
                         [{args, ["-c", "exec unshare -rm sh -c \"$0\" \"$@\"", Shell,
@@ -374,8 +375,9 @@ given_by_agent(Config) ->
     Agent = open_port({spawn_executable, os:find_executable("ssh-agent")},
                       [{args, ["-D", "-a", Socket]}, stderr_to_stdout, exit_status]),
     try
-        await(fun() -> filelib:is_file(Socket) orelse file:read_link_info(Socket) =/= {error, enoent}
-              end),
+        await(fun() ->
+            filelib:is_file(Socket) orelse file:read_link_info(Socket) =/= {error, enoent}
+        end),
         true = os:putenv("SSH_AUTH_SOCK", Socket),
         Key = filename:join(?config(folder, Config), "key"),
         {ok, 0, _} = sderl_ops_port:run(["ssh-add", "-q", Key], none, 30_000),

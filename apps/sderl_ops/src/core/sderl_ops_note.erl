@@ -63,8 +63,8 @@ reason({too_few_up, Domain}) ->
     ["it does not answer, and too few of the others of ", Domain, " are up: it may be that the "
      "service is cut off"];
 reason({too_many_lost, Domain}) ->
-    ["as many hosts of ", Domain, " as there are to be are lost: no more are made until they answer, "
-     "or the provider says that they are gone"];
+    ["as many hosts of ", Domain, " as there are to be are lost: no more are made until they "
+     "answer, or the provider says that they are gone"];
 reason(no_host) -> "its domains have no host";
 reason(no_host_answers) -> "no host of its domains answers";
 reason(every_host_is_full) -> "every host of its domains has as many as it may have";

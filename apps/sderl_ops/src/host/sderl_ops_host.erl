@@ -8,7 +8,8 @@ leaves the host as one call would. Two calls for the same instance wait for each
 a sentence, `format_error/1`.
 """.
 
--export([survey/1, fetch/3, give/3, lay_out/3, start/3, stop/3, hook/3, hook/4, remove/2, drop_release/2]).
+-export([survey/1, fetch/3, give/3, lay_out/3, start/3, stop/3, hook/3, hook/4, remove/2]).
+-export([drop_release/2]).
 -export([folders/2, format_error/1]).
 -export_type([host/0, seen/0, instance_seen/0, folders/0, why/0]).
 

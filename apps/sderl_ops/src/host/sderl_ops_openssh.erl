@@ -6,8 +6,8 @@ the user's own. A host whose key is not known, or is another, is refused, and no
 
 One connection for each host stays open for a minute and carries all small calls; an archive has a
 connection of its own. A host that gives a release to another has, for the time of that call, an
-agent forwarded to it (`m:sderl_ops_openssh_relay`). On the host, `sderl-ops/CLUSTER` in the user's home has all that is ours, the
-host script too, under the name of its content.
+agent forwarded to it (`m:sderl_ops_openssh_relay`). On the host, `sderl-ops/CLUSTER` in the user's
+home has all that is ours, the host script too, under the name of its content.
 """.
 
 -behaviour(sderl_ops_transport).

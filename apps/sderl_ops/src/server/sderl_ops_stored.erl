@@ -13,8 +13,8 @@ has an instance the newest that has it; others are forgotten when a revision is 
 -doc """
 `hosts`, `archives`, and `providers` that are programs, are those of all revisions that are kept:
 what is left on a host that the file no longer has is taken away there, and a family that goes back
-needs the archive of before. `made` are the groups that the service has made. `trouble` is why a revision that an earlier version
-of the service has stored cannot be kept by this one.
+needs the archive of before. `made` are the groups that the service has made. `trouble` is why a
+revision that an earlier version of the service has stored cannot be kept by this one.
 """.
 -type stored() :: #{
     revision := pos_integer(),
