@@ -289,7 +289,11 @@ then({left, Ns}, #s{self = Self, peers = P, committed = C, d = #d{lineage = E}} 
     %% Where we go ourselves all must know, to choose another.
     Tell = case lists:member(Self, Ns) of true -> maps:keys(P); false -> Ns end,
     S1 = lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, S, Tell),
-    S1#s{peers = maps:without(Ns, P)}.
+    S1#s{peers = maps:without(gone(Ns, S), P)}.
+
+%% One that the same batch added again may have been taken in before the batch was committed.
+gone(Ns, #s{leaving = undefined, d = #d{view = V}}) -> [N || N <- Ns, not is_map_key(N, V)];
+gone(Ns, _) -> Ns.
 
 %% Tells the members whose lists were in the batch that it is committed.
 pay(#s{office = #office{owed = []}} = S) -> S;
