@@ -186,6 +186,8 @@ wrong() ->
         {[~"providers", ~"here", ~"lost_after_s"], 5,
          ["providers.here.lost_after_s is not a key of a local provider; its keys are hosts, "
           "address, relay"]},
+        {[~"providers", ~"here", ~"relay"], ~"yes",
+         ["providers.here.relay: \"yes\" is not true or false"]},
         {[~"providers", ~"lab", ~"hosts"], [],
          ["providers.lab.hosts: [] is not a list of hosts, 1 to 10000"]},
         {[~"providers", ~"lab", ~"hosts", 1, ~"port"], 0,
