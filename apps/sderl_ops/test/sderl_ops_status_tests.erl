@@ -36,6 +36,14 @@ refused() -> {{instance, ~"web1"}, {upgrade, {refused, {only_gateway, ~"a", ~"b"
 
 upgrade(Taken) -> #{revision => 1, back => false, taken => Taken, proven => #{}}.
 
+what_is_refused_beside_drained_ones_is_told_test() ->
+    Refused = {{instance, ~"web1"},
+               {upgrade, {refused, {last_gateway, ~"a", ~"b", [~"web2", ~"web3"]}}}},
+    [Problem] = sderl_ops_status:problems((view(#{}))#{waiting := [Refused]}),
+    ?assertEqual("web1 is the only node that is in both a and b and is not drained, which would be "
+                 "apart while it is replaced; undrain web2 or web3 first: `apply --force` does it "
+                 "all the same", binary_to_list(Problem)).
+
 what_is_refused_is_told_test() ->
     [Problem] = sderl_ops_status:problems((view(#{}))#{waiting := [refused()]}),
     ?assertEqual("web1 is the only node that is in both a and b, which would be apart while it is "

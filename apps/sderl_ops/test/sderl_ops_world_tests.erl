@@ -30,6 +30,8 @@ operations() ->
     [{bring_up, []},
      {upgrade, [{30_000, {operator, {revision, fun to_two/1}}}]},
      {roll_back, [{30_000, {operator, {revision, fun to_sick/1}}}]},
+     {upgrade_but_drained, [{20_000, set_aside(~"web2")},
+                            {30_000, {operator, {revision, fun to_two/1}}}]},
      {scale_down, [{30_000, {operator, {revision, fun without_web3/1}}}]},
      {made_hosts, made_hosts()}].
 
@@ -254,6 +256,86 @@ lost_problems(Options) ->
     ]))#{limit_ms => 100_000}, Options)),
     Starts = [At || {At, {start, ~"web1"}} <- World#world.log],
     sderl_ops_world_check:final(World) ++ [{starts, Starts} || length(Starts) =/= 2].
+
+%% ---------------------------------------------------------------- drained instances
+
+%% One that is drained stays down, is in nobody's way, and comes back as it is to be by then.
+drained_test_() ->
+    Drain = [{30_000, set_aside(~"web2")}],
+    Two = {60_000, {operator, {revision, fun to_two/1}}},
+    Sick = {60_000, {operator, {revision, fun to_sick/1}}},
+    One = {150_000, {operator, {revision, fun to_one/1}}},
+    Undrain = {240_000, take_back(~"web2")},
+    [{Name, {timeout, 60, fun() ->
+        World = sderl_ops_world:run((operation(Script))#{limit_ms => 200_000}),
+        ?assertEqual([], sderl_ops_world_check:final(World)),
+        ?assertEqual(Layouts, layouts(World))
+    end}}
+     || {Name, Script, Layouts} <- [
+            {"upgrade", Drain ++ [Two], [{~"two", running}, {~"one", laid_out}, {~"two", running}]},
+            {"upgrade, then undrained", Drain ++ [Two, Undrain],
+             lists:duplicate(3, {~"two", running})},
+            {"upgrade, undrained in between", Drain ++ [Two, {63_000, take_back(~"web2")}],
+             lists:duplicate(3, {~"two", running})},
+            {"there and back", Drain ++ [Two, One],
+             [{~"one", running}, {~"one", laid_out}, {~"one", running}]},
+            {"the canary is not well", Drain ++ [Sick],
+             [{~"one", running}, {~"one", laid_out}, {~"one", running}]},
+            {"goes back to where the others were well",
+             Drain ++ [Two, {150_000, {operator, {revision, fun to_sick/1}}}],
+             [{~"two", running}, {~"one", laid_out}, {~"two", running}]},
+            {"the canary is drained", [{30_000, {operator, {revision, fun to_two/1}}},
+                                       {32_000, set_aside(~"web1")}],
+             [{~"one", laid_out}, {~"two", running}, {~"two", running}]},
+            {"at the same time", [{60_000, set_aside(~"web2")}, Two],
+             [{~"two", running}, {~"one", laid_out}, {~"two", running}]},
+            {"its host is away", Drain ++ [{50_000, {host, ~"far/b", gone}}, Two],
+             [{~"two", running}, {~"two", running}]}
+        ]].
+
+%% The last of a group waits, and what is to be done about it is told; then it is done.
+last_of_a_group_test_() ->
+    {timeout, 60, fun() ->
+        #{desired := Desired0} = Operation = operation([]),
+        Pair = #{name => ~"pair", members => [~"web1", ~"web2"], consistency => available},
+        Desired = Desired0#{groups := [Pair]},
+        Script = [{30_000, set_aside(~"web2")}, {60_000, {operator, {revision, fun to_two/1}}}],
+        Run = fun(More) ->
+            sderl_ops_world:run(Operation#{desired := Desired, script := Script ++ More,
+                                           limit_ms => 100_000})
+        end,
+        #world{service = #service{result = #{waiting := Waiting}}} = Refused = Run([]),
+        Why = {last_member, ~"pair", [~"web2"]},
+        ?assertEqual([{{instance, ~"web1"}, {upgrade, {refused, Why}}}], Waiting),
+        ?assertEqual([{~"one", running}, {~"one", laid_out}, {~"two", running}],
+                     layouts(Refused)),
+        ?assertEqual("web1 is the only member of the group pair that is not drained, which would "
+                     "be gone while it is replaced; undrain web2 first",
+                     unicode:characters_to_list(sderl_ops_plan:words({~"web1", Why}))),
+        Force = fun(#{upgrade := Upgrade} = Of) -> Of#{upgrade := Upgrade#{force => true}} end,
+        [begin
+             World = Run([More]),
+             ?assertEqual([], sderl_ops_world_check:final(World)),
+             ?assertMatch([{~"two", running}, {_, Web2}, {~"two", running}]
+                              when Web2 =:= State, layouts(World))
+         end || {More, State} <- [{{100_000, take_back(~"web2")}, running},
+                                  {{100_000, {operator, {revision, Force}}}, laid_out}]]
+    end}.
+
+set_aside(Id) ->
+    {operator, {memory, fun(Memory) -> sderl_ops_memory:set_aside(Id, Memory) end}}.
+
+take_back(Id) ->
+    {operator, {memory, fun(Memory) -> sderl_ops_memory:take_back(Id, Memory) end}}.
+
+to_one(Desired) -> to_release(~"one", Desired).
+
+%% What lies of the family, and in what state.
+layouts(#world{hosts = Hosts}) ->
+    There = maps:from_list([{Id, {Release, State}}
+                            || _ := #host{state = up, instances = Instances} <- Hosts,
+                               Id := #{release := Release, state := State} <- Instances]),
+    [Of || <<"web", _/binary>> := Of <- maps:iterator(There, ordered)].
 
 %% ---------------------------------------------------------------- planted faults
 

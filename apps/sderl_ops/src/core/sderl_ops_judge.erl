@@ -41,9 +41,9 @@ strays(Id, #view{places = Places} = View) ->
 
 judge_here(Id, #view{homeless = Homeless}) when is_map_key(Id, Homeless) ->
     {waiting, {instance, Id}, map_get(Id, Homeless)};
-judge_here(Id, #view{memory = Memory} = View) ->
+judge_here(Id, View) ->
     Target = sderl_ops_view:target(Id, View),
-    Aside = sderl_ops_memory:is_aside(Id, Memory),
+    Aside = sderl_ops_view:is_aside(Id, View),
     case {sderl_ops_view:host(Id, View), sderl_ops_view:host_state(Id, View)} of
         {undefined, _} -> settled;
         {Host, up} when Target =:= undefined ->

@@ -40,7 +40,15 @@ words({Id, {only_member, Group}}) ->
     [Id, " is the only member of the group ", Group, ", which would be gone while it is replaced"];
 words({Id, {only_gateway, A, B}}) ->
     [Id, " is the only node that is in both ", A, " and ", B, ", which would be apart while it is "
-     "replaced"].
+     "replaced"];
+words({Id, {last_member, Group, Drained}}) ->
+    [Id, " is the only member of the group ", Group, " that is not drained, which would be gone "
+     "while it is replaced; undrain ", choice(Drained), " first"];
+words({Id, {last_gateway, A, B, Drained}}) ->
+    [Id, " is the only node that is in both ", A, " and ", B, " and is not drained, which would be "
+     "apart while it is replaced; undrain ", choice(Drained), " first"].
+
+choice(Ids) -> lists:join(" or ", Ids).
 
 %% Hosts that nobody has looked at are taken for empty. Of nodes that the file says to run already,
 %% those that nobody has looked at are taken to be as it says.

@@ -13,6 +13,9 @@ An instance that lies on its host otherwise than it is to be, is replaced when i
   anyway may be replaced at any time.
 - It is not the only member of a group, and not the only common member of two: refused unless the
   file has `force`.
+- An instance that an operator has drained is no part of this: it has no turn, stays down as it is,
+  and once it is down its groups are taken to be those of the others. Its turn comes when it is
+  taken back.
 
 A taken instance that is not in good health `start_timeout_s` after it was seen to run as it is to,
 or whose layout or start is quarantined, takes its family back to the last good revision, where the
@@ -26,7 +29,11 @@ file has `roll_back`. That is decided once for a revision: from the way back the
 
 -type refusal() ::
     {sderl_ops_desired:instance_id(),
-     {only_member, Group :: binary()} | {only_gateway, Group :: binary(), Group :: binary()}}.
+     {only_member, Group :: binary()} | {only_gateway, Group :: binary(), Group :: binary()}
+    %% Others are, and are drained.
+    | {last_member, Group :: binary(), Drained :: [sderl_ops_desired:instance_id()]}
+    | {last_gateway, Group :: binary(), Group :: binary(),
+       Drained :: [sderl_ops_desired:instance_id()]}}.
 
 %% ---------------------------------------------------------------- former revisions
 
@@ -99,7 +106,8 @@ family(Family, #{instances := Instances}) ->
 advance(#view{desired = #{instances := Instances}, memory = #{upgrades := Upgrades}} = View) ->
     Outdated = maps:groups_from_list(
         fun(Id) -> maps:get(family, map_get(Id, Instances)) end,
-        [Id || Id := _ <- Instances, sderl_ops_view:is_outdated(Id, View)]),
+        [Id || Id := _ <- Instances, sderl_ops_view:is_outdated(Id, View),
+               not sderl_ops_view:is_aside(Id, View)]),
     Families = lists:usort(maps:keys(Outdated) ++ maps:keys(Upgrades)),
     {Looked, Notes} = lists:foldl(fun(Family, {V, N}) ->
         {Next, More} = look(Family, maps:get(Family, Outdated, []), V),
@@ -150,7 +158,7 @@ watch(#{taken := Taken0, proven := Proven0} = Upgrade, #view{now = Now} = View) 
                      end || {Id, _, serves} <- States},
     Taken = #{Id => until(State, is_map_key(Id, Taken0), Until, View, Id)
               || {Id, Until, State} <- States,
-                 State =/= serves, State =/= undesired,
+                 State =/= serves, State =/= not_wanted,
                  not (State =:= outdated andalso not is_map_key(Id, Taken0))},
     Upgrade#{taken := Taken, proven := Proven}.
 
@@ -167,8 +175,9 @@ deadline(Id, #view{desired = #{settings := Settings}, now = Now} = View) ->
 
 state(Id, #view{desired = #{instances := Instances}, observed = Observed} = View) ->
     Healthy = sderl_ops_observed:is_healthy(Id, Observed),
+    NotWanted = not is_map_key(Id, Instances) orelse sderl_ops_view:is_aside(Id, View),
     case sderl_ops_view:seen(Id, View) of
-        _ when not is_map_key(Id, Instances) -> undesired;
+        _ when NotWanted -> not_wanted;
         undefined -> waiting;
         #{state := State} ->
             case sderl_ops_view:is_outdated(Id, View) of
@@ -202,7 +211,8 @@ failure(Family, #{taken := Taken}, #view{now = Now} = View) ->
 replaces({Kind, Id} = Step, Family, #view{desired = #{instances := Instances}} = View)
   when Kind =:= lay_out; Kind =:= start ->
     case Instances of
-        #{Id := #{family := Family}} -> is_quarantined(Step, Id, View);
+        #{Id := #{family := Family}} ->
+            not sderl_ops_view:is_aside(Id, View) andalso is_quarantined(Step, Id, View);
         #{} -> false
     end;
 replaces(_, _, _) -> false.
@@ -271,6 +281,7 @@ count_active(#{taken := Taken}, View) ->
 is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
     %% (One that nobody has looked at yet may well be up.)
     lists:member(sderl_ops_view:host_state(Id, View), [up, unseen])
+        andalso not sderl_ops_view:is_aside(Id, View)
         andalso not lists:any(fun(Kind) ->
             case Attempts of
                 #{{Kind, Id} := #{again_at := never}} ->
@@ -279,11 +290,18 @@ is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
             end
         end, [lay_out, start, drain, stop]).
 
-%% Who of each group is out of service.
+%% Who of each group is out of service. One that is drained is until it is down: two would leave the
+%% group at a time.
 out_of_service(#view{desired = #{groups := Groups}} = View) ->
-    #{Name => [Id || Id <- Members, not (sderl_ops_view:stays(Id, View)
-                                         andalso sderl_ops_view:is_in(Id, Name, View))]
+    #{Name => [Id || Id <- Members, not is_down_on_purpose(Id, View),
+                     not (sderl_ops_view:stays(Id, View)
+                          andalso sderl_ops_view:is_in(Id, Name, View))]
       || #{name := Name, members := Members} <- Groups}.
+
+is_down_on_purpose(Id, #view{busy = Busy} = View) ->
+    sderl_ops_view:is_aside(Id, View)
+        andalso not sderl_ops_view:is_running(Id, View)
+        andalso not is_map_key(Id, Busy).
 
 take_of(Family, Outdated, {Room, Out, #view{memory = #{upgrades := Upgrades}} = View}) ->
     #{Family := Upgrade} = Upgrades,
@@ -385,14 +403,22 @@ refusals(#view{desired = #{instances := Instances}} = View) ->
                   Why <- refused(Id, groups_of(Id, View), View)].
 
 refused(_, _, #view{desired = #{upgrade := #{force := true}}}) -> [];
-refused(Id, Names, #view{desired = #{groups := Groups}}) ->
-    Members = [{Name, Ids} || #{name := Name, members := Ids} <- Groups,
-                              lists:member(Name, Names)],
-    [{only_member, Name} || {Name, [_]} <- Members]
-        ++ [{only_gateway, A, B} || {A, InA} <- Members, {B, InB} <- Members, A < B,
-                                    not lists:any(fun(Other) ->
-                                        Other =/= Id andalso lists:member(Other, InB)
-                                    end, InA)].
+refused(Id, Names, #view{desired = #{groups := Groups}} = View) ->
+    Others = [{Name, lists:delete(Id, Ids)} || #{name := Name, members := Ids} <- Groups,
+                                               lists:member(Name, Names)],
+    [last_member(Name, Ids) || {Name, Ids} <- Others, are_aside(Ids, View)]
+        ++ [last_gateway(A, B, Both)
+            || {A, InA} <- Others, {B, InB} <- Others, A < B,
+               Both <- [[Other || Other <- InA, lists:member(Other, InB)]],
+               are_aside(Both, View)].
+
+are_aside(Ids, View) -> lists:all(fun(Id) -> sderl_ops_view:is_aside(Id, View) end, Ids).
+
+last_member(Name, []) -> {only_member, Name};
+last_member(Name, Drained) -> {last_member, Name, Drained}.
+
+last_gateway(A, B, []) -> {only_gateway, A, B};
+last_gateway(A, B, Drained) -> {last_gateway, A, B, Drained}.
 
 %% ---------------------------------------------------------------- good revisions
 

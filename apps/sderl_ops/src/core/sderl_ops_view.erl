@@ -6,8 +6,8 @@
 
 -export([new/7]).
 -export([host/2, host_state/2, seen/2, target/2, is_running/2]).
--export([is_outdated/2, is_taken/2, is_leaving/2, is_up/2, is_in/3, is_in_groups/2, stays/2]).
--export([serves/2]).
+-export([is_outdated/2, is_taken/2, is_leaving/2, is_aside/2, is_up/2]).
+-export([is_in/3, is_in_groups/2, stays/2, serves/2]).
 -export_type([view/0]).
 
 -type view() :: #view{}.
@@ -99,10 +99,14 @@ is_taken(Id, #view{desired = #{instances := Instances}, memory = #{upgrades := U
 
 -doc "Whether it is not to run, or not as it is.".
 -spec is_leaving(sderl_ops_desired:instance_id(), view()) -> boolean().
-is_leaving(Id, #view{desired = #{instances := Instances}, memory = Memory} = View) ->
+is_leaving(Id, #view{desired = #{instances := Instances}} = View) ->
     not is_map_key(Id, Instances)
-        orelse sderl_ops_memory:is_aside(Id, Memory)
+        orelse is_aside(Id, View)
         orelse (is_taken(Id, View) andalso is_outdated(Id, View)).
+
+-doc "Whether an operator has taken it out of service.".
+-spec is_aside(sderl_ops_desired:instance_id(), view()) -> boolean().
+is_aside(Id, #view{memory = Memory}) -> sderl_ops_memory:is_aside(Id, Memory).
 
 -doc "Whether it is in service: it is up and stays so, and is in the groups where it is to be.".
 -spec serves(sderl_ops_desired:instance_id(), view()) -> boolean().

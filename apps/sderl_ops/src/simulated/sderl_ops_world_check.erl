@@ -132,8 +132,7 @@ out_of_service(Step, Id, #world{out = Out, groups = InGroups} = World) ->
                        lists:member(Id, Members),
                        lists:member(Id, maps:get(Name, InGroups, [])),
                        [_ | _] = Lost <- [[Other || Other <- Members, Other =/= Id,
-                                                    is_map_key(Other, Out)
-                                                        orelse is_seen_out(Other, World)]]]
+                                                    is_lost(Other, World)]]]
     end.
 
 %% One whose host fails, or that was given up, is not out by our doing any more.
@@ -149,6 +148,14 @@ is_counted(Id, Instances, #world{service = Service, hosts = Hosts}) ->
                 end
         andalso not lists:any(fun({Step, _}) -> sderl_ops_step:instance(Step) =:= Id end,
                               sderl_ops_memory:quarantined(Memory)).
+
+%% One that an operator has drained counts until it is down.
+is_lost(Id, #world{out = Out, service = #service{memory = Memory}} = World) ->
+    IsOut = is_seen_out(Id, World),
+    case sderl_ops_memory:is_aside(Id, Memory) of
+        true -> not IsOut;
+        false -> IsOut orelse is_map_key(Id, Out)
+    end.
 
 %% The service itself has seen that it does not run.
 is_seen_out(Id, #world{service = #service{observed = Seen, memory = Memory}} = World) ->
