@@ -28,7 +28,7 @@ what was there instead.
 
 -doc "The operations, in the order of a round.".
 -spec operations() -> [operation()].
-operations() -> [apply, upgrade, scale, rollback, drain].
+operations() -> [apply, upgrade, scale, drain, rollback].
 
 -doc """
 All operations one after the other, each killed at that point of so many; then all is destroyed.
@@ -185,8 +185,11 @@ await(Operation, Site, Deadline) ->
 wanted(apply) -> {steady, up(?NODES)};
 wanted(upgrade) -> {steady, up(?NODES)};
 wanted(scale) -> {steady, up(?NODES + 1)};
-wanted(rollback) -> {steady, up(?NODES)};
-wanted(drain) -> {steady, lists:keyreplace(~"n2", 1, up(?NODES), {~"n2", drained})}.
+wanted(drain) -> {steady, drained(up(?NODES + 1))};
+%% It stays down.
+wanted(rollback) -> {steady, drained(up(?NODES))}.
+
+drained(Up) -> lists:keyreplace(~"n2", 1, Up, {~"n2", drained}).
 
 up(Count) -> [{<<"n", (integer_to_binary(Number))/binary>>, up} || Number <- lists:seq(1, Count)].
 
