@@ -158,6 +158,8 @@ described(#{workload := debench,
         case Clusters of 1 -> ""; _ -> io_lib:format("~w x ", [Clusters]) end,
         io_lib:format("~w nodes, ~ts %", [Nodes, sderl_claim_load:percent(Pct)])
     ];
+described(#{workload := deploy, params := #{kind := Kind, nodes := Nodes, hosts := Hosts}}) ->
+    io_lib:format("deploy ~w nodes, ~w hosts (~ts)", [Nodes, Hosts, Kind]);
 described(#{workload := orbit, params := #{mode := Mode, nodes := Nodes} = Params}) ->
     [
         "orbit ", atom_to_list(Mode),

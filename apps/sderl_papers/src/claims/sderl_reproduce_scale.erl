@@ -165,7 +165,7 @@ fixed(small) ->
     };
 fixed(medium) ->
     #{
-        name => medium, budget_s => 40 * 60, runs => 5, pairs => 5,
+        name => medium, budget_s => 60 * 60, runs => 5, pairs => 5,
         nodes => 100, sizes => [10, 20, 50, 100], beyond => [], group_size => 10,
         rate => 15, rates => #{0.1 => 45, 10 => 8}, base_pct => 1, shares => [0.1, 1, 10],
         few => [0.1], least_ops => 300, least_s => 10, warmup_s => 3,
