@@ -65,7 +65,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
                      wait = Others,
                      since = Now,
                      then = [{left, [Self]} || S0#s.leaving =/= undefined],
-                     origins = sderl_core_write:origins(Items)},
+                     origins = origins(Items, S0)},
     %% (A table that is not whole may have names, of the log before, whose home the log that it was
     %% to become has removed, and what these became we do not know. They are no names of processes
     %% outside.)
@@ -83,6 +83,11 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
         _ when Majority -> S6;
         Why -> sderl_core_answer:leave(Why, S6)
     end.
+
+%% Who is answered no sooner than the last batch of the log is committed. Where that came with a
+%% snapshot nobody knows whose lists it has; a majority may lack it.
+origins([], #s{mode = majority, sessions = Sessions}) -> maps:keys(Sessions);
+origins(Items, _) -> sderl_core_write:origins(Items).
 
 %% Its link broke, or its library said that it stops. A link that came since is one to the same life
 %% of that node only if somebody says so: to another one, which may run another group of this name,
