@@ -29,9 +29,9 @@ give `{error, not_running}`, registrations `{no, not_running}` and reads `undefi
 whose VM connects to every node by itself (`connect_all` true) group calls give
 `{error, connect_all}`.
 
-A write that is not answered in time (10 s by default, `write_timeout_ms`) exits with
-`{timeout, {s_group, write, _}}`. Its outcome is unknown then; `whereis_name/2` tells. A write exits
-at once if this node learns meanwhile that it was removed from the group.
+A write that is not answered in time (10 s by default, `write_timeout_ms`) exits with `{timeout,
+{s_group, write, _}}`. Its outcome is unknown then; ask `whereis_name/2`. A write exits at once if
+this node learns meanwhile that it was removed from the group.
 
 An argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}`.
 
@@ -254,8 +254,8 @@ calling node is ignored, so a list without other nodes gives `{ok, Group, []}` w
 
 Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member), `no_majority` (in a
 majority group: the members that count are no majority of the members now, or would be none of the
-members then; in the second case add fewer nodes at a time. A group of one member cannot grow so:
-make it anew, with all its members, by `new_s_group/3`).
+members then; in the second case add fewer nodes at a time. A group of one member cannot grow in
+this way: make it anew, with all its members, by `new_s_group/3`).
 """.
 -spec add_nodes(group(), [node()]) ->
     {ok, group(), Added :: [node()]}
@@ -294,7 +294,7 @@ remove_nodes(Group, Nodes) ->
 
 -doc """
 Makes the calling node a member of a running group: the first of `Seeds` that can be reached and is
-a member adds it. Gives the members of the group.
+a member adds it. Returns the members of the group.
 
 Errors: `no_seeds`, `{no_seed_answered, [{Node, Reason}]}`, `timeout`.
 """.
@@ -320,11 +320,11 @@ leave(Group) -> running(fun() -> sderl_admin:leave(Group) end).
 -doc """
 Makes the survivors of a majority group its only members. An operator calls it when so many members
 are lost for good that the others are no majority and never will be one. The members that are not
-among `Survivors` are removed, and writes go on with what the survivors know.
+among `Survivors` are removed, and writes go on with the state of the survivors.
 
-**Call it only when the other members are known to be down and will not come back with what they
-know.** If they are only cut off, both sides decide from then on, and what they wrote meanwhile is
-lost when they meet the survivors. Each survivor logs a warning, as the event `majority_recovered`.
+**Call it only when the other members are known to be down and will not come back with their
+state.** If they are only cut off, both sides decide from then on, and their writes are lost when
+they meet the survivors. Each survivor logs a warning, as the event `majority_recovered`.
 
 Call it on one survivor. It asks all survivors first, and each must be a member without a majority;
 if one refuses or does not answer, nothing changes anywhere.
@@ -356,7 +356,7 @@ connect(Node) when is_atom(Node) -> sderl_stock:connect(Node);
 connect(Other) -> misuse(?MODULE, {connect, 1}, 1, Other, "the name of a node").
 
 -doc """
-Makes both nodes members of the group, and tells whether they are now. The calling node adds the
+Makes both nodes members of the group, and returns whether they are now. The calling node adds the
 other one if it is a member itself, and enters through it if not. For discovery libraries that call
 a connect function: with libcluster, `connect: {:s_group, :connect, [:my_group]}`.
 """.
@@ -445,7 +445,7 @@ own_nodes(Group) ->
     running(fun() -> sderl_dir:members(Group) end).
 
 -doc """
-What this node knows of its groups, for people.
+What this node knows of its groups, for operators.
 
 The published keys (`state`, `own_group_names`, `own_group_nodes`, `synced_nodes`, `sync_error`,
 `no_contact`, `own_s_groups`, `other_groups`, `monitoring`), then `groups` (each own group's state:
@@ -569,7 +569,7 @@ read(Group, Name) ->
     running(fun() -> sderl_read:read(Group, Name) end).
 
 -doc """
-What a member, or a node that follows the group (`follow/1`), knows of a name: `pid`, `meta`
+The entry of a name, as a member or a node that follows the group (`follow/1`) has it: `pid`, `meta`
 (`undefined` if none was given), `home` (the member that answers for the name) and `token`. The
 token grows with every registration of the name in the group's history, so a resource that refuses a
 lower token than it has seen is safe from a stale holder. `undefined` if there is no such name.
@@ -619,9 +619,9 @@ sent(undefined, Group, Name, Msg) -> {badarg, {Group, Name, Msg}};
 sent(Pid, _, _, _) -> Pid.
 
 -doc """
-The names of a group (`{s_group, Group}`), as `[{Group, Name}]`, or of all groups of a node
-(`{node, Node}`, with `undefined` for the free names). `[]` also if no member can be asked;
-`lookup/2` tells that apart from a group without names.
+The names of a group (`{s_group, Group}`), as `[{Group, Name}]`, or of all groups of a node (`{node,
+Node}`, with `undefined` for the free names). `[]` also if no member can be asked; `lookup/2`
+distinguishes that from a group without names.
 """.
 -spec registered_names({s_group, group()} | {node, node()}) ->
     [{group(), name()}] | {error, not_running | connect_all}.
@@ -683,7 +683,7 @@ send(Other, _) -> misuse(?MODULE, {send, 2}, 1, Other, "{Group, Name}").
 subscribe(Group) -> subscribe(Group, [group, name]).
 
 -doc """
-Subscribes the calling process to what happens in a group, or in `all` groups of this node: it gets
+Subscribes the calling process to the events of a group, or of `all` groups of this node: it gets
 `{s_group_event, Ref, Group, Event}` for `group` events (members, coordinator, deletion) and `name`
 events. `t:sderl_subs:event/0` lists them.
 """.
@@ -751,16 +751,17 @@ choose_nodes(Constraints) ->
     end.
 
 -doc """
-Gives nodes attributes, any terms; gives the nodes that have them now, sorted. A node that does not
-answer within five seconds is left out. As published. Attributes with values: `m:sderl_attr`.
+Gives attributes, any terms, to nodes; returns the nodes that have them now, sorted. A node that
+does not answer within five seconds is left out. As published. Attributes with values:
+`m:sderl_attr`.
 """.
 -spec add_attribute([node()], Attributes :: [term()]) ->
     [node()] | {error, both_parameters_should_be_lists | not_running | connect_all}.
 add_attribute(Nodes, Attributes) -> change_attributes(add, Nodes, Attributes, add_attribute).
 
 -doc """
-Takes attributes away from nodes, those that are built in excepted; gives the nodes that have none
-of them now, sorted. As published.
+Removes attributes from nodes, except built-in ones; returns the nodes that have none of them now,
+sorted. As published.
 """.
 -spec remove_attribute([node()], Attributes :: [term()]) ->
     [node()] | {error, both_parameters_should_be_lists | not_running | connect_all}.

@@ -31,8 +31,8 @@ start(_Type, _Args) ->
 stop(_) -> ok.
 
 -doc """
-Reads the launch configuration for the node's new name. What is wrong is an event, and the old one
-stays.
+Reads the launch configuration for the node's new name. A wrong value is reported as an event, and
+the old one stays.
 """.
 -spec reconfigure() -> ok.
 reconfigure() ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_config).
 -moduledoc """
-Reads the launch configuration: what `sys.config` says about s_groups, checked
-term by term before anything starts.
+Reads the launch configuration, the part of `sys.config` about s_groups, and checks it term by term
+before anything starts.
 
 ```erlang
 [{sderl, [
@@ -28,37 +28,36 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `cluster` | string or binary | `<<>>` | part of every group's uid: clusters that may meet and share group names get different strings |
 | `await` | `false`, `{all, Ms}`, `{[Name], Ms}`; `Ms` may be `infinity` | `false` | the application's start waits until these groups are ready |
 | `consistency` | `#{Name => available \| majority}` | `#{}` | what a component of a group needs to decide writes: nothing more (`available`, also of groups that the map lacks), or more than half of all members (`majority`); alike on all nodes |
-| `answer` | `#{Name => committed \| applied}` | `#{}` | when clients of a group hear what became of a write: when every member that counts has applied it (`committed`, also of groups that the map lacks), or when their own node has (`applied`, of available groups only) |
-| `majority_lost` | `ignore`, `notify`, `exit`, `#{Name => ...}` | `ignore` | what holders of names are told when their node loses the majority of such a group, where the registration did not say |
+| `answer` | `#{Name => committed \| applied}` | `#{}` | when a write is answered: when every member that counts has applied it (`committed`, also of groups that the map lacks), or when their own node has (`applied`, of available groups only) |
+| `majority_lost` | `ignore`, `notify`, `exit`, `#{Name => ...}` | `ignore` | how holders of names are told that their node lost the majority of such a group, if the registration did not say |
 | `forget_down_after` | `infinity`, `Ms`, `#{Name => Ms \| infinity}` | `infinity` | a member that was away so long is forgotten, until it comes back; a group that the map lacks: `infinity` |
 | `state_dir` | `none`, a folder | `none` | where one small file for each group keeps its uid, its members and the highest epoch over a restart of the node |
 | `free_islands` | boolean | `true` | whether free normal nodes merge into islands |
-| `link_policy` | `report`, `close` | `report` | what happens to links that nobody needs: an event once for each, or the event and, where both ends have `close` and agree, the end of the link |
+| `link_policy` | `report`, `close` | `report` | what happens to unneeded links: an event once for each, or the event and, where both ends have `close` and agree, the end of the link |
 | `link_idle_ms` | `Ms` | 600000 | how long a link must have been idle before that |
 | `tick_ms` | `Ms` | 1000 | heartbeat of the group protocol |
 | `set_aside_ms` | `Ms`, at least two ticks | 4000 | a silent member is set aside after it |
 | `write_timeout_ms` | `Ms` | 10000 | the longest that a write waits for its answer |
-| `resolver` | see `m:sderl_resolver` | `random_exit_name` | who wins a name clash when the registration did not say |
+| `resolver` | see `m:sderl_resolver` | `random_exit_name` | which process wins a name clash, if the registration did not say |
 | `resolver_timeout_ms` | `Ms` | 5000 | the longest that a resolver may run |
 | `attributes` | `[{Name, Spec}]` | `[]` | attributes of this node, see `m:sderl_attr` |
 | `labels` | `[{Key, Value}]` or a map | `[]` | its labels |
-| `attribute_builtins` | boolean | `true` | whether it has the built-in attributes |
-| `attribute_share_ms` | `Ms` | 5000 | how often it tells the members of its groups what changed |
+| `attribute_builtins` | boolean | `true` | whether the node has the built-in attributes |
+| `attribute_share_ms` | `Ms` | 5000 | how often the node sends changed attributes to the members of its groups |
 | `attribute_keep_ms` | `Ms` | 5000 | how long a computed value is kept |
-| `attribute_timeout_ms` | `Ms` | 1000 | the longest that a computing may take |
-| `route_beat_ms` | `Ms` | 1000 | how often gateways and those next to them look whether the other answers; routes avoid one that is silent for three of these |
+| `attribute_timeout_ms` | `Ms` | 1000 | the longest that computing a value may take |
+| `route_beat_ms` | `Ms` | 1000 | how often a gateway and its neighbours check that the other answers; routes avoid a node that is silent for three of these |
 | `route_queue` | 1 to 10000000 | 10000 | how many messages may wait before a full link, in each of eight forwarding processes |
-| `stand_in_idle_ms` | `Ms` | 600000 | how long a stand-in for a process of another group is kept that nobody uses, monitors or is linked to; it ends after twice that |
+| `stand_in_idle_ms` | `Ms` | 600000 | how long an unused stand-in for a process of another group is kept; it ends after twice that |
 | `route_hops` | 1 to 1000 | 16 | how many gateways a message may cross |
 | `distances` | `none`, a file's name, a term | `none` | the tree of distances between nodes, see `m:sderl_dist` |
-| `follow` | `[Group]` | `[]` | groups of others whose names this node keeps a copy of, see `s_group:follow/1` |
+| `follow` | `[Group]` | `[]` | groups of which this node keeps a copy of the names without being a member, see `s_group:follow/1` |
 | `follow_names` | 1 to 100000000 | 100000 | a group with more names is not copied |
 | `follow_max_age_ms` | `Ms` | 10000 | a copy that may be older is not read; members are asked instead |
 
-Anything malformed is an error with the path to the bad term; `format_error/1` makes
-one sentence of it that ends with the remedy. What is only suspicious (an unknown key,
-a node named twice, a file that leaves this node out of every group) is a warning, and
-the start goes on.
+Anything malformed is an error with the path to the bad term; `format_error/1` makes one sentence of
+it that ends with the remedy. A suspicious value (an unknown key, a node named twice, a file that
+leaves this node out of every group) is a warning, and the start goes on.
 
 The module is pure: it reads no environment, starts nothing and asks no node.
 """.
@@ -122,13 +121,13 @@ Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Position
 """.
 -type path() :: sderl_check:path().
 
--doc "What should have stood there; `format_error/1` knows the words for each.".
+-doc "What was expected there; `format_error/1` has the words for each.".
 -type expected() :: sderl_check:expected().
 
 -doc "What `parse/3` found wrong.".
 -type error() :: {bad_config, path(), Found :: term(), expected()}.
 
--doc "What is suspicious but no error; `format_warning/1` makes a sentence of it.".
+-doc "A suspicious value that is no error; `format_warning/1` makes a sentence of it.".
 -type warning() ::
     {unknown_option, path()}
     | {duplicate_node, path(), node()}

@@ -45,7 +45,7 @@ init(Reconfigure) ->
            worker(sderl_link_policy),
            supervisor(sderl_place_sup)]}}.
 
-%% Who is told about this node's groups, in this order.
+%% The parts that are told about this node's groups, in this order.
 parts() ->
     [sderl_connector, sderl_node, sderl_kernel_env, sderl_route_sup, sderl_attr_sup, sderl_pg,
      sderl_place_sup, sderl_follow_sup].

@@ -9,7 +9,7 @@
 
 -import(sderl_ct_nodes, [with/2, sd/2, s_group/4, await/1, members/3]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [given_and_learned, answered_at_once].
 

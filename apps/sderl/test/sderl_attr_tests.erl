@@ -68,7 +68,7 @@ back_off_test() ->
 %% ---------------------------------------------------------------- running calls
 
 outcomes_test_() ->
-    Run = fun(Call) -> sderl_attr_eval:run(Call, 5000) end,
+    Run = fun(Call) -> sderl_attr_eval:run(Call, 60_000) end,
     [?_assertEqual({ok, node()}, Run({erlang, node})),
      ?_assertEqual({ok, 3}, Run({erlang, '+', [1, 2]})),
      ?_assertEqual({undefined, no_value}, Run({erlang, hd, [[undefined]]})),

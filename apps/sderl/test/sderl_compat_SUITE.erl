@@ -10,10 +10,10 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--define(CALL, 30_000).
--define(SOON, 30_000).
+-define(CALL, 90_000).
+-define(SOON, 60_000).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [pg_default_scope, pg_of_a_group, global_names, stock_node, stock_node_visible,

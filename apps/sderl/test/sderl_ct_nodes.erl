@@ -12,7 +12,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -define(SOON, 60_000).
--define(CALL, 60_000).
+-define(CALL, 90_000).
 
 %% ---------------------------------------------------------------- fleets
 

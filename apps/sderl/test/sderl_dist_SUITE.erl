@@ -15,7 +15,7 @@
 -define(NEAR, 3).
 -define(FAR, 15).
 
-suite() -> [{timetrap, {minutes, 4}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [one_group, over_gateways, derived, missing, unknown, not_running].
 

@@ -8,8 +8,8 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--define(CALL, 60_000).
--define(SOON, 30_000).
+-define(CALL, 90_000).
+-define(SOON, 60_000).
 
 %% Modules of libraries that are not here.
 -define(FOREIGN, [syn, telemetry, horde, phoenix]).
@@ -21,7 +21,7 @@ all() -> [links, functions, configuration, events, attributes | sessions()].
 sessions() ->
     [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions,
      operations, majority, designing_groups, semantics, routing, follow, placement, realtime,
-     reliable_applications, monitoring].
+     reliable_applications, monitoring, alarms, metrics].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
@@ -115,6 +115,18 @@ monitoring(_) ->
         _ -> run("docs/monitoring.md")
     end.
 
+metrics(_) ->
+    case code:which(sderl_mon) of
+        non_existing -> {skip, "the monitoring is not built here"};
+        _ -> run("docs/metrics.md")
+    end.
+
+alarms(_) ->
+    case code:which(sderl_alarms) of
+        non_existing -> {skip, "the alarms are not built here"};
+        _ -> run("docs/alarms.md")
+    end.
+
 run(Page) ->
     Steps = sderl_docs_text:steps(read(Page)),
     {Fleet, Wrong} = lists:foldl(fun step/2, {none, []}, Steps),
@@ -143,8 +155,7 @@ step({file, Name, Text}, {Fleet, Wrong}) ->
 step({fleet, Plan}, {Old, Wrong}) ->
     stop(Old),
     {ok, Fleet} = sderl_fleet:start(Plan#{tag => ""}),
-    Groups = maps:get(s_groups, Plan, []),
-    Groups =:= [] orelse
+    has_groups(Plan) andalso
         [ok = sderl_fleet:call(Fleet, N, s_group, await, [G, ?SOON], ?CALL)
          || N <- sderl_fleet:nodes(Fleet),
             {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])],
@@ -169,6 +180,12 @@ step({restart, Node}, {Fleet, Wrong}) ->
 step({Do, Node}, {Fleet, Wrong}) ->
     ok = sderl_fleet:Do(Fleet, Node),
     {Fleet, Wrong}.
+
+%% An example has its groups in its own configuration. What is sent before they stand reaches fewer.
+has_groups(#{s_groups := [_ | _]}) -> true;
+has_groups(#{families := Families}) ->
+    lists:any(fun(F) -> lists:keymember(s_groups, 2, maps:get(env, F, [])) end, Families);
+has_groups(_) -> false.
 
 expression({Shell, Node, Text, Expected, How}, {Fleet, Wrong}) ->
     Ask = fun() when Node =:= none -> sderl_docs_shell:run_here(Text);

@@ -11,7 +11,7 @@
 
 -define(NAMES, 3000).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [follows, over_gateways, cut_off, too_large, stale, feeder_stands_still, processes_die,
@@ -315,7 +315,7 @@ at_launch(_) ->
     }),
     try
         [A1, _, B] = sderl_fleet:nodes(Fleet),
-        ok = on(Fleet, A1, fun() -> s_group:await(g, 20_000) end),
+        ok = on(Fleet, A1, fun() -> s_group:await(g, 60_000) end),
         Pid = register(Fleet, A1, g, x, #{}),
         await(x, fun() -> {ok, Pid} =:= on(Fleet, B, fun() -> sderl_copies:whereis(g, x) end) end)
     after sderl_fleet:stop(Fleet)

@@ -9,7 +9,7 @@
 
 -import(sderl_ct_nodes, [with/2, sd/1, sd/2, call/4, s_group/4, await/1, log/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [islands, clash, several_at_once, leaving_for_a_group, becoming_free, never_both, turned_off,

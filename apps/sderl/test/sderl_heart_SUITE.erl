@@ -21,7 +21,7 @@
 %% So many messages go to two others in ten intervals, or a few more.
 -define(FEW, 24).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [as_many_as_in_one_group, one_process_hangs, one_follower_hangs, hangs_itself, without_it,

@@ -11,7 +11,7 @@
 -import(sderl_ct_nodes, [with/2, sd/1, call/4, s_group/4, await/1, ready/3, members/3, log/2,
                          logged/3, problems/2, left_out/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [{group, pair}, bad_configuration, bad_configuration_at_boot, connect_all, stopped_here,
@@ -490,7 +490,8 @@ connect_all(_) ->
 stops_meanwhile(_) ->
     with(#{families => [sd(1)]}, fun(Fleet) ->
         [N] = sderl_fleet:nodes(Fleet),
-        ?assertEqual([], call(Fleet, N, {?MODULE, asked_while_it_stops}, [20]))
+        Rounds = case os:getenv("SDERL_LONG") of false -> 5; _ -> 20 end,
+        ?assertEqual([], call(Fleet, N, {?MODULE, asked_while_it_stops}, [Rounds]))
     end).
 
 asked_while_it_stops(Rounds) ->

@@ -10,7 +10,7 @@
 
 -import(sderl_ct_nodes, [with/2, sd/2, call/4, s_group/4, await/1, members/3, logged/3]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [all_are_killed, removed_and_deleted_meanwhile, files_that_cannot_be_used].
 

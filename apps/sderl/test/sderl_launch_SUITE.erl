@@ -14,7 +14,7 @@
 -import(sderl_ct_nodes, [with/2, sd/1, sd/2, call/4, s_group/4, await/1, ready/3, members/3, log/2,
                          logged/3, problems/2, left_out/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [all_at_once, published_place, one_after_the_other, differing_lists, seeds, discovery, leaving,

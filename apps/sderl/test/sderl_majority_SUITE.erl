@@ -15,7 +15,7 @@
 %% How long the majority waits before it frees the names of a member that it does not reach.
 -define(LEASE, (3 * ?ASIDE + 10 * ?TICK)).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [made_at_run_time, made_by_two_at_once, a_minority, freed_after_the_lease,
@@ -270,7 +270,7 @@ supervised_in_a_minority(Config) ->
         #{supervisor := Sup} = Child,
         Monitor = monitor(process, Sup),
         exit(s_group:whereis_name(g, child), kill),
-        receive {'DOWN', Monitor, process, Sup, Reason} -> Reason after 30_000 -> still_alive end
+        receive {'DOWN', Monitor, process, Sup, Reason} -> Reason after 60_000 -> still_alive end
     end),
     ?assertEqual(shutdown, Why),
     sderl_ct_logged(F, C, "no_majority"),
@@ -484,7 +484,7 @@ goodbye(_) ->
         _ = holder(F, C, g, x, #{}),
         New = sderl_ct:process(F, A),
         ok = on(F, C, fun() -> application:stop(sderl) end),
-        ok = sderl_fleet:await(fun() -> register_at(F, A, g, x, New) =:= yes end, 30_000),
+        ok = sderl_fleet:await(fun() -> register_at(F, A, g, x, New) =:= yes end, 60_000),
         ?assertEqual(New, call(F, B, read, [g, x])),
         ?assertEqual({error, not_running}, call(F, C, read, [g, x]))
     end).

@@ -11,7 +11,7 @@
 -import(sderl_ct_nodes, [with/2, sd/1, sd/2, stock/1, quick/0, call/4, s_group/4, await/1, ready/3,
                          members/3, log/2, logged/3, problems/2, left_out/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [stock_mesh, stock_visible, overlap, second_group, hidden, gets_a_name,

@@ -9,7 +9,7 @@
 
 -import(sderl_ct, [on/3, await/2, group/3, process/2, kill/3, heard/2, names/3, all_on/3]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [{group, shared}, other_nodes, deliveries, strangers, coordinator_of_strangers, joins_later,

@@ -11,7 +11,7 @@
 
 -import(sderl_ct, [on/3, await/2, group/3]).
 
-suite() -> [{timetrap, {minutes, 4}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [silent_split, links_closed, one_way_to_the_coordinator, name_of_a_member_aside,

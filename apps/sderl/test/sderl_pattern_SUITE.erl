@@ -12,7 +12,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [applied, grown_and_shrunk, resumed, node_dies, at_once, undone, refused].
 
@@ -90,7 +90,7 @@ as_planned(Fleet, Plan, Out) ->
                     sderl_ct:all_on(Fleet, Nodes, fun() ->
                         [{N, R, B} || #{node := N, reasons := R, opened_by := B} <- s_group:links()]
                     end)}
-    end, 20_000).
+    end).
 
 %% ---------------------------------------------------------------- growing and shrinking
 

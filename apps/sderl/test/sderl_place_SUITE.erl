@@ -10,7 +10,7 @@
 
 -import(sderl_ct, [on/3, await/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [candidates, hash, spread_and_pending, by_value, undefined_values, no_message, hanging_node,
@@ -154,7 +154,7 @@ hanging_node(Config) ->
     {Fleet, [N1, N2, N3 | _]} = start(Config),
     ok = sderl_fleet:suspend(Fleet, N2),
     try
-        Spec = #{group => west, where => {slots, gt, 0}, max_age_ms => 0, timeout_ms => 2000},
+        Spec = #{group => west, where => {slots, gt, 0}, max_age_ms => 0, timeout_ms => 8000},
         #{chosen := Chosen, candidates := Cs} = on(Fleet, N1,
                                                    fun() -> sderl_place:explain(Spec) end),
         ?assertEqual([N1, N3], Chosen),
@@ -410,7 +410,7 @@ stopped_node(Config) ->
     {Fleet, [N1, N2, N3 | _]} = start(Config),
     ok = sderl_fleet:suspend(Fleet, N2),
     {{ok, K, P}, _} = place(Fleet, N1, #{nodes => [N2, N3], choose => in_order}, idle(),
-                            #{spawn_timeout_ms => 2000}),
+                            #{spawn_timeout_ms => 8000}),
     ?assertEqual(N3, node(P)),
     {Left, _} = place(Fleet, N1, [N2], idle(), #{spawn_timeout_ms => 2000}),
     ?assertEqual({error, {no_node_left, [{N2, timeout}]}}, Left),

@@ -72,7 +72,7 @@ text_test() ->
         "group 3    3        n7@host n8@host n9@host  n7@host to group hub\n"
         "\n"
         "pattern        star\n"
-        "nodes          9 in 4 groups of 3 to 3 members, 3 gateways\n"
+        "nodes          9 in 4 groups of 3 members, 3 gateways\n"
         "links          4 at most, 2.7 on average; 8 in a full mesh\n"
         "hops           3 at most, 2.00 on average\n"
         "traffic        2.00 hops of a message, 0.0 % stay in a group\n"

@@ -9,7 +9,7 @@
 
 -import(sderl_ct, [on/3, all_on/3, await/2, with/3, group/3, settled/3]).
 
-suite() -> [{timetrap, {minutes, 4}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [unique, exclusive, dead_before_its_new_name, killed_processes, killed_while_leaving,
@@ -138,7 +138,7 @@ dead_before_its_new_name(_) ->
         go = on(F, B, fun() -> Holder ! go end),
         yes = on(F, A, fun() ->
             Client ! {tell, self()},
-            receive {answer, Answer} -> Answer after 30_000 -> none end
+            receive {answer, Answer} -> Answer after 60_000 -> none end
         end),
         await(gone, fun() ->
             [undefined, undefined] =:=

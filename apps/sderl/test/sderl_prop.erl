@@ -3,6 +3,9 @@
 -moduledoc """
 Runs properties from EUnit and Common Test so that a failure can be replayed: each run prints its
 seed, and `SDERL_SEED=A,B,C` in the environment runs with that one.
+
+With `SDERL_LONG=1` a property is tried as often as its test says, else a fifth of that, but 40
+times where the test says more: what is rare is found by many short runs.
 """.
 -export([eunit/3, refuted/3, check/3]).
 
@@ -28,7 +31,8 @@ refuted(Name, Tests, Property) ->
 
 -doc "The same in the calling process: `ok`, or an error with the seed.".
 -spec check(string(), pos_integer(), proper:test()) -> ok.
-check(Name, Tests, Property) ->
+check(Name, Tests0, Property) ->
+    Tests = tests(Tests0),
     {A, B, C} = Seed = seed(),
     io:format(user, "property ~ts, ~b tests, SDERL_SEED=~b,~b,~b~n", [Name, Tests, A, B, C]),
     %% PropEr keeps a seed that the calling process already has.
@@ -37,6 +41,12 @@ check(Name, Tests, Property) ->
                            [long_result, {numtests, Tests}, nocolors, {to_file, standard_io}]) of
         true -> ok;
         Failure -> error({property_failed, Name, {seed, Seed}, Failure})
+    end.
+
+tests(Tests) ->
+    case os:getenv("SDERL_LONG") of
+        false -> max(Tests div 5, min(Tests, 40));
+        _ -> Tests
     end.
 
 seed() ->

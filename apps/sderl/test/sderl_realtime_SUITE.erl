@@ -12,7 +12,7 @@
 
 -define(REGIONS, [eu, us, ap]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [links, broadcast, borders, singleton, presence, placed_by_load, tenant_moves, keeper_dies,

@@ -10,7 +10,7 @@
 
 -import(sderl_ct, [on/3, await/2, group/3, process/2, heard/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [routes, sends, alone, calls, many, fan_out, undelivered, bad_input, gateway_dies].
 

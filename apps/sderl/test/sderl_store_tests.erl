@@ -56,6 +56,36 @@ written(Store, Number, Named, Index) ->
     sderl_store:apply(Store, #{}, {{1, node()}, Number}, [{shard, node(), false, Rows, more}],
                       Index, false).
 
+%% A batch takes away what a member had in its former life, and gives it a name of its process that
+%% had another home. Applied again after the process died, anywhere in it, it does the same.
+redone_test() ->
+    in_tables(fun() ->
+        Other = 'other@host',
+        Mine = process(node()),
+        Rows = [{theirs, Mine, Other, {{1, node()}, 1}, []},
+                {former, process(Other), node(), {{1, node()}, 2}, []}],
+        {[], Store} = built(undefined, sderl_store:new(g, [node(), Other])),
+        Shard = {shard, Other, false, Rows, more},
+        {Had, #{}, _, []} = sderl_store:apply(Store, #{}, {{1, node()}, 1}, [Shard], none, false),
+        View = [{view, #{node() => live, Other => live}, [node()], [node()], []}],
+        {_, Local, [], []} = sderl_store:apply(Had, #{}, {{1, node()}, 2}, View, none, false),
+        ?assertEqual(#{Mine => theirs}, Local),
+        Home = fun() -> sderl_row:home(sderl_store:lookup(Store, theirs)) end,
+        Redo = fun() ->
+            _ = sderl_store:redo(sderl_store:new(g, [node(), Other]), #{}, {1, node()}, 2, View),
+            ?assertEqual(none, sderl_store:lookup(Store, former)),
+            ?assertEqual(node(), Home())
+        end,
+        Redo(),
+        %% Before the name came home, and before it was known that it would.
+        ets:insert(sderl_names, {{g, theirs}, Mine, Other, {1, node()}, 1, []}),
+        Redo(),
+        ets:insert(sderl_names, {{g, theirs}, Mine, Other, {1, node()}, 1, []}),
+        ets:delete(sderl_state, {came_home, g}),
+        Redo(),
+        Redo()
+    end).
+
 %% What a new process does with the rows that it finds, piece by piece.
 sweep_test() ->
     in_tables(fun() ->

@@ -10,7 +10,7 @@
 
 -import(sderl_ct, [on/3, await/2, group/3, process/2, heard/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [stand_in, callers, ends, supervised, monitors, linked, idle, gateway_pattern, without_groups,
@@ -115,7 +115,7 @@ callers(Config) ->
         Never = gen_server:send_request(via(server), never),
         Late = gen_server:send_request(via(server), {later, 300, late}),
         now = gen_server:call(via(server), {echo, now}),
-        {reply, late} = gen_server:wait_response(Late, 30_000),
+        {reply, late} = gen_server:wait_response(Late, 60_000),
         timeout = gen_server:wait_response(Never, 0),
         {exit, {timeout, {gen_server, call, _}}} =
             exits(fun() -> gen_server:call(via(server), never, 50) end)
@@ -178,7 +178,7 @@ ends(Config) ->
                  Died(fun(_, _) -> gen_server:call(via(server), {die, why}) end)),
     ?assertEqual({normal, ok}, Died(fun(_, _) -> gen_server:stop(via(server)) end)),
     ?assertEqual({{shutdown, x}, ok},
-                 Died(fun(S, _) -> gen_server:stop(S, {shutdown, x}, 30_000) end)),
+                 Died(fun(S, _) -> gen_server:stop(S, {shutdown, x}, 60_000) end)),
     ?assertEqual({crash, true}, Died(fun(S, _) -> exit(S, crash) end)),
     ?assertMatch({killed, {exit, {killed, {gen_server, call, _}}}}, Died(fun(S, Server) ->
         spawn(fun() -> kill_when_asked(S, Server) end),

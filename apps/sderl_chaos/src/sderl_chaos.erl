@@ -43,8 +43,8 @@ command is `bin/sderl chaos`.
 
 A target is a map with `kind`, and for all kinds `weight` (a number, default 1: how often it is
 drawn, compared with the others), `class` (a term for the log), `nodes` (some of the option `nodes`)
-and `await` (default `true`; with `false` it is not expected back, so it counts for no limit and
-nothing waits for it):
+and `await` (default `true`; with `false` the thing is not expected back, so it counts for no limit
+and is not waited for):
 
 | kind | keys | a thing is | back when |
 |---|---|---|---|
@@ -102,12 +102,12 @@ supervisor): with that of a permanent application the node ends.
       await => boolean(), atom() => term()}.
 
 -doc """
-One kill. `number` counts up; numbers of kills that missed are not there. `round`: of the plan,
-which is the same again with the same seed. `at_ms`: from the start of the service; `system_us`: the
-time of day in microseconds, on the clock of `node` (of a whole node: the service's). `pid`: the
-process, or the node that was killed, or that at the other end of the link. `back_us`: microseconds
-until it was back, `undefined` as long as it is not, if it is not waited for (`awaited` is `false`),
-and if its node or the agent there went before.
+One kill. `number` counts up; kills that missed have no entry. `round`: the round of the plan, which
+is the same for the same seed. `at_ms`: from the start of the service; `system_us`: the time of day
+in microseconds, on the clock of `node` (for a whole node: the service's). `pid`: the process, or
+the node that was killed, or that at the other end of the link. `back_us`: microseconds until it was
+back, `undefined` as long as it is not, if it is not waited for (`awaited` is `false`), and if its
+node or the agent there went before.
 """.
 -type kill() :: #{
     number := pos_integer(),
@@ -126,12 +126,12 @@ and if its node or the agent there went before.
 
 -doc """
 `next_ms`, `now_ms`: from the start. `skipped`: rounds, or draws of them, without a kill: `at_once`
-(the limit), `nothing_there`, `missed` (it went by itself just before), `unanswered` (the order may
-have been carried out; it counts for `kills`, but is not in the log), `late` (the nodes answered too
-slowly, or it was told to stop meanwhile). `not_back` also counts the `unsure`: unanswered ones of
-which the node has not said yet that they are back, or were not carried out. `silent`: nodes that do
-not answer. `problems`: what a target's function raised, or a node could not do, the last of each
-node and class.
+(the limit), `nothing_there`, `missed` (the thing ended by itself just before), `unanswered` (the
+order may have been carried out; it counts for `kills`, but is not in the log), `late` (the nodes
+answered too slowly, or the service was stopped meanwhile). `not_back` also counts the `unsure`:
+unanswered ones of which the node has not said yet that they are back, or were not carried out.
+`silent`: nodes that do not answer. `problems`: exceptions of targets' functions and failures of
+nodes, the last of each node and class.
 """.
 -type status() :: #{
     next_ms := non_neg_integer() | over,
@@ -169,8 +169,8 @@ stop(Service) -> stop(Service, 0).
 
 -doc """
 Kills nothing more from now on, not even in a round that is under way, waits at most `WaitMs` until
-all is back, ends the agents and the service and gives the log. Exits with `{noproc, _}` when it has
-ended.
+all is back, ends the agents and the service, and returns the log. Exits with `{noproc, _}` when it
+has ended.
 """.
 -spec stop(pid(), WaitMs :: non_neg_integer()) -> {ok, [kill()]}.
 stop(Service, WaitMs) -> sderl_chaos_service:stop(Service, WaitMs).

@@ -8,8 +8,8 @@ It needs nothing but kernel and stdlib, so that the module alone can be loaded i
 not have it (`code:load_binary/3`), and it takes itself out again when it ends (see `origin/0`).
 
 It ends with the service: when the service says so, when the monitored process of the service goes
-(where it can be monitored), and when nothing was heard of the service for its *lease*. What it
-watches is forgotten then; processes that were killed stay killed.
+(where it can be monitored), and when nothing was heard of the service for its *lease*. It then
+forgets the things that it waits for; killed processes stay killed.
 """.
 
 -behaviour(gen_server).
@@ -37,15 +37,15 @@ the top supervisors of applications may be.
       library := boolean(), tops := boolean()}.
 
 -doc """
-What is to be done with one thing, until when on this node's clock (`clock/0`): an order that was
-held up must not be carried out when nobody waits for it any more.
+An order for one thing, with its time limit by this node's clock (`clock/0`): an order that was
+delayed must not be carried out when nobody waits for it any more.
 """.
 -type order() ::
     #{number := pos_integer(), dry := boolean(), await := boolean(), until_ms := integer()}.
 
 -doc """
-What was killed: the process, or the node at the other end of the link; `system_us` is the time of
-day on this node.
+The killed process, or the node at the other end of the killed link; `system_us` is the time of day
+on this node.
 """.
 -type struck() :: #{key := term(), pid := pid() | node(), system_us := integer()}.
 
@@ -79,8 +79,8 @@ day on this node.
 -define(REMOTE_MS, 1000).
 -define(LINK_DOWN_MS, 10_000).
 
-%% What keeps a node going. Processes of these applications are not killed, whatever they are
-%% called.
+%% The processes that keep a node running. Processes of these applications are not killed, whatever
+%% they are called.
 -define(SYSTEM, [kernel, stdlib, sasl, compiler]).
 -define(SYSTEM_MODULES, [
     ?MODULE, application_master, init, erl_init, erts_internal, erts_code_purger,
@@ -271,7 +271,7 @@ is_system(Pid, #{library := Library, tops := Tops}) ->
 
 initial_call(Pid) -> [Call || {initial_call, Call} <- [process_info(Pid, initial_call)]].
 
-%% What an application has started first. Its application ends with it and is not started again, and
+%% The first process of an application. Its application ends with it and is not started again, and
 %% with a permanent one the node.
 is_top(Pid) ->
     case process_info(Pid, parent) of
@@ -467,7 +467,7 @@ is_back(Spec, Key, _, Same) ->
             end, Things);
         {error, _} -> false
     catch
-        %% What finds them may have been hit, too.
+        %% The processes that find them may have been hit, too.
         _:_ -> false
     end.
 
@@ -485,4 +485,5 @@ is_alive(Pid) ->
 
 now_us() -> erlang:monotonic_time(microsecond).
 
+%% Not `sderl_clock`: no other module of ours need be on this node.
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_options).
--moduledoc "What `sderl_chaos:start/1` was given, checked and completed. Pure.".
+-moduledoc "The options of `sderl_chaos:start/1`, checked and completed. Pure.".
 
 -export([check/1, text/1]).
 -export_type([settings/0, target/0]).
@@ -18,7 +18,7 @@
 -type settings() :: #{
     targets := #{pos_integer() => target()},
     plan := sderl_chaos_plan:settings(),
-    %% Those that need an agent.
+    %% The kinds that need an agent.
     install := [node()],
     dry := boolean(),
     never := [term()],

@@ -48,7 +48,7 @@ not back. `kills`: most kills in all.
 }.
 
 -type hit() :: {hit, Target :: term(), node(), Nth :: pos_integer()}.
--doc "What a draw needs next, or what it came to.".
+-doc "The next question of a draw, or its result.".
 -type want() :: {ask, Target :: term(), [node()]} | hit() | nothing.
 
 -record(plan, {
@@ -130,7 +130,7 @@ less(infinity, _) -> infinity;
 less(Most, Used) when is_integer(Most) -> max(0, Most - Used).
 
 -doc """
-What a draw needs, or what it came to: the `Nth` thing of the target on a node, or nothing, because
+The question of a draw, or its result: the `Nth` thing of the target on a node, or nothing, because
 there is none.
 """.
 -spec wants(draw()) -> want().
@@ -153,8 +153,8 @@ nth(Place, [{Node, Count} | _]) when Place =< Count -> {Node, Place};
 nth(Place, [{_, Count} | Known]) -> nth(Place - Count, Known).
 
 -doc """
-What may be killed of what was drawn in the last round, as so many things are not back: the limits
-are kept here. Which draws of a round have to stand back is drawn as well.
+The drawn things of the last round that may be killed when so many things are not back: the limits
+are applied here. Which draws of a round have to stand back is drawn as well.
 """.
 -spec admit(plan(), [draw()], NotBack :: non_neg_integer()) ->
     {[hit()], HeldBack :: non_neg_integer(), plan()}.

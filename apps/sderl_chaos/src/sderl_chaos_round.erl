@@ -10,7 +10,7 @@ round.
 -export_type([view/0, outcome/0, watch/0]).
 
 -doc """
-What the service knows at the time. `agents`: of the nodes that answer. `away`: the kills that are
+The state of the service at the time. `agents`: of the nodes that answer. `away`: the kills that are
 not back, with the node whose agent watches them. `ended`: is 1 from when nothing may be killed any
 more.
 """.
@@ -26,7 +26,7 @@ more.
     ended := atomics:atomics_ref()
 }.
 
--doc "Who watches for the return of what was killed.".
+-doc "The process that waits for the return of a killed thing.".
 -type watch() :: nobody | agent
                  | {node, sderl_chaos_node:spec(), {sderl_chaos_node:life(), SinceUs :: integer()}}.
 
@@ -94,7 +94,7 @@ outcome(#{number := First}, Plan, Reports, {Tried, Kills, Lost}, Skipped, Proble
         problems => lists:usort(Problems)
     }.
 
-%% What is back by now makes room.
+%% Things that are back by now make room.
 refresh(#{away := Away, agents := Agents, settings := #{call := Call}}) ->
     Nodes = lists:usort([Node || Node <- maps:values(Away), is_map_key(Node, Agents)]),
     Answers = sderl_chaos_reach:at_once(Nodes, fun(Node) ->

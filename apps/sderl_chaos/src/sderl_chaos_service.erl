@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos_service).
 -moduledoc """
-The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log. What takes time
-happens in linked processes: the rounds (`m:sderl_chaos_round`), one after the other, and the beats,
-with which an agent hears that the service is there and tells what is back.
+The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log. Work that takes
+time runs in linked processes: the rounds (`m:sderl_chaos_round`), one after the other, and the
+beats, by which an agent learns that the service is alive and reports the things that are back.
 """.
 
 -behaviour(gen_server).
@@ -280,7 +280,7 @@ beat(Call, Node, none, _, Conf) ->
     end;
 beat(Call, Node, {_, Agent}, {_, Lost} = Numbers, _) ->
     case sderl_chaos_reach:beat(Call, Node, Agent, Numbers) of
-        %% What it does not watch is back, or was not killed and will not be.
+        %% A thing that it does not watch is back, or was not killed and will not be.
         {ok, Reports, Watched} -> {Agent, {ok, Reports, Lost -- Watched}};
         {error, _} = Error -> {Agent, Error}
     end.
@@ -289,8 +289,8 @@ beat(Call, Node, {_, Agent}, {_, Lost} = Numbers, _) ->
 end_beat(Node, Answer, #state{agents = Agents, away = Away} = State) ->
     case {Answer, Agents} of
         {{installed, New}, _} ->
-            %% What its predecessor watched is not watched any more, and whether it is back is not
-            %% known.
+            %% The things that its predecessor watched are no longer watched, and it is not known
+            %% whether they are back.
             Gone = [Number || Number := By <- Away, agent_node(By) =:= Node],
             forget(Gone, State#state{agents = Agents#{Node := {up, New}}});
         {{Agent, {ok, Reports, Settled}}, #{Node := {_, Agent}}} ->
@@ -352,7 +352,7 @@ settled(#state{stopping = {From, _}, beats = Beats} = State) ->
             {stop, normal, State1}
     end.
 
-%% What the round has killed belongs to the log.
+%% The kills of the round belong to the log.
 is_finishing(#state{stopping = undefined}) -> false;
 is_finishing(#state{round = Round}) when is_pid(Round) -> false;
 is_finishing(#state{stopping = {_, Deadline}, away = Away}) ->

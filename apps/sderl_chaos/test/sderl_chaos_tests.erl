@@ -487,7 +487,7 @@ unanswered_test() ->
     ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end,
                            60_000),
     #{skipped := Skipped, problems := Problems} = sderl_chaos:status(Chaos),
-    {ok, Kills} = sderl_chaos:stop(Chaos, 10_000),
+    {ok, Kills} = sderl_chaos:stop(Chaos, 60_000),
     ?assertMatch(#{unanswered := 1, missed := 0}, Skipped),
     ?assertEqual([{node(), kept, {exit, lost}}], Problems),
     ?assertMatch([#{number := 2, back_us := A}, #{number := 3, back_us := B}] when is_integer(A)

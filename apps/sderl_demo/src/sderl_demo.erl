@@ -75,9 +75,9 @@ measured(Side, Fleet, #{layout := Layout} = Settings, Orders, Around) ->
     end.
 
 -doc """
-Whether the s_groups kept what they promise, with copies and without: no call lost but those
-in flight at a kill, every name back on every member and no other name left, no error. What
-`global` did is shown and not judged.
+Whether the s_groups kept what they promise, with copies and without: no call lost but those in
+flight at a kill, every name back on every member and no other name left, no error. The figures of
+`global` are shown and not judged.
 """.
 -spec verdict(results()) -> ok | {error, [{Key :: atom(), Count :: pos_integer()}, ...]}.
 verdict(Results) ->

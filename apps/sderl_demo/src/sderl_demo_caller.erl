@@ -42,7 +42,7 @@ because the servers that were drawn had not answered before.
 -spec start_link(sderl_demo_client:env(), Clients :: pos_integer()) -> gen_server:start_ret().
 start_link(Env, Clients) -> gen_server:start_link(?MODULE, {Env, Clients}, []).
 
--doc "What it has done since it was started.".
+-doc "The counts of a caller since its start.".
 -spec counts(pid()) -> counts().
 counts(Caller) -> gen_server:call(Caller, counts, infinity).
 

@@ -166,7 +166,7 @@ changed(ok, Histogram, TookUs, Tally) ->
 changed({error, Reason}, Histogram, _TookUs, Tally) ->
     sderl_demo_tally:fail({failed, {Histogram, Reason}}, Tally).
 
-%% What ends after the end is timed but not part of the rate.
+%% A call that ends after the end is timed but not part of the rate.
 in_time(true, Count, Tally) -> sderl_demo_tally:count(Count, 1, Tally);
 in_time(false, _Count, Tally) -> Tally.
 

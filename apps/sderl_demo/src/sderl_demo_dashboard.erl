@@ -4,7 +4,7 @@
 Opens the dashboard on the demo's nodes: two hidden monitoring nodes beside them, each with a hub
 and a listener, so that one can be killed and the other goes on.
 
-Whatever fails is told in words, and the demo goes on without.
+A failure is reported in words, and the demo goes on without the dashboard.
 """.
 
 -export([start/3, nodes/2, text/1]).
@@ -99,7 +99,13 @@ record(Fleet, Node, Folder) ->
     end.
 
 serve(Fleet, Node, Web) ->
+    #{home := Home} = sderl_fleet:connection_info(Fleet),
+    Alarms = filename:join([Home, "alarms", atom_to_list(Node)]),
     Result = sderl_fleet_task:attempt(fun() ->
+        ok = sderl_fleet:call(Fleet, Node, application, set_env,
+                              [sderl_alarms, state_dir, Alarms], ?TIMEOUT_MS),
+        ok = sderl_fleet:call(Fleet, Node, application, set_env,
+                              [sderl_actions, state_dir, Alarms], ?TIMEOUT_MS),
         case sderl_fleet:call(Fleet, Node, sderl_web_start, start, [Web], ?TIMEOUT_MS) of
             ok -> sderl_fleet:call(Fleet, Node, sderl_web, address, [], ?TIMEOUT_MS);
             {error, Text} -> {refused, Text}

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_layout).
 -moduledoc """
-Who belongs where in the demo: nodes, s_groups, gateways, server names and callers.
+The layout of the demo: nodes, s_groups, gateways, server names and callers.
 
 Nodes are numbered from 1. They are cut into consecutive *own* sets of almost equal size,
 one for each group, and the groups form a ring: the last own node of each group is its

@@ -49,7 +49,7 @@ on_node(Site) ->
         {error, Reason} -> exit(Reason)
     end.
 
--doc "What the clients of some nodes have done, those of each node in their order.".
+-doc "The counts of the clients of some nodes, those of each node in their order.".
 -spec counts(Fleet :: pid(), [node()]) -> #{node() => [sderl_demo_caller:counts()]}.
 counts(Fleet, Nodes) ->
     #{Node => sderl_fleet:call(Fleet, Node, ?MODULE, counts, [], ?START_MS) || Node <- Nodes}.

@@ -102,7 +102,7 @@ client(#{job := Job, site := Site, seed := Seed}, K, StartUs, UntilUs) ->
         Caller ! {self(), loop(Job, Env)}
     end).
 
--doc "What the client number `K` of this node works with: for no time, without pauses.".
+-doc "The settings of client number `K` of this node: for no time, without pauses.".
 -spec env(site(), K :: pos_integer(), Seed :: term()) -> sderl_demo_client:env().
 env(#{registry := Registry, layout := Layout} = Site, K, Seed) ->
     Index = index(Site),

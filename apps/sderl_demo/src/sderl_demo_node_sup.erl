@@ -3,8 +3,8 @@
 -moduledoc """
 The first supervisor of what the demo runs on a node: its named servers and its load.
 
-Whoever kills processes on purpose shall not end them for good. So they may be restarted a thousand
-times a second, also while a name is not free yet.
+Kills on purpose must not end the processes for good. So they may be restarted a thousand times a
+second, also while a name is not free yet.
 
 It is the first supervisor of an application of its own, which the node starts without a file:
 `bin/sderl chaos` spares what belongs to the kernel, and this does not.

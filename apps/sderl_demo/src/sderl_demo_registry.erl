@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_registry).
 -moduledoc """
-What the demo's workload asks of a registry of names, so that one workload runs on both
-sides: `sderl_demo_global` and `sderl_demo_groups`.
+The operations that the demo's workload needs of a registry of names, so that one workload runs on
+both sides: `sderl_demo_global` and `sderl_demo_groups`.
 
 A name is a pair of a group and a name in it. `global` knows no groups: there the pair is
 the name, so that both sides hold the same names.

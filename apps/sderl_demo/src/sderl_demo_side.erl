@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_side).
 -moduledoc """
-What is done with the running nodes of one side of the demo, and what it measures.
+The phases on the running nodes of one side of the demo, and their measurements.
 
 The phases follow one another, so that each number is that of one kind of work: the
 servers start and register their names; lookups; calls; registrations; kills under a
@@ -22,13 +22,13 @@ choice.
     layout := sderl_demo_layout:layout(), seconds := number(), seed := integer()
 }.
 
--doc "A step of a side's run. Those of `sderl_demo_load` take the settings' `seconds`.".
+-doc "A step of a side's run. The phases of `sderl_demo_load` take the settings' `seconds`.".
 -type step() :: servers | sderl_demo_load:job() | check.
 
 -doc "Calls the function that does a step, and shows meanwhile what is done.".
 -type around() :: fun((step(), fun(() -> dynamic())) -> dynamic()).
 
--doc "What a side measured, by the keys of the table and of the JSON line.".
+-doc "The measurements of a side, by the keys of the table and of the JSON line.".
 -type metrics() :: #{atom() => term()}.
 
 -define(JOBS, [lookups, calls, registrations, kills]).
@@ -112,7 +112,7 @@ phase(Job, Fleet, Site, #{seconds := Seconds, seed := Seed}, Orders) ->
         {ok, #{tally => sderl_demo_tally:merge(Tallies), kills => lists:append(Kills)}, Traffic}
     end.
 
-%% What the phases came to
+%% The results of the phases
 
 rates(Phases, #{seconds := Seconds}) ->
     [rates(Job, Result, Seconds) || Job := Result <- Phases].
@@ -178,8 +178,8 @@ losses(#{calls := #{tally := Calls}, kills := #{tally := Under, kills := Kills}}
         retried_calls => Retried
     }.
 
-%% What should not happen and is no lost call: a name that was registered and not found, a
-%% refused registration, a client that did not end, a server that did not come back.
+%% Failures other than lost calls: a name that was registered and not found, a refused registration,
+%% a client that did not end, a server that did not come back.
 errors(Phases) ->
     #{lookups := Lookups, registrations := Registrations, kills := #{kills := Kills}} = Phases,
     Refused = maps:values(sderl_demo_tally:failures(maps:get(tally, Registrations))),

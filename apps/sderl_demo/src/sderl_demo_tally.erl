@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_tally).
 -moduledoc """
-What clients counted, timed and saw fail: one value for each client, merged on its node and
-again over all nodes.
+The counts, times and failures of clients: one value for each client, merged on its node and again
+over all nodes.
 """.
 
 -export([new/0, count/2, count/3, time/3, times/3, fail/2, failures/1, merge/1, percentiles/2]).

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_text).
--moduledoc "What the demo says to a person, apart from its table.".
+-moduledoc "The texts of the demo, apart from its table.".
 
 -export([misfit/1, header/1, step/2, kept/0, broken/2, invitation/2, leave/0, failure/2,
          no_shell/2]).
@@ -11,7 +11,7 @@ misfit(too_few_nodes) -> "--nodes must be at least 4";
 misfit(group_size_too_small) -> "--group-size must be at least 2";
 misfit(group_size_above_nodes) -> "--group-size must not be above the number of nodes".
 
--doc "What is going to be run, before it runs.".
+-doc "The announcement of a run.".
 -spec header(sderl_demo:settings()) -> unicode:chardata().
 header(#{layout := #{consistency := Consistency} = Layout, seconds := Seconds, seed := Seed}) ->
     Groups = length(sderl_demo_layout:groups(Layout)),

@@ -58,8 +58,8 @@ form are set when the node has booted, too late for `kernel`.
 
 A `NodeRef` is `{Family, Index}`, `{Family, [Index]}`, `{Family, all}` or a whole node name.
 
-Whatever is wrong gives `{error, {bad_plan, Path, Term, Expected}}`: `Path` leads to `Term`,
-for instance `[families, 2, count]` (positions from 1), and `Expected` says what belongs there.
+A wrong plan gives `{error, {bad_plan, Path, Term, Expected}}`: `Path` leads to `Term`, for instance
+`[families, 2, count]` (positions from 1), and `Expected` says what belongs there.
 
 ## Nodes
 
@@ -241,9 +241,9 @@ info(Fleet) ->
     sderl_fleet_server:info(Fleet).
 
 -doc """
-What is needed to reach the nodes from outside. With the local driver: `home` (the nodes'
-`HOME`, with the cookie file), `log_dir`, `epmd_port`, `cookie`, and `tag` and `host`. To
-attach a shell:
+The settings needed to reach the nodes from outside. With the local driver: `home` (the nodes'
+`HOME`, with the cookie file), `log_dir`, `epmd_port`, `cookie`, and `tag` and `host`. To attach a
+shell:
 
 ```sh
 HOME=<home> ERL_EPMD_PORT=<epmd_port> erl -hidden -name me@127.0.0.1 -remsh <node>

@@ -100,7 +100,7 @@ await(Fun, Deadline, Pause) ->
             end
     end.
 
-%% What raises now may hold later: a node that is not up yet, a badmatch on old data.
+%% A check that raises now may hold later: a node that is not up yet, a badmatch on old data.
 look(Fun) ->
     try
         Fun()

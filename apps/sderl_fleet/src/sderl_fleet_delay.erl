@@ -119,8 +119,8 @@ relayed(Name, Host, Own, Ms) ->
 
 options() -> [binary, {active, false}, {nodelay, true}, {packet, raw}].
 
-%% One process for each direction. What they read and write are the same two sockets, so the end of
-%% one direction ends both, after what was on its way has been delivered.
+%% One process for each direction. They read and write the same two sockets, so the end of one
+%% direction ends both, after the bytes under way have been delivered.
 relay(Listen, Address, Port, Delay) ->
     maybe
         {ok, Near} ?= gen_tcp:accept(Listen, ?CONNECT_MS),

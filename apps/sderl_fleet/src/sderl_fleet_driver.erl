@@ -18,7 +18,7 @@ process that calls `c:open/2`; should one of them end, the fleet ends.
 
 -export_type([state/0, handle/0]).
 
--doc "What `c:open/2` made: the same data in every later call.".
+-doc "The data that `c:open/2` made, the same in every later call.".
 -type state() :: term().
 
 -doc "One life of one node.".
@@ -35,7 +35,7 @@ a path that begins with `[driver, 2]`.
 -doc "Ends every node and removes all traces, at once and without manners.".
 -callback close(state()) -> ok.
 
--doc "What a person or program needs to reach the nodes.".
+-doc "The settings that a person or program needs to reach the nodes.".
 -callback connection_info(state()) -> #{atom() => term()}.
 
 -doc """

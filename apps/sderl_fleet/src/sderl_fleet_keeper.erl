@@ -21,7 +21,7 @@
     owner := pid(),
     reaper := pid(),
     peer := map(),
-    %% What the node prints goes here; its standard error is there.
+    %% The node's output goes to `out`, its standard error to `err`.
     out := string(),
     err := string()
 }.

@@ -37,7 +37,7 @@ The namespaces go with the process that started them, and with its virtual machi
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([host/0]).
 
--doc "What a family of a `m:sderl_fleet` plan needs to run there.".
+-doc "The keys that a family of a `m:sderl_fleet` plan needs to run there.".
 -type host() :: #{host := string(), wrap := [string()]}.
 
 -define(TIMEOUT, 30_000).

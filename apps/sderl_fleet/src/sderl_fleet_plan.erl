@@ -6,8 +6,8 @@
 %% random tag and the default code path come from the caller, so that the same
 %% arguments give the same nodes.
 %%
-%% Whatever is wrong with a plan is thrown as {bad_plan, Path, Term, Expected} by the
-%% function that meets it and caught once, in parse/3 and add/3.
+%% An error of a plan is thrown as {bad_plan, Path, Term, Expected} by the function that meets it
+%% and caught once, in parse/3 and add/3.
 
 -export([parse/3, add/3]).
 
@@ -43,8 +43,8 @@
     {Family :: atom() | string() | binary(), Index :: pos_integer() | [pos_integer()] | all}
     | node().
 
-%% What start_nodes/2 takes: a node that is down, or a family's map in which `count` may be
-%% left out (1) and `index` may name one node. A family of the plan lends its settings.
+%% The elements that start_nodes/2 takes: a node that is down, or a family's map in which `count`
+%% may be left out (1) and `index` may name one node. A family of the plan lends its settings.
 -type added() :: node() | #{name := atom() | string() | binary(), atom() => term()}.
 
 -type node_spec() :: #{

@@ -2,7 +2,7 @@
 -module(sderl_fleet_proc).
 -moduledoc false.
 
-%% What /proc says about processes and memory. `undefined` on systems without it.
+%% Processes and memory, as /proc shows them. `undefined` on systems without it.
 
 -export([state/1, rss_kib/1, available_mib/0, fits/1]).
 

@@ -75,7 +75,7 @@ boot(Fleet) ->
         exit:{Reason, {gen_server, call, _}} -> {error, {fleet_ended, Reason}}
     end.
 
-%% What the caller can run, the nodes can; OTP's own and "." they have. A code path may
+%% The nodes can run all that the caller can run; they have OTP's own paths and ".". A code path may
 %% hold archives of an escript, which nodes cannot read.
 default_paths() ->
     Otp = filename:absname(code:lib_dir()),

@@ -67,8 +67,8 @@ needed({ok, Result}) -> Result;
 needed({error, Reason}) -> exit(Reason).
 
 -doc """
-What a process says to `{What, Ref}`, when it sends `{Ref, Answer}` in time; `undefined` also when
-it is not there. It may be the local name of one.
+The answer of a process to `{What, Ref}`, if it sends `{Ref, Answer}` in time; `undefined` also if
+there is no process. It may be the local name of one.
 """.
 -spec ask(atom() | pid() | undefined, What :: atom(), timeout()) -> Answer :: term() | undefined.
 ask(undefined, _, _) ->

@@ -12,10 +12,10 @@
     trace/1, left/1, is_gone/1, homes/1, controller/2, output/1
 ]).
 
--define(SOON, 30_000).
+-define(SOON, 60_000).
 
 suite() ->
-    [{timetrap, {minutes, 5}}].
+    [{timetrap, {minutes, 10}}].
 
 all() ->
     [

@@ -15,7 +15,7 @@
 ]).
 
 suite() ->
-    [{timetrap, {minutes, 5}}].
+    [{timetrap, {minutes, 10}}].
 
 all() ->
     [

@@ -30,7 +30,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--define(SOON, 30_000).
+-define(SOON, 60_000).
 
 %% From a plan, or from its families alone.
 fleet(Plan) when is_map(Plan) ->

@@ -9,7 +9,7 @@
 -export([all/0, suite/0, init_per_testcase/2]).
 -export([delayed/1]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [delayed].
 
@@ -39,16 +39,16 @@ delayed(_) ->
          true = On(From, fun() -> erlang:disconnect_node(To) end),
          ok = sderl_fleet:await(fun() ->
              On(To, fun() -> lists:member(From, nodes()) end) =:= false
-         end, 30_000)
+         end, 60_000)
      end || {From, To} <- [{NodeA, NodeB}, {NodeB, NodeA}]],
-    ok = sderl_fleet:await(fun() -> On(NodeA, fun() -> round_trip(NodeC) < 40_000 end) end, 30_000),
+    ok = sderl_fleet:await(fun() -> On(NodeA, fun() -> round_trip(NodeC) < 40_000 end) end, 60_000),
     %% More than is let wait, in order.
-    Sizes = [I * 7919 rem 300_000 || I <- lists:seq(1, 200)],
+    Sizes = [I * 7919 rem 300_000 || I <- lists:seq(1, 50)],
     Sent = [binary:copy(<<(I rem 256)>>, Size) || {I, Size} <- lists:enumerate(Sizes)],
     Digest = On(NodeA, fun() ->
         Pid = spawn(NodeB, fun() ->
             Back = receive {from, From} -> From end,
-            Got = [receive {bytes, Bytes} -> Bytes end || _ <- lists:seq(1, 200)],
+            Got = [receive {bytes, Bytes} -> Bytes end || _ <- lists:seq(1, 50)],
             Back ! {digest, digest(Got)}
         end),
         Pid ! {from, self()},

@@ -149,7 +149,7 @@ sweep(Ops, C0, X0) ->
                                              [Op
                                               || #op{answer = A} = Op <- Ops, is_read(Op),
                                                  A =/= unknown])},
-    %% What is called at the instant of an answer may have been called before it.
+    %% An operation that is called at the instant of an answer may have been called before it.
     Events = lists:sort([{S, start, Id} || #op{id = Id, start = S} <- Ops]
                         ++ [{E, stop, Id}
                             || #op{id = Id, stop = E, answer = A} <- Ops, E =/= infinity,
@@ -374,7 +374,7 @@ keys_of(N, #c{now = Now}) ->
         _ -> [{name, N}]
     end.
 
-%% Those that share a key with the given ones, over any number of others.
+%% The operations that share a key with the given ones, over any number of others.
 -doc false.
 -spec related([{[term()], T}], [term()]) -> [T].
 related(Candidates, Keys) ->

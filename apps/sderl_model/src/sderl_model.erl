@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_model).
 -moduledoc """
-What the operations of `m:s_group` mean, as a program: one state and one rule for each operation.
+The meaning of the operations of `m:s_group`, as a program: one state and one rule for each
+operation.
 
 A cluster is a value. A command is run on a node and gives what the call would give there, and the
 cluster after it. There are no processes, no messages and no time: a state is what real nodes
@@ -382,7 +383,7 @@ change(Op, Home, #{group := G, members := [M | _], names := Ns0}, S) ->
     {Value, Ns} = sderl_model_names:step(erlang:delete_element(2, Op), Home, Ns0),
     {Value, sderl_model_state:put_names(G, M, Ns, S)}.
 
-%% Whose table is read: the node's own, or that of a member it asks.
+%% The table that is read: the node's own, or that of an asked member.
 reader(G, N, S) ->
     case own(G, N, S) of
         #{} -> {{ok, N}, S};

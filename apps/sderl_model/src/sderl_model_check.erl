@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_model_check).
 -moduledoc """
-What holds in every state of `m:sderl_model`, over every step, and of what a real node shows at any
+The invariants of every state and step of `m:sderl_model`, and of the view of a real node at any
 moment.
 
 Properties of the semantics: the tests run thousands of commands and ask here after each.
@@ -93,7 +93,7 @@ links(#{nodes := Nodes} = S) ->
             orelse not (sderl_model_state:is_up(A, S) andalso sderl_model_state:is_up(B, S))].
 
 -doc """
-What a node breaks by what it shows at any moment, also while its groups change.
+The invariants that a node's view breaks at any moment, also while its groups change.
 
 | | |
 |---|---|
@@ -111,7 +111,7 @@ view(N, #{class := Class, groups := Groups}) ->
         ++ [{type, {N, Ms}} || {undefined, Ms} <- Groups, Class =:= free_hidden, Ms =/= [N]].
 
 -doc """
-What a step breaks: a command on a node, and the states before and after it.
+The invariants that a step breaks: a command on a node, and the states before and after it.
 
 | | |
 |---|---|

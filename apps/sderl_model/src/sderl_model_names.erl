@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_model_names).
 -moduledoc """
-What one namespace means: the rules for the names of one group.
+The rules for the names of one group, which is one namespace.
 
 A namespace is a value, an operation gives an answer and another namespace. Nothing here knows of
 nodes, links or membership: `m:sderl_model` decides who may ask. A process is any term, so that

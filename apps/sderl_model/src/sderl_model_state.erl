@@ -12,9 +12,9 @@ they are made of: linking, joining, becoming free, what nodes are told of others
 %% model. It keeps the groups of a node with the node as well as the nodes with the group, and so
 %% do we: that the two agree is one of the invariants (sderl_model_check).
 %%
-%% What the published state has not: nodes that are down, processes with what they were sent, what
-%% nodes have heard of groups that are not theirs (INTERNALS, rule 24), and what is open until
-%% somebody else has decided it.
+%% The parts that the published state lacks: nodes that are down, processes with their messages,
+%% knowledge of other nodes' groups (INTERNALS, rule 24), and choices that are open until they are
+%% made from outside.
 %%
 %% Two groups may have one name as long as no node is in both, so a group is found by its name and
 %% one of its members.
@@ -220,7 +220,7 @@ join(G, Ms0, New, S0) ->
     end,
     mesh(Ms, S3).
 
-%% Who leaves an island leaves its names there; a free hidden node's are lost.
+%% A node that leaves an island leaves its names there; those of a free hidden node are lost.
 leave_free(Nodes, #{free_groups := Free, free_hidden_groups := Hidden} = S) ->
     S#{free_groups := [{Rest, sderl_model_names:moved(Ms -- Rest, Ns)}
                        || {Ms, Ns} <- Free, Rest <- [Ms -- Nodes], Rest =/= []],
@@ -289,8 +289,8 @@ meet(A, B, #{free_groups := Free} = S) ->
         _ -> S
     end.
 
-%% What both bring is open until a resolver has decided it. Who decides links to those that it
-%% tells.
+%% A name that both bring is open until a resolver has decided it. The deciding node links to the
+%% nodes that it tells.
 merge(Islands, #{free_groups := Free, open := Open, may_link := May} = S) ->
     Ms = lists:umerge([M || {M, _} <- Islands]),
     {Ns, Clashes, Twice} = sderl_model_names:union([N || {_, N} <- Islands]),
@@ -409,7 +409,7 @@ told(#{s_groups := Groups, heard := Heard} = S) ->
 hear(N, Heard, Mates, Of, S) ->
     case is_up(N, S) of
         true ->
-            %% Who is down says nothing new.
+            %% A node that is down reports nothing new.
             Kept = maps:with([config | [M || M <- Mates, not is_up(M, S)]], Heard),
             maps:merge(Kept, #{M => lists:sort(maps:get(M, Of)) || M <- up(Mates, S), M =/= N});
         false -> Heard

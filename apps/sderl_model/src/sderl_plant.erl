@@ -13,10 +13,10 @@ Core = sderl_plant:core([rule_7, {sderl_core_peers, "forget(S) -> S."},
 {failed, _, _} = sderl_sim:run(#{seed => 1, core => Core, forget_ms => 5000, ...}).
 ```
 
-What is replaced must be there, a piece of code exactly once: a fault whose place in the library
-has gone is an error that names it. A piece of code is one expression; how it is laid out does not
-matter. A function that replaces another of its name may use the module's records, and call the
-function that it replaces: `former_forget(S)`.
+The replaced code must exist, each piece exactly once: a fault whose place in the library has gone
+is an error that names it. A piece of code is one expression; how it is laid out does not matter. A
+function that replaces another of its name may use the module's records, and call the function that
+it replaces: `former_forget(S)`.
 
 `core/1` and `module/2` make changed modules beside the real ones, under other names and known to
 each other: so schedules with and without a fault run side by side. `beams/1` gives them under their
@@ -33,7 +33,7 @@ own names, for a node on which `start/1` loads them before the application start
 
 %% Instead of the file that a module comes from.
 -define(PLANTED, "planted").
-%% What a fault does is seen without these passes, and compiling takes a third of the time.
+%% The effect of a fault shows without these passes, and compiling takes a third of the time.
 -define(QUICK, [no_copt, no_ssa_opt, no_type_opt, no_bool_opt, no_share_opt, no_recv_opt,
                 no_bsm_opt, no_fun_opt, no_throw_opt, no_postopt]).
 
@@ -66,10 +66,25 @@ is_loaded(Module) -> code:is_loaded(Module) =/= false.
 is_copy(Module) -> lists:member($@, atom_to_list(Module)).
 
 load(Names, Changes) ->
-    Beams = [{Name, ?PLANTED, compiled(renamed(planted(M, Changes), Names), ?QUICK)}
+    Beams = [{Name, ?PLANTED, copy(M, [C || C <- Changes, element(1, C) =:= M], Names)}
              || M := Name <- Names],
     ok = code:atomic_load(Beams),
     true.
+
+%% Most modules of a copy are as they are but for the names, and need no compiler for that.
+copy(Module, [], Names) -> compiled(renamed(assembly(Module), Names), [from_asm]);
+copy(Module, Changes, Names) -> compiled(renamed(planted(Module, Changes), Names), ?QUICK).
+
+assembly(Module) ->
+    Key = {?MODULE, Module, Module:module_info(md5)},
+    case persistent_term:get(Key, none) of
+        none ->
+            Assembly = compiled(forms(Module), [to_asm | ?QUICK]),
+            ok = persistent_term:put(Key, Assembly),
+            Assembly;
+        Assembly ->
+            Assembly
+    end.
 
 %% The core is one: its modules know each other.
 copied(Changes) ->
@@ -166,7 +181,7 @@ replaced(Tokens, Forms0) ->
     {ok, Parsed} = erl_parse:parse_form(Tokens),
     {function, _, Name, Arity, _} = New = bare(Parsed),
     Former = former(Name),
-    %% What another fault has put there may call the one before.
+    %% The code that another fault has put there may call the one before.
     Forms = renamed(Forms0, #{Former => former(Former)}),
     {attribute, _, module, Module} = lists:keyfind(module, 3, Forms),
     case [F || {function, _, N, A, _} = F <- Forms, N =:= Name, A =:= Arity] of
@@ -213,6 +228,7 @@ put_in_place(_, _, Other) -> Other.
 renamed(Atom, Names) when is_map_key(Atom, Names) -> map_get(Atom, Names);
 renamed([H | T], Names) -> [renamed(H, Names) | renamed(T, Names)];
 renamed(Tuple, Names) when is_tuple(Tuple) -> list_to_tuple(renamed(tuple_to_list(Tuple), Names));
+renamed(Map, Names) when is_map(Map) -> maps:from_list(renamed(maps:to_list(Map), Names));
 renamed(Other, _) -> Other.
 
 compiled(Forms, Options) ->

@@ -5,8 +5,8 @@ A deterministic simulator of groups: members that run the real `sderl_core`, in 
 simulated time, over links that delay, reorder against each other, break and heal.
 
 `run/1` takes a seed or a map and gives `ok` or `{failed, Why, Seed}`; the same seed gives the same
-run. What must be true at every step is in `m:sderl_sim_check`, what must be true after the faults
-in `m:sderl_sim_settle`, the kinds of random faults in `m:sderl_sim_faults`.
+run. The promises at every step are in `m:sderl_sim_check`, those after the faults in
+`m:sderl_sim_settle`, and the kinds of random faults in `m:sderl_sim_faults`.
 
 A script is a list of `{At, Command}`, see `m:sderl_sim_command`; without one, faults and clients
 are random.
@@ -180,7 +180,7 @@ rows(N, #w{group = G} = W) -> sderl_sim_world:rows(N, G, W).
 -spec up(node(), world()) -> boolean().
 up(N, W) -> sderl_sim_world:up(N, W).
 
--doc "What an operation was answered, or `none`.".
+-doc "The answer to an operation, or `none`.".
 -spec answer(term(), world()) -> term().
 answer(Id, #w{ops = Ops}) ->
     case Ops of

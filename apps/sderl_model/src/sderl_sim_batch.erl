@@ -14,9 +14,9 @@ which most that it makes dies young, and which is small enough for a cache.
 -export_type([summary/0]).
 
 -doc """
-What schedules did together: how many, steps of the protocol, operations of clients, faults by kind,
-in how many ms after the last fault each became one component, and the reports of those that broke a
-promise.
+The results of schedules together: how many, steps of the protocol, operations of clients, faults by
+kind, the ms after the last fault until each became one component, and the reports of those that
+broke a promise.
 """.
 -type summary() :: #{
     schedules := non_neg_integer(), steps := non_neg_integer(), operations := non_neg_integer(),

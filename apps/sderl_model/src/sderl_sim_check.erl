@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_check).
 -moduledoc """
-What must be true at every step of a simulated group: one function for each promise, under its name.
+The promises of a simulated group at every step: one function for each promise, under its name.
 
-A run ends at the first broken promise, with the name and what contradicts it. What must be true
-once the faults are over is in `m:sderl_sim_settle`.
+A run ends at the first broken promise, with the name and what contradicts it. The promises after
+the faults are in `m:sderl_sim_settle`.
 
 | promise | what it says |
 |---|---|
@@ -69,7 +69,7 @@ applying(N, G, E, Num, Items, W0) ->
     applied_once(N, Items, Store, W0),
     First = not is_map_key({E, Num}, (book(G, W0))#b.log),
     W1 = sderl_sim_strict:applying(N, G, Items, Store, recorded(N, G, E, Num, Items, W0)),
-    %% Who decided it goes first, and all others do the same.
+    %% The deciding member applies it first, and all others do the same.
     case First andalso seen(N, G, W1) of
         #{role := coord, view := View} = Seen ->
             sderl_sim_decided:right_answers(Items, Store, W1),
@@ -255,7 +255,7 @@ everywhere(N, G, Id, Op, W) ->
     case Lead =/= undefined andalso Leaving =:= undefined andalso seen(Lead, G, W) of
         #{role := coord, ordering := false, flight := Flight, last := Last, view := View,
           lineage := Lin} ->
-            %% Who has just caught up counts from the batch on that says so.
+            %% A member that has just caught up counts from the batch that says so.
             New = case Flight of
                 {_, Wait} -> [M || #view{} <- Last, M <- Wait];
                 none -> []

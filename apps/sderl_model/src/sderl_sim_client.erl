@@ -3,9 +3,9 @@
 -moduledoc """
 Clients of a simulated group: what they ask, and what their answers make known.
 
-Every client owns one name, that of its node, life and number. Nobody else registers it, so it
-knows what must be true of it: what it was last answered. Others now and then unregister it all the
-same; while that is under way an answer tells nothing. Besides, all fight for a few names.
+Every client owns one name, that of its node, life and number. Nobody else registers it, so it knows
+what must be true of it: what it was last answered. Other clients now and then unregister it all the
+same; meanwhile an answer proves nothing. Besides, all fight for a few names.
 
 A client may have `patience` for so many ms only: then it gives up and goes on under another own
 name, of the old one nothing is known any more. And a node may `keep` names that stand for its whole
@@ -72,8 +72,8 @@ register_over(Name, Pid, Dead) ->
 
 re_register(Name, Pid) -> #?RE_REGISTER{name = Name, pid = Pid, options = #{}}.
 
-%% Who registers in the place of a dead process of its node does so before its death is reported
-%% (rule 17).
+%% A client that registers in place of a dead process of its node does so before that death is
+%% reported (rule 17).
 succeeded(N, #?REGISTER_OVER{dead = Dead}, W) when node(Dead) =:= N ->
     sderl_sim_member:dies(Dead, W);
 succeeded(_, _, W) -> W.
@@ -107,7 +107,7 @@ gives_up(Id, #w{ops = Ops} = W) ->
         #{Id := #{who := {client, K}, node := N, group := G, life := Life, op := Op} = O} ->
             sderl_sim_world:tell({gives_up, N, G, Id}, W),
             #b{truth = T} = B = book(G, W),
-            Known = case whose(N, {client, K}, name_in(Op)) of
+            Known = case whose(N, Life, {client, K}, name_in(Op)) of
                 {own, Own} -> keep_book(G, B#b{truth = T#{Own => unknown}}, W);
                 _ -> W
             end,
@@ -133,7 +133,8 @@ answered(N, G, Id, V, #w{ops = Ops} = W0) ->
         #{Id := O} ->
             sderl_sim_world:tell({answered, N, G, Id, V}, W1),
             W2 = W1#w{ops = Ops#{Id := O#{answer => V, at => W0#w.now}}},
-            case {O, whose(N, map_get(who, O), name_in(map_get(op, O)))} of
+            #{who := Who, life := Life, op := Op} = O,
+            case {O, whose(N, Life, Who, name_in(Op))} of
                 {#{given_up := true}, {own, _}} -> W2;
                 {#{given_up := true}, _} -> learned(O, V, W2);
                 _ -> next(O, learned(O, V, W2))
@@ -256,7 +257,8 @@ contested(N, G, Foreign, W0) ->
 %% Operations of others on an own name are counted when asked and when answered: an answer tells
 %% only where none was under way.
 pending(N, G, Who, Op, W) ->
-    case whose(N, Who, name_in(Op)) of
+    #n{life = Life} = node(N, W),
+    case whose(N, Life, Who, name_in(Op)) of
         {others, Own} ->
             #b{contest = C, truth = T} = B = book(G, W),
             {K, Out} = maps:get(Own, C, {0, 0}),
@@ -264,10 +266,11 @@ pending(N, G, Who, Op, W) ->
         _ -> W
     end.
 
-whose(N, {client, K}, {own, N, _, K} = Own) -> {own, Own};
-whose(N, {keep, _} = Who, {own, N, _, Who} = Own) -> {own, Own};
-whose(_, _, {own, _, _, _} = Own) -> {others, Own};
-whose(_, _, _) -> none.
+%% An own name of a former life of the node is nobody's: what was under way as it ended may be so.
+whose(N, Life, {client, K}, {own, N, Life, K} = Own) -> {own, Own};
+whose(N, Life, {keep, _} = Who, {own, N, Life, Who} = Own) -> {own, Own};
+whose(_, _, _, {own, _, _, _} = Own) -> {others, Own};
+whose(_, _, _, _) -> none.
 
 contest(Name, #b{contest = C}) -> maps:get(Name, C, {0, 0}).
 
@@ -281,15 +284,15 @@ name_in(Op) ->
         none -> none
     end.
 
-learned(#{op := #read{name = Name}, node := N, group := G, who := Who} = O, V, W) ->
-    case whose(N, Who, Name) of
+learned(#{op := #read{name = Name}, node := N, life := Life, group := G, who := Who} = O, V, W) ->
+    case whose(N, Life, Who, Name) of
         {own, Own} -> read_own(Own, V, O, book(G, W), W);
         _ -> ok
     end,
     W;
 learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := Contest}, V, W) ->
     #b{truth = T, contest = C, left = Left} = B = book(G, W),
-    case whose(N, Who, name_in(Op)) of
+    case whose(N, Life, Who, name_in(Op)) of
         {others, Own} ->
             {K, Out} = maps:get(Own, C),
             keep_book(G, B#b{contest = C#{Own := {K + 1, Out - 1}}}, W);
@@ -305,7 +308,7 @@ learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := 
         _ -> W
     end.
 
-%% What an own name reads as is what its client was last answered of it.
+%% An own name reads as its client's last answer about it.
 read_own(Own, {read, Shown}, #{node := N, life := Life, contest := Contest}, B, W) ->
     #b{truth = Truth, left = Left} = B,
     Alone = Contest =:= contest(Own, B) andalso element(2, Contest) =:= 0

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_decided).
 -moduledoc """
-What the coordinator of a simulated group decides in a batch, worked out a second time: the answers
-to operations, what they take away, and how clashes are settled. See `m:sderl_sim_check`.
+The decisions of the coordinator of a simulated group in a batch, worked out a second time: the
+answers to operations, the names that they remove, and the settlement of clashes. See
+`m:sderl_sim_check`.
 """.
 -include("sderl_sim.hrl").
 
@@ -93,7 +94,7 @@ name_of(Pid, Pids, Store) ->
             end
     end.
 
--doc "`as_decided`: the resolver's word. Whoever is to exit has lost the name.".
+-doc "`as_decided`: the resolver's word. A process that is to exit has lost the name.".
 -spec as_decided(node(), [term()], #w{}) -> ok.
 as_decided(N, Items, W) ->
     _ = [violation(as_decided, [N, Name, Pid, Fx], W)

@@ -15,7 +15,7 @@ its state of functions. A schedule asks for tens of thousands.
 
 -define(BITS, 58).
 -define(MASK(Bits, X), ((X) band ((1 bsl (Bits)) - 1))).
-%% What is shifted out at the left is cut off before, so that no big number is made.
+%% Bits that would be shifted out at the left are cut off before, so that no big number is made.
 -define(SHIFT(X, By), (?MASK(?BITS - (By), X) bsl (By))).
 
 -doc "Dice for a seed.".

@@ -5,14 +5,14 @@ Messages that no member sends, under the right name of the group: a fault of a s
 (`mutate`).
 
 Of a message that arrives a copy is changed somewhere: a part is something else, is missing, is
-there twice. What the library refuses at its door (`sderl_wire`, where there is one, or the option
-`door`) is dropped, as there. What it lets in must not end the process, now or with the next tick:
-this is tried on a copy of the member, which is then forgotten, since a message that is well typed
-and not true may well make a member do wrong.
+there twice. Messages that the library's check refuses (`sderl_wire`, where there is one, or the
+option `door`) are dropped, as in the library. Messages that it accepts must not end the process,
+now or with the next tick. This is tried on a copy of the member, which is then dropped, because a
+false message of the right types may well make a member misbehave.
 """.
 -include("sderl_sim.hrl").
 
-%% What is no proper list is among what it makes.
+%% It also makes improper lists.
 -dialyzer(no_improper_lists).
 
 -export([arrives/5, mutated/2]).

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_majority).
 -moduledoc """
-What must be true of a simulated group in majority mode, beside what `m:sderl_sim_check` says of all
-groups: one function for each promise, under its name.
+The promises of a simulated group in majority mode, beside those of all groups in
+`m:sderl_sim_check`: one function for each promise, under its name.
 
 A batch counts as committed as soon as anybody says so: a coordinator in a message, or a member in
 an answer. The committed batches of all epochs are one log (`m:sderl_sim_majority_log`).
@@ -180,7 +180,7 @@ leased(N, Home, G, Pos, Names, #w{now = Now} = W) ->
     end,
     %% A node that stood still, or whose process has just begun, could not declare anything.
     Disturbed = sderl_sim_world:undisturbed(Home, W) < lease_ms(W),
-    %% Who left and was added again is as good as a new life.
+    %% A member that left and was added again counts as a new run.
     #b{left = Left} = book(G, W),
     Anew = is_map_key({Home, Life}, Left),
     Declared = is_map_key({Home, Life}, Lost) orelse Disturbed orelse seen(Home, G, W) =:= none,
@@ -287,7 +287,7 @@ crashed(G, W) ->
             end
     end.
 
-%% What a batch took away may be there again, and what was answered may be gone.
+%% Names that a batch removed may be there again, and answered writes may be gone.
 forgotten(G, W0) ->
     B = book(G, W0),
     lists:foldl(fun(N, W) -> sderl_sim_client:not_known(N, G, all, W) end,
@@ -374,7 +374,7 @@ leases_ms(W) ->
         _ -> 0
     end.
 
--doc "What must hold of a group once the faults are over.".
+-doc "The promises of a group once the faults are over.".
 -spec settled(term(), [node()], #w{}) -> ok.
 settled(G, Members, W) ->
     case of_group(G, W) of

@@ -165,7 +165,7 @@ is_majority(Some, All) -> 2 * length([N || N <- All, lists:member(N, Some)]) > l
 
 %% ---------------------------------------------------------------- what it answers
 
--doc "What a batch answers an operation of one of its lists.".
+-doc "The answer of a batch to an operation of one of its lists.".
 -spec decided_answer(pos_integer(), [term()], default | [term()]) -> term().
 decided_answer(I, Ops, default) -> sderl_core_answer:default(lists:nth(I, Ops));
 decided_answer(I, _, As) -> sderl_core_answer:plain(lists:nth(I, As)).

@@ -52,7 +52,7 @@ unheard({nodedown, From}, Heard) -> maps:remove(From, Heard);
 unheard(_, Heard) -> Heard.
 
 -doc """
-A heartbeat. What says the same as the message before it comes with the node's own, and late
+A heartbeat. A heartbeat without news comes with the node's own heartbeat, and late
 (`sderl_group_beats`).
 """.
 -spec beats(node(), term(), pos_integer(), node(), tuple(), integer(), #w{}) -> #w{}.
@@ -136,7 +136,7 @@ recover(N, G, W0) ->
     lists:foldl(fun({Id, Op}, W) -> mail(N, G, {again, Id, Op}, W) end, W2,
                 unanswered(N, G, Life, W2)).
 
-%% What clients asked a member in a life of its node, and wait for.
+%% The operations that clients asked of a member in one run of its node, and wait for.
 unanswered(N, G, Life, #w{ops = Ops}) ->
     lists:sort([{Id, Op} || Id := #{node := ON, group := OG, life := OL, op := Op} = O <- Ops,
                             ON =:= N, OG =:= G, OL =:= Life,
@@ -188,13 +188,15 @@ whether it arrived, of a message it does not.
 -spec tell_loser(node(), pos_integer(), term(), tuple(), #w{}) -> #w{}.
 tell_loser(N, Life, G, {What, Pid, _} = Effect, W) ->
     Runs = sderl_sim_world:up(N, W) andalso (node(N, W))#n.life =:= Life,
-    case Runs andalso alive(Pid, W) of
-        true ->
+    case alive(Pid, W) of
+        true when Runs ->
             case is_reached(What, N, node(Pid), G, W) of
                 true when What =:= notice -> sderl_sim_strict:told(G, Pid, W);
                 true -> dies(Pid, W);
                 false -> in(?TELL_AGAIN_MS, {tell_loser, N, Life, G, Effect}, W)
             end;
+        %% Nobody else tells a process outside that its home could not reach while that was there.
+        true -> sderl_sim_strict:told(G, Pid, W);
         false -> W
     end.
 
@@ -264,7 +266,7 @@ ran(N, G, Id, Fx, S, W0, More) ->
         {false, _, _} -> W1;
         {true, [], []} -> W1;
         {true, [], [Events | Rest]} -> stepped(N, G, Id, step, Events, W1, Rest);
-        %% What was read is sent before anything else happens.
+        %% The read rows are sent before anything else happens.
         {true, _, _} -> stepped(N, G, Id, step, Feed, W1, More)
     end.
 
@@ -363,9 +365,10 @@ effect(N, G, _, {durable, D}, W) -> store(N, G, fun(St) -> sderl_sim_store:durab
 effect(N, G, _, {members, Ms}, W) -> store(N, G, fun(St) -> sderl_sim_store:members(Ms, St) end, W);
 effect(N, G, _, {sessions, Sess}, W) ->
     store(N, G, fun(St) -> sderl_sim_store:sessions(Sess, St) end, W);
-effect(N, G, _, {outbox, R, List}, W) ->
-    store(N, G, fun(St) -> sderl_sim_store:outbox(R, List, St) end,
-          sderl_sim_check:asked(N, G, R, List, W));
+effect(N, G, _, {outbox, Kept, List}, W) ->
+    Number = case Kept of {again, R} -> R; R -> R end,
+    store(N, G, fun(St) -> sderl_sim_store:outbox(Kept, List, St) end,
+          sderl_sim_check:asked(N, G, Number, List, W));
 effect(N, G, _, {replies, L}, W) ->
     lists:foldl(fun({From, V}, A) -> sderl_sim_client:answered(N, G, From, V, A) end, W, L);
 effect(N, G, _, {apply, E, Num, Items, Index}, W) -> applied(N, G, E, Num, Items, Index, W);

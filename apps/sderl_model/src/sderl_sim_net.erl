@@ -117,7 +117,9 @@ on_its_way(From, To, Id, Item, #w{silent = Silent} = W) ->
 silence(From, To, #w{silent = Silent} = W) when is_map_key({From, To}, Silent); From =:= To -> W;
 silence(From, To, #w{silent = Silent} = W) -> W#w{silent = Silent#{{From, To} => []}}.
 
--doc "What waited goes on, in its order; what was of a link that is lost by then does not arrive.".
+-doc """
+Waiting messages go on, in their order; messages of a link that is lost by then do not arrive.
+""".
 -spec speak(node(), node(), #w{}) -> #w{}.
 speak(From, To, #w{silent = Silent} = W0) ->
     case maps:take({From, To}, Silent) of

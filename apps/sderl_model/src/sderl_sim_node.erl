@@ -50,7 +50,7 @@ launch(N, G, Uid, New, #m{file = {Uid, Mem, Epoch}}, W) ->
 launch(N, G, _, _, #m{file = {Uid, Mem, Epoch}}, W) -> kept(N, G, Uid, Mem, Epoch, W);
 launch(N, G, Uid, New, _, W) -> sderl_sim_member:new_member(N, G, Uid, #{mem => New}, W).
 
-%% One that was made at run time.
+%% A group that was made at run time.
 kept(N, G, Uid, Mem, Epoch, W) ->
     sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:recall(N, Mem), ceil => Epoch},
                                 W).
@@ -206,8 +206,8 @@ take(N, {msg, {meet, G}, From, {meet, Theirs, Nodes}}, W) ->
         _ -> W
     end;
 take(N, {msg, {hello, _, _}, From, _} = Item, W0) ->
-    %% The node's own process gets it and passes it on. What is for the process of the group itself,
-    %% and the word that a link has gone, may be there before.
+    %% The node's own process gets it and passes it on. Messages to the group's process itself, and
+    %% the report that a link is gone, may arrive before.
     case node(N, W0) of
         #n{relay = {_, 0}} -> greeting(N, Item, W0);
         #n{relay = {Min, Max}, relayed = Last, life = Life} ->

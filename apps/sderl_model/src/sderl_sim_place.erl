@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_place).
 -moduledoc """
-What many nodes that choose at the same time make of a set of nodes: the choosers of `sderl_place`,
-run by many choosing nodes that each have their own account of pending choices and all have the
-same, stale values.
+The load that many nodes which choose at the same time put on a set of nodes: the choosers of
+`sderl_place`, run by many choosing nodes that each have their own account of pending choices and
+all have the same, stale values.
 
 A choice adds 1 to the chosen node's load. Nobody sees that but the one who chose, until the values
-are refreshed. What comes out is how the choices lie on the nodes.
+are refreshed. The result is the distribution of the choices over the nodes.
 """.
 
 -export([run/1, table/0, format/1]).

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_queue).
 -moduledoc """
-What is to happen in a simulated world, by time.
+The future events of a simulated world, by time.
 
 A calendar: nearly all that is put there is due within a few tens of ms, so the page of these has a
-place for each ms, and so has the next one. What comes later waits in a heap for its page, unsorted,
+place for each ms, and so has the next one. Later events wait unsorted in a heap for their page,
 until that is the next one. Events of one ms happen in the order in which they were put there.
 """.
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_settle).
 -moduledoc """
-What must be true of a simulated group once the faults are over: everyone is in one component with
-one table, everything that was asked is answered, and the names are those that they should be.
+The promises of a simulated group once the faults are over: all members are in one component with
+one table, every operation is answered, and the names are right.
 """.
 -include("sderl_sim.hrl").
 
@@ -37,12 +37,23 @@ comes_back(N, G, W) ->
 %% A group that was made again may be there twice: somebody did not hear that the one before was
 %% deleted.
 parts(G, W) ->
-    Live = live_members(G, W),
+    Live = [N || N <- live_members(G, W), not waits_for_one(N, G, W)],
     case book(G, W) of
         #b{made = false} -> [Live];
         _ ->
             Uid = fun(N) -> (member(N, G, W))#m.uid end,
             [[N || N <- Live, Uid(N) =:= U] || U <- lists:usort([Uid(N) || N <- Live])]
+    end.
+
+%% A majority group of one member cannot grow: a node that was added by those who are lost, or have
+%% forgotten it, asks for its place until the group is deleted.
+waits_for_one(N, G, W) ->
+    case {sderl_sim_world:mode(G, W), coordinators(G, W)} of
+        {majority, [C]} when C =/= N ->
+            #{membership := Mem} = seen(C, G, W),
+            sderl_membership:members(Mem) =:= [C]
+                andalso maps:get(role, seen(N, G, W)) =:= joining;
+        _ -> false
     end.
 
 together(G, Ns, Cs, W) ->
@@ -77,7 +88,7 @@ in_component(N, G, C, E, Mem, W) ->
         _ -> false
     end.
 
--doc "Whoever asks now must be answered (rule 19): one registration on every member.".
+-doc "Every operation must now be answered (rule 19): one registration on every member.".
 -spec probe(#w{}) -> #w{}.
 probe(W0) ->
     lists:foldl(fun({G, N}, W) ->

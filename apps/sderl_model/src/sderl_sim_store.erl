@@ -29,8 +29,10 @@ the rows it wrote, and the simulator looks whether their pids live.
     more = #{} :: #{pid() => [term()]},             % its further names: there should be none
     index :: undefined | #{pid() => term()},
     log :: undefined | {term(), non_neg_integer(), [term()]},
+    %% The names that the batch of this position gives another home (`sderl_saved`).
+    came_home = none :: none | {Position :: term(), [Name :: term()]},
     sessions = #{} :: map(),
-    out :: undefined | {pos_integer(), [term()]},
+    out :: undefined | {Number :: term(), [term()]},
     durable :: term(),
     left = infinity :: non_neg_integer() | infinity,    % so many more writes until the process dies
     stale = none :: none | #{term() => term()}      % while a snapshot is being installed
@@ -116,15 +118,15 @@ follow(#st{rows = Rows, members = Members, sessions = Sessions, hash = Hash, nam
        {#st{rows = Rows, members = Members, sessions = Sessions, hash = Hash, names = Names,
             more = More, stale = none, left = infinity},
         #st{rows = NewRows, sessions = NewSessions, hash = NewHash, names = NewNames,
-            more = NewMore, log = Log},
+            more = NewMore, log = Log, came_home = CameHome},
         New}) ->
     {St#st{rows = NewRows, sessions = NewSessions, hash = NewHash, names = NewNames, more = NewMore,
-           log = Log}, New};
+           log = Log, came_home = CameHome}, New};
 follow(_, _) -> none.
 
 -doc """
-What is there when the process dies in the middle of an effect that writes: so many writes were
-done. `none` for an effect that does not write rows.
+The store when the process dies in the middle of an effect that writes, after so many writes. `none`
+for an effect that does not write rows.
 """.
 -spec part(tuple() | atom(), non_neg_integer(), store()) -> store() | none.
 part({apply, Epoch, Num, Items, Index}, K, St) ->
@@ -177,12 +179,18 @@ item(#seg{answers = As} = Item, Epoch, Acc) ->
     {St, Seq, New} = ops(Ops, [sderl_core_answer:plain(A) || A <- As], O, Epoch, Acc),
     {put_sessions(#{O => {Sid, R, As}}, St), Seq, New};
 item(#view{drops = [], live = []}, _, Acc) -> Acc;
-item(#view{drops = Drops, live = Live}, _, {St0, Seq, New}) ->
-    #st{rows = Rows} = St = drop_homes(Drops, St0),
+item(#view{drops = Drops, live = Live}, Epoch, {St0, Seq, New}) ->
+    Position = {Epoch, sderl_core:batch_of(Seq)},
+    Before = case St0 of
+        #st{came_home = {Position, Has}} -> Has;
+        _ -> []
+    end,
+    #st{rows = Rows} = St = drop_homes(Drops, Before, St0),
     Came = [sderl_row:with_home(node(Pid), Row)
             || _ := ?ROW_OF_AT(Pid, Home) = Row <- maps:iterator(Rows, ordered),
                lists:member(node(Pid), Live), Home =/= node(Pid)],
-    {lists:foldl(fun put_row/2, St, Came), Seq, Came ++ New};
+    Names = [sderl_row:name(Row) || Row <- Came] ++ Before,
+    {lists:foldl(fun put_row/2, came_home(Position, Names, St), Came), Seq, Came ++ New};
 item(#mem{removed = Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     Rehomed = [sderl_row:with_home(Coord, Row)
                || _ := ?ROW_AT(Home) = Row <- maps:iterator(Rows, ordered),
@@ -190,7 +198,7 @@ item(#mem{removed = Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     {lists:foldl(fun put_row/2, St, Rehomed), Seq, New};
 item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, _, {St0, Seq, New}) ->
     St1 = case First of
-        true -> drop_homes([N], St0);
+        true -> drop_homes([N], [], St0);
         false -> St0
     end,
     St = case Rest of
@@ -210,8 +218,13 @@ ops(Ops, As, O, Epoch, {St0, Seq0, New0}) ->
         op(Op, A, O, {Epoch, S + 1}, {St, S + 1, N})
     end, {St0, Seq0, New0}, lists:zip(Ops, As)).
 
-drop_homes(Homes, #st{rows = Rows, index = I} = St) ->
-    Gone = [Row || _ := ?ROW_AT(Home) = Row <- Rows, lists:member(Home, Homes)],
+came_home(_, _, #st{left = 0} = St) -> St;
+came_home(_, [], St) -> St;
+came_home(Position, Names, St) -> St#st{came_home = {Position, Names}}.
+
+drop_homes(Homes, Except, #st{rows = Rows, index = I} = St) ->
+    Gone = [Row || Name := ?ROW_AT(Home) = Row <- Rows, lists:member(Home, Homes),
+                   not lists:member(Name, Except)],
     Index = case I of
         undefined -> I;
         _ -> maps:without([sderl_row:pid(Row) || Row <- Gone], I)
@@ -355,10 +368,13 @@ sessions(Sessions, St) -> St#st{sessions = Sessions}.
 sessions(#st{sessions = Sessions}) -> Sessions.
 
 -doc "Keeps the list of operations that is out.".
--spec outbox(pos_integer(), [{term(), term()}], store()) -> store().
+-spec outbox(term(), [{term(), term()}], store()) -> store().
 outbox(R, List, St) -> St#st{out = {R, List}}.
 
--doc "What a new process in the same life of the node finds, as `sderl_core:init/1` takes it.".
+-doc """
+The state that a restarted process on the same run of the node finds, as `sderl_core:init/1` takes
+it.
+""".
 -spec recover(store()) -> none | map().
 recover(#st{durable = undefined}) -> none;
 recover(#st{durable = D, log = Log, out = Out, sessions = Sessions}) ->

@@ -3,8 +3,8 @@
 -moduledoc """
 Promises of a simulated group that can be left out: one function for each, under its name.
 
-The option `strict` names those that are checked; without it they are those of `usual/0`. What is
-always checked is in `m:sderl_sim_check` and `m:sderl_sim_settle`.
+The option `strict` names those that are checked; without it they are those of `usual/0`. The
+promises that are always checked are in `m:sderl_sim_check` and `m:sderl_sim_settle`.
 
 | promise | what it says |
 |---|---|
@@ -265,8 +265,8 @@ recorded(G, Pos, Items, W) ->
     end.
 
 -doc """
-A member is about to change its table. (What a client takes from a process where that lives, no
-clash does.)
+A member is about to change its table. (What a client takes from a process where that lives, or
+where its name is at home, no clash does.)
 """.
 -spec applying(node(), term(), [term()], sderl_sim_store:store(), #w{}) -> #w{}.
 applying(N, G, Items, Store, W) ->
@@ -274,7 +274,8 @@ applying(N, G, Items, Store, W) ->
              [{Pid, Name}
               || #seg{member = Asks, operations = Ops, answers = As} <- Items,
                  {Name, From} <- given_up(Asks, Ops, As),
-                 ?ROW_OF(Pid) <- [sderl_sim_store:lookup(Store, Name)], node(Pid) =:= N,
+                 ?ROW_OF_AT(Pid, Home) <- [sderl_sim_store:lookup(Store, Name)],
+                 node(Pid) =:= N orelse Home =:= N,
                  From =:= any orelse From =:= {Pid, N}] of
         false -> W;
         [] -> W;
@@ -319,7 +320,7 @@ asked(G, #remove{nodes = Nodes}, W) ->
 asked(G, delete, W) -> asked(G, #remove{nodes = nodes_of(G, W), time = 0}, W);
 asked(_, _, W) -> W.
 
--doc "What must hold of a group once the faults are over, with these members.".
+-doc "The promises of a group with these members once the faults are over.".
 -spec settled(term(), [node()], #w{}) -> ok.
 settled(G, Members, #w{strict = Strict} = W) ->
     lists:foreach(fun(losers_hear) -> losers_hear(G, Members, W);

@@ -140,7 +140,7 @@ keep(N, G, M, #w{ms = Ms} = W) ->
     #{N := Of} = Ms,
     W#w{ms = Ms#{N := Of#{G := M}}}.
 
--doc "What `sderl_core:inspect/1` says of the member on a node that is up, or `none`.".
+-doc "The result of `sderl_core:inspect/1` for the member on a node that is up, or `none`.".
 -spec seen(node(), term(), #w{}) -> map() | none.
 seen(N, G, #w{ms = Ms}) ->
     %% (Nothing of a member stays when its node goes.)
@@ -211,8 +211,8 @@ alive(Pid, #w{dead = Dead} = W) ->
     Up andalso life_of(Pid) =:= Life andalso not is_map_key(Pid, Dead).
 
 -doc """
-A new pid of a simulated node; its creation is the life of that node. Of one that is down it is the
-life that is over: nobody knows a process of the next one.
+A new pid of a simulated node; its creation is the life of that node. For a node that is down it is
+the run that has ended: no process of the next run is known.
 """.
 -spec pid(node(), #w{}) -> {pid(), #w{}}.
 pid(N, #w{pids = K} = W) ->

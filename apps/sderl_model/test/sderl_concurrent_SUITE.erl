@@ -23,15 +23,15 @@ init_per_suite(Config) ->
 end_per_suite(Config) -> sderl_ct:release(Config).
 
 %% Five members.
-one_group(Config) -> conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 400).
+one_group(Config) -> conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 150).
 
 %% Two groups that share a member; clients there work in both, and processes have names in both.
 two_groups(Config) ->
-    conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 200).
+    conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 75).
 
 %% As the first, decided by majority: while nothing fails nothing differs, and nothing is refused.
 majority(Config) ->
-    conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 100, #{consistency => majority}).
+    conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 40, #{consistency => majority}).
 
 conforms(Config, Layout, Cases) -> conforms(Config, Layout, Cases, #{}).
 
@@ -74,4 +74,4 @@ holds(Tries, Case, Setting, Tally) ->
             false
     end.
 
-times(Cases) -> case os:getenv("SDERL_LONG") of false -> Cases; _ -> 15 * Cases end.
+times(Cases) -> case os:getenv("SDERL_LONG") of false -> Cases; _ -> 40 * Cases end.

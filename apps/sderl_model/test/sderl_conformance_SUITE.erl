@@ -23,16 +23,16 @@ end_per_suite(Config) ->
     proplists:get_value(owner, Config) ! release.
 
 %% Every node is free and alone at the beginning.
-plain(Config) -> check(plain, count(16, 500), Config).
+plain(Config) -> check(plain, count(8, 500), Config).
 
 %% Three overlapping groups of a launch configuration.
-launch(Config) -> check(launch, count(6, 200), Config).
+launch(Config) -> check(launch, count(3, 200), Config).
 
 %% Islands that meet, with the same names on both sides.
-islands(Config) -> check(islands, count(8, 300), Config).
+islands(Config) -> check(islands, count(4, 300), Config).
 
 %% Groups that decide by majority, of the nodes that they were made of or of some of these.
-majority_as_made(Config) -> check(majority_as_made, count(6, 200), Config).
+majority_as_made(Config) -> check(majority_as_made, count(3, 200), Config).
 
 %% Groups that decide by majority. A node that is added waits for 5 s, which makes this long.
 majority(Config) -> check(majority, count(3, 200), Config).

@@ -47,10 +47,10 @@ all() ->
      boot_side_by_side].
 
 one_component(Config) ->
-    schedules(Config, available(fun one/3), fun step/1, rounds(2, 15), rounds(6, 12)).
+    schedules(Config, available(fun one/3), fun step/1, rounds(1, 15), rounds(8, 12)).
 
 two_components(Config) ->
-    schedules(Config, available(fun two/3), fun mild_step/1, rounds(2, 10), rounds(2, 4)).
+    schedules(Config, available(fun two/3), fun mild_step/1, rounds(1, 10), rounds(3, 4)).
 
 one_majority(Config) ->
     Kind = #{run => fun by_steps/3,

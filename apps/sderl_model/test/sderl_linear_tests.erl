@@ -170,8 +170,8 @@ initial_test() ->
 %% ---------------------------------------------------------------- against the machine
 
 properties_test_() ->
-    [sderl_prop:eunit("runs are legal", 150, fun runs_are_legal/0),
-     sderl_prop:eunit("verdicts are those of all runs", 60, fun same_verdict/0)].
+    [sderl_prop:eunit("runs are legal", 50, fun runs_are_legal/0),
+     sderl_prop:eunit("verdicts are those of all runs", 20, fun same_verdict/0)].
 
 choices(N) -> ?LET(K, N, vector(K, range(0, 1 bsl 24))).
 

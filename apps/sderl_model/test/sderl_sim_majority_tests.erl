@@ -15,7 +15,7 @@ random_test_() ->
     {"random schedules of majority groups", {timeout, 3600, fun random/0}}.
 
 random() ->
-    {Count, First} = sderl_sim_tests:schedules("majority groups, of each kind", 30),
+    {Count, First} = sderl_sim_tests:schedules("majority groups, of each kind", 12),
     Kinds = [#{}, #{files => true}, hard()],
     ?assertEqual([], lists:append([failed(First, Count, Options) || Options <- Kinds])).
 
@@ -45,7 +45,10 @@ found_test_() ->
                                      414003078, 910000914, 910000097, 910001978,
                                      991004718, 1040000000, 1040000020, 1040000224,
                                      1024002744, 1300004207, 1300003661, 1300002033, 3020009223,
-                                     4120001064, 6001000320, 9200006662]},
+                                     4120001064, 6001000320, 9200006662,
+                                     9210006464]},
+                                   {bench_3, (hard())#{nodes => 3, spare => 2, reads => 10},
+                                    [9600002589, 9600017917, 9600027423, 9600039056]},
                                    {bench_5, (hard())#{nodes => 5, spare => 1, reads => 10},
                                     [40006394, 514000423, 871201930, 915000978, 1310002695,
                                      5010002131, 8000102930]},

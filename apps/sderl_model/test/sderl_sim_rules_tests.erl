@@ -10,7 +10,7 @@ deliberate faults (`m:sderl_planted`) under which it must fail, `rule_N` for the
 """.
 -include_lib("eunit/include/eunit.hrl").
 
--define(SEEDS, 6).
+-define(SEEDS, 3).
 %% Where a fault shows in some schedules only, so many are tried.
 -define(TRIES, 20).
 

@@ -65,6 +65,21 @@ given_up_test() ->
     ?assertEqual(ok, After('n1@sim')),
     ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _}, After('n2@sim')).
 
+%% A process outside: the member where its name is at home speaks for it.
+given_up_from_outside_test() ->
+    {P, _, W0} = world([losers_hear]),
+    W = sderl_sim_strict:recorded(g, {7, 1}, [{settle, x, [P], none, []}], W0),
+    #m{store = Store} = sderl_sim_world:member('n1@sim', g, W),
+    AtHome = sderl_sim_store:put_rows(Store, [{x, P, 'n2@sim', ?HIGH, []}]),
+    Removal = #seg{member = 'n2@sim', session = 1, number = 1, operations = [?UNREGISTER(x)],
+                   answers = default},
+    Settled = fun(Node) ->
+        Applied = sderl_sim_strict:applying(Node, g, [Removal], AtHome, W),
+        sderl_sim_strict:settled(g, ['n1@sim'], Applied)
+    end,
+    ?assertEqual(ok, Settled('n2@sim')),
+    ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _}, Settled('n3@sim')).
+
 %% Two epochs have answered since all were one component, the older one last.
 one_answers_test() ->
     {_, _, W0} = world([one_answers]),

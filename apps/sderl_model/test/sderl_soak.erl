@@ -213,6 +213,7 @@ tables() ->
 ours(P) ->
     case kind(P) of
         {M, _, _} -> prefixed(M);
+        {spawned, {M, _, _}} -> prefixed(M);
         Name -> prefixed(Name)
     end.
 
@@ -224,6 +225,18 @@ kinds(Pids) -> maps:map(fun(_, L) -> length(L) end, maps:groups_from_list(fun ki
 kind(P) ->
     case process_info(P, registered_name) of
         {_, Name} -> Name;
-        [] -> proc_lib:translate_initial_call(P);
+        [] ->
+            case proc_lib:translate_initial_call(P) of
+                %% Of one that was spawned without OTP: what it does.
+                {proc_lib, init_p, 5} -> doing(P);
+                Call -> Call
+            end;
+        undefined -> gone
+    end.
+
+doing(P) ->
+    case process_info(P, [initial_call, current_function]) of
+        [{_, {erlang, apply, 2}}, {_, Now}] -> {spawned, Now};
+        [{_, First}, _] -> First;
         undefined -> gone
     end.

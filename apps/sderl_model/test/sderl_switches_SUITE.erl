@@ -10,7 +10,7 @@
 
 -import(sderl_ct, [on/3, await/2]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [outside_the_core, known_by_name_alone].
 

@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr).
 -moduledoc """
-Attributes of nodes: what a node is and how loaded it is, for choosing nodes by them.
+Attributes of nodes: properties and load, by which nodes are chosen.
 
 Every node has attributes: built-in ones such as `loadavg1` and `memory_available`
-(docs/placement.md has the table with units), those of its configuration, and those that it is given
-at run time. A *spec* says what an attribute is:
+(docs/placement.md has the table with units), those of its configuration, and those set at run time.
+A *spec* says what an attribute is:
 
 | spec | kind |
 |---|---|
 | any term | static: this value |
-| `{automatic, {M, F}}`, `{automatic, {M, F, Args}}` | what the call gives, once, when the attribute is loaded or set |
-| `{dynamic, {M, F}}`, `{dynamic, {M, F, Args}}` | what the call gives, again and again |
+| `{automatic, {M, F}}`, `{automatic, {M, F, Args}}` | the value of the call, made once, when the attribute is loaded or set |
+| `{dynamic, {M, F}}`, `{dynamic, {M, F, Args}}` | the value of the call, made again and again |
 | `{dynamic, Call, #{keep_ms => Ms, timeout_ms => Ms}}` | the same with times of its own |
 
 The calls are run on their node in processes of their own, with a time limit
@@ -19,18 +19,18 @@ The calls are run on their node in processes of their own, with a time limit
 (`keep_ms`, else `attribute_keep_ms`, 5 s). If a call crashes, does not end or uses too much memory,
 the attribute has the value `undefined` with the reason, and nothing else is affected.
 
-Each member of a group holds the values of the others: every `attribute_share_ms` (5 s) a node tells
-its mates which values changed. `cached/2` reads a value that this node holds, with its age, without
-a message. `fetch/3` asks for values that are missing or too old, and reaches nodes of other groups
-without a new link.
+Each member of a group holds the values of the others: every `attribute_share_ms` (5 s) a node sends
+its mates the values that changed. `cached/2` reads a value that this node holds, with its age,
+without a message. `fetch/3` asks for values that are missing or too old, and reaches nodes of other
+groups without a new link.
 
 ## Names
 
-A name is any term; published programs use atoms. Two shapes mean something:
+A name is any term; published programs use atoms. Two shapes have a meaning:
 
 - `{label, Key}` is a *label*, a static attribute that people set to choose by: zone, rack, disk.
   See `label/2`.
-- `{in, Group, Name}` is told to the members of that group alone. See `set/3`.
+- `{in, Group, Name}` is sent to the members of that group alone. See `set/3`.
 
 A value is any term but `undefined`, of at most 16 KiB, without funs.
 
@@ -43,8 +43,8 @@ type, or a malformed spec, raises `{badarg, {sderl_attr, Function, Arity}, Detai
 
 `insert/2`, `update/2`, `delete/1`, `request_attrs/2,3`, the three kinds, the configuration file and
 fourteen of the built-in attributes are those published with Scalable Distributed Erlang (Trinder et
-al., *Scaling Reliably*, 2017), without what ailed them: a dead node, a slow or a crashing function
-harm no query, and any process may change attributes. The rest is ours.
+al., *Scaling Reliably*, 2017), without their weaknesses: a dead node, or a slow or crashing
+function, harms no query, and any process may change attributes. The rest is this library's own.
 """.
 
 -export([insert/2, update/2, set/2, set/3, delete/1, delete/2, label/2, load/1]).
@@ -58,14 +58,14 @@ harm no query, and any process may change attributes. The rest is ours.
 
 -doc "Names an attribute; see above.".
 -type name() :: term().
--doc "What is called; it is looked up when it is run.".
+-doc "The function to call; it is looked up at each call.".
 -type call() :: {module(), Function :: atom()} | {module(), Function :: atom(), Args :: [term()]}.
--doc "What an attribute is; see above.".
+-doc "The definition of an attribute; see above.".
 -type spec() :: term()
               | {automatic, call()}
               | {dynamic, call()}
               | {dynamic, call(), #{keep_ms => pos_integer(), timeout_ms => pos_integer()}}.
--doc "Who set it: the library, the configuration, or a call.".
+-doc "The source of an attribute: the library, the configuration, or a call.".
 -type source() :: builtin | config | call.
 -doc """
 A value, or why there is none, and how many milliseconds ago that was so at the least. Reasons:
@@ -183,7 +183,7 @@ is_file(File) when is_binary(File) -> File =/= <<>>;
 is_file([_ | _] = File) -> io_lib:char_list(File);
 is_file(_) -> false.
 
-%% What is computed once the caller waits for, as the server waits for nobody.
+%% The caller waits for values that are computed once, because the server waits for no process.
 write(How, Name, Spec, F) ->
     ok = name_arg(Name, F, 2, 1),
     ok = spec_arg(Spec, F, 2, 2),
@@ -229,11 +229,11 @@ stopped(Stack) ->
 %% ---------------------------------------------------------------- any node's
 
 -doc """
-What this node holds of an attribute of a node, itself or another, however old: one table lookup,
-and no message. `unknown`: nothing is held of that node.
+The value that this node holds of an attribute of a node, itself or another, however old: one table
+lookup, and no message. `unknown`: nothing is held of that node.
 
-Of a node whose link goes nothing is held any more. One that hangs is seen by the age, which grows:
-members of a group tell each other every 5 s (`attribute_share_ms`) that all is as it was.
+Of a node whose link goes nothing is held any more. A node that hangs is recognised by the age,
+which grows: members of a group confirm their values to each other every 5 s (`attribute_share_ms`).
 """.
 -spec cached(node(), name()) -> answer() | unknown.
 cached(Node, Name) -> cached(Node, Name, now_ms()).
@@ -255,13 +255,13 @@ fetch(Nodes, Names) -> fetch(Nodes, Names, #{}).
 -doc """
 Attributes of nodes, young enough: what this node holds and is not older than `max_age_ms` is taken,
 and the rest is asked for, all nodes at the same time: those with a link themselves, those of other
-groups through a gateway, a node that shares a group with them. No link is made. What came is held
+groups through a gateway, a node that shares a group with them. No link is made. The values are held
 for the next caller.
 
 A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so
-has one that nobody here knows. Who did not answer is not waited for again within a period of
-sharing, unless it is heard of before. An attribute that a node has not is
-`{undefined, not_set, Age}`.
+has one that nobody here knows. A node that did not answer is not waited for again within a period
+of sharing, unless it is heard of before. An attribute that a node has not is `{undefined, not_set,
+Age}`.
 """.
 -spec fetch([node()], [name()], fetch_options()) -> #{node() => fetched()} | {error, not_running}.
 fetch(Nodes, Names, Options) ->

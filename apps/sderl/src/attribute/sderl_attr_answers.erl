@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_answers).
 -moduledoc false.
-%% What other nodes answered to questions of this one, and who did not answer: what of it is well
-%% formed, and what is kept in the tables (`sderl_attr_table`), which the server alone writes.
+%% The answers of other nodes to questions of this one, and the nodes that did not answer: the
+%% well-formed part, and the part that is kept in the tables (`sderl_attr_table`), which the server
+%% alone writes.
 
 -export([are_sound/2, keep/2]).
 -export_type([answer/0, silent/0]).
 
 -type answer() :: {node(), direct | far, SentAt :: integer(), [sderl_attr_table:entry()]}.
 
--doc "Who did not answer and is left alone until then.".
+-doc "The nodes that did not answer and are not asked until then.".
 -type silent() :: {node() | {gateway, node()}, Until :: integer()}.
 
 -doc "Whether these are such.".
@@ -32,7 +33,8 @@ keep(Answers, Silent) ->
     lists:foreach(fun({Node, _, _, _}) -> sderl_attr_table:spoke(Node) end, Answers),
     Linked = nodes(connected),
     lists:foreach(fun({Node, How, SentAt, Entries}) ->
-        %% Of one whose link went meanwhile nothing is to be held; and this node's own is here.
+        %% Nothing is held of a node whose link was lost meanwhile; and this node's own values are
+        %% here.
         (How =:= far orelse lists:member(Node, Linked)) andalso
             lists:foreach(fun({Name, Value, Why, Age, Kind, V}) ->
                 sderl_attr_table:keep(Node, Name, Value, Why, {SentAt - Age, Kind}, V)

@@ -16,7 +16,7 @@ with arguments.
 """.
 -type builtin() :: {sderl_attr:name(), sderl_attr:spec(), Unit :: string()}.
 
-%% What seldom changes is looked at once in a minute. /proc/cpuinfo interrupts every processor of
+%% Values that seldom change are read once in a minute. /proc/cpuinfo interrupts every processor of
 %% the machine.
 -define(SELDOM, #{keep_ms => 60_000}).
 
@@ -166,7 +166,7 @@ schedulers() ->
     case erlang:statistics(scheduler_wall_time) of
         undefined -> undefined;
         All ->
-            %% Those for dirty work have greater numbers, those that are not online never run.
+            %% Dirty schedulers have greater numbers; schedulers that are not online never run.
             Online = erlang:system_info(schedulers_online),
             lists:foldl(fun({Id, Active, Total}, {A, T}) when Id =< Online ->
                                {A + Active, T + Total};

@@ -2,7 +2,7 @@
 -module(sderl_attr_eval).
 -moduledoc false.
 %% Runs a function that gives the value of an attribute, so that nothing it does harms anybody: in a
-%% process of its own, with a time limit and a heap limit. What it gives is looked at too: it will
+%% process of its own, with a time limit and a heap limit. Its value is checked too, because it will
 %% be kept and sent to many.
 
 -export([start/3, stop/1, run/2, value/1, fault/2]).
@@ -17,7 +17,7 @@ send), `fun_in_value`, `no_value` (it gave `undefined`), `{throw | error | exit,
 """.
 -type outcome() :: {ok, term()} | {undefined, Reason :: term()}.
 
--doc "One that runs: its process, the monitor and the alias for its answer.".
+-doc "A running call: its process, the monitor and the alias for its answer.".
 -type job() :: {pid(), reference(), reference()}.
 
 %% 32 MiB on 64 bits.
@@ -61,11 +61,11 @@ run(Call, TimeoutMs) ->
     after TimeoutMs -> {undefined, timeout}
     end,
     ok = stop(Job),
-    %% One that came between the limit and the stop.
+    %% An answer that came between the limit and the stop.
     receive {attr_outcome, Alias, run, _} -> ok after 0 -> ok end,
     Outcome.
 
--doc "What the end of the process means: the heap limit kills, and so may others.".
+-doc "The meaning of the process's end: the heap limit kills, and so may others.".
 -spec fault(Reason :: term(), ran | stopped) -> outcome().
 fault(killed, ran) -> {undefined, heap};
 fault(Why, _) -> {undefined, small({down, Why})}.

@@ -10,9 +10,9 @@
 %% Where there is none with a link, `sderl_route` takes the question to some member of a group of
 %% that node.
 %%
-%% Whoever does not answer in time, for itself or as a gateway, is not asked again for a period of
-%% sharing, unless it says something before: a node that hangs costs its limit once, not every
-%% caller.
+%% A node that does not answer in time, for itself or as a gateway, is not asked again for a period
+%% of sharing, unless it sends something before: a node that hangs costs its time limit once, and
+%% not for every caller.
 %%
 %% Questions go out of a process of their own, which may send to a stopped node behind a full link
 %% and have late answers without harm to the caller.
@@ -31,7 +31,7 @@
 -doc "Of one node: entries, with ages as of now.".
 -type got() :: {ok, [sderl_attr_table:entry()]} | {error, Reason :: atom()}.
 
-%% What was sent and is not answered: for whom, through whom, and when it was sent.
+%% The open questions: for which node, through which node, and when each was sent.
 -type label() ::
     {direct, node(), SentAt :: integer()} | {gateway, node(), [node()], SentAt :: integer()}.
 
@@ -41,8 +41,8 @@
     timeout :: non_neg_integer(),
     deadline :: integer(),
     requests :: gen_server:request_id_collection(),
-    %% Who may be asked still, for each node without a link: gateways, then the groups to
-    %% route to.
+    %% The remaining ways to ask, for each node without a link: gateways, then the groups to route
+    %% to.
     ways = #{} :: #{node() => [{gateway, node()} | {route, term()}]},
     routed = #{} :: #{reference() => {[node()], SentAt :: integer()}},
     got = #{} :: #{node() => {SentAt :: integer(), [sderl_attr_table:entry()]} | {error, atom()}}
@@ -54,8 +54,8 @@
 fetch(Nodes, Names, MaxAge, Timeout) -> fetch(Nodes, Names, MaxAge, Timeout, all).
 
 -doc """
-For a node that has no link to those: from the table, else asked over a link of ours. What is told
-in one group alone is not told.
+For a node that has no link to those: from the table, else asked over a link of ours. An attribute
+that is shared in one group alone is left out.
 """.
 -spec for_others([node()], names(), MaxAge :: non_neg_integer(), Timeout :: non_neg_integer()) ->
     #{node() => {values, [sderl_attr_table:entry()]} | {error, atom()}}.
@@ -131,7 +131,7 @@ questions(Missing, MaxAge, Timeout, Which) ->
     F1 = lists:foldl(fun(Node, F) -> direct(Node, F) end, F0, Direct),
     #f{got = Got, requests = Open} = wait(Now + Timeout div 2, onward(Far, F1)),
     All = #{Node => maps:get(Node, Got, {error, timeout}) || Node := _ <- Missing},
-    %% Who gave little time learns little by its end.
+    %% A caller that gave little time learns little by its end.
     Until = now_ms() + min(sderl_attr_config:value(attribute_share_ms), 4 * Timeout),
     Silent = [{Node, Until} || Node := {error, timeout} <- All, Node =/= node()]
         ++ [{{gateway, Gateway}, Until}
@@ -219,8 +219,8 @@ route(Group, For, #f{names = Names, max_age = MaxAge, routed = Routed} = F) ->
     F#f{routed = Routed#{Alias => {For, now_ms()}}}.
 
 -doc """
-Which gateways to ask for which nodes: few that reach all. Of those that reach equally many, one by
-a hash of the nodes, so that not everybody asks the same one. Nodes without any are left over.
+Which gateways to ask for which nodes: few that reach all. Among those that reach equally many, a
+hash of the nodes chooses, so that not all nodes ask the same one. Nodes without any are left over.
 """.
 -spec cover(#{node() => [Gateway :: node()]}, [{node(), [node()]}]) ->
     {[{Gateway :: node(), For :: [node()]}], [node()]}.

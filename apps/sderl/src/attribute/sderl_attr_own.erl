@@ -124,7 +124,7 @@ is_change(_) -> false.
 -spec kind(t()) -> static | automatic | dynamic.
 kind(#a{kind = Kind}) -> Kind.
 
--doc "What to call, and for how long at most.".
+-doc "The function to call, and its time limit.".
 -spec call(t()) -> {sderl_attr_eval:call(), TimeoutMs :: pos_integer()}.
 call(#a{call = Call, timeout = Timeout}) -> {Call, Timeout}.
 
@@ -163,8 +163,8 @@ started(Now, A) -> A#a{running = Now}.
 pending(#a{why = Why}) -> Why =:= pending.
 
 -doc """
-What an outcome makes of it; `changed` if others see something else than before. The value is as old
-as its computing.
+The attribute after an outcome; `changed` if others see another value than before. The value is as
+old as its computing.
 """.
 -spec outcome(sderl_attr_eval:outcome(), NextVersion :: non_neg_integer(), t()) ->
     {changed | same, t()}.
@@ -177,8 +177,8 @@ outcome(Outcome, Next, #a{running = Started, kind = Kind, value = V0, why = W0} 
         false -> {changed, A#a{version = Next}}
     end.
 
-%% What is built in ends: if it did not in time the machine was busy, and is to be looked at again
-%% as soon as ever.
+%% A built-in call ends: if it did not end in time, the machine was busy, and the call is repeated
+%% without delay.
 failed(_, #a{call = {sderl_attr_builtin, _, _}}) -> 0;
 failed(Why, #a{failed = N}) when Why =:= timeout; Why =:= heap -> N + 1;
 failed(_, _) -> 0.

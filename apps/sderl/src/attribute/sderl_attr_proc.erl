@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_proc).
 -moduledoc false.
-%% What the operating system tells in text: Linux's /proc and control groups. Pure: files come
-%% through a function that is passed in, so that every format can be tested anywhere.
+%% Values that the operating system reports as text: Linux's /proc and control groups. Pure: files
+%% come through a function that is passed in, so that every format can be tested anywhere.
 %%
 %% A control group limits what is in it and in the groups below it, so the least of the limits from
 %% a process's group up to the root counts. In a container the root of the tree that is mounted may
@@ -82,8 +82,8 @@ cpu_mhz(Text) ->
     end.
 
 -doc """
-What the processors are called in /proc/cpuinfo, whole. Kernels for other processors than x86 use
-other words.
+The whole name of the processors in /proc/cpuinfo. Kernels for other processors than x86 use other
+words.
 """.
 -spec cpu_model(binary()) -> result(string()).
 cpu_model(Text) ->

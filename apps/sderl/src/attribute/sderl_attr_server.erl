@@ -5,10 +5,10 @@
 %% its groups and notes what they tell.
 %%
 %% It runs no function of an attribute and asks no node: the first in processes of their own
-%% (`sderl_attr_eval`), the second by whoever wants to know (`sderl_attr_fetch`). What it tells goes
-%% over links that are there, by `sderl_attr_share`. It alone writes the tables
-%% (`sderl_attr_table`), from which a successor goes on: what was set at run time is there, mates
-%% are told all once more and asked for all.
+%% (`sderl_attr_eval`), the second by whoever wants to know (`sderl_attr_fetch`). Its messages go
+%% over existing links, by `sderl_attr_share`. It alone writes the tables (`sderl_attr_table`), from
+%% which a successor goes on: what was set at run time is there, mates are told all once more and
+%% asked for all.
 %%
 %% | message to it | |
 %% |---|---|
@@ -26,7 +26,7 @@
 -import(sderl_clock, [now_ms/0]).
 
 -define(VSN, 1).
-%% What changed is told a moment later, with what else changes in it.
+%% A change is sent a moment later, together with further changes.
 -define(SOON, 50).
 %% After the computing began, whatever is not there yet is not waited for.
 -define(COMPUTING, 250).
@@ -62,7 +62,7 @@
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--doc "Changes this node's attributes. What an automatic one comes to its caller has found out.".
+-doc "Changes this node's attributes. The caller has computed the value of an automatic attribute.".
 -spec write(sderl_attr_own:change()) ->
     ok | {error, {attr_exists | attr_not_set, sderl_attr:name()} | not_running}.
 write(Change) -> write(Change, 3).
@@ -116,7 +116,7 @@ init([]) ->
     end, case sderl_attr_table:own() of [] -> Configured; _ -> [] end),
     S = lists:foldl(fun({Name, Spec, _, Once}, Acc) -> put_spec(Name, Spec, Once, Acc) end,
                     #s{share = sderl_attr_share:new(life())}, sderl_attr_table:own()),
-    %% Who went while there was no server.
+    %% The nodes that went while there was no server.
     lists:foreach(fun(Node) ->
         lists:member(Node, nodes(connected)) orelse sderl_attr_table:forget(Node)
     end,
@@ -371,7 +371,7 @@ share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates = All} =
     Mates = #{Node => maps:keys(maps:intersect(Of, sderl_mates:shared(Node, All)))
               || Node <- sderl_mates:nodes(All), lists:member(Node, Linked)},
     Now = now_ms(),
-    %% Those that told us when we did not know yet that they are mates.
+    %% The mates that sent their values before we knew that they are mates.
     _ = [tell(Node, again, Now, S)
          || Node := _ <- Mates, not is_map_key(Node, Seen), sderl_attr_share:told(Node, Share0)],
     {Frames, Share} = sderl_attr_share:frames(Mates, [sderl_attr_own:entry(N, A) || N := A <- Own],
@@ -379,7 +379,7 @@ share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates = All} =
     lists:foreach(fun({Nodes, Body}) ->
         lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes)
     end, Frames),
-    %% Who shares no group any more tells nothing any more.
+    %% A node that no longer shares a group sends nothing any more.
     Gone = [Node || Node <- sderl_attr_table:peers(), not sderl_mates:is_mate(Node, All)],
     lists:foreach(fun sderl_attr_table:forget/1, Gone),
     S#s{share = Share, seen = maps:without(Gone, Seen), stamps = maps:without(Gone, Stamps)}.
@@ -430,7 +430,7 @@ sweep() -> sderl_attr_table:forget_older(now_ms() - ?OTHERS * period()).
 
 %% ---------------------------------------------------------------- being asked
 
-%% What that node may see of these.
+%% The part of these that the node may see.
 visible(Node, Names, _) when Node =:= node() -> Names;
 visible(Node, Names, #s{mates = Mates}) ->
     Shared = sderl_mates:shared(Node, Mates),

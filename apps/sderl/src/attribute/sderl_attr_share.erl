@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_share).
 -moduledoc false.
-%% What a node tells its mates of its attributes, and what a mate makes of it. Pure.
+%% The attributes that a node sends its mates, and how a mate applies them. Pure.
 %%
 %% Each change of a value, or of why there is none, steps the node's version, and the attribute
 %% keeps the version of its last change. A mate that has had everything up to a version is sent what
@@ -42,13 +42,12 @@
                      told := #{node() => {version(), [Group :: term()], At :: integer()}}}.
 
 -doc """
-What this node has had from a mate: the sender's life, the version, the names of static attributes.
+The state received from a mate: the sender's run, the version, the names of static attributes.
 """.
 -type seen() :: none | {Life :: term(), version(), Static :: #{sderl_attr:name() => []}}.
 
 -doc """
-What to do with a frame: replace all that there is of that node, change and confirm some, or ask for
-all.
+The reaction to a frame: replace all values of that node, change and confirm some, or ask for all.
 """.
 -type verdict() :: {replace, [sderl_attr_table:entry()], seen()}
                  | {change, [sderl_attr_table:entry()], Static :: [sderl_attr:name()],
@@ -77,9 +76,9 @@ forget(Node, #{told := Told} = S) -> S#{told := maps:remove(Node, Told)}.
 told(Node, #{told := Told}) -> is_map_key(Node, Told).
 
 -doc """
-What to send to whom at `Now`. `Mates`: the groups that are shared with each. The entries are all
-that this node has, with the moment of each in place of its age (`now`: it is so at this moment).
-Whoever is no mate is forgotten.
+The messages to send at `Now`, with their receivers. `Mates`: the groups that are shared with each.
+The entries are all that this node has, with the moment of each in place of its age (`now`: it is so
+at this moment). Whoever is no mate is forgotten.
 """.
 -spec frames(#{node() => [Group :: term()]}, [Entry], Now :: integer(), state()) ->
     {[{[node()], body()}], state()} when
@@ -128,15 +127,15 @@ is_body(again) -> true;
 is_body(_) -> false.
 
 -doc """
-What to do with a body, after what was seen of that node before. `again` is for the sender and no
-matter of this.
+The reaction to a body, given the state received from that node before. `again` is for the sender
+and no matter of this.
 """.
 -spec decide(body(), seen()) -> verdict().
 decide({full, Life, To, Entries}, _) ->
     {replace, Entries, {Life, To, static(Entries, #{})}};
 decide({delta, Life, From, To, Entries, Aged}, {Life, Has, Static}) when From =< Has, To >= Has ->
-    %% What a question has brought meanwhile does not count, so nothing is ever seen twice but in a
-    %% frame that was sent twice.
+    %% Values that a question has brought meanwhile do not count, so nothing is seen twice except in
+    %% a frame that was sent twice.
     {change, Entries, maps:keys(maps:without([element(1, E) || E <- Entries], Static)), Aged,
      {Life, To, static(Entries, Static)}};
 decide({delta, _, _, _, _, _}, _) -> ask.

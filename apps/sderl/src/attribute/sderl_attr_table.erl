@@ -66,7 +66,7 @@ new() ->
     ?STATE = ets:new(?STATE, [named_table, public, {read_concurrency, true}]),
     ok.
 
--doc "What is known of an attribute of a node, however old.".
+-doc "The known value of a node's attribute, however old.".
 -spec cached(node(), sderl_attr:name()) -> answer() | unknown.
 cached(Node, Name) -> cached(Node, Name, now_ms()).
 
@@ -141,7 +141,7 @@ new_versions() ->
 fresh_if(true) -> fresh;
 fresh_if(false) -> stale.
 
-%% One that tells all that it has, and has not told this.
+%% A node that sends all its attributes, and has not sent this one.
 absent(Node, _) when Node =:= node() -> {undefined, not_set, 0};
 absent(Node, Now) ->
     case ets:lookup(?STATE, {peer, Node}) of
@@ -162,7 +162,7 @@ sample(Sample) ->
 %% ---------------------------------------------------------------- this node's own
 
 -doc """
-What this node's attributes are: name, spec, where it comes from, what an automatic one came to.
+This node's attributes: name, spec, source, and the value of an automatic one.
 """.
 -spec own() ->
     [{sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()}].

@@ -22,7 +22,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | event | level | telemetry | keys | when |
 |---|---|---|---|---|
 | `group_created` | notice | `[sderl, group, created]` | group, nodes | a group began with this node, at run time or from the launch configuration |
-| `group_left` | notice | `[sderl, group, left]` | group, nodes | this node is no member of a group any more |
+| `group_left` | notice | `[sderl, group, left]` | group, nodes | this node is no longer a member of a group |
 | `group_deleted` | notice | `[sderl, group, deleted]` | group, [by] | a group of this node was deleted |
 | `members_added` | notice | `[sderl, members, added]` | group, nodes | the membership grew |
 | `members_removed` | notice | `[sderl, members, removed]` | group, nodes, [reason] | the membership shrank; with the reason `forgotten` by members that were away for `forget_down_after` and may return |
@@ -39,9 +39,9 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `resolver_failed` | warning | `[sderl, resolver, failed]` | group, name, [resolver], reason | a resolver gave no decision and `random_exit_name` stepped in |
 | `config_differs` | warning | `[sderl, config, differs]` | group, node, [added], [removed] | a node came with another list of members, from its launch configuration or from a split; the lists were merged |
 | `state_ignored` | warning | `[sderl, state, ignored]` | file, reason | a file of the folder `state_dir` was not used, and the node starts without it |
-| `state_not_kept` | warning | `[sderl, state, not_kept]` | group, file, reason | the file of a group could not be written; that is tried again, and told once for each reason |
+| `state_not_kept` | warning | `[sderl, state, not_kept]` | group, file, reason | the file of a group could not be written; that is tried again, and reported once for each reason |
 | `start_refused` | error | `[sderl, start, refused]` | sentence | the application does not start |
-| `group_not_ready` | warning | `[sderl, group, not_ready]` | group, reason, waited_ms | the start option `await` waited in vain, and the start went on |
+| `group_not_ready` | warning | `[sderl, group, not_ready]` | group, reason, waited_ms | the groups of the option `await` were not ready in time, and the start went on |
 | `config_suspicious` | warning | `[sderl, config, suspicious]` | sentence | a warning of `m:sderl_config` |
 | `uid_conflict` | warning | `[sderl, uid, conflict]` | group, node, [uid], [other] | two groups of one name met; they stay apart |
 | `version_refused` | warning | `[sderl, version, refused]` | node, version, own, remedy | a node speaks another version of the protocol than this node and is not heard: at most one event an hour for each node |
@@ -50,25 +50,25 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `join_refused` | warning | `[sderl, join, refused]` | group, reason, [node] | a node did not become a member of a group |
 | `via_refused` | warning | `[sderl, via, refused]` | group, name, reason, sentence | the start of a `{via, s_group, _}` process ended as `{already_started, undefined}`, for this reason; at most one event a minute for each group and reason |
 | `link_opened` | info | `[sderl, link, opened]` | node, [reason] | the library opened a link |
-| `link_unneeded` | notice | `[sderl, link, unneeded]` | node, [idle_s] | nobody needs a link that the library opened |
+| `link_unneeded` | notice | `[sderl, link, unneeded]` | node, [idle_s] | a link that the library opened is no longer needed |
 | `link_closed` | info | `[sderl, link, closed]` | node, [reason] | the library closed a link |
-| `plan_applied` | notice | `[sderl, plan, applied]` | groups, steps | a cluster is that of a plan now, after so many steps |
+| `plan_applied` | notice | `[sderl, plan, applied]` | groups, steps | a plan was applied, in so many steps |
 | `plan_failed` | warning | `[sderl, plan, failed]` | reason, undone | a plan could not be applied; so many steps were undone |
 | `connect_all` | error | `[sderl, connect_all, set]` | [node], [remedy] | this node runs with `connect_all` true, which rules groups out |
 | `gateway_silent` | warning | `[sderl, gateway, silent]` | node, silent_ms | a gateway next to this node gives no sign; routes avoid it until it does |
 | `undelivered` | warning | `[sderl, route, undelivered]` | to, reason, node, from, messages | messages of this node's processes could not be delivered: at most one event in ten seconds for each receiver and reason |
-| `route_lost` | warning | `[sderl, route, lost]` | node, reason, processes | processes of a node that were monitored over gateways are given up: their node went, or the way to it |
+| `route_lost` | warning | `[sderl, route, lost]` | node, reason, processes | processes that were monitored over gateways are given up: their node, or the way to it, was lost |
 | `process_restarted` | warning | `[sderl, process, restarted]` | [process], [group], [reason] | a process of the library died and was started again |
 | `rows_dropped` | warning | `[sderl, rows, dropped]` | process, rows, [group] | a process of the library that started found values of wrong types in its table, and dropped them |
 | `pg_restarted` | warning | `[sderl, pg, restarted]` | group, joins, [reason] | a `pg` scope died; it was started again and its joins replayed |
 | `process_moved` | notice | `[sderl, process, moved]` | node, pid, old, reason | a process that `m:sderl_place` keeps runs on another node now |
-| `process_lost` | warning | `[sderl, process, lost]` | reason | there is no node left for it, or it moved too often |
-| `attribute_failed` | warning | `[sderl, attribute, failed]` | name, reason | an attribute of this node has no value any more, or another reason for that |
+| `process_lost` | warning | `[sderl, process, lost]` | reason | no node is left for a process that `m:sderl_place` keeps, or it moved too often |
+| `attribute_failed` | warning | `[sderl, attribute, failed]` | name, reason | an attribute of this node lost its value, or lacks it for another reason than before |
 | `copy_whole` | info | `[sderl, copy, whole]` | group, node | the copy of a group that this node follows may be read, fed by `node` |
 | `copy_stale` | warning | `[sderl, copy, stale]` | group, age_ms | no member confirmed the copy for `follow_max_age_ms`: members are asked instead until one does |
 | `copy_too_large` | warning | `[sderl, copy, too_large]` | group, names, most | the group has more names than `follow_names` and is not copied |
-| `name_registered` | debug | `[sderl, name, registered]` | group, name, pid | a name came into being |
-| `name_unregistered` | debug | `[sderl, name, unregistered]` | group, name, pid, [reason] | a name went |
+| `name_registered` | debug | `[sderl, name, registered]` | group, name, pid | a name was registered |
+| `name_unregistered` | debug | `[sderl, name, unregistered]` | group, name, pid, [reason] | a name was removed |
 | `name_replaced` | debug | `[sderl, name, replaced]` | group, name, pid, [old] | a name changed its pid |
 
 An event that is not in the table is reported all the same: level notice, telemetry

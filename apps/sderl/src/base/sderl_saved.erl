@@ -3,14 +3,15 @@
 -moduledoc false.
 %% What a new process of a group needs to go on where its predecessor was killed, in the table
 %% `sderl_state`: `{{log, G}, Epoch, Num, Items}` (the last batch, written before its rows, so
-%% applying it again after a crash in between gives the same rows),
+%% applying it again after a crash in between gives the same rows), `{{came_home, G}, Position,
+%% Names}` (names that the last batch gives another home, written before it does),
 %% `{{session, G, Node}, Sid, Req, Answers}`, `{{sessions, G}, [Node]}` (the nodes that may have a
 %% session), `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`.
 %%
 %% The table is that of all groups, so sessions are found by their keys.
 
--export([durable/2, outbox/3, log/4, session/3, no_session/2, may_have_sessions/2, sessions/3,
-         session_nodes/1]).
+-export([durable/2, outbox/3, log/4, came_home/3, came_home/2, session/3, no_session/2,
+         may_have_sessions/2, sessions/3, session_nodes/1]).
 -export([recover/1, purge/1]).
 
 -define(STATE, sderl_state).
@@ -20,12 +21,24 @@
 -spec durable(term(), term()) -> true.
 durable(G, D) -> ets:insert(?STATE, {{durable, G}, D}).
 
--spec outbox(term(), pos_integer(), [term()]) -> true.
-outbox(G, Req, List) -> ets:insert(?STATE, {{out, G}, Req, List}).
+-spec outbox(term(), term(), [term()]) -> true.
+outbox(G, Number, List) -> ets:insert(?STATE, {{out, G}, Number, List}).
 
 -doc "The last batch, before its rows are written.".
 -spec log(term(), term(), non_neg_integer(), [term()]) -> true.
 log(G, Epoch, Num, Items) -> ets:insert(?STATE, {{log, G}, Epoch, Num, Items}).
+
+-doc "These names have another home from the batch of this position on.".
+-spec came_home(term(), {term(), non_neg_integer()}, [term()]) -> true.
+came_home(G, Position, Names) -> ets:insert(?STATE, {{came_home, G}, Position, Names}).
+
+-doc "Which names these are, of the batch of this position.".
+-spec came_home(term(), {term(), non_neg_integer()}) -> [term()].
+came_home(G, Position) ->
+    case ets:lookup(?STATE, {came_home, G}) of
+        [{_, Position, Names}] -> Names;
+        _ -> []
+    end.
 
 -spec session(term(), node(), session()) -> true.
 session(G, Node, {Sid, R, As}) -> ets:insert(?STATE, {{session, G, Node}, Sid, R, As}).
@@ -74,5 +87,6 @@ recover(G) ->
 purge(G) ->
     sderl_index:forget(G),
     lists:foreach(fun(N) -> no_session(G, N) end, session_nodes(G)),
-    lists:foreach(fun(K) -> ets:delete(?STATE, {K, G}) end, [sessions, durable, log, out]),
+    lists:foreach(fun(K) -> ets:delete(?STATE, {K, G}) end, [sessions, durable, log, out,
+                                                       came_home]),
     true.

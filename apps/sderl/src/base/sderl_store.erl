@@ -57,6 +57,8 @@ the name goes: it costs nothing until the process ends, and many a process regis
     seq = 0,
     local = #{} :: local(),
     foreign = [] :: [{term(), pid()}],
+    %% Names that the batch has given another home before the process' predecessor died.
+    came_home = [] :: [Name :: term()],
     notify = false :: boolean(),
     events = [] :: [term()]
 }).
@@ -136,7 +138,7 @@ when
     Index :: [{pid(), [Name :: term()] | none}] | none.
 apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
     true = sderl_saved:log(G, Epoch, Num, Items),
-    write(St, Local, {Epoch, Num}, Items, Index, Notify).
+    write(St, Local, {Epoch, Num}, Items, Index, Notify, []).
 
 %% The last batch once more, for a process whose predecessor may have died half-way through it.
 -spec redo(store(), local(), term(), non_neg_integer(), [term()]) -> local().
@@ -146,7 +148,8 @@ redo(#st{group = G} = St, Local, Epoch, Num, Items) ->
     There = [Row || Name <- named(Items),
                     ?STORED(_, _, _, _, E, Seq, _) = Row <- ets:lookup(?NAMES, {G, Name}),
                     E =:= Epoch, Seq >= sderl_core:seq(Num, 0)],
-    {_, L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false),
+    CameHome = sderl_saved:came_home(G, {Epoch, Num}),
+    {_, L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false, CameHome),
     lists:foreach(fun(?STORED(_, Name, _, Home, _, Seq, _)) ->
         Key = {G, Name},
         case ets:lookup(?NAMES, Key) of
@@ -157,10 +160,11 @@ redo(#st{group = G} = St, Local, Epoch, Num, Items) ->
     end, There),
     L.
 
-write(St0, Local, {Epoch, Num}, Items, Index, Notify) ->
+write(St0, Local, {Epoch, Num}, Items, Index, Notify, CameHome) ->
     #st{is_empty = IsEmpty} = St0,
     St = St0#st{is_empty = IsEmpty andalso not lists:any(fun is_with_names/1, Items)},
-    A0 = #a{st = St, epoch = Epoch, seq = sderl_core:seq(Num, 0), local = Local, notify = Notify},
+    A0 = #a{st = St, epoch = Epoch, seq = sderl_core:seq(Num, 0), local = Local, notify = Notify,
+            came_home = CameHome},
     A = lists:foldl(fun item/2, A0, Items),
     St#st.index =/= undefined andalso index_write(St, Index, Items),
     {A#a.st, A#a.local, A#a.foreign, lists:reverse(A#a.events)}.
@@ -198,7 +202,9 @@ item(#seg{operations = Ops, answers = As} = Item, #a{st = #st{group = G}} = A0) 
     A = ops(Ops, As, O, has_session(O, A0)),
     true = sderl_saved:session(G, O, {Sid, R, As}),
     A;
-item(#view{drops = Drops, live = Live}, A) -> come_home(Live, drop_homes(Drops, A));
+%% (A name that has come home was not at that home when the names of that home went.)
+item(#view{drops = Drops, live = Live}, #a{came_home = CameHome} = A) ->
+    come_home(Live, drop_homes(Drops, CameHome, A));
 %% From here on in the order of operations, the homes that later ones give follow the new members.
 item(#mem{membership = Mem, removed = Removed}, #a{st = St} = A) ->
     rehome(Removed, A#a{st = members(sderl_membership:members(Mem), St)});
@@ -209,7 +215,7 @@ item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, A00) ->
         _ -> sderl_saved:no_session(G, N)
     end,
     A = case First of
-        true -> drop_homes([N], A0);
+        true -> drop_homes([N], [], A0);
         false -> A0
     end,
     lists:foldl(fun put_row/2, A, Rows);
@@ -229,13 +235,16 @@ item(#settle{name = Name, losers = Lost, row = Row0}, #a{st = #st{group = G}} = 
     end;
 item(_, A) -> A.
 
-drop_homes([], A) -> A;
-drop_homes(_, #a{st = #st{is_empty = true}} = A) -> A;
-drop_homes(Homes, #a{st = #st{group = G}} = A0) ->
+drop_homes([], _, A) -> A;
+drop_homes(_, _, #a{st = #st{is_empty = true}} = A) -> A;
+drop_homes(Homes, Except, #a{st = #st{group = G}} = A0) ->
+    Stays = maps:from_keys(Except, []),
     %% (There may be very many: never all of them at once.)
-    sderl_rows:fold_at_home(G, Homes, fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
-        unindex(Pid, A),
-        del(Name, Pid, A)
+    sderl_rows:fold_at_home(G, Homes, fun
+        (?STORED(_, Name, _, _, _, _, _), A) when is_map_key(Name, Stays) -> A;
+        (?STORED(_, Name, Pid, _, _, _, _), A) ->
+            unindex(Pid, A),
+            del(Name, Pid, A)
     end, A0).
 
 has_session(Node, #a{st = #st{sessions = Has}} = A) when is_map_key(Node, Has) -> A;
@@ -247,13 +256,16 @@ has_session(Node, #a{st = #st{group = G, sessions = Has} = St} = A) ->
 %% A process had a name here before its node became a member: from now on the name is at home there.
 come_home([], A) -> A;
 come_home(_, #a{st = #st{is_empty = true}} = A) -> A;
-come_home(Live, #a{st = #st{group = G}} = A0) ->
+come_home(Live, #a{st = #st{group = G}, epoch = E, seq = Seq, came_home = Before} = A0) ->
     OnLive = [{'=:=', {node, '$2'}, {const, N}} || N <- Live],
     Rows = ets:select(?NAMES, [{?STORED('$1', '_', '$2', '$3', '_', '_', '_'),
                                 [{'=:=', '$1', {const, G}},
                                  {'=/=', '$3', {node, '$2'}},
                                  list_to_tuple(['orelse', false | OnLive])],
                                 ['$_']}]),
+    Names = [Name || ?STORED(_, Name, _, _, _, _, _) <- Rows],
+    Names =:= [] orelse
+        sderl_saved:came_home(G, {E, sderl_core:batch_of(Seq)}, Names ++ Before),
     lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), #a{local = L} = A) ->
         true = ets:update_element(?NAMES, {G, Name}, {?STORED_HOME, node(Pid)}),
         case node(Pid) =:= node() of

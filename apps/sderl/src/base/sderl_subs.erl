@@ -1,17 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_subs).
 -moduledoc """
-Subscriptions to what happens in groups, to their names, and to the nodes of this node's
-groups.
+Subscriptions to the events of groups, to their names, and to the nodes of this node's groups.
 
 A subscriber gets `{s_group_event, Ref, Group, Event}` with the `Event`s of `t:event/0`; a
 node monitor gets `{nodeup, Node}` and `{nodedown, Node}`, as from the published
 `s_group:monitor_nodes/1`.
 
-The events come from the protocol's processes, so telling must cost next to nothing and never
-wait: `notify/2` reads one row of a table when nobody subscribed to anything, and sends only to
-pids of this node, which never suspends the sender. A subscription costs the same however many
-there are.
+The events come from the protocol's processes, so notifying must cost next to nothing and never
+wait: `notify/2` reads one row of a table when nobody subscribed to anything, and sends only to pids
+of this node, which never suspends the sender. A subscription costs the same however many there are.
 
 ## Shape
 
@@ -22,15 +20,15 @@ a crash of this server. Only the server writes; every process of the library rea
 |---|---|
 | `{{sub, Ref}, Group, Pid, Kinds}` | one subscription |
 | `{{node_monitor, Pid}}` | one node monitor |
-| `{{wanted, Group, Kind}, Count}` | there only while somebody wants events of this kind from this group: derived from the first |
-| `{any, Count}` | there only while somebody subscribes to groups: derived likewise |
+| `{{wanted, Group, Kind}, Count}` | exists only while a subscriber wants events of this kind from this group; derived from the first |
+| `{any, Count}` | exists only while there are subscriptions to groups; derived too |
 
 | row of `sderl_subs_to` | for |
 |---|---|
-| `{{Hash, Kind, Ref}, Group, Pid}` | whom to tell about a group, in the order of its hash: derived likewise |
+| `{{Hash, Kind, Ref}, Group, Pid}` | the subscribers of a group, in the order of its hash; derived too |
 
-A started server derives anew what is derived, and monitors the subscribers anew, so a crash between
-two writes leaves nothing wrong; subscribers that died meanwhile go at once.
+A restarted server derives the derived rows again, and monitors the subscribers again, so a crash
+between two writes does no harm; subscribers that died meanwhile are removed at once.
 
 ## Not promised
 
@@ -59,7 +57,7 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 
 -doc """
 Which events: those of the group, those of its names; everything that `m:sderl_event` reports. For
-the library's own processes also the rows that change, told once a batch.
+the library's own processes also the changed rows, once a batch.
 """.
 -type kind() :: group | name | event | rows.
 
@@ -67,11 +65,11 @@ the library's own processes also the rows that change, told once a batch.
 What happened. The first element is the kind.
 
 Of names: `registered`, `unregistered`, `replaced` (with the new pid) and `lost_clash` (with the pid
-that lost the name; on a member that is brought up to date after the decision, what became of the
-names it had: `unregistered` or `replaced`). Of groups: an event of `m:sderl_event` whose `Details`
-are its keys without `group`, or `left` when this node is no member any more. Of the kind `event`:
-what `m:sderl_event` reports, of a group or of none (then of `undefined`), for monitoring. Later
-versions may have more of both: ignore what you do not know.
+that lost the name; on a member that is brought up to date after the decision, the present state of
+its names: `unregistered` or `replaced`). Of groups: an event of `m:sderl_event` whose `Details` are
+its keys without `group`, or `left` when this node is no member any more. Of the kind `event`: what
+`m:sderl_event` reports, of a group or of none (then of `undefined`), for monitoring. Later versions
+may have more of both: ignore what you do not know.
 """.
 -type event() ::
     {name, registered | unregistered | replaced | lost_clash, Name :: term(), pid()}

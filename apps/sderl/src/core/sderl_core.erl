@@ -83,7 +83,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {hello, node(), Msg :: term()}
     | {durable, term()}
     | {members, [node()]}
-    | {outbox, pos_integer(), [{term(), term()}]}
+    | {outbox, Number :: term(), [{term(), term()}]}
     | {replies, [{From :: term(), Value :: term()}]}
     | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()],
        Index :: [{pid(), [term()] | none}] | none}

@@ -24,6 +24,9 @@
 %% The number and the answers of a member's last list of operations.
 -type session() :: {Sid :: integer(), Number :: non_neg_integer(), [term()] | default}.
 
+%% Under which number the shell keeps the list that is out; `again` if it had another one before.
+-type list_number() :: pos_integer() | {again, pos_integer()}.
+
 %% What must survive a crash of the process (not of the node): kept in a table by the shell
 %% whenever it changes.
 -record(d, {

@@ -249,7 +249,8 @@ leave_log(#s{clients = #clients{out = {R, List}, abroad = [_ | _]} = Clients, se
                 _ -> Left#clients{out = {Number, Again}, abroad = [{left, R} | Left#clients.abroad]}
             end,
             S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S),
-            fx({outbox, Number, Again}, S1#s{clients = Now})
+            %% (Whoever is started after us has to know that it was out under another number.)
+            fx({outbox, {again, Number}, Again}, S1#s{clients = Now})
     end;
 leave_log(S) -> S.
 

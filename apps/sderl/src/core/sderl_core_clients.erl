@@ -15,18 +15,19 @@
 
 -doc """
 What a former process of this life left: the list that was out. It may have been sent, and its
-clients ask again.
+clients ask again. If it was out under another number before (`sderl_core_answer:leave_log/1`), it
+may have been decided as that since: what the answer denies may be so.
 """.
--spec restore(undefined | {pos_integer(), [{term(), sderl_core:op()}]}, #s{}) -> #s{}.
-restore(Outbox, S) ->
-    Clients = #clients{resend = true, abroad = [unknown]},
-    case Outbox of
-        undefined -> S#s{clients = Clients};
-        {Number, []} -> S#s{clients = Clients#clients{number = Number}};
-        {Number, List} ->
-            S#s{clients = Clients#clients{number = Number,
-                                          out = Outbox,
-                                          predecessor = {asked, List}}}
+-spec restore(undefined | {list_number(), [{term(), sderl_core:op()}]}, #s{}) -> #s{}.
+restore(undefined, S) -> S#s{clients = #clients{resend = true, abroad = [unknown]}};
+restore({{again, Number}, List}, S) -> restored(Number, List, [unknown, decided], S);
+restore({Number, List}, S) -> restored(Number, List, [unknown], S).
+
+restored(Number, List, Abroad, S) ->
+    Clients = #clients{resend = true, abroad = Abroad, number = Number},
+    case List of
+        [] -> S#s{clients = Clients};
+        _ -> S#s{clients = Clients#clients{out = {Number, List}, predecessor = {asked, List}}}
     end.
 
 -doc """

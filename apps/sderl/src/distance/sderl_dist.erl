@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist).
 -moduledoc """
-How far nodes are from each other: a tree of communication distances.
+The distances between nodes: a tree of communication distances.
 
 ```erlang
 ok = sderl_dist:load("network.config"),
@@ -11,8 +11,8 @@ Near = sderl_dist:choose_nodes(node(), {dist, le, 0.25}).
 
 Nodes are the leaves of a tree, and two of them are at distance `2^-l`, where `l` is the number of
 edges that the paths from the root to them share: 1.0 if they have only the root in common, half as
-much for each further level, 0.0 from a node to itself. `m:sderl_dist_tree` says what follows from
-that.
+much for each further level, 0.0 from a node to itself. `m:sderl_dist_tree` describes the
+consequences.
 
 ## The file
 
@@ -34,8 +34,8 @@ itself.
 ## Other sources
 
 `measure/2` measures round trips between nodes and clusters them into such a tree, `derive/2` makes
-such a tree from the nodes' labels. Both give the term, for `set/1` and `save/1`, and change nothing
-themselves.
+such a tree from the nodes' labels. Both return the term, for `set/1` and `save/1`, and change
+nothing themselves.
 
 ## State
 
@@ -131,12 +131,12 @@ or, of these, those with certain names, as far as they lead to each other.
 What `measure/2` found.
 
 - `tree`: for `set/1`. The vertices have the round trip of their level as a name.
-- `nodes`: the nodes in it. `missing`: those that are known and are not, with the reason:
+- `nodes`: the nodes in the tree. `missing`: known nodes that are not in it, with the reason:
   `no_answer`, in time or at all; `not_linked`; `no_round_trip`; `busy`, with other surveys.
   `unreached`: groups asked for by name to which no group in the survey leads.
 - `levels`, the nearest first: the distance in the tree, how many pairs have it, and the median,
   least and largest of their round trips.
-- `fit`: how well the tree stands for the measured matrix, if each pair is taken to be as far apart
+- `fit`: how well the tree represents the measured matrix, if each pair is taken to be as far apart
   as the median of its level: the cophenetic correlation, and the mean and largest deviation as a
   part of the measured value. `dendrogram_fit`: the same before the dendrogram was cut into levels.
 - `pairs`: how many were `measured`; were `estimated`, as members of a group that is too large to
@@ -174,9 +174,9 @@ hold, by default 2000.
 
 -doc """
 What `derive/2` found. `tree`: for `set/1`. `levels`: the nearest first, with the distance of two
-nodes that share it and no nearer one; a level of which no node has a label is not there.
-`unlabelled`: the nodes that lack a label that others have. `missing`: nodes whose labels could not
-be had, with the reason; they are in the tree by their hosts alone.
+nodes that share it and no nearer one; a level is left out if no node has its label. `unlabelled`:
+the nodes that lack a label that others have. `missing`: nodes whose labels could not be read, with
+the reason; they are in the tree by their hosts alone.
 """.
 -type derivation() :: #{
     tree := network(),
@@ -268,9 +268,9 @@ distances(From, _) ->
     misuse(?MODULE, {distances, 2}, 1, From, "the name of a node, an atom").
 
 -doc """
-Those of `Nodes` that are nearest to `From`, which may be one of them: several if equally near. A
-node that the tree does not have is farther than any other; all are equally far if it does not have
-`From`.
+The nodes of `Nodes` that are nearest to `From`, which may be one of them: several if equally near.
+A node that the tree does not have is farther than any other; all are equally far if it does not
+have `From`.
 """.
 -spec nearest(From :: node(), [node()]) -> [node()].
 nearest(From, Nodes) when is_atom(From) ->
@@ -293,12 +293,12 @@ min_dist() -> sderl_dist_tree:min(get_tree()).
 %% Choosing
 
 -doc """
-All nodes of the tree whose distance from `Node` fits; `[]` if none does or `Node` is not there.
+All nodes of the tree whose distance from `Node` fits; `[]` if none does or the tree lacks `Node`.
 """.
 -spec choose_nodes(node(), predicate() | [predicate()]) -> [node()].
 choose_nodes(Node, Predicates) -> choose(Node, tree, Predicates, choose_nodes, 2).
 
--doc "Those of `Nodes` whose distance from `Node` fits, in their order.".
+-doc "The nodes of `Nodes` whose distance from `Node` fits, in their order.".
 -spec choose_nodes(node(), [node()], predicate() | [predicate()]) -> [node()].
 choose_nodes(Node, Nodes, Predicates) -> choose(Node, Nodes, Predicates, choose_nodes, 3).
 
@@ -412,7 +412,7 @@ measure(Scope, A, Options) ->
 is_scope({groups, Groups}) when length(Groups) >= 0 -> true;
 is_scope(Scope) -> Scope =:= own orelse Scope =:= all.
 
-%% What a node takes from the network has the same bounds (sderl_dist_survey).
+%% Values that a node receives from the network have the same bounds (sderl_dist_survey).
 is_measuring(Key, N) when Key =:= timeout_ms; Key =:= spread_ms ->
     is_integer(N) andalso N > 0 andalso N =< 600_000;
 is_measuring(peers, N) -> is_integer(N) andalso N > 0 andalso N =< 10_000;
@@ -438,9 +438,9 @@ ok = sderl_dist:set(Tree).
 
 The nodes are those given; `own`: this node and the members of its groups; `all`: those of other
 groups that are known too. Labels are the attributes `{label, Key}` (`m:sderl_attr`), as the
-configuration's `labels` or a provider's metadata set them. They are taken as this node holds them,
-and asked for otherwise. Nothing is measured: two nodes are as near as their nearest label in common
-says.
+configuration's `labels` or a provider's metadata set them. Values that this node holds are used,
+and the others are asked for. Nothing is measured: two nodes are as near as their nearest label in
+common says.
 
 A node without a label is placed by its next nearer label, apart from all others, because its place
 is unknown. Nodes always have a host, so `{ok, _} = sderl_dist:derive(own, #{levels => [host]})`

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_estimate).
 -moduledoc false.
-%% Who measures a pair of nodes, and what a series of measurements says.
+%% Decides which node measures a pair of nodes, and evaluates a series of measurements.
 %%
 %% Noise only ever makes a round trip longer: somebody else's turn on the processor, a garbage
 %% collection, a queue on the way. A single stop spoils some messages of one batch, load spoils a
@@ -22,9 +22,9 @@ rtt(Batches) ->
     end.
 
 -doc """
-Whom a node probes of its mates. Of two nodes one probes the other, and both know which. When these
-are too many, mates of the same host come first, up to half of the limit, as small clusters are the
-ones that a sample would miss; the others are taken in an order that is different for each node.
+The mates that a node probes. Of two nodes one probes the other, and both know which. When these are
+too many, mates of the same host come first, up to half of the limit, as small clusters are the ones
+that a sample would miss; the others are taken in an order that is different for each node.
 """.
 -spec peers(Self :: node(), Mates :: [node()], Limit :: pos_integer()) -> [node()].
 peers(Self, Mates, Limit) ->

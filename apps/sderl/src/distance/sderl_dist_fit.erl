@@ -41,7 +41,7 @@ correlation(Pairs, Count) ->
         {DX, DY} = {X - MeanX, Y - MeanY},
         {A + DX * DX, B + DY * DY, C + DX * DY}
     end, {0, 0, 0}, Pairs),
-    %% What is left by rounding when all are alike is no difference.
+    %% A remainder by rounding when all values are equal is no difference.
     case XX =< negligible(MeanX, Count) orelse YY =< negligible(MeanY, Count) of
         true -> undefined;
         false -> XY / (math:sqrt(XX) * math:sqrt(YY))

@@ -89,7 +89,7 @@ model(Reports, #{gap := Gap, resolution_us := Resolution}) ->
     #{
         tree => sderl_dist_cluster:tree(Dendrogram, Levels, Name),
         nodes => lists:sort(maps:keys(Matrix)),
-        %% One that sent no report but answered others' probes has its place all the same.
+        %% A node that sent no report but answered others' probes has its place all the same.
         missing => lists:sort([M || {Node, _} = M <- Missing, not is_map_key(Node, Kept)] ++
                               Silent),
         levels => Rows,
@@ -101,7 +101,7 @@ model(Reports, #{gap := Gap, resolution_us := Resolution}) ->
         rtt_us => #{Node => #{Other => Ns / 1000 || Other := Ns <- Row} || Node := Row <- Matrix}
     }.
 
-%% What a level stands for is the middle one of its pairs.
+%% A level is represented by the median of its pairs.
 levels(Levels, Pairs) ->
     Count = length(Levels),
     [begin

@@ -49,7 +49,7 @@ run(Peers, #{batches := Batches, batch := Batch, window := Window, spread_ms := 
     {Times, Silent, Sent} = sderl_dist_probing:results(Done),
     Legs = [{Peer, max(1, Ns)}
             || Peer := Series <- Times, Ns <- [sderl_dist_estimate:rtt(Series)], is_integer(Ns)],
-    %% What did not answer was sent all the same, and the last answers may be missing: an upper
+    %% Unanswered messages were sent all the same, and the last answers may be missing: an upper
     %% bound.
     #{legs => Legs, silent => Silent, messages => 2 * Sent,
       bytes => 2 * Sent * erlang:external_size(ping(Ref, 1))}.

@@ -53,7 +53,7 @@ release(Part, #{planned := {Planned, Left, All}, todo := Todo, silent := Silent}
     fill([], State#{planned := {Rest, length(Rest), All}, todo := Todo ++ New}).
 
 -doc """
-The answer to a message has come after so long. One that is not waited for any more changes nothing.
+The answer to a message has come after so long. A late answer changes nothing.
 """.
 -spec pong({node(), Number :: integer()}, Ns :: integer(), t()) -> step().
 pong({Peer, Number}, Ns, #{active := Active, batch := Batch, next := Next} = State) ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dist_reports).
 -moduledoc false.
-%% What the asking node makes of a survey's reports: whom to wait for, and what they say together.
+%% Combines a survey's reports on the asking node: the nodes to wait for, and the joint result.
 %% Pure.
 
 -export([new/1, add/2, complete/1, legs/1, groups/1, names/1, missing/1, cost/1]).
@@ -70,8 +70,8 @@ legs(State) ->
     [{Node, Peer, Ns} || #{node := Node, legs := Legs} <- full(State), {Peer, Ns} <- Legs].
 
 -doc """
-The groups in the survey: their members. One that was reached through several gateways is told of by
-each of them.
+The groups in the survey: their members. A node that was reached through several gateways is
+reported by each of them.
 """.
 -spec groups(t()) -> [[node()]].
 groups(State) ->
@@ -89,7 +89,7 @@ missing(#{expected := Expected, reports := Reports, seen := Seen}) ->
         [{Node, case Expected of #{Node := _} -> no_answer; #{} -> not_linked end}
          || Node := _ <- Seen, not is_map_key(Node, Reports)]).
 
--doc "What it took, apart from the reports themselves.".
+-doc "The cost, without the reports themselves.".
 -spec cost(t()) -> #{messages := non_neg_integer(), bytes := non_neg_integer()}.
 cost(State) ->
     #{messages => lists:sum([N || #{messages := N} <- full(State)]),

@@ -95,7 +95,7 @@ run(Id, ReplyTo, #{left_ms := Left} = Spec) ->
     _ = erlang:start_timer(Until + ?GRACE, self(), Id, [{abs, true}]),
     relay(Id, ReplyTo, Asked, {Pid, Ref, Report}).
 
-%% Those in the survey, with members; the free nodes of an island are a group here too.
+%% The groups in the survey, with members; the free nodes of an island are a group here too.
 groups(#{groups := Wanted}) ->
     [{Uid, Name, Members} || {Name, #{uid := Uid, members := Members}} <- sderl_dir:all(),
                              not is_list(Wanted) orelse lists:member(Name, Wanted)].

@@ -187,7 +187,7 @@ distance(A, B, #{places := Places}) ->
     end.
 
 -doc """
-The same from one node to many. Those that the tree does not have are left out, as are all if it
+The same from one node to many. Nodes that the tree does not have are left out, and so are all if it
 lacks the first.
 """.
 -spec distances(From :: node(), [node()], t()) -> #{node() => float()}.
@@ -203,8 +203,8 @@ distances(From, Nodes, #{places := Places}) ->
     end.
 
 -doc """
-Those of the nodes that are nearest to one: several if equally near. Those that the tree does not
-have are farther than any other; without the first all are.
+The nodes that are nearest to one: several if equally near. Nodes that the tree does not have are
+farther than any other; if it lacks the first, all are.
 """.
 -spec nearest(From :: node(), [node()], t()) -> [node()].
 nearest(From, Nodes, #{places := Places}) ->

@@ -5,8 +5,8 @@
 %%
 %% A group has a feed here from the first question of a follower until nobody has asked for a while.
 %% Only as long is there a subscription by which the group's process sends this one the names of
-%% each batch: a group that nobody follows from here pays nothing. What is sent goes over links that
-%% there are and the routes that lead on from them, and is lost rather than waited for.
+%% each batch: a group that nobody follows from here pays nothing. Messages go over existing links
+%% and the routes that lead on from them, and are lost rather than waited for.
 %%
 %% A feed ends with the process of its group, which may have written rows without telling. The next
 %% question begins another one, for which followers are sent all rows.

@@ -107,7 +107,7 @@ info(Now,
     end,
     #{state => State, from => Feeder, age_ms => Age}.
 
--doc "What is to be done when nobody follows the group here any more.".
+-doc "The actions when no process on this node follows the group any more.".
 -spec stop(copy()) -> [effect()].
 stop(#copy{feeder = none}) -> [clear];
 stop(#copy{feeder = Feeder}) -> [{send, Feeder, stop}, clear].
@@ -132,7 +132,7 @@ step(Now, {size, Names}, #copy{most = Most, over = none} = C) when Names > Most 
     {[{send, C#copy.feeder, stop} || C#copy.feeder =/= none] ++ Effects, C1};
 step(_, {size, _}, C) -> {[], C}.
 
-%% Who was stopped itself knows nothing of the other's silence.
+%% A node that was itself stopped knows nothing of the other's silence.
 awake(Now, #copy{last = Last, heard = Heard, max_age = MaxAge} = C) ->
     case Now - Last > 2 * beat_ms(MaxAge) of
         true -> C#copy{last = Now, heard = Heard + Now - Last};
@@ -210,7 +210,7 @@ told(_, _, C) -> {[], C}.
 is_later(Feed, Number, {Feed, Before}) -> Number > Before;
 is_later(_, _, _) -> true.
 
-%% What was read before this copy was whole would make it older than it says.
+%% Rows that were read before this copy was whole would make it older than it says.
 is_news({Life, Ms}, #copy{life = Life, as_of = AsOf}) -> AsOf =:= none orelse Ms >= AsOf;
 is_news(_, _) -> false.
 

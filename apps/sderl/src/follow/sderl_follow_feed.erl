@@ -6,15 +6,15 @@
 %%
 %% The member numbers the names that change. A follower tells its position, and gets the rows of the
 %% names that changed after it, as they are when they are sent. So a name that changed ten times
-%% goes once, and a message that is lost is made good by the next one. Who has no position, or one
-%% that the log does not reach back to, gets all rows in pieces and then what changed since the
-%% first piece was read.
+%% goes once, and a message that is lost is made good by the next one. A follower without a
+%% position, or with one before the beginning of the log, gets all rows in pieces and then the
+%% changes since the first piece was read.
 %%
 %% A follower never holds up the group: the group's process sends this member's own feeder the names
 %% of each batch and knows no follower. One message for each follower is out at a time and has a
-%% bounded size. One that does not confirm it costs a number, and is sent what changed meanwhile
-%% when it does. One that falls behind the log begins again with all rows, and one that says nothing
-%% for `?GONE_MS` is forgotten.
+%% bounded size. A follower that does not confirm costs only a number, and is sent the changes of
+%% the meantime when it does. A follower that falls behind the log begins again with all rows, and a
+%% follower that is silent for `?GONE_MS` is forgotten.
 %%
 %% The stamp is the follower's: the time at which it asked. It comes back with the message that
 %% brings all that this member knew when the question came. So the follower knows by its own clock
@@ -182,7 +182,7 @@ note(Name, #feed{head = Head, log = Log} = F) ->
 
 trim(#feed{head = Head, limits = #{log := Most}} = F) -> floor(Head - Most, F).
 
-%% What every follower has is not kept.
+%% Changes that every follower has are not kept.
 confirmed(#feed{followers = Fs, head = Head} = F) ->
     floor(lists:min([Head | [position(At) || _ := #follower{at = At} <- Fs]]), F).
 
@@ -215,7 +215,7 @@ wanted(Node, {piece, Id, N, K}, Stamp, #follower{at = #snap{number = N} = Snap} 
        #feed{id = Id} = F) ->
     case Snap of
         #snap{piece = K} -> piece(Node, Snap, Follower, Source, F);
-        %% What is asked for again has been lost; what is confirmed again has not.
+        %% A message that is asked for again has been lost; one that is confirmed again has not.
         #snap{piece = Out} when Out =:= K + 1, Stamp =/= none ->
             {[{send, Node, told_piece(Snap, F)}], put(Node, Follower, F)};
         _ -> {[], put(Node, Follower, F)}

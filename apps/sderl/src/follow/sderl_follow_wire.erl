@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_follow_wire).
 -moduledoc false.
-%% What a follower of a group and the member that feeds it say to each other. Both ends ask this
+%% The messages between a follower of a group and the member that feeds it. Both ends ask this
 %% module of everything that comes before they look at it.
 %%
 %% | from the follower | |
@@ -29,7 +29,7 @@ position means something in its own feed only.
 """.
 -type feed() :: {Uid :: binary(), node(), Life :: integer()}.
 
--doc "What a follower has: nothing, all up to a number, or pieces up to a number.".
+-doc "The position of a follower: nothing, all up to a number, or pieces up to a number.".
 -type position() ::
     none
     | {at, feed(), non_neg_integer()}

@@ -1,24 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_resolver).
 -moduledoc """
-Decides who keeps a name that was registered on both sides of a split.
+Decides which process keeps a name that was registered on both sides of a split.
 
 The resolvers are those of `m:global`, by name, or a function of the caller's:
 
-| resolver | who keeps the name | what the pids notice |
+| resolver | the name stays with | effect on the processes |
 |---|---|---|
 | `random_exit_name` | one of the two, at random | the other is killed |
 | `random_notify_name` | one of the two, at random | the other gets `{global_name_conflict, Name}` |
-| `notify_all_name` | nobody | each gets `{global_name_conflict, Name, OtherPid}` |
-| `{Module, Function}` | what `Module:Function(Name, Pid1, Pid2)` returns: one of the pids or `none` | whatever the function does; nothing else |
+| `notify_all_name` | neither | each gets `{global_name_conflict, Name, OtherPid}` |
+| `{Module, Function}` | the pid that `Module:Function(Name, Pid1, Pid2)` returns, or neither for `none` | only what the function does |
 
 A function is given by module and name because no fun crosses the wire: registrations carry
 their resolver to every member.
 
-The function runs in a process of its own with a time limit, so that one that loops, crashes,
-floods its heap or waits for a node that is away harms nothing. If it gives no valid answer
-`random_exit_name` decides in its place, and the decision says why (`global` would leave the
-name unregistered; here a name that two processes want stays with one of them).
+The function runs in a process of its own with a time limit, so that a function that loops, crashes,
+floods its heap or waits for a missing node harms nothing. If it gives no valid answer
+`random_exit_name` decides in its place, and the decision says why (`global` would leave the name
+unregistered; here a name that two processes want stays with one of them).
 
 A decision changes nothing by itself. The caller makes it an ordered operation of the group and
 runs its `effects`, once (protocol rule 18).
@@ -40,8 +40,8 @@ runs its `effects`, once (protocol rule 18).
 -type entry() :: {pid(), Meta :: term()}.
 
 -doc """
-What shall be done. `keep` is the pid that keeps the name or `none`, `effects` are run by the
-caller once and in order, `failed` says why a `{Module, Function}` did not decide.
+The decision. `keep` is the pid that keeps the name or `none`, `effects` are run by the caller once
+and in order, `failed` says why a `{Module, Function}` did not decide.
 """.
 -type decision() :: #{
     keep := pid() | none, effects := [effect()], failed := undefined | failure()
@@ -107,7 +107,7 @@ resolve(Name, {Pid1, _}, {Pid2, _}, Resolver, TimeoutMs) ->
     end.
 
 -doc """
-Decides in a process of its own and sends the calling process `{resolved, Ref, Decision}`.
+Decides in a separate process and sends the calling process `{resolved, Ref, Decision}`.
 
 Returns the pid of that process, unlinked, for a caller that wants to monitor it. It ends when
 it has sent, or when the caller dies; then the resolver's function is killed too.
@@ -124,7 +124,7 @@ start(Ref, Name, Entry1, Entry2, Resolver, TimeoutMs) ->
     end).
 
 -doc """
-The pure part: the decision that a resolver, or the answer of its function, amounts to.
+The pure part: the decision of a resolver, or of its function's answer.
 
 `Coin` is 1 or 2 and says which pid a random choice takes.
 """.

@@ -21,7 +21,7 @@
 -define(TRIES, 5).
 -define(PAUSE_MS, 400).
 
--doc "What the options do not say the configuration does.".
+-doc "The configuration supplies options that are not given.".
 -spec create(term(), [node()], s_group:group_options()) ->
     {ok, term(), [node()]} | {error, term()}.
 create(Group, Nodes, Options) ->
@@ -40,7 +40,7 @@ create(Group, Nodes, Options) ->
         {_, differs} -> {error, answer_differs}
     end.
 
-%% What was asked for, what is configured (each may be `none`), and what holds otherwise.
+%% The requested value, the configured one (each may be `none`), and the default.
 agreed(none, none, Default) -> {ok, Default};
 agreed(none, Configured, _) -> {ok, Configured};
 agreed(Asked, Configured, _) when Configured =:= none; Configured =:= Asked -> {ok, Asked};
@@ -331,7 +331,7 @@ ask_survivor(Node, Asked) ->
     end.
 
 -doc """
-What a survivor does that was asked so: it says whether it could, or it does it. Waits for the
+The work of an asked survivor: it says whether it could recover, or it recovers. Waits for the
 process of the group.
 """.
 -spec recover_here(term(), binary(), [node()], check | do, Asker :: node()) -> ok | {error, atom()}.

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_announce).
 -moduledoc """
-What nodes that share a group tell each other of their groups (one hop, rule 24): to whom this node
-told its own, and who told all of theirs. Kept by `m:sderl_node`, whose name on the other nodes it
-is sent to.
+The exchange of groups between nodes that share a group (one hop, rule 24): the nodes that have this
+node's list, and the nodes that have sent their whole list. Kept by `m:sderl_node`, whose name on
+the other nodes it is sent to.
 
-Who is told for the first time over a link is told everything; then a change is enough, so that a
-change costs the same in many groups.
+The first message over a link has everything; then changes are enough, so that a change costs the
+same in many groups.
 """.
 
 -export([new/0, changed/2, tick/1, down/2, asked/2, ask/1, tell/1, hear/3, hear_changes/3]).

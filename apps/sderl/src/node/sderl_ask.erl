@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ask).
 -moduledoc false.
-%% Questions from node to node: reads and deliveries for those who are not in a group, and whether
-%% a pid is alive. One server on each node answers from the tables. Who asks a node without a link
-%% does so in a helper process, with a time limit, because the question has to connect first.
+%% Questions from node to node: reads and deliveries for those who are not in a group, and whether a
+%% pid is alive. One server on each node answers from the tables. A question to a node without a
+%% link is asked in a helper process, with a time limit, because it has to connect first.
 
 -behaviour(gen_server).
 

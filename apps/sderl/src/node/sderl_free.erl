@@ -56,7 +56,7 @@ merges(linked) -> false;
 merges({freed, Library}) -> Library.
 
 -doc """
-What to do about another island that a node of it told us of: its nodes become members here
+The reaction to another island that one of its nodes reported: its nodes become members here
 (`grow`), we tell them of ours so that they do (`answer`), or nothing.
 """.
 -spec met(Own :: none | binary(), Theirs :: binary(), Mixes :: boolean()) ->
@@ -68,7 +68,7 @@ met(Own, Theirs, true) when Own < Theirs -> grow;
 met(_, _, true) -> answer.
 
 -doc """
-What to do about a hello of an island: it is ours (`pass`), ours is younger and it counts us
+The reaction to a hello of an island: it is ours (`pass`), ours is younger and it counts us
 (`move`), ours is older and it counts us (`grow`), it counts us in vain (`decline`).
 """.
 -spec greeted(Own :: none | binary(), Theirs :: binary(), Counted :: boolean(),
@@ -138,7 +138,7 @@ ours(Node) ->
     [] =/= [N || #{node := N, opened_by := library, reasons := Rs} <- sderl_links:list(),
                  N =:= Node, Rs =:= [] orelse Rs -- [caller, stock] =/= []].
 
--doc "What the node server of another node says to ours.".
+-doc "A message of another node's node server to ours.".
 -spec message(node(), term()) -> ok | unknown.
 message(From, {meet, Uid, Nodes}) when is_binary(Uid), length(Nodes) >= 0 ->
     case sderl_dir:group(undefined) of
@@ -228,11 +228,11 @@ stop(Pid) ->
 
 %% A node that enters an s_group is in no island from then on, whatever state its island is in: the
 %% directory loses the island before it gets the group, and nobody on this node or elsewhere reads
-%% the names of an island that is not in the directory. What takes time is the removal on the other
-%% members, which they order, so that the names that this node leaves there stay. For that the
-%% island's process goes on unseen, for a while: its coordinator may be lost, or on its way to
-%% another island. A node that is free again before then founds another island at once; where the
-%% former one still counts it, the two meet like any others.
+%% the names of an island that is not in the directory. The removal on the other members takes time:
+%% they order it, so that the names that this node leaves there stay. For that the island's process
+%% goes on unseen, for a while: its coordinator may be lost, or on its way to another island. A node
+%% that is free again before then founds another island at once; where the former one still counts
+%% it, the two meet like any others.
 
 -doc "This node leaves its island, if it is in one, for an s_group.".
 -spec depart() -> ok.

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_hello).
 -moduledoc """
-What a node decides about groups before any process of theirs has a say: which identity a group has,
-what a greeting by another node's group is to it, and what it tells others of its groups.
+The decisions of a node about groups before any process of theirs is involved: which identity a
+group has, how to react to a greeting of another node's group, and what to tell others of its
+groups.
 
 Pure functions; `sderl_node` does what they say on a node, the simulator in a simulated one.
 (Islands of free nodes greet each other by rules of their own: `m:sderl_free`.)
@@ -45,7 +46,7 @@ must differ from that of every other group of the name.
 founded(Group, Unique) -> erlang:md5(term_to_binary({Group, Unique})).
 
 -doc """
-What to do about a greeting from a group `Theirs` whose membership is `Mem`, on the node `Self` that
+The reaction to a greeting from a group `Theirs` whose membership is `Mem`, on the node `Self` that
 runs the group `Own` of that name, if any, and remembers of `Theirs` that it is `Gone`.
 
 `pass`: it is for the own group. `join`: this node is a member that does not run it yet, maybe one
@@ -85,9 +86,9 @@ yields(Uid, Uid, Mem, #{lineage := {Counter, _}}, Self) when Counter > 0 ->
 yields(_, _, _, _, _) -> false.
 
 -doc """
-What a node tells the members of its own groups: its own groups, and not what others told it
-(rule 24). So a node knows of the groups of those with whom it shares one, and no word goes around
-in circles.
+The message of a node to the members of its own groups: its own groups, and not those that others
+told it (rule 24). So a node knows of the groups of those with whom it shares one, and no word goes
+around in circles.
 """.
 -spec told(Own :: [{term(), [node()]}], Heard :: [{term(), [node()]}]) -> [{term(), [node()]}].
 told(Own, _Heard) -> Own.
@@ -102,8 +103,8 @@ is_told(_) -> false.
 
 -doc """
 Whether a node heeds what another tells it of groups: only a fellow member's word, by that word
-itself. One that leaves a group, or is removed with others, may have a last word under way, which
-nobody would take back.
+itself. A node that leaves a group, or is removed with others, may have a last message under way,
+which nobody would correct.
 """.
 -spec heeded(Self :: node(), From :: node(), [{term(), [node()]}]) -> boolean().
 heeded(Self, From, List) ->

@@ -11,7 +11,7 @@ does that.
 %% How long ended groups and removed members are remembered, in seconds.
 -define(MEMORY, 86_400).
 
--doc "A new group. Who founds it has no former life in it.".
+-doc "A new group. The founder has no former run in it.".
 -spec found(Group :: term(), binary(), sderl_dir:kind(), [node()]) -> ok | {error, term()}.
 found(Group, Uid, Kind, Members) ->
     Args = Kind#{mem => sderl_membership:new(Members), found => true, fresh => true},
@@ -134,8 +134,8 @@ is_configured(Group, Uid) ->
 
 begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, left := Left}) ->
     New = sderl_membership:new(Ms),
-    %% Who was removed is not back because the launch configuration has it. But that makes a group
-    %% again which this node left.
+    %% A removed node does not come back because the launch configuration names it. But that makes a
+    %% group again which this node left.
     Begin = case Left of
         no -> sderl_membership:merge(Mem, New);
         _ -> New
@@ -163,15 +163,16 @@ begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch} = Kept) 
         _ -> ok
     end.
 
-%% What the configuration says, and otherwise this.
+%% The value of the configuration, and otherwise this.
 kind(Group, Mode, Answer) ->
     #{mode => sderl_options:consistency(Group, Mode),
       answer => sderl_options:answer(Group, Answer)}.
 
 configured_kind(Group) -> kind(Group, available, committed).
 
-%% What a former life of this node kept, by group. Groups that were left are remembered as such, but
-%% for those that the launch configuration makes again; what it made and has no more is not begun.
+%% The files of a former run of this node, by group. Groups that were left are remembered as such,
+%% but for those that the launch configuration makes again; what it made and has no more is not
+%% begun.
 kept(#{state_dir := none}) -> #{};
 kept(#{state_dir := Dir}) when node() =/= nonode@nohost ->
     {Entries, Ignored} = sderl_kept:read(Dir, node()),

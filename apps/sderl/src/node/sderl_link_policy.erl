@@ -15,8 +15,8 @@
 %% after a refusal both ends count anew; the little more is what they may differ by. Where the
 %% runtime does not count, as on TLS, a link is never seen idle and stays.
 %%
-%% What can be lost: a message that is sent in the moment between the last look and the closing is
-%% lost as with any link that goes down; the next one opens it again.
+%% A message sent between the last check and the closing is lost, as with any link that goes down;
+%% the next message opens the link again.
 
 -behaviour(gen_server).
 

@@ -271,7 +271,7 @@ handle_info(Message, N) ->
     end,
     {noreply, unknown(N)}.
 
-%% Who says something of another version of the protocol, and of which one (rule 31). It is not
+%% The sender and the version of a message of another version of the protocol (rule 31). It is not
 %% heard at all: half of a merge of another kind would lose names.
 strange(Message) ->
     case said_by(Message) of
@@ -319,7 +319,7 @@ entered(Group, Why, N) ->
     _ = erlang:send_after(2000, self(), {enter, Group}),
     N.
 
-%% What follows from a change of these own groups.
+%% The consequences of a change of these own groups.
 dwell(Groups, #n{announced = Announced} = N) ->
     sderl_launch:free(),
     N#n{announced = sderl_announce:changed(Groups, Announced)}.
@@ -371,8 +371,8 @@ tell(Addr, Uid, Msg) ->
     _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]),
     ok.
 
-%% Two groups of one name never merge. One that this node made from its file and nobody else
-%% has joined gives way to a running group that counts this node among its members (rule 2).
+%% Two groups of one name never merge. A group that this node made from its file, and that no other
+%% node has joined, gives way to a running group that counts this node among its members (rule 2).
 conflict(Group, Uid, Own, Pid, From, Mem, Info, N) ->
     Launched = sderl_hello:uid(Group, maps:get(cluster, sderl_dir:options())),
     case sderl_hello:yields(Own, Launched, Mem, Info, node()) andalso alone(Pid) of

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_observed).
 -moduledoc """
-What monitoring asks of a node: the one door through which a probe, or a reader on another node,
+The questions of monitoring: the only interface through which a probe, or a reader on another node,
 sees the library.
 
-No answer shows a row or a table of ours, and none waits for a process. On a node where the
-library does not run a function may fail with `badarg`, `undef` or `noproc`: who asks expects
+No answer exposes a row or a table of the library, and none waits for a process. On a node where the
+library does not run, a function may fail with `badarg`, `undef` or `noproc`, and callers expect
 that.
 """.
 
@@ -23,13 +23,13 @@ that.
 -doc "Registrations, unregistrations and failed registrations that clients on this node asked for.".
 -type counts() :: {non_neg_integer(), non_neg_integer(), non_neg_integer()}.
 
--doc "Routed messages that came from processes of one node and went on from here to another.".
+-doc "Routed messages from processes of one node that were passed on from here to another.".
 -type edge() :: {From :: node(), Next :: node(), Messages :: non_neg_integer()}.
 
 -doc """
-What the library has counted since it started; nothing in it ever becomes smaller. `kinds` is
-messages and bytes that were sent, by what for. Of `counters`, `delivered`, `forwarded` and
-`undelivered` are routed messages, the others requests of clients on this node.
+The library's counts since its start, which never become smaller. `kinds` has the sent messages and
+bytes by purpose. Of `counters`, `delivered`, `forwarded` and `undelivered` are routed messages, the
+others requests of clients on this node.
 """.
 -type traffic() :: #{
     kinds := #{atom() => {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}},
@@ -49,7 +49,7 @@ messages and bytes that were sent, by what for. Of `counters`, `delivered`, `for
 -spec groups() -> [{group(), [node()], Coordinator :: node() | undefined}].
 groups() -> sderl_dir:coordinated().
 
--doc "Every group of whose names this node has a copy, the free namespace too.".
+-doc "Every group whose names this node has, the free namespace included.".
 -spec own_groups() -> [group()].
 own_groups() -> sderl_dir:groups().
 
@@ -98,8 +98,8 @@ subscribe(Pid) ->
     end.
 
 -doc """
-What the tuples that the library's processes send each other begin with: so that a trace tells
-them apart.
+The first elements of the tuples that the library's processes send each other, by which a trace
+recognises them.
 """.
 -spec message_tags() -> [atom()].
 message_tags() ->

@@ -55,7 +55,8 @@ ask(Group, Question) ->
     end.
 
 -doc """
-Whom a non-member asks, in turn: members that are linked, then the lowest-named, a few in all.
+The nodes that a non-member asks, in turn: members that are linked, then the lowest-named, a few in
+all.
 """.
 -spec whom(Known :: [node()], Linked :: [node()]) -> [node()].
 whom(Known, Linked) ->

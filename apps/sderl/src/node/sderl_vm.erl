@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_vm).
--moduledoc "What the virtual machine of this node was started with, and what it alone can say.".
+-moduledoc "The flags of this node's virtual machine, and facts that only it knows.".
 
 -export([precondition/0, is_hidden/0, new_uid/1]).
 
@@ -32,7 +32,7 @@ is_hidden() -> init:get_argument(hidden) =/= error.
 -doc "The uid of a group that is about to be made at run time.".
 -spec new_uid(Group :: term()) -> sderl_hello:uid().
 new_uid(Group) ->
-    %% What no other node says, nor this one again, in this life or another.
+    %% A value that no other node has, nor this one again, in this run or another.
     Unique = {node(), erlang:unique_integer(), erlang:system_time(), erlang:monotonic_time(),
               self(), rand:uniform(1 bsl 58)},
     sderl_hello:founded(Group, Unique).

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place).
 -moduledoc """
-Chooses nodes by what they are, how loaded they are and how far away, and spawns processes there.
+Chooses nodes by their attributes, load and distance, and spawns processes there.
 
 A *spec* says which nodes are candidates, which conditions must hold, which are preferred, and how
 to choose among the nodes that fit:
@@ -24,7 +24,7 @@ sderl_place:choose_nodes(#{group => storage, choose => {spread, {label, rack}}, 
 
 Filters come first, then the preferences, then the chooser. `explain/1` shows the outcome for each
 candidate, with the reason. Choosing does not spawn: use `erlang:spawn/4` on the chosen node, or
-`spawn/3` of this module, which also looks after the process.
+`spawn/3` of this module, which also keeps the process running.
 
 ## Specs
 
@@ -34,7 +34,7 @@ stands for `#{nodes => Nodes}`.
 | key | values | default | meaning |
 |---|---|---|---|
 | `nodes` | `[Node]` | | candidates |
-| `group`, `groups` | `Group`, `[Group]` | | candidates: the members, of own groups and of others that are known |
+| `group`, `groups` | `Group`, `[Group]` | | candidates: the members of these groups, own ones and others that are known |
 | `known` | boolean | `false` | candidates: all nodes of all groups that are known here |
 | `member_of` | `[Group]` | `[]` | candidates must be members of all of these |
 | `exclude` | `[Node]` | `[]` | these are no candidates |
@@ -45,11 +45,11 @@ stands for `#{nodes => Nodes}`.
 | `from` | `Node` | this node | what distances are measured from |
 | `adds` | number, from 0 | see below | what one choice adds to the attribute that the chooser compares |
 | `pending` | boolean | see below | whether this choice counts as pending |
-| `max_age_ms` | ms, `infinity` | 10000 | how old a known value may be; older ones are asked for |
-| `timeout_ms` | ms | 5000 | how long to wait for values that have to be asked for, all together; 0: ask no node |
+| `max_age_ms` | ms, `infinity` | 10000 | how old a known value may be; the node is asked for a newer value if it is older |
+| `timeout_ms` | ms | 5000 | how long to wait in all for the nodes that are asked; 0: ask no node |
 
-With no key for candidates they are this node and all members of its groups. Several keys give the
-union.
+Without a key for candidates, the candidates are this node and all members of its groups. Several
+keys give the union.
 
 ## Conditions
 
@@ -63,11 +63,11 @@ union.
 | `{label, Key, exists \| not_exists}` | the node has the label, or not |
 | `{label, Key, Operator, Constant}` | as with attributes |
 | `{dist, Operator, Number}` | the distance from `from` compares so |
-| `{dist, {node, Node} \| {group, Group}, Operator, Number}` | that from another node, or from the nearest member of a group |
+| `{dist, {node, Node} \| {group, Group}, Operator, Number}` | the same for the distance from another node, or from the nearest member of a group |
 
 An attribute that is missing, undefined or cannot be asked in time makes every condition on it
 false, also `ne` and `not_in`. So does an unknown distance. A node that is known not to have a label
-fits `not_in`, `not_equals` and `not_exists`, as label selectors elsewhere have it. `dist` and
+fits `not_in`, `not_equals` and `not_exists`, as in other systems with label selectors. `dist` and
 `label` cannot be asked as names of attributes.
 
 ## Choosers
@@ -88,23 +88,23 @@ Attributes are some seconds old, so the load of a process that was just spawned 
 and the least loaded node would get all processes until new values come. So each choice of this node
 counts against the chosen node until a value comes that was measured later, for at most ten seconds.
 By default a choice adds half the difference between the least and the greatest value of the
-candidates, and at least 1 if these are whole numbers. That is rather too much, so that many nodes
-that choose at once do not meet on one node. Where one node chooses, set `adds` (`adds => 1` for a
-count of processes). Choices of all that fit and of `{hash, _}` do not count, unless `pending` says
-so.
+candidates, and at least 1 if these are whole numbers. This overestimates on purpose, so that many
+nodes that choose at once do not all take one node. If only one node chooses, set `adds` (`adds =>
+1` for a count of processes). Choices of all fitting nodes and by `{hash, _}` are not counted,
+unless `pending` says so.
 
 Each node counts its own choices only. When many nodes choose at the same time from the same values,
 `{two, Attribute}` keeps them from all taking the same node.
 
 ## Processes that stay
 
-`spawn/2,3` chooses a node, spawns a process there, and looks after it: if the process or its node
+`spawn/2,3` chooses a node, spawns a process there, and keeps it running: if the process or its node
 fails, it is started again on another node that fits, and the owner gets a message.
 
 A keeper on the calling node does this. It is linked to the process, as a supervisor is to its
 children: the process ends when the keeper's node is lost, so there are never two processes for
-longer than both nodes take to notice. The keeper ends with its owner and takes the process along.
-If the chosen node has no link, because it is in another group or in none, the keeper opens one;
+longer than both nodes take to notice. The keeper ends with its owner, and ends the process. If the
+chosen node has no link, because it is in another group or in none, the keeper opens one;
 `s_group:links/0` shows it with the reason `{place, Keeper}`.
 
 The owner gets `{sderl_place, Keeper, Event}`:
@@ -112,7 +112,7 @@ The owner gets `{sderl_place, Keeper, Event}`:
 | event | when |
 |---|---|
 | `{moved, Old, New, Reason}` | `Old` ended with `Reason`; `New` runs, under the name if there is one |
-| `{ended, Pid, Reason}` | the process ended and is not to run again |
+| `{ended, Pid, Reason}` | the process ended and will not be restarted |
 | `{failed, Reason}` | the process does not run any more: `{no_node_left, [{Node, Reason}]}`, `{too_many_moves, Reason}`, `{name_taken, Pid}`, `{unknown_group, Group}` |
 
 After the last two the keeper has ended.
@@ -151,17 +151,17 @@ randomized load balancing* (2001). Rendezvous hashing: Thaler and Ravishankar (1
 -doc "Why nothing could be chosen at all.".
 -type failure() :: {unknown_group, Group :: term()} | not_running | connect_all.
 -doc """
-How a condition came out: on which value, how many milliseconds old; or the reason why there is
-none.
+The outcome of a condition: its value and that value's age in milliseconds, or the reason why there
+is none.
 """.
 -type verdict() ::
     #{condition := condition(), holds := boolean(), value => term(), age_ms => number(),
       reason => term(), weight => pos_integer()}.
 -doc """
-One candidate. `why` of one that was dropped is the first condition that does not hold, or a reason:
-`down`, or why the chooser has no value (`undefined`, `not_a_number`, `timeout`, ...). Of one that
-fits: the `score` of its preferences, its `pending` choices, the `value` that the chooser looked at
-and, where it compares loads, the `load` with the pending choices in it (lower is better).
+One candidate. A dropped candidate has `why`: the first condition that does not hold, or a reason,
+such as `down`, or why the chooser has no value (`undefined`, `not_a_number`, `timeout`, ...). A
+fitting candidate has the `score` of its preferences, its `pending` choices, the `value` that the
+chooser compares and, if that is a load, the `load` including pending choices (lower is better).
 """.
 -type candidate() ::
     #{
@@ -174,14 +174,14 @@ and, where it compares loads, the `load` with the pending choices in it (lower i
                          candidates := [candidate()]}.
 
 -doc """
-For `spawn/3`. `start`: `spawn` (default) if `M:F(A...)` is what the process runs (it may become a
-server with `gen_server:enter_loop/3`); `start_link` if it starts a process that it links to and
-gives `{ok, Pid}`, as in the child specification of a supervisor. `name`: `{Group, Name}`, the name
-that the process gets before it runs (or when it has started); it is registered by this node if that
-is a member of the group, else by the process's node. `restart`: when it is started again, as with
-supervisors: `permanent` always, `transient` (default) when it ends abnormally or its node is lost,
-`temporary` never. `max_moves` within `period_ms`: 3 within 60000. `spawn_timeout_ms`: how long a
-node may take to answer (5000); then another is tried. `owner`: the calling process.
+For `spawn/3`. `start`: `spawn` (default) if the process runs `M:F(A...)` (it may become a server
+with `gen_server:enter_loop/3`); `start_link` if `M:F(A...)` starts a process, links to it and
+returns `{ok, Pid}`, as in the child specification of a supervisor. `name`: `{Group, Name}`, the
+name that the process gets before it runs (or when it has started); it is registered by this node if
+that is a member of the group, else by the process's node. `restart`: when it is started again, as
+with supervisors: `permanent` always, `transient` (default) when it ends abnormally or its node is
+lost, `temporary` never. `max_moves` within `period_ms`: 3 within 60000. `spawn_timeout_ms`: how
+long a node may take to answer (5000); then another is tried. `owner`: the calling process.
 """.
 -type spawn_options() ::
     #{start => spawn | start_link,
@@ -232,8 +232,8 @@ many(Spec) ->
     end.
 
 -doc """
-Chooses as `choose_nodes/1` would now, and tells for each candidate what came out. It does not count
-as a choice. Where the chooser decides at random another call may choose others.
+Chooses as `choose_nodes/1` would now, and returns the outcome for each candidate. It does not count
+as a choice. If the chooser decides at random, another call may choose other nodes.
 """.
 -spec explain(spec()) -> explanation() | {error, failure()}.
 explain(Spec) -> explained(parsed(sderl_place_spec:parse(many, Spec), explain, 1)).
@@ -258,7 +258,7 @@ explain_text(#{choose := _, candidates := _} = Explanation) ->
 explain_text(Other) -> misuse(?MODULE, {explain_text, 1}, 1, Other, "what explain gave").
 
 -doc """
-Whether a spec is right, without choosing. `format_error/1` makes a sentence of what is wrong.
+Checks a spec without choosing. `format_error/1` makes a sentence of the error.
 """.
 -spec check(term()) -> ok | {error, sderl_place_spec:error()}.
 check(Spec) ->
@@ -325,8 +325,8 @@ placed(Keeper) ->
 
 -doc """
 Ends a keeper and its process, which gets the exit signal `shutdown` and is killed after five
-seconds. The owner is told nothing. `ok` also when they have ended already; of another process it
-raises.
+seconds. The owner gets no message. Returns `ok` also when they have ended already; raises if the
+process is no keeper.
 """.
 -spec stop(Keeper :: pid()) -> ok.
 stop(Keeper) ->

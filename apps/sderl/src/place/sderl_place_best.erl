@@ -5,8 +5,8 @@
 %% fewest choices, or that of the part with the fewest. Pure but for what is read by functions.
 %%
 %% Pending choices only add to a load, so they are read of those nodes alone whose value could still
-%% be the best; and conditions are checked of those alone that are the best so far. What comes out
-%% is what `sderl_place_pick` chooses among all that fit; a property compares.
+%% be the best; and conditions are checked of those alone that are the best so far. The result is
+%% the choice of `sderl_place_pick` among all that fit; a property compares the two.
 
 -export([best/5, fewest/3, emptiest/4]).
 

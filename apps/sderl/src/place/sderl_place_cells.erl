@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_cells).
 -moduledoc false.
-%% What a chooser compares, of all members of a group at once: for each node the value and the base
-%% of its pending choices, prepared by one choice for those after it.
+%% The values that a chooser compares, for all members of a group at once: for each node the value
+%% and the base of its pending choices, prepared by one choice for those after it.
 %%
 %% To read a value and the pending choices of each candidate takes most of a choice among many. The
 %% values change a few times in a second; so who chooses often finds them in one row. The row counts

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_child).
 -moduledoc false.
-%% What `sderl_place_keeper` spawns on a node: the process itself, at once or when it has its name,
-%% or the parent of a process that is started as a supervisor starts its children.
+%% The process that `sderl_place_keeper` spawns on a node: the placed process itself, at once or
+%% when it has its name, or the parent of a process that is started as a supervisor starts its
+%% children.
 %%
 %% Its output and its log are of the node where it runs: a spawned process would take those of the
 %% keeper's.
@@ -20,8 +21,8 @@ run(Keeper, {M, F, Args}) ->
     proc_lib:init_p(Keeper, [], M, F, Args).
 
 -doc """
-One that is to have a name does not run before it has it. The link to its keeper is the only other
-end.
+A process that is to have a name does not run before it has the name. The link to its keeper is the
+only other end.
 """.
 -spec await_go(pid(), mfa_args()) -> term().
 await_go(Keeper, MFA) ->

@@ -4,9 +4,9 @@
 %% Whether a node fits conditions. Pure: attributes are read by a function, distances stand in a
 %% map.
 %%
-%% What is not known makes a condition false whatever it says (published: also `ne`). Labels differ
-%% in one point, as selectors of labels do elsewhere: a node that is known not to have the label is
-%% one of those that `not_in`, `not_equals` and `not_exists` select.
+%% An unknown value makes a condition false, whatever the condition is (as published, also `ne`).
+%% Labels differ in one point, as selectors of labels do elsewhere: a node that is known not to have
+%% the label is one of those that `not_in`, `not_equals` and `not_exists` select.
 
 -export([fits/4, score/4, verdict/4]).
 -export_type([reading/0, read/0, distances/0]).

@@ -3,10 +3,10 @@
 -moduledoc false.
 %% Keeps one process running on some node of a spec: runs what `sderl_place_moves` decides.
 %%
-%% It is linked to the process. Whatever ends this one, be it a lost link, ends that one: the two
-%% sides of a split do not keep two. What may wait (choosing, connecting, registering) is done by a
-%% helper, one at a time. A node that is stopped does not answer the request to spawn: after a while
-%% it is abandoned, and the runtime ends what it may have made.
+%% It is linked to the process. Whatever ends the keeper, such as a lost link, ends the process: the
+%% two sides of a split do not keep two processes. Work that may block (choosing, connecting,
+%% registering) is done by a helper, one at a time. A node that is stopped does not answer the
+%% request to spawn: after a while it is abandoned, and the runtime ends what it may have made.
 
 -behaviour(gen_server).
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_moves).
 -moduledoc false.
-%% What the keeper of a placed process does next. Pure: `step(Now, Event, State)` gives effects and
-%% a state; `sderl_place_keeper` runs them.
+%% The next action of the keeper of a placed process. Pure: `step(Now, Event, State)` gives effects
+%% and a state; `sderl_place_keeper` runs them.
 %%
 %% A round is one placement: choose, spawn, register if there is a name, let it run. A node that
 %% fails in it is not chosen again in the round. Nor is the node on which the process has just died,

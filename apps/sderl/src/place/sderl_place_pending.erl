@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_pending).
 -moduledoc false.
-%% What was chosen on this node and does not show in the chosen nodes' values yet.
+%% The choices of this node that do not show in the chosen nodes' values yet.
 %%
 %% A row `{Node, Total, Marks, At}`: how often the node was chosen, how often it had been at some
 %% moments, newest first, and the newest of these. A value that was measured at a moment knows of
@@ -23,7 +23,7 @@
 
 -define(TABLE, sderl_place_pending).
 -define(WIDTH, 50).
-%% What was chosen before that counts no more; ms.
+%% Choices made before this time no longer count; ms.
 -define(HORIZON, 20_000).
 %% Rows of nodes that nobody chooses any more go.
 -define(OLD, 60_000).

@@ -4,13 +4,13 @@
 %% The choosers. Pure: what fits, with what the chooser looks at, and a state of random numbers go
 %% in, nodes come out.
 %%
-%% What a node was chosen for before counts as load on it until its values show it (*pending*). By
-%% how much depends on the attribute; unless the caller says, a choice weighs half of what lies
-%% between the least and the most loaded candidate (of two: between them), and 1 at least where
-%% values are whole numbers: after two choices on values that do not change the least loaded node
-%% counts as the most loaded. That is much for a node that chooses alone, and just enough where 50
-%% do (`sderl_sim_place`: at an eighth they put 400 of 1,000 choices on one idle node of 50, at a
-%% half 100). Of equal loads that with fewer pending choices is less; then random numbers decide.
+%% Earlier choices of a node count as load on it until its values show them (*pending*). By how much
+%% depends on the attribute; unless the caller says, a choice weighs half of what lies between the
+%% least and the most loaded candidate (of two: between them), and 1 at least where values are whole
+%% numbers: after two choices on values that do not change the least loaded node counts as the most
+%% loaded. That is much for a node that chooses alone, and just enough where 50 do
+%% (`sderl_sim_place`: at an eighth they put 400 of 1,000 choices on one idle node of 50, at a half
+%% 100). Of equal loads that with fewer pending choices is less; then random numbers decide.
 %%
 %% Preferences come before the chooser: it is given the nodes with the highest score, then those
 %% with the next, until there are enough.
@@ -84,7 +84,7 @@ tier({Way, _}, Count, Adds, Entries, Random) when Way =:= least; Way =:= most ->
 tier(Choose, Count, _, Entries, Random) -> first(Count, keyed(key(Choose), Entries, Random)).
 
 key(random) -> fun(_) -> 0 end;
-%% Of those that are equally near the one with the fewest choices.
+%% Among equally near nodes the one with the fewest choices.
 key({nearest, _}) -> fun({_, _, Distance, Pending}) -> {Distance, Pending} end;
 key({hash, Key}) -> fun({Node, _, _, _}) -> -rendezvous(Key, Node) end.
 
@@ -101,7 +101,7 @@ first(1, Keyed) ->
     [Node];
 first(Count, Keyed) -> [N || {_, {N, _, _, _}} <- lists:sublist(lists:sort(Keyed), Count)].
 
-%% What the first of several is: a node with the fewest choices where there were fewest.
+%% The first of several: a node with the fewest choices in the place with the fewest.
 of_emptiest([], _, Buckets) ->
     {_, _, Node} = lists:min([{Sum, Key, Node} || _ := {Sum, Key, Node} <- Buckets]),
     Node;
@@ -138,7 +138,7 @@ below(N, Random0) ->
     Random = rand:mwc59(Random0),
     {(rand:mwc59_value32(Random) * N) bsr 32, Random}.
 
--doc "What one choice weighs, given the least and the greatest value of the candidates.".
+-doc "The weight of one choice, given the least and the greatest value of the candidates.".
 -spec step(auto | number(), number(), number()) -> number().
 %% Of loads that are parts of 1 each choice would count as a whole machine.
 step(auto, Least, Greatest) when is_integer(Least), is_integer(Greatest) ->

@@ -22,7 +22,7 @@
 
 -define(MAX_MS, 16#FFFFFFFF).
 
-%% What all candidates are judged with.
+%% The data with which all candidates are judged.
 -record(q, {
     spec :: sderl_place_spec:t(),
     where :: list(),
@@ -82,8 +82,8 @@ survey(#{choose := Choose, count := Count} = Spec) ->
 
 random() -> sderl_place_pick:random({self(), erlang:unique_integer()}).
 
-%% What a choice weighs is told by all candidates that have the attribute, whether they fit or not:
-%% so a choice that looks at conditions last weighs the same.
+%% All candidates that have the attribute determine the weight of a choice, whether they fit or not:
+%% so a choice that checks conditions last has the same weight.
 adds(Judged, #q{choose = {Way, Name}, spec = #{adds := auto}}) when Way =:= least; Way =:= most ->
     Values = [V || {_, Read, _} <- Judged, {ok, V, _} <- [Read(Name)], is_number(V)],
     case Values of
@@ -140,7 +140,7 @@ fitting(Nodes, Q) ->
         false -> [Node || {Node, true} <- Judged]
     end.
 
-%% What is compared of all candidates. If these are a group's members, many choices find it
+%% The compared values of all candidates. If these are a group's members, many choices find it
 %% prepared.
 cells(Attribute, Nodes, Cell,
       #q{choose = Choose, max_age = MaxAge, now = Now, groups = [{Group, Nodes}]}) ->
@@ -223,8 +223,8 @@ drawn(Tries, Need, Nodes, Q, Random0, Seen, Fit) ->
             end
     end.
 
-%% What was read may be of a node that has just died: no choice costs a look at every candidate's
-%% link, only at those of the chosen.
+%% A value may be of a node that has just died: a choice does not check every candidate's link, only
+%% those of the chosen nodes.
 live(Choose, Count, Adds, Entries, Random) ->
     Chosen = sderl_place_pick:pick(Choose, Count, Adds, Entries, Random),
     case [N || N <- Chosen, down(N)] of
@@ -397,8 +397,8 @@ after_at([]) -> "".
 
 %% ---------------------------------------------------------------- values
 
-%% One look at the clock for all. What its owner computes seldom may be a little late: to ask would
-%% bring the same.
+%% One look at the clock for all. A value that its owner seldom computes may be a little late:
+%% asking would bring the same value.
 cached(Node, #q{now = Now, max_age = MaxAge, slack = Slack}) ->
     fun(Name) ->
         case sderl_attr_table:fresh(Node, Name, Now, MaxAge, Slack) of

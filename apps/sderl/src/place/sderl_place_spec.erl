@@ -2,13 +2,14 @@
 -module(sderl_place_spec).
 -moduledoc false.
 %% Reads what `sderl_place` is asked: checks it term by term and puts it into the form that the
-%% other modules work with. Pure. What a spec may say is in the documentation of `sderl_place`.
+%% other modules work with. Pure. The documentation of `sderl_place` says what a spec may have.
 
 -export([parse/2, add/3, having/2, sentence/1]).
 -export_type([t/0, condition/0, source/0, test/0, ref/0, chooser/0, error/0, path/0]).
 
 -doc """
-What a distance is measured from: the spec's `from`, another node, or the nearest member of a group.
+The point from which a distance is measured: the spec's `from`, another node, or the nearest member
+of a group.
 """.
 -type ref() :: from | {node, node()} | {group, term()}.
 -doc "What a condition looks at. A label is an attribute of the name `{label, Key}`.".

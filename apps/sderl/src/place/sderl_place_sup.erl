@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place_sup).
 -moduledoc false.
-%% The keepers of placed processes. One that fails is not started again: the process that it kept
-%% goes with it, and its owner monitors it if that matters.
+%% The keepers of placed processes. A keeper that fails is not restarted: its process ends with it,
+%% and its owner monitors it if that matters.
 
 -behaviour(supervisor).
 -behaviour(sderl_part).

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_pattern).
 -moduledoc """
-Ready shapes of overlapping groups, as data: a *plan* says which node is in which group and which
-nodes, the *gateways*, tie two groups or more together.
+Ready shapes of overlapping groups, as data: a *plan* says which node is in which group, and which
+nodes, the *gateways*, connect two groups or more.
 
 ```erlang
 {ok, Plan} = sderl_pattern:star(Nodes, #{size => 10, gateways => 2}),
@@ -22,7 +22,7 @@ other groups (`to`), so that a gateway is a member of each, and no node is a gat
 hub has no workers.
 
 The module is pure. `m:sderl_plan` predicts what a plan costs and proposes plans,
-`m:sderl_plan_draw` draws them, `m:sderl_plan_apply` makes a running cluster so.
+`m:sderl_plan_draw` draws them, and `m:sderl_plan_apply` applies them to a running cluster.
 
 ## Options
 
@@ -38,13 +38,13 @@ The module is pure. `m:sderl_plan` predicts what a plan costs and proposes plans
 | `hubs` | how many hubs share the gateways of each group, so that each hub is smaller | 1 | `star` |
 | `masters` | nodes that are in a hub alone, of each hub; the first ones | 0 | `star` |
 | `branching` | how many a node of the tree has below it | | `tree` |
-| `levels` | with the bottom; at least 2 | see `tree/2` | `tree` |
+| `levels` | levels of the tree, the bottom included; at least 2 | see `tree/2` | `tree` |
 | `leaves` | groups at the bottom under each lowest node of the tree | `branching` | `tree` |
 | `columns` | groups in a row | square | `grid` |
 
 ## Errors
 
-`{error, Reason}`: `sderl_plan:format_error/1` says what contradicts what, and what to do. A value
+`{error, Reason}`: `sderl_plan:format_error/1` describes the contradiction and the remedy. A value
 of the wrong type raises `{badarg, {sderl_pattern, Function, Arity}, Details}`.
 
 ## Sources
@@ -99,7 +99,7 @@ Which nodes go together.
     fun((node(), node()) -> number() | {error, term()}) | #{node() => #{node() => number()}}.
 -doc "Messages per second between nodes or sets of nodes; those of a set are evenly shared.".
 -type traffic() :: [{node() | [node()], node() | [node()], number()}].
--doc "What has to change to get from one plan to another, by group.".
+-doc "The changes from one plan to another, by group.".
 -type changes() :: #{
     create := [{Group :: term(), [node()]}],
     add := [{Group :: term(), [node()]}],
@@ -211,8 +211,8 @@ groups_of(Node, #{groups := Groups}) ->
 groups_of(_, Other) -> no_plan(Other, {groups_of, 2}, 2).
 
 -doc """
-Whether a term is a plan that can be applied, for those that were written by hand: every group has a
-name of its own and members, none twice, and the gateways of an edge are members of its groups.
+Whether a term is a plan that can be applied, for plans written by hand: every group has a name of
+its own and members, none twice, and the gateways of an edge are members of its groups.
 """.
 -spec check(term()) -> ok | {error, reason()}.
 check(Term) -> sderl_plan_check:plan(Term).
@@ -228,8 +228,8 @@ config(#{groups := Groups}) -> {s_groups, [{G, normal, Ns} || #{name := G, nodes
 config(Other) -> no_plan(Other, {config, 1}, 1).
 
 -doc """
-Writes a plan as a term that `read/1` and `file:consult/1` read. Characters of names that nobody
-sees are written by their codes.
+Writes a plan as a term that `read/1` and `file:consult/1` read. Invisible characters of names are
+written by their codes.
 """.
 -spec write(file:name_all(), plan()) -> ok | {error, {cannot_write, file:name_all(), term()}}.
 write(File, #{version := ?VSN} = Plan) ->
@@ -258,10 +258,10 @@ read(File) ->
 
 -doc """
 The plan with more nodes in the same shape. They go to the smallest groups of workers; when all have
-`size` members a new group is tied in where the pattern grows (a ring between its last and its first
-group, a tree under the node that has the fewest). Nobody who is in a group is moved, but gateways
-of the edge that a ring opens, and where a new group or edge needs more nodes than there are to
-spare.
+`size` members, a new group is connected where the pattern grows (a ring between its last and its
+first group, a tree under the node that has the fewest). No node that is in a group is moved, except
+the gateways of the edge that a ring opens, and nodes for a new group or edge that needs more than
+there are to spare.
 
 Errors: `{node_twice, Node}`, `{too_few_nodes, ...}`.
 """.
@@ -272,8 +272,8 @@ grow(Plan, Nodes) ->
     sderl_pattern_change:grow(Plan, Nodes).
 
 -doc """
-The plan without some nodes in the same shape. A gateway that goes is replaced by a worker of its
-group, or where there is none by one of the largest group; when no group has one to spare the last
+The plan without some nodes in the same shape. A removed gateway is replaced by a worker of its
+group or, if there is none, by one of the largest group. If no group has a worker to spare, the last
 group is dissolved into the others.
 
 Errors: `{not_in_plan, Node}`, `{too_few_nodes, ...}`.

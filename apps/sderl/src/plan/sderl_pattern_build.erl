@@ -111,7 +111,7 @@ power(B, E) -> B * power(B, E - 1).
 
 %% ---------------------------------------------------------------- how many at home where
 
-%% What each cell needs: to lend, and one at least.
+%% The nodes that each cell needs: those to lend, and at least one.
 needs(#{cells := Cells, edges := Edges}) ->
     Lends = lists:foldl(fun({From, _, K}, M) -> add(From, K, M) end, #{}, Edges),
     Borrows = lists:foldl(fun({_, To, K}, M) ->

@@ -166,7 +166,7 @@ plain(Group, Plan) -> sderl_pattern:home(Group, Plan) -- sderl_pattern:gateways(
 
 lend(From, To, K, Plan) -> lend(From, To, K, [], Plan).
 
-%% Those that are present are no gateways for the moment that their edge is out of the plan.
+%% The present ones are no gateways while their edge is out of the plan.
 lend(From, To, K, Present, Plan) ->
     New = lists:sublist(plain(From, Plan) -- Present, K),
     Lent = #{edges := Edges} = lists:foldl(fun(G, P) -> members(G, fun(Ns) -> Ns ++ New end, P) end,

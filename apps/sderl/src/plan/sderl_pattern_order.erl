@@ -193,7 +193,7 @@ mean(As, Bs, Weights) -> sum(As, Bs, Weights) / max(1, length(As) * length(Bs)).
 
 sum(As, Bs, Weights) -> lists:sum([maps:get(pair(A, B), Weights, 0) || A <- As, B <- Bs]).
 
-%% Who has too few gets from who has most to spare.
+%% A cell with too few nodes gets some from the cell with most to spare.
 level(Homes, Least) ->
     case [Id || Id := Ns <- Homes, length(Ns) < map_get(Id, Least)] of
         [] -> Homes;

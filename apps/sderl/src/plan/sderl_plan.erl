@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan).
 -moduledoc """
-What a plan of groups costs before it runs, and which plan suits: links of a node, hops between
-nodes, names that a node holds, and nodes whose loss parts the groups.
+Predicts the cost of a plan of groups before it is applied, and proposes plans: links of a node,
+hops between nodes, names that a node holds, and nodes whose loss disconnects groups.
 
 ```erlang
 Limits = #{max_links => 20, max_group => 12, gateways => 2},
@@ -10,7 +10,7 @@ Limits = #{max_links => 20, max_group => 12, gateways => 2},
 #{links := #{max := 18}} = Prediction.
 ```
 
-The module is pure; a plan is that of `m:sderl_pattern`.
+The module is pure; plans are those of `m:sderl_pattern`.
 
 ## Prediction
 
@@ -25,9 +25,8 @@ The module is pure; a plan is that of `m:sderl_pattern`.
 | `names` | with `names_per_node` or `names_per_group`: `#{max, mean, mesh}`: names that a node holds; in one namespace of all |
 | `single_points` | `[{Node, Groups}]`: gateways whose loss cuts groups off |
 
-An argument of the wrong type raises
-`{badarg, {sderl_plan, Function, Arity}, #{argument := N, found := Value, expected :=
-Text}}`; what contradicts itself is `{error, Reason}`, for `format_error/1`.
+An argument of the wrong type raises `{badarg, {sderl_plan, Function, Arity}, #{argument := N, found
+:= Value, expected := Text}}`; contradictory arguments give `{error, Reason}`, for `format_error/1`.
 """.
 
 -export([predict/1, predict/2, within/2, propose/2, format_error/1]).
@@ -40,8 +39,8 @@ Text}}`; what contradicts itself is `{error, Reason}`, for `format_error/1`.
 -doc "See the table above.".
 -type prediction() :: #{atom() => term()}.
 -doc """
-What a plan has to keep to, all keys optional: `max_links` of a node, `max_group` (members of a
-group, of a hub too), `gateways` of an edge (2), `patterns` to choose from (all), `traffic`, `order`
+The limits of a plan, all keys optional: `max_links` of a node, `max_group` (members of a group, of
+a hub too), `gateways` of an edge (2), `patterns` to choose from (all), `traffic`, `order`
 (`t:sderl_pattern:order/0`, by traffic where that is given), `name`, `names_per_node`,
 `names_per_group`.
 """.
@@ -128,8 +127,9 @@ fewest links of a node.
 Each pattern is tried with groups of up to 16 sizes, a star with one hub and with as many as there
 are gateways, a tree with several branchings.
 
-Errors: `{no_plan, Nodes, Limits, Closest}`, where `Closest` is what would have to be allowed:
-`{max_links, Links, Pattern}`, `{max_group, Size, Pattern}` or `none`; those of `m:sderl_pattern`.
+Errors: `{no_plan, Nodes, Limits, Closest}`, where `Closest` is the limit that would have to be
+allowed: `{max_links, Links, Pattern}`, `{max_group, Size, Pattern}` or `none`; those of
+`m:sderl_pattern`.
 """.
 -spec propose([node()], limits()) ->
     {ok, sderl_pattern:plan(), prediction()} | {error, sderl_pattern:reason()}.
@@ -187,7 +187,7 @@ candidates(Nodes, Options, Limits) ->
         {ok, #{groups := Groups} = Plan} <-
             [sderl_pattern:new(Pattern, Nodes, O#{order => given})]].
 
-%% What is wrong with the input whatever the plan.
+%% The errors of the input, whatever the plan.
 first_error(Nodes, #{order := Order}) ->
     case sderl_pattern:chain(Nodes, #{groups => 1}) of
         {ok, _} when element(1, Order) =:= traffic ->

@@ -1,9 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan_agent).
 -moduledoc false.
-%% What whoever applies a plan asks of a node: called there (`erpc`), in a process of its own. Each
-%% request can be made
-%% again without harm.
+%% The questions to a node when a plan is applied: called there (`erpc`), in a separate process.
+%% Each request can be made again without harm.
 
 -export([do/2, free/1, close/1]).
 -import(sderl_clock, [now_ms/0]).

@@ -16,7 +16,7 @@ groups, adds missing members, and then removes members that the plan does not ha
 Groups that are not in the plan stay as they are; `change/2,3` deletes groups of the old plan that
 the new plan lacks, at the end. The calls are idempotent: when all is as planned they do nothing.
 
-- **Everything is looked at first.** A node that cannot be reached, runs no such library, or is in
+- **Everything is checked first.** A node that cannot be reached, runs no such library, or is in
   another group of a planned name is an error before anything changes.
 - **It can be called again**, also from another node, after the caller died half-way. (If a node
   died while it was creating a group, the others keep the name for it for 30 seconds, and answer
@@ -25,10 +25,10 @@ the new plan lacks, at the end. The calls are idempotent: when all is as planned
   `undo => false`. Names of a group that it had deleted do not come back.
 - **The caller need not be in any group** of the plan. It is linked to each node for a moment, and
   to one node of each group that changes until the end; links that were not there before are closed
-  then (reason `plan` in `s_group:links/0`), and links between nodes that no longer share a group
-  likewise, where both ends agree that nobody needs them. So nodes that had no other links have
-  those that `sderl_plan:predict/1` says. (Free nodes, such as those of an undone group, keep the
-  links of their island.)
+  then (reason `plan` in `s_group:links/0`), and so are links between nodes that no longer share a
+  group, if both ends agree that they are not needed. So nodes that had no other links have the
+  links that `sderl_plan:predict/1` predicts. (Free nodes, such as those of an undone group, keep
+  the links of their island.)
 
 ## Options
 
@@ -36,7 +36,7 @@ the new plan lacks, at the end. The calls are idempotent: when all is as planned
 |---|---|---|
 | `progress` | a pid, which is sent `{sderl_plan, Progress}`, or `{M, F, Args}`, called with `Progress` as one argument more | none |
 | `undo` | whether a failure is undone | `true` |
-| `close_links` | whether links are closed that the plan ends the need for | `true` |
+| `close_links` | whether links that the plan makes unnecessary are closed | `true` |
 | `parallel` | steps at a time | 8 |
 | `timeout_ms` | for one step, which is waiting for members to join | 30,000 |
 
@@ -67,7 +67,7 @@ done; `error` is there if it failed.
     timeout_ms => pos_integer()
 }.
 -doc """
-`steps`: what this call did, in order. `problems`: every node that stood in the way. `undone`,
+`steps`: the steps of this call, in order. `problems`: every node that prevented it. `undone`,
 `not_undone`: after a failure. `links_closed`: how many. `elapsed_ms`.
 """.
 -type report() :: #{
@@ -100,7 +100,7 @@ done; `error` is there if it failed.
 -spec run(sderl_pattern:plan()) -> {ok, report()} | {error, sderl_pattern:reason(), report()}.
 run(Plan) -> run(Plan, #{}).
 
--doc "Makes the cluster that of the plan.".
+-doc "Makes the groups of the cluster those of the plan.".
 -spec run(sderl_pattern:plan(), options()) ->
     {ok, report()} | {error, sderl_pattern:reason(), report()}.
 run(Plan, Options) ->
@@ -212,7 +212,7 @@ open(Node, Tries) ->
         false -> {error, unreachable}
     end.
 
-%% What somebody needs by now stays, at either end: another who applies a plan may use the link. A
+%% A link that is needed by now stays, at either end: another call that applies a plan may use it. A
 %% link that was there before may be one that such a caller opened and left to us; if it is the
 %% application's, neither end counts it as the library's.
 close(Node, _) when Node =:= node() -> ok;
@@ -283,7 +283,7 @@ failure(Step, {left_out, Nodes}) -> {left_out, element(2, Step), Nodes};
 failure(Step, no_member) -> {no_member, element(2, Step)};
 failure(Step, Why) -> {step_failed, shown(Step), Why}.
 
-%% What was done, and the link that was opened for it.
+%% The steps done, and the link that was opened for them.
 done({_, {done, Step, Link}}, R) -> did(Step, Link, R);
 done({_, {failed, _, Step, Link}}, R) -> did(Step, Link, R);
 done(_, R) -> R.

@@ -4,8 +4,8 @@
 A plan as a picture (SVG) and as a table of text.
 
 In the picture each group is a box with the nodes whose home it is; a line goes from a gateway to
-each other group that it is a member of. Gateways whose loss parts the groups are ringed. With up to
-60 nodes each has its name, with more a tooltip.
+each other group that it is a member of. Gateways whose loss disconnects groups have a ring. With up
+to 60 nodes each node has its name, with more a tooltip.
 """.
 
 -export([svg/1, text/1, text/2]).
@@ -353,6 +353,7 @@ predicted(#{nodes := N, groups := G, gateways := Gateways,
     ]).
 
 groups(1, Size, Size) -> format("1 group of ~ts", [counted(Size, "member")]);
+groups(G, Size, Size) -> format("~b groups of ~ts", [G, counted(Size, "member")]);
 groups(G, Least, Most) -> format("~b groups of ~b to ~b members", [G, Least, Most]).
 
 counted(1, What) -> ["1 ", What];

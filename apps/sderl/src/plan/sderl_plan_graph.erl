@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan_graph).
 -moduledoc false.
-%% What a plan means for its nodes: links, paths, and whose loss parts it. Only who is a member of
-%% what counts here, not what the plan says of its edges.
+%% The consequences of a plan for its nodes: links, paths, and the nodes whose loss disconnects it.
+%% Only who is a member of what counts here, not what the plan says of its edges.
 %%
 %% Nodes that are in the same groups have the same paths, so paths are counted between *kinds* of
 %% nodes (sets of groups). A path from node to node takes one link more than it crosses gateways.

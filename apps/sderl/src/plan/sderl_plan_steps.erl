@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan_steps).
 -moduledoc false.
-%% What is to be done to make a running cluster that of a plan, from what its nodes say of their
-%% groups; how to undo it; which links nobody needs afterwards. Pure: `sderl_plan_apply` does it.
+%% The steps that make the groups of a running cluster those of a plan, from the nodes' answers
+%% about their groups; the steps that undo them; and the links that are not needed afterwards. Pure:
+%% `sderl_plan_apply` does it.
 %%
 %% The order is what keeps a cluster together meanwhile: groups are made and members come in before
 %% anybody leaves, so a
@@ -21,7 +22,7 @@
     | {add, Group :: term(), Holders :: [node()], [node(), ...]}
     | {remove, Group :: term(), Holders :: [node()], [node(), ...]}
     | {delete, Group :: term(), Holders :: [node()], Members :: [node()]}.
--doc "What nodes said: the groups that they run. A node that is not in it could not be asked.".
+-doc "The answers of nodes: the groups that they run. A node that is not in it could not be asked.".
 -type survey() :: #{node() => [{Group :: term(), Uid :: binary(), Members :: [node()]}]}.
 
 -doc "In order. `Old` are names of groups that shall be no more.".
@@ -53,8 +54,8 @@ running(Survey) ->
 
 missing(Group, Nodes, []) -> [{create, Group, Nodes}];
 missing(Group, Nodes, Rows) ->
-    %% Who is a member for one and not for another is on its way in or out: to be added again does
-    %% no harm.
+    %% A node that is a member for some and not for others is on its way in or out: adding it again
+    %% does no harm.
     case [N || N <- Nodes, not lists:all(fun({_, _, Ms}) -> lists:member(N, Ms) end, Rows)] of
         [] -> [];
         New -> [{add, Group, holders(Nodes, Rows), New}]
@@ -83,7 +84,7 @@ on({remove, _, Holders, Out}, Members) ->
     lists:uniq([N || N <- Holders, not lists:member(N, Out)] ++ (Members -- Out));
 on({delete, _, Holders, _}, _) -> Holders.
 
--doc "What undoes a step that was done. The names of a group that was deleted do not come back.".
+-doc "The step that undoes a step. The names of a group that was deleted do not come back.".
 -spec undo(step()) -> step().
 undo({create, Group, Nodes}) -> {delete, Group, Nodes, Nodes};
 undo({add, Group, Holders, Nodes}) -> {remove, Group, Holders -- Nodes, Nodes};
@@ -91,9 +92,9 @@ undo({remove, Group, Holders, Nodes}) -> {add, Group, Holders, Nodes};
 undo({delete, Group, _, Members}) -> {create, Group, Members}.
 
 -doc """
-Who shared a group and shares none any more, as far as these steps and the plan tell: for each node
-those with a greater name, and the groups that it left. (Groups beside the plan may still need the
-link; the nodes know.)
+The pairs of nodes that shared a group and no longer share one, as far as these steps and the plan
+tell: for each node those with a greater name, and the groups that it left. (Groups beside the plan
+may still need the link; the nodes know.)
 """.
 -spec parted(Done :: [step()], survey(), sderl_pattern:plan()) ->
     #{node() => {[node(), ...], Left :: [Group :: term()]}}.
@@ -106,7 +107,7 @@ parted(Done, Survey, #{groups := Groups}) ->
     Left = [{G, Ns} || {Kind, G, _, Ns} <- Done, Kind =:= remove orelse Kind =:= delete],
     #{Node => {With, [G || {G, Ns} <- Left, lists:member(Node, Ns)]} || Node := With <- Peers}.
 
-%% Who was added meanwhile was linked to those who were still there.
+%% A node that was added meanwhile was linked to the members that were still there.
 lost({remove, Group, _, Out}, Survey, Groups) ->
     Members = lists:usort(
         lists:append([Out] ++ [Ms || Own <- maps:values(Survey), {G, _, Ms} <- Own, G =:= Group]

@@ -44,7 +44,7 @@
 -define(FAILED, 3).
 
 -doc """
-What goes into a bundle: a frame, or a process with its message; for whom it was, and from whom.
+An entry of a bundle: a frame, or a process with its message; its receiver and its sender.
 """.
 -type entry() :: {tuple() | nonempty_improper_list(pid() | reference(), term()), {term(), term()},
                   sderl_route_send:from()}.
@@ -92,7 +92,8 @@ run(Look, Parent, #f{out = Out} = F) ->
             [] -> rest(Parent, F);
             [{Node, [1 | Entry]}] -> rest(Parent, bundle(Node, Entry, F#f{out = #{}}));
             _ ->
-                %% What has come to this node and not yet to this process shall come along.
+                %% Messages that have arrived at this node but not yet at this process shall come
+                %% along.
                 look_at_links(),
                 receive Message -> take(Message, Look, Parent, F)
                 after 0 -> rest(Parent, F)
@@ -164,7 +165,7 @@ take({system, From, Request}, _, Parent, F) ->
     sys:handle_system_msg(Request, From, Parent, ?MODULE, [], F);
 take(_, Look, Parent, F) -> run(Look, Parent, unknown(F)).
 
-%% What a lane gives back.
+%% The frames that a lane gives back.
 is_entry({[To | _], {_, _}, _}) -> is_pid(To) orelse is_reference(To);
 is_entry({{Kind, _, Hops, Hash, _, _, _, _}, {_, _}, _}) ->
     lists:member(Kind, [sderl_to, sderl_at, sderl_each])

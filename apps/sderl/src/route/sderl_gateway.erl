@@ -3,11 +3,11 @@
 -moduledoc """
 Sends and spawns that reach over groups, for programs that know nothing of groups.
 
-The published SD-Orbit has *gateway processes* on the nodes between two groups, which relay what
-workers of the one send to workers of the other, and a send and a spawn that go through them; a
-distributed program is made scalable by putting these in the place of `!` and `spawn/4` (Trinder et
-al., *Scaling Reliably*, 2017). Here the gateway processes are there already: the forwarding
-processes of every node in two groups (`m:sderl_route`). What is left is the send and the spawn:
+The published SD-Orbit has *gateway processes* on the nodes between two groups, which relay messages
+from workers of one group to workers of the other, and a send and a spawn that go through them. A
+distributed program is made scalable by using these in place of `!` and `spawn/4` (Trinder et al.,
+*Scaling Reliably*, 2017). In this library every node in two groups already has gateway processes:
+its forwarding processes (`m:sderl_route`). This module has the send and the spawn:
 
 ```erlang
 %% before
@@ -56,12 +56,12 @@ group that this node is in or knows a way to.
 -define(SPAWN_MS, 5000).
 
 -doc """
-Sends a message, and gives it, as `!` does.
+Sends a message, and returns it, as `!` does.
 
-What cannot be delivered to a pid or a `{RegName, Node}` is lost as with `!`, but counted and told
-(`sderl_route:reports/1`). For a group's name of which it is known at once that it cannot be
-delivered this exits with `{badarg, {Destination, Message}}`, as `s_group:send/2` does; an atom
-under which nobody is registered raises `badarg`, as with `!`.
+A message to a pid or a `{RegName, Node}` that cannot be delivered is lost as with `!`, but counted
+and reported (`sderl_route:reports/1`). If it is known at once that a message to a group's name
+cannot be delivered, the call exits with `{badarg, {Destination, Message}}`, as `s_group:send/2`
+does; an atom under which nobody is registered raises `badarg`, as with `!`.
 
 Order is kept from one process to one destination as long as the way stays the same.
 """.
@@ -105,11 +105,11 @@ sent({error, Reason}, What, Message) ->
 
 -doc """
 Spawns `Module:Function(Args...)` on a node, or on some member of a group that is up, without a link
-to the caller. Gives the pid.
+to the caller. Returns the pid.
 
 Errors, within 5 s: `no_route`, `unreachable`, `busy`, `hop_limit`, `not_running` (the application
-on that node): nothing was spawned. `lost_route`, `timeout`: it is not known. It is never spawned
-twice.
+on that node): nothing was spawned. `lost_route`, `timeout`: it may have been spawned. It is never
+spawned twice.
 
 On a node in no group, to a node, it is `spawn/4`, and without the application to a group `spawn/3`.
 """.

@@ -7,8 +7,8 @@ becomes of a watch when nothing comes back.
 Between two nodes goes one lease, for all that one watches on the other. Every 2 s (`?RENEW_MS`)
 this end sends `want`: the watches that the other has not confirmed, those that are over, the deaths
 that it has heard of; the other (`m:sderl_leased`) answers `have`. While something is open, or an
-answer is missing, it is sent every 0.5 s (`?AGAIN_MS`), by all ways. Either end may be told twice;
-a message that was overtaken is ignored by its number.
+answer is missing, it is sent every 0.5 s (`?AGAIN_MS`), by all ways. Both ends may get a message
+twice; a message that was overtaken is ignored by its number.
 
 | what happened | a watch ends with |
 |---|---|
@@ -19,10 +19,10 @@ a message that was overtaken is ignored by its number.
 
 An end that was itself stopped, as its late tick tells, takes nobody's silence amiss.
 
-Either end may be started anew, and forget. What both say carries the life of the node, and a number
-that grows whenever what was told before no longer counts; a late message of a lesser number is
-ignored, and where the two find that they do not hold the same they begin again. What is taken for
-granted is that nothing a node sent is under way for longer than it takes to restart it.
+Both ends may be restarted, and forget. All messages carry the run of the node, and a number that
+grows whenever earlier messages no longer count. A late message with a lower number is ignored, and
+if the two ends find that they do not hold the same, they begin again. The protocol assumes that no
+message of a node is under way for longer than it takes to restart the node.
 
 Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs it.
 """.
@@ -221,7 +221,7 @@ same(Number, Alive, Next,
 same(_, _, _, Peer) -> Peer.
 
 %% In another life of the node nothing is left of what was watched; another memory has to be told.
-%% What is over stays so until it is confirmed: the new one may have heard of it already.
+%% An ended watch stays until it is confirmed: the new process may have heard of it already.
 life(Life, #peer{life = Life} = Peer) -> {[], Peer};
 life(Life, #peer{life = undefined} = Peer) -> {[], Peer#peer{life = Life}};
 life({Creation, _} = Life, #peer{life = {Creation, _}, add = Add, watching = Watching} = Peer) ->

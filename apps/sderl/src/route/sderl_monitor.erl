@@ -5,8 +5,8 @@
 %% this node (`sderl_lease`), and for other nodes (`sderl_leased`). It finds names, in helpers, and
 %% tells who watches.
 %%
-%% What is watched for callers of this node stands in a table: a new process of this module begins
-%% with it. Whoever watched a process for others begins with nothing, and is told anew.
+%% The watches of callers of this node are in a table, with which a restarted process of this module
+%% begins. A node that watched processes for others begins with nothing, and is told again.
 
 -behaviour(gen_server).
 

@@ -4,9 +4,9 @@
 Sends to and calls processes of groups that this node is not in, over gateways and without a new
 link.
 
-A node in two groups is a *gateway* between them. Gateways tell which other gateways they are linked
-to, and every node computes the shortest ways from that. So `{Group, Name}` can be reached from
-every group that a chain of gateways connects with `Group`:
+A node in two groups is a *gateway* between them. Gateways advertise which other gateways they are
+linked to, and every node computes the shortest ways from that. So `{Group, Name}` can be reached
+from every group that a chain of gateways connects with `Group`:
 
 ```erlang
 ok = sderl_route:send({billing, ledger}, {entry, 42}),
@@ -24,7 +24,7 @@ In a group of this node the same calls go straight to the process.
 
 ## What is promised
 
-- **Order.** What one process sends to single names of one group arrives in the order sent, as long
+- **Order.** Messages of one process to single names of one group arrive in the order sent, as long
   as the way stays the same. When a gateway comes or goes, some senders change to another way, and a
   message there may overtake one on the old way. A message to many processes keeps its order with
   other such messages only.
@@ -123,12 +123,12 @@ milliseconds.
 | `{error, Reason}` | meaning |
 |---|---|
 | `no_name`, `no_route`, `unreachable`, `busy`, `hop_limit`, `not_running` | the process was not asked |
-| `{down, Reason}` | the process ended before its answer (`noproc`: before it was asked; `noconnection`: with its node, as the node says, which was started again since) |
-| `lost_route` | the way was lost, or no word came of the call for eight seconds: whether the process was asked is not known |
+| `{down, Reason}` | the process ended before its answer (`noproc`: before it was asked; `noconnection`: with its node, which was restarted since and says so) |
+| `lost_route` | the way was lost, or no message about the call came for eight seconds: it is not known whether the process was asked |
 | `timeout` | the process was asked and has not answered in time |
 
 While no way is known the call waits up to a second for one, within its time limit, so that the
-death of a gateway is no error where there is another gateway. A call does not wait for a full link:
+death of a gateway is no error if there is another gateway. A call does not wait for a full link:
 the error is `busy` when no other way is found in that time.
 
 A process is asked once, however often the call had to be sent. If the name went to a process on
@@ -198,8 +198,8 @@ multi_send(Group, To, Message) ->
 
 -doc """
 As `multi_send/3`, to several groups, or to `all`: the own groups and those that routes lead to. The
-message crosses each link once, and parts where the ways to the groups do. A node in two of the
-groups gets it once for each. Groups that no route leads to are reported: `reports/1`.
+message crosses each link once, and is copied where the ways to the groups part. A node in two of
+the groups gets it once for each. Groups that no route leads to are reported: `reports/1`.
 """.
 -spec fan_out([Group :: term()] | all, receivers(), Message :: term()) -> ok | {error, not_running}.
 fan_out(all, To, Message) ->
@@ -231,8 +231,8 @@ later is not monitored. `Reason` is the process's exit reason, or:
 | `Reason` | meaning |
 |---|---|
 | `noproc` | no process has the name |
-| `noconnection` | its node went: for 2 s none of its neighbours had a link to it, or it runs again |
-| `lost_route` | for 10 s no word came from its node, or no way to the group is known: the fate of the process is unknown |
+| `noconnection` | its node was lost: for 2 s none of its neighbours had a link to it, or it was restarted |
+| `lost_route` | for 10 s no message came from its node, or no way to the group is known: the process may be alive or dead |
 | `not_running` | the application does not run on this node |
 
 One lease covers all processes that a node monitors on another one; it is renewed every 2 s over the
@@ -306,7 +306,7 @@ unregister_name(Other) -> misuse(?MODULE, {unregister_name, 1}, 1, Other, "{Grou
 Via callback: the process in an own group; for a name in another group a *stand-in* on this node,
 `undefined` if the name is not there, or is not found within 5 s (1 s without a way).
 
-A stand-in is a local process. It passes on what it is sent, in order, and calls through it are
+A stand-in is a local process. It passes on its messages in order, and calls through it are
 answered; each message arrives once, also when gateways die meanwhile. The stand-in ends when the
 other process ends, with the same exit reason, or with one of the reasons of `monitor/1`. So a
 monitor of it, a link to it and the monitor of a call work as with the process itself. A node has
@@ -350,7 +350,7 @@ Routes and counts of this node.
 | key | |
 |---|---|
 | `routes` | `{Group, Gateways, First}`: how many gateways are crossed, and which mates may be the first |
-| `gateways` | what each gateway tells: its groups, and the gateways next to it |
+| `gateways` | the advertisement of each gateway: its groups, and the gateways next to it |
 | `silent` | gateways next to this node that give no sign |
 | `delivered`, `forwarded`, `failed` | messages that this node handled for others; one that the last gateway sent straight to its receiver counts as forwarded there, and not as delivered here |
 | `undelivered` | messages of this node that failed, `{To, Reason, Messages}` |
@@ -370,7 +370,7 @@ info() ->
     end.
 
 -doc """
-With `true` the calling process is told when messages that it sent could not be delivered:
+With `true` the calling process is sent a report when its messages could not be delivered:
 `{sderl_undelivered, To, Reason, Messages}`, where `Messages` is how many.
 
 | `Reason` | |
@@ -381,7 +381,7 @@ With `true` the calling process is told when messages that it sent could not be 
 | `busy` | a link or a gateway on the way is full |
 | `hop_limit` | the message crossed too many gateways |
 
-Told or not, the event `undelivered` reports such messages, and `info/0` counts them.
+In either case the event `undelivered` reports such messages, and `info/0` counts them.
 """.
 -spec reports(boolean()) -> ok | {error, not_running}.
 reports(On) when is_boolean(On) ->

@@ -1,14 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route_bundle).
 -moduledoc """
-What a router has to say to other nodes and holds back for a moment, because more will follow: while
-a cluster forms, each gateway that comes up changes what those beside it tell, and all nodes hear of
-all of that.
+The changes that a router holds back for a moment before it sends them to other nodes, because more
+will follow: while a cluster forms, each gateway that comes up changes the advertisements of those
+beside it, and all nodes hear of all of that.
 
-What is told of one gateway one after the other becomes one word: a newer advertisement replaces the
-one before, and a change that begins where another ends goes together with it, or into the
-advertisement. A node that has a version in between takes the longer change, too
-(`sderl_route_state`).
+Successive messages about one gateway become one: a newer advertisement replaces the one before, and
+a change that begins where another ends is merged with it, or into the advertisement. A node that
+has a version in between takes the longer change, too (`sderl_route_state`).
 
 Pure; `sderl_router` holds one.
 """.
@@ -73,7 +72,7 @@ with(Gateway, Of, Changes) -> Changes#{Gateway => Of}.
 -spec drop(node(), bundle()) -> bundle().
 drop(To, Bundle) -> maps:remove(To, Bundle).
 
--doc "What is to be said to one node, at once.".
+-doc "The messages to one node, to be sent at once.".
 -spec take(node(), bundle()) -> {[sderl_route_state:message()], bundle()}.
 take(To, Bundle) ->
     case maps:take(To, Bundle) of

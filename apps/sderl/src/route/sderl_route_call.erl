@@ -220,7 +220,7 @@ found(Alias, Pid) when node(Pid) =:= node(), is_reference(Alias) ->
     end;
 found(_, _) -> sderl_refused:note_message(?MODULE).
 
--doc "What has become of a call, to its caller.".
+-doc "The result of a call, to its caller.".
 -spec probe(reference()) -> ok.
 probe(Alias) ->
     case ets:lookup(?TABLE, Alias) of
@@ -276,7 +276,7 @@ answer(Alias, Kind, Value) ->
                               [noconnect, nosuspend]),
     ok.
 
-%% Who asks again may have missed the first one because of a gateway.
+%% A caller that asks again may have missed the first answer because of a gateway.
 answer_again(Alias, Kind, Value) ->
     _ = sderl_route_send:node_each_way(node(Alias), {to, Alias}, none, {Alias, Kind, Value},
                                        [noconnect, nosuspend]),

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route_report).
 -moduledoc false.
-%% What this node's processes sent and what could not be delivered: counted by receiver and reason,
-%% told as an event now and then, and to the senders that want to know.
+%% The messages of this node's processes, and those that could not be delivered: counted by receiver
+%% and reason, reported as an event now and then, and to the senders that asked for it.
 
 -behaviour(gen_server).
 
@@ -23,7 +23,7 @@ new() -> ets:new(?TABLE, [named_table, public]).
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--doc "What a node could not deliver for processes of this one.".
+-doc "Messages of this node's processes that another node could not deliver.".
 -spec failed({node(), [{pid(), {term(), term()}, sderl_route_send:failure(), pos_integer()}]}) ->
     ok.
 failed(Report) -> gen_server:cast(?MODULE, {failed, Report}).

@@ -138,7 +138,7 @@ node(Node, At, From, Message, Hash, Options) ->
 frame(Node, At, From, Message, own) -> frame(Node, At, From, Message, hash_at(From, At));
 frame(Node, At, From, Message, Hash) -> {sderl_at, ?VSN, hops(), Hash, Node, At, From, Message}.
 
-%% What is asked and answered of a call keeps no order, and may take another way each time.
+%% The questions and answers of a call keep no order, and may take another way each time.
 hash_at(_, {to, Alias}) when is_reference(Alias) -> other();
 hash_at(_, probe) -> other();
 hash_at(_, {group, Group, _}) -> hash(Group);

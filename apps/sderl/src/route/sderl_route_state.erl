@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route_state).
 -moduledoc """
-What a node knows of the gateways: their *link states*, as they tell them.
+A node's knowledge of the gateways: their *link states*, as they advertise them.
 
 A *gateway* is a node in two groups or more. It tells, in one versioned *advertisement*, which
 groups it is in, with their members, and to which other gateways it has a link. Every node keeps the
@@ -19,8 +19,8 @@ Nothing else travels: no routes, no distances, so that there is nothing to count
 | `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and after such a summary | that mate, which sends what is newer, and its own digest where it lacks something |
 
 A *change* says between which two versions it lies, and has all that is new in the second. It is
-applied to the first one, and to those between. Who has an older one asks for all with a digest. So
-what one more group costs does not grow with the groups that are there.
+applied to the first one, and to those between. A node that has an older one asks for all with a
+digest. So what one more group costs does not grow with the groups that are there.
 
 A *mate* is a node of an own group to which there is a link. An advertisement crosses each group
 once for each gateway that leads into it. The digests repair what was lost with a link, and bring to
@@ -29,15 +29,14 @@ the summaries are all that travels, and as small in a large cluster as in a smal
 
 ## Races
 
-- A gateway that restarts begins with a version of its new life. Whoever restarts with a clock that
-  stood back hears an advertisement of its own former life and goes above all of that life, of which
-  somebody else may have heard more.
+- A gateway that restarts begins with a version of its new life. A gateway that restarts with a
+  clock that was set back hears an advertisement of its own former run, and goes above everything of
+  that run, because others may have heard more of it.
 - A gateway that dies tells nothing. A link counts only where both ends tell it, and those next to
   it take it out of theirs, so no path leads through it from the moment its neighbours' word
   arrives; nobody removes what others told.
-- What no path leads to for `?FORGET_MS` is told to nobody any more, and forgotten as long again
-  after that: were it forgotten at once, those that are a little late would tell it again to those
-  that were early, for ever.
+- A gateway without a path for `?FORGET_MS` is no longer advertised, and is forgotten the same time
+  later. If it were forgotten at once, late nodes would advertise it again to early ones, for ever.
 - Two sides of a split that heals exchange digests; the newer word of each gateway wins on both.
 
 - The process that runs this dies: its successor begins with what was kept (`keep`, `drop`), so that
@@ -53,12 +52,12 @@ Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
               membership/0]).
 
 -define(FORGET_MS, 600_000).
-%% Of one gateway all is asked for once in so long.
+%% The whole state of one gateway is asked for at most once in this time.
 -define(ASK_MS, 1000).
 
 -doc """
-What orders the words of one gateway: an epoch, which is the clock of its life in ms unless a former
-life was above that; that clock; and a number within this life.
+The order of the messages of one gateway: an epoch, which is the clock at its start in ms unless a
+former run was above that; that clock; and a number within this run.
 """.
 -type version() :: {Epoch :: integer(), Clock :: integer(), non_neg_integer()}.
 -doc "A group, its identity and its members, sorted.".
@@ -66,8 +65,8 @@ life was above that; that clock; and a number within this life.
 -doc "What a gateway tells. Without groups: it is a gateway no more.".
 -type advertisement() :: {node(), version(), [membership()], Gateways :: [node()]}.
 -doc """
-What is new in the advertisement of a gateway between two versions of it: groups with their members,
-none of a group that it is in no more, and all of its links.
+The difference between two versions of a gateway's advertisement: groups with their members, no
+members for a group that it has left, and all of its links.
 """.
 -type change() ::
     {node(), From :: version(), To :: version(), [membership()], Gateways :: [node()]}.
@@ -105,7 +104,7 @@ process, see `new/4`.
     lost = #{} :: #{node() => integer()},
     %% Of these, what is not told any more.
     quiet = #{} :: #{node() => []},
-    %% Of whom all was asked for, and when.
+    %% The gateways whose whole state was asked for, and when.
     asked = #{} :: #{node() => integer()}
 }).
 -opaque state() :: #s{}.
@@ -136,7 +135,7 @@ listed(Groups) -> [{G, Uid, Ms} || G := {Uid, Ms} <- Groups].
 -spec step(Now :: integer(), event(), state()) -> {[effect()], state()}.
 step(_, {groups, Groups}, #s{self = Self, groups = Had, db = Db} = S) ->
     New = maps:from_list([{G, {Uid, Ms}} || {G, Uid, Ms} <- Groups]),
-    %% What a predecessor told may be over.
+    %% The advertisements of a predecessor may be outdated.
     Told = case Db of
         #{Self := #ad{groups = Gs}} -> maps:keys(Gs);
         #{} -> []
@@ -345,7 +344,7 @@ apply_change({_, _, Version, News, Links}, #ad{groups = Groups} = Ad) ->
                                   ({G, Uid, Ms}, Acc) -> Acc#{G => {Uid, Ms}}
                                end, Groups, News)}.
 
--doc "What was kept of a gateway, after a change that was kept.".
+-doc "The state of a gateway after a change that was accepted.".
 -spec changed(change(), advertisement()) -> advertisement().
 changed({Node, _, _, _, _} = Change, Ad) -> given(Node, apply_change(Change, taken(Ad))).
 
@@ -380,7 +379,7 @@ summary(S) ->
     {digest, _, Versions} = digest(false, S),
     lists:foldl(fun(Version, Sum) -> Sum bxor erlang:phash2(Version, 1 bsl 32) end, 0, Versions).
 
-%% What the other lacks, and our digest where we lack something that it has.
+%% The advertisements that the other lacks, and our digest if we lack something that it has.
 compare(From, Answer, Digest, #s{db = Db, quiet = Quiet} = S) ->
     Theirs = maps:from_list(Digest),
     Newer = [given(N, Ad) || N := #ad{version = V} = Ad <- Db, not is_map_key(N, Quiet),

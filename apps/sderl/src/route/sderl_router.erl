@@ -4,9 +4,9 @@
 %% One process a node: runs `sderl_route_state` and keeps the table of routes.
 %%
 %% A gateway that is stopped, or whose host went without closing its links, is no way to anybody
-%% from three beats on, long before the runtime closes the link. What its mates hear of it is what
-%% goes from node to node anyhow (`sderl_heart`), to which a gateway adds its mates. Where nothing
-%% is heard that way a small beat goes to and fro.
+%% from three beats on, long before the runtime closes the link. Its mates hear of it by the
+%% heartbeats between nodes (`sderl_heart`), to which a gateway adds its mates. Where nothing is
+%% heard that way a small beat goes to and fro.
 %%
 %% | row of the table | |
 %% |---|---|
@@ -19,8 +19,8 @@
 %% A member that was started a moment ago is no gateway until it has its group's names: it would say
 %% of each that there is none.
 %%
-%% The table belongs to the supervisor, so routes stay while this process is replaced. What came
-%% meanwhile its successor hears from its mates' digests.
+%% The table belongs to the supervisor, so routes stay while this process is replaced. A restarted
+%% router learns the changes of the meantime from its mates' digests.
 
 -behaviour(gen_server).
 
@@ -42,8 +42,7 @@
 -define(REST_MS, 5000).
 %% So many words are taken at once for their computation, at most.
 -define(ROOM, 8_000_000).
-%% What is told of gateways one thing after the other is held back so long, in ms: at first, and at
-%% most.
+%% Successive changes of gateways are held back so long, in ms: at first, and at most.
 -define(HOLD_MS, 50).
 -define(HOLDS_MS, 1000).
 
@@ -65,8 +64,8 @@
     %% A process computes them since then. How much room one of them took, in words.
     computing = none :: none | {pid(), Began :: integer()},
     room = 233 :: pos_integer(),
-    %% What waits to be told, and how long that is held, and routes with it; none while all is done
-    %% at once.
+    %% The changes that wait to be sent, and how long they are held, and routes with them; none
+    %% while all is sent at once.
     words = sderl_route_bundle:new() :: sderl_route_bundle:bundle(),
     hold_ms = none :: none | pos_integer(),
     %% The processes that wait until a group is ready, and which group each waits for.
@@ -84,7 +83,7 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 -spec changed(Group :: term()) -> ok.
 changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
 
--doc "What gateways tell, and which of those next to this node are silent.".
+-doc "The advertisements of gateways, and the silent ones among those next to this node.".
 -spec info() -> #{gateways := [sderl_route_state:advertisement()], silent := [node()]}.
 info() -> gen_server:call(?MODULE, info).
 
@@ -300,14 +299,14 @@ unknown(R) ->
 %% ---------------------------------------------------------------- beats
 
 %% Looks when the gateways next to this node were heard, and asks for a sign those that the hearts
-%% of the nodes did not tell of. One that gave none for three beats counts as down.
+%% of the nodes did not tell of. A gateway without a sign for three beats counts as down.
 beat(#r{state = S, heard = Heard0, silent = Silent0, beat_ms = Ms, last = Last} = R0) ->
     Now = now_ms(),
     Linked = nodes(connected),
     Next = [N || N <- sderl_route_state:gateway_mates(S), lists:member(N, Linked)],
     Told = told(Next, Now - (Ms + Ms div 4)),
     lists:foreach(fun(N) -> tell(N, beat) end, [N || N <- Next, not is_map_key(N, Told)]),
-    %% Who was stopped itself knows nothing of the others' silence.
+    %% A node that was itself stopped knows nothing of the others' silence.
     Heard = case Now - Last > 2 * Ms of
         true -> #{N => Now || N <- Next};
         false ->
@@ -368,7 +367,8 @@ run(Events, #r{state = S0} = R0) ->
 is_message({message, _, _}) -> true;
 is_message(_) -> false.
 
-%% What others tell may wait for more of it; what this node sees itself is in the routes at once.
+%% Changes reported by others may wait for more; changes that this node sees itself are in the
+%% routes at once.
 note_change(_, #r{due = true} = R) -> R;
 note_change(true, #r{hold_ms = Ms} = R) when Ms =/= none -> R#r{due = held};
 note_change(_, R) -> due(R).
@@ -377,7 +377,7 @@ due(#r{due_at = At} = R) ->
     _ = erlang:send_after(max(0, At - now_ms()), self(), show),
     R#r{due = true}.
 
-%% What changes once is told at once, by every router on its way. While it goes on, changes are
+%% A single change is sent at once, by every router on its way. While it goes on, changes are
 %% collected for longer and longer: a cluster that forms has many, and each goes to all nodes.
 said(#r{words = Words, hold_ms = none, due = Due} = R) ->
     case sderl_route_bundle:is_empty(Words) andalso Due =:= false of
@@ -398,7 +398,7 @@ say(Ms, #r{words = Words} = R) ->
 
 effect({send, Node, {What, _} = Message}, Words) when What =:= news; What =:= change ->
     sderl_route_bundle:add(Node, Message, Words);
-%% What a node is asked, or compared with, comes behind what it was told.
+%% A question or a digest to a node is sent after the changes that wait for it.
 effect({send, Node, Message}, Words) ->
     {Before, Rest} = sderl_route_bundle:take(Node, Words),
     lists:foreach(fun(Word) -> tell(Node, Word) end, Before ++ [Message]),

@@ -4,11 +4,11 @@
 %% A process of this node that stands for one of a node to which there is, and shall be, no link:
 %% what it is sent goes there in order, calls are answered, and it ends when and as the other ends.
 %%
-%% What goes to and fro is a stream (`sderl_stream`) with a process beside the other, its *twin*
-%% (`sderl_twin`), which asks it and watches it. So nothing is lost, done twice or overtaken when a
-%% gateway dies, and nobody waits for anybody else's answer. The stand-in monitors the other as
-%% everybody may (`sderl_monitor`): should the node go, or the way be lost, it hears of it from
-%% there.
+%% Messages both ways are a stream (`sderl_stream`) to a process beside the other process, its
+%% *twin* (`sderl_twin`), which asks that process and watches it. So nothing is lost, done twice or
+%% overtaken when a gateway dies, and nobody waits for anybody else's answer. The stand-in monitors
+%% the other as everybody may (`sderl_monitor`): should the node go, or the way be lost, it hears of
+%% it from there.
 %%
 %% There is one on a node for each process, found in a table. It stays as long as somebody monitors
 %% it, is linked to it, waits for an answer, or has sent to it or asked for it within
@@ -124,7 +124,7 @@ message({'EXIT', _, normal}, I) -> I;
 message({'EXIT', From, Reason}, I) when is_pid(From) -> pass({exit, Reason}, I);
 message(Message, I) -> pass({send, Message}, I).
 
-%% One that is refused waits all the same: its caller hears of the end, or gives up.
+%% A refused call waits all the same: its caller hears of the end, or gives up.
 call(Label, From, Request, #i{id = Id} = I0) ->
     #i{calls = Calls} = I = pass({call, Id, Label, Request}, I0),
     I#i{id = Id + 1, calls = Calls#{Id => From}}.

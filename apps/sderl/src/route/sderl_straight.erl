@@ -34,7 +34,7 @@ question. Aliases get answers of calls, which keep no order.
 -doc "Numbers the questions of one forwarding process.".
 -type tag() :: pos_integer().
 
-%% What is known of a process: messages until the question, the question that is out, or the answer.
+%% The state for a process: messages until the question, the open question, or the answer.
 -type known() ::
     {Left :: pos_integer(), Need :: pos_integer()}
     | {asked, tag(), Need :: pos_integer()}
@@ -91,7 +91,7 @@ bundled(Node, Pids, #straight{known = Known} = S) ->
         #{} -> S
     end.
 
--doc "What goes to a node may be for any of its processes.".
+-doc "A message to a node may be for any of its processes.".
 -spec forget(node(), straight()) -> straight().
 forget(Node, #straight{known = Known} = S) -> S#straight{known = maps:remove(Node, Known)}.
 

@@ -45,7 +45,7 @@ Pure: times are given, frames are values.
     again_at = infinity :: integer() | infinity,
     wait = ?FIRST_MS :: pos_integer(),
     tries = 0 :: non_neg_integer(),
-    %% What came, and since when and for how many an acknowledgement is owed.
+    %% The received items, and since when and for how many an acknowledgement is owed.
     got = 0 :: non_neg_integer(),
     owed = 0 :: non_neg_integer(),
     ack_at = infinity :: integer() | infinity
