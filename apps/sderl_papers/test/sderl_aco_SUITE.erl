@@ -10,16 +10,22 @@ Ant colonies on real nodes: results, links, kills, nodes that die, and that noth
 
 -compile([export_all, nowarn_export_all]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [same_result, gr_killed, sr_killed, sr_one_level, sr_nodes, gr_node_dies, no_recovery,
-     interrupted, too_long, stands_still].
+    lists:append(short([[variants, sr_killed], [gr_killed, sr_one_level, stands_still]])).
 
-%% The number of colonies and the seed decide, whatever is between them.
-same_result(_) ->
-    Outcomes = [with(params(Variant, 5), fun(Fleet) -> on(Fleet, params(Variant, 5)) end)
-                || Variant <- [tl, ml, gr, sr]],
+%% The number of colonies and the seed decide, whatever is between them. What else is asked of a
+%% variant with four colonies is asked of the same nodes.
+variants(_) ->
+    Outcomes = [with(params(Variant, 5), fun(Fleet) ->
+        Outcome = on(Fleet, params(Variant, 5)),
+        [Case(Fleet, long(Variant, 5)) || Case <- Cases],
+        Outcome
+    end)
+                || {Variant, Cases} <- [{tl, []}, {ml, [fun no_recovery/2]},
+                                        {gr, [fun gr_node_dies/2, fun too_long/2]},
+                                        {sr, [fun interrupted/2]}]],
     [
         ?assertMatch(#{colonies := 4, links_as_expected := true, names_left := 0, kills := [],
                        ants := 480}, Outcome)
@@ -32,12 +38,13 @@ same_result(_) ->
     ?assertEqual([{5, 10}, {6, 15}, {6, 15}, {6, 7}],
                  [{Used, Links} || #{nodes_used := Used, links_expected := Links} <- Outcomes]).
 
-gr_killed(_) -> killed(gr).
+gr_killed(_) -> killed(gr, fun(_) -> ok end).
 
-sr_killed(_) -> killed(sr).
+sr_killed(_) -> killed(sr, fun sr_nodes/1).
 
-%% A tree of three levels. Every class is killed at every stage, and then whatever it comes to.
-killed(Variant) ->
+%% A tree of three levels. Every class is killed, in the long run at every stage, and then whatever
+%% it comes to.
+killed(Variant, Then) ->
     Params = (params(Variant, 11))#{local_iterations := 40},
     with(Params, fun(Fleet) ->
         [
@@ -46,10 +53,20 @@ killed(Variant) ->
                     killed(Fleet, Params, fun() -> kill(Fleet, Class, Stage) end),
                 ct:pal("~w at ~w: ~w", [Class, Stage, Recovered])
             end
-         || Class <- [master, supervisor, submaster, colony], Stage <- [set_up, 0, 4]
+         || {Class, Stages} <- [{master, [4, set_up, 0]}, {supervisor, [0, set_up, 4]},
+                                {submaster, [set_up, 0, 4]}, {colony, [0, set_up, 4]}],
+            Stage <- short(Stages)
         ],
-        chaos(Fleet, Params)
+        chaos(Fleet, Params),
+        Then(Fleet)
     end).
+
+%% The first of some, where the run is a short one.
+short(List) ->
+    case os:getenv("SDERL_LONG") of
+        "1" -> List;
+        _ -> [hd(List)]
+    end.
 
 %% Longer and longer runs until something has been killed.
 chaos(Fleet, #{global_iterations := Rounds} = Params) ->
@@ -77,22 +94,17 @@ sr_one_level(_) ->
     end).
 
 %% A node dies: of colonies, of submasters, of the starter. It is named. The same nodes work again.
-sr_nodes(_) ->
+sr_nodes(Fleet) ->
     Params = long(sr, 11),
-    with(Params, fun(Fleet) ->
-        [Start, First | _] = All = sderl_fleet:nodes(Fleet),
-        [node_dies(Fleet, Params, Node)
-         || Node <- [lists:last(All), lists:nth(4, All), First, Start]],
-        killed(Fleet, params(sr, 11), fun() -> ok end)
-    end).
+    [Start, First | _] = All = sderl_fleet:nodes(Fleet),
+    [node_dies(Fleet, Params, Node)
+     || Node <- [lists:last(All), lists:nth(4, All), First, Start]],
+    killed(Fleet, params(sr, 11), fun() -> ok end).
 
-gr_node_dies(_) ->
-    Params = long(gr, 5),
-    with(Params, fun(Fleet) ->
-        [_Start, First | _] = All = sderl_fleet:nodes(Fleet),
-        [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), First]],
-        killed(Fleet, params(gr, 5), fun() -> ok end)
-    end).
+gr_node_dies(Fleet, Params) ->
+    [_Start, First | _] = All = sderl_fleet:nodes(Fleet),
+    [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), First]],
+    chaos(Fleet, params(gr, 5)).
 
 node_dies(Fleet, Params, Node) ->
     Text = broken(Fleet, Params, fun() -> ok = sderl_fleet:kill(Fleet, Node) end),
@@ -103,76 +115,61 @@ node_dies(Fleet, Params, Node) ->
     nothing_left(Fleet),
     {ok, Node} = sderl_fleet:restart(Fleet, Node).
 
-no_recovery(_) ->
-    Params = long(ml, 5),
-    with(Params, fun(Fleet) ->
-        [_Start, First | _] = All = sderl_fleet:nodes(Fleet),
-        [
-            begin
-                Text = broken(Fleet, Params, fun() -> kill(Fleet, Class, 0) end),
-                ct:pal("~ts", [Text]),
-                ?assertMatch({match, _},
-                             re:run(Text, [Words, " on n[0-9].* died: killed; gr and sr recover "
-                                                  "from kills, tl and ml do not"])),
-                nothing_left(Fleet)
-            end
-         || {Class, Words} <- [{colony, "^colony [1-4]"},
-                               {submaster, "^submaster [12] on node 1 of level 1"},
-                               {master, "^the master"}]
-        ],
-        [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), First]],
-        ?assertMatch({error, {aco, {no_recovery, ml}}},
-                     sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 10}}, "test")),
-        ?assertMatch({error, {aco, {too_few_colonies, 3, 4}}},
-                     sderl_aco_cluster:on(Fleet, Params#{colonies => 3}, "test"))
-    end).
+no_recovery(Fleet, Params) ->
+    [_Start, First | _] = All = sderl_fleet:nodes(Fleet),
+    [
+        begin
+            Text = broken(Fleet, Params, fun() -> kill(Fleet, Class, 0) end),
+            ct:pal("~ts", [Text]),
+            ?assertMatch({match, _},
+                         re:run(Text, [Words, " on n[0-9].* died: killed; gr and sr recover "
+                                              "from kills, tl and ml do not"])),
+            nothing_left(Fleet)
+        end
+     || {Class, Words} <- [{colony, "^colony [1-4]"},
+                           {submaster, "^submaster [12] on node 1 of level 1"},
+                           {master, "^the master"}]
+    ],
+    [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), First]],
+    ?assertMatch({error, {aco, {no_recovery, ml}}},
+                 sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 10}}, "test")),
+    ?assertMatch({error, {aco, {too_few_colonies, 3, 4}}},
+                 sderl_aco_cluster:on(Fleet, Params#{colonies => 3}, "test")).
 
 %% Nothing goes on when nobody waits for it any more.
-interrupted(_) ->
-    Params = long(sr, 5),
-    with(Params, fun(Fleet) ->
-        {Pid, Ref} = spawn_monitor(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
-        ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
-        exit(Pid, kill),
-        receive
-            {'DOWN', Ref, process, Pid, _} -> ok
-        end,
-        nothing_left(Fleet)
-    end).
+interrupted(Fleet, Params) ->
+    {Pid, Ref} = spawn_monitor(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
+    ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
+    exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    end,
+    nothing_left(Fleet).
 
 %% Nodes that are stopped do not die, and are named.
-too_long(_) ->
-    Params = (long(gr, 5))#{timeout_s := 1},
-    with(Params, fun(Fleet) ->
-        {error, Reason} = sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 50}}, "test"),
-        ?assertMatch({match, _},
-                     re:run(sderl_papers_reason:text(Reason), "^it took longer than 1 s")),
-        nothing_left(Fleet),
-        %% Nor does anybody kill any more.
-        ?assertEqual([], [Pid
-                          || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:=
-                                                 {sderl_chaos_service, init, 1}])
-    end).
+too_long(Fleet, Params0) ->
+    Params = Params0#{timeout_s := 1},
+    {error, Reason} = sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 50}}, "test"),
+    ?assertMatch({match, _},
+                 re:run(sderl_papers_reason:text(Reason), "^it took longer than 1 s")),
+    nothing_left(Fleet),
+    %% Nor does anybody kill any more.
+    ?assertEqual([], [Pid
+                      || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:=
+                                             {sderl_chaos_service, init, 1}]).
 
 %% That a node stands still is found by asking all of them, for which there is time.
 stands_still(_) ->
-    case os:getenv("SDERL_LONG") of
-        "1" ->
-            Params = (long(gr, 5))#{timeout_s := 3},
-            with(Params, fun(Fleet) ->
-                Last = lists:last(sderl_fleet:nodes(Fleet)),
-                Task = sderl_fleet_task:start(
-                    fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end
-                ),
-                ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
-                ok = sderl_fleet:suspend(Fleet, Last),
-                {ok, {error, {aco, Silent}}} = sderl_fleet_task:result(Task, 240_000),
-                ?assertEqual({silent, [Last], 3}, Silent),
-                ok = sderl_fleet:resume(Fleet, Last)
-            end);
-        _ ->
-            {skip, "only with SDERL_LONG=1"}
-    end.
+    Params = (long(gr, 5))#{timeout_s := 3},
+    with(Params, fun(Fleet) ->
+        Last = lists:last(sderl_fleet:nodes(Fleet)),
+        Task = sderl_fleet_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
+        ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
+        ok = sderl_fleet:suspend(Fleet, Last),
+        {ok, {error, {aco, Silent}}} = sderl_fleet_task:result(Task, 240_000),
+        ?assertEqual({silent, [Last], 3}, Silent),
+        ok = sderl_fleet:resume(Fleet, Last)
+    end).
 
 %% A run, and beside it something that is killed: it is as if there had been nothing.
 killed(Fleet, #{global_iterations := Rounds} = Params, Break) ->

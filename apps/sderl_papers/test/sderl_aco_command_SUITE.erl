@@ -11,7 +11,7 @@
 
 -compile([export_all, nowarn_export_all]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [command, tree, folder, mistakes, timeout, golden_published, best_known_published].
 

@@ -12,7 +12,7 @@ fast it is.
 -export([all/0, suite/0]).
 -export([stock/1, pg/1, sd/1, any/1, closed/1, interrupted/1]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [stock, pg, sd, any, closed, interrupted].
 
@@ -106,7 +106,7 @@ interrupted_there(Dir) ->
     ?assertEqual(143, Status),
     ok = sderl_fleet:await(fun() ->
         marked(Tmp) =:= [] andalso filelib:wildcard(filename:join(Tmp, "sderl-fleet-*")) =:= []
-    end, 30_000),
+    end, 60_000),
     {ok, Text} = file:read_file(Json),
     [?assertMatch(#{<<"experiment">> := <<"debench">>, <<"metrics">> := #{<<"errors">> := 0}},
                   json:decode(Line))

@@ -8,11 +8,13 @@
 
 -compile([export_all, nowarn_export_all]).
 
--define(SOON, 30_000).
+-define(SOON, 60_000).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [recovery_rd, recovery_rsd, node_rsd, client_node_rsd, client_node_dies, command].
+all() ->
+    [recovery_rsd, node_rsd, client_node_rsd, client_node_dies, command]
+        ++ [recovery_rd || os:getenv("SDERL_LONG") =/= false].
 
 %% Each on the same nodes, and a conversation that goes on as long as its session is not killed.
 

@@ -9,9 +9,9 @@
 -export([all/0, suite/0]).
 -export([resumed/1, failing/1, applications/1]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [resumed, failing, applications].
+all() -> [resumed, failing] ++ [applications || os:getenv("SDERL_LONG") =/= false].
 
 resumed(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "reproduced"),
@@ -34,7 +34,7 @@ resumed(Config) ->
     ok = sderl_fleet:await(fun() -> fleets() =/= [] end, 60_000),
     true = exit(Runner, kill),
     receive {'DOWN', Monitor, process, Runner, killed} -> ok end,
-    ok = sderl_fleet:await(fun() -> fleets() =:= [] end, 20_000),
+    ok = sderl_fleet:await(fun() -> fleets() =:= [] end, 60_000),
 
     {ok, _, [Measured | _] = Before} = sderl_reproduce_store:read(Dir),
     ?assertMatch(#{experiment := <<"debench">>, metrics := #{<<"global">> := _, <<"took_s">> := _}},

@@ -37,7 +37,7 @@ Those of `m:sderl_bench_meter` (an operation is an ant), these of the whole run.
 | `cpu_us_per_op_in_rounds` | `cpu_us_per_op` without those (`tl` to `sr`); `monitoring` is on for so long |
 | `links_expected`, `links_as_expected` | `links_total` by the tree and its groups, or in a full mesh; whether each node has its number |
 
-What there is nothing to measure of is `undefined`.
+A metric without measurements is `undefined`.
 
 Source: ACO of the RELEASE project; Chechina et al. (2017).
 """.
@@ -98,7 +98,7 @@ default.
 -spec variants() -> [variant()].
 variants() -> [plain, smp, tl, ml, gr, sr].
 
--doc "What is taken for parameters that are not given.".
+-doc "The defaults of parameters that are not given.".
 -spec defaults() -> #{atom() => term()}.
 defaults() ->
     (sderl_aco_options:defaults())#{

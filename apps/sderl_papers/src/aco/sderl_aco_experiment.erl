@@ -27,12 +27,13 @@ summary() -> "ant colonies schedule jobs: one node, masters and submasters, reco
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Ant colony optimisation of schedules on one machine, by total weighted tardiness. "
-                "Colonies are in one\n"
-                "virtual machine (plain: as the algorithm reads; smp: with fast inner loops), on "
-                "nodes with a master (tl), in a\n"
-                "tree of submasters (ml), with global names and recovery (gr), or with those in "
-                "s_groups (sr).",
+        help =>
+            """
+            Ant colony optimisation of schedules on one machine, by total weighted tardiness.
+            Colonies are in one virtual machine (plain: as the algorithm reads; smp: with fast inner
+            loops), on nodes with a master (tl), in a tree of submasters (ml), with global names and
+            recovery (gr), or with those in s_groups (sr).
+            """,
         arguments =>
             [
                 option(variant, "LIST", string, "smp",
@@ -48,7 +49,7 @@ command() ->
                 option(sample, "K", integer, 0,
                        "so many of them, evenly taken; with --match, of each; 0: all"),
                 option(size, "N", integer, 0,
-                       "jobs: of generated instances (40), and of files that do not tell it"),
+                       "jobs: of generated instances (40), and of files that do not have it"),
                 option(rdd, "X", string, "0.6", "generated: relative range of due dates"),
                 option(tf, "X", string, "0.6", "generated: tardiness factor"),
                 option(standard, "K", integer, 0, "generated: K instances for each of the 25 pairs "
@@ -79,8 +80,7 @@ command() ->
                 option(chaos, "MS", integer, 0,
                        "kill a process on every node each MS milliseconds (gr, sr); 0: none"),
                 option(timeout, "S", integer, 600, "seconds after which a run is given up")
-            ] ++ sderl_bench_series:options(#{nodes => "5", repeat => 1}) ++
-                [sderl_bench_experiment:json_option()]
+            ] ++ sderl_bench_series:options(#{nodes => "5", repeat => 1})
     }.
 
 names(Atoms) -> lists:join(", ", [atom_to_list(A) || A <- Atoms]).
@@ -226,8 +226,8 @@ instances(#{size := Size, standard := Each, rdd := Rdd, tf := Tf, seed := Seed})
     {ok, [{Instance, undefined} || Instance <- Generated]}.
 
 -doc """
-Those whose names begin so, in the order of `match`; of each so many, evenly taken. No `match`: all;
-0: as many as there are.
+The instances whose names begin so, in the order of `match`; of each so many, evenly taken. No
+`match`: all; 0: as many as there are.
 """.
 -spec selected([{sderl_aco_instance:instance(), term()}],
                #{match := [string()], sample := non_neg_integer()}) ->
@@ -314,7 +314,7 @@ table(Runs) ->
 distinct(Runs) -> lists:uniq([maps:remove(run, Params) || #{params := Params} <- Runs]).
 
 row(#{variant := Variant} = Params, Runs, Plain) ->
-    Mine = [M || #{params := P, metrics := M} <- Runs, maps:remove(run, P) =:= Params],
+    Mine = sderl_bench_series:metrics(Params, Runs),
     Spread = fun(Key) -> sderl_table:spread([maps:get(Key, M) || M <- Mine]) end,
     Middle = fun(Key) ->
         sderl_table:number(sderl_table:median([V || #{Key := V} <- Mine, is_number(V)]))
@@ -324,8 +324,8 @@ row(#{variant := Variant} = Params, Runs, Plain) ->
         [sderl_table:spread(ratios(Params, Runs)) || Plain] ++
         [Middle(Key) || Key <- [kills, links_per_node_max, packets, cpu_us_per_op, memory_mib_max]].
 
-%% Of one instance: where its best-known cost is 0, one that missed it is not known in percent, and
-%% so not the median.
+%% For one instance: if its best-known cost is 0, a run that missed it has no value in percent, and
+%% so there is no median.
 over(Metrics) ->
     Over = [E || #{mean_excess_pct := E} <- Metrics],
     excess(case lists:member(undefined, Over) of
@@ -398,7 +398,7 @@ overview(Runs) ->
         ]
     ).
 
--doc "What must be so in every run; an error when it is not.".
+-doc "The conditions of every run; an error if one does not hold.".
 -spec verdict([sderl_bench_series:run()]) -> ok | {error, sderl_command:text()}.
 verdict(Runs) ->
     Wrong = [

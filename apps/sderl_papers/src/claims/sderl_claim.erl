@@ -105,7 +105,7 @@ greatest.
 -doc "What to measure, the most important first.".
 -callback points(sderl_reproduce_scale:scale()) -> [point()].
 
--doc "What the points say of the claim, and why; there may be any of them, and none.".
+-doc "The verdict from the points, and why; there may be any points, and none.".
 -callback verdict([sderl_claim_points:measured()]) -> {verdict(), binary()}.
 
 -doc "What is shown of the points.".

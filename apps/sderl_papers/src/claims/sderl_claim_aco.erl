@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_claim_aco).
 -moduledoc """
-What the claims about ant colonies (C5 to C7, C10, C12) have in common: their points, which they
-share, and what they ask of these.
+The common part of the claims about ant colonies (C5 to C7, C10, C12): their points, which they
+share, and their conditions.
 
 In the distributed variants each colony has a node of its own, in a tree below nodes that only pass
 results on: with degree P and X levels these are P^X colonies (`leaves/2`). `tl` has no such nodes,
-and is given as many colonies, so that all four do the same work. What is compared is therefore by
+and is given as many colonies, so that all four do the same work. The comparison is therefore by
 colonies, and `nodes` are those of the trees; one more node starts it all.
 """.
 
@@ -307,7 +307,7 @@ table(Title, Named) ->
 
 number(Params, Key) -> text(sderl_table:number(maps:get(Key, Params, undefined))).
 
--doc "What a reader must know of all these points.".
+-doc "The notes for the reader on all these points.".
 -spec notes() -> [binary()].
 notes() ->
     [

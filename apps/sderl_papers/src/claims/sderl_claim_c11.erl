@@ -43,7 +43,7 @@ points(#{deploy := #{nodes := Nodes, hosts := Hosts, simulated := Simulated}}) -
            fixed_s => 0, work_s => 1 + 0.02 * ?PER_HOST * N, most_runs => 1}
          || N <- ends_first(Simulated)].
 
-%% What decides is measured first.
+%% The points that decide are measured first.
 ends_first([_, _ | _] = Sizes) ->
     Ends = [hd(Sizes), lists:last(Sizes)],
     Ends ++ (Sizes -- Ends);

@@ -101,7 +101,7 @@ unit([packets]) ->
 unit([messages]) ->
     "The system does not tell of packets: these are messages, each a write to a socket.".
 
-%% Those of about 50 nodes, where there are more, and the largest.
+%% The points of about 50 nodes, if there are more, and the largest.
 told(Most, #{sr := Largest} = By, Points) ->
     Near = [
         {sderl_claim_aco:nodes(Group), C}

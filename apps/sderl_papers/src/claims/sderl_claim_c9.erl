@@ -15,7 +15,7 @@
 -define(IMPACT, 80).
 %% Kills behind a verdict, in each mode.
 -define(LEAST_KILLS, 10).
-%% What must be 0: as that is what is claimed, and as else something is wrong.
+%% The counts that must be 0: because that is the claim, and because otherwise something is wrong.
 -define(WRONG, [broken_conversations_not_killed, lost_messages, names_missing, names_left]).
 -define(BEHIND, [not_back, clients_left, rows_left, processes_left]).
 
@@ -213,7 +213,7 @@ parts(Points) ->
 sorted(Points) ->
     [Point || {_, Point} <- lists:ukeysort(1, [{X, Point} || #{x := X} = Point <- Points])].
 
-%% What is delivered over time, without kills and with the most of each kind.
+%% The deliveries over time, without kills and with the most of each kind.
 timeline(Points, Mode) ->
     Killed = killed(Points, Mode),
     Most = [lists:last(Of)

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_claim_im).
 -moduledoc """
-What the claims about the messenger (C8, C9, C12) have in common: their points, and the table of
+The common part of the claims about the messenger (C8, C9, C12): their points, and the table of
 them.
 """.
 
@@ -121,7 +121,7 @@ table(Title, Groups) ->
 
 number(Params, Key) -> text(sderl_table:number(maps:get(Key, Params, undefined))).
 
--doc "What a reader must know of all these points.".
+-doc "The notes for the reader on all these points.".
 -spec notes() -> [binary()].
 notes() ->
     [

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_claim_load).
 -moduledoc """
-What the claims about DE-Bench (C1 to C3) have in common: their points, which they share, what of
-these can be judged, and the notes.
+The common part of the claims about DE-Bench (C1 to C3): their points, which they share, the points
+that can be judged, and the notes.
 
 A point is one division of the machine's nodes into clusters, under the same open load on each node:
 see `m:sderl_reproduce_scale`.
@@ -126,8 +126,8 @@ base_share(Points, Modes) ->
     end.
 
 -doc """
-Those that a verdict may rest on: the machine was not short of processor, there were operations
-enough, and nearly all succeeded.
+The points that a verdict may rest on: the machine was not short of processor time, there were
+enough operations, and nearly all succeeded.
 """.
 -spec judged(sized()) -> sized().
 judged(Groups) ->
@@ -141,7 +141,7 @@ judged(Groups) ->
 
 done(Pct) -> is_number(Pct) andalso Pct >= ?DONE_PCT.
 
-%% Those that ended, in all runs of a point.
+%% The operations that ended, in all runs of a point.
 global_ops(Group) -> sum(Group, [global, ops]).
 
 -doc "From the smallest to the largest of these clusters; `unknown` where there are not two.".
@@ -166,8 +166,8 @@ times(#{ratio := Ratio}) -> [sderl_table:number(Ratio), " times"];
 times(unknown) -> "not known".
 
 -doc """
-What a growth of `Factor` from 10 to 100 nodes is over another range of sizes: the same power of the
-size. Over less than a fourfold range nothing is judged, `infinity`.
+The growth over another range of sizes that corresponds to `Factor` from 10 to 100 nodes: the same
+power of the size. Over less than a fourfold range nothing is judged, `infinity`.
 """.
 -spec scaled_limit(Factor :: number(), Range :: number()) -> float() | infinity.
 scaled_limit(_Factor, Range) when Range < 4 -> infinity;
@@ -253,8 +253,8 @@ ms(Ms) when Ms < 0.1 -> [sderl_table:number(1000 * Ms), " µs"];
 ms(Ms) -> [sderl_table:number(Ms), " ms"].
 
 -doc """
-What a reader must know of the points of a page, the rule about the processor with what was
-measured: whether the verdict rests on all or on those judged.
+The notes for the reader on the points of a page, with the rule about the processor and the
+measurements: whether the verdict rests on all points or on the judged ones.
 """.
 -spec notes([sized()], all | judged) -> [binary()].
 notes(Shown, Which) ->

@@ -18,7 +18,7 @@ Keys and words are binaries, as JSON gives them.
     metrics := #{binary() => term()}
 }.
 
--doc "What the runs of one point have in common, and other points do not.".
+-doc "The parameters that the runs of one point share, and by which points differ.".
 -type key() :: {Experiment :: binary(), Params :: #{binary() => term()}}.
 
 -doc "All runs of one point, with their numbers in the same order.".
@@ -82,9 +82,9 @@ grouped(Points, Workload, Wanted) ->
     ].
 
 -doc """
-Runs that could not be measured, each once, with the reason in words. One that was measured when it
-was tried again is none of them. `in_run`: whether what was to be measured failed, and not the
-machine or the start.
+Runs that could not be measured, each once, with the reason in words. A point that was measured at a
+later try is none of them. `in_run`: whether what was to be measured failed, and not the machine or
+the start.
 """.
 -spec failed([measured()], sderl_claim:workload(), wanted()) -> [failure()].
 failed(Points, Workload, Wanted) ->
@@ -132,7 +132,7 @@ whole({confirmed, Said}, [#{reason := Reason} | _] = Failed) ->
 whole(Verdict, _) ->
     Verdict.
 
--doc "Those of these metrics that are not known of every run: what is not known is not 0.".
+-doc "The metrics among these that are unknown for some run: an unknown metric is not 0.".
 -spec lacking(group(), [atom()]) -> [atom()].
 lacking(#{runs := Runs} = Group, Keys) ->
     [Key || Key <- Keys, length(numbers(Group, [Key])) < length(Runs)].

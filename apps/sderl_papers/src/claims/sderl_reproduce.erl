@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_reproduce).
 -moduledoc """
-What a reproduction found: its folder as pages, one for each claim, and as the table of verdicts.
+The results of a reproduction: its folder as pages, one for each claim, and as the table of
+verdicts.
 
 `m:sderl_reproduce_command` measures; this only reads what is there, and may be asked at any time,
 also while it is measured.
@@ -12,10 +13,9 @@ also while it is measured.
 -export_type([run/0]).
 
 -doc """
-What was asked, and how far it came. Times are in seconds, `budget_s` is `undefined` without a
-limit, `revision` where the sources' is not known, `ended` while runs are missing. `left_out` did
-not fit into the budget, `failed` could not be measured. `points` is the number of runs in the
-folder.
+The request, and its progress. Times are in seconds, `budget_s` is `undefined` without a limit,
+`revision` where the sources' is not known, `ended` while runs are missing. `left_out` did not fit
+into the budget, `failed` could not be measured. `points` is the number of runs in the folder.
 """.
 -type run() :: #{
     scale := binary(),

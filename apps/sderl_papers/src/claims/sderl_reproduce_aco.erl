@@ -60,7 +60,7 @@ listed(Dir) ->
         Sorted -> {ok, [#{folder => <<?FOLDER>>, name => Name} || {_, Name} <- Sorted]}
     end.
 
--doc "What an instance is called on a page, from the parameters of a point that was measured.".
+-doc "The name of an instance on a page, from the parameters of a measured point.".
 -spec name(#{binary() => term()}) -> binary().
 name(#{<<"folder">> := Folder, <<"name">> := Name}) -> <<Folder/binary, "/", Name/binary>>;
 name(#{<<"n">> := N, <<"rdd">> := Rdd, <<"tf">> := Tf, <<"seed">> := Seed}) ->

@@ -4,7 +4,7 @@
 `bin/sderl reproduce [C1 C4 ...] [--scale small|medium|full] --out DIR`: repeats experiments of the
 published work on this machine.
 
-What is measured is in `DIR/points.jsonl`, a line for each run, as `m:sderl_bench_output` writes
+The measurements are in `DIR/points.jsonl`, a line for each run, as `m:sderl_bench_output` writes
 them. The same command again measures what is missing.
 """.
 
@@ -14,7 +14,7 @@ them. The same command again measures what is missing.
 
 -doc false.
 -spec summary() -> string().
-summary() -> "repeats experiments of the published work, with verdicts from what was measured".
+summary() -> "repeat experiments of the published work, with verdicts from the measurements".
 
 -doc """
 Measures, and prints a verdict for each claim. A usage error where claims or options are wrong.
@@ -42,11 +42,11 @@ arguments() ->
     #{
         help =>
             "Repeats experiments of the published work on SD Erlang on this machine, as many\n"
-            "points and runs as fit into a budget of time, and computes from what was measured\n"
+            "points and runs as fit into a budget of time, and computes from the measurements\n"
             "whether each claim is confirmed, refuted, or not shown at this scale.\n"
-            "small takes up to 5 minutes for all claims together, medium up to 40, full as\n"
-            "long as it takes. The same command again, after an interruption, measures what\n"
-            "is missing. C5 uses the published instances of the folder that the environment\n"
+            "small takes up to 5 minutes for all claims together, medium up to 60, full as\n"
+            "long as it takes. The same command again, after an interruption, measures the\n"
+            "missing points. C5 uses the published instances of the folder that the environment\n"
             "variable SDERL_INSTANCES names, or generated ones. The claims:\n\n" ++ listed(),
         arguments => [
             #{name => claims, nargs => list, type => string, required => false,

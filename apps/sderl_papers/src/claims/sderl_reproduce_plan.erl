@@ -13,8 +13,8 @@ is not in all of them.
 Points that differ in `monitoring` only follow one another, so that what disturbs the machine is in
 both or in neither; which of them is first changes from run to run.
 
-What was measured is charged with what it took, what is planned with what it should take. A point
-that several claims ask for is charged to the first.
+A measured run is charged with the time that it took, a planned one with its estimate. A point that
+several claims ask for is charged to the first.
 """.
 
 -export([plan/4, total/1]).
@@ -24,8 +24,8 @@ that several claims ask for is charged to the first.
 -type claim() :: #{id := binary(), share := pos_integer(), points := [sderl_claim:point()]}.
 
 -doc """
-A run that was tried; `took_s` is the whole time, with start and stop of nodes. One that `failed` is
-not planned again; one that is to be `retried` cost time and gave nothing.
+A run that was tried; `took_s` is the whole time, with start and stop of nodes. A run that `failed`
+is not planned again; a run that is to be `retried` cost time without a result.
 """.
 -type measured() ::
     #{key := sderl_claim_points:key(), took_s := number(), outcome := ok | failed | retried}.
@@ -166,7 +166,7 @@ factor(Seen) ->
 
 %% ---------------------------------------------------------------- the budget
 
-%% What each claim has left.
+%% The remaining budget of each claim.
 left(Claims, _Entries, infinity) ->
     #{Id => infinity || #{id := Id} <- Claims};
 left(Claims, Entries, Budget) ->
@@ -177,7 +177,8 @@ left(Claims, Entries, Budget) ->
      || #{id := Id, share := Share} <- Claims
     }).
 
-%% What one took over its part, the others lack: no part below nothing, and the same sum.
+%% The time that one claim took over its part is missing for the others: no part falls below zero,
+%% and the sum stays the same.
 evened(Parts) ->
     Debt = lists:sum([-P || P <- maps:values(Parts), P < 0]),
     Wealth = lists:sum([P || P <- maps:values(Parts), P > 0]),

@@ -3,8 +3,8 @@
 -moduledoc """
 Measures the points of claims, one after the other, into a folder.
 
-After each point it is planned anew, with what the points so far took. Whatever ends this, all that
-was measured is in the folder, and the nodes end with the calling process.
+After each point it is planned anew, with what the points so far took. However the run ends, all
+measurements are in the folder, and the nodes end with the calling process.
 """.
 
 -export([run/2, planned/1, failed_in/1]).
@@ -118,7 +118,7 @@ save(#{jobs := Jobs, left_out := LeftOut, failed := Failed},
      #{request := #{out := Dir, claims := Modules}, head := Head, points := Points,
        reasons := Reasons}) ->
     Now = [sderl_claim:id(Module) || Module <- Modules],
-    %% What another command of this folder had to say of its claims stays.
+    %% The entries of another command of this folder on its claims stay.
     Others = fun(Key) ->
         [Of || #{<<"claim">> := Id} = Of <- maps:get(Key, Head, []), not lists:member(Id, Now)]
     end,

@@ -4,8 +4,8 @@
 The folder of a reproduction: `run.json` says what was asked, `points.jsonl` has a line for each run
 of each point.
 
-A point is written, and on the disk, before the next one begins. What an interruption tore is the
-last line at most, and is dropped.
+A point is written, and on the disk, before the next one begins. An interruption can tear only the
+last line, which is dropped.
 """.
 
 -export([open/2, look/2, read/1, save/2, append/2]).
@@ -133,7 +133,7 @@ points(Dir) ->
         {error, Reason} -> {error, ["cannot read ", File, ": ", file:format_error(Reason)]}
     end.
 
-%% What follows the last end of a line is nothing, or a line that was torn.
+%% After the last end of a line there is nothing, or a torn line.
 lines(_File, _Number, [_Torn], Bytes, Points) ->
     {ok, lists:reverse(Points), Bytes};
 lines(File, Number, [Line | Lines], Bytes, Points) ->

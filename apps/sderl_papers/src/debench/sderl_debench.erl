@@ -6,10 +6,10 @@ Fig. 9-11].
 
 Every node makes operations of its own (`m:sderl_debench_node`), a weighted mix
 (`m:sderl_debench_mix`) of point-to-point ones, of names that all nodes of the cluster or the group
-have, and of names of the node alone. Nobody coordinates them. What the original measures as
-throughput against nodes on as many machines as nodes cannot be seen so on one machine, whose
-processor bounds it; latency, errors, messages and processor time for each operation can, under a
-load that stays the same for each node.
+have, and of names of the node alone. Nobody coordinates them. The original measures throughput over
+nodes, with a machine for each node. On one machine the processor limits throughput, so it shows
+nothing about the cluster; latency, errors, messages and processor time for each operation do, under
+a load that stays the same for each node.
 
 | mode | links | global names |
 |---|---|---|
@@ -45,8 +45,8 @@ with one large one, and what differs is the size of the cluster alone.
 -type mode() :: stock | pg | sd.
 
 -doc """
-`nodes` is the number in one cluster, at least 2. What is left out has the value of `defaults/0`;
-`group_size`, for `sd`, is that of the cluster then, and else divides it.
+`nodes` is the number in one cluster, at least 2. Missing keys have the values of `defaults/0`; a
+missing `group_size`, for `sd`, is that of the cluster, and a given one divides it.
 
 `p2p`: in `sd`, point-to-point operations go to nodes of the own group, which are linked anyway, or
 to `any` of the cluster, which makes links (the original's `transitive_connection`). `payload` in
@@ -87,8 +87,7 @@ bytes is the block that goes there and back, `compute_us` what the other node co
 -define(NAMES_MS, 5000).
 
 -doc """
-What is measured where nothing else is asked for: 20 operations a second on each node, 1 % of them
-global.
+The default load: 20 operations a second on each node, 1 % of them global.
 """.
 -spec defaults() -> #{atom() => term()}.
 defaults() ->
@@ -138,7 +137,7 @@ run(#{mode := Mode, nodes := Count} = Given, Label) ->
         end
     end.
 
-%% What a registry calls all nodes are those of one cluster.
+%% For a registry, all nodes are those of one cluster.
 namespaces(sd, Groups, Nodes, _) -> [sderl_bench_layout:named(Groups, Nodes)];
 namespaces(_, [{All, _}], Nodes, Count) -> [[{All, Chunk}] || Chunk <- chunks(Count, Nodes)].
 
@@ -188,7 +187,7 @@ every(What, Wanted, Answers) ->
         [{Node, Answer} | _] -> {error, {What, Node, Answer}}
     end.
 
-%% What differs from node to node.
+%% The settings that differ from node to node.
 loads(Clusters, Namespaces, #{p2p := P2p}) ->
     Places = [{Node, Group, Members} || {Group, Members} <- Namespaces, Node <- Members],
     [

@@ -29,14 +29,15 @@ summary() -> "DE-Bench: nodes talk to one another and register names, stock agai
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "DE-Bench: each node makes its own mix of operations, and no node directs the "
-                "others: spawns and\n"
-                "calls to other nodes, registrations of names that all nodes of its cluster or "
-                "group have (a look-up\n"
-                "and an unregistration follow on each), and the same of local names.\n"
-                "Modes: stock (full mesh, global), pg (full mesh, process groups instead of global "
-                "names, eventually\n"
-                "consistent), sd (s_groups). Nodes run on this machine with one scheduler each.",
+        help =>
+            """
+            DE-Bench: each node makes its own mix of operations, and no node directs the others:
+            spawns and calls to other nodes, registrations of names that all nodes of its cluster or
+            group have (a look-up and an unregistration follow on each), and the same of local
+            names. Modes: stock (full mesh, global), pg (full mesh, process groups instead of global
+            names, eventually consistent), sd (s_groups). Nodes run on this machine with one
+            scheduler each.
+            """,
         arguments =>
             sderl_bench_series:options(#{nodes => "10", repeat => 1}) ++ [
                 option(mode, "LIST", string, "sd",
@@ -65,8 +66,7 @@ command() ->
                        "how the operations that are not global are split"),
                 option(timeout_ms, "MS", integer, 10_000, "how long an operation may take"),
                 option(seed, "N", integer, 1,
-                       "the same seed gives the same operations at the same times"),
-                sderl_bench_experiment:json_option()
+                       "the same seed gives the same operations at the same times")
             ]
     }.
 

@@ -30,7 +30,9 @@ A share of global operations is asked for as a share of operations, whatever uni
 -type class() :: p2p | global | local.
 -doc "What is drawn.".
 -type unit() :: p2p() | global | local.
--doc "What has a weight; `local` is that of a local registration, which draws the other two.".
+-doc """
+The kinds with a weight; `local` is the weight of a local registration, which draws the other two.
+""".
 -type weight() :: p2p() | local.
 -type weights() :: #{weight() => number()}.
 

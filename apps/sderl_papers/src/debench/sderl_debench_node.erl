@@ -24,7 +24,7 @@ ended.
 -doc """
 `index` is the node's place in the fleet, `begin_us` the `os:system_time/1` at which it begins;
 `targets` are the nodes for point-to-point operations; `in_flight` is the most units that may be on
-their way under open load. Others are as in `t:sderl_debench_op:context/0` and
+their way under open load. The other keys are as in `t:sderl_debench_op:context/0` and
 `t:sderl_debench_mix:options/0`.
 """.
 -type load() :: #{
@@ -86,9 +86,9 @@ their way under open load. Others are as in `t:sderl_debench_op:context/0` and
 
 %% What operations call.
 -define(USED, [
-    sderl_debench_mix, sderl_debench_op, sderl_debench_server, sderl_debench_statem,
-    sderl_debench_tally, sderl_bench_histogram, sderl_bench_pace, sderl_fleet_task, rpc, erpc, gen,
-    gen_server, gen_statem, rand, global, pg
+    sderl_debench_mix, sderl_debench_op, sderl_debench_echo, sderl_debench_server,
+    sderl_debench_statem, sderl_debench_tally, sderl_bench_histogram, sderl_bench_pace,
+    sderl_fleet_task, rpc, erpc, gen, gen_server, gen_statem, rand, global, pg
 ]).
 
 %% A worker that only fails must not spin.

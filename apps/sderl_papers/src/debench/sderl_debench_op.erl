@@ -5,10 +5,10 @@ Runs one unit of the mix on a node, and says how each of its operations went.
 
 Every operation ends, at the latest when its time is over: those on other nodes by their own
 timeouts. A global one cannot be told to give up, so another process than the waiting one does it.
-That one is killed then, and its name goes with it, as names of dead processes do.
+That process is killed then, and its name goes with it, as names of dead processes do.
 """.
 
--export([run/5, work/2, reply/3]).
+-export([run/5]).
 -export_type([sample/0, outcome/0, context/0]).
 
 -doc "A reason `timeout` for all that took too long, else what was raised or answered.".
@@ -22,9 +22,9 @@ How an operation went: when it was due, when it began and when it ended, in nano
     {sderl_debench_mix:kind(), Due :: integer(), Begin :: integer(), End :: integer(), outcome()}.
 
 -doc """
-What all operations of a node have in common: the registry and the group for global names, the block
-that goes to other nodes and comes back, how long those compute, how long an operation may take, and
-the moment at which all end.
+The settings that all operations of a node share: the registry and the group for global names, the
+block that goes to other nodes and comes back, how long those compute, how long an operation may
+take, and the moment at which all end.
 """.
 -type context() :: #{
     impl := module(),
@@ -69,7 +69,7 @@ p2p(Kind, Node, #{block := Block, compute_us := ComputeUs} = Context) ->
 p2p(spawn, Node, Block, ComputeUs, Ms) ->
     %% After the timeout an answer is nobody's any more.
     Alias = alias([reply]),
-    _ = spawn(Node, ?MODULE, reply, [Alias, Block, ComputeUs]),
+    _ = spawn(Node, sderl_debench_echo, reply, [Alias, Block, ComputeUs]),
     receive
         {Alias, Echo} -> Echo
     after Ms ->
@@ -80,12 +80,12 @@ p2p(spawn, Node, Block, ComputeUs, Ms) ->
         end
     end;
 p2p(rpc, Node, Block, ComputeUs, Ms) ->
-    case rpc:call(Node, ?MODULE, work, [Block, ComputeUs], Ms) of
+    case rpc:call(Node, sderl_debench_echo, work, [Block, ComputeUs], Ms) of
         {badrpc, Reason} -> {error, {badrpc, Reason}};
         Echo -> Echo
     end;
 p2p(erpc, Node, Block, ComputeUs, Ms) ->
-    erpc:call(Node, ?MODULE, work, [Block, ComputeUs], Ms);
+    erpc:call(Node, sderl_debench_echo, work, [Block, ComputeUs], Ms);
 p2p(gen_server, Node, Block, ComputeUs, Ms) ->
     sderl_debench_server:call(Node, Block, ComputeUs, Ms);
 p2p(gen_statem, Node, Block, ComputeUs, Ms) ->
@@ -94,26 +94,6 @@ p2p(gen_statem, Node, Block, ComputeUs, Ms) ->
 echoed(Block, Block) -> ok;
 echoed({error, Reason}, _) -> {error, Reason};
 echoed(_, _) -> {error, wrong_block}.
-
--doc "What the other node does for its caller: computes for so long, and gives the block back.".
--spec work(binary(), ComputeUs :: non_neg_integer()) -> binary().
-work(Block, 0) ->
-    Block;
-work(Block, ComputeUs) ->
-    ok = busy(erlang:monotonic_time(microsecond) + ComputeUs),
-    Block.
-
-busy(Until) ->
-    case erlang:monotonic_time(microsecond) < Until of
-        true -> busy(Until);
-        false -> ok
-    end.
-
--doc "What a process does that was spawned from another node.".
--spec reply(reference(), binary(), ComputeUs :: non_neg_integer()) -> ok.
-reply(Alias, Block, ComputeUs) ->
-    Alias ! {Alias, work(Block, ComputeUs)},
-    ok.
 
 %% Names on this node
 

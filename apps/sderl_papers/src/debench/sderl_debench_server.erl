@@ -34,7 +34,7 @@ init(none) -> {ok, none}.
 -spec handle_call({echo, binary(), non_neg_integer()}, gen_server:from(), none) ->
     {reply, binary(), none}.
 handle_call({echo, Block, ComputeUs}, _From, none) ->
-    {reply, sderl_debench_op:work(Block, ComputeUs), none}.
+    {reply, sderl_debench_echo:work(Block, ComputeUs), none}.
 
 -doc false.
 -spec handle_cast(term(), none) -> {noreply, none}.

@@ -36,6 +36,6 @@ init(none) -> {ok, serving, none}.
 -doc false.
 -spec serving(gen_statem:event_type(), term(), none) -> gen_statem:event_handler_result(serving).
 serving({call, From}, {echo, Block, ComputeUs}, none) ->
-    {keep_state_and_data, [{reply, From, sderl_debench_op:work(Block, ComputeUs)}]};
+    {keep_state_and_data, [{reply, From, sderl_debench_echo:work(Block, ComputeUs)}]};
 serving(_, _, none) ->
     keep_state_and_data.

@@ -96,7 +96,7 @@ at([], Spread) -> Spread;
 at([Key | Path], M) when is_map_key(Key, M) -> at(Path, maps:get(Key, M));
 at(_, _) -> {undefined, undefined, undefined}.
 
--doc "What one must know of the numbers, and what went wrong.".
+-doc "The notes on the numbers, and the failures.".
 -spec notes([sderl_bench_series:run()]) -> unicode:chardata().
 notes(Runs) ->
     Points = sderl_bench_series:medians(Runs),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_debench_tally).
 -moduledoc """
-What came of the operations: of one process, of a node, of all nodes, as tallies can be merged.
+The results of operations: of one process, of a node, of all nodes, because tallies can be merged.
 
 An operation counts when its unit was due in the measured time, whenever it ended; only for
 `ops_per_s` it is when it ended that matters. Latencies are those of successful operations, as in
@@ -85,7 +85,7 @@ plus(Key, N, Counts) -> maps:update_with(Key, fun(Count) -> Count + N end, N, Co
 late(Ns, #{late := Late} = Tally) -> Tally#{late := sderl_bench_histogram:add(Ns, Late)}.
 
 -doc """
-What all of them have, of at least one. Seconds count from the beginning of each, whatever its
+The merged content of at least one tally. Seconds count from the beginning of each, whatever its
 clock.
 """.
 -spec merge([tally(), ...]) -> tally().
@@ -180,7 +180,7 @@ point({Latency, _, Errors}) ->
         errors => Errors
     }.
 
-%% Those that are met most.
+%% The most frequent ones.
 reasons(#{reasons := Reasons}) ->
     Most = lists:sort(fun({_, A}, {_, B}) -> A >= B end, maps:to_list(Reasons)),
     [

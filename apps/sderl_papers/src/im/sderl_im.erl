@@ -54,7 +54,7 @@ server to have another one for its replicas (`alone/1`); `clients` in all, on `c
 two at least on each. `speed` divides all waits of the published conversations; `warmup_s` should
 not be less than `ramp_s/1`. `timeout_ms`: after which a client asks again for the first time.
 `classes` of `chaos`: `all`, or `databases` alone. `monitoring`: whether all nodes are watched
-meanwhile, `m:sderl_bench_watch`. What is left out has the value of `defaults/0`.
+meanwhile, `m:sderl_bench_watch`. Missing keys have the values of `defaults/0`.
 """.
 -type params() :: #{
     mode := sderl_im_layout:mode(),
@@ -83,7 +83,7 @@ meanwhile, `m:sderl_bench_watch`. What is left out has the value of `defaults/0`
 -spec modes() -> [sderl_im_layout:mode()].
 modes() -> [rd, rsd].
 
--doc "What is taken for parameters that are not given.".
+-doc "The defaults of parameters that are not given.".
 -spec defaults() -> #{atom() => term()}.
 defaults() ->
     #{

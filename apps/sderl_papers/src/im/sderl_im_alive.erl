@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_alive).
 -moduledoc """
-What the processes on a server say of themselves, when both copies of a database are lost.
+Asks the processes on a server for their own rows when both copies of a database are lost.
 """.
 
 -export([rows/1]).

@@ -45,6 +45,6 @@ lost({Session, Pid, _, APid, _, BPid}, Conf) ->
     ok = sderl_im_net:to(Conf, BPid, {session_lost, Session, Pid}),
     remove.
 
--doc "What the sessions of this server know.".
+-doc "The rows that the sessions of this server know.".
 -spec alive() -> [row()].
 alive() -> sderl_im_alive:rows(sessions).

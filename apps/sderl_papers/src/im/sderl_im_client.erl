@@ -4,11 +4,11 @@
 A client: somebody who is logged in and talks. It runs on a client node, beside
 `m:sderl_im_routers`.
 
-Whatever it asks for it asks for again until there is an answer, each time by another router, and
-gives up after so many times. A message that is not acknowledged is sent again to the session; the
-receiver knows it by its number, so that it is taken once. So what dies on the way costs time and no
-message, but for the session itself: when that dies the client is told, or notices it, and the
-conversation is *lost*, with the messages that were not acknowledged.
+It repeats each request until there is an answer, each time by another router, and gives up after so
+many times. A message that is not acknowledged is sent again to the session; the receiver knows it
+by its number, so that it is taken once. So what dies on the way costs time and no message, but for
+the session itself: when that dies the client is told, or notices it, and the conversation is
+*lost*, with the messages that were not acknowledged.
 """.
 
 -behaviour(gen_server).
@@ -93,7 +93,7 @@ drop(Client, Session) -> gen_server:call(Client, {drop, Session}, infinity).
 -spec chats(pid()) -> #{sderl_im_chats:session() => {Session :: pid(), state()}}.
 chats(Client) -> gen_server:call(Client, chats, infinity).
 
--doc "What the other has said, in the order of its numbers.".
+-doc "The messages of the other client, in the order of its numbers.".
 -spec said(pid(), sderl_im_chats:session()) -> [{pos_integer(), binary()}].
 said(Client, Session) -> gen_server:call(Client, {said, Session}, infinity).
 
@@ -119,7 +119,7 @@ handle_call(logout, From, #c{name = Name, conf = Conf} = C0) ->
     {noreply, request(Ref, From, {logout, Name, self(), Ref, self()}, 1, C)};
 handle_call({chat, Other}, From, #c{name = Name} = C) ->
     Ref = make_ref(),
-    %% Whoever asks again asks for the same one.
+    %% A repeated request asks for the same one.
     {noreply, request(Ref, From, {chat, {Name, Other, {node(), Ref}}, self(), Ref}, 1, C)};
 handle_call({message, Session, Text}, _, #c{chats = Chats, tally = Tally} = C) ->
     case Chats of
@@ -207,7 +207,7 @@ answered(_, {error, _} = Error, From, C) ->
     gen_server:reply(From, Error),
     C.
 
-%% One that was killed before it was open has left a conversation of the same name.
+%% A session that was killed before it was open has left a conversation of the same name.
 known(Session, Pid, Side, #c{chats = Chats} = C) ->
     case Chats of
         #{Session := #chat{pid = Pid}} -> C;

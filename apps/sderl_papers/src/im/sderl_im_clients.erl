@@ -60,6 +60,6 @@ lost({Client, ClientPid, _}, _) ->
         {error, _} -> again
     end.
 
--doc "What the client monitors of this server know.".
+-doc "The rows that the client monitors of this server know.".
 -spec alive() -> [row()].
 alive() -> sderl_im_alive:rows(monitors).

@@ -54,7 +54,7 @@ were not there when chaos had ended, and nodes that did not answer; what was lef
 -define(LONG_MS, 600_000).
 %% From the word to begin until all have it.
 -define(LEAD_MS, 500).
-%% What was killed last may take so long to be back.
+%% The thing that was killed last may take so long to be back.
 -define(BACK_MS, 20_000).
 -define(LEFT_MS, 5000).
 %% A round of chaos that was begun in time.
@@ -76,7 +76,7 @@ plan(#{mode := Mode, servers := Servers, routers := Routers, client_nodes := Cli
         progress => sderl_progress:reporter([Label, ": starting nodes"])
     }.
 
--doc "Who is where on the nodes of a fleet that was started with such a plan.".
+-doc "The layout on the nodes of a fleet that was started with such a plan.".
 -spec conf([node()], params()) -> sderl_im_layout:conf().
 conf(Nodes,
      #{mode := Mode, servers := ServerCount, routers := RouterCount, timeout_ms := RetryMs}) ->
@@ -230,7 +230,7 @@ talk(Fleet, Conf, #{monitoring := Monitoring} = Params, Label) ->
             on_node(Fleet, Node, sderl_im_traffic, start, [Conf, J, Share], ?LONG_MS)
         end),
         ok ?= every(no_clients, Started),
-        %% What monitors is there before the clients begin, and gone before anything is counted on
+        %% The monitoring is there before the clients begin, and gone before anything is counted on
         %% all nodes.
         All = sderl_fleet:nodes(Fleet),
         {Talked, Seen} = sderl_bench_watch:around(
@@ -298,7 +298,7 @@ conversations(Fleet, All, #{clients := ClientNodes} = Conf,
         {ok, #{kills => Kills, status => Status, usage => Usage, began_us => FromUs}}
     end.
 
-%% What the nodes use between the two, and nothing of what comes after.
+%% The usage of the nodes between the two, and nothing of what comes after.
 measured(Fleet, All, From, Until) ->
     ok = sleep_until(From),
     {ok, Usage} = sderl_bench_meter:around(Fleet, All, fun() -> sleep_until(Until) end),

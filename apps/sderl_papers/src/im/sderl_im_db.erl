@@ -8,7 +8,7 @@ that has it: what was answered is in both. Either can be read.
 
 ## Recovery
 
-One that starts is empty, and asks the other copy for its table; requests wait meanwhile.
+A copy that starts is empty, and asks the other copy for its table; requests wait meanwhile.
 
 | lost | what happens |
 |---|---|

@@ -28,14 +28,14 @@ summary() ->
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Clients log in, begin conversations and send messages; routers, servers, "
-                "replicated databases, client monitors\n"
-                "and sessions serve them, on a full mesh with global (rd) or in s_groups with "
-                "routes between them (rsd).\n"
-                "Conversations are as published (13 to 60 messages, a wait of 1 to 20 s before "
-                "each), with waits divided\n"
-                "by --speed. With --chaos-every-ms processes of the service are killed while they "
-                "talk.",
+        help =>
+            """
+            Clients log in, begin conversations and send messages; routers, servers, replicated
+            databases, client monitors and sessions serve them, on a full mesh with global (rd) or
+            in s_groups with routes between them (rsd). Conversations are as published (13 to 60
+            messages, a wait of 1 to 20 s before each), with waits divided by --speed. With
+            --chaos-every-ms processes of the service are killed while they talk.
+            """,
         arguments =>
             [
                 option(mode, "LIST", string, "rsd", "modes, with commas between them: rd, rsd"),
@@ -56,7 +56,7 @@ command() ->
                        "what is killed: all, or databases alone"),
                 option(timeout_ms, "MS", integer, 1000,
                        "after it a client asks again, then after twice as long"),
-                option(seed, "N", integer, 1, "of conversations and kills")
+                option(seed, "N", integer, 1, "seed of conversations and kills")
             ] ++ [Option
                   || #{name := Name} = Option <-
                          sderl_bench_series:options(#{nodes => "", repeat => 1}),
@@ -65,10 +65,9 @@ command() ->
                     #{
                         name => compare, long => "-compare", type => boolean, default => false,
                         help => {"[--compare]",
-                                 ["both modes, and what is run with kills also without"]}
+                                 ["both modes, and runs with kills also without them"]}
                     }
-                ] ++
-                [sderl_bench_experiment:json_option()]
+                ]
     }.
 
 -doc false.
@@ -225,7 +224,7 @@ table(Runs) ->
     ).
 
 row(#{mode := Mode, servers := Servers, chaos := Chaos} = Params, Medians, Runs) ->
-    Mine = [M || #{params := P, metrics := M} <- Runs, maps:remove(run, P) =:= Params],
+    Mine = sderl_bench_series:metrics(Params, Runs),
     Spread = fun(Key) -> sderl_table:spread([maps:get(Key, M, undefined) || M <- Mine]) end,
     Middle = fun(Path) -> sderl_table:number(middle(Path, Medians)) end,
     [
@@ -252,7 +251,7 @@ middle([Key | Keys], Map) ->
         {_, _} -> undefined
     end.
 
--doc "What must be so in every run; an error when it is not.".
+-doc "The conditions of every run; an error if one does not hold.".
 -spec verdict([sderl_bench_series:run()]) -> ok | {error, sderl_command:text()}.
 verdict(Runs) ->
     Wrong = [

@@ -29,7 +29,7 @@ The supervisor of all sessions of a server is not killed: that would be to kill 
 -type class() ::
     clients | chats | server | serving | monitors | monitor | session | router | routing.
 
--doc "Those there are on this node, ready, with their keys.".
+-doc "The processes of a class on this node that are ready, with their keys.".
 -spec find(class()) -> [{term(), pid()}].
 find(Database) when Database =:= clients; Database =:= chats ->
     [{Role, Pid} || {{database, Kind, _, _} = Role, Pid} <- ready(serving), Kind =:= Database];

@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_layout).
 -moduledoc """
-Who is where in the messenger, and what every process of it is called. Pure.
+The places and names of the messenger's processes. Pure.
 
-Servers are numbered, and each belongs to a router: those of a router follow one another. What
-server K keeps has a copy on the next server of the same router; where that has no other, on the
-same one, and is lost with its node. A name or a conversation belongs to the server that `server/2`
-gives, evenly.
+Servers are numbered, and each belongs to a router: those of a router follow one another. The data
+of server K has a copy on the next server of the same router. If the router has no other server, the
+copy is on the same one, and is lost with its node. A name or a conversation belongs to the server
+that `server/2` gives, evenly.
 
 | group (`rsd`) | nodes |
 |---|---|

@@ -97,7 +97,7 @@ to(#{mode := rd}, Pid, Message) ->
     Pid ! Message,
     ok;
 to(#{mode := rsd}, Pid, Message) ->
-    %% What cannot be sent now is asked for again.
+    %% A request that cannot be sent now is repeated.
     _ = sderl_route:send(Pid, Message),
     ok.
 

@@ -78,12 +78,12 @@ handle_info({watch, Node}, #r{nodes = Nodes} = R) ->
 handle_info(_, R) ->
     {noreply, R}.
 
-%% What finds no server now is asked for again.
+%% A request that finds no server now is sent again.
 pass(Key, Pid, Request, #r{conf = Conf} = R) ->
     _ = sderl_im_net:send(Conf, {server, sderl_im_layout:server(Conf, Key)}, Request),
     known(node(Pid), R).
 
-%% Whoever asks for something lives.
+%% A client that asks for something is alive.
 known(Node, #r{nodes = Nodes} = R) ->
     case Nodes of
         #{Node := {_, 1}} -> R;

@@ -4,7 +4,7 @@
 The process that a server is known by: what routers have for it, it gives to a process of its own,
 so that it never waits.
 
-What was in its mailbox when it died is lost; clients ask again.
+The messages in its mailbox are lost when it dies; clients ask again.
 """.
 
 -behaviour(gen_server).

@@ -5,11 +5,11 @@ A chat session: one conversation between two clients. Every message of it goes t
 and every acknowledgement.
 
 It looks both clients up, enters itself into the chat database of its server, invites the other
-client, and is open when that accepts; then the one who asked is told. One that the other does not
-accept, though invited again each second, as often as anybody asks (`tries`), is given up:
-`unavailable`. It ends when a client finishes, or after so much silence, or when the monitor of a
-client finds that one gone (`over`). It keeps nothing of what is said: who sends keeps a message
-until it is acknowledged.
+client, and is open when that accepts; then the one who asked is told. A session is given up if the
+other client does not accept it, although it is invited again each second, as often as every request
+is tried (`tries`): `unavailable`. It ends when a client finishes, or after so much silence, or when
+the monitor of a client finds that one gone (`over`). It keeps nothing of what is said: who sends
+keeps a message until it is acknowledged.
 
 | from a client | to the other, or back |
 |---|---|
@@ -45,7 +45,7 @@ for the other.
     monitors = [] :: [pid()],
     open = false :: boolean(),
     invited = 0 :: non_neg_integer(),
-    %% Who is told when it is open.
+    %% The process that is told when the session is open.
     asked :: [Ref :: term()]
 }).
 

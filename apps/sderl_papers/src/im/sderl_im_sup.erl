@@ -15,8 +15,8 @@ server K:  sderl_im_top - sderl_im_monitors      client monitors of K
 
 Client monitors and chat sessions are not below the supervisor of the databases: when that one is
 killed, its databases go with it and come back from their other copies, and conversations go on.
-Neither are started again by their supervisors (`temporary`): what a new one needs to know is in a
-database, so the database starts it, or tells those whom it concerns.
+Their supervisors restart neither of them (`temporary`): a new one needs data from a database, so
+the database starts it, or tells the clients concerned.
 
 A supervisor that restarts more than `intensity` children in a second gives up, and the one above it
 starts it anew. Here it is 1,000: kills are what is measured.

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_im_tally).
 -moduledoc """
-What the clients of one node count: in counters that all of them share, so that counting costs no
+The counts of the clients of one node: in counters that all of them share, so that counting costs no
 message.
 
 | count | of |

@@ -216,7 +216,7 @@ conversations(Random0, Speed, Agent, Clients) ->
             end;
         {error, Reason} ->
             tell(Agent, {refused, case Reason of {What, _} -> What; What -> What end}),
-            %% Whose row is lost with all copies of it is logged out without knowing.
+            %% A client whose row is lost with all copies is logged out without knowing.
             _ = [sderl_im_client:login(Client)
                  || is_unknown(Reason, NameA, NameB), Client <- [A, B]],
             case wait(?REFUSED_MS, Speed) of

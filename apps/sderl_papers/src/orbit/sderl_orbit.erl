@@ -90,7 +90,7 @@ how many seconds without any progress a run is given up. What is missing has its
 -spec modes() -> [mode()].
 modes() -> [plain, seq, par, stock, sd].
 
--doc "What is taken for parameters that are not given.".
+-doc "The defaults of parameters that are not given.".
 -spec defaults() -> #{atom() => term()}.
 defaults() ->
     #{

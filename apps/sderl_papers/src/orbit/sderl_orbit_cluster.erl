@@ -4,8 +4,8 @@
 The nodes of an Orbit, and one run on them.
 
 `seq`, `plain` and `par` have one node, with all cores; `stock` and `sd` one for the master, and as
-many as asked for with one scheduler each. What the program at hand does, which is no node of them,
-goes over the fleet's control channel: it adds no link.
+many as asked for with one scheduler each. The controlling program is none of these nodes, and works
+over the fleet's control channel, so it adds no link.
 """.
 
 -export([plan/2, on/3, mode_of_links/1]).
@@ -29,7 +29,7 @@ goes over the fleet's control channel: it adds no link.
     atom() => term()
 }.
 
--doc "What the workers report, what the nodes used, their links by kind.".
+-doc "The reports of the workers, the nodes' usage, and their links by kind.".
 -type outcome() :: #{
     result := sderl_orbit_master:result(),
     usage := sderl_bench_meter:usage(),
@@ -79,8 +79,8 @@ on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Worke
     try
         maybe
             ok ?= prepare(Mode, Fleet, All, Groups, Params),
-            %% What goes wrong leaves at once: a node that stands still would not tell what it used
-            %% for a minute.
+            %% An error is thrown at once: a node that hangs would not answer for its usage for a
+            %% minute.
             {Result, Usage} = sderl_bench_meter:around(Fleet, All, fun() ->
                 case run(Fleet, Master, Nodes, Groups, Params, Label) of
                     {ok, Done} -> Done;

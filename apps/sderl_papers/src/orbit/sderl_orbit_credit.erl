@@ -5,9 +5,9 @@ The arithmetic by which Orbit knows that it is over: credits, which are parts of
 
 An *atom* of credit is a whole number `K >= 0` and stands for 2^-K. A *credit* is a sum of different
 atoms, as the strictly descending list of them, so that its head is the smallest part: nothing is
-`[]`, the whole is `[0]`. Whoever has work to do has credit, and every message with work carries an
-atom. A worker without work gives its credit back; when the whole has come back nobody has work and
-no message is under way.
+`[]`, the whole is `[0]`. Every process with work to do has credit, and every message with work
+carries an atom. A worker without work gives its credit back; when the whole has come back nobody
+has work and no message is under way.
 
 Atoms are of any size and their sums exact, so nothing is ever lost by rounding. Source: Mattern's
 credit recovery, as in the published Orbit, but for the size of the parts: see `debit_keeping/2`.

@@ -38,13 +38,13 @@ summary() -> "the orbit of 0 under generators, in one process, one VM, a full me
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "The orbit of 0: all of [0, N) that generators lead to, computed by workers that "
-                "share a distributed\n"
-                "table; the end is known by credits. Workers are in one process (plain: with a "
-                "set; seq: with a table),\n"
-                "in one virtual machine (par), on a full mesh of nodes (stock), or in s_groups "
-                "with submasters (sd). The\n"
-                "master has one node more.",
+        help =>
+            """
+            The orbit of 0: all of [0, N) that generators lead to, computed by workers that share a
+            distributed table; the end is known by credits. Workers are in one process (plain: with
+            a set; seq: with a table), in one virtual machine (par), on a full mesh of nodes
+            (stock), or in s_groups with submasters (sd). The master has one node more.
+            """,
         arguments =>
             [
                 option(mode, "LIST", string, "sd",
@@ -65,8 +65,7 @@ command() ->
                                                       "for each number of the space, in slices"),
                 option(stall, "S", integer, 60,
                        "seconds without progress after which a run is given up")
-            ] ++ sderl_bench_series:options(#{nodes => "4", repeat => 1}) ++
-                [sderl_bench_experiment:json_option()]
+            ] ++ sderl_bench_series:options(#{nodes => "4", repeat => 1})
     }.
 
 modes_text() -> lists:join(", ", [atom_to_list(Mode) || Mode <- sderl_orbit:modes()]).
@@ -197,7 +196,7 @@ table(Runs) ->
     ).
 
 row(#{nodes := Nodes} = Params, Medians, Base, Runs) ->
-    Mine = [M || #{params := P, metrics := M} <- Runs, maps:remove(run, P) =:= Params],
+    Mine = sderl_bench_series:metrics(Params, Runs),
     Spread = fun(Key) -> sderl_table:spread([maps:get(Key, M, undefined) || M <- Mine]) end,
     Middle = fun(Key) ->
         case Medians of
@@ -230,7 +229,7 @@ ratios(Params, Base, Runs) ->
         T =:= Turn
     ].
 
--doc "What must be so in every run; an error when it is not.".
+-doc "The conditions of every run; an error if one does not hold.".
 -spec verdict([sderl_bench_series:run()]) -> ok | {error, sderl_command:text()}.
 verdict(Runs) ->
     Sizes = lists:usort([{Size, Sum} || #{metrics := #{size := Size, checksum := Sum}} <- Runs]),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_layout).
 -moduledoc """
-Who works where in Orbit, and how many links that takes. Pure.
+The places of Orbit's processes, and the number of links that these need. Pure.
 
 The master has a node of its own, which is not among those that are asked for, so that there are
 `N = nodes + 1`. Workers are on all others, in `sd` also on those of the submasters, which are the

@@ -11,10 +11,9 @@ Time runs from the first vertex, when all are ready, until the whole credit is b
 
 There is no recovery: elements and credit are lost with a worker. The master and its submasters are
 linked to all that they start, so that the death of any ends the run with `{died, Role, Reason}`;
-where a process dies of the loss of its node, `Reason` is `noconnection`. What is lost without a
-death, on a node that stands still for instance, shows as a stall: for so long no worker found
-anything or gave credit back. Either way all processes end. Between two checks of this kind there is
-no call without an end.
+where a process dies of the loss of its node, `Reason` is `noconnection`. A loss without a death,
+such as on a node that hangs, shows as a stall: for so long no worker found anything or gave credit
+back. Either way all processes end. Between two checks of this kind there is no call without an end.
 """.
 
 -export([run/1, found/0]).
@@ -51,7 +50,7 @@ credit.
     teams := teams()
 }.
 
--doc "What the workers report, and how long it took.".
+-doc "The reports of the workers, and the duration.".
 -type result() :: #{seconds := float(), reports := [sderl_orbit_worker:report()]}.
 
 -doc "Why there is no result.".
@@ -89,7 +88,7 @@ is none.
 """.
 -spec found() -> non_neg_integer() | undefined.
 found() ->
-    %% One that answers nothing ends the run; the node is there all the same.
+    %% A process that answers nothing ends the run, although its node is up.
     sderl_fleet_task:ask(?MODULE, found, ?FOUND_MS).
 
 master(Caller, #{stall_ms := StallMs} = Conf) ->
@@ -148,7 +147,7 @@ start(#{teams := {groups, #{groups := Groups, gateways := Gateways, routing := R
     Submasters = [Pid || {_, _, Pid} <- lists:sort(Started)],
     {Team, fun(M) -> tell(Conf, Submasters, teams(length(Groups), #{}, M)) end}.
 
-%% What the submasters tell of whom they started.
+%% The submasters' reports on the processes that they started.
 teams(Count, Teams, M) when map_size(Teams) =:= Count ->
     {Teams, M};
 teams(Count, Teams, M0) ->
@@ -269,8 +268,8 @@ next(
     after max(0, Deadline - now_ms()) -> throw({failed, {stalled, StallMs, total(Found)}})
     end.
 
-%% Who could not send to another may have been the first to feel the death of that one, or of a node
-%% between them.
+%% A process that could not send to another may have been the first to notice the death of that
+%% process, or of a node between them.
 cause({died, _, {undelivered, _, _}} = Death, Team) ->
     receive
         {'EXIT', Pid, Reason} ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_orbit_stats).
 -moduledoc """
-What Orbit tells in the end, of all workers and of each: as published, with today's names.
+The statistics of Orbit at the end, of all workers and of each: as published, with today's names.
 
 | metric | meaning |
 |---|---|

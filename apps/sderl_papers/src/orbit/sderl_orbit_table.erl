@@ -26,9 +26,9 @@ are no big integers), however many are elements. A kind of table is a module wit
 -type part() :: {module(), term()}.
 
 -doc """
-What a part has in the end: `size` elements, their `sum`, in `bytes` of memory; `slots`, of which
-`nonempty_slots` are in use, `max_freq` elements in the fullest; `freq`: how many slots have so many
-elements.
+The content of a part in the end: `size` elements, their `sum`, in `bytes` of memory; `slots`, of
+which `nonempty_slots` are in use, `max_freq` elements in the fullest; `freq`: how many slots have
+so many elements.
 """.
 -type contents() :: #{
     size := non_neg_integer(),

@@ -31,8 +31,8 @@ new() -> #{}.
 add(Pid, Role, Team) -> Team#{Pid => Role}.
 
 -doc """
-What the exit of a process means: `death` of one of the team, the end of its `parent`, nothing
-(`none`). One that ends normally has done its work.
+The meaning of the exit of a process: `death` of one of the team, the end of its `parent`, nothing
+(`none`). A process that ends normally has done its work.
 """.
 -spec died(pid(), Reason :: term(), team()) -> death() | none | parent.
 died(Pid, Reason, Team) ->

@@ -17,10 +17,10 @@ that are not its own to the workers whose they are.
 
 ## Order of work
 
-Whatever has arrived is put into the table first, which is quick, and only what was not there before
-is kept, in a list, for its images to be computed, which is slow. So mailboxes stay short, and all
-that waits are elements that wait for their first and only expansion: no more than there are. Images
-in the own part take no message.
+All arrived vertices are put into the table first, which is quick. Only new ones are kept, in a
+list, to have their images computed, which is slow. So mailboxes stay short, and all that waits are
+elements that wait for their first and only expansion: no more than there are. Images in the own
+part take no message.
 
 Images of others are gathered into bundles of `batch`. A bundle leaves when it is full, and all
 leave when there is nothing else to do. While it has elements or bundles a worker has credit; with

@@ -35,10 +35,12 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "Makes one HTML file of what \"bin/sderl reproduce --out DIR\" measured: a page for\n"
-            "each claim with plots, tables and a verdict. The file needs no other file.\n"
-            "Node.js draws the plots (its packages are installed once, below _build); without it\n"
-            "there are tables instead.",
+            """
+            Makes one HTML file of what "bin/sderl reproduce --out DIR" measured: a page for each
+            claim with plots, tables and a verdict. The file needs no other file. Node.js draws the
+            plots (its packages are installed once, below _build); without it there are tables
+            instead.
+            """,
         arguments => [
             #{name => 'DIR', type => string,
               help => {"DIR", ["the folder with what was measured"]}},

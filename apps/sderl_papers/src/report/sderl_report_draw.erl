@@ -7,7 +7,7 @@ browser.
 
 -export([pages/1, pages/2]).
 
-%% Of one plot, on a machine that is busy.
+%% For one plot, on a busy machine.
 -define(PLOT_MS, 60_000).
 
 -doc """

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_facts).
 -moduledoc """
-What a report says of the run as a whole: where, when and how large it was measured, and what is
-missing.
+The facts of a report about the run as a whole: the place, time and size of the measurements, and
+the missing points.
 """.
 
 -export([start/3]).

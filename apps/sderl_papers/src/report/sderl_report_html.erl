@@ -196,7 +196,7 @@ cell(Text) -> escape(Text).
 
 element_of(Tag, Text) -> ["<", Tag, ">", escape(Text), "</", Tag, ">"].
 
-%% What is between `backquotes` is code.
+%% Text between `backquotes` is code.
 prose(Text) ->
     [
         case I rem 2 of

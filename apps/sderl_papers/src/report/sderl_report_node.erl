@@ -15,7 +15,7 @@ package is run.
 -define(OLDEST, 20).
 -define(VERSION_MS, 30_000).
 -define(INSTALL_MS, 300_000).
-%% What installing takes, for the progress bar.
+%% The time of installing, for the progress bar.
 -define(USUAL_MS, 10_000).
 -define(FILES, ["package.json", "package-lock.json"]).
 -define(SCRIPT, "draw.mjs").

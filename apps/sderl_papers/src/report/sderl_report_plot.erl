@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_report_plot).
 -moduledoc """
-What a plot (`t:sderl_claim:plot/0`) shows: which of its points can be drawn, its numbers as a
+The content of a plot (`t:sderl_claim:plot/0`): the points that can be drawn, its numbers as a
 table, and its content in words.
 """.
 

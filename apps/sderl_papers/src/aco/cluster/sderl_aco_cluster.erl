@@ -106,7 +106,7 @@ plan(#{variant := Variant} = Params, Label) ->
         progress => sderl_progress:reporter([Label, ": starting nodes"])
     }.
 
--doc "Who is where, on the nodes of a fleet that has been started with such a plan.".
+-doc "The layout on the nodes of a fleet that has been started with such a plan.".
 -spec layout(params(), [node(), ...]) -> {ok, sderl_aco_tree:layout()} | {error, term()}.
 layout(#{degree := Degree} = Params, Nodes) ->
     #{colony_nodes := K} = Shape = shape(Params),
@@ -241,7 +241,7 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         names_left => Left
     }}.
 
-%% What goes wrong leaves at once: a node that is gone would not tell what it used.
+%% An error is thrown at once: a node that is gone would not answer for its usage.
 needed({error, Reason}) -> throw({?MODULE, Reason});
 needed(Other) -> Other.
 
@@ -291,7 +291,7 @@ set_up(Fleet, Params, Conf, Layout, Deadline, Label) ->
         at_starter(Fleet, Params, Layout, Deadline, start, [Conf, Layout])
     end).
 
-%% What the starter answers in time.
+%% The answer of the starter, if it comes in time.
 at_starter(Fleet, #{timeout_s := TimeoutS}, #{start := Start} = Layout, Deadline, Function, Args) ->
     case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, Function, Args,
                                max(1, Deadline - now_ms())) of
@@ -347,7 +347,7 @@ with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{ru
                     {Result, Kills}
             catch
                 Class:Reason:Stack ->
-                    %% Whatever it was: kills must not go on into the cleaning up. It may be the
+                    %% In any case kills must not go on during the cleaning up. It may be the
                     %% service that is gone.
                     _ = sderl_fleet_task:attempt(fun() -> sderl_chaos:stop(Service) end),
                     erlang:raise(Class, Reason, Stack)

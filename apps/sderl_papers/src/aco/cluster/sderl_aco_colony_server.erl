@@ -3,8 +3,8 @@
 -moduledoc """
 A colony of a distributed run: answers each round with the best that it has found.
 
-A worker that is linked to it computes, so that it can be spoken to meanwhile. One that was started
-in the place of a dead one has new pheromone, along the best of all as soon as there is one, and
+A worker that is linked to it computes, so that it can be spoken to meanwhile. A colony that
+replaces a dead one has new pheromone, along the best order of all as soon as there is one, and
 other random numbers. A colony whose own solution is the best of all is not told it again.
 """.
 
@@ -37,7 +37,7 @@ loop(#c{life = Life0, worker = Worker} = C) ->
             loop(run(Number, Update, C));
         {ran, Worker, Number, Solution} when Number =:= C#c.round ->
             loop(answer(C#c{answer = Solution}));
-        %% The round was done without it. What it found it has for the next one.
+        %% The round was done without it. A colony keeps its result for the next one.
         {ran, Worker, _, _} ->
             loop(C);
         Message ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_life).
 -moduledoc """
-What all processes of a distributed ant colony have in common but the starter: a role, a name, and
-somebody who starts them again, their *boss*.
+The common part of all processes of a distributed ant colony except the starter: a role, a name, and
+a process that restarts them, their *boss*.
 
 A process whose boss dies goes on with its work, and waits for `{adopt, Boss, Parent}` from the new
 one. When none comes for a while it ends. Without recovery (`tl`, `ml`) it ends at once.

@@ -6,7 +6,7 @@ s_group (`sr`).
 
 A name is `{aco, Run, Key}`. A process is given its name by a process of its own, so that it is
 never kept waiting by a registration, and so that who replaces a dead one serves before its name is
-known everywhere. Who has a role is decided before, see `m:sderl_aco_roles`.
+known everywhere. The holder of a role is decided before, see `m:sderl_aco_roles`.
 """.
 
 -export([start/3, whereis/2, registered/2]).
@@ -48,7 +48,7 @@ again(Scope, Name, Pid, Monitor) ->
 try_register(global, Name, Pid) -> global:register_name(Name, Pid);
 try_register({s_group, Group}, Name, Pid) -> s_group:register_name(Group, Name, Pid).
 
--doc "Who has a name, as this node knows it; it may be dead.".
+-doc "The process of a name, as this node knows it; it may be dead.".
 -spec whereis(scope(), name()) -> pid() | undefined.
 whereis(none, _) -> undefined;
 whereis(global, Name) -> global:whereis_name(Name);

@@ -28,7 +28,7 @@ processes(Run) ->
     [{Key, Pid}
      || Pid <- processes(), {aco, R, Key} <- [proc_lib:get_label(Pid)], R =:= Run, Pid =/= self()].
 
--doc "Those that are replaced when they die, of one class or of `all`.".
+-doc "The processes that are replaced when they die, of one class or of `all`.".
 -spec find(Run :: term(), sderl_aco_tree:class() | all) -> [{sderl_aco_tree:key(), pid()}].
 find(Run, Class) ->
     [Role

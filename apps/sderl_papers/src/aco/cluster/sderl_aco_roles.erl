@@ -5,8 +5,8 @@ Which process of a run has which role on this node, now.
 
 All lives of a role are on one node, so that it is decided here whether there is one already, at
 once, and not by the names, which are known everywhere a while later: a parent that is new looks for
-its children by their names, and starts a second one where a name is not there yet. That one ends
-with `{shutdown, {already, Pid}}`, and its boss takes the first.
+its children by their names, and starts a second one where a name is not there yet. The second one
+ends with `{shutdown, {already, Pid}}`, and its boss takes the first.
 
 The table belongs to a process that is none of the run.
 """.

@@ -3,10 +3,10 @@
 -moduledoc """
 One global iteration as a parent sees it: whose answers are still out, and the best so far. Pure.
 
-Answers are taken by who they are from and for which round: what is sent again counts once. What is
-found is kept whoever found it and when. Of solutions of equal cost the older one stays, and of
-those of one round that of the colony with the lowest number, so that the result does not depend on
-the order of answers, nor on the tree between.
+Answers are taken by who they are from and for which round: what is sent again counts once. Every
+result is kept, whichever process found it and when. Of solutions of equal cost the older one stays,
+and of those of one round that of the colony with the lowest number, so that the result does not
+depend on the order of answers, nor on the tree between.
 """.
 
 -export([new/1, start/4, answer/4, best/1, number/1, update/1, waits_for/2, better/2]).
@@ -66,7 +66,7 @@ best(#round{found = Found, best = Best}) -> better(Found, Best).
 -spec number(state()) -> non_neg_integer().
 number(#round{number = Number}) -> Number.
 
--doc "What the colonies are told in this round.".
+-doc "The message to the colonies in this round.".
 -spec update(state()) -> best().
 update(#round{update = Update}) -> Update.
 

@@ -144,7 +144,7 @@ answer(Ref, Answer) ->
     Ref ! {Ref, Answer},
     false.
 
-%% One that was reported before the master died is reported again.
+%% A result that was reported before the master died is reported again.
 round_done(Number, _, #s{done = Done} = S) when Number =< Done ->
     S;
 round_done(Number, {Cost, _, _} = Best, #s{costs = Costs, conf = #{global_iterations := Rounds},

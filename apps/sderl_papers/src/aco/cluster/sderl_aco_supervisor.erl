@@ -48,7 +48,7 @@ members(#{node := Node, group := Group, members := Members}) ->
 init(#{conf := Conf, parent := Parent, mode := Mode, seat := Seat} = Start) ->
     Life = sderl_aco_life:new(Start),
     Wards = sderl_aco_wards:start(Mode, sderl_aco_wards:new(Conf, Parent, members(Seat))),
-    %% What is below tells the parent itself when it is ready.
+    %% The processes below tell the parent themselves when they are ready.
     loop(#s{life = sderl_aco_life:serve(Mode, true, Life), wards = Wards}).
 
 loop(#s{life = Life0, wards = Wards0} = S) ->

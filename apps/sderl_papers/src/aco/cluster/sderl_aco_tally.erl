@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_tally).
 -moduledoc """
-What is counted on each node during a run, whoever dies there meanwhile: ants, and how long it took
-to replace dead processes.
+The counts of each node during a run, which survive the deaths of processes there: ants, and how
+long it took to replace dead processes.
 
 It belongs to no process. Where none was started, nothing is counted.
 """.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_team).
 -moduledoc """
-What a master and a submaster have in common: they own seats, and gather in each round the answers
-of the members.
+The common part of a master and a submaster: they own seats, and gather in each round the answers of
+the members.
 
 A member that begins to serve, or has a new parent, says so with `{serving, Key, Pid}` (with
 `{up, Key, Pid}` where its parent is its boss). Where its answer is out, it is asked (again): it is

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_tree).
 -moduledoc """
-Who is where in a distributed ant colony. Pure.
+The places of the processes of a distributed ant colony. Pure.
 
 A tree with vertex degree P and X levels: the master and P submasters of level 1 are on the first
 node; each submaster of a level below X - 1 owns one node of the next level, with P submasters; each

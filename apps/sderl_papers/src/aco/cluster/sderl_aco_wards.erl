@@ -127,7 +127,7 @@ tell(Message, #wards{all = All}) ->
     lists:foreach(fun(Pid) -> Pid ! Message end,
                   [Pid || _ := #ward{pid = Pid} <- All, is_pid(Pid)]).
 
--doc "What the next life of one is told.".
+-doc "The state that the successor of a process gets.".
 -spec set(sderl_aco_tree:key(), Args :: map(), wards()) -> wards().
 set(Key, Args, #wards{all = All} = W) ->
     #{Key := #ward{spec = Spec} = Ward} = All,

@@ -5,8 +5,8 @@ Pheromone: how good it was so far to have job j at position i.
 
 Published is a matrix, of which each evaporation multiplies all n x n values. Here a row has the
 values of those jobs only that a schedule ever left something for: all others are the same, and a
-value stands for itself times a common scale, which alone changes when pheromone evaporates. What an
-ant decides does not depend on the scale.
+value stands for itself times a common scale, which alone changes when pheromone evaporates. An
+ant's decisions do not depend on the scale.
 
 Values below 1e-250 of the greatest stay there: published ones become 0.0 after some thousand
 iterations.

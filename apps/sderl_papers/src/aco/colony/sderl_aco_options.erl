@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_aco_options).
 -moduledoc """
-What an ant colony is told: published parameters, with the published values as defaults.
+The parameters of an ant colony: the published ones, with the published values as defaults.
 
 | option | default | |
 |---|---|---|

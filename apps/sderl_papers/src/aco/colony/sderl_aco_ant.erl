@@ -26,7 +26,7 @@ greatest h would make one better. Only for a draw are all values computed.
 -export([new/2, schedule/3]).
 -export_type([rules/0]).
 
--doc "What does not change from ant to ant.".
+-doc "The data that does not change from ant to ant.".
 -opaque rules() :: {
     Jobs :: tuple(), All :: [sderl_aco_candidates:job()], sderl_aco_candidates:candidates(),
     Total :: pos_integer(), Q0 :: number()

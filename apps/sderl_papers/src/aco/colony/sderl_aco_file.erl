@@ -9,7 +9,7 @@ Files with instances, in the published formats: whole numbers with white space b
   known from the name, `wt40...`, `wt_40...` or `size40...`, or told. The instances get the names
   `wt40.001`, `wt40.002` and so on.
 
-What is wrong is `{bad_file, File, Line, Text}`, with what was expected there and what was found.
+An error is `{bad_file, File, Line, Text}`, with the expected and the found text.
 """.
 
 -export([parse/3, name/1]).
@@ -22,8 +22,8 @@ What is wrong is `{bad_file, File, Line, Text}`, with what was expected there an
     | {cannot_read, file:filename(),
        file:posix() | badarg | terminated | system_limit | too_large | not_regular | no_instances}.
 
-%% Of what numbers are made that are no mistake: sums of products of them stay within what a float
-%% can be.
+%% The limits of numbers that are no mistake: sums of their products stay within the range of a
+%% float.
 -define(MOST_DIGITS, 12).
 
 -doc """

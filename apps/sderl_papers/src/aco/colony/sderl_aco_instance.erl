@@ -18,7 +18,7 @@ Durations, weights and due dates are tuples of `n` integers: those of job j are 
     #{name := binary(), n := pos_integer(), p := tuple(), w := tuple(), d := tuple()}.
 -type job() :: pos_integer().
 
-%% What a file with instances has at most.
+%% The most that a file with instances may have.
 -define(MOST_BYTES, 64_000_000).
 
 -doc "The one instance of a file, see `m:sderl_aco_file`.".
