@@ -174,7 +174,11 @@ wanted(_, <<>>) -> "";
 wanted(_, Details) -> [": ", Details].
 
 limits(Limits) ->
-    [[" of at least ", show_limit(Min)] || {min, Min} <- Limits] ++
-        [[" of at most ", show_limit(Max)] || {max, Max} <- Limits].
+    case {proplists:get_value(min, Limits), proplists:get_value(max, Limits)} of
+        {undefined, undefined} -> "";
+        {Min, undefined} -> [" of at least ", show_limit(Min)];
+        {undefined, Max} -> [" of at most ", show_limit(Max)];
+        {Min, Max} -> [" from ", show_limit(Min), " to ", show_limit(Max)]
+    end.
 
 show_limit(Limit) -> io_lib:format("~w", [Limit]).

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_signals).
 -moduledoc """
-What SIGTERM (to which `bin/sderl` also turns Ctrl-C) and SIGHUP do to the program: a
-process is told, instead of the virtual machine being stopped under the feet of what runs
-in it. Other signals do what OTP does with them.
+Handles SIGTERM (to which `bin/sderl` also turns Ctrl-C) and SIGHUP: a process gets a message,
+instead of the virtual machine being stopped while work goes on in it. Other signals do what OTP
+does with them.
 """.
 
 -behaviour(gen_event).

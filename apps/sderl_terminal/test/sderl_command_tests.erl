@@ -36,7 +36,9 @@ complaint_test_() ->
             {"there is no option or argument red", ["red"]},
             {"--size needs a value", ["--size"]},
             {"--size cannot be big: it is a whole number of at least 1", ["--size", "big"]},
-            {"--size cannot be 0: it is a whole number of at least 1", ["--size", "0"]}
+            {"--size cannot be 0: it is a whole number of at least 1", ["--size", "0"]},
+            {"--port cannot be 99999: it is a whole number from 0 to 65535", ["--port", "99999"]},
+            {"--share cannot be 2: it is a number of at most 1.0", ["--share", "2"]}
         ]
     ].
 
@@ -49,6 +51,9 @@ parse(Args) ->
         arguments => [
             #{name => size, long => "-size", type => {integer, [{min, 1}]}, default => 3,
               help => "how large"},
+            #{name => port, long => "-port", type => {integer, [{min, 0}, {max, 65535}]},
+              required => false},
+            #{name => share, long => "-share", type => {float, [{max, 1.0}]}, required => false},
             #{name => out, long => "-out", type => string, required => false},
             #{name => quiet, long => "-quiet", type => boolean, required => false}
         ]
