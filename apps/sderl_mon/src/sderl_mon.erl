@@ -18,8 +18,8 @@ application:set_env(sderl_mon, config, #{seeds => ['a@host'], monitors => ['m1@h
 
 Nodes and groups are named by their ids (`t:sderl_mon_types:id/0`), which are looked up among those
 that are watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}` where the
-answer needs a probe, `{unreachable, Id}`, and what the functions of `m:sderl_mon_probe` say. While
-the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are made up as well.
+answer needs a probe, `{unreachable, Id}`, and the errors of the functions of `m:sderl_mon_probe`.
+While the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are made up as well.
 """.
 
 -export([config/0, set/1, info/0, status/0, overhead/0]).
@@ -37,11 +37,11 @@ the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are made up
 config() -> sderl_mon_settings:get().
 
 -doc """
-Changes the configuration while monitoring runs; keys that are not given stay. `ok` says that it is
-in force at this node, and on the disk where there is a `state_dir`. What all monitoring nodes have
-in common is on its way to the others then: it holds there, and outlives this node, once one of them
-has it, whichever of them leads. Of two changes of one key the later holds. With a `state_dir` the
-change survives restarts.
+Changes the configuration while monitoring runs; keys that are not given stay. `ok` means that the
+change is in force on this node, and on its disk if there is a `state_dir`. Keys that all monitoring
+nodes have in common are then on their way to the others: the change outlives this node once another
+one has it, whichever of them leads. Of two changes of one key the later one holds. With a
+`state_dir` the change survives restarts.
 """.
 -spec set(map()) -> ok | {error, sderl_mon_config:error()}.
 set(Map) -> sderl_mon_settings:set(Map).
@@ -54,14 +54,24 @@ agents run: `node`, `role`, `master`, `term`, `monitors`, `heard`, `nodes`, `age
 status() -> sderl_mon_master:status().
 
 -doc """
-`status/0` with the configuration, the hub's bounds and losses, the requests under way, and in
-sentences what is not as one would expect.
+`status/0` with the configuration, the hub's bounds and losses, the nodes' log, the requests under
+way, and a sentence for each unexpected state.
 """.
 -spec info() -> map().
 info() ->
     Status = status(),
-    Status#{config => config(), hub => sderl_mon_hub:info(), requests => sderl_mon_pool:info(),
-            problems => problems(Status)}.
+    {Log, Problems} = log_info(),
+    Status#{config => config(), hub => sderl_mon_hub:info(), log => Log,
+            requests => sderl_mon_pool:info(), problems => problems(Status) ++ Problems}.
+
+%% The rest is told also where the log does not answer.
+log_info() ->
+    try sderl_mon_log:info() of
+        #{problem := none} = Log -> {Log, []};
+        #{problem := Problem} = Log -> {Log, [Problem]}
+    catch
+        exit:_ -> {#{}, [text("the log of the nodes does not answer now: ask again", [])]}
+    end.
 
 problems(#{nodes := Nodes, monitors := Monitors, heard := Heard, master := Master}) ->
     [text("~0tp is ~0tp: ~ts", [N, S, W])
@@ -74,7 +84,7 @@ problems(#{nodes := Nodes, monitors := Monitors, heard := Heard, master := Maste
         [text("no node is known: set seeds", []) || map_size(Nodes) =:= 0].
 
 -doc """
-What watching costs each node, as last measured: `probe_pct` (the probe's share of the CPU that the
+The cost of watching each node, as last measured: `probe_pct` (the probe's share of the CPU that the
 node uses, in per cent; only where there is a probe), `mon_msgs_s` and `mon_bytes_s` (its traffic
 with the monitoring nodes).
 """.
@@ -104,7 +114,7 @@ lookup(GroupId, Name) ->
     end.
 
 -doc """
-Switches tracing on a node on or off: see `sderl_mon_probe:trace/1`. What it costs is in the answer.
+Switches tracing on a node on or off: see `sderl_mon_probe:trace/1`. The answer has the cost.
 """.
 -spec trace(sderl_mon_types:id(), sderl_mon_types:trace_opts()) ->
     {ok, sderl_mon_types:traced()} | error().

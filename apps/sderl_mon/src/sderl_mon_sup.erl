@@ -15,13 +15,17 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 init([]) ->
     Worker = fun(M, Args) -> #{id => M, start => {M, start_link, Args}} end,
     Supervisor = fun(M) -> (Worker(M, []))#{type => supervisor} end,
-    %% Whom a change of the configuration is told.
-    Told = [sderl_mon_hub, sderl_mon_record_keeper, sderl_mon_master],
+    %% The processes that are told of a change of the configuration.
+    Told = [sderl_mon_hub, sderl_mon_record_keeper, sderl_mon_archive, sderl_mon_log,
+            sderl_mon_master, sderl_mon_otlp_push],
     {ok,
         {#{strategy => one_for_one, intensity => 20, period => 60}, [
             Worker(sderl_mon_settings, [Told]),
             Worker(sderl_mon_pool, []),
             Supervisor(sderl_mon_hub_sup),
+            Worker(sderl_mon_archive, []),
+            Worker(sderl_mon_log, []),
+            Worker(sderl_mon_otlp_push, []),
             Supervisor(sderl_mon_agent_sup),
             Worker(sderl_mon_master, [])
         ]}}.

@@ -10,7 +10,7 @@
 
 -define(SOON, 60_000).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [follows, takes_over, adopts, stock, strangers, configured].
 
@@ -37,11 +37,7 @@ watch(Fleet, Nodes, Config) ->
 
 call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, ?SOON).
 
-await(Fun) ->
-    case sderl_fleet:await(Fun, ?SOON) of
-        ok -> ok;
-        {error, {timeout, Last}} -> ct:fail("still ~0tp", [Last])
-    end.
+await(Fun) -> sderl_ct:await(condition, Fun, ?SOON).
 
 topology(Fleet, M) -> call(Fleet, M, sderl_mon_hub, now_topology, []).
 

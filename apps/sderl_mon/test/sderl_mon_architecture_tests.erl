@@ -19,11 +19,14 @@ rooms() ->
             findings => [data],
             base => [data, history, findings],
             hub => [data, base, history, findings],
-            agent => [data, base, probe, hub],
+            log => [data, base],
+            agent => [data, base, probe, hub, log],
             master => [data, base, agent, hub],
-            export => [data, hub],
+            archive => [data, base, history, hub],
+            export => [data, base, hub],
             synthetic => [data, hub],
-            src => [data, probe, history, findings, base, hub, agent, master, export, synthetic]
+            src => [data, probe, history, findings, base, hub, archive, log, agent, master, export,
+                    synthetic]
         },
         circles => [],
         named => []

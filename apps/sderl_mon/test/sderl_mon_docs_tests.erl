@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The tables of docs/monitoring.md are those of the code.
+%% The tables of docs/monitoring.md and docs/metrics.md are those of the code.
 -module(sderl_mon_docs_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -40,34 +40,66 @@ metrics_test() ->
                              string:find(Page, ["`", atom_to_list(M), "`"]) =:= nomatch])
     end).
 
-prometheus_test() ->
-    page(fun(Page) ->
-        Id = ~"n@h",
-        Topology = #{
-            epoch => 1, t => 1, nodes => #{Id => #{status => up, groups => [~"g"], home => ~"g",
-                                                   hidden => false, source => probe}},
-            groups => #{~"g" => #{nodes => [Id], live => [Id], coordinator => Id, names => 1,
-                                  agent => Id}},
-            monitors => [#{node => Id, status => up, master => true, agents => 1}]
-        },
-        All = maps:from_keys(sderl_mon_types:metrics() ++ [probe_pct, reds_s, gc_s], 1),
-        Frame = #{
-            seq => 1, t => 1, span_ms => 1000, epoch => 1, nodes => #{Id => All},
-            links => #{{Id, Id} => {1, 1}}, kinds => #{control => {1, 1}},
-            groups => #{~"g" => #{regs_s => 1, names => 1}}, lost => #{x => 1}
-        },
-        Finding = #{id => Id, kind => bypass, severity => info, since => 1, t => 1, where => #{},
-                    text => Id, evidence => [], remedy => Id},
-        Text = iolist_to_binary(sderl_mon_prometheus:text(Topology, Frame, [Finding])),
+%% The tables of docs/metrics.md are the catalogue, and what is offered to Prometheus is in it.
+catalogue_test() ->
+    page("metrics.md", fun(Page) ->
         ?assertEqual(
-            lists:usort([N || [N] <- rows(Text, "^# TYPE ([a-z_]+) ")]),
-            lists:usort([
-                N
-             || [N] <- rows(Page, "`(sderl_[a-z]+_[a-z_]+|sderl_(?:nodes|groups|links|findings))`"),
-                not lists:prefix("sderl_mon", N) orelse lists:prefix("sderl_monitor", N)
-            ])
+            [row([["`", atom_to_binary(Name), "`"], Unit, atom_to_binary(Total),
+                  prometheus(Prometheus), About])
+             || #{name := Name, unit := Unit, total := Total, prometheus := Prometheus,
+                  about := About} <- sderl_mon_catalogue:of_nodes()],
+            table(Page, "| metric | unit | of several nodes | Prometheus | what |")
+        ),
+        ?assertEqual(
+            [row([["`", Name, "`"], lists:join(", ", Labels), About])
+             || #{name := Name, labels := Labels, about := About}
+                    <- sderl_mon_catalogue:families()],
+            table(Page, "| family | labels | what |")
         )
     end).
+
+row(Cells) -> unicode:characters_to_binary(["| ", lists:join(" | ", Cells), " |"]).
+
+prometheus(none) -> "";
+prometheus({Name, 1}) -> ["`", Name, "`"];
+prometheus({Name, Scale}) -> ["`", Name, "`, /", integer_to_list(Scale)].
+
+table(Page, Head) ->
+    [_, Rest] = string:split(Page, Head),
+    [Table, _] = string:split(Rest, "\n\n"),
+    [_, _ | Rows] = string:split(Table, "\n", all),
+    [unicode:characters_to_binary(Row) || Row <- Rows].
+
+%% All families of the catalogue, where everything is known, with its words and its unit.
+prometheus_test() ->
+    Id = ~"n@h",
+    Topology = #{
+        epoch => 1, t => 1, nodes => #{Id => #{status => up, groups => [~"g"], home => ~"g",
+                                               hidden => false, source => probe}},
+        groups => #{~"g" => #{nodes => [Id], live => [Id], coordinator => Id, names => 1,
+                              agent => Id}},
+        monitors => [#{node => Id, status => up, master => true, agents => 1}]
+    },
+    All = #{Name => 1 || #{name := Name} <- sderl_mon_catalogue:of_nodes()},
+    Frame = #{
+        seq => 1, t => 1, span_ms => 1000, epoch => 1, nodes => #{Id => All},
+        links => #{{Id, Id} => {1, 1}}, kinds => #{control => {1, 1}},
+        groups => #{~"g" => #{regs_s => 1, names => 1}}, lost => #{x => 1}
+    },
+    Finding = #{id => Id, kind => bypass, severity => info, since => 1, t => 1, where => #{},
+                text => Id, evidence => [], remedy => Id},
+    Text = iolist_to_binary(sderl_mon_prometheus:text(Topology, Frame, [Finding], [])),
+    ?assertEqual(
+        lists:sort([{unicode:characters_to_list(Name), unicode:characters_to_list(About)}
+                    || #{name := Name, about := About} <- sderl_mon_catalogue:families()]),
+        lists:sort([{Name, About} || [Name, About] <- rows(Text, "^# HELP (\\S+) (.*)$")])
+    ),
+    ?assertEqual(
+        lists:sort([[unicode:characters_to_list(Name), unicode:characters_to_list(Unit)]
+                    || #{name := Name, unit := Unit} <- sderl_mon_catalogue:families(),
+                       Unit =/= ~""]),
+        lists:sort(rows(Text, "^# UNIT (\\S+) (.*)$"))
+    ).
 
 rows(Text, Pattern) ->
     case re:run(Text, Pattern, [global, multiline, unicode, {capture, all_but_first, list}]) of
@@ -87,11 +119,13 @@ term(Text) ->
     Term.
 
 %% Where the tests run without the documents there is nothing to compare.
-page(Test) ->
+page(Test) -> page("monitoring.md", Test).
+
+page(Name, Test) ->
     Lib = filename:dirname(filename:dirname(code:which(sderl_mon_findings))),
     Roots = [filename:join([Lib | lists:duplicate(N, "..")]) || N <- lists:seq(1, 6)],
     case [File
-          || Root <- Roots, File <- [filename:join([Root, "docs", "monitoring.md"])],
+          || Root <- Roots, File <- [filename:join([Root, "docs", Name])],
              filelib:is_regular(File)] of
         [File | _] -> {ok, Page} = file:read_file(File), Test(Page);
         [] -> ok

@@ -63,7 +63,7 @@ hidden_test_() ->
         epoch => 1, t => ?T0, nodes => #{Name => Node}, monitors => [],
         groups => #{Name => #{nodes => [Name], coordinator => Name, names => 0, agent => Name}}
     },
-    Page = iolist_to_binary(sderl_mon_prometheus:text(Topology, none, [])),
+    Page = iolist_to_binary(sderl_mon_prometheus:text(Topology, none, [], [])),
     [
         ?_assertEqual(Shown, sderl_mon_visible:text(Name)),
         ?_assertEqual(~"plain", sderl_mon_visible:text(~"plain")),
@@ -177,7 +177,8 @@ prometheus_test() ->
     },
     Findings = [#{id => Id, kind => bypass, severity => warning} || Id <- [~"1", ~"2"]],
     Samples =
-        read_prometheus(iolist_to_binary(sderl_mon_prometheus:text(topology(), Frame, Findings))),
+        read_prometheus(iolist_to_binary(
+            sderl_mon_prometheus:text(topology(), Frame, Findings, []))),
     Value = fun(Name, Labels) -> maps:get({Name, Labels}, Samples) end,
     ?assertEqual(1.0, Value(~"sderl_node_up", #{~"node" => ~"a@h", ~"status" => ~"up"})),
     ?assertEqual(0.5, Value(~"sderl_node_cpu_ratio", #{~"node" => ~"a@h"})),
@@ -192,7 +193,7 @@ prometheus_test() ->
 
 before_the_first_frame_test() ->
     ?assertMatch(#{{~"sderl_nodes", #{}} := 2.0}, read_prometheus(
-        iolist_to_binary(sderl_mon_prometheus:text(topology(), none, []))
+        iolist_to_binary(sderl_mon_prometheus:text(topology(), none, [], []))
     )).
 
 %% Each family has HELP and TYPE before its samples, and appears once; a sample appears once.
@@ -206,6 +207,9 @@ read_line(<<"# HELP ", Rest/binary>>, {Samples, _}) ->
     ?assertEqual([], [N || {N, _} := _ <- Samples, N =:= Name]),
     ?assertNotEqual(<<>>, Help),
     {Samples, {help, Name}};
+read_line(<<"# UNIT ", Rest/binary>>, {Samples, {type, Name}}) ->
+    [Name, _] = binary:split(Rest, ~" "),
+    {Samples, {type, Name}};
 read_line(<<"# TYPE ", Rest/binary>>, {Samples, {help, Name}}) ->
     ?assertEqual([Name, ~"gauge"], binary:split(Rest, ~" ")),
     {Samples, {type, Name}};

@@ -161,6 +161,24 @@ not_converged_test() ->
                  found(not_converged, #{details => #{~"a1" => #{problems => [~"left out"]}}})),
     ?assertEqual([], found(not_converged, #{details => #{~"a1" => #{problems => []}}})).
 
+%% What all members say is told once.
+not_converged_is_one_finding_of_one_cause_test() ->
+    Said = fun(Nodes, Problem) -> #{Node => #{problems => [Problem]} || Node <- Nodes} end,
+    Aside = ~"a: [a3] are set aside",
+    ?assertMatch([#{where := #{node := ~"a1"},
+                    text := ~"a1 and 2 others are not at rest: a: [a3] are set aside"}],
+                 found(not_converged, #{details => Said([~"gw", ~"a1", ~"a2"], Aside)})),
+    ?assertMatch([#{text := ~"a1 and gw are not at rest: a: [a3] are set aside"},
+                  #{text := ~"b1 is not at rest: left out"}],
+                 found(not_converged, #{details => maps:merge(Said([~"gw", ~"a1"], Aside),
+                                                              Said([~"b1"], ~"left out"))})),
+    %% The node is down, which is said already; not so of one that is up.
+    Down = #{~"a3" => #{status => down}},
+    ?assertEqual([], found(not_converged, #{nodes => Down, details => Said([~"a1"], Aside)})),
+    ?assertMatch([_], found(not_converged,
+                            #{nodes => Down,
+                              details => Said([~"a1"], ~"a: [a2, a3] are set aside")})).
+
 no_coordinator_test() ->
     ?assertMatch([#{where := #{group := ~"a"}, severity := critical}],
                  found(no_coordinator, #{coordinators => #{~"a" => undefined}})),
@@ -179,6 +197,9 @@ majority_lost_test() ->
 node_down_test() ->
     ?assertMatch([#{where := #{node := ~"a1"}, severity := critical}],
                  found(node_down, #{nodes => #{~"a1" => #{status => down}}})),
+    [#{remedy := Remedy}] =
+        found(node_down, #{nodes => #{~"a1" => #{status => unreachable}}}),
+    ?assertNotEqual(nomatch, binary:match(Remedy, ~"was stopped or hangs")),
     ?assertEqual([], found(node_down, #{})).
 
 limits_test() ->
@@ -208,6 +229,17 @@ queue_test() ->
                  Of(10_000)),
     ?assertMatch([#{severity := critical}], Of(100_000)),
     ?assertEqual([], Of(9999)).
+
+%% Of a node that is up; one for each alarm.
+node_alarm_test() ->
+    Details = #{~"a1" => #{alarms => [~"{disk_almost_full,\"/\"}", ~"x: y"]}},
+    ?assertMatch([#{where := #{node := ~"a1", to := ~"x: y"}, severity := warning,
+                    text := ~"An alarm is set on a1: x: y"},
+                  #{where := #{to := <<"{disk_almost_full", _/binary>>}}],
+                 found(node_alarm, #{details => Details})),
+    ?assertEqual([], found(node_alarm, #{details => Details,
+                                         nodes => #{~"a1" => #{status => down}}})),
+    ?assertEqual([], found(node_alarm, #{details => #{~"a1" => #{alarms => []}}})).
 
 overloaded_test() ->
     Of = fun(Util, Queue) ->
@@ -253,6 +285,13 @@ hysteresis_test() ->
                                    lists:seq(0, 90), #{window_ms => 1000})],
     ?assertEqual([{S, if S < 10 -> 0; S < 39 + 15 -> 1; true -> 0 end} || S <- lists:seq(0, 90)],
                  Seen).
+
+%% A state goes as fast as it appeared: nothing says for long of a node that is up that it is down.
+state_goes_at_once_test() ->
+    Down = fun(S) -> #{nodes => #{~"a1" => #{status => if S < 20 -> down; true -> up end}}} end,
+    Seen = [S || {S, Found} <- over_time(Down, lists:seq(0, 60), #{}),
+                 #{kind := node_down} <- Found],
+    ?assertEqual(lists:seq(2, 20), Seen).
 
 %% A rate that is now over and now not so never holds.
 flicker_test() ->
@@ -301,10 +340,11 @@ thresholds_test() ->
 %% ---------------------------------------------------------------- properties
 
 properties_test_() ->
-    {timeout, 120, [
-        {Name, ?_assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}]))}
+    [
+        {timeout, 120,
+         {Name, ?_assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}]))}}
      || {Name, Property} <- [{"any frames", any_frames()}, {"a move", a_move()}]
-    ]}.
+    ].
 
 %% Whatever is measured: no crash, ids are unique, kinds are known, evidence and remedy are there,
 %% and nothing is there before its time.

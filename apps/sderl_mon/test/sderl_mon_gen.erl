@@ -61,7 +61,10 @@ frames(Span) ->
 
 id() -> elements([~"a@h", ~"b@h", ~"c@h", ~"d@h", ~"{group,\"ä\"}"]).
 
-samples() -> map(id(), map(elements([run_queue, util, procs, mem, mq_max, regs_s]), value())).
+samples() -> map(id(), map(metric(), value())).
+
+metric() ->
+    elements([run_queue, util, procs, mem, mq_max, regs_s, ~"sessions", ~"orders{status=\"ok\"}"]).
 
 links() -> map({id(), id()}, {rate(), rate()}).
 

@@ -142,9 +142,10 @@ each_server() ->
     {ok, _} = sderl_mon_synthetic:start(#{nodes => 20, groups => 4, edges => 20,
                                           interval_ms => 100}),
     {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "odd"), #{}),
+    ok = sderl_mon:set(#{archive => #{dir => filename:join(Dir, "archive")}}),
     try
         Frames = fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N end,
-        ok = sderl_fleet:await(fun() -> Frames() > 1 end, 30_000),
+        ok = sderl_fleet:await(fun() -> Frames() > 1 end, 60_000),
         ok = sderl_mon_record:stop(),
         {ok, Replay} = sderl_mon_replay:open(File),
         {ok, _} = sderl_mon_record:start(filename:join(Dir, "more"), #{}),
@@ -153,6 +154,7 @@ each_server() ->
             {sderl_mon_pool, sderl_mon_pool},
             {sderl_mon_record, sderl_mon_record},
             {sderl_mon_record_keeper, sderl_mon_record_keeper},
+            {sderl_mon_archive, sderl_mon_archive},
             {sderl_mon_synthetic, sderl_mon_synthetic}, {sderl_mon_inherit, sderl_mon_inherit},
             {Agent, sderl_mon_agent}, {Replay, sderl_mon_replay}, {sderl_mon_hub, sderl_mon_hub}
         ],
@@ -163,6 +165,8 @@ each_server() ->
         ok = sderl_mon_replay:close(Replay)
     after
         _ = sderl_mon_record:stop(),
+        ok = sderl_mon:set(#{archive => off}),
+        off = sderl_mon_archive:info(),
         ok = sderl_mon_synthetic:stop(),
         ok = sderl_mon_agent_sup:stop(Agent),
         ok = file:del_dir_r(Dir)

@@ -272,7 +272,9 @@ garbage_is_counted_and_harms_nothing_test_() ->
                 ?assertEqual(~"cut in a character ", maps:get(text, Event))
         end,
         #{nodes := Nodes, links := Links} = frame(fun(#{nodes := N}) -> N =/= #{} end),
-        ?assertEqual({[~"a"], [{~"a", ~"b"}]}, {maps:keys(Nodes), maps:keys(Links)}),
+        %% A node whose number is none is there without it.
+        ?assertEqual({#{~"a" => #{util => 0.5}, ~"b" => #{}}, [{~"a", ~"b"}]},
+                     {Nodes, maps:keys(Links)}),
         ?assertMatch(
             #{lost := #{updates_malformed := 7, topologies_malformed := 3, other_version := 1,
                         update_entries := 8}},

@@ -45,6 +45,29 @@ taken(Op, Ms) ->
     ?assertEqual(['a@h', 'b@h', 'c@h', 'd@h'], lists:sort(Nodes)),
     ok.
 
+%% A takeover tells what the leader before did not, and no old news, as of a node that joined a
+%% second group: its agent stayed the same.
+takeover_news_test() ->
+    Taken = [{monitor_down, ~"the monitoring node m1@h is down; its agents run elsewhere"},
+             {master_changed, ~"m2@h is the master now"}],
+    {_, Begun} = sderl_mon_sim:told(run([{wait, 4000}])),
+    {Told, Sim} = sderl_mon_sim:told(
+        ops([{groups, 'a@h', [g1, g2]}, {wait, 4000}], Begun)
+    ),
+    ?assertEqual([{members_added, ~"g2: new members a@h"}], news(Told)),
+    {ToldOld, _} = sderl_mon_sim:told(ops([{kill, 'm1@h'}, {wait, 4000}], Sim)),
+    ?assertEqual(Taken, news(ToldOld)),
+    {ToldNew, _} = sderl_mon_sim:told(
+        ops([{pause, 'm1@h'}, {groups, 'a@h', [g1]}, {down, 'c@h'}, {wait, 2000}, {kill, 'm1@h'},
+             {wait, 4000}], Sim)
+    ),
+    ?assertEqual([{node_down, ~"c@h is down: down"},
+                  {members_removed, ~"g2: no members any more: a@h"},
+                  {coordinator_changed, ~"g2: the coordinator is b@h now"} | Taken],
+                 news(ToldNew)).
+
+news(Told) -> [{Kind, Text} || {_, Kind, Text} <- Told].
+
 %% A master that begins anew, alone or not, gives its agents the orders that they have.
 adopts_test() ->
     lists:foreach(

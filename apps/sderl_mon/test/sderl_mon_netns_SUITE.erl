@@ -9,7 +9,7 @@
 
 -import(sderl_mon_SUITE, [watch/3, await/1, call/5, leader/2, scopes/2, told/3]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [cut_off, apart].
 

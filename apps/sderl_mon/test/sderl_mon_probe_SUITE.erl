@@ -390,9 +390,9 @@ otp() ->
 
 cluster(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
 
-call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, 30_000).
+call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, 60_000).
 
-await(Fun) -> ?assertEqual(ok, sderl_fleet:await(Fun, 30_000)).
+await(Fun) -> ?assertEqual(ok, sderl_fleet:await(Fun, 60_000)).
 
 last(Fleet, Mon, Owner) -> hd(call(Fleet, Mon, ?OWNER, samples, [Owner])).
 

@@ -18,6 +18,41 @@ id_test_() ->
     [?_assertEqual(sderl_mon_types:id({group, G}), sderl_mon_probe_text:id(G))
      || G <- [g, "täxt", {a, 1}, <<"x">>, lists:seq(300, 900), 'odd name']].
 
+%% However long the library took to answer, also because the node was stopped meanwhile, it is asked
+%% again within a minute; where it told problems, within ten seconds.
+asked_again_test_() ->
+    Pause = fun(Us, Problems) ->
+        sderl_mon_probe_library:pause_ms(Us, #{problems => Problems})
+    end,
+    [
+        ?_assertEqual(10_000, Pause(800, [])),
+        ?_assertEqual(40_000, Pause(40_000, [])),
+        ?_assertEqual(60_000, Pause(29_000_000, [])),
+        ?_assertEqual(1_000, Pause(800, [~"g: no coordinator"])),
+        ?_assertEqual(4_000, Pause(20_000, [~"g: no coordinator"])),
+        ?_assertEqual(10_000, Pause(29_000_000, [~"g: no coordinator"]))
+    ].
+
+%% A write that is on its way is no problem, one that was on its way at the last look is.
+writes_on_their_way_test_() ->
+    Group = #{group => {g, "ä"}, number => 7, acknowledgements_missing => [a@x]},
+    Waits = "{g,\"ä\"}: waits for [a@x] to acknowledge",
+    Other = "{g,\"ä\"}: [a@x] are set aside: they do not acknowledge or are catching up",
+    Lasting = fun(Before) ->
+        sderl_mon_probe_library:lasting([Waits, Other], [Group], Before)
+    end,
+    [
+        ?_assertEqual([Other], Lasting(#{})),
+        ?_assertEqual([Other], Lasting(#{{g, "ä"} => 6})),
+        ?_assertEqual([Waits, Other], Lasting(#{{g, "ä"} => 7})),
+        %% The sentence is that of the library.
+        ?_assertMatch({match, _}, re:run(library_source(), "~0tp: waits for ~0tp to acknowledge"))
+    ].
+
+library_source() ->
+    {ok, Source} = file:read_file(proplists:get_value(source, sderl_info:module_info(compile))),
+    Source.
+
 %% A socket counts packets with 32 bits; what shows less without having been near the end began
 %% again.
 wrapped_test_() ->
@@ -298,3 +333,147 @@ runtime_test() ->
     ?assertEqual(map_get(schedulers, Gauges) + min(1, map_get(schedulers, Gauges) - 1),
                  map_get(run_queue, Gauges)),
     ?assertMatch(#{otp := _, cpu_topology := [_ | _]}, sderl_mon_probe_runtime:facts(Rare)).
+
+%% ---------------------------------------------------------------- what changes seldom
+
+standing_test() ->
+    ?assertEqual({ok, 1024}, sderl_mon_probe_standing:files(
+        ~"Limit              Soft Limit\nMax open files     1024   524288   files\n")),
+    ?assertEqual(none, sderl_mon_probe_standing:files(~"Max open files  unlimited")),
+    #{at := At, gauges := Gauges} = Read = sderl_mon_probe_standing:read(none),
+    ?assertMatch(#{old_code := _, utc_offset_s := Offset} when Offset rem 60 =:= 0, Gauges),
+    ?assertEqual(filelib:is_regular("/proc/self/limits"), is_map_key(files, Gauges)),
+    ?assertMatch(#{modules := Modules, module_limit := 65_536} when Modules > 50, Gauges),
+    #{apps := Apps} = sderl_mon_probe_standing:facts(Read),
+    ?assert(lists:all(fun({App, Version}) -> is_binary(App) andalso is_binary(Version) end, Apps)),
+    ?assertNot(lists:keymember(~"kernel", 1, Apps)),
+    %% The numbers are read once a minute.
+    ?assertMatch(#{at := At, gauges := Gauges}, sderl_mon_probe_standing:read(Read)).
+
+%% The fullest of what df tells; a file system without room for anything has no share.
+disk_test() ->
+    ?assertEqual(#{disk => 1024 * 90, disk_limit => 1024 * 100}, sderl_mon_probe_disk:fullest(~"""
+        Filesystem     1024-blocks  Used Available Capacity Mounted on
+        /dev/sda1              200    50       150      25% /
+        map auto home            0     0         0     100% /home
+        /dev/disk by name      110    90        10      90% /mnt/with space
+        """)),
+    ?assertEqual(#{}, sderl_mon_probe_disk:fullest(~"df: no file systems processed")),
+    #{gauges := Gauges} = Read = sderl_mon_probe_disk:read(none),
+    ?assertEqual(os:find_executable("df") =/= false, is_map_key(disk, Gauges)),
+    ?assertEqual(Read, sderl_mon_probe_disk:read(Read)).
+
+%% What the system keeps for its own programs is in use: less than nothing is free.
+full_disk_test() ->
+    ?assertEqual(#{disk => 1024 * 105, disk_limit => 1024 * 105}, sderl_mon_probe_disk:fullest(~"""
+        Filesystem     1024-blocks  Used Available Capacity Mounted on
+        /dev/sda1              100   105        -5     105% /
+        /dev/sda2              100    50        50      50% /home
+        """)),
+    [?assertEqual(#{}, sderl_mon_probe_disk:fullest(<<"/dev/sda1 ", Odd/binary>>))
+     || Odd <- [~"100 -5 105 -5% /", ~"- - - - /", ~"0 0 -7 100% /", ~"100 50 - 50% /"]].
+
+%% A program that hangs, as with a file system that is gone, is ended; nothing of it stays.
+hanging_disk_test_() ->
+    {setup,
+        fun() ->
+            Dir = filename:join([filename:basedir(user_cache, "sderl"), "df-" ++ os:getpid()]),
+            Program = filename:join(Dir, "df"),
+            ok = filelib:ensure_dir(Program),
+            %% It ignores that nobody reads what it writes.
+            ok = file:write_file(Program, ["#!/bin/sh\ntrap '' PIPE HUP TERM\necho $$ > ", Dir,
+                                           "/number\nexec sleep 100000\n"]),
+            ok = file:change_mode(Program, 8#755),
+            Path = os:getenv("PATH"),
+            true = os:putenv("PATH", Dir ++ ":" ++ Path),
+            {Dir, Path}
+        end,
+        fun({Dir, Path}) ->
+            true = os:putenv("PATH", Path),
+            ok = file:del_dir_r(Dir)
+        end,
+        fun({Dir, _}) ->
+            {timeout, 120, fun() ->
+                Ports = erlang:ports(),
+                #{gauges := Gauges} = sderl_mon_probe_disk:read(none),
+                ?assertEqual(#{}, Gauges),
+                ?assertEqual([], erlang:ports() -- Ports),
+                {ok, Number} = file:read_file(filename:join(Dir, "number")),
+                %% Its parent takes note of its end a moment later.
+                await(fun() -> has_ended(string:trim(Number)) end),
+                receive Message -> error({left, Message}) after 0 -> ok end
+            end}
+        end}.
+
+has_ended(Number) ->
+    os:cmd(lists:concat(["kill -0 ", binary_to_list(Number), " 2> /dev/null; printf $?"])) =/= "0".
+
+await(Fun) -> await(Fun, erlang:monotonic_time(millisecond) + 60_000).
+
+await(Fun, Until) ->
+    case Fun() of
+        true -> ok;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < Until),
+            receive after 10 -> await(Fun, Until) end
+    end.
+
+%% A collector that has given its owner up begins again when the owner is there: nobody else would
+%% ask for the log another time.
+collector_again_test_() ->
+    {timeout, 120, fun() ->
+        {ok, Probe} = sderl_mon_probe:start(#{owner => self(), interval_ms => 50}),
+        Probe ! {sderl_mon_log_wanted, self(), #{level => error, per_s => 100, burst => 100}},
+        First = collector(none),
+        Ref = monitor(process, First),
+        First ! stop,
+        receive {'DOWN', Ref, process, First, Why} -> ?assertEqual(normal, Why) end,
+        Second = collector(First),
+        ?assertNotEqual(First, Second),
+        %% What is not wanted any more does not begin again.
+        Probe ! {sderl_mon_log_wanted, self(), off},
+        ok = acknowledged(3),
+        ?assertMatch({error, _}, logger:get_handler_config(sderl_mon_handler)),
+        ok = sderl_mon_probe:stop(),
+        flush()
+    end}.
+
+%% The collector that the handler tells, while samples are acknowledged.
+collector(Not) ->
+    case logger:get_handler_config(sderl_mon_handler) of
+        {ok, #{config := #{collector := Pid}}} when Pid =/= Not -> Pid;
+        _ ->
+            ok = acknowledged(1),
+            collector(Not)
+    end.
+
+acknowledged(0) -> ok;
+acknowledged(N) ->
+    receive
+        {sderl_mon_sample, Probe, #{seq := Seq}} ->
+            Probe ! {sderl_mon_ack, Seq},
+            acknowledged(N - 1)
+    after 60_000 -> error(no_sample)
+    end.
+
+flush() -> receive _ -> flush() after 0 -> ok end.
+
+alarms_of_the_node_test_() ->
+    {setup,
+        fun() ->
+            {ok, Handler} = gen_event:start({local, alarm_handler}),
+            ok = gen_event:add_handler(alarm_handler, alarm_handler, []),
+            Handler
+        end,
+        fun gen_event:stop/1,
+        ?_test(begin
+            Alarms = fun() -> maps:get(alarms, sderl_mon_probe_standing:read(none)) end,
+            ?assertEqual([], Alarms()),
+            ok = alarm_handler:set_alarm({{disk_almost_full, "/"}, []}),
+            ok = alarm_handler:set_alarm({memory, "nearly none"}),
+            ok = alarm_handler:set_alarm({odd, #{a => 1}}),
+            ?assertEqual([~"memory: nearly none", ~"odd", ~"{disk_almost_full,\"/\"}"], Alarms()),
+            %% A handler that is not OTP's is not asked.
+            ok = gen_event:delete_handler(alarm_handler, alarm_handler, []),
+            ?assertEqual([], Alarms())
+        end)}.

@@ -4,7 +4,7 @@
 %% Masters of a shadow network on simulated nodes: the pure cores, a network that loses what is cut,
 %% and agents that report what a simulated cluster is like.
 
--export([new/2, op/2, quiet/2, seen/1]).
+-export([new/2, op/2, quiet/2, seen/1, told/1]).
 
 -define(STEP, 50).
 -define(TICK, 200).
@@ -19,7 +19,7 @@ new(Monitors, Cluster) ->
     Sim = #{
         now => 0, settings => #{M => #{config => Config, stamps => #{}} || M <- Monitors},
         cluster => Cluster, down => [], cores => #{}, running => #{},
-        paused => #{}, cut => [], queue => [], topologies => #{}
+        paused => #{}, cut => [], queue => [], topologies => #{}, told => []
     },
     lists:foldl(fun start/2, Sim, Monitors).
 
@@ -67,6 +67,9 @@ op({up, Node}, #{down := Down} = Sim) ->
     Sim#{down := lists:delete(Node, Down)};
 op(_, Sim) ->
     Sim.
+
+%% The events that were told since the last time, and to which hubs.
+told(#{told := Told} = Sim) -> {Told, Sim#{told := []}}.
 
 %% Everything is well again, for so long.
 quiet(Ms, #{paused := Paused, cores := _} = Sim) ->
@@ -131,6 +134,8 @@ effect(M, {adopt_config, _} = Event, #{now := Now, queue := Queue} = Sim) ->
     Sim#{queue := [{Now + ?STEP, M, Event} | Queue]};
 effect(_, {topology, Hubs, T}, #{topologies := Ts} = Sim) ->
     Sim#{topologies := maps:merge(Ts, #{H => T || H <- Hubs})};
+effect(_, {events, Hubs, _, Events}, #{told := Told} = Sim) ->
+    Sim#{told := Told ++ [{Hubs, Kind, Text} || #{kind := Kind, text := Text} <- Events]};
 effect(_, _, Sim) -> Sim.
 
 %% Master and settings take a moment to hear of each other.

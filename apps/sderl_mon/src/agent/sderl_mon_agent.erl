@@ -2,13 +2,13 @@
 -module(sderl_mon_agent).
 -moduledoc """
 Watches one group, or one free node: has the probes of its nodes tell it, makes rates of what they
-tell, and tells the hubs of all monitoring nodes the sums once an interval. What changes (a node
-goes, comes, changes its groups) it tells the masters at once.
+tell, and tells the hubs of all monitoring nodes the sums once an interval. It reports changes (a
+node goes, comes, changes its groups) to the masters at once.
 
 It goes on doing so while there is no master: its orders (`t:sderl_mon_message:orders/0`) stay in
-force until the next. Orders of an older term than its own are ignored. What it keeps is bounded:
-two samples and one set of facts a node, and at most 500 events until the next update; what is
-dropped is counted.
+force until the next. Orders of an older term than its own are ignored. Its memory is bounded: two
+samples and one set of facts a node, and at most 500 events until the next update; dropped events
+are counted.
 """.
 
 -behaviour(gen_server).
@@ -26,9 +26,9 @@ dropped is counted.
 -define(JOB_MS, 15_000).
 %% So much later than it should be only a process of a node that was stopped is.
 -define(STILL_MS, 1000).
-%% What of the configuration says how a node is read.
--define(READING, [probe, inject, interval_ms]).
-%% What probes call it, and what it is called here.
+%% The keys of the configuration that say how a node is read.
+-define(READING, [probe, inject, interval_ms, log, metrics]).
+%% The probes' name for it, and its name here.
 -define(RENAMED, #{node_up => link_up, node_down => link_down}).
 %% Each member tells these; the master tells them once, from the topology.
 -define(MASTERS, [group_created, group_deleted, group_left, left, members_added, members_removed,
@@ -73,7 +73,7 @@ release(Agent) ->
 
 -spec init({Masters :: atom(), sderl_mon_message:orders()}) -> {ok, map()}.
 init({Masters, #{config := #{interval_ms := Interval}} = Spec}) ->
-    %% What it holds is told also when it is stopped.
+    %% An agent sends its remaining data also when it is stopped.
     _ = process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     self() ! update,
@@ -140,6 +140,8 @@ handle_info({sderl_mon_sample, Pid, Told}, State) when is_pid(Pid) ->
         %% Without an acknowledgement that probe ends by itself.
         {error, not_a_sample} -> {noreply, lose(samples_malformed, 1, State)}
     end;
+handle_info({sderl_mon_logged, Pid, Batch}, State) when is_pid(Pid) ->
+    {noreply, logged(Pid, Batch, State)};
 handle_info({timeout, Timer, {due, Node}}, #{timers := Timers} = State) ->
     case Timers of
         #{Node := Timer} -> {noreply, due(Node, State#{timers := maps:remove(Node, Timers)})};
@@ -178,6 +180,16 @@ sampled(Pid, #{node := Node, seq := Seq} = Told, #{watches := Watches, probes :=
          kept(Sample, State#{probes := Probes#{Node => Pid}}));
 sampled(_, _, State) ->
     State.
+
+%% What the collector of a node has of its log.
+logged(Pid, Batch, #{watches := Watches, spec := #{hubs := Hubs}} = State) ->
+    case Watches of
+        #{} when is_map_key(node(Pid), Watches) ->
+            {_, Facts} = sderl_mon_watch:sample(map_get(node(Pid), Watches)),
+            {What, N} = sderl_mon_log_relay:pass(Pid, Batch, groups_of(Facts), Hubs),
+            lose(What, N, State);
+        #{} -> State
+    end.
 
 done({ok, Result}) -> Result;
 done({error, timeout}) -> {error, node, <<"does not answer">>};
@@ -231,7 +243,7 @@ effect({timer, Ms}, Node, #{timers := Timers} = State) ->
     State#{timers := Timers#{Node => erlang:start_timer(Ms, self(), {due, Node})}};
 effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors, config := Config},
                                    watches := Watches} = State) ->
-    Spec = (maps:with([probe, inject, interval_ms], Config))#{term => Term, friends => Monitors},
+    Spec = (maps:with(?READING, Config))#{term => Term, friends => Monitors},
     Self = self(),
     Lane = case lists:member(Node, nodes(connected)) of
         true -> reach;
@@ -248,7 +260,7 @@ effect({job, read, Job}, Node, State) ->
 effect(told, Node, State) ->
     dirty([Node], State).
 
-%% Who stood still hears nothing meanwhile, and must not say that others were silent.
+%% An agent that was stopped heard nothing meanwhile, and must not report others as silent.
 due(Node, #{woke := Woke, told := Told, spec := #{config := #{interval_ms := Interval}}} = State) ->
     Now = now_ms(),
     case Now - Woke < 2 * Interval orelse Now - Told > Interval + ?STILL_MS of
@@ -264,7 +276,7 @@ stop_timer(Timer) -> _ = erlang:cancel_timer(Timer), ok.
 all_dirty(#{watches := Watches} = State) -> dirty(maps:keys(Watches), State).
 
 dirty(Nodes, #{dirty := Dirty, reporting := Reporting} = State) ->
-    %% What happens at once is told at once, in one message.
+    %% Simultaneous events are sent at once, in one message.
     _ = Reporting orelse erlang:send_after(?REPORT_SOON_MS, self(), report),
     State#{dirty := lists:umerge(lists:usort(Nodes), Dirty), reporting := true}.
 
@@ -375,6 +387,9 @@ groups(#{source := Source}, Facts, #{node := Node, groups := Writes}) ->
         Id => maps:merge(Flows, maps:merge(maps:get(Id, Writes, #{}), names(Source, Info)))
      || #{group := G} = Info <- maps:get(groups, Facts, []), Id <- [sderl_mon_types:id({group, G})]
     }.
+
+groups_of(Facts) ->
+    [sderl_mon_types:id({group, G}) || #{group := G} <- maps:get(groups, Facts, [])].
 
 %% Only a probe counts them.
 names(probe, #{names := Names}) -> #{names => Names};

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_agent_sup).
 -moduledoc false.
-%% The agents of this monitoring node. One that dies is started again by the master, which knows
-%% what it is to watch by now.
+%% The agents of this monitoring node. The master restarts an agent that dies, because it knows
+%% which nodes the agent is to watch by now.
 
 -behaviour(supervisor).
 

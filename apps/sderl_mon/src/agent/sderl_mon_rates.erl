@@ -1,18 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_rates).
 -moduledoc """
-What happened between two samples of a node, per second.
+The rates between two samples of a node, per second.
 
 Pure. A sample has counters that only grow as long as the node lives; the rate is the difference
 over the time that *the node* says has passed, so that neither a late message nor two clocks matter.
 A node that began anew in between (its clock or a counter went back), or is read in another way now,
-has no rates until the next sample. What only one of both samples has was not counted before, or
-could not be read: it has no rate, as the difference would be everything since the node began.
+has no rates until the next sample. A value that only one of the samples has was not counted before,
+or could not be read. It has no rate, because the difference would be everything since the node
+began.
 
-A link is told by its sender (`links`). What comes in is told by the receiver too (`heard`), for
-links whose sender tells nothing, because nobody watches it, it does not answer, or its counts
-cannot be read. The traffic with the monitoring nodes is the price of watching and kept apart:
-`mon_msgs_s` and `mon_bytes_s`, in and out together.
+A link is told by its sender (`links`). The receiver reports incoming traffic too (`heard`), for
+links whose sender reports nothing, because it is not watched, does not answer, or its counts cannot
+be read. The traffic with the monitoring nodes is the price of watching and kept apart: `mon_msgs_s`
+and `mon_bytes_s`, in and out together.
 """.
 
 -export([here/2, between/3, joined/2, detail/3, lost/2]).
@@ -55,9 +56,9 @@ cannot be read. The traffic with the monitoring nodes is the price of watching a
 -define(FLOWS, [out_msgs, out_bytes, in_msgs, in_bytes]).
 
 -doc """
-A sample that has come in now, by the clock that is read here: `at` and the times of its events.
-What the node's own clock said stays as `node_at` and `node_t`: it may be far from ours, and is the
-same whoever is told.
+A sample that has come in now, by the clock that is read here: `at` and the times of its events. The
+times by the node's own clock stay as `node_at` and `node_t`: they may differ much from ours, and
+are the same for every receiver.
 """.
 -spec here(sample(), sderl_mon_types:t()) -> sample().
 here(#{at := At} = Sample, Now) ->
@@ -70,14 +71,15 @@ between(Before, Now, Context) ->
     Gauges = gauges(Now),
     case span_us(Before, Now) of
         none ->
-            #{node => Gauges, links => #{}, heard => #{}, kinds => #{}, peers => #{}, groups => #{},
-              routed => #{}, lost => #{}};
+            #{node => maps:merge(Gauges, app_metrics(#{}, Now, none)), links => #{}, heard => #{},
+              kinds => #{}, peers => #{}, groups => #{}, routed => #{}, lost => #{}};
         Span ->
             Peers = peers(Before, Now, Span),
             {Out, In} = links(Now, Peers, Context),
             #{
-                node => maps:merge(Gauges,
-                                   maps:merge(node_rates(Before, Now, Span), sums(Peers, Context))),
+                node => lists:foldl(fun maps:merge/2, Gauges,
+                                    [node_rates(Before, Now, Span), sums(Peers, Context),
+                                     app_metrics(Before, Now, Span)]),
                 links => Out,
                 heard => In,
                 kinds => kinds(Before, Now, Span),
@@ -196,7 +198,7 @@ kinds(Before, Now, Span) ->
 kind({Msgs0, Bytes0}, {Msgs, Bytes}, Span) ->
     {per_s(grown(Msgs0, Msgs), Span), per_s(grown(Bytes0, Bytes), Span)}.
 
-%% What the clients on this node registered, by group. A new group is one that the application did
+%% The registrations of clients on this node, by group. A new group is one that the application did
 %% not have while it told its kinds: where it told none, nobody knows.
 groups(Before, Now, Span) ->
     Old = maps:get(groups, Before, #{}),
@@ -222,9 +224,26 @@ routed(#{edges := Was}, #{edges := Is}, Span) ->
 routed(_, _, _) ->
     #{}.
 
+%% The application's own. A total that is new began at nothing, as it is one table that counted both
+%% times; a table that began in between has no rates until the next sample.
+app_metrics(Before, #{metrics := #{since := Since, values := Now}}, Span) ->
+    Was = case Before of
+        #{metrics := #{since := Since, values := Old}} -> Old;
+        #{} -> none
+    end,
+    #{Series => V || Series := Told <- Now, {ok, V} <- [app_metric(Series, Told, Was, Span)]};
+app_metrics(_, _, _) ->
+    #{}.
+
+app_metric(_, {value, Value}, _, _) -> {ok, Value};
+app_metric(_, {total, _}, Was, Span) when Was =:= none; Span =:= none -> none;
+app_metric(Series, {total, Total}, Was, Span) ->
+    {_, Before} = maps:get(Series, Was, {total, 0}),
+    {ok, per_s(Total - Before, Span)}.
+
 -doc """
-What was left out since these counts; to an agent that had none before, since those that another one
-has acknowledged.
+The events that were left out since these counts; for an agent that had none before, since those
+that another one has acknowledged.
 """.
 -spec lost(#{atom() => non_neg_integer()} | undefined, sample()) -> #{atom() => non_neg_integer()}.
 lost(undefined, Now) ->
@@ -234,8 +253,8 @@ lost(Old, Now) ->
       || Key := V <- maps:get(lost, Now, #{}), D <- [grown(maps:get(Key, Old, 0), V)], D > 0}.
 
 -doc """
-The later of two samples of which nobody has made rates yet. What a sample has only once, since the
-one before, is that of both.
+The later of two samples of which nobody has made rates yet. Values that a sample has only for the
+time since the one before are taken from both.
 """.
 -spec joined(sample(), sample()) -> sample().
 joined(Before, Now) ->
@@ -274,16 +293,18 @@ detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->
         kinds => Kinds,
         traffic => maps:get(traffic, Now, []),
         problems => maps:get(problems, Facts, []),
+        alarms => maps:get(alarms, Facts, []),
+        apps => maps:from_list(maps:get(apps, Facts, [])),
         limits => limits(Gauges),
         tracing => maps:get(tracing, Gauges, 0) =:= 1
     },
     Otp = #{otp => V || #{otp := V} <- [Facts]},
-    Uptime = #{uptime_s => V || #{uptime_s := V} <- [Gauges]},
-    %% What is counted since the last sample, of how long that is.
+    Standing = maps:with([uptime_s, old_code, utc_offset_s], Gauges),
+    %% Counts since the last sample, with the time that they cover.
     Span = #{span_ms => max(1, (T1 - T0) div 1000)
              || #{mono_us := T0} <- [Before], #{mono_us := T1} <- [Now], T1 > T0},
     Clock = #{node_t => T || #{node_at := T} <- [Now]},
-    lists:foldl(fun maps:merge/2, Detail, [Otp, Uptime, Span, Clock]).
+    lists:foldl(fun maps:merge/2, Detail, [Otp, Standing, Span, Clock]).
 
 schedulers(Before, Now, Facts) ->
     Utils = #{Id => U || {Id, _, U} <- utils(Before, Now)},
@@ -314,7 +335,8 @@ memory(Gauges) ->
     #{Name => V || {Key, Name} <- Keys, {ok, V} <- [maps:find(Key, Gauges)]}.
 
 limits(Gauges) ->
-    Keys = [{procs, proc_limit}, {ports, port_limit}, {atoms, atom_limit}, {ets, ets_limit}],
+    Keys = [{procs, proc_limit}, {ports, port_limit}, {atoms, atom_limit}, {ets, ets_limit},
+            {files, file_limit}, {modules, module_limit}, {disk, disk_limit}],
     #{Used => [U, L]
       || {Used, Limit} <- Keys, {ok, U} <- [maps:find(Used, Gauges)],
          {ok, L} <- [maps:find(Limit, Gauges)]}.

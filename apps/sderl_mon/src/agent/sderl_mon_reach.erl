@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_reach).
 -moduledoc """
-What a monitoring node does to a monitored one: connects it, starts its probe, or reads it as it is.
+A monitoring node's access to a monitored one: it connects to the node, starts its probe, or reads
+it without one.
 
 Every function may take seconds and is run by `m:sderl_mon_pool`. Links are hidden, whatever this
 node is: the nodes of a cluster neither see it among theirs nor connect it to others. The failures
@@ -36,10 +37,13 @@ attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
         ok ?= connect(Node),
         auto ?= Which,
         Options = (maps:with([term, interval_ms, friends], Spec))#{owner => Owner},
-        lacking ?= started(Node, Options),
+        Wanted = [{sderl_mon_log_wanted, Owner, sderl_mon_config:log(Spec)},
+                  {sderl_mon_metrics_wanted, Owner,
+                   sderl_mon_app_metrics:wanted(maps:get(metrics, Spec, []))}],
+        lacking ?= started(Node, Options, Wanted),
         true ?= Inject,
         ok ?= inject(Node),
-        case started(Node, Options) of
+        case started(Node, Options, Wanted) of
             lacking -> {ok, {stock, <<"the probe cannot be loaded there">>}};
             Result -> Result
         end
@@ -51,9 +55,11 @@ attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
         Other -> Other
     end.
 
-started(Node, Options) ->
+started(Node, Options, Wanted) ->
     case call(Node, sderl_mon_probe, start, [Options]) of
-        {ok, {ok, Pid}} when is_pid(Pid) -> {ok, probe};
+        {ok, {ok, Pid}} when is_pid(Pid) ->
+            %% No options of their own: a probe of before would refuse to start.
+            wish(Node, Pid, Wanted);
         {ok, {error, {busy, Other}}} ->
             {ok, {stock,
                   text("the probe tells other monitoring nodes (~0tp); read with what OTP has",
@@ -62,6 +68,21 @@ started(Node, Options) ->
             {error, term, text("a newer master (term ~0tp) watches it", [Term])};
         {ok, Other} -> {ok, {stock, text("the probe does not start: ~0tP", [Other, 12])}};
         lacking -> lacking;
+        {error, _, _} = Error -> Error
+    end.
+
+wish(_, _, []) -> {ok, probe};
+wish(Node, Pid, [What | Others]) ->
+    case sderl_mon_tell:message(Pid, What) orelse wait_to_tell(Node, Pid, What) of
+        true -> wish(Node, Pid, Others);
+        Error -> Error
+    end.
+
+%% A link that is full at this moment must not cost the wish: nobody would ask again.
+wait_to_tell(Node, Pid, What) ->
+    case call(Node, erlang, send, [Pid, What]) of
+        {ok, _} -> true;
+        lacking -> {error, node, <<"does not answer">>};
         {error, _, _} = Error -> Error
     end.
 

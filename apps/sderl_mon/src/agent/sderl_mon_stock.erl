@@ -70,7 +70,7 @@ calls(Facts) ->
         false -> Always
     end.
 
-%% What the node does not have is an exception there, and no answer of ours.
+%% A function that the node lacks raises there, and is no answer.
 round(Node, Calls, Until) ->
     lists:member(Node, nodes(connected)) orelse throw(noconnection),
     Asked = [{Key, erpc:send_request(Node, M, F, A)} || Key := {M, F, A} <- Calls],

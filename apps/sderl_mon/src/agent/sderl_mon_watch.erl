@@ -97,7 +97,7 @@ step(due, Now, #{phase := stock} = W) ->
 %% node.
 step(due, _, #{phase := attaching, status := down, job := Job} = W) ->
     {[{job, attach, Job}, {timer, ?JOB_MS}], W};
-%% Whoever was to do the job died.
+%% The process that had the job died.
 step(due, _, #{phase := Phase} = W) when Phase =:= attaching; Phase =:= reading ->
     failed(node, <<"connected, and does not answer">>, W);
 %% Others have a link to it.
@@ -105,7 +105,7 @@ step(seen, _, #{phase := waiting, tries := Tries} = W) when Tries > 1 ->
     {[{timer, 0}], W#{tries := 1}};
 step(seen, _, W) ->
     {[], W};
-%% What comes next may be another life of the node: no sample goes with one of before.
+%% The next sample may be of another run of the node, and is not compared with one from before.
 step(nodedown, _, #{phase := Phase} = W) when Phase =/= waiting ->
     {Told, W1} = status(down, <<"the connection was lost">>, W),
     %% The answer to what is under way counts no more.
@@ -118,7 +118,7 @@ step(woken, _, #{phase := probed} = W) ->
 step(woken, Now, W) ->
     step(due, Now, W);
 %% A new term: another agent may have had the probe meanwhile, also where its last words have just
-%% come in. What is under way has the old term.
+%% come in. Messages under way have the old term.
 step(retake, _, #{phase := Phase} = W)
   when Phase =:= probed; Phase =:= waiting; Phase =:= attaching ->
     attach(W);
@@ -206,7 +206,10 @@ summed_up(Facts) ->
 told(#{groups := Groups} = Facts) -> Facts#{groups := [maps:without([names], G) || G <- Groups]};
 told(Facts) -> Facts.
 
--doc "What others are told of the node; nothing before it was tried: another agent may know more.".
+-doc """
+The report on the node for others; none before the node was tried, because another agent may know
+more.
+""".
 -spec report(watch()) -> sderl_mon_message:node_report() | none.
 report(#{status := down, why := <<"not reached yet">>}) ->
     none;
@@ -226,8 +229,8 @@ sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
 is_up(#{status := Status}) -> Status =:= up.
 
 -doc """
-Among whom it waits to be connected. One that others have a link to does not wait for those that are
-off.
+Among whom it waits to be connected. A node that others have a link to does not wait for nodes that
+are off.
 """.
 -spec lane(watch()) -> connect | retry.
 lane(#{tries := Tries}) when Tries > 1 -> retry;

@@ -21,18 +21,23 @@ file.
 | `interval_ms` | 100 to 60000 | 1000 | how often a node tells its numbers |
 | `history` | map | `#{}` | see `m:sderl_mon_history` |
 | `record` | `off` or a map with `dir` | `off` | see `m:sderl_mon_record` |
+| `archive` | `off` or a map with `dir` | `off` | see `m:sderl_mon_archive` |
 | `thresholds` | map from atoms to numbers | `#{}` | see `m:sderl_mon_findings` |
+| `log` | `off` or a map with `level`, `per_s`, `burst` | `#{}` | what nodes tell of their log: see `log/1` |
+| `log_files` | `off` or a map with `dir` | `off` | where the log is kept: see `m:sderl_mon_log` |
+| `metrics` | list of maps | `[]` | the application's own metrics: see `m:sderl_mon_app_metrics` |
+| `otlp` | `off` or a map with `url`, `interval_ms`, `headers` | `off` | see `m:sderl_mon_otlp_push` |
 | `state_dir` | `undefined` or the name of a directory | `undefined` | where what is set at run time is kept across restarts |
 
 Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expected}`, which
 `format_error/1` makes a sentence of.
 """.
 
--export([defaults/0, check/1, change/2, shared/1, least_bytes/0]).
+-export([defaults/0, check/1, change/2, shared/1, log/1, least_bytes/0]).
 -export([load/1, store/2, file/1]).
 -export([format_error/1]).
 
--export_type([config/0, error/0, path/0]).
+-export_type([config/0, otlp/0, error/0, path/0]).
 
 -doc "A complete configuration.".
 -type config() :: #{
@@ -44,19 +49,35 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
     interval_ms := pos_integer(),
     history := map(),
     record := off | #{dir := file:name_all(), atom() => term()},
+    archive := off | #{dir := file:name_all(), max_bytes => pos_integer()},
     thresholds := #{atom() => number()},
+    log := off | #{level => logger:level(), per_s => pos_integer(), burst => pos_integer()},
+    log_files := off | #{dir := file:name_all(), atom() => term()},
+    metrics := [sderl_mon_app_metrics:metric()],
+    otlp := otlp(),
     state_dir := undefined | file:name_all()
 }.
+
+-doc "Where numbers are sent. Headers are texts, as a collector's token.".
+-type otlp() ::
+    off
+    | #{url := unicode:chardata(), interval_ms => pos_integer(),
+        headers => [{binary(), binary()}]}.
 
 -doc "Where a term stands: keys, and positions in lists from 1.".
 -type path() :: [term(), ...].
 
--type error() :: {bad_config, path(), Value :: term(), Expected :: atom() | string()}
+-type error() :: {bad_config, path(), Value :: term(),
+                  Expected :: atom() | string() | {sentence, unicode:chardata()}}
                  | {bad_file, file:name_all(), term()}.
 
 -define(VERSION, 1).
 -define(MOST_NODES, 5000).
 -define(LEAST_BYTES, 65_536).
+-define(LEAST_ARCHIVE, 1_048_576).
+-define(MOST_FILE_BYTES, 67_108_864).
+%% What is not said of the log.
+-define(LOG, #{level => notice, per_s => 50, burst => 200}).
 
 -doc "How large a recording may become at least (`max_bytes`).".
 -spec least_bytes() -> pos_integer().
@@ -74,7 +95,12 @@ defaults() ->
         interval_ms => 1000,
         history => #{},
         record => off,
+        archive => off,
         thresholds => #{},
+        log => #{},
+        log_files => off,
+        metrics => [],
+        otlp => off,
         state_dir => undefined
     }.
 
@@ -112,10 +138,7 @@ value(probe, Value) -> bad([probe], Value, auto_or_stock);
 value(interval_ms, Value) when is_integer(Value), Value >= 100, Value =< 60_000 -> {ok, Value};
 value(interval_ms, Value) -> bad([interval_ms], Value, interval);
 value(history, Value) when is_map(Value) ->
-    case [{K, V} || K := V <- maps:iterator(Value, ordered), history(K, V) =/= ok] of
-        [] -> {ok, Value};
-        [{K, V} | _] -> bad([history, K], V, history(K, V))
-    end;
+    options(fun history/2, history, Value);
 value(history, Value) -> bad([history], Value, map);
 value(record, off) -> {ok, off};
 value(record, #{dir := Dir} = Value) ->
@@ -126,17 +149,78 @@ value(record, #{dir := Dir} = Value) ->
         {true, _} -> {ok, Value}
     end;
 value(record, Value) -> bad([record], Value, record);
+value(archive, off) -> {ok, off};
+value(archive, #{dir := Dir} = Value) ->
+    case {is_name(Dir), Value} of
+        {false, _} -> bad([archive, dir], Dir, directory);
+        {true, #{max_bytes := Max}} when not is_integer(Max); Max < ?LEAST_ARCHIVE ->
+            bad([archive, max_bytes], Max, archive_bytes);
+        {true, _} -> {ok, Value}
+    end;
+value(archive, Value) -> bad([archive], Value, archive);
 value(thresholds, Value) ->
     maybe
         ok ?= sderl_mon_findings:validate(Value),
         {ok, Value}
     end;
+value(log, off) -> {ok, off};
+value(log, Value) when is_map(Value) ->
+    options(fun log/2, log, Value);
+value(log, Value) -> bad([log], Value, log);
+value(log_files, off) -> {ok, off};
+value(log_files, #{dir := _} = Value) ->
+    options(fun log_files/2, log_files, Value);
+value(log_files, Value) -> bad([log_files], Value, log_files);
+value(metrics, Value) ->
+    case sderl_mon_app_metrics:check(Value) of
+        {ok, Metrics} -> {ok, Metrics};
+        {error, {Path, Wrong, Why}} -> bad([metrics | Path], Wrong, {sentence, Why})
+    end;
+value(otlp, off) -> {ok, off};
+value(otlp, #{url := _} = Value) -> options(fun otlp/2, otlp, Value);
+value(otlp, Value) -> bad([otlp], Value, otlp);
 value(state_dir, undefined) -> {ok, undefined};
 value(state_dir, Value) ->
     case is_name(Value) of
         true -> {ok, Value};
         false -> bad([state_dir], Value, directory)
     end.
+
+%% The first that is wrong of a map's options.
+options(Check, Key, Map) ->
+    case [{K, V, Why} || K := V <- maps:iterator(Map, ordered), Why <- [Check(K, V)], Why =/= ok] of
+        [] -> {ok, Map};
+        [{K, V, Why} | _] -> bad([Key, K], V, Why)
+    end.
+
+log(level, Level) ->
+    case lists:member(Level, sderl_mon_log_message:levels()) of true -> ok; false -> level end;
+log(Key, N) when Key =:= per_s; Key =:= burst -> within(1, N, 10_000, events);
+log(_, _) -> log_key.
+
+log_files(dir, Dir) -> case is_name(Dir) of true -> ok; false -> directory end;
+log_files(file_bytes, N) -> within(?LEAST_BYTES, N, ?MOST_FILE_BYTES, file_bytes);
+log_files(files, N) -> within(2, N, 10_000, files);
+log_files(_, _) -> log_files_key.
+
+otlp(url, Url) -> case sderl_mon_post:uri(Url) of {ok, _} -> ok; error -> url end;
+otlp(interval_ms, N) -> within(1_000, N, 600_000, otlp_interval);
+otlp(headers, Headers) ->
+    case is_list(Headers) andalso length(Headers) =< 20
+         andalso lists:all(fun is_header/1, Headers) of
+        true -> ok;
+        false -> headers
+    end;
+otlp(_, _) -> otlp_key.
+
+%% Nothing that would end a header, or begin another.
+is_header({Name, Value}) when is_binary(Name), is_binary(Value) ->
+    re:run(Name, "\\A[A-Za-z0-9-]{1,64}\\z", [{capture, none}]) =:= match
+        andalso re:run(Value, "\\A[\\x20-\\x7e]{0,4096}\\z", [{capture, none}]) =:= match;
+is_header(_) -> false.
+
+within(Least, N, Most, _) when is_integer(N), N >= Least, N =< Most -> ok;
+within(_, _, _, Expected) -> Expected.
 
 history(raw, Frames) -> count(Frames);
 history(max_bytes, Bytes) -> count(Bytes);
@@ -175,7 +259,18 @@ The part that all monitoring nodes of a shadow network have in common: it is wha
 """.
 -spec shared(config()) -> sderl_mon_message:config().
 shared(Config) ->
-    maps:with([seeds, monitors, nodes, inject, probe, interval_ms, thresholds], Config).
+    maps:with([seeds, monitors, nodes, inject, probe, interval_ms, thresholds, log, metrics],
+              Config).
+
+-doc """
+What nodes are to tell of their log: events of `level` (notice) and more severe ones, `per_s` (50) a
+second at most, `burst` (200) of them at once after a quiet time. `Shared` may be of a monitoring
+node that does not know of it.
+""".
+-spec log(Shared :: map()) ->
+    off | #{level := logger:level(), per_s := pos_integer(), burst := pos_integer()}.
+log(#{log := Log}) when is_map(Log) -> maps:merge(?LOG, Log);
+log(_) -> off.
 
 %% ---------------------------------------------------------------- the file
 
@@ -185,7 +280,8 @@ file(#{state_dir := undefined}) -> undefined;
 file(#{state_dir := Dir}) -> filename:join(Dir, "sderl_mon.config").
 
 -doc """
-What was set at run time before, put over `Config`. A configuration that keeps nothing is as it was.
+The settings made at run time before, merged over `Config`. A configuration that keeps nothing is as
+it was.
 """.
 -spec load(config()) -> {ok, config()} | {error, error()}.
 load(Config) ->
@@ -215,27 +311,14 @@ store(Set, Config) ->
     end.
 
 write(File, Set) ->
-    New = [File, ".new"],
     maybe
-        ok ?= filelib:ensure_dir(File),
         {ok, Before} ?= kept(File),
         Text = io_lib:format("%% coding: utf-8~n~tp.~n",
                              [{sderl_mon, ?VERSION, maps:merge(Before, Set)}]),
-        {ok, Device} ?= file:open(New, [write, raw, binary]),
-        Written = written(Device, unicode:characters_to_binary(Text)),
-        ok = file:close(Device),
-        ok ?= Written,
-        ok ?= file:rename(New, File)
+        ok ?= sderl_mon_replace:write(File, unicode:characters_to_binary(Text))
     else
         {error, {bad_file, _, _}} = Error -> Error;
         {error, Why} -> {error, {bad_file, File, Why}}
-    end.
-
-%% On the disk before the name points to it.
-written(Device, Text) ->
-    maybe
-        ok ?= file:write(Device, Text),
-        file:sync(Device)
     end.
 
 kept(File) ->
@@ -280,6 +363,33 @@ remedy(levels) ->
     "does not say how long to keep what; write [{StepMs, KeepMs}, ...], the finest first, each "
     "step a multiple of the one before";
 remedy(history_key) -> "belongs to no option of that name; the options are levels, max_bytes, raw";
+remedy(archive) ->
+    "does not say where to keep frames; write off or #{dir => \"...\", max_bytes => N}";
+remedy(archive_bytes) ->
+    io_lib:format("is not such a size; write a whole number of bytes, at least ~b",
+                  [?LEAST_ARCHIVE]);
+remedy(log) -> "does not say what nodes tell of their log; write off or #{level => notice}";
+remedy(level) ->
+    "is no level; write debug, info, notice, warning, error, critical, alert or emergency";
+remedy(events) -> "is no such number of events; write a whole number from 1 to 10000";
+remedy(log_key) -> "belongs to no option of that name; the options are burst, level, per_s";
+remedy(log_files) -> "does not say where to keep the log; write off or #{dir => \"...\"}";
+remedy(file_bytes) ->
+    io_lib:format("is no such size of a file; write a whole number of bytes from ~b to ~b",
+                  [?LEAST_BYTES, ?MOST_FILE_BYTES]);
+remedy(files) -> "is no such number of files; write a whole number from 2 to 10000";
+remedy(log_files_key) ->
+    "belongs to no option of that name; the options are dir, file_bytes, files";
 remedy(record) -> "does not say what to record; write off or #{dir => \"...\", max_bytes => N}";
+remedy(otlp) ->
+    "does not say where to send numbers; write off or #{url => \"http://host:4318/v1/metrics\"}";
+remedy(url) -> "is no URL to post to; write http://HOST:PORT/v1/metrics, or https";
+remedy(otlp_interval) ->
+    "is no such time; write a whole number of milliseconds from 1000 to 600000";
+remedy(headers) ->
+    "are no headers; write at most 20 pairs of binaries, such as [{~\"authorization\", ~\"...\"}]";
+remedy(otlp_key) ->
+    "belongs to no option of that name; the options are headers, interval_ms, url";
+remedy({sentence, Sentence}) -> Sentence;
 %% The words of others.
 remedy(Expected) -> ["does not fit; write ", Expected].

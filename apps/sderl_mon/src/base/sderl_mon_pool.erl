@@ -70,7 +70,7 @@ handle_info({late, Pid}, State) ->
 handle_info(_, State) ->
     {noreply, State}.
 
-%% Whoever else is named in such a message is none of our business.
+%% Other processes in such a message do not concern the pool.
 is_ours(Pid, State) ->
     Running = [Jobs || _ := #{running := Jobs} <- State],
     lists:member(Pid, [Job || Jobs <- Running, _ := {Job, _, _, _} <- Jobs]).
@@ -110,7 +110,7 @@ next(#{most := Most, running := Running, waiting := Waiting, jobs := Jobs} = Lan
 next(Lane) ->
     Lane.
 
-%% What a node does wrong is a value here, not a crash report.
+%% A failure of a node is a value here, not a crash report.
 result(Fun) ->
     try
         {ok, Fun()}

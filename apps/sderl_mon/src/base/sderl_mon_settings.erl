@@ -19,7 +19,9 @@
 -spec start_link(told()) -> gen_server:start_ret().
 start_link(Told) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Told, []).
 
--doc "The configuration in force; the defaults where the application is not running.".
+-doc """
+The configuration in force; where the application is not running, the one with which it would start.
+""".
 -spec get() -> sderl_mon_config:config().
 get() -> element(1, in_force()).
 
@@ -27,7 +29,16 @@ get() -> element(1, in_force()).
 -spec shared() -> sderl_mon_message:shared().
 shared() -> shared(in_force()).
 
-in_force() -> persistent_term:get(?KEY, {sderl_mon_config:defaults(), #{}}).
+in_force() ->
+    case persistent_term:get(?KEY, none) of
+        none ->
+            Given = application:get_env(sderl_mon, config, #{}),
+            case sderl_mon_config:check(Given) of
+                {ok, Config} -> {Config, #{}};
+                {error, _} -> {sderl_mon_config:defaults(), #{}}
+            end;
+        InForce -> InForce
+    end.
 
 shared({Config, Stamps}) -> (sderl_mon_shared:new(Config))#{stamps := Stamps}.
 

@@ -26,7 +26,7 @@ set(Options, Node, Now, #{config := Config, stamps := Stamps}) ->
     #{config => maps:merge(Config, Options),
       stamps => maps:merge(Stamps, #{Key => Stamp || Key := _ <- Options})}.
 
--doc "What another node has set, over ours.".
+-doc "The settings of another node, merged over ours.".
 -spec merge(shared(), shared()) -> shared().
 merge(Theirs, Ours) -> over(fun(Its, Own) -> Its > Own end, Theirs, Ours).
 

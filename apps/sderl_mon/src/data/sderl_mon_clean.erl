@@ -1,20 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_clean).
 -moduledoc """
-What comes from other nodes, checked: an agent of another version, or one whose update was cut, must
-not bring down a hub. Pure.
+Checks data from other nodes: an agent of another version, or one whose update was cut, must not
+bring down a hub. Pure.
 
-Of a map of many entries the wrong ones are left out and counted; a term that is no update at all is
-an error. What is bounded here: texts, the size of an event's details, the entries of a detail.
+Of a map of many entries the wrong ones are left out and counted, and of a node's or a group's
+numbers the wrong ones alone; a term that is no update at all is an error. These are bounded here:
+texts, the size of an event's details, the entries of a detail.
 """.
 
--export([update/1, topology/1, remembered/1]).
+-export([update/1, topology/1, packed_topology/1, remembered/1]).
 
 -define(TEXT_BYTES, 1_000).
 -define(DETAIL_WORDS, 500).
 -define(NODE_DETAIL_WORDS, 50_000).
 -define(EVENTS, 2_000).
 -define(METRICS, 64).
+-define(MOST_FLOAT, 1.0e100).
 %% Ten times the longest interval that can be set.
 -define(SPAN_MS, 600_000).
 
@@ -35,14 +37,18 @@ usable(#{agent := {Scope, Term}, t := T, span_ms := Span} = Update) ->
     {Parts, Bad} = lists:mapfoldl(
         fun({Key, Good}, Count) ->
             {Kept, Wrong} = entries(maps:get(Key, Update, #{}), Good),
-            {{Key, Kept}, Count + Wrong}
+            {Usable, Odd} = case is_of_samples(Key) of
+                true -> numbers(Kept);
+                false -> {Kept, 0}
+            end,
+            {{Key, Usable}, Count + Wrong + Odd}
         end,
         0,
         [
-            {nodes, fun sample/1},
+            {nodes, fun is_sample/1},
             {links, fun link_flow/1},
             {kinds, fun kind_flow/1},
-            {groups, fun sample/1},
+            {groups, fun is_sample/1},
             {routed, fun routed/1},
             {details, fun detail/1},
             {lost, fun lost/1}
@@ -60,12 +66,27 @@ entries(_Other, _Good) ->
 
 id(Id) -> sderl_mon_shape:fits(id, Id).
 
-sample({Id, Sample}) ->
-    id(Id) andalso is_map(Sample) andalso map_size(Sample) =< ?METRICS andalso
-    maps:fold(fun(Metric, V, Ok) -> Ok andalso is_atom(Metric) andalso number(V) end, true, Sample).
+is_sample({Id, Sample}) ->
+    #{series := Series} = sderl_mon_app_metrics:limits(),
+    id(Id) andalso is_map(Sample) andalso map_size(Sample) =< ?METRICS + Series.
 
-%% Larger integers are no counts of anything here and have no place in a float.
-number(V) -> is_float(V) orelse (is_integer(V) andalso abs(V) < 1 bsl 60).
+is_of_samples(Key) -> Key =:= nodes orelse Key =:= groups.
+
+%% One odd number of an application must not cost its node all others.
+numbers(Samples) ->
+    maps:fold(fun(Id, Sample, {Kept, Bad}) ->
+        case [Metric || Metric := V <- Sample, not (metric(Metric) andalso number(V))] of
+            [] -> {Kept, Bad};
+            Odd -> {Kept#{Id := maps:without(Odd, Sample)}, Bad + length(Odd)}
+        end
+    end, {Samples, 0}, Samples).
+
+metric(Metric) -> is_atom(Metric) orelse sderl_mon_app_metrics:is_series(Metric).
+
+%% Larger integers are no counts of anything here and have no place in a float. A float that large
+%% could not be multiplied by a span.
+number(V) when is_float(V) -> abs(V) < ?MOST_FLOAT;
+number(V) -> is_integer(V) andalso abs(V) < 1 bsl 60.
 
 link_flow({{From, To}, Flow}) -> id(From) andalso id(To) andalso flow(Flow);
 link_flow(_Other) -> false.
@@ -87,7 +108,7 @@ detail(_Other) ->
 
 events(Events) -> events(Events, ?EVENTS, [], 0).
 
-%% What follows the end of an improper list is one that is wrong.
+%% The tail of an improper list counts as a wrong entry.
 events([], _, Kept, Bad) ->
     {lists:reverse(Kept), Bad};
 events([Event | Rest], Left, Kept, Bad) when Left > 0 ->
@@ -110,8 +131,8 @@ is_event(_Other) ->
     false.
 
 -doc """
-Those of a list, as another hub or a recording has it, that are numbered events. (A kind for which
-this VM has no atom is text.)
+The numbered events in a list of another hub or a recording. (A kind for which this VM has no atom
+is text.)
 """.
 -spec remembered(term()) -> [sderl_mon_types:event()].
 remembered(Events) when length(Events) >= 0 ->
@@ -136,6 +157,17 @@ details(#{details := Details}, Event) when is_map(Details) ->
     end;
 details(_None, Event) ->
     Event.
+
+-doc "The topology out of a file; `none` where it is damaged or another thing.".
+-spec packed_topology(binary()) -> {ok, sderl_mon_types:topology()} | none.
+packed_topology(Packed) ->
+    maybe
+        {ok, Term} ?= sderl_mon_pack:unpack(Packed),
+        {ok, Topology} ?= topology(Term),
+        {ok, Topology}
+    else
+        {error, _} -> none
+    end.
 
 -doc "Whether a term is a topology.".
 -spec topology(term()) -> {ok, sderl_mon_types:topology()} | {error, not_a_topology}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_clock).
 -moduledoc """
-The two clocks of a monitoring node. What is waited for goes by the monotonic one, which never
-jumps; what is shown and kept goes by the wall clock, which people set.
+The two clocks of a monitoring node. Waits use the monotonic clock, which never jumps; times that
+are shown and kept use the wall clock, which people set.
 """.
 
 -export([now_ms/0, wall_ms/0]).

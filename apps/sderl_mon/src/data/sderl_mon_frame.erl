@@ -22,10 +22,10 @@ decides which `t` and `epoch` come out, the greatest.
 
 -export_type([acc/0, caps/0]).
 
--doc "Most entries of a frame. What is above is left out and counted in `lost`.".
+-doc "Most entries of a frame. Entries beyond the limit are left out and counted in `lost`.".
 -type caps() ::
     #{nodes := pos_integer(), links := pos_integer(), groups := pos_integer(),
-      kinds := pos_integer()}.
+      kinds := pos_integer(), series => pos_integer(), values => pos_integer()}.
 
 -type sums() :: #{atom() => {Weight :: number(), Sum :: number()} | {peak, number()}}.
 
@@ -98,15 +98,17 @@ group_plus(_Group, Sample1, Sample2) ->
 sum(A, B) -> maps:merge_with(fun add_up/3, A, B).
 
 -doc """
-Cuts a frame to `Caps`: of links those with most bytes stay, of the others the first by name. What
-was cut is counted in `lost` as `links_cut`, `nodes_cut`, `groups_cut`, `kinds_cut` and
-`routed_cut`.
+Cuts a frame to `Caps`: of links those with most bytes stay, of the others the first by name.
+Entries that were cut are counted in `lost` as `links_cut`, `nodes_cut`, `groups_cut`, `kinds_cut`
+and `routed_cut`. Of the application's own metrics the first `series` by name stay, over all nodes,
+as long as the nodes have at most `values` numbers of them together; the others are counted once for
+each node that has them (`series_cut`).
 """.
 -spec cap(sderl_mon_types:frame(), caps()) -> sderl_mon_types:frame().
 cap(Frame, #{links := MostLinks} = Caps) ->
     #{links := Links} = Frame,
     Links1 = first(Links, MostLinks, fun({_Link, {Msgs, Bytes}}) -> {-Bytes, -Msgs} end),
-    Frame1 = cap_routed(cut(links, links_cut, Links1, Frame)),
+    Frame1 = cap_series(Caps, cap_routed(cut(links, links_cut, Links1, Frame))),
     lists:foldl(
         fun({Key, Lost}, Acc) ->
             #{Key := All} = Acc,
@@ -120,6 +122,36 @@ cap_routed(#{routed := Routed} = Frame) ->
     cut(routed, routed_cut, first(Routed, ?MOST_ROUTED, fun({_Edge, Msgs}) -> -Msgs end), Frame);
 cap_routed(Frame) ->
     Frame.
+
+cap_series(#{series := Most} = Caps, #{nodes := Nodes, lost := Lost} = Frame) ->
+    All = maps:fold(fun(_Id, Sample, Acc) -> series(maps:next(maps:iterator(Sample)), Acc) end, #{},
+                    Nodes),
+    case over(maps:to_list(maps:iterator(All, ordered)), Most,
+              maps:get(values, Caps, infinity)) of
+        [] -> Frame;
+        Over ->
+            Names = [Name || {Name, _Count} <- Over],
+            N = lists:sum([Count || {_Name, Count} <- Over]),
+            Frame#{nodes := maps:map(fun(_Id, Sample) -> maps:without(Names, Sample) end, Nodes),
+                   lost := sum(#{series_cut => N}, Lost)}
+    end;
+cap_series(_Caps, Frame) ->
+    Frame.
+
+%% How many nodes have each series.
+series({Metric, _Value, Next}, Acc) when is_binary(Metric) ->
+    series(maps:next(Next), Acc#{Metric => maps:get(Metric, Acc, 0) + 1});
+series({_Metric, _Value, Next}, Acc) -> series(maps:next(Next), Acc);
+series(none, Acc) -> Acc.
+
+%% The same series each time, so that none comes and goes.
+over([{_Name, Count} | Rest], Series, Values) when Series > 0, Count =< Values ->
+    over(Rest, Series - 1, left(Values, Count));
+over(Over, _Series, _Values) ->
+    Over.
+
+left(infinity, _Count) -> infinity;
+left(Values, Count) -> Values - Count.
 
 first(Map, Most, _Rank) when map_size(Map) =< Most -> Map;
 first(Map, Most, Rank) ->

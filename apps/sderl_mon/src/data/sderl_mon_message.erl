@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_message).
 -moduledoc """
-What masters and agents tell each other, by type, and the check that stands before each of them.
-Pure.
+The messages between masters and agents, by type, and the check of each. Pure.
 
 Between masters, and from agents to masters, a message is `{sderl_mon, 1, Kind, From, Payload}`
 (`m:sderl_mon_tell`). Hubs are told `t:sderl_mon_types:update/0` and
@@ -39,7 +38,9 @@ The part of the configuration that all monitoring nodes have in common
     inject := boolean(),
     probe := auto | stock,
     interval_ms := pos_integer(),
-    thresholds := #{atom() => number()}
+    thresholds := #{atom() => number()},
+    log => off | map(),
+    metrics => [sderl_mon_app_metrics:metric()]
 }.
 
 -doc "By option that was set at run time: when, and at which node (`m:sderl_mon_shared`).".
@@ -52,9 +53,9 @@ What is set and where (`m:sderl_mon_shared`). It goes from where it was set to a
 -type shared() :: #{config := config(), stamps := stamps()}.
 
 -doc """
-What an agent says of one node: how it is and why, where its numbers come from, what it said of
-itself last, and to which nodes it is linked. Masters keep it with the time since which the status
-holds, each by its own clock.
+An agent's report on one node: its status and why, the source of its numbers, its last facts, and
+the nodes to which it is linked. Masters keep it with the time since which the status holds, each by
+its own clock.
 """.
 -type node_report() :: #{
     status := status(),
@@ -126,8 +127,8 @@ ignored.
 
 -doc """
 From a hub to each subscriber of its node. `frame`, `topology`, `events` and `findings` come when
-there are new ones, `detail` of the nodes that the subscriber watches. One that is slow misses
-some and is told how many frames (`missed`) and events (`events_missed`). After `anew` nothing of
+there are new ones, `detail` of the nodes that the subscriber watches. A slow subscriber misses
+some, and learns how many frames (`missed`) and events (`events_missed`). After `anew` nothing of
 before holds.
 """.
 -type news() ::
@@ -233,7 +234,7 @@ checked_news(Shape, What, News) ->
 
 news(frame) ->
     Flow = {tuple, [number, number]},
-    Samples = {map, id, {map, atom, number}},
+    Samples = {map, id, {map, {either, [atom, binary]}, number}},
     fields(#{
         seq => natural,
         t => integer,
@@ -322,9 +323,9 @@ node_report() ->
         peers => node_list()
     }.
 
-%% A newer version may have more keys.
+%% A newer version may have more keys; one that is older does not have the last ones.
 config() ->
-    fields(#{
+    {fields, #{
         seeds => node_list(),
         monitors => node_list(),
         nodes => {either, [{value, all}, node_list()]},
@@ -332,7 +333,11 @@ config() ->
         probe => {either, [{value, auto}, {value, stock}]},
         interval_ms => natural,
         thresholds => {map, atom, number}
-    }).
+    }, #{log => {either, [{value, off}, {map, atom, any}]}, metrics => {list, metric()}}}.
+
+metric() ->
+    Tags = {list, atom},
+    {fields, #{name => binary, kind => atom, tags => Tags, most_tags => natural}, #{}}.
 
 stamps() -> {map, atom, {tuple, [natural, atom]}}.
 scope() -> {either, [{tuple, [{value, group}, any]}, {tuple, [{value, free}, atom]}]}.

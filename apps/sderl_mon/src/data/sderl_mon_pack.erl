@@ -115,8 +115,8 @@ type([_ | Rest], _Type) -> type(Rest, 3).
 
 -doc """
 Which parts of a frame somebody wants: of nodes and groups those of some ids, of links those from a
-node to another. A part that is not named is wanted as a whole. What is not wanted costs next to
-nothing.
+node to another. A part that is not named is wanted as a whole. Parts that are not wanted cost next
+to nothing.
 """.
 -type want() :: #{
     nodes => all | [sderl_mon_types:id()],
@@ -235,8 +235,10 @@ untable(Bytes, Ids, Wanted) ->
     end,
     {Columns, Rest4} = lists:mapfoldl(fun(_Metric, Rest) -> column_part(N, Rest) end, Rest3,
                                       Metrics),
-    %% A metric that this VM does not know, not even as an atom, has nobody to ask for it.
-    Known = [{M, C} || {M, C} <- lists:zip(Metrics, Columns), is_atom(M)],
+    %% A metric that this VM does not know, not even as an atom, has nobody to ask for it; one of
+    %% the application's own is a text.
+    Known = [{M, C} || {M, C} <- lists:zip(Metrics, Columns),
+                       is_atom(M) orelse sderl_mon_app_metrics:is_series(M)],
     {samples(Wanted, Rows, Ids, Known), Rest4}.
 
 samples(all, Rows, Ids, Columns) ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_samples).
 -moduledoc """
-What is known of one node at one moment: what a probe tells its agent (`{sderl_mon_sample, Probe,
-Sample}`), and what an agent that reads a node from outside puts together itself. Pure.
+The state of one node at one moment: a probe sends it to its agent (`{sderl_mon_sample, Probe,
+Sample}`), and an agent that reads a node from outside puts it together itself. Pure.
 """.
 
 -export([check/1, facts/0]).
@@ -14,9 +14,9 @@ the node lives: rates are the differences of two samples over the difference of 
 node's own monotonic clock. `gauges` are values of that moment. `at` and the times of events are
 by the node's clock until the agent gives them its own (`node_at` is the node's from then on).
 
-What a sample has once and no other has (`migrations`, `traffic`, `events`) is of the time since
-the sample before. `facts` are there when they have changed. Of `lost`, what was left out since
-the probe began, an owner before has acknowledged `lost_acked`.
+The parts that only one sample has (`migrations`, `traffic`, `events`) cover the time since the
+sample before. `facts` are there when they have changed. Of `lost`, what was left out since the
+probe began, an owner before has acknowledged `lost_acked`.
 """.
 -type sample() :: #{
     v := 1,
@@ -39,13 +39,16 @@ the probe began, an owner before has acknowledged `lost_acked`.
     kinds => #{atom() => {Messages :: number(), Bytes :: number()}},
     groups => #{sderl_mon_types:id() => counts()},
     edges => [#{from := binary(), to := binary(), msgs := non_neg_integer()}],
-    %% Those with the most memory, the longest queues and the most reductions.
+    %% The processes with the most memory, the longest queues and the most reductions.
     top => [sderl_mon_types:process()],
     migrations => [{From :: pos_integer(), To :: pos_integer(), Times :: non_neg_integer()}],
     traffic => [flow()],
     events => [event()],
     lost => #{atom() => non_neg_integer()},
     lost_acked => #{atom() => non_neg_integer()},
+    %% The application's own: by series a total since `since`, or a value of that moment.
+    metrics => #{since := integer(),
+                 values := #{sderl_mon_app_metrics:series() => {total | value, number()}}},
     facts => facts()
 }.
 
@@ -110,6 +113,10 @@ own, `known` those that it has heard of, with their members. `problems` are sent
     groups := [group()],
     known := [{Group :: term(), [node()]}],
     problems := [binary()],
+    %% What is set in OTP's `alarm_handler` there.
+    alarms => [binary()],
+    %% The applications that are loaded there, with their versions.
+    apps => [{binary(), binary()}],
     system_monitor := binary(),
     unknown_links := [binary()],
     atom() => term()
@@ -137,7 +144,7 @@ A group as one of its members has it; `live`, `role` and `majority` are known to
     majority => atom() | boolean()
 }.
 
--doc "Whether a term is a sample. What is in it and not named here is left as it is.".
+-doc "Whether a term is a sample. Keys that are not named here are left as they are.".
 -spec check(term()) -> {ok, sample()} | {error, not_a_sample}.
 check(Term) ->
     case sderl_mon_shape:fits(sample(), Term) of
@@ -170,6 +177,11 @@ sample() ->
             events => {list, event()},
             lost => Counts,
             lost_acked => Counts,
+            metrics => {fields, #{
+                since => integer,
+                values => {map, binary, {tuple, [{either, [{value, total}, {value, value}]},
+                                                 number]}}
+            }, #{}},
             facts => facts()
         }}.
 
@@ -196,7 +208,7 @@ flow() ->
 event() ->
     {fields, #{kind => atom, t => integer, level => atom, text => binary}, #{}}.
 
--doc "What a report (`m:sderl_mon_message`) has of a node, too.".
+-doc "A report (`m:sderl_mon_message`) has these too.".
 -spec facts() -> sderl_mon_shape:shape().
 facts() ->
     Nodes = {list, atom},
@@ -207,5 +219,7 @@ facts() ->
         cpu_topology => {list, {fields, #{scheduler => natural}, #{}}},
         groups => {list, Group},
         known => {list, {tuple, [any, Nodes]}},
-        problems => {list, binary}
+        problems => {list, binary},
+        alarms => {list, binary},
+        apps => {list, {tuple, [id, text]}}
     }}.

@@ -11,9 +11,12 @@ matched on it would end, and take along what it knows.
 -export_type([shape/0]).
 
 -define(ID_BYTES, 1_024).
+-define(MOST, 1.0e100).
 
 -doc """
 `id` is the id of a node or a group (`t:sderl_mon_types:id/0`): UTF-8 of at most 1,024 bytes.
+`text` is UTF-8 of any length, perhaps none. An `integer`, `natural` or `number` is below 1.0e100:
+with one that is larger no rate could be made.
 `{list, S}` is a proper list of `S`; `{map, K, V}` has keys `K` with values `V`; `{fields, Must,
 May}` is a map that has all keys of `Must`, perhaps some of `May`, and any others, of which
 nothing is said; `{tuple, [S]}` has these elements; `{value, V}` is that term; `{either, [S]}`
@@ -29,6 +32,7 @@ fits one of them.
     | natural
     | number
     | pid
+    | text
     | {value, term()}
     | {either, [shape()]}
     | {list, shape()}
@@ -43,10 +47,11 @@ fits(atom, Term) -> is_atom(Term);
 fits(binary, Term) -> is_binary(Term);
 fits(boolean, Term) -> is_boolean(Term);
 fits(id, Term) -> is_binary(Term) andalso is_id(Term);
-fits(integer, Term) -> is_integer(Term);
-fits(natural, Term) -> is_integer(Term) andalso Term >= 0;
-fits(number, Term) -> is_number(Term);
+fits(integer, Term) -> is_integer(Term) andalso abs(Term) < ?MOST;
+fits(natural, Term) -> is_integer(Term) andalso Term >= 0 andalso Term < ?MOST;
+fits(number, Term) -> is_number(Term) andalso abs(Term) < ?MOST;
 fits(pid, Term) -> is_pid(Term);
+fits(text, Term) -> is_binary(Term) andalso is_utf8(Term);
 fits({value, Value}, Term) -> Term =:= Value;
 fits({either, Shapes}, Term) -> lists:any(fun(Shape) -> fits(Shape, Term) end, Shapes);
 fits({list, Shape}, Term) -> is_list_of(Shape, Term);
@@ -56,10 +61,11 @@ fits({map, Key, Value}, Term) ->
 fits({fields, Must, May}, Term) ->
     is_map(Term) andalso has(Must, Term) andalso has(maps:with(maps:keys(Term), May), Term).
 
-%% What is no UTF-8 could be sent to no browser.
 is_id(Bytes) ->
-    Bytes =/= <<>> andalso byte_size(Bytes) =< ?ID_BYTES andalso
-        is_binary(unicode:characters_to_binary(Bytes)).
+    Bytes =/= <<>> andalso byte_size(Bytes) =< ?ID_BYTES andalso is_utf8(Bytes).
+
+%% Text that is no UTF-8 could be sent to no browser.
+is_utf8(Bytes) -> is_binary(unicode:characters_to_binary(Bytes)).
 
 is_list_of(Shape, [First | Rest]) -> fits(Shape, First) andalso is_list_of(Shape, Rest);
 is_list_of(_, End) -> End =:= [].

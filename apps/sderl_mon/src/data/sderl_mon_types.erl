@@ -10,14 +10,15 @@ Times are Unix milliseconds. Rates are per second, sizes in bytes, shares from 0
 name ends in `_pct` (then per cent).
 """.
 
--export([metrics/0, unit/1, peak/1, id/1, is_probed/2]).
+-export([untried/0, metrics/0, peak/1, id/1, family/1, is_probed/2]).
 
 -export_type([id/0, t/0, scope/0]).
 -export_type([topology/0, node_info/0, group_info/0, monitor_info/0]).
 -export_type([update/0, frame/0, node_sample/0, group_sample/0, link/0, edge/0, flow/0]).
 -export_type([names/0, name/0, names_opts/0, process/0, trace_opts/0, traced/0, link_detail/0]).
--export_type([detail/0, event/0, new_event/0, level/0, finding/0, evidence/0, severity/0]).
--export_type([moment/0, source/0, store/0, what/0, series/0, event_filter/0, traffic_by/0,
+-export_type([detail/0, standing/0, event/0, new_event/0, level/0]).
+-export_type([finding/0, evidence/0, severity/0]).
+-export_type([moment/0, source/0, store/0, what/0, place/0, series/0, event_filter/0, traffic_by/0,
               traffic_opts/0, traffic_row/0]).
 
 -doc "A node: its name as text. A group: its name as `~0tp` prints it, cut to 255 bytes.".
@@ -26,7 +27,7 @@ name ends in `_pct` (then per cent).
 -doc "Unix time in milliseconds.".
 -type t() :: integer().
 
--doc "What one agent watches: a group, or a free node.".
+-doc "The scope of one agent: a group, or a free node.".
 -type scope() :: id().
 
 -doc """
@@ -79,7 +80,7 @@ say that they are on a side without a majority, where there are any.
 }.
 
 -doc """
-What an agent tells every hub once an interval.
+An agent's message to every hub once an interval.
 
 `agent` carries the agent's scope and the term under which it was started: updates of a lower term
 than the highest seen for that scope are of a deposed agent and are ignored. `lost` counts what was
@@ -114,10 +115,11 @@ edge, each counted by the first gateway that it went over.
 
 -doc """
 Numbers of one node over a frame, by metric: those of `metrics/0` as far as they are known,
-perhaps more. Rates are per second; the others are means over the frame, but those for which
+perhaps more, and the series of the application's own. Rates are per second; the others are means
+over the frame, but those for which
 `peak/1` holds are the highest value seen.
 """.
--type node_sample() :: #{atom() => number()}.
+-type node_sample() :: #{atom() | sderl_mon_app_metrics:series() => number()}.
 
 -doc "Numbers of one group over a frame: `regs_s`, `names`, `in_msgs_s` and what else is known.".
 -type group_sample() :: #{atom() => number()}.
@@ -143,7 +145,7 @@ what is not in this frame's numbers, by reason: nothing is left out without bein
 
 -doc """
 All that is known of one node at one time; for the page of that node. `t` is by the clock of the
-agent, `node_t` by the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
+agent, `node_t` by the node's. Counts (`migrations`, `traffic`) cover the last `span_ms`.
 """.
 -type detail() :: #{
     t := t(),
@@ -168,11 +170,25 @@ agent, `node_t` by the node's. What is counted (`migrations`, `traffic`) is of t
     kinds => #{atom() => flow()},
     traffic => [sderl_mon_samples:flow()],
     problems => [binary()],
+    alarms => [binary()],
+    apps => #{binary() => binary()},
+    old_code => non_neg_integer(),
+    utc_offset_s => integer(),
     limits => #{atom() => number() | [number()]},
     otp => binary(),
     uptime_s => number(),
     tracing => boolean(),
     source => probe | stock
+}.
+
+-doc "The part of a node's details that alarms go by (`sderl_mon_hub:standing/0`).".
+-type standing() :: #{
+    limits => #{atom() => number() | [number()]},
+    apps => #{binary() => binary()},
+    old_code => non_neg_integer(),
+    utc_offset_s => integer(),
+    node_t => t(),
+    t => t()
 }.
 
 -doc """
@@ -243,7 +259,7 @@ are the numbers.
     measure => boolean()
 }.
 
--doc "What tracing costs on that node, as a sentence for people.".
+-doc "The cost of tracing on that node, as a sentence for people.".
 -type traced() :: #{cost := binary()}.
 
 -type level() :: info | notice | warning | error.
@@ -297,7 +313,8 @@ as it is the same finding; `since` is when it was first seen, `t` when it was la
 }.
 
 -doc """
-What was at a time: the last frame at or before it, with the topology and the findings of then.
+The state at a time: the last frame at or before it, with the topology and the findings of that
+time.
 """.
 -type moment() :: #{topology := topology(), frame := frame(), findings := [finding()]}.
 
@@ -307,12 +324,21 @@ Where an answer comes from: the hub of this node, or an opened recording (`m:sde
 -type source() :: live | pid().
 
 -doc """
-What a series is of. An `edge` is the traffic from one group to another; the same group twice is the
+What nodes a number is put together over. A family are the nodes whose names are the same but for
+the number at the end (`family/1`); group and family are those of the end of the time.
+""".
+-type place() :: cluster | {node, id()} | {group, id()} | {family, Name :: binary()}.
+
+-doc """
+What a series is of. `over` is one number of all nodes of a place together; of a metric of the
+application's own, each of its series is a column. An `edge` is the traffic from one group to
+another; the same group twice is the
 traffic inside it. A `gateway` is a node of several groups, its traffic what it sends and receives.
 `m:sderl_mon_traffic` says what counts where.
 """.
 -type what() ::
-    {node, id(), [atom()]}
+    {node, id(), [atom() | sderl_mon_app_metrics:series()]}
+    | {over, place(), atom() | sderl_mon_app_metrics:series(), sderl_mon_app_metrics:total()}
     | {link, id(), id()}
     | {group, id()}
     | {edge, id(), id()}
@@ -333,7 +359,8 @@ parts that are wanted (`sderl_mon_ladder:unpack/2`).
 }.
 
 -doc "One value a column for each time; `null` where nothing is known.".
--type series() :: #{t := [t()], columns := #{atom() => [number() | null]}}.
+-type series() ::
+    #{t := [t()], columns := #{atom() | sderl_mon_app_metrics:series() => [number() | null]}}.
 
 -doc """
 Which events, newest first: `before` an id, `from` and `to` a time, at most `limit` (200; 1,000 at
@@ -378,6 +405,10 @@ or more, the newest of one.
     max := float()
 }.
 
+-doc "The `why` of a node that nobody has tried to reach yet.".
+-spec untried() -> binary().
+untried() -> <<"not reached yet">>.
+
 -doc """
 The metrics of a node, in the order in which they are sent to browsers and written to tables.
 """.
@@ -389,43 +420,8 @@ metrics() ->
         host_mem_total
     ].
 
--doc """
-The unit of a metric of `t:node_sample/0` and `t:group_sample/0`, as text for people; empty for a
-plain number.
-""".
--spec unit(atom()) -> binary().
-unit(util) -> <<"share">>;
-unit(host_cpu) -> <<"share">>;
-unit(host_mem) -> <<"B">>;
-unit(host_mem_total) -> <<"B">>;
-unit(forwarded_s) -> <<"msg/s">>;
-unit(delivered_s) -> <<"msg/s">>;
-unit(undelivered_s) -> <<"msg/s">>;
-unit(cpu_pct) -> <<"% of a core">>;
-unit(probe_pct) -> <<"% of the node's CPU">>;
-unit(mem) -> <<"B">>;
-unit(mem_processes) -> <<"B">>;
-unit(mem_binary) -> <<"B">>;
-unit(mem_ets) -> <<"B">>;
-unit(in_bytes_s) -> <<"B/s">>;
-unit(out_bytes_s) -> <<"B/s">>;
-unit(bytes_s) -> <<"B/s">>;
-unit(in_msgs_s) -> <<"msg/s">>;
-unit(out_msgs_s) -> <<"msg/s">>;
-unit(msgs_s) -> <<"msg/s">>;
-unit(regs_s) -> <<"registrations/s">>;
-unit(unregs_s) -> <<"registrations/s">>;
-unit(failed_regs_s) -> <<"registrations/s">>;
-unit(reds_s) -> <<"reductions/s">>;
-unit(gc_s) -> <<"collections/s">>;
-unit(procs) -> <<"processes">>;
-unit(names) -> <<"names">>;
-unit(run_queue) -> <<"runnable">>;
-unit(mq_max) -> <<"messages">>;
-unit(_Other) -> <<>>.
-
 -doc "Whether a metric is a queue: where frames are merged its highest value stays, not its mean.".
--spec peak(atom()) -> boolean().
+-spec peak(atom() | sderl_mon_app_metrics:series()) -> boolean().
 peak(run_queue) -> true;
 peak(mq_max) -> true;
 peak(pending) -> true;
@@ -444,3 +440,25 @@ is_probed(Id, Nodes) ->
 id(Node) when is_atom(Node) -> atom_to_binary(Node);
 id({free, Node}) -> atom_to_binary(Node);
 id({group, Group}) -> sderl_mon_text:cut(sderl_mon_text:text("~0tp", [Group]), 255).
+
+-doc """
+The family of a node: its name without the host and the number at the end, such as `web` of
+`web12@host` and `web-12@host`.
+""".
+-spec family(id()) -> binary().
+family(Node) ->
+    [Name | _] = binary:split(Node, ~"@"),
+    case without_digits(Name, byte_size(Name)) of
+        Name -> Name;
+        Left ->
+            case Left =/= ~"" andalso binary:last(Left) of
+                Sign when Sign =:= $-; Sign =:= $_ -> binary:part(Left, 0, byte_size(Left) - 1);
+                _ -> Left
+            end
+    end.
+
+without_digits(Name, Size) ->
+    case Size > 0 andalso binary:at(Name, Size - 1) of
+        Digit when is_integer(Digit), Digit >= $0, Digit =< $9 -> without_digits(Name, Size - 1);
+        _ -> binary:part(Name, 0, Size)
+    end.

@@ -14,7 +14,7 @@ names first), a frame at a time, so that a long recording needs little memory.
 | `events` | id, t, kind, level, text, node, group; in JSON also details |
 | `findings` | those at `to`: id, kind, severity, since, t, text, remedy; in JSON also where, evidence, saves |
 
-Times are Unix milliseconds, rates per second, sizes in bytes. What is not known is `null` in JSON
+Times are Unix milliseconds, rates per second, sizes in bytes. An unknown value is `null` in JSON
 and empty in CSV.
 """.
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_find).
 -moduledoc """
-What the rules of `m:sderl_mon_findings` have in common: a rule looks at a view and gives
-candidates, and says of each whether it is over its threshold or only near it.
+The common part of the rules of `m:sderl_mon_findings`: a rule takes a view and returns candidates,
+each either over its threshold or only near it.
 """.
 
 -export([grade/2, both/2, candidate/4, evidence/3, number/1]).

@@ -64,7 +64,9 @@ gateway(Node, Groups, Sample, View, #{gateway_util := UtilLimit, gateway_bytes_s
         }
     end).
 
--doc "What registrations cost a group: messages and bytes of one alone and of one among many.".
+-doc """
+The cost of registrations for a group: messages and bytes of one alone and of one among many.
+""".
 -spec registration(Size :: pos_integer(), alone | busy) -> {Msgs :: number(), Bytes :: number()}.
 registration(Size, alone) -> {2 * Size, ?BYTES_ALONE * Size};
 registration(Size, busy) -> {min(?MSGS_BUSY, 2 * Size), ?BYTES_BUSY * Size}.

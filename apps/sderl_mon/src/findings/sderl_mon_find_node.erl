@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_find_node).
--moduledoc "Findings about single nodes: down, not converged, near a limit, overloaded.".
+-moduledoc """
+Findings about single nodes: down, not converged, with alarms of their own, near a limit,
+overloaded.
+""".
 
 -export([candidates/2]).
 
@@ -17,7 +20,7 @@
     [sderl_mon_find:candidate()].
 candidates(View, Limits) ->
     down(View) ++ converged(View) ++ coordinators(View) ++ majorities(View) ++
-        near_limits(View, Limits) ++ memory(View, Limits) ++ queues(View, Limits) ++
+        alarms(View) ++ near_limits(View, Limits) ++ memory(View, Limits) ++ queues(View, Limits) ++
         busy(View, Limits).
 
 down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
@@ -31,10 +34,8 @@ down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
                              [Node, status(Status), lists:join(", ", Groups)]),
                 evidence => [evidence("why", Why, ""),
                              evidence("groups that miss it", length(Groups), "")],
-                remedy => text(
-                    "Start it again: it comes back into its groups by itself. If it is gone for "
-                    "good, on a member of each group: s_group:remove_nodes(Group, ['~ts']).", [Node]
-                )
+                remedy => text("~ts If it is gone for good, on a member of each group: "
+                               "s_group:remove_nodes(Group, ['~ts']).", [if_it_runs(Status), Node])
             }
         end)
      || Node := [_ | _] = Groups <- Of, #{Node := #{status := Status}} <- [Nodes], Status =/= up
@@ -43,25 +44,61 @@ down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
 status(down) -> "down";
 status(unreachable) -> "not reachable from the monitoring".
 
-%% What s_group:info/0 says there, in its own words.
+%% A node that was stopped, or hangs, looks down when its links have ended: to start another one of
+%% its name does not help then.
+if_it_runs(unreachable) ->
+    "It has a connection and does not answer: look on its machine whether it was stopped or hangs. "
+    "When it goes on it comes back into its groups by itself.";
+if_it_runs(down) ->
+    "Start it: it comes back into its groups by itself. If its name is taken (epmd -names on its "
+    "machine) it runs and hangs, or is cut off: let it go on, or end it first.".
+
+%% The problems of s_group:info/0 there, in its own words. A problem that several members of a group
+%% tell is one finding, at the first of them. A problem of a node that is down is none: that is a
+%% finding itself.
 converged(#{member_of := Of, topology := #{nodes := Nodes}, details := Details}) ->
-    lists:append([
-        candidate(not_converged, over, #{node => Node}, fun() ->
-            #{
-                weight => length(Problems),
-                text => text("~ts is not at rest: ~ts", [Node, hd(Problems)]),
-                evidence => [evidence("s_group:info/0 says", Problem, "")
-                             || Problem <- lists:sublist(Problems, ?MOST_PROBLEMS)] ++
-                    [evidence("problems", length(Problems), "")],
-                remedy => text("See `problems` of s_group:info() on '~ts'. A node that is set "
-                               "aside or was left out is tried again by itself; if it stays, check "
-                               "that the nodes reach each other (s_group:connect/1) with the same "
-                               "cookie, and that all run the application.", [Node])
-            }
-        end)
-     || Node := #{problems := [_ | _] = Problems} <- Details, is_map_key(Node, Of),
-        #{Node := #{status := up}} <- [Nodes]
-    ]).
+    {Up, Down} = lists:partition(fun(Node) -> is_up(Node, Nodes) end, maps:keys(Of)),
+    Told = maps:groups_from_list(
+        fun({Problem, _}) -> Problem end,
+        fun({_, Said}) -> Said end,
+        [{Problem, {Node, Problems}}
+         || Node := #{problems := [_ | _] = All} <- Details, is_map_key(Node, Of),
+            is_up(Node, Nodes),
+            [Problem | _] = Problems <- [[P || P <- All, not is_of_others(P, Down, Up)]]]
+    ),
+    lists:append([not_converged(Problem, lists:sort(Said)) || Problem := Said <- Told]).
+
+is_up(Node, Nodes) ->
+    case Nodes of
+        #{Node := #{status := up}} -> true;
+        #{} -> false
+    end.
+
+%% Whether a sentence names nodes that are down, and no other.
+is_of_others(_, [], _) -> false;
+is_of_others(Problem, Down, Up) -> names_any(Problem, Down) andalso not names_any(Problem, Up).
+
+names_any(Problem, Nodes) -> binary:match(Problem, Nodes) =/= nomatch.
+
+not_converged(Problem, [{Node, Problems} | _] = Said) ->
+    candidate(not_converged, over, #{node => Node}, fun() ->
+        #{
+            weight => length(Said),
+            text => text("~ts not at rest: ~ts", [who_is(Said), Problem]),
+            evidence => [evidence("s_group:info/0 says", P, "")
+                         || P <- lists:sublist(Problems, ?MOST_PROBLEMS)] ++
+                [evidence("problems", length(Problems), ""),
+                 evidence("nodes that say so", length(Said), "")],
+            remedy => text("See `problems` of s_group:info() on '~ts'. A node that is set "
+                           "aside or was left out is tried again by itself; if it stays, check "
+                           "that the nodes reach each other (s_group:connect/1) with the same "
+                           "cookie, and that all run the application.", [Node])
+        }
+    end).
+
+who_is([{Node, _}]) -> [Node, " is"];
+who_is([{Node, _}, {Other, _}]) -> [Node, " and ", Other, " are"];
+who_is([{Node, _} | More]) -> text("~ts and ~w others are", [Node, length(More)]).
 
 coordinators(#{topology := #{groups := Groups, nodes := Nodes}}) ->
     lists:append([
@@ -100,6 +137,24 @@ majorities(#{topology := #{groups := Groups}}) ->
             }
         end)
      || Group := #{nodes := Members, minority := [_ | _] = Minority} <- Groups
+    ]).
+
+%% What programs on the node have set in OTP's alarm_handler, as os_mon does.
+alarms(#{member_of := Of, topology := #{nodes := Nodes}, details := Details}) ->
+    lists:append([
+        candidate(node_alarm, over, #{node => Node, to => sderl_mon_text:cut(Alarm, 255)}, fun() ->
+            #{
+                fast => true,
+                text => text("An alarm is set on ~ts: ~ts", [Node, Alarm]),
+                evidence => [evidence("alarm_handler:get_alarms/0 has", Alarm, "")],
+                remedy => <<"A program on the node has set it, and clears it "
+                            "(alarm_handler:clear_alarm/1) when it is over. disk_almost_full, "
+                            "system_memory_high_watermark and process_memory_high_watermark are "
+                            "of os_mon: make room on the disk, or see what takes the memory.">>
+            }
+        end)
+     || Node := #{alarms := [_ | _] = Alarms} <- Details, is_map_key(Node, Of),
+        is_up(Node, Nodes), Alarm <- Alarms
     ]).
 
 near_limits(#{member_of := Of, details := Details}, Limits) ->

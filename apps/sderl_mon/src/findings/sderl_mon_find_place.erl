@@ -3,7 +3,7 @@
 -moduledoc """
 Findings about nodes whose traffic says that they belong in another group.
 
-What moving a node `X` from its group `G` to `H` would save is computed from what is measured:
+The saving of moving a node `X` from its group `G` to `H` is computed from measurements:
 
 - links: those `X` has now, to the members of `G` and to members of `H` it talks to, less those it
   would have, to all of `H` and to the members of `G` it talks to;
@@ -72,8 +72,8 @@ other_groups(Partners, Own, #{member_of := Of}) ->
     lists:usort([G || Peer := _ <- Partners, G <- maps:get(Peer, Of, [])]) -- Own.
 
 -doc """
-What there is to say of moving a node: messages a second that cross now, those with its own group,
-and what is saved.
+The evidence for moving a node: messages a second that cross now, those with its own group, and the
+saving.
 """.
 -spec move(sderl_mon_types:id(), [sderl_mon_types:id()], sderl_mon_types:id(),
            sderl_mon_find_view:view()) ->

@@ -61,7 +61,8 @@ bypass(A, B, Msgs, Bytes, Gateways) ->
         saves => #{links => 1}
     }.
 
-%% The library closes its own links when they are idle. What it did not open it only reports.
+%% The library closes its own links when they are idle. The library only reports links that it did
+%% not open.
 idle(#{links := Rates, member_of := Of} = View, #{idle_s := OldS, idle_msgs_s := Limit}) ->
     lists:append([
         candidate(idle_link, idle_grade(Age, Msgs, OldS, Limit), #{from => A, to => B},

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_find_view).
 -moduledoc """
-What the rules of `m:sderl_mon_findings` look at: the rates of the last seconds as means, who is in
-which group, and which gateways connect which groups. Pure, made once for each check.
+The input of the rules of `m:sderl_mon_findings`: the mean rates of the last seconds, the members of
+each group, and the gateways between groups. Pure, made once for each check.
 """.
 
 -export([new/4]).

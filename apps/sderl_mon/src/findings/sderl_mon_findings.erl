@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_findings).
 -moduledoc """
-What the numbers of a cluster say: each finding names a place, shows the numbers that speak for it
-with their units, and tells what to do.
+Conclusions from the numbers of a cluster: each finding names a place, shows the numbers that
+support it with their units, and says what to do.
 
 Pure. The rules, one module for each family (`sderl_mon_find_...`), look at the means of the last
 seconds. A finding appears when its rule has been over its threshold at every check for `hold_ms`,
 and goes when for `clear_ms` it was under 80 % of it: a value that moves about its threshold gives
-one finding and not many. What is a state and no measurement, a node that is down for instance,
-holds for `hold_fast_ms` only.
+one finding and not many. A state, such as a node that is down, appears and goes after
+`hold_fast_ms`, because it is no measurement: a node that is up again is not told as down for long.
 """.
 
 -export([new/0, new/1, check/4]).
@@ -18,7 +18,7 @@ holds for `hold_fast_ms` only.
 -define(LEAST, 0.001).
 -define(MOST, 1.0e15).
 
--doc "What is known from the checks before.".
+-doc "The state from earlier checks.".
 -opaque state() :: #{limits := sderl_mon_find:limits(), seen := #{binary() => seen()}}.
 
 -type seen() ::
@@ -110,8 +110,8 @@ validate(Other) ->
 kinds() ->
     [
         bypass, idle_link, misplaced_node, gateway_saturated, group_too_large, hot_name,
-        not_converged, no_coordinator, majority_lost, node_down, limit_near, memory_outlier,
-        long_queue, overloaded, not_watched, samples_lost, probe_cost, one_monitor
+        not_converged, no_coordinator, majority_lost, node_down, node_alarm, limit_near,
+        memory_outlier, long_queue, overloaded, not_watched, samples_lost, probe_cost, one_monitor
     ].
 
 -doc """
@@ -147,12 +147,13 @@ id(#{kind := Kind, where := Where}) ->
                                                                   || Key <- [group, node, from, to],
                                                                      is_map_key(Key, Where)]])).
 
-%% Those of before that no rule gives now: shown ones stay a while.
-kept(Candidates, Seen, Now, #{clear_ms := ClearMs}) ->
+%% Earlier findings that no rule gives now: shown ones stay a while.
+kept(Candidates, Seen, Now, Limits) ->
     #{
         Id => Of
-     || Id := #{shown := true, last := Last} = Of <- Seen, not is_map_key(Id, Candidates),
-        Now - Last < ClearMs
+     || Id := #{shown := true, last := Last, candidate := Candidate} = Of <- Seen,
+        not is_map_key(Id, Candidates),
+        Now - Last < clear_ms(Candidate, Limits)
     }.
 
 stepped(Candidates, Seen, Now, Limits) ->
@@ -171,6 +172,9 @@ step(Candidate, Before, Now, Limits) ->
 
 hold_ms(#{fast := true}, #{hold_fast_ms := Ms}) -> Ms;
 hold_ms(_, #{hold_ms := Ms}) -> Ms.
+
+clear_ms(#{fast := true}, #{hold_fast_ms := Ms}) -> Ms;
+clear_ms(_, #{clear_ms := Ms}) -> Ms.
 
 shown(Seen, #{limits := #{most := Most}}) ->
     All = [{C, finding(Id, Of)} || Id := #{shown := true, candidate := C} = Of <- Seen],

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_history).
 -moduledoc """
-What a hub remembers: frames at several resolutions, the topologies and the findings. Pure.
+The memory of a hub: frames at several resolutions, the topologies and the findings. Pure.
 
 New frames are kept as they are, the last 600 of them (`raw`: ten minutes at one a second). Besides,
 each level of `levels`, a step and how long to keep, has one frame a step, merged from the level
@@ -45,7 +45,7 @@ older, without gap or overlap between levels; or no finer than it has a use for 
     dropped := non_neg_integer()
 }.
 
--doc "What another history has, of all its levels by step, oldest first.".
+-doc "The frames of another history, of all its levels by step, oldest first.".
 -type past() :: #{
     levels := [{sderl_mon_ladder:step(), [entry()]}],
     topologies := [entry()],
@@ -58,7 +58,7 @@ older, without gap or overlap between levels; or no finer than it has a use for 
 -define(TOPOLOGIES, 500).
 -define(FINDINGS, 500).
 
--doc "An empty history. What is wrong in the options is replaced by the default.".
+-doc "An empty history. A wrong option is replaced by its default.".
 -spec new(opts()) -> history().
 new(Opts) ->
     Empty = {0, 0, queue:new()},
@@ -117,8 +117,8 @@ topology(#{t := T} = Topology, #{topologies := Ring, last_topology := Last} = H)
     end.
 
 -doc """
-What a topology says of who is where: without its time and the numbers of names, which change all
-the time and which the frames have.
+The nodes and groups of a topology, without its time and the numbers of names, which change all the
+time and are in the frames.
 """.
 -spec shape(sderl_mon_types:topology()) -> map().
 shape(#{groups := Groups} = Topology) ->
@@ -220,8 +220,8 @@ open(Entries, Finer) ->
     end.
 
 -doc """
-Whether the past begins earlier than the history does. One that has run for long loses nothing to
-one that has just begun.
+Whether the past begins earlier than the history does. A history that has run for long loses nothing
+to one that has just begun.
 """.
 -spec is_older(past(), history()) -> boolean().
 is_older(#{levels := Given}, H) ->
@@ -366,8 +366,8 @@ frozen(H) ->
     H#{ladder := Ladder, last_topology := none}.
 
 -doc """
-What there is: by level the step, the frames, from when to when and the bytes; and what `max_bytes`
-cost (`dropped` frames).
+The content: for each level the step, the frames, the first and last time and the bytes; and the
+frames that `max_bytes` cost (`dropped`).
 """.
 -spec info(history()) -> #{
     frames := non_neg_integer(),

@@ -35,6 +35,8 @@ series(_Store, _What, _From, _To, _Points) ->
     {error, none}.
 
 wanted({node, Id, _Metrics}) -> #{nodes => [Id], groups => [], links => []};
+wanted({over, {node, Id}, _Metric, _Total}) -> #{nodes => [Id], groups => [], links => []};
+wanted({over, _Place, _Metric, _Total}) -> #{groups => [], links => []};
 wanted({link, From, To}) -> #{nodes => [], groups => [], links => [{From, To}]};
 wanted({group, Id}) -> #{nodes => [], groups => [Id]};
 wanted({routed, _From, _To}) -> #{nodes => [], groups => [], links => []};
@@ -45,6 +47,14 @@ wanted(_Traffic) -> #{nodes => [], groups => []}.
 values({node, Id, Metrics}, _Store) ->
     fun(#{nodes := Nodes} = F, Acc) ->
         [row(F, maps:with(Metrics, maps:get(Id, Nodes, #{}))) | Acc]
+    end;
+values({over, Place, Metric, Total}, Store) ->
+    InPlace = in_place(Place, Store),
+    fun(#{nodes := Nodes} = F, Acc) ->
+        Values = maps:fold(fun(Id, Sample, Sums) ->
+            case InPlace(Id) of true -> pick(Metric, Sample, Sums); false -> Sums end
+        end, #{}, Nodes),
+        [row(F, #{Key => over(Total, Sum) || Key := Sum <- Values}) | Acc]
     end;
 values({link, From, To}, _Store) ->
     fun(#{links := Links} = F, Acc) ->
@@ -70,6 +80,40 @@ values({edge, From, To}, Store) ->
     shares(edge, {edge, From, To}, Store);
 values({gateway, Id}, Store) ->
     shares(gateway, {gateway, Id}, Store).
+
+%% The nodes of a place: groups are those of the end of the time.
+in_place(cluster, _Store) -> fun(_Id) -> true end;
+in_place({node, Node}, _Store) -> fun(Id) -> Id =:= Node end;
+in_place({family, Name}, _Store) -> fun(Id) -> sderl_mon_types:family(Id) =:= Name end;
+in_place({group, Group}, #{range := {_, To}, topology := Topology}) ->
+    Members = case Topology(To) of
+        {ok, #{groups := #{Group := #{nodes := Nodes}}}} -> maps:from_keys(Nodes, []);
+        _ -> #{}
+    end,
+    fun(Id) -> is_map_key(Id, Members) end.
+
+pick(Metric, Sample, Sums) when is_atom(Metric) ->
+    case Sample of
+        #{Metric := Value} -> added(Metric, Value, Sums);
+        #{} -> Sums
+    end;
+pick(Metric, Sample, Sums) ->
+    maps:fold(fun(Key, Value, Acc) ->
+        case is_binary(Key) andalso sderl_mon_app_metrics:of_metric(Key, Metric) of
+            true -> added(Key, Value, Acc);
+            false -> Acc
+        end
+    end, Sums, Sample).
+
+added(Key, Value, Sums) ->
+    case Sums of
+        #{Key := {N, Sum, Max}} -> Sums#{Key := {N + 1, Sum + Value, max(Max, Value)}};
+        #{} -> Sums#{Key => {1, Value, Value}}
+    end.
+
+over(sum, {_N, Sum, _Max}) -> Sum;
+over(mean, {N, Sum, _Max}) -> Sum / N;
+over(max, {_N, _Sum, Max}) -> Max.
 
 row(#{t := T, span_ms := Span}, Values) -> {T, Span, Values}.
 
@@ -275,7 +319,7 @@ name({group, Id}, _Places) -> #{group => Id};
 name({gateway, Id}, Places) -> #{node => Id, groups => maps:get(Id, Places, [])};
 name({_LinkOrEdge, From, To}, _Places) -> #{from => From, to => To}.
 
--doc "Those of a list of events, oldest first, that a filter lets through, newest first.".
+-doc "The events of a list, oldest first, that pass a filter, newest first.".
 -spec events([sderl_mon_types:event()], sderl_mon_types:event_filter()) ->
     [sderl_mon_types:event()].
 events(Events, Filter) ->

@@ -21,7 +21,6 @@ The process ends with the one that opened it, or by `close/1`. Another can make 
 -import(sderl_mon_text, [text/2]).
 
 -define(EVENTS, 20_000).
--define(CHUNK, 65_536).
 -define(ORPHAN_MS, 5_000).
 -define(OPEN_MS, 120_000).
 
@@ -186,51 +185,14 @@ why({version, N}) ->
 
 %% Where each record is
 
-scan(Fd, #{fds := Fds} = State) ->
-    scan(Fd, sderl_mon_segment:header_size(), State#{fds := [Fd | Fds]}).
-
-scan(Fd, Position, State) ->
-    case file:pread(Fd, Position, sderl_mon_segment:head_size()) of
-        {ok, Head} -> head(sderl_mon_segment:read(Head), Fd, Position, State);
-        eof -> State;
-        {error, _Reason} -> State
-    end.
-
-head({ok, Length, Crc}, Fd, Position, State) ->
-    Start = Position + sderl_mon_segment:head_size(),
-    case file:pread(Fd, Start, Length) of
-        {ok, Body} when byte_size(Body) =:= Length ->
-            body(sderl_mon_segment:body(Body, Crc), {Fd, Start, Length}, Position, State);
-        _Short -> lost(Fd, Position, State)
-    end;
-head({error, damaged}, Fd, Position, State) ->
-    lost(Fd, Position, State).
-
-body({ok, Type, Step, T, Span, Packed}, {Fd, Start, Length} = Place, _Position,
-     #{records := N} = State) ->
-    scan(Fd, Start + Length, noted(Type, Step, T, Span, Packed, Place, State#{records := N + 1}));
-body({error, damaged}, {Fd, _Start, _Length}, Position, State) ->
-    lost(Fd, Position, State).
-
-%% Goes on at the next mark, if there is one.
-lost(Fd, Position, #{damaged := N, damaged_bytes := Bytes} = State) ->
-    Next = next_mark(Fd, Position + 1),
-    State1 = State#{damaged := N + 1, damaged_bytes := Bytes + Next - Position},
-    scan(Fd, Next, State1).
-
-next_mark(Fd, Position) ->
-    case file:pread(Fd, Position, ?CHUNK) of
-        {ok, Chunk} ->
-            case binary:match(Chunk, sderl_mon_segment:mark()) of
-                {At, _Length} -> Position + At;
-                nomatch when byte_size(Chunk) < ?CHUNK -> Position + byte_size(Chunk);
-                %% A mark may lie across the end of the chunk.
-                nomatch ->
-                    next_mark(Fd, Position + ?CHUNK - byte_size(sderl_mon_segment:mark()) + 1)
-            end;
-        _End ->
-            Position
-    end.
+scan(Fd, #{fds := Fds} = State0) ->
+    Note = fun({Type, Step, T, Span}, {Start, Length}, Packed, #{records := N} = State) ->
+        noted(Type, Step, T, Span, Packed, {Fd, Start, Length}, State#{records := N + 1})
+    end,
+    {State1, #{places := Places, bytes := Bytes}} =
+        sderl_mon_scan:records(whole, Fd, Note, State0#{fds := [Fd | Fds]}),
+    #{damaged := N, damaged_bytes := Before} = State1,
+    State1#{damaged := N + Places, damaged_bytes := Before + Bytes}.
 
 noted(frame, Step, T, Span, _Packed, Place, #{frames := Frames} = State) when Span > 0 ->
     State#{frames := Frames#{Step => [{T, Span, Place} | maps:get(Step, Frames, [])]}};
@@ -327,20 +289,12 @@ at(T, #{frames := #{0 := Frames}, findings := Findings} = State) ->
         _None -> {error, none}
     end.
 
-%% One that cannot be read hides no frame.
+%% A record that cannot be read hides no frame.
 topology_at(_T, #{topologies := []}) ->
     {ok, #{epoch => 0, t => 0, nodes => #{}, groups => #{}, monitors => []}};
 topology_at(T, #{topologies := [Oldest | _] = All}) ->
     {_T, Place} = lists:last([Oldest | [E || {Te, _} = E <- All, Te =< T]]),
-    case sderl_mon_pack:unpack(packed(Place)) of
-        {ok, Term} ->
-            case sderl_mon_clean:topology(Term) of
-                {ok, Topology} -> {ok, Topology};
-                {error, _} -> none
-            end;
-        {error, corrupt} ->
-            none
-    end.
+    sderl_mon_clean:packed_topology(packed(Place)).
 
 findings_at(T, Findings) ->
     case [Place || {Tf, Place} <- Findings, Tf =< T] of

@@ -22,11 +22,14 @@ mark and counted.
 """.
 
 -export([header/0, header/1, header_size/0]).
--export([record/5, read/1, mark/0, head_size/0, body/2]).
+-export([record/5, read/1, mark/0, head_size/0, body/2, described/1, described_size/0]).
 
--export_type([type/0]).
+-export_type([type/0, described/0]).
 
 -type type() :: topology | frame | events | findings.
+-doc "What a body begins with: what it is, its step, time and span.".
+-type described() ::
+    {type() | other, sderl_mon_ladder:step(), sderl_mon_types:t(), SpanMs :: non_neg_integer()}.
 
 -define(TEXT, "sderl-mon").
 -define(VERSION, 1).
@@ -92,7 +95,7 @@ mark() -> <<?MARK>>.
 -spec head_size() -> pos_integer().
 head_size() -> ?HEAD.
 
--doc "What the first bytes of a record say: the length of its body and its CRC. Errors: `damaged`.".
+-doc "The header of a record: the length of its body and its CRC. Errors: `damaged`.".
 -spec read(binary()) -> {ok, Length :: pos_integer(), Crc :: non_neg_integer()} | {error, damaged}.
 read(<<?MARK, Length:32, Crc:32>>) when Length >= ?BODY, Length =< ?MOST -> {ok, Length, Crc};
 read(_Other) -> {error, damaged}.
@@ -108,3 +111,12 @@ body(<<Type, Step:32, T:64/signed, Span:32, Packed/binary>> = Body, Crc) ->
     end;
 body(_Short, _Crc) ->
     {error, damaged}.
+
+-doc "Bytes of a body before what is packed.".
+-spec described_size() -> pos_integer().
+described_size() -> ?BODY.
+
+-doc "What a body is, by its first bytes alone, unchecked. Errors: `damaged`.".
+-spec described(binary()) -> {ok, described()} | {error, damaged}.
+described(<<Type, Step:32, T:64/signed, Span:32, _/binary>>) -> {ok, {type(Type), Step, T, Span}};
+described(_Short) -> {error, damaged}.

@@ -20,7 +20,7 @@ page and table says the same.
 
 -export_type([key/0]).
 
--doc "What a table has a row for.".
+-doc "The subject of a table's row.".
 -type key() ::
     {link, sderl_mon_types:id(), sderl_mon_types:id()}
     | {edge, sderl_mon_types:id(), sderl_mon_types:id()}

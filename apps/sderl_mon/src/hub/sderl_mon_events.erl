@@ -5,7 +5,7 @@ The events of a hub: numbered, each once, the newest 5,000. Pure.
 
 An agent that takes over from another may tell again what the other told: an event of the same time
 (by the node's clock, where that told it), kind, place and text as one of the last 5,000 is the same
-event, if another agent told that. What one agent tells twice happened twice.
+event, if another agent told that. An event that one agent reports twice happened twice.
 """.
 
 -export([new/0, add/3, inherit/2, to_list/1, count/1]).

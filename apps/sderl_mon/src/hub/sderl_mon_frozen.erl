@@ -19,9 +19,9 @@ when the node has not asked for a while, as it gave up or died.
 
 -define(PIECE_BYTES, 262_144).
 -define(PIECE_EVENTS, 500).
-%% Who waits longer for an answer begins again (m:sderl_mon_inherit).
+%% A requester that waits longer for an answer begins again (m:sderl_mon_inherit).
 -define(KEEP_MS, 10_000).
-%% Who asks beside so many has each piece taken from the hub again.
+%% For further requesters each piece is taken from the hub again.
 -define(MOST_ASKING, 4).
 
 -doc "Nobody asks.".

@@ -6,7 +6,7 @@ history, and tells subscribers.
 
 Each monitoring node has a hub, registered under this module's name, and each hub gets everything,
 so that a death of one loses nothing. Agents and the master send with `update/2` and `topology/2`,
-which never wait. What is not an update, or of another version, or of an agent that was deposed, is
+which never wait. A message that is no update, or of another version, or of a deposed agent, is
 counted (`info/0`, and `lost` of the next frame) and ignored.
 
 Questions about the past take a `t:sderl_mon_types:source/0`: `live`, or the process of an opened
@@ -23,8 +23,9 @@ snapshot. Whoever keeps something subscribes again.
 
 ## Bounds
 
-20,000 links, 2,000 nodes, 2,000 groups and 64 kinds a frame (what is cut is counted), 5,000 events,
-1,000 subscribers, and the history's (`m:sderl_mon_history`).
+20,000 links, 2,000 nodes, 2,000 groups, 64 kinds, and of the application's own metrics 1,000 series
+and 50,000 numbers of all nodes a frame (what is cut is counted), 5,000 events, 1,000 subscribers,
+and the history's (`m:sderl_mon_history`).
 """.
 
 -behaviour(gen_server).
@@ -34,8 +35,8 @@ snapshot. Whoever keeps something subscribes again.
 -export([start_link/0, start_link/1]).
 -export([update/2, topology/2]).
 -export([subscribe/0, unsubscribe/0, watch/1, unwatch/1]).
--export([range/1, at/2, series/5, events/2, traffic/2, store/1, detail/1, info/0, now_topology/0,
-         watched/0]).
+-export([range/1, at/2, series/5, events/2, traffic/2, store/1, detail/1, standing/0, info/0,
+         now_topology/0, watched/0]).
 -export([configure/1, feed/0, feed/1, past/0, inherit/1]).
 
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -60,7 +61,8 @@ snapshot. Whoever keeps something subscribes again.
 %% one look like a reason to collect it: with the usual sizes half of this process's time went
 %% there.
 -define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
--define(CAPS, #{links => 20_000, nodes => 2_000, groups => 2_000, kinds => 64}).
+-define(CAPS, #{links => 20_000, nodes => 2_000, groups => 2_000, kinds => 64,
+               series => 1_000, values => 50_000}).
 -define(FIRST_EVENTS, 200).
 
 -doc "Starts the hub of this node.".
@@ -88,7 +90,7 @@ and what agents and masters send is ignored. Errors: `busy` when another process
 -spec feed() -> ok | {error, busy}.
 feed() -> gen_server:call(?MODULE, {feed, self()}).
 
--doc "What the feed tells the hub of this node; from any other process it is ignored.".
+-doc "A message of the feed to the hub of this node; from any other process it is ignored.".
 -spec feed({topology, sderl_mon_types:topology()} | {update, sderl_mon_types:update()}) -> ok.
 feed({topology, Topology}) ->
     gen_server:cast(?MODULE, {sderl_mon_feed, self(), {sderl_mon_topology, 1, Topology}});
@@ -113,7 +115,7 @@ unwatch(Node) when is_binary(Node) -> gen_server:call(?MODULE, {unwatch, self(),
 
 -doc "The nodes that some subscriber watches.".
 -spec watched() -> [sderl_mon_types:id()].
-watched() -> gen_server:call(?MODULE, watched).
+watched() -> gen_server:call(?MODULE, watched, infinity).
 
 -doc "From when to when there are frames; `{0, 0}` for none.".
 -spec range(sderl_mon_types:source()) -> {sderl_mon_types:t(), sderl_mon_types:t()}.
@@ -121,7 +123,8 @@ range(live) -> sderl_mon_history:range(history());
 range(Replay) -> gen_server:call(Replay, range).
 
 -doc """
-What was at a time: the last frame at or before it, with the topology and the findings of then.
+The state at a time: the last frame at or before it, with the topology and the findings of that
+time.
 """.
 -spec at(sderl_mon_types:source(), sderl_mon_types:t()) ->
     {ok, sderl_mon_types:moment()} | {error, none}.
@@ -157,6 +160,14 @@ store(Replay) -> sderl_mon_replay:store(Replay).
 -doc "The latest details of a node. Errors: `none`.".
 -spec detail(sderl_mon_types:id()) -> {ok, sderl_mon_types:detail()} | {error, none}.
 detail(Node) -> gen_server:call(?MODULE, {detail, Node}).
+
+-doc """
+What of each node's details alarms go by: `limits` with what is used of them, the versions of its
+applications (`apps`), `old_code`, the time zone (`utc_offset_s`), and its clock (`node_t`) beside
+ours (`t`).
+""".
+-spec standing() -> #{sderl_mon_types:id() => sderl_mon_types:standing()}.
+standing() -> gen_server:call(?MODULE, standing).
 
 -doc "The latest topology.".
 -spec now_topology() -> sderl_mon_types:topology().
@@ -213,7 +224,7 @@ init(Given) ->
             {stop, Reason}
     end.
 
-%% What is forgotten when the feed changes.
+%% The state that is dropped when the feed changes.
 anew(#{options := #{history := Opts, thresholds := Thresholds}} = State) ->
     State#{
         life => new_life(),
@@ -288,6 +299,9 @@ handle_call({detail, Node}, _From, #{details := Details} = State) ->
         #{Node := Detail} -> {reply, {ok, Detail}, State};
         #{} -> {reply, {error, none}, State}
     end;
+handle_call(standing, _From, #{details := Details} = State) ->
+    Keys = [limits, apps, old_code, utc_offset_s, node_t, t],
+    {reply, #{Node => maps:with(Keys, Detail) || Node := Detail <- Details}, State};
 handle_call(now_topology, _From, #{topology := Topology} = State) ->
     {reply, sderl_mon_hub_topology:present(Topology), State};
 handle_call(info, _From, State) ->

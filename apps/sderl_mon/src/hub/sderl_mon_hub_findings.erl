@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_hub_findings).
 -moduledoc """
-What a hub does about findings: when it looks for them, of which frames, and which it tells. Pure.
+The findings of a hub: when it checks the rules, on which frames, and which findings it sends. Pure.
 
 A look is taken every five seconds, at means over some seconds: the frames between two looks are
 one to it. Each look gives the same findings with other numbers. Told at once are those that come
@@ -52,7 +52,7 @@ add_frame(Frame, #findings{piece = Piece} = State) ->
 -spec all(findings()) -> [sderl_mon_types:finding()].
 all(#findings{present = Present}) -> Present.
 
--doc "Takes a look if it is time. What goes wrong in a look costs that look alone, and is told.".
+-doc "Takes a look if it is time. An exception in a check costs only that check, and is reported.".
 -spec look(sderl_mon_types:t(), sderl_mon_types:topology(), Details, findings()) ->
     {ok, told(), findings()} | {error, Why :: term(), findings()}
 when

@@ -19,7 +19,7 @@
 new(#{interval_ms := Interval, history := History, thresholds := Thresholds}) ->
     #{interval_ms => Interval, history => History, thresholds => Thresholds}.
 
--doc "What a new configuration says of them. In a synthetic cluster the feed has its own interval.".
+-doc "The options of a new configuration. In a synthetic cluster the feed has its own interval.".
 -spec select(live | synthetic, Config :: map()) -> map().
 select(live, Config) -> maps:with(?OPTIONS, Config);
 select(synthetic, Config) -> maps:with(?OPTIONS -- [interval_ms], Config).
@@ -41,7 +41,8 @@ option(interval_ms, Ms, Options) when is_integer(Ms), Ms >= 100, Ms =< 60_000 ->
 option(interval_ms, Ms, _Options) ->
     {error, {bad_option, interval_ms, Ms}};
 option(Key, Value, Options) when Key =:= history; Key =:= thresholds ->
-    %% What the configuration would not take would end the hub's process, or the findings, later.
+    %% An option that the configuration would refuse would end the hub's process, or the findings,
+    %% later.
     case sderl_mon_config:change(#{Key => Value}, sderl_mon_config:defaults()) of
         {ok, _} -> {ok, Options#{Key := Value}};
         {error, _} -> {error, {bad_option, Key, Value}}

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_hub_topology).
 -moduledoc """
-Who there is, as a hub was told by the master that leads. `Now` is by the monotonic clock.
+The nodes and groups, as the leading master sent them to the hub. `Now` is by the monotonic clock.
 """.
 
 -export([new/1, take/3, present/1, renew/1, record/3]).

@@ -7,8 +7,8 @@ so one that is started anew shows the same picture as before.
 It begins with each hub (`m:sderl_mon_hub_sup`). For two minutes it asks the other monitoring nodes
 to which there is a link, piece by piece and one piece at a time, and answers those that ask, all
 pieces from the past as it was at the first (`m:sderl_mon_frozen`); neither side waits for the
-other. What comes is checked before the hub gets it. A node whose clock
-is two seconds off is not asked further: its times would be others.
+other. Received data is checked before the hub gets it. A node whose clock is two seconds off is not
+asked further: its times would be others.
 """.
 
 -behaviour(gen_server).
@@ -124,7 +124,7 @@ ask(#asking{peer = Peer, part = Part, after_ = After, timer = Before} = Asking) 
     _ = erlang:cancel_timer(Before),
     Ref = make_ref(),
     Ask = #{from => node(), ref => Ref, part => Part, 'after' => After},
-    %% One that does not go is one without an answer.
+    %% A request that cannot be sent counts as one without an answer.
     _ = sderl_mon_tell:cast(Peer, ?MODULE, {sderl_mon_past, 1, {ask, Ask}}),
     Asking#asking{ref = Ref, timer = erlang:start_timer(?ANSWER_MS, self(), late)}.
 
@@ -162,7 +162,7 @@ taken(#{entries := Entries, more := More} = Answer, Asking, State) ->
             later(State)
     end.
 
-%% What is later than now would stay the newest for good. (Events have ids for times.)
+%% An entry later than now would stay the newest for good. (Events have ids for times.)
 is_next(Part, After, Entries) ->
     Latest = wall_ms() + ?CLOCKS_MS,
     Fits = fun({T, _, _}) -> T > After andalso (Part =:= events orelse T =< Latest) end,
@@ -246,7 +246,7 @@ answer(#{from := From, ref := Ref} = Ask, #state{frozen = Before} = State) ->
     _ = sderl_mon_tell:cast(From, ?MODULE, {sderl_mon_past, 1, {answer, Answer}}),
     kept(State#state{frozen = Frozen}).
 
-%% What was frozen and is not any more is large, and garbage.
+%% The frozen copy is large, and is garbage from now on.
 kept(#state{frozen = Frozen, expiry = Expiry} = State) ->
     case sderl_mon_frozen:is_empty(Frozen) of
         true -> {noreply, State, hibernate};

@@ -27,8 +27,8 @@ written stays.
 -define(EXTENSION, ".sdmon").
 -define(MAX_BYTES, 268_435_456).
 -define(STEPS, [10_000, 60_000]).
-%% What was written reaches the disk by itself, at the latest after this.
-%% Of those named by the time, in a folder. Each is two files and their bound in bytes at most.
+%% Written data reaches the disk by itself, at the latest after this time. The recordings named by
+%% the time, in a folder. Each is two files and their bound in bytes at most.
 -define(RECORDINGS, 20).
 -define(ENDING_MS, 10_000).
 -define(DELAY, {delayed_write, 65_536, 1_000}).
@@ -226,7 +226,7 @@ create(File) ->
             Error
     end.
 
-%% What a file needs to be read alone.
+%% The records that a file needs to be read alone.
 standing(#{topology := Topology, findings := Findings} = State) ->
     Now = sderl_mon_clock:wall_ms(),
     write(
@@ -298,7 +298,7 @@ heard({sderl_mon, events_missed, N}, #{events_missed := Missed} = State) ->
 heard(_Other, State) ->
     {noreply, State}.
 
-%% Whoever looks at the recording sees that there is something that it does not have.
+%% A viewer of the recording sees that something is missing in it.
 gap(_What, 0, State) -> State;
 gap(What, N, #{gap := Gap} = State) ->
     State#{gap := maps:update_with(What, fun(Old) -> Old + N end, N, Gap)}.

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_subscribers).
 -moduledoc """
-Who is told what by a hub. Belongs to the hub's process, which monitors the subscribers and sends.
+The subscribers of a hub. Belongs to the hub's process, which monitors the subscribers and sends.
 
 A subscriber with more than 100 messages in its queue gets none. When half of them are gone it is
 told how many frames and events it missed and what is the case now, and is in step again. Nobody's

@@ -62,7 +62,7 @@ put(#{agent := {Scope, Term}} = Update, Agents) ->
         #{} -> {ok, Agents#{Scope => #agent{term = Term, fresh = [Numbers]}}}
     end.
 
--doc "What the agents say in this interval of a hub, one update each.".
+-doc "The updates of the agents in one interval of a hub, one each.".
 -spec take(pos_integer(), updates()) -> {[map()], updates()}.
 take(IntervalMs, Agents) ->
     maps:fold(

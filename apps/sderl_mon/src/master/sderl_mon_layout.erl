@@ -30,7 +30,7 @@ scopes(Nodes) ->
                                   lists:sort(maps:to_list(Nodes))),
     maps:merge(Empty, Homes).
 
--doc "What a scope costs its monitoring node: its nodes, and a little for the agent itself.".
+-doc "The cost of a scope for its monitoring node: its nodes, and a little for the agent itself.".
 -spec weight([node()]) -> pos_integer().
 weight(Nodes) -> 1 + length(Nodes).
 

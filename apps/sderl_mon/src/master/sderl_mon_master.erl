@@ -58,9 +58,9 @@ init([]) ->
 handle_call(status, _From, #{core := Core} = State) ->
     {reply, sderl_mon_master_core:status(Core), State};
 handle_call({node_of, Id}, _From, #{core := Core} = State) ->
-    {reply, sderl_mon_master_core:node_of(Id, Core), State};
+    {reply, sderl_mon_members:node_of(Id, sderl_mon_master_core:nodes(Core)), State};
 handle_call({group_of, Id}, _From, #{core := Core} = State) ->
-    {reply, sderl_mon_master_core:group_of(Id, Core), State};
+    {reply, sderl_mon_members:group_of(Id, sderl_mon_master_core:nodes(Core)), State};
 handle_call(nodes, _From, #{core := Core} = State) ->
     {reply, sderl_mon_master_core:nodes(Core), State};
 handle_call(_, _, State) ->

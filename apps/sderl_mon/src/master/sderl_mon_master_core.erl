@@ -1,18 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_master_core).
 -moduledoc """
-What the masters of a shadow network decide, without a process or a message:
-`step(Event, Now, State)` gives the effects, in order, and the new state. `Now` is monotonic time in
-milliseconds.
+The decisions of the masters of a shadow network, without a process or a message: `step(Event, Now,
+State)` gives the effects, in order, and the new state. `Now` is monotonic time in milliseconds.
 
 ## Who leads
 
 Each monitoring node has a master and all know the same: reports go to all of them. The lowest that
 lives leads. They beat every 500 ms; one that was not heard for 3 s, or whose connection went, is
-dead. Who begins to lead takes a term above all that it has seen, one that no other takes, so that
-of two leaders (a cut, a node that was stopped and goes on) the later is heeded. A new master first
-asks the others what they know, and waits for it up to 1.5 s; one that finds agents running on its
-own node waits until they have told it. So agents that run are adopted where they are.
+dead. A new leader takes a term above all that it has seen, which no other master takes, so that of
+two leaders (after a cut, or when a stopped node goes on) the later one is obeyed. A new master
+first asks the others what they know, and waits for it up to 1.5 s; one that finds agents running on
+its own node waits until they have told it. So agents that run are adopted where they are.
 
 Each beat says whom its sender hears. While another that is heard hears a lower one, that one leads,
 also where it is not heard here: of two that are cut off from each other alone, the higher does not
@@ -22,8 +21,8 @@ lead, and gives up its agents after 3 s, which the other has placed elsewhere by
 
 From what nodes say of themselves and of others it makes the list of all nodes and the groups of
 each (`m:sderl_mon_members`), from those the agents and where they run (`m:sderl_mon_layout`), and
-from all that the topology. The plan goes to all masters, whole; each runs its own part of it. One
-that missed it has an old version in its beat and is told again.
+from all that the topology. The plan goes to all masters, whole; each runs its own part of it. A
+master that missed the plan has an old version in its beat, and is sent the plan again.
 
 ## What is set
 
@@ -41,7 +40,7 @@ by a newer master.
 """.
 
 -export([new/3, step/3]).
--export([leads/1, term/1, shared/1, status/1, node_of/2, group_of/2, nodes/1]).
+-export([leads/1, term/1, shared/1, status/1, nodes/1]).
 -export_type([state/0, event/0, effect/0, status/0]).
 
 -define(BEAT_MS, 500).
@@ -93,6 +92,8 @@ new(Self, #{config := Config, stamps := Stamps}, Now) ->
         beats => #{},
         apart => none,
         nodes => #{},
+        %% The reports when the leader was last heard: by then it has told what they say.
+        led => #{},
         version => {undefined, 0},
         plan => none,
         placement => #{},
@@ -115,7 +116,7 @@ step({config, Set}, _, #{self := Self} = State) ->
     case heed(Set, State) of
         {[], State} ->
             {[], State};
-        %% What was set here is in force here.
+        %% A setting made here is in force here.
         {_, State1} ->
             Told = [{tell, M, config, shared(State1)} || M <- monitors(State1) -- [Self]],
             add(Told, settle(State1))
@@ -178,7 +179,7 @@ beat(Now, #{self := Self, asked := Asked, beats := Beats, answered := Answered} 
         State#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
     }.
 
-%% What was set, here or elsewhere.
+%% Settings, made here or elsewhere.
 heed(Theirs, State) ->
     Ours = shared(State),
     case sderl_mon_shared:merge(Theirs, Ours) of
@@ -186,7 +187,7 @@ heed(Theirs, State) ->
         Merged -> {[{adopt_config, Merged}], maps:merge(State, Merged)}
     end.
 
-%% What is in force elsewhere holds, but for what was set and is not known there yet.
+%% The settings in force elsewhere hold, except for settings that are not known there yet.
 adopt(Theirs, State) ->
     Adopted = sderl_mon_shared:adopt(maps:with([config, stamps], Theirs), shared(State)),
     {[{adopt_config, Adopted}], maps:merge(State, Adopted)}.
@@ -239,12 +240,12 @@ lead(Now, #{self := Self, seen := Seen} = State) ->
 %% Above all that was seen, and another than what any other that saw the same would take.
 next_term(Seen, Self) -> (((Seen bsr 10) + 1) bsl 10) bor erlang:phash2(Self, 1024).
 
-%% What it knew as a follower: the difference is what the takeover is about.
+%% The topology that it knew as a follower: the takeover is about the difference.
 followed(#{role := leader, plan := #{hubs := Hubs}, self := Self} = State) ->
     %% Another led meanwhile and told everybody that this one was gone.
     topology(Hubs -- [Self], State#{leader := undefined});
-followed(#{plan := #{hubs := Hubs}} = State) ->
-    topology(Hubs, State);
+followed(#{plan := #{hubs := Hubs}, led := Led} = State) ->
+    topology(Hubs, State#{nodes := Led});
 followed(_) ->
     none.
 
@@ -296,7 +297,7 @@ heard(assign, From, #{term := Term, version := Version, placement := Placement,
         placement := Placement, members := Members, plan := Plan, epoch := maps:get(epoch, Plan)
     }),
     Nodes = maps:merge(sderl_mon_members:unknown(maps:keys(Members), 0), maps:get(nodes, State1)),
-    {Effects ++ [{run, orders(Plan, State1)}], State1#{nodes := Nodes}};
+    {Effects ++ [{run, orders(Plan, State1)}], State1#{nodes := Nodes, led := Nodes}};
 heard(config, _, Set, _, State) ->
     case heed(Set, State) of
         {[], State} -> {[], State};
@@ -311,8 +312,9 @@ heard(report, From, #{scope := Scope, nodes := Reports}, Now, #{placement := Pla
 heard(_, _, _, _, State) ->
     {[], State}.
 
-follow(From, true, Term, #{role := follower, term := Own} = State) when Term >= Own ->
-    State#{leader := From};
+follow(From, true, Term, #{role := follower, term := Own, nodes := Nodes} = State)
+  when Term >= Own ->
+    State#{leader := From, led := Nodes};
 follow(_, _, _, State) -> State.
 
 add(Effects, {More, State}) -> {Effects ++ More, State}.
@@ -355,7 +357,9 @@ planned(Now, #{role := leader, self := Self, config := Config, stamps := Stamps,
     Members = sderl_mon_members:groups(Nodes),
     Scopes = sderl_mon_layout:scopes(Members),
     Placement = sderl_mon_layout:place(Scopes, Placement0, Live),
-    Essence = {Scopes, Placement, Live, Monitors, Config},
+    %% All groups of each node, also those in which no other agent is to run: the next leader tells
+    %% as news what differs from what the plan says.
+    Essence = {Members, Placement, Live, Monitors, Config},
     State1 = State#{nodes := Nodes, members := Members, placement := Placement},
     {Effects, State2} =
         case State1 of
@@ -380,7 +384,8 @@ assign(Monitor, #{plan := #{} = Plan, epoch := Epoch}) ->
     [{tell, Monitor, assign, maps:remove(essence, Plan#{epoch := Epoch})}];
 assign(_, _) -> [].
 
-%% Whoever would watch nobody does not run: of a thousand groups of ten nodes that is nearly all.
+%% An agent without nodes to watch does not run: of a thousand groups of ten nodes that is nearly
+%% all.
 orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, monitors := Monitors,
          config := Config}, #{self := Self}) ->
     [
@@ -421,7 +426,7 @@ upkeep(Now, #{role := leader, last_topology := Last, nodes := Nodes} = State) ->
         [] when Now - Last >= ?AGAIN_MS ->
             Old = [N || N := #{status := down, since := Since} <- Nodes, Now - Since > ?FORGET_MS],
             Kept = maps:without(Old, Nodes),
-            %% Those that somebody still knows come back as not reached yet, and are tried.
+            %% Nodes that another node still knows come back as not reached yet, and are tried.
             Needed = sderl_mon_members:found(Kept, maps:get(config, State), []),
             planned(Now, State#{nodes := maps:without(Old -- Needed, Nodes)});
         [] -> {[], State}
@@ -449,7 +454,7 @@ leads(#{role := Role}) -> Role =:= leader.
 -spec term(state()) -> integer().
 term(#{term := Term}) -> Term.
 
--doc "What is set, as far as this master knows.".
+-doc "The settings that this master knows.".
 -spec shared(state()) -> sderl_mon_message:shared().
 shared(State) -> maps:with([config, stamps], State).
 
@@ -480,28 +485,6 @@ status(#{self := Self, role := Role, leader := Leader, term := Term, nodes := No
         nodes => #{N => maps:with([status, why, source], R) || N := R <- Nodes},
         agents => Placement
     }.
-
--doc "The node of an id; no atom is made of it.".
--spec node_of(sderl_mon_types:id(), state()) ->
-    {ok, node(), sderl_mon_message:status()} | {error, unknown}.
-node_of(Id, #{nodes := Nodes}) ->
-    case [{N, S} || N := #{status := S} <- Nodes, sderl_mon_types:id(N) =:= Id] of
-        [{Node, Status}] -> {ok, Node, Status};
-        [] -> {error, unknown}
-    end.
-
--doc "The group of an id, and its members that are up.".
--spec group_of(sderl_mon_types:id(), state()) -> {ok, Group :: term(), [node()]} | {error, unknown}.
-group_of(Id, #{nodes := Nodes}) ->
-    Members = sderl_mon_members:groups(Nodes),
-    case lists:uniq([G || _ := Gs <- Members, G <- Gs, sderl_mon_types:id({group, G}) =:= Id]) of
-        [Group | _] ->
-            {ok, Group, lists:sort([N
-                                    || N := Gs <- Members, lists:member(Group, Gs),
-                                       #{status := up} <- [maps:get(N, Nodes)]])};
-        [] ->
-            {error, unknown}
-    end.
 
 -doc "All nodes, and what is known of each.".
 -spec nodes(state()) -> #{node() => sderl_mon_message:node_report()}.

@@ -1,17 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_members).
 -moduledoc """
-Who there is and in which groups, from what nodes say of themselves and of each other; and the
-topology that shows it.
+The nodes and their groups, derived from the reports of nodes on themselves and on each other; and
+the topology that shows them.
 
-Pure. A node that is up knows best which groups it is in. Of one that is not, its fellow members are
-asked; where none of them is up either, it is in the groups that it was in.
+Pure. A node that is up knows best which groups it is in. For a node that is down, the reports of
+its fellow members count; if none of them is up either, it stays in its former groups.
 """.
 
--export([unknown/2, known/3, found/3, groups/1, topology/3, is_same/2, events/2]).
-
+-export([unknown/2, known/3, found/3, groups/1, node_of/2, group_of/2]).
+-export([topology/3, is_same/2, events/2]).
 -export_type([reports/0, masters/0]).
-
 
 -doc "By node: what its agent reports (`sderl_mon_watch:report/1`).".
 -type reports() :: #{node() => sderl_mon_message:node_report()}.
@@ -19,10 +18,10 @@ asked; where none of them is up either, it is in the groups that it was in.
 %% More than anybody runs.
 -define(MOST_NODES, 5000).
 
--doc "What is known of nodes of which nobody has told anything yet.".
+-doc "The reports of nodes on which there is no report yet.".
 -spec unknown([node()], Now :: integer()) -> reports().
 unknown(Nodes, Now) ->
-    Report = #{status => down, why => <<"not reached yet">>, source => none, facts => #{},
+    Report = #{status => down, why => sderl_mon_types:untried(), source => none, facts => #{},
                peers => [], since => Now},
     #{Node => Report || Node <- Nodes}.
 
@@ -198,11 +197,34 @@ most(List) ->
     {_, Most} = lists:max([{length(Same), C} || C := Same <- Counts]),
     sderl_mon_types:id(Most).
 
+-doc "The node of an id; no atom is made of it.".
+-spec node_of(sderl_mon_types:id(), reports()) ->
+    {ok, node(), sderl_mon_message:status()} | {error, unknown}.
+node_of(Id, Nodes) ->
+    case [{N, S} || N := #{status := S} <- Nodes, sderl_mon_types:id(N) =:= Id] of
+        [{Node, Status}] -> {ok, Node, Status};
+        [] -> {error, unknown}
+    end.
+
+-doc "The group of an id, and its members that are up.".
+-spec group_of(sderl_mon_types:id(), reports()) ->
+    {ok, Group :: term(), [node()]} | {error, unknown}.
+group_of(Id, Nodes) ->
+    Members = groups(Nodes),
+    case lists:uniq([G || _ := Gs <- Members, G <- Gs, sderl_mon_types:id({group, G}) =:= Id]) of
+        [Group | _] ->
+            {ok, Group, lists:sort([N
+                                    || N := Gs <- Members, lists:member(Group, Gs),
+                                       #{status := up} <- [maps:get(N, Nodes)]])};
+        [] ->
+            {error, unknown}
+    end.
+
 %% ---------------------------------------------------------------- what changed
 
 -doc """
-What became different between two topologies, in words. The first of all tells no events: everything
-would be new.
+The differences between two topologies, in words. The first of all tells no events: everything would
+be new.
 """.
 -spec events(none | sderl_mon_types:topology(), sderl_mon_types:topology()) ->
     [sderl_mon_types:new_event()].
@@ -233,7 +255,7 @@ node_event(Id, _, #{status := unreachable} = Info) ->
 why(Info) -> maps:get(why, Info, <<"it does not say why">>).
 
 group_events(Before, After) ->
-    [in_group(group_created, Id, "the group ~ts has ~b nodes", [Id, length(Nodes)])
+    [in_group(group_created, Id, "the group ~ts has ~ts", [Id, counted(length(Nodes))])
      || Id := #{nodes := Nodes} <- After, not is_map_key(Id, Before)] ++
         [in_group(group_deleted, Id, "the group ~ts is gone", [Id])
          || Id := _ <- Before, not is_map_key(Id, After)] ++
@@ -249,6 +271,9 @@ group(Id, #{nodes := Old, coordinator := C0}, #{nodes := New, coordinator := C1}
          || C1 =/= C0, C0 =/= undefined, C1 =/= undefined].
 
 names(Ids) -> lists:join(", ", Ids).
+
+counted(1) -> "1 node";
+counted(N) -> io_lib:format("~b nodes", [N]).
 
 monitor_events(Before, After) ->
     [

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe).
 -moduledoc """
-What runs on a monitored node: one process that counts there and pushes samples
-(the sample of [monitoring](monitoring.md)) to its owner, an agent on a monitoring node.
+The process on a monitored node: it counts there and sends samples (the sample of
+[monitoring](monitoring.md)) to its owner, an agent on a monitoring node.
 
-It and the modules beside it (`m:sderl_mon_probe_code`) need stock OTP (27 or newer) and nothing
+It and the modules beside it (`sderl_mon_probe_code`) need stock OTP (27 or newer) and nothing
 else of ours, so that they can be loaded into a running node. Where the application `sderl` runs, it
 asks that too.
 
@@ -16,7 +16,7 @@ asks that too.
 - **A lease.** Without an acknowledgement for 15 s it ends and takes along all it has set; what was
   loaded into the node is deleted again.
 - **Nobody else's settings are touched.** System monitor events come through a session of their own
-  (`sderl_mon_probe_system`), and so do traces.
+  (`sderl_mon_probe_system`), and so do traces; the log through a handler (`sderl_mon_probe_log`).
 
 `probe_us` is an estimate of the CPU time spent here, in microseconds (`sderl_mon_probe_work`): a
 kind of work is a sample with or without facts and of so many events, a process whose memory was
@@ -25,10 +25,10 @@ is not.
 """.
 
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
--export([init/1, slow/4]).
+-export([init/1, slow/3]).
 
 -import(sderl_mon_probe_text, [id/1, text/2]).
--import(sderl_mon_probe_work, [now_ms/0, now_us/0]).
+-import(sderl_mon_probe_work, [magnitude/1, message/3, now_ms/0, now_us/0]).
 
 -define(LEASE_MS, 15_000).
 -define(EARLY_MS, 50).
@@ -51,7 +51,7 @@ is not.
     %% The sample under way: its number, when it went, its facts, what was left out until then.
     out = none :: none | {pos_integer(), integer(), map(), map()},
     events = sderl_mon_probe_events:new() :: sderl_mon_probe_events:events(),
-    %% What was left out, and how much of that an owner has acknowledged.
+    %% The counts of left-out events, and the part that an owner has acknowledged.
     lost = #{} :: #{atom() => non_neg_integer()},
     lost_acked = #{} :: #{atom() => non_neg_integer()},
     counts = #{} :: #{atom() => non_neg_integer()},
@@ -71,8 +71,10 @@ is not.
     sysmon :: sderl_mon_probe_system:watch(),
     sys = #{} :: sderl_mon_probe_system:seen(),
     tracer = none :: none | pid(),
+    collector = none :: sderl_mon_probe_collector:collector(),
+    meter = none :: sderl_mon_probe_meter:meter(),
     edges = #{} :: map(),
-    %% What traces showed: in the sample under way, and since.
+    %% The results of traces: in the sample under way, and since.
     traced = {#{}, #{}} :: {map(), map()},
     work = #{} :: sderl_mon_probe_work:work(),
     us = 0.0 :: float(),
@@ -188,7 +190,7 @@ owned(#{owner := Owner} = Opts, S) ->
         facts = none
     }.
 
-%% What is in the sample under way goes into the next one too.
+%% The content of the sample under way goes into the next one too.
 take_back(#s{events = Events, traced = {Out, New}} = S) ->
     S#s{out = none, events = sderl_mon_probe_events:take_back(Events),
         traced = {#{}, sderl_mon_probe_trace:added(Out, New)}}.
@@ -199,26 +201,26 @@ loop(S) ->
         T = now_us(),
         {Kind, New} = case handle(M, S) of
             {timed, K, Timed} -> {K, Timed};
-            Done -> {kind(M, sderl_mon_probe_events:count(Done#s.events),
-                          sderl_mon_probe_events:count(S#s.events)), Done}
+            Done -> {message(M, sderl_mon_probe_events:count(Done#s.events),
+                             sderl_mon_probe_events:count(S#s.events)), Done}
         end,
         loop(New#s{work = sderl_mon_probe_work:add(Kind, 1, 1 + now_us() - T, New#s.work)})
     end.
 
-%% To put an event into words costs many times what it costs to count it.
-kind(_, Events, Before) when Events > Before -> event;
-kind(M, _, _) when is_atom(element(1, M)) -> {message, element(1, M)};
-kind(_, _, _) -> message.
-
 handle({tick, At}, #s{next = At} = S) ->
     {Kind, New} = tick(S),
     {timed, Kind, New};
-handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts, Lost}} = S) ->
+handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts, Lost}, owner = Owner} = S) ->
     S#s{out = none, facts = Facts, lost_acked = Lost, acked = now_ms(),
+        collector = sderl_mon_probe_collector:resume(Owner, S#s.collector),
         events = sderl_mon_probe_events:acknowledge(S#s.events),
         traced = {#{}, element(2, S#s.traced)}};
 handle({?MODULE, stop}, S) -> ended(S);
 handle({?MODULE, Ref, Request}, S) when is_reference(Ref) -> asked(Request, Ref, S);
+handle({sderl_mon_log_wanted, Owner, Wanted}, #s{owner = Owner, collector = Collector} = S) ->
+    S#s{collector = sderl_mon_probe_collector:want(Wanted, Owner, Collector)};
+handle({sderl_mon_metrics_wanted, Owner, Wanted}, #s{owner = Owner, meter = Meter} = S) ->
+    S#s{meter = sderl_mon_probe_meter:want(Wanted, Meter)};
 handle({traced, Pid, Took, Flows, Lost, Texts},
        #s{tracer = Pid, traced = {Out, New}, lost = Old, us = Us} = S0) ->
     S = S0#s{us = Us + Took, traced = {Out, sderl_mon_probe_trace:added(New, Flows)},
@@ -234,12 +236,11 @@ handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) when is_atom(Kind),
 handle({monitor, Who, Kind, What}, S) -> sysmon_event(Kind, Who, What, S);
 handle({slow, Pid, Wall, Known, Sockets},
        #s{slow = {Pid, Since}, slow_at = At, known = Old, work = Work, sockets = Had} = S) ->
-    %% It may cost more on a node with many names: then seldom. What happened meanwhile is asked for
-    %% at once.
+    %% Events of the meantime are asked for at once.
     S#s{slow = none, known = maps:merge(Old, Known), sockets = maps:merge(Had, Sockets),
         slow_at = case At < Since + ?SLOW_MS of
             true -> At;
-            false -> now_ms() + max(?SLOW_MS, Wall)
+            false -> now_ms() + sderl_mon_probe_library:pause_ms(Wall, Known)
         end,
         work = sderl_mon_probe_work:add({slow, is_map_key(sup, Old)}, 1, Wall, Work)};
 handle({scanned, Pid, Works, Scan}, #s{scanner = Pid, work = Work} = S) ->
@@ -258,11 +259,15 @@ handle({'EXIT', Pid, Why}, #s{slow = {Pid, _}} = S) ->
     count_up(helpers_failed, event(probe_failed, warning,
                                    text("asking the application sderl failed: ~0tP", [Why, 20]),
                                    #{}, S#s{slow = none, slow_at = now_ms() + ?SLOW_MS}));
+handle({'EXIT', Pid, Why}, #s{collector = {Pid, _} = Collector, owner = Owner} = S) ->
+    S#s{collector = sderl_mon_probe_collector:ended(Why, Owner, Collector)};
 handle({'EXIT', Pid, _}, #s{tracer = Pid} = S) ->
     event(trace_off, notice, <<"tracing ended">>, #{}, S#s{tracer = none});
+handle({'EXIT', Pid, _}, #s{meter = {Pid, _, _} = Meter} = S) ->
+    S#s{meter = sderl_mon_probe_meter:again(Meter)};
 handle(_, S) -> S.
 
-%% What callers on this node ask, who wait for an answer.
+%% Questions of callers on this node, who wait for an answer.
 asked({start, #{owner := _} = Opts}, Ref, S) ->
     case may_take(Opts, S) of
         ok -> Ref ! {Ref, {ok, self()}}, push_soon(owned(Opts, S));
@@ -290,7 +295,9 @@ may_take(Opts, #s{owner = Owner, friends = Friends, term = Term, acked = Acked})
 
 %% Everything that we set is bound to this process, but for what is undone here.
 -spec ended(#s{}) -> no_return().
-ended(#s{sysmon = Sysmon}) ->
+ended(#s{sysmon = Sysmon, collector = Collector, meter = Meter}) ->
+    ok = sderl_mon_probe_collector:stop(Collector),
+    ok = sderl_mon_probe_meter:stop(Meter),
     ok = sderl_mon_probe_system:stop(Sysmon),
     case sderl_mon_probe_code:is_installed() of
         true -> ok;
@@ -330,7 +337,7 @@ budget(Processes) -> min(1000, max(500, Processes div 20)).
 
 slow_round(Now, #s{slow = none, slow_at = At, known = Known} = S) when Now >= At ->
     Unknown = sderl_mon_probe_links:unasked(S#s.links, S#s.sockets),
-    Args = [self(), maps:get(sup, Known, undefined), Unknown, maps:get(host, Known, none)],
+    Args = [self(), Known, Unknown],
     S#s{slow = {spawn_link(?MODULE, slow, Args), Now}, slow_at = Now + ?SLOW_MS};
 slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > ?PATIENCE_MS ->
     true = unlink(Pid),
@@ -362,9 +369,6 @@ send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
                   pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
         _ -> count_up(samples_unsent, S)
     end}.
-
-magnitude(0) -> 0;
-magnitude(N) -> 1 + magnitude(N div 4).
 
 %% ---------------------------------------------------------------- events
 
@@ -403,8 +407,8 @@ sysmon_event(Kind, Who, What, #s{sys = Sys} = S) ->
     {Counter, New} = sderl_mon_probe_system:count({Kind, Who, What}, Sys),
     count_up(Counter, S#s{sys = New}).
 
-%% Whoever wants to know the name of a process waits while that runs: the scanner does, and then
-%% they are told.
+%% Looking up a process's name can block while it runs, so the scanner does it, and the event
+%% follows.
 said(#s{sys = Sys, naming = Naming} = S) when map_size(Sys) =:= 0; Naming =/= none -> S;
 said(#s{sys = Sys, scanner = Scanner} = S) ->
     _ = Scanner ! {name, sderl_mon_probe_system:processes(Sys)},
@@ -419,8 +423,9 @@ named(Names, #s{naming = {Sys, Asked}} = S0) ->
 
 %% ---------------------------------------------------------------- a sample
 
-sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us0, work = Work0,
-               pushed = Pushed} = S0) ->
+sample(Seq, #s{counts = Counts, known = Known, scan = Scan, us = Us0, work = Work0,
+               pushed = Pushed} = Started) ->
+    {Metrics, #s{lost = Lost} = S0} = app_metrics(Started),
     Traffic = sderl_mon_probe_library:traffic(S0#s.edges),
     {Worked, Work} = sderl_mon_probe_work:account(Work0),
     Us = Us0 + Worked,
@@ -459,26 +464,35 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
                       || {flow, F, T, K} := {M, B} <- Traced],
           events => sderl_mon_probe_events:fresh(S#s.events),
           lost => Lost, lost_acked => S#s.lost_acked},
+    Measured = case Metrics of none -> Sample; _ -> Sample#{metrics => Metrics} end,
     {case S#s.facts of
-        Facts -> Sample;
-        _ -> Sample#{facts => maps:merge(Facts, maps:with([problems, known], Known))}
+        Facts -> Measured;
+        _ -> Measured#{facts => maps:merge(Facts, maps:with([problems, known], Known))}
      end, Facts, S}.
+
+app_metrics(#s{meter = none} = S) -> {none, S};
+app_metrics(#s{meter = Meter, lost = Lost} = S) ->
+    {Values, Left, New} = sderl_mon_probe_meter:read(Meter),
+    {Values, S#s{meter = New, lost = maps:merge(Lost, Left)}}.
 
 %% Of the machine what was read last.
 host(Known, Scan) ->
-    maps:merge(maps:with([procs_looked], Scan), maps:get(gauges, maps:get(host, Known, #{}), #{})).
+    lists:foldl(fun maps:merge/2, maps:with([procs_looked], Scan),
+                [maps:get(gauges, maps:get(host, Known, #{}), #{}),
+                 sderl_mon_probe_standing:gauges(maps:get(standing, Known, none))]).
 
 links(#s{links = Old, known = Known, sockets = Sockets0} = S) ->
     {Rows, Links, Sockets, IsNew} =
         sderl_mon_probe_links:read(Old, Sockets0, maps:get(reasons, Known, #{})),
-    %% Whose socket it is has to be asked: soon.
+    %% The owner of the socket has to be asked for: soon.
     Soon = case IsNew of true -> min(S#s.slow_at, now_ms()); false -> S#s.slow_at end,
     {Rows, S#s{links = Links, sockets = Sockets, slow_at = Soon}}.
 
 %% ---------------------------------------------------------------- facts
 
 facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = Rare}) ->
-    (sderl_mon_probe_runtime:facts(Rare))#{
+    Standing = sderl_mon_probe_standing:facts(maps:get(standing, Known, none)),
+    (maps:merge(sderl_mon_probe_runtime:facts(Rare), Standing))#{
         system_monitor => sderl_mon_probe_system:fact(Sysmon),
         application => maps:get(sup, Known, undefined) =/= undefined,
         groups => sderl_mon_probe_library:groups(maps:get(live, Known, #{})),
@@ -487,10 +501,12 @@ facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = Rare}) ->
 
 %% Asks the application, and processes of links, all of which may be waited for.
 -doc false.
--spec slow(pid(), undefined | pid(), [pid()], sderl_mon_probe_host:host() | none) -> term().
-slow(Probe, Subscribed, Ctrls, Host) ->
+-spec slow(pid(), Before :: map(), [pid()]) -> term().
+slow(Probe, Before, Ctrls) ->
     T = now_us(),
     Sockets = #{Ctrl => sderl_mon_probe_links:tls_socket(Ctrl) || Ctrl <- Ctrls},
-    Known =
-        (sderl_mon_probe_library:ask(Probe, Subscribed))#{host => sderl_mon_probe_host:read(Host)},
+    Known = (sderl_mon_probe_library:ask(Probe, Before))#{
+        host => sderl_mon_probe_host:read(maps:get(host, Before, none)),
+        standing => sderl_mon_probe_standing:read(maps:get(standing, Before, none))
+    },
     Probe ! {slow, self(), now_us() - T, Known, Sockets}.

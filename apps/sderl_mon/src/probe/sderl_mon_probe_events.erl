@@ -45,7 +45,7 @@ worded({told, Report}) ->
 worded({Format, Args}) -> text(Format, Args);
 worded(Text) -> cut(Text, 400).
 
--doc "Those that were not sent yet, the oldest first.".
+-doc "The events that were not sent yet, the oldest first.".
 -spec fresh(events()) -> [map()].
 fresh(#events{fresh = Fresh}) -> lists:reverse(Fresh).
 
@@ -61,7 +61,7 @@ send(#events{fresh = Fresh} = Events) -> Events#events{sent = Fresh, fresh = []}
 -spec acknowledge(events()) -> events().
 acknowledge(#events{fresh = Fresh}) -> #events{fresh = Fresh, count = length(Fresh)}.
 
--doc "Those under way may not have come: they are sent again.".
+-doc "Events under way may not have arrived, so they are sent again.".
 -spec take_back(events()) -> events().
 take_back(#events{sent = Sent, fresh = Fresh} = Events) ->
     Events#events{sent = [], fresh = Fresh ++ Sent}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_host).
 -moduledoc """
-What the machine of the node does besides: its processors and its memory, as Linux tells them in
-`/proc`. On another system, or where that may not be read, nothing is known.
+The load of the node's machine: its processors and its memory, as Linux reports them in `/proc`. On
+another system, or where that may not be read, nothing is known.
 """.
 
 -export([read/1, busy/1, memory/1]).
@@ -18,16 +18,13 @@ that are not available, of `host_mem_total`.
     gauges := #{atom() => number()}
 }.
 
-%% The first line of the one file; the second is small.
--define(BYTES, 4096).
-
 -doc """
 Reads it, beside what was read before. May take a millisecond on a machine with many processors.
 """.
 -spec read(host() | none) -> host().
 read(Before) ->
-    Memory = memory(head("/proc/meminfo")),
-    case busy(head("/proc/stat")) of
+    Memory = memory(text("/proc/meminfo")),
+    case busy(text("/proc/stat")) of
         {ok, Cpu} -> #{cpu => Cpu, gauges => maps:merge(Memory, share(Before, Cpu))};
         none -> #{gauges => Memory}
     end.
@@ -37,20 +34,16 @@ share(#{cpu := {Busy0, Total0}}, {Busy, Total}) when Total > Total0, Busy >= Bus
 share(_, _) ->
     #{}.
 
-head(Name) ->
-    maybe
-        {ok, File} ?= file:open(Name, [read, raw, binary]),
-        Read = file:read(File, ?BYTES),
-        _ = file:close(File),
-        {ok, Text} ?= Read,
-        Text
-    else
-        _ -> <<>>
+%% In one step, past the file server: each further one would wake another thread.
+text(Name) ->
+    case file:read_file(Name, [raw]) of
+        {ok, Text} -> Text;
+        {error, _} -> <<>>
     end.
 
 -doc """
-Of the text of `/proc/stat`: all but idle and waiting for disks is busy. What guests use is in user
-and nice already.
+Of the text of `/proc/stat`: all but idle and waiting for disks is busy. The time of guests is
+already part of user and nice.
 """.
 -spec busy(binary()) -> {ok, {Busy :: non_neg_integer(), Total :: non_neg_integer()}} | none.
 busy(<<"cpu ", Rest/binary>>) ->
@@ -69,13 +62,24 @@ busy(_) ->
 -doc "Of the text of `/proc/meminfo`.".
 -spec memory(binary()) -> #{host_mem | host_mem_total => non_neg_integer()}.
 memory(Text) ->
-    Lines = [string:lexemes(Line, " :") || Line <- binary:split(Text, <<"\n">>, [global])],
-    Of = fun(Key) -> numbers([Kilo || [Is, Kilo | _] <- Lines, Is =:= Key]) end,
-    case {Of(<<"MemTotal">>), Of(<<"MemAvailable">>)} of
-        {[Total], [Available]} when Total >= Available ->
+    case {kilo(<<"MemTotal:">>, Text), kilo(<<"MemAvailable:">>, Text)} of
+        {Total, Available} when is_integer(Total), is_integer(Available), Total >= Available ->
             #{host_mem_total => 1024 * Total, host_mem => 1024 * (Total - Available)};
         _ ->
             #{}
+    end.
+
+%% The number after a key at the beginning of a line.
+kilo(Key, Text) ->
+    case binary:match(Text, Key) of
+        {At, Length} when At =:= 0; binary_part(Text, At - 1, 1) =:= <<"\n">> ->
+            <<_:(At + Length)/binary, Rest/binary>> = Text,
+            case numbers(string:lexemes(hd(binary:split(Rest, <<"\n">>)), " ")) of
+                [Kilo | _] -> Kilo;
+                [] -> none
+            end;
+        _ ->
+            none
     end.
 
 numbers(Words) ->

@@ -1,6 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_lease).
--moduledoc "Whose a probe is: what an owner may ask of it, and which other may take it over; pure.".
+-moduledoc """
+The owner of a probe: what it may ask, and which other owner may take the probe over; pure.
+""".
 
 -export([check_options/1, may_take/2]).
 -export_type([options/0, lease/0]).
@@ -12,7 +14,7 @@
 -type options() :: #{owner := pid(), term => integer(), interval_ms => pos_integer(),
                      top => pos_integer(), friends => all | [node()], lease_ms => pos_integer()}.
 
--doc "Who has it; `silent_ms`: since the last acknowledgement.".
+-doc "The owner; `silent_ms`: since the last acknowledgement.".
 -type lease() :: #{owner := pid(), friends := all | [node()], term := integer(),
                    silent_ms := integer()}.
 

@@ -1,15 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_library).
 -moduledoc """
-What the probe asks of the application `sderl` where that runs (`m:sderl_observed`, `m:s_group`): by
-functions alone. Nothing here fails where it does not: a node without it is monitored too.
+The probe's questions to the application `sderl` where that runs, by functions alone
+(`m:sderl_observed`, `m:s_group`). Nothing here fails where it does not: a node without it is
+monitored too.
 """.
 
--export([traffic/1, names/0, edges/2, edges/5, groups/1, ask/2, describe_event/1, message_tags/0]).
+-export([traffic/1, names/0, edges/2, edges/5, groups/1, ask/2, pause_ms/2, lasting/3]).
+-export([describe_event/1, message_tags/0]).
 
 -import(sderl_mon_probe_text, [id/1, text/1, text/2, cut/2]).
 
--doc "What it counts itself; of messages between nodes what is not in `Edges` yet.".
+-doc "The library's own counts; of messages between nodes those that are not in `Edges` yet.".
 -spec traffic(Edges :: map()) -> sderl_observed:traffic() | #{}.
 traffic(Edges) ->
     try
@@ -69,7 +71,7 @@ edges(Rows, Old, GroupsOf, Connected, Self) ->
         end
     end, Old, Rows).
 
-%% Of whom no group is known is free, or far away.
+%% A node without a known group is free, or far away.
 is_first(Self, _Groups, _Own, _Connected, Self) -> true;
 is_first(From, [], _Own, Connected, _Self) -> lists:member(From, Connected);
 is_first(_From, Groups, Own, _Connected, _Self) -> lists:any(fun(G) -> lists:member(G, Own) end,
@@ -99,38 +101,66 @@ groups(Live) ->
     end.
 
 -doc """
-What may be waited for. `Subscribed`: the supervisor of the library that the probe has subscribed
-at; subscriptions end with it.
+What may be waited for. `Before`: what was known until now. In it, `sup` is the supervisor of the
+library that the probe has subscribed at (subscriptions end with it), and `batches` the number of
+each group's last batch.
 """.
--spec ask(Probe :: pid(), Subscribed :: undefined | pid()) -> map().
-ask(Probe, Subscribed) ->
+-spec ask(Probe :: pid(), Before :: map()) -> map().
+ask(Probe, Before) ->
     case whereis(sderl_sup) of
         undefined -> not_there([]);
-        Sup -> asked(Probe, Sup, Subscribed)
+        Sup -> asked(Probe, Sup, Before)
     end.
 
-asked(Probe, Sup, Subscribed) ->
+-doc """
+How long until the library is asked again, after it took so many microseconds. As a rule that is ten
+seconds, and on a node where it takes long a thousand times as long: but a minute at most, because
+most of the time may be waiting for a process that hung, or the node's own standstill. Problems are
+looked at again sooner, so that none is told long after it has gone.
+""".
+-spec pause_ms(Us :: non_neg_integer(), map()) -> pos_integer().
+pause_ms(Us, #{problems := [_ | _]}) -> max(1_000, min(10_000, Us div 5));
+pause_ms(Us, #{}) -> max(10_000, min(60_000, Us)).
+
+asked(Probe, Sup, Before) ->
     try
-        _ = Sup =:= Subscribed orelse sderl_observed:subscribe(Probe),
-        maps:merge(#{sup => Sup}, maps:merge(info(s_group:info()), reasons(s_group:links())))
+        _ = Sup =:= maps:get(sup, Before, undefined) orelse sderl_observed:subscribe(Probe),
+        maps:merge(#{sup => Sup}, maps:merge(info(s_group:info(), maps:get(batches, Before, #{})),
+                                             reasons(s_group:links())))
     catch
         error:undef ->
             not_there([~"the library here is of a version that this probe does not know"])
     end.
 
 not_there(Problems) ->
-    #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => Problems}.
+    #{sup => undefined, reasons => #{}, live => #{}, batches => #{}, known => [],
+      problems => Problems}.
 
-info(Info) when is_list(Info) ->
-    Problems = [cut(P, 300) || P <- proplists:get_value(problems, Info, [])],
+info(Info, Before) when is_list(Info) ->
+    Groups = proplists:get_value(groups, Info, []),
+    Told = proplists:get_value(problems, Info, []),
+    Problems = [cut(P, 300) || P <- lasting(Told, Groups, Before)],
     #{problems => case length(Problems) of
           N when N > 50 -> lists:sublist(Problems, 50) ++ [text("and ~b more", [N - 50])];
           _ -> Problems
       end,
       known => proplists:get_value(other_groups, Info, []),
+      batches => #{G => Number || #{group := G, number := Number} <- Groups},
       live => #{G => maps:with([live, names, role, majority], I)
-                || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
-info({error, Why}) -> #{problems => [text("the application sderl does not answer: ~0tp", [Why])]}.
+                || #{group := G} = I <- Groups, G =/= undefined}};
+info({error, Why}, _) ->
+    #{problems => [text("the application sderl does not answer: ~0tp", [Why])]}.
+
+-doc """
+The problems without those that are only writes on their way: a coordinator that has orders to give
+waits for acknowledgements at nearly every look. It is one where the batch is that of the last look.
+""".
+-spec lasting([string()], [map()], Batches :: #{term() => term()}) -> [string()].
+lasting(Problems, Groups, Before) ->
+    OnTheirWay = [unicode:characters_to_list(io_lib:format("~0tp: waits for ", [G]))
+                  || #{group := G, number := Number, acknowledgements_missing := [_ | _]} <- Groups,
+                     maps:get(G, Before, none) =/= Number],
+    [P || P <- Problems, not lists:any(fun(Begins) -> lists:prefix(Begins, P) end, OnTheirWay)].
 
 reasons(Links) when is_list(Links) ->
     Now = erlang:system_time(second),
@@ -142,7 +172,7 @@ reasons(_) -> #{}.
 -spec describe_event(logger:report()) -> {io:format(), [term()]}.
 describe_event(Report) -> sderl_observed:describe_event(Report).
 
--doc "What the library's messages begin with; none where it is not there.".
+-doc "The first elements of the library's messages; none where the library does not run.".
 -spec message_tags() -> [atom()].
 message_tags() ->
     try

@@ -24,8 +24,8 @@ last, and since when it is up.
 Each link as a sample has it, and what the next reading is to be given. `true` where a link is new
 whose socket has to be asked for.
 
-A link's counters are those of its socket, of 32 bits where they count packets. One that closes just
-now shows what it showed last. `Reasons` are what a link is for, and its age in seconds.
+A link's counters are those of its socket, of 32 bits where they count packets. A link that is
+closing shows its last values. `Reasons` are what a link is for, and its age in seconds.
 """.
 -spec read(links(), sockets(), Reasons :: #{node() => {[binary()], non_neg_integer()}}) ->
     {[sderl_mon_samples:link()], links(), sockets(), boolean()}.
@@ -78,8 +78,8 @@ counts(Port, Raw) ->
     end.
 
 -doc """
-What is to be added to a counter of 32 bits for that it now shows less than before: it went around,
-or began again.
+The correction for a counter of 32 bits that shows less than before: it wrapped around, or began
+again.
 """.
 -spec wrapped(non_neg_integer(), non_neg_integer()) -> non_neg_integer().
 wrapped(Before, Now) when Now >= Before -> 0;

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_look).
 -moduledoc """
-What the probe reads of its node's processes.
+Reads the processes of the probe's node.
 
 Everything is bounded: by number and by time. Of processes neither messages nor state nor dictionary
 are read.
@@ -131,7 +131,7 @@ ended(Probe, #{looked := Looked, began := Began, queue := Queues, named := Old} 
                due => (Began + ?PASS_US) div 1000}},
     scanner(Probe, none, pass(Pass#{named := Named})).
 
-%% What those of the last slice have done since.
+%% The reductions of the last slice's processes since then.
 rates(Top, #{slice := Slice, rates := Old, queue := Qs, memory := Ms, reds := Rs0} = Pass) ->
     New = #{P => (R - R0) * 1_000_000 div max(1, now_us() - T0)
             || P := {R0, T0} <- Slice, {_, R} <- [process_info(P, reductions)]},
@@ -139,8 +139,8 @@ rates(Top, #{slice := Slice, rates := Old, queue := Qs, memory := Ms, reds := Rs
     Pass#{slice := #{}, reds := Rs,
           rates := maps:with([P || {_, P} <- Qs ++ Ms ++ Rs], maps:merge(Old, New))}.
 
-%% What is known of those that were shown before is not asked again: their names, and their memory
-%% until it is asked of all.
+%% Known values of processes that were shown before are not asked for again: their names, and their
+%% memory until all are asked.
 shown(#{named := Old, deep := Deep, queue := Queues} = Pass) ->
     Rows = #{P => case {Old, Pass} of
         {#{P := Row}, #{memory := Ms}} when Deep ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_names).
 -moduledoc """
-What the probe reads of its node's names, on demand: bounded by number and by time.
+Reads the names of the probe's node on demand, bounded by number and by time.
 
 A node without the library answers `not_running`.
 """.
@@ -52,8 +52,8 @@ until() -> now_ms() + ?LOOK_MS.
 named(Text, Pid) -> #{name => Text, pid => own_pid(Pid), node => node(Pid)}.
 
 -doc """
-A name of an own group by its text. What a text may stand for is tried first; of names of other
-types (tuples) all are looked at, for 200 ms at most.
+A name of an own group by its text. The terms that a text may stand for are tried first; names of
+other types (tuples) are all compared, for 200 ms at most.
 
 Errors: `not_found`, `timeout` (not found so far), `no_group`, `not_running`, `busy`.
 """.

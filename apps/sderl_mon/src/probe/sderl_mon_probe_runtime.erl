@@ -1,10 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_runtime).
 -moduledoc """
-What the runtime system of a node says of itself: its counters, memory, limits, queues and
-schedulers.
+Reads the runtime system of a node: its counters, memory, limits, queues and schedulers.
 
-What takes long to read and changes slowly (`rare()`) is read every 5 s.
+Values that take long to read and change slowly (`rare()`) are read every 5 s.
 """.
 
 -export([read_rare/1, counters/0, gauges/2, queues/0, schedulers/0, facts/1]).
@@ -52,7 +51,7 @@ read_again(Last) ->
                         tuple_to_list(erlang:system_info(scheduler_bindings))
                     )}}.
 
--doc "What a sample's facts have of it.".
+-doc "The part of it in a sample's facts.".
 -spec facts(rare()) -> map().
 facts(#rare{facts = Facts}) -> Facts.
 
@@ -68,7 +67,7 @@ counters() ->
 -spec queues() -> [non_neg_integer()].
 queues() -> statistics(run_queue_lengths_all).
 
--doc "What goes up and down, with `queues/0`.".
+-doc "Values that rise and fall, with `queues/0`.".
 -spec gauges(Queues :: [non_neg_integer()], rare()) -> #{atom() => number()}.
 gauges(Queues, #rare{memory = Mem}) ->
     Normal = erlang:system_info(schedulers),

@@ -84,7 +84,7 @@ bound(Max, Seen) ->
                   "one core (~b us each), and each message is copied once on its node",
                   [Max, Seen * ?US / 10_000, ?US]).
 
-%% What 200 ms of it bring, of as many processes as make no harm.
+%% The messages of 200 ms of tracing, of as many processes as do no harm.
 measured(#{max_per_s := Max} = Opts) ->
     Chosen = chosen(Opts, #{}),
     Some = lists:sublist(Chosen, 100),
@@ -154,7 +154,8 @@ second(Probe, #{max_per_s := Max} = Opts, End, Said, At0) ->
     Ended = now_us(),
     Took = max(1, Ended - Began),
     _ = trace:session_destroy(Session),
-    %% What had come by then and was not looked at is counted; what did not come is estimated.
+    %% Messages that had arrived by then and were not read are counted; those that did not arrive
+    %% are estimated.
     Dropped = got(0, now_ms(), infinity),
     Capped = N >= Max orelse Took < 990_000,
     Scale = 1_000_000 / Took * case Opts of #{pids := _} -> 1; #{sample := Share} -> 1 / Share end,
@@ -214,7 +215,7 @@ whom({_, Node}) when is_atom(Node), Node =/= node() -> {node, Node};
 whom({Name, _}) -> Name;
 whom(To) -> To.
 
--doc "What kind of message a term is. `Tags`: what messages of the library begin with.".
+-doc "The kind of a message. `Tags`: what messages of the library begin with.".
 -spec kind(term(), Tags :: [atom()]) -> call | cast | reply | sderl | send.
 kind({'$gen_call', _, _}, _) -> call;
 kind({'$gen_cast', _}, _) -> cast;

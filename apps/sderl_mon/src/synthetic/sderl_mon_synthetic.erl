@@ -126,10 +126,16 @@ handle_cast(_Other, State) -> {noreply, State}.
 -doc false.
 -spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
 handle_info(tick, #{feed := Feed} = State) ->
-    {Outs, Feed1} = sderl_mon_synthetic_feed:next(sderl_mon_clock:wall_ms(),
-                                                  sderl_mon_hub:watched(), Feed),
-    lists:foreach(fun sderl_mon_hub:feed/1, Outs),
-    {noreply, later(State#{feed := Feed1})};
+    %% A hub that is busy is waited for.
+    try sderl_mon_hub:watched() of
+        Watched ->
+            {Outs, Feed1} =
+                sderl_mon_synthetic_feed:next(sderl_mon_clock:wall_ms(), Watched, Feed),
+            lists:foreach(fun sderl_mon_hub:feed/1, Outs),
+            {noreply, later(State#{feed := Feed1})}
+    catch
+        exit:{_, {gen_server, call, _}} -> {stop, normal, State}
+    end;
 handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub} = State) ->
     {stop, normal, State};
 handle_info(_Other, State) ->

@@ -123,7 +123,7 @@ make_node(I, Id, T, R0) ->
     {Node, R3}.
 
 -doc """
-What happens up to a time: a topology when it changed, then one update. Details are in it for the
+The messages up to a time: a topology if it changed, then one update. Details are in it for the
 nodes of `Watched` and for a few others by turns.
 """.
 -spec next(sderl_mon_types:t(), [id()], feed()) -> {[out()], feed()}.

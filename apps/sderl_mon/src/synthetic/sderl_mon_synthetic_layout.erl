@@ -21,7 +21,7 @@ mean rates of the edges follow a Pareto law, so that a few carry most.
 -type edge() :: {{From :: id(), To :: id()}, Mean :: float(), Size :: float()}.
 
 -define(FREE_SHARE, 0.02).
-%% What a frame has room for.
+%% The room of a frame.
 -define(MOST_GROUPS, 2000).
 
 -doc "The names of so many nodes.".

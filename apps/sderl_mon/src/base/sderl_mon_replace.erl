@@ -1,0 +1,27 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_replace).
+-moduledoc """
+Replaces a file at once: whoever reads it sees the old or the new one, also after a crash.
+""".
+
+-export([write/2]).
+
+-doc "Writes a file, and the folders above it where they lack.".
+-spec write(file:filename_all(), iodata()) -> ok | {error, file:posix() | badarg | terminated}.
+write(File, Data) ->
+    New = [File, ".new"],
+    maybe
+        ok ?= filelib:ensure_dir(File),
+        {ok, Device} ?= file:open(New, [write, raw, binary]),
+        Written = written(Device, Data),
+        ok = file:close(Device),
+        ok ?= Written,
+        file:rename(New, File)
+    end.
+
+%% On the disk before the name points to it.
+written(Device, Data) ->
+    maybe
+        ok ?= file:write(Device, Data),
+        file:sync(Device)
+    end.

@@ -1,0 +1,97 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_disk).
+-moduledoc """
+How full the file systems are that the node works in, those of its current directory and of its
+OTP, as the system's program `df` tells them: the virtual machine has no call for it. Where there is
+no such program nothing is known.
+""".
+
+-export([read/1, fullest/1]).
+-export_type([disk/0]).
+
+-import(sderl_mon_probe_work, [now_ms/0]).
+
+-doc "Of the fullest: bytes that are used, and those that programs may use in all.".
+-type disk() :: #{next := integer(), gauges := #{disk | disk_limit => non_neg_integer()}}.
+
+-define(EVERY_MS, 300_000).
+%% A file system of another machine may hang, and the program with it.
+-define(PATIENCE_MS, 2_000).
+-define(AGAIN_MS, 3_600_000).
+-define(MOST_BYTES, 16_384).
+
+-doc "Reads it every five minutes; an hour later where there was no answer. May be waited for.".
+-spec read(disk() | none) -> disk().
+read(Before) ->
+    Now = now_ms(),
+    case Before of
+        #{next := Next} when Now < Next -> Before;
+        _ ->
+            case os:find_executable("df") of
+                false -> #{next => Now + ?AGAIN_MS, gauges => #{}};
+                Program -> read(Program, Now)
+            end
+    end.
+
+read(Program, Now) ->
+    case told(Program) of
+        {ok, Text} -> #{next => Now + ?EVERY_MS, gauges => fullest(Text)};
+        none -> #{next => Now + ?AGAIN_MS, gauges => #{}}
+    end.
+
+told(Program) ->
+    try open_port({spawn_executable, Program},
+                  [{args, ["-P", "-k", ".", code:root_dir()]}, {env, [{"LC_ALL", "C"}]},
+                   binary, exit_status, hide]) of
+        Port -> collect(Port, <<>>, now_ms() + ?PATIENCE_MS)
+    catch
+        error:_ -> none
+    end.
+
+collect(Port, Text, End) ->
+    receive
+        {Port, {data, More}} when byte_size(Text) < ?MOST_BYTES ->
+            collect(Port, <<Text/binary, More/binary>>, End);
+        {Port, {data, _}} -> collect(Port, Text, End);
+        %% It fails where one of the two cannot be read, and tells of the other.
+        {Port, {exit_status, _}} -> {ok, Text}
+    after max(0, End - now_ms()) ->
+        ok = end_program(Port),
+        none
+    end.
+
+%% A program that waits for a file system does not notice that nobody reads what it writes. It is
+%% killed before its port is closed: until then its number is no other program's.
+end_program(Port) ->
+    true = unlink(Port),
+    case erlang:port_info(Port, os_pid) of
+        {os_pid, Pid} ->
+            _ = os:cmd("kill -9 " ++ integer_to_list(Pid), #{max_size => ?MOST_BYTES}),
+            ok;
+        undefined -> ok
+    end,
+    true = try port_close(Port) catch error:badarg -> true end,
+    forget(Port).
+
+forget(Port) ->
+    receive {Port, _} -> forget(Port) after 0 -> ok end.
+
+-doc """
+Of the output of `df -P -k`. Fewer than no free bytes are none: those that the system keeps for its
+own programs are in use, too.
+""".
+-spec fullest(binary()) -> #{disk | disk_limit => non_neg_integer()}.
+fullest(Text) ->
+    Sizes = case re:run(Text, "\\s[0-9]+ +([0-9]+) +(-?[0-9]+) +[0-9]+% ",
+                        [global, {capture, all_but_first, binary}]) of
+        {match, Rows} ->
+            [{binary_to_integer(Used), max(0, binary_to_integer(Free))} || [Used, Free] <- Rows];
+        nomatch -> []
+    end,
+    case lists:sort([{Used / (Used + Free), Used, Used + Free}
+                     || {Used, Free} <- Sizes, Used + Free > 0]) of
+        [] -> #{};
+        Known ->
+            {_, Used, All} = lists:last(Known),
+            #{disk => 1024 * Used, disk_limit => 1024 * All}
+    end.
