@@ -1,0 +1,467 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_alarms_server).
+-moduledoc """
+The process of the alarms: a subscriber of the hub that takes a look at each frame, once a second,
+and when a rule's time has passed (`m:sderl_alarms_look`), keeps the state
+(`m:sderl_alarms_core`) and a file of it, starts deliveries (`m:sderl_alarms_outbox`), and tells
+subscribers when something has changed.
+
+What people say is on the disk before it is answered; other changes within a second. Where the disk
+fails, the alarms go on in memory, `info/0` says so, and it is tried again
+(`m:sderl_alarms_keeper`).
+
+Each monitoring node has such a process, which sees the same cluster. What people said at one of
+them is told to the others, at once and every ten seconds. The node on which the master leads tells
+the routes, and the others what it told and still has to tell (`m:sderl_alarms_copy`).
+""".
+
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/1, act/1, act/2, all/0, find/1, silences/0, counts/0, info/0, rules/0, reload/0,
+         subscribe/0]).
+-export_type([snapshot/0]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-import(sderl_mon_clock, [now_ms/0, wall_ms/0]).
+
+-doc "What subscribers are told: alarms and the silences that hold, as they are shown.".
+-type snapshot() :: #{alarms := [map()], silences := [map()]}.
+
+-define(LOOK_MS, 1_000).
+-define(STANDING_MS, 5_000).
+-define(WORDS_MS, 10_000).
+-define(RETRY_MS, 1_000).
+-define(NUMBERS_MS, 5_000).
+-define(MOST_SUBSCRIBERS, 100).
+
+-record(server, {
+    core :: sderl_alarms_core:state(),
+    outbox :: sderl_alarms_outbox:outbox(),
+    replica = sderl_alarms_replica:new({0, 0}) :: sderl_alarms_replica:replica(),
+    rules :: sderl_alarms_file:rules(),
+    looking :: sderl_alarms_look:rules(),
+    rules_file :: undefined | file:filename_all(),
+    state_file :: undefined | file:filename_all(),
+    keeper :: sderl_alarms_keeper:keeper(),
+    %% The hub and what it said last.
+    hub = none :: none | reference(),
+    mode = live :: live | synthetic,
+    topology = none :: none | sderl_mon_types:topology(),
+    frame = none :: none | sderl_mon_types:frame(),
+    findings = [] :: [sderl_mon_types:finding()],
+    standing = #{} :: #{sderl_mon_types:id() => map()},
+    standing_at = none :: none | integer(),
+    looked_at = none :: none | integer(),
+    due = none :: none | reference(),
+    versions = sderl_alarms_versions:new() :: sderl_alarms_versions:versions(),
+    words_at :: integer(),
+    sent = #{} :: #{pid() => {Route :: binary(), Item :: binary(), reference()}},
+    subscribers = #{} :: #{pid() => reference()},
+    %% The number of the last change that they were told of, and when.
+    told = {-1, 0} :: {integer(), integer()}
+}).
+
+-spec start_link(sderl_alarms_config:settings()) -> gen_server:start_ret().
+start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Settings, []).
+
+-doc "Does what a person wants.".
+-spec act(sderl_alarms_core:action()) -> ok | {error, not_found | not_raised | too_many}.
+act(Action) -> gen_server:call(?MODULE, {act, Action}).
+
+-doc """
+The same, if the alarm as it is shown fulfils a condition. Nothing can change it between the look
+and the deed.
+""".
+-spec act(sderl_alarms_core:action(), fun((map()) -> boolean())) ->
+    ok | {error, not_found | not_raised | unmet}.
+act(Action, Condition) -> gen_server:call(?MODULE, {act, Action, Condition}).
+
+-doc "All alarms, shown.".
+-spec all() -> [map()].
+all() -> gen_server:call(?MODULE, all).
+
+-doc "One alarm, shown.".
+-spec find(binary()) -> {ok, map()} | error.
+find(Id) -> gen_server:call(?MODULE, {find, Id}).
+
+-doc "The silences that hold, shown.".
+-spec silences() -> [map()].
+silences() -> gen_server:call(?MODULE, silences).
+
+-doc "How many alarms there are by severity and state.".
+-spec counts() -> #{{minor | major, raised | acknowledged | silenced} => non_neg_integer()}.
+counts() -> gen_server:call(?MODULE, counts).
+
+-doc "The process about itself: routes, whether it delivers, what is wrong.".
+-spec info() -> map().
+info() -> gen_server:call(?MODULE, info).
+
+-doc "The rules in force.".
+-spec rules() -> [sderl_alarms_rule:rule()].
+rules() -> gen_server:call(?MODULE, rules).
+
+-doc "Reads the file of rules again. With an error the rules stay as they were.".
+-spec reload() -> ok | {error, [binary(), ...]}.
+reload() -> gen_server:call(?MODULE, reload).
+
+-doc """
+The calling process gets `{sderl_alarms, Snapshot}` when something has changed, at most once a
+second, and every five seconds with new numbers. `{error, full}`: there are too many already.
+""".
+-spec subscribe() -> {ok, snapshot()} | {error, full}.
+subscribe() -> gen_server:call(?MODULE, {subscribe, self()}).
+
+%% ---------------------------------------------------------------- the process
+
+-doc false.
+-spec init(sderl_alarms_config:settings()) -> {ok, #server{}, {continue, subscribe}}.
+init(#{rules := #{rules := Rules, routes := Routes} = All, rules_file := RulesFile,
+       state_file := StateFile}) ->
+    _ = process_flag(trap_exit, true),
+    Now = now_ms(),
+    New = #server{core = sderl_alarms_core:new(Now),
+                  outbox = sderl_alarms_outbox:new(Routes, #{}),
+                  rules = All, looking = sderl_alarms_look:rules(Rules), rules_file = RulesFile,
+                  state_file = StateFile, words_at = Now,
+                  keeper = sderl_alarms_keeper:new(StateFile, none, ~"")},
+    _ = erlang:send_after(?LOOK_MS, self(), look),
+    {#server{core = Core} = Restored, Problem} = restore(New),
+    Keeper = sderl_alarms_keeper:new(StateFile, digest(Restored), Problem),
+    {ok, Restored#server{core = sderl_alarms_core:lead(false, Core), keeper = Keeper},
+     {continue, subscribe}}.
+
+restore(#server{state_file = undefined} = Server) -> {Server, ~""};
+restore(#server{state_file = File, rules = #{routes := Routes}} = Server) ->
+    case sderl_alarms_store:read(File) of
+        none -> {Server, ~""};
+        {ok, #{core := Core, outbox := Outbox} = Kept} ->
+            Version = maps:get(version, Kept, {0, 0}),
+            {Server#server{core = sderl_alarms_core:load(Core, now_ms(), wall_ms()),
+                           outbox = sderl_alarms_outbox:new(Routes, Outbox),
+                           replica = sderl_alarms_replica:new(Version)}, ~""};
+        {error, Why} ->
+            ?LOG_ERROR("alarms: ~ts", [Why]),
+            {Server, Why}
+    end.
+
+-doc false.
+-spec handle_continue(subscribe, #server{}) -> {noreply, #server{}}.
+handle_continue(subscribe, Server) -> {noreply, subscribe(Server)}.
+
+subscribe(#server{hub = Known, core = Core} = Server) ->
+    try sderl_mon_hub:subscribe() of
+        {ok, #{topology := Topology, frame := Frame, findings := Findings, mode := Mode}} ->
+            Monitor = case Known of none -> monitor(process, sderl_mon_hub); _ -> Known end,
+            %% A hub that begins knows little yet, and has no findings.
+            Server#server{hub = Monitor, topology = Topology, frame = Frame, mode = Mode,
+                          findings = Findings, standing_at = none,
+                          core = sderl_alarms_core:settle(now_ms(), Core)};
+        {error, _} -> again(Server)
+    catch
+        exit:_ -> again(Server)
+    end.
+
+again(Server) ->
+    _ = erlang:send_after(?RETRY_MS, self(), subscribe),
+    Server#server{hub = none}.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #server{}) ->
+    {reply, term(), #server{}} | {noreply, #server{}}.
+handle_call({act, Given}, From, Server) ->
+    acted(Given, From, Server);
+handle_call({act, #{id := Id} = Given, Condition}, From, #server{core = Core} = Server) ->
+    case sderl_alarms_core:find(Id, Core) of
+        {ok, Alarm} ->
+            case fulfils(sderl_alarms_show:alarm(Alarm, Core), Condition) of
+                true -> acted(Given, From, Server);
+                false -> {reply, {error, unmet}, Server}
+            end;
+        error -> {reply, {error, not_found}, Server}
+    end;
+handle_call(all, _From, Server) ->
+    {reply, map_get(alarms, snapshot(Server)), Server};
+handle_call({find, Id}, _From, #server{core = Core} = Server) ->
+    {reply, maybe
+        {ok, Alarm} ?= sderl_alarms_core:find(Id, Core),
+        {ok, sderl_alarms_show:alarm(Alarm, Core)}
+    end, Server};
+handle_call(silences, _From, Server) ->
+    {reply, map_get(silences, snapshot(Server)), Server};
+handle_call(counts, _From, #server{core = Core} = Server) ->
+    {reply, sderl_alarms_core:counts(Core), Server};
+handle_call(info, _From, #server{core = Core, outbox = Outbox, replica = Replica,
+                                 keeper = Keeper} = Server) ->
+    {reply, (sderl_alarms_core:info(Core))#{
+        routes => sderl_alarms_outbox:info(Outbox),
+        delivers => sderl_alarms_replica:leads(Replica),
+        kept => sderl_alarms_keeper:is_kept(Keeper),
+        problem => sderl_alarms_keeper:problem(Keeper)
+    }, Server};
+handle_call(rules, _From, #server{rules = #{rules := Rules}} = Server) ->
+    {reply, Rules, Server};
+handle_call(reload, _From, #server{rules_file = undefined} = Server) ->
+    {reply, {error, [~"there is no file of rules: rules_file, or --alarms, names it"]}, Server};
+handle_call(reload, _From, #server{rules_file = File} = Server) ->
+    case sderl_alarms_file:read(File) of
+        {ok, #{rules := Rules, routes := Routes} = All} ->
+            {reply, ok, with_copy(fun(Copy) -> {[], sderl_alarms_copy:change(Routes, Copy)} end,
+                                  Server#server{rules = All,
+                                                looking = sderl_alarms_look:rules(Rules)})};
+        {error, _} = Error -> {reply, Error, Server}
+    end;
+handle_call({subscribe, Pid}, _From, #server{subscribers = Subscribers} = Server) ->
+    case Subscribers of
+        #{Pid := _} -> {reply, {ok, snapshot(Server)}, Server};
+        #{} when map_size(Subscribers) >= ?MOST_SUBSCRIBERS -> {reply, {error, full}, Server};
+        #{} ->
+            New = Subscribers#{Pid => monitor(process, Pid)},
+            {reply, {ok, snapshot(Server)}, Server#server{subscribers = New}}
+    end;
+handle_call(_, _From, Server) ->
+    {reply, {error, unknown_call}, Server}.
+
+acted(Given, From, #server{core = Core} = Server) ->
+    Action = sderl_alarms_core:in_order(Given, Core),
+    case do(Action, Server) of
+        {ok, New} ->
+            _ = spread([Action], Server),
+            {noreply, keep(wait(From, deliver(New)))};
+        {error, _} = Error -> {reply, Error, Server}
+    end.
+
+%% A condition that fails is one that does not hold: it must not end this process.
+fulfils(Shown, Condition) ->
+    try Condition(Shown) =:= true
+    catch _:_ -> false
+    end.
+
+snapshot(#server{core = Core}) ->
+    #{alarms => [sderl_alarms_show:alarm(Alarm, Core) || Alarm <- sderl_alarms_core:alarms(Core)],
+      silences => [sderl_alarms_show:silence(S) || S <- sderl_alarms_core:silences(Core)]}.
+
+do(Action, #server{core = Core} = Server) ->
+    Wall = wall_ms(),
+    maybe
+        {ok, Notes, Core1} ?= sderl_alarms_core:act(Action, now_ms(), Wall, Core),
+        {ok, add(Notes, Wall, Server#server{core = Core1})}
+    end.
+
+-doc false.
+-spec handle_cast(term(), #server{}) -> {noreply, #server{}}.
+handle_cast({sderl_alarms_words, 1, Words}, Server) ->
+    {noreply, lists:foldl(fun(Action, Acc) ->
+        case do(Action, Acc) of
+            {ok, New} -> New;
+            %% It is not raised here yet, say: it is told again.
+            {error, _} -> Acc
+        end
+    end, Server, sderl_alarms_message:clean(Words))};
+handle_cast(Message, Server) ->
+    case sderl_alarms_message:check(Message) of
+        {ok, Told} ->
+            {noreply, with_copy(fun(Copy) -> sderl_alarms_copy:hear(Told, Copy) end, Server)};
+        {error, not_a_message} -> {noreply, Server}
+    end.
+
+-doc false.
+-spec handle_info(term(), #server{}) -> {noreply, #server{}}.
+handle_info(look, Server) ->
+    _ = erlang:send_after(?LOOK_MS, self(), look),
+    {noreply, looked(words(late(lead(standing(Server)))))};
+handle_info(due, Server) ->
+    {noreply, looked(look(Server#server{due = none}))};
+handle_info({sderl_mon, _, _} = Message, Server) ->
+    case sderl_mon_message:check_news(Message) of
+        {ok, News} -> {noreply, heard(News, Server)};
+        {error, not_a_message} -> {noreply, Server}
+    end;
+handle_info(subscribe, #server{hub = none} = Server) ->
+    {noreply, subscribe(Server)};
+handle_info({sderl_alarms_delivered, Pid, Result}, Server) ->
+    {noreply, ended(Pid, Result, Server)};
+handle_info({sderl_alarms_late, Pid}, #server{sent = Sent} = Server) ->
+    _ = [exit(Pid, kill) || is_map_key(Pid, Sent)],
+    {noreply, Server};
+handle_info({'DOWN', Hub, process, _, _}, #server{hub = Hub} = Server) ->
+    {noreply, again(Server)};
+handle_info({'DOWN', _, process, Pid, Reason}, #server{subscribers = Subscribers} = Server) ->
+    Left = Server#server{subscribers = maps:remove(Pid, Subscribers)},
+    {noreply, ended(Pid, {error, sderl_mon_text:text("the delivery failed: ~0tP", [Reason, 12])},
+                    Left)};
+handle_info(Message, #server{keeper = Keeper} = Server) ->
+    case sderl_alarms_keeper:hear(Message, Keeper) of
+        {again, New} -> {noreply, keep(Server#server{keeper = New})};
+        {ok, New} -> {noreply, Server#server{keeper = New}};
+        none -> {noreply, Server}
+    end.
+
+heard({sderl_mon, topology, Topology}, Server) -> Server#server{topology = Topology};
+heard({sderl_mon, frame, Frame}, Server) ->
+    looked(look(Server#server{frame = Frame}));
+heard({sderl_mon, findings, Findings}, Server) -> Server#server{findings = Findings};
+heard({sderl_mon, anew, _}, Server) -> subscribe(Server);
+heard(_, Server) -> Server.
+
+%% ---------------------------------------------------------------- a look
+
+standing(#server{hub = none} = Server) -> Server;
+standing(#server{standing_at = At, topology = Topology, versions = Versions} = Server) ->
+    case now_ms() of
+        Now when At =:= none; Now - At >= ?STANDING_MS ->
+            try sderl_mon_hub:standing() of
+                Standing ->
+                    Server#server{standing = Standing, standing_at = Now,
+                                  versions = sderl_alarms_versions:count(Topology, Standing,
+                                                                         Versions)}
+            catch
+                exit:_ -> Server#server{standing_at = Now}
+            end;
+        _ -> Server
+    end.
+
+%% What is looked at without a frame: what is measured, or is there, without one.
+late(#server{looked_at = At} = Server) ->
+    case now_ms() of
+        Now when At =:= none; Now - At > ?LOOK_MS -> look(Server);
+        _ -> Server
+    end.
+
+%% Without a hub nothing is known, and nothing happens.
+look(#server{hub = none} = Server) -> Server;
+look(#server{topology = Topology, frame = Frame, findings = Findings, standing = Standing,
+             versions = Versions, looking = Rules, core = Core} = Server) ->
+    Look = sderl_alarms_look:take(#{topology => Topology, frame => Frame, findings => Findings,
+                                    standing => Standing, versions => Versions}, Rules),
+    {Now, Wall} = {now_ms(), wall_ms()},
+    {Notes, Core1} = sderl_alarms_core:step(
+        sderl_alarms_look:passed(Look),
+        fun(Alarm) -> sderl_alarms_look:absent(Alarm, Look) end, Now, Wall, Core
+    ),
+    add(Notes, Wall, look_again(Now, Server#server{core = Core1, looked_at = Now})).
+
+%% An alarm is raised when its time has passed, and not at the frame after that.
+look_again(Now, #server{core = Core, due = Known} = Server) ->
+    _ = is_reference(Known) andalso erlang:cancel_timer(Known),
+    Server#server{due = case sderl_alarms_core:due(Core) of
+        none -> none;
+        At -> erlang:send_after(max(1, At - Now), self(), due)
+    end}.
+
+looked(Server) -> told(keep_later(deliver(Server))).
+
+%% ---------------------------------------------------------------- deliveries
+
+add(Notes, Wall, Server) ->
+    with_copy(fun(Copy) -> sderl_alarms_copy:add(Notes, Wall, Copy) end, Server).
+
+deliver(#server{outbox = Outbox, replica = Replica} = Server) ->
+    case sderl_alarms_replica:leads(Replica) of
+        false -> Server;
+        true ->
+            {Due, Outbox1} = sderl_alarms_outbox:due(now_ms(), Outbox),
+            lists:foldl(fun start/2, Server#server{outbox = Outbox1}, Due)
+    end.
+
+start({#{name := Name} = Route, #{id := Id} = Item, Attempt}, #server{sent = Sent} = Server) ->
+    {Pid, Monitor} = sderl_alarms_deliver:start(Route, Item, Attempt),
+    Server#server{sent = Sent#{Pid => {Name, Id, Monitor}}}.
+
+ended(Pid, Result, #server{sent = Sent} = Server) ->
+    case maps:take(Pid, Sent) of
+        {{Name, Id, Monitor}, Left} ->
+            true = demonitor(Monitor, [flush]),
+            log(Name, Result),
+            deliver(with_copy(fun(Copy) ->
+                sderl_alarms_copy:done(Name, Id, Result, now_ms(), Copy)
+            end, Server#server{sent = Left}));
+        error -> Server
+    end.
+
+log(_, ok) -> ok;
+log(Name, {error, Why}) -> ?LOG_DEBUG("alarms: route ~ts: ~ts", [Name, Why]).
+
+%% ---------------------------------------------------------------- others
+
+%% A made-up cluster has made-up monitoring nodes.
+is_chosen(#server{mode = synthetic}) -> true;
+is_chosen(#server{topology = #{monitors := [_ | _] = Monitors}}) ->
+    Self = atom_to_binary(node()),
+    [] =/= [here || #{node := Node, master := true} <- Monitors, Node =:= Self];
+is_chosen(#server{}) -> false.
+
+others(#server{mode = synthetic}) -> [];
+others(#server{}) ->
+    #{monitors := Monitors} = sderl_mon:config(),
+    Monitors -- [node()].
+
+tell(Node, Message) -> sderl_mon_tell:cast(Node, ?MODULE, Message).
+
+spread(Words, Server) ->
+    [tell(Node, {sderl_alarms_words, 1, Words}) || Node <- others(Server)].
+
+with_copy(Do, #server{core = Core, outbox = Outbox, replica = Replica} = Server) ->
+    {Tell, {NewCore, NewOutbox, NewReplica}} = Do({Core, Outbox, Replica}),
+    _ = [tell(Node, Message) || {To, Message} <- Tell,
+                                Node <- case To of others -> others(Server); _ -> [To] end],
+    Server#server{core = NewCore, outbox = NewOutbox, replica = NewReplica}.
+
+lead(Server) ->
+    with_copy(fun(Copy) ->
+        sderl_alarms_copy:look(is_chosen(Server), others(Server), now_ms(), wall_ms(), Copy)
+    end, Server).
+
+words(#server{words_at = At, core = Core} = Server) ->
+    case now_ms() of
+        Now when Now - At >= ?WORDS_MS ->
+            _ = case sderl_alarms_core:words(Core) of
+                [] -> [];
+                Words -> spread(Words, Server)
+            end,
+            with_copy(fun sderl_alarms_copy:still/1, Server#server{words_at = Now});
+        _ -> Server
+    end.
+
+%% ---------------------------------------------------------------- what is kept and told
+
+wait(From, #server{keeper = Keeper} = Server) ->
+    Server#server{keeper = sderl_alarms_keeper:wait(From, Keeper)}.
+
+keep(#server{keeper = Keeper} = Server) ->
+    Server#server{keeper = sderl_alarms_keeper:keep(
+        digest(Server), fun() -> everything(Server) end, now_ms(), Keeper
+    )}.
+
+keep_later(#server{keeper = Keeper} = Server) ->
+    Server#server{keeper = sderl_alarms_keeper:keep_later(
+        digest(Server), fun() -> everything(Server) end, now_ms(), Keeper
+    )}.
+
+digest(#server{core = Core, outbox = Outbox}) ->
+    #{seq := Seq} = sderl_alarms_core:info(Core),
+    {Seq, sderl_alarms_outbox:save(Outbox)}.
+
+everything(#server{core = Core, outbox = Outbox, replica = Replica}) ->
+    #{core => sderl_alarms_core:save(Core), outbox => sderl_alarms_outbox:save(Outbox),
+      version => sderl_alarms_replica:version(Replica)}.
+
+told(#server{subscribers = Subscribers} = Server) when map_size(Subscribers) =:= 0 -> Server;
+told(#server{subscribers = Subscribers, core = Core, told = {Before, At}} = Server) ->
+    Now = now_ms(),
+    case sderl_alarms_core:info(Core) of
+        #{seq := Before} when Now - At < ?NUMBERS_MS -> Server;
+        #{seq := Seq} ->
+            Shown = snapshot(Server),
+            _ = [Pid ! {sderl_alarms, Shown} || Pid := _ <- Subscribers],
+            Server#server{told = {Seq, Now}}
+    end.
+
+-doc false.
+-spec terminate(term(), #server{}) -> ok.
+terminate(_, #server{sent = Sent, state_file = File, keeper = Keeper} = Server) ->
+    _ = [exit(Pid, kill) || Pid := _ <- Sent],
+    {Write, _} = sderl_alarms_keeper:finish(digest(Server), Keeper),
+    _ = [sderl_alarms_store:write(File, everything(Server)) || Write],
+    ok.
