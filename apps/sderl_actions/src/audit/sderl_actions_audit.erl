@@ -1,0 +1,257 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_actions_audit).
+-moduledoc """
+The audit log of this monitoring node: who did what, where, with what result
+(`m:sderl_actions_audit_record`). Whatever changes anything notes it here: before it begins, and
+when it has ended.
+
+An entry is in its file when `note/1` returns, and on the disk a second later: it survives the death
+of the program at once. Where it cannot be written, because the disk is full, it waits in memory
+(1,000 entries) and is written when there is room again. Those for which there is no room in memory
+either are counted, and an entry `audit.lost` says how many they were. Nobody has to wait for a disk
+that hangs: after two seconds `note/1` gives up, and says so. At most 1,000 entries wait for this
+process: further ones are refused to those who wait for an answer, and counted of the others.
+""".
+
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/1, note/1, tell/1, list/2, info/0]).
+-export_type([options/0, info/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-type options() :: #{dir => file:name_all(), file_bytes := pos_integer(), files := pos_integer()}.
+
+-doc """
+`next`: the number of the next entry; `waiting`: entries in memory that are to be written; `lost`:
+those that were not kept since the start; `problem`: why nothing can be written, a sentence.
+""".
+-type info() :: #{
+    dir := none | binary(),
+    next := pos_integer(),
+    waiting := non_neg_integer(),
+    lost := non_neg_integer(),
+    problem := none | binary()
+}.
+
+-define(MOST, 1000).
+%% Of entries in the mailbox, and the places of the counters.
+-define(MOST_SENT, 1000).
+-define(SENT, 1).
+-define(REFUSED, 2).
+%% The longest number that an entry may have; a line becomes no longer by its own.
+-define(LAST, 9_007_199_254_740_991).
+-define(NOTE_MS, 2000).
+-define(SYNC_MS, 1000).
+-define(RETRY_MS, 5000).
+-define(SYSTEM, #{kind => system, name => ~"sderl_actions"}).
+
+-record(s, {
+    options :: options(),
+    next = 1 :: pos_integer(),
+    files = none :: none | sderl_actions_audit_files:files(),
+    problem = none :: none | binary(),
+    %% With files: what is to be written. Without: the last entries. The oldest first.
+    lines = queue:new() :: queue:queue({pos_integer(), binary()}),
+    %% Since the start; and those of which the log does not say yet that they are lost.
+    lost = 0 :: non_neg_integer(),
+    untold = 0 :: non_neg_integer(),
+    sync = none :: none | reference(),
+    retry = none :: none | reference()
+}).
+
+-doc "Starts it, one a node.".
+-spec start_link(options()) -> gen_server:start_ret().
+start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
+
+-doc """
+Keeps an entry. `{error, unavailable}`: the log does not run, or waits for its disk; whether the
+entry is kept is not known then.
+""".
+-spec note(sderl_actions_audit_record:entry()) -> ok | {error, unavailable}.
+note(#{who := #{}, what := _, result := _} = Entry) ->
+    try
+        Line = line(Entry),
+        case may_send() of
+            true -> gen_server:call(?MODULE, {note, Line}, ?NOTE_MS);
+            false -> {error, unavailable}
+        end
+    catch
+        exit:_ -> {error, unavailable};
+        error:_ -> {error, unavailable}
+    end.
+
+-doc "Has an entry kept, and waits for nothing: one without room is counted as lost.".
+-spec tell(sderl_actions_audit_record:entry()) -> ok.
+tell(#{who := #{}, what := _, result := _} = Entry) ->
+    Line = line(Entry),
+    case may_send() of
+        true -> gen_server:cast(?MODULE, {note, Line});
+        false -> count_refused()
+    end.
+
+%% Who notes it makes the line; the process gives it its number.
+line(Entry) -> sderl_actions_audit_record:line(?LAST, erlang:system_time(millisecond), Entry).
+
+%% The process takes off what it has taken; it counts from 0 when it begins.
+may_send() ->
+    case persistent_term:get(?MODULE, none) of
+        none -> false;
+        Counters ->
+            case atomics:add_get(Counters, ?SENT, 1) =< ?MOST_SENT of
+                true -> true;
+                false ->
+                    ok = atomics:sub(Counters, ?SENT, 1),
+                    false
+            end
+    end.
+
+count_refused() ->
+    case persistent_term:get(?MODULE, none) of
+        none -> ok;
+        Counters -> atomics:add(Counters, ?REFUSED, 1)
+    end.
+
+-doc "The last entries that fit, the newest first, at most so many.".
+-spec list(sderl_actions_audit_record:filter(), 1..500) ->
+    {ok, sderl_actions_audit_files:found()} | {error, unavailable}.
+list(Filter, Limit) ->
+    try gen_server:call(?MODULE, lines, ?NOTE_MS) of
+        {Dir, Lines} -> {ok, sderl_actions_audit_files:search(Dir, Lines, {Filter, Limit})}
+    catch exit:_ -> {error, unavailable}
+    end.
+
+-doc "How it stands.".
+-spec info() -> info().
+info() -> gen_server:call(?MODULE, info).
+
+%% ---------------------------------------------------------------- the process
+
+-doc false.
+-spec init(options()) -> {ok, #s{}}.
+init(Options) ->
+    _ = process_flag(trap_exit, true),
+    case persistent_term:get(?MODULE, none) of
+        none -> ok = persistent_term:put(?MODULE, atomics:new(2, []));
+        Counters -> ok = atomics:put(Counters, ?SENT, 0)
+    end,
+    {ok, begun(#s{options = Options})}.
+
+begun(#s{options = #{dir := _}} = S) ->
+    case opened(S) of
+        #s{files = none} = Waits -> Waits;
+        Open -> noted(erlang:system_time(millisecond),
+                      #{who => ?SYSTEM, what => ~"audit.start", result => ok}, Open)
+    end;
+begun(S) -> S.
+
+opened(#s{options = Options, lines = Lines} = S) ->
+    case sderl_actions_audit_files:open(Options) of
+        {ok, Next, Files} ->
+            %% Entries of the meantime follow what is there.
+            Later = [{Seq, renumbered(Seq, Line)}
+                     || {Seq, {_, Line}} <- lists:enumerate(Next, queue:to_list(Lines))],
+            S#s{files = Files, problem = none, next = Next + length(Later),
+                lines = queue:from_list(Later)};
+        {error, Why} -> troubled(Why, S)
+    end.
+
+%% The number is the first of a line.
+renumbered(Seq, Line) ->
+    [_, Rest] = binary:split(Line, ~","),
+    <<"{\"seq\":", (integer_to_binary(Seq))/binary, $,, Rest/binary>>.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
+handle_call({note, Line}, _From, S) when is_binary(Line) -> {reply, ok, taken(Line, S)};
+handle_call(lines, _From, #s{options = Options, lines = Lines} = S) ->
+    {reply, {maps:get(dir, Options, none), [Line || {_, Line} <- queue:to_list(Lines)]}, S};
+handle_call(info, _From, #s{options = Options, next = Next, lines = Lines} = S) ->
+    HasDir = is_map_key(dir, Options),
+    {reply, #{dir => case Options of
+                  #{dir := Dir} -> unicode:characters_to_binary(Dir);
+                  #{} -> none
+              end,
+              next => Next, waiting => case HasDir of true -> queue:len(Lines); false -> 0 end,
+              lost => S#s.lost, problem => S#s.problem}, S};
+handle_call(_, _From, S) -> {reply, {error, unknown_call}, S}.
+
+-doc false.
+-spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
+handle_cast({note, Line}, S) when is_binary(Line) -> {noreply, taken(Line, S)};
+handle_cast(_, S) -> {noreply, S}.
+
+-doc false.
+-spec handle_info(term(), #s{}) -> {noreply, #s{}}.
+handle_info({timeout, Ref, sync}, #s{sync = Ref, files = Files} = S) ->
+    _ = Files =/= none andalso sderl_actions_audit_files:sync(Files),
+    {noreply, S#s{sync = none}};
+handle_info({timeout, Ref, retry}, #s{retry = Ref} = S0) ->
+    S = S0#s{retry = none},
+    {noreply, written(case S of #s{files = none} -> opened(S); _ -> S end)};
+handle_info(_, S) -> {noreply, S}.
+
+-doc false.
+-spec terminate(term(), #s{}) -> ok.
+terminate(_, #s{files = none}) -> ok;
+terminate(_, #s{files = Files}) -> sderl_actions_audit_files:close(Files).
+
+%% ---------------------------------------------------------------- keeping
+
+taken(Line, #s{lost = Lost, untold = Untold} = S) ->
+    Counters = persistent_term:get(?MODULE),
+    ok = atomics:sub(Counters, ?SENT, 1),
+    Refused = atomics:exchange(Counters, ?REFUSED, 0),
+    queued(Line, S#s{lost = Lost + Refused, untold = Untold + Refused}).
+
+noted(At, Entry, #s{next = Next} = S) ->
+    queued(sderl_actions_audit_record:line(Next, At, Entry), S).
+
+queued(Line, #s{next = Next, lines = Lines} = S) ->
+    written(S#s{next = Next + 1, lines = queue:in({Next, renumbered(Next, Line)}, Lines)}).
+
+written(#s{files = none} = S) -> bounded(S);
+written(#s{files = Files, lines = Lines} = S) ->
+    case queue:out(Lines) of
+        {empty, _} -> tell_lost(S);
+        {{value, {Seq, Line}}, Rest} ->
+            case sderl_actions_audit_files:append(Seq, Line, Files) of
+                {ok, Written} ->
+                    written(synced_soon(S#s{files = Written, lines = Rest, problem = none}));
+                {error, Why, Left} -> bounded(troubled(Why, S#s{files = Left}))
+            end
+    end.
+
+%% The log says itself what it lacks.
+tell_lost(#s{untold = 0} = S) -> S;
+tell_lost(#s{untold = Lost} = S) ->
+    noted(erlang:system_time(millisecond),
+          #{who => ?SYSTEM, what => ~"audit.lost", result => failed, args => #{entries => Lost},
+            detail => ~"entries that could not be written, and had no room in memory"},
+          S#s{untold = 0}).
+
+synced_soon(#s{sync = none} = S) -> S#s{sync = erlang:start_timer(?SYNC_MS, self(), sync)};
+synced_soon(S) -> S.
+
+%% Said once each time that it begins.
+troubled(Why, #s{problem = Problem} = S0) ->
+    _ = Problem =:= none andalso
+        ?LOG_WARNING("audit log: ~ts; entries are kept in memory until it can be written", [Why]),
+    S = S0#s{problem = Why},
+    case S of
+        #s{retry = none} -> S#s{retry = erlang:start_timer(?RETRY_MS, self(), retry)};
+        _ -> S
+    end.
+
+%% Without files the oldest goes, as it does in files; what is to be written is lost.
+bounded(#s{lines = Lines, options = Options} = S) ->
+    case queue:len(Lines) > ?MOST of
+        false -> S;
+        true when is_map_key(dir, Options) ->
+            {{value, _}, Rest} = queue:out(Lines),
+            bounded(S#s{lines = Rest, lost = S#s.lost + 1, untold = S#s.untold + 1});
+        true ->
+            {{value, _}, Rest} = queue:out(Lines),
+            bounded(S#s{lines = Rest})
+    end.

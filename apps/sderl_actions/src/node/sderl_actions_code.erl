@@ -1,0 +1,97 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_actions_code).
+-moduledoc """
+The modules that run on a node: what is loaded into one that lacks them, and when it goes again.
+
+A process on the node, registered under the name of this module, deletes what was loaded there when
+it was not used for two minutes.
+""".
+
+-export([modules/0, code/0, is_installed/0, version/0, loaded/0, used/0]).
+-export([keep/0]).
+
+-define(UNUSED_MS, 120_000).
+
+-doc """
+They need stock OTP and each other alone. The module that is asked which version is there comes
+last, so that a node in which loading stopped midway lacks it, or asks for what is not there.
+""".
+-spec modules() -> [module()].
+modules() ->
+    [
+        sderl_actions_node,
+        sderl_actions_cookie,
+        sderl_actions_env,
+        sderl_actions_eval,
+        sderl_actions_look,
+        sderl_actions_plugin,
+        sderl_actions_processes,
+        sderl_actions_runtime,
+        sderl_actions_secret,
+        sderl_actions_show,
+        sderl_actions_term,
+        sderl_actions_trace,
+        sderl_plugin,
+        sderl_plugin_cowboy,
+        ?MODULE
+    ].
+
+-doc "The modules to load into another node, as `code:load_binary/3` takes them.".
+-spec code() -> [{module(), string(), binary()}].
+code() -> [{M, File, Binary} || M <- modules(), {_, Binary, File} <- [code:get_object_code(M)]].
+
+-doc "Whether this node has them in files: then they were not loaded into it.".
+-spec is_installed() -> boolean().
+is_installed() -> code:where_is_file(?MODULE_STRING ".beam") =/= non_existing.
+
+-doc "What tells versions of the modules apart.".
+-spec version() -> binary().
+version() -> erlang:md5([M:module_info(md5) || M <- modules()]).
+
+-doc "Says that they have been loaded into this node; they go when they are not used.".
+-spec loaded() -> ok.
+loaded() ->
+    case is_installed() orelse whereis(?MODULE) of
+        undefined ->
+            _ = spawn(?MODULE, keep, []),
+            ok;
+        _ -> ok
+    end.
+
+-doc "Puts off their end.".
+-spec used() -> ok.
+used() ->
+    _ = try ?MODULE ! used catch error:badarg -> none end,
+    ok.
+
+-doc false.
+-spec keep() -> ok.
+keep() ->
+    try register(?MODULE, self()) of
+        true ->
+            true = group_leader(whereis(init), self()),
+            kept()
+    catch
+        error:badarg -> ok
+    end.
+
+kept() ->
+    receive
+        used -> kept();
+        {delete, From, Ref} ->
+            ok = delete(),
+            From ! Ref,
+            ok
+    after ?UNUSED_MS -> delete()
+    end.
+
+%% This process runs the code for a moment longer, and so it is purged by another.
+delete() ->
+    true = unregister(?MODULE),
+    Modules = modules(),
+    lists:foreach(fun(M) -> _ = code:purge(M), _ = code:delete(M) end, Modules),
+    Purge = [{call, 1, {remote, 1, {atom, 1, code}, {atom, 1, purge}}, [{atom, 1, M}]}
+             || M <- Modules],
+    Wait = {'receive', 1, [], {integer, 1, 500}, Purge},
+    _ = spawn(erl_eval, exprs, [[Wait], #{}]),
+    ok.

@@ -1,0 +1,123 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_actions_reach).
+-moduledoc """
+Calls the code for actions on a node, which is loaded there where it lacks and may be.
+""".
+
+-export([call/3, load/2]).
+
+-define(CALL_MS, 5000).
+
+-doc "Calls a function of ours there. Errors are sentences. It may take some seconds.".
+-spec call(node(), {module(), atom(), [term()]}, Inject :: boolean()) ->
+    {ok, term()} | {error, binary()}.
+call(Node, Call, Inject) ->
+    maybe
+        ok ?= sderl_mon_reach:connect(Node),
+        ok ?= ready(Node, Inject),
+        {ok, _} ?= asked(Node, Call, Inject)
+    else
+        lacking -> {error, lacking()};
+        {error, _} = Error -> Error;
+        {error, _, Why} -> {error, Why}
+    end.
+
+%% The code may go between two calls, because nobody used it for two minutes.
+asked(Node, Call, Inject) ->
+    case ask(Node, Call) of
+        lacking when Inject ->
+            case inject(Node) of
+                ok -> ask(Node, Call);
+                Failed -> Failed
+            end;
+        Answer -> Answer
+    end.
+
+-doc """
+Loads a module of this node into one that lacks it, or into which another version of it was loaded.
+What is installed there is used as it is.
+""".
+-spec load(node(), module()) -> ok | {error, binary()}.
+load(Node, Module) ->
+    maybe
+        true ?= is_lacking(Node, Module),
+        {Module, Binary, File} ?= code:get_object_code(Module),
+        {ok, {module, Module}} ?= ask(Node, {code, load_binary, [Module, File, Binary]}),
+        ok
+    else
+        false -> ok;
+        error -> {error, sderl_mon_text:text("there is no module ~ts here", [Module])};
+        {ok, {error, Why}} ->
+            {error, sderl_mon_text:text("~ts cannot be loaded there: ~0tp", [Module, Why])};
+        {error, _} = Error -> Error;
+        lacking -> {error, lacking()}
+    end.
+
+is_lacking(Node, Module) ->
+    maybe
+        {ok, {module, Module}} ?= ask(Node, {code, ensure_loaded, [Module]}),
+        {ok, Version} ?= ask(Node, {Module, module_info, [md5]}),
+        true ?= Version =/= Module:module_info(md5),
+        {ok, Where} ?= ask(Node, {code, where_is_file, [atom_to_list(Module) ++ ".beam"]}),
+        Where =:= non_existing
+    else
+        {ok, {error, _}} -> true;
+        Other -> Other
+    end.
+
+lacking() ->
+    ~"no code for actions there: sderl_actions in its code path, or inject => true, gives it some".
+
+%% What is there of another version is replaced where it was loaded, and used where it is installed.
+ready(Node, Inject) ->
+    case ask(Node, {sderl_actions_code, version, []}) of
+        {ok, Version} ->
+            case Version =:= sderl_actions_code:version() orelse not Inject of
+                true -> ok;
+                false ->
+                    case ask(Node, {sderl_actions_code, is_installed, []}) of
+                        {ok, true} -> ok;
+                        _ -> inject(Node)
+                    end
+            end;
+        lacking when Inject -> inject(Node);
+        Other -> Other
+    end.
+
+inject(Node) ->
+    Loaded = lists:foldl(fun
+        ({M, File, Binary}, ok) ->
+            case ask(Node, {code, load_binary, [M, File, Binary]}) of
+                {ok, {module, M}} -> ok;
+                {ok, {error, Why}} ->
+                    {error, sderl_mon_text:text("code cannot be loaded there: ~0tp", [Why])};
+                Other -> Other
+            end;
+        (_, Failed) -> Failed
+    end, ok, sderl_actions_code:code()),
+    case Loaded of
+        ok ->
+            case ask(Node, {sderl_actions_code, loaded, []}) of
+                {ok, ok} -> ok;
+                Other -> Other
+            end;
+        Failed -> Failed
+    end.
+
+ask(Node, {M, F, A}) ->
+    try {ok, erpc:call(Node, M, F, A, ?CALL_MS)}
+    catch
+        error:{exception, undef, [{M, F, _, _} | _]} -> lacking;
+        error:{exception, undef, [{Other, _, _, _} | _]} = Why ->
+            %% Of ours some are there, and not all: loading them stopped midway.
+            case lists:member(Other, sderl_actions_code:modules()) of
+                true -> lacking;
+                false -> failed(error, Why)
+            end;
+        error:{erpc, noconnection} -> {error, ~"the connection was lost"};
+        error:{erpc, timeout} -> {error, ~"connected, and does not answer"};
+        Class:Why -> failed(Class, Why)
+    end.
+
+failed(Class, Why) ->
+    {error, sderl_mon_text:text("it failed there: ~0tP", [{Class, Why}, 12])}.
