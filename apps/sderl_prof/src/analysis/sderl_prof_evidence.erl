@@ -1,0 +1,128 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_evidence).
+-moduledoc """
+What findings are made of (`m:sderl_prof_findings`): how much ran side by side and who kept it from
+doing so, messages on their way, garbage collections, changes of the scheduler. Pure; one pass over
+the events, in memory for the processes that live at a time.
+""".
+
+-export([new/1, step/7, finish/2]).
+-export_type([evidence/0, options/0, result/0]).
+
+-include("sderl_prof_event.hrl").
+
+%% Events between two looks for processes that have ended.
+-define(DRAIN, 65_536).
+%% Processes and collections that are kept.
+-define(MOST, 20).
+%% Fewer messages on their way are not kept.
+-define(LEAST_BACKLOG, 100).
+
+-doc "`mode` as `m:sderl_prof_activity` has it; the number of schedulers, where it is known.".
+-type options() :: #{from := integer(), mode := sderl_prof_activity:mode(),
+                     schedulers := pos_integer() | unknown}.
+
+-doc """
+`totals` are the sums of all processes; `gc` and `moves` the processes with most of these, with
+their sums; `collections` the longest ones.
+""".
+-type result() :: #{
+    from := integer(), to := integer(),
+    totals := sderl_prof_activity:sums(),
+    gc := [{pos_integer(), sderl_prof_activity:sums()}],
+    moves := [{pos_integer(), sderl_prof_activity:sums()}],
+    collections := [{pos_integer(), From :: integer(), To :: integer()}],
+    parallel := sderl_prof_parallel:result(),
+    backlog := [sderl_prof_backlog:row()]
+}.
+
+-record(evidence, {
+    options :: options(),
+    activity :: sderl_prof_activity:activity(),
+    parallel :: sderl_prof_parallel:parallel(),
+    backlog = sderl_prof_backlog:new(?LEAST_BACKLOG) :: sderl_prof_backlog:backlog(),
+    totals = sderl_prof_activity:sums([]) :: sderl_prof_activity:sums(),
+    gc = sderl_prof_top:new(?MOST) :: sderl_prof_top:top(),
+    moves = sderl_prof_top:new(?MOST) :: sderl_prof_top:top(),
+    seen = 1 :: pos_integer()
+}).
+-opaque evidence() :: #evidence{}.
+
+-doc "Nothing yet.".
+-spec new(options()) -> evidence().
+new(#{from := From, mode := Mode, schedulers := Schedulers} = Options) ->
+    #evidence{options = Options,
+              activity = sderl_prof_activity:new(Mode, fun collection/7, sderl_prof_top:new(?MOST)),
+              parallel = sderl_prof_parallel:new(From, Schedulers)}.
+
+collection(gc, P, From, To, _, _, Longest) ->
+    sderl_prof_top:add(To - From, {P, From, To}, Longest);
+collection(_, _, _, _, _, _, Longest) ->
+    Longest.
+
+-doc "One event more.".
+-spec step(integer(), byte(), non_neg_integer(), non_neg_integer(), non_neg_integer(),
+           non_neg_integer(), evidence()) -> evidence().
+step(T, K, _, _, Awake, _, #evidence{parallel = Par} = E)
+  when K =:= ?SCHEDULER_ACTIVE; K =:= ?SCHEDULER_INACTIVE ->
+    E#evidence{parallel = sderl_prof_parallel:awake(T, Awake, Par)};
+step(T, K, S, P, A, B, #evidence{activity = Act, parallel = Par, seen = Seen} = E) ->
+    Act1 = sderl_prof_activity:step(T, K, S, P, A, B, Act),
+    Par1 = case changes(K, P, A, E#evidence.options) of
+        0 -> Par;
+        Who ->
+            sderl_prof_parallel:change(T, Who, sderl_prof_activity:state(Who, Act),
+                                       sderl_prof_activity:state(Who, Act1), Par)
+    end,
+    E1 = messages(T, K, P, A, E#evidence{activity = Act1, parallel = Par1, seen = Seen + 1}),
+    case Seen rem ?DRAIN of
+        0 ->
+            {Ended, Act2} = sderl_prof_activity:drain(E1#evidence.activity),
+            sums(Ended, E1#evidence{activity = Act2});
+        _ -> E1
+    end.
+
+%% The process of which an event may change the state, 0 for none.
+changes(K, P, _, _)
+  when K =:= ?IN; K =:= ?OUT; K =:= ?ACTIVE; K =:= ?INACTIVE; K =:= ?SPAWNED; K =:= ?EXIT -> P;
+changes(?RECEIVE, P, _, #{mode := messages}) -> P;
+changes(?SEND, _, To, #{mode := messages}) -> To;
+changes(_, _, _, _) -> 0.
+
+messages(T, ?SEND, P, To, #evidence{parallel = Par, backlog = Backlog} = E) ->
+    E#evidence{parallel = sderl_prof_parallel:send(T, P, To, Par),
+               backlog = sderl_prof_backlog:send(T, To, Backlog)};
+messages(T, ?RECEIVE, P, _, #evidence{backlog = Backlog} = E) ->
+    E#evidence{backlog = sderl_prof_backlog:'receive'(T, P, Backlog)};
+messages(T, ?EXIT, P, _, #evidence{parallel = Par, backlog = Backlog} = E) ->
+    E#evidence{parallel = sderl_prof_parallel:exited(T, P, Par),
+               backlog = sderl_prof_backlog:exited(P, Backlog)};
+messages(_, _, _, _, E) ->
+    E.
+
+sums(Ended, E) ->
+    lists:foldl(fun({P, Sums}, #evidence{totals = Totals, gc = Gc, moves = Moves} = E1) ->
+        E1#evidence{
+            totals = sderl_prof_activity:sums([Totals, Sums]),
+            gc = sderl_prof_top:add(map_get(gc, Sums), {P, Sums}, Gc),
+            moves = sderl_prof_top:add(map_get(moves, Sums), {P, Sums}, Moves)
+        }
+    end, E, Ended).
+
+-doc "What is known at the end.".
+-spec finish(End :: integer(), evidence()) -> result().
+finish(End, #evidence{options = #{from := From}, activity = Act} = E) ->
+    {Rest, Longest} = sderl_prof_activity:finish(End, Act),
+    #evidence{totals = Totals, gc = Gc, moves = Moves} = sums(Rest, E),
+    #{
+        from => From,
+        to => End,
+        totals => Totals,
+        gc => items(Gc),
+        moves => items(Moves),
+        collections => items(Longest),
+        parallel => sderl_prof_parallel:finish(End, E#evidence.parallel),
+        backlog => sderl_prof_backlog:result(E#evidence.backlog)
+    }.
+
+items(Top) -> [Item || {_, Item} <- sderl_prof_top:result(Top)].

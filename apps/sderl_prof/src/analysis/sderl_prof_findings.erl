@@ -1,0 +1,241 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_findings).
+-moduledoc """
+What keeps a program from being faster, each with its evidence, the threshold above which it is
+told, and what helps. Pure; from `m:sderl_prof_evidence`.
+
+| finding | is told when | needs |
+|---|---|---|
+| `bottleneck` | 3 processes or more wait for answers of one, 2 or more at a time on average while it works, in 10 % of the time or more | `running`, `message` |
+| `low_parallelism` | on 2 schedulers or more, one process at most could run in 20 % of the time or more, not counting when nothing ran | `running` |
+| `mailbox` | 1,000 messages or more were sent to a process that it had not received | `message` |
+| `long_gc` | a collection took 10 ms or more, or all of them 10 % of the running time and 1 % of the time | `garbage_collection` |
+| `migration` | 1,000 times or more, and 25 % of the times that one was scheduled in, it was on another scheduler than before | `migration` |
+| `sleeping` | in 5 % of the time or more a scheduler slept while a process could run | `schedulers` and `running` |
+
+What the recording cannot show is told, with the item that it would need.
+""".
+
+-export([find/2, kinds/0]).
+-export_type([finding/0, kind/0, context/0, result/0]).
+
+-define(WAITERS, 3).
+-define(AT_A_TIME, 2).
+-define(HELD, 0.1).
+-define(ALONE, 0.2).
+-define(BACKLOG, 1000).
+-define(GC_NS, 10_000_000).
+-define(GC, 0.1).
+-define(GC_TIME, 0.01).
+-define(MOVES, 1000).
+-define(MOVED, 0.25).
+-define(ASLEEP, 0.05).
+%% Of the time of one process alone, for one that is named.
+-define(HOLDER, 0.02).
+%% Processes and times that are named.
+-define(NAMED, 5).
+
+-type kind() :: bottleneck | low_parallelism | mailbox | long_gc | migration | sleeping.
+
+-doc """
+`items` are what was recorded: `running`, `message`, `garbage_collection`, `migration`,
+`schedulers`; `runnable` tells whether it is known what could run, `label` names a process.
+""".
+-type context() :: #{items := [atom()], runnable := sderl_prof_activity:mode(),
+                     schedulers := pos_integer() | unknown,
+                     label := fun((pos_integer()) -> binary())}.
+
+-doc """
+`weight`, from 0 to 1, is the share of the time in which it is so, or of what else is counted. Times
+are nanoseconds since the begin of the recording.
+""".
+-type finding() :: #{finding := kind(), process := binary() | null, weight := float(),
+                     text := binary(), remedy := binary(), threshold := binary(),
+                     evidence := map()}.
+-type result() :: #{found := [finding()],
+                    not_shown := [#{finding := kind(), needs := binary()}]}.
+
+-doc "All kinds of findings.".
+-spec kinds() -> [kind()].
+kinds() -> [bottleneck, low_parallelism, mailbox, long_gc, migration, sleeping].
+
+-doc "The findings, those with the greatest weight first.".
+-spec find(sderl_prof_evidence:result(), context()) -> result().
+find(Evidence, Context) ->
+    {Shown, Not} = lists:partition(fun(Kind) -> missing(Kind, Context) =:= [] end, kinds()),
+    Found = lists:append([found(Kind, Evidence, Context) || Kind <- Shown]),
+    #{
+        found => lists:sort(fun(#{weight := A}, #{weight := B}) -> A >= B end, Found),
+        not_shown => [#{finding => Kind, needs => text(lists:join(", ", missing(Kind, Context)))}
+                      || Kind <- Not]
+    }.
+
+missing(Kind, #{items := Items} = Context) ->
+    [atom_to_list(Item) || Item <- needs(Kind), not lists:member(Item, Items)] ++
+        ["what could run" || Kind =:= sleeping, map_get(runnable, Context) =:= none].
+
+needs(bottleneck) -> [running, message];
+needs(low_parallelism) -> [running];
+needs(mailbox) -> [message];
+needs(long_gc) -> [garbage_collection];
+needs(migration) -> [migration];
+needs(sleeping) -> [running, schedulers].
+
+finding(Kind, Process, Weight, Text, Evidence) ->
+    {Threshold, Remedy} = about(Kind),
+    #{finding => Kind, process => Process, weight => float(Weight), text => text(Text),
+      remedy => text(Remedy), threshold => text(Threshold), evidence => Evidence}.
+
+about(bottleneck) ->
+    {"3 processes or more wait for it, 2 or more at a time, in 10 % of the time",
+     "Let it do less for an answer: compute in the processes that ask, keep what they read in an "
+     "ETS table, answer later (gen_server:reply/2), or have several of it, each for a part of the "
+     "keys."};
+about(low_parallelism) ->
+    {"one process at most could run in 20 % of the time, on 2 schedulers or more",
+     "Split the work of these processes, or begin what others do later before it has ended. The "
+     "critical path tells what waits for what."};
+about(mailbox) ->
+    {"1,000 messages or more that it had not received",
+     "Send no more than it can work off: ask (gen_server:call) in place of casting, let it ask for "
+     "the next piece of work, or have several of it."};
+about(long_gc) ->
+    {"a collection of 10 ms or more, or all of them 10 % of the running time and 1 % of the time",
+     "Keep less in the heap of a process: large data in ETS, binaries or persistent_term; short "
+     "work in a process of its own with a min_heap_size that suffices; hibernate before long "
+     "waits."};
+about(migration) ->
+    {"1,000 changes of the scheduler or more, and at 25 % of the times scheduled in",
+     "Fewer and larger pieces of work move less; compare with fewer schedulers (+S), with bound "
+     "ones (+sbt db), and without compaction of load (+scl false)."};
+about(sleeping) ->
+    {"in 5 % of the time or more",
+     "Let schedulers wait longer before they sleep and wake earlier (+sbwt long, +swt very_low), "
+     "and compare; many processes that run shortly and wait are the usual cause."}.
+
+%% ---------------------------------------------------------------- each
+
+found(bottleneck, #{parallel := #{for := For, held := Held}} = Evidence, Context) ->
+    Range = range(Evidence),
+    By = maps:groups_from_list(fun({{P, _}, _, _}) -> P end, For),
+    [bottleneck(P, Rows, maps:get(P, Held, 0), Range, Context)
+     || P := [_, _, _ | _] = Rows <- By, is_bottleneck(Rows, maps:get(P, Held, 0), Range)];
+%% An unknown number, which is greater than any, may be of several.
+found(low_parallelism, #{parallel := #{alone := Alone}} = Evidence, #{schedulers := N} = Context)
+  when N > 1 ->
+    Range = range(Evidence),
+    [alone(Evidence, Range, Context) || Alone / Range >= ?ALONE];
+found(mailbox, #{backlog := Rows} = Evidence, Context) ->
+    [mailbox(Row, Evidence, Context)
+     || #{peak := Peak} = Row <- lists:sublist(Rows, ?NAMED), Peak >= ?BACKLOG];
+found(long_gc, #{totals := #{run := Run, gc := Gc}, collections := Collections} = Evidence,
+      Context) ->
+    Longest = lists:max([0 | [To - From || {_, From, To} <- Collections]]),
+    [long_gc(Longest, Evidence, Context)
+     || Longest >= ?GC_NS
+            orelse (Gc / range(Evidence) >= ?GC_TIME andalso Gc / max(1, Run) >= ?GC)];
+found(migration, #{totals := #{moves := Moves, ins := Ins}} = Evidence, Context) ->
+    [migration(Evidence, Context) || Moves >= ?MOVES, Moves / Ins >= ?MOVED];
+found(sleeping, #{parallel := #{asleep := Asleep}} = Evidence, _) ->
+    [sleeping(Evidence) || Asleep / range(Evidence) >= ?ASLEEP];
+found(_, _, _) ->
+    [].
+
+range(#{from := From, to := To}) -> max(1, To - From).
+
+is_bottleneck(Rows, Held, Range) ->
+    length(Rows) >= ?WAITERS andalso Held / Range >= ?HELD andalso
+        lists:sum([Ns || {_, _, Ns} <- Rows]) / Held >= ?AT_A_TIME.
+
+bottleneck(P, Rows, Held, Range, #{label := Label}) ->
+    Name = Label(P),
+    Waited = lists:sum([Ns || {_, _, Ns} <- Rows]),
+    Times = lists:sum([N || {_, N, _} <- Rows]),
+    finding(bottleneck, Name, Held / Range,
+            [Name, " works in ", percent(Held / Range), " of the time while others wait for its "
+             "answer: ", number(length(Rows)), " processes, ", decimal(Waited / Held),
+             " at a time, ", number(Times), " times"],
+            #{waiters => length(Rows), times => Times, waited_ns => Waited, held_ns => Held,
+              at_a_time => Waited / Held}).
+
+alone(#{from := From, parallel := Parallel}, Range, #{label := Label, schedulers := Schedulers}) ->
+    #{alone := Alone, by := By, kept := Kept, idle := Idle, stretches := Stretches} = Parallel,
+    Holders = lists:sublist(lists:reverse(lists:keysort(2, maps:to_list(By))), ?NAMED),
+    Shown = [#{process => Label(P), ns => Ns, share => Ns / Range,
+               waiting => maps:get(P, Kept, 0) / Ns}
+             || {P, Ns} <- Holders, Ns >= ?HOLDER * Alone],
+    Process = case Shown of
+        [#{process := First, ns := Most} | _] when Most >= Alone / 2 -> First;
+        _ -> null
+    end,
+    finding(low_parallelism, Process, Alone / Range,
+            ["in ", percent(Alone / Range), " of the time only one process could run",
+             case Schedulers of
+                 unknown -> "";
+                 _ -> [", on ", number(Schedulers), " schedulers"]
+             end,
+             ": ", lists:join(", ", [[Who, " ", percent(Share), waiting(Waiting)]
+                                     || #{process := Who, share := Share, waiting := Waiting}
+                                            <- Shown])],
+            #{alone_ns => Alone, idle_ns => Idle, holders => Shown,
+              longest => [#{process => Label(P), from => A - From, to => B - From}
+                          || {P, A, B} <- lists:sublist(Stretches, ?NAMED)]}).
+
+waiting(Waiting) when Waiting < 0.05 -> "";
+waiting(Waiting) -> [" (", decimal(Waiting), " wait for its answer)"].
+
+mailbox(#{process := P, peak := Peak, at := At, left := Left}, #{from := From},
+        #{label := Label}) ->
+    Name = Label(P),
+    finding(mailbox, Name, max(0.5, Left / Peak),
+            ["to ", Name, " ", number(Peak), " messages were on their way ", seconds(At - From),
+             " after the begin, and ", number(Left), " at the end"],
+            #{peak => Peak, at => At - From, left => Left}).
+
+long_gc(Longest, #{from := From, totals := #{run := Run, gc := Gc}} = Evidence,
+        #{label := Label}) ->
+    #{gc := Most, collections := Collections} = Evidence,
+    [{P, _, _} | _] = Collections,
+    Name = Label(P),
+    finding(long_gc, Name, Gc / range(Evidence),
+            ["garbage collections take ", percent(Gc / max(1, Run)), " of the running time; the "
+             "longest took ", milliseconds(Longest), ", in ", Name],
+            #{gc_ns => Gc, run_ns => Run, longest_ns => Longest,
+              processes => [#{process => Label(Q), gc_ns => Its, run_ns => Ran}
+                            || {Q, #{gc := Its, run := Ran}} <- lists:sublist(Most, ?NAMED)],
+              longest => [#{process => Label(Q), from => A - From, to => B - From}
+                          || {Q, A, B} <- lists:sublist(Collections, ?NAMED)]}).
+
+migration(#{totals := #{moves := Moves, ins := Ins}, moves := Most}, #{label := Label}) ->
+    [{P, #{moves := Its}} | _] = Most,
+    finding(migration, Label(P), Moves / Ins,
+            ["processes were scheduled in on another scheduler than before ", number(Moves),
+             " times, ", percent(Moves / Ins), " of all; ", Label(P), " ", number(Its), " times"],
+            #{moves => Moves, ins => Ins,
+              processes => [#{process => Label(Q), moves => M, ins => I}
+                            || {Q, #{moves := M, ins := I}} <- lists:sublist(Most, ?NAMED)]}).
+
+sleeping(#{from := From, parallel := Parallel} = Evidence) ->
+    #{asleep := Asleep, asleep_could := Could, sleeps := Sleeps} = Parallel,
+    Share = Asleep / range(Evidence),
+    finding(sleeping, null, Share,
+            ["in ", percent(Share), " of the time a scheduler slept while a process could run, ",
+             decimal(Could / Asleep), " of them at a time"],
+            #{asleep_ns => Asleep, waited_ns => Could,
+              longest => [#{from => A - From, to => B - From}
+                          || {A, B} <- lists:sublist(Sleeps, ?NAMED)]}).
+
+%% ---------------------------------------------------------------- words
+
+text(Chars) -> unicode:characters_to_binary(Chars).
+
+percent(Share) when Share < 0.1 -> io_lib:format("~.1f %", [100.0 * Share]);
+percent(Share) -> io_lib:format("~b %", [round(100 * Share)]).
+
+decimal(N) -> io_lib:format("~.1f", [float(N)]).
+
+number(N) -> integer_to_list(N).
+
+milliseconds(Ns) -> io_lib:format("~.1f ms", [Ns / 1.0e6]).
+
+seconds(Ns) -> io_lib:format("~.3f s", [Ns / 1.0e9]).

@@ -1,0 +1,320 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_view).
+-moduledoc """
+An analysed recording that is open, and what pages ask of it. Answers are maps that can be JSON:
+texts are binaries, times are nanoseconds since the begin. Only reads.
+
+Memory is that of the index, of the words, and of one answer. How large answers may be is bounded:
+columns, processes, the product of both, rows of a list.
+""".
+
+-export([open/2, close/1, about/1, window/2, processes/2, process/2, messages/2, calls/1]).
+-export([limits/0, sorts/0, format_error/1]).
+-export_type([view/0, reason/0]).
+
+-define(MOST_COLUMNS, 4096).
+-define(MOST_PROCESSES, 500).
+-define(MOST_CELLS, 524_288).
+-define(ROWS, 100).
+
+-opaque view() :: sderl_prof_window:view().
+-type reason() ::
+    {range, integer(), integer()} | {columns, integer()} | {processes, non_neg_integer()}
+    | {cells, pos_integer()} | {no_process, integer()} | too_many
+    | {no_book, file:filename_all()} | {book, file:filename_all(), term()} | {defect, term()}.
+
+-doc """
+Opens the book in a folder, and makes what it lacks for pages; `Progress` is called meanwhile.
+""".
+-spec open(file:filename_all(), fun((non_neg_integer(), pos_integer()) -> term())) ->
+    {ok, view()} | {error, reason()}.
+open(Dir, Progress) ->
+    maybe
+        ok ?= made(Dir, Progress),
+        {ok, Index} ?= sderl_prof_index:open(Dir),
+        {ok, Book} ?= sderl_prof_book:open(Dir),
+        {ok, Levels} ?= opened(levels, Dir),
+        {ok, States} ?= opened(states, Dir),
+        {ok, Sums} ?= opened(sums, Dir),
+        {ok, #{book => Book, index => Index, levels => Levels, states => States, sums => Sums}}
+    end.
+
+made(Dir, Progress) ->
+    case sderl_prof_index:is_made(Dir) of
+        true -> ok;
+        false -> sderl_prof_index:make(Dir, #{progress => Progress})
+    end.
+
+opened(Name, Dir) ->
+    case file:open(sderl_prof_index:file(Name, Dir), [read, raw, binary]) of
+        {ok, File} -> {ok, File};
+        {error, Why} -> {error, {book, Dir, Why}}
+    end.
+
+-doc "Closes it.".
+-spec close(view()) -> ok.
+close(#{book := Book, levels := Levels, states := States, sums := Sums}) ->
+    _ = [file:close(File) || File <- [Levels, States, Sums]],
+    sderl_prof_book:close(Book).
+
+-doc "How large questions may be: columns, processes, and columns of all processes together.".
+-spec limits() -> #{columns := pos_integer(), processes := pos_integer(), cells := pos_integer()}.
+limits() -> #{columns => ?MOST_COLUMNS, processes => ?MOST_PROCESSES, cells => ?MOST_CELLS}.
+
+-doc "By what processes can be put in order.".
+-spec sorts() -> [sderl_prof_sums:metric()].
+sorts() -> sderl_prof_sums:metrics().
+
+-doc "What is wrong, and what to do.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({range, From, To}) ->
+    io_lib:format("the range from ~b to ~b ns holds nothing of the recording: from is before to, "
+                  "and both are nanoseconds since its begin", [From, To]);
+format_error({columns, N}) ->
+    io_lib:format("~b columns: 1 to ~b can be asked for", [N, ?MOST_COLUMNS]);
+format_error({processes, N}) ->
+    io_lib:format("~b processes: at most ~b can be asked for at a time", [N, ?MOST_PROCESSES]);
+format_error({cells, N}) ->
+    io_lib:format("columns of all processes together are ~b, at most ~b can be asked for: take "
+                  "fewer columns or fewer processes", [N, ?MOST_CELLS]);
+format_error({no_process, N}) ->
+    io_lib:format("there is no process with the number ~b: /api/v1/profile/processes lists them",
+                  [N]);
+format_error(too_many) ->
+    "the range has too many events to count their messages: take a shorter one, or the whole";
+format_error({no_book, Dir}) ->
+    io_lib:format("~ts holds no analysed trace; remove it, and open the trace again", [Dir]);
+format_error({book, Dir, Why}) ->
+    io_lib:format("cannot write what the pages need to ~ts: ~0tp", [Dir, Why]);
+format_error({defect, Why}) ->
+    io_lib:format("this is a defect of the analysis: ~0tP", [Why, 20]).
+
+%% ---------------------------------------------------------------- the whole
+
+-doc "What is known of the whole, and what was lost.".
+-spec about(view()) -> map().
+about(#{book := Book, index := #{from := From, to := To, mode := Mode} = Index}) ->
+    #{kinds := Kinds} = Meta = sderl_prof_book:meta(Book),
+    Info = case Meta of
+        #{info := none} -> #{};
+        #{info := Known} -> Known
+    end,
+    #{problems := Problems} = Meta,
+    (maps:with([node, events, dropped, lost_events, lost_bytes], Meta))#{
+        problems => Problems ++ pruned(Index),
+        duration => max(1, To - From),
+        otp => maps:get(otp, Info, null),
+        items => maps:get(items, Info, []),
+        online => maps:get(schedulers, Info, null),
+        runnable => Mode,
+        processes => map_get(processes, Index),
+        totals => map_get(totals, Index),
+        schedulers => map_get(schedulers, Index),
+        has_messages => is_map_key(send, Kinds),
+        has_calls => is_map_key(call, Kinds),
+        limits => limits()
+    }.
+
+pruned(#{pruned := 0, pairs_pruned := 0}) -> [];
+pruned(#{pruned := Waits, pairs_pruned := Pairs}) ->
+    [iolist_to_binary(io_lib:format(
+        "~b pairs of processes with messages and ~b with waits were too many to tell apart: a "
+        "process lists its largest ones only, and their sums are lower bounds", [Pairs, Waits]))].
+
+%% ---------------------------------------------------------------- windows
+
+-doc "What processes do in a part of the time (`t:sderl_prof_window:request/0`), since the begin.".
+-spec window(sderl_prof_window:request(), view()) -> {ok, map()} | {error, reason()}.
+window(#{from := From, to := To, columns := Columns, processes := Processes} = Request,
+       #{index := #{from := Begin, to := End}} = View) ->
+    Length = max(1, End - Begin),
+    maybe
+        ok ?= check(From >= 0 andalso From < min(To, Length), {range, From, To}),
+        ok ?= check(Columns >= 1 andalso Columns =< ?MOST_COLUMNS, {columns, Columns}),
+        Count = length(Processes),
+        ok ?= check(Count =< ?MOST_PROCESSES, {processes, Count}),
+        ok ?= check(Count * Columns =< ?MOST_CELLS, {cells, Count * Columns}),
+        Until = min(To, Length),
+        Window = sderl_prof_window:make(Request#{from := Begin + From, to := Begin + Until}, View),
+        {ok, shown(Window, Processes, View)}
+    end.
+
+check(true, _) -> ok;
+check(false, Why) -> {error, Why}.
+
+shown(#{grid := Grid, width := Width, columns := Columns, from := From, exact := Exact,
+        intervals := Intervals}, Processes, #{book := Book, index := Index}) ->
+    #{from := Begin, schedulers := Schedulers} = Index,
+    Kept = case Intervals of
+        none -> #{};
+        _ -> Intervals
+    end,
+    All = lists:append(maps:values(Kept)),
+    #{
+        from => From - Begin, width => Width, columns => Columns, exact => Exact,
+        running => means(running, Grid, Width),
+        runnable => means(runnable, Grid, Width),
+        schedulers => [#{scheduler => S,
+                         awake => shares(running, sderl_prof_index:scheduler(S), Grid, Width)}
+                       || S <- Schedulers],
+        lanes => [#{process => P,
+                    running => shares(running, P, Grid, Width),
+                    runnable => shares(runnable, P, Grid, Width),
+                    waiting => shares(waiting, P, Grid, Width),
+                    gc => shares(gc, P, Grid, Width),
+                    intervals => case Intervals of
+                        none -> null;
+                        _ -> [interval(I, Begin) || I <- maps:get(P, Kept, [])]
+                    end}
+                  || P <- Processes],
+        sites => #{integer_to_binary(Site) => sderl_prof_book:word(Site, Book)
+                   || Site <- lists:usort([S || {_, _, _, S, _} <- All, S > 0])},
+        names => #{integer_to_binary(P) => sderl_prof_book:label(P, Book)
+                   || P <- lists:usort([W || {_, _, _, _, W} <- All, W > 0])}
+    }.
+
+means(What, Grid, Width) ->
+    [round(1000 * Ns / Width) / 1000 || Ns <- sderl_prof_grid:series(What, 0, Grid)].
+
+%% Per mille; what is there is not 0.
+shares(What, P, Grid, Width) ->
+    [case 1000 * Ns of
+         Many when Many >= Width -> min(1000, Many div Width);
+         Few when Few > 0 -> 1;
+         _ -> 0
+     end || Ns <- sderl_prof_grid:series(What, P, Grid)].
+
+interval({What, From, To, Site, Waker}, Begin) ->
+    [code(What), From - Begin, To - From, Site, Waker].
+
+code(running) -> 0;
+code(runnable) -> 1;
+code(waiting) -> 2;
+code(gc) -> 3;
+code(exiting) -> 4.
+
+%% ---------------------------------------------------------------- processes
+
+-doc """
+The processes that are first by `sort`, of those whose name, pid or first function has `search` in
+it, or that have these `numbers`.
+""".
+-spec processes(#{sort := sderl_prof_sums:metric(), search := binary(),
+                  limit := pos_integer(), numbers := [pos_integer()]}, view()) -> map().
+processes(#{numbers := [_ | _] = Numbers}, View) ->
+    Rows = [row(P, Sums, View) || P <- Numbers, Sums <- [sums(P, View)]],
+    #{processes => Rows, matching => length(Rows)};
+processes(#{sort := Sort, search := Search, limit := Limit}, #{sums := File} = View) ->
+    Words = string:casefold(Search),
+    {Top, Matching} = sderl_prof_sums:fold(fun(P, Sums, {Top, N}) ->
+        case is_known(Sums) andalso matches(Words, P, View) of
+            %% A measure of 0 counts, too.
+            true -> {sderl_prof_top:add(1 + map_get(Sort, Sums), {-P, Sums}, Top), N + 1};
+            false -> {Top, N}
+        end
+    end, {sderl_prof_top:new(Limit), 0}, File),
+    #{processes => [row(-P, Sums, View) || {_, {P, Sums}} <- sderl_prof_top:result(Top)],
+      matching => Matching}.
+
+sums(P, #{sums := File}) -> sderl_prof_sums:read(P, File).
+
+is_known(Sums) -> lists:any(fun(N) -> N > 0 end, maps:values(Sums)).
+
+matches(<<>>, _, _) -> true;
+matches(Words, P, #{book := Book}) ->
+    Texts = case sderl_prof_book:entity(P, Book) of
+        none -> [];
+        #{entry := Entry} = Entity ->
+            [sderl_prof_book:label(Entity, Book), sderl_prof_book:word(Entry, Book)]
+    end,
+    lists:any(fun(Text) -> string:find(string:casefold(Text), Words) =/= nomatch end, Texts).
+
+row(P, Sums, #{book := Book, index := #{from := Begin}}) ->
+    case sderl_prof_book:entity(P, Book) of
+        none ->
+            Sums#{process => P, name => ~"?", entry => ~"", parent => 0, parent_name => ~"",
+                  start => null, stop => null, reason => ~""};
+        #{entry := Entry, parent := Parent, start := Start, stop := Stop, reason := Reason} = E ->
+            Sums#{process => P,
+                  name => sderl_prof_book:label(E, Book),
+                  entry => sderl_prof_book:word(Entry, Book),
+                  parent => Parent,
+                  parent_name => case Parent of
+                      0 -> ~"";
+                      _ -> sderl_prof_book:label(Parent, Book)
+                  end,
+                  start => since(Start, Begin), stop => since(Stop, Begin),
+                  reason => sderl_prof_book:word(Reason, Book)}
+    end.
+
+since(none, _) -> null;
+since(T, Begin) -> T - Begin.
+
+-doc "One process: where it waits, for whom, who waits for it, and its messages.".
+-spec process(integer(), view()) -> {ok, map()} | {error, reason()}.
+process(P, #{book := Book, index := Index} = View) ->
+    #{entities := Entities} = sderl_prof_book:meta(Book),
+    case P >= 1 andalso P =< Entities of
+        true ->
+            #{waits := Waits, waits_for := For, messages := Messages} = Index,
+            {ok, #{
+                process => row(P, sums(P, View), View),
+                waits => [#{site => site(Site, Book), count => N, sum => Sum, mean => Sum / N,
+                            deviation => math:sqrt(max(0.0, Squares / N - (Sum / N) * (Sum / N)))}
+                          || {Site, {N, Sum, Squares}}
+                                 <- greatest(2, [{Site, R} || {Q, Site} := R <- Waits, Q =:= P])],
+                waits_for => others(2, [{W, R} || {Q, W} := R <- For, Q =:= P], Book),
+                waited_for_by => others(2, [{Q, R} || {Q, W} := R <- For, W =:= P], Book),
+                sent_to => others(1, [{To, R} || {From, To} := R <- Messages, From =:= P], Book),
+                received_from => others(1, [{From, R} || {From, To} := R <- Messages, To =:= P],
+                                        Book)
+            }};
+        false -> {error, {no_process, P}}
+    end.
+
+site(0, _) -> ~"unknown";
+site(Site, Book) -> sderl_prof_book:word(Site, Book).
+
+greatest(At, Rows) ->
+    lists:sublist(lists:sort(fun({_, A}, {_, B}) -> element(At, A) >= element(At, B) end, Rows),
+                  ?ROWS).
+
+others(At, Rows, Book) ->
+    [#{process => P, name => sderl_prof_book:label(P, Book), count => N, sum => Sum}
+     || {P, {N, Sum, _}} <- greatest(At, Rows)].
+
+%% ---------------------------------------------------------------- messages, calls
+
+-doc "The pairs with most messages in a part of the time.".
+-spec messages(#{from := integer(), to := integer(), limit := pos_integer()}, view()) ->
+    {ok, map()} | {error, reason()}.
+messages(#{from := From, to := To, limit := Limit},
+         #{book := Book, index := #{from := Begin, to := End}} = View) ->
+    Length = max(1, End - Begin),
+    maybe
+        ok ?= check(From >= 0 andalso From < min(To, Length), {range, From, To}),
+        Until = case To >= Length of
+            true -> End;
+            false -> Begin + To - 1
+        end,
+        {ok, Pairs} ?= sderl_prof_window:pairs(Begin + From, Until, View),
+        Rows = lists:sort(fun({_, {A, _, _}}, {_, {B, _, _}}) -> A >= B end, maps:to_list(Pairs)),
+        {ok, #{
+            pairs => length(Rows),
+            count => lists:sum([N || {_, {N, _, _}} <- Rows]),
+            bytes => lists:sum([Sum || {_, {_, Sum, _}} <- Rows]),
+            rows => [#{from => A, from_name => sderl_prof_book:label(A, Book),
+                       to => B, to_name => sderl_prof_book:label(B, Book),
+                       count => N, bytes => Sum}
+                     || {{A, B}, {N, Sum, _}} <- lists:sublist(Rows, Limit)]
+        }}
+    end.
+
+-doc "The stacks of a recording of calls, as a tree.".
+-spec calls(view()) -> map().
+calls(#{book := Book, index := #{calls := {Ns, Frames}}}) ->
+    #{ns => Ns, frames => frames(Frames, Book)}.
+
+frames(Frames, Book) ->
+    [#{function => sderl_prof_book:word(F, Book), ns => Ns, below => frames(Below, Book)}
+     || {F, Ns, Below} <- Frames].

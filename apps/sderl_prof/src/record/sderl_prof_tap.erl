@@ -1,0 +1,97 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_tap).
+-moduledoc """
+Switches on what a recording needs: the events of a trace session, and the system profiler, of which
+a node has one. For `m:sderl_prof_recorder` alone; it needs no other module of this project.
+""".
+
+-export([trace_functions/2, trace_ports/2, trace_processes/3]).
+-export([take_profiler/2, give_back_profiler/1, guard/2]).
+
+-doc "Calls of functions. Throws `{no_module, Module}` where there are none.".
+-spec trace_functions(trace:session(), [{{module(), atom(), arity() | '_'}, [tuple()]}]) -> ok.
+trace_functions(Session, Functions) ->
+    lists:foreach(fun({{Module, _, _} = Pattern, Spec}) ->
+        _ = code:ensure_loaded(Module),
+        case trace:function(Session, Pattern, Spec, [local]) of
+            %% A function of the groups that this node's version lacks is none to record.
+            0 when Module =/= s_group -> throw({no_module, Module});
+            _ -> ok
+        end
+    end, Functions).
+
+-doc "Ports, if there are flags.".
+-spec trace_ports(trace:session(), [atom()]) -> ok.
+trace_ports(_, []) -> ok;
+trace_ports(Session, Flags) ->
+    _ = trace:port(Session, all, true, Flags),
+    ok.
+
+-doc "Processes. Throws `{no_process, Whom}` or `{no_application, Name}`.".
+-spec trace_processes(trace:session(), sderl_prof_options:who(), [atom()]) -> ok.
+trace_processes(Session, Who, Flags) when is_atom(Who) ->
+    _ = trace:process(Session, Who, true, Flags),
+    ok;
+trace_processes(Session, Who, Flags) ->
+    lists:foreach(fun(Pid) ->
+        %% One that ends now is none.
+        catch_badarg(fun() -> trace:process(Session, Pid, true, [set_on_spawn | Flags]) end)
+    end, lists:usort(lists:append([pids(Whom) || Whom <- Who]))).
+
+pids(Pid) when is_pid(Pid) ->
+    case node(Pid) =:= node() andalso is_process_alive(Pid) of
+        true -> [Pid];
+        false -> throw({no_process, Pid})
+    end;
+pids({application, Name}) ->
+    case application_controller:get_master(Name) of
+        undefined -> throw({no_application, Name});
+        Master ->
+            [Pid || Pid <- processes(),
+                    process_info(Pid, group_leader) =:= {group_leader, Master}]
+    end;
+pids(Name) ->
+    case whereis(Name) of
+        Pid when is_pid(Pid) -> [Pid];
+        _ -> throw({no_process, Name})
+    end.
+
+catch_badarg(Fun) ->
+    try Fun() catch error:badarg -> ok end.
+
+%% ---------------------------------------------------------------- the system profiler
+
+-doc "Has it tell the port, unless somebody else has it.".
+-spec take_profiler(port(), [atom()]) -> taken | busy | unused.
+take_profiler(_, []) ->
+    unused;
+take_profiler(Port, Flags) ->
+    case erlang:system_profile() of
+        undefined ->
+            case erlang:system_profile(Port, Flags) of
+                undefined -> taken;
+                %% Somebody took it in between, and gets it back.
+                {Before, Options} ->
+                    _ = erlang:system_profile(Before, Options),
+                    busy
+            end;
+        _ -> busy
+    end.
+
+-doc "Gives it back, if it tells the port.".
+-spec give_back_profiler(port() | closed) -> ok.
+give_back_profiler(Port) ->
+    case erlang:system_profile() of
+        {Port, _} ->
+            _ = erlang:system_profile(undefined, []),
+            ok;
+        _ -> ok
+    end.
+
+-doc "Gives it back when the recorder ends, however it does.".
+-spec guard(pid(), port()) -> ok.
+guard(Recorder, Port) ->
+    Ref = monitor(process, Recorder),
+    receive
+        {'DOWN', Ref, process, Recorder, _} -> give_back_profiler(Port)
+    end.

@@ -1,0 +1,157 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_insight).
+-moduledoc """
+The critical path and the findings of a book, as maps that can be JSON: texts are binaries, times
+are nanoseconds since the begin of the trace.
+""".
+
+-export([path/2, findings/1, find_process/2]).
+-export_type([path_options/0]).
+
+%% Segments that are shown, the longest ones.
+-define(SEGMENTS, 50).
+-define(TOP, 10).
+
+-doc """
+`from`, `to`: the part of the trace, in nanoseconds since its begin, all by default; `process`: the
+number of the process to whose last run the path leads, by default that of what ran last; `segments`
+and `top`: so many segments and processes are shown.
+""".
+-type path_options() :: #{from => non_neg_integer(), to => non_neg_integer(),
+                          process => pos_integer(), segments => pos_integer(),
+                          top => pos_integer()}.
+
+%% ---------------------------------------------------------------- the critical path
+
+-doc "The critical path; `null` when what runs was not recorded.".
+-spec path(sderl_prof_book:book(), path_options()) -> map() | null.
+path(Book, Options) ->
+    #{kinds := Kinds} = Meta = sderl_prof_book:meta(Book),
+    case Kinds of
+        #{in := _} -> path(Book, Meta, Options);
+        _ -> null
+    end.
+
+path(Book, #{kinds := Kinds} = Meta, Options) ->
+    {Begin, End} = sderl_prof_book:range(Meta),
+    From = min(End, Begin + maps:get(from, Options, 0)),
+    To = max(From, min(End, Begin + maps:get(to, Options, End - Begin))),
+    Path0 = sderl_prof_path:new((maps:with([process], Options))#{
+        from => From, to => To, mode => sderl_prof_activity:mode(Kinds),
+        parent => fun(P) -> parent(P, Book) end, most => maps:get(segments, Options, ?SEGMENTS)
+    }),
+    Path = sderl_prof_book:fold_back(Book, #{from => From, to => To}, fun sderl_prof_path:wanted/1,
+                                     fun sderl_prof_path:step/7, Path0),
+    shown(sderl_prof_path:result(Path), Begin, maps:get(top, Options, ?TOP), Book).
+
+parent(P, Book) ->
+    case sderl_prof_book:entity(P, Book) of
+        #{parent := Parent} -> Parent;
+        none -> 0
+    end.
+
+shown(#{from := From, to := To, steps := Steps, kinds := Kinds, processes := Processes,
+        rest := Rest, segments := Segments}, Begin, Top, Book) ->
+    All = max(1, To - From),
+    {Shown, Others} = lists:split(min(Top, length(Processes)), Processes),
+    #{
+        from => From - Begin,
+        to => To - Begin,
+        steps => Steps,
+        kinds => Kinds,
+        processes => [begin
+                          Ns = lists:sum(maps:values(Times)),
+                          (named(P, Book))#{times => Times, ns => Ns, share => Ns / All,
+                                            gain_ns => map_get(running, Times)}
+                      end || {P, Times} <- Shown],
+        others => #{processes => length(Others),
+                    ns => Rest + lists:sum([Ns || {_, Times} <- Others, _ := Ns <- Times])},
+        gain => gain(Kinds, All),
+        segments => [segment(Segment, Begin, Book) || Segment <- Segments]
+    }.
+
+%% What would be gained at most: other chains may be as long as this one.
+gain(#{running := Running, runnable := Runnable, waiting := Waiting, message := Message}, All) ->
+    #{
+        more_schedulers_ns => Runnable,
+        faster_processes_ns => Running,
+        faster_messages_ns => Message,
+        what_is_waited_for_ns => Waiting,
+        %% How often faster it would be with as many schedulers as it can use.
+        speedup_of_schedulers => All / max(1, All - Runnable)
+    }.
+
+named(P, Book) ->
+    case sderl_prof_book:entity(P, Book) of
+        none -> #{process => ~"?", number => P, entry => ~"?"};
+        #{entry := Entry} = Entity ->
+            #{process => sderl_prof_book:label(Entity, Book), number => P,
+              entry => sderl_prof_book:word(Entry, Book)}
+    end.
+
+segment(#{kind := Kind, process := P, from := From, to := To, site := Site, sender := Sender},
+        Begin, Book) ->
+    #{
+        kind => Kind,
+        process => sderl_prof_book:label(P, Book),
+        number => P,
+        from => From - Begin,
+        to => To - Begin,
+        function => or_null(Site, fun() -> sderl_prof_book:word(Site, Book) end),
+        sender => or_null(Sender, fun() -> sderl_prof_book:label(Sender, Book) end)
+    }.
+
+or_null(0, _) -> null;
+or_null(_, Text) -> Text().
+
+-doc "The number of the process that has this name or pid, as text; of several the last.".
+-spec find_process(binary(), sderl_prof_book:book()) -> {ok, pos_integer()} | error.
+find_process(Text, Book) ->
+    Key = key(Text),
+    sderl_prof_book:fold_entities(fun
+        (#{kind := process, number := N, key := Its}, _) when Its =:= Key -> {ok, N};
+        (#{number := N} = Entity, Found) ->
+            case sderl_prof_book:label(Entity, Book) of
+                Text -> {ok, N};
+                _ -> Found
+            end
+    end, error, Book).
+
+key(Text) ->
+    case re:run(Text, ~"^<0\\.(\\d{1,10})\\.(\\d{1,10})>$", [{capture, all_but_first, binary}]) of
+        {match, [Id, Serial]} ->
+            sderl_prof_event:key(binary_to_integer(Id), binary_to_integer(Serial));
+        nomatch -> none
+    end.
+
+%% ---------------------------------------------------------------- findings
+
+-doc "The findings, and what the recording cannot show.".
+-spec findings(sderl_prof_book:book()) -> sderl_prof_findings:result().
+findings(Book) ->
+    #{kinds := Kinds, info := Info} = Meta = sderl_prof_book:meta(Book),
+    {From, To} = sderl_prof_book:range(Meta),
+    Mode = sderl_prof_activity:mode(Kinds),
+    Schedulers = case Info of #{schedulers := N} -> N; none -> unknown end,
+    Evidence = sderl_prof_book:fold(
+        Book, #{}, fun sderl_prof_evidence:step/7,
+        sderl_prof_evidence:new(#{from => From, mode => Mode, schedulers => Schedulers})
+    ),
+    sderl_prof_findings:find(sderl_prof_evidence:finish(To, Evidence), #{
+        items => items(Info, Kinds), runnable => Mode, schedulers => Schedulers,
+        label => fun(P) -> sderl_prof_book:label(P, Book) end
+    }).
+
+%% What was recorded shows in the events; of a recorder it is known where none came, too.
+items(Info, Kinds) ->
+    Recorded = case Info of #{items := Texts} -> Texts; none -> [] end,
+    HasScheduler = case Info of #{scheduler_id := Has} -> Has; none -> true end,
+    [Item || {Item, Names, Of} <- [
+        {running, [~"running", ~"migration"], [in]},
+        {message, [~"message"], [send, 'receive']},
+        {garbage_collection, [~"garbage_collection"], [gc_minor_start, gc_major_start]},
+        {migration, [~"migration"], [in]},
+        {schedulers, [~"schedulers"], [scheduler_active, scheduler_inactive]}
+    ], lists:any(fun(Name) -> lists:member(Name, Recorded) end, Names)
+        orelse maps:size(maps:with(Of, Kinds)) > 0,
+     Item =/= migration orelse HasScheduler].

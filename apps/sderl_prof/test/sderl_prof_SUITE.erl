@@ -1,0 +1,344 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_SUITE).
+-moduledoc """
+Recordings of real nodes: programs of which is known who does what, limits, other tracers beside,
+and that nothing stays switched on however a recording ends.
+""".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-compile([export_all, nowarn_export_all]).
+
+-define(WAIT_MS, 120_000).
+-define(P, sderl_prof_programs).
+-define(MIB, 1_048_576).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() ->
+    [pipeline, farm, bottleneck, calls_and_exports, s_group_events, cost, limits, killed,
+     owner_dies, node_dies, others_tracers, refused].
+
+%% ---------------------------------------------------------------- known programs
+
+pipeline(_) ->
+    with(1, fun(Fleet, [A]) ->
+        {Sum, #{messages := Messages} = Report} =
+            profile(Fleet, A, {pipeline, 5, 200}, #{what => messages, top => 50}),
+        ?assertEqual(lists:sum([N + 5 || N <- lists:seq(1, 200)]), Sum),
+        complete(Report),
+        #{trace := #{runnable := recorded}} = Report,
+        %% Each stage sent all to the next one: 200 items and the end.
+        ?assertEqual(6, length([1 || #{count := 201} <- map_get(rows, Messages)])),
+        %% What was sent was received.
+        #{totals := #{sent := Sent, received := Received}} = Report,
+        ?assert(Sent >= 6 * 201),
+        ?assert(Received >= 6 * 201),
+        %% The last item came from a stage, and nobody is asked.
+        #{critical_path := Path, findings := #{found := Found}} = Report,
+        #{processes := OnPath} = is_path(Path),
+        ?assertMatch([_ | _], [P || #{entry := ~"sderl_prof_programs:stage/1"} = P <- OnPath]),
+        ?assertEqual([], [F || #{finding := bottleneck} = F <- Found])
+    end).
+
+%% Twenty workers that are alike: one is shown, with what the others did together.
+farm(_) ->
+    with(1, fun(Fleet, [A]) ->
+        {Results, #{tree := Tree, top := Top} = Report} =
+            profile(Fleet, A, {farm, 20}, #{what => concurrency, top => 50}),
+        ?assertEqual(lists:duplicate(20, ?P:fib(18)), Results),
+        complete(Report),
+        Entry = ~"sderl_prof_programs:worker/2",
+        [{#{run := Most}, 19, #{run := Rest}}] =
+            [{Shown, N, Sums} || #{shown := [#{entry := E} = Shown], omitted := N,
+                                   omitted_sums := Sums} <- Tree, E =:= Entry],
+        ?assert(Rest =< 19 * Most),
+        Workers = [P || #{entry := E} = P <- map_get(run, Top), E =:= Entry],
+        ?assertEqual(20, length(Workers)),
+        %% Nobody sent them anything, and they waited for nothing but schedulers.
+        [?assertMatch(#{received := 0, wait := 0, run := Run} when Run > 0, W) || W <- Workers],
+        %% No more ran at a time than there are schedulers.
+        #{concurrency := Points, trace := #{schedulers := Schedulers}} = Report,
+        [?assert(R =< Schedulers + 10 + 0.001) || #{running := R} <- Points],
+        _ = is_path(map_get(critical_path, Report))
+    end).
+
+%% Everybody waits for the one server, by its name, and it receives from all of them.
+bottleneck(_) ->
+    with(1, fun(Fleet, [A]) ->
+        {80, #{waits_for := For, messages := Messages, waits := Waits} = Report} =
+            profile(Fleet, A, {bottleneck, 4, 20, 24}, #{what => messages, top => 50}),
+        complete(Report),
+        ForServer = [R || #{waker := ~"the_bottleneck"} = R <- map_get(rows, For)],
+        ?assertMatch([_, _, _, _ | _], ForServer),
+        Asked = [N || #{to := ~"the_bottleneck", count := N} <- map_get(rows, Messages)],
+        ?assertEqual([20, 20, 20, 20], [N || N <- Asked, N =:= 20]),
+        ?assert(lists:any(fun(#{site := Site}) -> Site =:= ~"sderl_prof_programs:client/3" end,
+                          Waits)),
+        [#{received := 81} | _] =
+            [P || #{process := ~"the_bottleneck"} = P <- map_get(received, map_get(top, Report))],
+        %% It is found, and what it runs is the most of what runs on the critical path.
+        #{findings := #{found := Found}, critical_path := Path} = Report,
+        [#{evidence := #{waiters := Waiters, at_a_time := AtATime}}] =
+            [F || #{finding := bottleneck, process := ~"the_bottleneck"} = F <- Found],
+        %% The four clients, and in the end the one that asks how many were served.
+        ?assertEqual(5, Waiters),
+        ?assert(AtATime > 2),
+        #{kinds := #{running := Running}, processes := OnPath} = is_path(Path),
+        [#{times := #{running := Its}}] =
+            [P || #{process := ~"the_bottleneck"} = P <- OnPath],
+        ?assert(Its > Running / 2)
+    end).
+
+%% All of the time has its place on the path.
+is_path(#{from := 0, to := To, kinds := Kinds, processes := Processes,
+          others := #{ns := Others}} = Path) ->
+    ?assertEqual(To, lists:sum(maps:values(Kinds))),
+    ?assertEqual(To, Others + lists:sum([Ns || #{ns := Ns} <- Processes])),
+    Path.
+
+complete(#{trace := #{problems := Problems, lost_events := Lost, dropped := Dropped,
+                      ended := Ended}}) ->
+    ?assertEqual({[], 0, 0, stopped}, {Problems, Lost, Dropped, Ended}).
+
+calls_and_exports(_) ->
+    with(1, fun(Fleet, [A]) ->
+        Dir = folder(Fleet, A, "calls"),
+        Options = #{what => [{callgraph, [?P]}, running, message], dir => Dir},
+        {55, #{calls := #{functions := Functions}} = Report} =
+            profile(Fleet, A, {calls, 10}, Options),
+        complete(Report),
+        %% fib(10) makes 177 calls.
+        [#{calls := 177, own_ns := Own}] =
+            [F || #{function := ~"sderl_prof_programs:fib/1"} = F <- Functions],
+        ?assert(Own > 0),
+        [Scope, Chrome, Csv] =
+            call(Fleet, A, ?P, export, [Dir, [speedscope, chrome, csv]]),
+        #{~"shared" := #{~"frames" := Frames},
+          ~"profiles" := [#{~"type" := ~"sampled", ~"samples" := Samples,
+                            ~"weights" := Weights, ~"endValue" := End}]} = json:decode(Scope),
+        ?assert(lists:member(#{~"name" => ~"sderl_prof_programs:fib/1"}, Frames)),
+        ?assertEqual({length(Samples), End}, {length(Weights), lists:sum(Weights)}),
+        [?assert(lists:all(fun(N) -> N < length(Frames) end, Stack)) || Stack <- Samples],
+        #{~"traceEvents" := Events} = json:decode(Chrome),
+        [?assert(lists:any(fun(#{~"name" := N}) -> N =:= Name end, Events))
+         || Name <- [~"thread_name", ~"running"]],
+        #{trace := #{events := Count}} = Report,
+        ?assertEqual(Count + 1, length(binary:split(Csv, ~"\n", [global, trim_all])))
+    end).
+
+s_group_events(_) ->
+    with(1, [sderl], fun(Fleet, [A]) ->
+        Dir = folder(Fleet, A, "groups"),
+        {ok, Plan} = sderl_prof_options:plan(#{what => s_group}),
+        {ok, Recorder} = call(Fleet, A, sderl_prof_recorder, start, [Plan, Dir, pid_of(Fleet, A)]),
+        {ok, g, [A]} = call(Fleet, A, s_group, new_s_group, [g, [A]]),
+        #{ended := stopped} = call(Fleet, A, sderl_prof_recorder, stop, [Recorder]),
+        [Csv] = call(Fleet, A, ?P, export, [Dir, [csv]]),
+        [?assertNotEqual(nomatch, string:find(Csv, Text))
+         || Text <- ["call,", "return_from,", "s_group:new_s_group/2"]]
+    end).
+
+%% ---------------------------------------------------------------- the limits
+
+%% What a recording would cost is tried on a node that another one asks, and leaves nothing there.
+cost(_) ->
+    with(2, fun(Fleet, [A, B]) ->
+        true = call(Fleet, B, net_kernel, connect_node, [A]),
+        Dir = folder(Fleet, A, "cost/recording"),
+        Options = #{what => messages, dir => Dir},
+        ok = call(Fleet, A, ?P, churn, [5]),
+        {ok, #{events_s := Events, bytes_s := Bytes, event_ns := Ns, cores := Cores}} =
+            call(Fleet, B, sderl_prof, estimate, [A, Options]),
+        %% An exchange of the pairs takes a dozen events, of 50 bytes and more.
+        ?assert(Events > 1000),
+        ?assert(Bytes > 40 * Events),
+        ?assert(abs(Cores - Events * Ns / 1.0e9) < 1.0e-6),
+        {error, {too_much, _, 100} = Why} =
+            call(Fleet, B, sderl_prof, record, [A, Options#{max_events_s => 100}]),
+        Text = unicode:characters_to_list(sderl_prof:format_error(Why)),
+        ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "more than the 100 events")}),
+        {ok, #{dir := Dir}} =
+            call(Fleet, B, sderl_prof, record, [A, Options#{max_events_s => 1_000_000_000}]),
+        %% It ended with the process that asked for it.
+        await_quiet(Fleet, A),
+        ?assertEqual({ok, ["recording"]},
+                     call(Fleet, A, file, list_dir, [filename:dirname(Dir)])),
+        %% What the recording itself would refuse, the trial refuses.
+        {error, {recorder, {no_process, no_such_name}}} =
+            call(Fleet, B, sderl_prof, estimate, [A, Options#{who => [no_such_name]}])
+    end).
+
+limits(_) ->
+    with(1, fun(Fleet, [A]) ->
+        ok = call(Fleet, A, ?P, churn, [20]),
+        Bytes = 16 * ?MIB,
+        [begin
+             Dir = folder(Fleet, A, Name),
+             #{ended := Ended} = recorded(Fleet, A, Dir, Options#{bytes => Bytes,
+                                                                  what => messages}),
+             ?assertEqual({Name, Expected}, {Name, Ended}),
+             Sizes = [call(Fleet, A, filelib, file_size, [File])
+                      || File <- call(Fleet, A, filelib, wildcard, [Dir ++ "/events.*.trace"])],
+             ?assert(lists:sum(Sizes) =< Bytes),
+             %% On a busy machine the look may be late: the driver overwrites, and it is told.
+             {ok, #{trace := #{lost_events := Lost, problems := Problems}}} =
+                 call(Fleet, A, sderl_prof, report, [Dir, #{}]),
+             ?assertEqual({Name, Lost > 0},
+                          {Name, [] =/= [P || P <- Problems,
+                                              string:find(P, "were overwritten") =/= nomatch]})
+         end
+         || {Name, Options, Expected} <- [
+                {"first", #{seconds => 600}, full},
+                {"time", #{seconds => 0.05}, time}
+            ]],
+        %% It goes on for as long as it takes to overwrite something.
+        Last = folder(Fleet, A, "last"),
+        {ok, Plan} = sderl_prof_options:plan(#{what => messages, bytes => Bytes, keep => last,
+                                               seconds => 600}),
+        {ok, Recorder} = call(Fleet, A, sderl_prof_recorder, start,
+                              [Plan, Last, pid_of(Fleet, A)]),
+        ok = sderl_fleet:await(fun() ->
+            #{written := Written} = call(Fleet, A, sderl_prof_recorder, info, [Recorder]),
+            Written > 2 * Bytes
+        end, ?WAIT_MS),
+        #{ended := stopped} = call(Fleet, A, sderl_prof_recorder, stop, [Recorder]),
+        {ok, #{trace := #{lost_events := Lost, problems := [Problem]}}} =
+            call(Fleet, A, sderl_prof, report, [Last, #{}]),
+        ?assert(Lost > 0),
+        ?assertNotEqual(nomatch, string:find(Problem, "were overwritten"))
+    end).
+
+%% ---------------------------------------------------------------- its end
+
+killed(_) ->
+    with(1, fun(Fleet, [A]) ->
+        Dir = folder(Fleet, A, "killed"),
+        {ok, Plan} = sderl_prof_options:plan(#{what => [messages, schedulers], seconds => 600}),
+        {ok, Recorder} = call(Fleet, A, sderl_prof_recorder, start,
+                              [Plan, Dir, pid_of(Fleet, A)]),
+        ?assertNot(quiet(Fleet, A)),
+        true = call(Fleet, A, erlang, exit, [Recorder, kill]),
+        await_quiet(Fleet, A),
+        %% What was written is there.
+        {ok, #{trace := #{events := N, problems := [Problem]}}} =
+            call(Fleet, A, sderl_prof, report, [Dir, #{}]),
+        ?assert(N > 0),
+        ?assertNotEqual(nomatch, string:find(Problem, "not ended in order"))
+    end).
+
+owner_dies(_) ->
+    with(2, fun(Fleet, [A, B]) ->
+        Dir = folder(Fleet, A, "owner"),
+        true = call(Fleet, B, net_kernel, connect_node, [A]),
+        {ok, Plan} = sderl_prof_options:plan(#{what => messages, seconds => 600}),
+        {ok, Recorder} = call(Fleet, A, sderl_prof_recorder, start,
+                              [Plan, Dir, pid_of(Fleet, B)]),
+        ok = sderl_fleet:kill(Fleet, B),
+        ok = sderl_fleet:await(fun() ->
+            not call(Fleet, A, erlang, is_process_alive, [Recorder])
+        end, ?WAIT_MS),
+        await_quiet(Fleet, A),
+        {ok, #{trace := #{ended := owner, problems := []}}} =
+            call(Fleet, A, sderl_prof, report, [Dir, #{}])
+    end).
+
+node_dies(_) ->
+    with(2, fun(Fleet, [A, B]) ->
+        Dir = folder(Fleet, B, "dies"),
+        ok = call(Fleet, A, ?P, churn, [5]),
+        {ok, Plan} = sderl_prof_options:plan(#{what => messages, seconds => 600}),
+        {ok, Recorder} = call(Fleet, A, sderl_prof_recorder, start,
+                              [Plan, Dir, pid_of(Fleet, A)]),
+        %% More than the driver holds back.
+        ok = sderl_fleet:await(fun() ->
+            #{written := Written} = call(Fleet, A, sderl_prof_recorder, info, [Recorder]),
+            Written > 1_000_000
+        end, ?WAIT_MS),
+        ok = sderl_fleet:kill(Fleet, A),
+        {ok, #{trace := #{events := N, node := Node, problems := [_ | _]}}} =
+            call(Fleet, B, sderl_prof, report, [Dir, #{}]),
+        ?assertEqual(atom_to_binary(A), Node),
+        ?assert(N > 1000)
+    end).
+
+%% ---------------------------------------------------------------- others
+
+%% Another tool has the system profiler, and the old tracer is at work: neither notices anything.
+others_tracers(_) ->
+    with(1, fun(Fleet, [A]) ->
+        Tool = pid_of(Fleet, A),
+        undefined = call(Fleet, A, erlang, system_profile, [Tool, [runnable_ports]]),
+        N = call(Fleet, A, erlang, trace, [existing, true, [procs, {tracer, Tool}]]),
+        ?assert(N > 0),
+        {_, #{trace := #{runnable := messages}}} =
+            profile(Fleet, A, {pipeline, 3, 50}, #{what => messages}),
+        ?assertEqual({Tool, [runnable_ports]}, call(Fleet, A, erlang, system_profile, [])),
+        Init = call(Fleet, A, erlang, whereis, [init]),
+        ?assertEqual({tracer, Tool}, call(Fleet, A, erlang, trace_info, [Init, tracer]))
+    end).
+
+refused(_) ->
+    with(1, fun(Fleet, [A]) ->
+        Dir = folder(Fleet, A, "refused"),
+        Owner = pid_of(Fleet, A),
+        [begin
+             {ok, Plan} = sderl_prof_options:plan(Options),
+             {error, Reason} = call(Fleet, A, sderl_prof_recorder, start, [Plan, Dir, Owner]),
+             Text = unicode:characters_to_list(sderl_prof_recorder:format_error(Reason)),
+             ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Says)}),
+             await_quiet(Fleet, A)
+         end
+         || {Options, Says} <- [
+                {#{who => [no_such_name]}, "no process no_such_name"},
+                {#{who => [{application, no_such_app}]}, "no application no_such_app"},
+                {#{what => {callgraph, [no_such_module]}}, "no module no_such_module"}
+            ]],
+        %% What is there stays.
+        ok = call(Fleet, A, filelib, ensure_path, [Dir]),
+        ok = call(Fleet, A, file, write_file, [filename:join(Dir, "mine"), ~"mine"]),
+        {ok, Plan} = sderl_prof_options:plan(#{}),
+        {error, not_empty} = call(Fleet, A, sderl_prof_recorder, start, [Plan, Dir, Owner]),
+        {ok, ~"mine"} = call(Fleet, A, file, read_file, [filename:join(Dir, "mine")]),
+        {error, {folder, _, _}} =
+            call(Fleet, A, sderl_prof_recorder, start, [Plan, "/proc/nothing/here", Owner])
+    end).
+
+%% ---------------------------------------------------------------- what cases share
+
+with(Count, Fun) -> with(Count, [], Fun).
+
+with(Count, Apps, Fun) ->
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => Count, apps => Apps}]}),
+    try
+        Fun(Fleet, sderl_fleet:nodes(Fleet))
+    after
+        ok = sderl_fleet:stop(Fleet)
+    end.
+
+call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, ?WAIT_MS).
+
+profile(Fleet, Node, Program, Options) ->
+    call(Fleet, Node, ?P, profile, [Program, Options#{seconds => 600}]).
+
+%% Beside the logs of this run, and so on this machine.
+folder(Fleet, Node, Name) ->
+    {ok, Home} = call(Fleet, Node, file, get_cwd, []),
+    filename:join([Home, "prof", Name]).
+
+recorded(Fleet, Node, Dir, Options) ->
+    {ok, Plan} = sderl_prof_options:plan(Options),
+    {ok, Recorder} = call(Fleet, Node, sderl_prof_recorder, start,
+                          [Plan, Dir, pid_of(Fleet, Node)]),
+    call(Fleet, Node, sderl_prof_recorder, await, [Recorder, infinity]).
+
+pid_of(Fleet, Node) -> call(Fleet, Node, erlang, whereis, [kernel_sup]).
+
+quiet(Fleet, Node) ->
+    not lists:keymember(sderl_recording, 1, call(Fleet, Node, trace, session_info, [all])) andalso
+        call(Fleet, Node, erlang, system_profile, []) =:= undefined.
+
+await_quiet(Fleet, Node) ->
+    ok = sderl_fleet:await(fun() -> quiet(Fleet, Node) end, ?WAIT_MS).

@@ -1,0 +1,24 @@
+%% The folders of sderl_prof: who may call whom (its README.md says what is in them). Who may know
+%% which application is in sderl_apps_tests.
+-module(sderl_prof_architecture_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+architecture_test_() ->
+    {setup, fun() -> sderl_architecture:read(sderl_prof) end, fun(Read) ->
+        sderl_architecture:test_rooms(rooms(), Read)
+    end}.
+
+rooms() ->
+    #{
+        allowed => #{
+            record => [],
+            data => [record],
+            analysis => [data],
+            export => [data, analysis],
+            pages => [data, analysis],
+            src => [record, data, analysis, export, pages]
+        },
+        circles => [],
+        named => []
+    }.

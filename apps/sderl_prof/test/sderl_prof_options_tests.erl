@@ -1,0 +1,72 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% What options become, and how wrong ones are told.
+-module(sderl_prof_options_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+flags_test_() ->
+    [
+        {lists:flatten(io_lib:format("~0p", [What])), fun() ->
+            {ok, Plan} = sderl_prof_options:plan(#{what => What}),
+            ?assertEqual(Flags, lists:sort(map_get(flags, Plan) -- [monotonic_timestamp])),
+            ?assertEqual(Profile, lists:sort(map_get(system_profile, Plan)
+                                             -- [monotonic_timestamp])),
+            ?assert(lists:member(monotonic_timestamp, map_get(flags, Plan)))
+        end}
+     || {What, Flags, Profile} <- [
+            {procs_basic, [procs], []},
+            {procs, [procs], [exclusive, runnable_procs]},
+            {running, [exiting, procs, running], [exclusive, runnable_procs]},
+            {migration, [exiting, procs, running, scheduler_id], [exclusive, runnable_procs]},
+            {message, [procs, 'receive', send], []},
+            {garbage_collection, [garbage_collection, procs], []},
+            {schedulers, [procs], [scheduler]},
+            {ports, [], [runnable_ports]},
+            {s_group, [arity, call, procs], []},
+            {{callgraph, [lists]}, [arity, call, procs, return_to], []},
+            {concurrency, [exiting, garbage_collection, procs, running],
+             [exclusive, runnable_procs]},
+            {[messages, schedulers], [exiting, procs, 'receive', running, send],
+             [exclusive, runnable_procs, scheduler]},
+            {all, [exiting, garbage_collection, procs, 'receive', running, scheduler_id, send],
+             [exclusive, runnable_ports, runnable_procs, scheduler]}
+        ]
+    ].
+
+system_profile_has_times_test() ->
+    {ok, #{system_profile := [monotonic_timestamp | _]}} =
+        sderl_prof_options:plan(#{what => running}),
+    {ok, #{system_profile := []}} = sderl_prof_options:plan(#{what => message}).
+
+functions_test() ->
+    {ok, #{functions := [{{lists, '_', '_'}, _}, {{maps, '_', '_'}, _}]}} =
+        sderl_prof_options:plan(#{what => calls, modules => [maps, lists, maps]}),
+    {ok, #{functions := Groups}} = sderl_prof_options:plan(#{what => s_group}),
+    ?assert(lists:member({s_group, add_nodes, 2}, [Mfa || {Mfa, _} <- Groups])).
+
+wrong_test_() ->
+    [
+        {lists:flatten(io_lib:format("~0p", [Options])), fun() ->
+            {error, Why} = sderl_prof_options:plan(Options),
+            Text = unicode:characters_to_list(sderl_prof_options:format_error(Why)),
+            ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Says)})
+        end}
+     || {Options, Says} <- [
+            {[], "a map"},
+            {#{wat => 1}, "no option wat"},
+            {#{what => []}, "name one of"},
+            {#{what => wat}, "wat cannot be recorded"},
+            {#{what => [running | message]}, "message cannot be recorded"},
+            {#{what => {callgraph, []}}, "cannot be recorded"},
+            {#{what => {callgraph, [a | b]}}, "cannot be recorded"},
+            {#{what => calls}, "modules"},
+            {#{modules => ["lists"]}, "names of modules"},
+            {#{who => []}, "who cannot be"},
+            {#{who => [1]}, "who cannot be"},
+            {#{seconds => 0}, "seconds cannot be 0"},
+            {#{seconds => 1.0e9}, "at most 86400"},
+            {#{bytes => 1}, "from 16777216"},
+            {#{keep => all}, "first or last"},
+            {#{max_events_s => 0}, "above 0"}
+        ]
+    ].

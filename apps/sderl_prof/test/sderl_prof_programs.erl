@@ -1,0 +1,92 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_programs).
+-moduledoc "Programs of which is known who does what, and what runs them on a node.".
+
+-export([profile/2, run/1, churn/1, export/2]).
+-export([stage/1, worker/2, server/2, client/3, fib/1]).
+
+-doc "The report of a program, recorded on this node.".
+-spec profile(tuple(), map()) -> {term(), sderl_prof_report:report()} | {error, term()}.
+profile(Program, Options) ->
+    maybe
+        {ok, Result, Report} ?= sderl_prof:profile(fun() -> run(Program) end, Options),
+        {Result, Report}
+    end.
+
+-doc """
+- `{pipeline, K, M}`: M messages through K stages
+- `{farm, W}`: W workers compute alike, and tell the result
+- `{bottleneck, C, M, Work}`: C clients ask one server M times each, which computes `fib(Work)` for
+  an answer
+""".
+-spec run(tuple()) -> term().
+run({pipeline, K, M}) ->
+    First = lists:foldl(fun(_, Next) -> spawn(?MODULE, stage, [Next]) end, self(),
+                        lists:seq(1, K)),
+    [First ! {item, N} || N <- lists:seq(1, M)],
+    First ! stop,
+    Sum = lists:sum([receive {item, N} -> N end || _ <- lists:seq(1, M)]),
+    receive stop -> Sum end;
+run({farm, W}) ->
+    Workers = [spawn_monitor(?MODULE, worker, [self(), 18]) || _ <- lists:seq(1, W)],
+    [receive {'DOWN', Ref, _, _, _} -> ok end || {_, Ref} <- Workers],
+    [receive {result, N} -> N end || _ <- Workers];
+run({bottleneck, C, M, Work}) ->
+    Server = spawn(?MODULE, server, [0, Work]),
+    true = register(the_bottleneck, Server),
+    Clients = [spawn_monitor(?MODULE, client, [self(), Server, M]) || _ <- lists:seq(1, C)],
+    [receive {'DOWN', Ref, _, _, _} -> ok end || {_, Ref} <- Clients],
+    Server ! {stop, self()},
+    receive {served, N} -> N end;
+run({calls, N}) ->
+    fib(N).
+
+stage(Next) ->
+    receive
+        {item, N} ->
+            Next ! {item, N + 1},
+            stage(Next);
+        stop -> Next ! stop
+    end.
+
+worker(Parent, N) -> Parent ! {result, fib(N)}.
+
+server(N, Work) ->
+    receive
+        {ask, From} ->
+            _ = fib(Work),
+            From ! answer,
+            server(N + 1, Work);
+        {stop, From} -> From ! {served, N}
+    end.
+
+client(_, _, 0) -> ok;
+client(Parent, Server, M) ->
+    Server ! {ask, self()},
+    receive answer -> client(Parent, Server, M - 1) end.
+
+fib(N) when N < 2 -> N;
+fib(N) -> fib(N - 1) + fib(N - 2).
+
+-doc "Sends messages without end, from so many pairs.".
+-spec churn(pos_integer()) -> ok.
+churn(Pairs) ->
+    _ = [spawn(fun() -> ping(spawn_link(fun pong/0)) end) || _ <- lists:seq(1, Pairs)],
+    ok.
+
+ping(Other) ->
+    Other ! {ping, self(), lists:seq(1, 20)},
+    receive pong -> ping(Other) end.
+
+pong() -> receive {ping, From, _} -> From ! pong, pong() end.
+
+-doc "A recording in all formats.".
+-spec export(file:filename(), [sderl_prof_export:format()]) -> [binary()].
+export(Dir, Formats) ->
+    {ok, Book} = sderl_prof:open(Dir, #{}),
+    [begin
+         Out = filename:join(Dir, "out"),
+         ok = sderl_prof_export:write(Format, Book, Out),
+         {ok, Bin} = file:read_file(Out),
+         Bin
+     end || Format <- Formats].
