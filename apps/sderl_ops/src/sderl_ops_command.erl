@@ -57,11 +57,12 @@ help() ->
 %% ---------------------------------------------------------------- commands and their arguments
 
 commands() ->
-    [plan, apply, import, status, history, rollback, scale, drain, undrain, pause, resume, destroy,
-     serve, stop, completion].
+    [plan, apply, render, import, status, history, rollback, scale, drain, undrain, release, adopt,
+     pause, resume, destroy, serve, members, stop, completion].
 
 about(plan) -> "what apply would change, and in which steps";
 about(apply) -> "make the cluster as the file says";
+about(render) -> "write what kubectl applies, for a file whose provider is Kubernetes";
 about(import) -> "write the file of a cluster that runs, and take it over";
 about(status) -> "instances, hosts and groups, and what is wrong";
 about(history) -> "the revisions: who, when, what, and how it ended";
@@ -69,10 +70,13 @@ about(rollback) -> "make the cluster as an earlier revision says";
 about(scale) -> "another number of nodes in a family";
 about(drain) -> "take a node out of its groups, then stop it";
 about(undrain) -> "start a drained node again";
+about(release) -> "hand a node back that was taken over: it runs on, and is left alone";
+about(adopt) -> "take a node over again that was handed back";
 about(pause) -> "begin nothing more";
 about(resume) -> "go on, and try again what was given up";
 about(destroy) -> "stop and remove all of the cluster";
 about(serve) -> "the service itself, until Ctrl-C";
+about(members) -> "the members of a service that has several: list, add, remove";
 about(stop) -> "end the service; the cluster goes on";
 about(completion) -> "completion for bash or zsh".
 
@@ -89,6 +93,11 @@ more(apply) ->
     "the work.";
 more(plan) ->
     "\nNothing is changed.";
+more(render) ->
+    "\nWithout --out all of it is one stream of YAML. What has to be there, and what Kubernetes "
+    "does otherwise, is told on stderr.\n\n"
+    "  bin/sderl ops render shop.json | kubectl diff -f -\n"
+    "  bin/sderl ops render shop.json --out shop && kubectl apply -f shop";
 more(import) ->
     "\nThe cluster is found from one node, and nothing is changed on its nodes. What is not known, "
     "or left out, is told on stderr.\n\n"
@@ -101,10 +110,19 @@ more(rollback) ->
     "\nThat makes a new revision which says the same as the earlier one.";
 more(scale) ->
     "\nThat makes a new revision; the file itself is not changed.";
+more(release) ->
+    "\nIt goes on as it is and in its groups, and the service neither stops nor starts it. With "
+    "--all that is so for all nodes that run as they were taken over; \"destroy\" then leaves them "
+    "alone. To stop such a node there is \"drain\".";
 more(destroy) ->
     "\nIt asks first. Releases, states and logs of the nodes go too.";
 more(serve) ->
-    "\nThe cluster goes on when it ends, and the next service takes it over.";
+    "\nThe cluster goes on when it ends, and the next service takes it over. With --name and "
+    "--members it is one of several; in the folder of a service with one member it goes on with "
+    "all that this knows.";
+more(members) ->
+    "\nA member is NAME@ADDRESS or NAME@ADDRESS:PORT. \"add\" lets a new one come, or one that "
+    "has lost its disk: it joins when it runs. \"cookie\" makes the secret that the members share.";
 more(completion) ->
     "\neval \"$(bin/sderl ops completion bash)\", or source <(bin/sderl ops completion zsh).";
 more(_) ->
@@ -112,6 +130,10 @@ more(_) ->
 
 arguments(plan) -> [file(), force()];
 arguments(apply) -> [file(), force(), no_wait()];
+arguments(render) ->
+    [file(),
+     option(out, "DIR", string, "a folder for files: one for each family, one for the cluster"),
+     flag(canary, "only as many nodes of each family become new as the file has canaries")];
 arguments(import) ->
     [(option(seed, "NODE@HOST", string, "any node of the cluster"))#{required => true},
      option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
@@ -128,14 +150,29 @@ arguments(scale) ->
      positional(count, "COUNT", {integer, [{min, 1}]}, "how many nodes"), force(), no_wait()];
 arguments(Do) when Do =:= drain; Do =:= undrain ->
     [positional(instance, "INSTANCE", string, "which one, such as web3"), no_wait()];
+arguments(adopt) ->
+    [positional(instance, "INSTANCE", string, "which one, such as web3"), no_wait()];
+arguments(release) ->
+    [(positional(instance, "INSTANCE", string, "which one, such as web3"))
+         #{nargs => 'maybe', required => false},
+     flag(all, "all nodes that run as they were taken over")];
 arguments(destroy) ->
     [flag(yes, "do not ask"), flag(dry_run, "only tell what would be removed"), no_wait()];
+arguments(serve) ->
+    [option(name, "MEMBER", string, "which member of a service with several this is: NAME@ADDRESS "
+                                    "or NAME@ADDRESS:PORT"),
+     option(members, "LIST", string, "all members of the service, with commas between")];
+arguments(members) ->
+    [(positional(what, "WHAT", {atom, [list, add, remove, cookie]}, "list, add, remove or cookie"))
+         #{nargs => 'maybe', default => list},
+     (positional(member, "MEMBER", string, "which one is added or removed"))
+         #{nargs => 'maybe', required => false}];
 arguments(completion) ->
     [positional(shell, "SHELL", {atom, [bash, zsh]}, "bash or zsh")];
 arguments(_) ->
     [].
 
-common(completion) -> [];
+common(Do) when Do =:= completion; Do =:= render -> [];
 common(serve) -> [directory()];
 common(_) -> [flag(json, "the answer, and what is told on the way, as lines of JSON"), directory()].
 
@@ -143,11 +180,11 @@ directory() ->
     option(dir, "DIR", string, "the service's folder ($XDG_STATE_HOME/sderl-ops, which is "
                                "~/.local/state/sderl-ops)").
 
-file() -> positional(file, "FILE", string, "what the cluster is to be").
+file() -> positional(file, "FILE", string, "the file that says what the cluster is to be").
 
 force() ->
-    flag(force, "also where a group would be without a member or an edge without a gateway "
-                "meanwhile").
+    flag(force, "do it also where a group is without a member, or two groups that meet are "
+                "without a gateway, while nodes are replaced").
 
 no_wait() -> flag(no_wait, "do not wait until it is done").
 
@@ -157,11 +194,36 @@ positional(Name, Shape, Type, Help) ->
 %% ---------------------------------------------------------------- running them
 
 run_command(completion, #{shell := Shell}) ->
-    {help, sderl_ops_completion:script(Shell, [completed(Do) || Do <- commands()])};
+    {help, sderl_completion:script(Shell, "ops", [completed(Do) || Do <- commands()])};
+run_command(render, Options) ->
+    sderl_ops_render:run(Options);
 run_command(import, Options) ->
     import(Options);
 run_command(serve, Options) ->
-    serve(folder(Options));
+    maybe
+        {ok, As} ?= as_member(Options),
+        serve(folder(Options), As)
+    end;
+run_command(members, #{what := cookie} = Options) ->
+    Folder = folder(Options),
+    maybe
+        ok ?= sderl_ops_place:make(Folder),
+        case sderl_ops_links:make_cookie(Folder) of
+            {made, File} -> {help, ["made ", File, ": copy it to the folder of every member\n"]};
+            {there, File} -> {help, [File, " is there already: copy it to the folder of every "
+                                     "member\n"]};
+            {error, _} = Error -> Error
+        end
+    end;
+run_command(members, #{what := list} = Options) ->
+    ask(#{do => members, who => who()}, Options);
+run_command(members, #{what := What, member := Member} = Options) ->
+    Do = case What of add -> add_member; remove -> remove_member end,
+    ask(#{do => Do, member => unicode:characters_to_binary(Member), who => who()}, Options);
+run_command(members, #{what := What}) ->
+    {usage, io_lib:format("members ~ts needs a member, such as ops3@10.0.0.3", [What])};
+run_command(release, #{all := All} = Options) when All =:= is_map_key(instance, Options) ->
+    {usage, "release needs an instance, such as web3, or --all"};
 run_command(destroy, #{dry_run := true} = Options) ->
     ask(#{do => status, who => who()}, Options);
 run_command(destroy, Options) ->
@@ -173,12 +235,28 @@ run_command(destroy, Options) ->
 run_command(Do, Options) ->
     ask(request(Do, Options), Options).
 
+as_member(#{name := Name, members := List}) ->
+    maybe
+        {ok, Members} ?= sderl_ops_roster:parse_list(List),
+        {ok, #{node := Node}} ?= sderl_ops_roster:parse(Name),
+        ok ?= sderl_ops_roster:check(Node, Members),
+        [Self] = [Member || #{node := Of} = Member <- Members, Of =:= Node],
+        {ok, {Self, Members}}
+    else
+        {error, Sentence} -> {usage, Sentence}
+    end;
+as_member(Options) when is_map_key(name, Options); is_map_key(members, Options) ->
+    {usage, "a member needs both: --name says which one it is, and --members all of them"};
+as_member(_) ->
+    {ok, alone}.
+
 completed(Do) ->
     #{arguments := Arguments} = command(Do),
     {atom_to_list(Do), ["-" ++ Long || #{long := Long} <- Arguments] ++ ["--help"],
      case Arguments of
          [#{name := file} | _] -> file;
-         [#{name := shell} | _] -> shell;
+         [#{name := shell} | _] -> {words, ["bash", "zsh"]};
+         [#{name := what} | _] -> {words, ["list", "add", "remove", "cookie"]};
          _ -> none
      end}.
 
@@ -282,13 +360,15 @@ ask(#{do := Do} = Request, #{json := Json} = Options) ->
     end.
 
 %% A wrong file is told without a service.
-check_file(#{file := File}) ->
-    case sderl_ops_file:read(File) of
-        {ok, _} ->
-            ok;
-        {error, Problems} ->
-            {error, sderl_ops_show:failure("the file is wrong",
-                                           [sderl_ops_file:format_error(P) || P <- Problems])}
+check_file(#{file := File, do := Do}) ->
+    case sderl_ops_render:read(File) of
+        {ok, Read} ->
+            case sderl_ops_pods:is_for_pods(Read) of
+                true -> {error, sderl_ops_render:instead_of(Do)};
+                false -> ok
+            end;
+        Error ->
+            Error
     end;
 check_file(_) ->
     ok.
@@ -325,6 +405,8 @@ result(_, not_running, _, Options) ->
     Dir = [[" --dir ", Given] || #{dir := Given} <- [Options]],
     {error, ["no service runs in ", folder(Options), ": \"bin/sderl ops apply FILE", Dir,
              "\" starts one, or \"bin/sderl ops serve", Dir, "\""]};
+result(Do, Answer, Json, Options) when Do =:= add_member; Do =:= remove_member ->
+    result(members, Answer, Json, Options);
 result(Do, Answer, true, _) ->
     io:put_chars(sderl_visible:json(sderl_ops_wire:encode_answer(Answer))),
     case Answer of
@@ -346,16 +428,16 @@ result(_, {error, Text, Problems}, false, _) ->
 
 %% ---------------------------------------------------------------- the service
 
-serve(Folder) ->
+serve(Folder, As) ->
     _ = sderl_signals:tell(self()),
     io:put_chars(standard_error, ["starting the service in ", Folder, "; Ctrl-C ends it\n"]),
-    run_service(Folder).
+    run_service(Folder, As).
 
 %% The process answers with its exit reason.
--dialyzer({nowarn_function, [run_service/1]}).
+-dialyzer({nowarn_function, [run_service/2]}).
 
-run_service(Folder) ->
-    {Pid, Monitor} = spawn_monitor(fun() -> exit({ended, sderl_ops_service:run(Folder)}) end),
+run_service(Folder, As) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({ended, sderl_ops_service:run(Folder, As)}) end),
     await_end(Pid, Monitor).
 
 await_end(Pid, Monitor) ->
@@ -375,12 +457,14 @@ main([Folder]) ->
     _ = io:setopts(standard_io, [{encoding, unicode}]),
     ok = sderl_signals:install(self()),
     ok = log_into(sderl_ops_place:log(Folder)),
-    case run_service(Folder) of
+    case run_service(Folder, alone) of
         ok ->
+            _ = logger_std_h:filesync(default),
             halt(0);
         {error, Text} ->
             io:put_chars([Text, "\n"]),
             logger:error("~ts", [Text]),
+            _ = logger_std_h:filesync(default),
             halt(1, [{flush, true}])
     end.
 

@@ -8,17 +8,19 @@ case says so, and asked over its socket.
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(sderl_ops_awaits, [free_port/0]).
+
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([from_a_file/1, a_dead_node/1, killed_anywhere/1, upgraded/1, rolled_back/1, drained/1,
+-export([from_a_file/1, a_mix_release/1, in_operation/1, killed_anywhere/1, upgraded/1,
          asked_wrongly/1, one_service/1]).
 
 -define(PATIENCE_MS, 120_000).
 
-suite() -> [{timetrap, {minutes, 6}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [from_a_file, a_dead_node, killed_anywhere, upgraded, rolled_back, drained, asked_wrongly,
+    [from_a_file, a_mix_release, in_operation, killed_anywhere, upgraded, asked_wrongly,
      one_service].
 
 init_per_suite(Config) ->
@@ -40,7 +42,7 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, Config) ->
     kill_service(Config),
     _ = [os:cmd("kill -9 " ++ Pid) || Pid <- processes_of(Config)],
-    _ = os:cmd("ERL_EPMD_PORT=" ++ integer_to_list(?config(epmd, Config)) ++ " epmd -kill"),
+    ok = sderl_ops_awaits:end_epmd(integer_to_list(?config(epmd, Config))),
     _ = file:del_dir_r(?config(folder, Config)),
     ok.
 
@@ -60,6 +62,13 @@ from_a_file(Config) ->
     #{~"groups" := [#{~"name" := ~"shop", ~"running" := 3, ~"state" := ~"whole"}]} =
         ask(status, #{}, Config),
     #{~"steps" := []} = ask(plan, #{file => File}, Config),
+    #{~"steps" := []} = ask(remaining, #{}, Config),
+    %% The dashboard has the same.
+    {ok, Answer} = sderl_web_ops:answer(service_folder(Config)),
+    ?assertMatch(#{~"status" := #{~"cluster" := _, ~"state" := ~"steady", ~"progress" := null,
+                                  ~"doing" := [], ~"instances" := [_, _, _]},
+                   ~"revisions" := [#{~"revision" := 1}], ~"steps" := []},
+                 json:decode(iolist_to_binary(Answer))),
     #{~"state" := ~"steady", ~"revision" := 2} =
         ask(scale, #{family => ~"web", count => 4}, Config),
     #{~"state" := ~"steady"} = ask(scale, #{family => ~"web", count => 1}, Config),
@@ -70,9 +79,67 @@ from_a_file(Config) ->
     Other = write((cluster(1))#{cluster => ~"other"}, Config),
     #{~"state" := ~"steady"} = ask(apply, #{file => Other}, Config).
 
-a_dead_node(Config) ->
+%% The name, the cookie and the configuration of a node reach a release of Mix, and its own script
+%% checks and stops it.
+a_mix_release(Config) ->
+    %% On hosts the service puts nodes into their groups when they run.
+    Others = #{"config/config.exs" => "import Config\n",
+               "lib/shop.ex" => ~"""
+               defmodule Shop do
+                 use Application
+                 def start(_, _), do: Agent.start_link(fn -> 1 end, name: Shop)
+                 def next(node), do: Agent.get_and_update({Shop, node}, &{&1, &1 + 1})
+               end
+               """},
+    case sderl_ops_mix:release(?config(folder, Config), "", Others) of
+        {ok, Release} -> a_mix_release(Release, Config);
+        Skip -> Skip
+    end.
+
+a_mix_release(Release, Config) ->
     start_service(Config),
-    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(2), Config)}, Config),
+    Cluster = #{
+        cluster => ~"mix",
+        providers => #{here => #{type => local, hosts => 2}},
+        releases => #{shop => #{
+            folder => unicode:characters_to_binary(Release),
+            start => [~"bin/shop", ~"daemon"], stop => [~"bin/shop", ~"stop"],
+            check => [~"bin/shop", ~"rpc", ~"true = is_integer(Shop.next(node()))"],
+            env => #{~"ERL_ZFLAGS" => ~"-config {{home}}/../sys"}
+        }},
+        domains => #{all => #{provider => here}},
+        families => #{shop => #{release => shop, domains => [all], count => 2,
+                                labels => #{disk => ssd}}},
+        groups => [#{name => shop, nodes => [~"shop1..shop2"]}],
+        upgrade => #{wait_s => 1}
+    },
+    #{~"state" := ~"steady"} = ask(apply, #{file => write(Cluster, Config)}, Config),
+    ?assertEqual([{~"shop1", ~"up"}, {~"shop2", ~"up"}], instances(Config)),
+    #{~"groups" := [#{~"running" := 2, ~"state" := ~"whole"}]} = ask(status, #{}, Config),
+    [Before] = beams(~"shop2", Config),
+    #{families := #{shop := Shop}} = Cluster,
+    Labelled = Cluster#{families := #{shop => Shop#{
+        labels := #{disk => hdd},
+        env => #{~"SHOP_TEST" => ~"1"},
+        hooks => #{after_start => [
+            ~"bin/shop", ~"rpc",
+            ~"{:ok, %{disk: \"hdd\"}} = :application.get_env(:sderl, :labels)"
+        ]}
+    }}},
+    #{~"state" := ~"steady"} = ask(apply, #{file => write(Labelled, Config)}, Config),
+    ?assertMatch([After] when After =/= Before, beams(~"shop2", Config)),
+    #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config),
+    ?assertEqual([], processes_of(Config)).
+
+%% One cluster, to which one thing happens after the other.
+in_operation(Config) ->
+    start_service(Config),
+    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
+    a_dead_node(Config),
+    drained(Config),
+    rolled_back(Config).
+
+a_dead_node(Config) ->
     [Before] = beams(~"web2", Config),
     _ = os:cmd("kill -9 " ++ Before),
     await(fun() ->
@@ -155,8 +222,6 @@ busy(Config) ->
 
 %% Nodes with this configuration cannot start, so the first one is the last.
 rolled_back(Config) ->
-    start_service(Config),
-    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
     Worse = #{releases := #{code := Code}} = configured(#{tick_ms => ~"never"}, cluster(3)),
     Bad = write(Worse#{releases := #{code => Code#{start_timeout_s => 5}}}, Config),
     #{~"state" := ~"failed", ~"problems" := [Problem | _]} =
@@ -168,8 +233,6 @@ rolled_back(Config) ->
     #{~"groups" := [#{~"running" := 3}]} = ask(status, #{}, Config).
 
 drained(Config) ->
-    start_service(Config),
-    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
     #{~"state" := ~"steady"} = ask(drain, #{instance => ~"web2"}, Config),
     ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"drained"}, {~"web3", ~"up"}], instances(Config)),
     ?assertEqual([], beams(~"web2", Config)),
@@ -359,49 +422,8 @@ await_state(State, Config) ->
         Now =:= State orelse {Now, Waiting}
     end).
 
-%% Virtual machines of an instance, by the mark in their environment.
-beams(Id, Config) ->
-    Mark = "/nodes/" ++ binary_to_list(Id) ++ [0],
-    [Pid || Pid <- processes_of(Config), is_beam(Pid), has(Mark, Pid)].
+beams(Id, Config) -> sderl_ops_asks:beams(Id, service_folder(Config)).
 
-is_beam(Pid) ->
-    case file:read_file("/proc/" ++ Pid ++ "/comm") of
-        {ok, <<"beam", _/binary>>} -> true;
-        _ -> false
-    end.
+processes_of(Config) -> sderl_ops_asks:processes_of(service_folder(Config)).
 
-processes_of(Config) ->
-    Mark = "SDERL_OPS_FOLDER=" ++ service_folder(Config),
-    [Pid || Pid <- element(2, file:list_dir("/proc")), hd(Pid) >= $0, hd(Pid) =< $9, has(Mark, Pid),
-            not is_epmd(Pid)].
-
-%% Its environment is that of whichever node happened to start it.
-is_epmd(Pid) -> {ok, ~"epmd\n"} =:= file:read_file("/proc/" ++ Pid ++ "/comm").
-
-has(Mark, Pid) ->
-    case file:read_file("/proc/" ++ Pid ++ "/environ") of
-        {ok, Environment} ->
-            binary:match(<<Environment/binary, 0>>, iolist_to_binary(Mark)) =/= nomatch;
-        {error, _} ->
-            false
-    end.
-
-await(Fun) -> await(Fun, erlang:monotonic_time(millisecond) + ?PATIENCE_MS).
-
-await(Fun, Deadline) ->
-    case Fun() of
-        true -> ok;
-        Other ->
-            case erlang:monotonic_time(millisecond) < Deadline of
-                true ->
-                    receive after 100 -> ok end,
-                    await(Fun, Deadline);
-                false -> error({timeout, Other})
-            end
-    end.
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
+await(Fun) -> sderl_ops_awaits:await(Fun, ?PATIENCE_MS).

@@ -42,12 +42,23 @@ kept(Folder) ->
     {Sha, Archive} = pack("one", "archives", Folder),
     {_, Other} = pack("two", "archives", Folder),
     Archives = filename:join(Folder, "archives"),
-    ok = sderl_ops_archive:keep_only([Sha], Archives),
+    %% What was used lately may be for a revision that is about to come.
+    ok = sderl_ops_archive:keep_only([Sha], Archives, 3_600),
+    ?assert(filelib:is_file(Other)),
+    ok = file:change_time(Other, {{2001, 2, 3}, {4, 5, 6}}),
+    {_, Other} = pack("two", "archives", Folder),
+    ok = sderl_ops_archive:keep_only([Sha], Archives, 3_600),
+    ?assert(filelib:is_file(Other)),
+    ok = file:change_time(Other, {{2001, 2, 3}, {4, 5, 6}}),
+    ok = sderl_ops_archive:keep_only([Sha], Archives, 3_600),
+    ?assertEqual({true, false}, {filelib:is_file(Archive), filelib:is_file(Other)}),
+    {_, Other} = pack("two", "archives", Folder),
+    ok = sderl_ops_archive:keep_only([Sha], Archives, 0),
     ?assertEqual({true, false}, {filelib:is_file(Archive), filelib:is_file(Other)}),
     %% It can be made again.
     {_, Other} = pack("two", "archives", Folder),
     ?assert(filelib:is_file(Other)),
-    ok = sderl_ops_archive:keep_only([], filename:join(Folder, "no such folder")).
+    ok = sderl_ops_archive:keep_only([], filename:join(Folder, "no such folder"), 0).
 
 different(Folder) ->
     Change = fun(Fun) ->

@@ -3,6 +3,7 @@
 -moduledoc "The commands, with a service that says what the test wants.".
 
 -include_lib("eunit/include/eunit.hrl").
+-include_lib("kernel/include/file.hrl").
 
 -import(sderl_ops_places, [in_folder/1]).
 
@@ -11,9 +12,9 @@ help_test_() ->
      || Args <- [["--help"], ["help"], ["-h"]] ++ [[Name, "--help"] || Name <- names()]].
 
 names() ->
-    ["plan", "apply", "import", "status", "history", "rollback", "scale", "drain", "undrain",
-     "pause",
-     "resume", "destroy", "serve", "stop", "completion"].
+    ["plan", "apply", "render", "import", "status", "history", "rollback", "scale", "drain",
+     "undrain", "release", "adopt", "pause", "resume", "destroy", "serve", "members", "stop",
+     "completion"].
 
 %% One that is not in the list is not in the help.
 every_command_test() ->
@@ -32,9 +33,32 @@ usage_test_() ->
             {["scale", "web", "0"], "count cannot be 0: it is a whole number of at least 1"},
             {["rollback", "x"], "revision cannot be x: it is a whole number of at least 1"},
             {["status", "--jsn"], "there is no option or argument --jsn"},
-            {["completion", "fish"], "shell cannot be fish: it is bash or zsh"}
+            {["completion", "fish"], "shell cannot be fish: it is bash or zsh"},
+            {["members", "lose"], "what cannot be lose: it is list or add or remove or cookie"},
+            {["members", "add"], "members add needs a member, such as ops3@10.0.0.3"},
+            {["serve", "--name", "a@h.x"],
+             "a member needs both: --name says which one it is, and --members all of them"},
+            {["serve", "--name", "d@h.x", "--members", "a@h.x:1,b@h.x:2,c@h.x:3"],
+             "d@h.x is none of the members that are named"},
+            {["serve", "--name", "a@h.x", "--members", "a@h.x:1,b@h.x:2"],
+             "of two members both are needed for every decision, so two are worse than one: name "
+             "three"}
         ]
     ].
+
+members_cookie_test() ->
+    in_folder(fun(Folder) ->
+        ?assertEqual({help, "made F/members.cookie: copy it to the folder of every member\n"},
+                     run(["members", "cookie"], Folder)),
+        File = filename:join(Folder, "members.cookie"),
+        {ok, #file_info{mode = Mode}} = file:read_file_info(File),
+        ?assertEqual(8#400, Mode band 8#777),
+        {ok, Cookie} = file:read_file(File),
+        ?assertEqual(64, byte_size(Cookie)),
+        ?assertEqual({help, "F/members.cookie is there already: copy it to the folder of every "
+                            "member\n"}, run(["members", "cookie"], Folder)),
+        ?assertEqual({ok, Cookie}, file:read_file(File))
+    end).
 
 first_line({What, Text}) ->
     {What, hd(string:split(unicode:characters_to_list(Text), "\n"))}.
@@ -87,6 +111,16 @@ answers_test_() ->
              #{~"do" => ~"drain", ~"instance" => ~"web1", ~"wait" => true},
              {error, "there is no instance web1", [~"one", ~"two"]},
              {error, "there is no instance web1\n  one\n  two"}},
+            {["release", "web1"], #{~"do" => ~"release", ~"instance" => ~"web1"},
+             {done, #{released => [~"web1"]}},
+             {help, "web1 runs on; nothing is done about it until \"bin/sderl ops adopt\"\n"}},
+            {["release", "--all"], #{~"do" => ~"release"},
+             {done, #{released => [~"web1", ~"web2"]}},
+             {help, "web1, web2 run on; nothing is done about them until \"bin/sderl ops "
+                    "adopt\"\n"}},
+            {["adopt", "web1"], #{~"do" => ~"adopt", ~"instance" => ~"web1", ~"wait" => true},
+             {done, #{state => steady, problems => []}},
+             {help, "all is as the file says\n"}},
             {["pause"], #{~"do" => ~"pause"}, {done, #{state => paused}},
              {help, "paused: nothing is started until \"bin/sderl ops resume\"\n"}},
             {["destroy", "--yes"], #{~"do" => ~"destroy", ~"wait" => true},
@@ -94,6 +128,19 @@ answers_test_() ->
              {help, "nothing of the cluster is left\n"}},
             {["stop"], #{~"do" => ~"stop"}, {done, #{state => stopped}},
              {help, "the service has ended; the cluster goes on\n"}},
+            {["members"], #{~"do" => ~"members"},
+             {done, #{members => [
+                 #{member => ~"a@h.x", state => here, store => leads, acts => true},
+                 #{member => ~"b@h.x:9", state => away, store => expected, acts => false}
+             ]}},
+             {help, "member   state     store  acts\n"
+                    "-------  -----  --------  ----\n"
+                    "a@h.x     here     leads  acts\n"
+                    "b@h.x:9   away  may join      \n"}},
+            {["members", "remove", "b@h.x"],
+             #{~"do" => ~"remove_member", ~"member" => ~"b@h.x"},
+             {error, "there is no member b@h.x", []},
+             {error, "there is no member b@h.x"}},
             {["history"], #{~"do" => ~"history"}, {done, #{revisions => []}},
              {help, "there is no revision yet\n"}},
             {["history"], #{~"do" => ~"history"},
@@ -172,7 +219,7 @@ bash_test_() ->
         {lists:flatten(lists:join(" ", Words)), ?_assertEqual(Expected, completed(Words))}
      || {Words, Expected} <- [
             {["o"], ["ops"]},
-            {["ops", "re"], ["resume"]},
+            {["ops", "re"], ["render", "release", "resume"]},
             {["ops", "d"], ["drain", "destroy"]},
             {["ops", "scale", "--f"], ["--force"]},
             {["ops", "destroy", "--"], ["--yes", "--dry-run", "--no-wait", "--json", "--dir",

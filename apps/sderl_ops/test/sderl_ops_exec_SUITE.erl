@@ -9,17 +9,31 @@ Where no OpenSSH server can be had, or none runs as this user, what needs one is
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
--export([answers/1, bad_programs/1, environment/1, ssh_servers/1, terraform/1]).
+-export([answers/1, bad_programs/1, environment/1, ssh_servers/1, terraform/1, end_to_end/1]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+-define(PATIENCE_MS, 180_000).
+-define(IDS, [~"web1", ~"web2"]).
 
-all() -> [answers, bad_programs, environment, ssh_servers, terraform].
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [answers, bad_programs, environment, ssh_servers, terraform, end_to_end].
 
 init_per_testcase(Case, Config) ->
     Folder = filename:join(?config(priv_dir, Config), Case),
     ok = filelib:ensure_path(Folder),
     [{folder, Folder} | Config].
 
+end_per_testcase(end_to_end, _) ->
+    Folder = short(),
+    _ = [os:cmd("kill -9 " ++ Pid) || Pid <- sderl_ops_asks:processes_of(Folder)],
+    _ = [os:cmd("kill -9 " ++ binary_to_list(Pid))
+         || Pattern <- ["service/pid", "hosts/shop/*/pid"],
+            File <- filelib:wildcard(Pattern, Folder),
+            {ok, Pid} <- [file:read_file(filename:join(Folder, File))]],
+    _ = [ok = sderl_ops_awaits:end_epmd(binary_to_list(Port))
+         || {ok, Port} <- [file:read_file(filename:join(Folder, "port"))]],
+    _ = file:del_dir_r(Folder),
+    ok;
 end_per_testcase(_, _) -> ok.
 
 %% ---------------------------------------------------------------- cases
@@ -50,8 +64,12 @@ bad_programs(Config) ->
          {"exit 0\n", "without an answer"}]],
     Missing = (program("", Config))#{program := ~"/there/is/no/such-program"},
     ?assertMatch({error, _}, ask(#{do => list}, Missing, Config)),
-    Own = processes(?config(folder, Config)),
-    ?assertEqual([], Own).
+    %% What was killed is gone in a moment.
+    Folder = ?config(folder, Config),
+    sderl_ops_awaits:await(fun() ->
+        Left = processes(Folder),
+        Left =:= [] orelse Left
+    end, ?PATIENCE_MS).
 
 %% It has what the file says and nothing else of the service's.
 environment(Config) ->
@@ -80,13 +98,7 @@ ssh_servers(Path, Config) ->
     Folder = ?config(folder, Config),
     Before = os:getenv("PATH"),
     true = os:putenv("PATH", Path ++ ":" ++ Before),
-    Key = filename:join(Folder, "key"),
-    {ok, 0, _} = sderl_ops_port:run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", Key],
-                                    none, 60_000),
-    Hosts = filename:join(Folder, "hosts"),
-    ok = filelib:ensure_path(Hosts),
-    {ok, _} = file:copy(Key ++ ".pub", filename:join(Hosts, "key.pub")),
-    ok = file:write_file(filename:join(Hosts, "sshd_options"), parts(Path)),
+    {Key, Hosts} = hosts_folder(Folder, Path),
     Program = (provider(as_user(Folder), 120))#{arguments => [list_to_binary(Hosts)],
                                                 key => list_to_binary(Key), user => ~"sderl"},
     Ask = fun(Request) -> ask(Request, Program, Config) end,
@@ -120,6 +132,122 @@ ssh_servers(Path, Config) ->
         _ = [sderl_ops_openssh:close(filename:join(F, "ssh")) || F <- [Folder, Hosts]],
         true = os:putenv("PATH", Before)
     end.
+
+hosts_folder(Folder, Path) ->
+    Key = filename:join(Folder, "key"),
+    {ok, 0, _} = sderl_ops_port:run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", Key],
+                                    none, 60_000),
+    Hosts = filename:join(Folder, "hosts"),
+    ok = filelib:ensure_path(Hosts),
+    {ok, _} = file:copy(Key ++ ".pub", filename:join(Hosts, "key.pub")),
+    ok = file:write_file(filename:join(Hosts, "sshd_options"), parts(Path)),
+    {Key, Hosts}.
+
+%% A service over hosts that the example makes: brought up, a lost host replaced, a program that
+%% fails told before anything changes, and all taken away.
+end_to_end(_) ->
+    case path() of
+        {ok, Path} -> end_to_end_over(Path);
+        {error, Why} -> {skip, "no OpenSSH server: " ++ Why}
+    end.
+
+end_to_end_over(Path) ->
+    Folder = short(),
+    ok = filelib:ensure_path(Folder),
+    {Key, Hosts} = hosts_folder(Folder, Path),
+    Program = as_user(Folder),
+    Port = integer_to_list(sderl_ops_awaits:free_port()),
+    ok = file:write_file(filename:join(Folder, "port"), Port),
+    Cluster = cluster(Program, Hosts, Key, Port),
+    Service = start_service(Folder, Path, Port),
+    case sderl_ops_asks:ask_any(Service, apply, #{file => write(Cluster, Folder)}) of
+        {done, #{~"state" := State, ~"problems" := Problems}} ->
+            ?assertEqual({~"steady", []}, {State, Problems}),
+            lost_host(Service, Hosts),
+            program_fails(Service, Cluster, Folder),
+            #{~"state" := ~"destroyed"} = sderl_ops_asks:ask(Service, destroy, #{}),
+            ?assertEqual([], filelib:wildcard("shop/*", Hosts)),
+            ?assertEqual([], sderl_ops_asks:processes_of(Folder)),
+            #{} = sderl_ops_asks:ask(Service, stop, #{}),
+            ok;
+        {error, Text, Why} ->
+            {skip, ["no server runs as this user: ", Text, " ", Why]}
+    end.
+
+lost_host(Service, Hosts) ->
+    ?assertEqual([~"cloud/eu-1", ~"cloud/eu-2"], up_hosts(Service)),
+    all_run_once(Service, Hosts),
+    {ok, Server} = file:read_file(filename:join(Hosts, "shop/eu-1/pid")),
+    Sshd = string:trim(binary_to_list(Server)),
+    %% Also what serves a connection that is open.
+    Lost = [Sshd | sderl_ops_asks:below(Sshd)]
+        ++ sderl_ops_asks:processes_of(filename:join(Hosts, "shop/eu-1")),
+    _ = os:cmd("kill -9 " ++ lists:flatten(lists:join(" ", Lost))),
+    sderl_ops_awaits:await(fun() ->
+        #{~"state" := State} = Status = sderl_ops_asks:ask(Service, status, #{}),
+        (State =:= ~"steady" andalso [~"cloud/eu-2", ~"cloud/eu-3"] =:= up_hosts(Service))
+            orelse Status
+    end, ?PATIENCE_MS),
+    all_run_once(Service, Hosts),
+    ?assertEqual(["shop/eu-2", "shop/eu-3"], filelib:wildcard("shop/*", Hosts)).
+
+program_fails(Service, #{providers := #{cloud := Cloud}} = Cluster, Folder) ->
+    Broken = filename:join(Folder, "broken.sh"),
+    ok = file:write_file(Broken, "#!/bin/sh\necho 'no money' >&2\nexit 7\n"),
+    ok = file:change_mode(Broken, 8#755),
+    File = write(Cluster#{providers => #{cloud => Cloud#{program => list_to_binary(Broken)}}},
+                 Folder),
+    [begin
+         {error, ~"that cannot be done", [Problem]} =
+             sderl_ops_asks:ask_any(Service, Do, #{file => File}),
+         ?assertMatch({match, _}, re:run(Problem, "^providers.cloud: .*status 7.*no money"))
+     end || Do <- [plan, apply]],
+    #{~"state" := ~"steady", ~"revision" := 1} = sderl_ops_asks:ask(Service, status, #{}).
+
+up_hosts(Service) ->
+    #{~"hosts" := Hosts} = sderl_ops_asks:ask(Service, status, #{}),
+    [Id || #{~"id" := Id, ~"state" := ~"up"} <- Hosts].
+
+all_run_once(Service, Hosts) ->
+    #{~"instances" := Instances} = sderl_ops_asks:ask(Service, status, #{}),
+    ?assertEqual([{Id, ~"up"} || Id <- ?IDS],
+                 [{Id, State} || #{~"id" := Id, ~"state" := State} <- Instances]),
+    [?assertMatch({Id, [_]}, {Id, sderl_ops_asks:beams(Id, Hosts)}) || Id <- ?IDS].
+
+cluster(Program, Hosts, Key, Port) ->
+    Ebin = unicode:characters_to_binary(filename:dirname(code:which(s_group))),
+    #{
+        cluster => ~"shop",
+        providers => #{cloud => #{
+            type => exec, program => list_to_binary(Program), arguments => [list_to_binary(Hosts)],
+            env => #{'ERL_EPMD_PORT' => list_to_binary(Port)}, timeout_s => 120,
+            key => list_to_binary(Key), user => ~"sderl"
+        }},
+        releases => #{code => #{code => [Ebin], applications => [sderl]}},
+        domains => #{eu => #{provider => cloud, hosts => 2}},
+        families => #{web => #{release => code, domains => [eu], count => 2}},
+        groups => [#{name => shop, nodes => [~"web*"]}]
+    }.
+
+write(Cluster, Folder) ->
+    Name = lists:concat(["file-", erlang:unique_integer([positive]), ".json"]),
+    File = filename:join(Folder, Name),
+    ok = file:write_file(File, json:encode(Cluster)),
+    unicode:characters_to_binary(File).
+
+start_service(Folder, Path, Port) ->
+    Service = filename:join(Folder, "service"),
+    ok = filelib:ensure_path(Service),
+    Code = io_lib:format("sderl_ops_service:run(~tp), halt().", [Service]),
+    {_, Pid} = sderl_ops_asks:start(Code, [], [
+        {"ERL_EPMD_PORT", Port}, {"PATH", Path ++ ":" ++ os:getenv("PATH")}
+    ]),
+    ok = file:write_file(filename:join(Service, "pid"), integer_to_list(Pid)),
+    sderl_ops_awaits:await(fun() -> sderl_ops_asks:is_reachable(Service) end, ?PATIENCE_MS),
+    Service.
+
+%% For sockets in it.
+short() -> filename:join(os:getenv("TMPDIR", "/tmp"), "sderl-oe-" ++ os:getpid()).
 
 %% A program in the place of Terraform that keeps what it is told, so that the wrapper is run whole.
 terraform(Config) ->

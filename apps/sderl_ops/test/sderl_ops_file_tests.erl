@@ -148,13 +148,13 @@ wrong() ->
         {[~"names"], ~"lang", ["names: \"lang\" is not \"long\" or \"short\""]},
         {[~"cookie"], ~"geheim",
          ["cookie: what is there (it is not shown) is not {\"env\": \"VARIABLE\"} or "
-          "{\"file\": \"PATH\"}"]},
+          "{\"file\": \"PATH\"} or {\"secret\": \"NAME/KEY\"}"]},
         {[~"cookie"], #{~"env" => ~"geheim 1"},
          ["cookie.env: what is there (it is not shown) is not the name of a variable: letters, "
           "digits and _, not SDERL_OPS_..."]},
         {[~"cookie"], #{~"env" => ~"A", ~"file" => ~"b"},
          ["cookie: what is there (it is not shown) is not {\"env\": \"VARIABLE\"} or "
-          "{\"file\": \"PATH\"}"]},
+          "{\"file\": \"PATH\"} or {\"secret\": \"NAME/KEY\"}"]},
         {[~"clutser"], ~"shop",
          ["clutser is not a key of a file of operations; did you mean cluster?"]},
         {[~"zzz"], 1,
@@ -169,10 +169,10 @@ wrong() ->
           "letters, digits, _ and -, at most 63"]},
         {[~"providers", ~"x"], #{~"type" => ~"lokal"},
          ["providers.x.type: \"lokal\" is not a type of provider: \"local\" or "
-          "\"ssh\" or \"exec\""]},
+          "\"ssh\" or \"exec\" or \"kubernetes\""]},
         {[~"providers", ~"x"], #{},
          ["providers.x.type is missing: it is a type of provider: \"local\" or "
-          "\"ssh\" or \"exec\""]},
+          "\"ssh\" or \"exec\" or \"kubernetes\""]},
         {[~"providers", ~"x"], #{~"type" => ~"exec", ~"program" => 7, ~"arguments" => ~"a",
                                  ~"timeout_s" => 0},
          ["providers.x.arguments: \"a\" is not a list of arguments of the program, at most 100",
@@ -217,11 +217,47 @@ wrong() ->
           "has no dot; or say \"names\": \"long\"",
           "providers.lab.hosts.2.address: \"b.lab.example\" is not an address for short names, "
           "which has no dot; or say \"names\": \"long\""]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"namespace" => ~"My"},
+         ["providers.k8s.namespace: \"My\" is not the name of a namespace of Kubernetes: small "
+          "letters, digits and -, at most 63, - not at an end"]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"dns_domain" => ~"a_b"},
+         ["providers.k8s.dns_domain: \"a_b\" is not the DNS domain of a Kubernetes cluster, such "
+          "as cluster.local"]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"ready" => ~"always"},
+         ["providers.k8s.ready: \"always\" is not \"serves\" or \"well\""]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"labels" => #{~"-a" => ~"b"}},
+         ["providers.k8s.labels.-a: \"-a\" is not the name of a label of Kubernetes, such as team "
+          "or example.com/team"]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"topology" => #{~"rack" => ~"/"}},
+         ["providers.k8s.topology.rack: \"/\" is not the name of a label of Kubernetes' nodes, "
+          "such as topology.kubernetes.io/zone"]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes",
+                                   ~"storage" => #{~"size" => ~"big", ~"class" => ~"a b"}},
+         ["providers.k8s.storage.class: \"a b\" is not the name of a storage class of Kubernetes: "
+          "small letters, digits, - and ., a letter or digit at each end",
+          "providers.k8s.storage.size: \"big\" is not a size, such as 1Gi"]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"service_account" => 1},
+         ["providers.k8s.service_account: 1 is not the name of a service account of Kubernetes: "
+          "small letters, digits, - and ., a letter or digit at each end"]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"pull_secret" => ~"a/b"},
+         ["providers.k8s.pull_secret: \"a/b\" is not the name of a Secret for the registry of "
+          "Kubernetes: small letters, digits, - and ., a letter or digit at each end"]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"run_as" => 0},
+         ["providers.k8s.run_as: 0 is not the number of a user, 1 or more"]},
+        {[~"providers", ~"k8s"], #{~"type" => ~"kubernetes", ~"network_policy" => ~"yes"},
+         ["providers.k8s.network_policy: \"yes\" is not true or false"]},
         %% Releases
+        {[~"releases", ~"x"], #{~"image" => ~"shop 1", ~"start" => [~"s"],
+                                ~"directory" => ~"opt"},
+         ["releases.x.directory: \"opt\" is not the folder that has the release in the image, "
+          "such as /opt/shop",
+          "releases.x.image: \"shop 1\" is not an image, such as "
+          "registry.example.net/shop:1.4"]},
+        {[~"releases", ~"next", ~"env"], #{~"A" => #{~"secret" => ~"db"}},
+         ["releases.next.env.A.secret: \"db\" is not a key of a Secret of Kubernetes: NAME/KEY"]},
         {[~"releases", ~"x"], #{~"start" => [~"s"]},
-         ["releases.x: one of the keys archive, folder, code, running is missing: it says what "
-          "kind of "
-          "release this is"]},
+         ["releases.x: one of the keys archive, folder, code, image, running is missing: it "
+          "says what kind of release this is"]},
         {[~"releases", ~"next", ~"code"], [~"x"],
          ["releases.next: the keys folder, code cannot be together: keep the one that says what "
           "kind of release this is"]},
@@ -258,10 +294,10 @@ wrong() ->
           "as releases/1/vm.args"]},
         {[~"releases", ~"next", ~"files"], #{~"x" => #{~"url" => ~"y"}},
          ["releases.next.files.x: this object (url) is not {\"template\": \"PATH\"} or "
-          "{\"file\": \"PATH\"} or {\"env\": \"VARIABLE\"}"]},
+          "{\"file\": \"PATH\"} or {\"env\": \"VARIABLE\"} or {\"secret\": \"NAME/KEY\"}"]},
         {[~"releases", ~"next", ~"env"], #{~"A" => 8080},
-         ["releases.next.env.A: 8080 is not text, {\"env\": \"VARIABLE\"} or "
-          "{\"file\": \"PATH\"}"]},
+         ["releases.next.env.A: 8080 is not text, {\"env\": \"VARIABLE\"}, "
+          "{\"file\": \"PATH\"} or {\"secret\": \"NAME/KEY\"}"]},
         {[~"releases", ~"next", ~"env"], #{~"SDERL_OPS_INSTANCE" => ~"x"},
          ["releases.next.env.SDERL_OPS_INSTANCE: \"SDERL_OPS_INSTANCE\" is not the name of a "
           "variable: letters, digits and _, not SDERL_OPS_..."]},
@@ -334,8 +370,13 @@ wrong() ->
          ["families.web.select: \"spraed\" is not \"spread\" or \"pack\" or \"random\""]},
         {Families ++ [~"limits", ~"per_host"], 0,
          ["families.web.limits.per_host: 0 is not a number of nodes, 1 or more"]},
+        {Families ++ [~"limits", ~"disk"], 1,
+         ["families.web.limits.disk is not a key of limits; its keys are per_host, cpu, memory"]},
         {Families ++ [~"limits", ~"cpu"], 1,
-         ["families.web.limits.cpu is not a key of limits; its keys are per_host"]},
+         ["families.web.limits.cpu: 1 is not a number of CPUs as text, such as \"2\" or "
+          "\"500m\""]},
+        {Families ++ [~"limits", ~"memory"], ~"0",
+         ["families.web.limits.memory: \"0\" is not a size of memory, such as 512Mi"]},
         {Families ++ [~"restart", ~"policy"], ~"often",
          ["families.web.restart.policy: \"often\" is not \"always\" or \"never\""]},
         {Families ++ [~"restart", ~"most"], 0,
@@ -365,8 +406,8 @@ wrong() ->
         {[~"groups", 1, ~"nodes"], [],
          ["groups.1.nodes: [] is not a list of nodes of the group, 1 to 20000"]},
         {[~"groups", 1, ~"nodes"], [~"web9", ~"cache1", ~"x*", #{~"family" => ~"wbe"}, 4],
-         ["groups.1.nodes.5: 4 is not an instance (\"web1\"), several (\"web*\") or "
-          "{\"family\": \"FAMILY\"}"]},
+         ["groups.1.nodes.5: 4 is not an instance (\"web1\"), several (\"web*\", "
+          "\"web1..web9\") or {\"family\": \"FAMILY\"}"]},
         {[~"groups", 1, ~"nodes"], [~"web9", ~"cache1", ~"x*", #{~"family" => ~"webb"}],
          ["groups.1.nodes.1: \"web9\" is not an instance of this file; the family web has 3, "
           "web1 to web3",
@@ -380,15 +421,49 @@ wrong() ->
                        #{~"name" => ~"a", ~"nodes" => [~"web2"]}],
          ["groups.1.name: two groups are called a", "groups.2.name: two groups are called a"]},
         {[~"groups"], [#{~"pattern" => ~"ring", ~"nodes" => [~"web1"], ~"name" => ~"a"}],
-         ["groups.1.pattern is not a key of a group: groups by a pattern are an object instead of "
-          "the list, \"groups\": {\"pattern\": ...}"]},
+         ["groups.1: the keys nodes, pattern cannot be together: keep the one that says what kind "
+          "of group this is"]},
+        {[~"groups", 1, ~"nodes"], [~"web1..web4"],
+         ["groups.1.nodes.1: \"web4\" is not an instance of this file; the family web has 3, web1 "
+          "to web3"]},
+        {[~"groups", 1, ~"nodes"], [~"web1..db2", ~"web3..web1", ~"web08..web010", ~"..",
+                                       ~"w1..w90000"],
+         ["groups.1.nodes.1: \"web1..db2\" is not a range: its ends differ only in numbers, which "
+          "all grow by the same, as in web1..web20",
+          "groups.1.nodes.2: \"web3..web1\" is not a range: its ends differ only in numbers, which "
+          "all grow by the same, as in web1..web20",
+          "groups.1.nodes.3: \"web08..web010\" is not a range: its numbers do not lead from one "
+          "end to the other",
+          "groups.1.nodes.4: \"..\" is not a range: it is FIRST..LAST, as web1..web20",
+          "groups.1.nodes.5: \"w1..w90000\" is not a range of at most 20000 names"]},
+        {Families ++ [~"nodes"], [~"a1@h.x..a20000@h.x", ~"b1@h.x..b20000@h.x", ~"c1@h.x"],
+         ["families.web.nodes: these ranges are more than 20000 nodes that run already"]},
+        {[~"groups"], #{~"pattern" => ~"chain", ~"size" => 2, ~"first" => -1, ~"digits" => 0},
+         ["groups.digits: 0 is not a number of digits, 1 or more",
+          "groups.first: -1 is not a number, 0 or more"]},
+        {Families ++ [~"nodes"], [~"web1@10.0.0.1..web2@10.0.0.3"],
+         ["families.web.nodes.1: \"web1@10.0.0.1..web2@10.0.0.3\" is not a range: its ends differ "
+          "only in numbers, which all grow by the same, as in web1..web20"]},
+        {[~"groups"], [#{~"pattern" => ~"parts", ~"size" => 2},
+                       #{~"pattern" => ~"parts", ~"groups" => 2}],
+         ["groups.1.name: two groups are called group-1", "groups.1.name: two groups are called "
+          "group-2", "groups.2.name: two groups are called group-1",
+          "groups.2.name: two groups are called group-2"]},
+        {[~"groups"], [#{~"pattern" => ~"parts", ~"name" => ~"a{{idx}}", ~"size" => 2}],
+         ["groups.1.name: \"{{idx}}\" is not a variable here; there is {{index}}"]},
+        {[~"groups"], #{~"pattern" => ~"parts"},
+         ["groups: say how large the groups are (size), or how many there are (groups)"]},
+        {[~"groups"], #{~"pattern" => ~"parts", ~"size" => 2, ~"gateways" => 1},
+         ["groups: gateways does not belong to the pattern parts"]},
+        {[~"groups"], #{~"pattern" => ~"parts", ~"groups" => 20},
+         ["groups: 5 nodes are too few for 20 groups"]},
         {[~"groups"], #{~"pattern" => ~"sun"},
-         ["groups.pattern: \"sun\" is not \"star\" or \"tree\" or \"ring\" or \"chain\" or "
-          "\"grid\""]},
+         ["groups.pattern: \"sun\" is not \"parts\" or \"star\" or \"tree\" or \"ring\" or "
+          "\"chain\" or \"grid\""]},
         {[~"groups"], #{~"pattern" => ~"star", ~"size" => 2, ~"families" => [~"webb"]},
          ["groups.families.1: \"webb\" is not a family of this file; did you mean web?"]},
         {[~"groups"], #{~"pattern" => ~"ring", ~"size" => 2, ~"hubs" => 2, ~"columns" => 2},
-         ["groups: columns, hubs does not belong to the pattern ring"]},
+         ["groups: columns, hubs do not belong to the pattern ring"]},
         %% Upgrades
         {[~"upgrade", ~"batch"], 0,
          ["upgrade.batch: 0 is not a number of nodes, 1 or more"]},
@@ -432,7 +507,7 @@ every_rule_has_a_wrong_example_test() ->
     %% These are texts or lists like others that have one.
     Others = [before_start, after_start, before_stop, archive, folder, code, groups,
               size, gateways, remainder, masters, branching, levels, leaves, domains,
-              families, releases, template, file, env, family],
+              families, releases, template, file, env, family, class],
     Named = [Key || Path <- Wrong, Key <- Path, is_binary(Key)] ++
         [Key || {_, Value, _} <- wrong(), is_map(Value), Key <- maps:keys(Value)],
     ?assertEqual([], [Key || Key <- lists:usort(Keys), not lists:member(Key, Others),

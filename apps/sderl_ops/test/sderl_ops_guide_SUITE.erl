@@ -3,20 +3,21 @@
 -moduledoc """
 The guide in docs/operations.md, typed as it stands there: each block behind `<!-- ops -->` has
 commands behind `$ `, and below each what it says. White space does not count, and `...` stands for
-anything.
+anything. And what takes more hosts than a guide has.
 """.
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([guide/1]).
+-export([guide/1, relays/1]).
 
+-import(sderl_ops_awaits, [free_port/0]).
 -import(sderl_ops_places, [root/0]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [guide].
+all() -> [guide, relays].
 
 init_per_suite(Config) ->
     case os:type() of
@@ -32,7 +33,7 @@ end_per_suite(Config) ->
     Folder = ?config(folder, Config),
     %% What a guide that failed has left: the service, and what it started.
     _ = [os:cmd("kill -9 " ++ Pid) || Pid <- processes_of(Folder)],
-    _ = os:cmd("ERL_EPMD_PORT=" ++ ?config(epmd, Config) ++ " epmd -kill"),
+    ok = sderl_ops_awaits:end_epmd(?config(epmd, Config)),
     _ = file:del_dir_r(Folder),
     ok.
 
@@ -40,18 +41,50 @@ guide(Config) ->
     {ok, Page} = file:read_file(filename:join([root(), "docs", "operations.md"])),
     Commands = commands(unicode:characters_to_list(Page)),
     ?assert(length(Commands) >= 10),
-    lists:foreach(fun({Command, Expected}) -> type(Command, Expected, Config) end, Commands),
-    ?assertEqual([], [Pid || Pid <- processes_of(?config(folder, Config)), not is_ending(Pid)]).
+    [_ = type(Command, Expected, Config) || {Command, Expected} <- Commands],
+    await_none(?config(folder, Config)).
+
+%% On so many hosts the service sends a release to some, and these give it to the others.
+relays(Config) ->
+    Hosts = 12,
+    File = filename:join(?config(folder, Config), "relays.json"),
+    Ebin = unicode:characters_to_binary(filename:dirname(code:which(s_group))),
+    ok = file:write_file(File, json:encode(#{
+        cluster => ~"many",
+        providers => #{here => #{type => local, hosts => Hosts}},
+        releases => #{code => #{code => [Ebin], applications => [sderl]}},
+        domains => #{one => #{provider => here}},
+        families => #{web => #{release => code, domains => [one], count => Hosts,
+                               limits => #{per_host => 1}}}
+    })),
+    Type = fun(What, Expected) ->
+        type(["bin/sderl ops ", What, " --dir ", filename:join(?config(folder, Config), "many")],
+             Expected, Config)
+    end,
+    _ = Type(["apply ", File], "... revision 1: all is as the file says"),
+    Said = Type("status --json", "..."),
+    #{~"done" := #{~"state" := ~"steady", ~"hosts" := Seen, ~"sent" := Sent}} =
+        json:decode(unicode:characters_to_binary(Said)),
+    ?assertEqual(lists:duplicate(Hosts, {~"up", 1}),
+                 [{State, Count} || #{~"state" := State, ~"instances" := Count} <- Seen]),
+    #{~"archives" := Archives, ~"archive_bytes" := Bytes, ~"control_bytes" := Control} = Sent,
+    ct:log("~b of ~b archives came from the service", [Archives, Hosts]),
+    ?assert(Archives >= 1 andalso Archives =< 8),
+    ?assert(Bytes > 0 andalso Control > 0),
+    _ = Type("destroy --yes", "... nothing of the cluster is left"),
+    _ = Type("stop", "..."),
+    await_none(?config(folder, Config)).
 
 type(Command, Expected, Config) ->
     Environment = [{"XDG_STATE_HOME", ?config(folder, Config)},
                    {"ERL_EPMD_PORT", ?config(epmd, Config)}],
     Port = open_port({spawn_executable, "/bin/sh"},
-                     [{args, ["-c", Command]}, {cd, root()}, {env, Environment}, binary,
-                      exit_status, stderr_to_stdout]),
+                     [{args, ["-c", lists:flatten(Command)]}, {cd, root()}, {env, Environment},
+                      binary, exit_status, stderr_to_stdout]),
     {Status, Said} = output(Port, <<>>),
     ct:log("$ ~ts~n~ts", [Command, Said]),
-    ?assertMatch({0, true, _, _}, {Status, is_match(Said, Expected), Command, Said}).
+    ?assertMatch({0, true, _, _}, {Status, is_match(Said, Expected), Command, Said}),
+    Said.
 
 output(Port, Said) ->
     receive
@@ -99,21 +132,10 @@ has(Text, Pid, File) ->
 is_epmd(Pid) -> {ok, ~"epmd\n"} =:= file:read_file("/proc/" ++ Pid ++ "/comm").
 
 %% The service answers `stop` before it is gone.
-is_ending(Pid) ->
-    await_end(Pid, erlang:monotonic_time(millisecond) + 60_000).
-
-await_end(Pid, Deadline) ->
-    case filelib:is_dir("/proc/" ++ Pid) of
-        false -> true;
-        true ->
-            case erlang:monotonic_time(millisecond) < Deadline of
-                true -> receive after 100 -> await_end(Pid, Deadline) end;
-                false -> false
-            end
-    end.
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
+await_none(Folder) ->
+    sderl_ops_awaits:await(fun() ->
+        case processes_of(Folder) of
+            [] -> true;
+            Pids -> Pids
+        end
+    end, 60_000).

@@ -8,15 +8,17 @@ service takes them over as they run.
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(sderl_ops_awaits, [free_port/0]).
+
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([taken_over/1, short_names/1, not_found/1, out_of_order/1]).
+-export([taken_over/1, handed_back/1, short_names/1, not_found/1, out_of_order/1]).
 
 -define(PATIENCE_MS, 180_000).
 
-suite() -> [{timetrap, {minutes, 8}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [taken_over, short_names, not_found, out_of_order].
+all() -> [taken_over, handed_back, short_names, not_found, out_of_order].
 
 init_per_suite(Config) ->
     case os:type() of
@@ -39,7 +41,7 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, Config) ->
     Folder = ?config(folder, Config),
     _ = [os:cmd("kill -9 " ++ Pid) || Pid <- processes_of(Folder)],
-    _ = os:cmd("epmd -kill"),
+    ok = sderl_ops_awaits:end_epmd(os:getenv("ERL_EPMD_PORT")),
     true = case ?config(epmd, Config) of
         false -> os:unsetenv("ERL_EPMD_PORT");
         Port -> os:putenv("ERL_EPMD_PORT", Port)
@@ -63,7 +65,9 @@ taken_over(Config) ->
     end),
 
     {ok, Text, _} = draft(hd(Nodes), Cookie),
-    #{~"families" := #{~"web" := #{~"count" := 3, ~"nodes" := Nodes, ~"release" := ~"code"}},
+    #{~"families" := #{~"web" := #{~"count" := 3,
+                                   ~"nodes" := [~"web1@127.0.0.1..web3@127.0.0.1"],
+                                   ~"release" := ~"code"}},
       ~"groups" := [#{~"name" := ~"shop", ~"nodes" := [#{~"family" := ~"web"}]}]} = File =
         json:decode(iolist_to_binary(Text)),
     start_service(Config),
@@ -100,6 +104,55 @@ taken_over(Config) ->
                  lists:sort(proplists:get_value(shop, call(hd(Nodes), s_group, own_s_groups, [],
                                                            Envoy)))),
     #{~"state" := ~"destroyed"} = ask(#{do => destroy}, Config),
+    ok = gen_server:stop(Envoy).
+
+%% Nodes that were taken over are handed back: one of them, so that it is left alone when the file
+%% changes and when it dies, and at the end all.
+handed_back(Config) ->
+    Nodes = [~"web1@127.0.0.1", ~"web2@127.0.0.1", ~"web3@127.0.0.1"],
+    Cookie = cookie(~"shop", Config),
+    [Pid1, Pid2, Pid3] = start_nodes(Nodes, "-name", library(), ~"shop", Config),
+    Envoy = envoy(long, ~"shop"),
+    {ok, shop, _} = call(hd(Nodes), s_group, new_s_group, [shop, atoms(Nodes)], Envoy),
+    {ok, Text, _} = draft(hd(Nodes), Cookie),
+    start_service(Config),
+    #{~"families" := #{~"web" := Web}} = File = json:decode(iolist_to_binary(Text)),
+    #{~"state" := ~"steady"} = ask(#{do => apply, file => write(File, Config)}, Config),
+    [?assertMatch({error, _, []}, refused(Request, Config))
+     || Request <- [#{do => release, instance => ~"web9"}, #{do => adopt, instance => ~"web2"}]],
+
+    #{~"released" := [~"web2"]} = ask(#{do => release, instance => ~"web2"}, Config),
+    kill_service(Config),
+    start_service(Config),
+    await(fun() -> state(Config) =:= ~"steady" end),
+    ?assertEqual([{~"web1", ~"adopted"}, {~"web2", ~"released"}, {~"web3", ~"adopted"}],
+                 instances(Config)),
+    [?assertMatch({error, _, []}, refused(Request, Config))
+     || Request <- [#{do => drain, instance => ~"web2"}, #{do => release, instance => ~"web2"}]],
+    Changed = File#{~"families" := #{~"web" => Web#{~"config" => #{sderl => #{tick_ms => 900}}}},
+                    ~"upgrade" => #{wait_s => 1}},
+    #{~"state" := ~"steady"} = ask(#{do => apply, file => write(Changed, Config)}, Config),
+    ?assertEqual([{~"web1", ~"up"}, {~"web2", ~"released"}, {~"web3", ~"up"}], instances(Config)),
+    ?assertEqual({false, true, false}, {is_alive(Pid1), is_alive(Pid2), is_alive(Pid3)}),
+    %% The nodes that were replaced are in the group that it has never left.
+    [?assertEqual(lists:sort(atoms(Nodes)),
+                  lists:sort(proplists:get_value(shop, call(Node, s_group, own_s_groups, [],
+                                                            Envoy)))) || Node <- Nodes],
+
+    %% Taken over again it is replaced, as it runs otherwise than the file says by now.
+    #{~"state" := ~"steady"} = ask(#{do => adopt, instance => ~"web2"}, Config),
+    ?assertEqual([~"up"], lists:usort([State || {_, State} <- instances(Config)])),
+    ?assertNot(is_alive(Pid2)),
+    #{~"state" := ~"destroyed"} = ask(#{do => destroy}, Config),
+
+    %% All of a cluster: what is destroyed then is the service's knowledge of it.
+    [Pid] = start_nodes([~"db1@127.0.0.1"], "-name", library(), ~"shop", Config),
+    {ok, Alone, _} = draft(~"db1@127.0.0.1", Cookie),
+    Db = json:decode(iolist_to_binary(Alone)),
+    #{~"state" := ~"steady"} = ask(#{do => apply, file => write(Db, Config)}, Config),
+    #{~"released" := [~"db1"]} = ask(#{do => release}, Config),
+    #{~"state" := ~"destroyed"} = ask(#{do => destroy}, Config),
+    ?assert(is_alive(Pid)),
     ok = gen_server:stop(Envoy).
 
 %% One node has the library, the other is a stock one with a name like no other's.
@@ -252,6 +305,9 @@ ask(Request, Config) ->
     {done, Done} = sderl_ops_client:ask(service(Config), Request#{who => ~"tester"}, Tell),
     Done.
 
+refused(Request, Config) ->
+    sderl_ops_client:ask(service(Config), Request#{who => ~"tester"}, fun(_) -> ok end).
+
 state(Config) ->
     #{~"state" := State} = ask(#{do => status}, Config),
     State.
@@ -271,17 +327,4 @@ has(Text, Pid, File) ->
         {error, _} -> false
     end.
 
-await(Fun) -> await(Fun, erlang:monotonic_time(millisecond) + ?PATIENCE_MS).
-
-await(Fun, Deadline) ->
-    case {Fun(), erlang:monotonic_time(millisecond) < Deadline} of
-        {true, _} -> ok;
-        {_, true} -> receive after 100 -> await(Fun, Deadline) end;
-        {Other, false} -> error({timeout, Other})
-    end.
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
+await(Fun) -> sderl_ops_awaits:await(Fun, ?PATIENCE_MS).

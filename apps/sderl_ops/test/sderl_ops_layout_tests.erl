@@ -10,9 +10,10 @@ layout() ->
 code() -> (layout())#{start := {code, [~"sderl", ~"crypto"]}}.
 
 files(Layout) ->
-    {ok, Archive} = sderl_ops_layout:archive(Layout),
-    {ok, Files} = erl_tar:extract({binary, iolist_to_binary(Archive)}, [memory]),
-    Files.
+    {ok, Entries} = sderl_ops_layout:entries(~"web1", Layout),
+    Archive = iolist_to_binary([Entries, sderl_ops_tar:closing()]),
+    {ok, Files} = erl_tar:extract({binary, Archive}, [memory]),
+    [{Name, Text} || {"web1/" ++ Name, Text} <- Files].
 
 text(Name, Layout) ->
     {Name, Text} = lists:keyfind(Name, 1, files(Layout)),
@@ -75,11 +76,11 @@ refused_test_() ->
     ],
     [{lists:flatten(io_lib:format("~0tp", [Change])),
       fun() ->
-          {error, Why} = sderl_ops_layout:archive(maps:merge(layout(), Change)),
+          {error, Why} = sderl_ops_layout:entries(~"web1", maps:merge(layout(), Change)),
           ?assertMatch({bad_layout, _, _}, Why),
           ?assert(string:length(sderl_ops_host:format_error(Why)) > 10)
       end}
      || Change <- Bad]
         ++ [?_assertEqual({error, {bad_layout, ~"env", ~"PASSWORD"}},
-                          sderl_ops_layout:archive(
+                          sderl_ops_layout:entries(~"web1",
                               (layout())#{env => #{~"PASSWORD" => <<"s", 0>>}}))].

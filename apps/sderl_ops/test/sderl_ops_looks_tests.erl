@@ -42,6 +42,26 @@ nothing_to_see_test() ->
     Looks = sderl_ops_looks:step_ended({lay_out, ~"web1"}, [], -500, sderl_ops_looks:new()),
     ?assertEqual([], sderl_ops_looks:unseen(Looks)).
 
+%% What goes on is of before, and looked at anew.
+forgotten_test() ->
+    Ref = make_ref(),
+    Other = make_ref(),
+    Went = sderl_ops_looks:began(Ref, ?HOST, -500, sderl_ops_looks:new()),
+    Both = sderl_ops_looks:began(Other, ?OTHER, -500, Went),
+    ?assertEqual([], sderl_ops_looks:due([?HOST, ?OTHER], -400, Both)),
+    Left = sderl_ops_looks:forget(?HOST, Both),
+    ?assertEqual(error, sderl_ops_looks:what(Ref, Left)),
+    ?assertMatch({ok, ?OTHER, _}, sderl_ops_looks:what(Other, Left)),
+    ?assertEqual([?HOST], sderl_ops_looks:due([?HOST, ?OTHER], -400, Left)),
+    Seen = (sderl_ops_observed:new())#{providers => #{
+        ~"cloud" => #{state => up, hosts => #{~"eu-1" => #{}, ~"eu-2" => #{}}},
+        ~"other" => #{state => failing, why => ~"no"}
+    }},
+    #{providers := #{~"cloud" := #{hosts := Hosts}}} =
+        sderl_ops_observed:forget_host(~"cloud/eu-1", Seen),
+    ?assertEqual([~"eu-2"], maps:keys(Hosts)),
+    ?assertEqual(Seen, sderl_ops_observed:forget_host(~"other/h1", Seen)).
+
 due_test() ->
     Watched = [nodes, ?HOST, ?OTHER],
     New = sderl_ops_looks:new(),
@@ -62,7 +82,7 @@ due_after_a_step_test() ->
     Ref = make_ref(),
     Busy = sderl_ops_looks:began(Ref, ?HOST, -850, Ended),
     ?assertEqual([], sderl_ops_looks:due([nodes, ?OTHER], -700, Busy)),
-    Again = sderl_ops_looks:ended(Ref, true, Busy),
+    Again = sderl_ops_looks:ended(Ref, true, -800, Busy),
     ?assertEqual([?HOST], sderl_ops_looks:due([nodes, ?OTHER], -700, Again)),
     ?assertEqual([], sderl_ops_looks:due([nodes, ?OTHER], -700, look({?HOST, -750, true}, Again))).
 
@@ -70,7 +90,7 @@ due_after_a_step_test() ->
 again_test() ->
     Ref = make_ref(),
     Busy = sderl_ops_looks:began(Ref, ?HOST, -900, sderl_ops_looks:new()),
-    ?assertEqual({ok, ?HOST}, sderl_ops_looks:what(Ref, Busy)),
+    ?assertEqual({ok, ?HOST, -900}, sderl_ops_looks:what(Ref, Busy)),
     Again = sderl_ops_looks:again(Busy),
     ?assertEqual(error, sderl_ops_looks:what(Ref, Again)),
     ?assertEqual([?HOST], sderl_ops_looks:due([?HOST], -800, Again)).
@@ -103,4 +123,4 @@ forgotten_hosts_test() ->
 
 look({What, Began, HasSeen}, Looks) ->
     Ref = make_ref(),
-    sderl_ops_looks:ended(Ref, HasSeen, sderl_ops_looks:began(Ref, What, Began, Looks)).
+    sderl_ops_looks:ended(Ref, HasSeen, Began, sderl_ops_looks:began(Ref, What, Began, Looks)).

@@ -119,6 +119,29 @@ random_faults_test_() ->
         end || Seed <- lists:seq(1, Count)]
     end}.
 
+%% Some receivers that fail at once may just have been down, so that is not for ever.
+star_ends_test() ->
+    Steps = [{fetch, <<"lab/", (integer_to_binary(N))/binary>>, ~"one"} || N <- lists:seq(1, 5)],
+    Sources = #{Step => ~"lab/9" || Step <- Steps},
+    Fail = fun(Step, {Memory, Notes, Now}) ->
+        {again, After, More} =
+            sderl_ops_relay:failed(Step, {relay, link, ~"no"},
+                                   sderl_ops_relay:begin_steps([Step], Sources, Memory), Now),
+        {After, Notes ++ More, Now}
+    end,
+    {Star, [{star, ~"lab", ~"no"}], _} =
+        lists:foldl(Fail, {sderl_ops_memory:new(), [], 1_000}, lists:sublist(Steps, 4)),
+    ?assertEqual([{~"lab", ~"no"}],
+                 sderl_ops_relay:stars(sderl_ops_relay:tidy([], 600_999, Star))),
+    Over = sderl_ops_relay:tidy([], 601_000, Star),
+    ?assertEqual([], sderl_ops_relay:stars(Over)),
+    Last = lists:last(Steps),
+    {Again, [{star, _, _}], _} = Fail(Last, {Over, [], 601_000}),
+    ?assertMatch([_], sderl_ops_relay:stars(sderl_ops_relay:tidy([], 601_001, Again))),
+    %% One that succeeds shows that they do reach each other.
+    Good = sderl_ops_relay:succeeded(Last, sderl_ops_relay:begin_steps([Last], Sources, Over)),
+    ?assertMatch({_, [], _}, lists:foldl(Fail, {Good, [], 601_000}, lists:sublist(Steps, 3))).
+
 %% A memory that a service without relays has stored.
 former_memory_test() ->
     Former = maps:remove(relays, sderl_ops_memory:new()),

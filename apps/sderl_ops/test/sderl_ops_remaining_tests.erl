@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-import(sderl_ops_cases, [desired/3, assigned/1, running/1]).
+
 -define(NOW, 1_000_000).
 
 count_test_() ->
@@ -39,39 +41,3 @@ steps(Desired, Observed, Memory) ->
     Steps.
 
 aside({Observed, Memory}) -> {Observed, sderl_ops_memory:set_aside(~"web3", Memory)}.
-
-%% After the first decision.
-assigned(#{hosts := Hosts} = Desired) ->
-    Observed = #{hosts => #{Host => #{state => up, releases => [], instances => #{}}
-                            || Host := _ <- Hosts},
-                 nodes => #{}, groups => #{}},
-    {Memory, _, _, _} =
-        sderl_ops_assign:assign(Desired, Observed, sderl_ops_memory:new(), ?NOW),
-    {Observed, Memory}.
-
-running(#{instances := Instances, groups := Groups} = Desired) ->
-    {#{hosts := Hosts}, #{assigned := Assigned} = Memory} = assigned(Desired),
-    There = #{Host => Seen#{
-                  releases := lists:usort([Sha || Id := #{release := Sha} <- Instances,
-                                                  map_get(Id, Assigned) =:= Host]),
-                  instances := #{Id => #{state => running, release => Sha, settings => Hash}
-                                 || Id := #{release := Sha, settings := Hash} <- Instances,
-                                    map_get(Id, Assigned) =:= Host}
-              } || Host := Seen <- Hosts},
-    {#{hosts => There, nodes => #{Id => #{state => up, health => ok} || Id := _ <- Instances},
-       groups => #{Name => Members || #{name := Name, members := Members} <- Groups}},
-     Memory}.
-
-desired(Count, Sum, Members) ->
-    {ok, File} = sderl_ops_file:check(#{
-        cluster => shop,
-        providers => #{here => #{type => local, hosts => 2}},
-        releases => #{one => #{folder => ~"rel", start => [~"bin/go"]}},
-        domains => #{all => #{provider => here}},
-        families => #{web => #{release => one, domains => [all], count => Count}},
-        groups => [#{name => some, nodes => Members} || Members =/= []]
-    }, ~"/base"),
-    {ok, Desired} = sderl_ops_desired:from(File, #{
-        revision => 1, sums => #{~"one" => Sum}, hosts => #{~"here" => [~"h1", ~"h2"]}
-    }),
-    Desired.

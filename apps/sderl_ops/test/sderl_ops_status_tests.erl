@@ -68,6 +68,31 @@ a_revision_that_is_refused_test() ->
     ?assertMatch(#{state := failed, problems := [~"revision 1 cannot be kept"], instances := [],
                    groups := []}, sderl_ops_status:status(View)).
 
+%% Whatever was counted before, what was given up is not under way.
+progress_test() ->
+    Desired = sderl_ops_cases:desired(2, ~"sum", []),
+    Of = fun(Changes) ->
+        View = maps:merge(view(#{}), Changes#{desired => Desired,
+                                              doing => [{start, ~"web1"}],
+                                              progress => #{done => 3, total => 12}}),
+        maps:with([state, progress, doing], sderl_ops_status:status(View))
+    end,
+    ?assertEqual(#{state => working, progress => #{done => 3, total => 12},
+                   doing => [~"start web1"]}, Of(#{done => false})),
+    ?assertMatch(#{progress := undefined},
+                 Of(#{done => false, waiting => [{{start, ~"web1"}, {quarantined, ~"no"}}]})).
+
+%% One that was handed back is told with its node and host.
+handed_back_test() ->
+    Desired = sderl_ops_cases:desired(2, ~"sum", [~"web1", ~"web2"]),
+    Of = #{node => ~"web2@h.x", host => ~"here/h1", as => ~"as"},
+    Memory = (sderl_ops_memory:new())#{released => #{~"web2" => Of}},
+    #{instances := Instances, groups := Groups} =
+        sderl_ops_status:status((view(#{}))#{desired := Desired, memory := Memory}),
+    ?assertMatch([_, #{id := ~"web2", state := released, node := ~"web2@h.x",
+                       host := ~"here/h1"}], Instances),
+    ?assertMatch([#{name := ~"some", members := 1}], Groups).
+
 reasons_of_steps_test() ->
     Words = fun(Why) ->
         unicode:characters_to_list(sderl_ops_note:words({failed, {start, ~"web1"}, Why}))

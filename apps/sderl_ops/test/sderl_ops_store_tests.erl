@@ -6,12 +6,15 @@
 store_test_() ->
     {setup, fun open/0, fun close/1, fun(Folder) ->
         [
+            {"a machine that crashes at once", fun() -> crash(Folder) end},
             {"revisions", fun revisions/0},
             {"what is remembered", fun memory/0},
             {"history", fun history/0},
             {"what another version has stored", fun another_version/0},
             {"old revisions", fun old_revisions/0},
-            {"over a restart", {timeout, 60, fun() -> restart(Folder) end}}
+            {"one that was deposed", fun deposed/0},
+            {"over a restart", {timeout, 60, fun() -> restart(Folder) end}},
+            {"in another store", {timeout, 60, fun() -> moved(Folder) end}}
         ]
     end}.
 
@@ -19,9 +22,9 @@ open() ->
     Name = lists:concat(["sderl_ops_store-", os:getpid(), "-",
                          erlang:unique_integer([positive])]),
     Folder = filename:join(filename:basedir(user_cache, "sderl"), Name),
-    ok = filelib:ensure_path(Folder),
+    ok = filelib:ensure_path(store(Folder)),
     {ok, _} = application:ensure_all_started(khepri),
-    ok = sderl_ops_store:open(Folder),
+    ok = sderl_ops_store:open(store(Folder)),
     Folder.
 
 close(Folder) ->
@@ -30,7 +33,14 @@ close(Folder) ->
     ok = application:stop(ra),
     ok = file:del_dir_r(Folder).
 
+store(Folder) -> filename:join(Folder, "store").
+
 revision(Why) -> #{prepared => #{}, by => ~"ann", at => 1, why => Why, force => false}.
+
+%% Which files belong to the store is on disk before anything is decided.
+crash(Folder) ->
+    {ok, Names} = file:read_file(filename:join(store(Folder), "names.dets")),
+    ?assertNotEqual(nomatch, binary:match(Names, sderl_ops_store:id())).
 
 revisions() ->
     ?assertEqual([], sderl_ops_store:clusters()),
@@ -87,15 +97,88 @@ history() ->
     Entry = fun(N) -> #{at => N, by => ~"ann", what => {start, ~"web1"}, result => ok} end,
     [ok = sderl_ops_store:note(~"shop", Entry(N)) || N <- lists:seq(1, 30)],
     ?assertEqual([{29, Entry(29)}, {30, Entry(30)}], sderl_ops_store:history(~"shop", 2)),
-    ?assertEqual(30, length(sderl_ops_store:history(~"shop", 1000))).
+    ?assertEqual(30, length(sderl_ops_store:history(~"shop", 1000))),
+    %% Of two that add entries none is lost, whoever has looked when.
+    Add = fun(N) -> as_other(fun() -> ok = sderl_ops_store:note(~"shop", Entry(N)) end) end,
+    [begin Add(2 * N - 1), ok = sderl_ops_store:note(~"shop", Entry(2 * N)) end
+     || N <- lists:seq(16, 65)],
+    ?assertEqual([{N, Entry(N)} || N <- lists:seq(1, 130)],
+                 sderl_ops_store:history(~"shop", 1000)),
+    ?assertEqual([{130, Entry(130)}], sderl_ops_store:history(~"shop", 1)).
+
+%% Nothing that it decides is stored, and nothing of what was stored since is lost.
+deposed() ->
+    Lease = fun(Epoch) ->
+        khepri:put(sderl_ops_store, sderl_ops_store:lease_path(),
+                   #{member => node(), epoch => Epoch, beat => 1})
+    end,
+    Entry = #{at => 1, by => ~"ann", what => {start, ~"web1"}, result => ok},
+    Before = sderl_ops_store:history(~"shop", 1000),
+    ok = Lease(5),
+    as_member(5, fun() -> ok = sderl_ops_store:note(~"shop", Entry) end),
+    ok = Lease(6),
+    as_member(5, fun() ->
+        ?assertEqual({error, deposed}, sderl_ops_store:confirm(5)),
+        ?assertError(_, sderl_ops_store:note(~"shop", Entry)),
+        ?assertError(_, sderl_ops_store:put(~"shop", paused, true)),
+        ?assertError(_, sderl_ops_store:add_revision(~"shop", revision(~"late"))),
+        ok = sderl_ops_store:drop_revisions(~"shop", [1])
+    end),
+    as_member(6, fun() -> ok = sderl_ops_store:confirm(6) end),
+    ok = sderl_ops_store:confirm(none),
+    ?assertEqual(length(Before) + 1, length(sderl_ops_store:history(~"shop", 1000))),
+    ?assertMatch([{1, _}, {2, _}], sderl_ops_store:revisions(~"shop")),
+    ?assertMatch(#{paused := false}, sderl_ops_store:all(~"shop")),
+    ?assertEqual([~"odd", ~"old", ~"shop"], sderl_ops_store:clusters()).
+
+as_member(Epoch, Fun) -> as_other(fun() -> ok = sderl_ops_store:act_with(Epoch), Fun() end).
+
+as_other(Fun) ->
+    {Pid, Ref} = spawn_monitor(Fun),
+    receive {'DOWN', Ref, process, Pid, Why} -> ?assertEqual(normal, Why) end.
 
 restart(Folder) ->
-    Before = {sderl_ops_store:revisions(~"shop"), sderl_ops_store:all(~"shop"),
-              sderl_ops_store:history(~"shop", 1000)},
-    ok = sderl_ops_store:close(),
-    ok = application:stop(khepri),
-    ok = application:stop(ra),
+    Before = all(),
+    stop(),
     {ok, _} = application:ensure_all_started(khepri),
-    ok = sderl_ops_store:open(Folder),
-    ?assertEqual(Before, {sderl_ops_store:revisions(~"shop"), sderl_ops_store:all(~"shop"),
-                          sderl_ops_store:history(~"shop", 1000)}).
+    ok = sderl_ops_store:open(store(Folder)),
+    ?assertEqual(Before, all()).
+
+%% What a service with one member had stored is all in the store that a member makes of it, wherever
+%% it was cut off before.
+moved(Folder) ->
+    Before = all(),
+    Self = #{node => node(), address => "127.0.0.1", port => 4381},
+    Mark = #{self => Self, members => [Self], stage => blank},
+    stop(),
+    [begin
+        ok = sderl_ops_moved:pack(Folder),
+        ?assert(sderl_ops_moved:is_there(Folder)),
+        ?assert(filelib:is_dir(store(Folder)))
+     end || _ <- [once, again]],
+    ok = sderl_ops_raft:write(Folder, Mark),
+    [?assertEqual({ok, blank}, sderl_ops_raft:open(Folder)) || _ <- [once, again]],
+    ?assert(filelib:is_dir(filename:join(Folder, "store-of-one"))),
+    ok = sderl_ops_raft:write(Folder, Mark#{stage := founding}),
+    ?assertEqual({ok, blank}, sderl_ops_raft:open(Folder)),
+    ok = sderl_ops_raft:found(Folder, Mark, []),
+    ?assertEqual(Before, all()),
+    ?assertEqual({ok, none}, sderl_ops_raft:lease()),
+    Lease = fun(Epoch) -> #{member => node(), epoch => Epoch, beat => 0} end,
+    ?assertEqual(ok, sderl_ops_raft:swap(none, Lease(8))),
+    ?assertMatch({error, _}, sderl_ops_raft:swap(none, Lease(9))),
+    ?assertEqual({ok, Lease(8)}, sderl_ops_raft:lease()),
+    stop(),
+    ?assertEqual({ok, member}, sderl_ops_raft:open(Folder)),
+    ok = sderl_ops_raft:fence(30_000),
+    ?assertEqual(Before, all()),
+    ?assertNot(sderl_ops_moved:is_there(Folder)).
+
+all() ->
+    [{Cluster, sderl_ops_store:revisions(Cluster), sderl_ops_store:all(Cluster),
+      sderl_ops_store:history(Cluster, 1000)} || Cluster <- sderl_ops_store:clusters()].
+
+stop() ->
+    ok = sderl_ops_store:close(),
+    _ = [application:stop(Name) || Name <- [khepri, ra]],
+    ok.

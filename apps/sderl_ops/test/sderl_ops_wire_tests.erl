@@ -15,6 +15,9 @@ requests_test_() ->
             #{do => scale, family => ~"web", count => 3, force => false, wait => true,
               who => ~"me"},
             #{do => drain, instance => ~"web1", wait => true, who => ~"me"},
+            #{do => adopt, instance => ~"web1", wait => false, who => ~"me"},
+            #{do => release, instance => ~"web1", who => ~"me"},
+            #{do => release, who => ~"me"},
             #{do => destroy, wait => true, who => ~"me"}
         ]].
 
@@ -30,8 +33,10 @@ refused_test_() ->
      || {Line, Sentence} <- [
             {~"x", "line 1: this is not JSON ('x' is not expected here)"},
             {~"{}", "do is missing: it is a type of request: \"hello\" or \"plan\" or \"apply\" "
-                    "or \"status\" or \"history\" or \"rollback\" or \"scale\" or \"drain\" or "
-                    "\"undrain\" or \"pause\" or \"resume\" or \"destroy\" or "
+                    "or \"status\" or \"remaining\" or \"history\" or \"rollback\" or "
+                    "\"scale\" or \"drain\" or "
+                    "\"undrain\" or \"adopt\" or \"release\" or \"members\" or \"add_member\" or "
+                    "\"remove_member\" or \"pause\" or \"resume\" or \"destroy\" or "
                     "\"stop\""},
             {~B|{"do": "apply"}|, "file is missing: it is the absolute path of a file: text of 1 "
                                      "to 4096 bytes"},

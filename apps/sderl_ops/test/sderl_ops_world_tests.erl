@@ -121,6 +121,40 @@ adopted_and_dead_test_() ->
                                                 sderl_ops_step:instance(Step) =/= undefined]))
     end}.
 
+%% What was handed back is left alone by all that is done meanwhile, and is replaced like others
+%% when it was taken over again.
+handed_back_test_() ->
+    To = {60_000, {operator, {revision, fun to_two/1}}},
+    {timeout, 60, fun() ->
+        Released = sderl_ops_world:run(adopting(operation([{30_000, release(~"web2")}, To]))),
+        ?assertEqual([], sderl_ops_world_check:final(Released)),
+        ?assertEqual([~"web1", ~"web3"],
+                     [Id || Id <- touched(Released), <<"web", _/binary>> <- [Id]]),
+        Adopted = sderl_ops_world:run(adopting(operation(
+            [{30_000, release(~"web2")}, To, {200_000, adopt(~"web2")}]))),
+        ?assertEqual([], sderl_ops_world_check:final(Adopted)),
+        ?assertEqual([~"web1", ~"web2", ~"web3"],
+                     [Id || Id <- touched(Adopted), <<"web", _/binary>> <- [Id]])
+    end}.
+
+touched(World) ->
+    lists:usort([sderl_ops_step:instance(Step) || {_, Step} <- World#world.log,
+                                                  sderl_ops_step:instance(Step) =/= undefined]).
+
+release(Id) -> {operator, {memory, released(fun(Memory) ->
+    sderl_ops_released:release(Id, false, Memory)
+end)}}.
+
+adopt(Id) -> {operator, {memory, released(fun(Memory) ->
+    sderl_ops_released:take_back(Id, Memory)
+end)}}.
+
+released(Change) ->
+    fun(Memory) ->
+        {ok, After} = Change(Memory),
+        After
+    end.
+
 adopting(Options) -> maps:merge(Options, adopted()).
 
 adopted() ->

@@ -20,6 +20,17 @@ answer(history, #{~"revisions" := []}) ->
 answer(history, #{~"revisions" := Revisions}) ->
     {ok, sderl_table:text(["revision", "at", "who", "result", "what"],
                           cells([~"revision", ~"at", ~"who", ~"result", ~"what"], Revisions))};
+answer(members, #{~"members" := Members}) ->
+    {ok, sderl_table:text(["member", "state", "store", "acts"],
+                          [[show(maps:get(~"member", Member, null)),
+                            show(maps:get(~"state", Member, null)),
+                            store(maps:get(~"store", Member, null)),
+                            case Member of #{~"acts" := true} -> "acts"; _ -> "" end]
+                           || Member <- Members, is_map(Member)])};
+answer(release, #{~"released" := Ids}) ->
+    {ok, [lists:join(", ", Ids), case Ids of [_] -> " runs"; _ -> " run" end,
+          " on; nothing is done about ", case Ids of [_] -> "it"; _ -> "them" end, " until "
+          "\"bin/sderl ops adopt\"\n"]};
 answer(stop, _) ->
     {ok, "the service has ended; the cluster goes on\n"};
 answer(Do, #{~"state" := State} = Done) ->
@@ -31,6 +42,10 @@ answer(Do, #{~"state" := State} = Done) ->
     end;
 answer(_, _) ->
     {ok, "done\n"}.
+
+store(~"has_it") -> "has it";
+store(~"expected") -> "may join";
+store(Other) -> show(Other).
 
 state(_, ~"steady") -> "all is as the file says";
 state(_, ~"working") -> "it is being done; \"bin/sderl ops status\" tells how far it is";
@@ -65,6 +80,9 @@ refused(Refused) -> ["\"apply\" refuses it without --force:\n", bullets(Refused)
 status(#{~"cluster" := Cluster, ~"revision" := Revision, ~"state" := State} = Done) ->
     [
         ["cluster ", show(Cluster), ", revision ", show(Revision), ": ", show(State), "\n"],
+        [["under way, ", show(At), " of ", show(Total), " steps done:\n",
+          bullets(texts(~"doing", Done))]
+         || #{~"progress" := #{~"done" := At, ~"total" := Total}} <- [Done]],
         table("\n", ["instance", "node", "host", "release", "state", "why"],
               [~"id", ~"node", ~"host", ~"release", ~"state", ~"why"], ~"instances", Done),
         table("\n", ["host", "state", "instances", "why"],

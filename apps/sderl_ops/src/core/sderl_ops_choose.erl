@@ -8,6 +8,8 @@ nothing that touches a group while that is being changed.
 `at_once` of the desired state says how many; left out, it is 8 steps, 4 fetches, and for each host
 its share of the steps and at least 2. A fetch that another host gives is not among the steps and
 fetches that are counted, as the service has next to nothing to do with it (`m:sderl_ops_relay`).
+Nor is what lays an instance out: that takes a moment, whatever is laid out while others start need
+not be waited for, and what is laid out together on a host costs little more than one.
 """.
 
 -include("sderl_ops_view.hrl").
@@ -20,9 +22,15 @@ fetches that are counted, as the service has next to nothing to do with it (`m:s
     #{sderl_ops_step:step() =>
           {sderl_ops_step:about(), sderl_ops_desired:restart() | undefined}}.
 
+%% What is counted: steps on a host, and apart from them those that lay out.
+-type place() :: sderl_ops_desired:host_id() | {lay_out, sderl_ops_desired:host_id()}.
+
 -define(STEPS, 8).
 -define(FETCHES, 4).
 -define(LEAST_PER_HOST, 2).
+%% At least; many at a time on a host would keep the first of them waiting for the last.
+-define(LAYOUTS, 64).
+-define(LAYOUTS_PER_HOST, 8).
 %% A program that hangs leaves room for what is done on hosts.
 -define(MACHINES, 4).
 
@@ -31,10 +39,11 @@ fetches that are counted, as the service has next to nothing to do with it (`m:s
     unfinished :: #{Name :: binary() => []},
     %% How many may still be chosen.
     steps :: integer(),
+    layouts :: integer(),
     machines :: integer(),
     sources :: #{sderl_ops_step:step() => sderl_ops_relay:source()},
     per_host :: pos_integer(),
-    at_host :: #{sderl_ops_desired:host_id() => pos_integer()},
+    at_host :: #{place() => pos_integer()},
     %% Groups of which a member is on its way out.
     leaving :: #{Name :: binary() => []},
     groups_running :: boolean(),
@@ -69,18 +78,21 @@ give(Relayed, Choice) ->
 
 new(Ready, Unfinished, #view{running = Running, busy = Busy, desired = Desired} = View) ->
     #view{memory = Memory} = View,
-    Steps = [Step || Step := _ <- Running, not sderl_ops_relay:is_relayed(Step, Memory)],
+    {Layouts, Others} = lists:partition(fun is_layout/1, maps:keys(Running)),
+    Steps = [Step || Step <- Others, not sderl_ops_relay:is_relayed(Step, Memory)],
     AtOnce = maps:get(at_once, Desired, #{}),
     Most = maps:get(steps, AtOnce, ?STEPS),
     #choice{
         view = View,
         unfinished = #{Name => [] || {Name, _} <- Unfinished},
         steps = Most - length(Steps),
+        layouts = max(?LAYOUTS, Most) - length(Layouts),
         machines = ?MACHINES - length([Kind || {Kind, _} <- Steps, is_of_machine(Kind)]),
         sources = sderl_ops_relay:sources([Step || {fetch, _, _} = Step := _ <- Ready],
                                           maps:get(fetches, AtOnce, ?FETCHES), View),
         per_host = maps:get(per_host, AtOnce, share(Most, View)),
-        at_host = lists:foldl(fun(Step, Acc) -> add(host(Step, View), Acc) end, #{}, Steps),
+        at_host = lists:foldl(fun(Step, Acc) -> add(place(Step, View), Acc) end, #{},
+                              Layouts ++ Steps),
         leaving = #{Name => [] || Id := {drain, _} <- Busy,
                                   Name <- sderl_ops_members:seen_in(Id, View)},
         groups_running = is_map_key(groups, Running)
@@ -93,19 +105,36 @@ share(Most, #view{observed = #{hosts := Hosts}}) ->
 
 next([], #choice{chosen = Chosen, waiting = Waiting}) ->
     {lists:reverse(Chosen), lists:reverse(Waiting)};
-next(Rest, #choice{steps = Steps, waiting = Waiting} = Choice) when Steps =< 0 ->
+next(Rest, #choice{steps = Steps, layouts = Layouts, waiting = Waiting} = Choice)
+  when Steps =< 0, Layouts =< 0 ->
     next([], Choice#choice{waiting = lists:reverse([{Step, at_once} || {_, Step} <- Rest],
                                                    Waiting)});
 next([{_, Step} | Rest], Choice) ->
     #choice{view = View, at_host = AtHost, chosen = Chosen, waiting = Waiting} = Choice,
-    case hindrance(Step, Choice) of
+    case room(Step, Choice) > 0 andalso hindrance(Step, Choice) of
+        false ->
+            next(Rest, Choice#choice{waiting = [{Step, at_once} | Waiting]});
         none ->
-            Taken = Choice#choice{steps = Choice#choice.steps - 1,
-                                  at_host = add(host(Step, View), AtHost),
-                                  chosen = [Step | Chosen]},
+            Taken = count(Step, Choice#choice{at_host = add(place(Step, View), AtHost),
+                                              chosen = [Step | Chosen]}),
             next(Rest, note(Step, Taken));
         Why ->
             next(Rest, Choice#choice{waiting = [{Step, Why} | Waiting]})
+    end.
+
+is_layout({lay_out, _}) -> true;
+is_layout(_) -> false.
+
+room(Step, #choice{steps = Steps, layouts = Layouts}) ->
+    case is_layout(Step) of
+        true -> Layouts;
+        false -> Steps
+    end.
+
+count(Step, #choice{steps = Steps, layouts = Layouts} = Choice) ->
+    case is_layout(Step) of
+        true -> Choice#choice{layouts = Layouts - 1};
+        false -> Choice#choice{steps = Steps - 1}
     end.
 
 note({Kind, _}, #choice{machines = Machines} = Choice) when Kind =:= create; Kind =:= delete ->
@@ -126,8 +155,12 @@ hindrance({Kind, _}, #choice{machines = Machines}) when Kind =:= create; Kind =:
         _ -> at_once
     end;
 hindrance(groups, _) -> none;
-hindrance(Step, #choice{view = View, at_host = AtHost, per_host = Most} = Choice) ->
-    case maps:get(host(Step, View), AtHost, 0) of
+hindrance(Step, #choice{view = View, at_host = AtHost, per_host = PerHost} = Choice) ->
+    Most = case is_layout(Step) of
+        true -> max(?LAYOUTS_PER_HOST, PerHost);
+        false -> PerHost
+    end,
+    case maps:get(place(Step, View), AtHost, 0) of
         Count when Count >= Most -> at_once;
         _ -> hindrance_of_groups(Step, Choice)
     end.
@@ -152,6 +185,12 @@ hindrance_of_groups(Step, #choice{view = View, unfinished = Unfinished} = Choice
 
 first([Why | _]) -> Why;
 first([]) -> none.
+
+place(Step, View) ->
+    case {is_layout(Step), host(Step, View)} of
+        {true, Host} when Host =/= undefined -> {lay_out, Host};
+        {_, Host} -> Host
+    end.
 
 host({fetch, Host, _}, _) -> Host;
 host({remove, Host, _}, _) -> Host;

@@ -252,7 +252,7 @@ host_facts(#{domains := Domains, providers := Providers}, Hosts) ->
     ).
 
 -doc "The labels of a domain, with `region` and `rack`.".
--spec host_labels(sderl_ops_file:domain()) -> #{binary() => binary()}.
+-spec host_labels(sderl_ops_file:domain() | pool()) -> #{binary() => binary()}.
 host_labels(#{labels := Labels} = Domain) ->
     Placed = #{atom_to_binary(Key) => Value
                || Key := Value <- maps:with([region, rack], Domain)},

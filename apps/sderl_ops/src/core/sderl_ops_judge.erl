@@ -55,7 +55,12 @@ judge_here(Id, View) ->
 
 judge_undesired(_, _, undefined, _) -> settled;
 judge_undesired(Id, _, #{state := running}, View) -> leave(Id, none, View);
-judge_undesired(Id, Host, _, View) -> attempt({remove, Host, Id}, none, View).
+%% While it is there it is known which of the groups' members was its node.
+judge_undesired(Id, Host, _, View) ->
+    case sderl_ops_members:left_in(Id, View) of
+        [] -> attempt({remove, Host, Id}, none, View);
+        [Name | _] -> {waiting, {instance, Id}, {listed, Name}}
+    end.
 
 judge_aside(Id, #{state := running}, View) -> leave(Id, none, View);
 judge_aside(_, _, _) -> settled.
@@ -125,7 +130,10 @@ fetch(Host, Release, #view{observed = Observed, running = Running} = View) ->
             end
     end.
 
-%% A node that does not answer cannot leave its groups.
+%% A node that does not answer cannot leave its groups. A service that has just begun, and has not
+%% asked the nodes yet, does not know of any whether it answers.
+leave(Id, _, #view{seen_in = unknown}) ->
+    {waiting, {instance, Id}, {node, unseen}};
 leave(Id, About, #view{memory = #{drained := Drained}} = View) ->
     case sderl_ops_view:is_up(Id, View) andalso not is_map_key(Id, Drained) of
         true -> attempt({drain, Id}, About, View);

@@ -7,7 +7,7 @@ or stops.
 
 -include("sderl_ops_view.hrl").
 
--export([groups/1, unfinished/1, due/3, seen_in/2]).
+-export([groups/1, unfinished/1, due/3, seen_in/2, left_in/2]).
 -export_type([unfinished/0]).
 
 -doc "Groups that are not as they are to be, with those who are up and are to be in them.".
@@ -15,9 +15,14 @@ or stops.
 
 -doc "The groups as they are to be now: without those that leave.".
 -spec groups(sderl_ops_view:view()) -> [sderl_ops_desired:group()].
-groups(#view{desired = #{groups := Groups}} = View) ->
+groups(View) ->
     [Group#{members := [Id || Id <- Members, stays(Id, View)]}
-     || #{members := Members} = Group <- Groups].
+     || #{members := Members} = Group <- ours(View)].
+
+%% Without those that only nodes have which are none of the service's any more.
+ours(#view{desired = #{groups := Groups}} = View) ->
+    [Group || #{name := Name} = Group <- Groups,
+              not is_map_key(elsewhere, Group) orelse in(Name, View) =/= []].
 
 stays(Id, #view{memory = #{drained := Drained}} = View) ->
     not is_map_key(Id, Drained) andalso not sderl_ops_view:is_leaving(Id, View).
@@ -31,9 +36,11 @@ unfinished(#view{seen_in = unknown}) -> [];
 unfinished(#view{seen_in = SeenIn} = View) ->
     #view{desired = #{groups := Groups}} = View,
     Names = #{Name => [] || #{name := Name} <- Groups},
-    [{Name, Up} || #{name := Name, members := Members} <- Groups,
+    [{Name, Up} || #{name := Name, members := Members} <- ours(View),
                    Up <- [[Id || Id <- Members, stays(Id, View), sderl_ops_view:is_up(Id, View)]],
-                   differs(Members, Up, maps:get(Name, SeenIn, #{}), View)]
+                   differs(Members, Up, maps:get(Name, SeenIn, #{}), View)
+                       orelse lists:any(fun(Id) -> is_left_in(Id, Name, View) end,
+                                        listed(Name, View))]
         ++ [{Name, []} || Name := In <- SeenIn, not is_map_key(Name, Names),
                           has_others(In, [], View)].
 
@@ -65,3 +72,26 @@ due(Unfinished, Active, #view{desired = #{groups := Groups}, seen_in = SeenIn}) 
 -spec seen_in(sderl_ops_desired:instance_id(), sderl_ops_view:view()) -> [Name :: binary()].
 seen_in(_, #view{seen_in = unknown}) -> [];
 seen_in(Id, #view{seen_in = SeenIn}) -> [Name || Name := #{Id := _} <- SeenIn].
+
+-doc """
+The groups whose members list an instance that is gone and not to be there, and which they will not
+forget by themselves.
+""".
+-spec left_in(sderl_ops_desired:instance_id(), sderl_ops_view:view()) -> [Name :: binary()].
+left_in(Id, #view{desired = #{groups := Groups}} = View) ->
+    [Name || #{name := Name} <- Groups, lists:member(Id, listed(Name, View)),
+             is_left_in(Id, Name, View)].
+
+%% What was handed back since the last look stays in its groups.
+listed(Name, #view{observed = Observed, memory = Memory}) ->
+    [Id || Id <- maps:get(Name, maps:get(listed, Observed, #{}), []),
+           not sderl_ops_released:is_released(Id, Memory)].
+
+%% Somebody who stays has to be asked to remove it.
+is_left_in(Id, Name, #view{desired = #{instances := Instances}} = View) ->
+    not is_map_key(Id, Instances)
+        andalso not sderl_ops_view:is_up(Id, View)
+        andalso lists:any(fun(Other) -> sderl_ops_view:stays(Other, View) end, in(Name, View)).
+
+in(_, #view{seen_in = unknown}) -> [];
+in(Name, #view{seen_in = SeenIn}) -> maps:keys(maps:get(Name, SeenIn, #{})).

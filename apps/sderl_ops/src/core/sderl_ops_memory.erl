@@ -17,6 +17,7 @@ and another service that begins with it goes on where this one ended.
 - `assigned`: the host of each instance.
 - `adopted`: instances whose nodes ran before (`m:sderl_ops_adopted`); what an earlier
   version stored has none.
+- `released`: those of them that were handed back (`m:sderl_ops_released`).
 - `unreachable`: hosts that do not answer, since when.
 - `attempts`: steps that failed.
 - `begun`: what running steps are for.
@@ -34,6 +35,7 @@ and another service that begins with it goes on where this one ended.
     version := 1,
     assigned := #{sderl_ops_desired:instance_id() => sderl_ops_desired:host_id()},
     adopted => #{sderl_ops_desired:instance_id() => sderl_ops_adopted:adopted()},
+    released => #{sderl_ops_desired:instance_id() => sderl_ops_released:released()},
     unreachable := #{sderl_ops_desired:host_id() => time()},
     attempts := #{sderl_ops_step:step() => attempt()},
     begun := #{sderl_ops_step:step() => sderl_ops_step:about()},
@@ -76,6 +78,7 @@ new() ->
         version => 1,
         assigned => #{},
         adopted => #{},
+        released => #{},
         unreachable => #{},
         attempts => #{},
         begun => #{},

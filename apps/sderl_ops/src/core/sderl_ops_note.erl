@@ -40,7 +40,7 @@ words({good, Family, Revision}) ->
     io_lib:format("~ts runs as revision ~b says", [Family, Revision]);
 words({star, Provider, Why}) ->
     ["hosts of ", Provider, " do not reach each other, so the service sends each its archive: ",
-     reason(Why), "; `resume` tries again"].
+     reason(Why), "; one of them tries again after 10 minutes, or after `resume`"].
 
 -doc "Why something failed or is not done yet, in words.".
 -spec reason(term()) -> unicode:chardata().
@@ -54,6 +54,8 @@ reason(exited) -> "it ended by itself";
 reason({exited, Most, times_within_s, Seconds}) ->
     io_lib:format("it ended by itself ~b times in ~b s", [Most, Seconds]);
 reason({node, down}) -> "its node does not answer";
+reason({listed, Group}) -> ["members of the group ", Group, " still list it"];
+reason({node, unseen}) -> "the nodes have not been asked yet";
 reason({host, Host, unseen}) -> [Host, " was not looked at yet"];
 reason({host, Host, State}) -> [Host, " is ", atom_to_list(State)];
 reason({not_seen_yet, Host}) -> [Host, " was not looked at yet"];

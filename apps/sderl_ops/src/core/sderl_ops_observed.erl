@@ -5,7 +5,8 @@ What is seen of a cluster: hosts with what lies and runs there, the nodes that a
 groups that they are in.
 
 A host that is not among `hosts` has not been looked at yet. A node that is not among `nodes` is
-down. Groups may be unknown, as at a time when no node can be asked.
+down. Groups may be unknown, as at a time when no node can be asked. `listed` are instances that a
+group's members have for members, and that do not say so themselves: they are down, as a rule.
 """.
 
 -export([new/0, host_state/2, instance_at/3, has_release/3, layout/1, is_up/2, is_healthy/2]).
@@ -17,6 +18,7 @@ down. Groups may be unknown, as at a time when no node can be asked.
     hosts := #{sderl_ops_desired:host_id() => host_seen()},
     nodes := #{sderl_ops_desired:instance_id() => node_seen()},
     groups := unknown | #{Name :: binary() => [sderl_ops_desired:instance_id()]},
+    listed => #{Name :: binary() => [sderl_ops_desired:instance_id()]},
     providers => #{Provider :: binary() => provider_seen()}
 }.
 -doc "What a provider that is a program says that there is, by the names of hosts.".
@@ -84,9 +86,18 @@ has_release(Host, Sha, #{hosts := Hosts}) ->
 -spec provider(binary(), observed()) -> provider_seen() | unseen.
 provider(Name, Observed) -> maps:get(Name, maps:get(providers, Observed, #{}), unseen).
 
--doc "Without a host that is there no more.".
+-doc "Without a host that is there no more, also in what its provider has listed.".
 -spec forget_host(sderl_ops_desired:host_id(), observed()) -> observed().
-forget_host(Host, #{hosts := Hosts} = Observed) -> Observed#{hosts := maps:remove(Host, Hosts)}.
+forget_host(Host, #{hosts := Hosts} = Observed) ->
+    [Provider, Name] = binary:split(Host, ~"/"),
+    Left = Observed#{hosts := maps:remove(Host, Hosts)},
+    case Left of
+        #{providers := #{Provider := #{hosts := Listed} = Seen} = Providers} ->
+            Without = Seen#{hosts := maps:remove(Name, Listed)},
+            Left#{providers := Providers#{Provider := Without}};
+        #{} ->
+            Left
+    end.
 
 -spec layout(instance_seen()) -> layout().
 layout(#{release := Release, settings := Settings}) -> {Release, Settings}.

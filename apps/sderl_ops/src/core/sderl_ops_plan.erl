@@ -127,7 +127,8 @@ done({remove, Host, Id}, _, _, Observed) ->
 done(groups, Desired, Memory, Observed) ->
     Groups = sderl_ops_reconcile:groups(Desired, Observed, Memory),
     Observed#{groups := #{Name => [Id || Id <- Ids, sderl_ops_observed:is_up(Id, Observed)]
-                          || #{name := Name, members := Ids} <- Groups}}.
+                          || #{name := Name, members := Ids} <- Groups},
+              listed => #{}}.
 
 %% Nothing lies there of one that ran before.
 set(Id, State, Memory, Observed) ->

@@ -10,7 +10,8 @@ The service keeps to this:
 - It stores the memory that `steps/5` returns before it runs these steps, and the memory that
   `ended/4` returns soon.
 - A step is among `Running` until its host and the nodes there (for `groups`: all that answer) have
-  been looked at by a look that began after the step had ended.
+  been looked at by a look that began after the step had ended, or the step has told itself what is
+  there then.
 - In which groups a node is has been seen by the look that saw it up, or by a later one.
 - It looks at all hosts of the desired state and of `assigned`; a host that its provider no longer
   has is `gone`.
@@ -56,9 +57,10 @@ they wait for. `done`: everything is as it is to be, as far as anything can be d
             sderl_ops_memory:memory(), [sderl_ops_step:step()], sderl_ops_memory:time()) ->
     result().
 steps(Desired, Observed, Memory, Running, Now) ->
-    {Supplied, Wanted} = supply(Desired, Observed, tidy(Running, Memory), Running, Now),
+    Tidied = sderl_ops_released:forget(Desired, tidy(Running, Now, Memory)),
+    {Supplied, Wanted} = supply(Desired, Observed, Tidied, Running, Now),
     {View0, Notes} = look(Desired, Observed, adopt(Desired, Observed, Supplied), Running, Now),
-    View1 = forget_drained(forget_attempts(forget_relays(View0))),
+    View1 = forget_drained(forget_aside(forget_attempts(forget_relays(View0)))),
     Judged = judge_all(View1),
     {View, Quarantined} = quarantine(Judged#judged.quarantine, View1),
     Unfinished = sderl_ops_members:unfinished(View),
@@ -155,9 +157,9 @@ look(Desired, Seen, #{failed := Failed} = Memory0, Running, Now) ->
     end.
 
 %% Drains of a service of before may still go on.
-tidy(Running, #{begun := Begun} = Memory) ->
+tidy(Running, Now, #{begun := Begun} = Memory) ->
     Drains = [Step || {drain, _} = Step := _ <- Begun],
-    sderl_ops_relay:tidy(Running, Memory#{begun := maps:with(Drains ++ Running, Begun)}).
+    sderl_ops_relay:tidy(Running, Now, Memory#{begun := maps:with(Drains ++ Running, Begun)}).
 
 forget_relays(#view{desired = #{releases := Releases}, memory = Memory} = View) ->
     View#view{memory = sderl_ops_relay:forget(Releases, Memory)}.
@@ -178,6 +180,16 @@ forget_attempts(#view{desired = #{instances := Instances, releases := Releases},
                        orelse is_map_key(Id, Places)
            end,
     View#view{memory = sderl_ops_attempts:forget(Keep, Memory)}.
+
+%% One of that name that comes later is another.
+forget_aside(#view{memory = #{aside := Aside}} = View) when Aside =:= #{} ->
+    View;
+forget_aside(#view{desired = #{instances := Instances}, places = Places, memory = Memory} = View) ->
+    #{aside := Aside, assigned := Assigned} = Memory,
+    Known = fun(Id, _) ->
+        is_map_key(Id, Instances) orelse is_map_key(Id, Assigned) orelse is_map_key(Id, Places)
+    end,
+    View#view{memory = Memory#{aside := maps:filter(Known, Aside)}}.
 
 %% Who does not leave any more, or is gone, is to be in its groups again when it runs.
 forget_drained(#view{memory = Memory, running = Running} = View) ->

@@ -18,7 +18,7 @@ What has to be remembered is in the memory, under `relays`.
 -include("sderl_ops_view.hrl").
 
 -export([new/0, sources/3, source/2, is_relayed/2]).
--export([begin_steps/3, tidy/2, succeeded/2, failed/4, forget/2, resume/1, stars/1]).
+-export([begin_steps/3, tidy/3, succeeded/2, failed/4, forget/2, resume/1, stars/1]).
 -export_type([relays/0, source/0, side/0]).
 
 -type source() :: service | sderl_ops_desired:host_id().
@@ -33,6 +33,7 @@ What has to be remembered is in the memory, under `relays`.
 - `bad`: hosts that could not give a release, until when they are not asked again.
 - `failures`: how often in a row hosts of a provider did not reach each other.
 - `stars`: providers whose hosts do not reach each other, and what was said.
+- `until`: when the hosts of such a provider are tried again.
 """.
 -type relays() :: #{
     from := #{sderl_ops_step:step() => source()},
@@ -41,7 +42,8 @@ What has to be remembered is in the memory, under `relays`.
     bad := #{{sderl_ops_desired:host_id(), sderl_ops_desired:sha()} =>
                  Until :: sderl_ops_memory:time()},
     failures := #{Provider :: binary() => pos_integer()},
-    stars := #{Provider :: binary() => Why :: term()}
+    stars := #{Provider :: binary() => Why :: term()},
+    until => #{Provider :: binary() => sderl_ops_memory:time()}
 }.
 
 %% How many a host gives to at a time.
@@ -55,10 +57,14 @@ What has to be remembered is in the memory, under `relays`.
 %% Failures in a row after which the hosts of a provider count as ones that do not reach each other.
 -define(FAILURES, 4).
 -define(BAD_MS, 300_000).
+%% Some may have failed at once, as they were down. After so long one of them is tried again, and
+%% another failure is enough.
+-define(STAR_MS, 600_000).
 
 -spec new() -> relays().
 new() ->
-    #{from => #{}, sent => #{}, tried => #{}, bad => #{}, failures => #{}, stars => #{}}.
+    #{from => #{}, sent => #{}, tried => #{}, bad => #{}, failures => #{}, stars => #{},
+      until => #{}}.
 
 %% A memory that was stored by a version without relays has none.
 relays(Memory) -> maps:get(relays, Memory, new()).
@@ -247,10 +253,26 @@ begin_one({Step, Sha, service}, #{from := From, sent := Sent} = Relays) ->
 begin_one({Step, _, Giver}, #{from := From} = Relays) ->
     Relays#{from := From#{Step => Giver}}.
 
--doc "Forgets what a service of before had begun.".
--spec tidy([sderl_ops_step:step()], sderl_ops_memory:memory()) -> sderl_ops_memory:memory().
-tidy(Running, Memory) ->
-    change(Memory, fun(#{from := From} = Relays) -> Relays#{from := maps:with(Running, From)} end).
+-doc """
+Forgets what a service of before had begun, and that hosts did not reach each other long ago.
+""".
+-spec tidy([sderl_ops_step:step()], Now :: sderl_ops_memory:time(), sderl_ops_memory:memory()) ->
+    sderl_ops_memory:memory().
+tidy(Running, Now, Memory) ->
+    change(Memory, fun(#{from := From} = Relays) ->
+        try_again(Now, Relays#{from := maps:with(Running, From)})
+    end).
+
+try_again(Now, #{until := Until, stars := Stars, failures := Failures} = Relays) ->
+    case [Provider || Provider := At <- Until, At =< Now] of
+        [] ->
+            Relays;
+        Over ->
+            Relays#{until := maps:without(Over, Until), stars := maps:without(Over, Stars),
+                    failures := maps:merge(Failures, #{Of => ?FAILURES - 1 || Of <- Over})}
+    end;
+try_again(_, Relays) ->
+    Relays.
 
 -doc "A fetch has succeeded.".
 -spec succeeded(sderl_ops_step:step(), sderl_ops_memory:memory()) -> sderl_ops_memory:memory().
@@ -299,13 +321,15 @@ failed(_, _, Memory, _) ->
 blame(giver, Giver, {fetch, _, Sha} = Step, _, Now, Relays) ->
     #{bad := Bad} = After = add_tried(Step, Giver, Relays),
     {After#{bad := Bad#{{Giver, Sha} => Now + ?BAD_MS}}, []};
-blame(link, Giver, {fetch, Host, _} = Step, {relay, link, Said}, _, Relays) ->
+blame(link, Giver, {fetch, Host, _} = Step, {relay, link, Said}, Now, Relays) ->
     #{failures := Failures, stars := Stars} = After = add_tried(Step, Giver, Relays),
     Provider = of_host(Host),
     case maps:get(Provider, Failures, 0) + 1 of
         Count when Count >= ?FAILURES, not is_map_key(Provider, Stars) ->
+            Until = maps:get(until, After, #{}),
             {After#{failures := maps:remove(Provider, Failures),
-                    stars := Stars#{Provider => Said}}, [{star, Provider, Said}]};
+                    stars := Stars#{Provider => Said},
+                    until => Until#{Provider => Now + ?STAR_MS}}, [{star, Provider, Said}]};
         Count ->
             {After#{failures := Failures#{Provider => Count}}, []}
     end.
@@ -331,7 +355,8 @@ forget(Releases, Memory) ->
 -doc "Everything is tried again.".
 -spec resume(sderl_ops_memory:memory()) -> sderl_ops_memory:memory().
 resume(Memory) ->
-    change(Memory, fun(Relays) -> Relays#{tried := #{}, bad := #{}, failures := #{}, stars := #{}}
+    change(Memory, fun(Relays) ->
+        Relays#{tried := #{}, bad := #{}, failures := #{}, stars := #{}, until => #{}}
     end).
 
 %% Without relays there is nothing to change.

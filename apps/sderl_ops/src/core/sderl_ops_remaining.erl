@@ -14,13 +14,11 @@ count(Desired, #{hosts := Hosts} = Observed, Memory) ->
     Effective = sderl_ops_upgrade:effective(Desired, Memory),
     #{instances := Instances, groups := Groups} = Effective,
     Grouped = #{Id => [] || #{members := Members} <- Groups, Id <- Members},
-    maps:fold(fun(Id, Instance, Sum) ->
-        Sum + at_home(Id, Instance, Grouped, Observed, Memory)
-    end, 0, Instances)
-        + lists:sum([left_over(Id, Host, Seen, Instances, Memory)
-                     || Host := #{state := up, instances := There} <- Hosts, Id := Seen <- There])
-        + fetches(Effective, Observed, Memory)
-        + groups(Effective, Observed, Memory).
+    AtHome = [at_home(Id, Instance, Grouped, Observed, Memory) || Id := Instance <- Instances],
+    LeftOver = [left_over(Id, Host, Seen, Instances, Memory)
+                || Host := #{state := up, instances := There} <- Hosts, Id := Seen <- There],
+    Others = [fetches(Effective, Observed, Memory), groups(Effective, Observed, Memory)],
+    lists:foldl(fun erlang:'+'/2, 0, AtHome ++ LeftOver ++ Others).
 
 %% Of an instance on the host where it is to be.
 at_home(Id, #{release := Release, settings := Settings}, Grouped, Observed, Memory) ->

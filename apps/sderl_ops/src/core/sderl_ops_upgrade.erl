@@ -44,7 +44,9 @@ are there as if the file had them.
 """.
 -spec effective(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
     sderl_ops_desired:desired().
-effective(Desired, Memory) -> sderl_ops_machines:fill(put_back(Desired, Memory), Memory).
+effective(Desired, Memory) ->
+    Present = sderl_ops_released:without(put_back(Desired, Memory), Memory),
+    sderl_ops_machines:fill(Present, Memory).
 
 put_back(#{revision := Revision, instances := Instances} = Desired, #{failed := Failed}) ->
     Former = maps:get(former, Desired, #{}),

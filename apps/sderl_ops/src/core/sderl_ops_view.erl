@@ -30,9 +30,13 @@ new(#{groups := Groups} = Desired, #{groups := InGroups} = Observed, Memory, Hom
         groups_of = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Name}) -> Name end,
                                           [{Id, Name} || #{name := Name, members := Ids} <- Groups,
                                                          Id <- Ids]),
+        %% What was handed back since the last look is none of the service's.
         seen_in = case InGroups of
                       unknown -> unknown;
-                      #{} -> #{Name => #{Id => [] || Id <- Ids} || Name := Ids <- InGroups}
+                      #{} ->
+                          #{Name => #{Id => []
+                                      || Id <- Ids, not sderl_ops_released:is_released(Id, Memory)}
+                            || Name := Ids <- InGroups}
                   end
     }.
 

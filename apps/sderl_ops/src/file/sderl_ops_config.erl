@@ -16,7 +16,7 @@ a `sys.config`. Text is all that is made of it here: no atom is.
 | `{"tuple": [1, 2]}` | `{1, 2}` |
 """.
 
--export([check/2, text/1]).
+-export([check/2, text/1, atom/1]).
 -export_type([config/0]).
 
 -doc "Application, key, value.".
@@ -69,6 +69,8 @@ value(Number) -> io_lib:format("~w", [Number]).
 
 separated(Items) -> lists:join(", ", Items).
 
+-doc "An atom as text.".
+-spec atom(binary()) -> unicode:chardata().
 atom(Name) -> quoted($', Name).
 
 quoted(Quote, Text) ->

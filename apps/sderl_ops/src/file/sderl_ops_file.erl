@@ -13,8 +13,9 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
 """.
 
 -export([read/1, check/2, set_count/3, format_error/1]).
--export_type([file/0, id/0, secret/0, text/0, command/0, provider/0, release/0, domain/0, family/0,
-              limits/0, restart/0, hooks/0, groups/0, listed_group/0, pattern/0, upgrade/0,
+-export_type([file/0, id/0, secret/0, text/0, command/0, provider/0, kubernetes/0, release/0,
+              domain/0, family/0]).
+-export_type([limits/0, restart/0, hooks/0, groups/0, listed_group/0, pattern/0, upgrade/0,
               problem/0]).
 
 -doc "A name that the file gives: of a cluster, provider, release, domain or family.".
@@ -57,12 +58,29 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
         key => binary(),
         known_hosts => binary(),
         lost_after_s := pos_integer()
-    }.
+    }
+    | kubernetes().
+-type kubernetes() :: #{
+    type := kubernetes,
+    namespace := binary(),
+    dns_domain := binary(),
+    port := 1..65535,
+    ready := serves | well,
+    labels := #{binary() => binary()},
+    topology := #{region := binary(), rack := binary()},
+    storage => #{size := binary(), class => binary()},
+    service_account => binary(),
+    pull_secret => binary(),
+    run_as => pos_integer(),
+    network_policy := boolean()
+}.
 -doc """
-Of `archive`, `folder`, `code` and `running` it has exactly one. `start` and `sha256` go with an
-archive, `start` with a folder.
+Of `archive`, `folder`, `code`, `image` and `running` it has exactly one. `start` and `sha256` go
+with an archive, `start` with a folder and an image.
 """.
 -type release() :: #{
+    image => binary(),
+    directory => binary(),
     archive => binary(),
     sha256 => binary(),
     folder => binary(),
@@ -97,7 +115,7 @@ archive, `start` with a folder.
     env := #{Variable :: binary() => text()},
     config := sderl_ops_config:config()
 }.
--type limits() :: #{per_host => pos_integer()}.
+-type limits() :: #{per_host => pos_integer(), cpu => binary(), memory => binary()}.
 -type restart() :: #{policy := always | never, most := pos_integer(), within_s := pos_integer()}.
 -type hooks() :: #{
     before_start => command(),
@@ -105,17 +123,22 @@ archive, `start` with a folder.
     before_stop => command(),
     after_stop => command()
 }.
--type groups() :: [listed_group()] | pattern().
+-type groups() :: [listed_group() | pattern()] | pattern().
 -type listed_group() :: #{
     name := binary(),
     nodes := [binary() | {family, id()}, ...],
     consistency := available | majority
 }.
--doc "With the options of `m:sderl_pattern`.".
+-doc """
+With the options of `m:sderl_pattern`; `parts` are groups that share no node. `first` is the number
+in the name of the first group, `digits` how many it has at least.
+""".
 -type pattern() :: #{
-    pattern := sderl_pattern:pattern(),
+    pattern := parts | sderl_pattern:pattern(),
     families => [id(), ...],
     name := binary(),
+    first => non_neg_integer(),
+    digits => pos_integer(),
     consistency := available | majority,
     atom() => term()
 }.
@@ -159,14 +182,8 @@ check_tree(Tree, Before, Base) ->
     {File, Problems} = sderl_ops_walker:walk(sderl_ops_schema:file(), Tree, Base),
     case lists:usort(Before ++ Problems ++ sderl_ops_references:check(File, Problems)) of
         [] -> {ok, File};
-        Found -> {error, [hint(Problem) || Problem <- Found]}
+        Found -> {error, Found}
     end.
-
-hint({[~"groups", _, ~"pattern"] = Path, unknown, _}) ->
-    {Path, unknown, "a key of a group: groups by a pattern are an object instead of the list, "
-                    "\"groups\": {\"pattern\": ...}"};
-hint(Problem) ->
-    Problem.
 
 -doc "The file with another number of nodes in a family.".
 -spec set_count(file(), Family :: id(), Count :: term()) ->
@@ -186,7 +203,7 @@ set_count(#{families := Families} = File, Family, Count) ->
 
 known_family(Family, Families) when is_map_key(Family, Families) -> ok;
 known_family(Family, Families) ->
-    [sderl_ops_references:unknown([~"families"], Family, "a family", Families)].
+    [sderl_ops_walker:no_such([~"families"], Family, "a family", Families)].
 
 count_rule() ->
     {object, _, Fields} = sderl_ops_schema:file(),

@@ -1,57 +1,74 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_groups).
 -moduledoc """
-The groups of a file of operations, with their members written out: `web*` and families become
-instances, and a pattern becomes the groups that `m:sderl_pattern` makes of all instances.
+The groups of a file of operations, with their members written out: `web*`, ranges and families
+become instances, and a pattern becomes the groups that `m:sderl_pattern` makes of instances.
 """.
 
--export([expand/1, instances/1]).
+-export([expand/1, instances/1, instance/2]).
 -export_type([group/0]).
 
+-doc "`elsewhere`: nodes that are none of the service's any more have it, too.".
 -type group() :: #{
     name := binary(),
-    members := [binary(), ...],
-    consistency := available | majority
+    members := [binary()],
+    consistency := available | majority,
+    elsewhere => true
 }.
 -type problem() :: sderl_ops_walker:problem().
 
 %% More take minutes.
 -define(MOST_IN_PATTERN, 5000).
 
--spec expand(sderl_ops_file:file()) -> {ok, [group()]} | {error, [problem(), ...]}.
+-spec expand(#{groups := sderl_ops_file:groups(),
+               families := #{sderl_ops_file:id() => #{count := pos_integer(), atom() => term()}},
+               atom() => term()}) ->
+    {ok, [group()]} | {error, [problem(), ...]}.
 expand(#{groups := Groups, families := Families}) when is_list(Groups) ->
     Instances = instances(Families),
     Known = #{Id => [] || Id <- Instances},
     {Expanded, Problems} = lists:unzip([
-        expand_group(Group, [~"groups", Index], Instances, Known, Families)
-     || {Index, Group} <- lists:enumerate(Groups)
+        expand_entry(Entry, [~"groups", Index], Instances, Known, Families)
+     || {Index, Entry} <- lists:enumerate(Groups)
     ]),
-    case lists:append([same_names(Groups) | Problems]) of
-        [] -> {ok, Expanded};
+    case lists:append([same_names(Expanded) | Problems]) of
+        [] -> {ok, lists:append(Expanded)};
         Found -> {error, lists:usort(Found)}
     end;
 expand(#{groups := Pattern, families := Families}) ->
-    case unknown_families(Pattern, Families) of
-        [] -> expand_pattern(Pattern, Families);
-        Problems -> {error, Problems}
+    case expand_pattern(Pattern, [~"groups"], Families) of
+        {Groups, []} -> {ok, Groups};
+        {_, Problems} -> {error, Problems}
     end.
+
+expand_entry(#{pattern := _} = Pattern, Path, _, _, Families) ->
+    expand_pattern(Pattern, Path, Families);
+expand_entry(Group, Path, Instances, Known, Families) ->
+    {Expanded, Problems} = expand_group(Group, Path, Instances, Known, Families),
+    {[Expanded], Problems}.
 
 -doc "The instances of all families, family by family.".
 -spec instances(#{sderl_ops_file:id() => sderl_ops_file:family()}) -> [binary()].
 instances(Families) ->
     lists:append([instances(Name, Family) || Name := Family <- maps:iterator(Families, ordered)]).
 
-instances(Name, #{count := Count}) ->
-    [<<Name/binary, (integer_to_binary(Index))/binary>> || Index <- lists:seq(1, Count)].
+instances(Name, #{count := Count}) -> [instance(Name, Index) || Index <- lists:seq(1, Count)].
+
+-doc "The instance of a family with this number.".
+-spec instance(sderl_ops_file:id(), pos_integer()) -> binary().
+instance(Family, Index) -> <<Family/binary, (integer_to_binary(Index))/binary>>.
 
 %% ---------------------------------------------------------------- written out
 
-same_names(Groups) ->
-    Names = [Name || #{name := Name} <- Groups],
-    Twice = Names -- lists:usort(Names),
+%% Of the groups of each entry of the list.
+same_names(Entries) ->
+    Named = [{Name, Index} || {Index, Groups} <- lists:enumerate(Entries),
+                              #{name := Name} <- Groups],
+    Indexes = maps:groups_from_list(fun({Name, _}) -> Name end, fun({_, Index}) -> Index end,
+                                    Named),
     [{[~"groups", Index, ~"name"], explained,
       unicode:characters_to_list(["two groups are called ", Name])}
-     || {Index, Name} <- lists:enumerate(Names), lists:member(Name, Twice)].
+     || Name := [_, _ | _] = Twice <- Indexes, Index <- Twice].
 
 expand_group(#{name := Name, nodes := Nodes, consistency := Consistency}, Path, Instances, Known,
              Families) ->
@@ -67,21 +84,34 @@ expand_node({family, Family}, Path, _, _, Families) ->
         #{Family := Found} ->
             {instances(Family, Found), []};
         _ ->
-            {[], [sderl_ops_references:unknown(Path ++ [~"family"], Family,
-                                               "a family of this file", Families)]}
+            {[], [sderl_ops_walker:no_such(Path ++ [~"family"], Family,
+                                           "a family of this file", Families)]}
     end;
 expand_node(Id, _, _, Known, _) when is_map_key(Id, Known) ->
     {[Id], []};
-expand_node(Text, Path, Instances, _, Families) ->
-    case binary:match(Text, ~"*") of
+expand_node(Text, Path, Instances, Known, Families) ->
+    case binary:match(Text, [~"*", ~".."]) of
         nomatch ->
             {[], [{Path, Text, instance_expected(Text, Families)}]};
-        _ ->
+        {_, 2} ->
+            expand_range(Text, Path, Known, Families);
+        {_, 1} ->
             case [Id || Id <- Instances, matches(Text, Id)] of
                 [] -> {[], [{Path, Text, "like any instance of this file; families are " ++
                              names(Families)}]};
                 Members -> {Members, []}
             end
+    end.
+
+expand_range(Text, Path, Known, Families) ->
+    case sderl_ops_range:expand(Text) of
+        {ok, Ids} ->
+            case [Id || Id <- Ids, not is_map_key(Id, Known)] of
+                [] -> {Ids, []};
+                [Id | _] -> {[], [{Path, Id, instance_expected(Id, Families)}]}
+            end;
+        {error, Expected} ->
+            {[], [{Path, Text, Expected}]}
     end.
 
 matches(Wildcard, Id) ->
@@ -124,56 +154,97 @@ names(Families) ->
 
 %% ---------------------------------------------------------------- by a pattern
 
-unknown_families(#{families := Wanted}, Families) ->
-    [sderl_ops_references:unknown([~"groups", ~"families", Index], Name, "a family of this file",
-                                  Families)
+expand_pattern(#{name := Name} = Pattern, Path, Families) ->
+    Unknown = [{Path ++ [~"name"], <<"{{", Variable/binary, "}}">>,
+                "a variable here; there is {{index}}"}
+               || Variable <- sderl_ops_template:used(Name), Variable =/= ~"index"],
+    case Unknown ++ unknown_families(Pattern, Path, Families) of
+        [] -> made(Pattern, Path, Families);
+        Problems -> {[], Problems}
+    end.
+
+unknown_families(#{families := Wanted}, Path, Families) ->
+    [sderl_ops_walker:no_such(Path ++ [~"families", Index], Name, "a family of this file",
+                              Families)
      || {Index, Name} <- lists:enumerate(Wanted), not is_map_key(Name, Families)];
-unknown_families(_, _) ->
+unknown_families(_, _, _) ->
     [].
 
-expand_pattern(#{pattern := Pattern, name := Name, consistency := Consistency} = Options,
-               Families) ->
+made(#{pattern := Pattern, consistency := Consistency} = Options, Path, Families) ->
     Wanted = maps:get(families, Options, maps:keys(Families)),
     Instances = instances(maps:with(Wanted, Families)),
-    case length(Instances) of
-        Many when Many > ?MOST_IN_PATTERN ->
-            broken(io_lib:format("a pattern is for at most ~b nodes, and there are ~b: write the "
-                                 "groups out, or name some families", [?MOST_IN_PATTERN, Many]));
-        _ ->
-            Shape = maps:without([pattern, families, name, consistency], Options),
-            Stand = #{stand_in(Index) => Id || {Index, Id} <- lists:enumerate(Instances)},
-            Nodes = [stand_in(Index) || Index <- lists:seq(1, length(Instances))],
-            try sderl_pattern:new(Pattern, Nodes, Shape) of
-                {ok, #{groups := Groups}} ->
-                    {ok, [#{name => group_name(Group, Name),
-                            members => [map_get(Node, Stand) || Node <- Members],
-                            consistency => Consistency}
-                          || #{name := Group, nodes := Members} <- Groups]};
-                {error, Reason} ->
-                    broken(sderl_plan:format_error(Reason))
-            catch
-                error:{badarg, _, _} -> broken(misplaced(Shape, Pattern))
-            end
+    Shape = maps:without([pattern, families, name, first, digits, consistency], Options),
+    case shaped(Pattern, Instances, Shape) of
+        {ok, Groups} ->
+            {[#{name => group_name(Position, Options), members => Members,
+                consistency => Consistency} || {Position, Members} <- Groups], []};
+        {error, Text} ->
+            {[], [{Path, explained, unicode:characters_to_list(Text)}]}
     end.
+
+%% Each group's place in the pattern, and its members.
+shaped(_, Instances, _) when length(Instances) > ?MOST_IN_PATTERN ->
+    {error, io_lib:format("a pattern is for at most ~b nodes, and there are ~b: write the groups "
+                          "out, or name some families", [?MOST_IN_PATTERN, length(Instances)])};
+shaped(parts, Instances, Shape) ->
+    case maps:keys(maps:without([size, groups], Shape)) of
+        [] -> parts(Instances, Shape);
+        Others -> {error, misplaced(Others, parts)}
+    end;
+shaped(Pattern, Instances, Shape) ->
+    Stand = #{stand_in(Index) => Id || {Index, Id} <- lists:enumerate(Instances)},
+    Nodes = [stand_in(Index) || Index <- lists:seq(1, length(Instances))],
+    try sderl_pattern:new(Pattern, Nodes, Shape) of
+        {ok, #{groups := Groups}} ->
+            {ok, [{Position, [map_get(Node, Stand) || Node <- Members]}
+                  || #{name := Position, nodes := Members} <- Groups]};
+        {error, Reason} ->
+            {error, sderl_plan:format_error(Reason)}
+    catch
+        error:{badarg, _, _} -> {error, misplaced(foreign(Shape, Pattern), Pattern)}
+    end.
+
+%% Neighbours are together; the first groups have one member more where it does not come out even.
+parts(_, #{size := _, groups := _}) ->
+    {error, "size and groups say the same: keep one"};
+parts(Instances, #{size := Size}) ->
+    parts(Instances, #{groups => (length(Instances) + Size - 1) div Size});
+parts(Instances, #{groups := Count}) when Count > length(Instances) ->
+    {error, io_lib:format("~b nodes are too few for ~b groups", [length(Instances), Count])};
+parts(Instances, #{groups := Count}) ->
+    {Each, More} = {length(Instances) div Count, length(Instances) rem Count},
+    {Parts, []} = lists:mapfoldl(fun(Index, Rest) ->
+        Take = case Index =< More of true -> Each + 1; false -> Each end,
+        {Members, Left} = lists:split(Take, Rest),
+        {{{group, Index}, Members}, Left}
+    end, Instances, lists:seq(1, Count)),
+    {ok, Parts};
+parts(_, _) ->
+    {error, "say how large the groups are (size), or how many there are (groups)"}.
 
 %% A pattern is about positions. These atoms are the same for every file, so that there are never
 %% more of them.
 stand_in(Index) -> list_to_atom("n" ++ integer_to_list(Index)).
 
-group_name({group, hub}, Name) -> <<Name/binary, "-hub">>;
-group_name({group, hub, Index}, Name) -> <<Name/binary, "-hub-", (decimal(Index))/binary>>;
-group_name({group, Index}, Name) -> <<Name/binary, "-", (decimal(Index))/binary>>.
+group_name(Position, #{name := Name} = Options) ->
+    Index = index(Position, maps:get(first, Options, 1), maps:get(digits, Options, 1)),
+    case sderl_ops_template:used(Name) of
+        [_] -> sderl_ops_template:render(Name, #{~"index" => Index});
+        [] -> iolist_to_binary([Name, $-, Index])
+    end.
 
-decimal(Index) -> integer_to_binary(Index).
+index({group, hub}, _, _) -> "hub";
+index({group, hub, Index}, _, _) -> ["hub-", integer_to_list(Index)];
+index({group, Index}, First, Digits) ->
+    string:pad(integer_to_list(Index - 1 + First), Digits, leading, $0).
 
 %% The values are checked already: what is left is an option of another pattern.
-misplaced(Shape, Pattern) ->
+foreign(Shape, Pattern) ->
     Of = #{hubs => star, masters => star, branching => tree, levels => tree, leaves => tree,
            columns => grid},
-    Wrong = [atom_to_list(Key) || Key := Owner <- maps:with(maps:keys(Shape), Of),
-                                  Owner =/= Pattern],
-    [lists:join(", ", lists:sort(Wrong)), " does not belong to the pattern ",
-     atom_to_list(Pattern)].
+    [Key || Key := Owner <- maps:with(maps:keys(Shape), Of), Owner =/= Pattern].
 
-broken(Text) ->
-    {error, [{[~"groups"], explained, unicode:characters_to_list(Text)}]}.
+misplaced(Keys, Pattern) ->
+    [lists:join(", ", lists:sort([atom_to_list(Key) || Key <- Keys])),
+     case Keys of [_] -> " does"; _ -> " do" end, " not belong to the pattern ",
+     atom_to_list(Pattern)].

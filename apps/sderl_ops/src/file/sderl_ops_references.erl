@@ -5,7 +5,9 @@ What a file of operations says in one place about another: that the release of a
 that its nodes fit on the hosts of its domains, that a group has nodes that are there.
 """.
 
--export([check/2, unknown/4, hosts/2]).
+-import(sderl_ops_walker, [no_such/4]).
+
+-export([check/2, hosts/2]).
 
 -define(MOST_INSTANCES, 20_000).
 
@@ -20,6 +22,7 @@ check(#{providers := Providers, domains := Domains, families := Families,
         releases := Releases} = File, Before)
   when is_map(Providers), is_map(Domains), is_map(Families), is_map(Releases) ->
     check_providers(File) ++ check_domains(File) ++ check_families(File) ++
+        sderl_ops_pods:check(File) ++
         case [Part || {[Part | _], _, _} <- Before,
                       Part =:= ~"families" orelse Part =:= ~"groups"] of
             [] -> check_total(File) ++ check_nodes(File) ++ check_groups(File);
@@ -62,7 +65,7 @@ The names of a domain's hosts, where the provider is without a mistake; those th
 have none yet.
 """.
 -spec hosts(sderl_ops_file:domain(), sderl_ops_file:file()) ->
-    [binary() | {sderl_ops_file:domain(), pos_integer()}] | unknown.
+    [binary() | {sderl_ops_file:domain(), pos_integer()}] | made | unknown.
 hosts(#{provider := Provider, hosts := Wanted} = Domain, #{providers := Providers}) ->
     case {Wanted, Providers} of
         {Count, _} when is_integer(Count) -> [{Domain, Index} || Index <- lists:seq(1, Count)];
@@ -74,6 +77,8 @@ provided(#{type := local, hosts := Count}) ->
     [<<"h", (integer_to_binary(Index))/binary>> || Index <- lists:seq(1, Count)];
 provided(#{type := ssh, hosts := Hosts}) -> [Name || #{name := Name} <- Hosts];
 provided(#{type := exec}) -> made;
+%% Kubernetes chooses.
+provided(#{type := kubernetes}) -> unknown;
 provided(broken) -> unknown.
 
 %% ---------------------------------------------------------------- domains
@@ -88,7 +93,7 @@ check_domain(Name, #{provider := Provider, hosts := Hosts}, #{providers := Provi
         #{Provider := Config} ->
             check_listed(Hosts, provided(Config), Provider, Path ++ [~"hosts"]);
         _ ->
-            [unknown(Path ++ [~"provider"], Provider, "a provider of this file", Providers)]
+            [no_such(Path ++ [~"provider"], Provider, "a provider of this file", Providers)]
     end.
 
 check_listed(_, unknown, _, _) ->
@@ -108,23 +113,9 @@ check_listed(Hosts, Provided, Provider, Path) ->
     Twice = Hosts -- lists:usort(Hosts),
     [{Path, explained, "the host " ++ binary_to_list(Host) ++ " is there twice"}
      || Host <- lists:usort(Twice)] ++
-        [unknown(Path ++ [Index], Host, What, #{Name => [] || Name <- Provided})
+        [no_such(Path ++ [Index], Host, What, #{Name => [] || Name <- Provided})
          || is_list(Provided), {Index, Host} <- lists:enumerate(Hosts),
             not lists:member(Host, Provided)].
-
--doc "The problem of a name that is not among those of a map.".
--spec unknown(sderl_ops_walker:path(), binary(), What :: string(), #{binary() => term()}) ->
-    problem().
-unknown(Path, Name, What, Known) ->
-    Names = lists:sort(maps:keys(Known)),
-    Advice =
-        case {sderl_ops_walker:nearest(Name, Names), Names} of
-            {{ok, Near}, _} -> ["; did you mean ", Near, "?"];
-            {none, []} -> "; there is none";
-            {none, [_, _, _, _, _, _, _, _, _ | _]} -> "";
-            {none, _} -> ["; there is ", lists:join(", ", Names)]
-        end,
-    {Path, Name, unicode:characters_to_list([What, Advice])}.
 
 %% ---------------------------------------------------------------- families
 
@@ -136,9 +127,9 @@ check_family(Name, #{release := Release, domains := Domains} = Family, File) ->
     #{releases := Releases, domains := Known} = File,
     Path = [~"families", Name],
     Unknown =
-        [unknown(Path ++ [~"release"], Release, "a release of this file", Releases)
+        [no_such(Path ++ [~"release"], Release, "a release of this file", Releases)
          || not is_map_key(Release, Releases)] ++
-            [unknown(Path ++ [~"domains", Index], Domain, "a domain of this file", Known)
+            [no_such(Path ++ [~"domains", Index], Domain, "a domain of this file", Known)
              || {Index, Domain} <- lists:enumerate(Domains), not is_map_key(Domain, Known)],
     Twice = [{Path ++ [~"domains"], explained,
               "the domain " ++ binary_to_list(Domain) ++ " is there twice"}

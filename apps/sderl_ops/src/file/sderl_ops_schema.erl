@@ -13,6 +13,8 @@
 %% No part of it is . or .., so that it stays in the release's folder.
 -define(PATH_PART, "(?!\\.\\.?(?:/|\\z))[A-Za-z0-9_.+@-]+").
 -define(INNER_PATH, ?PATH_PART "(?:/" ?PATH_PART ")*").
+-define(DNS_NAME, "(?=.{1,253}\\z|.{1,253}/)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?").
+-define(LABEL_VALUE, "[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?").
 -define(LABEL, "[A-Za-z][A-Za-z0-9_.-]{0,62}").
 
 -define(MOST_FAMILIES, 1000).
@@ -34,7 +36,9 @@ file() ->
         {families, required, {named, family_name(), family(), ?MOST_FAMILIES}},
         {groups, {default, []},
          {either, "a list of groups, or an object with a pattern",
-          [{list, {list, "groups", 0, 10_000, group()}}, {object, pattern()}]}},
+          [{list, {list, "groups", 0, 10_000,
+                   {by_key, "group", [{nodes, group()}, {pattern, pattern()}]}}},
+           {object, pattern()}]}},
         {upgrade, {default, #{batch => 1, canaries => 1, wait_s => 10, roll_back => true}},
          upgrade()}
     ]}.
@@ -49,7 +53,8 @@ provider() ->
             {relay, {default, true}, boolean}
         ]}},
         {ssh, {object, "a provider over OpenSSH", [
-            {hosts, required, {list, "hosts", 1, ?MOST_HOSTS, ssh_host()}},
+            {hosts, required, {ranges, "hosts", 1, ?MOST_HOSTS,
+                               {brief, [name, address], ssh_host()}}},
             {user, optional, user()},
             {key, optional, {path, "a private key"}},
             {known_hosts, optional, {path, "a file of known hosts"}},
@@ -62,15 +67,61 @@ provider() ->
             {env, {default, #{}},
              {named, variable(),
               {either, "text, {\"env\": \"VARIABLE\"} or {\"file\": \"PATH\"}",
-               [{text, {text, "the value of a variable", 65_536}}, {object, secret()}]}, 1000}},
+               [{text, {text, "the value of a variable", 65_536}},
+                {object, secret_here()}]}, 1000}},
             {timeout_s, {default, 300}, seconds(3600)},
             {user, optional, user()},
             {key, optional, {path, "a private key"}},
             {known_hosts, optional, {path, "a file of known hosts"}},
             {relay, {default, false}, boolean},
             {lost_after_s, {default, 300}, seconds(?DAY_S)}
-        ]}}
+        ]}},
+        {kubernetes, kubernetes()}
     ]}.
+
+%% A namespace of a Kubernetes cluster, and how pods are to be there.
+kubernetes() ->
+    {object, "a provider that is Kubernetes", [
+        {namespace, {default, ~"default"}, dns_label("the name of a namespace")},
+        {dns_domain, {default, ~"cluster.local"},
+         {matches, ?DNS_NAME, "the DNS domain of a Kubernetes cluster, such as cluster.local"}},
+        {port, {default, 9100}, port()},
+        {ready, {default, serves}, {choice, [serves, well]}},
+        {labels, {default, #{}},
+         {named, {matches, "(?:" ?DNS_NAME "/)?" ?LABEL_VALUE,
+                  "the name of a label of Kubernetes, such as team or example.com/team"},
+          {matches, ?LABEL_VALUE, "the value of a label of Kubernetes: letters, digits, _ - and ., "
+                                  "at most 63"}, 100}},
+        {topology, {default, #{region => ~"topology.kubernetes.io/region",
+                               rack => ~"topology.kubernetes.io/zone"}},
+         {object, "labels of Kubernetes' nodes", [
+             {region, {default, ~"topology.kubernetes.io/region"}, node_label()},
+             {rack, {default, ~"topology.kubernetes.io/zone"}, node_label()}
+         ]}},
+        {storage, optional, {object, "storage for the state of nodes", [
+            {size, required, quantity("a size, such as 1Gi")},
+            {class, optional, dns_name("the name of a storage class")}
+        ]}},
+        {service_account, optional, dns_name("the name of a service account")},
+        {pull_secret, optional, dns_name("the name of a Secret for the registry")},
+        {run_as, optional, {whole, "the number of a user", 1, 2_147_483_647}},
+        {network_policy, {default, false}, boolean}
+    ]}.
+
+dns_label(What) ->
+    {matches, "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?",
+     What ++ " of Kubernetes: small letters, digits and -, at most 63, - not at an end"}.
+
+dns_name(What) ->
+    {matches, ?DNS_NAME,
+     What ++ " of Kubernetes: small letters, digits, - and ., a letter or digit at each end"}.
+
+node_label() ->
+    {matches, "(?:" ?DNS_NAME "/)?" ?LABEL_VALUE,
+     "the name of a label of Kubernetes' nodes, such as topology.kubernetes.io/zone"}.
+
+quantity(What) ->
+    {matches, "[1-9][0-9]{0,11}(?:[KMGT]i?)?", What}.
 
 ssh_host() ->
     {object, "a host", [
@@ -105,7 +156,7 @@ domain() ->
         {labels, {default, #{}}, labels()},
         {hosts, {default, all},
          {either, "a list of names of hosts, or the number of hosts that a program makes",
-          [{list, {list, "names of hosts", 1, ?MOST_HOSTS, {text, "the name of a host", 255}}},
+          [{list, {ranges, "names of hosts", 1, ?MOST_HOSTS, {text, "the name of a host", 255}}},
            {number, {whole, "a number of hosts", 1, ?MOST_MADE}}]}}
     ]}.
 
@@ -132,6 +183,15 @@ release() ->
                   {list, "applications to start, in order", 0, 1000,
                    {matches, "[a-z][A-Za-z0-9_]{0,254}", "the name of an application"}}}
                  | every_release()]}},
+        {image, {object, "a release in an image of containers",
+                 [{image, required,
+                   {matches, "[a-z0-9][A-Za-z0-9._/-]{0,254}(?::[0-9]+/[A-Za-z0-9._/-]{1,254})?"
+                             "(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
+                    "an image, such as registry.example.net/shop:1.4"}},
+                  {directory, optional,
+                   {matches, "(?:/" ?PATH_PART ")+",
+                    "the folder that has the release in the image, such as /opt/shop"}}
+                  | unpacked()]}},
         {running, {object, "a release that runs already",
                    [{running, required, {text, "what it is, for people", 255}}
                     | every_release()]}}
@@ -147,10 +207,11 @@ every_release() ->
      {files, {default, #{}},
       {named, {matches, ?INNER_PATH, "a path within the release's folder, such as "
                                      "releases/1/vm.args"},
-       {either, "text, {\"template\": \"PATH\"}, {\"file\": \"PATH\"} or {\"env\": \"VARIABLE\"}",
+       {either, "text, {\"template\": \"PATH\"}, {\"file\": \"PATH\"}, {\"env\": \"VARIABLE\"} "
+                "or {\"secret\": \"NAME/KEY\"}",
         [{text, template("the text of a file", ?MOST_TEXT)},
          {object, {reference, [{template, {path, "a template"}}, {file, {path, "a file"}},
-                               {env, variable()}]}}]},
+                               {env, variable()}, {secret, kubernetes_secret()}]}}]},
        1000}},
      {env, {default, #{}}, environment()},
      {start_timeout_s, {default, 60}, seconds(3600)},
@@ -158,7 +219,7 @@ every_release() ->
 
 environment() ->
     {named, variable(),
-     {either, "text, {\"env\": \"VARIABLE\"} or {\"file\": \"PATH\"}",
+     {either, "text, {\"env\": \"VARIABLE\"}, {\"file\": \"PATH\"} or {\"secret\": \"NAME/KEY\"}",
       [{text, template("the value of a variable", 65_536)}, {object, secret()}]},
      1000}.
 
@@ -168,13 +229,16 @@ family() ->
         {domains, required, {list, "names of domains", 1, 1000,
                              {text, "the name of a domain", 63}}},
         {count, required, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
-        {nodes, optional, {list, "nodes that run already", 1, ?MOST_INSTANCES,
+        {nodes, optional, {ranges, "nodes that run already", 1, ?MOST_INSTANCES,
                            {matches, "[A-Za-z0-9_-]{1,200}@" ?HOST,
                             "the name of a node, NAME@HOST"}}},
         {labels, {default, #{}}, labels()},
         {select, {default, spread}, {choice, [spread, pack, random]}},
         {limits, {default, #{}}, {object, "limits", [
-            {per_host, optional, {whole, "a number of nodes", 1, ?MOST_INSTANCES}}
+            {per_host, optional, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
+            {cpu, optional, {matches, "[1-9][0-9]{0,5}m?|[0-9]{1,4}\\.[0-9]{1,3}",
+                             "a number of CPUs as text, such as \"2\" or \"500m\""}},
+            {memory, optional, quantity("a size of memory, such as 512Mi")}
         ]}},
         {restart, {default, #{policy => always, most => 5, within_s => 300}},
          {object, "a restart policy", [
@@ -198,8 +262,8 @@ group() ->
     {object, "a group", [
         {name, required, group_name()},
         {nodes, required, {list, "nodes of the group", 1, ?MOST_INSTANCES,
-                           {either, "an instance (\"web1\"), several (\"web*\") or "
-                                    "{\"family\": \"FAMILY\"}",
+                           {either, "an instance (\"web1\"), several (\"web*\", "
+                                    "\"web1..web9\") or {\"family\": \"FAMILY\"}",
                             [{text, {text, "an instance", 255}},
                              {object, {reference, [{family, {text, "the name of a family", 63}}]}}
                             ]}}},
@@ -209,10 +273,12 @@ group() ->
 pattern() ->
     Number = fun(Least) -> {whole, "a number", Least, ?MOST_INSTANCES} end,
     {object, "groups by a pattern", [
-        {pattern, required, {choice, [star, tree, ring, chain, grid]}},
+        {pattern, required, {choice, [parts, star, tree, ring, chain, grid]}},
         {families, optional, {list, "names of families", 1, ?MOST_FAMILIES,
                               {text, "the name of a family", 63}}},
         {name, {default, ~"group"}, group_name()},
+        {first, {default, 1}, Number(0)},
+        {digits, {default, 1}, {whole, "a number of digits", 1, 9}},
         {consistency, {default, available}, {choice, [available, majority]}},
         {size, optional, Number(1)},
         {groups, optional, Number(1)},
@@ -251,7 +317,15 @@ group_name() ->
 variable() ->
     {matches, ?VARIABLE, "the name of a variable: letters, digits and _, not SDERL_OPS_..."}.
 
-secret() -> {reference, [{env, variable()}, {file, {path, "a file"}}]}.
+secret() ->
+    {reference, [{env, variable()}, {file, {path, "a file"}}, {secret, kubernetes_secret()}]}.
+
+%% Of programs that the service runs itself.
+secret_here() -> {reference, [{env, variable()}, {file, {path, "a file"}}]}.
+
+kubernetes_secret() ->
+    {matches, ?DNS_NAME "/[A-Za-z0-9._-]{1,253}",
+     "a key of a Secret of Kubernetes: NAME/KEY"}.
 
 %% Secrets are nothing for a command line, which every user of the machine can read.
 command(What) ->

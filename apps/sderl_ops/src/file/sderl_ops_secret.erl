@@ -11,8 +11,11 @@ crash and no log of a state has it.
 -export([describe/1, resolve/1]).
 -export_type([secret/0, value/0]).
 
--doc "A variable of the service's environment, or a file on its machine.".
--type secret() :: {env, binary()} | {file, binary()}.
+-doc """
+A variable of the service's environment, a file on its machine, or `NAME/KEY` of a Secret of
+Kubernetes, which is never read here.
+""".
+-type secret() :: {env, binary()} | {file, binary()} | {secret, binary()}.
 
 -type value() :: fun(() -> binary()).
 
@@ -21,7 +24,8 @@ crash and no log of a state has it.
 -doc "Where the secret is, for a person.".
 -spec describe(secret()) -> unicode:chardata().
 describe({env, Name}) -> ["the environment variable ", Name];
-describe({file, Path}) -> ["the file ", Path].
+describe({file, Path}) -> ["the file ", Path];
+describe({secret, Name}) -> ["the key ", Name, " of a Secret of Kubernetes"].
 
 -doc """
 Reads the secret. Line ends at the end of a file do not belong to it. A file that other users may
@@ -38,6 +42,8 @@ resolve({env, Name} = Secret) ->
         Value ->
             wrap(unicode:characters_to_binary(Value))
     end;
+resolve({secret, _} = Secret) ->
+    {error, [describe(Secret), " can be read by pods alone: name a variable or a file"]};
 resolve({file, Path} = Secret) ->
     maybe
         {ok, Mode} ?= read_mode(Path),

@@ -8,7 +8,7 @@ The term has the shape of decoded JSON: maps with binaries as keys, lists, binar
 `true`, `false` and `null`. No atom is made.
 """.
 
--export([walk/3, sentence/1, show/1, join_path/1, nearest/2]).
+-export([walk/3, sentence/1, show/1, join_path/1, nearest/2, no_such/4]).
 -export_type([rule/0, field/0, problem/0, path/0, json/0]).
 
 -type json() :: #{binary() => json()} | [json()] | binary() | number() | boolean() | null.
@@ -30,6 +30,8 @@ where `Expected` is the whole sentence.
 | `{by_type, Key, What, [{Type, Object}]}` | the object that its key `Key` names | that, with `Key` |
 | `{named, Key, Value, Most}` | an object of the user's own keys | a map with binaries as keys |
 | `{list, What, Least, Most, Item}` | a list of so many | a list |
+| `{ranges, What, Least, Most, Item}` | a list in which a text may stand for many (`m:sderl_ops_range`) | all of them |
+| `{brief, Keys, Object}` | the object, or text, which is the value of these keys | as the object |
 | `{either, What, [{Shape, Rule}]}` | `text`, `object`, `list` or `number`, each by a rule | as that rule |
 | `{choice, Atoms}` | one of these words | the atom |
 | `{whole, What, Least, Most}` | a whole number | it |
@@ -48,6 +50,8 @@ where `Expected` is the whole sentence.
     | {by_type, Key :: atom(), What :: string(), [{atom(), rule()}]}
     | {named, rule(), rule(), pos_integer()}
     | {list, What :: string(), non_neg_integer(), pos_integer(), rule()}
+    | {ranges, What :: string(), non_neg_integer(), pos_integer(), rule()}
+    | {brief, [atom()], rule()}
     | {either, What :: string(), [{text | object | list | number, rule()}]}
     | {choice, [atom()]}
     | {whole, What :: string(), integer(), integer()}
@@ -64,6 +68,8 @@ where `Expected` is the whole sentence.
 
 -define(SHOWN, 60).
 -define(ALIKE, 0.75).
+%% Two names of nodes.
+-define(MOST_RANGE, 1024).
 
 -doc """
 The value, and what is wrong with it, sorted. `Base` is the folder at which relative paths begin. In
@@ -141,6 +147,21 @@ walk({list, What, Least, Most, Rule}, Term, Path, Base) when is_list(Term) ->
     end;
 walk({list, What, Least, Most, _}, Term, Path, _) ->
     wrong(Path, Term, list_expected(What, Least, Most));
+walk({ranges, What, Least, Most, Rule}, Term, Path, Base) when is_list(Term) ->
+    case walk({list, What, Least, Most, value}, Term, Path, Base) of
+        {_, []} -> walk_ranges(lists:enumerate(Term), Rule, What, Most, Path, Base);
+        Wrong -> Wrong
+    end;
+walk({ranges, What, Least, Most, _}, Term, Path, _) ->
+    wrong(Path, Term, list_expected(What, Least, Most));
+walk({brief, Keys, Rule}, Term, Path, Base) when is_binary(Term) ->
+    %% One mistake is said once.
+    case walk(Rule, maps:from_keys([atom_to_binary(Key) || Key <- Keys], Term), Path, Base) of
+        {Value, []} -> {Value, []};
+        {_, [{_, Found, Expected} | _]} -> {undefined, [{lists:reverse(Path), Found, Expected}]}
+    end;
+walk({brief, _, Rule}, Term, Path, Base) ->
+    walk(Rule, Term, Path, Base);
 walk({either, What, Rules}, Term, Path, Base) ->
     case lists:keyfind(shape(Term), 1, Rules) of
         {_, Rule} -> walk(Rule, Term, Path, Base);
@@ -198,6 +219,37 @@ walk({hidden, Rule}, Term, Path, Base) ->
     {Value, [{At, hide(Found), Expected} || {At, Found, Expected} <- Problems]};
 walk(Rule, Term, Path, _) ->
     wrong(Path, Term, expected(Rule)).
+
+%% No more than the most are ever made, however many ranges there are.
+walk_ranges(Items, Rule, What, Most, Path, Base) ->
+    {Values, Problems, _} = lists:foldl(
+        fun
+            (_, {_, _, Count} = Acc) when Count > Most ->
+                Acc;
+            ({Index, Item}, {Values, Problems, Count}) ->
+                {More, Wrong} = walk_range(Rule, Item, [Index | Path], Base),
+                {[More | Values], Wrong ++ Problems, Count + length(More)}
+        end,
+        {[], [], 0}, Items
+    ),
+    case lists:append(lists:reverse(Values)) of
+        All when length(All) > Most ->
+            explained(Path, ["these ranges are more than ", integer_to_list(Most), " ", What]);
+        All -> {All, Problems}
+    end.
+
+walk_range(Rule, Item, Path, Base) when is_binary(Item), byte_size(Item) =< ?MOST_RANGE ->
+    case sderl_ops_range:expand(Item) of
+        {ok, Names} ->
+            %% They differ in numbers: what is wrong with one is wrong with most.
+            {Values, Problems} = walk_each(fun(Name) -> walk(Rule, Name, Path, Base) end, Names),
+            {Values, lists:sublist(Problems, max(1, length(Problems) div length(Names)))};
+        {error, Expected} ->
+            {[], [{lists:reverse(Path), Item, Expected}]}
+    end;
+walk_range(Rule, Item, Path, Base) ->
+    {Value, Problems} = walk(Rule, Item, Path, Base),
+    {[Value], Problems}.
 
 walk_field({Key, Need, Rule}, Term, Path, Base) ->
     Binary = atom_to_binary(Key),
@@ -268,6 +320,8 @@ expected({by_key, What, _}) -> "an object (" ++ What ++ ")";
 expected({by_type, _, What, _}) -> "an object (" ++ What ++ ")";
 expected({named, Key, _, _}) -> "an object with a key for each: " ++ expected(Key);
 expected({list, What, Least, Most, _}) -> list_expected(What, Least, Most);
+expected({ranges, What, Least, Most, _}) -> list_expected(What, Least, Most);
+expected({brief, _, Rule}) -> expected(Rule);
 expected({either, What, _}) -> What;
 expected({choice, Atoms}) -> quoted([{Atom, choice} || Atom <- Atoms]);
 expected({whole, What, Least, _}) -> What ++ ", " ++ integer_to_list(Least) ++ " or more";
@@ -284,6 +338,7 @@ expected({hidden, Rule}) -> expected(Rule).
 
 upper(env) -> "\"VARIABLE\"";
 upper(file) -> "\"PATH\"";
+upper(secret) -> "\"NAME/KEY\"";
 upper(template) -> "\"PATH\"";
 upper(family) -> "\"FAMILY\"";
 upper(Key) -> string:uppercase(atom_to_list(Key)).
@@ -369,3 +424,16 @@ cut(Text) ->
         true -> [string:slice(Text, 0, ?SHOWN), "..."];
         false -> Text
     end.
+
+-doc "The problem of a name that is not among those of a map.".
+-spec no_such(path(), binary(), What :: string(), #{binary() => term()}) -> problem().
+no_such(Path, Name, What, Known) ->
+    Names = lists:sort(maps:keys(Known)),
+    Advice =
+        case {nearest(Name, Names), Names} of
+            {{ok, Near}, _} -> ["; did you mean ", Near, "?"];
+            {none, []} -> "; there is none";
+            {none, [_, _, _, _, _, _, _, _, _ | _]} -> "";
+            {none, _} -> ["; there is ", lists:join(", ", Names)]
+        end,
+    {Path, Name, unicode:characters_to_list([What, Advice])}.

@@ -7,7 +7,7 @@ same files give the same archive, so a release that was packed once is found aga
 The folder of archives has `SHA.tar.gz`, and in `packed/` which archive came from which content.
 """.
 
--export([prepare/2, keep_only/2]).
+-export([prepare/2, keep_only/3]).
 -export([format_error/1]).
 -export_type([source/0, why/0]).
 
@@ -46,25 +46,38 @@ prepare(Source, Folder) ->
     try
         ensure_folder(filename:join(Folder, "packed")),
         Sha = prepared(Source, Folder),
-        {ok, Sha, archive(Folder, Sha)}
+        Archive = archive(Folder, Sha),
+        %% It is used from now on.
+        _ = file:change_time(Archive, calendar:local_time()),
+        {ok, Sha, Archive}
     catch
         throw:{?MODULE, Why} -> {error, Why}
     end.
 
 -doc """
-Deletes all other archives of the folder, and what other calls left that were cut off. Nothing may
-be prepared meanwhile.
+Deletes all other archives of the folder, and what other calls left that were cut off, but for what
+was used within so many seconds. With 0 nothing may be prepared meanwhile.
 """.
--spec keep_only([Sha :: binary()], Folder :: file:filename_all()) -> ok.
-keep_only(Shas, Folder) ->
+-spec keep_only([Sha :: binary()], Folder :: file:filename_all(), UnusedS :: non_neg_integer()) ->
+    ok.
+keep_only(Shas, Folder, UnusedS) ->
     Kept = [filename:basename(archive(Folder, Sha)) || Sha <- Shas] ++ [~"packed"],
+    Before = erlang:system_time(second) - UnusedS,
     case file:list_dir_all(Folder) of
         {ok, Names} ->
-            Others = [Name || Name <- Names,
-                              not lists:member(unicode:characters_to_binary(Name), Kept)],
-            lists:foreach(fun(Name) -> _ = file:delete(filename:join(Folder, Name)) end, Others);
+            Others = [File || Name <- Names,
+                              not lists:member(unicode:characters_to_binary(Name), Kept),
+                              File <- [filename:join(Folder, Name)],
+                              UnusedS =:= 0 orelse is_older(File, Before)],
+            lists:foreach(fun(File) -> _ = file:delete(File) end, Others);
         {error, _} ->
             ok
+    end.
+
+is_older(File, Seconds) ->
+    case file:read_file_info(File, [{time, posix}]) of
+        {ok, #file_info{mtime = Changed}} -> Changed < Seconds;
+        {error, _} -> false
     end.
 
 archive(Folder, Sha) -> filename:join(Folder, <<Sha/binary, ".tar.gz">>).

@@ -8,20 +8,23 @@ leaves the host as one call would. Two calls for the same instance wait for each
 a sentence, `format_error/1`.
 """.
 
--export([survey/1, fetch/3, give/3, lay_out/3, start/3, stop/3, hook/3, hook/4, remove/2]).
+-export([survey/1, fetch/3, give/3, lay_out/2, lay_out/3, start/3, stop/3, hook/3, hook/4]).
+-export([remove/2]).
 -export([drop_release/2]).
 -export([folders/2, format_error/1]).
 -export_type([host/0, seen/0, instance_seen/0, folders/0, why/0]).
 
 -doc """
 `id` is `PROVIDER/NAME`; `address` is that of its nodes' names. With `relay` it keeps archives, to
-give them to others.
+give them to others. With an `epoch` the host refuses what comes from one with a lower epoch than
+it has heard of.
 """.
 -type host() :: #{
     id := binary(),
     address := binary(),
     cluster := binary(),
     relay => boolean(),
+    epoch => pos_integer(),
     connection := sderl_ops_transport:connection()
 }.
 
@@ -65,6 +68,7 @@ the end. `why` has the last lines that one wrote which ended by itself.
     | {no_relay, binary()}
     | {relay, sderl_ops_relay:side(), term()}
     | not_laid_out
+    | {deposed, Epoch :: binary()}
     | running
     | busy
     | {start_late, Seconds :: non_neg_integer(), binary()}
@@ -80,6 +84,8 @@ the end. `why` has the last lines that one wrote which ended by itself.
 %% its connection.
 -define(SHORT, 60_000).
 -define(TRANSFER, 900_000).
+%% Bytes of instances that are laid out by one call.
+-define(MOST_AT_ONCE, 1_048_576).
 
 %% ------------------------------------------------------------------ verbs
 
@@ -143,9 +149,10 @@ that of the way between them, or the receiver's.
 """.
 -spec give(Giver :: host(), Receiver :: host(), Sha :: binary()) ->
     ok | {error, {relay, sderl_ops_relay:side(), why()}}.
-give(#{connection := {Transport, From}, cluster := Cluster}, #{connection := {Transport, To}},
-     Sha) ->
-    Answer = case Transport:give(From, To, Cluster, Sha, ?TRANSFER) of
+give(#{connection := {Transport, From}, cluster := Cluster} = Giver,
+     #{connection := {Transport, To}}, Sha) ->
+    Arguments = since(Giver, [~"give", Sha]),
+    Answer = case Transport:give(From, To, Cluster, Arguments, ?TRANSFER) of
         {ok, Status, Output} -> answer(Status, Output);
         {error, _} = Error -> Error
     end,
@@ -155,25 +162,68 @@ give(#{connection := {Transport, From}, cluster := Cluster}, #{connection := {Tr
         {error, Why} -> {error, {relay, giver, Why}}
     end.
 
+-doc "As `lay_out/2`, for one.".
+-spec lay_out(host(), Id :: binary(), sderl_ops_layout:layout()) ->
+    {ok, instance_seen()} | {error, why()}.
+lay_out(Host, Id, Layout) -> map_get(Id, lay_out(Host, #{Id => Layout})).
+
 -doc """
-Lays an instance out beside what is there and puts it in its place. Refused while it runs with other
-settings.
+Lays instances out beside what is there and puts them in their places, in as few calls as may be,
+and tells of each what is there then, as a survey does. One is refused while it runs with other
+settings. What goes wrong with one is none of the others' business.
 """.
--spec lay_out(host(), Id :: binary(), sderl_ops_layout:layout()) -> ok | {error, why()}.
-lay_out(Host, Id, Layout) ->
-    case sderl_ops_layout:archive(Layout) of
-        {ok, Archive} -> done(call(Host, [~"lay_out", Id], {bytes, Archive}, ?TRANSFER));
-        {error, Why} -> {error, Why}
+-spec lay_out(host(), #{Id :: binary() => sderl_ops_layout:layout()}) ->
+    #{Id :: binary() => {ok, instance_seen()} | {error, why()}}.
+lay_out(Host, Layouts) ->
+    Entries = #{Id => sderl_ops_layout:entries(Id, Layout) || Id := Layout <- Layouts},
+    Bad = #{Id => Error || Id := {error, _} = Error <- Entries},
+    Good = [{Id, Data} || Id := {ok, Data} <- maps:iterator(Entries, ordered)],
+    lists:foldl(fun(Batch, Done) ->
+        maps:merge(Done, lay_out_batch(Host, Batch))
+    end, Bad, batches(Good, [], 0)).
+
+%% Other calls wait while one is on its way.
+batches([], [], _) ->
+    [];
+batches([], Batch, _) ->
+    [Batch];
+batches([{_, Data} = One | Others], Batch, Size) ->
+    case Size + iolist_size(Data) of
+        All when All > ?MOST_AT_ONCE, Batch =/= [] -> [Batch | batches(Others, [One], All - Size)];
+        All -> batches(Others, [One | Batch], All)
     end.
+
+lay_out_batch(Host, Batch) ->
+    Ids = [Id || {Id, _} <- Batch],
+    Archive = [[Data || {_, Data} <- Batch], sderl_ops_tar:closing()],
+    case {call(Host, [~"lay_out" | Ids], {bytes, Archive}, ?TRANSFER), Batch} of
+        {{ok, Answers}, _} ->
+            #{instances := Seen} = seen(Answers),
+            Refused = #{Id => {error, why(Words, ~"", ~"")}
+                        || [~"refused", Id | Words] <- Answers},
+            maps:merge(#{Id => {ok, Instance} || Id := Instance <- Seen}, Refused);
+        %% The disk may be full because of one of them.
+        {{error, {full_disk, _}}, [_, _ | _]} ->
+            lay_out_each(Host, Batch);
+        {{error, {failed, _, _}}, [_, _ | _]} ->
+            lay_out_each(Host, Batch);
+        {{error, _} = Error, _} ->
+            #{Id => Error || Id <- Ids}
+    end.
+
+lay_out_each(Host, Batch) ->
+    lists:foldl(fun(One, Done) -> maps:merge(Done, lay_out_batch(Host, [One])) end, #{}, Batch).
 
 -doc """
 Starts an instance unless it runs, and returns when it is up: its applications are started, its
-check succeeds, or it has lived for half a second. One that is not up in `Seconds` is killed.
+check succeeds, or it has lived for half a second. One that is not up in `Seconds` is killed. Tells
+what is there then, as a survey does.
 """.
--spec start(host(), Id :: binary(), Seconds :: pos_integer()) -> ok | {error, why()}.
+-spec start(host(), Id :: binary(), Seconds :: pos_integer()) ->
+    {ok, instance_seen()} | {error, why()}.
 start(Host, Id, Seconds) ->
     Limit = 4 * Seconds * 1000 + ?SHORT,
-    done(call(Host, [~"start", Id, integer_to_binary(Seconds)], none, Limit)).
+    told(Id, call(Host, [~"start", Id, integer_to_binary(Seconds)], none, Limit)).
 
 -doc "Stops an instance; what is left of it after `Seconds` is killed.".
 -spec stop(host(), Id :: binary(), Seconds :: non_neg_integer()) -> ok | {error, why()}.
@@ -209,16 +259,25 @@ folders(Base, Id) ->
       log_dir => <<Node/binary, "/log">>,
       release_dir => <<Node/binary, "/release">>}.
 
+told(Id, {ok, Answers}) ->
+    #{instances := #{Id := Instance}} = seen(Answers),
+    {ok, Instance};
+told(_, {error, Why}) ->
+    {error, Why}.
+
 done({ok, _}) -> ok;
 done({error, Why}) -> {error, Why}.
 
 %% ------------------------------------------------------------------ the script's answers
 
-call(#{connection := {Transport, Settings}, cluster := Cluster}, Arguments, Input, Limit) ->
-    case Transport:run(Settings, Cluster, Arguments, Input, Limit) of
+call(#{connection := {Transport, Settings}, cluster := Cluster} = Host, Arguments, Input, Limit) ->
+    case Transport:run(Settings, Cluster, since(Host, Arguments), Input, Limit) of
         {ok, Status, Output} -> answer(Status, Output);
         {error, Why} -> {error, Why}
     end.
+
+since(#{epoch := Epoch}, Arguments) -> [~"since", integer_to_binary(Epoch) | Arguments];
+since(_, Arguments) -> Arguments.
 
 answer(Status, Output) ->
     Lines = binary:split(Output, ~"\n", [global, trim_all]),
@@ -245,6 +304,7 @@ why([~"busy"], _, _) -> busy;
 why([~"no_archive", Sha], _, _) -> {no_archive, Sha};
 why([~"running"], _, _) -> running;
 why([~"not_laid_out"], _, _) -> not_laid_out;
+why([~"deposed", Epoch], _, _) -> {deposed, Epoch};
 why([~"no_release", Sha], _, _) -> {no_release, Sha};
 why([~"in_use", Id], _, _) -> {in_use, Id};
 why([~"lacks" | Tool], _, _) -> {lacks, iolist_to_binary(lists:join(" ", Tool))};
@@ -321,6 +381,8 @@ format_error({relay, receiver, Why}) ->
     format_error(Why);
 format_error(not_laid_out) ->
     "the instance is not laid out";
+format_error({deposed, Epoch}) ->
+    ["another member of the service acts since, with epoch ", Epoch, ": nothing was done"];
 format_error(running) ->
     "the instance runs with other settings, and has to be stopped first";
 format_error(busy) ->

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_layout).
 -moduledoc """
-The files of one instance, as an archive for the host script. Secrets are in it, so it is kept in
-memory alone.
+The files of one instance, as entries of an archive for the host script. Secrets are in them, so
+they are kept in memory alone.
 """.
 
--export([archive/1]).
+-export([entries/2]).
 -export_type([layout/0, command/0]).
 
 -doc "A program, relative to the release's folder or on the host's path, and its arguments.".
@@ -34,12 +34,18 @@ own copy of the release, over what is there.
     config => iodata()
 }.
 
--doc "An archive with `instance` at its end: a host that has that has all.".
--spec archive(layout()) -> {ok, iodata()} | {error, {bad_layout, binary(), term()}}.
-archive(Layout) ->
+-doc """
+All in a folder of the instance's name, with `instance` at the end: a host that has that has all.
+""".
+-spec entries(Id :: binary(), layout()) ->
+    {ok, iodata()} | {error, {bad_layout, binary(), term()}}.
+entries(Id, Layout) ->
     case problems(Layout) of
-        [] -> {ok, sderl_ops_tar:archive(files(Layout))};
-        [{What, Found} | _] -> {error, {bad_layout, What, Found}}
+        [] ->
+            In = fun(File) -> setelement(1, File, <<Id/binary, $/, (element(1, File))/binary>>) end,
+            {ok, sderl_ops_tar:entries(lists:map(In, files(Layout)))};
+        [{What, Found} | _] ->
+            {error, {bad_layout, What, Found}}
     end.
 
 %% What would lead out of the instance's folder, or break a file of shell commands or lines. A value
@@ -79,7 +85,7 @@ is_command([_ | _] = Words) ->
 is_command(_) ->
     false.
 
-files(#{start := Start} = Layout) ->
+files(#{start := Start, release := Release} = Layout) ->
     Commands = maps:get(commands, Layout, #{}),
     IsCode = is_tuple(Start),
     lists:append([
@@ -92,8 +98,11 @@ files(#{start := Start} = Layout) ->
         [{<<"files/", Name/binary>>, mode(Data), Data}
          || Name := Data <- maps:iterator(maps:get(files, Layout, #{}), ordered)],
         [{~"sys.config", 8#400, maps:get(config, Layout, ~"[].\n")}],
+        [{~"state", folder}, {~"log", folder}],
         %% With files of its own it has a copy, as any other release.
-        [{~"in_place", 8#600, ~""} || IsCode, maps:get(files, Layout, #{}) =:= #{}],
+        [{~"release", {link, <<"../../releases/", Release/binary>>}}
+         || IsCode, maps:get(files, Layout, #{}) =:= #{}],
+        [{~"bell", fifo} || IsCode],
         [{~"instance", 8#600, instance(Layout, Commands, IsCode)}]
     ]).
 
@@ -130,15 +139,14 @@ start({code, Applications}, #{node := Node, names := Names}) ->
      }
      unset ROOTDIR BINDIR EMU PROGNAME
      log=$SDERL_OPS_LOG
-     cat >"$SDERL_OPS_HOME/log.config" <<CONFIG
-     %% coding: utf-8
+     printf '%s\n' "%% coding: utf-8
      [{kernel, [{logger, [{handler, default, logger_std_h,
-         #{config => #{file => "$log/erlang.log",
+         #{config => #{file => \"$log/erlang.log\",
                        max_no_bytes => 10485760,
-                       max_no_files => 4}}}]}]}].
-     CONFIG
+                       max_no_files => 4}}}]}]}]." >"$SDERL_OPS_HOME/log.config"
      : ${ERL_CRASH_DUMP="$log/erl_crash.dump"}
      export ERL_CRASH_DUMP
+     [ ! -p "$SDERL_OPS_HOME/bell" ] || exec 8<>"$SDERL_OPS_HOME/bell"
      set --
      for ebin in "$SDERL_OPS_RELEASE"/lib/*/ebin; do
          set -- "$@" -pa "$ebin"
@@ -151,15 +159,22 @@ start({code, Applications}, #{node := Node, names := Names}) ->
          long -> "    -name ";
          short -> "    -sname "
      end, quote(Node), " \\\n    -eval ", quote(boot(Applications)),
-     " >>\"$log/console.log\" 2>&1 &\n"];
+     " >>\"$log/console.log\" 2>&1 &\necho \"$!\" >\"$SDERL_OPS_HOME/pid\"\n"];
 start(Command, _) ->
     shell(Command).
 
+%% The bell wakes the host script, which waits for the file. It is known by its name, as another
+%% program that is started like this may have something else as that descriptor.
 boot(Applications) ->
     ["case application:ensure_all_started([",
      lists:join(", ", [["'", Name, "'"] || Name <- Applications]),
      "], permanent) of "
-     "{ok, _} -> ok = file:write_file(os:getenv(\"SDERL_OPS_HOME\") ++ \"/booted\", \"\"); "
+     "{ok, _} -> Home = os:getenv(\"SDERL_OPS_HOME\"), "
+     "ok = file:write_file(Home ++ \"/booted\", \"\"), "
+     "case file:read_link(\"/proc/self/fd/8\") =:= {ok, Home ++ \"/bell\"} of "
+     "true -> catch port_command(open_port({fd, 8, 8}, [out]), \".\"); "
+     "false -> ok "
+     "end; "
      "{error, Why} -> io:format(standard_error, \"cannot start: ~tp~n\", [Why]), "
      "halt(1, [{flush, true}]) "
      "end."].

@@ -4,10 +4,11 @@
 Reaches a host by the machine's OpenSSH client: its keys, agent, configuration and known hosts are
 the user's own. A host whose key is not known, or is another, is refused, and nothing is ever asked.
 
-One connection for each host stays open for a minute and carries all small calls; an archive has a
-connection of its own. A host that gives a release to another has, for the time of that call, an
-agent forwarded to it (`m:sderl_ops_openssh_relay`). On the host, `sderl-ops/CLUSTER` in the user's
-home has all that is ours, the host script too, under the name of its content.
+Small calls of a service share a session for each host (`m:sderl_ops_sessions`). Without one, a
+connection that stays open for a minute carries them; an archive has a connection of its own. A
+host that gives a release to another has, for the time of that call, an agent forwarded to it
+(`m:sderl_ops_openssh_relay`). On the host, `sderl-ops/CLUSTER` in the user's home has all that is
+ours, the host script too, under the name of its content.
 """.
 
 -behaviour(sderl_ops_transport).
@@ -38,12 +39,34 @@ seconds, so many times) is given up. Where `host_key` is known, `known_hosts` is
 -spec run(settings(), binary(), [binary()], sderl_ops_port:input(), pos_integer()) ->
     sderl_ops_transport:answer().
 run(Settings, Cluster, Arguments, Input, Limit) ->
+    Open = fun() -> session(Settings, Cluster) end,
+    case sderl_ops_sessions:call({Settings, Cluster}, Open, Arguments, Input, Limit) of
+        none -> run_alone(Settings, Cluster, Arguments, Input, Limit);
+        {ended, ?NO_SCRIPT, _} -> run_alone(Settings, Cluster, Arguments, Input, Limit);
+        {ended, 255, Said} -> {error, explain(Said, Settings)};
+        {ended, _, Said} -> {error, {cut_off, last_lines(Said)}};
+        {error, timeout} -> {error, {timeout, Limit, ~""}};
+        {ok, Status, Output} -> {ok, Status, Output}
+    end.
+
+session(Settings, Cluster) ->
+    {_, _, _, Command} = script(Cluster, [~"serve"]),
+    case ssh(Settings, Command, {file, none}) of
+        {ok, Words, _} -> Words;
+        {error, _} -> none
+    end.
+
+script(Cluster, Arguments) ->
     {ok, Script} = file:read_file(sderl_ops_sh:script()),
     Sum = binary:encode_hex(crypto:hash(sha256, Script), lowercase),
     Base = <<"sderl-ops/", Cluster/binary>>,
     File = <<Base/binary, "/host-", Sum/binary, ".sh">>,
     Command = remote(["[ -f \"$0\" ] || exit ", integer_to_list(?NO_SCRIPT),
                       "; exec sh \"$0\" \"$@\""], [File, Base, Cluster | Arguments]),
+    {Script, Sum, Base, Command}.
+
+run_alone(Settings, Cluster, Arguments, Input, Limit) ->
+    {Script, Sum, Base, Command} = script(Cluster, Arguments),
     case call(Settings, Command, Input, Limit) of
         {ok, ?NO_SCRIPT, _} ->
             case put_script(Settings, Base, Script, Sum, Limit) of
@@ -57,16 +80,15 @@ run(Settings, Cluster, Arguments, Input, Limit) ->
 -doc """
 Has one host give a release to another. Nothing but this call has an agent forwarded.
 """.
--spec give(settings(), settings(), binary(), Sha :: binary(), pos_integer()) ->
+-spec give(settings(), settings(), binary(), [binary()], pos_integer()) ->
     sderl_ops_transport:answer().
-give(#{folder := Folder} = Giver, Receiver, Cluster, Sha, Limit) ->
+give(#{folder := Folder} = Giver, Receiver, Cluster, Arguments, Limit) ->
     Ask = fun(Words) -> ask(Words, Folder) end,
     Options = fun(Settings) -> options(Settings, none) end,
     case sderl_ops_openssh_relay:command(Giver, Receiver, Options, Ask, Folder) of
         {ok, #{before := Before, arguments := Words, input := Input, file := File}} ->
             try
-                run(Giver#{before => Before}, Cluster, [~"give", Sha | Words], {bytes, Input},
-                    Limit)
+                run(Giver#{before => Before}, Cluster, Arguments ++ Words, {bytes, Input}, Limit)
             after
                 File =:= none orelse file:delete(File)
             end;
@@ -98,7 +120,16 @@ remote(Shell, Words) ->
 
 quote(Text) -> ["'", string:replace(Text, "'", "'\\''", all), "'"].
 
-call(#{address := Address, folder := Folder} = Given, Command, Input, Limit) ->
+call(Given, Command, Input, Limit) ->
+    case ssh(Given, Command, Input) of
+        {ok, Words, Settings} ->
+            ok = count(Input, Command),
+            answer(sderl_ops_port:run(Words, Input, Limit), Settings, Limit);
+        {error, _} = Error ->
+            Error
+    end.
+
+ssh(#{address := Address, folder := Folder} = Given, Command, Input) ->
     case {os:find_executable("ssh"), know(Given)} of
         {false, _} ->
             {error, {no_ssh, ~""}};
@@ -110,8 +141,7 @@ call(#{address := Address, folder := Folder} = Given, Command, Input, Limit) ->
             Words = ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", filename:absname(Folder)
                      | Before ++ [Ssh]]
                 ++ options(Settings, Input) ++ ["--", Address, Command],
-            ok = count(Input, Command),
-            answer(sderl_ops_port:run(Words, Input, Limit), Settings, Limit)
+            {ok, Words, Settings}
     end.
 
 %% A host key that was told is in a file of its own, by its content.

@@ -9,7 +9,7 @@ that provider in the file.
 -export_type([config/0, context/0, found/0]).
 
 -doc "A provider of the file, with its defaults; `type` says which module it is for.".
--type config() :: #{type := local | ssh | exec, term() => term()}.
+-type config() :: #{type := local | ssh | exec | kubernetes, term() => term()}.
 
 -doc "`folder` is the service's own: what a provider keeps goes there.".
 -type context() :: #{
@@ -31,6 +31,9 @@ that provider in the file.
 -doc "The hosts of a provider by their ids, which are `PROVIDER/NAME`.".
 -spec hosts(config(), context()) ->
     {ok, #{binary() => sderl_ops_host:host()}} | {error, unicode:chardata()}.
+hosts(#{type := kubernetes}, _) ->
+    {error, "it is Kubernetes, which has no hosts for the service: \"bin/sderl ops render FILE\" "
+            "writes what kubectl applies"};
 hosts(Config, #{provider := Provider, cluster := Cluster} = Context) ->
     case (module(Config)):hosts(Config, Context) of
         {ok, Found} ->

@@ -25,11 +25,11 @@ count({bytes, Data}, Words) ->
 count(none, Words) -> sderl_ops_sent:count(control, iolist_size(Words)).
 
 -doc "Has one folder give a release to another.".
--spec give(map(), map(), binary(), Sha :: binary(), pos_integer()) ->
+-spec give(map(), map(), binary(), [binary()], pos_integer()) ->
     sderl_ops_transport:answer().
-give(Giver, #{base := To}, Cluster, Sha, Limit) ->
+give(Giver, #{base := To}, Cluster, Arguments, Limit) ->
     Folder = unicode:characters_to_binary(filename:absname(To)),
-    run(Giver, Cluster, [~"give", Sha, Folder], none, Limit).
+    run(Giver, Cluster, Arguments ++ [Folder], none, Limit).
 
 -doc "The file of the host script.".
 -spec script() -> file:filename_all().

@@ -5,18 +5,30 @@ Writes tar archives that depend on what is in them alone: no time, no owner, no 
 So the same files have the same sum, whoever packs them.
 """.
 
--export([entry/2, padding/1, closing/0, archive/1]).
--export_type([kind/0]).
+-export([entry/2, padding/1, closing/0, entries/1]).
+-export_type([kind/0, in_memory/0]).
 
--doc "A file of so many bytes with these permissions, or a symbolic link.".
--type kind() :: {file, Size :: non_neg_integer(), Mode :: non_neg_integer()} | {link, binary()}.
+-doc "A file of so many bytes with these permissions, a symbolic link, a folder, or a FIFO.".
+-type kind() ::
+    {file, Size :: non_neg_integer(), Mode :: non_neg_integer()}
+    | {link, binary()}
+    | folder
+    | fifo.
+
+-type in_memory() ::
+    {Name :: binary(), Mode :: non_neg_integer(), iodata()}
+    | {Name :: binary(), {link, binary()} | folder | fifo}.
 
 -doc "What stands before the contents of a file.".
 -spec entry(Name :: binary(), kind()) -> iodata().
 entry(Name, {file, Size, Mode}) ->
     [long(Name, $L), header(short(Name), Size, Mode, $0, ~"")];
 entry(Name, {link, Target}) ->
-    [long(Target, $K), long(Name, $L), header(short(Name), 0, 8#777, $2, short(Target))].
+    [long(Target, $K), long(Name, $L), header(short(Name), 0, 8#777, $2, short(Target))];
+entry(Name, folder) ->
+    [long(Name, $L), header(short(Name), 0, 8#700, $5, ~"")];
+entry(Name, fifo) ->
+    [long(Name, $L), header(short(Name), 0, 8#600, $6, ~"")].
 
 -doc "What stands after it.".
 -spec padding(Size :: non_neg_integer()) -> binary().
@@ -27,11 +39,15 @@ padding(Size) ->
 -spec closing() -> binary().
 closing() -> <<0:(1024 * 8)>>.
 
--doc "An archive of what is in memory, in this order.".
--spec archive([{Name :: binary(), Mode :: non_neg_integer(), iodata()}]) -> iodata().
-archive(Files) ->
-    [[[entry(Name, {file, iolist_size(Data), Mode}), Data, padding(iolist_size(Data))]
-      || {Name, Mode, Data} <- Files], closing()].
+-doc "The entries of what is in memory, in this order; `closing/0` makes an archive of them.".
+-spec entries([in_memory()]) -> iodata().
+entries(Files) -> lists:map(fun entry_in_memory/1, Files).
+
+entry_in_memory({Name, Mode, Data}) ->
+    Size = iolist_size(Data),
+    [entry(Name, {file, Size, Mode}), Data, padding(Size)];
+entry_in_memory({Name, Kind}) ->
+    entry(Name, Kind).
 
 %% A name that has no room in the header is an entry before it, as GNU tar has it.
 long(Name, _) when byte_size(Name) =< 100 ->

@@ -18,8 +18,11 @@ here may outlive the call.
 -callback run(Settings :: map(), Cluster :: binary(), [binary()], sderl_ops_port:input(),
               LimitMs :: pos_integer()) -> answer().
 
--doc "Has one host give a release to another one that is reached in the same way.".
--callback give(Giver :: map(), Receiver :: map(), Cluster :: binary(), Sha :: binary(),
+-doc """
+Has one host give a release to another one that is reached in the same way. The arguments are those
+of the giver's script; where the receiver is comes after them.
+""".
+-callback give(Giver :: map(), Receiver :: map(), Cluster :: binary(), [binary()],
                LimitMs :: pos_integer()) -> answer().
 
 -optional_callbacks([give/5]).

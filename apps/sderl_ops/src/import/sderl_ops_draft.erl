@@ -5,11 +5,12 @@ The file of a cluster that runs, from what its nodes say of themselves, and what
 know about it. Pure.
 
 Nodes whose names differ in one number, and which run the same with the same labels, are one family.
+Machines whose nodes all have the same labels `region` and `rack` are a domain with these.
 An instance is called by its family and a number; where that would be read as the name of another
 node, the family has another name.
 """.
 
--export([file/1, text/1]).
+-export([file/1]).
 -export_type([given/0]).
 
 -doc """
@@ -34,6 +35,7 @@ folders are in `nodes` that are there.
 
 -define(NODE, "^[A-Za-z0-9_-]{1,200}@[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?$").
 -define(LABEL, "^[A-Za-z][A-Za-z0-9_.-]{0,62}$").
+-define(PLACE, [~"region", ~"rack"]).
 -define(GROUP, "^[^\\x00-\\x1f]{1,200}$").
 
 -doc "The term of a file (`sderl_ops_file:check/2`), and sentences.".
@@ -43,14 +45,15 @@ file(#{cluster := Cluster, names := Names, cookie_file := Cookie, found := Found
     {Nodes, Odd} = split(fun(Node, _) -> matches(Node, ?NODE) end, All),
     Providers = providers(Nodes, Given),
     Releases = releases(Nodes, Given),
-    Families = families(Nodes, Releases, Providers),
+    Domains = domains(Nodes, Providers),
+    Families = families(Nodes, Releases, Domains),
     {Groups, GroupPoints} = groups(Nodes, Families),
     Tree = #{
         ~"cluster" => Cluster,
         ~"names" => atom_to_binary(Names),
         ~"cookie" => #{~"file" => Cookie},
         ~"providers" => #{Name => Config || {Name, Config, _} <- Providers},
-        ~"domains" => #{Name => #{~"provider" => Name} || {Name, _, _} <- Providers},
+        ~"domains" => #{Name => Domain || {Name, Domain, _} <- Domains},
         ~"releases" => #{Name => Release || _ := {Name, Release, _} <- Releases},
         ~"families" => #{F#family.name => family(F) || F <- Families},
         ~"groups" => Groups
@@ -87,8 +90,7 @@ providers(Nodes, #{here := Here, names := Names}) ->
      || {Index, Address} <- lists:enumerate(Local)]
         ++ [{~"machines",
              #{~"type" => ~"ssh",
-               ~"hosts" => [#{~"name" => Address, ~"address" => Address, ~"port" => 22}
-                            || Address <- Far]},
+               ~"hosts" => sderl_ops_range:collapse(by_numbers(Far))},
              Far} || Far =/= []].
 
 local(Address, Names) ->
@@ -98,6 +100,40 @@ local(Address, Names) ->
         {short, ~"localhost"} -> Local;
         _ -> Local#{~"address" => Address}
     end.
+
+%% Each with the addresses that it has, and so many of them as there are places.
+domains(Nodes, Providers) ->
+    Said = maps:groups_from_list(fun({Address, _}) -> Address end, fun({_, Place}) -> Place end,
+                                 [{address(Node), maps:with(?PLACE, Labels)}
+                                  || Node := #{labels := Labels} <- Nodes]),
+    Places = #{Address => place(lists:usort(Of)) || Address := Of <- Said},
+    {_, Domains} = lists:foldl(fun({Wish, Domain, Addresses}, {Taken, Acc}) ->
+        Name = free(Wish, Taken),
+        {[Name | Taken], [{Name, Domain, Addresses} | Acc]}
+    end, {[], []}, lists:append([domains_of(Provider, Places) || Provider <- Providers])),
+    lists:reverse(Domains).
+
+%% What nodes of one machine do not agree on is none of its own.
+place([Place]) ->
+    maps:filter(fun(_, Name) -> Name =/= ~"" andalso byte_size(Name) =< 255 end, Place);
+place(_) -> #{}.
+
+domains_of({Provider, _, Addresses}, Places) ->
+    case maps:groups_from_list(fun(Address) -> map_get(Address, Places) end, Addresses) of
+        Of when map_size(Of) =:= 1 ->
+            [{Provider, Place#{~"provider" => Provider}, Addresses} || Place := _ <- Of];
+        Of ->
+            [{domain_name(Place, Provider),
+              Place#{~"provider" => Provider,
+                     ~"hosts" => sderl_ops_range:collapse(by_numbers(Here))},
+              Here}
+             || Place := Here <- ordered(Of)]
+    end.
+
+domain_name(Place, Provider) when Place =:= #{} -> Provider;
+domain_name(Place, _) ->
+    clean(iolist_to_binary(lists:join("-", [map_get(Key, Place) || Key <- ?PLACE,
+                                                                 is_map_key(Key, Place)]))).
 
 address(Node) ->
     [_, Address] = binary:split(Node, ~"@"),
@@ -161,7 +197,7 @@ running(Text, Name, Advice) ->
 
 %% ---------------------------------------------------------------- families
 
-families(Nodes, Releases, Providers) ->
+families(Nodes, Releases, Domains) ->
     Alike = maps:groups_from_list(fun({Key, _}) -> Key end, fun({_, Node}) -> Node end,
                                   [{{shape(Node), as(Fact, Releases)}, Node}
                                    || Node := Fact <- ordered(Nodes)]),
@@ -171,9 +207,14 @@ families(Nodes, Releases, Providers) ->
         Name = family_name(Set, Taken),
         Sorted = in_order(Set),
         Addresses = lists:usort([address(Node) || Node <- Sorted]),
-        Domains = [Domain || {Domain, _, Of} <- Providers, Addresses -- Of =/= Addresses],
-        {[Name | Taken], [#family{name = Name, nodes = Sorted, release = Release, labels = Labels,
-                                  domains = Domains} | Acc]}
+        Its = [{Domain, Of} || {Domain, Of, In} <- Domains, Addresses -- In =/= Addresses],
+        %% What each of its domains says need not be said again.
+        Own = maps:filter(fun(Key, Value) ->
+            lists:any(fun({_, Of}) -> maps:find(Key, Of) =/= {ok, Value} end, Its)
+                orelse not lists:member(Key, ?PLACE)
+        end, Labels),
+        {[Name | Taken], [#family{name = Name, nodes = Sorted, release = Release, labels = Own,
+                                  domains = [Domain || {Domain, _} <- Its]} | Acc]}
     end, {[], []}, Sets),
     lists:reverse(Families).
 
@@ -196,7 +237,7 @@ is_kind(_, _) -> false.
 %% The parts of a node's name between its numbers, and the numbers.
 parts(Node) ->
     [Name, _] = binary:split(Node, ~"@"),
-    re:split(Name, "([0-9]+)", [{return, binary}]).
+    sderl_ops_range:parts(Name).
 
 shape(Node) -> [Part || {Index, Part} <- lists:enumerate(parts(Node)), Index rem 2 =:= 1].
 
@@ -215,9 +256,14 @@ one_number(Nodes) ->
             maps:values(maps:groups_from_list(Rest, fun({_, Node}) -> Node end, Numbers))
     end.
 
-in_order(Nodes) ->
-    [Node || {_, Node} <- lists:sort([{[number(Part) || Part <- parts(Node)], Node}
-                                      || Node <- Nodes])].
+in_order(Nodes) -> sorted(fun parts/1, Nodes).
+
+by_numbers(Names) -> sorted(fun sderl_ops_range:parts/1, Names).
+
+%% 2 before 10.
+sorted(Parts, Names) ->
+    [Name || {_, Name} <- lists:sort([{[number(Part) || Part <- Parts(Name)], Name}
+                                      || Name <- Names])].
 
 number(<<Digit, _/binary>> = Part) when Digit >= $0, Digit =< $9 -> binary_to_integer(Part);
 number(Part) -> Part.
@@ -278,15 +324,15 @@ family(#family{nodes = Nodes, release = Release, labels = Labels, domains = Doma
         ~"release" => Release,
         ~"domains" => Domains,
         ~"count" => length(Nodes),
-        ~"nodes" => Nodes,
+        ~"nodes" => sderl_ops_range:collapse(Nodes),
         ~"labels" => Labels
     }.
 
 %% ---------------------------------------------------------------- groups
 
 groups(Nodes, Families) ->
-    Ids = #{Node => <<Name/binary, (integer_to_binary(Index))/binary>>
-            || #family{name = Name, nodes = Of} <- Families, {Index, Node} <- lists:enumerate(Of)},
+    Ids = #{Node => Id || #family{nodes = Of} = Family <- Families,
+                          {Id, Node} <- lists:zip(ids(Family), Of)},
     Said = [{Group, Member} || _ := #{groups := Groups} <- Nodes, Group := Members <- Groups,
                                Member <- Members],
     Members = maps:groups_from_list(fun({Group, _}) -> Group end, fun({_, Node}) -> Node end,
@@ -294,8 +340,12 @@ groups(Nodes, Families) ->
     Consistency = maps:fold(fun(_, #{consistency := Of}, Acc) -> maps:merge(Acc, Of) end, #{},
                             Nodes),
     {Good, Odd} = split(fun(Group, _) -> matches(Group, ?GROUP) end, Members),
-    {[group(Group, Of, Ids, Families, Consistency) || Group := Of <- ordered(Good),
-                                                      known(Of, Ids) =/= []],
+    Written = [#{name => Group, members => known(Of, Ids),
+                 consistency => maps:get(Group, Consistency, available)}
+               || Group := Of <- ordered(Good), known(Of, Ids) =/= []],
+    {Patterns, Others} = sderl_ops_regular:groups(
+        Written, #{Name => length(Of) || #family{name = Name, nodes = Of} <- Families}),
+    {Patterns ++ [group(Group, Families) || Group <- Others],
      [["the group ", Group, " is left out: such a name cannot be in a file"]
       || Group <- maps:keys(Odd) ++ lists:usort(lists:append([Of || _ := #{unnamed := Of}
                                                                         <- Nodes]))]
@@ -304,29 +354,22 @@ groups(Nodes, Families) ->
 
 known(Nodes, Ids) -> [Id || Node <- Nodes, {ok, Id} <- [maps:find(Node, Ids)]].
 
-group(Name, Nodes, Ids, Families, Consistency) ->
-    Whole = [Family || #family{nodes = Of} = Family <- Families, Of -- Nodes =:= []],
-    Others = Nodes -- lists:append([Of || #family{nodes = Of} <- Whole]),
+group(#{name := Name, members := Members, consistency := Consistency}, Families) ->
+    Whole = [{Family, Ids} || #family{name = Family} = Of <- Families, Ids <- [ids(Of)],
+                              Ids -- Members =:= []],
+    Others = Members -- lists:append([Ids || {_, Ids} <- Whole]),
     Group = #{
         ~"name" => Name,
-        ~"nodes" => [#{~"family" => Family} || #family{name = Family} <- Whole]
-            ++ lists:sort(known(Others, Ids))
+        ~"nodes" => [#{~"family" => Family} || {Family, _} <- Whole]
+            ++ sderl_ops_range:collapse(by_numbers(Others))
     },
     case Consistency of
-        #{Name := majority} -> Group#{~"consistency" => ~"majority"};
-        #{} -> Group
+        majority -> Group#{~"consistency" => ~"majority"};
+        available -> Group
     end.
 
-%% ---------------------------------------------------------------- text
-
--doc "A term of a file as JSON: keys sorted, a key a line.".
--spec text(sderl_ops_walker:json()) -> iodata().
-text(Tree) -> json:format(Tree, fun format/3).
-
-format(Map, Encode, State) when is_map(Map) ->
-    json:format_key_value_list(lists:sort(maps:to_list(Map)), Encode, State);
-format(Term, Encode, State) ->
-    json:format_value(Term, Encode, State).
+ids(#family{name = Name, nodes = Nodes}) ->
+    [sderl_ops_groups:instance(Name, Index) || Index <- lists:seq(1, length(Nodes))].
 
 ordered(Map) -> maps:iterator(Map, ordered).
 

@@ -32,7 +32,7 @@ draft(#{seed := Seed, cookie_file := CookieFile} = Options) ->
             found => Present
         }),
         {ok, _} ?= check(Tree),
-        {ok, [sderl_ops_draft:text(Tree), $\n], Points}
+        {ok, sderl_ops_print:text(Tree), Points}
     end.
 
 names(Seed) ->

@@ -14,8 +14,8 @@ of_cluster(generated, Folder) ->
     File = filename:join(Folder, "cookie"),
     case file:read_file(File) of
         {ok, Cookie} when byte_size(Cookie) > 0 -> {ok, fun() -> Cookie end};
-        {ok, <<>>} -> make(File);
-        {error, enoent} -> make(File);
+        {ok, <<>>} -> make(Folder, File);
+        {error, enoent} -> make(Folder, File);
         {error, Why} -> {error, [File, " cannot be read: ", file:format_error(Why)]}
     end;
 of_cluster(Secret, _) ->
@@ -24,15 +24,10 @@ of_cluster(Secret, _) ->
         check(Value, Secret)
     end.
 
-%% Whole or not there: written beside and renamed.
-make(File) ->
-    Cookie = binary:encode_hex(crypto:strong_rand_bytes(20), lowercase),
-    Part = [File, ".part"],
+make(Folder, File) ->
     maybe
-        ok ?= file:write_file(Part, <<>>),
-        ok ?= file:change_mode(Part, 8#600),
-        ok ?= file:write_file(Part, Cookie, [sync]),
-        ok ?= file:rename(Part, File),
+        ok ?= sderl_ops_share:ensure_cookie(Folder),
+        {ok, Cookie} ?= file:read_file(File),
         {ok, fun() -> Cookie end}
     else
         {error, Why} -> {error, [File, " cannot be written: ", file:format_error(Why)]}

@@ -129,7 +129,13 @@ answer(Request, Connection, Folder) ->
         error:Why:Stack ->
             logger:error("sderl_ops: the request ~0tp failed: ~0tP at ~0tP",
                          [maps:get(do, Request), Why, 20, Stack, 20]),
-            send(Connection, {error, "this is a defect of the service; its log tells more", []})
+            send(Connection, {error, "this is a defect of the service; its log tells more", []});
+        %% Whom it asked has ended, or does not answer.
+        exit:Why when Why =/= normal ->
+            logger:warning("sderl_ops: the request ~0tp was not answered: ~0tP",
+                           [maps:get(do, Request), Why, 20]),
+            send(Connection, {error, "the service did not answer in time, or is about to begin "
+                                     "again: ask again in some seconds", []})
     end.
 
 %% Work may take hours in which nothing is told, so the end of the connection is waited for beside

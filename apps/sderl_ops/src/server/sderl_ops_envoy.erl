@@ -11,8 +11,8 @@ speaks to it over a pipe. Should it end, so does this process, and its superviso
 
 -behaviour(gen_server).
 
--export([start_link/1, call/3, call/4]).
--export_type([options/0]).
+-export([start_link/1, keep/2, call/3, call/4]).
+-export_type([options/0, kept/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -doc "Of the cluster: its name, its kind of names and its cookie.".
@@ -27,6 +27,30 @@ speaks to it over a pipe. Should it end, so does this process, and its superviso
 -doc "Returns before the virtual machine has started; who calls waits for that.".
 -spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link(?MODULE, Options, []).
+
+-doc """
+One that its server keeps, and for what. The cookie is in a function, so that no report of a crash
+has it.
+""".
+-type kept() :: {pid(), options()}.
+
+-doc "The one of before where it does, or another; the one of before has ended then.".
+-spec keep(options(), none | kept()) -> kept();
+          (none, none | kept()) -> none.
+keep(#{cookie := Cookie} = Options, {_, #{cookie := Before} = For} = Kept) ->
+    case Cookie() =:= Before() andalso Options =:= For#{cookie := Cookie} of
+        true -> Kept;
+        false -> keep(Options, keep(none, Kept))
+    end;
+keep(#{} = Options, none) ->
+    {ok, Pid} = start_link(Options),
+    {Pid, Options};
+keep(none, {Pid, _}) ->
+    unlink(Pid),
+    exit(Pid, shutdown),
+    none;
+keep(none, none) ->
+    none.
 
 -doc "A function of `m:sderl_ops_nodes`, called there.".
 -spec call(pid(), Function :: atom(), Args :: [term()]) -> {ok, term()} | {error, term()}.

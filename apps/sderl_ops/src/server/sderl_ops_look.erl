@@ -5,8 +5,9 @@ Looks at one host, or at all nodes, in a process of its own, so that a host that
 looks at nothing else.
 """.
 
--export([names/2, at/4, put/4, after_step/2, hosts/1, forget_hosts/4]).
--export_type([what/0, seen/0]).
+-export([watched/3, begin_look/2, names/2]).
+-export([put/4, after_step/2, forget_hosts/4]).
+-export_type([what/0, seen/0, context/0]).
 
 -type what() :: nodes | {host, sderl_ops_desired:host_id()} | {provider, binary()}.
 
@@ -16,12 +17,49 @@ looks at nothing else.
     | {host, sderl_ops_observed:host_seen()}
     | {provider, sderl_ops_observed:provider_seen()}
     | {nodes, #{sderl_ops_desired:instance_id() => sderl_ops_observed:node_seen()},
-       Groups :: #{binary() => [sderl_ops_desired:instance_id()]}}.
+       Groups :: #{binary() => [sderl_ops_desired:instance_id()]},
+       Listed :: #{binary() => [sderl_ops_desired:instance_id()]}}.
+
+-doc "All that a look may need.".
+-type context() :: #{
+    hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()},
+    envoy := pid() | undefined,
+    memory := sderl_ops_memory:memory(),
+    providers := sderl_ops_made:providers(),
+    context := sderl_ops_made:context()
+}.
 
 %% For each node; they are asked side by side.
 -define(NODES_MS, 8_000).
 %% As long as a host of the file is waited for by default until its instances go elsewhere.
 -define(GONE_AFTER_MS, 300_000).
+
+-doc """
+What is to be looked at: the nodes, every host where something of us is to be, or is left, and
+programs that make hosts.
+""".
+-spec watched(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
+              sderl_ops_observed:observed()) -> [what()].
+watched(Desired, #{assigned := Assigned} = Memory, #{hosts := Seen}) ->
+    Hosts = hosts(Desired) ++ maps:values(Assigned) ++ maps:keys(Seen)
+        ++ sderl_ops_made:looked_at(Memory),
+    [nodes | [{provider, Name} || Name <- sderl_ops_made:asked(Desired, Memory)]]
+        ++ [{host, Id} || Id <- lists:usort(Hosts)].
+
+%% A look answers with its exit reason.
+-dialyzer({nowarn_function, [begin_look/2]}).
+
+-doc "Begins a look. The calling process gets a `DOWN` with `{look, t:seen/0}`.".
+-spec begin_look(what(), context()) -> reference().
+begin_look(What, Context) ->
+    {_, Ref} = spawn_opt(fun() -> exit({look, at(What, Context)}) end, [link, monitor]),
+    Ref.
+
+at({provider, Name}, #{providers := Providers, context := Context}) ->
+    {provider, sderl_ops_made:list(Name, Providers, Context)};
+at(What, #{hosts := Hosts, envoy := Envoy, memory := Memory}) ->
+    Nodes = case What of nodes -> names(Memory, Hosts); _ -> #{} end,
+    at(What, Hosts, Envoy, Nodes).
 
 -doc "The nodes of all instances that have a host.".
 -spec names(sderl_ops_memory:memory(), #{sderl_ops_desired:host_id() => sderl_ops_host:host()}) ->
@@ -30,9 +68,6 @@ names(#{assigned := Assigned} = Memory, Hosts) ->
     #{Id => sderl_ops_adopted:node_name(Id, Address, Memory)
       || Id := HostId <- Assigned, #{address := Address} <- [maps:get(HostId, Hosts, none)]}.
 
--doc "Looks. `Nodes` are the names of the nodes by instance.".
--spec at(what(), #{sderl_ops_desired:host_id() => sderl_ops_host:host()}, pid() | undefined,
-         Nodes :: #{sderl_ops_desired:instance_id() => binary()}) -> seen().
 at({host, Id}, Hosts, _, _) ->
     case Hosts of
         #{Id := Host} ->
@@ -54,7 +89,7 @@ at(nodes, _, Envoy, Nodes) ->
             Ids = #{Node => Id || Id := Node <- Nodes},
             {nodes,
              #{map_get(Node, Ids) => maps:with([state, health], Of) || Node := Of <- Seen},
-             groups(Seen, Ids)};
+             groups(Seen, Ids), listed(Seen, Ids)};
         {error, _} ->
             unknown
     end.
@@ -70,6 +105,19 @@ groups(Seen, Ids) ->
                                          lists:member(Node, Members)
                                      end, Holders)]
       || Name := Holders <- Lists}.
+
+%% Those of the instances that only others say are in a group.
+listed(Seen, Ids) ->
+    Holds = fun(Node, Name) ->
+        case Seen of
+            #{Node := #{groups := #{Name := _}}} -> true;
+            #{} -> false
+        end
+    end,
+    Said = [{Name, map_get(Member, Ids)}
+            || _ := #{groups := Groups} <- Seen, Name := Members <- Groups, Member <- Members,
+               is_map_key(Member, Ids), not Holds(Member, Name)],
+    maps:groups_from_list(fun({Name, _}) -> Name end, fun({_, Id}) -> Id end, lists:usort(Said)).
 
 -doc """
 What was seen, put into what is seen. Of groups only those count that the service has made: others
@@ -87,11 +135,11 @@ put({host, Id}, {host, Seen}, _, #{hosts := Hosts} = Observed) ->
     Observed#{hosts := Hosts#{Id => maps:merge(Seen, Before)}};
 put({provider, Name}, {provider, Seen}, _, Observed) ->
     Observed#{providers => (maps:get(providers, Observed, #{}))#{Name => Seen}};
-put(nodes, {nodes, Nodes, Groups}, Made, Observed) ->
-    Observed#{nodes := Nodes, groups := maps:with(Made, Groups)}.
+put(nodes, {nodes, Nodes, Groups, Listed}, Made, Observed) ->
+    Observed#{nodes := Nodes, groups := maps:with(Made, Groups),
+              listed => maps:with(Made, Listed)}.
 
--doc "The hosts of the file, and those on which a family may be when it goes back.".
--spec hosts(sderl_ops_desired:desired()) -> [sderl_ops_desired:host_id()].
+%% The hosts of the file, and those on which a family may be when it goes back.
 hosts(#{hosts := Hosts} = Desired) ->
     %% All instances of a family have the same candidates.
     Former = [Candidates || _ := Instances <- maps:get(former, Desired, #{}),

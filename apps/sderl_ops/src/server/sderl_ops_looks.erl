@@ -2,16 +2,17 @@
 -module(sderl_ops_looks).
 -moduledoc """
 When the server looks at what: at each host and at the nodes every two seconds, and at once where a
-step has ended since. Pure; times are microseconds of one clock, as a step and a look may be less
-than a millisecond apart.
+step has ended since. What takes long is looked at less often, so that looks take a part of the time
+that does not grow with the cluster. Pure; times are microseconds of one clock, as a step and a look
+may be less than a millisecond apart.
 
 A step that has ended counts as running until what it did has been seen, so that nothing is decided
 from a look that began earlier.
 """.
 
 -export([new/0, again/1]).
--export([due/3, began/4, what/2, ended/3]).
--export([step_ended/4, unseen/1]).
+-export([due/3, began/4, what/2, ended/4]).
+-export([step_ended/4, forget/2, unseen/1]).
 -export_type([looks/0]).
 
 -type what() :: sderl_ops_look:what().
@@ -23,6 +24,8 @@ from a look that began earlier.
     %% When the last look began, and the last one that saw something.
     looked = #{} :: #{what() => Began :: time()},
     seen = #{} :: #{what() => Began :: time()},
+    %% How long the last look took.
+    took = #{} :: #{what() => Microseconds :: time()},
     %% Steps that have ended, and what has to be looked at before it is known what they did.
     unseen = #{} :: #{sderl_ops_step:step() => {Ended :: time(), [what()]}}
 }).
@@ -30,6 +33,8 @@ from a look that began earlier.
 -opaque looks() :: #looks{}.
 
 -define(EACH_US, 2_000_000).
+-define(EACH_US_AT_MOST, 10_000_000).
+-define(TIMES_TOOK, 20).
 %% A program may take long, and what it asks may count its requests.
 -define(EACH_PROVIDER_US, 30_000_000).
 %% Looks are programs of the operating system.
@@ -57,7 +62,8 @@ due(Watched, Now, #looks{running = Running, unseen = Unseen} = Looks) ->
     Busy = [What || _ := {What, _} <- Running],
     Due = [{last_look(What, Looks), What}
            || What <- lists:usort(Watched ++ maps:keys(Changed)) -- Busy,
-              is_due(last_look(What, Looks), maps:get(What, Changed, before), each(What), Now)],
+              is_due(last_look(What, Looks), maps:get(What, Changed, before),
+                     each(What, Looks), Now)],
     [What || {_, What} <- lists:sublist(lists:sort(Due), max(0, ?MOST - length(Busy)))].
 
 last_look(What, #looks{looked = Looked}) ->
@@ -70,27 +76,30 @@ is_due(before, _, _, _) -> true;
 is_due({at, Began}, Changed, _, _) when is_integer(Changed), Changed > Began -> true;
 is_due({at, Began}, _, Each, Now) -> Now - Began > Each.
 
-each({provider, _}) -> ?EACH_PROVIDER_US;
-each(_) -> ?EACH_US.
+each({provider, _}, _) -> ?EACH_PROVIDER_US;
+each(What, #looks{took = Took}) ->
+    min(?EACH_US_AT_MOST, max(?EACH_US, ?TIMES_TOOK * maps:get(What, Took, 0))).
 
 -doc "A look has begun.".
 -spec began(reference(), what(), Now :: time(), looks()) -> looks().
 began(Ref, What, Now, #looks{running = Running} = Looks) ->
     Looks#looks{running = Running#{Ref => {What, Now}}}.
 
--doc "What a look that goes on is at.".
--spec what(reference(), looks()) -> {ok, what()} | error.
+-doc "What a look that goes on is at, and when it began.".
+-spec what(reference(), looks()) -> {ok, what(), Began :: time()} | error.
 what(Ref, #looks{running = Running}) ->
     case Running of
-        #{Ref := {What, _}} -> {ok, What};
+        #{Ref := {What, Began}} -> {ok, What, Began};
         #{} -> error
     end.
 
 -doc "A look has ended. When it saw something, so have been the steps that ended before it began.".
--spec ended(reference(), HasSeen :: boolean(), looks()) -> looks().
-ended(Ref, HasSeen, #looks{running = Running, looked = Looked, seen = Seen} = Looks) ->
+-spec ended(reference(), HasSeen :: boolean(), Now :: time(), looks()) -> looks().
+ended(Ref, HasSeen, Now, #looks{running = Running, looked = Looked, seen = Seen} = Looks) ->
+    #looks{took = Took} = Looks,
     {{What, Began}, Left} = maps:take(Ref, Running),
-    Ended = Looks#looks{running = Left, looked = Looked#{What => Began}},
+    Ended = Looks#looks{running = Left, looked = Looked#{What => Began},
+                        took = Took#{What => Now - Began}},
     case HasSeen of
         true -> release(Ended#looks{seen = Seen#{What => Began}});
         false -> Ended
@@ -108,10 +117,21 @@ is_seen(What, Ended, Seen) ->
         #{} -> false
     end.
 
+-doc "What a look that goes on sees is of before, and not wanted any more.".
+-spec forget(what(), looks()) -> looks().
+forget(What, #looks{running = Running} = Looks) ->
+    Looks#looks{running = #{Ref => Of || Ref := {At, _} = Of <- Running, At =/= What}}.
+
 -doc "A step has ended; `Whats` have to be looked at before it is known what it did.".
 -spec step_ended(sderl_ops_step:step(), [what()], Now :: time(), looks()) -> looks().
-step_ended(_, [], _, Looks) -> Looks;
-step_ended(Step, Whats, Now, #looks{unseen = Unseen} = Looks) ->
+%% A list that a program began before it took a host away may still have that.
+step_ended({delete, Id} = Step, Whats, Now, Looks) ->
+    unseen(Step, Whats, Now, forget({provider, hd(binary:split(Id, ~"/"))}, Looks));
+step_ended(Step, Whats, Now, Looks) ->
+    unseen(Step, Whats, Now, Looks).
+
+unseen(_, [], _, Looks) -> Looks;
+unseen(Step, Whats, Now, #looks{unseen = Unseen} = Looks) ->
     Looks#looks{unseen = Unseen#{Step => {Now, Whats}}}.
 
 -doc "Steps that have ended, and nobody has seen yet what they did.".

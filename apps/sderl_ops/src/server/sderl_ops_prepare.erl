@@ -35,7 +35,7 @@ layout(Instance, Settings, Place, Cookie) ->
             start => start(Settings, Values),
             commands => Commands,
             files => FileTexts,
-            env => EnvTexts,
+            env => maps:merge(env_of_mix(Settings, Values, Cookie), EnvTexts),
             config => unicode:characters_to_binary(sderl_ops_config:text(Config))
         }}
     end.
@@ -56,6 +56,14 @@ node_name(#{id := Id}, Address) -> <<Id/binary, $@, Address/binary>>.
 host_name(Id) ->
     [_, Name] = binary:split(Id, ~"/"),
     Name.
+
+%% The script of a Mix release takes these from here; other releases do not look at them.
+env_of_mix(#{kind := code}, _, _) -> #{};
+env_of_mix(#{names := Names}, #{~"node" := Node, ~"home" := Home}, Cookie) ->
+    #{~"RELEASE_DISTRIBUTION" => case Names of long -> ~"name"; short -> ~"sname" end,
+      ~"RELEASE_NODE" => Node,
+      ~"RELEASE_TMP" => unicode:characters_to_binary(Home),
+      ~"RELEASE_COOKIE" => Cookie()}.
 
 start(#{kind := code, applications := Applications}, _) -> {code, Applications};
 start(#{start := Command}, Values) -> command(Command, Values).

@@ -5,7 +5,7 @@ What would change if a revision were adopted, from what the server knows (its vi
 seconds for many thousand instances, so it is done by who asks and not by the server. Pure.
 """.
 
--export([plan/4, refused/4]).
+-export([plan/4, refused/4, remaining/2]).
 
 -import(sderl_ops_wire, [text/1]).
 
@@ -31,6 +31,13 @@ plan(Prepared, Force, View, Now) ->
 refused(Prepared, Force, View, Now) ->
     {_, Desired, Observed, Memory} = situation(Prepared, Force, View),
     words(sderl_ops_plan:refusals(Desired, Observed, Memory, Now)).
+
+-doc "The steps that are left until all is as the newest revision says.".
+-spec remaining(sderl_ops_status:view(), sderl_ops_memory:time()) -> [binary()].
+remaining(#{desired := undefined}, _) -> [];
+remaining(#{desired := Desired, observed := Observed, memory := Memory}, Now) ->
+    #{steps := Steps} = sderl_ops_plan:plan(Desired, Observed, Memory, Now),
+    [text(sderl_ops_step:words(Step)) || Step <- Steps].
 
 words(Refused) -> [text(sderl_ops_plan:words(Why)) || Why <- Refused].
 

@@ -13,31 +13,38 @@ work is waited for that goes on by itself; the result is the last answer.
 -spec do(sderl_ops_wire:request(), file:filename(),
          fun((sderl_ops_wire:answer() | waiting) -> ok)) ->
     sderl_ops_wire:answer().
-do(#{do := hello}, _, _) ->
+do(Request, Folder, Tell) ->
+    try
+        handle(Request, Folder, Tell)
+    catch
+        throw:{unavailable, Sentence} -> {error, Sentence, []}
+    end.
+
+handle(#{do := hello}, _, _) ->
     {Cluster, Revision} = case sderl_ops_server:hello() of
                               none -> {undefined, 0};
                               Known -> Known
                           end,
     {done, #{cluster => Cluster, revision => Revision, pid => list_to_integer(os:getpid()),
              version => version()}};
-do(#{do := plan, file := Path, force := Force}, Folder, _) ->
+handle(#{do := plan, file := Path, force := Force}, Folder, _) ->
     maybe
         {ok, Prepared, _} ?= prepare_file(Path, Folder),
         {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_server:view(), system_ms())}
     end;
-do(#{do := apply, file := Path} = Request, Folder, Tell) ->
+handle(#{do := apply, file := Path} = Request, Folder, Tell) ->
     maybe
         {ok, Prepared, After} ?= prepare_file(Path, Folder),
         adopt_and_wait(Prepared, After, ["apply ", Path], Request, Tell)
     end;
-do(#{do := rollback, revision := Number} = Request, _, Tell) ->
+handle(#{do := rollback, revision := Number} = Request, _, Tell) ->
     maybe
         {ok, After, #{cluster := Cluster}, _} ?= current(),
         {ok, #{prepared := Prepared}} ?= revision(Cluster, Number),
         Why = ["roll back to ", integer_to_list(Number)],
         adopt_and_wait(Prepared, After, Why, Request, Tell)
     end;
-do(#{do := scale, family := Family, count := Count} = Request, Folder, Tell) ->
+handle(#{do := scale, family := Family, count := Count} = Request, Folder, Tell) ->
     maybe
         {ok, After, File, RolledBack} ?= current(),
         ok ?= check_not_rolled_back(After, RolledBack),
@@ -46,13 +53,13 @@ do(#{do := scale, family := Family, count := Count} = Request, Folder, Tell) ->
         Why = io_lib:format("scale ~ts to ~b", [Family, Count]),
         adopt_and_wait(Prepared, After, Why, Request, Tell)
     end;
-do(#{do := destroy} = Request, Folder, Tell) ->
+handle(#{do := destroy} = Request, Folder, Tell) ->
     maybe
         {ok, After, File, _} ?= current(),
         {ok, Prepared} ?= prepared(File#{families := #{}, groups := []}, Folder),
         adopt_and_wait(Prepared, After, "destroy", Request#{force => true}, Tell)
     end;
-do(#{do := Do, instance := Id, wait := Wait, who := Who}, _, Tell)
+handle(#{do := Do, instance := Id, wait := Wait, who := Who}, _, Tell)
   when Do =:= drain; Do =:= undrain ->
     Result = case Do of
                  drain -> sderl_ops_server:set_aside(Who, Id);
@@ -62,17 +69,65 @@ do(#{do := Do, instance := Id, wait := Wait, who := Who}, _, Tell)
         ok -> outcome(#{}, Wait, Tell);
         {error, Sentence} -> {error, Sentence, []}
     end;
-do(#{do := status}, _, _) ->
-    known(fun() -> sderl_ops_status:status(sderl_ops_server:view()) end);
-do(#{do := history}, _, _) ->
+handle(#{do := adopt, instance := Id, wait := Wait, who := Who}, _, Tell) ->
+    case sderl_ops_server:adopt_again(Who, Id) of
+        ok -> outcome(#{}, Wait, Tell);
+        {error, Sentence} -> {error, Sentence, []}
+    end;
+handle(#{do := release, who := Who} = Request, _, _) ->
+    release(released(Request), Who);
+handle(#{do := status}, _, _) ->
+    try
+        status()
+    catch
+        throw:{unavailable, Sentence} -> {error, Sentence, as_stored()}
+    end;
+handle(#{do := remaining}, _, _) ->
+    known(fun() ->
+        #{steps => sderl_ops_preview:remaining(sderl_ops_server:view(), system_ms())}
+    end);
+handle(#{do := history}, _, _) ->
     {done, #{revisions => history()}};
-do(#{do := pause, who := Who}, _, _) ->
+handle(#{do := pause, who := Who}, _, _) ->
     known(fun() -> #{state => sderl_ops_server:pause(Who)} end);
-do(#{do := resume, who := Who}, _, _) ->
+handle(#{do := resume, who := Who}, _, _) ->
     known(fun() -> #{state => sderl_ops_server:resume(Who)} end);
-do(#{do := stop}, _, _) ->
+handle(#{do := members}, _, _) ->
+    case sderl_ops_member:list() of
+        none -> {error, "the service of this folder has one member, and no others", []};
+        Members -> {done, #{members => Members}}
+    end;
+handle(#{do := Do, member := Text}, _, _) when Do =:= add_member; Do =:= remove_member ->
+    maybe
+        true ?= sderl_ops_membership:is_member(),
+        Named = unicode:characters_to_list(Text),
+        ok ?= case Do of
+                  add_member -> sderl_ops_invite:add(Named);
+                  remove_member -> sderl_ops_invite:remove(Named)
+              end,
+        {done, #{members => sderl_ops_member:list()}}
+    else
+        false ->
+            {error, "the service of this folder has one member: docs/operations.md tells how it "
+                    "becomes one of three", []};
+        {error, Sentence} ->
+            {error, Sentence, []}
+    end;
+handle(#{do := stop}, _, _) ->
     ok = sderl_ops_service:stop(),
     {done, #{state => stopped}}.
+
+released(#{instance := Id}) -> [Id];
+released(_) -> sderl_ops_status:adopted(sderl_ops_server:view()).
+
+release([], _) ->
+    {error, "no node of this cluster runs as it was taken over", []};
+release(Ids, Who) ->
+    case [Sentence || Id <- Ids, {error, Sentence} <- [sderl_ops_server:release(Who, Id)]] of
+        [] -> {done, #{released => Ids}};
+        [Sentence] -> {error, Sentence, []};
+        Sentences -> {error, "these were not handed back", Sentences}
+    end.
 
 known(Answer) ->
     case sderl_ops_server:hello() of
@@ -110,20 +165,41 @@ revision(Cluster, Number) ->
             {error, io_lib:format("there is no revision ~b: `history` lists them", [Number]), []}
     end.
 
+%% Of the store, so that a member tells it also where nobody acts.
 history() ->
-    case sderl_ops_server:hello() of
+    case stored_cluster() of
         none ->
             [];
-        {Cluster, _} ->
+        Cluster ->
             {Memory, _} = sderl_ops_stored:remembered(Cluster),
             sderl_ops_status:history(sderl_ops_store:revisions(Cluster), Memory)
     end.
+
+stored_cluster() ->
+    case sderl_ops_member:has_store() of
+        true -> sderl_ops_stored:cluster();
+        false -> none
+    end.
+
+as_stored() ->
+    case stored_cluster() of
+        none ->
+            [];
+        Cluster ->
+            {Revision, _} = sderl_ops_store:latest(Cluster),
+            [io_lib:format("as this member knows, the cluster is ~ts and its revision ~b",
+                           [Cluster, Revision])]
+    end.
+
+status() ->
+    known(fun() -> sderl_ops_status:status(sderl_ops_server:view()) end).
 
 prepare_file(Path, Folder) ->
     maybe
         {ok, #{cluster := Cluster} = File} ?= told(sderl_ops_file:read(Path), "the file is wrong"),
         {ok, After} ?= check_cluster(Cluster),
         ok ?= check_secrets(File, Folder),
+        ok ?= check_programs(File, Folder),
         {ok, Prepared} ?= prepared(File, Folder),
         {ok, Prepared, After}
     end.
@@ -160,6 +236,20 @@ check_secrets(#{releases := Releases, families := Families} = File, Folder) ->
         All -> {error, "that cannot be done", All}
     end.
 
+%% A program that cannot make hosts is told before the nodes of before are stopped.
+check_programs(#{providers := Providers, domains := Domains, families := Families} = File,
+               Folder) ->
+    Used = lists:usort([map_get(provider, map_get(Domain, Domains))
+                        || _ := #{domains := Of} <- Families, Domain <- Of]),
+    Programs = #{Name => Config || Name := #{type := exec} = Config <- maps:with(Used, Providers)},
+    Asking = (maps:with([cluster, names], File))#{folder => Folder},
+    case [["providers.", Name, ": ", Why]
+          || Name := _ <- maps:iterator(Programs, ordered),
+             #{state := failing, why := Why} <- [sderl_ops_made:list(Name, Programs, Asking)]] of
+        [] -> ok;
+        Problems -> {error, "that cannot be done", Problems}
+    end.
+
 %% One that the service makes is made when it is needed.
 check_cookie(#{cookie := generated}, _) ->
     [];
@@ -185,10 +275,28 @@ sentence({error, Sentence}) -> {error, Sentence, []}.
 adopt_and_wait(Prepared, After, Why, #{who := Who, force := Force, wait := Wait}, Tell) ->
     maybe
         ok ?= allowed(Prepared, Force),
+        ok ?= spread(Prepared),
         {ok, Revision} ?= sentence(adopt(Prepared, After, #{
             by => Who, why => unicode:characters_to_binary(Why), force => Force
         })),
         outcome(#{revision => Revision}, Wait, Tell)
+    end.
+
+%% A majority has the archives before anything is decided that needs them.
+spread(#{archives := Archives}) ->
+    case sderl_ops_membership:is_member() of
+        false ->
+            ok;
+        true ->
+            Shas = maps:keys(Archives),
+            Others = sderl_ops_member:others(),
+            Needed = sderl_ops_member:majority_of_others(),
+            maybe
+                ok ?= sderl_ops_share:pull(sderl_ops_membership:folder(), Shas, Others),
+                ok ?= sderl_ops_share:spread(Shas, Others, Needed)
+            else
+                {error, Sentence} -> {error, Sentence, []}
+            end
     end.
 
 allowed(_, true) ->
@@ -206,10 +314,14 @@ allowed(Prepared, false) ->
 outcome(Done, false, _) ->
     {done, Done#{state => working, problems => []}};
 outcome(Done, true, Tell) ->
-    Monitor = monitor(process, sderl_ops_server),
-    ok = sderl_ops_server:watch(self()),
+    Monitor = begin_watch(),
     ok = Tell(waiting),
     wait(Done, Monitor, Tell).
+
+begin_watch() ->
+    Monitor = sderl_ops_server:monitor(),
+    ok = sderl_ops_server:watch(self()),
+    Monitor.
 
 %% The server has decided by what was asked before it tells its state.
 wait(Done, Monitor, Tell) ->
@@ -222,8 +334,15 @@ wait(Done, Monitor, Tell) ->
             Tell(Event),
             wait(Done, Monitor, Tell);
         {'DOWN', Monitor, process, _, _} ->
-            {error, "the service began again while this was waited for, and goes on with it: "
-                    "`status` tells how it is", []}
+            case sderl_ops_membership:is_member() of
+                %% The member that acts next goes on with it.
+                true -> wait(Done, begin_watch(), Tell);
+                false -> began_again()
+            end
     end.
+
+began_again() ->
+    {error, "the service began again while this was waited for, and goes on with it: `status` "
+            "tells how it is", []}.
 
 system_ms() -> erlang:system_time(millisecond).

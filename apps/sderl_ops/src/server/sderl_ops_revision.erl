@@ -64,12 +64,20 @@ source(#{code := Folders}) -> {code, Folders}.
     | {error, [unicode:chardata(), ...]}.
 hosts(#{cluster := Cluster, names := Names, providers := Providers}, Folder) ->
     Context = #{cluster => Cluster, names => Names, folder => Folder},
-    Found = #{Name => sderl_ops_provider:hosts(Config, Context#{provider => Name})
+    Home = sderl_ops_member:home(Folder),
+    Found = #{Name => hosts_of(Config, Home, Context#{provider => Name})
               || Name := Config <- Providers},
     case [["providers.", Name, ": ", Why] || Name := {error, Why} <- Found] of
         [] -> {ok, #{Id => Host || _ := {ok, Hosts} <- Found, Id := Host <- Hosts}};
         Problems -> {error, Problems}
     end.
+
+%% Folders of this machine are the same ones whichever member acts.
+hosts_of(#{type := local}, {apart, Why}, _) -> {error, Why};
+hosts_of(#{type := local} = Config, {ok, Home}, Context) ->
+    sderl_ops_provider:hosts(Config, Context#{folder := Home});
+hosts_of(Config, _, Context) ->
+    sderl_ops_provider:hosts(Config, Context).
 
 -doc "The desired state of what was prepared; with `Force` the rules of upgrades are put aside.".
 -spec desired(prepared(), Force :: boolean(), Revision :: non_neg_integer()) ->

@@ -13,12 +13,13 @@ at any point; the next one begins with what is stored and with what it sees.
 
 -behaviour(gen_server).
 
--export([start_link/1]).
+-export([start_link/2, monitor/0]).
 -export([hello/0, current/0, view/0, adopt/3]).
--export([pause/1, resume/1, set_aside/2, take_back/2, watch/1]).
+-export([pause/1, resume/1, set_aside/2, take_back/2, release/2, adopt_again/2,
+         watch/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
          format_status/1]).
--export_type([event/0, state/0]).
+-export_type([state/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
@@ -28,14 +29,10 @@ back. `destroyed`: nothing is left, and nothing is to be.
 """.
 -type state() :: none | working | steady | paused | failed | destroyed.
 
--doc "What `watch/1` sends: `{sderl_ops, Event}`.".
--type event() ::
-    {progress, Done :: non_neg_integer(), Total :: pos_integer(), unicode:chardata()}
-    | {note, unicode:chardata()}
-    | {state, state(), Problems :: [unicode:chardata()]}.
-
 -record(s, {
     folder :: file:filename(),
+    %% With which it acts where the service has several members.
+    epoch = none :: none | pos_integer(),
     %% What is to be.
     store = none :: none | {Cluster :: binary(), Revision :: pos_integer()},
     file :: sderl_ops_file:file() | undefined,
@@ -51,23 +48,19 @@ back. `destroyed`: nothing is left, and nothing is to be.
     %% What is seen.
     observed = sderl_ops_observed:new() :: sderl_ops_observed:observed(),
     looks = sderl_ops_looks:new() :: sderl_ops_looks:looks(),
+    sighted = sderl_ops_sighted:new() :: sderl_ops_sighted:sighted(),
     %% What was decided last, whether another decision is due, and the steps that are done now.
     waiting = [] :: [{term(), Why :: term()}],
     done = false :: boolean(),
     deciding = false :: boolean(),
-    steps = #{} :: #{reference() => sderl_ops_step:step()},
-    %% Steps that have ended since there was something to do, how many there seemed to be then, and
-    %% when the last one ended.
-    count = 0 :: non_neg_integer(),
-    total = none :: none | non_neg_integer(),
+    doing = sderl_ops_doing:new() :: sderl_ops_doing:doing(),
+    %% When the last step ended.
     quiet_since = never :: integer() | never,
-    %% Who talks to the nodes. The cookie is in a function, so that no report of a crash has it.
-    envoy :: {Of :: map(), pid()} | undefined,
-    cookie :: sderl_ops_secret:value() | undefined,
+    %% Who talks to the nodes.
+    envoy = none :: none | sderl_ops_envoy:kept(),
     %% Why nothing can be done at all.
     trouble = none :: none | unicode:chardata(),
-    told = none :: term(),
-    watchers = #{} :: #{reference() => pid()}
+    watchers = sderl_ops_watchers:new() :: sderl_ops_watchers:watchers()
 }).
 
 -define(TICK_MS, 500).
@@ -76,10 +69,15 @@ back. `destroyed`: nothing is left, and nothing is to be.
 %% what happens within such a time is decided about together.
 -define(DECIDE_MS, 10).
 -define(INSTANCES_PER_MS, 40).
+%% Longer than archives are brought to other members before the revision that needs them.
+-define(UNUSED_S, 3_600).
 
--doc "Starts it with what is stored in the service's folder.".
--spec start_link(file:filename()) -> gen_server:start_ret().
-start_link(Folder) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Folder, []).
+-doc """
+Starts it with what is stored in the service's folder. One of several members acts with an epoch.
+""".
+-spec start_link(file:filename(), Epoch :: none | pos_integer()) -> gen_server:start_ret().
+start_link(Folder, Epoch) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, {Folder, Epoch}, []).
 
 -doc "The cluster and its newest revision.".
 -spec hello() -> none | {Cluster :: binary(), Revision :: pos_integer()}.
@@ -103,7 +101,10 @@ another one by now, somebody else was faster, and nothing is changed.
 -spec adopt(sderl_ops_revision:prepared(), After :: non_neg_integer(),
             #{by := binary(), why := binary(), force := boolean()}) ->
     {ok, Revision :: pos_integer()} | {error, unicode:chardata()}.
-adopt(Prepared, After, About) -> call({adopt, Prepared, After, About}).
+adopt(Prepared, After, About) ->
+    %% Where the member that acts is lost before it answers, the next one is asked the same.
+    Request = binary:encode_hex(rand:bytes(16), lowercase),
+    call({adopt, Prepared, After, About#{request => Request}}).
 
 -doc "Begins nothing any more until `resume/1`.".
 -spec pause(By :: binary()) -> state().
@@ -116,32 +117,57 @@ resume(By) -> call({remember, By, resume, fun sderl_ops_memory:resume/1}).
 -doc "Takes an instance out of service: it leaves its groups and is stopped.".
 -spec set_aside(By :: binary(), sderl_ops_desired:instance_id()) ->
     ok | {error, unicode:chardata()}.
-set_aside(By, Id) -> call({aside, By, Id, {drain, Id}, fun sderl_ops_memory:set_aside/2}).
+set_aside(By, Id) -> call({instance, By, Id, drain}).
 
 -doc "Puts it into service again.".
 -spec take_back(By :: binary(), sderl_ops_desired:instance_id()) ->
     ok | {error, unicode:chardata()}.
-take_back(By, Id) -> call({aside, By, Id, {undrain, Id}, fun sderl_ops_memory:take_back/2}).
+take_back(By, Id) -> call({instance, By, Id, undrain}).
 
--doc "Sends `t:event/0` to a process until it ends, the state at once.".
+-doc "Hands a node back that was taken over: it runs on, and nothing is done about it any more.".
+-spec release(By :: binary(), sderl_ops_desired:instance_id()) ->
+    ok | {error, unicode:chardata()}.
+release(By, Id) -> call({instance, By, Id, release}).
+
+-doc "Takes a node over again that was handed back.".
+-spec adopt_again(By :: binary(), sderl_ops_desired:instance_id()) ->
+    ok | {error, unicode:chardata()}.
+adopt_again(By, Id) -> call({instance, By, Id, adopt}).
+
+-doc "Sends `t:sderl_ops_watchers:event/0` to a process until it ends, the state at once.".
 -spec watch(pid()) -> ok.
 watch(Pid) -> call({watch, Pid}).
 
-call(Request) -> gen_server:call(?MODULE, Request, 60_000).
+-doc "Monitors the server that acts, wherever it is.".
+-spec monitor() -> reference().
+monitor() -> erlang:monitor(process, sderl_ops_acting:server(?MODULE)).
+
+call(Request) -> sderl_ops_acting:call(?MODULE, Request).
 
 %% ---------------------------------------------------------------- beginning
 
 -doc false.
--spec init(file:filename()) -> {ok, #s{}, {continue, begin_with_stored}} | {stop, term()}.
-init(Folder) ->
+-spec init({file:filename(), none | pos_integer()}) ->
+    {ok, #s{}, {continue, begin_with_stored}} | {stop, term()}.
+init({Folder, Epoch}) ->
     process_flag(trap_exit, true),
-    case sderl_ops_store:open(filename:join(Folder, "store")) of
+    case open_store(Folder, Epoch) of
         ok ->
+            %% They end with this process, and whatever they had not sent is not sent any more.
+            {ok, _} = sderl_ops_sessions:start_link(),
             _ = erlang:send_after(?TICK_MS, self(), tick),
-            {ok, #s{folder = Folder}, {continue, begin_with_stored}};
+            {ok, began(#s{folder = Folder, epoch = Epoch}), {continue, begin_with_stored}};
         {error, Why} ->
             {stop, {store, Why}}
     end.
+
+%% The member that acted before may have ended a step just now.
+began(#s{epoch = none} = S) -> S;
+began(S) -> S#s{quiet_since = now_ms()}.
+
+%% A member has the store open, whether it acts or not.
+open_store(Folder, none) -> sderl_ops_store:open(filename:join(Folder, "store"));
+open_store(_, Epoch) -> sderl_ops_store:act_with(Epoch).
 
 -doc false.
 -spec handle_continue(begin_with_stored, #s{}) -> {noreply, #s{}} | {stop, term(), #s{}}.
@@ -153,52 +179,39 @@ handle_continue(begin_with_stored, S) ->
             {Memory, Made} = sderl_ops_stored:remembered(Cluster),
             Begun = begin_newest(Cluster, S#s{memory = Memory, kept = Memory, made = Made}),
             #s{folder = Folder, archives = Archives} = Begun,
-            %% Nobody can ask yet, so no archive is being made.
             ok = sderl_ops_archive:keep_only(maps:keys(Archives),
-                                             filename:join(Folder, "archives")),
+                                             filename:join(Folder, "archives"),
+                                             unused_for_s(Begun)),
             {noreply, Begun}
     end.
 
+%% Nobody can ask a service with one member yet, so no archive is being made. Another member may
+%% have brought one here, for a revision that it is about to ask for.
+unused_for_s(#s{epoch = none}) -> 0;
+unused_for_s(_) -> ?UNUSED_S.
+
 %% The newest revision becomes what is to be.
-begin_newest(Cluster, #s{memory = Memory, made = Made} = S) ->
+begin_newest(Cluster, #s{memory = Memory, made = Made, folder = Folder, epoch = Epoch} = S) ->
     #{revision := Revision, file := File, desired := Desired, trouble := Trouble, hosts := Hosts,
       providers := Providers, archives := Archives, made := AllMade} =
-        sderl_ops_stored:load(Cluster, Memory, Made),
+        sderl_ops_stored:here(sderl_ops_stored:load(Cluster, Memory, Made), Folder, Epoch),
     Begun = S#s{store = {Cluster, Revision}, file = File, desired = Desired, trouble = Trouble,
                 hosts = Hosts, providers = Providers, archives = Archives, made = AllMade},
     case Trouble of
         none -> begin_envoy(Begun);
-        _ -> end_envoy(Begun)
+        _ -> Begun#s{envoy = sderl_ops_envoy:keep(none, Begun#s.envoy)}
     end.
 
 %% Without the cookie nothing is done, and it is asked for again: a file of it may be late.
-begin_envoy(#s{file = #{cookie := Secret} = File, folder = Folder} = S) ->
+begin_envoy(#s{file = #{cookie := Secret} = File, folder = Folder, envoy = Before} = S) ->
     case sderl_ops_cookie:of_cluster(Secret, Folder) of
         {ok, Cookie} ->
-            begin_envoy(maps:with([cluster, names], File), Cookie, S#s{trouble = none});
+            Options = (maps:with([cluster, names], File))#{cookie => Cookie},
+            S#s{trouble = none, envoy = sderl_ops_envoy:keep(Options, Before)};
         {error, Sentence} ->
-            again_soon(end_envoy(S#s{trouble = ["nothing can be done: ", Sentence]}))
+            again_soon(S#s{trouble = ["nothing can be done: ", Sentence],
+                           envoy = sderl_ops_envoy:keep(none, Before)})
     end.
-
-begin_envoy(Of, Cookie, #s{envoy = {Of, Pid}, cookie = Before} = S) when is_pid(Pid) ->
-    case Before() =:= Cookie() of
-        true -> S;
-        false -> start_envoy(Of, Cookie, S)
-    end;
-begin_envoy(Of, Cookie, S) ->
-    start_envoy(Of, Cookie, S).
-
-start_envoy(Of, Cookie, S0) ->
-    S = end_envoy(S0),
-    {ok, Envoy} = sderl_ops_envoy:start_link(Of#{cookie => Cookie}),
-    S#s{envoy = {Of, Envoy}, cookie = Cookie}.
-
-end_envoy(#s{envoy = undefined} = S) ->
-    S;
-end_envoy(#s{envoy = {_, Envoy}} = S) ->
-    unlink(Envoy),
-    exit(Envoy, shutdown),
-    S#s{envoy = undefined, cookie = undefined}.
 
 again_soon(S) ->
     _ = erlang:send_after(?ENVOY_MS, self(), envoy),
@@ -219,7 +232,9 @@ handle_call(current, _, #s{store = {_, Revision}, file = File} = S) ->
     {reply, {Revision, File, [Family || Family := #{revision := Of} <- Failed, Of =:= Revision]},
      S};
 handle_call({adopt, Prepared, After, About}, _, S) ->
-    case may_adopt(Prepared, After, S) of
+    case may_adopt(Prepared, After, About, S) of
+        {done, Revision} ->
+            {reply, {ok, Revision}, S};
         {ok, Ready} ->
             #s{store = {_, Revision}} = Adopted = adopt_now(Prepared, About, Ready),
             {reply, {ok, Revision}, decide(look_again(Adopted))};
@@ -231,14 +246,29 @@ handle_call({remember, _, _, _}, _, #s{store = none} = S) ->
 handle_call({remember, By, What, Change}, _, S) ->
     Changed = remember(By, What, Change(S#s.memory), S),
     {reply, state(Changed), Changed};
-handle_call({aside, By, Id, What, Change}, _, #s{desired = #{instances := Instances}} = S)
+handle_call({instance, By, Id, What}, _, #s{desired = #{instances := Instances}} = S)
   when is_map_key(Id, Instances) ->
-    {reply, ok, remember(By, What, Change(Id, S#s.memory), S)};
-handle_call({aside, _, Id, _, _}, _, S) ->
+    case change(What, Id, S) of
+        {ok, Memory} -> {reply, ok, remember(By, {What, Id}, Memory, S)};
+        {error, _} = Error -> {reply, Error, S}
+    end;
+handle_call({instance, _, Id, _}, _, S) ->
     {reply, {error, ["there is no instance ", Id, ": `status` lists them"]}, S};
 handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
-    Pid ! {sderl_ops, {state, state(S), problems(S)}},
-    {reply, ok, S#s{watchers = Watchers#{monitor(process, Pid) => Pid}}}.
+    {reply, ok, S#s{watchers = sderl_ops_watchers:add(Pid, state(S), problems(S), Watchers)}}.
+
+%% What an operator wants with an instance.
+change(release, Id, #s{memory = Memory} = S) ->
+    IsBusy = lists:any(fun(Step) -> sderl_ops_step:instance(Step) =:= Id end, running(S)),
+    sderl_ops_released:release(Id, IsBusy, Memory);
+change(adopt, Id, #s{memory = Memory}) ->
+    sderl_ops_released:take_back(Id, Memory);
+change(What, Id, #s{memory = Memory}) ->
+    case {sderl_ops_released:is_released(Id, Memory), What} of
+        {true, _} -> {error, [Id, " was handed back: `adopt` takes it over again"]};
+        {false, drain} -> {ok, sderl_ops_memory:set_aside(Id, Memory)};
+        {false, undrain} -> {ok, sderl_ops_memory:take_back(Id, Memory)}
+    end.
 
 %% What an operator was told is stored.
 remember(By, What, Memory, S) ->
@@ -247,38 +277,28 @@ remember(By, What, Memory, S) ->
     decide(Kept).
 
 %% What cannot be begun is not stored.
-may_adopt(#{file := #{cluster := Cluster, cookie := Secret}}, After, #s{folder = Folder} = S) ->
+may_adopt(#{file := #{cluster := Cluster, cookie := Secret}}, After, About,
+          #s{folder = Folder, store = Store} = S) ->
+    IsOver = fun() -> state(S) =:= destroyed end,
     maybe
-        {ok, Ready} ?= is_next(Cluster, After, S),
+        {ok, Begins} ?= sderl_ops_stored:may_follow(Cluster, After, About, Store, IsOver),
         {ok, _} ?= sderl_ops_cookie:of_cluster(Secret, Folder),
-        {ok, Ready}
+        {ok, begin_with(Begins, S)}
     end.
 
-is_next(_, _, #s{store = none} = S) ->
-    {ok, S};
-is_next(Cluster, After, #s{store = {Cluster, After}} = S) ->
-    {ok, S};
-is_next(Cluster, After, #s{store = {Stored, Newer}})
-  when Stored =:= Cluster; Newer =/= After ->
-    {ok, #{by := Other}} = sderl_ops_store:revision(Stored, Newer),
-    {error, io_lib:format("~ts has made revision ~b meanwhile: look at it (`status`, `plan`), and "
-                          "ask again", [Other, Newer])};
-is_next(_, _, #s{store = {Before, _}} = S) ->
-    %% Of the one before nothing must be left.
-    case state(S) of
-        destroyed ->
-            {ok, S#s{memory = sderl_ops_memory:new(), kept = undefined, made = [],
-                     observed = sderl_ops_observed:new(), looks = sderl_ops_looks:new()}};
-        _ ->
-            {error, ["of the cluster ", Before, " something is left, or may be: look at it "
-                     "(`status`), and ask again"]}
-    end.
+begin_with(next, S) ->
+    S;
+begin_with(anew, S) ->
+    S#s{memory = sderl_ops_memory:new(), kept = undefined, made = [],
+        observed = sderl_ops_observed:new(), looks = sderl_ops_looks:new(),
+        sighted = sderl_ops_sighted:new()}.
 
 adopt_now(#{file := #{cluster := Cluster}} = Prepared, #{by := By, why := Why} = About, S0) ->
     S = keep(Cluster, S0),
     Revision = sderl_ops_store:add_revision(Cluster, About#{prepared => Prepared,
                                                             at => system_ms()}),
-    Adopted = begin_newest(Cluster, S#s{total = none, told = none}),
+    Watchers = sderl_ops_watchers:begin_anew(S#s.watchers),
+    Adopted = begin_newest(Cluster, S#s{watchers = Watchers}),
     note(By, {revision, Revision, Why}, ok, Adopted),
     Adopted.
 
@@ -293,34 +313,36 @@ handle_info(tick, S) ->
     {noreply, decide_soon(look(S))};
 handle_info(decide, S) ->
     {noreply, decide(S#s{deciding = false})};
-handle_info({'DOWN', Ref, process, _, Outcome}, #s{steps = Steps, watchers = Watchers} = S) ->
-    case {Steps, Watchers} of
-        {#{Ref := Step}, _} ->
-            Left = S#s{steps = maps:remove(Ref, Steps)},
-            {noreply, decide_soon(look(step_ended(Step, Outcome, Left)))};
-        {_, #{Ref := _}} ->
-            {noreply, S#s{watchers = maps:remove(Ref, Watchers)}};
-        {_, _} ->
-            {noreply, decide_soon(look(look_ended(Ref, Outcome, S)))}
+handle_info({'DOWN', Ref, process, _, Outcome}, #s{doing = Doing, watchers = Watchers} = S) ->
+    case sderl_ops_doing:ended(Ref, Outcome, Doing) of
+        {Results, Left} ->
+            Ended = lists:foldl(fun step_ended/2, S#s{doing = Left}, Results),
+            {noreply, decide_soon(look(Ended))};
+        none ->
+            case sderl_ops_watchers:remove(Ref, Watchers) of
+                {ok, Left} -> {noreply, S#s{watchers = Left}};
+                error -> {noreply, decide_soon(look(look_ended(Ref, Outcome, S)))}
+            end
     end;
-handle_info({'EXIT', Envoy, _}, #s{envoy = {_, Envoy}} = S) ->
-    {noreply, again_soon(S#s{envoy = undefined})};
-handle_info(envoy, #s{envoy = undefined, desired = #{}} = S) ->
+handle_info({'EXIT', Pid, _}, #s{envoy = {Pid, _}} = S) ->
+    {noreply, again_soon(S#s{envoy = none})};
+handle_info(envoy, #s{envoy = none, desired = #{}} = S) ->
     {noreply, begin_envoy(S)};
 handle_info(_, S) ->
     {noreply, S}.
 
 -doc false.
 -spec terminate(term(), #s{}) -> ok.
-terminate(_, _) -> sderl_ops_store:close().
+terminate(_, #s{epoch = none}) -> sderl_ops_store:close();
+terminate(_, _) -> ok.
 
 %% What is to be and what is seen may be of many thousand instances.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) ->
     maps:map(fun
-        (state, #s{store = Store, steps = Steps}) ->
-            #{store => Store, steps => maps:values(Steps)};
+        (state, #s{store = Store, doing = Doing}) ->
+            #{store => Store, steps => sderl_ops_doing:steps(Doing)};
         (message, {adopt, _, After, About}) ->
             {adopt, After, About};
         (_, Value) ->
@@ -333,50 +355,34 @@ look_again(#s{looks = Looks} = S) -> look(S#s{looks = sderl_ops_looks:again(Look
 
 look(#s{desired = undefined} = S) ->
     S;
-look(#s{looks = Looks} = S) ->
-    lists:foldl(fun begin_look/2, S, sderl_ops_looks:due(watched(S), stamp(), Looks)).
+look(#s{desired = Desired, memory = Memory, observed = Observed, looks = Looks} = S) ->
+    Watched = sderl_ops_look:watched(Desired, Memory, Observed),
+    lists:foldl(fun begin_look/2, S, sderl_ops_looks:due(Watched, stamp(), Looks)).
 
-%% The nodes, every host where something of us is to be, or is left, and programs that make hosts.
-watched(#s{desired = Desired, memory = #{assigned := Assigned} = Memory,
-           observed = #{hosts := Seen}}) ->
-    Hosts = sderl_ops_look:hosts(Desired) ++ maps:values(Assigned) ++ maps:keys(Seen)
-        ++ sderl_ops_made:looked_at(Memory),
-    [nodes | [{provider, Name} || Name <- sderl_ops_made:asked(Desired, Memory)]]
-        ++ [{host, Id} || Id <- lists:usort(Hosts)].
-
-%% Looks and steps answer with their exit reason.
--dialyzer({nowarn_function, [begin_look/2, begin_step/2]}).
-
-begin_look({provider, Name} = What, #s{looks = Looks, providers = Providers} = S) ->
-    Context = context(S),
-    {_, Ref} = spawn_opt(fun() ->
-        exit({look, {provider, sderl_ops_made:list(Name, Providers, Context)}})
-    end, [link, monitor]),
-    S#s{looks = sderl_ops_looks:began(Ref, What, stamp(), Looks)};
-begin_look(What, #s{looks = Looks, memory = Memory} = S) ->
-    Hosts = hosts(S),
-    Envoy = case S#s.envoy of undefined -> undefined; {_, Pid} -> Pid end,
-    Nodes = case What of nodes -> sderl_ops_look:names(Memory, Hosts); _ -> #{} end,
-    {_, Ref} = spawn_opt(fun() ->
-        exit({look, sderl_ops_look:at(What, Hosts, Envoy, Nodes)})
-    end, [link, monitor]),
+begin_look(What, #s{looks = Looks, memory = Memory, providers = Providers} = S) ->
+    Envoy = case S#s.envoy of none -> undefined; {Pid, _} -> Pid end,
+    Ref = sderl_ops_look:begin_look(What, #{hosts => hosts(S), envoy => Envoy, memory => Memory,
+                                            providers => Providers, context => context(S)}),
     S#s{looks = sderl_ops_looks:began(Ref, What, stamp(), Looks)}.
 
 %% With those that programs have made.
-hosts(#s{hosts = Hosts, providers = Providers, memory = Memory} = S) ->
-    maps:merge(Hosts, sderl_ops_made:hosts(Memory, Providers, context(S))).
+hosts(#s{hosts = Hosts, providers = Providers, memory = Memory, epoch = Epoch} = S) ->
+    Made = sderl_ops_made:hosts(Memory, Providers, context(S)),
+    maps:merge(Hosts, sderl_ops_stored:since(Epoch, Made)).
 
 context(#s{file = File, folder = Folder}) ->
     (maps:with([cluster, names], File))#{folder => Folder}.
 
 look_ended(Ref, Outcome, #s{looks = Looks, observed = Observed, made = Made} = S) ->
     case sderl_ops_looks:what(Ref, Looks) of
-        {ok, What} ->
-            Seen = case Outcome of
-                       {look, Given} -> Given;
-                       _ -> unknown
-                   end,
-            S#s{looks = sderl_ops_looks:ended(Ref, Seen =/= unknown, Looks),
+        {ok, What, Began} ->
+            Given = case Outcome of
+                        {look, Answer} -> Answer;
+                        _ -> unknown
+                    end,
+            {Seen, Sighted} = sderl_ops_sighted:over(What, Given, Began, S#s.sighted),
+            S#s{looks = sderl_ops_looks:ended(Ref, Seen =/= unknown, stamp(), Looks),
+                sighted = Sighted,
                 observed = case sderl_ops_made:is_there(What, S#s.memory, S#s.hosts) of
                                true -> sderl_ops_look:put(What, Seen, Made, Observed);
                                false -> Observed
@@ -398,7 +404,7 @@ decide_soon(#s{desired = #{instances := Instances}} = S) ->
 decide(#s{desired = undefined} = S) ->
     S;
 %% Until somebody can talk to the nodes, every step would fail.
-decide(#s{envoy = undefined} = S) ->
+decide(#s{envoy = none} = S) ->
     tell_state(keep(S));
 decide(#s{desired = Desired, memory = Memory} = S0) ->
     Observed = sderl_ops_look:forget_hosts(Desired, Memory, system_ms(), S0#s.observed),
@@ -406,21 +412,21 @@ decide(#s{desired = Desired, memory = Memory} = S0) ->
     #{start := Start, memory := After, notes := Notes, waiting := Waiting, done := Done} =
         sderl_ops_reconcile:steps(Desired, Observed, Memory, running(S), system_ms()),
     Decided = keep(S#s{memory = After, waiting = Waiting, done = Done}),
-    Counted = tell_notes(Notes, count_anew(Start, Decided)),
-    tell_state(lists:foldl(fun begin_step/2, Counted, Start)).
+    ok = tell_notes(Notes, Decided),
+    tell_state(begin_steps(Start, count(Start, Decided))).
 
-%% Where there was nothing to do before.
-count_anew([_ | _], #s{total = none} = S) ->
+count([_ | _], #s{watchers = Watchers} = S) ->
     #s{desired = Desired, observed = Observed, memory = Memory} = S,
-    S#s{count = 0, total = sderl_ops_remaining:count(Desired, Observed, Memory)};
-count_anew([], #s{done = true} = S) ->
-    S#s{total = none};
-count_anew(_, S) ->
+    Total = fun() -> sderl_ops_remaining:count(Desired, Observed, Memory) end,
+    S#s{watchers = sderl_ops_watchers:begin_count(Total, Watchers)};
+count([], #s{done = true, watchers = Watchers} = S) ->
+    S#s{watchers = sderl_ops_watchers:end_count(Watchers)};
+count(_, S) ->
     S.
 
 %% A step that has ended runs until it was seen what it did.
-running(#s{steps = Steps, looks = Looks}) ->
-    maps:values(Steps) ++ sderl_ops_looks:unseen(Looks).
+running(#s{doing = Doing, looks = Looks}) ->
+    sderl_ops_doing:steps(Doing) ++ sderl_ops_looks:unseen(Looks).
 
 %% Stored before anything follows from it. What a step came to is stored with the next decision: if
 %% that is lost the step is done again.
@@ -434,55 +440,55 @@ keep(Cluster, #s{memory = Memory} = S) ->
 
 %% ---------------------------------------------------------------- act
 
-begin_step(Step, #s{steps = Steps} = S) ->
+begin_steps([], S) ->
+    S;
+begin_steps(Steps, #s{doing = Doing} = S) ->
     #s{desired = Desired, observed = Observed, memory = Memory, providers = Providers,
-       envoy = {_, Envoy}, cookie = Cookie, made = Made, archives = Archives} = S,
+       envoy = {Envoy, #{cookie := Cookie}}, made = Made, archives = Archives} = S,
     Context = #{desired => Desired, observed => Observed, memory => Memory, hosts => hosts(S),
                 providers => Providers, context => context(S), archives => Archives,
                 envoy => Envoy, cookie => Cookie, made => Made,
-                ours => maps:keys(map_get(assigned, Memory))},
-    %% It ends with this process: the next one begins with none.
-    {_, Ref} = spawn_opt(fun() -> exit({step, sderl_ops_work:do(Step, Context)}) end,
-                         [link, monitor]),
-    tell_progress(Step, S#s{steps = Steps#{Ref => Step}}).
+                ours => maps:keys(map_get(assigned, Memory)), epoch => S#s.epoch},
+    Begun = sderl_ops_doing:begin_steps(Steps, Context, Doing),
+    ok = sderl_ops_watchers:progress(Steps, sderl_ops_doing:count(Begun), S#s.watchers),
+    S#s{doing = Begun}.
 
-step_ended(Step, Outcome, #s{memory = Memory, count = Count, looks = Looks} = S) ->
-    Result = case Outcome of
-                 {step, Given} -> Given;
-                 Crash -> {error, {crashed, Crash}}
-             end,
+step_ended({Step, Came}, #s{memory = Memory, watchers = Watchers, looks = Looks} = S) ->
+    {Result, Sighting} = case Came of
+                             {seen, Told} -> {ok, Told};
+                             _ -> {Came, none}
+                         end,
     Worded = sderl_ops_work:worded(Result),
     {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, system_ms()),
     note(~"service", Step, case Worded of {ok, _} -> ok; _ -> Worded end, S),
-    Whats = sderl_ops_look:after_step(Step, After),
-    tell_notes(Notes, S#s{
+    Whats = sderl_ops_sighted:unseen(sderl_ops_look:after_step(Step, After), Sighting,
+                                     S#s.observed),
+    {Sighted, Observed} = sight(Sighting, S),
+    ok = tell_notes(Notes, S),
+    S#s{
         memory = After,
-        observed = sderl_ops_made:without_deleted(Step, Worded, S#s.observed),
-        count = Count + 1,
+        observed = sderl_ops_made:without_deleted(Step, Worded, Observed),
+        sighted = Sighted,
+        watchers = sderl_ops_watchers:step_ended(Watchers),
         quiet_since = now_ms(),
         looks = sderl_ops_looks:step_ended(Step, Whats, stamp(), Looks)
-    }).
+    }.
+
+sight(none, #s{sighted = Sighted, observed = Observed}) ->
+    {Sighted, Observed};
+sight(Sighting, #s{sighted = Sighted, observed = Observed}) ->
+    sderl_ops_sighted:tell(Sighting, stamp(), Sighted, Observed).
 
 %% ---------------------------------------------------------------- telling
 
-tell_progress(Step, #s{count = Count, total = Total, steps = Steps} = S) ->
-    tell({progress, Count, max(Total, Count + map_size(Steps)), sderl_ops_step:words(Step)}, S).
+tell_notes(Notes, #s{watchers = Watchers} = S) ->
+    lists:foreach(fun(Note) ->
+        note(~"service", Note, ok, S),
+        sderl_ops_watchers:note(sderl_ops_note:words(Note), Watchers)
+    end, Notes).
 
-tell_notes(Notes, S) ->
-    lists:foldl(fun(Note, Acc) ->
-        note(~"service", Note, ok, Acc),
-        tell({note, sderl_ops_note:words(Note)}, Acc)
-    end, S, Notes).
-
-tell_state(#s{told = Told} = S) ->
-    case {state(S), problems(S)} of
-        Told -> S;
-        {State, Problems} = Now -> tell({state, State, Problems}, S#s{told = Now})
-    end.
-
-tell(Event, #s{watchers = Watchers} = S) ->
-    _ = [Pid ! {sderl_ops, Event} || _ := Pid <- Watchers],
-    S.
+tell_state(#s{watchers = Watchers} = S) ->
+    S#s{watchers = sderl_ops_watchers:state(state(S), problems(S), Watchers)}.
 
 state(S) -> sderl_ops_status:state(view(S)).
 
@@ -498,8 +504,11 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed,
         hosts => case Store of none -> #{}; _ -> hosts(S) end,
         running => running(S),
         waiting => Waiting,
-        done => Done andalso Envoy =/= undefined,
+        done => Done andalso Envoy =/= none,
         trouble => Trouble,
+        sent => sderl_ops_sent:read(),
+        doing => sderl_ops_doing:steps(S#s.doing),
+        progress => sderl_ops_watchers:so_far(sderl_ops_doing:count(S#s.doing), S#s.watchers),
         quiet_ms => case S#s.quiet_since of
                         never -> infinity;
                         Since -> now_ms() - Since

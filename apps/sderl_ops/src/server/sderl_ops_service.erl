@@ -7,22 +7,31 @@ It lives in a folder, which has what it must not forget, and its socket. `bin/sd
 and talks to it; the guide is `docs/operations.md`.
 """.
 
--export([run/1, stop/0]).
+-export([run/1, run/2, stop/0, dismiss/1]).
+
+-doc "`run/2` as the folder has it: a service by itself, or the member that the folder is of.".
+-spec run(Folder :: file:filename()) -> ok | {error, unicode:chardata()}.
+run(Folder) -> run(Folder, alone).
 
 -doc """
 Runs the service in a folder until `stop/0`, or until it fails. A folder has one service at a time.
+Of a service with several members this is one of them, with all that it has to begin with.
 """.
--spec run(Folder :: file:filename()) -> ok | {error, unicode:chardata()}.
-run(Folder) ->
+-spec run(Folder :: file:filename(),
+          alone | {Self :: sderl_ops_roster:member(), [sderl_ops_roster:member()]}) ->
+    ok | {error, unicode:chardata()}.
+run(Folder, As) ->
     maybe
         ok ?= sderl_ops_place:make(Folder),
         {ok, Lock} ?= lock(Folder),
+        {ok, Mark} ?= mark(Folder, As),
+        ok ?= link_members(Mark, Folder),
         ok = quieten([ra, khepri]),
         ok = sderl_ops_sent:start(),
         {ok, _} ?= application:ensure_all_started(khepri),
         true = register(?MODULE, self()),
         process_flag(trap_exit, true),
-        {ok, Supervisor} ?= sderl_ops_sup:start_link(Folder),
+        {ok, Supervisor} ?= sderl_ops_sup:start_link(Folder, Mark, fun dismiss/1),
         Ended = await_end(Supervisor),
         ok = sderl_ops_openssh:close(filename:join(Folder, "ssh")),
         ok = gen_tcp:close(Lock),
@@ -31,6 +40,53 @@ run(Folder) ->
         {error, Why} when is_list(Why); is_binary(Why) -> {error, Why};
         {error, Why} -> {error, io_lib:format("the service cannot start: ~0tP", [Why, 20])}
     end.
+
+%% What a folder has been used for stays: another identity would be another service.
+mark(Folder, As) ->
+    case {sderl_ops_raft:read(Folder), As} of
+        {none, alone} ->
+            {ok, alone};
+        {none, {Self, Members}} ->
+            Mark = #{self => Self, members => Members, stage => blank},
+            maybe
+                ok ?= pack(Folder),
+                ok ?= sderl_ops_raft:write(Folder, Mark),
+                {ok, Mark}
+            end;
+        {{ok, Mark}, alone} ->
+            {ok, Mark};
+        {{ok, #{self := #{node := Node}} = Mark}, {#{node := Node} = Self, Members}} ->
+            Renewed = Mark#{self := Self, members := Members},
+            maybe
+                ok ?= sderl_ops_raft:write(Folder, Renewed),
+                {ok, Renewed}
+            end;
+        {{ok, #{self := Other}}, _} ->
+            {error, [Folder, " is the folder of the member ", sderl_ops_roster:words(Other),
+                     ": name another one with --dir"]};
+        {{error, _} = Error, _} ->
+            Error
+    end.
+
+%% What a service with one member has stored here goes on in that of all.
+pack(Folder) ->
+    case filelib:is_dir(filename:join(Folder, "store")) of
+        false ->
+            ok;
+        true ->
+            ok = quieten([ra, khepri]),
+            case sderl_ops_moved:pack(Folder) of
+                ok -> ok;
+                {error, Why} ->
+                    {error, io_lib:format("what the service with one member has stored in ~ts "
+                                          "cannot be read: ~0tP; it is as it was",
+                                          [Folder, Why, 20])}
+            end
+    end.
+
+link_members(alone, _) -> ok;
+link_members(#{self := Self, members := Members}, Folder) ->
+    sderl_ops_links:begin_as(Self, Members, Folder).
 
 %% They tell each step of every start.
 quieten(Applications) ->
@@ -45,19 +101,31 @@ stop() ->
     ?MODULE ! stop,
     ok.
 
+-doc "Ends the service, which tells why.".
+-spec dismiss(unicode:chardata()) -> ok.
+dismiss(Sentence) ->
+    ?MODULE ! {dismiss, Sentence},
+    ok.
+
 await_end(Supervisor) ->
     receive
         stop ->
-            %% Whoever asked is answered first; the door closes with the rest.
-            Monitor = monitor(process, Supervisor),
-            exit(Supervisor, shutdown),
-            receive {'DOWN', Monitor, process, Supervisor, _} -> ok end;
+            end_all(Supervisor);
+        {dismiss, Sentence} ->
+            ok = end_all(Supervisor),
+            {error, Sentence};
         {'EXIT', Supervisor, shutdown} ->
             {error, "the service gave up, as a part of it failed again and again; its log tells "
                     "why, and the cluster goes on"};
         {'EXIT', Supervisor, Why} ->
             {error, io_lib:format("the service ended: ~0tP", [Why, 20])}
     end.
+
+%% Whoever asked is answered first; the door closes with the rest.
+end_all(Supervisor) ->
+    Monitor = monitor(process, Supervisor),
+    exit(Supervisor, shutdown),
+    receive {'DOWN', Monitor, process, Supervisor, _} -> ok end.
 
 %% An abstract socket goes with the process that has it, so no lock is ever left behind.
 lock(Folder) ->

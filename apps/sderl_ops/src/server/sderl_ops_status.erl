@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_status).
--moduledoc "What the server knows, for people. Pure, but for what was sent.".
+-moduledoc "What the server knows, for people. Pure.".
 
--export([state/1, problems/1, status/1, history/2]).
+-export([state/1, problems/1, status/1, adopted/1, history/2]).
 -export_type([view/0]).
 
 -import(sderl_ops_note, [reason/1]).
@@ -10,7 +10,8 @@
 
 -doc """
 `waiting` and `done` are of the last decision; `quiet_ms` is how long ago the last step ended;
-`trouble` is why nothing at all can be done.
+`trouble` is why nothing at all can be done; `sent` is how much the service has sent to hosts;
+`doing` are the steps under way, `progress` how far it is with what there is to do.
 """.
 -type view() :: #{
     store := none | {binary(), pos_integer()},
@@ -22,7 +23,10 @@
     waiting := [{term(), Why :: term()}],
     done := boolean(),
     trouble := none | unicode:chardata(),
-    quiet_ms := non_neg_integer() | infinity
+    quiet_ms := non_neg_integer() | infinity,
+    sent => sderl_ops_sent:sent(),
+    doing => [sderl_ops_step:step()],
+    progress => none | #{done := non_neg_integer(), total := pos_integer()}
 }.
 
 %% Links and groups of nodes that have just been started take a moment to be whole.
@@ -52,6 +56,8 @@ state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
 is_given_up({_, {quarantined, _}}) -> true;
 is_given_up({_, {upgrade, {refused, _}}}) -> true;
 is_given_up({_, {node, silent}}) -> true;
+%% It waits for the step `groups`, which waits itself if it has not failed too often.
+is_given_up({{instance, _}, {listed, _}}) -> true;
 is_given_up({_, {not_startable, _}}) -> true;
 is_given_up(_) -> false.
 
@@ -133,9 +139,19 @@ status(#{store := {Cluster, Revision}, waiting := Waiting} = View0) ->
         groups => groups(View),
         problems => problems(View),
         information => information(View),
-        sent => sderl_ops_sent:read(),
+        sent => maps:get(sent, View, #{}),
+        doing => [text(sderl_ops_step:words(Step))
+                  || Step <- lists:sort(maps:get(doing, View, []))],
+        progress => progress(View),
         waiting => [waiting(Wait) || Wait <- lists:sublist(lists:sort(Waiting), 100)]
     }.
+
+%% What was given up is not under way any more.
+progress(View) ->
+    case {state(View), maps:get(progress, View, none)} of
+        {working, #{} = Progress} -> Progress;
+        _ -> undefined
+    end.
 
 %% What is as well as it can be, and could be better.
 information(#{memory := Memory}) ->
@@ -159,8 +175,8 @@ instances(#{desired := Desired, memory := #{assigned := Assigned} = Memory, host
     [
         #{
             id => Id,
-            node => maps:get(Id, Nodes, undefined),
-            host => maps:get(Id, Assigned, undefined),
+            node => maps:get(Id, Nodes, released(node, Id, Memory)),
+            host => maps:get(Id, Assigned, released(host, Id, Memory)),
             release => release(Id, Seen, Desired),
             state => instance_state(Id, Seen, View),
             why => why(Id, Seen, Failures)
@@ -179,9 +195,12 @@ release(_, _, _) ->
 
 instance_state(Id, Seen, #{memory := Memory, observed := Observed, desired := Desired}) ->
     #{instances := All} = Desired,
+    #{hosts := Hosts} = Observed,
     Up = sderl_ops_observed:is_up(Id, Observed),
     case Seen of
         _ when not is_map_key(Id, All) -> leaving;
+        %% The service has just begun, or begun again.
+        undefined when Hosts =:= #{} -> not_running(unknown, Id, Memory);
         undefined -> not_running(absent, Id, Memory);
         #{state := running, adopted := true} when Up -> adopted;
         #{state := running} when Up -> up;
@@ -196,9 +215,16 @@ failures(#{attempts := Attempts}) ->
       || Step := #{why := Why} <- maps:iterator(Attempts, reversed)}.
 
 not_running(State, Id, Memory) ->
-    case sderl_ops_memory:is_aside(Id, Memory) of
-        true -> drained;
-        false -> State
+    case {sderl_ops_released:is_released(Id, Memory), sderl_ops_memory:is_aside(Id, Memory)} of
+        {true, _} -> released;
+        {false, true} -> drained;
+        {false, false} -> State
+    end.
+
+released(What, Id, Memory) ->
+    case sderl_ops_released:all(Memory) of
+        #{Id := #{What := Value}} -> Value;
+        #{} -> undefined
     end.
 
 why(Id, Seen, Failures) ->
@@ -210,7 +236,8 @@ why(Id, Seen, Failures) ->
 
 groups(#{desired := undefined}) ->
     [];
-groups(#{desired := #{groups := Groups}, observed := #{groups := Seen}}) ->
+groups(#{desired := Desired, memory := Memory, observed := #{groups := Seen}}) ->
+    #{groups := Groups} = sderl_ops_released:without(Desired, Memory),
     [
         #{name => Name, members => length(Members), running => length(Running),
           state => group_state(lists:sort(Members), lists:sort(Running), Seen)}
@@ -230,6 +257,11 @@ waiting({{provider, Name}, Why}) -> text(["hosts of ", Name, ": ", reason(Why)])
 waiting({groups, Why}) -> text(["groups: ", reason(Why)]);
 waiting({{instance, Id}, Why}) -> text([Id, ": ", reason(Why)]);
 waiting({Step, Why}) -> text([sderl_ops_step:words(Step), ": ", reason(Why)]).
+
+-doc "The instances that run as they were taken over, or may do so.".
+-spec adopted(view()) -> [sderl_ops_desired:instance_id()].
+adopted(#{memory := Memory}) ->
+    sderl_ops_revision:in_order([Id || Id := #{as := _} <- sderl_ops_memory:adopted(Memory)]).
 
 -doc "The newest of a cluster's revisions, the latest first, and how they ended.".
 -spec history([{pos_integer(), sderl_ops_store:revision()}], sderl_ops_memory:memory()) ->

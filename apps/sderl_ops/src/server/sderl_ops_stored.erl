@@ -7,7 +7,7 @@ The newest 100 revisions are kept, those that a family would go back to, and of 
 has an instance the newest that has it; others are forgotten when a revision is loaded.
 """.
 
--export([cluster/0, remembered/1, load/3]).
+-export([cluster/0, remembered/1, load/3, here/3, since/2, may_follow/5]).
 -export_type([stored/0]).
 
 -doc """
@@ -71,6 +71,32 @@ load(Cluster, Memory, Made) ->
         made => AllMade
     }.
 
+-doc """
+The same for this machine: another member may have stored it, in whose folder its archives lie and
+its ssh keeps what it needs. Hosts are told the epoch, if there is one.
+""".
+-spec here(stored(), file:filename(), Epoch :: none | pos_integer()) -> stored().
+here(#{archives := Archives, hosts := Hosts} = Stored, Folder, Epoch) ->
+    Stored#{
+        archives := #{Sha => sderl_ops_share:archive(Folder, Sha) || Sha := _ <- Archives},
+        hosts := since(Epoch, #{Id => host_here(Host, Folder) || Id := Host <- Hosts})
+    }.
+
+host_here(#{connection := {Module, Settings}} = Host, Folder) ->
+    Here = case Settings of
+               #{folder := There} ->
+                   Settings#{folder := filename:join(Folder, filename:basename(There))};
+               #{} ->
+                   Settings
+           end,
+    Host#{connection := {Module, Here}}.
+
+-doc "Hosts that are told the epoch, if there is one.".
+-spec since(Epoch :: none | pos_integer(), Hosts) -> Hosts when
+    Hosts :: #{sderl_ops_desired:host_id() => sderl_ops_host:host()}.
+since(none, Hosts) -> Hosts;
+since(Epoch, Hosts) -> #{Id => Host#{epoch => Epoch} || Id := Host <- Hosts}.
+
 forget_old(_, _, Revisions) when length(Revisions) =< ?MOST ->
     Revisions;
 forget_old(Cluster, Memory, Revisions) ->
@@ -120,3 +146,34 @@ of_all(What, Revisions) ->
     lists:foldl(fun({_, #{prepared := Prepared}}, Known) ->
         maps:merge(Known, map_get(What, Prepared))
     end, #{}, Revisions).
+
+-doc """
+Whether a revision of a cluster may be the next one, after the one that its author had seen: of the
+cluster that is kept, or `anew` of another one when that is over. `done`: it is stored already.
+""".
+-spec may_follow(Cluster :: binary(), After :: non_neg_integer(), About :: map(),
+                 Stored :: none | {Cluster :: binary(), pos_integer()},
+                 IsOver :: fun(() -> boolean())) ->
+    {ok, next | anew} | {done, pos_integer()} | {error, unicode:chardata()}.
+may_follow(_, _, _, none, _) ->
+    {ok, next};
+may_follow(Cluster, After, About, {Stored, Newest}, IsOver) ->
+    {ok, #{by := By} = Revision} = sderl_ops_store:revision(Stored, Newest),
+    case is_same(About, Revision) of
+        true ->
+            {done, Newest};
+        false when Stored =:= Cluster, Newest =:= After ->
+            {ok, next};
+        false when Stored =:= Cluster; Newest =/= After ->
+            {error, io_lib:format("~ts has made revision ~b meanwhile: look at it (`status`, "
+                                  "`plan`), and ask again", [By, Newest])};
+        false ->
+            case IsOver() of
+                true -> {ok, anew};
+                false -> {error, ["of the cluster ", Stored, " something is left, or may be: look "
+                                  "at it (`status`), and ask again"]}
+            end
+    end.
+
+is_same(#{request := Request}, #{request := Request}) -> true;
+is_same(_, _) -> false.

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_work).
 -moduledoc """
-Does one step, in a process of its own. A step may be repeated: it ends as if it had been done once.
+Does steps, in a process of its own. A step may be repeated: it ends as if it had been done once.
 """.
 
--export([do/2, worded/1, format_error/1]).
--export_type([context/0]).
+-export([together/2, do/2, worded/1, format_error/1]).
+-export_type([context/0, result/0]).
 
 -import(sderl_clock, [now_ms/0]).
 -import(sderl_ops_wire, [text/1]).
@@ -22,7 +22,8 @@ Does one step, in a process of its own. A step may be repeated: it ends as if it
     ours := [sderl_ops_desired:instance_id()],
     made := [Group :: binary()],
     envoy := pid(),
-    cookie := sderl_ops_secret:value()
+    cookie := sderl_ops_secret:value(),
+    epoch := none | pos_integer()
 }.
 
 %% What a release that is not in the file any more had as its limit is not known.
@@ -32,16 +33,58 @@ Does one step, in a process of its own. A step may be repeated: it ends as if it
 %% A change may make the next one possible; more rounds than this mean that something undoes them.
 -define(MOST_ROUNDS, 5).
 
--doc "Does the step. What fails is a term of `format_error/1`.".
--spec do(sderl_ops_step:step(), context()) ->
-    ok | {ok, sderl_ops_machines:told()} | {error, term()}.
-do(Step, Context) ->
+-doc """
+`seen` is of a step that lays out or starts an instance: it tells what is there then. What fails is
+a term of `format_error/1`.
+""".
+-type result() ::
+    ok | {ok, sderl_ops_machines:told()} | {seen, sderl_ops_sighted:sighting()} | {error, term()}.
+
+-doc """
+Steps that are best done by one call of `do/2`: what is laid out on a host. Each of the others is
+alone.
+""".
+-spec together([sderl_ops_step:step()], sderl_ops_memory:memory()) ->
+    [[sderl_ops_step:step(), ...]].
+together(Steps, Memory) ->
+    {Layouts, Others} = lists:partition(fun is_layout/1, Steps),
+    ByHost = maps:groups_from_list(fun({lay_out, Id}) ->
+        sderl_ops_memory:host_of(Id, Memory)
+    end, Layouts),
+    [[Step] || Step <- Others] ++ maps:values(ByHost).
+
+is_layout({lay_out, _}) -> true;
+is_layout(_) -> false.
+
+-doc "Does steps that are together.".
+-spec do([sderl_ops_step:step(), ...], context()) -> #{sderl_ops_step:step() => result()}.
+do(Steps, #{epoch := Epoch} = Context) ->
     try
-        do_step(Step, Context)
+        %% A host refuses a member that was deposed; nodes, and programs that make hosts, do not.
+        case sderl_ops_store:confirm(Epoch) of
+            ok -> do_steps(Steps, Context);
+            {error, _} = Error -> all(Steps, Error)
+        end
     catch
         %% Neither arguments nor values: there may be secrets in them.
-        Class:Reason:Stack -> {error, {crashed, {Class, kind(Reason), places(Stack)}}}
+        Class:Reason:Stack -> crashed(Steps, {Class, kind(Reason), places(Stack)}, Context)
     end.
+
+%% Of several that are together each is tried alone, so that the others have no part in it.
+crashed([Step], Why, _) ->
+    #{Step => {error, {crashed, Why}}};
+crashed(Steps, _, Context) ->
+    lists:foldl(fun(Step, Results) -> maps:merge(Results, do([Step], Context)) end, #{}, Steps).
+
+all(Steps, Result) -> #{Step => Result || Step <- Steps}.
+
+do_steps([{lay_out, Id} | _] = Steps, #{memory := Memory} = Context) ->
+    case host(sderl_ops_memory:host_of(Id, Memory), Context) of
+        {ok, Host} -> lay_out(Steps, Host, Context);
+        {error, _} = Error -> all(Steps, Error)
+    end;
+do_steps([Step], Context) ->
+    #{Step => do_step(Step, Context)}.
 
 kind(Reason) when is_atom(Reason) -> Reason;
 kind(Reason) when is_tuple(Reason), is_atom(element(1, Reason)) -> element(1, Reason);
@@ -56,27 +99,20 @@ do_step({fetch, HostId, Sha} = Step, #{archives := Archives, memory := Memory} =
         {ok, Host} ?= host(HostId, Context),
         service ?= sderl_ops_relay:source(Step, Memory),
         {ok, Archive} ?= find(Sha, Archives, {lost_archive, Sha}),
+        ok ?= bring(Sha, Archive),
         sderl_ops_host:fetch(Host, Sha, Archive)
     else
         {error, _} = Error -> Error;
         GiverId -> give(GiverId, HostId, Sha, Context)
-    end;
-do_step({lay_out, Id}, #{desired := Desired, cookie := Cookie} = Context) ->
-    maybe
-        {ok, Instance, Host} ?= wanted(Id, Context),
-        {ok, Place} ?= place(Host, Context),
-        Settings = sderl_ops_desired:settings(Instance, Desired),
-        Named = Instance#{node := node_name(Id, Host, Context)},
-        {ok, Layout} ?= layout(Named, Settings, Place, Cookie),
-        sderl_ops_host:lay_out(Host, Id, Layout)
     end;
 do_step({start, Id}, #{desired := Desired} = Context) ->
     maybe
         {ok, Instance, Host} ?= wanted(Id, Context),
         #{start_timeout_s := Seconds} = sderl_ops_desired:settings(Instance, Desired),
         Deadline = now_ms() + Seconds * 1000,
-        ok ?= sderl_ops_host:start(Host, Id, Seconds),
-        await_node(node_name(Id, Host, Context), Deadline, Seconds, Context)
+        {ok, Seen} ?= sderl_ops_host:start(Host, Id, Seconds),
+        {ok, Node} ?= await_node(node_name(Id, Host, Context), Deadline, Seconds, Context),
+        {seen, #{host => map_get(id, Host), id => Id, instance => Seen, node => Node}}
     end;
 do_step({drain, Id}, #{memory := Memory, envoy := Envoy} = Context) ->
     maybe
@@ -123,6 +159,19 @@ give(GiverId, HostId, Sha, Context) ->
         sderl_ops_host:give(Giver, Receiver, Sha)
     end.
 
+%% Another member may have it.
+bring(Sha, Archive) ->
+    case sderl_ops_membership:is_member() andalso not filelib:is_regular(Archive) of
+        false ->
+            ok;
+        true ->
+            Folder = sderl_ops_membership:folder(),
+            case sderl_ops_share:pull(Folder, [Sha], sderl_ops_member:others()) of
+                ok -> ok;
+                {error, Sentence} -> {error, {says, Sentence}}
+            end
+    end.
+
 %% ---------------------------------------------------------------- instances
 
 wanted(Id, #{desired := Desired, memory := Memory} = Context) ->
@@ -142,6 +191,23 @@ find(Key, Map, Why) ->
     case Map of
         #{Key := Value} -> {ok, Value};
         #{} -> {error, Why}
+    end.
+
+lay_out(Steps, #{id := HostId} = Host, Context) ->
+    Prepared = #{Id => prepare(Id, Host, Context) || {lay_out, Id} <- Steps},
+    Laid = sderl_ops_host:lay_out(Host, #{Id => Layout || Id := {ok, Layout} <- Prepared}),
+    #{{lay_out, Id} => case Result of
+          {ok, Seen} -> {seen, #{host => HostId, id => Id, instance => Seen}};
+          {error, _} -> Result
+      end || Id := Result <- maps:merge(Prepared, Laid)}.
+
+prepare(Id, Host, #{desired := Desired, cookie := Cookie} = Context) ->
+    maybe
+        {ok, Instance, _} ?= wanted(Id, Context),
+        {ok, Place} ?= place(Host, Context),
+        Settings = sderl_ops_desired:settings(Instance, Desired),
+        Named = Instance#{node := node_name(Id, Host, Context)},
+        layout(Named, Settings, Place, Cookie)
     end.
 
 %% The folder is from the look at the host by which this step was decided.
@@ -174,8 +240,8 @@ stop_timeout(Id, #{desired := Desired} = Context) ->
 
 await_node(Node, Deadline, Seconds, #{envoy := Envoy} = Context) ->
     case sderl_ops_envoy:call(Envoy, look, [[Node], ?LOOK_MS]) of
-        {ok, #{Node := #{state := up}}} ->
-            ok;
+        {ok, #{Node := #{state := up} = Seen}} ->
+            {ok, Seen};
         {error, _} = Error ->
             Error;
         {ok, _} ->
@@ -252,6 +318,10 @@ format_error({does_not_stop, Node}) ->
 format_error({started_again, Node}) ->
     [Node, " was stopped, and something has started it again at once: turn that off (heart, "
      "systemd), as the service starts it from now on"];
+format_error(deposed) ->
+    "another member of the service acts since: nothing was done";
+format_error({unconfirmed, _}) ->
+    "no majority of the ops members answers, so nothing was done";
 format_error(groups_unsteady) ->
     "groups change while they are made as the file says: somebody else changes them";
 format_error({change, {create, Node, #{name := Name}}, Why}) ->

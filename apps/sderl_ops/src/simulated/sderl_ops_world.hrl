@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% A simulated cluster with its hosts, operators and the service that looks after it.
 
+%% What hangs is given up after so long.
+-define(LIMIT_MS, 15_000).
+
 -record(host, {
     state = up :: up | down | hung | gone,
     %% Since when it is up: a service may not have noticed yet.

@@ -228,7 +228,8 @@ final(#world{hosts = Hosts, groups = InGroups, problems = Problems} = World) ->
             || Id := Instance <- Instances, not is_map_key(Id, Aside),
                length([Name || {Of, Name, Seen} <- Places, Of =:= Id,
                                is_right(Seen, Name, Instance)]) =/= 1]
-        ++ [{not_desired, Id, Name} || {Id, Name, _} <- Places, not is_map_key(Id, Instances)]
+        ++ [{not_desired, Id, Name} || {Id, Name, _} <- Places, not is_map_key(Id, Instances),
+                                       not sderl_ops_released:is_released(Id, Memory)]
         ++ [{twice, Id} || {Id, _} <- duplicates([Id || {Id, _, _} <- Places])]
         ++ [{group, Name, maps:get(Name, InGroups, [])}
             || #{name := Name, members := Members} <- Groups,

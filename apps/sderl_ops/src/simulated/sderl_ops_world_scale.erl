@@ -12,7 +12,9 @@ alone, and in reductions.
 
 -doc """
 `done`: all are up and as they should be. `makespan_ms` is when the last step began or ended,
-`timers_alone_ms` that of the starts alone, `other_ms` the difference; `took_ms` is real time.
+`timers_alone_ms` that of the starts alone, `other_ms` the difference; `took_ms` is real time. The
+service sent `archives`, hosts gave the others to each other. `state_bytes` is what it has in memory
+in the end: what is to be, what it sees and what it remembers, without binaries.
 """.
 -type figures() :: #{
     instances := pos_integer(),
@@ -20,6 +22,8 @@ alone, and in reductions.
     timers_alone_ms := non_neg_integer(),
     makespan_ms := non_neg_integer(),
     other_ms := integer(),
+    archives := non_neg_integer(),
+    state_bytes := pos_integer(),
     steps := non_neg_integer(),
     decisions := non_neg_integer(),
     reductions := non_neg_integer(),
@@ -47,7 +51,8 @@ bring_up(Hosts, PerHost) ->
         look_every_ms => 30_000,
         check => false
     }),
-    #world{log = Log, reductions = Reductions, decisions = Decisions} = World,
+    #world{log = Log, reductions = Reductions, decisions = Decisions, service = Service} = World,
+    #service{desired = Desired, observed = Observed, memory = Memory} = Service,
     Count = Hosts * PerHost,
     Alone = alone(Hosts, PerHost),
     Last = lists:max([At || {At, _} <- Log]),
@@ -59,6 +64,8 @@ bring_up(Hosts, PerHost) ->
         makespan_ms => Last,
         other_ms => Last - Alone,
         archives => length([sent || {_, service, _} <- World#world.gifts]),
+        state_bytes => erts_debug:size({Desired, Observed, Memory})
+            * erlang:system_info(wordsize),
         steps => World#world.steps,
         decisions => Decisions,
         reductions => Reductions,

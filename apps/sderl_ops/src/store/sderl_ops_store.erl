@@ -3,7 +3,8 @@
 -moduledoc """
 What the service knows after a restart: for each cluster its revisions, what the reconciler
 remembers, and the history. It is kept in Khepri, a tree on disk that its members agree on by Raft;
-here it has one member, in the folder of the service.
+a service has one member in its folder, or shares the store with others
+(`m:sderl_ops_raft`).
 
 A call returns when the change is on disk, so what a person was told has been decided stays decided.
 Secrets are never in it: revisions have them by reference.
@@ -12,38 +13,95 @@ Revisions are never changed. The history is bounded: the oldest entries go. Whic
 kept is decided by `m:sderl_ops_stored`.
 """.
 
--export([open/1, close/0]).
+-export([open/1, start_system/1, start/1, keep_id/0, id/0, close/0]).
+-export([lease_path/0, act_with/1, confirm/1]).
 -export([clusters/0]).
 -export([add_revision/2, revision/2, revisions/1, latest/1, drop_revisions/2]).
 -export([put/3, all/1]).
 -export([note/2, history/2]).
--export_type([revision/0, entry/0]).
+-export([dump/0, load/1]).
+-export_type([revision/0, entry/0, dumped/0]).
 
 -include_lib("khepri/include/khepri.hrl").
 
 -doc """
 A revision: what it was prepared from, by whom, when (milliseconds of system time), what was asked,
-such as `<<"rollback to 3">>`, and whether the rules of upgrades were put aside for it.
+such as `<<"rollback to 3">>`, and whether the rules of upgrades were put aside for it. `request`
+tells the request apart from others that ask the same.
 """.
--type revision() ::
-    #{prepared := map(), by := binary(), at := integer(), why := binary(), force := boolean()}.
+-type revision() :: #{
+    prepared := map(),
+    by := binary(),
+    at := integer(),
+    why := binary(),
+    force := boolean(),
+    request => binary()
+}.
 
 -doc "An entry of the history: who, what, when (milliseconds of system time), and its result.".
 -type entry() ::
     #{at := integer(), by := binary(), what := term(), result := term(), number => pos_integer()}.
 
 -define(STORE, sderl_ops_store).
+-define(SYSTEM, khepri).
 -define(LEADER_MS, 30_000).
+-define(CONFIRM_MS, 10_000).
 %% Some weeks of a cluster that changes each minute.
 -define(MOST_ENTRIES, 20_000).
+-define(NEWEST_EACH, 64).
 
--doc "Opens the store in a folder; another program that has it open is an error.".
+-doc """
+Opens the store in a folder, with all that was decided before; another program that has it open is
+an error.
+""".
 -spec open(file:filename()) -> ok | {error, term()}.
 open(Folder) ->
     maybe
-        {ok, ?STORE} ?= khepri:start(Folder, ?STORE),
-        khepri_cluster:wait_for_leader(?STORE, ?LEADER_MS)
+        ok ?= start_system(Folder),
+        ok ?= start(?LEADER_MS),
+        ok ?= khepri_cluster:wait_for_leader(?STORE, ?LEADER_MS),
+        %% A read shows what was applied, and one that leads may still be about to apply the rest.
+        khepri:fence(?STORE, ?LEADER_MS)
     end.
+
+-doc "Starts what has the store's files in a folder, and not the store itself.".
+-spec start_system(file:filename()) -> ok | {error, term()}.
+start_system(Folder) ->
+    Config = (ra_system:default_config())#{
+        name => ?SYSTEM,
+        data_dir => Folder,
+        wal_data_dir => Folder,
+        names => ra_system:derive_names(?SYSTEM)
+    },
+    maybe
+        {ok, _} ?= application:ensure_all_started(khepri),
+        {ok, _} ?= ra_system:start(Config),
+        ok
+    else
+        {error, {already_started, _}} -> ok;
+        {error, _} = Error -> Error
+    end.
+
+-doc "Starts this virtual machine's part of the store: the one that is there, or else a new one.".
+-spec start(timeout()) -> ok | {error, term()}.
+start(Ms) ->
+    maybe
+        {ok, ?STORE} ?= khepri:start(?SYSTEM, ?STORE, Ms),
+        keep_id()
+    end.
+
+-doc """
+Has on disk which of the files there belong to this store. Ra does it half a second later, and where
+it has not, it silently begins with a new store.
+""".
+-spec keep_id() -> ok | {error, term()}.
+keep_id() ->
+    #{names := #{directory_rev := Table}} = ra_system:fetch(?SYSTEM),
+    dets:sync(Table).
+
+-doc "The id of this virtual machine's part of the store: a new part has another one.".
+-spec id() -> binary() | undefined.
+id() -> ra_directory:uid_of(?SYSTEM, ?STORE).
 
 -doc "Closes it; everything is on disk already.".
 -spec close() -> ok.
@@ -51,6 +109,43 @@ close() ->
     case khepri:stop(?STORE) of
         ok -> ok;
         {error, _} -> ok
+    end.
+
+-doc "Where the lease of several members is: above all that the one which acts decides.".
+-spec lease_path() -> [atom()].
+lease_path() -> [clusters].
+
+-doc """
+From now on the writes of this process are refused when a member has the lease with another epoch:
+what it decides is not stored, so nothing follows from it.
+""".
+-spec act_with(Epoch :: pos_integer()) -> ok.
+act_with(Epoch) ->
+    _ = put({?MODULE, epoch}, Epoch),
+    ok.
+
+-doc """
+Asks the store whether nobody has claimed the lease since: a majority has to take a write with this
+epoch. `none` is of a service with one member.
+""".
+-spec confirm(Epoch :: none | pos_integer()) -> ok | {error, deposed | {unconfirmed, term()}}.
+confirm(none) -> ok;
+confirm(Epoch) ->
+    ok = act_with(Epoch),
+    case khepri:put(?STORE, [decided(), confirmed], Epoch, #{timeout => ?CONFIRM_MS}) of
+        ok -> ok;
+        {error, {khepri, mismatching_node, _}} -> {error, deposed};
+        {error, {khepri, node_not_found, _}} -> {error, deposed};
+        {error, Why} -> {error, {unconfirmed, Why}}
+    end.
+
+%% A condition on the node above holds for the write below it, in one decision of the store.
+decided() ->
+    case get({?MODULE, epoch}) of
+        undefined ->
+            clusters;
+        Epoch ->
+            #if_all{conditions = [clusters, #if_data_matches{pattern = #{epoch => Epoch}}]}
     end.
 
 -doc "The clusters that are known.".
@@ -64,8 +159,8 @@ clusters() -> [Name || {Name, _} <- children([clusters], newest)].
 add_revision(Cluster, Revision) ->
     Number = newest([clusters, Cluster, newest]) + 1,
     %% The number comes last: a revision without it is one that nobody was told of.
-    ok = khepri:put(?STORE, [clusters, Cluster, revisions, key(Number)], Revision),
-    ok = khepri:put(?STORE, [clusters, Cluster, newest], Number),
+    ok = khepri:put(?STORE, [decided(), Cluster, revisions, key(Number)], Revision),
+    ok = khepri:put(?STORE, [decided(), Cluster, newest], Number),
     Number.
 
 -doc "One revision.".
@@ -95,14 +190,14 @@ latest(Cluster) ->
 -spec drop_revisions(Cluster :: binary(), [pos_integer()]) -> ok.
 drop_revisions(Cluster, Numbers) ->
     lists:foreach(fun(Number) ->
-        ok = khepri:delete(?STORE, [clusters, Cluster, revisions, key(Number)])
+        ok = khepri:delete(?STORE, [decided(), Cluster, revisions, key(Number)])
     end, Numbers).
 
 %% ---------------------------------------------------------------- what is remembered
 
 -doc "Keeps a part of what the reconciler remembers.".
 -spec put(Cluster :: binary(), Part :: atom(), Value :: term()) -> ok.
-put(Cluster, Part, Value) -> ok = khepri:put(?STORE, [clusters, Cluster, memory, Part], Value).
+put(Cluster, Part, Value) -> ok = khepri:put(?STORE, [decided(), Cluster, memory, Part], Value).
 
 -doc "Every part that was kept.".
 -spec all(Cluster :: binary()) -> #{Part :: atom() => Value :: term()}.
@@ -113,22 +208,73 @@ all(Cluster) -> maps:from_list(children([clusters, Cluster, memory])).
 -doc "Adds an entry to the history.".
 -spec note(Cluster :: binary(), entry()) -> ok.
 note(Cluster, Entry) ->
-    Number = newest([history, Cluster, newest]) + 1,
-    ok = khepri:put(?STORE, [history, Cluster, entries, key(Number)], Entry),
-    ok = khepri:put(?STORE, [history, Cluster, newest], Number),
+    Number = add_entry(Cluster, newest_entry(Cluster) + 1, Entry),
+    _ = put({?MODULE, noted, Cluster}, Number),
+    ok = keep_newest(Cluster, Number),
     drop_entry(Cluster, Number - ?MOST_ENTRIES).
 
+%% One write for each entry: a number that is taken is that of an entry of somebody else.
+add_entry(Cluster, Number, Entry) ->
+    Path = [decided(), Cluster, history, entries, key(Number)],
+    case khepri:create(?STORE, Path, Entry) of
+        ok -> Number;
+        {error, {khepri, mismatching_node, #{node_is_target := true}}} ->
+            add_entry(Cluster, Number + 1, Entry)
+    end.
+
+%% So that nobody has to look far for the newest.
+keep_newest(Cluster, Number) when Number rem ?NEWEST_EACH =:= 0 ->
+    khepri:put(?STORE, [decided(), Cluster, history, newest], Number);
+keep_newest(_, _) ->
+    ok.
+
+%% What this process has added is the newest, or near it.
+newest_entry(Cluster) ->
+    case get({?MODULE, noted, Cluster}) of
+        undefined -> last_entry(Cluster, newest(history(Cluster) ++ [newest]));
+        Number -> Number
+    end.
+
+last_entry(Cluster, Number) ->
+    case read(history(Cluster) ++ [entries, key(Number + 1)]) of
+        {ok, _} -> last_entry(Cluster, Number + 1);
+        {error, not_found} -> Number
+    end.
+
+history(Cluster) -> [clusters, Cluster, history].
+
 drop_entry(Cluster, Number) when Number > 0 ->
-    ok = khepri:delete(?STORE, [history, Cluster, entries, key(Number)]);
+    ok = khepri:delete(?STORE, [decided(), Cluster, history, entries, key(Number)]);
 drop_entry(_, _) ->
     ok.
 
 -doc "The newest entries, the oldest of these first.".
 -spec history(Cluster :: binary(), Most :: pos_integer()) -> [{pos_integer(), entry()}].
 history(Cluster, Most) ->
-    Newest = newest([history, Cluster, newest]),
+    Newest = last_entry(Cluster, newest(history(Cluster) ++ [newest])),
     [{Number, Entry} || Number <- lists:seq(max(1, Newest - Most + 1), Newest),
-                        {ok, Entry} <- [read([history, Cluster, entries, key(Number)])]].
+                        {ok, Entry} <- [read(history(Cluster) ++ [entries, key(Number)])]].
+
+%% ---------------------------------------------------------------- all of it
+
+-doc "What lies at each path of all clusters.".
+-type dumped() :: [{Path :: [atom() | binary()], term()}].
+
+-doc "All that is stored of all clusters.".
+-spec dump() -> dumped().
+dump() ->
+    {ok, Found} = khepri:get_many(?STORE, [clusters, ?KHEPRI_WILDCARD_STAR,
+                                           ?KHEPRI_WILDCARD_STAR_STAR]),
+    lists:sort([{Path, Value} || Path := Value <- Found, Value =/= undefined]).
+
+-doc "Stores what `dump/0` gave, in a store that has nothing yet.".
+-spec load(dumped()) -> ok | {error, term()}.
+load([]) -> ok;
+load([{Path, Value} | Others]) ->
+    maybe
+        ok ?= khepri:put(?STORE, Path, Value),
+        load(Others)
+    end.
 
 %% ---------------------------------------------------------------- the tree
 

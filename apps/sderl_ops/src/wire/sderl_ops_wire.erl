@@ -22,12 +22,17 @@ earlier ends the waiting and not the work.
 | `plan` | `file`, `force` | `changes`, `steps`, `refused`: texts |
 | `apply` | `file`, `force`, `wait` | `revision`, `state`, `problems` |
 | `status` | | `t:status/0` |
+| `remaining` | | `steps`: texts, what is left until all is as the newest revision says |
 | `history` | | `revisions`: `t:revision/0`, the latest first |
 | `rollback` | `revision`, `force`, `wait` | as `apply` |
 | `scale` | `family`, `count`, `force`, `wait` | as `apply` |
 | `drain`, `undrain` | `instance`, `wait` | `state`, `problems` |
+| `adopt` | `instance`, `wait` | `state`, `problems` |
+| `release` | `instance`; without it all that were taken over | `released`: instances |
 | `pause`, `resume` | | `state` |
 | `destroy` | `wait` | `state`, `problems` |
+| `members` | | `members`: `t:member/0` |
+| `add_member`, `remove_member` | `member` | as `members` |
 | `stop` | | `state`: the service ends, and the cluster goes on |
 
 `state` is `steady` (all is as the file says), `working`, `paused`, `failed` (it was rolled back) or
@@ -36,11 +41,12 @@ earlier ends the waiting and not the work.
 
 -export([encode_request/1, decode_request/1, encode_answer/1, decode_answer/1, lines/3]).
 -export([most_request_bytes/0, most_answer_bytes/0, text/1]).
--export_type([request/0, answer/0, status/0, revision/0]).
+-export_type([request/0, answer/0, status/0, revision/0, member/0]).
 
 -doc "Defaults: `force` is false, `wait` true.".
 -type request() ::
-    #{do := hello | status | history | pause | resume | stop, who := binary()}
+    #{do := hello | status | remaining | history | members | pause | resume | stop, who := binary()}
+    | #{do := add_member | remove_member, member := binary(), who := binary()}
     | #{do := plan, file := binary(), force := boolean(), who := binary()}
     | #{do := apply, file := binary(), force := boolean(), wait := boolean(), who := binary()}
     | #{
@@ -58,7 +64,8 @@ earlier ends the waiting and not the work.
         wait := boolean(),
         who := binary()
     }
-    | #{do := drain | undrain, instance := binary(), wait := boolean(), who := binary()}
+    | #{do := drain | undrain | adopt, instance := binary(), wait := boolean(), who := binary()}
+    | #{do := release, instance => binary(), who := binary()}
     | #{do := destroy, wait := boolean(), who := binary()}.
 
 -doc """
@@ -77,6 +84,8 @@ Problems}`: a sentence, and one for each problem where there are several.
 `why`, `instances` (how many). `groups`: `name`, `members` and `running` (how many), `state`.
 `problems`, `information` and `waiting` are sentences. `sent`: how much the service has sent to
 hosts since it began, `archives`, `archive_bytes`, `control_calls`, `control_bytes`.
+`doing` are the steps under way, `progress` how many of how many are `done`, or null where nothing
+is to be done.
 """.
 -type status() :: #{
     cluster := binary(),
@@ -88,6 +97,8 @@ hosts since it began, `archives`, `archive_bytes`, `control_calls`, `control_byt
     problems := [binary()],
     information := [binary()],
     sent := map(),
+    doing := [binary()],
+    progress := #{done := non_neg_integer(), total := pos_integer()} | undefined,
     waiting := [binary()]
 }.
 -doc "`at` is a time as RFC 3339 has it; `what` is the request as a person says it.".
@@ -97,6 +108,15 @@ hosts since it began, `archives`, `archive_bytes`, `control_calls`, `control_byt
     who := binary(),
     what := binary(),
     result := binary()
+}.
+
+-doc """
+`state` is `here` (the member that answers), `there` or `away`; `store` is `leads` or `has_it` of
+one that belongs to the store, `expected` of one that may join it, and `unknown` where the member
+that answers has no part of the store itself; `acts` of the one that decides.
+""".
+-type member() :: #{
+    member := binary(), state := atom(), store := atom(), acts := boolean()
 }.
 
 -define(MOST_REQUEST_BYTES, 65_536).
@@ -147,12 +167,19 @@ request_rule() ->
             {plan, [File, Force]},
             {apply, [File, Force, Wait]},
             {status, []},
+            {remaining, []},
             {history, []},
             {rollback, [{revision, required, {whole, "a revision", 1, 1 bsl 53}}, Force, Wait]},
             {scale, [{family, required, {text, "the name of a family", 63}},
                      {count, required, {whole, "a number of nodes", 1, 1 bsl 53}}, Force, Wait]},
             {drain, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
             {undrain, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
+            {adopt, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
+            {release, [{instance, optional, {text, "the id of an instance", 255}}]},
+            {members, []},
+            {add_member, [{member, required, {text, "a member, NAME@ADDRESS or "
+                                                    "NAME@ADDRESS:PORT", 255}}]},
+            {remove_member, [{member, required, {text, "a member, NAME@ADDRESS", 255}}]},
             {pause, []},
             {resume, []},
             {destroy, [Wait]},

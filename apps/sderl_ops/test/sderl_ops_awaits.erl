@@ -1,0 +1,51 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_awaits).
+-moduledoc "What tests of operations wait for, and where nobody listens.".
+
+-export([await/2, await/3, free_port/0, end_epmd/1]).
+
+-define(PAUSE_MS, 100).
+
+-doc "Waits until the function gives `true`; after the time the error says what it gave last.".
+-spec await(fun(() -> true | term()), Ms :: pos_integer()) -> ok.
+await(Fun, Ms) -> await(Fun, Ms, ?PAUSE_MS).
+
+-doc "The same for what may soon be over again: it is looked at so often.".
+-spec await(fun(() -> true | term()), Ms :: pos_integer(), PauseMs :: pos_integer()) -> ok.
+await(Fun, Ms, Pause) -> await_until(Fun, Pause, erlang:monotonic_time(millisecond) + Ms).
+
+await_until(Fun, Pause, Deadline) ->
+    case Fun() of
+        true -> ok;
+        Other ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true ->
+                    receive after Pause -> ok end,
+                    await_until(Fun, Pause, Deadline);
+                false -> error({timeout, Other})
+            end
+    end.
+
+-doc """
+A port of this machine on which nobody listens now. It is below those that the system gives to
+connections, of which there are many where tests run side by side: one of them could take a port of
+theirs before it is listened on.
+""".
+-spec free_port() -> inet:port_number().
+free_port() ->
+    Port = 10_000 + rand:uniform(20_000),
+    case gen_tcp:listen(Port, [{ip, {127, 0, 0, 1}}]) of
+        {ok, Socket} ->
+            ok = gen_tcp:close(Socket),
+            Port;
+        {error, _} ->
+            free_port()
+    end.
+
+-doc "Ends the port mapper of a port, which refuses until it has noticed that its nodes ended.".
+-spec end_epmd(Port :: string()) -> ok.
+end_epmd(Port) ->
+    await(fun() ->
+        Said = os:cmd("ERL_EPMD_PORT=" ++ Port ++ " epmd -kill"),
+        string:find(Said, "not allowed") =:= nomatch orelse Said
+    end, 60_000).
