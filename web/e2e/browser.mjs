@@ -4,18 +4,29 @@
 // browser does too.
 //
 // The program is $SDERL_BROWSER, or what toolchain/browser finds. Nothing is downloaded.
+// Where $SDERL_BROWSER_AT names the address of a browser that runs (shared.mjs), that one is used.
 import { execFileSync } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 export async function launch() {
+  const shared = process.env.SDERL_BROWSER_AT;
+  return shared === undefined ? chromium.launch(options()) : chromium.connect(shared);
+}
+
+/** A browser that several programs use, one after the other or side by side. */
+export async function share() {
+  return chromium.launchServer({ ...options(), host: "127.0.0.1" });
+}
+
+function options() {
   const executablePath =
     process.env.SDERL_BROWSER ??
     execFileSync(fileURLToPath(new URL("../../toolchain/browser", import.meta.url)), {
       encoding: "utf8",
     }).trim();
-  return chromium.launch({
+  return {
     executablePath,
     headless: true,
     // A browser that nobody sees is not to save its strength.
@@ -25,7 +36,7 @@ export async function launch() {
       "--disable-backgrounding-occluded-windows",
       "--force-color-profile=srgb",
     ],
-  });
+  };
 }
 
 /** Answers each line with what `ops[op]` gives, one after the other, until stdin ends. */

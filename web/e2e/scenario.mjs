@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { launch } from "./browser.mjs";
 
 /** What a person would wait for something to appear; a busy machine takes its time. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 class Stage {
   errors = [];
@@ -34,10 +34,14 @@ class Stage {
     return answer;
   }
 
-  /** A fresh browser of a person: nothing kept from the others. */
+  /**
+   * A fresh browser of a person: nothing kept from the others. By default one who wants little to move, as each picture
+   * between two states takes a core that the cluster needs.
+   */
   async person(options = {}) {
     const context = await this.browser.newContext({
       viewport: { width: 1280, height: 800 },
+      reducedMotion: "reduce",
       ...options,
     });
     context.setDefaultTimeout(PATIENCE_MS);
@@ -66,6 +70,11 @@ class Stage {
     return page;
   }
 
+  /** Everybody closes the browser. */
+  async leave() {
+    for (const page of this.pages.splice(0)) await page.context().close();
+  }
+
   address(route = "") {
     return route === ""
       ? this.cluster.link
@@ -80,9 +89,10 @@ class Stage {
   }
 
   /** Waits in the page until fn(arg) is true there; `what` is for the one who reads that it was not. */
-  async until(page, what, fn, arg = null) {
+  async until(page, what, fn, arg = null, polling = 50) {
     try {
-      return await (await page.waitForFunction(fn, arg, { timeout: PATIENCE_MS })).jsonValue();
+      const options = { timeout: PATIENCE_MS, polling };
+      return await (await page.waitForFunction(fn, arg, options)).jsonValue();
     } catch (error) {
       throw new Error(
         `${what}: not seen in ${PATIENCE_MS} ms (${String(error.message).split("\n")[0]})`,

@@ -19,8 +19,15 @@ The application serves pages and a WebSocket beside the hub of `sderl_mon` on th
 | `origins` | pages elsewhere that may use it, such as `~"https://watch.example"` | `[]` |
 | `max_sockets` | browsers at a time | 1000 |
 | `cluster` | what the page calls the cluster | `~""` |
+| `ops` | the folder of the service of operations whose cluster this is, or `default` for where a service is by default | `default` |
 | `recordings` | the folder whose recordings browsers may open, or `none` | `none` |
+| `tokens_file` | a file of tokens with roles, which `bin/sderl tokens` makes, or `none` | `none` |
+| `rate` | requests over HTTP with one token: so many a second, and so many at once | `{100, 200}` |
+| `strangers_rate` | the same of one address, without a token that holds | `{10, 50}` |
+| `resources` | modules of other applications with paths under `/api/v1` (`m:sderl_web_resource`) | `[]` |
+| `audit` | a function that is told of each request which was to change something (`m:sderl_web_audit`), or `none` | `none` |
 | `replay` | a recording that each browser shows at first, in place of the present | `none` |
+| `profile` | whether browsers show what one of `resources` knows of a profiler's recording, and no cluster | `false` |
 """.
 
 -export([address/0, info/0]).

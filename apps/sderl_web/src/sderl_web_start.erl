@@ -15,14 +15,17 @@ check(Parsed) ->
         {ok, Tls} ?= tls(Parsed),
         {ok, Recordings} ?= recordings(Parsed),
         {ok, Replay} ?= replay(Parsed),
+        {ok, Tokens} ?= tokens(Parsed),
         Web = #{
             port => maps:get(port, Parsed, 8090),
             ip => Ip,
             token => token(Parsed),
             writable => maps:get(write, Parsed, false),
             tls => Tls,
+            ops => maps:get(ops, Parsed, default),
             recordings => Recordings,
-            replay => Replay
+            replay => Replay,
+            tokens_file => Tokens
         },
         case sderl_web_config:read(maps:to_list(Web)) of
             {ok, _} -> {ok, Web};
@@ -33,6 +36,18 @@ check(Parsed) ->
 
 token(#{token := Text}) -> unicode:characters_to_binary(Text);
 token(_) -> auto.
+
+%% Known before anything starts.
+tokens(#{tokens := File}) ->
+    case sderl_web_token_file:read(File) of
+        {ok, _} -> {ok, File};
+        {error, Why} -> {error, ["--tokens: ", Why]}
+    end;
+tokens(_) ->
+    case os:getenv("SDERL_TOKENS", "") of
+        "" -> {ok, none};
+        File -> tokens(#{tokens => File})
+    end.
 
 ip(#{ip := Text}) ->
     case inet:parse_strict_address(Text) of
@@ -125,6 +140,7 @@ why({cannot_listen, {Ip, Port}, Reason}) when is_atom(Reason) ->
     );
 why({cannot_listen, {Ip, Port}, Reason}) ->
     io_lib:format("cannot listen on port ~w of ~ts: ~0tP", [Port, inet:ntoa(Ip), Reason, 12]);
+why({bad_tokens, Why}) -> ["--tokens: ", Why];
 why({shutdown, {failed_to_start_child, _, Reason}}) -> why(Reason);
 why({Reason, {sderl_web_app, start, _}}) -> why(Reason);
 why(Reason) -> io_lib:format("the dashboard cannot start: ~0tP", [Reason, 20]).
@@ -134,11 +150,15 @@ addresses() ->
     {ok, Interfaces} = inet:getifaddrs(),
     [inet:ntoa(Ip) || {_, Options} <- Interfaces, {addr, Ip} <- Options, tuple_size(Ip) =:= 4].
 
--doc "Ends the dashboard and the monitoring in order: nothing of them stays on the nodes.".
+-doc """
+Ends the dashboard, the alarms and the monitoring in order: nothing of them stays on the nodes.
+""".
 -spec stop() -> ok.
 stop() ->
     _ = application:stop(sderl_web),
     _ = sderl_mon_record:stop(),
+    _ = application:stop(sderl_alarms),
+    _ = application:stop(sderl_actions),
     _ = application:stop(sderl_mon),
     ok.
 

@@ -14,9 +14,14 @@ start_link(Settings) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Setting
 -spec init(sderl_web_config:settings()) ->
     {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Settings) ->
-    Feed = maps:with([cluster, writable, max_sockets], Settings),
+    Feed = maps:with([cluster, writable, max_sockets, profile], Settings),
     {ok, {#{strategy => one_for_one, intensity => 10, period => 60}, [
         #{id => notes, start => {sderl_web_notes, start_link, []}},
+        #{id => tokens, start => {sderl_web_tokens, start_link, [Settings]}},
+        #{id => limits, start => {sderl_web_limits, start_link, [Settings]}},
+        #{id => idempotency, start => {sderl_web_idempotency, start_link, []}},
+        #{id => fronts, start => {sderl_web_fronts, start_link, [map_get(fronts, Settings)]}},
+        #{id => work, start => {sderl_web_work, start_link, []}, shutdown => 10_000},
         #{id => feed, start => {sderl_web_feed, start_link, [Feed]}},
         #{id => server, start => {sderl_web_server, start_link, [Settings]}, shutdown => 10_000}
     ]}}.

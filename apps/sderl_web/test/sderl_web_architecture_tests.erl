@@ -14,9 +14,12 @@ rooms() ->
         allowed => #{
             base => [],
             protocol => [],
+            access => [base, protocol],
+            rest => [base, protocol, access],
             feed => [base, protocol],
-            http => [base, protocol, feed],
-            src => [base, protocol, feed, http]
+            resources => [base, protocol, access, rest, feed],
+            http => [base, protocol, access, rest, feed, resources],
+            src => [base, protocol, access, rest, feed, http]
         },
         circles => [],
         named => []

@@ -11,16 +11,15 @@ is done here, when the scenario asks for it. Without a browser or Node.js the su
 
 -compile([export_all, nowarn_export_all]).
 
--define(WAIT_MS, 30_000).
-%% A scenario waits for each thing 20 s at most.
--define(SILENCE_MS, 60_000).
+%% A scenario waits for each thing a minute at most.
+-define(SILENCE_MS, 180_000).
 
-suite() -> [{timetrap, {minutes, 4}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 %% The last one leaves the first monitoring node at another port.
 all() ->
-    [cluster, pages, names, hostile, time, together, restart, tokens, keyboard, sizes, tracing,
-     recording, tls, takeover].
+    [cluster, pages, names, log, actions, hostile, time, together, alarms, metrics, restart, tokens,
+     keyboard, sizes, tracing, recording, tls, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -28,9 +27,10 @@ init_per_suite(Config) ->
     maybe
         {ok, Browser} ?= program("toolchain/browser", []),
         {ok, _} ?= program("toolchain/web", ["--brief"]),
-        {Owner, Shared} =
-            start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings"))),
-        [{owner, Owner}, {browser, Browser}, {shared, Shared} | Config]
+        {Owner, {At, Shared}} =
+            start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings")),
+                  Browser),
+        [{owner, Owner}, {browser_at, At}, {shared, Shared} | Config]
     else
         {error, Why} ->
             io:format(user, "the browser tests are skipped: ~ts~n", [Why]),
@@ -43,22 +43,46 @@ end_per_suite(Config) ->
     Owner ! stop,
     receive {'DOWN', Monitor, process, Owner, _} -> ok end.
 
-%% A fleet ends with the process that started it, and what prepares a suite is none that stays.
-start(Plan) ->
+%% What a scenario that fails has killed is there again for the others.
+end_per_testcase(_, Config) ->
+    #{fleet := Fleet} = proplists:get_value(shared, Config),
+    [{ok, Node} = sderl_fleet:restart(Fleet, Node)
+     || Node := #{status := down} <- sderl_fleet:info(Fleet)].
+
+%% A fleet and a browser end with the process that started them, and what prepares a suite is none
+%% that stays.
+start(Plan, Browser) ->
     Self = self(),
     Owner = spawn(fun() ->
+        {Port, At} = browse(Browser),
         {ok, Fleet} = sderl_fleet:start(Plan),
-        Self ! {self(), Fleet},
-        receive stop -> sderl_fleet:stop(Fleet) end
+        Self ! {self(), At, Fleet},
+        receive stop -> ok end,
+        ok = sderl_fleet:stop(Fleet),
+        port_close(Port)
     end),
     Monitor = monitor(process, Owner),
     receive
-        {Owner, Fleet} ->
+        {Owner, At, Fleet} ->
             true = demonitor(Monitor, [flush]),
-            {Owner, shared(Fleet)};
+            {Owner, {At, shared(Fleet)}};
         {'DOWN', Monitor, process, Owner, Reason} ->
             error(Reason)
     end.
+
+%% One browser for all scenarios, and its address.
+browse(Browser) ->
+    Port = run(["shared.mjs"], [{"SDERL_BROWSER", Browser}]),
+    receive
+        {Port, {data, {eol, At}}} -> {Port, binary_to_list(At)};
+        {Port, {exit_status, Status}} -> error({no_browser, Status})
+    end.
+
+run([Program | Arguments], Environment) ->
+    open_port({spawn_executable, file("toolchain/web")}, [
+        {args, ["--run", "node", "e2e/" ++ Program | Arguments]}, {env, Environment},
+        {line, 1_000_000}, binary, exit_status, use_stdio, hide
+    ]).
 
 plan(Recordings) ->
     Tag = [$a + rand:uniform(26) - 1 || _ <- lists:seq(1, 5)],
@@ -102,11 +126,18 @@ pages(Config) -> play(pages, Config).
 
 names(Config) -> play(names, Config).
 
+log(Config) -> play(log, Config).
+actions(Config) -> play(actions, Config).
+
 hostile(Config) -> play(hostile, Config).
 
 time(Config) -> play(time, Config).
 
 together(Config) -> play(together, Config).
+
+alarms(Config) -> play(alarms, Config).
+
+metrics(Config) -> play(metrics, Config).
 
 restart(Config) -> play(restart, Config).
 
@@ -127,11 +158,9 @@ takeover(Config) -> play(takeover, Config).
 play(Scenario, Config) ->
     Shots = proplists:get_value(priv_dir, Config),
     Shared = (proplists:get_value(shared, Config))#{dir => Shots},
-    Port = open_port({spawn_executable, file("toolchain/web")}, [
-        {args, ["--run", "node", "e2e/scenario.mjs", atom_to_list(Scenario)]},
-        {env, [{"SDERL_BROWSER", proplists:get_value(browser, Config)}, {"SDERL_SHOTS", Shots}]},
-        {line, 1_000_000}, binary, exit_status, use_stdio, hide
-    ]),
+    Port = run(["scenario.mjs", atom_to_list(Scenario)],
+               [{"SDERL_BROWSER_AT", proplists:get_value(browser_at, Config)},
+                {"SDERL_SHOTS", Shots}]),
     say(Port, told(Shared)),
     case played(Port, Shared) of
         done -> ok;
@@ -167,7 +196,7 @@ played(Port, Shared) ->
     after ?SILENCE_MS ->
         _ = [os:cmd(lists:concat(["kill -TERM ", Pid]))
              || {os_pid, Pid} <- [erlang:port_info(Port, os_pid)]],
-        {failed, "the scenario said nothing for a minute"}
+        {failed, "the scenario said nothing for three minutes"}
     end.
 
 answer(What, Asked, Shared) ->
@@ -209,6 +238,11 @@ act(~"traffic", #{~"from" := From, ~"to" := To}, #{fleet := Fleet}) ->
     [sderl_fleet:call(Fleet, Node, erpc, call, [binary_to_existing_atom(To), erlang, node, []])
      || _ <- lists:seq(1, 200)],
     #{};
+act(~"log", #{~"node" := Node, ~"level" := Level, ~"text" := Text} = Asked, #{fleet := Fleet}) ->
+    %% All of them there, faster than any rate.
+    ok = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), ?MODULE, say,
+                          [binary_to_existing_atom(Level), Text, maps:get(~"times", Asked, 1)]),
+    #{};
 act(~"stop_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     ok = sderl_fleet:call(Fleet, Watcher, application, stop, [sderl_web]),
     #{};
@@ -221,6 +255,9 @@ act(~"serve_tls", _, #{fleet := Fleet, watchers := [Watcher | _], dir := Dir}) -
     serve(Fleet, Watcher, Files);
 act(~"serve_plain", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     serve(Fleet, Watcher, off).
+
+say(Level, Text, Times) ->
+    lists:foreach(fun(_) -> ok = logger:log(Level, "~ts", [Text]) end, lists:seq(1, Times)).
 
 serve(Fleet, Watcher, Tls) ->
     Call = fun(Function, Args) ->

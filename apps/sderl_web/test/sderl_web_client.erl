@@ -64,15 +64,18 @@ http(Port, Path) -> http(Port, Path, #{}).
 
 http(Port, Path, Options) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], ?MS),
-    Headers = [{"Connection", "close"} | maps:get(headers, Options, [])],
-    ok = gen_tcp:send(Socket, request(maps:get(method, Options, "GET"), Path, Port, Headers)),
+    Body = maps:get(body, Options, ""),
+    Headers = [{"Connection", "close"} | maps:get(headers, Options, [])] ++
+        [{"Content-Length", integer_to_list(iolist_size(Body))} || is_map_key(body, Options)],
+    ok = gen_tcp:send(Socket, [request(maps:get(method, Options, "GET"), Path, Port, Headers),
+                               Body]),
     Answer = all(Socket, []),
     ok = gen_tcp:close(Socket),
-    [Head, Body] = binary:split(Answer, ~"\r\n\r\n"),
+    [Head, Answered] = binary:split(Answer, ~"\r\n\r\n"),
     [<<"HTTP/1.1 ", Status:3/binary, _/binary>> | Lines] = binary:split(Head, ~"\r\n", [global]),
     {binary_to_integer(Status), maps:from_list(
         [{string:lowercase(K), V} || Line <- Lines, [K, V] <- [binary:split(Line, ~": ")]]
-    ), Body}.
+    ), Answered}.
 
 %% Any bytes, and what comes back. Whose answer has not begun after `Ms` is told that no more will
 %% come.

@@ -13,8 +13,8 @@ examples_test() ->
                                  [global, dotall, {capture, all_but_first, binary}]),
         Examples = lists:append([objects(Block) || [Block] <- Blocks]),
         Types = lists:usort([Type || #{~"type" := Type} <- Examples]),
-        ?assertEqual(lists:sort([~"hello", ~"topology", ~"frame", ~"events", ~"findings", ~"detail",
-                                 ~"missed", ~"error", ~"reply"]), Types),
+        ?assertEqual(lists:sort([~"hello", ~"topology", ~"frame", ~"events", ~"findings", ~"alarms",
+                                 ~"detail", ~"missed", ~"error", ~"reply", ~"session"]), Types),
         ?assertEqual([~"names"], lists:usort([Op || #{~"op" := Op} <- Examples]))
     end).
 
@@ -39,7 +39,8 @@ example(Text) ->
             re:replace(Acc, ["(?<=:)", Word, "(?=[,}])"], Value, [global, {return, binary}])
         end,
         binary:replace(Text, ~"[..]", ~"[\"node_up\"]"),
-        [{"(N|G|TEXT|NAME)", "\"x\""}, {"(MS|ID)", "1"}, {"OF", "{\"kind\":\"total\"}"}]
+        [{"(N|G|TEXT|NAME)", "\"x\""}, {"(MS|ID)", "1"}, {"OF", "{\"kind\":\"total\"}"},
+         {"FRONT", "{\"name\":\"x\",\"window\":\"day\",\"charts\":[],\"rev\":0}"}]
     ).
 
 objects(Block) ->

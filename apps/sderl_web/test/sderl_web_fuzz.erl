@@ -9,17 +9,21 @@ They come from `rand` of the calling process, which is seeded: the same seed giv
 
 -export([request/2, frames/1]).
 
--define(METHODS, [~"GET", ~"GET", ~"GET", ~"HEAD", ~"POST", ~"BREW", ~"get", ~"", ~"PRI"]).
+-define(METHODS, [~"GET", ~"GET", ~"GET", ~"HEAD", ~"POST", ~"DELETE", ~"BREW", ~"get", ~"",
+                  ~"PRI"]).
 -define(PATHS, [
-    ~"/", ~"/ws", ~"/metrics", ~"/api/health", ~"/api/state", ~"/api/export?format=csv",
-    ~"/api/nothing", ~"/assets/x.js", ~"/../x", ~"*", ~"http://evil.example/", ~"//", ~"/%",
+    ~"/", ~"/ws", ~"/metrics", ~"/api/v1/health", ~"/api/v1/state",
+    ~"/api/v1/export?format=csv", ~"/api/v1/nothing", ~"/api/v1/nodes?limit=1&cursor=",
+    ~"/api/v1/silences", ~"/api/v1/alarms/x/acknowledge", ~"/api/v1/tokens", ~"/api/nothing",
+    ~"/assets/x.js", ~"/../x", ~"*", ~"http://evil.example/", ~"//", ~"/%",
     ~"/%ff", ~"/ws?token=%zz"
 ]).
 -define(HEADERS, [
     ~"Host", ~"Origin", ~"Authorization", ~"Cookie", ~"Connection", ~"Upgrade", ~"Content-Length",
     ~"Transfer-Encoding", ~"Expect", ~"If-None-Match", ~"Accept-Encoding", ~"Range",
     ~"Sec-WebSocket-Key", ~"Sec-WebSocket-Version", ~"Sec-WebSocket-Extensions",
-    ~"Sec-WebSocket-Protocol", ~"X-Forwarded-For", ~"Content-Type", ~"TE", ~"Trailer"
+    ~"Sec-WebSocket-Protocol", ~"X-Forwarded-For", ~"Content-Type", ~"TE", ~"Trailer",
+    ~"If-Match", ~"Idempotency-Key"
 ]).
 -define(VALUES, [
     ~"", ~"websocket", ~"Upgrade", ~"13", ~"chunked", ~"gzip", ~"-1", ~"99999999999999999999",

@@ -41,6 +41,30 @@ good() ->
         {#{op => trace, node => ~"n", on => true},
          {trace, #{node => ~"n", on => true, sample => 0.01, max_per_s => 1000, for_s => 600,
                    confirm => false}}},
+        {#{op => alarms}, {alarms, #{limit => 100, offset => 0}}},
+        {#{op => alarms, state => raised, severity => major, node => ~"a*", limit => 5},
+         {alarms, #{state => raised, severity => major, node => ~"a*", limit => 5, offset => 0}}},
+        {#{op => alarm, id => ~"x|n"}, {alarm, #{id => ~"x|n"}}},
+        {#{op => acknowledge, id => ~"x|n", by => ~"ann"},
+         {acknowledge, #{id => ~"x|n", by => ~"ann", text => ~""}}},
+        {#{op => reopen, id => ~"x|n", by => ~"ann"}, {reopen, #{id => ~"x|n", by => ~"ann"}}},
+        {#{op => comment, id => ~"x|n", by => ~"ann", text => ~"t"},
+         {comment, #{id => ~"x|n", by => ~"ann", text => ~"t"}}},
+        {#{op => silences}, {silences, #{}}},
+        {#{op => silence, group => ~"g", for_s => 60, by => ~"ann"},
+         {silence, #{group => ~"g", for_s => 60, by => ~"ann", text => ~""}}},
+        {#{op => unsilence, id => ~"s", by => ~"ann"}, {unsilence, #{id => ~"s", by => ~"ann"}}},
+        {#{op => alarm_rules}, {alarm_rules, #{}}},
+        {#{op => reload_rules}, {reload_rules, #{}}},
+        {#{op => metrics}, {metrics, #{}}},
+        {#{op => fronts}, {fronts, #{}}},
+        {#{op => save_front, page => #{name => ~"x", window => ~"day", charts => []}},
+         {save_front, #{page => #{name => ~"x", window => ~"day", charts => [], rev => 0}}}},
+        {#{op => delete_front, name => ~"x", rev => 2}, {delete_front, #{name => ~"x", rev => 2}}},
+        {#{op => series, 'of' => #{kind => over, metric => ~"mem", place => #{kind => cluster}},
+           from => 1, to => 2},
+         {series, #{'of' => {over, #{kind => ~"cluster"}, ~"mem"}, from => 1, to => 2,
+                    points => 300}}},
         {#{op => open, recording => ~"x"}, {open, #{recording => ~"x"}}},
         {#{op => record, on => false}, {record, #{on => false}}}
     ].
@@ -85,10 +109,10 @@ words_test_() ->
                       Says(#{op => names, group => ~"g", limit => 501})),
         ?_assertEqual(~"names: group is missing: it is a text of at most 255 bytes",
                       Says(#{op => names})),
-        ?_assertEqual(~"names has no field \"grop\"; it has group, prefix, limit",
+        ?_assertEqual(~"names: there is no field \"grop\"; there are group, prefix, limit",
                       Says(#{op => names, grop => ~"g"})),
-        ?_assertEqual(<<"series: of.kind cannot be \"x\": it is one of node, link, group, edge, "
-                        "gateway, routed, total">>,
+        ?_assertEqual(<<"series: of.kind cannot be \"x\": it is one of node, over, link, group, "
+                        "edge, gateway, routed, total">>,
                       Says(#{op => series, 'of' => #{kind => x}, from => 1, to => 1}))
     ].
 
@@ -106,8 +130,12 @@ no_object_test_() ->
 deep_test() ->
     Deep = <<"{\"op\":\"watch\",\"node\":", (binary:copy(~"[", 30_000))/binary,
              (binary:copy(~"]", 30_000))/binary, "}">>,
-    {refused, null, Why} = sderl_web_protocol:decode(Deep),
-    ?assert(iolist_size(Why) < 200).
+    {fatal, Why} = sderl_web_protocol:decode(Deep),
+    ?assert(iolist_size(Why) < 200),
+    Level = fun(N) -> [binary:copy(~"[", N), binary:copy(~"]", N)] end,
+    Most = sderl_web_parse:depth(),
+    ?assertMatch({ok, _}, sderl_web_parse:value(iolist_to_binary(Level(Most)))),
+    ?assertEqual({error, too_deep}, sderl_web_parse:value(iolist_to_binary(Level(Most + 1)))).
 
 %% Whatever a browser sends is answered, and no word of it becomes an atom.
 any_json_test_() ->

@@ -295,11 +295,16 @@ latest_test() ->
 stream_test() ->
     Options = #{stream_handlers => [sderl_web_stream, ?MODULE]},
     {Commands, _} = sderl_web_stream:init(1, #{}, Options#{stream_handlers := [?MODULE]}),
-    [{error_response, 500, Crashed, <<>>}, {headers, 200, Begun}, {flow, 1}] = Commands,
-    ?assertMatch(#{~"x-frame-options" := ~"DENY", ~"content-length" := ~"0"}, Crashed),
+    [{error_response, 500, Crashed, Body}, {headers, 200, Begun}, {flow, 1}] = Commands,
+    ?assertMatch(#{~"x-frame-options" := ~"DENY", ~"content-length" := _,
+                   ~"content-type" := ~"application/problem+json"}, Crashed),
+    ?assertMatch(#{~"status" := 500, ~"title" := ~"Failed"}, json:decode(Body)),
     ?assertMatch(#{~"referrer-policy" := ~"same-origin", ~"x-frame-options" := ~"DENY"}, Begun),
     Answer = {response, 400, #{}, <<>>},
-    {response, 400, Headers, <<>>} = cowboy_stream:early_error(1, reason, #{}, Answer, Options),
+    {response, 400, Headers, Problem} = cowboy_stream:early_error(1, reason, #{}, Answer, Options),
+    ?assertMatch(#{~"status" := 400, ~"detail" := _}, json:decode(Problem)),
+    {response, 400, _, <<>>} =
+        cowboy_stream:early_error(1, reason, #{method => ~"HEAD"}, Answer, Options),
     ?assertMatch(#{~"content-security-policy" := <<"default-src 'none'", _/binary>>}, Headers).
 
 %% The stream handler behind ours, of the test above.

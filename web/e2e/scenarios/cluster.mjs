@@ -2,7 +2,8 @@
 // The Groups page follows the cluster: all there, one node dies and comes back, a group is made and deleted.
 export default async function cluster(stage) {
   const { nodes, groups } = stage.cluster;
-  const page = await stage.open();
+  // The only one where all moves.
+  const page = await stage.open("", { reducedMotion: "no-preference" });
 
   await stage.until(
     page,
@@ -35,6 +36,8 @@ export default async function cluster(stage) {
     },
     nodes.length,
   );
+
+  await dragged(stage, page, nodes);
 
   // A node dies and comes back.
   const mortal = nodes[1];
@@ -112,4 +115,47 @@ export default async function cluster(stage) {
     .filter({ hasText: `link to ${mortal} is down` })
     .first()
     .waitFor();
+}
+
+/** The hand moves the map: the nodes come along, and are found where they are then. */
+async function dragged(stage, page, nodes) {
+  const box = await page.locator("canvas").first().boundingBox();
+  const places = () =>
+    page.evaluate(() => Object.fromEntries(window.sderl.nodes().map((n) => [n.name, [n.x, n.y]])));
+  await stage.until(
+    page,
+    "the picture is at rest",
+    () => {
+      const now = JSON.stringify(window.sderl.nodes().map((n) => [n.x, n.y]));
+      const rests = window.sderlWas === now;
+      window.sderlWas = now;
+      return rests;
+    },
+    null,
+    200,
+  );
+  const before = await places();
+  const name = nodes[3];
+  // Above the lowest corner there is nothing but ground.
+  const from = [box.x + 30, box.y + box.height - 30];
+  const [dx, dy] = [40, -24];
+  await page.mouse.move(...from);
+  await page.mouse.down();
+  for (let i = 1; i <= 8; i++)
+    await page.mouse.move(from[0] + (i * dx) / 8, from[1] + (i * dy) / 8);
+  await page.mouse.up();
+  await stage.until(
+    page,
+    "the nodes come along",
+    ([name, x, y]) => {
+      const n = window.sderl.nodes().find((n) => n.name === name);
+      return Math.abs(n.x - x) < 1 && Math.abs(n.y - y) < 1;
+    },
+    [name, before[name][0] + dx, before[name][1] + dy],
+  );
+  const moved = (await places())[name];
+  await page.mouse.move(...moved);
+  await page.getByRole("main").getByText(name).locator("visible=true").first().waitFor();
+  await page.keyboard.press("0");
+  await page.mouse.move(...from);
 }

@@ -36,9 +36,22 @@ export default async function hostile(stage) {
     const shown = await page.evaluate(() => window.sderl.groups().map(({ name }) => name));
     const made = shown.filter((name) => !Object.hasOwn(stage.cluster.groups, name));
     stage.must(made.length === GROUPS.length, `shown: ${made.join(" ")}`);
-    const routes = ["groups", "matrix", "node", "traffic", "names", "events", "findings"].map(
-      (one) => `#/${one}`,
-    );
+    const routes = [
+      "groups",
+      "matrix",
+      "node",
+      "traffic",
+      "names",
+      "events",
+      "log",
+      "findings",
+      "alarms",
+      "metrics",
+      "deployments",
+      "families",
+      "actions",
+      "audit",
+    ].map((one) => `#/${one}`);
     for (const name of made.map(encodeURIComponent))
       routes.push(
         `#/groups/${name}`,

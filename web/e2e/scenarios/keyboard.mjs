@@ -45,9 +45,16 @@ export default async function keyboard(stage) {
     "traffic",
     "names",
     "events",
+    "log",
     "findings",
+    "alarms",
+    "metrics",
+    "deployments",
+    "families",
+    "actions",
+    "audit",
   ].entries()) {
-    await page.keyboard.press(String(key + 1));
+    await page.keyboard.press("1234567890dacu"[key]);
     await page.waitForURL(new RegExp(`#/${name}`));
     await page.locator(`[aria-current="page"][data-testid="nav-${name}"]`).waitFor();
   }

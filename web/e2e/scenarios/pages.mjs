@@ -50,20 +50,26 @@ export default async function pages(stage) {
   await main.getByRole("heading").first().waitFor();
   await page.getByTestId("nav-findings").click();
   await main.getByRole("heading").first().waitFor();
+  await page.getByTestId("nav-alarms").click();
+  await main.getByRole("heading", { name: "Alarms" }).waitFor();
 
+  // By its address, in a page that was empty before.
+  const other = await stage.person();
   for (const route of [
     "#/matrix",
     `#/node/${encodeURIComponent(nodes[2])}`,
     "#/traffic?by=edge",
     "#/names?group=green",
     "#/findings",
+    "#/alarms",
   ]) {
-    const other = await stage.open(route);
+    await other.goto("about:blank");
+    await other.goto(stage.address(route));
+    await stage.connected(other);
     await other.getByRole("main").getByText(/\w/).first().waitFor();
     stage.must(
       (await other.getByText("could not be loaded").count()) === 0,
       `${route} could not be loaded`,
     );
-    await other.context().close();
   }
 }

@@ -14,6 +14,8 @@ export default async function sizes(stage) {
     "#/names?group=red",
     "#/events",
     "#/findings",
+    "#/alarms",
+    "#/metrics",
   ];
   const wrong = [];
   for (const size of SIZES) {

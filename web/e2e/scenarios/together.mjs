@@ -25,10 +25,36 @@ export default async function together(stage) {
     (name) => window.sderl?.nodes().find((n) => n.name === name)?.status === "up",
     nodes[6],
   );
+  const before = await Promise.all(everybody.map(looks));
   await stage.act("new_group", { group: "amber", nodes: [nodes[6], nodes[0]] });
   await seen("everybody sees the new group", () =>
     window.sderl.groups().some((g) => g.name === "amber"),
   );
+  // It sorts first, and takes no colour from another group: here, elsewhere, and in a page that is new.
+  const late = await stage.open();
+  await stage.until(late, "the new group in a new page", () =>
+    window.sderl?.groups().some((g) => g.name === "amber"),
+  );
+  await late.locator("[data-group=amber]").waitFor();
+  // Who loads the page now has what those have who look at the same server.
+  for (const [i, page] of [...everybody, late].entries()) {
+    await page.locator("[data-group=amber]").waitFor();
+    const [was, now] = [before[i] ?? before[0], await looks(page)];
+    for (const [name, look] of Object.entries(was))
+      stage.must(now[name] === look, `${name} was ${look} and is ${now[name]}`);
+    stage.must(!Object.values(was).includes(now.amber), "amber has another group's look");
+  }
   await stage.act("delete_group", { group: "amber", node: nodes[6] });
   await seen("everybody sees it go", () => !window.sderl.groups().some((g) => g.name === "amber"));
 }
+
+/** How each group is marked in the list. */
+const looks = (page) =>
+  page.evaluate(() =>
+    Object.fromEntries(
+      [...document.querySelectorAll('[data-group]:not([data-group="(free)"])')].map((row) => [
+        row.dataset.group,
+        row.querySelector(".swatch").innerHTML,
+      ]),
+    ),
+  );

@@ -16,7 +16,7 @@ export default async function tokens(stage) {
       "names of nodes are shown without the token",
     );
     stage.must(
-      (await page.evaluate(() => fetch("api/state").then((r) => r.status))) === 401,
+      (await page.evaluate(() => fetch("api/v1/state").then((r) => r.status))) === 401,
       "the state is told without the token",
     );
     await field.fill(token);

@@ -2,26 +2,27 @@
 // The bar at the top: where one is, where one can go, and how the connection is.
 import type { Store } from "../store/store";
 import type { Change } from "../store/signals";
+import { openAlarms } from "../model/alarms";
 import { h, s, set, text as setText } from "../lib/dom";
 import { count } from "../lib/format";
 import { probeOf } from "../model/probe";
 import { icon, type IconName } from "../ui/icons";
 import { TITLES } from "./pages";
-import { commonQuery, formatRoute, PAGES, type Route } from "../ui/router";
+import { commonQuery, formatRoute, PAGES, PROFILE, type Route } from "../ui/router";
 import type { Theme } from "../ui/theme";
 
 const SOURCES: Record<string, [string, string]> = {
   stock: [
     "No probes",
-    "No probe tells this monitor, so only what stock OTP reports is shown. A node's page says why, and what to do.",
+    "No probe reports to this monitor, so only what stock OTP reports is shown. A node's page says why, and what to do.",
   ],
   mixed: [
     "Some without a probe",
-    "Of nodes whose probe does not tell this monitor, or that have none, only what stock OTP reports is shown. A node's page says why, and what to do.",
+    "Of nodes without a probe that reports to this monitor, only what stock OTP reports is shown. A node's page says why, and what to do.",
   ],
   elsewhere: [
-    "Probes tell another monitor",
-    "The probes tell other monitoring nodes, one set of them at a time, so here only what stock OTP reports is shown.",
+    "Probes report to another monitor",
+    "The probes report to other monitoring nodes, and to one set of them at a time. So only what stock OTP reports is shown.",
   ],
   synthetic: ["Synthetic", "Made-up data, no cluster."],
 };
@@ -50,6 +51,7 @@ export class Header {
     role: "status",
   });
   private readonly badge = h("span", { class: "badge" });
+  private readonly alarms = h("span", { class: "badge" });
   private readonly theme: HTMLButtonElement;
   private readonly menu: HTMLButtonElement;
 
@@ -57,13 +59,15 @@ export class Header {
     private readonly store: Store,
     actions: HeaderActions,
   ) {
-    for (const page of PAGES) {
+    for (const page of [...PAGES, PROFILE] as const) {
       const link = h(
         "a",
         { class: "nav-link", "data-testid": `nav-${page}`, onclick: () => this.toggleMenu(false) },
         TITLES[page],
       );
       if (page === "findings") link.append(this.badge);
+      if (page === "alarms") link.append(this.alarms);
+      link.hidden = page === PROFILE;
       this.links.set(page, link);
       this.nav.append(link);
     }
@@ -134,12 +138,17 @@ export class Header {
   }
 
   update(change: Change): void {
+    if (change.has("hello")) {
+      const profile = this.store.hello?.profile === true;
+      for (const [page, link] of this.links) link.hidden = profile !== (page === PROFILE);
+    }
     if (change.has("connection") || change.has("hello")) this.showConnection();
     if (change.has("topology")) {
       this.showMonitors();
       this.showConnection();
     }
     if (change.has("findings")) this.showFindings();
+    if (change.has("alarms")) this.showAlarms();
     if (change.has("frame") || change.has("connection")) this.showLosses();
   }
 
@@ -162,12 +171,20 @@ export class Header {
   private showFindings(): void {
     const { shown, triage } = this.store;
     const bad = triage.open(shown.findings).filter((finding) => finding.severity !== "info");
-    setText(this.badge, bad.length === 0 ? "" : String(bad.length));
-    this.badge.hidden = bad.length === 0;
-    this.badge.dataset["severity"] = bad.some((finding) => finding.severity === "critical")
-      ? "critical"
-      : "warning";
-    this.badge.setAttribute("aria-label", `${bad.length} to look at`);
+    showBadge(
+      this.badge,
+      bad.length,
+      bad.some((finding) => finding.severity === "critical"),
+    );
+  }
+
+  private showAlarms(): void {
+    const raised = openAlarms(this.store.alarms?.alarms ?? []);
+    showBadge(
+      this.alarms,
+      raised.length,
+      raised.some((alarm) => alarm.severity === "major"),
+    );
   }
 
   /** Who watches; it is of interest when there are several, of which one may be down. */
@@ -210,6 +227,13 @@ export class Header {
     this.element.classList.toggle("menu-open", open);
     this.menu.setAttribute("aria-expanded", String(open));
   }
+}
+
+function showBadge(badge: HTMLElement, n: number, critical: boolean): void {
+  setText(badge, n === 0 ? "" : String(n));
+  badge.hidden = n === 0;
+  badge.dataset["severity"] = critical ? "critical" : "warning";
+  badge.setAttribute("aria-label", `${n} to look at`);
 }
 
 function logo(): SVGSVGElement {

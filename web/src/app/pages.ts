@@ -10,7 +10,15 @@ export const TITLES: Record<PageName, string> = {
   traffic: "Traffic",
   names: "Names",
   events: "Events",
+  log: "Log",
   findings: "Findings",
+  alarms: "Alarms",
+  metrics: "Metrics",
+  deployments: "Deployments",
+  families: "Families",
+  actions: "Actions",
+  audit: "Audit",
+  profile: "Profile",
 };
 
 export const LOADERS: Record<PageName, () => Promise<{ page: Page }>> = {
@@ -20,5 +28,13 @@ export const LOADERS: Record<PageName, () => Promise<{ page: Page }>> = {
   traffic: () => import("../pages/traffic/page"),
   names: () => import("../pages/names/page"),
   events: () => import("../pages/events/page"),
+  log: () => import("../pages/log/page"),
   findings: () => import("../pages/findings/page"),
+  alarms: () => import("../pages/alarms/page"),
+  metrics: () => import("../pages/metrics/page"),
+  deployments: () => import("../pages/deployments/page"),
+  families: () => import("../pages/families/page"),
+  actions: () => import("../pages/actions/page"),
+  audit: () => import("../pages/audit/page"),
+  profile: () => import("../pages/profile/page"),
 };

@@ -17,6 +17,7 @@ import {
   formatRoute,
   PAGES,
   type PageName,
+  PROFILE,
   parseRoute,
   type Route,
 } from "../ui/router";
@@ -35,6 +36,9 @@ import { Toasts } from "./toast";
 /** Of the protocol that this page speaks. */
 const PROTOCOL = 1;
 const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+
+/** By their order: the row of digits, of which the tenth is 0, and letters that no page uses. */
+const PAGE_KEYS = "1234567890dacu";
 
 export class Shell implements Ctx {
   readonly keys = new Keys();
@@ -55,6 +59,7 @@ export class Shell implements Ctx {
   private mounted: { name: PageName; page: MountedPage } | null = null;
   private mounting: PageName | null = null;
   private refusedShown = false;
+  private releasePages: () => void = () => undefined;
 
   constructor(
     readonly store: Store,
@@ -93,7 +98,7 @@ export class Shell implements Ctx {
     store.notify = (text) => this.toast(text);
     store.on((change) => this.changed(change));
     this.routed();
-    this.changed(new Set(["connection", "findings", "frame", "time"]));
+    this.changed(new Set(["connection", "findings", "alarms", "frame", "time"]));
   }
 
   go(page: PageName, arg: string | null = null, query: Record<string, string> = {}): void {
@@ -125,11 +130,21 @@ export class Shell implements Ctx {
 
   private changed(change: Change): void {
     this.header.update(change);
+    if (change.has("hello")) this.arrived();
     this.timeBar.update(change);
     if (change.has("hello") && this.store.hello?.version !== PROTOCOL)
       this.toast("The server speaks another version than this page: load the page again");
     if (change.has("connection")) this.connectionChanged();
     if (!this.refusedShown) this.mounted?.page.update?.(change);
+  }
+
+  /** A recording of a profiler has one page, and no time to travel in. */
+  private arrived(): void {
+    if (this.store.hello?.profile !== true) return;
+    this.timeBar.leave();
+    this.releasePages();
+    if (this.route.page !== PROFILE)
+      location.replace(formatRoute({ page: PROFILE, query: commonQuery(this.route.query) }));
   }
 
   private connectionChanged(): void {
@@ -215,14 +230,13 @@ export class Shell implements Ctx {
   }
 
   private addKeys(): void {
-    PAGES.forEach((page, i) =>
-      this.keys.add({
-        key: String(i + 1),
-        text: TITLES[page],
-        section: "Pages",
-        run: () => this.go(page),
-      }),
-    );
+    const pages = PAGES.map((page, i) => ({
+      key: PAGE_KEYS[i],
+      text: TITLES[page],
+      section: "Pages",
+      run: () => this.go(page),
+    }));
+    this.releasePages = this.keys.add(...pages);
     this.keys.add(
       {
         key: "t",

@@ -38,6 +38,7 @@ export class TimeBar {
   /** The t last written to the address by this bar, or taken from it. */
   private address: string | undefined;
   private glyph = "";
+  private readonly releaseKeys: () => void;
 
   constructor(private readonly ctx: Ctx) {
     const { store } = ctx;
@@ -109,7 +110,13 @@ export class TimeBar {
       h("div", { class: "time-text" }, this.label, this.since),
       h("div", { class: "time-more" }, this.speed, this.folder),
     );
-    this.addKeys();
+    this.releaseKeys = this.addKeys();
+  }
+
+  /** Where there is no time to travel in. */
+  leave(): void {
+    this.element.hidden = true;
+    this.releaseKeys();
   }
 
   update(change: Change): void {
@@ -254,10 +261,10 @@ export class TimeBar {
     run();
   }
 
-  private addKeys(): void {
+  private addKeys(): () => void {
     const { store, keys } = this.ctx;
     const section = "Time";
-    keys.add(
+    return keys.add(
       { key: " ", text: "Pause, or go on from there", section, run: () => this.toggle() },
       { key: "l", text: "Live", section, run: () => void this.goLive() },
       { key: ",", text: "One frame back", section, run: () => store.step(-1) },

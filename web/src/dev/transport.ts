@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server inside the page: `npm run fixture`. The address says what is made up:
 //   ?nodes=200&groups=20&edges=1000&interval=1000&changes=1&seed=1&state=connecting|reconnecting|refused|empty
-import type { ServerMessage, TopologyMessage } from "../model/protocol";
+import type { Front, ServerMessage, TopologyMessage } from "../model/protocol";
 import type { Transport, TransportEvents } from "../store/socket";
 import { FixtureCluster } from "./cluster";
+import { logPage } from "./log";
+import { METRICS, seriesOf } from "./metrics";
 
 const HISTORY_MS = 600_000;
 
@@ -16,6 +18,7 @@ export class FixtureTransport implements Transport {
   private readonly started = Date.now();
   private readonly past: TopologyMessage[] = [];
   private readonly watched = new Set<string>();
+  private readonly fronts = new Map<string, Front>();
   private timers: ReturnType<typeof setInterval>[] = [];
 
   constructor(search: string) {
@@ -131,7 +134,7 @@ export class FixtureTransport implements Transport {
       }
       case "series": {
         const [from, to, points] = ["from", "to", "points"].map((key) => Number(request[key]));
-        const of = request["of"] as { kind: string; metrics?: string[]; node?: string };
+        const of = request["of"] as { kind: string; metrics?: string[]; metric?: string };
         const t = Array.from(
           { length: Math.min(points, 300) },
           (_, i, all = Math.min(points, 300)) => from + ((to - from) * i) / Math.max(1, all - 1),
@@ -139,12 +142,15 @@ export class FixtureTransport implements Transport {
         const metrics =
           of.kind === "node"
             ? (of.metrics ?? [])
-            : of.kind === "group"
-              ? ["regs_s", "failed_s", "names", "in_msgs_s"]
-              : ["msgs_s", "bytes_s"];
+            : of.kind === "over"
+              ? seriesOf(of.metric ?? "")
+              : of.kind === "group"
+                ? ["regs_s", "failed_s", "names", "in_msgs_s"]
+                : ["msgs_s", "bytes_s"];
         const height: Record<string, number> = {
           util: 1,
           mem: 9e7,
+          sessions: 800,
           procs: 300,
           bytes_s: 4e6,
           msgs_s: 9e3,
@@ -165,6 +171,19 @@ export class FixtureTransport implements Transport {
           ),
         };
       }
+      case "metrics":
+        return { metrics: METRICS };
+      case "fronts":
+        return { pages: [...this.fronts.values()], kept: false, problem: null };
+      case "save_front": {
+        const page = request["page"] as Front;
+        const saved = { ...page, rev: page.rev + 1 };
+        this.fronts.set(page.name, saved);
+        return saved;
+      }
+      case "delete_front":
+        this.fronts.delete(String(request["name"]));
+        return null;
       case "traffic":
         return { rows: this.trafficRows(String(request["by"]), now) };
       case "events": {
@@ -175,6 +194,8 @@ export class FixtureTransport implements Transport {
             .slice(-Number(request["limit"])),
         };
       }
+      case "log":
+        return logPage(request, this.cluster.topology.nodes, this.started);
       case "names":
         return this.cluster.names(
           String(request["group"]),

@@ -17,7 +17,7 @@ import {
 } from "./chart-model";
 import { timeLabel, timeTicks, valueTicks } from "./ticks";
 import { children as fill, h, s, set, text as setText } from "./dom";
-import { clock, type Format } from "./format";
+import { clock, dateTime, type Format } from "./format";
 
 export interface ChartOptions {
   /** What is shown, for those who hear it. */
@@ -226,6 +226,9 @@ export function chart(options: ChartOptions): Chart {
     fill(lines, ...paths);
   }
 
+  const isOverDays = (): boolean => domain.to - domain.from > 86_400_000;
+  const when = (t: number | undefined): string => (isOverDays() ? dateTime(t) : clock(t));
+
   /** Shows the values at one index; where none is chosen those of the time shown, else the last known. */
   function choose(index: number, speak: boolean): void {
     const { t, series } = data;
@@ -247,7 +250,7 @@ export function chart(options: ChartOptions): Chart {
     const x = xOf(t[index] as number, domain, box);
     place(cross, x);
     const tops = options.stacked ? stack(series) : series.map((one) => one.values);
-    const onRight = x > box.x + box.width - 70;
+    const onRight = x > box.x + box.width - (isOverDays() ? 140 : 70);
     fill(
       dots,
       ...tops.map((top, i) => {
@@ -265,14 +268,14 @@ export function chart(options: ChartOptions): Chart {
           "text-anchor": onRight ? "end" : "start",
           class: "chart-when",
         },
-        clock(t[index]),
+        when(t[index]),
       ),
     );
     if (speak) {
       const all = series
         .map((one) => `${one.label} ${options.format(one.values[index])}`)
         .join(", ");
-      setText(spoken, `${clock(t[index])}: ${all}`);
+      setText(spoken, `${when(t[index])}: ${all}`);
     }
   }
 

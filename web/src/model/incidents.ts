@@ -101,13 +101,18 @@ function isNamed(text: string, node: string): boolean {
   return false;
 }
 
+/** What follows from a node that hangs up to minutes later: links to it end, groups go on without it. */
+const isLate = ({ kind }: ClusterEvent): boolean =>
+  CHURN.has(kind) || LINK_CAUSES[kind] === "unlinked";
+
 function belongs(
   event: ClusterEvent,
   text: () => string,
   { cause, events, groups }: Open,
 ): boolean {
   const last = events[events.length - 1];
-  if (event.t - last.t > QUIET_MS || event.t - events[0].t > LONGEST_MS) return false;
+  if (event.t - last.t > QUIET_MS || event.t - events[0].t > LONGEST_MS)
+    return cause.what === "down" && isLate(event) && names(event, text, cause.of);
   const own = causeOf(event);
   const ofLinks = (one: Cause) => one.what === "linked" || one.what === "unlinked";
   if (own !== null && (!ofLinks(own) || ofLinks(cause)))
@@ -147,6 +152,9 @@ export function incidents(
       all.push(one);
       open = [...open, one].slice(-MOST_OPEN);
     }
+    // Nothing that comes later follows from its having been down.
+    if (cause?.what === "up")
+      open = open.filter(({ cause: { what, of } }) => what !== "down" || of !== cause.of);
   }
   const merged: (ClusterEvent | Incident)[] = [...alone];
   for (const { cause, events: those } of all)
@@ -156,7 +164,7 @@ export function incidents(
 
 export const isIncident = (one: ClusterEvent | Incident): one is Incident => "head" in one;
 
-export const lastOf = (one: ClusterEvent | Incident): ClusterEvent =>
+const lastOf = (one: ClusterEvent | Incident): ClusterEvent =>
   isIncident(one) ? one.events[one.events.length - 1] : one;
 
 function incident({ what }: Cause, events: readonly ClusterEvent[]): Incident {

@@ -39,7 +39,26 @@ const DISC_MARGIN = 24;
 const GATEWAY_R = 20;
 const GAP = 26;
 const PULL = 0.05;
+/** With more groups and gateways than these, groups that have no nodes of their own are no bodies. */
+const CROWDED = 400;
+/** With more bodies than these there are fewer steps, so that a layout takes about as long. */
+const ALL_STEPS = 120;
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
+
+const isGateway = ({ groups }: { groups: readonly number[] }): boolean => groups.length > 1;
+
+const isCrowded = ({ groups, nodes }: LayoutInput): boolean =>
+  groups.length + nodes.filter(isGateway).length > CROWDED;
+
+/** About how many bodies a layout moves, which is what it takes. */
+export function weight(input: LayoutInput): number {
+  const gateways = input.nodes.filter(isGateway).length;
+  if (!isCrowded(input)) return input.groups.length + gateways;
+  const own = new Set(
+    input.nodes.filter((node) => !isGateway(node)).map(({ groups }) => groups[0]),
+  );
+  return own.size + gateways;
+}
 
 export class Layout {
   private readonly slots = new Map<number, (number | null)[]>();
@@ -98,21 +117,24 @@ export class Layout {
     };
     const total = input.groups.length;
     const extent = 90 * Math.sqrt(total);
-    const place = new Map(walk(input).map((id, i) => [id, i]));
+    const crowded = isCrowded(input);
+    // (The walk looks at all groups of a gateway for each of them.)
+    const order = crowded ? input.groups.map(({ id }) => id) : walk(input);
+    const place = new Map(order.map((id, i) => [id, i]));
+    const from = extent * 1.1;
+    const onRing = (group: number): [number, number] => {
+      const angle = (2 * Math.PI * ((place.get(group) as number) + 0.5)) / total - Math.PI / 2;
+      return [from * Math.cos(angle) * aspect ** 0.5, (from * Math.sin(angle)) / aspect ** 0.5];
+    };
     for (const group of input.groups) {
       const members = own.get(group.id) ?? [];
+      if (crowded && members.length === 0) continue;
       // New discs start on a ring, side by side with those that they share gateways with.
-      const angle = (2 * Math.PI * ((place.get(group.id) as number) + 0.5)) / total - Math.PI / 2;
-      const from = extent * 1.1;
-      body(`g${group.id}`, discRadius(members.length), () => {
-        const beside = this.beside(input, group.id);
-        return (
-          beside ?? [
-            from * Math.cos(angle) * aspect ** 0.5,
-            (from * Math.sin(angle)) / aspect ** 0.5,
-          ]
-        );
-      });
+      body(
+        `g${group.id}`,
+        discRadius(members.length),
+        () => this.beside(input, group.id) ?? onRing(group.id),
+      );
     }
     for (const node of input.nodes) {
       if (node.groups.length < 2) continue;
@@ -121,7 +143,9 @@ export class Layout {
         .filter((disc) => disc !== undefined);
       const gateway = body(`n${node.id}`, GATEWAY_R, () => {
         const jitter = (node.id * GOLDEN) % (2 * Math.PI);
-        return [mean(discs, "x") + 12 * Math.cos(jitter), mean(discs, "y") + 12 * Math.sin(jitter)];
+        const [x, y] =
+          discs.length > 0 ? [mean(discs, "x"), mean(discs, "y")] : onRing(node.groups[0]);
+        return [x + 12 * Math.cos(jitter), y + 12 * Math.sin(jitter)];
       });
       discs.forEach((disc, i) => {
         links.push({
@@ -139,6 +163,17 @@ export class Layout {
           });
       });
     }
+    // In place of the groups that are no bodies, their gateways draw each other, side by side.
+    const degree = new Map<Body, number>();
+    const sharing = crowded ? this.sharing(input, bodies) : [];
+    for (const pair of sharing) for (const one of pair) degree.set(one, (degree.get(one) ?? 0) + 1);
+    for (const [source, target] of sharing)
+      links.push({
+        source,
+        target,
+        length: 2 * GATEWAY_R + 2 * GAP,
+        strength: 1 / Math.max(degree.get(source) ?? 1, degree.get(target) ?? 1),
+      });
     const pull = forceLink<Body, (typeof links)[number]>(links)
       .distance((link) => link.length)
       .strength((link) => link.strength);
@@ -150,6 +185,10 @@ export class Layout {
     };
     this.broad = warm ? this.broad : aspect;
     shape(this.broad);
+    const share = Math.min(1, ALL_STEPS / bodies.size);
+    const steps = (all: number) => Math.ceil(all * share);
+    // As cold in the end as after all steps.
+    const decay = (each: number) => 1 - (1 - each) ** (1 / share);
     const simulation = forceSimulation([...bodies.values()])
       .stop()
       .velocityDecay(0.35)
@@ -158,14 +197,14 @@ export class Layout {
       .force("links", pull);
     if (!warm) {
       // First they untangle, free to pass through each other, then they make room.
-      simulation.alphaDecay(0.02).force(
+      simulation.alphaDecay(decay(0.02)).force(
         "charge",
         forceManyBody<Body>().strength((one) => -14 * one.r),
       );
-      run(simulation, 150);
-      simulation.force("charge", null).alpha(0.5).alphaDecay(0.025);
+      run(simulation, steps(150));
+      simulation.force("charge", null).alpha(0.5).alphaDecay(decay(0.025));
     } else {
-      simulation.alpha(0.3).alphaDecay(0.03);
+      simulation.alpha(0.3).alphaDecay(decay(0.03));
     }
     simulation.force(
       "apart",
@@ -173,14 +212,14 @@ export class Layout {
         .strength(0.9)
         .iterations(3),
     );
-    run(simulation, warm ? 110 : 130);
+    run(simulation, steps(warm ? 110 : 130));
     // Pressed into the shape of the place where it is shown.
     for (let tries = 0; !warm && tries < 3; tries++) {
       const off = aspect / proportions([...bodies.values()]);
       if (off > 0.85 && off < 1.18) break;
       this.broad = Math.min(6, Math.max(0.16, this.broad * off ** 0.8));
       shape(this.broad);
-      run(simulation.alpha(0.4), 80);
+      run(simulation.alpha(0.4), steps(80));
     }
     this.bodies = bodies;
     return this.result(input, own);
@@ -188,8 +227,11 @@ export class Layout {
 
   private result(input: LayoutInput, own: Map<number, (number | null)[]>): LayoutResult {
     const nodes: LayoutResult["nodes"] = [];
+    const between = this.between(input);
     const groups = input.groups.map(({ id }) => {
-      const disc = this.bodies.get(`g${id}`) as Body;
+      const disc = this.bodies.get(`g${id}`);
+      if (disc === undefined)
+        return { id, ...(between.get(id) ?? { x: 0, y: 0 }), r: discRadius(0) };
       const slots = own.get(id) ?? [];
       slots.forEach((node, slot) => {
         if (node === null) return;
@@ -204,6 +246,50 @@ export class Layout {
         nodes.push({ id: node.id, x: gateway.x as number, y: gateway.y as number });
     }
     return { groups, nodes };
+  }
+
+  /** The gateways of each group that is no body, those that follow each other in it: each pair once. */
+  private sharing(input: LayoutInput, bodies: ReadonlyMap<string, Body>): [Body, Body][] {
+    const last = new Map<number, string>();
+    const pairs = new Map<string, [Body, Body]>();
+    for (const node of input.nodes) {
+      const key = `n${node.id}`;
+      const gateway = bodies.get(key);
+      if (gateway === undefined) continue;
+      for (const group of node.groups) {
+        if (bodies.has(`g${group}`)) continue;
+        const before = last.get(group);
+        if (before !== undefined)
+          pairs.set(`${before} ${key}`, [bodies.get(before) as Body, gateway]);
+        last.set(group, key);
+      }
+    }
+    return [...pairs.values()];
+  }
+
+  /** Where the groups lie that are no bodies: amid their gateways, those of the same ones in a spiral. */
+  private between(input: LayoutInput): Map<number, { x: number; y: number }> {
+    const gateways = new Map<number, string[]>();
+    for (const { id, groups } of input.nodes)
+      for (const group of groups) {
+        if (this.bodies.has(`g${group}`)) continue;
+        const those = gateways.get(group);
+        if (those === undefined) gateways.set(group, [`n${id}`]);
+        else those.push(`n${id}`);
+      }
+    const alike = new Map<string, number>();
+    const places = new Map<number, { x: number; y: number }>();
+    for (const [group, keys] of gateways) {
+      const bodies = keys.map((key) => this.bodies.get(key)).filter((body) => body !== undefined);
+      const turn = alike.get(keys.join()) ?? 0;
+      alike.set(keys.join(), turn + 1);
+      const r = 0.5 * SPACING * Math.sqrt(turn);
+      places.set(group, {
+        x: mean(bodies, "x") + r * Math.cos(turn * GOLDEN),
+        y: mean(bodies, "y") + r * Math.sin(turn * GOLDEN),
+      });
+    }
+    return places;
   }
 
   /** Each group's own members at the slots they had; new ones take free slots, then more. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a node's probe tells this monitor, and why not, as the monitor's words say it.
+// Whether a node's probe reports to this monitor, and why not, as the monitor's words say it.
 import type { TopologyNode } from "./protocol";
 
 export type Probe =

@@ -19,6 +19,10 @@ export interface Hello {
   life?: number | null;
   t: number;
   range: [number, number] | null;
+  /** Whether frames are kept for long; recordings and older servers do not say. */
+  archive?: boolean;
+  /** A profiler's recording is shown, and no cluster. */
+  profile?: boolean;
   metrics: string[];
   units: Record<string, string>;
 }
@@ -114,6 +118,51 @@ export interface Finding {
   saves?: Record<string, number>;
 }
 
+export type AlarmState = "raised" | "acknowledged" | "cleared";
+export type AlarmSeverity = "minor" | "major";
+
+export interface Said {
+  by: string;
+  at: number;
+  text: string;
+}
+
+export interface Alarm {
+  id: string;
+  alarm: string;
+  state: AlarmState;
+  severity: AlarmSeverity;
+  worst: AlarmSeverity;
+  since: number;
+  cleared: number | null;
+  why_cleared: string | null;
+  count: number;
+  seq: number;
+  silenced: boolean;
+  nodes: string[];
+  groups: string[];
+  text: string;
+  cause: string;
+  remedy: string;
+  tags: string[];
+  acknowledged: Said | null;
+  comments: (Said & { id: string })[];
+}
+
+export interface Silence extends Said {
+  id: string;
+  match: Record<string, string>;
+  until: number;
+}
+
+/** The first of all alarms, those that are raised before others, and the silences that hold. */
+export interface AlarmsMessage {
+  type: "alarms";
+  alarms: Alarm[];
+  total: number;
+  silences: Silence[];
+}
+
 export interface SchedulerDetail {
   id: number;
   type: "normal" | "dirty_cpu" | "dirty_io" | string;
@@ -197,11 +246,72 @@ export interface NameRow {
   since?: number | null;
 }
 
+export type LogLevel =
+  "emergency" | "alert" | "critical" | "error" | "warning" | "notice" | "info" | "debug";
+
+/** An event of a node's log. Where `lost` is not 0, so many were left out there. */
+export interface LogEvent {
+  id: number;
+  t: number;
+  node_t: number;
+  level: LogLevel;
+  node: string;
+  groups: string[];
+  mfa: string;
+  pid: string;
+  text: string;
+  lost: number;
+}
+
+/** What the monitoring node has of the logs. */
+export interface LogInfo {
+  events: Record<string, number>;
+  lost: { reason: string; level: string; events: number }[];
+  place: "memory" | "files";
+  problem: string | null;
+  range: [number, number] | null;
+  last: number;
+  bytes: number;
+}
+
+/** Newest first; `next` is `before` of the next page. */
+export interface LogPage {
+  events: LogEvent[];
+  next: number | null;
+  log: LogInfo;
+}
+
 export interface Recording {
   name: string;
   bytes: number;
   /** When it was last written to. */
   modified: number;
+}
+
+/** A number of nodes: one of the monitoring, or of the application itself. */
+export interface Metric {
+  name: string;
+  unit: string;
+  about: string;
+  kind: "number" | "counter" | "sum" | "last" | "gauge";
+  /** How the nodes of a place are put together. */
+  total: "sum" | "mean" | "max";
+  tags: string[];
+}
+
+export type Place = { kind: "cluster" } | { kind: "family" | "group" | "node"; name: string };
+
+export interface FrontChart {
+  metric: string;
+  place: Place;
+}
+
+/** A page of charts that somebody has put together; `rev` grows each time that it is saved. */
+export interface Front {
+  name: string;
+  window: string;
+  charts: FrontChart[];
+  rev: number;
 }
 
 export type SeriesOf =
@@ -211,6 +321,7 @@ export type SeriesOf =
   | { kind: "edge"; from: string; to: string }
   | { kind: "gateway"; node: string }
   | { kind: "routed"; from: string; to: string }
+  | { kind: "over"; place: Place; metric: string }
   | { kind: "total" };
 
 /** The arguments and the result of each request. */
@@ -238,6 +349,21 @@ export interface Operations {
     },
     { events: ClusterEvent[] },
   ];
+  log: [
+    {
+      limit: number;
+      before?: number;
+      after?: number;
+      from?: number;
+      to?: number;
+      text?: string;
+      node?: string;
+      group?: string;
+      level?: string;
+      module?: string;
+    },
+    LogPage,
+  ];
   names: [
     { group: string; prefix?: string; limit: number },
     { names: NameRow[]; total: number; more: boolean },
@@ -248,12 +374,67 @@ export interface Operations {
     { node: string; on: boolean; sample?: number; max_per_s?: number; confirm?: boolean },
     { cost?: string; [more: string]: unknown },
   ];
+  acknowledge: [{ id: string; by: string; text: string }, unknown];
+  reopen: [{ id: string; by: string }, unknown];
+  comment: [{ id: string; by: string; text: string }, unknown];
+  silence: [
+    { alarm?: string; node?: string; group?: string; for_s: number; by: string; text: string },
+    { id: string },
+  ];
+  unsilence: [{ id: string; by: string }, unknown];
+  metrics: [Record<never, never>, { metrics: Metric[] }];
+  fronts: [Record<never, never>, { pages: Front[]; kept: boolean; problem: string | null }];
+  save_front: [{ page: Front }, Front];
+  delete_front: [{ name: string; rev: number }, null];
+  operations: [Record<never, never>, Operation];
   recordings: [Record<never, never>, { recordings: Recording[] } | Recording[]];
   open: [{ recording: string }, unknown];
   live: [Record<never, never>, unknown];
   record: [{ on: boolean }, unknown];
 }
 export type Op = keyof Operations;
+
+/** What a service of operations says of its cluster. */
+export interface Operation {
+  status: OperationStatus;
+  /** The newest first. */
+  revisions: Revision[];
+  /** What is left until all is as the newest revision says. */
+  steps: string[];
+}
+
+export interface OperationStatus {
+  cluster: string;
+  revision: number;
+  state: "steady" | "working" | "paused" | "failed" | "destroyed";
+  instances: Instance[];
+  hosts: { id: string; state: string; why: string | null; instances: number }[];
+  groups: { name: string; members: number; running: number; state: string }[];
+  problems: string[];
+  information: string[];
+  waiting: string[];
+  doing: string[];
+  progress: { done: number; total: number } | null;
+}
+
+export interface Instance {
+  /** Its family and a number. */
+  id: string;
+  node: string | null;
+  host: string | null;
+  release: string | null;
+  state: string;
+  why: string | null;
+}
+
+export interface Revision {
+  revision: number;
+  /** As RFC 3339 has it. */
+  at: string;
+  who: string;
+  what: string;
+  result: string;
+}
 
 export interface AtResult {
   topology: Omit<TopologyMessage, "type">;
@@ -266,12 +447,24 @@ export interface ReplyError {
   message: string;
 }
 
+/** Whose the token is; comes before hello. */
+export interface Session {
+  type: "session";
+  name: string;
+  role: "viewer" | "operator" | "admin";
+  /** Whether this token may change anything here. */
+  writable: boolean;
+  expires: number | null;
+}
+
 export type ServerMessage =
   | Hello
+  | Session
   | TopologyMessage
   | FrameMessage
   | { type: "events"; events: ClusterEvent[] }
   | { type: "findings"; findings: Finding[] }
+  | AlarmsMessage
   | Detail
   | { type: "missed"; frames: number; events: number }
   | { type: "reply"; ref: number; ok: true; result: unknown }

@@ -8,6 +8,7 @@ export type Kind =
   | "topology"
   | "frame"
   | "findings"
+  | "alarms"
   | "events"
   | "detail"
   | "time"

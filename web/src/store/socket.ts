@@ -23,6 +23,9 @@ export function backoffMs(attempt: number, random: number): number {
   return Math.round(Math.min(8000, 250 * 2 ** Math.min(attempt, 10)) * (0.8 + 0.4 * random));
 }
 
+/** Too many requests; the token has expired; the token was revoked. */
+const SENT_AWAY: readonly number[] = [1008, 4001, 4002];
+
 export class SocketTransport implements Transport {
   private socket: WebSocket | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -97,14 +100,14 @@ export class SocketTransport implements Transport {
     const retryMs = backoffMs(this.attempt++, Math.random());
     this.timer = setTimeout(() => this.connect(), retryMs);
     // A browser does not say with what status an upgrade was refused: the API is asked.
-    const refused = code === 1008 || (await this.refusedByServer());
+    const refused = SENT_AWAY.includes(code) || (await this.refusedByServer());
     this.on?.lost({ refused, retryMs });
   }
 
   private async refusedByServer(): Promise<boolean> {
     try {
       const token = this.token();
-      const response = await fetch(new URL("api/state", this.base), {
+      const response = await fetch(new URL("api/v1/session", this.base), {
         headers: token === null ? {} : { authorization: `Bearer ${token}` },
         signal: AbortSignal.timeout(4000),
       });

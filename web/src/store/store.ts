@@ -3,12 +3,14 @@
 // that the person looks at, which is now unless the time bar says otherwise.
 import { Frame } from "../model/frame";
 import type {
+  AlarmsMessage,
   AtResult,
   ClusterEvent,
   Detail,
   Finding,
   FrameMessage,
   Hello,
+  Session,
   Op,
   Operations,
   ServerMessage,
@@ -45,11 +47,15 @@ const PLAY_STEP_MS = 100;
 
 export class Store {
   hello: Hello | null = null;
+  /** Whose the token is, once the server has said so. */
+  session: Session | null = null;
   connection: Connection = "connecting";
   /** The newest that came, whatever time is shown. */
   live: Shown = { topology: null, frame: null, findings: [] };
   shown: Shown = { topology: null, frame: null, findings: [] };
   time: Time = { mode: "live", t: null, speed: 1 };
+  /** Of now, whatever time is shown; null where the server has none. */
+  alarms: AlarmsMessage | null = null;
   range: [number, number] | null = null;
   /** Name of the recording shown instead of the live cluster. */
   recording: string | null = null;
@@ -338,6 +344,9 @@ export class Store {
 
   private message(message: ServerMessage): void {
     switch (message.type) {
+      case "session":
+        this.session = message;
+        break;
       case "hello":
         return this.greeted(message);
       case "topology":
@@ -351,6 +360,9 @@ export class Store {
         this.findingsSeen.push({ t, findings: message.findings });
         return this.gotLive({ findings: message.findings });
       }
+      case "alarms":
+        this.alarms = message;
+        return this.signals.tell("alarms");
       case "detail":
         if (this.watched.has(message.node)) this.details.set(message.node, message);
         return this.signals.tell("detail");
@@ -368,7 +380,9 @@ export class Store {
   }
 
   /** A new source (connected, another recording, another hub): what was kept is of another time. */
-  private greeted(hello: Hello): void {
+  private greeted(given: Hello): void {
+    const mayWrite = given.writable && this.session?.writable !== false;
+    const hello = { ...given, writable: mayWrite };
     const recording = hello.recording ?? null;
     // Another history: not even the last picture belongs to it.
     if (hello.life !== this.hello?.life || recording !== (this.hello?.recording ?? null)) {

@@ -2,7 +2,7 @@
 // The history as a file: a button that fetches it with the token, which no plain link could carry.
 import type { Ctx } from "./ctx";
 import { icon } from "./icons";
-import { readToken } from "../store/token";
+import { asked } from "../store/http";
 import { h } from "../lib/dom";
 import { span } from "./period";
 
@@ -29,7 +29,7 @@ export function exportOf(wanted: Required<Pick<Wanted, "from" | "to">> & Wanted)
   });
   const stamp = new Date(to).toISOString().slice(0, 19).replaceAll(":", "-");
   return {
-    path: `api/export?${fields}`,
+    path: `api/v1/export?${fields}`,
     file: `sderl-${by ? `${what}-${by}` : what}-${stamp}.csv`,
   };
 }
@@ -50,12 +50,7 @@ export function exportButton(ctx: Ctx, hint: string, wanted: () => Wanted): HTML
     button.disabled = true;
     try {
       const { path, file } = exportOf({ ...span(ctx), ...wanted() });
-      const token = readToken();
-      const answer = await fetch(new URL(path, document.baseURI), {
-        headers: token === null ? {} : { authorization: `Bearer ${token}` },
-      });
-      if (!answer.ok) throw new Error(await refusal(answer));
-      keep(await answer.blob(), file);
+      keep(await (await asked(path)).blob(), file);
     } catch (error) {
       ctx.toast(error instanceof Error ? error.message : String(error));
     } finally {
@@ -63,16 +58,6 @@ export function exportButton(ctx: Ctx, hint: string, wanted: () => Wanted): HTML
     }
   }
   return button;
-}
-
-async function refusal(answer: Response): Promise<string> {
-  const text = await answer.text();
-  try {
-    const { error } = JSON.parse(text) as { error?: { message?: string } };
-    return error?.message ?? text;
-  } catch {
-    return text || `The server answered ${answer.status}`;
-  }
 }
 
 function keep(content: Blob, file: string): void {

@@ -19,6 +19,8 @@ const PATHS = {
   plus: "M8 3.5v9M3.5 8h9",
   minus: "M3.5 8h9",
   fit: "M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10",
+  left: "M10 3.5 5.5 8l4.5 4.5",
+  right: "M6 3.5 10.5 8 6 12.5",
   up: "M8 13V3.5M4 7.2l4-4 4 4",
   download: "M8 2.5v7.6M4.8 7.2 8 10.4l3.2-3.2M3 13.3h10",
 } as const;

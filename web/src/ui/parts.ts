@@ -103,6 +103,10 @@ const SIGNS: Record<string, string> = {
   warning: "!",
   error: "×",
   critical: "×",
+  alert: "×",
+  emergency: "×",
+  minor: "!",
+  major: "×",
 };
 
 export const nodeLink = (ctx: Ctx, name: string, text = name): HTMLElement =>

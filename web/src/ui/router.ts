@@ -8,9 +8,19 @@ export const PAGES = [
   "traffic",
   "names",
   "events",
+  "log",
   "findings",
+  "alarms",
+  "metrics",
+  "deployments",
+  "families",
+  "actions",
+  "audit",
 ] as const;
-export type PageName = (typeof PAGES)[number];
+export type PageName = (typeof PAGES)[number] | typeof PROFILE;
+
+/** The one page of a server that shows a profiler's recording, and no cluster. */
+export const PROFILE = "profile";
 
 export interface Route {
   readonly page: PageName;
@@ -27,7 +37,7 @@ export function parseRoute(hash: string): Route {
   const path = mark < 0 ? text : text.slice(0, mark);
   const query = Object.fromEntries(new URLSearchParams(mark < 0 ? "" : text.slice(mark + 1)));
   const [name, ...rest] = path.split("/");
-  const page = PAGES.find((known) => known === name) ?? "groups";
+  const page = ([...PAGES, PROFILE] as const).find((known) => known === name) ?? "groups";
   const arg = rest.length === 0 || rest[0] === "" ? null : decode(rest.join("/"));
   return { page, arg, query };
 }

@@ -93,6 +93,32 @@ describe("incidents", () => {
     ]);
   });
 
+  it("go on while a node hangs, until it is up again", () => {
+    const split = (t: number, of: string) =>
+      event(t, "component_split", {
+        node: "n1@h",
+        group: "red",
+        text: `red goes on without ${of}`,
+      });
+    const lost = (t: number, peer: string) =>
+      event(t, "link_down", { node: "n1@h", details: { peer } }, "warning");
+    const events = [
+      event(0, "node_unreachable", { node: "n9@h", text: "n9@h is silent" }, "warning"),
+      event(4000, "member_aside", { node: "n1@h", group: "red", text: "red: n9@h" }),
+      split(70_000, "n9@h"),
+      lost(70_010, "n9@h"),
+      split(70_020, "n8@h"),
+      event(100_000, "node_up", { node: "n9@h", text: "n9@h is up" }),
+      split(200_000, "n9@h"),
+    ];
+    expect(shapes(incidents(events, () => ["red"]))).toEqual([
+      ["n9@h is silent", 4],
+      "component_split",
+      "node_up",
+      "component_split",
+    ]);
+  });
+
   it("do not take one node's name for another's", () => {
     const events = [
       event(0, "node_down", { node: "n1@h" }),

@@ -10,7 +10,7 @@ import { Motion } from "../../src/pages/groups/motion";
 import { Frame } from "../../src/model/frame";
 import type { TopologyMessage } from "../../src/model/protocol";
 import { Topology } from "../../src/model/topology";
-import { forgetIds, groupIdentity, meetGroups } from "../../src/model/identity";
+import { forgetIds, forgetLooks, groupIdentity, meetGroups } from "../../src/model/identity";
 import { labeller } from "../../src/model/node-names";
 import { absolute, position, relative, ticks, width } from "../../src/model/traffic-scale";
 
@@ -137,7 +137,7 @@ describe("layout", () => {
         expect(crossings, `${order} at ${aspect}`).toEqual([]);
       }
     }
-  });
+  }, 60_000);
 
   const topology = new Topology(new FixtureCluster({ nodes: 120, groups: 12, t: 0 }).topology);
 
@@ -189,6 +189,32 @@ describe("layout", () => {
     for (const { id, x, y } of layout.update(b).nodes)
       expect(Math.hypot(x - before.get(id)!.x, y - before.get(id)!.y)).toBeLessThan(60);
   });
+
+  it("of very many groups takes what their gateways take, and has each amid its own", () => {
+    // Ten gateways in 360 groups each: what is done for each two groups of a gateway took a minute.
+    const groups = Array.from({ length: 1200 }, (_, id) => ({ id, name: `g${id}` }));
+    const nodes = Array.from({ length: 10 }, (_, id) => ({
+      id,
+      name: `n${id}`,
+      groups: groups
+        .map((group) => group.id)
+        .filter((group) => [0, 1, 2].some((k) => (group * 7 + k * (1 + (group % 3))) % 10 === id)),
+    }));
+    const start = performance.now();
+    const places = new Layout().update({ aspect: 1.3, groups, nodes });
+    expect(performance.now() - start).toBeLessThan(20_000);
+    const at = new Map(places.nodes.map((place) => [place.id, place]));
+    const far = Math.max(...places.nodes.map(({ x, y }) => Math.hypot(x, y)));
+    for (const { id, x, y } of places.groups.slice(0, 10)) {
+      const own = nodes.filter((node) => node.groups.includes(id)).map((node) => at.get(node.id)!);
+      const middle = (axis: "x" | "y") => own.reduce((sum, one) => sum + one[axis], 0) / own.length;
+      expect(Math.hypot(x - middle("x"), y - middle("y"))).toBeLessThan(far);
+    }
+    expect(new Set(places.groups.map(({ x, y }) => `${x} ${y}`)).size).toBe(1200);
+    for (const a of places.nodes)
+      for (const b of places.nodes)
+        if (a.id < b.id) expect(Math.hypot(a.x - b.x, a.y - b.y)).toBeGreaterThan(40);
+  }, 60_000);
 
   it("holds all slots of a disc in it, apart from each other", () => {
     for (const members of [1, 2, 5, 6, 30]) {
@@ -288,27 +314,44 @@ describe("motion", () => {
 });
 
 describe("looks", () => {
-  it("of groups go by their names, and stay", () => {
+  const looksOf = (groups: readonly { id: number; name: string }[]) => {
+    forgetLooks();
+    meetGroups(groups);
+    return new Map(groups.map(({ id, name }) => [name, JSON.stringify(groupIdentity(id, false))]));
+  };
+  const numbered = (names: readonly string[]) => names.map((name, id) => ({ id, name }));
+
+  it("of groups stay when a group comes that sorts first, also in a page loaded later", () => {
+    const names = Array.from({ length: 30 }, (_, i) => `group${i}`);
+    const before = looksOf(numbered(names));
+    const later = looksOf(numbered([...names, "a"]).reverse());
+    for (const name of names) expect(later.get(name)).toBe(before.get(name));
+  });
+
+  it("of groups are as they were when the server numbers them anew", () => {
     const of = (id: number) => groupIdentity(id, false).color;
-    const before = [of(0), of(1), of(2), of(3)];
+    forgetLooks();
     meetGroups([
       { id: 31, name: "g10" },
       { id: 12, name: "g9" },
     ]);
-    expect([of(12), of(31)]).toEqual(before.slice(0, 2));
-    meetGroups([
-      { id: 31, name: "g10" },
-      { id: 12, name: "g9" },
-      { id: 7, name: "a" },
-    ]);
-    expect([of(12), of(31), of(7)]).toEqual(before.slice(0, 3));
+    const before = [of(12), of(31)];
     forgetIds();
     meetGroups([{ id: 1, name: "g9" }]);
     expect(of(1)).toBe(before[0]);
-    forgetIds();
+  });
+
+  it("of up to ten groups have ten hues, and of up to forty are all different", () => {
+    const names = Array.from({ length: 40 }, (_, i) => `orders-${i}`);
+    const colors = [...looksOf(numbered(names.slice(0, 10))).values()].map(
+      (look) => JSON.parse(look).color,
+    );
+    expect(new Set(colors).size).toBe(10);
+    expect(new Set(looksOf(numbered(names)).values()).size).toBe(40);
   });
 
   it("tell forty groups apart by colour and pattern together", () => {
+    forgetLooks();
     for (const dark of [false, true]) {
       const looks = Array.from({ length: 40 }, (_, id) => JSON.stringify(groupIdentity(id, dark)));
       expect(new Set(looks).size).toBe(40);

@@ -223,6 +223,8 @@ describe("findings", () => {
   it("are worst first, then newest", () => {
     expect(inOrder(some).map((one) => one.id)).toEqual(["c", "b", "d", "a"]);
     expect(counted(some)).toBe("2 critical, 1 warning, 1 info");
+    const warning = some.filter((finding) => finding.severity === "warning");
+    expect(counted([...warning, ...warning], 1)).toBe("2 warnings; 1 in another state");
     expect(counted([])).toBe("None at this time.");
   });
   it("pass by severity and kind", () => {
@@ -282,7 +284,7 @@ describe("an export", () => {
     expect(
       exportOf({ what: "traffic", by: "edge", from: 0, to: Date.UTC(2026, 0, 2, 3, 4, 5) }),
     ).toEqual({
-      path: "api/export?format=csv&what=traffic&from=0&to=1767323045000&by=edge",
+      path: "api/v1/export?format=csv&what=traffic&from=0&to=1767323045000&by=edge",
       file: "sderl-traffic-edge-2026-01-02T03-04-05.csv",
     });
     expect(exportOf({ what: "events", from: 1, to: 2 }).file).toBe(

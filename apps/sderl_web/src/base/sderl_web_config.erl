@@ -13,7 +13,8 @@ belongs there in words.
 -doc """
 `token` is a function that gives it, so that no printed state holds it. `hosts` and `origins` are
 allowed besides those of `m:sderl_web_guard`. `recordings` is the folder whose files a browser may
-open, `replay` the one that each browser shows at first.
+open, `fronts` the file of the front pages, `replay` the one that each browser shows at first.
+`profile`: there is no cluster, but the recording of a profiler (`bin/sderl prof open`).
 """.
 -type settings() :: #{
     port := inet:port_number(),
@@ -27,8 +28,16 @@ open, `replay` the one that each browser shows at first.
     origins := [binary()],
     max_sockets := pos_integer(),
     cluster := binary(),
+    ops := default | file:filename(),
     recordings := none | file:filename(),
-    replay := none | file:filename()
+    fronts := none | file:filename(),
+    replay := none | file:filename(),
+    profile := boolean(),
+    tokens_file := none | file:filename(),
+    rate := {number(), pos_integer()},
+    strangers_rate := {number(), pos_integer()},
+    resources := [module()],
+    audit := none | fun((map()) -> term())
 }.
 -type error() :: {bad_config, [atom()], term(), string()}.
 
@@ -50,8 +59,16 @@ keys() ->
         {origins, []},
         {max_sockets, 1000},
         {cluster, <<>>},
+        {ops, default},
         {recordings, none},
-        {replay, none}
+        {fronts, none},
+        {replay, none},
+        {profile, false},
+        {tokens_file, none},
+        {rate, {100, 200}},
+        {strangers_rate, {10, 50}},
+        {resources, []},
+        {audit, fun sderl_actions_audit:note/1}
     ].
 
 -doc """
@@ -95,8 +112,8 @@ value(token, Token) when is_binary(Token) ->
         nomatch -> {error, token()}
     end;
 value(token, _) -> {error, token()};
-value(Key, Value) when Key =:= writable, is_boolean(Value) -> {ok, Value};
-value(writable, _) -> {error, "true or false"};
+value(Key, Value) when Key =:= writable orelse Key =:= profile, is_boolean(Value) -> {ok, Value};
+value(Key, _) when Key =:= writable; Key =:= profile -> {error, "true or false"};
 value(tls, off) -> {ok, off};
 value(tls, #{certfile := _} = Tls) ->
     case sderl_web_tls:check(Tls) of
@@ -121,11 +138,40 @@ value(max_sockets, N) when is_integer(N), N > 0 -> {ok, N};
 value(max_sockets, _) -> {error, "a whole number above 0"};
 value(cluster, Name) when is_binary(Name) -> {ok, Name};
 value(cluster, _) -> {error, "a name as a binary"};
-value(Key, none) when Key =:= recordings; Key =:= replay -> {ok, none};
-value(Key, Path) when Key =:= recordings, is_list(Path); Key =:= replay, is_list(Path) ->
+value(Key, none)
+  when Key =:= recordings; Key =:= replay; Key =:= fronts; Key =:= tokens_file; Key =:= audit ->
+    {ok, none};
+value(fronts, Path) when is_list(Path), Path =/= [] -> {ok, Path};
+value(fronts, _) -> {error, "none, or the file of the front pages"};
+value(ops, default) -> {ok, default};
+value(ops, Path) when is_list(Path), Path =/= "" -> {ok, Path};
+value(ops, _) -> {error, "default, or the folder of a service of operations"};
+value(Key, Path)
+  when Key =:= recordings, is_list(Path); Key =:= replay, is_list(Path);
+       Key =:= tokens_file, is_list(Path) ->
     {ok, Path};
+value(tokens_file, _) -> {error, "none, or the file of the tokens"};
+value(Key, {PerSecond, Burst} = Rate)
+  when Key =:= rate orelse Key =:= strangers_rate, is_number(PerSecond), PerSecond > 0,
+       is_integer(Burst), Burst > 0 ->
+    {ok, Rate};
+value(Key, _) when Key =:= rate; Key =:= strangers_rate ->
+    {error, "{PerSecond, Burst}, two numbers above 0, the second a whole one"};
+value(resources, Modules) ->
+    case is_list(Modules) andalso lists:all(fun is_resource/1, Modules) of
+        true -> {ok, Modules};
+        false -> {error, "a list of modules that have the functions of sderl_web_resource"}
+    end;
+value(audit, Hook) when is_function(Hook, 1) -> {ok, Hook};
+value(audit, _) -> {error, "none, or a function of one entry"};
 value(recordings, _) -> {error, "none, or the folder of the recordings"};
 value(replay, _) -> {error, "none, or the file of a recording"}.
+
+is_resource(Module) when is_atom(Module) ->
+    {module, Module} =:= code:ensure_loaded(Module) andalso
+        lists:all(fun({Name, Arity}) -> erlang:function_exported(Module, Name, Arity) end,
+                  [{routes, 0}, {schemas, 0}, {answer, 3}]);
+is_resource(_) -> false.
 
 token() -> "auto, or a binary of 8 to 256 letters, digits and . _ ~ -".
 

@@ -7,7 +7,7 @@ themselves.
 Runs in a process for each question, which may take its time. Answers are JSON already.
 """.
 
--export([answer/3, state/1, no_node/1, replay/1, record/1, own/1, close/1]).
+-export([answer/3, state/1, no_node/1, no_group/1, replay/1, record/1, own/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
 %% A span is from after its beginning: the first one has what is asked at the range's. Else, how
@@ -39,7 +39,15 @@ process that asked.
 -spec answer(sderl_web_protocol:request(), source(), settings()) -> answer().
 answer(Request, Source, Settings) ->
     try
-        ask(Request, Source, Settings)
+        Op = element(1, Request),
+        case sderl_web_alarms:is_operation(Op) of
+            true -> of_alarms(Request, Source, Settings);
+            false ->
+                case sderl_web_fronts:is_operation(Op) of
+                    true -> of_fronts(Request, Settings);
+                    false -> ask(Request, Source, Settings)
+                end
+        end
     catch
         exit:{noproc, _} ->
             {error, unavailable, "the hub is not running, or just restarts: ask again"};
@@ -49,6 +57,28 @@ answer(Request, Source, Settings) ->
             exit({failed, Class, Reason, [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)]})
     end.
 
+of_alarms({Op, Args}, live, #{writable := Writable}) ->
+    sderl_web_alarms:answer(Op, Args, Writable);
+of_alarms({Op, _}, _, _) ->
+    {error, unavailable,
+     [atom_to_binary(Op), ": a recording holds no alarms; go back to the present first (live)"]}.
+
+of_fronts({Op, Args}, #{writable := Writable}) ->
+    sderl_web_fronts:answer(Op, Args, Writable).
+
+ask({metrics, _}, _, _) ->
+    Tags = #{Name => Tags || #{name := Name, tags := Tags} <- sderl_mon_metrics:application()},
+    ok(#{metrics => [(maps:remove(key, Metric))#{tags => maps:get(Name, Tags, [])}
+                     || #{name := Name} = Metric <- sderl_mon_metrics:all()]});
+ask({series, #{'of' := {over, Place, Name}} = Args}, Source, Settings) ->
+    case sderl_mon_metrics:find(Name) of
+        {ok, #{key := Key, total := Total}} ->
+            What = {over, place(Place), Key, Total},
+            ask({series, Args#{'of' := What}}, Source, Settings);
+        error ->
+            {error, not_found,
+             ["series: there is no metric \"", Name, "\": metrics lists those that there are"]}
+    end;
 ask({range, _}, Source, _) ->
     case sderl_mon_hub:range(of_hub(Source)) of
         {0, 0} -> ok(#{range => null});
@@ -63,7 +93,7 @@ ask({at, #{t := T}}, Source, _) ->
              "nothing is kept of that time: range tells from when to when there is something"}
     end;
 ask({series, #{'of' := What, from := From, to := To, points := Points}}, Source, _) ->
-    case sderl_mon_hub:series(of_hub(Source), What, From, To, Points) of
+    case of_past(Source, What, From, To, Points) of
         {ok, Series} -> {ok, sderl_web_json:series(Series)};
         {error, Reason} -> {error, not_found, ["series: ", reason(Reason)]}
     end;
@@ -76,6 +106,12 @@ ask({events, Args}, Source, _) ->
     case sderl_mon_hub:events(of_hub(Source), Args) of
         {ok, Events} -> ok(#{events => Events})
     end;
+ask({operations, _}, _, _) ->
+    sderl_web_ops:answer(sderl_web_ops:folder(application:get_env(sderl_web, ops, default)));
+ask({log, _}, {recording, _, _}, _) ->
+    {error, unavailable, "log: a recording holds none; go back to the present first (live)"};
+ask({log, Args}, live, _) ->
+    sderl_web_log:answer(Args);
 ask({Op, _}, {recording, _, _}, _) when Op =:= names; Op =:= lookup; Op =:= process; Op =:= trace ->
     {error, unavailable,
      [atom_to_binary(Op),
@@ -101,6 +137,11 @@ ask({record, #{on := On}}, _, #{recordings := Dir}) ->
 
 ok(Term) -> {ok, sderl_web_json:term(Term)}.
 
+place(#{kind := ~"cluster"}) -> cluster;
+place(#{kind := ~"node", name := Name}) -> {node, Name};
+place(#{kind := ~"group", name := Name}) -> {group, Name};
+place(#{kind := ~"family", name := Name}) -> {family, Name}.
+
 %% The range begins where the first frame does; what was at a time is the frame in whose span it is.
 at(Hub, T, {From, To}) when T >= From ->
     Tries = [T | [min(T + Ms, To) || Ms <- ?LATER_MS]],
@@ -114,6 +155,11 @@ at(Hub, T, {From, To}) when T >= From ->
     );
 at(_, _, _) ->
     {error, none}.
+
+%% Of the present also what an archive has.
+of_past(live, What, From, To, Points) -> sderl_mon_archive:series(What, From, To, Points);
+of_past(Recording, What, From, To, Points) ->
+    sderl_mon_hub:series(of_hub(Recording), What, From, To, Points).
 
 of_hub(live) -> live;
 of_hub({recording, _, Pid}) -> Pid.
@@ -164,6 +210,8 @@ mon_error(lookup, Group, timeout) ->
 mon_error(_, Place, timeout) -> {unavailable, [Place, " did not answer in time: ask again"]};
 mon_error(_, _, Reason) -> {unavailable, sderl_mon:format_error(Reason)}.
 
+-doc "What is said of a group that there is not.".
+-spec no_group(binary()) -> unicode:chardata().
 no_group(Group) -> ["there is no group \"", Group, "\" here: the topology names all groups"].
 
 -doc "What is said of a node that nobody watches.".

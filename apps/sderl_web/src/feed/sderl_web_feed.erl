@@ -31,7 +31,8 @@ the cluster and a synthetic one.
 -type settings() :: #{
     cluster := binary(),
     writable := boolean(),
-    max_sockets := pos_integer()
+    max_sockets := pos_integer(),
+    profile => boolean()
 }.
 
 %% What a browser on the same machine never reaches.
@@ -50,6 +51,7 @@ the cluster and a synthetic one.
     anew = false :: boolean(),
     topology = false :: boolean(),
     findings = false :: boolean(),
+    alarms = false :: boolean(),
     events = none :: none | integer(),
     %% paused: no frames. replay: nothing at all.
     mode = live :: live | paused | replay,
@@ -58,6 +60,7 @@ the cluster and a synthetic one.
 -record(state, {
     settings :: settings(),
     hub = none :: none | reference(),
+    alarms = none :: none | reference(),
     latest = sderl_web_latest:new() :: sderl_web_latest:latest(),
     sockets = #{} :: #{pid() => #socket{}},
     watched = #{} :: #{binary() => pos_integer()},
@@ -97,7 +100,8 @@ watch(Socket, Node) -> gen_server:call(?MODULE, {watch, Socket, Node}).
 unwatch(Socket, Node) -> gen_server:call(?MODULE, {unwatch, Socket, Node}).
 
 -doc """
-What a socket that comes back to the present needs: hello, topology, frame, findings, events.
+What a socket that comes back to the present needs: hello, topology, frame, findings, alarms,
+events.
 """.
 -spec snapshot() -> [binary()].
 snapshot() -> gen_server:call(?MODULE, snapshot).
@@ -146,7 +150,22 @@ init(Settings) ->
 
 -doc false.
 -spec handle_continue(subscribe, #state{}) -> {noreply, #state{}}.
-handle_continue(subscribe, State) -> {noreply, subscribe(State)}.
+handle_continue(subscribe, State) -> {noreply, subscribe(subscribe_alarms(State))}.
+
+%% The alarms come and go for themselves; without them there is everything else.
+subscribe_alarms(State) ->
+    try sderl_alarms:subscribe() of
+        {ok, Alarms} ->
+            Monitor = monitor(process, sderl_alarms_server),
+            newest(alarms, put(alarms, Alarms, State#state{alarms = Monitor}));
+        {error, full} -> alarms_again(State)
+    catch
+        exit:_ -> alarms_again(State)
+    end.
+
+alarms_again(State) ->
+    _ = erlang:send_after(?RETRY_MS, self(), subscribe_alarms),
+    State#state{alarms = none}.
 
 subscribe(#state{watched = Watched, hub = Known} = State) ->
     try sderl_mon_hub:subscribe() of
@@ -259,6 +278,12 @@ handle_info(Message, State) when element(1, Message) =:= sderl_mon ->
             sderl_web_notes:note(failed, "a message that no hub sends was ignored"),
             {noreply, State}
     end;
+handle_info({sderl_alarms, #{alarms := _, silences := _} = Alarms}, State) ->
+    {noreply, newest(alarms, put(alarms, Alarms, State))};
+handle_info(subscribe_alarms, #state{alarms = none} = State) ->
+    {noreply, subscribe_alarms(State)};
+handle_info({'DOWN', Alarms, process, _, _}, #state{alarms = Alarms} = State) ->
+    {noreply, alarms_again(State)};
 handle_info(subscribe, #state{hub = none} = State) ->
     {noreply, subscribe(State)};
 handle_info({'DOWN', Hub, process, _, _}, #state{hub = Hub} = State) ->
@@ -308,7 +333,8 @@ newest(What, State0) ->
             (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
                 given(Socket, Message, Known);
             (_, Known) when What =:= topology -> Known#socket{topology = true};
-            (_, Known) -> Known#socket{findings = true}
+            (_, Known) when What =:= findings -> Known#socket{findings = true};
+            (_, Known) -> Known#socket{alarms = true}
         end,
         State
     ).
@@ -384,15 +410,15 @@ events_missed(N, #socket{events_missed = Missed} = Known) ->
 begun(Socket, Messages, Known) ->
     lists:foldl(
         fun(Message, Acc) -> given(Socket, Message, Acc) end,
-        Known#socket{anew = false, topology = false, findings = false, events = none, missed = 0,
-                     events_missed = 0},
+        Known#socket{anew = false, topology = false, findings = false, alarms = false,
+                     events = none, missed = 0, events_missed = 0},
         Messages
     ).
 
 %% The topology before the frames that need it.
 catch_up(Socket, Known, State) ->
     {Caught, State1} = lists:foldl(fun(What, Acc) -> missing(What, Socket, Acc) end, {Known, State},
-                                   [anew, topology, findings, events, missed]),
+                                   [anew, topology, findings, alarms, events, missed]),
     State1#state{sockets = (State1#state.sockets)#{Socket := Caught}}.
 
 missing(_, _, {#socket{out = Out}, _} = Acc) when Out >= ?UNACKNOWLEDGED -> Acc;
@@ -405,6 +431,9 @@ missing(topology, Socket, {#socket{topology = true} = Known, State}) ->
 missing(findings, Socket, {#socket{findings = true} = Known, State}) ->
     {Message, State1} = encoded(findings, State),
     {given(Socket, Message, Known#socket{findings = false}), State1};
+missing(alarms, Socket, {#socket{alarms = true} = Known, State}) ->
+    {Message, State1} = encoded(alarms, State),
+    {given(Socket, Message, Known#socket{alarms = false}), State1};
 missing(events, Socket, {#socket{events = From} = Known, #state{latest = Latest} = State})
   when From =/= none ->
     {Message, Gone} = sderl_web_latest:encode_events(From, Latest),

@@ -12,7 +12,8 @@
     life := none | integer(),
     cluster := binary(),
     writable := boolean(),
-    max_sockets => pos_integer()
+    max_sockets => pos_integer(),
+    profile => boolean()
 }.
 
 -define(VERSION, 1).
@@ -20,7 +21,7 @@
 -doc "Of what happens now.".
 -spec live(settings(), sderl_mon_types:topology() | undefined) -> iodata().
 live(#{mode := Mode, interval_ms := Interval, life := Life, cluster := Cluster,
-       writable := Writable}, Topology) ->
+       writable := Writable} = Settings, Topology) ->
     Range = range(live),
     hello(#{
         mode => Mode,
@@ -29,7 +30,9 @@ live(#{mode := Mode, interval_ms := Interval, life := Life, cluster := Cluster,
         source => source(Mode, Topology),
         cluster => Cluster,
         life => null(Life),
-        range => Range
+        range => Range,
+        profile => maps:get(profile, Settings, false),
+        archive => is_map(maps:get(archive, sderl_mon_settings:get()))
     }).
 
 -doc "Of a recording that a browser has opened.".

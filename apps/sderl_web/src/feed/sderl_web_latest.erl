@@ -22,7 +22,7 @@ What the hub said last, and whether of a cluster that there is. Before it has sa
 }.
 
 -doc "What a newer one takes the place of.".
--type what() :: topology | frame | findings.
+-type what() :: topology | frame | findings | alarms.
 
 -define(FIRST_EVENTS, 200).
 -define(KEPT_EVENTS, 2000).
@@ -35,6 +35,7 @@ What the hub said last, and whether of a cluster that there is. Before it has sa
     topology :: sderl_mon_types:topology() | undefined,
     frame :: sderl_mon_types:frame() | undefined,
     findings = [] :: [sderl_mon_types:finding()],
+    alarms = none :: none | sderl_alarms_server:snapshot(),
     %% Newest first.
     events = [] :: [sderl_mon_types:event()],
     encoded = #{} :: #{what() => binary()}
@@ -48,11 +49,12 @@ new() -> #latest{ids = sderl_web_ids:new()}.
 -doc "Another life of a hub begins; names keep their numbers.".
 -spec replace(sderl_mon_hub:snapshot(), latest()) -> latest().
 replace(#{topology := Topology, frame := First, findings := Findings, events := Events,
-          mode := Mode, interval_ms := Interval, life := Life}, Latest) ->
+          mode := Mode, interval_ms := Interval, life := Life},
+        #latest{encoded = Encoded} = Latest) ->
     Frame = case First of none -> undefined; #{} -> First end,
     number(Topology, Frame, Latest#latest{
         life = Life, mode = Mode, interval_ms = Interval, topology = Topology, frame = Frame,
-        findings = Findings, events = Events, encoded = #{}
+        findings = Findings, events = Events, encoded = maps:with([alarms], Encoded)
     }).
 
 -doc "A newer one.".
@@ -62,7 +64,9 @@ put(topology, Topology, Latest) ->
 put(frame, Frame, Latest) ->
     changed(frame, number(undefined, Frame, Latest#latest{frame = Frame}));
 put(findings, Findings, Latest) ->
-    changed(findings, Latest#latest{findings = Findings}).
+    changed(findings, Latest#latest{findings = Findings});
+put(alarms, Alarms, Latest) ->
+    changed(alarms, Latest#latest{alarms = Alarms}).
 
 changed(What, #latest{encoded = Encoded} = Latest) ->
     Latest#latest{encoded = maps:remove(What, Encoded)}.
@@ -110,7 +114,8 @@ encode(What, #latest{encoded = Encoded} = Latest) ->
 
 json(topology, #latest{topology = Topology, ids = Ids}) -> sderl_web_json:topology(Topology, Ids);
 json(frame, #latest{frame = Frame, ids = Ids}) -> sderl_web_json:frame(Frame, Ids);
-json(findings, #latest{findings = Findings}) -> sderl_web_json:findings(Findings).
+json(findings, #latest{findings = Findings}) -> sderl_web_json:findings(Findings);
+json(alarms, #latest{alarms = Alarms}) -> sderl_web_json:term(sderl_web_alarms:shown(Alarms)).
 
 -doc "The events from a number on; and how many of them are not kept any more.".
 -spec encode_events(From :: integer(), latest()) -> {binary(), Gone :: non_neg_integer()}.
@@ -119,13 +124,14 @@ encode_events(From, #latest{events = Events}) ->
     {iolist_to_binary(sderl_web_json:events(Kept)),
      max(0, maps:get(id, lists:last(Events), 0) - From)}.
 
--doc "All that is needed to begin: hello, topology, frame, findings, events.".
+-doc "All that is needed to begin: hello, topology, frame, findings, alarms, events.".
 -spec snapshot(sderl_web_feed:settings(), latest()) -> {[binary()], latest()}.
-snapshot(Settings, #latest{topology = Topology, frame = Frame} = Latest0) ->
+snapshot(Settings, #latest{topology = Topology, frame = Frame, alarms = Alarms} = Latest0) ->
     {There, #latest{events = Events} = Latest} = lists:mapfoldl(
         fun encode/2,
         Latest0,
-        [topology || Topology =/= undefined] ++ [frame || Frame =/= undefined] ++ [findings]
+        [topology || Topology =/= undefined] ++ [frame || Frame =/= undefined] ++ [findings] ++
+            [alarms || Alarms =/= none]
     ),
     Hello = iolist_to_binary(sderl_web_hello:live(hello(Settings, Latest), Topology)),
     First = lists:reverse(lists:sublist(Events, ?FIRST_EVENTS)),

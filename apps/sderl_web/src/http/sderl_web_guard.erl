@@ -16,10 +16,7 @@ token's secrecy and are closed here:
 
 -behaviour(cowboy_middleware).
 
--export([execute/2, headers/1, host_allowed/2, origin_allowed/3, token/1, has_token/2]).
-
--doc "What of a request is compared in a time that does not depend on the token.".
--type secret() :: fun(() -> binary()).
+-export([execute/2, headers/1, host_allowed/2, origin_allowed/3]).
 
 -doc false.
 -spec execute(cowboy_req:req(), cowboy_middleware:env()) ->
@@ -31,13 +28,11 @@ execute(Req0, #{sderl_web := #{hosts := Hosts, origins := Origins}} = Env) ->
     maybe
         ok ?= host(Host, Hosts),
         ok ?= origin(Origin, Host, Origins),
-        ok ?= method(cowboy_req:method(Req)),
+        ok ?= method(cowboy_req:method(Req), cowboy_req:path(Req)),
         {ok, Req, Env}
     else
-        {refused, Status, Text} ->
-            {stop,
-             cowboy_req:reply(Status, #{<<"content-type">> => <<"text/plain; charset=utf-8">>},
-                              Text, Req)}
+        {refused, Code, Why, Headers} ->
+            {stop, sderl_web_reply:refuse(Code, Why, Headers, Req)}
     end.
 
 %% HTTP/2 has no such header, and says the same elsewhere.
@@ -59,8 +54,8 @@ host(Host, Hosts) ->
             sderl_web_notes:note(bad_host,
                                  "a request for another host was refused; a name of this machine "
                                  "that should be allowed belongs into the setting hosts"),
-            {refused, 421, "This name is not one that the dashboard answers to: use its address, "
-                           "or name it in the setting hosts.\n"}
+            {refused, wrong_host, "this name is not one that the dashboard answers to: use its "
+                                  "address, or name it in the setting hosts", #{}}
     end.
 
 origin(Origin, Host, Origins) ->
@@ -71,13 +66,15 @@ origin(Origin, Host, Origins) ->
             sderl_web_notes:note(bad_origin,
                                  "a request from a page of another origin was refused; one that "
                                  "should be allowed belongs into the setting origins"),
-            {refused, 403, "Pages of other origins may not use the dashboard: name the origin in "
-                           "the setting origins.\n"}
+            {refused, forbidden, "pages of other origins may not use the dashboard: name the "
+                                 "origin in the setting origins", #{}}
     end.
 
-method(<<"GET">>) -> ok;
-method(<<"HEAD">>) -> ok;
-method(_) -> {refused, 405, "GET and HEAD alone are served here.\n"}.
+method(<<"GET">>, _) -> ok;
+method(<<"HEAD">>, _) -> ok;
+method(_, <<"/api/", _/binary>>) -> ok;
+method(_, _) ->
+    {refused, wrong_method, "this path takes GET and HEAD", #{<<"allow">> => <<"GET, HEAD">>}}.
 
 -doc """
 The headers of every answer to a request for a host. Nothing is loaded from elsewhere, no script and
@@ -157,38 +154,3 @@ origin_allowed(Origin0, Host0, Origins) ->
     Host = lowercase(Host0),
     Origin =:= <<"http://", Host/binary>> orelse Origin =:= <<"https://", Host/binary>>
         orelse lists:member(Origin, Origins).
-
--doc """
-The token that a request brings: `Authorization: Bearer T`, `?token=T` or the cookie `sderl_token`.
-""".
--spec token(cowboy_req:req()) -> binary() | none.
-token(Req) ->
-    case cowboy_req:header(<<"authorization">>, Req, <<>>) of
-        <<Scheme:7/binary, Token/binary>> when Scheme =:= <<"Bearer ">>; Scheme =:= <<"bearer ">> ->
-            Token;
-        _ ->
-            token_of([fun cowboy_req:parse_qs/1, fun cowboy_req:parse_cookies/1],
-                     [<<"token">>, <<"sderl_token">>], Req)
-    end.
-
-token_of([], [], _) ->
-    none;
-token_of([Parse | Parses], [Key | Keys], Req) ->
-    %% Both raise on what is malformed.
-    try lists:keyfind(Key, 1, Parse(Req)) of
-        {Key, Token} when is_binary(Token) -> Token;
-        _ -> token_of(Parses, Keys, Req)
-    catch
-        _:_ -> token_of(Parses, Keys, Req)
-    end.
-
--doc """
-Whether a request brings the right token. What is compared are hashes, so the time tells nothing,
-not even its length.
-""".
--spec has_token(cowboy_req:req(), secret()) -> boolean().
-has_token(Req, Secret) ->
-    case token(Req) of
-        none -> false;
-        Token -> crypto:hash_equals(crypto:hash(sha256, Token), crypto:hash(sha256, Secret()))
-    end.

@@ -58,11 +58,12 @@ loopback(_) -> false.
 
 listen(#{ip := Ip, port := Port, tls := Tls, max_sockets := Most, hosts := Hosts,
          origins := Origins} = Settings) ->
-    Handlers = maps:with([token, writable, max_sockets, recordings, replay], Settings),
+    Handlers = maps:with([writable, max_sockets, recordings, replay, audit], Settings),
+    ok = sderl_web_table:put(resources(Settings)),
     Dispatch = cowboy_router:compile([
         {'_', [
             {"/ws", sderl_web_socket, Handlers},
-            {"/metrics", sderl_web_api, Handlers},
+            {"/metrics", sderl_web_metrics_route, Handlers},
             {"/api/[...]", sderl_web_api, Handlers},
             {'_', sderl_web_static, #{}}
         ]}
@@ -90,6 +91,10 @@ listen(#{ip := Ip, port := Port, tls := Tls, max_sockets := Most, hosts := Hosts
         off -> cowboy:start_clear(?LISTENER, Transport, Protocol);
         _ -> cowboy:start_tls(?LISTENER, Transport, Protocol)
     end.
+
+resources(#{resources := Others}) ->
+    [sderl_web_about_resource, sderl_web_cluster_resource, sderl_web_log_resource,
+     sderl_web_alarms_resource, sderl_web_tokens_resource, sderl_web_actions_resource | Others].
 
 %% A small send buffer: what waits for a slow browser waits here, once, and not in the system for
 %% every socket.
@@ -148,7 +153,7 @@ handle_info(_, State) -> {noreply, State}.
 -spec terminate(term(), #state{}) -> ok.
 terminate(_, _) ->
     _ = cowboy:stop_listener(?LISTENER),
-    ok.
+    sderl_web_table:erase().
 
 %% The token is in the state and must not be in a report.
 -doc false.

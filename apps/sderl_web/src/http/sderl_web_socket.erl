@@ -5,7 +5,8 @@ One browser's WebSocket.
 
 What it is sent without asking comes from `m:sderl_web_feed`. What it asks is checked by
 `m:sderl_web_protocol` and answered by a process of its own (`m:sderl_web_ask`), so that a node that
-does not answer holds up one answer and not the frames.
+does not answer holds up one answer and not the frames. What the audit log is told of is done by
+`m:sderl_web_work`: it goes on, and is told, when the socket has closed.
 
 Limits: frames of 64 KiB from the browser, a number of requests a second and of questions at a time,
 and a minute without any sign of life (browsers answer the ping by themselves).
@@ -24,21 +25,34 @@ and a minute without any sign of life (browsers answer the ping by themselves).
 %% is sent away.
 -define(BURST, 100).
 -define(PER_SECOND, 50).
+-define(RATE, {?PER_SECOND, ?BURST}).
 -define(MOST_REFUSED, 1000).
 -define(MOST_AT_ONCE, 8).
 -define(ANSWER_MS, 15_000).
 
+-record(asked, {
+    monitor :: reference(),
+    ref :: sderl_web_protocol:ref() | none,
+    op :: atom(),
+    timer :: reference(),
+    %% Whether it goes on when nobody waits for it.
+    lasting :: boolean()
+}).
+%% What tells the audit log how something went; none for what only looks.
+-type note() :: none | fun((ok | refused | failed, unicode:chardata()) -> ok).
 -record(state, {
+    who :: sderl_web_tokens:who(),
+    from :: binary(),
+    audit :: sderl_web_audit:hook(),
+    tokens :: reference() | undefined,
     writable :: boolean(),
     settings :: #{recordings := none | file:filename(), replay := none | file:filename()},
     feed :: reference() | undefined,
     source = live :: sderl_web_ask:source(),
     paused = false :: boolean(),
-    %% Requests that may come now, and when that was counted.
-    left = ?BURST :: number(),
-    counted :: integer(),
+    bucket :: sderl_web_bucket:bucket(),
     refused = 0 :: non_neg_integer(),
-    asked = #{} :: #{pid() => {reference(), sderl_web_protocol:ref() | none, atom(), reference()}}
+    asked = #{} :: #{pid() => #asked{}}
 }).
 
 -type result() :: {[ping | {text, binary()} | {close, 1000..4999, binary()}], #state{}}.
@@ -47,28 +61,30 @@ and a minute without any sign of life (browsers answer the ping by themselves).
 -spec init(cowboy_req:req(), sderl_web_api:options()) ->
     {ok, cowboy_req:req(), term()}
     | {cowboy_websocket, cowboy_req:req(), term(), cowboy_websocket:opts()}.
-init(Req, #{token := Token, writable := Writable, max_sockets := Most} = Options) ->
+init(Req, #{max_sockets := Most} = Options) ->
     %% Strangers cost no more than the look at their token.
-    case sderl_web_guard:has_token(Req, Token) andalso {true, full(Most)} of
-        false ->
-            sderl_web_notes:note(wrong_token, "a socket without the right token was refused"),
-            {ok, sderl_web_reply:no_token(Req), Options};
-        {true, true} ->
-            {ok,
-             sderl_web_reply:refuse(503, unavailable,
-                                    "as many sockets are open as max_sockets allows: close a page",
-                                    Req),
-             Options};
-        {true, false} ->
-            State = #state{writable = Writable, settings = maps:with([recordings, replay], Options),
-                           counted = now_ms()},
-            {cowboy_websocket, Req, State, #{
-                max_frame_size => ?MAX_FRAME,
-                idle_timeout => ?IDLE_MS,
-                compress => false,
-                validate_utf8 => true
-            }}
+    case sderl_web_auth:admit(Req) of
+        {refused, Why} -> {ok, sderl_web_auth:refuse(Why, Req), Options};
+        {ok, Who} ->
+            case full(Most) of
+                true ->
+                    Full = "as many sockets are open as max_sockets allows: close a page",
+                    {ok, sderl_web_reply:refuse(unavailable, Full, Req), Options};
+                false -> {cowboy_websocket, Req, new(Who, Req, Options), #{
+                    max_frame_size => ?MAX_FRAME,
+                    idle_timeout => ?IDLE_MS,
+                    compress => false,
+                    validate_utf8 => true
+                }}
+            end
     end.
+
+%% Whose role allows no changes has a dashboard that is read-only.
+new(#{role := Role} = Who, Req, #{writable := Writable, audit := Audit} = Options) ->
+    #state{who = Who, from = sderl_web_auth:client(Req), audit = Audit,
+           writable = Writable andalso sderl_web_token:allows(Role, operator),
+           settings = maps:with([recordings, replay], Options),
+           bucket = sderl_web_bucket:new(?RATE, now_ms())}.
 
 full(Most) ->
     try
@@ -82,24 +98,37 @@ full(Most) ->
 
 -doc false.
 -spec websocket_init(#state{}) -> result().
-websocket_init(#state{settings = #{replay := Replay}} = State) ->
+websocket_init(#state{settings = #{replay := Replay}, who = Who} = State0) ->
     _ = erlang:send_after(?PING_MS, self(), ping),
     Feed = monitor(process, sderl_web_feed),
+    State = State0#state{tokens = monitor(process, sderl_web_tokens)},
     Mode =
         case Replay of
             none -> live;
             _ -> replay
         end,
-    try sderl_web_feed:join(self(), Mode) of
+    try
+        ok = sderl_web_tokens:watch(Who),
+        sderl_web_feed:join(self(), Mode)
+    of
         {ok, Messages} -> begun(Messages, State#state{feed = Feed});
         {error, full} -> {[{close, 1013, ~"too many sockets"}], State}
     catch
         exit:_ -> {[{close, 1012, ~"the dashboard restarts"}], State}
     end.
 
-begun(Messages, #state{settings = #{replay := none}} = State) -> {texts(Messages), State};
-begun(_, #state{settings = #{replay := File}} = State) ->
-    asked(fun() -> sderl_web_ask:replay(File) end, none, open, State).
+begun(Messages, #state{settings = #{replay := none}} = State) ->
+    {[session(State) | texts(Messages)], State};
+begun(_, #state{settings = #{replay := File}} = State0) ->
+    {Messages, State} = asked(fun() -> sderl_web_ask:replay(File) end, none, open, false, State0),
+    {[session(State) | Messages], State}.
+
+%% Whose the socket is; `writable` of hello is that of the server.
+session(#state{who = #{name := Name, role := Role, expires := Expires}, writable = Writable}) ->
+    {text, iolist_to_binary(sderl_web_json:term(#{
+        type => session, name => Name, role => Role, writable => Writable,
+        expires => case Expires of none -> null; _ -> Expires end
+    }))}.
 
 texts(Messages) -> [{text, Message} || Message <- Messages].
 
@@ -127,12 +156,10 @@ fatal(Code, Why, State) ->
     {[{text, iolist_to_binary(sderl_web_protocol:error_message(bad_request, Why))},
       {close, Code, ~"bad frame"}], State}.
 
-%% A bucket of requests that fills with time.
-allowed(#state{left = Left0, counted = Counted, refused = Refused} = State) ->
-    Now = now_ms(),
-    case min(?BURST, Left0 + (Now - Counted) * ?PER_SECOND / 1000) of
-        Left when Left >= 1 -> {true, State#state{left = Left - 1, counted = Now}};
-        Left -> {false, State#state{left = Left, counted = Now, refused = Refused + 1}}
+allowed(#state{bucket = Bucket, refused = Refused} = State) ->
+    case sderl_web_bucket:take(?RATE, now_ms(), Bucket) of
+        {ok, Left} -> {true, State#state{bucket = Left}};
+        {wait, _, Left} -> {false, State#state{bucket = Left, refused = Refused + 1}}
     end.
 
 too_many(Text) ->
@@ -152,20 +179,54 @@ refusal(Ref, Code, Why) -> [{text, iolist_to_binary(sderl_web_protocol:refusal(R
 done(Ref, Result) ->
     {text, iolist_to_binary(sderl_web_protocol:reply(Ref, sderl_web_json:term(Result)))}.
 
-request({ok, Ref, {Op, Args}}, State) ->
-    perform(Op, Args, Ref, State);
+request({ok, Ref, {Op, Args}}, #state{who = #{role := Role}} = State) ->
+    Needed = needed(Op, Args),
+    case sderl_web_token:allows(Role, Needed) of
+        true -> perform(Op, Args, Ref, State);
+        false ->
+            Why = [atom_to_binary(Op), ": this needs the role ", atom_to_binary(Needed),
+                   ", and the token has ", atom_to_binary(Role)],
+            {refused(forbidden, Why, Op, Args, Ref, State), State}
+    end;
 request({refused, Ref, Why}, State) ->
     sderl_web_notes:note(bad_request, "a request was refused that is none of the protocol"),
     {refusal(Ref, bad_request, Why), State};
 request({fatal, Why}, State) ->
     fatal(1003, Why, State).
 
+needed(trace, #{on := On, confirm := Confirm}) when Confirm; not On -> operator;
+needed(Op, _) -> sderl_web_protocol:role(Op).
+
+%% Of what needs more than a viewer.
+-spec note(atom(), map(), #state{}) -> note().
+note(Op, Args, #state{who = Who, from = From, audit = Hook}) ->
+    case needed(Op, Args) of
+        viewer -> none;
+        _ ->
+            Began = now_ms(),
+            fun(Result, Why) ->
+                sderl_web_audit:note(#{
+                    who => sderl_web_audit:who(Who, From),
+                    what => <<"socket.", (atom_to_binary(Op))/binary>>, result => Result,
+                    args => Args, detail => Why, ms => max(0, now_ms() - Began)
+                }, Hook)
+            end
+    end.
+
+%% The log may have to wait for its disk, and this process has frames to send.
+refused(Code, Why, Op, Args, Ref, State) ->
+    _ = case note(Op, Args, State) of
+        none -> ok;
+        Note -> spawn(fun() -> Note(refused, Why) end)
+    end,
+    refusal(Ref, Code, Why).
+
 %% What concerns the socket itself; the rest is asked elsewhere.
-perform(Op, _, Ref, #state{writable = false} = State) when Op =:= record ->
-    {refusal(Ref, forbidden, read_only(Op)), State};
-perform(trace, #{on := On, confirm := Confirm}, Ref, #state{writable = false} = State)
+perform(record, Args, Ref, #state{writable = false} = State) ->
+    {refused(forbidden, sderl_web_protocol:read_only(record), record, Args, Ref, State), State};
+perform(trace, #{on := On, confirm := Confirm} = Args, Ref, #state{writable = false} = State)
   when Confirm; not On ->
-    {refusal(Ref, forbidden, read_only(trace)), State};
+    {refused(forbidden, sderl_web_protocol:read_only(trace), trace, Args, Ref, State), State};
 perform(pause, _, Ref, #state{source = live} = State) ->
     told(fun() -> sderl_web_feed:pause(self(), true) end, Ref, State#state{paused = true});
 perform(resume, _, Ref, #state{source = live} = State) ->
@@ -194,30 +255,52 @@ perform(live, _, Ref, State0) ->
     catch
         exit:_ -> {refusal(Ref, unavailable, "the dashboard restarts: ask again"), State}
     end;
-perform(_, _, Ref, #state{asked = Asked} = State) when map_size(Asked) >= ?MOST_AT_ONCE ->
-    {refusal(Ref, unavailable,
-             io_lib:format("~w requests are being answered: wait for one", [map_size(Asked)])),
-     State};
+perform(Op, Args, Ref, #state{asked = Asked} = State) when map_size(Asked) >= ?MOST_AT_ONCE ->
+    Why = io_lib:format("~w requests are being answered: wait for one", [map_size(Asked)]),
+    {refused(unavailable, Why, Op, Args, Ref, State), State};
 perform(Op, Args, Ref,
         #state{source = Source, settings = Settings0, writable = Writable} = State) ->
     Settings = Settings0#{writable => Writable},
-    asked(fun() -> sderl_web_ask:answer({Op, Args}, Source, Settings) end, Ref, Op, State).
+    Ask = fun() -> sderl_web_ask:answer({Op, Args}, Source, Settings) end,
+    case note(Op, Args, State) of
+        none -> asked(Ask, Ref, Op, false, State);
+        Note -> asked(fun() -> lasting(Ask, Note) end, Ref, Op, true, State)
+    end.
 
-asked(Fun, Ref, Op, #state{asked = Asked} = State) ->
+%% Runs in the process that waits for the answer.
+lasting(Ask, Note) ->
+    Work = fun() ->
+        Answer = Ask(),
+        ok = case Answer of
+            {error, unavailable, Why} -> Note(failed, Why);
+            {error, _, Why} -> Note(refused, Why);
+            _ -> Note(ok, ~"")
+        end,
+        Answer
+    end,
+    Lost = fun(_) -> Note(failed, "it ended before it was done, or done in part") end,
+    case sderl_web_work:run(Work, Lost, infinity) of
+        {ok, Answer} -> Answer;
+        full ->
+            Why = "as many changes as can be made at a time are being made: ask again",
+            ok = Note(refused, Why),
+            {error, unavailable, Why};
+        {lost, Reason} -> exit(Reason)
+    end.
+
+asked(Fun, Ref, Op, Lasting, #state{asked = Asked} = State) ->
     Socket = self(),
     {Pid, Monitor} = spawn_opt(
         fun() -> Socket ! {answer, self(), Fun()} end,
         [monitor, {max_heap_size, #{size => heap_words(), kill => true, error_logger => false}}]
     ),
     Timer = erlang:send_after(?ANSWER_MS, self(), {late, Pid}),
-    {[], State#state{asked = Asked#{Pid => {Monitor, Ref, Op, Timer}}}}.
+    One = #asked{monitor = Monitor, ref = Ref, op = Op, timer = Timer, lasting = Lasting},
+    {[], State#state{asked = Asked#{Pid => One}}}.
 
 %% 256 MB: more than any answer takes. (The history itself is in binaries that are shared and not
 %% counted.)
 heap_words() -> 256 * 1024 * 1024 div erlang:system_info(wordsize).
-
-read_only(Op) ->
-    [atom_to_binary(Op), ": this dashboard is read-only; who starts it allows it with --write"].
 
 told(Fun, Ref, State) ->
     try
@@ -246,28 +329,40 @@ websocket_info(ping, State) ->
     _ = erlang:send_after(?PING_MS, self(), ping),
     {[ping], State};
 websocket_info({answer, Pid, Answer}, State) ->
-    ended(Pid, fun(Ref, _, Left) -> answered(Answer, Ref, Left) end, State);
+    ended(Pid, fun(#asked{ref = Ref}, Left) -> answered(Answer, Ref, Left) end, State);
 websocket_info({late, Pid}, State) ->
-    exit(Pid, kill),
-    ended(Pid, fun(Ref, Op, Left) ->
-        {refusal(Ref, unavailable,
-                 io_lib:format("~ts: no answer within ~w s", [Op, ?ANSWER_MS div 1000])), Left}
+    ended(Pid, fun(#asked{ref = Ref, op = Op, lasting = Lasting}, Left) ->
+        More = case Lasting of
+            true -> ", and it goes on: look whether it is done before you ask again";
+            false ->
+                true = exit(Pid, kill),
+                ""
+        end,
+        Why = io_lib:format("~ts: no answer within ~w s~ts", [Op, ?ANSWER_MS div 1000, More]),
+        {refusal(Ref, unavailable, Why), Left}
     end, State);
-websocket_info({'DOWN', Feed, process, _, _}, #state{feed = Feed} = State) ->
+%% The codes from 4000 on are free for applications.
+websocket_info({sderl_web_tokens, expired}, State) ->
+    {[{close, 4001, ~"token expired"}], State};
+websocket_info({sderl_web_tokens, revoked}, State) ->
+    {[{close, 4002, ~"token revoked"}], State};
+websocket_info({'DOWN', Server, process, _, _}, #state{feed = Feed, tokens = Tokens} = State)
+  when Server =:= Feed; Server =:= Tokens ->
     {[{close, 1012, ~"the dashboard restarts"}], State};
 websocket_info({'DOWN', _, process, Pid, Reason}, State) ->
-    ended(Pid, fun(Ref, Op, Left) -> {refusal(Ref, failed(Reason), failed(Reason, Op)), Left} end,
-          State);
+    ended(Pid, fun(#asked{ref = Ref, op = Op}, Left) ->
+        {refusal(Ref, failed(Reason), failed(Reason, Op)), Left}
+    end, State);
 websocket_info(_, State) ->
     {[], State}.
 
 %% A question that is no more: answered, late or failed, whichever is first.
 ended(Pid, Fun, #state{asked = Asked} = State) ->
     case maps:take(Pid, Asked) of
-        {{Monitor, Ref, Op, Timer}, Left} ->
+        {#asked{monitor = Monitor, timer = Timer} = One, Left} ->
             true = demonitor(Monitor, [flush]),
             _ = erlang:cancel_timer(Timer),
-            Fun(Ref, Op, State#state{asked = Left});
+            Fun(One, State#state{asked = Left});
         error ->
             {[], State}
     end.
@@ -309,7 +404,7 @@ failed(Reason, Op) ->
 -doc false.
 -spec terminate(term(), cowboy_req:req(), term()) -> ok.
 terminate(Reason, _, #state{asked = Asked, source = Source}) ->
-    _ = [exit(Pid, kill) || Pid <- maps:keys(Asked)],
+    _ = [exit(Pid, kill) || Pid := #asked{lasting = false} <- Asked],
     _ = [sderl_web_ask:close(Pid) || {recording, _, Pid} <- [Source]],
     note(Reason);
 terminate(_, _, _) ->

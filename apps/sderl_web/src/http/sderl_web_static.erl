@@ -152,8 +152,8 @@ plain_page(Style) ->
         <code>toolchain/web</code> in the project's folder and load this page again. Nothing needs
         to be restarted.</p>
         <p>Without them there are, with the token that was printed at the start:
-        <code>/metrics</code> for Prometheus, <code>/api/state</code> and
-        <code>/api/export?format=csv</code> for programs, and <code>bin/sderl top</code>
+        <code>/metrics</code> for Prometheus, <code>/api/v1/state</code> and
+        <code>/api/v1/export?format=csv</code> for programs, and <code>bin/sderl top</code>
         for a terminal.</p>
         </body>
         </html>

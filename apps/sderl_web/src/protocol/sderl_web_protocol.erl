@@ -9,7 +9,7 @@ everything else stays a binary. What is refused is told with the term that is wr
 belongs there.
 """.
 
--export([decode/1, reply/2, refusal/3, error_message/2, units/0]).
+-export([decode/1, fields/1, role/1, reply/2, refusal/3, error_message/2, read_only/1, units/0]).
 -export_type([request/0, ref/0, code/0]).
 
 -doc """
@@ -25,10 +25,10 @@ default they are not there.
 """.
 -type request() ::
     {watch | unwatch, #{node := sderl_mon_types:id()}}
-    | {pause | resume | range | recordings | live, #{}}
+    | {pause | resume | range | recordings | live | operations, #{}}
     | {at, #{t := sderl_mon_types:t()}}
     | {series, #{
-        'of' := sderl_mon_types:what(),
+        'of' := sderl_mon_types:what() | {over, sderl_web_front:place(), Metric :: binary()},
         from := sderl_mon_types:t(),
         to := sderl_mon_types:t(),
         points := pos_integer()
@@ -39,6 +39,7 @@ default they are not there.
         t := now | sderl_mon_types:t()
     }}
     | {events, sderl_mon_types:event_filter()}
+    | {log, sderl_mon_log_filter:options()}
     | {names, #{group := sderl_mon_types:id(), prefix := binary(), limit := pos_integer()}}
     | {lookup, #{group := sderl_mon_types:id(), name := binary()}}
     | {process, #{node := sderl_mon_types:id(), pid := binary()}}
@@ -50,21 +51,43 @@ default they are not there.
         for_s := pos_integer(),
         confirm := boolean()
     }}
+    | {alarms, #{
+        state => raised | acknowledged | cleared,
+        severity => minor | major,
+        tag | alarm | node | group => binary(),
+        limit := pos_integer(),
+        offset := non_neg_integer()
+    }}
+    | {alarm, #{id := binary()}}
+    | {acknowledge | comment, #{id := binary(), by := binary(), text := binary()}}
+    | {reopen | unsilence, #{id := binary(), by := binary()}}
+    | {silences | alarm_rules | reload_rules, #{}}
+    | {silence, #{
+        alarm | node | group => binary(),
+        severity => minor | major,
+        for_s := pos_integer(),
+        by := binary(),
+        text := binary()
+    }}
+    | {metrics | fronts, #{}}
+    | {save_front, #{page := sderl_web_front:front()}}
+    | {delete_front, #{name := binary(), rev := pos_integer()}}
     | {open, #{recording := binary()}}
     | {record, #{on := boolean()}}.
 
 -doc "Why a request was not answered, in words for programs.".
--type code() :: bad_request | not_found | forbidden | unavailable | too_large.
+-type code() :: bad_request | not_found | forbidden | unavailable | too_large | conflict.
 
 %% Times and ids are exact in a browser up to here.
 -define(MOST, 9_007_199_254_740_991).
 -define(TEXT, 255).
+-define(SHORT_TEXT, 1000).
 -define(LONG_TEXT, 4096).
 
 -doc "All numbers that a node may have, with their units for people.".
 -spec units() -> #{atom() => binary()}.
 units() ->
-    #{Metric => sderl_mon_types:unit(Metric) || Metric <- sderl_mon_types:metrics() ++ extra()}.
+    #{Metric => sderl_mon_catalogue:unit(Metric) || Metric <- sderl_mon_types:metrics() ++ extra()}.
 
 %% Kept for each node, asked for by series alone.
 extra() ->
@@ -80,40 +103,41 @@ no JSON object at all; the socket says so and closes.
 -spec decode(binary()) ->
     {ok, ref(), request()} | {refused, ref(), unicode:chardata()} | {fatal, unicode:chardata()}.
 decode(Text) ->
-    case json(Text) of
-        {ok, #{} = Object} -> object(Object);
+    case sderl_web_parse:value(Text) of
+        {ok, #{} = Object} -> request(Object);
         {ok, _} -> {fatal, "a request is a JSON object, such as {\"ref\":1,\"op\":\"range\"}"};
-        error ->
+        {error, too_deep} ->
+            {fatal, io_lib:format("this frame is nested deeper than ~w levels, which no request is",
+                                  [sderl_web_parse:depth()])};
+        {error, malformed} ->
             {fatal, "this frame is not JSON: a request is one JSON object in a text frame, its "
                     "numbers of at most 32 characters"}
     end.
 
-%% Numbers of ten thousand digits take long, and nobody means them.
-json(Text) ->
-    Number = fun(Convert) -> fun(Digits) when byte_size(Digits) =< 32 -> Convert(Digits) end end,
-    Decoders = #{integer => Number(fun binary_to_integer/1),
-                 float => Number(fun binary_to_float/1)},
-    try json:decode(Text, [], Decoders) of
-        {Value, _, Rest} ->
-            case is_blank(Rest) of
-                true -> {ok, Value};
-                false -> error
-            end
-    catch
-        error:_ -> error
-    end.
+-doc "The fields of an operation, for the same over HTTP.".
+-spec fields(Op :: atom()) -> [sderl_web_fields:field()].
+fields(Op) ->
+    {_, _, _, Fields} = lists:keyfind(Op, 2, operations()),
+    Fields.
 
-is_blank(<<C, Rest/binary>>) when C =:= $\s; C =:= $\t; C =:= $\r; C =:= $\n -> is_blank(Rest);
-is_blank(Rest) -> Rest =:= <<>>.
+-doc """
+The role that an operation needs at least. What only looks needs a viewer; `trace` too, which says
+what it would cost, and needs an operator to be switched on.
+""".
+-spec role(Op :: atom()) -> viewer | operator | admin.
+role(Op) ->
+    {_, _, Role, _} = lists:keyfind(Op, 2, operations()),
+    Role.
 
-object(Object) ->
+request(Object) ->
     case maps:get(<<"ref">>, Object, null) of
         Ref when is_integer(Ref), abs(Ref) =< ?MOST -> operation(Ref, Object);
         Ref when is_binary(Ref), byte_size(Ref) =< ?TEXT -> operation(Ref, Object);
         null -> operation(null, Object);
         Other ->
             {refused, null,
-             wrong(<<"ref">>, Other, "a whole number or a text of at most 255 bytes")}
+             sderl_web_fields:wrong(<<"ref">>, Other,
+                                    "a whole number or a text of at most 255 bytes")}
     end.
 
 operation(Ref, Object) ->
@@ -122,40 +146,53 @@ operation(Ref, Object) ->
             {refused, Ref, ["op is missing: it is one of ", op_names()]};
         Op ->
             case lists:keyfind(Op, 1, operations()) of
-                {_, Name, Fields} ->
-                    fields(Ref, Name, Fields, maps:without([<<"ref">>, <<"op">>], Object));
-                false -> {refused, Ref, wrong(<<"op">>, Op, ["one of ", op_names()])}
+                {_, Name, _, Fields} ->
+                    Given = maps:without([<<"ref">>, <<"op">>], Object),
+                    case sderl_web_fields:check(Fields, Given) of
+                        {ok, Args} -> {ok, Ref, {Name, Args}};
+                        {error, Why} -> {refused, Ref, [Op, ": ", Why]}
+                    end;
+                false ->
+                    {refused, Ref,
+                     sderl_web_fields:wrong(<<"op">>, Op, ["one of ", op_names()])}
             end
     end.
 
-op_names() -> lists:join(", ", [Op || {Op, _, _} <- operations()]).
+op_names() -> lists:join(", ", [Op || {Op, _, _, _} <- operations()]).
 
-%% Every operation with its fields: name in JSON, name here, what it is, and what it is when left
-%% out (or required).
+%% Every operation with the role that it needs and its fields.
 operations() ->
     Node = {<<"node">>, node, {text, ?TEXT}, required},
     Group = {<<"group">>, group, {text, ?TEXT}, required},
     Limit = fun(Default) -> {<<"limit">>, limit, {whole, 1, 500}, Default} end,
-    Time = fun(Name, Key, Default) -> {Name, Key, {whole, 0, ?MOST}, Default} end,
+    Time = fun(Name, Key, Default) -> {Name, Key, time, Default} end,
+    %% Of an alarm: its id, who says something and what; and which alarms, by patterns.
+    Id = {<<"id">>, id, {text, ?LONG_TEXT}, required},
+    By = {<<"by">>, by, {text, 64}, required},
+    Text = {<<"text">>, text, {text, ?SHORT_TEXT}, <<>>},
+    Concerned = [{<<"severity">>, severity, {word, [minor, major]}, none}
+                 | [{Name, Key, {text, ?TEXT}, none}
+                    || {Name, Key} <- [{<<"alarm">>, alarm}, {<<"node">>, node},
+                                       {<<"group">>, group}]]],
     [
-        {<<"watch">>, watch, [Node]},
-        {<<"unwatch">>, unwatch, [Node]},
-        {<<"pause">>, pause, []},
-        {<<"resume">>, resume, []},
-        {<<"range">>, range, []},
-        {<<"at">>, at, [Time(<<"t">>, t, required)]},
-        {<<"series">>, series, [
-            {<<"of">>, 'of', what, required},
+        {<<"watch">>, watch, viewer, [Node]},
+        {<<"unwatch">>, unwatch, viewer, [Node]},
+        {<<"pause">>, pause, viewer, []},
+        {<<"resume">>, resume, viewer, []},
+        {<<"range">>, range, viewer, []},
+        {<<"at">>, at, viewer, [Time(<<"t">>, t, required)]},
+        {<<"series">>, series, viewer, [
+            {<<"of">>, 'of', {choice, kinds()}, required},
             Time(<<"from">>, from, required),
             Time(<<"to">>, to, required),
             {<<"points">>, points, {whole, 1, 2000}, 300}
         ]},
-        {<<"traffic">>, traffic, [
+        {<<"traffic">>, traffic, viewer, [
             {<<"by">>, by, {word, [link, edge, gateway, group, routed]}, required},
             {<<"window_s">>, window_s, {whole, 1, 604_800}, 60},
             Time(<<"t">>, t, now)
         ]},
-        {<<"events">>, events, [
+        {<<"events">>, events, viewer, [
             {<<"before">>, before, {whole, 0, ?MOST}, none},
             Limit(100),
             {<<"node">>, node, {text, ?TEXT}, none},
@@ -164,10 +201,23 @@ operations() ->
             Time(<<"from">>, from, none),
             Time(<<"to">>, to, none)
         ]},
-        {<<"names">>, names, [Group, {<<"prefix">>, prefix, {text, ?LONG_TEXT}, <<>>}, Limit(100)]},
-        {<<"lookup">>, lookup, [Group, {<<"name">>, name, {text, ?LONG_TEXT}, required}]},
-        {<<"process">>, process, [Node, {<<"pid">>, pid, {text, 64}, required}]},
-        {<<"trace">>, trace, [
+        {<<"log">>, log, viewer, [
+            {<<"text">>, text, {text, ?TEXT}, none},
+            {<<"node">>, node, {text, ?TEXT}, none},
+            {<<"group">>, group, {text, ?TEXT}, none},
+            {<<"level">>, level, {word, sderl_mon_log_message:levels()}, none},
+            {<<"module">>, module, {text, ?TEXT}, none},
+            Time(<<"from">>, from, none),
+            Time(<<"to">>, to, none),
+            {<<"before">>, before, {whole, 0, ?MOST}, none},
+            {<<"after">>, 'after', {whole, 0, ?MOST}, none},
+            Limit(100)
+        ]},
+        {<<"names">>, names, viewer,
+         [Group, {<<"prefix">>, prefix, {text, ?LONG_TEXT}, <<>>}, Limit(100)]},
+        {<<"lookup">>, lookup, viewer, [Group, {<<"name">>, name, {text, ?LONG_TEXT}, required}]},
+        {<<"process">>, process, viewer, [Node, {<<"pid">>, pid, {text, 64}, required}]},
+        {<<"trace">>, trace, viewer, [
             Node,
             {<<"on">>, on, flag, required},
             {<<"sample">>, sample, share, 0.01},
@@ -175,96 +225,46 @@ operations() ->
             {<<"for_s">>, for_s, {whole, 1, 86_400}, 600},
             {<<"confirm">>, confirm, flag, false}
         ]},
-        {<<"recordings">>, recordings, []},
-        {<<"open">>, open, [{<<"recording">>, recording, {text, ?TEXT}, required}]},
-        {<<"live">>, live, []},
-        {<<"record">>, record, [{<<"on">>, on, flag, required}]}
+        {<<"alarms">>, alarms, viewer, [
+            {<<"state">>, state, {word, [raised, acknowledged, cleared]}, none},
+            {<<"tag">>, tag, {text, ?TEXT}, none},
+            Limit(100),
+            {<<"offset">>, offset, {whole, 0, 10_000}, 0}
+        ] ++ Concerned},
+        {<<"alarm">>, alarm, viewer, [Id]},
+        {<<"acknowledge">>, acknowledge, operator, [Id, By, Text]},
+        {<<"reopen">>, reopen, operator, [Id, By]},
+        {<<"comment">>, comment, operator,
+         [Id, By, {<<"text">>, text, {text, ?SHORT_TEXT}, required}]},
+        {<<"silences">>, silences, viewer, []},
+        {<<"silence">>, silence, operator, Concerned ++
+            [{<<"for_s">>, for_s, {whole, 1, 2_678_400}, required}, By, Text]},
+        {<<"unsilence">>, unsilence, operator, [Id, By]},
+        {<<"alarm_rules">>, alarm_rules, viewer, []},
+        {<<"reload_rules">>, reload_rules, admin, []},
+        {<<"metrics">>, metrics, viewer, []},
+        {<<"fronts">>, fronts, viewer, []},
+        {<<"save_front">>, save_front, operator, [{<<"page">>, page, front(), required}]},
+        {<<"delete_front">>, delete_front, operator, [
+            {<<"name">>, name, {text, ?TEXT}, required},
+            {<<"rev">>, rev, {whole, 1, ?MOST}, required}
+        ]},
+        {<<"operations">>, operations, viewer, []},
+        {<<"recordings">>, recordings, viewer, []},
+        {<<"open">>, open, viewer, [{<<"recording">>, recording, {text, ?TEXT}, required}]},
+        {<<"live">>, live, viewer, []},
+        {<<"record">>, record, operator, [{<<"on">>, on, flag, required}]}
     ].
-
-fields(Ref, Op, Fields, Given) ->
-    case maps:keys(maps:without([Name || {Name, _, _, _} <- Fields], Given)) of
-        [] ->
-            case values(Fields, Given, #{}) of
-                {ok, Args} -> {ok, Ref, {Op, Args}};
-                {error, Why} -> {refused, Ref, [atom_to_binary(Op), ": ", Why]}
-            end;
-        [Unknown | _] ->
-            Known = [Name || {Name, _, _, _} <- Fields],
-            {refused, Ref, [atom_to_binary(Op), " has no field ", shown(Unknown), known(Known)]}
-    end.
-
-known([]) -> ": it has none";
-known(Known) -> ["; it has ", lists:join(", ", Known)].
-
-values([], _, Args) ->
-    {ok, Args};
-values([{Name, Key, Type, Default} | Fields], Given, Args) ->
-    case {maps:get(Name, Given, null), Default} of
-        {null, required} ->
-            {error, [Name, " is missing: it is ", expected(Type)]};
-        {null, none} ->
-            values(Fields, Given, Args);
-        {null, _} ->
-            values(Fields, Given, Args#{Key => Default});
-        {Value, _} ->
-            case value(Type, Value) of
-                {ok, Checked} -> values(Fields, Given, Args#{Key => Checked});
-                {error, Why} -> {error, [Name, ".", Why]};
-                error -> {error, wrong(Name, Value, expected(Type))}
-            end
-    end.
-
-value({text, Most}, Text) when is_binary(Text), byte_size(Text) =< Most -> {ok, Text};
-value({whole, Min, Max}, N) when is_integer(N), N >= Min, N =< Max -> {ok, N};
-%% A browser's numbers have no type: 5.0 may come as it is.
-value({whole, _, _} = Type, F) when is_float(F), trunc(F) == F, abs(F) =< ?MOST ->
-    value(Type, trunc(F));
-value(share, N) when is_number(N), N > 0, N =< 1 -> {ok, N};
-value(flag, Flag) when is_boolean(Flag) -> {ok, Flag};
-value({word, Words}, Text) when is_binary(Text) -> word(Text, Words);
-value({texts, Count, Most}, List) when is_list(List) ->
-    case short(List, Count)
-         andalso lists:all(fun(Text) -> is_binary(Text) andalso byte_size(Text) =< Most end,
-                           List) of
-        true -> {ok, List};
-        false -> error
-    end;
-value(words, List) when is_list(List) ->
-    Words = [word(Text, maps:keys(units())) || true <- [short(List, 32)], Text <- List],
-    case Words =/= [] andalso lists:all(fun(Word) -> Word =/= error end, Words) of
-        true -> {ok, [Word || {ok, Word} <- Words]};
-        false -> error
-    end;
-value(what, #{<<"kind">> := Kind} = Given) when is_binary(Kind) ->
-    case lists:keyfind(Kind, 1, kinds()) of
-        {_, Name, Fields} ->
-            case values(Fields, Given, #{}) of
-                {ok, _} when Fields =:= [] -> {ok, Name};
-                {ok, Args} ->
-                    {ok, list_to_tuple([Name | [maps:get(Key, Args) || {_, Key, _, _} <- Fields]])};
-                {error, _} = Error -> Error
-            end;
-        false ->
-            {error,
-             wrong(<<"kind">>, Kind, ["one of ", lists:join(", ", [K || {K, _, _} <- kinds()])])}
-    end;
-value(_, _) ->
-    error.
-
-short(List, Most) -> length(lists:sublist(List, Most + 1)) =< Most.
-
-word(Text, Words) ->
-    case [Word || Word <- Words, atom_to_binary(Word) =:= Text] of
-        [Word] -> {ok, Word};
-        [] -> error
-    end.
 
 %% What a series may be of; the fields in the order of the tuple that asks the hub.
 kinds() ->
     Text = fun(Name, Key) -> {Name, Key, {text, ?TEXT}, required} end,
     [
         {<<"node">>, node,
-         [Text(<<"node">>, node), {<<"metrics">>, metrics, words, sderl_mon_types:metrics()}]},
+         [Text(<<"node">>, node),
+          {<<"metrics">>, metrics, {words, maps:keys(units())}, sderl_mon_types:metrics()}]},
+        {<<"over">>, over, [{<<"place">>, place, place(), required},
+                            {<<"metric">>, metric, {text, 640}, required}]},
         {<<"link">>, link, [Text(<<"from">>, from), Text(<<"to">>, to)]},
         {<<"group">>, group, [Text(<<"group">>, group)]},
         {<<"edge">>, edge, [Text(<<"from">>, from), Text(<<"to">>, to)]},
@@ -273,29 +273,9 @@ kinds() ->
         {<<"total">>, total, []}
     ].
 
-expected({text, Most}) -> ["a text of at most ", integer_to_list(Most), " bytes"];
-expected({whole, Min, ?MOST}) -> ["a whole number from ", integer_to_list(Min), " on"];
-expected({whole, Min, Max}) ->
-    ["a whole number from ", integer_to_list(Min), " to ", integer_to_list(Max)];
-expected(share) -> "a number above 0 and at most 1";
-expected(flag) -> "true or false";
-expected({word, Words}) -> ["one of ", lists:join(", ", [atom_to_binary(Word) || Word <- Words])];
-expected({texts, Count, Most}) ->
-    ["a list of at most ", integer_to_list(Count), " texts of at most ", integer_to_list(Most),
-     " bytes"];
-expected(words) ->
-    ["a list of some of ",
-     lists:join(", ", [atom_to_binary(Word) || Word <- lists:sort(maps:keys(units()))])];
-expected(what) -> ["an object with kind, one of ", lists:join(", ", [K || {K, _, _} <- kinds()])].
-
-wrong(Name, Value, Expected) -> [Name, " cannot be ", shown(Value), ": it is ", Expected].
-
-%% A nested list of 30,000 levels is not shown, nor a text of 60 KB.
-shown(Text) when is_binary(Text), byte_size(Text) =< 80 -> [$", Text, $"];
-shown(Text) when is_binary(Text) -> "such a long text";
-shown(List) when is_list(List) -> "a list";
-shown(Map) when is_map(Map) -> "an object";
-shown(Value) -> io_lib:format("~w", [Value]).
+%% What their own modules check.
+front() -> {checked, fun sderl_web_front:check/1, "a front page"}.
+place() -> {checked, fun sderl_web_front:place/1, "an object with kind and name"}.
 
 %% Of answers
 
@@ -309,6 +289,11 @@ reply(Ref, Result) ->
 refusal(Ref, Code, Why) ->
     [~"{\"type\":\"reply\",\"ref\":", json:encode(Ref), ~",\"ok\":false,\"error\":",
      problem(Code, Why), $}].
+
+-doc "What is said to who would change something where nobody may.".
+-spec read_only(Op :: atom()) -> unicode:chardata().
+read_only(Op) ->
+    [atom_to_binary(Op), ": this dashboard is read-only; who starts it allows it with --write"].
 
 -doc "What the socket says before it closes because of what came.".
 -spec error_message(code(), unicode:chardata()) -> iodata().

@@ -3,7 +3,6 @@
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { earlier, type Filter, kindsOf, LEVELS, merged, passing } from "./model";
 import { children as fill, h, text as setText } from "../../lib/dom";
-import { natural } from "../../lib/natural";
 import { clock, count, dateTime, withUnit } from "../../lib/format";
 import {
   card,
@@ -16,6 +15,7 @@ import {
   searchKey,
 } from "../../ui/parts";
 import { exportButton } from "../../ui/exporting";
+import { names, options } from "../../ui/options";
 import { stoppedAt } from "../../ui/period";
 import { TimeWatch } from "../../ui/time-watch";
 import type { Order } from "../../lib/table-model";
@@ -367,25 +367,4 @@ class EventsPage implements MountedPage {
       return null;
     }
   }
-}
-
-function names(all: readonly { name: string }[] | undefined, chosen: string): string[] {
-  const found = new Set((all ?? []).map((one) => one.name));
-  if (chosen !== "") found.add(chosen);
-  return [...found].sort(natural);
-}
-
-function options(
-  select: HTMLSelectElement,
-  all: string,
-  values: readonly string[],
-  chosen: string,
-  show = (value: string) => value,
-): void {
-  fill(
-    select,
-    h("option", { value: "" }, all),
-    ...values.map((value) => h("option", { value }, show(value))),
-  );
-  select.value = chosen;
 }

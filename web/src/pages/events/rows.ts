@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lines of the table: events that stand alone, incidents, and the events of those that are open.
 import type { Direction } from "../../lib/table-model";
-import { type Incident, isIncident, lastOf } from "../../model/incidents";
+import { type Incident, isIncident } from "../../model/incidents";
 import type { ClusterEvent, Level } from "../../model/protocol";
 
 export interface Row {
@@ -10,7 +10,7 @@ export interface Row {
   incident: Incident | null;
   /** One of the events of an open incident. */
   part: boolean;
-  /** Ids grow with time, and order those of one millisecond; an incident is where its last event is. */
+  /** Ids grow with time, and order those of one millisecond; an incident is at the time that it shows. */
   place: number;
 }
 
@@ -50,11 +50,11 @@ export function rowsOf(
 ): Row[] {
   const rows: Row[] = [];
   for (const one of all) {
-    const { id } = lastOf(one);
     if (!isIncident(one)) {
-      if (passed.has(one)) rows.push({ event: one, incident: null, part: false, place: id });
+      if (passed.has(one)) rows.push({ event: one, incident: null, part: false, place: one.id });
       continue;
     }
+    const { id } = one.head;
     const parts = one.events.filter((event) => passed.has(event));
     if (parts.length === 0) continue;
     // The head stands above its parts, in either direction.

@@ -114,7 +114,7 @@ export class FindingCard {
       this.actions,
       ...(state === "open"
         ? [
-            button("Acknowledge", "Seen: not counted until it goes and comes again", () =>
+            button("Acknowledge", "Seen: not counted until it ends and comes back", () =>
               triage.acknowledge(this.finding),
             ),
             mute("Mute for an hour", "Not counted for an hour", () => Date.now() + HOUR_MS),

@@ -10,7 +10,11 @@ export type Shown = Severity | "all";
 /** Which of them: those to look at, or those that were dealt with. */
 export const STATES: readonly (readonly [State, string, string])[] = [
   ["open", "To look at", "What nobody here has acknowledged or muted"],
-  ["acknowledged", "Acknowledged", "Seen; one that goes and comes again is to look at again"],
+  [
+    "acknowledged",
+    "Acknowledged",
+    "Seen by somebody; a finding that ends and comes back is here no more",
+  ],
   ["muted", "Muted", "Not counted, and not marked on the map, for a while or for good"],
 ];
 
@@ -45,9 +49,10 @@ export function opened(ordered: readonly Finding[]): ReadonlySet<string> {
   );
 }
 
-/** "2 critical, 1 warning". */
+/** "1 critical, 2 warnings". */
 export function counted(findings: readonly Finding[], others = 0): string {
-  const rest = others === 0 ? "" : `; ${others} in other states`;
+  const rest =
+    others === 0 ? "" : others === 1 ? "; 1 in another state" : `; ${others} in other states`;
   if (findings.length === 0) return `None at this time${rest}.`;
   const all = Object.keys(RANK)
     .map(
@@ -55,7 +60,7 @@ export function counted(findings: readonly Finding[], others = 0): string {
         [severity, findings.filter((finding) => finding.severity === severity).length] as const,
     )
     .filter(([, n]) => n > 0)
-    .map(([severity, n]) => `${n} ${severity}`)
+    .map(([severity, n]) => `${n} ${severity}${severity === "warning" && n > 1 ? "s" : ""}`)
     .join(", ");
   return all + rest;
 }
@@ -83,7 +88,7 @@ export const CHECKS: readonly (readonly [string, string])[] = [
   ],
 ];
 
-/** What cannot be found of nodes whose probe does not tell this monitor; null where all probes do. */
+/** What cannot be found of nodes without a probe that reports to this monitor; null where all have one. */
 export function unchecked(
   nodes: readonly Pick<TopologyNode, "source" | "why" | "status">[],
 ): string | null {
@@ -92,5 +97,5 @@ export function unchecked(
   if (silent === 0) return null;
   const of = silent === up.length ? "No node" : `${up.length - silent} of ${up.length} nodes`;
   const verb = silent === up.length || up.length - silent === 1 ? "has" : "have";
-  return `${of} ${verb} a probe that tells this monitor. Of the others it does not know why links are there, message queues, registrations and traces, and finds nothing in them.`;
+  return `${of} ${verb} a probe that reports to this monitor. Of the others it does not know why links are there, message queues, registrations and traces, and finds nothing in them.`;
 }

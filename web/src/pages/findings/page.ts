@@ -11,7 +11,7 @@ import { type Choice, choice } from "../../ui/parts";
 import { shownTime } from "../../ui/period";
 import type { Finding } from "../../model/protocol";
 import "../../styles/data.css";
-import "./findings.css";
+import "../../styles/findings.css";
 
 export const page: Page = {
   title: "Findings",
@@ -158,7 +158,7 @@ function nothing(others: boolean, lacking: string | null): HTMLElement {
       "section",
       all,
       h("h2", {}, "None of the findings is here"),
-      h("p", { class: "muted" }, "Those that there are have another state, kind or severity."),
+      h("p", { class: "muted" }, "All findings of this time have another state, kind or severity."),
     );
   return h(
     "section",

@@ -28,11 +28,12 @@ export function paintLabels(c: CanvasRenderingContext2D, p: Picture): void {
     const x = p.discs.x(i) * p.k + p.tx;
     const y = p.discs.y(i) * p.k + p.ty;
     const r = disc.r * p.k;
+    if (x < -r - 200 || x > p.width + r + 200 || y < -r || y > p.height + r + 40) continue;
     c.globalAlpha = p.discs.size(i) * (isLit(p, disc) ? 1 : 0.4);
     if (!disc.expanded && disc.own.length > 0) bubbleText(c, p, disc, x, y, r);
     c.font = `600 12.5px ${palette.font}`;
     const text = clip(c, visible(disc.name), Math.max(96, 2.2 * r));
-    const width = c.measureText(text).width;
+    const width = widthOf(c, text);
     const top = y - r - 7;
     if (!free([x - width / 2 - 2, top - 12, width + 4, 15])) continue;
     outlined(c, palette, text, x, top, groupIdentity(disc.id, palette.dark).color);
@@ -83,7 +84,7 @@ function nodeLabels(c: CanvasRenderingContext2D, p: Picture, free: (rect: Rect) 
     if (wanted > 0 && !(roomy || (wanted === 1 && p.k * 34 > 30))) continue;
     c.font = `${wanted === 0 ? 600 : 400} 11px ${palette.font}`;
     const text = p.labelOf(entity);
-    const width = c.measureText(text).width;
+    const width = widthOf(c, text);
     const x = p.entities.x(i) * p.k + p.tx;
     const y = p.entities.y(i) * p.k + p.ty + nodeRadius(entity.r, p.k) * p.k + 12;
     if (!free([x - width / 2 - 1, y - 9, width + 2, 12])) continue;
@@ -108,10 +109,27 @@ function outlined(
   c.fillText(text, x, y);
 }
 
+const widths = new Map<string, Map<string, number>>();
+/** Of so many texts in one font, as many as are seen at once and more. */
+const MOST_WIDTHS = 4000;
+
+/** Measured once for each font: that takes longer than to write the text. */
+function widthOf(c: CanvasRenderingContext2D, text: string): number {
+  const { font } = c;
+  let known = widths.get(font);
+  if (known === undefined) widths.set(font, (known = new Map<string, number>()));
+  let width = known.get(text);
+  if (width === undefined) {
+    if (known.size >= MOST_WIDTHS) known.clear();
+    known.set(text, (width = c.measureText(text).width));
+  }
+  return width;
+}
+
 function clip(c: CanvasRenderingContext2D, text: string, width: number): string {
-  if (c.measureText(text).width <= width) return text;
+  if (widthOf(c, text) <= width) return text;
   let cut = text.length - 1;
-  while (cut > 3 && c.measureText(`${text.slice(0, cut)}…`).width > width) cut--;
+  while (cut > 3 && widthOf(c, `${text.slice(0, cut)}…`) > width) cut--;
   return `${text.slice(0, cut)}…`;
 }
 

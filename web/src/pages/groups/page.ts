@@ -258,7 +258,7 @@ class GroupsPage implements MountedPage {
           class: "icon-button legend-button",
           "aria-label": "Legend",
           title: "Legend",
-          onclick: () => this.root.classList.toggle("legend-open"),
+          onclick: () => this.toggleLegend(),
         },
         icon("help"),
       ),
@@ -271,6 +271,13 @@ class GroupsPage implements MountedPage {
     if (open) this.view.forget(null);
     this.root.classList.toggle("panel-open", open);
     if (this.view.camera.automatic) this.view.fit();
+  }
+
+  /** On a phone it has the place of what is told of a node. */
+  private toggleLegend(): void {
+    if (this.root.classList.toggle("legend-open")) this.view.forget(null);
+    this.tooltip.update();
+    this.view.request();
   }
 
   private taken(): { top: number; bottom: number } {

@@ -11,6 +11,9 @@ import { arrow, curve, type Curve } from "./geometry";
 
 const LEVELS = 24;
 const ARROWS_UP_TO = 260;
+/** Of more groups in sight only those that are looked for or looked at show how far they reach. */
+const AREAS_UP_TO = 300;
+const SECTORS_UP_TO = 12;
 const DIM = 0.13;
 
 export function paint(c: CanvasRenderingContext2D, p: Picture): void {
@@ -32,7 +35,9 @@ function paintAreas(c: CanvasRenderingContext2D, p: Picture): void {
   const dark = p.palette.dark;
   const place = new Map<string, number>();
   p.entities.items.forEach((item, i) => place.set(item.key, i));
+  const all = p.discs.items.length <= AREAS_UP_TO || inSight(p, place) <= AREAS_UP_TO;
   p.discs.each(({ disc }, i) => {
+    if (!all && !p.isNamed(disc) && !(p.lit !== null && isLit(p, disc))) return;
     const identity = groupIdentity(disc.id, dark);
     const size = p.discs.size(i);
     const open = p.discs.extra(i);
@@ -50,6 +55,23 @@ function paintAreas(c: CanvasRenderingContext2D, p: Picture): void {
     if (open > 0.5) rim(c, p, disc, identity, x, y, r, size * 0.55);
   });
   c.globalAlpha = 1;
+}
+
+/** How many groups reach into what is seen. */
+function inSight(p: Picture, place: ReadonlyMap<string, number>): number {
+  const [left, top] = [-p.tx / p.k, -p.ty / p.k];
+  const [right, bottom] = [left + p.width / p.k, top + p.height / p.k];
+  const isIn = (x: number, y: number, r: number) =>
+    x + r > left && x - r < right && y + r > top && y - r < bottom;
+  let count = 0;
+  p.discs.each(({ disc }, i) => {
+    const reaches = ({ name }: { name: string }) => {
+      const g = place.get(`n:${name}`);
+      return g !== undefined && isIn(p.entities.x(g), p.entities.y(g), 0);
+    };
+    if (isIn(p.discs.x(i), p.discs.y(i), disc.r) || disc.gateways.some(reaches)) count++;
+  });
+  return count;
 }
 
 /** Groups that are not shown node by node lie over the edges, which pass behind them. */
@@ -260,34 +282,36 @@ function paintNode(
   c.fill();
   const parts = entity.groups;
   const step = (2 * Math.PI) / parts.length;
-  parts.forEach((group, i) => {
-    const identity = groupIdentity(group, dark);
-    const a0 = -Math.PI / 2 + i * step;
-    c.beginPath();
-    if (parts.length > 1) c.moveTo(x, y);
-    c.arc(x, y, r, a0, a0 + step);
-    c.closePath();
-    if (status === "up") {
-      c.fillStyle = identity.color;
-      c.fill();
-      if (r * k > 5)
-        mark(
-          c,
-          identity,
-          parts.length === 1
-            ? [x, y]
-            : [x + 0.56 * r * Math.cos(a0 + step / 2), y + 0.56 * r * Math.sin(a0 + step / 2)],
-          r * (parts.length === 1 ? 0.42 : 0.24),
-          palette.bg,
-        );
-    } else {
-      c.strokeStyle = status === "down" ? palette.faint : palette.warning;
-      c.lineWidth = 1.5 / k;
-      c.setLineDash(status === "down" ? [] : [3 / k, 2.5 / k]);
-      c.stroke();
-      c.setLineDash([]);
-    }
-  });
+  if (status === "up" && parts.length > SECTORS_UP_TO) paintRays(c, parts, x, y, r, dark);
+  else
+    parts.forEach((group, i) => {
+      const identity = groupIdentity(group, dark);
+      const a0 = -Math.PI / 2 + i * step;
+      c.beginPath();
+      if (parts.length > 1) c.moveTo(x, y);
+      c.arc(x, y, r, a0, a0 + step);
+      c.closePath();
+      if (status === "up") {
+        c.fillStyle = identity.color;
+        c.fill();
+        if (r * k > 5)
+          mark(
+            c,
+            identity,
+            parts.length === 1
+              ? [x, y]
+              : [x + 0.56 * r * Math.cos(a0 + step / 2), y + 0.56 * r * Math.sin(a0 + step / 2)],
+            r * (parts.length === 1 ? 0.42 : 0.24),
+            palette.bg,
+          );
+      } else {
+        c.strokeStyle = status === "down" ? palette.faint : palette.warning;
+        c.lineWidth = 1.5 / k;
+        c.setLineDash(status === "down" ? [] : [3 / k, 2.5 / k]);
+        c.stroke();
+        c.setLineDash([]);
+      }
+    });
   if (status === "down") {
     const d = r * 0.42;
     c.strokeStyle = palette.critical;
@@ -316,6 +340,36 @@ function paintNode(
     c.stroke();
   }
   c.globalAlpha = alpha;
+}
+
+/** The sectors of a node in very many groups: no more paths than there are colours, and no patterns. */
+function paintRays(
+  c: CanvasRenderingContext2D,
+  groups: readonly number[],
+  x: number,
+  y: number,
+  r: number,
+  dark: boolean,
+): void {
+  const step = (2 * Math.PI) / groups.length;
+  const byColor = new Map<string, number[]>();
+  groups.forEach((group, i) => {
+    const { color } = groupIdentity(group, dark);
+    const same = byColor.get(color);
+    if (same === undefined) byColor.set(color, [i]);
+    else same.push(i);
+  });
+  for (const [color, sectors] of byColor) {
+    c.beginPath();
+    for (const i of sectors) {
+      const a0 = -Math.PI / 2 + i * step;
+      c.moveTo(x, y);
+      c.arc(x, y, r, a0, a0 + step);
+      c.closePath();
+    }
+    c.fillStyle = color;
+    c.fill();
+  }
 }
 
 function neighboursOf(p: Picture): Set<number> {

@@ -25,7 +25,7 @@ export class Panel {
     icon("close"),
   );
   private readonly rates = new Map<string, HTMLElement>();
-  /** What is between the groups, and with what is inside them all traffic. */
+  /** What goes past the gateways, and with what is inside the groups all traffic. */
   private readonly sum = h("p", { class: "muted num", "data-testid": "between" });
   private madeOf = "";
   /** Of a list that is made in parts, when the next one comes. */
@@ -240,7 +240,7 @@ export class Panel {
     const messages = this.view.options.measure === "msgs";
     const format = messages ? number : byteRate;
     // Whoever is attached and hidden, such as another monitor, is no free node.
-    const sums = { between: 0, free: 0, hidden: 0, all: 0 };
+    const sums = { direct: 0, free: 0, hidden: 0, all: 0 };
     let known = false;
     for (const { from, to, msgs, bytes } of this.view.flows?.all() ?? []) {
       known = true;
@@ -249,17 +249,17 @@ export class Panel {
       if (from === HIDDEN || to === HIDDEN) sums.hidden += rate;
       else if (from === to) continue;
       else if (from === FREE || to === FREE) sums.free += rate;
-      else sums.between += rate;
+      else sums.direct += rate;
     }
-    const between = [
-      `${format(sums.between)} between groups`,
+    const parts = [
+      `${format(sums.direct)} past the gateways`,
       sums.free > 0 ? `${format(sums.free)} with free nodes` : null,
       sums.hidden > 0 ? `${format(sums.hidden)} with hidden nodes` : null,
     ]
       .filter((part) => part !== null)
       .join(", ");
     const unit = messages ? messageRate : byteRate;
-    text(this.sum, known ? `${between}, ${unit(sums.all)} in all` : "");
+    text(this.sum, known ? `${parts}, ${unit(sums.all)} in all` : "");
     for (const [key, element] of this.rates) {
       const id = Number(key.slice(1));
       if (key.startsWith("g")) {

@@ -26,6 +26,10 @@ export interface Picture {
   ring: number;
   /** By entity: 0 is dimmed. */
   lit: Uint8Array | null;
+  /** Groups of what is not dimmed. */
+  litGroups: ReadonlySet<number> | null;
+  /** Whether a group is open or pointed at. */
+  isNamed: (disc: Disc) => boolean;
   /** Traffic inside a group, for bubbles' text: msg/s or bytes/s with its unit. */
   inside: (group: number) => string;
   labelOf: (entity: Entity) => string;
@@ -39,8 +43,5 @@ export function nodeRadius(r: number, k: number): number {
 }
 
 export function isLit(p: Picture, disc: Disc): boolean {
-  return (
-    p.lit === null ||
-    p.entities.items.some((item, e) => p.lit?.[e] === 1 && item.entity.groups.includes(disc.id))
-  );
+  return p.litGroups === null || p.litGroups.has(disc.id);
 }

@@ -27,7 +27,8 @@ import { FrameRate } from "./frame-rate";
 import { edgeAt, nextTo } from "./nearby";
 import { Motion } from "./motion";
 import type { Curve } from "./geometry";
-import { curveOf, paint } from "./paint";
+import { curveOf } from "./paint";
+import { isHeavy, Painter } from "./painter";
 import { type DiscItem, type EntityItem, nodeRadius, type Picture } from "./picture";
 
 export interface ViewOptions {
@@ -67,8 +68,8 @@ export class GroupView {
   /** What is to be seen is another set of things. */
   onScene: () => void = () => undefined;
 
-  private readonly context: CanvasRenderingContext2D;
-  private readonly entities = new Motion<EntityItem>();
+  private readonly painter: Painter;
+  readonly entities = new Motion<EntityItem>();
   readonly discs = new Motion<DiscItem>();
   private readonly layout: LayoutService;
   private readonly rate = new FrameRate();
@@ -77,6 +78,7 @@ export class GroupView {
   private laidOut: Topology | null = null;
   private waiting: Topology[] = [];
   private lit: Uint8Array | null = null;
+  private litGroups: ReadonlySet<number> | null = null;
   /** What the search finds, the likeliest first. */
   matches: readonly Match[] = [];
   private labels: (name: string) => string = (name) => name;
@@ -98,7 +100,7 @@ export class GroupView {
     this.canvas.className = "map-canvas";
     this.canvas.tabIndex = 0;
     root.append(this.canvas);
-    this.context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
+    this.painter = new Painter(this.canvas.getContext("2d") as CanvasRenderingContext2D);
     this.camera = new Camera(this.canvas, () => this.cameraMoved());
     this.layout = new LayoutService((places) => this.laid(places));
     this.resize = new ResizeObserver(() => this.resized(root));
@@ -232,7 +234,7 @@ export class GroupView {
     const { scene } = this;
     this.matches = topology === null ? [] : search(topology, this.options.search);
     if (this.options.search.trim() === "" || scene === null) {
-      this.lit = null;
+      this.lit = this.litGroups = null;
       return;
     }
     const of = (kind: Match["kind"]) =>
@@ -240,6 +242,9 @@ export class GroupView {
     const [groups, nodes] = [of("group"), of("node")];
     this.lit = Uint8Array.from(scene.entities, ({ groups: mine, members }) =>
       mine.some((id) => groups.has(id)) || members.some((id) => nodes.has(id)) ? 1 : 0,
+    );
+    this.litGroups = new Set(
+      scene.entities.flatMap(({ groups: mine }, i) => (this.lit?.[i] === 1 ? mine : [])),
     );
   }
 
@@ -409,12 +414,14 @@ export class GroupView {
     const flying = this.camera.advance(time);
     const gliding = this.entities.advance(time, this.still);
     const discs = this.discs.advance(time, this.still);
-    const easing = this.edges.ease(this.still ? 1 : 1 - Math.exp(-passed / EASE_MS));
+    // Where drawing takes long, each update is one picture.
+    const atOnce = this.still || isHeavy(this);
+    const easing = this.edges.ease(atOnce ? 1 : 1 - Math.exp(-passed / EASE_MS));
     this.rate.drawn(time);
-    paint(this.context, this.picture());
+    const copied = this.painter.paint(this.picture(), time, gliding || discs);
     countFrame();
     if (flying || gliding || discs) this.onMoved();
-    return flying || gliding || discs || easing;
+    return flying || gliding || discs || easing || copied;
   }
 
   private picture(): Picture {
@@ -438,6 +445,8 @@ export class GroupView {
       focus: focus >= 0 ? focus : ring,
       ring,
       lit: this.lit,
+      litGroups: this.litGroups,
+      isNamed: ({ id, name }) => id === this.open || `b:${name}` === (this.hovered ?? this.pinned),
       inside: (group) => this.inside(group),
       labelOf: this.labelOf,
       edgeFocus: this.hoveredEdge,

@@ -8,6 +8,7 @@ import { card, facts, groupLink, level, nodeLink } from "../../ui/parts";
 import {
   chartSpan,
   periodChoice,
+  seekShown,
   POINTS,
   refreshMs,
   shownTime,
@@ -33,7 +34,7 @@ const RATES: readonly (readonly [string, string])[] = [
 ];
 
 const NO_PROBE =
-  "The names of this group are not known here: no probe of its nodes tells this monitor. The page of a node says why, and what to do.";
+  "The names of this group are not known here: no probe of its nodes reports to this monitor. The page of a node says why, and what to do.";
 
 export class GroupView {
   readonly root: HTMLElement;
@@ -99,7 +100,7 @@ export class GroupView {
         },
       ],
     });
-    const pick = (t: number) => ctx.store.seek(t);
+    const pick = (t: number) => seekShown(ctx, t);
     this.rates = chart({
       title: "Registrations over time",
       format: rate,

@@ -3,7 +3,7 @@
 import type { Ctx } from "../../ui/ctx";
 import { type Chart, chart } from "../../lib/chart";
 import { card } from "../../ui/parts";
-import { chartSpan, periodChoice, POINTS, refreshMs, span } from "../../ui/period";
+import { chartSpan, periodChoice, POINTS, refreshMs, seekShown, span } from "../../ui/period";
 import { Polled } from "../../ui/polled";
 import type { Series as Columns } from "../../model/protocol";
 import { h } from "../../lib/dom";
@@ -28,7 +28,7 @@ export class NodeCharts {
     private readonly node: string,
     below: HTMLElement,
   ) {
-    const pick = (t: number) => ctx.store.seek(t);
+    const pick = (t: number) => seekShown(ctx, t);
     this.panels = [
       {
         title: "Utilisation",

@@ -60,6 +60,8 @@ const LIMITS = [
   ["ports", "port_limit", "Ports"],
   ["atoms", "atom_limit", "Atoms"],
   ["ets", "ets_limit", "ETS tables"],
+  ["files", "file_limit", "Files"],
+  ["modules", "module_limit", "Modules"],
 ] as const;
 
 /** What there is of each limited thing, and the limit. */

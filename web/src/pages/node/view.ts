@@ -54,7 +54,7 @@ const STATS: readonly (readonly [string, string, (value: number | null) => strin
 const NOT_KEPT =
   "The history keeps a node's totals. Its schedulers, processes and links are known only for times at which this page was open; the charts reach further back.";
 const STOCK_UTIL =
-  "The utilisation of the schedulers is unknown: stock OTP measures it only when asked, and no probe of this node tells this monitor.";
+  "The utilisation of the schedulers is unknown: stock OTP measures it only when asked, and no probe of this node reports to this monitor.";
 const NO_UTIL =
   "The utilisation of the schedulers is unknown until the node's second report: it is measured between two of them.";
 
@@ -284,7 +284,7 @@ class NodeView {
       detail?.tracing ?? this.details.last?.tracing ?? false,
       node.source === "probe" || node.source === "synthetic"
         ? null
-        : "Tracing needs the probe, and none of this node tells this monitor.",
+        : "Tracing needs a probe, and no probe of this node reports to this monitor.",
     );
     this.heat.draw(this.details.all());
     this.concerns.draw(this.ctx.store.shown.findings, detail?.problems ?? []);
@@ -314,7 +314,7 @@ class NodeView {
         ? note(
             h("strong", {}, `This node is ${state}. `),
             why ? `The monitor says: ${sentence(why)} ` : "",
-            "Its numbers of now are not known; what else is shown below it reported last.",
+            "Its present numbers are not known; all else below is what it reported last.",
           )
         : null,
     );

@@ -29,9 +29,9 @@ const ids = (opened: number[], direction: "ascending" | "descending", passed = e
   ).map(rowId);
 
 describe("the rows of events", () => {
-  it("have an incident in one line, where its last event is", () => {
-    expect(ids([], "descending")).toEqual(["6", "i2", "3", "1"]);
-    expect(ids([], "ascending")).toEqual(["1", "3", "i2", "6"]);
+  it("have an incident in one line, at the time that it shows", () => {
+    expect(ids([], "descending")).toEqual(["6", "3", "i2", "1"]);
+    expect(ids([], "ascending")).toEqual(["1", "i2", "3", "6"]);
   });
 
   it("call the death of a member no split, and what happens to a new one no failure", () => {
@@ -49,8 +49,8 @@ describe("the rows of events", () => {
   });
 
   it("have its events below it when it is open, in either direction", () => {
-    expect(ids([2], "descending")).toEqual(["6", "i2", "p5", "p4", "p2", "3", "1"]);
-    expect(ids([2], "ascending")).toEqual(["1", "3", "i2", "p2", "p4", "p5", "6"]);
+    expect(ids([2], "descending")).toEqual(["6", "3", "i2", "p5", "p4", "p2", "1"]);
+    expect(ids([2], "ascending")).toEqual(["1", "i2", "p2", "p4", "p5", "3", "6"]);
   });
 
   it("have an incident as long as one of its events passes the filters", () => {

@@ -1,0 +1,253 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_tokens).
+-moduledoc """
+Knows whose a token is: the one of the setting `token`, which is an admin's, and those of the file
+of the setting `tokens_file`.
+
+The file is looked at once a second, so that a token which `bin/sderl tokens` made or revoked counts
+within that time. While it cannot be read, none of its tokens holds. Whoever stays connected
+registers with `watch/1`, and is told when its token has ended.
+""".
+
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+-include_lib("kernel/include/file.hrl").
+
+-export([start_link/1, who/1, watch/1, list/0, add/3, revoke/1, look/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
+-export_type([who/0]).
+
+-doc "Whose a token is. The id of the setting's is `main`.".
+-type who() :: #{
+    id := binary(),
+    name := binary(),
+    role := sderl_web_token:role(),
+    expires := none | integer()
+}.
+
+-define(TABLE, ?MODULE).
+-define(LOOK_MS, 1_000).
+-define(MAIN, #{id => ~"main", name => ~"main", role => admin, expires => none}).
+
+-record(state, {
+    file :: none | file:filename_all(),
+    %% By which a file that was changed is known.
+    stamp = none :: term(),
+    %% Why it cannot be read, said once.
+    problem = none :: none | binary(),
+    watching = #{} :: #{pid() => {Id :: binary(), reference()}}
+}).
+
+-spec start_link(#{token := fun(() -> binary()), tokens_file := none | file:filename_all(),
+                   atom() => term()}) -> gen_server:start_ret().
+start_link(Settings) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE,
+                          maps:with([token, tokens_file], Settings), []).
+
+-doc "Whose a token is; does not ask the process. `unavailable`: that is not known just now.".
+-spec who(binary()) -> {ok, who()} | {error, unknown | expired | revoked | unavailable}.
+who(Text) ->
+    case found(sderl_web_token:id(Text)) of
+        {token, Token} -> proven(Text, Token);
+        {main, Main} -> is_main(Text, Main);
+        unavailable -> {error, unavailable}
+    end.
+
+%% While the process begins anew there is no table, or an empty one.
+found({ok, Id}) ->
+    try ets:lookup(?TABLE, Id) of
+        [{Id, Token}] -> {token, Token};
+        [] -> found(error)
+    catch
+        error:badarg -> unavailable
+    end;
+found(error) ->
+    try ets:lookup(?TABLE, main) of
+        [{main, Main}] -> {main, Main};
+        [] -> unavailable
+    catch
+        error:badarg -> unavailable
+    end.
+
+%% What is compared are hashes, so the time tells nothing, not even the length.
+is_main(Text, Main) ->
+    case crypto:hash_equals(crypto:hash(sha256, Text), crypto:hash(sha256, Main())) of
+        true -> {ok, ?MAIN};
+        false -> {error, unknown}
+    end.
+
+%% Only its owner is told that it has ended.
+proven(Text, Token) ->
+    case sderl_web_token:proves(Text, Token) of
+        true ->
+            case sderl_web_token:state(Token, sderl_mon_clock:wall_ms()) of
+                active -> {ok, maps:with([id, name, role, expires], Token)};
+                Ended -> {error, Ended}
+            end;
+        false -> {error, unknown}
+    end.
+
+-doc """
+The calling process gets `{sderl_web_tokens, expired | revoked}` when the token has ended, within a
+second.
+""".
+-spec watch(who()) -> ok.
+watch(#{id := Id}) -> gen_server:call(?MODULE, {watch, self(), Id}).
+
+-doc "The tokens of the file, as others may see them.".
+-spec list() -> [map()].
+list() ->
+    Now = sderl_mon_clock:wall_ms(),
+    [sderl_web_token:show(Token, Now) || {Id, Token} <- lists:sort(ets:tab2list(?TABLE)),
+                                         is_binary(Id)].
+
+-doc "Makes a token in the file.".
+-spec add(Name :: binary(), sderl_web_token:role(), Expires :: none | integer()) ->
+    {ok, Text :: binary(), map()} | {error, no_file | unicode:chardata()}.
+add(Name, Role, Expires) ->
+    maybe
+        {ok, File} ?= file(),
+        {ok, Text, Token} ?= sderl_web_token_file:add(File, Name, Role, Expires),
+        ok = look(),
+        {ok, Text, sderl_web_token:show(Token, sderl_mon_clock:wall_ms())}
+    end.
+
+-doc "Revokes a token of the file.".
+-spec revoke(Id :: binary()) -> {ok, map()} | {error, no_file | not_found | unicode:chardata()}.
+revoke(Id) ->
+    maybe
+        {ok, File} ?= file(),
+        {ok, Token} ?= sderl_web_token_file:revoke(File, Id),
+        ok = look(),
+        {ok, sderl_web_token:show(Token, sderl_mon_clock:wall_ms())}
+    end.
+
+%% The file is changed by whoever asks: the process must not wait for a lock or a disk.
+file() -> gen_server:call(?MODULE, file).
+
+-doc "Has the file looked at now. Where that is not possible it is looked at a second later.".
+-spec look() -> ok.
+look() ->
+    try
+        gen_server:call(?MODULE, look)
+    catch
+        exit:_ -> ok
+    end.
+
+-doc false.
+-spec init(map()) -> {ok, #state{}} | {stop, {bad_tokens, unicode:chardata()}}.
+init(#{token := Main, tokens_file := File}) ->
+    _ = ets:new(?TABLE, [named_table, {read_concurrency, true}]),
+    case File =:= none orelse sderl_web_token_file:read(File) of
+        {error, Why} -> {stop, {bad_tokens, Why}};
+        _ ->
+            look_later(),
+            State = look(#state{file = File}),
+            %% Before that nobody is told that a token of the file is unknown.
+            true = ets:insert(?TABLE, {main, Main}),
+            {ok, State}
+    end.
+
+look_later() ->
+    _ = erlang:send_after(?LOOK_MS, self(), look),
+    ok.
+
+look(#state{file = none} = State) -> State;
+look(#state{file = File, stamp = Known} = State) ->
+    case stamp(File) of
+        Known -> State;
+        Stamp -> taken(sderl_web_token_file:read(File), Stamp, State)
+    end.
+
+stamp(File) ->
+    case file:read_file_info(File, [raw, {time, posix}]) of
+        {ok, #file_info{inode = Inode, mtime = Changed, ctime = Moved, size = Size, mode = Mode}} ->
+            {Inode, Changed, Moved, Size, Mode};
+        {error, Reason} -> Reason
+    end.
+
+%% What could not be read is read again: it may have been the disk and not the file.
+taken({ok, Tokens}, Stamp, State) ->
+    true = replace(Tokens),
+    State#state{stamp = Stamp, problem = none};
+taken({error, Why}, _, #state{problem = Known} = State) ->
+    true = replace([]),
+    Problem = sderl_web_json:text(Why),
+    _ = Problem =/= Known andalso
+        ?LOG_ERROR("dashboard: tokens: ~ts; until then none of them holds", [Problem],
+                   #{domain => [sderl, web]}),
+    State#state{stamp = none, problem = Problem}.
+
+replace(Tokens) ->
+    Ids = [Id || #{id := Id} <- Tokens],
+    true = ets:insert(?TABLE, [{Id, Token} || #{id := Id} = Token <- Tokens]),
+    _ = [ets:delete(?TABLE, Id) || {Id, _} <- ets:tab2list(?TABLE), is_binary(Id),
+                                   not lists:member(Id, Ids)],
+    true.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+handle_call({watch, Pid, Id}, _From, #state{watching = Watching} = State)
+  when is_pid(Pid), is_binary(Id) ->
+    case Watching of
+        #{Pid := _} -> {reply, ok, State};
+        #{} ->
+            Watch = {Id, monitor(process, Pid)},
+            {reply, ok, tell(State#state{watching = Watching#{Pid => Watch}})}
+    end;
+handle_call(file, _From, #state{file = none} = State) ->
+    {reply, {error, no_file}, State};
+handle_call(file, _From, #state{file = File} = State) ->
+    {reply, {ok, File}, State};
+handle_call(look, _From, State) ->
+    {reply, ok, tell(look(State))};
+handle_call(_, _From, State) ->
+    {reply, {error, unknown_call}, State}.
+
+-doc false.
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_, State) -> {noreply, State}.
+
+-doc false.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info(look, State) ->
+    look_later(),
+    {noreply, tell(look(State))};
+handle_info({'DOWN', _, process, Pid, _}, #state{watching = Watching} = State) ->
+    {noreply, State#state{watching = maps:remove(Pid, Watching)}};
+handle_info(_, State) ->
+    {noreply, State}.
+
+%% One that is not in the file any more was taken out of it.
+tell(#state{watching = Watching} = State) ->
+    Now = sderl_mon_clock:wall_ms(),
+    State#state{watching = maps:filter(fun(Pid, {Id, Monitor}) ->
+        case Id =:= ~"main" orelse ets:lookup(?TABLE, Id) of
+            true -> true;
+            [] -> ended(Pid, Monitor, revoked);
+            [{Id, Token}] ->
+                case sderl_web_token:state(Token, Now) of
+                    active -> true;
+                    Ended -> ended(Pid, Monitor, Ended)
+                end
+        end
+    end, Watching)}.
+
+ended(Pid, Monitor, How) ->
+    true = demonitor(Monitor, [flush]),
+    Pid ! {?MODULE, How},
+    false.
+
+%% Tokens are in calls and in the state, and must not be in a report.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) ->
+    maps:map(
+        fun
+            (Key, _) when Key =:= state; Key =:= message -> '...';
+            (log, _) -> [];
+            (_, Value) -> Value
+        end,
+        Status
+    ).

@@ -1,0 +1,95 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_ops).
+-moduledoc """
+What the service of operations on this machine says of its cluster, asked over its socket: lines of
+JSON, as `docs/operations.md` has them. Nothing is changed there.
+""".
+
+-export([folder/1, answer/1]).
+
+-define(CONNECT_MS, 2_000).
+%% A browser waits for 10 s.
+-define(PATIENCE_MS, 8_000).
+-define(MOST_ANSWER_BYTES, 16_777_216).
+
+-doc "The folder of the service: the one that was named, or where a service is by default.".
+-spec folder(default | file:filename()) -> file:filename_all().
+folder(default) ->
+    State = case os:getenv("XDG_STATE_HOME", "") of
+        [$/ | _] = Given -> Given;
+        _ -> filename:join([os:getenv("HOME", "/"), ".local", "state"])
+    end,
+    filename:join(State, "sderl-ops");
+folder(Named) ->
+    filename:absname(Named).
+
+-doc """
+Its status, its revisions, and, where not all is as the file says, the steps that are left. An error
+is a sentence for a person.
+""".
+-spec answer(Folder :: file:filename_all()) ->
+    {ok, iodata()} | {error, sderl_web_protocol:code(), unicode:chardata()}.
+answer(Folder) ->
+    Deadline = erlang:monotonic_time(millisecond) + ?PATIENCE_MS,
+    maybe
+        {ok, #{~"state" := State} = Status} ?= ask(~"status", Folder, Deadline),
+        {ok, #{~"revisions" := Revisions}} ?= ask(~"history", Folder, Deadline),
+        {ok, #{~"steps" := Steps}} ?= steps(State, Folder, Deadline),
+        {ok, json:encode(#{status => Status, revisions => Revisions, steps => Steps})}
+    else
+        {error, not_running} ->
+            {error, unavailable,
+             ["no service of operations runs in ", Folder, " on the machine of the monitoring: "
+              "`bin/sderl ops apply FILE` starts one, and `bin/sderl mon --ops DIR` names "
+              "another folder"]};
+        {error, Sentence} ->
+            {error, unavailable, Sentence};
+        {ok, _} ->
+            {error, unavailable, "the service of operations is of another version"}
+    end.
+
+steps(~"steady", _, _) -> {ok, #{~"steps" => []}};
+steps(~"destroyed", _, _) -> {ok, #{~"steps" => []}};
+steps(_, Folder, Deadline) -> ask(~"remaining", Folder, Deadline).
+
+ask(Do, Folder, Deadline) ->
+    Path = unicode:characters_to_binary(filename:join(Folder, "socket")),
+    try gen_tcp:connect({local, Path}, 0, [local, binary, {active, false}, {packet, raw}],
+                        ?CONNECT_MS) of
+        {ok, Socket} ->
+            _ = gen_tcp:send(Socket, [json:encode(#{do => Do, who => ~"dashboard"}), $\n]),
+            Answer = last_line(Socket, Deadline, <<>>),
+            ok = gen_tcp:close(Socket),
+            Answer;
+        {error, Why} when Why =:= enoent; Why =:= econnrefused; Why =:= enotdir ->
+            {error, not_running};
+        {error, Why} ->
+            {error, ["the service in ", Folder, " cannot be asked: ", inet:format_error(Why)]}
+    catch
+        %% The path is longer than an address of a socket may be.
+        error:_ -> {error, not_running};
+        exit:_ -> {error, not_running}
+    end.
+
+%% The service closes the connection behind its answer.
+last_line(Socket, Deadline, Received) ->
+    Wait = max(0, Deadline - erlang:monotonic_time(millisecond)),
+    case gen_tcp:recv(Socket, 0, Wait) of
+        {ok, Bytes} when byte_size(Received) + byte_size(Bytes) =< ?MOST_ANSWER_BYTES ->
+            last_line(Socket, Deadline, <<Received/binary, Bytes/binary>>);
+        {ok, _} ->
+            {error, "the answer of the service of operations is too long"};
+        {error, timeout} ->
+            {error, "the service of operations does not answer: its log may tell why"};
+        {error, _} ->
+            decoded(lists:last([<<>> | binary:split(Received, ~"\n", [global, trim])]))
+    end.
+
+decoded(Line) ->
+    try json:decode(Line) of
+        #{~"done" := #{} = Done} -> {ok, Done};
+        #{~"error" := Sentence} when is_binary(Sentence) -> {error, Sentence};
+        _ -> {error, "the service of operations is of another version"}
+    catch
+        error:_ -> {error, "the service of operations ended before it answered"}
+    end.

@@ -1,0 +1,47 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_ops_tests).
+-moduledoc "What is said where no service of operations answers; `sderl_ops_SUITE` has one.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+nobody_test() ->
+    [?assertMatch({error, unavailable, _}, sderl_web_ops:answer(Folder))
+     || Folder <- ["/nonexistent", lists:duplicate(300, $x)]],
+    {error, _, Sentence} = sderl_web_ops:answer("/nonexistent"),
+    ?assertNotEqual(nomatch, string:find(Sentence, "no service of operations runs in "
+                                                   "/nonexistent")).
+
+%% Somebody else listens there.
+strangers_test_() ->
+    {timeout, 120, fun() ->
+        [?assertMatch({Said, {error, unavailable, _}}, {Said, answered(Said)})
+         || Said <- [~"", ~"hello\n", ~B|{"done":3}|, ~B|{"done":{}}|, ~B|{"error":3}|]],
+        ?assertMatch({error, unavailable, ~"no"}, answered(~B|{"error":"no","problems":[]}|))
+    end}.
+
+answered(Said) ->
+    Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
+                           lists:concat(["sderl-web-", os:getpid(), "-",
+                                         erlang:unique_integer([positive])])),
+    Path = filename:join(Folder, "socket"),
+    ok = filelib:ensure_path(Folder),
+    {ok, Listener} = gen_tcp:listen(0, [local, binary, {active, false},
+                                        {ifaddr, {local, list_to_binary(Path)}}]),
+    _ = spawn_link(fun() -> serve(Listener, Said) end),
+    try
+        sderl_web_ops:answer(Folder)
+    after
+        ok = gen_tcp:close(Listener),
+        ok = file:del_dir_r(Folder)
+    end.
+
+serve(Listener, Said) ->
+    case gen_tcp:accept(Listener) of
+        {ok, Socket} ->
+            {ok, _} = gen_tcp:recv(Socket, 0),
+            ok = gen_tcp:send(Socket, Said),
+            ok = gen_tcp:close(Socket),
+            serve(Listener, Said);
+        {error, closed} ->
+            ok
+    end.

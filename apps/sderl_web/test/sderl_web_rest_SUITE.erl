@@ -1,0 +1,644 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_rest_SUITE).
+-moduledoc """
+The HTTP interface of a made-up cluster: each answer is checked against the OpenAPI document
+(`m:sderl_web_rest`), and what is refused is so for the reason that it should be.
+""".
+
+-behaviour(ct_suite).
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-define(MAIN, ~"token-of-the-test").
+-define(MS, 60_000).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [every_operation, roles, bad_parameters, pages, conditional, idempotency, gone, lost, tokens,
+     token_file, sockets, socket_gone, audit, bodies, slow_clients, limits, guide].
+
+init_per_suite(Config) ->
+    Dir = proplists:get_value(priv_dir, Config),
+    Rules = filename:join(Dir, "rules.json"),
+    ok = file:write_file(Rules, ~"""
+        {"rules": [{"alarm": "busy", "metric": "procs", "minor": 1, "for_s": 0,
+                    "nodes": ["node00*"], "cause": "So many.", "remedy": "None."}]}
+        """),
+    File = filename:join(Dir, "tokens"),
+    Tokens = #{Role => begin
+        {ok, Text, _} = sderl_web_token_file:add(File, atom_to_binary(Role), Role, none),
+        Text
+    end || Role <- sderl_web_token:roles()},
+    [{rules, Rules}, {file, File}, {tokens, Tokens} | Config].
+
+end_per_suite(_) -> ok.
+
+init_per_testcase(Case, Config) ->
+    Rate = case Case of limits -> {0.2, 3}; _ -> {100_000, 100_000} end,
+    Slow = [sderl_web_slow_resource || lists:member(Case, [gone, lost])],
+    Me = self(),
+    _ = [application:load(App) || App <- [sderl_mon, sderl_alarms, sderl_web]],
+    ok = application:set_env([
+        {sderl_alarms, [{rules_file, proplists:get_value(rules, Config)}]},
+        {sderl_web, [{port, 0}, {token, ?MAIN}, {source, synthetic}, {writable, true},
+                     {tokens_file, proplists:get_value(file, Config)}, {rate, Rate},
+                     {strangers_rate, Rate}, {resources, Slow},
+                     {audit, fun(Entry) -> Me ! {audit, Entry} end},
+                     {synthetic, #{nodes => 20, groups => 2, edges => 40, interval_ms => 200,
+                                   changes => false}}]}
+    ]),
+    {ok, _} = application:ensure_all_started(sderl_web),
+    {ok, #{port := Port}} = sderl_web:address(),
+    ok = sderl_fleet:await(fun() ->
+        is_map(maps:get(frame, sderl_web_feed:current())) andalso
+            length(sderl_alarms:list(#{alarm => ~"busy"})) >= 5
+    end, ?MS),
+    Document = case Case of limits -> #{}; _ -> sderl_web_rest:document(Port) end,
+    [{server, #{port => Port, document => Document}} | Config].
+
+end_per_testcase(_, _) ->
+    _ = [application:stop(App) || App <- [sderl_web, sderl_alarms, sderl_mon, cowboy, ranch]],
+    _ = sderl_mon_synthetic:stop(),
+    _ = [application:unset_env(App, Key) || App <- [sderl_web, sderl_alarms],
+                                            {Key, _} <- application:get_all_env(App)],
+    ok.
+
+server(Config) -> proplists:get_value(server, Config).
+token(Role, Config) -> map_get(Role, proplists:get_value(tokens, Config)).
+get(Path, Config) -> sderl_web_rest:get(Path, ?MAIN, server(Config)).
+post(Path, Object, Config) -> sderl_web_rest:post(Path, Object, ?MAIN, server(Config)).
+ask(Method, Path, Options, Config) -> sderl_web_rest:ask(Method, Path, Options, server(Config)).
+
+an_alarm() ->
+    [#{id := Id} | _] = sderl_alarms:list(#{alarm => ~"busy", state => raised}),
+    uri_string:quote(Id).
+
+%% ---------------------------------------------------------------- cases
+
+%% What each operation of the document answers has the shape that the document says.
+every_operation(Config) ->
+    #{document := Document} = server(Config),
+    ?assertMatch(#{~"openapi" := ~"3.1.0"}, Document),
+    Get = fun(Path) ->
+        {200, _, Answer} = get(Path, Config),
+        Answer
+    end,
+    #{~"status" := ~"ok"} = Get("/health"),
+    #{~"paths" := #{}} = Get("/openapi.json"),
+    #{~"problems" := Kinds} = Get("/problems"),
+    [Get(binary:part(Type, 7, byte_size(Type) - 7)) || #{~"type" := Type} <- Kinds],
+    #{~"role" := ~"admin"} = Get("/session"),
+    #{~"now" := _} = Get("/state"),
+    #{~"nodes" := [#{~"name" := Node} | _]} = Get("/nodes"),
+    #{~"numbers" := #{~"procs" := _}} = Get(["/nodes/", uri_string:quote(Node)]),
+    #{~"columns" := #{~"mem" := _}} =
+        Get(["/nodes/", uri_string:quote(Node), "/series?metrics=mem,util&points=5&from=0&to=",
+             integer_to_list(erlang:system_time(millisecond))]),
+    #{~"groups" := [#{~"name" := Group} | _]} = Get("/groups"),
+    #{~"numbers" := #{}} = Get(["/groups/", uri_string:quote(Group)]),
+    #{~"names" := [_ | _]} = Get(["/groups/", uri_string:quote(Group), "/names?limit=2"]),
+    _ = Get("/findings"),
+    _ = Get("/events"),
+    [#{~"rows" := _} = Get(["/traffic?by=", By])
+     || By <- ["link", "edge", "gateway", "group", "routed"]],
+    [Get(["/export?what=", What, "&format=", Format])
+     || What <- ["nodes", "events"], Format <- ["json", "csv"]],
+    _ = Get("/log"),
+    #{~"metrics" := [#{~"name" := _, ~"unit" := _} | _]} = Get("/metrics"),
+    #{~"pages" := []} = Get("/fronts"),
+    %% No service of operations has anything to do with a made-up cluster.
+    {_, _, _} = get("/operations", Config),
+    #{~"alarms" := [_ | _]} = Get("/alarms"),
+    Alarm = ["/alarms/", an_alarm()],
+    _ = Get(Alarm),
+    {200, _, #{~"state" := ~"acknowledged", ~"acknowledged" := #{~"by" := ~"main"}}} =
+        post([Alarm, "/acknowledge"], #{}, Config),
+    {200, _, #{~"state" := ~"raised"}} = post([Alarm, "/reopen"], #{}, Config),
+    {201, #{~"location" := <<"/api/v1", Back/binary>>}, #{~"comments" := [_]}} =
+        post([Alarm, "/comments"], #{text => ~"seen"}, Config),
+    #{~"comments" := [_]} = Get(Back),
+    {201, #{~"location" := <<"/api/v1", Silence/binary>>}, _} =
+        post("/silences", #{node => ~"web*", for_s => 60}, Config),
+    #{~"silences" := [_]} = Get("/silences"),
+    {204, _, _} = ask("DELETE", Silence, #{token => ?MAIN}, Config),
+    #{~"rules" := [_ | _]} = Get("/rules"),
+    {204, _, _} = post("/rules/reload", #{}, Config),
+    {201, #{~"location" := <<"/api/v1", Token/binary>>}, _} =
+        post("/tokens", #{name => ~"new", role => ~"viewer", for_s => 60}, Config),
+    #{~"actions" := [_ | _], ~"role" := ~"admin"} = Get("/actions"),
+    {404, _, _} = post("/actions", #{action => ~"fly", on => #{node => Node}}, Config),
+    #{~"requests" := _} = Get("/requests"),
+    {404, _, _} = get("/requests/x", Config),
+    {404, _, _} = post("/requests/x/stop", #{}, Config),
+    #{~"entries" := [#{~"what" := ~"request.stop", ~"result" := ~"refused"},
+                     #{~"what" := ~"action.fly"} | _]} = Get("/audit?limit=5"),
+    #{~"tokens" := [_, _, _, _]} = Get("/tokens"),
+    {204, _, _} = ask("DELETE", Token, #{token => ?MAIN}, Config),
+    ?assertEqual([], [Id || {Id, _, _, _} <- sderl_web_rest:operations(Document)]
+                     -- sderl_web_rest:answered()).
+
+%% A path of the document with something in its named parts.
+path(Template) -> re:replace(Template, "\\{[a-z]+\\}", "x", [global, {return, binary}]).
+
+%% Who may do what is what the document says.
+roles(Config) ->
+    #{document := Document} = server(Config),
+    Roles = #{nobody => 0, viewer => 1, operator => 2, admin => 3},
+    lists:foreach(fun({_, Method, Template, #{~"x-role" := Needed}}) ->
+        lists:foreach(fun(Role) ->
+            Token = case Role of nobody -> none; _ -> token(Role, Config) end,
+            {Status, Headers, _} = ask(binary_to_list(Method), path(Template),
+                                       #{token => Token}, Config),
+            Allowed = map_get(Role, Roles) >= map_get(binary_to_existing_atom(Needed), Roles),
+            Of = {Template, Role, Status},
+            case {Allowed, Role} of
+                {true, _} -> ?assert(Status =/= 401 andalso Status =/= 403, Of);
+                {false, nobody} ->
+                    ?assertEqual({Template, 401}, {Template, Status}),
+                    ?assertMatch(#{~"www-authenticate" := ~"Bearer realm=\"sderl\""}, Headers);
+                {false, _} ->
+                    ?assertEqual({Template, 403}, {Template, Status}),
+                    #{~"www-authenticate" := Challenge} = Headers,
+                    ?assertMatch({_, _}, binary:match(Challenge, [
+                        <<"error=\"insufficient_scope\", scope=\"", Needed/binary, "\"">>
+                    ]))
+            end
+        end, maps:keys(Roles))
+    end, [Of || {Id, _, _, _} = Of <- sderl_web_rest:operations(Document), Id =/= ~"export"]),
+    {401, #{~"www-authenticate" := Wrong}, _} =
+        sderl_web_rest:get("/nodes", ~"sderl_00000000_00000000000000000000000000000000",
+                           server(Config)),
+    ?assertMatch({_, _}, binary:match(Wrong, ~"error=\"invalid_token\"")).
+
+%% Each parameter of the document with something that it is not, and one that there is not.
+bad_parameters(Config) ->
+    #{document := Document} = server(Config),
+    lists:foreach(fun({_, Method, Template, #{~"parameters" := Parameters}}) ->
+        Refused = fun(Name, Value) ->
+            %% What is needed besides is right.
+            Others = [{Other, good(Schema)}
+                      || #{~"name" := Other, ~"required" := true, ~"in" := ~"query",
+                           ~"schema" := Schema} <- Parameters, Other =/= Name],
+            Query = uri_string:compose_query([{Name, Value} | Others]),
+            {Status, _, Answer} = ask(binary_to_list(Method), [path(Template), $?, Query],
+                                      #{token => ?MAIN}, Config),
+            #{~"detail" := Detail} = Answer,
+            ?assertMatch({Template, 400, {0, _}},
+                         {Template, Status, binary:match(Detail, Name)})
+        end,
+        [Refused(Name, bad(Schema)) || #{~"in" := ~"query", ~"name" := Name, ~"schema" := Schema}
+                                           <- Parameters],
+        {400, _, #{~"detail" := Why}} = ask(binary_to_list(Method), [path(Template), "?nosuch=1"],
+                                            #{token => ?MAIN}, Config),
+        ?assertMatch(<<"there is no field \"nosuch\"", _/binary>>, Why)
+    end, sderl_web_rest:operations(Document)),
+    [{400, _, _} = get(["/nodes?", Query], Config)
+     || Query <- ["limit=%zz", "limit=1e3", "cursor=x", "cursor=WyJldmVudHMiLDVd", "%ff=1",
+                  "group=%ff", "cursor=%c3%28"]],
+    [{400, _, _} = get(["/log?text=", Text], Config) || Text <- ["%ff", "%ed%a0%80"]],
+    [{404, _, _} = get(Path, Config)
+     || Path <- ["/nodes/no", "/groups/no", "/alarms/no", "/problems/no", "/no", "",
+                 "/nodes/a/b/c"]],
+    [{404, _, #{~"detail" := <<"there is no node", _/binary>>}} = get(["/nodes/", Name], Config)
+     || Name <- ["%ff", "%c3%28"]],
+    [{400, _, #{~"type" := ~"/api/v1/problems/bad-request"}} = get(["/nodes/", Name], Config)
+     || Name <- ["%zz", <<255>>]],
+    {404, _, _} = ask("DELETE", "/tokens/00000000", #{token => ?MAIN}, Config).
+
+good(#{~"type" := ~"integer", ~"minimum" := Least}) -> integer_to_binary(Least);
+good(#{~"enum" := [Word | _]}) -> Word.
+
+bad(#{~"type" := ~"integer"}) -> ~"x";
+bad(#{~"type" := ~"array"}) -> binary:copy(~"x", 300);
+bad(#{~"enum" := _}) -> ~"none of them";
+bad(#{~"maxLength" := Most}) -> binary:copy(~"x", Most + 1).
+
+%% All pages together are the whole, in order, whatever their size.
+pages(Config) ->
+    Walk = fun Walk(Path, Key) ->
+        {200, Headers, #{Key := Some, ~"next" := Next}} = get(Path, Config),
+        case Headers of
+            #{~"link" := <<"</api/v1", Link/binary>>} ->
+                [Following, _] = binary:split(Link, ~">; rel=\"next\""),
+                ?assertMatch({_, _}, binary:match(Following, Next)),
+                Some ++ Walk(Following, Key);
+            #{} ->
+                ?assertEqual(null, Next),
+                Some
+        end
+    end,
+    lists:foreach(fun({Path, Key, Of}) ->
+        All = [map_get(Of, One) || One <- Walk([Path, "limit=500"], Key)],
+        ?assert(length(All) >= 2),
+        [?assertEqual(All, [map_get(Of, One) || One <- Walk([Path, "limit=", Limit], Key)])
+         || Limit <- ["1", "3", "7"]]
+    end, [{"/nodes?", ~"nodes", ~"name"}, {"/groups?", ~"groups", ~"name"},
+          {"/alarms?alarm=busy&", ~"alarms", ~"id"}]),
+    {200, _, #{~"nodes" := Up}} = get("/nodes?status=up&group=group01&limit=500", Config),
+    ?assert(lists:all(fun(#{~"status" := Is, ~"groups" := In}) ->
+        Is =:= ~"up" andalso lists:member(~"group01", In)
+    end, Up)).
+
+%% What is known is not sent again, and what has changed is not overwritten.
+conditional(Config) ->
+    {200, #{~"etag" := Tag}, _} = get("/problems", Config),
+    With = fun(Header, Value) -> #{token => ?MAIN, headers => [{Header, Value}]} end,
+    [{304, #{~"etag" := Tag}, ~""} = ask("GET", "/problems", With("If-None-Match", Value), Config)
+     || Value <- [Tag, ["\"x\", ", Tag], ["W/", Tag], "*"]],
+    {200, _, _} = ask("GET", "/problems", With("If-None-Match", "\"x\""), Config),
+    [{400, _, #{~"detail" := <<"the header ", _/binary>>}} =
+         ask(Method, Path, With(Header, <<"\"", 255, "\", \"", 16#c3, 16#28, "\"">>), Config)
+     || Header <- ["If-Match", "If-None-Match"],
+        {Method, Path} <- [{"GET", "/problems"}, {"GET", "/session"}, {"DELETE", "/tokens/x"}]],
+    Alarm = ["/alarms/", an_alarm()],
+    {200, #{~"etag" := Read}, _} = get(Alarm, Config),
+    Say = fun(Path, If, Object) ->
+        ask("POST", [Alarm, Path], (With("If-Match", If))#{body => Object}, Config)
+    end,
+    {200, #{~"etag" := Seen}, _} = Say("/acknowledge", Read, #{text => ~"mine"}),
+    %% Somebody else read it before that.
+    {412, _, _} = Say("/acknowledge", Read, #{text => ~"no, mine"}),
+    {412, _, _} = Say("/comments", Read, #{text => ~"it is open"}),
+    {200, #{~"etag" := Seen}, #{~"acknowledged" := #{~"text" := ~"mine"}, ~"comments" := []}} =
+        get(Alarm, Config),
+    {200, _, _} = Say("/reopen", Seen, #{}),
+    {201, _, _} = Say("/comments", "*", #{text => ~"whatever"}).
+
+%% What comes again with its key is done once.
+idempotency(Config) ->
+    Create = fun(Key, Token, Object) ->
+        ask("POST", "/silences", #{token => Token, body => Object,
+                                   headers => [{"Idempotency-Key", Key}]}, Config)
+    end,
+    One = #{node => ~"web*", for_s => 60},
+    {201, First, #{~"id" := Id} = Silence} = Create("a", ?MAIN, One),
+    ?assertNot(is_map_key(~"idempotency-replayed", First)),
+    {201, #{~"idempotency-replayed" := ~"true", ~"location" := _}, Silence} =
+        Create("a", ?MAIN, One),
+    {422, _, _} = Create("a", ?MAIN, One#{for_s := 61}),
+    {200, _, #{~"silences" := [#{~"id" := Id}]}} = get("/silences", Config),
+    %% Keys are their token's own, and are no characters of other kinds.
+    {201, _, #{~"id" := Other}} = Create("a", token(operator, Config), One),
+    ?assertNotEqual(Id, Other),
+    [{400, _, _} = Create(Key, ?MAIN, One) || Key <- ["", "a b", lists:duplicate(129, $k)]],
+    %% What was refused is refused again, and a request that never came is done.
+    {400, _, Why} = Create("b", ?MAIN, #{for_s => 60}),
+    {400, #{~"idempotency-replayed" := ~"true"}, Why} = Create("b", ?MAIN, #{for_s => 60}),
+    ok = supervisor:terminate_child(sderl_alarms_sup, sderl_alarms_server),
+    {503, _, _} = Create("c", ?MAIN, One),
+    {ok, _} = supervisor:restart_child(sderl_alarms_sup, sderl_alarms_server),
+    {201, _, _} = Create("c", ?MAIN, One).
+
+slow(Config) ->
+    ask("POST", "/slow", #{token => ?MAIN, headers => [{"Idempotency-Key", "slow"}]}, Config).
+
+received() ->
+    receive Message -> Message after ?MS -> nothing end.
+
+%% A client that goes away leaves what it began: it is done, told, and answered when it asks again.
+gone(Config) ->
+    true = register(sderl_web_slow_resource, self()),
+    #{port := Port} = server(Config),
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], ?MS),
+    ok = gen_tcp:send(Socket, ["POST /api/v1/slow HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                               "Authorization: Bearer ", ?MAIN, "\r\nIdempotency-Key: slow\r\n"
+                               "Content-Length: 0\r\n\r\n"]),
+    {begun, Worker} = received(),
+    ok = gen_tcp:close(Socket),
+    ok = sderl_fleet:await(fun() -> ranch:procs(sderl_web_listener, connections) =:= [] end, ?MS),
+    {409, _, #{~"detail" := <<"the same request is still being answered", _/binary>>}} =
+        slow(Config),
+    ?assertMatch({audit, #{what := ~"rest.slow", result := refused}}, received()),
+    Worker ! go,
+    ?assertMatch({audit, #{what := ~"rest.slow", result := ok}}, received()),
+    {201, #{~"idempotency-replayed" := ~"true"}, #{~"done" := true}} = slow(Config).
+
+%% What ends halfway is told as that, and is not done twice.
+lost(Config) ->
+    true = register(sderl_web_slow_resource, self()),
+    Me = self(),
+    _ = spawn_link(fun() -> Me ! {answer, slow(Config)} end),
+    {begun, Worker} = received(),
+    true = exit(Worker, kill),
+    Told = [received(), received()],
+    ?assertMatch([{answer, {504, _, #{~"type" := ~"/api/v1/problems/late"}}},
+                  {audit, #{what := ~"rest.slow", result := failed, detail := _}}],
+                 lists:sort(Told)),
+    {504, #{~"idempotency-replayed" := ~"true"}, _} = slow(Config).
+
+%% Over HTTP: made, used, revoked; an open socket is closed with the reason.
+tokens(Config) ->
+    #{port := Port} = server(Config),
+    Make = fun(Object) ->
+        {201, _, #{~"token" := Token, ~"about" := #{~"id" := Id}}} =
+            post("/tokens", Object, Config),
+        {Token, Id}
+    end,
+    Closed = fun(Socket) ->
+        {_, How} = sderl_web_client:until_close(Socket, ?MS),
+        ok = sderl_web_client:close(Socket),
+        How
+    end,
+    {Token, Id} = Make(#{name => ~"ann", role => ~"viewer"}),
+    {409, _, #{~"detail" := Twice}} =
+        post("/tokens", #{name => ~"ann", role => ~"admin"}, Config),
+    ?assertMatch({_, _}, binary:match(Twice, Id)),
+    {200, _, #{~"name" := ~"ann", ~"role" := ~"viewer", ~"id" := Id}} =
+        sderl_web_rest:get("/session", Token, server(Config)),
+    {ok, Socket} = sderl_web_client:open(Port, Token),
+    {204, _, _} = ask("DELETE", ["/tokens/", Id], #{token => ?MAIN}, Config),
+    ?assertEqual({close, 4002}, Closed(Socket)),
+    {401, #{~"www-authenticate" := Challenge}, _} =
+        sderl_web_rest:get("/session", Token, server(Config)),
+    ?assertMatch({_, _}, binary:match(Challenge, ~"revoked")),
+    {refused, 401} = sderl_web_client:open(Port, Token),
+    %% On a busy machine one that is short may have ended before it is used.
+    Until = fun Until(Seconds) ->
+        {Short, _} = Make(#{name => <<"bob", (integer_to_binary(Seconds))/binary>>,
+                            role => ~"admin", for_s => Seconds}),
+        case sderl_web_client:open(Port, Short) of
+            {ok, Open} -> {Short, Open};
+            {refused, 401} -> Until(2 * Seconds)
+        end
+    end,
+    {Short, Open} = Until(2),
+    ?assertEqual({close, 4001}, Closed(Open)),
+    {401, #{~"www-authenticate" := Expired}, _} =
+        sderl_web_rest:get("/session", Short, server(Config)),
+    ?assertMatch({_, _}, binary:match(Expired, ~"expired")),
+    %% No secret is in the list, and the name is free again.
+    {200, _, #{~"tokens" := All}} = get("/tokens", Config),
+    ?assertEqual(nomatch, binary:match(iolist_to_binary(json:encode(All)),
+                                       binary:part(Token, 15, 32))),
+    {_, _} = Make(#{name => ~"ann", role => ~"operator"}).
+
+%% What another program does to the file counts here.
+token_file(Config) ->
+    File = proplists:get_value(file, Config),
+    Viewer = token(viewer, Config),
+    Status = fun(Token) ->
+        {Status, _, _} = sderl_web_rest:get("/session", Token, server(Config)),
+        Status
+    end,
+    Await = fun(Wanted, Token) ->
+        ok = sderl_fleet:await(fun() -> Status(Token) =:= Wanted end, ?MS)
+    end,
+    {ok, New, #{id := Id}} = sderl_web_token_file:add(File, ~"carol", viewer, none),
+    Await(200, New),
+    {ok, _} = sderl_web_token_file:revoke(File, Id),
+    Await(401, New),
+    %% Not while others may read it, or while it is damaged.
+    ok = file:change_mode(File, 8#644),
+    Await(401, Viewer),
+    ok = file:change_mode(File, 8#600),
+    Await(200, Viewer),
+    {ok, Kept} = file:read_file(File),
+    ok = file:write_file(File, ~"{"),
+    Await(401, Viewer),
+    ok = file:write_file(File, Kept),
+    Await(200, Viewer),
+    ?assertEqual(200, Status(?MAIN)).
+
+%% A socket has the role of its token.
+sockets(Config) ->
+    #{port := Port} = server(Config),
+    [#{id := Id} | _] = sderl_alarms:list(#{alarm => ~"busy"}),
+    Code = fun(Socket, Request) ->
+        case sderl_web_client:ask(Socket, Request) of
+            #{~"ok" := true} -> ok;
+            #{~"error" := #{~"code" := Code}} -> Code
+        end
+    end,
+    lists:foreach(fun({Role, Writable, Acknowledges, Reloads}) ->
+        {ok, Socket} = sderl_web_client:open(Port, token(Role, Config)),
+        Name = atom_to_binary(Role),
+        ?assertMatch({text, #{~"type" := ~"session", ~"role" := Name, ~"writable" := Writable}},
+                     sderl_web_client:next(Socket, ?MS)),
+        ?assertEqual(ok, Code(Socket, #{op => alarms})),
+        ?assertEqual(Acknowledges,
+                     Code(Socket, #{op => acknowledge, id => Id, by => ~"ann"})),
+        ?assertEqual(Reloads, Code(Socket, #{op => reload_rules})),
+        sderl_web_client:close(Socket)
+    end, [{viewer, false, ~"forbidden", ~"forbidden"}, {operator, true, ok, ~"forbidden"},
+          {admin, true, ok, ok}]),
+    %% Its server begins anew: so does the socket.
+    {ok, Socket} = sderl_web_client:open(Port, token(viewer, Config)),
+    exit(whereis(sderl_web_tokens), kill),
+    {_, {close, 1012}} = sderl_web_client:until_close(Socket, ?MS),
+    sderl_web_client:close(Socket).
+
+%% The same over a socket that closes.
+socket_gone(Config) ->
+    {ok, Socket} = sderl_web_client:open(maps:get(port, server(Config)), token(operator, Config)),
+    [#{id := Id} | _] = sderl_alarms:list(#{alarm => ~"busy"}),
+    ok = sys:suspend(sderl_alarms_server),
+    ok = sderl_web_client:text(Socket, json:encode(#{op => comment, id => Id, by => ~"o",
+                                                     text => ~"x"})),
+    Asked = fun() ->
+        {messages, Messages} = process_info(whereis(sderl_alarms_server), messages),
+        lists:any(fun
+            ({'$gen_call', _, {act, #{do := comment}}}) -> true;
+            (_) -> false
+        end, Messages)
+    end,
+    ok = sderl_fleet:await(Asked, ?MS),
+    ok = sderl_web_client:close(Socket),
+    ok = sderl_fleet:await(fun() -> ranch:procs(sderl_web_listener, connections) =:= [] end, ?MS),
+    ok = sys:resume(sderl_alarms_server),
+    {audit, #{what := ~"socket.comment", args := #{id := Id}, result := Result}} = received(),
+    %% On a machine that is busy it did not answer in time.
+    ?assert(lists:member(Result, [ok, failed])).
+
+%% What was to change something is told, done or not; what only looks is not.
+audit(Config) ->
+    Operator = token(operator, Config),
+    Told = fun() ->
+        receive {audit, Entry} -> maps:remove(ms, Entry) after ?MS -> none end
+    end,
+    {200, _, _} = get("/alarms", Config),
+    {201, _, _} = sderl_web_rest:post("/silences", #{node => ~"web*", for_s => 60}, Operator,
+                                      server(Config)),
+    ?assertMatch(#{what := ~"rest.silence", result := ok,
+                   who := #{kind := token, name := ~"operator", token := <<_:8/binary>>,
+                            role := ~"operator",
+                            from := <<"127.0.0.1:", _/binary>>},
+                   args := #{node := ~"web*", for_s := 60}}, Told()),
+    {403, _, _} = sderl_web_rest:post("/rules/reload", #{}, Operator, server(Config)),
+    ?assertMatch(#{what := ~"rest.reload_rules", result := refused, detail := _}, Told()),
+    {400, _, _} = sderl_web_rest:post("/silences", #{for_s => 0}, Operator, server(Config)),
+    ?assertMatch(#{what := ~"rest.silence", result := refused}, Told()),
+    %% A name that is said proves nothing: the token's id stands beside it.
+    {204, _, _} = ask("POST", "/rules/reload", #{token => ?MAIN, body => #{},
+                                                 headers => [{"X-Sderl-Name", "ann"}]}, Config),
+    ?assertMatch(#{what := ~"rest.reload_rules",
+                   who := #{name := ~"ann", token := ~"main", role := ~"admin"}}, Told()),
+    {ok, Socket} = sderl_web_client:open(maps:get(port, server(Config)), Operator),
+    #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => alarms}),
+    #{~"ok" := false} = sderl_web_client:ask(Socket, #{op => reload_rules}),
+    ?assertMatch(#{what := ~"socket.reload_rules", result := refused}, Told()),
+    [#{id := Id} | _] = sderl_alarms:list(#{alarm => ~"busy"}),
+    #{~"ok" := true} =
+        sderl_web_client:ask(Socket, #{op => comment, id => Id, by => ~"o", text => ~"x"}),
+    ?assertMatch(#{what := ~"socket.comment", result := ok, args := #{id := Id}}, Told()),
+    ok = sderl_web_client:close(Socket).
+
+%% What is too large is refused before it is read; what is no JSON object, whatever it is.
+bodies(Config) ->
+    #{port := Port} = server(Config),
+    Head = fun(Headers) ->
+        ["POST /api/v1/silences HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ", ?MAIN,
+         "\r\nContent-Type: application/json\r\n", Headers, "\r\n"]
+    end,
+    %% None of the ten megabytes is sent.
+    <<"HTTP/1.1 413 ", _/binary>> =
+        sderl_web_client:raw(Port, Head("Content-Length: 10485760\r\n"), ?MS),
+    Chunk = ["10000\r\n", binary:copy(~" ", 65_536), "\r\n"],
+    <<"HTTP/1.1 413 ", _/binary>> =
+        sderl_web_client:raw(Port, [Head("Transfer-Encoding: chunked\r\n"), Chunk], ?MS),
+    Refused = fun(Status, Text) ->
+        ?assertMatch({Status, _, #{~"status" := Status}},
+                     ask("POST", "/silences", #{token => ?MAIN, body => {text, Text}}, Config))
+    end,
+    [Refused(400, Text) || Text <- [
+        ~"", ~"{", ~"[]", ~"null", ~"{}{}", <<"{\"node\":\"", 255, "\"}">>,
+        [lists:duplicate(8_000, $[), lists:duplicate(8_000, $])],
+        ["{\"node\":", lists:duplicate(40, "{\"a\":"), "1", lists:duplicate(40, $}), "}"],
+        ["{\"for_s\":", lists:duplicate(10_000, $9), "}"], ~"{\"more\":1}"
+    ]],
+    {400, _, #{~"detail" := Deep}} =
+        ask("POST", "/silences", #{token => ?MAIN, body => {text, [lists:duplicate(40, "[")]}},
+            Config),
+    ?assertMatch({_, _}, binary:match(Deep, ~"nested deeper than 32")),
+    Refused(413, binary:copy(~" ", 16_385)),
+    {415, _, _} = ask("POST", "/silences", #{token => ?MAIN}, Config),
+    {201, _, _} = post("/silences", #{node => ~"web*", for_s => 60}, Config).
+
+%% Who sends a head or a body a byte at a time is cut, and waits for nobody else.
+slow_clients(Config) ->
+    #{port := Port} = server(Config),
+    Begin = fun(Bytes) ->
+        {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], ?MS),
+        ok = gen_tcp:send(Socket, Bytes),
+        Socket
+    end,
+    Host = ["Host: 127.0.0.1\r\nAuthorization: Bearer ", ?MAIN, "\r\n"],
+    Head = Begin(["GET /api/v1/nodes HTTP/1.1\r\n", Host, "X: "]),
+    Body = Begin(["POST /api/v1/silences HTTP/1.1\r\n", Host,
+                  "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"]),
+    {200, _, _} = get("/nodes", Config),
+    ?assertMatch(<<"HTTP/1.1 408 ", _/binary>>, drip(Body, ~" ")),
+    ?assertMatch(<<"HTTP/1.1 408 ", _/binary>>, drip(Head, ~"x")).
+
+%% A byte each quarter of a second, until the server answers.
+drip(Socket, Byte) ->
+    case gen_tcp:recv(Socket, 0, 250) of
+        {ok, Answer} ->
+            ok = gen_tcp:close(Socket),
+            Answer;
+        {error, timeout} ->
+            _ = gen_tcp:send(Socket, Byte),
+            drip(Socket, Byte);
+        {error, Why} -> Why
+    end.
+
+%% Each token for itself, and strangers for their address.
+limits(Config) ->
+    #{port := Port} = server(Config),
+    Ask = fun(Path, Token) ->
+        {Status, Headers, Body} = sderl_web_client:http(Port, Path, #{
+            headers => [{"Authorization", ["Bearer ", Token]}]
+        }),
+        {Status, Headers, Body}
+    end,
+    Until = fun Until(Path, Token) ->
+        case Ask(Path, Token) of
+            {429, Headers, Body} -> {Headers, json:decode(Body)};
+            {_, _, _} -> Until(Path, Token)
+        end
+    end,
+    lists:foreach(fun({Path, Token}) ->
+        {#{~"retry-after" := After}, #{~"type" := ~"/api/v1/problems/too-many-requests"}} =
+            Until(Path, Token),
+        ?assert(binary_to_integer(After) >= 1)
+    end, [{"/api/v1/session", token(viewer, Config)}, {"/api/v1/session", ~"wrong-token"},
+          {"/metrics", token(operator, Config)}]),
+    %% Nobody uses up the rate of another.
+    {200, _, _} = Ask("/api/v1/session", token(admin, Config)),
+    {refused, 429} = refused(Port, ~"wrong-token"),
+    ok = sderl_fleet:await(fun() ->
+        element(1, Ask("/api/v1/session", token(viewer, Config))) =:= 200
+    end, ?MS).
+
+%% It has to be refused for its rate soon.
+refused(Port, Token) ->
+    case sderl_web_client:open(Port, Token) of
+        {refused, 401} -> refused(Port, Token);
+        Other -> Other
+    end.
+
+%% ---------------------------------------------------------------- the guide
+
+%% The sessions of docs/rest.md, in one shell, with what they show. "..." is any text, and in an
+%% object any other members.
+guide(Config) ->
+    File = filename:join([code:lib_dir(sderl_web), "../../../..", "docs", "rest.md"]),
+    case {file:read_file(File), os:find_executable("curl")} of
+        {{ok, Page}, Curl} when Curl =/= false ->
+            {match, Blocks} = re:run(Page, "```console\n(.*?)```",
+                                     [global, dotall, {capture, all_but_first, binary}]),
+            Steps = lists:append([steps(Block) || [Block] <- Blocks]),
+            Said = session([Command || {Command, _} <- Steps], Config),
+            ?assertEqual(length(Steps), length(Said)),
+            [?assertEqual({Command, Expected, ok}, {Command, Got, compared(Expected, Got)})
+             || {{Command, Expected}, Got} <- lists:zip(Steps, Said),
+                compared(Expected, Got) =/= ok];
+        _ -> {skip, "there is no curl, or the documents are not in this tree"}
+    end.
+
+steps(Block) ->
+    [begin
+         [Command | Shown] = binary:split(Step, ~"\n", [global]),
+         {Command, [Line || Line <- Shown, Line =/= ~""]}
+     end || Step <- binary:split(<<"\n", Block/binary>>, ~"\n$ ", [global]), Step =/= ~""].
+
+session(Commands, Config) ->
+    #{port := Port} = server(Config),
+    Mark = "-- next --",
+    Script = [["URL=http://127.0.0.1:", integer_to_list(Port), "/api/v1\nTOKEN=",
+               token(operator, Config), "\n"],
+              [[Command, "\necho\necho '", Mark, "'\n"] || Command <- Commands]],
+    Shell = open_port({spawn_executable, os:find_executable("bash")},
+                      [{args, ["-c", unicode:characters_to_binary(Script)]}, exit_status, binary]),
+    Parts = binary:split(output(Shell, ~""), list_to_binary(Mark), [global]),
+    [[Line || Line <- binary:split(Part, ~"\n", [global]), Line =/= ~""]
+     || Part <- lists:droplast(Parts)].
+
+output(Shell, Said) ->
+    receive
+        {Shell, {data, Text}} -> output(Shell, <<Said/binary, Text/binary>>);
+        {Shell, {exit_status, 0}} -> Said
+    end.
+
+compared(Expected, Got) when length(Expected) =/= length(Got) -> {lines, Got};
+compared(Expected, Got) ->
+    case [Pair || {Wanted, Is} = Pair <- lists:zip(Expected, Got), not is_as(Wanted, Is)] of
+        [] -> ok;
+        [Pair | _] -> Pair
+    end.
+
+is_as(<<"{", _/binary>> = Wanted, Is) -> is_same(json:decode(Wanted), json:decode(Is));
+is_as(Wanted, Is) ->
+    Parts = [["\\Q", Part, "\\E"] || Part <- binary:split(Wanted, ~"...", [global])],
+    match =:= re:run(Is, ["\\A", lists:join(".*", Parts), "\\z"], [{capture, none}]).
+
+is_same(~"...", _) -> true;
+is_same(#{} = Wanted, #{} = Is) ->
+    Named = maps:remove(~"...", Wanted),
+    (is_map_key(~"...", Wanted) orelse map_size(Named) =:= map_size(Is)) andalso
+        lists:all(fun({Key, Of}) -> is_map_key(Key, Is) andalso is_same(Of, map_get(Key, Is)) end,
+                  maps:to_list(Named));
+is_same([Wanted | More], [Is | Rest]) -> is_same(Wanted, Is) andalso is_same(More, Rest);
+is_same(Same, Is) -> Same =:= Is.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody puts a page of charts together by keyboard and saves it; another one opens it by its address, changes
+// it, and deletes it, which the first one is told.
+export default async function metrics(stage) {
+  const one = await stage.open("#/metrics");
+  const cards = (page) => page.locator(".page-metrics .metric-card");
+  await cards(one).filter({ hasText: "mem" }).locator("path.line").first().waitFor();
+  const before = await cards(one).count();
+
+  do await one.keyboard.press("/");
+  while (
+    !(await one
+      .getByLabel("Metric", { exact: true })
+      .evaluate((at) => at === document.activeElement))
+  );
+  await one.keyboard.type("run_queue");
+  await one.keyboard.press("Tab");
+  await one.keyboard.type("A node");
+  await one.keyboard.press("Tab");
+  await one.keyboard.type(stage.cluster.nodes[0]);
+  await one.keyboard.press("Enter");
+  const added = cards(one).filter({ hasText: "run_queue" });
+  await added.filter({ hasText: stage.cluster.nodes[0] }).locator("path.line").first().waitFor();
+  stage.must((await cards(one).count()) === before + 1, "one chart was added");
+
+  // It moves to the front, and the button that moves it keeps the focus.
+  await added.getByRole("button", { name: /^Earlier/ }).focus();
+  for (let i = 0; i < before; i += 1) await one.keyboard.press("Enter");
+  await cards(one).first().filter({ hasText: "run_queue" }).waitFor();
+  stage.must(
+    await added.evaluate((at) => at.contains(document.activeElement)),
+    "the chart that was moved has lost the focus",
+  );
+
+  await one.getByLabel("Name under which the page is saved").fill("Queues & more");
+  await one.keyboard.press("Enter");
+  await one.waitForURL(/#\/metrics\/Queues%20%26%20more/);
+
+  const two = await stage.open("#/metrics/Queues%20%26%20more");
+  await cards(two).first().filter({ hasText: "run_queue" }).waitFor();
+  stage.must((await cards(two).count()) === before + 1, "the page is not as it was saved");
+  await two.getByRole("button", { name: "15 min" }).click();
+  await two.getByText("changed and not saved").waitFor();
+  await two.getByRole("button", { name: "Save" }).click();
+  await two.getByText("changed and not saved").waitFor({ state: "detached" });
+
+  // The other one does not overwrite that.
+  await cards(one)
+    .last()
+    .getByRole("button", { name: /^Remove/ })
+    .click();
+  await one.getByRole("button", { name: "Save" }).click();
+  await one.getByText("somebody has changed it meanwhile").first().waitFor();
+
+  two.on("dialog", (dialog) => void dialog.accept());
+  await two.getByRole("button", { name: "Delete" }).click();
+  await two.waitForURL(/#\/metrics$/);
+  const three = await stage.open("#/metrics/Queues%20%26%20more");
+  await three.getByText("There is no page Queues & more").waitFor();
+}

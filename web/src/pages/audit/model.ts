@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of the audit log, as the server gives them. Pure.
+
+export interface Entry {
+  seq: number;
+  at: string;
+  request: string;
+  who: { name: string; kind: string; token?: string; role?: string; from?: string };
+  what: string;
+  where: string[];
+  where_total?: number;
+  args: unknown;
+  result: string;
+  detail: string;
+  ms: number | null;
+}
+
+export interface Found {
+  entries: Entry[];
+  more: boolean;
+  damaged: number;
+  oldest: number | null;
+  lost: number;
+  waiting: number;
+  problem: string | null;
+}
+
+export const RESULTS = ["begun", "ok", "partly", "failed", "refused", "stopped"];
+
+export const address = (fields: Record<string, string>): string =>
+  `api/v1/audit?${new URLSearchParams(fields)}`;
+
+/** What was done, with its arguments, and what came of it. */
+export function words({ what, args, detail }: Entry): string {
+  const some =
+    args !== null && typeof args === "object" && !Array.isArray(args)
+      ? Object.entries(args).map(
+          ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+        )
+      : [];
+  return [what.replace(/^action\./, ""), ...some, detail === "" ? "" : `(${detail})`]
+    .filter((one) => one !== "")
+    .join(" ");
+}
+
+/** A token, its role and where it came from. */
+export const who = ({ who: one }: Entry): string =>
+  [
+    one.name,
+    one.role ? `as ${one.role}` : "",
+    one.token ? `with the token ${one.token}` : "",
+    one.from ? `from ${one.from}` : "",
+  ]
+    .filter((part) => part !== "")
+    .join(" ");
+
+export function where({ where: nodes, where_total: total }: Entry): string {
+  const [first, ...rest] = nodes;
+  const more = (total ?? nodes.length) - 1;
+  if (first === undefined) return "";
+  return rest.length === 0 && more <= 0 ? first : `${first} and ${more} more`;
+}
+
+/** What the log lacks, in words; nothing where it lacks nothing. */
+export function lacks({ lost, waiting, damaged, problem }: Found): string {
+  return [
+    problem === null ? "" : `The log cannot be written: ${problem}.`,
+    waiting === 0 ? "" : `${waiting} entries wait in memory.`,
+    lost === 0 ? "" : `${lost} entries were lost since this monitoring node began.`,
+    damaged === 0 ? "" : `${damaged} lines of its files are no entries.`,
+  ]
+    .filter((one) => one !== "")
+    .join(" ");
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the service of operations does with the cluster: what is under way, what is left, and what was done before.
+import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import type { Operation, Revision } from "../../model/protocol";
+import { stateWords } from "../../model/operation";
+import { asked, type Asked, stateMark } from "../../ui/operation";
+import { card, searchKey } from "../../ui/parts";
+import { type Table, table } from "../../lib/table";
+import { children as fill, h, set, text as setText } from "../../lib/dom";
+import { clock, count, dateTime } from "../../lib/format";
+import "../../styles/data.css";
+import "../../styles/operation.css";
+
+/** More than anybody reads. */
+const MOST_STEPS = 200;
+
+export const page: Page = {
+  title: "Deployments",
+  mount: (root, ctx): MountedPage => new DeploymentsPage(root, ctx),
+};
+
+type Host = Operation["status"]["hosts"][number];
+
+class DeploymentsPage implements MountedPage {
+  private readonly head = h("p", { class: "muted", "data-testid": "ops-cluster" });
+  private readonly state = h("p", { class: "ops-about", role: "status" });
+  private readonly bar = h("progress", {
+    class: "ops-bar",
+    "aria-label": "Steps that are done",
+    max: 1,
+  });
+  private readonly problems = h("div", { role: "alert" });
+  private readonly doing = list("ul", "Under way");
+  private readonly left = list("ol", "Left to do, in this order");
+  private readonly waiting = list("ul", "What it waits for");
+  private readonly history: Table<Revision>;
+  private readonly hosts: Table<Host>;
+  private readonly parts: HTMLElement[];
+  private readonly asked: Asked;
+  private readonly release: () => void;
+
+  constructor(
+    private readonly root: HTMLElement,
+    ctx: Ctx,
+  ) {
+    this.history = table<Revision>({
+      caption: "History",
+      id: ({ revision }) => String(revision),
+      order: { key: "revision", direction: "descending" },
+      maxHeight: "24rem",
+      filter: "",
+      roomy: true,
+      empty: "There is no revision yet.",
+      columns: [
+        {
+          key: "revision",
+          label: "Revision",
+          value: ({ revision }) => revision,
+          numeric: true,
+          width: "6rem",
+          narrow: "4.6rem",
+        },
+        {
+          key: "at",
+          label: "When",
+          value: ({ at }) => at,
+          show: ({ at }) => h("span", { class: "num" }, when(at)),
+          width: "11rem",
+          narrow: "5.4rem",
+        },
+        { key: "who", label: "Who", value: ({ who }) => who, width: "9rem", wide: true },
+        {
+          key: "what",
+          label: "What",
+          value: ({ what }) => what,
+          show: ({ what }) => h("span", { class: "lines", title: what }, what),
+        },
+        {
+          key: "result",
+          label: "Result",
+          value: ({ result }) => result,
+          show: ({ result }) => outcome(result),
+          width: "14rem",
+          narrow: "6.2rem",
+        },
+      ],
+    });
+    this.hosts = table<Host>({
+      caption: "Hosts",
+      id: ({ id }) => id,
+      order: { key: "id", direction: "ascending" },
+      maxHeight: "24rem",
+      empty: "There is no host.",
+      columns: [
+        { key: "id", label: "Host", value: ({ id }) => id },
+        {
+          key: "state",
+          label: "State",
+          value: ({ state }) => state,
+          show: ({ state }) => stateMark(state),
+          width: "9rem",
+          narrow: "7.4rem",
+        },
+        {
+          key: "instances",
+          label: "Instances",
+          value: ({ instances }) => instances,
+          numeric: true,
+          width: "7rem",
+          narrow: "5.4rem",
+        },
+        { key: "why", label: "Why", value: ({ why }) => why ?? "", wide: true },
+      ],
+    });
+    this.parts = [
+      this.problems,
+      card(
+        "Deployment",
+        { class: "ops-card", testid: "ops-deployment" },
+        this.state,
+        this.bar,
+        this.doing.root,
+        this.left.root,
+        this.waiting.root,
+      ),
+      card(
+        "History",
+        {
+          hint: "Each change of what is to be is a revision; `bin/sderl ops rollback N` goes back.",
+        },
+        this.history.root,
+      ),
+      card("Hosts", {}, this.hosts.root),
+    ];
+    this.asked = asked(ctx, (operation) => this.draw(operation));
+    root.append(
+      h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Deployments"), this.head)),
+      this.asked.note,
+      ...this.parts,
+    );
+    this.release = searchKey(ctx, root, "Search the history");
+    this.draw(null);
+  }
+
+  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+    if (change.has("hello")) this.asked.refresh();
+  }
+
+  destroy(): void {
+    this.asked.destroy();
+    this.release();
+    this.root.replaceChildren();
+  }
+
+  private draw(operation: Operation | null): void {
+    for (const part of this.parts) part.hidden = operation === null;
+    if (operation === null) return setText(this.head, "");
+    const { status, revisions, steps } = operation;
+    setText(this.head, `Cluster ${status.cluster}, revision ${status.revision}: ${status.state}`);
+    setText(this.state, stateWords(status));
+    const { progress } = status;
+    this.bar.hidden = progress === null || status.state !== "working";
+    if (progress !== null) {
+      set(this.bar, "max", progress.total);
+      set(this.bar, "value", progress.done);
+    }
+    this.doing.draw(status.doing);
+    this.left.draw(steps);
+    this.waiting.draw(status.waiting);
+    this.problems.hidden = status.problems.length + status.information.length === 0;
+    const said = JSON.stringify([status.problems, status.information]);
+    if (this.problems.dataset["said"] !== said) {
+      this.problems.dataset["said"] = said;
+      fill(
+        this.problems,
+        ...status.problems.map((problem) => h("p", { class: "note ops-problem" }, problem)),
+        ...status.information.map((text) => h("p", { class: "note" }, text)),
+      );
+    }
+    this.history.rows(revisions);
+    this.hosts.rows(status.hosts);
+  }
+}
+
+function when(at: string): string {
+  const t = Date.parse(at);
+  if (Number.isNaN(t)) return at;
+  return matchMedia("(max-width: 640px)").matches ? clock(t) : dateTime(t);
+}
+
+function outcome(result: string): HTMLElement | string {
+  if (result === "") return "";
+  return result === "good" ? stateMark("up", "good") : stateMark("failed", result);
+}
+
+/** A list with its heading, which is not there while the list is empty. */
+function list(
+  tag: "ol" | "ul",
+  title: string,
+): { root: HTMLElement; draw: (items: readonly string[]) => void } {
+  const items = h(tag, { class: "ops-list", tabindex: "0", "aria-label": title });
+  const root = h("div", { hidden: true }, h("h3", {}, title), items);
+  let drawn = "";
+  return {
+    root,
+    draw(texts) {
+      root.hidden = texts.length === 0;
+      const key = JSON.stringify(texts);
+      if (key === drawn) return;
+      drawn = key;
+      fill(
+        items,
+        ...texts.slice(0, MOST_STEPS).map((text) => h("li", {}, text)),
+        texts.length > MOST_STEPS
+          ? h("li", { class: "muted" }, `and ${count(texts.length - MOST_STEPS)} more`)
+          : null,
+      );
+    },
+  };
+}

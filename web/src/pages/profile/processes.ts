@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of processes: asked of the server in its order, of which some have lanes.
+import { h, text as setText } from "../../lib/dom";
+import { bytes, count } from "../../lib/format";
+import { type Column, type Table, table } from "../../lib/table";
+import { card } from "../../ui/parts";
+import { getProcesses, type Process, type Sums } from "./answers";
+import { lasting } from "./range";
+
+/** Rows that are asked for; a search finds the others. */
+const ROWS = 200;
+const SEARCH_MS = 250;
+
+export interface ProcessEvents {
+  /** The details of one are to be seen. */
+  opened(process: number): void;
+  /** One is to have a lane, or none any more. */
+  toggled(process: Process, shown: boolean): void;
+  first(processes: readonly Process[]): void;
+  failed(message: string): void;
+}
+
+const time = (key: keyof Sums, label: string, hint: string, wide = false): Column<Process> => ({
+  key,
+  label,
+  hint,
+  numeric: true,
+  width: "6.4rem",
+  narrow: "5rem",
+  wide,
+  value: (row) => row[key],
+  show: (row) => lasting(row[key]),
+});
+
+const amount = (key: keyof Sums, label: string, hint: string): Column<Process> => ({
+  key,
+  label,
+  hint,
+  numeric: true,
+  wide: true,
+  width: "6rem",
+  value: (row) => row[key],
+  show: (row) => (key.endsWith("bytes") ? bytes(row[key]) : count(row[key])),
+});
+
+export class Processes {
+  readonly root: HTMLElement;
+  private readonly table: Table<Process>;
+  private readonly search = h("input", {
+    class: "input",
+    type: "search",
+    placeholder: "Name, pid or function",
+    "aria-label": "Search processes",
+    "data-search": true,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  private readonly counted = h("span", { class: "muted num", role: "status" });
+  private sort: keyof Sums = "run";
+  private lanes: ReadonlySet<number> = new Set();
+  private rows: readonly Process[] = [];
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private asked = 0;
+  private isFirst = true;
+
+  constructor(private readonly events: ProcessEvents) {
+    this.table = table<Process>({
+      caption: "Processes",
+      id: ({ process }) => String(process),
+      order: { key: "run", direction: "descending" },
+      onOrder: ({ key }) => this.sorted(key),
+      maxHeight: "26rem",
+      empty: "No process matches.",
+      onChoose: ({ process }) => events.opened(process),
+      columns: [
+        {
+          key: "lane",
+          label: "Lane",
+          hint: "Shown on the time line",
+          width: "3.6rem",
+          narrow: "3.2rem",
+          value: ({ process }) => this.lanes.has(process),
+          show: (row) => this.check(row),
+        },
+        {
+          key: "name",
+          label: "Process",
+          value: ({ name }) => name,
+          show: (row) => h("span", { class: "lines", title: `${row.name} ${row.entry}` }, row.name),
+        },
+        {
+          key: "entry",
+          label: "Begins in",
+          wide: true,
+          value: ({ entry }) => entry,
+          show: ({ entry }) => h("span", { class: "lines", title: entry }, entry),
+        },
+        time("run", "Runs", "All the time in which it ran"),
+        time("runnable", "Wants to", "Time in which it could run, and waited for a scheduler"),
+        time("wait", "Waits", "Time in which it waited for something else", true),
+        time(
+          "gc",
+          "GC",
+          "Collections of garbage, which are part of the time in which it ran",
+          true,
+        ),
+        amount("ins", "Times in", "How often it was scheduled in"),
+        amount("received", "Received", "Messages that came for it"),
+        amount("sent", "Sent", "Messages that it sent"),
+      ],
+    });
+    this.search.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => void this.ask(), SEARCH_MS);
+    });
+    this.root = card(
+      "Processes",
+      {
+        hint: "Of the whole recording. Choose one for its waits and messages.",
+        tools: [this.search, this.counted],
+        testid: "profile-processes",
+      },
+      this.table.root,
+    );
+    void this.ask();
+  }
+
+  /** Which have lanes now. */
+  show(lanes: ReadonlySet<number>): void {
+    this.lanes = lanes;
+    this.table.rows(this.rows);
+  }
+
+  mark(process: number | null): void {
+    this.table.mark(process === null ? null : String(process));
+  }
+
+  destroy(): void {
+    clearTimeout(this.timer);
+    this.asked = -1;
+  }
+
+  private check(row: Process): HTMLElement {
+    const shown = this.lanes.has(row.process);
+    const box = h("button", {
+      type: "button",
+      class: "profile-check",
+      role: "checkbox",
+      "aria-checked": String(shown),
+      "aria-label": `${row.name} on the time line`,
+      onclick: () => this.events.toggled(row, !this.lanes.has(row.process)),
+    });
+    box.textContent = shown ? "✓" : "";
+    return box;
+  }
+
+  /** The server knows all of them, this table those that are first. */
+  private sorted(key: string): void {
+    const known = ["run", "runnable", "wait", "gc", "ins", "received", "sent"] as const;
+    const sort = known.find((one) => one === key);
+    if (sort === undefined || sort === this.sort) return;
+    this.sort = sort;
+    void this.ask();
+  }
+
+  private async ask(): Promise<void> {
+    const mine = (this.asked += 1);
+    try {
+      const { processes, matching } = await getProcesses(this.sort, this.search.value.trim(), ROWS);
+      if (mine !== this.asked) return;
+      this.rows = processes;
+      this.table.rows(processes);
+      setText(
+        this.counted,
+        matching > processes.length
+          ? `${processes.length} of ${count(matching)}`
+          : `${count(matching)}`,
+      );
+      if (this.isFirst) this.events.first(processes);
+      this.isFirst = false;
+    } catch (error) {
+      if (mine === this.asked)
+        this.events.failed(error instanceof Error ? error.message : String(error));
+    }
+  }
+}
