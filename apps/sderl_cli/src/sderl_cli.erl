@@ -19,7 +19,13 @@ stderr, so that stdout holds results only.
     {"chaos", sderl_cli_chaos},
     {"recover", sderl_cli_recover},
     {"mon", sderl_cli_mon},
-    {"top", sderl_cli_top}
+    {"alarms", sderl_cli_alarms},
+    {"actions", sderl_cli_actions},
+    {"audit", sderl_cli_audit},
+    {"tokens", sderl_cli_tokens},
+    {"top", sderl_cli_top},
+    {"log", sderl_cli_log},
+    {"prof", sderl_cli_prof}
 ]).
 
 %% How long nodes may take to go when a signal has ended the command.

@@ -28,7 +28,8 @@ run([Name | Args]) ->
 
 run(Module, Name, Args) ->
     maybe
-        {ok, Parsed} ?= sderl_command:parse(Args, ["bench", Name], Module:command()),
+        Command = sderl_bench_experiment:command(Module),
+        {ok, Parsed} ?= sderl_command:parse(Args, ["bench", Name], Command),
         {json, Json, Rest} = {json, maps:get(json, Parsed, undefined), maps:remove(json, Parsed)},
         {checked, {ok, Options}} ?= {checked, Module:check(Rest)},
         {ok, Output} ?= sderl_bench_output:open(Json),

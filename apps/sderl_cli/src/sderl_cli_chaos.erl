@@ -40,31 +40,30 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "Attaches to a running cluster as a hidden node, finds its nodes, kills what the "
-            "targets\n"
-            "say, and measures on each node how long it takes until the thing is back. Try it with "
-            "--dry-run first.\n"
-            "\n"
-            "  bin/sderl chaos --node a@host --target supervisor:my_sup --every 5s --dry-run\n"
-            "  bin/sderl chaos --node a@host --target 3*group:g --target link --log chaos.jsonl\n"
-            "\n"
-            "A target is one of these, with WEIGHT* before it if you like (1*):\n"
-            "\n"
-            "  module:MODULE         processes whose first function is of the module\n"
-            "  supervisor:NAME       children of the supervisor of that local name\n"
-            "  find:MODULE:FUNCTION  processes of [{Key, Pid}], which the function gives\n"
-            "  name[:NAME]           the local name, or all local names\n"
-            "  global[:NAME]         names of global\n"
-            "  group:GROUP[/NAME]    names of an s_group\n"
-            "  link                  a connection between two of the nodes\n"
-            "  node                  a whole node, with --allow-halt\n"
-            "\n"
-            "Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed, "
-            "nor (but\n"
-            "with --allow-halt) the first supervisors of applications. Ctrl-C ends it in order. "
-            "The nodes of \"bin/sderl demo\"\n"
-            "are found by name; the epmd of others by ERL_EPMD_PORT, and TLS is set by ERL_FLAGS, "
-            "as for erl.",
+            """
+            Attaches to a running cluster as a hidden node, finds its nodes, kills the targets, and
+            measures on each node how long it takes until the thing is back. Try it with --dry-run
+            first.
+
+              bin/sderl chaos --node a@host --target supervisor:my_sup --every 5s --dry-run
+              bin/sderl chaos --node a@host --target 3*group:g --target link --log chaos.jsonl
+
+            A target is one of these, with WEIGHT* before it if you like (1*):
+
+              module:MODULE         processes whose first function is of the module
+              supervisor:NAME       children of the supervisor of that local name
+              find:MODULE:FUNCTION  processes of [{Key, Pid}], which the function gives
+              name[:NAME]           the local name, or all local names
+              global[:NAME]         names of global
+              group:GROUP[/NAME]    names of an s_group
+              link                  a connection between two of the nodes
+              node                  a whole node, with --allow-halt
+
+            Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed,
+            nor (but with --allow-halt) the first supervisors of applications. Ctrl-C ends it in
+            order. The nodes of "bin/sderl demo" are found by name; the epmd of others by
+            ERL_EPMD_PORT, and TLS is set by ERL_FLAGS, as for erl.
+            """,
         arguments => [
             #{name => node, long => "-node", type => string, required => false,
               help => {"--node NODE@HOST", ["any node of the cluster"]}},
@@ -357,7 +356,7 @@ follow(Service, Monitor, Settle, Log) ->
             {error, io_lib:format("the service ended: ~0tP", [Reason, 12])}
     end.
 
-%% What comes back last is the end, when nothing more is to be killed.
+%% The run ends when the last thing is back and nothing more is to be killed.
 settle(Service, Monitor, Settle, Log) ->
     case status(Service) of
         #{next_ms := over, not_back := 0} -> ok;
@@ -392,7 +391,7 @@ status(Service) ->
         Status -> Status
     end.
 
-%% What came in the meantime.
+%% The messages of the meantime.
 rest(Service, Log) ->
     receive
         {sderl_chaos, Service, {What, Kill} = Event} ->
@@ -433,7 +432,7 @@ skipped(Skipped) ->
     [io_lib:format("~w times no kill: ~ts~n", [N, Why])
      || {Key, Why} <- Words, {ok, N} <- [maps:find(Key, Skipped)], N > 0].
 
-%% Who stops it does not wait for anything.
+%% A run that is stopped waits for nothing.
 verdict(stopped, _, _, _) ->
     ok;
 verdict(_, _, [], #{unsure := Unsure}) when Unsure > 0 ->

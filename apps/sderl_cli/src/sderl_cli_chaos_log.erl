@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_chaos_log).
 -moduledoc """
-What the chaos service did, for people and as JSON, one object a line, each as soon as it is known.
+The log of the chaos service, for people and as JSON, one object a line, each as soon as it is
+known.
 
 Every object has `event` and `time` (UTC, RFC 3339): `start` with the options (times in
 milliseconds; `null` where there is no limit), `kill`, `back` with `back_us`, `not_back` for what

@@ -34,15 +34,15 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "Starts nodes on this machine and runs one workload on them three times: as a stock\n"
-            "full mesh with global, then in s_groups that share gateway nodes, where nodes keep "
-            "copies\n"
-            "of the names of other groups (s_group:follow/1), and where they do not. Prints what\n"
-            "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C, and the "
-            "dashboard\n"
-            "shows them: its address is printed with the token that it needs, and so are commands "
-            "to try\n"
-            "in another terminal: top, mon, chaos and shell find the nodes by their names.",
+            """
+            Starts nodes on this machine and runs one workload on them three times: as a stock full
+            mesh with global, then in s_groups that share gateway nodes, where nodes keep copies of
+            the names of other groups (s_group:follow/1), and where they do not. Prints what was
+            measured, side by side. The nodes of the s_groups stay up until Ctrl-C, and the
+            dashboard shows them: its address is printed with the token that it needs, and so are
+            commands to try in another terminal: top, mon, chaos and shell find the nodes by their
+            names.
+            """,
         arguments => [
             option(nodes, "N", #{type => integer, default => 24}, "nodes, 4 or more (24)"),
             option(

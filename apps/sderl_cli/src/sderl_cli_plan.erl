@@ -12,12 +12,12 @@ With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are check
 
 -export([summary/0, run/1]).
 
-%% What the guide calls the members that suit most.
+%% The number of members that the guide recommends.
 -define(USUAL_GROUP, 30).
 
 -doc "One line for the list of commands.".
 -spec summary() -> string().
-summary() -> "which groups for so many nodes, and what they cost in links and hops".
+summary() -> "plan groups for a number of nodes, with their cost in links and hops".
 
 -doc """
 Makes, prints and draws a plan. A usage error where the options, or the limits, contradict each
@@ -34,14 +34,13 @@ arguments() ->
     Whole = {integer, [{min, 1}]},
     #{
         help =>
-            "Plans groups of nodes: which nodes are in which group, and which nodes, the "
-            "gateways,\n"
-            "tie groups together. Prints the plan with the links of a node, the hops between "
-            "nodes,\n"
-            "and the nodes whose loss parts groups. Without --pattern it chooses the plan that\n"
-            "suits the limits best; where neither --max-group nor --max-links is given, either, "
-            "no\n"
-            "group has more than 30 members.",
+            """
+            Plans groups of nodes: which nodes are in which group, and which nodes, the gateways,
+            tie groups together. Prints the plan with the links of a node, the hops between nodes,
+            and the nodes whose loss parts groups. Without --pattern it chooses the plan that suits
+            the limits best; where neither --max-group nor --max-links is given, either, no group
+            has more than 30 members.
+            """,
         arguments => [
             #{name => nodes, long => "-nodes", type => string,
               help => {"--nodes N|FILE",
@@ -58,7 +57,7 @@ arguments() ->
                    "what to do with nodes that are over: spread, last, error or left_out (spread)"),
             option(max_links, "N", Whole, "limit: links of a node"),
             option(max_group, "N", Whole,
-                   "limit: members of a group, of a hub too (30 where nothing else is said)"),
+                   "limit: members of a group, of a hub too (30 without any limit)"),
             option(traffic, "FILE", string, "messages: {FromNodes, ToNodes, PerSecond}. a line; "
                                             "nodes that talk go together"),
             option(names_per_node, "N", Whole,
@@ -236,7 +235,7 @@ is_traffic(Row) ->
         {error, Reason} -> {error, sderl_plan:format_error(Reason)}
     end.
 
-%% One that is misspelt would be left out in silence.
+%% A misspelt name would be left out in silence.
 are_known({From, To, _}, Nodes) ->
     case lists:usort(lists:flatten([From, To])) -- Nodes of
         [] -> ok;
@@ -298,7 +297,7 @@ shape(Options) ->
 key(group_size) -> size;
 key(Key) -> Key.
 
-%% What is missing, and what is an option of another pattern.
+%% The missing options, and those of another pattern.
 fits(tree, Options) when not is_map_key(branching, Options) ->
     {usage, "--pattern tree needs --branching"};
 fits(_, #{size := _, groups := _}) ->

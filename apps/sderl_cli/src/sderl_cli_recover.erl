@@ -40,30 +40,27 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "Use it when so many members of a majority group are lost for good that the others "
-            "will\n"
-            "never be a majority again. The survivors become the only members, the others are "
-            "removed,\n"
-            "and writes go on with what the survivors know. Name all survivors: what only the "
-            "others\n"
-            "knew is lost.\n"
-            "\n"
-            "  bin/sderl recover --node a@h --group shop --survivors a@h,b@h --dry-run\n"
-            "\n"
-            "Be sure that the others are down, and that they are removed or wiped before they run "
-            "again: if\n"
-            "they are only cut off, both sides decide from then on. This program asks all members, "
-            "and changes\n"
-            "nothing if one of the others still runs the group; it cannot see a member that it "
-            "cannot reach. The\n"
-            "nodes' epmd is found by ERL_EPMD_PORT, TLS is set by ERL_FLAGS, as for erl.",
+            """
+            Use it when so many members of a majority group are lost for good that the others will
+            never be a majority again. The survivors become the only members, the others are
+            removed, and writes go on with the survivors' state. Name all survivors: writes that
+            only the others have are lost.
+
+              bin/sderl recover --node a@h --group shop --survivors a@h,b@h --dry-run
+
+            Be sure that the others are down, and that they are removed or wiped before they run
+            again: if they are only cut off, both sides decide from then on. This program asks all
+            members, and changes nothing if one of the others still runs the group; it cannot see a
+            member that it cannot reach. The nodes' epmd is found by ERL_EPMD_PORT, TLS is set by
+            ERL_FLAGS, as for erl.
+            """,
         arguments => [
             option(node, "NODE@HOST", string, "one of the survivors, which is asked to do it"),
             option(group, "GROUP", string, "the group, an Erlang term"),
             option(survivors, "LIST", string,
                    "all members that are left, with commas between them"),
             option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
-            flag(dry_run, "look and tell, change nothing"),
+            flag(dry_run, "show what would be done, and change nothing"),
             flag(yes, "do not ask")
         ]
     }.
@@ -181,7 +178,7 @@ look(Node, Group) ->
     [{Node, Look}] = look_at([Node], Group),
     Look.
 
-%% What each of these says of the group.
+%% The answers of these nodes about the group.
 look_at(Nodes, Group) ->
     Answers = erpc:multicall(Nodes, s_group, info, [], ?LOOK_MS),
     [{Node, read_answer(Answer, Group)} || {Node, Answer} <- lists:zip(Nodes, Answers)].

@@ -38,17 +38,17 @@ run(Args) ->
 command() ->
     #{
         help =>
-            "Attaches to a running cluster as a hidden node and shows its groups, nodes, links and "
-            "findings,\n"
-            "on a screen that is refreshed each second. By default nothing is loaded into nodes "
-            "that run without this library; of\n"
-            "such nodes it shows what plain OTP tells. Keys: q ends it; left and right, or 1 to 5, "
-            "choose the table; up and\n"
-            "down scroll; s sorts. The nodes of \"bin/sderl demo\" are found by name, without a\n"
-            "cookie's file.\n"
-            "\n"
-            "  bin/sderl top --seed a@host --cookie-file ~/.erlang.cookie\n"
-            "  bin/sderl top --seed a@host --once | less",
+            """
+            Attaches to a running cluster as a hidden node and shows its groups, nodes, links and
+            findings, on a screen that is refreshed each second. By default nothing is loaded into
+            nodes that run without this library; it shows of them what the functions of plain OTP
+            report. Keys: q ends it; left and right, or 1 to 5, choose the table; up and down
+            scroll; s sorts. The nodes of "bin/sderl demo" are found by name, without a cookie's
+            file.
+
+              bin/sderl top --seed a@host --cookie-file ~/.erlang.cookie
+              bin/sderl top --seed a@host --once | less
+            """,
         arguments => sderl_cli_watch:arguments() ++ [
             #{name => once, long => "-once", type => boolean, default => false,
               help => {"[--once]", ["print one table and end (so does a pipe)"]}}

@@ -11,12 +11,12 @@ Columns that do not fit go, the least important first; names are cut. Bytes are 
 -export([new/0, key/2, keys/1, lines/3]).
 -export_type([state/0, data/0, key/0]).
 
--doc "What is looked at, by what nodes are sorted, and how many rows are scrolled away.".
+-doc "The shown tables, the number by which nodes are sorted, and how many rows are scrolled away.".
 -opaque state() :: #{view := view(), sort := sort(), top := non_neg_integer()}.
 -type view() :: all | groups | nodes | links | findings.
 -type sort() :: utilisation | traffic | memory | queue | name.
 
--doc "What a hub tells; no map where nothing came yet.".
+-doc "The hub's messages; no map before the first one.".
 -type data() :: #{
     topology := sderl_mon_types:topology() | atom(),
     frame := sderl_mon_types:frame() | atom(),
@@ -87,7 +87,7 @@ lines(#{frame := Frame} = Data, State, Screen) when not is_map(Frame) ->
     lines(Data#{frame := #{seq => 0, epoch => 0, t => 0, span_ms => 1, nodes => #{}, links => #{},
                            groups => #{}, kinds => #{}, lost => #{}}}, State, Screen);
 lines(Data, #{view := View} = State, #{columns := Columns, rows := Rows} = Screen) ->
-    %% What is printed once has no keys.
+    %% A table that is printed once has no keys.
     Header =
         case Rows of infinity -> lists:droplast(header(Data, State)); _ -> header(Data, State) end,
     Tables = [{Kind, table(Kind, Data#{columns => Columns}, State)} || Kind <- shown(View)],
@@ -220,7 +220,7 @@ table(groups, #{topology := #{groups := Groups, nodes := Nodes} = Topology,
             by_name(Groups),
         S <- [maps:get(Id, Samples, #{})]
     ],
-    %% What makes it the whole traffic.
+    %% The part that completes the traffic.
     Free = maps:get(sderl_mon_traffic:free(), Inside, 0),
     Rest = [
         {info, [What, undefined, undefined, undefined, undefined, rate(Msgs), undefined, undefined]}
@@ -395,7 +395,7 @@ row(Cells, Widths) ->
     ]).
 
 flat(undefined) -> "-";
-flat(Text) -> unicode:characters_to_list([Text]).
+flat(Text) -> unicode:characters_to_list([sderl_visible:text([Text])]).
 
 %% ---------------------------------------------------------------- numbers
 

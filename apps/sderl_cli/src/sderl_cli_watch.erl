@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_watch).
 -moduledoc """
-What `bin/sderl mon` and `bin/sderl top` share: their options, and how this program becomes a
-monitoring node of a running cluster, or of one that is made up.
+The common part of `bin/sderl mon` and `bin/sderl top`: their options, and how this program becomes
+a monitoring node of a running or a made-up cluster.
 
 The program is a hidden node that listens nowhere (`m:sderl_cli_attach`) and runs the application
-`sderl_mon`. Whatever it loaded or started on the nodes ends there by itself when this program does.
+`sderl_mon`. Everything that it loaded or started on the nodes ends there by itself when this
+program ends.
 """.
 
 -export([arguments/0, check/1, start/1]).
@@ -14,8 +15,8 @@ The program is a hidden node that listens nowhere (`m:sderl_cli_attach`) and run
 -export_type([options/0]).
 
 -doc """
-What is watched: a running cluster from a seed, a synthetic one of which `config` has the options,
-or nothing.
+The watched cluster: a running one from a seed, a synthetic one with the options in `config`, or
+none.
 """.
 -type options() ::
     #{source := none | synthetic | #{seed := node(), cookie_file := file:filename()},

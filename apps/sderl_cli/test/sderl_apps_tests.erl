@@ -18,8 +18,12 @@ allowed() ->
         sderl_fleet => [],
         sderl_model => [sderl],
         sderl_mon => [sderl],
-        sderl_web => [sderl_mon],
+        sderl_alarms => [sderl_mon],
+        sderl_actions => [sderl_mon],
+        sderl_web => [sderl_mon, sderl_alarms, sderl_actions],
         sderl_chaos => [sderl, sderl_fleet],
+        %% The names of the operations on groups, which it records.
+        sderl_prof => [sderl],
         sderl_ops => [sderl, sderl_terminal],
         sderl_bench => [
             sderl,
@@ -27,29 +31,39 @@ allowed() ->
             sderl_fleet,
             sderl_model,
             sderl_mon,
+            sderl_alarms,
             sderl_web,
-            sderl_ops
+            sderl_ops,
+            sderl_prof
         ],
         sderl_papers => [sderl, sderl_terminal, sderl_fleet, sderl_chaos, sderl_bench],
-        sderl_demo => [sderl, sderl_terminal, sderl_fleet, sderl_mon, sderl_web, sderl_bench],
+        sderl_demo => [sderl, sderl_terminal, sderl_fleet, sderl_mon, sderl_alarms,
+                       sderl_actions, sderl_web, sderl_bench],
         sderl_cli => [
             sderl,
             sderl_terminal,
             sderl_fleet,
             sderl_mon,
+            sderl_alarms,
+            sderl_actions,
             sderl_web,
             sderl_chaos,
             sderl_bench,
+            sderl_prof,
             sderl_demo
         ]
     }.
 
-%% The probe runs on nodes that have the library; on its own nodes sderl_mon must not start it. A
-%% benchmark runs other registries on nodes that it starts with them.
-elsewhere() -> [{sderl_mon, sderl}, {sderl_bench, khepri}].
+%% The probe and the recorder run on nodes that have the library; on their own nodes sderl_mon and
+%% sderl_prof must not start it. A
+%% benchmark runs other registries on nodes that it starts with them, and a plugin is started only
+%% where its application runs.
+elsewhere() ->
+    [{sderl_mon, sderl}, {sderl_prof, sderl}, {sderl_bench, khepri}, {sderl_actions, ranch}].
 
-%% Started and not called: Cowboy calls it where the dashboard is served over TLS.
-started_only() -> [{sderl_web, ssl}].
+%% Started and not called: Cowboy and httpc call it where a dashboard is served over TLS; of
+%% runtime_tools the profiler needs the driver.
+started_only() -> [{sderl_web, ssl}, {sderl_cli, ssl}, {sderl_prof, runtime_tools}].
 
 %% Modules in `src` itself may know all folders of their application.
 folders() ->
@@ -63,7 +77,8 @@ folders() ->
             faults => [harness],
             simulated => [harness],
             monitoring => [harness],
-            operations => [harness]
+            operations => [harness],
+            profiling => [harness]
         },
         sderl_ops => #{
             file => [],
@@ -71,17 +86,21 @@ folders() ->
             host => [file, core],
             store => [core],
             wire => [file],
-            server => [file, core, host, store, wire],
+            members => [file, core, store, wire],
+            server => [file, core, host, store, wire, members],
             import => [file, server],
-            command => [wire],
+            kubernetes => [file, core],
+            command => [file, wire, kubernetes],
             simulated => [core]
         },
         sderl_papers => #{
             orbit => [],
             debench => [],
-            aco => [],
+            aco => ['aco/colony', 'aco/cluster'],
+            'aco/cluster' => ['aco/colony'],
+            'aco/colony' => [],
             im => [],
-            claims => [orbit, debench, aco, im],
+            claims => [orbit, debench, aco, 'aco/colony', 'aco/cluster', im],
             report => [claims]
         }
     }.
@@ -135,8 +154,8 @@ is_text(_) -> false.
 
 folder(Path) ->
     case lists:dropwhile(fun(Part) -> Part =/= "src" end, lists:nthtail(length(Path) - 5, Path)) of
-        ["src", Folder, _ | _] -> list_to_atom(Folder);
-        _ -> src
+        ["src", _] -> src;
+        ["src" | Folders] -> list_to_atom(filename:join(lists:droplast(Folders)))
     end.
 
 %% Atoms of the code, and those that attributes such as -behaviour and -import have bare.

@@ -12,7 +12,7 @@
 
 -define(WAIT_MS, 60_000).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [recover].
 

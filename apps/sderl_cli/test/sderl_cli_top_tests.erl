@@ -52,6 +52,21 @@ parts_test() ->
     ?assertMatch([_], [W || ["with", "hidden", "nodes" | _] = W <- Words, lists:member("77", W)]),
     ?assertEqual(["n1@h", "n2@h", "n10@h"], [N || ["n" ++ _ = N, "up" | _] <- Words]).
 
+%% What stands for a character that nobody sees has its place: columns stay below each other.
+hidden_characters_keep_columns_test() ->
+    #{topology := T} = Data = data(),
+    Of = #{nodes => [~"a@h"], coordinator => ~"a@h", names => 0, agent => undefined},
+    Lines = sderl_cli_top_screen:lines(
+        Data#{topology := T#{groups := #{~"plain" => Of, <<"odd", 16#202e/utf8, "x">> => Of}}},
+        sderl_cli_top_screen:key({view, groups}, sderl_cli_top_screen:new()),
+        #{columns => 120, rows => 30}
+    ),
+    [Odd, Plain] = [L || Line <- Lines, L <- [unicode:characters_to_list([Line])],
+                         lists:prefix("odd", L) orelse lists:prefix("plain", L)],
+    ?assertMatch("odd\\u{202e}x " ++ _, Odd),
+    ?assertEqual(string:length(string:slice(Plain, 0, string:str(Plain, "a@h"))),
+                 string:length(string:slice(Odd, 0, string:str(Odd, "a@h")))).
+
 nothing_yet_test() ->
     ?assertMatch([_], sderl_cli_top_screen:lines(
         (data())#{topology := none}, sderl_cli_top_screen:new(), #{columns => 80, rows => 24}

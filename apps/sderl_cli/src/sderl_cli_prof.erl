@@ -1,0 +1,368 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_cli_prof).
+-moduledoc """
+`bin/sderl prof`: records a running node, and shows what a trace says. The work is done by
+`m:sderl_prof`.
+""".
+
+-behaviour(sderl_command).
+
+-export([summary/0, run/1]).
+
+-import(sderl_command, [option/4, flag/2]).
+
+%% Events in a second above which a recording is refused.
+-define(MOST_EVENTS_S, 500_000).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "profile a node: who runs, who waits for whom, which messages".
+
+-doc false.
+-spec run([string()]) -> sderl_command:result().
+run([]) ->
+    {usage, ["a command is missing\n\n", help()]};
+run([Help]) when Help =:= "--help"; Help =:= "-h"; Help =:= "help" ->
+    {help, help()};
+run([Name | Args]) ->
+    case lists:keyfind(Name, 1, commands()) of
+        {Name, Do, _} ->
+            case sderl_command:parse(Args, ["prof", Name], command(Do)) of
+                {ok, Options} -> run(Do, Options);
+                Other -> Other
+            end;
+        false -> {usage, ["there is no command ", Name, "\n\n", help()]}
+    end.
+
+commands() ->
+    [
+        {"record", record, "record a running node into a folder"},
+        {"report", report, "what a recording says"},
+        {"open", open, "a recording in a browser: a time line that zooms, processes, messages"},
+        {"export", export, "a recording for Perfetto, speedscope or a spreadsheet"},
+        {"path", path, "the critical path of a part of a recording"},
+        {"compare", compare, "what differs between two recordings"},
+        {"completion", completion, "completion for bash or zsh"}
+    ].
+
+help() ->
+    [
+        "usage: bin/sderl prof COMMAND [options]\n\n"
+        "Shows why a parallel program is not faster. docs/profiling.md is the guide.\n\n",
+        [io_lib:format("  ~-11ts ~ts~n", [Name, About]) || {Name, _, About} <- commands()],
+        "\n\"bin/sderl prof COMMAND --help\" tells a command's options.\n"
+    ].
+
+command(record) ->
+    #{
+        help =>
+            """
+            Records events of a running node, in a trace session of its own: other tracers are not
+            disturbed. The files stay on the node's machine. It ends in time, when it is full, or
+            with Ctrl-C. What it costs the node is tried and told before.
+
+              bin/sderl prof record a@host
+              bin/sderl prof record a@host --what messages --seconds 5
+              bin/sderl prof record a@host --what calls --modules orbit,orbit_worker
+            """,
+        arguments => [
+            #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}},
+            option(cookie_file, "FILE", string,
+                   "the file with the cookie (that of the node where it runs here, or "
+                   "~/.erlang.cookie)"),
+            option(what, "LIST", string,
+                   "profiles: " ++ words(sderl_prof_options:profiles()) ++
+                   " (concurrency); or items: " ++ words(sderl_prof_options:items())),
+            option(modules, "LIST", string, "the modules whose calls are recorded"),
+            option(who, "LIST", string,
+                   "registered names of processes, with what they spawn; all, new or existing "
+                   "(all)"),
+            option(app, "NAME", string, "processes of this application, with what they spawn"),
+            option(seconds, "N", float, "so long (10)"),
+            option(mib, "N", {integer, [{min, 16}]}, "at most so many MiB on disk (256)"),
+            flag(last, "when it is full go on, and overwrite the oldest part"),
+            option(max_events_s, "N", {integer, [{min, 1}]},
+                   io_lib:format("refuse a recording of more events in a second (~b)",
+                                 [?MOST_EVENTS_S])),
+            flag(force, "record all the same"),
+            option(out, "DIR", string, "the folder, on the node's machine (prof-NODE-TIME)")
+        ]
+    };
+command(report) ->
+    #{
+        help =>
+            """
+            Shows what a recording says: concurrency, what keeps the program from being faster, the
+            critical path, the processes that run and wait most, waits, messages. FILE is the folder
+            of a recording, or a file that another tracer of OTP wrote with times (dbg:trace_port).
+            The analysed trace is kept beside it.
+            """,
+        arguments => [
+            file(),
+            option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (10)"),
+            option(by, "LIST", string,
+                   "the lists of processes: all, or some of " ++
+                   words(sderl_prof_report:metrics()) ++ " (run,runnable,gc)"),
+            option(parts, "N", {integer, [{min, 1}, {max, 100_000}]},
+                   "points of the curves (100)"),
+            flag(json, "the report as JSON")
+        ]
+    };
+command(open) ->
+    #{
+        help =>
+            """
+            Shows a recording in a browser: a time line from the whole run to microseconds, the
+            processes with their waits and messages, call stacks. Prints the address, with the token
+            that the page needs; Ctrl-C ends it. FILE is as for "report".
+
+              bin/sderl prof open prof-a@host-20261127-071502
+            """,
+        arguments => [
+            file(),
+            option(port, "P", {integer, [{min, 0}, {max, 65_535}]},
+                   "port of the pages, 0 for any free one (8090)"),
+            option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),
+            option(token, "T", string, "the token, 8 to 256 letters and digits (128 random bits)"),
+            option(tokens, "FILE", string,
+                   "tokens with roles that \"bin/sderl tokens\" made ($SDERL_TOKENS)"),
+            option(tls_cert, "FILE", string, "serve over TLS with this certificate (PEM)"),
+            option(tls_key, "FILE", string, "key of the certificate (PEM)")
+        ]
+    };
+command(export) ->
+    #{
+        help =>
+            """
+            Writes a recording for another tool: "chrome" is JSON for Perfetto and Chrome's
+            tracing, "speedscope" the call stacks (of a recording of calls), "csv" all events.
+            """,
+        arguments => [
+            file(),
+            #{name => format, long => "-format", type => {atom, [chrome, speedscope, csv]},
+              required => true, help => {"--format FORMAT", ["chrome, speedscope or csv"]}},
+            #{name => out, long => "-out", type => string, required => true,
+              help => {"--out FILE", ["where to"]}}
+        ]
+    };
+command(path) ->
+    #{
+        help =>
+            """
+            Shows the critical path: the chain of runs, waits for a scheduler and messages that
+            leads to the last thing that ran. What is not on it can be made faster in vain.
+
+              bin/sderl prof path prof-a@host-20261127-071502 --from 1.5 --to 2
+            """,
+        arguments => [
+            file(),
+            option(from, "S", float, "the part begins so many seconds in (0)"),
+            option(to, "S", float, "and ends so many seconds in (the end)"),
+            option(process, "P", string,
+                   "the path to the last run of this process: its name, or its pid as the report "
+                   "has it (of what ran last)"),
+            option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "processes that are shown (10)"),
+            option(segments, "N", {integer, [{min, 1}, {max, 100_000}]},
+                   "steps in the JSON, the longest ones (50)"),
+            flag(json, "the path as JSON")
+        ]
+    };
+command(compare) ->
+    #{
+        help =>
+            """
+            Tells what differs between two recordings, before and after a change: which processes
+            run longer or shorter, appeared or disappeared, and where they wait. Processes are
+            matched by their name, or by the function in which they begin and their place in the
+            tree.
+
+              bin/sderl prof compare before-folder after-folder
+            """,
+        arguments => [
+            #{name => before, type => string, help => {"BEFORE", ["a recording, or a trace file"]}},
+            #{name => 'after', type => string, help => {"AFTER", ["another one"]}},
+            option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (10)"),
+            flag(json, "the comparison as JSON")
+        ]
+    };
+command(completion) ->
+    #{
+        help =>
+            """
+            Completion for bash or zsh.
+            eval "$(bin/sderl prof completion bash)", or
+            source <(bin/sderl prof completion zsh).
+            """,
+        arguments => [
+            #{name => shell, type => {atom, [bash, zsh]}, help => {"SHELL", ["bash or zsh"]}}
+        ]
+    }.
+
+file() ->
+    #{name => file, type => string, help => {"FILE", ["a recording, or a trace file"]}}.
+
+words(Atoms) -> lists:flatten(lists:join(", ", [atom_to_list(A) || A <- Atoms])).
+
+%% ---------------------------------------------------------------- record
+
+run(record, #{node := Text} = Parsed) ->
+    maybe
+        {ok, Node} ?= node_name(Text),
+        {ok, Options} ?= sderl_cli_prof_words:options(Parsed),
+        {ok, _} ?= checked(sderl_prof_options:plan(Options)),
+        {ok, Cookie} ?= sderl_cli_attach:cookie(sderl_cli_attach:cookie_file(Parsed)),
+        ok ?= sderl_cli_attach:attach(Node, Cookie, "sderl-prof"),
+        Dir = filename:absname(maps:get(out, Parsed, default_out(Node))),
+        {ok, Cost} ?= done(sderl_prof:estimate(Node, Options#{dir => Dir})),
+        ok = io:put_chars([sderl_prof:format_cost(Cost), $\n]),
+        ok ?= affordable(Cost, Parsed),
+        {ok, Recording} ?= done(sderl_prof:record(Node, Options#{dir => Dir})),
+        _ = sderl_signals:tell(self()),
+        {ok, Info} ?= done(waited(Recording, maps:get(seconds, Options, 10))),
+        io:put_chars(sderl_visible:text(sderl_cli_prof_show:recorded(Info, Dir)))
+    else
+        {wrong, Message} ->
+            {usage, [Message, "\n\"bin/sderl prof record --help\" tells the options."]};
+        Other -> Other
+    end;
+run(report, #{file := File} = Parsed) ->
+    maybe
+        {ok, Metrics} ?= sderl_cli_prof_words:metrics(Parsed),
+        {ok, Dir} ?= opened(File),
+        Show = sderl_progress:reporter("analysing"),
+        Options = (maps:with([top, parts], Parsed))#{progress => Show},
+        {ok, Report} ?= done(sderl_prof_report:make(Dir, Options)),
+        ok = sderl_progress:done(),
+        case Parsed of
+            #{json := true} -> io:put_chars([json:encode(Report), $\n]);
+            _ -> io:put_chars(sderl_visible:text(sderl_cli_prof_show:report(Report, Metrics)))
+        end
+    else
+        Other -> refused(report, Other)
+    end;
+run(path, #{file := File} = Parsed) ->
+    maybe
+        {ok, Range} ?= sderl_cli_prof_words:range(Parsed),
+        {ok, Dir} ?= opened(File),
+        {ok, Path} ?= critical_path(Dir, maps:merge(Range, maps:with([top, segments], Parsed)),
+                                    Parsed),
+        shown(Path, Parsed, fun sderl_cli_prof_insight:path/1)
+    else
+        Other -> refused(path, Other)
+    end;
+run(compare, #{before := Before, 'after' := After} = Parsed) ->
+    maybe
+        {ok, A} ?= opened(Before),
+        {ok, B} ?= opened(After),
+        {ok, Difference} ?= done(sderl_prof_compare:make(A, B, maps:with([top], Parsed))),
+        shown(Difference, Parsed, fun sderl_cli_prof_insight:difference/1)
+    end;
+run(completion, #{shell := Shell}) ->
+    {help, sderl_completion:script(Shell, "prof", [completed(Name, Do)
+                                                   || {Name, Do, _} <- commands()])};
+run(open, #{file := File} = Parsed) ->
+    maybe
+        {ok, Web} ?= sderl_cli_prof_open:check(Parsed),
+        {ok, Dir} ?= opened(File),
+        sderl_cli_prof_open:serve(File, Dir, Web)
+    else
+        {wrong, Message} ->
+            {usage, [Message, "\n\"bin/sderl prof open --help\" tells the options."]};
+        Other -> Other
+    end;
+run(export, #{file := File, format := Format, out := Out}) ->
+    maybe
+        {ok, Dir} ?= opened(File),
+        case sderl_prof_export:write(Format, Dir, Out) of
+            ok -> ok;
+            {error, Why} -> {error, sderl_prof_export:format_error(Why)}
+        end
+    end.
+
+affordable(_, #{force := true}) -> ok;
+affordable(#{events_s := Events}, Parsed) ->
+    case maps:get(max_events_s, Parsed, ?MOST_EVENTS_S) of
+        Most when Events > Most ->
+            {error, io_lib:format("that is more than ~b events a second: record fewer processes "
+                                  "(--who, --app) or items (--what), or use --force", [Most])};
+        _ -> ok
+    end.
+
+refused(Command, {wrong, Message}) ->
+    {usage, io_lib:format("~ts~n\"bin/sderl prof ~ts --help\" tells the options.",
+                          [Message, Command])};
+refused(_, Other) -> Other.
+
+shown(Result, #{json := true}, _) -> {help, [json:encode(Result), $\n]};
+shown(Result, _, Show) -> {help, Show(Result)}.
+
+critical_path(Dir, Options, Parsed) ->
+    {ok, Book} = sderl_prof_book:open(Dir),
+    try
+        maybe
+            {ok, Of} ?= process(Parsed, Book),
+            Path = sderl_prof_insight:path(Book, maps:merge(Options, Of)),
+            recorded(Path)
+        end
+    after
+        sderl_prof_book:close(Book)
+    end.
+
+recorded(null) ->
+    {error, "the recording does not tell what ran; record --what messages, by which the path goes "
+            "from process to process"};
+recorded(Path) -> {ok, Path}.
+
+process(#{process := Text}, Book) ->
+    case sderl_prof_insight:find_process(unicode:characters_to_binary(Text), Book) of
+        {ok, Number} -> {ok, #{process => Number}};
+        error -> {error, ["--process: the recording has no process ", Text,
+                          "; \"bin/sderl prof report\" shows their names"]}
+    end;
+process(_, _) -> {ok, #{}}.
+
+completed(Name, Do) ->
+    #{arguments := Arguments} = command(Do),
+    Options = ["-" ++ Long || #{long := Long} <- Arguments] ++ ["--help"],
+    {Name, Options, case Do of
+        completion -> {words, ["bash", "zsh"]};
+        record -> none;
+        _ -> file
+    end}.
+
+node_name(Text) ->
+    case sderl_cli_attach:node_name(Text) of
+        {ok, Node} -> {ok, Node};
+        {error, Message} -> {wrong, Message}
+    end.
+
+checked({ok, _} = Fine) -> Fine;
+checked({error, Why}) -> {wrong, sderl_prof_options:format_error(Why)}.
+
+done({error, Why}) -> {error, sderl_prof:format_error(Why)};
+done(Fine) -> Fine.
+
+default_out(Node) ->
+    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
+    lists:flatten(io_lib:format("prof-~ts-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b",
+                                [Node, Y, Mo, D, H, Mi, S])).
+
+%% Ctrl-C ends the recording in order.
+waited(Recording, Seconds) ->
+    Self = self(),
+    Ref = make_ref(),
+    Waiter = spawn_link(fun() -> Self ! {Ref, sderl_prof:await(Recording)} end),
+    Ended = sderl_progress:during("recording", max(1, round(1000 * Seconds)), fun() ->
+        receive
+            {Ref, Result} -> Result;
+            {sderl_signals, stop} -> sderl_prof:stop(Recording)
+        end
+    end),
+    true = unlink(Waiter),
+    true = exit(Waiter, kill),
+    Ended.
+
+opened(File) ->
+    Result = sderl_prof:open(File, #{progress => sderl_progress:reporter("reading")}),
+    ok = sderl_progress:done(),
+    done(Result).

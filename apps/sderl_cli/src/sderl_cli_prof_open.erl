@@ -1,0 +1,55 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_cli_prof_open).
+-moduledoc "`bin/sderl prof open`: the dashboard's server with a recording in place of a cluster.".
+
+-export([check/1, start/3, serve/3]).
+
+-doc "The environment of `sderl_web` that the options mean.".
+-spec check(#{atom() => term()}) -> {ok, map()} | {wrong, sderl_command:text()}.
+check(Parsed) ->
+    case sderl_web_start:check(maps:remove(file, Parsed)) of
+        {ok, Web} -> {ok, Web};
+        {error, Message} -> {wrong, Message}
+    end.
+
+-doc "Serves the book in a folder until Ctrl-C.".
+-spec serve(File :: string(), Dir :: file:filename_all(), map()) ->
+    ok | {error, sderl_command:text()}.
+serve(File, Dir, Web) ->
+    maybe
+        {ok, Link} ?= start(File, Dir, Web),
+        io:put_chars(sderl_visible:text(["\nThe profile:  ", Link, "\n", sderl_web_start:pages()])),
+        Ended = sderl_cli_mon:until_stopped(),
+        _ = sderl_prof_viewer:stop(),
+        Ended
+    end.
+
+-doc "Starts the server; gives the address.".
+-spec start(File :: string(), Dir :: file:filename_all(), map()) ->
+    {ok, Link :: binary()} | {error, sderl_command:text()}.
+start(File, Dir, Web) ->
+    maybe
+        ok ?= viewer(Dir),
+        ok ?= sderl_cli_watch:start(#{source => none, config => #{}}),
+        ok = without_state(),
+        Name = unicode:characters_to_binary(filename:basename(File)),
+        ok ?= sderl_web_start:start(Web#{profile => true, cluster => Name,
+                                         resources => [sderl_cli_prof_resource]}),
+        {ok, #{link := Link}} = sderl_web:address(),
+        {ok, Link}
+    end.
+
+viewer(Dir) ->
+    Opened = sderl_prof_viewer:start_link(Dir, sderl_progress:reporter("analysing")),
+    ok = sderl_progress:done(),
+    case Opened of
+        {ok, _} -> ok;
+        {error, Why} -> {error, sderl_prof_view:format_error(Why)}
+    end.
+
+%% A recording has nothing that should be there tomorrow.
+without_state() ->
+    _ = [application:load(App) || App <- [sderl_alarms, sderl_actions]],
+    application:set_env([{sderl_alarms, [{rules_file, undefined}, {state_dir, undefined}]},
+                         {sderl_actions, [{state_dir, undefined}, {allow_expressions, false},
+                                          {plugins, []}]}]).

@@ -1,0 +1,16 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_cli_time).
+-moduledoc "Times of the command line: `90s`, `30m`, `2h`, `7d`. Pure.".
+
+-export([seconds/2]).
+
+-doc "The seconds of a time that is longer than none, and at most so many.".
+-spec seconds(string(), Most :: pos_integer()) -> {ok, pos_integer()} | error.
+seconds(Text, Most) ->
+    Units = #{"s" => 1, "m" => 60, "h" => 3600, "d" => 86_400},
+    case string:to_integer(Text) of
+        {N, Unit} when is_integer(N), N > 0, is_map_key(Unit, Units),
+                       N * map_get(Unit, Units) =< Most ->
+            {ok, N * map_get(Unit, Units)};
+        _ -> error
+    end.

@@ -1,0 +1,125 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_cli_actions_SUITE).
+
+%% bin/sderl actions and audit against a dashboard that watches real nodes; and what is refused over
+%% HTTP.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-define(SOON, 120_000).
+-define(TOKEN, "token-of-the-test").
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [used, read_only].
+
+start(Writable) ->
+    {ok, Fleet} = sderl_fleet:start(#{families => [
+        #{name => w, count => 2, apps => [sderl]}, #{name => m, count => 1, hidden => true}]}),
+    [W1, W2, M] = sderl_fleet:nodes(Fleet),
+    Call = fun(Node, Module, F, A) -> sderl_fleet:call(Fleet, Node, Module, F, A, ?SOON) end,
+    {ok, shop, _} = Call(W1, s_group, new_s_group, [shop, [W1, W2]]),
+    ok = Call(M, application, set_env, [[
+        {sderl_mon, [{config, #{monitors => [M], seeds => [W1]}}]},
+        {sderl_web, [{port, 0}, {token, <<?TOKEN>>}, {writable, Writable}]}]]),
+    {ok, _} = Call(M, application, ensure_all_started, [sderl_web]),
+    {ok, #{link := Link}} = Call(M, sderl_web, address, []),
+    ok = sderl_fleet:await(fun() ->
+        case Call(M, sderl_mon_hub, now_topology, []) of
+            #{groups := #{~"shop" := #{nodes := [_, _]}}} -> true;
+            Other -> Other
+        end
+    end, ?SOON),
+    {Fleet, W1, unicode:characters_to_list(Link)}.
+
+text({help, Text}) -> unicode:characters_to_binary(Text);
+text({usage, Text}) -> unicode:characters_to_binary(Text);
+text({error, Text}) -> unicode:characters_to_binary(Text).
+
+has(Part, Result) ->
+    Text = text(Result),
+    ?assertNotEqual({nomatch, Text}, {binary:match(Text, Part), Text}),
+    Result.
+
+used(_) ->
+    {Fleet, W1, Link} = start(true),
+    Node = atom_to_list(W1),
+    Do = fun(Args) -> sderl_cli_actions:run(Args ++ ["--url", Link]) end,
+    On = fun(Args) -> Do(Args ++ ["--node", Node]) end,
+    {help, _} = has(~"Your role is admin", Do(["list"])),
+    {help, _} = has(~"code_server", On(["explore", "processes", "filter=code_server"])),
+    {help, _} = has(~"processes: 1", On(["run", "garbage_collect", "pid=code_server"])),
+    {usage, _} = has(~"does not only look", On(["explore", "garbage_collect"])),
+    {usage, _} = has(~"where? say one of", Do(["explore", "processes"])),
+    {usage, _} = has(~"there is no action nothing", On(["run", "nothing"])),
+    {usage, _} = has(~"limit cannot be", On(["explore", "processes", "limit=x"])),
+    {usage, _} = has(~"is no KEY=VALUE", On(["explore", "processes", "limit"])),
+    {error, _} = has(~"from 1 to 200", On(["explore", "processes", "limit=1000"])),
+    {error, _} = has(~"no field colour", On(["explore", "processes", "colour=red"])),
+    {error, _} = has(~"1 of 1 nodes did not do it", On(["explore", "process", "pid=nobody"])),
+    %% It is not there where it is switched off.
+    {usage, _} = has(~"there is no action expression", On(["run", "expression", "text=1 + 1"])),
+    %% On all nodes of a group, as JSON.
+    {help, Json} = Do(["explore", "old_code", "--group", "shop", "--json"]),
+    #{~"nodes" := Nodes, ~"id" := Id, ~"state" := ~"done"} = json:decode(iolist_to_binary(Json)),
+    ?assertEqual(2, map_size(Nodes)),
+    {help, _} = has(Id, Do(["requests"])),
+    {help, _} = has(~"old_code", Do(["show", binary_to_list(Id)])),
+    {error, _} = has(~"the request is over", Do(["stop", binary_to_list(Id)])),
+    {error, _} = has(~"no such request", Do(["show", "none"])),
+    {help, Audit} = sderl_cli_audit:run(["--what", "old_code", "--url", Link]),
+    ?assertMatch({_, _}, binary:match(iolist_to_binary(Audit), ~"2 of 2 nodes done")),
+    refused(Link),
+    ok = sderl_fleet:stop(Fleet).
+
+%% Bodies that are none, methods, and who has no token.
+refused(Link) ->
+    [Url, _] = string:split(Link, "#"),
+    {ok, _} = application:ensure_all_started(inets),
+    Token = [{"authorization", "Bearer " ++ ?TOKEN}],
+    Ask = fun(Method, Request) ->
+        {ok, {{_, Status, _}, _, _}} = httpc:request(Method, Request, [{timeout, ?SOON}], []),
+        Status
+    end,
+    Post = fun(Type, Body) -> Ask(post, {Url ++ "api/v1/actions", Token, Type, Body}) end,
+    ?assertEqual(401, Ask(get, {Url ++ "api/v1/actions", []})),
+    ?assertEqual(401, Ask(post, {Url ++ "api/v1/actions", [], "application/json", "{}"})),
+    ?assertEqual(415, Post("text/plain", "{}")),
+    ?assertEqual(413, Post("application/json", [$", binary:copy(~"x", 20_000), $"])),
+    [?assertEqual({Body, 400}, {Body, Post("application/json", Body)})
+     || Body <- ["", "{", "[]", "7", "{}", "{\"action\":7}", "{\"action\":\"processes\"}",
+                 "{\"action\":\"processes\",\"on\":7}", "{\"action\":\"processes\",\"x\":1}",
+                 "{\"action\":\"processes\",\"on\":{\"node\":7}}",
+                 "{\"action\":\"processes\",\"on\":{\"node\":\"a\",\"group\":\"b\"}}",
+                 "{\"action\":\"processes\",\"on\":{\"nodes\":[]}}",
+                 "{\"action\":\"processes\",\"on\":{\"nodes\":[[[]]]}}",
+                 "{\"action\":\"processes\",\"args\":7,\"on\":{\"nodes\":[\"a\"]}}"]],
+    ?assertEqual(403, Post("application/json",
+                           "{\"action\":\"expression\",\"on\":{\"node\":\"none\"}}")),
+    [?assertEqual({Body, 404}, {Body, Post("application/json", Body)})
+     || Body <- ["{\"action\":\"none\",\"on\":{\"node\":\"none\"}}",
+                 "{\"action\":\"processes\",\"on\":{\"node\":\"none\"}}",
+                 "{\"action\":\"processes\",\"on\":{\"family\":\"none\"}}",
+                 "{\"action\":\"processes\",\"on\":{\"group\":\"none\"}}"]],
+    ?assertEqual(400, Ask(get, {Url ++ "api/v1/audit?limit=0", Token})),
+    ?assertEqual(400, Ask(get, {Url ++ "api/v1/audit?colour=red", Token})),
+    ?assertEqual(404, Ask(get, {Url ++ "api/v1/requests/none", Token})).
+
+%% Who may only look is told which role it needs, and that is in the audit log.
+read_only(_) ->
+    {Fleet, W1, Link} = start(false),
+    Node = atom_to_list(W1),
+    On = fun(Args) -> sderl_cli_actions:run(Args ++ ["--node", Node, "--url", Link]) end,
+    {help, _} = has(~"code_server", On(["explore", "processes", "filter=code_server"])),
+    {error, _} = has(~"needs the role operator", On(["run", "garbage_collect"])),
+    {error, _} = has(~"needs the role operator", On(["explore", "process_state", "pid=init"])),
+    {error, _} = has(~"needs the role admin",
+                     On(["run", "set_environment", "application=kernel", "parameter=password",
+                         "value=\"geheim\""])),
+    {help, Audit} = sderl_cli_audit:run(["--result", "refused", "--url", Link]),
+    Text = iolist_to_binary(Audit),
+    ?assertMatch({_, _}, binary:match(Text, ~"action.garbage_collect")),
+    ?assertEqual(nomatch, binary:match(Text, ~"geheim")),
+    ok = sderl_fleet:stop(Fleet).

@@ -1,0 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_cli_log_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+times_test_() ->
+    Time = fun(Text) -> sderl_cli_log_words:time(since, #{since => Text}) end,
+    [
+        ?_assertEqual({ok, none}, sderl_cli_log_words:time(since, #{})),
+        ?_assertEqual({ok, 1_000_000_000_500}, Time("2001-09-09T01:46:40.5Z")),
+        ?_assertEqual({ok, 1_000_000_000_000}, Time("2001-09-09T03:46:40+02:00"))
+    ] ++
+    [fun() ->
+        {ok, T} = Time(Text),
+        Age = erlang:system_time(millisecond) - T,
+        ?assert(Age >= Ms andalso Age < Ms + 60_000, {Text, Age})
+    end || {Text, Ms} <- [{"0s", 0}, {"90s", 90_000}, {"15m", 900_000}, {"2h", 7_200_000},
+                          {"3d", 259_200_000}]] ++
+    [?_assertMatch({wrong, _}, Time(Bad))
+     || Bad <- ["", "1", "-5m", "5 m", "5w", "yesterday", "2001-09-09", "5mm", "ä"]].
+
+%% A text cannot look like an event or hide what it is.
+lines_test() ->
+    Event = #{id => 1, t => 0, node_t => 0, level => error, node => ~"a@h", groups => [],
+              mfa => ~"m:f/1", pid => ~"<0.1.0>", lost => 0,
+              text => <<"one\n1970-01-01T00:00:00.000Z error two\r\x{1b}[31m\x{202e}"/utf8>>},
+    Line = unicode:characters_to_binary(sderl_cli_log_words:line(Event)),
+    [First, Second, <<>>] = binary:split(Line, ~"\n", [global]),
+    ?assertMatch(<<"1970-01-01T", _/binary>>, First),
+    ?assertEqual(1, length(binary:matches(First, ~" error     a@h m:f/1 one"))),
+    ?assertEqual(~"    1970-01-01T00:00:00.000Z error two\\u{d}\\u{1b}[31m\\u{202e}", Second),
+    Odd = unicode:characters_to_binary(
+        sderl_cli_log_words:line(Event#{text := ~"x", mfa := <<>>, node := ~"a\nb"})
+    ),
+    ?assertMatch({_, _}, binary:match(Odd, ~" a\\u{a}b x\n")),
+    Json = iolist_to_binary(sderl_cli_log_words:json(Event)),
+    ?assertEqual(nomatch, re:run(Json, "[^ -~]")),
+    ?assertMatch(#{~"text" := <<"one\n", _/binary>>, ~"level" := ~"error"}, json:decode(Json)).
+
+%% What is wrong is said with what belongs there, before anything is attached to.
+wrong_test_() ->
+    Says = fun(Args) ->
+        {usage, Text} = sderl_cli_log:run(Args),
+        unicode:characters_to_binary(Text)
+    end,
+    [?_assertMatch({_, {_, _}}, {Said, binary:match(Said, Part)})
+     || {Args, Part} <- [
+         {[], ~"--seed is missing"}, {["--seed", "x"], ~"NAME@HOST"},
+         {["--seed", "a@h", "--since", "now"], ~"--since cannot be \"now\""},
+         {["--seed", "a@h", "--level", "loud"], ~"--level cannot be loud: it is emergency or"},
+         {["--seed", "a@h", "--limit", "0"], ~"--limit cannot be 0"},
+         {["--seed", "a@h", "--text", lists:duplicate(2000, $x)], ~"1000 bytes"}
+     ], Said <- [Says(Args)]].
+
+help_test() ->
+    {help, Text} = sderl_cli_log:run(["--help"]),
+    [?assertNotEqual(nomatch, string:find(Text, Option))
+     || Option <- ["--follow", "--json", "--text", "--node", "--group", "--level", "--module",
+                   "--since", "--until", "--limit", "--seed", "--cookie-file"]].

@@ -1,0 +1,220 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The arguments of `bin/sderl prof`, and what it prints.
+-module(sderl_cli_prof_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+help_test_() ->
+    [?_assertMatch({0, stdout, _}, sderl_cli:run(["prof" | Args]))
+     || Args <- [["--help"], ["record", "--help"], ["report", "--help"], ["open", "--help"],
+                 ["export", "--help"], ["path", "--help"], ["compare", "--help"],
+                 ["completion", "--help"]]].
+
+usage_test_() ->
+    [
+        {lists:flatten(lists:join(" ", Args)), fun() ->
+            {Status, stderr, Text} = sderl_cli:run(["prof" | Args]),
+            Flat = unicode:characters_to_list(Text),
+            ?assertEqual({Expected, Flat}, {Status, Flat}),
+            ?assertNotEqual({Flat, nomatch}, {Flat, string:find(Flat, Says)})
+        end}
+     || {Args, Expected, Says} <- [
+            {[], 2, "a command is missing"},
+            {["wat"], 2, "no command wat"},
+            {["record"], 2, "node is missing"},
+            {["record", "x"], 2, "no name of a node"},
+            {["record", "x@y", "--what", "wat"], 2, "there is no \"wat\""},
+            {["record", "x@y", "--what", "calls"], 2, "calls needs modules"},
+            {["record", "x@y", "--seconds", "0"], 2, "seconds cannot be"},
+            {["record", "x@y", "--mib", "1"], 2, "at least 16"},
+            {["record", "x@y", "--max-events-s", "0"], 2, "at least 1"},
+            {["report", "/nothing/here"], 1, "/nothing/here"},
+            {["report", "/nothing/here", "--by", "run,wat"], 2, "there is no \"wat\""},
+            {["report", "/nothing/here", "--by", ","], 2, "there is no"},
+            {["path", "/nothing/here"], 1, "/nothing/here"},
+            {["path", "/nothing/here", "--from", "2", "--to", "1"], 2, "--from is before --to"},
+            {["path", "/nothing/here", "--from", "-1"], 2, "from 0 on"},
+            {["path", "/nothing/here", "--to", "wat"], 2, "wat"},
+            {["compare", "/nothing/here"], 2, "after is missing"},
+            {["compare", "/nothing/here", "/nor/here"], 1, "/nothing/here"},
+            {["open", "/nothing/here"], 1, "/nothing/here"},
+            {["open", "/nothing/here", "--ip", "wat"], 2, "no address"},
+            {["open", "/nothing/here", "--tls-cert", "x"], 2, "--tls-key"},
+            {["open"], 2, "file is missing"},
+            {["export", "/nothing/here", "--format", "wat", "--out", "x"], 2, "chrome or"}
+        ]
+    ].
+
+options_test_() ->
+    Options = fun(Args) ->
+        {ok, Parsed} = sderl_cli_prof_words:options(Args),
+        Parsed
+    end,
+    [
+        ?_assertEqual(#{what => [concurrency]}, Options(#{last => false})),
+        ?_assertEqual(#{what => [running, message], seconds => 2.5, bytes => 16 * 1_048_576,
+                        keep => last, modules => [lists, maps],
+                        who => [init, {application, kernel}]},
+                      Options(#{what => "running,message", seconds => 2.5, mib => 16, last => true,
+                                modules => "lists, maps", who => "init", app => "kernel"})),
+        ?_assertEqual(#{what => [concurrency], who => new}, Options(#{who => "new"})),
+        ?_assertEqual(#{what => [concurrency], who => [{application, kernel}]},
+                      Options(#{app => "kernel"}))
+    ].
+
+%% A program of this node from recording to what is printed, as text and as JSON.
+report_test_() ->
+    {timeout, 300, fun() ->
+        Dir = filename:join(filename:basedir(user_cache, "sderl"),
+                            lists:concat(["prof-cli-", os:getpid()])),
+        try
+            {ok, done, Report} = sderl_prof:profile(fun() ->
+                {Pid, Ref} = spawn_monitor(fun() -> receive go -> ok end end),
+                Pid ! go,
+                receive {'DOWN', Ref, process, Pid, normal} -> done end
+            end, #{what => [messages, schedulers], dir => Dir}),
+            Text = unicode:characters_to_list(sderl_cli_prof_show:report(Report)),
+            [?assertNotEqual({Part, nomatch}, {Part, string:find(Text, Part)})
+             || Part <- ["Concurrency", "Findings", "Critical path", "Runs longest",
+                         "Waits, by place", "Messages", "not shown: garbage collection",
+                         "sderl_cli_prof_tests"]],
+            All = unicode:characters_to_list(
+                sderl_cli_prof_show:report(Report, sderl_prof_report:metrics())
+            ),
+            [?assertNotEqual({Part, nomatch}, {Part, string:find(All, Part)})
+             || Part <- ["Waits longest", "Receives most messages", "Sends most bytes"]],
+            #{~"trace" := #{~"problems" := []}} =
+                json:decode(iolist_to_binary(json:encode(Report))),
+            {ok, Files} = file:list_dir(Dir),
+            ?assert(lists:member("book", Files))
+        after
+            file:del_dir_r(Dir)
+        end
+    end}.
+
+%% A recording compared with another one, and its path, as text and as JSON, from the command line.
+insight_test_() ->
+    {timeout, 300, fun() ->
+        Root = filename:join(filename:basedir(user_cache, "sderl"),
+                             lists:concat(["prof-insight-", os:getpid()])),
+        [Before, After] = [filename:join(Root, Name) || Name <- ["before", "after"]],
+        try
+            [{ok, _, _} = sderl_prof:profile(fun() -> ask(Times) end,
+                                             #{what => messages, dir => Dir})
+             || {Dir, Times} <- [{Before, 2000}, {After, 3}]],
+            Compared = printed(["compare", Before, After]),
+            [?assertNotEqual({Compared, nomatch}, {Compared, string:find(Compared, Part)})
+             || Part <- ["before ", "after ", "runs, ms", "the recordings last"]],
+            #{~"lengths_differ" := true, ~"notes" := [_ | _]} =
+                json:decode(unicode:characters_to_binary(
+                    printed(["compare", Before, After, "--json"]))),
+            Path = printed(["path", Before, "--process", "prof_insight_echo"]),
+            [?assertNotEqual({Path, nomatch}, {Path, string:find(Path, Part)})
+             || Part <- ["steps", "prof_insight_echo", "its longest steps"]],
+            #{~"from" := 0, ~"segments" := [_, _]} =
+                json:decode(unicode:characters_to_binary(
+                    printed(["path", Before, "--segments", "2", "--json"]))),
+            "nothing ran in this part" ++ _ = printed(["path", Before, "--from", "1000"]),
+            {1, stderr, Nobody} = sderl_cli:run(["prof", "path", Before, "--process", "nobody"]),
+            ?assertNotEqual(nomatch, string:find(Nobody, "no process nobody"))
+        after
+            file:del_dir_r(Root)
+        end
+    end}.
+
+ask(Times) ->
+    {Pid, Ref} = spawn_monitor(fun() -> echo(Times) end),
+    true = register(prof_insight_echo, Pid),
+    _ = [begin
+             Pid ! {self(), N},
+             receive {Pid, N} -> ok end
+         end || N <- lists:seq(1, Times)],
+    receive {'DOWN', Ref, process, Pid, normal} -> done end.
+
+%% ---------------------------------------------------------------- pages
+
+%% Each answer of a program's recording has the shape that the document of the interface says.
+pages_test_() ->
+    {timeout, 300, fun() ->
+        Dir = filename:join(filename:basedir(user_cache, "sderl"),
+                            lists:concat(["prof-pages-", os:getpid()])),
+        try
+            {ok, done, _} = sderl_prof:profile(fun ping_pong/0,
+                                               #{what => [messages, schedulers], dir => Dir}),
+            {ok, Book} = sderl_prof:open(Dir, #{}),
+            {ok, Web} = sderl_cli_prof_open:check(#{port => 0, token => "token-of-the-test"}),
+            {ok, Link} = sderl_cli_prof_open:start(Dir, Book, Web),
+            ?assertMatch({_, _}, binary:match(Link, ~"token-of-the-test")),
+            {ok, #{port := Port}} = sderl_web:address(),
+            answered(#{port => Port, document => sderl_web_rest:document(Port)})
+        after
+            _ = sderl_prof_viewer:stop(),
+            ok = sderl_web_start:stop(),
+            _ = [application:stop(App) || App <- [cowboy, ranch]],
+            _ = [application:unset_env(sderl_web, Key)
+                 || {Key, _} <- application:get_all_env(sderl_web)],
+            file:del_dir_r(Dir)
+        end
+    end}.
+
+ping_pong() ->
+    {Pid, Ref} = spawn_monitor(fun() -> echo(100) end),
+    true = register(prof_pages_echo, Pid),
+    _ = [begin
+             Pid ! {self(), N},
+             receive {Pid, N} -> ok end
+         end || N <- lists:seq(1, 100)],
+    receive {'DOWN', Ref, process, Pid, normal} -> done end.
+
+echo(0) -> ok;
+echo(N) ->
+    receive {From, What} -> From ! {self(), What} end,
+    echo(N - 1).
+
+printed(Args) ->
+    {0, stdout, Text} = sderl_cli:run(["prof" | Args]),
+    unicode:characters_to_list(Text).
+
+completion_test() ->
+    [begin
+         {0, stdout, Script} = sderl_cli:run(["prof", "completion", Shell]),
+         [?assertNotEqual({Part, nomatch}, {Part, string:find(Script, Part)})
+          || Part <- ["compare", "--process", "--by"]]
+     end || Shell <- ["bash", "zsh"]].
+
+answered(Server) ->
+    Ask = fun(Path) -> sderl_web_rest:get(["/profile", Path], ~"token-of-the-test", Server) end,
+    Get = fun(Path) ->
+        {200, _, Answer} = Ask(Path),
+        Answer
+    end,
+    #{~"duration" := Duration, ~"has_messages" := true} = Get(""),
+    #{~"processes" := [#{~"process" := Echo, ~"name" := ~"prof_pages_echo", ~"received" := 100}]} =
+        Get("/processes?search=prof_pages_echo"),
+    Number = integer_to_list(Echo),
+    #{~"processes" := [#{~"process" := Echo}], ~"matching" := 1} =
+        Get(["/processes?processes=", Number]),
+    #{~"sent_to" := [#{~"count" := 100} | _], ~"waits" := [_ | _], ~"waits_for" := [_ | _]} =
+        Get(["/processes/", Number]),
+    #{~"lanes" := [#{~"intervals" := [_ | _]}], ~"exact" := true} =
+        Get(["/window?columns=40&processes=", Number]),
+    Half = integer_to_list(Duration div 2),
+    #{~"running" := [_, _, _]} = Get(["/window?columns=3&from=", Half]),
+    #{~"rows" := [_ | _]} = Get("/messages?limit=5"),
+    _ = Get(["/messages?from=1&to=", Half]),
+    #{~"frames" := []} = Get("/calls"),
+    [?assertMatch({Status, _, #{~"detail" := _}}, Ask(Path)) || {Status, Path} <- [
+        {400, "/window?columns=4097"}, {400, "/window?columns=0"},
+        {400, "/window?processes=1,x"}, {400, "/window?processes=0"},
+        {400, "/window?from=5&to=5"}, {400, ["/window?processes=", lists:join(",",
+            lists:duplicate(501, "1"))]},
+        {413, ["/window?columns=4096&processes=", lists:join(",",
+            [integer_to_list(N) || N <- lists:seq(1, 129)])]},
+        {400, "/processes?sort=wat"}, {404, "/processes/4000000000"}, {400, "/processes/x"},
+        {400, "/messages?from=9007199254740991"}
+    ]],
+    Paths = [Id || {Id, _, Path, _} <- sderl_web_rest:operations(map_get(document, Server)),
+                   string:prefix(Path, "/api/v1/profile") =/= nomatch
+                       orelse string:prefix(Path, "/profile") =/= nomatch],
+    ?assertEqual(6, length(Paths)),
+    ?assertEqual([], Paths -- sderl_web_rest:answered()).
