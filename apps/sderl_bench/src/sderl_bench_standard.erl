@@ -17,12 +17,12 @@ summary() -> "the runs behind the tables in README, printed in Markdown".
 command() ->
     #{
         help =>
-            "Runs the registry benchmark on 10 nodes with 1, 20 and 100 clients a node, and on\n"
-            "100 nodes in 10 groups, then the benchmarks of joining, routing, placement and plans; "
-            "prints\n"
-            "their tables in Markdown.\n"
-            "Takes about a quarter of an hour; other projects' registries, where they are given,\n"
-            "run beside ours and make it longer.",
+            """
+            Runs the registry benchmark on 10 nodes with 1, 20 and 100 clients a node, and on 100
+            nodes in 10 groups, then the benchmarks of joining, routing, placement and plans; prints
+            their tables in Markdown. Takes about a quarter of an hour; other projects' registries,
+            where they are given, run beside ours and make it longer.
+            """,
         arguments => [
             #{
                 name => seconds,
@@ -38,8 +38,7 @@ command() ->
                 default => 3,
                 help => {"[--repeat K]", ["runs of each (3)"]}
             },
-            sderl_bench_peer:option(),
-            sderl_bench_experiment:json_option()
+            sderl_bench_peer:option()
         ]
     }.
 

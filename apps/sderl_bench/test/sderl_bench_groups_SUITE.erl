@@ -12,7 +12,7 @@ moment: that they run and what they give, never how fast it is.
 -export([all/0, suite/0]).
 -export([route_messages/1, route_rest/1, placement/1, plan/1, groups/1, cluster/1]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [route_messages, route_rest, placement, plan, groups, cluster].
 

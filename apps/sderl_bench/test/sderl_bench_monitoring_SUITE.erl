@@ -10,11 +10,11 @@ is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([cost/1, live/1, groups/1]).
+-export([cost/1, live/1, groups/1, log/1]).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [cost, live, groups].
+all() -> [cost, live, groups, log].
 
 cost(Config) ->
     Results = results(Config, ["--workload", "registry", "--nodes", "2", "--seconds", "1",
@@ -44,6 +44,17 @@ groups(Config) ->
         Cpu >= 0 andalso End > 0 andalso Most >= End,
         Metrics
     ).
+
+log(Config) ->
+    Results = results(Config, ["--what", "log", "--seconds", "1", "--pairs", "1",
+                               "--log-s", "500"]),
+    ?assertMatch([#{~"log" := ~"off"}, #{~"log" := ~"on"}, #{~"log" := ~"all"}],
+                 [P || #{~"params" := P} <- Results]),
+    [#{~"told_s" := Off}, #{~"told_s" := On, ~"lost_s" := Lost},
+     #{~"told_s" := All, ~"lost_s" := None}] = [M || #{~"metrics" := M} <- Results],
+    ?assert(Off == 0 andalso On > 0 andalso Lost > 0 andalso All > On, {Off, On, Lost, All}),
+    %% As many may wait.
+    ?assert(None == 0, None).
 
 results(Config, Args) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "results.json"),

@@ -10,13 +10,13 @@ is left; never how fast it is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([deploy/1, upgrade/1]).
+-export([deploy/1, upgrade/1, alarms/1]).
 -export([killed/1]).
 
-suite() -> [{timetrap, {minutes, 8}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [deploy, upgrade] ++ [killed || os:getenv("SDERL_LONG") =/= false].
+    [deploy, upgrade, alarms] ++ [killed || os:getenv("SDERL_LONG") =/= false].
 
 %% Over OpenSSH where that is there, else on folders.
 deploy(Config) ->
@@ -45,6 +45,12 @@ upgrade(Config) ->
     ?assertMatch(#{<<"lost_messages">> := 0, <<"names_missing">> := 0, <<"nodes_upgraded">> := 4,
                    <<"nodes_reported">> := 4, <<"sent">> := Sent, <<"acknowledged">> := Sent}
                  when Sent > 0, Metrics).
+
+%% How late they are says nothing on a machine that does other things.
+alarms(_) ->
+    {ok, Metrics} = sderl_bench_alarms:run(#{live => 3, seed => 1}, "alarms"),
+    ?assertMatch(#{changes := 14, alarms_lost := 0, order_broken := 0,
+                   alarm_ms := #{median := Ms}} when Ms > -1_000, Metrics).
 
 killed(Config) ->
     [#{<<"metrics">> := Metrics}] =

@@ -18,10 +18,10 @@ suite() -> [{timetrap, {minutes, 60}}].
 
 all() ->
     [
-        none, kill, kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once,
-        kill_in_burst, cut, cut_coordinator, split, split_closed, split_by_majority, glitch,
-        rollout, with_global, command
-    ] ++ [notices || repetitions() > 1].
+        kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once, kill_in_burst,
+        cut_coordinator, split, split_by_majority, glitch, rollout, command
+    ] ++ [Case || repetitions() > 1,
+                  Case <- [none, kill, cut, split_closed, with_global, notices]].
 
 none(_) -> fault(none, #{hold_ms => 500}).
 kill(_) -> fault(kill).
@@ -86,8 +86,8 @@ run(Jobs, Params) ->
 
 %% Less patient than by default, so that it does not take so long.
 params(More, #{needs := Needs}) ->
-    Base = #{nodes => 4, clients => 2, repetitions => repetitions(), tick_ms => 200,
-             set_aside_ms => 1000, hold_ms => 2500, burst => 10_000, short => 1000,
+    Base = #{nodes => 4, clients => min(2, repetitions()), repetitions => repetitions(),
+             tick_ms => 200, set_aside_ms => 1000, hold_ms => 2500, burst => 10_000, short => 1000,
              links => cookies},
     case More of
         #{links := _} -> maps:merge(Base, More);

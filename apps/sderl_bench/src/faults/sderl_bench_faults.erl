@@ -38,7 +38,7 @@ writers; without `consistency`: an available group.
     set_aside_ms => pos_integer()
 }.
 
--doc "What became of one job, with what was wrong in words.".
+-doc "The outcome of one job, with the problems in words.".
 -type outcome() ::
     #{job := job(), started := binary(), metrics := map(), wrong := [unicode:chardata()]}.
 
@@ -96,7 +96,7 @@ ready(#{nodes := Nodes} = World) ->
         {error, Why} -> {error, {not_ready, Why}}
     end.
 
-%% Those that are left when these nodes cannot be used any more, or others are needed.
+%% The jobs that are left when these nodes cannot be used any more, or others are needed.
 jobs([], _Key, _World, _Params, _Report) ->
     {ok, []};
 jobs([#{job := Job, left := 0} = State | States], Key, World, Params, Report) ->
@@ -342,7 +342,7 @@ is_settled(_) -> false.
 finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged,
        #{nodes := Nodes, registry := Registry} = World) ->
     Journals = [Journal || {_, {ok, Journal}} <- each(World, Clients, journal, [?CALL_MS])],
-    %% What did not come to agree in time need not be waited for again.
+    %% Members that did not agree in time need not be waited for again.
     Found = compared(Journals, case Converged of ok -> ?SETTLE_MS; _ -> ?ANYWAY_MS end, World),
     Wrong = [{found, brief(Found, Clients, World)} || not sderl_bench_faults_tally:is_whole(Found)],
     _ = each(World, Nodes, stop, []),

@@ -438,7 +438,7 @@ answers() -> sderl_bench_faults_counters:answers(counters()).
 -spec gap() -> non_neg_integer().
 gap() -> sderl_bench_faults_counters:gap(counters()).
 
--doc "What is held; writers keep these names from now on, and go on with others.".
+-doc "The held names; writers keep these names from now on, and go on with others.".
 -spec pin() -> #{held := [{term(), pid()}], burst := {non_neg_integer(), non_neg_integer()}}.
 pin() ->
     sderl_bench_faults_counters:pin(counters()),

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_counters).
 -moduledoc """
-What the clients of one node have in common during a fault: what is counted of the answers that they
-got, and what the driver told them.
+The state that the clients of one node share during a fault: the counts of their answers, and the
+driver's instructions.
 """.
 
 -export([new/0, answered/2, asked/2, count_burst/1, is_paused/1, pins/1, now_us/0]).

@@ -71,8 +71,7 @@ command() ->
                     "patience with a silent member"))#{required => false},
             (number(hold_ms, "-hold-ms", "MS", "how long a fault lasts"))#{required => false},
             #{name => markdown, long => "-markdown", type => boolean, default => false,
-              help => {"[--markdown]", ["the table in Markdown"]}},
-            sderl_bench_experiment:json_option()
+              help => {"[--markdown]", ["the table in Markdown"]}}
         ]
     }.
 
@@ -302,7 +301,7 @@ pair(#{p50 := undefined}) -> "-";
 pair(#{p50 := P50, p99 := P99}) ->
     [sderl_table:number(round(P50)), " / ", sderl_table:number(round(P99))].
 
-%% What the library promises. What global does is reported.
+%% What the library promises. The results of global are only reported.
 verdict(Outcomes, Params) ->
     Own = [{atom_to_list(Name), Metrics}
            || #{job := {"s_group", _, #{name := Name}}, metrics := Metrics} <- Outcomes],

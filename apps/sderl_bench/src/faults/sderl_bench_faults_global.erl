@@ -24,7 +24,7 @@ group() -> none.
 -doc "Connects every node to the others.".
 -spec linked(pid(), [node()]) -> ok.
 linked(Fleet, Nodes) ->
-    %% What fails is tried again.
+    %% A failed operation is tried again.
     _ = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_links, connect_all, [Nodes], ?LINK_MS),
     ok.
 

@@ -10,7 +10,7 @@ nodes. One namespace holds all nodes.
 -export_type([params/0, outcome/0, view/0]).
 
 -doc """
-What of the options decides how nodes are started. A time that is not there is the registry's own
+The options that decide how nodes are started. A time that is not there is the registry's own
 default.
 """.
 -type params() :: #{tick_ms => pos_integer(), set_aside_ms => pos_integer(), atom() => term()}.
@@ -51,7 +51,7 @@ does not. An operator's discovery library would do it.
 -doc "Also `yes` when there was no such name.".
 -callback unregister(Name :: term()) -> outcome().
 
--doc "What this node knows of a name.".
+-doc "The process of a name, as this node knows it.".
 -callback find(Name :: term()) -> pid() | undefined.
 
 -doc "All that this node knows.".

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_faults_tally).
 -moduledoc """
-What the journals of the clients and the nodes' tables tell; and the metrics of many repetitions.
+The results from the journals of the clients and the nodes' tables; and the metrics of many
+repetitions.
 """.
 
 -export([compare/2, is_whole/1, is_far/1, held_twice/1, failed/0, metrics/1]).

@@ -3,9 +3,9 @@
 -moduledoc """
 Looks on at a node until it has what it must have, and tells when that was.
 
-What must be there is told in two ways: a list of names with their processes, and, where these are
-thousands, the *digest* of all names of a class. A digest does not depend on the order, and digests
-of parts add up.
+The expected names are given in two ways: as a list of names with their processes and, if these are
+thousands, as the *digest* of all names of a class. A digest does not depend on the order, and
+digests of parts add up.
 """.
 
 -export([settle/4, names/1, empty/2]).
@@ -102,7 +102,7 @@ poll_until(Fun, Deadline) ->
             poll_until(Fun, Deadline)
     end.
 
-%% What raises now may hold later.
+%% A check that raises now may hold later.
 seen(Fun) ->
     try
         Fun()
@@ -120,7 +120,7 @@ digest(Pairs) ->
 sum(Digests) ->
     {lists:sum([Count || {Count, _} <- Digests]), lists:sum([Hash || {_, Hash} <- Digests])}.
 
--doc "Those names that are not found, or found with another pid.".
+-doc "The names that are not found, or found with another pid.".
 -spec missing([{Name, pid()}], fun((Name) -> pid() | undefined)) -> [Name].
 missing(Names, Find) ->
     [Name || {Name, Pid} <- Names, Find(Name) =/= Pid].

@@ -23,9 +23,9 @@ The planner is asked for groups of `group_size` members at most, tied by `gatewa
 }.
 
 -doc """
-What was seen: milliseconds from the start of the first node, of bare ones and of those measured;
-the processor time of each node when all ran and when they were formed; what the nodes had done by
-then, what they used at rest, and what they sent by kind afterwards, over so many milliseconds.
+The measurements: milliseconds from the start of the first node, for bare nodes and for the measured
+ones; the processor time of each node when all ran and when they were formed; the nodes' usage until
+then and at rest; and their messages by kind afterwards, over so many milliseconds.
 """.
 -type seen() :: #{
     prediction := sderl_plan:prediction(),

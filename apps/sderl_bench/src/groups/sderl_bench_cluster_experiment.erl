@@ -35,25 +35,25 @@ machine does meanwhile; of the times their ratio does.
 
 -doc false.
 -spec summary() -> string().
-summary() -> "many real nodes in planned groups: until formed, links, and what they do at rest".
+summary() -> "many real nodes in planned groups: time to form, links, and traffic at rest".
 
 -doc false.
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Starts many real nodes in the groups of a plan, with nobody at work: how long "
-                "until all groups\n"
-                "are formed and what that costs a node, links beside those of the plan, and what a "
-                "node sends\n"
-                "and needs at rest, by kind. A node takes some 50 MB.",
+        help =>
+            """
+            Starts many real nodes in the groups of a plan, without load. Shows how long it takes
+            until all groups are formed and what that costs a node, the links compared with the
+            plan, and the traffic and work of a node at rest, by kind. A node takes some 50 MB.
+            """,
         arguments => [
             option(nodes, "LIST", string, "64", "numbers of nodes, measured one after the other"),
             option(group_size, "G", integer, 16, "most members of a group"),
             option(max_links, "N", integer, 30, "most links of a node"),
             option(gateways, "K", integer, 2, "gateways between two groups"),
             option(settle_s, "S", integer, 20, "seconds between formed and at rest"),
-            option(rest_s, "S", integer, 20, "seconds measured at rest, twice"),
-            sderl_bench_experiment:json_option()
+            option(rest_s, "S", integer, 20, "seconds measured at rest, twice")
         ]
     }.
 

@@ -6,7 +6,7 @@
 -export_type([formed/0]).
 
 -doc """
-What a node had done when its groups were formed: links, what it sent over them, and its work.
+The usage of a node until its groups were formed: links, the traffic on them, and its work.
 """.
 -type formed() :: #{
     links := non_neg_integer(),
@@ -98,7 +98,7 @@ count(Timer, Sent) ->
             count(Timer, Sent#{Kind => {Messages + 1, Bytes + erlang:external_size(Message)}})
     end.
 
--doc "What a message of the library is for.".
+-doc "The purpose of a message of the library.".
 -spec kind(term()) -> heartbeats | groups | routes | attributes | distances | other.
 kind({sderl_heart, _, _, _}) -> heartbeats;
 kind({sderl, _, _, _, Message}) when element(1, Message) =:= hb; element(1, Message) =:= hb_ack ->

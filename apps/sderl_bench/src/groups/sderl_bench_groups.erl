@@ -88,7 +88,7 @@ stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
         }}
     end.
 
-%% What was sent beyond what is sent at rest.
+%% The traffic beyond that at rest.
 above(What, #{seconds := Seconds, total := Total}, Rest, Count) ->
     (maps:get(What, Total) - rate(What, Rest) * Seconds) / max(1, Count).
 

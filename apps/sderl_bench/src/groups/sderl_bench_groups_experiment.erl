@@ -25,24 +25,25 @@ latencies are of all groups and writes since the number before.
 
 -doc false.
 -spec summary() -> string().
-summary() -> "many groups of two on a few nodes: what one more costs".
+summary() -> "many groups of two on a few nodes: the cost of one more".
 
 -doc false.
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Groups of two are made on a few nodes, while clients write in another group: what "
-                "a\n"
-                "group costs when there are many, and what the writers notice.",
+        help =>
+            """
+            Makes groups of two on a few nodes, while clients write in another group. Shows the cost
+            of a group when there are many, and the effect on the writers.
+            """,
         arguments => [
             sderl_bench_experiment:option(nodes, "N", integer, 5, "nodes"),
             sderl_bench_experiment:option(
                 groups, "LIST", string, "100,1000", "after how many groups there is a result"
             ),
             sderl_bench_experiment:option(
-                pause_ms, "MS", integer, 5, "what a node waits before each group; 0: nothing"
-            ),
-            sderl_bench_experiment:json_option()
+                pause_ms, "MS", integer, 5, "ms that a node waits before each group"
+            )
         ]
     }.
 

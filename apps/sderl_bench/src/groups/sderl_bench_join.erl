@@ -195,7 +195,7 @@ metrics(
     {Samples, Errors} = lists:unzip(Written),
     All = lists:append(Samples),
     Before = [Took || {At, Took} <- All, At >= Start, At + Took < Began],
-    %% Those that were under way at some time of it.
+    %% The operations that were under way at some time of it.
     During = [Took || {At, Took} <- All, At + Took >= Began, At =< Answered],
     #{
         join_ms => (Answered - Began) / 1000,

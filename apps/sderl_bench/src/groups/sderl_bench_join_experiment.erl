@@ -32,16 +32,18 @@ summary() -> "a node joins a group that has many names and is at work".
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "A node is added to a group that holds many names, while clients on its members\n"
-        "write: how long until it answers for all names, and what the writers notice.",
+        help =>
+            """
+            Adds a node to a group that holds many names, while clients on its members write. Shows
+            how long it takes until the node answers for all names, and the effect on the writers.
+            """,
         arguments => [
             option(names, "N", integer, 100_000, "names that the group holds"),
             option(group_size, "N", integer, 10, "members before the node joins"),
             option(clients, "C", integer, 1, "writing processes on each member"),
-            option(pause_ms, "MS", integer, 10, "what a writer waits after each pair; 0: nothing"),
+            option(pause_ms, "MS", integer, 10, "ms that a writer waits after each pair"),
             option(seconds, "S", integer, 5, "how long they write before the node joins"),
-            option(repeat, "K", integer, 1, "runs"),
-            sderl_bench_experiment:json_option()
+            option(repeat, "K", integer, 1, "runs")
         ]
     }.
 

@@ -30,16 +30,16 @@ summary() -> "one group with very many names: memory, a join, the coordinator ki
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "A group gets very many names, each of a process of its own. Shows the memory that "
-                "they\n"
-                "take, how long writes stop when the coordinator's process or its node is killed, "
-                "and\n"
-                "how long a node takes to join.",
+        help =>
+            """
+            Gives a group very many names, each of a process of its own. Shows the memory that they
+            take, how long writes stop when the coordinator's process or its node is killed, and how
+            long a node takes to join.
+            """,
         arguments => [
             option(names, "N", integer, 100_000, "names that the group holds"),
             option(nodes, "N", integer, 5, "members of the group; one more joins it"),
-            option(repeat, "K", integer, 1, "runs"),
-            sderl_bench_experiment:json_option()
+            option(repeat, "K", integer, 1, "runs")
         ]
     }.
 

@@ -5,13 +5,13 @@ A benchmark: what follows `bin/sderl bench`. A result with `--json` is one objec
 `m:sderl_bench_output`.
 """.
 
--export([json_option/0, option/5]).
+-export([command/1, option/5]).
 -export([at_least/3, at_most/2, numbers/4, reals/4, real/4, chosen/4, words/1]).
 
 -doc "One line for `bin/sderl bench list`.".
 -callback summary() -> string().
 
--doc "Its options, for OTP's `m:argparse`; with the option of `json_option/0`.".
+-doc "Its options, for OTP's `m:argparse`, but for those that all have (`command/1`).".
 -callback command() -> argparse:command().
 
 -doc """
@@ -25,8 +25,12 @@ message names the option and the remedy.
 -callback run(#{atom() => term()}, sderl_bench_output:output()) ->
     ok | {error, sderl_command:text()}.
 
--doc "The option for results as JSON.".
--spec json_option() -> argparse:argument().
+-doc "The command line of a benchmark: its own options, and `--json`.".
+-spec command(module()) -> argparse:command().
+command(Experiment) ->
+    #{arguments := Own} = Command = Experiment:command(),
+    Command#{arguments := Own ++ [json_option()]}.
+
 json_option() ->
     #{
         name => json,
@@ -129,8 +133,7 @@ short(N) when is_integer(N) -> integer_to_list(N);
 short(N) -> float_to_list(N, [short]).
 
 -doc """
-Those of the known ones that a list with commas names, in its order, each once; `What` is what they
-are.
+The known names in a list with commas, in its order, each once; `What` says what they name.
 """.
 -spec chosen(Option :: string(), What :: string(), Text :: string(), Known :: [atom()]) ->
     {ok, [atom()]} | {error, sderl_command:text()}.

@@ -62,7 +62,7 @@ at(Rank, [{Bucket, Count} | _]) when Count >= Rank -> middle(Bucket);
 at(_Rank, [{Bucket, _}]) -> middle(Bucket);
 at(Rank, [{_, Count} | Rest]) -> at(Rank - Count, Rest).
 
--doc "What is told of durations in us: `p50`, `p99`, `max`.".
+-doc "The figures of durations in us: `p50`, `p99`, `max`.".
 -spec of_us([number()]) -> #{p50 | p99 | max := number() | undefined}.
 of_us(Us) ->
     Histogram = lists:foldl(fun(Took, H) -> add(round(Took * 1000), H) end, new(), Us),

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_machine).
--moduledoc "What a result says about the machine it was measured on.".
+-moduledoc "The description of the machine in a result.".
 
 -export([info/0, text/0]).
 -export_type([info/0]).

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_meter).
 -moduledoc """
-What nodes use while something is measured: processor time, memory, links, and what goes over
+The resources that nodes use during a measurement: processor time, memory, links, and the traffic on
 the links.
 
 ```erlang
@@ -40,7 +40,7 @@ them once.
 -type sent() :: {Connection :: term(), Bytes :: non_neg_integer(), Messages :: non_neg_integer(),
                  Packets :: non_neg_integer() | undefined}.
 
--doc "What one node used between two snapshots.".
+-doc "The usage of one node between two snapshots.".
 -type node_usage() :: #{
     node := node(),
     links := non_neg_integer(),
@@ -52,8 +52,8 @@ them once.
 }.
 
 -doc """
-What all nodes used; `total` are sums, `seconds` the time between the two looks at a node, which is
-a little different from node to node: the mean.
+The usage of all nodes. `total` are sums; `seconds` is the time between the two readings of a node,
+as the mean of all nodes.
 """.
 -type usage() :: #{
     seconds := float(),
@@ -95,8 +95,8 @@ snapshots(Fleet, Nodes) ->
                                                         ?SNAPSHOT_MS)].
 
 -doc """
-What was sent between two looks at all nodes, and the links at the second one: those of the metrics
-that need no clock.
+The traffic between two readings of all nodes, and the links at the second one: the metrics that
+need no clock.
 """.
 -spec sent([{node(), snapshot()}], [{node(), snapshot()}]) -> #{atom() => number() | undefined}.
 sent(Before, After) ->
@@ -213,7 +213,7 @@ add(Values) ->
 mean([]) -> 0.0;
 mean(Values) -> lists:sum(Values) / length(Values).
 
--doc "Those of the nodes that the usage has nothing of: its sums are too small then.".
+-doc "The nodes that are missing in the usage, whose sums are then too small.".
 -spec missing([node()], usage()) -> [node()].
 missing(Nodes, #{per_node := PerNode}) -> Nodes -- [Node || #{node := Node} <- PerNode].
 

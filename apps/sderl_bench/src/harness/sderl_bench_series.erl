@@ -8,12 +8,12 @@ disturbs the machine for a while disturbs all of them, and an interrupted series
 everything. A result is written as soon as it is there.
 """.
 
--export([options/1, check/1, run/6, medians/1, label/2, interval/1, median_interval/1]).
+-export([options/1, check/1, run/6, medians/1, metrics/2, label/2, interval/1, median_interval/1]).
 -export_type([run/0, spread/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
 
--doc "What was asked, with `run`, the number of the turn, from 1; and what was measured.".
+-doc "The parameters, with `run`, the number of the turn, from 1; and the measured metrics.".
 -type run() :: #{params := #{atom() => term()}, metrics := #{atom() => term()}}.
 
 -doc "The median of several runs, the least and the greatest of them.".
@@ -118,16 +118,19 @@ label(Params, Keys) ->
      || Key <- Keys, Value <- [maps:get(Key, Params, undefined)], Value =/= undefined
     ]).
 
+-doc "The metrics of each run of a point; `Params` are without `run`.".
+-spec metrics(Params :: #{atom() => term()}, [run()]) -> [#{atom() => term()}].
+metrics(Params, Runs) ->
+    [M || #{params := P, metrics := M} <- Runs, maps:remove(run, P) =:= Params].
+
 -doc """
 For each point, in the order of its first run, its parameters without `run`, and the spread of each
 metric that is a number in any of its runs; of maps of metrics, those of each.
 """.
 -spec medians([run()]) -> [{#{atom() => term()}, #{term() => spread() | map()}}].
 medians(Runs) ->
-    Keyed = [{maps:remove(run, Params), Metrics}
-             || #{params := Params, metrics := Metrics} <- Runs],
-    [{Params, spreads([M || {P, M} <- Keyed, P =:= Params])}
-     || Params <- lists:uniq([P || {P, _} <- Keyed])].
+    [{Params, spreads(metrics(Params, Runs))}
+     || Params <- lists:uniq([maps:remove(run, P) || #{params := P} <- Runs])].
 
 spreads(Maps) ->
     Keys = lists:usort(lists:append([maps:keys(M) || M <- Maps])),
@@ -143,7 +146,7 @@ spread(Values) ->
 
 -doc """
 The mean, and how far on both sides of it that of all there might be is, with a probability of 95 %.
-Of one value that is not known, and 0 here.
+For a single value the interval is not known, and 0 here.
 """.
 -spec interval([number(), ...]) -> {Mean :: float(), Half :: float()}.
 interval(Values) ->

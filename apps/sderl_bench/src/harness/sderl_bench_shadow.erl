@@ -11,7 +11,7 @@ Seen = sderl_bench_shadow:seen(Shadow),             %% since then
 ok = sderl_bench_shadow:stop(Shadow).
 ```
 
-What is seen is what a subscriber of the hub gets, on the monitoring node:
+The measurements are made by a subscriber of the hub, on the monitoring node:
 `m:sderl_bench_shadow_view`. Nothing here calls the application but over the fleet's control
 channel.
 """.
@@ -80,7 +80,7 @@ again(#{views := Views} = Shadow) ->
         ok = call(Shadow, Node, sderl_bench_shadow_view, again, [View])
     end, maps:to_list(Views)).
 
--doc "What the first monitoring node that answers has seen: see `sderl_bench_shadow_view:seen/1`.".
+-doc "The view of the first monitoring node that answers: see `sderl_bench_shadow_view:seen/1`.".
 -spec seen(shadow()) -> map().
 seen(#{monitors := [Node | Others]} = Shadow) ->
     case sderl_fleet_task:attempt(fun() ->

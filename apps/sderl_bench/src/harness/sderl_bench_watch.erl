@@ -16,10 +16,10 @@ their numbers, so that no start is in what it measures.
 -export_type([seen/0]).
 
 -doc """
-What was seen while `Fun` ran: nodes' numbers in the hub's frames, those that were missing there,
-events, the longest run queue of any node; what was left out, by reason; and the probe's share of a
-node's processor time in percent, the median of the nodes and the greatest, and its processor time
-in milliseconds a second, the median. `off` where nothing was looked at.
+The observations while `Fun` ran: nodes' numbers in the hub's frames, the missing ones, events, the
+longest run queue of any node; losses, by reason; and the probe's share of a node's processor time
+in percent, the median of the nodes and the greatest, and its processor time in milliseconds a
+second, the median. `off` where nothing was looked at.
 """.
 -type seen() ::
     off

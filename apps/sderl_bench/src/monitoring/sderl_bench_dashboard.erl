@@ -11,7 +11,7 @@ Processor time and memory of the server are those that the system has of its pro
 -export([browser/0, run/2]).
 -export_type([browser/0, options/0, measured/0]).
 
--doc "What drives a browser: the programs, and the root of the tree.".
+-doc "The programs that drive a browser, and the root of the tree.".
 -type browser() :: #{root := file:filename(), program := file:filename()}.
 
 -doc "`interval_ms` is that of the updates; `clients` are the browser and the sockets.".
@@ -89,6 +89,8 @@ plan(#{interval_ms := Interval} = Options) ->
                 env => [
                     {sderl_web, port, 0},
                     {sderl_web, source, synthetic},
+                    %% All clients come at once, with one token.
+                    {sderl_web, rate, {10_000, 10_000}},
                     {sderl_web, synthetic, Synthetic#{interval_ms => Interval, changes => true}}
                 ],
                 apps => [sderl_web]

@@ -29,17 +29,19 @@ Metrics, as in the JSON output; each `#{median, least, most}` is over loads or t
 
 -doc false.
 -spec summary() -> string().
-summary() -> "the dashboard in a browser: first paint, frames a second, what the server needs".
+summary() -> "the dashboard in a browser: first paint, frames a second, cost of the server".
 
 -doc false.
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "The dashboard of a made-up cluster in headless chromium, with more clients that "
-                "only take what they\n"
-                "are sent: first paint, pictures a second, the server's processor time and memory. "
-                "Needs\n"
-                "chromium and Node.js (toolchain/browser, toolchain/web).",
+        help =>
+            """
+            Shows the dashboard of a made-up cluster in headless chromium, with more clients that
+            only receive, and measures the first paint, the pictures a second, and the server's
+            processor time and memory. Needs chromium and Node.js (toolchain/browser,
+            toolchain/web).
+            """,
         arguments => [
             option(nodes, "N", integer, 200, "nodes of the made-up cluster"),
             option(groups, "N", integer, 20, "its groups"),
@@ -51,8 +53,7 @@ command() ->
             option(seconds, "S", integer, 60,
                    "how long pictures are counted; 1800 shows whether memory stays flat"),
             option(loads, "N", integer, 5, "fresh loads of the page"),
-            option(seed, "S", integer, 1, "of all chance"),
-            sderl_bench_experiment:json_option()
+            option(seed, "S", integer, 1, "seed of all random choices")
         ]
     }.
 

@@ -7,7 +7,7 @@ without the page.
 It takes messages as fast as they come, answers pings, and ends with the process that started it.
 """.
 
--export([start/1, counts/1, stop/1]).
+-export([start/1, start/2, counts/1, stop/1]).
 -export_type([target/0, counts/0]).
 
 -doc "Where the dashboard listens, and the token it asks for.".
@@ -36,9 +36,16 @@ first and the last of them did not, and how many the server said that it left ou
 
 -doc "Opens it; an error when the server does not take it.".
 -spec start(target()) -> {ok, pid()} | {error, term()}.
-start(Target) ->
+start(Target) -> start(Target, #{}).
+
+-doc """
+The same. The process `alarms` gets `{sderl_bench_alarms, Pid, At, Message}` for each message of
+alarms: when it was here, in milliseconds of `sderl_clock:now_ms/0`, and what it says.
+""".
+-spec start(target(), #{alarms => pid()}) -> {ok, pid()} | {error, term()}.
+start(Target, Options) ->
     Owner = self(),
-    {Pid, Monitor} = spawn_monitor(fun() -> begin_at(Target, Owner) end),
+    {Pid, Monitor} = spawn_monitor(fun() -> begin_at(Target, Options, Owner) end),
     receive
         {Pid, Answer} ->
             true = demonitor(Monitor, [flush]),
@@ -74,14 +81,15 @@ stop(Pid) ->
         {'DOWN', Monitor, process, Pid, _} -> ok
     end.
 
-begin_at(Target, Owner) ->
+begin_at(Target, Options, Owner) ->
     _ = monitor(process, Owner),
     case opened(Target) of
         {ok, Socket, Rest} ->
             Owner ! {self(), open},
             loop(Socket, Rest, #{
                 messages => 0, bytes => 0, frames => 0, first => none, last => none,
-                told_missed => 0, state => open, parts => []
+                told_missed => 0, state => open, parts => [],
+                alarms => maps:get(alarms, Options, none)
             });
         {error, _} = Error ->
             Owner ! {self(), Error}
@@ -180,7 +188,9 @@ seen(_, _, _, _, Seen) ->
 
 %% Looked at without being decoded: decoding is the page's work, and these clients share the machine
 %% with it.
-counted(Text, #{frames := Frames, first := First, told_missed := Told} = Seen) ->
+counted(Text, #{frames := Frames, first := First, told_missed := Told, alarms := To} = Seen) ->
+    _ = [To ! {sderl_bench_alarms, self(), sderl_clock:now_ms(), json:decode(Text)}
+         || is_pid(To), is(~"alarms", Text)],
     case {is(~"frame", Text), is(~"missed", Text)} of
         {true, _} ->
             Seq = number(~"\"seq\":", Text),

@@ -24,6 +24,7 @@ The messenger's clients talk fast enough that all nodes have work: on a node tha
 probe is all there is.
 
 `live`: see `m:sderl_bench_monitoring_live`. `groups`: see `m:sderl_bench_monitoring_groups`.
+`log`: see `m:sderl_bench_monitoring_log`.
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -39,35 +40,37 @@ probe is all there is.
 
 -doc false.
 -spec summary() -> string().
-summary() -> "what the shadow network costs the nodes, and how fast it shows what happens".
+summary() -> "the cost of the shadow network on the nodes, and how fast it shows events".
 
 -doc false.
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "cost: a workload in turns without monitoring and with it: the probe's share of a "
-                "node's processor time, what\n"
-                "an operation costs. live: many nodes that do little, two monitoring nodes: how "
-                "long until a new group is\n"
-                "shown, until a monitoring node's groups are watched from the other, and what of "
-                "many events is lost uncounted.\n"
-                "groups: few nodes in very many groups, what the monitoring node takes while "
-                "nothing changes.",
+        help =>
+            """
+            cost: a workload runs in turns without monitoring and with it; shows the probe's share
+            of a node's processor time, and the cost of an operation. live: many nodes with little
+            work and two monitoring nodes; shows how long it takes until a new group is shown and
+            until the groups of a killed monitoring node are watched from the other, and whether any
+            of many events is lost uncounted. groups: few nodes in very many groups; shows the cost
+            of the monitoring node at rest. log: a node that logs, with its log told and without.
+            """,
         arguments => [
-            option(what, "LIST", string, "cost", "cost, live, groups, with commas between them"),
+            option(what, "LIST", string, "cost",
+                   "cost, live, groups, log, with commas between them"),
             option(compare, "LIST", string, "off,on",
                    "cost: without monitoring and with it, or one of them"),
             option(workload, "LIST", string, workloads(), "cost: programs, each in turn"),
-            option(pairs, "N", integer, 3, "cost: runs of each"),
+            option(pairs, "N", integer, 3, "cost, log: runs of each"),
             option(nodes, "N", integer, 10, "nodes; live: in groups of ten"),
             option(clients, "N", integer, 5,
                    "cost, registry: clients on each node; messenger: 100 times as many in all"),
-            option(seconds, "S", integer, 15, "cost, groups: measured time of a run"),
+            option(seconds, "S", integer, 15, "cost, groups, log: measured time of a run"),
             option(speed, "F", integer, 300, "cost, messenger: divides the waits of conversations"),
             option(groups, "N", integer, 1200, "groups: of three nodes each"),
             option(changes, "N", integer, 10, "live: groups that are made and deleted"),
             option(events_s, "N", integer, 10_000, "live: events a second on one node"),
-            sderl_bench_experiment:json_option()
+            option(log_s, "N", integer, 1000, "log: events a second that the node logs")
         ]
     }.
 
@@ -75,15 +78,16 @@ command() ->
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{what := What, compare := Compare, workload := Workloads, nodes := Nodes} = Options) ->
     maybe
-        {ok, Whats} ?= chosen("--what", "measurement", What, [cost, live, groups]),
+        {ok, Whats} ?= chosen("--what", "measurement", What, [cost, live, groups, log]),
         {ok, Sides} ?= chosen("--compare", "side", Compare, [off, on]),
         {ok, Programs} ?= chosen("--workload", "workload", Workloads,
                                  [list_to_atom(Name)
                                   || {Name, _} <- sderl_catalogue:all(workloads)]),
-        ok ?= at_least(1, [pairs, clients, seconds, speed, groups, changes, events_s], Options),
+        ok ?= at_least(1, [pairs, clients, seconds, speed, groups, changes, events_s, log_s],
+                       Options),
         ok ?= at_least(2, [nodes], Options),
         ok ?= at_most([{pairs, 1000}, {nodes, 5000}, {groups, 5000}, {seconds, 86_400},
-                       {events_s, 1_000_000}, {changes, 10_000}], Options),
+                       {events_s, 1_000_000}, {changes, 10_000}, {log_s, 100_000}], Options),
         ok ?= fits(Nodes + 2),
         {ok, Options#{what := Whats, compare := Sides, workload := Programs}}
     end.
@@ -104,7 +108,8 @@ each([What | Others], Options, Output) ->
     Done = case What of
         cost -> costs(Options, Output);
         live -> sderl_bench_monitoring_live:run(Options, Output);
-        groups -> sderl_bench_monitoring_groups:run(Options, Output)
+        groups -> sderl_bench_monitoring_groups:run(Options, Output);
+        log -> sderl_bench_monitoring_log:run(Options, Output)
     end,
     case Done of
         ok -> each(Others, Options, Output);

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_monitoring_groups).
 -moduledoc """
-What a monitoring node takes while nothing changes, where few real nodes are in very many groups of
-three, with default settings.
+The cost of a monitoring node at rest, with few real nodes in very many groups of three and default
+settings.
 
 | metric | meaning |
 |---|---|

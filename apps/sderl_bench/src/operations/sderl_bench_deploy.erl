@@ -4,9 +4,9 @@
 Deployments by operations beside a bare loop, on hosts of `m:sderl_bench_ops_hosts`.
 
 All nodes are of one release, which the hosts have beforehand: one more node on each, which stays,
-keeps it there. What is measured is from the request until the service says that all is as the file
-says. The bare loop starts copies of the same instances, as operations laid them out, with the same
-commands and environment and as many at a time; the service stands still meanwhile.
+keeps it there. The time is measured from the request until the service reports that all is as the
+file says. The bare loop starts copies of the same instances, as operations laid them out, with the
+same commands and environment and as many at a time; the service stands still meanwhile.
 """.
 
 -export([with/4, pair/4, metrics/2, at_once/1, once/2, simulated/2]).
@@ -32,7 +32,7 @@ release, and does not get smaller by packing.
     prepared := #{atom() => term()}
 }.
 
--doc "What is done first in a pair.".
+-doc "The side that comes first in a pair.".
 -type side() :: ops | bare.
 
 -define(BARE_MS, 1_800_000).
@@ -130,8 +130,12 @@ pair(First, Number, Label, Site) ->
     end,
     maybe
         {ok, Metrics} ?= sides(Sides, Label, Site, #{first => hd(Sides)}),
-        #{ops_s := Ops, bare_s := Bare} = Metrics,
-        {ok, Metrics#{overhead_pct => 100 * (Ops / Bare - 1), other_s => Ops - Bare}}
+        #{ops_s := Ops, bare_s := Bare, ops_all_cpu_s := OpsCpu, bare_cpu_s := BareCpu} = Metrics,
+        {ok, Metrics#{
+            overhead_pct => 100 * (Ops / Bare - 1),
+            cpu_overhead_pct => 100 * (OpsCpu / BareCpu - 1),
+            other_s => Ops - Bare
+        }}
     end.
 
 sides([], _, _, Metrics) -> {ok, Metrics};
@@ -145,15 +149,18 @@ side(ops, Label, #{hosts := Hosts, service := Service, params := Params} = Site)
     #{nodes := Nodes, hosts := Count} = Params,
     Bytes = sderl_bench_ops_hosts:bytes(Hosts),
     Cpu = sderl_bench_ops_service:cpu_ms(Service),
+    HostsCpu = sderl_bench_ops_hosts:cpu_ms(Hosts),
     maybe
         {ok, Seconds} ?= apply_file(Nodes, [[Text, ", operations"] || Text <- Label], Site),
         {In, Out} = between(Bytes, sderl_bench_ops_hosts:bytes(Hosts)),
         Used = sderl_bench_ops_service:cpu_ms(Service) - Cpu,
+        UsedThere = sderl_bench_ops_hosts:cpu_ms(Hosts) - HostsCpu,
         ok = copy(Site),
         {ok, _} ?= apply_file(0, [[Text, ", they are stopped"] || Text <- Label], Site),
         {ok, #{
             ops_s => Seconds,
             ops_cpu_s => Used / 1000,
+            ops_all_cpu_s => (Used + UsedThere) / 1000,
             control_bytes_per_host => case In of undefined -> undefined; _ -> (In + Out) / Count end
         }}
     end;
@@ -162,15 +169,16 @@ side(bare, Label, #{hosts := Hosts, service := Service, params := #{hosts := Cou
     try
         sderl_progress:watching([Label, ", the bare loop"],
                                 fun(none) -> {started(Site), none} end, none, fun() ->
+            Cpu = sderl_bench_ops_hosts:cpu_ms(Hosts),
             maybe
                 {ok, Seconds} ?= bare(lists:seq(1, Count), Site),
-                {ok, #{bare_s => Seconds}}
+                Used = sderl_bench_ops_hosts:cpu_ms(Hosts) - Cpu,
+                {ok, #{bare_s => Seconds, bare_cpu_s => Used / 1000}}
             end
         end)
     after
         _ = [on_host(Number, ["end"], [], Site) || Number <- lists:seq(1, Count)],
-        ok = sderl_bench_ops_service:signal("CONT", Service),
-        _ = Hosts
+        ok = sderl_bench_ops_service:signal("CONT", Service)
     end.
 
 started(Site) ->
@@ -251,10 +259,16 @@ on_host(Number, [Verb | More], Options, #{hosts := Hosts} = Site) ->
 metrics(Pairs, #{service := Service, prepared := Prepared}) ->
     Of = fun(Key) -> [Value || #{Key := Value} <- Pairs, is_number(Value)] end,
     {Overhead, Low, High} = sderl_bench_series:median_interval(Of(overhead_pct)),
+    {CpuOverhead, CpuLow, CpuHigh} = sderl_bench_series:median_interval(Of(cpu_overhead_pct)),
     (maps:remove(hosts, Prepared))#{
         deploy_overhead_pct => Overhead,
         deploy_overhead_pct_low => Low,
         deploy_overhead_pct_high => High,
+        cpu_overhead_pct => CpuOverhead,
+        cpu_overhead_pct_low => CpuLow,
+        cpu_overhead_pct_high => CpuHigh,
+        ops_all_cpu_s => sderl_table:median(Of(ops_all_cpu_s)),
+        bare_cpu_s => sderl_table:median(Of(bare_cpu_s)),
         ops_s => sderl_table:median(Of(ops_s)),
         bare_s => sderl_table:median(Of(bare_s)),
         other_s => sderl_table:median(Of(other_s)),
@@ -299,7 +313,8 @@ once(#{nodes := Nodes} = Params, Label) ->
 simulated(Hosts, PerHost) ->
     #{makespan_ms := Makespan, timers_alone_ms := Timers, other_ms := Other, took_ms := Took} =
         Figures = sderl_ops_world_scale:bring_up(Hosts, PerHost),
-    (maps:with([steps, decisions, done], Figures))#{
+    (maps:with([steps, decisions, archives, done], Figures))#{
+        state_mib => map_get(state_bytes, Figures) / 1_048_576,
         deploy_other_s => Other / 1000,
         makespan_s => Makespan / 1000,
         timers_s => Timers / 1000,

@@ -12,6 +12,8 @@ a timer.
 |---|---|
 | `deploy_overhead_pct` | how much longer a deployment by operations takes than the bare loop, in percent: median of the pairs; `..._low` and `..._high` are its interval (95 % or more, `sderl_bench_series:median_interval/1`) |
 | `ops_s`, `bare_s`, `other_s` | medians of the two, and of their difference |
+| `cpu_overhead_pct` | the same of processor time, of all that runs for it: nodes, shells, servers, the service. Where nodes are more than processors that is what time comes to, and it holds on a machine that does other things |
+| `ops_all_cpu_s`, `bare_cpu_s` | medians of it |
 | `prepare_s` | transfer and unpacking, and the start of one node on each host, which keeps the release there |
 | `archive_bytes` | size of the release's archive |
 | `ops_bytes_out` | bytes that the machine of operations sent meanwhile, headers and control included; `ops_archives_out` as a multiple of the archive |
@@ -21,9 +23,11 @@ a timer.
 | `overhead_pct`, `first` | of each pair; which of the two was the first |
 | `deploy_other_s` | simulated: the makespan less that of the same timers alone |
 | `makespan_s`, `timers_s` | these two |
+| `archives` | archives that the service sent; the hosts gave the others to each other |
+| `state_mib` | memory for what is to be, what is seen and what is remembered, without the programs and binaries of a service |
 | `steps`, `decisions`, `simulated_in_s` | steps begun, how often the service decided, time that the simulation took |
 
-What is not measured is null: bytes where hosts share a loopback or are folders.
+Metrics that are not measured are null: bytes where hosts share a loopback or are folders.
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -40,12 +44,13 @@ summary() -> "a deployment by operations beside a bare loop; 10,000 simulated no
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Deploys nodes to hosts, which are OpenSSH servers on this machine, by the service "
-                "of operations\n"
-                "and by a bare loop that starts the same virtual machines, in turns: how much "
-                "longer it takes,\n"
-                "what it sends, memory. And very many nodes in the simulator. A node takes some "
-                "50 MB.",
+        help =>
+            """
+            Deploys nodes to hosts, which are OpenSSH servers on this machine, by the service of
+            operations and by a bare loop that starts the same virtual machines, in turns. Shows how
+            much longer the service takes, the bytes that it sends, and its memory. Then deploys
+            very many nodes in the simulator. A node takes some 50 MB.
+            """,
         arguments => [
             option(nodes, "N", integer, 100, "nodes of a deployment"),
             option(hosts, "H", integer, 4, "hosts"),
@@ -55,8 +60,7 @@ command() ->
                    "folders"),
             option(release_kib, "K", integer, 10_240, "size of what is put into the release"),
             option(simulate, "HxN", string, "139x72",
-                   "hosts and nodes on each in the simulator; none for no simulation"),
-            sderl_bench_experiment:json_option()
+                   "hosts and nodes on each in the simulator; none for no simulation")
         ]
     }.
 
@@ -113,7 +117,9 @@ simulate({Hosts, PerHost}, Output) ->
         io_lib:format("Simulated: ~w nodes, ~w on each of ~w hosts, a start takes 1 to 3 s, 8 at a "
                       "time on a host: ", [Hosts * PerHost, PerHost, Hosts]),
         sderl_table:number(Makespan), " s, the timers alone ", sderl_table:number(Timers),
-        " s, other ", sderl_table:number(Other), " s\n"
+        " s, other ", sderl_table:number(Other), " s; ",
+        sderl_table:number(map_get(archives, Metrics)), " archives from the service, ",
+        sderl_table:number(map_get(state_mib, Metrics)), " MiB of state\n"
     ]),
     Params = #{part => simulated, hosts => Hosts, nodes => Hosts * PerHost},
     maybe
@@ -178,7 +184,9 @@ pairs(Number, Count, Params, Site, Output, Pairs) ->
         ok = sderl_bench_output:say(Output, [
             Label, ": operations ", sderl_table:number(map_get(ops_s, Metrics)),
             " s, the bare loop ", sderl_table:number(map_get(bare_s, Metrics)), " s, ",
-            sderl_table:number(map_get(overhead_pct, Metrics)), " %\n"
+            sderl_table:number(map_get(overhead_pct, Metrics)), " %; processor time ",
+            sderl_table:number(map_get(ops_all_cpu_s, Metrics)), " and ",
+            sderl_table:number(map_get(bare_cpu_s, Metrics)), " s\n"
         ]),
         ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(
             deploy, Params#{part => pair, run => Number}, Metrics, Started)),
@@ -194,6 +202,11 @@ show(Pairs, Metrics, Output) ->
          Of(deploy_overhead_pct)],
         ["  interval of this median", [Of(deploy_overhead_pct_low), " to ",
                                        Of(deploy_overhead_pct_high)]],
+        ["processor time of all that runs for operations, s", Of(ops_all_cpu_s)],
+        ["  and for the bare loop, s", Of(bare_cpu_s)],
+        ["operations need more by, %", Of(cpu_overhead_pct)],
+        ["  interval of this median", [Of(cpu_overhead_pct_low), " to ",
+                                       Of(cpu_overhead_pct_high)]],
         ["processor time of the service and its programs, s", Of(ops_cpu_s)],
         ["bytes from and to a host", Of(control_bytes_per_host)],
         ["memory of the service, MiB", Of(ops_memory_mib)]

@@ -81,7 +81,7 @@ application(Ebin, Version) ->
         {vsn, Version}, {modules, [?MODULE]}, {registered, [?MODULE]},
         {applications, [kernel, stdlib, sderl]}, {mod, {?MODULE, []}}
     ]},
-    file:write_file(filename:join(Ebin, "messenger.app"), io_lib:format("~tp.~n", [App])).
+    ok = file:write_file(filename:join(Ebin, "messenger.app"), io_lib:format("~tp.~n", [App])).
 
 -doc """
 Instances in a ring of groups of `Size`, as in the demo: the last of each group, so many as there
@@ -199,7 +199,7 @@ handle_info(_, S) ->
 terminate(_, S) ->
     %% Nothing is taken or acknowledged from here on.
     Kept = {S#s.number, S#s.out, S#s.sent, S#s.acked, S#s.taken, S#s.again},
-    file:write_file(in_state("messages"), term_to_binary(Kept)).
+    ok = file:write_file(in_state("messages"), term_to_binary(Kept)).
 
 restore(S) ->
     case file:read_file(in_state("messages")) of
@@ -228,11 +228,11 @@ send_new(Own, #s{near = Near, far = Far, number = Before, out = Out, sent = Sent
     {_, Id} = To = lists:nth(rand:uniform(length(Receivers)), Receivers),
     Number = Before + 1,
     ok = pass(To, {message, S#s.id, Number}, Own),
-    Message = #message{to = To, due = now_ms() + ?FIRST_PAUSE_MS, pause = ?FIRST_PAUSE_MS},
+    Message = #message{to = To, due = wall_ms() + ?FIRST_PAUSE_MS, pause = ?FIRST_PAUSE_MS},
     S#s{number = Number, out = Out#{Number => Message}, sent = one_more(Id, Sent)}.
 
 send_again(Own, #s{id = Id, out = Out, again = Before} = S) ->
-    Now = now_ms(),
+    Now = wall_ms(),
     Due = #{Number => Message || Number := #message{due = At} = Message <- Out, At =< Now},
     Later = maps:map(fun(Number, #message{to = To, pause = Pause} = Message) ->
         ok = pass(To, {message, Id, Number}, Own),
@@ -274,7 +274,7 @@ take(From, Number, #s{taken = Taken, groups = Groups} = S) ->
 
 report(#s{quiet = false} = S) -> S;
 report(#s{reported = Last} = S) ->
-    Now = now_ms(),
+    Now = wall_ms(),
     case Now - Last >= ?REPORT_MS of
         true ->
             ok = file:write_file(in_state("part"), term_to_binary(reported(S))),
@@ -307,5 +307,5 @@ is_there(Group, Member) ->
         _:_ -> false
     end.
 
-%% It is written down over a restart.
-now_ms() -> erlang:system_time(millisecond).
+%% Not monotonic: it is written down over a restart.
+wall_ms() -> erlang:system_time(millisecond).

@@ -10,6 +10,7 @@ However the calling program ends, all that was started on them ends after it.
 """.
 
 -export([has_servers/0, start/3, stop/1, provider/1, inside/2, ssh/3, homes/1, bytes/1, kind/1]).
+-export([cpu_ms/1]).
 -export_type([hosts/0, kind/0]).
 
 -type kind() :: namespaces | loopback | folders.
@@ -282,3 +283,24 @@ bytes(#{kind := namespaces, os_pid := OsPid}) ->
     {lists:nth(1, Numbers), lists:nth(9, Numbers)};
 bytes(_) ->
     undefined.
+
+-doc """
+Processor time that all processes need that are on the hosts now, servers too, and that those have
+needed which they have run and that ended. What ends with nobody to wait for it is lost, so it is
+asked for before nodes are stopped.
+""".
+-spec cpu_ms(hosts()) -> non_neg_integer().
+cpu_ms(#{folder := Folder, os_pid := OsPid}) ->
+    Mark = unicode:characters_to_binary([Folder, "/"]),
+    {ok, Names} = file:list_dir("/proc"),
+    %% A node goes on when the shell that has started it has ended.
+    Nodes = [Pid || [Digit | _] = Pid <- Names, Digit >= $0, Digit =< $9,
+                    {ok, <<"beam", _/binary>>} <- [file:read_file(["/proc/", Pid, "/comm"])],
+                    {ok, Environment} <- [file:read_file(["/proc/", Pid, "/environ"])],
+                    binary:match(Environment, [<<"SDERL_OPS_FOLDER=", Mark/binary>>,
+                                               <<"SDERL_BARE=", Mark/binary>>]) =/= nomatch],
+    Servers = [text(Pid) || Pid <- sderl_bench_ops_service:tree(integer_to_list(OsPid))],
+    sderl_bench_ops_service:used_ms_of(lists:usort(Servers ++ Nodes)).
+
+text(Pid) when is_binary(Pid) -> binary_to_list(Pid);
+text(Pid) -> Pid.

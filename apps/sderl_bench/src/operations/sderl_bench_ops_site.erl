@@ -74,4 +74,6 @@ teller([Label]) ->
 
 -doc "The library's code, for a release.".
 -spec library() -> binary().
-library() -> unicode:characters_to_binary(filename:absname(filename:dirname(code:which(s_group)))).
+library() ->
+    Folder = filename:absname(filename:dirname(code:which(s_group))),
+    <<_/binary>> = unicode:characters_to_binary(Folder).

@@ -36,11 +36,13 @@ summary() -> "a rolling upgrade under load; the service of operations killed at 
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Upgrades a cluster by operations while its nodes send one another messages: how "
-                "many are lost,\n"
-                "which names are missing, how long it takes. And kills the service of operations "
-                "at points of\n"
-                "each operation: does all end as the file says? A node takes some 50 MB.",
+        help =>
+            """
+            Upgrades a cluster by operations while its nodes send one another messages. Shows how
+            many messages are lost, which names are missing, and how long it takes. Then kills the
+            service of operations at points of each operation, and checks that all ends as the file
+            says. A node takes some 50 MB.
+            """,
         arguments => [
             option(nodes, "N", integer, 24, "nodes that are upgraded; 0 for no upgrade"),
             option(group_size, "G", integer, 6, "nodes of a group, without gateways of another"),
@@ -49,8 +51,7 @@ command() ->
             option(batch, "B", integer, 2, "nodes that are out at a time"),
             option(every_ms, "MS", integer, 50, "time between two messages of a node"),
             option(kills, "K", integer, 10, "points of each operation at which the service is "
-                                            "killed; 0 for none"),
-            sderl_bench_experiment:json_option()
+                                            "killed; 0 for none")
         ]
     }.
 
@@ -134,13 +135,16 @@ resume(#{kills := Points}, Output) ->
     Bar = sderl_progress:reporter("the service is killed"),
     All = Points * length(sderl_bench_resume:operations()),
     Counter = counters:new(1, []),
-    Told = fun(#{operation := Operation, resumed := Resumed}) ->
+    Told = fun(#{operation := Operation} = Ended) ->
         ok = counters:add(Counter, 1, 1),
         Done = counters:get(Counter, 1),
         ok = sderl_progress:done(),
         ok = sderl_bench_output:say(Output, io_lib:format("~w/~w ~w: ~ts~n", [
             Done, All, Operation,
-            case Resumed of true -> "ended as the file says"; false -> "did not" end
+            case Ended of
+                #{why := Why} -> ["did not: ", Why];
+                #{resumed := true} -> "ended as the file says"
+            end
         ])),
         Bar(Done, All)
     end,

@@ -27,20 +27,20 @@ summary() -> "nodes are chosen in one group: time, messages, how evenly".
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Nodes are chosen among the members of one group of real nodes: what a choice "
-                "costs with\n"
-                "each chooser, with a trace of what the caller sends; how evenly many choices at "
-                "the same\n"
-                "moment fall, from one node and from all; what it costs to hold each other's "
-                "attributes.",
+        help =>
+            """
+            Chooses nodes among the members of one group of real nodes. Shows the cost of a choice
+            with each chooser, with a trace of the caller's messages; how evenly many choices at the
+            same moment are spread, from one node and from all; and the cost of holding each other's
+            attributes.
+            """,
         arguments => [
             option(nodes, "N", 100, "nodes in the group"),
             option(ms, "MS", 300, "how long each chooser is measured"),
             option(choices, "N", 1000, "choices at the same moment"),
             option(among, "N", 50, "nodes that these are among"),
             option(share_ms, "MS", 15_000, "how long the sharing of attributes is watched"),
-            option(repeat, "K", 3, "turns"),
-            sderl_bench_experiment:json_option()
+            option(repeat, "K", 3, "turns")
         ]
     }.
 

@@ -54,8 +54,8 @@ loop(Spec, Recorder, Until, Chosen) ->
     end.
 
 -doc """
-What a process that chooses so many times sends, and how many processes it spawns, as its trace has
-it.
+The messages of a process that chooses so many times, and the processes that it spawns, from its
+trace.
 """.
 -spec silent(sderl_place:spec(), Choices :: pos_integer()) ->
     #{sent := non_neg_integer(), spawned := non_neg_integer()}.
@@ -107,8 +107,8 @@ at_once(Spec, Processes, AtUs) ->
     lists:foldl(fun({_, Node}, Acc) -> Acc#{Node => maps:get(Node, Acc, 0) + 1} end, #{}, Chosen).
 
 -doc """
-What this node tells others of its attributes in so many milliseconds: messages, and their bytes in
-the external format (connections send known atoms as small numbers, so that somewhat less travels).
+The traffic of this node's attributes in so many milliseconds: messages, and their bytes in the
+external format (connections send known atoms as small numbers, so that somewhat less travels).
 """.
 -spec told(Ms :: pos_integer()) -> #{messages := non_neg_integer(), bytes := non_neg_integer()}.
 told(Ms) ->

@@ -24,19 +24,19 @@ summary() -> "plans of groups: time, links, hops; a running cluster against its 
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Plans groups for more and more nodes with a limit on the links of a node, and "
-                "tells what the\n"
-                "planner takes and predicts. Then applies patterns to a running cluster, one after "
-                "the\n"
-                "other, and compares its links and routes with the prediction.",
+        help =>
+            """
+            Plans groups for more and more nodes with a limit on the links of a node, and shows the
+            time and the predictions of the planner. Then applies patterns to a running cluster, one
+            after the other, and compares its links and routes with the prediction.
+            """,
         arguments => [
             option(nodes, "LIST", string, "10,20,50,100,200,500,1000,2000",
                    "numbers of nodes to plan for"),
             option(max_links, "N", integer, 20, "links that a node may have"),
             option(running, "N", integer, 20, "real nodes that patterns are applied to; 0: none"),
             option(group_size, "G", integer, 5, "members of a group there"),
-            option(repeat, "K", integer, 1, "turns"),
-            sderl_bench_experiment:json_option()
+            option(repeat, "K", integer, 1, "turns")
         ]
     }.
 

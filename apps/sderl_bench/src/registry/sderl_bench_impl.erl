@@ -15,7 +15,7 @@ knows no groups, one namespace holds all nodes.
 
 -define(CALL_MS, 300_000).
 
--doc "What of the options decides how nodes are started; `group_size` divides `nodes`.".
+-doc "The options that decide how nodes are started; `group_size` divides `nodes`.".
 -type params() :: #{nodes := pos_integer(), group_size := pos_integer(), atom() => term()}.
 
 -doc "The name of a group.".
@@ -25,8 +25,8 @@ knows no groups, one namespace holds all nodes.
 -type outcome() :: ok | {error, term()}.
 
 -doc """
-What the nodes are started with besides the defaults, and the groups that they form; `paths` is the
-code path that they need beside ours, `env` configuration.
+The settings with which the nodes are started besides the defaults, and the groups that they form;
+`paths` is the code path that they need beside ours, `env` the configuration.
 """.
 -type plan() :: #{
     connect_all := boolean(),
@@ -53,7 +53,7 @@ every node can register.
 -doc "Removes `Name`, which the calling process registered, and returns when that is done.".
 -callback unregister(group(), Name :: term()) -> outcome().
 
--doc "What this node knows of a name.".
+-doc "The process of a name, as this node knows it.".
 -callback whereis(group(), Name :: term()) -> pid() | undefined.
 
 -doc "All names of the group that this node knows.".
@@ -65,7 +65,7 @@ once. `eventual`: they agree some time later; the run waits for it.
 """.
 -callback consistency() -> strong | eventual.
 
--doc "What has happened when `register/2` or `unregister/2` returns, in a line for people.".
+-doc "The guarantee when `register/2` or `unregister/2` returns, in a line for people.".
 -callback promise() -> string().
 
 -doc "The module of an implementation by the name that users type.".
@@ -80,7 +80,7 @@ module(Name) ->
 -spec names() -> [string()].
 names() -> [Name || {Name, _, _} <- known()].
 
--doc "Those of other projects, each named as its application.".
+-doc "The registries of other projects, each named as its application.".
 -spec peers() -> [string()].
 peers() -> [Name || {Name, _, peer} <- known()].
 

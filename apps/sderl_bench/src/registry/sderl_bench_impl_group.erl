@@ -76,7 +76,7 @@ whereis(Group, Name) ->
         nil -> undefined
     end.
 
--doc "What is in this node's tables; Group itself has no call for that.".
+-doc "The content of this node's tables; Group itself has no call for that.".
 -spec names(atom()) -> [{term(), pid()}].
 names(Group) ->
     #{num_shards := Shards} = 'Elixir.Group':get_config(?INSTANCE),

@@ -53,7 +53,7 @@ whereis(Scope, Name) ->
         undefined -> undefined
     end.
 
--doc "What is in this node's table; syn itself has no call for that.".
+-doc "The content of this node's table; syn itself has no call for that.".
 -spec names(atom()) -> [{term(), pid()}].
 names(Scope) ->
     Table = syn_backbone:get_table_name(syn_registry_by_name, Scope),

@@ -14,7 +14,7 @@ folders of several applications. `toolchain/peers` makes such folders.
 -doc "The folders given for each name, in the order given.".
 -type folders() :: #{Name :: string() => [file:filename()]}.
 
--doc "What nodes need to run it: the code path of its application and of all that this needs.".
+-doc "The code path that nodes need to run it: that of its application and of all that this needs.".
 -type peer() :: #{version := binary(), paths := [file:filename()]}.
 
 -doc "`--peer`.".
@@ -102,8 +102,8 @@ folders(Name, Folders) ->
 %% Where an application's files may lie.
 places(Dir) -> [Dir, filename:join(Dir, "ebin") | filelib:wildcard(filename:join(Dir, "*/ebin"))].
 
-%% The applications with all that they need, in the order in which they are come upon. What OTP has
-%% need not be found.
+%% The applications with all that they need, in the order in which they are come upon. Applications
+%% of OTP need not be found.
 closure([], _Places, Found) ->
     {ok, [{Ebin, Properties} || {_, Ebin, Properties} <- lists:reverse(Found)]};
 closure([Application | More], Places, Found) ->

@@ -40,10 +40,13 @@ summary() -> "clients on each node register and unregister fresh names".
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Clients on each node register and unregister fresh names, each again and again.\n"
-        "Several implementations run in turns, so that their ratios are of runs under the same\n"
-        "conditions. Nodes run on this machine with one scheduler each. Implementations of other\n"
-        "projects need their compiled folders (--peer).",
+        help =>
+            """
+            Clients on each node register and unregister fresh names, each again and again. Several
+            implementations run in turns, so that their ratios are of runs under the same
+            conditions. Nodes run on this machine with one scheduler each. Implementations of other
+            projects need their compiled folders (--peer).
+            """,
         arguments => [
             option(impl, "LIST", string, "s_group,yardstick",
                    "implementations, with commas between them: " ++
@@ -55,8 +58,7 @@ command() ->
             },
             option(clients, "C", integer, 20, "client processes on each node"),
             option(seconds, "S", integer, 10, "how long each run measures, after 1 s of warm-up"),
-            option(names, "N", integer, 0, "names that each group holds beforehand (at least 100)"),
-            sderl_bench_experiment:json_option()
+            option(names, "N", integer, 0, "names that each group holds beforehand (at least 100)")
             | sderl_bench_series:options(#{nodes => "10", repeat => 1})
         ]
     }.
@@ -280,7 +282,9 @@ notes(Runs) ->
         ]
     ].
 
--doc "What an answer of each means: without it the numbers would compare what is not alike.".
+-doc """
+The meaning of an answer of each registry: without it the numbers would compare different things.
+""".
 -spec promises([run()]) -> unicode:chardata().
 promises(Runs) ->
     Names = lists:uniq([

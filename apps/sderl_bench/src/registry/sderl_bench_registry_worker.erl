@@ -131,8 +131,8 @@ load(#{impl := Impl, group := Group, index := Index, clients := Clients} = Load)
             {ok, tally([finish(Client, LastMs) || Client <- Running], Used, Template)}
     end.
 
-%% At two moments to come. What a look needs is loaded by one that nobody wants: clients whose calls
-%% return at once would let the first that counts wait for it.
+%% At two moments to come. A reading that is thrown away loads the code for it: with clients whose
+%% calls return at once the first reading that counts would wait for that.
 used(From, Until) ->
     _ = sderl_bench_meter:snapshot(),
     ok = sleep_until(From),

@@ -49,8 +49,8 @@ rounds of one operation. Encoding once loses the atom cache of the connection, a
 then costs more than the eight encodings saved. `async_dist` costs nothing.
 
 With 1 client a node the messages decide: about 35 us a pair, more or less the same for all
-variants. With 100 clients it is 4.5 us, or 0.25 us for an operation on a member: decoding and
-one table operation. Whatever else is done for each operation on each member costs directly.
+variants. With 100 clients it is 4.5 us, or 0.25 us for an operation on a member: decoding and one
+table operation. All further work for each operation on each member adds to this cost.
 """.
 
 -export([start/1, register/2, unregister/1, whereis/1, names/0]).

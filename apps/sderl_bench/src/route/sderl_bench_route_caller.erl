@@ -21,8 +21,8 @@ the request.
 }.
 
 -doc """
-What callers saw that were stopped: calls that were answered, by caller and number; those that
-failed; the longest time between two answers that one of them got.
+The results of stopped callers: answered calls, by caller and number; failed calls; the longest time
+between two answers to one caller.
 """.
 -type kept() :: #{
     answered := [{Caller :: pos_integer(), Call :: pos_integer()}],

@@ -33,13 +33,13 @@ summary() -> "messages and calls over gateways: throughput, latency, links, fail
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Messages and calls over gateways, in four parts: messages (against a direct link "
-                "and a\n"
-                "bare relay), calls (against a direct link and erpc in a full mesh), links (of "
-                "many nodes\n"
-                "in groups), failover (one of two gateways is killed, or stopped). What is "
-                "compared runs\n"
-                "in turns, so that ratios are of runs under the same conditions.",
+        help =>
+            """
+            Messages and calls over gateways, in four parts: messages (against a direct link and a
+            bare relay), calls (against a direct link and erpc in a full mesh), links (of many nodes
+            in groups), failover (one of two gateways is killed, or stopped). The compared variants
+            run in turns, so that ratios are of runs under the same conditions.
+            """,
         arguments => [
             option(parts, "LIST", string, "of messages, calls, links, failover"),
             option(gateways, "LIST", string, "how many gateways lie between, 1 and 2"),
@@ -52,8 +52,7 @@ command() ->
             option(nodes, "N", integer, "nodes in the part links"),
             option(group_size, "G", integer, "nodes in a group there"),
             option(clients, "C", integer, "callers in the part failover"),
-            option(after_ms, "MS", integer, "how long they go on when a gateway is gone"),
-            sderl_bench_experiment:json_option()
+            option(after_ms, "MS", integer, "how long they go on when a gateway is gone")
         ]
     }.
 

@@ -70,7 +70,7 @@ one(Kind, Gateway, #{fleet := Fleet, nodes := [From, _, _, To], server := Server
             pass(AfterMs)
         end),
         {ok, Kept} ?= sderl_bench_nodes:on(Fleet, From, sderl_bench_route_caller, stop, [Callers]),
-        %% What is still under way may come twice only now.
+        %% Messages still under way may only now come twice.
         ok ?= mend(Kind, Fleet, Gateway),
         {ok, Executed} ?= sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, executed,
                                                [Server]),

@@ -23,7 +23,7 @@ one.
 -type back() :: {direct | relay | relays, [pid()]} | {route, {Group :: atom(), Name :: atom()}}.
 
 -doc """
-What a sender does, and under which name it is registered meanwhile. `warm_ms` is not counted.
+The work of a sender, and the name under which it is registered meanwhile. `warm_ms` is not counted.
 """.
 -type load() :: #{
     there := way(),
@@ -38,7 +38,7 @@ What a sender does, and under which name it is registered meanwhile. `warm_ms` i
 %% How long the last messages may take.
 -define(DRAIN_MS, 20_000).
 
--doc "What this node knows: groups, gateways to cross, first gateways.".
+-doc "The routes of this node: groups, gateways to cross, first gateways.".
 -spec routes() -> [{term(), pos_integer(), [node()]}].
 routes() -> maps:get(routes, sderl_route:info()).
 
@@ -166,7 +166,9 @@ ping(There, Message, Recorder, From, Until) ->
         Answer when is_binary(Answer) ->
             T1 = now_ns(),
             _ = T0 >= From andalso sderl_bench_histogram:record(Recorder, T1 - T0),
-            _ = T1 < Until andalso ping(There, Message, Recorder, From, Until),
+            %% One is measured, however long the last one before took on a busy machine.
+            _ = (T0 < From orelse T1 < Until)
+                andalso ping(There, Message, Recorder, From, Until),
             ok
     after ?DRAIN_MS -> exit({no_answer, There})
     end.

@@ -34,23 +34,24 @@ summary() -> "links, messages and times of thousands of simulated nodes".
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Thousands of simulated nodes in overlapping groups, in one virtual machine: links "
-                "of a\n"
-                "node, messages and bytes of a registration, and how long changes take. Times are\n"
-                "simulated: a link takes --delay, a process up to 2 ms, nothing else takes time.",
+        help =>
+            """
+            Thousands of simulated nodes in overlapping groups, in one virtual machine: links of a
+            node, messages and bytes of a registration, and how long changes take. Times are
+            simulated: a link takes --delay, a process up to 2 ms, nothing else takes time.
+            """,
         arguments => [
             option(nodes, "LIST", string, "1000,10000",
                    "numbers of nodes, with commas between them"),
             option(group_size, "LIST", string, "10,30,100", "members of a group"),
             option(samples, "K", integer, 10, "groups that are measured, of those in the world"),
             option(names, "N", integer, 1000, "names that each of them holds"),
-            option(delay, "MS", integer, 2, "what a link takes, one way"),
-            option(seed, "S", integer, 1, "of all chance"),
+            option(delay, "MS", integer, 2, "ms that a message takes over a link, one way"),
+            option(seed, "S", integer, 1, "seed of all random choices"),
             #{
                 name => plot, long => "-plot", type => string, required => false,
                 help => {"[--plot FILE]", ["draw the results, as SVG"]}
-            },
-            sderl_bench_experiment:json_option()
+            }
         ]
     }.
 

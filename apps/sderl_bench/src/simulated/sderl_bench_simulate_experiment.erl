@@ -38,11 +38,12 @@ summary() -> "simulated groups under random faults, every promise checked at eve
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "Simulated groups of nodes under random schedules of faults: the protocol's own "
-                "code on\n"
-                "simulated time, every promise checked at every step. The seed decides everything; "
-                "a\n"
-                "schedule that breaks a promise is printed with the command that runs it again.",
+        help =>
+            """
+            Simulated groups of nodes under random schedules of faults: the protocol's own code on
+            simulated time, every promise checked at every step. The seed decides everything; a
+            schedule that breaks a promise is printed with the command that runs it again.
+            """,
         arguments => sderl_bench_simulate_options:arguments() ++ [
             #{
                 name => seed, long => "-seed", type => integer, required => false,
@@ -80,8 +81,7 @@ command() ->
                 name => trace, long => "-trace", type => boolean, action => {store, true},
                 default => false,
                 help => {"[--trace]", ["print everything that happens in one schedule"]}
-            },
-            sderl_bench_experiment:json_option()
+            }
         ]
     }.
 

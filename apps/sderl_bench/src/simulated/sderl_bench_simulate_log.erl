@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_simulate_log).
 -moduledoc """
-What a simulation of hours found, in a file that only ever grows, a line of JSON for each: `begun`,
-a `violation` as soon as it is there, and now and then how far it is. Whoever is killed loses
-nothing but the line it was writing, and the next one begins a line of its own.
+The findings of a simulation of hours, in a file that only ever grows, a line of JSON for each:
+`begun`, a `violation` as soon as it is there, and now and then how far it is. A killed run loses
+only the line that it was writing, and the next run begins a line of its own.
 """.
 
 -export([open/1, begun/2, seen/4, ended/3, history/2, close/1]).
@@ -11,7 +11,8 @@ nothing but the line it was writing, and the next one begins a line of its own.
 
 -opaque log() :: file:io_device().
 -doc """
-What a file says of schedules with the same parameters: how many, the last seed, those that failed.
+The record of schedules with the same parameters in a file: how many, the last seed, those that
+failed.
 """.
 -type history() ::
     #{schedules := non_neg_integer(), last_seed := integer(), failed := #{integer() => []}}.
@@ -65,8 +66,8 @@ ended(Log, Schedules, Violations) ->
     write(Log, #{what => ended, schedules => Schedules, violations => Violations}).
 
 -doc """
-What a file says of the runs that had these parameters, whatever others they had (a seed, how long).
-What a run did after its last line, before somebody killed it, is not counted.
+The record of the runs with these parameters in a file, whatever their other parameters were (a
+seed, how long). The work of a killed run after its last line is not counted.
 """.
 -spec history(string(), map()) -> {ok, history()} | {error, unicode:chardata()}.
 history(Name, Params) ->

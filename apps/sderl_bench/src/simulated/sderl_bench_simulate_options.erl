@@ -46,7 +46,7 @@ the latter.
     {files, "a node that restarts finds its group, its members and the highest epoch in a file"}
 ]).
 
-%% What --hard stands for; what is said beside it holds.
+%% The options that --hard stands for; options given beside it win.
 -define(HARD, #{delay => "1-200", most_faults => 20, clients => 3, faults => "usual,loss"}).
 
 -doc "The options, for OTP's `m:argparse`.".
@@ -223,7 +223,7 @@ shown(#{delay := {Min, Max}} = Options) ->
     Flags = [Name || {Name, _} <- ?FLAGS],
     (maps:with([faults, strict, broken | Names ++ Flags], Options))#{delay => [Min, Max]}.
 
--doc "What a command line must say to get these parameters, without `--hard`.".
+-doc "The arguments of a command line that give these parameters, without `--hard`.".
 -spec command_line(#{atom() => term()}) -> unicode:chardata().
 command_line(#{faults := Kinds} = Options) ->
     [

@@ -1,0 +1,51 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_profiling_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(E, sderl_bench_profiling_experiment).
+
+check_test_() ->
+    [
+        ?_assertMatch({ok, #{events := 10_000_000, pairs := 10}},
+                      sderl_bench_options:checked("profiling", ?E, [])),
+        ?_assertMatch({error, "--size must be at least 1, not 0"},
+                      sderl_bench_options:checked("profiling", ?E, ["--size", "0"])),
+        ?_assertMatch({error, "--events must be at most 1000000000, not 1000000001"},
+                      sderl_bench_options:checked("profiling", ?E, ["--events", "1000000001"]))
+    ].
+
+%% The made-up trace is one that the analysis understands: each pair's messages, all of its time.
+trace_test_() ->
+    {timeout, 300, fun() ->
+        Dir = filename:join(filename:basedir(user_cache, "sderl"),
+                            lists:concat(["bench-profiling-test-", os:getpid()])),
+        try
+            12_000 = sderl_bench_profiling_trace:write(Dir, 11_999, 10),
+            {ok, #{trace := #{events := 12_000, problems := [], runnable := recorded},
+                   messages := #{count := 2_000, pairs := 20}}} = sderl_prof:report(Dir, #{})
+        after
+            file:del_dir_r(Dir)
+        end
+    end}.
+
+%% A run of everything, with little of it.
+run_test_() ->
+    {timeout, 300, fun() ->
+        {ok, Options} = sderl_bench_options:checked(
+            "profiling", ?E, ["--events", "1200", "--pairs", "1", "--size", "3"]),
+        File = filename:join(filename:basedir(user_cache, "sderl"),
+                             lists:concat(["bench-profiling-", os:getpid(), ".json"])),
+        try
+            ok = filelib:ensure_dir(File),
+            {ok, Output} = sderl_bench_output:open(File),
+            ok = ?E:run(Options, Output),
+            ok = sderl_bench_output:close(Output),
+            {ok, Json} = file:read_file(File),
+            #{~"metrics" := #{~"events" := 1200, ~"cost" := #{~"exchange" := Exchange}}} =
+                json:decode(Json),
+            [?assertMatch(#{Profile := #{~"median" := R}} when R > 0, Exchange)
+             || Profile <- [~"none", ~"concurrency", ~"messages"]]
+        after
+            file:delete(File)
+        end
+    end}.
