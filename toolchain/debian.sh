@@ -146,6 +146,20 @@ debian_unpack() { # PACKAGES
     mv "$new/unpacked/usr/"* "$new/"
     rm -rf "$new/unpacked" "$new/share/man"
 }
+
+# Khepri is carried by RabbitMQ's package, compiled for the release of OTP in the same suite. Of what
+# was unpacked its libraries go to a folder, and the others are thrown away.
+debian_khepri() { # FOLDER
+    local plugins app
+    plugins=$(compgen -G "$new/lib/rabbitmq/lib/rabbitmq_server-*/plugins") ||
+        die "the package rabbitmq-server has no folder of libraries any more." "$remedy"
+    for app in khepri ra horus aten gen_batch_server seshat; do
+        mv "$plugins/$app"-[0-9]* "$1/" ||
+            die "the package rabbitmq-server has no $app any more." "$remedy"
+    done
+    rm -rf "$new/lib/rabbitmq"
+}
+
 debian_fetch() { # PACKAGES URIS
     # apt skips a file that is there with the right size, so the sums are looked at here.
     (cd "$debs" && apt-get -q download $1) >"$part/download.log" 2>&1 || return 1
