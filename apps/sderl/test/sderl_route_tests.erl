@@ -205,3 +205,17 @@ seed() -> ?LET(Bytes, binary(8), erlang:phash2(Bytes)).
 
 times(0, _, X) -> X;
 times(N, F, X) -> times(N - 1, F, F(X)).
+
+%% ---------------------------------------------------------------- calls
+
+%% A call ends at once only where nobody can have been asked. The next try of a call to a group that
+%% was deleted meanwhile goes in circles, and the answer to the first one is still on its way.
+given_up_test() ->
+    GivenUp = fun sderl_route_call:given_up/3,
+    ?assertEqual(hop_limit, GivenUp(hop_limit, false, true)),
+    ?assertEqual(wait, GivenUp(hop_limit, false, false)),
+    ?assertEqual(wait, GivenUp(no_route, false, true)),
+    ?assertEqual([hop_limit, no_route, unreachable, busy],
+                 [GivenUp(Why, true, true) || Why <- [hop_limit, no_route, unreachable, busy]]),
+    ?assertEqual([lost_route, lost_route],
+                 [GivenUp(Why, true, false) || Why <- [hop_limit, no_route]]).

@@ -27,7 +27,7 @@
 %% | `lost_route` | the way to it was lost, and whether it was asked, or answers, is not known |
 %% | `timeout` | it is still at it |
 
--export([call/4, serve/3, found/2, probe/1, failed/2, new/0, prune/0]).
+-export([call/4, given_up/3, serve/3, found/2, probe/1, failed/2, new/0, prune/0]).
 -import(sderl_clock, [now_ms/0]).
 -export_type([error/0]).
 
@@ -167,12 +167,25 @@ missing(Why,
         #c{missing = Since0, deadline = Deadline, sent = Sent, failed = Failed, node = Node} = C) ->
     Now = now_ms(),
     Since = case Since0 of undefined -> Now; _ -> Since0 end,
-    case Why =:= hop_limit andalso Node =:= undefined orelse Now - Since >= ?PATIENCE_MS
-         orelse left(Deadline) =:= 0 of
-        true when Sent > Failed; Node =/= undefined -> {error, lost_route};
-        true -> {error, Why};
-        false -> wait(C#c{missing = Since, why = Why, wait = 50})
+    Over = Now - Since >= ?PATIENCE_MS orelse left(Deadline) =:= 0,
+    case given_up(Why, Over, Node =:= undefined andalso Sent =:= Failed) of
+        wait -> wait(C#c{missing = Since, why = Why, wait = 50});
+        Reason -> {error, Reason}
     end.
+
+-doc """
+The error that a call ends with when one of its tries went nowhere, or `wait`: whether it has waited
+long enough for a way, and whether no try can have arrived.
+
+Ways that go in circles end a call at once, unless another try may have arrived: a group that was
+deleted just after the process was asked sends the next try in circles, and the answer comes.
+""".
+-spec given_up(sderl_route_send:failure(), boolean(), boolean()) ->
+    wait | lost_route | sderl_route_send:failure().
+given_up(hop_limit, _, true) -> hop_limit;
+given_up(_, false, _) -> wait;
+given_up(Why, true, true) -> Why;
+given_up(_, true, false) -> lost_route.
 
 %% Out of time: if nothing was heard of it lately, the way is what is lost.
 late(#c{node = undefined, sent = N, failed = N, why = Why}) -> Why;
