@@ -102,6 +102,7 @@ cleans_up(Pid) ->
     case proc_lib:translate_initial_call(Pid) of
         {sderl_fleet_server, init, 1} -> true;
         {sderl_fleet_netns, init, 1} -> true;
+        {sderl_bench_vm_start, remove_after, 2} -> true;
         _ -> false
     end.
 

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_bench).
--moduledoc "`bin/sderl bench NAME [options]` and `bin/sderl bench list`.".
+-moduledoc "`bin/sderl bench NAME [options]`, `bench list` and `bench completion SHELL`.".
 
 -behaviour(sderl_command).
 
@@ -20,6 +20,12 @@ run(["list"]) ->
     {help, list()};
 run(["list" | _]) ->
     {usage, "\"bench list\" takes no options"};
+run(["completion", "bash"]) ->
+    {help, completion(bash)};
+run(["completion", "zsh"]) ->
+    {help, completion(zsh)};
+run(["completion" | _]) ->
+    {usage, "\"bench completion\" takes the shell: bash or zsh"};
 run([Name | Args]) ->
     case lists:keyfind(Name, 1, sderl_catalogue:all(experiments)) of
         {Name, Module} -> run(Module, Name, Args);
@@ -43,9 +49,19 @@ run(Module, Name, Args) ->
         Other -> Other
     end.
 
+completion(Shell) ->
+    sderl_completion:script(Shell, "bench", [
+        {"list", [], none},
+        {"completion", [], {words, ["bash", "zsh"]}}
+        | [{Name, ["-" ++ Long || #{long := Long} <- Arguments] ++ ["--help"], file}
+           || {Name, Module} <- sderl_catalogue:all(experiments),
+              #{arguments := Arguments} <- [sderl_bench_experiment:command(Module)]]
+    ]).
+
 list() ->
     [
         [io_lib:format("  ~-10ts ~ts~n", [Name, Module:summary()])
          || {Name, Module} <- sderl_catalogue:all(experiments)],
-        "\n\"bin/sderl bench NAME --help\" tells a benchmark's options.\n"
+        "\n\"bin/sderl bench NAME --help\" tells a benchmark's options; completion for a shell: "
+        "eval \"$(bin/sderl bench completion bash)\".\n"
     ].

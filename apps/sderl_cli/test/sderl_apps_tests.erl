@@ -78,7 +78,9 @@ folders() ->
             simulated => [harness],
             monitoring => [harness],
             operations => [harness],
-            profiling => [harness]
+            profiling => [harness],
+            statistics => [],
+            vm => [harness, statistics]
         },
         sderl_ops => #{
             file => [],
@@ -100,6 +102,7 @@ folders() ->
             'aco/cluster' => ['aco/colony'],
             'aco/colony' => [],
             im => [],
+            vm => [orbit],
             claims => [orbit, debench, aco, 'aco/colony', 'aco/cluster', im],
             report => [claims]
         }
@@ -249,7 +252,8 @@ foreign_entries(Modules) ->
     Behaviours = #{
         commands => {run, 1},
         experiments => {check, 1},
-        workloads => {cpu_us, 1}
+        workloads => {cpu_us, 1},
+        vm_programs => {settings, 2}
     },
     [
         {Application, Key, Name}

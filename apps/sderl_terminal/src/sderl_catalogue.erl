@@ -9,6 +9,7 @@ The offers of the applications to the program, each in its own environment (`env
 | `commands` | of `bin/sderl`: `{Name, Module}`, of the behaviour `sderl_command` |
 | `experiments` | of `bin/sderl bench`, of the behaviour `sderl_bench_experiment` |
 | `workloads` | of `bin/sderl bench monitoring`, of the behaviour `sderl_bench_workload` |
+| `vm_programs` | of `bin/sderl bench vm`, of the behaviour `sderl_bench_vm_program` |
 """.
 
 -export([all/1]).

@@ -9,10 +9,15 @@ killed; one whose caller dies loses its input, and ends by that.
 
 -export_type([options/0, reason/0]).
 
+-doc """
+`timeout` is in milliseconds; `last` keeps only so many bytes, or a few more, of the end of what a
+program writes; `false` as the value of a variable removes it.
+""".
 -type options() :: #{
     timeout := pos_integer(),
+    last => pos_integer(),
     cd => file:filename(),
-    env => [{string(), string()}],
+    env => [{string(), string() | false}],
     seen => fun((pos_integer()) -> term())
 }.
 
@@ -21,19 +26,25 @@ killed; one whose caller dies loses its input, and ends by that.
 
 %% A line longer than this arrives in parts.
 -define(PART, 65_536).
+%% More than any program writes.
+-define(ALL, (1 bsl 60)).
 
--doc "Runs a program to its end; what it wrote to stdout and stderr. `timeout` is in milliseconds.".
+-doc "Runs a program to its end; what it wrote to stdout and stderr.".
 -spec run(file:filename(), [string()], options()) ->
     {ok, Status :: non_neg_integer(), binary()} | {error, reason()}.
 run(File, Args, #{timeout := Timeout} = Options) ->
     apart(fun() ->
         Port = open(File, Args, Options, [stderr_to_stdout]),
-        said(Port, deadline(Timeout), [])
+        said(Port, deadline(Timeout), maps:get(last, Options, ?ALL), [], 0)
     end).
 
-said(Port, Deadline, Said) ->
+said(Port, Deadline, Last, Said, Size) ->
     case next(Port, Deadline) of
-        {data, Bytes} -> said(Port, Deadline, [Said, Bytes]);
+        {data, Bytes} when Size + byte_size(Bytes) > 2 * Last ->
+            All = iolist_to_binary([Said, Bytes]),
+            End = binary:copy(binary:part(All, byte_size(All), -min(byte_size(All), Last))),
+            said(Port, Deadline, Last, End, byte_size(End));
+        {data, Bytes} -> said(Port, Deadline, Last, [Said, Bytes], Size + byte_size(Bytes));
         {error, {exit_status, Status}} -> {ok, Status, iolist_to_binary(Said)};
         {error, _} = Error -> Error
     end.

@@ -1,0 +1,115 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_child).
+-moduledoc """
+The start of a virtual machine that is measured. It reads what to do from a file, writes the result
+into another one, and ends. Its stdout is the program's. It calls OTP only, as
+`m:sderl_bench_vm_loop`.
+""".
+
+-export([main/1]).
+-export_type([order/0]).
+
+-doc """
+`result` is the file to write. `probe` tells about the virtual machine, `calibrate` finds the number
+of repetitions that take `run_ns`, `measure` measures.
+""".
+-type order() :: #{
+    do := probe | calibrate | measure,
+    result := file:filename(),
+    job => sderl_bench_vm_program:job(),
+    run_ns => pos_integer(),
+    runs => pos_integer(),
+    warm_most => pos_integer(),
+    most_ns => pos_integer(),
+    repetitions => pos_integer()
+}.
+
+-doc "Called by `erl -run`, with the name of the file.".
+-spec main([string()]) -> no_return().
+main([File]) ->
+    _ = spawn(fun end_with_parent/0),
+    {ok, Binary} = file:read_file(File),
+    #{result := Result} = Order = binary_to_term(Binary),
+    Outcome = try
+        do(Order)
+    catch
+        Class:Reason:Stack ->
+            {error, unicode:characters_to_binary(
+                io_lib:format("~ts: ~0tP in ~0tP", [Class, Reason, 30, Stack, 10]))}
+    end,
+    %% Renamed, so that it is whole or not there.
+    Status = maybe
+        ok ?= file:write_file(Result ++ ".part", term_to_binary(Outcome)),
+        ok ?= file:rename(Result ++ ".part", Result),
+        0
+    else
+        {error, Why} ->
+            io:format(standard_error, "cannot write ~ts: ~ts~n", [Result, file:format_error(Why)]),
+            1
+    end,
+    halt(Status, [{flush, false}]).
+
+%% The other end of stdin goes with the program that has started this.
+end_with_parent() ->
+    Port = open_port({fd, 0, 0}, [in, eof, binary]),
+    receive
+        {Port, eof} -> halt(1, [{flush, false}])
+    end.
+
+do(#{do := probe}) ->
+    {ok, #{
+        otp => otp(),
+        erts => erlang:system_info(version),
+        schedulers => erlang:system_info(schedulers_online),
+        processors => processors(),
+        architecture => erlang:system_info(system_architecture),
+        compiler => lists:flatten(io_lib:format("~0p", [erlang:system_info(c_compiler_used)])),
+        emulator => erlang:system_info(emu_flavor),
+        build => erlang:system_info(build_type),
+        libc => libc()
+    }};
+do(#{do := calibrate, job := Job, run_ns := Ns}) ->
+    case sderl_bench_vm_loop:repetitions(Job, Ns) of
+        {ok, Count, #{hash := Hash, text := Text}} ->
+            {ok, #{repetitions => Count, hash => Hash, text => Text}};
+        {error, Text} ->
+            {error, Text}
+    end;
+do(#{do := measure, job := Job, repetitions := Count} = Order) ->
+    case sderl_bench_vm_loop:measure(Job, Order) of
+        {ok, Measured} ->
+            Overhead = sderl_bench_vm_loop:overhead_ns(),
+            Why = sderl_bench_vm_why:around(Count, fun() ->
+                sderl_bench_vm_loop:run(Job, Count)
+            end),
+            {ok, Measured#{overhead_ns => Overhead, why => Why}};
+        {error, Text} ->
+            {error, Text}
+    end.
+
+processors() ->
+    case erlang:system_info(logical_processors_available) of
+        unknown -> erlang:system_info(logical_processors_online);
+        Count -> Count
+    end.
+
+otp() ->
+    Release = erlang:system_info(otp_release),
+    case file:read_file(filename:join([code:root_dir(), "releases", Release, "OTP_VERSION"])) of
+        {ok, Version} -> string:trim(binary_to_list(Version));
+        {error, _} -> Release
+    end.
+
+%% The file of the C library that this virtual machine has mapped.
+libc() ->
+    maybe
+        {ok, Maps} ?= file:read_file("/proc/self/maps"),
+        {match, [Path]} ?= re:run(Maps, "\\S*/(?:libc[.-]|ld-musl)\\S*",
+                                  [{capture, first, list}]),
+        {ok, Content} ?= file:read_file(Path),
+        {match, [Version]} ?= re:run(Content, "stable release version ([0-9.]*[0-9])",
+                                     [{capture, all_but_first, list}]),
+        "glibc " ++ Version
+    else
+        _ -> "unknown"
+    end.

@@ -1,0 +1,154 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_compare).
+-moduledoc """
+Two files of results of `bin/sderl bench vm`: which points became faster or slower. Pure.
+
+The control of both is compared first. Where it differs, the machine was not the same: a program
+that did not change is *undecided* then, and so is one that changed by no more than the control.
+""".
+
+-export([compare/3, text/1, outcome/2]).
+-export_type([result/0, row/0]).
+
+-type row() :: #{program := binary(), schedulers := pos_integer(),
+                 key := sderl_bench_vm_summary:key(), before := pos_integer(),
+                 later := pos_integer(), verdict := sderl_bench_verdict:verdict(),
+                 ratio := sderl_bench_sample:interval()}.
+
+-doc "`only`: how many points are in one file only. `warnings` are about the files as a whole.".
+-type result() :: #{rows := [row()], control := [row()], level := float(),
+                    counts := float(), least := pos_integer(), only := non_neg_integer(),
+                    warnings := [unicode:chardata()]}.
+
+-type file() :: {sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]}.
+
+-doc """
+`Counts` is the smallest difference that counts, 0.01 for 1 %. The error is a text: there is nothing
+in both files.
+""".
+-spec compare(file(), file(), Counts :: float()) -> {ok, result()} | {error, unicode:chardata()}.
+compare({HeaderA, LinesA}, {HeaderB, LinesB}, Counts) ->
+    A = sderl_bench_vm_summary:samples(LinesA),
+    B = sderl_bench_vm_summary:samples(LinesB),
+    Controls = controls(HeaderA) ++ controls(HeaderB),
+    Both = lists:sort([Point || Point := _ <- A, is_map_key(Point, B)]),
+    {Control, Points} = lists:partition(fun({Name, _, _}) -> lists:member(Name, Controls) end,
+                                        Both),
+    case Points of
+        [] ->
+            {error, "the two files have no point in common: no program on as many schedulers with "
+                    "the same flags"};
+        _ ->
+            Level = sderl_bench_verdict:level(length(Points)),
+            OfControl = [row(Point, A, B, sderl_bench_verdict:level(max(1, length(Control))),
+                             Counts) || Point <- Control],
+            Moved = [Row || #{verdict := Verdict} = Row <- OfControl,
+                            Verdict =:= faster orelse Verdict =:= slower],
+            Rows = [doubted(Moved, row(Point, A, B, Level, Counts)) || Point <- Points],
+            {ok, #{
+                rows => Rows, control => OfControl, level => Level, counts => Counts,
+                least => sderl_bench_sample:least(Level),
+                only => map_size(A) + map_size(B) - 2 * length(Both),
+                warnings => machines(HeaderA, HeaderB) ++ settings(HeaderA, HeaderB) ++
+                    moved(Moved)
+            }}
+    end.
+
+controls(#{~"settings" := #{~"programs" := Programs}}) ->
+    [Name || #{~"name" := Name, ~"control" := true} <- Programs];
+controls(_) -> [].
+
+row({Program, N, Key} = Point, A, B, Level, Counts) ->
+    Before = map_get(Point, A),
+    After = map_get(Point, B),
+    {Verdict, Ratio} = sderl_bench_verdict:of_times(Level, Counts, Before, After),
+    #{program => Program, schedulers => N, key => Key, before => length(Before),
+      later => length(After), verdict => Verdict, ratio => Ratio}.
+
+%% What moved by no more than the machine did is not the program's.
+doubted(Moved, #{verdict := slower, ratio := #{low := Low}} = Row) ->
+    case [High || #{ratio := #{high := High}} <- Moved, High >= Low] of
+        [] -> Row;
+        _ -> Row#{verdict := undecided}
+    end;
+doubted(Moved, #{verdict := faster, ratio := #{high := High}} = Row) ->
+    case [Low || #{ratio := #{low := Low}} <- Moved, Low =< High] of
+        [] -> Row;
+        _ -> Row#{verdict := undecided}
+    end;
+doubted([], Row) -> Row;
+doubted(_, #{verdict := same} = Row) -> Row#{verdict := undecided};
+doubted(_, Row) -> Row.
+
+machines(#{~"machine" := Same}, #{~"machine" := Same}) -> [];
+machines(#{~"machine" := A}, #{~"machine" := B}) ->
+    Keys = [Key || Key := Value <- maps:iterator(A, ordered), maps:get(Key, B, none) =/= Value],
+    [["THESE ARE TWO MACHINES: they differ in ", lists:join(", ", Keys),
+      "; the verdicts say nothing about the programs"]].
+
+%% Of another size a program has other times, whatever it runs on.
+settings(#{~"settings" := #{~"programs" := A}}, #{~"settings" := #{~"programs" := B}}) ->
+    Of = fun(Programs) -> #{Name => maps:get(~"settings", Program, #{})
+                            || #{~"name" := Name} = Program <- Programs} end,
+    Others = Of(B),
+    case [Name || Name := Settings <- maps:iterator(Of(A), ordered),
+                  maps:get(Name, Others, Settings) =/= Settings] of
+        [] -> [];
+        Names -> [["NOT THE SAME WORK: the settings differ of ", lists:join(", ", Names)]]
+    end;
+settings(_, _) -> [].
+
+moved(Moved) ->
+    [io_lib:format("THE MACHINE ITSELF WAS ~ts: the control on ~w scheduler~ts took ~ts times as "
+                   "long; only larger changes are decided. Measure both again on an idle machine",
+                   [string:uppercase(atom_to_list(Verdict)), N, [$s || N > 1],
+                    sderl_bench_vm_table:interval(fun factor/1, Ratio)])
+     || #{verdict := Verdict, schedulers := N, ratio := Ratio} <- Moved].
+
+-doc "For a terminal.".
+-spec text(result()) -> unicode:chardata().
+text(#{rows := Rows, control := Control, level := Level, counts := Counts, only := Only,
+       warnings := Warnings, least := Least}) ->
+    [
+        [["warning: ", Warning, "\n"] || Warning <- Warnings],
+        sderl_table:text(
+            ["point", "schedulers", "VMs", "time after / before", "interval", "verdict"],
+            [cells(Row) || Row <- Control ++ Rows]
+        ),
+        io_lib:format("\nintervals of level ~ts %, so that all ~w verdicts together raise a false "
+                      "alarm in 1 of 100 cases; differences below ~ts % count as none\n",
+                      [short(100 * Level), length(Rows), sderl_table:number(100 * Counts)]),
+        [io_lib:format("~w point~ts in one of the files only\n",
+                       [Only, case Only of 1 -> " is"; _ -> "s are" end]) || Only > 0],
+        [io_lib:format("too few virtual machines: a verdict needs ~w of each point in each file "
+                       "(--least ~w)\n", [Least, Least])
+         || lists:any(fun(#{before := A, later := B}) -> min(A, B) < Least end, Rows)]
+    ].
+
+cells(#{program := Program, schedulers := N, key := Key, before := Before, later := After,
+        verdict := Verdict, ratio := #{value := Value, low := Low, high := High}}) ->
+    [
+        [Program, case Key of {~"", ~""} -> ""; _ -> [", ", sderl_bench_vm_table:series_name(Key)]
+                  end],
+        integer_to_list(N), io_lib:format("~w/~w", [Before, After]), factor(Value),
+        case Low of undefined -> "-"; _ -> [factor(Low), "..", factor(High)] end,
+        atom_to_list(Verdict)
+    ].
+
+factor(Value) -> float_to_list(float(Value), [{decimals, 3}]).
+
+short(Value) -> float_to_list(Value, [{decimals, 4}, compact]).
+
+-doc """
+How the comparison ends for a build: an error with a text where something became slower, and with
+`Strict` also where something is undecided.
+""".
+-spec outcome(result(), Strict :: boolean()) -> ok | {error, unicode:chardata()}.
+outcome(#{rows := Rows}, Strict) ->
+    Of = fun(Wanted) -> length([ok || #{verdict := Verdict} <- Rows, Verdict =:= Wanted]) end,
+    case {Of(slower), Of(undecided)} of
+        {0, 0} -> ok;
+        {0, _} when not Strict -> ok;
+        {0, Open} -> {error, io_lib:format("~w of ~w points are undecided", [Open, length(Rows)])};
+        {Slower, _} -> {error, io_lib:format("~w of ~w points are slower", [Slower, length(Rows)])}
+    end.

@@ -1,0 +1,162 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_matrix).
+-moduledoc """
+The points that are measured: each number of schedulers with each combination of the values of some
+flags on each OTP. One scheduler is always among them.
+
+What the virtual machine would take in silence and not do, or what would disturb the measurement, is
+refused here. Flags and values that no virtual machine knows are left to it: it has its own words
+for them, which are shown.
+""".
+
+-export([points/1, flags/1, vary/1, arguments/1, text/1]).
+-export_type([point/0, flag/0, axis/0, matrix/0]).
+
+-doc "A flag and its value; `\"\"` for a flag without one.".
+-type flag() :: {Name :: string(), Value :: string()}.
+
+-doc "A flag and the values to go through, `none` to leave it out.".
+-type axis() :: {Name :: string(), [string() | none, ...]}.
+
+-type matrix() :: #{
+    schedulers := [pos_integer()],
+    flags := [flag()],
+    vary := [axis()],
+    otps := [string(), ...]
+}.
+
+-doc "`otp` is a name that the user gives.".
+-type point() :: #{schedulers := pos_integer(), flags := [flag()], otp := string()}.
+
+-define(MOST, 10_000).
+%% Flags that belong to an option, or that change what the measurement itself needs.
+-define(RESERVED, #{
+    "S" => "use --schedulers",
+    "SP" => "use --schedulers",
+    "B" => "it changes how the virtual machine is stopped",
+    "Bi" => "it changes how the virtual machine is stopped",
+    "Bc" => "it changes how the virtual machine is stopped",
+    "Bd" => "it changes how the virtual machine is stopped",
+    "V" => "it prints the version and measures nothing",
+    "l" => "it prints what is loaded",
+    "v" => "it prints what the emulator does",
+    "i" => "it starts another module than init",
+    "b" => "it starts another function than boot"
+}).
+
+-doc "All points, each once, in the order of the axes. The message names what cannot be together.".
+-spec points(matrix()) -> {ok, [point(), ...]} | {error, unicode:chardata()}.
+points(#{schedulers := Schedulers, flags := Flags, vary := Axes, otps := Otps}) ->
+    Numbers = lists:usort([1 | Schedulers]),
+    Count = lists:foldl(fun({_, Values}, N) -> N * length(Values) end,
+                        length(Numbers) * length(Otps), Axes),
+    maybe
+        ok ?= once(Flags, Axes),
+        {true, _} ?= {Count =< ?MOST, Count},
+        Sets = [Flags ++ lists:append(Chosen) || Chosen <- combined(Axes)],
+        ok ?= together(Sets),
+        {ok, [#{schedulers => N, flags => Set, otp => Otp}
+              || Otp <- Otps, Set <- Sets, N <- Numbers]}
+    else
+        {false, _} ->
+            {error, io_lib:format("these are ~w points, and more than ~w are refused: vary less",
+                                  [Count, ?MOST])};
+        {error, Text} ->
+            {error, Text}
+    end.
+
+combined([]) -> [[]];
+combined([{Name, Values} | Axes]) ->
+    [[flag(Name, Value) | Others] || Value <- Values, Others <- combined(Axes)].
+
+flag(_, none) -> [];
+flag(Name, Value) -> [{Name, Value}].
+
+once(Flags, Axes) ->
+    Names = [Name || {Name, _} <- Flags] ++ [Name || {Name, _} <- Axes],
+    case Names -- lists:uniq(Names) of
+        [] -> ok;
+        [Twice | _] ->
+            {error, ["+", Twice, " is given twice; give a flag once, in --flags or --vary"]}
+    end.
+
+together([]) ->
+    ok;
+together([Set | Sets]) ->
+    case [Text || {Some, Text} <- clashes(), Some -- Set =:= []] ++ both(Set) of
+        [] -> together(Sets);
+        [Text | _] ->
+            {error, ["this point is not possible: ", shown(Set), ": ", Text,
+                     "; leave one of them out"]}
+    end.
+
+clashes() ->
+    [{[{"sub", "true"}, {"scl", "true"}],
+      "balancing of utilisation (+sub true) turns the compaction of load (+scl true) off"}].
+
+both(Set) ->
+    ["+stbt and +sbt both bind schedulers; the first only tries to"
+     || lists:keymember("stbt", 1, Set), lists:keymember("sbt", 1, Set)].
+
+-doc """
+The flags of a text as on the command line of `erl`: `+sbt db +sub true`. A flag without a value
+stands alone.
+""".
+-spec flags(string()) -> {ok, [flag()]} | {error, unicode:chardata()}.
+flags(Text) -> flags(string:lexemes(Text, " \t"), []).
+
+flags([], Latest) ->
+    {ok, lists:reverse(Latest)};
+flags([[$+ | Name] | Words], Latest) when Name =/= "" ->
+    {Value, Rest} = case Words of
+        [[C | _] = Word | More] when C =/= $+, C =/= $- -> {Word, More};
+        _ -> {"", Words}
+    end,
+    case refused(Name) of
+        ok -> flags(Rest, [{Name, Value} | Latest]);
+        {error, Why} -> {error, Why}
+    end;
+flags([Word | _], _) ->
+    {error, io_lib:format("\"~ts\" is no flag of the virtual machine: these begin with +", [Word])}.
+
+refused(Name) ->
+    case ?RESERVED of
+        #{Name := Why} -> {error, ["+", Name, " cannot be given here: ", Why]};
+        #{} -> ok
+    end.
+
+-doc """
+An axis, as `sbwt=-,none,very_long`: a flag without its plus, and its values; `-` leaves the flag
+out.
+""".
+-spec vary(string()) -> {ok, axis()} | {error, unicode:chardata()}.
+vary(Text) ->
+    maybe
+        [Given, [_ | _] = Listed] ?= string:split(Text, "="),
+        [_ | _] = Name ?= string:trim(Given, leading, "+"),
+        [] ?= [C || C <- Name, C =< $\s],
+        Values = [string:trim(Value) || Value <- string:split(Listed, ",", all)],
+        [] ?= [Value || Value <- Values, Value =:= "" orelse lists:member($\s, Value)],
+        ok ?= refused(Name),
+        {ok, {Name, lists:uniq([case Value of "-" -> none; _ -> Value end || Value <- Values])}}
+    else
+        {error, Why} -> {error, Why};
+        _ -> {error, ["--vary ", Text, ": it has the form FLAG=VALUE,VALUE, as in "
+                                       "sbwt=-,none,very_long (- leaves the flag out)"]}
+    end.
+
+-doc "The arguments of `erl` for a point.".
+-spec arguments(point()) -> [string()].
+arguments(#{schedulers := N, flags := Flags}) ->
+    Count = integer_to_list(N),
+    ["+S", Count ++ ":" ++ Count
+     | lists:append([[[$+ | Name] | [Value || Value =/= ""]] || {Name, Value} <- Flags])].
+
+-doc "The flags and the OTP of a point in words; the number of schedulers is apart.".
+-spec text(#{flags := [flag()], otp := string(), _ => _}) -> string().
+text(#{flags := Flags, otp := Otp}) ->
+    lists:flatten(lists:join(", ", [shown(Flags) || Flags =/= []] ++
+                                       [["OTP ", Otp] || Otp =/= ""])).
+
+shown(Flags) ->
+    lists:join(" ", [["+", Name, [[" ", Value] || Value =/= ""]] || {Name, Value} <- Flags]).

@@ -1,0 +1,86 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_plan).
+-moduledoc """
+Which virtual machine is started next. Pure.
+
+Measurements go in *rounds*. In each, every point of every program has one virtual machine, in an
+order that is drawn anew from the seed and the number of the round: so a disturbance that lasts
+touches all points alike, and none is always behind the same other one. A point that is known well
+enough has no more virtual machines; the control has some as long as there is any other.
+""".
+
+-export([round/4, narrow/2, width/1, least/0]).
+-export_type([work/0, id/0, seen/0]).
+
+-doc "A point of a program. `control` is the one that shows the noise of the machine.".
+-type work() :: #{id := id(), control := boolean(), _ => _}.
+
+-type id() :: term().
+
+-doc """
+The times of a point by the number of the round, one of each virtual machine; and how many failed.
+""".
+-type seen() :: #{id() => #{times := #{Round :: pos_integer() => float()},
+                            failed := non_neg_integer()}}.
+
+%% So many times a point may fail in one command.
+-define(FAILURES, 2).
+%% The median of fewer has no interval.
+-define(LEAST, 6).
+-define(LEVEL, 0.95).
+
+-doc "The least number of virtual machines whose median has an interval.".
+-spec least() -> pos_integer().
+least() -> ?LEAST.
+
+-doc """
+What is left of a round, in its order. Nothing is left when all but the control are known well
+enough, have failed, or were measured in this round.
+""".
+-spec round([work()], Round :: pos_integer(), seen(),
+            #{seed := integer(), width := float(), least := pos_integer(), _ => _}) -> [work()].
+round(Works, Round, Seen, #{seed := Seed} = Options) ->
+    Left = [Work || #{id := Id, control := Control} = Work <- shuffled(Works, {Seed, Round}),
+                    of_round(maps:get(Id, Seen, #{times => #{}, failed => 0}), Round, Control,
+                             Options)],
+    case [Work || #{control := false} = Work <- Left] of
+        [] -> [];
+        _ -> Left
+    end.
+
+of_round(#{failed := Failed}, _, _, _) when Failed >= ?FAILURES -> false;
+of_round(#{times := Times}, Round, Control, Options) ->
+    %% What this round adds to a point does not end its part in it.
+    Before = [Time || R := Time <- Times, R < Round],
+    not is_map_key(Round, Times) andalso (Control orelse not narrow(Before, Options)).
+
+-doc "Whether a point is known well enough: the interval of its median is narrow.".
+-spec narrow([float()], #{width := float(), least := pos_integer(), _ => _}) -> boolean().
+narrow(Times, #{width := Width, least := Least}) when length(Times) >= Least ->
+    case width(Times) of
+        undefined -> false;
+        Half -> Half =< Width
+    end;
+narrow(_, _) ->
+    false.
+
+-doc "Half of the interval of the median, as a share of it.".
+-spec width([float()]) -> float() | undefined.
+width([]) ->
+    undefined;
+width(Times) ->
+    case sderl_bench_sample:median(?LEVEL, Times) of
+        #{low := undefined} -> undefined;
+        #{value := Value, low := Low, high := High} -> (High - Low) / 2 / Value
+    end.
+
+shuffled(Works, Seed) ->
+    {Keyed, _} = lists:mapfoldl(
+        fun(Work, State) ->
+            {Key, Next} = rand:uniform_s(State),
+            {{Key, Work}, Next}
+        end,
+        rand:seed_s(exsss, erlang:phash2(Seed)),
+        Works
+    ),
+    [Work || {_, Work} <- lists:keysort(1, Keyed)].

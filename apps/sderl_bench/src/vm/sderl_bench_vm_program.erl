@@ -1,0 +1,99 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_program).
+-moduledoc """
+A program that `bin/sderl bench vm` measures: a module with these functions, listed as a
+`vm_programs` of its application (`{Name, Module}` in the `env` of its `.app.src`), or named on the
+command line with the folder of its `.beam` (`--program my_program --pa DIR`).
+
+```erlang
+-module(my_program).
+-behaviour(sderl_bench_vm_program).
+-export([summary/0, settings/2, run/2]).
+
+summary() -> "sorts lists in processes".
+settings(_Size, Cores) -> #{processes => 4 * Cores, length => 10_000}.
+run(run, #{processes := Processes, length := Length}) -> ...
+```
+
+It is run again and again in a fresh virtual machine, each time by a new process. Only `run/2` is
+timed. Its output must be the same whatever the number of schedulers and the flags: that is
+compared. A program that changes anything outside its process (a table, a registered name) undoes
+that in `finish/1`.
+
+Its module, and those that `uses/0` names, must compile by themselves on every OTP that is measured,
+and call nothing else but OTP.
+""".
+
+-export([all/0, find/1]).
+-export_type([size/0, settings/0, job/0]).
+
+-type size() :: short | intermediate | long.
+
+-doc "What a program is asked to do; they are shown with its result.".
+-type settings() :: #{atom() => term()}.
+
+-doc "What the virtual machine that measures is told.".
+-type job() :: {program, module(), settings()} | {call, module(), atom(), [term()]}.
+
+-doc "One line.".
+-callback summary() -> string().
+
+-doc "The work, by its size and the cores of the machine: never by the schedulers.".
+-callback settings(size(), Cores :: pos_integer()) -> settings().
+
+-doc "Stages that are timed one by one, in their order; `[run]` where there is no such function.".
+-callback stages(settings()) -> [atom(), ...].
+
+-doc "Before the stages, and not timed: what the first stage gets. Without it, the settings.".
+-callback prepare(settings()) -> State :: term().
+
+-doc """
+One stage. What it gives is passed to the next one; that of the last one is the output.
+""".
+-callback run(Stage :: atom(), State :: term()) -> term().
+
+-doc """
+After the last stage, and not timed: undoes what must not stay, and gives the output. Without it,
+the output is what the last stage gave.
+""".
+-callback finish(State :: term()) -> Output :: term().
+
+-doc "Other modules that it calls.".
+-callback uses() -> [module()].
+
+-optional_callbacks([stages/1, prepare/1, finish/1, uses/0]).
+
+-doc "The programs that applications offer.".
+-spec all() -> [{Name :: string(), module()}].
+all() -> sderl_catalogue:all(vm_programs).
+
+-doc """
+The module of a name: one of `all/0`, or a module on the code path that has the needed functions.
+""".
+-spec find(string()) -> {ok, module()} | {error, unicode:chardata()}.
+find(Name) ->
+    case lists:keyfind(Name, 1, all()) of
+        {Name, Module} -> {ok, Module};
+        false -> find_module(Name)
+    end.
+
+%% No atom for what has no file.
+find_module(Name) ->
+    maybe
+        true ?= Name =/= "" andalso filename:basename(Name) =:= Name,
+        [_ | _] ?= [Dir || Dir <- code:get_path(), is_list(Dir),
+                           filelib:is_regular(filename:join(Dir, Name ++ ".beam"))],
+        Module = list_to_atom(Name),
+        {module, Module} ?= code:ensure_loaded(Module),
+        [] ?= [{summary, 0}, {settings, 2}, {run, 2}] -- Module:module_info(exports),
+        {ok, Module}
+    else
+        [{Function, Arity} | _] ->
+            {error, io_lib:format("~ts is no program: it has no ~ts/~w", [Name, Function, Arity])};
+        {error, What} ->
+            {error, io_lib:format("~ts.beam cannot be loaded: ~0tp", [Name, What])};
+        _ ->
+            {error, io_lib:format("there is no program ~ts; there are ~ts (or name a module, and "
+                                  "its folder with --pa)",
+                                  [Name, lists:join(", ", [Known || {Known, _} <- all()])])}
+    end.

@@ -1,0 +1,152 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_reasons).
+-moduledoc """
+Why a program gains no more from more schedulers. Pure.
+
+The speedup on N schedulers is `N * (u / u1) / c`: `u` is the mean share of the time that
+the schedulers worked, `u1` that of the only one, and `c` how many times as long they worked for the
+same thing. What is lost is thus lost to schedulers without work, or to work that takes longer. The
+states of `msacc`, the run queues, reductions and garbage collection say more of either.
+""".
+
+-export([split/2, got/1, text/4]).
+-export_type([split/0]).
+
+-doc "Shares and factors as above; `by_parts` is the speedup that they give.".
+-type split() :: #{used := float(), inflation := float(), by_parts := float()}.
+
+-doc "What one scheduler and several did, from `m:sderl_bench_vm_why`.".
+-spec split(#{binary() => term()}, #{binary() => term()}) -> split() | undefined.
+split(#{~"busy" := [Busy1 | _], ~"wall_ns" := Wall1},
+      #{~"busy" := [_ | _] = Busy, ~"wall_ns" := Wall})
+  when Busy1 > 0, Wall1 > 0, Wall > 0 ->
+    N = length(Busy),
+    Used = lists:sum(Busy) / N,
+    case Used > 0 of
+        true ->
+            Inflation = Used * N * Wall / (Busy1 * Wall1),
+            #{used => Used, inflation => Inflation, by_parts => N * (Used / Busy1) / Inflation};
+        false ->
+            undefined
+    end;
+split(_, _) ->
+    undefined.
+
+-doc """
+The processor time that a virtual machine got, as a share of the time that its schedulers worked;
+`undefined` for less than 50 ms of it, because it is told in steps.
+""".
+-spec got(#{binary() => term()}) -> float() | undefined.
+got(#{~"busy" := Busy, ~"wall_ns" := Wall, ~"cpu_ns" := Cpu, ~"repetitions" := Count}) ->
+    case Wall * lists:sum(Busy) of
+        Worked when Worked * Count >= 5.0e7 -> Cpu / Worked;
+        _ -> undefined
+    end;
+got(_) ->
+    undefined.
+
+-doc """
+Sentences for a person, the most important first. `Speedup` is the measured one, `Control` that of
+a program that shares nothing, both on as many schedulers.
+""".
+-spec text(One :: #{binary() => term()}, Many :: #{binary() => term()}, Speedup :: float(),
+           Control :: float() | undefined) -> [unicode:chardata()].
+text(One, Many, Speedup, Control) ->
+    case split(One, Many) of
+        undefined -> ["nothing is known of what the schedulers did"];
+        Split ->
+            N = length(map_get(~"busy", Many)),
+            case Speedup >= 0.95 * N of
+                true -> [io_lib:format("it scales: ~ts times on ~w schedulers",
+                                       [sderl_table:number(Speedup), N])];
+                false -> taken(Many) ++ lost(N, Split, One, Many) ++ machine(N, Control)
+            end
+    end.
+
+%% A scheduler that the system stops is at work, and may keep others from it.
+taken(Many) ->
+    case got(Many) of
+        Got when is_float(Got), Got < 0.85 ->
+            [io_lib:format("the system gave the schedulers ~ts % of the processor time that they "
+                           "worked for: other programs use the cores, or there are too few",
+                           [percent(Got)])];
+        _ ->
+            []
+    end.
+
+lost(N, #{used := Used, inflation := Inflation}, One, Many) ->
+    Idle = N * (1 - Used),
+    Longer = N * Used * max(0.0, 1 - 1 / Inflation),
+    Both = [
+        {Idle, idle(N, Idle, Many)},
+        {Longer, [io_lib:format("~ts of ~w schedulers are lost to work that takes longer (~ts "
+                                "times the scheduler time for the same)",
+                                [sderl_table:number(Longer), N, sderl_table:number(Inflation)]),
+                  inflation(One, Many)]}
+    ],
+    [Text || {Lost, Text} <- lists:reverse(lists:keysort(1, Both)), Lost > 0.03 * N].
+
+idle(N, Idle, Many) ->
+    Queue = maps:get(~"queue", Many, 0),
+    [
+        io_lib:format("~ts of ~w schedulers had no work (the area above the curve of active "
+                      "schedulers): ", [sderl_table:number(Idle), N]),
+        case Queue < 1 of
+            true -> "the run queues were empty, so there are too few processes that can run";
+            false ->
+                io_lib:format("though ~ts processes waited in the mean, so they slept while there "
+                              "was work: short bursts, or work that was not moved in time",
+                              [sderl_table:number(Queue)])
+        end
+    ].
+
+inflation(One, Many) ->
+    Known = [
+        factor("reductions", ~"reductions", One, Many, 1.1,
+               "it does more, such as polling and yielding"),
+        factor("garbage collections", ~"collections", One, Many, 1.2, "the heaps grow differently"),
+        states(One, Many)
+    ],
+    case lists:append(Known) of
+        [] -> ": as many reductions take longer, so they wait for memory, caches or locks (a lock "
+              "table needs an emulator of its own: bin/sderl prof)";
+        Some -> [": ", lists:join("; ", Some)]
+    end.
+
+factor(Name, Key, One, Many, From, Means) ->
+    case {One, Many} of
+        {#{Key := A}, #{Key := B}} when A > 0, B / A >= From ->
+            [io_lib:format("~ts times the ~ts: ~ts", [sderl_table:number(B / A), Name, Means])];
+        _ ->
+            []
+    end.
+
+%% States other than running code and sleeping whose share of the working time has grown.
+states(#{~"states" := A}, #{~"states" := B}) ->
+    [io_lib:format("~ts takes ~ts % of the time that they worked, and ~ts % with one scheduler",
+                   [named(State), percent(After), percent(Before)])
+     || State := Share <- maps:iterator(B, ordered),
+        State =/= ~"emulator", State =/= ~"sleep", State =/= ~"busy_wait",
+        After <- [awake(Share, B)],
+        Before <- [awake(maps:get(State, A, 0), A)],
+        After > 0.05, After > 1.3 * Before];
+states(_, _) ->
+    [].
+
+awake(Share, States) ->
+    Share / max(1.0e-9, 1 - maps:get(~"sleep", States, 0) - maps:get(~"busy_wait", States, 0)).
+
+percent(Share) -> sderl_table:number(100 * Share).
+
+named(~"gc") -> "garbage collection";
+named(~"gc_full") -> "garbage collection of all";
+named(~"aux") -> "work of the virtual machine for others (aux)";
+named(~"other") -> "work that has no name (other: scheduling, locks)";
+named(~"check_io") -> "looking for input and output";
+named(State) -> State.
+
+machine(N, Control) when is_float(Control), Control < 0.95 * N ->
+    [io_lib:format("the machine itself gives ~ts times to a program that shares nothing",
+                   [sderl_table:number(Control)])];
+machine(_, _) ->
+    [].

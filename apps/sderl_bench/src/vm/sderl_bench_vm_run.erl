@@ -1,0 +1,292 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_run).
+-moduledoc """
+Measures what `bin/sderl bench vm` asks for: checks that each kind of virtual machine starts, finds
+how often each program is repeated in a run, and then goes through the rounds of
+`m:sderl_bench_vm_plan` until all points are known well enough or the time is over. Whatever is
+known is in the file at once.
+""".
+
+-export([measure/1]).
+-export_type([options/0, program/0, ended/0]).
+
+-type program() :: #{name := binary(), control := boolean(), job := sderl_bench_vm_program:job(),
+                     points := [sderl_bench_vm_matrix:point(), ...]}.
+
+-doc """
+`header` is that of the file. `otps`, `modules` and `limit_ms` are for
+`sderl_bench_vm_start:open/2`. Times: `budget_ms` of the whole, `run_ns` of a run on one scheduler,
+`most_ns` of the runs of one virtual machine.
+""".
+-type options() :: #{
+    out := file:filename(),
+    header := #{settings := term(), machine := term(), seed := integer(), atom() => term()},
+    programs := [program(), ...],
+    otps := [{string(), own | file:filename()}, ...],
+    modules := [module()],
+    seed := integer(),
+    rounds := pos_integer(),
+    least := pos_integer(),
+    width := float(),
+    budget_ms := pos_integer(),
+    limit_ms := pos_integer(),
+    runs := pos_integer(),
+    run_ns := pos_integer(),
+    most_ns := pos_integer(),
+    _ => _
+}.
+
+-doc "Why it ended: all is known well enough, the rounds or the time are over.".
+-type ended() :: narrow | rounds | budget.
+
+%% More runs are not warm-up: it is said that the program does not become steady.
+-define(WARM_MOST, 8).
+
+-doc """
+Measures, and goes on with what is in the file. What failed is a line of the file, too. The error is
+a text.
+""".
+-spec measure(options()) ->
+    {ok, ended(), sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]}
+    | {error, unicode:chardata()}.
+measure(#{out := Out, header := Header} = Options) ->
+    maybe
+        {ok, Store, Stored, Lines} ?= sderl_bench_vm_store:open(Out, Header),
+        %% The order is that of the first command.
+        #{~"seed" := Seed} = Stored,
+        Result = with_starter(Store, Lines, Options#{seed := Seed}),
+        ok = sderl_bench_vm_store:close(Store),
+        case Result of
+            {ok, Ended} ->
+                {ok, Header1, All} = sderl_bench_vm_store:read(Out),
+                {ok, Ended, Header1, All};
+            Error ->
+                Error
+        end
+    end.
+
+with_starter(Store, Lines, #{otps := Otps} = Options) ->
+    case sderl_bench_vm_start:open(Otps, Options) of
+        {ok, Starter} ->
+            try
+                at_work(#{store => Store, starter => Starter, options => Options,
+                          started => erlang:monotonic_time(millisecond)}, Lines)
+            after
+                sderl_bench_vm_start:close(Starter)
+            end;
+        Error ->
+            Error
+    end.
+
+at_work(Context, Lines) ->
+    maybe
+        ok ?= probed(Context, Lines),
+        {ok, Repetitions} ?= calibrated(Context, Lines),
+        Works = works(Context, Repetitions),
+        rounds(Context, Works, Repetitions, 1, seen(Lines))
+    end.
+
+%% ---------------------------------------------------------------- each kind of virtual machine
+
+probed(#{options := #{programs := Programs}} = Context, Lines) ->
+    Points = lists:uniq(lists:append([Points || #{points := Points} <- Programs])),
+    Known = [Name || #{~"kind" := ~"otp", ~"name" := Name} <- Lines],
+    probe(Points, length(Points), Context, Known).
+
+probe([], _, _, _) ->
+    sderl_progress:done(),
+    ok;
+probe([#{schedulers := N, otp := Otp} = Point | Points], Total, #{starter := Starter} = Context,
+      Known) ->
+    Show = sderl_progress:reporter("virtual machines"),
+    Show(Total - length(Points) - 1, Total),
+    maybe
+        {ok, #{schedulers := Got} = Facts} ?=
+            sderl_bench_vm_start:run(Starter, Point, #{do => probe, result => ""}),
+        {schedulers, N} ?= {schedulers, Got},
+        Name = list_to_binary(Otp),
+        ok ?= case lists:member(Name, Known) of
+            true -> ok;
+            false -> keep(Context, #{kind => otp, name => Name, facts => texts(Facts)})
+        end,
+        probe(Points, Total, Context, [Name | Known])
+    else
+        {schedulers, Other} ->
+            {error, io_lib:format("~ts: it has ~w schedulers online", [label(Point), Other])};
+        {error, Text} ->
+            sderl_progress:done(),
+            {error, ["nothing was measured, because a point is not possible: ", label(Point), ": ",
+                     Text]}
+    end.
+
+texts(Facts) ->
+    #{Key => case Value of
+        [_ | _] -> unicode:characters_to_binary(Value);
+        _ -> Value
+    end || Key := Value <- Facts}.
+
+label(#{schedulers := N} = Point) ->
+    [io_lib:format("~w scheduler~ts", [N, [$s || N > 1]]),
+     case sderl_bench_vm_matrix:text(Point) of "" -> ""; Text -> [", ", Text] end].
+
+%% ---------------------------------------------------------------- how often in a run
+
+%% On one scheduler, where a run takes longest, of the first series.
+calibrated(#{options := #{programs := Programs}} = Context, Lines) ->
+    Known = #{Name => Count || #{~"kind" := ~"calibrated", ~"program" := Name,
+                                 ~"repetitions" := Count} <- Lines},
+    calibrate(Programs, Context, Known).
+
+calibrate([], _, Known) ->
+    {ok, Known};
+calibrate([#{name := Name} | Programs], Context, Known) when is_map_key(Name, Known) ->
+    calibrate(Programs, Context, Known);
+calibrate([#{name := Name, job := Job, points := [Point | _]} | Programs],
+          #{starter := Starter, options := #{run_ns := RunNs}} = Context, Known) ->
+    Order = #{do => calibrate, job => Job, run_ns => RunNs, result => ""},
+    case sderl_bench_vm_start:run(Starter, Point, Order) of
+        {ok, #{repetitions := Count, hash := Hash, text := Text}} ->
+            Line = #{kind => calibrated, program => Name, repetitions => Count, hash => Hash,
+                     text => Text},
+            case keep(Context, Line) of
+                ok -> calibrate(Programs, Context, Known#{Name => Count});
+                Error -> Error
+            end;
+        {error, Text} ->
+            case keep(Context, failure(Name, Point, Text)) of
+                ok -> calibrate(Programs, Context, Known);
+                Error -> Error
+            end
+    end.
+
+failure(Name, #{schedulers := N} = Point, Text) ->
+    (series(Point))#{kind => failed, program => Name, schedulers => N,
+                     reason => unicode:characters_to_binary(Text)}.
+
+series(#{flags := Flags, otp := Otp}) ->
+    #{flags => list_to_binary(sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""})),
+      otp => list_to_binary(Otp)}.
+
+keep(#{store := Store}, Line) ->
+    sderl_bench_vm_store:append(Store, Line#{at => sderl_bench_output:now()}).
+
+%% ---------------------------------------------------------------- rounds
+
+works(#{options := #{programs := Programs}}, Repetitions) ->
+    [
+        #{id => {Name, N, {Flags, Otp}}, control => Control, name => Name, point => Point,
+          job => Job}
+     || #{name := Name, control := Control, job := Job, points := Points} <- Programs,
+        is_map_key(Name, Repetitions),
+        #{schedulers := N} = Point <- Points,
+        #{flags := Flags, otp := Otp} <- [series(Point)]
+    ].
+
+seen(Lines) ->
+    lists:foldl(
+        fun
+            (#{~"kind" := ~"vm", ~"program" := Program, ~"schedulers" := N, ~"round" := Round,
+               ~"runs" := Runs} = Line, Seen) ->
+                measured({Program, N, sderl_bench_vm_summary:key(Line)}, Round, Runs, Seen);
+            (_, Seen) ->
+                Seen
+        end,
+        #{},
+        Lines
+    ).
+
+measured(Id, Round, Runs, Seen) ->
+    Of = #{times := Times} = maps:get(Id, Seen, #{times => #{}, failed => 0}),
+    Seen#{Id => Of#{times := Times#{Round => float(sderl_table:median(Runs))}}}.
+
+failed(Id, Seen) ->
+    Of = #{failed := Count} = maps:get(Id, Seen, #{times => #{}, failed => 0}),
+    Seen#{Id => Of#{failed := Count + 1}}.
+
+rounds(_, [], _, _, _) ->
+    {ok, narrow};
+rounds(#{options := #{rounds := Last}}, _, _, Round, _) when Round > Last ->
+    {ok, rounds};
+rounds(#{options := Options} = Context, Works, Repetitions, Round, Seen) ->
+    case sderl_bench_vm_plan:round(Works, Round, Seen, Options) of
+        [] ->
+            %% This round has nothing to add; one after it may, where this one was interrupted.
+            case open_ended(Works, Seen, Options) of
+                false -> {ok, narrow};
+                true -> rounds(Context, Works, Repetitions, Round + 1, Seen)
+            end;
+        Left ->
+            Show = sderl_progress:reporter(io_lib:format("round ~w", [Round])),
+            case in_order(Left, length(Left), Show, Context, Repetitions, Round, Seen) of
+                {seen, Next} -> rounds(Context, Works, Repetitions, Round + 1, Next);
+                Ended -> Ended
+            end
+    end.
+
+open_ended(Works, Seen, Options) ->
+    Far = 1 + lists:max([0 | [Round || #{times := Times} <- maps:values(Seen),
+                                       Round <- maps:keys(Times)]]),
+    sderl_bench_vm_plan:round(Works, Far, Seen, Options) =/= [].
+
+in_order([], _, _, _, _, _, Seen) ->
+    sderl_progress:done(),
+    {seen, Seen};
+in_order([#{id := Id, name := Name} = Work | Works], Total, Show, Context, Repetitions, Round,
+         Seen) ->
+    Show(Total - length(Works) - 1, Total),
+    case time_left(Context) of
+        false ->
+            sderl_progress:done(),
+            {ok, budget};
+        true ->
+            case one(Work, map_get(Name, Repetitions), Context, Round) of
+                {ok, Runs} ->
+                    in_order(Works, Total, Show, Context, Repetitions, Round,
+                             measured(Id, Round, Runs, Seen));
+                failed ->
+                    in_order(Works, Total, Show, Context, Repetitions, Round, failed(Id, Seen));
+                {error, Text} ->
+                    sderl_progress:done(),
+                    {error, Text}
+            end
+    end.
+
+time_left(#{started := Started, options := #{budget_ms := Budget}}) ->
+    erlang:monotonic_time(millisecond) - Started < Budget.
+
+one(#{name := Name, point := #{schedulers := N} = Point, job := Job}, Count,
+    #{starter := Starter, options := Options} = Context, Round) ->
+    Order = (maps:with([runs, most_ns], Options))#{
+        do => measure, result => "", job => Job, repetitions => Count, warm_most => ?WARM_MOST
+    },
+    case sderl_bench_vm_start:run(Starter, Point, Order) of
+        {ok, #{runs := Runs} = Measured} ->
+            Times = [Ns || #{ns := Ns} <- Runs],
+            Line = (maps:merge(series(Point), maps:with([warm, warmed, overhead_ns, why],
+                                                        Measured)))#{
+                kind => vm, program => Name, schedulers => N, round => Round,
+                repetitions => Count, runs => Times, stages => stages(Runs),
+                hash => agreed(Runs), text => map_get(text, hd(Runs))
+            },
+            case keep(Context, Line) of
+                ok -> {ok, Times};
+                Error -> Error
+            end;
+        {error, Text} ->
+            case keep(Context, (failure(Name, Point, Text))#{round => Round}) of
+                ok -> failed;
+                Error -> Error
+            end
+    end.
+
+stages([#{stages := [_]} | _]) -> #{};
+stages(Runs) ->
+    #{Name => [Ns || #{stages := Of} <- Runs, {Stage, Ns} <- Of, Stage =:= Name]
+      || #{stages := Stages} <- [hd(Runs)], {Name, _} <- Stages}.
+
+%% Of runs that differ, all together: that is like no other virtual machine's.
+agreed([#{hash := Hash} | _] = Runs) ->
+    case lists:usort([Other || #{hash := Other} <- Runs]) of
+        [Hash] -> Hash;
+        Several -> erlang:phash2(Several, 1 bsl 32)
+    end.

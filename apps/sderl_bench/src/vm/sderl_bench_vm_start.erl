@@ -1,0 +1,203 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_start).
+-moduledoc """
+Starts virtual machines that measure, one at a time, and says in words what became of those that
+gave no result.
+
+A program runs in a virtual machine that is no node, with the flags of its point and the defaults of
+the virtual machine for all others. What it prints is kept for the message of a failure, the end of
+it only.
+""".
+
+-export([open/2, close/1, run/3]).
+-export([remove_after/2]).
+-export_type([starter/0, otp/0]).
+
+-doc "`erl` is the program, `dirs` have the modules that its virtual machines run.".
+-type otp() :: #{erl := file:filename(), dirs := [file:filename()]}.
+
+-doc "`limit_ms` is for one virtual machine.".
+-opaque starter() :: #{dir := file:filename(), otps := #{Name :: string() => otp()},
+                       limit_ms := pos_integer()}.
+
+%% Of what a program prints, kept and shown.
+-define(LAST, 65_536).
+-define(SHOWN, 400).
+-define(COMPILE_MS, 120_000).
+
+-doc """
+What is needed to start virtual machines: a folder for what they are told and answer, and for each
+OTP the modules. `{Name, own}` is the OTP that runs this, `{Name, Erl}` another one, which compiles
+the modules that it needs from their sources. To be closed.
+""".
+-spec open([{Name :: string(), own | file:filename()}],
+           #{modules := [module()], limit_ms := pos_integer(), _ => _}) ->
+    {ok, starter()} | {error, unicode:chardata()}.
+open(Otps, #{modules := Modules, limit_ms := Limit}) ->
+    Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
+                        lists:concat(["sderl_vm_", os:getpid(), "_",
+                                      erlang:unique_integer([positive])])),
+    case filelib:ensure_path(Dir) of
+        ok ->
+            ok = remove_with(Dir),
+            case prepared(Otps, [sderl_bench_vm_child, sderl_bench_vm_loop, sderl_bench_vm_why
+                                 | Modules], Dir, #{}) of
+                {ok, Prepared} ->
+                    {ok, #{dir => Dir, otps => Prepared, limit_ms => Limit}};
+                {error, Text} ->
+                    _ = file:del_dir_r(Dir),
+                    {error, Text}
+            end;
+        {error, Reason} ->
+            {error, ["cannot make the folder ", Dir, ": ", file:format_error(Reason)]}
+    end.
+
+%% Also when the process that opened it is killed.
+remove_with(Dir) ->
+    Pid = proc_lib:spawn(?MODULE, remove_after, [self(), Dir]),
+    receive
+        {Pid, watching} -> ok
+    end.
+
+-doc "Removes the folder when that process is gone; `sderl_cli` waits for it after a signal.".
+-spec remove_after(pid(), file:filename()) -> ok.
+remove_after(Owner, Dir) ->
+    Ref = monitor(process, Owner),
+    Owner ! {self(), watching},
+    receive
+        {'DOWN', Ref, process, Owner, _} ->
+            _ = file:del_dir_r(Dir),
+            ok
+    end.
+
+-doc "Removes the folder.".
+-spec close(starter()) -> ok.
+close(#{dir := Dir}) ->
+    _ = file:del_dir_r(Dir),
+    ok.
+
+prepared([], _, _, Prepared) ->
+    {ok, Prepared};
+prepared([{Name, own} | Otps], Modules, Dir, Prepared) ->
+    case os:find_executable("erl") of
+        false ->
+            {error, "there is no erl on the PATH"};
+        Erl ->
+            Dirs = lists:usort([filename:dirname(Beam) || Module <- Modules,
+                                                          Beam <- [code:which(Module)],
+                                                          is_list(Beam), Beam =/= ""]),
+            prepared(Otps, Modules, Dir, Prepared#{Name => #{erl => Erl, dirs => Dirs}})
+    end;
+prepared([{Name, Erl} | Otps], Modules, Dir, Prepared) ->
+    Into = filename:join(Dir, integer_to_list(map_size(Prepared))),
+    maybe
+        ok ?= filelib:ensure_path(Into),
+        ok ?= compiled(Name, Erl, [Module || Module <- Modules, is_ours(Module)], Into),
+        prepared(Otps, Modules, Dir, Prepared#{Name => #{erl => Erl, dirs => [Into]}})
+    else
+        {error, Reason} when is_atom(Reason) ->
+            {error, ["cannot make the folder ", Into, ": ", file:format_error(Reason)]};
+        Error ->
+            Error
+    end.
+
+%% OTP's own modules come with each OTP.
+is_ours(Module) ->
+    case code:which(Module) of
+        [_ | _] = Beam -> not lists:prefix(code:lib_dir(), Beam);
+        _ -> false
+    end.
+
+compiled(Name, Erl, Modules, Into) ->
+    Sources = [{Module, proplists:get_value(source, Module:module_info(compile))}
+               || Module <- Modules],
+    case [Module || {Module, Source} <- Sources,
+                    not (is_list(Source) andalso filelib:is_regular(Source))] of
+        [] ->
+            Erlc = filename:join(filename:dirname(Erl), "erlc"),
+            Args = ["-o", Into | [Source || {_, Source} <- Sources]],
+            case sderl_bench_program:run(Erlc, Args, #{timeout => ?COMPILE_MS, env => clean_env(),
+                                                       last => ?LAST}) of
+                {ok, 0, _} -> ok;
+                {ok, Status, Said} ->
+                    {error, ["OTP ", Name, " cannot compile the programs: its erlc ended with "
+                             "status ", integer_to_list(Status), shown(Said)]};
+                {error, Reason} ->
+                    {error, io_lib:format("OTP ~ts cannot compile the programs: ~ts did not run: "
+                                          "~0tp", [Name, Erlc, Reason])}
+            end;
+        [Module | _] ->
+            {error, io_lib:format("OTP ~ts must compile ~ts itself, and its source is not there",
+                                  [Name, Module])}
+    end.
+
+-doc """
+Starts the virtual machine of a point, which follows an order. An error is a text that says what
+became of it, without the point.
+""".
+-spec run(starter(), sderl_bench_vm_matrix:point(), sderl_bench_vm_child:order()) ->
+    {ok, #{atom() => term()}} | {error, unicode:chardata()}.
+run(#{dir := Dir, otps := Otps, limit_ms := Limit}, #{otp := Name} = Point, Order) ->
+    #{erl := Erl, dirs := Dirs} = map_get(Name, Otps),
+    Result = filename:join(Dir, "result"),
+    File = filename:join(Dir, "order"),
+    _ = file:delete(Result),
+    case file:write_file(File, term_to_binary(Order#{result => Result})) of
+        ok ->
+            Args = sderl_bench_vm_matrix:arguments(Point) ++
+                ["-noinput", "-boot", "start_clean", "-pa" | Dirs] ++
+                ["-run", "sderl_bench_vm_child", "main", File],
+            Ended = sderl_bench_program:run(Erl, Args, #{timeout => Limit, env => clean_env(),
+                                                         last => ?LAST}),
+            outcome(file:read_file(Result), Ended, Limit);
+        {error, Reason} ->
+            {error, ["cannot write ", File, ": ", file:format_error(Reason)]}
+    end.
+
+outcome({ok, Binary}, _, _) ->
+    case binary_to_term(Binary) of
+        {ok, Result} -> {ok, Result};
+        {error, Text} -> {error, ["the program crashed: ", Text]}
+    end;
+outcome(_, {ok, Status, Said}, _) ->
+    {error, ["the virtual machine ended with status ", integer_to_list(Status), shown(Said)]};
+outcome(_, {error, timeout}, Limit) ->
+    {error, io_lib:format("no result within ~w s, so it was killed: the program hangs, or needs a "
+                          "longer --limit-s", [Limit div 1000])};
+outcome(_, {error, Reason}, _) ->
+    {error, io_lib:format("the virtual machine did not start: ~0tp", [Reason])}.
+
+%% Bytes of any kind, as text for a terminal.
+shown(Said) ->
+    Text = << <<(visible(Char))/utf8>> || Char <- characters(Said), Char =/= $\r >>,
+    %% The list of all flags is no help.
+    [Before | _] = binary:split(Text, ~"\nUsage: beam"),
+    case string:trim(Before) of
+        <<>> ->
+            " and said nothing";
+        Trimmed ->
+            %% What is wrong is in the first line or in the last.
+            case string:length(Trimmed) of
+                Length when Length > 2 * ?SHOWN ->
+                    [" and said: ", string:slice(Trimmed, 0, ?SHOWN), " ... ",
+                     string:slice(Trimmed, Length - ?SHOWN)];
+                _ ->
+                    [" and said: ", Trimmed]
+            end
+    end.
+
+characters(Bytes) ->
+    case unicode:characters_to_list(Bytes) of
+        Text when is_list(Text) -> Text;
+        _ -> binary_to_list(Bytes)
+    end.
+
+visible($\n) -> $\n;
+visible(Char) when Char < $\s; Char >= 16#7f, Char < 16#a0 -> $?;
+visible(Char) -> Char.
+
+%% Where this OTP is must not be told to another one. A crash leaves no dump.
+clean_env() ->
+    [{"ERL_CRASH_DUMP", "/dev/null"}, {"ERL_CRASH_DUMP_SECONDS", "0"}
+     | [{Name, false} || Name <- ["ROOTDIR", "ERL_ROOTDIR", "BINDIR", "EMU", "PROGNAME",
+                                  "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS", "ERL_LIBS"]]].

@@ -1,0 +1,175 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_store).
+-moduledoc """
+The results of `bin/sderl bench vm` in one file that only grows: a first line that says what is
+measured and on which machine, then a line of JSON for each thing that is known, as soon as it is.
+
+Whatever ends the command (a kill, a full disk), all whole lines stay, and the same command goes on
+after them. The start of a line that did not become whole is cut off then.
+""".
+
+-export([open/2, append/2, close/1, read/1]).
+-export_type([store/0, header/0, line/0]).
+
+-doc "To be closed.".
+-opaque store() :: {file:filename(), file:io_device()}.
+
+-doc """
+`settings` is what the command asks for: results of other settings are not mixed with these, nor are
+those of another machine.
+""".
+-type header() :: #{binary() => term()}.
+
+-doc "As JSON gives it; `kind` says which.".
+-type line() :: #{binary() => term()}.
+
+-define(VERSION, 1).
+
+-doc """
+A new file, or one that begins with the same settings on the same machine: then its header and lines
+are given.
+""".
+-spec open(file:filename(), #{settings := term(), machine := term(), atom() => term()}) ->
+    {ok, store(), header(), [line()]} | {error, unicode:chardata()}.
+open(File, Header) ->
+    New = through_json(Header#{vm_lab => ?VERSION}),
+    case read(File) of
+        {error, absent} -> begin_file(File, New);
+        {ok, Old, Lines} ->
+            Results = [Line || #{~"kind" := Kind} = Line <- Lines, Kind =/= ~"otp"],
+            case differs(Old, New) of
+                none -> go_on(File, Old, Lines);
+                _ when Results =:= [] -> again(File, New);
+                Text -> {error, [File, " has results of ", Text, ": name another file with --out"]}
+            end;
+        {error, Text} -> {error, Text}
+    end.
+
+differs(Old, New) ->
+    Differing = [Key || Key <- [~"settings", ~"machine"],
+                        maps:get(Key, Old, none) =/= maps:get(Key, New)],
+    case Differing of
+        [] -> none;
+        [~"settings" | _] -> ["other settings (", changed(Old, New), ")"];
+        [~"machine"] -> "another machine"
+    end.
+
+changed(#{~"settings" := Old}, #{~"settings" := New}) when is_map(Old), is_map(New) ->
+    lists:join(", ", [Key || Key := Value <- maps:iterator(New, ordered),
+                             maps:get(Key, Old, none) =/= Value]);
+changed(_, _) ->
+    "none are known".
+
+begin_file(File, Header) ->
+    case file:open(File, [append, raw, binary]) of
+        {ok, Device} ->
+            Store = {File, Device},
+            case append(Store, Header) of
+                ok -> {ok, Store, Header, []};
+                Error -> _ = file:close(Device), Error
+            end;
+        {error, Reason} ->
+            {error, cannot("write", File, Reason)}
+    end.
+
+%% A command that was refused before it measured anything has left a header.
+again(File, Header) ->
+    case file:delete(File) of
+        ok -> begin_file(File, Header);
+        {error, Reason} -> {error, cannot("write", File, Reason)}
+    end.
+
+%% What follows the last end of a line was never whole.
+go_on(File, Header, Lines) ->
+    maybe
+        {ok, Content} ?= file:read_file(File),
+        ok ?= cut(File, whole(Content)),
+        {ok, Device} ?= file:open(File, [append, raw, binary]),
+        {ok, {File, Device}, Header, Lines}
+    else
+        {error, Reason} -> {error, cannot("write", File, Reason)}
+    end.
+
+cut(File, Length) ->
+    maybe
+        {ok, Device} ?= file:open(File, [read, write, raw, binary]),
+        {ok, Length} ?= file:position(Device, Length),
+        ok ?= file:truncate(Device),
+        file:close(Device)
+    end.
+
+whole(Content) ->
+    case binary:matches(Content, ~"\n") of
+        [] -> 0;
+        Ends -> element(1, lists:last(Ends)) + 1
+    end.
+
+-doc "One more line. It is on its way to the disk when this returns.".
+-spec append(store(), map()) -> ok | {error, unicode:chardata()}.
+append({File, Device}, Line) ->
+    case file:write(Device, [json:encode(plain(Line)), $\n]) of
+        ok -> ok;
+        {error, Reason} ->
+            {error, [cannot("write", File, Reason),
+                     "; what was measured before is in it, and the same command goes on"]}
+    end.
+
+-spec close(store()) -> ok.
+close({_, Device}) ->
+    _ = file:close(Device),
+    ok.
+
+-doc "The header and the whole lines of a file.".
+-spec read(file:filename()) ->
+    {ok, header(), [line()]} | {error, absent} | {error, unicode:chardata()}.
+read(File) ->
+    case filelib:is_dir(File) of
+        true -> {error, [File, " is a folder, and no file of results"]};
+        false ->
+            case file:read_file(File) of
+                {ok, <<>>} -> {error, absent};
+                {ok, Content} -> parsed(File, lines(binary:part(Content, 0, whole(Content))));
+                {error, enoent} -> {error, absent};
+                {error, Reason} -> {error, cannot("read", File, Reason)}
+            end
+    end.
+
+lines(Content) -> binary:split(Content, ~"\n", [global, trim]).
+
+%% It may be anything, and is not overwritten.
+parsed(File, []) ->
+    {error, [File, " has no whole line: it has no results, or its first line was cut off; remove "
+                   "it, or name another file"]};
+parsed(File, Lines) ->
+    try [json:decode(Line) || Line <- Lines] of
+        [#{~"vm_lab" := ?VERSION} = Header | Rest] ->
+            {ok, Header, Rest};
+        [#{~"vm_lab" := Version} | _] ->
+            {error, io_lib:format("~ts is of version ~0tp, and this program knows version ~w",
+                                  [File, Version, ?VERSION])};
+        _ ->
+            {error, [File, " has no results of \"bin/sderl bench vm\""]}
+    catch
+        error:_ ->
+            Number = length(lists:takewhile(fun is_json/1, Lines)) + 1,
+            {error, io_lib:format("line ~w of ~ts is damaged", [Number, File])}
+    end.
+
+is_json(Line) ->
+    try json:decode(Line) of
+        _ -> true
+    catch
+        error:_ -> false
+    end.
+
+through_json(Term) -> json:decode(iolist_to_binary(json:encode(plain(Term)))).
+
+%% Nobody needs the tenth digit.
+plain(Map) when is_map(Map) -> #{Key => plain(Value) || Key := Value <- Map};
+plain(List) when is_list(List) -> [plain(Element) || Element <- List];
+plain(Float) when is_float(Float), abs(Float) >= 1000 -> round(Float);
+plain(Float) when is_float(Float) -> round(Float * 1.0e6) / 1.0e6;
+plain(undefined) -> null;
+plain(Other) -> Other.
+
+cannot(Do, File, Reason) -> ["cannot ", Do, " ", File, ": ", file:format_error(Reason)].

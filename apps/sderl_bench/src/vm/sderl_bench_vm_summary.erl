@@ -1,0 +1,229 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_summary).
+-moduledoc """
+What the lines of a file of results say, as numbers. Pure: whoever reads the file comes to the same.
+
+The unit is a virtual machine: its time is the median of its runs, and a point's time that of its
+virtual machines. Runs of one virtual machine resemble one another more than those of two, so more
+runs in each do not make an interval narrower.
+""".
+
+-export([of_lines/2, samples/1, key/1]).
+-export_type([summary/0, program/0, series/0, row/0, key/0]).
+
+-doc "A point without its number of schedulers.".
+-type key() :: {Flags :: binary(), Otp :: binary()}.
+
+-doc """
+Times are in nanoseconds, intervals of level 95 %. `against`: how many times as long as the first
+series takes on as many schedulers; `why`: medians of what `m:sderl_bench_vm_why` saw; `unwarm`: in
+how many virtual machines the warm-up did not end.
+""".
+-type row() :: #{
+    schedulers := pos_integer(),
+    vms := pos_integer(),
+    times := [float()],
+    time := sderl_bench_sample:interval(),
+    scatter := float() | undefined,
+    speedup := sderl_bench_sample:interval() | undefined,
+    against := sderl_bench_sample:interval() | undefined,
+    stages := [{binary(), float()}],
+    warm := number() | undefined,
+    unwarm := non_neg_integer(),
+    overhead := float() | undefined,
+    why := #{binary() => term()}
+}.
+
+-doc """
+The rows of one combination of flags and OTP. The laws are fitted to points with no more schedulers
+than cores; `serial` and `peak` are intervals.
+""".
+-type series() :: #{
+    key := key(),
+    rows := [row()],
+    amdahl := sderl_bench_scaling:amdahl() | undefined,
+    serial := {float() | none, float() | none} | undefined,
+    usl := sderl_bench_scaling:usl() | undefined,
+    peak := {float() | none, float() | none} | undefined
+}.
+
+-type program() :: #{
+    name := binary(),
+    control := boolean(),
+    settings := #{binary() => term()},
+    series := [series()],
+    outputs := [{Hash :: integer(), Text :: binary(), Count :: pos_integer()}],
+    failures := [#{point := binary(), schedulers := pos_integer(), reason := binary(),
+                   count := pos_integer()}]
+}.
+
+-type summary() :: #{
+    machine := #{binary() => term()},
+    settings := #{binary() => term()},
+    programs := [program()],
+    otps := #{binary() => #{binary() => term()}},
+    vms := non_neg_integer(),
+    rounds := non_neg_integer()
+}.
+
+-define(LEVEL, 0.95).
+-define(DRAWS, 200).
+
+-doc "The summary of a file.".
+-spec of_lines(sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]) -> summary().
+of_lines(#{~"machine" := Machine, ~"settings" := Settings}, Lines) ->
+    Vms = [Line || #{~"kind" := ~"vm"} = Line <- Lines],
+    Cores = maps:get(~"cores", Machine, 1),
+    #{
+        machine => Machine,
+        settings => Settings,
+        programs => [program(Named, Vms, Lines, Settings, Cores)
+                     || Named <- maps:get(~"programs", Settings, [])],
+        otps => #{Name => Facts
+                  || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
+        vms => length(Vms),
+        rounds => lists:max([0 | [Round || #{~"round" := Round} <- Vms]])
+    }.
+
+-doc "The times of all points: of each virtual machine the median of its runs.".
+-spec samples([sderl_bench_vm_store:line()]) ->
+    #{{Program :: binary(), Schedulers :: pos_integer(), key()} => [float()]}.
+samples(Lines) ->
+    lists:foldr(
+        fun
+            (#{~"kind" := ~"vm", ~"program" := Program, ~"schedulers" := N} = Line, Samples) ->
+                maps:update_with({Program, N, key(Line)}, fun(Times) -> [time(Line) | Times] end,
+                                 [time(Line)], Samples);
+            (_, Samples) ->
+                Samples
+        end,
+        #{},
+        Lines
+    ).
+
+-doc "Which series a line belongs to.".
+-spec key(sderl_bench_vm_store:line()) -> key().
+key(#{~"flags" := Flags, ~"otp" := Otp}) -> {Flags, Otp}.
+
+%% Above 0: a clock that stood still says "less than this".
+time(#{~"runs" := Runs}) -> max(0.1, float(sderl_table:median(Runs))).
+
+program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
+    Mine = [Line || #{~"program" := Program} = Line <- Vms, Program =:= Name],
+    Keys = lists:uniq([key(Point) || Point <- maps:get(~"points", Settings, [])]),
+    Series = [series(Key, [Line || Line <- Mine, key(Line) =:= Key], Cores)
+              || Key <- Keys],
+    #{
+        name => Name,
+        control => maps:get(~"control", Named, false),
+        settings => maps:get(~"settings", Named, #{}),
+        series => against([S || #{rows := [_ | _]} = S <- Series]),
+        outputs => outputs([Line || #{~"kind" := Kind, ~"program" := Program} = Line <- Lines,
+                                    Program =:= Name,
+                                    Kind =:= ~"vm" orelse Kind =:= ~"calibrated"]),
+        failures => failures([Line || #{~"kind" := ~"failed", ~"program" := Of} = Line <- Lines,
+                                      Of =:= Name])
+    }.
+
+series(Key, Lines, Cores) ->
+    ByNumber = maps:groups_from_list(fun(#{~"schedulers" := N}) -> N end, Lines),
+    Alone = [time(Line) || Line <- maps:get(1, ByNumber, [])],
+    Rows = [row(N, Some, Alone) || N := Some <- maps:iterator(ByNumber, ordered)],
+    Times = [{N, Values} || #{schedulers := N, times := Values} <- Rows, N =< Cores],
+    (laws(Alone =/= [], Times))#{key => Key, rows => Rows}.
+
+row(N, Lines, Alone) ->
+    Times = [time(Line) || Line <- Lines],
+    #{
+        schedulers => N,
+        vms => length(Times),
+        times => Times,
+        time => sderl_bench_sample:median(?LEVEL, Times),
+        scatter => sderl_bench_sample:scatter(Times),
+        speedup => speedup(N, Times, Alone),
+        against => undefined,
+        stages => stages(Lines),
+        warm => sderl_table:median([length(Warm) || #{~"warm" := Warm} <- Lines]),
+        unwarm => length([Line || #{~"warmed" := false} = Line <- Lines]),
+        overhead => sderl_table:median([Ns / time(Line)
+                                        || #{~"overhead_ns" := Ns} = Line <- Lines]),
+        why => medians([Why || #{~"why" := Why} <- Lines])
+    }.
+
+speedup(_, _, []) -> undefined;
+speedup(1, _, _) -> #{value => 1.0, low => 1.0, high => 1.0};
+speedup(_, Times, Alone) -> sderl_bench_sample:ratio(?LEVEL, Times, Alone).
+
+stages(Lines) ->
+    Maps = [Stages || #{~"stages" := Stages} <- Lines],
+    [{Name, sderl_table:median([Value || #{Name := Values} <- Maps, Value <- Values])}
+     || Name <- lists:usort(lists:append([maps:keys(Map) || Map <- Maps]))].
+
+%% Of numbers the median, of lists and maps that of each place.
+medians([]) -> #{};
+medians(Maps) ->
+    #{Key => middle([Value || #{Key := Value} <- Maps]) || Key := _ <- hd(Maps)}.
+
+middle([Map | _] = Maps) when is_map(Map) -> medians(Maps);
+middle([[_ | _] | _] = Lists) ->
+    Shortest = lists:min([length(List) || List <- Lists]),
+    [sderl_table:median([lists:nth(I, List) || List <- Lists]) || I <- lists:seq(1, Shortest)];
+middle([Number | _] = Numbers) when is_number(Number) -> sderl_table:median(Numbers);
+middle([Other | _]) -> Other.
+
+laws(true, Times) ->
+    Speedups = sderl_bench_scaling:speedups(Times),
+    Amdahl = sderl_bench_scaling:amdahl(Speedups),
+    Usl = sderl_bench_scaling:usl(Speedups),
+    #{
+        amdahl => Amdahl,
+        serial => resampled(Amdahl, Times, fun(Drawn) ->
+            #{serial := Serial} = sderl_bench_scaling:amdahl(sderl_bench_scaling:speedups(Drawn)),
+            Serial
+        end),
+        usl => Usl,
+        peak => resampled(Usl, Times, fun(Drawn) ->
+            case sderl_bench_scaling:usl(sderl_bench_scaling:speedups(Drawn)) of
+                #{peak := {N, _}} -> N;
+                #{peak := none} -> none
+            end
+        end)
+    };
+laws(false, _) ->
+    #{amdahl => undefined, serial => undefined, usl => undefined, peak => undefined}.
+
+resampled(undefined, _, _) -> undefined;
+resampled(_, Times, Fun) -> sderl_bench_scaling:resampled(?DRAWS, 1, Times, Fun).
+
+%% The first series is what the others are compared with.
+against([#{rows := First} = Series | Others]) ->
+    [Series | [compared(First, Other) || Other <- Others]];
+against([]) ->
+    [].
+
+compared(First, #{rows := Rows} = Series) ->
+    Series#{rows := [
+        case [Times || #{schedulers := M, times := Times} <- First, M =:= N] of
+            [Before] -> Row#{against := sderl_bench_sample:ratio(?LEVEL, Before, After)};
+            [] -> Row
+        end
+     || #{schedulers := N, times := After} = Row <- Rows
+    ]}.
+
+%% The most frequent one first.
+outputs(Lines) ->
+    Counts = maps:groups_from_list(fun(#{~"hash" := Hash}) -> Hash end, Lines),
+    Listed = [{Hash, map_get(~"text", Line), length(Same)}
+              || Hash := [Line | _] = Same <- Counts],
+    lists:sort(fun({_, _, A}, {_, _, B}) -> A >= B end, Listed).
+
+failures(Lines) ->
+    Same = maps:groups_from_list(
+        fun(#{~"schedulers" := N, ~"reason" := Reason} = Line) -> {key(Line), N, Reason} end, Lines
+    ),
+    [#{point => point(Key), schedulers => N, reason => Reason, count => length(Some)}
+     || {Key, N, Reason} := Some <- maps:iterator(Same, ordered)].
+
+point({Flags, ~""}) -> Flags;
+point({~"", Otp}) -> <<"OTP ", Otp/binary>>;
+point({Flags, Otp}) -> <<Flags/binary, ", OTP ", Otp/binary>>.

@@ -1,0 +1,285 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_table).
+-moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
+
+-export([text/1, failures/1, rows/1, ns/1, interval/2, control/2, reasons/2, fits/1, notes/1,
+         series_name/1, settings/1]).
+
+%% The width of a curve.
+-define(BAR, 20).
+
+-doc "All of it.".
+-spec text(sderl_bench_vm_summary:summary()) -> unicode:chardata().
+text(#{programs := Programs, vms := Vms, rounds := Rounds} = Summary) ->
+    [
+        io_lib:format("~w virtual machines in ~w round~ts on ~ts~n",
+                      [Vms, Rounds, [$s || Rounds =/= 1], machine(Summary)]),
+        [[otp(Name, Facts), "\n"]
+         || Name := Facts <- maps:iterator(map_get(otps, Summary), ordered)],
+        [["note: ", Note, "\n"] || Note <- notes(Summary)],
+        [program(Program, Programs) || Program <- Programs]
+    ].
+
+machine(#{machine := #{~"cores" := Cores} = Machine}) ->
+    [
+        io_lib:format("~w core~ts", [Cores, [$s || Cores > 1]]),
+        [[", ", Model] || #{~"model" := Model} <- [Machine], is_binary(Model)],
+        [io_lib:format(", ~w MiB", [Memory]) || #{~"memory_mib" := Memory} <- [Machine],
+                                                is_integer(Memory)]
+    ].
+
+otp(Name, Facts) ->
+    Get = fun(Key) -> maps:get(Key, Facts, ~"?") end,
+    io_lib:format("OTP ~ts~ts (~ts emulator, ~ts, compiler ~ts)",
+                  [Get(~"otp"), [[" as ", Name] || Name =/= ~""], Get(~"emulator"), Get(~"libc"),
+                   Get(~"compiler")]).
+
+-doc "What makes the figures hard to read.".
+-spec notes(sderl_bench_vm_summary:summary()) -> [unicode:chardata()].
+notes(#{machine := Machine, programs := Programs, otps := Otps}) ->
+    Most = lists:max([1 | [N || #{series := Series} <- Programs, #{rows := Rows} <- Series,
+                                #{schedulers := N} <- Rows]]),
+    Known = #{Key => maps:get(atom_to_binary(Key), Machine, null)
+              || Key <- [cores, quota, threads_per_core, kinds_of_cores, memory_nodes, governor]},
+    sderl_bench_vm_host:notes(Known, Most) ++ builds(maps:values(Otps)) ++ noise(Programs) ++
+        taken(Programs).
+
+builds(Facts) ->
+    [["the OTPs differ in more than their version: ", What,
+      "; a difference between them may be that"]
+     || {Key, What} <- [{~"libc", "they use different C libraries"},
+                        {~"compiler", "different C compilers made them"},
+                        {~"emulator", "one has a JIT and one has not"}],
+        length(lists:usort([maps:get(Key, Of, none) || Of <- Facts])) > 1].
+
+%% A control that scatters: nothing of this size can be seen.
+noise(Programs) ->
+    [io_lib:format("the machine is noisy: the control on ~ts scatters by ~ts %, so smaller "
+                   "differences are hard to see",
+                   [on(N), sderl_table:number(100 * Scatter)])
+     || #{control := true, series := [#{rows := Rows} | _]} <- Programs,
+        #{schedulers := N, scatter := Scatter} <- Rows, is_float(Scatter), Scatter > 0.03].
+
+%% Schedulers at work that got no processor: the control does nothing else than compute.
+taken(Programs) ->
+    [io_lib:format("other programs use this machine: the control's schedulers on ~ts got ~ts % of "
+                   "the processor time that they worked for",
+                   [on(N), sderl_table:number(100 * Got)])
+     || #{control := true, series := [#{rows := Rows} | _]} <- Programs,
+        #{schedulers := N, why := Why} <- Rows,
+        Got <- [sderl_bench_vm_reasons:got(Why)], is_float(Got), Got < 0.85].
+
+program(#{name := Name, settings := Settings, series := Series} = Program, Programs) ->
+    [
+        "\n", Name, settings(Settings), "\n",
+        case Series of
+            [] -> "nothing was measured\n";
+            _ -> [one(Of, Program, Programs) || Of <- Series]
+        end,
+        [[Line, "\n"] || Line <- wrong(Program)]
+    ].
+
+-doc "The settings of a program behind its name.".
+-spec settings(#{binary() => term()}) -> unicode:chardata().
+settings(Settings) when map_size(Settings) =:= 0 -> "";
+settings(Settings) ->
+    [" (", lists:join(", ", [[Key, " ", io_lib:format("~0tp", [plain(Value)])]
+                             || Key := Value <- maps:iterator(Settings, ordered)]), ")"].
+
+plain(Text) when is_binary(Text) -> binary_to_list(Text);
+plain(Other) -> Other.
+
+one(#{key := Key, rows := Rows} = Series, #{control := Control}, Programs) ->
+    Compared = lists:any(fun(#{against := Against}) -> Against =/= undefined end, Rows),
+    Most = lists:max([N || #{schedulers := N} <- Rows]),
+    [
+        case Key of {~"", ~""} -> ""; _ -> ["  with ", series_name(Key), "\n"] end,
+        sderl_table:text(
+            ["schedulers", "VMs", "time (95 %)", "scatter %", "speedup (95 %)", "efficiency %"] ++
+                ["times the first (95 %)" || Compared] ++ ["speedup; . is ideal"],
+            [row(Row, Compared, Most) || Row <- Rows]
+        ),
+        [["  ", Line, "\n"]
+         || not Control, Line <- fits(Series) ++ worked(Rows) ++
+                [["why: ", Reason] || Reason <- reasons(Series, Programs)]],
+        [["  ", Line, "\n"] || Line <- stages(Rows) ++ doubts(Rows)]
+    ].
+
+-doc "What a series is called.".
+-spec series_name(sderl_bench_vm_summary:key()) -> unicode:chardata().
+series_name({~"", ~""}) -> "the defaults";
+series_name({Flags, ~""}) -> Flags;
+series_name({~"", Otp}) -> ["OTP ", Otp];
+series_name({Flags, Otp}) -> [Flags, ", OTP ", Otp].
+
+row(#{schedulers := N, vms := Vms, time := Time, scatter := Scatter, speedup := Speedup,
+      against := Against}, Compared, Most) ->
+    [
+        integer_to_list(N), integer_to_list(Vms), interval(fun ns/1, Time), percent(Scatter),
+        interval(fun sderl_table:number/1, Speedup),
+        case Speedup of
+            #{value := S} -> percent(S / N);
+            undefined -> "-"
+        end
+    ] ++ [interval(fun sderl_table:number/1, Against) || Compared] ++ [bar(N, Speedup, Most)].
+
+percent(undefined) -> "-";
+percent(Share) when abs(Share) < 5.0e-6 -> "0";
+percent(Share) -> sderl_table:number(100 * Share).
+
+%% From the left, so that it is a curve.
+bar(_, undefined, _) -> lists:duplicate(?BAR, $\s);
+bar(N, #{value := Speedup}, Most) ->
+    Full = min(?BAR, round(?BAR * Speedup / Most)),
+    Ideal = max(Full, round(?BAR * N / Most)),
+    [lists:duplicate(Full, $#), lists:duplicate(Ideal - Full, $.),
+     lists:duplicate(?BAR - Ideal, $\s)].
+
+-doc "A value and the ends of its interval, where there is one.".
+-spec interval(fun((number()) -> unicode:chardata()),
+               sderl_bench_sample:interval() | undefined) -> unicode:chardata().
+interval(_, undefined) -> "-";
+interval(Show, #{value := Value, low := undefined}) -> Show(Value);
+interval(Show, #{value := Value, low := Same, high := Same}) when Same == Value -> Show(Value);
+interval(Show, #{value := Value, low := Low, high := High}) ->
+    [Show(Value), " (", Show(Low), "..", Show(High), ")"].
+
+-doc "A time as people read it.".
+-spec ns(number()) -> unicode:chardata().
+ns(Ns) when Ns >= 1.0e9 -> [sderl_table:number(Ns / 1.0e9), " s"];
+ns(Ns) when Ns >= 1.0e6 -> [sderl_table:number(Ns / 1.0e6), " ms"];
+ns(Ns) when Ns >= 1.0e3 -> [sderl_table:number(Ns / 1.0e3), " us"];
+ns(Ns) -> [sderl_table:number(Ns), " ns"].
+
+-doc "The laws of scaling that fit a series, in words.".
+-spec fits(sderl_bench_vm_summary:series()) -> [unicode:chardata()].
+fits(#{rows := Rows, amdahl := Amdahl, serial := Serial, usl := Usl, peak := Peak}) ->
+    Most = lists:max([N || #{schedulers := N} <- Rows]),
+    amdahl(Amdahl, Serial) ++ usl(Usl, Peak, Most).
+
+amdahl(undefined, _) -> [];
+amdahl(#{serial := Share, limit := Limit, error := Error}, {Low, High}) ->
+    [io_lib:format("Amdahl: serial share ~ts % (~ts..~ts), ~ts; error ~ts %",
+                   [percent(Share), percent(Low), percent(High),
+                    limit(Limit), percent(Error)])].
+
+limit(infinity) -> "without a limit";
+limit(Limit) -> ["at most ", sderl_table:number(Limit), " times as fast"].
+
+usl(undefined, _, _) -> [];
+usl(#{contention := A, coherence := B, peak := Peak, error := Error}, Between, Most) ->
+    [["Universal Scalability Law: contention ", percent(A), " %, coherence ", percent(B),
+      " %; ", peak(Peak, Between, Most), "; error ", percent(Error), " %"]].
+
+peak(none, _, _) -> "no peak";
+peak({N, Speedup}, {Low, High}, Most) ->
+    [io_lib:format("fastest on ~ts schedulers (~ts..~ts), ~ts times",
+                   [sderl_table:number(round(N)), ends(Low), ends(High),
+                    sderl_table:number(Speedup)]),
+     [", beyond what was measured" || N > Most]].
+
+ends(none) -> "no end";
+ends(N) -> sderl_table:number(round(N)).
+
+%% On the fewest schedulers and on the most.
+worked([#{schedulers := N} = Row]) ->
+    [[on(N), ": ", work(Row)]];
+worked([First | Rows]) ->
+    worked([First]) ++ worked([lists:last(Rows)]).
+
+work(#{why := #{~"busy" := Busy, ~"queue" := Queue, ~"reductions" := Reductions,
+                ~"collections" := Collections} = Why}) ->
+    [
+        io_lib:format("~ts at work", [sderl_table:number(lists:sum(Busy))]),
+        case Busy of
+            [_, _ | _] ->
+                io_lib:format(" (each ~ts..~ts %)", [percent(lists:min(Busy)),
+                                                     percent(lists:max(Busy))]);
+            _ -> ""
+        end,
+        io_lib:format(", ~ts processes waiting, ~ts reductions, ~ts collections",
+                      [sderl_table:number(Queue), sderl_table:number(Reductions),
+                       sderl_table:number(Collections)]),
+        [[", ", State, " ", percent(Share), " %"]
+         || State := Share <- maps:iterator(maps:get(~"states", Why, #{}), ordered),
+            Share >= 0.01]
+    ];
+work(_) ->
+    "nothing is known of what the schedulers did".
+
+-doc "Why a series gains no more, in words.".
+-spec reasons(sderl_bench_vm_summary:series(), [sderl_bench_vm_summary:program()]) ->
+    [unicode:chardata()].
+reasons(#{rows := [#{schedulers := 1, why := One} | _] = Rows}, Programs) ->
+    case lists:last(Rows) of
+        #{schedulers := N, why := Many, speedup := #{value := Speedup}} when N > 1 ->
+            sderl_bench_vm_reasons:text(One, Many, Speedup, control(N, Programs));
+        _ ->
+            []
+    end;
+reasons(_, _) ->
+    [].
+
+-doc "The speedup of the control on so many schedulers.".
+-spec control(N :: pos_integer(), [sderl_bench_vm_summary:program()]) -> float() | undefined.
+control(N, Programs) ->
+    case [S || #{control := true, series := [#{rows := Rows} | _]} <- Programs,
+               #{schedulers := M, speedup := #{value := S}} <- Rows, M =:= N] of
+        [Speedup | _] -> Speedup;
+        [] -> undefined
+    end.
+
+stages(Rows) ->
+    [io_lib:format("stages on ~ts: ~ts",
+                   [on(N), lists:join(", ", [[Name, " ", ns(Time)] || {Name, Time} <- Stages])])
+     || #{stages := [_, _ | _] = Stages, schedulers := N} <- Rows].
+
+%% What is not as it should be in the measurement itself.
+doubts(Rows) ->
+    [io_lib:format("not steady after the warm-up in ~w of ~w virtual machines on ~ts",
+                   [Cold, Vms, on(N)])
+     || #{unwarm := Cold, vms := Vms, schedulers := N} <- Rows, 2 * Cold > Vms] ++
+    [io_lib:format("the harness itself takes ~ts % of the time on ~ts: give it more work",
+                   [percent(Share), on(N)])
+     || #{overhead := Share, schedulers := N} <- Rows, is_float(Share), Share > 0.01].
+
+wrong(#{name := Name, outputs := Outputs, failures := Failures}) ->
+    [["OUTPUTS DIFFER: ", Name, " must give the same in all points, and gave ",
+      lists:join("; ", [io_lib:format("~ts (~w times)", [Text, Count])
+                        || {_, Text, Count} <- Outputs])]
+     || length(Outputs) > 1] ++
+    [[["FAILED on ", on(N)],
+      [[" with ", Point] || Point =/= ~""], [io_lib:format(", ~w times", [Count]) || Count > 1],
+      ": ", Reason]
+     || #{point := Point, schedulers := N, reason := Reason, count := Count} <- Failures].
+
+on(1) -> "1 scheduler";
+on(N) -> io_lib:format("~w schedulers", [N]).
+
+-doc "What failed, and outputs that differ: nothing where all is well.".
+-spec failures(sderl_bench_vm_summary:summary()) -> [unicode:chardata()].
+failures(#{programs := Programs}) ->
+    [[Name, ": ", Line] || #{name := Name} = Program <- Programs, Line <- wrong(Program)].
+
+-doc "Each row as parameters and metrics.".
+-spec rows(sderl_bench_vm_summary:summary()) -> [{Params :: map(), Metrics :: map()}].
+rows(#{programs := Programs}) ->
+    [
+        {#{program => Name, schedulers => N, flags => Flags, otp => Otp},
+         #{vms => Vms, time_ns => map_get(value, Time), time_low_ns => map_get(low, Time),
+           time_high_ns => map_get(high, Time), scatter => maps:get(scatter, Row),
+           speedup => value(value, Speedup), speedup_low => value(low, Speedup),
+           speedup_high => value(high, Speedup),
+           efficiency => case Speedup of #{value := S} -> S / N; _ -> undefined end,
+           overhead_pct => case maps:get(overhead, Row) of
+               Share when is_float(Share) -> 100 * Share;
+               _ -> undefined
+           end,
+           serial_share => value(serial, maps:get(amdahl, Of)), why => maps:get(why, Row)}}
+     || #{name := Name, series := Series} <- Programs,
+        #{key := {Flags, Otp}, rows := Rows} = Of <- Series,
+        #{schedulers := N, vms := Vms, time := Time, speedup := Speedup} = Row <- Rows
+    ].
+
+value(_, undefined) -> undefined;
+value(Key, Map) -> map_get(Key, Map).

@@ -1,0 +1,179 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_SUITE).
+-moduledoc """
+The VM laboratory with real virtual machines: that it measures, goes on, and says what went wrong;
+never how fast anything is.
+""".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([measures/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
+         another_otp/1, outputs_differ/1, ends_with_its_parent/1]).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() ->
+    [measures, goes_on_after_a_kill, time_is_over, hangs, fails, unknown_flags, another_otp,
+     outputs_differ, ends_with_its_parent].
+
+%% As short as can be.
+-define(SHORT, ["--run-ms", "2", "--runs", "2", "--least", "1", "--rounds", "1"]).
+-define(SMALL, ["--mfa", "sderl_bench_vm_mortal:small()"]).
+
+bench(Args) ->
+    {Status, Where, Text} = sderl_cli:run(["bench", "vm" | Args]),
+    {Status, Where, unicode:characters_to_binary(Text)}.
+
+file(Config, Name) -> filename:join(proplists:get_value(priv_dir, Config), Name).
+
+lines(File) ->
+    {ok, _, Lines} = sderl_bench_vm_store:read(File),
+    Lines.
+
+measured(File) ->
+    lists:sort([{Program, N, Flags, Round}
+                || #{~"kind" := ~"vm", ~"program" := Program, ~"schedulers" := N,
+                     ~"flags" := Flags, ~"round" := Round} <- lines(File)]).
+
+says(Words, Text) ->
+    ?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text}).
+
+measures(Config) ->
+    File = file(Config, "measures.jsonl"),
+    Json = file(Config, "measures.json"),
+    Args = ["--program", "sderl_bench_vm_mortal", "--schedulers", "2", "--vary", "sub=-,true",
+            "--out", File, "--json", Json | ?SMALL ++ ?SHORT],
+    ?assertMatch({0, stdout, _}, bench(Args)),
+    Small = ~"sderl_bench_vm_mortal:small()",
+    ?assertEqual(
+        [{~"control", N, <<>>, 1} || N <- [1, 2]] ++
+            [{Program, N, Flags, 1} || Program <- [~"sderl_bench_vm_mortal", Small], N <- [1, 2],
+                                       Flags <- [<<>>, ~"+sub true"]],
+        measured(File)),
+    [#{~"runs" := [_, _], ~"stages" := #{~"build" := [_, _], ~"sort" := [_, _]},
+       ~"why" := #{~"busy" := Busy, ~"reductions" := Reductions}}] =
+        [Line || #{~"program" := ~"sderl_bench_vm_mortal", ~"kind" := ~"vm", ~"schedulers" := 2,
+                   ~"flags" := <<>>} = Line <- lines(File)],
+    ?assertEqual(2, length(Busy)),
+    ?assert(Reductions > 0),
+    {ok, Rows} = file:read_file(Json),
+    ?assertEqual(10, length(binary:split(Rows, ~"\n", [global, trim]))),
+    %% All is known: the same again measures nothing, and a report can be had from the file.
+    ?assertMatch({0, stdout, _}, bench(Args)),
+    ?assertEqual(10, length(measured(File))),
+    ?assertMatch({0, stdout, _}, bench(["--show", File])),
+    ?assertMatch({0, stdout, _}, bench(["--compare", File, File])),
+    {1, stderr, Undecided} = bench(["--compare", File, File, "--strict"]),
+    says("are undecided", Undecided),
+    {1, stderr, Other} = bench(["--out", File | ?SMALL ++ ?SHORT]),
+    says("other settings", Other).
+
+%% The command is killed when it has measured something; the file even has half a line more.
+goes_on_after_a_kill(Config) ->
+    File = file(Config, "killed.jsonl"),
+    Args = ["--schedulers", "2", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "3",
+            "--rounds", "3" | ?SMALL],
+    {Pid, Ref} = spawn_monitor(fun() -> bench(Args) end),
+    ok = await(fun() -> filelib:is_regular(File) andalso measured(File) =/= [] end),
+    exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end,
+    {ok, #{~"seed" := Seed}, _} = sderl_bench_vm_store:read(File),
+    ok = file:write_file(File, "{\"kind\":\"vm\",\"prog", [append]),
+    ?assertMatch({0, stdout, _}, bench(Args)),
+    ?assertMatch({ok, #{~"seed" := Seed}, _}, sderl_bench_vm_store:read(File)),
+    ?assertEqual([{Program, N, <<>>, Round}
+                  || Program <- [~"control", ~"sderl_bench_vm_mortal:small()"], N <- [1, 2],
+                     Round <- [1, 2, 3]],
+                 measured(File)).
+
+await(Condition) ->
+    case Condition() of
+        true -> ok;
+        false -> receive after 50 -> await(Condition) end
+    end.
+
+%% There is time for no round; later the same command has some.
+time_is_over(Config) ->
+    File = file(Config, "time.jsonl"),
+    Args = ["--schedulers", "1", "--out", File | ?SMALL ++ ?SHORT],
+    ?assertMatch({0, stdout, _}, bench(["--budget-min", "0.01" | Args])),
+    ?assert(length(measured(File)) < 2),
+    ?assertMatch({0, stdout, _}, bench(Args)),
+    ?assertMatch([_, _], measured(File)).
+
+hangs(Config) ->
+    {1, stderr, Text} = bench(["--mfa", "sderl_bench_vm_mortal:hang()", "--schedulers", "1",
+                               "--limit-s", "5", "--out", file(Config, "hangs.jsonl") | ?SHORT]),
+    says("no result within 5 s, so it was killed", Text).
+
+%% What fails does not keep the others from being measured.
+fails(Config) ->
+    File = file(Config, "fails.jsonl"),
+    {1, stderr, Text} = bench(
+        lists:append([["--mfa", "sderl_bench_vm_mortal:" ++ Call]
+                      || Call <- ["crash()", "stop()", "prints()", "prints_on()"]])
+        ++ ["--schedulers", "1", "--out", File | ?SHORT]),
+    [says(Words, Text) || Words <- ["the program crashed: error: no_such_luck",
+                                    "ended with status 7 and said nothing",
+                                    "ended with status 3 and said: "]],
+    ?assertEqual(nomatch, re:run(Text, "[\\x00-\\x09\\x0b-\\x1f]")),
+    ?assertMatch([_, {~"sderl_bench_vm_mortal:prints_on()", 1, <<>>, 1}], measured(File)).
+
+unknown_flags(Config) ->
+    Of = fun(Flags) ->
+        {1, stderr, Text} =
+            bench(["--flags", Flags, "--out", file(Config, Flags) | ?SMALL ++ ?SHORT]),
+        says("nothing was measured, because a point is not possible: 1 scheduler, " ++ Flags, Text),
+        ?assertEqual([], measured(file(Config, Flags))),
+        Text
+    end,
+    says("nosuch", Of("+nosuch 1")),
+    says("bad scheduler busy wait threshold", Of("+sbwt nonsense")).
+
+%% The same one by its path: it compiles the programs itself.
+another_otp(Config) ->
+    File = file(Config, "otps.jsonl"),
+    Erl = os:find_executable("erl"),
+    ?assertMatch({0, stdout, _},
+                 bench(["--otp", "other=" ++ Erl, "--schedulers", "1", "--program",
+                        "sderl_bench_vm_mortal", "--out", File | ?SHORT])),
+    Own = list_to_binary(erlang:system_info(otp_release)),
+    ?assertEqual([Own, Own, ~"other"],
+                 lists:sort([Otp || #{~"kind" := ~"vm", ~"otp" := Otp} <- lines(File)])),
+    ?assertMatch([#{~"libc" := Libc}, #{~"libc" := Libc}],
+                 [Facts || #{~"kind" := ~"otp", ~"facts" := Facts} <- lines(File)]).
+
+outputs_differ(Config) ->
+    {1, stderr, Text} = bench(["--mfa", "sderl_bench_vm_mortal:by_schedulers()", "--schedulers",
+                               "2", "--out", file(Config, "differ.jsonl") | ?SHORT]),
+    says("OUTPUTS DIFFER", Text).
+
+%% When the program that started it is gone, a virtual machine that measures ends.
+ends_with_its_parent(Config) ->
+    Order = file(Config, "order"),
+    ok = file:write_file(Order, term_to_binary(#{
+        do => calibrate, run_ns => 1, result => file(Config, "result"),
+        job => {call, sderl_bench_vm_mortal, hang, []}
+    })),
+    Port = open_port({spawn_executable, os:find_executable("erl")}, [
+        {args, ["-noinput", "-boot", "start_clean", "-pa" |
+                [filename:dirname(code:which(Module))
+                 || Module <- [sderl_bench_vm_child, sderl_bench_vm_mortal]]]
+            ++ ["-run", "sderl_bench_vm_child", "main", Order]},
+        binary, use_stdio
+    ]),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    Proc = "/proc/" ++ integer_to_list(OsPid),
+    ?assert(filelib:is_dir(Proc)),
+    true = port_close(Port),
+    ok = await(fun() -> is_gone(Proc) end).
+
+%% Or a zombie that nobody has asked about yet.
+is_gone(Proc) ->
+    case file:read_file(filename:join(Proc, "stat")) of
+        {ok, Stat} -> re:run(Stat, "\\) Z ") =/= nomatch;
+        {error, _} -> true
+    end.

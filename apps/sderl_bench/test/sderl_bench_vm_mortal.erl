@@ -1,0 +1,41 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_mortal).
+-moduledoc "Programs for the VM laboratory that are small, or do what no program should.".
+
+-behaviour(sderl_bench_vm_program).
+
+-export([summary/0, settings/2, stages/1, prepare/1, run/2, finish/1]).
+-export([small/0, crash/0, crash_late/1, hang/0, stop/0, prints/0, prints_on/0, by_schedulers/0]).
+
+summary() -> "small, with two stages".
+settings(Size, Cores) -> #{size => Size, cores => Cores, length => 2000}.
+stages(_) -> [build, sort].
+prepare(#{length := Length}) -> {Length, []}.
+run(build, {Length, []}) -> lists:seq(Length, 1, -1);
+run(sort, List) -> lists:sort(List).
+finish(List) -> lists:sum(List).
+
+small() -> lists:sum(lists:seq(1, 1000)).
+
+crash() -> error(no_such_luck).
+
+%% In a process that is linked to the one that is measured.
+crash_late(Reason) ->
+    Pid = spawn_link(fun() -> exit(Reason) end),
+    Ref = monitor(process, Pid),
+    receive {'DOWN', Ref, process, Pid, _} -> receive after infinity -> ok end end.
+
+hang() -> receive after infinity -> ok end.
+
+stop() -> halt(7).
+
+prints() ->
+    ok = file:write_file("/dev/stdout", [<<0, 255, 200, 27, "[31mred">>, lists:seq(0, 255)]),
+    halt(3).
+
+%% More than anybody wants to keep.
+prints_on() ->
+    io:put_chars(lists:duplicate(10_000, $x)),
+    small().
+
+by_schedulers() -> erlang:system_info(schedulers_online).

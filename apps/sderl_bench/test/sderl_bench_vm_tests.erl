@@ -1,0 +1,434 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_tests).
+-moduledoc "The pure parts of the VM laboratory, and its options.".
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+text(Text) -> unicode:characters_to_binary(Text).
+
+says(Words, {error, Text}) ->
+    ?assertNotEqual({nomatch, text(Text)}, {string:find(text(Text), Words), text(Text)}).
+
+%% ---------------------------------------------------------------- the matrix
+
+matrix(More) ->
+    maps:merge(#{schedulers => [2], flags => [], vary => [], otps => [""]}, More).
+
+points_test() ->
+    {ok, Points} = sderl_bench_vm_matrix:points(matrix(#{
+        schedulers => [4, 2, 4], flags => [{"sub", "true"}],
+        vary => [{"sbwt", [none, "short"]}, {"JMsingle", ["true"]}]
+    })),
+    ?assertEqual([{1, 2}, {2, 2}, {4, 2}, {1, 3}, {2, 3}, {4, 3}],
+                 [{N, length(Flags)} || #{schedulers := N, flags := Flags} <- Points]),
+    ?assertEqual(["+S", "4:4", "+sub", "true", "+sbwt", "short", "+JMsingle", "true"],
+                 sderl_bench_vm_matrix:arguments(lists:last(Points))),
+    ?assertEqual("+sub true, OTP 27",
+                 sderl_bench_vm_matrix:text(#{flags => [{"sub", "true"}], otp => "27"})).
+
+refused_points_test_() ->
+    [
+        {Words, ?_test(says(Words, sderl_bench_vm_matrix:points(matrix(Matrix))))}
+     || {Words, Matrix} <- [
+            {"turns the compaction of load (+scl true) off",
+             #{vary => [{"sub", ["false", "true"]}, {"scl", ["true"]}]}},
+            {"both bind schedulers", #{flags => [{"stbt", "db"}], vary => [{"sbt", ["db"]}]}},
+            {"+sub is given twice", #{flags => [{"sub", "true"}], vary => [{"sub", [none]}]}},
+            {"more than 10000 are refused",
+             #{vary => [{[C], lists:duplicate(20, "x")} || C <- "pqr"], schedulers => [2, 3]}}
+        ]
+    ].
+
+flags_test() ->
+    ?assertEqual({ok, [{"sbt", "db"}, {"Mea", ""}, {"swt", "low"}]},
+                 sderl_bench_vm_matrix:flags(" +sbt db +Mea +swt  low ")),
+    says("use --schedulers", sderl_bench_vm_matrix:flags("+S 4")),
+    says("no flag of the virtual machine", sderl_bench_vm_matrix:flags("+sub true -name x")),
+    ?assertEqual({ok, {"sbwt", [none, "short"]}}, sderl_bench_vm_matrix:vary("+sbwt=-,short,-")),
+    [says("FLAG=VALUE,VALUE", sderl_bench_vm_matrix:vary(Wrong))
+     || Wrong <- ["sbwt", "=x", "sbwt=", "sbwt=a,,b", "s b=x", "sbwt=a b"]],
+    says("+S cannot be given here", sderl_bench_vm_matrix:vary("S=1,2")).
+
+%% ---------------------------------------------------------------- options
+
+checked(Args) -> sderl_bench_options:checked("vm", sderl_bench_vm_experiment, Args).
+
+options_test_() ->
+    [
+        {Words, {timeout, 120, ?_test(says(Words, checked(Args)))}}
+     || {Words, Args} <- [
+            {"no program nonsense", ["--program", "nonsense"]},
+            {"lists is no program: it has no summary/0", ["--program", "lists"]},
+            {"--schedulers", ["--schedulers", "0"]},
+            {"there is no size huge", ["--size", "huge"]},
+            {"has no such function with 4 arguments", ["--mfa", "lists:seq(1,2,3,4)"]},
+            {"module:function(Term, Term)", ["--mfa", "lists"]},
+            {"module:function(Term, Term)", ["--mfa", "lists:seq(1,X)"]},
+            {"name its folder with --pa", ["--mfa", "sderl_no_such_module:run()"]},
+            {"there is no such folder", ["--pa", "/no/such"]},
+            {"no bin/erl in it", ["--otp", "27=/no/such"]},
+            {"NAME=PATH", ["--otp", "27"]},
+            {"two OTPs are called", ["--otp", erlang:system_info(otp_release) ++ "=/bin/sh"]},
+            {"--width", ["--width", "0"]},
+            {"--budget-min", ["--budget-min", "x"]},
+            {"at least 1", ["--runs", "0"]},
+            {"--show and --compare", ["--show", "a", "--compare", "a", "b"]},
+            {"--strict is for --compare", ["--strict"]},
+            {"--threshold", ["--compare", "a", "b", "--threshold", "x1"]},
+            {"given twice", ["--mfa", "lists:seq(1,2)", "--mfa", "lists:seq(1,2)"]},
+            {"--seed", ["--seed", "x"]},
+            {"--matrix /no/such", ["--matrix", "/no/such"]}
+        ]
+    ].
+
+with_file(Content, Fun) ->
+    File = filename:join(os:getenv("TMPDIR", "/tmp"),
+                         lists:concat(["sderl_vm_", os:getpid(), "_",
+                                       erlang:unique_integer([positive])])),
+    ok = file:write_file(File, Content),
+    try Fun(File) after file:delete(File) end.
+
+matrix_file_test_() ->
+    {timeout, 120, fun matrix_file/0}.
+
+matrix_file() ->
+    with_file("{mfa, \"lists:seq(1,9)\"}. {vary, \"sub=-,true\"}. {schedulers, \"1,3\"}.",
+              fun(File) ->
+        {ok, #{do := {measure, #{programs := Programs, header := Header}}}} =
+            checked(["--matrix", File, "--schedulers", "2"]),
+        [#{name := ~"control", points := [_, _]},
+         #{name := ~"lists:seq(1,9)", points := Points}] = Programs,
+        ?assertEqual([1, 2, 1, 2], [N || #{schedulers := N} <- Points]),
+        #{command := Command, settings := #{points := [_, _, _, _]}} = Header,
+        ?assertEqual(text(["bin/sderl bench vm --schedulers 2 --matrix ", File]), Command)
+    end),
+    with_file("{colour, \"red\"}.", fun(File) ->
+        says("is none of its terms", checked(["--matrix", File])) end),
+    with_file("{schedulers", fun(File) -> says(File, checked(["--matrix", File])) end).
+
+%% ---------------------------------------------------------------- the plan
+
+works(Count) ->
+    [#{id => I, control => I =:= 1} || I <- lists:seq(1, Count)].
+
+plan(Seed) -> #{seed => Seed, width => 0.02, least => 6}.
+
+plan_test_() ->
+    [
+        sderl_prop:eunit("each round has all points once, in an order of its own", 100, fun() ->
+            ?FORALL({Count, Round, Seed}, {range(2, 30), range(1, 50), integer()}, begin
+                Of = fun(R) -> [Id || #{id := Id} <- sderl_bench_vm_plan:round(
+                    works(Count), R, #{}, plan(Seed))] end,
+                Of(Round) =:= Of(Round) andalso
+                    lists:sort(Of(Round)) =:= lists:seq(1, Count) andalso
+                    (Count < 10 orelse Of(Round) =/= Of(Round + 1))
+            end)
+        end),
+        ?_test(begin
+            Steady = #{times => #{R => 100.0 + R / 100 || R <- lists:seq(1, 6)}, failed => 0},
+            Wide = #{times => #{R => 100.0 * R || R <- lists:seq(1, 6)}, failed => 0},
+            Ids = fun(Round, Seen) ->
+                lists:sort([Id || #{id := Id} <- sderl_bench_vm_plan:round(works(4), Round, Seen,
+                                                                           plan(1))])
+            end,
+            %% Known well; not; failed. The control is there as long as another one is.
+            Seen = #{1 => Steady, 2 => Steady, 3 => Wide, 4 => #{times => #{}, failed => 2}},
+            ?assertEqual([1, 3], Ids(7, Seen)),
+            ?assertEqual([], Ids(7, Seen#{3 := Steady})),
+            %% Measured in this round, and so known well: the others go on.
+            ?assertEqual([], Ids(6, Seen)),
+            ?assertEqual([1, 2, 3], Ids(7, Seen#{2 := Wide}))
+        end)
+    ].
+
+%% ---------------------------------------------------------------- the file
+
+header(More) ->
+    maps:merge(#{settings => #{runs => 5}, machine => #{cores => 2}, seed => 7}, More).
+
+store_test_() ->
+    {timeout, 120, fun store/0}.
+
+store() ->
+    with_file("", fun(File) ->
+        ok = file:delete(File),
+        {ok, S1, #{~"seed" := 7}, []} = sderl_bench_vm_store:open(File, header(#{})),
+        ok = sderl_bench_vm_store:append(S1, #{kind => vm, x => 1.23456789012}),
+        ok = sderl_bench_vm_store:close(S1),
+        {ok, Whole} = file:read_file(File),
+        %% Cut off anywhere, nothing is lost but the line that was not whole.
+        [begin
+            ok = file:write_file(File, [Whole, binary:part(~"{\"kind\":\"vm\"}\n", 0, Length)]),
+            {ok, S2, _, [#{~"x" := 1.234568}]} =
+                sderl_bench_vm_store:open(File, header(#{seed => 8})),
+            ok = sderl_bench_vm_store:append(S2, #{kind => more}),
+            ok = sderl_bench_vm_store:close(S2),
+            {ok, #{~"seed" := 7}, [_, #{~"kind" := ~"more"}]} = sderl_bench_vm_store:read(File)
+         end || Length <- [0, 1, 7, 13]],
+        says("other settings (runs)",
+             sderl_bench_vm_store:open(File, header(#{settings => #{runs => 6}}))),
+        %% Nothing was measured yet: other settings may have the file.
+        ok = file:write_file(File, hd(binary:split(Whole, ~"\n"))),
+        ok = file:write_file(File, "\n{\"kind\":\"otp\"}\n", [append]),
+        {ok, S0, #{~"settings" := #{~"runs" := 6}}, []} =
+            sderl_bench_vm_store:open(File, header(#{settings => #{runs => 6}})),
+        ok = sderl_bench_vm_store:close(S0),
+        ok = file:write_file(File, Whole),
+        says("another machine",
+             sderl_bench_vm_store:open(File, header(#{machine => #{cores => 4}}))),
+        ok = file:write_file(File, [Whole, "{\n", Whole]),
+        says("line 3 of " ++ File ++ " is damaged", sderl_bench_vm_store:read(File)),
+        ok = file:write_file(File, "{\"a\":1}\n"),
+        says("has no results", sderl_bench_vm_store:open(File, header(#{}))),
+        ok = file:write_file(File, "{\"vm_la"),
+        says("has no whole line", sderl_bench_vm_store:open(File, header(#{}))),
+        ?assertEqual({ok, ~"{\"vm_la"}, file:read_file(File))
+    end),
+    says("is a folder", sderl_bench_vm_store:read("/tmp")),
+    says("cannot write", sderl_bench_vm_store:open("/no/such/folder/file", header(#{}))).
+
+full_disk_test_() ->
+    {timeout, 120, fun full_disk/0}.
+
+full_disk() ->
+    case file:open("/dev/full", [append, raw, binary]) of
+        {ok, Device} ->
+            ok = file:close(Device),
+            says("no space left on device; what was measured before is in it",
+                 sderl_bench_vm_store:append(full(), #{kind => vm}));
+        {error, _} ->
+            ok
+    end.
+
+full() ->
+    {ok, Device} = file:open("/dev/full", [append, raw, binary]),
+    {"/dev/full", Device}.
+
+%% ---------------------------------------------------------------- from lines to words
+
+line(Program, N, Round, Ns) ->
+    #{kind => vm, program => Program, schedulers => N, round => Round, flags => <<>>, otp => <<>>,
+      runs => [Ns, Ns * 1.001, Ns * 0.999], stages => #{}, warm => [Ns], warmed => true, hash => 1,
+      text => ~"ok", overhead_ns => 100, repetitions => 1,
+      why => #{busy => lists:duplicate(N, 0.9), wall_ns => Ns, cpu_ns => Ns, dirty_busy => 0.0,
+               states => #{emulator => 0.8, gc => 0.1, sleep => 0.1}, queue => 0.2,
+               queue_max => 3, reductions => 1000, collections => 5, reclaimed_words => 1,
+               switches => 9}}.
+
+%% A file of one program whose time on N schedulers is Fun(N), and the control.
+file_of(Fun, Rounds) -> file_of(Fun, fun(N) -> 1.0e6 / N end, Rounds).
+
+file_of(Fun, Control, Rounds) ->
+    Header = #{
+        machine => #{cores => 8, model => ~"x", memory_mib => 1, quota => null,
+                     threads_per_core => 1, kinds_of_cores => 1, memory_nodes => 1,
+                     governor => null},
+        settings => #{
+            programs => [#{name => ~"control", control => true, settings => #{}},
+                         #{name => ~"p", control => false, settings => #{a => 1}}],
+            points => [#{schedulers => N, flags => <<>>, otp => <<>>} || N <- [1, 2, 4]]
+        }
+    },
+    Lines = [line(Program, N, Round, Time(N) * (1 + Round / 10_000))
+             || Round <- lists:seq(1, Rounds), N <- [1, 2, 4],
+                {Program, Time} <- [{~"control", Control}, {~"p", Fun}]],
+    {through_json(Header), [through_json(Line) || Line <- Lines]}.
+
+through_json(Term) -> json:decode(iolist_to_binary(json:encode(Term))).
+
+summary_test_() ->
+    {timeout, 120, fun summary/0}.
+
+summary() ->
+    {Header, Lines} = file_of(fun(N) -> 1.0e6 * (0.2 + 0.8 / N) end, 8),
+    Summary = #{programs := [_, #{series := [#{rows := Rows} = Series]}], vms := 48, rounds := 8} =
+        sderl_bench_vm_summary:of_lines(Header, Lines),
+    [#{speedup := #{value := 1.0}}, #{speedup := #{value := S2, low := Low, high := High}}, _] =
+        Rows,
+    ?assert(abs(S2 - 1 / 0.6) < 0.01 andalso Low =< S2 andalso S2 =< High),
+    #{amdahl := #{serial := Serial}, serial := {A, B}} = Series,
+    ?assert(abs(Serial - 0.2) < 0.001 andalso A =< Serial andalso Serial =< B),
+    Text = text(sderl_bench_vm_table:text(Summary)),
+    [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
+     || Words <- ["serial share 20", "of 4 schedulers had no work", "too few processes", "####...",
+                  "p (a 1)", "Universal Scalability Law"]],
+    ?assertEqual([], sderl_bench_vm_table:failures(Summary)),
+    [{#{program := ~"control"}, _} | _] = Cells = sderl_bench_vm_table:rows(Summary),
+    ?assertEqual(6, length(Cells)).
+
+wrong_results_test_() ->
+    {timeout, 120, fun wrong_results/0}.
+
+wrong_results() ->
+    {Header, [First | Lines]} = file_of(fun(N) -> 1.0e6 / N end, 2),
+    [Line | More] = [L || #{~"program" := ~"p"} = L <- Lines],
+    Failed = #{~"kind" => ~"failed", ~"program" => ~"p", ~"schedulers" => 2, ~"flags" => <<>>,
+               ~"otp" => <<>>, ~"reason" => ~"it hangs"},
+    Summary = sderl_bench_vm_summary:of_lines(
+        Header, [First, Line#{~"hash" := 2, ~"text" := ~"other"}, Failed, Failed | More]),
+    Text = text(lists:join("\n", sderl_bench_vm_table:failures(Summary))),
+    [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
+     || Words <- ["OUTPUTS DIFFER", "other (1 times)",
+                  "FAILED on 2 schedulers, 2 times: it hangs"]].
+
+nothing_measured_test_() ->
+    {timeout, 120, fun nothing_measured/0}.
+
+nothing_measured() ->
+    {Header, _} = file_of(fun(N) -> 1.0e6 / N end, 1),
+    Summary = sderl_bench_vm_summary:of_lines(Header, []),
+    Text = text(sderl_bench_vm_table:text(Summary)),
+    ?assertNotEqual(nomatch, string:find(Text, "nothing was measured")),
+    ?assertEqual([], sderl_bench_vm_table:rows(Summary)).
+
+%% Speedup by parts is the measured one.
+split_test_() ->
+    sderl_prop:eunit("what is lost is lost to idleness or to longer work", 200, fun() ->
+        ?FORALL({N, Used, Wall}, {range(2, 64), range(1, 100), range(1, 1_000_000)}, begin
+            One = #{~"busy" => [0.95], ~"wall_ns" => 1.0e6},
+            Many = #{~"busy" => lists:duplicate(N, Used / 100), ~"wall_ns" => Wall},
+            #{by_parts := Speedup} = sderl_bench_vm_reasons:split(One, Many),
+            abs(Speedup - 1.0e6 / Wall) =< 1.0e-6 * Speedup
+        end)
+    end).
+
+reasons_test() ->
+    One = #{~"busy" => [1.0], ~"wall_ns" => 8.0e6, ~"queue" => 3, ~"reductions" => 100,
+            ~"states" => #{~"emulator" => 0.9, ~"gc" => 0.02, ~"sleep" => 0.0}},
+    Of = fun(More, Speedup, Control) ->
+        Many = maps:merge(One#{~"busy" := [0.9, 0.9, 0.9, 0.9], ~"wall_ns" := 4.0e6}, More),
+        text(lists:join("\n", sderl_bench_vm_reasons:text(One, Many, Speedup, Control)))
+    end,
+    [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
+     || {Words, Text} <- [
+            {"it scales: 3.90 times on 4", Of(#{}, 3.9, 3.9)},
+            {"lost to work that takes longer (1.80 times", Of(#{}, 2.0, 3.9)},
+            {"memory, caches or locks", Of(#{}, 2.0, 3.9)},
+            {"1.50 times the reductions", Of(#{~"reductions" => 150}, 2.0, 3.9)},
+            {"garbage collection takes 40.0 %",
+             Of(#{~"states" => #{~"gc" => 0.2, ~"sleep" => 0.5}}, 2.0, 3.9)},
+            {"too few processes", Of(#{~"busy" => [0.5, 0.5, 0.5, 0.5], ~"queue" => 0}, 2.0, 3.9)},
+            {"the machine itself gives 2.50 times", Of(#{}, 2.0, 2.5)},
+            {"the system gave the schedulers 50.0 %",
+             Of(#{~"cpu_ns" => 7.2e6, ~"repetitions" => 100}, 2.0, 3.9)}
+        ]],
+    ?assertEqual(~"nothing is known of what the schedulers did",
+                 text(sderl_bench_vm_reasons:text(#{}, #{}, 2.0, undefined))).
+
+%% ---------------------------------------------------------------- comparing
+
+verdicts(A, B) ->
+    {ok, #{rows := Rows, warnings := Warnings} = Result} =
+        sderl_bench_vm_compare:compare(A, B, 0.01),
+    {lists:usort([V || #{verdict := V} <- Rows]), text(lists:join("\n", Warnings)), Result}.
+
+compare_test_() ->
+    {timeout, 120, fun compare/0}.
+
+compare() ->
+    Same = file_of(fun(N) -> 1.0e6 / N end, 10),
+    Slow = file_of(fun(N) -> 1.05e6 / N end, 10),
+    {[same], <<>>, Result} = verdicts(Same, Same),
+    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Result, true)),
+    {[slower], <<>>, Slower} = verdicts(Same, Slow),
+    says("3 of 3 points are slower", sderl_bench_vm_compare:outcome(Slower, false)),
+    {[faster], <<>>, Faster} = verdicts(Slow, Same),
+    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Faster, true)),
+    ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Slower)), "1.050")),
+    {[undecided], <<>>, Few} = verdicts(file_of(fun(N) -> 1.0e6 / N end, 3), Slow),
+    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Few, false)),
+    says("3 of 3 points are undecided", sderl_bench_vm_compare:outcome(Few, true)),
+    ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Few)), "--least 6")).
+
+%% The machine was slower by 5 %: so much is not the program's, and more is.
+moved_control_test_() ->
+    {timeout, 120, fun moved_control/0}.
+
+moved_control() ->
+    Control = fun(Factor) -> fun(N) -> Factor * 1.0e6 / N end end,
+    Before = file_of(Control(1.0), Control(1.0), 10),
+    {[undecided], Warning, _} = verdicts(Before, file_of(Control(1.05), Control(1.05), 10)),
+    ?assertNotEqual(nomatch, string:find(Warning, "THE MACHINE ITSELF WAS SLOWER")),
+    {[undecided], _, _} = verdicts(Before, file_of(Control(1.0), Control(1.05), 10)),
+    {[slower], _, _} = verdicts(Before, file_of(Control(1.3), Control(1.05), 10)).
+
+other_machine_test_() ->
+    {timeout, 120, fun other_machine/0}.
+
+other_machine() ->
+    {#{~"machine" := Machine, ~"settings" := Settings} = Header, Lines} = A =
+        file_of(fun(N) -> 1.0e6 / N end, 10),
+    {_, Warning, _} = verdicts(A, {Header#{~"machine" := Machine#{~"cores" := 4}}, Lines}),
+    ?assertNotEqual(nomatch, string:find(Warning, "THESE ARE TWO MACHINES: they differ in cores")),
+    #{~"programs" := [Control, P]} = Settings,
+    Other = Settings#{~"programs" := [Control, P#{~"settings" := #{~"a" => 2}}]},
+    {_, Work, _} = verdicts(A, {Header#{~"settings" := Other}, Lines}),
+    ?assertNotEqual(nomatch, string:find(Work, "NOT THE SAME WORK: the settings differ of p")),
+    says("no point in common", sderl_bench_vm_compare:compare(A, {Header, []}, 0.01)).
+
+%% ---------------------------------------------------------------- in this virtual machine
+
+steady_test() ->
+    ?assertNot(sderl_bench_vm_loop:steady([10, 12])),
+    ?assertNot(sderl_bench_vm_loop:steady([8, 10, 12])),
+    ?assert(sderl_bench_vm_loop:steady([10, 10.1, 10, 12])),
+    ?assert(sderl_bench_vm_loop:steady([11, 10, 10])).
+
+loop_test_() ->
+    {timeout, 120, fun loop/0}.
+
+loop() ->
+    Job = {program, sderl_bench_vm_mortal, sderl_bench_vm_mortal:settings(short, 2)},
+    {ok, #{stages := [{build, Build}, {sort, Sort}], ns := Ns, text := ~"2001000"}} =
+        sderl_bench_vm_loop:run(Job, 3),
+    ?assert(abs(Build + Sort - Ns) < 1),
+    ?assertMatch({error, <<"error: no_such_luck in sderl_bench_vm_mortal:crash/0">>},
+                 sderl_bench_vm_loop:run({call, sderl_bench_vm_mortal, crash, []}, 1)),
+    ?assertMatch({error, <<"exit: late", _/binary>>},
+                 sderl_bench_vm_loop:run({call, sderl_bench_vm_mortal, crash_late, [late]}, 1)),
+    {ok, Count, _} = sderl_bench_vm_loop:repetitions({call, sderl_bench_vm_mortal, small, []},
+                                                     5_000_000),
+    ?assert(Count > 1),
+    {ok, #{runs := [_, _], warm := [_ | _]}} = sderl_bench_vm_loop:measure(
+        Job, #{runs => 2, warm_most => 4, most_ns => 60_000_000_000, repetitions => 5}),
+    %% No time: one of each.
+    {ok, #{runs := [_], warm := [_]}} = sderl_bench_vm_loop:measure(
+        Job, #{runs => 5, warm_most => 4, most_ns => 1, repetitions => 5}).
+
+%% What a program prints without an end does not fill the memory.
+last_test_() ->
+    {timeout, 120, fun last/0}.
+
+last() ->
+    {ok, 0, Said} = sderl_bench_program:run(
+        os:find_executable("sh"), ["-c", "yes first | head -n 100000; echo the end"],
+        #{timeout => 60_000, last => 1000}),
+    ?assert(byte_size(Said) =< 2000),
+    ?assertMatch({_, _}, binary:match(Said, ~"the end\n")).
+
+%% ---------------------------------------------------------------- the machine
+
+host_test_() ->
+    {timeout, 120, fun host/0}.
+
+host() ->
+    Files = #{
+        "/proc/cpuinfo" => ~"processor\t: 0\nmodel name\t: Some CPU\nmodel name\t: Other\n",
+        "cpu0/topology/thread_siblings_list" => ~"0,4\n",
+        "cpu1/topology/thread_siblings_list" => ~"1\n",
+        "cpu0/cpu_capacity" => ~"1024\n", "cpu1/cpu_capacity" => ~"512\n",
+        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor" => ~"powersave\n"
+    },
+    Read = fun(File) -> case Files of #{File := Text} -> {ok, Text}; #{} -> {error, enoent} end end,
+    List = fun("/sys/devices/system/cpu/" ++ _) -> ["cpu0", "cpu1"];
+              ("/sys/devices/system/node/" ++ _) -> ["node0", "node1"] end,
+    Info = sderl_bench_vm_host:info(Read, List),
+    ?assertMatch(#{model := ~"Some CPU", threads_per_core := 2, kinds_of_cores := 2,
+                   memory_nodes := 2, governor := ~"powersave", kernel := null}, Info),
+    Notes = text(lists:join("\n", sderl_bench_vm_host:notes(Info#{cores := 2, quota := 1.5}, 8))),
+    [?assertNotEqual({nomatch, Words, Notes}, {string:find(Notes, Words), Words, Notes})
+     || Words <- ["8 schedulers share 2 cores", "quota of 1.5", "2 hardware threads",
+                  "2 kinds of cores", "memory is on 2 nodes", "powersave"]],
+    #{cores := Cores} = sderl_bench_vm_host:info(),
+    ?assert(Cores >= 1).

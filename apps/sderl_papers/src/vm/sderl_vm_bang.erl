@@ -1,0 +1,41 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_vm_bang).
+-moduledoc """
+`bang`: many processes send at once to one, whose mailbox is the bottleneck. 16, 55 or 79 senders
+for each core, with as many messages each.
+
+Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
+""".
+
+-behaviour(sderl_bench_vm_program).
+
+-export([summary/0, settings/2, run/2]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "many senders, one receiver: contention for a mailbox".
+
+-doc false.
+-spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
+    sderl_bench_vm_program:settings().
+settings(Size, Cores) ->
+    Count = Cores * maps:get(Size, #{short => 16, intermediate => 55, long => 79}),
+    #{senders => Count, messages => Count}.
+
+-doc false.
+-spec run(run, sderl_bench_vm_program:settings()) -> non_neg_integer().
+run(run, #{senders := Senders, messages := Messages}) ->
+    Receiver = self(),
+    _ = [spawn_link(fun() -> send(Messages, Receiver) end) || _ <- lists:seq(1, Senders)],
+    received(Senders * Messages, 0).
+
+send(0, _) -> ok;
+send(Left, Receiver) ->
+    Receiver ! bang,
+    send(Left - 1, Receiver).
+
+received(0, Count) -> Count;
+received(Left, Count) ->
+    receive
+        bang -> received(Left - 1, Count + 1)
+    end.

@@ -1,0 +1,56 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_vm_big).
+-moduledoc """
+`big`: every process pings every other one, and answers the pings of all. 8, 16 or 24 processes for
+each core. The published thesis calls it big bang.
+
+Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
+""".
+
+-behaviour(sderl_bench_vm_program).
+
+-export([summary/0, settings/2, run/2]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "all processes ping all: messages between many pairs".
+
+-doc false.
+-spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
+    sderl_bench_vm_program:settings().
+settings(Size, Cores) ->
+    #{processes => Cores * maps:get(Size, #{short => 8, intermediate => 16, long => 24})}.
+
+-doc false.
+-spec run(run, sderl_bench_vm_program:settings()) -> non_neg_integer().
+run(run, #{processes := Count}) ->
+    Main = self(),
+    Processes = [spawn_link(fun() -> member(Main) end) || _ <- lists:seq(1, Count)],
+    _ = [Process ! {others, Processes} || Process <- Processes],
+    Answers = [receive {answered, Process, Got} -> Got end || Process <- Processes],
+    %% They answer others until all are ready.
+    _ = [Process ! stop || Process <- Processes],
+    _ = [receive {stopped, Process} -> ok end || Process <- Processes],
+    lists:sum(Answers).
+
+member(Main) ->
+    receive
+        {others, Processes} ->
+            Others = lists:delete(self(), Processes),
+            _ = [Other ! {ping, self()} || Other <- Others],
+            answer(Main, length(Others), 0)
+    end.
+
+answer(Main, 0, Got) ->
+    Main ! {answered, self(), Got},
+    answer(Main, ready, Got);
+answer(Main, Left, Got) ->
+    receive
+        {ping, From} ->
+            From ! pong,
+            answer(Main, Left, Got);
+        pong ->
+            answer(Main, Left - 1, Got + 1);
+        stop ->
+            Main ! {stopped, self()}
+    end.

@@ -1,0 +1,105 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_vm_orbit_int).
+-moduledoc """
+`orbit_int`: the orbit of `m:sderl_orbit_generators` by workers in one virtual machine, each of
+which owns a part of the space; a worker sends every image to its owner. `g13` over 11 numbers for
+each core (short), `g124` or `g1245` over 157; 2 workers for each core. The end is known by credits,
+as in Orbit itself.
+
+Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
+""".
+
+-behaviour(sderl_bench_vm_program).
+
+-export([summary/0, settings/2, uses/0, run/2]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "Orbit in one virtual machine: uneven work, many messages".
+
+-doc false.
+-spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
+    sderl_bench_vm_program:settings().
+settings(Size, Cores) ->
+    {Generators, Space} = maps:get(Size, #{short => {g13, 11}, intermediate => {g124, 157},
+                                           long => {g1245, 157}}),
+    #{generators => Generators, space => Cores * Space, workers => 2 * Cores}.
+
+-doc false.
+-spec uses() -> [module()].
+uses() -> [sderl_orbit_generators, sderl_orbit_credit].
+
+-doc false.
+-spec run(run, sderl_bench_vm_program:settings()) ->
+    {Size :: non_neg_integer(), Sum :: non_neg_integer()}.
+run(run, #{generators := Name, space := Space, workers := Count}) ->
+    {ok, Generators} = sderl_orbit_generators:parse(Name),
+    Master = self(),
+    Workers = list_to_tuple([spawn_link(fun() -> worker(Master, Generators, Space) end)
+                             || _ <- lists:seq(1, Count)]),
+    _ = [Worker ! {workers, Workers} || Worker <- tuple_to_list(Workers)],
+    [Whole] = sderl_orbit_credit:one(),
+    owner(0, Workers) ! {vertex, 0, Whole},
+    ok = collect(sderl_orbit_credit:zero()),
+    _ = [Worker ! {dump, Master} || Worker <- tuple_to_list(Workers)],
+    Found = lists:append([receive {found, Worker, Part} -> Part end
+                          || Worker <- tuple_to_list(Workers)]),
+    {length(Found), lists:sum(Found)}.
+
+collect(Credit) ->
+    case sderl_orbit_credit:is_one(Credit) of
+        true -> ok;
+        false ->
+            receive
+                {done, Returned} -> collect(sderl_orbit_credit:add(Returned, Credit))
+            end
+    end.
+
+owner(X, Workers) -> element(1 + erlang:phash2(X, tuple_size(Workers)), Workers).
+
+worker(Master, Generators, Space) ->
+    receive
+        {workers, Workers} ->
+            work(#{master => Master, generators => Generators, space => Space,
+                   workers => Workers}, #{}, sderl_orbit_credit:zero(), 0)
+    end.
+
+work(#{master := Master} = Own, Seen, Credit, Unit) ->
+    receive
+        {vertex, X, Atom} ->
+            More = sderl_orbit_credit:add_atom(Atom, Credit),
+            case Seen of
+                #{X := _} -> work(Own, Seen, More, Unit);
+                #{} ->
+                    {Left, Next} = send(images(X, Own), Own, More, Unit),
+                    work(Own, Seen#{X => found}, Left, Next)
+            end;
+        {dump, Master} ->
+            Master ! {found, self(), maps:keys(Seen)}
+    after 0 ->
+        idle(Own, Seen, Credit)
+    end.
+
+%% Nothing to do: the credit goes back, and the next vertex brings some.
+idle(#{master := Master} = Own, Seen, Credit) ->
+    _ = case Credit =:= sderl_orbit_credit:zero() of
+        true -> nothing;
+        false -> Master ! {done, Credit}
+    end,
+    receive
+        {vertex, _, _} = Vertex ->
+            self() ! Vertex,
+            work(Own, Seen, sderl_orbit_credit:zero(), 0);
+        {dump, Master} ->
+            Master ! {found, self(), maps:keys(Seen)}
+    end.
+
+images(X, #{generators := Generators, space := Space}) ->
+    sderl_orbit_generators:images(Generators, X, Space).
+
+send([], _, Credit, Unit) ->
+    {Credit, Unit};
+send([X | Xs], #{workers := Workers} = Own, Credit, Unit) ->
+    {Atom, Left, Next} = sderl_orbit_credit:debit_keeping(Unit, Credit),
+    owner(X, Workers) ! {vertex, X, Atom},
+    send(Xs, Own, Left, Next).

@@ -1,0 +1,72 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_vm_tests).
+-moduledoc "The programs of the VM laboratory: what they give, and that they give it every time.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+run(Module, Settings) ->
+    {ok, #{hash := Hash, text := Text}} =
+        sderl_bench_vm_loop:run({program, Module, Settings}, 2),
+    {Hash, binary_to_list(Text)}.
+
+%% Small sizes by settings of one core, and what they must give.
+outputs_test_() ->
+    [
+        {atom_to_list(Module), {timeout, 120, ?_assertEqual(
+            lists:flatten(io_lib:format("~0p", [Output])), element(2, run(Module, Settings)))}}
+     || {Module, Settings, Output} <- [
+            {sderl_vm_bang, #{senders => 3, messages => 5}, 15},
+            {sderl_vm_big, #{processes => 7}, 42},
+            {sderl_vm_ehb, #{groups => 2, loops => 3}, 2 * 20 * 20 * 3},
+            {sderl_vm_parallel, #{processes => 3, times => 10, clock => now}, 30},
+            {sderl_vm_serialmsg, #{pairs => 3, messages => 4, elements => 5}, 60},
+            {sderl_vm_timer_wheel, #{processes => 6}, [30, 30]},
+            %% 2 * (1 + 2 + 3) once for each kind of call and client.
+            {sderl_vm_genstress, #{clients => 2, queued => 5, calls => 3}, [12, 12]},
+            %% Keys and their squares, 1 to 4.
+            {sderl_vm_ets_test, #{writers => 2, readers => 3, keys => 4}, {20, 40}},
+            {sderl_vm_ets_random_ops, #{workers => 2, keys => 10, operations => 100}, 400},
+            %% 3 workers see 2 tables of 4 rows, and update each once.
+            {sderl_vm_pcmark, #{tables => 2, workers => 3, rows => 4}, {24, 6}},
+            %% One pixel, 0.5 + 1.25 i: the next value, -0.81 + 2.5 i, is outside.
+            {sderl_vm_mbrot, #{processes => 3, pixels => 1}, [2]}
+        ]
+    ].
+
+%% The sizes of the published orbits.
+orbit_test_() ->
+    [
+        {lists:concat([Name, " ", Space]), {timeout, 120, fun() ->
+            {_, Text} = run(sderl_vm_orbit_int,
+                            #{generators => Name, space => Space, workers => 3}),
+            ?assertMatch({0, _}, {string:str(Text, lists:concat(["{", Size, ","])) - 1, Text})
+        end}}
+     || {Name, Space, Size} <- [{g13, 1000, 895}, {g124, 1000, 854}, {g1, 1000, 213}]
+    ].
+
+%% The middle of the numbers, whoever finds it.
+ran_test_() ->
+    {timeout, 120, fun ran/0}.
+
+ran() ->
+    Settings = #{processes => 2, numbers => 1000},
+    ?assertEqual(run(sderl_vm_ran, Settings), run(sderl_vm_ran, Settings)).
+
+%% Every program has all sizes, the larger ones with more work.
+settings_test_() ->
+    [
+        {Name, {timeout, 120, fun() ->
+            [Short, Intermediate, Long] =
+                [Module:settings(Size, 4) || Size <- [short, intermediate, long]],
+            ?assert(is_list(Module:summary())),
+            ?assertEqual(maps:keys(Short), maps:keys(Long)),
+            ?assertEqual(3, length(lists:usort([Short, Intermediate, Long])))
+        end}}
+     || {Name, Module} <- sderl_bench_vm_program:all()
+    ].
+
+published_sizes_test() ->
+    ?assertMatch(#{senders := 32, messages := 32}, sderl_vm_bang:settings(short, 2)),
+    ?assertMatch(#{processes := 64, pixels := 64}, sderl_vm_mbrot:settings(intermediate, 16)),
+    ?assertMatch(#{groups := 16, loops := 16}, sderl_vm_ehb:settings(long, 2)),
+    ?assertMatch(#{times := 626}, sderl_vm_parallel:settings(short, 2)).
