@@ -59,13 +59,16 @@ claims that is this one's, as a weight.
     notes := [binary()]
 }.
 
--doc "What the report shows of one claim. All texts are for people.".
+-doc """
+What the report shows of one claim. All texts are for people. A page of something that nothing was
+published about has the verdict `none` and an empty `claim`.
+""".
 -type page() :: #{
     id := binary(),
     title := binary(),
     question := binary(),
     claim := binary(),
-    verdict := verdict(),
+    verdict := verdict() | none,
     verdict_text := binary(),
     plots := [plot()],
     tables := [table()],

@@ -2,7 +2,8 @@
 -module(sderl_report_command).
 -moduledoc """
 `bin/sderl report DIR`: what `bin/sderl reproduce` measured, as one HTML file with a page for each
-claim; with `--markdown` the table of verdicts alone.
+claim; with `--markdown` the table of verdicts alone. `bin/sderl report FILE`: what `bin/sderl bench
+vm` measured, with a page for each program.
 
 Nothing is measured here. Plots are drawn where Node.js is there, and what draws them can be or has
 been installed; otherwise their numbers are tables.
@@ -22,6 +23,7 @@ run(Args) ->
     maybe
         {ok, Options = #{'DIR' := Dir}} ?= sderl_command:parse(Args, ["report"], arguments()),
         ok ?= together(Options),
+        false ?= filelib:is_regular(Dir),
         {ok, Run, Pages} ?= sderl_reproduce:pages(Dir),
         ok ?= something(Dir, Run),
         case Options of
@@ -30,6 +32,21 @@ run(Args) ->
                 report(Run, Pages, Tables,
                        maps:get(out, Options, filename:join(Dir, "report.html")))
         end
+    else
+        true -> of_file(sderl_command:parse(Args, ["report"], arguments()));
+        Other -> Other
+    end.
+
+of_file({ok, #{markdown := true}}) ->
+    {usage, "--markdown is for what \"reproduce\" measured: a folder"};
+of_file({ok, #{'DIR' := File, tables := Tables} = Options}) ->
+    case sderl_report_vm:pages(File) of
+        {ok, Start, Pages} ->
+            {Drawn, NoPlots} = drawings(Pages, Tables),
+            Out = maps:get(out, Options, filename:rootname(File) ++ ".html"),
+            written(Out, sderl_report_html:html(Start, lists:zip(Pages, Drawn)), "", NoPlots);
+        Error ->
+            Error
     end.
 
 arguments() ->
@@ -37,15 +54,16 @@ arguments() ->
         help =>
             """
             Makes one HTML file of what "bin/sderl reproduce --out DIR" measured: a page for each
-            claim with plots, tables and a verdict. The file needs no other file. Node.js draws the
+            claim with plots, tables and a verdict; or of the file that "bin/sderl bench vm"
+            wrote: a page for each program. The HTML file needs no other file. Node.js draws the
             plots (its packages are installed once, below _build); without it there are tables
             instead.
             """,
         arguments => [
             #{name => 'DIR', type => string,
-              help => {"DIR", ["the folder with what was measured"]}},
+              help => {"DIR", ["the folder with what was measured, or a file of \"bench vm\""]}},
             #{name => out, long => "-out", type => string, required => false,
-              help => {"[--out FILE]", ["the file (DIR/report.html)"]}},
+              help => {"[--out FILE]", ["the file (DIR/report.html, or FILE.html)"]}},
             #{name => tables, long => "-tables", type => boolean, default => false,
               help => {"[--tables]", ["tables in place of plots: nothing is installed or drawn"]}},
             #{name => markdown, long => "-markdown", type => boolean, default => false,
@@ -65,19 +83,24 @@ something(Dir, #{command := Command}) ->
     {error, ["nothing has been measured in ", Dir, " yet: run ", Command]}.
 
 report(Run, Pages, Tables, Out) ->
-    {Drawn, NoPlots} =
-        case drawn(Pages, Tables) of
-            {ok, Drawings} -> {Drawings, none};
-            {error, Why} -> {[[none || _ <- Plots] || #{plots := Plots} <- Pages], Why}
-        end,
+    {Drawn, NoPlots} = drawings(Pages, Tables),
     Html = sderl_report_html:html(sderl_report_facts:start(Run, Pages, NoPlots),
                                   lists:zip(Pages, Drawn)),
+    written(Out, Html, sderl_reproduce:text(Run, Pages), NoPlots).
+
+drawings(Pages, Tables) ->
+    case drawn(Pages, Tables) of
+        {ok, Drawings} -> {Drawings, none};
+        {error, Why} -> {[[none || _ <- Plots] || #{plots := Plots} <- Pages], Why}
+    end.
+
+written(Out, Html, Text, NoPlots) ->
     case file:write_file(Out, Html) of
         ok ->
             io:put_chars([
-                sderl_reproduce:text(Run, Pages),
+                Text,
                 [["\nplots are tables, because ", NoPlots, "\n"] || NoPlots =/= none],
-                "\nreport: ", Out, "\n"
+                [$\n || Text =/= ""], "report: ", Out, "\n"
             ]);
         {error, Reason} ->
             {error, ["cannot write ", Out, ": ", file:format_error(Reason)]}

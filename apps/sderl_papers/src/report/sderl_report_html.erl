@@ -45,7 +45,8 @@ html(#{title := Title} = Start, Pages) ->
 
 navigation(Pages) ->
     [
-        "<nav aria-label=\"Pages of this report\"><ul>\n<li><a href=\"#start\">Verdicts</a></li>\n",
+        "<nav aria-label=\"Pages of this report\"><ul>\n<li><a href=\"#start\">",
+        case judged(Pages) of true -> "Verdicts"; false -> "Programs" end, "</a></li>\n",
         [["<li><a href=\"#", anchor(Page), "\">", escape(Id), "</a></li>\n"]
          || #{id := Id} = Page <- Pages],
         "</ul></nav>\n"
@@ -77,21 +78,28 @@ start(#{title := Title, lead := Lead, facts := Facts, remarks := Remarks, comman
 
 verdicts(Pages) ->
     [
-        "<div class=\"scroll\"><table class=\"verdicts\">\n"
-        "<thead><tr><th scope=\"col\">Experiment</th><th scope=\"col\">Verdict</th>",
+        "<div class=\"scroll\"><table class=\"verdicts",
+        case judged(Pages) of true -> ""; false -> " unjudged" end, "\">\n"
+        "<thead><tr><th scope=\"col\">Experiment</th>",
+        ["<th scope=\"col\">Verdict</th>" || judged(Pages)],
         "<th scope=\"col\">What was measured</th></tr></thead>\n<tbody>\n",
         [
             [
                 "<tr><th scope=\"row\"><a href=\"#", anchor(Page), "\"><span class=\"id\">",
-                escape(Id), "</span> ", escape(Title), "</a></th><td>",
-                chip(Verdict), "</td><td>", prose(Text), "</td></tr>\n"
+                escape(Id), "</span> ", escape(Title), "</a></th>",
+                [["<td>", chip(Verdict), "</td>"] || Verdict =/= none],
+                "<td>", prose(Text), "</td></tr>\n"
             ]
          || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} = Page <- Pages
         ],
         "</tbody>\n</table></div>\n"
     ].
 
+%% Pages of measurements that nothing was published about have no verdict.
+judged(Pages) -> lists:any(fun(#{verdict := Verdict}) -> Verdict =/= none end, Pages).
+
 %% By a sign and a word as well as by colour.
+chip(none) -> "";
 chip(confirmed) ->
     "<span class=\"chip confirmed\"><span aria-hidden=\"true\">✓</span> confirmed</span>";
 chip(refuted) -> "<span class=\"chip refuted\"><span aria-hidden=\"true\">✗</span> refuted</span>";
@@ -110,7 +118,7 @@ page(#{measured := Measured}, #{id := Id, title := Title, question := Question, 
         "<h2 id=\"", Anchor, "-title\"><span class=\"id\">", escape(Id), "</span> ", escape(Title),
         "</h2>\n",
         "<p class=\"lead\">", prose(Question), "</p>\n",
-        "<h3>Published</h3>\n<p class=\"claim\">", prose(Claim), "</p>\n",
+        [["<h3>Published</h3>\n<p class=\"claim\">", prose(Claim), "</p>\n"] || Claim =/= <<>>],
         "<div class=\"verdict\">", chip(Verdict), "<p>", prose(Text), "</p></div>\n",
         [
             figure([Anchor, "-plot-", integer_to_list(I)], Plot, Svgs)

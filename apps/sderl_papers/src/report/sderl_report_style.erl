@@ -81,6 +81,8 @@ css() ->
     .verdicts tbody th { width: 26%; font-weight: 600; }
     .verdicts td { width: 57%; }
     .verdicts td:nth-child(2) { width: 17%; }
+    .unjudged tbody th { width: 50%; }
+    .unjudged td:nth-child(2) { width: 50%; }
     .verdicts .chip { padding: 0; border: 0; background: none; white-space: normal; }
     .numbers { font-size: .875rem; font-variant-numeric: tabular-nums; }
     .numbers thead th { font-size: inherit; }

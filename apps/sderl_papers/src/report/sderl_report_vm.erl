@@ -1,0 +1,150 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_report_vm).
+-moduledoc """
+The results of `bin/sderl bench vm` as pages of a report: one for each program, with its speedup and
+its time by schedulers, and what held it back.
+""".
+
+-export([pages/1]).
+
+-doc "The start page and the pages of a file. An error is a text.".
+-spec pages(file:filename()) ->
+    {ok, sderl_report_html:start(), [sderl_claim:page()]} | {error, sderl_command:text()}.
+pages(File) ->
+    case sderl_bench_vm_store:read(File) of
+        {ok, Header, Lines} ->
+            Summary = #{programs := Programs} = sderl_bench_vm_summary:of_lines(Header, Lines),
+            Command = maps:get(~"command", Header, ~"bin/sderl bench vm"),
+            case [Program || #{series := [_ | _]} = Program <- Programs] of
+                [] ->
+                    {error, ["nothing has been measured in ", File, " yet: run ", Command]};
+                Measured ->
+                    {ok, start(Header, Summary, Command),
+                     [page(Program, Measured, Command) || Program <- Measured]}
+            end;
+        {error, absent} -> {error, ["there are no results in ", File]};
+        Error -> Error
+    end.
+
+start(Header, #{machine := Machine, vms := Vms, rounds := Rounds} = Summary, Command) ->
+    #{
+        title => "Programs by schedulers",
+        lead => ["How programs scale with the schedulers of one virtual machine, and why they "
+                 "gain no more. Every value is of several fresh virtual machines, in rounds of "
+                 "random order; intervals are of level 95 %."],
+        facts => [{"Machine", machine(Machine)},
+                  {"Measured", maps:get(~"started", Header, ~"?")},
+                  {"Size", io_lib:format("~w virtual machines in ~w rounds", [Vms, Rounds])},
+                  {"OTP", maps:get(~"otp", maps:get(settings, Summary), ~"?")}],
+        remarks => sderl_bench_vm_table:notes(Summary) ++ sderl_bench_vm_table:failures(Summary),
+        command => Command,
+        measured => ["Measured from ", maps:get(~"started", Header, ~"?"), " on one machine: ",
+                     machine(Machine), "."]
+    }.
+
+machine(Machine) ->
+    lists:join(", ", [
+        io_lib:format(Format, [Value])
+     || {Key, Format} <- [{~"cores", "~w cores"}, {~"model", "~ts"}, {~"memory_mib", "~w MiB"},
+                          {~"quota", "quota of ~w processors"}],
+        #{Key := Value} <- [Machine], Value =/= null
+    ]).
+
+page(#{name := Name, settings := Settings, series := Series} = Program, Programs, Command) ->
+    #{
+        id => Name,
+        title => text(string:trim(sderl_bench_vm_table:settings(Settings), both, " ()")),
+        question => text(question(Program)),
+        claim => <<>>,
+        verdict => none,
+        verdict_text => text(found(Program)),
+        plots => [speedups(Program, Programs), times(Series)],
+        tables => [table(Of) || Of <- Series],
+        notes => [text([named(Of, Series), Note])
+                  || Of <- Series, Note <- notes(Of, Program, Programs)],
+        command => Command
+    }.
+
+question(#{control := true}) ->
+    "What does the machine give to a program that shares nothing, and how steady is it?";
+question(#{name := Name}) ->
+    ["How much faster is ", Name, " on more schedulers?"].
+
+%% The control has no reasons: it is one for the others.
+notes(_, #{control := true}, _) -> [];
+notes(Of, _, Programs) ->
+    sderl_bench_vm_table:reasons(Of, Programs) ++ sderl_bench_vm_table:fits(Of).
+
+named(_, [_]) -> "";
+named(#{key := Key}, _) -> [sderl_bench_vm_table:series_name(Key), ": "].
+
+%% One paragraph for each series.
+found(#{series := Series}) ->
+    lists:join("\n", [[named(Of, Series), best(Rows), "."] || #{rows := Rows} = Of <- Series]).
+
+best(Rows) ->
+    case [{S, N} || #{schedulers := N, speedup := #{value := S}} <- Rows] of
+        [] ->
+            "Not measured on one scheduler";
+        Speedups ->
+            case lists:max(Speedups) of
+                {_, 1} -> "No faster on more schedulers than on one";
+                {Speedup, N} ->
+                    io_lib:format("~ts times as fast on ~w schedulers as on one",
+                                  [sderl_table:number(Speedup), N])
+            end
+    end.
+
+speedups(#{name := Name, control := IsControl, series := Series}, Programs) ->
+    Ns = lists:usort([N || #{rows := Rows} <- Series, #{schedulers := N} <- Rows]),
+    #{
+        title => text(["Speedup of ", Name]),
+        x => axis("schedulers", ""), y => axis("speedup against one", ""),
+        series => [points(Of, speedup, fun(V) -> V end) || Of <- Series] ++
+            [(points(Of, speedup, fun(V) -> V end))#{name => ~"control"}
+             || not IsControl, #{control := true, series := [Of | _]} <- Programs] ++
+            [#{name => ~"ideal", points => [#{x => N, y => N, low => N, high => N} || N <- Ns]}]
+    }.
+
+times(Series) ->
+    #{
+        title => ~"Time of one repetition",
+        x => axis("schedulers", ""), y => axis("time", "ms"),
+        series => [points(Of, time, fun(Ns) -> Ns / 1.0e6 end) || Of <- Series]
+    }.
+
+axis(Label, Unit) -> #{label => text(Label), unit => text(Unit), scale => linear, zero => true}.
+
+points(#{key := Key, rows := Rows}, What, Scale) ->
+    #{
+        name => text(sderl_bench_vm_table:series_name(Key)),
+        points => [#{x => N, y => Scale(Value), low => ends(Low, Value, Scale),
+                     high => ends(High, Value, Scale)}
+                   || #{schedulers := N, What := #{value := Value, low := Low, high := High}}
+                          <- Rows]
+    }.
+
+%% Too few values for an interval: the point alone.
+ends(undefined, Value, Scale) -> Scale(Value);
+ends(End, _, Scale) -> Scale(End).
+
+table(#{key := Key, rows := Rows}) ->
+    #{
+        title => text(["With ", sderl_bench_vm_table:series_name(Key)]),
+        header => [~"schedulers", ~"VMs", ~"time (95 %)", ~"speedup (95 %)", ~"schedulers at work",
+                   ~"processes waiting", ~"reductions", ~"collections"],
+        rows => [[text(Cell) || Cell <- row(Row)] || Row <- Rows]
+    }.
+
+row(#{schedulers := N, vms := Vms, time := Time, speedup := Speedup, why := Why}) ->
+    [
+        integer_to_list(N), integer_to_list(Vms),
+        sderl_bench_vm_table:interval(fun sderl_bench_vm_table:ns/1, Time),
+        sderl_bench_vm_table:interval(fun sderl_table:number/1, Speedup),
+        sderl_table:number(lists:sum(maps:get(~"busy", Why, []))),
+        sderl_table:number(maps:get(~"queue", Why, undefined)),
+        sderl_table:number(maps:get(~"reductions", Why, undefined)),
+        sderl_table:number(maps:get(~"collections", Why, undefined))
+    ].
+
+text(Text) -> sderl_claim_points:text(Text).

@@ -1,0 +1,71 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_report_vm_tests).
+-moduledoc "The report of a file of `bin/sderl bench vm`.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+with_results(Lines, Fun) ->
+    File = filename:join(os:getenv("TMPDIR", "/tmp"),
+                         lists:concat(["sderl_report_vm_", os:getpid(), "_",
+                                       erlang:unique_integer([positive]), ".jsonl"])),
+    Header = #{
+        machine => #{cores => 4, model => ~"<b>CPU</b>", quota => null, threads_per_core => 1,
+                     kinds_of_cores => 1, memory_nodes => 1, governor => null},
+        seed => 1, started => ~"2026-01-31T10:00:00Z", command => ~"bin/sderl bench vm --x",
+        settings => #{
+            otp => ~"29.1",
+            programs => [#{name => ~"control", control => true, settings => #{}},
+                         #{name => ~"bang", control => false, settings => #{senders => 3}}],
+            points => [#{schedulers => N, flags => F, otp => <<>>}
+                       || F <- [<<>>, ~"+sub true"], N <- [1, 2]]
+        }
+    },
+    try
+        {ok, Store, _, _} = sderl_bench_vm_store:open(File, Header),
+        [ok = sderl_bench_vm_store:append(Store, Line) || Line <- Lines],
+        ok = sderl_bench_vm_store:close(Store),
+        Fun(File)
+    after
+        _ = file:delete(File),
+        _ = file:delete(filename:rootname(File) ++ ".html")
+    end.
+
+lines() ->
+    [
+        #{kind => vm, program => Program, schedulers => N, round => Round, flags => Flags,
+          otp => <<>>, runs => [1.0e6 / N + Round], stages => #{}, warm => [1], warmed => true,
+          hash => 1, text => ~"ok", overhead_ns => 1,
+          why => #{busy => lists:duplicate(N, 0.5), wall_ns => 1.0e6, queue => 0, reductions => 9,
+                   collections => 0, states => #{}}}
+     || Round <- lists:seq(1, 6), N <- [1, 2],
+        {Program, Flags} <- [{~"control", <<>>}, {~"bang", <<>>}, {~"bang", ~"+sub true"}]
+    ].
+
+says(Kind, Words, Args) ->
+    {Kind, Text} = sderl_report_command:run(Args),
+    ?assertNotEqual(nomatch, string:find(unicode:characters_to_list(Text), Words)).
+
+report_test_() ->
+    {timeout, 120, fun report/0}.
+
+report() ->
+    with_results(lines(), fun(File) ->
+        ok = sderl_report_command:run([File, "--tables"]),
+        {ok, Html} = file:read_file(filename:rootname(File) ++ ".html"),
+        [?assertNotEqual({nomatch, Words}, {binary:match(Html, Words), Words})
+         || Words <- [~"Speedup of bang", ~"Programs by schedulers", ~"&lt;b&gt;CPU",
+                      ~"+sub true", ~"bin/sderl bench vm --x", ~"2.00 times as fast on 2"]],
+        [?assertEqual({nomatch, Words}, {binary:match(Html, Words), Words})
+         || Words <- [~"Verdict", ~"Published", ~"<b>CPU"]]
+    end).
+
+wrong_test_() ->
+    {timeout, 120, fun wrong/0}.
+
+wrong() ->
+    with_results([], fun(File) ->
+        says(error, "nothing has been measured", [File]),
+        says(usage, "--markdown is for", [File, "--markdown"]),
+        ok = file:write_file(File, "not mine\n"),
+        says(error, "line 1 of", [File])
+    end).
