@@ -18,7 +18,7 @@ start(_Type, _Args) ->
         ok = sderl_dir:options(Config),
         {ok, Sup} ?= sderl_sup:start_link(fun ?MODULE:reconfigure/0),
         %% When the application has started its groups are there, ready or not.
-        ok = sderl_node:settle(),
+        ok = sderl_node_client:settle(),
         ok = await(maps:get(await, Config)),
         {ok, Sup}
     else

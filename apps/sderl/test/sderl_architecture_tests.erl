@@ -25,19 +25,10 @@ allowed() ->
         plan => [base, ?FACADE]
     }.
 
-%% Modules that call each other within a folder. A new circle is a mistake, and so is a row here
-%% that no longer holds.
-circles() ->
-    [
-        [sderl_admin, sderl_node],
-        [sderl_attr_fetch, sderl_attr_server],
-        [sderl_pattern, sderl_pattern_change]
-    ].
-
 architecture_test_() ->
     {setup, fun() -> sderl_architecture:read(sderl) end,
      fun(#{folders := Folders, calls := Calls} = Read) ->
-         sderl_architecture:test_rooms(#{allowed => allowed(), circles => circles()}, Read) ++
+         sderl_architecture:test_rooms(#{allowed => allowed()}, Read) ++
              [
                  {"nothing in the core calls sderl_core",
                   ?_test(nobody_calls_the_entrance(Folders, Calls))},

@@ -20,7 +20,7 @@ all() -> [names, no_epmd, finds, enters, connects, host_names, gateways, says_go
 init_per_suite(Config) ->
     Sources = filename:join([code:lib_dir(sderl), "src", "..", "..", "..", "docs", "examples",
                              "realtime"]),
-    case {filelib:is_dir(Sources), port([address(I) || I <- lists:seq(2, 5)], 5)} of
+    case {filelib:is_dir(Sources), sderl_fleet_ct:free_port([address(I) || I <- lists:seq(2, 5)], 5)} of
         {false, _} -> {skip, "the example is not in this tree"};
         {_, none} -> {skip, "this machine has one loopback address"};
         {true, Port} ->
@@ -45,19 +45,6 @@ address(I) -> {127, 0, 0, I}.
 host(I) -> inet:ntoa(address(I)).
 
 n(I) -> list_to_atom("rt@" ++ host(I)).
-
-%% One that is free on all these addresses, and below those that the system gives to connections:
-%% one of them could take it before it is listened on.
-port(_, 0) -> none;
-port(Addresses, Tries) ->
-    Port = 10_000 + rand:uniform(20_000),
-    Tried = [gen_tcp:listen(Port, [{ip, Address}]) || Address <- Addresses],
-    _ = [gen_tcp:close(Socket) || {ok, Socket} <- Tried],
-    case [Why || {error, Why} <- Tried] of
-        [] -> Port;
-        [eaddrinuse | _] -> port(Addresses, Tries - 1);
-        _ -> none
-    end.
 
 %% A node at address `I`, with these launch groups, to which the name stands for the addresses of
 %% `Known`.

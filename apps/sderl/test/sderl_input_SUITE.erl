@@ -378,7 +378,7 @@ flood(Uid, Other) ->
     [P ! M || P <- [sderl_subs, sderl_connector, sderl_watch], M <- [what, {'$gen_cast', what}]],
     %% Both have come to the end of their mailboxes.
     {ok, _} = sderl_group:info(Group, 5000),
-    sderl_node:settle(),
+    sderl_node_client:settle(),
     _ = gen_server:call(sderl_ask, names),
     {length(Junk) + length(Node) + 2 + length(Ask), atoms() - Before}.
 

@@ -17,12 +17,7 @@ all() ->
     [silent_split, links_closed, one_way_to_the_coordinator, name_of_a_member_aside,
      name_that_sets_its_member_aside].
 
-init_per_suite(Config) ->
-    case sderl_fleet_netns:start(1) of
-        {ok, Net} -> ok = sderl_fleet_netns:stop(Net), Config;
-        {error, {no_namespaces, Why}} ->
-            {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
-    end.
+init_per_suite(Config) -> sderl_fleet_ct:need_namespaces(Config).
 
 end_per_suite(_) -> ok.
 

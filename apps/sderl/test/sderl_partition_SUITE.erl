@@ -87,7 +87,7 @@ hello_over_a_broken_link(_) ->
         end),
         cut(F, A, B),
         await(gone, fun() -> peers(F, A) =:= {[], []} orelse peers(F, A) end),
-        ok = on(F, A, fun() -> ok = sys:resume(sderl_node), sderl_node:settle() end),
+        ok = on(F, A, fun() -> ok = sys:resume(sderl_node), sderl_node_client:settle() end),
         ?assertEqual({[], []}, peers(F, A)),
         heal(F, A, B),
         [] = settled(F, g, Nodes)

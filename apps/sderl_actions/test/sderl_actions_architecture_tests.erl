@@ -19,6 +19,5 @@ rooms() ->
             requests => [node, audit, catalogue],
             src => [node, audit, catalogue, requests]
         },
-        circles => [],
         named => []
     }.

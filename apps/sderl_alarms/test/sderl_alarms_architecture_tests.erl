@@ -17,6 +17,5 @@ rooms() ->
             server => [rules, core],
             src => [rules, core, server]
         },
-        circles => [],
         named => []
     }.

@@ -72,7 +72,7 @@ counts(Name) ->
 
 %% Those that the receiver took, by delivery.
 taken(Receiver) ->
-    [Body || #{does := 200, body := Body} <- sderl_alarms_receiver:requests(Receiver)].
+    [Body || #{answer := 200, body := Body} <- sderl_alarms_receiver:requests(Receiver)].
 
 ids(Bodies) -> [Id || #{~"id" := Id} <- Bodies].
 

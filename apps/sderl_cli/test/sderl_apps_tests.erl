@@ -6,6 +6,8 @@ Which application may know which, and which folder within an application. It is 
 
 A module knows another when its code has the other's name anywhere: in a call, a type, or as an
 atom that another node is asked to call. So nothing is hidden behind a macro.
+
+No modules call each other in a circle, and none has more than 500 lines.
 """.
 
 -include_lib("eunit/include/eunit.hrl").
@@ -108,6 +110,11 @@ folders() ->
         }
     }.
 
+%% A module has one job, and at most so many lines, but for these: the public one is documents for
+%% the most part.
+-define(MOST_LINES, 500).
+long() -> [s_group, sderl_web_feed].
+
 apps_test_() ->
     {setup, fun all_modules/0, fun(Modules) ->
         Known = known(Modules),
@@ -116,6 +123,8 @@ apps_test_() ->
              ?_assertEqual([], applications(Modules) -- maps:keys(allowed()))},
             {"applications know the allowed ones", ?_assertEqual([], forbidden(Known, allowed()))},
             {"no circle of applications", ?_assertEqual([], circles(maps:to_list(allowed())))},
+            {"no circle of modules", ?_assertEqual([], circles(calls(Modules)))},
+            {"no module is too long", ?_assertEqual([], too_long(Modules))},
             {"descriptions name what is called", ?_assertEqual([], undeclared(Modules, Known))},
             {"descriptions name nothing else", ?_assertEqual([], unneeded(Modules, Known))},
             {"what applications offer is theirs", ?_assertEqual([], foreign_entries(Modules))},
@@ -129,7 +138,7 @@ apps_test_() ->
 
 %% ---------------------------------------------------------------- what there is
 
-%% Each module of the project: its application and folder, the modules of the project that it
+%% Each module of the project: its application, folder and lines, the modules of the project that it
 %% knows, and the modules that it calls.
 all_modules() ->
     Files = [
@@ -145,9 +154,12 @@ facts(File, Own) ->
     {ok, {Module, [{abstract_code, {raw_abstract_v1, Forms}}, {compile_info, Info}]}} =
         beam_lib:chunks(File, [abstract_code, compile_info]),
     Code = [Form || Form <- Forms, not is_text(Form)],
+    Source = proplists:get_value(source, Info),
+    {ok, Text} = file:read_file(Source),
     {Module, #{
         application => list_to_atom(filename:basename(filename:dirname(filename:dirname(File)))),
-        folder => folder(filename:split(proplists:get_value(source, Info))),
+        folder => folder(filename:split(Source)),
+        lines => length(binary:matches(Text, ~"\n")),
         knows => [M || M <- lists:usort(atoms(Code, [])), is_map_key(M, Own), M =/= Module],
         calls => lists:usort(called(Code, []))
     }}.
@@ -169,7 +181,10 @@ atoms(Tuple, Found) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple), Found);
 atoms([Head | Tail], Found) -> atoms(Tail, atoms(Head, Found));
 atoms(_, Found) -> Found.
 
+%% What is imported is called by its own name.
 called({remote, _, {atom, _, Module}, _}, Found) -> [Module | Found];
+called({function, {atom, _, Module}, _, _}, Found) -> [Module | Found];
+called({attribute, _, import, {Module, _}}, Found) -> [Module | Found];
 called(Tuple, Found) when is_tuple(Tuple) -> called(tuple_to_list(Tuple), Found);
 called([Head | Tail], Found) -> called(Tail, called(Head, Found));
 called(_, Found) -> Found.
@@ -199,6 +214,12 @@ circles(Rows) ->
     Circles = [Circle || [_, _ | _] = Circle <- digraph_utils:strong_components(Graph)],
     true = digraph:delete(Graph),
     Circles.
+
+calls(Modules) -> [{Module, Calls} || Module := #{calls := Calls} <- Modules].
+
+too_long(Modules) ->
+    [{Module, Lines} || Module := #{lines := Lines} <- Modules, Lines > ?MOST_LINES,
+                        not lists:member(Module, long())].
 
 declared(Application) ->
     _ = application:load(Application),

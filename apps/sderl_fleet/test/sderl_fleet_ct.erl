@@ -25,7 +25,9 @@
     shell/1,
     controller/2,
     erl/2,
-    output/1
+    output/1,
+    need_namespaces/1,
+    free_port/2
 ]).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -150,4 +152,28 @@ output(Port, Said) ->
     receive
         {Port, {data, Data}} -> output(Port, <<Said/binary, Data/binary>>);
         {Port, {exit_status, _}} -> Said
+    end.
+
+%% For init_per_suite/1 and init_per_testcase/2.
+need_namespaces(Config) ->
+    case sderl_fleet_netns:start(1) of
+        {ok, Net} ->
+            ok = sderl_fleet_netns:stop(Net),
+            Config;
+        {error, {no_namespaces, Why}} ->
+            {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
+    end.
+
+%% A port that is free on all these addresses, and below those that the system gives to connections:
+%% of these there are many where tests run side by side, and one could take the port before it is
+%% listened on.
+free_port(_, 0) -> none;
+free_port(Addresses, Tries) ->
+    Port = 10_000 + rand:uniform(20_000),
+    Tried = [gen_tcp:listen(Port, [{ip, Address}]) || Address <- Addresses],
+    _ = [gen_tcp:close(Socket) || {ok, Socket} <- Tried],
+    case [Why || {error, Why} <- Tried] of
+        [] -> Port;
+        [eaddrinuse | _] -> free_port(Addresses, Tries - 1);
+        _ -> none
     end.

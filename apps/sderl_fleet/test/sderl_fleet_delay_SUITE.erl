@@ -13,14 +13,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [delayed].
 
-init_per_testcase(_, Config) ->
-    case sderl_fleet_netns:start(1) of
-        {ok, Net} ->
-            ok = sderl_fleet_netns:stop(Net),
-            Config;
-        {error, {no_namespaces, Why}} ->
-            {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
-    end.
+init_per_testcase(_, Config) -> sderl_fleet_ct:need_namespaces(Config).
 
 delayed(_) ->
     {ok, Net} = sderl_fleet_netns:start(3),

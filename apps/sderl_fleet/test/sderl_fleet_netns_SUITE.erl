@@ -15,14 +15,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [cut_and_heal, owner_killed, vm_killed, not_allowed].
 
-init_per_testcase(_, Config) ->
-    case sderl_fleet_netns:start(1) of
-        {ok, Net} ->
-            ok = sderl_fleet_netns:stop(Net),
-            Config;
-        {error, {no_namespaces, Why}} ->
-            {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
-    end.
+init_per_testcase(_, Config) -> sderl_fleet_ct:need_namespaces(Config).
 
 %% A cut is silent: the link stays until somebody's patience ends. What was sent meanwhile arrives.
 cut_and_heal(_) ->

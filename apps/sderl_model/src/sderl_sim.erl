@@ -100,8 +100,9 @@ failed(_) -> false.
 -spec schedule(map()) -> report().
 schedule(#{seed := Seed} = Opts) ->
     known(Opts),
+    Usual = #{strict => sderl_sim_strict:usual(maps:get(mode, Opts, available))},
     try
-        sderl_sim_run:play(sderl_sim_world:new(Seed, Opts))
+        sderl_sim_run:play(sderl_sim_world:new(Seed, maps:merge(Usual, Opts)))
     of
         #w{now = Now} = W -> (report(ok, W))#{at_ms => Now, world => W}
     catch

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_client).
 -moduledoc """
-Clients of a simulated group: what they ask, and what their answers make known.
+Clients of a simulated group: what they ask, and when. What their answers make known is in
+`m:sderl_sim_known`.
 
 Every client owns one name, that of its node, life and number. Nobody else registers it, so it knows
 what must be true of it: what it was last answered. Other clients now and then unregister it all the
@@ -16,8 +17,7 @@ life and that nobody else touches: more rows for snapshots and merges, none of w
 %% A registration is a name and a pid in one cell (see sderl_op.hrl).
 -dialyzer(no_improper_lists).
 
--export([start/3, turn/5, keep/5, gives_up/2, not_known/4, submit/5, submit/6, answered/5,
-         contested/0]).
+-export([start/3, turn/5, keep/5, gives_up/2, submit/5, submit/6, answered/5, contested/0]).
 
 %% The own names of a client that has given up have other numbers.
 -define(ANOTHER, 1000).
@@ -75,7 +75,7 @@ re_register(Name, Pid) -> #?RE_REGISTER{name = Name, pid = Pid, options = #{}}.
 %% A client that registers in place of a dead process of its node does so before that death is
 %% reported (rule 17).
 succeeded(N, #?REGISTER_OVER{dead = Dead}, W) when node(Dead) =:= N ->
-    sderl_sim_member:dies(Dead, W);
+    sderl_sim_death:dies(Dead, W);
 succeeded(_, _, W) -> W.
 
 -spec submit(node(), term(), term(), sderl_core:op(), #w{}) -> #w{}.
@@ -85,16 +85,16 @@ submit(N, G, Who, Op, #w{opno = I} = W) -> submit(N, G, {op, I + 1}, Who, Op, W#
 -spec submit(node(), term(), term(), term(), sderl_core:op(), #w{}) -> #w{}.
 submit(N, G, Id, Who, Op, W0) ->
     #n{life = Life} = node(N, W0),
-    W1 = sderl_sim_strict:asked(G, Op, used(G, Op, pending(N, G, Who, Op, W0))),
+    W1 = sderl_sim_strict:asked(G, Op, used(G, Op, sderl_sim_known:pending(N, G, Who, Op, W0))),
     W2 = W1#w{ops = (W1#w.ops)#{Id => #{op => Op,
                                         node => N,
                                         group => G,
                                         life => Life,
                                         who => Who,
                                         since => W0#w.now,
-                                        contest => contest(concerns(Op), book(G, W1))}}},
+                                        contest => sderl_sim_known:contest(G, Op, W1)}}},
     sderl_sim_world:tell({asks, N, G, Id, Op}, W2),
-    sderl_sim_member:mail(N, G, {op, Id, Op}, patient(Id, Who, W2)).
+    sderl_sim_mail:mail(N, G, {op, Id, Op}, patient(Id, Who, W2)).
 
 patient(Id, {client, _}, #w{opts = #{patience := Ms}} = W) -> in(Ms, {patience, Id}, W);
 patient(_, _, W) -> W.
@@ -104,13 +104,9 @@ patient(_, _, W) -> W.
 gives_up(Id, #w{ops = Ops} = W) ->
     case Ops of
         #{Id := #{answer := _}} -> W;
-        #{Id := #{who := {client, K}, node := N, group := G, life := Life, op := Op} = O} ->
+        #{Id := #{who := {client, K}, node := N, group := G, life := Life} = O} ->
             sderl_sim_world:tell({gives_up, N, G, Id}, W),
-            #b{truth = T} = B = book(G, W),
-            Known = case whose(N, Life, {client, K}, name_in(Op)) of
-                {own, Own} -> keep_book(G, B#b{truth = T#{Own => unknown}}, W);
-                _ -> W
-            end,
+            Known = sderl_sim_known:given_up(O, W),
             in(?RECOVERS_MS, {client, N, G, Life, K + ?ANOTHER},
                Known#w{ops = Ops#{Id := O#{given_up => true}}})
     end.
@@ -133,11 +129,10 @@ answered(N, G, Id, V, #w{ops = Ops} = W0) ->
         #{Id := O} ->
             sderl_sim_world:tell({answered, N, G, Id, V}, W1),
             W2 = W1#w{ops = Ops#{Id := O#{answer => V, at => W0#w.now}}},
-            #{who := Who, life := Life, op := Op} = O,
-            case {O, whose(N, Life, Who, name_in(Op))} of
-                {#{given_up := true}, {own, _}} -> W2;
-                {#{given_up := true}, _} -> learned(O, V, W2);
-                _ -> next(O, learned(O, V, W2))
+            case {O, sderl_sim_known:is_of_own(O)} of
+                {#{given_up := true}, true} -> W2;
+                {#{given_up := true}, false} -> sderl_sim_known:learned(O, V, W2);
+                _ -> next(O, sderl_sim_known:learned(O, V, W2))
             end
     end.
 
@@ -147,25 +142,6 @@ next(#{who := {client, K}, node := N, group := G, life := Life}, W0) ->
     in(D, {client, N, G, Life, K}, W2);
 next(#{who := {then, Do}} = O, W) -> Do(O, W);
 next(_, W) -> W.
-
--doc """
-Nothing is known any more of the own names of a node's life: all of them, or these. Nor does the
-answer tell to what was asked before: that may have been decided before, too.
-""".
--spec not_known(node(), term(), all | [term()], #w{}) -> #w{}.
-not_known(N, G, Which, #w{ops = Ops} = W) ->
-    #n{life = Life} = node(N, W),
-    #b{truth = Truth, contest = Contest} = B = book(G, W),
-    Is = fun({own, Of, L, _} = Own) when Of =:= N, L =:= Life ->
-                 Which =:= all orelse lists:member(Own, Which);
-            (_) -> false
-         end,
-    Unknown = #{Own => unknown || Own := _ <- Truth, Is(Own)},
-    Asked = [concerns(Op) || _ := #{node := Of, group := In, op := Op} = O <- Ops,
-                             Of =:= N, In =:= G, not is_map_key(answer, O)],
-    Contends = #{Own => {K + 1, Out} || Own <- Asked, Is(Own), {K, Out} <- [contest(Own, B)]},
-    keep_book(G, B#b{truth = maps:merge(Truth, Unknown), contest = maps:merge(Contest, Contends)},
-              W).
 
 %% ---------------------------------------------------------------- what they ask
 
@@ -251,91 +227,3 @@ contested(N, G, Foreign, W0) ->
             end
     end,
     {Op, W4}.
-
-%% ---------------------------------------------------------------- what they know
-
-%% Operations of others on an own name are counted when asked and when answered: an answer tells
-%% only where none was under way.
-pending(N, G, Who, Op, W) ->
-    #n{life = Life} = node(N, W),
-    case whose(N, Life, Who, name_in(Op)) of
-        {others, Own} ->
-            #b{contest = C, truth = T} = B = book(G, W),
-            {K, Out} = maps:get(Own, C, {0, 0}),
-            keep_book(G, B#b{contest = C#{Own => {K + 1, Out + 1}}, truth = T#{Own => unknown}}, W);
-        _ -> W
-    end.
-
-%% An own name of a former life of the node is nobody's: what was under way as it ended may be so.
-whose(N, Life, {client, K}, {own, N, Life, K} = Own) -> {own, Own};
-whose(N, Life, {keep, _} = Who, {own, N, Life, Who} = Own) -> {own, Own};
-whose(_, _, _, {own, _, _, _} = Own) -> {others, Own};
-whose(_, _, _, _) -> none.
-
-contest(Name, #b{contest = C}) -> maps:get(Name, C, {0, 0}).
-
-%% A read changes nothing: who reads an own name of somebody else contends for nothing.
-concerns(#read{name = Name}) -> Name;
-concerns(Op) -> name_in(Op).
-
-name_in(Op) ->
-    case sderl_op:name(Op) of
-        {ok, Name} -> Name;
-        none -> none
-    end.
-
-learned(#{op := #read{name = Name}, node := N, life := Life, group := G, who := Who} = O, V, W) ->
-    case whose(N, Life, Who, Name) of
-        {own, Own} -> read_own(Own, V, O, book(G, W), W);
-        _ -> ok
-    end,
-    W;
-learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := Contest}, V, W) ->
-    #b{truth = T, contest = C, left = Left} = B = book(G, W),
-    case whose(N, Life, Who, name_in(Op)) of
-        {others, Own} ->
-            {K, Out} = maps:get(Own, C),
-            keep_book(G, B#b{contest = C#{Own := {K + 1, Out - 1}}}, W);
-        {own, Own} ->
-            %% (Names of a node that left stay, and it meets them should it be added again.)
-            Alone = Contest =:= contest(Own, B) andalso element(2, Contest) =:= 0
-                andalso not is_map_key({N, Life}, Left),
-            Is = case Alone of
-                true -> truth(Op, V, Own, maps:get(Own, T, absent), W);
-                false -> unknown
-            end,
-            keep_book(G, B#b{truth = T#{Own => Is}}, W);
-        _ -> W
-    end.
-
-%% An own name reads as its client's last answer about it.
-read_own(Own, {read, Shown}, #{node := N, life := Life, contest := Contest}, B, W) ->
-    #b{truth = Truth, left = Left} = B,
-    Alone = Contest =:= contest(Own, B) andalso element(2, Contest) =:= 0
-        andalso not is_map_key({N, Life}, Left),
-    Legal = case maps:get(Own, Truth, unknown) of
-        {present, Pid} when Alone ->
-            Shown =:= Pid orelse (Shown =:= undefined andalso not sderl_sim_world:alive(Pid, W));
-        absent when Alone -> Shown =:= undefined;
-        _ -> true
-    end,
-    Legal orelse sderl_sim_world:violation(read_own, [Own, maps:get(Own, Truth), {read, Shown}], W),
-    ok;
-read_own(_, _, _, _, _) -> ok.
-
-truth(_, unknown, _, _, _) -> unknown;
-%% It was never applied.
-truth(_, {no, no_majority}, _, Was, _) -> Was;
-truth(Op, yes, _, _, _) -> {present, sderl_op:registers(Op)};
-truth(?UNREGISTER(_), ok, _, _, _) -> absent;
-truth(?UNREGISTER_OF(_, P), ok, _, {present, P}, _) -> absent;
-truth(_, {no, not_member}, _, _, _) -> unknown;
-truth(?REGISTER(_, _) = Op, {no, _}, Own, absent, W) ->
-    sderl_sim_world:violation(no_for_a_free_name, [Own, Op], W);
-truth(#?REGISTER_WITH{} = Op, {no, _}, Own, absent, W) ->
-    sderl_sim_world:violation(no_for_a_free_name, [Own, Op], W);
-truth(#?REGISTER_OVER{dead = Dead} = Op, {no, _} = V, Own, {present, Dead}, W) ->
-    sderl_sim_world:violation(no_for_a_successor, [Own, Op, V], W);
-truth(#?RE_REGISTER{} = Op, {no, _} = V, Own, _, W) ->
-    sderl_sim_world:violation(no_for_a_new_pid, [Own, Op, V], W);
-truth(_, _, _, Was, _) -> Was.

@@ -86,7 +86,7 @@ run({speak, A, Bs}, W) ->
     lists:foldl(fun(B, X) -> sderl_sim_net:speak(A, B, X) end, sderl_sim_world:touch(A, W), Bs);
 run({op, N, Op}, W) -> asked(N, Op, W);
 run({op, N, Id, Op}, #w{group = G} = W) -> sderl_sim_client:submit(N, G, Id, script, Op, W);
-run({die, Pid}, W) -> sderl_sim_member:dies(Pid, W);
+run({die, Pid}, W) -> sderl_sim_death:dies(Pid, W);
 run({die_name, N, Name}, #w{group = G} = W) ->
     case rows(N, G, W) of
         #{Name := ?ROW_OF(Pid)} -> run({die, Pid}, W);
@@ -120,7 +120,7 @@ run({make, N}, #w{group = G} = W0) ->
         _ -> W0
     end;
 run({recover, N, Survivors}, #w{group = G} = W) ->
-    sderl_sim_member:mail(N, G, {recover, none, Survivors}, W);
+    sderl_sim_mail:mail(N, G, {recover, none, Survivors}, W);
 run({meet, N, M}, #w{group = G} = W) ->
     case node(N, W) of
         #n{up = true, paused = false} -> sderl_sim_node:meet(N, M, G, W);

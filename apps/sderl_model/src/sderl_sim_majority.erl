@@ -114,7 +114,7 @@ declared(N, G, Is, #w{now = Now} = W) ->
         {lost, #q{lost = Lost} = Q} ->
             %% From now on the majority may free its names.
             Declared = keep_of(G, Q#q{lost = Lost#{{N, Life} => Now}}, W),
-            sderl_sim_client:not_known(N, G, all, Declared);
+            sderl_sim_known:not_known(N, G, all, Declared);
         {regained, #q{lost = Lost} = Q} -> keep_of(G, Q#q{lost = maps:remove({N, Life}, Lost)}, W)
     end.
 
@@ -156,13 +156,13 @@ decided_item(#view{places = View, drops = [_ | _] = Drops}, N, G, Pos, W0) ->
                     #{Home := {{Counter, _}, _}} when Counter < 0 -> W;
                     _ -> leased(N, Home, G, Pos, Names, W)
                 end,
-                sderl_sim_client:not_known(Home, G, Names, W1)
+                sderl_sim_known:not_known(Home, G, Names, W1)
         end
     end, W0, Drops);
 decided_item(#mem{membership = Mem, removed = Removed}, N, G, Pos, W0) ->
     %% Its names are those of an outsider from here on, also where it is added again: they go with
     %% the link.
-    Forget = fun(Out, Acc) -> sderl_sim_client:not_known(Out, G, all, Acc) end,
+    Forget = fun(Out, Acc) -> sderl_sim_known:not_known(Out, G, all, Acc) end,
     W = lists:foldl(Forget, W0, Removed),
     #q{forgotten = Known} = Q = of_group(G, W),
     Forgotten = sderl_membership:forgotten(Mem),
@@ -290,7 +290,7 @@ crashed(G, W) ->
 %% Names that a batch removed may be there again, and answered writes may be gone.
 forgotten(G, W0) ->
     B = book(G, W0),
-    lists:foldl(fun(N, W) -> sderl_sim_client:not_known(N, G, all, W) end,
+    lists:foldl(fun(N, W) -> sderl_sim_known:not_known(N, G, all, W) end,
                 keep_book(G, B#b{removed = #{}}, W0), sderl_sim_world:nodes_of(G, W0)).
 
 remembers(N, G, Voters, W) ->
@@ -333,7 +333,7 @@ recover(G, W0) ->
                 true ->
                     W1 = keep_of(G, (new_log(Q, W0))#q{electors = Survivors}, W0),
                     lists:foldl(fun(N, W) ->
-                        sderl_sim_command:run({in, G, {recover, N, Survivors}}, W)
+                        sderl_sim_mail:mail(N, G, {recover, none, Survivors}, W)
                     end, sderl_sim_world:count(recover, W1), Survivors);
                 false -> W0
             end;

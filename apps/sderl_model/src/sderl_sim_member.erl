@@ -10,62 +10,22 @@ the node finds what the tables keep.
 """.
 -include("sderl_sim.hrl").
 
--export([mail/4, beats/7, new_member/5, join/5, moves/4, recover/3, step/4, kill/3, dies/2,
-         tell_loser/5, tick_later/4]).
+-export([new_member/5, join/5, moves/4, recover/3, step/4, kill/3, tick_later/4]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, keep/4, member/3, process/4,
-                          book/2, keep_book/3, seen/3, rows/3, alive/2, tell/2]).
+                          book/2, keep_book/3, seen/3, rows/3, tell/2]).
+-import(sderl_sim_mail, [mail/4]).
+-import(sderl_sim_death, [deaths/4, foreign_deaths/3, tell_loser/5]).
 
 %% Rows in a chunk of a snapshot: few, so that many chunks are needed.
 -define(CHUNK, 3).
 %% A process that dies while it writes has done at most so many writes of the effect.
 -define(MOST_WRITES, 6).
-%% So much earlier than its message arrives was what a heartbeat of a node tells of.
--define(BEAT_MS, 1500).
-%% As `sderl_watch` does.
--define(TELL_AGAIN_MS, 5000).
 %% The system time at which the world begins. Clocks are off by less, and nobody forgets removed
 %% members in it.
 -define(EPOCH_MS, 10_000_000).
 
 %% ---------------------------------------------------------------- its life
-
--doc "Puts something into the mailbox of the process, if there is one.".
--spec mail(node(), term(), term(), #w{}) -> #w{}.
-mail(N, G, Item, W) ->
-    case member(N, G, W) of
-        #m{p = #p{mail = Mail, due = Due, id = Id, heard = Heard} = P} = M ->
-            Next = M#m{p = P#p{mail = [Item | Mail], due = true, heard = unheard(Item, Heard)}},
-            case Due of
-                true -> keep(N, G, Next, W);
-                false ->
-                    #n{pace = {Min, Max}} = node(N, W),
-                    {D, W1} = rnd(Min, Max, W),
-                    in(D, {step, N, G, Id}, keep(N, G, Next, W1))
-            end;
-        _ -> W
-    end.
-
-unheard(_, Heard) when map_size(Heard) =:= 0 -> Heard;
-unheard({msg, From, _}, Heard) -> maps:remove(From, Heard);
-unheard({nodedown, From}, Heard) -> maps:remove(From, Heard);
-unheard(_, Heard) -> Heard.
-
--doc """
-A heartbeat. A heartbeat without news comes with the node's own heartbeat, and late
-(`sderl_group_beats`).
-""".
--spec beats(node(), term(), pos_integer(), node(), tuple(), integer(), #w{}) -> #w{}.
-beats(N, G, Id, From, Msg, At, W0) ->
-    case member(N, G, W0) of
-        #m{p = #p{id = Id, heard = #{From := Msg}}} ->
-            mail(N, G, {beat, From, Msg, At - ?BEAT_MS}, W0);
-        #m{p = #p{id = Id}} ->
-            W = mail(N, G, {msg, From, Msg}, W0),
-            #m{p = #p{heard = Heard} = P} = M = member(N, G, W),
-            keep(N, G, M#m{p = P#p{heard = Heard#{From => Msg}}}, W);
-        _ -> W0
-    end.
 
 -doc "A node hears that it is a member of a group it did not know.".
 -spec join(node(), term(), sderl_hello:uid(), sderl_membership:t(), #w{}) -> #w{}.
@@ -95,7 +55,7 @@ begin_member(N, G, Args, Store, #w{core = Core, ids = Id, opts = Opts, now = Now
                       linked => sderl_sim_net:linked(N, G, W0)}),
     P = #p{id = Id, st = St, seen = Core:inspect(St)},
     W1 = sderl_sim_majority:begun(N, G, keep(N, G, M#m{p = P, store = Store},
-                                             sderl_sim_strict:broke(W0#w{ids = Id + 1}))),
+                                             sderl_sim_world:broke(W0#w{ids = Id + 1}))),
     tick_later(N, G, Id, mail(N, G, start, sderl_sim_world:touch(N, W1))).
 
 -spec tick_later(node(), term(), pos_integer(), #w{}) -> #w{}.
@@ -111,7 +71,7 @@ kill(N, G, W) ->
             #n{life = Life} = node(N, W),
             tell({process_dies, N, G}, W),
             {D, W1} = rnd(1, 300, keep(N, G, M#m{p = undefined, crash = false}, W)),
-            in(D, {recover, N, G, Life}, sderl_sim_strict:broke(W1));
+            in(D, {recover, N, G, Life}, sderl_sim_world:broke(W1));
         _ -> W
     end.
 
@@ -157,66 +117,6 @@ moves(N, G, Uid, W) ->
 found(N, G, #{log := {Num, [_ | _] = Items}, log_epoch := E}, W) ->
     sderl_sim_check:recorded(N, G, E, Num, Items, W);
 found(_, _, _, W) -> W.
-
-%% ---------------------------------------------------------------- deaths of registered processes
-
-%% Its own node's monitor says so.
-died(N, Pid, W0) ->
-    #n{groups = Gs} = node(N, W0),
-    lists:foldl(fun(G, W) ->
-        Had = [Row || _ := Row <- rows(N, G, W), sderl_row:pid(Row) =:= Pid],
-        deaths(N, G, lists:sort(Had), W)
-    end, W0, Gs).
-
-deaths(N, G, Rows, W) ->
-    lists:foldl(fun(?ROW(Name, Pid, _, _, _), Acc) when node(Pid) =:= N ->
-                        case alive(Pid, Acc) of
-                            true -> Acc;
-                            false -> mail(N, G, {op, none, ?UNREGISTER_OF(Name, Pid)}, Acc)
-                        end;
-                   (_, Acc) -> Acc
-                end, W, Rows).
-
--doc "A process dies.".
--spec dies(pid(), #w{}) -> #w{}.
-dies(Pid, #w{dead = Dead} = W) -> died(node(Pid), Pid, W#w{dead = Dead#{Pid => []}}).
-
--doc """
-An effect of a clash goes over a link, when there is one (`sderl_watch`). Of a kill the node hears
-whether it arrived, of a message it does not.
-""".
--spec tell_loser(node(), pos_integer(), term(), tuple(), #w{}) -> #w{}.
-tell_loser(N, Life, G, {What, Pid, _} = Effect, W) ->
-    Runs = sderl_sim_world:up(N, W) andalso (node(N, W))#n.life =:= Life,
-    case alive(Pid, W) of
-        true when Runs ->
-            case is_reached(What, N, node(Pid), G, W) of
-                true when What =:= notice -> sderl_sim_strict:told(G, Pid, W);
-                true -> dies(Pid, W);
-                false -> in(?TELL_AGAIN_MS, {tell_loser, N, Life, G, Effect}, W)
-            end;
-        %% Nobody else tells a process outside that its home could not reach while that was there.
-        true -> sderl_sim_strict:told(G, Pid, W);
-        false -> W
-    end.
-
-is_reached(_, N, N, _, _) -> true;
-is_reached(exit, N, M, _, W) -> sderl_sim_net:stands(N, M, W);
-is_reached(notice, N, M, G, W) -> lists:member(M, sderl_sim_net:linked(N, G, W)).
-
-%% Pids whose names have another home are watched by the coordinator, over links that are there.
-foreign_deaths(N, G, W) ->
-    case member(N, G, W) of
-        #m{p = #p{}, store = St} ->
-            lists:foldl(fun({Name, Pid}, Acc) ->
-                Linked = fun() -> lists:member(node(Pid), sderl_sim_net:linked(N, G, Acc)) end,
-                case alive(Pid, Acc) andalso (node(Pid) =:= N orelse Linked()) of
-                    true -> Acc;
-                    false -> mail(N, G, {op, none, ?UNREGISTER_OF(Name, Pid)}, Acc)
-                end
-            end, W, lists:sort(sderl_sim_store:foreign(St)));
-        _ -> W
-    end.
 
 %% ---------------------------------------------------------------- a step
 

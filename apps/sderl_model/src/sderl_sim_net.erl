@@ -189,7 +189,7 @@ cut(A, B, How, W0) ->
             tell({cut, A, B, How}, W0),
             {C, W1} = rnd(0, 20, W0),
             Cutoff = W1#w.now + C,
-            W2 = sderl_sim_strict:broke(keep_link(P, L#l{cutoff = Cutoff}, W1)),
+            W2 = sderl_sim_world:broke(keep_link(P, L#l{cutoff = Cutoff}, W1)),
             lists:foldl(fun({X, Y}, W) ->
                 {D, Wa} = case How of fast -> rnd(0, 100, W); slow -> rnd(0, 9000, W) end,
                 at(Cutoff + D, {deliver, {P, Id}, Y, {X, nodedown}}, Wa)

@@ -15,7 +15,7 @@ without a process of a group does what `sderl_node` does with a greeting for it.
 -export([arrive/3, relayed/4, timer/5, step/4, recover/4]).
 
 -import(sderl_sim_world, [chance/2, in/3, node/2, keep/2, keep/4, member/3, touch/2]).
--import(sderl_sim_member, [mail/4]).
+-import(sderl_sim_mail, [mail/4]).
 
 %% ---------------------------------------------------------------- what happens to it
 
@@ -195,7 +195,7 @@ take(N, {nodeup, M}, W) -> to_groups(N, M, {nodeup, M}, W);
 take(N, {nodedown, M}, W) -> to_groups(N, M, {nodedown, M}, W);
 take(N, {proc, G, Id, Item}, W) -> to(N, G, Id, Item, W);
 take(N, {msg, {N, G, Id}, From, {beat, At, Msg}}, W) ->
-    sderl_sim_member:beats(N, G, Id, From, Msg, At, W);
+    sderl_sim_mail:beats(N, G, Id, From, Msg, At, W);
 take(N, {msg, {N, G, Id}, From, Msg}, W) ->
     to(N, G, Id, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
 take(N, {msg, {meet, G}, From, {meet, Theirs, Nodes}}, W) ->

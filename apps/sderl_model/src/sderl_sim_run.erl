@@ -143,7 +143,7 @@ event({mail, N, G, Id, Item}, W) -> sderl_sim_node:arrive(N, {proc, G, Id, Item}
 event({relayed, N, Life, Item}, W) -> sderl_sim_node:relayed(N, Life, Item, W);
 event({recover, N, G, Life}, W) -> sderl_sim_node:recover(N, G, Life, W);
 event({tell_loser, N, Life, G, Effect}, W) ->
-    sderl_sim_member:tell_loser(N, Life, G, Effect, W);
+    sderl_sim_death:tell_loser(N, Life, G, Effect, W);
 event({connect, A, B}, W) -> sderl_sim_net:connect(A, B, W);
 event(relink, #w{opts = Opts} = W) ->
     in(maps:get(relink, Opts, ?RELINK_MS), relink, sderl_sim_net:relink(W));

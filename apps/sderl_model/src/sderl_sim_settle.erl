@@ -106,7 +106,7 @@ deaths(W0) ->
                                               [C] <- [coordinators(G, W0)],
                                               _ := Row <- rows(C, G, W0)]),
     Die = [Pid || {I, Pid} <- lists:enumerate(Pids), I rem 3 =:= 1, alive(Pid, W0)],
-    lists:foldl(fun sderl_sim_member:dies/2, W0, Die).
+    lists:foldl(fun sderl_sim_death:dies/2, W0, Die).
 
 -doc "Whether nobody waits for an answer.".
 -spec answered(#w{}) -> boolean().

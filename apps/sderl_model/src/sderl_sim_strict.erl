@@ -3,7 +3,7 @@
 -moduledoc """
 Promises of a simulated group that can be left out: one function for each, under its name.
 
-The option `strict` names those that are checked; without it they are those of `usual/0`. The
+The option `strict` names those that are checked; without it they are those of `usual/1`. The
 promises that are always checked are in `m:sderl_sim_check` and `m:sderl_sim_settle`.
 
 | promise | what it says |
@@ -18,7 +18,7 @@ promises that are always checked are in `m:sderl_sim_check` and `m:sderl_sim_set
 """.
 -include("sderl_sim.hrl").
 
--export([names/0, usual/0, usual/1, broke/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4,
+-export([names/0, usual/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4,
          applying/5, told/3, refused/4, asked/3, settled/3]).
 
 -import(sderl_sim_world,
@@ -33,26 +33,18 @@ promises that are always checked are in `m:sderl_sim_check` and `m:sderl_sim_set
 names() ->
     [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no_ghosts, all_return].
 
--doc "Those that are looked at where nobody says which: all.".
--spec usual() -> [atom()].
-usual() -> names().
-
 -doc """
-Those that are looked at in groups of a mode. In majority mode nothing clashes, so that tokens
+Those that are looked at in groups of a mode where nobody says which. In majority mode nothing clashes, so that tokens
 always grow. And a minority's table may hold what the majority refused: there `sderl_sim_majority`
 says what a `no` means.
 """.
 -spec usual(available | majority) -> [atom()].
-usual(available) -> usual();
+usual(available) -> names();
 usual(majority) -> names() -- [no_means_no, losers_hear].
 
 asks(Promise, #w{strict = Strict}) -> lists:member(Promise, Strict).
 
 %% ---------------------------------------------------------------- one component answers
-
--doc "A link was lost, or a process of the protocol has ended or begun.".
--spec broke(#w{}) -> #w{}.
-broke(#w{now = Now} = W) -> W#w{broke = Now}.
 
 -doc "A coordinator has had a tick: are all one component?".
 -spec ticked(node(), term(), #w{}) -> #w{}.

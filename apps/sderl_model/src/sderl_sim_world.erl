@@ -17,7 +17,7 @@ the order of names.
 -export([new/2, names/2, now_ms/1, slack/1, mode/2, option/3]).
 -export([rnd/3, chance/2, pick/2, at/3, in/3, until/3]).
 -export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2,
-         touch/2]).
+         touch/2, broke/1]).
 -export([all/1, nodes_of/2, groups/1, live_members/2, coordinators/2, alive/2, pid/2]).
 -export([book/2, keep_book/3, tell/2, violation/3, count/2]).
 -define(NAMES, ['n1@sim', 'n2@sim', 'n3@sim', 'n4@sim', 'n5@sim', 'n6@sim', 'n7@sim', 'n8@sim',
@@ -41,7 +41,7 @@ new(Seed, Opts) ->
        core = maps:get(core, Opts, sderl_plant:core(Broken)),
        hello = sderl_plant:module(sderl_hello, Broken),
        trace = Trace,
-       strict = maps:get(strict, Opts, sderl_sim_strict:usual(maps:get(mode, Opts, available)))}.
+       strict = maps:get(strict, Opts, [])}.
 
 -doc "The names of the first `K` nodes that are members, or that are none, at the start.".
 -spec names(member | spare, non_neg_integer()) -> [node()].
@@ -186,6 +186,10 @@ undisturbed(N, #w{now = Now} = W) ->
 
 -spec touch(node(), #w{}) -> #w{}.
 touch(N, #w{now = Now} = W) -> keep((node(N, W))#n{touched = Now}, W).
+
+-doc "A link was lost, or a process of the protocol has ended or begun.".
+-spec broke(#w{}) -> #w{}.
+broke(#w{now = Now} = W) -> W#w{broke = Now}.
 
 -spec all(#w{}) -> [node()].
 all(#w{names = Ns}) -> Ns.

@@ -44,7 +44,7 @@ losers_hear_test() ->
     ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _},
                  sderl_sim_strict:settled(g, ['n1@sim'], W)),
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_strict:told(g, P, W))),
-    ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_member:dies(P, W))),
+    ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_death:dies(P, W))),
     %% It has a name all the same.
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], written(x, P, ?HIGH, W))).
 
@@ -97,7 +97,7 @@ one_answers_test() ->
     Both = Answered(Younger, Younger, Answered(Older, Older, W)),
     ?assertThrow({violation, {one_answers, {older, {7, _}, 140}, {younger, {8, _}, 130}, _}, _},
                  Answered(Late, Late, Both)),
-    ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_strict:broke(Both))),
+    ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_world:broke(Both))),
     %% One that has not been heard over its links goes on alone after the bound, and no other one.
     Last = {{7, 'n1@sim'}, 4},
     Unheard = fun(At) ->

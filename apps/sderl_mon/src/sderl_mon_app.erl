@@ -7,7 +7,9 @@
 -export([start/2, prep_stop/1, stop/1]).
 
 -spec start(application:start_type(), term()) -> supervisor:startlink_ret().
-start(_Type, _Args) -> sderl_mon_sup:start_link().
+start(_Type, _Args) ->
+    ok = sderl_mon_settings:forget(),
+    sderl_mon_sup:start_link().
 
 %% The last of a shadow network leaves nothing behind. (Where it has no time for this the probes end
 %% by themselves.)
@@ -25,4 +27,4 @@ prep_stop(State) ->
     State.
 
 -spec stop(term()) -> ok.
-stop(_State) -> ok.
+stop(_State) -> sderl_mon_settings:forget().

@@ -28,6 +28,5 @@ rooms() ->
             src => [data, probe, history, findings, base, hub, archive, log, agent, master, export,
                     synthetic]
         },
-        circles => [],
         named => []
     }.

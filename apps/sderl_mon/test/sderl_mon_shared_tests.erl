@@ -97,12 +97,44 @@ settings(Dir) ->
         ?assertMatch({error, {bad_config, _, _, _}}, sderl_mon_settings:set(#{interval_ms => 0})),
         ?assertMatch(#{interval_ms := 600}, sderl_mon_settings:get())
     after
-        unlink(Pid),
-        Ref = monitor(process, Pid),
-        exit(Pid, kill),
-        receive {'DOWN', Ref, process, Pid, _} -> ok end,
+        ok = kill(Pid),
         true = unregister(?MODULE),
         ok = application:unset_env(sderl_mon, config),
         _ = file:delete(Dir),
-        persistent_term:erase({sderl_mon, config})
+        ok = sderl_mon_settings:forget()
     end.
+
+kill(Pid) ->
+    unlink(Pid),
+    Ref = monitor(process, Pid),
+    exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end.
+
+%% A process that is started anew goes on with what is in force, and tells it: not with what is
+%% configured by then, and nothing that was set is lost. The application begins with what is
+%% configured.
+settings_outlive_their_process_test_() -> {timeout, 60, fun settings_outlive_their_process/0}.
+
+settings_outlive_their_process() ->
+    ok = application:set_env(sderl_mon, config, #{interval_ms => 300}),
+    true = register(?MODULE, self()),
+    {ok, First} = sderl_mon_settings:start_link([?MODULE]),
+    ok = sderl_mon_settings:set(#{probe => stock}),
+    receive {sderl_mon_config, #{probe := stock}} -> ok end,
+    Shared = sderl_mon_settings:shared(),
+    ok = kill(First),
+    ok = application:set_env(sderl_mon, config, #{interval_ms => 400}),
+    {ok, Second} = sderl_mon_settings:start_link([?MODULE]),
+    try
+        receive {sderl_mon_config, Told} ->
+            ?assertMatch(#{interval_ms := 300, probe := stock}, Told)
+        end,
+        ?assertMatch(#{interval_ms := 300, probe := stock}, sderl_mon_settings:get()),
+        ?assertEqual(Shared, sderl_mon_settings:shared())
+    after
+        ok = kill(Second),
+        true = unregister(?MODULE),
+        ok = sderl_mon_settings:forget()
+    end,
+    ?assertMatch(#{interval_ms := 400, probe := auto}, sderl_mon_settings:get()),
+    ok = application:unset_env(sderl_mon, config).

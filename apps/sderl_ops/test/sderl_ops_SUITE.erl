@@ -275,7 +275,7 @@ asked_wrongly(Config) ->
 
 one_service(Config) ->
     start_service(Config),
-    Second = run_service(Config),
+    {Second, _} = run_service(Config),
     Output = output(Second, <<>>),
     ?assertNotEqual(nomatch, binary:match(Output, ~"another service runs in")),
     #{} = ask(hello, #{}, Config),
@@ -301,33 +301,21 @@ cluster(Count) ->
 configured(Values, #{families := #{web := Web}} = Cluster) ->
     Cluster#{families := #{web => Web#{config => #{sderl => Values}}}}.
 
-write(Cluster, Config) ->
-    Name = lists:concat(["file-", erlang:unique_integer([positive]), ".json"]),
-    File = filename:join(?config(folder, Config), Name),
-    ok = file:write_file(File, json:encode(Cluster)),
-    unicode:characters_to_binary(File).
+write(Cluster, Config) -> sderl_ops_asks:write(Cluster, ?config(folder, Config)).
 
 %% ---------------------------------------------------------------- the service
 
 service_folder(Config) -> filename:join(?config(folder, Config), "s").
 
 start_service(Config) ->
-    Port = run_service(Config),
-    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    {_, Pid} = run_service(Config),
     ok = file:write_file(filename:join(?config(folder, Config), "pid"), integer_to_list(Pid)),
     await(fun() -> is_reachable(Config) end).
 
 run_service(Config) ->
-    Paths = lists:append([["-pa", Path] || Path <- code:get_path(),
-                                           not lists:prefix(code:root_dir(), Path)]),
     Code = io_lib:format("case sderl_ops_service:run(~tp) of ok -> ok; {error, Why} -> "
                          "io:put_chars(Why) end, halt().", [service_folder(Config)]),
-    open_port({spawn_executable, os:find_executable("erl")}, [
-        binary, stderr_to_stdout, exit_status,
-        {args, ["-noinput", "-connect_all", "false", "-nocookie", "+sbwt", "none" | Paths]
-               ++ ["-eval", unicode:characters_to_list(Code)]},
-        {env, [{"ERL_EPMD_PORT", integer_to_list(?config(epmd, Config))}]}
-    ]).
+    sderl_ops_asks:start(Code, [], [{"ERL_EPMD_PORT", integer_to_list(?config(epmd, Config))}]).
 
 output(Port, Said) ->
     receive
@@ -345,37 +333,16 @@ kill_service(Config) ->
             ok
     end.
 
-is_reachable(Config) ->
-    case connect(Config) of
-        {ok, Socket} -> gen_tcp:close(Socket) =:= ok;
-        {error, _} -> false
-    end.
+is_reachable(Config) -> sderl_ops_asks:is_reachable(service_folder(Config)).
 
-connect(Config) ->
-    Path = filename:join(service_folder(Config), "socket"),
-    gen_tcp:connect({local, Path}, 0, [binary, {active, false}, {packet, line},
-                                       {buffer, 1_000_000}]).
+ask(Do, Keys, Config) -> sderl_ops_asks:ask(service_folder(Config), Do, Keys).
 
-ask(Do, Keys, Config) ->
-    {done, Done} = ask_any(Do, Keys, Config),
-    Done.
-
-ask_any(Do, Keys, Config) -> raw(json:encode(Keys#{do => Do, who => ~"tester"}), Config).
+ask_any(Do, Keys, Config) -> sderl_ops_asks:ask_any(service_folder(Config), Do, Keys).
 
 raw(Line, Config) ->
-    {ok, Socket} = connect(Config),
+    {ok, Socket} = sderl_ops_asks:connect(service_folder(Config)),
     ok = gen_tcp:send(Socket, [Line, $\n]),
-    last_answer(Socket).
-
-last_answer(Socket) ->
-    {ok, Line} = gen_tcp:recv(Socket, 0, ?PATIENCE_MS),
-    case sderl_ops_wire:decode_answer(Line) of
-        {ok, {done, _} = Done} -> Done;
-        {ok, {error, _, _} = Error} -> Error;
-        {ok, Told} ->
-            ct:log("~0tp", [Told]),
-            last_answer(Socket)
-    end.
+    sderl_ops_asks:last(Socket).
 
 %% Of all that is told, and what came of it.
 totals(Socket, Totals) ->
@@ -390,8 +357,7 @@ totals(Socket, Totals) ->
 
 %% Asks, and does not wait for the answer.
 send(Do, Keys, Config) ->
-    {ok, Socket} = connect(Config),
-    _ = gen_tcp:send(Socket, [json:encode(Keys#{do => Do, who => ~"tester"}), $\n]),
+    {ok, Socket} = sderl_ops_asks:send(service_folder(Config), Do, Keys),
     Socket.
 
 %% Goes away when so many steps have begun.

@@ -5,11 +5,19 @@ A service in a virtual machine of its own: it is started and asked as by `bin/sd
 it runs is found by the mark in the environment of each process.
 """.
 
--export([start/3, connect/1, is_reachable/1]).
+-export([write/2, start/3, connect/1, is_reachable/1]).
 -export([ask/3, ask_any/3, send/3, last/1, answer/1]).
 -export([processes_of/1, beams/2, all_beams/2, below/1]).
 
 -define(PATIENCE_MS, 180_000).
+
+-doc "Writes the file of a cluster into a folder, under a name of its own.".
+-spec write(Cluster :: term(), file:filename()) -> binary().
+write(Cluster, Folder) ->
+    Name = lists:concat(["file-", erlang:unique_integer([positive]), ".json"]),
+    File = filename:join(Folder, Name),
+    ok = file:write_file(File, json:encode(Cluster)),
+    unicode:characters_to_binary(File).
 
 -doc "Runs Erlang code, which is that of the service. Gives its process number.".
 -spec start(Code :: iodata(), [string()], Environment :: [{string(), string()}]) ->

@@ -26,21 +26,12 @@ await_until(Fun, Pause, Deadline) ->
             end
     end.
 
--doc """
-A port of this machine on which nobody listens now. It is below those that the system gives to
-connections, of which there are many where tests run side by side: one of them could take a port of
-theirs before it is listened on.
-""".
+-doc "A port of this machine on which nobody listens now.".
 -spec free_port() -> inet:port_number().
 free_port() ->
-    Port = 10_000 + rand:uniform(20_000),
-    case gen_tcp:listen(Port, [{ip, {127, 0, 0, 1}}]) of
-        {ok, Socket} ->
-            ok = gen_tcp:close(Socket),
-            Port;
-        {error, _} ->
-            free_port()
-    end.
+    Port = sderl_fleet_ct:free_port([{127, 0, 0, 1}], 100),
+    true = is_integer(Port),
+    Port.
 
 -doc "Ends the port mapper of a port, which refuses until it has noticed that its nodes ended.".
 -spec end_epmd(Port :: string()) -> ok.

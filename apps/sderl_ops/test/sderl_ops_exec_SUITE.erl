@@ -160,7 +160,8 @@ end_to_end_over(Path) ->
     ok = file:write_file(filename:join(Folder, "port"), Port),
     Cluster = cluster(Program, Hosts, Key, Port),
     Service = start_service(Folder, Path, Port),
-    case sderl_ops_asks:ask_any(Service, apply, #{file => write(Cluster, Folder)}) of
+    File = sderl_ops_asks:write(Cluster, Folder),
+    case sderl_ops_asks:ask_any(Service, apply, #{file => File}) of
         {done, #{~"state" := State, ~"problems" := Problems}} ->
             ?assertEqual({~"steady", []}, {State, Problems}),
             lost_host(Service, Hosts),
@@ -195,8 +196,8 @@ program_fails(Service, #{providers := #{cloud := Cloud}} = Cluster, Folder) ->
     Broken = filename:join(Folder, "broken.sh"),
     ok = file:write_file(Broken, "#!/bin/sh\necho 'no money' >&2\nexit 7\n"),
     ok = file:change_mode(Broken, 8#755),
-    File = write(Cluster#{providers => #{cloud => Cloud#{program => list_to_binary(Broken)}}},
-                 Folder),
+    Program = Cloud#{program => list_to_binary(Broken)},
+    File = sderl_ops_asks:write(Cluster#{providers => #{cloud => Program}}, Folder),
     [begin
          {error, ~"that cannot be done", [Problem]} =
              sderl_ops_asks:ask_any(Service, Do, #{file => File}),
@@ -228,12 +229,6 @@ cluster(Program, Hosts, Key, Port) ->
         families => #{web => #{release => code, domains => [eu], count => 2}},
         groups => [#{name => shop, nodes => [~"web*"]}]
     }.
-
-write(Cluster, Folder) ->
-    Name = lists:concat(["file-", erlang:unique_integer([positive]), ".json"]),
-    File = filename:join(Folder, Name),
-    ok = file:write_file(File, json:encode(Cluster)),
-    unicode:characters_to_binary(File).
 
 start_service(Folder, Path, Port) ->
     Service = filename:join(Folder, "service"),

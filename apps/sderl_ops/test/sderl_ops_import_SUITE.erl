@@ -283,11 +283,7 @@ nodes_of({ok, Text, _}) ->
     #{~"families" := Families} = json:decode(iolist_to_binary(Text)),
     lists:sort(lists:append([Nodes || _ := #{~"nodes" := Nodes} <- Families])).
 
-write(File, Config) ->
-    Name = lists:concat(["file-", erlang:unique_integer([positive]), ".json"]),
-    Path = filename:join(?config(folder, Config), Name),
-    ok = file:write_file(Path, json:encode(File)),
-    unicode:characters_to_binary(Path).
+write(File, Config) -> sderl_ops_asks:write(File, ?config(folder, Config)).
 
 %% ---------------------------------------------------------------- the service
 

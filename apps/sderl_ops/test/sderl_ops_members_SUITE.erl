@@ -346,11 +346,7 @@ cluster() ->
 configured(Values, #{families := #{web := Web}} = Cluster) ->
     Cluster#{families := #{web => Web#{config => #{sderl => Values}}}}.
 
-write(Cluster, Config) ->
-    Name = lists:concat(["file-", erlang:unique_integer([positive]), ".json"]),
-    File = filename:join(?config(folder, Config), Name),
-    ok = file:write_file(File, json:encode(Cluster)),
-    unicode:characters_to_binary(File).
+write(Cluster, Config) -> sderl_ops_asks:write(Cluster, ?config(folder, Config)).
 
 %% How often each instance was started.
 starts(Config) ->

@@ -29,7 +29,7 @@ all() ->
      entered_again, lives, without_groups, hooks, no_erl_call, mix_release].
 
 init_per_suite(Config) ->
-    case {os:find_executable("erl_call"), port([address(I) || I <- lists:seq(1, 6)], 5)} of
+    case {os:find_executable("erl_call"), sderl_fleet_ct:free_port([address(I) || I <- lists:seq(1, 6)], 5)} of
         {false, _} -> {skip, "there is no erl_call"};
         {_, none} -> {skip, "this machine has one loopback address"};
         {_, Port} -> [{port, Port} | Config]
@@ -445,16 +445,3 @@ groups_of(#{base := Base}) ->
 %% ---------------------------------------------------------------- addresses
 
 address(Index) -> {127, 0, 91, Index}.
-
-%% One that is free on all these addresses, and below those that the system gives to connections:
-%% one of them could take it before it is listened on.
-port(_, 0) -> none;
-port(Addresses, Tries) ->
-    Port = 10_000 + rand:uniform(20_000),
-    Tried = [gen_tcp:listen(Port, [{ip, Address}]) || Address <- Addresses],
-    _ = [gen_tcp:close(Socket) || {ok, Socket} <- Tried],
-    case [Why || {error, Why} <- Tried] of
-        [] -> Port;
-        [eaddrinuse | _] -> port(Addresses, Tries - 1);
-        _ -> none
-    end.

@@ -48,6 +48,6 @@ wrong_mark_test() ->
     end).
 
 stop() ->
-    ok = sderl_ops_raft:close(),
+    ok = sderl_ops_store:close(),
     _ = [application:stop(Name) || Name <- [khepri, ra]],
     ok.

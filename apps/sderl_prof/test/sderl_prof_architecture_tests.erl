@@ -19,6 +19,5 @@ rooms() ->
             pages => [data, analysis],
             src => [record, data, analysis, export, pages]
         },
-        circles => [],
         named => []
     }.

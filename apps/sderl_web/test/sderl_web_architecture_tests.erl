@@ -21,6 +21,5 @@ rooms() ->
             http => [base, protocol, access, rest, feed, resources],
             src => [base, protocol, access, rest, feed, http]
         },
-        circles => [],
         named => []
     }.

@@ -145,7 +145,7 @@ back when the application is started again.
 """.
 -spec delete(name()) -> true | {error, not_running}.
 delete(Name) ->
-    case sderl_attr_server:write({delete, Name}) of
+    case sderl_attr_client:write({delete, Name}) of
         ok -> true;
         {error, _} -> {error, not_running}
     end.
@@ -192,7 +192,7 @@ write(How, Name, Spec, F) ->
             sderl_attr_eval:run(Call, sderl_attr_config:value(attribute_timeout_ms));
         _ -> none
     end,
-    sderl_attr_server:write({How, Name, Spec, call, Once}).
+    sderl_attr_client:write({How, Name, Spec, call, Once}).
 
 %% ---------------------------------------------------------------- this node's
 

@@ -136,7 +136,7 @@ questions(Missing, MaxAge, Timeout, Which) ->
     Silent = [{Node, Until} || Node := {error, timeout} <- All, Node =/= node()]
         ++ [{{gateway, Gateway}, Until}
             || {_, {gateway, Gateway, _, _}} <- gen_server:reqids_to_list(Open)],
-    ok = sderl_attr_server:keep([{Node, how(Node, Far), SentAt, Entries}
+    ok = sderl_attr_client:keep([{Node, how(Node, Far), SentAt, Entries}
                                  || Node := {SentAt, Entries} <- All, is_integer(SentAt)], Silent),
     All.
 

@@ -21,7 +21,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, write/1, keep/2, changed/1]).
+-export([start_link/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -61,39 +61,6 @@
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
-
--doc "Changes this node's attributes. The caller has computed the value of an automatic attribute.".
--spec write(sderl_attr_own:change()) ->
-    ok | {error, {attr_exists | attr_not_set, sderl_attr:name()} | not_running}.
-write(Change) -> write(Change, 3).
-
-write(_, 0) -> {error, not_running};
-write(Change, Tries) ->
-    try gen_server:call(?MODULE, {write, Change}, infinity)
-    catch
-        exit:{Why, _} ->
-            %% It died, and the supervisor starts another. Only of an insertion it may matter
-            %% whether it was done.
-            case ets:whereis(sderl_attrs) =/= undefined andalso whereis(sderl_sup) =/= undefined of
-                true when Why =:= noproc -> receive after 10 -> write(Change, Tries) end;
-                true -> write(Change, Tries - 1);
-                false -> {error, not_running}
-            end
-    end.
-
--doc """
-Notes what was answered to questions that were sent at a moment, and who did not answer and is left
-alone until another; returns when reads see it.
-""".
--spec keep([sderl_attr_answers:answer()], [sderl_attr_answers:silent()]) -> ok.
-keep(Answers, Silent) ->
-    try gen_server:call(?MODULE, {keep, Answers, Silent}, 1000)
-    catch exit:_ -> ok
-    end.
-
--doc "An own group or its members changed.".
--spec changed(Group :: term()) -> ok.
-changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
 
 %% ---------------------------------------------------------------- gen_server
 

@@ -16,7 +16,7 @@ start_link() -> sderl_children:start_link(?MODULE, [sderl_children:worker(sderl_
 create_tables() -> sderl_attr_table:new().
 
 -spec handle_group_changed(term()) -> ok.
-handle_group_changed(Group) -> sderl_attr_server:changed(Group).
+handle_group_changed(Group) -> sderl_attr_client:changed(Group).
 
 -spec handle_group_left(term(), [node()]) -> ok.
-handle_group_left(Group, _Mates) -> sderl_attr_server:changed(Group).
+handle_group_left(Group, _Mates) -> sderl_attr_client:changed(Group).

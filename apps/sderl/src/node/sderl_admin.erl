@@ -47,7 +47,7 @@ agreed(Asked, Configured, _) when Configured =:= none; Configured =:= Asked -> {
 agreed(_, _, _) -> differs.
 
 create_available(Group, Answer, Others) ->
-    case sderl_node:create(Group, Answer) of
+    case sderl_node_client:create(Group, Answer) of
         ok ->
             case grow(Group, Others) of
                 {ok, Added} -> {ok, Group, lists:sort([node() | Added])};
@@ -69,7 +69,7 @@ create_by_majority(Group, Others, Tries) ->
             IsContested = Tries > 1 andalso lists:keymember({error, s_group_conflict}, 2, Answers),
             Created = case IsContested of
                 true -> {error, s_group_name_is_in_use};
-                false -> sderl_node:create(Group, Uid, [node() | Willing])
+                false -> sderl_node_client:create(Group, Uid, [node() | Willing])
             end,
             case Created of
                 ok ->
@@ -100,7 +100,7 @@ withdraw(Node, Group, Uid) ->
 -spec add(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
 add(Group, Nodes) ->
     %% This node may have got its name a moment ago, and its groups with it.
-    ok = sderl_node:settle(),
+    ok = sderl_node_client:settle(),
     case sderl_dir:group(Group) of
         #{members := Members} ->
             case grow(Group, Nodes -- Members) of
@@ -246,10 +246,10 @@ leave(Group) ->
 %% The answer may come a moment before the group's process has cleared its tables.
 gone(Group) ->
     case sderl_dir:process(Group) of
-        none -> sderl_node:settle();
+        none -> sderl_node_client:settle();
         Pid ->
             Mon = monitor(process, Pid),
-            receive {'DOWN', Mon, process, Pid, _} -> sderl_node:settle()
+            receive {'DOWN', Mon, process, Pid, _} -> sderl_node_client:settle()
             after 5000 -> demonitor(Mon, [flush]), ok
             end
     end.

@@ -13,7 +13,7 @@
 -behaviour(gen_server).
 -behaviour(sderl_part).
 
--export([start_link/1, create/2, create/3, settle/0, met/2]).
+-export([start_link/1]).
 -export([handle_group_changed/1, handle_group_left/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
@@ -49,22 +49,6 @@
 -spec start_link(Reconfigure :: fun(() -> ok)) -> gen_server:start_ret().
 start_link(Reconfigure) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Reconfigure, []).
 
--doc "Creates an available group with this node alone in it.".
--spec create(term(), sderl_options:answer()) -> ok | {error, term()}.
-create(Group, Answer) -> call({create, Group, Answer}).
-
--doc """
-Creates a group that decides by majority, of this node and others that were invited under the uid.
-It decides when a majority of them has joined.
-""".
--spec create(term(), Uid :: binary(), [node()]) -> ok | {error, term()}.
-create(Group, Uid, Members) -> call({create, Group, Uid, Members}).
-
-call(Request) ->
-    try gen_server:call(?MODULE, Request, 15_000)
-    catch exit:_ -> {error, not_running}
-    end.
-
 -doc "The members of an own group changed.".
 -spec handle_group_changed(term()) -> ok.
 handle_group_changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
@@ -72,17 +56,6 @@ handle_group_changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
 -doc "This node left a group that it shared with these nodes.".
 -spec handle_group_left(term(), [node()]) -> ok.
 handle_group_left(Group, Mates) -> gen_server:cast(?MODULE, {left, Group, Mates}).
-
--doc "Returns when what was told before has been dealt with.".
--spec settle() -> ok.
-settle() ->
-    _ = call(settle),
-    ok.
-
--doc "A free node exchanged with another: their islands merge (rule 22).".
--spec met(node(), s_group | free_normal | free_hidden) -> ok.
-met(Node, free_normal) when Node =/= node() -> gen_server:cast(?MODULE, {met, Node});
-met(_, _) -> ok.
 
 %% ---------------------------------------------------------------- gen_server
 

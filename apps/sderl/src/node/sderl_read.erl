@@ -66,7 +66,7 @@ whom(Known, Linked) ->
 -spec whereis_at(node(), term(), term()) -> pid() | undefined.
 whereis_at(Node, Group, Name) ->
     case ask_at(Node, {whereis_at, Group, Name}) of
-        {ok, {found, Found, Class}} -> sderl_node:met(Node, Class), Found;
+        {ok, {found, Found, Class}} -> sderl_node_client:met(Node, Class), Found;
         _ -> undefined
     end.
 
@@ -138,7 +138,7 @@ sent(Group, Name, Msg) ->
 -spec send_at(node(), term(), term(), term()) -> pid() | undefined.
 send_at(Node, Group, Name, Msg) ->
     case ask_at(Node, {send_at, Group, Name, Msg}) of
-        {ok, {found, Found, Class}} -> sderl_node:met(Node, Class), Found;
+        {ok, {found, Found, Class}} -> sderl_node_client:met(Node, Class), Found;
         _ -> undefined
     end.
 

@@ -47,7 +47,7 @@ visible(Node) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     true = erlang:disconnect_node(Node),
     receive {nodedown, Node, _} -> ok after ?TIMEOUT -> ok end,
-    sderl_node:settle(),
+    sderl_node_client:settle(),
     net_kernel:connect_node(Node) =:= true andalso begin note(Node, caller), true end.
 
 %% Any answer says that the library runs there.

@@ -183,31 +183,26 @@ made(Pattern, Nodes, Options, {F, A, I}) ->
 
 -doc "All nodes that are in a group, sorted.".
 -spec nodes(plan()) -> [node()].
-nodes(#{groups := Groups}) -> lists:usort([N || #{nodes := Ns} <- Groups, N <- Ns]);
+nodes(#{groups := _} = Plan) -> sderl_pattern_parts:nodes(Plan);
 nodes(Other) -> no_plan(Other, {nodes, 1}, 1).
 
 -doc "The nodes whose home is this group, in its order.".
 -spec home(Group :: term(), plan()) -> [node()].
-home(Name, #{groups := Groups, edges := Edges}) ->
-    case [Ns || #{name := G, nodes := Ns} <- Groups, G =:= Name] of
-        [Nodes] ->
-            Nodes -- lists:append([Gs || #{to := To, gateways := Gs} <- Edges, member(Name, To)]);
-        [] -> misuse(?MODULE, {home, 2}, 1, Name, "a group of the plan")
+home(Name, #{groups := Groups, edges := _} = Plan) ->
+    case sderl_pattern_parts:member(Name, [G || #{name := G} <- Groups]) of
+        true -> sderl_pattern_parts:home(Name, Plan);
+        false -> misuse(?MODULE, {home, 2}, 1, Name, "a group of the plan")
     end;
 home(_, Other) -> no_plan(Other, {home, 2}, 2).
 
-%% Not lists:member, which takes 1 for 1.0.
-member(Name, Names) -> lists:any(fun(N) -> N =:= Name end, Names).
-
 -doc "The gateways of all edges, sorted.".
 -spec gateways(plan()) -> [node()].
-gateways(#{edges := Edges}) -> lists:usort([N || #{gateways := Ns} <- Edges, N <- Ns]);
+gateways(#{edges := _} = Plan) -> sderl_pattern_parts:gateways(Plan);
 gateways(Other) -> no_plan(Other, {gateways, 1}, 1).
 
 -doc "The groups that a node is in, in the plan's order.".
 -spec groups_of(node(), plan()) -> [Group :: term()].
-groups_of(Node, #{groups := Groups}) ->
-    [G || #{name := G, nodes := Ns} <- Groups, lists:member(Node, Ns)];
+groups_of(Node, #{groups := _} = Plan) -> sderl_pattern_parts:groups_of(Node, Plan);
 groups_of(_, Other) -> no_plan(Other, {groups_of, 2}, 2).
 
 -doc """

@@ -9,13 +9,15 @@
 
 -export([grow/2, shrink/2]).
 
+-import(sderl_pattern_parts, [home/2, gateways/1, workers/1, member/2]).
+
 -type answer() :: {ok, sderl_pattern:plan()} | {error, sderl_pattern:reason()}.
 
 %% ---------------------------------------------------------------- growing
 
 -spec grow(sderl_pattern:plan(), [node()]) -> answer().
 grow(#{left_out := Out} = Plan, Nodes) ->
-    Present = sderl_pattern:nodes(Plan),
+    Present = sderl_pattern_parts:nodes(Plan),
     case {Nodes -- lists:usort(Nodes), [N || N <- Nodes, lists:member(N, Present)]} of
         {[Node | _], _} -> {error, {node_twice, Node}};
         {_, [Node | _]} -> {error, {node_twice, Node}};
@@ -55,8 +57,6 @@ room(#{options := Options} = Plan, Missing) ->
     end.
 
 numbered(#{groups := Groups}) -> lists:enumerate(Groups).
-
-workers(#{groups := Groups}) -> [G || #{name := G, role := workers} <- Groups].
 
 join(Node, Group, Plan) -> members(Group, fun(Ns) -> Ns ++ [Node] end, Plan).
 
@@ -157,12 +157,10 @@ branch(Left, New, K, #{edges := Edges} = Plan) ->
         [] -> {ok, Left, lend(hd(Workers), [New], K, Plan)}
     end.
 
-member(X, Xs) -> lists:any(fun(Y) -> X =:= Y end, Xs).
-
 %% ---------------------------------------------------------------- edges
 
 %% Workers of a group that are no gateways: at home there, and members of nothing else.
-plain(Group, Plan) -> sderl_pattern:home(Group, Plan) -- sderl_pattern:gateways(Plan).
+plain(Group, Plan) -> home(Group, Plan) -- gateways(Plan).
 
 lend(From, To, K, Plan) -> lend(From, To, K, [], Plan).
 
@@ -190,7 +188,7 @@ spare(Count, Group, #{options := Options, groups := Groups} = Plan) ->
     [Kind] = [{Role, length(Ns)} || #{name := G, role := Role, nodes := Ns} <- Groups, G =:= Group],
     Rich = [{length(Ns), G, Ns}
             || G <- workers(Plan), G =/= Group, [_ | _] = Ns <- [plain(G, Plan)],
-               length(sderl_pattern:home(G, Plan)) > 1],
+               length(home(G, Plan)) > 1],
     Size = maps:get(size, Options, infinity),
     case lists:sort(fun({A, _, _}, {B, _, _}) -> A >= B end, Rich) of
         _ when element(1, Kind) =:= workers, element(2, Kind) >= Size ->
@@ -213,7 +211,7 @@ all(F, [X | Xs], Plan) ->
 
 -spec shrink(sderl_pattern:plan(), [node()]) -> answer().
 shrink(#{left_out := Out} = Plan, Nodes) ->
-    Known = sderl_pattern:nodes(Plan) ++ Out,
+    Known = sderl_pattern_parts:nodes(Plan) ++ Out,
     case [N || N <- Nodes, not lists:member(N, Known)] of
         [Node | _] -> {error, {not_in_plan, Node}};
         [] -> repair(without(Nodes, Plan#{left_out := Out -- Nodes}))
@@ -240,7 +238,7 @@ groups(#{groups := Groups}) -> Groups.
 %% Somebody is at home in every group of workers, and in a hub as many as it is made for.
 mend_group(#{name := G, role := Role, masters := M}, Plan) ->
     Least = case Role of workers -> 1; hub -> M end,
-    case Least - length(sderl_pattern:home(G, Plan)) of
+    case Least - length(home(G, Plan)) of
         Missing when Missing > 0 -> spare(Missing, G, Plan);
         _ -> {ok, Plan}
     end.
@@ -269,7 +267,7 @@ dissolve(#{pattern := Pattern, groups := Groups, edges := Edges} = Plan, Wanted)
     case Last =:= none orelse length(Workers) =< Least of
         true -> {error, {too_few_nodes_for, Pattern, length(Workers)}};
         false ->
-            Freed = sderl_pattern:home(Last, Plan),
+            Freed = home(Last, Plan),
             Closed = case Pattern of
                 ring -> redirect(lists:nth(length(Workers) - 1, Workers), Last, hd(Workers), Plan);
                 _ -> Plan

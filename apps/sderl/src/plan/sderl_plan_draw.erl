@@ -10,6 +10,8 @@ to 60 nodes each node has its name, with more a tooltip.
 
 -export([svg/1, text/1, text/2]).
 
+-import(sderl_pattern_parts, [member/2]).
+
 -define(MARGIN, 24).
 -define(LABEL, 18).
 -define(NAMED, 60).
@@ -235,8 +237,6 @@ tree(#{groups := Groups, edges := Edges}, Boxes) ->
     Tops = [G || #{name := G} <- Groups, not member(G, Lent), not member(G, Seconds)],
     {_, Placed} = beside([subtree(G, Hubs, Below, Under, Boxes) || G <- Tops], 60),
     Placed.
-
-member(X, Xs) -> lists:any(fun(Y) -> X =:= Y end, Xs).
 
 %% {{Width, Height}, #{Group => Corner}} from its own corner on.
 subtree(Group, Hubs, Below, Under, Boxes) ->

@@ -9,6 +9,8 @@ on the nodes.
 -export([start/3]).
 -export_type([task/0]).
 
+-import(sderl_mon_clock, [now_ms/0]).
+
 -doc "`nodes`: ids with their nodes; `inject`: whether code may be loaded into a node.".
 -type task() :: #{
     nodes := [{sderl_mon_types:id(), node()}],
@@ -64,8 +66,6 @@ on_node(Node, Tell, Task) ->
         {ok, Guard} ?= sderl_actions_reach:call(Node, Call, Inject),
         follow(Guard, monitor(process, Guard), Tell, now_ms() + Ms + ?GRACE_MS)
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 follow(Guard, Monitor, Tell, Until) ->
     receive

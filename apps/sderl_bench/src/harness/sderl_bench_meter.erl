@@ -145,17 +145,12 @@ segments(Port) ->
 
 %% Resident now and at most so far. Where the system does not tell, what the emulator has allocated.
 memory_kib() ->
-    Allocated = erlang:memory(total) div 1024,
-    case file:read_file("/proc/self/status") of
-        {ok, Text} -> {kib(Text, "VmRSS", Allocated), kib(Text, "VmHWM", Allocated)};
-        {error, _} -> {Allocated, Allocated}
-    end.
-
-kib(Text, Key, Default) ->
-    case re:run(Text, "^" ++ Key ++ ":\\s+(\\d+) kB",
-                [multiline, {capture, all_but_first, binary}]) of
-        {match, [Kib]} -> binary_to_integer(Kib);
-        nomatch -> Default
+    case sderl_bench_proc:memory_kib("self") of
+        undefined ->
+            Allocated = erlang:memory(total) div 1024,
+            {Allocated, Allocated};
+        Resident ->
+            Resident
     end.
 
 -doc "Pure: from the snapshots of nodes before and after.".

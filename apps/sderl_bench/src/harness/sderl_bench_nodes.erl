@@ -52,20 +52,8 @@ system, as the operating system counts it: without those whose system does not t
 """.
 -spec cpu_ms(Fleet :: pid()) -> [non_neg_integer()].
 cpu_ms(Fleet) ->
-    lists:append([processor_ms(OsPid) || #{os_pid := OsPid} <- maps:values(sderl_fleet:info(Fleet)),
-                                         is_integer(OsPid)]).
-
-processor_ms(OsPid) ->
-    case file:read_file(["/proc/", integer_to_list(OsPid), "/stat"]) of
-        {ok, Stat} ->
-            %% pid (command) state ...: the command may hold anything, also ")". The two times are
-            %% the 14th and the 15th field, in hundredths of a second on every Linux.
-            Fields = binary:split(lists:last(binary:split(Stat, ~")", [global])), ~" ",
-                                  [global, trim_all]),
-            [10 * lists:sum([binary_to_integer(lists:nth(Place, Fields)) || Place <- [12, 13]])];
-        {error, _} ->
-            []
-    end.
+    [Own || #{os_pid := OsPid} <- maps:values(sderl_fleet:info(Fleet)), is_integer(OsPid),
+            {Own, _} <- [sderl_bench_proc:cpu_ms(integer_to_list(OsPid))]].
 
 -doc "Calls a function on one node.".
 -spec on(Fleet :: pid(), node(), module(), Function :: atom(), [term()]) -> {ok, term()} | failed().

@@ -235,7 +235,7 @@ is_quiet(Receiver) ->
 %% Each change that was taken, and in which order, counted from 1.
 changes(Receiver) ->
     Taken = [{Event, Id, Count}
-             || #{status := 200, body := #{~"event" := Event, ~"alarm" := Alarm}} <-
+             || #{answer := 200, body := #{~"event" := Event, ~"alarm" := Alarm}} <-
                     sderl_bench_receiver:received(Receiver),
                 #{~"id" := Id, ~"count" := Count} <- [Alarm]],
     maps:groups_from_list(fun({_, Change}) -> Change end, fun({Place, _}) -> Place end,
@@ -257,7 +257,7 @@ metrics(Times, #{nodes := [First | _] = Nodes, receiver := Receiver}) ->
         alarms_doubled => lists:sum([length(Places) - 1 || _ := Places <- Changes]),
         changes => length(Expected),
         attempts => length(All),
-        refused => length([refused || #{status := 503} <- All]),
+        refused => length([refused || #{answer := 503} <- All]),
         order_broken => length([
             broken || {~"cleared", Id, Count} := [Cleared | _] <- Changes,
                       not lists:any(fun(Raised) -> Raised < Cleared end,

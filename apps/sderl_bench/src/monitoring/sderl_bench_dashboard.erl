@@ -193,22 +193,9 @@ samples(Tag) ->
     after 0 -> []
     end.
 
-%% User and system time are in hundredths of a second on every Linux; the name in brackets may hold
-%% anything.
 process(OsPid) ->
-    Dir = ["/proc/", integer_to_list(OsPid)],
-    {ok, Stat} = file:read_file([Dir, "/stat"]),
-    Fields = string:lexemes(lists:last(binary:split(Stat, ~")", [global])), " "),
-    {ok, Status} = file:read_file([Dir, "/status"]),
-    #{
-        at_ms => erlang:monotonic_time(millisecond),
-        cpu_ms => 10 *
-            (binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields))),
-        rss_kib => kib(Status, "VmRSS"),
-        peak_kib => kib(Status, "VmHWM")
-    }.
-
-kib(Status, Key) ->
-    {match, [Kib]} = re:run(Status, "^" ++ Key ++ ":\\s+(\\d+) kB",
-                            [multiline, {capture, all_but_first, binary}]),
-    binary_to_integer(Kib).
+    Pid = integer_to_list(OsPid),
+    {Own, _} = sderl_bench_proc:cpu_ms(Pid),
+    {Resident, Most} = sderl_bench_proc:memory_kib(Pid),
+    #{at_ms => erlang:monotonic_time(millisecond), cpu_ms => Own, rss_kib => Resident,
+      peak_kib => Most}.

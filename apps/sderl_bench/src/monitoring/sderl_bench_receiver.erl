@@ -2,20 +2,25 @@
 -module(sderl_bench_receiver).
 -moduledoc """
 A receiver of webhooks on a port of its own: what it answers is asked of a function, and it keeps
-each body with the status and the time of its answer.
+each request with its answer and the time of that.
 """.
 
 -export([start/1, stop/1, url/1, received/1]).
--export_type([receiver/0, received/0]).
+-export_type([receiver/0, received/0, answer/0]).
 
 -opaque receiver() :: #{port := inet:port_number(), acceptor := pid(), table := ets:table()}.
 
--type received() :: #{body := map(), status := 100..599, at_ms := integer()}.
+-doc "A status, or anything else under a name: the function answers over the socket.".
+-type answer() :: 100..599 | {Name :: term(), fun((gen_tcp:socket()) -> term())}.
+
+-doc "`answer`: the status, or the name. Names of headers are in small letters.".
+-type received() :: #{path := binary(), headers := #{binary() => binary()}, raw := binary(),
+                      body := json:decode_value(), answer := term(), at_ms := integer()}.
 
 -define(READ_MS, 30_000).
 
--doc "`Answer` gets the number of the request, from 1 on, and gives a status.".
--spec start(fun((pos_integer()) -> 100..599)) -> receiver().
+-doc "`Answer` gets the number of the request, from 1 on.".
+-spec start(fun((pos_integer()) -> answer())) -> receiver().
 start(Answer) ->
     {ok, Listen} = gen_tcp:listen(0, [binary, {ip, {127, 0, 0, 1}}, {active, false},
                                       {packet, http_bin}, {backlog, 100}]),
@@ -51,25 +56,35 @@ accept(Listen, Counter, Table, Answer) ->
 %% One request, as those who send deliver: what is cut off has not been received.
 serve(Socket, Counter, Table, Answer) ->
     maybe
-        {ok, {http_request, 'POST', _, _}} ?= gen_tcp:recv(Socket, 0, ?READ_MS),
-        {ok, Length} ?= length_of(Socket, none),
+        {ok, {http_request, 'POST', {abs_path, Path}, _}} ?= gen_tcp:recv(Socket, 0, ?READ_MS),
+        {ok, #{~"content-length" := Length} = Headers} ?= headers(Socket, #{}),
         ok ?= inet:setopts(Socket, [{packet, raw}]),
-        {ok, Body} ?= gen_tcp:recv(Socket, Length, ?READ_MS),
+        {ok, Body} ?= gen_tcp:recv(Socket, binary_to_integer(Length), ?READ_MS),
         ok = counters:add(Counter, 1, 1),
         Number = counters:get(Counter, 1),
-        Status = Answer(Number),
-        true = ets:insert(Table, {Number, #{body => json:decode(Body), status => Status,
-                                            at_ms => sderl_clock:now_ms()}}),
-        gen_tcp:send(Socket, ["HTTP/1.1 ", integer_to_list(Status),
-                              " Said\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"])
+        {Name, Send} = case Answer(Number) of
+            Status when is_integer(Status) -> {Status, fun(To) -> send_status(Status, To) end};
+            Given -> Given
+        end,
+        Received = #{path => Path, headers => Headers, raw => Body, body => json:decode(Body),
+                     answer => Name, at_ms => sderl_clock:now_ms()},
+        true = ets:insert(Table, {Number, Received}),
+        Send(Socket)
     end,
     gen_tcp:close(Socket).
 
-length_of(Socket, Length) ->
+send_status(Status, Socket) ->
+    gen_tcp:send(Socket, ["HTTP/1.1 ", integer_to_list(Status),
+                          " Said\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"]).
+
+headers(Socket, Seen) ->
     case gen_tcp:recv(Socket, 0, ?READ_MS) of
-        {ok, {http_header, _, 'Content-Length', _, Text}} ->
-            length_of(Socket, binary_to_integer(Text));
-        {ok, {http_header, _, _, _, _}} -> length_of(Socket, Length);
-        {ok, http_eoh} when is_integer(Length) -> {ok, Length};
-        Other -> {error, Other}
+        {ok, {http_header, _, Name, _, Value}} when is_atom(Name) ->
+            headers(Socket, Seen#{string:lowercase(atom_to_binary(Name)) => Value});
+        {ok, {http_header, _, Name, _, Value}} ->
+            headers(Socket, Seen#{string:lowercase(Name) => Value});
+        {ok, http_eoh} ->
+            {ok, Seen};
+        Other ->
+            {error, Other}
     end.

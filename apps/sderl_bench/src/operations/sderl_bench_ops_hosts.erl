@@ -292,15 +292,10 @@ asked for before nodes are stopped.
 -spec cpu_ms(hosts()) -> non_neg_integer().
 cpu_ms(#{folder := Folder, os_pid := OsPid}) ->
     Mark = unicode:characters_to_binary([Folder, "/"]),
-    {ok, Names} = file:list_dir("/proc"),
+    Marks = [<<"SDERL_OPS_FOLDER=", Mark/binary>>, <<"SDERL_BARE=", Mark/binary>>],
     %% A node goes on when the shell that has started it has ended.
-    Nodes = [Pid || [Digit | _] = Pid <- Names, Digit >= $0, Digit =< $9,
-                    {ok, <<"beam", _/binary>>} <- [file:read_file(["/proc/", Pid, "/comm"])],
-                    {ok, Environment} <- [file:read_file(["/proc/", Pid, "/environ"])],
-                    binary:match(Environment, [<<"SDERL_OPS_FOLDER=", Mark/binary>>,
-                                               <<"SDERL_BARE=", Mark/binary>>]) =/= nomatch],
-    Servers = [text(Pid) || Pid <- sderl_bench_ops_service:tree(integer_to_list(OsPid))],
-    sderl_bench_ops_service:used_ms_of(lists:usort(Servers ++ Nodes)).
-
-text(Pid) when is_binary(Pid) -> binary_to_list(Pid);
-text(Pid) -> Pid.
+    Nodes = [Pid || {Pid, Environment} <- sderl_bench_proc:emulators(),
+                    lists:any(fun(Value) -> binary:match(Value, Marks) =/= nomatch end,
+                              Environment)],
+    Pids = lists:usort(sderl_bench_proc:tree(integer_to_list(OsPid)) ++ Nodes),
+    sderl_bench_proc:used_ms(Pids).

@@ -6,7 +6,6 @@ its socket, stopped and killed.
 """.
 
 -export([start/2, stop/1, kill/1, signal/2, ask/2, ask/3, memory_mib/1, cpu_ms/1]).
--export([tree/1, used_ms_of/1]).
 -export_type([service/0]).
 
 -type service() :: #{folder := file:filename(), os_pid := pos_integer(), keeper := pid()}.
@@ -104,52 +103,15 @@ ask(Request, Tell, #{folder := Folder}) ->
 -doc "The most memory that its virtual machine had, resident.".
 -spec memory_mib(service()) -> float() | undefined.
 memory_mib(#{os_pid := OsPid}) ->
-    maybe
-        {ok, Text} ?= file:read_file(["/proc/", integer_to_list(OsPid), "/status"]),
-        {match, [Kib]} ?= re:run(Text, "VmHWM:\\s+(\\d+) kB", [{capture, all_but_first, binary}]),
-        binary_to_integer(Kib) / 1024
-    else
-        _ -> undefined
+    case sderl_bench_proc:memory_kib(integer_to_list(OsPid)) of
+        {_, Most} -> Most / 1024;
+        undefined -> undefined
     end.
 
 -doc "Processor time that it and the programs that it ran, or runs, have needed.".
 -spec cpu_ms(service()) -> non_neg_integer() | undefined.
 cpu_ms(#{os_pid := OsPid}) ->
-    Pid = integer_to_list(OsPid),
-    case filelib:is_regular(children_file(Pid)) of
-        true -> used_ms_of(tree(Pid));
-        false -> undefined
-    end.
-
--doc """
-A process and the programs that it runs now, and these run: those that ended are counted with who
-ran them.
-""".
--spec tree(Pid :: string() | binary()) -> [Pid :: string() | binary()].
-tree(Pid) ->
-    case file:read_file(children_file(Pid)) of
-        {ok, Children} -> [Pid | lists:append([tree(Of) || Of <- string:lexemes(Children, " ")])];
-        {error, _} -> []
-    end.
-
-children_file(Pid) -> ["/proc/", Pid, "/task/", Pid, "/children"].
-
--doc """
-Processor time that processes have needed, and the programs that they have run and that ended.
-""".
--spec used_ms_of([Pid :: string() | binary()]) -> non_neg_integer().
-used_ms_of(Pids) -> lists:foldl(fun erlang:'+'/2, 0, [used_ms(Pid) || Pid <- Pids]).
-
-used_ms(Pid) ->
-    case file:read_file(["/proc/", Pid, "/stat"]) of
-        {ok, Stat} ->
-            %% pid (command) state ...: the command may hold anything, also ")". In hundredths of a
-            %% second: its own time, in user mode and in the system, and that of its children.
-            Fields = binary:split(lists:last(binary:split(Stat, ~")", [global])), ~" ",
-                                  [global, trim_all]),
-            [User, System, OfUser, OfSystem] =
-                [binary_to_integer(Field) || Field <- lists:sublist(Fields, 12, 4)],
-            10 * (User + System + OfUser + OfSystem);
-        {error, _} ->
-            0
+    case sderl_bench_proc:tree(integer_to_list(OsPid)) of
+        [] -> undefined;
+        Pids -> sderl_bench_proc:used_ms(Pids)
     end.

@@ -220,11 +220,7 @@ settings_are_one(_, #{folder := Folder}) ->
 %% Virtual machines of each instance, by the mark in their environment.
 running(#{folder := Folder}) ->
     Mark = unicode:characters_to_binary(["SDERL_OPS_FOLDER=", Folder, "/s/hosts/here/"]),
-    {ok, Names} = file:list_dir("/proc"),
     Ids = [lists:last(filename:split(Value))
-           || [Digit | _] = Pid <- Names, Digit >= $0, Digit =< $9,
-              {ok, <<"beam", _/binary>>} <- [file:read_file(["/proc/", Pid, "/comm"])],
-              {ok, Environment} <- [file:read_file(["/proc/", Pid, "/environ"])],
-              Value <- binary:split(Environment, <<0>>, [global]),
+           || {_, Environment} <- sderl_bench_proc:emulators(), Value <- Environment,
               binary:match(Value, Mark) =/= nomatch],
     [{Id, length([Other || Other <- Ids, Other =:= Id])} || Id <- lists:usort(Ids)].

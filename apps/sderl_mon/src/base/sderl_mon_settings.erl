@@ -3,10 +3,13 @@
 -moduledoc false.
 %% Holds the configuration in force and what was set of it (m:sderl_mon_shared), and tells the
 %% processes of this node that go by it.
+%%
+%% What is in force outlives the process: one that is started anew goes on with it. It ends with the
+%% application (`forget/0`).
 
 -behaviour(gen_server).
 
--export([start_link/1, get/0, shared/0, set/1, adopt/1]).
+-export([start_link/1, get/0, shared/0, set/1, adopt/1, forget/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -include_lib("kernel/include/logger.hrl").
@@ -53,8 +56,24 @@ in force also where it cannot be.
 -spec adopt(sderl_mon_message:shared()) -> ok.
 adopt(Shared) -> gen_server:cast(?MODULE, {adopt, Shared}).
 
+-doc "Nothing is in force: who starts next begins with what is configured.".
+-spec forget() -> ok.
+forget() ->
+    _ = persistent_term:erase(?KEY),
+    ok.
+
 -spec init(told()) -> {ok, told()} | {stop, term()}.
 init(Told) ->
+    case persistent_term:get(?KEY, none) of
+        none ->
+            begin_configured(Told);
+        {Config, _} ->
+            %% The predecessor may have ended before it told all.
+            tell_all(Config, Told),
+            {ok, Told}
+    end.
+
+begin_configured(Told) ->
     maybe
         {ok, Given} ?= sderl_mon_config:check(application:get_env(sderl_mon, config, #{})),
         {ok, Config} ?= sderl_mon_config:load(Given),
@@ -112,11 +131,13 @@ adopted(Known, Config, Stamps, Told) ->
 
 put_in_force(Config, Stamps, Told) ->
     ok = persistent_term:put(?KEY, {Config, Stamps}),
-    lists:foreach(fun(Name) -> tell(Name, Config) end, Told).
+    tell_all(Config, Told).
 
 log_not_kept(Why) ->
     ?LOG_WARNING("What was set at another monitoring node is not kept here: ~ts",
                  [sderl_mon_config:format_error(Why)]).
+
+tell_all(Config, Told) -> lists:foreach(fun(Name) -> tell(Name, Config) end, Told).
 
 tell(Name, Config) ->
     case whereis(Name) of

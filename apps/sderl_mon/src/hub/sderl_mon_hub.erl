@@ -42,6 +42,7 @@ and the history's (`m:sderl_mon_history`).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -import(sderl_mon_clock, [now_ms/0, wall_ms/0]).
+-import(sderl_mon_hub_state, [begin_anew/1, change_options/2, lose/3, snapshot/1, findings/1]).
 
 -export_type([snapshot/0]).
 
@@ -57,13 +58,12 @@ and the history's (`m:sderl_mon_history`).
     life := integer()
 }.
 
+-type state() :: sderl_mon_hub_state:state().
+
 %% Of a frame of a large cluster much is garbage at once, and the history's binaries make each new
 %% one look like a reason to collect it: with the usual sizes half of this process's time went
 %% there.
 -define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
--define(CAPS, #{links => 20_000, nodes => 2_000, groups => 2_000, kinds => 64,
-               series => 1_000, values => 50_000}).
--define(FIRST_EVENTS, 200).
 
 -doc "Starts the hub of this node.".
 -spec start_link() -> gen_server:start_ret().
@@ -208,53 +208,17 @@ history() -> gen_server:call(?MODULE, history).
 %% Server
 
 -doc false.
--spec init(map()) -> {ok, map()} | {stop, term()}.
+-spec init(map()) -> {ok, state()} | {stop, term()}.
 init(Given) ->
     case sderl_mon_hub_options:change(Given, sderl_mon_hub_options:new(sderl_mon_settings:get())) of
         {ok, Options} ->
-            State = #{
-                options => Options,
-                mode => live,
-                feed => none,
-                subscribers => sderl_mon_subscribers:new(),
-                total_lost => #{}
-            },
-            {ok, tick_later((anew(State))#{next => now_ms()})};
+            {ok, tick_later(sderl_mon_hub_state:new(Options, now_ms()))};
         {error, Reason} ->
             {stop, Reason}
     end.
 
-%% The state that is dropped when the feed changes.
-anew(#{options := #{history := Opts, thresholds := Thresholds}} = State) ->
-    State#{
-        life => new_life(),
-        topology => sderl_mon_hub_topology:new(now_ms()),
-        seq => 0,
-        frame => none,
-        last_t => wall_ms(),
-        history => sderl_mon_history:new(Opts),
-        updates => sderl_mon_updates:new(),
-        details => #{},
-        events => sderl_mon_events:new(),
-        lost => #{},
-        findings => sderl_mon_hub_findings:new(Thresholds, wall_ms())
-    }.
-
-inherited(#{past := Past, events := Given, seq := Last}, State) ->
-    #{history := History, events := Events, seq := Seq, topology := Told} = State,
-    State#{
-        history := sderl_mon_history:inherit(Past, History),
-        events := sderl_mon_events:inherit(Given, Events),
-        seq := max(Seq, Last),
-        topology := sderl_mon_hub_topology:renew(Told),
-        life := new_life()
-    }.
-
-%% Browsers compare it over restarts of this node, too, and count up to 2^53.
-new_life() -> erlang:system_time(microsecond).
-
 -doc false.
--spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
+-spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call({subscribe, Pid}, _From, #{subscribers := Subs} = State) ->
     case sderl_mon_subscribers:add(Pid, Subs) of
         {ok, Subs1} -> {reply, {ok, snapshot(State)}, State#{subscribers := Subs1}};
@@ -287,7 +251,7 @@ handle_call(past, _From, State) ->
 handle_call({inherit, #{past := Past} = Given}, _From, #{mode := live} = State) ->
     #{history := History} = State,
     case sderl_mon_history:is_older(Past, History) of
-        true -> {reply, ok, tell_all(inherited(Given, State))};
+        true -> {reply, ok, tell_all(sderl_mon_hub_state:inherit(Given, State))};
         false -> {reply, {error, no_older}, State}
     end;
 handle_call({inherit, _Past}, _From, State) ->
@@ -305,14 +269,14 @@ handle_call(standing, _From, #{details := Details} = State) ->
 handle_call(now_topology, _From, #{topology := Topology} = State) ->
     {reply, sderl_mon_hub_topology:present(Topology), State};
 handle_call(info, _From, State) ->
-    {reply, about(State), State};
+    {reply, sderl_mon_hub_state:info(State), State};
 handle_call({configure, Opts}, _From, #{options := Options} = State) when is_map(Opts) ->
     case sderl_mon_hub_options:change(Opts, Options) of
-        {ok, New} -> {reply, ok, changed(New, State)};
+        {ok, New} -> {reply, ok, change_options(New, State)};
         {error, _} = Error -> {reply, Error, State}
     end;
 handle_call({feed, Pid}, _From, #{feed := none} = State) when is_pid(Pid) ->
-    {reply, ok, tell_all((anew(State))#{mode := synthetic, feed := {Pid, monitor(process, Pid)}})};
+    {reply, ok, tell_all((begin_anew(State))#{mode := synthetic, feed := {Pid, monitor(process, Pid)}})};
 handle_call({feed, Pid}, _From, #{feed := {Pid, _}} = State) ->
     {reply, ok, State};
 handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) when is_pid(Pid) ->
@@ -326,22 +290,8 @@ handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) when is_pid(Pid)
 handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
-changed(#{history := H1, thresholds := Th1} = New,
-        #{options := #{history := H0, thresholds := Th0}, topology := Told,
-          findings := Findings} = State0) ->
-    State = State0#{options := New},
-    State1 = case H1 of
-        H0 -> State;
-        _ -> State#{history := sderl_mon_history:new(H1),
-                    topology := sderl_mon_hub_topology:renew(Told)}
-    end,
-    case Th1 of
-        Th0 -> State1;
-        _ -> State1#{findings := sderl_mon_hub_findings:change_thresholds(Th1, Findings)}
-    end.
-
 -doc false.
--spec handle_cast(term(), map()) -> {noreply, map()}.
+-spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast({sderl_mon_feed, Pid, Msg}, #{feed := {Pid, _}} = State) -> {noreply, told(Msg, State)};
 handle_cast({sderl_mon_feed, _Pid, _Msg}, State) -> {noreply, State};
 handle_cast(_Msg, #{feed := {_, _}} = State) -> {noreply, State};
@@ -363,53 +313,21 @@ told(_Other, State) ->
     lose(updates_malformed, 1, State).
 
 -doc false.
--spec handle_info(term(), map()) -> {noreply, map()}.
+-spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info(tick, State) ->
     {noreply, tick_later(tick(State))};
 handle_info({'DOWN', Ref, process, _Pid, _Reason}, #{feed := {_Feed, Ref}} = State) ->
-    {noreply, tell_all((anew(State))#{mode := live, feed := none})};
+    {noreply, tell_all((begin_anew(State))#{mode := live, feed := none})};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #{subscribers := Subs} = State) ->
     {noreply, State#{subscribers := sderl_mon_subscribers:drop(Pid, Subs)}};
 handle_info({sderl_mon_config, Config}, #{mode := Mode, options := Options} = State)
   when is_map(Config) ->
     case sderl_mon_hub_options:change(sderl_mon_hub_options:select(Mode, Config), Options) of
-        {ok, New} -> {noreply, changed(New, State)};
+        {ok, New} -> {noreply, change_options(New, State)};
         {error, _Refused} -> {noreply, lose(options_refused, 1, State)}
     end;
 handle_info(_Other, State) ->
     {noreply, lose(updates_malformed, 1, State)}.
-
-lose(_Key, 0, State) -> State;
-lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
-    Plus = fun(Count) -> Count + N end,
-    State#{lost := maps:update_with(Key, Plus, N, Lost),
-           total_lost := maps:update_with(Key, Plus, N, Total)}.
-
-snapshot(#{topology := Told, frame := Frame, history := History} = State) ->
-    #{events := Events, mode := Mode, options := #{interval_ms := Interval}, life := Life} = State,
-    #{
-        topology => sderl_mon_hub_topology:present(Told),
-        frame => Frame,
-        findings => present(State),
-        events => lists:sublist(lists:reverse(sderl_mon_events:to_list(Events)), ?FIRST_EVENTS),
-        range => sderl_mon_history:range(History),
-        mode => Mode,
-        interval_ms => Interval,
-        life => Life
-    }.
-
-about(#{history := History, subscribers := Subs, events := Events, updates := Updates} = State) ->
-    [{memory, Memory}, {binary, Binaries}] = process_info(self(), [memory, binary]),
-    #{options := #{interval_ms := Interval}} = State,
-    (maps:with([mode, seq], State))#{
-        interval_ms => Interval,
-        memory => Memory + lists:sum([Size || {_Id, Size, _Refs} <- lists:usort(Binaries)]),
-        history => sderl_mon_history:info(History),
-        subscribers => sderl_mon_subscribers:count(Subs),
-        events => sderl_mon_events:count(Events),
-        agents => sderl_mon_updates:agents(Updates),
-        lost => maps:get(total_lost, State)
-    }.
 
 %% Updates
 
@@ -436,30 +354,11 @@ tick_later(#{options := #{interval_ms := Interval}, next := Next} = State) ->
     _ = erlang:send_after(At, self(), tick, [{abs, true}]),
     State#{next := At}.
 
-tick(#{seq := Seq, last_t := Last, topology := Told, lost := Lost, updates := Updates} = State) ->
-    #{options := #{interval_ms := Interval}} = State,
-    #{epoch := Epoch, nodes := Nodes} = sderl_mon_hub_topology:present(Told),
+tick(State) ->
     Now = wall_ms(),
-    %% A wall clock that was set back must not give a frame of no length.
-    Span = max(1, Now - Last),
-    {Words, Updates1} = sderl_mon_updates:take(Interval, Updates),
-    Base = #{seq => Seq + 1, t => Now, span_ms => Span, epoch => Epoch, lost => Lost},
-    Frame = sderl_mon_frame:cap(sderl_mon_frame:combine(Words, Base), ?CAPS),
-    #{history := History, findings := Findings, details := Details} = State,
-    {History1, Told1} = sderl_mon_hub_topology:record(Now, History, Told),
-    State1 = State#{
-        seq := Seq + 1,
-        last_t := Now,
-        frame := Frame,
-        updates := Updates1,
-        lost := #{},
-        topology := Told1,
-        history := sderl_mon_history:frame(Frame, History1),
-        findings := sderl_mon_hub_findings:add_frame(Frame, Findings),
-        details := maps:with(maps:keys(Nodes), Details)
-    },
+    #{frame := Frame} = Next = sderl_mon_hub_state:make_frame(Now, State),
     sderl_mon_telemetry:frame(Frame),
-    look(Now, tell({sderl_mon, frame, Frame}, State1)).
+    look(Now, tell({sderl_mon, frame, Frame}, Next)).
 
 %% Findings
 
@@ -474,7 +373,7 @@ found({ok, {Told, New}, Findings}, #{history := History} = State) ->
         keep ->
             State1;
         tell ->
-            Present = present(State1),
+            Present = findings(State1),
             tell({sderl_mon, findings, Present},
                  State1#{history := sderl_mon_history:findings({wall_ms(), Present}, History)})
     end;
@@ -482,12 +381,10 @@ found({error, Why, Findings}, State) ->
     ?LOG_ERROR("The findings of this look are lost, since their check failed: ~0tP", [Why, 30]),
     lose(findings_failed, 1, State#{findings := Findings}).
 
-present(#{findings := Findings}) -> sderl_mon_hub_findings:all(Findings).
-
 %% Telling
 
 tell_all(#{life := Life} = State) ->
-    tell({sderl_mon, findings, present(State)},
+    tell({sderl_mon, findings, findings(State)},
          tell_topology(tell({sderl_mon, anew, Life}, State))).
 
 tell_topology(#{topology := Told} = State) ->
@@ -505,5 +402,5 @@ tell_events(Agent, Given, #{events := Events} = State) ->
 tell(Message, #{subscribers := Subs, life := Life, topology := Told} = State) ->
     Present = [{sderl_mon, anew, Life},
                {sderl_mon, topology, sderl_mon_hub_topology:present(Told)},
-               {sderl_mon, findings, present(State)}],
+               {sderl_mon, findings, findings(State)}],
     State#{subscribers := sderl_mon_subscribers:tell(Message, Present, Subs)}.

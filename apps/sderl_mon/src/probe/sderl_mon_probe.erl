@@ -25,7 +25,7 @@ is not.
 """.
 
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
--export([init/1, slow/3]).
+-export([init/1]).
 
 -import(sderl_mon_probe_text, [id/1, text/2]).
 -import(sderl_mon_probe_work, [magnitude/1, message/3, now_ms/0, now_us/0]).
@@ -337,8 +337,7 @@ budget(Processes) -> min(1000, max(500, Processes div 20)).
 
 slow_round(Now, #s{slow = none, slow_at = At, known = Known} = S) when Now >= At ->
     Unknown = sderl_mon_probe_links:unasked(S#s.links, S#s.sockets),
-    Args = [self(), Known, Unknown],
-    S#s{slow = {spawn_link(?MODULE, slow, Args), Now}, slow_at = Now + ?SLOW_MS};
+    S#s{slow = {sderl_mon_probe_slow:start(Known, Unknown), Now}, slow_at = Now + ?SLOW_MS};
 slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > ?PATIENCE_MS ->
     true = unlink(Pid),
     true = exit(Pid, kill),
@@ -445,8 +444,10 @@ sample(Seq, #s{counts = Counts, known = Known, scan = Scan, us = Us0, work = Wor
           counters => maps:merge(maps:merge(Counts, maps:get(counters, Traffic, #{})),
                                  (sderl_mon_probe_runtime:counters())#{probe_us => round(Us)}),
           gauges => maps:merge(
-              maps:merge(host(Known, Scan), #{top_age_s => (now_us() - Began) div 1_000_000
-                                              || #{began := Began} <- [Scan]}),
+              maps:merge(
+                  maps:merge(maps:with([procs_looked], Scan), sderl_mon_probe_slow:gauges(Known)),
+                  #{top_age_s => (now_us() - Began) div 1_000_000 || #{began := Began} <- [Scan]}
+              ),
               maps:merge(sderl_mon_probe_library:names(),
                          (sderl_mon_probe_runtime:gauges(Queues, Rare))#{
                              mq_max => maps:get(mq_max, Scan),
@@ -475,12 +476,6 @@ app_metrics(#s{meter = Meter, lost = Lost} = S) ->
     {Values, Left, New} = sderl_mon_probe_meter:read(Meter),
     {Values, S#s{meter = New, lost = maps:merge(Lost, Left)}}.
 
-%% Of the machine what was read last.
-host(Known, Scan) ->
-    lists:foldl(fun maps:merge/2, maps:with([procs_looked], Scan),
-                [maps:get(gauges, maps:get(host, Known, #{}), #{}),
-                 sderl_mon_probe_standing:gauges(maps:get(standing, Known, none))]).
-
 links(#s{links = Old, known = Known, sockets = Sockets0} = S) ->
     {Rows, Links, Sockets, IsNew} =
         sderl_mon_probe_links:read(Old, Sockets0, maps:get(reasons, Known, #{})),
@@ -491,22 +486,7 @@ links(#s{links = Old, known = Known, sockets = Sockets0} = S) ->
 %% ---------------------------------------------------------------- facts
 
 facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = Rare}) ->
-    Standing = sderl_mon_probe_standing:facts(maps:get(standing, Known, none)),
-    (maps:merge(sderl_mon_probe_runtime:facts(Rare), Standing))#{
+    (maps:merge(sderl_mon_probe_runtime:facts(Rare), sderl_mon_probe_slow:facts(Known)))#{
         system_monitor => sderl_mon_probe_system:fact(Sysmon),
-        application => maps:get(sup, Known, undefined) =/= undefined,
-        groups => sderl_mon_probe_library:groups(maps:get(live, Known, #{})),
-        known => maps:get(known, Known, []), problems => maps:get(problems, Known, []),
-        unknown_links => [atom_to_binary(N) || N <- sderl_mon_probe_links:unknown(Links)]}.
-
-%% Asks the application, and processes of links, all of which may be waited for.
--doc false.
--spec slow(pid(), Before :: map(), [pid()]) -> term().
-slow(Probe, Before, Ctrls) ->
-    T = now_us(),
-    Sockets = #{Ctrl => sderl_mon_probe_links:tls_socket(Ctrl) || Ctrl <- Ctrls},
-    Known = (sderl_mon_probe_library:ask(Probe, Before))#{
-        host => sderl_mon_probe_host:read(maps:get(host, Before, none)),
-        standing => sderl_mon_probe_standing:read(maps:get(standing, Before, none))
-    },
-    Probe ! {slow, self(), now_us() - T, Known, Sockets}.
+        unknown_links => [atom_to_binary(N) || N <- sderl_mon_probe_links:unknown(Links)]
+    }.

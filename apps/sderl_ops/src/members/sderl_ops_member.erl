@@ -259,7 +259,7 @@ handle_info(_, S) ->
 -spec terminate(term(), #s{}) -> ok.
 terminate(_, S) ->
     ok = give_back(end_write(end_server(S))),
-    sderl_ops_raft:close().
+    sderl_ops_store:close().
 
 %% A beat that is on its way would be the lease that the next write has to name.
 end_write(#s{writer = none} = S) ->

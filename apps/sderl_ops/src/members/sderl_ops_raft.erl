@@ -12,7 +12,7 @@ lost its disk does not come back by itself with a store that forgot what it had 
 """.
 
 -export([read/1, write/2]).
--export([open/1, found/3, join/2, close/0]).
+-export([open/1, found/3, join/2]).
 -export([roster/0, roster_now/1, expect/1, joined/1, remove/1, members/0, home/1]).
 -export([lease/0, swap/2, fence/1]).
 -export_type([mark/0, stage/0, roster/0]).
@@ -167,14 +167,6 @@ join(Folder, Via) ->
         ok ?= khepri_cluster:join({?STORE, Via}, ?JOIN_MS),
         ok ?= joined(Self),
         belongs(Folder, Mark)
-    end.
-
--doc "All is on disk.".
--spec close() -> ok.
-close() ->
-    case khepri:stop(?STORE) of
-        ok -> ok;
-        {error, _} -> ok
     end.
 
 %% ---------------------------------------------------------------- members

@@ -1,52 +1,117 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_acting).
 -moduledoc """
-Asks the server that acts: the one of this virtual machine, or of another member of the service.
+Asks the server that acts (`m:sderl_ops_server`): the one of this virtual machine, or of another
+member of the service.
+
+Where none acts at the moment a question waits for the next, and where one went before it answered,
+too: a request may be repeated. What cannot be answered is thrown as `{unavailable, Sentence}`.
 """.
 
--export([call/2, server/1]).
+-export([hello/0, current/0, view/0, adopt/3]).
+-export([pause/1, resume/1, set_aside/2, take_back/2, release/2, adopt_again/2, watch/1, monitor/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
+-define(SERVER, sderl_ops_server).
 %% Longer than it takes until another member has taken over.
 -define(PATIENCE_MS, 60_000).
 -define(AGAIN_MS, 250).
 -define(CALL_MS, 60_000).
 
+-doc "The cluster and its newest revision.".
+-spec hello() -> none | {Cluster :: binary(), Revision :: pos_integer()}.
+hello() -> call(hello).
+
 -doc """
-Calls it. Where none acts at the moment this waits for the next, and where one went before it
-answered, too: a request may be repeated. What cannot be answered is thrown as `{unavailable,
-Sentence}`.
+The newest revision and its file, for one who makes the next one of it; and the families that were
+rolled back from it.
 """.
--spec call(Server :: atom(), Request :: term()) -> term().
-call(Server, Request) ->
+-spec current() -> none | {pos_integer(), sderl_ops_file:file(), [Family :: binary()]}.
+current() -> call(current).
+
+-doc "All that the server knows and one may need who tells of it or plans with it.".
+-spec view() -> sderl_ops_status:view().
+view() -> call(view).
+
+-doc """
+Makes a new revision what is to be. `After` is the revision that the caller had seen: if there is
+another one by now, somebody else was faster, and nothing is changed.
+""".
+-spec adopt(sderl_ops_revision:prepared(), After :: non_neg_integer(),
+            #{by := binary(), why := binary(), force := boolean()}) ->
+    {ok, Revision :: pos_integer()} | {error, unicode:chardata()}.
+adopt(Prepared, After, About) ->
+    %% Where the member that acts is lost before it answers, the next one is asked the same.
+    Request = binary:encode_hex(rand:bytes(16), lowercase),
+    call({adopt, Prepared, After, About#{request => Request}}).
+
+-doc "Begins nothing any more until `resume/1`.".
+-spec pause(By :: binary()) -> sderl_ops_server:state().
+pause(By) -> call({remember, By, pause, fun sderl_ops_memory:pause/1}).
+
+-doc "Goes on, and tries again what had been given up.".
+-spec resume(By :: binary()) -> sderl_ops_server:state().
+resume(By) -> call({remember, By, resume, fun sderl_ops_memory:resume/1}).
+
+-doc "Takes an instance out of service: it leaves its groups and is stopped.".
+-spec set_aside(By :: binary(), sderl_ops_desired:instance_id()) ->
+    ok | {error, unicode:chardata()}.
+set_aside(By, Id) -> call({instance, By, Id, drain}).
+
+-doc "Puts it into service again.".
+-spec take_back(By :: binary(), sderl_ops_desired:instance_id()) ->
+    ok | {error, unicode:chardata()}.
+take_back(By, Id) -> call({instance, By, Id, undrain}).
+
+-doc "Hands a node back that was taken over: it runs on, and nothing is done about it any more.".
+-spec release(By :: binary(), sderl_ops_desired:instance_id()) ->
+    ok | {error, unicode:chardata()}.
+release(By, Id) -> call({instance, By, Id, release}).
+
+-doc "Takes a node over again that was handed back.".
+-spec adopt_again(By :: binary(), sderl_ops_desired:instance_id()) ->
+    ok | {error, unicode:chardata()}.
+adopt_again(By, Id) -> call({instance, By, Id, adopt}).
+
+-doc "Sends `t:sderl_ops_watchers:event/0` to a process until it ends, the state at once.".
+-spec watch(pid()) -> ok.
+watch(Pid) -> call({watch, Pid}).
+
+-doc "Monitors the server that acts, wherever it is.".
+-spec monitor() -> reference().
+monitor() -> erlang:monitor(process, server()).
+
+%% ---------------------------------------------------------------- asking
+
+call(Request) ->
     case sderl_ops_membership:is_member() of
-        false -> gen_server:call(Server, Request, ?CALL_MS);
-        true -> call(Server, Request, false, now_ms() + ?PATIENCE_MS)
+        false -> gen_server:call(?SERVER, Request, ?CALL_MS);
+        true -> call(Request, false, now_ms() + ?PATIENCE_MS)
     end.
 
 %% Asked: whether one that did not answer may have been asked already.
-call(Server, Request, Asked, Deadline) ->
+call(Request, Asked, Deadline) ->
     case sderl_ops_member:acting() of
         {ok, Node} ->
             try
-                gen_server:call({Server, Node}, Request, ?CALL_MS)
+                gen_server:call({?SERVER, Node}, Request, ?CALL_MS)
             catch
                 exit:{noproc, _} ->
-                    again(Server, Request, Asked, Deadline, "no ops member acts");
+                    again(Request, Asked, Deadline, "no ops member acts");
                 exit:_ ->
-                    again(Server, Request, true, Deadline,
+                    again(Request, true, Deadline,
                           "the ops member that acts went while it was asked")
             end;
         {soon, Sentence} ->
-            again(Server, Request, Asked, Deadline, Sentence);
+            again(Request, Asked, Deadline, Sentence);
         {no, Sentence} ->
             unavailable(Sentence, Asked)
     end.
 
-again(Server, Request, Asked, Deadline, Sentence) ->
+again(Request, Asked, Deadline, Sentence) ->
     case now_ms() < Deadline of
-        true -> receive after ?AGAIN_MS -> call(Server, Request, Asked, Deadline) end;
+        true -> receive after ?AGAIN_MS -> call(Request, Asked, Deadline) end;
         false -> unavailable(Sentence, Asked)
     end.
 
@@ -56,10 +121,8 @@ unavailable(Sentence, false) -> throw({unavailable, Sentence});
 unavailable(Sentence, true) ->
     throw({unavailable, [Sentence, "; `history` and `status` tell whether it was taken"]}).
 
--doc "Where it is, for a monitor.".
--spec server(atom()) -> atom() | {atom(), node()}.
-server(Server) ->
+server() ->
     case sderl_ops_member:acting() of
-        {ok, Node} when Node =/= node() -> {Server, Node};
-        _ -> Server
+        {ok, Node} when Node =/= node() -> {?SERVER, Node};
+        _ -> ?SERVER
     end.

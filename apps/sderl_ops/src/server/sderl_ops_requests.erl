@@ -4,7 +4,7 @@
 
 -export([do/3]).
 
--import(sderl_ops_server, [adopt/3]).
+-import(sderl_ops_acting, [adopt/3]).
 
 -doc """
 Does a request. `Tell` is called with what there is to tell on the way, and with `waiting` when only
@@ -21,7 +21,7 @@ do(Request, Folder, Tell) ->
     end.
 
 handle(#{do := hello}, _, _) ->
-    {Cluster, Revision} = case sderl_ops_server:hello() of
+    {Cluster, Revision} = case sderl_ops_acting:hello() of
                               none -> {undefined, 0};
                               Known -> Known
                           end,
@@ -30,7 +30,7 @@ handle(#{do := hello}, _, _) ->
 handle(#{do := plan, file := Path, force := Force}, Folder, _) ->
     maybe
         {ok, Prepared, _} ?= prepare_file(Path, Folder),
-        {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_server:view(), system_ms())}
+        {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_acting:view(), system_ms())}
     end;
 handle(#{do := apply, file := Path} = Request, Folder, Tell) ->
     maybe
@@ -62,15 +62,15 @@ handle(#{do := destroy} = Request, Folder, Tell) ->
 handle(#{do := Do, instance := Id, wait := Wait, who := Who}, _, Tell)
   when Do =:= drain; Do =:= undrain ->
     Result = case Do of
-                 drain -> sderl_ops_server:set_aside(Who, Id);
-                 undrain -> sderl_ops_server:take_back(Who, Id)
+                 drain -> sderl_ops_acting:set_aside(Who, Id);
+                 undrain -> sderl_ops_acting:take_back(Who, Id)
              end,
     case Result of
         ok -> outcome(#{}, Wait, Tell);
         {error, Sentence} -> {error, Sentence, []}
     end;
 handle(#{do := adopt, instance := Id, wait := Wait, who := Who}, _, Tell) ->
-    case sderl_ops_server:adopt_again(Who, Id) of
+    case sderl_ops_acting:adopt_again(Who, Id) of
         ok -> outcome(#{}, Wait, Tell);
         {error, Sentence} -> {error, Sentence, []}
     end;
@@ -84,14 +84,14 @@ handle(#{do := status}, _, _) ->
     end;
 handle(#{do := remaining}, _, _) ->
     known(fun() ->
-        #{steps => sderl_ops_preview:remaining(sderl_ops_server:view(), system_ms())}
+        #{steps => sderl_ops_preview:remaining(sderl_ops_acting:view(), system_ms())}
     end);
 handle(#{do := history}, _, _) ->
     {done, #{revisions => history()}};
 handle(#{do := pause, who := Who}, _, _) ->
-    known(fun() -> #{state => sderl_ops_server:pause(Who)} end);
+    known(fun() -> #{state => sderl_ops_acting:pause(Who)} end);
 handle(#{do := resume, who := Who}, _, _) ->
-    known(fun() -> #{state => sderl_ops_server:resume(Who)} end);
+    known(fun() -> #{state => sderl_ops_acting:resume(Who)} end);
 handle(#{do := members}, _, _) ->
     case sderl_ops_member:list() of
         none -> {error, "the service of this folder has one member, and no others", []};
@@ -118,19 +118,19 @@ handle(#{do := stop}, _, _) ->
     {done, #{state => stopped}}.
 
 released(#{instance := Id}) -> [Id];
-released(_) -> sderl_ops_status:adopted(sderl_ops_server:view()).
+released(_) -> sderl_ops_status:adopted(sderl_ops_acting:view()).
 
 release([], _) ->
     {error, "no node of this cluster runs as it was taken over", []};
 release(Ids, Who) ->
-    case [Sentence || Id <- Ids, {error, Sentence} <- [sderl_ops_server:release(Who, Id)]] of
+    case [Sentence || Id <- Ids, {error, Sentence} <- [sderl_ops_acting:release(Who, Id)]] of
         [] -> {done, #{released => Ids}};
         [Sentence] -> {error, Sentence, []};
         Sentences -> {error, "these were not handed back", Sentences}
     end.
 
 known(Answer) ->
-    case sderl_ops_server:hello() of
+    case sderl_ops_acting:hello() of
         none -> nothing();
         _ -> {done, Answer()}
     end.
@@ -145,7 +145,7 @@ version() ->
 %% ---------------------------------------------------------------- revisions
 
 current() ->
-    case sderl_ops_server:current() of
+    case sderl_ops_acting:current() of
         none -> nothing();
         {After, File, RolledBack} -> {ok, After, File, RolledBack}
     end.
@@ -192,7 +192,7 @@ as_stored() ->
     end.
 
 status() ->
-    known(fun() -> sderl_ops_status:status(sderl_ops_server:view()) end).
+    known(fun() -> sderl_ops_status:status(sderl_ops_acting:view()) end).
 
 prepare_file(Path, Folder) ->
     maybe
@@ -206,11 +206,11 @@ prepare_file(Path, Folder) ->
 
 %% A folder has one cluster at a time.
 check_cluster(Cluster) ->
-    case sderl_ops_server:hello() of
+    case sderl_ops_acting:hello() of
         none -> {ok, 0};
         {Cluster, Revision} -> {ok, Revision};
         {Other, Revision} ->
-            case sderl_ops_status:state(sderl_ops_server:view()) of
+            case sderl_ops_status:state(sderl_ops_acting:view()) of
                 destroyed ->
                     {ok, Revision};
                 _ ->
@@ -302,7 +302,7 @@ spread(#{archives := Archives}) ->
 allowed(_, true) ->
     ok;
 allowed(Prepared, false) ->
-    case sderl_ops_preview:refused(Prepared, false, sderl_ops_server:view(), system_ms()) of
+    case sderl_ops_preview:refused(Prepared, false, sderl_ops_acting:view(), system_ms()) of
         [] -> ok;
         Refused ->
             {error, "refused, as a group would be without a member or an edge without a gateway "
@@ -319,8 +319,8 @@ outcome(Done, true, Tell) ->
     wait(Done, Monitor, Tell).
 
 begin_watch() ->
-    Monitor = sderl_ops_server:monitor(),
-    ok = sderl_ops_server:watch(self()),
+    Monitor = sderl_ops_acting:monitor(),
+    ok = sderl_ops_acting:watch(self()),
     Monitor.
 
 %% The server has decided by what was asked before it tells its state.

@@ -8,15 +8,13 @@ It goes round: it *observes* (`m:sderl_ops_looks` says what is to be looked at),
 (`m:sderl_ops_reconcile`) and *acts* (`m:sderl_ops_work`). It blocks nowhere: looks and steps are
 processes of their own, and whoever wants to know more than a few words gets the view and works it
 out. What must not be lost is stored before it is acted on, so the process, or the machine, may end
-at any point; the next one begins with what is stored and with what it sees.
+at any point; the next one begins with what is stored and with what it sees. What it can be asked is
+in `m:sderl_ops_acting`.
 """.
 
 -behaviour(gen_server).
 
--export([start_link/2, monitor/0]).
--export([hello/0, current/0, view/0, adopt/3]).
--export([pause/1, resume/1, set_aside/2, take_back/2, release/2, adopt_again/2,
-         watch/1]).
+-export([start_link/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
          format_status/1]).
 -export_type([state/0]).
@@ -78,71 +76,6 @@ Starts it with what is stored in the service's folder. One of several members ac
 -spec start_link(file:filename(), Epoch :: none | pos_integer()) -> gen_server:start_ret().
 start_link(Folder, Epoch) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, {Folder, Epoch}, []).
-
--doc "The cluster and its newest revision.".
--spec hello() -> none | {Cluster :: binary(), Revision :: pos_integer()}.
-hello() -> call(hello).
-
--doc """
-The newest revision and its file, for one who makes the next one of it; and the families that were
-rolled back from it.
-""".
--spec current() -> none | {pos_integer(), sderl_ops_file:file(), [Family :: binary()]}.
-current() -> call(current).
-
--doc "All that the server knows and one may need who tells of it or plans with it.".
--spec view() -> sderl_ops_status:view().
-view() -> call(view).
-
--doc """
-Makes a new revision what is to be. `After` is the revision that the caller had seen: if there is
-another one by now, somebody else was faster, and nothing is changed.
-""".
--spec adopt(sderl_ops_revision:prepared(), After :: non_neg_integer(),
-            #{by := binary(), why := binary(), force := boolean()}) ->
-    {ok, Revision :: pos_integer()} | {error, unicode:chardata()}.
-adopt(Prepared, After, About) ->
-    %% Where the member that acts is lost before it answers, the next one is asked the same.
-    Request = binary:encode_hex(rand:bytes(16), lowercase),
-    call({adopt, Prepared, After, About#{request => Request}}).
-
--doc "Begins nothing any more until `resume/1`.".
--spec pause(By :: binary()) -> state().
-pause(By) -> call({remember, By, pause, fun sderl_ops_memory:pause/1}).
-
--doc "Goes on, and tries again what had been given up.".
--spec resume(By :: binary()) -> state().
-resume(By) -> call({remember, By, resume, fun sderl_ops_memory:resume/1}).
-
--doc "Takes an instance out of service: it leaves its groups and is stopped.".
--spec set_aside(By :: binary(), sderl_ops_desired:instance_id()) ->
-    ok | {error, unicode:chardata()}.
-set_aside(By, Id) -> call({instance, By, Id, drain}).
-
--doc "Puts it into service again.".
--spec take_back(By :: binary(), sderl_ops_desired:instance_id()) ->
-    ok | {error, unicode:chardata()}.
-take_back(By, Id) -> call({instance, By, Id, undrain}).
-
--doc "Hands a node back that was taken over: it runs on, and nothing is done about it any more.".
--spec release(By :: binary(), sderl_ops_desired:instance_id()) ->
-    ok | {error, unicode:chardata()}.
-release(By, Id) -> call({instance, By, Id, release}).
-
--doc "Takes a node over again that was handed back.".
--spec adopt_again(By :: binary(), sderl_ops_desired:instance_id()) ->
-    ok | {error, unicode:chardata()}.
-adopt_again(By, Id) -> call({instance, By, Id, adopt}).
-
--doc "Sends `t:sderl_ops_watchers:event/0` to a process until it ends, the state at once.".
--spec watch(pid()) -> ok.
-watch(Pid) -> call({watch, Pid}).
-
--doc "Monitors the server that acts, wherever it is.".
--spec monitor() -> reference().
-monitor() -> erlang:monitor(process, sderl_ops_acting:server(?MODULE)).
-
-call(Request) -> sderl_ops_acting:call(?MODULE, Request).
 
 %% ---------------------------------------------------------------- beginning
 

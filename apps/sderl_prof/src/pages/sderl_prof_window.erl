@@ -72,9 +72,9 @@ by_events(#{from := From, to := To, columns := Columns} = Request, View) ->
     New = sderl_prof_activity:restore(Saved, Mode, fun sink/7,
                                       #acc{grid = Grid, from = From, to = From + Width * Count}),
     {Blocks, Rest} = blocks(First, From + Width * Count, sderl_prof_book:table(Book)),
-    {Activity, Sleepless, _, Last} = lists:foldl(fun(Block, State) ->
+    {Activity, {Sleepless, _}, Last} = lists:foldl(fun(Block, State) ->
         sderl_prof_book:fold_block(Book, Block, fun step/7, State)
-    end, {New, Awake, #{S => true || S := _ <- Awake}, From}, Blocks),
+    end, {New, {Awake, #{S => true || S := _ <- Awake}}, From}, Blocks),
     Until = case Rest of
         [] -> End;
         _ -> Last
@@ -115,23 +115,14 @@ states_before(From, #{checks := Checks}, File) ->
             {Block, Saved, Awake}
     end.
 
-step(T, K, S, _, _, _, {Activity, Awake, Seen, Last})
+step(T, K, S, _, _, _, {Activity, Awake, Last})
   when K =:= ?SCHEDULER_ACTIVE; K =:= ?SCHEDULER_INACTIVE ->
-    Acc = sderl_prof_activity:acc(Activity),
-    Awake1 = case {K, Awake} of
-        {?SCHEDULER_ACTIVE, #{S := _}} -> Awake;
-        {?SCHEDULER_ACTIVE, _} -> Awake#{S => T};
-        {_, #{S := Since}} ->
-            ok = awake(S, Since, T, Acc),
-            maps:remove(S, Awake);
-        _ when is_map_key(S, Seen) -> Awake;
-        _ ->
-            ok = awake(S, Acc#acc.from, T, Acc),
-            Awake
-    end,
-    {Activity, Awake1, Seen#{S => true}, max(T, Last)};
-step(T, K, S, P, A, B, {Activity, Awake, Seen, Last}) ->
-    {sderl_prof_activity:step(T, K, S, P, A, B, Activity), Awake, Seen, max(T, Last)}.
+    #acc{from = Begin} = Acc = sderl_prof_activity:acc(Activity),
+    {Since, Awake1} = sderl_prof_schedulers:change(K, S, {T, Begin}, Awake),
+    _ = [awake(S, Since, T, Acc) || Since =/= none],
+    {Activity, Awake1, max(T, Last)};
+step(T, K, S, P, A, B, {Activity, Awake, Last}) ->
+    {sderl_prof_activity:step(T, K, S, P, A, B, Activity), Awake, max(T, Last)}.
 
 awake(S, From, To, #acc{grid = Grid}) ->
     sderl_prof_grid:add(running, sderl_prof_index:scheduler(S), From, To, Grid).

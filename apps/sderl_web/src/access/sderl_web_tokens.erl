@@ -242,12 +242,4 @@ ended(Pid, Monitor, How) ->
 %% Tokens are in calls and in the state, and must not be in a report.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
-format_status(Status) ->
-    maps:map(
-        fun
-            (Key, _) when Key =:= state; Key =:= message -> '...';
-            (log, _) -> [];
-            (_, Value) -> Value
-        end,
-        Status
-    ).
+format_status(Status) -> sderl_web_secrets:hide(Status).

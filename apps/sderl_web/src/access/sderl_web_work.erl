@@ -121,12 +121,4 @@ await(Running, Until) ->
 %% Work may hold a token.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
-format_status(Status) ->
-    maps:map(
-        fun
-            (Key, _) when Key =:= state; Key =:= message -> '...';
-            (log, _) -> [];
-            (_, Value) -> Value
-        end,
-        Status
-    ).
+format_status(Status) -> sderl_web_secrets:hide(Status).

@@ -158,13 +158,4 @@ terminate(_, _) ->
 %% The token is in the state and must not be in a report.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
-format_status(Status) ->
-    maps:map(
-        fun
-            (state, _) -> '...';
-            (message, _) -> '...';
-            (log, _) -> [];
-            (_, Value) -> Value
-        end,
-        Status
-    ).
+format_status(Status) -> sderl_web_secrets:hide(Status).
