@@ -7,9 +7,9 @@
 -export([read/1, test_rooms/2, strong/1]).
 -export_type([rooms/0, read/0]).
 
-%% Whom the modules of each folder may call. With `named`, a module that another has as an atom counts
-%% as called: this is how a dependency is hidden from tools. Its rows are what is named all the same,
-%% each {Module, Named}; one that no longer holds is a mistake.
+%% Whom the modules of each folder may call. With `named`, a module that another has as an atom
+%% counts as called: this is how a dependency is hidden from tools. Its rows are what is named all
+%% the same, each {Module, Named}; one that no longer holds is a mistake.
 -type rooms() :: #{
     allowed := #{Folder :: atom() => [Folder :: atom()]},
     named => [{module(), module()}]

@@ -20,10 +20,11 @@ all() -> [names, no_epmd, finds, enters, connects, host_names, gateways, says_go
 init_per_suite(Config) ->
     Sources = filename:join([code:lib_dir(sderl), "src", "..", "..", "..", "docs", "examples",
                              "realtime"]),
-    case {filelib:is_dir(Sources), sderl_fleet_ct:free_port([address(I) || I <- lists:seq(2, 5)], 5)} of
+    Port = sderl_fleet_ct:free_port([address(I) || I <- lists:seq(2, 5)], 5),
+    case {filelib:is_dir(Sources), Port} of
         {false, _} -> {skip, "the example is not in this tree"};
         {_, none} -> {skip, "this machine has one loopback address"};
-        {true, Port} ->
+        {true, _} ->
             Ebin = filename:absname("discover_ebin"),
             ok = filelib:ensure_path(Ebin),
             [{ok, _} = compile:file(F, [{outdir, Ebin}, report])

@@ -2,8 +2,8 @@
 -module(sderl_actions).
 -moduledoc """
 Looks at the nodes that `sderl_mon` watches on this monitoring node, and acts on them: actions by
-name (`m:sderl_actions_catalogue`), on one node, some, a group or a family, as requests that are
-listed, can be stopped, and end when nobody attends them.
+name ([Actions](actions.md#what-there-is)), on one node, some, a group or a family, as requests that
+are listed, can be stopped, and end when nobody attends them.
 
 What is given here comes from people and programs elsewhere, and is checked: `start/1` takes a map
 with texts as keys. Who asks, and with which role, is what the caller vouches for.

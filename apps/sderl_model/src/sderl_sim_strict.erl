@@ -34,9 +34,9 @@ names() ->
     [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no_ghosts, all_return].
 
 -doc """
-Those that are looked at in groups of a mode where nobody says which. In majority mode nothing clashes, so that tokens
-always grow. And a minority's table may hold what the majority refused: there `sderl_sim_majority`
-says what a `no` means.
+Those that are looked at in groups of a mode where nobody says which. In majority mode nothing
+clashes, so that tokens always grow. And a minority's table may hold what the majority refused:
+there `sderl_sim_majority` says what a `no` means.
 """.
 -spec usual(available | majority) -> [atom()].
 usual(available) -> names();

@@ -29,10 +29,11 @@ all() ->
      entered_again, lives, without_groups, hooks, no_erl_call, mix_release].
 
 init_per_suite(Config) ->
-    case {os:find_executable("erl_call"), sderl_fleet_ct:free_port([address(I) || I <- lists:seq(1, 6)], 5)} of
+    Port = sderl_fleet_ct:free_port([address(I) || I <- lists:seq(1, 6)], 5),
+    case {os:find_executable("erl_call"), Port} of
         {false, _} -> {skip, "there is no erl_call"};
         {_, none} -> {skip, "this machine has one loopback address"};
-        {_, Port} -> [{port, Port} | Config]
+        {_, _} -> [{port, Port} | Config]
     end.
 
 end_per_suite(_) -> ok.

@@ -24,8 +24,8 @@ The application serves pages and a WebSocket beside the hub of `sderl_mon` on th
 | `tokens_file` | a file of tokens with roles, which `bin/sderl tokens` makes, or `none` | `none` |
 | `rate` | requests over HTTP with one token: so many a second, and so many at once | `{100, 200}` |
 | `strangers_rate` | the same of one address, without a token that holds | `{10, 50}` |
-| `resources` | modules of other applications with paths under `/api/v1` (`m:sderl_web_resource`) | `[]` |
-| `audit` | a function that is told of each request which was to change something (`m:sderl_web_audit`), or `none` | `none` |
+| `resources` | modules of other applications with paths under `/api/v1` (the behaviour `sderl_web_resource`) | `[]` |
+| `audit` | a function that is told of each request which was to change something (`sderl_web_audit` says what), or `none` | `none` |
 | `replay` | a recording that each browser shows at first, in place of the present | `none` |
 | `profile` | whether browsers show what one of `resources` knows of a profiler's recording, and no cluster | `false` |
 """.

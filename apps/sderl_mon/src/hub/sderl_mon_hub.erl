@@ -276,7 +276,8 @@ handle_call({configure, Opts}, _From, #{options := Options} = State) when is_map
         {error, _} = Error -> {reply, Error, State}
     end;
 handle_call({feed, Pid}, _From, #{feed := none} = State) when is_pid(Pid) ->
-    {reply, ok, tell_all((begin_anew(State))#{mode := synthetic, feed := {Pid, monitor(process, Pid)}})};
+    Feed = {Pid, monitor(process, Pid)},
+    {reply, ok, tell_all((begin_anew(State))#{mode := synthetic, feed := Feed})};
 handle_call({feed, Pid}, _From, #{feed := {Pid, _}} = State) ->
     {reply, ok, State};
 handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) when is_pid(Pid) ->

@@ -8,7 +8,7 @@ Without `log_files` the newest 8 MiB stay in memory, as long as this process liv
 `log_files => #{dir => Dir}` they are in files that outlive it: `files` (16) of `file_bytes` (8 MiB)
 each, the oldest removed for the next. Each monitoring node has a folder of its own.
 
-A process of its own writes the files (`m:sderl_mon_log_writer`); what waits for it is in memory, at
+A process of its own writes the files (`sderl_mon_log_writer`); what waits for it is in memory, at
 most 16 MiB. Where a file cannot be written, as a disk is full, that is logged once, the newest
 8 MiB of events stay in memory, and what is in files can be searched. Each minute it is tried again,
 and what is in memory goes to the files then.

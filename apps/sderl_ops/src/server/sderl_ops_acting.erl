@@ -9,7 +9,8 @@ too: a request may be repeated. What cannot be answered is thrown as `{unavailab
 """.
 
 -export([hello/0, current/0, view/0, adopt/3]).
--export([pause/1, resume/1, set_aside/2, take_back/2, release/2, adopt_again/2, watch/1, monitor/0]).
+-export([pause/1, resume/1, set_aside/2, take_back/2, release/2, adopt_again/2]).
+-export([watch/1, monitor/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
