@@ -25,7 +25,7 @@ file.
 | `thresholds` | map from atoms to numbers | `#{}` | see `m:sderl_mon_findings` |
 | `log` | `off` or a map with `level`, `per_s`, `burst` | `#{}` | what nodes tell of their log: see `log/1` |
 | `log_files` | `off` or a map with `dir` | `off` | where the log is kept: see `m:sderl_mon_log` |
-| `metrics` | list of maps | `[]` | the application's own metrics: see [Metrics](metrics.md#metrics-of-ones-own) |
+| `metrics` | list of maps | `[]` | the application's own metrics: see [Metrics](metrics.md) |
 | `otlp` | `off` or a map with `url`, `interval_ms`, `headers` | `off` | see [OpenTelemetry](metrics.md#opentelemetry) |
 | `state_dir` | `undefined` or the name of a directory | `undefined` | where what is set at run time is kept across restarts |
 
