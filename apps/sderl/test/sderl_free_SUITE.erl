@@ -248,7 +248,7 @@ turned_off(_) ->
                 Others -> Others
             end
         end),
-        [_ = call(Fleet, N, {sderl_node, settle}, []) || _ <- [1, 2], N <- [O1, O2, A1]],
+        [_ = call(Fleet, N, {sderl_node_client, settle}, []) || _ <- [1, 2], N <- [O1, O2, A1]],
         [?assertEqual([N], s_group(Fleet, N, own_nodes, [])) || N <- [O1, O2, A1]],
         ?assertEqual(P1, s_group(Fleet, O1, whereis_name, [undefined, n])),
         ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [undefined, n]))
@@ -367,7 +367,7 @@ what_a_free_node_remembers(_) ->
         %% As if A3 had said that on its way out.
         _ = call(Fleet, A1, {erlang, send},
                  [sderl_node, {sderl_known, 1, A3, [{g, [A1]}, {h, [A3, A4]}]}]),
-        _ = call(Fleet, A1, {sderl_node, settle}, []),
+        _ = call(Fleet, A1, {sderl_node_client, settle}, []),
         ?assertEqual({[g], []}, s_group(Fleet, A1, s_groups, [])),
         %% Two groups of one name: who deletes the one goes on to know the other.
         {ok, f, _} = s_group(Fleet, A1, new_s_group, [f, [A1]]),
