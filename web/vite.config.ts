@@ -1,13 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-import { defineConfig } from "vite";
+import { defineConfig, type HtmlTagDescriptor, type Plugin } from "vite";
 
 // The dev server hands the socket and the API to a running sderl_web:
 //   SDERL_WEB=http://127.0.0.1:8090 npm run dev      then open /#token=TOKEN
 declare const process: { env: Record<string, string | undefined> };
 const server = process.env["SDERL_WEB"] ?? "http://127.0.0.1:8090";
 
+/** The page that an address without a page opens: fetched beside the program, and not after it. */
+const FIRST_PAGE = "src/pages/groups/page.ts";
+
+const firstPage: Plugin = {
+  name: "first-page",
+  transformIndexHtml: {
+    order: "post",
+    handler: (_, { bundle }) => {
+      const chunks = Object.values(bundle ?? {}).filter((file) => file.type === "chunk");
+      const page = chunks.find(({ facadeModuleId }) => facadeModuleId?.endsWith(FIRST_PAGE));
+      const loaded = chunks.find(({ isEntry }) => isEntry)?.fileName;
+      return [page?.fileName, ...(page?.imports ?? [])]
+        .filter((file) => file !== undefined && file !== loaded)
+        .map((file): HtmlTagDescriptor => ({
+          tag: "link",
+          attrs: { rel: "modulepreload", crossorigin: true, href: `./${file}` },
+          injectTo: "head",
+        }));
+    },
+  },
+};
+
 export default defineConfig(({ mode }) => ({
   base: "./",
+  plugins: [firstPage],
   build: {
     outDir: mode === "fixture" ? "dist-fixture" : "../apps/sderl_web/priv/www",
     emptyOutDir: true,

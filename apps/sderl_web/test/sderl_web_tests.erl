@@ -251,6 +251,46 @@ frame_test() ->
     ?assertEqual([maps:get(M, #{mem => 5, util => 0.25}, null) || M <- sderl_mon_types:metrics()],
                  Columns).
 
+%% Groups that have other numbers than the one before, more, fewer or none.
+frame_groups_test() ->
+    Groups = #{~"a" => #{names => 1, regs_s => 2.5}, ~"b" => #{names => 3, regs_s => 0},
+               ~"c" => #{names => 4}, ~"d" => #{}, ~"e" => #{regs_s => 7, ~"own \"x\"" => 8},
+               ~"f" => #{names => 5, regs_s => 6}},
+    Ids = sderl_web_ids:add([], maps:keys(Groups), sderl_web_ids:new()),
+    #{~"groups" := Said} = json:decode(iolist_to_binary(
+        sderl_web_json:frame((frame())#{nodes := #{}, links := #{}, groups := Groups}, Ids)
+    )),
+    Told = #{sderl_web_ids:group(Id, Ids) => #{name(Key) => V || Key := V <- Of}
+             || Id := Of <- Groups},
+    ?assertEqual(Told, #{Number => Of || [Number, Of] <- Said}).
+
+name(Key) when is_atom(Key) -> atom_to_binary(Key);
+name(Key) -> Key.
+
+%% A frame that names nothing new leaves the table as it is; one that does gets numbers for it.
+frame_ids_test() ->
+    Frame = frame(),
+    Ids = sderl_web_ids:frame(Frame, sderl_web_ids:new()),
+    ?assertEqual(Ids, sderl_web_ids:frame(Frame, Ids)),
+    New = [Frame#{nodes := #{~"new@h" => #{}}},
+           Frame#{links := #{{~"new@h", ~"far@h"} => {1, 1}}},
+           Frame#{links := #{{~"far@h", ~"new@h"} => {1, 1}}}],
+    [?assertEqual(2, sderl_web_ids:node(~"new@h", sderl_web_ids:frame(F, Ids))) || F <- New],
+    Grouped = sderl_web_ids:frame(Frame#{groups := #{~"new" => #{}}}, Ids),
+    ?assertEqual(1, sderl_web_ids:group(~"new", Grouped)).
+
+%% Of many new names old ones are forgotten, and those of the present topology are numbered again.
+latest_keeps_the_present_names_test() ->
+    Latest = sderl_web_latest:put(topology, topology(), sderl_web_latest:new()),
+    Many = #{nodes => #{integer_to_binary(I) => #{} || I <- lists:seq(1, 20_100)}, links => #{}},
+    Another = Many#{nodes := #{~"another@h" => #{}}},
+    Numbered = lists:foldl(fun(Frame, Acc) -> sderl_web_latest:number(undefined, Frame, Acc) end,
+                           Latest, [Many, Another]),
+    ?assert(sderl_web_ids:size(sderl_web_latest:ids(Numbered)) < 20_000),
+    {Text, _} = sderl_web_latest:encode(topology, Numbered),
+    #{~"nodes" := Nodes} = json:decode(Text),
+    ?assert(lists:member(~"a@h", [Name || #{~"name" := Name} <- Nodes])).
+
 %% A name keeps its number; what is gone is forgotten before the table grows without end.
 ids_test() ->
     Ids = sderl_web_ids:add([~"a", ~"b"], [~"a"], sderl_web_ids:new()),

@@ -18,8 +18,9 @@ async function transport(): Promise<Transport> {
 async function main(): Promise<void> {
   const store = new Store(await transport());
   installHooks(store);
-  const shell = new Shell(store, document.getElementById("app") as HTMLElement);
+  // The server's answer is on its way while the page is built.
   store.start();
+  const shell = new Shell(store, document.getElementById("app") as HTMLElement);
   if (import.meta.env.DEV || import.meta.env.MODE === "fixture") Object.assign(window, { shell });
 }
 

@@ -4,15 +4,14 @@
 // stays moves little, what is new comes beside what it belongs to. From nothing the same groups and nodes,
 // by name, give the same places, in every browser and whatever numbers the server gives them.
 import {
-  forceCollide,
   forceLink,
-  forceManyBody,
   forceSimulation,
   forceX,
   forceY,
   type SimulationLinkDatum,
   type SimulationNodeDatum,
 } from "d3-force";
+import { keepApart, pushApart } from "./forces";
 import { walk } from "./walk";
 
 export interface LayoutInput {
@@ -199,7 +198,7 @@ export class Layout {
       // First they untangle, free to pass through each other, then they make room.
       simulation.alphaDecay(decay(0.02)).force(
         "charge",
-        forceManyBody<Body>().strength((one) => -14 * one.r),
+        pushApart((one) => -14 * one.r),
       );
       run(simulation, steps(150));
       simulation.force("charge", null).alpha(0.5).alphaDecay(decay(0.025));
@@ -208,9 +207,7 @@ export class Layout {
     }
     simulation.force(
       "apart",
-      forceCollide<Body>((one) => one.r + GAP / 2)
-        .strength(0.9)
-        .iterations(3),
+      keepApart((one) => one.r + GAP / 2, 0.9, 3),
     );
     run(simulation, steps(warm ? 110 : 130));
     // Pressed into the shape of the place where it is shown.

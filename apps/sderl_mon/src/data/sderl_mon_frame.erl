@@ -27,7 +27,10 @@ decides which `t` and `epoch` come out, the greatest.
     #{nodes := pos_integer(), links := pos_integer(), groups := pos_integer(),
       kinds := pos_integer(), series => pos_integer(), values => pos_integer()}.
 
--type sums() :: #{atom() => {Weight :: number(), Sum :: number()} | {peak, number()}}.
+%% Of a node or a group: its metrics, and the sum of each, in their order. Frame after frame has the
+%% same metrics, so that two are joined by going along two lists.
+-type sums() :: {[Metric :: atom() | binary()], [sum()]}.
+-type sum() :: {Weight :: number(), Sum :: number()} | {peak, number()}.
 
 %% Group edges with routed messages in a frame.
 -define(MOST_ROUTED, 5_000).
@@ -200,15 +203,16 @@ acc(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span} = Frame) ->
     }.
 
 sums(Sample, Span) ->
-    maps:map(
-        fun(Metric, Value) ->
-            case sderl_mon_types:peak(Metric) of
-                true -> {peak, Value};
-                false -> {Span, Value * Span}
-            end
-        end,
-        Sample
-    ).
+    Metrics = maps:keys(Sample),
+    {Metrics, weighted(Metrics, maps:values(Sample), Span)}.
+
+weighted([Metric | Metrics], [Value | Values], Span) ->
+    Sum = case sderl_mon_types:peak(Metric) of
+        true -> {peak, Value};
+        false -> {Span, Value * Span}
+    end,
+    [Sum | weighted(Metrics, Values, Span)];
+weighted([], [], _Span) -> [].
 
 -doc "Adds what two sums hold. Associative.".
 -spec join(acc(), acc()) -> acc().
@@ -230,15 +234,15 @@ join(A, B) ->
         lost => sum(X1, X2)
     }.
 
+join_sums(_Id, {Metrics, A}, {Metrics, B}) -> {Metrics, lists:zipwith(fun join_sum/2, A, B)};
 join_sums(_Id, A, B) ->
-    maps:merge_with(
-        fun
-            (_Metric, {peak, X}, {peak, Y}) -> {peak, max(X, Y)};
-            (_Metric, {W1, S1}, {W2, S2}) -> {W1 + W2, S1 + S2}
-        end,
-        A,
-        B
-    ).
+    Sums = maps:merge_with(fun(_Metric, X, Y) -> join_sum(X, Y) end, by_metric(A), by_metric(B)),
+    {maps:keys(Sums), maps:values(Sums)}.
+
+join_sum({peak, X}, {peak, Y}) -> {peak, max(X, Y)};
+join_sum({W1, S1}, {W2, S2}) -> {W1 + W2, S1 + S2}.
+
+by_metric({Metrics, Sums}) -> maps:from_list(lists:zip(Metrics, Sums)).
 
 -doc "The frame of what was added; at least one frame must have been.".
 -spec frame(acc()) -> sderl_mon_types:frame().
@@ -258,14 +262,10 @@ frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc) when Span > 0 -
         lost => Lost
     }).
 
-means(Sums) ->
-    maps:map(
-        fun
-            (_Metric, {peak, Value}) -> Value;
-            (_Metric, {Weight, Sum}) -> Sum / Weight
-        end,
-        Sums
-    ).
+means({Metrics, Sums}) -> maps:from_list(lists:zipwith(fun mean/2, Metrics, Sums)).
+
+mean(Metric, {peak, Value}) -> {Metric, Value};
+mean(Metric, {Weight, Sum}) -> {Metric, Sum / Weight}.
 
 -doc "One frame of several, in any order; none of none.".
 -spec merge([sderl_mon_types:frame()]) -> {ok, sderl_mon_types:frame()} | none.

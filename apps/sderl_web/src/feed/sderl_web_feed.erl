@@ -35,36 +35,16 @@ the cluster and a synthetic one.
     profile => boolean()
 }.
 
-%% What a browser on the same machine never reaches.
--define(UNACKNOWLEDGED, 4).
 -define(RETRY_MS, 300).
--define(MOST_WATCHED, 16).
 %% What strangers may ask is read from here, and costs the feed nothing.
 -define(TABLE, ?MODULE).
 
--record(socket, {
-    monitor :: reference(),
-    out = 0 :: non_neg_integer(),
-    missed = 0 :: non_neg_integer(),
-    events_missed = 0 :: non_neg_integer(),
-    %% What has changed since it was full; events from this one on.
-    anew = false :: boolean(),
-    topology = false :: boolean(),
-    findings = false :: boolean(),
-    alarms = false :: boolean(),
-    events = none :: none | integer(),
-    %% paused: no frames. replay: nothing at all.
-    mode = live :: live | paused | replay,
-    watches = [] :: [binary()]
-}).
 -record(state, {
     settings :: settings(),
     hub = none :: none | reference(),
     alarms = none :: none | reference(),
     latest = sderl_web_latest:new() :: sderl_web_latest:latest(),
-    sockets = #{} :: #{pid() => #socket{}},
-    watched = #{} :: #{binary() => pos_integer()},
-    missed = 0 :: non_neg_integer()
+    readers = sderl_web_readers:new() :: sderl_web_readers:readers()
 }).
 
 -spec start_link(settings()) -> gen_server:start_ret().
@@ -130,8 +110,8 @@ health() ->
         error:badarg -> #{sockets => 0, hub => false}
     end.
 
-noted(#state{sockets = Sockets, hub = Hub} = State) ->
-    true = ets:insert(?TABLE, [{sockets, map_size(Sockets)}, {hub, Hub =/= none}]),
+noted(#state{readers = Readers, hub = Hub} = State) ->
+    true = ets:insert(?TABLE, [{sockets, sderl_web_readers:count(Readers)}, {hub, Hub =/= none}]),
     State.
 
 -doc """
@@ -167,11 +147,11 @@ alarms_again(State) ->
     _ = erlang:send_after(?RETRY_MS, self(), subscribe_alarms),
     State#state{alarms = none}.
 
-subscribe(#state{watched = Watched, hub = Known} = State) ->
+subscribe(#state{readers = Readers, hub = Known} = State) ->
     try sderl_mon_hub:subscribe() of
         {ok, Now} ->
             Monitor = case Known of none -> monitor(process, sderl_mon_hub); _ -> Known end,
-            _ = [sderl_mon_hub:watch(Node) || Node <- maps:keys(Watched)],
+            _ = [sderl_mon_hub:watch(Node) || Node <- sderl_web_readers:watched(Readers)],
             noted(taken(Now, State#state{hub = Monitor}));
         {error, too_many} ->
             again(State)
@@ -185,53 +165,30 @@ again(State) ->
 
 %% Another life than before, to whoever is there.
 taken(Now, #state{latest = Latest} = State) ->
-    {Messages, State1} = snapshot(State#state{latest = sderl_web_latest:replace(Now, Latest)}),
-    all(
-        fun
-            (_, #socket{mode = replay} = Known) -> Known;
-            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
-                begun(Socket, Messages, Known);
-            (_, Known) -> Known#socket{anew = true}
-        end,
-        State1
-    ).
+    {Messages, #state{readers = Readers} = State1} =
+        snapshot(State#state{latest = sderl_web_latest:replace(Now, Latest)}),
+    State1#state{readers = sderl_web_readers:begin_anew(Messages, Readers)}.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
-handle_call({join, Socket, Mode}, _From, #state{sockets = Sockets} = State) when is_pid(Socket) ->
+handle_call({join, Socket, Mode}, _From, #state{readers = Readers} = State) when is_pid(Socket) ->
     #state{settings = #{max_sockets := Most}} = State,
-    case Sockets of
-        #{Socket := _} ->
+    case sderl_web_readers:is_known(Socket, Readers)
+        orelse sderl_web_readers:count(Readers) >= Most of
+        true ->
             {reply, {error, full}, State};
-        #{} when map_size(Sockets) >= Most ->
-            {reply, {error, full}, State};
-        #{} ->
+        false ->
             {Messages, State1} = snapshot(State),
-            Monitor = monitor(process, Socket),
-            {reply, {ok, Messages}, noted(
-                State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor, mode = Mode}}}
-            )}
+            Joined = sderl_web_readers:add(Socket, Mode, Readers),
+            {reply, {ok, Messages}, noted(State1#state{readers = Joined})}
     end;
-handle_call({mode, Socket, replay}, _From, State) ->
-    %% Nothing of now, also of what it has not got yet.
-    Nothing = fun(#socket{monitor = Monitor, out = Out, watches = Watches}) ->
-        #socket{monitor = Monitor, out = Out, watches = Watches, mode = replay}
-    end,
-    {reply, ok, with(Socket, Nothing, State)};
-handle_call({mode, Socket, Mode}, _From, State) ->
-    {reply, ok, with(Socket, fun(Known) -> Known#socket{mode = Mode, missed = 0} end, State)};
+handle_call({mode, Socket, Mode}, _From, #state{readers = Readers} = State) ->
+    {reply, ok, State#state{readers = sderl_web_readers:set_mode(Socket, Mode, Readers)}};
 handle_call({watch, Socket, Node}, _From, State) ->
     {Reply, State1} = watch(Socket, Node, State),
     {reply, Reply, State1};
-handle_call({unwatch, Socket, Node}, _From, #state{sockets = Sockets} = State) ->
-    case Sockets of
-        #{Socket := #socket{watches = Watches} = Known} ->
-            Left = Sockets#{Socket := Known#socket{watches = lists:delete(Node, Watches)}},
-            {reply, ok,
-             release([Node || lists:member(Node, Watches)], State#state{sockets = Left})};
-        #{} ->
-            {reply, ok, State}
-    end;
+handle_call({unwatch, Socket, Node}, _From, #state{readers = Readers} = State) ->
+    {reply, ok, released(sderl_web_readers:unwatch(Socket, Node, Readers), State)};
 handle_call(snapshot, _From, State) ->
     {Messages, State1} = snapshot(State),
     {reply, Messages, State1};
@@ -245,9 +202,9 @@ handle_call({ids, Topology, Frame}, _From, #state{latest = Latest} = State) ->
     end;
 handle_call(current, _From, #state{latest = Latest} = State) ->
     {reply, sderl_web_latest:present(Latest), State};
-handle_call(info, _From,
-            #state{sockets = Sockets, missed = Missed, latest = Latest, hub = Hub} = State) ->
-    {reply, #{sockets => map_size(Sockets), missed => Missed,
+handle_call(info, _From, #state{readers = Readers, latest = Latest, hub = Hub} = State) ->
+    {reply, #{sockets => sderl_web_readers:count(Readers),
+              missed => sderl_web_readers:missed(Readers),
               names => sderl_web_ids:size(sderl_web_latest:ids(Latest)), hub => Hub =/= none},
      State};
 handle_call(_, _From, State) ->
@@ -259,12 +216,10 @@ is_news(What, Term) ->
 
 -doc false.
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
-handle_cast({ack, Socket}, State) ->
-    case State#state.sockets of
-        #{Socket := #socket{out = Out} = Known} ->
-            {noreply, catch_up(Socket, Known#socket{out = max(0, Out - 1)}, State)};
-        #{} -> {noreply, State}
-    end;
+handle_cast({ack, Socket}, #state{settings = Settings} = State) ->
+    #state{latest = Latest, readers = Readers} = State,
+    {Latest1, Readers1} = sderl_web_readers:acknowledge(Socket, Settings, Latest, Readers),
+    {noreply, State#state{latest = Latest1, readers = Readers1}};
 handle_cast(_, State) ->
     {noreply, State}.
 
@@ -288,12 +243,8 @@ handle_info(subscribe, #state{hub = none} = State) ->
     {noreply, subscribe(State)};
 handle_info({'DOWN', Hub, process, _, _}, #state{hub = Hub} = State) ->
     {noreply, again(State)};
-handle_info({'DOWN', _, process, Socket, _}, #state{sockets = Sockets} = State) ->
-    case maps:take(Socket, Sockets) of
-        {#socket{watches = Watches}, Left} ->
-            {noreply, noted(release(Watches, State#state{sockets = Left}))};
-        error -> {noreply, State}
-    end;
+handle_info({'DOWN', _, process, Socket, _}, #state{readers = Readers} = State) ->
+    {noreply, noted(released(sderl_web_readers:drop(Socket, Readers), State))};
 handle_info(_, State) ->
     {noreply, State}.
 
@@ -309,10 +260,10 @@ heard({sderl_mon, findings, Findings}, State) ->
     newest(findings, put(findings, Findings, State));
 heard({sderl_mon, detail, Node, Detail}, State) ->
     detail(Node, Detail, State);
-heard({sderl_mon, missed, N}, State) ->
-    all(fun(Socket, Known) -> left_out(Socket, N, Known) end, State);
-heard({sderl_mon, events_missed, N}, State) ->
-    all(fun(_, Known) -> events_missed(N, Known) end, State);
+heard({sderl_mon, missed, N}, #state{readers = Readers} = State) ->
+    State#state{readers = sderl_web_readers:leave_out(frames, N, Readers)};
+heard({sderl_mon, events_missed, N}, #state{readers = Readers} = State) ->
+    State#state{readers = sderl_web_readers:leave_out(events, N, Readers)};
 heard({sderl_mon, anew, Life}, #state{latest = Latest} = State) ->
     case sderl_web_latest:life(Latest) of
         Life -> State;
@@ -322,128 +273,35 @@ heard({sderl_mon, anew, Life}, #state{latest = Latest} = State) ->
 put(What, Term, #state{latest = Latest} = State) ->
     State#state{latest = sderl_web_latest:put(What, Term, Latest)}.
 
-%% A socket that is full gets it when it is not, whichever is the newest then.
-newest(_, #state{sockets = Sockets} = State) when map_size(Sockets) =:= 0 ->
-    State;
-newest(What, State0) ->
-    {Message, State} = encoded(What, State0),
-    all(
-        fun
-            (_, #socket{mode = replay} = Known) -> Known;
-            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
-                given(Socket, Message, Known);
-            (_, Known) when What =:= topology -> Known#socket{topology = true};
-            (_, Known) when What =:= findings -> Known#socket{findings = true};
-            (_, Known) -> Known#socket{alarms = true}
-        end,
-        State
-    ).
-
-frame(Frame, State) ->
-    State1 = put(frame, Frame, State),
-    Wanting = [Socket || Socket := #socket{mode = live} <- State1#state.sockets],
-    case Wanting of
-        [] ->
-            State1;
+newest(What, #state{readers = Readers0} = State0) ->
+    case sderl_web_readers:count(Readers0) of
+        0 -> State0;
         _ ->
-            {Message, State2} = encoded(frame, State1),
-            Full =
-                length([full
-                        || Socket <- Wanting,
-                           (maps:get(Socket, State2#state.sockets))#socket.out >= ?UNACKNOWLEDGED]),
-            all(
-                fun
-                    (Socket, #socket{mode = live, out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
-                        given(Socket, Message, Known);
-                    (_, #socket{mode = live, missed = Missed} = Known) ->
-                        Known#socket{missed = Missed + 1};
-                    (_, Known) -> Known
-                end,
-                State2#state{missed = State2#state.missed + Full}
-            )
+            {Message, #state{readers = Readers} = State} = encoded(What, State0),
+            State#state{readers = sderl_web_readers:give(What, Message, Readers)}
     end.
 
-events(New, #state{latest = Latest} = State) ->
+frame(Frame, State0) ->
+    #state{readers = Readers} = State = put(frame, Frame, State0),
+    case sderl_web_readers:wants_frames(Readers) of
+        false -> State;
+        true ->
+            {Message, State1} = encoded(frame, State),
+            State1#state{readers = sderl_web_readers:give_frame(Message, Readers)}
+    end.
+
+events(New, #state{latest = Latest, readers = Readers} = State) ->
     case sderl_web_latest:add_events(New, Latest) of
         none ->
             State;
         {Message, First, Latest1} ->
-            all(
-                fun
-                    (_, #socket{mode = replay} = Known) -> Known;
-                    (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED ->
-                        given(Socket, Message, Known);
-                    (_, #socket{events = none} = Known) -> Known#socket{events = First};
-                    (_, Known) -> Known
-                end,
-                State#state{latest = Latest1}
-            )
+            State#state{latest = Latest1,
+                        readers = sderl_web_readers:give_events(Message, First, Readers)}
     end.
 
-detail(Node, Detail, State) ->
+detail(Node, Detail, #state{readers = Readers} = State) ->
     Message = iolist_to_binary(sderl_web_json:detail(Node, Detail)),
-    all(
-        fun(Socket, #socket{mode = Mode, out = Out, watches = Watches} = Known) ->
-            case Mode =:= live andalso Out < ?UNACKNOWLEDGED andalso lists:member(Node, Watches) of
-                true -> given(Socket, Message, Known);
-                false -> Known
-            end
-        end,
-        State
-    ).
-
-%% What goes to the sockets
-
-all(Fun, #state{sockets = Sockets} = State) -> State#state{sockets = maps:map(Fun, Sockets)}.
-
-given(Socket, Message, #socket{out = Out} = Known) ->
-    Socket ! {?MODULE, Message},
-    Known#socket{out = Out + 1}.
-
-left_out(_, N, #socket{mode = live, missed = Missed} = Known) -> Known#socket{missed = Missed + N};
-left_out(_, _, Known) -> Known.
-
-events_missed(_, #socket{mode = replay} = Known) -> Known;
-events_missed(N, #socket{events_missed = Missed} = Known) ->
-    Known#socket{events_missed = Missed + N}.
-
-begun(Socket, Messages, Known) ->
-    lists:foldl(
-        fun(Message, Acc) -> given(Socket, Message, Acc) end,
-        Known#socket{anew = false, topology = false, findings = false, alarms = false,
-                     events = none, missed = 0, events_missed = 0},
-        Messages
-    ).
-
-%% The topology before the frames that need it.
-catch_up(Socket, Known, State) ->
-    {Caught, State1} = lists:foldl(fun(What, Acc) -> missing(What, Socket, Acc) end, {Known, State},
-                                   [anew, topology, findings, alarms, events, missed]),
-    State1#state{sockets = (State1#state.sockets)#{Socket := Caught}}.
-
-missing(_, _, {#socket{out = Out}, _} = Acc) when Out >= ?UNACKNOWLEDGED -> Acc;
-missing(anew, Socket, {#socket{anew = true} = Known, State}) ->
-    {Messages, State1} = snapshot(State),
-    {begun(Socket, Messages, Known), State1};
-missing(topology, Socket, {#socket{topology = true} = Known, State}) ->
-    {Message, State1} = encoded(topology, State),
-    {given(Socket, Message, Known#socket{topology = false}), State1};
-missing(findings, Socket, {#socket{findings = true} = Known, State}) ->
-    {Message, State1} = encoded(findings, State),
-    {given(Socket, Message, Known#socket{findings = false}), State1};
-missing(alarms, Socket, {#socket{alarms = true} = Known, State}) ->
-    {Message, State1} = encoded(alarms, State),
-    {given(Socket, Message, Known#socket{alarms = false}), State1};
-missing(events, Socket, {#socket{events = From} = Known, #state{latest = Latest} = State})
-  when From =/= none ->
-    {Message, Gone} = sderl_web_latest:encode_events(From, Latest),
-    {given(Socket, Message, events_missed(Gone, Known#socket{events = none})), State};
-missing(missed, Socket, {#socket{missed = Frames, events_missed = Gone} = Known, State})
-  when Frames + Gone > 0 ->
-    {given(Socket, iolist_to_binary(sderl_web_json:missed(Frames, Gone)),
-           Known#socket{missed = 0, events_missed = 0}), State};
-missing(_, _, Acc) ->
-    Acc.
+    State#state{readers = sderl_web_readers:give_detail(Node, Message, Readers)}.
 
 snapshot(#state{settings = Settings, latest = Latest} = State) ->
     {Messages, Latest1} = sderl_web_latest:snapshot(Settings, Latest),
@@ -455,41 +313,22 @@ encoded(What, #state{latest = Latest} = State) ->
 
 %% Watched nodes
 
-watch(Socket, Node, #state{sockets = Sockets, latest = Latest, watched = Watched} = State) ->
-    case {Sockets, sderl_web_latest:has_node(Node, Latest)} of
-        {#{Socket := #socket{watches = Watches} = Known}, true} ->
-            case lists:member(Node, Watches) of
-                true ->
-                    {ok, State};
-                false when length(Watches) >= ?MOST_WATCHED ->
-                    {{error, too_many}, State};
-                false ->
-                    %% Also when another socket watches it already: the hub sends what it knows at
-                    %% once.
-                    _ = told(fun() -> sderl_mon_hub:watch(Node) end),
-                    N = maps:get(Node, Watched, 0),
-                    {ok, State#state{
-                        sockets = Sockets#{Socket := Known#socket{watches = [Node | Watches]}},
-                        watched = Watched#{Node => N + 1}
-                    }}
-            end;
-        _ ->
-            {{error, not_found}, State}
+watch(Socket, Node, #state{readers = Readers, latest = Latest} = State) ->
+    case sderl_web_latest:has_node(Node, Latest)
+        andalso sderl_web_readers:watch(Socket, Node, Readers) of
+        {ok, Readers1} ->
+            %% Also when another socket watches it already: the hub sends what it knows at once.
+            _ = told(fun() -> sderl_mon_hub:watch(Node) end),
+            {ok, State#state{readers = Readers1}};
+        known -> {ok, State};
+        {error, _} = Error -> {Error, State};
+        false -> {{error, not_found}, State}
     end.
 
-release(Nodes, #state{watched = Watched} = State) ->
-    State#state{watched = lists:foldl(fun release_one/2, Watched, Nodes)}.
-
-release_one(Node, Watched) ->
-    case Watched of
-        #{Node := 1} ->
-            _ = told(fun() -> sderl_mon_hub:unwatch(Node) end),
-            maps:remove(Node, Watched);
-        #{Node := N} ->
-            Watched#{Node := N - 1};
-        #{} ->
-            Watched
-    end.
+%% What nobody watches any more.
+released({Nodes, Readers}, State) ->
+    _ = [told(fun() -> sderl_mon_hub:unwatch(Node) end) || Node <- Nodes],
+    State#state{readers = Readers}.
 
 %% The hub may be gone; it is told again when it is back.
 told(Fun) ->
@@ -497,10 +336,4 @@ told(Fun) ->
         Fun()
     catch
         exit:_ -> ok
-    end.
-
-with(Socket, Fun, #state{sockets = Sockets} = State) ->
-    case Sockets of
-        #{Socket := Known} -> State#state{sockets = Sockets#{Socket := Fun(Known)}};
-        #{} -> State
     end.

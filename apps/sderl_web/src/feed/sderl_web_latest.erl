@@ -90,16 +90,15 @@ add_events([First | _] = New, #latest{events = Events} = Latest) ->
 -spec number(sderl_mon_types:topology() | undefined, sderl_mon_types:frame() | undefined,
              latest()) -> latest().
 number(Topology, Frame, #latest{ids = Ids0, topology = Present} = Latest) ->
-    Ids = lists:foldl(
-        fun
-            (undefined, Acc) -> Acc;
-            (#{links := _} = F, Acc) -> sderl_web_ids:frame(F, Acc);
-            (T, Acc) -> sderl_web_ids:topology(T, Acc)
-        end,
-        Ids0,
-        [Topology, Frame, Present]
-    ),
-    Latest#latest{ids = Ids}.
+    case named(Frame, named(Topology, Ids0)) of
+        Ids0 -> Latest;
+        %% Room for new names may have been made by forgetting others.
+        Ids -> Latest#latest{ids = named(Present, Ids)}
+    end.
+
+named(undefined, Ids) -> Ids;
+named(#{links := _} = Frame, Ids) -> sderl_web_ids:frame(Frame, Ids);
+named(Topology, Ids) -> sderl_web_ids:topology(Topology, Ids).
 
 -doc "The message that says it.".
 -spec encode(what(), latest()) -> {binary(), latest()}.

@@ -53,8 +53,26 @@ topology(#{nodes := Nodes, groups := Groups}, Ids) ->
 -doc "Gives numbers to whatever a frame names.".
 -spec frame(sderl_mon_types:frame(), ids()) -> ids().
 frame(#{nodes := Nodes, links := Links} = Frame, Ids) ->
-    Ends = lists:append([[From, To] || {From, To} <- maps:keys(Links)]),
-    add(maps:keys(Nodes) ++ Ends, maps:keys(maps:get(groups, Frame, #{})), Ids).
+    #{node := {_, NodeNumbers}, group := {_, GroupNumbers}} = Ids,
+    Groups = maps:get(groups, Frame, #{}),
+    %% Of nearly all frames every name is known.
+    Known = are_keys(maps:keys(Nodes), NodeNumbers)
+        andalso are_keys(maps:keys(Groups), GroupNumbers)
+        andalso are_ends(maps:keys(Links), NodeNumbers),
+    case Known of
+        true -> Ids;
+        false ->
+            Ends = lists:append([[From, To] || {From, To} <- maps:keys(Links)]),
+            add(maps:keys(Nodes) ++ Ends, maps:keys(Groups), Ids)
+    end.
+
+are_keys([Name | Names], Numbers) when is_map_key(Name, Numbers) -> are_keys(Names, Numbers);
+are_keys(Rest, _) -> Rest =:= [].
+
+are_ends([{From, To} | Links], Numbers)
+  when is_map_key(From, Numbers), is_map_key(To, Numbers) ->
+    are_ends(Links, Numbers);
+are_ends(Rest, _) -> Rest =:= [].
 
 -doc "The number of a node that was added.".
 -spec node(binary(), ids()) -> non_neg_integer().

@@ -70,8 +70,7 @@ frame(
         ~"],\"kinds\":{", commas([[json:encode_binary(key(Kind)), $:, pair(Rates)]
                                   || Kind := Rates <- maps:get(kinds, Frame, #{})]),
         ~"},\"groups\":[",
-        commas([[$[, integer_to_binary(sderl_web_ids:group(Id, Ids)), $,, term(Group), $]]
-                || Id := Group <- maps:get(groups, Frame, #{})]),
+        commas(samples(maps:to_list(maps:get(groups, Frame, #{})), none, [], Ids)),
         ~"],\"lost\":", term(maps:get(lost, Frame, #{})), $}
     ].
 
@@ -83,6 +82,23 @@ metric(Sample, Metric) ->
         #{Metric := Value} -> number(Value);
         #{} -> ~"null"
     end.
+
+%% A thousand groups have the same few keys, which are written once.
+samples([], _, _, _) -> [];
+samples([{Id, Sample} | Rest], Keys0, Labels0, Ids) ->
+    {Keys, Labels} = case maps:keys(Sample) of
+        Keys0 -> {Keys0, Labels0};
+        Others -> {Others, labels(Others)}
+    end,
+    [[$[, integer_to_binary(sderl_web_ids:group(Id, Ids)), ~",{",
+      labelled(Labels, maps:values(Sample)), ~"}]"] | samples(Rest, Keys, Labels, Ids)].
+
+labels(Keys) ->
+    [iolist_to_binary([Comma, json:encode_binary(key(Key)), $:])
+     || {Comma, Key} <- lists:zip([~"" | lists:duplicate(length(Keys), ~",")], Keys, trim)].
+
+labelled([Label | Labels], [Value | Values]) -> [Label, term(Value) | labelled(Labels, Values)];
+labelled([], []) -> [].
 
 link({From, To}, {Msgs, Bytes}, Ids) ->
     [$[, integer_to_binary(sderl_web_ids:node(From, Ids)), $,,

@@ -13,10 +13,11 @@ export function paintLabels(c: CanvasRenderingContext2D, p: Picture): void {
   const { palette } = p;
   c.textBaseline = "alphabetic";
   c.textAlign = "center";
+  const isFree = (rect: Rect) => !taken.some((other) => overlap(rect, other));
   const free = (rect: Rect) => {
     if (rect[0] > p.width || rect[0] + rect[2] < 0 || rect[1] > p.height || rect[1] + rect[3] < 0)
       return false;
-    if (taken.some((other) => overlap(rect, other))) return false;
+    if (!isFree(rect)) return false;
     taken.push(rect);
     return true;
   };
@@ -31,10 +32,12 @@ export function paintLabels(c: CanvasRenderingContext2D, p: Picture): void {
     if (x < -r - 200 || x > p.width + r + 200 || y < -r || y > p.height + r + 40) continue;
     c.globalAlpha = p.discs.size(i) * (isLit(p, disc) ? 1 : 0.4);
     if (!disc.expanded && disc.own.length > 0) bubbleText(c, p, disc, x, y, r);
+    const top = y - r - 7;
+    // To measure a text takes long, and of a thousand groups most have no room for any.
+    if (!isFree([x - 4, top - 12, 8, 15])) continue;
     c.font = `600 12.5px ${palette.font}`;
     const text = clip(c, visible(disc.name), Math.max(96, 2.2 * r));
     const width = widthOf(c, text);
-    const top = y - r - 7;
     if (!free([x - width / 2 - 2, top - 12, width + 4, 15])) continue;
     outlined(c, palette, text, x, top, groupIdentity(disc.id, palette.dark).color);
   }
