@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes elements. Text is always text: nothing that came from a node is ever parsed as HTML, and what cannot be
 // seen in it is shown.
+import { codeIn } from "./format";
 import { visible } from "./visible";
 
 export type Child = Node | string | number | null | undefined | false;
@@ -91,3 +92,7 @@ export function arrange(parent: Element, wanted: readonly Node[]): void {
     else parent.insertBefore(node, at);
   }
 }
+
+/** A sentence with what stands between backticks as code: commands that a person is to type. */
+export const prose = (sentence: string): Child[] =>
+  codeIn(sentence).map(({ text: part, isCode }) => (isCode ? h("code", {}, part) : part));

@@ -159,3 +159,10 @@ export function withUnit(value: unknown, unit: string | null | undefined): strin
         : `${number(value)} ${unit}`;
   }
 }
+
+/** A sentence in parts: those between backticks are code. A backtick without its other one is text. */
+export function codeIn(sentence: string): { text: string; isCode: boolean }[] {
+  const parts = sentence.split("`");
+  if (parts.length % 2 === 0) return [{ text: sentence, isCode: false }];
+  return parts.map((text, i) => ({ text, isCode: i % 2 === 1 })).filter(({ text }) => text !== "");
+}

@@ -3,7 +3,7 @@
 import type { Ctx } from "./ctx";
 import type { Operation } from "../model/protocol";
 import { look } from "../model/operation";
-import { h, text as setText } from "../lib/dom";
+import { children as fill, h, prose } from "../lib/dom";
 import { Polled } from "./polled";
 
 const EVERY_MS = 2_000;
@@ -21,9 +21,12 @@ export interface Asked {
 export function asked(ctx: Ctx, show: (operation: Operation | null) => void): Asked {
   const note = h("p", { class: "note", role: "status" }, "Asking the service of operations …");
   let working = false;
+  let said = "";
   const say = (message: string) => {
     note.hidden = message === "";
-    setText(note, message);
+    if (message === said) return;
+    said = message;
+    fill(note, ...prose(message));
   };
   const polled = new Polled<Operation>(ctx, {
     ask: () => ctx.store.request("operations", {}),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pages with tables and charts are put together from.
 import type { Ctx } from "./ctx";
-import { h, set, text as setText, type Child } from "../lib/dom";
+import { h, prose, set, text as setText, type Child } from "../lib/dom";
 
 export interface CardOptions {
   /** Said below the title: what the numbers are and in which unit. */
@@ -27,7 +27,7 @@ export function card(title: string, options: CardOptions, ...content: Child[]): 
         "div",
         {},
         h("h2", {}, title),
-        options.hint ? h("p", { class: "muted" }, options.hint) : null,
+        options.hint ? h("p", { class: "muted" }, ...prose(options.hint)) : null,
       ),
       options.tools ? h("div", { class: "card-tools" }, ...options.tools) : null,
     ),
@@ -169,5 +169,5 @@ export const searchKey = (ctx: Ctx, root: HTMLElement, text = "Filter"): (() => 
 
 /** For pages: what there will be here, and why there is nothing yet. */
 export function emptyState(title: string, text: string, ...more: (Node | string)[]): HTMLElement {
-  return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, text), ...more);
+  return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, ...prose(text)), ...more);
 }

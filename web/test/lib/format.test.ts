@@ -4,6 +4,7 @@ import {
   ago,
   byteRate,
   bytes,
+  codeIn,
   count,
   duration,
   number,
@@ -103,4 +104,15 @@ describe("values with the server's units", () => {
     expect(withUnit(["a", "b"], null)).toBe("a, b");
     expect(withUnit(1500, "ms")).toBe("2 s");
   });
+});
+
+it("commands in a sentence are told from its words", () => {
+  expect(codeIn("`a b` starts one, `c` another.")).toEqual([
+    { text: "a b", isCode: true },
+    { text: " starts one, ", isCode: false },
+    { text: "c", isCode: true },
+    { text: " another.", isCode: false },
+  ]);
+  expect(codeIn("it's 5` long")).toEqual([{ text: "it's 5` long", isCode: false }]);
+  expect(codeIn("")).toEqual([]);
 });

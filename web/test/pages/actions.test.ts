@@ -119,4 +119,7 @@ test("an entry of the audit log in words", () => {
   const whole = { entries: [], more: false, oldest: 1, damaged: 0, lost: 0, waiting: 0 };
   expect(lacks({ ...whole, problem: null })).toBe("");
   expect(lacks({ ...whole, lost: 3, problem: "no space left" })).toContain("3 entries were lost");
+  expect(lacks({ ...whole, problem: null, lost: 1, waiting: 1, damaged: 1 })).toBe(
+    "1 entry waits in memory. 1 entry was lost since this monitoring node began. 1 line of its files is no entry.",
+  );
 });

@@ -65,10 +65,13 @@ export function where({ where: nodes, where_total: total }: Entry): string {
 export function lacks({ lost, waiting, damaged, problem }: Found): string {
   return [
     problem === null ? "" : `The log cannot be written: ${problem}.`,
-    waiting === 0 ? "" : `${waiting} entries wait in memory.`,
-    lost === 0 ? "" : `${lost} entries were lost since this monitoring node began.`,
-    damaged === 0 ? "" : `${damaged} lines of its files are no entries.`,
+    counted(waiting, "entry waits", "entries wait", "in memory."),
+    counted(lost, "entry was", "entries were", "lost since this monitoring node began."),
+    counted(damaged, "line of its files is no entry.", "lines of its files are no entries.", ""),
   ]
     .filter((one) => one !== "")
     .join(" ");
 }
+
+const counted = (n: number, one: string, many: string, rest: string): string =>
+  n === 0 ? "" : `${n} ${n === 1 ? one : many} ${rest}`.trimEnd();

@@ -185,7 +185,7 @@ class AuditPage implements MountedPage {
     this.problem.hidden = lack === "";
     setText(
       this.about,
-      `${count(this.entries.length)} entries` +
+      `${count(this.entries.length)} ${this.entries.length === 1 ? "entry" : "entries"}` +
         (found.oldest === null ? "." : `; those from number ${found.oldest} on are kept.`),
     );
   }

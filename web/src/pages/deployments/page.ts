@@ -6,7 +6,7 @@ import { stateWords } from "../../model/operation";
 import { asked, type Asked, stateMark } from "../../ui/operation";
 import { card, searchKey } from "../../ui/parts";
 import { type Table, table } from "../../lib/table";
-import { children as fill, h, set, text as setText } from "../../lib/dom";
+import { children as fill, h, prose, set, text as setText } from "../../lib/dom";
 import { clock, count, dateTime } from "../../lib/format";
 import "../../styles/data.css";
 import "../../styles/operation.css";
@@ -24,6 +24,7 @@ type Host = Operation["status"]["hosts"][number];
 class DeploymentsPage implements MountedPage {
   private readonly head = h("p", { class: "muted", "data-testid": "ops-cluster" });
   private readonly state = h("p", { class: "ops-about", role: "status" });
+  private words = "";
   private readonly bar = h("progress", {
     class: "ops-bar",
     "aria-label": "Steps that are done",
@@ -157,7 +158,8 @@ class DeploymentsPage implements MountedPage {
     if (operation === null) return setText(this.head, "");
     const { status, revisions, steps } = operation;
     setText(this.head, `Cluster ${status.cluster}, revision ${status.revision}: ${status.state}`);
-    setText(this.state, stateWords(status));
+    const words = stateWords(status);
+    if (words !== this.words) fill(this.state, ...prose((this.words = words)));
     const { progress } = status;
     this.bar.hidden = progress === null || status.state !== "working";
     if (progress !== null) {
@@ -173,8 +175,10 @@ class DeploymentsPage implements MountedPage {
       this.problems.dataset["said"] = said;
       fill(
         this.problems,
-        ...status.problems.map((problem) => h("p", { class: "note ops-problem" }, problem)),
-        ...status.information.map((text) => h("p", { class: "note" }, text)),
+        ...status.problems.map((problem) =>
+          h("p", { class: "note ops-problem" }, ...prose(problem)),
+        ),
+        ...status.information.map((text) => h("p", { class: "note" }, ...prose(text))),
       );
     }
     this.history.rows(revisions);
