@@ -21,6 +21,19 @@ export function stateWords({ state, progress }: OperationStatus): string {
   }
 }
 
+/** What is left behind what is under way, and what that waits for: each step is told once. */
+export function behind(
+  doing: readonly string[],
+  steps: readonly string[],
+  waiting: readonly string[],
+): { left: string[]; waiting: string[] } {
+  const underWay = new Set(doing);
+  return {
+    left: steps.filter((step) => !underWay.has(step)),
+    waiting: waiting.filter((one) => !doing.some((step) => one === `${step}: being done`)),
+  };
+}
+
 export interface FamilyRow {
   name: string;
   instances: Instance[];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { families, look, stateWords } from "../../src/model/operation";
+import { behind, families, look, stateWords } from "../../src/model/operation";
 import type { Instance, OperationStatus } from "../../src/model/protocol";
 
 const instance = (id: string, state: string, host: string | null = "lab/a"): Instance => ({
@@ -46,4 +46,17 @@ test("how far it is is said with numbers where they are known", () => {
     stateWords({ state: "working", progress } as OperationStatus);
   expect(status({ done: 3, total: 12 })).toBe("3 of 12 steps are done.");
   expect(status(null)).toMatch(/looked at/);
+});
+
+test("a step that is under way is told once", () => {
+  expect(
+    behind(
+      ["start web1", "start web2"],
+      ["start web1", "start web2", "make the groups as the file says"],
+      ["start web1: being done", "start web2: being done", "stop web3: a group would be without"],
+    ),
+  ).toEqual({
+    left: ["make the groups as the file says"],
+    waiting: ["stop web3: a group would be without"],
+  });
 });

@@ -2,7 +2,7 @@
 // What the service of operations does with the cluster: what is under way, what is left, and what was done before.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import type { Operation, Revision } from "../../model/protocol";
-import { stateWords } from "../../model/operation";
+import { behind, stateWords } from "../../model/operation";
 import { asked, type Asked, stateMark } from "../../ui/operation";
 import { card, searchKey } from "../../ui/parts";
 import { type Table, table } from "../../lib/table";
@@ -167,8 +167,9 @@ class DeploymentsPage implements MountedPage {
       set(this.bar, "value", progress.done);
     }
     this.doing.draw(status.doing);
-    this.left.draw(steps);
-    this.waiting.draw(status.waiting);
+    const { left, waiting } = behind(status.doing, steps, status.waiting);
+    this.left.draw(left);
+    this.waiting.draw(waiting);
     this.problems.hidden = status.problems.length + status.information.length === 0;
     const said = JSON.stringify([status.problems, status.information]);
     if (this.problems.dataset["said"] !== said) {
