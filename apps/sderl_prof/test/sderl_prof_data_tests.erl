@@ -288,6 +288,64 @@ again_test() ->
 entities(Book) ->
     lists:reverse(sderl_prof_book:fold_entities(fun(E, Acc) -> [E | Acc] end, [], Book)).
 
+%% Behind a message from another node comes that node's name; a message that ends like that is one
+%% still.
+senders_test() ->
+    with_dir(fun(Dir) ->
+        Node = 'a@elsewhere',
+        Alike = {x, {Node, sderl_from}},
+        Received = fun(N, Rest) ->
+            list_to_tuple([trace_ts, pid(1, 0), 'receive'] ++ Rest ++ [?T0 + N])
+        end,
+        ok = recording(Dir, #{}, [
+            Received(1, [question, {Node, sderl_from}]),
+            Received(2, [Alike, {Node, sderl_from}]),
+            Received(3, [Alike]),
+            Received(4, [sderl_from]),
+            Received(5, [{pid(2, 0), sderl_from}]),
+            Received(6, [question, {clock_service, sderl_from}])
+        ]),
+        {[], _} = problems(Dir),
+        {ok, Book} = sderl_prof_book:open(filename:join(Dir, "book")),
+        ?assertEqual([{~"a@elsewhere", bytes(question)}, {~"a@elsewhere", bytes(Alike)},
+                      {~"?", bytes(Alike)}, {~"?", bytes(sderl_from)},
+                      {~"?", bytes({pid(2, 0), sderl_from})}, {~"?", bytes(question)}],
+                     [{sderl_prof_book:label(A, Book), B}
+                      || {_, 'receive', _, _, A, B} <- sderl_prof_files:events(Book)]),
+        ok = sderl_prof_book:close(Book)
+    end).
+
+%% An alias is its process: one of this node, and one of another node that is known.
+aliases_test() ->
+    with_dir(fun(Dir) ->
+        Bits = length(integer_to_list(erlang:system_info(process_limit) - 1, 2)),
+        Alias = alias(),
+        There = ~"a@elsewhere",
+        <<131, 90, 5:16, 119, L, Name:L/binary, Rest/binary>> = term_to_binary(Alias),
+        Foreign = binary_to_term(<<131, 90, 5:16, 119, (byte_size(There)), There/binary,
+                                   Rest/binary>>),
+        ?assertEqual(atom_to_binary(node()), Name),
+        ok = recording(Dir, #{alias_bits => Bits}, [
+            {trace_ts, pid(1, 0), send, hello, To, ?T0 + N}
+            || {N, To} <- lists:enumerate([self(), Alias, Foreign])
+        ]),
+        Shown = fun(Peers) ->
+            Folder = filename:join(Dir, "book"),
+            {ok, _} = sderl_prof_convert:convert(Dir, Folder, #{peers => Peers}),
+            {ok, Book} = sderl_prof_book:open(Folder),
+            Labels = [sderl_prof_book:label(A, Book)
+                      || {_, send, _, _, A, _} <- sderl_prof_files:events(Book)],
+            ok = sderl_prof_book:close(Book),
+            Labels
+        end,
+        Own = list_to_binary(pid_to_list(self())),
+        ["<0", Numbers] = string:split(pid_to_list(self()), "."),
+        ?assertEqual([Own, Own, ~"an alias"], Shown(#{})),
+        ?assertEqual([Own, Own, iolist_to_binary(["<", Numbers, " at ", There])],
+                     Shown(#{There => Bits})),
+        true = unalias(Alias)
+    end).
+
 %% The oldest file is the one behind the gap.
 wrapped_test() ->
     with_dir(fun(Dir) ->
@@ -337,22 +395,25 @@ range_test() ->
         ok = sderl_prof_book:close(Book)
     end).
 
-%% The atoms of a book are known in a node that has read nothing yet, or it would be made again.
+%% The atoms of a recording and of a book are known in a node that has read nothing yet.
 fresh_node_test_() ->
-    {timeout, 120, fun() ->
-        with_dir(fun(Dir) ->
-            ok = recording(Dir, #{}, [in(1, 0)]),
-            {ok, _} = sderl_prof_convert:convert(Dir, filename:join(Dir, "book"), #{}),
-            Args = ["-pa", filename:dirname(code:which(sderl_prof_book))],
-            {ok, Peer, _} = peer:start(#{connection => standard_io, args => Args}),
-            try
-                ?assertMatch({ok, _}, peer:call(Peer, sderl_prof_book, open,
-                                                [filename:join(Dir, "book")], 60_000))
-            after
-                peer:stop(Peer)
-            end
-        end)
-    end}.
+    [{timeout, 120, fun() -> fresh_node(Taken) end} || Taken <- [taken, busy, unused]].
+
+fresh_node(Taken) ->
+    with_dir(fun(Dir) ->
+        ok = recording(Dir, #{system_profile => Taken}, [in(1, 0)]),
+        {ok, _} = sderl_prof_convert:convert(Dir, filename:join(Dir, "book"), #{}),
+        Args = ["-pa", filename:dirname(code:which(sderl_prof_book))],
+        {ok, Peer, _} = peer:start(#{connection => standard_io, args => Args}),
+        try
+            ?assertMatch({ok, _, #{system_profile := Taken}, []},
+                         peer:call(Peer, sderl_prof_source, open, [Dir], 60_000)),
+            ?assertMatch({ok, _}, peer:call(Peer, sderl_prof_book, open,
+                                            [filename:join(Dir, "book")], 60_000))
+        after
+            peer:stop(Peer)
+        end
+    end).
 
 %% ---------------------------------------------------------------- memory
 

@@ -75,3 +75,13 @@ fun_entry_test() ->
 tl_binary(Term) ->
     <<131, Bin/binary>> = term_to_binary(Term),
     Bin.
+
+peer_test() ->
+    [?assertEqual({Text, Peer}, {Text, sderl_prof_etf:peer(Text)}) || {Text, Peer} <- [
+        {~"<12.3> at a@b", {{12, 3}, ~"a@b"}},
+        {~"a name at a@b", {~"a name", ~"a@b"}},
+        {~"one at two at a@b", {~"one at two", ~"a@b"}},
+        {~"<x.y> at a@b", {~"<x.y>", ~"a@b"}},
+        {~"#Port<1> at a@b", {~"#Port<1>", ~"a@b"}},
+        {~"alone", none}
+    ]].

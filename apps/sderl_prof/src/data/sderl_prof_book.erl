@@ -147,7 +147,7 @@ zero(Time) -> Time.
 open(Dir) ->
     try
         %% All atoms of a book are those of these; no others are made.
-        ok = code:ensure_modules_loaded([sderl_prof_event, sderl_prof_recorder,
+        ok = code:ensure_modules_loaded([sderl_prof_event, sderl_prof_recorder, sderl_prof_tap,
                                          sderl_prof_convert]),
         {ok, Bin} = file:read_file(filename:join(Dir, "book")),
         #{version := 1} = Meta = binary_to_term(Bin, [safe]),
@@ -180,6 +180,8 @@ meta(#book{meta = Meta}) -> Meta.
 Begin and end of the whole: what a recorder says of them, or else the first and the last event.
 """.
 -spec range(meta()) -> {integer(), integer()}.
+range(#{info := #{began := Began, ended_at := Ended}, events := 0}) ->
+    {Began, case Ended of undefined -> Began; _ -> max(Began, Ended) end};
 range(#{info := #{began := Began, ended_at := Ended}, first := First, last := Last}) ->
     {min(Began, First), case Ended of undefined -> Last; _ -> max(Ended, Last) end};
 range(#{first := First, last := Last}) -> {First, Last}.

@@ -150,9 +150,13 @@ row(K, T, S, Who, A, B, Table, _, Build) when K =:= ?SEND; K =:= ?SEND_NOBODY ->
     {P, Build1} = entity(Who, T, Table, Build),
     {To, Build2} = receiver(A, T, Table, Build1),
     {{T, K, S, P, To, bytes(B)}, Build2};
-row(?RECEIVE, T, S, Who, _, B, Table, _, Build) ->
+row(?RECEIVE, T, S, Who, 0, B, Table, _, Build) ->
     {P, Build1} = entity(Who, T, Table, Build),
     {{T, ?RECEIVE, S, P, 0, bytes(B)}, Build1};
+row(?RECEIVE, T, S, Who, A, B, Table, _, Build) ->
+    {P, Build1} = entity(Who, T, Table, Build),
+    {Sender, Build2} = entity(A, T, Table, Build1),
+    {{T, ?RECEIVE, S, P, Sender, bytes(B)}, Build2};
 row(K, T, S, Who, _, _, Table, _, Build)
   when K =:= ?GC_MINOR_START; K =:= ?GC_MINOR_END; K =:= ?GC_MAJOR_START; K =:= ?GC_MAJOR_END;
        K =:= ?GC_MAX_HEAP_SIZE ->

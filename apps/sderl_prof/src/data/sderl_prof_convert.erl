@@ -20,10 +20,12 @@ one numbers, and another sorts, compresses and writes. Memory is that of a few p
 
 -doc """
 `progress` is called with the bytes that were read and those of all files; `workers` decode side by
-side; `heap_words` is what each process may have in memory: more ends the work with an error.
+side; `heap_words` is what each process may have in memory: more ends the work with an error;
+`peers` are the nodes that were recorded with this one (`m:sderl_prof_event`).
 """.
 -type options() :: #{progress => fun((non_neg_integer(), pos_integer()) -> term()),
-                     workers => pos_integer(), heap_words => pos_integer()}.
+                     workers => pos_integer(), heap_words => pos_integer(),
+                     peers => sderl_prof_event:peers()}.
 -type reason() :: sderl_prof_source:reason() | {book, file:filename_all(), term()} | no_times
     | {defect, term()}.
 
@@ -87,7 +89,9 @@ converted(Source, Info, Problems, Dir, Options) ->
     end, [link | heap(Options)]),
     C = #convert{
         source = Source,
-        context = context(Info, sderl_prof_source:sample(Source)),
+        context = (context(Info, sderl_prof_source:sample(Source)))#{
+            peers => maps:get(peers, Options, #{})
+        },
         build = sderl_prof_build:new(own(Info)),
         writer = Writer,
         heap = heap(Options),

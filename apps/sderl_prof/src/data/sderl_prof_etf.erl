@@ -5,7 +5,7 @@ Terms in external format that stay as they are: where one ends, and what it says
 it and without making an atom. Pure.
 """.
 
--export([size/1, elements/2, atom/1, text/1, entry/1, integer/1]).
+-export([size/1, elements/2, atom/1, text/1, peer/1, entry/1, integer/1]).
 
 -doc """
 The bytes of the first term, without the version byte; `error` where it is none, or has no end.
@@ -134,6 +134,23 @@ numbered(<<119, L, Node:L/binary, Id:64, _:32>>, Open, Close) ->
 numbered(<<119, L, Node:L/binary, Id:32, _:32>>, Open, Close) ->
     iolist_to_binary([Open, integer_to_binary(Id), Close, " at ", Node]);
 numbered(_, _, _) -> ~"?".
+
+-doc """
+The process or the name that such a text of another node stands for, and the node; `none` where it
+is the text of something else.
+""".
+-spec peer(binary()) ->
+    {{Id :: non_neg_integer(), Serial :: non_neg_integer()} | binary(), Node :: binary()} | none.
+peer(Text) ->
+    case string:split(Text, ~" at ", trailing) of
+        [Peer, Node] ->
+            case re:run(Peer, ~"^<([0-9]{1,10})\\.([0-9]{1,10})>$", [{capture, [1, 2], binary}]) of
+                {match, [Id, Serial]} ->
+                    {{binary_to_integer(Id), binary_to_integer(Serial)}, Node};
+                nomatch -> {Peer, Node}
+            end;
+        _ -> none
+    end.
 
 %% Of a function with arguments, as many as the list is long.
 arity(<<107, L:16, _/binary>>) -> L;

@@ -22,7 +22,7 @@ the index of a word, which is the term in external format.
 | `in`, `out`, .. `active`, `inactive` | word: the function | |
 | `gc_minor_start`, .. | | |
 | `send`, `send_nobody` | receiver | bytes of the message |
-| `receive` | | bytes of the message |
+| `receive` | word: the node of the sender, where it is another one and known | bytes of the message |
 | `call` | word: the function | word: its caller, 0 for none |
 | `return_to`, `return_from`, `exception` | word: the function | |
 | `process` | the parent | word: where it began |
@@ -30,7 +30,7 @@ the index of a word, which is the term in external format.
 """.
 
 -export([rows/2, key/2, kind/1, code/1, row/7, word/1]).
--export_type([context/0, kind/0, result/0]).
+-export_type([context/0, peers/0, kind/0, result/0]).
 
 -include("sderl_prof_event.hrl").
 
@@ -38,14 +38,17 @@ the index of a word, which is the term in external format.
 `node`: the name that processes of the recorded node have in the file, with its size before it, as
 in external format. `exact`: the times are numbers of nanoseconds and the scheduler is in each event
 or in none, as a recorder of this application has it; otherwise each event is taken apart.
-`alias_bits`: how many bits of the number of a process its aliases have turned, see `alias_key/2`.
+`alias_bits`: how many bits of the number of a process its aliases have turned, see `alias_key/2`;
+`peers`: the same of other nodes, by their names.
 """.
 -type context() :: #{
     node := binary(),
     exact := boolean(),
     scheduler := boolean(),
-    alias_bits := none | pos_integer()
+    alias_bits := none | pos_integer(),
+    peers => peers()
 }.
+-type peers() :: #{Node :: binary() => pos_integer()}.
 
 -type kind() :: spawn | spawned | exit | register | unregister | link | in | out | in_exiting
     | out_exiting | out_exited | gc_minor_start | gc_minor_end | gc_major_start | gc_major_end
@@ -266,7 +269,7 @@ args(<<119, 8, "inactive", Mfa/binary>>, Time, S, Who, Rows, F, _) ->
 args(<<119, 4, "send", Sent/binary>>, Time, S, Who, Rows, F, C) ->
     sent(?SEND, Sent, Time, S, Who, Rows, F, C);
 args(<<119, 7, "receive", Message/binary>>, Time, S, Who, Rows, F, _) ->
-    {row(Time, ?RECEIVE, S, Who, 0, byte_size(Message), Rows), F};
+    received(Message, Time, S, Who, Rows, F);
 args(<<119, 14, "gc_minor_start", _/binary>>, Time, S, Who, Rows, F, _) ->
     {row(Time, ?GC_MINOR_START, S, Who, 0, 0, Rows), F};
 args(<<119, 12, "gc_minor_end", _/binary>>, Time, S, Who, Rows, F, _) ->
@@ -395,16 +398,44 @@ sent(Kind, Bin, Time, S, Who, Rows, F, #{node := Node, size := Size} = C) ->
             end
     end.
 
+%% Behind a message from another node comes that node's name; a message may end as if it did.
+received(Bin, Time, S, Who, Rows, F) ->
+    Before = byte_size(Bin) - 12,
+    case Bin of
+        <<_:Before/binary, 119, 10, "sderl_from">> ->
+            case from(Bin, sderl_prof_etf:size(Bin)) of
+                {Bytes, <<119, _, Name/binary>> = Node} ->
+                    %% Parts of the virtual machine send, too.
+                    {A, F1} = case binary:match(Name, ~"@") of
+                        nomatch -> {0, F};
+                        _ -> other_key(Node, F)
+                    end,
+                    {row(Time, ?RECEIVE, S, Who, A, Bytes, Rows), F1};
+                none -> {row(Time, ?RECEIVE, S, Who, 0, byte_size(Bin), Rows), F}
+            end;
+        _ -> {row(Time, ?RECEIVE, S, Who, 0, byte_size(Bin), Rows), F}
+    end.
+
+from(_, error) -> none;
+from(Bin, Bytes) ->
+    case Bin of
+        <<_:Bytes/binary, 104, 2, 119, L, Node:L/binary, 119, 10, "sderl_from">> ->
+            {Bytes, <<119, L, Node/binary>>};
+        _ -> none
+    end.
+
 key_of(<<88, 119, L, Name:L/binary, Id:32, Serial:32, _:32>> = Pid, F, #{node := Node}) ->
     case Node of
         <<119, L, Name:L/binary>> -> {key(Id, Serial), F};
         _ -> other_key(Pid, F)
     end;
-key_of(<<90, 5:16, 119, L, Name:L/binary, _:20/binary, Low:32, High:32>> = Alias, F,
-       #{node := Node, alias_bits := Bits}) when is_integer(Bits) ->
-    case Node of
-        <<119, L, Name:L/binary>> -> {alias_key(High bsl 32 bor Low, Bits), F};
-        _ -> other_key(Alias, F)
+key_of(<<90, 5:16, 119, L, Name:L/binary, _:16/binary, Low:32, High:32>>, F,
+       #{node := Node, alias_bits := Bits} = C) when is_integer(Bits) ->
+    case {Node, C} of
+        {<<119, L, Name:L/binary>>, _} -> {alias_key(High bsl 32 bor Low, Bits), F};
+        {_, #{peers := #{Name := Theirs}}} ->
+            other_key(peer_process(L, Name, alias_key(High bsl 32 bor Low, Theirs)), F);
+        _ -> other_key(<<90>>, F)
     end;
 %% Each call has a reference of its own.
 key_of(<<90, _/binary>>, F, _) -> other_key(<<90>>, F);
@@ -413,6 +444,10 @@ key_of(Other, F, _) -> other_key(Other, F).
 other_key(Word, F) ->
     {Index, F1} = index(Word, F),
     {word(Index), F1}.
+
+%% By its text it is one with the process itself, where that comes.
+peer_process(L, Name, Key) ->
+    <<88, 119, L, Name/binary, (Key band 16#FFFFFFFF):32, (Key bsr 32):32, 0:32>>.
 
 %% An alias ends in the process's own identifier, as the virtual machine has it in memory: a tag of
 %% 4 bits, 28 bits of the number, and the serial. Of the number the low bits are turned by 3, so

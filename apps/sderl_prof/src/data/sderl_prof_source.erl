@@ -71,7 +71,7 @@ missing(_, N) -> N.
 
 read_info(Name) ->
     %% Its words are those of the recorder, and no others become atoms.
-    {module, _} = code:ensure_loaded(sderl_prof_recorder),
+    ok = code:ensure_modules_loaded([sderl_prof_recorder, sderl_prof_tap]),
     try
         {ok, Bin} = file:read_file(Name),
         #{version := 1, node := Node, began := _, ended := Ended} = Info =
