@@ -22,13 +22,13 @@ one is made for the time of the call.
 -type options() :: #{dir => file:filename_all(), what => term(), modules => [module()],
                      who => sderl_prof_options:who(), seconds => number(),
                      bytes => pos_integer(), keep => first | last,
-                     max_events_s => pos_integer() | infinity,
+                     max_events_s => pos_integer() | infinity, senders => boolean(),
                      top => pos_integer(), parts => pos_integer(), path_to => binary()}.
 -type recording() :: #{recorder := pid(), node := node(), dir := file:filename_all()}.
 -type reason() :: {options, sderl_prof_options:reason()} | {recorder, sderl_prof_recorder:reason()}
     | {too_much, sderl_prof_trial:cost(), pos_integer()}
     | {trace, sderl_prof_convert:reason()} | {node, node(), term()}
-    | {no_book, file:filename_all()} | {defect, term()}.
+    | {no_book, file:filename_all()} | {several, file:filename_all()} | {defect, term()}.
 
 -define(REPORT_OPTIONS, [top, parts, path_to, progress]).
 -define(CALL_MS, 60_000).
@@ -81,7 +81,7 @@ and bytes in a second, and the part of one core that they take.
 estimate(Node, #{dir := Dir} = Options) ->
     maybe
         {ok, Plan} ?= planned(Options),
-        ok ?= reach(Node),
+        ok ?= sderl_prof_reach:load(Node, ?CALL_MS),
         on_node(Node, sderl_prof_trial, run, [Plan, Dir])
     end.
 
@@ -94,7 +94,7 @@ process that calls this. A node without this application is given the recorder f
 record(Node, #{dir := Dir} = Options) ->
     maybe
         {ok, Plan} ?= planned(Options),
-        ok ?= reach(Node),
+        ok ?= sderl_prof_reach:load(Node, ?CALL_MS),
         ok ?= affordable(Node, Options),
         {ok, Recorder} ?= on_node(Node, sderl_prof_recorder, start, [Plan, Dir, self()]),
         {ok, #{recorder => Recorder, node => Node, dir => Dir}}
@@ -114,39 +114,11 @@ planned(Options) ->
         {error, Why} -> {error, {options, Why}}
     end.
 
-reach(Node) when Node =:= node() -> ok;
-reach(Node) ->
-    maybe
-        ok ?= loaded(Node, [sderl_prof_tap, sderl_prof_recorder]),
-        loaded(Node, [sderl_prof_trial])
-    end.
-
-%% The last one calls the others: where it is there, they are.
-loaded(Node, Modules) ->
-    try
-        case erpc:call(Node, code, ensure_loaded, [lists:last(Modules)], ?CALL_MS) of
-            {module, _} -> ok;
-            {error, _} -> load(Modules, Node)
-        end
-    catch
-        error:{erpc, Why} -> {error, {node, Node, Why}}
-    end.
-
-load([], _) -> ok;
-load([Module | Modules], Node) ->
-    {Module, Code, File} = code:get_object_code(Module),
-    case erpc:call(Node, code, load_binary, [Module, File, Code], ?CALL_MS) of
-        {module, _} -> load(Modules, Node);
-        {error, Why} -> {error, {node, Node, Why}}
-    end.
-
 on_node(Node, Module, Function, Args) ->
-    try erpc:call(Node, Module, Function, Args, ?CALL_MS) of
+    case sderl_prof_reach:call(Node, Module, Function, Args, ?CALL_MS) of
         {ok, Result} -> {ok, Result};
+        {error, {node, _, _}} = Error -> Error;
         {error, Why} -> {error, {recorder, Why}}
-    catch
-        error:{erpc, Why} -> {error, {node, Node, Why}};
-        error:{exception, Why, _} -> {error, {node, Node, Why}}
     end.
 
 -doc "Ends a recording.".
@@ -175,6 +147,19 @@ than the trace, is used as it is.
 -spec open(file:filename_all(), sderl_prof_convert:options()) ->
     {ok, Book :: file:filename_all()} | {error, reason()}.
 open(Path, Options) ->
+    case sderl_prof_cluster_index:is_cluster(Path) of
+        true -> {error, {several, Path}};
+        false -> open_one(Path, maps:merge(#{peers => peers(Path)}, Options))
+    end.
+
+%% What the index of a recording of several nodes says of the others.
+peers(Path) ->
+    case sderl_prof_cluster_index:read(filename:dirname(filename:absname(Path))) of
+        {ok, Index} -> sderl_prof_cluster_index:peers(Index);
+        {error, _} -> #{}
+    end.
+
+open_one(Path, Options) ->
     Dir = case filelib:is_dir(Path) of
         true -> filename:join(Path, "book");
         false -> unicode:characters_to_list([Path, ".book"])
@@ -226,23 +211,15 @@ compare(Before, After, Options) ->
 -doc "What is wrong, and what to do.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error({options, Why}) -> sderl_prof_options:format_error(Why);
-format_error({recorder, Why}) -> sderl_prof_recorder:format_error(Why);
-format_error({too_much, Cost, Most}) ->
-    [format_cost(Cost), io_lib:format(
-        "; that is more than the ~b events a second that are allowed: record fewer processes (who) "
-        "or items (what), or allow more (max_events_s)", [Most]
-    )];
 format_error({trace, Why}) -> sderl_prof_convert:format_error(Why);
-format_error({node, Node, Why}) -> io_lib:format("~ts does not answer: ~0tP", [Node, Why, 10]);
 format_error({no_book, Dir}) ->
     io_lib:format("~ts holds no analysed trace; remove it, and open the trace again", [Dir]);
-format_error({defect, _} = Why) -> sderl_prof_convert:format_error(Why).
+format_error({several, Dir}) ->
+    io_lib:format("~ts is a recording of several nodes, of which each has a folder in it: name one "
+                  "of those", [Dir]);
+format_error({defect, _} = Why) -> sderl_prof_convert:format_error(Why);
+format_error(Failure) -> sderl_prof_failure:format(Failure).
 
 -doc "What a recording costs, in words.".
 -spec format_cost(sderl_prof_trial:cost()) -> unicode:chardata().
-format_cost(#{events_s := Events, bytes_s := Bytes, cores := Cores, event_ns := Ns,
-              full := Full}) ->
-    io_lib:format("recording takes ~ts~b events and ~.1f MB a second, and ~.1f % of a core (~b ns "
-                  "for an event)",
-                  [case Full of true -> "at least "; false -> "" end, round(Events), Bytes / 1.0e6,
-                   100 * Cores, round(Ns)]).
+format_cost(Cost) -> sderl_prof_failure:format_cost(Cost).

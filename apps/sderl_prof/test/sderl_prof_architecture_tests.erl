@@ -15,9 +15,10 @@ rooms() ->
             record => [],
             data => [record],
             analysis => [data],
-            export => [data, analysis],
+            cluster => [record, data],
+            export => [data, analysis, cluster],
             pages => [data, analysis],
-            src => [record, data, analysis, export, pages]
+            src => [record, data, analysis, cluster, export, pages]
         },
         named => []
     }.

@@ -67,6 +67,7 @@ wrong_test_() ->
             {#{seconds => 1.0e9}, "at most 86400"},
             {#{bytes => 1}, "from 16777216"},
             {#{keep => all}, "first or last"},
-            {#{max_events_s => 0}, "above 0"}
+            {#{max_events_s => 0}, "above 0"},
+            {#{senders => yes}, "true or false"}
         ]
     ].

@@ -51,6 +51,8 @@ Whose events: of all processes, of those that begin from now on, of these and of
 - `keep`: `first` ends the recording when it is full; `last` goes on, and overwrites the oldest part
 - `max_events_s`: refuses to record a node on which a trial counts more events in a second;
   `infinity` by default, without a trial
+- `senders`: with `message`, a message that comes from another node is recorded with the name of
+  that node, so that recordings of several nodes can be joined; `false` by default
 """.
 -type options() :: #{
     what => profile() | item() | [profile() | item()],
@@ -59,7 +61,8 @@ Whose events: of all processes, of those that begin from now on, of these and of
     seconds => number(),
     bytes => pos_integer(),
     keep => first | last,
-    max_events_s => pos_integer() | infinity
+    max_events_s => pos_integer() | infinity,
+    senders => boolean()
 }.
 
 -doc "What a recorder does. `scheduler_id` is among the flags when events name their scheduler.".
@@ -69,6 +72,7 @@ Whose events: of all processes, of those that begin from now on, of these and of
     port_flags := [atom()],
     functions := [{mfa_pattern(), [tuple()]}],
     system_profile := [atom()],
+    senders => boolean(),
     who := who(),
     milliseconds := pos_integer(),
     bytes := pos_integer(),
@@ -93,7 +97,7 @@ profiles() -> [concurrency, messages, calls].
 -doc "The flags for these options.".
 -spec plan(options()) -> {ok, plan()} | {error, reason()}.
 plan(Options) when is_map(Options) ->
-    Known = [what, modules, who, seconds, bytes, keep, max_events_s],
+    Known = [what, modules, who, seconds, bytes, keep, max_events_s, senders],
     maybe
         [] ?= [{unknown_option, Key} || Key := _ <- Options, not lists:member(Key, Known)],
         [] ?= [{bad_option, Key, Value} || Key := Value <- Options, not is_valid(Key, Value)],
@@ -116,6 +120,7 @@ is_valid(bytes, Bytes) ->
     is_integer(Bytes) andalso Bytes >= ?MIN_BYTES andalso Bytes =< ?MAX_BYTES;
 is_valid(keep, Keep) -> Keep =:= first orelse Keep =:= last;
 is_valid(max_events_s, Most) -> Most =:= infinity orelse is_integer(Most) andalso Most > 0;
+is_valid(senders, Senders) -> is_boolean(Senders);
 is_valid(_, _) -> false.
 
 is_whom({application, Name}) -> is_atom(Name);
@@ -170,6 +175,7 @@ planned(Items, Options) ->
         functions => Pick(fun functions/1),
         system_profile => [F || [_ | _] = Fs <- [Pick(fun system_profile/1)],
                                 F <- [monotonic_timestamp | Fs]],
+        senders => maps:get(senders, Options, false) andalso lists:member(message, Items),
         who => maps:get(who, Options, all),
         milliseconds => max(1, round(1000 * maps:get(seconds, Options, ?DEFAULT_SECONDS))),
         bytes => maps:get(bytes, Options, ?DEFAULT_BYTES),
@@ -209,8 +215,8 @@ functions(_) -> [].
 format_error({bad_options, Options}) ->
     io_lib:format("options are a map, not ~0tP", [Options, 10]);
 format_error({unknown_option, Key}) ->
-    io_lib:format("there is no option ~0tp; there are what, modules, who, seconds, bytes, keep and "
-                  "max_events_s", [Key]);
+    io_lib:format("there is no option ~0tp; there are what, modules, who, seconds, bytes, keep, "
+                  "max_events_s and senders", [Key]);
 format_error(nothing) ->
     ["nothing is to be recorded; name one of ", names()];
 format_error(no_modules) ->
@@ -230,4 +236,5 @@ wanted(seconds) -> io_lib:format("it is a number above 0 and at most ~b", [?MAX_
 wanted(bytes) ->
     io_lib:format("it is a whole number from ~b to ~b", [?MIN_BYTES, ?MAX_BYTES]);
 wanted(keep) -> "it is first or last";
-wanted(max_events_s) -> "it is a whole number above 0, or infinity".
+wanted(max_events_s) -> "it is a whole number above 0, or infinity";
+wanted(senders) -> "it is true or false".

@@ -343,6 +343,7 @@ begin_tracing(Describer,
     try
         ok = sderl_prof_tap:trace_functions(Session, Functions),
         ok = sderl_prof_tap:trace_ports(Session, PortFlags),
+        ok = sderl_prof_tap:trace_senders(Session, maps:get(senders, Plan, false)),
         %% The guard is a process like any other.
         Own = [self(), State#state.guard, Describer],
         ok = sderl_prof_tap:trace_processes(Session, Who, Flags),

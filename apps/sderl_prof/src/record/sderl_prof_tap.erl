@@ -5,7 +5,7 @@ Switches on what a recording needs: the events of a trace session, and the syste
 a node has one. For `m:sderl_prof_recorder` alone; it needs no other module of this project.
 """.
 
--export([trace_functions/2, trace_ports/2, trace_processes/3]).
+-export([trace_functions/2, trace_ports/2, trace_processes/3, trace_senders/2]).
 -export([take_profiler/2, give_back_profiler/1, guard/2]).
 
 -doc "Calls of functions. Throws `{no_module, Module}` where there are none.".
@@ -58,6 +58,21 @@ pids(Name) ->
 
 catch_badarg(Fun) ->
     try Fun() catch error:badarg -> ok end.
+
+-doc """
+With what a process receives from another node comes the name of that node: `{Node, sderl_from}`
+behind the message. (The virtual machine does not know the process.) Messages of the node itself
+stay as they are.
+""".
+-spec trace_senders(trace:session(), Wanted :: boolean()) -> ok.
+trace_senders(_, false) -> ok;
+trace_senders(Session, true) ->
+    _ = trace:recv(Session, [
+        {[Own, '_', '_'], [], []} || Own <- [node(), system, clock_service, undefined]
+    ] ++ [
+        {['$1', '_', '_'], [], [{message, {{'$1', sderl_from}}}]}
+    ], []),
+    ok.
 
 %% ---------------------------------------------------------------- the system profiler
 

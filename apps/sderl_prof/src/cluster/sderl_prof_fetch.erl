@@ -1,0 +1,276 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_fetch).
+-moduledoc """
+Fetches the recordings of several nodes into the folder of their index: piece by piece, each asked
+for when the one before is on disk, so that neither side holds more than one, and no message between
+nodes is larger.
+
+A file that comes is `NAME.part` until it is whole and its checksum is that of the node's. What is
+there of one from an attempt before is checked, and not fetched again. The file `recording` comes
+last, so that a folder that has it is whole.
+""".
+
+-export([fetch/2, node/3, format_error/1]).
+-export_type([options/0, reason/0, result/0]).
+
+-define(PIECE, 262_144).
+-define(WAIT_MS, 30_000).
+%% Nodes that are asked at a time.
+-define(AT_ONCE, 4).
+-define(HERE, ".sderl-prof-here").
+
+-doc """
+`progress` is called with the node, the bytes of it that are here, and all its bytes; `piece`: bytes
+of a message at most; `remove`: removes from the node what has been fetched; `wait_ms`: until a node
+that does not answer is given up.
+""".
+-type options() :: #{progress => fun((binary(), non_neg_integer(), non_neg_integer()) -> term()),
+                     piece => pos_integer(), remove => boolean(), wait_ms => pos_integer()}.
+-type reason() :: sderl_prof_reach:reason() | {there, file:filename_all(), file:posix() | badarg}
+    | {here, file:filename_all(), term()} | {changed, file:filename()} | {no_files, binary()}
+    | {no_connection, node()} | {defect, term()} | not_recorded.
+-doc "Bytes that came now, and all of them; `shared` where the folder is that of the node itself.".
+-type result() :: {ok, #{fetched := non_neg_integer(), bytes := non_neg_integer(),
+                         shared := boolean()}} | {error, reason()}.
+
+-doc "Fetches from all nodes of the index in this folder what is not here.".
+-spec fetch(file:filename_all(), options()) ->
+    {ok, [{Node :: binary(), result()}]} | {error, sderl_prof_cluster_index:reason()}.
+fetch(Dir, Options) ->
+    case sderl_prof_cluster_index:read(Dir) of
+        {ok, #{nodes := Entries} = Index} ->
+            Results = in_turns(Entries, Dir, Options),
+            Fetched = lists:foldl(fun
+                ({#{node := Node} = Entry, {ok, _}}, Acc) when is_binary(Node) ->
+                    sderl_prof_cluster_index:put_node(Entry#{fetched := true}, Acc);
+                (_, Acc) -> Acc
+            end, Index, Results),
+            maybe
+                ok ?= sderl_prof_cluster_index:write(Dir, Fetched),
+                {ok, [{Node, Result} || {#{node := Node}, Result} <- Results]}
+            end;
+        Error -> Error
+    end.
+
+in_turns([], _, _) -> [];
+in_turns(Entries, Dir, Options) ->
+    {Now, Later} = lists:split(min(?AT_ONCE, length(Entries)), Entries),
+    Started = [{Entry, spawn_monitor(fun() -> exit({done, node(Dir, Entry, Options)}) end)}
+               || Entry <- Now],
+    Results = [{Entry, receive
+                   {'DOWN', Ref, process, Pid, {done, Result}} -> Result;
+                   {'DOWN', Ref, process, Pid, Why} -> {error, {defect, Why}}
+               end} || {Entry, {Pid, Ref}} <- Started],
+    Results ++ in_turns(Later, Dir, Options).
+
+-doc "Fetches from one node.".
+-spec node(file:filename_all(), sderl_prof_cluster_index:entry(), options()) -> result().
+node(_, #{state := waiting}, _) -> {error, not_recorded};
+node(_, #{state := failed, began := null}, _) -> {error, not_recorded};
+node(Dir, #{node := Name, dir := There} = Entry, Options) ->
+    Here = sderl_prof_cluster_index:folder(Dir, Entry),
+    Work = #{here => Here, there => There, name => Name,
+             piece => maps:get(piece, Options, ?PIECE),
+             wait_ms => maps:get(wait_ms, Options, ?WAIT_MS),
+             progress => maps:get(progress, Options, fun(_, _, _) -> ok end)},
+    maybe
+        {ok, Node} ?= known(Name),
+        ok ?= connected(Node),
+        ok ?= sderl_prof_reach:load(Node, map_get(wait_ms, Work)),
+        ok ?= here(Here, filelib:ensure_path(Here)),
+        {ok, Files} ?= ask(list, [], Work#{at => Node}),
+        ok ?= has_files(Files, Name),
+        Bytes = lists:sum([Size || {_, Size} <- Files]),
+        {ok, Shared} ?= is_shared(Work#{at => Node}),
+        fetched(Shared, Files, Bytes, Work#{at => Node, bytes => Bytes}, Options)
+    end.
+
+%% Names of the index become no atoms unless they are those of nodes that can be asked.
+known(Name) ->
+    try {ok, binary_to_existing_atom(Name)}
+    catch error:badarg -> {ok, binary_to_atom(Name)}
+    end.
+
+connected(Node) when Node =:= node() -> ok;
+connected(Node) ->
+    case net_kernel:connect_node(Node) of
+        true -> ok;
+        _ -> {error, {no_connection, Node}}
+    end.
+
+has_files([], Name) -> {error, {no_files, Name}};
+has_files(_, _) -> ok.
+
+here(_, ok) -> ok;
+here(Path, {error, Why}) -> {error, {here, Path, Why}}.
+
+ask(Function, Args, #{at := Node, there := There, wait_ms := WaitMs}) ->
+    case sderl_prof_reach:call(Node, sderl_prof_station, Function, [There | Args], WaitMs) of
+        {error, {node, _, _}} = Error -> Error;
+        {error, Why} -> {error, {there, There, Why}};
+        Answer -> Answer
+    end.
+
+%% A file that is made here is there, too, when both are one folder.
+is_shared(#{here := Here} = Work) ->
+    Mark = lists:concat([?HERE, "-", os:getpid(), "-", erlang:unique_integer([positive])]),
+    Path = filename:join(Here, Mark),
+    maybe
+        ok ?= here(Path, file:write_file(Path, <<>>)),
+        Answer = ask(is_there, [Mark], Work),
+        _ = file:delete(Path, [raw]),
+        case Answer of
+            {error, _} = Error -> Error;
+            _ -> {ok, Answer}
+        end
+    end.
+
+fetched(true, _, Bytes, #{name := Name, progress := Progress}, _) ->
+    _ = Progress(Name, Bytes, Bytes),
+    {ok, #{fetched => 0, bytes => Bytes, shared => true}};
+fetched(false, Files, Bytes, Work, Options) ->
+    %% "recording" is behind "events".
+    {Last, First} = lists:partition(fun({Name, _}) -> Name =:= "recording" end, Files),
+    maybe
+        {ok, New} ?= files(First ++ Last, 0, 0, Work),
+        ok ?= case Options of
+            #{remove := true} -> ask(remove, [], Work);
+            _ -> ok
+        end,
+        {ok, #{fetched => New, bytes => Bytes, shared => false}}
+    end.
+
+%% `Here`: bytes of the files so far; `New`: those of them that came now.
+files([], _, New, _) -> {ok, New};
+files([{Name, Size} | Files], Here, New, Work) ->
+    case file(Name, Size, Work#{before => Here}) of
+        {ok, Came} -> files(Files, Here + Size, New + Came, Work);
+        Error -> Error
+    end.
+
+%% ---------------------------------------------------------------- one file
+
+file(Name, Size, #{here := Dir, name := Node, progress := Progress, before := Before,
+                   bytes := All} = Work) ->
+    maybe
+        {ok, {Size, Digest}} ?= whole(ask(digest, [Name, Size], Work), Name, Size),
+        case sderl_prof_station:digest(Dir, Name, Size + 1) of
+            {ok, {Size, Digest}} ->
+                _ = Progress(Node, Before + Size, All),
+                {ok, 0};
+            _ -> fetch_file(Name, Size, Digest, Work)
+        end
+    end.
+
+fetch_file(Name, Size, Digest, #{here := Dir, name := Node, progress := Progress,
+                                 before := Before, bytes := All} = Work) ->
+    Path = filename:join(Dir, Name),
+    maybe
+        {ok, At, Context} ?= begun(Name, Size, Work),
+        _ = Progress(Node, Before + At, All),
+        {ok, File} ?= opened(Path ++ ".part", At),
+        Came = pieces(Name, Size, At, Context, File, Work),
+        ok ?= closed(Path, File, Came),
+        {ok, Digest1} ?= Came,
+        ok ?= same(Digest, Digest1, Name, Path),
+        ok ?= here(Path, file:rename(Path ++ ".part", Path)),
+        {ok, Size - At}
+    end.
+
+whole({ok, {Size, _}} = Whole, _, Size) -> Whole;
+whole({ok, _}, Name, _) -> {error, {changed, Name}};
+whole(Error, _, _) -> Error.
+
+%% What an attempt before has left, if the node has the same there.
+begun(Name, Size, #{here := Dir} = Work) ->
+    Part = Name ++ ".part",
+    case filelib:file_size(filename:join(Dir, Part)) of
+        Bytes when Bytes > 0, Bytes =< Size ->
+            case {sderl_prof_station:digest(Dir, Part, Bytes), ask(digest, [Name, Bytes], Work)} of
+                {{ok, {Bytes, Digest}}, {ok, {Bytes, Digest}}} -> context(Dir, Part, Bytes);
+                {_, {error, _} = Error} -> Error;
+                _ -> {ok, 0, erlang:md5_init()}
+            end;
+        _ -> {ok, 0, erlang:md5_init()}
+    end.
+
+%% A checksum goes on where the bytes before it have been read.
+context(Dir, Part, Bytes) ->
+    Path = filename:join(Dir, Part),
+    case file:open(Path, [read, raw, binary]) of
+        {ok, File} ->
+            Context = read_context(File, erlang:md5_init()),
+            ok = file:close(File),
+            {ok, Bytes, Context};
+        {error, Why} -> {error, {here, Path, Why}}
+    end.
+
+read_context(File, Context) ->
+    case file:read(File, ?PIECE) of
+        {ok, Bin} -> read_context(File, erlang:md5_update(Context, Bin));
+        _ -> Context
+    end.
+
+opened(Path, At) ->
+    maybe
+        {ok, File} ?= file:open(Path, [read, write, raw, binary]),
+        {ok, At} ?= file:position(File, At),
+        ok ?= case filelib:file_size(Path) of
+            At -> ok;
+            _ -> file:truncate(File)
+        end,
+        {ok, File}
+    else
+        {error, Why} -> {error, {here, Path, Why}}
+    end.
+
+pieces(_, Size, Size, Context, _, _) ->
+    {ok, erlang:md5_final(Context)};
+pieces(Name, Size, At, Context, File, #{piece := Piece, progress := Progress, name := Node,
+                                        before := Before, bytes := All, here := Dir} = Work) ->
+    maybe
+        {ok, {Bin, Crc}} ?= ask(read, [Name, At, min(Piece, Size - At)], Work),
+        Crc ?= erlang:crc32(Bin),
+        ok ?= here(filename:join(Dir, Name ++ ".part"), file:write(File, Bin)),
+        Next = At + byte_size(Bin),
+        _ = Progress(Node, Before + Next, All),
+        pieces(Name, Size, Next, erlang:md5_update(Context, Bin), File, Work)
+    else
+        {error, Why} -> {error, Why};
+        %% The file has become shorter, or the piece was damaged on its way.
+        _ -> {error, {changed, Name}}
+    end.
+
+%% What is not on disk when it is closed is none that may be built on.
+closed(Path, File, Came) ->
+    Synced = case Came of {ok, _} -> file:sync(File); _ -> ok end,
+    Closed = file:close(File),
+    maybe
+        ok ?= here(Path, Synced),
+        here(Path, Closed)
+    end.
+
+same(Digest, Digest, _, _) -> ok;
+same(_, _, Name, Path) ->
+    _ = file:delete(Path ++ ".part", [raw]),
+    {error, {changed, Name}}.
+
+-doc "What is wrong, and what to do.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({there, Dir, enoent}) ->
+    io_lib:format("the node has no folder ~ts any more", [Dir]);
+format_error({there, Dir, Why}) ->
+    io_lib:format("the node cannot read ~ts: ~ts", [Dir, file:format_error(Why)]);
+format_error({here, Path, Why}) ->
+    io_lib:format("cannot write ~ts: ~ts; what is here stays, and another fetch goes on with it",
+                  [Path, file:format_error(Why)]);
+format_error({changed, Name}) ->
+    io_lib:format("~ts changed while it was fetched; fetch again when the recording has ended",
+                  [Name]);
+format_error({no_files, _}) -> "the node has no recording in its folder";
+format_error({no_connection, Node}) ->
+    io_lib:format("cannot connect to ~ts; when it is back, fetch again", [Node]);
+format_error(not_recorded) -> "the node was not recorded";
+format_error({defect, Why}) -> io_lib:format("this is a defect of fetching: ~0tP", [Why, 10]);
+format_error({node, _, _} = Why) ->
+    [sderl_prof_failure:format(Why), "; fetch again, and it goes on where it was"].
