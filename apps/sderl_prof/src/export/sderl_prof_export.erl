@@ -8,9 +8,12 @@ Writes a book for other tools, as it is read, so that no size of a trace needs m
 | `chrome` | Perfetto, Chrome's `about:tracing` | a lane for each process: runs, could run, collects garbage |
 | `csv` | spreadsheets, data frames | every event |
 | `speedscope` | speedscope | time by stacks of functions, of a recording of calls |
+
+Of several nodes, `chrome` has a group of lanes for each, on one time line, and an arrow for each
+message between nodes of which send and receive are known.
 """.
 
--export([write/3, format_error/1]).
+-export([write/3, write_joined/2, format_error/1]).
 -export_type([format/0, reason/0]).
 
 -include("sderl_prof_event.hrl").
@@ -22,12 +25,15 @@ Writes a book for other tools, as it is read, so that no size of a trace needs m
 
 -type format() :: chrome | csv | speedscope.
 -type reason() :: {file, file:filename_all(), file:posix() | badarg | system_limit}
-    | {no_book, file:filename_all()} | no_calls.
+    | {no_book, file:filename_all()} | no_calls | {between, file:posix()}.
 
 -record(out, {
     fd :: file:io_device(),
-    book :: sderl_prof_book:book(),
+    book :: sderl_prof_book:book() | none,
     from :: integer(),
+    %% The group of lanes, and what makes a time of the trace one since the begin.
+    group = 1 :: pos_integer(),
+    since_begin :: fun((integer()) -> integer()),
     buffer = [] :: iodata(),
     size = 0 :: non_neg_integer(),
     labels = #{} :: #{non_neg_integer() => binary()}
@@ -42,16 +48,32 @@ write(Format, Dir, Out) ->
         #{kinds := Kinds, first := First} = sderl_prof_book:meta(Book),
         ok ?= has_calls(Format, Kinds),
         {ok, Fd} ?= opened(Out),
-        Written = try
-            #out{buffer = Rest} = write_all(Format, #out{fd = Fd, book = Book, from = First}),
-            file:write(Fd, Rest)
-        catch
-            throw:{file, Why} -> {error, Why}
-        after
-            _ = file:close(Fd),
-            ok = sderl_prof_book:close(Book)
-        end,
+        Start = #out{fd = Fd, book = Book, from = First, since_begin = fun(T) -> T - First end},
+        Written = filled(Fd, fun() -> write_all(Format, Start) end),
+        ok = sderl_prof_book:close(Book),
         written(Written, Out)
+    end.
+
+-doc "Writes several nodes to the file `Out`, in the format `chrome`.".
+-spec write_joined(sderl_prof_joined:joined(), Out :: file:filename_all()) ->
+    ok | {error, reason()}.
+write_joined(Joined, Out) ->
+    {Begin, End} = sderl_prof_joined:range(Joined),
+    maybe
+        {ok, Fd} ?= opened(Out),
+        Start = #out{fd = Fd, book = none, from = Begin, since_begin = fun(T) -> T - Begin end},
+        written(filled(Fd, fun() -> write_nodes(Joined, End, Start) end), Out)
+    end.
+
+filled(Fd, Write) ->
+    try
+        #out{buffer = Rest} = Write(),
+        file:write(Fd, Rest)
+    catch
+        throw:{file, Why} -> {error, Why};
+        throw:{error, _} = Failed -> {failed, Failed}
+    after
+        _ = file:close(Fd)
     end.
 
 has_calls(speedscope, Kinds) when not is_map_key(call, Kinds) -> {error, no_calls};
@@ -64,12 +86,16 @@ opened(Out) ->
     end.
 
 written(ok, _) -> ok;
+written({failed, Error}, _) -> Error;
 written({error, Why}, Out) -> {error, {file, Out, Why}}.
 
 -doc "What is wrong, and what to do.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error({file, Name, Why}) ->
     io_lib:format("cannot write ~ts: ~ts", [Name, file:format_error(Why)]);
+format_error({between, Why}) ->
+    io_lib:format("cannot write or read the messages between nodes beside the books: ~ts",
+                  [file:format_error(Why)]);
 format_error({no_book, Dir}) -> io_lib:format("~ts holds no analysed trace", [Dir]);
 format_error(no_calls) ->
     "the recording has no calls; record with the profile calls and its modules".
@@ -99,23 +125,71 @@ label(P, #out{labels = Labels, book = Book} = Out) ->
 write_all(csv, #out{book = Book} = Out) ->
     Head = put_text(~"time_ns,kind,scheduler,process,number,other,detail,bytes\n", Out),
     sderl_prof_book:fold(Book, #{}, fun csv_row/7, Head);
-write_all(chrome, #out{book = Book, from = From} = Out0) ->
-    Out1 = put_text(~"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", Out0),
-    Out2 = sderl_prof_book:fold_entities(fun lane/2, Out1, Book),
-    #{kinds := Kinds, last := Last} = sderl_prof_book:meta(Book),
-    Mode = sderl_prof_activity:mode(Kinds),
-    Activity = sderl_prof_activity:new(Mode, fun interval/7, Out2),
-    Step = fun(T, K, S, P, A, B, Act) -> sderl_prof_activity:step(T, K, S, P, A, B, Act) end,
-    Whole = sderl_prof_book:fold(Book, #{}, Step, Activity),
-    {_, Out3} = sderl_prof_activity:finish(Last, Whole),
-    %% The last one has no comma behind it.
-    put_text(["{\"ph\":\"i\",\"name\":\"end\",\"s\":\"g\",\"pid\":1,\"tid\":0,\"ts\":",
-              us(Last - From), "}\n]}\n"], Out3);
+write_all(chrome, Out) ->
+    Out1 = write_lanes(begin_chrome(Out)),
+    #{last := Last} = sderl_prof_book:meta(Out#out.book),
+    end_chrome(Last, Out1);
 write_all(speedscope, #out{book = Book} = Out) ->
     Step = fun(T, K, _, P, A, B, Calls) -> sderl_prof_calls:step(T, K, P, A, B, Calls) end,
     Calls = sderl_prof_book:fold(Book, #{}, Step, sderl_prof_calls:new(?MOST_STACKS)),
     #{stacks := Stacks} = sderl_prof_calls:result(Calls),
     put_text(json:encode(sderl_prof_speedscope:profile(Stacks, Book)), Out).
+
+begin_chrome(Out) ->
+    put_text(~"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", Out).
+
+%% The last one has no comma behind it.
+end_chrome(Last, Out) ->
+    put_text(["{\"ph\":\"i\",\"name\":\"end\",\"s\":\"g\",\"pid\":1,\"tid\":0,\"ts\":",
+              us(Last, Out), "}\n]}\n"], Out).
+
+write_lanes(#out{book = Book} = Out0) ->
+    Out1 = sderl_prof_book:fold_entities(fun lane/2, Out0, Book),
+    #{kinds := Kinds, last := Last} = sderl_prof_book:meta(Book),
+    Mode = sderl_prof_activity:mode(Kinds),
+    Activity = sderl_prof_activity:new(Mode, fun interval/7, Out1),
+    Step = fun(T, K, S, P, A, B, Act) -> sderl_prof_activity:step(T, K, S, P, A, B, Act) end,
+    Whole = sderl_prof_book:fold(Book, #{}, Step, Activity),
+    {_, Out2} = sderl_prof_activity:finish(Last, Whole),
+    Out2.
+
+%% ---------------------------------------------------------------- several nodes
+
+write_nodes(Joined, End, Out0) ->
+    Out1 = lists:foldl(fun write_node/2, begin_chrome(Out0), sderl_prof_joined:nodes(Joined)),
+    case sderl_prof_joined:messages(fun arrow/2, {1, Out1}, Joined) of
+        {ok, {_, Out2}, _} -> end_chrome(End, Out2);
+        Error -> throw(Error)
+    end.
+
+write_node(#{number := N, entry := #{node := Node}, book := Dir} = Part,
+           #out{from = Begin} = Out) ->
+    Book = case sderl_prof_book:open(Dir) of
+        {ok, Opened} -> Opened;
+        Error -> throw(Error)
+    end,
+    Named = put_text(["{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":", integer_to_binary(N),
+                      ",\"args\":{\"name\":", json:encode(Node), "}},\n"], Out),
+    Since = fun(T) -> sderl_prof_joined:common(T, Part) - Begin end,
+    Written = write_lanes(Named#out{book = Book, group = N, since_begin = Since, labels = #{}}),
+    ok = sderl_prof_book:close(Book),
+    Written#out{book = none, since_begin = fun(T) -> T - Begin end}.
+
+%% From the run that sends to the one that receives.
+arrow(#{from := From, from_process := P, sent := Sent, to := To, to_process := Q,
+        received := Received, bytes := Bytes}, {Number, Out}) ->
+    {Number + 1, put_text([
+        arrow_end(~"s", Number, From, P, Sent, Out),
+        ",\"args\":{\"bytes\":", integer_to_binary(Bytes), "}},\n",
+        arrow_end(~"f", Number, To, Q, Received, Out), ",\"bp\":\"e\"},\n"
+    ], Out)}.
+
+arrow_end(Phase, Number, Group, P, Time, Out) ->
+    ["{\"ph\":\"", Phase, "\",\"cat\":\"message\",\"name\":\"message\",\"id\":",
+     integer_to_binary(Number), ",\"pid\":", integer_to_binary(Group), ",\"tid\":",
+     integer_to_binary(P), ",\"ts\":", us(Time, Out)].
+
+%% ---------------------------------------------------------------- rows and lanes
 
 csv_row(T, K, S, P, A, B, #out{book = Book, from = From} = Out) ->
     Kind = sderl_prof_event:kind(K),
@@ -128,7 +202,9 @@ csv_row(T, K, S, P, A, B, #out{book = Book, from = From} = Out) ->
 csv_detail(Kind, A, B, _, Out) when Kind =:= send; Kind =:= send_nobody ->
     {Other, Out1} = label(A, Out),
     {Other, ~"", integer_to_binary(B), Out1};
-csv_detail('receive', _, B, _, Out) -> {~"", ~"", integer_to_binary(B), Out};
+csv_detail('receive', A, B, _, Out) ->
+    {Sender, Out1} = label(A, Out),
+    {Sender, ~"", integer_to_binary(B), Out1};
 csv_detail(Kind, A, B, Book, Out)
   when Kind =:= spawn; Kind =:= spawned; Kind =:= link; Kind =:= open ->
     {Other, Out1} = label(A, Out),
@@ -143,18 +219,25 @@ quoted(Text) ->
         _ -> [$", binary:replace(Text, ~"\"", ~"\"\"", [global]), $"]
     end.
 
-lane(#{number := N, kind := process, entry := Entry} = Entity, #out{book = Book} = Out) ->
+lane(#{number := N, kind := process, entry := Entry} = Entity,
+     #out{book = Book, group = Group} = Out) ->
     Name = iolist_to_binary([sderl_prof_book:label(Entity, Book), " ",
                              sderl_prof_book:word(Entry, Book)]),
-    put_text(["{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":", integer_to_binary(N),
-              ",\"args\":{\"name\":", json:encode(Name), "}},\n"], Out);
+    put_text(["{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":", integer_to_binary(Group),
+              ",\"tid\":", integer_to_binary(N), ",\"args\":{\"name\":", json:encode(Name),
+              "}},\n"], Out);
 lane(_, Out) -> Out.
 
 %% A process waits where its lane is empty.
 interval(waiting, _, _, _, _, _, Out) -> Out;
-interval(What, P, From, To, _, _, #out{from = First} = Out) ->
-    put_text(["{\"ph\":\"X\",\"name\":\"", atom_to_binary(What), "\",\"pid\":1,\"tid\":",
-              integer_to_binary(P), ",\"ts\":", us(From - First), ",\"dur\":", us(To - From),
-              "},\n"], Out).
+interval(What, P, From, To, _, _, #out{group = Group, since_begin = Since} = Out) ->
+    Begin = Since(From),
+    put_text(["{\"ph\":\"X\",\"name\":\"", atom_to_binary(What), "\",\"pid\":",
+              integer_to_binary(Group), ",\"tid\":", integer_to_binary(P), ",\"ts\":",
+              shown_us(Begin), ",\"dur\":", shown_us(Since(To) - Begin), "},\n"], Out).
 
-us(Ns) -> io_lib:format("~b.~3..0b", [Ns div 1000, Ns rem 1000]).
+us(Time, #out{since_begin = Since}) -> shown_us(Since(Time)).
+
+%% A clock that is wrong by a little may have something before the begin.
+shown_us(Ns) when Ns < 0 -> [$- | shown_us(-Ns)];
+shown_us(Ns) -> io_lib:format("~b.~3..0b", [Ns div 1000, Ns rem 1000]).

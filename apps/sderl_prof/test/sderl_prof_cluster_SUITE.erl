@@ -1,0 +1,236 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_cluster_SUITE).
+-moduledoc """
+Several real nodes recorded at once: exchanges of which the messages are known, nodes that die, that
+have nothing of this project, and that refuse; and fetching that is interrupted.
+""".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-compile([export_all, nowarn_export_all]).
+
+-define(WAIT_MS, 240_000).
+-define(P, sderl_prof_cluster_programs).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [ping_pong, calls, node_dies, fetched, stock_node, refused].
+
+%% ---------------------------------------------------------------- known exchanges
+
+%% The first node records the other two, as a hidden one would.
+ping_pong(_) ->
+    with(3, fun(Fleet, [C, A, B]) ->
+        Dir = folder(Fleet, C, "pingpong"),
+        {100, #{nodes := Entries}} =
+            record(Fleet, C, [A, B], Dir, #{}, {ping_pong, A, B, 100}),
+        ?assertMatch([#{state := recorded, ended := ~"stopped"}, #{state := recorded}], Entries),
+        #{nodes := Nodes, traffic := Traffic, pairs := Pairs, cluster := Cluster} =
+            report(Fleet, C, Dir),
+        [?assertMatch(#{aligned := true, here := true, problems := []}, Node) || Node <- Nodes],
+        #{problems := [], all_from_ns := From, all_to_ns := To} = Cluster,
+        ?assert(From < To),
+        %% Each question and each answer has both its ends, and they are those of the program.
+        [Asked] = [P || #{from_node := F, to_node := T, count := 100} = P <- Pairs,
+                        F =:= name(A), T =:= name(B)],
+        [Answered] = [P || #{from_node := F, to_node := T, count := 100} = P <- Pairs,
+                           F =:= name(B), T =:= name(A)],
+        ?assertEqual({maps:get(from, Asked), maps:get(to, Asked)},
+                     {maps:get(to, Answered), maps:get(from, Answered)}),
+        %% {ask, Pid, N}: more bytes than {answer, N}.
+        ?assert(maps:get(bytes, Asked) > maps:get(bytes, Answered)),
+        [?assert(is_possible(Link)) || #{joined := N} = Link <- Traffic, N > 0],
+        [#{sent := Sent, received := Received, joined := Joined}] =
+            [L || #{from := F, to := T} = L <- Traffic, F =:= name(A), T =:= name(B)],
+        [?assert(N >= 100) || N <- [Sent, Received, Joined]],
+        arrows(Fleet, C, Dir)
+    end).
+
+%% A send may be told late; but that every one of them came before it was sent cannot be.
+is_possible(#{least_ns := Least, mean_ns := Mean, most_ns := Most, error_ns := Error}) ->
+    Most >= -Error andalso Error > 0 andalso Least =< Mean andalso Mean =< Most.
+
+%% A group of lanes for each node, and both ends of each arrow.
+arrows(Fleet, C, Dir) ->
+    Out = filename:join(Dir, "chrome.json"),
+    ok = call(Fleet, C, ?P, export, [Dir, Out]),
+    {ok, Text} = call(Fleet, C, file, read_file, [Out]),
+    #{~"traceEvents" := Events} = json:decode(Text),
+    Groups = [N || #{~"name" := ~"process_name", ~"args" := #{~"name" := N}} <- Events],
+    ?assertEqual(2, length(Groups)),
+    Ids = fun(Phase) -> lists:sort([Id || #{~"ph" := P, ~"id" := Id} <- Events, P =:= Phase]) end,
+    ?assert(length(Ids(~"s")) >= 200),
+    ?assertEqual(Ids(~"s"), Ids(~"f")),
+    [?assert(T >= 0) || #{~"ph" := ~"X", ~"ts" := T} <- Events].
+
+%% By name, and back to aliases.
+calls(_) ->
+    with(3, fun(Fleet, [C, A, B]) ->
+        Dir = folder(Fleet, C, "calls"),
+        {50, _} = record(Fleet, C, [A, B], Dir, #{}, {calls, A, B, 50}),
+        #{pairs := Pairs} = report(Fleet, C, Dir),
+        Server = atom_to_binary(?P),
+        [#{from := Client}] = [P || #{to := S, count := 50} = P <- Pairs, S =:= Server],
+        ?assertMatch([_], [P || #{from := S, to := To, count := 50} = P <- Pairs, S =:= Server,
+                                To =:= Client])
+    end).
+
+%% ---------------------------------------------------------------- what goes wrong
+
+%% The other one is recorded to its end. Of the one that died the files are read.
+node_dies(_) ->
+    with(3, fun(Fleet, [C, A, B]) ->
+        Dir = folder(Fleet, C, "dies"),
+        %% More than the driver holds back.
+        {2000, #{nodes := [EntryA, EntryB]}} =
+            record(Fleet, C, [A, B], Dir, #{}, {kill, B, A, B, 2000}),
+        ?assertMatch(#{state := recorded, ended := ~"stopped", error := null}, EntryA),
+        ?assertMatch(#{state := failed, error := <<"the node died", _/binary>>}, EntryB),
+        #{nodes := Nodes} = report(Fleet, C, Dir),
+        [#{here := true, aligned := true}] = [N || #{node := Node} = N <- Nodes, Node =:= name(A)],
+        [#{here := true, drift_ppm := null, problems := [_ | _]}] =
+            [N || #{node := Node} = N <- Nodes, Node =:= name(B)]
+    end).
+
+%% In pieces, with breaks: nothing comes twice, and what is there in the end is what was recorded.
+fetched(_) ->
+    with(3, fun(Fleet, [C, A, B]) ->
+        Dir = folder(Fleet, C, "here"),
+        There = folder(Fleet, C, "there"),
+        {2000, _} = record(Fleet, C, [A, B], Dir, #{node_dir => There}, {ping_pong, A, B, 2000}),
+        {error, {nothing_here, _}} =
+            call(Fleet, C, sderl_prof_cluster_report, make, [Dir, #{}]),
+        Options = #{piece => 4096, wait_ms => ?WAIT_MS},
+        ok = call(Fleet, C, ?P, fetch_part, [Dir, 40_000, Options]),
+        {error, {nothing_here, _}} =
+            call(Fleet, C, sderl_prof_cluster_report, make, [Dir, #{}]),
+        {ok, Results} = call(Fleet, C, sderl_prof_fetch, fetch, [Dir, Options]),
+        [?assert(Came < Bytes andalso not Shared)
+         || {_, {ok, #{bytes := Bytes, fetched := Came, shared := Shared}}} <- Results],
+        ?assertEqual(2, length([ok || {_, {ok, _}} <- Results])),
+        same(Fleet, C, [{filename:join(Dir, Node), filename:join(There, Node)}
+                        || {Node, _} <- Results]),
+        %% Nothing is left to fetch; then the nodes have nothing any more.
+        {ok, Again} = call(Fleet, C, sderl_prof_fetch, fetch, [Dir, Options#{remove => true}]),
+        ?assertMatch([{_, {ok, #{fetched := 0}}}, {_, {ok, #{fetched := 0}}}], Again),
+        ?assertEqual([], call(Fleet, C, filelib, wildcard, [There ++ "/*/events.*.trace"])),
+        {ok, Gone} = call(Fleet, C, sderl_prof_fetch, fetch, [Dir, Options]),
+        [?assertMatch({error, _}, Result) || {_, Result} <- Gone],
+        #{nodes := [#{here := true}, #{here := true}], pairs := Pairs} = report(Fleet, C, Dir),
+        ?assertMatch([#{count := 2000}, #{count := 2000} | _], Pairs)
+    end).
+
+same(Fleet, C, Folders) ->
+    [begin
+         {ok, Names} = call(Fleet, C, file, list_dir, [Folder]),
+         ?assertMatch([_ | _], Names),
+         [?assertEqual({Name, call(Fleet, C, file, read_file, [filename:join(Other, Name)])},
+                       {Name, call(Fleet, C, file, read_file, [filename:join(Folder, Name)])})
+          || Name <- Names]
+     end || {Folder, Other} <- Folders].
+
+%% A node that knows nothing of this project, and one that cannot be reached, beside one that can.
+stock_node(_) ->
+    Stock = #{name => s, count => 1, connect_all => true, paths => []},
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => 2}, Stock]}),
+    try
+        [C, A, S] = [N || Family <- ["n1", "n2", "s1"], N <- sderl_fleet:nodes(Fleet),
+                          string:prefix(atom_to_list(N), Family) =/= nomatch],
+        [_, Host] = string:split(atom_to_list(C), "@"),
+        Nobody = list_to_atom("nobody@" ++ Host),
+        Dir = folder(Fleet, C, "stock"),
+        {ok, #{nodes := Entries}} = recorded(Fleet, C, [A, S, Nobody], Dir),
+        ?assertMatch([#{state := recorded}, #{state := recorded},
+                      #{state := failed, error := <<"cannot connect", _/binary>>}], Entries),
+        #{nodes := [#{here := true}, #{here := true}, #{here := false}],
+          cluster := #{problems := [_]}} = report(Fleet, C, Dir),
+        %% Nothing goes on there.
+        ?assertEqual(false, lists:keymember(sderl_recording, 1,
+                                            call(Fleet, S, trace, session_info, [all])))
+    after
+        ok = sderl_fleet:stop(Fleet)
+    end.
+
+recorded(Fleet, C, Nodes, Dir) ->
+    case record(Fleet, C, Nodes, Dir, #{}, nothing) of
+        {ok, Index} -> {ok, Index};
+        Other -> Other
+    end.
+
+refused(_) ->
+    with(2, fun(Fleet, [C, A]) ->
+        Dir = folder(Fleet, C, "refused"),
+        Prepare = fun(Nodes, Options) ->
+            call(Fleet, C, ?P, prepare, [Nodes, Options])
+        end,
+        [begin
+             {error, Text} = Prepare(Nodes, maps:merge(#{dir => Dir}, Options)),
+             ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Says)})
+         end
+         || {Nodes, Options, Says} <- [
+                {[], #{}, "at least one node"},
+                {[A, A], #{}, "is named twice"},
+                {[nohost], #{}, "no name of a node"},
+                {[A], #{what => wat}, "wat cannot be recorded"},
+                {[A], #{who => [no_such_name]}, "no process no_such_name"},
+                {[A], #{node_dir => "/proc/nothing/here"}, "cannot write to the folder"},
+                {[A], #{max_events_s => 1, what => messages}, "more than the 1 events"}
+            ]],
+        %% Nothing of it stays.
+        ?assertEqual({error, enoent}, call(Fleet, C, file, list_dir, [Dir])),
+        %% Another cookie.
+        true = call(Fleet, C, erlang, set_cookie, [A, another]),
+        true = call(Fleet, C, erlang, disconnect_node, [A]),
+        {error, Text} = Prepare([A], #{dir => Dir}),
+        ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "is the cookie its own")}),
+        true = call(Fleet, C, erlang, set_cookie, [A, call(Fleet, A, erlang, get_cookie, [])]),
+        %% The same folder twice.
+        {ok, _} = recorded(Fleet, C, [A], Dir),
+        {error, Twice} = Prepare([A], #{dir => Dir}),
+        ?assertNotEqual({Twice, nomatch}, {Twice, string:find(Twice, "not empty")}),
+        disk_full(Fleet, C, A)
+    end).
+
+%% A file that takes nothing, as a full disk; when there is room, fetching goes on.
+disk_full(Fleet, C, A) ->
+    Dir = folder(Fleet, C, "full"),
+    {ok, _} = record(Fleet, C, [A], Dir, #{node_dir => folder(Fleet, C, "has")}, nothing),
+    Part = filename:join([Dir, atom_to_list(A), "events.0.trace.part"]),
+    ok = call(Fleet, C, filelib, ensure_dir, [Part]),
+    ok = call(Fleet, C, file, make_symlink, ["/dev/full", Part]),
+    {ok, [{_, {error, {here, _, enospc} = Why}}]} =
+        call(Fleet, C, sderl_prof_fetch, fetch, [Dir, #{}]),
+    Text = unicode:characters_to_list(sderl_prof_fetch:format_error(Why)),
+    ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "another fetch goes on")}),
+    ok = call(Fleet, C, file, delete, [Part]),
+    {ok, [{_, {ok, #{fetched := Came}}}]} = call(Fleet, C, sderl_prof_fetch, fetch, [Dir, #{}]),
+    ?assert(Came > 0).
+
+%% ---------------------------------------------------------------- what cases share
+
+with(Count, Fun) ->
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => Count}]}),
+    try
+        Fun(Fleet, sderl_fleet:nodes(Fleet))
+    after
+        ok = sderl_fleet:stop(Fleet)
+    end.
+
+call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A, ?WAIT_MS).
+
+record(Fleet, C, Nodes, Dir, Options, Program) ->
+    All = maps:merge(#{what => messages, seconds => 600, dir => Dir}, Options),
+    call(Fleet, C, ?P, record, [Nodes, All, Program]).
+
+report(Fleet, C, Dir) ->
+    {ok, Report} = call(Fleet, C, sderl_prof_cluster_report, make, [Dir, #{top => 50}]),
+    _ = json:encode(Report),
+    Report.
+
+folder(Fleet, Node, Name) ->
+    {ok, Home} = call(Fleet, Node, file, get_cwd, []),
+    filename:join([Home, "prof", Name]).
+
+name(Node) -> atom_to_binary(Node).

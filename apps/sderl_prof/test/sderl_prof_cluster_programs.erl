@@ -1,0 +1,117 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_cluster_programs).
+-moduledoc "Programs over several nodes of which is known who sends what, and what records them.".
+
+-behaviour(gen_server).
+
+-export([record/3, prepare/2, fetch_part/3, export/2, echo/0, ask/2, call/2, serve/0]).
+-export([init/1, handle_call/3, handle_cast/2]).
+
+-define(WAIT_MS, 120_000).
+
+-doc "The index of a recording of these nodes while a program runs, and what the program gave.".
+-spec record([node()], map(), tuple() | nothing) ->
+    {term(), sderl_prof_cluster_index:index()} | {error, term()}.
+record(Nodes, Options, Program) ->
+    maybe
+        {ok, Ready} ?= sderl_prof_cluster:prepare(Nodes, Options#{wait_ms => ?WAIT_MS}),
+        {ok, Begun} ?= sderl_prof_cluster:start(Ready),
+        Result = run(Program),
+        ok = sderl_prof_cluster:stop(self(), Begun),
+        {ok, Index} ?= sderl_prof_cluster:await(Begun),
+        {Result, Index}
+    end.
+
+-doc "Whether all can be recorded, without recording them.".
+-spec prepare([node()], map()) -> {ok, [{binary(), binary()}]} | {error, unicode:chardata()}.
+prepare(Nodes, Options) ->
+    case sderl_prof_cluster:prepare(Nodes, Options#{wait_ms => ?WAIT_MS}) of
+        {ok, Ready} ->
+            Failures = sderl_prof_cluster:failures(Ready),
+            ok = sderl_prof_cluster:abandon(Ready),
+            {ok, Failures};
+        {error, Why} ->
+            {error, unicode:characters_to_list(sderl_prof_cluster:format_error(Why))}
+    end.
+
+%% N questions from one node to the other, with an answer each.
+run({ping_pong, From, To, N}) ->
+    Echo = spawn(To, ?MODULE, echo, []),
+    N = erpc:call(From, ?MODULE, ask, [Echo, N], ?WAIT_MS),
+    Echo ! stop,
+    N;
+%% The same of a server, by its name; its answers go to aliases.
+run({calls, From, To, N}) ->
+    ok = erpc:call(To, ?MODULE, serve, [], ?WAIT_MS),
+    N = erpc:call(From, ?MODULE, call, [To, N], ?WAIT_MS),
+    ok = erpc:call(To, gen_server, stop, [?MODULE], ?WAIT_MS),
+    N;
+%% Those of one that does not take part in the end.
+run({kill, Node, From, To, N}) ->
+    Result = run({ping_pong, From, To, N}),
+    _ = erpc:cast(Node, erlang, halt, [0, [{flush, false}]]),
+    ok = net_kernel:monitor_nodes(true),
+    down(Node, lists:member(Node, nodes(connected))),
+    ok = net_kernel:monitor_nodes(false),
+    Result;
+run(nothing) -> ok.
+
+down(_, false) -> ok;
+down(Node, true) ->
+    receive {nodedown, Node} -> ok after ?WAIT_MS -> error({still_up, Node}) end.
+
+-doc "Answers questions.".
+-spec echo() -> ok.
+echo() ->
+    receive
+        {ask, From, N} ->
+            From ! {answer, N},
+            echo();
+        stop -> ok
+    end.
+
+-doc "Asks so many times.".
+-spec ask(pid(), non_neg_integer()) -> non_neg_integer().
+ask(Echo, Times) ->
+    lists:foreach(fun(N) ->
+        Echo ! {ask, self(), N},
+        receive {answer, N} -> ok end
+    end, lists:seq(1, Times)),
+    Times.
+
+-spec serve() -> ok.
+serve() ->
+    {ok, _} = gen_server:start({local, ?MODULE}, ?MODULE, [], []),
+    ok.
+
+-doc "Calls the server so many times.".
+-spec call(node(), non_neg_integer()) -> non_neg_integer().
+call(Node, Times) ->
+    lists:foreach(fun(N) -> N = gen_server:call({?MODULE, Node}, N, ?WAIT_MS) end,
+                  lists:seq(1, Times)),
+    Times.
+
+init([]) -> {ok, none}.
+
+handle_call(N, _, State) -> {reply, N, State}.
+
+handle_cast(_, State) -> {noreply, State}.
+
+-doc "Fetches until so many bytes of all nodes are there, and no further.".
+-spec fetch_part(file:filename(), pos_integer(), map()) -> ok.
+fetch_part(Dir, Bytes, Options) ->
+    {Pid, Ref} = spawn_monitor(fun() ->
+        Fetcher = self(),
+        sderl_prof_fetch:fetch(Dir, Options#{progress => fun
+            (_, Here, _) when Here >= Bytes -> exit(Fetcher, kill), exit(enough);
+            (_, _, _) -> ok
+        end})
+    end),
+    receive {'DOWN', Ref, process, Pid, killed} -> ok end.
+
+-doc "Writes all nodes on one time line.".
+-spec export(file:filename(), file:filename()) -> ok.
+export(Dir, Out) ->
+    {ok, _, Books, []} = sderl_prof_cluster_report:books(Dir, #{}),
+    {ok, Joined} = sderl_prof_joined:open(Books, fun(_, _) -> ok end),
+    ok = sderl_prof_export:write_joined(Joined, Out).
