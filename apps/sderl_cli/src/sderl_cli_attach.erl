@@ -10,7 +10,8 @@ program with `-nocookie`, so that it neither needs nor writes a file of its own.
 epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
 """.
 
--export([cookie_file/1, cookie/1, node_name/1, attach/2, attach/3, discover/1, running/1]).
+-export([cookie_file/1, cookie/1, node_name/1, attach/2, attach/3, become/3, discover/1]).
+-export([running/1]).
 
 %% So many of the nodes that run here are named.
 -define(NAMED, 3).
@@ -93,13 +94,11 @@ attach(Node, Cookie) -> attach(Node, Cookie, "sderl-chaos").
 -spec attach(node(), Cookie :: atom(), Prefix :: string()) -> ok | {error, sderl_command:text()}.
 attach(Node, Cookie, Prefix) ->
     maybe
-        ok ?= start(Node, Prefix),
-        true = erlang:set_cookie(Cookie),
+        ok ?= become(Node, Cookie, Prefix),
         true ?= net_kernel:connect_node(Node),
         ok
     else
-        {error, Reason} ->
-            {error, io_lib:format("this program cannot become a node: ~0tP", [Reason, 10])};
+        {error, _} = Error -> Error;
         _ ->
             {error, [
                 io_lib:format("cannot connect to ~ts: ", [Node]),
@@ -107,6 +106,17 @@ attach(Node, Cookie, Prefix) ->
                 "epmd needs ERL_EPMD_PORT, one that speaks TLS its ERL_FLAGS",
                 running("")
             ]}
+    end.
+
+-doc "Makes this program a node that can connect to this one and to those that are named like it.".
+-spec become(node(), Cookie :: atom(), Prefix :: string()) -> ok | {error, sderl_command:text()}.
+become(Node, Cookie, Prefix) ->
+    case start(Node, Prefix) of
+        ok ->
+            true = erlang:set_cookie(Cookie),
+            ok;
+        {error, Reason} ->
+            {error, io_lib:format("this program cannot become a node: ~0tP", [Reason, 10])}
     end.
 
 start(Node, Prefix) ->

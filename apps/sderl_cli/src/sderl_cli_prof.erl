@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_prof).
 -moduledoc """
-`bin/sderl prof`: records a running node, and shows what a trace says. The work is done by
-`m:sderl_prof`.
+`bin/sderl prof`: records running nodes, and shows what a trace says. The work is done by
+`m:sderl_prof`; that of several nodes is called in `m:sderl_cli_prof_cluster`.
 """.
 
 -behaviour(sderl_command).
@@ -36,7 +36,8 @@ run([Name | Args]) ->
 
 commands() ->
     [
-        {"record", record, "record a running node into a folder"},
+        {"record", record, "record running nodes into a folder"},
+        {"fetch", fetch, "the recordings of several nodes from their machines"},
         {"report", report, "what a recording says"},
         {"open", open, "a recording in a browser: a time line that zooms, processes, messages"},
         {"export", export, "a recording for Perfetto, speedscope or a spreadsheet"},
@@ -64,9 +65,23 @@ command(record) ->
               bin/sderl prof record a@host
               bin/sderl prof record a@host --what messages --seconds 5
               bin/sderl prof record a@host --what calls --modules orbit,orbit_worker
+
+            Several nodes are recorded at once into folders of their own, in one folder with an
+            index; "fetch" brings those that are on other machines. A node that cannot be recorded
+            does not hold up the others, and is told.
+
+              bin/sderl prof record a@host --all --what messages
+              bin/sderl prof record --node a@host --node b@host --what messages
             """,
         arguments => [
-            #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}},
+            #{name => node, type => string, required => false,
+              help => {"[NODE]", ["the node, NAME@HOST"]}},
+            (option(nodes, "NODE", string, "another node; may be given several times"))#{
+                long => "-node", action => append,
+                help => {"[--node NODE ...]", ["a node, or one more; may be given several times"]}
+            },
+            flag(all, "all nodes that are linked to the first one, or to those, and so on"),
+            option(group, "NAME", string, "the members of this s_group of the first node"),
             option(cookie_file, "FILE", string,
                    "the file with the cookie (that of the node where it runs here, or "
                    "~/.erlang.cookie)"),
@@ -85,7 +100,30 @@ command(record) ->
                    io_lib:format("refuse a recording of more events in a second (~b)",
                                  [?MOST_EVENTS_S])),
             flag(force, "record all the same"),
-            option(out, "DIR", string, "the folder, on the node's machine (prof-NODE-TIME)")
+            option(out, "DIR", string,
+                   "the folder, on the node's machine (prof-NODE-TIME); of several nodes the one "
+                   "here (prof-cluster-TIME)"),
+            option(node_out, "DIR", string,
+                   "of several nodes: the folder on their machines (the same as here)")
+        ]
+    };
+command(fetch) ->
+    #{
+        help =>
+            """
+            Fetches the recordings of several nodes into the folder that "record" has made: piece by
+            piece, with checksums. After a break another fetch goes on where it was; what is here is
+            not fetched again.
+
+              bin/sderl prof fetch prof-cluster-20261127-071502
+            """,
+        arguments => [
+            #{name => file, type => string,
+              help => {"FOLDER", ["the folder of the recording"]}},
+            option(cookie_file, "FILE", string,
+                   "the file with the cookie (that of the first node where it runs here, or "
+                   "~/.erlang.cookie)"),
+            flag(remove, "remove from the nodes what has been fetched")
         ]
     };
 command(report) ->
@@ -205,11 +243,44 @@ words(Atoms) -> lists:flatten(lists:join(", ", [atom_to_list(A) || A <- Atoms]))
 
 %% ---------------------------------------------------------------- record
 
-run(record, #{node := Text} = Parsed) ->
+run(record, Parsed) ->
     maybe
-        {ok, Node} ?= node_name(Text),
+        {ok, [First | _] = Nodes} ?= node_names(Parsed),
         {ok, Options} ?= sderl_cli_prof_words:options(Parsed),
         {ok, _} ?= checked(sderl_prof_options:plan(Options)),
+        case sderl_cli_prof_cluster:is_several(Parsed) of
+            true ->
+                Dir = filename:absname(maps:get(out, Parsed, default_out("cluster"))),
+                Most = maps:get(max_events_s, Parsed, ?MOST_EVENTS_S),
+                sderl_cli_prof_cluster:record(Nodes, Dir, Options#{max_events_s => Most}, Parsed);
+            false -> record(First, Options, Parsed)
+        end
+    else
+        Other -> refused(record, Other)
+    end;
+run(fetch, Parsed) ->
+    sderl_cli_prof_cluster:fetch(Parsed);
+run(Command, #{file := File} = Parsed) when Command =:= report; Command =:= export ->
+    case sderl_prof_cluster_index:is_cluster(File) of
+        true -> run_several(Command, Parsed);
+        false -> run_one(Command, Parsed)
+    end;
+run(Command, Parsed) ->
+    run_one(Command, Parsed).
+
+run_several(report, Parsed) ->
+    case sderl_cli_prof_words:metrics(Parsed) of
+        {ok, _} -> sderl_cli_prof_cluster:report(Parsed);
+        Wrong -> refused(report, Wrong)
+    end;
+run_several(export, #{format := chrome, file := File, out := Out}) ->
+    sderl_cli_prof_cluster:export(File, Out);
+run_several(export, #{format := Format, file := File}) ->
+    {error, io_lib:format("~ts is a recording of several nodes: --format ~ts is written of one of "
+                          "them, whose folder is in it", [File, Format])}.
+
+record(Node, Options, Parsed) ->
+    maybe
         {ok, Cookie} ?= sderl_cli_attach:cookie(sderl_cli_attach:cookie_file(Parsed)),
         ok ?= sderl_cli_attach:attach(Node, Cookie, "sderl-prof"),
         Dir = filename:absname(maps:get(out, Parsed, default_out(Node))),
@@ -220,12 +291,9 @@ run(record, #{node := Text} = Parsed) ->
         _ = sderl_signals:tell(self()),
         {ok, Info} ?= done(waited(Recording, maps:get(seconds, Options, 10))),
         io:put_chars(sderl_visible:text(sderl_cli_prof_show:recorded(Info, Dir)))
-    else
-        {wrong, Message} ->
-            {usage, [Message, "\n\"bin/sderl prof record --help\" tells the options."]};
-        Other -> Other
-    end;
-run(report, #{file := File} = Parsed) ->
+    end.
+
+run_one(report, #{file := File} = Parsed) ->
     maybe
         {ok, Metrics} ?= sderl_cli_prof_words:metrics(Parsed),
         {ok, Dir} ?= opened(File),
@@ -240,7 +308,7 @@ run(report, #{file := File} = Parsed) ->
     else
         Other -> refused(report, Other)
     end;
-run(path, #{file := File} = Parsed) ->
+run_one(path, #{file := File} = Parsed) ->
     maybe
         {ok, Range} ?= sderl_cli_prof_words:range(Parsed),
         {ok, Dir} ?= opened(File),
@@ -250,17 +318,17 @@ run(path, #{file := File} = Parsed) ->
     else
         Other -> refused(path, Other)
     end;
-run(compare, #{before := Before, 'after' := After} = Parsed) ->
+run_one(compare, #{before := Before, 'after' := After} = Parsed) ->
     maybe
         {ok, A} ?= opened(Before),
         {ok, B} ?= opened(After),
         {ok, Difference} ?= done(sderl_prof_compare:make(A, B, maps:with([top], Parsed))),
         shown(Difference, Parsed, fun sderl_cli_prof_insight:difference/1)
     end;
-run(completion, #{shell := Shell}) ->
+run_one(completion, #{shell := Shell}) ->
     {help, sderl_completion:script(Shell, "prof", [completed(Name, Do)
                                                    || {Name, Do, _} <- commands()])};
-run(open, #{file := File} = Parsed) ->
+run_one(open, #{file := File} = Parsed) ->
     maybe
         {ok, Web} ?= sderl_cli_prof_open:check(Parsed),
         {ok, Dir} ?= opened(File),
@@ -270,7 +338,7 @@ run(open, #{file := File} = Parsed) ->
             {usage, [Message, "\n\"bin/sderl prof open --help\" tells the options."]};
         Other -> Other
     end;
-run(export, #{file := File, format := Format, out := Out}) ->
+run_one(export, #{file := File, format := Format, out := Out}) ->
     maybe
         {ok, Dir} ?= opened(File),
         case sderl_prof_export:write(Format, Dir, Out) of
@@ -330,11 +398,18 @@ completed(Name, Do) ->
         _ -> file
     end}.
 
-node_name(Text) ->
-    case sderl_cli_attach:node_name(Text) of
-        {ok, Node} -> {ok, Node};
-        {error, Message} -> {wrong, Message}
+node_names(Parsed) ->
+    case [Text || #{node := Text} <- [Parsed]] ++ maps:get(nodes, Parsed, []) of
+        [] -> {wrong, "node is missing: name one, or several with --node"};
+        Texts -> node_names(Texts, [])
     end.
+
+node_names([Text | Texts], Names) ->
+    case sderl_cli_attach:node_name(Text) of
+        {ok, Node} -> node_names(Texts, [Node | Names]);
+        {error, Message} -> {wrong, Message}
+    end;
+node_names([], Names) -> {ok, lists:reverse(Names)}.
 
 checked({ok, _} = Fine) -> Fine;
 checked({error, Why}) -> {wrong, sderl_prof_options:format_error(Why)}.

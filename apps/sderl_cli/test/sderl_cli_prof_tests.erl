@@ -7,7 +7,8 @@
 help_test_() ->
     [?_assertMatch({0, stdout, _}, sderl_cli:run(["prof" | Args]))
      || Args <- [["--help"], ["record", "--help"], ["report", "--help"], ["open", "--help"],
-                 ["export", "--help"], ["path", "--help"], ["compare", "--help"],
+                 ["fetch", "--help"], ["export", "--help"], ["path", "--help"],
+                 ["compare", "--help"],
                  ["completion", "--help"]]].
 
 usage_test_() ->
@@ -28,6 +29,11 @@ usage_test_() ->
             {["record", "x@y", "--seconds", "0"], 2, "seconds cannot be"},
             {["record", "x@y", "--mib", "1"], 2, "at least 16"},
             {["record", "x@y", "--max-events-s", "0"], 2, "at least 1"},
+            {["record", "--node", "x"], 2, "no name of a node"},
+            {["record", "x@y", "--node", "z@y", "--what", "wat"], 2, "there is no \"wat\""},
+            {["record", "--all"], 2, "node is missing"},
+            {["fetch"], 2, "file is missing"},
+            {["fetch", "/nothing/here"], 1, "/nothing/here"},
             {["report", "/nothing/here"], 1, "/nothing/here"},
             {["report", "/nothing/here", "--by", "run,wat"], 2, "there is no \"wat\""},
             {["report", "/nothing/here", "--by", ","], 2, "there is no"},

@@ -1,0 +1,64 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_cli_prof_SUITE).
+-moduledoc "`bin/sderl prof` on several nodes, as a person uses it.".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-compile([export_all, nowarn_export_all]).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [several].
+
+several(Config) ->
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => 2, apps => [sderl]}]}),
+    try
+        several(Fleet, sderl_fleet:nodes(Fleet), proplists:get_value(priv_dir, Config))
+    after
+        sderl_fleet:stop(Fleet)
+    end.
+
+several(Fleet, [A | _] = Nodes, Root) ->
+    {ok, shop, _} = sderl_fleet:call(Fleet, A, s_group, new_s_group, [shop, Nodes]),
+    [Name, Other] = [atom_to_list(Node) || Node <- Nodes],
+    [_, Host] = string:split(Name, "@"),
+    Folder = filename:join(Root, "prof-cluster"),
+    There = filename:join(Root, "prof-there"),
+    Options = ["--what", "messages", "--seconds", "1", "--force"],
+    {0, Recorded} = run(Fleet, ["record", Name, "--group", "shop", "--out", Folder,
+                                "--node-out", There | Options]),
+    [said(Recorded, Part) || Part <- ["% of a core", Other, "in time", "bin/sderl prof fetch"]],
+    {1, Away} = run(Fleet, ["report", Folder]),
+    said(Away, "fetch them: bin/sderl prof fetch"),
+    {0, Fetched} = run(Fleet, ["fetch", Folder]),
+    [said(Fetched, Part) || Part <- ["came now", Name, Other]],
+    {0, Again} = run(Fleet, ["fetch", Folder, "--remove"]),
+    said(Again, "nothing, it was here"),
+    {0, Report} = run(Fleet, ["report", Folder]),
+    [said(Report, Part) || Part <- ["2 of 2 nodes", "drift ppm", "Messages between nodes",
+                                    "messages have both ends", filename:join(Folder, Name)]],
+    {0, One} = run(Fleet, ["report", filename:join(Folder, Name)]),
+    said(One, "Critical path"),
+    {0, _} = run(Fleet, ["export", Folder, "--format", "chrome", "--out",
+                         filename:join(Root, "trace.json")]),
+    {1, Csv} = run(Fleet, ["export", Folder, "--format", "csv", "--out", "x"]),
+    said(Csv, "is written of one of them"),
+    {1, Opened} = run(Fleet, ["path", Folder]),
+    said(Opened, "a recording of several nodes"),
+    %% The same folder again, a group that is none, and a node that is none beside one that is.
+    {1, Twice} = run(Fleet, ["record", Name, "--all", "--out", Folder | Options]),
+    said(Twice, "not empty"),
+    {1, Nobody} = run(Fleet, ["record", Name, "--group", "nothing", "--out", Folder | Options]),
+    said(Nobody, "is in no group nothing"),
+    {1, Some} = run(Fleet, ["record", "--node", Name, "--node", "nobody@" ++ Host,
+                            "--out", filename:join(Root, "some") | Options]),
+    [said(Some, Part) || Part <- ["cannot connect to nobody@", "in time", "1 of 2 nodes failed"]].
+
+run(Fleet, Args) ->
+    {Status, Text} = sderl_cli_program:run(Fleet, ["prof" | Args]),
+    ct:pal("bin/sderl prof ~ts~n~ts", [lists:join(" ", Args), Text]),
+    {Status, Text}.
+
+said(Text, Words) -> ?assertMatch({_, true}, {Text, string:find(Text, Words) =/= nomatch}).
