@@ -6,6 +6,9 @@
 
 -import(sderl_table, [number/1]).
 
+%% Operations on groups that are shown; JSON has more.
+-define(OPERATIONS, 20).
+
 -doc "What the recording costs each node.".
 -spec costs([{binary(), sderl_prof_trial:cost()}]) -> sderl_command:text().
 costs([]) -> [];
@@ -68,7 +71,7 @@ came(Bytes, _) -> number(Bytes / 1.0e6).
 -doc "The report.".
 -spec report(sderl_prof_cluster_report:report(), file:filename()) -> sderl_command:text().
 report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
-         joined := Joined}, Dir) ->
+         joined := Joined, operations := Operations}, Dir) ->
     Here = [Node || #{here := true} = Node <- Nodes],
     [
         head(Cluster, Here, Nodes),
@@ -78,6 +81,7 @@ report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
         joined(Traffic, Joined),
         section("Most messages between nodes", pairs(Pairs)),
         past_groups(Traffic),
+        section("Operations on groups", operations(lists:sublist(Operations, ?OPERATIONS))),
         section("The report of one node", [
             ["bin/sderl prof report ", filename:join(Dir, Node), "\n"] || #{node := Node} <- Here
         ])
@@ -159,4 +163,13 @@ past_groups(Traffic) ->
         io_lib:format("~ts to ~ts: ~ts messages~n", [From, To, number(max(Sent, Received))])
      || #{common_group := false, from := From, to := To, sent := Sent,
           received := Received} <- Traffic
+    ]).
+
+operations([]) -> [];
+operations(Operations) ->
+    sderl_table:text(["operation", "at", "by", "begins at s", "took ms"], [
+        [Operation, Node, Process, number(At / 1.0e9),
+         case Took of null -> "-"; _ -> number(Took / 1.0e6) end]
+     || #{operation := Operation, node := Node, process := Process, at := At,
+          took := Took} <- Operations
     ]).

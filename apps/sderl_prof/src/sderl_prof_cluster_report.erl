@@ -10,6 +10,7 @@ the messages between them, and the report of each node.
 
 -define(TOP, 10).
 -define(MOST_PAIRS, 200_000).
+-define(MOST_OPERATIONS, 1000).
 
 -doc "Options of `m:sderl_prof_report`; `progress` is called with nodes that are done, and all.".
 -type options() :: #{top => pos_integer(), parts => pos_integer(),
@@ -63,8 +64,28 @@ make(Dir, Options) ->
         {ok, {Links, Pairs}, Counts} ?= sderl_prof_joined:messages(
             fun message/2, {#{}, sderl_prof_tally:new(?MOST_PAIRS)}, Joined
         ),
-        {ok, report(Index, Joined, Reports, Missing, Links, pairs(Pairs, Top, Joined), Counts)}
+        Report = report(Index, Joined, Reports, Missing, Links, pairs(Pairs, Top, Joined), Counts),
+        {ok, Report#{operations => operations(Joined)}}
     end.
+
+%% Those on groups, of all nodes in the order of time.
+operations(Joined) ->
+    {Begin, _} = sderl_prof_joined:range(Joined),
+    All = [
+        begin
+            Book = opened_book(Dir),
+            Found = [Operation#{node => Node, process := sderl_prof_book:label(P, Book),
+                                at := sderl_prof_joined:common(At, Part) - Begin,
+                                took := case Took of none -> null; _ -> Took end}
+                     || #{process := P, at := At, took := Took} = Operation
+                            <- sderl_prof_operations:find(Book, ?MOST_OPERATIONS)],
+            ok = sderl_prof_book:close(Book),
+            Found
+        end
+     || #{book := Dir, entry := #{node := Node}} = Part <- sderl_prof_joined:nodes(Joined)
+    ],
+    Sorted = lists:sort(fun(#{at := A}, #{at := B}) -> A =< B end, lists:append(All)),
+    lists:sublist(Sorted, ?MOST_OPERATIONS).
 
 reports([], _, _, Reports) -> {ok, Reports};
 reports([{#{node := Node}, Book} | Rest], Options, Progress, Reports) ->

@@ -16,7 +16,7 @@ have nothing of this project, and that refuse; and fetching that is interrupted.
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [ping_pong, calls, node_dies, fetched, stock_node, refused].
+all() -> [ping_pong, calls, groups, node_dies, node_hangs, fetched, stock_node, refused].
 
 %% ---------------------------------------------------------------- known exchanges
 
@@ -77,6 +77,31 @@ calls(_) ->
                                 To =:= Client])
     end).
 
+%% Operations on groups are on the time line, and nodes are told by their groups.
+groups(_) ->
+    with(3, [sderl], fun(Fleet, [C, A, B]) ->
+        {ok, ours, _} = call(Fleet, A, s_group, new_s_group, [ours, [A]]),
+        {ok, theirs, _} = call(Fleet, B, s_group, new_s_group, [theirs, [B]]),
+        Dir = folder(Fleet, C, "groups"),
+        {10, _} = record(Fleet, C, [A, B], Dir, #{what => [messages, s_group]},
+                         {new_group, A, {ping_pong, A, B, 10}}),
+        #{operations := Operations, traffic := Traffic} = report(Fleet, C, Dir),
+        [#{took := Took, at := At}] =
+            [O || #{operation := ~"s_group:new_s_group/2", node := N} = O <- Operations,
+                  N =:= name(A)],
+        ?assert(Took > 0),
+        ?assert(At > 0),
+        %% The groups are those of the begin.
+        [false] = [Common || #{from := F, to := T, common_group := Common} <- Traffic,
+                             F =:= name(A), T =:= name(B)],
+        Out = filename:join(Dir, "chrome.json"),
+        ok = call(Fleet, C, ?P, export, [Dir, Out]),
+        {ok, Text} = call(Fleet, C, file, read_file, [Out]),
+        #{~"traceEvents" := Events} = json:decode(Text),
+        [?assertMatch([_], [E || #{~"ph" := P, ~"name" := ~"s_group:new_s_group/2"} = E <- Events,
+                                 P =:= Phase]) || Phase <- [~"b", ~"e"]]
+    end).
+
 %% ---------------------------------------------------------------- what goes wrong
 
 %% The other one is recorded to its end. Of the one that died the files are read.
@@ -92,6 +117,17 @@ node_dies(_) ->
         [#{here := true, aligned := true}] = [N || #{node := Node} = N <- Nodes, Node =:= name(A)],
         [#{here := true, drift_ppm := null, problems := [_ | _]}] =
             [N || #{node := Node} = N <- Nodes, Node =:= name(B)]
+    end).
+
+%% The others do not wait for it for longer than a connection may take.
+node_hangs(_) ->
+    with(3, fun(Fleet, [C, A, B]) ->
+        ok = sderl_fleet:suspend(Fleet, B),
+        Dir = folder(Fleet, C, "hangs"),
+        {ok, #{nodes := Entries}} = recorded(Fleet, C, [A, B], Dir),
+        ?assertMatch([#{state := recorded},
+                      #{state := failed, error := <<"cannot connect", _/binary>>}], Entries),
+        ok = sderl_fleet:resume(Fleet, B)
     end).
 
 %% In pieces, with breaks: nothing comes twice, and what is there in the end is what was recorded.
@@ -210,8 +246,10 @@ disk_full(Fleet, C, A) ->
 
 %% ---------------------------------------------------------------- what cases share
 
-with(Count, Fun) ->
-    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => Count}]}),
+with(Count, Fun) -> with(Count, [], Fun).
+
+with(Count, Apps, Fun) ->
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => Count, apps => Apps}]}),
     try
         Fun(Fleet, sderl_fleet:nodes(Fleet))
     after

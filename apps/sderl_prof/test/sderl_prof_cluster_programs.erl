@@ -54,6 +54,9 @@ run({kill, Node, From, To, N}) ->
     down(Node, lists:member(Node, nodes(connected))),
     ok = net_kernel:monitor_nodes(false),
     Result;
+run({new_group, Node, Program}) ->
+    {ok, made, _} = erpc:call(Node, s_group, new_s_group, [made, [Node]], ?WAIT_MS),
+    run(Program);
 run(nothing) -> ok.
 
 down(_, false) -> ok;

@@ -10,7 +10,8 @@ Writes a book for other tools, as it is read, so that no size of a trace needs m
 | `speedscope` | speedscope | time by stacks of functions, of a recording of calls |
 
 Of several nodes, `chrome` has a group of lanes for each, on one time line, and an arrow for each
-message between nodes of which send and receive are known.
+message between nodes of which send and receive are known. Operations on groups have lanes of their
+own.
 """.
 
 -export([write/3, write_joined/2, format_error/1]).
@@ -22,6 +23,7 @@ message between nodes of which send and receive are known.
 -define(MOST_STACKS, 200_000).
 %% Names of processes that are remembered at a time.
 -define(LABELS, 100_000).
+-define(MOST_OPERATIONS, 100_000).
 
 -type format() :: chrome | csv | speedscope.
 -type reason() :: {file, file:filename_all(), file:posix() | badarg | system_limit}
@@ -151,7 +153,21 @@ write_lanes(#out{book = Book} = Out0) ->
     Step = fun(T, K, S, P, A, B, Act) -> sderl_prof_activity:step(T, K, S, P, A, B, Act) end,
     Whole = sderl_prof_book:fold(Book, #{}, Step, Activity),
     {_, Out2} = sderl_prof_activity:finish(Last, Whole),
-    Out2.
+    {_, Out3} = lists:foldl(fun operation/2, {1, Out2},
+                            sderl_prof_operations:find(Book, ?MOST_OPERATIONS)),
+    Out3.
+
+%% It lasts longer than the runs of its process, and so is on a lane of its own.
+operation(#{process := P, operation := Name, at := At, took := Took},
+          {Number, #out{group = Group} = Out}) ->
+    End = fun(Phase, Time) ->
+        ["{\"ph\":\"", Phase, "\",\"cat\":\"s_group\",\"name\":", json:encode(Name),
+         ",\"id2\":{\"local\":", integer_to_binary(Number), "},\"pid\":",
+         integer_to_binary(Group), ",\"tid\":", integer_to_binary(P), ",\"ts\":",
+         us(Time, Out), "},\n"]
+    end,
+    Last = case Took of none -> []; _ -> End(~"e", At + Took) end,
+    {Number + 1, put_text([End(~"b", At), Last], Out)}.
 
 %% ---------------------------------------------------------------- several nodes
 
