@@ -13,9 +13,9 @@ Recordings do not begin at the same moment. Of sends before the receiver's begin
 whether it received them before that, too. At the first receive they count as received before,
 unless nothing else can be what came.
 
-A node tells of a send when the message is on its way, so one whose process is interrupted just then
-is told late, maybe behind its receive. A receive without a send waits for the next one, and when the
-next receive has none again, it was of a message from before the sender was recorded.
+A node tells of a send when the message is on its way, so one whose process is interrupted just
+then is told late, maybe behind its receive. A receive without a send waits for the next one, and
+when the next receive has none again, it was of a message from before the sender was recorded.
 
 Sends that are never received, because their receiver is not recorded or does not look, are kept up
 to a limit; then those of the receivers for which most of them wait are given up.
@@ -42,7 +42,7 @@ to a limit; then those of the receivers for which most of them wait are given up
     sends = queue:new() :: queue:queue(send()),
     count = 0 :: non_neg_integer(),
     has_received = false :: boolean(),
-    %% A receive that waits for its send, and the send that it has got since, if it is the right one.
+    %% A receive that waits for its send, and the send that it has got, if that is the right one.
     owed = none :: none | receive_(),
     paid = none :: none | match()
 }).
