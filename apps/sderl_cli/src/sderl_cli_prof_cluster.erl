@@ -107,12 +107,13 @@ fetch(#{file := Dir} = Parsed) ->
         })),
         ok = sderl_progress:done(),
         say(sderl_cli_prof_cluster_show:fetched(Results)),
-        case [Node1 || {Node1, {error, _}} <- Results] of
+        %% Of a node that was not recorded there is nothing to fetch.
+        case [Failed || {Failed, {error, Why}} <- Results, Why =/= not_recorded] of
             [] ->
                 say(["bin/sderl prof report ", Dir, "\n"]),
                 ok;
-            Failed ->
-                {error, io_lib:format("~b of ~b nodes failed", [length(Failed), length(Results)])}
+            Those ->
+                {error, io_lib:format("~b of ~b nodes failed", [length(Those), length(Results)])}
         end
     end.
 

@@ -54,7 +54,9 @@ several(Fleet, [A | _] = Nodes, Root) ->
     said(Nobody, "is in no group nothing"),
     {1, Some} = run(Fleet, ["record", "--node", Name, "--node", "nobody@" ++ Host,
                             "--out", filename:join(Root, "some") | Options]),
-    [said(Some, Part) || Part <- ["cannot connect to nobody@", "in time", "1 of 2 nodes failed"]].
+    [said(Some, Part) || Part <- ["cannot connect to nobody@", "in time", "1 of 2 nodes failed"]],
+    {0, Rest} = run(Fleet, ["fetch", filename:join(Root, "some")]),
+    [said(Rest, Part) || Part <- ["own folder", "the node was not recorded"]].
 
 run(Fleet, Args) ->
     {Status, Text} = sderl_cli_program:run(Fleet, ["prof" | Args]),
