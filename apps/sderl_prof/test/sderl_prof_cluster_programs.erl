@@ -103,14 +103,24 @@ handle_cast(_, State) -> {noreply, State}.
 -doc "Fetches until so many bytes of all nodes are there, and no further.".
 -spec fetch_part(file:filename(), pos_integer(), map()) -> ok.
 fetch_part(Dir, Bytes, Options) ->
+    Self = self(),
     {Pid, Ref} = spawn_monitor(fun() ->
         Fetcher = self(),
-        sderl_prof_fetch:fetch(Dir, Options#{progress => fun
-            (_, Here, _) when Here >= Bytes -> exit(Fetcher, kill), exit(enough);
-            (_, _, _) -> ok
+        sderl_prof_fetch:fetch(Dir, Options#{progress => fun(_, Here, _) ->
+            Self ! {fetches, self()},
+            Here < Bytes orelse exit(Fetcher, kill)
         end})
     end),
-    receive {'DOWN', Ref, process, Pid, killed} -> ok end.
+    receive {'DOWN', Ref, process, Pid, killed} -> all_ended() end.
+
+%% Those who fetch end with the one who asked for it.
+all_ended() ->
+    receive
+        {fetches, Pid} ->
+            Ref = monitor(process, Pid),
+            receive {'DOWN', Ref, process, Pid, _} -> all_ended() end
+    after 0 -> ok
+    end.
 
 -doc "Writes all nodes on one time line.".
 -spec export(file:filename(), file:filename()) -> ok.

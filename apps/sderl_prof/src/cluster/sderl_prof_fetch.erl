@@ -55,13 +55,20 @@ fetch(Dir, Options) ->
 in_turns([], _, _) -> [];
 in_turns(Entries, Dir, Options) ->
     {Now, Later} = lists:split(min(?AT_ONCE, length(Entries)), Entries),
-    Started = [{Entry, spawn_monitor(fun() -> exit({done, node(Dir, Entry, Options)}) end)}
-               || Entry <- Now],
+    Started = [{Entry, started(fun() -> node(Dir, Entry, Options) end)} || Entry <- Now],
     Results = [{Entry, receive
-                   {'DOWN', Ref, process, Pid, {done, Result}} -> Result;
-                   {'DOWN', Ref, process, Pid, Why} -> {error, {defect, Why}}
-               end} || {Entry, {Pid, Ref}} <- Started],
+                   {Tag, Result} -> Result
+               end} || {Entry, Tag} <- Started],
     Results ++ in_turns(Later, Dir, Options).
+
+%% It ends with its caller, and says why when it fails.
+started(Fun) ->
+    Self = self(),
+    Tag = make_ref(),
+    _ = spawn_link(fun() ->
+        Self ! {Tag, try Fun() catch _:Why -> {error, {defect, Why}} end}
+    end),
+    Tag.
 
 -doc "Fetches from one node.".
 -spec node(file:filename_all(), sderl_prof_cluster_index:entry(), options()) -> result().
@@ -166,13 +173,15 @@ fetch_file(Name, Size, Digest, #{here := Dir, name := Node, progress := Progress
                                  before := Before, bytes := All} = Work) ->
     Path = filename:join(Dir, Name),
     maybe
-        {ok, At, Context} ?= begun(Name, Size, Work),
+        {ok, At} ?= begun(Name, Size, Work),
         _ = Progress(Node, Before + At, All),
         {ok, File} ?= opened(Path ++ ".part", At),
-        Came = pieces(Name, Size, At, Context, File, Work),
+        Came = pieces(Name, Size, At, File, Work),
         ok ?= closed(Path, File, Came),
-        {ok, Digest1} ?= Came,
-        ok ?= same(Digest, Digest1, Name, Path),
+        ok ?= Came,
+        %% What is on disk, whoever wrote it.
+        ok ?= same({Size, Digest}, sderl_prof_station:digest(Dir, Name ++ ".part", Size + 1),
+                   Name, Path),
         ok ?= here(Path, file:rename(Path ++ ".part", Path)),
         {ok, Size - At}
     end.
@@ -187,28 +196,11 @@ begun(Name, Size, #{here := Dir} = Work) ->
     case filelib:file_size(filename:join(Dir, Part)) of
         Bytes when Bytes > 0, Bytes =< Size ->
             case {sderl_prof_station:digest(Dir, Part, Bytes), ask(digest, [Name, Bytes], Work)} of
-                {{ok, {Bytes, Digest}}, {ok, {Bytes, Digest}}} -> context(Dir, Part, Bytes);
+                {{ok, {Bytes, Digest}}, {ok, {Bytes, Digest}}} -> {ok, Bytes};
                 {_, {error, _} = Error} -> Error;
-                _ -> {ok, 0, erlang:md5_init()}
+                _ -> {ok, 0}
             end;
-        _ -> {ok, 0, erlang:md5_init()}
-    end.
-
-%% A checksum goes on where the bytes before it have been read.
-context(Dir, Part, Bytes) ->
-    Path = filename:join(Dir, Part),
-    case file:open(Path, [read, raw, binary]) of
-        {ok, File} ->
-            Context = read_context(File, erlang:md5_init()),
-            ok = file:close(File),
-            {ok, Bytes, Context};
-        {error, Why} -> {error, {here, Path, Why}}
-    end.
-
-read_context(File, Context) ->
-    case file:read(File, ?PIECE) of
-        {ok, Bin} -> read_context(File, erlang:md5_update(Context, Bin));
-        _ -> Context
+        _ -> {ok, 0}
     end.
 
 opened(Path, At) ->
@@ -224,17 +216,17 @@ opened(Path, At) ->
         {error, Why} -> {error, {here, Path, Why}}
     end.
 
-pieces(_, Size, Size, Context, _, _) ->
-    {ok, erlang:md5_final(Context)};
-pieces(Name, Size, At, Context, File, #{piece := Piece, progress := Progress, name := Node,
-                                        before := Before, bytes := All, here := Dir} = Work) ->
+pieces(_, Size, Size, _, _) ->
+    ok;
+pieces(Name, Size, At, File, #{piece := Piece, progress := Progress, name := Node,
+                               before := Before, bytes := All, here := Dir} = Work) ->
     maybe
         {ok, {Bin, Crc}} ?= ask(read, [Name, At, min(Piece, Size - At)], Work),
         Crc ?= erlang:crc32(Bin),
         ok ?= here(filename:join(Dir, Name ++ ".part"), file:write(File, Bin)),
         Next = At + byte_size(Bin),
         _ = Progress(Node, Before + Next, All),
-        pieces(Name, Size, Next, erlang:md5_update(Context, Bin), File, Work)
+        pieces(Name, Size, Next, File, Work)
     else
         {error, Why} -> {error, Why};
         %% The file has become shorter, or the piece was damaged on its way.
@@ -243,14 +235,14 @@ pieces(Name, Size, At, Context, File, #{piece := Piece, progress := Progress, na
 
 %% What is not on disk when it is closed is none that may be built on.
 closed(Path, File, Came) ->
-    Synced = case Came of {ok, _} -> file:sync(File); _ -> ok end,
+    Synced = case Came of ok -> file:sync(File); _ -> ok end,
     Closed = file:close(File),
     maybe
         ok ?= here(Path, Synced),
         here(Path, Closed)
     end.
 
-same(Digest, Digest, _, _) -> ok;
+same(Whole, {ok, Whole}, _, _) -> ok;
 same(_, _, Name, Path) ->
     _ = file:delete(Path ++ ".part", [raw]),
     {error, {changed, Name}}.
