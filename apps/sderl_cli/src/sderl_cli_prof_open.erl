@@ -36,8 +36,11 @@ start(File, Dir, Web) ->
         ok ?= sderl_web_start:start(Web#{profile => true, cluster => Name,
                                          resources => [sderl_cli_prof_resource]}),
         {ok, #{link := Link}} = sderl_web:address(),
-        {ok, Link}
+        {ok, to_page(Link)}
     end.
+
+%% A browser that is told the page need not load another one first.
+to_page(Link) -> iolist_to_binary(string:replace(Link, ~"#token=", ~"#/profile?token=")).
 
 viewer(Dir) ->
     Opened = sderl_prof_viewer:start_link(Dir, sderl_progress:reporter("analysing")),

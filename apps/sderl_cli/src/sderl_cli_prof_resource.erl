@@ -7,13 +7,17 @@
 -export([routes/0, schemas/0, answer/3]).
 
 -import(sderl_web_schema, [object/1, list/1, text/0, whole/0, number/0, flag/0, null_or/1, map/1,
-                           ref/1, word/1]).
+                           ref/1, word/1, any/0]).
 
 %% Times are nanoseconds since the begin: a browser's whole numbers hold three months of them.
 -define(MOST_NS, 9_007_199_254_740_991).
 -define(MOST_NUMBER, 4_294_967_295).
 %% Digits of a process's number.
 -define(DIGITS, 10).
+%% Messages, steps and rows that are drawn, at most.
+-define(MOST_ARROWS, 5_000).
+-define(MOST_SEGMENTS, 2_000).
+-define(MOST_BRANCHES, 5_000).
 
 -doc false.
 -spec routes() -> [sderl_web_route:given()].
@@ -25,8 +29,10 @@ routes() ->
     Get = fun(Op, Path, Summary, Query, Answer) ->
         #{op => Op, method => get, path => [~"profile" | Path], role => viewer,
           summary => Summary, query => Query, answer => {200, Answer},
-          problems => [too_large || lists:member(Op, [profile_window, profile_messages])]}
+          problems => [too_large || lists:member(Op, [profile_window, profile_messages,
+                                                      profile_arrows, profile_path])]}
     end,
+    One = {~"process", process, {whole, 1, ?MOST_NUMBER}, none},
     [
         Get(profile, [], ~"The recording of a profiler, and what was lost of it", [],
             ref(~"Profile")),
@@ -36,8 +42,10 @@ routes() ->
         Get(profile_processes, [~"processes"], ~"Processes, greatest first",
             [{~"sort", sort, {word, sderl_prof_view:sorts()}, run},
              {~"search", search, {text, 200}, ~""},
-             {~"limit", limit, {whole, 1, Processes}, 100}, Chosen],
-            object(#{processes => list(ref(~"ProfileProcess")), matching => whole()})),
+             {~"limit", limit, {whole, 1, Processes}, 100},
+             {~"kind", kind, {word, [all, process, port]}, all}, From, To, Chosen],
+            object(#{processes => list(ref(~"ProfileProcess")), matching => whole(),
+                     'of' => word([whole, part])})),
         Get(profile_process,
             [~"processes", {~"process", process, {whole, 1, ?MOST_NUMBER}, required}],
             ~"A process: where it waits, for whom, and its messages", [],
@@ -54,8 +62,24 @@ routes() ->
                      rows => list(object(#{from => whole(), from_name => text(), to => whole(),
                                            to_name => text(), count => whole(),
                                            bytes => whole()}))})),
-        Get(profile_calls, [~"calls"], ~"Stacks of functions with their time, as a tree", [],
-            object(#{ns => whole(), frames => list(ref(~"ProfileFrame"))}))
+        Get(profile_tree, [~"tree"],
+            ~"The tree of processes; siblings that are alike are one row",
+            [{~"limit", limit, {whole, 1, ?MOST_BRANCHES}, 1_000}],
+            object(#{rows => list(ref(~"ProfileBranch")), all => whole(), below => whole()})),
+        Get(profile_arrows, [~"arrows"], ~"Single messages between processes in a part of the time",
+            [From, To, Chosen, One, {~"limit", limit, {whole, 1, ?MOST_ARROWS}, 1_000}],
+            object(#{arrows => list(list(null_or(whole()))), count => whole(),
+                     elsewhere => whole()})),
+        Get(profile_calls, [~"calls"], ~"Stacks of functions with their time, as a tree",
+            [From, To],
+            object(#{'of' => word([whole, part]), ns => whole(),
+                     frames => list(ref(~"ProfileFrame"))})),
+        Get(profile_findings, [~"findings"], ~"What keeps the program from being faster", [],
+            object(#{found => list(ref(~"ProfileFinding")),
+                     not_shown => list(object(#{finding => text(), needs => text()}))})),
+        Get(profile_path, [~"path"], ~"The critical path of a part of the time",
+            [From, To, One, {~"segments", segments, {whole, 1, ?MOST_SEGMENTS}, 500}],
+            object(#{path => null_or(ref(~"ProfilePath"))}))
     ].
 
 -doc false.
@@ -63,6 +87,12 @@ routes() ->
 schemas() ->
     Sums = #{Metric => whole() || Metric <- sderl_prof_view:sorts()},
     Shares = list(whole()),
+    Process = Sums#{
+        process => whole(), kind => word([process, port, name, remote, node, alias]),
+        name => text(), entry => text(), parent => whole(), parent_name => text(),
+        start => null_or(whole()), stop => null_or(whole()), reason => text()
+    },
+    Times = object(#{Kind => whole() || Kind <- [running, runnable, waiting, message]}),
     #{
         ~"Profile" => object(#{
             node => text(), otp => null_or(text()), items => list(text()), events => whole(),
@@ -70,7 +100,8 @@ schemas() ->
             schedulers => list(whole()), totals => object(Sums), problems => list(text()),
             dropped => whole(), lost_events => whole(), lost_bytes => whole(),
             runnable => word([recorded, messages, none]),
-            has_messages => flag(), has_calls => flag(),
+            has_messages => flag(), has_calls => flag(), has_ports => flag(), has_path => flag(),
+            findings => whole(),
             limits => object(#{columns => whole(), processes => whole(), cells => whole()})
         }),
         ~"ProfileWindow" => object(#{
@@ -83,10 +114,30 @@ schemas() ->
             })),
             sites => map(text()), names => map(text())
         }),
-        ~"ProfileProcess" => object(Sums#{
-            process => whole(), name => text(), entry => text(), parent => whole(),
-            parent_name => text(), start => null_or(whole()), stop => null_or(whole()),
-            reason => text()
+        ~"ProfileProcess" => object(Process),
+        ~"ProfileBranch" => object(Process#{depth => whole(), omitted => whole()}),
+        ~"ProfileFinding" => object(#{
+            finding => text(), process => null_or(text()), weight => number(), text => text(),
+            remedy => text(), threshold => text(), numbers => list(whole()),
+            ranges => list(object(#{from => whole(), to => whole()})), evidence => map(any())
+        }),
+        ~"ProfilePath" => object(#{
+            from => whole(), to => whole(), steps => whole(), kinds => Times,
+            processes => list(object(#{
+                process => text(), number => whole(), entry => text(), times => Times,
+                ns => whole(), share => number(), gain_ns => whole()
+            })),
+            others => object(#{processes => whole(), ns => whole()}),
+            gain => object(#{
+                more_schedulers_ns => whole(), faster_processes_ns => whole(),
+                faster_messages_ns => whole(), what_is_waited_for_ns => whole(),
+                speedup_of_schedulers => number()
+            }),
+            segments => list(object(#{
+                kind => word([running, runnable, waiting, message]), process => text(),
+                number => whole(), from => whole(), to => whole(), function => null_or(text()),
+                sender => null_or(text()), sender_number => null_or(whole())
+            }))
         }),
         ~"ProfilePeer" => object(#{process => whole(), name => text(), count => whole(),
                                    sum => whole()}),
@@ -97,17 +148,27 @@ schemas() ->
 -doc false.
 -spec answer(atom(), map(), sderl_web_resource:context()) -> sderl_web_resource:result().
 answer(profile, _, _) -> asked(about);
-answer(profile_calls, _, _) -> asked(calls);
+answer(profile_findings, _, _) -> asked(findings);
+answer(profile_calls, Args, _) -> asked({calls, Args});
+answer(profile_tree, Args, _) -> asked({tree, Args});
 answer(profile_process, #{process := P}, _) -> asked({process, P});
 answer(profile_messages, Args, _) -> asked({messages, Args});
+answer(profile_path, Args, _) -> asked({path, with_process(Args)});
 answer(profile_window, Args, _) ->
-    case numbers(Args) of
-        {ok, Numbers} -> asked({window, Args#{processes => Numbers}});
-        error -> wrong()
-    end;
+    with_numbers(Args, fun(Numbers) -> {window, Args#{processes => Numbers}} end);
+answer(profile_arrows, Args, _) ->
+    with_numbers(Args, fun(Numbers) -> {arrows, (with_process(Args))#{processes => Numbers}} end);
+answer(profile_processes, #{from := 0, to := ?MOST_NS} = Args, _) ->
+    Whole = maps:without([from, to], Args),
+    with_numbers(Args, fun(Numbers) -> {processes, Whole#{numbers => Numbers}} end);
 answer(profile_processes, Args, _) ->
+    with_numbers(Args, fun(Numbers) -> {processes, Args#{numbers => Numbers}} end).
+
+with_process(Args) -> maps:merge(#{process => none}, Args).
+
+with_numbers(Args, Question) ->
     case numbers(Args) of
-        {ok, Numbers} -> asked({processes, Args#{numbers => Numbers}});
+        {ok, Numbers} -> asked(Question(Numbers));
         error -> wrong()
     end.
 

@@ -208,7 +208,24 @@ answered(Server) ->
     #{~"running" := [_, _, _]} = Get(["/window?columns=3&from=", Half]),
     #{~"rows" := [_ | _]} = Get("/messages?limit=5"),
     _ = Get(["/messages?from=1&to=", Half]),
-    #{~"frames" := []} = Get("/calls"),
+    #{~"frames" := [], ~"of" := ~"whole"} = Get("/calls"),
+    #{~"frames" := [], ~"of" := ~"part"} = Get(["/calls?from=1&to=", Half]),
+    #{~"of" := ~"part", ~"processes" := [#{~"kind" := ~"process"}]} =
+        Get(["/processes?to=", Half, "&processes=", Number]),
+    #{~"processes" := _} = Get("/processes?kind=port"),
+    #{~"rows" := [#{~"depth" := 0, ~"omitted" := 0} | _]} = Get("/tree"),
+    #{~"rows" := [_]} = Get("/tree?limit=1"),
+    #{~"found" := _, ~"not_shown" := [_ | _]} = Get("/findings"),
+    #{~"path" := #{~"steps" := Steps, ~"segments" := [_ | _]}} = Get("/path"),
+    ?assert(Steps > 100),
+    #{~"path" := #{~"segments" := [_]}} = Get(["/path?segments=1&to=", Half]),
+    #{~"path" := #{~"segments" := Segments}} = Get(["/path?process=", Number]),
+    ?assertMatch(#{~"number" := Echo}, lists:last(Segments)),
+    #{~"arrows" := [[_, _, _, _, _] | _], ~"count" := Count, ~"elsewhere" := 0} =
+        Get(["/arrows?processes=", lists:join(",", [integer_to_list(P)
+            || #{~"process" := P} <- map_get(~"processes", Get("/processes"))])]),
+    ?assert(Count >= 200),
+    #{~"elsewhere" := 200} = Get(["/arrows?process=", Number, "&processes=", Number]),
     [?assertMatch({Status, _, #{~"detail" := _}}, Ask(Path)) || {Status, Path} <- [
         {400, "/window?columns=4097"}, {400, "/window?columns=0"},
         {400, "/window?processes=1,x"}, {400, "/window?processes=0"},
@@ -217,10 +234,13 @@ answered(Server) ->
         {413, ["/window?columns=4096&processes=", lists:join(",",
             [integer_to_list(N) || N <- lists:seq(1, 129)])]},
         {400, "/processes?sort=wat"}, {404, "/processes/4000000000"}, {400, "/processes/x"},
-        {400, "/messages?from=9007199254740991"}
+        {400, "/messages?from=9007199254740991"}, {400, "/path?from=9007199254740991"},
+        {404, "/path?process=4000000000"}, {400, "/path?segments=0"}, {400, "/tree?limit=0"},
+        {400, "/arrows?processes=x"}, {400, "/arrows?from=7&to=7"}, {400, "/calls?from=5&to=5"},
+        {400, "/processes?from=5&to=5"}, {400, "/processes?kind=wat"}
     ]],
     Paths = [Id || {Id, _, Path, _} <- sderl_web_rest:operations(map_get(document, Server)),
                    string:prefix(Path, "/api/v1/profile") =/= nomatch
                        orelse string:prefix(Path, "/profile") =/= nomatch],
-    ?assertEqual(6, length(Paths)),
+    ?assertEqual(10, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).

@@ -1,7 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_viewer).
 -moduledoc """
-The process that holds an open recording (`m:sderl_prof_view`) and answers one question at a time.
+The processes that hold an open recording (`m:sderl_prof_view`). Each answers one question at a
+time: one of them what is quick, so that the time line moves, the other one what reads the events
+of a part of the time.
 """.
 
 -behaviour(gen_server).
@@ -11,12 +13,16 @@ The process that holds an open recording (`m:sderl_prof_view`) and answers one q
 -export_type([question/0]).
 
 -define(ANSWER_MS, 60_000).
+-define(PARTS, sderl_prof_viewer_parts).
 
--type question() :: about | calls | {window, map()} | {processes, map()} | {process, integer()}
-    | {messages, map()}.
+-type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
+    | {messages, map()} | {arrows, map()} | {calls, map()} | {path, map()} | {tree, map()}.
+-type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
+
+-record(viewer, {view :: sderl_prof_view:view(), parts :: pid() | none}).
 
 -doc "Opens the book in this folder; `Progress` is called while what the pages need is made.".
--spec start_link(file:filename_all(), fun((non_neg_integer(), pos_integer()) -> term())) ->
+-spec start_link(file:filename_all(), progress()) ->
     {ok, pid()} | {error, sderl_prof_view:reason()}.
 start_link(Dir, Progress) ->
     case gen_server:start_link({local, ?MODULE}, ?MODULE, {Dir, Progress}, [{timeout, infinity}]) of
@@ -31,33 +37,53 @@ stop() -> gen_server:stop(?MODULE).
 
 -doc "An answer of `m:sderl_prof_view`.".
 -spec ask(question()) -> {ok, map()} | {error, sderl_prof_view:reason()}.
-ask(Question) -> gen_server:call(?MODULE, Question, ?ANSWER_MS).
+ask(Question) -> gen_server:call(asked(Question), Question, ?ANSWER_MS).
+
+asked({What, _}) when What =:= arrows; What =:= calls; What =:= path; What =:= tree -> ?PARTS;
+asked({processes, #{from := _}}) -> ?PARTS;
+asked(_) -> ?MODULE.
 
 -doc false.
--spec init({file:filename_all(), fun((non_neg_integer(), pos_integer()) -> term())}) ->
-    {ok, sderl_prof_view:view()} | {error, {cannot_open, sderl_prof_view:reason()}}.
+-spec init({file:filename_all(), progress()} | {parts, file:filename_all()}) ->
+    {ok, #viewer{}} | {error, {cannot_open, sderl_prof_view:reason()}}.
+init({parts, Dir}) ->
+    case sderl_prof_view:open(Dir, fun(_, _) -> ok end) of
+        {ok, View} -> {ok, #viewer{view = sderl_prof_view:slim(View), parts = none}};
+        {error, Why} -> {error, {cannot_open, Why}}
+    end;
 init({Dir, Progress}) ->
-    case sderl_prof_view:open(Dir, Progress) of
-        {ok, View} -> {ok, View};
+    maybe
+        {ok, View} ?= sderl_prof_view:open(Dir, Progress),
+        {ok, Parts} ?= gen_server:start_link({local, ?PARTS}, ?MODULE, {parts, Dir}, []),
+        {ok, #viewer{view = View, parts = Parts}}
+    else
+        {error, {cannot_open, _} = Why} -> {error, Why};
         {error, Why} -> {error, {cannot_open, Why}}
     end.
 
 -doc false.
--spec handle_call(question(), gen_server:from(), sderl_prof_view:view()) ->
-    {reply, {ok, map()} | {error, sderl_prof_view:reason()}, sderl_prof_view:view()}.
-handle_call(Question, _, View) -> {reply, answer(Question, View), View}.
+-spec handle_call(question(), gen_server:from(), #viewer{}) ->
+    {reply, {ok, map()} | {error, sderl_prof_view:reason()}, #viewer{}}.
+handle_call(Question, _, #viewer{view = View} = Viewer) ->
+    {reply, answer(Question, View), Viewer}.
 
 answer(about, View) -> {ok, sderl_prof_view:about(View)};
-answer(calls, View) -> {ok, sderl_prof_view:calls(View)};
+answer(findings, View) -> {ok, sderl_prof_view:findings(View)};
+answer({calls, Request}, View) -> sderl_prof_view:calls(Request, View);
 answer({window, Request}, View) -> sderl_prof_view:window(Request, View);
-answer({processes, Request}, View) -> {ok, sderl_prof_view:processes(Request, View)};
+answer({processes, Request}, View) -> sderl_prof_view:processes(Request, View);
 answer({process, P}, View) -> sderl_prof_view:process(P, View);
-answer({messages, Request}, View) -> sderl_prof_view:messages(Request, View).
+answer({tree, Request}, View) -> {ok, sderl_prof_view:tree(Request, View)};
+answer({messages, Request}, View) -> sderl_prof_view:messages(Request, View);
+answer({arrows, Request}, View) -> sderl_prof_view:arrows(Request, View);
+answer({path, Request}, View) -> sderl_prof_view:path(Request, View).
 
 -doc false.
--spec handle_cast(term(), sderl_prof_view:view()) -> {noreply, sderl_prof_view:view()}.
-handle_cast(_, View) -> {noreply, View}.
+-spec handle_cast(term(), #viewer{}) -> {noreply, #viewer{}}.
+handle_cast(_, Viewer) -> {noreply, Viewer}.
 
 -doc false.
--spec terminate(term(), sderl_prof_view:view()) -> ok.
-terminate(_, View) -> sderl_prof_view:close(View).
+-spec terminate(term(), #viewer{}) -> ok.
+terminate(_, #viewer{view = View, parts = Parts}) ->
+    _ = [gen_server:stop(Parts) || Parts =/= none],
+    sderl_prof_view:close(View).

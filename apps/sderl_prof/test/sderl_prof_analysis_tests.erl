@@ -13,7 +13,9 @@ properties_test_() ->
         sderl_prop:eunit("draining changes no sum", 100, fun prop_drain/0),
         sderl_prop:eunit("the greatest are the greatest", 200, fun prop_top/0),
         sderl_prop:eunit("a tally loses nothing of the whole", 200, fun prop_tally/0),
-        sderl_prop:eunit("calls have all the time of their process", 200, fun prop_calls/0)
+        sderl_prop:eunit("calls have all the time of their process", 200, fun prop_calls/0),
+        sderl_prop:eunit("two parts of the time have what the whole has", 200,
+                         fun prop_calls_of_parts/0)
     ].
 
 %% ---------------------------------------------------------------- concurrency
@@ -182,6 +184,25 @@ prop_calls() ->
         lists:sum([Ns || {_, Ns} <- Stacks]) =:= End andalso
             lists:all(fun({F, {O, A}}) -> O =:= maps:get(F, Own, 0) andalso A >= O end,
                       maps:to_list(Functions))
+    end).
+
+prop_calls_of_parts() ->
+    ?FORALL({Tree, Cut}, {call_tree(), range(0, 60)}, begin
+        {End, Events, _} = run_tree(Tree, 1, 0, [], #{}),
+        All = [{0, ?CALL, 1, 0}] ++ lists:reverse([{End, ?EXIT, 0, 0} | Events]),
+        Of = fun(New) ->
+            sderl_prof_calls:result(lists:foldl(
+                fun({T, K, A, B}, C) -> sderl_prof_calls:step(T, K, 7, A, B, C) end, New, All))
+        end,
+        Parts = [Of(sderl_prof_calls:new(1000, Within)) || Within <- [{0, Cut}, {Cut, End + 1}]],
+        #{stacks := Stacks, calls := Counts} = Of(sderl_prof_calls:new(1000)),
+        Added = fun(Lists) ->
+            maps:map(fun(_, Ns) -> lists:sum(Ns) end,
+                     maps:groups_from_list(fun({Key, _}) -> Key end, fun({_, N}) -> N end,
+                                           lists:append(Lists)))
+        end,
+        maps:from_list(Stacks) =:= Added([S || #{stacks := S} <- Parts]) andalso
+            Counts =:= Added([maps:to_list(C) || #{calls := C} <- Parts])
     end).
 
 run_tree({F, Time, Calls}, Caller, T0, Events0, Own0) ->

@@ -144,9 +144,11 @@ bottleneck_test() ->
     Found = found(bottleneck(100), ?S, [running, message]),
     ?assertEqual([{bottleneck, ~"p9"}, {low_parallelism, ~"p9"}], lists:sort(names(Found))),
     [#{weight := Weight, text := Text, remedy := Remedy, threshold := Threshold,
+       numbers := [9 | Waiters], ranges := [],
        evidence := #{waiters := 4, times := Times, at_a_time := AtATime}}] =
         [F || #{finding := bottleneck} = F <- Found],
     ?assert(abs(Weight - 1.0) < 0.01),
+    ?assertEqual([1, 2, 3, 4], lists:sort(Waiters)),
     ?assert(Times >= 96),
     %% One that was answered asks again only after the server has begun with another.
     ?assert(abs(AtATime - 4.0) < 0.1),
@@ -185,9 +187,12 @@ ping_pong_test() ->
     Events = [{0, ?ACTIVE, 1, 0}] ++ lists:append(
         [case N rem 2 of 0 -> Turn(1, 2, N * 10 * ?MS); 1 -> Turn(2, 1, N * 10 * ?MS) end
          || N <- lists:seq(0, 99)]),
-    [#{finding := low_parallelism, weight := Weight,
+    [#{finding := low_parallelism, weight := Weight, numbers := Numbers,
+       ranges := [#{from := From, to := To} | _],
        evidence := #{holders := [#{share := A}, #{share := B}]}}] =
         found(Events, ?S, [running, message]),
+    ?assertEqual([1, 2], lists:sort(Numbers)),
+    ?assert(To > From andalso To =< ?S),
     ?assert(Weight > 0.99),
     ?assert(abs(A - 0.5) < 0.01 andalso abs(B - 0.5) < 0.01),
     %% On one scheduler that is as it must be.
@@ -255,7 +260,7 @@ sleeping_test() ->
     Events = [{0, ?ACTIVE, 1, 0}, {0, ?IN, 1, 0}, {0, ?SCHEDULER_INACTIVE, 0, 1},
               {100 * ?MS, ?ACTIVE, 2, 0}, {200 * ?MS, ?SCHEDULER_ACTIVE, 0, 2},
               {200 * ?MS, ?IN, 2, 0}],
-    [#{finding := sleeping, weight := 0.1,
+    [#{finding := sleeping, weight := 0.1, numbers := [], ranges := [#{from := _, to := _} | _],
        evidence := #{longest := [#{from := 100_000_000, to := 200_000_000}]}}] =
         [F || #{finding := sleeping} = F <- found(Events, ?S, [running, schedulers])].
 

@@ -16,6 +16,7 @@ properties_test_() ->
                          fun() -> prop_window(by_events) end),
         sderl_prop:eunit("columns of parts are those of a slow reading", 60,
                          fun() -> prop_window(by_parts) end),
+        sderl_prop:eunit("sums of a part are those of a slow reading", 60, fun prop_spent/0),
         sderl_prop:eunit("wider cells have what the narrow ones have", 100, fun prop_coarser/0),
         sderl_prop:eunit("sums of a file are all that was added", 40, fun prop_sums/0)
     ].
@@ -118,6 +119,43 @@ compared(How, Dir, Timed, {From0, Length, Columns}) ->
             ?WHENFAIL(io:format("~p~n~p~n", [Request, Intervals]), equals(Slow, Seen))
     end.
 
+%% Times as in one column; counts are those of the events in the part.
+prop_spent() ->
+    ?FORALL({Events, Mode, Block, {From0, Length}},
+            {non_empty(list(event())), oneof([recorded, messages, none]), range(1, 9),
+             {range(0, 900), range(1, 900)}},
+            with_dir(fun(Dir) ->
+                Timed = [E || {_, K, _, _, _, _} = E <- collections(lives(timed(Events), [])),
+                              of_mode(K, Mode)],
+                ok = book(Dir, Timed, block(by_events, Mode, Block)),
+                ok = sderl_prof_index:make(Dir, #{}),
+                {ok, View} = sderl_prof_view:open(Dir, fun(_, _) -> ok end),
+                {First, Last} = ends(Timed),
+                From = First + min(From0, max(0, Last - First - 1)),
+                To = From + Length,
+                {ok, Sums} = sderl_prof_spent:sums(From, To, View),
+                ok = sderl_prof_view:close(View),
+                Intervals = intervals(Timed, Last),
+                Slow = [slow_sums(P, From, To, Timed, Intervals) || P <- lists:seq(1, 4)],
+                None = sderl_prof_activity:sums([]),
+                ?WHENFAIL(io:format("~p ~p~n~p~n~p~n", [From, To, Timed, Intervals]),
+                          equals(Slow, [maps:with([run, runnable, wait, gc, ins, sent, received,
+                                                   sent_bytes, received_bytes],
+                                                  maps:get(P, Sums, None))
+                                        || P <- lists:seq(1, 4)]))
+            end)).
+
+slow_sums(P, From, To, Timed, Intervals) ->
+    Ns = fun(What) ->
+        [Sum] = slow(What, P, From, To - From, 1, Intervals),
+        Sum
+    end,
+    Bytes = fun(Kind) -> [B || {T, K, _, Q, _, B} <- Timed, Q =:= P, K =:= Kind, T >= From,
+                               T < To] end,
+    #{run => Ns(running), runnable => Ns(runnable), wait => Ns(waiting), gc => Ns(gc),
+      ins => length(Bytes(?IN)), sent => length(Bytes(?SEND)), received => length(Bytes(?RECEIVE)),
+      sent_bytes => lists:sum(Bytes(?SEND)), received_bytes => lists:sum(Bytes(?RECEIVE))}.
+
 ends(Timed) ->
     Times = [T || {T, _, _, _, _, _} <- Timed],
     case Times of
@@ -192,7 +230,11 @@ answers_test_() ->
         {"too large questions are refused, in words", fun refused/1},
         {"processes by what they did", fun listed/1},
         {"one process: where it waits, for whom, messages", fun one/1},
-        {"messages of a part of the time", fun messages/1}
+        {"messages of a part of the time", fun messages/1},
+        {"single messages", fun arrows/1},
+        {"what processes did in a part of the time", fun part/1},
+        {"the critical path of a part of the time", fun path/1},
+        {"the tree of processes", fun tree/1}
     ]].
 
 with_small(Test) ->
@@ -253,7 +295,7 @@ refused(View) ->
 
 listed(View) ->
     By = fun(Sort, Search) ->
-        #{processes := Rows} = sderl_prof_view:processes(
+        {ok, #{processes := Rows, 'of' := whole}} = sderl_prof_view:processes(
             #{sort => Sort, search => Search, limit => 10, numbers => []}, View),
         [P || #{process := P} <- Rows]
     end,
@@ -261,7 +303,7 @@ listed(View) ->
     ?assertEqual([2, 1], By(ins, ~"")),
     ?assertEqual([2], By(run, ~"<0.2.0>")),
     ?assertEqual([], By(run, ~"nobody")),
-    #{processes := [#{process := 2, run := 50, runnable := 10, wait := 40, stop := null}]} =
+    {ok, #{processes := [#{process := 2, run := 50, runnable := 10, wait := 40, stop := null}]}} =
         sderl_prof_view:processes(#{sort => run, search => ~"", limit => 1, numbers => [2]}, View).
 
 one(View) ->
@@ -283,6 +325,79 @@ messages(View) ->
     {ok, #{count := 0}} = sderl_prof_view:messages(#{from => 0, to => 50, limit => 10}, View),
     {error, {range, 5, 5}} = sderl_prof_view:messages(#{from => 5, to => 5, limit => 10}, View).
 
+arrows(View) ->
+    Ask = fun(Changes) ->
+        sderl_prof_view:arrows(maps:merge(#{from => 0, to => 100, processes => [1, 2],
+                                            process => none, limit => 10}, Changes), View)
+    end,
+    {ok, #{arrows := [[50, null, 1, 2, 64], [80, null, 2, 1, 8]], count := 2, elsewhere := 0}} =
+        Ask(#{}),
+    {ok, #{arrows := [[80, null, 2, 1, 8]], count := 1}} = Ask(#{from => 51}),
+    {ok, #{arrows := [], count := 0, elsewhere := 2}} = Ask(#{processes => [1], process => 1}),
+    {ok, #{arrows := [], count := 0, elsewhere := 0}} = Ask(#{processes => []}),
+    {error, {range, 100, 200}} = Ask(#{from => 100, to => 200}),
+    {error, {processes, 501}} = Ask(#{processes => lists:seq(1, 501)}).
+
+part(View) ->
+    Ask = fun(Changes) ->
+        sderl_prof_view:processes(maps:merge(#{sort => run, search => ~"", limit => 10,
+                                               numbers => []}, Changes), View)
+    end,
+    {ok, #{'of' := part, matching := 2,
+           processes := [#{process := 1, run := 25, ins := 0, sent := 1},
+                         #{process := 2, run := 0, runnable := 0, wait := 25}]}} =
+        Ask(#{from => 25, to => 51, numbers => [1, 2]}),
+    {ok, #{'of' := whole}} = Ask(#{from => 0, to => 1000}),
+    {ok, #{'of' := part, processes := [#{process := 2}]}} = Ask(#{from => 95, to => 1000}),
+    {ok, #{processes := []}} = Ask(#{kind => port}),
+    {ok, #{matching := 2}} = Ask(#{kind => process}),
+    {error, {range, 100, 1000}} = Ask(#{from => 100, to => 1000}).
+
+path(View) ->
+    Ask = fun(Changes) ->
+        sderl_prof_view:path(maps:merge(#{from => 0, to => 1000, process => none, segments => 9},
+                                        Changes), View)
+    end,
+    {ok, #{path := #{from := 0, to := 100, steps := Steps, segments := All}}} = Ask(#{}),
+    ?assertEqual(Steps, length(All)),
+    {ok, #{path := #{steps := Steps, segments := [_]}}} = Ask(#{segments => 1}),
+    %% Each nanosecond of a part is on its path once.
+    {ok, #{path := #{from := 20, to := 100, segments := Segments}}} = Ask(#{from => 20}),
+    ?assertEqual(80, lists:sum([B - A || #{from := A, to := B} <- Segments])),
+    {ok, #{path := #{to := 90, segments := ToOne}}} = Ask(#{process => 1}),
+    ?assertMatch(#{number := 1}, lists:last(ToOne)),
+    {error, {no_process, 9}} = Ask(#{process => 9}).
+
+tree(View) ->
+    #{rows := [#{process := 1, depth := 0, omitted := 0}, #{process := 2, depth := 0}], all := 2,
+      below := 0} = sderl_prof_view:tree(#{limit => 10}, View),
+    #{rows := [#{process := 1}], all := 2} = sderl_prof_view:tree(#{limit => 1}, View),
+    #{found := [], not_shown := [_ | _]} = sderl_prof_view:findings(View).
+
+%% Siblings that are alike stand behind their parent as one row; the deepest rows go first where
+%% there are too many, and what is below those that are left out is counted.
+family_test() ->
+    Sums = fun(Run) -> (sderl_prof_activity:sums([]))#{run := Run} end,
+    Add = fun({N, Parent, Entry, Run}, Tree) ->
+        sderl_prof_tree:add(#{number => N, kind => process, key => N, parent => Parent,
+                              entry => Entry, name => 0, reason => 0, start => none, stop => none,
+                              first => none}, Sums(Run), Tree)
+    end,
+    Tree = sderl_prof_tree:result(lists:foldl(Add, sderl_prof_tree:new(), [
+        {1, 0, 1, 5}, {2, 1, 2, 10}, {3, 1, 2, 30}, {4, 1, 2, 20}, {5, 1, 3, 40}, {6, 3, 4, 1},
+        {7, 2, 4, 1}, {8, 99, 1, 50}
+    ])),
+    Rows = fun(Most) ->
+        #{rows := Of, all := 6, below := 1} =
+            sderl_prof_family:rows(Tree, fun(P) -> P >= 1 andalso P =< 8 end, Most),
+        [{Depth, P, Omitted} || #{depth := Depth, process := P, omitted := Omitted} <- Of]
+    end,
+    All = [{0, 8, 0}, {0, 1, 0}, {1, 5, 0}, {1, 3, 0}, {2, 6, 0}, {1, none, 2}],
+    ?assertEqual(lists:sort(All), lists:sort(Rows(10))),
+    [{0, 8, 0}, {0, 1, 0}, {1, 5, 0} | _] = Rows(10),
+    ?assertEqual(All -- [{2, 6, 0}], Rows(5)),
+    ?assertEqual([{0, 8, 0}], Rows(1)).
+
 %% A recording in which nothing happened.
 empty_test() ->
     with_dir(fun(Dir) ->
@@ -291,10 +406,13 @@ empty_test() ->
         #{events := 0, duration := 1, processes := 0} = sderl_prof_view:about(View),
         {ok, #{running := [+0.0], lanes := [#{intervals := []}]}} =
             sderl_prof_view:window(#{from => 0, to => 1, columns => 5, processes => [1]}, View),
-        #{processes := [], matching := 0} = sderl_prof_view:processes(
+        {ok, #{processes := [], matching := 0}} = sderl_prof_view:processes(
             #{sort => run, search => ~"", limit => 5, numbers => []}, View),
         {ok, #{count := 0}} = sderl_prof_view:messages(#{from => 0, to => 1, limit => 5}, View),
-        #{ns := 0, frames := []} = sderl_prof_view:calls(View),
+        {ok, #{ns := 0, frames := []}} = sderl_prof_view:calls(#{from => 0, to => 1}, View),
+        {ok, #{path := null}} = sderl_prof_view:path(#{from => 0, to => 1, process => none,
+                                                       segments => 5}, View),
+        #{rows := []} = sderl_prof_view:tree(#{limit => 5}, View),
         ok = sderl_prof_view:close(View)
     end).
 

@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 %% The last one leaves the first monitoring node at another port.
 all() ->
     [cluster, pages, names, log, actions, hostile, time, together, alarms, metrics, restart, tokens,
-     keyboard, sizes, tracing, recording, tls, takeover].
+     keyboard, sizes, tracing, recording, profile, tls, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -151,6 +151,13 @@ tracing(Config) -> play(tracing, Config).
 
 recording(Config) -> play(recording, Config).
 
+profile(Config) ->
+    try
+        play(profile, Config)
+    after
+        ok = close_profile()
+    end.
+
 tls(Config) -> play(tls, Config).
 
 takeover(Config) -> play(takeover, Config).
@@ -254,7 +261,44 @@ act(~"serve_tls", _, #{fleet := Fleet, watchers := [Watcher | _], dir := Dir}) -
     {Files, _Trust} = sderl_web_certificates:make(Dir),
     serve(Fleet, Watcher, Files);
 act(~"serve_plain", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
-    serve(Fleet, Watcher, off).
+    serve(Fleet, Watcher, off);
+
+%% A program of this node: its recording is opened here, too, as `bin/sderl prof open` does it.
+act(~"profile", _, #{dir := Dir}) ->
+    File = filename:join(Dir, "recording"),
+    {ok, _, _} = sderl_prof:profile(fun ask_one/0, #{what => messages, dir => File}),
+    {ok, Book} = sderl_prof:open(File, #{}),
+    {ok, Web} = sderl_cli_prof_open:check(#{port => 0}),
+    {ok, Link} = sderl_cli_prof_open:start(File, Book, Web),
+    #{link => Link}.
+
+%% Four clients wait for one server, which computes for each answer.
+ask_one() ->
+    Server = spawn(fun() -> serve_slowly() end),
+    true = register(the_slow_server, Server),
+    Clients = [spawn_monitor(fun() -> ask(Server, 50) end) || _ <- lists:seq(1, 4)],
+    [receive {'DOWN', Ref, process, _, normal} -> ok end || {_, Ref} <- Clients],
+    Server ! stop.
+
+serve_slowly() ->
+    receive
+        {ask, From} ->
+            _ = lists:sum([math:sqrt(N) || N <- lists:seq(1, 40_000)]),
+            From ! answer,
+            serve_slowly();
+        stop -> ok
+    end.
+
+ask(_, 0) -> ok;
+ask(Server, Times) ->
+    Server ! {ask, self()},
+    receive answer -> ask(Server, Times - 1) end.
+
+close_profile() ->
+    _ = [gen_server:stop(Viewer) || Viewer <- [sderl_prof_viewer], is_pid(whereis(Viewer))],
+    ok = sderl_web_start:stop(),
+    _ = [application:stop(App) || App <- [cowboy, ranch]],
+    ok.
 
 say(Level, Text, Times) ->
     lists:foreach(fun(_) -> ok = logger:log(Level, "~ts", [Text]) end, lists:seq(1, Times)).

@@ -8,7 +8,7 @@ are gone. Time counts to the stack at hand while the process runs; without event
 of it does. Recursion is one frame.
 """.
 
--export([new/1, step/6, result/1, functions/1]).
+-export([new/1, new/2, step/6, result/1, functions/1]).
 -export_type([calls/0, stack/0]).
 
 -include("sderl_prof_event.hrl").
@@ -20,6 +20,8 @@ of it does. Recursion is one frame.
 
 -record(p, {stack = [] :: stack(), since :: integer(), running = true :: boolean()}).
 -record(calls, {
+    %% Time outside of it does not count.
+    within = all :: all | {integer(), integer()},
     processes = #{} :: #{pos_integer() => #p{}},
     time :: sderl_prof_tally:tally(),
     counts = #{} :: #{{Function :: pos_integer(), Caller :: non_neg_integer()} => pos_integer()}
@@ -30,18 +32,20 @@ of it does. Recursion is one frame.
 -spec new(pos_integer()) -> calls().
 new(Most) -> #calls{time = sderl_prof_tally:new(Most)}.
 
+-doc "The same, where only time between two times counts, and only calls that begin there.".
+-spec new(pos_integer(), {From :: integer(), To :: integer()}) -> calls().
+new(Most, Within) -> (new(Most))#calls{within = Within}.
+
 -doc "One event more.".
 -spec step(integer(), byte(), pos_integer(), non_neg_integer(), non_neg_integer(), calls()) ->
     calls().
-step(T, ?CALL, P, Function, Caller, #calls{counts = Counts} = Calls) ->
+step(T, ?CALL, P, Function, Caller, Calls) ->
     {#p{stack = Stack} = Proc, Calls1} = spent(T, P, Calls),
     Base = case Caller of
         0 -> Stack;
         _ -> back_to(Caller, Stack)
     end,
-    Key = {Function, Caller},
-    Counts1 = Counts#{Key => maps:get(Key, Counts, 0) + 1},
-    put_process(P, Proc#p{stack = push(Function, Base)}, Calls1#calls{counts = Counts1});
+    put_process(P, Proc#p{stack = push(Function, Base)}, called(T, {Function, Caller}, Calls1));
 step(T, ?RETURN_TO, P, Function, _, Calls) ->
     {#p{stack = Stack} = Proc, Calls1} = spent(T, P, Calls),
     put_process(P, Proc#p{stack = back_to(Function, Stack)}, Calls1);
@@ -58,14 +62,27 @@ step(T, ?EXIT, P, _, _, #calls{processes = Processes} = Calls) when is_map_key(P
 step(_, _, _, _, _, Calls) ->
     Calls.
 
+called(T, _, #calls{within = {From, To}} = Calls) when T < From; T >= To -> Calls;
+called(_, Key, #calls{counts = Counts} = Calls) ->
+    Calls#calls{counts = Counts#{Key => maps:get(Key, Counts, 0) + 1}}.
+
 %% The time since the last event belongs to the stack that was there.
-spent(T, P, #calls{processes = Processes, time = Time} = Calls) ->
+spent(T, P, #calls{processes = Processes} = Calls) ->
     case Processes of
-        #{P := #p{stack = [_ | _] = Stack, since = Since, running = true} = Proc} when T > Since ->
-            {Proc#p{since = T}, Calls#calls{time = sderl_prof_tally:add(Stack, T - Since, Time)}};
+        #{P := #p{stack = [_ | _] = Stack, since = Since, running = true} = Proc} ->
+            {Proc#p{since = T}, counted(Stack, Since, T, Calls)};
         #{P := Proc} -> {Proc#p{since = T}, Calls};
         _ -> {#p{since = T}, Calls}
     end.
+
+counted(Stack, From, To, #calls{within = {Least, Most}} = Calls) ->
+    add_time(Stack, min(To, Most) - max(From, Least), Calls);
+counted(Stack, From, To, Calls) ->
+    add_time(Stack, To - From, Calls).
+
+add_time(_, Ns, Calls) when Ns =< 0 -> Calls;
+add_time(Stack, Ns, #calls{time = Time} = Calls) ->
+    Calls#calls{time = sderl_prof_tally:add(Stack, Ns, Time)}.
 
 put_process(P, Proc, #calls{processes = Processes} = Calls) ->
     Calls#calls{processes = Processes#{P => Proc}}.

@@ -34,6 +34,8 @@ What the recording cannot show is told, with the item that it would need.
 -define(HOLDER, 0.02).
 %% Processes and times that are named.
 -define(NAMED, 5).
+%% Of the recording on either side of a moment.
+-define(AROUND, 50).
 
 -type kind() :: bottleneck | low_parallelism | mailbox | long_gc | migration | sleeping.
 
@@ -47,11 +49,13 @@ What the recording cannot show is told, with the item that it would need.
 
 -doc """
 `weight`, from 0 to 1, is the share of the time in which it is so, or of what else is counted. Times
-are nanoseconds since the begin of the recording.
+are nanoseconds since the begin of the recording. `numbers` are the processes to look at, the one
+of which it is told first; `ranges` the times, the longest first: without any it is the whole.
 """.
 -type finding() :: #{finding := kind(), process := binary() | null, weight := float(),
                      text := binary(), remedy := binary(), threshold := binary(),
-                     evidence := map()}.
+                     numbers := [pos_integer()], ranges := [range()], evidence := map()}.
+-type range() :: #{from := non_neg_integer(), to := non_neg_integer()}.
 -type result() :: #{found := [finding()],
                     not_shown := [#{finding := kind(), needs := binary()}]}.
 
@@ -81,10 +85,11 @@ needs(long_gc) -> [garbage_collection];
 needs(migration) -> [migration];
 needs(sleeping) -> [running, schedulers].
 
-finding(Kind, Process, Weight, Text, Evidence) ->
+finding(Kind, Process, Weight, Text, {Numbers, Ranges}, Evidence) ->
     {Threshold, Remedy} = about(Kind),
     #{finding => Kind, process => Process, weight => float(Weight), text => text(Text),
-      remedy => text(Remedy), threshold => text(Threshold), evidence => Evidence}.
+      remedy => text(Remedy), threshold => text(Threshold), numbers => lists:uniq(Numbers),
+      ranges => [#{from => A, to => B} || {A, B} <- Ranges], evidence => Evidence}.
 
 about(bottleneck) ->
     {"3 processes or more wait for it, 2 or more at a time, in 10 % of the time",
@@ -155,8 +160,14 @@ bottleneck(P, Rows, Held, Range, #{label := Label}) ->
             [Name, " works in ", percent(Held / Range), " of the time while others wait for its "
              "answer: ", number(length(Rows)), " processes, ", decimal(Waited / Held),
              " at a time, ", number(Times), " times"],
+            {[P | waiters(Rows)], []},
             #{waiters => length(Rows), times => Times, waited_ns => Waited, held_ns => Held,
               at_a_time => Waited / Held}).
+
+%% Those that waited longest.
+waiters(Rows) ->
+    Longest = lists:reverse(lists:keysort(2, [{W, Ns} || {{_, W}, _, Ns} <- Rows])),
+    [W || {W, _} <- lists:sublist(Longest, ?NAMED)].
 
 alone(#{from := From, parallel := Parallel}, Range, #{label := Label, schedulers := Schedulers}) ->
     #{alone := Alone, by := By, kept := Kept, idle := Idle, stretches := Stretches} = Parallel,
@@ -177,6 +188,7 @@ alone(#{from := From, parallel := Parallel}, Range, #{label := Label, schedulers
              ": ", lists:join(", ", [[Who, " ", percent(Share), waiting(Waiting)]
                                      || #{process := Who, share := Share, waiting := Waiting}
                                             <- Shown])],
+            {[P || {P, Ns} <- Holders, Ns >= ?HOLDER * Alone], times(Stretches, From)},
             #{alone_ns => Alone, idle_ns => Idle, holders => Shown,
               longest => [#{process => Label(P), from => A - From, to => B - From}
                           || {P, A, B} <- lists:sublist(Stretches, ?NAMED)]}).
@@ -184,12 +196,21 @@ alone(#{from := From, parallel := Parallel}, Range, #{label := Label, schedulers
 waiting(Waiting) when Waiting < 0.05 -> "";
 waiting(Waiting) -> [" (", decimal(Waiting), " wait for its answer)"].
 
-mailbox(#{process := P, peak := Peak, at := At, left := Left}, #{from := From},
-        #{label := Label}) ->
+%% The first of several times, since the begin.
+times(Times, From) ->
+    [case Time of
+         {_, A, B} -> {A - From, B - From};
+         {A, B} -> {A - From, B - From}
+     end || Time <- lists:sublist(Times, ?NAMED)].
+
+mailbox(#{process := P, peak := Peak, at := At, left := Left},
+        #{from := From, to := To} = Evidence, #{label := Label}) ->
     Name = Label(P),
+    Around = range(Evidence) div ?AROUND,
     finding(mailbox, Name, max(0.5, Left / Peak),
             ["to ", Name, " ", number(Peak), " messages were on their way ", seconds(At - From),
              " after the begin, and ", number(Left), " at the end"],
+            {[P], times([{max(From, At - Around), min(To, At + Around)}], From)},
             #{peak => Peak, at => At - From, left => Left}).
 
 long_gc(Longest, #{from := From, totals := #{run := Run, gc := Gc}} = Evidence,
@@ -200,6 +221,7 @@ long_gc(Longest, #{from := From, totals := #{run := Run, gc := Gc}} = Evidence,
     finding(long_gc, Name, Gc / range(Evidence),
             ["garbage collections take ", percent(Gc / max(1, Run)), " of the running time; the "
              "longest took ", milliseconds(Longest), ", in ", Name],
+            {[P | [Q || {Q, _} <- lists:sublist(Most, ?NAMED)]], times(Collections, From)},
             #{gc_ns => Gc, run_ns => Run, longest_ns => Longest,
               processes => [#{process => Label(Q), gc_ns => Its, run_ns => Ran}
                             || {Q, #{gc := Its, run := Ran}} <- lists:sublist(Most, ?NAMED)],
@@ -211,6 +233,7 @@ migration(#{totals := #{moves := Moves, ins := Ins}, moves := Most}, #{label := 
     finding(migration, Label(P), Moves / Ins,
             ["processes were scheduled in on another scheduler than before ", number(Moves),
              " times, ", percent(Moves / Ins), " of all; ", Label(P), " ", number(Its), " times"],
+            {[Q || {Q, _} <- lists:sublist(Most, ?NAMED)], []},
             #{moves => Moves, ins => Ins,
               processes => [#{process => Label(Q), moves => M, ins => I}
                             || {Q, #{moves := M, ins := I}} <- lists:sublist(Most, ?NAMED)]}).
@@ -221,6 +244,7 @@ sleeping(#{from := From, parallel := Parallel} = Evidence) ->
     finding(sleeping, null, Share,
             ["in ", percent(Share), " of the time a scheduler slept while a process could run, ",
              decimal(Could / Asleep), " of them at a time"],
+            {[], times(Sleeps, From)},
             #{asleep_ns => Asleep, waited_ns => Could,
               longest => [#{from => A - From, to => B - From}
                           || {A, B} <- lists:sublist(Sleeps, ?NAMED)]}).

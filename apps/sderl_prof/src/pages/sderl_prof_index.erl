@@ -8,7 +8,7 @@ What the pages need beside a book, made in one pass: the folder `pages` in the b
 | `levels` | what each process did in each part of the time, with parts of several widths |
 | `states` | what each process was doing at some times, from where reading may begin |
 | `sums` | the sums of each process (`m:sderl_prof_sums`) |
-| `index` | where all that is, and the counts of pairs and places |
+| `index` | where all that is, the counts of pairs and places, findings, the critical path |
 
 The pass takes memory for the processes that live at a time, for so many rows of each level, and for
 so many pairs and places as are told apart. The files grow with the events: times at which states
@@ -23,6 +23,8 @@ are written are so far apart that there are at least as many events between them
 
 -define(MOST_KEYS, 200_000).
 -define(MOST_FRAMES, 3_000).
+%% Steps of the critical path that are drawn, the longest ones.
+-define(MOST_SEGMENTS, 2_000).
 %% Rows of a level that are in memory at a time.
 -define(PORTION, 100_000).
 %% Rows that are read at a time, or those of one process where it has more.
@@ -45,14 +47,15 @@ are written are so far apart that there are at least as many events between them
                   Size :: pos_integer()}.
 -doc "The levels begin with the narrowest. Rows of a tally are `{Count, Sum, SumOfSquares}`.".
 -type index() :: #{
-    version := 1, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
+    version := 2, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
     levels := [level()], checks := [check()], schedulers := [pos_integer()],
     processes := non_neg_integer(), totals := sderl_prof_activity:sums(),
     messages := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
     waits := #{{pos_integer(), non_neg_integer()} => sderl_prof_tally:row()},
     waits_for := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
     pruned := non_neg_integer(), pairs_pruned := non_neg_integer(),
-    calls := {non_neg_integer(), [sderl_prof_flame:frame()]}
+    calls := {non_neg_integer(), [sderl_prof_flame:frame()]},
+    findings := sderl_prof_findings:result(), path := map() | null
 }.
 
 %% What intervals become; it is the sink's.
@@ -102,11 +105,12 @@ has a part of the narrowest level in the mean.
 make(Dir, Given) ->
     Options = maps:merge(#{progress => fun(_, _) -> ok end, portion => ?PORTION,
                            least_parts => ?LEAST_PARTS, events_of_part => ?EVENTS_OF_PART}, Given),
-    Tasks = [fun() -> activity(Dir, Options) end, fun() -> others(Dir) end],
+    Tasks = [fun() -> activity(Dir, Options) end, fun() -> others(Dir) end,
+             fun() -> insight(Dir) end],
     maybe
         ok ?= prepared(Dir),
-        {ok, [Activity, Others]} ?= sderl_prof_tasks:side_by_side(Tasks),
-        Index = maps:merge(Activity, Others),
+        {ok, Parts} ?= sderl_prof_tasks:side_by_side(Tasks),
+        Index = lists:foldl(fun maps:merge/2, #{}, Parts),
         File = path(Dir, "index"),
         ok ?= file:write_file(File ++ ".new", term_to_binary(Index, [compressed])),
         ok ?= file:rename(File ++ ".new", File)
@@ -149,9 +153,10 @@ is_made(Dir) ->
 -spec open(file:filename_all()) -> {ok, index()} | {error, {no_book, file:filename_all()}}.
 open(Dir) ->
     try
-        ok = code:ensure_modules_loaded([?MODULE, sderl_prof_activity]),
+        ok = code:ensure_modules_loaded([?MODULE, sderl_prof_activity, sderl_prof_insight,
+                                         sderl_prof_findings, sderl_prof_path]),
         {ok, Bin} = file:read_file(path(Dir, "index")),
-        #{version := 1} = Index = binary_to_term(Bin, [safe]),
+        #{version := 2} = Index = binary_to_term(Bin, [safe]),
         {ok, Index}
     catch
         error:_ -> {error, {no_book, Dir}}
@@ -377,7 +382,7 @@ result({#acc{waits = Waits, waits_for = For}, #pass{} = Pass}, From, To, Mode, N
     {WaitRows, _, A} = sderl_prof_tally:result(Waits),
     {ForRows, _, B} = sderl_prof_tally:result(For),
     #{
-        version => 1, from => From, to => To, mode => Mode,
+        version => 2, from => From, to => To, mode => Mode,
         levels => [#{width => Narrowest, portions => lists:reverse(Pass#pass.portions)}
                    | [#{width => W, portions => lists:reverse(Portions)}
                       || #level{width = W, portions = Portions} <- Pass#pass.coarse]],
@@ -410,3 +415,12 @@ others(Dir) ->
     #{stacks := Stacks} = sderl_prof_calls:result(Calls),
     #{messages => Rows, pairs_pruned => Pruned,
       calls => sderl_prof_flame:tree(Stacks, ?MOST_FRAMES)}.
+
+%% ---------------------------------------------------------------- findings, the critical path
+
+insight(Dir) ->
+    {ok, Book} = sderl_prof_book:open(Dir),
+    Insight = #{findings => sderl_prof_insight:findings(Book),
+                path => sderl_prof_insight:path(Book, #{segments => ?MOST_SEGMENTS})},
+    ok = sderl_prof_book:close(Book),
+    Insight.

@@ -8,7 +8,8 @@ Memory is that of the index, of the words, and of one answer. How large answers 
 columns, processes, the product of both, rows of a list.
 """.
 
--export([open/2, close/1, about/1, window/2, processes/2, process/2, messages/2, calls/1]).
+-export([open/2, close/1, slim/1, about/1, window/2, processes/2, process/2, tree/2]).
+-export([messages/2, arrows/2, calls/2, findings/1, path/2]).
 -export([limits/0, sorts/0, format_error/1]).
 -export_type([view/0, reason/0]).
 
@@ -16,6 +17,8 @@ columns, processes, the product of both, rows of a list.
 -define(MOST_PROCESSES, 500).
 -define(MOST_CELLS, 524_288).
 -define(ROWS, 100).
+%% What is asked of the whole where nothing else is said.
+-define(EVER, 1 bsl 62).
 
 -opaque view() :: sderl_prof_window:view().
 -type reason() ::
@@ -57,6 +60,14 @@ close(#{book := Book, levels := Levels, states := States, sums := Sums}) ->
     _ = [file:close(File) || File <- [Levels, States, Sums]],
     sderl_prof_book:close(Book).
 
+-doc """
+The same without the counts of the whole, for questions of the events of a part (`processes/2`,
+`arrows/2`, `calls/2`, `path/2`, `tree/2`).
+""".
+-spec slim(view()) -> view().
+slim(#{index := Index} = View) ->
+    View#{index := maps:merge(Index, #{messages => #{}, waits => #{}, waits_for => #{}})}.
+
 -doc "How large questions may be: columns, processes, and columns of all processes together.".
 -spec limits() -> #{columns := pos_integer(), processes := pos_integer(), cells := pos_integer()}.
 limits() -> #{columns => ?MOST_COLUMNS, processes => ?MOST_PROCESSES, cells => ?MOST_CELLS}.
@@ -81,7 +92,7 @@ format_error({no_process, N}) ->
     io_lib:format("there is no process with the number ~b: /api/v1/profile/processes lists them",
                   [N]);
 format_error(too_many) ->
-    "the range has too many events to count their messages: take a shorter one, or the whole";
+    "the range has too many events to look at each of them: take a shorter one, or the whole";
 format_error({no_book, Dir}) ->
     io_lib:format("~ts holds no analysed trace; remove it, and open the trace again", [Dir]);
 format_error({book, Dir, Why}) ->
@@ -112,6 +123,9 @@ about(#{book := Book, index := #{from := From, to := To, mode := Mode} = Index})
         schedulers => map_get(schedulers, Index),
         has_messages => is_map_key(send, Kinds),
         has_calls => is_map_key(call, Kinds),
+        has_ports => is_map_key(open, Kinds) orelse is_map_key(closed, Kinds),
+        has_path => map_get(path, Index) =/= null,
+        findings => length(map_get(found, map_get(findings, Index))),
         limits => limits()
     }.
 
@@ -197,24 +211,64 @@ code(exiting) -> 4.
 
 -doc """
 The processes that are first by `sort`, of those whose name, pid or first function has `search` in
-it, or that have these `numbers`.
+it and that are of a kind, or that have these `numbers`. What they did is that of a part of the
+time, or of the whole where the part has too many events; `of` tells which.
 """.
--spec processes(#{sort := sderl_prof_sums:metric(), search := binary(),
-                  limit := pos_integer(), numbers := [pos_integer()]}, view()) -> map().
-processes(#{numbers := [_ | _] = Numbers}, View) ->
-    Rows = [row(P, Sums, View) || P <- Numbers, Sums <- [sums(P, View)]],
+-spec processes(#{sort := sderl_prof_sums:metric(), search := binary(), limit := pos_integer(),
+                  numbers := [pos_integer()], from => integer(), to => integer(),
+                  kind => process | port | all}, view()) -> {ok, map()} | {error, reason()}.
+processes(Asked, View) ->
+    Request = maps:merge(#{from => 0, to => ?EVER, kind => all}, Asked),
+    #{from := From, to := To} = Request,
+    maybe
+        {ok, Range} ?= sderl_prof_part:range(From, To, View),
+        {Of, Source} = source(Range, View),
+        {ok, (listed(Request, Source, View))#{'of' => Of}}
+    end.
+
+%% What processes did in the part, or the file of what they did in all.
+source(whole, _) -> {whole, file};
+source({From, To}, View) ->
+    case sderl_prof_spent:sums(From, To, View) of
+        {ok, Sums} -> {part, Sums};
+        {error, too_many} -> {whole, file}
+    end.
+
+sums_of(P, file, View) -> sums(P, View);
+sums_of(P, Sums, _) -> maps:get(P, Sums, sderl_prof_activity:sums([])).
+
+listed(#{numbers := [_ | _] = Numbers}, Source, View) ->
+    Rows = [row(P, sums_of(P, Source, View), View) || P <- Numbers],
     #{processes => Rows, matching => length(Rows)};
-processes(#{sort := Sort, search := Search, limit := Limit}, #{sums := File} = View) ->
+listed(#{sort := Sort, search := Search, limit := Limit, kind := Kind}, Source, View) ->
     Words = string:casefold(Search),
-    {Top, Matching} = sderl_prof_sums:fold(fun(P, Sums, {Top, N}) ->
-        case is_known(Sums) andalso matches(Words, P, View) of
+    Add = fun(P, Sums, {Top, N}) ->
+        case is_listed(Kind, P, Sums, View) andalso matches(Words, P, View) of
             %% A measure of 0 counts, too.
             true -> {sderl_prof_top:add(1 + map_get(Sort, Sums), {-P, Sums}, Top), N + 1};
             false -> {Top, N}
         end
-    end, {sderl_prof_top:new(Limit), 0}, File),
+    end,
+    {Top, Matching} = fold(Add, {sderl_prof_top:new(Limit), 0}, Kind, Source, View),
     #{processes => [row(-P, Sums, View) || {_, {P, Sums}} <- sderl_prof_top:result(Top)],
       matching => Matching}.
+
+%% A port may have done nothing that was recorded.
+fold(Add, Acc, port, Source, #{book := Book} = View) ->
+    sderl_prof_book:fold_entities(fun
+        (#{kind := port, number := P}, A) -> Add(P, sums_of(P, Source, View), A);
+        (_, A) -> A
+    end, Acc, Book);
+fold(Add, Acc, _, file, #{sums := File}) -> sderl_prof_sums:fold(Add, Acc, File);
+fold(Add, Acc, _, Sums, _) -> maps:fold(Add, Acc, Sums).
+
+is_listed(port, _, _, _) -> true;
+is_listed(all, _, Sums, _) -> is_known(Sums);
+is_listed(process, P, Sums, #{book := Book}) ->
+    is_known(Sums) andalso case sderl_prof_book:entity(P, Book) of
+        #{kind := process} -> true;
+        _ -> false
+    end.
 
 sums(P, #{sums := File}) -> sderl_prof_sums:read(P, File).
 
@@ -232,10 +286,12 @@ matches(Words, P, #{book := Book}) ->
 row(P, Sums, #{book := Book, index := #{from := Begin}}) ->
     case sderl_prof_book:entity(P, Book) of
         none ->
-            Sums#{process => P, name => ~"?", entry => ~"", parent => 0, parent_name => ~"",
+            Sums#{process => P, kind => process, name => ~"?", entry => ~"", parent => 0, parent_name => ~"",
                   start => null, stop => null, reason => ~""};
-        #{entry := Entry, parent := Parent, start := Start, stop := Stop, reason := Reason} = E ->
+        #{kind := Kind, entry := Entry, parent := Parent, start := Start, stop := Stop,
+          reason := Reason} = E ->
             Sums#{process => P,
+                  kind => Kind,
                   name => sderl_prof_book:label(E, Book),
                   entry => sderl_prof_book:word(Entry, Book),
                   parent => Parent,
@@ -283,6 +339,36 @@ others(At, Rows, Book) ->
     [#{process => P, name => sderl_prof_book:label(P, Book), count => N, sum => Sum}
      || {P, {N, Sum, _}} <- greatest(At, Rows)].
 
+-doc """
+The tree of processes as rows, each behind its parent, of at most `limit`; siblings that are alike
+are one row.
+""".
+-spec tree(#{limit := pos_integer()}, view()) -> map().
+tree(#{limit := Limit}, #{book := Book} = View) ->
+    Tree = sderl_prof_book:fold_entities(fun
+        (#{kind := process, number := P} = Entity, T) ->
+            sderl_prof_tree:add(Entity, sums(P, View), T);
+        (_, T) -> T
+    end, sderl_prof_tree:new(), Book),
+    #{rows := Rows, all := All, below := Below} =
+        sderl_prof_family:rows(sderl_prof_tree:result(Tree), fun(P) -> is_process(P, Book) end,
+                               Limit),
+    #{rows => [branch(Row, View) || Row <- Rows], all => All, below => Below}.
+
+is_process(0, _) -> false;
+is_process(P, Book) ->
+    case sderl_prof_book:entity(P, Book) of
+        #{kind := process} -> true;
+        _ -> false
+    end.
+
+branch(#{depth := Depth, omitted := 0, process := P, sums := Sums}, View) ->
+    (row(P, Sums, View))#{depth => Depth, omitted => 0};
+branch(#{depth := Depth, omitted := N, like := P, sums := Sums}, View) ->
+    #{entry := Entry} = Row = row(P, Sums, View),
+    Row#{process => 0, name => Entry, depth => Depth, omitted => N, start => null, stop => null,
+         reason => ~""}.
+
 %% ---------------------------------------------------------------- messages, calls
 
 -doc "The pairs with most messages in a part of the time.".
@@ -310,11 +396,46 @@ messages(#{from := From, to := To, limit := Limit},
         }}
     end.
 
--doc "The stacks of a recording of calls, as a tree.".
--spec calls(view()) -> map().
-calls(#{book := Book, index := #{calls := {Ns, Frames}}}) ->
-    #{ns => Ns, frames => frames(Frames, Book)}.
+-doc "Messages one by one, between some processes (`sderl_prof_part:arrows/2`).".
+-spec arrows(#{from := integer(), to := integer(), processes := [pos_integer()],
+               process := pos_integer() | none, limit := pos_integer()}, view()) ->
+    {ok, map()} | {error, reason()}.
+arrows(#{processes := Processes} = Request, View) ->
+    maybe
+        Count = length(Processes),
+        ok ?= check(Count =< ?MOST_PROCESSES, {processes, Count}),
+        sderl_prof_part:arrows(Request, View)
+    end.
+
+-doc """
+The stacks of a recording of calls, as a tree: those of a part of the time, or of the whole where
+the part has too many events; `of` tells which.
+""".
+-spec calls(#{from := integer(), to := integer()}, view()) -> {ok, map()} | {error, reason()}.
+calls(Request, #{book := Book} = View) ->
+    case sderl_prof_part:calls(Request, View) of
+        {ok, {Of, {Ns, Frames}}} ->
+            {ok, #{'of' => Of, ns => Ns, frames => frames(Frames, Book)}};
+        {error, Why} -> {error, Why}
+    end.
 
 frames(Frames, Book) ->
     [#{function => sderl_prof_book:word(F, Book), ns => Ns, below => frames(Below, Book)}
      || {F, Ns, Below} <- Frames].
+
+%% ---------------------------------------------------------------- findings, the critical path
+
+-doc "What keeps the program from being faster (`m:sderl_prof_findings`).".
+-spec findings(view()) -> sderl_prof_findings:result().
+findings(#{index := #{findings := Findings}}) -> Findings.
+
+-doc "The critical path of a part of the time (`sderl_prof_part:path/2`).".
+-spec path(#{from := integer(), to := integer(), process := pos_integer() | none,
+             segments := pos_integer()}, view()) ->
+    {ok, #{path := map() | null}} | {error, reason()}.
+path(#{process := Process} = Request, #{book := Book} = View) ->
+    #{entities := Entities} = sderl_prof_book:meta(Book),
+    case Process =:= none orelse Process =< Entities of
+        true -> sderl_prof_part:path(Request, View);
+        false -> {error, {no_process, Process}}
+    end.

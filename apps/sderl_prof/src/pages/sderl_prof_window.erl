@@ -9,7 +9,7 @@ begins and ends with such a part; its sums are as exact. So a window costs the e
 blocks, or the rows of as many parts as there are columns, however long the trace is.
 """.
 
--export([make/2, by_events/2, by_parts/2, pairs/3]).
+-export([make/2, by_events/2, by_parts/2, pairs/3, events/3, is_few/1, start/2, blocks/3]).
 -export_type([view/0, request/0, window/0, interval/0]).
 
 -include("sderl_prof_event.hrl").
@@ -42,12 +42,17 @@ of each process, where they are few enough.
 -doc "The window.".
 -spec make(request(), view()) -> window().
 make(#{from := From, to := To} = Request, View) ->
-    case events(From, To, View) =< ?MOST_EVENTS of
+    case is_few(events(From, To, View)) of
         true -> by_events(Request, View);
         false -> by_parts(Request, View)
     end.
 
-%% At least so many: blocks are counted as a whole.
+-doc "Whether so many events are read one by one.".
+-spec is_few(non_neg_integer()) -> boolean().
+is_few(Events) -> Events =< ?MOST_EVENTS.
+
+-doc "How many events a part of the time has, at most: blocks are counted as a whole.".
+-spec events(integer(), integer(), view()) -> non_neg_integer().
 events(From, To, #{book := Book}) ->
     lists:sum([Count || {_, First, Last, Count} <- sderl_prof_book:table(Book),
                         First =< To, Last >= From]).
@@ -64,11 +69,11 @@ lanes(#{processes := Processes}, #{index := #{schedulers := Schedulers}}) ->
 -doc "The window, exact, whatever it costs.".
 -spec by_events(request(), view()) -> window().
 by_events(#{from := From, to := To, columns := Columns} = Request, View) ->
-    #{book := Book, index := #{mode := Mode, to := End} = Index, states := States} = View,
+    #{book := Book, index := #{mode := Mode, to := End}} = View,
     Width = max(1, divided(To - From, Columns)),
     Count = max(1, divided(To - From, Width)),
     Grid = grid(Request, From, Width, Count, View),
-    {First, Saved, Awake} = states_before(From, Index, States),
+    {First, Saved, Awake} = start(From, View),
     New = sderl_prof_activity:restore(Saved, Mode, fun sink/7,
                                       #acc{grid = Grid, from = From, to = From + Width * Count}),
     {Blocks, Rest} = blocks(First, From + Width * Count, sderl_prof_book:table(Book)),
@@ -84,8 +89,12 @@ by_events(#{from := From, to := To, columns := Columns} = Request, View) ->
     #{from => From, width => Width, columns => Count, exact => true, grid => Grid,
       intervals => intervals(Acc)}.
 
-%% One block more than the window has: what goes on at its end is known then, but for processes that
-%% do nothing in all of that block.
+-doc """
+The blocks to be read from the first one on, and those behind them. One block more than the part
+has: what goes on at its end is known then, but for processes that do nothing in all of that block.
+""".
+-spec blocks(First :: pos_integer(), To :: integer(), [sderl_prof_book:row()]) ->
+    {[pos_integer()], Behind :: [sderl_prof_book:row()]}.
 blocks(First, To, Table) ->
     {In, Behind} = lists:splitwith(fun({_, From, _, _}) -> From =< To end,
                                    lists:nthtail(First - 1, Table)),
@@ -106,7 +115,10 @@ numbers(Rows) -> [N || {N, _, _, _} <- Rows].
 
 divided(A, B) -> (A + B - 1) div B.
 
-states_before(From, #{checks := Checks}, File) ->
+-doc "The block from which on a part is read, and what processes and schedulers do before it.".
+-spec start(integer(), view()) ->
+    {pos_integer(), sderl_prof_activity:saved(), Awake :: #{pos_integer() => integer()}}.
+start(From, #{index := #{checks := Checks}, states := File}) ->
     case lists:takewhile(fun({T, _, _, _}) -> T =< From end, Checks) of
         [] -> {1, [], #{}};
         Before ->

@@ -35,6 +35,10 @@ export interface About {
   runnable: "recorded" | "messages" | "none";
   has_messages: boolean;
   has_calls: boolean;
+  has_ports: boolean;
+  has_path: boolean;
+  /** How many there are. */
+  findings: number;
   limits: { columns: number; processes: number; cells: number };
 }
 
@@ -66,6 +70,7 @@ export interface Window {
 
 export interface Process extends Sums {
   process: number;
+  kind: "process" | "port" | "name" | "remote" | "node" | "alias";
   name: string;
   entry: string;
   parent: number;
@@ -121,9 +126,94 @@ export interface Frame {
   below: Frame[];
 }
 
+/** Of the part that was asked for, or of the whole where that has too many events. */
+export type Of = "part" | "whole";
+
 export interface Calls {
+  of: Of;
   ns: number;
   frames: Frame[];
+}
+
+/** A process, or siblings that are alike and left out: these have the process 0. */
+export interface Branch extends Process {
+  depth: number;
+  omitted: number;
+}
+
+export interface Tree {
+  rows: Branch[];
+  all: number;
+  /** Processes whose parents are among those left out. */
+  below: number;
+}
+
+/** When it was sent and taken over, from whom, to whom, its bytes. */
+export type Arrow = [
+  sent: number,
+  received: number | null,
+  from: number,
+  to: number,
+  bytes: number,
+];
+
+export interface Arrows {
+  arrows: Arrow[];
+  count: number;
+  /** Messages of the chosen process whose other end has no lane. */
+  elsewhere: number;
+}
+
+export interface Finding {
+  finding: string;
+  process: string | null;
+  weight: number;
+  text: string;
+  remedy: string;
+  threshold: string;
+  numbers: number[];
+  ranges: { from: number; to: number }[];
+  evidence: Record<string, unknown>;
+}
+
+export interface Findings {
+  found: Finding[];
+  not_shown: { finding: string; needs: string }[];
+}
+
+export type StepKind = "running" | "runnable" | "waiting" | "message";
+
+export interface Segment {
+  kind: StepKind;
+  process: string;
+  number: number;
+  from: number;
+  to: number;
+  function: string | null;
+  sender: string | null;
+  sender_number: number | null;
+}
+
+export interface OnPath {
+  process: string;
+  number: number;
+  entry: string;
+  times: Record<StepKind, number>;
+  ns: number;
+  share: number;
+  gain_ns: number;
+}
+
+export interface Path {
+  from: number;
+  to: number;
+  steps: number;
+  kinds: Record<StepKind, number>;
+  processes: OnPath[];
+  others: { processes: number; ns: number };
+  gain: { speedup_of_schedulers: number; more_schedulers_ns: number };
+  /** The longest ones, the earliest first. */
+  segments: Segment[];
 }
 
 const ask = <T>(path: string, query: Record<string, string | number> = {}): Promise<T> => {
@@ -135,7 +225,33 @@ const ask = <T>(path: string, query: Record<string, string | number> = {}): Prom
 
 export const getAbout = () => ask<About>("");
 export const getDetails = (process: number) => ask<Details>(`/processes/${process}`);
-export const getCalls = () => ask<Calls>("/calls");
+export const getFindings = () => ask<Findings>("/findings");
+export const getTree = (limit: number) => ask<Tree>("/tree", { limit });
+
+/** The whole is answered without looking at its events. */
+export type Part = { from: number; to: number } | null;
+
+export const getCalls = (part: Part) => ask<Calls>("/calls", { ...part });
+
+export const getPath = (part: Part, process: number | null, segments: number) =>
+  ask<{ path: Path | null }>("/path", {
+    ...part,
+    segments,
+    ...(process === null ? {} : { process }),
+  });
+
+export const getArrows = (
+  part: { from: number; to: number },
+  processes: number[],
+  process: number | null,
+  limit: number,
+) =>
+  ask<Arrows>("/arrows", {
+    ...part,
+    limit,
+    processes: processes.join(","),
+    ...(process === null ? {} : { process }),
+  });
 
 export const getWindow = (from: number, to: number, columns: number, processes: number[]) =>
   ask<Window>("/window", {
@@ -145,8 +261,20 @@ export const getWindow = (from: number, to: number, columns: number, processes: 
     ...(processes.length === 0 ? {} : { processes: processes.join(",") }),
   });
 
-export const getProcesses = (sort: string, search: string, limit: number) =>
-  ask<{ processes: Process[]; matching: number }>("/processes", { sort, search, limit });
+export const getProcesses = (
+  sort: string,
+  search: string,
+  limit: number,
+  kind: "all" | "process" | "port" = "all",
+  part: Part = null,
+) =>
+  ask<{ processes: Process[]; matching: number; of: Of }>("/processes", {
+    sort,
+    search,
+    limit,
+    kind,
+    ...part,
+  });
 
 export const getNumbered = (processes: number[]) =>
   ask<{ processes: Process[] }>("/processes", { processes: processes.join(",") });

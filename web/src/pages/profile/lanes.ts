@@ -3,7 +3,7 @@
 import type { Interval, Lane } from "./answers";
 
 export interface Row {
-  kind: "scheduler" | "process";
+  kind: "scheduler" | "path" | "process";
   id: number;
   label: string;
   y: number;
@@ -23,6 +23,7 @@ export interface Layout {
 
 export const LANE = 20;
 const SCHEDULER = 12;
+const PATH = 14;
 const AXIS = 24;
 const GRAPH = 110;
 const GAP = 10;
@@ -31,6 +32,7 @@ export function layout(
   width: number,
   schedulers: readonly number[],
   processes: readonly { process: number; name: string }[],
+  hasPath = false,
 ): Layout {
   const left = width < 640 ? 96 : 190;
   const graph = { y: AXIS, height: GRAPH };
@@ -41,6 +43,10 @@ export function layout(
     y += SCHEDULER + 2;
   }
   if (schedulers.length > 0) y += GAP;
+  if (hasPath) {
+    rows.push({ kind: "path", id: 0, label: "critical path", y, height: PATH });
+    y += PATH + 6;
+  }
   for (const { process, name } of processes) {
     rows.push({ kind: "process", id: process, label: name, y, height: LANE });
     y += LANE + 2;

@@ -8,15 +8,17 @@ import { type Choice, choice, emptyState, searchKey } from "../../ui/parts";
 import { icon, type IconName } from "../../ui/icons";
 import { type About, getAbout, getNumbered, type Process } from "./answers";
 import { Detail } from "./detail";
+import { FindingsCard } from "./findings";
 import { Flame } from "./flame";
 import { MessagesCard } from "./messages";
-import { Processes } from "./processes";
-import { fromQuery, lasting, toQuery } from "./range";
+import { PathCard } from "./path-card";
+import { type Listing, Processes } from "./processes";
+import { around, fromQuery, lasting, type Range, toQuery } from "./range";
 import { Timeline } from "./timeline";
 import "../../styles/data.css";
 import "./profile.css";
 
-type Tab = "processes" | "messages" | "calls";
+type Tab = "processes" | "findings" | "path" | "messages" | "calls";
 
 /** Lanes that are there at first, and at most. */
 const FIRST_LANES = 16;
@@ -57,16 +59,14 @@ class ProfilePage implements MountedPage {
   private async ask(): Promise<void> {
     const { hello } = this.ctx.store;
     if (this.asking || this.ended) return;
-    if (hello?.profile !== true) {
-      if (hello !== null) this.nothing();
-      return;
-    }
+    // Before the server has said what it is, it is asked all the same: that is an answer less to wait for.
+    if (hello !== null && hello.profile !== true) return this.nothing();
     this.asking = true;
     try {
       const about = await getAbout();
       if (!this.ended && this.shown === null) this.shown = new Shown(this.root, this.ctx, about);
     } catch (error) {
-      if (!this.ended)
+      if (!this.ended && this.ctx.store.hello?.profile === true)
         this.root.replaceChildren(
           emptyState(
             "The recording does not answer",
@@ -75,6 +75,9 @@ class ProfilePage implements MountedPage {
         );
     }
     this.asking = false;
+    // What it is was said meanwhile.
+    const now = this.ctx.store.hello;
+    if (hello === null && now !== null && this.shown === null) void this.ask();
   }
 
   private nothing(): void {
@@ -91,6 +94,8 @@ class Shown {
   readonly timeline: Timeline;
   private readonly processes: Processes;
   private readonly detail: Detail;
+  private readonly findings: FindingsCard;
+  private readonly path: PathCard | null;
   private readonly messages: MessagesCard;
   private readonly flame: Flame | null;
   private readonly tabs: Choice<Tab>;
@@ -105,13 +110,19 @@ class Shown {
   ) {
     const failed = (message: string) => ctx.toast(message);
     const opened = (process: number) => ctx.setQuery({ process: String(process) });
+    const stepped = (step: Range & { number: number }) => {
+      this.timeline.go(around(step, about.duration));
+      this.choose([step.number], true);
+    };
     this.timeline = new Timeline(ctx, about, fromQuery(ctx.route.query, about.duration), {
       chosen: opened,
       moved: () => this.moved(),
+      stepped,
       failed,
     });
-    this.processes = new Processes({
+    this.processes = new Processes(about, this.timeline.shown, {
       opened,
+      listed: (listing) => ctx.setQuery({ show: listing === "list" ? "" : listing }),
       toggled: (process, on) => this.toggle(process, on),
       first: (rows) => void this.first(rows),
       failed,
@@ -121,12 +132,31 @@ class Shown {
       closed: () => ctx.setQuery({ process: "" }),
       failed,
     });
+    this.findings = new FindingsCard({
+      went: (range, processes) => {
+        if (range === null) this.timeline.all();
+        else this.timeline.go(around(range, about.duration));
+        this.choose(processes, false);
+      },
+      failed,
+    });
+    this.path = about.has_path
+      ? new PathCard(about.duration, {
+          opened,
+          went: stepped,
+          lanes: (processes) => this.choose(processes, false),
+          found: (path) => this.timeline.trace(path),
+          led: (process) => ctx.setQuery({ to_process: process === null ? "" : String(process) }),
+        })
+      : null;
     this.messages = new MessagesCard(opened);
-    this.flame = about.has_calls ? new Flame(failed) : null;
+    this.flame = about.has_calls ? new Flame(about.duration, failed) : null;
     this.tabs = choice<Tab>(
       "Shown below the time line",
       [
         ["processes", "Processes"],
+        ["findings", about.findings > 0 ? `Findings ${about.findings}` : "Findings"],
+        ...(about.has_path ? ([["path", "Critical path"]] as const) : []),
         ...(about.has_messages ? ([["messages", "Messages"]] as const) : []),
         ...(about.has_calls ? ([["calls", "Calls"]] as const) : []),
       ],
@@ -142,9 +172,11 @@ class Shown {
         this.tools(),
         this.timeline.root,
       ),
-      h("div", { class: "row", hidden: !about.has_messages && !about.has_calls }, this.tabs.root),
+      h("div", { class: "row profile-tabs" }, this.tabs.root),
       this.detail.root,
       this.processes.root,
+      this.findings.root,
+      ...(this.path === null ? [] : [this.path.root]),
       this.messages.root,
       ...(this.flame === null ? [] : [this.flame.root]),
     );
@@ -166,11 +198,15 @@ class Shown {
     const tab = this.tab;
     this.tabs.choose(tab);
     this.processes.root.hidden = tab !== "processes";
+    this.findings.root.hidden = tab !== "findings";
     this.messages.root.hidden = tab !== "messages";
+    if (this.path !== null) this.path.root.hidden = tab !== "path";
     if (this.flame !== null) this.flame.root.hidden = tab !== "calls";
-    if (tab === "messages") this.messages.show(this.timeline.shown);
-    const process = Number(query["process"]);
-    const open = Number.isInteger(process) && process > 0 ? process : null;
+    if (tab === "findings") void this.findings.show();
+    if (tab !== "path") this.path?.hide();
+    this.processes.as(listing(query["show"], this.about.has_ports));
+    const open = numbered(query["process"]);
+    this.follow();
     this.timeline.mark(open);
     this.processes.mark(open);
     void this.detail.show(open);
@@ -181,14 +217,51 @@ class Shown {
     for (const release of this.release) release();
     this.timeline.destroy();
     this.processes.destroy();
+    this.path?.destroy();
+    this.flame?.destroy();
     this.messages.destroy();
   }
 
   private get tab(): Tab {
     const { tab } = this.ctx.route.query;
     const there =
-      (tab === "messages" && this.about.has_messages) || (tab === "calls" && this.flame !== null);
+      tab === "findings" ||
+      (tab === "path" && this.path !== null) ||
+      (tab === "messages" && this.about.has_messages) ||
+      (tab === "calls" && this.flame !== null);
     return there ? (tab as Tab) : "processes";
+  }
+
+  /** What is below the time line is of the part that it shows. */
+  private follow(): void {
+    const { tab } = this;
+    const { query } = this.ctx.route;
+    const { shown } = this.timeline;
+    if (tab === "processes") this.processes.follow(shown);
+    if (tab === "messages") this.messages.show(shown);
+    if (tab === "calls") this.flame?.show(shown);
+    if (tab === "path")
+      this.path?.show(shown, numbered(query["to_process"]), numbered(query["process"]));
+  }
+
+  /** These have lanes now, alone or with the others; the first one is open. */
+  private choose(processes: readonly number[], beside: boolean): void {
+    const [first] = processes;
+    if (first === undefined) return;
+    this.ctx.setQuery({ process: String(first) });
+    const there = new Set(this.lanes.map(({ process }) => process));
+    if (beside && processes.every((process) => there.has(process))) return;
+    const wanted = beside ? [...new Set([...processes, ...there])] : [...processes];
+    void this.load(wanted.slice(0, MOST_LANES));
+  }
+
+  private async load(numbers: readonly number[]): Promise<void> {
+    try {
+      this.show((await getNumbered([...numbers])).processes);
+      this.ctx.setQuery({ lanes: this.lanes.map((one) => one.process).join(",") });
+    } catch (error) {
+      this.ctx.toast(error instanceof Error ? error.message : String(error));
+    }
   }
 
   private head(): HTMLElement {
@@ -244,6 +317,7 @@ class Shown {
         legend("runnable", "waits for a scheduler"),
         legend("waiting", "waits"),
         this.about.totals.gc > 0 ? legend("gc", "collects garbage") : null,
+        this.about.has_messages ? this.timeline.messages.button : null,
       ),
       h(
         "div",
@@ -261,8 +335,8 @@ class Shown {
   private async first(rows: readonly Process[]): Promise<void> {
     const named = (this.ctx.route.query["lanes"] ?? "")
       .split(",")
-      .map(Number)
-      .filter((n) => Number.isInteger(n) && n > 0)
+      .map(numbered)
+      .filter((n) => n !== null)
       .slice(0, MOST_LANES);
     if (named.length > 0) {
       try {
@@ -290,7 +364,7 @@ class Shown {
   }
 
   private moved(): void {
-    if (this.tab === "messages") this.messages.show(this.timeline.shown);
+    this.follow();
     clearTimeout(this.timer);
     // Browsers take only so many changes of the address a second.
     this.timer = setTimeout(
@@ -306,6 +380,14 @@ const key = (name: string, text: string, run: () => void) => ({
   section: "Profile",
   run,
 });
+
+const numbered = (text: string | undefined): number | null => {
+  const process = Number(text);
+  return Number.isInteger(process) && process > 0 ? process : null;
+};
+
+const listing = (text: string | undefined, hasPorts: boolean): Listing =>
+  text === "tree" || (text === "ports" && hasPorts) ? text : "list";
 
 function sentence(text: string): string {
   // The name of a file stays as it is.

@@ -2,7 +2,7 @@
 // The time line on its canvas.
 import type { Palette } from "../../ui/theme";
 import { visible } from "../../lib/visible";
-import type { Lane, Window } from "./answers";
+import type { Arrow, Lane, Segment, Window } from "./answers";
 import {
   graphTop,
   type Heights,
@@ -12,6 +12,7 @@ import {
   stack,
   visibleIntervals,
 } from "./lanes";
+import { paintArrows, paintPath } from "./overlay";
 import { place, type Range, span, tickLabel, ticks } from "./range";
 
 export interface Picture {
@@ -28,6 +29,9 @@ export interface Picture {
   row: Row | null;
   /** What is being chosen by a drag, as places. */
   brush: [number, number] | null;
+  /** The critical path, if it is shown, and messages. */
+  path: readonly Segment[];
+  arrows: readonly Arrow[];
   ring: boolean;
 }
 
@@ -52,6 +56,8 @@ export function paint(c: CanvasRenderingContext2D, p: Picture): void {
   c.translate(layout.left, 0);
   paintGraph(c, p);
   for (const row of layout.rows) paintRow(c, p, row);
+  paintPath(c, p);
+  paintArrows(c, p);
   paintPointer(c, p);
   c.restore();
   paintLabels(c, p);
@@ -159,6 +165,7 @@ function area(
 
 function paintRow(c: CanvasRenderingContext2D, p: Picture, row: Row): void {
   const { layout, palette, window: w } = p;
+  if (row.kind === "path") return;
   if (row.kind === "process" && (row.id === p.marked || row === p.row)) {
     c.fillStyle = palette.accent;
     c.globalAlpha = row.id === p.marked ? 0.16 : 0.08;

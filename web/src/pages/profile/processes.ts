@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of processes: asked of the server in its order, of which some have lanes.
-import { h, text as setText } from "../../lib/dom";
+import { h, set, text as setText } from "../../lib/dom";
 import { bytes, count } from "../../lib/format";
 import { type Column, type Table, table } from "../../lib/table";
-import { card } from "../../ui/parts";
-import { getProcesses, type Process, type Sums } from "./answers";
-import { lasting } from "./range";
+import { card, type Choice, choice } from "../../ui/parts";
+import { type About, getProcesses, type Of, type Process, type Sums } from "./answers";
+import { lasting, partOf, type Range } from "./range";
+import { ProcessTree } from "./tree";
 
 /** Rows that are asked for; a search finds the others. */
 const ROWS = 200;
 const SEARCH_MS = 250;
+const LATER_MS = 400;
+
+/** What the card lists. */
+export type Listing = "list" | "tree" | "ports";
 
 export interface ProcessEvents {
   /** The details of one are to be seen. */
@@ -17,6 +22,7 @@ export interface ProcessEvents {
   /** One is to have a lane, or none any more. */
   toggled(process: Process, shown: boolean): void;
   first(processes: readonly Process[]): void;
+  listed(listing: Listing): void;
   failed(message: string): void;
 }
 
@@ -62,8 +68,36 @@ export class Processes {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private asked = 0;
   private isFirst = true;
+  private readonly tree: ProcessTree;
+  private readonly listings: Choice<Listing>;
+  private readonly says = h("p", { class: "profile-says muted num", role: "status" });
+  private listing: Listing = "list";
 
-  constructor(private readonly events: ProcessEvents) {
+  constructor(
+    private readonly about: About,
+    private range: Range,
+    private readonly events: ProcessEvents,
+  ) {
+    this.tree = new ProcessTree({
+      opened: events.opened,
+      check: (branch) => this.check(branch),
+      searched: (entry) => {
+        this.search.value = entry;
+        events.listed("list");
+        void this.ask();
+      },
+      failed: events.failed,
+    });
+    this.listings = choice<Listing>(
+      "How processes are listed",
+      [
+        ["list", "List"],
+        ["tree", "Tree", "Who began whom"],
+        ...(about.has_ports ? ([["ports", "Ports"]] as const) : []),
+      ],
+      "list",
+      (listing) => events.listed(listing),
+    );
     this.table = table<Process>({
       caption: "Processes",
       id: ({ process }) => String(process),
@@ -92,8 +126,8 @@ export class Processes {
           key: "entry",
           label: "Begins in",
           wide: true,
-          value: ({ entry }) => entry,
-          show: ({ entry }) => h("span", { class: "lines", title: entry }, entry),
+          value: (row) => begun(row),
+          show: (row) => h("span", { class: "lines", title: begun(row) }, begun(row)),
         },
         time("run", "Runs", "All the time in which it ran"),
         time("runnable", "Wants to", "Time in which it could run, and waited for a scheduler"),
@@ -116,19 +150,43 @@ export class Processes {
     this.root = card(
       "Processes",
       {
-        hint: "Of the whole recording. Choose one for its waits and messages.",
-        tools: [this.search, this.counted],
+        hint: "Choose one for its waits and messages.",
+        tools: [this.listings.root, this.search, this.counted],
         testid: "profile-processes",
       },
+      this.says,
       this.table.root,
+      this.tree.root,
     );
+    this.tree.root.hidden = true;
     void this.ask();
+  }
+
+  /** A list of those that did something, of all by who began whom, or of ports. */
+  as(listing: Listing): void {
+    if (listing === this.listing) return;
+    this.listing = listing;
+    this.listings.choose(listing);
+    const isTree = listing === "tree";
+    this.tree.root.hidden = !isTree;
+    for (const one of [this.table.root, this.says, this.search, this.counted]) one.hidden = isTree;
+    if (isTree) void this.tree.show();
+    else void this.ask();
+  }
+
+  /** The part of the time whose sums are shown; asks when it has stood still for a moment. */
+  follow(range: Range): void {
+    if (range.from === this.range.from && range.to === this.range.to) return;
+    this.range = range;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.ask(), LATER_MS);
   }
 
   /** Which have lanes now. */
   show(lanes: ReadonlySet<number>): void {
     this.lanes = lanes;
     this.table.rows(this.rows);
+    if (this.listing === "tree") this.tree.draw();
   }
 
   mark(process: number | null): void {
@@ -165,22 +223,39 @@ export class Processes {
 
   private async ask(): Promise<void> {
     const mine = (this.asked += 1);
+    const part = partOf(this.range, this.about.duration);
+    const kind = this.listing === "ports" ? "port" : this.about.has_ports ? "process" : "all";
+    set(this.root, "aria-busy", true);
     try {
-      const { processes, matching } = await getProcesses(this.sort, this.search.value.trim(), ROWS);
+      const words = this.search.value.trim();
+      const { processes, matching, of } = await getProcesses(this.sort, words, ROWS, kind, part);
+      if (this.isFirst) this.events.first(processes);
+      this.isFirst = false;
       if (mine !== this.asked) return;
       this.rows = processes;
       this.table.rows(processes);
+      setText(this.says, OF[part === null ? "all" : of]);
       setText(
         this.counted,
         matching > processes.length
           ? `${processes.length} of ${count(matching)}`
           : `${count(matching)}`,
       );
-      if (this.isFirst) this.events.first(processes);
-      this.isFirst = false;
     } catch (error) {
       if (mine === this.asked)
         this.events.failed(error instanceof Error ? error.message : String(error));
+    } finally {
+      if (mine === this.asked) set(this.root, "aria-busy", null);
     }
   }
 }
+
+/** A process begins in a function; a port was opened by a process. */
+const begun = ({ kind, entry, parent_name: owner }: Process): string =>
+  kind === "port" && owner !== "" ? `opened by ${owner}` : entry;
+
+const OF: Record<Of | "all", string> = {
+  all: "Of the whole recording.",
+  part: "Of the part that the time line shows.",
+  whole: "Of the whole recording: the part that the time line shows has too many events.",
+};

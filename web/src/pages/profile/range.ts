@@ -113,6 +113,16 @@ export function fromQuery(query: Readonly<Record<string, string>>, duration: num
     : whole(duration);
 }
 
+/** The part as it is asked for; nothing for the whole. */
+export const partOf = (range: Range, duration: number): { from: number; to: number } | null =>
+  range.from === 0 && range.to >= duration ? null : { from: range.from, to: range.to };
+
+/** A range with something around it, so that one sees where it begins and ends. */
+export function around(range: Range, duration: number): Range {
+  const margin = Math.max(500, span(range) * 0.15);
+  return clamped(range.from - margin, range.to + margin, duration);
+}
+
 export const toQuery = (range: Range, duration: number): Record<string, string> =>
   range.from === 0 && range.to >= duration
     ? { from: "", to: "" }

@@ -3,9 +3,11 @@
 import type { Ctx } from "../../ui/ctx";
 import { h, text as setText } from "../../lib/dom";
 import { number } from "../../lib/format";
-import { type About, getWindow, type Process, type Window } from "./answers";
+import { type About, getWindow, type Process, type Segment, type Window } from "./answers";
+import { MessageArrows } from "./arrows";
 import { intervalAt, layout, type Layout, type Row, rowAt, stack, STATES } from "./lanes";
 import { paint } from "./paint";
+import { segmentAt, stepText } from "./path-model";
 import {
   clamped,
   exactly,
@@ -28,6 +30,8 @@ const DRAG_PX = 4;
 export interface TimelineEvents {
   chosen(process: number): void;
   moved(range: Range): void;
+  /** A step of the critical path is chosen. */
+  stepped(step: Segment): void;
   failed(message: string): void;
 }
 
@@ -44,12 +48,17 @@ export class Timeline {
       "Time line. Plus and minus zoom, arrow keys move, Home shows the whole run, up and down choose a process, Enter opens it.",
   });
   private readonly says = h("p", { class: "profile-says muted num" });
+  readonly messages = new MessageArrows(() => {
+    this.redraw();
+    this.wish();
+  });
   private readonly resize: ResizeObserver;
   private lanes: readonly Process[] = [];
   private window: Window | null = null;
   private drawn: Layout;
   private range: Range;
   private marked: number | null = null;
+  private path: readonly Segment[] = [];
   private x: number | null = null;
   private row: Row | null = null;
   private brush: [number, number] | null = null;
@@ -68,7 +77,14 @@ export class Timeline {
     private readonly events: TimelineEvents,
   ) {
     this.range = range;
-    this.root = h("div", { class: "profile-timeline" }, this.canvas, this.says);
+    this.messages.says.hidden = true;
+    this.root = h(
+      "div",
+      { class: "profile-timeline" },
+      this.canvas,
+      this.says,
+      this.messages.says,
+    );
     this.drawn = layout(1, [], []);
     const { canvas } = this;
     canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -101,6 +117,15 @@ export class Timeline {
   mark(process: number | null): void {
     this.marked = process;
     this.redraw();
+    this.wish();
+  }
+
+  /** The critical path; none takes its row away. */
+  trace(path: readonly Segment[]): void {
+    const had = this.path.length > 0;
+    this.path = path;
+    if (had === path.length > 0) this.redraw();
+    else this.sized();
   }
 
   go(range: Range): void {
@@ -164,11 +189,23 @@ export class Timeline {
         this.window = window;
         this.redraw();
         this.describe();
+        if (!this.again) this.wish();
       } catch (error) {
         if (!this.ended) this.events.failed(error instanceof Error ? error.message : String(error));
       }
     } while (this.again && !this.ended);
     this.asking = false;
+  }
+
+  /** Messages are asked for when the picture stands still. */
+  private wish(): void {
+    if (!this.about.has_messages || this.window === null || this.pressed !== null) return;
+    void this.messages.ask({
+      range: this.range,
+      lanes: this.lanes.map(({ process }) => process),
+      process: this.marked,
+      near: this.window.exact,
+    });
   }
 
   // Drawing ---------------------------------------------------------------
@@ -177,7 +214,7 @@ export class Timeline {
     const width = this.root.clientWidth;
     if (width === 0) return;
     const before = this.drawn.width;
-    this.drawn = layout(width, this.about.schedulers, this.lanes);
+    this.drawn = layout(width, this.about.schedulers, this.lanes, this.path.length > 0);
     const ratio = this.ratio;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(this.drawn.height * ratio);
@@ -205,6 +242,8 @@ export class Timeline {
       x: this.x,
       row: this.row,
       brush: this.brush,
+      path: this.path,
+      arrows: this.messages.arrows,
       ring: document.activeElement === canvas && canvas.matches(":focus-visible"),
     });
   }
@@ -227,6 +266,10 @@ export class Timeline {
     if (row?.kind === "scheduler") {
       const one = w.schedulers.find(({ scheduler }) => scheduler === row.id);
       return setText(this.says, `${at}${row.label} awake ${(one?.awake[column] ?? 0) / 10} %`);
+    }
+    if (row?.kind === "path") {
+      const step = segmentAt(this.path, t);
+      return setText(this.says, at + (step === undefined ? "not on the path" : stepText(step)));
     }
     setText(
       this.says,
@@ -345,14 +388,19 @@ export class Timeline {
     } else if (!pressed.moved) {
       const row = rowAt(this.drawn.rows, pressed.y);
       if (row?.kind === "process") this.events.chosen(row.id);
+      const t = timeAt(pressed.x - this.drawn.left, this.range, this.drawn.width);
+      const step = row?.kind === "path" ? segmentAt(this.path, t) : undefined;
+      if (step !== undefined) this.events.stepped(step);
     }
     this.redraw();
+    this.wish();
   }
 
   private point(x: number | null, y: number | null): void {
     this.x = x;
     this.row = y === null ? null : (rowAt(this.drawn.rows, y) ?? null);
-    this.canvas.classList.toggle("over", this.row?.kind === "process");
+    const { row } = this;
+    this.canvas.classList.toggle("over", row !== null && row.kind !== "scheduler");
     this.redraw();
     this.describe();
   }

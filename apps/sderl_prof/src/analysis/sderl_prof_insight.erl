@@ -98,11 +98,12 @@ segment(#{kind := Kind, process := P, from := From, to := To, site := Site, send
         from => From - Begin,
         to => To - Begin,
         function => or_null(Site, fun() -> sderl_prof_book:word(Site, Book) end),
-        sender => or_null(Sender, fun() -> sderl_prof_book:label(Sender, Book) end)
+        sender => or_null(Sender, fun() -> sderl_prof_book:label(Sender, Book) end),
+        sender_number => or_null(Sender, fun() -> Sender end)
     }.
 
 or_null(0, _) -> null;
-or_null(_, Text) -> Text().
+or_null(_, Known) -> Known().
 
 -doc "The number of the process that has this name or pid, as text; of several the last.".
 -spec find_process(binary(), sderl_prof_book:book()) -> {ok, pos_integer()} | error.

@@ -1,0 +1,140 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_part).
+-moduledoc """
+What pages ask of the events of a part of the time: its critical path, its messages one by one, its
+stacks. Answers are maps that can be JSON, with times in nanoseconds since the begin of the
+recording. Each question reads the events of the part once, and is refused where these are too many;
+what is asked of the whole was found when the index was made.
+""".
+
+-export([range/3, path/2, arrows/2, calls/2]).
+-export_type([reason/0]).
+
+-include("sderl_prof_event.hrl").
+
+%% Events that are read for an answer.
+-define(MOST_EVENTS, 2_000_000).
+-define(MOST_ARROW_EVENTS, 400_000).
+%% So many events before a part tell what it begins with.
+-define(LEAD, 50_000).
+-define(MOST_STACKS, 100_000).
+-define(MOST_FRAMES, 3_000).
+
+-type reason() :: {range, integer(), integer()} | too_many.
+-type part() :: #{from := integer(), to := integer(), atom() => term()}.
+
+-doc "A part as times of the trace's clock, `To` excluded but for the end of the whole.".
+-spec range(integer(), integer(), sderl_prof_window:view()) ->
+    {ok, {From :: integer(), To :: integer()} | whole} | {error, reason()}.
+range(From, To, #{index := #{from := Begin, to := End}}) ->
+    Length = max(1, End - Begin),
+    case From >= 0 andalso From < min(To, Length) of
+        true when From =:= 0, To >= Length -> {ok, whole};
+        true when To >= Length -> {ok, {Begin + From, End + 1}};
+        true -> {ok, {Begin + From, Begin + To}};
+        false -> {error, {range, From, To}}
+    end.
+
+%% Those of the whole, too.
+times(whole, #{index := #{from := Begin, to := End}}) -> {Begin, End + 1};
+times({From, To}, _) -> {From, To}.
+
+affordable(From, To, Most, View) ->
+    case sderl_prof_window:events(From, To, View) =< Most of
+        true -> ok;
+        false -> {error, too_many}
+    end.
+
+-doc """
+The critical path of a part, to the last run of a process where one is given; `null` of a recording
+that does not tell what ran.
+""".
+-spec path(#{from := integer(), to := integer(), process := pos_integer() | none,
+             segments := pos_integer()}, sderl_prof_window:view()) ->
+    {ok, #{path := map() | null}} | {error, reason()}.
+path(#{from := From, to := To, process := Process, segments := Most}, View) ->
+    maybe
+        {ok, Range} ?= range(From, To, View),
+        {ok, Path} ?= path(Range, Process, Most, View),
+        {ok, #{path => longest(Most, Path)}}
+    end.
+
+path(whole, none, _, #{index := #{path := Path}}) -> {ok, Path};
+path(Range, Process, Most, #{book := Book, index := #{from := Begin}} = View) ->
+    {From, To} = times(Range, View),
+    maybe
+        ok ?= affordable(From, To, ?MOST_EVENTS, View),
+        Of = case Process of
+            none -> #{};
+            _ -> #{process => Process}
+        end,
+        {ok, sderl_prof_insight:path(Book, Of#{from => From - Begin, to => To - 1 - Begin,
+                                               segments => Most})}
+    end.
+
+longest(_, null) -> null;
+longest(Most, #{segments := Segments} = Path) ->
+    Length = fun(#{from := A, to := B}) -> B - A end,
+    Sorted = lists:sort(fun(A, B) -> Length(A) >= Length(B) end, Segments),
+    Path#{segments := lists:sort(fun(#{from := A}, #{from := B}) -> A =< B end,
+                                 lists:sublist(Sorted, Most))}.
+
+-doc "Single messages between some processes (`m:sderl_prof_arrows`), at most `limit` of them.".
+-spec arrows(#{from := integer(), to := integer(), processes := [pos_integer()],
+               process := pos_integer() | none, limit := pos_integer()},
+             sderl_prof_window:view()) -> {ok, map()} | {error, reason()}.
+arrows(#{from := From0, to := To0, limit := Limit} = Request,
+       #{book := Book, index := #{from := Begin}} = View) ->
+    maybe
+        {ok, Range} ?= range(From0, To0, View),
+        {From, To} = times(Range, View),
+        ok ?= affordable(From, To, ?MOST_ARROW_EVENTS, View),
+        New = sderl_prof_arrows:new((maps:with([processes, process], Request))#{
+            from => From, to => To, most => Limit
+        }),
+        #{arrows := Arrows} = Result = sderl_prof_arrows:result(
+            sderl_prof_book:fold(Book, #{from => lead(From, Book), to => To},
+                                 fun sderl_prof_arrows:step/7, New)),
+        {ok, Result#{arrows := [arrow(Arrow, Begin) || Arrow <- Arrows]}}
+    end.
+
+arrow({Sent, Received, From, To, Bytes}, Begin) ->
+    [Sent - Begin, case Received of none -> null; _ -> Received - Begin end, From, To, Bytes].
+
+%% The begin of a block that has so many events until then.
+lead(From, Book) ->
+    Before = lists:reverse([Row || {_, _, Last, _} = Row <- sderl_prof_book:table(Book),
+                                   Last < From]),
+    lead(From, Before, ?LEAD).
+
+lead(From, [], _) -> From;
+lead(From, _, Left) when Left =< 0 -> From;
+lead(From, [{_, First, _, Count} | Before], Left) -> lead(min(First, From), Before, Left - Count).
+
+-doc """
+The stacks of a part, or those of the whole where the part has too many events, as `of` tells. A
+call that began long before the part, and in which nothing was called since, is not known.
+""".
+-spec calls(part(), sderl_prof_window:view()) ->
+    {ok, {part | whole, {non_neg_integer(), [sderl_prof_flame:frame()]}}} | {error, reason()}.
+calls(#{from := From0, to := To0}, #{index := #{calls := All}} = View) ->
+    maybe
+        {ok, Range} ?= range(From0, To0, View),
+        {From, To} = times(Range, View),
+        case Range =:= whole orelse affordable(From, To, ?MOST_EVENTS, View) of
+            true -> {ok, {whole, All}};
+            {error, too_many} -> {ok, {whole, All}};
+            ok -> {ok, {part, stacks(From, To, View)}}
+        end
+    end.
+
+stacks(From, To, #{book := Book, index := #{to := End}}) ->
+    Behind = case [Last || {_, First, Last, _} <- sderl_prof_book:table(Book), First >= To] of
+        [Next | _] -> Next;
+        [] -> End
+    end,
+    Calls = sderl_prof_book:fold(Book, #{from => lead(From, Book), to => Behind},
+        fun(T, K, _, P, A, B, C) -> sderl_prof_calls:step(T, K, P, A, B, C) end,
+        sderl_prof_calls:new(?MOST_STACKS, {From, To})),
+    #{stacks := Stacks} = sderl_prof_calls:result(Calls),
+    sderl_prof_flame:tree(Stacks, ?MOST_FRAMES).

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run in a page: what a person cannot read there.
+
+/** Texts whose contrast with what is behind them is below 4.5 (3 for large ones), WCAG 2.1 1.4.3. */
+export function unreadable() {
+  const channels = (color) => {
+    const made = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    made.fillStyle = color;
+    made.fillRect(0, 0, 1, 1);
+    return made.getImageData(0, 0, 1, 1).data;
+  };
+  const cache = new Map();
+  const rgba = (color) => cache.get(color) ?? cache.set(color, channels(color)).get(color);
+  const over = (top, ground) => {
+    const a = top[3] / 255;
+    return [0, 1, 2].map((i) => top[i] * a + ground[i] * (1 - a));
+  };
+  const luminance = (c) => {
+    const [r, g, b] = [0, 1, 2]
+      .map((i) => c[i] / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    const layers = [];
+    for (let e = element; e !== null; e = e.parentElement)
+      layers.push(rgba(getComputedStyle(e).backgroundColor));
+    return layers.reverse().reduce((under, layer) => over(layer, under), [255, 255, 255]);
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (
+      node.data.trim() === "" ||
+      element === null ||
+      element.closest(
+        "svg, canvas, :disabled, [aria-disabled=true], .visually-hidden, .skip, option",
+      )
+    )
+      continue;
+    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    const style = getComputedStyle(element);
+    const under = ground(element);
+    const [a, b] = [luminance(over(rgba(style.color), under)), luminance(under)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const large =
+      parseFloat(style.fontSize) >= 24 ||
+      (parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700);
+    if (ratio < (large ? 3 : 4.5))
+      found.push(`"${node.data.trim().slice(0, 30)}" ${ratio.toFixed(1)}`);
+  }
+  return found;
+}
