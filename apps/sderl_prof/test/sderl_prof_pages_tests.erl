@@ -344,11 +344,11 @@ part(View) ->
                                                numbers => []}, Changes), View)
     end,
     {ok, #{'of' := part, matching := 2,
-           processes := [#{process := 1, run := 25, ins := 0, sent := 1},
-                         #{process := 2, run := 0, runnable := 0, wait := 25}]}} =
+           processes := [#{process := 1, run := 26, ins := 0, sent := 1},
+                         #{process := 2, run := 0, runnable := 1, wait := 25}]}} =
         Ask(#{from => 25, to => 51, numbers => [1, 2]}),
     {ok, #{'of' := whole}} = Ask(#{from => 0, to => 1000}),
-    {ok, #{'of' := part, processes := [#{process := 2}]}} = Ask(#{from => 95, to => 1000}),
+    {ok, #{'of' := part, processes := [#{process := 2}, _]}} = Ask(#{from => 95, to => 1000}),
     {ok, #{processes := []}} = Ask(#{kind => port}),
     {ok, #{matching := 2}} = Ask(#{kind => process}),
     {error, {range, 100, 1000}} = Ask(#{from => 100, to => 1000}).
@@ -369,10 +369,14 @@ path(View) ->
     {error, {no_process, 9}} = Ask(#{process => 9}).
 
 tree(View) ->
-    #{rows := [#{process := 1, depth := 0, omitted := 0}, #{process := 2, depth := 0}], all := 2,
+    %% Four processes of which no begin is known.
+    #{rows := [#{process := 1, depth := 0, omitted := 0, run := 90},
+               #{process := 0, depth := 0, omitted := 3, run := 50}], all := 2,
       below := 0} = sderl_prof_view:tree(#{limit => 10}, View),
     #{rows := [#{process := 1}], all := 2} = sderl_prof_view:tree(#{limit => 1}, View),
-    #{found := [], not_shown := [_ | _]} = sderl_prof_view:findings(View).
+    #{found := [#{finding := low_parallelism, numbers := [1, 2],
+                  ranges := [#{from := 10, to := 50} | _]}],
+      not_shown := [#{needs := ~"garbage_collection"}]} = sderl_prof_view:findings(View).
 
 %% Siblings that are alike stand behind their parent as one row; the deepest rows go first where
 %% there are too many, and what is below those that are left out is counted.
@@ -412,7 +416,7 @@ empty_test() ->
         {ok, #{ns := 0, frames := []}} = sderl_prof_view:calls(#{from => 0, to => 1}, View),
         {ok, #{path := null}} = sderl_prof_view:path(#{from => 0, to => 1, process => none,
                                                        segments => 5}, View),
-        #{rows := []} = sderl_prof_view:tree(#{limit => 5}, View),
+        #{rows := [#{run := 0}, #{omitted := 3}]} = sderl_prof_view:tree(#{limit => 5}, View),
         ok = sderl_prof_view:close(View)
     end).
 

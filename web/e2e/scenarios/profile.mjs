@@ -54,7 +54,10 @@ async function played(stage, page, wrong) {
   await server.getByText(SERVER).click();
   await page.getByTestId("profile-process").getByText("Is waited for by").waitFor();
   stage.must(/^\d+$/.test(at("process") ?? ""), "the chosen process is not in the address");
-  await page.getByTestId("profile-arrows").filter({ hasText: /messages of the chosen/ }).waitFor();
+  await page
+    .getByTestId("profile-arrows")
+    .filter({ hasText: /messages of the chosen/ })
+    .waitFor();
 
   // What is found, and where: the server alone could run, and four wait for it.
   await tabs.getByRole("button", { name: /^Findings/ }).click();
@@ -80,7 +83,10 @@ async function played(stage, page, wrong) {
   await tabs.getByRole("button", { name: "Processes" }).click();
   await page.getByRole("button", { name: "Tree" }).click();
   await page.getByTestId("profile-tree").getByText(SERVER).waitFor();
-  await page.getByTestId("profile-tree").getByText(/3 siblings alike/).waitFor();
+  await page
+    .getByTestId("profile-tree")
+    .getByText(/3 siblings alike/)
+    .waitFor();
   await seen(page, "tree", wrong);
 }
 

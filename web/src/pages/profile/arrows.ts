@@ -86,7 +86,8 @@ export class MessageArrows {
 export function told(found: Arrows, process: number | null, most: number): string {
   const { arrows, count: all, elsewhere } = found;
   const messages = (n: number) => `${count(n)} ${n === 1 ? "message" : "messages"}`;
-  const beside = elsewhere > 0 ? ` ${count(elsewhere)} go to or come from processes without a lane.` : "";
+  const beside =
+    elsewhere > 0 ? ` ${count(elsewhere)} go to or come from processes without a lane.` : "";
   if (process === null)
     return all > most
       ? `${messages(all)} between these lanes are too many to draw: zoom in, or choose a process.`

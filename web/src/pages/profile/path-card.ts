@@ -132,17 +132,16 @@ export class PathCard {
             "div",
             {},
             h("dt", {}, h("i", { class: `step-${kind}` }), STEPS[kind]),
-            h("dd", { class: "num" }, `${share(path.kinds[kind] / all)}, ${lasting(path.kinds[kind])}`),
+            h(
+              "dd",
+              { class: "num" },
+              `${share(path.kinds[kind] / all)}, ${lasting(path.kinds[kind])}`,
+            ),
             h("dd", { class: "muted" }, SAVES[kind]),
           ),
         ),
       ),
-      h(
-        "div",
-        { class: "profile-parts" },
-        this.processes(path),
-        this.steps(path, range),
-      ),
+      h("div", { class: "profile-parts" }, this.processes(path), this.steps(path, range)),
     );
     this.events.found(path.segments);
   }

@@ -78,13 +78,7 @@ export class Timeline {
   ) {
     this.range = range;
     this.messages.says.hidden = true;
-    this.root = h(
-      "div",
-      { class: "profile-timeline" },
-      this.canvas,
-      this.says,
-      this.messages.says,
-    );
+    this.root = h("div", { class: "profile-timeline" }, this.canvas, this.says, this.messages.says);
     this.drawn = layout(1, [], []);
     const { canvas } = this;
     canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
