@@ -455,6 +455,14 @@ fresh_test_() ->
         {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa", Path]}),
         {ok, _} = peer:call(Peer, sderl_prof_book, open, [Dir]),
         {ok, #{processes := 2}} = peer:call(Peer, sderl_prof_index, open, [Dir]),
+        %% What a recorder says of itself is known there, too.
+        with_dir(fun(Recording) ->
+            ok = sderl_prof_files:recording(Recording, #{system_profile => taken}, []),
+            {ok, Made} = peer:call(Peer, sderl_prof, open, [Recording, #{}]),
+            {ok, Book} = sderl_prof_book:open(Made),
+            #{problems := [], info := #{system_profile := taken}} = sderl_prof_book:meta(Book),
+            ok = sderl_prof_book:close(Book)
+        end),
         ok = peer:stop(Peer),
         ok = file:del_dir_r(Dir)
     end}.

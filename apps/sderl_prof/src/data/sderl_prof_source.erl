@@ -70,7 +70,7 @@ missing([{N, _} | Rest], N) -> missing(Rest, N + 1);
 missing(_, N) -> N.
 
 read_info(Name) ->
-    %% Its words are those of the recorder, and no others become atoms.
+    %% Its words are those of the recorder and its tap, and no others become atoms.
     ok = code:ensure_modules_loaded([sderl_prof_recorder, sderl_prof_tap]),
     try
         {ok, Bin} = file:read_file(Name),

@@ -26,7 +26,8 @@ sums(From, To, View) ->
 %% Times come from the intervals, as far as they are within. Counts come from the activity, which
 %% begins again with 0 at the begin of the part and is looked at where it ends.
 read(From, To, #{book := Book, index := #{mode := Mode, to := End}} = View) ->
-    {First, Saved, _} = sderl_prof_window:start(From, View),
+    %% States of this very time may be behind some of its events, which count.
+    {First, Saved, _} = sderl_prof_window:start(From - 1, View),
     Restored = sderl_prof_activity:restore(Saved, Mode, fun spent/7, #spent{from = From, to = To}),
     {Blocks, Rest} = sderl_prof_window:blocks(First, To, sderl_prof_book:table(Book)),
     Begun = {before, Restored, none, From},

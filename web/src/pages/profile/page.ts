@@ -202,6 +202,7 @@ class Shown {
     this.messages.root.hidden = tab !== "messages";
     if (this.path !== null) this.path.root.hidden = tab !== "path";
     if (this.flame !== null) this.flame.root.hidden = tab !== "calls";
+    this.detail.root.classList.toggle("below", tab === "path" || tab === "findings");
     if (tab === "findings") void this.findings.show();
     if (tab !== "path") this.path?.hide();
     this.processes.as(listing(query["show"], this.about.has_ports));
