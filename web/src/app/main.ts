@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { installHooks } from "../ui/hooks";
+import { parseRoute } from "../ui/router";
+import { LOADERS } from "./pages";
 import { Shell } from "./shell";
 import { SocketTransport, type Transport } from "../store/socket";
 import { Store } from "../store/store";
@@ -16,6 +18,8 @@ async function transport(): Promise<Transport> {
 }
 
 async function main(): Promise<void> {
+  // Its files come while the rest is put together.
+  void LOADERS[parseRoute(location.hash).page]().catch(() => {});
   const store = new Store(await transport());
   installHooks(store);
   // The server's answer is on its way while the page is built.

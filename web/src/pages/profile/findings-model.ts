@@ -14,6 +14,10 @@ const KINDS: Record<string, string> = {
 
 export const kindText = (kind: string): string => KINDS[kind] ?? kind.replaceAll("_", " ");
 
+/** Begins as a sentence does, but for a name of a process. */
+export const sentence = (text: string): string =>
+  /^(in|to|garbage|processes) /.test(text) ? text.slice(0, 1).toUpperCase() + text.slice(1) : text;
+
 const NAMES: Record<string, string> = {
   waiters: "processes that wait for it",
   times: "times",

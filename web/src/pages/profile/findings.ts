@@ -4,7 +4,7 @@ import { h, set } from "../../lib/dom";
 import { share } from "../../lib/format";
 import { card, note } from "../../ui/parts";
 import { type Finding, type Findings, getFindings } from "./answers";
-import { evidenceRows, kindText } from "./findings-model";
+import { evidenceRows, kindText, sentence } from "./findings-model";
 import { lasting, type Range, tickLabel } from "./range";
 import "../../styles/findings.css";
 
@@ -67,7 +67,7 @@ export class FindingsCard {
           h("span", { class: "muted" }, kindText(one.finding)),
           h("span", { class: "finding-since muted num" }, `weight ${share(one.weight)}`),
         ),
-        h("span", { class: "finding-text", role: "heading", "aria-level": 3 }, one.text),
+        h("span", { class: "finding-text", role: "heading", "aria-level": 3 }, sentence(one.text)),
       ),
       h(
         "div",

@@ -12,7 +12,7 @@ import { FindingsCard } from "./findings";
 import { Flame } from "./flame";
 import { MessagesCard } from "./messages";
 import { PathCard } from "./path-card";
-import { type Listing, Processes } from "./processes";
+import { firstProcesses, type Listing, Processes } from "./processes";
 import { around, fromQuery, lasting, type Range, toQuery } from "./range";
 import { Timeline } from "./timeline";
 import "../../styles/data.css";
@@ -63,8 +63,12 @@ class ProfilePage implements MountedPage {
     if (hello !== null && hello.profile !== true) return this.nothing();
     this.asking = true;
     try {
+      const first = firstProcesses();
+      // Whoever waits for it is told, too.
+      first.catch(() => {});
       const about = await getAbout();
-      if (!this.ended && this.shown === null) this.shown = new Shown(this.root, this.ctx, about);
+      if (!this.ended && this.shown === null)
+        this.shown = new Shown(this.root, this.ctx, about, first);
     } catch (error) {
       if (!this.ended && this.ctx.store.hello?.profile === true)
         this.root.replaceChildren(
@@ -107,6 +111,7 @@ class Shown {
     root: HTMLElement,
     private readonly ctx: Ctx,
     private readonly about: About,
+    first: ReturnType<typeof firstProcesses>,
   ) {
     const failed = (message: string) => ctx.toast(message);
     const opened = (process: number) => ctx.setQuery({ process: String(process) });
@@ -120,13 +125,18 @@ class Shown {
       stepped,
       failed,
     });
-    this.processes = new Processes(about, this.timeline.shown, {
-      opened,
-      listed: (listing) => ctx.setQuery({ show: listing === "list" ? "" : listing }),
-      toggled: (process, on) => this.toggle(process, on),
-      first: (rows) => void this.first(rows),
-      failed,
-    });
+    this.processes = new Processes(
+      about,
+      this.timeline.shown,
+      {
+        opened,
+        listed: (listing) => ctx.setQuery({ show: listing === "list" ? "" : listing }),
+        toggled: (process, on) => this.toggle(process, on),
+        first: (rows) => void this.first(rows),
+        failed,
+      },
+      first,
+    );
     this.detail = new Detail(about, {
       opened,
       closed: () => ctx.setQuery({ process: "" }),

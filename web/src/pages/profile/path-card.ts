@@ -4,7 +4,7 @@ import { children as fill, h, set, styled, text as setText } from "../../lib/dom
 import { count, number, share } from "../../lib/format";
 import { card } from "../../ui/parts";
 import { getPath, type Path, type Segment } from "./answers";
-import { longest, numbersOf, SAVES, STEP_KINDS, STEPS } from "./path-model";
+import { longest, numbersOf, SAVES, SHORT, STEP_KINDS, STEPS } from "./path-model";
 import { exactly, lasting, partOf, type Range, span } from "./range";
 
 /** Steps that are drawn, and those of them that are listed. */
@@ -155,7 +155,7 @@ export class PathCard {
       {},
       h("h3", {}, "Processes on it"),
       list(
-        ["process", "runs", "of the path"],
+        ["process", "runs", "share"],
         shown.map((one) => [
           this.link(one.process, () => this.events.opened(one.number)),
           lasting(one.times.running),
@@ -192,7 +192,7 @@ export class PathCard {
             this.events.went(step),
           ),
           lasting(step.to - step.from),
-          STEPS[step.kind],
+          h("span", { title: STEPS[step.kind] }, SHORT[step.kind]),
           this.link(step.process, () => this.events.opened(step.number), where(step)),
         ]),
         "profile-steps",

@@ -12,6 +12,14 @@ export const STEPS: Record<StepKind, string> = {
   waiting: "waits",
 };
 
+/** The same where there is little room. */
+export const SHORT: Record<StepKind, string> = {
+  running: "runs",
+  runnable: "no scheduler",
+  message: "message",
+  waiting: "waits",
+};
+
 /** At most so much is saved, and by what. */
 export const SAVES: Record<StepKind, string> = {
   running: "saved at most when these processes run for shorter",

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Arrows, Branch, Path, Segment, StepKind } from "../../../src/pages/profile/answers";
 import { told } from "../../../src/pages/profile/arrows";
-import { evidenceRows, kindText } from "../../../src/pages/profile/findings-model";
+import { evidenceRows, kindText, sentence } from "../../../src/pages/profile/findings-model";
 import {
   joined,
   longest,
@@ -98,6 +98,8 @@ describe("findings", () => {
   it("have numbers first, then processes", () => {
     expect(kindText("bottleneck")).toBe("waiting for one");
     expect(kindText("some_new_one")).toBe("some new one");
+    expect(sentence("in 60 % of the time")).toBe("In 60 % of the time");
+    expect(sentence("logger works in 80 %")).toBe("logger works in 80 %");
     expect(
       evidenceRows({
         holders: [{ process: "p9", ns: 5, share: 0.5, waiting: 4 }],
