@@ -104,7 +104,7 @@ format_error({defect, Why}) ->
 
 -doc "What is known of the whole, and what was lost.".
 -spec about(view()) -> map().
-about(#{book := Book, index := #{from := From, to := To, mode := Mode} = Index}) ->
+about(#{book := Book, index := #{from := From, to := To, mode := Mode} = Index} = View) ->
     #{kinds := Kinds} = Meta = sderl_prof_book:meta(Book),
     Info = case Meta of
         #{info := none} -> #{};
@@ -123,11 +123,15 @@ about(#{book := Book, index := #{from := From, to := To, mode := Mode} = Index})
         schedulers => map_get(schedulers, Index),
         has_messages => is_map_key(send, Kinds),
         has_calls => is_map_key(call, Kinds),
-        has_ports => is_map_key(open, Kinds) orelse is_map_key(closed, Kinds),
+        has_ports => has_ports(View),
         has_path => map_get(path, Index) =/= null,
         findings => length(map_get(found, map_get(findings, Index))),
         limits => limits()
     }.
+
+has_ports(#{book := Book}) ->
+    #{kinds := Kinds} = sderl_prof_book:meta(Book),
+    is_map_key(open, Kinds) orelse is_map_key(closed, Kinds).
 
 pruned(#{pruned := 0, pairs_pruned := 0}) -> [];
 pruned(#{pruned := Waits, pairs_pruned := Pairs}) ->
@@ -240,8 +244,13 @@ sums_of(P, Sums, _) -> maps:get(P, Sums, sderl_prof_activity:sums([])).
 listed(#{numbers := [_ | _] = Numbers}, Source, View) ->
     Rows = [row(P, sums_of(P, Source, View), View) || P <- Numbers],
     #{processes => Rows, matching => length(Rows)};
-listed(#{sort := Sort, search := Search, limit := Limit, kind := Kind}, Source, View) ->
+listed(#{sort := Sort, search := Search, limit := Limit, kind := Given}, Source, View) ->
     Words = string:casefold(Search),
+    %% Ports alone do something beside processes.
+    Kind = case Given =:= process andalso not has_ports(View) of
+        true -> all;
+        false -> Given
+    end,
     Add = fun(P, Sums, {Top, N}) ->
         case is_listed(Kind, P, Sums, View) andalso matches(Words, P, View) of
             %% A measure of 0 counts, too.
