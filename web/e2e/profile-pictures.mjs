@@ -24,6 +24,8 @@ await page.goto(link);
 const tabs = page.getByRole("group", { name: "Shown below the time line" });
 
 async function shoot(name) {
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => document.querySelector(".page-profile").scrollTo(0, 0));
   const file = resolve(folder, `profile-${name}.png`);
   const png = reduced(await page.screenshot());
   await writeFile(file, png);
@@ -39,13 +41,23 @@ await page.getByTestId("profile-process").waitFor({ state: "hidden" });
 await page.waitForLoadState("networkidle");
 await shoot("findings");
 
-await tabs.getByRole("button", { name: "Critical path" }).click();
-const path = page.getByTestId("profile-path");
-await path.locator(".profile-steps tbody tr button").nth(4).click();
-await page.waitForURL(/from=\d+/);
-for (let i = 0; i < 3; i += 1) await page.keyboard.press("-");
-await page.getByTestId("profile-arrows").filter({ hasText: /\d/ }).waitFor();
-await page.getByRole("button", { name: "Close" }).click();
+// A part in the middle, near enough for each message; the first lane is that of the process that ran longest.
+const { origin, hash } = new URL(link);
+const token = new URLSearchParams(hash.slice(hash.indexOf("token="))).get("token");
+const about = await fetch(`${origin}/api/v1/profile`, {
+  headers: { authorization: `Bearer ${token}` },
+});
+const from = Math.round(0.52 * (await about.json()).duration);
+const lanes = new URLSearchParams(new URL(page.url()).hash.split("?")[1]).get("lanes");
+await page.goto("about:blank");
+await page.goto(
+  `${origin}/?token=${token}#/profile?tab=path&lanes=${lanes}&process=${lanes.split(",")[0]}&from=${from}&to=${from + 800_000}`,
+);
+await page.getByTestId("profile-path").locator(".profile-steps tbody tr").first().waitFor();
+await page
+  .getByTestId("profile-arrows")
+  .filter({ hasText: /of the chosen/ })
+  .waitFor();
 await page.waitForLoadState("networkidle");
 await shoot("path");
 await browser.close();

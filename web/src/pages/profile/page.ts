@@ -117,6 +117,7 @@ class Shown {
     const opened = (process: number) => ctx.setQuery({ process: String(process) });
     const stepped = (step: Range & { number: number }) => {
       this.timeline.go(around(step, about.duration));
+      this.timeline.reveal();
       this.choose([step.number], true);
     };
     this.timeline = new Timeline(ctx, about, fromQuery(ctx.route.query, about.duration), {
@@ -146,6 +147,7 @@ class Shown {
       went: (range, processes) => {
         if (range === null) this.timeline.all();
         else this.timeline.go(around(range, about.duration));
+        this.timeline.reveal();
         this.choose(processes, false);
       },
       failed,

@@ -24,6 +24,8 @@ import {
 const WHEEL = 0.0022;
 const KEY_ZOOM = 1.6;
 const KEY_PAN = 0.2;
+/** Less of it does not show where something is. */
+const IN_SIGHT_PX = 220;
 /** Less is a click. */
 const DRAG_PX = 4;
 
@@ -130,6 +132,13 @@ export class Timeline {
     this.events.moved(range);
   }
 
+  /** Scrolls to it where hardly anything of it is in sight. */
+  reveal(): void {
+    const { top, bottom } = this.canvas.getBoundingClientRect();
+    if (bottom < IN_SIGHT_PX || top > innerHeight - IN_SIGHT_PX)
+      this.root.parentElement?.scrollIntoView({ block: "start" });
+  }
+
   zoom(factor: number, share = 0.5): void {
     this.go(zoomed(this.range, factor, share, this.about.duration));
   }
@@ -225,6 +234,8 @@ export class Timeline {
     const c = this.canvas.getContext("2d");
     if (c === null) return;
     const { canvas } = this;
+    // For the measurement of how long it took.
+    if ((this.window?.lanes.length ?? 0) > 0) canvas.dataset["drawn"] ??= String(performance.now());
     paint(c, {
       palette: this.ctx.palette,
       layout: this.drawn,
