@@ -30,7 +30,8 @@ routes() ->
         #{op => Op, method => get, path => [~"profile" | Path], role => viewer,
           summary => Summary, query => Query, answer => {200, Answer},
           problems => [too_large || lists:member(Op, [profile_window, profile_messages,
-                                                      profile_arrows, profile_path])]}
+                                                      profile_arrows, profile_path])]
+              ++ [not_found || Op =:= profile_path]}
     end,
     One = {~"process", process, {whole, 1, ?MOST_NUMBER}, none},
     [
