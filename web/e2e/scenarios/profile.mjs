@@ -81,8 +81,13 @@ async function played(stage, page, wrong) {
   await path.locator(".profile-steps tbody tr").first().getByRole("button").first().click();
   await page.waitForURL(/from=\d+/);
 
-  // Who began whom: the four clients are alike.
+  // Who began whom: the way to the chosen one is open, and the four clients are alike.
   await tabs.getByRole("button", { name: "Processes" }).click();
+  await page.locator(".profile-canvas").focus();
+  await page.keyboard.press("Home");
+  await page.getByText("Of the whole recording.", { exact: true }).waitFor();
+  await server.getByText(SERVER).click();
+  await page.getByTestId("profile-process").getByRole("heading", { name: SERVER }).waitFor();
   await page.getByRole("button", { name: "Tree" }).click();
   await page.getByTestId("profile-tree").getByText(SERVER).waitFor();
   await page

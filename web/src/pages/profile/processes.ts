@@ -197,6 +197,7 @@ export class Processes {
 
   mark(process: number | null): void {
     this.table.mark(process === null ? null : String(process));
+    this.tree.mark(process);
   }
 
   destroy(): void {

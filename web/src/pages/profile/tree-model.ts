@@ -25,6 +25,20 @@ export function shutAtFirst(rows: readonly Branch[]): Set<number> {
 const hasMore = (rows: readonly Branch[], i: number): boolean =>
   (rows[i + 1]?.depth ?? 0) > (rows[i]?.depth ?? 0);
 
+/** The rows above a process on its way to the root; none where it is not in the tree. */
+export function ancestors(rows: readonly Branch[], process: number): number[] {
+  const found: number[] = [];
+  const at = rows.findIndex((row) => row.process === process);
+  let depth = rows[at]?.depth ?? 0;
+  for (let i = at - 1; i >= 0 && depth > 0; i -= 1) {
+    const above = rows[i]?.depth ?? 0;
+    if (above >= depth) continue;
+    found.push(i);
+    depth = above;
+  }
+  return found;
+}
+
 /** Those whose ancestors are all open, at most so many. */
 export function inSight(rows: readonly Branch[], shut: ReadonlySet<number>, most: number): Twig[] {
   const found: Twig[] = [];

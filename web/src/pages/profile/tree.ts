@@ -4,7 +4,7 @@ import { children as fill, h, styled, text as setText } from "../../lib/dom";
 import { count } from "../../lib/format";
 import { type Branch, getTree } from "./answers";
 import { lasting } from "./range";
-import { inSight, shutAtFirst, type Twig } from "./tree-model";
+import { ancestors, inSight, shutAtFirst, type Twig } from "./tree-model";
 
 /** Rows that are asked for, and those that a browser makes. */
 const ROWS = 2000;
@@ -27,6 +27,7 @@ export class ProcessTree {
   private rows: readonly Branch[] = [];
   private shut = new Set<number>();
   private asked = false;
+  private marked: number | null = null;
 
   constructor(private readonly events: TreeEvents) {
     const head = ["Lane", "Process", "Runs", "Wants to", "Waits", "Received", "Sent"];
@@ -62,6 +63,7 @@ export class ProcessTree {
       const { rows, all, below } = await getTree(ROWS);
       this.rows = rows;
       this.shut = shutAtFirst(rows);
+      this.mark(this.marked);
       const left = all - rows.length;
       setText(
         this.says,
@@ -75,6 +77,14 @@ export class ProcessTree {
       this.asked = false;
       this.events.failed(error instanceof Error ? error.message : String(error));
     }
+  }
+
+  /** The way to the chosen one is open. */
+  mark(process: number | null): void {
+    this.marked = process;
+    if (process !== null)
+      for (const at of ancestors(this.rows, process)) this.shut.delete(at);
+    if (this.rows.length > 0) this.draw();
   }
 
   draw(): void {
@@ -100,7 +110,9 @@ export class ProcessTree {
     ];
     return h(
       "tr",
-      { class: branch.omitted > 0 ? "muted" : null },
+      {
+        class: branch.omitted > 0 ? "muted" : branch.process === this.marked ? "marked" : null,
+      },
       ...cells.map((cell, i) => h("td", { class: classes(i) }, cell)),
     );
   }

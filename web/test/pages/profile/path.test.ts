@@ -11,7 +11,7 @@ import {
   stepText,
 } from "../../../src/pages/profile/path-model";
 import { around, partOf } from "../../../src/pages/profile/range";
-import { inSight, shutAtFirst } from "../../../src/pages/profile/tree-model";
+import { ancestors, inSight, shutAtFirst } from "../../../src/pages/profile/tree-model";
 
 const step = (kind: StepKind, from: number, to: number, more: Partial<Segment> = {}): Segment => ({
   kind,
@@ -138,6 +138,14 @@ describe("the tree", () => {
       [5, false, true],
     ]);
     expect(seen([], 2)).toHaveLength(2);
+  });
+
+  it("knows the way to a process", () => {
+    const tree = rows([0, 1, 2, 2, 1, 2, 0]);
+    expect(ancestors(tree, 6)).toEqual([4, 0]);
+    expect(ancestors(tree, 4)).toEqual([1, 0]);
+    expect(ancestors(tree, 7)).toEqual([]);
+    expect(ancestors(tree, 99)).toEqual([]);
   });
 
   it("is open where it is small", () => {
