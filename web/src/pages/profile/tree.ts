@@ -161,11 +161,12 @@ export class ProcessTree {
     return styled(
       h("span", { class: "profile-branch" }, toggle, text),
       "padding-left",
-      `${branch.depth * INDENT_PX}px`,
+      // However deep it is, its name has room.
+      `min(${branch.depth * INDENT_PX}px, 30%)`,
     );
   }
 }
 
 /** The check, the name, numbers; some of these only where there is room. */
 const classes = (i: number): string =>
-  i === 0 ? "profile-narrow" : i === 1 ? "profile-name" : i > 3 ? "num wide" : "num";
+  i === 0 ? "profile-narrow" : i === 1 ? "profile-name" : i > 2 ? "num wide" : "num";
