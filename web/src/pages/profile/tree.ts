@@ -82,8 +82,7 @@ export class ProcessTree {
   /** The way to the chosen one is open. */
   mark(process: number | null): void {
     this.marked = process;
-    if (process !== null)
-      for (const at of ancestors(this.rows, process)) this.shut.delete(at);
+    if (process !== null) for (const at of ancestors(this.rows, process)) this.shut.delete(at);
     if (this.rows.length > 0) this.draw();
   }
 
