@@ -2,8 +2,8 @@
 -module(sderl_prof_arrows).
 -moduledoc """
 Single messages between some processes in a part of the time, each with when it was sent and when
-the receiver took it over. Pure; memory is that of the arrows, which are bounded, and of the messages
-that are on their way.
+the receiver took it over. Pure; memory is that of the arrows, which are bounded, and of the
+messages that are on their way.
 
 No event tells which message was received. A process takes messages over in the order in which they
 came to it, so the first one of the same size that it has not received is taken for it. Events from

@@ -295,7 +295,8 @@ matches(Words, P, #{book := Book}) ->
 row(P, Sums, #{book := Book, index := #{from := Begin}}) ->
     case sderl_prof_book:entity(P, Book) of
         none ->
-            Sums#{process => P, kind => process, name => ~"?", entry => ~"", parent => 0, parent_name => ~"",
+            Sums#{process => P, kind => process, name => ~"?",
+                  entry => ~"", parent => 0, parent_name => ~"",
                   start => null, stop => null, reason => ~""};
         #{kind := Kind, entry := Entry, parent := Parent, start := Start, stop := Stop,
           reason := Reason} = E ->
