@@ -375,7 +375,7 @@ full_disk_test() ->
 
 %% A program that hangs, as with a file system that is gone, is ended; nothing of it stays.
 hanging_disk_test_() ->
-    {setup,
+    {foreach,
         fun() ->
             Dir = filename:join([filename:basedir(user_cache, "sderl"), "df-" ++ os:getpid()]),
             Program = filename:join(Dir, "df"),
@@ -392,18 +392,35 @@ hanging_disk_test_() ->
             true = os:putenv("PATH", Path),
             ok = file:del_dir_r(Dir)
         end,
-        fun({Dir, _}) ->
-            {timeout, 120, fun() ->
-                Ports = erlang:ports(),
-                #{gauges := Gauges} = sderl_mon_probe_disk:read(none),
-                ?assertEqual(#{}, Gauges),
-                ?assertEqual([], erlang:ports() -- Ports),
-                {ok, Number} = file:read_file(filename:join(Dir, "number")),
-                %% Its parent takes note of its end a moment later.
-                await(fun() -> has_ended(string:trim(Number)) end),
-                receive Message -> error({left, Message}) after 0 -> ok end
-            end}
-        end}.
+        [fun({Dir, _}) -> {timeout, 120, fun() -> hangs(Dir) end} end,
+         fun({Dir, _}) -> {timeout, 120, fun() -> hangs_at_the_end(Dir) end} end]}.
+
+hangs(Dir) ->
+    Ports = erlang:ports(),
+    #{gauges := Gauges} = sderl_mon_probe_disk:read(none),
+    ?assertEqual(#{}, Gauges),
+    ?assertEqual([], erlang:ports() -- Ports),
+    %% Its parent takes note of its end a moment later.
+    Number = number(Dir),
+    await(fun() -> has_ended(Number) end),
+    receive Message -> error({left, Message}) after 0 -> ok end.
+
+%% A probe that ends meanwhile takes it along.
+hangs_at_the_end(Dir) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> sderl_mon_probe_disk:read(none) end),
+    await(fun() -> number(Dir) =/= ~"" end),
+    Number = number(Dir),
+    true = exit(Pid, kill),
+    receive
+        {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(killed, Why)
+    end,
+    await(fun() -> has_ended(Number) end).
+
+number(Dir) ->
+    case file:read_file(filename:join(Dir, "number")) of
+        {ok, Text} -> string:trim(Text);
+        {error, enoent} -> ~""
+    end.
 
 has_ended(Number) ->
     os:cmd(lists:concat(["kill -0 ", binary_to_list(Number), " 2> /dev/null; printf $?"])) =/= "0".

@@ -39,10 +39,23 @@ read(Program, Now) ->
         none -> #{next => Now + ?AGAIN_MS, gauges => #{}}
     end.
 
+%% A program that waits for a file system does not notice that nobody reads what it writes, nor that
+%% who started it has gone. So a shell waits beside it for the end of the port, whatever ends it: also
+%% the death of the virtual machine.
+-define(SCRIPT,
+        "exec 3<&0; \"$@\" 3<&- & program=$!; "
+        "{ read -r _; kill -9 $program; } <&3 >/dev/null 2>&1 & watch=$!; "
+        "wait $program 2>/dev/null; kill -9 $watch 2>/dev/null").
+
 told(Program) ->
-    try open_port({spawn_executable, Program},
-                  [{args, ["-P", "-k", ".", code:root_dir()]}, {env, [{"LC_ALL", "C"}]},
-                   binary, exit_status, hide]) of
+    case os:find_executable("sh") of
+        false -> none;
+        Shell -> told(Shell, ["-c", ?SCRIPT, "sh", Program, "-P", "-k", ".", code:root_dir()])
+    end.
+
+told(Shell, Args) ->
+    try open_port({spawn_executable, Shell},
+                  [{args, Args}, {env, [{"LC_ALL", "C"}]}, binary, exit_status, hide]) of
         Port -> collect(Port, <<>>, now_ms() + ?PATIENCE_MS)
     catch
         error:_ -> none
@@ -56,22 +69,11 @@ collect(Port, Text, End) ->
         %% It fails where one of the two cannot be read, and tells of the other.
         {Port, {exit_status, _}} -> {ok, Text}
     after max(0, End - now_ms()) ->
-        ok = end_program(Port),
+        true = unlink(Port),
+        true = try port_close(Port) catch error:badarg -> true end,
+        ok = forget(Port),
         none
     end.
-
-%% A program that waits for a file system does not notice that nobody reads what it writes. It is
-%% killed before its port is closed: until then its number is no other program's.
-end_program(Port) ->
-    true = unlink(Port),
-    case erlang:port_info(Port, os_pid) of
-        {os_pid, Pid} ->
-            _ = os:cmd("kill -9 " ++ integer_to_list(Pid), #{max_size => ?MOST_BYTES}),
-            ok;
-        undefined -> ok
-    end,
-    true = try port_close(Port) catch error:badarg -> true end,
-    forget(Port).
 
 forget(Port) ->
     receive {Port, _} -> forget(Port) after 0 -> ok end.
