@@ -12,7 +12,7 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [raised_and_cleared, survives, told_once, nothing_is_kept].
+all() -> [raised_and_cleared, survives, told_once, one_folder, nothing_is_kept].
 
 init_per_testcase(_, Config) ->
     {ok, Fleet} = sderl_fleet:start(#{
@@ -206,6 +206,45 @@ told_once(Config) ->
     await(fun() -> not maps:get(delivers, call(Fleet, M2, sderl_alarms, info, [])) end),
     ?assertEqual([{~"raised", W3}, {~"raised", W2}, {~"cleared", W3}, {~"cleared", W2}], Told()),
     sderl_alarms_receiver:stop(Receiver).
+
+%% Two monitoring nodes with one folder: the first has it, the other says so and keeps nothing there.
+%% It is free when the first has ended, also by a kill.
+one_folder(Config) ->
+    Fleet = proplists:get_value(fleet, Config),
+    [M1, M2] = proplists:get_value(monitors, Config),
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "shared"),
+    Env = [{sderl_mon, [{config, #{}}]}, {sderl_alarms, [{state_dir, Dir}]}],
+    Begin = fun(M) ->
+        ok = call(Fleet, M, application, set_env, [Env]),
+        {ok, _} = call(Fleet, M, application, ensure_all_started, [sderl_alarms])
+    end,
+    Info = fun(M) -> call(Fleet, M, sderl_alarms, info, []) end,
+    Say = fun(M, Node) ->
+        {ok, Id} = call(Fleet, M, sderl_alarms, silence, [#{node => Node}, 3600, ~"ann", ~""]),
+        Id
+    end,
+    Silences = fun(M) -> [Id || #{id := Id} <- call(Fleet, M, sderl_alarms, silences, [])] end,
+    Begin(M1),
+    Id = Say(M1, ~"one"),
+    #{kept := true} = Info(M1),
+    Pid = list_to_binary(call(Fleet, M1, os, getpid, [])),
+    Begin(M2),
+    #{kept := false, problem := Problem} = Info(M2),
+    ?assertMatch({_, _}, binary:match(Problem, <<"another monitoring node, process ", Pid/binary>>)),
+    ?assertMatch({_, _}, binary:match(Problem, ~"(--state)")),
+    _ = Say(M2, ~"two"),
+    %% The application begins anew on the first: its folder was not taken meanwhile.
+    ok = call(Fleet, M1, application, stop, [sderl_alarms]),
+    _ = Say(M2, ~"three"),
+    #{kept := false, problem := Problem} = Info(M2),
+    Begin(M1),
+    ?assertEqual([Id], Silences(M1)),
+    #{kept := true} = Info(M1),
+    ok = sderl_fleet:kill(Fleet, M1),
+    ok = call(Fleet, M2, application, stop, [sderl_alarms]),
+    Begin(M2),
+    ?assertEqual([Id], Silences(M2)),
+    #{kept := true} = Info(M2).
 
 %% A state directory that cannot be written, and a file of state that is damaged.
 nothing_is_kept(Config) ->

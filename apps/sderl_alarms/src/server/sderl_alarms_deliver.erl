@@ -20,9 +20,20 @@ start(#{timeout_s := Seconds} = Route, Item, Attempt) ->
     Caller = self(),
     {Pid, Monitor} = spawn_monitor(fun() ->
         _ = erlang:send_after(1000 * Seconds + ?SPARE_MS, Caller, {sderl_alarms_late, self()}),
-        Caller ! {sderl_alarms_delivered, self(), attempt(Route, Item, Attempt)}
+        Caller ! {sderl_alarms_delivered, self(), tried(Route, Item, Attempt)}
     end),
     {Pid, Monitor}.
+
+%% The places of a failure have arguments of functions in them, and one of those is the secret.
+tried(Route, Item, Attempt) ->
+    try
+        attempt(Route, Item, Attempt)
+    catch
+        Class:Reason when is_atom(Reason) ->
+            {error, sderl_mon_text:text("the delivery failed: ~ts, ~ts", [Class, Reason])};
+        Class:_ ->
+            {error, sderl_mon_text:text("the delivery failed: ~ts", [Class])}
+    end.
 
 attempt(#{name := Name, target := #{webhook := _, uri := Uri, secret := Place},
           timeout_s := Seconds}, #{id := Id} = Item, Attempt) ->

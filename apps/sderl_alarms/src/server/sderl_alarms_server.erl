@@ -128,12 +128,23 @@ init(#{rules := #{rules := Rules, routes := Routes} = All, rules_file := RulesFi
                   keeper = sderl_alarms_keeper:new(StateFile, none, ~"")},
     _ = erlang:send_after(?LOOK_MS, self(), look),
     {#server{core = Core} = Restored, Problem} = restore(New),
-    Keeper = sderl_alarms_keeper:new(StateFile, digest(Restored), Problem),
+    #server{state_file = Kept} = Restored,
+    Keeper = sderl_alarms_keeper:new(Kept, digest(Restored), Problem),
     {ok, Restored#server{core = sderl_alarms_core:lead(false, Core), keeper = Keeper},
      {continue, subscribe}}.
 
 restore(#server{state_file = undefined} = Server) -> {Server, ~""};
-restore(#server{state_file = File, rules = #{routes := Routes}} = Server) ->
+restore(#server{state_file = File} = Server) ->
+    case sderl_alarms_store:is_free(File) of
+        ok -> restored(Server);
+        {error, Why} ->
+            %% For as long as this one runs: what the other has written would be lost, and where it
+            %% just begins anew its folder must be free.
+            ?LOG_ERROR("alarms: ~ts", [Why]),
+            {Server#server{state_file = undefined}, Why}
+    end.
+
+restored(#server{state_file = File, rules = #{routes := Routes}} = Server) ->
     case sderl_alarms_store:read(File) of
         none -> {Server, ~""};
         {ok, #{core := Core, outbox := Outbox} = Kept} ->
@@ -464,4 +475,7 @@ terminate(_, #server{sent = Sent, state_file = File, keeper = Keeper} = Server) 
     _ = [exit(Pid, kill) || Pid := _ <- Sent],
     {Write, _} = sderl_alarms_keeper:finish(digest(Server), Keeper),
     _ = [sderl_alarms_store:write(File, everything(Server)) || Write],
-    ok.
+    case File of
+        undefined -> ok;
+        _ -> sderl_alarms_store:leave(File)
+    end.

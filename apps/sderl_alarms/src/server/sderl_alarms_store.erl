@@ -3,12 +3,27 @@
 -moduledoc """
 The file of the alarms: what people said, what is raised, and what routes are still to be told.
 
-A file that is damaged is kept under another name, and nothing of it is believed.
+A file that is damaged is kept under another name, and nothing of it is believed. One monitoring
+node writes it: the file `alarms.lock` beside it says which (`m:sderl_mon_folder_lock`).
 """.
 
--export([read/1, write/2]).
+-export([is_free/1, read/1, write/2, leave/1]).
 
 -define(HEAD, "sderl-alarms-1\n").
+
+-doc "Whether no other monitoring node writes it. Errors are sentences.".
+-spec is_free(file:filename_all()) -> ok | {error, binary()}.
+is_free(File) ->
+    case sderl_mon_folder_lock:holder(lock(File)) of
+        none -> ok;
+        {ok, Pid} ->
+            {error, sderl_mon_text:text("~ts is written by another monitoring node, process ~ts: "
+                                        "alarms are kept in memory alone; end that one, or name "
+                                        "a folder of its own (--state), and start this one anew",
+                                        [File, Pid])}
+    end.
+
+lock(File) -> filename:join(filename:dirname(File), "alarms.lock").
 
 -doc "What was written last. `none`: nothing. Errors are sentences.".
 -spec read(file:filename_all()) -> {ok, map()} | none | {error, binary()}.
@@ -42,9 +57,25 @@ damaged(File) ->
 -spec write(file:filename_all(), map()) -> ok | {error, binary()}.
 write(File, Kept) ->
     Packed = term_to_binary(Kept, [{compressed, 1}]),
-    case sderl_mon_replace:write(File, [?HEAD, <<(erlang:crc32(Packed)):32>>, Packed]) of
-        ok -> ok;
-        {error, Why} -> {error, sentence(File, Why)}
+    maybe
+        ok ?= is_free(File),
+        ok ?= filelib:ensure_dir(File),
+        ok ?= taken(sderl_mon_folder_lock:take(lock(File))),
+        ok ?= sderl_mon_replace:write(File, [?HEAD, <<(erlang:crc32(Packed)):32>>, Packed])
+    else
+        {error, Why} when is_atom(Why) -> {error, sentence(File, Why)};
+        {error, _} = Error -> Error
+    end.
+
+taken({ok, _}) -> ok;
+taken({error, Why}) -> {error, sderl_mon_text:text("~ts", [Why])}.
+
+-doc "Another may write it.".
+-spec leave(file:filename_all()) -> ok.
+leave(File) ->
+    case is_free(File) of
+        ok -> sderl_mon_folder_lock:leave(lock(File));
+        {error, _} -> ok
     end.
 
 sentence(File, Why) ->

@@ -7,7 +7,7 @@ The file has the number of the program's process and when that began. So one tha
 program which was killed is no obstacle, also when the number is another program's by now.
 """.
 
--export([take/1, leave/1]).
+-export([take/1, leave/1, holder/1]).
 -export_type([lock/0]).
 
 -opaque lock() :: binary().
@@ -28,6 +28,20 @@ take(Given) ->
                 false -> write(File, Own)
             end;
         {error, _} -> write(File, Own)
+    end.
+
+-doc "The process of another program that has it, if one has.".
+-spec holder(file:filename_all()) -> none | {ok, Pid :: binary()}.
+holder(Given) ->
+    Own = own(),
+    case file:read_file(unicode:characters_to_binary(Given)) of
+        {ok, Own} -> none;
+        {ok, Other} ->
+            case is_alive(Other) of
+                true -> {ok, hd(words(Other))};
+                false -> none
+            end;
+        {error, _} -> none
     end.
 
 write(File, Own) ->
