@@ -79,7 +79,7 @@ files_test_() ->
              {filtered, fun filtered/1}, {one_writer, fun one_writer/1},
              {in_the_way, fun in_the_way/1}, {in_memory, fun in_memory/1},
              {full_disk, fun full_disk/1}, {killed, fun killed/1},
-             {hangs, fun hangs/1}]]}.
+             {hangs, fun hangs/1}, {read_meanwhile, fun read_meanwhile/1}]]}.
 
 folder() ->
     Unique = integer_to_list(erlang:unique_integer([positive])),
@@ -204,6 +204,47 @@ hangs(Dir) ->
             sderl_actions_audit:list(#{what => ~"audit.lost"}, 1),
         ?assertMatch([1005, 1000], numbers(#{what => ~"test"}, 2))
     end).
+
+%% While the disk does not answer, what is in memory is told, and that it is so: where the writer
+%% hangs, and where a file does, of which only so many are waited for at a time.
+read_meanwhile(Dir) ->
+    with_log(#{dir => Dir, file_bytes => 4096, files => 1000}, fun() ->
+        lists:foreach(fun note/1, lists:seq(1, 2100)),
+        {ok, #{unread := none, more := false, entries := [_]}} =
+            sderl_actions_audit:list(#{request => ~"1"}, 1),
+        Unread = fun(Filter) ->
+            {ok, #{unread := <<"the disk of the audit log does not answer", _/binary>>,
+                   entries := Entries, more := More}} = sderl_actions_audit:list(Filter, 2),
+            {[N || #{~"args" := #{~"n" := N}} <- Entries], More}
+        end,
+        ok = sys:suspend(sderl_actions_audit),
+        ok = sderl_actions_audit:tell(#{who => ?WHO, what => ~"test", result => ok}),
+        ?assertEqual({[2100, 2099], true}, Unread(#{})),
+        ?assertEqual({[2100], false}, Unread(#{request => ~"2100"})),
+        ?assertEqual({[], false}, Unread(#{request => ~"1"})),
+        ?assertMatch(#{waiting := 1, problem := none, next := 2102}, sderl_actions_audit:info()),
+        ok = sys:resume(sderl_actions_audit),
+        %% A pipe that nobody writes is in the place of the oldest file.
+        Pipe = filename:join(Dir, "audit-00000000000000000000.jsonl"),
+        "" = os:cmd("mkfifo " ++ Pipe),
+        Me = self(),
+        Readers = [spawn_link(fun() -> Me ! {self(), Unread(#{request => ~"2099"})} end)
+                   || _ <- lists:seq(1, 12)],
+        [receive {Reader, Told} -> ?assertEqual({[2099], false}, Told) end || Reader <- Readers],
+        note(2101),
+        ?assertEqual(4, length([Name || Name <- registered(), is_reader(atom_to_list(Name))])),
+        %% It answers again.
+        "" = os:cmd("timeout 60 sh -c 'while ! : > " ++ Pipe ++ "; do :; done'; rm " ++ Pipe),
+        await_read()
+    end).
+
+is_reader(Name) -> lists:prefix("sderl_actions_audit_reader_", Name).
+
+await_read() ->
+    case sderl_actions_audit:list(#{request => ~"1"}, 1) of
+        {ok, #{unread := none, entries := [_]}} -> ok;
+        {ok, #{unread := <<_/binary>>}} -> await_read()
+    end.
 
 in_memory(_) ->
     with_log(#{file_bytes => 4096, files => 3}, fun() ->

@@ -116,8 +116,11 @@ test("an entry of the audit log in words", () => {
   expect(places(entry)).toBe("a@h and 1 more");
   expect(places({ ...entry, where: ["a@h"], where_total: 300 })).toBe("a@h and 299 more");
   expect(places({ ...entry, where: [] })).toBe("");
-  const whole = { entries: [], more: false, oldest: 1, damaged: 0, lost: 0, waiting: 0 };
+  const whole = { entries: [], more: false, oldest: 1, damaged: 0, lost: 0, waiting: 0, unread: null };
   expect(lacks({ ...whole, problem: null })).toBe("");
+  expect(lacks({ ...whole, problem: null, unread: "the disk does not answer" })).toBe(
+    "The disk does not answer.",
+  );
   expect(lacks({ ...whole, lost: 3, problem: "no space left" })).toContain("3 entries were lost");
   expect(lacks({ ...whole, problem: null, lost: 1, waiting: 1, damaged: 1 })).toBe(
     "1 entry waits in memory. 1 entry was lost since this monitoring node began. 1 line of its files is no entry.",

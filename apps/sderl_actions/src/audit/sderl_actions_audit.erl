@@ -11,6 +11,9 @@ of the program at once. Where it cannot be written, because the disk is full, it
 either are counted, and an entry `audit.lost` says how many they were. Nobody has to wait for a disk
 that hangs: after two seconds `note/1` gives up, and says so. At most 1,000 entries wait for this
 process: further ones are refused to those who wait for an answer, and counted of the others.
+
+Who asks reads the files itself (`m:sderl_actions_audit_reader`). The last entries are in a table
+too, of which is answered, with a word that this is so, while the disk does not answer.
 """.
 
 -behaviour(gen_server).
@@ -36,6 +39,11 @@ those that were not kept since the start; `problem`: why nothing can be written,
 }.
 
 -define(MOST, 1000).
+%% In the table: all that wait, and as many that were written.
+-define(MOST_REMEMBERED, 2 * ?MOST).
+-define(READ_MS, 2000).
+-define(UNREAD, <<"the disk of the audit log does not answer: these are the entries that are in "
+                  "memory, the last ones">>).
 %% Of entries in the mailbox, and the places of the counters.
 -define(MOST_SENT, 1000).
 -define(SENT, 1).
@@ -113,18 +121,50 @@ count_refused() ->
         Counters -> atomics:add(Counters, ?REFUSED, 1)
     end.
 
--doc "The last entries that fit, the newest first, at most so many.".
+-doc """
+The last entries that fit, the newest first, at most so many. `unread`: a sentence, where the disk
+does not answer and these are of memory alone. `{error, unavailable}`: the log does not run.
+""".
 -spec list(sderl_actions_audit_record:filter(), 1..500) ->
     {ok, sderl_actions_audit_files:found()} | {error, unavailable}.
 list(Filter, Limit) ->
+    Question = {Filter, Limit},
     try gen_server:call(?MODULE, lines, ?NOTE_MS) of
-        {Dir, Lines} -> {ok, sderl_actions_audit_files:search(Dir, Lines, {Filter, Limit})}
-    catch exit:_ -> {error, unavailable}
+        {none, Lines} -> {ok, sderl_actions_audit_files:search(none, Lines, Question)};
+        {Dir, Lines} ->
+            Read = fun() -> sderl_actions_audit_files:search(Dir, Lines, Question) end,
+            case sderl_actions_audit_reader:run(Read, ?READ_MS) of
+                {ok, Found} -> {ok, Found};
+                late -> remembered(Question)
+            end
+    catch
+        exit:{timeout, _} -> remembered(Question);
+        exit:_ -> {error, unavailable}
     end.
 
--doc "How it stands.".
+remembered(Question) ->
+    try ets:select(?MODULE, [{{'$1', '$2'}, [{is_integer, '$1'}], ['$2']}]) of
+        Lines ->
+            Found = sderl_actions_audit_files:search(none, Lines, Question),
+            {ok, Found#{unread := ?UNREAD}}
+    catch
+        error:badarg -> {error, unavailable}
+    end.
+
+-doc "How it stands; while the disk does not answer, how it stood before.".
 -spec info() -> info().
-info() -> gen_server:call(?MODULE, info).
+info() ->
+    try gen_server:call(?MODULE, info, ?NOTE_MS)
+    catch
+        exit:{timeout, _} = Why ->
+            case ets:whereis(?MODULE) =/= undefined andalso ets:lookup(?MODULE, info) of
+                [{info, Info}] -> with_sent(Info);
+                _ -> exit(Why)
+            end
+    end.
+
+with_sent(#{waiting := Waiting} = Info) ->
+    Info#{waiting := Waiting + atomics:get(persistent_term:get(?MODULE), ?SENT)}.
 
 %% ---------------------------------------------------------------- the process
 
@@ -136,7 +176,8 @@ init(Options) ->
         none -> ok = persistent_term:put(?MODULE, atomics:new(2, []));
         Counters -> ok = atomics:put(Counters, ?SENT, 0)
     end,
-    {ok, begun(#s{options = Options})}.
+    _ = ets:new(?MODULE, [named_table, ordered_set, protected, {read_concurrency, true}]),
+    {ok, shown(begun(#s{options = Options}))}.
 
 begun(#s{options = #{dir := _}} = S) ->
     case opened(S) of
@@ -152,6 +193,8 @@ opened(#s{options = Options, lines = Lines} = S) ->
             %% Entries of the meantime follow what is there.
             Later = [{Seq, renumbered(Seq, Line)}
                      || {Seq, {_, Line}} <- lists:enumerate(Next, queue:to_list(Lines))],
+            true = ets:delete_all_objects(?MODULE),
+            true = ets:insert(?MODULE, Later),
             S#s{files = Files, problem = none, next = Next + length(Later),
                 lines = queue:from_list(Later)};
         {error, Why} -> troubled(Why, S)
@@ -164,22 +207,28 @@ renumbered(Seq, Line) ->
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
-handle_call({note, Line}, _From, S) when is_binary(Line) -> {reply, ok, taken(Line, S)};
+handle_call({note, Line}, _From, S) when is_binary(Line) -> {reply, ok, shown(taken(Line, S))};
 handle_call(lines, _From, #s{options = Options, lines = Lines} = S) ->
     {reply, {maps:get(dir, Options, none), [Line || {_, Line} <- queue:to_list(Lines)]}, S};
-handle_call(info, _From, #s{options = Options, next = Next, lines = Lines} = S) ->
-    HasDir = is_map_key(dir, Options),
-    {reply, #{dir => case Options of
-                  #{dir := Dir} -> unicode:characters_to_binary(Dir);
-                  #{} -> none
-              end,
-              next => Next, waiting => case HasDir of true -> queue:len(Lines); false -> 0 end,
-              lost => S#s.lost, problem => S#s.problem}, S};
+handle_call(info, _From, S) -> {reply, about(S), S};
 handle_call(_, _From, S) -> {reply, {error, unknown_call}, S}.
+
+about(#s{options = Options, next = Next, lines = Lines, lost = Lost, problem = Problem}) ->
+    #{dir => case Options of
+          #{dir := Dir} -> unicode:characters_to_binary(Dir);
+          #{} -> none
+      end,
+      next => Next,
+      waiting => case Options of #{dir := _} -> queue:len(Lines); #{} -> 0 end,
+      lost => Lost, problem => Problem}.
+
+shown(S) ->
+    true = ets:insert(?MODULE, {info, about(S)}),
+    S.
 
 -doc false.
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
-handle_cast({note, Line}, S) when is_binary(Line) -> {noreply, taken(Line, S)};
+handle_cast({note, Line}, S) when is_binary(Line) -> {noreply, shown(taken(Line, S))};
 handle_cast(_, S) -> {noreply, S}.
 
 -doc false.
@@ -189,7 +238,7 @@ handle_info({timeout, Ref, sync}, #s{sync = Ref, files = Files} = S) ->
     {noreply, S#s{sync = none}};
 handle_info({timeout, Ref, retry}, #s{retry = Ref} = S0) ->
     S = S0#s{retry = none},
-    {noreply, written(case S of #s{files = none} -> opened(S); _ -> S end)};
+    {noreply, shown(written(case S of #s{files = none} -> opened(S); _ -> S end))};
 handle_info(_, S) -> {noreply, S}.
 
 -doc false.
@@ -209,7 +258,16 @@ noted(At, Entry, #s{next = Next} = S) ->
     queued(sderl_actions_audit_record:line(Next, At, Entry), S).
 
 queued(Line, #s{next = Next, lines = Lines} = S) ->
-    written(S#s{next = Next + 1, lines = queue:in({Next, renumbered(Next, Line)}, Lines)}).
+    Row = {Next, renumbered(Next, Line)},
+    ok = remember(Row),
+    written(S#s{next = Next + 1, lines = queue:in(Row, Lines)}).
+
+remember(Row) ->
+    true = ets:insert(?MODULE, Row),
+    %% The row about the log itself is the last one: atoms come after numbers.
+    _ = ets:info(?MODULE, size) > ?MOST_REMEMBERED andalso
+        ets:delete(?MODULE, ets:first(?MODULE)),
+    ok.
 
 written(#s{files = none} = S) -> bounded(S);
 written(#s{files = Files, lines = Lines} = S) ->
@@ -249,9 +307,11 @@ bounded(#s{lines = Lines, options = Options} = S) ->
     case queue:len(Lines) > ?MOST of
         false -> S;
         true when is_map_key(dir, Options) ->
-            {{value, _}, Rest} = queue:out(Lines),
+            {{value, {Seq, _}}, Rest} = queue:out(Lines),
+            true = ets:delete(?MODULE, Seq),
             bounded(S#s{lines = Rest, lost = S#s.lost + 1, untold = S#s.untold + 1});
         true ->
-            {{value, _}, Rest} = queue:out(Lines),
+            {{value, {Seq, _}}, Rest} = queue:out(Lines),
+            true = ets:delete(?MODULE, Seq),
             bounded(S#s{lines = Rest})
     end.

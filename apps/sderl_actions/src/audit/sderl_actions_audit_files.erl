@@ -24,13 +24,15 @@ time (`m:sderl_mon_folder_lock`); anybody may read it.
 
 -doc """
 The newest first. `more`: there are others before them; `damaged`: lines that are no entries;
-`oldest`: the number of the oldest entry that is kept.
+`oldest`: the number of the oldest entry that is kept; `unread`: a sentence, where the files could
+not be looked at.
 """.
 -type found() :: #{
     entries := [sderl_actions_audit_record:stored()],
     more := boolean(),
     damaged := non_neg_integer(),
-    oldest := none | pos_integer()
+    oldest := none | pos_integer(),
+    unread := none | binary()
 }.
 
 -define(EXTENSION, ".jsonl").
@@ -67,7 +69,8 @@ sentence(File, Why) -> sderl_mon_text:text("~ts: ~ts", [File, file:format_error(
 -spec list(file:name_all()) -> [binary()].
 list(Dir) ->
     Folder = unicode:characters_to_binary(Dir),
-    case file:list_dir(Folder) of
+    %% Not by the file server, for which all others would wait too.
+    case prim_file:list_dir(Folder) of
         {ok, Names} ->
             [filename:join(Folder, Name)
              || Name <- lists:sort([unicode:characters_to_binary(N) || N <- Names]),
@@ -180,7 +183,7 @@ search(Dir, Unwritten, {Filter, Limit}) ->
     Start = found(lists:reverse(Unwritten), Filter, Limit + 1, [], 0),
     {Entries, Damaged} = search_files(lists:reverse(Files), Filter, Limit + 1, Start),
     #{entries => lists:sublist(lists:reverse(Entries), Limit), more => length(Entries) > Limit,
-      damaged => Damaged, oldest => oldest(Files, Unwritten)}.
+      damaged => Damaged, oldest => oldest(Files, Unwritten), unread => none}.
 
 %% Files that begin at or after `before` have nothing of it.
 search_files(_, _, Most, {Entries, _} = Found) when length(Entries) >= Most -> Found;

@@ -23,6 +23,8 @@ export interface Found {
   lost: number;
   waiting: number;
   problem: string | null;
+  /** Why only what is in memory is here. */
+  unread: string | null;
 }
 
 export const RESULTS = ["begun", "ok", "partly", "failed", "refused", "stopped"];
@@ -62,8 +64,9 @@ export function where({ where: nodes, where_total: total }: Entry): string {
 }
 
 /** What the log lacks, in words; nothing where it lacks nothing. */
-export function lacks({ lost, waiting, damaged, problem }: Found): string {
+export function lacks({ lost, waiting, damaged, problem, unread }: Found): string {
   return [
+    unread === null ? "" : `${unread[0]?.toUpperCase()}${unread.slice(1)}.`,
     problem === null ? "" : `The log cannot be written: ${problem}.`,
     counted(waiting, "entry waits", "entries wait", "in memory."),
     counted(lost, "entry was", "entries were", "lost since this monitoring node began."),

@@ -1,0 +1,48 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_actions_audit_reader).
+-moduledoc """
+Looks at files for somebody who does not wait for a disk that hangs.
+
+A process that waits for such a disk cannot be ended, and takes one of the few threads that the
+virtual machine has for files. So there are four at most, and whoever comes later waits for one of
+them, until its own time is over.
+""".
+
+-export([run/2]).
+
+%% A name for each place; it is free again when the process that has it ends, however it does.
+-define(PLACES, [sderl_actions_audit_reader_1, sderl_actions_audit_reader_2,
+                 sderl_actions_audit_reader_3, sderl_actions_audit_reader_4]).
+-define(AGAIN_MS, 10).
+
+-doc "What a function gives, if it does so within so many milliseconds.".
+-spec run(fun(() -> Result), Ms :: non_neg_integer()) -> {ok, Result} | late.
+run(Read, Ms) -> run_until(Read, sderl_mon_clock:now_ms() + Ms).
+
+run_until(Read, Until) ->
+    {Pid, Monitor} = spawn_monitor(fun() ->
+        exit(case lists:any(fun take/1, ?PLACES) of
+            true -> {read, Read()};
+            false -> full
+        end)
+    end),
+    receive
+        {'DOWN', Monitor, process, Pid, {read, Result}} -> {ok, Result};
+        {'DOWN', Monitor, process, Pid, full} -> later(Read, Until);
+        {'DOWN', Monitor, process, Pid, Why} -> exit(Why)
+    after max(0, Until - sderl_mon_clock:now_ms()) ->
+        true = demonitor(Monitor, [flush]),
+        late
+    end.
+
+later(Read, Until) ->
+    case Until - sderl_mon_clock:now_ms() of
+        Left when Left > 0 ->
+            receive after min(?AGAIN_MS, Left) -> run_until(Read, Until) end;
+        _ -> late
+    end.
+
+take(Place) ->
+    try register(Place, self())
+    catch error:badarg -> false
+    end.
