@@ -316,6 +316,9 @@ bounded_test() ->
     ?assertEqual([~"9", ~"8", ~"7"], [To
                                       || #{where := #{from := From, to := Other}} <- sorted(Found),
                                          To <- [From, Other] -- [~"a1"]]),
+    ?assertEqual([~"9"], [To || #{text := Text, where := #{from := From, to := Other}} <- Found,
+                                string:find(Text, "6 more of this kind are not listed") =/= nomatch,
+                                To <- [From, Other] -- [~"a1"]]),
     ?assertMatch([#{value := 6, unit := ~"findings"}],
                  [E
                   || #{evidence := Es} <- Found,

@@ -193,10 +193,14 @@ bounded(Of, Most) ->
               end, Of)],
     case length(Sorted) - Most of
         More when More > 0 ->
-            [#{evidence := Evidence} = First | Rest] = lists:sublist(Sorted, Most),
-            [First#{evidence := Evidence ++
-                [sderl_mon_find:evidence("more of this kind, not listed", More, "findings")]}
-             | Rest];
+            [#{text := Text, evidence := Evidence} = First | Rest] = lists:sublist(Sorted, Most),
+            %% In the text too: an alarm that is made of it has that.
+            [First#{
+                text := sderl_mon_text:text("~ts (the worst; ~b more of this kind are not listed)",
+                                            [Text, More]),
+                evidence := Evidence ++
+                    [sderl_mon_find:evidence("more of this kind, not listed", More, "findings")]
+             } | Rest];
         _ ->
             Sorted
     end.
