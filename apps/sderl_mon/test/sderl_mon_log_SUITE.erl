@@ -8,7 +8,7 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([comes_and_goes/1, told_by_its_node/1, silent_watcher/1, killed/1,
+-export([comes_and_goes/1, told_by_its_node/1, no_cookies/1, silent_watcher/1, killed/1,
          loaded_into_a_stock_node/1, found/1]).
 %% On the nodes.
 -export([say/3, collector/0, watcher/0, got/1]).
@@ -20,7 +20,8 @@
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [comes_and_goes, told_by_its_node, silent_watcher, killed, loaded_into_a_stock_node, found].
+    [comes_and_goes, told_by_its_node, no_cookies, silent_watcher, killed,
+     loaded_into_a_stock_node, found].
 
 init_per_suite(Config) ->
     Owner = spawn(fun() -> receive release -> ok end end),
@@ -149,6 +150,24 @@ told_by_its_node(Config) ->
     await(fun() -> texts(First, "near") =:= [~"near 1"] end),
     ?assertEqual([], texts(First, "far")),
     [ok = call(Fleet, N, sderl_mon_probe, stop, []) || N <- [N1, N2]].
+
+%% No cookie leaves the node with its log: neither one that somebody logs nor one that is in the
+%% state of a process that ends, also when it is another by now.
+no_cookies(Config) ->
+    {Fleet, [N1, _, _, Mon, _]} = cluster(Config),
+    Own = call(Fleet, N1, erlang, get_cookie, []),
+    Others = 'cookie-of-somebody-else',
+    true = call(Fleet, N1, erlang, set_cookie, ['nobody@127.0.0.1', Others]),
+    {Watcher, _} = started(Fleet, Mon, N1, options(#{})),
+    [ok = call(Fleet, N1, logger, error, ["mine: ~ts, ~tp", [Cookie, #{a => Cookie}]])
+     || Cookie <- [Own, Others]],
+    _ = call(Fleet, N1, proc_lib, spawn, [erlang, exit, [{last_words, Own, [Others]}]]),
+    await(fun() -> length(texts(Watcher, "mine: (hidden), #{a => ")) =:= 2 end),
+    All = fun() -> [T || #{events := Events} <- batches(Watcher), {_, _, _, _, T} <- Events] end,
+    await(fun() -> [T || T <- All(), string:find(T, "last_words") =/= nomatch] =/= [] end),
+    ?assertEqual([], [T || T <- All(), Cookie <- [Own, Others],
+                           binary:match(T, atom_to_binary(Cookie)) =/= nomatch]),
+    ok = call(Fleet, N1, sderl_mon_probe, stop, []).
 
 %% While the watcher takes nothing, so many wait and the rest is counted; the processes that log are
 %% not kept. When it takes again, what waited comes, and all is shown or counted.

@@ -176,6 +176,53 @@ metadata_test() ->
     ?assertEqual(none, logged(#{level => error, msg => {string, "x"},
                                 meta => (meta())#{domain => [sderl_mon_own]}})).
 
+%% Neither cookies nor what is named as a secret.
+secrets_test_() ->
+    Known = sderl_mon_probe_secret:new(),
+    Hidden = fun(Text) -> element(1, sderl_mon_probe_secret:hidden(Text, Known)) end,
+    [?_assertEqual({Text, Shown}, {Text, Hidden(Text)}) || {Text, Shown} <- [
+        {~"state: #{password => <<\"p w\">>,a => 1}", ~"state: #{password => (hidden),a => 1}"},
+        {~"{db_password,\"geheim \\\" 1\"}", ~"{db_password,(hidden)}"},
+        {~"{\"api_key\": \"x\", \"b\": \"y\"}", ~"{\"api_key\": (hidden), \"b\": \"y\"}"},
+        {~"secret => \"a\"\n   \"b\", c", ~"secret => (hidden), c"},
+        {~"token => <<\"cut here", ~"token => (hidden)"},
+        {~"GET /x?token=abc&b=1 failed", ~"GET /x?token=(hidden)&b=1 failed"},
+        {~"amqp://u:p@host/v and ://", ~"amqp://(hidden)@host/v and ://"},
+        {~"{error,bad_token}, secrets: none", ~"{error,bad_token}, secrets: none"},
+        {~"a token, \"b\"", ~"a token, (hidden)"},
+        {~"nothing \"at\" all => \"x\"", ~"nothing \"at\" all => \"x\""}
+    ]].
+
+cookies_test_() ->
+    {setup, fun() -> sderl_mon_probe_secret:new() end, fun(_) -> ok end, fun(Known) ->
+        Hide = fun(Text, Cookie) ->
+            element(1, sderl_mon_probe_secret:hidden(Text, with_cookie(Cookie, Known)))
+        end,
+        [?_assertEqual(~"a '(hidden)' b(hidden)", Hide(~"a 'ABCDEFGHIJ' bABCDEFGHIJ", ~"ABCDEFGHIJ")),
+         ?_assertEqual(~"cut: (hidden)", Hide(~"cut: ABCDEFG", ~"ABCDEFGHIJ")),
+         ?_assertEqual(~"cut: ABC", Hide(~"cut: ABC", ~"ABCDEFGHIJ")),
+         ?_assertEqual(~"(hidden) xyz1 (hidden), äxyz", Hide(~"xyz xyz1 xyz, äxyz", ~"xyz")),
+         ?_assertEqual(~"(hidden) aXb", Hide(~"a.b aXb", ~"a.b")),
+         ?_assertEqual(~"x", Hide(~"x", ~"ABCDEFGHIJ")),
+         ?_assertEqual(~"", Hide(~"", ~"ABCDEFGHIJ"))]
+    end}.
+
+%% A node of the tests may have no cookie of its own.
+with_cookie(Cookie, Known) ->
+    setelement(4, setelement(2, Known, erlang:monotonic_time(millisecond) + 600_000), [Cookie]).
+
+%% However odd a text is, it is looked at in a moment.
+odd_secrets_test_() ->
+    Known = sderl_mon_probe_secret:new(),
+    [{timeout, 60, fun() ->
+        Began = erlang:monotonic_time(millisecond),
+        {Shown, _} = sderl_mon_probe_secret:hidden(Text, Known),
+        ?assert(is_binary(Shown)),
+        ?assert(erlang:monotonic_time(millisecond) - Began < 10_000)
+    end} || Text <- [binary:copy(Part, 4000 div byte_size(Part))
+                     || Part <- [~"a", ~"secret", ~"secret\"", ~"secret=>", ~"token=\"", ~"://", ~"@",
+                                 ~"://a:", ~"\\", ~"\"", ~" ", ~"password => \"\\", ~"ä"]]].
+
 %% Of more than may come each is counted.
 counted_test() ->
     Gate = sderl_mon_probe_gate:new(#{per_s => 1, burst => 3}, 100),

@@ -29,6 +29,7 @@ modules() ->
         sderl_mon_probe_metrics,
         sderl_mon_probe_names,
         sderl_mon_probe_runtime,
+        sderl_mon_probe_secret,
         sderl_mon_probe_slow,
         sderl_mon_probe_standing,
         sderl_mon_probe_system,

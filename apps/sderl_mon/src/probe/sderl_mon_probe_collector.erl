@@ -32,6 +32,7 @@ is another collector, as nobody else would ask for the log again.
     options :: sderl_mon_probe_log:options(),
     gate :: sderl_mon_probe_gate:gate(),
     batches :: sderl_mon_probe_batches:batches(),
+    secrets = sderl_mon_probe_secret:new() :: sderl_mon_probe_secret:secrets(),
     %% When the batch under way was sent last, and when first to this owner.
     sent = 0 :: integer(),
     since = 0 :: integer(),
@@ -110,8 +111,10 @@ loop(#c{probe = Probe, timer = Timer} = C) ->
         _ -> loop(C)
     end.
 
-added(Event, #c{batches = Batches} = C) ->
-    New = C#c{batches = sderl_mon_probe_batches:add(Event, Batches)},
+added({Level, T, Mfa, Pid, Text}, #c{batches = Batches, secrets = Secrets} = C) ->
+    {Shown, Known} = sderl_mon_probe_secret:hidden(Text, Secrets),
+    Event = {Level, T, Mfa, Pid, Shown},
+    New = C#c{batches = sderl_mon_probe_batches:add(Event, Batches), secrets = Known},
     case New#c.soon orelse sderl_mon_probe_batches:again(Batches) =/= none of
         true -> New;
         false -> wake_soon(New)

@@ -1,0 +1,126 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_secret).
+-moduledoc """
+Keeps secrets out of the texts that leave a node with its log: the node's cookies, passwords within
+addresses, and texts whose key says that they are a secret (`password => <<"...">>`, `token="..."`).
+
+Whoever knows a cookie may do anything on the node, and it is in the states of processes that a
+report of their end shows.
+""".
+
+-export([new/0, hidden/2]).
+-export_type([secrets/0]).
+
+-record(secrets, {
+    %% When each was read, in milliseconds.
+    own_at :: integer(),
+    others_at :: integer(),
+    own = [] :: [binary()],
+    others = [] :: [binary()],
+    %% What a text must have for a closer look.
+    words :: binary:cp()
+}).
+-opaque secrets() :: #secrets{}.
+
+-define(MASK, <<"(hidden)">>).
+-define(OWN_MS, 100).
+%% All tables are looked at for those of other nodes.
+-define(OTHERS_MS, 10_000).
+%% Cookies of before are hidden too: what is logged may have been made then.
+-define(MOST, 20).
+%% A shorter cookie is hidden only where it stands alone: it may be a part of many words.
+-define(LONG, 8).
+%% Of a cookie that the end of a text cuts through so many characters tell nothing.
+-define(LEAST, 4).
+
+%% Each but for its first letter, so that a capital there makes no difference.
+-define(WORDS, [<<"://">>, <<"assw">>, <<"ASSW">>, <<"assphrase">>, <<"ASSPHRASE">>, <<"ecret">>,
+                <<"ECRET">>, <<"oken">>, <<"OKEN">>, <<"ookie">>, <<"OOKIE">>, <<"redential">>,
+                <<"REDENTIAL">>, <<"rivate">>, <<"RIVATE">>, <<"pikey">>, <<"piKey">>,
+                <<"PIKEY">>, <<"pi_key">>, <<"pi_Key">>, <<"PI_KEY">>]).
+-define(ADDRESS, "://[^/@\\s]{0,200}:[^/@\\s]{0,200}@").
+-define(VALUE,
+        "((?:password|passwd|passphrase|secret|token|cookie|credential|private|api_?key)"
+        "\\w{0,20}[\"'>]{0,3}\\s{0,50}(?:=>|[,=:])\\s{0,50})"
+        "(?:<<)?\"[^\"\\\\]*+(?:\\\\.[^\"\\\\]*+)*+(?:\"|\\z)(?:\\s*+\"[^\"\\\\]*+\")*+(?:>>)?").
+-define(WORD, "((?:password|passwd|passphrase|secret|token|apikey|api_key)=)[^\\s\"',;&)\\]}]++").
+
+-doc "The cookies of this node: its own, and those that it has for other nodes.".
+-spec new() -> secrets().
+new() ->
+    Now = erlang:monotonic_time(millisecond),
+    #secrets{own_at = Now, others_at = Now, own = own(), others = others(),
+             words = binary:compile_pattern(?WORDS)}.
+
+-doc "A text without secrets, and what is known of them now.".
+-spec hidden(binary(), secrets()) -> {binary(), secrets()}.
+hidden(Text, Before) ->
+    #secrets{own = Own, others = Others, words = Words} = Known = renewed(Before),
+    Shown = lists:foldl(fun without_cookie/2, Text, Own ++ Others),
+    {case binary:match(Shown, Words) of
+        nomatch -> Shown;
+        _ -> without_values(Shown)
+    end, Known}.
+
+renewed(#secrets{own_at = OwnAt, others_at = OthersAt, own = Own, others = Others} = Known) ->
+    Now = erlang:monotonic_time(millisecond),
+    if
+        Now - OthersAt >= ?OTHERS_MS ->
+            Known#secrets{own_at = Now, others_at = Now, own = joined(own(), Own),
+                          others = joined(others(), Others)};
+        Now - OwnAt >= ?OWN_MS -> Known#secrets{own_at = Now, own = joined(own(), Own)};
+        true -> Known
+    end.
+
+joined(New, Old) -> lists:sublist(New ++ (Old -- New), ?MOST).
+
+own() ->
+    try cookies([erlang:get_cookie()])
+    %% Its process may just have ended, and be what is logged.
+    catch exit:_ -> []
+    end.
+
+others() ->
+    case whereis(auth) of
+        undefined -> [];
+        Auth ->
+            cookies(lists:append([of_others(Table) || Table <- ets:all(),
+                                                      ets:info(Table, owner) =:= Auth]))
+    end.
+
+of_others(Table) ->
+    try [Cookie || {_, Cookie} <- ets:tab2list(Table)]
+    catch error:badarg -> []
+    end.
+
+cookies(Atoms) ->
+    [atom_to_binary(Cookie) || Cookie <- lists:usort(Atoms), is_atom(Cookie), Cookie =/= nocookie,
+                               Cookie =/= ''].
+
+without_values(Text) ->
+    lists:foldl(fun({Pattern, With}, Acc) ->
+        re:replace(Acc, Pattern, With, [global, caseless, unicode, {return, binary}])
+    end, Text, [{?ADDRESS, <<"://(hidden)@">>}, {?VALUE, <<"\\1(hidden)">>},
+                {?WORD, <<"\\1(hidden)">>}]).
+
+without_cookie(Cookie, Text) when byte_size(Cookie) >= ?LONG ->
+    without_begin(binary:replace(Text, Cookie, ?MASK, [global]), Cookie, byte_size(Cookie) - 1);
+without_cookie(Cookie, Text) ->
+    re:replace(Text, [<<"(?<!\\w)">>, quoted(Cookie), <<"(?!\\w)">>], ?MASK,
+               [global, unicode, ucp, {return, binary}]).
+
+quoted(Text) ->
+    re:replace(Text, "[^A-Za-z0-9_\\x{80}-\\x{10ffff}]", <<"\\\\&">>,
+               [global, unicode, {return, binary}]).
+
+%% Texts are cut when they come here, perhaps through a cookie.
+without_begin(Text, _, Length) when Length < ?LEAST -> Text;
+without_begin(Text, Cookie, Length) when Length > byte_size(Text) ->
+    without_begin(Text, Cookie, byte_size(Text));
+without_begin(Text, Cookie, Length) ->
+    Before = byte_size(Text) - Length,
+    Begin = binary:part(Cookie, 0, Length),
+    case Text of
+        <<Kept:Before/binary, Begin:Length/binary>> -> <<Kept/binary, ?MASK/binary>>;
+        _ -> without_begin(Text, Cookie, Length - 1)
+    end.
