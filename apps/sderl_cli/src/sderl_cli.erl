@@ -120,11 +120,33 @@ run(["help", Name | Args]) ->
 run([Version]) when Version =:= "version"; Version =:= "--version" ->
     Otp = maps:get(otp, sderl_bench_machine:info()),
     {0, stdout, io_lib:format("sderl ~ts, OTP ~ts~n", [version(), Otp])};
+run(["completion", Shell]) when Shell =:= "bash"; Shell =:= "zsh" ->
+    {0, stdout, sderl_completion:script(list_to_existing_atom(Shell), completed())};
+run(["completion" | Args]) ->
+    Which = "eval \"$(bin/sderl completion bash)\", or source <(bin/sderl completion zsh)",
+    case Args of
+        [Help] when Help =:= "--help"; Help =:= "-h" -> {0, stdout, [Which, "\n"]};
+        _ -> {2, stderr, ["completion is for bash or zsh: ", Which]}
+    end;
 run([Name | Args]) ->
     case lists:keyfind(Name, 1, commands()) of
         {Name, Module} -> status(Module:run(Args));
         false -> {2, stderr, ["there is no command ", Name, "\n\n", help()]}
     end.
+
+completed() ->
+    Commands = [{Name, case is_completed(Module) of
+        true -> Module:completion();
+        false -> {options, ["--help"], none}
+    end} || {Name, Module} <- commands()],
+    Names = [Name || {Name, _} <- Commands],
+    Commands ++ [{"shell", {options, [], none}}, {"version", {options, [], none}},
+                 {"completion", {options, [], {words, ["bash", "zsh"]}}},
+                 {"help", {options, [], {words, Names}}}].
+
+is_completed(Module) ->
+    code:ensure_loaded(Module) =:= {module, Module} andalso
+        erlang:function_exported(Module, completion, 0).
 
 commands() -> ?COMMANDS ++ sderl_catalogue:all(commands).
 
@@ -136,6 +158,7 @@ status({usage, Message}) -> {2, stderr, Message}.
 help() ->
     Lines = [{Name, summary(Module)} || {Name, Module} <- commands()] ++ [
         {"shell", "an Erlang shell with the project's code, or on a running node"},
+        {"completion", "completion of all this for bash or zsh"},
         {"version", "the versions of this program and of OTP"},
         {"help", "this list"}
     ],

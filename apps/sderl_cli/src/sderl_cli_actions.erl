@@ -7,7 +7,7 @@ over its HTTP interface.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -16,6 +16,11 @@ over its HTTP interface.
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "look at nodes and act on them: processes, tables, traces, configuration".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() ->
+    {commands, [sderl_completion:command(Do, command(Do)) || Do <- commands()]}.
 
 -doc "An error where the dashboard cannot be asked, or refuses, or a node does.".
 -spec run([string()]) -> sderl_command:result().

@@ -7,7 +7,7 @@ check of a file of rules, for which nothing has to run.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -17,6 +17,10 @@ check of a file of rules, for which nothing has to run.
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "alarms: list, acknowledge, comment, silence, check rules".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> {commands, [completed(Do) || Do <- commands()]}.
 
 -doc "An error where the dashboard cannot be asked, or refuses.".
 -spec run([string()]) -> sderl_command:result().
@@ -112,7 +116,8 @@ positional(Name, Shape, Help) -> #{name => Name, type => string, help => {Shape,
 %% ---------------------------------------------------------------- doing it
 
 do(completion, #{shell := Shell}) ->
-    {help, sderl_completion:script(Shell, "alarms", [completed(Do) || Do <- commands()])};
+    {commands, Commands} = completion(),
+    {help, sderl_completion:script(Shell, "alarms", Commands)};
 do(rules, #{what := "check"} = Options) ->
     check(Options);
 do(Do, Options) ->
@@ -122,11 +127,10 @@ do(Do, Options) ->
     end.
 
 completed(Do) ->
-    #{arguments := Arguments} = command(Do),
-    {atom_to_list(Do), ["-" ++ Long || #{long := Long} <- Arguments] ++ ["--help"], case Do of
+    {Name, Options, First} = sderl_completion:command(Do, command(Do)),
+    {Name, Options, case Do of
         rules -> {words, ["check", "reload"]};
-        completion -> {words, ["bash", "zsh"]};
-        _ -> none
+        _ -> First
     end}.
 
 check(#{file := File, json := Json}) ->

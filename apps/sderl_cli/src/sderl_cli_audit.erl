@@ -7,13 +7,17 @@ interface, or out of the files of one.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "who did what with a watched cluster".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(command()).
 
 -doc "An error where the log cannot be read.".
 -spec run([string()]) -> sderl_command:result().
@@ -106,7 +110,8 @@ told(Found) ->
               || #{~"damaged" := N} <- [Found], N > 0],
              [[integer_to_list(N), " entries were lost since the monitor's start"]
               || #{~"lost" := N} <- [Found], N > 0],
-             [Why || #{~"problem" := Why} <- [Found], is_binary(Why)]])],
+             [Why || Key <- [~"problem", ~"unread"], #{Key := Why} <- [Found],
+                     is_binary(Why)]])],
     ok.
 
 line(#{~"at" := At, ~"what" := What, ~"result" := Result} = Entry) ->

@@ -1,14 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_bench).
--moduledoc "`bin/sderl bench NAME [options]`, `bench list` and `bench completion SHELL`.".
+-moduledoc "`bin/sderl bench NAME [options]` and `bench list`.".
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -doc false.
 -spec summary() -> string().
 summary() -> "measurements on this machine, one of those that \"bench list\" lists".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() ->
+    {commands, [{"list", [], none}
+                | [sderl_completion:command(Name, sderl_bench_experiment:command(Module))
+                   || {Name, Module} <- sderl_catalogue:all(experiments)]]}.
 
 -doc false.
 -spec run([string()]) -> sderl_command:result().
@@ -20,12 +27,6 @@ run(["list"]) ->
     {help, list()};
 run(["list" | _]) ->
     {usage, "\"bench list\" takes no options"};
-run(["completion", "bash"]) ->
-    {help, completion(bash)};
-run(["completion", "zsh"]) ->
-    {help, completion(zsh)};
-run(["completion" | _]) ->
-    {usage, "\"bench completion\" takes the shell: bash or zsh"};
 run([Name | Args]) ->
     case lists:keyfind(Name, 1, sderl_catalogue:all(experiments)) of
         {Name, Module} -> run(Module, Name, Args);
@@ -49,19 +50,10 @@ run(Module, Name, Args) ->
         Other -> Other
     end.
 
-completion(Shell) ->
-    sderl_completion:script(Shell, "bench", [
-        {"list", [], none},
-        {"completion", [], {words, ["bash", "zsh"]}}
-        | [{Name, ["-" ++ Long || #{long := Long} <- Arguments] ++ ["--help"], file}
-           || {Name, Module} <- sderl_catalogue:all(experiments),
-              #{arguments := Arguments} <- [sderl_bench_experiment:command(Module)]]
-    ]).
-
 list() ->
     [
         [io_lib:format("  ~-10ts ~ts~n", [Name, Module:summary()])
          || {Name, Module} <- sderl_catalogue:all(experiments)],
         "\n\"bin/sderl bench NAME --help\" tells a benchmark's options; completion for a shell: "
-        "eval \"$(bin/sderl bench completion bash)\".\n"
+        "eval \"$(bin/sderl completion bash)\".\n"
     ].

@@ -9,7 +9,7 @@ nothing more is killed, the agents are gone, the log is complete.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -20,6 +20,10 @@ nothing more is killed, the agents are gone, the log is complete.
 -spec summary() -> string().
 summary() ->
     "kill processes, names, links and nodes of a running cluster, and see when they are back".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(arguments()).
 
 -doc """
 An error when something that was awaited was not back by the end, or may not have been, or when

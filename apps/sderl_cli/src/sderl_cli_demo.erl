@@ -11,7 +11,7 @@ With `--once`, with `--json -`, and where there is neither they are stopped.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 %% Between two looks whether a node is down.
 -define(LOOK_MS, 1_000).
@@ -19,6 +19,10 @@ With `--once`, with `--json -`, and where there is neither they are stopped.
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "a cluster on this machine, as a full mesh and in s_groups, side by side".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(arguments()).
 
 -doc """
 Runs the demo. An error when a node fails, when calls were lost or names are missing on the

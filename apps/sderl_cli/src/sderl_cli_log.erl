@@ -9,7 +9,7 @@ node, because a monitoring node of `bin/sderl mon` listens nowhere.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -22,6 +22,10 @@ node, because a monitoring node of `bin/sderl mon` listens nowhere.
 -doc false.
 -spec summary() -> string().
 summary() -> "what the nodes of a watched cluster log: search it, follow it".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(command()).
 
 -doc false.
 -spec run([string()]) -> sderl_command:result().

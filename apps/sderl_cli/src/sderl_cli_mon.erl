@@ -7,7 +7,7 @@ Ctrl-C.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1, until_stopped/0]).
+-export([summary/0, completion/0, run/1, until_stopped/0]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -17,6 +17,10 @@ Ctrl-C.
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "watch a running cluster in a browser".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(arguments()).
 
 -doc "An error when the cluster cannot be attached to or the address cannot be listened on.".
 -spec run([string()]) -> sderl_command:result().

@@ -10,7 +10,7 @@ With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are check
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 %% The number of members that the guide recommends.
 -define(USUAL_GROUP, 30).
@@ -18,6 +18,10 @@ With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are check
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "plan groups for a number of nodes, with their cost in links and hops".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(arguments()).
 
 -doc """
 Makes, prints and draws a plan. A usage error where the options, or the limits, contradict each

@@ -7,7 +7,7 @@
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -17,6 +17,10 @@
 -doc false.
 -spec summary() -> string().
 summary() -> "profile a node: who runs, who waits for whom, which messages".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> {commands, [completed(Name, Do) || {Name, Do, _} <- commands()]}.
 
 -doc false.
 -spec run([string()]) -> sderl_command:result().
@@ -326,8 +330,8 @@ run_one(compare, #{before := Before, 'after' := After} = Parsed) ->
         shown(Difference, Parsed, fun sderl_cli_prof_insight:difference/1)
     end;
 run_one(completion, #{shell := Shell}) ->
-    {help, sderl_completion:script(Shell, "prof", [completed(Name, Do)
-                                                   || {Name, Do, _} <- commands()])};
+    {commands, Commands} = completion(),
+    {help, sderl_completion:script(Shell, "prof", Commands)};
 run_one(open, #{file := File} = Parsed) ->
     maybe
         {ok, Web} ?= sderl_cli_prof_open:check(Parsed),
@@ -390,11 +394,9 @@ process(#{process := Text}, Book) ->
 process(_, _) -> {ok, #{}}.
 
 completed(Name, Do) ->
-    #{arguments := Arguments} = command(Do),
-    Options = ["-" ++ Long || #{long := Long} <- Arguments] ++ ["--help"],
+    {Name, Options, First} = sderl_completion:command(Name, command(Do)),
     {Name, Options, case Do of
-        completion -> {words, ["bash", "zsh"]};
-        record -> none;
+        _ when Do =:= completion; Do =:= record -> First;
         _ -> file
     end}.
 

@@ -10,7 +10,7 @@ group, nor before a person has typed `yes`, or without `--yes`.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -22,6 +22,10 @@ group, nor before a person has typed `yes`, or without `--yes`.
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "make the survivors all members of a majority group that lost its majority for good".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(arguments()).
 
 -doc "An error when nothing was changed, or not on all survivors.".
 -spec run([string()]) -> sderl_command:result().

@@ -7,7 +7,7 @@
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -17,6 +17,11 @@
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "tokens with roles for the dashboard: add, list, revoke".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() ->
+    {commands, [sderl_completion:command(Do, command(Do)) || {Do, _} <- commands()]}.
 
 -doc "An error where the file cannot be read or written.".
 -spec run([string()]) -> sderl_command:result().

@@ -9,7 +9,7 @@ screen is that of `m:sderl_cli_top_screen`.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -import(sderl_clock, [now_ms/0]).
 
@@ -20,6 +20,10 @@ screen is that of `m:sderl_cli_top_screen`.
 -doc false.
 -spec summary() -> string().
 summary() -> "watch a running cluster in a terminal: groups, nodes, links, findings".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(command()).
 
 -doc false.
 -spec run([string()]) -> sderl_command:result().

@@ -9,9 +9,9 @@ bad_usage_test_() ->
             {[], "a command is missing"},
             {["nonsense"], "there is no command nonsense"},
             {["bench"], "which benchmark"},
+            {["completion", "fish"], "completion is for bash or zsh"},
             {["bench", "nonsense"], "there is no benchmark nonsense"},
             {["bench", "list", "more"], "takes no options"},
-            {["bench", "completion"], "takes the shell: bash or zsh"},
             {["bench", "vm", "--schedulers", "0"], "is no whole number from 1 to 1024"},
             {["bench", "registry", "--clients", "0"], "--clients must be at least 1"},
             {["bench", "registry", "--colour", "red"], "no option or argument --colour"},
@@ -23,6 +23,55 @@ bad_usage_test_() ->
             {["bench", "standard", "--repeat", "0"], "--repeat must be at least 1"}
         ]
     ].
+
+%% Of all commands, in one script: their names, their options, and the words that options take.
+completion_test_() ->
+    {setup, fun() -> script("bash") end, fun(_) -> ok end, fun(Script) ->
+        [{lists:flatten(lists:join(" ", Words)), ?_assertEqual(Expected, complete(Script, Words))}
+         || {Words, Expected} <- [
+                {["lo"], ["log"]},
+                {["log", "--le"], ["--level"]},
+                {["log", "--level", "err"], ["error"]},
+                {["audit", "--result", "re"], ["refused"]},
+                {["tokens", ""], ["add", "list", "revoke"]},
+                {["tokens", "add", "ann", "--role", ""], ["admin", "operator", "viewer"]},
+                {["actions", "explore", "--fam"], ["--family"]},
+                {["alarms", "rules", "ch"], ["check"]},
+                {["bench", "regi"], ["registry"]},
+                {["bench", "registry", "--group"], ["--group-size"]},
+                {["mon", "--archive"], ["--archive", "--archive-mb"]},
+                {["ops", "comp"], ["completion"]},
+                {["help", "rec"], ["recover"]},
+                {["completion", "z"], ["zsh"]},
+                {["shell", "x"], []}
+            ]]
+    end}.
+
+script(Shell) ->
+    {0, stdout, Script} = sderl_cli:run(["completion", Shell]),
+    unicode:characters_to_list(Script).
+
+complete(Script, Words) ->
+    Ask = [Script, "COMP_WORDS=(sderl ", lists:join(" ", ["'" ++ Word ++ "'" || Word <- Words]),
+           ")\nCOMP_CWORD=", integer_to_list(length(Words)),
+           "\n_sderl\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n"],
+    Port = open_port({spawn_executable, os:find_executable("bash")},
+                     [{args, ["-c", lists:flatten(Ask)]}, exit_status, stderr_to_stdout]),
+    lists:sort([Word || Word <- string:split(printed(Port, []), "\n", all), Word =/= ""]).
+
+printed(Port, Said) ->
+    receive
+        {Port, {data, Text}} -> printed(Port, Said ++ Text);
+        {Port, {exit_status, 0}} -> Said
+    end.
+
+%% No command is left out, in either shell.
+completed_test_() ->
+    {0, stdout, Help} = sderl_cli:run(["help"]),
+    {match, Names} = re:run(unicode:characters_to_binary(Help), "^  ([a-z]+) ",
+                            [global, multiline, {capture, all_but_first, list}]),
+    [?_assertNotEqual({Name, nomatch}, {Name, string:find(Script, "_sderl_" ++ Name ++ "() {")})
+     || Script <- [script("bash"), script("zsh")], [Name] <- Names].
 
 failure_test_() ->
     [
@@ -49,11 +98,12 @@ help_test_() ->
         end}
      || {Args, Words} <- [
             {["help"], "bench"},
+            {["help"], "completion"},
+            {["completion", "--help"], "completion bash"},
             {["--help"], "demo"},
             {["bench", "list"], "registry"},
             {["bench", "vm", "--help"], "timestamps by now/0"},
-            {["bench", "completion", "bash"], "--vary"},
-            {["bench", "completion", "zsh"], "_sderl_bench"},
+            {["completion", "bash"], "--vary"},
             {["bench", "--help"], "bench NAME"},
             {["bench", "registry", "--help"], "--group-size"},
             {["help", "bench", "join"], "--names"},

@@ -10,7 +10,7 @@ again.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1, main/1]).
+-export([summary/0, completion/0, run/1, main/1]).
 
 -import(sderl_command, [flag/2, option/4]).
 
@@ -20,6 +20,10 @@ again.
 -doc "One line for the list of commands.".
 -spec summary() -> string().
 summary() -> "bring a cluster up from a file, and keep it as the file says".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> {commands, [completed(Do) || Do <- commands()]}.
 
 -doc "Runs a command of operations.".
 -spec run([string()]) -> sderl_command:result().
@@ -194,7 +198,8 @@ positional(Name, Shape, Type, Help) ->
 %% ---------------------------------------------------------------- running them
 
 run_command(completion, #{shell := Shell}) ->
-    {help, sderl_completion:script(Shell, "ops", [completed(Do) || Do <- commands()])};
+    {commands, Commands} = completion(),
+    {help, sderl_completion:script(Shell, "ops", Commands)};
 run_command(render, Options) ->
     sderl_ops_render:run(Options);
 run_command(import, Options) ->
@@ -251,13 +256,10 @@ as_member(_) ->
     {ok, alone}.
 
 completed(Do) ->
-    #{arguments := Arguments} = command(Do),
-    {atom_to_list(Do), ["-" ++ Long || #{long := Long} <- Arguments] ++ ["--help"],
-     case Arguments of
+    {Name, Options, First} = sderl_completion:command(Do, command(Do)),
+    {Name, Options, case arguments(Do) of
          [#{name := file} | _] -> file;
-         [#{name := shell} | _] -> {words, ["bash", "zsh"]};
-         [#{name := what} | _] -> {words, ["list", "add", "remove", "cookie"]};
-         _ -> none
+         _ -> First
      end}.
 
 confirm(#{yes := true}) -> ok;

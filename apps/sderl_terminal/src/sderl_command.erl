@@ -34,6 +34,10 @@ How a command ended, and the exit status of the program: `ok` and `help` 0, `err
 -doc "Runs the command with the arguments that follow its name.".
 -callback run(Args :: [string()]) -> result().
 
+-doc "What may follow the command's name, for completion in a shell.".
+-callback completion() -> sderl_completion:completed().
+-optional_callbacks([completion/0]).
+
 -doc """
 Parses the arguments of the command called `Names` (`["bench", "registry"]` for
 `bin/sderl bench registry`). `{help, Text}` when they ask for help.

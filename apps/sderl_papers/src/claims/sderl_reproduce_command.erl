@@ -10,11 +10,15 @@ them. The same command again measures what is missing.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -doc false.
 -spec summary() -> string().
 summary() -> "repeat experiments of the published work, with verdicts from the measurements".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(arguments()).
 
 -doc """
 Measures, and prints a verdict for each claim. A usage error where claims or options are wrong.

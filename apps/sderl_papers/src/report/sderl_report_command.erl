@@ -11,11 +11,15 @@ been installed; otherwise their numbers are tables.
 
 -behaviour(sderl_command).
 
--export([summary/0, run/1]).
+-export([summary/0, completion/0, run/1]).
 
 -doc false.
 -spec summary() -> string().
 summary() -> "what \"reproduce\" measured, as one HTML file with plots and verdicts".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> sderl_completion:command(arguments()).
 
 -doc "Writes the report. An error where there is nothing to report, or it cannot be written.".
 -spec run([string()]) -> sderl_command:result().
