@@ -159,7 +159,7 @@ no_cookies(Config) ->
     Others = 'cookie-of-somebody-else',
     true = call(Fleet, N1, erlang, set_cookie, ['nobody@127.0.0.1', Others]),
     {Watcher, _} = started(Fleet, Mon, N1, options(#{})),
-    [ok = call(Fleet, N1, logger, error, ["mine: ~ts, ~tp", [Cookie, #{a => Cookie}]])
+    [ok = call(Fleet, N1, logger, error, ["mine: ~ts, ~0tp", [Cookie, #{a => Cookie}]])
      || Cookie <- [Own, Others]],
     _ = call(Fleet, N1, proc_lib, spawn, [erlang, exit, [{last_words, Own, [Others]}]]),
     await(fun() -> length(texts(Watcher, "mine: (hidden), #{a => ")) =:= 2 end),

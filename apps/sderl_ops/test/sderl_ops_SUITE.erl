@@ -69,6 +69,7 @@ from_a_file(Config) ->
                                   ~"doing" := [], ~"instances" := [_, _, _]},
                    ~"revisions" := [#{~"revision" := 1}], ~"steps" := []},
                  json:decode(iolist_to_binary(Answer))),
+    proposed(cluster(3), Config),
     #{~"state" := ~"steady", ~"revision" := 2} =
         ask(scale, #{family => ~"web", count => 4}, Config),
     #{~"state" := ~"steady"} = ask(scale, #{family => ~"web", count => 1}, Config),
@@ -78,6 +79,44 @@ from_a_file(Config) ->
     %% The folder is free for another cluster.
     Other = write((cluster(1))#{cluster => ~"other"}, Config),
     #{~"state" := ~"steady"} = ask(apply, #{file => Other}, Config).
+
+%% What the text of a file would change is told as for a file, with nothing of the machine that the
+%% newest revision does not name.
+proposed(#{providers := Providers, releases := Releases, families := #{web := Web}} = Cluster,
+         Config) ->
+    Plan = fun(Text) ->
+        case sderl_web_ops:plan(iolist_to_binary(Text), false, ~"ann", service_folder(Config)) of
+            {ok, Plan} -> Plan;
+            {error, Code, Why} -> {Code, unicode:characters_to_binary(Why)}
+        end
+    end,
+    Of = fun(Changed) -> Plan(json:encode(maps:merge(Cluster, Changed))) end,
+    Refused = fun(Part, {bad_request, Why}) ->
+        ?assertMatch({_, _, {_, _}}, {Part, Why, binary:match(Why, Part)})
+    end,
+    ?assertEqual(#{changes => [], steps => [], refused => []}, Of(#{})),
+    #{steps := [_ | _], changes := [_ | _], refused := []} =
+        Of(#{families => #{web => Web#{count => 4}}}),
+    %% An archive is known by its checksum, and need not be here.
+    Archive = #{archive => ~"/nonexistent.tar.gz", sha256 => binary:copy(~"ab", 32),
+                start => [~"bin/shop"]},
+    #{steps := [_ | _]} = Of(#{releases => #{code => Archive}}),
+    Refused(~"say an archive with its sha256",
+            Of(#{releases => #{code => maps:remove(sha256, Archive)}})),
+    Refused(~"say an archive with its sha256", Of(#{releases => #{code => #{code => [~"/etc"]}}})),
+    Touched = filename:join(?config(folder, Config), "touched"),
+    Program = #{type => exec, program => ~"/bin/sh",
+                arguments => [~"-c", unicode:characters_to_binary(["touch ", Touched])]},
+    Refused(~"providers.here: its program is not that of the newest revision",
+            Of(#{providers => Providers#{here => Program}})),
+    ?assertNot(filelib:is_file(Touched)),
+    Templates = #{code => (map_get(code, Releases))#{files => #{a => #{template => ~"/etc/passwd"}}}},
+    Refused(~"a template of another folder is read from a file alone",
+            Of(#{releases => Templates})),
+    Refused(~"keeps the cluster shop", Of(#{cluster => ~"other"})),
+    Refused(~"this is not JSON", Plan("#{}")),
+    Refused(~"families is missing", Plan("{}")),
+    #{~"revisions" := [#{~"revision" := 1}]} = ask(history, #{}, Config).
 
 %% The name, the cookie and the configuration of a node reach a release of Mix, and its own script
 %% checks and stops it.

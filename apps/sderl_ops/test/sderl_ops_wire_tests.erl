@@ -10,6 +10,7 @@ requests_test_() ->
      || Request <- [
             #{do => status, who => ~"me"},
             #{do => plan, file => ~"/f", force => true, who => ~"me"},
+            #{do => plan_text, text => ~"{\n}", force => false, who => ~"me"},
             #{do => apply, file => ~"/f", force => false, wait => false, who => ~"me"},
             #{do => rollback, revision => 3, force => false, wait => true, who => ~"me"},
             #{do => scale, family => ~"web", count => 3, force => false, wait => true,
@@ -32,8 +33,8 @@ refused_test_() ->
     [?_assertEqual("the request is wrong: " ++ Sentence, refused(Line))
      || {Line, Sentence} <- [
             {~"x", "line 1: this is not JSON ('x' is not expected here)"},
-            {~"{}", "do is missing: it is a type of request: \"hello\" or \"plan\" or \"apply\" "
-                    "or \"status\" or \"remaining\" or \"history\" or \"rollback\" or "
+            {~"{}", "do is missing: it is a type of request: \"hello\" or \"plan\" or "
+                    "\"plan_text\" or \"apply\" or \"status\" or \"remaining\" or \"history\" or \"rollback\" or "
                     "\"scale\" or \"drain\" or "
                     "\"undrain\" or \"adopt\" or \"release\" or \"members\" or \"add_member\" or "
                     "\"remove_member\" or \"pause\" or \"resume\" or \"destroy\" or "
@@ -52,8 +53,8 @@ refused(Line) ->
     unicode:characters_to_list(Text).
 
 too_long_test() ->
-    ?assertEqual({error, "the request has more than 64 KiB"},
-                 sderl_ops_wire:decode_request(binary:copy(~" ", 65_537))).
+    ?assertEqual({error, "the request has more than 128 KiB"},
+                 sderl_ops_wire:decode_request(binary:copy(~" ", 131_073))).
 
 answers_test_() ->
     [?_assertEqual({ok, Read},

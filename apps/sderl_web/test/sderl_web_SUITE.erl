@@ -125,7 +125,7 @@ prop_any_request() ->
     Node = proper_types:oneof(maps:keys(Nodes) ++ [~"", ~"nobody@nowhere"]),
     Group = proper_types:oneof(maps:keys(Groups) ++ [~"", ~"(free)"]),
     Time = proper_types:oneof([From, To, From - 1, To + 1, 0, 1, (From + To) div 2,
-                               9_007_199_254_740_991]),
+                               253_402_300_799_999]),
     Bytes = proper_types:binary(),
     Of = proper_types:oneof([
         total, {group, Group}, {edge, Group, Group}, {link, Node, Node}, {gateway, Node},

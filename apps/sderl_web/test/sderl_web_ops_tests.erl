@@ -7,6 +7,7 @@
 nobody_test() ->
     [?assertMatch({error, unavailable, _}, sderl_web_ops:answer(Folder))
      || Folder <- ["/nonexistent", lists:duplicate(300, $x)]],
+    ?assertMatch({error, unavailable, _}, sderl_web_ops:plan(~"{}", false, ~"ann", "/nonexistent")),
     {error, _, Sentence} = sderl_web_ops:answer("/nonexistent"),
     ?assertNotEqual(nomatch, string:find(Sentence, "no service of operations runs in "
                                                    "/nonexistent")).

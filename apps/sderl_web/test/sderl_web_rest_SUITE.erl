@@ -45,6 +45,7 @@ init_per_testcase(Case, Config) ->
         {sderl_alarms, [{rules_file, proplists:get_value(rules, Config)}]},
         {sderl_web, [{port, 0}, {token, ?MAIN}, {source, synthetic}, {writable, true},
                      {tokens_file, proplists:get_value(file, Config)}, {rate, Rate},
+                     {ops, proplists:get_value(priv_dir, Config)},
                      {strangers_rate, Rate}, {resources, Slow},
                      {audit, fun(Entry) -> Me ! {audit, Entry} end},
                      {synthetic, #{nodes => 20, groups => 2, edges => 40, interval_ms => 200,
@@ -111,6 +112,8 @@ every_operation(Config) ->
     #{~"pages" := []} = Get("/fronts"),
     %% No service of operations has anything to do with a made-up cluster.
     {_, _, _} = get("/operations", Config),
+    {503, _, #{~"detail" := <<"no service of operations", _/binary>>}} =
+        post("/operations/plan", #{text => ~"{}"}, Config),
     #{~"alarms" := [_ | _]} = Get("/alarms"),
     Alarm = ["/alarms/", an_alarm()],
     _ = Get(Alarm),
@@ -199,6 +202,22 @@ bad_parameters(Config) ->
      || Query <- ["limit=%zz", "limit=1e3", "cursor=x", "cursor=WyJldmVudHMiLDVd", "%ff=1",
                   "group=%ff", "cursor=%c3%28"]],
     [{400, _, _} = get(["/log?text=", Text], Config) || Text <- ["%ff", "%ed%a0%80"]],
+    %% One rule for all times: none after the year 9999.
+    Times = [{Template, Name, [[Other, $=, good(Of), $&]
+                               || #{~"name" := Other, ~"required" := true, ~"in" := ~"query",
+                                    ~"schema" := Of} <- Parameters, Other =/= Name]}
+             || {_, ~"GET", Template, #{~"parameters" := Parameters}} <-
+                    sderl_web_rest:operations(Document),
+                #{~"in" := ~"query", ~"name" := Name} <- Parameters,
+                lists:member(Name, [~"from", ~"to", ~"t"])],
+    ?assert(length(Times) >= 9),
+    lists:foreach(fun({Template, Name, Others}) ->
+        {Status, _, _} = get([path(Template), $?, Others, Name, "=253402300799999"], Config),
+        ?assert(Status =/= 400, {Template, Name}),
+        {400, _, #{~"detail" := Late}} =
+            get([path(Template), $?, Others, Name, "=253402300800000"], Config),
+        ?assertMatch({_, _}, binary:match(Late, ~"(the year 9999)"))
+    end, Times),
     [{404, _, _} = get(Path, Config)
      || Path <- ["/nodes/no", "/groups/no", "/alarms/no", "/problems/no", "/no", "",
                  "/nodes/a/b/c"]],
@@ -265,7 +284,15 @@ conditional(Config) ->
     {200, #{~"etag" := Seen}, #{~"acknowledged" := #{~"text" := ~"mine"}, ~"comments" := []}} =
         get(Alarm, Config),
     {200, _, _} = Say("/reopen", Seen, #{}),
-    {201, _, _} = Say("/comments", "*", #{text => ~"whatever"}).
+    {201, _, _} = Say("/comments", "*", #{text => ~"whatever"}),
+    %% What has no version takes no condition, and is not changed without it.
+    {201, #{~"location" := <<"/api/v1", Silence/binary>>}, _} =
+        post("/silences", #{node => ~"web*", for_s => 60}, Config),
+    [{400, _, #{~"detail" := <<"what this changes has no version", _/binary>>}} =
+         ask(Method, Path, With("If-Match", "\"x\""), Config)
+     || {Method, Path} <- [{"DELETE", Silence}, {"POST", "/rules/reload"}]],
+    {200, _, #{~"silences" := [_]}} = get("/silences", Config),
+    {204, _, _} = ask("DELETE", Silence, With("If-Match", "*"), Config).
 
 %% What comes again with its key is done once.
 idempotency(Config) ->
@@ -483,7 +510,18 @@ audit(Config) ->
     #{~"ok" := true} =
         sderl_web_client:ask(Socket, #{op => comment, id => Id, by => ~"o", text => ~"x"}),
     ?assertMatch(#{what := ~"socket.comment", result := ok, args := #{id := Id}}, Told()),
-    ok = sderl_web_client:close(Socket).
+    ok = sderl_web_client:close(Socket),
+    %% What the module of actions never sees is told here, without what it would have hidden.
+    {403, _, _} = sderl_web_rest:post("/requests/x/stop", #{}, token(viewer, Config),
+                                      server(Config)),
+    ?assertMatch(#{what := ~"rest.stop_request", result := refused, args := #{~"id" := ~"x"},
+                   who := #{name := ~"viewer"}, detail := _}, Told()),
+    {400, _, _} = ask("POST", "/actions", #{
+        token => Operator, headers => [{"Idempotency-Key", "a b"}],
+        body => #{action => ~"set_env", on => #{node => ~"n"}, args => #{value => ~"hush"}}
+    }, Config),
+    #{what := ~"rest.act", result := refused, args := Args} = Told(),
+    ?assertEqual([action, on], lists:sort(maps:keys(Args))).
 
 %% What is too large is refused before it is read; what is no JSON object, whatever it is.
 bodies(Config) ->
@@ -513,6 +551,9 @@ bodies(Config) ->
             Config),
     ?assertMatch({_, _}, binary:match(Deep, ~"nested deeper than 32")),
     Refused(413, binary:copy(~" ", 16_385)),
+    %% A file of a cluster may be larger.
+    [{Status, _, _} = post("/operations/plan", #{text => binary:copy(~"\n", Size)}, Config)
+     || {Status, Size} <- [{503, 49_152}, {400, 49_153}, {413, 65_536}]],
     {415, _, _} = ask("POST", "/silences", #{token => ?MAIN}, Config),
     {201, _, _} = post("/silences", #{node => ~"web*", for_s => 60}, Config).
 

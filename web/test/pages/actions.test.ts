@@ -116,7 +116,15 @@ test("an entry of the audit log in words", () => {
   expect(places(entry)).toBe("a@h and 1 more");
   expect(places({ ...entry, where: ["a@h"], where_total: 300 })).toBe("a@h and 299 more");
   expect(places({ ...entry, where: [] })).toBe("");
-  const whole = { entries: [], more: false, oldest: 1, damaged: 0, lost: 0, waiting: 0, unread: null };
+  const whole = {
+    entries: [],
+    more: false,
+    oldest: 1,
+    damaged: 0,
+    lost: 0,
+    waiting: 0,
+    unread: null,
+  };
   expect(lacks({ ...whole, problem: null })).toBe("");
   expect(lacks({ ...whole, problem: null, unread: "the disk does not answer" })).toBe(
     "The disk does not answer.",

@@ -12,7 +12,7 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
 `format_error/1` a sentence for each.
 """.
 
--export([read/1, check/2, set_count/3, format_error/1]).
+-export([read/1, read_text/2, check/2, set_count/3, format_error/1]).
 -export_type([file/0, id/0, secret/0, text/0, command/0, provider/0, kubernetes/0, release/0,
               domain/0, family/0]).
 -export_type([limits/0, restart/0, hooks/0, groups/0, listed_group/0, pattern/0, upgrade/0,
@@ -163,11 +163,34 @@ Reads and checks a file. It is an Erlang term if its name ends in `.term`, `.ter
 read(Name) ->
     Path = filename:absname(unicode:characters_to_binary(Name)),
     maybe
-        {ok, Text} ?= read_text(Path, ?MOST_JSON_BYTES, []),
+        {ok, Text} ?= read_bytes(Path, ?MOST_JSON_BYTES, []),
         {ok, Tree, Problems} ?= read_tree(kind(Path, Text), Text),
         {ok, File} ?= check_tree(Tree, Problems, filename:dirname(Path)),
         load_templates(File)
     end.
+
+-doc """
+The same of a text, which is JSON, as if it were a file of the folder `Base`. Of other folders
+nothing is read.
+""".
+-spec read_text(binary(), Base :: binary()) -> {ok, file()} | {error, [problem(), ...]}.
+read_text(Text, Base) ->
+    maybe
+        {ok, Tree, Problems} ?= sderl_ops_tree:from_json(Text),
+        {ok, #{releases := Releases} = File} ?= check_tree(Tree, Problems, Base),
+        [] ?= [{[~"releases", Name, ~"files", Inner], explained,
+                "a template of another folder is read from a file alone: `bin/sderl ops plan FILE`"}
+               || Name := #{files := Files} <- Releases, Inner := {template, Path} <- Files,
+                  not is_below(Path, Base)],
+        load_templates(File)
+    else
+        {error, _} = Error -> Error;
+        Outside -> {error, Outside}
+    end.
+
+is_below(Path, Base) ->
+    Parts = filename:split(Path),
+    lists:prefix(filename:split(Base), Parts) andalso not lists:member(~"..", Parts).
 
 -doc """
 Checks the term of a file. Relative paths in it begin at the folder `Base`. Nothing else is read:
@@ -221,7 +244,7 @@ format_error(Problem) -> sderl_ops_walker:sentence(Problem).
 
 %% ---------------------------------------------------------------- reading
 
-read_text(Path, Most, At) ->
+read_bytes(Path, Most, At) ->
     case file:open(Path, [read, raw, binary]) of
         {ok, Device} ->
             %% Never more than that, whatever it is or becomes meanwhile.
@@ -287,7 +310,7 @@ load_templates(#{releases := Releases} = File) ->
 
 load_template({template, Path}, At) ->
     maybe
-        {ok, Text} ?= read_text(Path, ?MOST_TEMPLATE_BYTES, At),
+        {ok, Text} ?= read_bytes(Path, ?MOST_TEMPLATE_BYTES, At),
         Rule = {template, "the text of a template", ?MOST_TEMPLATE_BYTES},
         [] ?= walk_at(At, Rule, Text),
         {ok, Text}

@@ -106,7 +106,7 @@ serve(Connection, Folder) ->
                 {error, Sentence} -> send(Connection, {error, Sentence, []})
             end;
         too_long ->
-            send(Connection, {error, "the request is longer than 64 KiB", []});
+            send(Connection, {error, "the request is longer than 128 KiB", []});
         {error, _} ->
             ok
     end,

@@ -32,6 +32,11 @@ handle(#{do := plan, file := Path, force := Force}, Folder, _) ->
         {ok, Prepared, _} ?= prepare_file(Path, Folder),
         {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_acting:view(), system_ms())}
     end;
+handle(#{do := plan_text, text := Text, force := Force}, Folder, _) ->
+    maybe
+        {ok, Prepared} ?= prepare_text(Text, Folder),
+        {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_server:view(), system_ms())}
+    end;
 handle(#{do := apply, file := Path} = Request, Folder, Tell) ->
     maybe
         {ok, Prepared, After} ?= prepare_file(Path, Folder),
@@ -202,6 +207,28 @@ prepare_file(Path, Folder) ->
         ok ?= check_programs(File, Folder),
         {ok, Prepared} ?= prepared(File, Folder),
         {ok, Prepared, After}
+    end.
+
+prepare_text(Text, Folder) ->
+    Known = case sderl_ops_server:current() of
+        none -> none;
+        {_, Is, _} -> Is
+    end,
+    maybe
+        {ok, #{cluster := Cluster} = File} ?=
+            sentences(sderl_ops_proposal:read(Text, applied()), "the file is wrong"),
+        {ok, _} ?= check_cluster(Cluster),
+        sentences(sderl_ops_proposal:prepare(File, Known, Folder), "that cannot be done")
+    end.
+
+sentences({ok, _} = Ok, _) -> Ok;
+sentences({error, Sentences}, What) -> {error, What, Sentences}.
+
+%% The file that was applied last.
+applied() ->
+    case [Path || #{what := <<"apply ", Path/binary>>} <- history()] of
+        [Path | _] -> Path;
+        [] -> none
     end.
 
 %% A folder has one cluster at a time.

@@ -6,8 +6,8 @@ are, the releases as archives, and the desired state. It asks providers and pack
 take a while; it is done by who asks for it and not by the server.
 """.
 
--export([prepare/2, desired/3, hosts/2, in_order/1]).
--export_type([prepared/0]).
+-export([prepare/2, prepare/3, pack/2, desired/3, hosts/2, in_order/1]).
+-export_type([prepared/0, packed/0]).
 
 -doc """
 `sums` are the checksums of the releases by their names in the file, `archives` the archives by
@@ -20,12 +20,22 @@ checksum.
     hosts := #{sderl_ops_desired:host_id() => sderl_ops_host:host()}
 }.
 
+-type packed() ::
+    {ok, sderl_ops_desired:sha(), Archive :: none | file:filename_all()}
+    | {error, unicode:chardata()}.
+
 -doc "Asks the providers for their hosts and packs the releases. Errors are sentences.".
 -spec prepare(sderl_ops_file:file(), Folder :: file:filename_all()) ->
     {ok, prepared()} | {error, [unicode:chardata(), ...]}.
-prepare(#{releases := Releases, families := Families} = File, Folder) ->
+prepare(File, Folder) -> prepare(File, Folder, fun(Release) -> pack(Release, Folder) end).
+
+-doc "The same where a function packs a release, or knows its checksum without that.".
+-spec prepare(sderl_ops_file:file(), Folder :: file:filename_all(),
+              fun((sderl_ops_file:release()) -> packed())) ->
+    {ok, prepared()} | {error, [unicode:chardata(), ...]}.
+prepare(#{releases := Releases, families := Families} = File, Folder, Pack) ->
     Wanted = lists:usort([Release || _ := #{release := Release} <- Families]),
-    Packed = #{Name => pack(map_get(Name, Releases), Folder) || Name <- Wanted},
+    Packed = #{Name => Pack(map_get(Name, Releases)) || Name <- Wanted},
     maybe
         {ok, Hosts} ?= hosts(File, Folder),
         [] ?= [["releases.", Name, ": ", Why] || Name := {error, Why} <- Packed],
@@ -43,7 +53,8 @@ prepare(#{releases := Releases, families := Families} = File, Folder) ->
         Problems -> {error, Problems}
     end.
 
-%% There is nothing to be brought to a host.
+-doc "A release as an archive in the service's folder; of one that is `running` there is none.".
+-spec pack(sderl_ops_file:release(), Folder :: file:filename_all()) -> packed().
 pack(#{running := Text}, _) ->
     Sum = crypto:hash(sha256, [~"running ", Text]),
     {ok, binary:encode_hex(Sum, lowercase), none};

@@ -20,6 +20,7 @@ earlier ends the waiting and not the work.
 |---|---|---|
 | `hello` | | `cluster` or null, `revision`, `pid` (of the operating system), `version` |
 | `plan` | `file`, `force` | `changes`, `steps`, `refused`: texts |
+| `plan_text` | `text` (the file itself, as JSON), `force` | as `plan` |
 | `apply` | `file`, `force`, `wait` | `revision`, `state`, `problems` |
 | `status` | | `t:status/0` |
 | `remaining` | | `steps`: texts, what is left until all is as the newest revision says |
@@ -48,6 +49,7 @@ earlier ends the waiting and not the work.
     #{do := hello | status | remaining | history | members | pause | resume | stop, who := binary()}
     | #{do := add_member | remove_member, member := binary(), who := binary()}
     | #{do := plan, file := binary(), force := boolean(), who := binary()}
+    | #{do := plan_text, text := binary(), force := boolean(), who := binary()}
     | #{do := apply, file := binary(), force := boolean(), wait := boolean(), who := binary()}
     | #{
         do := rollback,
@@ -119,7 +121,8 @@ that answers has no part of the store itself; `acts` of the one that decides.
     member := binary(), state := atom(), store := atom(), acts := boolean()
 }.
 
--define(MOST_REQUEST_BYTES, 65_536).
+%% A file in it has fewer: quotes and ends of lines are two bytes each.
+-define(MOST_REQUEST_BYTES, 131_072).
 -define(MOST_ANSWER_BYTES, 16_777_216).
 
 -doc "A longer line is no request.".
@@ -139,7 +142,7 @@ encode_request(Request) -> [json:encode(Request), $\n].
 -doc "The request of a line, checked. An error is a sentence.".
 -spec decode_request(binary()) -> {ok, request()} | {error, unicode:chardata()}.
 decode_request(Line) when byte_size(Line) > ?MOST_REQUEST_BYTES ->
-    {error, "the request has more than 64 KiB"};
+    {error, "the request has more than 128 KiB"};
 decode_request(Line) ->
     maybe
         {ok, Tree, []} ?= sderl_ops_tree:from_json(Line),
@@ -165,6 +168,7 @@ request_rule() ->
      || {Name, Keys} <- [
             {hello, []},
             {plan, [File, Force]},
+            {plan_text, [{text, required, {text, "a file as JSON", ?MOST_REQUEST_BYTES}}, Force]},
             {apply, [File, Force, Wait]},
             {status, []},
             {remaining, []},

@@ -5,11 +5,13 @@ What the service of operations on this machine says of its cluster, asked over i
 JSON, as `docs/operations.md` has them. Nothing is changed there.
 """.
 
--export([folder/1, answer/1]).
+-export([folder/1, answer/1, plan/4]).
 
 -define(CONNECT_MS, 2_000).
 %% A browser waits for 10 s.
 -define(PATIENCE_MS, 8_000).
+%% Releases may have to be packed for it.
+-define(PLAN_MS, 25_000).
 -define(MOST_ANSWER_BYTES, 16_777_216).
 
 -doc "The folder of the service: the one that was named, or where a service is by default.".
@@ -32,39 +34,61 @@ is a sentence for a person.
 answer(Folder) ->
     Deadline = erlang:monotonic_time(millisecond) + ?PATIENCE_MS,
     maybe
-        {ok, #{~"state" := State} = Status} ?= ask(~"status", Folder, Deadline),
-        {ok, #{~"revisions" := Revisions}} ?= ask(~"history", Folder, Deadline),
+        {ok, #{~"state" := State} = Status} ?= look(~"status", Folder, Deadline),
+        {ok, #{~"revisions" := Revisions}} ?= look(~"history", Folder, Deadline),
         {ok, #{~"steps" := Steps}} ?= steps(State, Folder, Deadline),
         {ok, json:encode(#{status => Status, revisions => Revisions, steps => Steps})}
     else
-        {error, not_running} ->
-            {error, unavailable,
-             ["no service of operations runs in ", Folder, " on the machine of the monitoring: "
-              "`bin/sderl ops apply FILE` starts one, and `bin/sderl mon --ops DIR` names "
-              "another folder"]};
-        {error, Sentence} ->
+        {error, not_running} -> not_running(Folder);
+        {error, Sentence, _} ->
             {error, unavailable, Sentence};
         {ok, _} ->
             {error, unavailable, "the service of operations is of another version"}
     end.
 
+-doc "What the text of a file would change. What is wrong with it is one problem a line.".
+-spec plan(Text :: binary(), Force :: boolean(), Who :: binary(), Folder :: file:filename_all()) ->
+    {ok, #{changes | steps | refused => [binary()]}}
+    | {error, unavailable | bad_request, unicode:chardata()}.
+plan(Text, Force, Who, Folder) ->
+    Request = #{do => plan_text, text => Text, force => Force, who => Who},
+    case ask(Request, Folder, erlang:monotonic_time(millisecond) + ?PLAN_MS) of
+        {ok, #{~"changes" := Changes, ~"steps" := Steps, ~"refused" := Refused}} ->
+            {ok, #{changes => Changes, steps => Steps, refused => Refused}};
+        {ok, _} -> {error, unavailable, "the service of operations is of another version"};
+        {error, not_running} -> not_running(Folder);
+        {error, Sentence, none} -> {error, unavailable, Sentence};
+        {error, Sentence, []} -> {error, bad_request, Sentence};
+        {error, Sentence, Problems} ->
+            {error, bad_request, [Sentence, ":\n", lists:join("\n", Problems)]}
+    end.
+
+not_running(Folder) ->
+    {error, unavailable,
+     ["no service of operations runs in ", Folder, " on the machine of the monitoring: "
+      "`bin/sderl ops apply FILE` starts one, and `bin/sderl mon --ops DIR` names another folder"]}.
+
 steps(~"steady", _, _) -> {ok, #{~"steps" => []}};
 steps(~"destroyed", _, _) -> {ok, #{~"steps" => []}};
-steps(_, Folder, Deadline) -> ask(~"remaining", Folder, Deadline).
+steps(_, Folder, Deadline) -> look(~"remaining", Folder, Deadline).
 
-ask(Do, Folder, Deadline) ->
+look(Do, Folder, Deadline) -> ask(#{do => Do, who => ~"dashboard"}, Folder, Deadline).
+
+%% An error has what the service found wrong, or `none` where it has not answered.
+ask(Request, Folder, Deadline) ->
     Path = unicode:characters_to_binary(filename:join(Folder, "socket")),
     try gen_tcp:connect({local, Path}, 0, [local, binary, {active, false}, {packet, raw}],
                         ?CONNECT_MS) of
         {ok, Socket} ->
-            _ = gen_tcp:send(Socket, [json:encode(#{do => Do, who => ~"dashboard"}), $\n]),
+            _ = gen_tcp:send(Socket, [json:encode(Request), $\n]),
             Answer = last_line(Socket, Deadline, <<>>),
             ok = gen_tcp:close(Socket),
             Answer;
         {error, Why} when Why =:= enoent; Why =:= econnrefused; Why =:= enotdir ->
             {error, not_running};
         {error, Why} ->
-            {error, ["the service in ", Folder, " cannot be asked: ", inet:format_error(Why)]}
+            {error, ["the service in ", Folder, " cannot be asked: ", inet:format_error(Why)],
+             none}
     catch
         %% The path is longer than an address of a socket may be.
         error:_ -> {error, not_running};
@@ -78,9 +102,9 @@ last_line(Socket, Deadline, Received) ->
         {ok, Bytes} when byte_size(Received) + byte_size(Bytes) =< ?MOST_ANSWER_BYTES ->
             last_line(Socket, Deadline, <<Received/binary, Bytes/binary>>);
         {ok, _} ->
-            {error, "the answer of the service of operations is too long"};
+            {error, "the answer of the service of operations is too long", none};
         {error, timeout} ->
-            {error, "the service of operations does not answer: its log may tell why"};
+            {error, "the service of operations does not answer: its log may tell why", none};
         {error, _} ->
             decoded(lists:last([<<>> | binary:split(Received, ~"\n", [global, trim])]))
     end.
@@ -88,8 +112,10 @@ last_line(Socket, Deadline, Received) ->
 decoded(Line) ->
     try json:decode(Line) of
         #{~"done" := #{} = Done} -> {ok, Done};
-        #{~"error" := Sentence} when is_binary(Sentence) -> {error, Sentence};
-        _ -> {error, "the service of operations is of another version"}
+        #{~"error" := Sentence} = Error when is_binary(Sentence) ->
+            Problems = maps:get(~"problems", Error, []),
+            {error, Sentence, [Problem || Problem <- Problems, is_binary(Problem)]};
+        _ -> {error, "the service of operations is of another version", none}
     catch
-        error:_ -> {error, "the service of operations ended before it answered"}
+        error:_ -> {error, "the service of operations ended before it answered", none}
     end.

@@ -30,7 +30,7 @@ waits for it for 30 seconds.
     who :: sderl_web_tokens:who() | nobody,
     route :: sderl_web_route:route(),
     query = [] :: [{binary(), binary()}],
-    args = #{} :: #{atom() => term()},
+    args = #{} :: #{atom() | binary() => term()},
     %% The tags of If-Match and If-None-Match.
     if_match = none :: none | [binary()],
     if_none_match = [] :: [binary()],
@@ -96,6 +96,7 @@ known(Match, Req, Options) ->
 routed(Route, Texts, Who, Req0, Options) ->
     maybe
         {ok, Call1} ?= permitted(#call{req = Req0, options = Options, who = Who, route = Route,
+                                       args = unchecked(Texts),
                                        began = sderl_mon_clock:now_ms()}),
         {ok, Call2} ?= with_query(Call1),
         {ok, Call3} ?= with_arguments(Texts, Call2),
@@ -105,6 +106,9 @@ routed(Route, Texts, Who, Req0, Options) ->
     else
         {error, Code, Why, Headers, #call{} = Refused} -> refused(Code, Why, Headers, Refused)
     end.
+
+%% What the path names, for the audit log of what is refused before it is checked.
+unchecked(Texts) -> #{Name => sderl_mon_text:cut(Text, 255) || Name := Text <- Texts}.
 
 permitted(#call{who = nobody} = Call) -> {ok, Call};
 permitted(#call{who = #{role := Role}, route = #{role := Needed} = Route,
@@ -168,12 +172,25 @@ with_tags(#call{req = Req} = Call) ->
     maybe
         {ok, Match} ?= tags(~"if-match", none, Req),
         {ok, NoneMatch} ?= tags(~"if-none-match", [], Req),
+        ok ?= conditional(Match, Call),
         {ok, Call#call{if_match = Match, if_none_match = NoneMatch}}
     else
+        no_version ->
+            {error, bad_request,
+             "what this changes has no version, so that If-Match cannot hold it back: leave it out",
+             #{}, Call};
         {error, Name} ->
             {error, bad_request,
              ["the header ", Name, " is no UTF-8: it is entity tags as they were read, in quotes"],
              #{}, Call}
+    end.
+
+%% A condition that nobody looks at would let a change pass that was to be held back.
+conditional(Match, _) when Match =:= none; Match =:= [~"*"] -> ok;
+conditional(_, #call{route = #{conditional := Conditional} = Route}) ->
+    case Conditional orelse not sderl_web_route:changes(Route) of
+        true -> ok;
+        false -> no_version
     end.
 
 tags(Name, Default, Req) ->
@@ -188,8 +205,8 @@ tags(Name, Default, Req) ->
 
 with_body(#call{route = #{body := none}, req = Req} = Call) ->
     {ok, Call#call{digest = digest(~"", Req)}};
-with_body(#call{route = #{body := Fields}, req = Req0, args = Args} = Call) ->
-    case sderl_web_body:read(Req0) of
+with_body(#call{route = #{body := Fields, body_bytes := Most}, req = Req0, args = Args} = Call) ->
+    case sderl_web_body:read(Most, Req0) of
         {ok, Object, Text, Req} ->
             case sderl_web_fields:check(Fields, Object) of
                 {ok, Given} ->
@@ -254,14 +271,15 @@ once(Key, #call{digest = Digest} = Call) ->
             told(Answer, Call);
         {again, Answer} -> {again, Answer};
         busy ->
-            told({conflict, "the same request is still being answered: ask again", #{}}, Call);
+            told_here({conflict, "the same request is still being answered: ask again", #{}},
+                      Call);
         other ->
-            told({key_reused,
-                  "this Idempotency-Key came before with another request: take a new key", #{}},
-                 Call);
+            told_here({key_reused,
+                       "this Idempotency-Key came before with another request: take a new key",
+                       #{}}, Call);
         full ->
-            told({unavailable, "as many requests as can be kept are being answered: ask again",
-                  #{}}, Call)
+            told_here({unavailable,
+                       "as many requests as can be kept are being answered: ask again", #{}}, Call)
     end.
 
 start(Key, Digest) ->
@@ -372,12 +390,20 @@ told(Answer, Call) ->
     ok = tell(Answer, Call),
     Answer.
 
-tell({Code, Why, _}, Call) when is_atom(Code) ->
+told_here(Answer, Call) ->
+    ok = tell_here(Answer, Call),
+    Answer.
+
+%% A module that judges rights itself tells the audit log of what came to it.
+tell(_, #call{route = #{own_rights := true}}) -> ok;
+tell(Answer, Call) -> tell_here(Answer, Call).
+
+tell_here({Code, Why, _}, Call) when is_atom(Code) ->
     audited(case sderl_web_problem:status(Code) of
         Status when Status >= 500 -> failed;
         _ -> refused
     end, Why, Call);
-tell(_, Call) ->
+tell_here(_, Call) ->
     audited(ok, ~"", Call).
 
 reply({stream, Fun}, #call{req = Req}) ->
@@ -401,8 +427,8 @@ reply({Status, Headers, Json}, #call{req = Req, route = Route, if_none_match = T
 %% The log may have to wait for its disk, and the client may go away meanwhile.
 refused(Code, Why, Headers, #call{route = Route} = Call) ->
     Answer = {Code, Why, Headers},
-    Tell = fun() -> tell(Answer, Call) end,
-    _ = case changes(Route) andalso sderl_web_work:run(Tell, fun(_) -> ok end, ?WAIT_MS) of
+    Tell = fun() -> tell_here(Answer, Call) end,
+    _ = case sderl_web_route:changes(Route) andalso sderl_web_work:run(Tell, fun(_) -> ok end, ?WAIT_MS) of
         full -> Tell();
         _ -> ok
     end,
@@ -410,15 +436,19 @@ refused(Code, Why, Headers, #call{route = Route} = Call) ->
 
 audited(Result, Why, #call{route = #{op := Op} = Route, who = #{id := _} = Who, args = Args,
                            req = Req, began = Began, options = #{audit := Hook}}) ->
-    case changes(Route) of
+    case sderl_web_route:changes(Route) of
         true ->
             sderl_web_audit:note(#{
                 who => sderl_web_audit:who(Who, sderl_web_auth:client(Req)),
                 what => <<"rest.", (atom_to_binary(Op))/binary>>,
-                result => Result, args => Args, detail => Why,
+                result => Result, args => kept_args(Route, Args), detail => Why,
                 ms => max(0, sderl_mon_clock:now_ms() - Began)
             }, Hook);
         false -> ok
     end;
 audited(_, _, _) ->
     ok.
+
+%% What of the arguments of an action is a secret only its module knows.
+kept_args(#{own_rights := true}, Args) -> maps:remove(args, Args);
+kept_args(_, Args) -> Args.

@@ -20,7 +20,8 @@ key is not there), or a value.
 -type default() :: required | none | term().
 
 -doc """
-`share` is a number above 0 and at most 1. `time` is Unix milliseconds. `{texts, Count, Most}` is a
+`share` is a number above 0 and at most 1. `time` is Unix milliseconds, up to the end of the year
+9999: later times have no text of the same form. `{texts, Count, Most}` is a
 list of texts, `{words, Words}` one of known words. `{choice, Kinds}` is an object whose `kind` says
 which other fields it has; it becomes a tuple of the kind and their values in order. `checked` is an
 object that a function checks.
@@ -40,6 +41,8 @@ object that a function checks.
 %% Times and ids are exact in a browser up to here.
 -define(MOST, 9_007_199_254_740_991).
 -define(MOST_WORDS, 32).
+%% The last millisecond of the year 9999.
+-define(LATEST, 253_402_300_799_999).
 
 -doc "The values of an object by their keys; a field that there is not is an error.".
 -spec check([field()], #{binary() => term()}) -> {ok, #{atom() => term()}} | {error, iodata()}.
@@ -104,7 +107,7 @@ value({whole, Min, Max}, N) when is_integer(N), N >= Min, N =< Max -> {ok, N};
 %% A browser's numbers have no type: 5.0 may come as it is.
 value({whole, _, _} = Type, F) when is_float(F), trunc(F) == F, abs(F) =< ?MOST ->
     value(Type, trunc(F));
-value(time, T) -> value({whole, 0, ?MOST}, T);
+value(time, T) -> value({whole, 0, ?LATEST}, T);
 value(share, N) when is_number(N), N > 0, N =< 1 -> {ok, N};
 value(flag, Flag) when is_boolean(Flag) -> {ok, Flag};
 value({word, Words}, Text) when is_binary(Text) -> word(Text, Words);
@@ -152,7 +155,8 @@ expected({text, Most}) -> ["a text of at most ", integer_to_list(Most), " bytes"
 expected({whole, Min, ?MOST}) -> ["a whole number from ", integer_to_list(Min), " on"];
 expected({whole, Min, Max}) ->
     ["a whole number from ", integer_to_list(Min), " to ", integer_to_list(Max)];
-expected(time) -> "a whole number from 0 on (milliseconds since 1970)";
+expected(time) ->
+    ["a time in milliseconds since 1970, from 0 to ", integer_to_list(?LATEST), " (the year 9999)"];
 expected(share) -> "a number above 0 and at most 1";
 expected(flag) -> "true or false";
 expected({word, Words}) -> ["one of ", listed(Words)];
@@ -181,7 +185,7 @@ shown(Value) -> io_lib:format("~w", [Value]).
 schema({text, Most}) -> #{~"type" => ~"string", ~"maxLength" => Most};
 schema({whole, Min, Max}) ->
     #{~"type" => ~"integer", ~"minimum" => Min, ~"maximum" => Max};
-schema(time) -> schema({whole, 0, ?MOST});
+schema(time) -> schema({whole, 0, ?LATEST});
 schema(share) -> #{~"type" => ~"number", ~"exclusiveMinimum" => 0, ~"maximum" => 1};
 schema(flag) -> #{~"type" => ~"boolean"};
 schema({word, Words}) -> #{~"type" => ~"string", ~"enum" => [atom_to_binary(W) || W <- Words]};

@@ -16,8 +16,6 @@ dashboard that is read-only everybody is a viewer.
 
 -define(TEXT, 255).
 -define(MOST, 9_007_199_254_740_991).
-%% The last millisecond of the year 9999: a later time has no text in the audit log.
--define(LATEST, 253_402_300_799_999).
 
 -doc false.
 -spec routes() -> [sderl_web_route:given()].
@@ -53,7 +51,7 @@ routes() ->
        summary => ~"Who did what, the newest first",
        query => Texts ++ [
            {~"result", result, {word, sderl_actions_audit_record:results()}, none},
-           {~"from", from, {whole, 0, ?LATEST}, none}, {~"to", to, {whole, 0, ?LATEST}, none},
+           {~"from", from, time, none}, {~"to", to, time, none},
            {~"before", before, {whole, 0, ?MOST}, none},
            {~"after", 'after', {whole, 0, ?MOST}, none}
        ],
@@ -62,6 +60,7 @@ routes() ->
            entries => list(ref(~"AuditEntry")), more => flag(), damaged => whole(),
            oldest => null_or(whole()),
            lost => whole(), waiting => whole(), problem => null_or(text()),
+           unread => null_or(text()),
            next => null_or(text())
        })}}
     ].
@@ -110,11 +109,9 @@ answer(audit, #{limit := Limit} = Args, _) ->
         #{} -> maps:remove(cursor, Args)
     end,
     case sderl_actions_audit:list(maps:remove(limit, Filter), Limit) of
-        {ok, #{entries := Entries, more := More, damaged := Damaged, oldest := Oldest}} ->
+        {ok, #{entries := Entries, more := More} = Found} ->
             Info = maps:with([lost, waiting, problem], sderl_actions_audit:info()),
-            Shown = maps:map(fun(_, Value) -> null(Value) end,
-                             Info#{entries => Entries, more => More, damaged => Damaged,
-                                   oldest => Oldest}),
+            Shown = maps:map(fun(_, Value) -> null(Value) end, maps:merge(Info, Found)),
             {ok, Shown, #{next => case More of
                 true -> maps:get(~"seq", lists:last(Entries));
                 false -> none

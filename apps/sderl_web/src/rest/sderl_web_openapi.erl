@@ -108,7 +108,7 @@ answer_headers(#{pages := Pages, answer := {Status, _}} = Route) ->
     ).
 
 %% What may go wrong follows from what a route takes.
-problems(#{path := Path, body := Body, role := Role, method := Method,
+problems(#{path := Path, body := Body, role := Role,
            creates := Creates, conditional := Conditional, problems := Others} = Route) ->
     Codes = lists:append([
         [Code || Role =/= nobody, Code <- [unauthenticated, forbidden]],
@@ -116,7 +116,7 @@ problems(#{path := Path, body := Body, role := Role, method := Method,
         [Code || Body =/= none, Code <- [too_slow, too_large, wrong_type]],
         [Code || Creates, Code <- [conflict, key_reused]],
         [changed || Conditional],
-        [Code || Method =/= get, Code <- [read_only, late]],
+        [Code || sderl_web_route:changes(Route), Code <- [read_only, late]],
         %% A query that it does not have is one, too.
         [bad_request, too_many_requests, failed, unavailable],
         Others

@@ -14,8 +14,9 @@ Requests are found and checked by the table, and the OpenAPI document is made of
 `path` is what follows `/api/v1/`; a field in it is a part that the caller chooses. `role` is the
 least that a token must have, `nobody` where no token is needed. `pages`: the answer comes in pages,
 and the request takes `limit` and `cursor`. `creates`: it takes an idempotency key. `conditional`:
-it takes `If-Match`. `own_rights`: the module checks rights beyond the role, and tells the audit log
-itself.
+it takes `If-Match`. `looks`: what is posted is a question, and changes nothing. `body_bytes`: so much
+may be posted. `own_rights`: the module checks rights beyond the role, and tells the audit log
+itself of what comes to it; of what is refused before that the log is told as of all others.
 """.
 -type given() :: #{
     op := atom(),
@@ -29,6 +30,8 @@ itself.
     pages => {Most :: pos_integer(), Default :: pos_integer()},
     creates => true,
     conditional => true,
+    looks => true,
+    body_bytes => pos_integer(),
     own_rights => true,
     problems => [sderl_web_problem:code()]
 }.
@@ -50,12 +53,15 @@ itself.
     pages := none | {Most :: pos_integer(), Default :: pos_integer()},
     creates := boolean(),
     conditional := boolean(),
+    looks := boolean(),
+    body_bytes := pos_integer(),
     own_rights := boolean(),
     problems := [sderl_web_problem:code()]
 }.
 -type table() :: [route()].
 
 -define(CURSOR_BYTES, 2_000).
+-define(BODY_BYTES, 16_384).
 
 -doc "The table of some modules (`m:sderl_web_resource`).".
 -spec table([module()]) -> table().
@@ -63,8 +69,8 @@ table(Modules) -> [complete(Given, Module) || Module <- Modules, Given <- Module
 
 complete(Given, Module) ->
     Route = maps:merge(#{module => Module, query => [], body => none, pages => none,
-                         creates => false, conditional => false, own_rights => false,
-                         problems => []}, Given),
+                         creates => false, conditional => false, looks => false,
+                         body_bytes => ?BODY_BYTES, own_rights => false, problems => []}, Given),
     case Route of
         #{pages := {Most, Default}, query := Query} ->
             Route#{query := Query ++ [
@@ -123,4 +129,4 @@ path(#{path := Path}) ->
 
 -doc "Whether a route changes anything.".
 -spec changes(route()) -> boolean().
-changes(#{method := Method}) -> Method =/= get.
+changes(#{method := Method, looks := Looks}) -> Method =/= get andalso not Looks.

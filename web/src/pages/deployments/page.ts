@@ -7,12 +7,11 @@ import { asked, type Asked, stateMark } from "../../ui/operation";
 import { card, searchKey } from "../../ui/parts";
 import { type Table, table } from "../../lib/table";
 import { children as fill, h, prose, set, text as setText } from "../../lib/dom";
-import { clock, count, dateTime } from "../../lib/format";
+import { clock, dateTime } from "../../lib/format";
+import { list } from "./list";
+import { PlanCard } from "./plan";
 import "../../styles/data.css";
 import "../../styles/operation.css";
-
-/** More than anybody reads. */
-const MOST_STEPS = 200;
 
 export const page: Page = {
   title: "Deployments",
@@ -37,6 +36,7 @@ class DeploymentsPage implements MountedPage {
   private readonly history: Table<Revision>;
   private readonly hosts: Table<Host>;
   private readonly parts: HTMLElement[];
+  private readonly plan: PlanCard;
   private readonly asked: Asked;
   private readonly release: () => void;
 
@@ -133,22 +133,27 @@ class DeploymentsPage implements MountedPage {
       ),
       card("Hosts", {}, this.hosts.root),
     ];
+    this.plan = new PlanCard(ctx);
     this.asked = asked(ctx, (operation) => this.draw(operation));
     root.append(
       h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Deployments"), this.head)),
       this.asked.note,
       ...this.parts,
+      this.plan.root,
     );
     this.release = searchKey(ctx, root, "Search the history");
     this.draw(null);
   }
 
   update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
-    if (change.has("hello")) this.asked.refresh();
+    if (!change.has("hello")) return;
+    this.asked.refresh();
+    this.plan.draw();
   }
 
   destroy(): void {
     this.asked.destroy();
+    this.plan.destroy();
     this.release();
     this.root.replaceChildren();
   }
@@ -196,30 +201,4 @@ function when(at: string): string {
 function outcome(result: string): HTMLElement | string {
   if (result === "") return "";
   return result === "good" ? stateMark("up", "good") : stateMark("failed", result);
-}
-
-/** A list with its heading, which is not there while the list is empty. */
-function list(
-  tag: "ol" | "ul",
-  title: string,
-): { root: HTMLElement; draw: (items: readonly string[]) => void } {
-  const items = h(tag, { class: "ops-list", tabindex: "0", "aria-label": title });
-  const root = h("div", { hidden: true }, h("h3", {}, title), items);
-  let drawn = "";
-  return {
-    root,
-    draw(texts) {
-      root.hidden = texts.length === 0;
-      const key = JSON.stringify(texts);
-      if (key === drawn) return;
-      drawn = key;
-      fill(
-        items,
-        ...texts.slice(0, MOST_STEPS).map((text) => h("li", {}, text)),
-        texts.length > MOST_STEPS
-          ? h("li", { class: "muted" }, `and ${count(texts.length - MOST_STEPS)} more`)
-          : null,
-      );
-    },
-  };
 }

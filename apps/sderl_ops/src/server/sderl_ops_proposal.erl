@@ -1,0 +1,62 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_proposal).
+-moduledoc """
+A file that somebody has sent as a text, to see what it would change.
+
+Who sends it may look, but is not the user of the service: so nothing of the machine is used that
+the newest revision does not name already. No other folder is packed, no other program is run, and
+no secret is looked for. A release that is new is taken by the checksum that the file says of its
+archive.
+""".
+
+-export([read/2, prepare/3]).
+
+-doc """
+The file. `Known` is that of the newest revision, and `Applied` the path of the file that was
+applied last, in whose folder relative paths begin. Errors are for a person.
+""".
+-spec read(Text :: binary(), Applied :: none | binary()) ->
+    {ok, sderl_ops_file:file()} | {error, [unicode:chardata(), ...]}.
+read(Text, Applied) ->
+    Base = case Applied of none -> ~"/nonexistent"; _ -> filename:dirname(Applied) end,
+    case sderl_ops_file:read_text(Text, Base) of
+        {ok, File} -> {ok, File};
+        {error, Problems} ->
+            {error, [sderl_ops_file:format_error(Problem) || Problem <- Problems]}
+    end.
+
+-doc "As `sderl_ops_revision:prepare/2`, with nothing that `Known` does not name.".
+-spec prepare(sderl_ops_file:file(), Known :: none | sderl_ops_file:file(),
+              Folder :: file:filename_all()) ->
+    {ok, sderl_ops_revision:prepared()} | {error, [unicode:chardata(), ...]}.
+prepare(File, Known, Folder) ->
+    case new_programs(File, Known) of
+        [] -> sderl_ops_revision:prepare(File, Folder, fun(Release) ->
+            pack(Release, Known, Folder)
+        end);
+        Problems -> {error, Problems}
+    end.
+
+new_programs(#{providers := Providers}, Known) ->
+    [["providers.", Name, ": its program is not that of the newest revision, and is not run here; ",
+      elsewhere()]
+     || Name := #{type := exec} = Provider <- maps:iterator(Providers, ordered),
+        Provider =/= maps:get(Name, of_known(providers, Known), none)].
+
+of_known(_, none) -> #{};
+of_known(Part, Known) -> map_get(Part, Known).
+
+elsewhere() -> "see it where the service runs, with `bin/sderl ops plan FILE`".
+
+pack(#{running := _} = Release, _, Folder) -> sderl_ops_revision:pack(Release, Folder);
+pack(Release, Known, Folder) ->
+    Known1 = [source(Is) || _ := Is <- of_known(releases, Known)],
+    case {lists:member(source(Release), Known1), Release} of
+        {true, _} -> sderl_ops_revision:pack(Release, Folder);
+        {false, #{archive := _, sha256 := Sum}} -> {ok, string:lowercase(Sum), none};
+        {false, _} ->
+            {error, ["what it is made of is not what the newest revision says, and is not read "
+                     "here; say an archive with its sha256, or ", elsewhere()]}
+    end.
+
+source(Release) -> maps:with([archive, sha256, folder, code], Release).
