@@ -120,8 +120,8 @@ run(["help", Name | Args]) ->
 run([Version]) when Version =:= "version"; Version =:= "--version" ->
     Otp = maps:get(otp, sderl_bench_machine:info()),
     {0, stdout, io_lib:format("sderl ~ts, OTP ~ts~n", [version(), Otp])};
-run(["completion", Shell]) when Shell =:= "bash"; Shell =:= "zsh" ->
-    {0, stdout, sderl_completion:script(list_to_existing_atom(Shell), completed())};
+run(["completion", "bash"]) -> {0, stdout, sderl_completion:script(bash, completed())};
+run(["completion", "zsh"]) -> {0, stdout, sderl_completion:script(zsh, completed())};
 run(["completion" | Args]) ->
     Which = "eval \"$(bin/sderl completion bash)\", or source <(bin/sderl completion zsh)",
     case Args of
