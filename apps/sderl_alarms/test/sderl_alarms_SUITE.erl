@@ -207,8 +207,8 @@ told_once(Config) ->
     ?assertEqual([{~"raised", W3}, {~"raised", W2}, {~"cleared", W3}, {~"cleared", W2}], Told()),
     sderl_alarms_receiver:stop(Receiver).
 
-%% Two monitoring nodes with one folder: the first has it, the other says so and keeps nothing there.
-%% It is free when the first has ended, also by a kill.
+%% Two monitoring nodes with one folder: the first has it, the other says so and keeps nothing
+%% there. It is free when the first has ended, also by a kill.
 one_folder(Config) ->
     Fleet = proplists:get_value(fleet, Config),
     [M1, M2] = proplists:get_value(monitors, Config),
@@ -230,7 +230,8 @@ one_folder(Config) ->
     Pid = list_to_binary(call(Fleet, M1, os, getpid, [])),
     Begin(M2),
     #{kept := false, problem := Problem} = Info(M2),
-    ?assertMatch({_, _}, binary:match(Problem, <<"another monitoring node, process ", Pid/binary>>)),
+    Holder = <<"another monitoring node, process ", Pid/binary>>,
+    ?assertMatch({_, _}, binary:match(Problem, Holder)),
     ?assertMatch({_, _}, binary:match(Problem, ~"(--state)")),
     _ = Say(M2, ~"two"),
     %% The application begins anew on the first: its folder was not taken meanwhile.

@@ -198,7 +198,8 @@ cookies_test_() ->
         Hide = fun(Text, Cookie) ->
             element(1, sderl_mon_probe_secret:hidden(Text, with_cookie(Cookie, Known)))
         end,
-        [?_assertEqual(~"a '(hidden)' b(hidden)", Hide(~"a 'ABCDEFGHIJ' bABCDEFGHIJ", ~"ABCDEFGHIJ")),
+        [?_assertEqual(~"a '(hidden)' b(hidden)",
+                       Hide(~"a 'ABCDEFGHIJ' bABCDEFGHIJ", ~"ABCDEFGHIJ")),
          ?_assertEqual(~"cut: (hidden)", Hide(~"cut: ABCDEFG", ~"ABCDEFGHIJ")),
          ?_assertEqual(~"cut: ABC", Hide(~"cut: ABC", ~"ABCDEFGHIJ")),
          ?_assertEqual(~"(hidden) xyz1 (hidden), äxyz", Hide(~"xyz xyz1 xyz, äxyz", ~"xyz")),
@@ -220,8 +221,8 @@ odd_secrets_test_() ->
         ?assert(is_binary(Shown)),
         ?assert(erlang:monotonic_time(millisecond) - Began < 10_000)
     end} || Text <- [binary:copy(Part, 4000 div byte_size(Part))
-                     || Part <- [~"a", ~"secret", ~"secret\"", ~"secret=>", ~"token=\"", ~"://", ~"@",
-                                 ~"://a:", ~"\\", ~"\"", ~" ", ~"password => \"\\", ~"ä"]]].
+                     || Part <- [~"a", ~"secret", ~"secret\"", ~"secret=>", ~"token=\"", ~"://",
+                                 ~"@", ~"://a:", ~"\\", ~"\"", ~" ", ~"password => \"\\", ~"ä"]]].
 
 %% Of more than may come each is counted.
 counted_test() ->

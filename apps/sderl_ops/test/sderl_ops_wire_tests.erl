@@ -34,7 +34,8 @@ refused_test_() ->
      || {Line, Sentence} <- [
             {~"x", "line 1: this is not JSON ('x' is not expected here)"},
             {~"{}", "do is missing: it is a type of request: \"hello\" or \"plan\" or "
-                    "\"plan_text\" or \"apply\" or \"status\" or \"remaining\" or \"history\" or \"rollback\" or "
+                    "\"plan_text\" or \"apply\" or \"status\" or \"remaining\" or "
+                    "\"history\" or \"rollback\" or "
                     "\"scale\" or \"drain\" or "
                     "\"undrain\" or \"adopt\" or \"release\" or \"members\" or \"add_member\" or "
                     "\"remove_member\" or \"pause\" or \"resume\" or \"destroy\" or "

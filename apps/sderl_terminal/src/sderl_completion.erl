@@ -53,7 +53,8 @@ script(zsh, Commands) ->
 -doc "The script of one of them, that has commands of its own.".
 -spec script(bash | zsh, Name :: string(), [command()]) -> unicode:chardata().
 script(bash, Of, Commands) ->
-    ["# Completion of \"sderl ", Of, "\" for bash: eval \"$(bin/sderl ", Of, " completion bash)\"\n",
+    ["# Completion of \"sderl ", Of, "\" for bash: eval \"$(bin/sderl ", Of,
+     " completion bash)\"\n",
      bash(Of, {commands, Commands}), bash_end()];
 script(zsh, Of, Commands) ->
     ["#compdef sderl\n"

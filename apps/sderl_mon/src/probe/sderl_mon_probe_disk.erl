@@ -39,8 +39,8 @@ read(Program, Now) ->
         none -> #{next => Now + ?AGAIN_MS, gauges => #{}}
     end.
 
-%% A program that waits for a file system does not notice that nobody reads what it writes, nor that
-%% who started it has gone. So a shell waits beside it for the end of the port, whatever ends it: also
+%% A program that waits for a file system notices neither that nobody reads what it writes nor that
+%% its reader has gone. So a shell waits beside it for the end of the port, whatever ends that, also
 %% the death of the virtual machine.
 -define(SCRIPT,
         "exec 3<&0; \"$@\" 3<&- & program=$!; "

@@ -428,7 +428,8 @@ reply({Status, Headers, Json}, #call{req = Req, route = Route, if_none_match = T
 refused(Code, Why, Headers, #call{route = Route} = Call) ->
     Answer = {Code, Why, Headers},
     Tell = fun() -> tell_here(Answer, Call) end,
-    _ = case sderl_web_route:changes(Route) andalso sderl_web_work:run(Tell, fun(_) -> ok end, ?WAIT_MS) of
+    Changes = sderl_web_route:changes(Route),
+    _ = case Changes andalso sderl_web_work:run(Tell, fun(_) -> ok end, ?WAIT_MS) of
         full -> Tell();
         _ -> ok
     end,

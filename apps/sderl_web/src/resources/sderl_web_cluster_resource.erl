@@ -73,7 +73,7 @@ routes() ->
           answer => {200, map(any())}},
         #{op => plan_operations, method => post, path => [~"operations", ~"plan"],
           role => operator, looks => true,
-          summary => ~"What a file would change, as `bin/sderl ops plan FILE` says; nothing is done",
+          summary => ~"What a file would change, as `bin/sderl ops plan` says; nothing is done",
           body => [{~"text", text, {text, ?PLAN_BYTES}, required},
                    {~"force", force, flag, false}],
           %% Quotes and line ends are two bytes each.

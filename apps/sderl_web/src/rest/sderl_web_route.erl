@@ -14,8 +14,8 @@ Requests are found and checked by the table, and the OpenAPI document is made of
 `path` is what follows `/api/v1/`; a field in it is a part that the caller chooses. `role` is the
 least that a token must have, `nobody` where no token is needed. `pages`: the answer comes in pages,
 and the request takes `limit` and `cursor`. `creates`: it takes an idempotency key. `conditional`:
-it takes `If-Match`. `looks`: what is posted is a question, and changes nothing. `body_bytes`: so much
-may be posted. `own_rights`: the module checks rights beyond the role, and tells the audit log
+it takes `If-Match`. `looks`: what is posted is a question, and changes nothing. `body_bytes`: so
+much may be posted. `own_rights`: the module checks rights beyond the role, and tells the audit log
 itself of what comes to it; of what is refused before that the log is told as of all others.
 """.
 -type given() :: #{
