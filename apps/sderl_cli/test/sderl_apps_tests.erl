@@ -113,7 +113,7 @@ folders() ->
 %% A module has one job, and at most so many lines, but for these: the public one is documents for
 %% the most part.
 -define(MOST_LINES, 500).
-long() -> [s_group, sderl_web_feed].
+long() -> [s_group].
 
 apps_test_() ->
     {setup, fun all_modules/0, fun(Modules) ->

@@ -35,7 +35,7 @@ handle(#{do := plan, file := Path, force := Force}, Folder, _) ->
 handle(#{do := plan_text, text := Text, force := Force}, Folder, _) ->
     maybe
         {ok, Prepared} ?= prepare_text(Text, Folder),
-        {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_server:view(), system_ms())}
+        {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_acting:view(), system_ms())}
     end;
 handle(#{do := apply, file := Path} = Request, Folder, Tell) ->
     maybe
@@ -210,7 +210,7 @@ prepare_file(Path, Folder) ->
     end.
 
 prepare_text(Text, Folder) ->
-    Known = case sderl_ops_server:current() of
+    Known = case sderl_ops_acting:current() of
         none -> none;
         {_, Is, _} -> Is
     end,

@@ -5,9 +5,8 @@ The events of a piece of a trace file, as rows of one width. Pure.
 
 A file has frames: a byte that is 0, the size, and the event in external format
 (`<<0, Size:32, 131, ...>>`); or 1 and the number of events that were dropped. Nothing of an event
-is built: its parts are compared, counted and numbered as they are. A message is never looked at,
-for its size follows from that of the event: the timestamp, the scheduler and the receiver are found
-from the end.
+is built: its parts are compared, counted and numbered as they are. A message is never looked at:
+its size is known, for the timestamp, the scheduler and the receiver are found from the end.
 
 A row is `<<Time:64/signed, Kind, Scheduler:16, Who:64, A:64, B:64>>`. `Who`, `A` and `B` of a
 process of the node that was recorded are its key (`key/2`); of anything else they are `?WORD` plus
@@ -19,12 +18,11 @@ the index of a word, which is the term in external format.
 | `exit` | word: the reason's first word | |
 | `register`, `unregister` | word: the name | |
 | `link` and the like, `open` | the other process | |
-| `in`, `out`, .. `active`, `inactive` | word: the function | |
+| `in`, `out`, .. `active`, `inactive`, `return_to`, `return_from`, `exception` | word: the function | |
 | `gc_minor_start`, .. | | |
 | `send`, `send_nobody` | receiver | bytes of the message |
 | `receive` | word: the node of the sender, where it is another one and known | bytes of the message |
 | `call` | word: the function | word: its caller, 0 for none |
-| `return_to`, `return_from`, `exception` | word: the function | |
 | `process` | the parent | word: where it began |
 | `scheduler_active`, `scheduler_inactive` | active ones | |
 """.
@@ -52,9 +50,8 @@ or in none, as a recorder of this application has it; otherwise each event is ta
 
 -type kind() :: spawn | spawned | exit | register | unregister | link | in | out | in_exiting
     | out_exiting | out_exited | gc_minor_start | gc_minor_end | gc_major_start | gc_major_end
-    | gc_max_heap_size | send | send_nobody | 'receive' | call | return_to | return_from
-    | exception | active | inactive | scheduler_active | scheduler_inactive | open | closed
-    | process.
+    | gc_max_heap_size | send | send_nobody | 'receive' | call | return_to | return_from | exception
+    | active | inactive | scheduler_active | scheduler_inactive | open | closed | process.
 
 -doc """
 Rows in the order of the file, the words by index, and counts: events `dropped` by the driver,
