@@ -388,7 +388,7 @@ loop() ->
     ?assertMatch({error, <<"exit: late", _/binary>>},
                  sderl_bench_vm_loop:run({call, sderl_bench_vm_mortal, crash_late, [late]}, 1)),
     {ok, Count, _} = sderl_bench_vm_loop:repetitions({call, sderl_bench_vm_mortal, small, []},
-                                                     5_000_000),
+                                                     500_000_000),
     ?assert(Count > 1),
     {ok, #{runs := [_, _], warm := [_ | _]}} = sderl_bench_vm_loop:measure(
         Job, #{runs => 2, warm_most => 4, most_ns => 60_000_000_000, repetitions => 5}),
