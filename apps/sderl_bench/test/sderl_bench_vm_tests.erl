@@ -203,7 +203,27 @@ full_disk() ->
 
 full() ->
     {ok, Device} = file:open("/dev/full", [append, raw, binary]),
-    {"/dev/full", Device}.
+    {"/dev/full", Device, ~"/dev/full.lock"}.
+
+%% A file that another program writes is left alone; the lock of one that is gone is no obstacle.
+two_writers_test_() ->
+    {timeout, 120, fun two_writers/0}.
+
+two_writers() ->
+    with_file("", fun(File) ->
+        Other = open_port({spawn_executable, os:find_executable("cat")}, [use_stdio, binary]),
+        {os_pid, Pid} = erlang:port_info(Other, os_pid),
+        {ok, Stat} = file:read_file(lists:concat(["/proc/", Pid, "/stat"])),
+        Began = lists:nth(22, string:lexemes(Stat, " ")),
+        ok = file:write_file(File ++ ".lock", [integer_to_list(Pid), " ", Began, "\n"]),
+        says(lists:concat(["is written by another command, process ", Pid]),
+             sderl_bench_vm_store:open(File, header(#{}))),
+        ok = file:write_file(File ++ ".lock", [integer_to_list(Pid), " 1\n"]),
+        true = port_close(Other),
+        {ok, Store, _, []} = sderl_bench_vm_store:open(File, header(#{})),
+        ok = sderl_bench_vm_store:close(Store),
+        ?assertNot(filelib:is_file(File ++ ".lock"))
+    end).
 
 %% ---------------------------------------------------------------- from lines to words
 

@@ -54,8 +54,11 @@ measure(#{out := Out, header := Header} = Options) ->
         {ok, Store, Stored, Lines} ?= sderl_bench_vm_store:open(Out, Header),
         %% The order is that of the first command.
         #{~"seed" := Seed} = Stored,
-        Result = with_starter(Store, Lines, Options#{seed := Seed}),
-        ok = sderl_bench_vm_store:close(Store),
+        Result = try
+            with_starter(Store, Lines, Options#{seed := Seed})
+        after
+            sderl_bench_vm_store:close(Store)
+        end,
         case Result of
             {ok, Ended} ->
                 {ok, Header1, All} = sderl_bench_vm_store:read(Out),

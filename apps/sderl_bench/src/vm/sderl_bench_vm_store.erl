@@ -5,14 +5,16 @@ The results of `bin/sderl bench vm` in one file that only grows: a first line th
 measured and on which machine, then a line of JSON for each thing that is known, as soon as it is.
 
 Whatever ends the command (a kill, a full disk), all whole lines stay, and the same command goes on
-after them. The start of a line that did not become whole is cut off then.
+after them. The start of a line that did not become whole is cut off then. While a command writes a
+file, a lock beside it keeps another command from it; one that was left by a command that is gone
+does not.
 """.
 
--export([open/2, append/2, close/1, read/1]).
+-export([open/2, append/2, close/1, read/1, is_storable/1]).
 -export_type([store/0, header/0, line/0]).
 
 -doc "To be closed.".
--opaque store() :: {file:filename(), file:io_device()}.
+-opaque store() :: {file:filename(), file:io_device(), sderl_mon_folder_lock:lock()}.
 
 -doc """
 `settings` is what the command asks for: results of other settings are not mixed with these, nor are
@@ -33,10 +35,37 @@ are given.
     {ok, store(), header(), [line()]} | {error, unicode:chardata()}.
 open(File, Header) ->
     New = through_json(Header#{vm_lab => ?VERSION}),
+    maybe
+        {ok, Lock} ?= locked(File),
+        case opened(File, New) of
+            {ok, Device, Now, Lines} ->
+                {ok, {File, Device, Lock}, Now, Lines};
+            {error, Text} ->
+                ok = sderl_mon_folder_lock:leave(Lock),
+                {error, Text}
+        end
+    end.
+
+%% Asked before it is taken, so that the message is about this file.
+locked(File) ->
+    Name = unicode:characters_to_binary([File, ".lock"]),
+    case sderl_mon_folder_lock:holder(Name) of
+        {ok, Pid} ->
+            {error, [File, " is written by another command, process ", Pid,
+                     ": wait for it, or name another file with --out"]};
+        none ->
+            case sderl_mon_folder_lock:take(Name) of
+                {ok, Lock} -> {ok, Lock};
+                {error, Text} -> {error, ["cannot write ", Text]}
+            end
+    end.
+
+opened(File, New) ->
     case read(File) of
         {error, absent} -> begin_file(File, New);
         {ok, Old, Lines} ->
-            Results = [Line || #{~"kind" := Kind} = Line <- Lines, Kind =/= ~"otp"],
+            Results = [Line || #{~"kind" := Kind} = Line <- Lines, Kind =/= ~"otp",
+                               Kind =/= ~"probed"],
             case differs(Old, New) of
                 none -> go_on(File, Old, Lines);
                 _ when Results =:= [] -> again(File, New);
@@ -63,9 +92,8 @@ changed(_, _) ->
 begin_file(File, Header) ->
     case file:open(File, [append, raw, binary]) of
         {ok, Device} ->
-            Store = {File, Device},
-            case append(Store, Header) of
-                ok -> {ok, Store, Header, []};
+            case write(File, Device, Header) of
+                ok -> {ok, Device, Header, []};
                 Error -> _ = file:close(Device), Error
             end;
         {error, Reason} ->
@@ -85,7 +113,7 @@ go_on(File, Header, Lines) ->
         {ok, Content} ?= file:read_file(File),
         ok ?= cut(File, whole(Content)),
         {ok, Device} ?= file:open(File, [append, raw, binary]),
-        {ok, {File, Device}, Header, Lines}
+        {ok, Device, Header, Lines}
     else
         {error, Reason} -> {error, cannot("write", File, Reason)}
     end.
@@ -106,7 +134,9 @@ whole(Content) ->
 
 -doc "One more line. It is on its way to the disk when this returns.".
 -spec append(store(), map()) -> ok | {error, unicode:chardata()}.
-append({File, Device}, Line) ->
+append({File, Device, _}, Line) -> write(File, Device, Line).
+
+write(File, Device, Line) ->
     case file:write(Device, [json:encode(plain(Line)), $\n]) of
         ok -> ok;
         {error, Reason} ->
@@ -115,9 +145,9 @@ append({File, Device}, Line) ->
     end.
 
 -spec close(store()) -> ok.
-close({_, Device}) ->
+close({_, Device, Lock}) ->
     _ = file:close(Device),
-    ok.
+    sderl_mon_folder_lock:leave(Lock).
 
 -doc "The header and the whole lines of a file.".
 -spec read(file:filename()) ->
@@ -157,6 +187,15 @@ parsed(File, Lines) ->
 
 is_json(Line) ->
     try json:decode(Line) of
+        _ -> true
+    catch
+        error:_ -> false
+    end.
+
+-doc "Whether a term can be in a line: numbers, atoms, binaries, and lists and maps of them.".
+-spec is_storable(term()) -> boolean().
+is_storable(Term) ->
+    try through_json(Term) of
         _ -> true
     catch
         error:_ -> false
