@@ -361,6 +361,43 @@ compare() ->
     says("3 of 3 points are undecided", sderl_bench_vm_compare:outcome(Few, true)),
     ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Few)), "--least 6")).
 
+%% What crashes now is no pass, whether or not anything else can be compared.
+compare_lost_test_() ->
+    {timeout, 120, fun compare_lost/0}.
+
+compare_lost() ->
+    {Header, Lines} = Before = file_of(fun(N) -> 1.0e6 / N end, 10),
+    Failed = fun(N) -> #{~"kind" => ~"failed", ~"program" => ~"p", ~"schedulers" => N,
+                         ~"flags" => <<>>, ~"otp" => <<>>, ~"reason" => ~"it hangs"} end,
+    Some = [Line || #{~"program" := Program, ~"schedulers" := N} = Line <- Lines,
+                    Program =:= ~"control" orelse N =/= 4],
+    {[same], <<>>, Lost} = verdicts(Before, {Header, Some ++ [Failed(4)]}),
+    says("failed after, and did not before: p on 4 schedulers",
+         sderl_bench_vm_compare:outcome(Lost, false)),
+    ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Lost)), "p on 4 sched")),
+    {[], <<>>, All} = verdicts(Before, {Header, [Failed(1)]}),
+    says("p on 1 scheduler", sderl_bench_vm_compare:outcome(All, false)),
+    %% Failed once, and measured later; or not asked for.
+    {[same], <<>>, Later} = verdicts(Before, {Header, [Failed(4) | Lines]}),
+    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Later, true)),
+    {[same], <<>>, Fewer} = verdicts(Before, {Header, Some}),
+    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Fewer, false)),
+    says("in one of the files only: 1", sderl_bench_vm_compare:outcome(Fewer, true)).
+
+compare_work_test_() ->
+    {timeout, 120, fun compare_work/0}.
+
+compare_work() ->
+    {Header, Lines} = Before = file_of(fun(N) -> 1.0e6 / N end, 10),
+    Of = fun(Key, Value) ->
+        {_, Warning, _} = verdicts(Before, {Header, [
+            case Line of #{~"program" := ~"p"} -> Line#{Key := Value}; _ -> Line end
+         || Line <- Lines]}),
+        Warning
+    end,
+    ?assertNotEqual(nomatch, string:find(Of(~"hash", 2), "NOT THE SAME WORK: other outputs of p")),
+    ?assertNotEqual(nomatch, string:find(Of(~"repetitions", 2), "p 1 times before and 2 times")).
+
 %% The machine was slower by 5 %: so much is not the program's, and more is.
 moved_control_test_() ->
     {timeout, 120, fun moved_control/0}.

@@ -15,10 +15,15 @@ that did not change is *undecided* then, and so is one that changed by no more t
                  later := pos_integer(), verdict := sderl_bench_verdict:verdict(),
                  ratio := sderl_bench_sample:interval()}.
 
--doc "`only`: how many points are in one file only. `warnings` are about the files as a whole.".
+-doc """
+`only`: how many points are in one file only; `lost` are those of them that were measured before and
+failed later. `warnings` are about the files as a whole.
+""".
 -type result() :: #{rows := [row()], control := [row()], level := float(),
                     counts := float(), least := pos_integer(), only := non_neg_integer(),
-                    warnings := [unicode:chardata()]}.
+                    lost := [point()], warnings := [unicode:chardata()]}.
+
+-type point() :: {Program :: binary(), Schedulers :: pos_integer(), sderl_bench_vm_summary:key()}.
 
 -type file() :: {sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]}.
 
@@ -34,12 +39,13 @@ compare({HeaderA, LinesA}, {HeaderB, LinesB}, Counts) ->
     Both = lists:sort([Point || Point := _ <- A, is_map_key(Point, B)]),
     {Control, Points} = lists:partition(fun({Name, _, _}) -> lists:member(Name, Controls) end,
                                         Both),
+    Lost = lost(A, B, LinesB),
     case Points of
-        [] ->
+        [] when Lost =:= [] ->
             {error, "the two files have no point in common: no program on as many schedulers with "
                     "the same flags"};
         _ ->
-            Level = sderl_bench_verdict:level(length(Points)),
+            Level = sderl_bench_verdict:level(max(1, length(Points))),
             OfControl = [row(Point, A, B, sderl_bench_verdict:level(max(1, length(Control))),
                              Counts) || Point <- Control],
             Moved = [Row || #{verdict := Verdict} = Row <- OfControl,
@@ -49,10 +55,18 @@ compare({HeaderA, LinesA}, {HeaderB, LinesB}, Counts) ->
                 rows => Rows, control => OfControl, level => Level, counts => Counts,
                 least => sderl_bench_sample:least(Level),
                 only => map_size(A) + map_size(B) - 2 * length(Both),
+                lost => Lost,
                 warnings => machines(HeaderA, HeaderB) ++ settings(HeaderA, HeaderB) ++
-                    moved(Moved)
+                    outputs(LinesA, LinesB) ++ repetitions(LinesA, LinesB) ++ moved(Moved)
             }}
     end.
+
+%% A point that failed and was measured after that is none of them.
+lost(A, B, LinesB) ->
+    lists:usort([Point || #{~"kind" := ~"failed", ~"program" := Program, ~"schedulers" := N} = Line
+                              <- LinesB,
+                          Point <- [{Program, N, sderl_bench_vm_summary:key(Line)}],
+                          is_map_key(Point, A), not is_map_key(Point, B)]).
 
 controls(#{~"settings" := #{~"programs" := Programs}}) ->
     [Name || #{~"name" := Name, ~"control" := true} <- Programs];
@@ -98,6 +112,34 @@ settings(#{~"settings" := #{~"programs" := A}}, #{~"settings" := #{~"programs" :
     end;
 settings(_, _) -> [].
 
+%% What a program gives is the same in all points, so it is in both files.
+outputs(LinesA, LinesB) ->
+    Others = of_programs(~"hash", LinesB),
+    case [Name || Name := Hashes <- maps:iterator(of_programs(~"hash", LinesA), ordered),
+                  maps:get(Name, Others, Hashes) =/= Hashes] of
+        [] -> [];
+        Names -> [["NOT THE SAME WORK: other outputs of ", lists:join(", ", Names)]]
+    end.
+
+%% Much more often in a row, a program meets other caches, heaps and collections.
+repetitions(LinesA, LinesB) ->
+    Others = of_programs(~"repetitions", LinesB),
+    [io_lib:format("OTHER REPETITIONS: a run has ~ts ~w times before and ~w times after, so the "
+                   "times of one are of other circumstances", [Name, Before, After])
+     || Name := [_ | _] = Counts <- maps:iterator(of_programs(~"repetitions", LinesA), ordered),
+        #{Name := [_ | _] = Later} <- [Others],
+        Before <- [lists:last(Counts)], After <- [lists:last(Later)],
+        max(Before, After) > 1.5 * min(Before, After)].
+
+%% All values that the virtual machines of each program have of something.
+of_programs(Key, Lines) ->
+    Values = maps:groups_from_list(
+        fun(#{~"program" := Program}) -> Program end,
+        fun(Line) -> map_get(Key, Line) end,
+        [Line || #{~"kind" := ~"vm", Key := _} = Line <- Lines]
+    ),
+    #{Program => lists:usort(Of) || Program := Of <- Values}.
+
 moved(Moved) ->
     [io_lib:format("THE MACHINE ITSELF WAS ~ts: the control on ~w scheduler~ts took ~ts times as "
                    "long; only larger changes are decided. Measure both again on an idle machine",
@@ -108,7 +150,7 @@ moved(Moved) ->
 -doc "For a terminal.".
 -spec text(result()) -> unicode:chardata().
 text(#{rows := Rows, control := Control, level := Level, counts := Counts, only := Only,
-       warnings := Warnings, least := Least}) ->
+       lost := Lost, warnings := Warnings, least := Least}) ->
     [
         [["warning: ", Warning, "\n"] || Warning <- Warnings],
         sderl_table:text(
@@ -120,6 +162,7 @@ text(#{rows := Rows, control := Control, level := Level, counts := Counts, only 
                       [short(100 * Level), length(Rows), sderl_table:number(100 * Counts)]),
         [io_lib:format("~w point~ts in one of the files only\n",
                        [Only, case Only of 1 -> " is"; _ -> "s are" end]) || Only > 0],
+        [["failed after, and did not before: ", named(Point), "\n"] || Point <- Lost],
         [io_lib:format("too few virtual machines: a verdict needs ~w of each point in each file "
                        "(--least ~w)\n", [Least, Least])
          || lists:any(fun(#{before := A, later := B}) -> min(A, B) < Least end, Rows)]
@@ -128,27 +171,37 @@ text(#{rows := Rows, control := Control, level := Level, counts := Counts, only 
 cells(#{program := Program, schedulers := N, key := Key, before := Before, later := After,
         verdict := Verdict, ratio := #{value := Value, low := Low, high := High}}) ->
     [
-        [Program, case Key of {~"", ~""} -> ""; _ -> [", ", sderl_bench_vm_table:series_name(Key)]
-                  end],
+        [Program, with(Key)],
         integer_to_list(N), io_lib:format("~w/~w", [Before, After]), factor(Value),
         case Low of undefined -> "-"; _ -> [factor(Low), "..", factor(High)] end,
         atom_to_list(Verdict)
     ].
+
+named({Program, N, Key}) ->
+    io_lib:format("~ts~ts on ~w scheduler~ts", [Program, with(Key), N, [$s || N > 1]]).
+
+with({~"", ~""}) -> "";
+with(Key) -> [", ", sderl_bench_vm_table:series_name(Key)].
 
 factor(Value) -> float_to_list(float(Value), [{decimals, 3}]).
 
 short(Value) -> float_to_list(Value, [{decimals, 4}, compact]).
 
 -doc """
-How the comparison ends for a build: an error with a text where something became slower, and with
-`Strict` also where something is undecided.
+How the comparison ends for a build: an error with a text where something became slower or fails
+now, and with `Strict` also where something is undecided or in one file only.
 """.
 -spec outcome(result(), Strict :: boolean()) -> ok | {error, unicode:chardata()}.
-outcome(#{rows := Rows}, Strict) ->
+outcome(#{rows := Rows, lost := Lost, only := Only}, Strict) ->
     Of = fun(Wanted) -> length([ok || #{verdict := Verdict} <- Rows, Verdict =:= Wanted]) end,
-    case {Of(slower), Of(undecided)} of
-        {0, 0} -> ok;
-        {0, _} when not Strict -> ok;
-        {0, Open} -> {error, io_lib:format("~w of ~w points are undecided", [Open, length(Rows)])};
-        {Slower, _} -> {error, io_lib:format("~w of ~w points are slower", [Slower, length(Rows)])}
+    Wrong = [io_lib:format("~w of ~w points ~ts", [Count, length(Rows), What])
+             || {Count, What, true} <- [{Of(slower), "are slower", true},
+                                        {Of(undecided), "are undecided", Strict}],
+                Count > 0] ++
+        [["failed after, and did not before: ", lists:join("; ", [named(Point) || Point <- Lost])]
+         || Lost =/= []] ++
+        [io_lib:format("points in one of the files only: ~w", [Only]) || Strict, Only > 0],
+    case Wrong of
+        [] -> ok;
+        _ -> {error, lists:join("\n", Wrong)}
     end.
