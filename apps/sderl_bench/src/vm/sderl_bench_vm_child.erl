@@ -27,7 +27,8 @@ of repetitions that take `run_ns`, `measure` measures.
 -doc "Called by `erl -run`, with the name of the file.".
 -spec main([string()]) -> no_return().
 main([File]) ->
-    _ = spawn(fun end_with_parent/0),
+    %% Before any process of the program, however many there are.
+    _ = spawn_opt(fun end_with_parent/0, [{priority, max}]),
     {ok, Binary} = file:read_file(File),
     #{result := Result} = Order = binary_to_term(Binary),
     Outcome = try

@@ -234,11 +234,36 @@ known_size(Text) ->
 program(Name, Size, Cores) ->
     case sderl_bench_vm_program:find(Name) of
         {ok, Module} ->
-            Settings = Module:settings(Size, Cores),
-            {ok, {list_to_binary(Name), {program, Module, Settings}, Settings}};
+            case settings(Module, Size, Cores) of
+                {ok, Settings} ->
+                    {ok, {unicode:characters_to_binary(Name), {program, Module, Settings},
+                          Settings}};
+                {error, Text} ->
+                    {error, ["--program: ", Name, Text]}
+            end;
         {error, Text} ->
             {error, ["--program: ", Text]}
     end.
+
+%% They are a part of the file of results.
+settings(Module, Size, Cores) ->
+    try Module:settings(Size, Cores) of
+        Settings when is_map(Settings) ->
+            case sderl_bench_vm_store:is_storable(Settings) of
+                true -> {ok, Settings};
+                false -> not_settings(Settings)
+            end;
+        Other ->
+            not_settings(Other)
+    catch
+        Class:Reason ->
+            {error, io_lib:format(":settings(~ts, ~w) crashes: ~ts: ~0tP",
+                                  [Size, Cores, Class, Reason, 20])}
+    end.
+
+not_settings(Term) ->
+    {error, io_lib:format(": its settings must be a map of numbers, atoms, binaries, and lists and "
+                          "maps of these, and are ~0tP", [Term, 20])}.
 
 call(Text) ->
     maybe
@@ -289,12 +314,13 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
     Control = #{name => <<"control">>, control => true,
                 job => {program, sderl_bench_vm_spin, Spin}, points => of_control(Points)},
     Limits = maps:with([rounds, least, runs], Options),
+    Modules = lists:usort([sderl_bench_vm_spin | lists:append([modules(Job)
+                                                               || {_, Job, _} <- Jobs])]),
     maps:merge(maps:merge(Limits, maps:remove(command, More)), #{
         out => maps:get(out, Options),
         programs => [Control | Programs],
         otps => Otps,
-        modules => lists:usort([sderl_bench_vm_spin | lists:append([modules(Job)
-                                                                    || {_, Job, _} <- Jobs])]),
+        modules => Modules,
         limit_ms => 1000 * maps:get(limit_s, Options),
         run_ns => 1_000_000 * maps:get(run_ms, Options),
         most_ns => 1_000_000_000 * maps:get(vm_s, Options),
@@ -309,7 +335,8 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
                                 || {Name, _, Settings} <- Jobs]],
                 points => [point(Point) || Point <- Points],
                 otp => maps:get(otp, sderl_bench_machine:info()),
-                otps => [[list_to_binary(Name), case Path of
+                code => code(Modules ++ sderl_bench_vm_start:harness()),
+                otps => [[unicode:characters_to_binary(Name), case Path of
                     own -> own;
                     _ -> unicode:characters_to_binary(Path)
                 end] || {Name, Path} <- Otps],
@@ -319,6 +346,10 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
             }
         }
     }).
+
+%% Results of a program before and after it was changed are not those of one program.
+code(Modules) ->
+    #{Module => binary:encode_hex(Module:module_info(md5), lowercase) || Module <- Modules}.
 
 %% The command that asks for this, without what is a default.
 command_line(Given) ->
@@ -333,14 +364,15 @@ command_line(Given) ->
 
 quoted(Number) when is_integer(Number) -> integer_to_list(Number);
 quoted(Text) ->
-    case re:run(Text, "^[A-Za-z0-9_,.:/=+-]+$") of
+    case re:run(Text, "^[A-Za-z0-9_,.:/=+-]+$", [unicode]) of
         {match, _} -> Text;
         nomatch -> ["'", string:replace(Text, "'", "'\\''", all), "'"]
     end.
 
 point(#{schedulers := N, flags := Flags, otp := Otp}) ->
-    #{schedulers => N, otp => list_to_binary(Otp),
-      flags => list_to_binary(sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""}))}.
+    #{schedulers => N, otp => unicode:characters_to_binary(Otp),
+      flags => unicode:characters_to_binary(
+          sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""}))}.
 
 %% On one scheduler and on the most, as the first series has it.
 of_control([#{flags := Flags, otp := Otp} | _] = Points) ->

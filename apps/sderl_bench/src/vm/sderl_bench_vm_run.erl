@@ -83,8 +83,8 @@ with_starter(Store, Lines, #{otps := Otps} = Options) ->
 
 at_work(Context, Lines) ->
     maybe
-        ok ?= probed(Context, Lines),
-        {ok, Repetitions} ?= calibrated(Context, Lines),
+        probed ?= probed(Context, Lines),
+        {calibrated, Repetitions} ?= calibrated(Context, Lines),
         Works = works(Context, Repetitions),
         rounds(Context, Works, Repetitions, 1, seen(Lines))
     end.
@@ -93,40 +93,80 @@ at_work(Context, Lines) ->
 
 probed(#{options := #{programs := Programs}} = Context, Lines) ->
     Points = lists:uniq(lists:append([Points || #{points := Points} <- Programs])),
-    Known = [Name || #{~"kind" := ~"otp", ~"name" := Name} <- Lines],
-    probe(Points, length(Points), Context, Known).
+    Done = #{{N, sderl_bench_vm_summary:key(Line)} => ok
+             || #{~"kind" := ~"probed", ~"schedulers" := N} = Line <- Lines},
+    Known = #{Name => Facts
+              || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
+    Left = to_probe(Points, Done),
+    Ended = probe(Left, length(Left), Context#{probed => Done}, Known),
+    sderl_progress:done(),
+    Ended.
+
+%% Of each OTP always one, because it may be another one by now than it was for what is known.
+to_probe(Points, Done) ->
+    Firsts = [hd(Of) || _ := Of <- maps:groups_from_list(fun(#{otp := Otp}) -> Otp end, Points)],
+    [Point || #{schedulers := N} = Point <- Points,
+              #{flags := Flags, otp := Otp} <- [series(Point)],
+              lists:member(Point, Firsts) orelse not is_map_key({N, {Flags, Otp}}, Done)].
 
 probe([], _, _, _) ->
-    sderl_progress:done(),
-    ok;
-probe([#{schedulers := N, otp := Otp} = Point | Points], Total, #{starter := Starter} = Context,
-      Known) ->
+    probed;
+probe([Point | Points], Total, Context, Known) ->
     Show = sderl_progress:reporter("virtual machines"),
     Show(Total - length(Points) - 1, Total),
     maybe
-        {ok, #{schedulers := Got} = Facts} ?=
-            sderl_bench_vm_start:run(Starter, Point, #{do => probe, result => ""}),
-        {schedulers, N} ?= {schedulers, Got},
-        Name = list_to_binary(Otp),
-        ok ?= case lists:member(Name, Known) of
-            true -> ok;
-            false -> keep(Context, #{kind => otp, name => Name, facts => texts(Facts)})
+        true ?= time_left(Context),
+        {ok, Name, Facts} ?= facts(Point, Context),
+        ok ?= same_otp(Point, Facts, maps:get(Name, Known, #{})),
+        ok ?= case Known of
+            #{Name := _} -> ok;
+            #{} -> keep(Context, #{kind => otp, name => Name, facts => Facts})
         end,
-        probe(Points, Total, Context, [Name | Known])
+        ok ?= keep_probed(Point, Context),
+        probe(Points, Total, Context, Known#{Name => maps:get(Name, Known, Facts)})
     else
-        {schedulers, Other} ->
+        false -> {ok, budget};
+        {error, Text} -> {error, Text}
+    end.
+
+keep_probed(#{schedulers := N} = Point, #{probed := Done} = Context) ->
+    #{flags := Flags, otp := Otp} = Series = series(Point),
+    case Done of
+        #{{N, {Flags, Otp}} := ok} -> ok;
+        #{} -> keep(Context, Series#{kind => probed, schedulers => N})
+    end.
+
+facts(#{schedulers := N, otp := Otp} = Point, #{starter := Starter}) ->
+    case sderl_bench_vm_start:run(Starter, Point, #{do => probe, result => ""}) of
+        {ok, #{schedulers := N} = Facts} ->
+            {ok, unicode:characters_to_binary(Otp), plain(Facts)};
+        {ok, #{schedulers := Other}} ->
             {error, io_lib:format("~ts: it has ~w schedulers online", [label(Point), Other])};
         {error, Text} ->
-            sderl_progress:done(),
             {error, ["nothing was measured, because a point is not possible: ", label(Point), ": ",
                      Text]}
     end.
 
-texts(Facts) ->
-    #{Key => case Value of
+%% As they are when they come from the file.
+plain(Facts) ->
+    #{atom_to_binary(Key) => case Value of
         [_ | _] -> unicode:characters_to_binary(Value);
+        _ when is_atom(Value) -> atom_to_binary(Value);
         _ -> Value
     end || Key := Value <- Facts}.
+
+same_otp(#{otp := Otp}, Facts, Known) ->
+    Differing = [io_lib:format("~ts was ~ts and is ~ts", [Key, Before, Now])
+                 || Key <- [~"otp", ~"erts", ~"emulator", ~"build", ~"compiler", ~"architecture",
+                            ~"libc"],
+                    #{Key := Before} <- [Known], #{Key := Now} <- [Facts], Before =/= Now],
+    case Differing of
+        [] -> ok;
+        _ ->
+            {error, [case Otp of "" -> "this OTP"; _ -> ["OTP ", Otp] end,
+                     " is another one than that of the results in the file: ",
+                     lists:join(", ", Differing), ": name another file with --out"]}
+    end.
 
 label(#{schedulers := N} = Point) ->
     [io_lib:format("~w scheduler~ts", [N, [$s || N > 1]]),
@@ -141,13 +181,15 @@ calibrated(#{options := #{programs := Programs}} = Context, Lines) ->
     calibrate(Programs, Context, Known).
 
 calibrate([], _, Known) ->
-    {ok, Known};
+    {calibrated, Known};
 calibrate([#{name := Name} | Programs], Context, Known) when is_map_key(Name, Known) ->
     calibrate(Programs, Context, Known);
 calibrate([#{name := Name, job := Job, points := [Point | _]} | Programs],
           #{starter := Starter, options := #{run_ns := RunNs}} = Context, Known) ->
     Order = #{do => calibrate, job => Job, run_ns => RunNs, result => ""},
-    case sderl_bench_vm_start:run(Starter, Point, Order) of
+    case time_left(Context) andalso sderl_bench_vm_start:run(Starter, Point, Order) of
+        false ->
+            {ok, budget};
         {ok, #{repetitions := Count, hash := Hash, text := Text}} ->
             Line = #{kind => calibrated, program => Name, repetitions => Count, hash => Hash,
                      text => Text},
@@ -167,8 +209,9 @@ failure(Name, #{schedulers := N} = Point, Text) ->
                      reason => unicode:characters_to_binary(Text)}.
 
 series(#{flags := Flags, otp := Otp}) ->
-    #{flags => list_to_binary(sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""})),
-      otp => list_to_binary(Otp)}.
+    #{flags => unicode:characters_to_binary(
+          sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""})),
+      otp => unicode:characters_to_binary(Otp)}.
 
 keep(#{store := Store}, Line) ->
     sderl_bench_vm_store:append(Store, Line#{at => sderl_bench_output:now()}).

@@ -9,7 +9,7 @@ the virtual machine for all others. What it prints is kept for the message of a 
 it only.
 """.
 
--export([open/2, close/1, run/3]).
+-export([open/2, close/1, run/3, harness/0]).
 -export([remove_after/2]).
 -export_type([starter/0, otp/0]).
 
@@ -40,8 +40,7 @@ open(Otps, #{modules := Modules, limit_ms := Limit}) ->
     case filelib:ensure_path(Dir) of
         ok ->
             ok = remove_with(Dir),
-            case prepared(Otps, [sderl_bench_vm_child, sderl_bench_vm_loop, sderl_bench_vm_why
-                                 | Modules], Dir, #{}) of
+            case prepared(Otps, harness() ++ Modules, Dir, #{}) of
                 {ok, Prepared} ->
                     {ok, #{dir => Dir, otps => Prepared, limit_ms => Limit}};
                 {error, Text} ->
@@ -51,6 +50,10 @@ open(Otps, #{modules := Modules, limit_ms := Limit}) ->
         {error, Reason} ->
             {error, ["cannot make the folder ", Dir, ": ", file:format_error(Reason)]}
     end.
+
+-doc "The modules that measure, inside each virtual machine.".
+-spec harness() -> [module()].
+harness() -> [sderl_bench_vm_child, sderl_bench_vm_loop, sderl_bench_vm_why].
 
 %% Also when the process that opened it is killed.
 remove_with(Dir) ->
@@ -114,7 +117,7 @@ compiled(Name, Erl, Modules, Into) ->
     case [Module || {Module, Source} <- Sources,
                     not (is_list(Source) andalso filelib:is_regular(Source))] of
         [] ->
-            Erlc = filename:join(filename:dirname(Erl), "erlc"),
+            Erlc = erlc(Erl),
             Args = ["-o", Into | [Source || {_, Source} <- Sources]],
             case sderl_bench_program:run(Erlc, Args, #{timeout => ?COMPILE_MS, env => clean_env(),
                                                        last => ?LAST}) of
@@ -129,6 +132,20 @@ compiled(Name, Erl, Modules, Into) ->
         [Module | _] ->
             {error, io_lib:format("OTP ~ts must compile ~ts itself, and its source is not there",
                                   [Name, Module])}
+    end.
+
+%% Beside the file that a link leads to: beside the link there may be the compiler of another OTP.
+erlc(Erl) ->
+    Found = [Erlc || Dir <- [filename:dirname(behind(Erl, 20)), filename:dirname(Erl)],
+                     Erlc <- [filename:join(Dir, "erlc")],
+                     filelib:is_regular(Erlc)],
+    hd(Found ++ [filename:join(filename:dirname(Erl), "erlc")]).
+
+behind(File, 0) -> File;
+behind(File, Links) ->
+    case file:read_link_all(File) of
+        {ok, To} -> behind(filename:absname(To, filename:dirname(File)), Links - 1);
+        {error, _} -> File
     end.
 
 -doc """

@@ -86,7 +86,7 @@ settings(Settings) ->
     [" (", lists:join(", ", [[Key, " ", io_lib:format("~0tp", [plain(Value)])]
                              || Key := Value <- maps:iterator(Settings, ordered)]), ")"].
 
-plain(Text) when is_binary(Text) -> binary_to_list(Text);
+plain(Text) when is_binary(Text) -> unicode:characters_to_list(Text);
 plain(Other) -> Other.
 
 one(#{key := Key, rows := Rows} = Series, #{control := Control}, Programs) ->
@@ -158,10 +158,15 @@ fits(#{rows := Rows, amdahl := Amdahl, serial := Serial, usl := Usl, peak := Pea
     amdahl(Amdahl, Serial) ++ usl(Usl, Peak, Most).
 
 amdahl(undefined, _) -> [];
-amdahl(#{serial := Share, limit := Limit, error := Error}, {Low, High}) ->
-    [io_lib:format("Amdahl: serial share ~ts % (~ts..~ts), ~ts; error ~ts %",
-                   [percent(Share), percent(Low), percent(High),
-                    limit(Limit), percent(Error)])].
+amdahl(#{serial := Share, limit := Limit, error := Error}, Between) ->
+    [["Amdahl: serial share ", percent(Share), " %", between(fun percent/1, Between), ", ",
+      limit(Limit), law_error(Error)]].
+
+between(_, undefined) -> "";
+between(Show, {Low, High}) -> [" (", Show(Low), "..", Show(High), ")"].
+
+law_error(undefined) -> "";
+law_error(Error) -> ["; error ", percent(Error), " %"].
 
 limit(infinity) -> "without a limit";
 limit(Limit) -> ["at most ", sderl_table:number(Limit), " times as fast"].
@@ -169,12 +174,12 @@ limit(Limit) -> ["at most ", sderl_table:number(Limit), " times as fast"].
 usl(undefined, _, _) -> [];
 usl(#{contention := A, coherence := B, peak := Peak, error := Error}, Between, Most) ->
     [["Universal Scalability Law: contention ", percent(A), " %, coherence ", percent(B),
-      " %; ", peak(Peak, Between, Most), "; error ", percent(Error), " %"]].
+      " %; ", peak(Peak, Between, Most), law_error(Error)]].
 
 peak(none, _, _) -> "no peak";
-peak({N, Speedup}, {Low, High}, Most) ->
-    [io_lib:format("fastest on ~ts schedulers (~ts..~ts), ~ts times",
-                   [sderl_table:number(round(N)), ends(Low), ends(High),
+peak({N, Speedup}, Between, Most) ->
+    [io_lib:format("fastest on ~ts schedulers~ts, ~ts times",
+                   [sderl_table:number(round(N)), between(fun ends/1, Between),
                     sderl_table:number(Speedup)]),
      [", beyond what was measured" || N > Most]].
 
