@@ -106,6 +106,12 @@ laws_of_anything_test_() ->
 few_points_test() ->
     ?assertEqual(undefined, sderl_bench_scaling:amdahl([{1, 1.0}])),
     ?assertEqual(undefined, sderl_bench_scaling:usl([{1, 1.0}, {2, 1.9}])),
+    %% As many points as unknowns: the law goes through them, and that is no proof of it.
+    ?assertMatch(#{error := undefined}, sderl_bench_scaling:amdahl([{1, 1.0}, {2, 1.9}])),
+    ?assertMatch(#{error := undefined},
+                 sderl_bench_scaling:usl([{1, 1.0}, {2, 1.9}, {4, 3.0}])),
+    #{error := Error} = sderl_bench_scaling:amdahl([{1, 1.0}, {2, 1.9}, {4, 2.0}]),
+    ?assert(Error > 0),
     %% Faster than linear: nothing is serial.
     ?assertMatch(#{serial := +0.0, limit := infinity},
                  sderl_bench_scaling:amdahl([{1, 1.0}, {2, 2.2}])).

@@ -78,6 +78,7 @@ options_test_() ->
             {"--threshold", ["--compare", "a", "b", "--threshold", "x1"]},
             {"given twice", ["--mfa", "lists:seq(1,2)", "--mfa", "lists:seq(1,2)"]},
             {"--seed", ["--seed", "x"]},
+            {"there is no program программа", ["--program", "программа"]},
             {"--matrix /no/such", ["--matrix", "/no/such"]}
         ]
     ].
@@ -103,6 +104,9 @@ matrix_file() ->
         #{command := Command, settings := #{points := [_, _, _, _]}} = Header,
         ?assertEqual(text(["bin/sderl bench vm --schedulers 2 --matrix ", File]), Command)
     end),
+    {ok, #{do := {measure, #{header := #{command := Named}}}}} =
+        checked(["--mfa", "lists:seq(1,9)", "--out", "результат.jsonl"]),
+    ?assertNotEqual(nomatch, string:find(Named, "--out 'результат.jsonl'")),
     with_file("{colour, \"red\"}.", fun(File) ->
         says("is none of its terms", checked(["--matrix", File])) end),
     with_file("{schedulers", fun(File) -> says(File, checked(["--matrix", File])) end).
@@ -187,6 +191,12 @@ store() ->
     end),
     says("is a folder", sderl_bench_vm_store:read("/tmp")),
     says("cannot write", sderl_bench_vm_store:open("/no/such/folder/file", header(#{}))).
+
+storable_test() ->
+    ?assert(sderl_bench_vm_store:is_storable(#{a => [1, 2.5, b, ~"c", undefined], ~"d" => #{}})),
+    [?assertNot(sderl_bench_vm_store:is_storable(Term))
+     || Term <- [#{a => {1, 2}}, #{a => self()}, #{a => [1 | 2]}, #{a => <<255>>},
+                 #{{a, b} => 1}]].
 
 full_disk_test_() ->
     {timeout, 120, fun full_disk/0}.
@@ -291,6 +301,37 @@ wrong_results() ->
     [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
      || Words <- ["OUTPUTS DIFFER", "other (1 times)",
                   "FAILED on 2 schedulers, 2 times: it hangs"]].
+
+%% A failure of a round that was measured later is over; so is one before the program was calibrated.
+failed_before_test_() ->
+    {timeout, 120, fun failed_before/0}.
+
+failed_before() ->
+    {Header, Lines} = file_of(fun(N) -> 1.0e6 / N end, 2),
+    Failed = fun(More) -> maps:merge(
+        #{~"kind" => ~"failed", ~"program" => ~"p", ~"schedulers" => 2, ~"flags" => <<>>,
+          ~"otp" => <<>>, ~"reason" => ~"it hangs"}, More) end,
+    Calibrated = #{~"kind" => ~"calibrated", ~"program" => ~"p", ~"repetitions" => 1,
+                   ~"hash" => 1, ~"text" => ~"ok"},
+    Of = fun(Some) ->
+        sderl_bench_vm_table:failures(sderl_bench_vm_summary:of_lines(Header, Some))
+    end,
+    ?assertEqual([], Of([Failed(#{}), Calibrated, Failed(#{~"round" => 1}) | Lines])),
+    ?assertMatch([_], Of([Failed(#{~"round" => 3}) | Lines])),
+    ?assertMatch([_], Of([Failed(#{~"round" => 1, ~"schedulers" => 3}) | Lines])),
+    ?assertMatch([_], Of(Lines ++ [Failed(#{~"round" => 1})])).
+
+%% Of few virtual machines there are laws, and no intervals of them.
+few_measured_test_() ->
+    {timeout, 120, fun few_measured/0}.
+
+few_measured() ->
+    Text = fun(Rounds) ->
+        {Header, Lines} = file_of(fun(N) -> 1.0e6 * (0.2 + 0.8 / N) end, Rounds),
+        text(sderl_bench_vm_table:text(sderl_bench_vm_summary:of_lines(Header, Lines)))
+    end,
+    ?assertMatch({match, _}, re:run(Text(6), "serial share [0-9.]+ % \\(")),
+    ?assertMatch({match, _}, re:run(Text(5), "serial share [0-9.]+ %, at most")).
 
 nothing_measured_test_() ->
     {timeout, 120, fun nothing_measured/0}.

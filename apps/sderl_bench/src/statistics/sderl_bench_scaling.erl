@@ -21,15 +21,19 @@ above N would give, are 0.
 
 -type speedup() :: {N :: pos_integer(), Speedup :: float()}.
 
--doc "`limit`: the speedup of infinitely many. `error`: relative, the root of the mean square.".
--type amdahl() :: #{serial := float(), limit := float() | infinity, error := float()}.
+-doc """
+`limit`: the speedup of infinitely many. `error`: relative, the root of the mean square; `undefined`
+where there are no more points than unknowns, so that any law fits.
+""".
+-type amdahl() :: #{serial := float(), limit := float() | infinity, error := float() | undefined}.
 
 -doc """
 `peak`: on how many schedulers it is fastest, and how much faster than on one; `none` where more are
 always faster.
 """.
 -type usl() :: #{contention := float(), coherence := float(),
-                 peak := {Schedulers :: float(), Speedup :: float()} | none, error := float()}.
+                 peak := {Schedulers :: float(), Speedup :: float()} | none,
+                 error := float() | undefined}.
 
 -doc """
 The speedup of the medians against one scheduler, which must be among them.
@@ -53,7 +57,7 @@ amdahl(Speedups) ->
             #{
                 serial => Serial,
                 limit => case Serial > 0 of true -> 1 / Serial; false -> infinity end,
-                error => error_of(fun(N) -> 1 / (Serial + (1 - Serial) / N) end, Points)
+                error => error_of(fun(N) -> 1 / (Serial + (1 - Serial) / N) end, 1, Points)
             }
     end.
 
@@ -67,7 +71,7 @@ usl(Speedups) ->
             {A, B} = plane(Rows),
             Law = fun(N) -> N / (1 + A * (N - 1) + B * N * (N - 1)) end,
             #{contention => A, coherence => B, peak => peak(A, B, Law),
-              error => error_of(Law, Points)};
+              error => error_of(Law, 2, Points)};
         _ ->
             undefined
     end.
@@ -80,7 +84,9 @@ peak(A, B, Law) when B > 1.0e-12, A < 1 ->
 peak(A, _, _) when A >= 1 -> {1.0, 1.0};
 peak(_, _, _) -> none.
 
-error_of(Law, Points) ->
+error_of(_, Unknowns, Points) when length(Points) =< Unknowns ->
+    undefined;
+error_of(Law, _, Points) ->
     Squares = [math:pow(Law(N) / S - 1, 2) || {N, S} <- Points],
     math:sqrt(lists:sum(Squares) / length(Squares)).
 

@@ -26,13 +26,23 @@ at least one run of each.
 %% Warm is where so many runs in a row were not faster than the fastest before by this factor.
 -define(NOT_FASTER, 2).
 -define(FASTER, 0.98).
+%% A program that takes so long is not run once more to find out how long it takes.
+-define(LONG_NS, 5_000_000_000).
 %% What a person sees of an output.
 -define(TEXT, 200).
 
--doc "How many repetitions take about so long here, at least 1.".
+-doc """
+How many repetitions take about so long here, at least 1. The first one is not counted, because it
+loads code and grows heaps; only of a program that takes seconds it is enough.
+""".
 -spec repetitions(sderl_bench_vm_program:job(), Ns :: pos_integer()) ->
     {ok, pos_integer(), run()} | {error, binary()}.
-repetitions(Job, Ns) -> repetitions(Job, Ns, 1).
+repetitions(Job, Wanted) ->
+    case run(Job, 1) of
+        {ok, #{ns := Cold} = Run} when Cold >= 10 * Wanted, Cold >= ?LONG_NS -> {ok, 1, Run};
+        {ok, _} -> repetitions(Job, Wanted, 1);
+        {error, Text} -> {error, Text}
+    end.
 
 repetitions(Job, Wanted, Count) ->
     case run(Job, Count) of

@@ -36,7 +36,7 @@ how many virtual machines the warm-up did not end.
 
 -doc """
 The rows of one combination of flags and OTP. The laws are fitted to points with no more schedulers
-than cores; `serial` and `peak` are intervals.
+than cores; `serial` and `peak` are intervals, `undefined` where a point has too few virtual machines.
 """.
 -type series() :: #{
     key := key(),
@@ -121,8 +121,7 @@ program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
         outputs => outputs([Line || #{~"kind" := Kind, ~"program" := Program} = Line <- Lines,
                                     Program =:= Name,
                                     Kind =:= ~"vm" orelse Kind =:= ~"calibrated"]),
-        failures => failures([Line || #{~"kind" := ~"failed", ~"program" := Of} = Line <- Lines,
-                                      Of =:= Name])
+        failures => failures(lasting([Line || #{~"program" := Of} = Line <- Lines, Of =:= Name]))
     }.
 
 series(Key, Lines, Cores) ->
@@ -192,8 +191,13 @@ laws(true, Times) ->
 laws(false, _) ->
     #{amdahl => undefined, serial => undefined, usl => undefined, peak => undefined}.
 
+%% Drawing again from few values finds no others, so it would give an interval that is too narrow.
 resampled(undefined, _, _) -> undefined;
-resampled(_, Times, Fun) -> sderl_bench_scaling:resampled(?DRAWS, 1, Times, Fun).
+resampled(_, Times, Fun) ->
+    case lists:all(fun({_, Values}) -> length(Values) >= sderl_bench_vm_plan:least() end, Times) of
+        true -> sderl_bench_scaling:resampled(?DRAWS, 1, Times, Fun);
+        false -> undefined
+    end.
 
 %% The first series is what the others are compared with.
 against([#{rows := First} = Series | Others]) ->
@@ -216,6 +220,30 @@ outputs(Lines) ->
     Listed = [{Hash, map_get(~"text", Line), length(Same)}
               || Hash := [Line | _] = Same <- Counts],
     lists:sort(fun({_, _, A}, {_, _, B}) -> A >= B end, Listed).
+
+%% What failed and was not measured later: a command that goes on tries the same round again.
+lasting(Lines) ->
+    {Failed, _} = lists:foldr(
+        fun
+            (#{~"kind" := ~"failed"} = Line, {Failed, Done}) ->
+                case is_map_key(what(Line), Done) of
+                    true -> {Failed, Done};
+                    false -> {[Line | Failed], Done}
+                end;
+            (#{~"kind" := ~"vm"} = Line, {Failed, Done}) ->
+                {Failed, Done#{what(Line) => ok}};
+            (#{~"kind" := ~"calibrated"}, {Failed, Done}) ->
+                {Failed, Done#{calibrated => ok}};
+            (_, Seen) ->
+                Seen
+        end,
+        {[], #{}},
+        Lines
+    ),
+    Failed.
+
+what(#{~"schedulers" := N, ~"round" := Round} = Line) -> {N, key(Line), Round};
+what(_) -> calibrated.
 
 failures(Lines) ->
     Same = maps:groups_from_list(
