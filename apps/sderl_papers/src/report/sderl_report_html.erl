@@ -29,17 +29,20 @@ the plot's numbers are shown as a table in its place.
 
 -doc "The whole file.".
 -spec html(start(), [{sderl_claim:page(), drawn()}]) -> iodata().
-html(#{title := Title} = Start, Pages) ->
+html(#{title := Title} = Start, Drawn) ->
+    Pages = [Page || {Page, _} <- Drawn],
+    Anchored = lists:zip(anchors(Pages), Pages),
     sderl_claim_points:text([
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
         "<meta name=\"color-scheme\" content=\"light dark\">\n",
         element_of("title", Title), "\n",
         "<style>\n", sderl_report_style:css(), "</style>\n</head>\n<body>\n",
-        navigation([Page || {Page, _} <- Pages]),
+        navigation(Anchored),
         "<main>\n",
-        start(Start, [Page || {Page, _} <- Pages]),
-        [page(Start, Page, Drawn) || {Page, Drawn} <- Pages],
+        start(Start, Anchored),
+        [page(Start, Anchor, Page, Svgs)
+         || {{Anchor, Page}, {_, Svgs}} <- lists:zip(Anchored, Drawn)],
         "</main>\n</body>\n</html>\n"
     ]).
 
@@ -47,12 +50,28 @@ navigation(Pages) ->
     [
         "<nav aria-label=\"Pages of this report\"><ul>\n<li><a href=\"#start\">",
         case judged(Pages) of true -> "Verdicts"; false -> "Programs" end, "</a></li>\n",
-        [["<li><a href=\"#", anchor(Page), "\">", escape(Id), "</a></li>\n"]
-         || #{id := Id} = Page <- Pages],
+        [["<li><a href=\"#", Anchor, "\">", escape(Id), "</a></li>\n"]
+         || {Anchor, #{id := Id}} <- Pages],
         "</ul></nav>\n"
     ].
 
-%% An identifier of the document: only what is safe in one.
+%% An identifier of the document for each page. Names that differ only in what is not safe in one
+%% are told apart by a number.
+anchors(Pages) ->
+    {Anchors, _} = lists:mapfoldl(
+        fun(Page, Seen) ->
+            Plain = anchor(Page),
+            Count = maps:get(Plain, Seen, 0) + 1,
+            {case Count of
+                1 -> Plain;
+                _ -> [Plain, $-, integer_to_list(Count)]
+            end, Seen#{Plain => Count}}
+        end,
+        #{},
+        Pages
+    ),
+    Anchors.
+
 anchor(#{id := Id}) ->
     ["page-", [C
                || C <- unicode:characters_to_list(string:lowercase(Id)),
@@ -85,18 +104,18 @@ verdicts(Pages) ->
         "<th scope=\"col\">What was measured</th></tr></thead>\n<tbody>\n",
         [
             [
-                "<tr><th scope=\"row\"><a href=\"#", anchor(Page), "\"><span class=\"id\">",
+                "<tr><th scope=\"row\"><a href=\"#", Anchor, "\"><span class=\"id\">",
                 escape(Id), "</span> ", escape(Title), "</a></th>",
                 [["<td>", chip(Verdict), "</td>"] || Verdict =/= none],
                 "<td>", prose(Text), "</td></tr>\n"
             ]
-         || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} = Page <- Pages
+         || {Anchor, #{id := Id, title := Title, verdict := Verdict, verdict_text := Text}} <- Pages
         ],
         "</tbody>\n</table></div>\n"
     ].
 
 %% Pages of measurements that nothing was published about have no verdict.
-judged(Pages) -> lists:any(fun(#{verdict := Verdict}) -> Verdict =/= none end, Pages).
+judged(Pages) -> lists:any(fun({_, #{verdict := Verdict}}) -> Verdict =/= none end, Pages).
 
 %% By a sign and a word as well as by colour.
 chip(none) -> "";
@@ -109,10 +128,10 @@ chip(not_shown) ->
 
 %% ---------------------------------------------------------------- page of an experiment
 
-page(#{measured := Measured}, #{id := Id, title := Title, question := Question, claim := Claim,
-                                verdict := Verdict, verdict_text := Text} = Page, Drawn) ->
+page(#{measured := Measured}, Anchor,
+     #{id := Id, title := Title, question := Question, claim := Claim, verdict := Verdict,
+       verdict_text := Text} = Page, Drawn) ->
     #{plots := Plots, tables := Tables, notes := Notes, command := Command} = Page,
-    Anchor = anchor(Page),
     [
         "<section class=\"page\" id=\"", Anchor, "\" aria-labelledby=\"", Anchor, "-title\">\n",
         "<h2 id=\"", Anchor, "-title\"><span class=\"id\">", escape(Id), "</span> ", escape(Title),

@@ -88,6 +88,7 @@ best(Rows) ->
             "Not measured on one scheduler";
         Speedups ->
             case lists:max(Speedups) of
+                {_, 1} when length(Speedups) =:= 1 -> "Measured on one scheduler only";
                 {_, 1} -> "No faster on more schedulers than on one";
                 {Speedup, N} ->
                     io_lib:format("~ts times as fast on ~w schedulers as on one",
