@@ -69,7 +69,13 @@ measures(Config) ->
     {1, stderr, Undecided} = bench(["--compare", File, File, "--strict"]),
     says("are undecided", Undecided),
     {1, stderr, Other} = bench(["--out", File | ?SMALL ++ ?SHORT]),
-    says("other settings", Other).
+    says("other settings", Other),
+    %% What has started once is not started again to see whether it does.
+    ?assertEqual(4, length([ok || #{~"kind" := ~"probed"} <- lines(File)])),
+    {ok, Content} = file:read_file(File),
+    ok = file:write_file(File, binary:replace(Content, ~"\"erts\":\"", ~"\"erts\":\"0.")),
+    {1, stderr, Replaced} = bench(Args),
+    says("this OTP is another one than that of the results in the file: erts was 0.", Replaced).
 
 %% The command is killed when it has measured something; the file even has half a line more.
 goes_on_after_a_kill(Config) ->

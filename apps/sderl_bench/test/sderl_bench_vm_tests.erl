@@ -101,7 +101,8 @@ matrix_file() ->
         [#{name := ~"control", points := [_, _]},
          #{name := ~"lists:seq(1,9)", points := Points}] = Programs,
         ?assertEqual([1, 2, 1, 2], [N || #{schedulers := N} <- Points]),
-        #{command := Command, settings := #{points := [_, _, _, _]}} = Header,
+        #{command := Command, settings := #{points := [_, _, _, _], code := Code}} = Header,
+        #{lists := <<_:32/binary>>, sderl_bench_vm_spin := _, sderl_bench_vm_loop := _} = Code,
         ?assertEqual(text(["bin/sderl bench vm --schedulers 2 --matrix ", File]), Command)
     end),
     {ok, #{do := {measure, #{header := #{command := Named}}}}} =
@@ -302,7 +303,8 @@ wrong_results() ->
      || Words <- ["OUTPUTS DIFFER", "other (1 times)",
                   "FAILED on 2 schedulers, 2 times: it hangs"]].
 
-%% A failure of a round that was measured later is over; so is one before the program was calibrated.
+%% A failure of a round that was measured later is over; so is one before the program was
+%% calibrated.
 failed_before_test_() ->
     {timeout, 120, fun failed_before/0}.
 

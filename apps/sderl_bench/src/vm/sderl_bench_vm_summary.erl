@@ -36,7 +36,8 @@ how many virtual machines the warm-up did not end.
 
 -doc """
 The rows of one combination of flags and OTP. The laws are fitted to points with no more schedulers
-than cores; `serial` and `peak` are intervals, `undefined` where a point has too few virtual machines.
+than cores; `serial` and `peak` are intervals, and `undefined` where a point has too few virtual
+machines.
 """.
 -type series() :: #{
     key := key(),
