@@ -238,35 +238,7 @@ two_writers() ->
 
 %% ---------------------------------------------------------------- from lines to words
 
-line(Program, N, Round, Ns) ->
-    #{kind => vm, program => Program, schedulers => N, round => Round, flags => <<>>, otp => <<>>,
-      runs => [Ns, Ns * 1.001, Ns * 0.999], stages => #{}, warm => [Ns], warmed => true, hash => 1,
-      text => ~"ok", overhead_ns => 100, repetitions => 1,
-      why => #{busy => lists:duplicate(N, 0.9), wall_ns => Ns, cpu_ns => Ns, dirty_busy => 0.0,
-               states => #{emulator => 0.8, gc => 0.1, sleep => 0.1}, queue => 0.2,
-               queue_max => 3, reductions => 1000, collections => 5, reclaimed_words => 1,
-               switches => 9}}.
-
-%% A file of one program whose time on N schedulers is Fun(N), and the control.
-file_of(Fun, Rounds) -> file_of(Fun, fun(N) -> 1.0e6 / N end, Rounds).
-
-file_of(Fun, Control, Rounds) ->
-    Header = #{
-        machine => #{cores => 8, model => ~"x", memory_mib => 1, quota => null,
-                     threads_per_core => 1, kinds_of_cores => 1, memory_nodes => 1,
-                     governor => null},
-        settings => #{
-            programs => [#{name => ~"control", control => true, settings => #{}},
-                         #{name => ~"p", control => false, settings => #{a => 1}}],
-            points => [#{schedulers => N, flags => <<>>, otp => <<>>} || N <- [1, 2, 4]]
-        }
-    },
-    Lines = [line(Program, N, Round, Time(N) * (1 + Round / 10_000))
-             || Round <- lists:seq(1, Rounds), N <- [1, 2, 4],
-                {Program, Time} <- [{~"control", Control}, {~"p", Fun}]],
-    {through_json(Header), [through_json(Line) || Line <- Lines]}.
-
-through_json(Term) -> json:decode(iolist_to_binary(json:encode(Term))).
+file_of(Fun, Rounds) -> sderl_bench_vm_results:file_of(Fun, Rounds).
 
 summary_test_() ->
     {timeout, 120, fun summary/0}.
@@ -378,94 +350,6 @@ reasons_test() ->
         ]],
     ?assertEqual(~"nothing is known of what the schedulers did",
                  text(sderl_bench_vm_reasons:text(#{}, #{}, 2.0, undefined))).
-
-%% ---------------------------------------------------------------- comparing
-
-verdicts(A, B) ->
-    {ok, #{rows := Rows, warnings := Warnings} = Result} =
-        sderl_bench_vm_compare:compare(A, B, 0.01),
-    {lists:usort([V || #{verdict := V} <- Rows]), text(lists:join("\n", Warnings)), Result}.
-
-compare_test_() ->
-    {timeout, 120, fun compare/0}.
-
-compare() ->
-    Same = file_of(fun(N) -> 1.0e6 / N end, 10),
-    Slow = file_of(fun(N) -> 1.05e6 / N end, 10),
-    {[same], <<>>, Result} = verdicts(Same, Same),
-    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Result, true)),
-    {[slower], <<>>, Slower} = verdicts(Same, Slow),
-    says("3 of 3 points are slower", sderl_bench_vm_compare:outcome(Slower, false)),
-    {[faster], <<>>, Faster} = verdicts(Slow, Same),
-    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Faster, true)),
-    ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Slower)), "1.050")),
-    {[undecided], <<>>, Few} = verdicts(file_of(fun(N) -> 1.0e6 / N end, 3), Slow),
-    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Few, false)),
-    says("3 of 3 points are undecided", sderl_bench_vm_compare:outcome(Few, true)),
-    ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Few)), "--least 6")).
-
-%% What crashes now is no pass, whether or not anything else can be compared.
-compare_lost_test_() ->
-    {timeout, 120, fun compare_lost/0}.
-
-compare_lost() ->
-    {Header, Lines} = Before = file_of(fun(N) -> 1.0e6 / N end, 10),
-    Failed = fun(N) -> #{~"kind" => ~"failed", ~"program" => ~"p", ~"schedulers" => N,
-                         ~"flags" => <<>>, ~"otp" => <<>>, ~"reason" => ~"it hangs"} end,
-    Some = [Line || #{~"program" := Program, ~"schedulers" := N} = Line <- Lines,
-                    Program =:= ~"control" orelse N =/= 4],
-    {[same], <<>>, Lost} = verdicts(Before, {Header, Some ++ [Failed(4)]}),
-    says("failed after, and did not before: p on 4 schedulers",
-         sderl_bench_vm_compare:outcome(Lost, false)),
-    ?assertNotEqual(nomatch, string:find(text(sderl_bench_vm_compare:text(Lost)), "p on 4 sched")),
-    {[], <<>>, All} = verdicts(Before, {Header, [Failed(1)]}),
-    says("p on 1 scheduler", sderl_bench_vm_compare:outcome(All, false)),
-    %% Failed once, and measured later; or not asked for.
-    {[same], <<>>, Later} = verdicts(Before, {Header, [Failed(4) | Lines]}),
-    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Later, true)),
-    {[same], <<>>, Fewer} = verdicts(Before, {Header, Some}),
-    ?assertEqual(ok, sderl_bench_vm_compare:outcome(Fewer, false)),
-    says("in one of the files only: 1", sderl_bench_vm_compare:outcome(Fewer, true)).
-
-compare_work_test_() ->
-    {timeout, 120, fun compare_work/0}.
-
-compare_work() ->
-    {Header, Lines} = Before = file_of(fun(N) -> 1.0e6 / N end, 10),
-    Of = fun(Key, Value) ->
-        {_, Warning, _} = verdicts(Before, {Header, [
-            case Line of #{~"program" := ~"p"} -> Line#{Key := Value}; _ -> Line end
-         || Line <- Lines]}),
-        Warning
-    end,
-    ?assertNotEqual(nomatch, string:find(Of(~"hash", 2), "NOT THE SAME WORK: other outputs of p")),
-    ?assertNotEqual(nomatch, string:find(Of(~"repetitions", 2), "p 1 times before and 2 times")).
-
-%% The machine was slower by 5 %: so much is not the program's, and more is.
-moved_control_test_() ->
-    {timeout, 120, fun moved_control/0}.
-
-moved_control() ->
-    Control = fun(Factor) -> fun(N) -> Factor * 1.0e6 / N end end,
-    Before = file_of(Control(1.0), Control(1.0), 10),
-    {[undecided], Warning, _} = verdicts(Before, file_of(Control(1.05), Control(1.05), 10)),
-    ?assertNotEqual(nomatch, string:find(Warning, "THE MACHINE ITSELF WAS SLOWER")),
-    {[undecided], _, _} = verdicts(Before, file_of(Control(1.0), Control(1.05), 10)),
-    {[slower], _, _} = verdicts(Before, file_of(Control(1.3), Control(1.05), 10)).
-
-other_machine_test_() ->
-    {timeout, 120, fun other_machine/0}.
-
-other_machine() ->
-    {#{~"machine" := Machine, ~"settings" := Settings} = Header, Lines} = A =
-        file_of(fun(N) -> 1.0e6 / N end, 10),
-    {_, Warning, _} = verdicts(A, {Header#{~"machine" := Machine#{~"cores" := 4}}, Lines}),
-    ?assertNotEqual(nomatch, string:find(Warning, "THESE ARE TWO MACHINES: they differ in cores")),
-    #{~"programs" := [Control, P]} = Settings,
-    Other = Settings#{~"programs" := [Control, P#{~"settings" := #{~"a" => 2}}]},
-    {_, Work, _} = verdicts(A, {Header#{~"settings" := Other}, Lines}),
-    ?assertNotEqual(nomatch, string:find(Work, "NOT THE SAME WORK: the settings differ of p")),
-    says("no point in common", sderl_bench_vm_compare:compare(A, {Header, []}, 0.01)).
 
 %% ---------------------------------------------------------------- in this virtual machine
 
