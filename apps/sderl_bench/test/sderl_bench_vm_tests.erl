@@ -5,6 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-import(sderl_bench_vm_results, [file_of/2]).
+
 text(Text) -> unicode:characters_to_binary(Text).
 
 says(Words, {error, Text}) ->
@@ -237,8 +239,6 @@ two_writers() ->
     end).
 
 %% ---------------------------------------------------------------- from lines to words
-
-file_of(Fun, Rounds) -> sderl_bench_vm_results:file_of(Fun, Rounds).
 
 summary_test_() ->
     {timeout, 120, fun summary/0}.
