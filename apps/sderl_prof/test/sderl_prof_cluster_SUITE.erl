@@ -16,7 +16,8 @@ have nothing of this project, and that refuse; and fetching that is interrupted.
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [ping_pong, calls, groups, node_dies, node_hangs, fetched, stock_node, refused].
+all() -> [ping_pong, calls, groups, node_dies, node_hangs, fetched, still_recorded, another_version,
+          stock_node, refused].
 
 %% ---------------------------------------------------------------- known exchanges
 
@@ -162,11 +163,52 @@ fetched(_) ->
 same(Fleet, C, Folders) ->
     [begin
          {ok, Names} = call(Fleet, C, file, list_dir, [Folder]),
-         ?assertMatch([_ | _], Names),
+         Parts = [Name || Name <- Names, is_part(Name)],
+         ?assertMatch([_, _ | _], Parts),
          [?assertEqual({Name, call(Fleet, C, file, read_file, [filename:join(Other, Name)])},
                        {Name, call(Fleet, C, file, read_file, [filename:join(Folder, Name)])})
-          || Name <- Names]
+          || Name <- Parts]
      end || {Folder, Other} <- Folders].
+
+is_part("recording") -> true;
+is_part("events." ++ _) -> true;
+is_part(_) -> false.
+
+%% While a node records, nothing is fetched of it, and nothing is removed there.
+still_recorded(_) ->
+    with(2, fun(Fleet, [C, A]) ->
+        Dir = folder(Fleet, C, "records"),
+        There = folder(Fleet, C, "written"),
+        Options = #{wait_ms => ?WAIT_MS, remove => true},
+        {Fetched, #{nodes := [#{state := recorded}]}} =
+            record(Fleet, C, [A], Dir, #{node_dir => There}, {fetch, Dir, Options}),
+        ?assertMatch({ok, [{_, {error, still_recorded}}]}, Fetched),
+        {ok, [{_, {ok, #{fetched := Came}}}]} =
+            call(Fleet, C, sderl_prof_fetch, fetch, [Dir, Options]),
+        ?assert(Came > 0),
+        #{nodes := [#{here := true, problems := []}]} = report(Fleet, C, Dir)
+    end).
+
+%% What records is made the same on both sides, but not while it records.
+another_version(_) ->
+    with(2, fun(Fleet, [C, A]) ->
+        Old = sderl_prof_station,
+        Md5 = fun(Node) -> call(Fleet, Node, Old, module_info, [md5]) end,
+        {ok, Old, Code} = compile:forms([{attribute, 1, module, Old}], [binary]),
+        Outdate = fun() ->
+            _ = call(Fleet, A, code, purge, [Old]),
+            {module, Old} = call(Fleet, A, code, load_binary, [Old, "older", Code])
+        end,
+        Outdate(),
+        ?assertNotEqual(Md5(C), Md5(A)),
+        Dir = folder(Fleet, C, "version"),
+        {ok, _} = recorded(Fleet, C, [A], Dir),
+        ?assertEqual(Md5(C), Md5(A)),
+        Outdate(),
+        ok = call(Fleet, A, sderl_prof_programs, session, [sderl_recording]),
+        {error, Text} = call(Fleet, C, ?P, prepare, [[A], #{dir => folder(Fleet, C, "not")}]),
+        ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "records with another version")})
+    end).
 
 %% A node that knows nothing of this project, and one that cannot be reached, beside one that can.
 stock_node(_) ->

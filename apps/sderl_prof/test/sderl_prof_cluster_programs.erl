@@ -57,6 +57,8 @@ run({kill, Node, From, To, N}) ->
 run({new_group, Node, Program}) ->
     {ok, made, _} = erpc:call(Node, s_group, new_s_group, [made, [Node]], ?WAIT_MS),
     run(Program);
+%% What comes with a fetch while all record.
+run({fetch, Dir, Options}) -> sderl_prof_fetch:fetch(Dir, Options);
 run(nothing) -> ok.
 
 down(_, false) -> ok;

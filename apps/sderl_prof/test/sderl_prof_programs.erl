@@ -2,7 +2,7 @@
 -module(sderl_prof_programs).
 -moduledoc "Programs of which is known who does what, and what runs them on a node.".
 
--export([profile/2, run/1, churn/1, export/2]).
+-export([profile/2, run/1, churn/1, session/1, export/2]).
 -export([stage/1, worker/2, server/2, client/3, fib/1]).
 
 -doc "The report of a program, recorded on this node.".
@@ -79,6 +79,17 @@ ping(Other) ->
     receive pong -> ping(Other) end.
 
 pong() -> receive {ping, From, _} -> From ! pong, pong() end.
+
+-doc "Keeps a trace session of this name open.".
+-spec session(atom()) -> ok.
+session(Name) ->
+    Self = self(),
+    Pid = spawn(fun() ->
+        Session = trace:session_create(Name, self(), []),
+        Self ! {self(), created},
+        receive stop -> trace:session_destroy(Session) end
+    end),
+    receive {Pid, created} -> ok end.
 
 -doc "A recording in all formats.".
 -spec export(file:filename(), [sderl_prof_export:format()]) -> [binary()].

@@ -7,13 +7,16 @@ nodes is larger.
 
 A file that comes is `NAME.part` until it is whole and its checksum is that of the node's. What is
 there of one from an attempt before is checked, and not fetched again. The file `recording` comes
-last, so that a folder that has it is whole.
+last, so that a folder that has it is whole. While a node records nothing is fetched of it: a file
+would be one that is not whole, and with `remove` the rest of it would be lost.
 """.
 
 -export([fetch/2, node/3, format_error/1]).
 -export_type([options/0, reason/0, result/0]).
 
 -define(PIECE, 262_144).
+%% Bytes of one checksum: more are not read within the time that a node has to answer.
+-define(RANGE, 268_435_456).
 -define(WAIT_MS, 30_000).
 %% Nodes that are asked at a time.
 -define(AT_ONCE, 4).
@@ -21,14 +24,16 @@ last, so that a folder that has it is whole.
 
 -doc """
 `progress` is called with the node, the bytes of it that are here, and all its bytes; `piece`: bytes
-of a message at most; `remove`: removes from the node what has been fetched; `wait_ms`: until a node
-that does not answer is given up.
+of a message at most; `range`: those of one checksum; `remove`: removes from the node what has been
+fetched; `wait_ms`: until a node that does not answer is given up.
 """.
 -type options() :: #{progress => fun((binary(), non_neg_integer(), non_neg_integer()) -> term()),
-                     piece => pos_integer(), remove => boolean(), wait_ms => pos_integer()}.
+                     piece => pos_integer(), range => pos_integer(), remove => boolean(),
+                     wait_ms => pos_integer()}.
 -type reason() :: sderl_prof_reach:reason() | {there, file:filename_all(), file:posix() | badarg}
-    | {here, file:filename_all(), term()} | {changed, file:filename()} | {no_files, binary()}
-    | {no_connection, node()} | {defect, term()} | not_recorded.
+    | {here, file:filename_all(), term()} | {changed, file:filename_all()} | {no_files, binary()}
+    | {no_connection, node()} | {bad_name, binary()} | {defect, term()} | not_recorded
+    | still_recorded.
 -doc "Bytes that came now, and all of them; `shared` where the folder is that of the node itself.".
 -type result() :: {ok, #{fetched := non_neg_integer(), bytes := non_neg_integer(),
                          shared := boolean()}} | {error, reason()}.
@@ -78,6 +83,7 @@ node(Dir, #{node := Name, dir := There} = Entry, Options) ->
     Here = sderl_prof_cluster_index:folder(Dir, Entry),
     Work = #{here => Here, there => There, name => Name,
              piece => maps:get(piece, Options, ?PIECE),
+             range => maps:get(range, Options, ?RANGE),
              wait_ms => maps:get(wait_ms, Options, ?WAIT_MS),
              progress => maps:get(progress, Options, fun(_, _, _) -> ok end)},
     maybe
@@ -85,17 +91,22 @@ node(Dir, #{node := Name, dir := There} = Entry, Options) ->
         ok ?= connected(Node),
         ok ?= sderl_prof_reach:load(Node, map_get(wait_ms, Work)),
         ok ?= here(Here, filelib:ensure_path(Here)),
+        ok = remove_marks(Here),
+        false ?= ask(is_recording, [], Work#{at => Node}),
         {ok, Files} ?= ask(list, [], Work#{at => Node}),
         ok ?= has_files(Files, Name),
         Bytes = lists:sum([Size || {_, Size} <- Files]),
         {ok, Shared} ?= is_shared(Work#{at => Node}),
         fetched(Shared, Files, Bytes, Work#{at => Node, bytes => Bytes}, Options)
+    else
+        true -> {error, still_recorded};
+        Error -> Error
     end.
 
-%% Names of the index become no atoms unless they are those of nodes that can be asked.
+%% The names of an index are as many as its nodes, and each is that of one that is to be asked.
 known(Name) ->
-    try {ok, binary_to_existing_atom(Name)}
-    catch error:badarg -> {ok, binary_to_atom(Name)}
+    try {ok, binary_to_atom(Name)}
+    catch error:_ -> {error, {bad_name, Name}}
     end.
 
 connected(Node) when Node =:= node() -> ok;
@@ -114,20 +125,31 @@ here(Path, {error, Why}) -> {error, {here, Path, Why}}.
 ask(Function, Args, #{at := Node, there := There, wait_ms := WaitMs}) ->
     case sderl_prof_reach:call(Node, sderl_prof_station, Function, [There | Args], WaitMs) of
         {error, {node, _, _}} = Error -> Error;
+        {error, changed} -> {error, {changed, There}};
         {error, Why} -> {error, {there, There, Why}};
         Answer -> Answer
     end.
 
-%% A file that is made here is there, too, when both are one folder.
+%% Those of attempts that were interrupted.
+remove_marks(Here) ->
+    case file:list_dir(Here) of
+        {ok, Names} ->
+            lists:foreach(fun(Name) -> _ = file:delete(filename:join(Here, Name), [raw]) end,
+                          [Name || ?HERE ++ _ = Name <- Names]);
+        {error, _} -> ok
+    end.
+
+%% A file that is made here is there, too, when both are one folder. One that is gone when it has
+%% been looked for was taken for that of an attempt before, by another one who fetches.
 is_shared(#{here := Here} = Work) ->
     Mark = lists:concat([?HERE, "-", os:getpid(), "-", erlang:unique_integer([positive])]),
     Path = filename:join(Here, Mark),
     maybe
         ok ?= here(Path, file:write_file(Path, <<>>)),
         Answer = ask(is_there, [Mark], Work),
-        _ = file:delete(Path, [raw]),
-        case Answer of
-            {error, _} = Error -> Error;
+        case {Answer, file:delete(Path, [raw])} of
+            {{error, _} = Error, _} -> Error;
+            {false, {error, enoent}} -> is_shared(Work);
             _ -> {ok, Answer}
         end
     end.
@@ -141,7 +163,7 @@ fetched(false, Files, Bytes, Work, Options) ->
     maybe
         {ok, New} ?= files(First ++ Last, 0, 0, Work),
         ok ?= case Options of
-            #{remove := true} -> ask(remove, [], Work);
+            #{remove := true} -> ask(remove, [Files], Work);
             _ -> ok
         end,
         {ok, #{fetched => New, bytes => Bytes, shared => false}}
@@ -157,11 +179,12 @@ files([{Name, Size} | Files], Here, New, Work) ->
 
 %% ---------------------------------------------------------------- one file
 
+%% Where it has grown, one byte more is there than was listed.
 file(Name, Size, #{here := Dir, name := Node, progress := Progress, before := Before,
                    bytes := All} = Work) ->
     maybe
-        {ok, {Size, Digest}} ?= whole(ask(digest, [Name, Size], Work), Name, Size),
-        case sderl_prof_station:digest(Dir, Name, Size + 1) of
+        {ok, {Size, Digest}} ?= whole(digest_there(Name, Size + 1, Work), Name, Size),
+        case digest_here(Dir, Name, Size + 1, Work) of
             {ok, {Size, Digest}} ->
                 _ = Progress(Node, Before + Size, All),
                 {ok, 0};
@@ -172,17 +195,17 @@ file(Name, Size, #{here := Dir, name := Node, progress := Progress, before := Be
 fetch_file(Name, Size, Digest, #{here := Dir, name := Node, progress := Progress,
                                  before := Before, bytes := All} = Work) ->
     Path = filename:join(Dir, Name),
+    Part = filename:join(Dir, Name ++ ".part"),
     maybe
         {ok, At} ?= begun(Name, Size, Work),
         _ = Progress(Node, Before + At, All),
-        {ok, File} ?= opened(Path ++ ".part", At),
+        {ok, File} ?= opened(Part, At),
         Came = pieces(Name, Size, At, File, Work),
         ok ?= closed(Path, File, Came),
         ok ?= Came,
         %% What is on disk, whoever wrote it.
-        ok ?= same({Size, Digest}, sderl_prof_station:digest(Dir, Name ++ ".part", Size + 1),
-                   Name, Path),
-        ok ?= here(Path, file:rename(Path ++ ".part", Path)),
+        ok ?= same({Size, Digest}, digest_here(Dir, Name ++ ".part", Size + 1, Work), Name, Part),
+        ok ?= here(Path, file:rename(Part, Path)),
         {ok, Size - At}
     end.
 
@@ -195,12 +218,29 @@ begun(Name, Size, #{here := Dir} = Work) ->
     Part = Name ++ ".part",
     case filelib:file_size(filename:join(Dir, Part)) of
         Bytes when Bytes > 0, Bytes =< Size ->
-            case {sderl_prof_station:digest(Dir, Part, Bytes), ask(digest, [Name, Bytes], Work)} of
-                {{ok, {Bytes, Digest}}, {ok, {Bytes, Digest}}} -> {ok, Bytes};
+            case {digest_here(Dir, Part, Bytes, Work), digest_there(Name, Bytes, Work)} of
+                {{ok, {Bytes, Digests}}, {ok, {Bytes, Digests}}} -> {ok, Bytes};
                 {_, {error, _} = Error} -> Error;
                 _ -> {ok, 0}
             end;
         _ -> {ok, 0}
+    end.
+
+digest_there(Name, Bytes, #{range := Range} = Work) ->
+    digests(fun(At, Wanted) -> ask(digest, [Name, At, Wanted], Work) end, 0, Bytes, Range, []).
+
+digest_here(Dir, Name, Bytes, #{range := Range}) ->
+    digests(fun(At, Wanted) -> sderl_prof_station:digest(Dir, Name, At, Wanted) end, 0, Bytes,
+            Range, []).
+
+%% The bytes that are there, up to so many, and the checksums of their ranges.
+digests(_, Bytes, Bytes, _, Digests) -> {ok, {Bytes, Digests}};
+digests(Ask, At, Bytes, Range, Digests) ->
+    Wanted = min(Range, Bytes - At),
+    case Ask(At, Wanted) of
+        {ok, {Wanted, Digest}} -> digests(Ask, At + Wanted, Bytes, Range, [Digest | Digests]);
+        {ok, {Less, Digest}} -> {ok, {At + Less, [Digest | Digests]}};
+        Error -> Error
     end.
 
 opened(Path, At) ->
@@ -243,8 +283,8 @@ closed(Path, File, Came) ->
     end.
 
 same(Whole, {ok, Whole}, _, _) -> ok;
-same(_, _, Name, Path) ->
-    _ = file:delete(Path ++ ".part", [raw]),
+same(_, _, Name, Part) ->
+    _ = file:delete(Part, [raw]),
     {error, {changed, Name}}.
 
 -doc "What is wrong, and what to do.".
@@ -262,6 +302,9 @@ format_error({changed, Name}) ->
 format_error({no_files, _}) -> "the node has no recording in its folder";
 format_error({no_connection, Node}) ->
     io_lib:format("cannot connect to ~ts; when it is back, fetch again", [Node]);
+format_error({bad_name, Name}) -> io_lib:format("\"~ts\" is no name of a node", [Name]);
+format_error(still_recorded) ->
+    "the node still records; fetch again when the recording has ended";
 format_error(not_recorded) -> "the node was not recorded";
 format_error({defect, Why}) -> io_lib:format("this is a defect of fetching: ~0tP", [Why, 10]);
 format_error({node, _, _} = Why) ->

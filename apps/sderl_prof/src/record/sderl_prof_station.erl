@@ -6,7 +6,7 @@ of a recording in pieces. Needs no other module of this project, so that it can 
 node.
 """.
 
--export([clock/1, groups/0, list/1, read/4, digest/3, is_there/2, remove/1]).
+-export([clock/1, groups/0, list/1, is_recording/1, read/4, digest/4, is_there/2, remove/2]).
 
 -define(PIECE, 262_144).
 
@@ -58,6 +58,26 @@ is_part(Name) ->
         _ -> false
     end.
 
+-doc """
+Whether a recording may still write into this folder: its file does not tell the end, and the node
+records. What a node has left that died does not change any more.
+""".
+-spec is_recording(file:filename_all()) -> boolean().
+is_recording(Dir) ->
+    not has_ended(Dir) andalso lists:keymember(sderl_recording, 1, trace:session_info(all)).
+
+has_ended(Dir) ->
+    case file:read_file(filename:join(Dir, "recording")) of
+        {ok, Bin} ->
+            try binary_to_term(Bin, [safe]) of
+                #{ended_at := At} -> is_integer(At);
+                _ -> false
+            catch
+                error:badarg -> false
+            end;
+        {error, _} -> false
+    end.
+
 -doc "A piece of a file with its checksum; shorter at the end of the file, where it is `eof`.".
 -spec read(file:filename_all(), file:filename(), non_neg_integer(), pos_integer()) ->
     {ok, {binary(), Crc :: non_neg_integer()} | eof} | {error, file:posix() | badarg | terminated}.
@@ -70,20 +90,29 @@ read(Dir, Name, At, Size) ->
         end
     end).
 
--doc "The checksum of the first bytes of a file, and how many these are, if there are not so many.".
--spec digest(file:filename_all(), file:filename(), Bytes :: non_neg_integer()) ->
+-doc """
+The checksum of so many bytes of a file from a place on, and how many these are, if there are not so
+many.
+""".
+-spec digest(file:filename_all(), file:filename(), At :: non_neg_integer(),
+             Bytes :: non_neg_integer()) ->
     {ok, {non_neg_integer(), binary()}} | {error, file:posix() | badarg | terminated}.
-digest(Dir, Name, Bytes) ->
-    with_file(Dir, Name, fun(File) -> digest(File, Bytes, 0, erlang:md5_init()) end).
+digest(Dir, Name, At, Bytes) ->
+    with_file(Dir, Name, fun(File) ->
+        maybe
+            {ok, At} ?= file:position(File, At),
+            add_to_digest(File, Bytes, 0, erlang:md5_init())
+        end
+    end).
 
-digest(_, 0, Done, Context) ->
+add_to_digest(_, 0, Done, Context) ->
     {ok, {Done, erlang:md5_final(Context)}};
-digest(File, Left, Done, Context) ->
+add_to_digest(File, Left, Done, Context) ->
     case file:read(File, min(Left, ?PIECE)) of
         {ok, Bin} ->
             Size = byte_size(Bin),
-            digest(File, Left - Size, Done + Size, erlang:md5_update(Context, Bin));
-        eof -> digest(File, 0, Done, Context);
+            add_to_digest(File, Left - Size, Done + Size, erlang:md5_update(Context, Bin));
+        eof -> add_to_digest(File, 0, Done, Context);
         {error, Why} -> {error, Why}
     end.
 
@@ -100,14 +129,19 @@ with_file(Dir, Name, Fun) ->
 -spec is_there(file:filename_all(), file:filename()) -> boolean().
 is_there(Dir, Name) -> filelib:is_file(filename:join(Dir, Name)).
 
--doc "Removes the files of the recording here, and the folder where nothing else is in it.".
--spec remove(file:filename_all()) -> ok | {error, file:posix() | badarg}.
-remove(Dir) ->
+-doc """
+Removes the files of the recording here, and the folder where nothing else is in it. Nothing is
+removed unless these are the files, with their sizes: what has come since is nowhere else.
+""".
+-spec remove(file:filename_all(), [{file:filename(), non_neg_integer()}]) ->
+    ok | {error, changed | file:posix() | badarg}.
+remove(Dir, Files) ->
     case list(Dir) of
         {ok, Files} ->
             lists:foreach(fun({Name, _}) -> _ = file:delete(filename:join(Dir, Name), [raw]) end,
                           Files),
             _ = file:del_dir(Dir),
             ok;
+        {ok, _} -> {error, changed};
         {error, Why} -> {error, Why}
     end.
