@@ -16,6 +16,9 @@ format({too_much, Cost, Most}) ->
         "; that is more than the ~b events a second that are allowed: record fewer processes (who) "
         "or items (what), or allow more (max_events_s)", [Most]
     )];
+format({node, Node, records}) ->
+    io_lib:format("~ts records with another version of this project; try again when that has ended",
+                  [Node]);
 format({node, Node, Why}) -> io_lib:format("~ts does not answer: ~0tP", [Node, Why, 10]).
 
 -doc "What a recording costs, in words.".

@@ -8,32 +8,52 @@ no more than these modules.
 -export([load/2, call/5]).
 -export_type([reason/0]).
 
--doc "The node does not answer, or cannot do it.".
+%% Called ones first.
+-define(MODULES, [sderl_prof_tap, sderl_prof_recorder, sderl_prof_trial, sderl_prof_station]).
+
+-doc """
+The node does not answer, or cannot do it; `records`: it records with modules of another version,
+which cannot be replaced now.
+""".
 -type reason() :: {node, node(), term()}.
 
--doc "Loads what is not there.".
+-doc "Loads what is not there, or is there in another version.".
 -spec load(node(), timeout()) -> ok | {error, reason()}.
 load(Node, _) when Node =:= node() -> ok;
-load(Node, Timeout) ->
-    maybe
-        ok ?= loaded(Node, [sderl_prof_tap, sderl_prof_recorder], Timeout),
-        ok ?= loaded(Node, [sderl_prof_trial], Timeout),
-        loaded(Node, [sderl_prof_station], Timeout)
-    end.
-
-%% The last one calls the others: where it is there, they are.
-loaded(Node, Modules, Timeout) ->
-    case call(Node, code, ensure_loaded, [lists:last(Modules)], Timeout) of
-        {module, _} -> ok;
-        {error, {node, _, _}} = Error -> Error;
-        {error, _} -> load_all(Modules, Node, Timeout)
-    end.
+load(Node, Timeout) -> load_all(?MODULES, Node, Timeout).
 
 load_all([], _, _) -> ok;
 load_all([Module | Modules], Node, Timeout) ->
     {Module, Code, File} = code:get_object_code(Module),
+    Here = code:module_md5(Code),
+    Loaded = case call(Node, Module, module_info, [md5], Timeout) of
+        Here -> ok;
+        There when is_binary(There) -> replace(Module, File, Code, Node, Timeout);
+        {error, {node, _, undef}} -> load_one(Module, File, Code, Node, Timeout);
+        {error, _} = Error -> Error
+    end,
+    case Loaded of
+        ok -> load_all(Modules, Node, Timeout);
+        _ -> Loaded
+    end.
+
+%% A recorder would go on in the new version with the state of the old one.
+replace(Module, File, Code, Node, Timeout) ->
+    case call(Node, trace, session_info, [all], Timeout) of
+        {error, _} = Error -> Error;
+        Sessions ->
+            case lists:keymember(sderl_recording, 1, Sessions) of
+                true -> {error, {node, Node, records}};
+                false ->
+                    %% Where an older one is still called, loading says so.
+                    _ = call(Node, code, soft_purge, [Module], Timeout),
+                    load_one(Module, File, Code, Node, Timeout)
+            end
+    end.
+
+load_one(Module, File, Code, Node, Timeout) ->
     case call(Node, code, load_binary, [Module, File, Code], Timeout) of
-        {module, _} -> load_all(Modules, Node, Timeout);
+        {module, _} -> ok;
         {error, {node, _, _}} = Error -> Error;
         {error, Why} -> {error, {node, Node, Why}}
     end.
