@@ -12,13 +12,15 @@ does not answer is told in the index, and holds up the others for no longer than
 -export([prepare/2, costs/1, failures/1, start/1, await/1, stop/2, abandon/1, format_error/1]).
 -export_type([cluster/0, options/0, reason/0]).
 
-%% Until a node is ready to begin, and has begun or ended when it is told to.
+%% Until a node has answered one question, and has ended when it is told to. To get ready and to
+%% begin it has twice that.
 -define(WAIT_MS, 20_000).
 -doc """
 Options of `m:sderl_prof_options`, and `dir`: the folder of the whole here, which may not hold
 anything; `node_dir`: that on the nodes, where each has a folder of its own in it, by default the
-same; `wait_ms`: the time that a node has to get ready, to begin and to end; `force`: a node on
-which a trial counts more than `max_events_s` is recorded all the same.
+same; `wait_ms`: the time that a node has to answer a question, and to end when it is told to; to
+get ready and to begin it has twice that; `force`: a node on which a trial counts more than
+`max_events_s` is recorded all the same.
 """.
 -type options() :: #{dir := file:filename_all(), node_dir => file:filename_all(),
                      wait_ms => pos_integer(), force => boolean(), atom() => term()}.
@@ -52,7 +54,7 @@ prepare(Nodes, #{dir := Dir} = Options) ->
         There = maps:get(node_dir, Options, Dir),
         Folders = [{Node, filename:join(There, sderl_prof_cluster_index:folder_name(Node))}
                    || Node <- Nodes],
-        Texts = [iolist_to_binary(io_lib:format("~0tp", [Item])) || Item <- Items],
+        Texts = [unicode:characters_to_binary(io_lib:format("~0tp", [Item])) || Item <- Items],
         Index = sderl_prof_cluster_index:new(Texts, Folders),
         ok ?= sderl_prof_cluster_index:write(Dir, Index),
         begin_workers(Folders, Plan, Index, Options)
@@ -184,7 +186,7 @@ collect(Step, Pids, Until, #cluster{ref = Ref, workers = Workers} = Cluster) ->
         {Ref, Pid, {failed, Told}} when is_map_key(Pid, Workers) ->
             collect(Step, lists:delete(Pid, Pids), Until, failed(Pid, Told, Cluster));
         {'DOWN', _, process, Pid, Why} when is_map_key(Pid, Workers) ->
-            Text = iolist_to_binary(io_lib:format("~0tP", [Why, 10])),
+            Text = unicode:characters_to_binary(io_lib:format("~0tP", [Why, 10])),
             collect(Step, lists:delete(Pid, Pids), Until, failed(Pid, #{error => Text}, Cluster));
         {Ref, stop_all} ->
             lists:foreach(fun(Pid) -> Pid ! {Ref, stop_now} end, Pids),

@@ -122,12 +122,13 @@ wait(Request, Recorder, Monitor, Until, #{ref := Ref, wait_ms := WaitMs, node :=
         {failed, #{error => lost(timeout, Node)}}
     end.
 
-how(#{ended := {disk, Why}}) -> iolist_to_binary(io_lib:format("disk: ~0tp", [Why]));
+how(#{ended := {disk, Why}}) -> unicode:characters_to_binary(io_lib:format("disk: ~0tp", [Why]));
 how(#{ended := How}) -> atom_to_binary(How).
 
 lost(noconnection, _) -> ~"the node died, or the connection to it was lost, while it recorded";
 lost(timeout, _) -> ~"the node does not tell the end of its recording";
-lost(Why, _) -> iolist_to_binary(io_lib:format("the recorder ended early: ~0tP", [Why, 10])).
+lost(Why, _) ->
+    unicode:characters_to_binary(io_lib:format("the recorder ended early: ~0tP", [Why, 10])).
 
 %% Of a node that is gone now, the first one must do.
 last_sample(Ended, #{clock := Clock}, #{node := Node, wait_ms := WaitMs}) ->
@@ -139,7 +140,7 @@ last_sample(Ended, #{clock := Clock}, #{node := Node, wait_ms := WaitMs}) ->
 %% ---------------------------------------------------------------- in words
 
 text({no_connection, Node}) ->
-    iolist_to_binary(io_lib:format(
+    unicode:characters_to_binary(io_lib:format(
         "cannot connect to ~ts: is it up, is this its full name, and is the cookie its own?", [Node]
     ));
 text(Why) -> unicode:characters_to_binary(sderl_prof_failure:format(Why)).

@@ -295,7 +295,7 @@ new_info(#{items := Items, flags := Flags, keep := Keep, bytes := Bytes}) ->
         node => atom_to_binary(node()),
         otp => list_to_binary(erlang:system_info(otp_release)),
         schedulers => erlang:system_info(schedulers_online),
-        items => [iolist_to_binary(io_lib:format("~0tp", [Item])) || Item <- Items],
+        items => [unicode:characters_to_binary(io_lib:format("~0tp", [Item])) || Item <- Items],
         scheduler_id => lists:member(scheduler_id, Flags),
         alias_bits => alias_bits(),
         keep => Keep,
