@@ -402,6 +402,19 @@ family_test() ->
     ?assertEqual(All -- [{2, 6, 0}], Rows(5)),
     ?assertEqual([{0, 8, 0}], Rows(1)).
 
+%% A chain of processes, each of which began the next one: the deepest are left out at once.
+deep_family_test_() ->
+    {timeout, 60, fun() ->
+        Deep = 50_000,
+        Sums = sderl_prof_activity:sums([]),
+        Branches = [#{parent => N - 1, shown => [{#{number => N}, Sums}], omitted => 0,
+                      omitted_sums => Sums} || N <- lists:seq(1, Deep)],
+        #{rows := Rows, all := Deep} =
+            sderl_prof_family:rows(Branches, fun(P) -> P >= 1 end, 100),
+        ?assertEqual([{N - 1, N} || N <- lists:seq(1, 100)],
+                     [{Depth, P} || #{depth := Depth, process := P} <- Rows])
+    end}.
+
 %% A recording in which nothing happened.
 empty_test() ->
     with_dir(fun(Dir) ->

@@ -29,22 +29,21 @@ rows(Branches, IsProcess, Most) ->
     {Known, Others} = lists:partition(fun(#{parent := P}) -> is_map_key(P, Shown) end, Branches),
     {Below, Roots} = lists:partition(fun(#{parent := P}) -> IsProcess(P) end, Others),
     ByParent = maps:groups_from_list(fun(#{parent := P}) -> P end, Known),
-    Rows = below(Roots, 0, ByParent),
+    Rows = lists:reverse(below(Roots, 0, ByParent, [])),
     #{rows => limited(Rows, Most), all => length(Rows),
       below => lists:sum([length(Of) + N || #{shown := Of, omitted := N} <- Below])}.
 
-below(Branches, Depth, ByParent) ->
+%% The rows so far, the last one first: a tree may be as deep as it has processes.
+below(Branches, Depth, ByParent, Before) ->
     Items = lists:append([items(Branch) || Branch <- Branches]),
     Sorted = lists:sort(fun({_, _, #{run := A}}, {_, _, #{run := B}}) -> A >= B end, Items),
-    lists:append([
-        case Item of
-            {process, P, Sums} ->
-                [#{depth => Depth, process => P, omitted => 0, sums => Sums}
-                 | below(maps:get(P, ByParent, []), Depth + 1, ByParent)];
-            {{omitted, N}, Like, Sums} ->
-                [#{depth => Depth, process => none, omitted => N, like => Like, sums => Sums}]
-        end
-     || Item <- Sorted]).
+    lists:foldl(fun
+        ({process, P, Sums}, Rows) ->
+            Row = #{depth => Depth, process => P, omitted => 0, sums => Sums},
+            below(maps:get(P, ByParent, []), Depth + 1, ByParent, [Row | Rows]);
+        ({{omitted, N}, Like, Sums}, Rows) ->
+            [#{depth => Depth, process => none, omitted => N, like => Like, sums => Sums} | Rows]
+    end, Before, Sorted).
 
 items(#{shown := Shown, omitted := Omitted, omitted_sums := Sums}) ->
     [{process, P, Its} || {#{number := P}, Its} <- Shown]
@@ -53,8 +52,15 @@ items(#{shown := Shown, omitted := Omitted, omitted_sums := Sums}) ->
 
 limited(Rows, Most) when length(Rows) =< Most -> Rows;
 limited(Rows, Most) ->
-    Deepest = lists:max([Depth || #{depth := Depth} <- Rows]),
-    case Deepest of
-        0 -> lists:sublist(Rows, Most);
-        _ -> limited([Row || #{depth := Depth} = Row <- Rows, Depth < Deepest], Most)
+    Counts = lists:foldl(fun(#{depth := Depth}, Acc) ->
+        maps:update_with(Depth, fun(N) -> N + 1 end, 1, Acc)
+    end, #{}, Rows),
+    Deepest = deepest(0, map_get(0, Counts), Counts, Most),
+    lists:sublist([Row || #{depth := Depth} = Row <- Rows, Depth =< Deepest], Most).
+
+%% The depth down to which all rows are not too many, or 0. Above a row there is one of each depth.
+deepest(Depth, Sum, Counts, Most) ->
+    case Counts of
+        #{Depth + 1 := N} when Sum + N =< Most -> deepest(Depth + 1, Sum + N, Counts, Most);
+        _ -> Depth
     end.
