@@ -50,6 +50,8 @@ to a limit; then those of the receivers for which most of them wait are given up
     %% When each node's recording begins.
     begins :: #{non_neg_integer() => integer()},
     limit :: pos_integer(),
+    %% With more ways than this, those that need not be known are looked for.
+    most_ways :: pos_integer(),
     ways = #{} :: #{way() => #way{} | given_up},
     waiting = 0 :: non_neg_integer(),
     matched = 0 :: non_neg_integer(),
@@ -71,7 +73,7 @@ and receives that were given up.
 
 -doc "No messages yet. `Limit`: sends that are kept at a time.".
 -spec new(Begins :: #{non_neg_integer() => integer()}, Limit :: pos_integer()) -> join().
-new(Begins, Limit) -> #join{begins = Begins, limit = Limit}.
+new(Begins, Limit) -> #join{begins = Begins, limit = Limit, most_ways = 2 * Limit}.
 
 -doc "One was sent; what is certain now.".
 -spec sent(process(), process(), integer(), non_neg_integer(), join()) -> {[match()], join()}.
@@ -101,19 +103,21 @@ unpaid(#way{owed = none} = Way, J) -> {Way, J};
 unpaid(Way, J) -> {Way#way{owed = none}, J#join{unsent = J#join.unsent + 1}}.
 
 %% Ways are given up, those with most of what waits first, until half of the room is free. Of other
-%% ways on which nothing waits nothing needs to be known.
+%% ways on which nothing waits nothing needs to be known. Those that were given up stay: a send that
+%% comes later must not be taken for one of theirs. However many these are, the next look is when as
+%% many have come again.
 bounded(#join{waiting = Waiting, limit = Limit, ways = Ways} = J) when Waiting > Limit ->
     Counted = lists:sort(fun(A, B) -> A >= B end,
                          [{N, Key} || Key := #way{count = N} <- Ways, N > 0]),
     give_up(Counted, Limit div 2, J);
-bounded(#join{limit = Limit, ways = Ways} = J) when map_size(Ways) > 2 * Limit ->
+bounded(#join{limit = Limit, most_ways = Most, ways = Ways} = J) when map_size(Ways) > Most ->
     %% A receive that waits for its send does so in vain.
     Owed = length([Key || Key := #way{count = 0, owed = Owed} <- Ways, Owed =/= none]),
     Kept = maps:filter(fun
         (_, #way{count = 0, paid = none}) -> false;
         (_, _) -> true
     end, Ways),
-    J#join{ways = Kept, unsent = J#join.unsent + Owed};
+    J#join{ways = Kept, most_ways = 2 * max(Limit, map_size(Kept)), unsent = J#join.unsent + Owed};
 bounded(J) -> J.
 
 give_up([{Count, Key} | Rest], Limit, #join{ways = Ways, waiting = Waiting} = J)
