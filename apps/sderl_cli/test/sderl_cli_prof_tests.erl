@@ -157,8 +157,9 @@ pages_test_() ->
             _ = sderl_prof_viewer:stop(),
             ok = sderl_web_start:stop(),
             _ = [application:stop(App) || App <- [cowboy, ranch]],
-            _ = [application:unset_env(sderl_web, Key)
-                 || {Key, _} <- application:get_all_env(sderl_web)],
+            _ = [application:unset_env(App, Key)
+                 || App <- [sderl_web, sderl_alarms, sderl_actions],
+                    {Key, _} <- application:get_all_env(App)],
             file:del_dir_r(Dir)
         end
     end}.

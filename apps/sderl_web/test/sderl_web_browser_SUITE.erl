@@ -298,6 +298,10 @@ close_profile() ->
     _ = [gen_server:stop(Viewer) || Viewer <- [sderl_prof_viewer], is_pid(whereis(Viewer))],
     ok = sderl_web_start:stop(),
     _ = [application:stop(App) || App <- [cowboy, ranch]],
+    %% What was set for the recording is none of what comes after it in this node.
+    _ = [application:unset_env(App, Key)
+         || App <- [sderl_web, sderl_alarms, sderl_actions],
+            {Key, _} <- application:get_all_env(App)],
     ok.
 
 say(Level, Text, Times) ->
