@@ -130,6 +130,7 @@ start(Node, Prefix) ->
     Name = list_to_atom(lists:concat([Prefix, "-", os:getpid(), "@", Host])),
     case net_kernel:start(Name, #{name_domain => Domain, hidden => true, dist_listen => false}) of
         {ok, _} -> ok;
+        {error, {already_started, _}} -> ok;
         {error, _} = Error -> Error
     end.
 

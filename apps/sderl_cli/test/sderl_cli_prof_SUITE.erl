@@ -52,6 +52,8 @@ several(Fleet, [A | _] = Nodes, Root) ->
     said(Twice, "not empty"),
     {1, Nobody} = run(Fleet, ["record", Name, "--group", "nothing", "--out", Folder | Options]),
     said(Nobody, "is in no group nothing"),
+    {1, Down} = run(Fleet, ["record", "nobody@" ++ Host, "--all", "--out", Folder | Options]),
+    said(Down, "cannot connect to nobody@"),
     {1, Some} = run(Fleet, ["record", "--node", Name, "--node", "nobody@" ++ Host,
                             "--out", filename:join(Root, "some") | Options]),
     [said(Some, Part) || Part <- ["cannot connect to nobody@", "in time", "1 of 2 nodes failed"]],
