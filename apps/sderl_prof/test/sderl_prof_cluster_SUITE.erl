@@ -316,6 +316,6 @@ report(Fleet, C, Dir) ->
 
 folder(Fleet, Node, Name) ->
     {ok, Home} = call(Fleet, Node, file, get_cwd, []),
-    filename:join([Home, "prof", Name]).
+    filename:join([Home, "prof_cluster", Name]).
 
 name(Node) -> atom_to_binary(Node).
