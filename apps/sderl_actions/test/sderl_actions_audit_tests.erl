@@ -79,7 +79,8 @@ files_test_() ->
              {filtered, fun filtered/1}, {one_writer, fun one_writer/1},
              {in_the_way, fun in_the_way/1}, {in_memory, fun in_memory/1},
              {full_disk, fun full_disk/1}, {killed, fun killed/1},
-             {hangs, fun hangs/1}, {read_meanwhile, fun read_meanwhile/1}]]}.
+             {hangs, fun hangs/1}, {looked_through, fun looked_through/1},
+             {read_meanwhile, fun read_meanwhile/1}]]}.
 
 folder() ->
     Unique = integer_to_list(erlang:unique_integer([positive])),
@@ -205,6 +206,26 @@ hangs(Dir) ->
         ?assertMatch([1005, 1000], numbers(#{what => ~"test"}, 2))
     end).
 
+%% The time that a disk has to answer is not for going through what it gave: who asks does that,
+%% and no other process.
+looked_through(Dir) ->
+    with_log(?OPTIONS(Dir), fun() ->
+        lists:foreach(fun note/1, lists:seq(1, 30)),
+        Mfa = {sderl_actions_audit_record, read, 1},
+        _ = erlang:trace_pattern(Mfa, true, []),
+        _ = erlang:trace(new_processes, true, [call]),
+        try ?assertEqual([1], numbers(#{request => ~"1"}, 10))
+        after
+            _ = erlang:trace(new_processes, false, [call]),
+            _ = erlang:trace_pattern(Mfa, false, [])
+        end,
+        Delivered = erlang:trace_delivered(all),
+        receive
+            {trace_delivered, all, Delivered} -> ok;
+            {trace, Other, call, {Mod, Fun, _}} -> error({read_by, Other, Mod, Fun})
+        end
+    end).
+
 %% While the disk does not answer, what is in memory is told, and that it is so: where the writer
 %% hangs, and where a file does, of which only so many are waited for at a time.
 read_meanwhile(Dir) ->
@@ -243,7 +264,7 @@ is_reader(Name) -> lists:prefix("sderl_actions_audit_reader_", Name).
 await_read() ->
     case sderl_actions_audit:list(#{request => ~"1"}, 1) of
         {ok, #{unread := none, entries := [_]}} -> ok;
-        {ok, #{unread := <<_/binary>>}} -> await_read()
+        {ok, #{unread := <<_/binary>>}} -> receive after 10 -> await_read() end
     end.
 
 in_memory(_) ->

@@ -186,6 +186,16 @@ secrets_test_() ->
         {~"{\"api_key\": \"x\", \"b\": \"y\"}", ~"{\"api_key\": (hidden), \"b\": \"y\"}"},
         {~"secret => \"a\"\n   \"b\", c", ~"secret => (hidden), c"},
         {~"token => <<\"cut here", ~"token => (hidden)"},
+        {~"token => \"cut here\\", ~"token => (hidden)"},
+        {~"token => \"a\\\nb\", c", ~"token => (hidden), c"},
+        {~"token=\"abc\", b", ~"token=(hidden), b"},
+        %% Within a text that is printed itself, once and twice.
+        {~"{got,<<\"{\\\"password\\\":\\\"geheim\\\",\\\"a\\\":\\\"b\\\"}\">>}",
+         ~"{got,<<\"{\\\"password\\\":(hidden),\\\"a\\\":\\\"b\\\"}\">>}"},
+        {~"\"{\\\"token\\\": \\\"a\\\\\\\"b\\\"}\"", ~"\"{\\\"token\\\": (hidden)}\""},
+        {~"{\\\\\\\"token\\\\\\\":\\\\\\\"x\\\\\\\",", ~"{\\\\\\\"token\\\\\\\":(hidden),"},
+        {~"<<\"{\\\"token\\\":\\\"x\"...>>", ~"<<\"{\\\"token\\\":(hidden)\"...>>"},
+        {~"{\\\"token\\\":\\\"cut\\", ~"{\\\"token\\\":(hidden)"},
         {~"GET /x?token=abc&b=1 failed", ~"GET /x?token=(hidden)&b=1 failed"},
         {~"amqp://u:p@host/v and ://", ~"amqp://(hidden)@host/v and ://"},
         {~"{error,bad_token}, secrets: none", ~"{error,bad_token}, secrets: none"},
@@ -202,6 +212,12 @@ cookies_test_() ->
                        Hide(~"a 'ABCDEFGHIJ' bABCDEFGHIJ", ~"ABCDEFGHIJ")),
          ?_assertEqual(~"cut: (hidden)", Hide(~"cut: ABCDEFG", ~"ABCDEFGHIJ")),
          ?_assertEqual(~"cut: ABC", Hide(~"cut: ABC", ~"ABCDEFGHIJ")),
+         ?_assertEqual(~"{\"(hidden)\"...,(hidden)...} \"ABC\"...",
+                       Hide(~"{\"ABCDEFG\"...,ABCD...} \"ABC\"...", ~"ABCDEFGHIJ")),
+         ?_assertEqual(~"..., a... ..", Hide(~"..., a... ..", ~"ABCDEFGHIJ")),
+         %% Of two the longer one goes first.
+         ?_assertEqual(~"(hidden) (hidden)",
+                       Hide(~"ABCDEFGHIJ ABCDEFGH", [~"ABCDEFGH", ~"ABCDEFGHIJ"])),
          ?_assertEqual(~"(hidden) xyz1 (hidden), äxyz", Hide(~"xyz xyz1 xyz, äxyz", ~"xyz")),
          ?_assertEqual(~"(hidden) aXb", Hide(~"a.b aXb", ~"a.b")),
          ?_assertEqual(~"x", Hide(~"x", ~"ABCDEFGHIJ")),
@@ -209,20 +225,22 @@ cookies_test_() ->
     end}.
 
 %% A node of the tests may have no cookie of its own.
-with_cookie(Cookie, Known) ->
-    setelement(4, setelement(2, Known, erlang:monotonic_time(millisecond) + 600_000), [Cookie]).
+with_cookie(Cookie, Known) when is_binary(Cookie) -> with_cookie([Cookie], Known);
+with_cookie(Cookies, Known) ->
+    setelement(4, setelement(2, Known, erlang:monotonic_time(millisecond) + 600_000), Cookies).
 
-%% However odd a text is, it is looked at in a moment.
+%% However odd a text is, it is looked at in a moment, and becomes no longer than a text may be.
 odd_secrets_test_() ->
     Known = sderl_mon_probe_secret:new(),
     [{timeout, 60, fun() ->
         Began = erlang:monotonic_time(millisecond),
         {Shown, _} = sderl_mon_probe_secret:hidden(Text, Known),
-        ?assert(is_binary(Shown)),
+        ?assert(byte_size(Shown) =< 4000, byte_size(Shown)),
         ?assert(erlang:monotonic_time(millisecond) - Began < 10_000)
     end} || Text <- [binary:copy(Part, 4000 div byte_size(Part))
                      || Part <- [~"a", ~"secret", ~"secret\"", ~"secret=>", ~"token=\"", ~"://",
-                                 ~"@", ~"://a:", ~"\\", ~"\"", ~" ", ~"password => \"\\", ~"ä"]]].
+                                 ~"@", ~"://a:", ~"\\", ~"\"", ~" ", ~"password => \"\\", ~"ä",
+                                 ~"token=a ", ~"token:\\\"", ~"..."]]].
 
 %% Of more than may come each is counted.
 counted_test() ->

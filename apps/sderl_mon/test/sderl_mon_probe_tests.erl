@@ -407,7 +407,7 @@ hangs(Dir) ->
 
 %% A probe that ends meanwhile takes it along.
 hangs_at_the_end(Dir) ->
-    {Pid, Monitor} = spawn_monitor(fun() -> sderl_mon_probe_disk:read(none) end),
+    {Pid, Monitor} = spawn_monitor(fun() -> sderl_mon_probe_disk:read(none, 600_000) end),
     await(fun() -> number(Dir) =/= ~"" end),
     Number = number(Dir),
     true = exit(Pid, kill),

@@ -476,3 +476,12 @@ flat(Text, From, To) ->
     lists:flatten(string:replace(unicode:characters_to_list(Text), From, To, all)).
 
 count(Text, Part) -> length(string:split(unicode:characters_to_list(Text), Part, all)) - 1.
+
+%% It has no hosts, so that its images are not packed for any.
+not_kept_by_the_service_test() ->
+    {ok, File} = sderl_ops_file:check(file(#{}), ~"/base"),
+    {error, [Why]} = sderl_ops_revision:prepare(File, "/nonexistent"),
+    ?assertMatch("providers.k8s: it is Kubernetes" ++ _, unicode:characters_to_list(Why)),
+    #{releases := #{~"one" := Image}} = File,
+    ?assertMatch({error, "an image runs on Kubernetes" ++ _},
+                 sderl_ops_revision:pack(Image, "/nonexistent")).

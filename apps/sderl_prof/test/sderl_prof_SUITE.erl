@@ -57,7 +57,7 @@ farm(_) ->
         ?assert(Rest =< 19 * Most),
         Workers = [P || #{entry := E} = P <- map_get(run, Top), E =:= Entry],
         ?assertEqual(20, length(Workers)),
-        %% Nobody sent them anything, and they waited for nothing but schedulers. (A few may wait for
+        %% Nobody sent them anything, and they waited for nothing but schedulers. (Few may wait for
         %% the virtual machine itself.)
         [?assertMatch(#{received := 0, run := Run} when Run > 0, W) || W <- Workers],
         ?assert(length([W || #{wait := 0} = W <- Workers]) >= 15),

@@ -132,8 +132,10 @@ list(Filter, Limit) ->
     try gen_server:call(?MODULE, lines, ?NOTE_MS) of
         {none, Lines} -> {ok, sderl_actions_audit_files:search(none, Lines, Question)};
         {Dir, Lines} ->
-            Read = fun() -> sderl_actions_audit_files:search(Dir, Lines, Question) end,
-            case sderl_actions_audit_reader:run(Read, ?READ_MS) of
+            %% Only the disk has so much time, for each file: a machine that is slow may take more
+            %% to go through what is in them.
+            Look = fun(Read) -> sderl_actions_audit_reader:run(Read, ?READ_MS) end,
+            case sderl_actions_audit_files:search(Dir, Lines, Question, Look) of
                 {ok, Found} -> {ok, Found};
                 late -> remembered(Question)
             end

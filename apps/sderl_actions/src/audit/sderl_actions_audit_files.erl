@@ -9,7 +9,7 @@ after it; of a line that a full disk cut short nothing stays. A folder belongs t
 time (`m:sderl_mon_folder_lock`); anybody may read it.
 """.
 
--export([open/1, append/3, sync/1, close/1, list/1, search/3]).
+-export([open/1, append/3, sync/1, close/1, list/1, search/3, search/4]).
 -export_type([files/0, options/0, found/0]).
 
 -type options() :: #{dir := file:name_all(), file_bytes := pos_integer(), files := pos_integer()}.
@@ -34,6 +34,8 @@ not be looked at.
     oldest := none | pos_integer(),
     unread := none | binary()
 }.
+
+-type look() :: fun((fun(() -> term())) -> {ok, term()} | late).
 
 -define(EXTENSION, ".jsonl").
 
@@ -178,30 +180,43 @@ first) behind them.
 """.
 -spec search(file:name_all() | none, Unwritten :: [binary()],
              {sderl_actions_audit_record:filter(), Limit :: pos_integer()}) -> found().
-search(Dir, Unwritten, {Filter, Limit}) ->
-    Files = case Dir of none -> []; _ -> list(Dir) end,
+search(Dir, Unwritten, Question) ->
+    {ok, Found} = search(Dir, Unwritten, Question, fun(Read) -> {ok, Read()} end),
+    Found.
+
+-doc "The same where a function does what asks the disk, and may say that the answer is `late`.".
+-spec search(file:name_all() | none, Unwritten :: [binary()],
+             {sderl_actions_audit_record:filter(), Limit :: pos_integer()}, look()) ->
+    {ok, found()} | late.
+search(Dir, Unwritten, {Filter, Limit}, Look) ->
     Start = found(lists:reverse(Unwritten), Filter, Limit + 1, [], 0),
-    {Entries, Damaged} = search_files(lists:reverse(Files), Filter, Limit + 1, Start),
-    #{entries => lists:sublist(lists:reverse(Entries), Limit), more => length(Entries) > Limit,
-      damaged => Damaged, oldest => oldest(Files, Unwritten), unread => none}.
+    maybe
+        {ok, Files} ?= case Dir of none -> {ok, []}; _ -> Look(fun() -> list(Dir) end) end,
+        {ok, {Entries, Damaged}} ?=
+            search_files(lists:reverse(Files), Filter, Limit + 1, Look, Start),
+        {ok, #{entries => lists:sublist(lists:reverse(Entries), Limit),
+               more => length(Entries) > Limit, damaged => Damaged,
+               oldest => oldest(Files, Unwritten), unread => none}}
+    end.
 
 %% Files that begin at or after `before` have nothing of it.
-search_files(_, _, Most, {Entries, _} = Found) when length(Entries) >= Most -> Found;
-search_files([], _, _, Found) -> Found;
-search_files([File | Older], Filter, Most, {Entries, Damaged} = Found) ->
+search_files(_, _, Most, _, {Entries, _} = Found) when length(Entries) >= Most -> {ok, Found};
+search_files([], _, _, _, Found) -> {ok, Found};
+search_files([File | Older], Filter, Most, Look, {Entries, Damaged} = Found) ->
     First = first(filename:basename(File)),
     Before = maps:get(before, Filter, infinity),
     After = maps:get('after', Filter, 0),
-    case First >= Before orelse file:read_file(File, [raw]) of
-        true -> search_files(Older, Filter, Most, Found);
-        {ok, Bytes} ->
+    case First >= Before orelse Look(fun() -> file:read_file(File, [raw]) end) of
+        true -> search_files(Older, Filter, Most, Look, Found);
+        late -> late;
+        {ok, {ok, Bytes}} ->
             Next = found(lists:reverse(lines(Bytes)), Filter, Most, Entries, Damaged),
             case First =< After of
-                true -> Next;
-                false -> search_files(Older, Filter, Most, Next)
+                true -> {ok, Next};
+                false -> search_files(Older, Filter, Most, Look, Next)
             end;
         %% It was removed meanwhile.
-        {error, _} -> search_files(Older, Filter, Most, Found)
+        {ok, {error, _}} -> search_files(Older, Filter, Most, Look, Found)
     end.
 
 found([Line | Older], Filter, Most, Entries, Damaged) when length(Entries) < Most ->

@@ -6,7 +6,7 @@ OTP, as the system's program `df` tells them: the virtual machine has no call fo
 no such program nothing is known.
 """.
 
--export([read/1, fullest/1]).
+-export([read/1, read/2, fullest/1]).
 -export_type([disk/0]).
 
 -import(sderl_mon_probe_work, [now_ms/0]).
@@ -22,19 +22,23 @@ no such program nothing is known.
 
 -doc "Reads it every five minutes; an hour later where there was no answer. May be waited for.".
 -spec read(disk() | none) -> disk().
-read(Before) ->
+read(Before) -> read(Before, ?PATIENCE_MS).
+
+-doc "The same where the program may take so many milliseconds.".
+-spec read(disk() | none, PatienceMs :: pos_integer()) -> disk().
+read(Before, Patience) ->
     Now = now_ms(),
     case Before of
         #{next := Next} when Now < Next -> Before;
         _ ->
             case os:find_executable("df") of
                 false -> #{next => Now + ?AGAIN_MS, gauges => #{}};
-                Program -> read(Program, Now)
+                Program -> read(Program, Patience, Now)
             end
     end.
 
-read(Program, Now) ->
-    case told(Program) of
+read(Program, Patience, Now) ->
+    case told(Program, Patience) of
         {ok, Text} -> #{next => Now + ?EVERY_MS, gauges => fullest(Text)};
         none -> #{next => Now + ?AGAIN_MS, gauges => #{}}
     end.
@@ -47,16 +51,18 @@ read(Program, Now) ->
         "{ read -r _; kill -9 $program; } <&3 >/dev/null 2>&1 & watch=$!; "
         "wait $program 2>/dev/null; kill -9 $watch 2>/dev/null").
 
-told(Program) ->
+told(Program, Patience) ->
     case os:find_executable("sh") of
         false -> none;
-        Shell -> told(Shell, ["-c", ?SCRIPT, "sh", Program, "-P", "-k", ".", code:root_dir()])
+        Shell ->
+            Args = ["-c", ?SCRIPT, "sh", Program, "-P", "-k", ".", code:root_dir()],
+            told(Shell, Args, Patience)
     end.
 
-told(Shell, Args) ->
+told(Shell, Args, Patience) ->
     try open_port({spawn_executable, Shell},
                   [{args, Args}, {env, [{"LC_ALL", "C"}]}, binary, exit_status, hide]) of
-        Port -> collect(Port, <<>>, now_ms() + ?PATIENCE_MS)
+        Port -> collect(Port, <<>>, now_ms() + Patience)
     catch
         error:_ -> none
     end.

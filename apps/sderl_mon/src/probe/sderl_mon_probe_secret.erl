@@ -26,12 +26,14 @@ report of their end shows.
 -define(OWN_MS, 100).
 %% All tables are looked at for those of other nodes.
 -define(OTHERS_MS, 10_000).
-%% Cookies of before are hidden too: what is logged may have been made then.
+%% So many cookies of before are hidden too: what is logged may have been made then.
 -define(MOST, 20).
 %% A shorter cookie is hidden only where it stands alone: it may be a part of many words.
 -define(LONG, 8).
 %% Of a cookie that the end of a text cuts through so many characters tell nothing.
 -define(LEAST, 4).
+%% What an event's text may have (`sderl_mon_log_message`): the mask is longer than some secrets.
+-define(MOST_BYTES, 4000).
 
 %% Each but for its first letter, so that a capital there makes no difference.
 -define(WORDS, [<<"://">>, <<"assw">>, <<"ASSW">>, <<"assphrase">>, <<"ASSPHRASE">>, <<"ecret">>,
@@ -39,11 +41,16 @@ report of their end shows.
                 <<"REDENTIAL">>, <<"rivate">>, <<"RIVATE">>, <<"pikey">>, <<"piKey">>,
                 <<"PIKEY">>, <<"pi_key">>, <<"pi_Key">>, <<"PI_KEY">>]).
 -define(ADDRESS, "://[^/@\\s]{0,200}:[^/@\\s]{0,200}@").
+%% The value in quotes, or, of a text that was printed within another, in quotes with so many
+%% backslashes before them. Whatever cuts it ends it.
 -define(VALUE,
-        "((?:password|passwd|passphrase|secret|token|cookie|credential|private|api_?key)"
-        "\\w{0,20}[\"'>]{0,3}\\s{0,50}(?:=>|[,=:])\\s{0,50})"
-        "(?:<<)?\"[^\"\\\\]*+(?:\\\\.[^\"\\\\]*+)*+(?:\"|\\z)(?:\\s*+\"[^\"\\\\]*+\")*+(?:>>)?").
--define(WORD, "((?:password|passwd|passphrase|secret|token|apikey|api_key)=)[^\\s\"',;&)\\]}]++").
+        "(?s)((?:password|passwd|passphrase|secret|token|cookie|credential|private|api_?key)"
+        "\\w{0,20}(?:\\\\{0,7}[\"'>]){0,3}\\s{0,50}(?:=>|[,=:])\\s{0,50})(?:<<)?"
+        "(?:\"[^\"\\\\]*+(?:\\\\(?:.|\\z)[^\"\\\\]*+)*+(?:\"|\\z)(?:\\s*+\"[^\"\\\\]*+\")*+"
+        "|(\\\\++)\"(?:[^\"\\\\]++|(?!\\2\")\\\\++\"?)*+(?:\\2\")?)(?:>>)?").
+-define(WORD,
+        "((?:password|passwd|passphrase|secret|token|apikey|api_key)=)(?!\\(hidden\\))"
+        "[^\\s\"',;&)\\]}]++").
 
 -doc "The cookies of this node: its own, and those that it has for other nodes.".
 -spec new() -> secrets().
@@ -52,15 +59,18 @@ new() ->
     #secrets{own_at = Now, others_at = Now, own = own(), others = others(),
              words = binary:compile_pattern(?WORDS)}.
 
--doc "A text without secrets, and what is known of them now.".
+-doc "A text of an event without secrets, and what is known of them now.".
 -spec hidden(binary(), secrets()) -> {binary(), secrets()}.
 hidden(Text, Before) ->
     #secrets{own = Own, others = Others, words = Words} = Known = renewed(Before),
-    Shown = lists:foldl(fun without_cookie/2, Text, Own ++ Others),
-    {case binary:match(Shown, Words) of
+    %% One may be the begin of another.
+    Cookies = lists:reverse(lists:usort([{byte_size(Cookie), Cookie} || Cookie <- Own ++ Others])),
+    Shown = lists:foldl(fun without_cookie/2, Text, [Cookie || {_, Cookie} <- Cookies]),
+    All = case binary:match(Shown, Words) of
         nomatch -> Shown;
         _ -> without_values(Shown)
-    end, Known}.
+    end,
+    {sderl_mon_probe_text:cut(All, ?MOST_BYTES), Known}.
 
 renewed(#secrets{own_at = OwnAt, others_at = OthersAt, own = Own, others = Others} = Known) ->
     Now = erlang:monotonic_time(millisecond),
@@ -72,7 +82,7 @@ renewed(#secrets{own_at = OwnAt, others_at = OthersAt, own = Own, others = Other
         true -> Known
     end.
 
-joined(New, Old) -> lists:sublist(New ++ (Old -- New), ?MOST).
+joined(New, Old) -> New ++ lists:sublist(Old -- New, ?MOST).
 
 own() ->
     try cookies([erlang:get_cookie()])
@@ -104,7 +114,7 @@ without_values(Text) ->
                 {?WORD, <<"\\1(hidden)">>}]).
 
 without_cookie(Cookie, Text) when byte_size(Cookie) >= ?LONG ->
-    without_begin(binary:replace(Text, Cookie, ?MASK, [global]), Cookie, byte_size(Cookie) - 1);
+    without_begins(binary:replace(Text, Cookie, ?MASK, [global]), Cookie);
 without_cookie(Cookie, Text) ->
     re:replace(Text, [<<"(?<!\\w)">>, quoted(Cookie), <<"(?!\\w)">>], ?MASK,
                [global, unicode, ucp, {return, binary}]).
@@ -113,7 +123,20 @@ quoted(Text) ->
     re:replace(Text, "[^A-Za-z0-9_\\x{80}-\\x{10ffff}]", <<"\\\\&">>,
                [global, unicode, {return, binary}]).
 
-%% Texts are cut when they come here, perhaps through a cookie.
+%% Texts are cut when they come here, perhaps through a cookie; and terms when they are printed,
+%% with dots for what is left out, and perhaps a quote before these.
+without_begins(Text, Cookie) ->
+    [Last | Cut] = lists:reverse(binary:split(Text, <<"...">>, [global])),
+    iolist_to_binary([[[before_dots(Part, Cookie), <<"...">>] || Part <- lists:reverse(Cut)],
+                      without_begin(Last, Cookie, byte_size(Cookie) - 1)]).
+
+before_dots(Part, Cookie) ->
+    Size = byte_size(Part) - 1,
+    case Part of
+        <<Quoted:Size/binary, $">> -> [without_begin(Quoted, Cookie, byte_size(Cookie) - 1), $"];
+        _ -> without_begin(Part, Cookie, byte_size(Cookie) - 1)
+    end.
+
 without_begin(Text, _, Length) when Length < ?LEAST -> Text;
 without_begin(Text, Cookie, Length) when Length > byte_size(Text) ->
     without_begin(Text, Cookie, byte_size(Text));

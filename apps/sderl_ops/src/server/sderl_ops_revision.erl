@@ -35,9 +35,10 @@ prepare(File, Folder) -> prepare(File, Folder, fun(Release) -> pack(Release, Fol
     {ok, prepared()} | {error, [unicode:chardata(), ...]}.
 prepare(#{releases := Releases, families := Families} = File, Folder, Pack) ->
     Wanted = lists:usort([Release || _ := #{release := Release} <- Families]),
-    Packed = #{Name => Pack(map_get(Name, Releases)) || Name <- Wanted},
     maybe
+        %% First: what cannot be asked has releases that cannot be packed.
         {ok, Hosts} ?= hosts(File, Folder),
+        Packed = #{Name => Pack(map_get(Name, Releases)) || Name <- Wanted},
         [] ?= [["releases.", Name, ": ", Why] || Name := {error, Why} <- Packed],
         Prepared = #{
             file => File,
@@ -58,6 +59,8 @@ prepare(#{releases := Releases, families := Families} = File, Folder, Pack) ->
 pack(#{running := Text}, _) ->
     Sum = crypto:hash(sha256, [~"running ", Text]),
     {ok, binary:encode_hex(Sum, lowercase), none};
+pack(#{image := _}, _) ->
+    {error, "an image runs on Kubernetes, and not on hosts"};
 pack(Release, Folder) ->
     case sderl_ops_archive:prepare(source(Release), filename:join(Folder, "archives")) of
         {ok, _, _} = Packed -> Packed;
