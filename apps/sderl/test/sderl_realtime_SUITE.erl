@@ -133,11 +133,12 @@ broadcast(Config) ->
 borders(Config) ->
     {Fleet, Nodes} = fleet(Config),
     [_, _, N3 | _] = Nodes,
-    %% Nobody tells the numbers of subscribers meanwhile, but for once.
+    %% Nobody tells the numbers of subscribers meanwhile, but for once: a hundred messages of all
+    %% tenants together.
     every(Fleet, Nodes, 3_600_000),
     Pids = subscribers(Fleet, Nodes, {eu, acme}, big),
     Size = 20_000,
-    Count = 100,
+    Count = 300,
     {Sent0, Across0} = traffic(Fleet, Nodes),
     Big = binary:copy(<<"x">>, Size),
     ok = on(Fleet, N3,
