@@ -225,10 +225,11 @@ one_folder(Config) ->
     end,
     Silences = fun(M) -> [Id || #{id := Id} <- call(Fleet, M, sderl_alarms, silences, [])] end,
     Begin(M1),
+    Pid = list_to_binary(call(Fleet, M1, os, getpid, [])),
+    %% The folder is the first one's from its start, before it has anything to write.
+    Begin(M2),
     Id = Say(M1, ~"one"),
     #{kept := true} = Info(M1),
-    Pid = list_to_binary(call(Fleet, M1, os, getpid, [])),
-    Begin(M2),
     #{kept := false, problem := Problem} = Info(M2),
     Holder = <<"another monitoring node, process ", Pid/binary>>,
     ?assertMatch({_, _}, binary:match(Problem, Holder)),

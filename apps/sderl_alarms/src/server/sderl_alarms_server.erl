@@ -135,13 +135,17 @@ init(#{rules := #{rules := Rules, routes := Routes} = All, rules_file := RulesFi
 
 restore(#server{state_file = undefined} = Server) -> {Server, ~""};
 restore(#server{state_file = File} = Server) ->
-    case sderl_alarms_store:is_free(File) of
+    case sderl_alarms_store:take(File) of
         ok -> restored(Server);
-        {error, Why} ->
+        {held, Why} ->
             %% For as long as this one runs: what the other has written would be lost, and where it
             %% just begins anew its folder must be free.
             ?LOG_ERROR("alarms: ~ts", [Why]),
-            {Server#server{state_file = undefined}, Why}
+            {Server#server{state_file = undefined}, Why};
+        {error, Why} ->
+            ?LOG_ERROR("alarms: ~ts", [Why]),
+            {Read, _} = restored(Server),
+            {Read, Why}
     end.
 
 restored(#server{state_file = File, rules = #{routes := Routes}} = Server) ->

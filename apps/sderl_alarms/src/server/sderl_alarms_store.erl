@@ -7,21 +7,33 @@ A file that is damaged is kept under another name, and nothing of it is believed
 node writes it: the file `alarms.lock` beside it says which (`m:sderl_mon_folder_lock`).
 """.
 
--export([is_free/1, read/1, write/2, leave/1]).
+-export([take/1, read/1, write/2, leave/1]).
 
 -define(HEAD, "sderl-alarms-1\n").
 
--doc "Whether no other monitoring node writes it. Errors are sentences.".
--spec is_free(file:filename_all()) -> ok | {error, binary()}.
-is_free(File) ->
-    case sderl_mon_folder_lock:holder(lock(File)) of
-        none -> ok;
-        {ok, Pid} ->
-            {error, sderl_mon_text:text("~ts is written by another monitoring node, process ~ts: "
-                                        "alarms are kept in memory alone; end that one, or name "
-                                        "a folder of its own (--state), and start this one anew",
-                                        [File, Pid])}
+-doc """
+Makes this program the one that writes it. `held`: another one is. Errors are sentences.
+""".
+-spec take(file:filename_all()) -> ok | {held | error, binary()}.
+take(File) ->
+    maybe
+        ok ?= filelib:ensure_dir(File),
+        {ok, _} ?= sderl_mon_folder_lock:take(lock(File)),
+        ok
+    else
+        {error, Why} when is_atom(Why) -> {error, sentence(File, Why)};
+        {error, Why} ->
+            case sderl_mon_folder_lock:holder(lock(File)) of
+                {ok, Pid} -> {held, held(File, Pid)};
+                none ->
+                    {error, sderl_mon_text:text("~ts; alarms are kept in memory alone", [Why])}
+            end
     end.
+
+held(File, Pid) ->
+    sderl_mon_text:text("~ts is written by another monitoring node, process ~ts: alarms are kept "
+                        "in memory alone; end that one, or name a folder of its own (--state), "
+                        "and start this one anew", [File, Pid]).
 
 lock(File) -> filename:join(filename:dirname(File), "alarms.lock").
 
@@ -58,25 +70,17 @@ damaged(File) ->
 write(File, Kept) ->
     Packed = term_to_binary(Kept, [{compressed, 1}]),
     maybe
-        ok ?= is_free(File),
-        ok ?= filelib:ensure_dir(File),
-        ok ?= taken(sderl_mon_folder_lock:take(lock(File))),
+        %% At the start the folder may not have been there.
+        ok ?= take(File),
         ok ?= sderl_mon_replace:write(File, [?HEAD, <<(erlang:crc32(Packed)):32>>, Packed])
     else
         {error, Why} when is_atom(Why) -> {error, sentence(File, Why)};
-        {error, _} = Error -> Error
+        {_, Why} -> {error, Why}
     end.
-
-taken({ok, _}) -> ok;
-taken({error, Why}) -> {error, sderl_mon_text:text("~ts", [Why])}.
 
 -doc "Another may write it.".
 -spec leave(file:filename_all()) -> ok.
-leave(File) ->
-    case is_free(File) of
-        ok -> sderl_mon_folder_lock:leave(lock(File));
-        {error, _} -> ok
-    end.
+leave(File) -> sderl_mon_folder_lock:leave(lock(File)).
 
 sentence(File, Why) ->
     sderl_mon_text:text("~ts: ~ts; alarms are kept in memory alone",
