@@ -112,9 +112,9 @@ proposed(#{providers := Providers, releases := Releases, families := #{web := We
                  domains => #{one => #{provider => here, hosts => 1}}})),
     ?assertNot(filelib:is_file(Touched)),
     #{code := Release} = Releases,
-    Templates = #{code => Release#{files => #{a => #{template => ~"/etc/passwd"}}}},
-    Refused(~"a template of another folder is read from a file alone",
-            Of(#{releases => Templates})),
+    %% Whatever stands beside the file that was applied, nobody reads it over HTTP.
+    Templates = #{code => Release#{files => #{a => #{template => ~"shop.json"}}}},
+    Refused(~"a template is not read for a text", Of(#{releases => Templates})),
     Refused(~"keeps the cluster shop", Of(#{cluster => ~"other"})),
     Refused(~"this is not JSON", Plan("#{}")),
     Refused(~"families is missing", Plan("{}")),

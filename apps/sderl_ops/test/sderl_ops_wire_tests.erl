@@ -65,6 +65,7 @@ answers_test_() ->
             {{progress, 0, 3, ["starts ", ~"web1"]}, {progress, 0, 3, ~"starts web1"}},
             {{note, ["hä", $!]}, {note, ~"hä!"}},
             {{error, "no", [["a", ~"b"]]}, {error, ~"no", [~"ab"]}},
+            {{busy, "wait"}, {error, ~"wait", []}},
             {{done, #{state => steady, why => undefined, list => [~"a", #{n => 1}]}},
              {done, #{~"state" => ~"steady", ~"why" => null,
                       ~"list" => [~"a", #{~"n" => 1}]}}}

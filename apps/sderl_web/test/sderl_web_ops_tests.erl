@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([with_service/2]).
+
 nobody_test() ->
     [?assertMatch({error, unavailable, _}, sderl_web_ops:answer(Folder))
      || Folder <- ["/nonexistent", lists:duplicate(300, $x)]],
@@ -17,10 +19,17 @@ strangers_test_() ->
     {timeout, 120, fun() ->
         [?assertMatch({Said, {error, unavailable, _}}, {Said, answered(Said)})
          || Said <- [~"", ~"hello\n", ~B|{"done":3}|, ~B|{"done":{}}|, ~B|{"error":3}|]],
-        ?assertMatch({error, unavailable, ~"no"}, answered(~B|{"error":"no","problems":[]}|))
+        ?assertMatch({error, unavailable, ~"no"}, answered(~B|{"error":"no","problems":[]}|)),
+        ?assertMatch({busy, _, ~"no"}, with_service(
+            ~B|{"error":"no","problems":[],"busy":true}|,
+            fun(Folder) -> sderl_web_ops:plan(~"{}", false, ~"ann", Folder) end
+        ))
     end}.
 
-answered(Said) ->
+answered(Said) -> with_service(Said, fun sderl_web_ops:answer/1).
+
+%% In its folder something listens that answers each request with the same.
+with_service(Said, Fun) ->
     Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
                            lists:concat(["sderl-web-", os:getpid(), "-",
                                          erlang:unique_integer([positive])])),
@@ -30,7 +39,7 @@ answered(Said) ->
                                         {ifaddr, {local, list_to_binary(Path)}}]),
     _ = spawn_link(fun() -> serve(Listener, Said) end),
     try
-        sderl_web_ops:answer(Folder)
+        Fun(Folder)
     after
         ok = gen_tcp:close(Listener),
         ok = file:del_dir_r(Folder)

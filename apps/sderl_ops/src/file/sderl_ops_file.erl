@@ -170,27 +170,24 @@ read(Name) ->
     end.
 
 -doc """
-The same of a text, which is JSON, as if it were a file of the folder `Base`. Of other folders
-nothing is read.
+The same of a text, which is JSON, as if it were a file of the folder `Base`, or of one that is
+unknown. No other file is read: a text with templates is refused.
 """.
--spec read_text(binary(), Base :: binary()) -> {ok, file()} | {error, [problem(), ...]}.
+-spec read_text(binary(), Base :: binary() | unknown) -> {ok, file()} | {error, [problem(), ...]}.
 read_text(Text, Base) ->
     maybe
         {ok, Tree, Problems} ?= sderl_ops_tree:from_json(Text),
         {ok, #{releases := Releases} = File} ?= check_tree(Tree, Problems, Base),
         [] ?= [{[~"releases", Name, ~"files", Inner], explained,
-                "a template of another folder is read from a file alone: `bin/sderl ops plan FILE`"}
-               || Name := #{files := Files} <- Releases, Inner := {template, Path} <- Files,
-                  not is_below(Path, Base)],
-        load_templates(File)
+                "a template is not read for a text: see it where the service runs, with "
+                "`bin/sderl ops plan FILE`"}
+               || Name := #{files := Files} <- maps:iterator(Releases, ordered),
+                  Inner := {template, _} <- maps:iterator(Files, ordered)],
+        {ok, File}
     else
         {error, _} = Error -> Error;
-        Outside -> {error, Outside}
+        Templates -> {error, Templates}
     end.
-
-is_below(Path, Base) ->
-    Parts = filename:split(Path),
-    lists:prefix(filename:split(Base), Parts) andalso not lists:member(~"..", Parts).
 
 -doc """
 Checks the term of a file. Relative paths in it begin at the folder `Base`. Nothing else is read:

@@ -72,11 +72,12 @@ where `Expected` is the whole sentence.
 -define(MOST_RANGE, 1024).
 
 -doc """
-The value, and what is wrong with it, sorted. `Base` is the folder at which relative paths begin. In
+The value, and what is wrong with it, sorted. `Base` is the folder at which relative paths begin;
+where it is unknown they are wrong. In
 a value with problems an entry of `named` that has some is `broken`, other such places are
 `undefined`.
 """.
--spec walk(rule(), json(), Base :: binary()) -> {Value :: term(), [problem()]}.
+-spec walk(rule(), json(), Base :: binary() | unknown) -> {Value :: term(), [problem()]}.
 walk(Rule, Term, Base) ->
     {Value, Problems} = walk(Rule, Term, [], Base),
     {Value, lists:usort(Problems)}.
@@ -192,7 +193,14 @@ walk({text, _, Most} = Rule, Term, Path, _) ->
     end;
 walk({path, _} = Rule, Term, Path, Base) ->
     case is_text(Term, 4096) of
-        true -> {filename:absname(Term, Base), []};
+        true when Base =/= unknown -> {filename:absname(Term, Base), []};
+        true ->
+            case filename:pathtype(Term) of
+                absolute -> {Term, []};
+                _ -> explained(Path, ["a relative path begins in the folder of the file that was "
+                                      "applied last, and no revision that is kept says which that "
+                                      "is: write an absolute path"])
+            end;
         false -> wrong(Path, Term, expected(Rule))
     end;
 walk({template, _, Most} = Rule, Term, Path, _) ->

@@ -72,7 +72,7 @@ handle_cast(_, S) -> {noreply, S}.
 -doc false.
 -spec handle_info(term(), #s{}) -> {noreply, #s{}} | {stop, term(), #s{}}.
 handle_info({connection, Connection}, #s{open = Open} = S) when Open >= ?MOST_CONNECTIONS ->
-    _ = send(Connection, {error, "the service has too many connections: try again", []}),
+    _ = send(Connection, {busy, "the service has too many connections: try again"}),
     ok = gen_tcp:close(Connection),
     {noreply, S};
 handle_info({connection, Connection}, #s{folder = Folder, open = Open} = S) ->
@@ -124,7 +124,8 @@ answer(Request, Connection, Folder) ->
     end,
     try sderl_ops_requests:do(Request, Folder, Tell) of
         {done, _} = Done -> send(Connection, Done);
-        {error, _, _} = Error -> send(Connection, Error)
+        {error, _, _} = Error -> send(Connection, Error);
+        {busy, _} = Busy -> send(Connection, Busy)
     catch
         error:Why:Stack ->
             logger:error("sderl_ops: the request ~0tp failed: ~0tP at ~0tP",

@@ -5,20 +5,21 @@ A file that somebody has sent as a text, to see what it would change.
 
 Who sends it may look, but is not the user of the service: so nothing of the machine is used that
 the newest revision does not name already. No other folder is packed, no other program is run, and
-no secret is looked for. A release that is new is taken by the checksum that the file says of its
-archive.
+no secret or template is read. A release that is new is taken by the checksum that the file says of
+its archive.
 """.
 
 -export([read/2, prepare/3]).
 
 -doc """
 The file. `Known` is that of the newest revision, and `Applied` the path of the file that was
-applied last, in whose folder relative paths begin. Errors are for a person.
+applied last, in whose folder relative paths begin: they are refused where it is not known. Errors
+are for a person.
 """.
 -spec read(Text :: binary(), Applied :: none | binary()) ->
     {ok, sderl_ops_file:file()} | {error, [unicode:chardata(), ...]}.
 read(Text, Applied) ->
-    Base = case Applied of none -> ~"/nonexistent"; _ -> filename:dirname(Applied) end,
+    Base = case Applied of none -> unknown; _ -> filename:dirname(Applied) end,
     case sderl_ops_file:read_text(Text, Base) of
         {ok, File} -> {ok, File};
         {error, Problems} ->

@@ -6,6 +6,8 @@
 
 -import(sderl_ops_acting, [adopt/3]).
 
+-define(PLANS_TEXT, sderl_ops_plans_text).
+
 -doc """
 Does a request. `Tell` is called with what there is to tell on the way, and with `waiting` when only
 work is waited for that goes on by itself; the result is the last answer.
@@ -33,10 +35,12 @@ handle(#{do := plan, file := Path, force := Force}, Folder, _) ->
         {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_acting:view(), system_ms())}
     end;
 handle(#{do := plan_text, text := Text, force := Force}, Folder, _) ->
-    maybe
-        {ok, Prepared} ?= prepare_text(Text, Folder),
-        {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_acting:view(), system_ms())}
-    end;
+    alone(fun() ->
+        maybe
+            {ok, Prepared} ?= prepare_text(Text, Folder),
+            {done, sderl_ops_preview:plan(Prepared, Force, sderl_ops_acting:view(), system_ms())}
+        end
+    end);
 handle(#{do := apply, file := Path} = Request, Folder, Tell) ->
     maybe
         {ok, Prepared, After} ?= prepare_file(Path, Folder),
@@ -219,6 +223,21 @@ prepare_text(Text, Folder) ->
             sentences(sderl_ops_proposal:read(Text, applied()), "the file is wrong"),
         {ok, _} ?= check_cluster(Cluster),
         sentences(sderl_ops_proposal:prepare(File, Known, Folder), "that cannot be done")
+    end.
+
+%% Whoever may look may send such texts, as many as there are connections, and each may be work for
+%% seconds: the service does one at a time. (The name goes with the process of the connection.)
+alone(Plan) ->
+    try register(?PLANS_TEXT, self()) of
+        true ->
+            try
+                Plan()
+            after
+                unregister(?PLANS_TEXT)
+            end
+    catch
+        error:badarg ->
+            {busy, "the service plans the text of another file: ask again in some seconds"}
     end.
 
 sentences({ok, _} = Ok, _) -> Ok;

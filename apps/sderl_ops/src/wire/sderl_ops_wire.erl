@@ -20,7 +20,7 @@ earlier ends the waiting and not the work.
 |---|---|---|
 | `hello` | | `cluster` or null, `revision`, `pid` (of the operating system), `version` |
 | `plan` | `file`, `force` | `changes`, `steps`, `refused`: texts |
-| `plan_text` | `text` (the file itself, as JSON), `force` | as `plan` |
+| `plan_text` | `text` (the file itself, as JSON), `force` | as `plan`; one at a time |
 | `apply` | `file`, `force`, `wait` | `revision`, `state`, `problems` |
 | `status` | | `t:status/0` |
 | `remaining` | | `steps`: texts, what is left until all is as the newest revision says |
@@ -73,13 +73,16 @@ earlier ends the waiting and not the work.
 -doc """
 `done` is a map as in the table above. When it is encoded its keys are atoms or binaries, its texts
 binaries, and `undefined` is null; when it is decoded its keys are binaries. `{error, Text,
-Problems}`: a sentence, and one for each problem where there are several.
+Problems}`: a sentence, and one for each problem where there are several. `{busy, Text}` is an error,
+too, of a request that may do better in some seconds; it has `"busy": true`, and is decoded as an
+error.
 """.
 -type answer() ::
     {progress, Done :: non_neg_integer(), Total :: pos_integer(), unicode:chardata()}
     | {note, unicode:chardata()}
     | {done, #{atom() | binary() => term()}}
-    | {error, unicode:chardata(), [unicode:chardata()]}.
+    | {error, unicode:chardata(), [unicode:chardata()]}
+    | {busy, unicode:chardata()}.
 
 -doc """
 `instances`: `id`, `node`, `host`, `release` (its name), `state`, `why`. `hosts`: `id`, `state`,
@@ -202,7 +205,9 @@ encode_answer({note, Text}) ->
 encode_answer({done, Map}) ->
     line(#{done => Map});
 encode_answer({error, Text, Problems}) ->
-    line(#{error => text(Text), problems => [text(Problem) || Problem <- Problems]}).
+    line(#{error => text(Text), problems => [text(Problem) || Problem <- Problems]});
+encode_answer({busy, Text}) ->
+    line(#{error => text(Text), problems => [], busy => true}).
 
 line(Map) -> [json:encode(Map, fun encode_value/2), $\n].
 

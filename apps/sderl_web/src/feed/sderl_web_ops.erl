@@ -12,6 +12,7 @@ JSON, as `docs/operations.md` has them. Nothing is changed there.
 -define(PATIENCE_MS, 8_000).
 %% Releases may have to be packed for it.
 -define(PLAN_MS, 25_000).
+-define(AGAIN_S, 5).
 -define(MOST_ANSWER_BYTES, 16_777_216).
 
 -doc "The folder of the service: the one that was named, or where a service is by default.".
@@ -46,10 +47,14 @@ answer(Folder) ->
             {error, unavailable, "the service of operations is of another version"}
     end.
 
--doc "What the text of a file would change. What is wrong with it is one problem a line.".
+-doc """
+What the text of a file would change. What is wrong with it is one problem a line. `busy`: the
+service plans another one; ask again after so many seconds.
+""".
 -spec plan(Text :: binary(), Force :: boolean(), Who :: binary(), Folder :: file:filename_all()) ->
     {ok, #{changes | steps | refused => [binary()]}}
-    | {error, unavailable | bad_request, unicode:chardata()}.
+    | {error, unavailable | bad_request, unicode:chardata()}
+    | {busy, Seconds :: pos_integer(), unicode:chardata()}.
 plan(Text, Force, Who, Folder) ->
     Request = #{do => plan_text, text => Text, force => Force, who => Who},
     case ask(Request, Folder, erlang:monotonic_time(millisecond) + ?PLAN_MS) of
@@ -58,6 +63,7 @@ plan(Text, Force, Who, Folder) ->
         {ok, _} -> {error, unavailable, "the service of operations is of another version"};
         {error, not_running} -> not_running(Folder);
         {error, Sentence, none} -> {error, unavailable, Sentence};
+        {error, Sentence, busy} -> {busy, ?AGAIN_S, Sentence};
         {error, Sentence, []} -> {error, bad_request, Sentence};
         {error, Sentence, Problems} ->
             {error, bad_request, [Sentence, ":\n", lists:join("\n", Problems)]}
@@ -74,7 +80,7 @@ steps(_, Folder, Deadline) -> look(~"remaining", Folder, Deadline).
 
 look(Do, Folder, Deadline) -> ask(#{do => Do, who => ~"dashboard"}, Folder, Deadline).
 
-%% An error has what the service found wrong, or `none` where it has not answered.
+%% An error has what the service found wrong, `busy`, or `none` where it has not answered.
 ask(Request, Folder, Deadline) ->
     Path = unicode:characters_to_binary(filename:join(Folder, "socket")),
     try gen_tcp:connect({local, Path}, 0, [local, binary, {active, false}, {packet, raw}],
@@ -112,6 +118,8 @@ last_line(Socket, Deadline, Received) ->
 decoded(Line) ->
     try json:decode(Line) of
         #{~"done" := #{} = Done} -> {ok, Done};
+        #{~"error" := Sentence, ~"busy" := true} when is_binary(Sentence) ->
+            {error, Sentence, busy};
         #{~"error" := Sentence} = Error when is_binary(Sentence) ->
             Problems = maps:get(~"problems", Error, []),
             {error, Sentence, [Problem || Problem <- Problems, is_binary(Problem)]};

@@ -367,6 +367,8 @@ shown({ok, Result, Extra}, #call{route = #{answer := {Status, _}}} = Call) ->
     {Status, maps:merge(Next, headers(Extra, Json, Call)), Json};
 shown(done, _) -> {204, #{}, ~""};
 shown({error, Code, Why}, _) -> {Code, Why, #{}};
+shown({busy, Seconds, Why}, _) ->
+    {too_many_requests, Why, #{~"retry-after" => integer_to_binary(Seconds)}};
 shown({stream, _} = Stream, _) -> Stream.
 
 with_next(Result, #{next := none}, _) -> {#{}, Result#{next => null}};

@@ -225,10 +225,7 @@ answer(series, #{node := Node, metrics := Metrics} = Args, Context) ->
     asked(series, (maps:with([from, to, points], Args))#{'of' => {node, Node, Metrics}}, Context);
 answer(plan_operations, #{text := Text, force := Force}, #{name := Name}) ->
     Folder = sderl_web_ops:folder(application:get_env(sderl_web, ops, default)),
-    case sderl_web_ops:plan(Text, Force, Name, Folder) of
-        {ok, Plan} -> {ok, Plan};
-        {error, Code, Why} -> {error, Code, Why}
-    end;
+    sderl_web_ops:plan(Text, Force, Name, Folder);
 answer(export, Args, _) ->
     sderl_web_export:answer(Args);
 answer(Op, Args, Context)

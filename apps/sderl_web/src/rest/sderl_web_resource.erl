@@ -30,6 +30,8 @@ where there is one; `writable` is whether anything may be changed here at all.
 `json` is JSON already. `next` is where the next page begins, as a term that JSON can hold: the
 request gets it back as the argument `cursor`. `tag` is what the entity tag is made of, where that
 is not the whole answer. `location` is the path of what was created.
+
+`busy` is answered with the status 429, and the seconds after which to ask again.
 """.
 -type extra() :: #{next => term(), tag => term(), location => iodata()}.
 
@@ -38,7 +40,8 @@ is not the whole answer. `location` is the path of what was created.
     | {ok, map() | {json, iodata()}, extra()}
     | done
     | {stream, fun((cowboy_req:req()) -> cowboy_req:req())}
-    | {error, sderl_web_problem:code(), unicode:chardata()}.
+    | {error, sderl_web_problem:code(), unicode:chardata()}
+    | {busy, Seconds :: pos_integer(), unicode:chardata()}.
 
 -callback routes() -> [sderl_web_route:given()].
 -callback schemas() -> #{binary() => sderl_web_schema:schema()}.
