@@ -185,6 +185,29 @@ gaps_are_null_test() ->
     ?assertEqual({error, none}, series(total, [], 5)),
     ?assertEqual({error, none}, sderl_mon_query:series(store(Frames), total, 10, 5, 5)).
 
+%% What is counted per second keeps its total where it begins within a bucket, or only now and then
+%% something is counted; of a gauge nothing is known where it is not told. The time in which the node
+%% itself was not seen counts for neither.
+begins_within_a_bucket_test() ->
+    Frame = fun(I, Nodes) -> (sderl_mon_gen:frame(?T0 + I * 1000, #{}))#{nodes := Nodes} end,
+    A = fun(More) -> #{~"a" => More#{mem => 8}} end,
+    Frames = [Frame(1, #{}), Frame(2, A(#{})), Frame(3, A(#{})),
+              Frame(4, A(#{~"orders" => 6.0, ~"price" => 6.0})),
+              Frame(5, A(#{~"orders" => 6.0, ~"price" => 6.0})),
+              Frame(6, A(#{})), Frame(7, A(#{})), Frame(8, A(#{}))],
+    Store = (store(Frames))#{is_rate => fun(Key) -> Key =:= ~"orders" end},
+    Values = fun(What) ->
+        {ok, #{columns := Columns}} =
+            sderl_mon_query:series(Store, What, ?T0, ?T0 + 8_000, 2),
+        Columns
+    end,
+    [?assertEqual(#{~"orders" => [2.0, 1.5]}, Values({over, Place, ~"orders", sum}))
+     || Place <- [cluster, {node, ~"a"}, {family, ~"a"}]],
+    ?assertEqual(#{~"price" => [6.0, 6.0]}, Values({over, cluster, ~"price", sum})),
+    ?assertEqual(#{~"orders" => [2.0, 1.5], mem => [8.0, 8.0]},
+                 Values({node, ~"a", [~"orders", mem]})),
+    ?assertEqual(#{}, Values({over, {node, ~"b"}, ~"orders", sum})).
+
 %% ---------------------------------------------------------------- events
 
 events_test() ->

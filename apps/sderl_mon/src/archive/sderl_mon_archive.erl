@@ -84,7 +84,7 @@ series(What, From, To, Points) ->
         none -> Live;
         {Dir, Range} -> joined(Live, stored(Dir, Range))
     end,
-    sderl_mon_query:series(Store, What, From, To, Points).
+    sderl_mon_query:series(maps:merge(maps:with([is_rate], Live), Store), What, From, To, Points).
 
 -doc "From when to when frames are kept here; `{0, 0}` for none.".
 -spec range() -> {sderl_mon_types:t(), sderl_mon_types:t()}.

@@ -5,7 +5,7 @@ All metrics of nodes by name: those of the monitoring (`m:sderl_mon_catalogue`) 
 application that the configuration in force names (`m:sderl_mon_app_metrics`).
 """.
 
--export([all/0, find/1, application/0, read/1]).
+-export([all/0, find/1, is_rate/1, application/0, read/1]).
 -export_type([metric/0]).
 
 -import(sderl_mon_text, [text/2]).
@@ -71,6 +71,18 @@ find(Name) ->
                 [Metric] -> series(Name, Metric);
                 [] -> error
             end
+    end.
+
+-doc """
+Whether a metric counts what happens at the application, so that a node which does not tell it has
+counted nothing yet. The monitoring's own rates are not known where a node does not tell them.
+""".
+-spec is_rate(atom() | sderl_mon_app_metrics:series()) -> boolean().
+is_rate(Key) when is_atom(Key) -> false;
+is_rate(Key) ->
+    case find(Key) of
+        {ok, #{kind := Kind}} -> Kind =:= counter orelse Kind =:= sum;
+        error -> false
     end.
 
 %% Its tags are those of the metric, in that order.

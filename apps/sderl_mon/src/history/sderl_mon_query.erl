@@ -18,8 +18,9 @@ bring the frames as a `t:sderl_mon_types:store/0`.
 
 -doc """
 At most `Points` values a column, each the mean over its share of the time (queues: the highest), at
-the time of its end; `null` where no frame is. Errors: `none` when there is no frame in the range at
-all.
+the time of its end; `null` where no frame is. What the store knows for a rate was 0 in a frame in
+which it is not told and something else of its place is: its mean is over all the time in which the
+place was seen. Errors: `none` when there is no frame in the range at all.
 """.
 -spec series(sderl_mon_types:store(), sderl_mon_types:what(), sderl_mon_types:t(),
              sderl_mon_types:t(), pos_integer()) ->
@@ -29,7 +30,10 @@ series(#{fold := Fold} = Store, What, From, To, Points) when From =< To ->
     Step = 2 * (To - From) div max(1, Points),
     case Fold(From, To, Step, wanted(What), values(What, Store), []) of
         [] -> {error, none};
-        Rows -> {ok, columns(What, lists:reverse(Rows), From, To, min(?POINTS, max(1, Points)))}
+        Rows ->
+            IsRate = maps:get(is_rate, Store, fun(_Key) -> false end),
+            {ok, columns(What, lists:reverse(Rows), {From, To, min(?POINTS, max(1, Points))},
+                         IsRate)}
     end;
 series(_Store, _What, _From, _To, _Points) ->
     {error, none}.
@@ -43,18 +47,23 @@ wanted({routed, _From, _To}) -> #{nodes => [], groups => [], links => []};
 wanted(total) -> total;
 wanted(_Traffic) -> #{nodes => [], groups => []}.
 
-%% Each frame's values are put before those of the frames before it.
+%% Each frame's values are put before those of the frames before it; `unseen` where nothing of the
+%% place is in a frame.
 values({node, Id, Metrics}, _Store) ->
     fun(#{nodes := Nodes} = F, Acc) ->
-        [row(F, maps:with(Metrics, maps:get(Id, Nodes, #{}))) | Acc]
+        [row(F, case Nodes of #{Id := Sample} -> maps:with(Metrics, Sample); #{} -> unseen end)
+         | Acc]
     end;
 values({over, Place, Metric, Total}, Store) ->
     InPlace = in_place(Place, Store),
     fun(#{nodes := Nodes} = F, Acc) ->
         Values = maps:fold(fun(Id, Sample, Sums) ->
-            case InPlace(Id) of true -> pick(Metric, Sample, Sums); false -> Sums end
-        end, #{}, Nodes),
-        [row(F, #{Key => over(Total, Sum) || Key := Sum <- Values}) | Acc]
+            case InPlace(Id) of true -> pick(Metric, Sample, seen(Sums)); false -> Sums end
+        end, unseen, Nodes),
+        [row(F, case Values of
+             unseen -> unseen;
+             #{} -> #{Key => over(Total, Sum) || Key := Sum <- Values}
+         end) | Acc]
     end;
 values({link, From, To}, _Store) ->
     fun(#{links := Links} = F, Acc) ->
@@ -111,6 +120,9 @@ added(Key, Value, Sums) ->
         #{} -> Sums#{Key => {1, Value, Value}}
     end.
 
+seen(unseen) -> #{};
+seen(Sums) -> Sums.
+
 over(sum, {_N, Sum, _Max}) -> Sum;
 over(mean, {N, Sum, _Max}) -> Sum / N;
 over(max, {_N, _Sum, Max}) -> Max.
@@ -159,7 +171,7 @@ places(T, #{topology := Topology}) ->
 
 flow({Msgs, Bytes}) -> #{msgs_s => Msgs, bytes_s => Bytes}.
 
-columns(What, Rows, From, To, Points) ->
+columns(What, Rows, {From, To, Points}, IsRate) ->
     {First, FirstSpan, _} = hd(Rows),
     Start = max(From, First - FirstSpan),
     N = min(Points, length(Rows)),
@@ -168,15 +180,18 @@ columns(What, Rows, From, To, Points) ->
     Buckets = lists:foldl(fun(Row, Acc) -> bucket(Row, Start, Width, N, Acc) end, Empty, Rows),
     Named = case What of
         {node, _Id, Metrics} -> Metrics;
-        _ -> lists:usort([K || {_, _, V} <- Rows, K <- maps:keys(V)])
+        _ -> lists:usort([K || {_, _, #{} = V} <- Rows, K <- maps:keys(V)])
     end,
     #{
         t => [Start + round(Width * (I + 1)) || I <- lists:seq(0, N - 1)],
-        columns => #{Name => [value(Name, maps:get(I, Buckets, #{})) || I <- lists:seq(0, N - 1)]
-                     || Name <- Named}
+        columns => #{Name => column(Name, IsRate(Name), N, Buckets) || Name <- Named}
     }.
 
+column(Name, IsRate, N, Buckets) ->
+    [value(Name, IsRate, maps:get(I, Buckets, {0, #{}})) || I <- lists:seq(0, N - 1)].
+
 %% A frame counts in each bucket that its span overlaps, by how much it does.
+bucket({_T, _Span, unseen}, _Start, _Width, _N, Buckets) -> Buckets;
 bucket({T, Span, Values}, Start, Width, N, Buckets) ->
     Low = T - Span,
     First = max(0, min(N - 1, floor((Low - Start) / Width))),
@@ -186,9 +201,10 @@ bucket({T, Span, Values}, Start, Width, N, Buckets) ->
             From = Start + I * Width,
             case min(T, From + Width) - max(Low, From) of
                 Weight when Weight > 0 ->
-                    Old = maps:get(I, Acc, #{}),
-                    Acc#{I => maps:fold(fun(K, V, A) -> A#{K => weigh(K, V, Weight, A)} end, Old,
-                                        Values)};
+                    {Covered, Old} = maps:get(I, Acc, {0, #{}}),
+                    Acc#{I => {Covered + Weight, maps:fold(fun(K, V, A) ->
+                        A#{K => weigh(K, V, Weight, A)}
+                    end, Old, Values)}};
                 _Outside ->
                     Acc
             end
@@ -201,8 +217,9 @@ weigh(Key, Value, Weight, Old) ->
     {W, Sum, Max} = maps:get(Key, Old, {0, 0, Value}),
     {W + Weight, Sum + Value * Weight, max(Max, Value)}.
 
-value(Key, Bucket) ->
-    case Bucket of
+value(Key, IsRate, {Covered, Values}) ->
+    case Values of
+        #{Key := {_W, Sum, _Max}} when IsRate -> Sum / Covered;
         #{Key := {W, Sum, Max}} ->
             case sderl_mon_types:peak(Key) of true -> Max; false -> Sum / W end;
         #{} -> null

@@ -154,8 +154,10 @@ traffic(Source, Opts) -> sderl_mon_query:traffic(store(Source), Opts).
 
 -doc "The frames of a source, as they are now.".
 -spec store(sderl_mon_types:source()) -> sderl_mon_types:store().
-store(live) -> sderl_mon_history:store(history());
-store(Replay) -> sderl_mon_replay:store(Replay).
+store(live) -> with_rates(sderl_mon_history:store(history()));
+store(Replay) -> with_rates(sderl_mon_replay:store(Replay)).
+
+with_rates(Store) -> Store#{is_rate => fun sderl_mon_metrics:is_rate/1}.
 
 -doc "The latest details of a node. Errors: `none`.".
 -spec detail(sderl_mon_types:id()) -> {ok, sderl_mon_types:detail()} | {error, none}.
