@@ -77,6 +77,25 @@ means_and_peaks_test() ->
     ?assert(abs(maps:get(util, B) - 0.1) < 1.0e-9),
     ?assertEqual(none, sderl_mon_frame:merge([])).
 
+%% A counter that begins while the node is seen keeps its total, in sums of sums, too.
+counted_from_then_on_test() ->
+    Frame = fun(T, Nodes) -> (sderl_mon_gen:frame(T, 1000, #{}))#{nodes := Nodes} end,
+    Frames = [Frame(1000, #{}), Frame(2000, #{~"a" => #{util => 0.5, mq_max => 2}}),
+              Frame(3000, #{~"a" => #{util => 0.5, mq_max => 1, ~"orders" => 6.0, ~"price" => 4}}),
+              Frame(4000, #{~"a" => #{util => 0.5, mq_max => 1}})],
+    IsRate = fun(Metric) -> Metric =:= ~"orders" end,
+    Expected = #{~"a" => #{util => 0.5, mq_max => 2, ~"orders" => 2.0, ~"price" => 4.0}},
+    #{nodes := Nodes} = sderl_mon_frame:frame(sum(Frames), IsRate),
+    ?assertEqual(Expected, Nodes),
+    %% Slots of two seconds go on into one of four.
+    {ok, Ladder} = sderl_mon_ladder:new([2000, 4000]),
+    {Done, _} = lists:mapfoldl(fun(F, L) -> sderl_mon_ladder:push(F, IsRate, L) end, Ladder,
+                               Frames ++ [Frame(9000, #{}), Frame(13_000, #{})]),
+    [Entry] = [Entry || {4000, Entry} <- lists:append(Done)],
+    {ok, #{nodes := Kept}} = sderl_mon_ladder:unpack(Entry, #{}),
+    #{~"a" := #{~"orders" := Orders, ~"price" := Price}} = Kept,
+    ?assert(abs(Orders - 2.0) < 0.01 andalso abs(Price - 4.0) < 0.01).
+
 properties_test_() ->
     [
         sderl_prop:eunit("joining sums is associative", 200, fun() ->

@@ -337,7 +337,7 @@ heard(_Other, K) -> K.
 %% (Frames behind the last one that is kept: those that a start merges again, and those of a clock
 %% that was set back. One that was ahead does not keep out what comes after it was set right.)
 push(#{t := T} = Frame, #kept{ladder = Ladder0, index = Index} = K) ->
-    {Done, Ladder} = sderl_mon_ladder:push(Frame, Ladder0),
+    {Done, Ladder} = sderl_mon_ladder:push(Frame, fun sderl_mon_metrics:is_rate/1, Ladder0),
     Now = sderl_mon_clock:wall_ms(),
     Known = [{is_new(Step, End, sderl_mon_archive_index:last(Step, Index), Now), {Step, Entry}}
              || {Step, {End, _, _} = Entry} <- Done, Step > 0],

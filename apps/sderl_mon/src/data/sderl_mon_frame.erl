@@ -11,16 +11,17 @@ Two ways to put numbers together, not to be confused:
 - **One after the other** (`add/2`, `merge/1`): rates are means weighted by span, so that rate times
   span, the total, is kept; queues (`sderl_mon_types:peak/1`) keep their highest value; losses are
   summed. A link that a frame does not have was silent, and counts as 0; a node that a frame does
-  not have was not seen, and its means are over the time in which it was.
+  not have was not seen, and its means are over the time in which it was. A metric that a node has
+  not told was not known; a rate (`t:is_rate/0`) was 0.
 
 An `t:acc/0` holds totals, not means: adding is associative, and the order of the frames only
 decides which `t` and `epoch` come out, the greatest.
 """.
 
 -export([combine/2, cap/2]).
--export([new/0, add/2, join/2, is_empty/1, span/1, frame/1, merge/1]).
+-export([new/0, add/2, join/2, is_empty/1, span/1, frame/1, frame/2, merge/1]).
 
--export_type([acc/0, caps/0]).
+-export_type([acc/0, caps/0, is_rate/0]).
 
 -doc "Most entries of a frame. Entries beyond the limit are left out and counted in `lost`.".
 -type caps() ::
@@ -34,6 +35,12 @@ decides which `t` and `epoch` come out, the greatest.
 
 %% Group edges with routed messages in a frame.
 -define(MOST_ROUTED, 5_000).
+
+-doc """
+Which metrics of nodes count something: a node that does not tell them has counted nothing. Others
+are not known where they are not told.
+""".
+-type is_rate() :: fun((Metric :: atom() | binary()) -> boolean()).
 
 -opaque acc() :: #{
     seq := non_neg_integer(),
@@ -246,7 +253,12 @@ by_metric({Metrics, Sums}) -> maps:from_list(lists:zip(Metrics, Sums)).
 
 -doc "The frame of what was added; at least one frame must have been.".
 -spec frame(acc()) -> sderl_mon_types:frame().
-frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc) when Span > 0 ->
+frame(Acc) -> frame(Acc, fun(_Metric) -> false end).
+
+-doc "The same; the rates of a node are means over all the time in which it was seen.".
+-spec frame(acc(), is_rate()) -> sderl_mon_types:frame().
+frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc, IsRate)
+  when Span > 0 ->
     #{nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, routed := Routed,
       lost := Lost} = Acc,
     S = Span / 1000,
@@ -255,17 +267,26 @@ frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc) when Span > 0 -
         t => T,
         span_ms => Span,
         epoch => Epoch,
-        nodes => #{Id => means(Sums) || Id := Sums <- Nodes},
+        nodes => #{Id => means(Sums, IsRate) || Id := Sums <- Nodes},
         links => #{Link => {Msgs / S, Bytes / S} || Link := {Msgs, Bytes} <- Links},
         kinds => #{Kind => {Msgs / S, Bytes / S} || Kind := {Msgs, Bytes} <- Kinds},
-        groups => #{Id => means(Sums) || Id := Sums <- Groups},
+        groups => #{Id => means(Sums, IsRate) || Id := Sums <- Groups},
         lost => Lost
     }).
 
-means({Metrics, Sums}) -> maps:from_list(lists:zipwith(fun mean/2, Metrics, Sums)).
+%% As long as a node was seen something of it was told all the time.
+means({Metrics, Sums}, IsRate) ->
+    Seen = lists:foldl(fun
+        ({peak, _}, Most) -> Most;
+        ({Weight, _}, Most) -> max(Weight, Most)
+    end, 0, Sums),
+    maps:from_list(lists:zipwith(fun(Metric, Sum) -> {Metric, mean(Metric, Sum, Seen, IsRate)} end,
+                                 Metrics, Sums)).
 
-mean(Metric, {peak, Value}) -> {Metric, Value};
-mean(Metric, {Weight, Sum}) -> {Metric, Sum / Weight}.
+mean(_Metric, {peak, Value}, _Seen, _IsRate) -> Value;
+mean(_Metric, {Seen, Sum}, Seen, _IsRate) -> Sum / Seen;
+mean(Metric, {Weight, Sum}, Seen, IsRate) ->
+    Sum / case IsRate(Metric) of true -> Seen; false -> Weight end.
 
 -doc "One frame of several, in any order; none of none.".
 -spec merge([sderl_mon_types:frame()]) -> {ok, sderl_mon_types:frame()} | none.

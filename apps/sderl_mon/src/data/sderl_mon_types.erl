@@ -349,15 +349,14 @@ traffic inside it. A `gateway` is a node of several groups, its traffic what it 
 -doc """
 Where frames are kept: their range, the topology of a time, and a fold over the frames whose spans
 end in a time range, oldest first, no finer than `StepMs` where there is a choice, and with the
-parts that are wanted (`sderl_mon_ladder:unpack/2`). `is_rate` tells which metrics of nodes count
-something, so that a node that does not tell them has counted nothing.
+parts that are wanted (`sderl_mon_ladder:unpack/2`). Without `is_rate` no metric is a rate.
 """.
 -type store() :: #{
     range := {t(), t()},
     topology := fun((t()) -> {ok, topology()} | none),
     fold := fun((From :: t(), To :: t(), StepMs :: non_neg_integer(), sderl_mon_pack:want() | total,
                  fun((frame(), Acc) -> Acc), Acc) -> Acc),
-    is_rate => fun((atom() | sderl_mon_app_metrics:series()) -> boolean())
+    is_rate => sderl_mon_frame:is_rate()
 }.
 
 -doc "One value a column for each time; `null` where nothing is known.".

@@ -21,11 +21,15 @@ older, without gap or overlap between levels; or no finer than it has a use for 
 
 -export_type([history/0, opts/0, past/0]).
 
--doc "`levels` finest first; `max_bytes` of packed frames, topologies and findings.".
+-doc """
+`levels` finest first; `max_bytes` of packed frames, topologies and findings; `is_rate`: no metric
+is one by default.
+""".
 -type opts() :: #{
     raw => pos_integer(),
     levels => [{StepMs :: pos_integer(), KeepMs :: pos_integer()}],
-    max_bytes => pos_integer()
+    max_bytes => pos_integer(),
+    is_rate => sderl_mon_frame:is_rate()
 }.
 
 -type entry() :: sderl_mon_ladder:entry().
@@ -42,6 +46,7 @@ older, without gap or overlap between levels; or no finer than it has a use for 
     topologies := ring(),
     last_topology := map() | none,
     findings := ring(),
+    is_rate := sderl_mon_frame:is_rate(),
     dropped := non_neg_integer()
 }.
 
@@ -71,6 +76,7 @@ new(Opts) ->
         topologies => Empty,
         last_topology => none,
         findings => Empty,
+        is_rate => maps:get(is_rate, Opts, fun(_Metric) -> false end),
         dropped => 0
     }.
 
@@ -90,8 +96,8 @@ levels(Levels) ->
 
 -doc "Takes the next frame. Its `t` must not be before that of the last.".
 -spec frame(sderl_mon_types:frame(), history()) -> history().
-frame(Frame, #{ladder := Ladder, levels := Levels} = H) ->
-    {Done, Ladder1} = sderl_mon_ladder:push(Frame, Ladder),
+frame(Frame, #{ladder := Ladder, levels := Levels, is_rate := IsRate} = H) ->
+    {Done, Ladder1} = sderl_mon_ladder:push(Frame, IsRate, Ladder),
     Levels1 = [
         case lists:keyfind(Step, 1, Done) of
             {Step, Entry} -> keep(Entry, Level);

@@ -9,7 +9,7 @@ that closes comes out merged and goes on to the next step. Nothing is merged twi
 those of the frames.
 """.
 
--export([new/1, push/2, steps/1]).
+-export([new/1, push/3, steps/1]).
 -export([choose/2, pick/2, unpack/2]).
 
 -export_type([ladder/0, entry/0, entry/1, step/0]).
@@ -52,34 +52,35 @@ Takes the next frame; its `t` must not be before that of the last. Gives the ent
 complete now with their steps, finest first: the frame itself with step 0, then the slots that it
 closed.
 """.
--spec push(sderl_mon_types:frame(), ladder()) -> {[{step(), entry()}, ...], ladder()}.
-push(#{t := T, span_ms := Span} = Frame, Ladder) ->
+-spec push(sderl_mon_types:frame(), sderl_mon_frame:is_rate(), ladder()) ->
+    {[{step(), entry()}, ...], ladder()}.
+push(#{t := T, span_ms := Span} = Frame, IsRate, Ladder) ->
     Entry = {T, Span, sderl_mon_pack:pack_frame(Frame)},
-    {Closed, Ladder1} =
-        climb(Ladder, T, fun() -> sderl_mon_frame:add(Frame, sderl_mon_frame:new()) end, Entry),
+    Acc = fun() -> sderl_mon_frame:add(Frame, sderl_mon_frame:new()) end,
+    {Closed, Ladder1} = climb(Ladder, T, Acc, Entry, IsRate),
     {[{0, Entry} | Closed], Ladder1}.
 
-climb([], _T, _Acc, _Entry) ->
+climb([], _T, _Acc, _Entry, _IsRate) ->
     {[], []};
-climb([#rung{step = Step, slot = Slot, acc = Open} = Rung | Rest], T, Acc, Entry) ->
+climb([#rung{step = Step, slot = Slot, acc = Open} = Rung | Rest], T, Acc, Entry, IsRate) ->
     case (T - 1) div Step of
         Slot ->
             {[], [Rung#rung{acc = sderl_mon_frame:join(Open, Acc()), single = none} | Rest]};
         New ->
-            {Closed, Rest1} = close(Rung, Rest),
+            {Closed, Rest1} = close(Rung, Rest, IsRate),
             {Closed, [Rung#rung{slot = New, acc = Acc(), single = Entry} | Rest1]}
     end.
 
-close(#rung{acc = none}, Rest) ->
+close(#rung{acc = none}, Rest, _IsRate) ->
     {[], Rest};
-close(#rung{step = Step, acc = Acc, single = Single}, Rest) ->
+close(#rung{step = Step, acc = Acc, single = Single}, Rest, IsRate) ->
     %% One frame in the slot: the very bytes that the step before has, at no cost.
-    {T, _Span, _Packed} = Entry = case Single of none -> packed(Acc); _ -> Single end,
-    {Closed, Rest1} = climb(Rest, T, fun() -> Acc end, Entry),
+    {T, _Span, _Packed} = Entry = case Single of none -> packed(Acc, IsRate); _ -> Single end,
+    {Closed, Rest1} = climb(Rest, T, fun() -> Acc end, Entry, IsRate),
     {[{Step, Entry} | Closed], Rest1}.
 
-packed(Acc) ->
-    #{t := T, span_ms := Span} = Frame = sderl_mon_frame:frame(Acc),
+packed(Acc, IsRate) ->
+    #{t := T, span_ms := Span} = Frame = sderl_mon_frame:frame(Acc, IsRate),
     {T, Span, sderl_mon_pack:pack_frame(Frame)}.
 
 -doc """

@@ -61,7 +61,7 @@ begin_anew(#{options := #{history := Opts, thresholds := Thresholds}} = State) -
         seq => 0,
         frame => none,
         last_t => wall_ms(),
-        history => sderl_mon_history:new(Opts),
+        history => history(Opts),
         updates => sderl_mon_updates:new(),
         details => #{},
         events => sderl_mon_events:new(),
@@ -84,6 +84,8 @@ inherit(#{past := Past, events := Given, seq := Last}, State) ->
         life := new_life()
     }.
 
+history(Opts) -> sderl_mon_history:new(Opts#{is_rate => fun sderl_mon_metrics:is_rate/1}).
+
 -doc "Goes by other options from now on.".
 -spec change_options(sderl_mon_hub_options:options(), state()) -> state().
 change_options(#{history := H1, thresholds := Th1} = New,
@@ -92,7 +94,7 @@ change_options(#{history := H1, thresholds := Th1} = New,
     State = State0#{options := New},
     State1 = case H1 of
         H0 -> State;
-        _ -> State#{history := sderl_mon_history:new(H1),
+        _ -> State#{history := history(H1),
                     topology := sderl_mon_hub_topology:renew(Told)}
     end,
     case Th1 of

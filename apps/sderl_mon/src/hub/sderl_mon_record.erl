@@ -271,7 +271,8 @@ handle_info(_Other, State) ->
 
 heard({sderl_mon, frame, #{lost := Lost} = Frame},
       #{ladder := Ladder, frames := Frames, gap := Gap} = State) ->
-    {Done, Ladder1} = sderl_mon_ladder:push(Frame#{lost := maps:merge(Lost, Gap)}, Ladder),
+    {Done, Ladder1} = sderl_mon_ladder:push(Frame#{lost := maps:merge(Lost, Gap)},
+                                            fun sderl_mon_metrics:is_rate/1, Ladder),
     Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed)
                || {Step, {T, Span, Packed}} <- Done],
     done(Records, State#{ladder := Ladder1, frames := Frames + 1, gap := #{}});
