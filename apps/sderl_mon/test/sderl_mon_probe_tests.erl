@@ -350,6 +350,40 @@ standing_test() ->
     %% The numbers are read once a minute.
     ?assertMatch(#{at := At, gauges := Gauges}, sderl_mon_probe_standing:read(Read)).
 
+%% A shell keeps its last results, those of large binaries outside of its heap. (Whose terminal is a
+%% pipe, as here, is one as all others.)
+shell_history_test_() ->
+    {timeout, 180, fun() ->
+        ?assertMatch(#{gauges := #{shell_bytes := Here}} when Here >= 0,
+                     sderl_mon_probe_standing:read(none)),
+        Told = fun(Name) ->
+            ["io:format(\"", Name, "=~b.~n\", [map_get(shell_bytes, map_get(gauges, "
+             "sderl_mon_probe_standing:read(none)))]).\n"]
+        end,
+        Port = open_port({spawn_executable, os:find_executable("erl")}, [
+            {args, ["-pa", filename:dirname(code:which(sderl_mon_probe_standing))]},
+            {env, [{"TERM", "dumb"}]}, binary, stderr_to_stdout, exit_status
+        ]),
+        port_command(Port, [Told("begun"), "lists:seq(1, 500000).\n", Told("list"),
+                            "binary:copy(<<0>>, 30000000).\n", Told("both"),
+                            "results(0).\n", Told("forgotten"), "halt().\n"]),
+        Said = said(Port, <<>>),
+        Bytes = fun(Name) ->
+            {match, [N]} = re:run(Said, [Name, "=([0-9]+)\\."], [{capture, all_but_first, list}]),
+            list_to_integer(N)
+        end,
+        ?assert(Bytes("begun") > 0),
+        ?assert(Bytes("list") - Bytes("begun") > 500_000 * 2 * erlang:system_info(wordsize) * 0.9),
+        ?assert(Bytes("both") - Bytes("list") > 29_000_000),
+        ?assert(Bytes("forgotten") < 20_000_000)
+    end}.
+
+said(Port, Before) ->
+    receive
+        {Port, {data, More}} -> said(Port, <<Before/binary, More/binary>>);
+        {Port, {exit_status, 0}} -> Before
+    end.
+
 %% The fullest of what df tells; a file system without room for anything has no share.
 disk_test() ->
     ?assertEqual(#{disk => 1024 * 90, disk_limit => 1024 * 100}, sderl_mon_probe_disk:fullest(~"""

@@ -227,6 +227,7 @@ of_node(disk_share, Id, Look) -> limit(disk, Id, Look);
 of_node(mem_share, Id, Look) -> share(mem, host_mem_total, Id, Look);
 of_node(host_mem_share, Id, Look) -> share(host_mem, host_mem_total, Id, Look);
 of_node(old_code, Id, Look) -> stands(old_code, Id, Look);
+of_node(shell_bytes, Id, Look) -> stands(shell_bytes, Id, Look);
 of_node(clock_diff_s, Id, #{input := #{standing := Standing}}) ->
     case Standing of
         #{Id := #{t := T, node_t := Its}} when is_number(T), is_number(Its) ->

@@ -89,6 +89,12 @@ rules() ->
                       "erlang:check_old_code(M)]. Where that gives false, a process still runs "
                       "the old version.">>
         }),
+        rule(~"shell_history", ~"shell_bytes", #{
+            minor => 67_108_864, major => 1_073_741_824, for_s => 60, tags => [~"dev"],
+            cause => ~"A shell on the node keeps large results of what was typed there.",
+            remedy => <<"In that shell: results(0) forgets the results, results(20) keeps later "
+                      "ones again, f() forgets the variables. Or leave it: it forgets all.">>
+        }),
         rule(~"clock", ~"clock_diff_s", #{
             minor => 2, major => 60, for_s => 60, tags => [~"op"],
             cause => ~"The clock of the node and that of the monitoring node differ.",

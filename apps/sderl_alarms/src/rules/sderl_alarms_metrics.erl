@@ -101,6 +101,8 @@ of_nodes() ->
          ~"Memory that the run-time system has allocated, of the machine's"},
         {host_mem_share, ~"share", 1, ~"Memory of the machine that is not available, of all"},
         {old_code, ~"modules", infinity, ~"Modules of which two versions are loaded"},
+        {shell_bytes, ~"B", infinity,
+         ~"Memory of the shell that keeps most: what was typed there, and its results"},
         {clock_diff_s, ~"s", infinity, ~"The node's clock against that of the monitoring node"}
     ].
 

@@ -299,7 +299,7 @@ detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->
         tracing => maps:get(tracing, Gauges, 0) =:= 1
     },
     Otp = #{otp => V || #{otp := V} <- [Facts]},
-    Standing = maps:with([uptime_s, old_code, utc_offset_s], Gauges),
+    Standing = maps:with([uptime_s, old_code, shell_bytes, utc_offset_s], Gauges),
     %% Counts since the last sample, with the time that they cover.
     Span = #{span_ms => max(1, (T1 - T0) div 1000)
              || #{mono_us := T0} <- [Before], #{mono_us := T1} <- [Now], T1 > T0},

@@ -173,6 +173,7 @@ agent, `node_t` by the node's. Counts (`migrations`, `traffic`) cover the last `
     alarms => [binary()],
     apps => #{binary() => binary()},
     old_code => non_neg_integer(),
+    shell_bytes => non_neg_integer(),
     utc_offset_s => integer(),
     limits => #{atom() => number() | [number()]},
     otp => binary(),
@@ -186,6 +187,7 @@ agent, `node_t` by the node's. Counts (`migrations`, `traffic`) cover the last `
     limits => #{atom() => number() | [number()]},
     apps => #{binary() => binary()},
     old_code => non_neg_integer(),
+    shell_bytes => non_neg_integer(),
     utc_offset_s => integer(),
     node_t => t(),
     t => t()

@@ -165,7 +165,8 @@ detail(Node) -> gen_server:call(?MODULE, {detail, Node}).
 
 -doc """
 What of each node's details alarms go by: `limits` with what is used of them, the versions of its
-applications (`apps`), `old_code`, the time zone (`utc_offset_s`), and its clock (`node_t`) beside
+applications (`apps`), `old_code`, what a shell keeps (`shell_bytes`), the time zone
+(`utc_offset_s`), and its clock (`node_t`) beside
 ours (`t`).
 """.
 -spec standing() -> #{sderl_mon_types:id() => sderl_mon_types:standing()}.
@@ -266,7 +267,7 @@ handle_call({detail, Node}, _From, #{details := Details} = State) ->
         #{} -> {reply, {error, none}, State}
     end;
 handle_call(standing, _From, #{details := Details} = State) ->
-    Keys = [limits, apps, old_code, utc_offset_s, node_t, t],
+    Keys = [limits, apps, old_code, shell_bytes, utc_offset_s, node_t, t],
     {reply, #{Node => maps:with(Keys, Detail) || Node := Detail <- Details}, State};
 handle_call(now_topology, _From, #{topology := Topology} = State) ->
     {reply, sderl_mon_hub_topology:present(Topology), State};

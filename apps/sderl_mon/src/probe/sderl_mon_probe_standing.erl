@@ -2,8 +2,8 @@
 -module(sderl_mon_probe_standing).
 -moduledoc """
 What changes seldom on a node and alarms watch: open files, disks, modules and those with old code,
-the time zone, the versions of applications, and the alarms that programs there have set in OTP's
-`alarm_handler`. All of it may be waited for.
+what shells keep, the time zone, the versions of applications, and the alarms that programs there
+have set in OTP's `alarm_handler`. All of it may be waited for.
 """.
 
 -export([read/1, gauges/1, facts/1, files/1]).
@@ -30,6 +30,8 @@ applications that are loaded, but for OTP's, with their versions.
 -define(MOST_APPS, 300).
 %% MODULE_LIMIT of the virtual machine, which has no call for it.
 -define(MODULE_LIMIT, 65_536).
+%% A shell with a larger heap passes every sensible limit without its binaries, too.
+-define(LARGE_HEAP, 67_108_864).
 
 -doc "The gauges of a sample.".
 -spec gauges(standing() | none) -> #{atom() => number()}.
@@ -82,9 +84,30 @@ numbers() ->
     maps:merge(open_files(), #{
         modules => length(Modules), module_limit => ?MODULE_LIMIT,
         old_code => length([M || M <- Modules, erlang:check_old_code(M)]),
+        shell_bytes => lists:max([0 | [kept(Shell) || Shell <- shells()]]),
         %% The second may have changed between the two.
         utc_offset_s => 60 * round(Offset / 60)
     }).
+
+%% Every shell has such a table for its records, whoever it talks to: a terminal, a node that has
+%% logged in, or SSH.
+shells() ->
+    lists:usort([Owner || Table <- ets:all(), ets:info(Table, name) =:= shell_records,
+                          Owner <- [ets:info(Table, owner)], is_pid(Owner)]).
+
+%% What was typed in a shell and what came out of it are in its process, of large binaries the
+%% references.
+kept(Shell) ->
+    case process_info(Shell, memory) of
+        {memory, Memory} when Memory < ?LARGE_HEAP ->
+            case process_info(Shell, binary) of
+                {binary, Binaries} ->
+                    Memory + lists:sum(maps:values(#{Id => Size || {Id, Size, _} <- Binaries}));
+                undefined -> 0
+            end;
+        {memory, Memory} -> Memory;
+        undefined -> 0
+    end.
 
 %% As Linux tells them; elsewhere nothing is known.
 open_files() ->
