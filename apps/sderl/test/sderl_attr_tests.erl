@@ -97,7 +97,7 @@ nothing_left_alone() ->
     _ = [sderl_attr_eval:run(Call, 20)
          || Call <- [{?MODULE, endless}, {erlang, node}, {erlang, exit, [x]}],
             _ <- lists:seq(1, 10)],
-    ok = await(fun() -> length(processes()) =< Before end, 3000),
+    ok = sderl_fleet:await(fun() -> length(processes()) =< Before end, 60_000),
     ?assertEqual({messages, []}, process_info(self(), messages)).
 
 %% It ends with whoever wanted it.
@@ -115,13 +115,6 @@ ends_with_its_caller_test() ->
     receive {'DOWN', Ref, process, _, _} -> ok end.
 
 ticket() -> ok.
-
-await(Fun, N) ->
-    case Fun() of
-        true -> ok;
-        false when N > 0 -> receive after 20 -> await(Fun, N - 1) end;
-        false -> {error, timeout}
-    end.
 
 %% ---------------------------------------------------------------- whom to ask
 

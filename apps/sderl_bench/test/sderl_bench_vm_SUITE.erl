@@ -102,11 +102,7 @@ has_measured(File) ->
         {error, _} -> false
     end.
 
-await(Condition) ->
-    case Condition() of
-        true -> ok;
-        false -> receive after 50 -> await(Condition) end
-    end.
+await(Condition) -> sderl_fleet:await(Condition, infinity).
 
 %% There is time for a part at most: so many virtual machines do not start in 0.6 s anywhere. Later
 %% the same command has the time.

@@ -301,17 +301,7 @@ headers(Socket) ->
         {error, _} -> #{'Content-Length' => ~"0"}
     end.
 
-await(Fun) ->
-    Until = erlang:monotonic_time(millisecond) + ?SOON,
-    await(Fun, Until).
-
-await(Fun, Until) ->
-    case Fun() of
-        true -> ok;
-        Other ->
-            ?assert(erlang:monotonic_time(millisecond) < Until, Other),
-            receive after 20 -> await(Fun, Until) end
-    end.
+await(Fun) -> ?assertEqual(ok, sderl_fleet:await(Fun, ?SOON)).
 
 next() -> receive {collected, _, _, _, _} = Collected -> Collected after ?SOON -> none end.
 

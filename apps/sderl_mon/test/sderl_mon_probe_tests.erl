@@ -459,15 +459,7 @@ number(Dir) ->
 has_ended(Number) ->
     os:cmd(lists:concat(["kill -0 ", binary_to_list(Number), " 2> /dev/null; printf $?"])) =/= "0".
 
-await(Fun) -> await(Fun, erlang:monotonic_time(millisecond) + 60_000).
-
-await(Fun, Until) ->
-    case Fun() of
-        true -> ok;
-        false ->
-            ?assert(erlang:monotonic_time(millisecond) < Until),
-            receive after 10 -> await(Fun, Until) end
-    end.
+await(Fun) -> ?assertEqual(ok, sderl_fleet:await(Fun, 60_000)).
 
 %% A collector that has given its owner up begins again when the owner is there: nobody else would
 %% ask for the log another time.

@@ -186,8 +186,8 @@ gaps_are_null_test() ->
     ?assertEqual({error, none}, sderl_mon_query:series(store(Frames), total, 10, 5, 5)).
 
 %% What is counted per second keeps its total where it begins within a bucket, or only now and then
-%% something is counted; of a gauge nothing is known where it is not told. The time in which the node
-%% itself was not seen counts for neither.
+%% something is counted; of a gauge nothing is known where it is not told. The time in which the
+%% node itself was not seen counts for neither.
 begins_within_a_bucket_test() ->
     Frame = fun(I, Nodes) -> (sderl_mon_gen:frame(?T0 + I * 1000, #{}))#{nodes := Nodes} end,
     A = fun(More) -> #{~"a" => More#{mem => 8}} end,

@@ -114,7 +114,8 @@ every_operation(Config) ->
     {_, _, _} = get("/operations", Config),
     {503, _, #{~"detail" := <<"no service of operations", _/binary>>}} =
         post("/operations/plan", #{text => ~"{}"}, Config),
-    sderl_web_ops_tests:with_service(~B|{"error":"another","problems":[],"busy":true}|, fun(Folder) ->
+    Busy = ~B|{"error":"another","problems":[],"busy":true}|,
+    sderl_web_ops_tests:with_service(Busy, fun(Folder) ->
         ok = application:set_env(sderl_web, ops, Folder),
         {429, #{~"retry-after" := ~"5"}, #{~"detail" := ~"another"}} =
             post("/operations/plan", #{text => ~"{}"}, Config)

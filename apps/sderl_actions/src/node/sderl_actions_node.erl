@@ -10,7 +10,7 @@ runs, and then `{sderl_actions, Guard, {done, Result}}` once. Results are made o
 binaries, numbers, booleans and `null`, and no text in them has a cookie of the node.
 """.
 
--export([start/4]).
+-export([start/4, now_ms/0]).
 -export([guard/4]).
 -export_type([bounds/0, result/0]).
 
@@ -50,7 +50,7 @@ guard(Asking, {M, F}, Args, #{ms := Ms, words := Words} = Bounds) ->
         [link, monitor, {priority, low}, {message_queue_data, off_heap},
          {max_heap_size, #{size => Words, kill => true, error_logger => false}}]),
     _ = process_flag(trap_exit, true),
-    End = erlang:monotonic_time(millisecond) + Ms,
+    End = now_ms() + Ms,
     Result = wait(Pid, Down, Monitor, End, Bounds),
     _ = Asking ! {sderl_actions, self(), {done, Result}},
     ok.
@@ -65,7 +65,7 @@ outcome(M, F, Args) ->
     end.
 
 wait(Pid, Down, Monitor, End, #{reductions := Most, words := Words} = Bounds) ->
-    Left = End - erlang:monotonic_time(millisecond),
+    Left = End - now_ms(),
     receive
         {done, Pid, Result} -> Result;
         {'DOWN', Down, process, _, killed} ->
@@ -90,3 +90,7 @@ ended(Pid, Why) ->
     {error, Why}.
 
 megabytes(Words) -> integer_to_binary(Words * erlang:system_info(wordsize) div 1_000_000).
+
+-doc "Monotonic time, by which everything is done here on a node.".
+-spec now_ms() -> integer().
+now_ms() -> erlang:monotonic_time(millisecond).

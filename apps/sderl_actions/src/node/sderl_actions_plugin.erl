@@ -12,6 +12,8 @@ all of it ends, and what was loaded goes.
 -export([renew/1, switch_on/1, switch_off/1, list/1]).
 -export([init/0, reader/3]).
 
+-import(sderl_actions_node, [now_ms/0]).
+
 -define(LEASE_MS, 30_000).
 -define(LOOK_MS, 1000).
 -define(AGAIN_MS, 60_000).
@@ -90,8 +92,6 @@ init() ->
     catch
         error:badarg -> proc_lib:init_ack(ok)
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 loop(#s{until = Until} = S) ->
     receive

@@ -8,6 +8,8 @@ than they can be told.
 
 -export([calls/1]).
 
+-import(sderl_actions_node, [now_ms/0]).
+
 -define(LINE_BYTES, 500).
 %% So many parts of an argument are looked at.
 -define(ITEMS, 200).
@@ -34,8 +36,6 @@ calls(#{module := ModuleText, function := FunctionText, count := Count, for_s :=
 
 which(#{pid := Text}) -> sderl_actions_show:pid(Text);
 which(_) -> {ok, all}.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 traced(Module, Function, Which, Count, End, #{say := Say} = Args) ->
     Session = trace:session_create(sderl_actions_trace, self(), []),

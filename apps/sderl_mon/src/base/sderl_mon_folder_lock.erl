@@ -8,8 +8,8 @@ program which was killed is no obstacle, also when the number is another program
 
 A file is made with its text, or not at all, and never written over while it may be a program's. So
 of many programs that come at the same instant one has the folder. One that finds the file of a
-program that has ended makes a second file, whose name says after whom it comes, and only one program
-can make that; then it puts its own text in the place of the first.
+program that has ended makes a second file, whose name says after whom it comes, and only one
+program can make that; then it puts its own text in the place of the first.
 """.
 
 -export([take/1, leave/1, holder/1]).

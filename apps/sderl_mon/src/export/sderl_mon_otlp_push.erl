@@ -138,7 +138,9 @@ heard({sderl_mon, frame, Frame}, #push{frames = Frames0, wanted = Wanted} = P) -
     Frames = sderl_mon_frame:add(Frame, Frames0),
     case sderl_mon_frame:span(Frames) >= maps:get(interval_ms, Wanted, 10_000) of
         false -> P#push{frames = Frames};
-        true -> ready(sderl_mon_frame:frame(Frames, fun sderl_mon_metrics:is_rate/1), P#push{frames = sderl_mon_frame:new()})
+        true ->
+            ready(sderl_mon_frame:frame(Frames, fun sderl_mon_metrics:is_rate/1),
+                  P#push{frames = sderl_mon_frame:new()})
     end;
 %% Another feed has begun, or ended.
 heard({sderl_mon, anew, _}, #push{hub = Hub} = P) ->

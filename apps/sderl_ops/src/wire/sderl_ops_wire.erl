@@ -73,9 +73,9 @@ earlier ends the waiting and not the work.
 -doc """
 `done` is a map as in the table above. When it is encoded its keys are atoms or binaries, its texts
 binaries, and `undefined` is null; when it is decoded its keys are binaries. `{error, Text,
-Problems}`: a sentence, and one for each problem where there are several. `{busy, Text}` is an error,
-too, of a request that may do better in some seconds; it has `"busy": true`, and is decoded as an
-error.
+Problems}`: a sentence, and one for each problem where there are several. `{busy, Text}` is an
+error, too, of a request that may do better in some seconds; it has `"busy": true`, and is decoded
+as an error.
 """.
 -type answer() ::
     {progress, Done :: non_neg_integer(), Total :: pos_integer(), unicode:chardata()}
