@@ -105,7 +105,7 @@ matrix_file() ->
         ?assertEqual([1, 2, 1, 2], [N || #{schedulers := N} <- Points]),
         #{command := Command, settings := #{points := [_, _, _, _], code := Code}} = Header,
         #{lists := <<_:32/binary>>, sderl_bench_vm_spin := _, sderl_bench_vm_loop := _} = Code,
-        ?assertEqual(text(["bin/sderl bench vm --schedulers 2 --matrix ", File]), Command)
+        ?assertEqual(text(["bin/sderl bench vm --matrix ", File, " --schedulers 2"]), Command)
     end),
     {ok, #{do := {measure, #{header := #{command := Named}}}}} =
         checked(["--mfa", "lists:seq(1,9)", "--out", "результат.jsonl"]),

@@ -82,7 +82,8 @@ folders() ->
             operations => [harness],
             profiling => [harness],
             statistics => [],
-            vm => [harness, statistics]
+            vm => [harness, statistics],
+            tables => [harness, statistics, vm]
         },
         sderl_ops => #{
             file => [],
@@ -274,7 +275,8 @@ foreign_entries(Modules) ->
         commands => {run, 1},
         experiments => {check, 1},
         workloads => {cpu_us, 1},
-        vm_programs => {settings, 2}
+        vm_programs => {settings, 2},
+        table_kinds => {variants, 0}
     },
     [
         {Application, Key, Name}

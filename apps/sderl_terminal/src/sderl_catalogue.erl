@@ -10,6 +10,7 @@ The offers of the applications to the program, each in its own environment (`env
 | `experiments` | of `bin/sderl bench`, of the behaviour `sderl_bench_experiment` |
 | `workloads` | of `bin/sderl bench monitoring`, of the behaviour `sderl_bench_workload` |
 | `vm_programs` | of `bin/sderl bench vm`, of the behaviour `sderl_bench_vm_program` |
+| `table_kinds` | of `bin/sderl bench tables`, of the behaviour `sderl_bench_table` |
 """.
 
 -export([all/1]).

@@ -2,22 +2,26 @@
 -module(sderl_bench_vm_table).
 -moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
 
--export([text/1, failures/1, rows/1, ns/1, interval/2, control/2, reasons/2, fits/1, notes/1,
-         series_name/1, settings/1]).
+-export([text/1, heading/1, failures/1, rows/1, ns/1, interval/2, bar/3, control/2, reasons/2,
+         fits/1, notes/1, series_name/1, settings/1]).
 
 %% The width of a curve.
 -define(BAR, 20).
 
 -doc "All of it.".
 -spec text(sderl_bench_vm_summary:summary()) -> unicode:chardata().
-text(#{programs := Programs, vms := Vms, rounds := Rounds} = Summary) ->
+text(#{programs := Programs} = Summary) ->
+    [heading(Summary), [program(Program, Programs) || Program <- Programs]].
+
+-doc "What was measured on which machine, and what makes the figures hard to read.".
+-spec heading(sderl_bench_vm_summary:summary()) -> unicode:chardata().
+heading(#{vms := Vms, rounds := Rounds} = Summary) ->
     [
         io_lib:format("~w virtual machines in ~w round~ts on ~ts~n",
                       [Vms, Rounds, [$s || Rounds =/= 1], machine(Summary)]),
         [[otp(Name, Facts), "\n"]
          || Name := Facts <- maps:iterator(map_get(otps, Summary), ordered)],
-        [["note: ", Note, "\n"] || Note <- notes(Summary)],
-        [program(Program, Programs) || Program <- Programs]
+        [["note: ", Note, "\n"] || Note <- notes(Summary)]
     ].
 
 machine(#{machine := #{~"cores" := Cores} = Machine}) ->
@@ -127,7 +131,9 @@ percent(undefined) -> "-";
 percent(Share) when abs(Share) < 5.0e-6 -> "0";
 percent(Share) -> sderl_table:number(100 * Share).
 
-%% From the left, so that it is a curve.
+-doc "A speedup of N schedulers, from the left, so that several are a curve.".
+-spec bar(N :: pos_integer(), sderl_bench_sample:interval() | undefined, Most :: pos_integer()) ->
+    unicode:chardata().
 bar(_, undefined, _) -> lists:duplicate(?BAR, $\s);
 bar(N, #{value := Speedup}, Most) ->
     Full = min(?BAR, round(?BAR * Speedup / Most)),

@@ -1,0 +1,50 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_tables_choice).
+-moduledoc """
+Which of several tables to take, by their times. Pure.
+
+The fastest is the one with the least median. The simplest one that is surely hardly slower than it
+is taken: the whole interval of the ratio of their times must lie below `slack/0`. All intervals of
+a choice together are wrong in at most 1 of 100 cases.
+""".
+
+-export([of_times/1, slack/0]).
+-export_type([choice/0]).
+
+-doc """
+`take` is what to take, `ratio` its time by that of the fastest. `provisional`: too few values, and
+so many are needed of each; the fastest is taken then.
+""".
+-type choice() :: #{fastest := Name :: binary(), take := Name :: binary(),
+                    ratio := sderl_bench_sample:interval(),
+                    provisional := false | {true, Needed :: pos_integer()}}.
+
+%% How much slower something simpler may be.
+-define(SLACK, 0.05).
+
+-doc "How much slower the simpler one may be: 0.05 is 5 %.".
+-spec slack() -> float().
+slack() -> ?SLACK.
+
+-doc "The tables with the times of each, the simplest first.".
+-spec of_times([{Name :: binary(), Times :: [float(), ...]}, ...]) -> choice().
+of_times(Tables) ->
+    Level = sderl_bench_verdict:level(max(1, length(Tables) - 1)),
+    Least = sderl_bench_sample:least(Level),
+    {_, Fastest} = lists:min([{sderl_table:median(Times), Name} || {Name, Times} <- Tables]),
+    {Fastest, Best} = lists:keyfind(Fastest, 1, Tables),
+    Enough = lists:all(fun({_, Times}) -> length(Times) >= Least end, Tables),
+    Ratios = [{Name, sderl_bench_sample:ratio(Level, Best, Times)}
+              || {Name, Times} <- Tables, Name =/= Fastest],
+    Near = [{Name, Ratio} || {Name, #{high := High} = Ratio} <- Ratios, Enough,
+                             High =< 1 + ?SLACK, simpler(Name, Fastest, Tables)],
+    {Take, Ratio} = case Near of
+        [First | _] -> First;
+        [] -> {Fastest, #{value => 1.0, low => 1.0, high => 1.0}}
+    end,
+    #{fastest => Fastest, take => Take, ratio => Ratio,
+      provisional => case Enough of true -> false; false -> {true, Least} end}.
+
+simpler(Name, Other, Tables) ->
+    Names = [Known || {Known, _} <- Tables],
+    lists:member(Other, tl(lists:dropwhile(fun(Known) -> Known =/= Name end, Names))).

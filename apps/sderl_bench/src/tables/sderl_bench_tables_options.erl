@@ -1,0 +1,115 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_tables_options).
+-moduledoc """
+The options of `bin/sderl bench tables`: which tables are measured with which mixes of operations.
+""".
+
+-export([arguments/0, check/1, variants/0]).
+
+-import(sderl_bench_experiment, [option/5]).
+-import(sderl_bench_vm_request, [given/3]).
+
+-doc "For `m:argparse`.".
+-spec arguments() -> [argparse:argument()].
+arguments() ->
+    [
+        given(tables, "LIST", "tables, with commas between them, or all (the usual ones)"),
+        given(mine, "FILE", "the mix of your program as Erlang terms: {read, 90}. {put, 10}. "
+                            "{keys, 5000}. {distribution, \"zipf:0.99\"}. and so on; all that can "
+                            "do it is measured, and the answer is which to take"),
+        option(updates, "LIST", string, "0,10,50",
+               "percent of updates, half of them puts and half deletes; - for none of these mixes"),
+        option(ranges, "LIST", string, "0", "percent of ranges, with each of the updates"),
+        option(adds, "LIST", string, "50",
+               "percent of additions to counts, in mixes of their own; - for none"),
+        option(distribution, "LIST", string, "uniform,zipf",
+               "how keys are drawn: uniform, zipf (exponent 0.99), zipf:EXPONENT"),
+        option(keys, "N", integer, 100_000, "keys, of which half are there at the start"),
+        option(operations, "N", integer, 200_000, "operations of a repetition, by all workers"),
+        option(value_words, "N", integer, 1, "elements of the list that is put"),
+        option(range_length, "N", integer, 10, "keys of a range"),
+        count(workers, "workers (4 for each core)"),
+        count(shards, "tables of sharded, processes of delegation (4 for each core)")
+        | sderl_bench_vm_request:arguments("tables.jsonl")
+    ].
+
+count(Name, Text) -> sderl_command:option(Name, "N", integer, Text).
+
+-doc "What to do.".
+-spec check(#{atom() => term()}) ->
+    {ok, sderl_bench_vm_request:do()} | {error, sderl_command:text()}.
+check(Given) ->
+    case sderl_bench_vm_request:other(Given) of
+        none -> measure(Given);
+        Other -> Other
+    end.
+
+measure(Given) ->
+    Command = #{name => "tables", arguments => arguments(), given => Given},
+    maybe
+        {ok, Cores} ?= sderl_bench_vm_request:cores(Given),
+        {ok, Mixes} ?= mixes(Given#{cores => Cores}),
+        {ok, Tables} ?= tables(Given),
+        {ok, Jobs} ?= jobs(Tables, Mixes),
+        sderl_bench_vm_request:measure(Command, Given, Jobs)
+    end.
+
+mixes(#{mine := File} = Options) -> sderl_bench_tables_mix:of_file(File, Options);
+mixes(Options) ->
+    case sderl_bench_tables_mix:of_options(Options) of
+        {ok, []} -> {error, "no mix is left: give --updates or --adds"};
+        Result -> Result
+    end.
+
+-doc "All variants of all kinds of table.".
+-spec variants() -> [{module(), sderl_bench_table:variant()}].
+variants() ->
+    [{Module, Variant} || {_, Module} <- sderl_bench_table:all(), Variant <- Module:variants()].
+
+tables(#{tables := "all"}) ->
+    {ok, variants()};
+tables(#{tables := Text}) ->
+    Known = #{Name => Table || {_, {Name, _, _, _}} = Table <- variants()},
+    Words = sderl_bench_experiment:words(Text),
+    case {[Word || Word <- Words, not is_map_key(Word, Known)], Words -- lists:uniq(Words)} of
+        {[], []} ->
+            {ok, [map_get(Word, Known) || Word <- Words]};
+        {[Word | _], _} ->
+            {error, ["--tables: there is no table \"", Word, "\"; there are ",
+                     lists:join(", ", lists:sort(maps:keys(Known))), ", and all"]};
+        {[], [Twice | _]} ->
+            {error, ["--tables names ", Twice, " twice"]}
+    end;
+%% What is no choice is not measured.
+tables(#{mine := _}) ->
+    {ok, [Table || {_, {Name, _, Settings, _}} = Table <- variants(), Name =/= "none",
+                   maps:get(type, Settings, none) =/= bag]};
+tables(_) ->
+    {ok, [Table || {_, {_, usual, _, _}} = Table <- variants()]}.
+
+%% Tables that cannot do a mix are left out of it.
+jobs(Tables, Mixes) ->
+    case [job(Module, Variant, Mix)
+          || Mix <- Mixes, {Module, Variant} <- Tables, cannot(Module, Variant, Mix) =:= []] of
+        [_ | _] = Jobs ->
+            {ok, Jobs};
+        [] ->
+            {Module, {Name, _, _, _} = Variant} = hd(Tables),
+            {error, io_lib:format("none of the tables can do what is asked: ~ts cannot ~ts",
+                                  [Name, lists:join(", ", [atom_to_list(Op) || Op <- cannot(
+                                      Module, Variant, hd(Mixes))])])}
+    end.
+
+cannot(Module, {_, _, Settings, _}, Mix) ->
+    maps:keys(sderl_bench_tables_mix:shares(Mix)) -- Module:can(Settings).
+
+job(Module, {Table, _, Own, How}, Mix) ->
+    Text = sderl_bench_tables_mix:text(Mix),
+    Name = unicode:characters_to_binary([Table, ": ", Text]),
+    Settings = (maps:merge(Mix, Own))#{
+        kind => Module, table => unicode:characters_to_binary(Table), mix => Text,
+        how => unicode:characters_to_binary(How)
+    },
+    #{name => Name, job => {program, sderl_bench_tables_load, Settings}, settings => Settings,
+      modules => [sderl_bench_tables_load, sderl_bench_tables_keys
+                  | sderl_bench_table:modules(Module)]}.

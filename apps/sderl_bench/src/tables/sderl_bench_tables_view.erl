@@ -1,0 +1,148 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_tables_view).
+-moduledoc """
+The results of `bin/sderl bench tables` as text for a terminal, and as rows of JSON: for each mix of
+operations all tables side by side, the fastest first, and which one to take. Pure.
+""".
+
+-export([text/1, rows/1]).
+
+-import(sderl_bench_vm_table, [interval/2]).
+
+-doc "All of it.".
+-spec text(sderl_bench_vm_summary:summary()) -> unicode:chardata().
+text(#{programs := Programs} = Summary) ->
+    Tables = [Program || #{control := false} = Program <- Programs],
+    Names = lists:uniq([table(Program) || Program <- Tables]),
+    [
+        sderl_bench_vm_table:heading(Summary),
+        [mix(Mix, [Program || Program <- Tables, mix_of(Program) =:= Mix], Names)
+         || Mix <- lists:uniq([mix_of(Program) || Program <- Tables])],
+        [["\n", Line] || Line <- sderl_bench_vm_table:failures(Summary)]
+    ].
+
+table(#{settings := #{~"table" := Table}}) -> Table.
+
+mix_of(#{settings := #{~"mix" := Mix}}) -> Mix.
+
+mix(Mix, [#{settings := Settings} | _] = Programs, Names) ->
+    #{~"keys" := Keys, ~"operations" := Operations, ~"workers" := Workers} = Settings,
+    Keyed = [{Key, table(Program), map_get(settings, Program), Rows}
+             || #{series := Series} = Program <- Programs, #{key := Key, rows := Rows} <- Series],
+    [
+        io_lib:format("\n~ts; ~ts keys, ~ts operations by ~w workers~n",
+                      [Mix, sderl_table:number(Keys), sderl_table:number(Operations), Workers]),
+        [series(Key, [{Table, Of, Rows} || {K, Table, Of, Rows} <- Keyed, K =:= Key])
+         || Key <- lists:uniq([Key || {Key, _, _, _} <- Keyed])],
+        case Names -- [table(Program) || Program <- Programs] of
+            [] -> "";
+            Others -> ["  cannot do this: ", lists:join(", ", Others), "\n"]
+        end
+    ].
+
+series(Key, Tables) ->
+    Ns = lists:usort([N || {_, _, Rows} <- Tables, #{schedulers := N} <- Rows]),
+    Most = lists:last(Ns),
+    Sorted = [Table || {_, Table} <- lists:sort([{order(Most, Rows), Table}
+                                                 || {_, _, Rows} = Table <- Tables])],
+    [
+        case Key of
+            {~"", ~""} -> "";
+            _ -> ["  with ", sderl_bench_vm_table:series_name(Key), "\n"]
+        end,
+        sderl_table:text(
+            ["table", "VMs"] ++ [["M op/s on ", integer_to_list(N)] || N <- Ns] ++
+                ["speedup", "speedup; . is ideal"],
+            [row(Table, Ns, Most) || Table <- Sorted]
+        ),
+        choice(Most, [{Name, Settings, Times}
+                      || {Name, Settings, Rows} <- Tables, is_choice(Name, Settings),
+                         #{schedulers := N, times := Times} <- Rows, N =:= Most])
+    ].
+
+%% A bag keeps several objects of a key, so it is no substitute for the others.
+is_choice(~"none", _) -> false;
+is_choice(_, #{~"type" := ~"bag"}) -> false;
+is_choice(_, _) -> true.
+
+%% What was not measured on the most schedulers is the last.
+order(Most, Rows) ->
+    case at(Most, Rows) of
+        #{time := #{value := Time}} -> Time;
+        none -> infinity
+    end.
+
+at(N, Rows) ->
+    case [Row || #{schedulers := M} = Row <- Rows, M =:= N] of
+        [Row] -> Row;
+        [] -> none
+    end.
+
+row({Name, #{~"operations" := Operations}, Rows}, Ns, Most) ->
+    Speedup = case at(Most, Rows) of
+        #{speedup := Of} -> Of;
+        none -> undefined
+    end,
+    [Name, vms(Rows)] ++
+        [case at(N, Rows) of
+            #{time := Time} -> interval(fun sderl_table:number/1, rate(Operations, Time));
+            none -> "-"
+        end || N <- Ns] ++
+        [interval(fun sderl_table:number/1, Speedup),
+         sderl_bench_vm_table:bar(Most, Speedup, Most)].
+
+vms(Rows) ->
+    Counts = lists:usort([Count || #{vms := Count} <- Rows]),
+    lists:join("..", lists:uniq([integer_to_list(Count)
+                                 || Count <- [hd(Counts), lists:last(Counts)]])).
+
+%% Millions a second.
+rate(Operations, #{value := Value, low := Low, high := High}) ->
+    #{value => 1000 * Operations / Value, low => rate_end(Operations, High),
+      high => rate_end(Operations, Low)}.
+
+rate_end(_, undefined) -> undefined;
+rate_end(Operations, Ns) -> 1000 * Operations / Ns.
+
+choice(_, []) -> "";
+choice(_, [_]) -> "";
+choice(N, Tables) ->
+    #{fastest := Fastest, take := Take, ratio := Ratio, provisional := Provisional} =
+        sderl_bench_tables_choice:of_times([{Name, Times} || {Name, _, Times} <- Tables]),
+    {Take, #{~"how" := How}, _} = lists:keyfind(Take, 1, Tables),
+    [
+        io_lib:format("  fastest on ~w: ~ts; take ~ts: ~ts~n", [N, Fastest, Take, How]),
+        case {Take, Provisional} of
+            {_, {true, Needed}} ->
+                io_lib:format("  (by the medians alone: a choice needs ~w virtual machines of "
+                              "each, --least ~w)~n", [Needed, Needed]);
+            {Fastest, false} ->
+                "";
+            {_, false} ->
+                io_lib:format("  (the simplest that takes at most ~w % longer: ~ts times)~n",
+                              [round(100 * sderl_bench_tables_choice:slack()),
+                               interval(fun sderl_table:number/1, Ratio)])
+        end
+    ].
+
+-doc "Each point as parameters and metrics.".
+-spec rows(sderl_bench_vm_summary:summary()) -> [{Params :: map(), Metrics :: map()}].
+rows(#{programs := Programs} = Summary) ->
+    Of = #{Name => Settings || #{name := Name, settings := Settings} <- Programs},
+    [table_row(Params, Metrics, map_get(Program, Of))
+     || {#{program := Program} = Params, Metrics} <- sderl_bench_vm_table:rows(Summary)].
+
+%% The control stays as it is.
+table_row(Params, Metrics, #{~"table" := Table, ~"mix" := Mix, ~"operations" := Operations} = Of) ->
+    Sizes = maps:with([~"keys", ~"operations", ~"workers", ~"value_words"], Of),
+    Rate = fun(Key) ->
+        case Metrics of
+            #{Key := Ns} when is_number(Ns) -> 1.0e9 * Operations / Ns;
+            _ -> undefined
+        end
+    end,
+    {maps:merge(Params#{table => Table, mix => Mix}, Sizes),
+     Metrics#{ops_per_s => Rate(time_ns), ops_per_s_low => Rate(time_high_ns),
+              ops_per_s_high => Rate(time_low_ns)}};
+table_row(Params, Metrics, _) ->
+    {Params, Metrics}.
