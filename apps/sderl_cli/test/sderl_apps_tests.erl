@@ -106,6 +106,7 @@ folders() ->
             'aco/colony' => [],
             im => [],
             vm => [orbit],
+            delegation => [],
             claims => [orbit, debench, aco, 'aco/colony', 'aco/cluster', im],
             report => [claims]
         }

@@ -1,0 +1,100 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_delegated_shard).
+-moduledoc """
+The process that owns a part of the keys of a `m:sderl_delegated`: it does the operations of a batch
+in their order, and then what is asked for with it.
+""".
+
+-export([start_link/0, stop/1, send/2, ask/3, request/3, answer/1, value/2]).
+-export([init/1]).
+-export_type([shard/0, op/0]).
+
+-type shard() :: {pid(), ets:table()}.
+
+-type op() ::
+    {put, Key :: term(), Value :: term()} | {delete, Key :: term()}
+    | {add, Key :: term(), integer()}.
+
+-type asked() :: none | {get, Key :: term()} | {add, Key :: term(), integer()}.
+
+-spec start_link() -> shard().
+start_link() ->
+    {ok, Pid, Table} = proc_lib:start_link(?MODULE, init, [self()]),
+    {Pid, Table}.
+
+-spec stop(shard()) -> ok.
+stop({Pid, _}) ->
+    Monitor = monitor(process, Pid),
+    true = unlink(Pid),
+    exit(Pid, kill),
+    receive
+        {'DOWN', Monitor, process, Pid, _} -> ok
+    end.
+
+-doc "A batch without an answer, the latest operation first.".
+-spec send(shard(), [op()]) -> ok.
+send({Pid, _}, Ops) ->
+    Pid ! {batch, Ops},
+    ok.
+
+-doc "A batch, and then something to answer: `ok` where nothing is asked for.".
+-spec ask(shard(), [op()], asked()) -> term().
+ask(Shard, Ops, Asked) -> answer(request(Shard, Ops, Asked)).
+
+-doc "The request of `ask/3`, for `answer/1`.".
+-spec request(shard(), [op()], asked()) -> reference().
+request({Pid, _}, Ops, Asked) ->
+    Ref = monitor(process, Pid, [{alias, reply_demonitor}]),
+    Pid ! {batch, Ops, Ref, Asked},
+    Ref.
+
+-doc "The answer, or an exit where the shard is dead.".
+-spec answer(reference()) -> term().
+answer(Ref) ->
+    receive
+        {Ref, Answer} -> Answer;
+        {'DOWN', Ref, process, _, Reason} -> exit({delegated, Reason})
+    end.
+
+-doc "What the table has, read by the caller.".
+-spec value(shard(), Key :: term()) -> {ok, term()} | none.
+value({_, Table}, Key) -> found(Table, Key).
+
+-doc false.
+-spec init(pid()) -> no_return().
+init(Parent) ->
+    Table = ets:new(?MODULE, [set, protected, {read_concurrency, true}]),
+    proc_lib:init_ack(Parent, {ok, self(), Table}),
+    loop(Table).
+
+loop(Table) ->
+    receive
+        {batch, Ops} ->
+            do(lists:reverse(Ops), Table);
+        {batch, Ops, Ref, Asked} ->
+            do(lists:reverse(Ops), Table),
+            Ref ! {Ref, answered(Asked, Table)}
+    end,
+    loop(Table).
+
+do([], _) ->
+    ok;
+do([{put, Key, Value} | Ops], Table) ->
+    true = ets:insert(Table, {Key, Value}),
+    do(Ops, Table);
+do([{delete, Key} | Ops], Table) ->
+    true = ets:delete(Table, Key),
+    do(Ops, Table);
+do([{add, Key, Number} | Ops], Table) ->
+    _ = ets:update_counter(Table, Key, Number, {Key, 0}),
+    do(Ops, Table).
+
+answered(none, _) -> ok;
+answered({get, Key}, Table) -> found(Table, Key);
+answered({add, Key, Number}, Table) -> ets:update_counter(Table, Key, Number, {Key, 0}).
+
+found(Table, Key) ->
+    case ets:lookup(Table, Key) of
+        [{_, Value}] -> {ok, Value};
+        [] -> none
+    end.
