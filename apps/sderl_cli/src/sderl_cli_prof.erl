@@ -156,9 +156,12 @@ command(open) ->
             """
             Shows a recording in a browser: a time line from the whole run to microseconds, the
             processes with their waits and messages, call stacks. Prints the address, with the token
-            that the page needs; Ctrl-C ends it. FILE is as for "report".
+            that the page needs; Ctrl-C ends it. FILE is as for "report". Of the folder of several
+            nodes it shows all of them on one time line, the messages between them, and the critical
+            path across them.
 
               bin/sderl prof open prof-a@host-20261127-071502
+              bin/sderl prof open prof-cluster-20261127-071502
             """,
         arguments => [
             file(),
@@ -192,7 +195,8 @@ command(path) ->
         help =>
             """
             Shows the critical path: the chain of runs, waits for a scheduler and messages that
-            leads to the last thing that ran. What is not on it can be made faster in vain.
+            leads to the last thing that ran. What is not on it can be made faster in vain. Of the
+            folder of several nodes it is that across all of them.
 
               bin/sderl prof path prof-a@host-20261127-071502 --from 1.5 --to 2
             """,
@@ -264,24 +268,24 @@ run(record, Parsed) ->
     end;
 run(fetch, Parsed) ->
     sderl_cli_prof_cluster:fetch(Parsed);
-run(Command, #{file := File} = Parsed) when Command =:= report; Command =:= export ->
+run(report, #{file := File} = Parsed) ->
     case sderl_prof_cluster_index:is_cluster(File) of
-        true -> run_several(Command, Parsed);
-        false -> run_one(Command, Parsed)
+        true -> report_several(Parsed);
+        false -> run_one(report, Parsed)
+    end;
+run(export, #{file := File, format := chrome, out := Out} = Parsed) ->
+    case sderl_prof_cluster_index:is_cluster(File) of
+        true -> sderl_cli_prof_cluster:export(File, Out);
+        false -> run_one(export, Parsed)
     end;
 run(Command, Parsed) ->
     run_one(Command, Parsed).
 
-run_several(report, Parsed) ->
+report_several(Parsed) ->
     case sderl_cli_prof_words:metrics(Parsed) of
         {ok, _} -> sderl_cli_prof_cluster:report(Parsed);
         Wrong -> refused(report, Wrong)
-    end;
-run_several(export, #{format := chrome, file := File, out := Out}) ->
-    sderl_cli_prof_cluster:export(File, Out);
-run_several(export, #{format := Format, file := File}) ->
-    {error, io_lib:format("~ts is a recording of several nodes: --format ~ts is written of one of "
-                          "them, whose folder is in it", [File, Format])}.
+    end.
 
 record(Node, Options, Parsed) ->
     maybe
@@ -439,7 +443,12 @@ waited(Recording, Seconds) ->
     true = exit(Waiter, kill),
     Ended.
 
+%% Of several nodes, all on one time line.
 opened(File) ->
-    Result = sderl_prof:open(File, #{progress => sderl_progress:reporter("reading")}),
+    Options = #{progress => sderl_progress:reporter("reading")},
+    Result = case sderl_prof_cluster_index:is_cluster(File) of
+        true -> sderl_cli_prof_cluster:open(File, Options);
+        false -> done(sderl_prof:open(File, Options))
+    end,
     ok = sderl_progress:done(),
-    done(Result).
+    Result.

@@ -2,7 +2,7 @@
 -module(sderl_cli_prof_cluster).
 -moduledoc "`bin/sderl prof` with several nodes: recording them at once, fetching, the report.".
 
--export([is_several/1, record/4, fetch/1, report/1, export/2]).
+-export([is_several/1, record/4, fetch/1, open/2, report/1, export/2]).
 
 -define(PREFIX, "sderl-prof").
 -define(FETCH_PREFIX, "sderl-fetch").
@@ -131,7 +131,12 @@ shown() ->
         Show(Done, max(1, Total))
     end.
 
-%% ---------------------------------------------------------------- report, export
+%% ---------------------------------------------------------------- open, report, export
+
+-doc "The book in which all nodes are on one time line.".
+-spec open(Dir :: file:filename(), map()) ->
+    {ok, file:filename_all()} | {error, sderl_command:text()}.
+open(Dir, Options) -> told(sderl_prof_cluster_book:open(Dir, Options)).
 
 -doc "What the recording in a folder says.".
 -spec report(#{atom() => term()}) -> sderl_command:result().
@@ -153,7 +158,7 @@ report(#{file := Dir} = Parsed) ->
 -spec export(Dir :: file:filename(), Out :: file:filename()) -> sderl_command:result().
 export(Dir, Out) ->
     maybe
-        {ok, _, Books, _} ?= told(sderl_prof_cluster_report:books(Dir, #{})),
+        {ok, _, Books, _} ?= told(sderl_prof_cluster_book:books(Dir, #{})),
         {ok, Joined} ?= told(sderl_prof_joined:open(Books, fun(_, _) -> ok end)),
         case sderl_prof_export:write_joined(Joined, Out) of
             ok -> ok;

@@ -71,7 +71,7 @@ came(Bytes, _) -> number(Bytes / 1.0e6).
 -doc "The report.".
 -spec report(sderl_prof_cluster_report:report(), file:filename()) -> sderl_command:text().
 report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
-         joined := Joined, operations := Operations}, Dir) ->
+         joined := Joined, operations := Operations, critical_path := Path}, Dir) ->
     Here = [Node || #{here := true} = Node <- Nodes],
     [
         head(Cluster, Here, Nodes),
@@ -81,6 +81,7 @@ report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
         joined(Traffic, Joined),
         section("Most messages between nodes", pairs(Pairs)),
         past_groups(Traffic),
+        section("Critical path across nodes", sderl_cli_prof_insight:path(Path)),
         section("Operations on groups", operations(lists:sublist(Operations, ?OPERATIONS))),
         section("The report of one node", [
             ["bin/sderl prof report ", filename:join(Dir, Node), "\n"] || #{node := Node} <- Here

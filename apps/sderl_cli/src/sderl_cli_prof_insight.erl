@@ -56,27 +56,32 @@ joined(Line) -> lists:join(" ", lists:reverse(Line)).
 path(null) -> [];
 path(#{steps := 0}) -> "nothing ran in this part of the recording\n";
 path(#{from := From, to := To, steps := Steps, kinds := Kinds, processes := Processes,
-       others := Others, gain := Gain, segments := Segments}) ->
-    #{running := Running, runnable := Runnable, waiting := Waiting, message := Message} = Kinds,
+       others := Others, nodes := Nodes, gain := Gain, segments := Segments}) ->
+    #{running := Running, runnable := Runnable, waiting := Waiting, message := Message,
+      between := Between} = Kinds,
     All = max(1, To - From),
     Share = fun(Ns) -> [sderl_table:number(100 * Ns / All), " %"] end,
     #{speedup_of_schedulers := Speedup} = Gain,
     [
         io_lib:format("from ~ts s to ~ts s in ~ts steps~n"
-                      "runs ~ts, waits for a scheduler ~ts, messages ~ts, waits ~ts~n",
+                      "runs ~ts, waits for a scheduler ~ts, messages ~ts,~ts waits ~ts~n",
                       [seconds(From), seconds(To), sderl_table:number(Steps), Share(Running),
-                       Share(Runnable), Share(Message), Share(Waiting)]),
+                       Share(Runnable), Share(Message),
+                       [[" between nodes ", Share(Between), ","] || Nodes =/= []],
+                       Share(Waiting)]),
         io_lib:format("with as many schedulers as it can use at most ~ts times as fast; a faster "
                       "process saves~nat most what it runs here~n",
                       [sderl_table:number(Speedup)]),
         sderl_table:text(["process", "begins in", "of the path", "runs ms", "waits for a scheduler",
-                          "messages", "waits"], [
-            [Process, Entry, Share(Ns), ms(R), ms(Q), ms(M), ms(W)]
+                          "messages", "waits" | of_nodes(Nodes, "between nodes")], [
+            [Process, Entry, Share(Ns), ms(R), ms(Q), ms(M), ms(W) | of_nodes(Nodes, ms(B))]
             || #{process := Process, entry := Entry, ns := Ns,
-                 times := #{running := R, runnable := Q, message := M, waiting := W}} <- Processes
+                 times := #{running := R, runnable := Q, message := M, waiting := W,
+                            between := B}} <- Processes
         ]),
         [io_lib:format("and ~ts others, ~ts~n", [sderl_table:number(N), Share(Ns)])
          || #{processes := N, ns := Ns} <- [Others], Ns > 0],
+        by_node(Nodes, Share),
         "\nits longest steps\n",
         sderl_table:text(["process", "from s", "ms", "it", "in, or from"], [
             [Process, seconds(A), ms(B - A), does(Kind), where(Segment)]
@@ -84,6 +89,19 @@ path(#{from := From, to := To, steps := Steps, kinds := Kinds, processes := Proc
                    <- longest(Segments)
         ])
     ].
+
+of_nodes([], _) -> [];
+of_nodes(_, Column) -> [Column].
+
+by_node([], _) -> [];
+by_node(Nodes, Share) ->
+    ["\n", sderl_table:text(["node", "of the path", "runs ms", "waits for a scheduler", "messages",
+                             "waits", "from other nodes"], [
+        [Node, Share(Ns), ms(R), ms(Q), ms(M), ms(W), ms(B)]
+        || #{node := Node, ns := Ns,
+             times := #{running := R, runnable := Q, message := M, waiting := W,
+                        between := B}} <- Nodes
+    ])].
 
 longest(Segments) ->
     Length = fun(#{from := A, to := B}) -> B - A end,
@@ -93,9 +111,10 @@ longest(Segments) ->
 does(running) -> "runs";
 does(runnable) -> "waits for a scheduler";
 does(waiting) -> "waits";
-does(message) -> "gets a message".
+does(message) -> "gets a message";
+does(between) -> "gets one of another node".
 
-where(#{kind := message, sender := Sender}) when is_binary(Sender) -> Sender;
+where(#{sender := Sender}) when is_binary(Sender) -> Sender;
 where(#{function := Function}) when is_binary(Function) -> Function;
 where(_) -> "?".
 

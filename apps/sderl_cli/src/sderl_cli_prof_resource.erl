@@ -30,7 +30,8 @@ routes() ->
         #{op => Op, method => get, path => [~"profile" | Path], role => viewer,
           summary => Summary, query => Query, answer => {200, Answer},
           problems => [too_large || lists:member(Op, [profile_window, profile_messages,
-                                                      profile_arrows, profile_path])]
+                                                      profile_traffic, profile_arrows,
+                                                      profile_path])]
               ++ [not_found || Op =:= profile_path]}
     end,
     One = {~"process", process, {whole, 1, ?MOST_NUMBER}, none},
@@ -63,6 +64,12 @@ routes() ->
                      rows => list(object(#{from => whole(), from_name => text(), to => whole(),
                                            to_name => text(), count => whole(),
                                            bytes => whole()}))})),
+        Get(profile_traffic, [~"traffic"],
+            ~"Messages between the nodes of a recording of several, in a part of the time",
+            [From, To],
+            object(#{sent => list(object(#{from => whole(), to => whole(), count => whole(),
+                                           bytes => whole()})),
+                     whole => list(ref(~"ProfileLink"))})),
         Get(profile_tree, [~"tree"],
             ~"The tree of processes; siblings that are alike are one row",
             [{~"limit", limit, {whole, 1, ?MOST_BRANCHES}, 1_000}],
@@ -93,7 +100,7 @@ schemas() ->
         name => text(), entry => text(), parent => whole(), parent_name => text(),
         start => null_or(whole()), stop => null_or(whole()), reason => text()
     },
-    Times = object(#{Kind => whole() || Kind <- [running, runnable, waiting, message]}),
+    Times = object(#{Kind => whole() || Kind <- [running, runnable, waiting, message, between]}),
     #{
         ~"Profile" => object(#{
             node => text(), otp => null_or(text()), items => list(text()), events => whole(),
@@ -102,13 +109,26 @@ schemas() ->
             dropped => whole(), lost_events => whole(), lost_bytes => whole(),
             runnable => word([recorded, messages, none]),
             has_messages => flag(), has_calls => flag(), has_ports => flag(), has_path => flag(),
-            findings => whole(),
+            findings => whole(), nodes => list(ref(~"ProfileNode")),
             limits => object(#{columns => whole(), processes => whole(), cells => whole()})
+        }),
+        ~"ProfileNode" => object(#{
+            number => whole(), node => text(), first => whole(), last => whole(),
+            scheduler => whole(), online => null_or(whole()), from => whole(), to => whole(),
+            error => whole(), shift => whole(), groups => list(text())
+        }),
+        ~"ProfileLink" => object(#{
+            from => text(), to => text(), sent => whole(), sent_bytes => whole(),
+            received => whole(), joined => whole(), mean_ns => null_or(number()),
+            least_ns => null_or(whole()), most_ns => null_or(whole()),
+            error_ns => null_or(whole()), common_group => null_or(flag())
         }),
         ~"ProfileWindow" => object(#{
             from => whole(), width => whole(), columns => whole(), exact => flag(),
             running => list(number()), runnable => list(number()),
             schedulers => list(object(#{scheduler => whole(), awake => Shares})),
+            nodes => list(object(#{node => whole(), running => list(number()),
+                                   runnable => list(number())})),
             lanes => list(object(#{
                 process => whole(), running => Shares, runnable => Shares, waiting => Shares,
                 gc => Shares, intervals => null_or(list(list(whole())))
@@ -129,13 +149,16 @@ schemas() ->
                 ns => whole(), share => number(), gain_ns => whole()
             })),
             others => object(#{processes => whole(), ns => whole()}),
+            nodes => list(object(#{node => text(), times => Times, ns => whole(),
+                                   share => number()})),
             gain => object(#{
                 more_schedulers_ns => whole(), faster_processes_ns => whole(),
-                faster_messages_ns => whole(), what_is_waited_for_ns => whole(),
+                faster_messages_ns => whole(), faster_between_nodes_ns => whole(),
+                what_is_waited_for_ns => whole(),
                 speedup_of_schedulers => number()
             }),
             segments => list(object(#{
-                kind => word([running, runnable, waiting, message]), process => text(),
+                kind => word([running, runnable, waiting, message, between]), process => text(),
                 number => whole(), from => whole(), to => whole(), function => null_or(text()),
                 sender => null_or(text()), sender_number => null_or(whole())
             }))
@@ -154,6 +177,7 @@ answer(profile_calls, Args, _) -> asked({calls, Args});
 answer(profile_tree, Args, _) -> asked({tree, Args});
 answer(profile_process, #{process := P}, _) -> asked({process, P});
 answer(profile_messages, Args, _) -> asked({messages, Args});
+answer(profile_traffic, Args, _) -> asked({traffic, Args});
 answer(profile_path, Args, _) -> asked({path, with_process(Args)});
 answer(profile_window, Args, _) ->
     with_numbers(Args, fun(Numbers) -> {window, Args#{processes => Numbers}} end);

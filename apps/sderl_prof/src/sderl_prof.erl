@@ -216,7 +216,7 @@ format_error({no_book, Dir}) ->
     io_lib:format("~ts holds no analysed trace; remove it, and open the trace again", [Dir]);
 format_error({several, Dir}) ->
     io_lib:format("~ts is a recording of several nodes, of which each has a folder in it: name one "
-                  "of those", [Dir]);
+                  "of those, or open all with sderl_prof_cluster_book:open/2", [Dir]);
 format_error({defect, _} = Why) -> sderl_prof_convert:format_error(Why);
 format_error(Failure) -> sderl_prof_failure:format(Failure).
 

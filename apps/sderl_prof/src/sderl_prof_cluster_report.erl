@@ -5,7 +5,7 @@ What a recording of several nodes says, as one map that can be JSON: the nodes b
 the messages between them, and the report of each node.
 """.
 
--export([make/2, books/2, format_error/1]).
+-export([make/2, format_error/1]).
 -export_type([report/0, options/0, reason/0]).
 
 -define(TOP, 10).
@@ -16,41 +16,7 @@ the messages between them, and the report of each node.
 -type options() :: #{top => pos_integer(), parts => pos_integer(),
                      progress => fun((non_neg_integer(), pos_integer()) -> term())}.
 -type report() :: #{atom() => term()}.
--type reason() :: sderl_prof_cluster_index:reason() | sderl_prof:reason()
-    | {between, file:posix()} | {nothing_here, file:filename_all()}.
-
--doc """
-Makes the books of the nodes of which the recording is here; those of which it is not, and why.
-""".
--spec books(file:filename_all(), sderl_prof_convert:options()) ->
-    {ok, sderl_prof_cluster_index:index(),
-     [{sderl_prof_cluster_index:entry(), Book :: file:filename_all()}],
-     [{Node :: binary(), Why :: binary()}]} | {error, reason()}.
-books(Dir, Options) ->
-    maybe
-        {ok, #{nodes := Entries} = Index} ?= sderl_prof_cluster_index:read(Dir),
-        Opened = [{Entry, opened(Entry, Dir, Options)} || Entry <- Entries],
-        Books = [{Entry, Book} || {Entry, {ok, Book}} <- Opened],
-        Missing = [{Node, Why} || {#{node := Node}, {error, Why}} <- Opened],
-        case Books of
-            [] -> {error, {nothing_here, Dir}};
-            _ -> {ok, Index, Books, Missing}
-        end
-    end.
-
-%% The file "recording" comes last.
-opened(#{state := State, error := Error} = Entry, Dir, Options) ->
-    Here = sderl_prof_cluster_index:folder(Dir, Entry),
-    case filelib:is_regular(filename:join(Here, "recording")) of
-        true ->
-            case sderl_prof:open(Here, Options) of
-                {ok, Book} -> {ok, Book};
-                {error, Why} -> {error, unicode:characters_to_binary(sderl_prof:format_error(Why))}
-            end;
-        false when Error =/= null -> {error, Error};
-        false when State =:= waiting -> {error, ~"it was not recorded"};
-        false -> {error, ~"its recording is not here: bin/sderl prof fetch"}
-    end.
+-type reason() :: sderl_prof_cluster_book:reason().
 
 -doc "The report of the recording in this folder.".
 -spec make(file:filename_all(), options()) -> {ok, report()} | {error, reason()}.
@@ -58,14 +24,27 @@ make(Dir, Options) ->
     Progress = maps:get(progress, Options, fun(_, _) -> ok end),
     Top = maps:get(top, Options, ?TOP),
     maybe
-        {ok, Index, Books, Missing} ?= books(Dir, #{}),
+        {ok, Index, Books, Missing} ?= sderl_prof_cluster_book:books(Dir, #{}),
         {ok, Joined} ?= sderl_prof_joined:open(Books, fun(_, _) -> ok end),
         {ok, Reports} ?= reports(Books, maps:remove(progress, Options), Progress, #{}),
         {ok, {Links, Pairs}, Counts} ?= sderl_prof_joined:messages(
-            fun message/2, {#{}, sderl_prof_tally:new(?MOST_PAIRS)}, Joined
+            fun message/2, {sderl_prof_traffic:new(), sderl_prof_tally:new(?MOST_PAIRS)}, Joined
         ),
         Report = report(Index, Joined, Reports, Missing, Links, pairs(Pairs, Top, Joined), Counts),
-        {ok, Report#{operations => operations(Joined)}}
+        {ok, Path} ?= critical_path(Dir, Top),
+        {ok, Report#{operations => operations(Joined), critical_path => Path}}
+    end.
+
+%% That of all nodes together; none where there is no time line of all.
+critical_path(Dir, Top) ->
+    case sderl_prof_cluster_book:open(Dir, #{}) of
+        {ok, Out} ->
+            Book = opened_book(Out),
+            Path = sderl_prof_insight:path(Book, #{top => Top}),
+            ok = sderl_prof_book:close(Book),
+            {ok, Path};
+        {error, {no_clocks, _}} -> {ok, null};
+        Error -> Error
     end.
 
 %% Those on groups, of all nodes in the order of time.
@@ -98,16 +77,10 @@ reports([{#{node := Node}, Book} | Rest], Options, Progress, Reports) ->
 
 %% ---------------------------------------------------------------- messages
 
-%% By the two nodes: messages, bytes, and the sum, least and greatest of the times under way.
-message(#{from := From, to := To, sent := Sent, received := Received, bytes := Bytes,
-          from_process := P, to_process := Q}, {Links, Pairs}) ->
-    Way = Received - Sent,
-    Link = case Links of
-        #{{From, To} := {N, B, Sum, Least, Most}} ->
-            {N + 1, B + Bytes, Sum + Way, min(Least, Way), max(Most, Way)};
-        _ -> {1, Bytes, Way, Way, Way}
-    end,
-    {Links#{{From, To} => Link}, sderl_prof_tally:add({{From, P}, {To, Q}}, Bytes, Pairs)}.
+message(#{from := From, to := To, bytes := Bytes, from_process := P, to_process := Q} = Message,
+        {Links, Pairs}) ->
+    {sderl_prof_traffic:add(Message, Links),
+     sderl_prof_tally:add({{From, P}, {To, Q}}, Bytes, Pairs)}.
 
 pairs(Tally, Top, Joined) ->
     {Rows, _, _} = sderl_prof_tally:result(Tally),
@@ -148,7 +121,7 @@ report(#{began_wall := Wall, items := Items, nodes := Entries}, Joined, Reports,
         },
         nodes => [node(Entry, maps:get(Node, Of, none), maps:get(Node, Reports, none), Begin)
                   || #{node := Node} = Entry <- Entries],
-        traffic => traffic(Parts, Links),
+        traffic => sderl_prof_traffic:rows(Parts, #{}, Links),
         pairs => Pairs,
         joined => Counts#{unknown => lists:sum([N || #{unknown := N} <- Parts])},
         reports => Reports
@@ -177,56 +150,6 @@ work(#{totals := #{run := Run, runnable := Runnable, gc := Gc, sent := Sent,
       busy => case Schedulers of null -> null; _ -> Run / Ns / Schedulers end,
       sent => Sent, received => Received, findings => length(Found), problems => Problems}.
 
-%% What a node says of its own messages, and of those that both sides tell, how long they took.
-traffic(Parts, Links) ->
-    Numbers = #{Node => N || #{number := N, entry := #{node := Node}} <- Parts},
-    Groups = #{Node => Gs || #{entry := #{node := Node, groups := Gs}} <- Parts},
-    Errors = #{N => Error || #{number := N, error := Error} <- Parts},
-    Counts = #{Node => C || #{entry := #{node := Node}, counts := C} <- Parts},
-    Known = lists:usort(
-        [{From, To} || From := C <- Counts, To := _ <- C]
-        ++ [{From, To} || To := C <- Counts, From := {_, _, N} <- C, N > 0]
-    ),
-    [link(From, To, Counts, Groups,
-          joined(maps:get(From, Numbers, none), maps:get(To, Numbers, none), Links, Errors))
-     || {From, To} <- Known, is_used(From, To, Counts)].
-
-is_used(From, To, Counts) -> {0, 0} =/= {sent(From, To, Counts), received(From, To, Counts)}.
-
-link(From, To, Counts, Groups, Joined) ->
-    {_, Bytes, _} = maps:get(To, maps:get(From, Counts, #{}), {0, 0, 0}),
-    Joined#{from => From, to => To, sent => sent(From, To, Counts), sent_bytes => Bytes,
-            received => received(From, To, Counts),
-            common_group => common_group(maps:get(From, Groups, []), maps:get(To, Groups, []))}.
-
-sent(From, To, Counts) ->
-    {Sent, _, _} = maps:get(To, maps:get(From, Counts, #{}), {0, 0, 0}),
-    Sent.
-
-received(From, To, Counts) ->
-    {_, _, Received} = maps:get(From, maps:get(To, Counts, #{}), {0, 0, 0}),
-    Received.
-
-%% Nothing is told of nodes without groups.
-common_group([], _) -> null;
-common_group(_, []) -> null;
-common_group(A, B) -> lists:any(fun(Group) -> lists:member(Group, B) end, A).
-
-joined(From, To, Links, Errors) ->
-    case Links of
-        #{{From, To} := {N, _, Sum, Least, Most}} ->
-            #{joined => N, mean_ns => Sum / N, least_ns => Least, most_ns => Most,
-              error_ns => map_get(From, Errors) + map_get(To, Errors)};
-        _ -> #{joined => 0, mean_ns => null, least_ns => null, most_ns => null, error_ns => null}
-    end.
-
 -doc "What is wrong, and what to do.".
 -spec format_error(reason()) -> unicode:chardata().
-format_error({index, _, _} = Why) -> sderl_prof_cluster_index:format_error(Why);
-format_error({between, Why}) ->
-    io_lib:format("cannot write or read the messages between nodes beside the books: ~ts",
-                  [file:format_error(Why)]);
-format_error({nothing_here, Dir}) ->
-    io_lib:format("~ts has the recording of no node; fetch them: bin/sderl prof fetch ~ts",
-                  [Dir, Dir]);
-format_error(Why) -> sderl_prof:format_error(Why).
+format_error(Why) -> sderl_prof_cluster_book:format_error(Why).

@@ -16,7 +16,7 @@ of a part of the time.
 -define(PARTS, sderl_prof_viewer_parts).
 
 -type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
-    | {messages, map()} | {arrows, map()} | {calls, map()} | {path, map()} | {tree, map()}.
+    | {messages, map()} | {traffic, map()} | {arrows, map()} | {calls, map()} | {path, map()} | {tree, map()}.
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
 
 -record(viewer, {view :: sderl_prof_view:view(), parts :: pid() | none}).
@@ -75,6 +75,7 @@ answer({processes, Request}, View) -> sderl_prof_view:processes(Request, View);
 answer({process, P}, View) -> sderl_prof_view:process(P, View);
 answer({tree, Request}, View) -> {ok, sderl_prof_view:tree(Request, View)};
 answer({messages, Request}, View) -> sderl_prof_view:messages(Request, View);
+answer({traffic, Request}, View) -> sderl_prof_view:traffic(Request, View);
 answer({arrows, Request}, View) -> sderl_prof_view:arrows(Request, View);
 answer({path, Request}, View) -> sderl_prof_view:path(Request, View).
 

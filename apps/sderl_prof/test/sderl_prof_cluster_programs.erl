@@ -127,6 +127,6 @@ all_ended() ->
 -doc "Writes all nodes on one time line.".
 -spec export(file:filename(), file:filename()) -> ok.
 export(Dir, Out) ->
-    {ok, _, Books, []} = sderl_prof_cluster_report:books(Dir, #{}),
+    {ok, _, Books, []} = sderl_prof_cluster_book:books(Dir, #{}),
     {ok, Joined} = sderl_prof_joined:open(Books, fun(_, _) -> ok end),
     ok = sderl_prof_export:write_joined(Joined, Out).

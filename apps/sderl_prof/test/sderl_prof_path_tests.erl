@@ -116,7 +116,7 @@ pipeline_test() ->
                  [{K, P, A, B, Site, Sender}
                   || #{kind := K, process := P, from := A, to := B, site := Site,
                        sender := Sender} <- Segments]),
-    ?assertEqual(#{running => 92, runnable => 6, message => 2, waiting => 0}, Kinds),
+    ?assertEqual(#{running => 92, runnable => 6, message => 2, waiting => 0, between => 0}, Kinds),
     ?assertMatch([{1, #{running := 50}}, {2, #{running := 35}}, {3, #{running := 7}}], Processes).
 
 %% Three workers of a master: the path goes through the one that ended last, by its exit signal.

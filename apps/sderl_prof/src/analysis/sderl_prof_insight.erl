@@ -36,13 +36,25 @@ path(Book, #{kinds := Kinds} = Meta, Options) ->
     {Begin, End} = sderl_prof_book:range(Meta),
     From = min(End, Begin + maps:get(from, Options, 0)),
     To = max(From, min(End, Begin + maps:get(to, Options, End - Begin))),
-    Path0 = sderl_prof_path:new((maps:with([process], Options))#{
+    Path0 = sderl_prof_path:new((maps:merge(several(Book), maps:with([process], Options)))#{
         from => From, to => To, mode => sderl_prof_activity:mode(Kinds),
         parent => fun(P) -> parent(P, Book) end, most => maps:get(segments, Options, ?SEGMENTS)
     }),
     Path = sderl_prof_book:fold_back(Book, #{from => From, to => To}, fun sderl_prof_path:wanted/1,
                                      fun sderl_prof_path:step/7, Path0),
     shown(sderl_prof_path:result(Path), Begin, maps:get(top, Options, ?TOP), Book).
+
+several(Book) ->
+    case sderl_prof_book:nodes(Book) of
+        [] -> #{};
+        _ -> #{node => fun(P) -> node_of(P, Book) end}
+    end.
+
+node_of(P, Book) ->
+    case sderl_prof_book:node_of(P, Book) of
+        #{node := Node} -> Node;
+        none -> ~"?"
+    end.
 
 parent(P, Book) ->
     case sderl_prof_book:entity(P, Book) of
@@ -66,16 +78,30 @@ shown(#{from := From, to := To, steps := Steps, kinds := Kinds, processes := Pro
                       end || {P, Times} <- Shown],
         others => #{processes => length(Others),
                     ns => Rest + lists:sum([Ns || {_, Times} <- Others, _ := Ns <- Times])},
+        nodes => by_node(Processes, All, Book),
         gain => gain(Kinds, All),
         segments => [segment(Segment, Begin, Book) || Segment <- Segments]
     }.
 
+%% Of several nodes, the time of each on the path, in the order of the nodes.
+by_node(Processes, All, Book) ->
+    Sums = lists:foldl(fun({P, Times}, Acc) ->
+        Plus = fun(Before) -> maps:merge_with(fun(_, A, B) -> A + B end, Before, Times) end,
+        maps:update_with(node_of(P, Book), Plus, Times, Acc)
+    end, #{}, Processes),
+    [begin
+         Ns = lists:sum(maps:values(Times)),
+         #{node => Node, times => Times, ns => Ns, share => Ns / All}
+     end || #{node := Node} <- sderl_prof_book:nodes(Book), #{Node := Times} <- [Sums]].
+
 %% What would be gained at most: other chains may be as long as this one.
-gain(#{running := Running, runnable := Runnable, waiting := Waiting, message := Message}, All) ->
+gain(#{running := Running, runnable := Runnable, waiting := Waiting, message := Message,
+       between := Between}, All) ->
     #{
         more_schedulers_ns => Runnable,
         faster_processes_ns => Running,
         faster_messages_ns => Message,
+        faster_between_nodes_ns => Between,
         what_is_waited_for_ns => Waiting,
         %% How often faster it would be with as many schedulers as it can use.
         speedup_of_schedulers => All / max(1, All - Runnable)
@@ -108,7 +134,8 @@ or_null(_, Known) -> Known().
 -doc "The number of the process that has this name or pid, as text; of several the last.".
 -spec find_process(binary(), sderl_prof_book:book()) -> {ok, pos_integer()} | error.
 find_process(Text, Book) ->
-    Key = key(Text),
+    %% Nodes have the same pids: there the label tells the node, too.
+    Key = case sderl_prof_book:nodes(Book) of [] -> key(Text); _ -> none end,
     sderl_prof_book:fold_entities(fun
         (#{kind := process, number := N, key := Its}, _) when Its =:= Key -> {ok, N};
         (#{number := N} = Entity, Found) ->

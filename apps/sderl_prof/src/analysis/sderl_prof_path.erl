@@ -15,6 +15,9 @@ Where the system profiler did not record what could run, a process could have ru
 message to it on, and one that got none was only interrupted. With no messages either, all between
 two runs is `waiting`.
 
+Of a book of several nodes a message of another node is `between` rather than `message`: most of its
+time is that of the way. Where it is not known what could run, it lasts until its receiver runs.
+
 A wait that ends within a millisecond after a child of the process has ended is taken to have ended
 with the child's exit signal, which no event tells; that is a `message`, too.
 
@@ -30,15 +33,18 @@ Memory is that of the longest segments and of the sums by process, both bounded.
 -define(MOST_KEYS, 40_000).
 %% Between the end of a child and that of the wait that it ends.
 -define(EXIT_NS, 1_000_000).
+-define(NONE, #{running => 0, runnable => 0, waiting => 0, message => 0, between => 0}).
 
--type kind() :: running | runnable | waiting | message.
+-type kind() :: running | runnable | waiting | message | between.
 
 -doc """
 `mode` tells how it is known what could run (`m:sderl_prof_activity`); `parent` gives the parent of
-a process, or 0; `process`: the path leads to the last run of this one; `most` segments are kept.
+a process, or 0; `node`, where there are several, the node of a process; `process`: the path leads
+to the last run of this one; `most` segments are kept.
 """.
 -type options() :: #{from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
                      parent := fun((pos_integer()) -> non_neg_integer()),
+                     node => fun((pos_integer()) -> term()),
                      process => pos_integer(), most := pos_integer()}.
 
 -doc """
@@ -78,8 +84,7 @@ the time of processes that were not told apart.
     place = last :: place(),
     ended :: none | integer(),
     steps = 0 :: non_neg_integer(),
-    kinds = #{running => 0, runnable => 0, waiting => 0, message => 0} ::
-        #{kind() => non_neg_integer()},
+    kinds = ?NONE :: #{kind() => non_neg_integer()},
     times = sderl_prof_tally:new(?MOST_KEYS) :: sderl_prof_tally:tally(),
     longest :: sderl_prof_top:top()
 }).
@@ -107,16 +112,23 @@ step(T, K, _, P, A, _, #path{place = {ready, P, _, _, _}} = Path) ->
     back_from_run(T, K, A, Path);
 step(T, ?SEND, _, Sender, P, _,
      #path{place = {ready, P, Until, Site, _}, options = #{mode := messages}} = Path) ->
-    go({runs, Sender, T, 0, ?SEND}, segment(runnable, P, T, Until, Site, 0, Path));
+    Came = case came(Sender, P, Path) of
+        between -> segment(between, P, T, Until, Site, Sender, Path);
+        message -> segment(runnable, P, T, Until, Site, 0, Path)
+    end,
+    go({runs, Sender, T, 0, ?SEND}, Came);
 step(T, K, _, P, A, _, #path{place = {woken, P, Until}} = Path) ->
     back_in_wait(T, K, P, A, Until, Path);
 step(T, ?SEND, _, Sender, P, _, #path{place = {woken, P, Until}} = Path) ->
-    go({runs, Sender, T, 0, ?SEND}, segment(message, P, T, Until, 0, Sender, Path));
+    Came = segment(came(Sender, P, Path), P, T, Until, 0, Sender, Path),
+    go({runs, Sender, T, 0, ?SEND}, Came);
 step(T, ?EXIT, _, Child, _, _, #path{place = {woken, P, Until}} = Path)
   when Until - T =< ?EXIT_NS ->
     #path{options = #{parent := Parent}} = Path,
     case Parent(Child) of
-        P -> go({runs, Child, T, 0, ?EXIT}, segment(message, P, T, Until, 0, Child, Path));
+        P ->
+            Came = segment(came(Child, P, Path), P, T, Until, 0, Child, Path),
+            go({runs, Child, T, 0, ?EXIT}, Came);
         _ -> Path
     end;
 step(T, K, _, P, A, _, #path{place = last, options = Options} = Path) when P > 0 ->
@@ -126,6 +138,13 @@ step(T, K, _, P, A, _, #path{place = last, options = Options} = Path) when P > 0
     end;
 step(_, _, _, _, _, _, Path) ->
     Path.
+
+came(Sender, Receiver, #path{options = #{node := Node}}) ->
+    case Node(Sender) =:= Node(Receiver) of
+        true -> message;
+        false -> between
+    end;
+came(_, _, _) -> message.
 
 %% What a process does only while it runs, it did to the end when nothing later tells that it went
 %% out.
@@ -225,9 +244,8 @@ begun(From, #path{place = Place} = Path) ->
     segment(waiting, element(2, Place), From, element(3, Place), 0, 0, Path).
 
 by_process(Rows) ->
-    None = #{running => 0, runnable => 0, waiting => 0, message => 0},
     Sums = maps:fold(fun({P, Kind}, {_, Ns, _}, All) ->
-        All#{P => (maps:get(P, All, None))#{Kind := Ns}}
+        All#{P => (maps:get(P, All, ?NONE))#{Kind := Ns}}
     end, #{}, Rows),
     All = fun({P, Times}) -> {-lists:sum(maps:values(Times)), P} end,
     lists:sort(fun(A, B) -> All(A) =< All(B) end, maps:to_list(Sums)).

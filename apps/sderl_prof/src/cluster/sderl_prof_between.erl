@@ -7,7 +7,9 @@ times, and read again piece by piece, several files at once in the order of all.
 A row is `<<Order:64/signed, Time:64/signed, Kind, Own:32, OwnKey:64, Peer:16, PeerKey:64,
 Bytes:32>>`: times on the common time line; `Own` and `OwnKey` are the number and the key of the
 process here, `Peer` the number of the other node and `PeerKey` the key of the receiver there. Of a
-receive the sender is not known, and `PeerKey` is 0. A send is put in order by the earliest time
+receive the sender is not known, and in the place of `PeerKey` is when the message was there at the
+latest: when the process woke, where it waited and this is the first that it received then, and else
+the time of the receive. A send is put in order by the earliest time
 that it can have, a receive by the latest, so that no receive comes before its send.
 """.
 
@@ -39,7 +41,7 @@ By the name of the other node: messages sent to it, their bytes, and messages re
 -type counts() :: #{binary() => {non_neg_integer(), non_neg_integer(), non_neg_integer()}}.
 -type row() :: {sent | received, Time :: integer(), Own :: pos_integer(),
                 OwnKey :: non_neg_integer(), Peer :: non_neg_integer(),
-                PeerKey :: non_neg_integer(), Bytes :: non_neg_integer()}.
+                PeerKeyOrThere :: integer(), Bytes :: non_neg_integer()}.
 
 -doc "The keys of the processes of a book that have names.".
 -spec names(sderl_prof_book:book()) -> #{binary() => non_neg_integer()}.
@@ -63,6 +65,9 @@ names(Book) ->
                          {binary(), non_neg_integer() | unknown} | none},
     keys = #{} :: #{non_neg_integer() => non_neg_integer()},
     counts = #{} :: counts(),
+    %% The kind of event with which a process wakes, and those that have received nothing since.
+    wakes :: byte(),
+    woken = #{} :: #{pos_integer() => integer()},
     unknown = 0 :: non_neg_integer()
 }).
 
@@ -77,7 +82,8 @@ extract(Book, Name, Context) ->
         {ok, File} ?= file:open(Name, [write, raw, binary]),
         Written = try
             Out = sderl_prof_book:fold(Book, #{}, fun event/7,
-                                       #out{file = File, book = Book, context = Context}),
+                                       #out{file = File, book = Book, context = Context,
+                                            wakes = wakes(sderl_prof_book:meta(Book))}),
             {file:write(File, Out#out.buffer), Out}
         catch
             throw:{write, Why} -> {error, Why}
@@ -91,12 +97,31 @@ extract(Book, Name, Context) ->
         end
     end.
 
-event(T, K, _, P, A, B, Out) when A > 0, K =:= ?SEND orelse K =:= ?RECEIVE ->
-    case peer(K, A, Out) of
+%% Where it is not recorded what could run, a process is awake when it runs.
+wakes(#{kinds := #{active := _}}) -> ?ACTIVE;
+wakes(_) -> ?IN.
+
+event(T, ?SEND, _, P, A, B, Out) when A > 0 ->
+    case peer(?SEND, A, Out) of
         {none, Out1} -> Out1;
-        {{Node, Key}, Out1} -> row(T, K, P, Node, Key, B, counted(K, Node, B, Out1))
+        {{Node, Key}, Out1} -> row(T, ?SEND, P, Node, Key, B, counted(?SEND, Node, B, Out1))
     end;
+event(T, ?RECEIVE, _, P, A, B, #out{woken = Woken} = Out0) ->
+    There = maps:get(P, Woken, T),
+    case A > 0 andalso peer(?RECEIVE, A, asleep(P, Out0)) of
+        false -> asleep(P, Out0);
+        {none, Out} -> Out;
+        {{Node, _}, Out} -> row(T, ?RECEIVE, P, Node, There, B, counted(?RECEIVE, Node, B, Out))
+    end;
+event(T, K, _, P, _, _, #out{wakes = K, woken = Woken} = Out) ->
+    Out#out{woken = Woken#{P => T}};
+event(_, ?OUT, _, P, _, _, Out) -> asleep(P, Out);
+event(_, ?EXIT, _, P, _, _, Out) -> asleep(P, Out);
 event(_, _, _, _, _, _, Out) -> Out.
+
+asleep(P, #out{woken = Woken} = Out) when is_map_key(P, Woken) ->
+    Out#out{woken = maps:remove(P, Woken)};
+asleep(_, Out) -> Out.
 
 counted(K, Node, Bytes, #out{counts = Counts} = Out) ->
     {Sent, SentBytes, Received} = maps:get(Node, Counts, {0, 0, 0}),
@@ -113,8 +138,11 @@ row(T, K, P, Node, Key, Bytes,
         #{Node := Number} ->
             Time = ToCommon(T),
             {OwnKey, Out1} = own_key(P, Out),
-            {Kind, Order} = case K of ?SEND -> {0, Time - Error}; ?RECEIVE -> {1, Time + Error} end,
-            put_row(<<Order:64, Time:64, Kind, P:32, OwnKey:64, Number:16, Key:64, Bytes:32>>,
+            {Kind, Order, Last} = case K of
+                ?SEND -> {0, Time - Error, Key};
+                ?RECEIVE -> {1, Time + Error, ToCommon(Key)}
+            end,
+            put_row(<<Order:64, Time:64, Kind, P:32, OwnKey:64, Number:16, Last:64, Bytes:32>>,
                     Out1);
         %% A node that was not recorded.
         _ -> Out
@@ -203,5 +231,5 @@ merge(Heads, Fun, Acc) ->
             merge(Next, Fun, Fun(N, decoded(Row), Acc))
     end.
 
-decoded(<<Time:64/signed, Kind, Own:32, OwnKey:64, Peer:16, PeerKey:64, Bytes:32>>) ->
-    {case Kind of 0 -> sent; 1 -> received end, Time, Own, OwnKey, Peer, PeerKey, Bytes}.
+decoded(<<Time:64/signed, Kind, Own:32, OwnKey:64, Peer:16, Last:64/signed, Bytes:32>>) ->
+    {case Kind of 0 -> sent; 1 -> received end, Time, Own, OwnKey, Peer, Last, Bytes}.

@@ -27,10 +27,13 @@ other nodes, and `unknown` those to processes that are not known.
     unknown := non_neg_integer()
 }.
 -opaque joined() :: [part()].
--doc "Nodes and processes are numbers; a process that of its node's book. Times are common ones.".
+-doc """
+Nodes and processes are numbers; a process that of its node's book. Times are common ones; the
+message was `there` when its receiver woke because of it, or took it over.
+""".
 -type message() :: #{from := pos_integer(), from_process := pos_integer(), sent := integer(),
                      to := pos_integer(), to_process := pos_integer(), received := integer(),
-                     bytes := non_neg_integer()}.
+                     there := integer(), bytes := non_neg_integer()}.
 
 -doc "Joins the books of nodes of which the clocks are known; the other ones are left out.".
 -spec open([{sderl_prof_cluster_index:entry(), Book :: file:filename_all()}],
@@ -108,14 +111,14 @@ step(Fun) ->
     fun(N, {sent, Time, Own, _, Peer, PeerKey, Bytes}, {Acc, Join}) ->
             {Matches, Join1} = sderl_prof_join:sent({N, Own}, {Peer, PeerKey}, Time, Bytes, Join),
             {told(Matches, Fun, Acc), Join1};
-       (N, {received, Time, Own, OwnKey, Peer, _, Bytes}, {Acc, Join}) ->
+       (N, {received, Time, Own, OwnKey, Peer, There, Bytes}, {Acc, Join}) ->
             {Matches, Join1} = sderl_prof_join:received(Peer, {N, OwnKey}, Time, Bytes,
-                                                        {Peer, N, Own}, Join),
+                                                        {Peer, N, Own, There}, Join),
             {told(Matches, Fun, Acc), Join1}
     end.
 
 told(Matches, Fun, Acc) ->
-    lists:foldl(fun({{Sent, Bytes, From}, {Received, _, {FromNode, ToNode, To}}}, Acc1) ->
+    lists:foldl(fun({{Sent, Bytes, From}, {Received, _, {FromNode, ToNode, To, There}}}, Acc1) ->
         Fun(#{from => FromNode, from_process => From, sent => Sent, to => ToNode,
-              to_process => To, received => Received, bytes => Bytes}, Acc1)
+              to_process => To, received => Received, there => There, bytes => Bytes}, Acc1)
     end, Acc, Matches).

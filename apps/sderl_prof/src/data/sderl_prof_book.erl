@@ -16,14 +16,16 @@ A book that is open takes memory for its index and its words, not for its events
 
 -export([create/1, write_block/2, write_words/2, patch/2, finish/2]).
 -export([open/1, close/1, meta/1, fold/4, blocks/1, entity/2, fold_entities/3, word/2, label/2]).
--export([table/1, fold_block/4, fold_back/5, range/1]).
--export_type([book/0, writer/0, meta/0, range/0, row/0]).
+-export([table/1, fold_block/4, fold_back/5, range/1, words/1, node_of/2, nodes/1]).
+-export_type([book/0, writer/0, meta/0, range/0, row/0, part/0]).
 
 -define(ENTITIES_AT_ONCE, 4096).
 -define(BITS_BYTES, 1024).
 %% Named here, so that they are atoms before a book is read.
 -define(KEYS, [node, info, events, kinds, first, last, entities, dropped, lost_bytes, lost_events,
                problems]).
+-define(NODE_KEYS, [nodes, number, above, upto, scheduler, schedulers, from, to, error, shift,
+                    groups, traffic]).
 
 -record(writer, {dir, columns, index, entities, words, at = 0, events = 0, first = none,
                  last = none, kinds = #{}}).
@@ -43,8 +45,20 @@ A book that is open takes memory for its index and its words, not for its events
 }).
 -opaque book() :: #book{}.
 
--doc "What is known of the whole trace. `problems` are sentences.".
+-doc """
+One node of a book of several (`m:sderl_prof_merge`): its entities are those with numbers above
+`above` and up to `upto`, its schedulers those above `scheduler`. `from` and `to` are when it was
+recorded, on the time line of all, on which its times are wrong by at most `error`. They are later
+by `shift` than its clock was found to say, so that no message comes before it was sent.
+""".
+-type part() :: #{number := pos_integer(), node := binary(), above := non_neg_integer(),
+                  upto := non_neg_integer(), scheduler := non_neg_integer(),
+                  schedulers := pos_integer() | unknown, from := integer(), to := integer(),
+                  error := non_neg_integer(), shift := integer(), groups := [binary()]}.
+
+-doc "What is known of the whole trace. `problems` are sentences; `nodes` are those of several.".
 -type meta() :: #{
+    nodes => [part()],
     version := 1,
     node := binary(),
     info := sderl_prof_recorder:info() | none,
@@ -152,6 +166,7 @@ open(Dir) ->
         {ok, Bin} = file:read_file(filename:join(Dir, "book")),
         #{version := 1} = Meta = binary_to_term(Bin, [safe]),
         true = lists:all(fun(Key) -> is_map_key(Key, Meta) end, ?KEYS),
+        true = are_nodes(Meta),
         {ok, Index} = file:read_file(filename:join(Dir, "index")),
         {ok, Words} = file:read_file(filename:join(Dir, "words")),
         {ok, Columns} = file:open(filename:join(Dir, "columns"), [read, raw, binary]),
@@ -165,6 +180,11 @@ open(Dir) ->
     catch
         error:_ -> {error, {no_book, Dir}}
     end.
+
+%% Of a book of several.
+are_nodes(#{nodes := Nodes}) ->
+    lists:all(fun(Part) -> ?NODE_KEYS -- [nodes, traffic | maps:keys(Part)] =:= [] end, Nodes);
+are_nodes(_) -> true.
 
 -doc "Closes it.".
 -spec close(book()) -> ok.
@@ -305,22 +325,51 @@ rows(Rows, Bytes, Fun, Number, Acc) ->
         <<>> -> {Number, Acc}
     end.
 
+-doc "The words, in the order of their numbers.".
+-spec words(book()) -> [binary()].
+words(#book{words = Words}) -> tuple_to_list(Words).
+
+-doc "The nodes of a book of several; none of a book of one.".
+-spec nodes(book()) -> [part()].
+nodes(#book{meta = Meta}) -> maps:get(nodes, Meta, []).
+
+-doc "The node that an entity is of, in a book of several nodes.".
+-spec node_of(non_neg_integer(), book()) -> part() | none.
+node_of(Number, #book{meta = #{nodes := Nodes}}) -> part_of(Number, Nodes);
+node_of(_, _) -> none.
+
+part_of(Number, [#{above := Above, upto := Last} = Part | _])
+  when Number > Above, Number =< Last -> Part;
+part_of(Number, [_ | Parts]) -> part_of(Number, Parts);
+part_of(_, []) -> none.
+
 -doc "A word; of 0 an empty one.".
 -spec word(non_neg_integer(), book()) -> binary().
 word(0, _) -> ~"";
 word(Number, #book{words = Words}) when Number =< tuple_size(Words) -> element(Number, Words);
 word(_, _) -> ~"?".
 
--doc "What a person calls this entity: its name, its pid, its text.".
+-doc """
+What a person calls this entity: its name, its pid, its text; of several nodes with that of its
+node.
+""".
 -spec label(non_neg_integer() | sderl_prof_entity:entity(), book()) -> binary().
-label(#{name := Name}, Book) when Name > 0 -> word(Name, Book);
-label(#{key := Key}, _) -> pid_text(Key);
+label(#{kind := Kind, number := Number} = Entity, #book{meta = #{nodes := _}} = Book)
+  when Kind =:= process; Kind =:= port ->
+    case node_of(Number, Book) of
+        #{node := Node} -> <<(own_label(Entity, Book))/binary, " at ", Node/binary>>;
+        none -> own_label(Entity, Book)
+    end;
+label(#{kind := _} = Entity, Book) -> own_label(Entity, Book);
 label(0, _) -> ~"?";
 label(Number, Book) ->
     case entity(Number, Book) of
         none -> ~"?";
         Entity -> label(Entity, Book)
     end.
+
+own_label(#{name := Name}, Book) when Name > 0 -> word(Name, Book);
+own_label(#{key := Key}, _) -> pid_text(Key).
 
 pid_text(Key) ->
     iolist_to_binary(["<0.", integer_to_binary(Key band 16#FFFFFFFF), ".",

@@ -16,7 +16,7 @@ are written are so far apart that there are at least as many events between them
 """.
 
 -export([make/2, open/1, is_made/1]).
--export([states/2, rows/4, file/2, scheduler/1]).
+-export([states/2, rows/4, file/2, scheduler/1, node/1, node_lane/2]).
 -export_type([index/0, level/0, check/0, options/0]).
 
 -include("sderl_prof_event.hrl").
@@ -36,6 +36,8 @@ are written are so far apart that there are at least as many events between them
 -define(FACTOR, 8).
 %% What stands in the place of a process for a scheduler.
 -define(SCHEDULER, 16#F0000000).
+%% And for all processes of a node, in a book of several.
+-define(NODE, 16#E0000000).
 
 -doc "Where rows are, of which processes (first and last), and the first and last part in them.".
 -type portion() :: {At :: non_neg_integer(), Size :: pos_integer(),
@@ -47,7 +49,7 @@ are written are so far apart that there are at least as many events between them
                   Size :: pos_integer()}.
 -doc "The levels begin with the narrowest. Rows of a tally are `{Count, Sum, SumOfSquares}`.".
 -type index() :: #{
-    version := 2, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
+    version := 3, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
     levels := [level()], checks := [check()], schedulers := [pos_integer()],
     processes := non_neg_integer(), totals := sderl_prof_activity:sums(),
     messages := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
@@ -61,6 +63,7 @@ are written are so far apart that there are at least as many events between them
 %% What intervals become; it is the sink's.
 -record(acc, {
     cells :: sderl_prof_cells:cells(),
+    book :: sderl_prof_book:book(),
     %% Intervals that went on when states were written last: what they seemed to be, and until when
     %% they have been counted.
     counted = #{} :: #{pos_integer() => {sderl_prof_activity:what(), integer(), integer()}},
@@ -139,6 +142,18 @@ file(Name, Dir) -> path(Dir, atom_to_list(Name)).
 -spec scheduler(pos_integer()) -> pos_integer().
 scheduler(S) when is_integer(S) -> ?SCHEDULER + S.
 
+-doc "What stands in the place of a process for a node of several.".
+-spec node(pos_integer()) -> pos_integer().
+node(N) when is_integer(N) -> ?NODE + N.
+
+-doc "That of the node of a process; 0 where there is one node only.".
+-spec node_lane(pos_integer(), sderl_prof_book:book()) -> non_neg_integer().
+node_lane(P, Book) ->
+    case sderl_prof_book:node_of(P, Book) of
+        #{number := N} -> ?NODE + N;
+        none -> 0
+    end.
+
 -doc "Whether it is there, and newer than the book.".
 -spec is_made(file:filename_all()) -> boolean().
 is_made(Dir) ->
@@ -156,7 +171,7 @@ open(Dir) ->
         ok = code:ensure_modules_loaded([?MODULE, sderl_prof_activity, sderl_prof_insight,
                                          sderl_prof_findings, sderl_prof_path]),
         {ok, Bin} = file:read_file(path(Dir, "index")),
-        #{version := 2} = Index = binary_to_term(Bin, [safe]),
+        #{version := 3} = Index = binary_to_term(Bin, [safe]),
         {ok, Index}
     catch
         error:_ -> {error, {no_book, Dir}}
@@ -195,7 +210,8 @@ activity(Dir, #{progress := Progress, portion := Portion} = Options) ->
     [Narrowest | Wider] = widths(To - From, Events, Options),
     Pass = #pass{
         activity = sderl_prof_activity:new(Mode, fun sink/7,
-                                           #acc{cells = sderl_prof_cells:new(From, Narrowest)}),
+                                           #acc{cells = sderl_prof_cells:new(From, Narrowest),
+                                                book = Book}),
         coarse = [#level{width = W, cells = sderl_prof_cells:new(From, W)} || W <- Wider],
         levels = opened(Dir, "levels"), states = opened(Dir, "states"),
         sums = opened(Dir, "sums"), time = From, begin_at = From,
@@ -272,11 +288,18 @@ count(What, P, From, To, #acc{counted = Counted} = Acc) ->
         _ -> add(What, P, From, To, 1, Acc)
     end.
 
-add(What, P, From, To, Times, #acc{cells = Cells} = Acc) ->
+add(What, P, From, To, Times, #acc{cells = Cells, book = Book} = Acc) ->
     ok = sderl_prof_cells:add(What, P, From, To, Times, Cells),
-    _ = [ok = sderl_prof_cells:add(What, 0, From, To, Times, Cells)
-         || What =:= running orelse What =:= runnable],
+    _ = [ok = sderl_prof_cells:add(What, All, From, To, Times, Cells)
+         || What =:= running orelse What =:= runnable, All <- together(P, Book)],
     Acc.
+
+%% All processes, and those of the node.
+together(P, Book) ->
+    case node_lane(P, Book) of
+        0 -> [0];
+        Node -> [0, Node]
+    end.
 
 %% ---------------------------------------------------------------- states
 
@@ -382,7 +405,7 @@ result({#acc{waits = Waits, waits_for = For}, #pass{} = Pass}, From, To, Mode, N
     {WaitRows, _, A} = sderl_prof_tally:result(Waits),
     {ForRows, _, B} = sderl_prof_tally:result(For),
     #{
-        version => 2, from => From, to => To, mode => Mode,
+        version => 3, from => From, to => To, mode => Mode,
         levels => [#{width => Narrowest, portions => lists:reverse(Pass#pass.portions)}
                    | [#{width => W, portions => lists:reverse(Portions)}
                       || #level{width = W, portions = Portions} <- Pass#pass.coarse]],

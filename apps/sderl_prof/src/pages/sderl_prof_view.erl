@@ -9,7 +9,7 @@ columns, processes, the product of both, rows of a list.
 """.
 
 -export([open/2, close/1, slim/1, about/1, window/2, processes/2, process/2, tree/2]).
--export([messages/2, arrows/2, calls/2, findings/1, path/2]).
+-export([messages/2, traffic/2, arrows/2, calls/2, findings/1, path/2]).
 -export([limits/0, sorts/0, format_error/1]).
 -export_type([view/0, reason/0]).
 
@@ -126,8 +126,16 @@ about(#{book := Book, index := #{from := From, to := To, mode := Mode} = Index} 
         has_ports => has_ports(View),
         has_path => map_get(path, Index) =/= null,
         findings => length(map_get(found, map_get(findings, Index))),
+        nodes => [node(Part, From) || Part <- sderl_prof_book:nodes(Book)],
         limits => limits()
     }.
+
+node(#{number := Number, node := Node, above := Above, upto := Last, scheduler := Scheduler,
+       schedulers := Online, from := Begun, to := Ended, error := Error, shift := Shift,
+       groups := Groups}, From) ->
+    #{number => Number, node => Node, first => Above + 1, last => Last, scheduler => Scheduler,
+      online => case Online of unknown -> null; _ -> Online end, from => Begun - From,
+      to => Ended - From, error => Error, shift => Shift, groups => Groups}.
 
 has_ports(#{book := Book}) ->
     #{kinds := Kinds} = sderl_prof_book:meta(Book),
@@ -170,11 +178,15 @@ shown(#{grid := Grid, width := Width, columns := Columns, from := From, exact :=
     All = lists:append(maps:values(Kept)),
     #{
         from => From - Begin, width => Width, columns => Columns, exact => Exact,
-        running => means(running, Grid, Width),
-        runnable => means(runnable, Grid, Width),
+        running => means(running, 0, Grid, Width),
+        runnable => means(runnable, 0, Grid, Width),
         schedulers => [#{scheduler => S,
                          awake => shares(running, sderl_prof_index:scheduler(S), Grid, Width)}
                        || S <- Schedulers],
+        nodes => [#{node => N,
+                    running => means(running, sderl_prof_index:node(N), Grid, Width),
+                    runnable => means(runnable, sderl_prof_index:node(N), Grid, Width)}
+                  || #{number := N} <- sderl_prof_book:nodes(Book)],
         lanes => [#{process => P,
                     running => shares(running, P, Grid, Width),
                     runnable => shares(runnable, P, Grid, Width),
@@ -191,8 +203,8 @@ shown(#{grid := Grid, width := Width, columns := Columns, from := From, exact :=
                    || P <- lists:usort([W || {_, _, _, _, W} <- All, W > 0])}
     }.
 
-means(What, Grid, Width) ->
-    [round(1000 * Ns / Width) / 1000 || Ns <- sderl_prof_grid:series(What, 0, Grid)].
+means(What, P, Grid, Width) ->
+    [round(1000 * Ns / Width) / 1000 || Ns <- sderl_prof_grid:series(What, P, Grid)].
 
 %% Per mille; what is there is not 0.
 shares(What, P, Grid, Width) ->
@@ -384,16 +396,9 @@ branch(#{depth := Depth, omitted := N, like := P, sums := Sums}, View) ->
 -doc "The pairs with most messages in a part of the time.".
 -spec messages(#{from := integer(), to := integer(), limit := pos_integer()}, view()) ->
     {ok, map()} | {error, reason()}.
-messages(#{from := From, to := To, limit := Limit},
-         #{book := Book, index := #{from := Begin, to := End}} = View) ->
-    Length = max(1, End - Begin),
+messages(#{limit := Limit} = Request, #{book := Book} = View) ->
     maybe
-        ok ?= check(From >= 0 andalso From < min(To, Length), {range, From, To}),
-        Until = case To >= Length of
-            true -> End;
-            false -> Begin + To - 1
-        end,
-        {ok, Pairs} ?= sderl_prof_window:pairs(Begin + From, Until, View),
+        {ok, Pairs} ?= pairs(Request, View),
         Rows = lists:sort(fun({_, {A, _, _}}, {_, {B, _, _}}) -> A >= B end, maps:to_list(Pairs)),
         {ok, #{
             pairs => length(Rows),
@@ -404,6 +409,41 @@ messages(#{from := From, to := To, limit := Limit},
                        count => N, bytes => Sum}
                      || {{A, B}, {N, Sum, _}} <- lists:sublist(Rows, Limit)]
         }}
+    end.
+
+pairs(#{from := From, to := To}, #{index := #{from := Begin, to := End}} = View) ->
+    Length = max(1, End - Begin),
+    maybe
+        ok ?= check(From >= 0 andalso From < min(To, Length), {range, From, To}),
+        Until = case To >= Length of
+            true -> End;
+            false -> Begin + To - 1
+        end,
+        sderl_prof_window:pairs(Begin + From, Until, View)
+    end.
+
+-doc """
+Messages between the nodes of a recording of several: how many in a part of the time, within nodes,
+too; and how long they took in all of it (`t:sderl_prof_traffic:row/0`).
+""".
+-spec traffic(#{from := integer(), to := integer()}, view()) -> {ok, map()} | {error, reason()}.
+traffic(Request, #{book := Book} = View) ->
+    maybe
+        {ok, Pairs} ?= pairs(Request, View),
+        Sums = maps:fold(fun({A, B}, {N, Bytes, _}, Acc) ->
+            Key = {number(A, Book), number(B, Book)},
+            {N0, Bytes0} = maps:get(Key, Acc, {0, 0}),
+            Acc#{Key => {N0 + N, Bytes0 + Bytes}}
+        end, #{}, Pairs),
+        {ok, #{sent => [#{from => A, to => B, count => N, bytes => Bytes}
+                        || {{A, B}, {N, Bytes}} <- lists:sort(maps:to_list(Sums)), A > 0, B > 0],
+               whole => maps:get(traffic, sderl_prof_book:meta(Book), [])}}
+    end.
+
+number(P, Book) ->
+    case sderl_prof_book:node_of(P, Book) of
+        #{number := N} -> N;
+        none -> 0
     end.
 
 -doc "Messages one by one, between some processes (`sderl_prof_part:arrows/2`).".

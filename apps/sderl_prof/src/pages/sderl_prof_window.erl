@@ -37,7 +37,7 @@ of each process, where they are few enough.
                     exact := boolean(), grid := sderl_prof_grid:grid(),
                     intervals := none | #{pos_integer() => [interval()]}}.
 
--record(acc, {grid, from, to, intervals = [], count = 0}).
+-record(acc, {grid, book, from, to, intervals = [], count = 0}).
 
 -doc "The window.".
 -spec make(request(), view()) -> window().
@@ -60,9 +60,10 @@ events(From, To, #{book := Book}) ->
 grid(Request, From, Width, Columns, View) ->
     sderl_prof_grid:new(lanes(Request, View), From, Width, Columns).
 
-%% All of them together are process 0.
-lanes(#{processes := Processes}, #{index := #{schedulers := Schedulers}}) ->
-    [0 | Processes] ++ [sderl_prof_index:scheduler(S) || S <- Schedulers].
+%% All of them together are process 0; those of each of several nodes have a lane, too.
+lanes(#{processes := Processes}, #{book := Book, index := #{schedulers := Schedulers}}) ->
+    [0 | Processes] ++ [sderl_prof_index:scheduler(S) || S <- Schedulers]
+        ++ [sderl_prof_index:node(N) || #{number := N} <- sderl_prof_book:nodes(Book)].
 
 %% ---------------------------------------------------------------- event by event
 
@@ -75,7 +76,8 @@ by_events(#{from := From, to := To, columns := Columns} = Request, View) ->
     Grid = grid(Request, From, Width, Count, View),
     {First, Saved, Awake} = start(From, View),
     New = sderl_prof_activity:restore(Saved, Mode, fun sink/7,
-                                      #acc{grid = Grid, from = From, to = From + Width * Count}),
+                                      #acc{grid = Grid, book = Book, from = From,
+                                           to = From + Width * Count}),
     {Blocks, Rest} = blocks(First, From + Width * Count, sderl_prof_book:table(Book)),
     {Activity, {Sleepless, _}, Last} = lists:foldl(fun(Block, State) ->
         sderl_prof_book:fold_block(Book, Block, fun step/7, State)
@@ -139,9 +141,10 @@ step(T, K, S, P, A, B, {Activity, Awake, Last}) ->
 awake(S, From, To, #acc{grid = Grid}) ->
     sderl_prof_grid:add(running, sderl_prof_index:scheduler(S), From, To, Grid).
 
-sink(What, P, From, To, Site, Waker, #acc{grid = Grid} = Acc) ->
-    _ = [sderl_prof_grid:add(What, 0, From, To, Grid)
-         || What =:= running orelse What =:= runnable],
+sink(What, P, From, To, Site, Waker, #acc{grid = Grid, book = Book} = Acc) ->
+    _ = [sderl_prof_grid:add(What, All, From, To, Grid)
+         || What =:= running orelse What =:= runnable,
+            All <- lists:usort([0, sderl_prof_index:node_lane(P, Book)])],
     case sderl_prof_grid:has(P, Grid) of
         true ->
             _ = [sderl_prof_grid:add(What, P, From, To, Grid) || What =/= exiting],

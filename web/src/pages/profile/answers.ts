@@ -16,6 +16,21 @@ export interface Sums {
   moves: number;
 }
 
+/** One of several nodes: its processes are those from `first` to `last`, its schedulers those after `scheduler`. */
+export interface Node {
+  number: number;
+  node: string;
+  first: number;
+  last: number;
+  scheduler: number;
+  online: number | null;
+  from: number;
+  to: number;
+  error: number;
+  shift: number;
+  groups: string[];
+}
+
 export interface About {
   node: string;
   otp: string | null;
@@ -39,6 +54,8 @@ export interface About {
   has_path: boolean;
   /** How many there are. */
   findings: number;
+  /** None where one node was recorded. */
+  nodes: Node[];
   limits: { columns: number; processes: number; cells: number };
 }
 
@@ -63,6 +80,8 @@ export interface Window {
   running: number[];
   runnable: number[];
   schedulers: { scheduler: number; awake: number[] }[];
+  /** How many processes of each of several nodes. */
+  nodes: { node: number; running: number[]; runnable: number[] }[];
   lanes: Lane[];
   sites: Record<string, string>;
   names: Record<string, string>;
@@ -118,6 +137,27 @@ export interface Messages {
   count: number;
   bytes: number;
   rows: Pair[];
+}
+
+/** What two nodes sent each other in the whole run, and how long those took of which both ends are known. */
+export interface Link {
+  from: string;
+  to: string;
+  sent: number;
+  sent_bytes: number;
+  received: number;
+  joined: number;
+  mean_ns: number | null;
+  least_ns: number | null;
+  most_ns: number | null;
+  error_ns: number | null;
+  common_group: boolean | null;
+}
+
+export interface Traffic {
+  /** By the numbers of nodes. */
+  sent: { from: number; to: number; count: number; bytes: number }[];
+  whole: Link[];
 }
 
 export interface Frame {
@@ -181,7 +221,7 @@ export interface Findings {
   not_shown: { finding: string; needs: string }[];
 }
 
-export type StepKind = "running" | "runnable" | "waiting" | "message";
+export type StepKind = "running" | "runnable" | "waiting" | "message" | "between";
 
 export interface Segment {
   kind: StepKind;
@@ -211,6 +251,8 @@ export interface Path {
   kinds: Record<StepKind, number>;
   processes: OnPath[];
   others: { processes: number; ns: number };
+  /** None where one node was recorded. */
+  nodes: { node: string; times: Record<StepKind, number>; ns: number; share: number }[];
   gain: { speedup_of_schedulers: number; more_schedulers_ns: number };
   /** The longest ones, the earliest first. */
   segments: Segment[];
@@ -281,3 +323,5 @@ export const getNumbered = (processes: number[]) =>
 
 export const getMessages = (from: number, to: number, limit: number) =>
   ask<Messages>("/messages", { from, to, limit });
+
+export const getTraffic = (from: number, to: number) => ask<Traffic>("/traffic", { from, to });

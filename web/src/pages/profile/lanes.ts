@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where things are on the time line: the graph, schedulers, processes. Pure.
-import type { Interval, Lane } from "./answers";
+import type { Interval, Lane, Node } from "./answers";
+import { nodeOf, nodeOfScheduler, ownName, schedulerName } from "./nodes-model";
 
 export interface Row {
-  kind: "scheduler" | "path" | "process";
+  kind: "scheduler" | "path" | "process" | "node";
   id: number;
   label: string;
   y: number;
@@ -24,6 +25,7 @@ export interface Layout {
 export const LANE = 20;
 const SCHEDULER = 12;
 const PATH = 14;
+const NODE = 34;
 const AXIS = 24;
 const GRAPH = 110;
 const GAP = 10;
@@ -33,23 +35,28 @@ export function layout(
   schedulers: readonly number[],
   processes: readonly { process: number; name: string }[],
   hasPath = false,
+  nodes: readonly Node[] = [],
 ): Layout {
   const left = width < 640 ? 96 : 190;
   const graph = { y: AXIS, height: GRAPH };
   const rows: Row[] = [];
   let y = AXIS + GRAPH + GAP;
-  for (const id of schedulers) {
-    rows.push({ kind: "scheduler", id, label: `scheduler ${id}`, y, height: SCHEDULER });
-    y += SCHEDULER + 2;
-  }
-  if (schedulers.length > 0) y += GAP;
-  if (hasPath) {
-    rows.push({ kind: "path", id: 0, label: "critical path", y, height: PATH });
-    y += PATH + 6;
-  }
-  for (const { process, name } of processes) {
-    rows.push({ kind: "process", id: process, label: name, y, height: LANE });
-    y += LANE + 2;
+  const add = (kind: Row["kind"], id: number, label: string, height: number, gap = 2) => {
+    rows.push({ kind, id, label, y, height });
+    y += height + gap;
+  };
+  const path = () => hasPath && add("path", 0, "critical path", PATH, 6);
+  if (nodes.length > 0) path();
+  // Those of each node are together, below a row of its own; the last ones are of none.
+  for (const node of [...nodes, undefined]) {
+    const awake = schedulers.filter((id) => nodeOfScheduler(id, nodes) === node);
+    const lanes = processes.filter(({ process }) => nodeOf(process, nodes) === node);
+    if (node !== undefined) add("node", node.number, node.node, NODE, 3);
+    for (const id of awake) add("scheduler", id, schedulerName(id, nodes), SCHEDULER);
+    if (awake.length > 0) y += GAP;
+    if (nodes.length === 0) path();
+    for (const { process, name } of lanes) add("process", process, ownName(name, node), LANE);
+    if (node !== undefined) y += GAP;
   }
   return { left, width: Math.max(1, width - left), axis: AXIS, graph, rows, height: y + 4 };
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is drawn over the lanes: the critical path, and messages as arrows.
 import type { Palette } from "../../ui/theme";
-import type { Arrow, Segment } from "./answers";
+import type { Arrow, Node, Segment } from "./answers";
 import type { Layout, Row } from "./lanes";
+import { nodeOf } from "./nodes-model";
 import { joined } from "./path-model";
 import { place, type Range, span } from "./range";
 
@@ -12,6 +13,7 @@ export interface Overlay {
   range: Range;
   path: readonly Segment[];
   arrows: readonly Arrow[];
+  nodes: readonly Node[];
   marked: number | null;
 }
 
@@ -24,6 +26,7 @@ export const stepColors = (p: Palette): Record<Segment["kind"], string> => ({
   runnable: p.warning,
   waiting: p.faint,
   message: p.accent,
+  between: p.critical,
 });
 
 const lanesOf = (layout: Layout): Map<number, Row> =>
@@ -82,19 +85,26 @@ function paintLinks(
   c.stroke();
 }
 
-/** From the middle of a lane to that of another, when it was sent to when it was taken over. */
+/** From the middle of a lane to that of another, when it was sent to when it was taken over; thicker between nodes. */
 export function paintArrows(c: CanvasRenderingContext2D, o: Overlay): void {
   const { layout, range, palette, marked } = o;
   const lanes = lanesOf(layout);
-  c.lineWidth = 1;
-  for (const outgoing of [false, true]) {
+  const isBetween = (from: number, to: number) => nodeOf(from, o.nodes) !== nodeOf(to, o.nodes);
+  for (const [outgoing, between] of [
+    [false, false],
+    [true, false],
+    [false, true],
+    [true, true],
+  ]) {
     c.strokeStyle = outgoing ? palette.accent : palette.text;
     c.fillStyle = c.strokeStyle;
+    c.lineWidth = between ? 1.75 : 1;
     c.globalAlpha = 0.75;
     c.beginPath();
     for (const [sent, received, from, to] of o.arrows) {
       const [a, b] = [lanes.get(from), lanes.get(to)];
       if (a === undefined || b === undefined || a === b || (from === marked) !== outgoing) continue;
+      if (isBetween(from, to) !== between) continue;
       const x1 = place(sent, range, layout.width);
       const x2 = place(received ?? sent, range, layout.width);
       const down = b.y > a.y;
@@ -112,5 +122,6 @@ export function paintArrows(c: CanvasRenderingContext2D, o: Overlay): void {
     }
     c.stroke();
   }
+  c.lineWidth = 1;
   c.globalAlpha = 1;
 }

@@ -11,6 +11,7 @@ import { Detail } from "./detail";
 import { FindingsCard } from "./findings";
 import { Flame } from "./flame";
 import { MessagesCard } from "./messages";
+import { NodesCard } from "./nodes";
 import { PathCard } from "./path-card";
 import { firstProcesses, type Listing, Processes } from "./processes";
 import { around, fromQuery, lasting, type Range, toQuery } from "./range";
@@ -18,7 +19,7 @@ import { Timeline } from "./timeline";
 import "../../styles/data.css";
 import "./profile.css";
 
-type Tab = "processes" | "findings" | "path" | "messages" | "calls";
+type Tab = "nodes" | "processes" | "findings" | "path" | "messages" | "calls";
 
 /** Lanes that are there at first, and at most. */
 const FIRST_LANES = 16;
@@ -101,6 +102,7 @@ class Shown {
   private readonly findings: FindingsCard;
   private readonly path: PathCard | null;
   private readonly messages: MessagesCard;
+  private readonly nodes: NodesCard | null;
   private readonly flame: Flame | null;
   private readonly tabs: Choice<Tab>;
   private readonly release: (() => void)[];
@@ -162,11 +164,13 @@ class Shown {
         })
       : null;
     this.messages = new MessagesCard(opened);
+    this.nodes = about.nodes.length > 0 ? new NodesCard(about) : null;
     this.flame = about.has_calls ? new Flame(about.duration, failed) : null;
     this.tabs = choice<Tab>(
       "Shown below the time line",
       [
         ["processes", "Processes"],
+        ...(about.nodes.length > 0 ? ([["nodes", "Nodes"]] as const) : []),
         ["findings", about.findings > 0 ? `Findings ${about.findings}` : "Findings"],
         ...(about.has_path ? ([["path", "Critical path"]] as const) : []),
         ...(about.has_messages ? ([["messages", "Messages"]] as const) : []),
@@ -190,6 +194,7 @@ class Shown {
       this.findings.root,
       ...(this.path === null ? [] : [this.path.root]),
       this.messages.root,
+      ...(this.nodes === null ? [] : [this.nodes.root]),
       ...(this.flame === null ? [] : [this.flame.root]),
     );
     this.release = [
@@ -214,6 +219,7 @@ class Shown {
     this.messages.root.hidden = tab !== "messages";
     if (this.path !== null) this.path.root.hidden = tab !== "path";
     if (this.flame !== null) this.flame.root.hidden = tab !== "calls";
+    if (this.nodes !== null) this.nodes.root.hidden = tab !== "nodes";
     this.detail.root.classList.toggle("below", tab === "path" || tab === "findings");
     if (tab === "findings") void this.findings.show();
     if (tab !== "path") this.path?.hide();
@@ -232,6 +238,7 @@ class Shown {
     this.processes.destroy();
     this.path?.destroy();
     this.flame?.destroy();
+    this.nodes?.destroy();
     this.messages.destroy();
   }
 
@@ -241,6 +248,7 @@ class Shown {
       tab === "findings" ||
       (tab === "path" && this.path !== null) ||
       (tab === "messages" && this.about.has_messages) ||
+      (tab === "nodes" && this.nodes !== null) ||
       (tab === "calls" && this.flame !== null);
     return there ? (tab as Tab) : "processes";
   }
@@ -252,6 +260,7 @@ class Shown {
     const { shown } = this.timeline;
     if (tab === "processes") this.processes.follow(shown);
     if (tab === "messages") this.messages.show(shown);
+    if (tab === "nodes") this.nodes?.show(shown);
     if (tab === "calls") this.flame?.show(shown);
     if (tab === "path")
       this.path?.show(shown, numbered(query["to_process"]), numbered(query["process"]));

@@ -2,7 +2,7 @@
 // The time line on its canvas.
 import type { Palette } from "../../ui/theme";
 import { visible } from "../../lib/visible";
-import type { Arrow, Lane, Segment, Window } from "./answers";
+import type { Arrow, Lane, Node, Segment, Window } from "./answers";
 import {
   graphTop,
   type Heights,
@@ -21,6 +21,7 @@ export interface Picture {
   range: Range;
   window: Window | null;
   online: number | null;
+  nodes: readonly Node[];
   ratio: number;
   /** The process whose details are open. */
   marked: number | null;
@@ -100,8 +101,8 @@ function paintGraph(c: CanvasRenderingContext2D, p: Picture): void {
     const top = graphTop(w.running, w.runnable, online);
     const { running, runnable } = colors(palette);
     const sums = w.running.map((n, i) => n + (w.runnable[i] ?? 0));
-    area(c, p, sums, top, runnable, 0.55);
-    area(c, p, w.running, top, running, 1);
+    area(c, p, layout.graph, sums, top, runnable, 0.55);
+    area(c, p, layout.graph, w.running, top, running, 1);
     c.font = `11px ${palette.font}`;
     c.textBaseline = "alphabetic";
     if (online !== null) {
@@ -141,13 +142,13 @@ function tag(
 function area(
   c: CanvasRenderingContext2D,
   { layout, range, window: w }: Picture,
+  { y, height }: { y: number; height: number },
   values: readonly number[],
   top: number,
   color: string,
   alpha: number,
 ): void {
   if (w === null) return;
-  const { y, height } = layout.graph;
   const bottom = y + height;
   c.fillStyle = color;
   c.globalAlpha = alpha;
@@ -172,6 +173,7 @@ function paintRow(c: CanvasRenderingContext2D, p: Picture, row: Row): void {
     c.fillRect(0, row.y - 1, layout.width, row.height + 2);
     c.globalAlpha = 1;
   }
+  if (row.kind === "node") return paintNode(c, p, row);
   if (w === null) return;
   if (row.kind === "scheduler") {
     const one = w.schedulers.find(({ scheduler }) => scheduler === row.id);
@@ -182,6 +184,33 @@ function paintRow(c: CanvasRenderingContext2D, p: Picture, row: Row): void {
   if (lane === undefined) return;
   if (lane.intervals !== null) paintIntervals(c, p, row, lane);
   else paintShares(c, p, row, lane);
+}
+
+/** How many processes of a node run and could run, below the number of its schedulers as a line. */
+function paintNode(c: CanvasRenderingContext2D, p: Picture, row: Row): void {
+  const { layout, palette, window: w } = p;
+  c.fillStyle = palette.bg;
+  c.globalAlpha = 0.5;
+  c.fillRect(0, row.y, layout.width, row.height);
+  c.globalAlpha = 1;
+  const one = w?.nodes.find(({ node }) => node === row.id);
+  if (one === undefined) return;
+  const online = p.nodes.find(({ number }) => number === row.id)?.online ?? null;
+  const top = graphTop(one.running, one.runnable, online);
+  const { running, runnable } = colors(palette);
+  const sums = one.running.map((n, i) => n + (one.runnable[i] ?? 0));
+  area(c, p, row, sums, top, runnable, 0.55);
+  area(c, p, row, one.running, top, running, 1);
+  if (online === null) return;
+  const at = Math.round(row.y + row.height - (online / top) * row.height) + 0.5;
+  c.strokeStyle = palette.muted;
+  c.lineWidth = 1;
+  c.setLineDash([5, 4]);
+  c.beginPath();
+  c.moveTo(0, at);
+  c.lineTo(layout.width, at);
+  c.stroke();
+  c.setLineDash([]);
 }
 
 function paintAwake(
@@ -299,8 +328,10 @@ function paintLabels(c: CanvasRenderingContext2D, p: Picture): void {
   }
   c.fillText("processes", right, layout.graph.y + layout.graph.height / 2);
   for (const row of layout.rows) {
-    const strong = row.kind === "process" && (row.id === p.marked || row === p.row);
-    c.font = `${strong ? 650 : 450} ${row.kind === "process" ? 12 : 10.5}px ${palette.font}`;
+    const strong =
+      row.kind === "node" || (row.kind === "process" && (row.id === p.marked || row === p.row));
+    const size = row.kind === "process" || row.kind === "node" ? 12 : 10.5;
+    c.font = `${strong ? 650 : 450} ${size}px ${palette.font}`;
     c.fillStyle = strong ? palette.text : palette.muted;
     c.fillText(fitted(c, visible(row.label), right - 6), right, row.y + row.height / 2 + 0.5);
   }

@@ -4,7 +4,7 @@ import { children as fill, h, set, styled, text as setText } from "../../lib/dom
 import { count, number, share } from "../../lib/format";
 import { card } from "../../ui/parts";
 import { getPath, type Path, type Segment } from "./answers";
-import { longest, numbersOf, SAVES, SHORT, STEP_KINDS, STEPS } from "./path-model";
+import { kindsOf, longest, numbersOf, SAVES, SHORT, STEPS } from "./path-model";
 import { exactly, lasting, partOf, type Range, span } from "./range";
 
 /** Steps that are drawn, and those of them that are listed. */
@@ -105,6 +105,7 @@ export class PathCard {
   private draw(path: Path, range: Range): void {
     const all = Math.max(1, path.to - path.from);
     const drawn = path.segments.length;
+    const kinds = kindsOf(path);
     setText(
       this.says,
       `${lasting(all)} in ${count(path.steps)} ${path.steps === 1 ? "step" : "steps"}` +
@@ -116,7 +117,7 @@ export class PathCard {
       h(
         "div",
         { class: "profile-stack", role: "img", "aria-label": "What the time of the path is" },
-        ...STEP_KINDS.map((kind) =>
+        ...kinds.map((kind) =>
           styled(
             h("i", { class: `step-${kind}`, title: STEPS[kind] }),
             "width",
@@ -127,7 +128,7 @@ export class PathCard {
       h(
         "dl",
         { class: "profile-kinds" },
-        ...STEP_KINDS.map((kind) =>
+        ...kinds.map((kind) =>
           h(
             "div",
             {},
@@ -141,6 +142,7 @@ export class PathCard {
           ),
         ),
       ),
+      path.nodes.length > 0 ? nodes(path) : null,
       h("div", { class: "profile-parts" }, this.processes(path), this.steps(path, range)),
     );
     this.events.found(path.segments);
@@ -204,6 +206,23 @@ export class PathCard {
     return h("button", { type: "button", class: "profile-link", title, onclick: run }, text);
   }
 }
+
+/** What each node has of it. */
+const nodes = (path: Path): HTMLElement =>
+  h(
+    "div",
+    {},
+    h("h3", {}, "Nodes on it"),
+    list(
+      ["node", "runs", "waits for messages of others", "share"],
+      path.nodes.map((one) => [
+        one.node,
+        lasting(one.times.running),
+        lasting(one.times.between),
+        share(one.share),
+      ]),
+    ),
+  );
 
 const where = (step: Segment): string =>
   [step.process, step.function, step.sender === null ? null : `from ${step.sender}`]

@@ -3,12 +3,23 @@
 import type { Path, Segment, StepKind } from "./answers";
 import { lasting } from "./range";
 
-export const STEP_KINDS: readonly StepKind[] = ["running", "runnable", "message", "waiting"];
+export const STEP_KINDS: readonly StepKind[] = [
+  "running",
+  "runnable",
+  "message",
+  "between",
+  "waiting",
+];
+
+/** Those of a path; messages between nodes are there only where several were recorded. */
+export const kindsOf = (path: Path): readonly StepKind[] =>
+  path.nodes.length > 0 ? STEP_KINDS : STEP_KINDS.filter((kind) => kind !== "between");
 
 export const STEPS: Record<StepKind, string> = {
   running: "runs",
   runnable: "waits for a scheduler",
   message: "messages",
+  between: "messages between nodes",
   waiting: "waits",
 };
 
@@ -17,6 +28,7 @@ export const SHORT: Record<StepKind, string> = {
   running: "runs",
   runnable: "no scheduler",
   message: "message",
+  between: "other node",
   waiting: "waits",
 };
 
@@ -25,6 +37,7 @@ export const SAVES: Record<StepKind, string> = {
   running: "saved at most when these processes run for shorter",
   runnable: "saved at most by more schedulers, or fewer processes that run at the time",
   message: "from when a message was sent to when its receiver could run",
+  between: "the same from one node to another: the way takes most of it",
   waiting: "no recorded message ended the wait: a timer, a port, another node",
 };
 
@@ -36,7 +49,7 @@ export function stepText(step: Segment): string {
   const { kind, process } = step;
   const place = step.function === null ? "" : ` in ${step.function}`;
   const what =
-    kind === "message"
+    kind === "message" || kind === "between"
       ? `a message${step.sender === null ? "" : ` from ${step.sender}`} is on its way to ${process}`
       : `${process} ${STEPS[kind]}${place}`;
   return `${what} for ${lasting(step.to - step.from)}`;

@@ -217,7 +217,13 @@ export class Timeline {
     const width = this.root.clientWidth;
     if (width === 0) return;
     const before = this.drawn.width;
-    this.drawn = layout(width, this.about.schedulers, this.lanes, this.path.length > 0);
+    this.drawn = layout(
+      width,
+      this.about.schedulers,
+      this.lanes,
+      this.path.length > 0,
+      this.about.nodes,
+    );
     const ratio = this.ratio;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(this.drawn.height * ratio);
@@ -242,6 +248,7 @@ export class Timeline {
       range: this.range,
       window: this.window,
       online: this.about.online,
+      nodes: this.about.nodes,
       ratio: this.ratio,
       marked: this.marked,
       x: this.x,
@@ -275,6 +282,14 @@ export class Timeline {
     if (row?.kind === "path") {
       const step = segmentAt(this.path, t);
       return setText(this.says, at + (step === undefined ? "not on the path" : stepText(step)));
+    }
+    if (row?.kind === "node") {
+      const one = w.nodes.find(({ node }) => node === row.id);
+      const [runs, waits] = [one?.running[column], one?.runnable[column]];
+      return setText(
+        this.says,
+        `${at}${row.label}: ${number(runs ?? 0)} run, ${number(waits ?? 0)} wait for a scheduler`,
+      );
     }
     setText(
       this.says,
@@ -405,7 +420,7 @@ export class Timeline {
     this.x = x;
     this.row = y === null ? null : (rowAt(this.drawn.rows, y) ?? null);
     const { row } = this;
-    this.canvas.classList.toggle("over", row !== null && row.kind !== "scheduler");
+    this.canvas.classList.toggle("over", row?.kind === "process" || row?.kind === "path");
     this.redraw();
     this.describe();
   }

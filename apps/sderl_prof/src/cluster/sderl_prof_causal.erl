@@ -1,0 +1,110 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_causal).
+-moduledoc """
+Clocks of several nodes, put right by the messages between them: none can be there before it was
+sent. Pure.
+
+How far each clock is ahead is known with an error (`m:sderl_prof_clock`). Within these errors the
+messages leave a range for each clock. Of the least and of the greatest solution each is one for all
+nodes at once, and so is what is half way between them, which is taken. Between two nodes that send
+to each other both ways should take as long at the least; as far as that is possible for all pairs
+of nodes at once, it is so.
+
+A node may tell of a send late (`m:sderl_prof_join`). So of the messages of a pair of nodes those
+that took the least, one of a hundred, do not count. Where even the others do not fit the errors,
+there is no solution, and the clocks stay as they are.
+""".
+
+-export([new/0, add/4, shifts/2]).
+-export_type([causal/0, shift/0]).
+
+%% So many of the least times are known, of which one of so many messages does not count.
+-define(KEPT, 64).
+-define(ONE_OF, 100).
+%% What is between a send and its end at least, with a nanosecond for rounding.
+-define(LEAST, 2).
+%% Both ways are made as long as each other as far as so many tries show that it can be.
+-define(TENTHS, 10).
+
+-opaque causal() :: #{{pos_integer(), pos_integer()} => {pos_integer(), [integer()]}}.
+-doc "What is to be added to the times of a node.".
+-type shift() :: integer().
+
+-doc "No messages yet.".
+-spec new() -> causal().
+new() -> #{}.
+
+-doc "A message of a node to another one took so long, from its send to when it was there.".
+-spec add(From :: pos_integer(), To :: pos_integer(), Way :: integer(), causal()) -> causal().
+add(From, To, Way, Causal) ->
+    Key = {From, To},
+    case Causal of
+        #{Key := {N, Least}} -> Causal#{Key := {N + 1, kept(Way, N, Least)}};
+        _ -> Causal#{Key => {1, [Way]}}
+    end.
+
+%% The greatest one first, so that most messages are compared with one only.
+kept(Way, N, Least) when N < ?KEPT -> inserted(Way, Least);
+kept(Way, _, [Greatest | _] = Least) when Way >= Greatest -> Least;
+kept(Way, _, [_ | Least]) -> inserted(Way, Least).
+
+inserted(Way, [Greater | Least]) when Greater > Way -> [Greater | inserted(Way, Least)];
+inserted(Way, Least) -> [Way | Least].
+
+-doc "The shifts of the nodes of which the errors are given; `none` where no shifts do.".
+-spec shifts(#{Node => Error}, causal()) -> {ok, #{Node => shift()}} | none when
+    Node :: pos_integer(), Error :: non_neg_integer().
+shifts(Errors, Causal) ->
+    Ways = #{Key => counting(Way) || {From, To} = Key := Way <- Causal,
+                                     is_map_key(From, Errors), is_map_key(To, Errors)},
+    first(lists:seq(?TENTHS, 0, -1), Errors, Ways).
+
+first([], _, _) -> none;
+first([Tenths | Rest], Errors, Ways) ->
+    Rules = [{From, To, ?LEAST - Way + Tenths * spare(From, To, Way, Ways) div ?TENTHS}
+             || {From, To} := Way <- Ways],
+    case solved(Errors, Rules) of
+        none -> first(Rest, Errors, Ways);
+        Shifts -> {ok, Shifts}
+    end.
+
+%% What a way may take more than nothing, where it takes as long as the way back.
+spare(From, To, Way, Ways) ->
+    case Ways of
+        #{{To, From} := Back} -> max(0, (Way + Back) div 2 - ?LEAST);
+        _ -> 0
+    end.
+
+solved(Errors, Rules) ->
+    Rounds = map_size(Errors) + 1,
+    Low = relaxed(fun raised/2, Rules, maps:map(fun(_, Error) -> -Error end, Errors), Rounds),
+    High = relaxed(fun lowered/2, Rules, Errors, Rounds),
+    case Low =/= none andalso High =/= none
+        andalso lists:all(fun(Node) -> map_get(Node, Low) =< map_get(Node, Errors) end,
+                          maps:keys(Errors)) of
+        true -> maps:map(fun(Node, L) -> middle(L, map_get(Node, High)) end, Low);
+        false -> none
+    end.
+
+counting({N, Least}) ->
+    lists:nth(min(length(Least), 1 + N div ?ONE_OF), lists:reverse(Least)).
+
+%% Rounded down, for negative ones, too.
+middle(Low, High) -> (Low + High) bsr 1.
+
+%% Until nothing changes; what still does after so many rounds would go on for ever.
+relaxed(_, _, _, 0) -> none;
+relaxed(Step, Rules, Shifts, Rounds) ->
+    case lists:foldl(Step, Shifts, Rules) of
+        Shifts -> Shifts;
+        Others -> relaxed(Step, Rules, Others, Rounds - 1)
+    end.
+
+%% The receiver is later than the sender by so much.
+raised({From, To, Least}, Shifts) ->
+    #{From := A, To := B} = Shifts,
+    Shifts#{To := max(B, A + Least)}.
+
+lowered({From, To, Least}, Shifts) ->
+    #{From := A, To := B} = Shifts,
+    Shifts#{From := min(A, B - Least)}.

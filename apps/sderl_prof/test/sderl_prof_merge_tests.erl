@@ -1,0 +1,232 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Several nodes as one book: a client and a server on two nodes of which it is known who does what
+%% when, with clocks that are wrong, and what is left out.
+-module(sderl_prof_merge_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-import(sderl_prof_files, [with_dir/1, recording/3]).
+
+-define(A, ~"a@h").
+-define(B, ~"b@h").
+%% How far the clocks are ahead of the one that asked, and by how much that is wrong.
+-define(AHEAD, #{?A => 1_000_000, ?B => -500_000}).
+-define(ERROR, 30).
+-define(WRONG, 20).
+-define(F, {m, f, 0}).
+
+%% ---------------------------------------------------------------- the path across nodes
+
+%% The client runs 40, its question is 10 under way, the server waits 5 for a scheduler and runs 25,
+%% the answer is 10 under way, and the client waits 10: a round is 100.
+path_test() ->
+    with_dir(fun(Dir) ->
+        Rounds = 50,
+        ok = cluster(Dir, [{?A, client(Rounds)}, {?B, server(Rounds)}]),
+        {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
+        {ok, Book} = sderl_prof_book:open(Out),
+        #{nodes := [#{node := ?A, times := Ta}, #{node := ?B, times := Tb}], kinds := Kinds,
+          processes := Processes, segments := Segments, to := To, from := From} =
+            sderl_prof_insight:path(Book, #{segments => 1000}),
+        %% Messages tell how far the clock of b is wrong: what was known is that it is so by 30 at
+        %% most.
+        ?assertEqual({25 * Rounds, 5 * Rounds},
+                     {map_get(running, Tb), map_get(runnable, Tb)}),
+        ?assertEqual({40 * Rounds + 2, 10 * Rounds},
+                     {map_get(running, Ta), map_get(runnable, Ta)}),
+        ?assertMatch(#{between := Between, message := 0} when Between =:= 20 * Rounds, Kinds),
+        ?assertEqual(To - From, lists:sum(maps:values(Kinds))),
+        ?assertMatch([_, _], Processes),
+        ?assertEqual([~"client at a@h", ~"server at b@h"],
+                     lists:sort([P || #{process := P} <- Processes])),
+        %% Each message of the path is of the other one.
+        Senders = lists:usort([{P, S} || #{kind := between, process := P, sender := S} <- Segments]),
+        ?assertEqual([{~"client at a@h", ~"server at b@h"}, {~"server at b@h", ~"client at a@h"}],
+                     Senders),
+        ok = sderl_prof_book:close(Book)
+    end).
+
+%% Clocks are put right as far as messages tell: no message is there before it was sent.
+clocks_test() ->
+    with_dir(fun(Dir) ->
+        ok = cluster(Dir, [{?A, client(20)}, {?B, server(20)}]),
+        {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
+        {ok, Book} = sderl_prof_book:open(Out),
+        [#{shift := A, error := ErrorA}, #{shift := B, error := ErrorB}] =
+            sderl_prof_book:nodes(Book),
+        ?assertEqual(?WRONG, B - A),
+        [?assert(E >= ?ERROR) || E <- [ErrorA, ErrorB]],
+        #{traffic := Traffic} = sderl_prof_book:meta(Book),
+        [?assertMatch(#{joined := 20, sent := 20, received := 20, least_ns := Least} when Least > 0,
+                      Link) || Link <- Traffic],
+        ?assertEqual([{?A, ?B}, {?B, ?A}], [{F, T} || #{from := F, to := T} <- Traffic]),
+        ok = sderl_prof_book:close(Book)
+    end).
+
+%% A send that is told after the message was there: the path goes to the sender all the same.
+late_test() ->
+    with_dir(fun(Dir) ->
+        Late = [case Event of
+                    {trace_ts, P, send, M, To, T} -> {trace_ts, P, send, M, To, T + 70};
+                    {trace_ts, P, out, F, T} -> {trace_ts, P, out, F, T + 71};
+                    {profile, P, inactive, F, T} -> {profile, P, inactive, F, T + 71};
+                    _ -> Event
+                end || Event <- server(1)],
+        ok = cluster(Dir, [{?A, client(1)}, {?B, Late}]),
+        {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
+        {ok, Book} = sderl_prof_book:open(Out),
+        {ok, Client} = sderl_prof_insight:find_process(~"client at a@h", Book),
+        #{segments := Segments} = sderl_prof_insight:path(Book, #{process => Client}),
+        ?assertMatch([_], [S || #{kind := between, sender := ~"server at b@h"} = S <- Segments]),
+        ok = sderl_prof_book:close(Book)
+    end).
+
+%% ---------------------------------------------------------------- pages
+
+pages_test() ->
+    with_dir(fun(Dir) ->
+        ok = cluster(Dir, [{?A, client(20)}, {?B, server(20)}]),
+        {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
+        {ok, View} = sderl_prof_view:open(Out, fun(_, _) -> ok end),
+        #{nodes := [#{node := ?A, number := 1, first := 1, last := Last, online := 2},
+                    #{node := ?B, number := 2, first := Next}], node := ~"2 nodes",
+          duration := Duration, online := 4, has_path := true} = About = sderl_prof_view:about(View),
+        ?assertEqual(Last + 1, Next),
+        {ok, #{processes := Rows}} = sderl_prof_view:processes(
+            #{sort => run, search => ~"", limit => 10, numbers => [], kind => process}, View),
+        Of = #{Name => P || #{name := Name, process := P} <- Rows},
+        #{~"client at a@h" := Client, ~"server at b@h" := Server} = Of,
+        %% A lane for each, and one for all of each node.
+        {ok, #{lanes := [_, _], nodes := [Na, Nb], running := All} = Window} =
+            sderl_prof_view:window(#{from => 0, to => Duration, columns => 1,
+                                     processes => [Client, Server]}, View),
+        [Sum] = All,
+        #{node := 1, running := [RunA]} = Na,
+        #{node := 2, running := [RunB]} = Nb,
+        ?assert(abs(Sum - RunA - RunB) < 0.01),
+        ?assert(RunA > RunB),
+        %% Each message has both its ends, and goes forwards.
+        {ok, #{arrows := Arrows, count := 40, elsewhere := 0}} =
+            sderl_prof_view:arrows(#{from => 0, to => Duration, processes => [Client, Server],
+                                     process => none, limit => 100}, View),
+        [?assert(is_integer(Received) andalso Received > Sent)
+         || [Sent, Received, _, _, _] <- Arrows],
+        {ok, #{sent := [#{from := 1, to := 2, count := 20}, #{from := 2, to := 1, count := 20}],
+               whole := [_, _]} = Traffic} =
+            sderl_prof_view:traffic(#{from => 0, to => Duration}, View),
+        _ = json:encode([About, Window, Traffic]),
+        ok = sderl_prof_view:close(View)
+    end).
+
+%% It is made once, and again when a node's recording has come.
+again_test() ->
+    with_dir(fun(Dir) ->
+        ok = cluster(Dir, [{?A, client(3)}, {?B, server(3)}]),
+        ok = file:delete(filename:join([Dir, "b@h", "recording"])),
+        {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
+        {ok, One} = sderl_prof_book:open(Out),
+        ?assertMatch([#{node := ?A}], sderl_prof_book:nodes(One)),
+        #{problems := Problems} = sderl_prof_book:meta(One),
+        ?assertMatch([<<"b@h is left out: ", _/binary>>], Problems),
+        ok = sderl_prof_book:close(One),
+        ok = node_of(Dir, ?B, server(3)),
+        {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
+        {ok, Two} = sderl_prof_book:open(Out),
+        ?assertMatch([_, _], sderl_prof_book:nodes(Two)),
+        ok = sderl_prof_book:close(Two)
+    end).
+
+%% Without a clock there is no common time.
+no_clocks_test() ->
+    with_dir(fun(Dir) ->
+        ok = cluster(Dir, [{?A, client(1)}]),
+        {ok, #{nodes := [Entry]} = Index} = sderl_prof_cluster_index:read(Dir),
+        ok = sderl_prof_cluster_index:write(
+            Dir, sderl_prof_cluster_index:put_node(Entry#{clock := null}, Index)),
+        {error, Why} = sderl_prof_cluster_book:open(Dir, #{}),
+        ?assertMatch({_, [_ | _]}, {Why, string:find(sderl_prof_cluster_book:format_error(Why),
+                                                     "as the folder of that node")})
+    end).
+
+%% Many blocks, of which no event is lost, and all are in order.
+blocks_test_() ->
+    {timeout, 300, fun() ->
+        with_dir(fun(Dir) ->
+            {Rounds, Block} = case os:getenv("SDERL_LONG") of
+                false -> {300, 500};
+                %% Each node has several.
+                _ -> {30_000, 65_536}
+            end,
+            ok = cluster(Dir, [{?A, client(Rounds)}, {?B, server(Rounds)}]),
+            {ok, Out} = sderl_prof_cluster_book:open(Dir, #{block => Block}),
+            {ok, Book} = sderl_prof_book:open(Out),
+            ?assert(sderl_prof_book:blocks(Book) > 3),
+            #{events := Events} = sderl_prof_book:meta(Book),
+            ?assertEqual(5 + 12 * Rounds, Events),
+            {Counted, _} = sderl_prof_book:fold(Book, #{}, fun(T, _, _, _, _, _, {N, Last}) ->
+                ?assert(T >= Last),
+                {N + 1, T}
+            end, {0, -1 bsl 62}),
+            ?assertEqual(Events, Counted),
+            #{kinds := #{between := Between}} = sderl_prof_insight:path(Book, #{}),
+            ?assertEqual(20 * Rounds, Between),
+            ok = sderl_prof_book:close(Book)
+        end)
+    end}.
+
+%% ---------------------------------------------------------------- two nodes
+
+cluster(Dir, Nodes) ->
+    Index = sderl_prof_cluster_index:new([~"running", ~"message"],
+                                         [{binary_to_atom(Node), "there"} || {Node, _} <- Nodes]),
+    #{nodes := Entries} = Index,
+    Known = lists:foldl(fun(#{node := Node} = Entry, All) ->
+        Clock = #{first => #{at => 0, ahead => map_get(Node, ?AHEAD), error => ?ERROR},
+                  last => #{at => 1_000_000_000, ahead => map_get(Node, ?AHEAD), error => ?ERROR}},
+        sderl_prof_cluster_index:put_node(Entry#{state := recorded, clock := Clock}, All)
+    end, Index, Entries),
+    ok = sderl_prof_cluster_index:write(Dir, Known),
+    lists:foreach(fun({Node, Events}) -> ok = node_of(Dir, Node, Events) end, Nodes).
+
+node_of(Dir, Node, Events) ->
+    Folder = filename:join(Dir, Node),
+    ok = filelib:ensure_path(Folder),
+    Last = lists:max([element(tuple_size(Event), Event) || Event <- Events]),
+    recording(Folder, #{node => Node, system_profile => taken, began => at(Node, 0),
+                        ended_at => Last, ended => time}, Events).
+
+%% The clock of b is not what it was found to be.
+at(?A, T) -> T + map_get(?A, ?AHEAD);
+at(?B, T) -> T + map_get(?B, ?AHEAD) - ?WRONG.
+
+pid(Node, Id) ->
+    binary_to_term(<<131, 88, 119, (byte_size(Node)), Node/binary, Id:32, 0:32, 1:32>>).
+
+client(Rounds) ->
+    P = pid(?A, 7),
+    End = 1000 + 100 * Rounds,
+    [{trace_ts, P, register, client, at(?A, 1)}
+     | lists:append([asks(1000 + 100 * N, N) || N <- lists:seq(0, Rounds - 1)])]
+        ++ [{trace_ts, P, in, ?F, at(?A, End)},
+            {trace_ts, P, 'receive', answer, {'b@h', sderl_from}, at(?A, End + 1)},
+            {trace_ts, P, out, ?F, at(?A, End + 2)}, {profile, P, inactive, ?F, at(?A, End + 2)}].
+
+asks(T, N) ->
+    P = pid(?A, 7),
+    At = fun(After) -> at(?A, T + After) end,
+    [{trace_ts, P, in, ?F, At(0)}]
+        ++ [{trace_ts, P, 'receive', answer, {'b@h', sderl_from}, At(1)} || N > 0]
+        ++ [{trace_ts, P, send, question, pid(?B, 7), At(40)}, {trace_ts, P, out, ?F, At(41)},
+            {profile, P, inactive, ?F, At(41)}, {profile, P, active, ?F, At(90)}].
+
+server(Rounds) ->
+    [{trace_ts, pid(?B, 7), register, server, at(?B, 1)}
+     | lists:append([answers(1000 + 100 * N) || N <- lists:seq(0, Rounds - 1)])].
+
+answers(T) ->
+    P = pid(?B, 7),
+    At = fun(After) -> at(?B, T + After) end,
+    [{profile, P, active, ?F, At(50)}, {trace_ts, P, in, ?F, At(55)},
+     {trace_ts, P, 'receive', question, {'a@h', sderl_from}, At(56)},
+     {trace_ts, P, send, answer, pid(?A, 7), At(80)}, {trace_ts, P, out, ?F, At(81)},
+     {profile, P, inactive, ?F, At(81)}].
