@@ -44,6 +44,7 @@ commands() ->
         {"fetch", fetch, "the recordings of several nodes from their machines"},
         {"report", report, "what a recording says"},
         {"open", open, "a recording in a browser: a time line that zooms, processes, messages"},
+        {"sample", sample, "what the processes of a running node do, at a bounded cost"},
         {"export", export, "a recording for Perfetto, speedscope or a spreadsheet"},
         {"path", path, "the critical path of a part of a recording"},
         {"compare", compare, "what differs between two recordings"},
@@ -175,6 +176,28 @@ command(open) ->
             option(tls_key, "FILE", string, "key of the certificate (PEM)")
         ]
     };
+command(sample) ->
+    #{
+        help =>
+            """
+            Looks at the processes of a running node, so many times a second at most, and tells
+            what they do, as shares with intervals. Traces nothing: it may run in production.
+            Ctrl-C ends it. "report" shows a file that --out wrote.
+
+              bin/sderl prof sample a@host --seconds 30 --out samples.json
+            """,
+        arguments => [
+            #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}},
+            option(cookie_file, "FILE", string,
+                   "the file with the cookie (that of the node where it runs here, or "
+                   "~/.erlang.cookie)"),
+            option(seconds, "N", float, "so long (10)"),
+            option(rate, "N", integer, "looks at a process in a second, at most (1000)"),
+            option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (50)"),
+            option(out, "FILE", string, "write the report there, as JSON"),
+            flag(json, "the report as JSON")
+        ]
+    };
 command(export) ->
     #{
         help =>
@@ -268,10 +291,16 @@ run(record, Parsed) ->
     end;
 run(fetch, Parsed) ->
     sderl_cli_prof_cluster:fetch(Parsed);
+run(sample, #{node := Text} = Parsed) ->
+    case sderl_cli_attach:node_name(Text) of
+        {ok, Node} -> sderl_cli_prof_sample:run(Node, Parsed);
+        {error, Message} -> refused(sample, {wrong, Message})
+    end;
 run(report, #{file := File} = Parsed) ->
-    case sderl_prof_cluster_index:is_cluster(File) of
-        true -> report_several(Parsed);
-        false -> run_one(report, Parsed)
+    case {sderl_prof_cluster_index:is_cluster(File), sderl_cli_prof_sample:is_samples(File)} of
+        {true, _} -> report_several(Parsed);
+        {_, true} -> sderl_cli_prof_sample:report(Parsed);
+        _ -> run_one(report, Parsed)
     end;
 run(export, #{file := File, format := chrome, out := Out} = Parsed) ->
     case sderl_prof_cluster_index:is_cluster(File) of
@@ -400,7 +429,7 @@ process(_, _) -> {ok, #{}}.
 completed(Name, Do) ->
     {Name, Options, First} = sderl_completion:command(Name, command(Do)),
     {Name, Options, case Do of
-        _ when Do =:= completion; Do =:= record -> First;
+        _ when Do =:= completion; Do =:= record; Do =:= sample -> First;
         _ -> file
     end}.
 

@@ -46,8 +46,21 @@ ping_pong(_) ->
         [#{sent := Sent, received := Received, joined := Joined}] =
             [L || #{from := F, to := T} = L <- Traffic, F =:= name(A), T =:= name(B)],
         [?assert(N >= 100) || N <- [Sent, Received, Joined]],
-        arrows(Fleet, C, Dir)
+        arrows(Fleet, C, Dir),
+        crossed(Fleet, C, Dir, Asked)
     end).
+
+%% The path to the last run of the one who asks goes to the other node and back with each question.
+crossed(Fleet, C, Dir, #{from := From, from_node := A, to := To, to_node := B}) ->
+    [Asker, Echo] = [<<P/binary, " at ", Node/binary>> || {P, Node} <- [{From, A}, {To, B}]],
+    #{nodes := Nodes, kinds := #{between := Ns}, segments := Segments} =
+        call(Fleet, C, ?P, path, [Dir, Asker]),
+    ?assert(Ns > 0),
+    ?assertEqual(lists:sort([A, B]), lists:sort([Node || #{node := Node} <- Nodes])),
+    Came = [{Sender, P} || #{kind := between, sender := Sender, process := P} <- Segments],
+    %% A send that is told too late to be joined may be taken for another one.
+    [?assert(length([1 || Way <- Came, Way =:= Wanted]) >= 50)
+     || Wanted <- [{Asker, Echo}, {Echo, Asker}]].
 
 %% A send may be told late; but that every one of them came before it was sent cannot be.
 is_possible(#{least_ns := Least, mean_ns := Mean, most_ns := Most, error_ns := Error}) ->

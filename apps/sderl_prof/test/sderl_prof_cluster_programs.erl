@@ -4,7 +4,7 @@
 
 -behaviour(gen_server).
 
--export([record/3, prepare/2, fetch_part/3, export/2, echo/0, ask/2, call/2, serve/0]).
+-export([record/3, prepare/2, fetch_part/3, export/2, path/2, echo/0, ask/2, call/2, serve/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(WAIT_MS, 120_000).
@@ -130,3 +130,13 @@ export(Dir, Out) ->
     {ok, _, Books, []} = sderl_prof_cluster_book:books(Dir, #{}),
     {ok, Joined} = sderl_prof_joined:open(Books, fun(_, _) -> ok end),
     ok = sderl_prof_export:write_joined(Joined, Out).
+
+-doc "The critical path across nodes, to the last run of a process.".
+-spec path(file:filename(), binary()) -> map().
+path(Dir, Label) ->
+    {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
+    {ok, Book} = sderl_prof_book:open(Out),
+    {ok, Process} = sderl_prof_insight:find_process(Label, Book),
+    Path = sderl_prof_insight:path(Book, #{process => Process, segments => 10_000}),
+    ok = sderl_prof_book:close(Book),
+    Path.

@@ -5,15 +5,13 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--import(sderl_prof_files, [with_dir/1, recording/3]).
+-import(sderl_prof_files, [with_dir/1]).
+-import(sderl_prof_two_nodes, [cluster/2, node_of/3, client/1, server/1]).
 
 -define(A, ~"a@h").
 -define(B, ~"b@h").
-%% How far the clocks are ahead of the one that asked, and by how much that is wrong.
--define(AHEAD, #{?A => 1_000_000, ?B => -500_000}).
 -define(ERROR, 30).
 -define(WRONG, 20).
--define(F, {m, f, 0}).
 
 %% ---------------------------------------------------------------- the path across nodes
 
@@ -173,60 +171,3 @@ blocks_test_() ->
             ok = sderl_prof_book:close(Book)
         end)
     end}.
-
-%% ---------------------------------------------------------------- two nodes
-
-cluster(Dir, Nodes) ->
-    Index = sderl_prof_cluster_index:new([~"running", ~"message"],
-                                         [{binary_to_atom(Node), "there"} || {Node, _} <- Nodes]),
-    #{nodes := Entries} = Index,
-    Known = lists:foldl(fun(#{node := Node} = Entry, All) ->
-        Clock = #{first => #{at => 0, ahead => map_get(Node, ?AHEAD), error => ?ERROR},
-                  last => #{at => 1_000_000_000, ahead => map_get(Node, ?AHEAD), error => ?ERROR}},
-        sderl_prof_cluster_index:put_node(Entry#{state := recorded, clock := Clock}, All)
-    end, Index, Entries),
-    ok = sderl_prof_cluster_index:write(Dir, Known),
-    lists:foreach(fun({Node, Events}) -> ok = node_of(Dir, Node, Events) end, Nodes).
-
-node_of(Dir, Node, Events) ->
-    Folder = filename:join(Dir, Node),
-    ok = filelib:ensure_path(Folder),
-    Last = lists:max([element(tuple_size(Event), Event) || Event <- Events]),
-    recording(Folder, #{node => Node, system_profile => taken, began => at(Node, 0),
-                        ended_at => Last, ended => time}, Events).
-
-%% The clock of b is not what it was found to be.
-at(?A, T) -> T + map_get(?A, ?AHEAD);
-at(?B, T) -> T + map_get(?B, ?AHEAD) - ?WRONG.
-
-pid(Node, Id) ->
-    binary_to_term(<<131, 88, 119, (byte_size(Node)), Node/binary, Id:32, 0:32, 1:32>>).
-
-client(Rounds) ->
-    P = pid(?A, 7),
-    End = 1000 + 100 * Rounds,
-    [{trace_ts, P, register, client, at(?A, 1)}
-     | lists:append([asks(1000 + 100 * N, N) || N <- lists:seq(0, Rounds - 1)])]
-        ++ [{trace_ts, P, in, ?F, at(?A, End)},
-            {trace_ts, P, 'receive', answer, {'b@h', sderl_from}, at(?A, End + 1)},
-            {trace_ts, P, out, ?F, at(?A, End + 2)}, {profile, P, inactive, ?F, at(?A, End + 2)}].
-
-asks(T, N) ->
-    P = pid(?A, 7),
-    At = fun(After) -> at(?A, T + After) end,
-    [{trace_ts, P, in, ?F, At(0)}]
-        ++ [{trace_ts, P, 'receive', answer, {'b@h', sderl_from}, At(1)} || N > 0]
-        ++ [{trace_ts, P, send, question, pid(?B, 7), At(40)}, {trace_ts, P, out, ?F, At(41)},
-            {profile, P, inactive, ?F, At(41)}, {profile, P, active, ?F, At(90)}].
-
-server(Rounds) ->
-    [{trace_ts, pid(?B, 7), register, server, at(?B, 1)}
-     | lists:append([answers(1000 + 100 * N) || N <- lists:seq(0, Rounds - 1)])].
-
-answers(T) ->
-    P = pid(?B, 7),
-    At = fun(After) -> at(?B, T + After) end,
-    [{profile, P, active, ?F, At(50)}, {trace_ts, P, in, ?F, At(55)},
-     {trace_ts, P, 'receive', question, {'a@h', sderl_from}, At(56)},
-     {trace_ts, P, send, answer, pid(?A, 7), At(80)}, {trace_ts, P, out, ?F, At(81)},
-     {profile, P, inactive, ?F, At(81)}].

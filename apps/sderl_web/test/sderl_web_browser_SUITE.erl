@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 %% The last one leaves the first monitoring node at another port.
 all() ->
     [cluster, pages, names, log, actions, hostile, time, together, alarms, metrics, restart, tokens,
-     keyboard, sizes, tracing, recording, profile, tls, takeover].
+     keyboard, sizes, tracing, recording, profile, profile_nodes, tls, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -151,6 +151,13 @@ tracing(Config) -> play(tracing, Config).
 
 recording(Config) -> play(recording, Config).
 
+profile_nodes(Config) ->
+    try
+        play(profile_nodes, Config)
+    after
+        ok = close_profile()
+    end.
+
 profile(Config) ->
     try
         play(profile, Config)
@@ -268,9 +275,18 @@ act(~"profile", _, #{dir := Dir}) ->
     File = filename:join(Dir, "recording"),
     {ok, _, _} = sderl_prof:profile(fun ask_one/0, #{what => messages, dir => File}),
     {ok, Book} = sderl_prof:open(File, #{}),
+    #{link => opened(File, Book)};
+%% Two nodes that never were, of which it is known who does what.
+act(~"profile_nodes", _, #{dir := Dir}) ->
+    Folder = filename:join(Dir, "two-nodes"),
+    ok = sderl_prof_two_nodes:example(Folder, 50),
+    {ok, Book} = sderl_prof_cluster_book:open(Folder, #{}),
+    #{link => opened(Folder, Book)}.
+
+opened(File, Book) ->
     {ok, Web} = sderl_cli_prof_open:check(#{port => 0}),
     {ok, Link} = sderl_cli_prof_open:start(File, Book, Web),
-    #{link => Link}.
+    Link.
 
 %% Four clients wait for one server, which computes for each answer.
 ask_one() ->

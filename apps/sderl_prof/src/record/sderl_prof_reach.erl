@@ -9,7 +9,8 @@ no more than these modules.
 -export_type([reason/0]).
 
 %% Called ones first.
--define(MODULES, [sderl_prof_tap, sderl_prof_recorder, sderl_prof_trial, sderl_prof_station]).
+-define(MODULES, [sderl_prof_tap, sderl_prof_recorder, sderl_prof_trial, sderl_prof_station,
+                  sderl_prof_sampler]).
 
 -doc """
 The node does not answer, or cannot do it; `records`: it records with modules of another version,

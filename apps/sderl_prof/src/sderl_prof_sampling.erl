@@ -1,0 +1,128 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_sampling).
+-moduledoc """
+Samples a running node: what its processes do, as shares with intervals, at a cost that is bounded
+by the number of looks a second. Traces nothing, and may run in production.
+
+```erlang
+{ok, Report} = sderl_prof_sampling:sample('shop1@10.0.0.1', #{seconds => 10}).
+```
+
+The report is a map that can be JSON (`m:sderl_prof_shares`).
+""".
+
+-export([sample/2, begin_/2, await/1, stop/1, write/2, read/1, format_error/1]).
+-export_type([options/0, sampling/0, reason/0]).
+
+-define(CALL_MS, 60_000).
+-define(RATE, 1000).
+-define(MOST_RATE, 100_000).
+-define(SECONDS, 10).
+-define(MOST_SECONDS, 86_400).
+-define(TOP, 50).
+
+-doc """
+`rate`: looks at a process in a second, at most, 1,000 by default; `seconds`: so long, 10 by
+default; `top`: rows of each list, 50 by default.
+""".
+-type options() :: #{rate => pos_integer(), seconds => number(), top => pos_integer()}.
+-type sampling() :: #{node := node(), sampler := pid(), monitor := reference(),
+                      top := pos_integer()}.
+-type reason() :: {option, atom(), term()} | {unknown_option, term()} | {bad_options, term()}
+    | {node, node(), term()} | {file, file:filename_all(), term()}.
+
+-doc "Samples a node, and reports when it has ended.".
+-spec sample(node(), options()) -> {ok, sderl_prof_shares:report()} | {error, reason()}.
+sample(Node, Options) ->
+    maybe
+        {ok, Sampling} ?= begin_(Node, Options),
+        await(Sampling)
+    end.
+
+-doc """
+Begins to sample. It ends in time, by `stop/1`, and with the process that calls this. A node without
+this application is given the sampler.
+""".
+-spec begin_(node(), options()) -> {ok, sampling()} | {error, reason()}.
+begin_(Node, Options) ->
+    maybe
+        ok ?= check(Options),
+        ok ?= sderl_prof_reach:load(Node, ?CALL_MS),
+        Plan = #{rate => maps:get(rate, Options, ?RATE),
+                 milliseconds => max(1, round(1000 * maps:get(seconds, Options, ?SECONDS)))},
+        {ok, Sampler} ?= sderl_prof_reach:call(Node, sderl_prof_sampler, start, [Plan, self()],
+                                               ?CALL_MS),
+        {ok, #{node => Node, sampler => Sampler, monitor => monitor(process, Sampler),
+               top => maps:get(top, Options, ?TOP)}}
+    end.
+
+check(Options) when is_map(Options) ->
+    case [{Key, Value} || Key := Value <- Options, not is_valid(Key, Value)] of
+        [] -> ok;
+        [{Key, Value} | _] when Key =:= rate; Key =:= seconds; Key =:= top ->
+            {error, {option, Key, Value}};
+        [{Key, _} | _] -> {error, {unknown_option, Key}}
+    end;
+check(Options) -> {error, {bad_options, Options}}.
+
+is_valid(rate, Rate) -> is_integer(Rate) andalso Rate >= 1 andalso Rate =< ?MOST_RATE;
+is_valid(seconds, S) -> is_number(S) andalso S > 0 andalso S =< ?MOST_SECONDS;
+is_valid(top, Top) -> is_integer(Top) andalso Top >= 1;
+is_valid(_, _) -> false.
+
+-doc "Waits until it has ended.".
+-spec await(sampling()) -> {ok, sderl_prof_shares:report()} | {error, reason()}.
+await(#{node := Node, sampler := Sampler, monitor := Monitor, top := Top}) ->
+    receive
+        {sderl_prof_sampled, Sampler, Result} ->
+            true = demonitor(Monitor, [flush]),
+            {ok, sderl_prof_shares:report(Result, Top)};
+        {'DOWN', Monitor, process, _, Why} -> {error, {node, Node, Why}}
+    end.
+
+-doc "Ends it before its time; `await/1` tells what there is.".
+-spec stop(sampling()) -> ok.
+stop(#{sampler := Sampler}) -> sderl_prof_sampler:stop(Sampler).
+
+-doc "Writes a report to a file.".
+-spec write(file:filename_all(), sderl_prof_shares:report()) -> ok | {error, reason()}.
+write(File, Report) ->
+    maybe
+        ok ?= filelib:ensure_dir(File),
+        ok ?= file:write_file(File, [json:encode(Report), $\n])
+    else
+        {error, Why} -> {error, {file, File, Why}}
+    end.
+
+-doc "Reads it again; its keys are binaries, as JSON has them.".
+-spec read(file:filename_all()) -> {ok, map()} | {error, reason()}.
+read(File) ->
+    case file:read_file(File) of
+        {ok, Text} ->
+            try json:decode(Text) of
+                #{~"kind" := ~"sampling"} = Report -> {ok, Report};
+                _ -> {error, {file, File, none}}
+            catch
+                error:_ -> {error, {file, File, none}}
+            end;
+        {error, Why} -> {error, {file, File, Why}}
+    end.
+
+-doc "What is wrong, and what to do.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({bad_options, Options}) ->
+    io_lib:format("options are a map, not ~0tP", [Options, 10]);
+format_error({unknown_option, Key}) ->
+    io_lib:format("there is no option ~0tp; there are rate, seconds and top", [Key]);
+format_error({option, rate, Value}) ->
+    io_lib:format("rate cannot be ~0tP: it is a whole number from 1 to ~b, of looks at a process "
+                  "in a second", [Value, 10, ?MOST_RATE]);
+format_error({option, seconds, Value}) ->
+    io_lib:format("seconds cannot be ~0tP: it is a number above 0 and at most ~b",
+                  [Value, 10, ?MOST_SECONDS]);
+format_error({option, top, Value}) ->
+    io_lib:format("top cannot be ~0tP: it is a whole number above 0", [Value, 10]);
+format_error({file, File, none}) ->
+    io_lib:format("~ts holds no samples; bin/sderl prof sample writes them", [File]);
+format_error({file, File, Why}) -> io_lib:format("~ts: ~ts", [File, file:format_error(Why)]);
+format_error({node, _, _} = Why) -> sderl_prof_failure:format(Why).

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody opens a recording of two nodes, on one of which a client asks a server on the other one: the lanes are by
+// node, messages go from one to the other, and so does the critical path.
+import { unreadable } from "../readable.mjs";
+
+const LOOKS = [
+  { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
+  {
+    viewport: { width: 390, height: 844 },
+    colorScheme: "dark",
+    hasTouch: true,
+    isMobile: true,
+    deviceScaleFactor: 2,
+  },
+];
+const CLIENT = "client at a@h";
+const SERVER = "server at b@h";
+
+export default async function profileNodes(stage) {
+  const { link } = await stage.act("profile_nodes");
+  const wrong = [];
+  for (const look of LOOKS) {
+    const page = await stage.person(look);
+    await page.goto(link);
+    await played(stage, page, wrong);
+  }
+  stage.must(wrong.length === 0, wrong.join("\n"));
+}
+
+async function played(stage, page, wrong) {
+  const tabs = page.getByRole("group", { name: "Shown below the time line" });
+  await page.getByRole("heading", { name: "Profile of 2 nodes" }).waitFor();
+  const processes = page.getByTestId("profile-processes");
+  for (const name of [CLIENT, SERVER])
+    await processes.getByRole("row").filter({ hasText: name }).waitFor();
+
+  // The client's messages go to the other node and come from there.
+  await processes.getByText(CLIENT).click();
+  await page
+    .getByTestId("profile-arrows")
+    .filter({ hasText: "100 messages of the chosen process." })
+    .waitFor();
+  await seen(page, "processes", wrong);
+
+  // What the nodes sent each other, and for how long it was on its way.
+  await tabs.getByRole("button", { name: "Nodes" }).click();
+  const nodes = page.getByTestId("profile-nodes");
+  await nodes.getByText("100 messages between nodes and 0 within them").waitFor();
+  const ways = nodes.getByRole("table").nth(1);
+  for (const [from, to] of [
+    ["a@h", "b@h"],
+    ["b@h", "a@h"],
+  ])
+    await ways
+      .getByRole("row")
+      .filter({ hasText: new RegExp(`^${from}${to}50`) })
+      .waitFor();
+  await seen(page, "nodes", wrong);
+
+  // The path crosses over with each question and each answer.
+  await tabs.getByRole("button", { name: "Critical path" }).click();
+  const path = page.getByTestId("profile-path");
+  await path.getByRole("heading", { name: "Nodes on it" }).waitFor();
+  await path.getByText("messages between nodes", { exact: true }).waitFor();
+  for (const name of [CLIENT, SERVER])
+    await path.getByRole("button", { name, exact: true }).first().waitFor();
+  await seen(page, "critical path", wrong);
+}
+
+/** Nothing sticks out, and all texts can be read. */
+async function seen(page, what, wrong) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
+  const faint = await page.evaluate(unreadable);
+  if (faint.length > 0) wrong.push(`${what}: hard to read: ${[...new Set(faint)].join("; ")}`);
+}
