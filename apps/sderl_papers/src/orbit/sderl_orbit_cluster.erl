@@ -82,7 +82,8 @@ on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Worke
             %% An error is thrown at once: a node that hangs would not answer for its usage for a
             %% minute.
             {Result, Usage} = sderl_bench_meter:around(Fleet, All, fun() ->
-                case run(Fleet, Master, Nodes, Groups, Params, Label) of
+                Run = fun() -> run(Fleet, Master, Nodes, Groups, Params, Label) end,
+                case sderl_bench_profile:around(Params, Fleet, All, Run) of
                     {ok, Done} -> Done;
                     {error, Why} -> throw({?MODULE, Why})
                 end

@@ -66,6 +66,7 @@ command() ->
                 option(stall, "S", integer, 60,
                        "seconds without progress after which a run is given up")
             ] ++ sderl_bench_series:options(#{nodes => "4", repeat => 1})
+              ++ [sderl_bench_profile:option()]
     }.
 
 modes_text() -> lists:join(", ", [atom_to_list(Mode) || Mode <- sderl_orbit:modes()]).
@@ -91,6 +92,7 @@ check(#{mode := Modes, routing := Routings, generators := Name, table := Table, 
             generators := list_to_atom(Name)
         },
         ok ?= enough(Full, lists:min(Nodes)),
+        ok ?= sderl_bench_profile:check(length(points(Full)) * map_get(repeat, Full), Full),
         {ok, Full}
     else
         {ok, [_, _ | _]} -> {error, "--table takes one kind of table"};
@@ -162,7 +164,7 @@ routing. A point has the parameters that matter in its mode.
 """.
 -spec points(#{atom() => term()}) -> [sderl_orbit:params()].
 points(#{mode := Modes, routing := Routings, nodes := Nodes, stall := StallS} = Options) ->
-    Common = (maps:with([generators, size], Options))#{stall_s => StallS},
+    Common = (maps:with([generators, size, prof], Options))#{stall_s => StallS},
     One = Common#{nodes => 1},
     With = fun(Keys, Point) -> maps:merge(Point, maps:with(Keys, Options)) end,
     lists:append([
