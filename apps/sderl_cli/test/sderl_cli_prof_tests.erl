@@ -148,21 +148,57 @@ pages_test_() ->
             {ok, done, _} = sderl_prof:profile(fun ping_pong/0,
                                                #{what => [messages, schedulers], dir => Dir}),
             {ok, Book} = sderl_prof:open(Dir, #{}),
-            {ok, Web} = sderl_cli_prof_open:check(#{port => 0, token => "token-of-the-test"}),
-            {ok, Link} = sderl_cli_prof_open:start(Dir, Book, Web),
-            ?assertMatch({_, _}, binary:match(Link, ~"token-of-the-test")),
-            {ok, #{port := Port}} = sderl_web:address(),
-            answered(#{port => Port, document => sderl_web_rest:document(Port)})
+            served(Dir, Book, fun answered/1)
         after
-            _ = sderl_prof_viewer:stop(),
-            ok = sderl_web_start:stop(),
-            _ = [application:stop(App) || App <- [cowboy, ranch]],
-            _ = [application:unset_env(App, Key)
-                 || App <- [sderl_web, sderl_alarms, sderl_actions],
-                    {Key, _} <- application:get_all_env(App)],
             file:del_dir_r(Dir)
         end
     end}.
+
+%% The same of two nodes.
+nodes_test_() ->
+    {timeout, 300, fun() ->
+        Dir = filename:join(filename:basedir(user_cache, "sderl"),
+                            lists:concat(["prof-nodes-", os:getpid()])),
+        try
+            ok = sderl_prof_two_nodes:example(Dir, 20),
+            {ok, Book} = sderl_prof_cluster_book:open(Dir, #{}),
+            served(Dir, Book, fun(Server) ->
+                Get = fun(Path) ->
+                    {200, _, Answer} =
+                        sderl_web_rest:get(["/profile", Path], ~"token-of-the-test", Server),
+                    Answer
+                end,
+                #{~"nodes" := [#{~"node" := ~"a@h"}, #{~"node" := ~"b@h"}]} = Get(""),
+                #{~"nodes" := [#{~"running" := [_, _]}, _]} = Get("/window?columns=2"),
+                #{~"sent" := [#{~"count" := 20}, #{~"count" := 20}], ~"whole" := [_, _]} =
+                    Get("/traffic"),
+                #{~"path" := #{~"nodes" := [_, _], ~"kinds" := #{~"between" := 400}}} =
+                    Get("/path")
+            end),
+            %% And in a terminal.
+            Path = printed(["path", Dir, "--process", "client at a@h"]),
+            [?assertNotEqual({Part, nomatch}, {Part, string:find(Path, Part)})
+             || Part <- ["between nodes 13.3 %", "b@h", "gets one of another node"]]
+        after
+            file:del_dir_r(Dir)
+        end
+    end}.
+
+served(Dir, Book, Fun) ->
+    try
+        {ok, Web} = sderl_cli_prof_open:check(#{port => 0, token => "token-of-the-test"}),
+        {ok, Link} = sderl_cli_prof_open:start(Dir, Book, Web),
+        ?assertMatch({_, _}, binary:match(Link, ~"token-of-the-test")),
+        {ok, #{port := Port}} = sderl_web:address(),
+        Fun(#{port => Port, document => sderl_web_rest:document(Port)})
+    after
+        _ = sderl_prof_viewer:stop(),
+        ok = sderl_web_start:stop(),
+        _ = [application:stop(App) || App <- [cowboy, ranch]],
+        _ = [application:unset_env(App, Key)
+             || App <- [sderl_web, sderl_alarms, sderl_actions],
+                {Key, _} <- application:get_all_env(App)]
+    end.
 
 ping_pong() ->
     {Pid, Ref} = spawn_monitor(fun() -> echo(100) end),
@@ -210,6 +246,7 @@ answered(Server) ->
     Half = integer_to_list(Midst),
     #{~"running" := [_, _, _]} = Get(["/window?columns=3&from=", Half]),
     #{~"rows" := [_ | _]} = Get("/messages?limit=5"),
+    #{~"sent" := [], ~"whole" := []} = Get("/traffic"),
     _ = Get(["/messages?from=1&to=", Half]),
     #{~"frames" := [], ~"of" := ~"whole"} = Get("/calls"),
     #{~"frames" := [], ~"of" := ~"part"} = Get(["/calls?from=1&to=", Half]),
@@ -245,5 +282,5 @@ answered(Server) ->
     Paths = [Id || {Id, _, Path, _} <- sderl_web_rest:operations(map_get(document, Server)),
                    string:prefix(Path, "/api/v1/profile") =/= nomatch
                        orelse string:prefix(Path, "/profile") =/= nomatch],
-    ?assertEqual(10, length(Paths)),
+    ?assertEqual(11, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).

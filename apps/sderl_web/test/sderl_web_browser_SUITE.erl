@@ -153,7 +153,7 @@ recording(Config) -> play(recording, Config).
 
 profile_nodes(Config) ->
     try
-        play(profile_nodes, Config)
+        play('profile-nodes', Config)
     after
         ok = close_profile()
     end.
@@ -277,7 +277,7 @@ act(~"profile", _, #{dir := Dir}) ->
     {ok, Book} = sderl_prof:open(File, #{}),
     #{link => opened(File, Book)};
 %% Two nodes that never were, of which it is known who does what.
-act(~"profile_nodes", _, #{dir := Dir}) ->
+act(~"profile-nodes", _, #{dir := Dir}) ->
     Folder = filename:join(Dir, "two-nodes"),
     ok = sderl_prof_two_nodes:example(Folder, 50),
     {ok, Book} = sderl_prof_cluster_book:open(Folder, #{}),

@@ -11,7 +11,7 @@ to each other both ways should take as long at the least; as far as that is poss
 of nodes at once, it is so.
 
 A node may tell of a send late (`m:sderl_prof_join`). So of the messages of a pair of nodes those
-that took the least, one of a hundred, do not count. Where even the others do not fit the errors,
+that took the least, one of a hundred and at most a thousand, do not count. Where even the others do not fit the errors,
 there is no solution, and the clocks stay as they are.
 """.
 
@@ -19,14 +19,16 @@ there is no solution, and the clocks stay as they are.
 -export_type([causal/0, shift/0]).
 
 %% So many of the least times are known, of which one of so many messages does not count.
--define(KEPT, 64).
+-define(KEPT, 1001).
 -define(ONE_OF, 100).
 %% What is between a send and its end at least, with a nanosecond for rounding.
 -define(LEAST, 2).
 %% Both ways are made as long as each other as far as so many tries show that it can be.
 -define(TENTHS, 10).
 
--opaque causal() :: #{{pos_integer(), pos_integer()} => {pos_integer(), [integer()]}}.
+%% By the pair how many there were; up to which time, of so many, they are kept, in no order.
+-opaque causal() :: #{{pos_integer(), pos_integer()} =>
+                          {pos_integer(), infinity | integer(), non_neg_integer(), [integer()]}}.
 -doc "What is to be added to the times of a node.".
 -type shift() :: integer().
 
@@ -39,17 +41,17 @@ new() -> #{}.
 add(From, To, Way, Causal) ->
     Key = {From, To},
     case Causal of
-        #{Key := {N, Least}} -> Causal#{Key := {N + 1, kept(Way, N, Least)}};
-        _ -> Causal#{Key => {1, [Way]}}
+        %% An atom is greater than any number.
+        #{Key := {N, Most, Kept, Least}} when Way < Most ->
+            Causal#{Key := fewer({N + 1, Most, Kept + 1, [Way | Least]})};
+        #{Key := {N, Most, Kept, Least}} -> Causal#{Key := {N + 1, Most, Kept, Least}};
+        _ -> Causal#{Key => {1, infinity, 1, [Way]}}
     end.
 
-%% The greatest one first, so that most messages are compared with one only.
-kept(Way, N, Least) when N < ?KEPT -> inserted(Way, Least);
-kept(Way, _, [Greatest | _] = Least) when Way >= Greatest -> Least;
-kept(Way, _, [_ | Least]) -> inserted(Way, Least).
-
-inserted(Way, [Greater | Least]) when Greater > Way -> [Greater | inserted(Way, Least)];
-inserted(Way, Least) -> [Way | Least].
+fewer({N, _, Kept, Least}) when Kept >= 2 * ?KEPT ->
+    Few = lists:sublist(lists:sort(Least), ?KEPT),
+    {N, lists:last(Few), ?KEPT, Few};
+fewer(Ways) -> Ways.
 
 -doc "The shifts of the nodes of which the errors are given; `none` where no shifts do.".
 -spec shifts(#{Node => Error}, causal()) -> {ok, #{Node => shift()}} | none when
@@ -86,8 +88,8 @@ solved(Errors, Rules) ->
         false -> none
     end.
 
-counting({N, Least}) ->
-    lists:nth(min(length(Least), 1 + N div ?ONE_OF), lists:reverse(Least)).
+counting({N, _, Kept, Least}) ->
+    lists:nth(lists:min([Kept, ?KEPT, 1 + N div ?ONE_OF]), lists:sort(Least)).
 
 %% Rounded down, for negative ones, too.
 middle(Low, High) -> (Low + High) bsr 1.

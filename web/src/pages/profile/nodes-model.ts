@@ -8,9 +8,7 @@ export const nodeOf = (process: number, nodes: readonly Node[]): Node | undefine
 
 /** The same of a scheduler: those of a node follow those of the one before. */
 export const nodeOfScheduler = (scheduler: number, nodes: readonly Node[]): Node | undefined =>
-  [...nodes]
-    .sort((a, b) => b.scheduler - a.scheduler)
-    .find((node) => scheduler > node.scheduler);
+  [...nodes].sort((a, b) => b.scheduler - a.scheduler).find((node) => scheduler > node.scheduler);
 
 /** A process's name without that of its node, for where the node is told beside it. */
 export function ownName(name: string, node: Node | undefined): string {

@@ -111,7 +111,8 @@ const nodesTable = (): Table<Node> =>
     ],
   });
 
-const time = (ns: number | null | undefined) => (ns === null || ns === undefined ? "–" : lasting(ns));
+const time = (ns: number | null | undefined) =>
+  ns === null || ns === undefined ? "–" : lasting(ns);
 
 const waysTable = (): Table<Way> =>
   table<Way>({

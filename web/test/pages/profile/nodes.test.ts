@@ -90,14 +90,16 @@ describe("nodes", () => {
       ],
       whole: [link("n1@h", "n2@h"), link("n2@h", "x@h")],
     };
-    expect(waysOf(traffic, NODES).map(({ from, to, count, link: of }) => [from, to, count, of?.mean_ns])).toEqual([
+    expect(
+      waysOf(traffic, NODES).map(({ from, to, count, link: of }) => [from, to, count, of?.mean_ns]),
+    ).toEqual([
       ["n1@h", "n2@h", 2, 5],
       ["n2@h", "x@h", 0, 5],
     ]);
     const { sent } = traffic;
-    expect(waysOf({ sent, whole: [] }, NODES).map(({ from, to, link: of }) => [from, to, of])).toEqual([
-      ["n1@h", "n2@h", null],
-    ]);
+    expect(
+      waysOf({ sent, whole: [] }, NODES).map(({ from, to, link: of }) => [from, to, of]),
+    ).toEqual([["n1@h", "n2@h", null]]);
     expect(within(traffic)).toEqual({ own: 7, between: 2 });
   });
 });

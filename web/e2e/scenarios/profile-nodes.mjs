@@ -17,7 +17,7 @@ const CLIENT = "client at a@h";
 const SERVER = "server at b@h";
 
 export default async function profileNodes(stage) {
-  const { link } = await stage.act("profile_nodes");
+  const { link } = await stage.act("profile-nodes");
   const wrong = [];
   for (const look of LOOKS) {
     const page = await stage.person(look);
