@@ -16,7 +16,8 @@ of a part of the time.
 -define(PARTS, sderl_prof_viewer_parts).
 
 -type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
-    | {messages, map()} | {traffic, map()} | {arrows, map()} | {calls, map()} | {path, map()} | {tree, map()}.
+    | {messages, map()} | {traffic, map()} | {arrows, map()} | {calls, map()} | {path, map()}
+    | {tree, map()}.
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
 
 -record(viewer, {view :: sderl_prof_view:view(), parts :: pid() | none}).

@@ -38,7 +38,8 @@ path_test() ->
         ?assertEqual([~"client at a@h", ~"server at b@h"],
                      lists:sort([P || #{process := P} <- Processes])),
         %% Each message of the path is of the other one.
-        Senders = lists:usort([{P, S} || #{kind := between, process := P, sender := S} <- Segments]),
+        Senders = lists:usort([{P, S}
+                               || #{kind := between, process := P, sender := S} <- Segments]),
         ?assertEqual([{~"client at a@h", ~"server at b@h"}, {~"server at b@h", ~"client at a@h"}],
                      Senders),
         ok = sderl_prof_book:close(Book)
@@ -88,7 +89,8 @@ pages_test() ->
         {ok, View} = sderl_prof_view:open(Out, fun(_, _) -> ok end),
         #{nodes := [#{node := ?A, number := 1, first := 1, last := Last, online := 2},
                     #{node := ?B, number := 2, first := Next}], node := ~"2 nodes",
-          duration := Duration, online := 4, has_path := true} = About = sderl_prof_view:about(View),
+          duration := Duration, online := 4, has_path := true} = About =
+            sderl_prof_view:about(View),
         ?assertEqual(Last + 1, Next),
         {ok, #{processes := Rows}} = sderl_prof_view:processes(
             #{sort => run, search => ~"", limit => 10, numbers => [], kind => process}, View),

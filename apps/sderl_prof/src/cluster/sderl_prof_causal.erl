@@ -11,8 +11,8 @@ to each other both ways should take as long at the least; as far as that is poss
 of nodes at once, it is so.
 
 A node may tell of a send late (`m:sderl_prof_join`). So of the messages of a pair of nodes those
-that took the least, one of a hundred and at most a thousand, do not count. Where even the others do not fit the errors,
-there is no solution, and the clocks stay as they are.
+that took the least, one of a hundred and at most a thousand, do not count. Where even the others do
+not fit the errors, there is no solution, and the clocks stay as they are.
 """.
 
 -export([new/0, add/4, shifts/2]).

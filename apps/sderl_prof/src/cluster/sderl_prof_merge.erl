@@ -26,8 +26,9 @@ each, for the words, and for the processes of other nodes that are known to any.
 -define(MOST_SCHEDULER, 16#FFFF).
 
 -doc """
-`shifts` by number of the node; `block`: the least events of a block. `sent`: when a message was really sent at the latest, by the node,
-the process and the time that its send was told. `traffic` and `problems` are for the book.
+`shifts` by number of the node; `block`: the least events of a block. `sent`: when a message was
+really sent at the latest, by the node, the process and the time that its send was told. `traffic`
+and `problems` are for the book.
 """.
 -type plan() :: #{
     shifts := #{pos_integer() => sderl_prof_causal:shift()},
@@ -283,7 +284,8 @@ beside(?SEND, T, P, A, B, #source{number = Number, part = #{shift := Shift}} = S
     %% Times of messages are those before the shift.
     At = maps:get({Number, P, T - Shift}, Sent, T),
     {At, entity(A, T, Source), B};
-beside(K, T, _, A, B, Source, _) when K =:= ?SEND_NOBODY; K =:= ?RECEIVE; K =:= ?LINK; K =:= ?OPEN ->
+beside(K, T, _, A, B, Source, _)
+  when K =:= ?SEND_NOBODY; K =:= ?RECEIVE; K =:= ?LINK; K =:= ?OPEN ->
     {T, entity(A, T, Source), B};
 beside(K, T, _, A, B, Source, _) when K =:= ?SPAWN; K =:= ?SPAWNED ->
     {T, entity(A, T, Source), word(B, Source)};

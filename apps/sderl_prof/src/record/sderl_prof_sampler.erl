@@ -180,9 +180,9 @@ first_scan(Now) ->
 
 mixed(Pids) -> [Pid || {_, Pid} <- lists:sort([{rand:uniform(), Pid} || Pid <- Pids])].
 
-scanned(Now, #sampler{scan = #scan{left = [], is_second = false, at = At, found = Found} = Scan} = S)
+scanned(Now, #sampler{scan = #scan{left = [], is_second = false, at = At} = Scan} = S)
   when Now - At >= ?AGAIN_NS ->
-    S#sampler{scan = Scan#scan{left = maps:keys(Found), is_second = true}};
+    S#sampler{scan = Scan#scan{left = maps:keys(Scan#scan.found), is_second = true}};
 scanned(_, #sampler{scan = #scan{left = [], is_second = true, more = More} = Scan} = S)
   when map_size(More) > 0 ->
     Fewer = maps:remove(self(), fewer(maps:merge(S#sampler.busy, More))),
