@@ -11,13 +11,13 @@ never how fast anything is.
 
 -export([all/0, suite/0]).
 -export([measures/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
-         another_otp/1, outputs_differ/1, ends_with_its_parent/1]).
+         another_otp/1, outputs_differ/1, ends_with_its_parent/1, tables/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [measures, goes_on_after_a_kill, time_is_over, hangs, fails, unknown_flags, another_otp,
-     outputs_differ, ends_with_its_parent].
+     outputs_differ, ends_with_its_parent, tables].
 
 %% As short as can be.
 -define(SHORT, ["--run-ms", "2", "--runs", "2", "--least", "1", "--rounds", "1"]).
@@ -161,6 +161,38 @@ outputs_differ(Config) ->
     {1, stderr, Text} = bench(["--mfa", "sderl_bench_vm_mortal:by_schedulers()", "--schedulers",
                                "2", "--out", file(Config, "differ.jsonl") | ?SHORT]),
     says("OUTPUTS DIFFER", Text).
+
+%% A mix of one's own on two tables; the same command goes on, and the file can be shown again.
+tables(Config) ->
+    File = file(Config, "tables.jsonl"),
+    Json = file(Config, "tables.json"),
+    Mine = file(Config, "mine"),
+    ok = file:write_file(Mine, "{read, 90}. {add, 10}. {keys, 20}. {operations, 500}.\n"),
+    Run = fun(Args) ->
+        {Status, Where, Text} = sderl_cli:run(["bench", "tables" | Args]),
+        ?assertEqual({0, stdout, Text}, {Status, Where, Text}),
+        unicode:characters_to_binary(Text)
+    end,
+    Args = ["--mine", Mine, "--tables", "set+auto,atomics", "--schedulers", "2", "--out", File,
+            "--json", Json | ?SHORT],
+    Of = fun(Table) -> <<Table/binary, ": 90 read 10 add, uniform">> end,
+    _ = Run(Args),
+    All = [{Name, N, <<>>, 1}
+           || Name <- [Of(~"atomics"), ~"control", Of(~"set+auto")], N <- [1, 2]],
+    ?assertEqual(All, measured(File)),
+    %% The additions of all runs come to the same on both.
+    ?assertMatch([_], lists:usort([Text || #{~"kind" := ~"vm", ~"program" := Program,
+                                             ~"text" := Text} <- lines(File),
+                                           Program =/= ~"control"])),
+    {ok, Rows} = file:read_file(Json),
+    ?assertMatch([_, _, _, _], [Row || Row <- binary:split(Rows, ~"\n", [global, trim]),
+                                       #{~"experiment" := ~"tables",
+                                         ~"params" := #{~"table" := _},
+                                         ~"metrics" := #{~"ops_per_s" := _}}
+                                           <- [json:decode(Row)]]),
+    _ = Run(Args),
+    ?assertEqual(All, measured(File)),
+    _ = Run(["--show", File]).
 
 %% When the program that started it is gone, a virtual machine that measures ends.
 ends_with_its_parent(Config) ->

@@ -105,7 +105,7 @@ folders() ->
             'aco/cluster' => ['aco/colony'],
             'aco/colony' => [],
             im => [],
-            vm => [orbit],
+            vm => [orbit, im],
             delegation => [],
             claims => [orbit, debench, aco, 'aco/colony', 'aco/cluster', im],
             report => [claims]

@@ -28,10 +28,51 @@ outputs_test_() ->
             {sderl_vm_ets_random_ops, #{workers => 2, keys => 10, operations => 100}, 400},
             %% 3 workers see 2 tables of 4 rows, and update each once.
             {sderl_vm_pcmark, #{tables => 2, workers => 3, rows => 4}, {24, 6}},
+            %% 2 kinds of table with 2 sets of options, each with 2 * 10 changes and 3 * 20 others.
+            {sderl_vm_ets_bench, #{workers => 2, keys => 9, changes => 10, mixed => 20}, 320},
+            {sderl_vm_quorum_ring, #{nodes => 8, clients => 3, reads => 0}, 0},
+            {sderl_vm_dialyzer_bench, #{modules => 2}, {1, 1}},
+            {sderl_vm_im_bench, #{clients => 5, messages => 7}, {14, 14}},
             %% One pixel, 0.5 + 1.25 i: the next value, -0.81 + 2.5 i, is outside.
             {sderl_vm_mbrot, #{processes => 3, pixels => 1}, [2]}
         ]
     ].
+
+%% The shortest solution of the well-known puzzle for N pieces has N * (N + 2) moves.
+moves_test_() ->
+    [
+        {lists:concat([N, " pieces"]), {timeout, 120, fun() ->
+            {_, Text} = run(sderl_vm_moves, #{workers => Workers, pieces => N}),
+            ?assertMatch({0, _}, {string:str(Text, lists:concat(["{", N * (N + 2), ","])) - 1,
+                                  Text})
+        end}}
+     || {N, Workers} <- [{1, 3}, {2, 1}, {3, 2}, {5, 4}]
+    ].
+
+%% However many levels the workers split.
+moves_alike_test_() ->
+    {timeout, 120, ?_assertEqual(run(sderl_vm_moves, #{workers => 1, pieces => 4}),
+                                 run(sderl_vm_moves, #{workers => 7, pieces => 4}))}.
+
+%% A key is its own value: each client reads what it drew, on any ring.
+quorum_ring_test_() ->
+    {timeout, 120, fun() ->
+        Of = fun(Nodes) ->
+            {_, Text} = run(sderl_vm_quorum_ring, #{nodes => Nodes, clients => 3, reads => 50}),
+            list_to_integer(Text)
+        end,
+        Drawn = fun(Nodes) ->
+            lists:sum([Sum || I <- lists:seq(1, 3), {Sum, _} <- [lists:foldl(
+                fun(_, {Sum, R0}) ->
+                    {Key, R1} = rand:uniform_s(1 bsl 16, R0),
+                    {_, R2} = rand:uniform_s(Nodes, R1),
+                    {Sum + Key, R2}
+                end,
+                {0, rand:seed_s(exsss, erlang:phash2({sderl_vm_quorum_ring, I}))},
+                lists:seq(1, 50))]])
+        end,
+        [?assertEqual(Drawn(Nodes), Of(Nodes)) || Nodes <- [4, 8, 64]]
+    end}.
 
 %% The sizes of the published orbits.
 orbit_test_() ->
@@ -62,7 +103,7 @@ settings_test_() ->
             ?assertEqual(maps:keys(Short), maps:keys(Long)),
             ?assertEqual(3, length(lists:usort([Short, Intermediate, Long])))
         end}}
-     || {Name, Module} <- sderl_bench_vm_program:all()
+     || {Name, Module} <- sderl_bench_vm_program:all(), Name =/= "empty"
     ].
 
 published_sizes_test() ->

@@ -18,7 +18,8 @@ text(#{programs := Programs} = Summary) ->
         sderl_bench_vm_table:heading(Summary),
         [mix(Mix, [Program || Program <- Tables, mix_of(Program) =:= Mix], Names)
          || Mix <- lists:uniq([mix_of(Program) || Program <- Tables])],
-        [["\n", Line] || Line <- sderl_bench_vm_table:failures(Summary)]
+        [["\n", Line] || Line <- sderl_bench_vm_table:failures(Summary)],
+        sderl_bench_vm_table:overhead(Tables)
     ].
 
 table(#{settings := #{~"table" := Table}}) -> Table.

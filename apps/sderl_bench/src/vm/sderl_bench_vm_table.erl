@@ -2,16 +2,18 @@
 -module(sderl_bench_vm_table).
 -moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
 
--export([text/1, heading/1, failures/1, rows/1, ns/1, interval/2, bar/3, control/2, reasons/2,
+-export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, interval/2, bar/3, control/2, reasons/2,
          fits/1, notes/1, series_name/1, settings/1]).
 
+%% The program that is nothing but the harness.
+-define(EMPTY, ~"empty").
 %% The width of a curve.
 -define(BAR, 20).
 
 -doc "All of it.".
 -spec text(sderl_bench_vm_summary:summary()) -> unicode:chardata().
 text(#{programs := Programs} = Summary) ->
-    [heading(Summary), [program(Program, Programs) || Program <- Programs]].
+    [heading(Summary), [program(Program, Programs) || Program <- Programs], overhead(Programs)].
 
 -doc "What was measured on which machine, and what makes the figures hard to read.".
 -spec heading(sderl_bench_vm_summary:summary()) -> unicode:chardata().
@@ -93,7 +95,7 @@ settings(Settings) ->
 plain(Text) when is_binary(Text) -> unicode:characters_to_list(Text);
 plain(Other) -> Other.
 
-one(#{key := Key, rows := Rows} = Series, #{control := Control}, Programs) ->
+one(#{key := Key, rows := Rows} = Series, #{name := Name, control := Control}, Programs) ->
     Compared = lists:any(fun(#{against := Against}) -> Against =/= undefined end, Rows),
     Most = lists:max([N || #{schedulers := N} <- Rows]),
     [
@@ -106,7 +108,7 @@ one(#{key := Key, rows := Rows} = Series, #{control := Control}, Programs) ->
         [["  ", Line, "\n"]
          || not Control, Line <- fits(Series) ++ worked(Rows) ++
                 [["why: ", Reason] || Reason <- reasons(Series, Programs)]],
-        [["  ", Line, "\n"] || Line <- stages(Rows) ++ doubts(Rows)]
+        [["  ", Line, "\n"] || Line <- stages(Rows) ++ doubts(Name, Rows)]
     ].
 
 -doc "What a series is called.".
@@ -245,14 +247,32 @@ stages(Rows) ->
                    [on(N), lists:join(", ", [[Name, " ", ns(Time)] || {Name, Time} <- Stages])])
      || #{stages := [_, _ | _] = Stages, schedulers := N} <- Rows].
 
+-doc """
+What the harness itself takes, by an empty program in each virtual machine: the greatest share of the
+time of any program.
+""".
+-spec overhead([sderl_bench_vm_summary:program()]) -> unicode:chardata().
+overhead(Programs) ->
+    case [{Share, Name, N} || #{name := Name, series := Series} <- Programs, Name =/= ?EMPTY,
+                              #{rows := Rows} <- Series,
+                              #{overhead := Share, schedulers := N} <- Rows, is_float(Share)] of
+        [] ->
+            "";
+        Shares ->
+            {Share, Name, N} = lists:max(Shares),
+            ["\nthe harness itself takes at most ", percent(Share), " % of the time (of ", Name,
+             " on ", on(N), ")\n"]
+    end.
+
 %% What is not as it should be in the measurement itself.
-doubts(Rows) ->
+doubts(Name, Rows) ->
     [io_lib:format("not steady after the warm-up in ~w of ~w virtual machines on ~ts",
                    [Cold, Vms, on(N)])
      || #{unwarm := Cold, vms := Vms, schedulers := N} <- Rows, 2 * Cold > Vms] ++
     [io_lib:format("the harness itself takes ~ts % of the time on ~ts: give it more work",
                    [percent(Share), on(N)])
-     || #{overhead := Share, schedulers := N} <- Rows, is_float(Share), Share > 0.01].
+     || Name =/= ?EMPTY, #{overhead := Share, schedulers := N} <- Rows, is_float(Share),
+        Share > 0.01].
 
 wrong(#{name := Name, outputs := Outputs, failures := Failures}) ->
     [["OUTPUTS DIFFER: ", Name, " must give the same in all points, and gave ",

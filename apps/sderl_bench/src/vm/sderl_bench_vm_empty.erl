@@ -1,0 +1,23 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_empty).
+-moduledoc """
+A program that does nothing: its time is what the harness itself takes for a repetition, and is
+contained in that of every other program.
+""".
+
+-behaviour(sderl_bench_vm_program).
+
+-export([summary/0, settings/2, run/2]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "nothing: what the harness itself takes".
+
+-doc false.
+-spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
+    sderl_bench_vm_program:settings().
+settings(_, _) -> #{}.
+
+-doc false.
+-spec run(run, sderl_bench_vm_program:settings()) -> ok.
+run(run, _) -> ok.
