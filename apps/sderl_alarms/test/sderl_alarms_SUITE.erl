@@ -96,6 +96,12 @@ raised_and_cleared(Config) ->
     ok = call(Fleet, W1, alarm_handler, set_alarm, [{{disk_almost_full, "/data"}, []}]),
     Disk = <<"node_alarm|", (atom_to_binary(W1))/binary, "|{disk_almost_full,\"/data\"}">>,
     Down = <<"node_down|", (atom_to_binary(W3))/binary>>,
+    %% What alarms go by once a minute, by probes: there is no shell.
+    Shell = atom_to_binary(W1),
+    await(fun() ->
+        #{Shell := Its} = call(Fleet, M1, sderl_mon_hub, standing, []),
+        map_get(shell_bytes, Its) =:= 0
+    end),
     ok = sderl_fleet:kill(Fleet, W3),
     both(Fleet, Monitors, Down, raised),
     both(Fleet, Monitors, ~"members_down|shop", raised),

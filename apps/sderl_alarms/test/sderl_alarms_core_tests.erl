@@ -88,6 +88,19 @@ raised_after_its_time_test() ->
     %% One look below begins it anew.
     ?assertMatch({[], _}, looks([150, 150, 150, 99, 150, 150, 150, 150], 101_000, settled())).
 
+%% What a node tells once a minute, by the built-in rule; nothing of a node that does not tell it.
+shell_history_test() ->
+    {ok, #{rules := Rules}} = sderl_alarms_file:parse(~"{}"),
+    Passed = fun(Standing) ->
+        Look = sderl_alarms_look:take((input(#{?NODE => up}, none))#{standing := Standing},
+                                      sderl_alarms_look:rules(Rules)),
+        [Id || <<"shell_history|", _/binary>> = Id := _ <- sderl_alarms_look:passed(Look)]
+    end,
+    ?assertEqual([~"shell_history|a@h"],
+                 Passed(#{?NODE => #{shell_bytes => 70_000_000}})),
+    ?assertEqual([], Passed(#{?NODE => #{shell_bytes => 2_000_000}})),
+    ?assertEqual([], Passed(#{})).
+
 %% When to look again, so that it is raised when its time has passed.
 due_test() ->
     ?assertEqual(none, sderl_alarms_core:due(settled())),
