@@ -15,7 +15,11 @@ with_results(Lines, Fun) ->
         settings => #{
             otp => ~"29.1",
             programs => [#{name => ~"control", control => true, settings => #{}},
-                         #{name => ~"bang", control => false, settings => #{senders => 3}}],
+                         #{name => ~"bang", control => false, settings => #{senders => 3}}
+                         | [#{name => Name, control => false,
+                              settings => #{table => Name, mix => ~"100 read, uniform", keys => 9,
+                                            workers => 2, operations => 1000, how => ~"so"}}
+                            || Name <- [~"set", ~"none"]]],
             points => [#{schedulers => N, flags => F, otp => <<>>}
                        || F <- [<<>>, ~"+sub true"], N <- [1, 2]]
         }
@@ -58,6 +62,21 @@ report() ->
         [?assertEqual({nomatch, Words}, {binary:match(Html, Words), Words})
          || Words <- [~"Verdict", ~"Published", ~"<b>CPU"]]
     end).
+
+%% 1,000 operations in half a millisecond are two millions a second.
+tables_test_() ->
+    {timeout, 120, fun() ->
+        Lines = [Line#{program := Name, flags := <<>>}
+                 || #{program := ~"control"} = Line <- lines(), Name <- [~"set", ~"none"]],
+        with_results(lines() ++ Lines, fun(File) ->
+            ok = sderl_report_command:run([File, "--tables"]),
+            {ok, Html} = file:read_file(filename:rootname(File) ++ ".html"),
+            [?assertNotEqual({nomatch, Words}, {binary:match(Html, Words), Words})
+             || Words <- [~"Tables under load", ~"100 read, uniform", ~"million a second on 2",
+                          ~"set is the fastest on 2 schedulers, with 2.00 million"]],
+            ?assertEqual(nomatch, binary:match(Html, ~"Speedup of set"))
+        end)
+    end}.
 
 wrong_test_() ->
     {timeout, 120, fun wrong/0}.

@@ -7,8 +7,8 @@ A table of ETS with its options. A `put` into a bag adds an object to those of t
 
 -behaviour(sderl_bench_table).
 
--export([summary/0, variants/0, can/1, new/1, client/2, read/2, put/3, delete/2, add/2, range/3, sum/1,
-         close/1, uses/0]).
+-export([summary/0, variants/0, can/1, new/1, client/2, read/2, put/3, delete/2, add/2, range/3,
+         sum/1, close/1, uses/0]).
 
 -doc false.
 -spec summary() -> string().

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_tables_mix).
 -moduledoc """
-What is done with a table: the mixes that the options of `bin/sderl bench tables` ask for, or the one
-that a file describes. Pure but for reading the file.
+What is done with a table: the mixes that the options of `bin/sderl bench tables` ask for, or the
+one that a file describes. Pure but for reading the file.
 """.
 
 -export([of_options/1, of_file/2, text/1, shares/1]).

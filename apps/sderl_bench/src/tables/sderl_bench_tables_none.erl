@@ -4,7 +4,8 @@
 
 -behaviour(sderl_bench_table).
 
--export([summary/0, variants/0, can/1, new/1, client/2, read/2, put/3, delete/2, add/2, range/3, close/1]).
+-export([summary/0, variants/0, can/1, new/1, client/2, read/2, put/3, delete/2, add/2, range/3,
+         close/1]).
 
 -doc false.
 -spec summary() -> string().

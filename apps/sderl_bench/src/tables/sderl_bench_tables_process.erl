@@ -5,8 +5,8 @@
 -behaviour(sderl_bench_table).
 -behaviour(gen_server).
 
--export([summary/0, variants/0, can/1, new/1, client/2, read/2, put/3, delete/2, add/2, sum/1, close/1,
-         uses/0]).
+-export([summary/0, variants/0, can/1, new/1, client/2, read/2, put/3, delete/2, add/2, sum/1,
+         close/1, uses/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -doc false.

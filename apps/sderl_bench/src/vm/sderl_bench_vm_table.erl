@@ -2,8 +2,8 @@
 -module(sderl_bench_vm_table).
 -moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
 
--export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, interval/2, bar/3, control/2, reasons/2,
-         fits/1, notes/1, series_name/1, settings/1]).
+-export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, interval/2, bar/3, control/2,
+         reasons/2, fits/1, notes/1, series_name/1, settings/1]).
 
 %% The program that is nothing but the harness.
 -define(EMPTY, ~"empty").
@@ -248,8 +248,8 @@ stages(Rows) ->
      || #{stages := [_, _ | _] = Stages, schedulers := N} <- Rows].
 
 -doc """
-What the harness itself takes, by an empty program in each virtual machine: the greatest share of the
-time of any program.
+What the harness itself takes, by an empty program in each virtual machine: the greatest share of
+the time of any program.
 """.
 -spec overhead([sderl_bench_vm_summary:program()]) -> unicode:chardata().
 overhead(Programs) ->

@@ -2,7 +2,8 @@
 -module(sderl_report_vm).
 -moduledoc """
 The results of `bin/sderl bench vm` as pages of a report: one for each program, with its speedup and
-its time by schedulers, and what held it back.
+its time by schedulers, and what held it back. Those of `bin/sderl bench tables` are in the same
+kind of file, and have the pages of `m:sderl_report_tables`.
 """.
 
 -export([pages/1]).
@@ -19,19 +20,29 @@ pages(File) ->
                 [] ->
                     {error, ["nothing has been measured in ", File, " yet: run ", Command]};
                 Measured ->
-                    {ok, start(Header, Summary, Command),
-                     [page(Program, Measured, Command) || Program <- Measured]}
+                    Of = lists:any(fun sderl_report_tables:is_table/1, Measured),
+                    {ok, start(Of, Header, Summary, Command),
+                     sderl_report_tables:pages(Measured, Command) ++
+                         [page(Program, Measured, Command)
+                          || Program <- Measured, not sderl_report_tables:is_table(Program)]}
             end;
         {error, absent} -> {error, ["there are no results in ", File]};
         Error -> Error
     end.
 
-start(Header, #{machine := Machine, vms := Vms, rounds := Rounds} = Summary, Command) ->
+start(OfTables, Header, #{machine := Machine, vms := Vms, rounds := Rounds} = Summary, Command) ->
+    {Title, Lead} = case OfTables of
+        true ->
+            {"Tables under load", "Which table is the fastest for which operations."};
+        false ->
+            {"Programs by schedulers",
+             "How programs scale with the schedulers of one virtual machine, and why they gain no "
+             "more."}
+    end,
     #{
-        title => "Programs by schedulers",
-        lead => ["How programs scale with the schedulers of one virtual machine, and why they "
-                 "gain no more. Every value is of several fresh virtual machines, in rounds of "
-                 "random order; intervals are of level 95 %."],
+        title => Title,
+        lead => [Lead, " Every value is of several fresh virtual machines, in rounds of random "
+                       "order; intervals are of level 95 %."],
         facts => [{"Machine", machine(Machine)},
                   {"Measured", maps:get(~"started", Header, ~"?")},
                   {"Size", io_lib:format("~w virtual machines in ~w rounds", [Vms, Rounds])},

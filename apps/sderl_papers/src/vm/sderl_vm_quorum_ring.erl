@@ -4,8 +4,8 @@
 `quorum_ring`: reads of a key-value store whose nodes are processes in a ring. Each key has four
 replicas, a quarter of the ring apart; a read goes to all of them, and ends with the newest of three
 answers. A request is passed on by the fingers of a node, which are 1, 2, 4 and so on nodes away, so
-it takes half the binary logarithm of the number of nodes on average. Two clients for each core, on a ring
-of 64, 128 or 256 nodes, with 128, 512 or 2,048 reads each.
+it takes half the binary logarithm of the number of nodes on average. Two clients for each core, on
+a ring of 64, 128 or 256 nodes, with 128, 512 or 2,048 reads each.
 
 Source: the description of `scalaris_bench` in BenchErl (Aronis et al., Erlang Workshop 2012), which
 reads from a ring of Scalaris; this one has no joins, failures or writes.

@@ -1,0 +1,96 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_report_tables).
+-moduledoc """
+The results of `bin/sderl bench tables` as pages of a report: one for each mix of operations, with
+the operations a second of all tables by schedulers, and which one to take.
+""".
+
+-export([pages/2, is_table/1]).
+
+-import(sderl_claim_points, [text/1]).
+
+-doc "Whether a program is a table under a mix.".
+-spec is_table(sderl_bench_vm_summary:program()) -> boolean().
+is_table(#{settings := Settings}) -> is_map_key(~"mix", Settings).
+
+-doc "The pages of those programs that are tables.".
+-spec pages([sderl_bench_vm_summary:program()], Command :: unicode:chardata()) ->
+    [sderl_claim:page()].
+pages(Programs, Command) ->
+    Tables = [Program || Program <- Programs, is_table(Program)],
+    [page(Number, Mix, [Program || Program <- Tables, mix(Program) =:= Mix], Command)
+     || {Number, Mix} <- lists:enumerate(lists:uniq([mix(Program) || Program <- Tables]))].
+
+mix(#{settings := #{~"mix" := Mix}}) -> Mix.
+
+page(Number, Mix, [#{settings := Settings} | _] = Programs, Command) ->
+    #{~"keys" := Keys, ~"workers" := Workers} = Settings,
+    Keyed = [{Key, Program, Rows}
+             || #{series := Series} = Program <- Programs, #{key := Key, rows := Rows} <- Series],
+    Keys1 = lists:uniq([Key || {Key, _, _} <- Keyed]),
+    #{
+        id => text(io_lib:format("mix-~w", [Number])),
+        title => Mix,
+        question => text(io_lib:format("Which table is the fastest for ~ts, with ~ts keys and ~w "
+                                       "workers?", [Mix, sderl_table:number(Keys), Workers])),
+        claim => <<>>,
+        verdict => none,
+        verdict_text => text(lists:join("\n", [found(Key, Keyed) || Key <- Keys1])),
+        plots => [plot(Key, Keyed) || Key <- Keys1],
+        tables => [table(Key, Keyed) || Key <- Keys1],
+        notes => [],
+        command => Command
+    }.
+
+of_key(Key, Keyed) -> [{Program, Rows} || {K, Program, Rows} <- Keyed, K =:= Key].
+
+name(#{settings := #{~"table" := Table}}) -> Table.
+
+named(Key) -> text(["With ", sderl_bench_vm_table:series_name(Key)]).
+
+%% `none` is what the workers take: a limit, and no table.
+found(Key, Keyed) ->
+    Tables = [{Program, Rows} || {Program, Rows} <- of_key(Key, Keyed), name(Program) =/= ~"none"],
+    N = lists:max([N || {_, Rows} <- Tables, #{schedulers := N} <- Rows]),
+    Rates = [{rate(Program, Value), name(Program)}
+             || {Program, Rows} <- Tables, #{schedulers := M, time := #{value := Value}} <- Rows,
+                M =:= N],
+    {Best, Name} = lists:max(Rates),
+    io_lib:format("~ts: ~ts is the fastest on ~w scheduler~ts, with ~ts million operations a "
+                  "second; bin/sderl bench tables --show says which to take.",
+                  [named(Key), Name, N, [$s || N > 1], sderl_table:number(Best)]).
+
+%% Millions a second.
+rate(#{settings := #{~"operations" := Operations}}, Ns) -> 1000 * Operations / Ns.
+
+plot(Key, Keyed) ->
+    #{
+        title => named(Key),
+        x => #{label => ~"schedulers", unit => <<>>, scale => linear, zero => true},
+        y => #{label => ~"operations a second", unit => ~"millions", scale => linear,
+               zero => true},
+        series => [#{name => name(Program), points => [point(Program, Row) || Row <- Rows]}
+                   || {Program, Rows} <- of_key(Key, Keyed), name(Program) =/= ~"none"]
+    }.
+
+point(Program, #{schedulers := N, time := #{value := Value, low := Low, high := High}}) ->
+    End = fun
+        (undefined) -> rate(Program, Value);
+        (Ns) -> rate(Program, Ns)
+    end,
+    #{x => N, y => rate(Program, Value), low => End(High), high => End(Low)}.
+
+table(Key, Keyed) ->
+    Ns = lists:usort([N || {_, Rows} <- of_key(Key, Keyed), #{schedulers := N} <- Rows]),
+    #{
+        title => named(Key),
+        header => [~"table" | [text(io_lib:format("million a second on ~w", [N])) || N <- Ns]],
+        rows => [[name(Program) | [cell(Program, N, Rows) || N <- Ns]]
+                 || {Program, Rows} <- of_key(Key, Keyed)]
+    }.
+
+cell(Program, N, Rows) ->
+    case [Value || #{schedulers := M, time := #{value := Value}} <- Rows, M =:= N] of
+        [Ns] -> text(sderl_table:number(rate(Program, Ns)));
+        [] -> ~"-"
+    end.
