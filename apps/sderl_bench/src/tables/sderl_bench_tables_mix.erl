@@ -125,8 +125,6 @@ of_file(File, Options) ->
         true ->
             in(File, "a table has counts, to which one adds, or values that are put: leave out add "
                      "or put");
-        {error, {line, _, _} = Reason} ->
-            in(File, file:format_error(Reason));
         {error, Reason} when is_atom(Reason); is_tuple(Reason) ->
             in(File, file:format_error(Reason));
         {error, Text} ->
