@@ -19,7 +19,7 @@ with_results(Lines, Fun) ->
                          | [#{name => Name, control => false,
                               settings => #{table => Name, mix => ~"100 read, uniform", keys => 9,
                                             workers => 2, operations => 1000, how => ~"so"}}
-                            || Name <- [~"set", ~"none"]]],
+                            || Name <- [~"set", ~"sharded", ~"none"]]],
             points => [#{schedulers => N, flags => F, otp => <<>>}
                        || F <- [<<>>, ~"+sub true"], N <- [1, 2]]
         }
@@ -63,17 +63,18 @@ report() ->
          || Words <- [~"Verdict", ~"Published", ~"<b>CPU"]]
     end).
 
-%% 1,000 operations in half a millisecond are two millions a second.
+%% Both tables are alike, so the first of them by its name is the fastest.
 tables_test_() ->
     {timeout, 120, fun() ->
         Lines = [Line#{program := Name, flags := <<>>}
-                 || #{program := ~"control"} = Line <- lines(), Name <- [~"set", ~"none"]],
+                 || #{program := ~"control"} = Line <- lines(),
+                    Name <- [~"set", ~"sharded", ~"none"]],
         with_results(lines() ++ Lines, fun(File) ->
             ok = sderl_report_command:run([File, "--tables"]),
             {ok, Html} = file:read_file(filename:rootname(File) ++ ".html"),
             [?assertNotEqual({nomatch, Words}, {binary:match(Html, Words), Words})
              || Words <- [~"Tables under load", ~"100 read, uniform", ~"million a second on 2",
-                          ~"set is the fastest on 2 schedulers, with 2.00 million"]],
+                          ~"fastest on 2: set; take set: so"]],
             ?assertEqual(nomatch, binary:match(Html, ~"Speedup of set"))
         end)
     end}.

@@ -5,7 +5,7 @@ The results of `bin/sderl bench tables` as text for a terminal, and as rows of J
 operations all tables side by side, the fastest first, and which one to take. Pure.
 """.
 
--export([text/1, rows/1]).
+-export([text/1, rows/1, answer/2]).
 
 -import(sderl_bench_vm_table, [interval/2]).
 
@@ -56,9 +56,7 @@ series(Key, Tables) ->
                 ["speedup", "speedup; . is ideal"],
             [row(Table, Ns, Most) || Table <- Sorted]
         ),
-        choice(Most, [{Name, Settings, Times}
-                      || {Name, Settings, Rows} <- Tables, is_choice(Name, Settings),
-                         #{schedulers := N, times := Times} <- Rows, N =:= Most])
+        [["  ", Line, "\n"] || Line <- answer(Most, Tables)]
     ].
 
 %% A bag keeps several objects of a key, so it is no substitute for the others.
@@ -105,26 +103,32 @@ rate(Operations, #{value := Value, low := Low, high := High}) ->
 rate_end(_, undefined) -> undefined;
 rate_end(Operations, Ns) -> 1000 * Operations / Ns.
 
-choice(_, []) -> "";
-choice(_, [_]) -> "";
+-doc "Which table is the fastest on so many schedulers, which to take, and why: lines of text.".
+-spec answer(N :: pos_integer(), [{Name :: binary(), Settings :: #{binary() => term()},
+                                   [sderl_bench_vm_summary:row()]}]) -> [unicode:chardata()].
+answer(N, Tables) ->
+    choice(N, [{Name, Settings, Times}
+               || {Name, Settings, Rows} <- Tables, is_choice(Name, Settings),
+                  #{schedulers := M, times := Times} <- Rows, M =:= N]).
+
+choice(_, []) -> [];
+choice(_, [_]) -> [];
 choice(N, Tables) ->
     #{fastest := Fastest, take := Take, ratio := Ratio, provisional := Provisional} =
         sderl_bench_tables_choice:of_times([{Name, Times} || {Name, _, Times} <- Tables]),
     {Take, #{~"how" := How}, _} = lists:keyfind(Take, 1, Tables),
-    [
-        io_lib:format("  fastest on ~w: ~ts; take ~ts: ~ts~n", [N, Fastest, Take, How]),
-        case {Take, Provisional} of
-            {_, {true, Needed}} ->
-                io_lib:format("  (by the medians alone: a choice needs ~w virtual machines of "
-                              "each, --least ~w)~n", [Needed, Needed]);
-            {Fastest, false} ->
-                "";
-            {_, false} ->
-                io_lib:format("  (the simplest that takes at most ~w % longer: ~ts times)~n",
-                              [round(100 * sderl_bench_tables_choice:slack()),
-                               interval(fun sderl_table:number/1, Ratio)])
-        end
-    ].
+    [io_lib:format("fastest on ~w: ~ts; take ~ts: ~ts", [N, Fastest, Take, How])
+     | case {Take, Provisional} of
+         {_, {true, Needed}} ->
+             [io_lib:format("(by the medians alone: a choice needs ~w virtual machines of each, "
+                            "--least ~w)", [Needed, Needed])];
+         {Fastest, false} ->
+             [];
+         {_, false} ->
+             [io_lib:format("(the simplest that takes at most ~w % longer: ~ts times)",
+                            [round(100 * sderl_bench_tables_choice:slack()),
+                             interval(fun sderl_table:number/1, Ratio)])]
+     end].
 
 -doc "Each point as parameters and metrics.".
 -spec rows(sderl_bench_vm_summary:summary()) -> [{Params :: map(), Metrics :: map()}].

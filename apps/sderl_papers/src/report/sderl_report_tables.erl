@@ -48,21 +48,16 @@ name(#{settings := #{~"table" := Table}}) -> Table.
 
 named(Key) -> text(["With ", sderl_bench_vm_table:series_name(Key)]).
 
-%% `none` is what the workers take: a limit, and no table.
 found(Key, Keyed) ->
-    Tables = [{Program, Rows} || {Program, Rows} <- of_key(Key, Keyed), name(Program) =/= ~"none"],
-    N = lists:max([N || {_, Rows} <- Tables, #{schedulers := N} <- Rows]),
-    Rates = [{rate(Program, Value), name(Program)}
-             || {Program, Rows} <- Tables, #{schedulers := M, time := #{value := Value}} <- Rows,
-                M =:= N],
-    {Best, Name} = lists:max(Rates),
-    io_lib:format("~ts: ~ts is the fastest on ~w scheduler~ts, with ~ts million operations a "
-                  "second; bin/sderl bench tables --show says which to take.",
-                  [named(Key), Name, N, [$s || N > 1], sderl_table:number(Best)]).
+    Tables = [{name(Program), map_get(settings, Program), Rows}
+              || {Program, Rows} <- of_key(Key, Keyed)],
+    N = lists:max([N || {_, _, Rows} <- Tables, #{schedulers := N} <- Rows]),
+    [named(Key), ": ", lists:join(" ", sderl_bench_tables_view:answer(N, Tables)), "."].
 
 %% Millions a second.
 rate(#{settings := #{~"operations" := Operations}}, Ns) -> 1000 * Operations / Ns.
 
+%% `none` is what the workers take: no table.
 plot(Key, Keyed) ->
     #{
         title => named(Key),
