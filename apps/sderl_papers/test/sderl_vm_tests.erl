@@ -54,6 +54,21 @@ moves_alike_test_() ->
     {timeout, 120, ?_assertEqual(run(sderl_vm_moves, #{workers => 1, pieces => 4}),
                                  run(sderl_vm_moves, #{workers => 7, pieces => 4}))}.
 
+%% What happens in the city does not depend on who manages it, nor on who runs when.
+city_test_() ->
+    {timeout, 120, fun() ->
+        Of = fun(Managers) ->
+            run(sderl_vm_city, #{managers => Managers, side => 4, steps => 9, vehicles => 3})
+        end,
+        Alone = Of(1),
+        [?assertEqual({Managers, Alone}, {Managers, Of(Managers)}) || Managers <- [2, 5, 16, 20]],
+        %% All of 3 vehicles pass in the first step, and not more than 6 of a crossing in any.
+        {_, Text} = run(sderl_vm_city, #{managers => 2, side => 2, steps => 1, vehicles => 3}),
+        ?assertMatch({0, _}, {string:str(Text, "{12,") - 1, Text}),
+        {_, Many} = run(sderl_vm_city, #{managers => 2, side => 2, steps => 2, vehicles => 50}),
+        ?assertMatch({0, _}, {string:str(Many, "{48,") - 1, Many})
+    end}.
+
 %% A key is its own value: each client reads what it drew, on any ring.
 quorum_ring_test_() ->
     {timeout, 120, fun() ->

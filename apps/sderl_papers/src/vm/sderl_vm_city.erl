@@ -1,0 +1,148 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_vm_city).
+-moduledoc """
+`city`: a simulated city in steps of time. Each crossing of a grid is an actor with a queue of
+vehicles, of which some drive on to a crossing beside it in each step. Time managers, a tree with up
+to four below each, tell the actors of a step when it begins, and say upwards when all of them have
+ended it; an actor has ended when all that it sent has been acknowledged. So all actors wait for the
+slowest one in every step.
+
+The lowest managers are one for each core. 8 by 8 crossings and 16 steps, 16 by 16 and 32, or 32 by
+32 and 64, by the size, with ten vehicles for each crossing at the start.
+
+Source: the description of `city_simulation` in BenchErl (Aronis et al., Erlang Workshop 2012), a
+program of the simulator Sim-Diasca, of which only the scheme is here: actors under a tree of time
+managers.
+""".
+
+-behaviour(sderl_bench_vm_program).
+
+-export([summary/0, settings/2, prepare/1, run/2, finish/1]).
+
+%% Managers below a manager.
+-define(FAN_OUT, 4).
+%% Vehicles that pass a crossing in a step.
+-define(PASS, 6).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "a simulation in steps of time, under a tree of time managers".
+
+-doc false.
+-spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
+    sderl_bench_vm_program:settings().
+settings(Size, Cores) ->
+    {Side, Steps} = maps:get(Size, #{short => {8, 16}, intermediate => {16, 32},
+                                     long => {32, 64}}),
+    #{managers => Cores, side => Side, steps => Steps, vehicles => 10}.
+
+-doc false.
+-spec prepare(sderl_bench_vm_program:settings()) -> term().
+prepare(#{managers := Count, side := Side, vehicles := Vehicles} = Settings) ->
+    Places = lists:seq(0, Side * Side - 1),
+    Crossings = list_to_tuple([
+        spawn_link(fun() -> crossing(Place, lists:seq(Place * Vehicles + 1,
+                                                      (Place + 1) * Vehicles)) end)
+     || Place <- Places
+    ]),
+    _ = [element(1 + Place, Crossings) ! {beside, beside(Place, Side, Crossings)}
+         || Place <- Places],
+    Lowest = [spawn_link(fun() -> manager(Part) end)
+              || Part <- shares(Count, tuple_to_list(Crossings))],
+    {Settings, root(Lowest), none}.
+
+%% The edges of the city lead to the opposite ones.
+beside(Place, Side, Crossings) ->
+    {X, Y} = {Place rem Side, Place div Side},
+    list_to_tuple([element(1 + (X + Dx + Side) rem Side + Side * ((Y + Dy + Side) rem Side),
+                           Crossings)
+                   || {Dx, Dy} <- [{1, 0}, {-1, 0}, {0, 1}, {0, -1}]]).
+
+shares(Count, List) ->
+    [Share || I <- lists:seq(1, Count),
+              [_ | _] = Share <- [[Element || {J, Element} <- lists:enumerate(List),
+                                              J rem Count =:= I rem Count]]].
+
+root([Manager]) -> Manager;
+root(Managers) -> root([spawn_link(fun() -> manager(Part) end) || Part <- parts(Managers)]).
+
+parts([]) -> [];
+parts(Managers) ->
+    {Part, Rest} = lists:split(min(?FAN_OUT, length(Managers)), Managers),
+    [Part | parts(Rest)].
+
+-doc false.
+-spec run(run, term()) -> term().
+run(run, {#{steps := Steps} = Settings, Root, none}) ->
+    {Settings, Root, lists:sum([asked(Root, {step, Step}) || Step <- lists:seq(1, Steps)])}.
+
+-doc false.
+-spec finish(term()) -> {Drives :: non_neg_integer(), Where :: non_neg_integer()}.
+finish({_, Root, Drives}) ->
+    Where = asked(Root, where),
+    Monitor = monitor(process, Root),
+    Root ! stop,
+    receive {'DOWN', Monitor, process, Root, _} -> ok end,
+    {Drives, Where}.
+
+asked(Pid, What) ->
+    Pid ! {What, self()},
+    receive {Pid, Sum} -> Sum end.
+
+%% Everything is done by all below, and their sum goes up.
+manager(Below) ->
+    receive
+        stop ->
+            Monitors = [monitor(process, Pid) || Pid <- Below],
+            _ = [Pid ! stop || Pid <- Below],
+            _ = [receive {'DOWN', Monitor, process, _, _} -> ok end || Monitor <- Monitors],
+            ok;
+        {What, Above} ->
+            _ = [Pid ! {What, self()} || Pid <- Below],
+            Above ! {self(), lists:sum([receive {Pid, Sum} -> Sum end || Pid <- Below])},
+            manager(Below)
+    end.
+
+crossing(Place, Queue) ->
+    receive
+        {beside, Beside} -> crossing(Place, Beside, Queue, [])
+    end.
+
+%% `Came`: vehicles with the step in which they came, in whatever order. They drive on in the next
+%% step at the earliest; some may have come before this crossing was told of their step.
+crossing(Place, Beside, Queue, Came) ->
+    receive
+        {{step, Step}, Manager} ->
+            {Now, Later} = lists:partition(fun({Then, _}) -> Then < Step end, Came),
+            {Go, Stay} = passing(Queue ++ in_order(Now)),
+            _ = [element(1 + erlang:phash2({Vehicle, Step}, 4), Beside)
+                     ! {vehicle, self(), {Step, Vehicle}}
+                 || Vehicle <- Go],
+            Arrived = acknowledged(length(Go), Later),
+            Manager ! {self(), length(Go)},
+            crossing(Place, Beside, Stay, Arrived);
+        {vehicle, From, Vehicle} ->
+            From ! came,
+            crossing(Place, Beside, Queue, [Vehicle | Came]);
+        {where, Manager} ->
+            Here = Queue ++ in_order(Came),
+            Manager ! {self(), erlang:phash2({Place, Here})},
+            crossing(Place, Beside, Here, []);
+        stop ->
+            ok
+    end.
+
+passing(Queue) -> lists:split(min(?PASS, length(Queue)), Queue).
+
+in_order(Came) -> lists:sort([Vehicle || {_, Vehicle} <- Came]).
+
+acknowledged(0, Came) ->
+    Came;
+acknowledged(Left, Came) ->
+    receive
+        came ->
+            acknowledged(Left - 1, Came);
+        {vehicle, From, Vehicle} ->
+            From ! came,
+            acknowledged(Left, [Vehicle | Came])
+    end.
