@@ -81,7 +81,7 @@ report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
         joined(Traffic, Joined),
         section("Most messages between nodes", pairs(Pairs)),
         past_groups(Traffic),
-        section("Critical path across nodes", sderl_cli_prof_insight:path(Path)),
+        section("Critical path across nodes", path(Path)),
         section("Operations on groups", operations(lists:sublist(Operations, ?OPERATIONS))),
         section("The report of one node", [
             ["bin/sderl prof report ", filename:join(Dir, Node), "\n"] || #{node := Node} <- Here
@@ -165,6 +165,12 @@ past_groups(Traffic) ->
      || #{common_group := false, from := From, to := To, sent := Sent,
           received := Received} <- Traffic
     ]).
+
+path(null) -> [];
+path(#{leads_to := null} = Path) -> sderl_cli_prof_insight:path(Path);
+path(#{leads_to := Process} = Path) ->
+    ["to the last run of ", Process, ", which gets most messages of a process of another node\n",
+     sderl_cli_prof_insight:path(Path)].
 
 operations([]) -> [];
 operations(Operations) ->

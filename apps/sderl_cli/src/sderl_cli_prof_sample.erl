@@ -73,8 +73,8 @@ text(#{~"node" := Node, ~"seconds" := Seconds, ~"looks" := Looks, ~"rounds" := R
        ~"states" := States, ~"groups" := Groups, ~"functions" := Functions, ~"waits" := Waits,
        ~"schedulers" := Schedulers, ~"threads" := Threads}) ->
     [
-        io_lib:format("~ts: ~ts s, ~ts looks at ~ts processes; the sampler was at work for at most "
-                      "~ts % of it~n",
+        io_lib:format("~ts: ~ts s, ~ts looks at ~ts processes, which took ~ts % of the time with "
+                      "all waiting~n",
                       [Node, number(Seconds), number(Looks), number(Processes),
                        number(100 * Own)]),
         [io_lib:format("! not every process was looked at: take longer (--seconds) or more looks "

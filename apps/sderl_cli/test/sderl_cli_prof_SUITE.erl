@@ -52,6 +52,7 @@ several(Fleet, [A | _] = Nodes, Root) ->
     [said(Path, Part) || Part <- ["between nodes", "from other nodes", Name]],
     {1, Nothing} = run(Fleet, ["path", Folder, "--process", "nobody"]),
     said(Nothing, "has no process nobody"),
+    sampled(Fleet, Name, filename:join(Root, "samples.json")),
     %% The same folder again, a group that is none, and a node that is none beside one that is.
     {1, Twice} = run(Fleet, ["record", Name, "--all", "--out", Folder | Options]),
     said(Twice, "not empty"),
@@ -64,6 +65,20 @@ several(Fleet, [A | _] = Nodes, Root) ->
     [said(Some, Part) || Part <- ["cannot connect to nobody@", "in time", "1 of 2 nodes failed"]],
     {0, Rest} = run(Fleet, ["fetch", filename:join(Root, "some")]),
     [said(Rest, Part) || Part <- ["own folder", "the node was not recorded"]].
+
+%% Also on a node with fewer processes than there are looks at a time.
+sampled(Fleet, Node, File) ->
+    {0, Sampled} = run(Fleet, ["sample", Node, "--seconds", "1", "--out", File]),
+    [said(Sampled, Part) || Part <- [Node, "looks at", "Where processes wait", "95 % interval",
+                                     "Schedulers"]],
+    {0, Again} = run(Fleet, ["report", File]),
+    said(Again, "Kinds of processes, most reductions first"),
+    {0, Json} = run(Fleet, ["report", File, "--json"]),
+    said(Json, "share_busy"),
+    {1, Wrong} = run(Fleet, ["sample", Node, "--rate", "0"]),
+    said(Wrong, "a whole number from 1"),
+    {1, Down} = run(Fleet, ["sample", "nobody@127.0.0.1"]),
+    said(Down, "cannot connect to nobody@").
 
 run(Fleet, Args) ->
     {Status, Text} = sderl_cli_program:run(Fleet, ["prof" | Args]),

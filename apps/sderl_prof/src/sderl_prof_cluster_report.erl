@@ -30,19 +30,23 @@ make(Dir, Options) ->
         {ok, {Links, Pairs}, Counts} ?= sderl_prof_joined:messages(
             fun message/2, {sderl_prof_traffic:new(), sderl_prof_tally:new(?MOST_PAIRS)}, Joined
         ),
-        Report = report(Index, Joined, Reports, Missing, Links, pairs(Pairs, Top, Joined), Counts),
-        {ok, Path} ?= critical_path(Dir, Top),
+        Greatest = pairs(Pairs, Top, Joined),
+        Report = report(Index, Joined, Reports, Missing, Links, Greatest, Counts),
+        {ok, Path} ?= critical_path(Dir, Greatest, Top),
         {ok, Report#{operations => operations(Joined), critical_path => Path}}
     end.
 
-%% That of all nodes together; none where there is no time line of all.
-critical_path(Dir, Top) ->
+%% That of all nodes together; none where there is no time line of all. What runs last when a
+%% recording is ended has little to do with the program: the path leads to the process that gets
+%% most messages of another one.
+critical_path(Dir, Pairs, Top) ->
     case sderl_prof_cluster_book:open(Dir, #{}) of
         {ok, Out} ->
             Book = opened_book(Out),
-            Path = sderl_prof_insight:path(Book, #{top => Top}),
+            {Label, Of} = most_told(Pairs, Book),
+            Path = sderl_prof_insight:path(Book, Of#{top => Top}),
             ok = sderl_prof_book:close(Book),
-            {ok, Path};
+            {ok, case Path of null -> null; _ -> Path#{leads_to => Label} end};
         {error, {no_clocks, _}} -> {ok, null};
         Error -> Error
     end.
@@ -65,6 +69,14 @@ operations(Joined) ->
     ],
     Sorted = lists:sort(fun(#{at := A}, #{at := B}) -> A =< B end, lists:append(All)),
     lists:sublist(Sorted, ?MOST_OPERATIONS).
+
+most_told([#{to := To, to_node := Node} | _], Book) ->
+    Label = <<To/binary, " at ", Node/binary>>,
+    case sderl_prof_insight:find_process(Label, Book) of
+        {ok, Process} -> {Label, #{process => Process}};
+        error -> {null, #{}}
+    end;
+most_told([], _) -> {null, #{}}.
 
 reports([], _, _, Reports) -> {ok, Reports};
 reports([{#{node := Node}, Book} | Rest], Options, Progress, Reports) ->

@@ -8,9 +8,9 @@ can be loaded into any node.
 - **Fair**: most looks go round all processes, in an order that is new with each round.
 - **Favours busy ones**: processes that had reductions since the look before are looked at more
   often, as many as there may be of them; with the first round over, half of all looks are at these.
-- **Busy ones are looked for.** A round takes long where there are many processes. So every ten
-  seconds the reductions alone of at most 20,000 of them are read twice, which takes a fraction of a
-  look each.
+- **Busy ones are looked for**, before the first look and every ten seconds: a round takes long where
+  there are many processes. For that the reductions alone of at most 20,000 of them are read twice,
+  which takes a fraction of a look each.
 - **A look stands for its part of the processes and of the time.** Busy processes and the others are
   counted apart: the looks at the ones and at the others stand for as many processes as there are of
   these. So a process that is looked at more often counts no more for that.
@@ -22,8 +22,9 @@ accounting, from begin to end. It ends in time, when it is told to, and with its
 -export([start/2, stop/1]).
 -export_type([plan/0, result/0, cell/0, status/0]).
 
-%% So long, in the mean, between two times at which it looks.
--define(TICK_MS, 10).
+%% So long, in the mean, between two times at which it looks. On a node that sleeps it is the waking
+%% that costs most.
+-define(TICK_MS, 50).
 %% Processes that are looked at more often; with more of them, this half that is busiest stays.
 -define(MOST_BUSY, 128).
 %% In the first round only one look of so many is at busy ones.
@@ -31,10 +32,11 @@ accounting, from begin to end. It ends in time, when it is told to, and with its
 %% So often the reductions of so many are read, so many at a time, and so long after that again.
 -define(SCAN_NS, 10_000_000_000).
 -define(MOST_SCANNED, 20_000).
--define(SCANNED_AT_ONCE, 400).
+-define(SCANNED_AT_ONCE, 1000).
 -define(AGAIN_NS, 500_000_000).
 %% One that had so many reductions when it was first seen may be busy.
 -define(MANY_REDUCTIONS, 1_000_000).
+-define(FADES, 16).
 %% Kinds of processes, and what these do where, that are told apart.
 -define(MOST_GROUPS, 5_000).
 -define(MOST_CELLS, 20_000).
@@ -88,8 +90,6 @@ is microstate accounting in its own units, empty where somebody else has it.
     seen = #{} :: #{pid() => #seen{}},
     %% Reductions since the look before.
     busy = #{} :: #{pid() => pos_integer()},
-    %% Busy ones that come next.
-    next = [] :: [pid()],
     looks = 0 :: non_neg_integer(),
     own_ns = 0 :: non_neg_integer(),
     %% Since when looks at the ones and at the others stand for time.
@@ -117,13 +117,16 @@ begin_(#{milliseconds := Ms, rate := Rate}, Owner) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     Accounts = is_free(microstate_accounting),
     _ = [erlang:system_flag(microstate_accounting, true) || Accounts],
+    Start = now_ns(),
+    Searched = searched(#sampler{
+        owner = Owner, monitor = monitor(process, Owner), rate = Rate, began = Start,
+        until = Start, since = #{}, scan = first_scan(Start)
+    }),
     Now = now_ns(),
     Before = {erlang:statistics(scheduler_wall_time_all), threads(Accounts),
               element(1, erlang:statistics(reductions)), erlang:system_time(nanosecond)},
-    Sampler = loop(#sampler{
-        owner = Owner, monitor = monitor(process, Owner), rate = Rate, began = Now,
-        until = Now + 1_000_000 * Ms, since = #{busy => Now, others => Now},
-        scan = first_scan(Now)
+    Sampler = loop(Searched#sampler{
+        began = Now, until = Now + 1_000_000 * Ms, since = #{busy => Now, others => Now}
     }),
     Result = result(Sampler, Before, Accounts),
     _ = [erlang:system_flag(microstate_accounting, false) || Accounts],
@@ -145,7 +148,7 @@ loop(#sampler{until = Until, monitor = Monitor} = S) ->
     Wait = min(max(0, Left), rand:uniform(2 * ?TICK_MS - 1)),
     receive
         stop -> S;
-        {'DOWN', Monitor, process, _, _} -> exit(normal)
+        {'DOWN', Monitor, process, _, _} -> S
     after Wait ->
         Now = now_ns(),
         case Now >= Until of
@@ -166,12 +169,19 @@ looks(N, Now, #sampler{busy = Busy} = S0) ->
         #sampler{rounds = Rounds} when Rounds =< 1 -> N div ?FIRST_ROUND;
         _ -> N div 2
     end,
-    {BusyOnes, S1} = take_busy(ForBusy, [], S0),
-    {Others, S2} = take_others(N - ForBusy, [], S1),
+    %% Any of them, and each at most once at a time.
+    BusyOnes = lists:sublist(mixed(maps:keys(Busy)), ForBusy),
+    {Others, S2} = others(N - length(BusyOnes), S0),
     Count = erlang:system_info(process_count),
     IsBusy = map_size(Busy),
     S3 = looked_at(BusyOnes, busy, IsBusy, Now, S2),
-    looked_at(Others, others, max(0, Count - 1 - IsBusy), Now, S3).
+    S4 = looked_at(Others, others, max(0, Count - 1 - IsBusy), Now, S3),
+    %% Until there is one, none stands for any time.
+    case S4 of
+        #sampler{busy = Now1, since = Since} when map_size(Now1) =:= 0 orelse IsBusy =:= 0 ->
+            S4#sampler{since = Since#{busy := Now}};
+        _ -> S4
+    end.
 
 %% ---------------------------------------------------------------- looking for busy ones
 
@@ -179,6 +189,20 @@ first_scan(Now) ->
     #scan{at = Now, left = lists:sublist(mixed(processes()), ?MOST_SCANNED), is_second = false}.
 
 mixed(Pids) -> [Pid || {_, Pid} <- lists:sort([{rand:uniform(), Pid} || Pid <- Pids])].
+
+%% Before the first look, so that none is one of many that wait.
+searched(#sampler{scan = #scan{left = [], is_second = true, more = More}} = S)
+  when map_size(More) =:= 0 -> S;
+searched(#sampler{monitor = Monitor} = S) ->
+    receive
+        stop ->
+            self() ! stop,
+            S;
+        {'DOWN', Monitor, process, _, _} ->
+            self() ! stop,
+            S
+    after ?TICK_MS -> searched(scanned(now_ns(), S))
+    end.
 
 scanned(Now, #sampler{scan = #scan{left = [], is_second = false, at = At} = Scan} = S)
   when Now - At >= ?AGAIN_NS ->
@@ -204,17 +228,9 @@ scanned(_, #sampler{scan = #scan{left = Left, is_second = Second, found = Found}
 
 %% ---------------------------------------------------------------- whom to look at
 
-take_busy(0, Taken, S) -> {Taken, S};
-take_busy(N, Taken, #sampler{next = [Pid | Next], busy = Busy} = S) ->
-    case is_map_key(Pid, Busy) of
-        true -> take_busy(N - 1, [Pid | Taken], S#sampler{next = Next});
-        false -> take_busy(N, Taken, S#sampler{next = Next})
-    end;
-take_busy(N, [], #sampler{next = [], busy = Busy} = S) ->
-    take_busy(N, [], S#sampler{next = maps:keys(Busy)});
-%% Each of them at most once at a time.
-take_busy(_, Taken, #sampler{next = [], busy = Busy} = S) ->
-    {Taken, S#sampler{next = maps:keys(Busy)}}.
+%% With the end of a round looking ends for now: each is looked at once at most. All may be busy.
+others(N, #sampler{round = []} = S) -> take_others(N, [], next_round(S));
+others(N, S) -> take_others(N, [], S).
 
 take_others(0, Taken, S) -> {Taken, S};
 take_others(N, Taken, #sampler{round = [Pid | Round], busy = Busy} = S) ->
@@ -222,8 +238,7 @@ take_others(N, Taken, #sampler{round = [Pid | Round], busy = Busy} = S) ->
         true -> take_others(N, Taken, S#sampler{round = Round});
         false -> take_others(N - 1, [Pid | Taken], S#sampler{round = Round})
     end;
-take_others(N, [], S) -> take_others(N, [], next_round(S));
-take_others(_, Taken, S) -> {Taken, next_round(S)}.
+take_others(_, Taken, S) -> {Taken, S}.
 
 %% What has ended meanwhile is forgotten.
 next_round(#sampler{seen = Seen, rounds = Rounds} = S) ->
@@ -257,11 +272,13 @@ counted(Pid, [{status, Status}, {current_function, Function}, {reductions, Reduc
         _ -> {Reductions, group(Pid), 1}
     end,
     MayBe = IsNew =:= 1 andalso Reductions >= ?MANY_REDUCTIONS orelse
-        Status =:= running orelse Status =:= runnable,
+        lists:member(Status, [running, runnable, garbage_collecting]),
+    %% One that did nothing this time is given up after a few more times.
+    Worth = max(New, maps:get(Pid, Busy, 0) div ?FADES),
     S1 = S#sampler{
         seen = Seen#{Pid => #seen{reductions = Reductions, group = Group}},
-        busy = case New > 0 orelse MayBe of
-            true -> fewer(Busy#{Pid => max(1, New)});
+        busy = case Worth > 0 orelse MayBe of
+            true -> fewer(Busy#{Pid => max(1, Worth)});
             false -> maps:remove(Pid, Busy)
         end,
         groups = group_counted(Group, IsNew, New, S#sampler.groups)

@@ -31,10 +31,14 @@ groups() ->
         undefined -> [];
         _ ->
             case s_group:own_s_groups() of
-                Groups when is_list(Groups) -> [atom_to_binary(Group) || {Group, _} <- Groups];
+                Groups when is_list(Groups) -> [name(Group) || {Group, _} <- Groups];
                 _ -> []
             end
     end.
+
+%% Groups are called by any terms.
+name(Group) when is_atom(Group) -> atom_to_binary(Group);
+name(Group) -> unicode:characters_to_binary(io_lib:format("~0tp", [Group])).
 
 -doc "The files of the recording in this folder, with their sizes.".
 -spec list(file:filename_all()) ->

@@ -1,0 +1,143 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Sampling: shares with intervals of counts that are known, and a real node whose processes are.
+-module(sderl_prof_sampling_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-export([waits_here/0]).
+
+properties_test_() ->
+    [
+        sderl_prop:eunit("a share is within its interval, which more looks make narrower", 200,
+                         fun prop_interval/0),
+        sderl_prop:eunit("shares of all are those of the counts", 200, fun prop_report/0)
+    ].
+
+prop_interval() ->
+    ?FORALL({A, B}, {nat(), range(1, 1000)}, begin
+        Share = min(A, B) / B,
+        #{low := Low, high := High} = sderl_prof_shares:interval(Share, B),
+        #{low := Low2, high := High2} = sderl_prof_shares:interval(Share, 4 * B),
+        Low >= 0 andalso High =< 1 andalso Low =< Share + 1.0e-9 andalso High >= Share - 1.0e-9
+            andalso High2 - Low2 < High - Low
+    end).
+
+cells() ->
+    list({oneof([~"a", ~"b", ~"c"]), oneof([running, runnable, waiting]), oneof([~"f/0", ~"g/1"]),
+          range(1, 50), ?LET(N, range(1, 1000), N * 1.0), ?LET(N, range(1, 100_000), N * 1.0)}).
+
+prop_report() ->
+    ?FORALL(Cells, cells(), begin
+        Report = sderl_prof_shares:report(result(Cells), 100),
+        _ = json:encode(Report),
+        #{states := States, groups := Groups, functions := Functions, waits := Waits} = Report,
+        Sum = fun(List, Key) -> lists:sum([map_get(Key, Row) || Row <- List]) end,
+        All = lists:sum([Ns || {_, _, _, _, Ns, _} <- Cells]) / 1000,
+        Shares = fun(List) -> lists:sum([S || #{share := #{share := S}} <- List]) end,
+        near(All, Sum(States, processes)) andalso near(All, Sum(Groups, processes)) andalso
+            near(All, Sum(Functions, processes) + Sum(Waits, processes)) andalso
+            (Functions =:= [] orelse near(1.0, Shares(Functions))) andalso
+            (Waits =:= [] orelse near(1.0, Shares(Waits)))
+    end).
+
+near(A, B) -> abs(A - B) < 1.0e-6 * max(1.0, abs(A)).
+
+result(Cells) ->
+    #{node => ~"n@h", otp => ~"29", began_wall => 0, ns => 1000, rate => 1000, looks => 10,
+      rounds => 2, own_ns => 10, processes => 5, schedulers_online => 2, reductions => 100,
+      cells => Cells, groups => [{G, 1, 10} || G <- [~"a", ~"b", ~"c"]],
+      schedulers => [{normal, 1, 5, 10}, {io, 2, 0, 0}], threads => [{scheduler, #{sleep => 3}}]}.
+
+%% ---------------------------------------------------------------- this node
+
+%% 300 that wait in one place, and one that computes.
+node_test_() ->
+    {timeout, 300, fun() ->
+        Idle = [spawn_link(?MODULE, waits_here, []) || _ <- lists:seq(1, 300)],
+        Busy = spawn_link(fun() -> compute() end),
+        true = register(prof_sampling_busy, Busy),
+        try
+            {ok, Report} = until_seen(10),
+            #{states := States, groups := Groups, waits := Waits, looks := Looks, rounds := Rounds,
+              seconds := Seconds} = Report,
+            %% No more looks than were wanted.
+            ?assert(Looks =< 1000 * Seconds + 101),
+            ?assert(Rounds >= 1),
+            %% However often each was looked at, there are as many as there are.
+            Count = erlang:system_info(process_count),
+            All = lists:sum([N || #{processes := N} <- States]),
+            ?assert(All > 0.5 * Count andalso All < 2 * Count),
+            [#{looks := Seen}] = [G || #{group := ~"sderl_prof_sampling_tests:waits_here/0"} = G
+                                           <- Groups],
+            ?assert(Seen > 0),
+            ?assertMatch([_], [W || #{function := ~"sderl_prof_sampling_tests:waits_here/0"} = W
+                                        <- Waits]),
+            _ = json:encode(Report),
+            written(Report)
+        after
+            [begin
+                 unlink(Pid),
+                 exit(Pid, kill)
+             end || Pid <- [Busy | Idle]]
+        end
+    end}.
+
+%% On a machine that does something else the one that computes may not have run.
+until_seen(0) -> error(never_seen);
+until_seen(Times) ->
+    {ok, #{groups := Groups}} = Sampled =
+        sderl_prof_sampling:sample(node(), #{seconds => 2, top => 1000}),
+    case [R || #{group := ~"prof_sampling_busy", reductions := R} <- Groups, R > 0] of
+        [_] -> Sampled;
+        [] -> until_seen(Times - 1)
+    end.
+
+written(Report) ->
+    sderl_prof_files:with_dir(fun(Dir) ->
+        File = filename:join(Dir, "samples.json"),
+        ok = sderl_prof_sampling:write(File, Report),
+        {ok, #{~"node" := _, ~"groups" := [_ | _]}} = sderl_prof_sampling:read(File),
+        ok = file:write_file(File, "{}"),
+        {error, Why} = sderl_prof_sampling:read(File),
+        ?assertNotEqual(nomatch, string:find(sderl_prof_sampling:format_error(Why),
+                                             "bin/sderl prof sample"))
+    end).
+
+waits_here() ->
+    receive stop -> ok end.
+
+compute() ->
+    _ = lists:sum(lists:seq(1, 1000)),
+    compute().
+
+%% It ends when it is told to, and with its owner; what it switched on is off again.
+ends_test_() ->
+    {timeout, 120, fun() ->
+        {ok, Sampling} = sderl_prof_sampling:begin_(node(), #{seconds => 86_400}),
+        ok = sderl_prof_sampling:stop(Sampling),
+        {ok, #{looks := _}} = sderl_prof_sampling:await(Sampling),
+        Self = self(),
+        {Owner, Ref} = spawn_monitor(fun() ->
+            {ok, #{sampler := Sampler}} =
+                sderl_prof_sampling:begin_(node(), #{seconds => 86_400}),
+            Self ! {sampler, Sampler}
+        end),
+        Sampler = receive {sampler, Pid} -> Pid end,
+        receive {'DOWN', Ref, process, Owner, _} -> ok end,
+        Gone = monitor(process, Sampler),
+        receive {'DOWN', Gone, process, Sampler, _} -> ok end,
+        ?assertEqual(false, erlang:system_flag(microstate_accounting, false))
+    end}.
+
+wrong_test() ->
+    [begin
+         {error, Why} = sderl_prof_sampling:sample(node(), Options),
+         Text = unicode:characters_to_list(sderl_prof_sampling:format_error(Why)),
+         ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Says)})
+     end
+     || {Options, Says} <- [
+            {#{rate => 0}, "a whole number from 1"}, {#{seconds => -1}, "a number above 0"},
+            {#{top => x}, "top cannot be x"}, {#{what => 1}, "there is no option what"},
+            {nothing, "options are a map"}
+        ]].
