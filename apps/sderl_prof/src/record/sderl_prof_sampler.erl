@@ -8,9 +8,9 @@ can be loaded into any node.
 - **Fair**: most looks go round all processes, in an order that is new with each round.
 - **Favours busy ones**: processes that had reductions since the look before are looked at more
   often, as many as there may be of them; with the first round over, half of all looks are at these.
-- **Busy ones are looked for**, before the first look and every ten seconds: a round takes long where
-  there are many processes. For that the reductions alone of at most 20,000 of them are read twice,
-  which takes a fraction of a look each.
+- **Busy ones are looked for**, before the first look and every ten seconds: a round takes long
+  where there are many processes. For that the reductions alone of at most 20,000 of them are read
+  twice, which takes a fraction of a look each.
 - **A look stands for its part of the processes and of the time.** Busy processes and the others are
   counted apart: the looks at the ones and at the others stand for as many processes as there are of
   these. So a process that is looked at more often counts no more for that.
