@@ -24,7 +24,7 @@ one that a file describes. Pure but for reading the file.
 All combinations: shares of updates with shares of ranges, and apart from them shares of additions,
 each with every distribution.
 """.
--spec of_options(#{atom() => term()}) -> {ok, [mix(), ...]} | {error, unicode:chardata()}.
+-spec of_options(#{atom() => term()}) -> {ok, [mix()]} | {error, unicode:chardata()}.
 of_options(Options) ->
     maybe
         {ok, Updates} ?= percents("--updates", maps:get(updates, Options)),

@@ -67,6 +67,7 @@ init(Parent) ->
     proc_lib:init_ack(Parent, {ok, self(), Table}),
     loop(Table).
 
+-spec loop(ets:table()) -> no_return().
 loop(Table) ->
     receive
         {batch, Ops} ->
