@@ -178,6 +178,7 @@ wrong_options_test_() ->
             {"there is no distribution \"even\"", ["--distribution", "even"]},
             {"--distribution: \"big\" is no number", ["--distribution", "zipf:big"]},
             {"--keys is a whole number from 1 to 268435455, not 0", ["--keys", "0"]},
+            {"MiB: take fewer", ["--keys", "200000000", "--value-words", "100000"]},
             {"--range-length is a whole number", ["--range-length", "-1"]},
             {"--workers is a whole number", ["--workers", "0"]},
             {"--mine /no/such: no such file", ["--mine", "/no/such"]},

@@ -9,6 +9,11 @@ The options of `bin/sderl bench tables`: which tables are measured with which mi
 -import(sderl_bench_experiment, [option/5]).
 -import(sderl_bench_vm_request, [given/3]).
 
+%% Bytes of a row without its value, of an element of it, of an operation that is drawn before.
+-define(ROW, 150).
+-define(WORD, 16).
+-define(OPERATION, 4).
+
 -doc "For `m:argparse`.".
 -spec arguments() -> [argparse:argument()].
 arguments() ->
@@ -49,6 +54,7 @@ measure(Given) ->
     maybe
         {ok, Cores} ?= sderl_bench_vm_request:cores(Given),
         {ok, Mixes} ?= mixes(Given#{cores => Cores}),
+        ok ?= fits(hd(Mixes), sderl_bench_machine:info()),
         {ok, Tables} ?= tables(Given),
         {ok, Jobs} ?= jobs(Tables, Mixes),
         sderl_bench_vm_request:measure(Command, Given, Jobs)
@@ -60,6 +66,20 @@ mixes(Options) ->
         {ok, []} -> {error, "no mix is left: give --updates or --adds"};
         Result -> Result
     end.
+
+%% All mixes have the same sizes. A virtual machine that fills a table has its rows in a list too.
+fits(#{keys := Keys, value_words := Words, operations := Operations}, #{memory_mib := Memory})
+  when is_integer(Memory) ->
+    case (Keys div 2 * (?ROW + ?WORD * Words) + ?OPERATION * Operations) div (1 bsl 20) of
+        Needed when 2 * Needed > Memory ->
+            {error, io_lib:format("~w keys, values of ~w and ~w operations need about ~w MiB in "
+                                  "each virtual machine, and this machine has ~w MiB: take fewer",
+                                  [Keys, Words, Operations, Needed, Memory])};
+        _ ->
+            ok
+    end;
+fits(_, _) ->
+    ok.
 
 -doc "All variants of all kinds of table.".
 -spec variants() -> [{module(), sderl_bench_table:variant()}].
