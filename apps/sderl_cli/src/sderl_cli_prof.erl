@@ -45,7 +45,7 @@ commands() ->
         {"report", report, "what a recording says"},
         {"open", open, "a recording in a browser: a time line that zooms, processes, messages"},
         {"sample", sample, "what the processes of a running node do, at a bounded cost"},
-        {"export", export, "a recording for Perfetto, speedscope or a spreadsheet"},
+        {"export", export, "a recording for Perfetto, speedscope, pprof or a spreadsheet"},
         {"path", path, "the critical path of a part of a recording"},
         {"compare", compare, "what differs between two recordings"},
         {"completion", completion, "completion for bash or zsh"}
@@ -203,12 +203,13 @@ command(export) ->
         help =>
             """
             Writes a recording for another tool: "chrome" is JSON for Perfetto and Chrome's
-            tracing, "speedscope" the call stacks (of a recording of calls), "csv" all events.
+            tracing, "speedscope" and "pprof" the call stacks (of a recording of calls), "csv" all
+            events.
             """,
         arguments => [
             file(),
-            #{name => format, long => "-format", type => {atom, [chrome, speedscope, csv]},
-              required => true, help => {"--format FORMAT", ["chrome, speedscope or csv"]}},
+            #{name => format, long => "-format", type => {atom, [chrome, speedscope, pprof, csv]},
+              required => true, help => {"--format FORMAT", ["chrome, speedscope, pprof or csv"]}},
             #{name => out, long => "-out", type => string, required => true,
               help => {"--out FILE", ["where to"]}}
         ]

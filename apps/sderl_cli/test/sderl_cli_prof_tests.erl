@@ -258,7 +258,7 @@ answered(Server) ->
     #{~"found" := _, ~"not_shown" := [_ | _]} = Get("/findings"),
     #{~"path" := #{~"steps" := Steps, ~"segments" := [_ | _]}} = Get("/path"),
     ?assert(Steps > 0),
-    #{~"path" := #{~"segments" := [_]}} = Get(["/path?segments=1&to=", Half]),
+    #{~"path" := #{~"segments" := [_]}} = Get("/path?segments=1&from=1"),
     #{~"path" := #{~"segments" := Segments}} = Get(["/path?process=", Number]),
     ?assertMatch(#{~"number" := Echo}, lists:last(Segments)),
     #{~"arrows" := [[_, _, _, _, _] | _], ~"count" := Count, ~"elsewhere" := 0} =

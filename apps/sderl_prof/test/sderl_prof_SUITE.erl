@@ -105,7 +105,7 @@ complete(#{trace := #{problems := Problems, lost_events := Lost, dropped := Drop
                       ended := Ended}}) ->
     ?assertEqual({[], 0, 0, stopped}, {Problems, Lost, Dropped, Ended}).
 
-calls_and_exports(_) ->
+calls_and_exports(Config) ->
     with(1, fun(Fleet, [A]) ->
         Dir = folder(Fleet, A, "calls"),
         Options = #{what => [{callgraph, [?P]}, running, message], dir => Dir},
@@ -116,8 +116,9 @@ calls_and_exports(_) ->
         [#{calls := 177, own_ns := Own}] =
             [F || #{function := ~"sderl_prof_programs:fib/1"} = F <- Functions],
         ?assert(Own > 0),
-        [Scope, Chrome, Csv] =
-            call(Fleet, A, ?P, export, [Dir, [speedscope, chrome, csv]]),
+        [Scope, Pprof, Chrome, Csv] =
+            call(Fleet, A, ?P, export, [Dir, [speedscope, pprof, chrome, csv]]),
+        pprof(Pprof, Functions, proplists:get_value(priv_dir, Config)),
         #{~"shared" := #{~"frames" := Frames},
           ~"profiles" := [#{~"type" := ~"sampled", ~"samples" := Samples,
                             ~"weights" := Weights, ~"endValue" := End}]} = json:decode(Scope),
@@ -130,6 +131,45 @@ calls_and_exports(_) ->
         #{trace := #{events := Count}} = Report,
         ?assertEqual(Count + 1, length(binary:split(Csv, ~"\n", [global, trim_all])))
     end).
+
+%% Read by the tool itself where it is there, and by the definition of its format.
+pprof(Compressed, Functions, Dir) ->
+    Fields = fields(zlib:gunzip(Compressed)),
+    [~"" | _] = Texts = [Text || {6, Text} <- Fields],
+    ?assert(lists:member(~"sderl_prof_programs:fib/1", Texts)),
+    Samples = [fields(Sample) || {2, Sample} <- Fields],
+    ?assertEqual(lists:sum([Own || #{own_ns := Own} <- Functions]),
+                 lists:sum([Ns || Sample <- Samples, {2, Value} <- Sample,
+                                  {Ns, <<>>} <- [varint(Value)]])),
+    File = filename:join(Dir, "calls.pb.gz"),
+    ok = file:write_file(File, Compressed),
+    case os:find_executable("go") of
+        false -> ct:comment("no go: pprof itself did not read the file");
+        Go ->
+            Said = os:cmd(lists:concat([Go, " tool pprof -top -nodecount=1000 '", File, "' 2>&1"])),
+            ct:pal("~ts", [Said]),
+            [?assertNotEqual({Said, nomatch}, {Said, string:find(Said, Part)})
+             || Part <- ["Type: time", "sderl_prof_programs:fib/1"]]
+    end.
+
+%% The fields of a message of protocol buffers: numbers and what has a length.
+fields(<<>>) -> [];
+fields(Bin) ->
+    {Key, Rest} = varint(Bin),
+    case Key band 7 of
+        0 ->
+            {N, More} = varint(Rest),
+            [{Key bsr 3, N} | fields(More)];
+        2 ->
+            {Size, More} = varint(Rest),
+            <<Data:Size/binary, Behind/binary>> = More,
+            [{Key bsr 3, Data} | fields(Behind)]
+    end.
+
+varint(<<0:1, N:7, Rest/binary>>) -> {N, Rest};
+varint(<<1:1, N:7, Rest/binary>>) ->
+    {More, Behind} = varint(Rest),
+    {More bsl 7 bor N, Behind}.
 
 s_group_events(_) ->
     with(1, [sderl], fun(Fleet, [A]) ->

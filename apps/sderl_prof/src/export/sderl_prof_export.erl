@@ -8,6 +8,7 @@ Writes a book for other tools, as it is read, so that no size of a trace needs m
 | `chrome` | Perfetto, Chrome's `about:tracing` | a lane for each process: runs, could run, collects garbage |
 | `csv` | spreadsheets, data frames | every event |
 | `speedscope` | speedscope | time by stacks of functions, of a recording of calls |
+| `pprof` | pprof | the same |
 
 Of several nodes, `chrome` has a group of lanes for each, on one time line, and an arrow for each
 message between nodes of which send and receive are known. Operations on groups have lanes of their
@@ -25,7 +26,7 @@ own.
 -define(LABELS, 100_000).
 -define(MOST_OPERATIONS, 100_000).
 
--type format() :: chrome | csv | speedscope.
+-type format() :: chrome | csv | speedscope | pprof.
 -type reason() :: {file, file:filename_all(), file:posix() | badarg | system_limit}
     | {no_book, file:filename_all()} | no_calls | {between, file:posix()}.
 
@@ -78,7 +79,8 @@ filled(Fd, Write) ->
         _ = file:close(Fd)
     end.
 
-has_calls(speedscope, Kinds) when not is_map_key(call, Kinds) -> {error, no_calls};
+has_calls(Format, Kinds) when Format =:= speedscope orelse Format =:= pprof,
+                              not is_map_key(call, Kinds) -> {error, no_calls};
 has_calls(_, _) -> ok.
 
 opened(Out) ->
@@ -132,10 +134,15 @@ write_all(chrome, Out) ->
     #{last := Last} = sderl_prof_book:meta(Out#out.book),
     end_chrome(Last, Out1);
 write_all(speedscope, #out{book = Book} = Out) ->
+    put_text(json:encode(sderl_prof_speedscope:profile(stacks(Book), Book)), Out);
+write_all(pprof, #out{book = Book} = Out) ->
+    put_text(sderl_prof_pprof:profile(stacks(Book), Book), Out).
+
+stacks(Book) ->
     Step = fun(T, K, _, P, A, B, Calls) -> sderl_prof_calls:step(T, K, P, A, B, Calls) end,
     Calls = sderl_prof_book:fold(Book, #{}, Step, sderl_prof_calls:new(?MOST_STACKS)),
     #{stacks := Stacks} = sderl_prof_calls:result(Calls),
-    put_text(json:encode(sderl_prof_speedscope:profile(Stacks, Book)), Out).
+    Stacks.
 
 begin_chrome(Out) ->
     put_text(~"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", Out).
