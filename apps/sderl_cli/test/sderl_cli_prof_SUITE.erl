@@ -49,7 +49,8 @@ several(Fleet, [A | _] = Nodes, Root) ->
     {ok, Csv} = file:read_file(filename:join(Root, "events.csv")),
     [said(Csv, [" at ", Node]) || Node <- [Name, Other]],
     {0, Path} = run(Fleet, ["path", Folder]),
-    [said(Path, Part) || Part <- ["between nodes", "from other nodes", Name]],
+    %% It leads to whatever ran last, on either node.
+    [said(Path, Part) || Part <- ["between nodes", "from other nodes", "@" ++ Host]],
     {1, Nothing} = run(Fleet, ["path", Folder, "--process", "nobody"]),
     said(Nothing, "has no process nobody"),
     sampled(Fleet, Name, filename:join(Root, "samples.json")),
