@@ -230,7 +230,8 @@ command(path) ->
             option(to, "S", float, "and ends so many seconds in (the end)"),
             option(process, "P", string,
                    "the path to the last run of this process: its name, or its pid as the report "
-                   "has it (of what ran last)"),
+                   "has it (of what ran last; of several nodes, of the one that gets most messages "
+                   "from another node)"),
             option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "processes that are shown (10)"),
             option(segments, "N", {integer, [{min, 1}, {max, 100_000}]},
                    "steps in the JSON, the longest ones (50)"),
@@ -350,9 +351,14 @@ run_one(path, #{file := File} = Parsed) ->
     maybe
         {ok, Range} ?= sderl_cli_prof_words:range(Parsed),
         {ok, Dir} ?= opened(File),
+        {ok, To} ?= leads_to(Parsed),
         {ok, Path} ?= critical_path(Dir, maps:merge(Range, maps:with([top, segments], Parsed)),
-                                    Parsed),
-        shown(Path, Parsed, fun sderl_cli_prof_insight:path/1)
+                                    maps:merge(To, Parsed)),
+        case To of
+            #{process := Label} ->
+                shown(Path#{leads_to => Label}, Parsed, fun sderl_cli_prof_cluster_show:path/1);
+            #{} -> shown(Path, Parsed, fun sderl_cli_prof_insight:path/1)
+        end
     else
         Other -> refused(path, Other)
     end;
@@ -401,6 +407,14 @@ refused(_, Other) -> Other.
 
 shown(Result, #{json := true}, _) -> {help, [json:encode(Result), $\n]};
 shown(Result, _, Show) -> {help, Show(Result)}.
+
+%% Of several nodes, where none is named.
+leads_to(#{process := _}) -> {ok, #{}};
+leads_to(#{file := File}) ->
+    maybe
+        {ok, Label} ?= sderl_cli_prof_cluster:last(File),
+        {ok, case Label of none -> #{}; _ -> #{process => Label} end}
+    end.
 
 critical_path(Dir, Options, Parsed) ->
     {ok, Book} = sderl_prof_book:open(Dir),

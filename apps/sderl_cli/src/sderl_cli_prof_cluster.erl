@@ -2,7 +2,7 @@
 -module(sderl_cli_prof_cluster).
 -moduledoc "`bin/sderl prof` with several nodes: recording them at once, fetching, the report.".
 
--export([is_several/1, record/4, fetch/1, open/2, report/1, export/2]).
+-export([is_several/1, record/4, fetch/1, open/2, report/1, last/1, export/2]).
 
 -define(PREFIX, "sderl-prof").
 -define(FETCH_PREFIX, "sderl-fetch").
@@ -137,6 +137,14 @@ shown() ->
 -spec open(Dir :: file:filename(), map()) ->
     {ok, file:filename_all()} | {error, sderl_command:text()}.
 open(Dir, Options) -> told(sderl_prof_cluster_book:open(Dir, Options)).
+
+-doc "Of a recording of several nodes, the process to which the critical path leads.".
+-spec last(File :: file:filename()) -> {ok, binary() | none} | {error, sderl_command:text()}.
+last(File) ->
+    case sderl_prof_cluster_index:is_cluster(File) of
+        true -> told(sderl_prof_cluster_report:last(File));
+        false -> {ok, none}
+    end.
 
 -doc "What the recording in a folder says.".
 -spec report(#{atom() => term()}) -> sderl_command:result().

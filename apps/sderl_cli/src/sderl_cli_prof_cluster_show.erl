@@ -2,7 +2,7 @@
 -module(sderl_cli_prof_cluster_show).
 -moduledoc "What `bin/sderl prof` prints of several nodes. Pure.".
 
--export([costs/1, failures/1, recorded/2, fetched/1, report/2]).
+-export([costs/1, failures/1, recorded/2, fetched/1, report/2, path/1]).
 
 -import(sderl_table, [number/1]).
 
@@ -166,6 +166,8 @@ past_groups(Traffic) ->
           received := Received} <- Traffic
     ]).
 
+-doc "The critical path across nodes, and to which process it leads.".
+-spec path(map() | null) -> sderl_command:text().
 path(null) -> [];
 path(#{leads_to := null} = Path) -> sderl_cli_prof_insight:path(Path);
 path(#{leads_to := Process} = Path) ->

@@ -178,7 +178,8 @@ nodes_test_() ->
             %% And in a terminal.
             Path = printed(["path", Dir, "--process", "client at a@h"]),
             [?assertNotEqual({Part, nomatch}, {Part, string:find(Path, Part)})
-             || Part <- ["between nodes 13.3 %", "from other nodes", "b@h"]]
+             || Part <- ["between nodes 13.3 %", "from other nodes", "b@h"]],
+            ?assertNotEqual(nomatch, string:find(printed(["path", Dir]), "to the last run of "))
         after
             file:del_dir_r(Dir)
         end

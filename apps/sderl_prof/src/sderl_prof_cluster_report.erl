@@ -5,7 +5,7 @@ What a recording of several nodes says, as one map that can be JSON: the nodes b
 the messages between them, and the report of each node.
 """.
 
--export([make/2, format_error/1]).
+-export([make/2, last/1, format_error/1]).
 -export_type([report/0, options/0, reason/0]).
 
 -define(TOP, 10).
@@ -27,18 +27,31 @@ make(Dir, Options) ->
         {ok, Index, Books, Missing} ?= sderl_prof_cluster_book:books(Dir, #{}),
         {ok, Joined} ?= sderl_prof_joined:open(Books, fun(_, _) -> ok end),
         {ok, Reports} ?= reports(Books, maps:remove(progress, Options), Progress, #{}),
-        {ok, {Links, Pairs}, Counts} ?= sderl_prof_joined:messages(
-            fun message/2, {sderl_prof_traffic:new(), sderl_prof_tally:new(?MOST_PAIRS)}, Joined
-        ),
+        {ok, {Links, Pairs}, Counts} ?= messages(Joined),
         Greatest = pairs(Pairs, Top, Joined),
         Report = report(Index, Joined, Reports, Missing, Links, Greatest, Counts),
         {ok, Path} ?= critical_path(Dir, Greatest, Top),
         {ok, Report#{operations => operations(Joined), critical_path => Path}}
     end.
 
-%% That of all nodes together; none where there is no time line of all. What runs last when a
-%% recording is ended has little to do with the program: the path leads to the process that gets
-%% most messages of another one.
+-doc """
+The process to which the critical path of all nodes leads: the one that gets most messages of a
+process of another node, because what runs last when a recording is ended has little to do with the
+program; `none` where no node sent anything.
+""".
+-spec last(file:filename_all()) -> {ok, binary() | none} | {error, reason()}.
+last(Dir) ->
+    maybe
+        {ok, _, Books, _} ?= sderl_prof_cluster_book:books(Dir, #{}),
+        {ok, Joined} ?= sderl_prof_joined:open(Books, fun(_, _) -> ok end),
+        {ok, {_, Pairs}, _} ?= messages(Joined),
+        {ok, case pairs(Pairs, 1, Joined) of
+                 [Pair | _] -> receiver(Pair);
+                 [] -> none
+             end}
+    end.
+
+%% That of all nodes together; none where there is no time line of all.
 critical_path(Dir, Pairs, Top) ->
     case sderl_prof_cluster_book:open(Dir, #{}) of
         {ok, Out} ->
@@ -70,13 +83,15 @@ operations(Joined) ->
     Sorted = lists:sort(fun(#{at := A}, #{at := B}) -> A =< B end, lists:append(All)),
     lists:sublist(Sorted, ?MOST_OPERATIONS).
 
-most_told([#{to := To, to_node := Node} | _], Book) ->
-    Label = <<To/binary, " at ", Node/binary>>,
+most_told([Pair | _], Book) ->
+    Label = receiver(Pair),
     case sderl_prof_insight:find_process(Label, Book) of
         {ok, Process} -> {Label, #{process => Process}};
         error -> {null, #{}}
     end;
 most_told([], _) -> {null, #{}}.
+
+receiver(#{to := To, to_node := Node}) -> <<To/binary, " at ", Node/binary>>.
 
 reports([], _, _, Reports) -> {ok, Reports};
 reports([{#{node := Node}, Book} | Rest], Options, Progress, Reports) ->
@@ -88,6 +103,11 @@ reports([{#{node := Node}, Book} | Rest], Options, Progress, Reports) ->
     end.
 
 %% ---------------------------------------------------------------- messages
+
+messages(Joined) ->
+    sderl_prof_joined:messages(
+        fun message/2, {sderl_prof_traffic:new(), sderl_prof_tally:new(?MOST_PAIRS)}, Joined
+    ).
 
 message(#{from := From, to := To, bytes := Bytes, from_process := P, to_process := Q} = Message,
         {Links, Pairs}) ->
