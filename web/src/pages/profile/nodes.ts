@@ -150,7 +150,7 @@ const waysTable = (): Table<Way> =>
         show: (row) => bytes(row.bytes),
         numeric: true,
         width: "6rem",
-        narrow: "5rem",
+        wide: true,
       },
       {
         key: "mean",
@@ -170,7 +170,7 @@ const waysTable = (): Table<Way> =>
         show: (row) => time(row.link?.most_ns),
         numeric: true,
         width: "6rem",
-        narrow: "5rem",
+        wide: true,
       },
       {
         key: "error",
@@ -180,7 +180,7 @@ const waysTable = (): Table<Way> =>
         show: (row) => time(row.link?.error_ns),
         numeric: true,
         width: "6rem",
-        narrow: "5rem",
+        wide: true,
       },
     ],
   });
