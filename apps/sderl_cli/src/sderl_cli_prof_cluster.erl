@@ -136,13 +136,21 @@ shown() ->
 -doc "The book in which all nodes are on one time line.".
 -spec open(Dir :: file:filename(), map()) ->
     {ok, file:filename_all()} | {error, sderl_command:text()}.
-open(Dir, Options) -> told(sderl_prof_cluster_book:open(Dir, Options)).
+open(Dir, Options) ->
+    case sderl_prof_cluster_book:open(Dir, Options) of
+        {ok, Book} -> {ok, Book};
+        {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)}
+    end.
 
 -doc "Of a recording of several nodes, the process to which the critical path leads.".
 -spec last(File :: file:filename()) -> {ok, binary() | none} | {error, sderl_command:text()}.
 last(File) ->
     case sderl_prof_cluster_index:is_cluster(File) of
-        true -> told(sderl_prof_cluster_report:last(File));
+        true ->
+            case sderl_prof_cluster_report:last(File) of
+                {ok, Process} -> {ok, Process};
+                {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)}
+            end;
         false -> {ok, none}
     end.
 
@@ -166,13 +174,12 @@ report(#{file := Dir} = Parsed) ->
 -spec export(Dir :: file:filename(), Out :: file:filename()) -> sderl_command:result().
 export(Dir, Out) ->
     maybe
-        {ok, _, Books, _} ?= told(sderl_prof_cluster_book:books(Dir, #{})),
-        {ok, Joined} ?= told(sderl_prof_joined:open(Books, fun(_, _) -> ok end)),
+        {ok, _, Books, _} ?= sderl_prof_cluster_book:books(Dir, #{}),
+        {ok, Joined} ?= sderl_prof_joined:open(Books, fun(_, _) -> ok end),
         case sderl_prof_export:write_joined(Joined, Out) of
             ok -> ok;
-            {error, Why} -> {error, sderl_prof_export:format_error(Why)}
+            {error, Failed} -> {error, sderl_prof_export:format_error(Failed)}
         end
+    else
+        {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)}
     end.
-
-told({error, Why}) -> {error, sderl_prof_cluster_report:format_error(Why)};
-told(Fine) -> Fine.

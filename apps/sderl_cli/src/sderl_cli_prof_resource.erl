@@ -143,7 +143,8 @@ schemas() ->
             ranges => list(object(#{from => whole(), to => whole()})), evidence => map(any())
         }),
         ~"ProfilePath" => object(#{
-            from => whole(), to => whole(), steps => whole(), kinds => Times,
+            leads_to => null_or(text()), from => whole(), to => whole(), steps => whole(),
+            kinds => Times,
             processes => list(object(#{
                 process => text(), number => whole(), entry => text(), times => Times,
                 ns => whole(), share => number(), gain_ns => whole()

@@ -15,6 +15,9 @@ them, until its own time is over.
                  sderl_actions_audit_reader_3, sderl_actions_audit_reader_4]).
 -define(AGAIN_MS, 10).
 
+%% The process that reads ends with what it read.
+-dialyzer({nowarn_function, run_until/2}).
+
 -doc "What a function gives, if it does so within so many milliseconds.".
 -spec run(fun(() -> Result), Ms :: non_neg_integer()) -> {ok, Result} | late.
 run(Read, Ms) -> run_until(Read, sderl_mon_clock:now_ms() + Ms).

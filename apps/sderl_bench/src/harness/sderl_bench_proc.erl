@@ -27,7 +27,7 @@ cpu_ms(Pid) ->
     end.
 
 -doc "The processor time of these and of the programs that they have run and that ended.".
--spec used_ms([Pid :: string()]) -> integer().
+-spec used_ms([Pid :: string()]) -> number().
 used_ms(Pids) -> lists:sum([Own + OfEnded || Pid <- Pids, {Own, OfEnded} <- [cpu_ms(Pid)]]).
 
 -doc "Resident memory of a process: now, and the most so far.".

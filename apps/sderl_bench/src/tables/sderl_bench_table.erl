@@ -58,7 +58,7 @@ where none are named, its settings, and how a program gets such a table.
 -callback finish(Client :: term()) -> term().
 
 -doc "The sum of the values, of a table with counts.".
--callback sum(Shared :: term()) -> integer().
+-callback sum(Shared :: term()) -> number().
 
 -doc "Removes it.".
 -callback close(Shared :: term()) -> term().

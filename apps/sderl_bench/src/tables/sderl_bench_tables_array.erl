@@ -59,7 +59,7 @@ add(Key, {atomics, Ref, _} = Array) ->
     Array.
 
 -doc false.
--spec sum(array()) -> integer().
+-spec sum(array()) -> number().
 sum({counters, Ref, Keys}) -> lists:sum([counters:get(Ref, Key) || Key <- lists:seq(1, Keys)]);
 sum({atomics, Ref, Keys}) -> lists:sum([atomics:get(Ref, Key) || Key <- lists:seq(1, Keys)]).
 

@@ -125,7 +125,7 @@ of_file(File, Options) ->
         true ->
             in(File, "a table has counts, to which one adds, or values that are put: leave out add "
                      "or put");
-        {error, Reason} when is_atom(Reason); is_tuple(Reason) ->
+        {error, Reason} when is_atom(Reason); tuple_size(Reason) =:= 3 ->
             in(File, file:format_error(Reason));
         {error, Text} ->
             in(File, Text)
@@ -173,4 +173,4 @@ text(Mix) ->
         #{distribution := uniform} ->
             "uniform"
     end,
-    unicode:characters_to_binary([lists:join(" ", Shares), ", ", Distribution]).
+    iolist_to_binary([lists:join(" ", Shares), ", ", Distribution]).

@@ -47,7 +47,7 @@ delete(Key, Server) -> asked({delete, Key}, Server).
 -spec add(pos_integer(), pid()) -> pid().
 add(Key, Server) -> asked({add, Key}, Server).
 
-asked(Request, Server) ->
+asked(Request, Server) when is_pid(Server) ->
     _ = gen_server:call(Server, Request, infinity),
     Server.
 

@@ -59,7 +59,7 @@ add(Key, Tables) ->
     Tables.
 
 -doc false.
--spec sum(tuple()) -> integer().
+-spec sum(tuple()) -> number().
 sum(Tables) ->
     lists:sum([ets:foldl(fun({_, Value}, Sum) -> Value + Sum end, 0, Table)
                || Table <- tuple_to_list(Tables)]).

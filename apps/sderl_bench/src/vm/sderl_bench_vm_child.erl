@@ -50,6 +50,7 @@ main([File]) ->
     end,
     halt(Status, [{flush, false}]).
 
+-dialyzer({nowarn_function, end_with_parent/0}).
 %% The other end of stdin goes with the program that has started this.
 end_with_parent() ->
     Port = open_port({fd, 0, 0}, [in, eof, binary]),

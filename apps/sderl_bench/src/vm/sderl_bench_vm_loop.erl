@@ -106,6 +106,7 @@ runs(Job, #{repetitions := Count} = Options, Deadline, Latest) ->
 
 past(Deadline) -> erlang:monotonic_time(nanosecond) >= Deadline.
 
+-dialyzer({nowarn_function, run/2}).
 -doc "One run, by a new process. An error says how the program crashed.".
 -spec run(sderl_bench_vm_program:job(), Count :: pos_integer()) -> {ok, run()} | {error, binary()}.
 run(Job, Count) ->

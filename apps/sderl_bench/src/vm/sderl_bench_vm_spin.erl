@@ -21,7 +21,8 @@ summary() -> "the control: processes that compute and share nothing".
 settings(_Size, Cores) -> #{processes => 4 * Cores, steps => ?STEPS}.
 
 -doc false.
--spec run(run, sderl_bench_vm_program:settings()) -> integer().
+-dialyzer({nowarn_function, run/2}).
+-spec run(run, sderl_bench_vm_program:settings()) -> number().
 run(run, #{processes := Processes, steps := Steps}) ->
     Workers = [spawn_monitor(fun() -> exit({spun, spin(Steps, I)}) end)
                || I <- lists:seq(1, Processes)],

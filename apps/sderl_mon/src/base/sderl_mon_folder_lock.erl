@@ -15,7 +15,7 @@ program can make that; then it puts its own text in the place of the first.
 -export([take/1, leave/1, holder/1]).
 -export_type([lock/0]).
 
--opaque lock() :: binary().
+-type lock() :: file:filename_all().
 
 %% Each time another program was faster.
 -define(MOST_TRIES, 1_000).

@@ -61,7 +61,7 @@ add(Key, Client) -> sderl_delegated:add(Key, 1, Client).
 finish(Client) -> sderl_delegated:flush(Client).
 
 -doc false.
--spec sum(sderl_delegated:delegated()) -> integer().
+-spec sum(sderl_delegated:delegated()) -> number().
 sum(Table) ->
     lists:sum([ets:foldl(fun({_, Value}, Sum) -> Value + Sum end, 0, Of)
                || Of <- sderl_delegated:tables(Table)]).

@@ -22,7 +22,7 @@ settings(Size, Cores) ->
     #{processes => Cores * maps:get(Size, #{short => 8, intermediate => 16, long => 24})}.
 
 -doc false.
--spec run(run, sderl_bench_vm_program:settings()) -> non_neg_integer().
+-spec run(run, sderl_bench_vm_program:settings()) -> number().
 run(run, #{processes := Count}) ->
     Main = self(),
     Processes = [spawn_link(fun() -> member(Main) end) || _ <- lists:seq(1, Count)],

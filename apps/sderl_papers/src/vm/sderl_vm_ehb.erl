@@ -28,7 +28,7 @@ settings(Size, Cores) ->
     }.
 
 -doc false.
--spec run(run, sderl_bench_vm_program:settings()) -> non_neg_integer().
+-spec run(run, sderl_bench_vm_program:settings()) -> number().
 run(run, #{groups := Groups, loops := Loops}) ->
     Main = self(),
     Leaders = [spawn_link(fun() -> group(Main, Loops) end) || _ <- lists:seq(1, Groups)],

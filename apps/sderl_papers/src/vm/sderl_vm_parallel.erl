@@ -31,7 +31,7 @@ settings(Size, Cores, Clock) ->
       times => Cores * maps:get(Size, #{short => 313, intermediate => 1250, long => 2500})}.
 
 -doc false.
--spec run(run, sderl_bench_vm_program:settings()) -> non_neg_integer().
+-spec run(run, sderl_bench_vm_program:settings()) -> number().
 run(run, #{processes := Processes, times := Times, clock := Clock}) ->
     Main = self(),
     Workers = [spawn_link(fun() -> Main ! {self(), length(times(Times, Clock, []))} end)

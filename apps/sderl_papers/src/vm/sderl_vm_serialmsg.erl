@@ -24,7 +24,7 @@ settings(Size, Cores) ->
       messages => 16 * Cores, elements => 32 * Cores}.
 
 -doc false.
--spec run(run, sderl_bench_vm_program:settings()) -> non_neg_integer().
+-spec run(run, sderl_bench_vm_program:settings()) -> number().
 run(run, #{pairs := Pairs, messages := Messages, elements := Elements}) ->
     Main = self(),
     Dispatcher = spawn_link(fun() -> dispatch(Pairs * Messages) end),

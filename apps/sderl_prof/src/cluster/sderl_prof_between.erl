@@ -150,12 +150,12 @@ row(T, K, P, Node, Key, Bytes,
 
 put_row(Row, #out{file = File, buffer = Buffer, size = Size} = Out)
   when Size + ?ROW_BYTES >= ?FLUSH ->
-    case file:write(File, [Buffer | Row]) of
+    case file:write(File, [Buffer, Row]) of
         ok -> Out#out{buffer = [], size = 0};
         {error, Why} -> throw({write, Why})
     end;
 put_row(Row, #out{buffer = Buffer, size = Size} = Out) ->
-    Out#out{buffer = [Buffer | Row], size = Size + ?ROW_BYTES}.
+    Out#out{buffer = [Buffer, Row], size = Size + ?ROW_BYTES}.
 
 peer(K, A, #out{peers = Known, book = Book} = Out) ->
     case Known of

@@ -35,18 +35,18 @@ sample(Rounds) ->
 -doc "A time of the node on the common time line.".
 -spec common(Time :: integer(), alignment()) -> integer().
 common(Time, #{first := #{at := At, ahead := Ahead}, last := #{at := Later, ahead := Then}})
-  when Later > At ->
+  when Later > At, is_integer(Time), is_integer(Ahead) ->
     Time - Ahead - (Then - Ahead) * (Time - At) div (Later - At);
-common(Time, #{first := #{ahead := Ahead}}) ->
+common(Time, #{first := #{ahead := Ahead}}) when is_integer(Time), is_integer(Ahead) ->
     Time - Ahead.
 
 -doc "By how much that may be wrong.".
 -spec common_error(Time :: integer(), alignment()) -> non_neg_integer().
 common_error(Time, #{first := #{at := At, error := E1}, last := #{at := Later, error := E2}})
-  when Later > At ->
+  when Later > At, is_integer(E1), is_integer(E2) ->
     Outside = max(0, max(At - Time, Time - Later)),
     max(E1, E2) + (E1 + E2) * Outside div (Later - At) + 1;
-common_error(Time, #{first := #{at := At, error := Error}}) ->
+common_error(Time, #{first := #{at := At, error := Error}}) when is_integer(Error) ->
     Error + abs(Time - At) div ?DRIFT.
 
 -doc "By how much times of this range may be wrong at most.".

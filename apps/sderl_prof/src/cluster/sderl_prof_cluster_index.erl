@@ -62,8 +62,11 @@ folder(Dir, #{node := Node}) -> filename:join(Dir, folder_name(Node)).
 
 -doc "What the folder of a node is called. Names of nodes are names of files.".
 -spec folder_name(node() | binary()) -> string().
-folder_name(Node) when is_atom(Node) -> folder_name(atom_to_binary(Node));
-folder_name(Node) -> unicode:characters_to_list(Node).
+folder_name(Node) when is_atom(Node) -> atom_to_list(Node);
+folder_name(Node) ->
+    Name = unicode:characters_to_list(Node),
+    true = is_list(Name),
+    Name.
 
 -doc "How each node makes its aliases, where that is known (`m:sderl_prof_event`).".
 -spec peers(index()) -> sderl_prof_event:peers().

@@ -49,7 +49,7 @@ are written are so far apart that there are at least as many events between them
                   Size :: pos_integer()}.
 -doc "The levels begin with the narrowest. Rows of a tally are `{Count, Sum, SumOfSquares}`.".
 -type index() :: #{
-    version := 3, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
+    version := 4, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
     levels := [level()], checks := [check()], schedulers := [pos_integer()],
     processes := non_neg_integer(), totals := sderl_prof_activity:sums(),
     messages := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
@@ -57,7 +57,8 @@ are written are so far apart that there are at least as many events between them
     waits_for := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
     pruned := non_neg_integer(), pairs_pruned := non_neg_integer(),
     calls := {non_neg_integer(), [sderl_prof_flame:frame()]},
-    findings := sderl_prof_findings:result(), path := map() | null
+    findings := sderl_prof_findings:result(), path := map() | null,
+    leads_to := pos_integer() | none
 }.
 
 %% What intervals become; it is the sink's.
@@ -109,11 +110,11 @@ make(Dir, Given) ->
     Options = maps:merge(#{progress => fun(_, _) -> ok end, portion => ?PORTION,
                            least_parts => ?LEAST_PARTS, events_of_part => ?EVENTS_OF_PART}, Given),
     Tasks = [fun() -> activity(Dir, Options) end, fun() -> others(Dir) end,
-             fun() -> insight(Dir) end],
+             fun() -> findings(Dir) end],
     maybe
         ok ?= prepared(Dir),
         {ok, Parts} ?= sderl_prof_tasks:side_by_side(Tasks),
-        Index = lists:foldl(fun maps:merge/2, #{}, Parts),
+        Index = with_path(Dir, lists:foldl(fun maps:merge/2, #{}, Parts)),
         File = path(Dir, "index"),
         ok ?= file:write_file(File ++ ".new", term_to_binary(Index, [compressed])),
         ok ?= file:rename(File ++ ".new", File)
@@ -171,7 +172,7 @@ open(Dir) ->
         ok = code:ensure_modules_loaded([?MODULE, sderl_prof_activity, sderl_prof_insight,
                                          sderl_prof_findings, sderl_prof_path]),
         {ok, Bin} = file:read_file(path(Dir, "index")),
-        #{version := 3} = Index = binary_to_term(Bin, [safe]),
+        #{version := 4} = Index = binary_to_term(Bin, [safe]),
         {ok, Index}
     catch
         error:_ -> {error, {no_book, Dir}}
@@ -405,7 +406,7 @@ result({#acc{waits = Waits, waits_for = For}, #pass{} = Pass}, From, To, Mode, N
     {WaitRows, _, A} = sderl_prof_tally:result(Waits),
     {ForRows, _, B} = sderl_prof_tally:result(For),
     #{
-        version => 3, from => From, to => To, mode => Mode,
+        version => 4, from => From, to => To, mode => Mode,
         levels => [#{width => Narrowest, portions => lists:reverse(Pass#pass.portions)}
                    | [#{width => W, portions => lists:reverse(Portions)}
                       || #level{width = W, portions = Portions} <- Pass#pass.coarse]],
@@ -441,9 +442,35 @@ others(Dir) ->
 
 %% ---------------------------------------------------------------- findings, the critical path
 
-insight(Dir) ->
+findings(Dir) ->
     {ok, Book} = sderl_prof_book:open(Dir),
-    Insight = #{findings => sderl_prof_insight:findings(Book),
-                path => sderl_prof_insight:path(Book, #{segments => ?MOST_SEGMENTS})},
+    Findings = sderl_prof_insight:findings(Book),
     ok = sderl_prof_book:close(Book),
-    Insight.
+    #{findings => Findings}.
+
+%% What runs last when a recording of several nodes is ended has little to do with the program: the
+%% path leads to the process that gets most messages of one of another node.
+with_path(Dir, #{messages := Messages} = Index) ->
+    {ok, Book} = sderl_prof_book:open(Dir),
+    LeadsTo = case sderl_prof_book:nodes(Book) of
+        [] -> none;
+        _ -> receiver(Messages, Book)
+    end,
+    Of = case LeadsTo of none -> #{}; _ -> #{process => LeadsTo} end,
+    Path = sderl_prof_insight:path(Book, Of#{segments => ?MOST_SEGMENTS}),
+    ok = sderl_prof_book:close(Book),
+    Index#{path => Path, leads_to => LeadsTo}.
+
+receiver(Messages, Book) ->
+    Number = fun(P) ->
+        case sderl_prof_book:node_of(P, Book) of #{number := N} -> N; none -> none end
+    end,
+    {_, Most} = maps:fold(fun
+        ({P, Q}, {Count, _, _}, {Best, _} = Found) when Count > Best ->
+            case {Number(P), Number(Q)} of
+                {N, M} when N =/= M, N =/= none, M =/= none -> {Count, Q};
+                _ -> Found
+            end;
+        (_, _, Found) -> Found
+    end, {0, none}, Messages),
+    Most.

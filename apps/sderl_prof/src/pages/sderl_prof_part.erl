@@ -56,16 +56,24 @@ path(#{from := From, to := To, process := Process, segments := Most}, View) ->
     maybe
         {ok, Range} ?= range(From, To, View),
         {ok, Path} ?= path(Range, Process, Most, View),
-        {ok, #{path => longest(Most, Path)}}
+        {ok, #{path => led(Process, longest(Most, Path), View)}}
     end.
 
+%% `leads_to` is its name where the process was not chosen by who asks.
+led(_, null, _) -> null;
+led(none, Path, #{book := Book, index := #{leads_to := P}}) when P =/= none ->
+    Path#{leads_to => sderl_prof_book:label(P, Book)};
+led(_, Path, _) -> Path#{leads_to => null}.
+
 path(whole, none, _, #{index := #{path := Path}}) -> {ok, Path};
-path(Range, Process, Most, #{book := Book, index := #{from := Begin}} = View) ->
+path(Range, Process, Most, #{book := Book, index := Index} = View) ->
+    #{from := Begin, leads_to := LeadsTo} = Index,
     {From, To} = times(Range, View),
     maybe
         ok ?= affordable(From, To, ?MOST_EVENTS, View),
-        Of = case Process of
-            none -> #{};
+        Of = case {Process, LeadsTo} of
+            {none, none} -> #{};
+            {none, _} -> #{process => LeadsTo};
             _ -> #{process => Process}
         end,
         {ok, sderl_prof_insight:path(Book, Of#{from => From - Begin, to => To - 1 - Begin,

@@ -48,11 +48,11 @@ make(#{from := From, to := To} = Request, View) ->
     end.
 
 -doc "Whether so many events are read one by one.".
--spec is_few(non_neg_integer()) -> boolean().
+-spec is_few(number()) -> boolean().
 is_few(Events) -> Events =< ?MOST_EVENTS.
 
 -doc "How many events a part of the time has, at most: blocks are counted as a whole.".
--spec events(integer(), integer(), view()) -> non_neg_integer().
+-spec events(integer(), integer(), view()) -> number().
 events(From, To, #{book := Book}) ->
     lists:sum([Count || {_, First, Last, Count} <- sderl_prof_book:table(Book),
                         First =< To, Last >= From]).

@@ -245,6 +245,8 @@ export interface OnPath {
 }
 
 export interface Path {
+  /** Where nobody chose a process, the one of several nodes to which it leads. */
+  leads_to: string | null;
   from: number;
   to: number;
   steps: number;

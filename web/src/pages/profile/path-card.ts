@@ -21,7 +21,7 @@ export interface PathEvents {
   lanes(processes: number[]): void;
   /** The path that is drawn. */
   found(path: readonly Segment[]): void;
-  /** It is to lead to the last run of this one, or to what ran last. */
+  /** It is to lead to the last run of this one, or where it does by itself. */
   led(process: number | null): void;
 }
 
@@ -59,7 +59,7 @@ export class PathCard {
     this.leads.hidden = process === null && chosen === null;
     setText(
       this.leads,
-      process === null ? "Lead to the chosen process" : "Lead to whatever ran last",
+      process === null ? "Lead to the chosen process" : "Lead where it led before",
     );
     const of = `${range.from}-${range.to}-${process}`;
     if (of === this.of) return;
@@ -108,7 +108,10 @@ export class PathCard {
     const kinds = kindsOf(path);
     setText(
       this.says,
-      `${lasting(all)} in ${count(path.steps)} ${path.steps === 1 ? "step" : "steps"}` +
+      (path.leads_to === null
+        ? ""
+        : `To the last run of ${path.leads_to}, which gets most messages of a process of another node. `) +
+        `${lasting(all)} in ${count(path.steps)} ${path.steps === 1 ? "step" : "steps"}` +
         (drawn < path.steps ? `, of which the ${count(drawn)} longest are drawn` : "") +
         `. With as many schedulers as it can use it would be at most ${number(path.gain.speedup_of_schedulers)} times as fast.`,
     );
