@@ -289,7 +289,7 @@ Processor time that all processes need that are on the hosts now, servers too, a
 needed which they have run and that ended. What ends with nobody to wait for it is lost, so it is
 asked for before nodes are stopped.
 """.
--spec cpu_ms(hosts()) -> non_neg_integer().
+-spec cpu_ms(hosts()) -> number().
 cpu_ms(#{folder := Folder, os_pid := OsPid}) ->
     Mark = unicode:characters_to_binary([Folder, "/"]),
     Marks = [<<"SDERL_OPS_FOLDER=", Mark/binary>>, <<"SDERL_BARE=", Mark/binary>>],

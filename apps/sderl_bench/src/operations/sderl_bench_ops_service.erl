@@ -109,7 +109,7 @@ memory_mib(#{os_pid := OsPid}) ->
     end.
 
 -doc "Processor time that it and the programs that it ran, or runs, have needed.".
--spec cpu_ms(service()) -> non_neg_integer() | undefined.
+-spec cpu_ms(service()) -> number() | undefined.
 cpu_ms(#{os_pid := OsPid}) ->
     case sderl_bench_proc:tree(integer_to_list(OsPid)) of
         [] -> undefined;

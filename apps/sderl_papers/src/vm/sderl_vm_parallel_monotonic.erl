@@ -20,7 +20,7 @@ summary() -> "the same by monotonic_time/0, which shares nothing".
 settings(Size, Cores) -> sderl_vm_parallel:settings(Size, Cores, monotonic_time).
 
 -doc false.
--spec run(run, sderl_bench_vm_program:settings()) -> non_neg_integer().
+-spec run(run, sderl_bench_vm_program:settings()) -> number().
 run(run, Settings) -> sderl_vm_parallel:run(run, Settings).
 
 -doc false.
