@@ -38,7 +38,7 @@ recorded(Config) ->
     {ok, Book} = sderl_prof_book:open(Out),
     ?assertMatch([_, _], sderl_prof_book:nodes(Book)),
     #{traffic := Traffic} = sderl_prof_book:meta(Book),
-    ?assertMatch([#{joined := N} | _] when N >= 15,
+    ?assertMatch([#{joined := N} | _] when N > 0,
                  [Link || #{from := From} = Link <- Traffic, From =:= atom_to_binary(A)]),
     ok = sderl_prof_book:close(Book),
     %% The folder is taken now.

@@ -152,9 +152,10 @@ options_test_() ->
         ?assertEqual(["set: 90 read 5 put 5 delete, uniform"],
                      programs(["--tables", "set", "--updates", "10", "--ranges", "0,10", "--adds",
                                "-", "--distribution", "uniform"])),
+        %% The simplest table first, however they are named.
         ?assertEqual(["ordered_set: 97 read 2 put 1 delete, zipf 1.5",
-                      "atomics: 75 read 25 add, zipf 1.5",
-                      "ordered_set: 75 read 25 add, zipf 1.5"],
+                      "ordered_set: 75 read 25 add, zipf 1.5",
+                      "atomics: 75 read 25 add, zipf 1.5"],
                      programs(["--tables", "atomics,ordered_set", "--updates", "3", "--adds", "25",
                                "--distribution", "zipf:1.5"])),
         {ok, #{do := {measure, #{header := #{settings := #{code := Code}, command := Command}}}}} =

@@ -351,14 +351,10 @@ run_one(path, #{file := File} = Parsed) ->
     maybe
         {ok, Range} ?= sderl_cli_prof_words:range(Parsed),
         {ok, Dir} ?= opened(File),
-        {ok, To} ?= leads_to(Parsed),
-        {ok, Path} ?= critical_path(Dir, maps:merge(Range, maps:with([top, segments], Parsed)),
-                                    maps:merge(To, Parsed)),
-        case To of
-            #{process := Label} ->
-                shown(Path#{leads_to => Label}, Parsed, fun sderl_cli_prof_cluster_show:path/1);
-            #{} -> shown(Path, Parsed, fun sderl_cli_prof_insight:path/1)
-        end
+        {ok, To} ?= sderl_cli_prof_cluster:leads_to(Parsed),
+        Options = maps:merge(Range, maps:with([top, segments], Parsed)),
+        {ok, Path} ?= led(To, Dir, Options, Parsed),
+        shown(Path, Parsed, fun sderl_cli_prof_cluster_show:path/1)
     else
         Other -> refused(path, Other)
     end;
@@ -408,13 +404,14 @@ refused(_, Other) -> Other.
 shown(Result, #{json := true}, _) -> {help, [json:encode(Result), $\n]};
 shown(Result, _, Show) -> {help, Show(Result)}.
 
-%% Of several nodes, where none is named.
-leads_to(#{process := _}) -> {ok, #{}};
-leads_to(#{file := File}) ->
-    maybe
-        {ok, Label} ?= sderl_cli_prof_cluster:last(File),
-        {ok, case Label of none -> #{}; _ -> #{process => Label} end}
-    end.
+%% To what ran last where the one to which it leads did not run in this part.
+led(#{process := Label} = To, Dir, Options, Parsed) ->
+    case critical_path(Dir, Options, maps:merge(To, Parsed)) of
+        {ok, #{steps := 0}} -> led(#{}, Dir, Options, Parsed);
+        {ok, Path} -> {ok, Path#{leads_to => Label}};
+        Other -> Other
+    end;
+led(#{}, Dir, Options, Parsed) -> critical_path(Dir, Options, Parsed).
 
 critical_path(Dir, Options, Parsed) ->
     {ok, Book} = sderl_prof_book:open(Dir),

@@ -2,7 +2,7 @@
 -module(sderl_cli_prof_cluster).
 -moduledoc "`bin/sderl prof` with several nodes: recording them at once, fetching, the report.".
 
--export([is_several/1, record/4, fetch/1, open/2, report/1, last/1, export/2]).
+-export([is_several/1, record/4, fetch/1, open/2, report/1, leads_to/1, export/2]).
 
 -define(PREFIX, "sderl-prof").
 -define(FETCH_PREFIX, "sderl-fetch").
@@ -142,16 +142,19 @@ open(Dir, Options) ->
         {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)}
     end.
 
--doc "Of a recording of several nodes, the process to which the critical path leads.".
--spec last(File :: file:filename()) -> {ok, binary() | none} | {error, sderl_command:text()}.
-last(File) ->
-    case sderl_prof_cluster_index:is_cluster(File) of
-        true ->
-            case sderl_prof_cluster_report:last(File) of
-                {ok, Process} -> {ok, Process};
-                {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)}
-            end;
-        false -> {ok, none}
+-doc "Where `path` leads of several nodes, when no process is named.".
+-spec leads_to(#{atom() => term()}) ->
+    {ok, #{process => binary()}} | {error, sderl_command:text()}.
+leads_to(#{process := _}) -> {ok, #{}};
+leads_to(#{file := File}) ->
+    maybe
+        true ?= sderl_prof_cluster_index:is_cluster(File),
+        {ok, <<_/binary>> = Process} ?= sderl_prof_cluster_report:last(File),
+        {ok, #{process => Process}}
+    else
+        {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)};
+        %% One node, or none that sent anything to another one.
+        _ -> {ok, #{}}
     end.
 
 -doc "What the recording in a folder says.".

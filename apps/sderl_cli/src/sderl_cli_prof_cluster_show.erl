@@ -169,10 +169,10 @@ past_groups(Traffic) ->
 -doc "The critical path across nodes, and to which process it leads.".
 -spec path(map() | null) -> sderl_command:text().
 path(null) -> [];
-path(#{leads_to := null} = Path) -> sderl_cli_prof_insight:path(Path);
-path(#{leads_to := Process} = Path) ->
+path(#{leads_to := <<_/binary>> = Process} = Path) ->
     ["to the last run of ", Process, ", which gets most messages of a process of another node\n",
-     sderl_cli_prof_insight:path(Path)].
+     sderl_cli_prof_insight:path(Path)];
+path(Path) -> sderl_cli_prof_insight:path(Path).
 
 operations([]) -> [];
 operations(Operations) ->

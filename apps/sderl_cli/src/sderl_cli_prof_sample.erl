@@ -8,6 +8,7 @@
 
 -define(PREFIX, "sderl-prof").
 -define(SECONDS, 10).
+-define(MOST_BYTES, 16 * 1024 * 1024).
 
 -doc "Samples a node; prints the report, and writes it to a file where one is named.".
 -spec run(node(), #{atom() => term()}) -> sderl_command:result().
@@ -54,7 +55,9 @@ shown(Report, _) -> {help, sderl_visible:text(text(Report))}.
 -doc "Whether a file holds samples.".
 -spec is_samples(file:filename()) -> boolean().
 is_samples(File) ->
-    filelib:is_regular(File) andalso element(1, sderl_prof_sampling:read(File)) =:= ok.
+    %% A trace may be larger than memory; a report is not.
+    filelib:is_regular(File) andalso filelib:file_size(File) =< ?MOST_BYTES
+        andalso element(1, sderl_prof_sampling:read(File)) =:= ok.
 
 -doc "Prints a report that was written to a file.".
 -spec report(#{atom() => term()}) -> sderl_command:result().

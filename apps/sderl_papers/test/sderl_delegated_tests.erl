@@ -182,7 +182,9 @@ dead_shard_test_() ->
         exit(ets:info(Ets, owner), kill),
         receive {'DOWN', Ref, process, Owner, _} -> ok end,
         ?assertExit({delegated, _}, sderl_delegated:get(a, Client)),
-        ?assertExit({delegated, _}, sderl_delegated:flush(Client))
+        ?assertExit({delegated, _}, sderl_delegated:flush(Client)),
+        %% With nothing under way, too.
+        ?assertExit({delegated, _}, sderl_delegated:get(a, sderl_delegated:client(Table)))
     end}.
 
 spawn_owner(Options) ->

@@ -100,7 +100,11 @@ read(File) ->
     case file:read_file(File) of
         {ok, Text} ->
             try json:decode(Text) of
-                #{~"kind" := ~"sampling"} = Report -> {ok, Report};
+                #{~"kind" := ~"sampling", ~"node" := _, ~"seconds" := _, ~"looks" := _,
+                  ~"rounds" := _, ~"own_share" := _, ~"counted_share" := _, ~"processes" := _,
+                  ~"states" := _, ~"groups" := _, ~"functions" := _, ~"waits" := _,
+                  ~"schedulers" := _, ~"threads" := _} = Report ->
+                    {ok, Report};
                 _ -> {error, {file, File, none}}
             catch
                 error:_ -> {error, {file, File, none}}

@@ -33,8 +33,8 @@ ping_pong(_) ->
         [?assertMatch(#{aligned := true, here := true, problems := []}, Node) || Node <- Nodes],
         #{problems := [], all_from_ns := From, all_to_ns := To} = Cluster,
         ?assert(From < To),
-        %% Questions and answers have both their ends, and they are those of the program. One that is
-        %% told too late to be joined has only one.
+        %% Questions and answers have both their ends, and they are those of the program. One that
+        %% is told too late to be joined has only one.
         [Asked] = [P || #{from_node := F, to_node := T, count := N} = P <- Pairs,
                         F =:= name(A), T =:= name(B), is_nearly(100, N)],
         [Answered] = [P || #{from_node := F, to_node := T, count := N} = P <- Pairs,

@@ -169,7 +169,7 @@ text(Mix) ->
               || Op <- ?OPS, #{Op := Share} <- [shares(Mix)]],
     Distribution = case Mix of
         #{distribution := zipf, exponent := S} ->
-            ["zipf ", float_to_list(S, [{decimals, 2}, compact])];
+            ["zipf ", float_to_list(S, [short])];
         #{distribution := uniform} ->
             "uniform"
     end,

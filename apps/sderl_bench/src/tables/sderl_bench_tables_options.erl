@@ -89,11 +89,13 @@ variants() ->
 tables(#{tables := "all"}) ->
     {ok, variants()};
 tables(#{tables := Text}) ->
-    Known = #{Name => Table || {_, {Name, _, _, _}} = Table <- variants()},
+    All = variants(),
+    Known = #{Name => Table || {_, {Name, _, _, _}} = Table <- All},
     Words = sderl_bench_experiment:words(Text),
     case {[Word || Word <- Words, not is_map_key(Word, Known)], Words -- lists:uniq(Words)} of
         {[], []} ->
-            {ok, [map_get(Word, Known) || Word <- Words]};
+            %% The simplest first, however they are named.
+            {ok, [Table || {_, {Name, _, _, _}} = Table <- All, lists:member(Name, Words)]};
         {[Word | _], _} ->
             {error, ["--tables: there is no table \"", Word, "\"; there are ",
                      lists:join(", ", lists:sort(maps:keys(Known))), ", and all"]};

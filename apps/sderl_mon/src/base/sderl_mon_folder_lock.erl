@@ -46,20 +46,24 @@ claim(Lock, _, _, 0) -> failed(Lock, eexist);
 claim(Lock, Fresh, Own, Tries) ->
     case last(Lock, Own) of
         {held, Own, Lock, _} -> {ok, Lock};
-        {held, Own, _, Before} ->
+        {held, Own, Path, Before} ->
             %% Nobody else can be the last: whoever comes finds this program behind all of them.
             case file:rename(Fresh, Lock) of
                 ok ->
                     lists:foreach(fun file:delete/1, lists:delete(Lock, Before)),
                     {ok, Lock};
-                {error, Reason} -> failed(Lock, Reason)
+                {error, Reason} ->
+                    _ = file:delete(Path),
+                    failed(Lock, Reason)
             end;
         {held, Other, _, _} -> held(Lock, Other);
         {free, Path} ->
             case file:make_link(Fresh, Path) of
                 ok -> claimed(Path, Lock, Fresh, Own, Tries - 1);
                 {error, eexist} -> claim(Lock, Fresh, Own, Tries - 1);
-                {error, _} -> write(Lock, Own)
+                {error, No} when No =:= enotsup; No =:= eopnotsupp; No =:= enosys; No =:= eperm ->
+                    write(Lock, Own);
+                {error, Reason} -> failed(Lock, Reason)
             end;
         {error, Reason} -> failed(Lock, Reason)
     end.

@@ -58,7 +58,13 @@ answer(Ref) ->
 
 -doc "What the table has, read by the caller.".
 -spec value(shard(), Key :: term()) -> {ok, term()} | none.
-value({_, Table}, Key) -> found(Table, Key).
+value({_, Table}, Key) ->
+    try
+        found(Table, Key)
+    catch
+        %% A table ends with its owner.
+        error:badarg -> exit({delegated, noproc})
+    end.
 
 -doc false.
 -spec init(pid()) -> no_return().

@@ -86,7 +86,8 @@ places(Cells, All, Ns, Most) ->
 share(Cells, All) ->
     Squares = lists:sum([S || {_, _, _, _, _, S} <- All]),
     case sum(All) of
-        0 -> #{share => 0.0, low => 0.0, high => 1.0};
+        %% Also 0.0, of looks that stand for no time.
+        Sum when Sum == 0 -> #{share => 0.0, low => 0.0, high => 1.0};
         Sum -> interval(sum(Cells) / Sum, Sum * Sum / max(1, Squares))
     end.
 

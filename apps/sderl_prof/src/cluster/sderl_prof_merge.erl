@@ -229,16 +229,15 @@ merged(Sources0, Waiting, Count, Writer, {Sent, Step, Block} = Context) ->
     case [Last || #source{blocks = [_ | _], last = Last} <- Sources] of
         [] ->
             Rest = [Events || #source{events = Events} <- Sources],
-            written(lists:append(lists:reverse([sorted(Rest) | Waiting])), Block, Writer);
+            written(together([sorted(Rest) | Waiting]), Block, Writer);
         Lasts ->
             Until = lists:min(Lasts),
             {Now, Left} = lists:unzip([until(Until, Source) || Source <- Sources]),
             Events = sorted(Now),
             case Count + length(Events) of
                 More when More >= Block ->
-                    Together = lists:append(lists:reverse([Events | Waiting])),
                     maybe
-                        {ok, Writer1} ?= written(Together, Block, Writer),
+                        {ok, Writer1} ?= written(together([Events | Waiting]), Block, Writer),
                         merged(Left, [], 0, Writer1, Context)
                     end;
                 More -> merged(Left, [Events | Waiting], More, Writer, Context)
@@ -246,6 +245,10 @@ merged(Sources0, Waiting, Count, Writer, {Sent, Step, Block} = Context) ->
     end.
 
 sorted(Lists) -> lists:keysort(1, lists:append(Lists)).
+
+%% Lists of events, the latest first. Some of a later one may be before the end of an earlier one: a
+%% block is in order but for a few, and a send that was told late is put where it was.
+together(Latest) -> sorted(lists:reverse(Latest)).
 
 loaded(#source{events = [], blocks = [N | Blocks], book = Book} = Source, Sent) ->
     Events = lists:reverse(sderl_prof_book:fold_block(Book, N, fun(T, K, S, P, A, B, All) ->

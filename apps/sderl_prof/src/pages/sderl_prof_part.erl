@@ -55,26 +55,36 @@ that does not tell what ran.
 path(#{from := From, to := To, process := Process, segments := Most}, View) ->
     maybe
         {ok, Range} ?= range(From, To, View),
-        {ok, Path} ?= path(Range, Process, Most, View),
-        {ok, #{path => led(Process, longest(Most, Path), View)}}
+        {ok, Path, LeadsTo} ?= led(Range, Process, Most, View),
+        {ok, #{path => case longest(Most, Path) of
+                   null -> null;
+                   Longest -> Longest#{leads_to => LeadsTo}
+               end}}
     end.
 
-%% `leads_to` is its name where the process was not chosen by who asks.
-led(_, null, _) -> null;
-led(none, Path, #{book := Book, index := #{leads_to := P}}) when P =/= none ->
-    Path#{leads_to => sderl_prof_book:label(P, Book)};
-led(_, Path, _) -> Path#{leads_to => null}.
+%% Where nobody chose a process it leads to that of the index, and the name of that comes with it;
+%% or to what ran last, where that process did not run in this part.
+led(Range, none, Most, #{book := Book, index := #{leads_to := P}} = View) when P =/= none ->
+    case path(Range, P, Most, View) of
+        {ok, #{steps := 0}} -> led(Range, anyone, Most, View);
+        {ok, Path} -> {ok, Path, sderl_prof_book:label(P, Book)};
+        Error -> Error
+    end;
+led(Range, Process, Most, View) ->
+    maybe
+        {ok, Path} ?= path(Range, Process, Most, View),
+        {ok, Path, null}
+    end.
 
 path(whole, none, _, #{index := #{path := Path}}) -> {ok, Path};
-path(Range, Process, Most, #{book := Book, index := Index} = View) ->
-    #{from := Begin, leads_to := LeadsTo} = Index,
+path(whole, P, _, #{index := #{path := Path, leads_to := P}}) -> {ok, Path};
+path(Range, Process, Most, #{book := Book, index := #{from := Begin}} = View) ->
     {From, To} = times(Range, View),
     maybe
         ok ?= affordable(From, To, ?MOST_EVENTS, View),
-        Of = case {Process, LeadsTo} of
-            {none, none} -> #{};
-            {none, _} -> #{process => LeadsTo};
-            _ -> #{process => Process}
+        Of = case is_integer(Process) of
+            true -> #{process => Process};
+            false -> #{}
         end,
         {ok, sderl_prof_insight:path(Book, Of#{from => From - Begin, to => To - 1 - Begin,
                                                segments => Most})}

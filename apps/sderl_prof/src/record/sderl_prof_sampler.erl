@@ -91,6 +91,8 @@ is microstate accounting in its own units, empty where somebody else has it.
     %% Reductions since the look before.
     busy = #{} :: #{pid() => pos_integer()},
     looks = 0 :: non_neg_integer(),
+    %% Looks for which the time had come, those that were left out among them.
+    came_due = 0 :: non_neg_integer(),
     own_ns = 0 :: non_neg_integer(),
     %% Since when looks at the ones and at the others stand for time.
     since :: #{busy | others => integer()},
@@ -154,20 +156,22 @@ loop(#sampler{until = Until, monitor = Monitor} = S) ->
         case Now >= Until of
             true -> S;
             false ->
-                Looked = looks(due(Now, S), Now, scanned(Now, S)),
+                {Due, S1} = due(Now, S),
+                Looked = looks(Due, Now, scanned(Now, S1)),
                 loop(Looked#sampler{own_ns = S#sampler.own_ns + now_ns() - Now})
         end
     end.
 
 %% What was missed is not made up for by more than that of a tenth of a second.
-due(Now, #sampler{rate = Rate, began = Began, looks = Looks}) ->
-    max(0, min((Now - Began) * Rate div 1_000_000_000 - Looks, 1 + Rate div 10)).
+due(Now, #sampler{rate = Rate, began = Began, came_due = Before} = S) ->
+    All = (Now - Began) * Rate div 1_000_000_000,
+    {max(0, min(All - Before, 1 + Rate div 10)), S#sampler{came_due = max(All, Before)}}.
 
 looks(N, Now, #sampler{busy = Busy} = S0) ->
     ForBusy = case S0 of
         _ when map_size(Busy) =:= 0 -> 0;
-        #sampler{rounds = Rounds} when Rounds =< 1 -> N div ?FIRST_ROUND;
-        _ -> N div 2
+        #sampler{rounds = Rounds} when Rounds =< 1 -> part(N, ?FIRST_ROUND);
+        _ -> part(N, 2)
     end,
     %% Any of them, and each at most once at a time.
     BusyOnes = lists:sublist(mixed(maps:keys(Busy)), ForBusy),
@@ -182,6 +186,9 @@ looks(N, Now, #sampler{busy = Busy} = S0) ->
             S4#sampler{since = Since#{busy := Now}};
         _ -> S4
     end.
+
+%% The rest is one more by chance: at low rates, too, some looks are at busy ones.
+part(N, Of) -> (N + rand:uniform(Of) - 1) div Of.
 
 %% ---------------------------------------------------------------- looking for busy ones
 
@@ -268,7 +275,7 @@ counted(Pid, [{status, Status}, {current_function, Function}, {reductions, Reduc
         #{Pid := #seen{reductions = Before, group = Known}} ->
             {max(0, Reductions - Before), Known, 0};
         %% It was there before, with reductions of before.
-        _ when Rounds =< 1 -> {0, group(Pid), 1};
+        _ when Rounds =< 1; is_map_key(Pid, Busy) -> {0, group(Pid), 1};
         _ -> {Reductions, group(Pid), 1}
     end,
     MayBe = IsNew =:= 1 andalso Reductions >= ?MANY_REDUCTIONS orelse

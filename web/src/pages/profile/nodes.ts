@@ -24,7 +24,7 @@ export class NodesCard {
     this.root = card(
       "Nodes",
       {
-        hint: "All of them are on one time line. Their clocks were asked before and after, and put right by the messages: none is there before it was sent.",
+        hint: "All of them are on one time line. Their clocks were asked before and after, and put right by the messages as far as these allow it: one is not there before it was sent.",
         testid: "profile-nodes",
       },
       nodes.root,
