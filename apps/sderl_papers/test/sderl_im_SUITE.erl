@@ -216,13 +216,24 @@ session_lost(#{conf := Conf} = Im, {A, B, SessionPid, Session}, How) ->
             ?assertEqual({lost, 1}, client(Im, A, settle, [Session])),
             ?assertEqual(open, state(Im, B, Session));
         _ ->
-            [await(fun() -> state(Im, Client, Session) =:= lost end) || Client <- [A, B]],
+            [knows_of_loss(Im, Client, Session) || Client <- [A, B]],
             ?assertEqual({error, lost}, client(Im, A, message, [Session, <<"is anybody there?">>]))
     end,
     [{_, _} = client(Im, Client, drop, [Session]) || Client <- [A, B]],
     Again = open(Im, A, B),
     talks(Im, Again),
     ok = finish(Im, Again).
+
+%% A notice goes over gateways once at most. Who did not get it notices when it sends.
+knows_of_loss(Im, Client, Session) ->
+    IsLost = fun() -> state(Im, Client, Session) =:= lost end,
+    case sderl_fleet:await(IsLost, 10_000) of
+        ok -> ok;
+        {error, _} ->
+            ct:pal("~tp was not told", [Client]),
+            _ = client(Im, Client, message, [Session, <<"is anybody there?">>]),
+            await(IsLost)
+    end.
 
 sessions(#{fleet := Fleet, conf := #{servers := Servers}}, K) ->
     sderl_fleet:call(Fleet, map_get(K, Servers), erlang, whereis, [sderl_im_sessions]).
