@@ -299,9 +299,9 @@ run(sample, #{node := Text} = Parsed) ->
         {error, Message} -> refused(sample, {wrong, Message})
     end;
 run(report, #{file := File} = Parsed) ->
-    case {sderl_prof_cluster_index:is_cluster(File), sderl_cli_prof_sample:is_samples(File)} of
+    case {sderl_prof_cluster_index:is_cluster(File), sderl_cli_prof_sample:read(File)} of
         {true, _} -> report_several(Parsed);
-        {_, true} -> sderl_cli_prof_sample:report(Parsed);
+        {_, {ok, Report}} -> sderl_cli_prof_sample:report(Report, Parsed);
         _ -> run_one(report, Parsed)
     end;
 run(export, #{file := File, format := chrome, out := Out} = Parsed) ->

@@ -2,7 +2,7 @@
 -module(sderl_cli_prof_sample).
 -moduledoc "`bin/sderl prof sample`: what the processes of a running node do, by samples.".
 
--export([run/2, report/1, is_samples/1, text/1]).
+-export([run/2, read/1, report/2, text/1]).
 
 -import(sderl_table, [number/1]).
 
@@ -52,20 +52,21 @@ decoded(Report) -> json:decode(iolist_to_binary(json:encode(Report))).
 shown(Report, #{json := true}) -> {help, [json:encode(Report), $\n]};
 shown(Report, _) -> {help, sderl_visible:text(text(Report))}.
 
--doc "Whether a file holds samples.".
--spec is_samples(file:filename()) -> boolean().
-is_samples(File) ->
-    %% A trace may be larger than memory; a report is not.
-    filelib:is_regular(File) andalso filelib:file_size(File) =< ?MOST_BYTES
-        andalso element(1, sderl_prof_sampling:read(File)) =:= ok.
-
--doc "Prints a report that was written to a file.".
--spec report(#{atom() => term()}) -> sderl_command:result().
-report(#{file := File} = Parsed) ->
+-doc "The report in a file, if it is one of samples.".
+-spec read(file:filename()) -> {ok, map()} | none.
+read(File) ->
     maybe
-        {ok, Report} ?= done(sderl_prof_sampling:read(File)),
-        shown(Report, Parsed)
+        %% A trace may be larger than memory; a report is not.
+        true ?= filelib:is_regular(File) andalso filelib:file_size(File) =< ?MOST_BYTES,
+        {ok, Report} ?= sderl_prof_sampling:read(File),
+        {ok, Report}
+    else
+        _ -> none
     end.
+
+-doc "Prints a report that was read from a file.".
+-spec report(map(), #{atom() => term()}) -> sderl_command:result().
+report(Report, Parsed) -> shown(Report, Parsed).
 
 %% ---------------------------------------------------------------- the text
 

@@ -147,12 +147,6 @@ each_addition_once_test_() ->
         sderl_delegated:close(Table)
     end}.
 
-await(Condition) ->
-    case Condition() of
-        true -> ok;
-        false -> receive after 10 -> await(Condition) end
-    end.
-
 %% A shard that does nothing has at most a window of batches, and then the client waits.
 window_test_() ->
     {timeout, 120, fun() ->
@@ -164,7 +158,8 @@ window_test_() ->
             exit(lists:foldl(fun(N, Client) -> sderl_delegated:put(N, N, Client) end,
                              sderl_delegated:client(Table), lists:seq(1, 1000)))
         end),
-        ok = await(fun() -> process_info(Writer, status) =:= {status, waiting} end),
+        ok = sderl_fleet:await(fun() -> process_info(Writer, status) =:= {status, waiting} end,
+                               60_000),
         ?assertEqual({message_queue_len, 4}, process_info(Shard, message_queue_len)),
         true = erlang:resume_process(Shard),
         Last = receive {'DOWN', Ref, process, Writer, Client} -> Client end,

@@ -228,12 +228,12 @@ merged(Sources0, Waiting, Count, Writer, {Sent, Step, Block} = Context) ->
     _ = Step(Sources),
     case [Last || #source{blocks = [_ | _], last = Last} <- Sources] of
         [] ->
-            Rest = [Events || #source{events = Events} <- Sources],
-            written(together([sorted(Rest) | Waiting]), Block, Writer);
+            Rest = lists:append([Events || #source{events = Events} <- Sources]),
+            written(together([Rest | Waiting]), Block, Writer);
         Lasts ->
             Until = lists:min(Lasts),
             {Now, Left} = lists:unzip([until(Until, Source) || Source <- Sources]),
-            Events = sorted(Now),
+            Events = lists:append(Now),
             case Count + length(Events) of
                 More when More >= Block ->
                     maybe
@@ -244,11 +244,10 @@ merged(Sources0, Waiting, Count, Writer, {Sent, Step, Block} = Context) ->
             end
     end.
 
-sorted(Lists) -> lists:keysort(1, lists:append(Lists)).
-
-%% Lists of events, the latest first. Some of a later one may be before the end of an earlier one: a
-%% block is in order but for a few, and a send that was told late is put where it was.
-together(Latest) -> sorted(lists:reverse(Latest)).
+%% In order of time, of lists that have the latest first. Some of a later one may be before the end
+%% of an earlier one: a block is in order but for a few, and a send that was told late is put where
+%% it was.
+together(Latest) -> lists:keysort(1, lists:append(lists:reverse(Latest))).
 
 loaded(#source{events = [], blocks = [N | Blocks], book = Book} = Source, Sent) ->
     Events = lists:reverse(sderl_prof_book:fold_block(Book, N, fun(T, K, S, P, A, B, All) ->

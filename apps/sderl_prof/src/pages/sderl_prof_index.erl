@@ -109,12 +109,12 @@ has a part of the narrowest level in the mean.
 make(Dir, Given) ->
     Options = maps:merge(#{progress => fun(_, _) -> ok end, portion => ?PORTION,
                            least_parts => ?LEAST_PARTS, events_of_part => ?EVENTS_OF_PART}, Given),
-    Tasks = [fun() -> activity(Dir, Options) end, fun() -> others(Dir) end,
+    Tasks = [fun() -> activity(Dir, Options) end, fun() -> with_path(Dir, others(Dir)) end,
              fun() -> findings(Dir) end],
     maybe
         ok ?= prepared(Dir),
         {ok, Parts} ?= sderl_prof_tasks:side_by_side(Tasks),
-        Index = with_path(Dir, lists:foldl(fun maps:merge/2, #{}, Parts)),
+        Index = lists:foldl(fun maps:merge/2, #{}, Parts),
         File = path(Dir, "index"),
         ok ?= file:write_file(File ++ ".new", term_to_binary(Index, [compressed])),
         ok ?= file:rename(File ++ ".new", File)
@@ -450,7 +450,7 @@ findings(Dir) ->
 
 %% What runs last when a recording of several nodes is ended has little to do with the program: the
 %% path leads to the process that gets most messages of one of another node.
-with_path(Dir, #{messages := Messages} = Index) ->
+with_path(Dir, #{messages := Messages} = Others) ->
     {ok, Book} = sderl_prof_book:open(Dir),
     LeadsTo = case sderl_prof_book:nodes(Book) of
         [] -> none;
@@ -459,7 +459,7 @@ with_path(Dir, #{messages := Messages} = Index) ->
     Of = case LeadsTo of none -> #{}; _ -> #{process => LeadsTo} end,
     Path = sderl_prof_insight:path(Book, Of#{segments => ?MOST_SEGMENTS}),
     ok = sderl_prof_book:close(Book),
-    Index#{path => Path, leads_to => LeadsTo}.
+    Others#{path => Path, leads_to => LeadsTo}.
 
 receiver(Messages, Book) ->
     Number = fun(P) ->
