@@ -107,6 +107,14 @@ properties_test_() ->
                         same(Left, Right)
                     end)
         end),
+        sderl_prop:eunit("adding a frame is joining its sums", 200, fun() ->
+            ?FORALL(Frames, sderl_mon_gen:frames(), begin
+                Sums = [sum([Frame]) || Frame <- Frames],
+                same(sum(Frames),
+                     lists:foldl(fun(Sum, Acc) -> sderl_mon_frame:join(Acc, Sum) end,
+                                 sderl_mon_frame:new(), Sums))
+            end)
+        end),
         sderl_prop:eunit("merging keeps totals, and is the same by parts", 200, fun() ->
             ?FORALL(
                 {Frames, At},

@@ -134,26 +134,21 @@ ends(Where) -> maps:values(maps:with([from, to], Where)).
 
 id(Alarm, Place) -> <<Alarm/binary, $|, Place/binary>>.
 
-over(Value, #{'when' := above, minor := Minor, major := Major}) ->
-    if
-        Major =/= none, Value >= Major -> major;
-        Minor =/= none, Value >= Minor -> minor;
-        true -> none
-    end;
-over(Value, #{'when' := below, minor := Minor, major := Major}) ->
-    if
-        Major =/= none, Value =< Major -> major;
-        Minor =/= none, Value =< Minor -> minor;
-        true -> none
-    end.
+over(Value, #{'when' := When, minor := Minor, major := Major}) -> level(When, Value, Minor, Major).
 
-holds(Value, #{'when' := When, minor := Minor, major := Major, hysteresis := Share} = Settings) ->
-    Relaxed = fun
-        (none) -> none;
-        (Level) when When =:= above -> Level - abs(Level) * Share;
-        (Level) -> Level + abs(Level) * Share
-    end,
-    over(Value, Settings#{minor := Relaxed(Minor), major := Relaxed(Major)}).
+%% All values of all nodes come by here at each frame: no settings are made anew for it.
+holds(Value, #{'when' := When, minor := Minor, major := Major, hysteresis := Share}) ->
+    level(When, Value, relaxed(When, Minor, Share), relaxed(When, Major, Share)).
+
+level(above, Value, _, Major) when Major =/= none, Value >= Major -> major;
+level(above, Value, Minor, _) when Minor =/= none, Value >= Minor -> minor;
+level(below, Value, _, Major) when Major =/= none, Value =< Major -> major;
+level(below, Value, Minor, _) when Minor =/= none, Value =< Minor -> minor;
+level(_, _, _, _) -> none.
+
+relaxed(_, none, _) -> none;
+relaxed(above, Level, Share) -> Level - abs(Level) * Share;
+relaxed(below, Level, Share) -> Level + abs(Level) * Share.
 
 observation(#{alarm := Alarm, settings := #{for_s := ForS} = Settings} = Rule, Kind, Id, Value,
             Over, Holds, Look) ->

@@ -315,7 +315,7 @@ handle_info(Message, #server{keeper = Keeper} = Server) ->
 
 heard({sderl_mon, topology, Topology}, Server) -> Server#server{topology = Topology};
 heard({sderl_mon, frame, Frame}, Server) ->
-    looked(look(Server#server{frame = Frame}));
+    looked(soon(Server#server{frame = Frame}));
 heard({sderl_mon, findings, Findings}, Server) -> Server#server{findings = Findings};
 heard({sderl_mon, anew, _}, Server) -> subscribe(Server);
 heard(_, Server) -> Server.
@@ -334,6 +334,13 @@ standing(#server{standing_at = At, topology = Topology, versions = Versions} = S
             catch
                 exit:_ -> Server#server{standing_at = Now}
             end;
+        _ -> Server
+    end.
+
+%% Frames may come ten times a second, which no alarm is in need of: the latest is looked at in time.
+soon(#server{looked_at = At} = Server) ->
+    case now_ms() of
+        Now when At =:= none; Now - At >= ?LOOK_MS div 2 -> look(Server);
         _ -> Server
     end.
 

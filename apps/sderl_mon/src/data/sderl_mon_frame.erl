@@ -28,10 +28,12 @@ decides which `t` and `epoch` come out, the greatest.
     #{nodes := pos_integer(), links := pos_integer(), groups := pos_integer(),
       kinds := pos_integer(), series => pos_integer(), values => pos_integer()}.
 
-%% Of a node or a group: its metrics, and the sum of each, in their order. Frame after frame has the
-%% same metrics, so that two are joined by going along two lists.
--type sums() :: {[Metric :: atom() | binary()], [sum()]}.
--type sum() :: {Weight :: number(), Sum :: number()} | {peak, number()}.
+%% Of a node or a group: its metrics, for how long they were told, of all or of each, and the sum of
+%% each, or its highest value, in their order. Frame after frame has the same metrics, so that two
+%% are joined by going along two lists.
+-type sums() :: {[metric()], weight(), [Sum :: number()]}.
+-type metric() :: atom() | binary().
+-type weight() :: number() | [number()].
 
 %% Group edges with routed messages in a frame.
 -define(MOST_ROUTED, 5_000).
@@ -40,7 +42,7 @@ decides which `t` and `epoch` come out, the greatest.
 Which metrics of nodes count something: a node that does not tell them has counted nothing. Others
 are not known where they are not told.
 """.
--type is_rate() :: fun((Metric :: atom() | binary()) -> boolean()).
+-type is_rate() :: fun((metric()) -> boolean()).
 
 -opaque acc() :: #{
     seq := non_neg_integer(),
@@ -191,10 +193,9 @@ span(#{span := Span}) -> Span.
 
 -doc "Adds a frame.".
 -spec add(sderl_mon_types:frame(), acc()) -> acc().
-add(Frame, Acc) -> join(Acc, acc(Frame)).
-
-acc(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span} = Frame) ->
-    #{nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, lost := Lost} = Frame,
+add(#{span_ms := Span} = Frame, #{span := 0, lost := Lost}) ->
+    #{seq := Seq, t := T, epoch := Epoch, nodes := Nodes, links := Links, kinds := Kinds,
+      groups := Groups, lost := More} = Frame,
     S = Span / 1000,
     #{
         seq => Seq,
@@ -206,18 +207,66 @@ acc(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span} = Frame) ->
         kinds => #{Kind => {Msgs * S, Bytes * S} || Kind := {Msgs, Bytes} <- Kinds},
         groups => #{Id => sums(Sample, Span) || Id := Sample <- Groups},
         routed => #{Edge => Msgs * S || Edge := Msgs <- part(routed, Frame)},
-        lost => Lost
+        lost => sum(Lost, More)
+    };
+add(#{span_ms := Span} = Frame, Acc) ->
+    %% A hub does this several times a second, with ten thousand numbers: no sums are made first.
+    #{seq := Seq1, t := T1, epoch := Epoch1, nodes := Nodes1, links := Links1, kinds := Kinds1,
+      groups := Groups1, lost := Lost1} = Frame,
+    #{seq := Seq, t := T, epoch := Epoch, span := Before, nodes := Nodes, links := Links,
+      kinds := Kinds, groups := Groups, routed := Routed, lost := Lost} = Acc,
+    S = Span / 1000,
+    #{
+        seq => max(Seq, Seq1),
+        t => max(T, T1),
+        epoch => max(Epoch, Epoch1),
+        span => Before + Span,
+        nodes => add_samples(Nodes1, Span, Nodes),
+        links => add_flows(Links1, S, Links),
+        kinds => add_flows(Kinds1, S, Kinds),
+        groups => add_samples(Groups1, Span, Groups),
+        routed => sum(Routed, #{Edge => Msgs * S || Edge := Msgs <- part(routed, Frame)}),
+        lost => sum(Lost, Lost1)
     }.
+
+add_flows(Flows, S, Sums) ->
+    maps:fold(fun(Key, {Msgs, Bytes}, Acc) ->
+        case Acc of
+            #{Key := {M, B}} -> Acc#{Key := {M + Msgs * S, B + Bytes * S}};
+            #{} -> Acc#{Key => {Msgs * S, Bytes * S}}
+        end
+    end, Sums, Flows).
+
+add_samples(Samples, Span, All) ->
+    maps:fold(fun(Id, Sample, Acc) ->
+        case Acc of
+            #{Id := Sums} -> Acc#{Id := add_sample(Sample, Span, Sums)};
+            #{} -> Acc#{Id => sums(Sample, Span)}
+        end
+    end, All, Samples).
+
+add_sample(Sample, Span, {Metrics, Weight, Sums} = Before) ->
+    case maps:keys(Sample) of
+        Metrics ->
+            {Metrics, weigh(Weight, Span), add_values(Metrics, maps:values(Sample), Span, Sums)};
+        _Others ->
+            join_sums(Before, sums(Sample, Span))
+    end.
+
+add_values([Metric | Metrics], [Value | Values], Span, [Sum | Sums]) ->
+    New = case sderl_mon_types:peak(Metric) of
+        true -> max(Sum, Value);
+        false -> Sum + Value * Span
+    end,
+    [New | add_values(Metrics, Values, Span, Sums)];
+add_values([], [], _Span, []) -> [].
 
 sums(Sample, Span) ->
     Metrics = maps:keys(Sample),
-    {Metrics, weighted(Metrics, maps:values(Sample), Span)}.
+    {Metrics, Span, weighted(Metrics, maps:values(Sample), Span)}.
 
 weighted([Metric | Metrics], [Value | Values], Span) ->
-    Sum = case sderl_mon_types:peak(Metric) of
-        true -> {peak, Value};
-        false -> {Span, Value * Span}
-    end,
+    Sum = case sderl_mon_types:peak(Metric) of true -> Value; false -> Value * Span end,
     [Sum | weighted(Metrics, Values, Span)];
 weighted([], [], _Span) -> [].
 
@@ -233,23 +282,39 @@ join(A, B) ->
         t => max(T1, T2),
         epoch => max(E1, E2),
         span => S1 + S2,
-        nodes => maps:merge_with(fun join_sums/3, N1, N2),
+        nodes => maps:merge_with(fun(_Id, A1, B1) -> join_sums(A1, B1) end, N1, N2),
         links => maps:merge_with(fun plus/3, L1, L2),
         kinds => maps:merge_with(fun plus/3, K1, K2),
-        groups => maps:merge_with(fun join_sums/3, G1, G2),
+        groups => maps:merge_with(fun(_Id, A1, B1) -> join_sums(A1, B1) end, G1, G2),
         routed => sum(R1, R2),
         lost => sum(X1, X2)
     }.
 
-join_sums(_Id, {Metrics, A}, {Metrics, B}) -> {Metrics, lists:zipwith(fun join_sum/2, A, B)};
-join_sums(_Id, A, B) ->
-    Sums = maps:merge_with(fun(_Metric, X, Y) -> join_sum(X, Y) end, by_metric(A), by_metric(B)),
-    {maps:keys(Sums), maps:values(Sums)}.
+join_sums({Metrics, W1, A}, {Metrics, W2, B}) ->
+    {Metrics, weigh(W1, W2), lists:zipwith3(fun join_sum/3, Metrics, A, B)};
+join_sums(A, B) ->
+    All = maps:merge_with(
+        fun(Metric, {W1, X}, {W2, Y}) -> {W1 + W2, join_sum(Metric, X, Y)} end,
+        by_metric(A),
+        by_metric(B)
+    ),
+    {Weights, Sums} = lists:unzip(maps:values(All)),
+    {maps:keys(All), Weights, Sums}.
 
-join_sum({peak, X}, {peak, Y}) -> {peak, max(X, Y)};
-join_sum({W1, S1}, {W2, S2}) -> {W1 + W2, S1 + S2}.
+join_sum(Metric, X, Y) ->
+    case sderl_mon_types:peak(Metric) of true -> max(X, Y); false -> X + Y end.
 
-by_metric({Metrics, Sums}) -> maps:from_list(lists:zip(Metrics, Sums)).
+by_metric({Metrics, Weight, Sums}) ->
+    maps:from_list(lists:zip(Metrics, lists:zip(spread(Weight, Metrics), Sums))).
+
+%% Two weights of the same metrics.
+weigh(A, B) when is_list(A), is_list(B) -> lists:zipwith(fun erlang:'+'/2, A, B);
+weigh(A, B) when is_list(A) -> [Weight + B || Weight <- A];
+weigh(A, B) when is_list(B) -> weigh(B, A);
+weigh(A, B) -> A + B.
+
+spread(Weights, _Metrics) when is_list(Weights) -> Weights;
+spread(Weight, Metrics) -> [Weight || _ <- Metrics].
 
 -doc "The frame of what was added; at least one frame must have been.".
 -spec frame(acc()) -> sderl_mon_types:frame().
@@ -275,18 +340,20 @@ frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc, IsRate)
     }).
 
 %% As long as a node was seen something of it was told all the time.
-means({Metrics, Sums}, IsRate) ->
-    Seen = lists:foldl(fun
-        ({peak, _}, Most) -> Most;
-        ({Weight, _}, Most) -> max(Weight, Most)
-    end, 0, Sums),
-    maps:from_list(lists:zipwith(fun(Metric, Sum) -> {Metric, mean(Metric, Sum, Seen, IsRate)} end,
-                                 Metrics, Sums)).
+means({Metrics, Weight, Sums}, IsRate) ->
+    Weights = spread(Weight, Metrics),
+    Seen = lists:max([0 | Weights]),
+    maps:from_list(lists:zipwith3(
+        fun(Metric, W, Sum) -> {Metric, mean(Metric, W, Sum, Seen, IsRate)} end,
+        Metrics, Weights, Sums
+    )).
 
-mean(_Metric, {peak, Value}, _Seen, _IsRate) -> Value;
-mean(_Metric, {Seen, Sum}, Seen, _IsRate) -> Sum / Seen;
-mean(Metric, {Weight, Sum}, Seen, IsRate) ->
-    Sum / case IsRate(Metric) of true -> Seen; false -> Weight end.
+mean(Metric, Weight, Sum, Seen, IsRate) ->
+    case sderl_mon_types:peak(Metric) of
+        true -> Sum;
+        false when Weight =:= Seen -> Sum / Seen;
+        false -> Sum / case IsRate(Metric) of true -> Seen; false -> Weight end
+    end.
 
 -doc "One frame of several, in any order; none of none.".
 -spec merge([sderl_mon_types:frame()]) -> {ok, sderl_mon_types:frame()} | none.

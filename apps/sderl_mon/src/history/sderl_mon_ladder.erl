@@ -56,19 +56,19 @@ closed.
     {[{step(), entry()}, ...], ladder()}.
 push(#{t := T, span_ms := Span} = Frame, IsRate, Ladder) ->
     Entry = {T, Span, sderl_mon_pack:pack_frame(Frame)},
-    Acc = fun() -> sderl_mon_frame:add(Frame, sderl_mon_frame:new()) end,
-    {Closed, Ladder1} = climb(Ladder, T, Acc, Entry, IsRate),
+    Put = fun(Open) -> sderl_mon_frame:add(Frame, Open) end,
+    {Closed, Ladder1} = climb(Ladder, T, Put, Entry, IsRate),
     {[{0, Entry} | Closed], Ladder1}.
 
-climb([], _T, _Acc, _Entry, _IsRate) ->
+climb([], _T, _Put, _Entry, _IsRate) ->
     {[], []};
-climb([#rung{step = Step, slot = Slot, acc = Open} = Rung | Rest], T, Acc, Entry, IsRate) ->
+climb([#rung{step = Step, slot = Slot, acc = Open} = Rung | Rest], T, Put, Entry, IsRate) ->
     case (T - 1) div Step of
         Slot ->
-            {[], [Rung#rung{acc = sderl_mon_frame:join(Open, Acc()), single = none} | Rest]};
+            {[], [Rung#rung{acc = Put(Open), single = none} | Rest]};
         New ->
             {Closed, Rest1} = close(Rung, Rest, IsRate),
-            {Closed, [Rung#rung{slot = New, acc = Acc(), single = Entry} | Rest1]}
+            {Closed, [Rung#rung{slot = New, acc = Put(sderl_mon_frame:new()), single = Entry} | Rest1]}
     end.
 
 close(#rung{acc = none}, Rest, _IsRate) ->
@@ -76,7 +76,8 @@ close(#rung{acc = none}, Rest, _IsRate) ->
 close(#rung{step = Step, acc = Acc, single = Single}, Rest, IsRate) ->
     %% One frame in the slot: the very bytes that the step before has, at no cost.
     {T, _Span, _Packed} = Entry = case Single of none -> packed(Acc, IsRate); _ -> Single end,
-    {Closed, Rest1} = climb(Rest, T, fun() -> Acc end, Entry, IsRate),
+    Put = fun(Open) -> sderl_mon_frame:join(Open, Acc) end,
+    {Closed, Rest1} = climb(Rest, T, Put, Entry, IsRate),
     {[{Step, Entry} | Closed], Rest1}.
 
 packed(Acc, IsRate) ->
