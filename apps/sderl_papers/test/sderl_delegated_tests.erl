@@ -74,6 +74,16 @@ check(Key, History) ->
     sderl_linear:check(lists:sort(fun(#{start := A}, #{start := B}) -> A =< B end, Mine),
                        #{where => fun(_) -> n end}).
 
+%% Of a value that is no integer the shard is left whole, and the value too.
+no_integer_test() ->
+    Table = sderl_delegated:new(#{shards => 1}),
+    C1 = sderl_delegated:add(a, 1, sderl_delegated:put(a, text, sderl_delegated:client(Table))),
+    {Answer, C2} = sderl_delegated:add_get(a, 1, C1),
+    ?assertEqual({error, no_integer}, Answer),
+    ?assertMatch({{ok, text}, _}, sderl_delegated:get(a, C2)),
+    ?assertError(function_clause, sderl_delegated:add(a, one, C2)),
+    ok = sderl_delegated:close(Table).
+
 %% The checker would see it: a read of what nobody wrote, and of what is over.
 refused_test() ->
     [Read] = [Op || #{call := {read, _}} = Op <- concurrently(#{}, [[{put, a}, flush, {get, a}]])],

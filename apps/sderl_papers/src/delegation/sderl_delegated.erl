@@ -81,9 +81,12 @@ put(Key, Value, Client) -> later(Key, {put, Key, Value}, Client).
 -spec delete(Key :: term(), client()) -> client().
 delete(Key, Client) -> later(Key, {delete, Key}, Client).
 
--doc "Later the value of the key is so much more; of no value, it is this.".
+-doc """
+Later the value of the key is so much more; of no value, it is this. A value that is no integer
+stays as it is.
+""".
 -spec add(Key :: term(), integer(), client()) -> client().
-add(Key, Number, Client) -> later(Key, {add, Key, Number}, Client).
+add(Key, Number, Client) when is_integer(Number) -> later(Key, {add, Key, Number}, Client).
 
 later(Key, Op, {Shards, #{batch := Batch} = Options, UnderWay}) ->
     Shard = shard(Key, Shards),
@@ -114,9 +117,9 @@ get(Key, {Shards, Options, UnderWay} = Client) ->
             {sderl_delegated_shard:value(element(Shard, Shards), Key), Client}
     end.
 
--doc "Adds, and answers with the new value.".
--spec add_get(Key :: term(), integer(), client()) -> {integer(), client()}.
-add_get(Key, Number, {Shards, Options, UnderWay}) ->
+-doc "Adds, and answers with the new value. Errors: `no_integer`, as the value is none.".
+-spec add_get(Key :: term(), integer(), client()) -> {integer() | {error, no_integer}, client()}.
+add_get(Key, Number, {Shards, Options, UnderWay}) when is_integer(Number) ->
     Shard = shard(Key, Shards),
     {Ops, _, _} = maps:get(Shard, UnderWay, {[], 0, 0}),
     Answer = sderl_delegated_shard:ask(element(Shard, Shards), Ops, {add, Key, Number}),

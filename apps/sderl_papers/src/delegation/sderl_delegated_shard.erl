@@ -93,12 +93,20 @@ do([{delete, Key} | Ops], Table) ->
     true = ets:delete(Table, Key),
     do(Ops, Table);
 do([{add, Key, Number} | Ops], Table) ->
-    _ = ets:update_counter(Table, Key, Number, {Key, 0}),
+    _ = added(Key, Number, Table),
     do(Ops, Table).
 
 answered(none, _) -> ok;
 answered({get, Key}, Table) -> found(Table, Key);
-answered({add, Key, Number}, Table) -> ets:update_counter(Table, Key, Number, {Key, 0}).
+answered({add, Key, Number}, Table) -> added(Key, Number, Table).
+
+%% What one client put there must not cost all others the shard.
+added(Key, Number, Table) ->
+    try
+        ets:update_counter(Table, Key, Number, {Key, 0})
+    catch
+        error:badarg -> {error, no_integer}
+    end.
 
 found(Table, Key) ->
     case ets:lookup(Table, Key) of

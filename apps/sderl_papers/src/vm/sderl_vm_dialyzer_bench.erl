@@ -32,6 +32,8 @@ stages(_) -> [types, analysis].
 -doc false.
 -spec prepare(sderl_bench_vm_program:settings()) -> term().
 prepare(#{modules := Count}) ->
+    _ = code:ensure_loaded(dialyzer) =:= {module, dialyzer}
+        orelse error("this OTP has no Dialyzer: it is a package of its own in some systems"),
     Beams = filelib:wildcard(filename:join(code:lib_dir(stdlib), "ebin/*.beam")),
     Sized = lists:sort([{filelib:file_size(Beam), Beam} || Beam <- Beams]),
     Chosen = first(Count, [Beam || {_, Beam} <- Sized]),
