@@ -119,6 +119,7 @@ calls_and_exports(Config) ->
         [Scope, Pprof, Chrome, Csv] =
             call(Fleet, A, ?P, export, [Dir, [speedscope, pprof, chrome, csv]]),
         pprof(Pprof, Functions, proplists:get_value(priv_dir, Config)),
+        speedscope(Scope, proplists:get_value(priv_dir, Config)),
         #{~"shared" := #{~"frames" := Frames},
           ~"profiles" := [#{~"type" := ~"sampled", ~"samples" := Samples,
                             ~"weights" := Weights, ~"endValue" := End}]} = json:decode(Scope),
@@ -151,6 +152,20 @@ pprof(Compressed, Functions, Dir) ->
             ct:pal("~ts", [Said]),
             [?assertNotEqual({Said, nomatch}, {Said, string:find(Said, Part)})
              || Part <- ["Type: time", "sderl_prof_programs:fib/1"]]
+    end.
+
+%% In long runs the tool itself opens the file, in a browser.
+speedscope(Json, Dir) ->
+    File = filename:join(Dir, "calls.json"),
+    ok = file:write_file(File, Json),
+    Web = filename:join([code:lib_dir(sderl_prof), "../../../..", "toolchain/web"]),
+    case os:getenv("SDERL_LONG") of
+        false -> ct:comment("pprof and speedscope themselves did not read the files: SDERL_LONG=1");
+        _ ->
+            Said = os:cmd(lists:concat([Web, " --run node e2e/speedscope.mjs '", File,
+                                        "' sderl_prof_programs:fib/1 2>&1"])),
+            ct:pal("~ts", [Said]),
+            ?assertNotEqual({Said, nomatch}, {Said, string:find(Said, "speedscope lists sderl")})
     end.
 
 %% The fields of a message of protocol buffers: numbers and what has a length.
