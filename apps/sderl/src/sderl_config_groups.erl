@@ -69,8 +69,8 @@ node_list(Path, Value) ->
 node_name(Path, nonode@nohost = Node) ->
     bad(Path, Node, named_node);
 node_name(Path, Node) when is_atom(Node) ->
-    case string:split(atom_to_list(Node), "@", all) of
-        [[_ | _], [_ | _]] -> {ok, Node};
+    case binary:split(atom_to_binary(Node), ~"@", [global]) of
+        [Name, Host] when Name =/= ~"", Host =/= ~"" -> {ok, Node};
         _ -> bad(Path, Node, node_name)
     end;
 node_name(Path, Other) ->
