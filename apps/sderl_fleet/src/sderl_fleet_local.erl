@@ -63,6 +63,7 @@ with `erlang:display/1`) disturbs its control channel and may end; see `m:peer`.
     places :: [{[string()], [string()]}],
     epmd_port :: inet:port_number(),
     erl :: string(),
+    boot :: string(),
     emulator :: [string()]
 }).
 
@@ -103,6 +104,7 @@ open(Places, Options, Erl, Epmd, Home, Reaper) ->
             places = Places,
             epmd_port = EpmdPort,
             erl = Erl,
+            boot = boot(Home, Options),
             emulator = maps:get(emulator, Options, ?EMULATOR)
         }}
     else
@@ -110,6 +112,10 @@ open(Places, Options, Erl, Epmd, Home, Reaper) ->
             ok = sderl_fleet_reaper:finish(Reaper),
             {error, Reason}
     end.
+
+%% Another OTP has another start script.
+boot(_Home, #{erl := _}) -> "no_dot_erlang";
+boot(Home, #{}) -> sderl_fleet_home:start_script(Home).
 
 known_options(Options) ->
     Bad = [
@@ -268,7 +274,7 @@ args(Spec, #{config := Config}, Local) ->
     lists:append([
         Local#local.emulator,
         %% Of several boot flags the first counts.
-        lists:append([["-boot", "no_dot_erlang"] || not lists:member("-boot", Args)]),
+        lists:append([["-boot", Local#local.boot] || not lists:member("-boot", Args)]),
         ["-start_epmd", "false", "-config", filename:rootname(Config)],
         ["-hidden" || Hidden],
         lists:append([["-connect_all", "false"] || not ConnectAll]),

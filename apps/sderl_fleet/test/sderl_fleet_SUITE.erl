@@ -290,6 +290,11 @@ emulator(_) ->
     ?assertEqual({ok, [["hello"]]}, call(Fleet, B, init, get_argument, [sderl])),
     #{B := #{args := Args}} = sderl_fleet:info(Fleet),
     ?assert(lists:member("hello", Args)),
+    %% What evaluates expressions is loaded by those that do.
+    IsLoaded = fun() -> false =/= call(Fleet, A, code, is_loaded, [erl_eval]) end,
+    ?assertEqual(false, IsLoaded()),
+    ?assertEqual({value, 1, []}, call(Fleet, A, erl_eval, expr, [{integer, 1, 1}, []])),
+    ?assert(IsLoaded()),
     done(Fleet).
 
 added_nodes(_) ->
