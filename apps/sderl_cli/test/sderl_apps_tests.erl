@@ -38,7 +38,7 @@ allowed() ->
             sderl_ops,
             sderl_prof
         ],
-        sderl_papers => [sderl, sderl_terminal, sderl_fleet, sderl_chaos, sderl_bench],
+        sderl_papers => [sderl, sderl_terminal, sderl_fleet, sderl_chaos, sderl_prof, sderl_bench],
         sderl_demo => [sderl, sderl_terminal, sderl_fleet, sderl_mon, sderl_alarms,
                        sderl_actions, sderl_web, sderl_bench],
         sderl_cli => [

@@ -18,7 +18,7 @@ wrong_test_() ->
      || {Args, Is, Words} <- [
          {"C99 --out x", usage, "there is no claim C99; there are\n  C1"},
          {"c2 nonsense --out x", usage, "there is no claim nonsense"},
-         {"C13 --out x", usage, "the experiment of C13 is not built yet; there are\n  C1"},
+         {"C18 --out x", usage, "the experiment of C18 is not built yet; there are\n  C1"},
          {"C1 --scale huge --out x", usage, "--scale cannot be huge: it is small, medium or full"},
          %% Only for tests.
          {"C1 --scale test --out x", usage, "--scale cannot be test"},

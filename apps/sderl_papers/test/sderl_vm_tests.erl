@@ -18,6 +18,7 @@ outputs_test_() ->
             {sderl_vm_bang, #{senders => 3, messages => 5}, 15},
             {sderl_vm_big, #{processes => 7}, 42},
             {sderl_vm_ehb, #{groups => 2, loops => 3}, 2 * 20 * 20 * 3},
+            {sderl_vm_clocks, #{processes => 3, times => 5}, 4 * 3 * 5},
             {sderl_vm_parallel, #{processes => 3, times => 10, clock => now}, 30},
             {sderl_vm_serialmsg, #{pairs => 3, messages => 4, elements => 5}, 60},
             {sderl_vm_timer_wheel, #{processes => 6}, [30, 30]},

@@ -160,6 +160,12 @@ described(#{workload := debench,
     ];
 described(#{workload := deploy, params := #{kind := Kind, nodes := Nodes, hosts := Hosts}}) ->
     io_lib:format("deploy ~w nodes, ~w hosts (~ts)", [Nodes, Hosts, Kind]);
+described(#{workload := vm, params := #{bench := tables, updates := Updates}}) ->
+    ["tables with ", Updates, " % of updates"];
+described(#{workload := schedulers, params := #{program := Program, schedulers := N}}) ->
+    io_lib:format("~ts recorded on ~w scheduler~ts", [Program, N, [$s || N > 1]]);
+described(#{workload := vm, params := #{program := Programs}}) ->
+    [string:replace(Programs, ",", ", ", all), " by schedulers"];
 described(#{workload := orbit, params := #{mode := Mode, nodes := Nodes} = Params}) ->
     [
         "orbit ", atom_to_list(Mode),

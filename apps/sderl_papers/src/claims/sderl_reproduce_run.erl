@@ -182,7 +182,9 @@ run(debench, Params, Label) -> sderl_debench:run(Params, Label);
 run(orbit, Params, Label) -> sderl_orbit:run(Params, Label);
 run(aco, Params, Label) -> sderl_reproduce_aco:run(Params, Label);
 run(im, Params, Label) -> sderl_im:run(Params, Label);
-run(deploy, Params, Label) -> sderl_bench_deploy:once(Params, Label).
+run(deploy, Params, Label) -> sderl_bench_deploy:once(Params, Label);
+run(vm, Params, Label) -> sderl_reproduce_vm:run(Params, Label);
+run(schedulers, Params, Label) -> sderl_reproduce_schedulers:run(Params, Label).
 
 %% Before the bar of the point: how far the whole is.
 label(Point, Jobs, Done) ->
@@ -205,6 +207,15 @@ said(#{seconds := Seconds, links_per_node_max := Links}) ->
                   [sderl_table:number(Seconds), sderl_table:number(Links)]);
 said(#{delivered_per_min := Delivered} = Metrics) ->
     io_lib:format("~ts messages a minute~ts", [sderl_table:number(Delivered), kills(Metrics)]);
+said(#{lost := Lost, schedulers := N}) ->
+    io_lib:format("~ts % of the time of ~w schedulers lost", [sderl_table:number(100 * Lost), N]);
+said(#{rows := Rows}) ->
+    Most = lists:max([N || #{schedulers := N} <- Rows]),
+    [lists:join(", ", [io_lib:format("~ts ~ts ms", [maps:get(table, Row, Name),
+                                                    sderl_table:number(Us / 1000)])
+                       || #{program := Name, schedulers := N, us := Us} = Row <- Rows,
+                          N =:= Most]),
+     io_lib:format(" on ~w schedulers", [Most])];
 said(#{deploy_s := Seconds, nodes_per_s := PerS}) ->
     io_lib:format("~ts s, ~ts nodes a second",
                   [sderl_table:number(Seconds), sderl_table:number(PerS)]);

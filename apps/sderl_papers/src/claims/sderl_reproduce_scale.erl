@@ -12,7 +12,7 @@ used.
 """.
 
 -export([names/0, scale/2, instances/2, described/1]).
--export_type([scale/0, name/0, aco/0, im/0, deploy/0, instance/0]).
+-export_type([scale/0, name/0, aco/0, im/0, deploy/0, instance/0, vm/0]).
 
 -type name() :: small | medium | full | test.
 
@@ -54,7 +54,25 @@ machine and have more nodes than `nodes`.
     },
     aco := aco(),
     im := im(),
-    deploy := deploy()
+    deploy := deploy(),
+    vm := vm()
+}.
+
+-doc """
+Programs by schedulers: on 1, 2, 4 and so on up to the `cores` of this machine, with sizes of that
+many cores. A run is repeated until it takes `run_ms` on one scheduler, and there are `runs` of them
+in each virtual machine. `keys` and `operations` are those of tables, `profiled` is the size of what
+is recorded.
+""".
+-type vm() :: #{
+    cores := pos_integer(),
+    schedulers := [pos_integer(), ...],
+    size := short | intermediate | long,
+    run_ms := pos_integer(),
+    runs := pos_integer(),
+    keys := pos_integer(),
+    operations := pos_integer(),
+    profiled := short | intermediate | long
 }.
 
 -doc """
@@ -150,11 +168,12 @@ needs({error, Reason}) -> sderl_bench_reason:text(Reason).
 
 fixed(small) ->
     #{
-        name => small, budget_s => 5 * 60, runs => 3, pairs => 1,
+        name => small, budget_s => 8 * 60, runs => 3, pairs => 1,
         nodes => 40, sizes => [10, 40], beyond => [], group_size => 10,
         rate => 60, rates => #{}, base_pct => 1.5, shares => [1.5, 10], few => [], least_ops => 300,
         least_s => 6, warmup_s => 1,
         deploy => deploy([4, 16], [14, 56]),
+        vm => vm(short, 50, 3, 20_000, 100_000),
         orbit => orbit(20_000, [1, 20], [], 2),
         aco => aco(#{
             instances => 3, colonies => [1, 4, 16, 64], iterations => {5, 10},
@@ -165,11 +184,12 @@ fixed(small) ->
     };
 fixed(medium) ->
     #{
-        name => medium, budget_s => 60 * 60, runs => 5, pairs => 5,
+        name => medium, budget_s => 100 * 60, runs => 5, pairs => 5,
         nodes => 100, sizes => [10, 20, 50, 100], beyond => [], group_size => 10,
         rate => 15, rates => #{0.1 => 45, 10 => 8}, base_pct => 1, shares => [0.1, 1, 10],
         few => [0.1], least_ops => 300, least_s => 10, warmup_s => 3,
         deploy => deploy([10, 25, 50, 100], [14, 28, 70, 139]),
+        vm => vm(intermediate, 200, 5, 200_000, 1_000_000),
         orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8),
         aco => aco(#{
             instances => 12, colonies => [1, 4, 16, 64, 256], iterations => {10, 20},
@@ -188,6 +208,9 @@ fixed(test) ->
         rate => 20, rates => #{}, base_pct => 25, shares => [25], few => [], least_ops => 10,
         least_s => 1, warmup_s => 1,
         deploy => (deploy([1, 4], [1, 4]))#{hosts := 1},
+        vm => (vm(short, 5, 1, 1000, 2000))#{
+            cores := 1, schedulers := [1, 2], profiled := short
+        },
         orbit => (orbit(500, [1, 2], [2], 1))#{workers := 2, gateways := 1},
         aco => (aco(#{instances => 1, colonies => [1, 2], iterations => {2, 2}, trees => [{5, 2}],
                       work => {2, 2}, long => {{5, 2}, 2}}))#{
@@ -215,6 +238,7 @@ full(100) ->
     (fixed(medium))#{
         name := full, budget_s := infinity, runs := 5, rates := #{0.01 => 45, 0.1 => 45, 10 => 8},
         shares := [0.01, 0.1, 1, 10], few := [0.01],
+        vm := vm(long, 500, 5, 2_000_000, 17_000_000),
         orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100], [10, 40, 80, 100], 15),
         aco := aco(#{
             instances => 25, colonies => [1, 2, 4, 8, 16, 32, 64, 128, 256], iterations => {20, 20},
@@ -246,6 +270,13 @@ aco(#{instances := Count, colonies := Colonies, iterations := {L, G}, trees := T
 generated(N, Seed) -> #{n => N, rdd => 0.2, tf => 0.6, seed => Seed}.
 
 deploy(Nodes, Simulated) -> #{nodes => Nodes, hosts => 4, simulated => Simulated}.
+
+vm(Size, Ms, Runs, Keys, Operations) ->
+    #{cores := Cores} = sderl_bench_machine:info(),
+    #{cores => Cores, schedulers => schedulers(Cores), size => Size, run_ms => Ms, runs => Runs,
+      keys => Keys, operations => Operations, profiled => long}.
+
+schedulers(Cores) -> lists:usort([Cores | [N || I <- lists:seq(0, 10), N <- [1 bsl I], N < Cores]]).
 
 im(#{chaos := {Servers, Seconds}} = Of) ->
     (maps:remove(chaos, Of))#{client_nodes => 2, chaos_servers => Servers, chaos_routers => 2,

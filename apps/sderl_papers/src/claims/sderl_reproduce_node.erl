@@ -1,0 +1,35 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_reproduce_node).
+-moduledoc """
+A function on a node of its own, with the flags that a claim asks about: for what a program in a
+virtual machine of `bin/sderl bench vm` cannot tell.
+""".
+
+-export([call/5, schedulers/1]).
+
+-define(MINUTES_10, 600_000).
+
+-doc """
+Starts a node with these arguments, calls the function on it, and ends it. A reason is a term for
+`sderl_papers_reason:text/1`.
+""".
+-spec call(Args :: [string()], Label :: unicode:chardata(), module(), atom(), [term()]) ->
+    {ok, term()} | {error, term()}.
+call(Args, Label, Module, Function, Arguments) ->
+    maybe
+        ok ?= sderl_fleet:fits(1),
+        {ok, Fleet} ?= sderl_fleet:start(#{
+            families => [#{name => vm, count => 1, args => Args}],
+            progress => sderl_progress:reporter([Label, ": starting a node"])
+        }),
+        try
+            sderl_bench_nodes:on(Fleet, hd(sderl_fleet:nodes(Fleet)), Module, Function, Arguments,
+                                 ?MINUTES_10)
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+-doc "The argument for so many schedulers.".
+-spec schedulers(pos_integer()) -> [string()].
+schedulers(N) -> ["+S", lists:concat([N, ":", N])].
