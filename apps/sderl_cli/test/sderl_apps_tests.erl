@@ -107,7 +107,8 @@ folders() ->
             im => [],
             vm => [orbit, im],
             delegation => [],
-            claims => [orbit, debench, aco, 'aco/colony', 'aco/cluster', im],
+            city => [vm],
+            claims => [orbit, debench, aco, 'aco/colony', 'aco/cluster', im, vm, city],
             report => [claims]
         }
     }.

@@ -150,6 +150,38 @@ c17_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
+%% The seconds of all steps and the packets by nodes.
+c19(Cores, Of) -> c19(Cores, Of, 77).
+
+c19(Cores, Of, Where) ->
+    [point(city, #{nodes => N, cores => Cores, run => 1},
+           #{seconds => Seconds, packets => Packets, bytes => 100 * Packets, drives => 1000,
+             messages => Packets, where => Where, groups => 1, links_per_node_max => min(N, 4),
+             cpu_pct => 50})
+     || {N, Seconds, Packets} <- Of].
+
+c19_test_() ->
+    Good = c19(16, [{1, 10, 0}, {2, 7, 100}, {4, 5, 200}, {16, 3, 500}]),
+    verdicts(sderl_claim_c19, [
+        {"as published", confirmed, Good,
+         ["1.43 on 2, 2.00 on 4, 3.33 on 16", "100 on 2 and 500 on 16", "same in all 4 runs"]},
+        {"slower", refuted, again(c19(16, [{1, 10, 0}, {2, 11, 100}, {16, 12, 500}])),
+         ["16 nodes are slower than one"]},
+        {"slower once", not_shown, c19(16, [{1, 10, 0}, {2, 11, 100}, {16, 12, 500}]), []},
+        {"less traffic", refuted, again(c19(16, [{1, 10, 0}, {2, 7, 100}, {16, 3, 90}])),
+         ["send less"]},
+        {"hardly faster", not_shown, again(c19(16, [{1, 10, 0}, {2, 7, 100}, {16, 5, 500}])),
+         ["are to be 2.76 times"]},
+        %% Nodes beyond the cores have none of their own.
+        {"cores", confirmed, c19(4, [{1, 10, 0}, {2, 7, 100}, {4, 5, 200}, {16, 9, 500}]), []},
+        {"few cores", not_shown, c19(2, [{1, 10, 0}, {2, 7, 100}, {4, 5, 200}]),
+         ["This machine has 2 cores"]},
+        {"another result", not_shown, Good ++ c19(16, [{8, 4, 300}], 78), ["That is a defect"]},
+        {"one failed", not_shown, Good ++ failed(c19(16, [{8, 4, 300}])), ["stuck"]},
+        {"one node missing", not_shown, tl(Good), ["one node is needed"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
 %% Recorded in a real node: all parts of the run, and the schedulers are found at work.
 recorded_test_() ->
     {timeout, 600, fun() ->
@@ -180,7 +212,8 @@ not_recorded_test_() ->
 %% With the points that there are, and with some or none of them.
 pages_test_() ->
     Points = c16(4, 4, [{<<"mbrot">>, 4}, {<<"ran">>, 2}]) ++ c14(4, 1, 4, 5, 10) ++
-        c13(4, 10, [{<<"set">>, 1}, {<<"ordered_set+auto">>, 2}]) ++ c17(bang, 4, 0.1, [1, 9]),
+        c13(4, 10, [{<<"set">>, 1}, {<<"ordered_set+auto">>, 2}]) ++ c17(bang, 4, 0.1, [1, 9]) ++
+        c19(4, [{1, 10, 0}, {2, 7, 100}]),
     [
         {atom_to_list(Module), fun() ->
             Page = #{plots := Plots, tables := Tables} = sderl_claim:page(Module, Some, <<>>),
@@ -194,7 +227,8 @@ pages_test_() ->
                 ?assertMatch([_ | _], [P || #{series := Series} <- Plots,
                                             #{points := [P | _]} <- Series])
         end}
-     || Module <- [sderl_claim_c13, sderl_claim_c14, sderl_claim_c16, sderl_claim_c17],
+     || Module <- [sderl_claim_c13, sderl_claim_c14, sderl_claim_c16, sderl_claim_c17,
+                  sderl_claim_c19],
         Some <- [Points, again(Points), failed(Points), []]
     ].
 

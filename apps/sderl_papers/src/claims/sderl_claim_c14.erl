@@ -140,8 +140,8 @@ page(Points) ->
         ],
         notes => [
             <<"`parallel` makes lists of times, so it collects garbage as well. `clocks` only "
-              "reads the time, in one process for each core, a stage for each clock; its last stage sets "
-              "timers and takes them back.">>,
+              "reads the time, in one process for each core, a stage for each clock; its last "
+              "stage sets timers and takes them back.">>,
             <<"A timeout sets and stops a timer for each message that is waited for.">>
             | sderl_claim_vm:notes([Group || Group =/= none])
         ]

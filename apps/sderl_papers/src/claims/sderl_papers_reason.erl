@@ -12,5 +12,6 @@ Why a run of one of the published programs did not work, in words. Other reasons
 text({orbit, Reason}) -> sderl_orbit:text(Reason);
 text({aco, Reason}) -> sderl_aco:text(Reason);
 text({im, Reason}) -> sderl_im:text(Reason);
+text({city, Reason}) -> sderl_city:text(Reason);
 text({vm, Text}) -> Text;
 text(Reason) -> sderl_bench_reason:text(Reason).

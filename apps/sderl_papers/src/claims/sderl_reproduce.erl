@@ -162,6 +162,8 @@ described(#{workload := deploy, params := #{kind := Kind, nodes := Nodes, hosts 
     io_lib:format("deploy ~w nodes, ~w hosts (~ts)", [Nodes, Hosts, Kind]);
 described(#{workload := vm, params := #{bench := tables, updates := Updates}}) ->
     ["tables with ", Updates, " % of updates"];
+described(#{workload := city, params := #{nodes := N}}) ->
+    io_lib:format("city, ~w node~ts", [N, [$s || N > 1]]);
 described(#{workload := schedulers, params := #{program := Program, schedulers := N}}) ->
     io_lib:format("~ts recorded on ~w scheduler~ts", [Program, N, [$s || N > 1]]);
 described(#{workload := vm, params := #{program := Programs}}) ->

@@ -184,6 +184,7 @@ run(aco, Params, Label) -> sderl_reproduce_aco:run(Params, Label);
 run(im, Params, Label) -> sderl_im:run(Params, Label);
 run(deploy, Params, Label) -> sderl_bench_deploy:once(Params, Label);
 run(vm, Params, Label) -> sderl_reproduce_vm:run(Params, Label);
+run(city, Params, Label) -> sderl_city:run(Params, Label);
 run(schedulers, Params, Label) -> sderl_reproduce_schedulers:run(Params, Label).
 
 %% Before the bar of the point: how far the whole is.
@@ -202,6 +203,9 @@ said(
     ]);
 said(#{best_cost := Cost, seconds := Seconds} = Metrics) ->
     io_lib:format("best cost ~w, ~ts s~ts", [Cost, sderl_table:number(Seconds), kills(Metrics)]);
+said(#{drives := Drives, seconds := Seconds, packets := Packets}) ->
+    io_lib:format("~ts s, ~w vehicles drove on, ~ts packets",
+                  [sderl_table:number(Seconds), Drives, sderl_table:number(Packets)]);
 said(#{seconds := Seconds, links_per_node_max := Links}) ->
     io_lib:format("~ts s, ~ts links of a node at most",
                   [sderl_table:number(Seconds), sderl_table:number(Links)]);

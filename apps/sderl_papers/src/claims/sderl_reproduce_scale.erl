@@ -12,7 +12,7 @@ used.
 """.
 
 -export([names/0, scale/2, instances/2, described/1]).
--export_type([scale/0, name/0, aco/0, im/0, deploy/0, instance/0, vm/0]).
+-export_type([scale/0, name/0, aco/0, im/0, deploy/0, instance/0, vm/0, city/0]).
 
 -type name() :: small | medium | full | test.
 
@@ -55,7 +55,22 @@ machine and have more nodes than `nodes`.
     aco := aco(),
     im := im(),
     deploy := deploy(),
-    vm := vm()
+    vm := vm(),
+    city := city()
+}.
+
+-doc """
+The city, on so many `nodes`, in s_groups of `group_size`; the rest is that of
+`t:sderl_city:params/0`. All steps should take `seconds` on one node.
+""".
+-type city() :: #{
+    nodes := [pos_integer(), ...],
+    group_size := pos_integer(),
+    side := pos_integer(),
+    steps := pos_integer(),
+    vehicles := pos_integer(),
+    work := non_neg_integer(),
+    seconds := number()
 }.
 
 -doc """
@@ -174,6 +189,7 @@ fixed(small) ->
         least_s => 6, warmup_s => 1,
         deploy => deploy([4, 16], [14, 56]),
         vm => vm(short, 50, 3, 20_000, 100_000),
+        city => city([1, 2, 4], {16, 16}, 1000, 2),
         orbit => orbit(20_000, [1, 20], [], 2),
         aco => aco(#{
             instances => 3, colonies => [1, 4, 16, 64], iterations => {5, 10},
@@ -190,6 +206,7 @@ fixed(medium) ->
         few => [0.1], least_ops => 300, least_s => 10, warmup_s => 3,
         deploy => deploy([10, 25, 50, 100], [14, 28, 70, 139]),
         vm => vm(intermediate, 200, 5, 200_000, 1_000_000),
+        city => city([1, 2, 4, 8, 16], {32, 32}, 1000, 10),
         orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8),
         aco => aco(#{
             instances => 12, colonies => [1, 4, 16, 64, 256], iterations => {10, 20},
@@ -211,6 +228,7 @@ fixed(test) ->
         vm => (vm(short, 5, 1, 1000, 2000))#{
             cores := 1, schedulers := [1, 2], profiled := short
         },
+        city => (city([1, 2], {4, 4}, 10, 1))#{group_size := 1},
         orbit => (orbit(500, [1, 2], [2], 1))#{workers := 2, gateways := 1},
         aco => (aco(#{instances => 1, colonies => [1, 2], iterations => {2, 2}, trees => [{5, 2}],
                       work => {2, 2}, long => {{5, 2}, 2}}))#{
@@ -239,6 +257,7 @@ full(100) ->
         name := full, budget_s := infinity, runs := 5, rates := #{0.01 => 45, 0.1 => 45, 10 => 8},
         shares := [0.01, 0.1, 1, 10], few := [0.01],
         vm := vm(long, 500, 5, 2_000_000, 17_000_000),
+        city := city([1, 2, 4, 8, 16], {64, 64}, 1000, 60),
         orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100], [10, 40, 80, 100], 15),
         aco := aco(#{
             instances => 25, colonies => [1, 2, 4, 8, 16, 32, 64, 128, 256], iterations => {20, 20},
@@ -275,6 +294,11 @@ vm(Size, Ms, Runs, Keys, Operations) ->
     #{cores := Cores} = sderl_bench_machine:info(),
     #{cores => Cores, schedulers => schedulers(Cores), size => Size, run_ms => Ms, runs => Runs,
       keys => Keys, operations => Operations, profiled => long}.
+
+%% Crossings in each direction and steps; ten vehicles for each crossing, as in `bench vm`.
+city(Nodes, {Side, Steps}, Work, Seconds) ->
+    #{nodes => Nodes, group_size => 4, side => Side, steps => Steps, vehicles => 10, work => Work,
+      seconds => Seconds}.
 
 schedulers(Cores) -> lists:usort([Cores | [N || I <- lists:seq(0, 10), N <- [1 bsl I], N < Cores]]).
 

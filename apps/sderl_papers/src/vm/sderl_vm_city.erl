@@ -8,7 +8,8 @@ ended it; an actor has ended when all that it sent has been acknowledged. So all
 slowest one in every step.
 
 The lowest managers are one for each core. 8 by 8 crossings and 16 steps, 16 by 16 and 32, or 32 by
-32 and 64, by the size, with ten vehicles for each crossing at the start.
+32 and 64, by the size, with ten vehicles for each crossing at the start. `m:sderl_city` has the
+same crossings on several nodes, where a vehicle that drives on takes some work; here it takes none.
 
 Source: the description of `city_simulation` in BenchErl (Aronis et al., Erlang Workshop 2012), a
 program of the simulator Sim-Diasca, of which only the scheme is here: actors under a tree of time
@@ -18,6 +19,7 @@ managers.
 -behaviour(sderl_bench_vm_program).
 
 -export([summary/0, settings/2, prepare/1, run/2, finish/1]).
+-export([crossing/3, vehicles/2, beside/2]).
 
 %% Managers below a manager.
 -define(FAN_OUT, 4).
@@ -41,22 +43,26 @@ settings(Size, Cores) ->
 prepare(#{managers := Count, side := Side, vehicles := Vehicles} = Settings) ->
     Places = lists:seq(0, Side * Side - 1),
     Crossings = list_to_tuple([
-        spawn_link(fun() -> crossing(Place, lists:seq(Place * Vehicles + 1,
-                                                      (Place + 1) * Vehicles)) end)
-     || Place <- Places
+        spawn_link(?MODULE, crossing, [Place, vehicles(Place, Vehicles), 0]) || Place <- Places
     ]),
-    _ = [element(1 + Place, Crossings) ! {beside, beside(Place, Side, Crossings)}
+    _ = [element(1 + Place, Crossings)
+             ! {beside, list_to_tuple([element(1 + Other, Crossings)
+                                       || Other <- beside(Place, Side)])}
          || Place <- Places],
     Lowest = [spawn_link(fun() -> manager(Part) end)
               || Part <- shares(Count, tuple_to_list(Crossings))],
     {Settings, root(Lowest), none}.
 
-%% The edges of the city lead to the opposite ones.
-beside(Place, Side, Crossings) ->
+-doc "The vehicles that a crossing begins with, of which each has so many.".
+-spec vehicles(Place :: non_neg_integer(), Count :: pos_integer()) -> [pos_integer()].
+vehicles(Place, Count) -> lists:seq(Place * Count + 1, (Place + 1) * Count).
+
+-doc "The four crossings beside one. The edges of the city lead to the opposite ones.".
+-spec beside(Place :: non_neg_integer(), Side :: pos_integer()) -> [non_neg_integer()].
+beside(Place, Side) ->
     {X, Y} = {Place rem Side, Place div Side},
-    list_to_tuple([element(1 + (X + Dx + Side) rem Side + Side * ((Y + Dy + Side) rem Side),
-                           Crossings)
-                   || {Dx, Dy} <- [{1, 0}, {-1, 0}, {0, 1}, {0, -1}]]).
+    [(X + Dx + Side) rem Side + Side * ((Y + Dy + Side) rem Side)
+     || {Dx, Dy} <- [{1, 0}, {-1, 0}, {0, 1}, {0, -1}]].
 
 shares(Count, List) ->
     [Share || I <- lists:seq(1, Count),
@@ -103,34 +109,44 @@ manager(Below) ->
             manager(Below)
     end.
 
-crossing(Place, Queue) ->
+-doc """
+A crossing. Each vehicle that drives on takes so much work. It is told its neighbours
+(`{beside, {Pid, Pid, Pid, Pid}}`) before it is told of a step.
+""".
+-spec crossing(Place :: non_neg_integer(), Queue :: [pos_integer()], Work :: non_neg_integer()) ->
+    ok.
+crossing(Place, Queue, Work) ->
     receive
-        {beside, Beside} -> crossing(Place, Beside, Queue, [])
+        {beside, Beside} -> crossing({Place, Work}, Beside, Queue, [])
     end.
 
 %% `Came`: vehicles with the step in which they came, in whatever order. They drive on in the next
 %% step at the earliest; some may have come before this crossing was told of their step.
-crossing(Place, Beside, Queue, Came) ->
+crossing({Place, Work} = Is, Beside, Queue, Came) ->
     receive
         {{step, Step}, Manager} ->
             {Now, Later} = lists:partition(fun({Then, _}) -> Then < Step end, Came),
             {Go, Stay} = passing(Queue ++ in_order(Now)),
             _ = [element(1 + erlang:phash2({Vehicle, Step}, 4), Beside)
-                     ! {vehicle, self(), {Step, Vehicle}}
+                     ! {vehicle, self(), {Step, worked(Work, Vehicle, Vehicle)}}
                  || Vehicle <- Go],
             Arrived = acknowledged(length(Go), Later),
             Manager ! {self(), length(Go)},
-            crossing(Place, Beside, Stay, Arrived);
+            crossing(Is, Beside, Stay, Arrived);
         {vehicle, From, Vehicle} ->
             From ! came,
-            crossing(Place, Beside, Queue, [Vehicle | Came]);
+            crossing(Is, Beside, Queue, [Vehicle | Came]);
         {where, Manager} ->
             Here = Queue ++ in_order(Came),
             Manager ! {self(), erlang:phash2({Place, Here})},
-            crossing(Place, Beside, Here, []);
+            crossing(Is, Beside, Here, []);
         stop ->
             ok
     end.
+
+%% What a vehicle does has no result but that it took time.
+worked(0, Vehicle, _) -> Vehicle;
+worked(Left, Vehicle, Value) -> worked(Left - 1, Vehicle, erlang:phash2(Value + Left)).
 
 passing(Queue) -> lists:split(min(?PASS, length(Queue)), Queue).
 
