@@ -150,6 +150,48 @@ c17_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
+%% With how busy schedulers are, and the 99th percentile in ms.
+c15(N, {Compacted, Late}, {Balanced, Early}) ->
+    Of = fun(Busy, Ms) ->
+        #{busy => Busy, spread => lists:max(Busy) - lists:min(Busy), ops => 1000,
+          p50 => 300 * Ms, p95 => 900 * Ms, p99 => 1000 * Ms}
+    end,
+    [point(balance, #{schedulers => N, load_pct => 40, run => 1},
+           #{compaction => Of(Compacted, Late), balancing => Of(Balanced, Early)})].
+
+c15_test_() ->
+    {Uneven, Even} = {[80, 60, 20, 0], [42, 41, 39, 38]},
+    verdicts(sderl_claim_c15, [
+        {"as published", confirmed, c15(4, {Uneven, 2}, {Even, 1.5}),
+         ["load of 40 % of 4", "80 points apart with compaction and 4", "2.00 ms with compaction"]},
+        {"less even", refuted, again(c15(4, {Even, 2}, {Uneven, 1})), ["not more even"]},
+        {"slower", refuted, again(c15(4, {Uneven, 2}, {Even, 3})), ["Latencies are higher"]},
+        {"slower once", not_shown, c15(4, {Uneven, 2}, {Even, 3}), ["For a verdict"]},
+        {"the same", not_shown, again(c15(4, {Uneven, 2}, {Even, 2})), ["For a verdict"]},
+        {"a busy machine", not_shown, again(c15(4, {[100, 99, 98, 90], 2}, {Even, 3})),
+         ["hardly rested"]},
+        {"few cores", not_shown, again(c15(2, {Uneven, 2}, {Even, 1})), ["The range is too small"]},
+        {"one failed", not_shown,
+         c15(4, {Uneven, 2}, {Even, 1.5}) ++ failed(c15(8, {[1], 1}, {[1], 1})), ["stuck"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
+%% Two real nodes under a light load: what is due is done in both.
+balanced_test_() ->
+    {timeout, 600, fun() ->
+        {ok, #{compaction := Compaction, balancing := Balancing}} = sderl_reproduce_balance:run(
+            #{schedulers => 2, load_pct => 10, seconds => 1, seed => 1}, ""),
+        [begin
+            ?assertMatch(#{busy := [_, _], ops := Ops, p50 := P50, p99 := P99}
+                           when Ops > 0 andalso P50 > 0 andalso P99 >= P50, Of),
+            #{busy := Busy, spread := Spread} = Of,
+            ?assert(Spread >= 0),
+            [?assert(Share >= 0 andalso Share =< 100) || Share <- Busy]
+        end || Of <- [Compaction, Balancing]],
+        %% The same operations at the same times.
+        ?assertEqual(map_get(ops, Compaction), map_get(ops, Balancing))
+    end}.
+
 %% The seconds of all steps and the packets by nodes.
 c19(Cores, Of) -> c19(Cores, Of, 77).
 
@@ -213,7 +255,7 @@ not_recorded_test_() ->
 pages_test_() ->
     Points = c16(4, 4, [{<<"mbrot">>, 4}, {<<"ran">>, 2}]) ++ c14(4, 1, 4, 5, 10) ++
         c13(4, 10, [{<<"set">>, 1}, {<<"ordered_set+auto">>, 2}]) ++ c17(bang, 4, 0.1, [1, 9]) ++
-        c19(4, [{1, 10, 0}, {2, 7, 100}]),
+        c15(4, {[80, 0, 1, 2], 2}, {[40, 39, 20, 21], 1}) ++ c19(4, [{1, 10, 0}, {2, 7, 100}]),
     [
         {atom_to_list(Module), fun() ->
             Page = #{plots := Plots, tables := Tables} = sderl_claim:page(Module, Some, <<>>),
@@ -227,8 +269,8 @@ pages_test_() ->
                 ?assertMatch([_ | _], [P || #{series := Series} <- Plots,
                                             #{points := [P | _]} <- Series])
         end}
-     || Module <- [sderl_claim_c13, sderl_claim_c14, sderl_claim_c16, sderl_claim_c17,
-                  sderl_claim_c19],
+     || Module <- [sderl_claim_c13, sderl_claim_c14, sderl_claim_c15, sderl_claim_c16,
+                  sderl_claim_c17, sderl_claim_c19],
         Some <- [Points, again(Points), failed(Points), []]
     ].
 

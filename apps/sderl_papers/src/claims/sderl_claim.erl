@@ -18,9 +18,10 @@ The module is listed in `all/0`.
 -doc """
 What measures: `sderl_debench:run/2`, `sderl_orbit:run/2`, `sderl_reproduce_aco:run/2`,
 `sderl_im:run/2`, `sderl_bench_deploy:once/2`, `sderl_reproduce_vm:run/2`,
-`sderl_reproduce_schedulers:run/2`, `sderl_city:run/2`.
+`sderl_reproduce_schedulers:run/2`, `sderl_reproduce_balance:run/2`, `sderl_city:run/2`.
 """.
--type workload() :: debench | orbit | aco | im | deploy | vm | schedulers | city.
+-type workload() :: debench | orbit | aco | im | deploy | vm | schedulers | balance
+                  | city.
 
 -doc """
 One point: `params` are those of the workload without `seed` and `run`, and with the workload they
@@ -121,8 +122,8 @@ all() ->
     [
         sderl_claim_c1, sderl_claim_c2, sderl_claim_c3, sderl_claim_c4, sderl_claim_c5,
         sderl_claim_c6, sderl_claim_c7, sderl_claim_c8, sderl_claim_c9, sderl_claim_c10,
-        sderl_claim_c11, sderl_claim_c12, sderl_claim_c13, sderl_claim_c14, sderl_claim_c16,
-        sderl_claim_c17, sderl_claim_c19
+        sderl_claim_c11, sderl_claim_c12, sderl_claim_c13, sderl_claim_c14, sderl_claim_c15,
+        sderl_claim_c16, sderl_claim_c17, sderl_claim_c19
     ].
 
 -doc "The module of a claim; `unbuilt` are those of the list of claims that have none yet.".

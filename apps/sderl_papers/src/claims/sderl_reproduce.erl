@@ -164,6 +164,9 @@ described(#{workload := vm, params := #{bench := tables, updates := Updates}}) -
     ["tables with ", Updates, " % of updates"];
 described(#{workload := city, params := #{nodes := N}}) ->
     io_lib:format("city, ~w node~ts", [N, [$s || N > 1]]);
+described(#{workload := balance, params := #{load_pct := Load, schedulers := N}}) ->
+    io_lib:format("a load of ~w % on ~w scheduler~ts, compacted and balanced",
+                  [Load, N, [$s || N > 1]]);
 described(#{workload := schedulers, params := #{program := Program, schedulers := N}}) ->
     io_lib:format("~ts recorded on ~w scheduler~ts", [Program, N, [$s || N > 1]]);
 described(#{workload := vm, params := #{program := Programs}}) ->

@@ -185,6 +185,7 @@ run(im, Params, Label) -> sderl_im:run(Params, Label);
 run(deploy, Params, Label) -> sderl_bench_deploy:once(Params, Label);
 run(vm, Params, Label) -> sderl_reproduce_vm:run(Params, Label);
 run(city, Params, Label) -> sderl_city:run(Params, Label);
+run(balance, Params, Label) -> sderl_reproduce_balance:run(Params, Label);
 run(schedulers, Params, Label) -> sderl_reproduce_schedulers:run(Params, Label).
 
 %% Before the bar of the point: how far the whole is.
@@ -211,6 +212,10 @@ said(#{seconds := Seconds, links_per_node_max := Links}) ->
                   [sderl_table:number(Seconds), sderl_table:number(Links)]);
 said(#{delivered_per_min := Delivered} = Metrics) ->
     io_lib:format("~ts messages a minute~ts", [sderl_table:number(Delivered), kills(Metrics)]);
+said(#{compaction := #{p99 := Compaction}, balancing := #{p99 := Balancing}})
+  when is_number(Compaction), is_number(Balancing) ->
+    io_lib:format("p99 ~ts ms with compaction, ~ts ms balanced",
+                  [sderl_table:number(Us / 1000) || Us <- [Compaction, Balancing]]);
 said(#{lost := Lost, schedulers := N}) ->
     io_lib:format("~ts % of the time of ~w schedulers lost", [sderl_table:number(100 * Lost), N]);
 said(#{rows := Rows}) ->

@@ -12,7 +12,8 @@ used.
 """.
 
 -export([names/0, scale/2, instances/2, described/1]).
--export_type([scale/0, name/0, aco/0, im/0, deploy/0, instance/0, vm/0, city/0]).
+-export_type([scale/0, name/0, aco/0, im/0, deploy/0, instance/0, vm/0, balance/0,
+              city/0]).
 
 -type name() :: small | medium | full | test.
 
@@ -56,8 +57,12 @@ machine and have more nodes than `nodes`.
     im := im(),
     deploy := deploy(),
     vm := vm(),
+    balance := balance(),
     city := city()
 }.
+
+-doc "An open load of so many percent of all schedulers, the one to judge by first, for so long.".
+-type balance() :: #{loads := [number(), ...], seconds := number()}.
 
 -doc """
 The city, on so many `nodes`, in s_groups of `group_size`; the rest is that of
@@ -189,6 +194,7 @@ fixed(small) ->
         least_s => 6, warmup_s => 1,
         deploy => deploy([4, 16], [14, 56]),
         vm => vm(short, 50, 3, 20_000, 100_000),
+        balance => #{loads => [40], seconds => 4},
         city => city([1, 2, 4], {16, 16}, 1000, 2),
         orbit => orbit(20_000, [1, 20], [], 2),
         aco => aco(#{
@@ -206,6 +212,7 @@ fixed(medium) ->
         few => [0.1], least_ops => 300, least_s => 10, warmup_s => 3,
         deploy => deploy([10, 25, 50, 100], [14, 28, 70, 139]),
         vm => vm(intermediate, 200, 5, 200_000, 1_000_000),
+        balance => #{loads => [40, 20, 70], seconds => 15},
         city => city([1, 2, 4, 8, 16], {32, 32}, 1000, 10),
         orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8),
         aco => aco(#{
@@ -228,6 +235,7 @@ fixed(test) ->
         vm => (vm(short, 5, 1, 1000, 2000))#{
             cores := 1, schedulers := [1, 2], profiled := short
         },
+        balance => #{loads => [20], seconds => 1},
         city => (city([1, 2], {4, 4}, 10, 1))#{group_size := 1},
         orbit => (orbit(500, [1, 2], [2], 1))#{workers := 2, gateways := 1},
         aco => (aco(#{instances => 1, colonies => [1, 2], iterations => {2, 2}, trees => [{5, 2}],
@@ -257,6 +265,7 @@ full(100) ->
         name := full, budget_s := infinity, runs := 5, rates := #{0.01 => 45, 0.1 => 45, 10 => 8},
         shares := [0.01, 0.1, 1, 10], few := [0.01],
         vm := vm(long, 500, 5, 2_000_000, 17_000_000),
+        balance := #{loads => [40, 10, 20, 70], seconds => 60},
         city := city([1, 2, 4, 8, 16], {64, 64}, 1000, 60),
         orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100], [10, 40, 80, 100], 15),
         aco := aco(#{
