@@ -44,8 +44,9 @@ prop_report() ->
 near(A, B) -> abs(A - B) < 1.0e-6 * max(1.0, abs(A)).
 
 result(Cells) ->
-    #{node => ~"n@h", otp => ~"29", began_wall => 0, ns => 1000, rate => 1000, looks => 10,
-      rounds => 2, own_ns => 10, processes => 5, schedulers_online => 2, reductions => 100,
+    #{node => ~"n@h", otp => ~"29", began_wall => 0, ns => 1000, all_ns => 1200, rate => 1000,
+      looks => 10, rounds => 2, own_ns => 10, processes => 5, schedulers_online => 2,
+      reductions => 100,
       cells => Cells, groups => [{G, 1, 10} || G <- [~"a", ~"b", ~"c"]],
       schedulers => [{normal, 1, 5, 10}, {io, 2, 0, 0}], threads => [{scheduler, #{sleep => 3}}]}.
 
@@ -71,6 +72,9 @@ node_test_() ->
             [#{looks := Seen}] = [G || #{group := ~"sderl_prof_sampling_tests:waits_here/0"} = G
                                            <- Groups],
             ?assert(Seen > 0),
+            %% They were let sleep: what a look itself costs them does not make them busy.
+            [0] = [R || #{group := ~"sderl_prof_sampling_tests:waits_here/0", reductions := R}
+                            <- Groups],
             ?assertMatch([_], [W || #{function := ~"sderl_prof_sampling_tests:waits_here/0"} = W
                                         <- Waits]),
             _ = json:encode(Report),
@@ -128,6 +132,41 @@ ends_test_() ->
         Gone = monitor(process, Sampler),
         receive {'DOWN', Gone, process, Sampler, _} -> ok end,
         ?assertEqual(false, erlang:system_flag(microstate_accounting, false))
+    end}.
+
+%% A guard switches microstate accounting off after the sampler was killed.
+killed_test_() ->
+    {timeout, 120, fun() ->
+        {ok, #{sampler := Sampler} = Sampling} =
+            sderl_prof_sampling:begin_(node(), #{seconds => 86_400}),
+        await(fun() -> guards() =/= [] end),
+        true = exit(Sampler, kill),
+        {error, Why} = sderl_prof_sampling:await(Sampling),
+        ?assertEqual({node, node(), killed}, Why),
+        await(fun() -> guards() =:= [] end),
+        ?assertEqual(false, erlang:system_flag(microstate_accounting, false))
+    end}.
+
+%% To look whether it is on, one would have to switch it.
+guards() ->
+    [Pid || Pid <- processes(), {current_function, {sderl_prof_sampler, guard, 1}} <-
+                                    [process_info(Pid, current_function)]].
+
+await(Holds) ->
+    case Holds() of
+        true -> ok;
+        false -> receive after 10 -> await(Holds) end
+    end.
+
+%% Whoever has switched it on keeps it.
+others_accounting_test_() ->
+    {timeout, 120, fun() ->
+        false = erlang:system_flag(microstate_accounting, true),
+        try
+            {ok, #{threads := []}} = sderl_prof_sampling:sample(node(), #{seconds => 0.2})
+        after
+            ?assertEqual(true, erlang:system_flag(microstate_accounting, false))
+        end
     end}.
 
 wrong_test() ->

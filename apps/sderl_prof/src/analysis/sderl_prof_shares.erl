@@ -20,17 +20,17 @@ much if each stood for as long: the square of the sum by the sum of the squares.
 
 -doc "The report, with at most so many rows in each list.".
 -spec report(sderl_prof_sampler:result(), Most :: pos_integer()) -> report().
-report(#{cells := Cells, groups := Groups, ns := Ns, own_ns := Own, looks := Looks,
-         reductions := Reductions} = Result, Most) ->
+report(#{cells := Cells, groups := Groups, ns := Ns, all_ns := AllNs, own_ns := Own,
+         looks := Looks, reductions := Reductions} = Result, Most) ->
     Busy = [Cell || {_, Status, _, _, _, _} = Cell <- Cells, is_busy(Status)],
     Waiting = [Cell || {_, waiting, _, _, _, _} = Cell <- Cells],
     Counted = lists:sum([R || {_, _, R} <- Groups]),
     (maps:with([node, otp, began_wall, rate, looks, rounds, processes, schedulers_online],
                Result))#{
         kind => sampling,
-        seconds => Ns / 1.0e9,
-        looks_s => Looks / (Ns / 1.0e9),
-        own_share => Own / Ns,
+        seconds => AllNs / 1.0e9,
+        looks_s => Looks / (AllNs / 1.0e9),
+        own_share => Own / AllNs,
         reductions => Reductions,
         counted_share => min(1.0, Counted / max(1, Reductions)),
         states => states(Cells, Ns),

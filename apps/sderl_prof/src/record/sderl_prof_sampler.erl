@@ -2,21 +2,27 @@
 -module(sderl_prof_sampler).
 -moduledoc """
 Looks at the processes of this node, a bounded number of times a second, and counts what they do.
-Traces nothing, so that it may run in production. Needs no other module of this project, so that it
-can be loaded into any node.
+Traces nothing, so that it may run in production. Needs `m:sderl_prof_round`,
+`m:sderl_prof_search` and no other module of this project, so that these can be loaded into any
+node.
 
 - **Fair**: most looks go round all processes, in an order that is new with each round.
 - **Favours busy ones**: processes that had reductions since the look before are looked at more
   often, as many as there may be of them; with the first round over, half of all looks are at these.
 - **Busy ones are looked for**, before the first look and every ten seconds: a round takes long
   where there are many processes. For that the reductions alone of at most 20,000 of them are read
-  twice, which takes a fraction of a look each.
+  twice, which takes a fraction of a look each. The next search goes on with the next ones.
 - **A look stands for its part of the processes and of the time.** Busy processes and the others are
   counted apart: the looks at the ones and at the others stand for as many processes as there are of
   these. So a process that is looked at more often counts no more for that.
+- **One that sleeps is let sleep.** The function in which a process is, the process itself has to
+  tell, and is woken for it; its state and its reductions it need not. So one that waits, and has
+  had no reductions since it told, is not asked again. A look that asks costs some ten times what
+  another does, and counts as three of those that there may be in a second.
 
 It also takes the times of schedulers and, where nobody else has switched it on, microstate
-accounting, from begin to end. It ends in time, when it is told to, and with its owner.
+accounting, from begin to end. It ends in time, when it is told to, and with its owner; however it
+ends, a guard switches microstate accounting off again.
 """.
 
 -export([start/2, stop/1]).
@@ -29,17 +35,22 @@ accounting, from begin to end. It ends in time, when it is told to, and with its
 -define(MOST_BUSY, 128).
 %% In the first round only one look of so many is at busy ones.
 -define(FIRST_ROUND, 8).
-%% So often the reductions of so many are read, so many at a time, and so long after that again.
--define(SCAN_NS, 10_000_000_000).
--define(MOST_SCANNED, 20_000).
--define(SCANNED_AT_ONCE, 1000).
+%% A search reads again after so long.
 -define(AGAIN_NS, 500_000_000).
+%% The search before the first look takes this part of the time at most.
+-define(SEARCH_PART, 4).
+%% Looks that one stands for that asks the process.
+-define(ASKING, 3).
+%% Reductions that a process has for telling, which it does not know yet when it tells them.
+-define(TOLD, 1).
 %% One that had so many reductions when it was first seen may be busy.
 -define(MANY_REDUCTIONS, 1_000_000).
 -define(FADES, 16).
 %% Kinds of processes, and what these do where, that are told apart.
 -define(MOST_GROUPS, 5_000).
 -define(MOST_CELLS, 20_000).
+%% Processes of which it is known what they were at the look before.
+-define(MOST_SEEN, 200_000).
 -define(OTHERS, {others, others, 0}).
 
 -type plan() :: #{milliseconds := pos_integer(), rate := pos_integer()}.
@@ -51,13 +62,15 @@ nanoseconds of processes that these stand for, and the sum of their squares.
 -type cell() :: {Group :: binary(), status(), Function :: binary(), pos_integer(),
                  float(), float()}.
 -doc """
-`own_ns`: how long it was at work. `groups`: processes that were seen of each kind, and reductions
+`ns`: how long it looked; `all_ns`: the same with the search before; `own_ns`: how long it was at
+work in that. `groups`: processes that were seen of each kind, and reductions
 that they were seen to have. Times of schedulers are awake and all, by the kind of thread; `threads`
 is microstate accounting in its own units, empty where somebody else has it.
 """.
 -type result() :: #{
     node := binary(), otp := binary(), began_wall := integer(), ns := pos_integer(),
-    rate := pos_integer(), looks := non_neg_integer(), rounds := non_neg_integer(),
+    all_ns := pos_integer(), rate := pos_integer(),
+    looks := non_neg_integer(), rounds := non_neg_integer(),
     own_ns := non_neg_integer(), processes := non_neg_integer(), schedulers_online := pos_integer(),
     reductions := non_neg_integer(), cells := [cell()],
     groups := [{binary(), pos_integer(), non_neg_integer()}],
@@ -67,29 +80,34 @@ is microstate accounting in its own units, empty where somebody else has it.
 
 -record(seen, {
     reductions :: non_neg_integer(),
-    group :: term()
+    group :: term(),
+    function :: term(),
+    %% Reductions on top of these that it has for telling them.
+    told :: non_neg_integer()
 }).
--record(scan, {
-    at :: integer(),
-    left :: [pid()],
-    is_second :: boolean(),
-    %% Reductions, then those that came since.
-    found = #{} :: #{pid() => non_neg_integer()},
-    more = #{} :: #{pid() => pos_integer()}
+%% What a look has found.
+-record(look, {
+    pid :: pid(),
+    status :: status(),
+    seen :: #seen{},
+    %% Reductions since the look before; those of an unknown one are all its own.
+    more :: non_neg_integer(),
+    is_new :: boolean()
 }).
 -record(sampler, {
     owner :: pid(),
     monitor :: reference(),
     rate :: pos_integer(),
+    start :: integer(),
     began :: integer(),
     until :: integer(),
-    scan :: #scan{},
-    %% The rest of the round.
-    round = [] :: [pid()],
+    search :: sderl_prof_search:search(),
+    round :: sderl_prof_round:round(),
     rounds = 0 :: non_neg_integer(),
     seen = #{} :: #{pid() => #seen{}},
     %% Reductions since the look before.
     busy = #{} :: #{pid() => pos_integer()},
+    busy_round :: sderl_prof_round:round(),
     looks = 0 :: non_neg_integer(),
     %% Looks for which the time had come, those that were left out among them.
     came_due = 0 :: non_neg_integer(),
@@ -117,28 +135,59 @@ begin_(#{milliseconds := Ms, rate := Rate}, Owner) ->
     %% It is to look when it is time to, also where many processes wait for a scheduler.
     _ = process_flag(priority, high),
     _ = erlang:system_flag(scheduler_wall_time, true),
-    Accounts = is_free(microstate_accounting),
-    _ = [erlang:system_flag(microstate_accounting, true) || Accounts],
+    Guard = take_accounting(),
     Start = now_ns(),
-    Searched = searched(#sampler{
-        owner = Owner, monitor = monitor(process, Owner), rate = Rate, began = Start,
-        until = Start, since = #{}, scan = first_scan(Start)
+    Round = sderl_prof_round:new(processes()),
+    Searched = searched(Start + 1_000_000 * Ms div ?SEARCH_PART, #sampler{
+        owner = Owner, monitor = monitor(process, Owner), rate = Rate, start = Start, began = Start,
+        until = Start + 1_000_000 * Ms, since = #{}, round = Round, rounds = 1,
+        busy_round = sderl_prof_round:new([]),
+        search = sderl_prof_search:new(Start, min(?AGAIN_NS, 500_000 * Ms div ?SEARCH_PART),
+                                       sderl_prof_round:again(Round))
     }),
     Now = now_ns(),
-    Before = {erlang:statistics(scheduler_wall_time_all), threads(Accounts),
+    Before = {erlang:statistics(scheduler_wall_time_all), threads(Guard),
               element(1, erlang:statistics(reductions)), erlang:system_time(nanosecond)},
-    Sampler = loop(Searched#sampler{
-        began = Now, until = Now + 1_000_000 * Ms, since = #{busy => Now, others => Now}
-    }),
-    Result = result(Sampler, Before, Accounts),
-    _ = [erlang:system_flag(microstate_accounting, false) || Accounts],
+    Sampler = loop(Searched#sampler{began = Now, since = #{busy => Now, others => Now}}),
+    Result = result(Sampler, Before, Guard),
+    ok = give_accounting_back(Guard),
     Owner ! {sderl_prof_sampled, self(), Result}.
 
-%% It exists once on a node; whoever switched it on goes on having it.
-is_free(microstate_accounting) ->
-    Free = erlang:system_flag(microstate_accounting, true) =:= false,
-    _ = [erlang:system_flag(microstate_accounting, false) || Free],
-    Free.
+%% ---------------------------------------------------------------- microstate accounting
+
+%% It exists once on a node; whoever switched it on goes on having it. A process of its own has it,
+%% so that it is off again after the sampler was killed.
+take_accounting() ->
+    Sampler = self(),
+    {Guard, Monitor} = spawn_monitor(fun() -> guard(Sampler) end),
+    receive
+        {Guard, true} -> {Guard, Monitor};
+        {'DOWN', Monitor, process, _, _} -> none
+    end.
+
+guard(Sampler) ->
+    Monitor = monitor(process, Sampler),
+    case erlang:system_flag(microstate_accounting, true) of
+        false ->
+            Sampler ! {self(), true},
+            receive
+                {give_back, Sampler} -> ok;
+                {'DOWN', Monitor, process, _, _} -> ok
+            end,
+            _ = erlang:system_flag(microstate_accounting, false);
+        true -> ok
+    end.
+
+give_accounting_back(none) -> ok;
+give_accounting_back({Guard, Monitor}) ->
+    Guard ! {give_back, self()},
+    receive
+        {'DOWN', Monitor, process, _, normal} -> ok;
+        %% It was killed.
+        {'DOWN', Monitor, process, _, _} ->
+            _ = erlang:system_flag(microstate_accounting, false),
+            ok
+    end.
 
 now_ns() -> erlang:monotonic_time(nanosecond).
 
@@ -157,7 +206,8 @@ loop(#sampler{until = Until, monitor = Monitor} = S) ->
             true -> S;
             false ->
                 {Due, S1} = due(Now, S),
-                Looked = looks(Due, Now, scanned(Now, S1)),
+                {_, S2} = search(Now, S1),
+                Looked = looks(Due, Now, S2),
                 loop(Looked#sampler{own_ns = S#sampler.own_ns + now_ns() - Now})
         end
     end.
@@ -173,11 +223,10 @@ looks(N, Now, #sampler{busy = Busy} = S0) ->
         #sampler{rounds = Rounds} when Rounds =< 1 -> part(N, ?FIRST_ROUND);
         _ -> part(N, 2)
     end,
-    %% Any of them, and each at most once at a time.
-    BusyOnes = lists:sublist(mixed(maps:keys(Busy)), ForBusy),
-    {Others, S2} = others(N - length(BusyOnes), S0),
     Count = erlang:system_info(process_count),
     IsBusy = map_size(Busy),
+    {BusyOnes, Left, S1} = look(busy, ForBusy, busy_round(S0)),
+    {Others, _, S2} = look(others, N - ForBusy + Left, others_round(S1)),
     S3 = looked_at(BusyOnes, busy, IsBusy, Now, S2),
     S4 = looked_at(Others, others, max(0, Count - 1 - IsBusy), Now, S3),
     %% Until there is one, none stands for any time.
@@ -192,15 +241,18 @@ part(N, Of) -> (N + rand:uniform(Of) - 1) div Of.
 
 %% ---------------------------------------------------------------- looking for busy ones
 
-first_scan(Now) ->
-    #scan{at = Now, left = lists:sublist(mixed(processes()), ?MOST_SCANNED), is_second = false}.
+search(Now, #sampler{search = Search, busy = Busy} = S) ->
+    case sderl_prof_search:step(Now, Search) of
+        {{found, Found}, Next} ->
+            All = maps:remove(self(), fewer(maps:merge(Busy, Found))),
+            {over, S#sampler{search = Next, busy = All}};
+        {Stage, Next} -> {Stage, S#sampler{search = Next}}
+    end.
 
-mixed(Pids) -> [Pid || {_, Pid} <- lists:sort([{rand:uniform(), Pid} || Pid <- Pids])].
-
-%% Before the first look, so that none is one of many that wait.
-searched(#sampler{scan = #scan{left = [], is_second = true, more = More}} = S)
-  when map_size(More) =:= 0 -> S;
-searched(#sampler{monitor = Monitor} = S) ->
+%% Before the first look, so that none is one of many that wait; but time goes on.
+searched(Until, #sampler{monitor = Monitor, search = Search} = S) ->
+    Now = now_ns(),
+    Left = max(0, Until - Now) div 1_000_000,
     receive
         stop ->
             self() ! stop,
@@ -208,87 +260,139 @@ searched(#sampler{monitor = Monitor} = S) ->
         {'DOWN', Monitor, process, _, _} ->
             self() ! stop,
             S
-    after ?TICK_MS -> searched(scanned(now_ns(), S))
+    after min(Left, sderl_prof_search:wait_ms(Now, Search)) ->
+        Awake = now_ns(),
+        {Stage, S1} = search(Awake, S),
+        S2 = S1#sampler{own_ns = S1#sampler.own_ns + now_ns() - Awake},
+        case Stage of
+            more when Awake < Until -> searched(Until, S2);
+            _ -> S2
+        end
     end.
-
-scanned(Now, #sampler{scan = #scan{left = [], is_second = false, at = At} = Scan} = S)
-  when Now - At >= ?AGAIN_NS ->
-    S#sampler{scan = Scan#scan{left = maps:keys(Scan#scan.found), is_second = true}};
-scanned(_, #sampler{scan = #scan{left = [], is_second = true, more = More} = Scan} = S)
-  when map_size(More) > 0 ->
-    Fewer = maps:remove(self(), fewer(maps:merge(S#sampler.busy, More))),
-    S#sampler{busy = Fewer, scan = Scan#scan{more = #{}}};
-scanned(Now, #sampler{scan = #scan{left = [], is_second = true, at = At}} = S)
-  when Now - At >= ?SCAN_NS ->
-    S#sampler{scan = first_scan(Now)};
-scanned(_, #sampler{scan = #scan{left = []}} = S) -> S;
-scanned(_, #sampler{scan = #scan{left = Left, is_second = Second, found = Found} = Scan} = S) ->
-    {Now, Later} = lists:split(min(?SCANNED_AT_ONCE, length(Left)), Left),
-    Read = #{Pid => N || Pid <- Now, {reductions, N} <- [process_info(Pid, reductions)]},
-    More = #{Pid => N - map_get(Pid, Found)
-             || Pid := N <- Read, Second, N > map_get(Pid, Found)},
-    S#sampler{scan = Scan#scan{
-        left = Later,
-        found = case Second of true -> Found; false -> maps:merge(Found, Read) end,
-        more = maps:merge(Scan#scan.more, More)
-    }}.
 
 %% ---------------------------------------------------------------- whom to look at
 
-%% With the end of a round looking ends for now: each is looked at once at most. All may be busy.
-others(N, #sampler{round = []} = S) -> take_others(N, [], next_round(S));
-others(N, S) -> take_others(N, [], S).
+%% The end of a round is the end of looking for now: each is looked at once at most.
+others_round(#sampler{round = Round} = S) ->
+    case sderl_prof_round:is_over(Round) of
+        false -> S;
+        true ->
+            Pids = processes(),
+            %% What has ended meanwhile is forgotten.
+            S#sampler{round = sderl_prof_round:new(Pids), rounds = S#sampler.rounds + 1,
+                      seen = maps:with(Pids, S#sampler.seen)}
+    end.
 
-take_others(0, Taken, S) -> {Taken, S};
-take_others(N, Taken, #sampler{round = [Pid | Round], busy = Busy} = S) ->
-    case is_map_key(Pid, Busy) of
-        true -> take_others(N, Taken, S#sampler{round = Round});
-        false -> take_others(N - 1, [Pid | Taken], S#sampler{round = Round})
+busy_round(#sampler{busy_round = Round, busy = Busy} = S) ->
+    case sderl_prof_round:is_over(Round) of
+        false -> S;
+        true -> S#sampler{busy_round = sderl_prof_round:new(maps:keys(Busy))}
+    end.
+
+next(busy, #sampler{busy_round = Round} = S) ->
+    case sderl_prof_round:take(Round) of
+        {Pid, Rest} -> {Pid, S#sampler{busy_round = Rest}};
+        none -> none
     end;
-take_others(_, Taken, S) -> {Taken, S}.
+next(others, #sampler{round = Round} = S) ->
+    case sderl_prof_round:take(Round) of
+        {Pid, Rest} -> {Pid, S#sampler{round = Rest}};
+        none -> none
+    end.
 
-%% What has ended meanwhile is forgotten.
-next_round(#sampler{seen = Seen, rounds = Rounds} = S) ->
-    Pids = [Pid || Pid <- processes(), Pid =/= self()],
-    S#sampler{round = mixed(Pids), rounds = Rounds + 1, seen = maps:with(Pids, Seen)}.
+is_of(busy, Pid, #sampler{busy = Busy}) -> is_map_key(Pid, Busy);
+is_of(others, Pid, S) -> Pid =/= self() andalso not is_of(busy, Pid, S).
 
 %% ---------------------------------------------------------------- looks
 
-%% Together they stand for so many processes, for the time since the last looks of this kind.
-looked_at([], _, _, _, S) -> S;
-looked_at(Pids, Kind, Count, Now, #sampler{since = Since, looks = Looks} = S0) ->
-    Infos = [{Pid, process_info(Pid, [status, current_function, reductions])} || Pid <- Pids],
-    Found = [Info || {_, [_ | _]} = Info <- Infos],
-    S = S0#sampler{looks = Looks + length(Pids),
-                   busy = maps:without([Pid || {Pid, undefined} <- Infos], S0#sampler.busy)},
-    case Found of
-        [] -> S;
-        _ ->
-            Ns = Count * (Now - map_get(Kind, Since)) / length(Found),
-            lists:foldl(fun({Pid, Info}, Acc) -> counted(Pid, Info, Ns, Acc) end,
-                        S#sampler{since = Since#{Kind := Now}}, Found)
+%% As many as so much is enough for, at processes of a kind; what is left of that.
+look(Kind, Most, S) -> look(Kind, Most, S, []).
+
+look(_, Left, S, Looks) when Left =< 0 -> {Looks, 0, S};
+look(Kind, Left, S, Looks) ->
+    case next(Kind, S) of
+        none -> {Looks, Left, S};
+        {Pid, S1} ->
+            case is_of(Kind, Pid, S1) andalso look_at(Pid, S1) of
+                false -> look(Kind, Left, S1, Looks);
+                none ->
+                    S2 = S1#sampler{looks = S1#sampler.looks + 1,
+                                    busy = maps:remove(Pid, S1#sampler.busy)},
+                    look(Kind, Left - 1, S2, Looks);
+                {Cost, Look} ->
+                    S2 = S1#sampler{looks = S1#sampler.looks + 1},
+                    look(Kind, Left - Cost, S2, [Look | Looks])
+            end
     end.
 
-counted(Pid, [{status, Status}, {current_function, Function}, {reductions, Reductions}], Ns,
-        #sampler{seen = Seen, rounds = Rounds, busy = Busy} = S) ->
-    {New, Group, IsNew} = case Seen of
-        #{Pid := #seen{reductions = Before, group = Known}} ->
-            {max(0, Reductions - Before), Known, 0};
-        %% It was there before, with reductions of before.
-        _ when Rounds =< 1; is_map_key(Pid, Busy) -> {0, group(Pid), 1};
-        _ -> {Reductions, group(Pid), 1}
-    end,
-    MayBe = IsNew =:= 1 andalso Reductions >= ?MANY_REDUCTIONS orelse
+look_at(Pid, #sampler{seen = Seen} = S) ->
+    case Seen of
+        #{Pid := #seen{reductions = Before, told = Told} = Known} ->
+            case process_info(Pid, [status, reductions]) of
+                [{status, waiting}, {reductions, Reductions}]
+                  when Reductions >= Before, Reductions =< Before + Told ->
+                    {1, #look{pid = Pid, status = waiting, more = 0, is_new = false,
+                              seen = Known#seen{reductions = Reductions, told = 0}}};
+                undefined -> none;
+                _ -> ask_again(Pid, Known)
+            end;
+        _ -> ask_first(Pid, S)
+    end.
+
+ask_again(Pid, #seen{reductions = Before, told = Told} = Known) ->
+    case process_info(Pid, [status, current_function, reductions]) of
+        [{status, Status}, {current_function, Function}, {reductions, Reductions}] ->
+            {?ASKING, #look{pid = Pid, status = Status, is_new = false,
+                            more = max(0, Reductions - Before - Told),
+                            seen = Known#seen{function = Function, reductions = Reductions,
+                                              told = ?TOLD}}};
+        undefined -> none
+    end.
+
+ask_first(Pid, #sampler{rounds = Rounds, busy = Busy}) ->
+    case process_info(Pid, [status, current_function, reductions, registered_name,
+                            {dictionary, '$initial_call'}, initial_call]) of
+        [{status, Status}, {current_function, Function}, {reductions, Reductions} | Of] ->
+            %% It may have been there before, with reductions of before.
+            WasThere = Rounds =< 1 orelse is_map_key(Pid, Busy),
+            {?ASKING, #look{pid = Pid, status = Status, is_new = true,
+                            more = case WasThere of true -> 0; false -> Reductions end,
+                            seen = #seen{function = Function, reductions = Reductions,
+                                         group = group(Of), told = ?TOLD}}};
+        undefined -> none
+    end.
+
+group([{registered_name, Name}, _, _]) when is_atom(Name) -> Name;
+group([_, {{dictionary, _}, {M, F, A}}, _])
+  when is_atom(M), is_atom(F), is_integer(A) -> {M, F, A};
+group([_, _, {initial_call, Call}]) -> Call.
+
+%% Together they stand for so many processes, for the time since the last looks of this kind.
+looked_at([], _, _, _, S) -> S;
+looked_at(Looks, Kind, Count, Now, #sampler{since = Since} = S) ->
+    Ns = Count * (Now - map_get(Kind, Since)) / length(Looks),
+    lists:foldl(fun(Look, Acc) -> counted(Look, Ns, Acc) end,
+                S#sampler{since = Since#{Kind := Now}}, Looks).
+
+counted(#look{pid = Pid, status = Status, seen = Known, more = More, is_new = IsNew}, Ns,
+        #sampler{seen = Seen, busy = Busy} = S) ->
+    #seen{group = Group, function = Function, reductions = Reductions} = Known,
+    MayBe = IsNew andalso Reductions >= ?MANY_REDUCTIONS orelse
         lists:member(Status, [running, runnable, garbage_collecting]),
     %% One that did nothing this time is given up after a few more times.
-    Worth = max(New, maps:get(Pid, Busy, 0) div ?FADES),
+    Worth = max(More, maps:get(Pid, Busy, 0) div ?FADES),
+    IsBusy = Worth > 0 orelse MayBe,
     S1 = S#sampler{
-        seen = Seen#{Pid => #seen{reductions = Reductions, group = Group}},
-        busy = case Worth > 0 orelse MayBe of
+        %% Of a process that is not remembered it is not told what it did since.
+        seen = case IsBusy orelse not IsNew orelse map_size(Seen) < ?MOST_SEEN of
+            true -> Seen#{Pid => Known};
+            false -> Seen
+        end,
+        busy = case IsBusy of
             true -> fewer(Busy#{Pid => max(1, Worth)});
             false -> maps:remove(Pid, Busy)
         end,
-        groups = group_counted(Group, IsNew, New, S#sampler.groups)
+        groups = group_counted(Group, IsNew, More, S#sampler.groups)
     },
     cell_counted({Group, Status, Function}, Ns, S1).
 
@@ -297,21 +401,13 @@ fewer(Busy) when map_size(Busy) > ?MOST_BUSY ->
     maps:from_list(lists:sublist(Sorted, ?MOST_BUSY div 2));
 fewer(Busy) -> Busy.
 
-group(Pid) ->
-    case process_info(Pid, [registered_name, {dictionary, '$initial_call'}, initial_call]) of
-        [{registered_name, Name}, _, _] when is_atom(Name) -> Name;
-        [_, {{dictionary, _}, {M, F, A}}, _]
-          when is_atom(M), is_atom(F), is_integer(A) -> {M, F, A};
-        [_, _, {initial_call, Call}] -> Call;
-        undefined -> ?OTHERS
-    end.
-
 group_counted(Group, IsNew, Reductions, Groups) ->
+    New = case IsNew of true -> 1; false -> 0 end,
     case Groups of
-        #{Group := {N, Sum}} -> Groups#{Group := {N + IsNew, Sum + Reductions}};
+        #{Group := {N, Sum}} -> Groups#{Group := {N + New, Sum + Reductions}};
         _ when map_size(Groups) >= ?MOST_GROUPS, Group =/= ?OTHERS ->
             group_counted(?OTHERS, IsNew, Reductions, Groups);
-        _ -> Groups#{Group => {IsNew, Reductions}}
+        _ -> Groups#{Group => {New, Reductions}}
     end.
 
 cell_counted(Key, Ns, #sampler{cells = Cells} = S) ->
@@ -325,12 +421,14 @@ cell_counted(Key, Ns, #sampler{cells = Cells} = S) ->
 
 %% ---------------------------------------------------------------- the result
 
-result(#sampler{} = S, {Wall, Threads, Reductions, System}, Accounts) ->
+result(#sampler{} = S, {Wall, Threads, Reductions, System}, Guard) ->
+    Now = now_ns(),
     #{
         node => atom_to_binary(node()),
         otp => list_to_binary(erlang:system_info(otp_release)),
         began_wall => System,
-        ns => max(1, now_ns() - S#sampler.began),
+        ns => max(1, Now - S#sampler.began),
+        all_ns => max(1, Now - S#sampler.start),
         rate => S#sampler.rate,
         looks => S#sampler.looks,
         rounds => S#sampler.rounds,
@@ -342,7 +440,7 @@ result(#sampler{} = S, {Wall, Threads, Reductions, System}, Accounts) ->
                   || {Group, Status, Function} := {N, Sum, Squares} <- S#sampler.cells],
         groups => [{text(Group), N, Sum} || Group := {N, Sum} <- S#sampler.groups],
         schedulers => walls(Wall, erlang:statistics(scheduler_wall_time_all)),
-        threads => spent(Threads, threads(Accounts))
+        threads => spent(Threads, threads(Guard))
     }.
 
 text(Name) when is_atom(Name) -> atom_to_binary(Name);
@@ -362,8 +460,8 @@ kind(N, Normal, _) when N =< Normal -> normal;
 kind(N, _, Cpu) when N =< Cpu -> cpu;
 kind(_, _, _) -> io.
 
-threads(false) -> [];
-threads(true) ->
+threads(none) -> [];
+threads(_) ->
     lists:foldl(fun(#{type := Type, counters := Counters}, All) ->
         Old = proplists:get_value(Type, All, #{}),
         Sum = maps:merge_with(fun(_, A, B) -> A + B end, Old, Counters),

@@ -1,0 +1,60 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_round).
+-moduledoc """
+Goes round a table of processes: each is taken once, in an order that is new with each round. Pure
+but for chance.
+
+Nothing but the making of a round takes time for all of the table. It is taken in parts, each of
+which has processes from everywhere in it, and only these few are put in order at a time.
+""".
+
+-export([new/1, again/1, is_over/1, take/1, take_part/1]).
+-export_type([round/0]).
+
+%% So many are put in order at a time, at most.
+-define(PART, 4096).
+
+%% A part begins with one of the first, and has each that is so many behind the one before.
+-record(round, {
+    table :: tuple(),
+    step :: pos_integer(),
+    starts :: [pos_integer()],
+    part = [] :: [term()]
+}).
+-opaque round() :: #round{}.
+
+-doc "A round of these.".
+-spec new([term()]) -> round().
+new(All) -> begin_(list_to_tuple(All)).
+
+-doc "Another round of the same.".
+-spec again(round()) -> round().
+again(#round{table = Table}) -> begin_(Table).
+
+begin_(Table) ->
+    Step = max(1, (tuple_size(Table) + ?PART - 1) div ?PART),
+    #round{table = Table, step = Step, starts = mixed(lists:seq(1, Step))}.
+
+-doc "Whether none is left.".
+-spec is_over(round()) -> boolean().
+is_over(#round{starts = Starts, part = Part, table = Table}) ->
+    Part =:= [] andalso (Starts =:= [] orelse tuple_size(Table) =:= 0).
+
+-doc "The next one, if there is one left.".
+-spec take(round()) -> {term(), round()} | none.
+take(#round{part = [Next | Part]} = Round) -> {Next, Round#round{part = Part}};
+take(#round{starts = []}) -> none;
+take(#round{starts = [Start | Starts]} = Round) ->
+    take(Round#round{starts = Starts, part = mixed(part(Start, Round))}).
+
+-doc "The rest of a part, in the order of the table.".
+-spec take_part(round()) -> {[term()], round()} | none.
+take_part(#round{part = [_ | _] = Part} = Round) -> {Part, Round#round{part = []}};
+take_part(#round{starts = []}) -> none;
+take_part(#round{starts = [Start | Starts]} = Round) ->
+    {part(Start, Round), Round#round{starts = Starts}}.
+
+part(Start, #round{table = Table, step = Step}) ->
+    [element(N, Table) || N <- lists:seq(Start, tuple_size(Table), Step)].
+
+mixed(List) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- List])].
