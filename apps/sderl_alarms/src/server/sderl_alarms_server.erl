@@ -337,7 +337,7 @@ standing(#server{standing_at = At, topology = Topology, versions = Versions} = S
         _ -> Server
     end.
 
-%% Frames may come ten times a second, which no alarm is in need of: the latest is looked at in time.
+%% Frames may come ten times a second, which no alarm needs: the latest is looked at in time.
 soon(#server{looked_at = At} = Server) ->
     case now_ms() of
         Now when At =:= none; Now - At >= ?LOOK_MS div 2 -> look(Server);

@@ -68,7 +68,8 @@ climb([#rung{step = Step, slot = Slot, acc = Open} = Rung | Rest], T, Put, Entry
             {[], [Rung#rung{acc = Put(Open), single = none} | Rest]};
         New ->
             {Closed, Rest1} = close(Rung, Rest, IsRate),
-            {Closed, [Rung#rung{slot = New, acc = Put(sderl_mon_frame:new()), single = Entry} | Rest1]}
+            Acc = Put(sderl_mon_frame:new()),
+            {Closed, [Rung#rung{slot = New, acc = Acc, single = Entry} | Rest1]}
     end.
 
 close(#rung{acc = none}, Rest, _IsRate) ->
