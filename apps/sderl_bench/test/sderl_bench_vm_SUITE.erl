@@ -80,8 +80,8 @@ measures(Config) ->
 %% The command is killed when it has measured something; the file even has half a line more.
 goes_on_after_a_kill(Config) ->
     File = file(Config, "killed.jsonl"),
-    Args = ["--schedulers", "2", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "3",
-            "--rounds", "3" | ?SMALL],
+    Args = ["--schedulers", "2", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "2",
+            "--rounds", "2" | ?SMALL],
     {Pid, Ref} = spawn_monitor(fun() -> bench(Args) end),
     ok = await(fun() -> has_measured(File) end),
     exit(Pid, kill),
@@ -92,7 +92,7 @@ goes_on_after_a_kill(Config) ->
     ?assertMatch({ok, #{~"seed" := Seed}, _}, sderl_bench_vm_store:read(File)),
     ?assertEqual([{Program, N, <<>>, Round}
                   || Program <- [~"control", ~"sderl_bench_vm_mortal:small()"], N <- [1, 2],
-                     Round <- [1, 2, 3]],
+                     Round <- [1, 2]],
                  measured(File)).
 
 %% The file may not be there yet, nor its first line whole.
@@ -108,12 +108,12 @@ await(Condition) -> sderl_fleet:await(Condition, infinity).
 %% the same command has the time.
 time_is_over(Config) ->
     File = file(Config, "time.jsonl"),
-    Args = ["--schedulers", "1", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "12",
-            "--rounds", "12" | ?SMALL],
+    Args = ["--schedulers", "1", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "8",
+            "--rounds", "8" | ?SMALL],
     ?assertMatch({0, stdout, _}, bench(["--budget-min", "0.01" | Args])),
-    ?assert(length(measured(File)) < 24),
+    ?assert(length(measured(File)) < 16),
     ?assertMatch({0, stdout, _}, bench(Args)),
-    ?assertEqual(24, length(measured(File))).
+    ?assertEqual(16, length(measured(File))).
 
 hangs(Config) ->
     {1, stderr, Text} = bench(["--mfa", "sderl_bench_vm_mortal:hang()", "--schedulers", "1",

@@ -15,7 +15,7 @@ random_test_() ->
     {"random schedules of groups that answer at once", {timeout, 3600, fun random/0}}.
 
 random() ->
-    {Count, First} = sderl_sim_tests:schedules("groups that answer at once, of each kind", 30),
+    {Count, First} = sderl_sim_tests:schedules("groups that answer at once, of each kind", 16),
     Hard = #{nodes => 4,
              clients => 3,
              faults => 20,

@@ -15,7 +15,7 @@ random_test_() ->
     {"random schedules of majority groups", {timeout, 3600, fun random/0}}.
 
 random() ->
-    {Count, First} = sderl_sim_tests:schedules("majority groups, of each kind", 12),
+    {Count, First} = sderl_sim_tests:schedules("majority groups, of each kind", 8),
     Kinds = [#{}, #{files => true}, hard()],
     ?assertEqual([], lists:append([failed(First, Count, Options) || Options <- Kinds])).
 

@@ -10,7 +10,9 @@ deliberate faults (`m:sderl_planted`) under which it must fail, `rule_N` for the
 """.
 -include_lib("eunit/include/eunit.hrl").
 
--define(SEEDS, 3).
+%% Of each scenario, and when long is asked for.
+-define(SEEDS, 1).
+-define(SEEDS_LONG, 3).
 %% Where a fault shows in some schedules only, so many are tried.
 -define(TRIES, 20).
 
@@ -19,7 +21,10 @@ deliberate faults (`m:sderl_planted`) under which it must fail, `rule_N` for the
 
 passes(Name, Opts) ->
     [?assertEqual({S, ok}, {S, sderl_sim:run(Opts#{seed => S})})
-     || S <- lists:seq(1, ?SEEDS) ++ found(Name)].
+     || S <- lists:seq(1, case os:getenv("SDERL_LONG") of
+                            false -> ?SEEDS;
+                            _ -> ?SEEDS_LONG
+                        end) ++ found(Name)].
 
 %% Seeds that once found something.
 found(rule_9_silence_on_one_link_deposes_nobody) -> [23, 43];

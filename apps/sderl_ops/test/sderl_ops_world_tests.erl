@@ -14,7 +14,7 @@ The short run is the same every time. `SDERL_LONG=1` makes it long, and new ever
 
 random_test_() ->
     {"random worlds", {timeout, 3600, fun() ->
-        {Count, First} = seeds(60),
+        {Count, First} = seeds(30),
         ?assertEqual([], failed(First, Count, #{}))
     end}}.
 
@@ -163,7 +163,7 @@ adopted() ->
 
 random_adopted_test_() ->
     {"random worlds with adopted nodes", {timeout, 3600, fun() ->
-        {Count, First} = seeds(30),
+        {Count, First} = seeds(15),
         ?assertEqual([], failed(First, Count, adopted()))
     end}}.
 
