@@ -38,7 +38,13 @@ wrong_test_() ->
 help_test() ->
     {help, Text} = run("--help"),
     [?assertNotEqual(nomatch, string:find(Text, Words))
-     || Words <- ["--scale", "--budget-min", "--dry-run", "C4  "]].
+     || Words <- ["--scale", "--budget-min", "--dry-run", "C4  ", "C16  "]].
+
+completion_test() ->
+    {options, Options, {words, Claims}} = sderl_reproduce_command:completion(),
+    ?assert(lists:member("--budget-min", Options)),
+    ?assertEqual(length(sderl_claim:all()), length(Claims)),
+    ?assert(lists:member("C19", Claims)).
 
 %% Nothing is measured or written.
 dry_run_test_() ->

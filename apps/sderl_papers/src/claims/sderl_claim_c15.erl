@@ -13,8 +13,7 @@ load, and latencies lower.
 -import(sderl_claim_points, [spread/2, cell/2, text/1, text/2]).
 -import(sderl_claim_vm, [ratio/2, said/2]).
 
--define(MODES, [{compaction, "compaction of load (`+scl true`)"},
-                {balancing, "balancing (`+sub true`)"}]).
+-define(MODES, [{compaction, "compaction, +scl true"}, {balancing, "balancing, +sub true"}]).
 %% Times the other one's: nearer is the same.
 -define(LOWER, 0.95).
 -define(HIGHER, 1.05).
@@ -127,9 +126,8 @@ page(Points) ->
     end,
     #{
         plots => [
-            #{title => text("How busy each scheduler is at a load of ~w %, the busiest first",
-                            [Load]),
-              x => axis("schedulers", ""), y => axis("busy", "%"),
+            #{title => text("How busy each scheduler is at a load of ~w %", [Load]),
+              x => axis("schedulers, the busiest first", ""), y => axis("busy", "%"),
               series => [schedulers(Mode, Group) || {Mode, _} <- ?MODES]}
          || {Load, Group} <- Loads
         ] ++ [Plot(<<"From the least to the most busy scheduler">>, axis("apart", "points"),

@@ -122,11 +122,15 @@ speedups([_ | Sizes], One) ->
                             || {N, Group} <- Sizes])]).
 
 traffic(Sizes, {Most, Group}) ->
+    %% The most of all runs.
+    Links = case spread(Group, [links_per_node_max]) of
+        {_, _, Number} -> number(Number);
+        undefined -> "unknown"
+    end,
     Two = [[said(spread(Of, [packets]), ""), " on 2 and "] || {2, Of} <- Sizes, Most > 2],
     text("Packets: ~ts~ts on ~w; links of a node ~ts at most; the result is the same in all ~w "
          "runs.",
-         [Two, said(spread(Group, [packets]), ""), Most,
-          said(spread(Group, [links_per_node_max]), ""), runs(Sizes)]).
+         [Two, said(spread(Group, [packets]), ""), Most, Links, runs(Sizes)]).
 
 number(Value) -> sderl_table:number(Value).
 

@@ -18,7 +18,10 @@ summary() -> "repeat experiments of the published work, with verdicts from the m
 
 -doc false.
 -spec completion() -> sderl_completion:completed().
-completion() -> sderl_completion:command(arguments()).
+completion() ->
+    {options, Options, _} = sderl_completion:command(arguments()),
+    {options, Options,
+     {words, [binary_to_list(sderl_claim:id(Module)) || Module <- sderl_claim:all()]}}.
 
 -doc """
 Measures, and prints a verdict for each claim. A usage error where claims or options are wrong.
@@ -48,7 +51,7 @@ arguments() ->
             "Repeats experiments of the published work on SD Erlang on this machine, as many\n"
             "points and runs as fit into a budget of time, and computes from the measurements\n"
             "whether each claim is confirmed, refuted, or not shown at this scale.\n"
-            "small takes up to 5 minutes for all claims together, medium up to 60, full as\n"
+            "small takes up to 8 minutes for all claims together, medium up to 100, full as\n"
             "long as it takes. The same command again, after an interruption, measures the\n"
             "missing points. C5 uses the published instances of the folder that the environment\n"
             "variable SDERL_INSTANCES names, or generated ones. The claims:\n\n" ++ listed(),

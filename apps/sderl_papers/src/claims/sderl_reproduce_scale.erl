@@ -193,7 +193,7 @@ fixed(small) ->
         rate => 60, rates => #{}, base_pct => 1.5, shares => [1.5, 10], few => [], least_ops => 300,
         least_s => 6, warmup_s => 1,
         deploy => deploy([4, 16], [14, 56]),
-        vm => vm(short, 50, 3, 20_000, 100_000),
+        vm => vm(intermediate, 50, 3, 20_000, 100_000),
         balance => #{loads => [40], seconds => 4},
         city => city([1, 2, 4], {16, 16}, 1000, 2),
         orbit => orbit(20_000, [1, 20], [], 2),

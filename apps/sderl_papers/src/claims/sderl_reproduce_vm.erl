@@ -13,6 +13,8 @@ seconds, and several runs of a point are its scatter.
 
 %% The budget of a reproduction decides, not that of the harness.
 -define(MINUTES, "10000").
+%% On many cores the largest sizes take minutes on one scheduler.
+-define(LIMIT_S, "3600").
 
 -doc """
 Measures. `bench` is the command, and all other parameters are options of it. `rows` of the metrics
@@ -24,9 +26,9 @@ run(#{bench := Bench} = Params, _Label) ->
     File = filename:join(os:getenv("TMPDIR", "/tmp"),
                          lists:concat(["sderl_reproduce_", os:getpid(), "_",
                                        erlang:unique_integer([positive]), ".jsonl"])),
-    Args = arguments(Params) ++ ["--rounds", "1", "--least", "1", "--budget-min", ?MINUTES,
-                                 "--seed", integer_to_list(maps:get(seed, Params, 1)),
-                                 "--out", File],
+    Args = arguments(Params) ++
+        ["--rounds", "1", "--least", "1", "--budget-min", ?MINUTES, "--limit-s", ?LIMIT_S,
+         "--seed", integer_to_list(maps:get(seed, Params, 1)), "--out", File],
     try
         maybe
             {ok, Given} ?= sderl_command:parse(Args, ["bench", atom_to_list(Bench)],
