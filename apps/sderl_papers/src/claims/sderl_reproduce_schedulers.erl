@@ -9,12 +9,14 @@ makes the program slower, so its time is no result; what its schedulers do is.
 -export([run/2]).
 -export([recorded/3]).
 
+-include_lib("sderl_prof/include/sderl_prof_event.hrl").
+
 -type params() :: #{program := atom(), size := sderl_bench_vm_program:size(),
                     cores := pos_integer(), schedulers := pos_integer(), atom() => term()}.
 
 %% Parts of the run, of equal length.
 -define(PARTS, 50).
-%% Before it, so that schedulers are asleep and no longer look for work.
+%% Before it, so that schedulers are asleep and no longer look for work; and after it.
 -define(QUIET_MS, 200).
 -define(LOOK_MS, 1).
 -define(SECONDS, 300).
@@ -73,6 +75,8 @@ recorded(Dir, Module, Settings) ->
         Ended = erlang:monotonic_time(nanosecond),
         Looker ! {stop, self()},
         Looked = receive {Looker, Queues} -> Queues end,
+        %% Events of the system profiler take a while to come.
+        receive after ?QUIET_MS -> ok end,
         Stopped = said(sderl_prof:stop(Recording)),
         {ok, _} ?= Outcome,
         {ok, #{ended := stopped}} ?= Stopped,
@@ -118,9 +122,8 @@ analysed(Dir, N, {Began, Ended, Looked}) ->
 -record(acc, {
     activity :: sderl_prof_activity:activity(),
     schedulers :: sderl_prof_schedulers:schedulers(),
-    %% Those that ran a process; those that fell asleep or woke, with the state in between.
-    ran = #{} :: #{non_neg_integer() => ok},
-    wakes = #{} :: #{non_neg_integer() => integer()}
+    %% When each had its first event in the run.
+    wakes = #{} :: #{pos_integer() => integer()}
 }).
 
 folded(Book, Began, Ended) ->
@@ -133,12 +136,7 @@ folded(Book, Began, Ended) ->
     sderl_prof_book:fold(Book, #{to => Ended}, fun(T, K, S, P, A, B, #acc{} = Before) ->
         Before#acc{
             activity = sderl_prof_activity:step(T, K, S, P, A, B, Before#acc.activity),
-            schedulers = sderl_prof_schedulers:step(T, K, S, A, Before#acc.schedulers),
-            ran = case T >= Began andalso S > 0 of
-                true -> maps:merge(#{S => ok}, Before#acc.ran);
-                false -> Before#acc.ran
-            end,
-            %% The first that a scheduler does in the run is when it was awake.
+            schedulers = sderl_prof_schedulers:step(T, sign(K, S), S, A, Before#acc.schedulers),
             wakes = case T >= Began andalso S > 0 of
                 true -> maps:merge(#{S => T}, Before#acc.wakes);
                 false -> Before#acc.wakes
@@ -146,18 +144,22 @@ folded(Book, Began, Ended) ->
         }
     end, Acc).
 
+%% A scheduler that does anything is awake. It need not have an event that says so: what never slept
+%% has none, and those of the system profiler come late on a busy machine, the last ones too late.
+sign(Kind, S)
+  when S > 0, Kind =/= ?SCHEDULER_ACTIVE, Kind =/= ?SCHEDULER_INACTIVE -> ?SCHEDULER_ACTIVE;
+sign(Kind, _) -> Kind.
+
 sink(What, _, From, To, _, _, Concurrency) when What =:= running; What =:= runnable ->
     sderl_prof_concurrency:add(What, From, To, Concurrency);
 sink(_, _, _, _, _, _, Concurrency) ->
     Concurrency.
 
-metrics(#acc{activity = Activity, schedulers = Schedulers, ran = Ran, wakes = Wakes}, N, Began,
-        Ended, Looked) ->
+metrics(#acc{activity = Activity, schedulers = Schedulers, wakes = Wakes}, N, Began, Ended,
+        Looked) ->
     {_, Concurrency} = sderl_prof_activity:finish(Ended, Activity),
-    #{awake_ns := Seen, points := Points} = sderl_prof_schedulers:result(Ended, Schedulers),
-    %% One that never slept has no event of it.
-    Always = length([S || S := ok <- Ran, not is_map_key(S, Seen)]),
-    Awake = [min(N, Of + Always) || #{awake := Of} <- Points],
+    #{points := Points} = sderl_prof_schedulers:result(Ended, Schedulers),
+    Awake = [min(N, Of) || #{awake := Of} <- Points],
     Length = max(1, Ended - Began),
     #{
         seconds => Length / 1.0e9,
