@@ -10,7 +10,7 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [recorded, refused].
+all() -> [recorded, registry, refused].
 
 %% One node calls the other; no node gets a link to a third one.
 recorded(Config) ->
@@ -44,6 +44,20 @@ recorded(Config) ->
     %% The folder is taken now.
     {error, Text} = sderl_bench_profile:check(1, #{prof => Dir}),
     ?assertNotEqual(nomatch, string:find(Text, "not empty")).
+
+%% A benchmark with the option records the nodes of its run, and what is wanted.
+registry(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "registry"),
+    Params = #{nodes => 2, group_size => 2, clients => 1, seconds => 1, names => 0, prof => Dir,
+               prof_what => concurrency},
+    {ok, #{converged := true}} =
+        sderl_bench_registry:run(sderl_bench_impl_s_group, Params, "registry"),
+    {ok, #{items := Items, nodes := [#{state := recorded}, #{state := recorded}]}} =
+        sderl_prof_cluster_index:read(Dir),
+    ?assertEqual([~"garbage_collection", ~"running"], lists:sort(Items)),
+    {error, Text} = sderl_bench_options:checked("registry", sderl_bench_registry_experiment,
+                                                ["--prof", "x", "--repeat", "2"]),
+    ?assertNotEqual(nomatch, string:find(Text, "records one run")).
 
 refused(_) ->
     ok = sderl_bench_profile:check(7, #{}),

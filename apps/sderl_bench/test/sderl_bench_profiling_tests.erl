@@ -11,7 +11,11 @@ check_test_() ->
         ?_assertMatch({error, "--size must be at least 1, not 0"},
                       sderl_bench_options:checked("profiling", ?E, ["--size", "0"])),
         ?_assertMatch({error, "--events must be at most 1000000000, not 1000000001"},
-                      sderl_bench_options:checked("profiling", ?E, ["--events", "1000000001"]))
+                      sderl_bench_options:checked("profiling", ?E, ["--events", "1000000001"])),
+        ?_assertMatch({error, "--programs: " ++ _},
+                      sderl_bench_options:checked("profiling", ?E, ["--programs", "no_such"])),
+        ?_assertMatch({error, "--programs names no program" ++ _},
+                      sderl_bench_options:checked("profiling", ?E, ["--programs", ","]))
     ].
 
 %% The made-up trace is one that the analysis understands: each pair's messages, all of its time.
@@ -32,7 +36,8 @@ trace_test_() ->
 run_test_() ->
     {timeout, 300, fun() ->
         {ok, Options} = sderl_bench_options:checked(
-            "profiling", ?E, ["--events", "1200", "--pairs", "1", "--size", "3"]),
+            "profiling", ?E, ["--events", "1200", "--pairs", "1", "--size", "3", "--sampled", "20",
+                          "--programs", "exchange,compute,empty", "--run-ms", "1"]),
         File = filename:join(filename:basedir(user_cache, "sderl"),
                              lists:concat(["bench-profiling-", os:getpid(), ".json"])),
         try
@@ -41,10 +46,14 @@ run_test_() ->
             ok = ?E:run(Options, Output),
             ok = sderl_bench_output:close(Output),
             {ok, Json} = file:read_file(File),
-            #{~"metrics" := #{~"events" := 1200, ~"cost" := #{~"exchange" := Exchange}}} =
+            #{~"metrics" := #{~"events" := 1200, ~"cost" := Cost, ~"cpu_us_per_event" := Us,
+                              ~"pages_s" := Pages, ~"first_page_s" := First,
+                              ~"sampler" := #{~"own_share" := Own, ~"looks_s" := Looks}}} =
                 json:decode(Json),
-            [?assertMatch(#{Profile := #{~"median" := R}} when R > 0, Exchange)
-             || Profile <- [~"none", ~"concurrency", ~"messages"]]
+            ?assert(lists:all(fun(N) -> N >= 0 end, [Us, Pages, First, Own, Looks])),
+            ?assertEqual([~"compute", ~"empty", ~"exchange"], lists:sort(maps:keys(Cost))),
+            [?assertMatch(#{Profile := #{~"median" := R}} when R > 0, Of)
+             || _ := Of <- Cost, Profile <- [~"none", ~"sampling", ~"concurrency", ~"messages"]]
         after
             file:delete(File)
         end

@@ -80,7 +80,7 @@ folders() ->
             simulated => [harness],
             monitoring => [harness],
             operations => [harness],
-            profiling => [harness],
+            profiling => [harness, vm, registry],
             statistics => [],
             vm => [harness, statistics],
             tables => [harness, statistics, vm]

@@ -44,25 +44,26 @@ check(_, _) -> ok.
 
 -doc """
 The result of `Fun`; with `prof` in the parameters, all nodes are recorded meanwhile into that
-folder.
+folder. `prof_what` records something else than messages and garbage collections.
 """.
 -spec around(#{atom() => term()}, Fleet :: pid(), [node()], fun(() -> Result)) ->
     Result | {error, {prof, reason()}}.
-around(#{prof := Given}, Fleet, Nodes, Fun) ->
+around(#{prof := Given} = Params, Fleet, Nodes, Fun) ->
     Dir = filename:absname(Given),
     Folders = [{Node, filename:join(Dir, sderl_prof_cluster_index:folder_name(Node))}
                || Node <- Nodes],
     maybe
-        {ok, Groups} ?= begin_all(Fleet, Folders),
+        What = maps:get(prof_what, Params, [messages, garbage_collection]),
+        {ok, Groups} ?= begin_all(Fleet, Folders, What),
         First = clocks(Fleet, Nodes),
-        try Fun() after release_all(Fleet, Nodes, Folders, Groups, First, Dir) end
+        try Fun() after release_all(Fleet, Nodes, Folders, Groups, First, Dir, What) end
     else
         {error, Why} -> {error, {prof, Why}}
     end;
 around(_, _, _, Fun) -> Fun().
 
-begin_all(Fleet, Folders) ->
-    Options = #{what => [messages, garbage_collection], senders => true, seconds => ?SECONDS,
+begin_all(Fleet, Folders, What) ->
+    Options = #{what => What, senders => true, seconds => ?SECONDS,
                 bytes => ?BYTES},
     Calls = [{Node, [Dir, Options]} || {Node, Dir} <- Folders],
     case sderl_bench_nodes:each(Fleet, Calls, ?MODULE, hold, ?CALL_MS) of
@@ -89,10 +90,11 @@ sample(Fleet, Node) ->
     end.
 
 %% What has come of a node that does not answer any more is there, too.
-release_all(Fleet, Nodes, Folders, Groups, First, Dir) ->
+release_all(Fleet, Nodes, Folders, Groups, First, Dir, What) ->
     Last = clocks(Fleet, Nodes),
     Infos = maps:from_list(sderl_fleet:multicall(Fleet, Nodes, ?MODULE, release, [], ?CALL_MS)),
-    Index = sderl_prof_cluster_index:new([~"running", ~"message", ~"garbage_collection"], Folders),
+    {ok, #{items := Items}} = sderl_prof_options:plan(#{what => What}),
+    Index = sderl_prof_cluster_index:new([atom_to_binary(Item) || Item <- Items], Folders),
     #{nodes := Entries} = Index,
     Of = maps:from_list(lists:zip(Nodes, Groups)),
     Known = lists:foldl(fun({Node, Entry}, Acc) ->

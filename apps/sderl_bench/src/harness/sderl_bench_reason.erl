@@ -50,6 +50,8 @@ text({What, Node, Answer}) when is_atom(Node) ->
     io_lib:format("node ~ts failed (~ts): ~0tp", [Node, What, Answer]);
 text({said, Text}) ->
     Text;
+text({prof, Why}) ->
+    sderl_bench_profile:format_error(Why);
 text({monitoring, {not_monitoring, Node, Answer}}) ->
     io_lib:format("monitoring did not start on ~ts: ~0tP", [Node, Answer, 20]);
 text({monitoring, {timeout, Missing}}) ->

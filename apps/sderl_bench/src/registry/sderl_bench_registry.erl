@@ -74,7 +74,9 @@ measure(Impl, Fleet, Namespaces, Params, Label) ->
         ok ?= Impl:prepare(Fleet, Namespaces, Params),
         ok ?= preload(Impl, Fleet, Namespaces, Held),
         {{ok, Tallies}, Seen} ?= watched(Fleet, Members, Params, fun() ->
-            load(Impl, Fleet, Members, Clients, Seconds, Label)
+            sderl_bench_profile:around(Params, Fleet, [Node || {_, Node, _} <- Members], fun() ->
+                load(Impl, Fleet, Members, Clients, Seconds, Label)
+            end)
         end),
         {Converged, SettleMs} = settle(Impl, Fleet, Namespaces, Held),
         {ok, LookupNs} ?= lookup(Impl, Fleet, Namespaces, Held),

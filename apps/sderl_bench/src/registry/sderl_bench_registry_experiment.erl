@@ -60,6 +60,7 @@ command() ->
             option(seconds, "S", integer, 10, "how long each run measures, after 1 s of warm-up"),
             option(names, "N", integer, 0, "names that each group holds beforehand (at least 100)")
             | sderl_bench_series:options(#{nodes => "10", repeat => 1})
+              ++ [sderl_bench_profile:option()]
         ]
     }.
 
@@ -73,6 +74,8 @@ check(#{impl := Text, compare := Compare} = Options) ->
         ok ?= at_least(1, [clients, seconds], Options),
         ok ?= at_least(0, [names], Options),
         ok ?= divides(Options, Nodes),
+        #{repeat := Repeat} = Checked,
+        ok ?= sderl_bench_profile:check(length(Modules) * length(Nodes) * Repeat, Checked),
         {ok, Peers} ?= peers([Name || {Name, _} <- Modules], Folders, #{}),
         {ok, (maps:remove(peer, Checked))#{impl := Modules, peers => Peers}}
     end.

@@ -151,11 +151,13 @@ one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Round
         {ok, Fleet} ?= sderl_fleet:start(plan(Label)),
         try
             [Node] = Nodes = sderl_fleet:nodes(Fleet),
+            Run = fun() ->
+                sderl_fleet:multicall(Fleet, Nodes, sderl_aco_smp, run, [Conf], 1000 * TimeoutS)
+            end,
             {Answer, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
                 sderl_progress:watching(Label, fun(_) -> {seen(Fleet, Node, Rounds), none} end,
                                         none, fun() ->
-                                            sderl_fleet:multicall(Fleet, Nodes, sderl_aco_smp, run,
-                                                                  [Conf], 1000 * TimeoutS)
+                                            sderl_bench_profile:around(Params, Fleet, Nodes, Run)
                                         end)
             end),
             case Answer of
@@ -170,6 +172,8 @@ one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Round
                         nodes_used => 1,
                         colonies => Colonies
                     }};
+                {error, _} = NotRecorded ->
+                    NotRecorded;
                 [{Node, {error, timeout}}] ->
                     {error, {aco, {timeout, TimeoutS}}};
                 [{Node, {error, Reason}}] ->
@@ -210,7 +214,9 @@ cluster(#{nodes := Nodes} = Params, Label) ->
         ok ?= sderl_fleet:fits(Nodes + 1),
         {ok, Fleet} ?= sderl_fleet:start(sderl_aco_cluster:plan(Params, Label)),
         try
-            sderl_aco_cluster:on(Fleet, Params, Label)
+            sderl_bench_profile:around(Params, Fleet, sderl_fleet:nodes(Fleet), fun() ->
+                sderl_aco_cluster:on(Fleet, Params, Label)
+            end)
         after
             sderl_fleet:stop(Fleet)
         end

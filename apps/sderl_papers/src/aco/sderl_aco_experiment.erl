@@ -81,6 +81,7 @@ command() ->
                        "kill a process on every node each MS milliseconds (gr, sr); 0: none"),
                 option(timeout, "S", integer, 600, "seconds after which a run is given up")
             ] ++ sderl_bench_series:options(#{nodes => "5", repeat => 1})
+              ++ [sderl_bench_profile:option()]
     }.
 
 names(Atoms) -> lists:join(", ", [atom_to_list(A) || A <- Atoms]).
@@ -166,6 +167,8 @@ all_reals(Options) ->
 run(#{repeat := Repeat} = Options, Output) ->
     maybe
         {ok, Instances} ?= instances(Options),
+        Points = points(Options, Instances),
+        ok ?= sderl_bench_profile:check(length(Points) * Repeat, Options),
         ByName = #{Name => Pair || {#{name := Name}, _} = Pair <- Instances},
         Show = fun(Runs) ->
             sderl_bench_output:say(Output, ["\n", title(Options, Instances), "\n\n",
@@ -184,8 +187,7 @@ run(#{repeat := Repeat} = Options, Output) ->
                     Error
             end
         end,
-        {ok, All} ?= sderl_bench_series:run(aco, points(Options, Instances), Repeat, Run, Show,
-                                            Output),
+        {ok, All} ?= sderl_bench_series:run(aco, Points, Repeat, Run, Show, Output),
         verdict(All)
     else
         {error, {aco, Reason}} -> {error, sderl_aco:text(Reason)};
@@ -251,7 +253,7 @@ sample(Count, All) ->
 %% A point has the parameters that matter in its variant.
 points(#{variant := Variants, nodes := Nodes, timeout := TimeoutS, keep := Keep, chaos := ChaosMs} =
            Options, Instances) ->
-    Common = (maps:with([ants, heuristic, search, alpha, beta, q0, rho, tau0, rng, seed],
+    Common = (maps:with([ants, heuristic, search, alpha, beta, q0, rho, tau0, rng, seed, prof],
                         Options))#{
                             evaporate => not Keep,
                             global_iterations => maps:get(global, Options),

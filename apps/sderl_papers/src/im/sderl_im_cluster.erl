@@ -201,7 +201,10 @@ gone when it returns. A reason is a term for `sderl_papers_reason:text/1`.
 on(Fleet, Params, Label) ->
     maybe
         {ok, Conf} ?= start(Fleet, Params),
-        case ended(Fleet, Conf, fun() -> talk(Fleet, Conf, Params, Label) end) of
+        Talk = fun() -> talk(Fleet, Conf, Params, Label) end,
+        All = sderl_fleet:nodes(Fleet),
+        Run = fun() -> sderl_bench_profile:around(Params, Fleet, All, Talk) end,
+        case ended(Fleet, Conf, Run) of
             {{ok, Outcome}, Left} -> {ok, Outcome#{names_left => Left}};
             {{error, Reason}, _} -> {error, Reason}
         end

@@ -66,7 +66,8 @@ command() ->
                         name => compare, long => "-compare", type => boolean, default => false,
                         help => {"[--compare]",
                                  ["both modes, and runs with kills also without them"]}
-                    }
+                    },
+                    sderl_bench_profile:option()
                 ]
     }.
 
@@ -97,14 +98,16 @@ check(#{mode := Modes, servers := Servers, chaos_every_ms := Every, chaos_classe
         ok ?= enough(Options, ServerList),
         ok ?= soon_enough(Options, lists:max(EveryList)),
         ok ?= fits(Options, lists:max(ServerList)),
-        {ok, Options#{
+        Full = Options#{
             mode := case Compare of true -> sderl_im:modes(); false -> ModeList end,
             servers := lists:uniq(ServerList),
             chaos_every_ms :=
                 lists:uniq(case Compare of true -> [0 | EveryList]; false -> EveryList end),
             chaos_classes := ClassesChecked,
             speed := Speed
-        }}
+        },
+        ok ?= sderl_bench_profile:check(length(points(Full)) * map_get(repeat, Full), Full),
+        {ok, Full}
     else
         {ok, [_, _ | _]} -> {error, "--chaos-classes takes one choice"};
         Error -> Error
@@ -202,7 +205,7 @@ points(#{mode := Modes, servers := ServerList, chaos_every_ms := EveryList,
          chaos_classes := Classes, warmup := Warmup} = Options) ->
     #{routers := Routers, client_nodes := ClientNodes} = Options,
     Common = (maps:with([routers, clients, client_nodes, seconds, speed, threshold_us, timeout_ms,
-                         seed], Options))#{warmup_s => Warmup},
+                         seed, prof], Options))#{warmup_s => Warmup},
     [
         Common#{
             mode => Mode,

@@ -141,7 +141,7 @@ begin_(#{milliseconds := Ms, rate := Rate}, Owner) ->
     Searched = searched(Start + 1_000_000 * Ms div ?SEARCH_PART, #sampler{
         owner = Owner, monitor = monitor(process, Owner), rate = Rate, start = Start, began = Start,
         until = Start + 1_000_000 * Ms, since = #{}, round = Round, rounds = 1,
-        busy_round = sderl_prof_round:new([]),
+        busy_round = sderl_prof_round:new([]), own_ns = now_ns() - Start,
         search = sderl_prof_search:new(Start, min(?AGAIN_NS, 500_000 * Ms div ?SEARCH_PART),
                                        sderl_prof_round:again(Round))
     }),

@@ -2,8 +2,8 @@
 -module(sderl_prof_search).
 -moduledoc """
 Looks for processes that are busy: reads the reductions of a bounded number of processes, and a
-while later again. The next search goes on with the next ones, so that all have their turn however many
-there are.
+while later again. The next search goes on with the next ones, so that all have their turn however
+many there are.
 """.
 
 -export([new/3, step/2, wait_ms/2]).
