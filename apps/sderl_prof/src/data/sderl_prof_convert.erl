@@ -15,6 +15,8 @@ one numbers, and another sorts, compresses and writes. Memory is that of a few p
 -define(CARRY, 16_384).
 %% Blocks that may wait to be written.
 -define(AHEAD, 2).
+%% Words with which each process begins: with few, much of its time would be growing.
+-define(HEAP, 200_000).
 %% What the driver puts before each event.
 -define(FRAME_BYTES, 5).
 
@@ -39,7 +41,7 @@ side; `heap_words` is what each process may have in memory: more ends the work w
     %% Pieces that are decoded, in order.
     jobs = queue:new() :: queue:queue(reference()),
     workers :: pos_integer(),
-    heap :: [{max_heap_size, map()}],
+    heap :: [{max_heap_size, map()} | {min_heap_size, pos_integer()}],
     progress :: fun((non_neg_integer(), pos_integer()) -> term()),
     read = 0 :: non_neg_integer(),
     %% Events that make no block yet.
@@ -103,7 +105,7 @@ converted(Source, Info, Problems, Dir, Options) ->
 
 heap(#{heap_words := Words}) ->
     [{max_heap_size, #{size => Words, kill => true, include_shared_binaries => true}}];
-heap(_) -> [].
+heap(_) -> [{min_heap_size, ?HEAP}].
 
 own(#{own := Own}) -> [sderl_prof_event:key(Id, Serial) || {Id, Serial} <- Own];
 own(_) -> [].
