@@ -30,33 +30,33 @@ make(Dir, Options) ->
         {ok, {Links, Pairs}, Counts} ?= messages(Joined),
         Greatest = pairs(Pairs, Top, Joined),
         Report = report(Index, Joined, Reports, Missing, Links, Greatest, Counts),
-        {ok, Path} ?= critical_path(Dir, Greatest, Top),
+        {ok, Path} ?= critical_path(Dir, Top),
         {ok, Report#{operations => operations(Joined), critical_path => Path}}
     end.
 
--doc """
-The process to which the critical path of all nodes leads: the one that gets most messages of a
-process of another node, because what runs last when a recording is ended has little to do with the
-program; `none` where no node sent anything.
-""".
+-doc "The process to which the critical path of all nodes leads, as its label; `none` if to none.".
 -spec last(file:filename_all()) -> {ok, binary() | none} | {error, reason()}.
 last(Dir) ->
     maybe
-        {ok, _, Books, _} ?= sderl_prof_cluster_book:books(Dir, #{}),
-        {ok, Joined} ?= sderl_prof_joined:open(Books, fun(_, _) -> ok end),
-        {ok, {_, Pairs}, _} ?= messages(Joined),
-        {ok, case pairs(Pairs, 1, Joined) of
-                 [Pair | _] -> receiver(Pair);
-                 [] -> none
-             end}
+        {ok, Out} ?= sderl_prof_cluster_book:open(Dir, #{}),
+        Book = opened_book(Out),
+        Last = case sderl_prof_insight:leads_to(Book) of
+            none -> none;
+            Process -> sderl_prof_book:label(Process, Book)
+        end,
+        ok = sderl_prof_book:close(Book),
+        {ok, Last}
     end.
 
 %% That of all nodes together; none where there is no time line of all.
-critical_path(Dir, Pairs, Top) ->
+critical_path(Dir, Top) ->
     case sderl_prof_cluster_book:open(Dir, #{}) of
         {ok, Out} ->
             Book = opened_book(Out),
-            {Label, Of} = most_told(Pairs, Book),
+            {Label, Of} = case sderl_prof_insight:leads_to(Book) of
+                none -> {null, #{}};
+                Process -> {sderl_prof_book:label(Process, Book), #{process => Process}}
+            end,
             Path = sderl_prof_insight:path(Book, Of#{top => Top}),
             ok = sderl_prof_book:close(Book),
             {ok, case Path of null -> null; _ -> Path#{leads_to => Label} end};
@@ -82,16 +82,6 @@ operations(Joined) ->
     ],
     Sorted = lists:sort(fun(#{at := A}, #{at := B}) -> A =< B end, lists:append(All)),
     lists:sublist(Sorted, ?MOST_OPERATIONS).
-
-most_told([Pair | _], Book) ->
-    Label = receiver(Pair),
-    case sderl_prof_insight:find_process(Label, Book) of
-        {ok, Process} -> {Label, #{process => Process}};
-        error -> {null, #{}}
-    end;
-most_told([], _) -> {null, #{}}.
-
-receiver(#{to := To, to_node := Node}) -> <<To/binary, " at ", Node/binary>>.
 
 reports([], _, _, Reports) -> {ok, Reports};
 reports([{#{node := Node}, Book} | Rest], Options, Progress, Reports) ->

@@ -45,6 +45,22 @@ path_test() ->
         ok = sderl_prof_book:close(Book)
     end).
 
+%% The report and the pages lead to the same process: that which is sent most, received or not.
+leads_to_test() ->
+    with_dir(fun(Dir) ->
+        ok = cluster(Dir, [{?A, client(20)}, {?B, server(30)}]),
+        ?assertEqual({ok, ~"client at a@h"}, sderl_prof_cluster_report:last(Dir)),
+        {ok, #{critical_path := #{leads_to := Told}}} = sderl_prof_cluster_report:make(Dir, #{}),
+        ?assertEqual(~"client at a@h", Told),
+        {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
+        {ok, View} = sderl_prof_view:open(Out, fun(_, _) -> ok end),
+        {ok, #{leads_to := Process}} = sderl_prof_index:open(Out),
+        ok = sderl_prof_view:close(View),
+        {ok, Book} = sderl_prof_book:open(Out),
+        ?assertEqual(~"client at a@h", sderl_prof_book:label(Process, Book)),
+        ok = sderl_prof_book:close(Book)
+    end).
+
 %% Clocks are put right as far as messages tell: no message is there before it was sent.
 clocks_test() ->
     with_dir(fun(Dir) ->

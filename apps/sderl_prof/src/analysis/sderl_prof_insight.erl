@@ -5,7 +5,7 @@ The critical path and the findings of a book, as maps that can be JSON: texts ar
 are nanoseconds since the begin of the trace.
 """.
 
--export([path/2, findings/1, find_process/2]).
+-export([path/2, findings/1, find_process/2, leads_to/1, leads_to/2]).
 -export_type([path_options/0]).
 
 %% Segments that are shown, the longest ones.
@@ -21,7 +21,52 @@ and `top`: so many segments and processes are shown.
                           process => pos_integer(), segments => pos_integer(),
                           top => pos_integer()}.
 
+%% Pairs of processes that are told apart.
+-define(MOST_PAIRS, 200_000).
+
+-include("sderl_prof_event.hrl").
+
 %% ---------------------------------------------------------------- the critical path
+
+-doc """
+The process to which the critical path of several nodes leads: the one to which a process of another
+node sends most messages, because what runs last when a recording is ended has little to do with the
+program; `none` of one node, and where no node sent anything to another one. Reads all events.
+""".
+-spec leads_to(sderl_prof_book:book()) -> pos_integer() | none.
+leads_to(Book) ->
+    case sderl_prof_book:nodes(Book) of
+        [] -> none;
+        _ ->
+            Sent = sderl_prof_book:fold(Book, #{}, fun
+                (_, ?SEND, _, P, To, Bytes, Acc) -> sderl_prof_tally:add({P, To}, Bytes, Acc);
+                (_, _, _, _, _, _, Acc) -> Acc
+            end, sderl_prof_tally:new(?MOST_PAIRS)),
+            {Rows, _, _} = sderl_prof_tally:result(Sent),
+            leads_to(Rows, Book)
+    end.
+
+-doc "The same, of the counts of messages by sender and receiver.".
+-spec leads_to(#{{pos_integer(), non_neg_integer()} => sderl_prof_tally:row()},
+               sderl_prof_book:book()) -> pos_integer() | none.
+leads_to(Messages, Book) ->
+    Number = fun(P) ->
+        case sderl_prof_book:node_of(P, Book) of
+            #{number := N} -> N;
+            none -> none
+        end
+    end,
+    {_, _, Most} = maps:fold(fun
+        %% Of as many the first pair, whatever the order of a map is.
+        ({P, Q} = Pair, {Count, _, _}, {Best, First, _} = Found)
+          when Count > Best; Count =:= Best, Pair < First ->
+            case {Number(P), Number(Q)} of
+                {N, M} when N =/= M, N =/= none, M =/= none -> {Count, Pair, Q};
+                _ -> Found
+            end;
+        (_, _, Found) -> Found
+    end, {0, none, none}, Messages),
+    Most.
 
 -doc "The critical path; `null` when what runs was not recorded.".
 -spec path(sderl_prof_book:book(), path_options()) -> map() | null.

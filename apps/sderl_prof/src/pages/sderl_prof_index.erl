@@ -454,23 +454,9 @@ with_path(Dir, #{messages := Messages} = Others) ->
     {ok, Book} = sderl_prof_book:open(Dir),
     LeadsTo = case sderl_prof_book:nodes(Book) of
         [] -> none;
-        _ -> receiver(Messages, Book)
+        _ -> sderl_prof_insight:leads_to(Messages, Book)
     end,
     Of = case LeadsTo of none -> #{}; _ -> #{process => LeadsTo} end,
     Path = sderl_prof_insight:path(Book, Of#{segments => ?MOST_SEGMENTS}),
     ok = sderl_prof_book:close(Book),
     Others#{path => Path, leads_to => LeadsTo}.
-
-receiver(Messages, Book) ->
-    Number = fun(P) ->
-        case sderl_prof_book:node_of(P, Book) of #{number := N} -> N; none -> none end
-    end,
-    {_, Most} = maps:fold(fun
-        ({P, Q}, {Count, _, _}, {Best, _} = Found) when Count > Best ->
-            case {Number(P), Number(Q)} of
-                {N, M} when N =/= M, N =/= none, M =/= none -> {Count, Q};
-                _ -> Found
-            end;
-        (_, _, Found) -> Found
-    end, {0, none}, Messages),
-    Most.
