@@ -167,8 +167,11 @@ open_one(Path, Options) ->
     case is_newer(filename:join(Dir, "book"), Path) andalso is_book(Dir) of
         true -> {ok, Dir};
         false ->
-            case sderl_prof_convert:convert(Path, Dir, Options) of
-                {ok, _} -> {ok, Dir};
+            Convert = fun(Own) -> sderl_prof_convert:convert(Path, Own, Options) end,
+            case sderl_prof_beside:make(Dir, "book", Convert) of
+                ok -> {ok, Dir};
+                {error, {place, Why}} -> {error, {trace, {book, Dir, Why}}};
+                {error, {book, _, Why}} -> {error, {trace, {book, Dir, Why}}};
                 {error, Why} -> {error, {trace, Why}}
             end
     end.

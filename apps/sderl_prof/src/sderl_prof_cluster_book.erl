@@ -57,16 +57,23 @@ made(Books, Missing, Out, Options) ->
         ),
         {Shifts, Problems} = shifts(Parts, Causal),
         {ok, Sent, _} ?= sderl_prof_joined:messages(late(Shifts), #{}, Joined),
-        ok ?= merged(sderl_prof_merge:make(Joined, Out, Given#{
+        Plan = Given#{
             shifts => Shifts, sent => Sent,
             traffic => sderl_prof_traffic:rows(Parts, Shifts, Traffic),
             problems => Problems ++ left_out(Books, Missing) ++ different(Parts)
-        }), Out),
+        },
+        ok ?= merged(sderl_prof_beside:make(Out, "book", fun(Own) ->
+            case sderl_prof_merge:make(Joined, Own, Plan) of
+                ok -> {ok, Own};
+                Error -> Error
+            end
+        end), Out),
         {ok, Out}
     end.
 
 merged(ok, _) -> ok;
 merged({error, {no_book, _}} = Error, _) -> Error;
+merged({error, {place, Why}}, Out) -> {error, {merge, Out, Why}};
 merged({error, Why}, Out) -> {error, {merge, Out, Why}}.
 
 timed(#{from := From, to := To, sent := Sent, there := There} = Message, {Causal, Traffic}) ->

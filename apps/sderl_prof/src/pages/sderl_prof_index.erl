@@ -109,28 +109,27 @@ has a part of the narrowest level in the mean.
 make(Dir, Given) ->
     Options = maps:merge(#{progress => fun(_, _) -> ok end, portion => ?PORTION,
                            least_parts => ?LEAST_PARTS, events_of_part => ?EVENTS_OF_PART}, Given),
-    Tasks = [fun() -> activity(Dir, Options) end, fun() -> with_path(Dir, others(Dir)) end,
-             fun() -> findings(Dir) end],
-    maybe
-        ok ?= prepared(Dir),
-        {ok, Parts} ?= sderl_prof_tasks:side_by_side(Tasks),
-        Index = lists:foldl(fun maps:merge/2, #{}, Parts),
-        File = path(Dir, "index"),
-        ok ?= file:write_file(File ++ ".new", term_to_binary(Index, [compressed])),
-        ok ?= file:rename(File ++ ".new", File)
-    else
-        {error, {defect, {book, Why}}} -> {error, {book, path(Dir, ""), Why}};
-        {error, Why} when is_atom(Why) -> {error, {book, path(Dir, ""), Why}};
+    Pages = path(Dir, ""),
+    case sderl_prof_beside:make(Pages, "index", fun(Own) -> made(Dir, Own, Options) end) of
+        ok -> ok;
+        {error, {defect, {book, Why}}} -> {error, {book, Pages, Why}};
+        {error, {place, Why}} -> {error, {book, Pages, Why}};
+        {error, Why} when is_atom(Why) -> {error, {book, Pages, Why}};
         {error, Why} -> {error, Why}
     end.
 
-prepared(Dir) ->
+%% Not where others may be reading.
+made(Dir, Own, Options) ->
+    Tasks = [fun() -> activity(Dir, Own, Options) end, fun() -> with_path(Dir, others(Dir)) end,
+             fun() -> findings(Dir) end],
     maybe
         {ok, Book} ?= sderl_prof_book:open(Dir),
         ok = sderl_prof_book:close(Book),
-        ok ?= filelib:ensure_path(path(Dir, "")),
-        _ = [file:delete(path(Dir, Name)) || Name <- ["index", "levels", "states", "sums"]],
-        ok
+        ok ?= filelib:ensure_path(Own),
+        {ok, Parts} ?= sderl_prof_tasks:side_by_side(Tasks),
+        Index = lists:foldl(fun maps:merge/2, #{}, Parts),
+        ok ?= file:write_file(filename:join(Own, "index"), term_to_binary(Index, [compressed])),
+        {ok, Own}
     end.
 
 path(Dir, Name) -> filename:join([Dir, "pages", Name]).
@@ -203,7 +202,7 @@ rows(#{portions := Portions}, {{First, Last}, Processes}, File, Fun) ->
 
 %% ---------------------------------------------------------------- who does what when
 
-activity(Dir, #{progress := Progress, portion := Portion} = Options) ->
+activity(Dir, Own, #{progress := Progress, portion := Portion} = Options) ->
     {ok, Book} = sderl_prof_book:open(Dir),
     #{events := Events, kinds := Kinds} = Meta = sderl_prof_book:meta(Book),
     {From, To} = sderl_prof_book:range(Meta),
@@ -214,8 +213,8 @@ activity(Dir, #{progress := Progress, portion := Portion} = Options) ->
                                            #acc{cells = sderl_prof_cells:new(From, Narrowest),
                                                 book = Book}),
         coarse = [#level{width = W, cells = sderl_prof_cells:new(From, W)} || W <- Wider],
-        levels = opened(Dir, "levels"), states = opened(Dir, "states"),
-        sums = opened(Dir, "sums"), time = From, begin_at = From,
+        levels = opened(Own, "levels"), states = opened(Own, "states"),
+        sums = opened(Own, "sums"), time = From, begin_at = From,
         portion = Portion
     },
     Table = sderl_prof_book:table(Book),
@@ -229,8 +228,8 @@ activity(Dir, #{progress := Progress, portion := Portion} = Options) ->
     ok = sderl_prof_book:close(Book),
     result(Done, From, To, Mode, Narrowest).
 
-opened(Dir, Name) ->
-    case file:open(path(Dir, Name), [write, read, raw, binary]) of
+opened(Own, Name) ->
+    case file:open(filename:join(Own, Name), [write, read, raw, binary]) of
         {ok, File} -> File;
         {error, Why} -> exit({book, Why})
     end.

@@ -1,0 +1,84 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_beside).
+-moduledoc """
+Makes a folder beside the place where it is to be, and puts it there when it is whole. So two
+programs that make the same at once do not write the same files, and what one reads stays.
+""".
+
+-include_lib("kernel/include/file.hrl").
+
+-export([make/3]).
+
+%% What a program that was killed has left is not written to any more after so many seconds.
+-define(LEFT_S, 86_400).
+
+-doc """
+`Make` gets a folder that is not there yet, and gives `{ok, _}` when it has made it. `Mark` is a
+file in it. Where another program has put a folder with a new one there meanwhile, that one stays.
+""".
+-spec make(Dir :: file:filename_all(), Mark :: file:filename(),
+           fun((file:filename_all()) -> {ok, term()} | Error)) ->
+    ok | Error | {error, {place, file:posix()}} when Error :: {error, term()}.
+make(Dir, Mark, Make) ->
+    ok = remove_left(Dir),
+    Before = identity(Dir, Mark),
+    Own = own(Dir),
+    try Make(Own) of
+        {ok, _} -> place(Own, Dir, Mark, Before);
+        {error, _} = Error -> Error
+    after
+        _ = file:del_dir_r(Own)
+    end.
+
+own(Dir) ->
+    unicode:characters_to_list([Dir, ".new-", os:getpid(), $-,
+                                integer_to_list(erlang:unique_integer([positive]))]).
+
+place(Own, Dir, Mark, Before) ->
+    case file:rename(Own, Dir) of
+        ok -> ok;
+        {error, Why} when Why =:= eexist; Why =:= enotempty; Why =:= eisdir ->
+            case identity(Dir, Mark) of
+                Now when Now =/= Before, Now =/= none -> ok;
+                _ -> replace(Own, Dir)
+            end;
+        {error, Why} -> {error, {place, Why}}
+    end.
+
+%% The old one is away for as short a time as may be.
+replace(Own, Dir) ->
+    Old = own(Dir),
+    maybe
+        ok ?= file:rename(Dir, Old),
+        Placed = file:rename(Own, Dir),
+        _ = file:del_dir_r(Old),
+        ok ?= Placed
+    else
+        %% Another program was faster.
+        {error, enoent} -> ok;
+        {error, Why} when Why =:= eexist; Why =:= enotempty -> ok;
+        {error, Why} -> {error, {place, Why}}
+    end.
+
+identity(Dir, Mark) ->
+    case file:read_file_info(filename:join(Dir, Mark), [{time, posix}]) of
+        {ok, #file_info{inode = Inode, mtime = Written}} -> {Inode, Written};
+        {error, _} -> none
+    end.
+
+remove_left(Dir) ->
+    Prefix = filename:basename(Dir) ++ ".new-",
+    Parent = filename:dirname(Dir),
+    Names = case file:list_dir(Parent) of
+        {ok, All} -> [Name || Name <- All, lists:prefix(Prefix, Name)];
+        {error, _} -> []
+    end,
+    Now = os:system_time(second),
+    lists:foreach(fun(Name) ->
+        Left = filename:join(Parent, Name),
+        case file:read_file_info(Left, [{time, posix}]) of
+            {ok, #file_info{mtime = Written}} when Now - Written > ?LEFT_S ->
+                _ = file:del_dir_r(Left);
+            _ -> ok
+        end
+    end, Names).
