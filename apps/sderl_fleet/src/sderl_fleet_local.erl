@@ -18,7 +18,8 @@ Options, in a plan's `driver => {sderl_fleet_local, Options}`:
 | `emulator` | emulator arguments of all nodes, before a family's `args` | see below |
 
 The emulator arguments are `+S 1:1 +SDcpu 1:1 +SDio 1 +A 1 +P 262144` and no busy waiting: many
-small nodes on few cores.
+small nodes on few cores. Nodes of this OTP load what evaluates expressions when they need it, and
+not at the start, unless a family's `args` name a `-boot` script.
 
 **Nothing is left behind.** Every operating-system process of the fleet ends when the
 fleet's process or the whole virtual machine does, also by `kill -9`, and also while nodes
