@@ -88,8 +88,8 @@ attribute(os_version) -> {ok, os:version()};
 attribute(otp_release) -> {ok, erlang:system_info(otp_release)};
 attribute(cpu_model_name) ->
     case attribute(cpu_model) of
-        %% Published so: the first word. A node asks for it when it starts; loading `string` and
-        %% its tables would take a sixth of that time.
+        %% Published so: the first word. A node asks for it when it starts, and would load the large
+        %% tables of `string` for this alone.
         {ok, Model} -> {ok, lists:takewhile(fun(C) -> C =/= $\s end, Model)};
         None -> None
     end;
