@@ -300,6 +300,22 @@ measured_test_() ->
         {I, #{params := Params}} <- lists:enumerate(lists:sublist(Module:points(Scale), 1))
     ].
 
+%% The folder of a run goes with it, however it ends.
+folder_test() ->
+    Gone = fun(Dir) -> sderl_fleet:await(fun() -> not filelib:is_dir(Dir) end, 60_000) end,
+    {ok, Dir} = sderl_reproduce_node:with_folder(fun(Dir) -> {ok, Dir} end),
+    ?assertEqual(ok, Gone(Dir)),
+    Test = self(),
+    Pid = spawn(fun() ->
+        sderl_reproduce_node:with_folder(fun(Own) ->
+            Test ! {folder, Own, filelib:is_dir(Own)},
+            receive never -> {ok, Own} end
+        end)
+    end),
+    Killed = receive {folder, Own, true} -> Own end,
+    true = exit(Pid, kill),
+    ?assertEqual(ok, Gone(Killed)).
+
 %% The harness's own words; nothing is left behind.
 wrong_test_() ->
     {timeout, 600, fun() ->

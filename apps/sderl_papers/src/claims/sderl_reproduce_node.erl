@@ -2,10 +2,10 @@
 -module(sderl_reproduce_node).
 -moduledoc """
 A function on a node of its own, with the flags that a claim asks about: for what a program in a
-virtual machine of `bin/sderl bench vm` cannot tell.
+virtual machine of `bin/sderl bench vm` cannot tell. And a folder for what is measured in a run.
 """.
 
--export([call/5, schedulers/1]).
+-export([call/5, schedulers/1, with_folder/1]).
 
 -define(MINUTES_10, 600_000).
 
@@ -33,3 +33,28 @@ call(Args, Label, Module, Function, Arguments) ->
 -doc "The argument for so many schedulers.".
 -spec schedulers(pos_integer()) -> [string()].
 schedulers(N) -> ["+S", lists:concat([N, ":", N])].
+
+-doc """
+Makes a folder, calls the function with it, and removes it, also where the calling process is
+killed meanwhile. A reason is a term for `sderl_papers_reason:text/1`.
+""".
+-spec with_folder(fun((file:filename()) -> {ok, Value} | {error, term()})) ->
+    {ok, Value} | {error, term()}.
+with_folder(Fun) ->
+    Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
+                        lists:concat(["sderl_reproduce_", os:getpid(), "_",
+                                      erlang:unique_integer([positive])])),
+    case filelib:ensure_path(Dir) of
+        ok ->
+            %% The program waits for it when it is ended by a signal.
+            Watcher = proc_lib:spawn(sderl_bench_vm_start, remove_after, [self(), Dir]),
+            receive {Watcher, watching} -> ok end,
+            try
+                Fun(Dir)
+            after
+                _ = file:del_dir_r(Dir),
+                exit(Watcher, kill)
+            end;
+        {error, Reason} ->
+            {error, {said, ["cannot make the folder ", Dir, ": ", file:format_error(Reason)]}}
+    end.

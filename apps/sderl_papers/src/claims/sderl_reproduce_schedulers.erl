@@ -31,10 +31,8 @@ queues, with the longest of one scheduler. A reason is a term for `sderl_papers_
 """.
 -spec run(params(), Label :: unicode:chardata()) -> {ok, #{atom() => term()}} | {error, term()}.
 run(#{program := Program, size := Size, cores := Cores, schedulers := N}, Label) ->
-    Dir = filename:join(filename:basedir(user_cache, "sderl"),
-                        lists:concat(["reproduce-", os:getpid(), "-",
-                                      erlang:unique_integer([positive])])),
-    try
+    sderl_reproduce_node:with_folder(fun(Folder) ->
+        Dir = filename:join(Folder, "recording"),
         maybe
             {ok, Module} ?= found(Program),
             {ok, Seen} ?= sderl_reproduce_node:call(
@@ -43,9 +41,7 @@ run(#{program := Program, size := Size, cores := Cores, schedulers := N}, Label)
             ),
             analysed(Dir, N, Seen)
         end
-    after
-        file:del_dir_r(Dir)
-    end.
+    end).
 
 found(Program) ->
     case sderl_bench_vm_program:find(atom_to_list(Program)) of

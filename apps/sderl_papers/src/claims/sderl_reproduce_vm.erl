@@ -22,25 +22,23 @@ are the programs by schedulers and flags, with their times in microseconds; the 
 them. A reason is one for `sderl_papers_reason:text/1`.
 """.
 -spec run(params(), Label :: unicode:chardata()) -> {ok, #{atom() => term()}} | {error, term()}.
-run(#{bench := Bench} = Params, _Label) ->
-    File = filename:join(os:getenv("TMPDIR", "/tmp"),
-                         lists:concat(["sderl_reproduce_", os:getpid(), "_",
-                                       erlang:unique_integer([positive]), ".jsonl"])),
+run(Params, _Label) ->
+    sderl_reproduce_node:with_folder(fun(Dir) ->
+        into(filename:join(Dir, "results.jsonl"), Params)
+    end).
+
+into(File, #{bench := Bench} = Params) ->
     Args = arguments(Params) ++
         ["--rounds", "1", "--least", "1", "--budget-min", ?MINUTES, "--limit-s", ?LIMIT_S,
          "--seed", integer_to_list(maps:get(seed, Params, 1)), "--out", File],
-    try
-        maybe
-            {ok, Given} ?= sderl_command:parse(Args, ["bench", atom_to_list(Bench)],
-                                               #{arguments => known(Bench)}),
-            {ok, {measure, Options}} ?= check(Bench, Given),
-            {ok, _, Header, Lines} ?= sderl_bench_vm_run:measure(Options),
-            measured(sderl_bench_vm_summary:of_lines(Header, Lines))
-        else
-            {_, Text} -> {error, {vm, Text}}
-        end
-    after
-        file:delete(File)
+    maybe
+        {ok, Given} ?= sderl_command:parse(Args, ["bench", atom_to_list(Bench)],
+                                           #{arguments => known(Bench)}),
+        {ok, {measure, Options}} ?= check(Bench, Given),
+        {ok, _, Header, Lines} ?= sderl_bench_vm_run:measure(Options),
+        measured(sderl_bench_vm_summary:of_lines(Header, Lines))
+    else
+        {_, Text} -> {error, {vm, Text}}
     end.
 
 known(vm) -> sderl_bench_vm_options:arguments();
