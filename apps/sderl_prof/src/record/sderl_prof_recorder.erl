@@ -457,10 +457,10 @@ is_full(#state{plan = #{keep := Keep}, parts = Parts}) ->
 %% Tracing ends first, whatever the disk does.
 finish(_, #state{result = Result} = State) when Result =/= none ->
     State;
-finish(Why, #state{session = Session, port = Port, info = Info} = State) ->
+finish(Why, #state{session = Session, port = Port, info = Info, plan = Plan} = State) ->
     _ = trace:session_destroy(Session),
-    ok = sderl_prof_tap:give_back_profiler(Port),
     EndedAt = erlang:monotonic_time(nanosecond),
+    ok = sderl_prof_tap:end_profiler(Port, map_get(system_profile, Plan)),
     ok = close(Port),
     State1 = look(State#state{port = closed, session = destroyed}),
     Info1 = Info#{ended := Why, ended_at := EndedAt, written := written(State1)},

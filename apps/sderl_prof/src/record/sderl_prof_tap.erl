@@ -6,7 +6,10 @@ a node has one. For `m:sderl_prof_recorder` alone; it needs no other module of t
 """.
 
 -export([trace_functions/2, trace_ports/2, trace_processes/3, trace_senders/2]).
--export([take_profiler/2, give_back_profiler/1, guard/2]).
+-export([take_profiler/2, end_profiler/2, give_back_profiler/1, guard/2]).
+
+%% So late nothing is that was told.
+-define(LATE_MS, 5_000).
 
 -doc "Calls of functions. Throws `{no_module, Module}` where there are none.".
 -spec trace_functions(trace:session(), [{{module(), atom(), arity() | '_'}, [tuple()]}]) -> ok.
@@ -57,7 +60,7 @@ pids(Name) ->
     end.
 
 catch_badarg(Fun) ->
-    try Fun() catch error:badarg -> ok end.
+    try Fun() catch error:badarg -> error end.
 
 -doc """
 With what a process receives from another node comes the name of that node: `{Node, sderl_from}`
@@ -91,6 +94,41 @@ take_profiler(Port, Flags) ->
                     busy
             end;
         _ -> busy
+    end.
+
+-doc """
+Gives it back, if it tells the port, when that has all that was told before. A thread of the virtual
+machine passes on what was told, to whom the profiler tells then: on a busy machine it is late, now
+and then by all of a short recording.
+""".
+-spec end_profiler(port() | closed, Flags :: [atom()]) -> ok.
+end_profiler(Port, Flags) ->
+    case erlang:system_profile() of
+        {Port, _} ->
+            Now = erlang:monotonic_time(),
+            %% What waits comes here, in its order, and a process of ours behind it.
+            _ = erlang:system_profile(self(), lists:usort([runnable_procs | Flags])),
+            Last = spawn(fun() -> ok end),
+            ok = pass_on(Last, Now, Port, lists:member(runnable_procs, Flags)),
+            _ = erlang:system_profile(undefined, []),
+            ok;
+        _ -> ok
+    end.
+
+pass_on(Last, Now, Port, Processes) ->
+    receive
+        {profile, Last, _, _, _} ->
+            ok;
+        Told when element(1, Told) =:= profile ->
+            Is = element(tuple_size(Told), Told) =< Now
+                andalso (Processes orelse not is_pid(element(2, Told))),
+            case Is andalso catch_badarg(fun() -> port_command(Port, term_to_binary(Told)) end) of
+                %% The file is gone.
+                error -> ok;
+                _ -> pass_on(Last, Now, Port, Processes)
+            end
+    after ?LATE_MS ->
+        ok
     end.
 
 -doc "Gives it back, if it tells the port.".
