@@ -15,7 +15,7 @@ stays of a module whose file is gone: it would be found by its name.
 main() ->
     [Folder | Apps] = init:get_plain_arguments(),
     ok = begin_anew(Folder),
-    [ok = forget(Dir) || Dir <- filelib:wildcard(filename:join(Folder, "*")),
+    [ok = forget(Dir) || Dir <- filelib:wildcard(filename:join(Folder, "*")), filelib:is_dir(Dir),
                          not lists:member(filename:basename(Dir), Apps)],
     Headers = filelib:wildcard("apps/*/{src,include,test}/**/*.hrl"),
     Since = lists:max([filelib:last_modified(File) || File <- ["rebar.config" | Headers]]),

@@ -47,7 +47,7 @@ at(_, ok) -> ok;
 at(Path, {error, Reason}) -> {error, {file, Path, Reason}}.
 
 %% OTP loads these modules before a node has a code server, though none of them is needed before
-%% there is one: a node that never evaluates an expression starts in a tenth less processor time.
+%% there is one: a node that never evaluates an expression starts without them.
 -define(LATER, [erl_eval, erl_lint]).
 
 -doc """

@@ -275,7 +275,11 @@ args(Spec, #{config := Config}, Local) ->
     lists:append([
         Local#local.emulator,
         %% Of several boot flags the first counts.
-        lists:append([["-boot", Local#local.boot] || not lists:member("-boot", Args)]),
+        lists:append([["-boot", Local#local.boot] || not lists:member("-boot", Args),
+                                                     not lists:member("-mode", Args)]),
+        %% Embedded, nothing is loaded on demand.
+        lists:append([["-boot", "no_dot_erlang"] || lists:member("-mode", Args),
+                                                    not lists:member("-boot", Args)]),
         ["-start_epmd", "false", "-config", filename:rootname(Config)],
         ["-hidden" || Hidden],
         lists:append([["-connect_all", "false"] || not ConnectAll]),

@@ -241,6 +241,8 @@ pages(Book) ->
             end
         end),
         {ok, #{pages_s => MakeUs / 1.0e6, first_page_s => OpenUs / 1.0e6}}
+    else
+        {_, {error, Why}} -> {error, Why}
     end.
 
 watch(Owner, Most) ->

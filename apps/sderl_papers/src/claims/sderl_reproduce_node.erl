@@ -42,8 +42,7 @@ killed meanwhile. A reason is a term for `sderl_papers_reason:text/1`.
     {ok, Value} | {error, term()}.
 with_folder(Fun) ->
     Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
-                        lists:concat(["sderl_reproduce_", os:getpid(), "_",
-                                      erlang:unique_integer([positive])])),
+                        ["sderl_reproduce_" | binary_to_list(binary:encode_hex(rand:bytes(8)))]),
     case filelib:ensure_path(Dir) of
         ok ->
             %% The program waits for it when it is ended by a signal.

@@ -64,7 +64,7 @@ parts([{N, {#{clock := Clock} = Entry, Dir}} | Rest], Names, Numbers, Progress, 
         Error = sderl_prof_clock:error_within(From, To, Clock),
         Context = #{to_common => fun(T) -> sderl_prof_clock:common(T, Clock) end, error => Error,
                     peers => Numbers, names => Names},
-        Extracted = sderl_prof_between:extract(Book, rows(Dir), Context),
+        Extracted = extract(Book, Dir, Context),
         ok = sderl_prof_book:close(Book),
         {ok, Counts, Unknown} ?= Extracted,
         _ = Progress(N, map_size(Numbers)),
@@ -75,6 +75,20 @@ parts([{N, {#{clock := Clock} = Entry, Dir}} | Rest], Names, Numbers, Progress, 
     else
         {error, {no_book, _}} = Error1 -> Error1;
         {error, Why} -> {error, {between, Why}}
+    end.
+
+%% Another program may be at it, or read it.
+extract(Book, Dir, Context) ->
+    Rows = rows(Dir),
+    New = unicode:characters_to_list([Rows, ".new-", binary:encode_hex(rand:bytes(8), lowercase)]),
+    maybe
+        {ok, _, _} = Extracted ?= sderl_prof_between:extract(Book, New, Context),
+        ok ?= file:rename(New, Rows),
+        Extracted
+    else
+        {error, _} = Error ->
+            _ = file:delete(New),
+            Error
     end.
 
 rows(Dir) -> filename:join(Dir, "between").

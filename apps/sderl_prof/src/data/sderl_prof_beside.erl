@@ -30,9 +30,9 @@ make(Dir, Mark, Make) ->
         _ = file:del_dir_r(Own)
     end.
 
+%% Programs in several containers may have one number.
 own(Dir) ->
-    unicode:characters_to_list([Dir, ".new-", os:getpid(), $-,
-                                integer_to_list(erlang:unique_integer([positive]))]).
+    unicode:characters_to_list([Dir, ".new-", binary:encode_hex(rand:bytes(8), lowercase)]).
 
 place(Own, Dir, Mark, Before) ->
     case file:rename(Own, Dir) of
@@ -67,8 +67,8 @@ identity(Dir, Mark) ->
     end.
 
 remove_left(Dir) ->
-    Prefix = filename:basename(Dir) ++ ".new-",
-    Parent = filename:dirname(Dir),
+    Prefix = unicode:characters_to_list([filename:basename(Dir), ".new-"]),
+    Parent = unicode:characters_to_list(filename:dirname(Dir)),
     Names = case file:list_dir(Parent) of
         {ok, All} -> [Name || Name <- All, lists:prefix(Prefix, Name)];
         {error, _} -> []

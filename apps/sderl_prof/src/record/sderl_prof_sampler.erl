@@ -10,7 +10,7 @@ node.
 - **Favours busy ones**: processes that had reductions since the look before are looked at more
   often, as many as there may be of them; with the first round over, half of all looks are at these.
 - **Busy ones are looked for**, before the first look and every ten seconds: a round takes long
-  where there are many processes. For that the reductions alone of at most 20,000 of them are read
+  where there are many processes. For that the reductions alone of some 20,000 of them are read
   twice, which takes a fraction of a look each. The next search goes on with the next ones.
 - **A look stands for its part of the processes and of the time.** Busy processes and the others are
   counted apart: the looks at the ones and at the others stand for as many processes as there are of
@@ -349,12 +349,13 @@ ask_again(Pid, #seen{reductions = Before, told = Told} = Known) ->
         undefined -> none
     end.
 
-ask_first(Pid, #sampler{rounds = Rounds, busy = Busy}) ->
+ask_first(Pid, #sampler{rounds = Rounds, busy = Busy, seen = Seen}) ->
     case process_info(Pid, [status, current_function, reductions, registered_name,
                             {dictionary, '$initial_call'}, initial_call]) of
         [{status, Status}, {current_function, Function}, {reductions, Reductions} | Of] ->
             %% It may have been there before, with reductions of before.
-            WasThere = Rounds =< 1 orelse is_map_key(Pid, Busy),
+            WasThere = Rounds =< 1 orelse is_map_key(Pid, Busy)
+                orelse map_size(Seen) >= ?MOST_SEEN,
             {?ASKING, #look{pid = Pid, status = Status, is_new = true,
                             more = case WasThere of true -> 0; false -> Reductions end,
                             seen = #seen{function = Function, reductions = Reductions,

@@ -106,14 +106,18 @@ end_profiler(Port, Flags) ->
     case erlang:system_profile() of
         {Port, _} ->
             Now = erlang:monotonic_time(),
-            %% What waits comes here, in its order, and a process of ours behind it.
-            _ = erlang:system_profile(self(), lists:usort([runnable_procs | Flags])),
-            Last = spawn(fun() -> ok end),
-            ok = pass_on(Last, Now, Port, lists:member(runnable_procs, Flags)),
-            _ = erlang:system_profile(undefined, []),
-            ok;
+            {Heir, Ref} = spawn_monitor(fun() -> take_rest(Port, Now, Flags) end),
+            receive {'DOWN', Ref, process, Heir, _} -> ok end;
         _ -> ok
     end.
+
+%% What waits comes to this process, in its order, and what is told of another one of ours behind
+%% it. What comes after that ends with the process.
+take_rest(Port, Now, Flags) ->
+    _ = erlang:system_profile(self(), lists:usort([runnable_procs, exclusive | Flags])),
+    Last = spawn(fun() -> ok end),
+    ok = pass_on(Last, Now, Port, lists:member(runnable_procs, Flags)),
+    _ = erlang:system_profile(undefined, []).
 
 pass_on(Last, Now, Port, Processes) ->
     receive
