@@ -142,8 +142,9 @@ in_folder(Dir, #{days := Days} = Params, Label) ->
     end),
     Sizes = sizes(Dir),
     Began = now_us(),
-    archive(Dir, fun(_) ->
-        #{missed := 0} = sderl_mon_archive:info(),
+    archive(Dir, fun(Pid) ->
+        %% It answers when it has begun with the folder.
+        #{missed := 0} = gen_server:call(Pid, info, infinity),
         StartMs = ms_since(Began),
         {ok, Hub} = sderl_mon_hub:start_link(),
         try
