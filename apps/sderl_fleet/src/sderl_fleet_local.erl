@@ -274,18 +274,22 @@ args(Spec, #{config := Config}, Local) ->
     #{hidden := Hidden, connect_all := ConnectAll, args := Args, paths := Paths} = Spec,
     lists:append([
         Local#local.emulator,
-        %% Of several boot flags the first counts.
-        lists:append([["-boot", Local#local.boot] || not lists:member("-boot", Args),
-                                                     not lists:member("-mode", Args)]),
-        %% Embedded, nothing is loaded on demand.
-        lists:append([["-boot", "no_dot_erlang"] || lists:member("-mode", Args),
-                                                    not lists:member("-boot", Args)]),
+        boot_args(Args, Local),
         ["-start_epmd", "false", "-config", filename:rootname(Config)],
         ["-hidden" || Hidden],
         lists:append([["-connect_all", "false"] || not ConnectAll]),
         Args,
         lists:append([["-pz" | [filename:absname(Path) || Path <- Paths]] || Paths =/= []])
     ]).
+
+%% Of several boot flags the first counts.
+boot_args(Args, #local{boot = Boot}) ->
+    case {lists:member("-boot", Args), lists:member("-mode", Args)} of
+        {true, _} -> [];
+        %% Embedded, nothing is loaded on demand.
+        {false, true} -> ["-boot", "no_dot_erlang"];
+        {false, false} -> ["-boot", Boot]
+    end.
 
 peer_options(#{node := Node, host := Host, wrap := Wrap}, Args, #{err := Err}, Local) ->
     [Name, _] = string:split(atom_to_list(Node), "@"),

@@ -338,16 +338,14 @@ standing(#server{standing_at = At, topology = Topology, versions = Versions} = S
     end.
 
 %% Frames may come ten times a second, which no alarm needs: the latest is looked at in time.
-soon(#server{looked_at = At} = Server) ->
-    case now_ms() of
-        Now when At =:= none; Now - At >= ?LOOK_MS div 2 -> look(Server);
-        _ -> Server
-    end.
+soon(Server) -> look_after(?LOOK_MS div 2, Server).
 
 %% What is looked at without a frame: what is measured, or is there, without one.
-late(#server{looked_at = At} = Server) ->
+late(Server) -> look_after(?LOOK_MS + 1, Server).
+
+look_after(Ms, #server{looked_at = At} = Server) ->
     case now_ms() of
-        Now when At =:= none; Now - At > ?LOOK_MS -> look(Server);
+        Now when At =:= none; Now - At >= Ms -> look(Server);
         _ -> Server
     end.
 

@@ -193,22 +193,6 @@ span(#{span := Span}) -> Span.
 
 -doc "Adds a frame.".
 -spec add(sderl_mon_types:frame(), acc()) -> acc().
-add(#{span_ms := Span} = Frame, #{span := 0, lost := Lost}) ->
-    #{seq := Seq, t := T, epoch := Epoch, nodes := Nodes, links := Links, kinds := Kinds,
-      groups := Groups, lost := More} = Frame,
-    S = Span / 1000,
-    #{
-        seq => Seq,
-        t => T,
-        epoch => Epoch,
-        span => Span,
-        nodes => #{Id => sums(Sample, Span) || Id := Sample <- Nodes},
-        links => #{Link => {Msgs * S, Bytes * S} || Link := {Msgs, Bytes} <- Links},
-        kinds => #{Kind => {Msgs * S, Bytes * S} || Kind := {Msgs, Bytes} <- Kinds},
-        groups => #{Id => sums(Sample, Span) || Id := Sample <- Groups},
-        routed => #{Edge => Msgs * S || Edge := Msgs <- part(routed, Frame)},
-        lost => sum(Lost, More)
-    };
 add(#{span_ms := Span} = Frame, Acc) ->
     %% A hub does this several times a second, with ten thousand numbers: no sums are made first.
     #{seq := Seq1, t := T1, epoch := Epoch1, nodes := Nodes1, links := Links1, kinds := Kinds1,

@@ -80,7 +80,7 @@ parts([{N, {#{clock := Clock} = Entry, Dir}} | Rest], Names, Numbers, Progress, 
 %% Another program may be at it, or read it.
 extract(Book, Dir, Context) ->
     Rows = rows(Dir),
-    New = unicode:characters_to_list([Rows, ".new-", binary:encode_hex(rand:bytes(8), lowercase)]),
+    New = sderl_prof_beside:name(Rows),
     maybe
         {ok, _, _} = Extracted ?= sderl_prof_between:extract(Book, New, Context),
         ok ?= file:rename(New, Rows),

@@ -7,7 +7,7 @@ programs that make the same at once do not write the same files, and what one re
 
 -include_lib("kernel/include/file.hrl").
 
--export([make/3]).
+-export([make/3, name/1]).
 
 %% What a program that was killed has left is not written to any more after so many seconds.
 -define(LEFT_S, 86_400).
@@ -22,7 +22,7 @@ file in it. Where another program has put a folder with a new one there meanwhil
 make(Dir, Mark, Make) ->
     ok = remove_left(Dir),
     Before = identity(Dir, Mark),
-    Own = own(Dir),
+    Own = name(Dir),
     try Make(Own) of
         {ok, _} -> place(Own, Dir, Mark, Before);
         {error, _} = Error -> Error
@@ -30,9 +30,10 @@ make(Dir, Mark, Make) ->
         _ = file:del_dir_r(Own)
     end.
 
-%% Programs in several containers may have one number.
-own(Dir) ->
-    unicode:characters_to_list([Dir, ".new-", binary:encode_hex(rand:bytes(8), lowercase)]).
+-doc "A name beside a place that nobody else has, also no process of the same number elsewhere.".
+-spec name(file:filename_all()) -> file:filename().
+name(Path) ->
+    unicode:characters_to_list([Path, ".new-", binary:encode_hex(rand:bytes(8), lowercase)]).
 
 place(Own, Dir, Mark, Before) ->
     case file:rename(Own, Dir) of
@@ -47,7 +48,7 @@ place(Own, Dir, Mark, Before) ->
 
 %% The old one is away for as short a time as may be.
 replace(Own, Dir) ->
-    Old = own(Dir),
+    Old = name(Dir),
     maybe
         ok ?= file:rename(Dir, Old),
         Placed = file:rename(Own, Dir),
