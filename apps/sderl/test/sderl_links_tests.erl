@@ -16,6 +16,7 @@ links_test_() ->
             {"unneeded links", fun unneeded/0},
             {"lookups run out", fun lookups/0},
             {"uses and watches are forgotten", fun forgotten/0},
+            {"a link that takes long to open is the library's", fun opened_late/0},
             {"this node", fun this_node/0},
             {"opened, before and after the link is seen", fun opened/0},
             {"needs that nobody noted", fun needs/0},
@@ -64,6 +65,20 @@ forgotten() ->
     ?assertEqual([], maps:get(reasons, row(b@h))),
     %% Since its last need.
     ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(35 + ?IDLE, ?IDLE)).
+
+%% To open a link may take longer than a use lasts.
+opened_late() ->
+    ok = sderl_links:note(b@h, {lookup, g}, 0),
+    ok = sderl_links:forget_uses(59_000),
+    ok = sderl_links:nodeup(b@h, true, 59_000),
+    ?assertMatch(#{opened_by := library}, row(b@h)),
+    ok = sderl_links:forget_uses(59_001),
+    ?assertMatch(#{reasons := []}, row(b@h)),
+    ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(59_000 + ?IDLE, ?IDLE)),
+    %% One that never came leaves nothing.
+    ok = sderl_links:note(c@h, {lookup, g}, 0),
+    ok = sderl_links:forget_uses(60_001),
+    ?assertEqual([], sderl_links:reasons(c@h)).
 
 who_opened() ->
     ok = sderl_links:note(b@h, {group, g}, 0),

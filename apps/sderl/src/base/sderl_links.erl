@@ -62,6 +62,8 @@ reason.
 
 -define(TABLE, ?MODULE).
 -define(IDLE_MS, 600_000).
+%% Nobody takes longer to open a link.
+-define(OPENING_MS, 60_000).
 
 -doc "Tells one link to a node from the next, as the runtime numbers them.".
 -type connection() :: integer().
@@ -163,13 +165,15 @@ forget(Node, Reason, Now) ->
 
 -doc """
 Forgets the uses noted last before this monotonic time (milliseconds): whoever asks for many groups
-would leave a reason for each.
+would leave a reason for each. While there is no link they stay a minute longer: whoever noted one
+may be opening it, and it is the library's when it comes up, however long that takes.
 """.
 -spec forget_uses(Before :: integer()) -> ok.
 forget_uses(Before) ->
-    forget_noted([{{{'$1', {lookup, '_'}}, '$2'}, [{'<', '$2', Before}], ['$_']},
-                  {{{'$1', group}, '$2'}, [{'<', '$2', Before}], ['$_']},
-                  {{{'$1', plan}, '$2'}, [{'<', '$2', Before}], ['$_']}]).
+    Uses = ets:select(?TABLE, [{{{'$1', Use}, '$2'}, [{'<', '$2', Before}], ['$_']}
+                               || Use <- [{lookup, '_'}, group, plan]]),
+    forget_rows([Row || {{Node, _Use}, At} = Row <- Uses,
+                        is_up(Node) orelse At < Before - ?OPENING_MS]).
 
 -doc """
 Forgets, of what was noted before this monotonic time (milliseconds), the reasons `{monitor, Group}`
@@ -177,20 +181,21 @@ but for these nodes and groups.
 """.
 -spec forget_monitors(Watched :: [{node(), Group :: term()}], Before :: integer()) -> ok.
 forget_monitors(Watched, Before) ->
-    forget_noted(
+    forget_rows(ets:select(
+        ?TABLE,
         [{{{'$1', {monitor, '$3'}}, '$2'},
           [{'<', '$2', Before}, list_to_tuple(['andalso', true
               | [{'orelse', {'=/=', '$1', N}, {'=/=', '$3', {const, G}}} || {N, G} <- Watched]])],
           ['$_']}]
-    ).
+    )).
 
 %% Only as they are: one that is noted again in this moment stays.
-forget_noted(Spec) ->
+forget_rows(Rows) ->
     lists:foreach(fun({{Node, _}, At} = Row) ->
         Free = ets:lookup_element(?TABLE, Node, 5, At),
         true = ets:delete_object(?TABLE, Row),
         _ = ets:update_element(?TABLE, Node, {5, max(Free, At)})
-    end, ets:select(?TABLE, Spec)).
+    end, Rows).
 
 %% What the node server sees
 
