@@ -30,6 +30,8 @@ the routes, and the others what it told and still has to tell (`m:sderl_alarms_c
 -type snapshot() :: #{alarms := [map()], silences := [map()]}.
 
 -define(LOOK_MS, 1_000).
+%% The least between two looks at frames.
+-define(FRAMES_MS, 500).
 -define(STANDING_MS, 5_000).
 -define(WORDS_MS, 10_000).
 -define(RETRY_MS, 1_000).
@@ -337,15 +339,27 @@ standing(#server{standing_at = At, topology = Topology, versions = Versions} = S
         _ -> Server
     end.
 
-%% Frames may come ten times a second, which no alarm needs: the latest is looked at in time.
-soon(Server) -> look_after(?LOOK_MS div 2, Server).
+%% Frames may come ten times a second, which no alarm needs: the latest is looked at in time, and
+%% does not wait for another.
+soon(#server{looked_at = At, due = Known} = Server) ->
+    case now_ms() of
+        Now when At =:= none; Now - At >= ?FRAMES_MS -> look(Server);
+        Now -> Server#server{due = sooner(At + ?FRAMES_MS - Now, Known)}
+    end.
+
+sooner(Ms, none) -> erlang:send_after(Ms, self(), due);
+sooner(Ms, Known) ->
+    case erlang:read_timer(Known) of
+        Left when is_integer(Left), Left > Ms ->
+            _ = erlang:cancel_timer(Known),
+            sooner(Ms, none);
+        _ -> Known
+    end.
 
 %% What is looked at without a frame: what is measured, or is there, without one.
-late(Server) -> look_after(?LOOK_MS + 1, Server).
-
-look_after(Ms, #server{looked_at = At} = Server) ->
+late(#server{looked_at = At} = Server) ->
     case now_ms() of
-        Now when At =:= none; Now - At >= Ms -> look(Server);
+        Now when At =:= none; Now - At > ?LOOK_MS -> look(Server);
         _ -> Server
     end.
 
