@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_web_docs_tests).
 
-%% The protocol in docs/dashboard.md is the one that is spoken.
+%% The protocol in docs/dashboard.md is the one that is spoken, and its pages and keys are all.
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -31,6 +31,28 @@ operations_test() ->
             lists:usort([Op || {_, {ok, _, {Op, _}}} <- Checked])
         )
     end).
+
+%% Each page of the bar has a row in its table, and its key is among those that are told.
+pages_test() ->
+    page(fun(Page) ->
+        {ok, Router} = file:read_file(filename:join([root(), "web/src/ui/router.ts"])),
+        {match, [List]} = re:run(Router, "const PAGES = \\[(.*?)\\]",
+                                 [dotall, {capture, all_but_first, binary}]),
+        Pages = matches(List, ~B/"(\w+)"/),
+        [?assertMatch({P, {match, _}}, {P, re:run(Page, ["\n\\| \\w+ \\| `#/", P, "\\b"])})
+         || P <- Pages],
+        {ok, Shell} = file:read_file(filename:join([root(), "web/src/app/shell.ts"])),
+        {match, [Keys]} = re:run(Shell, ~B/PAGE_KEYS = "(\w+)"/,
+                                 [{capture, all_but_first, binary}]),
+        <<"123456789", Others/binary>> = Keys,
+        ?assertEqual(length(Pages), byte_size(Keys)),
+        Told = lists:join(", ", ["`1` to `9`" | [[$`, Key, $`] || <<Key>> <= Others]]),
+        ?assertNotEqual(nomatch, string:find(Page, ["| ", Told, " | the pages"]))
+    end).
+
+matches(Text, Pattern) ->
+    {match, Found} = re:run(Text, Pattern, [global, {capture, all_but_first, binary}]),
+    lists:append(Found).
 
 %% What stands for a value becomes one.
 example(Text) ->

@@ -102,7 +102,7 @@ of_move(Node, Own, H, #{cross := Cross, own := OwnMsgs, links := Links, msgs_s :
         #{
             weight => Saved,
             severity => info,
-            text => text("~ts belongs in ~ts: it exchanges ~ts messages a second with nodes of "
+            text => text("~ts belongs in ~ts: it exchanges ~ts msg/s with nodes of "
                          "that group, and ~ts with those of ~ts.",
                          [Node, H, number(Cross), number(OwnMsgs), its(Own)]),
             evidence => [
