@@ -231,6 +231,10 @@ act(~"kill", #{~"node" := Node}, #{fleet := Fleet}) ->
 act(~"restart", #{~"node" := Node}, #{fleet := Fleet}) ->
     {ok, _} = sderl_fleet:restart(Fleet, binary_to_existing_atom(Node)),
     #{};
+%% Of one that was restarted: its port is another.
+act(~"address", #{~"node" := Node}, #{fleet := Fleet}) ->
+    {ok, Address} = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), sderl_web, address, []),
+    maps:with([url, link], Address);
 act(~"new_group", #{~"group" := Group, ~"nodes" := Names}, #{fleet := Fleet}) ->
     [First | _] = Nodes = [binary_to_existing_atom(Name) || Name <- Names],
     {ok, _, Joined} = sderl_fleet:call(Fleet, First, s_group, new_s_group, [group(Group), Nodes]),

@@ -48,6 +48,7 @@ export default async function cluster(stage) {
     (name) => window.sderl.nodes().find((n) => n.name === name)?.status !== "up",
     mortal,
   );
+  await triaged(page, mortal);
   await stage.act("restart", { node: mortal });
   await stage.until(
     page,
@@ -88,7 +89,12 @@ export default async function cluster(stage) {
     },
     [free, before],
   );
+  // Who looks at a group that is deleted is told so.
+  await page.evaluate(() => (location.hash = "#/groups/violet"));
+  await page.getByRole("main").getByText("violet").first().waitFor({ state: "attached" });
   await stage.act("delete_group", { group: "violet", node: free });
+  await page.getByText("There is no group “violet”").waitFor();
+  await page.evaluate(() => (location.hash = "#/groups"));
   await stage.until(
     page,
     "the group is gone",
@@ -115,6 +121,31 @@ export default async function cluster(stage) {
     .filter({ hasText: `link to ${mortal} is down` })
     .first()
     .waitFor();
+}
+
+/** What is found about the node is acknowledged, looked at again, and muted: each time it is in its list alone. */
+async function triaged(page, node) {
+  await page.getByTestId("nav-findings").click();
+  const card = page.locator("details[data-kind=node_down]").filter({ hasText: node });
+  const say = async (what) => {
+    await card.waitFor();
+    if ((await card.getAttribute("open")) === null) await card.locator("summary").click();
+    await card.getByRole("button", { name: what, exact: true }).click();
+    await card.waitFor({ state: "detached" });
+  };
+  const list = (name) =>
+    page.getByRole("group", { name: "State" }).getByRole("button", { name }).click();
+  for (const [what, where] of [
+    ["Acknowledge", "Acknowledged"],
+    ["Mute for an hour", "Muted"],
+  ]) {
+    await say(what);
+    await list(where);
+    await say("Look at it again");
+    await list("To look at");
+  }
+  await card.waitFor();
+  await page.getByTestId("nav-groups").click();
 }
 
 /** The hand moves the map: the nodes come along, and are found where they are then. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first monitoring node dies. Who looks at the other one goes on seeing what happens, and the first is back later.
+// The first monitoring node dies. Who looks at the other one goes on seeing what happens; the first is back later, with
+// what happened before, and shows the same picture.
 export default async function takeover(stage) {
   const { nodes, watchers, second } = stage.cluster;
   const page = await stage.person();
@@ -18,5 +19,51 @@ export default async function takeover(stage) {
   for (const node of nodes) await stage.until(page, `${node} is still up`, up, node);
   const frames = await page.evaluate(() => window.sderl.frames);
   await stage.until(page, "the picture goes on", (n) => window.sderl.frames > n, frames);
+  const early = await page.evaluate(() => window.sderl.shown().t);
   await stage.act("restart", { node: watchers[0] });
+  const { link } = await stage.act("address", { node: watchers[0] });
+  const again = await stage.person();
+  await again.goto(link);
+  await stage.connected(again);
+  for (const node of nodes) await stage.until(again, `${node} is up there`, up, node);
+  // (In a page that has seen groups come and go the nodes keep their places.)
+  await page.goto("about:blank");
+  await page.goto(second);
+  await stage.connected(page);
+  await same(stage, page, again, nodes);
+  await again.evaluate((t) => (location.hash = `#/groups?t=${t}`), early);
+  await stage.until(
+    again,
+    "what was before the restart",
+    (t) => {
+      const { mode, t: shown } = window.sderl.shown();
+      return mode !== "live" && shown !== null && Math.abs(shown - t) < 5000;
+    },
+    early,
+  );
+}
+
+/** Two pages have the nodes at the same places. */
+async function same(stage, one, other, nodes) {
+  const places = (page) =>
+    page.evaluate(() => window.sderl.nodes().map(({ name, x, y }) => ({ name, x, y })));
+  await stage.until(
+    one,
+    "all nodes have a place",
+    (names) =>
+      names.every((name) => window.sderl.nodes().find((n) => n.name === name)?.x != null),
+    nodes,
+  );
+  await stage.until(
+    other,
+    "the same picture",
+    ([names, before]) =>
+      names.every((name) => {
+        const [a, b] = [before, window.sderl.nodes()].map((all) =>
+          all.find((n) => n.name === name),
+        );
+        return b?.x != null && Math.hypot(a.x - b.x, a.y - b.y) < 3;
+      }),
+    [nodes, await places(one)],
+  );
 }
