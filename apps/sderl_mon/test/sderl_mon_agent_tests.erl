@@ -96,6 +96,18 @@ shift_test() ->
     ?assertEqual(705, Shift([990, 600])),
     ?assertEqual([25, 0], [Shift(lists:seq(From, 999, 50)) || From <- [0, 25]]).
 
+%% A probe tells of its node's processes when something has changed; what a node without one does not
+%% tell is not known.
+processes_stay_known_test() ->
+    Row = #{pid => ~"<0.9.0>", queue => 3},
+    Heard = fun(Told, W) -> element(2, step({sample, Told}, 20, W)) end,
+    Top = fun(W) -> {Last, _} = sderl_mon_watch:sample(W), maps:get(top, Last, none) end,
+    First = Heard((sample(1, 1000, #{}))#{top => [Row]}, sderl_mon_watch:new(?N, 1000)),
+    Second = Heard(sample(2, 2000, #{}), First),
+    ?assertEqual([[Row], [Row]], [Top(W) || W <- [First, Second]]),
+    ?assertEqual([], Top(Heard((sample(3, 3000, #{}))#{top => []}, Second))),
+    ?assertEqual(none, Top(Heard((sample(3, 3000, #{}))#{source := stock}, Second))).
+
 step(Event, Now, W) -> sderl_mon_watch:step(Event, Now, W).
 
 sample(Seq, Us, Facts) ->

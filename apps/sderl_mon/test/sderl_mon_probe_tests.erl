@@ -53,6 +53,13 @@ library_source() ->
     {ok, Source} = file:read_file(proplists:get_value(source, sderl_info:module_info(compile))),
     Source.
 
+%% Of each group by its id; a group that has gone is forgotten.
+group_counts_test() ->
+    {One, Ids} = sderl_mon_probe_library:counts([{g, {1, 0, 0}}, {{a, 1}, {2, 1, 0}}], #{}),
+    ?assertEqual(#{~"g" => {1, 0, 0}, ~"{a,1}" => {2, 1, 0}}, One),
+    ?assertEqual({#{~"g" => {3, 0, 0}}, #{g => ~"g"}},
+                 sderl_mon_probe_library:counts([{g, {3, 0, 0}}], Ids)).
+
 %% A socket counts packets with 32 bits; what shows less without having been near the end began
 %% again.
 wrapped_test_() ->
@@ -72,7 +79,8 @@ accounted_test() ->
                     List)
     end,
     One = Add([{light, 1, 10} || _ <- lists:seq(1, 30)] ++
-              [{heavy, 100, 30_000}, {light, 1, 9000}, {heavy, 10, 3000}, {none, 0, 500}], #{}),
+              [{heavy, 100, 30_000}, {light, 1, 9000}, {heavy, 10, 3000}, {none, 0, 500}],
+              sderl_mon_probe_work:new()),
     {Us, Two} = sderl_mon_probe_work:account(One),
     ?assertEqual(31 * 10.0 + 110 * 300.0, Us),
     ?assertMatch({+0.0, Two}, sderl_mon_probe_work:account(Two)),
@@ -80,7 +88,25 @@ accounted_test() ->
     {Many, Three} =
         sderl_mon_probe_work:account(Add([{light, 1, 20} || _ <- lists:seq(1, 10_000)], Two)),
     ?assertEqual(200_000.0, Many),
-    ?assert(length(element(3, map_get(light, Three))) =< 32).
+    ?assert(erts_debug:flat_size(Three) < 1000),
+    %% The price follows, with a quarter of the last that are new.
+    ?assertMatch({80.0, _}, sderl_mon_probe_work:account(Add([{light, 1, 9} || _ <- [1, 2, 3, 4]],
+                                                             Three))),
+    {_, Four} = sderl_mon_probe_work:account(Add([{light, 1, 9} || _ <- lists:seq(1, 32)], Three)),
+    ?assertMatch({9.0, _}, sderl_mon_probe_work:account(Add([{light, 1, 500}], Four))).
+
+%% What has waited is not charged: of two of a kind the shorter, of a helper's rounds the shortest.
+waiting_is_not_charged_test() ->
+    Account = fun(Kind, Times) ->
+        {Us, _} = sderl_mon_probe_work:account(
+            lists:foldl(fun(T, Acc) -> sderl_mon_probe_work:add(Kind, 1, T, Acc) end,
+                        sderl_mon_probe_work:new(), Times)
+        ),
+        Us
+    end,
+    ?assertEqual(2 * 10.0, Account(shown, [9000, 10])),
+    ?assertEqual(3 * 20.0, Account(shown, [9000, 10, 20])),
+    ?assertEqual(3 * 10.0, Account({slow, true}, [9000, 10, 20])).
 
 %% So many at a time, each under a name that goes with it.
 bounded_test_() ->

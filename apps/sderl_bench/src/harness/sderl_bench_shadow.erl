@@ -16,7 +16,7 @@ The measurements are made by a subscriber of the hub, on the monitoring node:
 channel.
 """.
 
--export([start/3, await/2, again/1, seen/1, stop/1]).
+-export([start/3, await/2, settle/2, again/1, seen/1, stop/1]).
 -export([monitors/1, viewer/2, id/1, call/5]).
 -export_type([shadow/0]).
 
@@ -72,6 +72,20 @@ await(#{views := Views} = Shadow, Ms) ->
         end,
         Ms
     ).
+
+-doc """
+Waits until all probes have done twice what they do seldom, whose first time costs the most. Not
+longer than so many milliseconds: on a busy machine, and on one that tells nothing of its load, that
+may not be seen.
+""".
+-spec settle(shadow(), Ms :: pos_integer()) -> ok.
+settle(#{views := Views} = Shadow, Ms) ->
+    _ = sderl_fleet:await(fun() ->
+        lists:all(fun({Node, View}) ->
+            [] =:= call(Shadow, Node, sderl_bench_shadow_view, unsettled, [View])
+        end, maps:to_list(Views))
+    end, Ms),
+    ok.
 
 -doc "What is counted begins anew.".
 -spec again(shadow()) -> ok.

@@ -10,7 +10,7 @@ the processor time that the node used, both as the node counted them; `probe_ms_
 probe's processor time in milliseconds a second.
 """.
 
--export([start/2, missing/1, again/1, seen/1, shown/2, topology/1, since/2]).
+-export([start/2, missing/1, unsettled/1, again/1, seen/1, shown/2, topology/1, since/2]).
 
 -define(ASK_MS, 30_000).
 
@@ -46,11 +46,19 @@ subscribed(Caller, Nodes) ->
 
 new(Nodes) ->
     #{nodes => Nodes, frames => 0, answers => 0, silent => 0, events => 0, events_of => #{},
-      run_queue_max => 0, lost => #{}, missed => 0, work => #{}, last => [], waiting => []}.
+      run_queue_max => 0, lost => #{}, missed => 0, work => #{}, last => [], settled => [],
+      waiting => []}.
 
 -doc "Nodes that the last frame does not have.".
 -spec missing(pid()) -> [binary()].
 missing(View) -> ask(View, missing).
+
+-doc """
+Nodes that do not tell the load of their machine, which a probe knows when it has read that twice,
+with all else that it reads seldom.
+""".
+-spec unsettled(pid()) -> [binary()].
+unsettled(View) -> ask(View, unsettled).
 
 -doc "Begins to count anew.".
 -spec again(pid()) -> ok.
@@ -110,6 +118,9 @@ handle({sderl_mon, missed, Count}, #{missed := Missed} = State) ->
 handle({missing, Alias}, #{nodes := Nodes, last := Last} = State) ->
     Alias ! {Alias, Nodes -- Last},
     State;
+handle({unsettled, Alias}, #{nodes := Nodes, settled := Settled} = State) ->
+    Alias ! {Alias, Nodes -- Settled},
+    State;
 handle({again, Alias}, #{nodes := Nodes, last := Last, waiting := Waiting, topology := Topology}) ->
     Alias ! {Alias, ok},
     (new(Nodes))#{last := Last, waiting := Waiting, topology => Topology};
@@ -146,6 +157,7 @@ framed(#{nodes := Samples, span_ms := Span} = Frame,
     There = [{Node, map_get(Node, Samples)} || Node <- Nodes, is_map_key(Node, Samples)],
     State#{
         last := [Node || {Node, _} <- There],
+        settled := [Node || {Node, #{host_cpu := _}} <- There],
         frames := Frames + 1,
         answers := Answers + length(There),
         silent := Silent + length(Nodes) - length(There),

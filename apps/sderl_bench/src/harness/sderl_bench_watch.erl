@@ -9,7 +9,8 @@ Monitoring of a cluster while something runs on it, to be compared with a run wi
 
 It is the complete monitoring with its default settings: a shadow network of one hidden node beside
 the others (`m:sderl_bench_shadow`), a probe on each of them. `Fun` begins when all nodes have told
-their numbers, so that no start is in what it measures.
+their numbers and their probes have read twice what they read seldom, some ten seconds later, so
+that no start is in what it measures.
 """.
 
 -export([around/4]).
@@ -35,6 +36,7 @@ second, the median. `off` where nothing was looked at.
     }.
 
 -define(READY_MS, 60_000).
+-define(SETTLE_MS, 15_000).
 
 -doc """
 The result of `Fun`, and what was seen meanwhile. Nothing of it is left on the nodes afterwards,
@@ -47,6 +49,7 @@ around(Fleet, Nodes, on, Fun) ->
     Shadow = needed(sderl_bench_shadow:start(Fleet, Nodes, #{})),
     try
         ok = needed(sderl_bench_shadow:await(Shadow, ?READY_MS)),
+        ok = sderl_bench_shadow:settle(Shadow, ?SETTLE_MS),
         ok = sderl_bench_shadow:again(Shadow),
         Result = Fun(),
         {Result, seen(sderl_bench_shadow:seen(Shadow))}

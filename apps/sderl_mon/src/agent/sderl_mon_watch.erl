@@ -192,8 +192,15 @@ heard(Sample, Now,
     Told = Status =/= up orelse told(New) =/= told(Facts) orelse visible(Sample) =/= visible(Last),
     %% Why there is no probe stays true while the node is up.
     Reason = case Source of stock -> Why; _ -> <<>> end,
-    {[told || Told], W#{status := up, why := Reason, tries := 0, last := maps:remove(facts, Sample),
-                        facts := New, heard := Now}}.
+    {[told || Told], W#{status := up, why := Reason, tries := 0,
+                        last := with_top(maps:remove(facts, Sample), Last), facts := New,
+                        heard := Now}}.
+
+%% A probe tells of its node's processes only what has changed.
+with_top(#{source := probe} = Sample, #{top := Top}) when not is_map_key(top, Sample) ->
+    Sample#{top => Top};
+with_top(Sample, _) ->
+    Sample.
 
 %% Of the groups that a node is not in only who is in them is asked: with many groups they would be
 %% most of what is kept of each node, and told again and again.

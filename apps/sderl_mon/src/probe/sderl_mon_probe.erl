@@ -27,12 +27,15 @@ is not.
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
 -export([init/1]).
 
--import(sderl_mon_probe_text, [id/1, text/2]).
+-import(sderl_mon_probe_text, [text/2]).
 -import(sderl_mon_probe_work, [magnitude/1, message/3, now_ms/0, now_us/0]).
 
 -define(LEASE_MS, 15_000).
 -define(EARLY_MS, 50).
 -define(SLOW_MS, 10_000).
+%% A sample takes some thousand words: with less room the probe collects its garbage several times
+%% for each.
+-define(HEAP_WORDS, 10_000).
 %% A helper that says nothing for so long is ended.
 -define(PATIENCE_MS, 30_000).
 
@@ -48,14 +51,17 @@ is not.
     next :: integer(),
     last :: integer(),
     early = false :: boolean(),
-    %% The sample under way: its number, when it went, its facts, what was left out until then.
+    %% The sample under way: its number, when it went, the seldom changing parts as of then, what
+    %% was left out until then.
     out = none :: none | {pos_integer(), integer(), map(), map()},
     events = sderl_mon_probe_events:new() :: sderl_mon_probe_events:events(),
     %% The counts of left-out events, and the part that an owner has acknowledged.
     lost = #{} :: #{atom() => non_neg_integer()},
     lost_acked = #{} :: #{atom() => non_neg_integer()},
     counts = #{} :: #{atom() => non_neg_integer()},
-    facts = none :: none | map(),
+    %% The parts that seldom change, as the owner has them.
+    told = #{} :: #{facts | top => term()},
+    ids = #{} :: #{term() => binary()},
     rare = none :: none | sderl_mon_probe_runtime:rare(),
     known = #{} :: map(),
     slow = none :: none | {pid(), integer()},
@@ -76,7 +82,7 @@ is not.
     edges = #{} :: map(),
     %% The results of traces: in the sample under way, and since.
     traced = {#{}, #{}} :: {map(), map()},
-    work = #{} :: sderl_mon_probe_work:work(),
+    work = sderl_mon_probe_work:new() :: sderl_mon_probe_work:work(),
     us = 0.0 :: float(),
     pushed = {0, 0} :: {integer(), integer()}
 }).
@@ -98,7 +104,8 @@ start(#{owner := _} = Opts) ->
         {{error, _} = Error, _} -> Error;
         {ok, undefined} ->
             case proc_lib:start(?MODULE, init, [Opts], 5000,
-                                [{message_queue_data, off_heap}, {fullsweep_after, 20}]) of
+                                [{message_queue_data, off_heap}, {fullsweep_after, 20},
+                                 {min_heap_size, ?HEAP_WORDS}]) of
                 {error, {running, _}} -> ask({start, Opts});
                 Answer -> Answer
             end;
@@ -187,7 +194,7 @@ owned(#{owner := Owner} = Opts, S) ->
         owner = Owner, friends = maps:get(friends, Opts, all), term = maps:get(term, Opts, 0),
         acked = now_ms(), interval = max(50, maps:get(interval_ms, Opts, 1000)),
         lease = maps:get(lease_ms, Opts, ?LEASE_MS), top = min(50, maps:get(top, Opts, 10)),
-        facts = none
+        told = #{}
     }.
 
 %% The content of the sample under way goes into the next one too.
@@ -210,8 +217,8 @@ loop(S) ->
 handle({tick, At}, #s{next = At} = S) ->
     {Kind, New} = tick(S),
     {timed, Kind, New};
-handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts, Lost}, owner = Owner} = S) ->
-    S#s{out = none, facts = Facts, lost_acked = Lost, acked = now_ms(),
+handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Told, Lost}, owner = Owner} = S) ->
+    S#s{out = none, told = Told, lost_acked = Lost, acked = now_ms(),
         collector = sderl_mon_probe_collector:resume(Owner, S#s.collector),
         events = sderl_mon_probe_events:acknowledge(S#s.events),
         traced = {#{}, element(2, S#s.traced)}};
@@ -357,12 +364,12 @@ send_sample(#s{out = {_, Since, _, _}, interval = Interval} = S) ->
         false -> {merged, count_up(samples_merged, S)}
     end;
 send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
-    {Sample, Facts, S} = sample(Seq + 1, said(S0)),
-    Kind = {sample, is_map_key(facts, Sample), S#s.rare =/= S0#s.rare,
+    {Sample, Seldom, S} = sample(Seq + 1, said(S0)),
+    Kind = {sample, [K || K <- [facts, top], is_map_key(K, Sample)], S#s.rare =/= S0#s.rare,
             magnitude(length(map_get(events, Sample))),
             magnitude(map_size(element(2, S#s.traced)))},
     {Kind, case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
-        ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Facts, S#s.lost}, last = now_ms(),
+        ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Seldom, S#s.lost}, last = now_ms(),
                   events = sderl_mon_probe_events:send(S#s.events),
                   traced = {element(2, S#s.traced), #{}},
                   pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
@@ -436,7 +443,8 @@ sample(Seq, #s{counts = Counts, known = Known, scan = Scan, us = Us0, work = Wor
     end,
     Traced = element(2, S#s.traced),
     Queues = sderl_mon_probe_runtime:queues(),
-    Facts = facts(S),
+    Seldom = #{facts => facts(S), top => maps:get(top, Scan)},
+    {Groups, Ids} = sderl_mon_probe_library:counts(maps:get(groups, Traffic, []), S#s.ids),
     {message_queue_len, Own} = process_info(self(), message_queue_len),
     Sample =
         #{v => 1, node => node(), seq => Seq, at => erlang:system_time(millisecond),
@@ -444,32 +452,36 @@ sample(Seq, #s{counts = Counts, known = Known, scan = Scan, us = Us0, work = Wor
           counters => maps:merge(maps:merge(Counts, maps:get(counters, Traffic, #{})),
                                  (sderl_mon_probe_runtime:counters())#{probe_us => round(Us)}),
           gauges => maps:merge(
-              maps:merge(
-                  maps:merge(maps:with([procs_looked], Scan), sderl_mon_probe_slow:gauges(Known)),
-                  #{top_age_s => (now_us() - Began) div 1_000_000 || #{began := Began} <- [Scan]}
-              ),
-              maps:merge(sderl_mon_probe_library:names(),
-                         (sderl_mon_probe_runtime:gauges(Queues, Rare))#{
-                             mq_max => maps:get(mq_max, Scan),
+              maps:merge(looked(Scan), sderl_mon_probe_slow:gauges(Known)),
+              maps:merge(sderl_mon_probe_runtime:gauges(Queues, Rare),
+                         (sderl_mon_probe_library:names())#{
                              probe_queue => Own,
                              tracing => case S#s.tracer of none -> 0; _ -> 1 end
                          })
           ),
           queues => Queues, sched => sderl_mon_probe_runtime:schedulers(), links => Links,
           kinds => maps:merge(maps:get(kinds, Traffic, #{}), #{probe => Pushed}),
-          groups => #{id(G) => T || {G, T} <- maps:get(groups, Traffic, [])},
+          groups => Groups,
           edges => [#{from => F, to => T, msgs => M} || {F, T} := {edge, M} <- S#s.edges],
-          top => maps:get(top, Scan),
           migrations => [{F, T, C} || {migration, F, T} := {C, _} <- Traced],
           traffic => [#{from => F, to => T, kind => K, msgs => M, bytes => B}
                       || {flow, F, T, K} := {M, B} <- Traced],
           events => sderl_mon_probe_events:fresh(S#s.events),
           lost => Lost, lost_acked => S#s.lost_acked},
     Measured = case Metrics of none -> Sample; _ -> Sample#{metrics => Metrics} end,
-    {case S#s.facts of
-        Facts -> Measured;
-        _ -> Measured#{facts => maps:merge(Facts, maps:with([problems, known], Known))}
-     end, Facts, S}.
+    {maps:merge(Measured, changed(Seldom, S#s.told)), Seldom, S#s{ids = Ids}}.
+
+%% What the owner has is not told again: the rows of processes are the largest part of a sample.
+changed(Seldom, Told) ->
+    #{Part => Value || Part := Value <- Seldom, not is_map_key(Part, Told)
+                                                orelse map_get(Part, Told) =/= Value}.
+
+looked(Scan) ->
+    Looked = maps:with([procs_looked, mq_max], Scan),
+    case Scan of
+        #{began := Began} -> Looked#{top_age_s => (now_us() - Began) div 1_000_000};
+        #{} -> Looked
+    end.
 
 app_metrics(#s{meter = none} = S) -> {none, S};
 app_metrics(#s{meter = Meter, lost = Lost} = S) ->

@@ -6,7 +6,7 @@ The probe's questions to the application `sderl` where that runs, by functions a
 monitored too.
 """.
 
--export([traffic/1, names/0, edges/2, edges/5, groups/1, ask/2, pause_ms/2, lasting/3]).
+-export([traffic/1, counts/2, names/0, edges/2, edges/5, groups/1, ask/2, pause_ms/2, lasting/3]).
 -export([describe_event/1, message_tags/0]).
 
 -import(sderl_mon_probe_text, [id/1, text/1, text/2, cut/2]).
@@ -24,6 +24,16 @@ traffic(Edges) ->
     catch
         _:_ -> #{}
     end.
+
+-doc """
+The counts of groups by their ids. `Ids` are those of the last time, which are given back for the
+next: to put a name into words costs more than all else here.
+""".
+-spec counts([{term(), sderl_observed:counts()}], Ids :: #{term() => binary()}) ->
+    {#{binary() => sderl_observed:counts()}, #{term() => binary()}}.
+counts(Groups, Old) ->
+    Ids = #{G => case Old of #{G := Id} -> Id; #{} -> id(G) end || {G, _} <- Groups},
+    {#{map_get(G, Ids) => Counts || {G, Counts} <- Groups}, Ids}.
 
 -doc """
 How many names the node has, of all its groups, as a gauge; nothing where the library does not run.
@@ -164,7 +174,10 @@ lasting(Problems, Groups, Before) ->
 
 reasons(Links) when is_list(Links) ->
     Now = erlang:system_time(second),
-    #{reasons => #{N => {[cut(text(R), 100) || R <- lists:sublist(Rs, 20)], max(0, Now - Since)}
+    %% Many links have the same reasons: they are put into words once.
+    Texts = #{Rs => [cut(text(R), 100) || R <- lists:sublist(Rs, 20)]
+              || Rs <- lists:usort([Rs || #{reasons := Rs} <- Links])},
+    #{reasons => #{N => {map_get(Rs, Texts), max(0, Now - Since)}
                    || #{node := N, since := Since, reasons := Rs} <- Links}};
 reasons(_) -> #{}.
 

@@ -71,6 +71,10 @@ socket(Pid, Sockets) -> maps:get(Pid, Sockets, unknown).
 counts(unknown, Raw) -> {Raw, 0};
 counts(Port, Raw) ->
     case inet:getstat(Port, ?STAT) of
+        %% In the order in which they are asked for, as a rule.
+        {ok, [{recv_cnt, In}, {recv_oct, InB}, {send_cnt, Out}, {send_oct, OutB},
+              {send_pend, Pending}]} ->
+            {{In, InB, Out, OutB}, Pending};
         {ok, L} ->
             [In, InB, Out, OutB, Pending] = [proplists:get_value(K, L, 0) || K <- ?STAT],
             {{In, InB, Out, OutB}, Pending};

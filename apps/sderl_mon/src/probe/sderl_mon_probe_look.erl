@@ -12,7 +12,7 @@ are read.
 -export([scanner/1, top/4]).
 
 -import(sderl_mon_probe_text, [text/1, cut/2]).
--import(sderl_mon_probe_work, [now_us/0]).
+-import(sderl_mon_probe_work, [magnitude/1, now_us/0]).
 
 -define(PASS_US, 20_000_000).
 %% The second of so many passes asks for memory.
@@ -123,7 +123,8 @@ ended(Probe, #{looked := Looked, began := Began, queue := Queues, named := Old} 
     T = now_us(),
     {Rows, Named} = shown(Pass),
     Probe ! {scanned, self(),
-             [{{shown, map_size(maps:without(maps:keys(Old), Named))}, 1, now_us() - T} | Works],
+             [{{shown, magnitude(map_size(maps:without(maps:keys(Old), Named)))}, 1, now_us() - T}
+              | Works],
              #{top => Rows,
                procs_looked => Looked,
                mq_max => lists:max([0 | [Q || {Q, _} <- Queues]]),

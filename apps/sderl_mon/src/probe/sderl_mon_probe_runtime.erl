@@ -3,7 +3,7 @@
 -moduledoc """
 Reads the runtime system of a node: its counters, memory, limits, queues and schedulers.
 
-Values that take long to read and change slowly (`rare()`) are read every 5 s.
+Values that take long to read, or change slowly (`rare()`), are read every 5 s.
 """.
 
 -export([read_rare/1, counters/0, gauges/2, queues/0, schedulers/0, facts/1]).
@@ -16,8 +16,8 @@ Values that take long to read and change slowly (`rare()`) are read every 5 s.
 -record(rare, {
     at :: integer(),
     collected :: {Count :: non_neg_integer(), Words :: non_neg_integer()},
-    %% By `erlang:memory/0`, and of collections the rate since the last reading.
-    memory :: #{atom() => number()},
+    %% Limits, memory, and of collections the rate since the last reading.
+    gauges :: #{atom() => number()},
     facts :: map()
 }).
 -opaque rare() :: #rare{}.
@@ -42,7 +42,7 @@ read_again(Last) ->
         none -> #{}
     end,
     #rare{at = Now, collected = {Count, Words},
-          memory = maps:merge(Rates, maps:from_list(erlang:memory())),
+          gauges = maps:merge(Rates, maps:merge(memory(), limits())),
           facts = #{otp => list_to_binary(erlang:system_info(otp_release)),
                     hidden => init:get_argument(hidden) =/= error,
                     erts => list_to_binary(erlang:system_info(version)),
@@ -50,6 +50,28 @@ read_again(Last) ->
                         erlang:system_info(cpu_topology),
                         tuple_to_list(erlang:system_info(scheduler_bindings))
                     )}}.
+
+memory() ->
+    Mem = maps:from_list(erlang:memory()),
+    #{
+        mem_total => maps:get(total, Mem),
+        mem_processes => maps:get(processes, Mem),
+        mem_binary => maps:get(binary, Mem),
+        mem_ets => maps:get(ets, Mem),
+        mem_atom => maps:get(atom, Mem),
+        mem_code => maps:get(code, Mem),
+        mem_system => maps:get(system, Mem)
+    }.
+
+limits() ->
+    #{
+        proc_limit => erlang:system_info(process_limit),
+        port_limit => erlang:system_info(port_limit),
+        atom_limit => erlang:system_info(atom_limit),
+        ets_limit => erlang:system_info(ets_limit),
+        schedulers => erlang:system_info(schedulers),
+        schedulers_online => erlang:system_info(schedulers_online)
+    }.
 
 -doc "The part of it in a sample's facts.".
 -spec facts(rare()) -> map().
@@ -69,30 +91,16 @@ queues() -> statistics(run_queue_lengths_all).
 
 -doc "Values that rise and fall, with `queues/0`.".
 -spec gauges(Queues :: [non_neg_integer()], rare()) -> #{atom() => number()}.
-gauges(Queues, #rare{memory = Mem}) ->
-    Normal = erlang:system_info(schedulers),
-    (maps:with([gc_s, gc_words_s], Mem))#{
+gauges(Queues, #rare{gauges = #{schedulers := Normal} = Rare}) ->
+    Rare#{
         procs => erlang:system_info(process_count),
-        proc_limit => erlang:system_info(process_limit),
         ports => erlang:system_info(port_count),
-        port_limit => erlang:system_info(port_limit),
         atoms => erlang:system_info(atom_count),
-        atom_limit => erlang:system_info(atom_limit),
         ets => erlang:system_info(ets_count),
-        ets_limit => erlang:system_info(ets_limit),
-        mem_total => maps:get(total, Mem),
-        mem_processes => maps:get(processes, Mem),
-        mem_binary => maps:get(binary, Mem),
-        mem_ets => maps:get(ets, Mem),
-        mem_atom => maps:get(atom, Mem),
-        mem_code => maps:get(code, Mem),
-        mem_system => maps:get(system, Mem),
         run_queue => lists:sum(lists:sublist(Queues, Normal)),
         uptime_s => erlang:convert_time_unit(
             erlang:monotonic_time() - erlang:system_info(start_time), native, second
-        ),
-        schedulers => Normal,
-        schedulers_online => erlang:system_info(schedulers_online)
+        )
     }.
 
 -doc "Active and total time of each scheduler; none where they are not measured.".

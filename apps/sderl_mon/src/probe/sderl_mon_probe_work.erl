@@ -4,20 +4,32 @@
 Measures the probe's own work, by kind.
 
 Wall time of a process includes waiting, now and then much of it, so each piece of work is charged
-the median of what the last 32 of its kind took.
+the median of what the last 32 of its kind took. The helper that asks what may wait
+(`sderl_mon_probe_slow`) waits each time, for threads and for other processes: it is charged the
+least of them.
 """.
 
--export([add/4, add/2, account/1, message/3, magnitude/1]).
+-export([new/0, add/4, add/2, account/1, message/3, magnitude/1]).
 -export([now_ms/0, now_us/0]).
 -export_type([work/0]).
 
 -define(RING, 32).
 
--doc """
-By kind: how many since the last account, how many of these were kept, and what one of the last
-took.
-""".
--type work() :: #{Kind :: term() => {non_neg_integer(), non_neg_integer(), [number()]}}.
+-record(kind, {
+    %% Since the last account.
+    units = 0 :: non_neg_integer(),
+    %% What one took, of those that are not in the price yet, and how many these are.
+    fresh = [] :: [number()],
+    new = 0 :: non_neg_integer(),
+    ring = [] :: [number()],
+    price = 0.0 :: number()
+}).
+
+-opaque work() :: #{Kind :: term() => #kind{}}.
+
+-doc "Nothing was done yet.".
+-spec new() -> work().
+new() -> #{}.
 
 -doc "What a helper did.".
 -spec add([{Kind :: term(), non_neg_integer(), number()}], work()) -> work().
@@ -28,23 +40,31 @@ add(Works, Work) ->
 -spec add(term(), non_neg_integer(), number(), work()) -> work().
 add(_, 0, _, Work) -> Work;
 add(Kind, Units, Wall, Work) ->
-    case Work of
-        #{Kind := {N, Kept, Ring}} when Kept < ?RING ->
-            Work#{Kind := {N + Units, Kept + 1, [Wall / Units | Ring]}};
-        #{Kind := {N, Kept, Ring}} -> Work#{Kind := {N + Units, Kept, Ring}};
-        #{} -> Work#{Kind => {Units, 1, [Wall / Units]}}
-    end.
+    #kind{units = Before, fresh = Fresh, new = New} = K = maps:get(Kind, Work, #kind{}),
+    Work#{Kind => case New < ?RING of
+        true -> K#kind{units = Before + Units, fresh = [Wall / Units | Fresh], new = New + 1};
+        false -> K#kind{units = Before + Units}
+    end}.
 
--doc "The time of all work since the last account, each piece at its kind's median.".
+-doc "The time of all work since the last account, each piece at its kind's price.".
 -spec account(work()) -> {Microseconds :: float(), work()}.
 account(Work) ->
     maps:fold(fun
-        (_, {0, _, _}, Acc) -> Acc;
-        (Kind, {N, _, Ring0}, {Us, Acc}) ->
-            Ring = lists:sublist(Ring0, ?RING),
-            {Us + N * lists:nth(1 + length(Ring) div 2, lists:sort(Ring)),
-             Acc#{Kind := {0, 0, Ring}}}
+        (_, #kind{units = 0}, Acc) -> Acc;
+        (Kind, Done, {Us, Acc}) ->
+            #kind{units = Units, price = Price} = K = settle(Kind, Done),
+            {Us + Units * Price, Acc#{Kind := K#kind{units = 0}}}
     end, {0.0, Work}, Work).
+
+%% To find the median costs more than to count: it is found again when a quarter is new.
+settle(_, #kind{new = New, ring = Ring} = K) when 4 * New < length(Ring) -> K;
+settle(Kind, #kind{fresh = Fresh, ring = Old} = K) ->
+    Ring = lists:sublist(Fresh ++ Old, ?RING),
+    K#kind{fresh = [], new = 0, ring = Ring, price = price(Kind, lists:sort(Ring))}.
+
+price({slow, _}, [Least | _]) -> Least;
+%% The lower one: of two pieces, one that has waited is not charged.
+price(_, Sorted) -> lists:nth((1 + length(Sorted)) div 2, Sorted).
 
 -doc """
 The kind of work that a message was, with so many events after it and before: to put an event into
