@@ -78,18 +78,7 @@ command(record) ->
               bin/sderl prof record a@host --all --what messages
               bin/sderl prof record --node a@host --node b@host --what messages
             """,
-        arguments => [
-            #{name => node, type => string, required => false,
-              help => {"[NODE]", ["the node, NAME@HOST"]}},
-            (option(nodes, "NODE", string, "another node; may be given several times"))#{
-                long => "-node", action => append,
-                help => {"[--node NODE ...]", ["a node, or one more; may be given several times"]}
-            },
-            flag(all, "all nodes that are linked to the first one, or to those, and so on"),
-            option(group, "NAME", string, "the members of this s_group of the first node"),
-            option(cookie_file, "FILE", string,
-                   "the file with the cookie (that of the node where it runs here, or "
-                   "~/.erlang.cookie)"),
+        arguments => sderl_cli_prof_cluster:arguments() ++ [
             option(what, "LIST", string,
                    "profiles: " ++ words(sderl_prof_options:profiles()) ++
                    " (concurrency); or items: " ++ words(sderl_prof_options:items())),
@@ -159,10 +148,12 @@ command(open) ->
             processes with their waits and messages, call stacks. Prints the address, with the token
             that the page needs; Ctrl-C ends it. FILE is as for "report". Of the folder of several
             nodes it shows all of them on one time line, the messages between them, and the critical
-            path across them.
+            path across them. Of a file that "sample" wrote it shows shares of processes and
+            functions, over time.
 
               bin/sderl prof open prof-a@host-20261127-071502
               bin/sderl prof open prof-cluster-20261127-071502
+              bin/sderl prof open samples.json
             """,
         arguments => [
             file(),
@@ -176,28 +167,7 @@ command(open) ->
             option(tls_key, "FILE", string, "key of the certificate (PEM)")
         ]
     };
-command(sample) ->
-    #{
-        help =>
-            """
-            Looks at the processes of a running node, so many times a second at most, and tells
-            what they do, as shares with intervals. Traces nothing: it may run in production.
-            Ctrl-C ends it. "report" shows a file that --out wrote.
-
-              bin/sderl prof sample a@host --seconds 30 --out samples.json
-            """,
-        arguments => [
-            #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}},
-            option(cookie_file, "FILE", string,
-                   "the file with the cookie (that of the node where it runs here, or "
-                   "~/.erlang.cookie)"),
-            option(seconds, "N", float, "so long (10)"),
-            option(rate, "N", integer, "looks at a process in a second, at most (1000)"),
-            option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (50)"),
-            option(out, "FILE", string, "write the report there, as JSON"),
-            flag(json, "the report as JSON")
-        ]
-    };
+command(sample) -> sderl_cli_prof_sample:command();
 command(export) ->
     #{
         help =>
@@ -293,15 +263,15 @@ run(record, Parsed) ->
     end;
 run(fetch, Parsed) ->
     sderl_cli_prof_cluster:fetch(Parsed);
-run(sample, #{node := Text} = Parsed) ->
-    case sderl_cli_attach:node_name(Text) of
-        {ok, Node} -> sderl_cli_prof_sample:run(Node, Parsed);
-        {error, Message} -> refused(sample, {wrong, Message})
+run(sample, Parsed) ->
+    case node_names(Parsed) of
+        {ok, Nodes} -> sderl_cli_prof_sample:run(Nodes, Parsed);
+        Wrong -> refused(sample, Wrong)
     end;
 run(report, #{file := File} = Parsed) ->
     case {sderl_prof_cluster_index:is_cluster(File), sderl_cli_prof_sample:read(File)} of
         {true, _} -> report_several(Parsed);
-        {_, {ok, Report}} -> sderl_cli_prof_sample:report(Report, Parsed);
+        {_, {ok, Reports}} -> sderl_cli_prof_sample:report(Reports, Parsed);
         _ -> run_one(report, Parsed)
     end;
 run(export, #{file := File, format := chrome, out := Out} = Parsed) ->
@@ -371,8 +341,8 @@ run_one(completion, #{shell := Shell}) ->
 run_one(open, #{file := File} = Parsed) ->
     maybe
         {ok, Web} ?= sderl_cli_prof_open:check(Parsed),
-        {ok, Dir} ?= opened(File),
-        sderl_cli_prof_open:serve(File, Dir, Web)
+        {ok, What} ?= to_show(File),
+        sderl_cli_prof_open:serve(File, What, Web)
     else
         {wrong, Message} ->
             {usage, [Message, "\n\"bin/sderl prof open --help\" tells the options."]};
@@ -483,6 +453,12 @@ waited(Recording, Seconds) ->
     true = unlink(Waiter),
     true = exit(Waiter, kill),
     Ended.
+
+to_show(File) ->
+    case sderl_cli_prof_sample:read(File) of
+        {ok, Reports} -> {ok, {samples, Reports}};
+        none -> opened(File)
+    end.
 
 %% Of several nodes, all on one time line.
 opened(File) ->

@@ -2,12 +2,32 @@
 -module(sderl_cli_prof_cluster).
 -moduledoc "`bin/sderl prof` with several nodes: recording them at once, fetching, the report.".
 
--export([is_several/1, record/4, fetch/1, open/2, report/1, leads_to/1, export/2]).
+-export([arguments/0, is_several/1, wanted/3, record/4, fetch/1, open/2, report/1, leads_to/1,
+         export/2]).
+
+-import(sderl_command, [option/4, flag/2]).
 
 -define(PREFIX, "sderl-prof").
 -define(FETCH_PREFIX, "sderl-fetch").
 
--doc "Whether the arguments of `record` name more than one node.".
+-doc "The arguments that name one or several nodes.".
+-spec arguments() -> [argparse:argument()].
+arguments() ->
+    [
+        #{name => node, type => string, required => false,
+          help => {"[NODE]", ["the node, NAME@HOST"]}},
+        (option(nodes, "NODE", string, "another node; may be given several times"))#{
+            long => "-node", action => append,
+            help => {"[--node NODE ...]", ["a node, or one more; may be given several times"]}
+        },
+        flag(all, "all nodes that are linked to the first one, or to those, and so on"),
+        option(group, "NAME", string, "the members of this s_group of the first node"),
+        option(cookie_file, "FILE", string,
+               "the file with the cookie (that of the node where it runs here, or "
+               "~/.erlang.cookie)")
+    ].
+
+-doc "Whether the arguments name more than one node.".
 -spec is_several(#{atom() => term()}) -> boolean().
 is_several(Parsed) ->
     length(named(Parsed)) > 1 orelse is_map_key(group, Parsed) orelse map_get(all, Parsed).
@@ -38,7 +58,12 @@ say(Text) -> io:put_chars(sderl_visible:text(Text)).
 done({error, Why}) -> {error, sderl_prof_cluster:format_error(Why)};
 done(Fine) -> Fine.
 
-%% What the nodes that were named know of others; those that cannot be asked are told later.
+-doc """
+What the arguments mean: the nodes that were named, and what these know of others. Those that cannot
+be asked are among them. This program has to be a node.
+""".
+-spec wanted([node(), ...], Cookie :: atom(), #{atom() => term()}) ->
+    {ok, [node(), ...]} | {error, sderl_command:text()}.
 wanted([First | _] = Named, Cookie, Parsed) ->
     case Parsed of
         #{all := true} ->

@@ -12,12 +12,14 @@ check(Parsed) ->
         {error, Message} -> {wrong, Message}
     end.
 
--doc "Serves the book in a folder until Ctrl-C.".
--spec serve(File :: string(), Dir :: file:filename_all(), map()) ->
-    ok | {error, sderl_command:text()}.
-serve(File, Dir, Web) ->
+-doc "What is shown: the book in a folder, or the reports of samples.".
+-type shown() :: file:filename_all() | {samples, [map(), ...]}.
+
+-doc "Serves it until Ctrl-C.".
+-spec serve(File :: string(), shown(), map()) -> ok | {error, sderl_command:text()}.
+serve(File, What, Web) ->
     maybe
-        {ok, Link} ?= start(File, Dir, Web),
+        {ok, Link} ?= start(File, What, Web),
         io:put_chars(sderl_visible:text(["\nThe profile:  ", Link, "\n", sderl_web_start:pages()])),
         Ended = sderl_cli_mon:until_stopped(),
         _ = sderl_prof_viewer:stop(),
@@ -25,23 +27,35 @@ serve(File, Dir, Web) ->
     end.
 
 -doc "Starts the server; gives the address.".
--spec start(File :: string(), Dir :: file:filename_all(), map()) ->
+-spec start(File :: string(), shown(), map()) ->
     {ok, Link :: binary()} | {error, sderl_command:text()}.
-start(File, Dir, Web) ->
+start(File, What, Web) ->
     maybe
-        ok ?= viewer(Dir),
+        ok ?= viewer(What),
         ok ?= sderl_cli_watch:start(#{source => none, config => #{}}),
         ok = without_state(),
         Name = unicode:characters_to_binary(filename:basename(File)),
-        ok ?= sderl_web_start:start(Web#{profile => true, cluster => Name,
-                                         resources => [sderl_cli_prof_resource]}),
+        ok ?= sderl_web_start:start(maps:merge(Web#{cluster => Name}, pages(What))),
         {ok, #{link := Link}} = sderl_web:address(),
-        {ok, to_page(Link)}
+        {ok, to_page(What, Link)}
     end.
 
-%% A browser that is told the page need not load another one first.
-to_page(Link) -> iolist_to_binary(string:replace(Link, ~"#token=", ~"#/profile?token=")).
+pages({samples, _}) -> #{profile => samples, resources => [sderl_cli_prof_samples_resource]};
+pages(_) -> #{profile => true, resources => [sderl_cli_prof_resource]}.
 
+%% A browser that is told the page need not load another one first.
+to_page({samples, _}, Link) -> page(~"#/samples?token=", Link);
+to_page(_, Link) -> page(~"#/profile?token=", Link).
+
+page(To, Link) -> iolist_to_binary(string:replace(Link, ~"#token=", To)).
+
+viewer({samples, Reports}) ->
+    case sderl_prof_samples:decode(Reports) of
+        {ok, Samples} ->
+            {ok, _} = sderl_prof_viewer:start_samples(Samples),
+            ok;
+        {error, Why} -> {error, sderl_prof_samples:format_error(Why)}
+    end;
 viewer(Dir) ->
     Opened = sderl_prof_viewer:start_link(Dir, sderl_progress:reporter("analysing")),
     ok = sderl_progress:done(),

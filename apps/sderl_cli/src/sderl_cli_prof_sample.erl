@@ -1,72 +1,144 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_prof_sample).
--moduledoc "`bin/sderl prof sample`: what the processes of a running node do, by samples.".
+-moduledoc "`bin/sderl prof sample`: what the processes of running nodes do, by samples.".
 
--export([run/2, read/1, report/2, text/1]).
+-export([command/0, run/2, read/1, report/2, text/1]).
 
+-import(sderl_command, [option/4, flag/2]).
 -import(sderl_table, [number/1]).
 
 -define(PREFIX, "sderl-prof").
 -define(SECONDS, 10).
--define(MOST_BYTES, 16 * 1024 * 1024).
+-define(MOST_BYTES, 64 * 1024 * 1024).
+%% A node gets ready within.
+-define(READY_MS, 60_000).
 
--doc "Samples a node; prints the report, and writes it to a file where one is named.".
--spec run(node(), #{atom() => term()}) -> sderl_command:result().
-run(Node, Parsed) ->
+-doc "Its arguments.".
+-spec command() -> map().
+command() ->
+    #{
+        help =>
+            """
+            Looks at the processes of running nodes, so many times a second at most, and tells
+            what they do, as shares with intervals. Traces nothing: it may run in production.
+            Ctrl-C ends it. "report" shows a file that --out wrote, and "open" in a browser.
+
+              bin/sderl prof sample a@host --seconds 30 --out samples.json
+              bin/sderl prof sample a@host --all --out samples.json
+            """,
+        arguments => sderl_cli_prof_cluster:arguments() ++ [
+            option(seconds, "N", float, "so long (10)"),
+            option(rate, "N", integer, "looks at a process in a second, at most (1000)"),
+            option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (50)"),
+            option(out, "FILE", string, "write the report there, as JSON"),
+            flag(json, "the report as JSON")
+        ]
+    }.
+
+-doc "Samples nodes; prints their reports, and writes them to a file where one is named.".
+-spec run([node(), ...], #{atom() => term()}) -> sderl_command:result().
+run([First | _] = Named, Parsed) ->
     Options = maps:with([seconds, rate, top], Parsed),
     maybe
+        ok ?= done(sderl_prof_sampling:check(Options)),
         {ok, Cookie} ?= sderl_cli_attach:cookie(sderl_cli_attach:cookie_file(Parsed)),
-        ok ?= sderl_cli_attach:attach(Node, Cookie, ?PREFIX),
-        {ok, Report} ?= done(sampled(Node, Options)),
-        ok ?= written(Report, Parsed),
-        shown(decoded(Report), Parsed)
+        {ok, Nodes} ?= nodes(First, Named, Cookie, Parsed),
+        {Ready, Refused} = ready(Nodes),
+        {Reports, Failed} = sampled(Ready, Options),
+        Failures = Refused ++ Failed,
+        ok ?= some(Reports, Failures),
+        ok ?= written(Reports, Parsed),
+        Shown = shown(decoded(Reports), Parsed),
+        case Failures of
+            [] -> Shown;
+            _ ->
+                {help, Text} = Shown,
+                ok = io:put_chars(Text),
+                {error, [[Why, $\n] || Why <- Failures] ++
+                     io_lib:format("~b of ~b nodes failed", [length(Failures), length(Nodes)])}
+        end
+    end.
+
+nodes(First, Named, Cookie, Parsed) ->
+    case sderl_cli_prof_cluster:is_several(Parsed) of
+        true ->
+            maybe
+                ok ?= sderl_cli_attach:become(First, Cookie, ?PREFIX),
+                sderl_cli_prof_cluster:wanted(Named, Cookie, Parsed)
+            end;
+        false ->
+            maybe
+                ok ?= sderl_cli_attach:attach(First, Cookie, ?PREFIX),
+                {ok, [First]}
+            end
     end.
 
 done({error, Why}) -> {error, sderl_prof_sampling:format_error(Why)};
 done(Fine) -> Fine.
 
-%% Ctrl-C ends it in order.
-sampled(Node, Options) ->
-    case sderl_prof_sampling:begin_(Node, Options) of
-        {ok, Sampling} ->
-            Listener = spawn_link(fun() ->
-                receive {sderl_signals, stop} -> sderl_prof_sampling:stop(Sampling) end
-            end),
-            _ = sderl_signals:tell(Listener),
-            Seconds = maps:get(seconds, Options, ?SECONDS),
-            Result = sderl_progress:during("sampling", max(1, round(1000 * Seconds)), fun() ->
-                sderl_prof_sampling:await(Sampling)
-            end),
-            true = unlink(Listener),
-            true = exit(Listener, kill),
-            Result;
-        Error -> Error
-    end.
+%% All at once, so that one that does not answer does not hold up the others.
+ready(Nodes) ->
+    Self = self(),
+    Asked = [begin
+        {_, Monitor} = spawn_monitor(fun() ->
+            Self ! {self(), Node, sderl_prof_reach:load(Node, ?READY_MS)}
+        end),
+        {Node, Monitor}
+    end || Node <- Nodes],
+    Answers = [receive
+        {Pid, Node, Loaded} ->
+            receive {'DOWN', Monitor, process, Pid, _} -> {Node, Loaded} end;
+        {'DOWN', Monitor, process, _, Why} -> {Node, {error, {node, Node, Why}}}
+    end || {Node, Monitor} <- Asked],
+    {[Node || {Node, ok} <- Answers],
+     [sderl_prof_sampling:format_error(Why) || {_, {error, Why}} <- Answers]}.
 
-written(Report, #{out := File}) -> done(sderl_prof_sampling:write(File, Report));
+%% Ctrl-C ends all of them in order.
+sampled(Nodes, Options) ->
+    Begun = [sderl_prof_sampling:begin_(Node, Options) || Node <- Nodes],
+    Samplings = [Sampling || {ok, Sampling} <- Begun],
+    Listener = spawn_link(fun() ->
+        receive {sderl_signals, stop} ->
+            lists:foreach(fun sderl_prof_sampling:stop/1, Samplings)
+        end
+    end),
+    _ = sderl_signals:tell(Listener),
+    Seconds = maps:get(seconds, Options, ?SECONDS),
+    Results = sderl_progress:during("sampling", max(1, round(1000 * Seconds)), fun() ->
+        [sderl_prof_sampling:await(Sampling) || Sampling <- Samplings]
+    end),
+    true = unlink(Listener),
+    true = exit(Listener, kill),
+    {[Report || {ok, Report} <- Results],
+     [sderl_prof_sampling:format_error(Why) || {error, Why} <- Begun ++ Results]}.
+
+some([_ | _], _) -> ok;
+some([], Failures) -> {error, lists:join($\n, Failures)}.
+
+written(Reports, #{out := File}) -> done(sderl_prof_sampling:write(File, Reports));
 written(_, _) -> ok.
 
-%% As it is read from a file.
-decoded(Report) -> json:decode(iolist_to_binary(json:encode(Report))).
+%% As they are read from a file.
+decoded(Reports) -> [json:decode(iolist_to_binary(json:encode(Report))) || Report <- Reports].
 
-shown(Report, #{json := true}) -> {help, [json:encode(Report), $\n]};
-shown(Report, _) -> {help, sderl_visible:text(text(Report))}.
+shown(Reports, #{json := true}) -> {help, [sderl_prof_sampling:encode(Reports), $\n]};
+shown(Reports, _) -> {help, sderl_visible:text(lists:join("\n", [text(One) || One <- Reports]))}.
 
--doc "The report in a file, if it is one of samples.".
--spec read(file:filename()) -> {ok, map()} | none.
+-doc "The reports in a file, if it is one of samples.".
+-spec read(file:filename()) -> {ok, [map(), ...]} | none.
 read(File) ->
     maybe
-        %% A trace may be larger than memory; a report is not.
+        %% A trace may be larger than memory; reports are not.
         true ?= filelib:is_regular(File) andalso filelib:file_size(File) =< ?MOST_BYTES,
-        {ok, Report} ?= sderl_prof_sampling:read(File),
-        {ok, Report}
+        {ok, Reports} ?= sderl_prof_sampling:read(File),
+        {ok, Reports}
     else
         _ -> none
     end.
 
--doc "Prints a report that was read from a file.".
--spec report(map(), #{atom() => term()}) -> sderl_command:result().
-report(Report, Parsed) -> shown(Report, Parsed).
+-doc "Prints reports that were read from a file.".
+-spec report([map(), ...], #{atom() => term()}) -> sderl_command:result().
+report(Reports, Parsed) -> shown(Reports, Parsed).
 
 %% ---------------------------------------------------------------- the text
 

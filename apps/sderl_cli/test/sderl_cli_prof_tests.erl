@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([served/3]).
+
 help_test_() ->
     [?_assertMatch({0, stdout, _}, sderl_cli:run(["prof" | Args]))
      || Args <- [["--help"], ["record", "--help"], ["report", "--help"], ["open", "--help"],

@@ -11,7 +11,8 @@ by the number of looks a second. Traces nothing, and may run in production.
 The report is a map that can be JSON (`m:sderl_prof_shares`).
 """.
 
--export([sample/2, begin_/2, await/1, stop/1, write/2, read/1, format_error/1]).
+-export([sample/2, check/1, begin_/2, await/1, stop/1, write/2, encode/1, read/1,
+         format_error/1]).
 -export_type([options/0, sampling/0, reason/0]).
 
 -define(CALL_MS, 60_000).
@@ -56,6 +57,8 @@ begin_(Node, Options) ->
                top => maps:get(top, Options, ?TOP)}}
     end.
 
+-doc "Whether these are options.".
+-spec check(options()) -> ok | {error, reason()}.
 check(Options) when is_map(Options) ->
     case [{Key, Value} || Key := Value <- Options, not is_valid(Key, Value)] of
         [] -> ok;
@@ -84,33 +87,50 @@ await(#{node := Node, sampler := Sampler, monitor := Monitor, top := Top}) ->
 -spec stop(sampling()) -> ok.
 stop(#{sampler := Sampler}) -> sderl_prof_sampler:stop(Sampler).
 
--doc "Writes a report to a file.".
--spec write(file:filename_all(), sderl_prof_shares:report()) -> ok | {error, reason()}.
-write(File, Report) ->
+-doc "Writes the reports of one or several nodes to a file.".
+-spec write(file:filename_all(), [sderl_prof_shares:report(), ...]) -> ok | {error, reason()}.
+write(File, Reports) ->
     maybe
         ok ?= filelib:ensure_dir(File),
-        ok ?= file:write_file(File, [json:encode(Report), $\n])
+        ok ?= file:write_file(File, [encode(Reports), $\n])
     else
         {error, Why} -> {error, {file, File, Why}}
     end.
 
--doc "Reads it again; its keys are binaries, as JSON has them.".
--spec read(file:filename_all()) -> {ok, map()} | {error, reason()}.
+-doc "One report, or several with `nodes` around them.".
+-spec encode([map(), ...]) -> iodata().
+encode([Report]) -> json:encode(Report);
+encode(Reports) -> json:encode(#{kind => samplings, nodes => Reports}).
+
+-doc "Reads them again; their keys are binaries, as JSON has them.".
+-spec read(file:filename_all()) -> {ok, [map(), ...]} | {error, reason()}.
 read(File) ->
     case file:read_file(File) of
         {ok, Text} ->
             try json:decode(Text) of
-                #{~"kind" := ~"sampling", ~"node" := _, ~"seconds" := _, ~"looks" := _,
-                  ~"rounds" := _, ~"own_share" := _, ~"counted_share" := _, ~"processes" := _,
-                  ~"states" := _, ~"groups" := _, ~"functions" := _, ~"waits" := _,
-                  ~"schedulers" := _, ~"threads" := _} = Report ->
-                    {ok, Report};
-                _ -> {error, {file, File, none}}
+                #{~"kind" := ~"samplings", ~"nodes" := [_ | _] = Reports} -> reports(Reports, File);
+                Report -> reports([Report], File)
             catch
                 error:_ -> {error, {file, File, none}}
             end;
         {error, Why} -> {error, {file, File, Why}}
     end.
+
+reports(Reports, File) ->
+    case lists:all(fun is_report/1, Reports) of
+        true -> {ok, Reports};
+        false -> {error, {file, File, none}}
+    end.
+
+is_report(#{~"kind" := ~"sampling", ~"node" := Node, ~"seconds" := Seconds, ~"looks" := Looks,
+            ~"rounds" := Rounds, ~"own_share" := Own, ~"counted_share" := Counted,
+            ~"processes" := Processes, ~"states" := States, ~"groups" := Groups,
+            ~"functions" := Functions, ~"waits" := Waits, ~"schedulers" := Schedulers,
+            ~"threads" := Threads}) ->
+    is_binary(Node)
+        andalso lists:all(fun is_number/1, [Seconds, Looks, Rounds, Own, Counted, Processes])
+        andalso lists:all(fun is_list/1, [States, Groups, Functions, Waits, Schedulers, Threads]);
+is_report(_) -> false.
 
 -doc "What is wrong, and what to do.".
 -spec format_error(reason()) -> unicode:chardata().

@@ -1,14 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_viewer).
 -moduledoc """
-The processes that hold an open recording (`m:sderl_prof_view`). Each answers one question at a
+The processes that hold an open recording (`m:sderl_prof_view`), or samples
+(`m:sderl_prof_samples`). Each answers one question at a
 time: one of them what is quick, so that the time line moves, the other one what reads the events
 of a part of the time.
 """.
 
 -behaviour(gen_server).
 
--export([start_link/2, stop/0, ask/1]).
+-export([start_link/2, start_samples/1, stop/0, ask/1]).
 -export([init/1, handle_call/3, handle_cast/2, terminate/2]).
 -export_type([question/0]).
 
@@ -17,10 +18,13 @@ of a part of the time.
 
 -type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
     | {messages, map()} | {traffic, map()} | {arrows, map()} | {calls, map()} | {path, map()}
-    | {tree, map()}.
+    | {tree, map()} | {samples, sderl_prof_samples:request()}.
+-type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
 
 -record(viewer, {view :: sderl_prof_view:view(), parts :: pid() | none}).
+%% Samples in place of a recording of events.
+-record(samples, {samples :: sderl_prof_samples:samples()}).
 
 -doc "Opens the book in this folder; `Progress` is called while what the pages need is made.".
 -spec start_link(file:filename_all(), progress()) ->
@@ -32,12 +36,17 @@ start_link(Dir, Progress) ->
         {error, Why} -> {error, {defect, Why}}
     end.
 
+-doc "Holds samples, in place of a recording of events.".
+-spec start_samples(sderl_prof_samples:samples()) -> {ok, pid()}.
+start_samples(Samples) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, {samples, Samples}, []).
+
 -doc "Closes it.".
 -spec stop() -> ok.
 stop() -> gen_server:stop(?MODULE).
 
--doc "An answer of `m:sderl_prof_view`.".
--spec ask(question()) -> {ok, map()} | {error, sderl_prof_view:reason()}.
+-doc "An answer of `m:sderl_prof_view`, or of `m:sderl_prof_samples` where samples are held.".
+-spec ask(question()) -> {ok, map()} | {error, reason()}.
 ask(Question) -> gen_server:call(asked(Question), Question, ?ANSWER_MS).
 
 asked({What, _}) when What =:= arrows; What =:= calls; What =:= path; What =:= tree -> ?PARTS;
@@ -45,8 +54,11 @@ asked({processes, #{from := _}}) -> ?PARTS;
 asked(_) -> ?MODULE.
 
 -doc false.
--spec init({file:filename_all(), progress()} | {parts, file:filename_all()}) ->
-    {ok, #viewer{}} | {error, {cannot_open, sderl_prof_view:reason()}}.
+-spec init({file:filename_all(), progress()} | {parts, file:filename_all()}
+           | {samples, sderl_prof_samples:samples()}) ->
+    {ok, #viewer{} | #samples{}} | {error, {cannot_open, sderl_prof_view:reason()}}.
+init({samples, Samples}) ->
+    {ok, #samples{samples = Samples}};
 init({parts, Dir}) ->
     case sderl_prof_view:open(Dir, fun(_, _) -> ok end) of
         {ok, View} -> {ok, #viewer{view = sderl_prof_view:slim(View), parts = none}};
@@ -63,8 +75,12 @@ init({Dir, Progress}) ->
     end.
 
 -doc false.
--spec handle_call(question(), gen_server:from(), #viewer{}) ->
-    {reply, {ok, map()} | {error, sderl_prof_view:reason()}, #viewer{}}.
+-spec handle_call(question(), gen_server:from(), #viewer{} | #samples{}) ->
+    {reply, {ok, map()} | {error, reason()}, #viewer{} | #samples{}}.
+handle_call(about, _, #samples{samples = Samples} = Viewer) ->
+    {reply, {ok, sderl_prof_samples:about(Samples)}, Viewer};
+handle_call({samples, Request}, _, #samples{samples = Samples} = Viewer) ->
+    {reply, sderl_prof_samples:answer(Request, Samples), Viewer};
 handle_call(Question, _, #viewer{view = View} = Viewer) ->
     {reply, answer(Question, View), Viewer}.
 
@@ -81,11 +97,12 @@ answer({arrows, Request}, View) -> sderl_prof_view:arrows(Request, View);
 answer({path, Request}, View) -> sderl_prof_view:path(Request, View).
 
 -doc false.
--spec handle_cast(term(), #viewer{}) -> {noreply, #viewer{}}.
+-spec handle_cast(term(), #viewer{} | #samples{}) -> {noreply, #viewer{} | #samples{}}.
 handle_cast(_, Viewer) -> {noreply, Viewer}.
 
 -doc false.
--spec terminate(term(), #viewer{}) -> ok.
+-spec terminate(term(), #viewer{} | #samples{}) -> ok.
+terminate(_, #samples{}) -> ok;
 terminate(_, #viewer{view = View, parts = Parts}) ->
     _ = [gen_server:stop(Parts) || Parts =/= none],
     sderl_prof_view:close(View).

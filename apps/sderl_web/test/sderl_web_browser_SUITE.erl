@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 %% The last one leaves the first monitoring node at another port.
 all() ->
     [cluster, pages, names, log, actions, hostile, time, together, alarms, metrics, restart, tokens,
-     keyboard, sizes, tracing, recording, profile, profile_nodes, tls, takeover].
+     keyboard, sizes, tracing, recording, profile, profile_nodes, samples, tls, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -158,6 +158,13 @@ profile_nodes(Config) ->
         ok = close_profile()
     end.
 
+samples(Config) ->
+    try
+        play(samples, Config)
+    after
+        ok = close_profile()
+    end.
+
 profile(Config) ->
     try
         play(profile, Config)
@@ -285,7 +292,22 @@ act(~"profile-nodes", _, #{dir := Dir}) ->
     Folder = filename:join(Dir, "two-nodes"),
     ok = sderl_prof_two_nodes:example(Folder, 50),
     {ok, Book} = sderl_prof_cluster_book:open(Folder, #{}),
-    #{link => opened(Folder, Book)}.
+    #{link => opened(Folder, Book)};
+%% Samples of this node, twice, as those of two nodes.
+act(~"samples", _, #{dir := Dir}) ->
+    Asker = spawn(fun ask_on/0),
+    File = filename:join(Dir, "samples.json"),
+    Samples = fun() -> sderl_prof_sampling:sample(node(), #{seconds => 3}) end,
+    {ok, One} = Samples(),
+    {ok, Other} = Samples(),
+    true = exit(Asker, kill),
+    ok = sderl_prof_sampling:write(File, [One, Other#{node => ~"other@host"}]),
+    {ok, Reports} = sderl_prof_sampling:read(File),
+    #{link => opened(File, {samples, Reports})}.
+
+ask_on() ->
+    stop = ask_one(),
+    ask_on().
 
 opened(File, Book) ->
     {ok, Web} = sderl_cli_prof_open:check(#{port => 0}),

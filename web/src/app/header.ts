@@ -8,7 +8,7 @@ import { count } from "../lib/format";
 import { probeOf } from "../model/probe";
 import { icon, type IconName } from "../ui/icons";
 import { TITLES } from "./pages";
-import { commonQuery, formatRoute, PAGES, PROFILE, type Route } from "../ui/router";
+import { commonQuery, formatRoute, onlyPage, PAGES, PROFILES, type Route } from "../ui/router";
 import type { Theme } from "../ui/theme";
 
 const SOURCES: Record<string, [string, string]> = {
@@ -59,7 +59,7 @@ export class Header {
     private readonly store: Store,
     actions: HeaderActions,
   ) {
-    for (const page of [...PAGES, PROFILE] as const) {
+    for (const page of [...PAGES, ...PROFILES] as const) {
       const link = h(
         "a",
         { class: "nav-link", "data-testid": `nav-${page}`, onclick: () => this.toggleMenu(false) },
@@ -67,7 +67,7 @@ export class Header {
       );
       if (page === "findings") link.append(this.badge);
       if (page === "alarms") link.append(this.alarms);
-      link.hidden = page === PROFILE;
+      link.hidden = PROFILES.some((one) => one === page);
       this.links.set(page, link);
       this.nav.append(link);
     }
@@ -139,8 +139,9 @@ export class Header {
 
   update(change: Change): void {
     if (change.has("hello")) {
-      const profile = this.store.hello?.profile === true;
-      for (const [page, link] of this.links) link.hidden = profile !== (page === PROFILE);
+      const only = onlyPage(this.store.hello);
+      for (const [page, link] of this.links)
+        link.hidden = only === null ? PROFILES.some((one) => one === page) : page !== only;
     }
     if (change.has("connection") || change.has("hello")) this.showConnection();
     if (change.has("topology")) {

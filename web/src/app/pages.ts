@@ -19,6 +19,7 @@ export const TITLES: Record<PageName, string> = {
   actions: "Actions",
   audit: "Audit",
   profile: "Profile",
+  samples: "Samples",
 };
 
 export const LOADERS: Record<PageName, () => Promise<{ page: Page }>> = {
@@ -37,4 +38,5 @@ export const LOADERS: Record<PageName, () => Promise<{ page: Page }>> = {
   actions: () => import("../pages/actions/page"),
   audit: () => import("../pages/audit/page"),
   profile: () => import("../pages/profile/page"),
+  samples: () => import("../pages/samples/page"),
 };

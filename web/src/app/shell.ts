@@ -17,7 +17,7 @@ import {
   formatRoute,
   PAGES,
   type PageName,
-  PROFILE,
+  onlyPage,
   parseRoute,
   type Route,
 } from "../ui/router";
@@ -140,11 +140,12 @@ export class Shell implements Ctx {
 
   /** A recording of a profiler has one page, and no time to travel in. */
   private arrived(): void {
-    if (this.store.hello?.profile !== true) return;
+    const only = onlyPage(this.store.hello);
+    if (only === null) return;
     this.timeBar.leave();
     this.releasePages();
-    if (this.route.page !== PROFILE)
-      location.replace(formatRoute({ page: PROFILE, query: commonQuery(this.route.query) }));
+    if (this.route.page !== only)
+      location.replace(formatRoute({ page: only, query: commonQuery(this.route.query) }));
   }
 
   private connectionChanged(): void {

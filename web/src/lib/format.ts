@@ -166,3 +166,21 @@ export function codeIn(sentence: string): { text: string; isCode: boolean }[] {
   if (parts.length % 2 === 0) return [{ text: sentence, isCode: false }];
   return parts.map((text, i) => ({ text, isCode: i % 2 === 1 })).filter(({ text }) => text !== "");
 }
+
+/** Units of nanoseconds, the greatest first. */
+export const NS_UNITS: readonly (readonly [number, string])[] = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+  [1, "ns"],
+];
+
+/** A length of time with three digits: 1.25 ms, 340 ns. */
+export function lasting(ns: number): string {
+  if (ns === 0) return "0 s";
+  const [unit, name] = NS_UNITS.find(([size]) => Math.abs(ns) >= size) ?? [1, "ns"];
+  const value = ns / unit;
+  const size = Math.abs(value);
+  const text = value.toFixed(unit === 1 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${name}`;
+}

@@ -23,6 +23,8 @@ export interface Hello {
   archive?: boolean;
   /** A profiler's recording is shown, and no cluster. */
   profile?: boolean;
+  /** It is a recording of samples. */
+  samples?: boolean;
   metrics: string[];
   units: Record<string, string>;
 }

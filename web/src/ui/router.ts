@@ -17,10 +17,17 @@ export const PAGES = [
   "actions",
   "audit",
 ] as const;
-export type PageName = (typeof PAGES)[number] | typeof PROFILE;
+/** Pages of a server that shows a profiler's recording, of events or of samples, and no cluster. */
+export const PROFILES = ["profile", "samples"] as const;
+export type PageName = (typeof PAGES)[number] | (typeof PROFILES)[number];
 
-/** The one page of a server that shows a profiler's recording, and no cluster. */
-export const PROFILE = "profile";
+/** The one page of such a server. */
+export function onlyPage(
+  hello: { profile?: boolean; samples?: boolean } | null,
+): (typeof PROFILES)[number] | null {
+  if (hello?.profile !== true) return null;
+  return hello.samples === true ? "samples" : "profile";
+}
 
 export interface Route {
   readonly page: PageName;
@@ -37,7 +44,7 @@ export function parseRoute(hash: string): Route {
   const path = mark < 0 ? text : text.slice(0, mark);
   const query = Object.fromEntries(new URLSearchParams(mark < 0 ? "" : text.slice(mark + 1)));
   const [name, ...rest] = path.split("/");
-  const page = ([...PAGES, PROFILE] as const).find((known) => known === name) ?? "groups";
+  const page = ([...PAGES, ...PROFILES] as const).find((known) => known === name) ?? "groups";
   const arg = rest.length === 0 || rest[0] === "" ? null : decode(rest.join("/"));
   return { page, arg, query };
 }

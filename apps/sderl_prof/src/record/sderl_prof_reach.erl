@@ -10,7 +10,7 @@ no more than these modules.
 
 %% Called ones first.
 -define(MODULES, [sderl_prof_tap, sderl_prof_recorder, sderl_prof_trial, sderl_prof_station,
-                  sderl_prof_round, sderl_prof_search, sderl_prof_sampler]).
+                  sderl_prof_round, sderl_prof_search, sderl_prof_looks, sderl_prof_sampler]).
 
 -doc """
 The node does not answer, or cannot do it; `records`: it records with modules of another version,

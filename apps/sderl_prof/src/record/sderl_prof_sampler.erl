@@ -3,8 +3,8 @@
 -moduledoc """
 Looks at the processes of this node, a bounded number of times a second, and counts what they do.
 Traces nothing, so that it may run in production. Needs `m:sderl_prof_round`,
-`m:sderl_prof_search` and no other module of this project, so that these can be loaded into any
-node.
+`m:sderl_prof_search`, `m:sderl_prof_looks` and no other module of this project, so that these can
+be loaded into any node.
 
 - **Fair**: most looks go round all processes, in an order that is new with each round.
 - **Favours busy ones**: processes that had reductions since the look before are looked at more
@@ -18,7 +18,8 @@ node.
 - **One that sleeps is let sleep.** The function in which a process is, the process itself has to
   tell, and is woken for it; its state and its reductions it need not. So one that waits, and has
   had no reductions since it told, is not asked again. A look that asks costs some ten times what
-  another does, and counts as three of those that there may be in a second.
+  another does, and counts as three of those that there may be in a second. Where there may be fewer
+  than it takes, the next ones come later.
 
 It also takes the times of schedulers and, where nobody else has switched it on, microstate
 accounting, from begin to end. It ends in time, when it is told to, and with its owner; however it
@@ -26,7 +27,7 @@ ends, a guard switches microstate accounting off again.
 """.
 
 -export([start/2, stop/1]).
--export_type([plan/0, result/0, cell/0, status/0]).
+-export_type([plan/0, result/0, status/0]).
 
 %% So long, in the mean, between two times at which it looks. On a node that sleeps it is the waking
 %% that costs most.
@@ -46,35 +47,25 @@ ends, a guard switches microstate accounting off again.
 %% One that had so many reductions when it was first seen may be busy.
 -define(MANY_REDUCTIONS, 1_000_000).
 -define(FADES, 16).
-%% Kinds of processes, and what these do where, that are told apart.
--define(MOST_GROUPS, 5_000).
--define(MOST_CELLS, 20_000).
-%% Processes of which it is known what they were at the look before.
+%% Processes of which it is remembered what they were at the look before.
 -define(MOST_SEEN, 200_000).
--define(OTHERS, {others, others, 0}).
 
--type plan() :: #{milliseconds := pos_integer(), rate := pos_integer()}.
+-doc "`remembered`: so many processes at most, of which it is known what they were.".
+-type plan() :: #{milliseconds := pos_integer(), rate := pos_integer(),
+                  remembered => pos_integer()}.
 -type status() :: running | runnable | waiting | garbage_collecting | suspended | exiting.
 -doc """
-Processes of a kind, by their name or where they began; what they do; where; how many looks; the
-nanoseconds of processes that these stand for, and the sum of their squares.
-""".
--type cell() :: {Group :: binary(), status(), Function :: binary(), pos_integer(),
-                 float(), float()}.
--doc """
 `ns`: how long it looked; `all_ns`: the same with the search before; `own_ns`: how long it was at
-work in that. `groups`: processes that were seen of each kind, and reductions
-that they were seen to have. Times of schedulers are awake and all, by the kind of thread; `threads`
-is microstate accounting in its own units, empty where somebody else has it.
+work in that. What looks have found is by parts of `ns`. `schedulers`: which kind of thread each
+number is; `threads` is microstate accounting in its own units, empty where somebody else has it.
 """.
 -type result() :: #{
     node := binary(), otp := binary(), began_wall := integer(), ns := pos_integer(),
     all_ns := pos_integer(), rate := pos_integer(),
     looks := non_neg_integer(), rounds := non_neg_integer(),
     own_ns := non_neg_integer(), processes := non_neg_integer(), schedulers_online := pos_integer(),
-    reductions := non_neg_integer(), cells := [cell()],
-    groups := [{binary(), pos_integer(), non_neg_integer()}],
-    schedulers := [{normal | cpu | io, pos_integer(), non_neg_integer(), non_neg_integer()}],
+    found := sderl_prof_looks:result(),
+    schedulers := #{normal | cpu | io => non_neg_integer()},
     threads := [{atom(), #{atom() => non_neg_integer()}}]
 }.
 
@@ -82,6 +73,7 @@ is microstate accounting in its own units, empty where somebody else has it.
     reductions :: non_neg_integer(),
     group :: term(),
     function :: term(),
+    caller :: term(),
     %% Reductions on top of these that it has for telling them.
     told :: non_neg_integer()
 }).
@@ -90,6 +82,8 @@ is microstate accounting in its own units, empty where somebody else has it.
     pid :: pid(),
     status :: status(),
     seen :: #seen{},
+    %% Messages that wait for it.
+    queue :: non_neg_integer(),
     %% Reductions since the look before; those of an unknown one are all its own.
     more :: non_neg_integer(),
     is_new :: boolean()
@@ -98,6 +92,7 @@ is microstate accounting in its own units, empty where somebody else has it.
     owner :: pid(),
     monitor :: reference(),
     rate :: pos_integer(),
+    remembered :: pos_integer(),
     start :: integer(),
     began :: integer(),
     until :: integer(),
@@ -111,11 +106,13 @@ is microstate accounting in its own units, empty where somebody else has it.
     looks = 0 :: non_neg_integer(),
     %% Looks for which the time had come, those that were left out among them.
     came_due = 0 :: non_neg_integer(),
+    %% Looks by which those that ask were more than had come due.
+    owed = 0 :: non_neg_integer(),
     own_ns = 0 :: non_neg_integer(),
     %% Since when looks at the ones and at the others stand for time.
     since :: #{busy | others => integer()},
-    cells = #{} :: #{term() => {pos_integer(), float(), float()}},
-    groups = #{} :: #{term() => {non_neg_integer(), non_neg_integer()}}
+    %% None while busy ones are looked for.
+    found :: sderl_prof_looks:looks() | none
 }).
 
 -doc """
@@ -131,7 +128,7 @@ stop(Sampler) ->
     Sampler ! stop,
     ok.
 
-begin_(#{milliseconds := Ms, rate := Rate}, Owner) ->
+begin_(#{milliseconds := Ms, rate := Rate} = Plan, Owner) ->
     %% It is to look when it is time to, also where many processes wait for a scheduler.
     _ = process_flag(priority, high),
     _ = erlang:system_flag(scheduler_wall_time, true),
@@ -140,15 +137,17 @@ begin_(#{milliseconds := Ms, rate := Rate}, Owner) ->
     Round = sderl_prof_round:new(processes()),
     Searched = searched(Start + 1_000_000 * Ms div ?SEARCH_PART, #sampler{
         owner = Owner, monitor = monitor(process, Owner), rate = Rate, start = Start, began = Start,
-        until = Start + 1_000_000 * Ms, since = #{}, round = Round, rounds = 1,
+        remembered = maps:get(remembered, Plan, ?MOST_SEEN),
+        until = Start + 1_000_000 * Ms, since = #{}, found = none, round = Round, rounds = 1,
         busy_round = sderl_prof_round:new([]), own_ns = now_ns() - Start,
         search = sderl_prof_search:new(Start, min(?AGAIN_NS, 500_000 * Ms div ?SEARCH_PART),
                                        sderl_prof_round:again(Round))
     }),
-    Now = now_ns(),
-    Before = {erlang:statistics(scheduler_wall_time_all), threads(Guard),
-              element(1, erlang:statistics(reductions)), erlang:system_time(nanosecond)},
-    Sampler = loop(Searched#sampler{began = Now, since = #{busy => Now, others => Now}}),
+    Before = {threads(Guard), erlang:system_time(nanosecond)},
+    #{at := Now} = Snapshot = snapshot(),
+    Found = sderl_prof_looks:new(max(1, Searched#sampler.until - Now), Snapshot),
+    Sampler = loop(Searched#sampler{began = Now, since = #{busy => Now, others => Now},
+                                    found = Found}),
     Result = result(Sampler, Before, Guard),
     ok = give_accounting_back(Guard),
     Owner ! {sderl_prof_sampled, self(), Result}.
@@ -191,6 +190,10 @@ give_accounting_back({Guard, Monitor}) ->
 
 now_ns() -> erlang:monotonic_time(nanosecond).
 
+snapshot() ->
+    #{at => now_ns(), reductions => element(1, erlang:statistics(reductions)),
+      schedulers => erlang:statistics(scheduler_wall_time_all)}.
+
 %% ---------------------------------------------------------------- looking
 
 loop(#sampler{until = Until, monitor = Monitor} = S) ->
@@ -205,17 +208,24 @@ loop(#sampler{until = Until, monitor = Monitor} = S) ->
         case Now >= Until of
             true -> S;
             false ->
-                {Due, S1} = due(Now, S),
+                {Due, S1} = due(Now, parted(Now, S)),
                 {_, S2} = search(Now, S1),
                 Looked = looks(Due, Now, S2),
                 loop(Looked#sampler{own_ns = S#sampler.own_ns + now_ns() - Now})
         end
     end.
 
+parted(Now, #sampler{found = Found} = S) ->
+    case sderl_prof_looks:is_due(Now, Found) of
+        true -> S#sampler{found = sderl_prof_looks:next_part(snapshot(), Found)};
+        false -> S
+    end.
+
 %% What was missed is not made up for by more than that of a tenth of a second.
-due(Now, #sampler{rate = Rate, began = Began, came_due = Before} = S) ->
+due(Now, #sampler{rate = Rate, began = Began, came_due = Before, owed = Owed} = S) ->
     All = (Now - Began) * Rate div 1_000_000_000,
-    {max(0, min(All - Before, 1 + Rate div 10)), S#sampler{came_due = max(All, Before)}}.
+    Due = max(0, min(All - Before, 1 + Rate div 10)),
+    {max(0, Due - Owed), S#sampler{came_due = max(All, Before), owed = max(0, Owed - Due)}}.
 
 looks(N, Now, #sampler{busy = Busy} = S0) ->
     ForBusy = case S0 of
@@ -226,8 +236,9 @@ looks(N, Now, #sampler{busy = Busy} = S0) ->
     Count = erlang:system_info(process_count),
     IsBusy = map_size(Busy),
     {BusyOnes, Left, S1} = look(busy, ForBusy, busy_round(S0)),
-    {Others, _, S2} = look(others, N - ForBusy + Left, others_round(S1)),
-    S3 = looked_at(BusyOnes, busy, IsBusy, Now, S2),
+    {Others, Over, S2} = look(others, N - ForBusy + Left, others_round(S1)),
+    Owing = S2#sampler{owed = S2#sampler.owed + max(0, -Over)},
+    S3 = looked_at(BusyOnes, busy, IsBusy, Now, Owing),
     S4 = looked_at(Others, others, max(0, Count - 1 - IsBusy), Now, S3),
     %% Until there is one, none stands for any time.
     case S4 of
@@ -305,10 +316,11 @@ is_of(others, Pid, S) -> Pid =/= self() andalso not is_of(busy, Pid, S).
 
 %% ---------------------------------------------------------------- looks
 
-%% As many as so much is enough for, at processes of a kind; what is left of that.
+%% As many as so much is enough for, at processes of a kind; what is left of that, less than nothing
+%% where the last one asked.
 look(Kind, Most, S) -> look(Kind, Most, S, []).
 
-look(_, Left, S, Looks) when Left =< 0 -> {Looks, 0, S};
+look(_, Left, S, Looks) when Left =< 0 -> {Looks, Left, S};
 look(Kind, Left, S, Looks) ->
     case next(Kind, S) of
         none -> {Looks, Left, S};
@@ -328,10 +340,10 @@ look(Kind, Left, S, Looks) ->
 look_at(Pid, #sampler{seen = Seen} = S) ->
     case Seen of
         #{Pid := #seen{reductions = Before, told = Told} = Known} ->
-            case process_info(Pid, [status, reductions]) of
-                [{status, waiting}, {reductions, Reductions}]
+            case process_info(Pid, [status, reductions, message_queue_len]) of
+                [{status, waiting}, {reductions, Reductions}, {message_queue_len, Queue}]
                   when Reductions >= Before, Reductions =< Before + Told ->
-                    {1, #look{pid = Pid, status = waiting, more = 0, is_new = false,
+                    {1, #look{pid = Pid, status = waiting, more = 0, is_new = false, queue = Queue,
                               seen = Known#seen{reductions = Reductions, told = 0}}};
                 undefined -> none;
                 _ -> ask_again(Pid, Known)
@@ -340,28 +352,43 @@ look_at(Pid, #sampler{seen = Seen} = S) ->
     end.
 
 ask_again(Pid, #seen{reductions = Before, told = Told} = Known) ->
-    case process_info(Pid, [status, current_function, reductions]) of
-        [{status, Status}, {current_function, Function}, {reductions, Reductions}] ->
-            {?ASKING, #look{pid = Pid, status = Status, is_new = false,
+    case process_info(Pid, [status, current_stacktrace, reductions, message_queue_len]) of
+        [{status, Status}, {current_stacktrace, Stack}, {reductions, Reductions},
+         {message_queue_len, Queue}] ->
+            {Function, Caller} = place(Stack),
+            {?ASKING, #look{pid = Pid, status = Status, is_new = false, queue = Queue,
                             more = max(0, Reductions - Before - Told),
-                            seen = Known#seen{function = Function, reductions = Reductions,
-                                              told = ?TOLD}}};
+                            seen = Known#seen{function = Function, caller = Caller,
+                                              reductions = Reductions, told = ?TOLD}}};
         undefined -> none
     end.
 
-ask_first(Pid, #sampler{rounds = Rounds, busy = Busy, seen = Seen}) ->
-    case process_info(Pid, [status, current_function, reductions, registered_name,
-                            {dictionary, '$initial_call'}, initial_call]) of
-        [{status, Status}, {current_function, Function}, {reductions, Reductions} | Of] ->
+ask_first(Pid, #sampler{rounds = Rounds, busy = Busy, seen = Seen, remembered = Most}) ->
+    case process_info(Pid, [status, current_stacktrace, reductions, message_queue_len,
+                            registered_name, {dictionary, '$initial_call'}, initial_call]) of
+        [{status, Status}, {current_stacktrace, Stack}, {reductions, Reductions},
+         {message_queue_len, Queue} | Of] ->
+            {Function, Caller} = place(Stack),
+            %% Where more are looked at than are remembered, it may be one of the others.
+            MayBeOld = map_size(Seen) >= Most,
             %% It may have been there before, with reductions of before.
-            WasThere = Rounds =< 1 orelse is_map_key(Pid, Busy)
-                orelse map_size(Seen) >= ?MOST_SEEN,
-            {?ASKING, #look{pid = Pid, status = Status, is_new = true,
+            WasThere = Rounds =< 1 orelse is_map_key(Pid, Busy) orelse MayBeOld,
+            {?ASKING, #look{pid = Pid, status = Status, queue = Queue,
+                            is_new = Rounds =< 1 orelse not MayBeOld,
                             more = case WasThere of true -> 0; false -> Reductions end,
-                            seen = #seen{function = Function, reductions = Reductions,
-                                         group = group(Of), told = ?TOLD}}};
+                            seen = #seen{function = Function, caller = Caller,
+                                         reductions = Reductions, group = group(Of),
+                                         told = ?TOLD}}};
         undefined -> none
     end.
+
+%% The function in which it is, and the one that called it.
+place([{M, F, A, _}, {M2, F2, A2, _} | _]) -> {{M, F, arity(A)}, {M2, F2, arity(A2)}};
+place([{M, F, A, _}]) -> {{M, F, arity(A)}, undefined};
+place([]) -> {undefined, undefined}.
+
+arity(A) when is_integer(A) -> A;
+arity(Args) -> length(Args).
 
 group([{registered_name, Name}, _, _]) when is_atom(Name) -> Name;
 group([_, {{dictionary, _}, {M, F, A}}, _])
@@ -375,17 +402,17 @@ looked_at(Looks, Kind, Count, Now, #sampler{since = Since} = S) ->
     lists:foldl(fun(Look, Acc) -> counted(Look, Ns, Acc) end,
                 S#sampler{since = Since#{Kind := Now}}, Looks).
 
-counted(#look{pid = Pid, status = Status, seen = Known, more = More, is_new = IsNew}, Ns,
-        #sampler{seen = Seen, busy = Busy} = S) ->
-    #seen{group = Group, function = Function, reductions = Reductions} = Known,
+counted(#look{pid = Pid, status = Status, seen = Known, more = More, queue = Queue, is_new = IsNew},
+        Ns, #sampler{seen = Seen, busy = Busy, remembered = Most, found = Found} = S) ->
+    #seen{group = Group, function = Function, caller = Caller, reductions = Reductions} = Known,
     MayBe = IsNew andalso Reductions >= ?MANY_REDUCTIONS orelse
         lists:member(Status, [running, runnable, garbage_collecting]),
     %% One that did nothing this time is given up after a few more times.
     Worth = max(More, maps:get(Pid, Busy, 0) div ?FADES),
     IsBusy = Worth > 0 orelse MayBe,
-    S1 = S#sampler{
+    S#sampler{
         %% Of a process that is not remembered it is not told what it did since.
-        seen = case IsBusy orelse not IsNew orelse map_size(Seen) < ?MOST_SEEN of
+        seen = case IsBusy orelse is_map_key(Pid, Seen) orelse map_size(Seen) < Most of
             true -> Seen#{Pid => Known};
             false -> Seen
         end,
@@ -393,37 +420,21 @@ counted(#look{pid = Pid, status = Status, seen = Known, more = More, is_new = Is
             true -> fewer(Busy#{Pid => max(1, Worth)});
             false -> maps:remove(Pid, Busy)
         end,
-        groups = group_counted(Group, IsNew, More, S#sampler.groups)
-    },
-    cell_counted({Group, Status, Function}, Ns, S1).
+        found = sderl_prof_looks:count(#{
+            group => Group, status => Status, function => Function, caller => Caller,
+            queue => Queue, ns => Ns, more => More, is_new => IsNew
+        }, Found)
+    }.
 
 fewer(Busy) when map_size(Busy) > ?MOST_BUSY ->
     Sorted = lists:sort(fun({_, A}, {_, B}) -> A >= B end, maps:to_list(Busy)),
     maps:from_list(lists:sublist(Sorted, ?MOST_BUSY div 2));
 fewer(Busy) -> Busy.
 
-group_counted(Group, IsNew, Reductions, Groups) ->
-    New = case IsNew of true -> 1; false -> 0 end,
-    case Groups of
-        #{Group := {N, Sum}} -> Groups#{Group := {N + New, Sum + Reductions}};
-        _ when map_size(Groups) >= ?MOST_GROUPS, Group =/= ?OTHERS ->
-            group_counted(?OTHERS, IsNew, Reductions, Groups);
-        _ -> Groups#{Group => {New, Reductions}}
-    end.
-
-cell_counted(Key, Ns, #sampler{cells = Cells} = S) ->
-    case Cells of
-        #{Key := {N, Sum, Squares}} ->
-            S#sampler{cells = Cells#{Key := {N + 1, Sum + Ns, Squares + Ns * Ns}}};
-        _ when map_size(Cells) >= ?MOST_CELLS, element(1, Key) =/= ?OTHERS ->
-            cell_counted({?OTHERS, element(2, Key), ?OTHERS}, Ns, S);
-        _ -> S#sampler{cells = Cells#{Key => {1, Ns, Ns * Ns}}}
-    end.
-
 %% ---------------------------------------------------------------- the result
 
-result(#sampler{} = S, {Wall, Threads, Reductions, System}, Guard) ->
-    Now = now_ns(),
+result(#sampler{} = S, {Threads, System}, Guard) ->
+    #{at := Now} = Snapshot = snapshot(),
     #{
         node => atom_to_binary(node()),
         otp => list_to_binary(erlang:system_info(otp_release)),
@@ -436,30 +447,13 @@ result(#sampler{} = S, {Wall, Threads, Reductions, System}, Guard) ->
         own_ns => S#sampler.own_ns,
         processes => erlang:system_info(process_count),
         schedulers_online => erlang:system_info(schedulers_online),
-        reductions => element(1, erlang:statistics(reductions)) - Reductions,
-        cells => [{text(Group), Status, text(Function), N, Sum, Squares}
-                  || {Group, Status, Function} := {N, Sum, Squares} <- S#sampler.cells],
-        groups => [{text(Group), N, Sum} || Group := {N, Sum} <- S#sampler.groups],
-        schedulers => walls(Wall, erlang:statistics(scheduler_wall_time_all)),
+        found => sderl_prof_looks:result(Snapshot, S#sampler.found),
+        %% Their numbers go on in this order.
+        schedulers => #{normal => erlang:system_info(schedulers),
+                        cpu => erlang:system_info(dirty_cpu_schedulers),
+                        io => erlang:system_info(dirty_io_schedulers)},
         threads => spent(Threads, threads(Guard))
     }.
-
-text(Name) when is_atom(Name) -> atom_to_binary(Name);
-text(?OTHERS) -> ~"others";
-text({M, F, A}) -> unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [M, F, A])).
-
-%% Numbers of schedulers go on with those for dirty work.
-walls(Before, Now) ->
-    {Normal, Cpu} = {erlang:system_info(schedulers), erlang:system_info(dirty_cpu_schedulers)},
-    Old = #{N => {Awake, All} || {N, Awake, All} <- Before},
-    [begin
-         {Awake0, All0} = maps:get(N, Old, {Awake, All}),
-         {kind(N, Normal, Normal + Cpu), N, Awake - Awake0, All - All0}
-     end || {N, Awake, All} <- lists:sort(Now)].
-
-kind(N, Normal, _) when N =< Normal -> normal;
-kind(N, _, Cpu) when N =< Cpu -> cpu;
-kind(_, _, _) -> io.
 
 threads(none) -> [];
 threads(_) ->

@@ -14,7 +14,8 @@ belongs there in words.
 `token` is a function that gives it, so that no printed state holds it. `hosts` and `origins` are
 allowed besides those of `m:sderl_web_guard`. `recordings` is the folder whose files a browser may
 open, `fronts` the file of the front pages, `replay` the one that each browser shows at first.
-`profile`: there is no cluster, but the recording of a profiler (`bin/sderl prof open`).
+`profile`: there is no cluster, but the recording of a profiler (`bin/sderl prof open`), of events
+(`true`) or of samples (`samples`).
 """.
 -type settings() :: #{
     port := inet:port_number(),
@@ -32,7 +33,7 @@ open, `fronts` the file of the front pages, `replay` the one that each browser s
     recordings := none | file:filename(),
     fronts := none | file:filename(),
     replay := none | file:filename(),
-    profile := boolean(),
+    profile := boolean() | samples,
     tokens_file := none | file:filename(),
     rate := {number(), pos_integer()},
     strangers_rate := {number(), pos_integer()},
@@ -113,7 +114,9 @@ value(token, Token) when is_binary(Token) ->
     end;
 value(token, _) -> {error, token()};
 value(Key, Value) when Key =:= writable orelse Key =:= profile, is_boolean(Value) -> {ok, Value};
-value(Key, _) when Key =:= writable; Key =:= profile -> {error, "true or false"};
+value(profile, samples) -> {ok, samples};
+value(writable, _) -> {error, "true or false"};
+value(profile, _) -> {error, "true, false or samples"};
 value(tls, off) -> {ok, off};
 value(tls, #{certfile := _} = Tls) ->
     case sderl_web_tls:check(Tls) of

@@ -13,7 +13,7 @@
     cluster := binary(),
     writable := boolean(),
     max_sockets => pos_integer(),
-    profile => boolean()
+    profile => boolean() | samples
 }.
 
 -define(VERSION, 1).
@@ -31,7 +31,8 @@ live(#{mode := Mode, interval_ms := Interval, life := Life, cluster := Cluster,
         cluster => Cluster,
         life => null(Life),
         range => Range,
-        profile => maps:get(profile, Settings, false),
+        profile => maps:get(profile, Settings, false) =/= false,
+        samples => maps:get(profile, Settings, false) =:= samples,
         archive => is_map(maps:get(archive, sderl_mon_settings:get()))
     }).
 

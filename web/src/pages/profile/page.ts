@@ -17,6 +17,7 @@ import { firstProcesses, type Listing, Processes } from "./processes";
 import { around, fromQuery, lasting, type Range, toQuery } from "./range";
 import { Timeline } from "./timeline";
 import "../../styles/data.css";
+import "../../styles/recorded.css";
 import "./profile.css";
 
 type Tab = "nodes" | "processes" | "findings" | "path" | "messages" | "calls";

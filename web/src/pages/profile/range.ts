@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the run that is shown, in nanoseconds since its begin: zoom, pan, ticks, words. Pure.
 
+import { NS_UNITS } from "../../lib/format";
+
+export { lasting } from "../../lib/format";
+
 export interface Range {
   readonly from: number;
   readonly to: number;
@@ -75,16 +79,9 @@ export function ticks(range: Range, most: number): { at: number[]; step: number 
   return { at, step };
 }
 
-const UNITS: readonly (readonly [number, string])[] = [
-  [1e9, "s"],
-  [1e6, "ms"],
-  [1e3, "µs"],
-  [1, "ns"],
-];
-
 /** A time on the axis, with the digits that the step needs. */
 export function tickLabel(t: number, step: number): string {
-  const [unit, name] = UNITS.find(([size]) => t >= size) ?? [1, "ns"];
+  const [unit, name] = NS_UNITS.find(([size]) => t >= size) ?? [1, "ns"];
   if (t === 0) return "0";
   const digits = Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9));
   return `${(t / unit).toFixed(digits)} ${name}`;
@@ -93,16 +90,6 @@ export function tickLabel(t: number, step: number): string {
 /** A time in the picture, told as exactly as a pixel. */
 export const exactly = (t: number, range: Range, width: number): string =>
   tickLabel(Math.round(t), Math.max(1, span(range) / Math.max(1, width)));
-
-/** A length of time with three digits: 1.25 ms, 340 ns. */
-export function lasting(ns: number): string {
-  if (ns === 0) return "0 s";
-  const [unit, name] = UNITS.find(([size]) => Math.abs(ns) >= size) ?? [1, "ns"];
-  const value = ns / unit;
-  const size = Math.abs(value);
-  const text = value.toFixed(unit === 1 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
-  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${name}`;
-}
 
 /** The range of an address, or the whole. */
 export function fromQuery(query: Readonly<Record<string, string>>, duration: number): Range {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody opens samples of two nodes: reads who takes the processors, chooses a part of the time, a kind of processes
+// and a node, by pointer and by keyboard, at a desk and on a phone, light and dark.
+import { unreadable } from "../readable.mjs";
+
+const LOOKS = [
+  { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
+  {
+    viewport: { width: 390, height: 844 },
+    colorScheme: "dark",
+    hasTouch: true,
+    isMobile: true,
+    deviceScaleFactor: 2,
+  },
+];
+const SERVER = "the_slow_server";
+
+export default async function samples(stage) {
+  const { link } = await stage.act("samples");
+  const wrong = [];
+  for (const look of LOOKS) {
+    const page = await stage.person(look);
+    await page.goto(link);
+    await played(stage, page, wrong);
+    const { colorScheme } = look;
+    await page.emulateMedia({ colorScheme: colorScheme === "light" ? "dark" : "light" });
+    await seen(page, `${look.viewport.width} pixels, the other theme`, wrong);
+  }
+  stage.must(wrong.length === 0, wrong.join("\n"));
+}
+
+async function played(stage, page, wrong) {
+  const tabs = page.getByRole("group", { name: "Shown below the curves" });
+  const at = (name) => new URLSearchParams(new URL(page.url()).hash.split("?")[1] ?? "").get(name);
+  const kinds = page.getByTestId("samples-kinds");
+  const server = kinds.getByRole("row").filter({ hasText: SERVER });
+  const of = page.getByTestId("samples-curves").getByRole("status").last();
+
+  // Each share has its interval.
+  await server.getByText(/\d.* % \([\d.<\s]+ to [\d.]+\)/).waitFor();
+  await seen(page, "processes", wrong);
+  await kinds.getByRole("button", { name: "Mailboxes" }).click();
+  await kinds
+    .getByRole("columnheader", { name: "Mailboxes" })
+    .and(page.locator("[aria-sort]"))
+    .waitFor();
+
+  // A part of the time, by keyboard: the slider, one part later, all of it.
+  await page.getByRole("slider", { name: "To" }).focus();
+  await page.keyboard.press("Home");
+  await page.waitForURL(/to=\d+/);
+  const end = at("to");
+  await tabs.getByRole("button", { name: "Processes" }).focus();
+  await page.keyboard.press("]");
+  await page.waitForURL((url) => new RegExp(`from=${end}`).test(url.hash));
+  await of.filter({ hasText: " to " }).waitFor();
+  await page.keyboard.press("Home");
+  await of.filter({ hasText: "The whole time" }).waitFor();
+  stage.must(at("from") === null, "the whole time still has a part in its address");
+
+  // A kind of processes, by keyboard: its own functions.
+  await kinds.getByRole("searchbox").fill(SERVER);
+  await server.focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/kind=the_slow_server/);
+  await tabs.getByRole("button", { name: "Waits" }).click();
+  await page.getByText(`Only ${SERVER}`).waitFor();
+  await seen(page, "waits", wrong);
+  await page.getByRole("button", { name: "All processes" }).click();
+  await tabs.getByRole("button", { name: "Functions" }).click();
+  await page.getByTestId("samples-functions").getByRole("row").nth(1).waitFor();
+  await seen(page, "functions", wrong);
+  await tabs.getByRole("button", { name: "States" }).click();
+  const schedulers = page.getByRole("table", { name: "Schedulers" });
+  await schedulers.getByText("other@host").first().waitFor();
+  await seen(page, "states", wrong);
+
+  // A node.
+  await tabs.getByRole("button", { name: "Nodes" }).click();
+  await page.getByTestId("samples-nodes").getByText("other@host").click();
+  await page.waitForURL(/node=other/);
+  await seen(page, "nodes", wrong);
+  await page.getByRole("combobox", { name: "Node" }).selectOption("All nodes");
+  await page.waitForURL((url) => !url.hash.includes("node="));
+  await tabs.getByRole("button", { name: "Processes" }).click();
+}
+
+/** Nothing sticks out, and all texts can be read. */
+async function seen(page, what, wrong) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
+  const faint = await page.evaluate(unreadable);
+  if (faint.length > 0) wrong.push(`${what}: hard to read: ${[...new Set(faint)].join("; ")}`);
+}

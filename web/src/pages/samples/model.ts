@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words and ranges of a page of samples. Pure.
+import { lasting, percent } from "../../lib/format";
+import type { About, Share, Shares } from "./answers";
+
+/** Columns from `first` on, up to and without `after`. */
+export interface Columns {
+  readonly first: number;
+  readonly after: number;
+}
+
+const hundred = (share: number): string => {
+  const value = share * 100;
+  return value === 0 || value >= 99.95 || value < 0.1
+    ? percent(value).replace(" %", "")
+    : value.toFixed(value < 9.95 ? 1 : 0);
+};
+
+/** "12 % (9.6 to 15)": a share and its interval. */
+export const shareText = ({ share, low, high }: Share): string =>
+  `${percent(share * 100)} (${hundred(low)} to ${hundred(high)})`;
+
+/** The time at which a column begins, of `count` equal ones; the server cuts it likewise. */
+export const columnAt = (column: number, count: number, duration: number): number =>
+  Math.floor((duration * column) / Math.max(1, count));
+
+/** At least one column, within the whole. */
+export function clampColumns(first: number, after: number, count: number): Columns {
+  const from = Math.min(Math.max(0, Math.round(first)), Math.max(0, count - 1));
+  return {
+    first: from,
+    after: Math.min(Math.max(from + 1, Math.round(after)), Math.max(1, count)),
+  };
+}
+
+/** Moves by its own length; the length stays. */
+export function moved({ first, after }: Columns, by: 1 | -1, count: number): Columns {
+  const length = after - first;
+  const from = Math.min(Math.max(0, first + by * length), Math.max(0, count - length));
+  return { first: from, after: from + length };
+}
+
+/** The columns of an address, or all. */
+export function fromQuery(
+  query: Readonly<Record<string, string>>,
+  count: number,
+  duration: number,
+): Columns {
+  const from = Number(query["from"]);
+  const to = Number(query["to"]);
+  if (query["from"] === undefined || !Number.isFinite(from) || !(to > from))
+    return { first: 0, after: count };
+  const column = (ns: number) => (ns * count) / Math.max(1, duration);
+  return clampColumns(column(from), column(to), count);
+}
+
+/** What is asked of the server; nothing for all. */
+export const partOf = (
+  { first, after }: Columns,
+  count: number,
+  duration: number,
+): { from: number; to: number } | null =>
+  first === 0 && after >= count
+    ? null
+    : {
+        from: columnAt(first, count, duration),
+        to: Math.max(columnAt(first, count, duration) + 1, columnAt(after, count, duration)),
+      };
+
+export function rangeText(part: { from: number; to: number } | null, duration: number): string {
+  return part === null
+    ? `The whole time, ${lasting(duration)}`
+    : `${lasting(part.from)} to ${lasting(part.to)} of ${lasting(duration)}`;
+}
+
+/** What keeps the shares from being as good as they could be. */
+export function problems({ nodes }: About): string[] {
+  const several = nodes.length > 1;
+  return nodes.flatMap(({ node, rounds, counted_share: counted }) => {
+    const of = several ? ` of ${node}` : "";
+    return [
+      ...(rounds < 2
+        ? [`Not every process${of} was looked at: take longer (--seconds) or more looks (--rate).`]
+        : []),
+      ...(counted < 0.5
+        ? [
+            `${percent(counted * 100)} of the reductions${of} are those of processes that were looked at before and after: most of the work is of processes that live shortly, or are looked at seldom.`,
+          ]
+        : []),
+    ];
+  });
+}
+
+const STATES: Record<string, string> = {
+  running: "runs",
+  runnable: "waits for a scheduler",
+  garbage_collecting: "collects garbage",
+  waiting: "waits",
+  suspended: "suspended",
+  exiting: "exits",
+};
+
+export const stateText = (state: string): string => STATES[state] ?? state;
+
+const THREADS: Record<string, string> = {
+  normal: "processes",
+  cpu: "dirty, computing",
+  io: "dirty, input and output",
+};
+
+export const schedulerText = (type: string): string => THREADS[type] ?? type;
+
+/** The first rows and how many there are. */
+export const rowsText = (shown: number, all: number, what: string): string =>
+  shown < all ? `The first ${shown} of ${all} ${what}.` : `${all} ${what}.`;
+
+/** What ran, in one number for each column of the curves. */
+export const busyOf = (curves: Shares["curves"]): number[] =>
+  curves.map(({ running, runnable, collecting }) => running + runnable + collecting);
