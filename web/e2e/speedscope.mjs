@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens a profile in speedscope itself, and looks whether it lists these functions:
 //   toolchain/web --run node e2e/speedscope.mjs FILE FUNCTION ... [--picture PNG]
-// The tool comes from the registry that npm is set up with, into a folder that goes when this ends.
+// The tool comes from the registry that npm is set up with, into a folder that goes when this ends; the status is 3
+// where it cannot be had.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -33,11 +34,24 @@ if (file === undefined || functions.length === 0) {
 const folder = mkdtempSync(join(tmpdir(), "sderl-speedscope-"));
 try {
   const at = { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] };
-  const archive = execFileSync("npm", ["pack", "--silent", VERSION], at).trim();
-  execFileSync("tar", ["-xzf", archive], at);
-  process.exitCode = await look(join(folder, "package/dist/release"));
+  const archive = fetched(at);
+  if (archive === null) process.exitCode = 3;
+  else {
+    execFileSync("tar", ["-xzf", archive], at);
+    process.exitCode = await look(join(folder, "package/dist/release"));
+  }
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** The file of the package; nothing where it is not to be had, as without a network. */
+function fetched(at) {
+  try {
+    return execFileSync("npm", ["pack", "--silent", VERSION], at).trim();
+  } catch {
+    console.error(`speedscope could not be fetched: npm has no ${VERSION} here`);
+    return null;
+  }
 }
 
 /** Serves the tool and the profile, and opens both: 0 where all functions are listed. */

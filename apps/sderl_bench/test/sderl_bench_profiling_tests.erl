@@ -48,7 +48,8 @@ run_test_() ->
             {ok, Json} = file:read_file(File),
             #{~"metrics" := #{~"events" := 1200, ~"cost" := Cost, ~"cpu_us_per_event" := Us,
                               ~"pages_s" := Pages, ~"first_page_s" := First,
-                              ~"sampler" := #{~"own_share" := Own, ~"looks_s" := Looks}}} =
+                              ~"sampler" := #{~"seconds" := 1, ~"own_share" := Own,
+                                              ~"looks_s" := Looks}}} =
                 json:decode(Json),
             ?assert(lists:all(fun(N) -> N >= 0 end, [Us, Pages, First, Own, Looks])),
             ?assertEqual([~"compute", ~"empty", ~"exchange"], lists:sort(maps:keys(Cost))),

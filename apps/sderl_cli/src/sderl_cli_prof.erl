@@ -321,9 +321,8 @@ run_one(path, #{file := File} = Parsed) ->
     maybe
         {ok, Range} ?= sderl_cli_prof_words:range(Parsed),
         {ok, Dir} ?= opened(File),
-        {ok, To} ?= sderl_cli_prof_cluster:leads_to(Parsed),
         Options = maps:merge(Range, maps:with([top, segments], Parsed)),
-        {ok, Path} ?= led(To, Dir, Options, Parsed),
+        {ok, Path} ?= critical_path(Dir, Options, Parsed),
         shown(Path, Parsed, fun sderl_cli_prof_cluster_show:path/1)
     else
         Other -> refused(path, Other)
@@ -374,21 +373,11 @@ refused(_, Other) -> Other.
 shown(Result, #{json := true}, _) -> {help, [json:encode(Result), $\n]};
 shown(Result, _, Show) -> {help, Show(Result)}.
 
-%% To what ran last where the one to which it leads did not run in this part.
-led(#{process := Label} = To, Dir, Options, Parsed) ->
-    case critical_path(Dir, Options, maps:merge(To, Parsed)) of
-        {ok, #{steps := 0}} -> led(#{}, Dir, Options, Parsed);
-        {ok, Path} -> {ok, Path#{leads_to => Label}};
-        Other -> Other
-    end;
-led(#{}, Dir, Options, Parsed) -> critical_path(Dir, Options, Parsed).
-
 critical_path(Dir, Options, Parsed) ->
     {ok, Book} = sderl_prof_book:open(Dir),
     try
         maybe
-            {ok, Of} ?= process(Parsed, Book),
-            Path = sderl_prof_insight:path(Book, maps:merge(Options, Of)),
+            {ok, Path} ?= path(Parsed, Options, Book),
             recorded(Path)
         end
     after
@@ -400,13 +389,13 @@ recorded(null) ->
             "from process to process"};
 recorded(Path) -> {ok, Path}.
 
-process(#{process := Text}, Book) ->
+path(#{process := Text}, Options, Book) ->
     case sderl_prof_insight:find_process(unicode:characters_to_binary(Text), Book) of
-        {ok, Number} -> {ok, #{process => Number}};
+        {ok, Number} -> {ok, sderl_prof_insight:path(Book, Options#{process => Number})};
         error -> {error, ["--process: the recording has no process ", Text,
                           "; \"bin/sderl prof report\" shows their names"]}
     end;
-process(_, _) -> {ok, #{}}.
+path(_, Options, Book) -> {ok, sderl_prof_insight:led_path(Book, Options)}.
 
 completed(Name, Do) ->
     {Name, Options, First} = sderl_completion:command(Name, command(Do)),

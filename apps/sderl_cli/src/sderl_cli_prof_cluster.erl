@@ -2,8 +2,7 @@
 -module(sderl_cli_prof_cluster).
 -moduledoc "`bin/sderl prof` with several nodes: recording them at once, fetching, the report.".
 
--export([arguments/0, is_several/1, wanted/3, record/4, fetch/1, open/2, report/1, leads_to/1,
-         export/2]).
+-export([arguments/0, is_several/1, wanted/3, record/4, fetch/1, open/2, report/1, export/2]).
 
 -import(sderl_command, [option/4, flag/2]).
 
@@ -165,21 +164,6 @@ open(Dir, Options) ->
     case sderl_prof_cluster_book:open(Dir, Options) of
         {ok, Book} -> {ok, Book};
         {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)}
-    end.
-
--doc "Where `path` leads of several nodes, when no process is named.".
--spec leads_to(#{atom() => term()}) ->
-    {ok, #{process => binary()}} | {error, sderl_command:text()}.
-leads_to(#{process := _}) -> {ok, #{}};
-leads_to(#{file := File}) ->
-    maybe
-        true ?= sderl_prof_cluster_index:is_cluster(File),
-        {ok, <<_/binary>> = Process} ?= sderl_prof_cluster_report:last(File),
-        {ok, #{process => Process}}
-    else
-        {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)};
-        %% One node, or none that sent anything to another one.
-        _ -> {ok, #{}}
     end.
 
 -doc "What the recording in a folder says.".

@@ -5,7 +5,7 @@ What a recording of several nodes says, as one map that can be JSON: the nodes b
 the messages between them, and the report of each node.
 """.
 
--export([make/2, last/1, format_error/1]).
+-export([make/2, format_error/1]).
 -export_type([report/0, options/0, reason/0]).
 
 -define(TOP, 10).
@@ -34,32 +34,14 @@ make(Dir, Options) ->
         {ok, Report#{operations => operations(Joined), critical_path => Path}}
     end.
 
--doc "The process to which the critical path of all nodes leads, as its label; `none` if to none.".
--spec last(file:filename_all()) -> {ok, binary() | none} | {error, reason()}.
-last(Dir) ->
-    maybe
-        {ok, Out} ?= sderl_prof_cluster_book:open(Dir, #{}),
-        Book = opened_book(Out),
-        Last = case sderl_prof_insight:leads_to(Book) of
-            none -> none;
-            Process -> sderl_prof_book:label(Process, Book)
-        end,
-        ok = sderl_prof_book:close(Book),
-        {ok, Last}
-    end.
-
 %% That of all nodes together; none where there is no time line of all.
 critical_path(Dir, Top) ->
     case sderl_prof_cluster_book:open(Dir, #{}) of
         {ok, Out} ->
             Book = opened_book(Out),
-            {Label, Of} = case sderl_prof_insight:leads_to(Book) of
-                none -> {null, #{}};
-                Process -> {sderl_prof_book:label(Process, Book), #{process => Process}}
-            end,
-            Path = sderl_prof_insight:path(Book, Of#{top => Top}),
+            Path = sderl_prof_insight:led_path(Book, #{top => Top}),
             ok = sderl_prof_book:close(Book),
-            {ok, case Path of null -> null; _ -> Path#{leads_to => Label} end};
+            {ok, Path};
         {error, {no_clocks, _}} -> {ok, null};
         Error -> Error
     end.

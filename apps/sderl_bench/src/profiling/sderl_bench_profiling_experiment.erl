@@ -12,7 +12,7 @@
 | `peak_mb` | memory of this virtual machine at most, less what it had before |
 | `cpu_us_per_event` | `cpu_s` by the events |
 | `pages_s`, `first_page_s` | making what pages need; opening it again, and the answers that the time line begins with |
-| `sampler` | with `processes` that sleep and 20 that wake each 10 ms: `own_share`, the part of the time in which the sampler was at work, and `looks_s`, its looks in a second |
+| `sampler` | with `processes` that sleep and 20 that wake each 10 ms: `seconds`, how long it sampled, `own_share`, the part of the time in which the sampler was at work, and `looks_s`, its looks in a second |
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -48,7 +48,8 @@ command() ->
             option(size, "N", integer, 2_000, "work of a run of exchange and compute"),
             option(run_ms, "MS", integer, 1_000, "how long a run of the others takes, about"),
             option(sampled, "N", integer, 10_000,
-                   "processes of the node that is sampled; 0 for none"),
+                   "processes of the node that is sampled, for a minute; 0 for none, and below "
+                   "1,000 for a second"),
             option(processes, "N", integer, 1_000, "pairs of processes in the trace")
         ]
     }.
@@ -111,6 +112,7 @@ table(Form, Metrics) ->
         ]), "\n"] || #{cost := Cost} <- [Metrics], map_size(Cost) > 0],
         [[Form(["sampler", "measured"], [
             ["processes", sderl_table:number(map_get(processes, Sampler))],
+            ["sampled for, s", sderl_table:number(map_get(seconds, Sampler))],
             ["looks in a second", sderl_table:number(map_get(looks_s, Sampler))],
             ["at work, % of a core", number(100 * map_get(own_share, Sampler))]
         ]), "\n"] || #{sampler := Sampler} <- [Metrics]],

@@ -20,7 +20,7 @@ measure(#{sampled := 0}, _) -> {ok, #{}};
 measure(#{sampled := Count}, Label) ->
     Processes = [spawn_link(fun sleep/0) || _ <- lists:seq(1, Count)]
         ++ [spawn_link(fun wake/0) || _ <- lists:seq(1, ?AWAKE)],
-    %% Few are for tests.
+    %% Of few the first round is over soon.
     Seconds = case Count of _ when Count < 1000 -> ?SHORT; _ -> ?SECONDS end,
     try
         sderl_progress:during([Label, ": sampling"], 1000 * Seconds, fun() ->
@@ -28,7 +28,8 @@ measure(#{sampled := Count}, Label) ->
         end)
     of
         {ok, #{own_share := Own, looks_s := Looks, processes := All}} ->
-            {ok, #{sampler => #{processes => All, own_share => Own, looks_s => Looks}}};
+            {ok, #{sampler => #{processes => All, seconds => Seconds, own_share => Own,
+                                looks_s => Looks}}};
         {error, Why} -> {error, {said, sderl_prof_sampling:format_error(Why)}}
     after
         [begin

@@ -176,8 +176,6 @@ text({stalled, Ms, Found}) ->
 text({unknown_generators, Name}) ->
     io_lib:format("there are no generators ~ts; they are g and some of the digits 1 to 5 in "
                   "ascending order, as in g12345", [Name]);
-text({prof, Why}) ->
-    sderl_bench_profile:format_error(Why);
 text({too_many_groups, Groups, Nodes}) ->
     io_lib:format("~w groups need as many nodes, and there are ~w", [Groups, Nodes]);
 text(Reason) ->

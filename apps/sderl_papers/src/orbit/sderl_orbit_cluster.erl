@@ -100,6 +100,8 @@ on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Worke
             }}
         end
     catch
+        %% Not Orbit's own: the harness knows its words.
+        throw:{?MODULE, {prof, _} = Reason} -> {error, Reason};
         throw:{?MODULE, Reason} -> {error, {orbit, Reason}}
     after
         clean(Mode, Fleet, sderl_orbit_layout:namespaces(Master, Groups))

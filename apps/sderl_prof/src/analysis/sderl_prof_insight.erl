@@ -5,7 +5,7 @@ The critical path and the findings of a book, as maps that can be JSON: texts ar
 are nanoseconds since the begin of the trace.
 """.
 
--export([path/2, findings/1, find_process/2, leads_to/1, leads_to/2]).
+-export([path/2, led_path/2, led/3, findings/1, find_process/2, leads_to/2]).
 -export_type([path_options/0]).
 
 %% Segments that are shown, the longest ones.
@@ -29,11 +29,30 @@ and `top`: so many segments and processes are shown.
 %% ---------------------------------------------------------------- the critical path
 
 -doc """
-The process to which the critical path of several nodes leads: the one to which a process of another
-node sends most messages, because what runs last when a recording is ended has little to do with the
-program; `none` of one node, and where no node sent anything to another one. Reads all events.
+The critical path where nobody chose a process (`led/3`), with the name of the process to which it
+leads as `leads_to`, or `null` where that is what ran last. Of several nodes it reads all events.
 """.
--spec leads_to(sderl_prof_book:book()) -> pos_integer() | none.
+-spec led_path(sderl_prof_book:book(), path_options()) -> map() | null.
+led_path(Book, Options) ->
+    case led(leads_to(Book), Book, Options) of
+        {_, null} -> null;
+        {none, Path} -> Path#{leads_to => null};
+        {P, Path} -> Path#{leads_to => sderl_prof_book:label(P, Book)}
+    end.
+
+-doc """
+The critical path to the last run of this process; to what ran last where it is `none`, or did not
+run in this part. Tells to which of them it leads.
+""".
+-spec led(pos_integer() | none, sderl_prof_book:book(), path_options()) ->
+    {pos_integer() | none, map() | null}.
+led(none, Book, Options) -> {none, path(Book, Options)};
+led(P, Book, Options) ->
+    case path(Book, Options#{process => P}) of
+        #{steps := 0} -> led(none, Book, Options);
+        Path -> {P, Path}
+    end.
+
 leads_to(Book) ->
     case sderl_prof_book:nodes(Book) of
         [] -> none;
@@ -46,7 +65,12 @@ leads_to(Book) ->
             leads_to(Rows, Book)
     end.
 
--doc "The same, of the counts of messages by sender and receiver.".
+-doc """
+The process to which the critical path of several nodes leads, by the counts of messages by sender
+and receiver: the one to which a process of another node sends most messages, because what runs last
+when a recording is ended has little to do with the program; `none` of one node, and where no node
+sent anything to another one.
+""".
 -spec leads_to(#{{pos_integer(), non_neg_integer()} => sderl_prof_tally:row()},
                sderl_prof_book:book()) -> pos_integer() | none.
 leads_to(Messages, Book) ->

@@ -250,16 +250,18 @@ merged(Sources0, Waiting, Count, Writer, {Sent, Step, Block} = Context) ->
 together(Latest) -> lists:keysort(1, lists:append(lists:reverse(Latest))).
 
 loaded(#source{events = [], blocks = [N | Blocks], book = Book} = Source, Sent) ->
-    Events = lists:reverse(sderl_prof_book:fold_block(Book, N, fun(T, K, S, P, A, B, All) ->
+    Read = lists:reverse(sderl_prof_book:fold_block(Book, N, fun(T, K, S, P, A, B, All) ->
         [event(T, K, S, P, A, B, Source, Sent) | All]
     end, [])),
-    Last = lists:max([T || {T, _, _, _, _, _} <- Events]),
+    %% In order, so that what is before a time is found without looking at what is behind it, once
+    %% for each block of each node.
+    Events = lists:keysort(1, Read),
+    {Last, _, _, _, _, _} = lists:last(Events),
     loaded(Source#source{events = Events, blocks = Blocks, last = Last}, Sent);
 loaded(Source, _) -> Source.
 
-%% A block is in order but for a few of its events.
 until(T, #source{events = Events} = Source) ->
-    {Now, Later} = lists:partition(fun({At, _, _, _, _, _}) -> At =< T end, Events),
+    {Now, Later} = lists:splitwith(fun({At, _, _, _, _, _}) -> At =< T end, Events),
     {Now, Source#source{events = Later}}.
 
 written([], _, Writer) -> {ok, Writer};

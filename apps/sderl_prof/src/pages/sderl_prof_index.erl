@@ -455,7 +455,6 @@ with_path(Dir, #{messages := Messages} = Others) ->
         [] -> none;
         _ -> sderl_prof_insight:leads_to(Messages, Book)
     end,
-    Of = case LeadsTo of none -> #{}; _ -> #{process => LeadsTo} end,
-    Path = sderl_prof_insight:path(Book, Of#{segments => ?MOST_SEGMENTS}),
+    {Led, Path} = sderl_prof_insight:led(LeadsTo, Book, #{segments => ?MOST_SEGMENTS}),
     ok = sderl_prof_book:close(Book),
-    Others#{path => Path, leads_to => LeadsTo}.
+    Others#{path => Path, leads_to => Led}.
