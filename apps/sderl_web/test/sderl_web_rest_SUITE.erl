@@ -17,8 +17,8 @@ The HTTP interface of a made-up cluster: each answer is checked against the Open
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [every_operation, roles, bad_parameters, pages, conditional, idempotency, gone, lost, tokens,
-     token_file, sockets, socket_gone, audit, bodies, slow_clients, limits, guide].
+    [every_operation, series, roles, bad_parameters, pages, conditional, idempotency, gone, lost,
+     tokens, token_file, sockets, socket_gone, audit, bodies, slow_clients, limits, guide].
 
 init_per_suite(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
@@ -109,6 +109,7 @@ every_operation(Config) ->
      || What <- ["nodes", "events"], Format <- ["json", "csv"]],
     _ = Get("/log"),
     #{~"metrics" := [#{~"name" := _, ~"unit" := _} | _]} = Get("/metrics"),
+    #{~"columns" := #{~"mem" := _}} = Get(["/metrics/mem/series?", always()]),
     #{~"pages" := []} = Get("/fronts"),
     %% No service of operations has anything to do with a made-up cluster.
     {_, _, _} = get("/operations", Config),
@@ -148,6 +149,58 @@ every_operation(Config) ->
     {204, _, _} = ask("DELETE", Token, #{token => ?MAIN}, Config),
     ?assertEqual([], [Id || {Id, _, _, _} <- sderl_web_rest:operations(Document)]
                      -- sderl_web_rest:answered()).
+
+always() -> ["from=0&to=", integer_to_list(erlang:system_time(millisecond)), "&points=5"].
+
+%% A metric over time, of each kind of place; the application's own among them.
+series(Config) ->
+    #{nodes := Nodes} = map_get(topology, sderl_web_feed:current()),
+    [Node | _] = lists:sort(maps:keys(Nodes)),
+    #{Node := #{groups := [Group | _]}} = Nodes,
+    Own = #{name => orders, kind => counter, unit => "orders", counter => {{shop, numbers}, 1}},
+    {ok, Metrics} = sderl_mon_app_metrics:check([Own]),
+    ok = sderl_mon:set(#{metrics => Metrics}),
+    Of = fun(Metric, Query) ->
+        get(["/metrics/", uri_string:quote(Metric), "/series?", always(), Query], Config)
+    end,
+    Latest = fun(Place) ->
+        {200, _, Answer} = Of(~"procs", ["&place=", uri_string:quote(Place)]),
+        #{~"metric" := ~"procs", ~"unit" := ~"processes", ~"total" := ~"sum", ~"place" := Place,
+          ~"t" := Times, ~"columns" := #{~"procs" := Values}} = Answer,
+        ?assertEqual(length(Times), length(Values)),
+        lists:last(Values)
+    end,
+    OfNode = Latest(<<"node:", Node/binary>>),
+    OfGroup = Latest(<<"group:", Group/binary>>),
+    OfFamily = Latest(<<"family:", (sderl_mon_types:family(Node))/binary>>),
+    ?assert(0 < OfNode),
+    ?assert(OfNode < OfGroup),
+    ?assert(OfGroup < OfFamily),
+    {200, _, #{~"place" := ~"cluster", ~"columns" := #{~"util" := _}}} = Of(~"util", ""),
+    %% Of one that nobody has told yet there is none.
+    {200, _, #{~"unit" := ~"orders/s", ~"columns" := #{}}} = Of(~"orders", ""),
+    Said = fun(Status, Metric, Query) ->
+        {Status, _, #{~"detail" := Why}} = Of(Metric, Query),
+        Why
+    end,
+    ?assertEqual(~B|there is no metric "nosuch": metrics lists those that there are|,
+                 Said(404, ~"nosuch", "")),
+    ?assertMatch(<<"there is no node \"x@y\"", _/binary>>, Said(404, ~"mem", "&place=node:x@y")),
+    ?assertMatch(<<"there is no group \"x\"", _/binary>>, Said(404, ~"mem", "&place=group:x")),
+    ?assertMatch(<<"there is no family \"x\"", _/binary>>, Said(404, ~"mem", "&place=family:x")),
+    ?assertEqual(~"nothing is kept of that time",
+                 begin
+                     {404, _, #{~"detail" := Why}} =
+                         get("/metrics/mem/series?from=0&to=1", Config),
+                     Why
+                 end),
+    {400, _, #{~"detail" := <<"from is later than to", _/binary>>}} =
+        get("/metrics/mem/series?from=2&to=1", Config),
+    [?assertEqual(<<"place cannot be \"", Place/binary, "\": it is cluster, node:NODE, "
+                    "group:GROUP or family:FAMILY">>,
+                  Said(400, ~"mem", ["&place=", Place]))
+     || Place <- [~"", ~"web", ~"rack:1", ~"family:", ~"node"]],
+    ok = sderl_mon:set(#{metrics => []}).
 
 %% A path of the document with something in its named parts.
 path(Template) -> re:replace(Template, "\\{[a-z]+\\}", "x", [global, {return, binary}]).

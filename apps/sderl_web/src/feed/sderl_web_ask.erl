@@ -7,7 +7,8 @@ themselves.
 Runs in a process for each question, which may take its time. Answers are JSON already.
 """.
 
--export([answer/3, state/1, no_node/1, no_group/1, replay/1, record/1, own/1, close/1]).
+-export([answer/3, state/1, no_node/1, no_group/1, no_metric/1]).
+-export([replay/1, record/1, own/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
 %% A span is from after its beginning: the first one has what is asked at the range's. Else, how
@@ -76,8 +77,7 @@ ask({series, #{'of' := {over, Place, Name}} = Args}, Source, Settings) ->
             What = {over, place(Place), Key, Total},
             ask({series, Args#{'of' := What}}, Source, Settings);
         error ->
-            {error, not_found,
-             ["series: there is no metric \"", Name, "\": metrics lists those that there are"]}
+            {error, not_found, ["series: ", no_metric(Name)]}
     end;
 ask({range, _}, Source, _) ->
     case sderl_mon_hub:range(of_hub(Source)) of
@@ -217,6 +217,10 @@ no_group(Group) -> ["there is no group \"", Group, "\" here: the topology names 
 -doc "What is said of a node that nobody watches.".
 -spec no_node(binary()) -> unicode:chardata().
 no_node(Node) -> ["there is no node \"", Node, "\" here: the topology names all nodes"].
+
+-doc "What is said of a metric that there is not.".
+-spec no_metric(binary()) -> unicode:chardata().
+no_metric(Name) -> ["there is no metric \"", Name, "\": metrics lists those that there are"].
 
 %% Recordings
 

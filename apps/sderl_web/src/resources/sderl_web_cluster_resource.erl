@@ -61,9 +61,6 @@ routes() ->
           query => [{~"metrics", metrics, {words, maps:keys(sderl_web_protocol:units())},
                      [util, mem, run_queue]} | fields(series, [~"from", ~"to", ~"points"])],
           answer => {200, ref(~"Series")}},
-        #{op => metrics, method => get, path => [~"metrics"], role => viewer,
-          summary => ~"The metrics that charts and rules may name, with units",
-          answer => {200, object(#{metrics => list(map(any()))})}},
         #{op => fronts, method => get, path => [~"fronts"], role => viewer,
           summary => ~"The pages of charts that people have put together",
           answer => {200, object(#{pages => list(map(any())), kept => flag(),
@@ -229,7 +226,7 @@ answer(plan_operations, #{text := Text, force := Force}, #{name := Name}) ->
 answer(export, Args, _) ->
     sderl_web_export:answer(Args);
 answer(Op, Args, Context)
-  when Op =:= names; Op =:= traffic; Op =:= metrics; Op =:= fronts; Op =:= operations ->
+  when Op =:= names; Op =:= traffic; Op =:= fronts; Op =:= operations ->
     asked(Op, Args, Context).
 
 asked(Op, Args, #{writable := Writable}) ->
