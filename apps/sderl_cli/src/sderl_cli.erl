@@ -20,6 +20,7 @@ stderr, so that stdout holds results only.
     {"recover", sderl_cli_recover},
     {"mon", sderl_cli_mon},
     {"alarms", sderl_cli_alarms},
+    {"metrics", sderl_cli_metrics},
     {"actions", sderl_cli_actions},
     {"audit", sderl_cli_audit},
     {"tokens", sderl_cli_tokens},
@@ -27,6 +28,10 @@ stderr, so that stdout holds results only.
     {"log", sderl_cli_log},
     {"prof", sderl_cli_prof}
 ]).
+
+%% What an operator asks of a running cluster is also found below `ops`, which is another
+%% application's.
+-define(ALSO_BELOW_OPS, ["alarms", "metrics", "log", "audit"]).
 
 %% How long nodes may take to go when a signal has ended the command.
 -define(CLEAN_UP_MS, 15_000).
@@ -128,21 +133,45 @@ run(["completion" | Args]) ->
         [Help] when Help =:= "--help"; Help =:= "-h" -> {0, stdout, [Which, "\n"]};
         _ -> {2, stderr, ["completion is for bash or zsh: ", Which]}
     end;
-run([Name | Args]) ->
+run(["ops"]) -> with_others(command("ops", []));
+run(["ops", Name | Args]) ->
+    case lists:member(Name, ?ALSO_BELOW_OPS) of
+        true -> command(Name, Args);
+        false when Name =:= "help"; Name =:= "--help"; Name =:= "-h" ->
+            with_others(command("ops", [Name | Args]));
+        false -> command("ops", [Name | Args])
+    end;
+run([Name | Args]) -> command(Name, Args).
+
+command(Name, Args) ->
     case lists:keyfind(Name, 1, commands()) of
         {Name, Module} -> status(Module:run(Args));
         false -> {2, stderr, ["there is no command ", Name, "\n\n", help()]}
     end.
 
+with_others({Status, Where, Text}) ->
+    {Status, Where, [Text, "\nAlso ", lists:join(", ", ?ALSO_BELOW_OPS),
+                     ", as \"bin/sderl alarms\" and so on.\n"]}.
+
 completed() ->
-    Commands = [{Name, case is_completed(Module) of
+    Each = [{Name, case is_completed(Module) of
         true -> Module:completion();
         false -> {options, ["--help"], none}
     end} || {Name, Module} <- commands()],
+    Commands = [case One of
+        {"ops", {commands, Own}} ->
+            {"ops", {commands, Own ++ [below(Of) || {Name, _} = Of <- Each,
+                                                    lists:member(Name, ?ALSO_BELOW_OPS)]}};
+        _ -> One
+    end || One <- Each],
     Names = [Name || {Name, _} <- Commands],
     Commands ++ [{"shell", {options, [], none}}, {"version", {options, [], none}},
                  {"completion", {options, [], {words, ["bash", "zsh"]}}},
                  {"help", {options, [], {words, Names}}}].
+
+below({Name, {options, Options, First}}) -> {Name, Options, First};
+below({Name, {commands, Commands}}) ->
+    {Name, ["--help"], {words, [Command || {Command, _, _} <- Commands]}}.
 
 is_completed(Module) ->
     code:ensure_loaded(Module) =:= {module, Module} andalso

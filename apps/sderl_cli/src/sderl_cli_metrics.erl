@@ -1,0 +1,118 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_cli_metrics).
+-moduledoc """
+`bin/sderl metrics`: which metrics a running monitor has, and one of them over time, asked for over
+its HTTP interface.
+""".
+
+-behaviour(sderl_command).
+
+-export([summary/0, completion/0, run/1]).
+
+-import(sderl_command, [option/4, flag/2]).
+
+-define(MINUTE_MS, 60_000).
+-define(DAY_MS, 86_400_000).
+
+-doc "One line for the list of commands.".
+-spec summary() -> string().
+summary() -> "metrics of a watched cluster: list them, show one over time".
+
+-doc false.
+-spec completion() -> sderl_completion:completed().
+completion() -> {commands, [sderl_completion:command(Do, command(Do)) || Do <- commands()]}.
+
+-doc "An error where the dashboard cannot be asked, or refuses.".
+-spec run([string()]) -> sderl_command:result().
+run([]) -> {usage, ["a command is missing\n\n", help()]};
+run([Help]) when Help =:= "--help"; Help =:= "-h"; Help =:= "help" -> {help, help()};
+run([Name | Args]) ->
+    case [Do || Do <- commands(), atom_to_list(Do) =:= Name] of
+        [Do] ->
+            case sderl_command:parse(Args, ["metrics", Name], command(Do)) of
+                {ok, Options} -> do(Do, Options);
+                Other -> Other
+            end;
+        [] -> {usage, ["there is no command ", Name, "\n\n", help()]}
+    end.
+
+help() ->
+    [
+        "usage: bin/sderl metrics COMMAND [options]\n\n"
+        "Numbers of a cluster that \"bin/sderl mon\" or \"demo\" watches, the application's own\n"
+        "among them. docs/metrics.md is the guide. The dashboard is named by --url or\n"
+        "$SDERL_DASHBOARD: the address that it printed.\n\n",
+        [io_lib:format("  ~-11ts ~ts~n", [Do, about(Do)]) || Do <- commands()],
+        "\n\"bin/sderl metrics COMMAND --help\" tells a command's options.\n"
+    ].
+
+commands() -> [list, show, completion].
+
+about(list) -> "which there are, with their units";
+about(show) -> "one of them over time, of a node, a group, a family or the cluster";
+about(completion) -> "completion for bash or zsh".
+
+command(Do) ->
+    [First | Rest] = about(Do),
+    #{help => [string:to_upper(First) | Rest] ++ "." ++ more(Do), arguments => arguments(Do)}.
+
+more(show) ->
+    "\nMETRIC is one that list tells, or one series of it. Several nodes are put together as list "
+    "tells, too.\n\n"
+    "  bin/sderl metrics show mem --place family:web --window day\n"
+    "  bin/sderl metrics show 'orders{status=\"failed\"}' --place node:web1@host --json";
+more(completion) ->
+    "\neval \"$(bin/sderl metrics completion bash)\", or "
+    "source <(bin/sderl metrics completion zsh).";
+more(_) -> "".
+
+arguments(list) -> asking();
+arguments(show) ->
+    [#{name => metric, type => string, help => {"METRIC", ["which one"]}},
+     option(place, "PLACE", string,
+            "cluster (where none is said), node:NODE, group:GROUP or family:FAMILY"),
+     option(window, "W", {atom, windows()}, "the last 15m, hour, day, week or month (hour)"),
+     option(points, "N", {integer, [{min, 1}, {max, 2000}]},
+            "so many values at most (20; 300 with --json)") | asking()];
+arguments(completion) ->
+    [#{name => shell, type => {atom, [bash, zsh]}, help => {"SHELL", ["bash or zsh"]}}].
+
+asking() -> [flag(json, "the answer as JSON") | sderl_cli_http:options()].
+
+%% As on the page Metrics.
+windows() -> ['15m', hour, day, week, month].
+
+window_ms('15m') -> 15 * ?MINUTE_MS;
+window_ms(hour) -> 60 * ?MINUTE_MS;
+window_ms(day) -> ?DAY_MS;
+window_ms(week) -> 7 * ?DAY_MS;
+window_ms(month) -> 30 * ?DAY_MS.
+
+do(completion, #{shell := Shell}) ->
+    {commands, Commands} = completion(),
+    {help, sderl_completion:script(Shell, "metrics", Commands)};
+do(show, #{metric := ""}) ->
+    {usage, "METRIC is empty: \"bin/sderl metrics list\" tells which there are"};
+do(Do, Options) ->
+    maybe
+        {ok, Place} ?= sderl_cli_http:place(Options),
+        {ok, Answer} ?= sderl_cli_http:get(Place, path(Do, Options)),
+        case Options of
+            #{json := true} -> {help, [json:encode(Answer), $\n]};
+            #{} -> {help, show(Do, Answer)}
+        end
+    end.
+
+path(list, _) -> "/metrics";
+path(show, #{metric := Metric, json := Json} = Options) ->
+    Now = erlang:system_time(millisecond),
+    From = Now - window_ms(maps:get(window, Options, hour)),
+    Points = maps:get(points, Options, case Json of true -> 300; false -> 20 end),
+    Query = [{"place", unicode:characters_to_binary(maps:get(place, Options, "cluster"))},
+             {"from", integer_to_list(From)}, {"to", integer_to_list(Now)},
+             {"points", integer_to_list(Points)}],
+    ["/metrics/", uri_string:quote(unicode:characters_to_binary(Metric)), "/series?",
+     uri_string:compose_query(Query)].
+
+show(list, Answer) -> sderl_cli_metrics_show:list(Answer);
+show(show, Answer) -> sderl_cli_metrics_show:series(Answer).
