@@ -66,7 +66,7 @@ more(completion) ->
     "source <(bin/sderl metrics completion zsh).";
 more(_) -> "".
 
-arguments(list) -> asking();
+arguments(list) -> [option(tag, "TAG", string, "those with a tag, such as dev or op") | asking()];
 arguments(show) ->
     [#{name => metric, type => string, help => {"METRIC", ["which one"]}},
      option(place, "PLACE", string,
@@ -103,7 +103,9 @@ do(Do, Options) ->
         end
     end.
 
-path(list, _) -> "/metrics";
+path(list, Options) ->
+    ["/metrics?", uri_string:compose_query([{"tag", unicode:characters_to_binary(Tag)}
+                                            || tag := Tag <- Options])];
 path(show, #{metric := Metric, json := Json} = Options) ->
     Now = erlang:system_time(millisecond),
     From = Now - window_ms(maps:get(window, Options, hour)),

@@ -9,6 +9,7 @@
 
 -doc "A line for each metric.".
 -spec list(map()) -> unicode:chardata().
+list(#{~"metrics" := []}) -> "no metrics\n";
 list(#{~"metrics" := Metrics}) ->
     Rows = [[Name, Total, Unit, About]
             || #{~"name" := Name, ~"total" := Total, ~"unit" := Unit, ~"about" := About}

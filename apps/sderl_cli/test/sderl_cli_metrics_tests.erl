@@ -97,6 +97,8 @@ used(Link) ->
     ?assertMatch({match, _},
                  re:run(Do(["list"]), "^mem +sum +B +Memory that the run-time", [multiline])),
     #{~"metrics" := [#{~"name" := _} | _]} = json:decode(Do(["list", "--json"])),
+    ?assertEqual(nomatch, re:run(Do(["list", "--tag", "dev"]), "^host_mem ", [multiline])),
+    ?assertEqual(~"no metrics\n", Do(["list", "--tag", "no such"])),
     Shown = Do(["show", "procs", "--place", "family:node", "--window", "15m"]),
     ?assertMatch(<<"procs of family:node, processes (sum of its nodes)\n", _/binary>>, Shown),
     ?assertMatch({match, _}, re:run(Shown, "^most +[0-9]", [multiline])),

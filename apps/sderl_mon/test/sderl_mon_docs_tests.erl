@@ -45,10 +45,10 @@ catalogue_test() ->
     page("metrics.md", fun(Page) ->
         ?assertEqual(
             [row([["`", atom_to_binary(Name), "`"], Unit, atom_to_binary(Total),
-                  prometheus(Prometheus), About])
+                  lists:join(", ", For), prometheus(Prometheus), About])
              || #{name := Name, unit := Unit, total := Total, prometheus := Prometheus,
-                  about := About} <- sderl_mon_catalogue:of_nodes()],
-            table(Page, "| metric | unit | of several nodes | Prometheus | what |")
+                  about := About, for := For} <- sderl_mon_catalogue:of_nodes()],
+            table(Page, "| metric | unit | of several nodes | for | Prometheus | what |")
         ),
         ?assertEqual(
             [row([["`", Name, "`"], lists:join(", ", Labels), About])

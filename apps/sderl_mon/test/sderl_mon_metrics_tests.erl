@@ -19,7 +19,7 @@ good_test() ->
     {ok, [Orders, Value, Basket, Sessions] = Metrics} = sderl_mon_app_metrics:check(metrics()),
     ?assertEqual(
         #{name => ~"orders", kind => counter, event => ?EVENT, tags => [status], most_tags => 3,
-          unit => ~"orders", about => ~"", total => sum}, Orders
+          unit => ~"orders", about => ~"", total => sum, for => [~"dev", ~"shop"]}, Orders
     ),
     ?assertMatch(#{kind := sum, measurement := price, unit := <<"€"/utf8>>, tags := []}, Value),
     ?assertMatch(#{kind := last, total := mean}, Basket),
@@ -32,7 +32,7 @@ good_test() ->
 metrics() ->
     [
         #{name => orders, unit => "orders", kind => counter, event => ?EVENT, tags => [status],
-          most_tags => 3},
+          most_tags => 3, for => [shop, ~"dev", shop]},
         #{name => ~"value", unit => <<"€"/utf8>>, kind => sum, event => ?EVENT,
           measurement => price},
         #{name => basket, kind => last, event => [shop, basket], measurement => items},
@@ -86,12 +86,21 @@ bad_test_() ->
              ".1.most_tags: 0 is no such number; write a whole number from 1 to 100"},
             {[Event#{total => median}],
              ".1.total: median is no way to put nodes together; write sum, mean or max"},
+            {[Event#{for => [dev | op]}],
+             ".1.for: [dev|op] are no tags of views; write a list of at most ten words of small "
+             "letters, digits and _, such as [dev, op]"},
+            {[Event#{for => 'Dev'}],
+             ".1.for: 'Dev' are no tags of views; write a list of at most ten words of small "
+             "letters, digits and _, such as [dev, op]"},
+            {[Event#{for => "op"}],
+             ".1.for: \"op\" are no tags of views; write a list of at most ten words of small "
+             "letters, digits and _, such as [dev, op]"},
             {[Event#{unit => lists:duplicate(33, $u)}],
              ".1.unit: \"" ++ lists:duplicate(33, $u)
              ++ "\" does not fit; write a line of at most 32 bytes"},
             {[Event#{colour => red}],
              ".1.colour: red belongs to no key of that name; the keys are name, kind, event, "
-             "measurement, counter, tags, most_tags, unit, about, total"},
+             "measurement, counter, tags, most_tags, unit, about, total, for"},
             {[Event#{name => list_to_atom("x" ++ integer_to_list(I)), tags => [a], most_tags => 100}
               || I <- lists:seq(1, 5)],
              ": 505 series are too many, with one more for each metric with tags; write a smaller "

@@ -157,7 +157,8 @@ series(Config) ->
     #{nodes := Nodes} = map_get(topology, sderl_web_feed:current()),
     [Node | _] = lists:sort(maps:keys(Nodes)),
     #{Node := #{groups := [Group | _]}} = Nodes,
-    Own = #{name => orders, kind => counter, unit => "orders", counter => {{shop, numbers}, 1}},
+    Own = #{name => orders, kind => counter, unit => "orders", counter => {{shop, numbers}, 1},
+            for => [shop]},
     {ok, Metrics} = sderl_mon_app_metrics:check([Own]),
     ok = sderl_mon:set(#{metrics => Metrics}),
     Of = fun(Metric, Query) ->
@@ -179,6 +180,14 @@ series(Config) ->
     {200, _, #{~"place" := ~"cluster", ~"columns" := #{~"util" := _}}} = Of(~"util", ""),
     %% Of one that nobody has told yet there is none.
     {200, _, #{~"unit" := ~"orders/s", ~"columns" := #{}}} = Of(~"orders", ""),
+    Tagged = fun(Tag) ->
+        {200, _, #{~"metrics" := Some}} = get(["/metrics?tag=", Tag], Config),
+        [Name || #{~"name" := Name} <- Some]
+    end,
+    ?assertEqual([~"orders"], Tagged("shop")),
+    ?assertEqual([], Tagged("nosuch")),
+    ?assert(lists:member(~"host_mem", Tagged("op")) andalso
+            not lists:member(~"host_mem", Tagged("dev"))),
     Said = fun(Status, Metric, Query) ->
         {Status, _, #{~"detail" := Why}} = Of(Metric, Query),
         Why

@@ -2,13 +2,20 @@
 // Made-up metrics: some of the monitoring's, and two of an application's own.
 import type { Metric } from "../model/protocol";
 
-const number = (name: string, unit: string, total: Metric["total"], about: string): Metric => ({
+const number = (
+  name: string,
+  unit: string,
+  total: Metric["total"],
+  about: string,
+  tag = "",
+): Metric => ({
   name,
   unit,
   total,
   about,
   kind: "number",
   tags: [],
+  for: tag === "" ? ["dev", "op"] : [tag],
 });
 
 export const METRICS: readonly Metric[] = [
@@ -16,6 +23,7 @@ export const METRICS: readonly Metric[] = [
   number("mem", "B", "sum", "Memory that the run-time system has allocated"),
   number("out_msgs_s", "msg/s", "sum", "Messages to other nodes"),
   number("procs", "processes", "sum", "Processes"),
+  number("gc_s", "collections/s", "sum", "Garbage collections", "dev"),
   {
     name: "orders",
     unit: "orders/s",
@@ -23,8 +31,9 @@ export const METRICS: readonly Metric[] = [
     about: "Orders that were paid",
     kind: "counter",
     tags: ["status"],
+    for: ["shop"],
   },
-  { name: "sessions", unit: "sessions", total: "sum", about: "", kind: "gauge", tags: [] },
+  { name: "sessions", unit: "sessions", total: "sum", about: "", kind: "gauge", tags: [], for: [] },
 ];
 
 /** The series of a metric. */

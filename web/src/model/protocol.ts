@@ -298,7 +298,10 @@ export interface Metric {
   kind: "number" | "counter" | "sum" | "last" | "gauge";
   /** How the nodes of a place are put together. */
   total: "sum" | "mean" | "max";
+  /** What tells its series apart. */
   tags: string[];
+  /** By which views choose, such as dev and op. */
+  for: string[];
 }
 
 export type Place = { kind: "cluster" } | { kind: "family" | "group" | "node"; name: string };

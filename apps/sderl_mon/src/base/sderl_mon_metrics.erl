@@ -12,7 +12,7 @@ application that the configuration in force names (`m:sderl_mon_app_metrics`).
 
 -doc """
 `key` is what the metric is in a node's numbers: an atom, or the name of a metric or of a series of
-the application's own. A `rate` is per second.
+the application's own. A `rate` is per second. `for` are tags by which views choose.
 """.
 -type metric() :: #{
     name := binary(),
@@ -20,6 +20,7 @@ the application's own. A `rate` is per second.
     unit := binary(),
     total := sderl_mon_app_metrics:total(),
     about := binary(),
+    for := [binary()],
     kind := number | counter | sum | last | gauge
 }.
 
@@ -30,11 +31,13 @@ all() ->
         [own(Metric) || Metric <- application()].
 
 number(#{name := Name} = Metric) ->
-    (maps:with([unit, total, about], Metric))#{name => atom_to_binary(Name), key => Name,
-                                               kind => number}.
+    (maps:with([unit, total, about, for], Metric))#{name => atom_to_binary(Name), key => Name,
+                                                    kind => number}.
 
 own(#{name := Name} = Metric) ->
+    %% What another monitoring node has set may be of a version without tags.
     (maps:with([total, about, kind], Metric))#{name => Name, key => Name,
+                                               for => maps:get(for, Metric, []),
                                                unit => sderl_mon_app_metrics:unit(Metric)}.
 
 -doc "The metrics of the application that are configured.".

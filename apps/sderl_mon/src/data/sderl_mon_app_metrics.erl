@@ -27,6 +27,7 @@ term holds:
 | `most_tags` | 1 to 100, 10 | at most so many combinations; what is over goes into one series, `(other)` |
 | `unit`, `about` | texts | for people |
 | `total` | `sum`, `mean`, `max` | how the values of several nodes are put together; `mean` for `last`, else `sum` |
+| `for` | at most ten words, such as `dev` and `op` | tags by which views choose |
 
 A series is named `orders`, or with tags `orders{status="ok"}`.
 """.
@@ -48,7 +49,8 @@ A series is named `orders`, or with tags `orders{status="ok"}`.
     most_tags := pos_integer(),
     unit := binary(),
     about := binary(),
-    total := total()
+    total := total(),
+    for := [binary()]
 }.
 
 -doc "How values of several nodes, or several series, are put together.".
@@ -63,7 +65,9 @@ A series is named `orders`, or with tags `orders{status="ok"}`.
 -define(MOST, 50).
 -define(MOST_SERIES, 500).
 -define(MOST_TAGS, 5).
--define(KEYS, [name, kind, event, measurement, counter, tags, most_tags, unit, about, total]).
+-define(MOST_FOR, 10).
+-define(KEYS, [name, kind, event, measurement, counter, tags, most_tags, unit, about, total,
+               for]).
 
 -doc "The most metrics, and the most series of all of them on one node.".
 -spec limits() -> #{metrics := pos_integer(), series := pos_integer()}.
@@ -105,8 +109,9 @@ one(Given) when is_map(Given) ->
         {ok, Tags} ?= tags(Source, Given),
         {ok, Texts} ?= texts(Given),
         {ok, Total} ?= total(Kind, Given),
+        {ok, For} ?= for(maps:get(for, Given, [])),
         {ok, maps:merge(maps:merge(Source, Texts),
-                        Tags#{name => Name, kind => Kind, total => Total})}
+                        Tags#{name => Name, kind => Kind, total => Total, for => For})}
     else
         [{Key, Value} | _] ->
             bad([Key], Value, ["belongs to no key of that name; the keys are ",
@@ -219,6 +224,23 @@ total(_, #{total := Other}) ->
     bad([total], Other, "is no way to put nodes together; write sum, mean or max");
 total(last, _) -> {ok, mean};
 total(_, _) -> {ok, sum}.
+
+for(Given) ->
+    Words = [word(Word) || is_proper(Given), Word <- Given],
+    case is_proper(Given) andalso length(Given) =< ?MOST_FOR
+         andalso not lists:member(none, Words) of
+        true -> {ok, lists:usort(Words)};
+        false ->
+            bad([for], Given, "are no tags of views; write a list of at most ten words of small "
+                              "letters, digits and _, such as [dev, op]")
+    end.
+
+word(Word) when is_atom(Word) -> word(atom_to_binary(Word));
+word(Word) ->
+    case is_binary(Word) andalso re:run(Word, "\\A[a-z0-9_]{1,32}\\z", [{capture, none}]) of
+        match -> Word;
+        _ -> none
+    end.
 
 twice([], _) -> ok;
 twice([#{name := Name} | Rest], At) ->

@@ -11,14 +11,16 @@ pages and the lines HELP and TYPE come.
 
 -doc """
 A number of a node: how it is shown to people, how those of several nodes are put together, and
-under which name Prometheus gets it, divided by `scale`.
+under which name Prometheus gets it, divided by `scale`. `for` are tags by which views choose, as
+those of alarms: `dev` is for who writes the application, `op` for who runs it.
 """.
 -type metric() :: #{
     name := atom(),
     unit := binary(),
     total := sderl_mon_app_metrics:total(),
     prometheus := none | {Name :: binary(), Scale :: pos_integer()},
-    about := binary()
+    about := binary(),
+    for := [binary()]
 }.
 
 -doc "A family of samples for Prometheus: its labels, its unit (empty for a plain number).".
@@ -33,12 +35,26 @@ of_nodes() -> [metric(Row) || Row <- rows()].
 rows() -> load() ++ memory() ++ traffic() ++ host().
 
 metric({Name, Unit, Total, Prometheus, About}) ->
-    #{name => Name, unit => Unit, total => Total, about => About,
+    #{name => Name, unit => Unit, total => Total, about => About, for => for(Name),
       prometheus => case Prometheus of
           none -> none;
           {Short, Scale} -> {<<"sderl_node_", Short/binary>>, Scale};
           Short -> {<<"sderl_node_", Short/binary>>, 1}
       end}.
+
+%% What the application does, what its machine and the network have to do, and what says both.
+for(Name) ->
+    case {lists:member(Name, for_dev()), lists:member(Name, for_op())} of
+        {true, _} -> [~"dev"];
+        {_, true} -> [~"op"];
+        _ -> [~"dev", ~"op"]
+    end.
+
+for_dev() -> [reds_s, gc_s, ets, mem_processes, mem_binary, mem_ets, regs_s, unregs_s].
+
+for_op() ->
+    [cpu_pct, probe_pct, in_bytes_s, out_bytes_s, mon_bytes_s, mon_msgs_s, forwarded_s, host_cpu,
+     host_mem, host_mem_total].
 
 load() ->
     [

@@ -67,10 +67,11 @@ of_alarms({Op, _}, _, _) ->
 of_fronts({Op, Args}, #{writable := Writable}) ->
     sderl_web_fronts:answer(Op, Args, Writable).
 
-ask({metrics, _}, _, _) ->
+ask({metrics, Args}, _, _) ->
     Tags = #{Name => Tags || #{name := Name, tags := Tags} <- sderl_mon_metrics:application()},
     ok(#{metrics => [(maps:remove(key, Metric))#{tags => maps:get(Name, Tags, [])}
-                     || #{name := Name} = Metric <- sderl_mon_metrics:all()]});
+                     || #{name := Name, for := For} = Metric <- sderl_mon_metrics:all(),
+                        case Args of #{tag := Tag} -> lists:member(Tag, For); #{} -> true end]});
 ask({series, #{'of' := {over, Place, Name}} = Args}, Source, Settings) ->
     case sderl_mon_metrics:find(Name) of
         {ok, #{key := Key, total := Total}} ->

@@ -69,7 +69,8 @@ default they are not there.
         by := binary(),
         text := binary()
     }}
-    | {metrics | fronts, #{}}
+    | {metrics, #{tag => binary()}}
+    | {fronts, #{}}
     | {save_front, #{page := sderl_web_front:front()}}
     | {delete_front, #{name := binary(), rev := pos_integer()}}
     | {open, #{recording := binary()}}
@@ -242,7 +243,7 @@ operations() ->
         {<<"unsilence">>, unsilence, operator, [Id, By]},
         {<<"alarm_rules">>, alarm_rules, viewer, []},
         {<<"reload_rules">>, reload_rules, admin, []},
-        {<<"metrics">>, metrics, viewer, []},
+        {<<"metrics">>, metrics, viewer, [{<<"tag">>, tag, {text, ?TEXT}, none}]},
         {<<"fronts">>, fronts, viewer, []},
         {<<"save_front">>, save_front, operator, [{<<"page">>, page, front(), required}]},
         {<<"delete_front">>, delete_front, operator, [

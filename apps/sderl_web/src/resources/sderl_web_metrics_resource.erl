@@ -22,6 +22,7 @@ routes() ->
     [
         #{op => metrics, method => get, path => [~"metrics"], role => viewer,
           summary => ~"The metrics that charts and rules may name, with units",
+          query => sderl_web_protocol:fields(metrics),
           answer => {200, object(#{metrics => list(map(any()))})}},
         #{op => metric_series, method => get,
           path => [~"metrics", {~"metric", metric, {text, ?METRIC_BYTES}, required}, ~"series"],

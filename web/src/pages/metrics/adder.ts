@@ -4,7 +4,8 @@ import { children as fill, h, set, text as setText } from "../../lib/dom";
 import { natural } from "../../lib/natural";
 import type { FrontChart, Metric, Place } from "../../model/protocol";
 import type { Ctx } from "../../ui/ctx";
-import { familyOf, metricOf } from "./model";
+import { options } from "../../ui/options";
+import { familyOf, metricOf, offered, tagsOf } from "./model";
 
 const LIST = "metrics-known";
 const PLACES = "metrics-places";
@@ -27,6 +28,7 @@ export class Adder {
     autocomplete: "off",
     "data-search": "",
   });
+  private readonly tag = h("select", { class: "select", "aria-label": "Metrics with a tag" });
   private readonly kind = h(
     "select",
     { class: "select", "aria-label": "Of what" },
@@ -51,6 +53,7 @@ export class Adder {
     private readonly added: (chart: FrontChart) => void,
   ) {
     this.metric.addEventListener("input", () => this.describe());
+    this.tag.addEventListener("change", () => this.fillKnown());
     this.kind.addEventListener("change", () => this.update());
     this.root = h(
       "form",
@@ -66,6 +69,7 @@ export class Adder {
       h(
         "div",
         { class: "card-tools" },
+        this.tag,
         this.metric,
         this.kind,
         this.name,
@@ -82,19 +86,21 @@ export class Adder {
     this.metric.focus();
   }
 
-  /** The application's own first. */
   offer(metrics: readonly Metric[]): void {
     this.metrics = metrics;
-    const own = (metric: Metric) => (metric.kind === "number" ? 1 : 0);
+    const tags = tagsOf(metrics);
+    options(this.tag, "All tags", tags, tags.includes(this.tag.value) ? this.tag.value : "");
+    this.fillKnown();
+    this.describe();
+  }
+
+  private fillKnown(): void {
     fill(
       this.known,
-      ...[...metrics]
-        .sort((a, b) => own(a) - own(b) || natural(a.name, b.name))
-        .map(({ name, about, unit }) =>
-          h("option", { value: name }, [about, unit].filter((text) => text !== "").join(", ")),
-        ),
+      ...offered(this.metrics, this.tag.value).map(({ name, about, unit }) =>
+        h("option", { value: name }, [about, unit].filter((text) => text !== "").join(", ")),
+      ),
     );
-    this.describe();
   }
 
   /** The places there are, of the kind that is chosen. */
@@ -127,6 +133,7 @@ export class Adder {
               metric.about,
               metric.unit,
               metric.tags.length > 0 ? `tags: ${metric.tags.join(", ")}` : "",
+              metric.for.length > 0 ? `for ${metric.for.join(", ")}` : "",
             ]
               .filter((text) => text !== "")
               .join("; "),

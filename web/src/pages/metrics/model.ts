@@ -87,6 +87,18 @@ export const nameOf = (series: string): string => series.split("{", 1)[0] as str
 export const metricOf = (metrics: readonly Metric[], name: string): Metric | undefined =>
   metrics.find((metric) => metric.name === nameOf(name));
 
+/** The tags that metrics are for. */
+export const tagsOf = (metrics: readonly Metric[]): string[] =>
+  [...new Set(metrics.flatMap((metric) => metric.for))].sort(natural);
+
+/** What the form offers under a tag, the application's own first. */
+export const offered = (metrics: readonly Metric[], tag: string): Metric[] =>
+  metrics
+    .filter((metric) => tag === "" || metric.for.includes(tag))
+    .sort((a, b) => rank(a) - rank(b) || natural(a.name, b.name));
+
+const rank = (metric: Metric): number => (metric.kind === "number" ? 1 : 0);
+
 /**
  * The lines of an answer: the largest, in the order of their names, so that each keeps its colour while they rise and
  * fall; and how many more there would be.

@@ -12,7 +12,9 @@ import {
   MOST_CHARTS,
   MOST_LINES,
   moved,
+  offered,
   overview,
+  tagsOf,
   windowMs,
 } from "../../../src/pages/metrics/model";
 import { METRICS } from "../../../src/dev/metrics";
@@ -23,6 +25,18 @@ const odd: FrontChart[] = [
   { metric: "util", place: { kind: "family", name: "web" } },
   { metric: "util", place: { kind: "node", name: "_~n1@h" } },
 ];
+
+describe("the form", () => {
+  it("offers what is for a tag, the application's own first", () => {
+    expect(tagsOf(METRICS)).toEqual(["dev", "op", "shop"]);
+    const names = (tag: string) => offered(METRICS, tag).map((metric) => metric.name);
+    expect(names("shop")).toEqual(["orders"]);
+    expect(names("op")).toEqual(["mem", "out_msgs_s", "procs", "util"]);
+    expect(names("dev")).toContain("gc_s");
+    expect(names("").slice(0, 2)).toEqual(["orders", "sessions"]);
+    expect(names("")).toHaveLength(METRICS.length);
+  });
+});
 
 describe("an address", () => {
   it("has the charts, whatever their names", () => {
