@@ -36,6 +36,7 @@ rules(Config, Routes) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "rules.json"),
     ok = file:write_file(File, json:encode(#{routes => Routes, rules => [
         #{alarm => node_down, for_s => 1},
+        #{alarm => family_app_versions, for_s => 1},
         #{alarm => members_down, metric => members_down, minor => 1, major => 3, for_s => 1,
           cause => ~"Too few.", remedy => ~"Start them.", tags => [op]}
     ]})),
@@ -90,8 +91,10 @@ both(Fleet, Monitors, Id, State) ->
 
 %% Those of OTP's alarm_handler, too: beside the others, as an alarm is cleared late.
 raised_and_cleared(Config) ->
-    {Fleet, [M1, M2] = Monitors, _} = start(Config, ?FUNCTION_NAME),
     [W1, W2, W3] = proplists:get_value(workers, Config),
+    [ok = call(proplists:get_value(fleet, Config), W, application, load,
+               [{application, sold, [{vsn, Vsn}]}]) || {W, Vsn} <- [{W1, "1"}, {W2, "2"}]],
+    {Fleet, [M1, M2] = Monitors, _} = start(Config, ?FUNCTION_NAME),
     {ok, _} = call(Fleet, W1, application, ensure_all_started, [sasl]),
     ok = call(Fleet, W1, alarm_handler, set_alarm, [{{disk_almost_full, "/data"}, []}]),
     Disk = <<"node_alarm|", (atom_to_binary(W1))/binary, "|{disk_almost_full,\"/data\"}">>,
@@ -102,6 +105,9 @@ raised_and_cleared(Config) ->
         #{Shell := Its} = call(Fleet, M1, sderl_mon_hub, standing, []),
         map_get(shell_bytes, Its) =:= 0
     end),
+    both(Fleet, Monitors, ~"family_app_versions|w", raised),
+    ?assertMatch(#{place := #{family := ~"w"}, groups := [~"shop"], value := 1, tags := [_, _]},
+                 alarm(Fleet, M1, ~"family_app_versions|w")),
     ok = sderl_fleet:kill(Fleet, W3),
     both(Fleet, Monitors, Down, raised),
     both(Fleet, Monitors, ~"members_down|shop", raised),

@@ -101,6 +101,43 @@ shell_history_test() ->
     ?assertEqual([], Passed(#{?NODE => #{shell_bytes => 2_000_000}})),
     ?assertEqual([], Passed(#{})).
 
+%% Nodes of a family are compared in whichever groups they are, and with no other family.
+family_test() ->
+    Info = fun(Groups, Status) ->
+        #{status => Status, groups => Groups, home => undefined, hidden => false, source => probe}
+    end,
+    Nodes = #{~"web1@h" => Info([~"g"], up), ~"web-2@k" => Info([], up),
+              ~"web3@h" => Info([~"h"], down), ~"db1@h" => Info([~"g"], up)},
+    Standing = #{~"web1@h" => #{utc_offset_s => 0}, ~"web-2@k" => #{utc_offset_s => 3600},
+                 ~"web3@h" => #{utc_offset_s => 7200}, ~"db1@h" => #{utc_offset_s => 0}},
+    Look = fun(Of, Known, Text) ->
+        #{topology := Topology} = Input = input(#{}, none),
+        {ok, #{rules := Rules}} = sderl_alarms_file:parse(Text),
+        sderl_alarms_look:take(Input#{topology := Topology#{nodes := Of}, standing := Known},
+                               sderl_alarms_look:rules(Rules))
+    end,
+    Zones = fun(L) ->
+        #{Id => Found || <<"family_", _/binary>> = Id := Found <- sderl_alarms_look:passed(L)}
+    end,
+    #{~"family_time_zones|web" := Found} = All = Zones(Look(Nodes, Standing, ~"{}")),
+    ?assertEqual(1, map_size(All)),
+    ?assertMatch(#{place := #{family := ~"web"}, nodes := [], groups := [~"g", ~"h"],
+                   over := minor, for_ms := 60_000}, Found),
+    #{say := Say} = Found,
+    ?assertMatch(#{text := <<"family web: family_utc_offsets is 2 time zones, the limit is 2 time "
+                             "zones">>}, Say()),
+    Off = ~B|{"rules": [{"alarm": "family_time_zones", "families": ["w*"], "off": true}]}|,
+    ?assertEqual(#{}, Zones(Look(Nodes, Standing, Off))),
+    Absent = fun(L) ->
+        sderl_alarms_look:absent(#{alarm => ~"family_time_zones", place => #{family => ~"web"}}, L)
+    end,
+    Same = #{Node => #{utc_offset_s => 0} || Node := _ <- Nodes},
+    ?assertEqual(#{}, Zones(Look(Nodes, Same, ~"{}"))),
+    ?assertEqual([clear, unknown, gone, off],
+                 [Absent(Look(Nodes, Same, ~"{}")), Absent(Look(Nodes, #{}, ~"{}")),
+                  Absent(Look(maps:with([~"db1@h"], Nodes), Same, ~"{}")),
+                  Absent(Look(Nodes, Same, Off))]).
+
 %% When to look again, so that it is raised when its time has passed.
 due_test() ->
     ?assertEqual(none, sderl_alarms_core:due(settled())),

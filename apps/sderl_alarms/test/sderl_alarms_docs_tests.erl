@@ -40,7 +40,7 @@ metrics_test() ->
         ?assertEqual([{Name, atom_to_binary(Of)}
                       || #{name := Name, 'of' := Of} <- sderl_alarms_metrics:all()],
                      [{Name, Of}
-                      || [Name, Of] <- rows(Page, "^\\| `([a-z_]+)` \\| (node|group) \\|")])
+                      || [Name, Of] <- rows(Page, "^\\| `([a-z_]+)` \\| (node|group|family) \\|")])
     end).
 
 configuration_test() ->

@@ -151,6 +151,9 @@ wrong_test_() ->
         {~"{\"rules\": [{\"alarm\": \"time_zones\", \"nodes\": [\"a*\"]}]}",
          [<<"rules.1.nodes: utc_offsets is a number of groups, so the rule would hold nowhere; "
             "write groups">>]},
+        {~"{\"rules\": [{\"alarm\": \"family_time_zones\", \"groups\": [\"a*\"]}]}",
+         [<<"rules.1.groups: family_utc_offsets is a number of families, so the rule would hold "
+            "nowhere; write families">>]},
         {<<"{\"rules\": [{\"alarm\": \"ports\", \"nodes\": [\"a*\"], \"minor\": 0.5},"
            "{\"alarm\": \"ports\", \"minor\": 0.6}]}">>,
          [<<"rules.1: it is never used, as rules.2 of ports comes later and holds everywhere; put "

@@ -40,7 +40,7 @@ concerns.
 -type alarm() :: #{
     id := binary(),
     alarm := binary(),
-    place := #{node | group | from | to => binary()},
+    place := #{node | group | family | from | to => binary()},
     nodes := [binary()],
     groups := [binary()],
     is_raised := boolean(),
@@ -306,7 +306,7 @@ miss(#{id := Id} = Alarm, Why, Wall,
         _ when Now < Settled -> Unknown;
         clear -> clear(Alarm, ~"the value is back", Wall, State);
         gone when Now - Since >= ?GONE_MS ->
-            clear(Alarm, ~"its node or group is not there any more", Wall, State);
+            clear(Alarm, ~"its node, group or family is not there any more", Wall, State);
         unknown when Now - Since >= ?UNKNOWN_MS ->
             clear(Alarm, ~"there was no value for ten minutes", Wall, State);
         _ -> Unknown

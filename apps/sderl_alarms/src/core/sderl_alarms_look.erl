@@ -44,7 +44,7 @@ stays, which is more by the hysteresis.
 """.
 -type observation() :: #{
     alarm := binary(),
-    place := #{node | group | from | to => binary()},
+    place := #{node | group | family | from | to => binary()},
     nodes := [binary()],
     groups := [binary()],
     over := level(),
@@ -59,7 +59,8 @@ stays, which is more by the hysteresis.
 -opaque look() :: #{
     input := input(),
     rules := rules(),
-    groups_of := #{binary() => [binary()]}
+    groups_of := #{binary() => [binary()]},
+    families := #{Family :: binary() => [Node :: binary()]}
 }.
 
 -doc "Rules, ready for looks.".
@@ -71,17 +72,18 @@ rules(Rules) ->
 -spec take(input(), rules()) -> look().
 take(#{topology := #{nodes := Nodes}} = Input, Rules) ->
     #{input => Input, rules => Rules,
-      groups_of => #{Id => maps:get(groups, Info, []) || Id := Info <- Nodes}}.
+      groups_of => #{Id => maps:get(groups, Info, []) || Id := Info <- Nodes},
+      families => maps:remove(~"", maps:groups_from_list(fun sderl_mon_types:family/1,
+                                                         maps:keys(Nodes)))}.
 
 -doc "What is passed, or would keep an alarm raised.".
 -spec passed(look()) -> #{binary() => observation()}.
 passed(#{input := #{topology := #{nodes := Nodes, groups := Groups}, findings := Findings},
-         rules := Rules} = Look) ->
-    Nodal = [{Alarm, Of} || Alarm := Of <- Rules, is_of(node, Of)],
-    Grouped = [{Alarm, Of} || Alarm := Of <- Rules, is_of(group, Of)],
+         families := Families, rules := Rules} = Look) ->
     maps:from_list(
-        [Found || Node := _ <- Nodes, Found <- observe(node, Node, Nodal, Look)] ++
-        [Found || Group := _ <- Groups, Found <- observe(group, Group, Grouped, Look)] ++
+        [Found || {Kind, Places} <- [{node, Nodes}, {group, Groups}, {family, Families}],
+                  Alarms <- [[{Alarm, Of} || Alarm := Of <- Rules, is_of(Kind, Of)]],
+                  Place := _ <- Places, Found <- observe(Kind, Place, Alarms, Look)] ++
         [Found || Finding <- Findings, Found <- finding(Finding, Look)]
     ).
 
@@ -92,7 +94,7 @@ is_of(Kind, Rules) ->
     end, Rules).
 
 observe(Kind, Id, Alarms, #{groups_of := GroupsOf} = Look) ->
-    Where = {Id, case Kind of node -> maps:get(Id, GroupsOf, []); group -> [] end},
+    Where = {Id, case Kind of node -> maps:get(Id, GroupsOf, []); _ -> [] end},
     [
         {id(Alarm, Id), observation(Rule, Kind, Id, Value, Over, Holds, Look)}
      || {Alarm, Rules} <- Alarms,
@@ -121,6 +123,8 @@ nodes_of(Where, #{groups_of := GroupsOf}) ->
 
 groups_of(#{group := Group}, _) -> [Group];
 groups_of(#{node := Node}, #{groups_of := GroupsOf}) -> maps:get(Node, GroupsOf, []);
+groups_of(#{family := Family}, #{groups_of := GroupsOf} = Look) ->
+    lists:usort(lists:append([maps:get(Node, GroupsOf, []) || Node <- family(Family, Look)]));
 groups_of(Where, #{groups_of := GroupsOf, input := #{topology := #{groups := Groups}}}) ->
     lists:usort(lists:append([
         case GroupsOf of
@@ -176,9 +180,10 @@ sentence(#{key := down}, Id, _, _, #{input := #{topology := #{nodes := Nodes}}})
         unreachable -> "does not answer";
         _ -> "is down"
     end, Why]);
-sentence(#{settings := #{metric := Metric}, unit := Unit}, Id, Value, Threshold, _) ->
-    text("~ts: ~ts is ~ts, the limit is ~ts",
-         [Id, Metric, number(Value, Unit), number(Threshold, Unit)]).
+sentence(#{settings := #{metric := Metric}, unit := Unit, 'of' := Of}, Id, Value, Threshold, _) ->
+    text("~ts~ts: ~ts is ~ts, the limit is ~ts",
+         [case Of of family -> "family "; _ -> "" end, Id, Metric, number(Value, Unit),
+          number(Threshold, Unit)]).
 
 number(Value, ~"share") -> [decimals(100 * Value), " %"];
 number(Value, ~"") -> decimals(Value);
@@ -198,7 +203,9 @@ measure(node, Key, Id, #{input := #{topology := #{nodes := Nodes}}} = Look) ->
         _ -> unknown
     end;
 measure(group, Key, Id, Look) ->
-    of_group(Key, Id, Look).
+    of_group(Key, Id, Look);
+measure(family, Key, Id, Look) ->
+    of_family(Key, Id, Look).
 
 down(Id, Nodes) ->
     case Nodes of
@@ -266,9 +273,17 @@ of_group(otp_versions, Id, #{input := #{topology := #{nodes := Nodes}}} = Look) 
     different([Otp || Node <- members(Id, Look),
                       #{Node := #{status := up, otp := Otp}} <- [Nodes]]);
 of_group(app_versions, Id, #{input := #{versions := Versions}}) ->
-    sderl_alarms_versions:of_group(Id, Versions);
+    sderl_alarms_versions:find({group, Id}, Versions);
 of_group(utc_offsets, Id, Look) ->
-    different([Offset || Node <- members(Id, Look), not is_down(Node, Look),
+    time_zones(members(Id, Look), Look).
+
+of_family(family_app_versions, Id, #{input := #{versions := Versions}}) ->
+    sderl_alarms_versions:find({family, Id}, Versions);
+of_family(family_utc_offsets, Id, Look) ->
+    time_zones(family(Id, Look), Look).
+
+time_zones(Nodes, Look) ->
+    different([Offset || Node <- Nodes, not is_down(Node, Look),
                          {ok, Offset} <- [stands(utc_offset_s, Node, Look)]]).
 
 is_down(Node, #{input := #{topology := #{nodes := Nodes}}}) -> down(Node, Nodes) =:= {ok, 1}.
@@ -301,6 +316,8 @@ members(Group, #{input := #{topology := #{groups := Groups}}}) ->
         #{Group := #{nodes := Nodes}} -> Nodes;
         #{} -> []
     end.
+
+family(Family, #{families := Families}) -> maps:get(Family, Families, []).
 
 %% ---------------------------------------------------------------- findings
 
@@ -354,7 +371,8 @@ Why an alarm is not among `passed/1`: its value is back (`clear`), nothing is kn
 -spec absent(Alarm, look()) -> clear | unknown | gone | off when
     Alarm :: #{alarm := binary(), place := map(), _ => _}.
 absent(#{alarm := Alarm, place := Place},
-       #{input := #{topology := #{nodes := Nodes, groups := Groups}}, rules := Rules} = Look) ->
+       #{input := #{topology := #{nodes := Nodes, groups := Groups}}, families := Families,
+         rules := Rules} = Look) ->
     case {maps:get(Alarm, Rules, []), Place} of
         {[], _} -> off;
         {[#{kind := finding} | _], _} ->
@@ -366,11 +384,13 @@ absent(#{alarm := Alarm, place := Place},
             value_absent(node, Node, Of, Look);
         {Of, #{group := Group}} when is_map_key(Group, Groups) ->
             value_absent(group, Group, Of, Look);
+        {Of, #{family := Family}} when is_map_key(Family, Families) ->
+            value_absent(family, Family, Of, Look);
         {_, _} -> gone
     end.
 
 value_absent(Kind, Id, Rules, #{groups_of := GroupsOf} = Look) ->
-    Where = {Id, case Kind of node -> maps:get(Id, GroupsOf, []); group -> [] end},
+    Where = {Id, case Kind of node -> maps:get(Id, GroupsOf, []); _ -> [] end},
     case holding(Rules, Kind, Where) of
         #{on := true, key := Key, 'of' := Kind} ->
             case measure(Kind, Key, Id, Look) of

@@ -1,19 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_alarms_versions).
 -moduledoc """
-How many applications the members of each group have in different versions. Pure.
+How many applications the members of each group, and the nodes of each family, have in different
+versions. Pure.
 
 Nodes may be many, and their applications too, while these change seldom: they are counted again
-only when they, or the members that are up, are others than before.
+only when they, or the nodes that are up, are others than before.
 """.
 
--export([new/0, count/3, of_group/2]).
--export_type([versions/0]).
+-export([new/0, count/3, find/2]).
+-export_type([versions/0, place/0]).
+
+-doc "Nodes that are compared. A family may be in several groups, and in none.".
+-type place() :: {group | family, Name :: binary()}.
 
 -opaque versions() :: #{
-    %% What was counted: of each group the applications of the members that are up.
-    from := #{Group :: binary() => [#{binary() => binary()}]},
-    counts := #{Group :: binary() => non_neg_integer()}
+    %% What was counted: of each place the applications of the nodes that are up.
+    from := #{place() => [#{binary() => binary()}]},
+    counts := #{place() => non_neg_integer()}
 }.
 
 -doc "Nothing is known.".
@@ -26,24 +30,27 @@ new() -> #{from => #{}, counts => #{}}.
 count(#{nodes := Nodes, groups := Groups}, Standing, #{from := Before} = Versions) ->
     Apps = #{Node => Its || Node := #{apps := Its} <- Standing, is_map(Its), map_size(Its) > 0,
                             #{Node := #{status := up}} <- [Nodes]},
-    case #{Group => [Its || Member <- Members, #{Member := Its} <- [Apps]]
-           || Group := #{nodes := Members} <- Groups} of
+    OfGroups = #{{group, Group} => [Its || Member <- Members, #{Member := Its} <- [Apps]]
+                 || Group := #{nodes := Members} <- Groups},
+    OfFamilies = maps:groups_from_list(fun({Node, _}) -> {family, sderl_mon_types:family(Node)} end,
+                                       fun({_, Its}) -> Its end, lists:sort(maps:to_list(Apps))),
+    case maps:merge(OfGroups, OfFamilies) of
         Before -> Versions;
         From ->
             #{from => From,
-              counts => #{Group => different(All) || Group := [_ | _] = All <- From}}
+              counts => #{Place => different(All) || Place := [_ | _] = All <- From}}
     end.
 
-%% An application that some members lack is no difference: families may share a group.
+%% An application that some nodes lack is no difference: families may share a group.
 different(All) ->
     Pairs = lists:usort(lists:append([maps:to_list(Apps) || Apps <- All])),
     maps:size(maps:filter(fun(_, Versions) -> length(Versions) > 1 end,
                           maps:groups_from_list(fun({App, _}) -> App end, Pairs))).
 
--doc "Of how many applications members of a group have different versions.".
--spec of_group(Group :: binary(), versions()) -> {ok, non_neg_integer()} | unknown.
-of_group(Group, #{counts := Counts}) ->
+-doc "Of how many applications nodes of a place have different versions.".
+-spec find(place(), versions()) -> {ok, non_neg_integer()} | unknown.
+find(Place, #{counts := Counts}) ->
     case Counts of
-        #{Group := Count} -> {ok, Count};
+        #{Place := Count} -> {ok, Count};
         #{} -> unknown
     end.

@@ -125,6 +125,21 @@ rules() ->
             remedy => <<"Set one time zone on all machines (timedatectl set-timezone), or TZ where "
                       "the nodes are started. Members in different regions: switch this alarm off "
                       "for the group.">>
+        }),
+        rule(~"family_app_versions", ~"family_app_versions", #{
+            minor => 1, for_s => 3600, tags => [~"dev", ~"op"],
+            cause => <<"Nodes of the family have had different versions of an application loaded "
+                     "for more than an hour, in whichever groups they are.">>,
+            remedy => <<"Finish the upgrade, or go back. application:loaded_applications/0 on the "
+                      "nodes tells which they are.">>
+        }),
+        rule(~"family_time_zones", ~"family_utc_offsets", #{
+            minor => 2, for_s => 60, tags => [~"op"],
+            cause => <<"Nodes of the family have different time zones: local times in their logs "
+                     "cannot be compared.">>,
+            remedy => <<"Set one time zone on all machines (timedatectl set-timezone), or TZ where "
+                      "the nodes are started. Nodes in different regions: switch this alarm off "
+                      "for the family.">>
         })
     ].
 

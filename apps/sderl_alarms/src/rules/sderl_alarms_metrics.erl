@@ -12,7 +12,7 @@ The range tells which thresholds can never, or must always, be passed.
 -export_type([metric/0, key/0, place_kind/0]).
 
 -doc "What a metric is measured of.".
--type place_kind() :: node | group.
+-type place_kind() :: node | group | family.
 
 -doc """
 Of a metric of the application its name, or that of one of its series, and how several series of a
@@ -43,7 +43,8 @@ all() ->
 
 built_in() ->
     [metric(node, Row) || Row <- of_nodes() ++ [number(Name) || Name <- numbers()]] ++
-        [metric(group, Row) || Row <- of_groups()].
+        [metric(group, Row) || Row <- of_groups()] ++
+        [metric(family, Row) || Row <- of_families()].
 
 metric(Of, {Key, Unit, High, About}) ->
     #{name => atom_to_binary(Key), key => Key, 'of' => Of, unit => Unit, low => 0, high => High,
@@ -69,12 +70,13 @@ find(Name) ->
 
 %% Each rule that is checked asks for it: nothing is made of the others.
 find(Key, Name) ->
-    case {lists:keyfind(Key, 1, of_nodes()), lists:member(Key, numbers()),
-          lists:keyfind(Key, 1, of_groups())} of
-        {false, false, false} -> of_application(Name);
-        {false, true, _} -> {ok, metric(node, number(Key))};
-        {false, false, Row} -> {ok, metric(group, Row)};
-        {Row, _, _} -> {ok, metric(node, Row)}
+    Rows = [{Of, Row} || {Of, All} <- [{node, of_nodes()}, {group, of_groups()},
+                                       {family, of_families()}],
+                         Row <- [lists:keyfind(Key, 1, All)], Row =/= false],
+    case {Rows, lists:member(Key, numbers())} of
+        {[{Of, Row} | _], false} -> {ok, metric(Of, Row)};
+        {_, true} -> {ok, metric(node, number(Key))};
+        {[], false} -> of_application(Name)
     end.
 
 of_application(Name) ->
@@ -125,4 +127,12 @@ of_groups() ->
         {app_versions, ~"applications", infinity,
          ~"Applications of which members have different versions"},
         {utc_offsets, ~"time zones", infinity, ~"Different time zones of the members"}
+    ].
+
+of_families() ->
+    [
+        {family_app_versions, ~"applications", infinity,
+         ~"Applications of which nodes of the family have different versions"},
+        {family_utc_offsets, ~"time zones", infinity,
+         ~"Different time zones of the nodes of the family"}
     ].

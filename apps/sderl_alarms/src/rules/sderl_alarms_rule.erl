@@ -39,8 +39,9 @@ A rule that was checked: of a measured value, with the metric's key and what it 
 finding.
 """.
 -type rule() ::
-    #{kind := value, alarm := binary(), on := boolean(), where := where(), 'of' := node | group,
-      key := sderl_alarms_metrics:key(), unit := binary(), settings := settings()}
+    #{kind := value, alarm := binary(), on := boolean(), where := where(),
+      'of' := sderl_alarms_metrics:place_kind(), key := sderl_alarms_metrics:key(),
+      unit := binary(), settings := settings()}
     | #{kind := finding, alarm := binary(), on := boolean(), where := where(),
         tags := [binary()]}.
 
@@ -213,7 +214,7 @@ sensible(#{metric := Metric} = Settings, On, Where) ->
     Problems = order(Settings) ++
         lists:append([level(Name, map_get(Key, Settings), Settings, About)
                       || {Name, Key} <- [{~"minor", minor}, {~"major", major}]]) ++
-        groups_alone(Of, Where, Metric),
+        elsewhere(Of, Where, Metric),
     case Problems of
         [] -> {ok, value_rule(Settings, On, Where)};
         _ -> {error, Problems}
@@ -252,20 +253,25 @@ level(Name, Level, #{'when' := below, hysteresis := Share}, #{name := Metric, lo
                      [Level, Level * (1 + Share), Metric, High])}
          || High =/= infinity, Level < High, Level * (1 + Share) >= High].
 
-groups_alone(group, #{} = Where, Metric) when is_map_key(nodes, Where);
-                                              is_map_key(families, Where) ->
+%% Nodes are also known by their groups and families; groups and families by their own names alone.
+elsewhere(node, _, _) -> [];
+elsewhere(_, all, _) -> [];
+elsewhere(group, Where, Metric) ->
     [{~"nodes", text("~ts is a number of groups, so the rule would hold nowhere; write groups",
-                     [Metric])}];
-groups_alone(_, _, _) ->
-    [].
+                     [Metric])} || is_map_key(nodes, Where) orelse is_map_key(families, Where)];
+elsewhere(family, Where, Metric) ->
+    [{atom_to_binary(Key),
+      text("~ts is a number of families, so the rule would hold nowhere; write families",
+           [Metric])} || Key <- [nodes, groups], is_map_key(Key, Where)].
 
 %% ---------------------------------------------------------------- where
 
 -doc """
-Whether a rule holds at a node, with the groups that it is in, or at a group. All keys of `where`
-must fit.
+Whether a rule holds at a node, with the groups that it is in, at a group or at a family. All keys
+of `where` must fit.
 """.
--spec holds_for(where(), node | group, {binary(), Groups :: [binary()]}) -> boolean().
+-spec holds_for(where(), sderl_alarms_metrics:place_kind(),
+                {binary(), Groups :: [binary()]}) -> boolean().
 holds_for(all, _, _) -> true;
 holds_for(Where, node, {Node, Groups}) ->
     lists:all(fun
@@ -275,7 +281,9 @@ holds_for(Where, node, {Node, Groups}) ->
     end, maps:to_list(Where));
 holds_for(#{groups := Patterns} = Where, group, {Group, _}) ->
     map_size(Where) =:= 1 andalso any(Patterns, [Group]);
-holds_for(_, group, _) -> false.
+holds_for(#{families := Patterns} = Where, family, {Family, _}) ->
+    map_size(Where) =:= 1 andalso any(Patterns, [Family]);
+holds_for(_, _, _) -> false.
 
 any(Patterns, Texts) -> lists:any(fun(P) -> lists:any(fun(T) -> hits(P, T) end, Texts) end,
                                   Patterns).

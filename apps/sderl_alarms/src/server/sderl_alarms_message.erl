@@ -47,7 +47,7 @@ item() ->
 
 alarm() ->
     {fields, #{
-        id => id, alarm => id, place => {map, one_of([node, group, from, to]), id},
+        id => id, alarm => id, place => {map, one_of([node, group, family, from, to]), id},
         nodes => {list, id}, groups => {list, id}, is_raised => boolean, severity => severity(),
         worst => severity(), since => integer, cleared => {either, [integer, {value, null}]},
         why_cleared => text, count => natural, seq => natural, text => text, cause => text,

@@ -97,10 +97,10 @@ schemas() ->
             }, #{
                 metric => text(), 'when' => word([above, below]), minor => null_or(number()),
                 major => null_or(number()), for_s => number(), hysteresis => number(),
-                cause => text(), remedy => text(), 'of' => word([node, group])
+                cause => text(), remedy => text(), 'of' => word([node, group, family])
             })),
             metrics => list(object(#{
-                name => text(), 'of' => word([node, group]), unit => text(), low => number(),
+                name => text(), 'of' => word([node, group, family]), unit => text(), low => number(),
                 high => any(), about => text()
             })),
             routes => list(object(#{name => text(), waiting => whole(), error => text(),
