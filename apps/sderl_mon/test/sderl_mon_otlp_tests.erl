@@ -134,31 +134,39 @@ same(Key, Sample, Metrics) ->
     #{Name := {_, [{_, Read, _, _}]}} = Metrics,
     Read == Value.
 
-%% The protocol's own definition reads the same, and knows every field.
+%% The protocol's own definition reads the same, and knows every field. Where it cannot be had there
+%% is no such test, as EUnit has no way to skip one; the tool has said why on standard error.
 definition_test_() ->
-    {timeout, 300, fun() ->
-        Tool = filename:join(code:lib_dir(sderl_mon), "../../../../toolchain/otlp-parse"),
-        Request = iolist_to_binary(sderl_mon_otlp:request(input())),
-        File = filename:join(filename:basedir(user_cache, "sderl"), "otlp-" ++ os:getpid()),
-        ok = filelib:ensure_dir(File),
-        ok = file:write_file(File, Request),
-        Port = open_port({spawn_executable, Tool}, [{args, [File]}, binary, exit_status, hide]),
-        Answer = said(Port, []),
-        ok = file:delete(File),
-        case Answer of
-            {77, _} -> ok;
-            {0, Json} ->
-                #{~"request" := #{~"resourceMetrics" := Resources}, ~"bytes" := Bytes} =
-                    json:decode(Json),
-                ?assertEqual(byte_size(Request), Bytes),
-                ?assertEqual(
-                    [{Attributes, #{Name => {Unit, [{As, V} || {As, V, _, _} <- Points]}
-                                    || Name := {Unit, Points} <- Metrics}}
-                     || {Attributes, Metrics} <- decoded(Request)],
-                    [of_definition(Resource) || Resource <- Resources]
-                )
-        end
-    end}.
+    {timeout, 300, {setup, fun parsed/0, fun
+        ({77, _, _}) ->
+            io:format(user, "skipped: requests read with the definition of the protocol~n", []),
+            [];
+        ({Status, Json, Request}) ->
+            ?_test(same_by_definition(Status, Json, Request))
+    end}}.
+
+parsed() ->
+    Tool = filename:join(code:lib_dir(sderl_mon), "../../../../toolchain/otlp-parse"),
+    Request = iolist_to_binary(sderl_mon_otlp:request(input())),
+    File = filename:join(filename:basedir(user_cache, "sderl"), "otlp-" ++ os:getpid()),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, Request),
+    Port = open_port({spawn_executable, Tool},
+                     [{args, [File]}, binary, exit_status, hide]),
+    {Status, Said} = said(Port, []),
+    ok = file:delete(File),
+    {Status, Said, Request}.
+
+same_by_definition(Status, Json, Request) ->
+    ?assertEqual({0, Json}, {Status, Json}),
+    #{~"request" := #{~"resourceMetrics" := Resources}, ~"bytes" := Bytes} = json:decode(Json),
+    ?assertEqual(byte_size(Request), Bytes),
+    ?assertEqual(
+        [{Attributes, #{Name => {Unit, [{As, V} || {As, V, _, _} <- Points]}
+                        || Name := {Unit, Points} <- Metrics}}
+         || {Attributes, Metrics} <- decoded(Request)],
+        [of_definition(Resource) || Resource <- Resources]
+    ).
 
 said(Port, Said) ->
     receive

@@ -100,8 +100,8 @@ schemas() ->
                 cause => text(), remedy => text(), 'of' => word([node, group, family])
             })),
             metrics => list(object(#{
-                name => text(), 'of' => word([node, group, family]), unit => text(), low => number(),
-                high => any(), about => text()
+                name => text(), 'of' => word([node, group, family]), unit => text(),
+                low => number(), high => any(), about => text()
             })),
             routes => list(object(#{name => text(), waiting => whole(), error => text(),
                                     counts => map(whole())})),
