@@ -114,6 +114,9 @@ more(rollback) ->
     "\nThat makes a new revision which says the same as the earlier one.";
 more(scale) ->
     "\nThat makes a new revision; the file itself is not changed.";
+more(drain) ->
+    "\nRefused where a group has no other member in service, or two groups no other node in "
+    "common: let them grow first, or say --force.";
 more(release) ->
     "\nIt goes on as it is and in its groups, and the service neither stops nor starts it. With "
     "--all that is so for all nodes that run as they were taken over; \"destroy\" then leaves them "
@@ -152,13 +155,10 @@ arguments(rollback) ->
 arguments(scale) ->
     [positional(family, "FAMILY", string, "which family"),
      positional(count, "COUNT", {integer, [{min, 1}]}, "how many nodes"), force(), no_wait()];
-arguments(Do) when Do =:= drain; Do =:= undrain ->
-    [positional(instance, "INSTANCE", string, "which one, such as web3"), no_wait()];
-arguments(adopt) ->
-    [positional(instance, "INSTANCE", string, "which one, such as web3"), no_wait()];
+arguments(drain) -> [instance(), force(), no_wait()];
+arguments(Do) when Do =:= undrain; Do =:= adopt -> [instance(), no_wait()];
 arguments(release) ->
-    [(positional(instance, "INSTANCE", string, "which one, such as web3"))
-         #{nargs => 'maybe', required => false},
+    [(instance())#{nargs => 'maybe', required => false},
      flag(all, "all nodes that run as they were taken over")];
 arguments(destroy) ->
     [flag(yes, "do not ask"), flag(dry_run, "only tell what would be removed"), no_wait()];
@@ -184,11 +184,13 @@ directory() ->
     option(dir, "DIR", string, "the service's folder ($XDG_STATE_HOME/sderl-ops, which is "
                                "~/.local/state/sderl-ops)").
 
+instance() -> positional(instance, "INSTANCE", string, "which one, such as web3").
+
 file() -> positional(file, "FILE", string, "the file that says what the cluster is to be").
 
 force() ->
     flag(force, "do it also where a group is without a member, or two groups that meet are "
-                "without a gateway, while nodes are replaced").
+                "without a gateway, while nodes are replaced or drained").
 
 no_wait() -> flag(no_wait, "do not wait until it is done").
 

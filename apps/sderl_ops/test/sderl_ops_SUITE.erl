@@ -74,11 +74,21 @@ from_a_file(Config) ->
         ask(scale, #{family => ~"web", count => 4}, Config),
     #{~"state" := ~"steady"} = ask(scale, #{family => ~"web", count => 1}, Config),
     ?assertEqual([{~"web1", ~"up"}], instances(Config)),
+    last_drained(Config),
     #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config),
     ?assertEqual([], processes_of(Config)),
     %% The folder is free for another cluster.
     Other = write((cluster(1))#{cluster => ~"other"}, Config),
     #{~"state" := ~"steady"} = ask(apply, #{file => Other}, Config).
+
+%% The last member of a group is drained only by force.
+last_drained(Config) ->
+    {error, _, [<<"web1 is the only member of the group shop, ", _/binary>>]} =
+        ask_any(drain, #{instance => ~"web1"}, Config),
+    #{~"state" := ~"steady"} = ask(status, #{}, Config),
+    ?assertEqual([{~"web1", ~"up"}], instances(Config)),
+    #{~"state" := ~"steady"} = ask(drain, #{instance => ~"web1", force => true}, Config),
+    ?assertEqual([{~"web1", ~"drained"}], instances(Config)).
 
 %% What the text of a file would change is told as for a file, with nothing of the machine that the
 %% newest revision does not name.

@@ -15,7 +15,7 @@ requests_test_() ->
             #{do => rollback, revision => 3, force => false, wait => true, who => ~"me"},
             #{do => scale, family => ~"web", count => 3, force => false, wait => true,
               who => ~"me"},
-            #{do => drain, instance => ~"web1", wait => true, who => ~"me"},
+            #{do => drain, instance => ~"web1", force => true, wait => true, who => ~"me"},
             #{do => adopt, instance => ~"web1", wait => false, who => ~"me"},
             #{do => release, instance => ~"web1", who => ~"me"},
             #{do => release, who => ~"me"},

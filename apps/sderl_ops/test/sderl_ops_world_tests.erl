@@ -345,7 +345,8 @@ last_of_a_group_test_() ->
                      layouts(Refused)),
         ?assertEqual("web1 is the only member of the group pair that is not drained, which would "
                      "be gone while it is replaced; undrain web2 first",
-                     unicode:characters_to_list(sderl_ops_plan:words({~"web1", Why}))),
+                     unicode:characters_to_list(
+                         sderl_ops_refusal:words(replace, {~"web1", Why}))),
         Force = fun(#{upgrade := Upgrade} = Of) -> Of#{upgrade := Upgrade#{force => true}} end,
         [begin
              World = Run([More]),

@@ -7,7 +7,7 @@ world where each step succeeds at once and every node is well. Pure.
 
 -include("sderl_ops_view.hrl").
 
--export([plan/4, refusals/4, words/1]).
+-export([plan/4, refusals/4, refusals_of_drain/4]).
 
 %% More than anybody reads.
 -define(MOST_STEPS, 2_000).
@@ -15,7 +15,7 @@ world where each step succeeds at once and every node is well. Pure.
 -doc "The steps in an order in which they may be done, and what the rules of upgrades refuse.".
 -spec plan(sderl_ops_desired:desired(), sderl_ops_observed:observed(), sderl_ops_memory:memory(),
            sderl_ops_memory:time()) ->
-    #{steps := [sderl_ops_step:step()], refused := [sderl_ops_upgrade:refusal()]}.
+    #{steps := [sderl_ops_step:step()], refused := [sderl_ops_refusal:refusal()]}.
 plan(Desired, Observed, Memory, Now) ->
     Filled = sderl_ops_machines:fill(Desired, Memory),
     #{
@@ -27,28 +27,30 @@ plan(Desired, Observed, Memory, Now) ->
 -doc "What the rules of upgrades refuse, which is found sooner than the steps.".
 -spec refusals(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
                sderl_ops_memory:memory(), sderl_ops_memory:time()) ->
-    [sderl_ops_upgrade:refusal()].
+    [sderl_ops_refusal:refusal()].
 refusals(Desired, Observed, Memory, Now) ->
     Sighted = sderl_ops_adopted:sight(Desired, Observed, Memory),
     sderl_ops_upgrade:refusals(
         sderl_ops_view:new(sderl_ops_machines:fill(Desired, Memory), Sighted, Memory, #{}, #{}, [],
                            Now)).
 
--doc "A sentence for a refusal.".
--spec words(sderl_ops_upgrade:refusal()) -> unicode:chardata().
-words({Id, {only_member, Group}}) ->
-    [Id, " is the only member of the group ", Group, ", which would be gone while it is replaced"];
-words({Id, {only_gateway, A, B}}) ->
-    [Id, " is the only node that is in both ", A, " and ", B, ", which would be apart while it is "
-     "replaced"];
-words({Id, {last_member, Group, Drained}}) ->
-    [Id, " is the only member of the group ", Group, " that is not drained, which would be gone "
-     "while it is replaced; undrain ", choice(Drained), " first"];
-words({Id, {last_gateway, A, B, Drained}}) ->
-    [Id, " is the only node that is in both ", A, " and ", B, " and is not drained, which would be "
-     "apart while it is replaced; undrain ", choice(Drained), " first"].
-
-choice(Ids) -> lists:join(" or ", Ids).
+-doc """
+What would be lost if an instance that the newest revision has were drained now. One that is drained
+already loses nothing more.
+""".
+-spec refusals_of_drain(sderl_ops_desired:instance_id(), sderl_ops_desired:desired(),
+                        sderl_ops_observed:observed(), sderl_ops_memory:memory()) ->
+    [sderl_ops_refusal:refusal()].
+refusals_of_drain(Id, Desired, Observed, Memory) ->
+    case sderl_ops_memory:is_aside(Id, Memory) of
+        true ->
+            [];
+        false ->
+            Effective = sderl_ops_upgrade:effective(Desired, Memory),
+            Sighted = sderl_ops_adopted:sight(Effective, Observed, Memory),
+            View = sderl_ops_view:new(Effective, Sighted, Memory, #{}, #{}, [], 0),
+            [{Id, Loss} || Loss <- sderl_ops_refusal:of_drain(Id, View)]
+    end.
 
 %% Hosts that nobody has looked at are taken for empty. Of nodes that the file says to run already,
 %% those that nobody has looked at are taken to be as it says.

@@ -11,8 +11,8 @@ An instance that lies on its host otherwise than it is to be, is replaced when i
 - The first `canaries` of a family alone, then a pause of `wait_s` with all of them in good health.
 - No other member of the groups in which it is, is out of service, for whatever reason. Who is down
   anyway may be replaced at any time.
-- It is not the only member of a group, and not the only common member of two: refused unless the
-  file has `force`.
+- It is not the only member of a group, and not the only common member of two: refused
+  (`m:sderl_ops_refusal`) unless the file has `force`.
 - An instance that an operator has drained is no part of this: it has no turn, stays down as it is,
   and once it is down its groups are taken to be those of the others. Its turn comes when it is
   taken back.
@@ -25,15 +25,6 @@ file has `roll_back`. That is decided once for a revision: from the way back the
 -include("sderl_ops_view.hrl").
 
 -export([effective/2, with_former/3, former_needed/2, advance/1, refusals/1]).
--export_type([refusal/0]).
-
--type refusal() ::
-    {sderl_ops_desired:instance_id(),
-     {only_member, Group :: binary()} | {only_gateway, Group :: binary(), Group :: binary()}
-    %% Others are, and are drained.
-    | {last_member, Group :: binary(), Drained :: [sderl_ops_desired:instance_id()]}
-    | {last_gateway, Group :: binary(), Group :: binary(),
-       Drained :: [sderl_ops_desired:instance_id()]}}.
 
 %% ---------------------------------------------------------------- former revisions
 
@@ -398,29 +389,14 @@ groups_of(Id, #view{groups_of = GroupsOf}) -> maps:get(Id, GroupsOf, []).
 %% ---------------------------------------------------------------- refusals
 
 -doc "Instances that are to be replaced and cannot be without a group or an edge losing its last.".
--spec refusals(sderl_ops_view:view()) -> [refusal()].
+-spec refusals(sderl_ops_view:view()) -> [sderl_ops_refusal:refusal()].
 refusals(#view{desired = #{instances := Instances}} = View) ->
     [{Id, Why} || Id <- lists:sort(maps:keys(Instances)),
                   sderl_ops_view:is_outdated(Id, View), sderl_ops_view:serves(Id, View),
                   Why <- refused(Id, groups_of(Id, View), View)].
 
 refused(_, _, #view{desired = #{upgrade := #{force := true}}}) -> [];
-refused(Id, Names, #view{desired = #{groups := Groups}} = View) ->
-    Others = [{Name, lists:delete(Id, Ids)} || #{name := Name, members := Ids} <- Groups,
-                                               lists:member(Name, Names)],
-    [last_member(Name, Ids) || {Name, Ids} <- Others, are_aside(Ids, View)]
-        ++ [last_gateway(A, B, Both)
-            || {A, InA} <- Others, {B, InB} <- Others, A < B,
-               Both <- [[Other || Other <- InA, lists:member(Other, InB)]],
-               are_aside(Both, View)].
-
-are_aside(Ids, View) -> lists:all(fun(Id) -> sderl_ops_view:is_aside(Id, View) end, Ids).
-
-last_member(Name, []) -> {only_member, Name};
-last_member(Name, Drained) -> {last_member, Name, Drained}.
-
-last_gateway(A, B, []) -> {only_gateway, A, B};
-last_gateway(A, B, Drained) -> {last_gateway, A, B, Drained}.
+refused(Id, Names, View) -> sderl_ops_refusal:of_upgrade(Id, Names, View).
 
 %% ---------------------------------------------------------------- good revisions
 

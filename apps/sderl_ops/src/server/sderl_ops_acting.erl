@@ -9,7 +9,7 @@ too: a request may be repeated. What cannot be answered is thrown as `{unavailab
 """.
 
 -export([hello/0, current/0, view/0, adopt/3]).
--export([pause/1, resume/1, set_aside/2, take_back/2, release/2, adopt_again/2]).
+-export([pause/1, resume/1, set_aside/3, take_back/2, release/2, adopt_again/2]).
 -export([watch/1, monitor/0]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -55,10 +55,14 @@ pause(By) -> call({remember, By, pause, fun sderl_ops_memory:pause/1}).
 -spec resume(By :: binary()) -> sderl_ops_server:state().
 resume(By) -> call({remember, By, resume, fun sderl_ops_memory:resume/1}).
 
--doc "Takes an instance out of service: it leaves its groups and is stopped.".
--spec set_aside(By :: binary(), sderl_ops_desired:instance_id()) ->
-    ok | {error, unicode:chardata()}.
-set_aside(By, Id) -> call({instance, By, Id, drain}).
+-doc """
+Takes an instance out of service: it leaves its groups and is stopped. Without `Force` that is
+refused where a group or an edge would lose its last.
+""".
+-spec set_aside(By :: binary(), sderl_ops_desired:instance_id(), Force :: boolean()) ->
+    ok | {refused, [sderl_ops_refusal:refusal(), ...]} | {error, unicode:chardata()}.
+set_aside(By, Id, false) -> call({instance, By, Id, drain});
+set_aside(By, Id, true) -> call({instance, By, Id, force_drain}).
 
 -doc "Puts it into service again.".
 -spec take_back(By :: binary(), sderl_ops_desired:instance_id()) ->

@@ -39,7 +39,7 @@ remaining(#{desired := Desired, observed := Observed, memory := Memory}, Now) ->
     #{steps := Steps} = sderl_ops_plan:plan(Desired, Observed, Memory, Now),
     [text(sderl_ops_step:words(Step)) || Step <- Steps].
 
-words(Refused) -> [text(sderl_ops_plan:words(Why)) || Why <- Refused].
+words(Refused) -> [text(sderl_ops_refusal:words(replace, Why)) || Why <- Refused].
 
 %% Of another cluster, which was destroyed, nothing counts for this one.
 situation(#{file := #{cluster := Cluster}} = Prepared, Force, #{store := Store} = View) ->

@@ -68,21 +68,19 @@ handle(#{do := destroy} = Request, Folder, Tell) ->
         {ok, Prepared} ?= prepared(File#{families := #{}, groups := []}, Folder),
         adopt_and_wait(Prepared, After, "destroy", Request#{force => true}, Tell)
     end;
-handle(#{do := Do, instance := Id, wait := Wait, who := Who}, _, Tell)
-  when Do =:= drain; Do =:= undrain ->
-    Result = case Do of
-                 drain -> sderl_ops_acting:set_aside(Who, Id);
-                 undrain -> sderl_ops_acting:take_back(Who, Id)
-             end,
-    case Result of
-        ok -> outcome(#{}, Wait, Tell);
-        {error, Sentence} -> {error, Sentence, []}
+handle(#{do := drain, instance := Id, force := Force, wait := Wait, who := Who}, _, Tell) ->
+    case sderl_ops_acting:set_aside(Who, Id, Force) of
+        {refused, Refused} ->
+            {error, "refused, as a group would be without a member or an edge without a gateway: "
+                    "let it grow first (--force does it all the same)",
+             [sderl_ops_refusal:words(drain, Why) || Why <- Refused]};
+        Result ->
+            changed(Result, Wait, Tell)
     end;
+handle(#{do := undrain, instance := Id, wait := Wait, who := Who}, _, Tell) ->
+    changed(sderl_ops_acting:take_back(Who, Id), Wait, Tell);
 handle(#{do := adopt, instance := Id, wait := Wait, who := Who}, _, Tell) ->
-    case sderl_ops_acting:adopt_again(Who, Id) of
-        ok -> outcome(#{}, Wait, Tell);
-        {error, Sentence} -> {error, Sentence, []}
-    end;
+    changed(sderl_ops_acting:adopt_again(Who, Id), Wait, Tell);
 handle(#{do := release, who := Who} = Request, _, _) ->
     release(released(Request), Who);
 handle(#{do := status}, _, _) ->
@@ -356,6 +354,9 @@ allowed(Prepared, false) ->
     end.
 
 %% ---------------------------------------------------------------- waiting
+
+changed(ok, Wait, Tell) -> outcome(#{}, Wait, Tell);
+changed({error, Sentence}, _, _) -> {error, Sentence, []}.
 
 outcome(Done, false, _) ->
     {done, Done#{state => working, problems => []}};

@@ -183,25 +183,31 @@ handle_call({instance, By, Id, What}, _, #s{desired = #{instances := Instances}}
   when is_map_key(Id, Instances) ->
     case change(What, Id, S) of
         {ok, Memory} -> {reply, ok, remember(By, {What, Id}, Memory, S)};
-        {error, _} = Error -> {reply, Error, S}
+        No -> {reply, No, S}
     end;
 handle_call({instance, _, Id, _}, _, S) ->
     {reply, {error, ["there is no instance ", Id, ": `status` lists them"]}, S};
 handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
     {reply, ok, S#s{watchers = sderl_ops_watchers:add(Pid, state(S), problems(S), Watchers)}}.
 
-%% What an operator wants with an instance.
+%% What an operator wants with an instance. A drain is judged here and not by who asks: of two at a
+%% time, the second would not know of the first.
 change(release, Id, #s{memory = Memory} = S) ->
     IsBusy = lists:any(fun(Step) -> sderl_ops_step:instance(Step) =:= Id end, running(S)),
     sderl_ops_released:release(Id, IsBusy, Memory);
 change(adopt, Id, #s{memory = Memory}) ->
     sderl_ops_released:take_back(Id, Memory);
-change(What, Id, #s{memory = Memory}) ->
+change(What, Id, #s{desired = Desired, observed = Observed, memory = Memory}) ->
     case {sderl_ops_released:is_released(Id, Memory), What} of
         {true, _} -> {error, [Id, " was handed back: `adopt` takes it over again"]};
-        {false, drain} -> {ok, sderl_ops_memory:set_aside(Id, Memory)};
+        {false, drain} -> drain(sderl_ops_plan:refusals_of_drain(Id, Desired, Observed, Memory),
+                                Id, Memory);
+        {false, force_drain} -> drain([], Id, Memory);
         {false, undrain} -> {ok, sderl_ops_memory:take_back(Id, Memory)}
     end.
+
+drain([], Id, Memory) -> {ok, sderl_ops_memory:set_aside(Id, Memory)};
+drain(Refused, _, _) -> {refused, Refused}.
 
 %% What an operator was told is stored.
 remember(By, What, Memory, S) ->

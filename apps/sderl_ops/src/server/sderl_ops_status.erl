@@ -86,7 +86,8 @@ lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision
             || Family := #{revision := From, to := To, why := Why}
                    <- maps:iterator(Failed, ordered),
                From =:= Revision]
-        ++ [text([sderl_ops_plan:words({Id, Why}), ": `apply --force` does it all the same"])
+        ++ [text([sderl_ops_refusal:words(replace, {Id, Why}),
+                  ": `apply --force` does it all the same"])
             || {Key, {upgrade, {refused, Why}}} <- lists:sort(Waiting), Id <- [waiting_id(Key)]]
         ++ silent([Id || {{instance, Id}, {node, silent}} <- lists:sort(Waiting)], View)
         ++ [text(["it is not known how the release ", Name, " is started, which has to be: say so "

@@ -27,8 +27,8 @@ earlier ends the waiting and not the work.
 | `history` | | `revisions`: `t:revision/0`, the latest first |
 | `rollback` | `revision`, `force`, `wait` | as `apply` |
 | `scale` | `family`, `count`, `force`, `wait` | as `apply` |
-| `drain`, `undrain` | `instance`, `wait` | `state`, `problems` |
-| `adopt` | `instance`, `wait` | `state`, `problems` |
+| `drain` | `instance`, `force`, `wait` | `state`, `problems` |
+| `undrain`, `adopt` | `instance`, `wait` | `state`, `problems` |
 | `release` | `instance`; without it all that were taken over | `released`: instances |
 | `pause`, `resume` | | `state` |
 | `destroy` | `wait` | `state`, `problems` |
@@ -66,7 +66,8 @@ earlier ends the waiting and not the work.
         wait := boolean(),
         who := binary()
     }
-    | #{do := drain | undrain | adopt, instance := binary(), wait := boolean(), who := binary()}
+    | #{do := drain, instance := binary(), force := boolean(), wait := boolean(), who := binary()}
+    | #{do := undrain | adopt, instance := binary(), wait := boolean(), who := binary()}
     | #{do := release, instance => binary(), who := binary()}
     | #{do := destroy, wait := boolean(), who := binary()}.
 
@@ -164,6 +165,7 @@ sentences(Problems) ->
 request_rule() ->
     Force = {force, {default, false}, boolean},
     Wait = {wait, {default, true}, boolean},
+    Id = {text, "the id of an instance", 255},
     File = {file, required, {text, "the absolute path of a file", 4096}},
     Who = {who, {default, ~"somebody"}, {text, "a user", 255}},
     {by_type, do, "request", [
@@ -179,10 +181,10 @@ request_rule() ->
             {rollback, [{revision, required, {whole, "a revision", 1, 1 bsl 53}}, Force, Wait]},
             {scale, [{family, required, {text, "the name of a family", 63}},
                      {count, required, {whole, "a number of nodes", 1, 1 bsl 53}}, Force, Wait]},
-            {drain, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
-            {undrain, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
-            {adopt, [{instance, required, {text, "the id of an instance", 255}}, Wait]},
-            {release, [{instance, optional, {text, "the id of an instance", 255}}]},
+            {drain, [{instance, required, Id}, Force, Wait]},
+            {undrain, [{instance, required, Id}, Wait]},
+            {adopt, [{instance, required, Id}, Wait]},
+            {release, [{instance, optional, Id}]},
             {members, []},
             {add_member, [{member, required, {text, "a member, NAME@ADDRESS or "
                                                     "NAME@ADDRESS:PORT", 255}}]},
