@@ -40,6 +40,31 @@ refused_test() ->
     #{refused := [_] = Refused} = sderl_ops_preview:plan(Prepared, false, View, ?NOW),
     ?assertEqual(Refused, sderl_ops_preview:refused(Prepared, false, View, ?NOW)).
 
+%% web2 is the only node of two groups, or the only one that is not drained.
+last_gateway_test_() ->
+    [{Name, fun() ->
+        Prepared = prepared(~"shop", 4, Groups),
+        {ok, Desired} = sderl_ops_revision:desired(Prepared, false, 1),
+        {Observed, Memory} = sderl_ops_cases:running(Desired),
+        View = (view({~"shop", 1}))#{
+            desired := Desired, observed := Observed,
+            memory := lists:foldl(fun sderl_ops_memory:set_aside/2, Memory, Drained)
+        },
+        Next = Prepared#{sums := #{~"one" => ~"bb"}},
+        ?assertEqual([Sentence], sderl_ops_preview:refused(Next, false, View, ?NOW)),
+        ?assertMatch(#{refused := [Sentence]}, sderl_ops_preview:plan(Next, false, View, ?NOW)),
+        ?assertEqual([], sderl_ops_preview:refused(Next, true, View, ?NOW))
+    end} || {Name, Groups, Drained, Sentence} <- [
+        {"the only one", [#{name => a, nodes => [~"web1..web2"]},
+                          #{name => b, nodes => [~"web2..web4"]}], [],
+         <<"web2 is the only node that is in both a and b, which would be apart while it is "
+           "replaced">>},
+        {"the last one", [#{name => a, nodes => [~"web1..web3"]},
+                          #{name => b, nodes => [~"web1..web2", ~"web4"]}], [~"web1"],
+         <<"web2 is the only node that is in both a and b and is not drained, which would be "
+           "apart while it is replaced; undrain web1 first">>}
+    ]].
+
 view(Store) ->
     #{
         store => Store,
@@ -55,13 +80,16 @@ view(Store) ->
     }.
 
 prepared(Cluster, Count) ->
+    prepared(Cluster, Count, [#{name => all, nodes => [~"web1"]} || Count =:= 1]).
+
+prepared(Cluster, Count, Groups) ->
     {ok, File} = sderl_ops_file:check(#{
         cluster => Cluster,
         providers => #{here => #{type => local, hosts => 1}},
         releases => #{one => #{folder => ~"rel", start => [~"bin/go"]}},
         domains => #{all => #{provider => here}},
         families => #{web => #{release => one, domains => [all], count => Count}},
-        groups => [#{name => all, nodes => [~"web1"]} || Count =:= 1]
+        groups => Groups
     }, ~"/base"),
     {ok, Hosts} = sderl_ops_revision:hosts(File, "/base"),
     #{file => File, sums => #{~"one" => ~"aa"}, archives => #{}, hosts => Hosts}.

@@ -357,6 +357,60 @@ last_of_a_group_test_() ->
                                   {{100_000, {operator, {revision, Force}}}, laid_out}]]
     end}.
 
+%% Likewise the only node of two groups, also for an operator who wants to drain it.
+last_of_an_edge_test_() ->
+    {timeout, 60, fun() ->
+        Run = fun(Script) -> sderl_ops_world:run(edge(Script)) end,
+        Two = [{60_000, {operator, {revision, fun to_two/1}}}],
+        #world{service = #service{result = #{waiting := Waiting}}} = Refused = Run(Two),
+        ?assertEqual([{{instance, ~"web2"}, {upgrade, {refused, {only_gateway, ~"a", ~"b"}}}}],
+                     Waiting),
+        ?assertEqual([{~"two", running}, {~"one", running}, {~"two", running}], layouts(Refused)),
+        Force = fun(#{upgrade := Upgrade} = Of) -> Of#{upgrade := Upgrade#{force => true}} end,
+        Forced = Run(Two ++ [{100_000, {operator, {revision, Force}}}]),
+        ?assertEqual([], sderl_ops_world_check:final(Forced)),
+        ?assertEqual(lists:duplicate(3, {~"two", running}), layouts(Forced)),
+        [begin
+             Drained = Run([{60_000, Drain}]),
+             ?assertEqual([], sderl_ops_world_check:final(Drained)),
+             ?assertMatch([_, {~"one", Web2}, _] when Web2 =:= State, layouts(Drained))
+         end || {Drain, State} <- [{{operator, {drain, ~"web2"}}, running},
+                                   {set_aside(~"web2"), laid_out}]]
+    end}.
+
+%% web2 is the only node of two groups.
+edge(Script) ->
+    #{desired := Desired} = Operation = operation(Script),
+    Groups = [#{name => Name, members => Members, consistency => available}
+              || {Name, Members} <- [{~"a", [~"web1", ~"web2"]}, {~"b", [~"web2", ~"web3"]}]],
+    Operation#{desired := Desired#{groups := Groups}, limit_ms => 100_000}.
+
+edge_problems(Event, Options) ->
+    sderl_ops_world_check:final(sderl_ops_world:run(maps:merge(edge([{60_000, Event}]), Options))).
+
+%% Of a group of two, one may be drained and the other not; nor is one while the other is not there.
+drained_one_after_the_other_test_() ->
+    {timeout, 60, fun() ->
+        #{desired := Desired0} = Operation = operation([]),
+        Pair = #{name => ~"pair", members => [~"web1", ~"web2"], consistency => available},
+        Run = fun(Script) ->
+            World = sderl_ops_world:run(Operation#{desired := Desired0#{groups := [Pair]},
+                                                   script := Script, limit_ms => 200_000}),
+            ?assertEqual([], sderl_ops_world_check:final(World)),
+            [State || {_, State} <- layouts(World)]
+        end,
+        Drain = fun(Ms, Id) -> {Ms, {operator, {drain, Id}}} end,
+        Both = [Drain(60_000, ~"web2"), Drain(60_000, ~"web1")],
+        ?assertEqual([running, laid_out, running], Run(Both)),
+        ?assertEqual([running, laid_out, running], Run(Both ++ [Drain(90_000, ~"web1")])),
+        ?assertEqual([laid_out, running, running],
+                     Run(Both ++ [{90_000, take_back(~"web2")}, Drain(91_000, ~"web1"),
+                                  Drain(120_000, ~"web1")])),
+        ?assertEqual([running, running, running],
+                     Run([{60_000, {host, ~"far/b", down}}, Drain(75_000, ~"web1"),
+                          {80_000, {host, ~"far/b", up}}]))
+    end}.
+
 set_aside(Id) ->
     {operator, {memory, fun(Memory) -> sderl_ops_memory:set_aside(Id, Memory) end}}.
 
@@ -391,10 +445,20 @@ planted() ->
             killed_problems_of(World, Whole) =/= []
         end, lists:seq(15, Whole#world.steps))
     end,
+    Edge = fun(Event) ->
+        fun(Options) ->
+            Found = [element(1, Problem) || {_, Problem} <- edge_problems(Event, Options)],
+            [edge_loses_its_last] =:= lists:usort(Found)
+        end
+    end,
     Back = fun(Options) -> roll_back_problems(sick, Options) =/= [] end,
     [
         {upgrades_forgotten, planted_memory(#{upgrades => #{}}), Random},
         {running_steps_forgotten, #{steps => fun running_forgotten/5}, Random},
+        {refusals_ignored, #{steps => fun refusals_ignored/5},
+         Edge({operator, {revision, fun to_two/1}})},
+        {every_drain_allowed, #{refusals => fun(_, _, _, _) -> [] end},
+         Edge({operator, {drain, ~"web2"}})},
         {groups_ignored, #{steps => fun groups_ignored/5}, Random},
         {others_of_the_same_name_unseen, #{steps => fun strays_unseen/5},
          fun(Options) -> lost_problems(Options) =/= [] end},
@@ -417,6 +481,10 @@ running_forgotten(Desired, Observed, Memory, _, Now) ->
 
 groups_ignored(Desired, Observed, Memory, Running, Now) ->
     sderl_ops_reconcile:steps(Desired#{groups := []}, Observed, Memory, Running, Now).
+
+refusals_ignored(#{upgrade := Upgrade} = Desired, Observed, Memory, Running, Now) ->
+    sderl_ops_reconcile:steps(Desired#{upgrade := Upgrade#{force => true}}, Observed, Memory,
+                              Running, Now).
 
 strays_unseen(Desired, #{hosts := Hosts} = Observed, #{assigned := Assigned} = Memory, Running,
               Now) ->
@@ -552,7 +620,7 @@ random_operator(Dice0) ->
     What = case Kind of
         1 -> {memory, fun sderl_ops_memory:pause/1};
         2 -> {memory, fun sderl_ops_memory:resume/1};
-        3 -> {memory, fun(Memory) -> sderl_ops_memory:set_aside(~"web1", Memory) end};
+        3 -> {drain, lists:nth(1 + Seed rem 3, [~"web1", ~"web2", ~"db1"])};
         4 -> {memory, fun(Memory) -> sderl_ops_memory:take_back(~"web1", Memory) end};
         5 -> {revision, fun(Desired) -> scaled(Desired, Seed) end};
         6 -> {revision, fun(Desired) -> regrouped(Desired, Seed) end};

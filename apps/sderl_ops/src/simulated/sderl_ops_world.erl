@@ -17,7 +17,8 @@ gives one run.
 - `fails`: `fun(Step) -> boolean()`, what always fails; `stores`: whether memory is kept over the
   death of the service;
 - `apart`: `fun(Giver, Receiver) -> boolean()`, hosts that do not reach each other;
-- `steps`, `ended`: instead of those of `sderl_ops_reconcile`, to plant faults;
+- `steps`, `ended`, `refusals`: instead of those of `sderl_ops_reconcile` and `sderl_ops_plan`, to
+  plant faults;
 - `adopted`: instances whose nodes run on hosts already (`#{Id => Host}`), and are to be taken over;
 - `durations`: `fun(Step, Dice) -> {Ms, Dice}`;
 - `decide_ms`: the least time between two decisions; `check`: whether each step is checked.
@@ -81,6 +82,7 @@ defaults() ->
         kill_at => never,
         steps => fun sderl_ops_reconcile:steps/5,
         ended => fun sderl_ops_reconcile:ended/4,
+        refusals => fun sderl_ops_plan:refusals_of_drain/4,
         durations => fun duration/2,
         decide_ms => 50,
         tick_ms => 500,
@@ -479,6 +481,14 @@ operator({apply, Desired}, #world{revisions = Revisions, revision = Revision} = 
     end;
 operator({revision, Change}, #world{revisions = Revisions, revision = Revision} = World) ->
     operator({apply, Change(map_get(Revision, Revisions))}, World);
+operator({drain, Id}, #world{service = Service, options = #{refusals := Refusals}} = World) ->
+    #service{alive = Alive, desired = Desired, observed = Observed, memory = Memory} = Service,
+    case Alive andalso Refusals(Id, Desired, Observed, Memory) of
+        [] ->
+            SetAside = fun(Of) -> sderl_ops_memory:set_aside(Id, Of) end,
+            operator({memory, SetAside}, sderl_ops_world_check:drain(Id, World));
+        _ -> World
+    end;
 %% What an operator says is stored before it is answered.
 operator({memory, _}, #world{service = #service{alive = false}} = World) -> World;
 operator({memory, Change}, #world{service = #service{memory = Memory} = Service} = World) ->

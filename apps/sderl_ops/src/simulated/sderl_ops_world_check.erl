@@ -7,7 +7,7 @@ how things are, not from what the service knows of them.
 
 -include("sderl_ops_world.hrl").
 
--export([begin_step/2, made/1, watch/2, up/1, final/1, problem/2]).
+-export([begin_step/2, drain/2, made/1, watch/2, up/1, final/1, problem/2]).
 
 %% What a service of before had begun may have happened unseen; and a host that is just back may not
 %% have been noticed.
@@ -27,6 +27,14 @@ begin_step(Step, World) ->
 is_orphan(Id, #world{orphans = Orphans, now = Now}) ->
     lists:any(fun(What) -> Now - maps:get(What, Orphans, -?UNSEEN_MS) < ?UNSEEN_MS end,
               [Id, groups]).
+
+-doc "Checks a drain that is allowed to an operator.".
+-spec drain(Id :: binary(), #world{}) -> #world{}.
+drain(Id, #world{service = #service{memory = Memory}} = World) ->
+    case sderl_ops_memory:is_aside(Id, Memory) of
+        true -> World;
+        false -> lists:foldl(fun problem/2, World, loses_last({drain, Id}, Id, World))
+    end.
 
 -doc "Notes that something is wrong.".
 -spec problem(term(), #world{}) -> #world{}.
@@ -133,7 +141,26 @@ out_of_service(Step, Id, #world{out = Out, groups = InGroups} = World) ->
                        lists:member(Id, maps:get(Name, InGroups, [])),
                        [_ | _] = Lost <- [[Other || Other <- Members, Other =/= Id,
                                                     is_lost(Other, World)]]]
+                ++ case effective(World) of
+                       #{upgrade := #{force := true}} -> [];
+                       #{} -> loses_last(Step, Id, World)
+                   end
     end.
+
+%% Groups and edges of which all others are drained, so that nobody is left in them. The service has
+%% seen that this one is in them.
+loses_last(Step, Id, #world{groups = InGroups, service = Service} = World) ->
+    #service{memory = Memory, observed = #{groups := Seen}} = Service,
+    #{groups := Groups} = effective(World),
+    Others = [{Name, [Other || Other <- Members, Other =/= Id,
+                               not sderl_ops_memory:is_aside(Other, Memory)]}
+              || #{name := Name, members := Members} <- Groups, lists:member(Id, Members),
+                 lists:member(Id, maps:get(Name, InGroups, [])),
+                 Seen =:= unknown orelse lists:member(Id, maps:get(Name, Seen, []))],
+    [{group_loses_its_last, Step, Name} || {Name, []} <- Others]
+        ++ [{edge_loses_its_last, Step, A, B}
+            || {A, InA} <- Others, {B, InB} <- Others, A < B,
+               not lists:any(fun(Other) -> lists:member(Other, InB) end, InA)].
 
 %% One whose host fails, or that was given up, is not out by our doing any more.
 is_counted(Id, Instances, #world{service = Service, hosts = Hosts}) ->
