@@ -201,6 +201,19 @@ given_up_problems(Options) ->
         ++ [{group, Groups} || Groups <- [World#world.groups],
                                Groups =/= #{~"all" => [~"db1", ~"db2", ~"web1", ~"web3"]}].
 
+%% Whoever has mended what it was, applies the same again.
+given_up_mended_and_applied_again_test_() ->
+    {timeout, 60, fun() ->
+        [begin
+             World = sderl_ops_world:run((operation([
+                 {200_000, {operator, {revision, fun(Same) -> put(mended, true), Same end}}}
+             ]))#{fails => fun(Of) -> Of =:= Step andalso get(mended) =/= true end}),
+             erase(mended),
+             ?assertMatch([_ | _], [Note || {_, {quarantined, _, _} = Note} <- World#world.notes]),
+             ?assertEqual({Step, []}, {Step, sderl_ops_world_check:final(World)})
+         end || Step <- [{fetch, ~"far/b", ~"one"}, {lay_out, ~"web2"}, {start, ~"web2"}, groups]]
+    end}.
+
 %% One that is lost is replaced, and taken away when the other is there. One that nobody hears from
 %% is not, as long as that may be the service's own fault.
 replaced_test_() ->

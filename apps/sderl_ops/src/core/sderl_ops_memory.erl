@@ -7,7 +7,7 @@ and another service that begins with it goes on where this one ended.
 """.
 
 -export([new/0, restored/1, host_of/2, adopted/1, quarantined/1]).
--export([pause/1, resume/1, is_paused/1, set_aside/2, take_back/2, is_aside/2]).
+-export([pause/1, resume/1, try_again/1, is_paused/1, set_aside/2, take_back/2, is_aside/2]).
 -export_type([memory/0, attempt/0, upgrade/0, failed/0, time/0]).
 
 -doc "Milliseconds of system time.".
@@ -120,8 +120,11 @@ pause(Memory) -> Memory#{paused := true}.
 
 -doc "Goes on, and tries again at once what has failed.".
 -spec resume(memory()) -> memory().
-resume(Memory) ->
-    sderl_ops_relay:resume(Memory#{paused := false, attempts := #{}, restarts := #{}}).
+resume(Memory) -> try_again(Memory#{paused := false}).
+
+-doc "Tries again at once what has failed: whoever asks for something may have mended it.".
+-spec try_again(memory()) -> memory().
+try_again(Memory) -> sderl_ops_relay:resume(Memory#{attempts := #{}, restarts := #{}}).
 
 -spec is_paused(memory()) -> boolean().
 is_paused(#{paused := Paused}) -> Paused.

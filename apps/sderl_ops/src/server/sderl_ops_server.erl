@@ -232,8 +232,9 @@ begin_with(anew, S) ->
         observed = sderl_ops_observed:new(), looks = sderl_ops_looks:new(),
         sighted = sderl_ops_sighted:new()}.
 
-adopt_now(#{file := #{cluster := Cluster}} = Prepared, #{by := By, why := Why} = About, S0) ->
-    S = keep(Cluster, S0),
+adopt_now(#{file := #{cluster := Cluster}} = Prepared, #{by := By, why := Why} = About,
+          #s{memory = Memory} = S0) ->
+    S = keep(Cluster, S0#s{memory = sderl_ops_memory:try_again(Memory)}),
     Revision = sderl_ops_store:add_revision(Cluster, About#{prepared => Prepared,
                                                             at => system_ms()}),
     Watchers = sderl_ops_watchers:begin_anew(S#s.watchers),

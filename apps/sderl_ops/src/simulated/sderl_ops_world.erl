@@ -475,8 +475,10 @@ operator({apply, Desired}, #world{revisions = Revisions, revision = Revision} = 
     Applied = World#world{revisions = Revisions#{Next => Numbered}, revision = Next},
     case Applied#world.service of
         #service{alive = false} -> Applied;
-        #service{memory = Memory} = Service ->
-            plan(Applied#world{service = Service#service{
+        #service{memory = Before} = Service ->
+            Memory = sderl_ops_memory:try_again(Before),
+            plan(Applied#world{stored = Memory, service = Service#service{
+                memory = Memory,
                 desired = with_former(Numbered, Memory, Applied#world.revisions)}})
     end;
 operator({revision, Change}, #world{revisions = Revisions, revision = Revision} = World) ->
