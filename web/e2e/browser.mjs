@@ -4,29 +4,18 @@
 // browser does too.
 //
 // The program is $SDERL_BROWSER, or what toolchain/browser finds. Nothing is downloaded.
-// Where $SDERL_BROWSER_AT names the address of a browser that runs (shared.mjs), that one is used.
 import { execFileSync } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
-export async function launch() {
-  const shared = process.env.SDERL_BROWSER_AT;
-  return shared === undefined ? chromium.launch(options()) : chromium.connect(shared);
-}
-
-/** A browser that several programs use, one after the other or side by side. */
-export async function share() {
-  return chromium.launchServer({ ...options(), host: "127.0.0.1" });
-}
-
-function options() {
+export async function launch(more = []) {
   const executablePath =
     process.env.SDERL_BROWSER ??
     execFileSync(fileURLToPath(new URL("../../toolchain/browser", import.meta.url)), {
       encoding: "utf8",
     }).trim();
-  return {
+  return chromium.launch({
     executablePath,
     headless: true,
     // A browser that nobody sees is not to save its strength.
@@ -35,8 +24,9 @@ function options() {
       "--disable-renderer-backgrounding",
       "--disable-backgrounding-occluded-windows",
       "--force-color-profile=srgb",
+      ...more,
     ],
-  };
+  });
 }
 
 /** Answers each line with what `ops[op]` gives, one after the other, until stdin ends. */

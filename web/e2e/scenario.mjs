@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// One scenario of scenarios/, run by sderl_web_browser_SUITE:  node e2e/scenario.mjs NAME
+// Scenarios of scenarios/, one after the other, run by sderl_web_browser_SUITE:  node e2e/scenario.mjs
 //
-// The first line on stdin is what the suite has started: {"link", "url", "token", "nodes", "groups", ...}.
-// What the scenario wants done to the cluster it asks for with {"do": WHAT, ...} on stdout, and waits for the
-// line {"ok": true, ...} that says it is done. The last line is {"done": true} or {"failed": text}; with $SDERL_SHOTS
-// set to a folder, a failure leaves a picture of each page there.
+// A line on stdin begins one: {"play": NAME, "shots": FOLDER, ...} and what the suite has started: "link", "url",
+// "token", "nodes", "groups", .... What the scenario wants done to the cluster it asks for with {"do": WHAT, ...} on
+// stdout, and waits for the line {"ok": true, ...} that says it is done. Its last line is {"done": true} or
+// {"failed": text}; a failure leaves a picture of each page in the folder. When stdin ends the browser does too.
+//
+// Starting a browser, a process for a page and a program takes longer than most scenarios. So there is one browser, and
+// pages share a process where nothing that they keep matters.
 import { createInterface } from "node:readline";
 import { join } from "node:path";
 import { launch } from "./browser.mjs";
 
 /** What a person would wait for something to appear; a busy machine takes its time. */
 const PATIENCE_MS = 60_000;
+const LOOK = {
+  viewport: { width: 1280, height: 800 },
+  colorScheme: "light",
+  reducedMotion: "reduce",
+};
 
 class Stage {
   errors = [];
@@ -18,8 +26,9 @@ class Stage {
   /** Console errors that a scenario brings about itself. */
   expected = null;
 
-  constructor(browser, cluster, lines) {
+  constructor(browser, home, cluster, lines) {
     this.browser = browser;
+    this.home = home;
     this.cluster = cluster;
     this.lines = lines;
   }
@@ -35,17 +44,23 @@ class Stage {
   }
 
   /**
-   * A fresh browser of a person: nothing kept from the others. By default one who wants little to move, as each picture
-   * between two states takes a core that the cluster needs.
+   * A page of a person. It may share what is kept beside a page (localStorage, cookies) with other pages of the scenario,
+   * but with none of other scenarios; `alone`, it has all for itself. By default for one who wants little to move, as
+   * each picture between two states takes a core that the cluster needs.
    */
-  async person(options = {}) {
-    const context = await this.browser.newContext({
-      viewport: { width: 1280, height: 800 },
-      reducedMotion: "reduce",
-      ...options,
-    });
+  async person({ alone = false, ...options } = {}) {
+    const { viewport, colorScheme, reducedMotion, ...own } = { ...LOOK, ...options };
+    const apart = alone || Object.keys(own).length > 0;
+    const look = { colorScheme, reducedMotion };
+    const context = apart
+      ? await this.browser.newContext({ viewport, ...look, ...own })
+      : this.home;
     context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
+    if (!apart) {
+      await page.setViewportSize(viewport);
+      await page.emulateMedia(look);
+    }
     const note = (text) => {
       if (!this.expected?.test(text)) this.errors.push(text);
     };
@@ -70,9 +85,18 @@ class Stage {
     return page;
   }
 
-  /** Everybody closes the browser. */
+  /** A person closes the page, and nothing is kept. */
+  async close(page) {
+    this.pages = this.pages.filter((one) => one !== page);
+    if (page.context() !== this.home) return page.context().close();
+    await page.evaluate(() => localStorage.clear());
+    await page.close();
+  }
+
+  /** Everybody does. */
   async leave() {
-    for (const page of this.pages.splice(0)) await page.context().close();
+    for (const page of [...this.pages]) await this.close(page);
+    await this.home.clearCookies();
   }
 
   address(route = "") {
@@ -105,31 +129,43 @@ class Stage {
   }
 }
 
-const name = process.argv[2];
-const input = createInterface({ input: process.stdin, crlfDelay: Infinity })[
-  Symbol.asyncIterator
-]();
-const cluster = JSON.parse((await input.next()).value);
-const browser = await launch();
-const stage = new Stage(browser, cluster, input);
-let last;
-try {
-  const { default: scenario } = await import(`./scenarios/${name}.mjs`);
-  await scenario(stage);
-  last =
-    stage.errors.length === 0
-      ? { done: true }
-      : { failed: `errors in the browser:\n${stage.errors.join("\n")}` };
-} catch (error) {
-  last = { failed: `${error.stack ?? error}\n${stage.errors.join("\n")}` };
-}
-if (last.failed && process.env.SDERL_SHOTS) {
-  for (const [i, page] of stage.pages.entries()) {
-    await page
-      .screenshot({ path: join(process.env.SDERL_SHOTS, `${name}-${i + 1}.png`), timeout: 5000 })
-      .catch(() => {});
+/** One scenario, and how it ended. */
+async function play({ play: name, shots, ...cluster }) {
+  const stage = new Stage(browser, home, cluster, lines);
+  try {
+    const { default: scenario } = await import(`./scenarios/${name}.mjs`);
+    await scenario(stage);
+    const errors = stage.errors.join("\n");
+    await stage.leave();
+    return errors === "" ? { done: true } : { failed: `errors in the browser:\n${errors}` };
+  } catch (error) {
+    for (const [i, page] of stage.pages.entries())
+      await page
+        .screenshot({ path: join(shots, `${name}-${i + 1}.png`), timeout: 5000 })
+        .catch(() => {});
+    return { failed: `${error.stack ?? error}\n${stage.errors.join("\n")}` };
   }
 }
-await browser.close();
-process.stdout.write(`${JSON.stringify(last)}\n`);
-process.exit(0);
+
+// All pages with the same storage are in one process, and none is started ahead.
+const browser = await launch(["--renderer-process-limit=1"]);
+const home = await browser.newContext(LOOK);
+const input = createInterface({ input: process.stdin, crlfDelay: Infinity });
+// Also while a scenario waits for what does not come.
+input.on("close", async () => {
+  await browser.close();
+  process.exit(0);
+});
+const lines = input[Symbol.asyncIterator]();
+let kept;
+for (;;) {
+  const { value, done } = await lines.next();
+  if (done) break;
+  const told = JSON.parse(value);
+  // The process of the pages lives as long as one of them.
+  if (kept === undefined) {
+    kept = await home.newPage();
+    await kept.goto(new URL("icon.svg", told.url).href);
+  }
+  process.stdout.write(`${JSON.stringify(await play(told))}\n`);
+}

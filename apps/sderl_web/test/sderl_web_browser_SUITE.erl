@@ -3,8 +3,9 @@
 -moduledoc """
 The dashboard as a person uses it: a real cluster, two monitoring nodes, and a browser.
 
-Each case is a scenario of `web/e2e/scenarios/`, run by Node.js; what is to be done to the cluster
-is done here, when the scenario asks for it. Without a browser or Node.js the suite is skipped.
+Each case is a scenario of `web/e2e/scenarios/`. One program of Node.js with one browser plays all;
+what is to be done to the cluster is done here, when the scenario asks for it. Without a browser or
+Node.js the suite is skipped.
 """.
 
 -behaviour(ct_suite).
@@ -27,10 +28,10 @@ init_per_suite(Config) ->
     maybe
         {ok, Browser} ?= program("toolchain/browser", []),
         {ok, _} ?= program("toolchain/web", ["--brief"]),
-        {Owner, {At, Shared}} =
+        {Owner, Shared} =
             start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings")),
                   Browser),
-        [{owner, Owner}, {browser_at, At}, {shared, Shared} | Config]
+        [{owner, Owner}, {shared, Shared} | Config]
     else
         {error, Why} ->
             io:format(user, "the browser tests are skipped: ~ts~n", [Why]),
@@ -43,46 +44,60 @@ end_per_suite(Config) ->
     Owner ! stop,
     receive {'DOWN', Monitor, process, Owner, _} -> ok end.
 
-%% What a scenario that fails has killed is there again for the others.
+%% What a scenario that fails has killed is there again for the others, and its program and browser
+%% are new.
 end_per_testcase(_, Config) ->
+    proplists:get_value(tc_status, Config) =:= ok orelse
+        (proplists:get_value(owner, Config) ! renew),
     #{fleet := Fleet} = proplists:get_value(shared, Config),
     [{ok, Node} = sderl_fleet:restart(Fleet, Node)
      || Node := #{status := down} <- sderl_fleet:info(Fleet)].
 
-%% A fleet and a browser end with the process that started them, and what prepares a suite is none
+%% A fleet and a program end with the process that started them, and what prepares a suite is none
 %% that stays.
 start(Plan, Browser) ->
     Self = self(),
     Owner = spawn(fun() ->
-        {Port, At} = browse(Browser),
+        Port = player(Browser),
         {ok, Fleet} = sderl_fleet:start(Plan),
-        Self ! {self(), At, Fleet},
-        receive stop -> ok end,
-        ok = sderl_fleet:stop(Fleet),
-        port_close(Port)
+        Self ! {self(), Fleet},
+        ok = pass_on(Port, Browser, Self),
+        ok = sderl_fleet:stop(Fleet)
     end),
     Monitor = monitor(process, Owner),
     receive
-        {Owner, At, Fleet} ->
+        {Owner, Fleet} ->
             true = demonitor(Monitor, [flush]),
-            {Owner, {At, shared(Fleet)}};
+            {Owner, shared(Fleet)};
         {'DOWN', Monitor, process, Owner, Reason} ->
             error(Reason)
     end.
 
-%% One browser for all scenarios, and its address.
-browse(Browser) ->
-    Port = run(["shared.mjs"], [{"SDERL_BROWSER", Browser}]),
-    receive
-        {Port, {data, {eol, At}}} -> {Port, binary_to_list(At)};
-        {Port, {exit_status, Status}} -> error({no_browser, Status})
-    end.
-
-run([Program | Arguments], Environment) ->
+player(Browser) ->
     open_port({spawn_executable, file("toolchain/web")}, [
-        {args, ["--run", "node", "e2e/" ++ Program | Arguments]}, {env, Environment},
+        {args, ["--run", "node", "e2e/scenario.mjs"]}, {env, [{"SDERL_BROWSER", Browser}]},
         {line, 1_000_000}, binary, exit_status, use_stdio, hide
     ]).
+
+%% The case that spoke last to the program hears what it says.
+pass_on(Port, Browser, Case) ->
+    receive
+        {say, From, Line} ->
+            true = port_command(Port, Line),
+            pass_on(Port, Browser, From);
+        {Port, {data, {eol, Line}}} ->
+            Case ! {said, Line},
+            pass_on(Port, Browser, Case);
+        {Port, {exit_status, Status}} ->
+            Case ! {ended, Status},
+            pass_on(player(Browser), Browser, Case);
+        renew ->
+            true = port_close(Port),
+            pass_on(player(Browser), Browser, Case);
+        stop ->
+            true = port_close(Port),
+            ok
+    end.
 
 plan(Recordings) ->
     Tag = [$a + rand:uniform(26) - 1 || _ <- lists:seq(1, 5)],
@@ -178,12 +193,10 @@ takeover(Config) -> play(takeover, Config).
 
 play(Scenario, Config) ->
     Shots = proplists:get_value(priv_dir, Config),
-    Shared = (proplists:get_value(shared, Config))#{dir => Shots},
-    Port = run(["scenario.mjs", atom_to_list(Scenario)],
-               [{"SDERL_BROWSER_AT", proplists:get_value(browser_at, Config)},
-                {"SDERL_SHOTS", Shots}]),
-    say(Port, told(Shared)),
-    case played(Port, Shared) of
+    Player = proplists:get_value(owner, Config),
+    Shared = (proplists:get_value(shared, Config))#{dir => Shots, player => Player},
+    say(Player, (told(Shared))#{play => Scenario, shots => unicode:characters_to_binary(Shots)}),
+    case played(Shared) of
         done -> ok;
         {failed, Why} ->
             ct:pal("~ts: ~ts~npictures, where there was a page: ~ts~ts-*.png",
@@ -200,23 +213,23 @@ told(#{nodes := Nodes, watchers := Watchers,
                     || {Group, Is} <- [{red, [1, 2, 3]}, {green, [3, 4, 5]}, {blue, [5, 6, 1]}]}
     }.
 
-say(Port, Term) -> port_command(Port, [json:encode(Term), $\n]).
+say(Player, Term) ->
+    Player ! {say, self(), [json:encode(Term), $\n]},
+    ok.
 
-played(Port, Shared) ->
+played(#{player := Player} = Shared) ->
     receive
-        {Port, {data, {eol, Line}}} ->
+        {said, Line} ->
             case json:decode(Line) of
                 #{~"done" := true} -> done;
                 #{~"failed" := Why} -> {failed, Why};
                 #{~"do" := What} = Asked ->
-                    say(Port, answer(What, Asked, Shared)),
-                    played(Port, Shared)
+                    ok = say(Player, answer(What, Asked, Shared)),
+                    played(Shared)
             end;
-        {Port, {exit_status, Status}} ->
-            {failed, io_lib:format("the scenario's program ended with status ~w", [Status])}
+        {ended, Status} ->
+            {failed, io_lib:format("the scenarios' program ended with status ~w", [Status])}
     after ?SILENCE_MS ->
-        _ = [os:cmd(lists:concat(["kill -TERM ", Pid]))
-             || {os_pid, Pid} <- [erlang:port_info(Port, os_pid)]],
         {failed, "the scenario said nothing for three minutes"}
     end.
 

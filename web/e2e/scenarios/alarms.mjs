@@ -4,7 +4,7 @@ export default async function alarms(stage) {
   const { nodes, second } = stage.cluster;
   const mortal = nodes[2];
   const one = await stage.open("#/alarms");
-  const two = await stage.person();
+  const two = await stage.person({ alone: true });
   await two.goto(second);
   await stage.connected(two);
   await two.getByTestId("nav-alarms").click();

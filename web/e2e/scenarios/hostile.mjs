@@ -85,8 +85,7 @@ export default async function hostile(stage) {
       const seen = await page.evaluate(looked);
       for (const what of seen) wrong.push(`${route} at ${viewport.width}: ${what}`);
     }
-    await page.context().close();
-    stage.pages.pop();
+    await stage.close(page);
   }
   for (const group of GROUPS) await stage.act("delete_group", { group, node: nodes[6] });
   stage.must(wrong.length === 0, wrong.join("\n"));

@@ -36,7 +36,7 @@ export default async function metrics(stage) {
   await one.keyboard.press("Enter");
   await one.waitForURL(/#\/metrics\/Queues%20%26%20more/);
 
-  const two = await stage.open("#/metrics/Queues%20%26%20more");
+  const two = await stage.open("#/metrics/Queues%20%26%20more", { alone: true });
   await cards(two).first().filter({ hasText: "run_queue" }).waitFor();
   stage.must((await cards(two).count()) === before + 1, "the page is not as it was saved");
   await two.getByRole("button", { name: "15 min" }).click();
@@ -55,6 +55,6 @@ export default async function metrics(stage) {
   two.on("dialog", (dialog) => void dialog.accept());
   await two.getByRole("button", { name: "Delete" }).click();
   await two.waitForURL(/#\/metrics$/);
-  const three = await stage.open("#/metrics/Queues%20%26%20more");
+  const three = await stage.open("#/metrics/Queues%20%26%20more", { alone: true });
   await three.getByText("There is no page Queues & more").waitFor();
 }

@@ -17,11 +17,10 @@ export default async function recording(stage) {
     .getByTestId("recordings")
     .and(page.getByTitle(/is being written/))
     .waitFor();
-  const other = await stage.open();
+  const other = await stage.open("", { alone: true });
   await other.getByTestId("recordings").click();
   await other.getByRole("dialog").getByText("Recording runs").waitFor();
-  await other.context().close();
-  stage.pages.pop();
+  await stage.close(other);
   const begun = await page.evaluate(() => window.sderl.shown().seq);
   await stage.until(
     page,

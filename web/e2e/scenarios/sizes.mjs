@@ -44,8 +44,7 @@ export default async function sizes(stage) {
         await page.locator(".page-traffic").waitFor();
       }
       grounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
-      await page.context().close();
-      stage.pages.pop();
+      await stage.close(page);
     }
     if (grounds.size !== 2) wrong.push("light and dark look the same");
   }

@@ -34,7 +34,7 @@ export default async function tls(stage) {
     const guessing = await stage.person({ ignoreHTTPSErrors: true });
     await guessing.goto(`${url}#token=another-token`);
     await guessing.getByTestId("token").waitFor();
-    const stranger = await stage.person();
+    const stranger = await stage.person({ alone: true });
     const refused = await stranger.goto(link).then(
       () => "nothing",
       (error) => String(error),

@@ -4,7 +4,7 @@ export default async function together(stage) {
   const { nodes, second } = stage.cluster;
   const one = await stage.open(`#/node/${encodeURIComponent(nodes[3])}`);
   const link = one.url();
-  const two = await stage.person();
+  const two = await stage.person({ alone: true });
   await two.goto(
     link.includes("token=")
       ? link
@@ -13,7 +13,7 @@ export default async function together(stage) {
   await stage.connected(two);
   for (const page of [one, two]) await page.getByRole("main").getByText(nodes[3]).first().waitFor();
 
-  const three = await stage.person();
+  const three = await stage.person({ alone: true });
   await three.goto(second);
   await stage.connected(three);
   for (const page of [one, two]) await page.getByTestId("nav-groups").click();
@@ -31,7 +31,7 @@ export default async function together(stage) {
     window.sderl.groups().some((g) => g.name === "amber"),
   );
   // It sorts first, and takes no colour from another group: here, elsewhere, and in a page that is new.
-  const late = await stage.open();
+  const late = await stage.open("", { alone: true });
   await stage.until(late, "the new group in a new page", () =>
     window.sderl?.groups().some((g) => g.name === "amber"),
   );

@@ -5,7 +5,7 @@ export default async function tokens(stage) {
   stage.expected = /401|403|WebSocket connection to/;
   const { url, token, nodes } = stage.cluster;
   for (const address of [url, `${url}?token=this-is-not-the-token`]) {
-    const page = await stage.person();
+    const page = await stage.person({ alone: true });
     const answer = await page.goto(address);
     stage.must(!(await answer.text()).includes(token), "the page has the token in it");
     const field = page.getByTestId("token");
@@ -30,7 +30,6 @@ export default async function tokens(stage) {
     );
     // What is in the address ends up in histories and logs.
     stage.must(!page.url().includes(token), "the token stays in the address");
-    await page.context().close();
-    stage.pages.pop();
+    await stage.close(page);
   }
 }
