@@ -52,3 +52,19 @@ export function unreadable() {
   }
   return found;
 }
+
+/** Texts that are cut off, and of which nothing tells the rest: no title, and nothing to scroll. */
+export function cutOff() {
+  const found = [];
+  for (const element of document.body.querySelectorAll("*")) {
+    const own = [...element.childNodes].some(
+      (node) => node.nodeType === Node.TEXT_NODE && node.data.trim() !== "",
+    );
+    if (!own || element.closest("svg, canvas, .visually-hidden, .skip, option, [title]")) continue;
+    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    const hides = ["hidden", "clip"].includes(getComputedStyle(element).overflowX);
+    if (hides && element.scrollWidth > element.clientWidth + 1)
+      found.push(`"${element.textContent.trim().slice(0, 30)}"`);
+  }
+  return found;
+}

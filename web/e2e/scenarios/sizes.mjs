@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every page at the size of a desk and of a phone, light and dark: nothing sticks out, all texts can be read.
-import { unreadable } from "../readable.mjs";
+// Every page at the size of a desk and of a phone, light and dark: nothing sticks out or is cut off, all texts can be read.
+import { cutOff, unreadable } from "../readable.mjs";
 
 const SIZES = [
   { viewport: { width: 1280, height: 800 } },
@@ -15,9 +15,14 @@ export default async function sizes(stage) {
     "#/traffic",
     "#/names?group=red",
     "#/events",
+    "#/log",
     "#/findings",
     "#/alarms",
     "#/metrics",
+    "#/deployments",
+    "#/families",
+    "#/actions",
+    "#/audit",
   ];
   const wrong = [];
   for (const size of SIZES) {
@@ -34,6 +39,9 @@ export default async function sizes(stage) {
           .waitFor({ state: "attached" });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
+        const cut = await page.evaluate(cutOff);
+        if (cut.length > 0)
+          wrong.push(`${what}: cut off: ${[...new Set(cut)].slice(0, 8).join("; ")}`);
         const faint = await page.evaluate(unreadable);
         if (faint.length > 0)
           wrong.push(`${what}: hard to read: ${[...new Set(faint)].slice(0, 8).join("; ")}`);
