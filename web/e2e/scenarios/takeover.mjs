@@ -50,8 +50,7 @@ async function same(stage, one, other, nodes) {
   await stage.until(
     one,
     "all nodes have a place",
-    (names) =>
-      names.every((name) => window.sderl.nodes().find((n) => n.name === name)?.x != null),
+    (names) => names.every((name) => window.sderl.nodes().find((n) => n.name === name)?.x != null),
     nodes,
   );
   await stage.until(
