@@ -96,8 +96,8 @@ shift_test() ->
     ?assertEqual(705, Shift([990, 600])),
     ?assertEqual([25, 0], [Shift(lists:seq(From, 999, 50)) || From <- [0, 25]]).
 
-%% A probe tells of its node's processes when something has changed; what a node without one does not
-%% tell is not known.
+%% A probe tells of its node's processes when something has changed; what a node without one does
+%% not tell is not known.
 processes_stay_known_test() ->
     Row = #{pid => ~"<0.9.0>", queue => 3},
     Heard = fun(Told, W) -> element(2, step({sample, Told}, 20, W)) end,

@@ -8,6 +8,9 @@ interface Body extends SimulationNodeDatum {
   r: number;
 }
 
+/** How much nearer two bodies may come while a step makes room. */
+const SLACK = 20;
+
 /** Bodies at the same place part in a direction of their own, the same each time. */
 const apart = (i: number, j: number): number => 1e-6 * (1 + ((i * 7 + j * 13) % 11));
 
@@ -66,35 +69,54 @@ export function keepApart(
 ): Force<Body, never> {
   let bodies: Body[] = [];
   let [x, y, vx, vy, radii] = arrays(0);
-  const force = () => {
+  /** The pairs that may meet in a step, one body after the other in both. */
+  let [first, second] = [new Int32Array(0), new Int32Array(0)];
+  /** Looked for once in a step, and not in each round: few are near enough. */
+  const near = (): number => {
     const n = bodies.length;
+    let count = 0;
+    for (let i = 0; i < n; i++) {
+      const xi = x[i] + vx[i];
+      const yi = y[i] + vy[i];
+      const ri = radii[i] + SLACK;
+      for (let j = i + 1; j < n; j++) {
+        const reach = ri + radii[j];
+        const dx = xi - x[j] - vx[j];
+        if (dx >= reach || dx <= -reach) continue;
+        const dy = yi - y[j] - vy[j];
+        if (dy >= reach || dy <= -reach) continue;
+        if (count === first.length) [first, second] = [longer(first), longer(second)];
+        first[count] = i;
+        second[count++] = j;
+      }
+    }
+    return count;
+  };
+  const force = () => {
     bodies.forEach((body, i) => {
       x[i] = body.x as number;
       y[i] = body.y as number;
       vx[i] = body.vx as number;
       vy[i] = body.vy as number;
     });
+    const count = near();
     for (let k = 0; k < iterations; k++)
-      for (let i = 0; i < n; i++) {
-        const xi = x[i] + vx[i];
-        const yi = y[i] + vy[i];
-        const ri = radii[i];
-        for (let j = i + 1; j < n; j++) {
-          const reach = ri + radii[j];
-          let dx = xi - x[j] - vx[j];
-          if (dx >= reach || dx <= -reach) continue;
-          let dy = yi - y[j] - vy[j];
-          if (dx * dx + dy * dy >= reach * reach) continue;
-          if (dx === 0) dx = apart(i, j);
-          if (dy === 0) dy = apart(j, i);
-          const distance = Math.sqrt(dx * dx + dy * dy);
-          const push = ((reach - distance) / distance) * strength;
-          const share = radii[j] ** 2 / (ri ** 2 + radii[j] ** 2);
-          vx[i] += dx * push * share;
-          vy[i] += dy * push * share;
-          vx[j] -= dx * push * (1 - share);
-          vy[j] -= dy * push * (1 - share);
-        }
+      for (let pair = 0; pair < count; pair++) {
+        const i = first[pair];
+        const j = second[pair];
+        const reach = radii[i] + radii[j];
+        let dx = x[i] + vx[i] - x[j] - vx[j];
+        let dy = y[i] + vy[i] - y[j] - vy[j];
+        if (dx * dx + dy * dy >= reach * reach) continue;
+        if (dx === 0) dx = apart(i, j);
+        if (dy === 0) dy = apart(j, i);
+        const distance = Math.sqrt(dx * dx + dy * dy);
+        const push = ((reach - distance) / distance) * strength;
+        const share = radii[j] ** 2 / (radii[i] ** 2 + radii[j] ** 2);
+        vx[i] += dx * push * share;
+        vy[i] += dy * push * share;
+        vx[j] -= dx * push * (1 - share);
+        vy[j] -= dy * push * (1 - share);
       }
     bodies.forEach((body, i) => {
       body.vx = vx[i];
@@ -107,6 +129,12 @@ export function keepApart(
     all.forEach((body, i) => (radii[i] = radius(body)));
   };
   return force;
+}
+
+function longer(list: Int32Array): Int32Array<ArrayBuffer> {
+  const more = new Int32Array(2 * list.length + 1024);
+  more.set(list);
+  return more;
 }
 
 function arrays(n: number): Float64Array[] {

@@ -40,8 +40,11 @@ const GAP = 26;
 const PULL = 0.05;
 /** With more groups and gateways than these, groups that have no nodes of their own are no bodies. */
 const CROWDED = 400;
-/** With more bodies than these there are fewer steps, so that a layout takes about as long. */
+/** With more bodies than these there are fewer steps, as each looks at all pairs: a layout takes about
+ * as long. */
 const ALL_STEPS = 120;
+/** Fewer than this share do not untangle anything. */
+const LEAST_SHARE = 0.25;
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
 const isGateway = ({ groups }: { groups: readonly number[] }): boolean => groups.length > 1;
@@ -184,7 +187,7 @@ export class Layout {
     };
     this.broad = warm ? this.broad : aspect;
     shape(this.broad);
-    const share = Math.min(1, ALL_STEPS / bodies.size);
+    const share = Math.min(1, Math.max(LEAST_SHARE, (ALL_STEPS / bodies.size) ** 2));
     const steps = (all: number) => Math.ceil(all * share);
     // As cold in the end as after all steps.
     const decay = (each: number) => 1 - (1 - each) ** (1 / share);

@@ -15,8 +15,8 @@ node's own monotonic clock. `gauges` are values of that moment. `at` and the tim
 by the node's clock until the agent gives them its own (`node_at` is the node's from then on).
 
 The parts that only one sample has (`migrations`, `traffic`, `events`) cover the time since the
-sample before. `facts` and `top` are there when they have changed. Of `lost`, what was left out since the
-probe began, an owner before has acknowledged `lost_acked`.
+sample before. Those of a probe have `facts` and `top` when they have changed. Of `lost`, what was
+left out since the probe began, an owner before has acknowledged `lost_acked`.
 """.
 -type sample() :: #{
     v := 1,

@@ -18,6 +18,7 @@ Values that take long to read, or change slowly (`rare()`), are read every 5 s.
     collected :: {Count :: non_neg_integer(), Words :: non_neg_integer()},
     %% Limits, memory, and of collections the rate since the last reading.
     gauges :: #{atom() => number()},
+    bindings :: tuple(),
     facts :: map()
 }).
 -opaque rare() :: #rare{}.
@@ -41,15 +42,19 @@ read_again(Last) ->
               gc_words_s => (Words - W) * 1000 / (Now - At)};
         none -> #{}
     end,
-    #rare{at = Now, collected = {Count, Words},
-          gauges = maps:merge(Rates, maps:merge(memory(), limits())),
-          facts = #{otp => list_to_binary(erlang:system_info(otp_release)),
-                    hidden => init:get_argument(hidden) =/= error,
-                    erts => list_to_binary(erlang:system_info(version)),
-                    cpu_topology => sderl_mon_probe_topology:schedulers(
-                        erlang:system_info(cpu_topology),
-                        tuple_to_list(erlang:system_info(scheduler_bindings))
-                    )}}.
+    {Bindings, Facts} = read_facts(erlang:system_info(scheduler_bindings), Last),
+    #rare{at = Now, collected = {Count, Words}, bindings = Bindings, facts = Facts,
+          gauges = maps:merge(Rates, maps:merge(memory(), limits()))}.
+
+%% Nothing of it changes but where the schedulers are bound.
+read_facts(Bindings, #rare{bindings = Bindings, facts = Facts}) -> {Bindings, Facts};
+read_facts(Bindings, _) ->
+    {Bindings, #{otp => list_to_binary(erlang:system_info(otp_release)),
+                 hidden => init:get_argument(hidden) =/= error,
+                 erts => list_to_binary(erlang:system_info(version)),
+                 cpu_topology => sderl_mon_probe_topology:schedulers(
+                     erlang:system_info(cpu_topology), tuple_to_list(Bindings)
+                 )}}.
 
 memory() ->
     Mem = maps:from_list(erlang:memory()),

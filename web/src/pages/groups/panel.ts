@@ -12,8 +12,10 @@ import { labeller } from "../../model/node-names";
 import { swatch } from "../../ui/patterns";
 import type { GroupView } from "./view";
 
-/** Rows that are made at once. */
+/** Rows that are made at once: first about those that are in sight, the others after the picture. */
+const FIRST = 40;
 const PART = 100;
+const AFTER_PICTURE_MS = 100;
 
 export class Panel {
   private readonly content = h("div", { class: "panel-content" });
@@ -124,14 +126,17 @@ export class Panel {
   }
 
   /** A long list comes part by part, so that the picture need not wait for it. */
-  private list(list: Element, rows: readonly (() => Element)[]): void {
-    list.append(...rows.slice(0, PART).map((make) => make()));
-    if (rows.length <= PART) return;
-    this.next = setTimeout(() => {
-      const rest = rows.slice(PART);
-      this.list(list, rest);
-      if (rest.length <= PART) this.showRates();
-    });
+  private list(list: Element, rows: readonly (() => Element)[], part = FIRST): void {
+    list.append(...rows.slice(0, part).map((make) => make()));
+    if (rows.length <= part) return;
+    this.next = setTimeout(
+      () => {
+        const rest = rows.slice(part);
+        this.list(list, rest, PART);
+        if (rest.length <= PART) this.showRates();
+      },
+      part === FIRST ? AFTER_PICTURE_MS : 0,
+    );
   }
 
   destroy(): void {
