@@ -318,9 +318,16 @@ act(~"samples", _, #{dir := Dir}) ->
     {ok, Reports} = sderl_prof_sampling:read(File),
     #{link => opened(File, {samples, Reports})}.
 
+%% Two clients of a server that computes, as long as the process that begins them lives.
 ask_on() ->
-    stop = ask_one(),
-    ask_on().
+    Server = spawn_link(fun() -> serve_slowly() end),
+    true = register(the_slow_server, Server),
+    _ = [spawn_link(fun() -> ask_on(Server) end) || _ <- lists:seq(1, 2)],
+    receive stop -> ok end.
+
+ask_on(Server) ->
+    ok = ask(Server, 1),
+    ask_on(Server).
 
 opened(File, Book) ->
     {ok, Web} = sderl_cli_prof_open:check(#{port => 0}),

@@ -62,6 +62,13 @@ function isTyping(event: KeyboardEvent): boolean {
   // Space presses what has the focus.
   if (event.key === " " && target.closest("button, a, summary, [role=button]") !== null)
     return true;
+  // A slider goes to its ends.
+  if (
+    target instanceof HTMLInputElement &&
+    target.type === "range" &&
+    /^(Home|End)$/.test(event.key)
+  )
+    return true;
   if (target instanceof HTMLInputElement)
     return !["range", "checkbox", "radio", "button"].includes(target.type);
   return (
