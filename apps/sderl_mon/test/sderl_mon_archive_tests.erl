@@ -144,6 +144,20 @@ clock_test_() ->
         end)
     end).
 
+%% A clock that was two days ahead and is set right: what comes now is kept at once.
+clock_ahead_test_() ->
+    in_folder(fun(Dir) ->
+        Ahead = days_ago(-2),
+        From = days_ago(1),
+        with_archive(#{dir => Dir}, fun(Pid) -> told(Pid, frames(Ahead, Ahead + ?HOUR)) end),
+        with_archive(#{dir => Dir}, fun(Pid) ->
+            #{frames := #{?MINUTE := N}} = told(Pid, frames(From, From + ?HOUR)),
+            ?assertEqual(2 * 59, N),
+            {ok, #{t := Times}} = series({group, ~"g"}, From, From + ?HOUR, 59),
+            ?assertEqual(59, length(Times))
+        end)
+    end).
+
 %% ---------------------------------------------------------------- files that are not whole
 
 %% Cut anywhere, as by a full disk or a machine that lost its power: what is whole is found, and it

@@ -334,20 +334,25 @@ heard({sderl_mon, topology, Topology}, #kept{topology = Last} = K) ->
 heard({sderl_mon, missed, N}, #kept{missed = Missed} = K) -> K#kept{missed = Missed + N};
 heard(_Other, K) -> K.
 
-%% (Frames behind the last one that is kept: those that a start merges again, and those of a clock
-%% that was set back. One that was ahead does not keep out what comes after it was set right.)
+%% Frames behind the last one that is kept are those that a start merges again, and those of a clock
+%% that was set back. A clock that was ahead does not keep out what comes after it was set right;
+%% but what a start merges again of that time is there already.
 push(#{t := T} = Frame, #kept{ladder = Ladder0, index = Index} = K) ->
     {Done, Ladder} = sderl_mon_ladder:push(Frame, fun sderl_mon_metrics:is_rate/1, Ladder0),
     Now = sderl_mon_clock:wall_ms(),
-    Known = [{is_new(Step, End, sderl_mon_archive_index:last(Step, Index), Now), {Step, Entry}}
+    Known = [{is_new(Step, End, Now, Index), {Step, Entry}}
              || {Step, {End, _, _} = Entry} <- Done, Step > 0],
     case [New || {true, New} <- Known] of
         [] -> K#kept{ladder = Ladder};
         New -> bounded(min(T, Now), lists:foldl(fun write/2, K#kept{ladder = Ladder}, New))
     end.
 
-is_new(_Step, _End, none, _Now) -> true;
-is_new(Step, End, Last, Now) -> End > Last orelse Last > Now + 2 * Step.
+is_new(Step, End, Now, Index) ->
+    case sderl_mon_archive_index:last(Step, Index) of
+        Last when Last =:= none; End > Last -> true;
+        Last -> Last > Now + 2 * Step
+            andalso not sderl_mon_archive_index:has({Step, End}, Index)
+    end.
 
 write({Step, {T, Span, Packed}}, K0) ->
     maybe

@@ -11,7 +11,7 @@ Unix time at which its slot begins, in seconds, and the number of the part:
 
 -export([new/1, steps/1, key/3, name/1, read_name/2]).
 -export([add_file/2, add_bytes/3, add_frame/4, add_topology/4, drop/2]).
--export([bytes/1, bytes/2, frames/1, last/2, range/1, entries/4, topology_at/2, excess/3]).
+-export([bytes/1, bytes/2, frames/1, last/2, has/2, range/1, entries/4, topology_at/2, excess/3]).
 
 -export_type([index/0, level/0, key/0, place/0]).
 
@@ -146,6 +146,12 @@ last(Step, #{files := Files}) ->
         [] -> none;
         Times -> lists:max(Times)
     end.
+
+-doc "Whether there is a frame of a step that ends then.".
+-spec has({Step :: pos_integer(), sderl_mon_types:t()}, index()) -> boolean().
+has({Step, T}, #{files := Files}) ->
+    lists:any(fun(Frames) -> lists:keymember(T, 1, Frames) end,
+              [Frames || {S, _, _} := #file{frames = Frames} <- Files, S =:= Step]).
 
 -doc "From when to when there are frames; `{0, 0}` for none.".
 -spec range(index()) -> {sderl_mon_types:t(), sderl_mon_types:t()}.
