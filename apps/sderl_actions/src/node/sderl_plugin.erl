@@ -35,7 +35,7 @@ which `read` gives them.
 
 -doc "`counter` only grows, `gauge` rises and falls; the rest is as for a metric.".
 -type measured() :: #{name := binary(), kind := counter | gauge, unit := binary(),
-                      total := sum | mean | max, about := binary()}.
+                      total := sum | mean | max, about := binary(), for => [atom()]}.
 
 -doc "What it is of, and what it gives.".
 -callback about() -> about().

@@ -22,7 +22,7 @@ about() ->
     ]}.
 
 number(Name, Kind, Unit, Total, About) ->
-    #{name => Name, kind => Kind, unit => Unit, total => Total, about => About}.
+    #{name => Name, kind => Kind, unit => Unit, total => Total, about => About, for => [op]}.
 
 -doc false.
 -spec start() -> {ok, #{}}.
