@@ -15,12 +15,13 @@ and none can be fetched, or no namespace can be had, the suite is skipped and sa
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([every_verb/1, wrong_host_key/1, refused_login/1, unreachable/1, hangs_while_sending/1,
          hangs_while_open/1, connection_is_cut/1, no_ssh/1, script_is_mended/1, given_on/1,
-         given_by_agent/1, not_given/1, giver_ends_while_giving/1, giver_hangs_while_giving/1]).
+         given_by_agent/1, not_given/1, giver_ends_while_giving/1, giver_hangs_while_giving/1,
+         mended_and_applied_again/1]).
 
 all() ->
     [every_verb, wrong_host_key, refused_login, unreachable, hangs_while_sending, hangs_while_open,
      connection_is_cut, no_ssh, script_is_mended, given_on, given_by_agent, not_given,
-     giver_ends_while_giving, giver_hangs_while_giving].
+     giver_ends_while_giving, giver_hangs_while_giving, mended_and_applied_again].
 
 %% ------------------------------------------------------------------ servers
 
@@ -460,6 +461,83 @@ fails_while_giving(Signal, Config) ->
     ?assertMatch({ok, #{releases := [Sha], archives := [Sha]}}, sderl_ops_host:survey(B)),
     signal("CONT", Stopped),
     end_relays([A, B], Config).
+
+%% A whole service over one host, with which one thing after the other is wrong: its key, the login,
+%% and then its disk, which is full until the release is given up. Each is told, and mended, and in
+%% the end the same file is applied again.
+mended_and_applied_again(Config) ->
+    [_, #{port := Port, epmd := Epmd, home := Home}] = ?config(others, Config),
+    Folder = ?config(folder, Config),
+    Service = filename:join(os:getenv("TMPDIR", "/tmp"), "sderl-mended-" ++ os:getpid()),
+    ok = filelib:ensure_path(Service),
+    write_known("known_mended", "other_host_key.pub", Port, Folder),
+    ok = copy_key("other_key", "key_mended", Folder),
+    File = sderl_ops_asks:write(mended(Port, Folder), Service),
+    %% Of 1 MB some 0.2 are left for an archive of that size.
+    ok = on_small_host("head -c 850000 /dev/zero > ~/filler", Config),
+    Code = io_lib:format("ok = sderl_ops_service:run(~tp), halt().", [Service]),
+    {_, Pid} = sderl_ops_asks:start(Code, [], [{"ERL_EPMD_PORT", integer_to_list(Epmd)}]),
+    try
+        await(fun() -> sderl_ops_asks:is_reachable(Service) end),
+        #{~"revision" := 1} = sderl_ops_asks:ask(Service, apply, #{file => File, wait => false}),
+        await_problem(~"working", "lab/c is unreachable: the host shows another key", Service),
+        write_known("known_mended", "host_key_c.pub", Port, Folder),
+        await_problem(~"working", "lab/c is unreachable: the host refuses the login", Service),
+        ok = copy_key("key", "key_mended", Folder),
+        await_problem(~"failed", "to lab/c: the host's disk is full", Service),
+        ok = on_small_host("rm ~/filler", Config),
+        #{~"state" := ~"steady", ~"revision" := 2, ~"problems" := []} =
+            sderl_ops_asks:ask(Service, apply, #{file => File}),
+        #{~"instances" := [#{~"id" := ~"web1", ~"state" := ~"up"}]} =
+            sderl_ops_asks:ask(Service, status, #{}),
+        #{~"state" := ~"destroyed"} = sderl_ops_asks:ask(Service, destroy, #{})
+    after
+        _ = signal("KILL", [integer_to_list(Pid) | sderl_ops_asks:processes_of(Home)]),
+        _ = on_small_host("rm -rf ~/filler ~/sderl-ops/mended", Config),
+        ok = file:del_dir_r(Service)
+    end.
+
+%% A node of Erlang alone, with contents that do not get smaller by packing.
+mended(Port, Folder) ->
+    In = fun(Name) -> unicode:characters_to_binary(filename:join(Folder, Name)) end,
+    Ebin = In("mended/x/ebin"),
+    ok = filelib:ensure_path(Ebin),
+    ok = file:write_file(filename:join(Ebin, "x"), rand:bytes(200_000)),
+    #{
+        cluster => mended,
+        names => long,
+        providers => #{lab => #{
+            type => ssh, user => ~"sderl", key => In("key_mended"),
+            known_hosts => In("known_mended"),
+            hosts => [#{name => c, address => ~"127.0.0.1", port => Port}]
+        }},
+        releases => #{code => #{code => [Ebin], applications => [crypto]}},
+        domains => #{one => #{provider => lab}},
+        families => #{web => #{release => code, domains => [one], count => 1}}
+    }.
+
+await_problem(State, Part, Service) ->
+    sderl_ops_awaits:await(fun() ->
+        #{~"state" := Is, ~"problems" := Problems} = sderl_ops_asks:ask(Service, status, #{}),
+        (Is =:= State andalso
+            lists:any(fun(Problem) -> string:find(Problem, Part) =/= nomatch end, Problems))
+            orelse {Is, Problems}
+    end, 120_000).
+
+copy_key(From, To, Folder) ->
+    File = filename:join(Folder, To),
+    {ok, _} = file:copy(filename:join(Folder, From), File),
+    file:change_mode(File, 8#600).
+
+%% A command on the host whose disk is small, which only its own processes see.
+on_small_host(Command, Config) ->
+    [_, #{port := Port}] = ?config(others, Config),
+    In = fun(Name) -> filename:join(?config(folder, Config), Name) end,
+    Ssh = ["ssh", "-F", "none", "-n", "-i", In("key"), "-p", integer_to_list(Port),
+           "-o", "BatchMode=yes", "-o", "UserKnownHostsFile=" ++ In("known_c"),
+           "sderl@127.0.0.1", Command],
+    {ok, 0, _} = sderl_ops_port:run(Ssh, none, 60_000),
+    ok.
 
 relays(Case, Config) ->
     Folder = ?config(folder, Config),

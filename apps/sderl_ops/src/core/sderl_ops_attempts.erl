@@ -4,8 +4,8 @@
 When something that failed is tried again.
 
 A step that failed waits 1 s, 2 s and so on up to 60 s; after five failures it is quarantined: not
-tried any more until what it is for changes, or an operator resumes or applies. An instance that exited is
-started again in the same way, as often as its restart policy has it.
+tried any more until what it is for changes, or an operator resumes or applies. An instance that
+exited is started again in the same way, as often as its restart policy has it.
 """.
 
 -export([may/4, may_restart/5, begin_step/5, succeeded/2, failed/4, put_off/2]).
