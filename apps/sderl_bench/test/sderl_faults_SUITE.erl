@@ -17,27 +17,46 @@ namespaces where the system has them, else by closing them.
 suite() -> [{timetrap, {minutes, 60}}].
 
 all() ->
-    [
-        kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once, kill_in_burst,
-        cut_coordinator, split, split_by_majority, glitch, rollout, command
-    ] ++ [Case || repetitions() > 1,
-                  Case <- [none, kill, cut, split_closed, with_global, notices]].
+    [{group, nodes}, {group, links}, split_by_majority, glitch, rollout, command]
+        ++ [Case || repetitions() > 1, Case <- [none, split_closed, with_global, notices]].
+
+%% The faults of a group happen on the same nodes, one after the other; each case looks at its own.
+groups() ->
+    [{nodes, [], [kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once, kill_in_burst]
+          ++ [kill || repetitions() > 1]},
+     {links, [], [cut_coordinator, split] ++ [cut || repetitions() > 1]}].
+
+init_per_group(Group, Config) ->
+    Kinds = [kind(Case) || {Name, _, Cases} <- groups(), Name =:= Group, Case <- Cases],
+    Params = params(lasting(Group), hd(Kinds)),
+    {ok, Outcomes} = run([{"s_group", sderl_bench_faults_s_group, Kind} || Kind <- Kinds], Params),
+    [{params, Params}, {outcomes, Outcomes} | Config].
+
+end_per_group(_, _) -> ok.
+
+%% Links are closed in the end: the nodes notice within 5 s.
+lasting(links) -> #{hold_ms => 6000};
+lasting(nodes) -> #{}.
+
+kill(Config) -> befell(kill, Config).
+kill_coordinator(Config) -> befell(kill_coordinator, Config).
+stop(Config) -> befell(stop, Config).
+stop_coordinator(Config) -> befell(stop_coordinator, Config).
+flood(Config) -> befell(flood, Config).
+slow(Config) -> befell(slow, Config).
+die_at_once(Config) -> befell(die_at_once, Config).
+kill_in_burst(Config) -> befell(kill_in_burst, Config).
+cut(Config) -> befell(cut, Config).
+cut_coordinator(Config) -> befell(cut_coordinator, Config).
+split(Config) -> befell(split, Config).
+
+befell(Name, Config) ->
+    [Outcome] = [Outcome || #{job := {_, _, #{name := Of}}} = Outcome
+                                <- proplists:get_value(outcomes, Config), Of =:= Name],
+    check(Name, Outcome, proplists:get_value(params, Config)).
 
 none(_) -> fault(none, #{hold_ms => 500}).
-kill(_) -> fault(kill).
-kill_coordinator(_) -> fault(kill_coordinator).
-stop(_) -> fault(stop).
-stop_coordinator(_) -> fault(stop_coordinator).
-flood(_) -> fault(flood).
-slow(_) -> fault(slow).
-die_at_once(_) -> fault(die_at_once).
-kill_in_burst(_) -> fault(kill_in_burst).
-rollout(_) -> fault(rollout).
-
-%% The links are closed in the end: the nodes notice within 5 s.
-cut(_) -> fault(cut, #{hold_ms => 6000}).
-cut_coordinator(_) -> fault(cut_coordinator, #{hold_ms => 6000}).
-split(_) -> fault(split, #{hold_ms => 6000}).
+rollout(_) -> fault(rollout, #{}).
 
 %% As where there are no namespaces.
 split_closed(_) -> fault(split, #{links => cookies}).
@@ -58,15 +77,18 @@ glitch(_) ->
         {cookies, Why} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
     end.
 
-fault(Name) -> fault(Name, #{}).
-
 fault(Name, More) ->
-    {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
+    Kind = kind(Name),
     Params = params(More, Kind),
-    {ok, [#{metrics := Metrics, wrong := Wrong}]} =
-        run([{"s_group", sderl_bench_faults_s_group, Kind}], Params),
+    {ok, [Outcome]} = run([{"s_group", sderl_bench_faults_s_group, Kind}], Params),
+    check(Name, Outcome, Params).
+
+kind(Name) ->
+    {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
+    Kind.
+
+check(Name, #{metrics := Metrics, wrong := Wrong}, #{repetitions := Repetitions}) ->
     ct:pal("~ts: ~tp~n~ts", [Name, Metrics, Wrong]),
-    #{repetitions := Repetitions} = Params,
     ?assertMatch(
         #{repetitions := Repetitions, converged := Repetitions, lost_acknowledged := 0,
           came_back := 0, refused := 0}, Metrics
@@ -110,8 +132,7 @@ repetitions() ->
 %% The same can be done to `global`. What it promises is its own: only that it can be measured.
 with_global(_) ->
     Params = params(#{repetitions => 1}, #{needs => nodes}),
-    Jobs = [{"global", sderl_bench_faults_global, Kind}
-            || Name <- ["kill", "stop"], {ok, Kind} <- [sderl_bench_faults_kind:named(Name)]],
+    Jobs = [{"global", sderl_bench_faults_global, kind(Name)} || Name <- [kill, stop]],
     {ok, Outcomes} = run(Jobs, Params),
     ct:pal("~tp", [Outcomes]),
     [?assertMatch(#{metrics := #{repetitions := 1}}, Outcome) || Outcome <- Outcomes].
@@ -151,7 +172,7 @@ command(Config) ->
 notices(_) ->
     [
         begin
-            {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
+            Kind = kind(Name),
             Params = (params(maps:merge(More, #{links => cookies, repetitions => 1}),
                              Kind))#{spoilt => Spoilt},
             {ok, [#{metrics := Metrics, wrong := Wrong}]} =
