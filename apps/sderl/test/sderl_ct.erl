@@ -7,7 +7,7 @@
 %% The test's own VM is not distributed: it reaches every node over the fleet's control channel,
 %% also one that is cut off. This module is on the nodes' code path too.
 
--export([with/3, hold/2, release/1, env/1, seed/0]).
+-export([with/3, again/3, hold/2, release/1, env/1, seed/0]).
 -export([on/3, on/4, all_on/3, await/2, await/3]).
 -export([group/3, group/4, settled/3, agreed/3, hold_all/4, state/3, lead/3, delete/3]).
 -export([process/2, processes/3, listener/4, heard/2, kill/3, alive/2, names/3]).
@@ -27,6 +27,9 @@ with(Count, Pace, Fun) ->
     try Fun(Fleet, Nodes)
     after sderl_fleet:stop(Fleet)
     end.
+
+%% The same with nodes that the case before left behind, as if they were new, where there are some.
+again(Count, Pace, Fun) -> sderl_ct_again:with(Count, env(Pace), Fun).
 
 %% A fleet for a whole suite: the process that prepares a suite ends before the first test.
 hold(Count, Pace) ->

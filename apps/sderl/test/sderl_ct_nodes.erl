@@ -4,7 +4,7 @@
 %% What the suites on real nodes share: fleets that end with their test case, calls, conditions
 %% that are awaited, and small processes to register. The same module runs on the nodes.
 
--export([with/2, sd/1, sd/2, stock/1, quick/0, hold/1, release/1]).
+-export([with/2, again/2, sd/1, sd/2, stock/1, quick/0, hold/1, release/1]).
 -export([call/4, s_group/4, await/1, ready/3, members/3, log/2, logged/3, problems/2, left_out/2]).
 %% On a node
 -export([proc/0, inbox/1, stop/1]).
@@ -31,17 +31,30 @@ stock(Count) -> #{name => stock, count => Count, connect_all => true}.
 with(Plan, F) ->
     {ok, Fleet} = sderl_fleet:start(Plan),
     try
-        case is_function(F, 2) of
-            true -> F(Fleet, sderl_fleet:nodes(Fleet));
-            false -> F(Fleet)
-        end
+        explain_failure(Fleet, fun() ->
+            case is_function(F, 2) of
+                true -> F(Fleet, sderl_fleet:nodes(Fleet));
+                false -> F(Fleet)
+            end
+        end)
+    after
+        ok = sderl_fleet:stop(Fleet)
+    end.
+
+explain_failure(Fleet, F) ->
+    try F()
     catch
         Class:Reason:Stack ->
             explain(Fleet),
             erlang:raise(Class, Reason, Stack)
-    after
-        ok = sderl_fleet:stop(Fleet)
     end.
+
+%% With so many nodes of `sd/1` that the case before left behind, as if they were new.
+again(Count, F) ->
+    Env = [{Key, Value} || {sderl, Key, Value} <- quick()],
+    sderl_ct_again:with(Count, Env, fun(Fleet, Nodes) ->
+        explain_failure(Fleet, fun() -> F(Fleet, Nodes) end)
+    end).
 
 %% A fleet for a whole suite: test cases and init functions run in processes of their own.
 hold(Plan) ->

@@ -11,8 +11,8 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct_nodes, [with/2, sd/1, sd/2, call/4, s_group/4, await/1, ready/3, members/3, log/2,
-                         logged/3, problems/2, left_out/2]).
+-import(sderl_ct_nodes, [with/2, again/2, sd/1, sd/2, call/4, s_group/4, await/1, ready/3,
+                         members/3, log/2, logged/3, problems/2, left_out/2]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
@@ -156,7 +156,7 @@ seeds(_) ->
 
 %% As discovery libraries call them, from several new nodes at once.
 discovery(_) ->
-    with(#{families => [sd(5)]}, fun(Fleet, [A1, A2, A3, A4, A5] = All) ->
+    again(5, fun(Fleet, [A1, A2, A3, A4, A5] = All) ->
         {ok, g, [A1]} = s_group(Fleet, A1, new_s_group, [g, [A1]]),
         Pid = call(Fleet, A1, proc, []),
         yes = s_group(Fleet, A1, register_name, [g, n, Pid]),
@@ -179,7 +179,7 @@ discovery(_) ->
     end).
 
 leaving(_) ->
-    with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3] = All) ->
+    again(3, fun(Fleet, [A1, A2, A3] = All) ->
         {ok, g, All} = s_group(Fleet, A1, new_s_group, [g, All]),
         [P1, P3] = [call(Fleet, N, proc, []) || N <- [A1, A3]],
         yes = s_group(Fleet, A1, register_name, [g, one, P1]),
@@ -409,7 +409,7 @@ two_of_one_name(_) ->
 %% The same name created in two places at once: two groups, or one and a refusal; never a crash
 %% and never a mixture.
 crossing_creations(_) ->
-    with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3] = All) ->
+    again(3, fun(Fleet, [A1, A2, A3] = All) ->
         [begin
              Results = sderl_fleet:multicall(Fleet, All, s_group, new_s_group, [G, All], 60_000),
              [case R of
@@ -441,7 +441,7 @@ crossing_creations(_) ->
 %% ---------------------------------------------------------------- what a node knows
 
 knowledge(_) ->
-    with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4]) ->
+    again(4, fun(Fleet, [A1, A2, A3, A4]) ->
         {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
         {ok, h, _} = s_group(Fleet, A2, new_s_group, [h, [A2, A3]]),
         {ok, k, _} = s_group(Fleet, A3, new_s_group, [k, [A3, A4]]),
@@ -482,7 +482,7 @@ knowledge(_) ->
     end).
 
 links(_) ->
-    with(#{families => [sd(5)]}, fun(Fleet, [A1, A2, A3, A4, A5]) ->
+    again(5, fun(Fleet, [A1, A2, A3, A4, A5]) ->
         {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
         {ok, h, _} = s_group(Fleet, A1, new_s_group, [h, [A1, A2, A3]]),
         ?assertEqual(true, s_group(Fleet, A1, connect, [A4])),

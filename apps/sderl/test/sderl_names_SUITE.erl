@@ -374,7 +374,7 @@ process_groups(Config) ->
 
 %% whereis_name/3 and send/4 link the pair, also when nothing is found.
 other_nodes(_) ->
-    sderl_ct:with(4, calm, fun(F, [A, B, C, D]) ->
+    sderl_ct:again(4, calm, fun(F, [A, B, C, D]) ->
         [] = group(F, one, [A, B]),
         [] = group(F, two, [C]),
         [P, Q] = [process(F, N) || N <- [B, C]],
@@ -411,7 +411,7 @@ other_nodes(_) ->
 
 %% The node that is asked delivers: the sender is not linked to the pid's node (rule 21).
 deliveries(_) ->
-    sderl_ct:with(4, calm, fun(F, [A, B, C, D]) ->
+    sderl_ct:again(4, calm, fun(F, [A, B, C, D]) ->
         [] = group(F, near, [A, B]),
         [] = group(F, far, [B, C]),
         P = process(F, C),
@@ -433,7 +433,7 @@ deliveries(_) ->
 %% joined, it is at home there: it stays while the process lives, whoever registered it, and goes
 %% with it.
 joins_later(_) ->
-    sderl_ct:with(4, calm, fun(F, [A, B, C, D]) ->
+    sderl_ct:again(4, calm, fun(F, [A, B, C, D]) ->
         [] = group(F, g, [A, B, C]),
         Lead = sderl_ct:lead(F, A, g),
         [M | _] = [A, B, C] -- [Lead],
@@ -454,7 +454,7 @@ joins_later(_) ->
     end).
 
 strangers(_) ->
-    sderl_ct:with(4, calm, fun(F, [A, B, C, D]) ->
+    sderl_ct:again(4, calm, fun(F, [A, B, C, D]) ->
         [] = group(F, g, [A, B, C]),
         Lead = sderl_ct:lead(F, A, g),
         [M | _] = [A, B, C] -- [Lead],
@@ -489,7 +489,7 @@ strangers(_) ->
 
 %% The watch over them is handed over with the role.
 coordinator_of_strangers(_) ->
-    sderl_ct:with(4, calm, fun(F, [A, B, C, D]) ->
+    sderl_ct:again(4, calm, fun(F, [A, B, C, D]) ->
         [] = group(F, g, [A, B, C]),
         Lead = sderl_ct:lead(F, A, g),
         [M, N] = [A, B, C] -- [Lead],
@@ -510,7 +510,7 @@ coordinator_of_strangers(_) ->
 
 %% A node without groups has names of its own under `undefined`.
 free_names(_) ->
-    sderl_ct:with(2, calm, fun(F, [A, B]) ->
+    sderl_ct:again(2, calm, fun(F, [A, B]) ->
         P = process(F, A),
         ?assertEqual(yes, register_at(F, A, undefined, x, P)),
         ?assertEqual({no, name_or_pid_already_registered}, register_at(F, A, undefined, x, P)),

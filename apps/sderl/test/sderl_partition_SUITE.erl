@@ -10,7 +10,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct, [on/3, await/2, with/3, group/3, settled/3, agreed/3, cut/3, heal/3]).
+-import(sderl_ct, [on/3, await/2, again/3, group/3, settled/3, agreed/3, cut/3, heal/3]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
@@ -25,7 +25,7 @@ all() ->
 %% Both go on with their own names, and the union is what is there afterwards. Three times over.
 halves(_) ->
     sderl_ct:seed(),
-    with(4, calm, fun(F, [A, B, C, D] = Nodes) ->
+    again(4, calm, fun(F, [A, B, C, D] = Nodes) ->
         [] = group(F, g, Nodes),
         Clients = clients(F, Nodes, 2),
         lists:foreach(fun({Left, Right}) ->
@@ -47,7 +47,7 @@ halves(_) ->
 
 %% What one side unregistered or let die does not come back from the other (rule 15).
 no_zombies(_) ->
-    with(4, calm, fun(F, [A, B, C, D] = Nodes) ->
+    again(4, calm, fun(F, [A, B, C, D] = Nodes) ->
         [] = group(F, g, Nodes),
         [P1, P2, P3, P4] = sderl_ct:processes(F, A, 4),
         [Q1, Q2] = sderl_ct:processes(F, C, 2),
@@ -72,7 +72,7 @@ no_zombies(_) ->
 %% A hello waits at a node's server while its link breaks: its sender is not there any more (no
 %% ghost of a peer).
 hello_over_a_broken_link(_) ->
-    with(2, quick, fun(F, [A, B] = Nodes) ->
+    again(2, quick, fun(F, [A, B] = Nodes) ->
         [] = group(F, g, Nodes),
         cut(F, A, B),
         [_ = agreed(F, g, {[N], Nodes}) || N <- Nodes],
@@ -104,7 +104,7 @@ peers(F, Node) ->
 %% A split that lasts longer than `forget_down_after`: each side forgets the other, and they are one
 %% group again when they meet, whether or not one side asks for the other's nodes (rule 6).
 forgotten_on_both_sides(_) ->
-    with(4, [{forget_down_after, 500} | sderl_ct:env(quick)], fun(F, [A, B, C, D] = Nodes) ->
+    again(4, [{forget_down_after, 500} | sderl_ct:env(quick)], fun(F, [A, B, C, D] = Nodes) ->
         [] = group(F, g, Nodes),
         [P, Q] = [sderl_ct:process(F, N) || N <- [A, D]],
         lists:foreach(fun(Asks) ->
@@ -129,7 +129,7 @@ forgotten_on_both_sides(_) ->
 %% One side decides, once, with the resolver of the registration (rule 18). Not in all/0: now and
 %% then a listener hears nothing of the clash that it lost, and why is not known yet.
 clashes(_) ->
-    with(4, calm, fun(F, [A, B, C, D] = Nodes) ->
+    again(4, calm, fun(F, [A, B, C, D] = Nodes) ->
         [] = group(F, g, Nodes),
         split(F, [A, B], [C, D]),
         [agreed(F, g, {Side, Nodes}) || Side <- [[A, B], [C, D]]],
@@ -215,7 +215,7 @@ broken(_, _, _) -> error(broken).
 
 %% A resolver that fails decides nothing; random_exit_name steps in.
 resolver_fails(_) ->
-    with(2, calm, fun(F, [A, B] = Nodes) ->
+    again(2, calm, fun(F, [A, B] = Nodes) ->
         [] = group(F, g, Nodes),
         split(F, [A], [B]),
         Bad = [{?MODULE, broken}, {?MODULE, no_such_function}],
@@ -235,7 +235,7 @@ resolver_fails(_) ->
 
 %% Three components, a name in each: two clashes, one process left.
 clash_of_three(_) ->
-    with(3, calm, fun(F, [A, B, C] = Nodes) ->
+    again(3, calm, fun(F, [A, B, C] = Nodes) ->
         [] = group(F, g, Nodes),
         split(F, [A], [B]), split(F, [A, B], [C]),
         Ps = [begin
@@ -255,7 +255,7 @@ clash_of_three(_) ->
 %% A home tells a process on another node that it lost its name, and the link between the two is
 %% down just then: nobody decides that clash again, so it must hear once there is a link.
 losers_out_of_reach(_) ->
-    with(2, calm, fun(F, [A, B]) ->
+    again(2, calm, fun(F, [A, B]) ->
         [Ends, Hears] = sderl_ct:processes(F, B, 2),
         ok = cut(F, A, B),
         on(F, A, fun() ->
@@ -283,7 +283,7 @@ losers_out_of_reach(_) ->
 %% (rule 11).
 partial_cut(_) ->
     sderl_ct:seed(),
-    with(3, calm, fun(F, Nodes) ->
+    again(3, calm, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Clients = clients(F, Nodes, 2),
         Lead = sderl_ct:lead(F, hd(Nodes), g),
@@ -303,7 +303,7 @@ partial_cut(_) ->
 %% The role goes to the one that sees all.
 partial_cut_of_coordinator(_) ->
     sderl_ct:seed(),
-    with(4, calm, fun(F, Nodes) ->
+    again(4, calm, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Clients = clients(F, Nodes, 2),
         lists:foreach(fun(_) ->
@@ -324,7 +324,7 @@ partial_cut_of_coordinator(_) ->
 %% A chain with the coordinator in the middle: one end is in no star with the rest. It goes on by
 %% itself, and all are one again when the links are back.
 whom_no_star_covers(_) ->
-    with(4, quick, fun(F, Nodes) ->
+    again(4, quick, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         B = sderl_ct:lead(F, hd(Nodes), g),
         [A, C, D] = Nodes -- [B],
@@ -343,7 +343,7 @@ whom_no_star_covers(_) ->
 %% all/0: an offer that its taker could not take waits for a time-out that is long here.
 broken_links(_) ->
     sderl_ct:seed(),
-    with(4, calm, fun(F, Nodes) ->
+    again(4, calm, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Clients = clients(F, Nodes, 2),
         lists:foreach(fun(_) ->
@@ -362,7 +362,7 @@ broken_links(_) ->
 
 %% {A,B} remove C while {C,D} remove A: removals win over presence (rule 4).
 removed_on_both_sides(_) ->
-    with(4, calm, fun(F, [A, B, C, D] = Nodes) ->
+    again(4, calm, fun(F, [A, B, C, D] = Nodes) ->
         [] = group(F, g, Nodes),
         [P, Q] = [sderl_ct:process(F, N) || N <- [B, D]],
         yes = register_at(F, B, p, P),
@@ -383,7 +383,7 @@ removed_on_both_sides(_) ->
 
 %% A member that was removed while it was away hears of it; its own names go with it.
 removed_while_away(_) ->
-    with(3, calm, fun(F, [A, B, C] = Nodes) ->
+    again(3, calm, fun(F, [A, B, C] = Nodes) ->
         [] = group(F, g, Nodes),
         P = sderl_ct:process(F, C),
         yes = register_at(F, C, p, P),
@@ -399,7 +399,7 @@ removed_while_away(_) ->
 
 %% A group deleted while a member was away is not revived by it (rule 1).
 deleted_while_away(_) ->
-    with(3, calm, fun(F, [A, B, C] = Nodes) ->
+    again(3, calm, fun(F, [A, B, C] = Nodes) ->
         [] = group(F, g, Nodes),
         yes = register_at(F, C, p, sderl_ct:process(F, C)),
         split(F, [A, B], [C]),
@@ -415,7 +415,7 @@ deleted_while_away(_) ->
 
 %% Nor does it get into the next group of that name, other than by being added.
 created_again_while_away(_) ->
-    with(3, calm, fun(F, [A, B, C] = Nodes) ->
+    again(3, calm, fun(F, [A, B, C] = Nodes) ->
         [] = group(F, g, Nodes),
         P = sderl_ct:process(F, C),
         yes = register_at(F, C, p, P),

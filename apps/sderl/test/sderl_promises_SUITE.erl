@@ -7,21 +7,22 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct, [on/3, all_on/3, await/2, with/3, group/3, settled/3]).
+-import(sderl_ct, [on/3, all_on/3, await/2, again/3, group/3, settled/3]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
+%% Those that kill nodes come last: the others use the same ones.
 all() ->
-    [unique, exclusive, dead_before_its_new_name, killed_processes, killed_while_leaving,
-     killed_coordinators, killed_with_many_names, joins_and_leaves, restarted_node, supervised,
-     stopped_member, stopped_coordinator, flooded_member, unanswered].
+    [joins_and_leaves, unique, exclusive, dead_before_its_new_name, killed_processes,
+     killed_while_leaving, killed_with_many_names, supervised, stopped_member,
+     stopped_coordinator, flooded_member, unanswered, killed_coordinators, restarted_node].
 
 %% ---------------------------------------------------------------- registration
 
 %% All race for the same names: one gets each, and then all members have it.
 unique(_) ->
     sderl_ct:seed(),
-    with(4, calm, fun(F, [A | _] = Nodes) ->
+    again(4, calm, fun(F, [A | _] = Nodes) ->
         [] = group(F, g, Nodes),
         Names = lists:seq(1, 60),
         Seed = rand:uniform(1 bsl 40),
@@ -64,7 +65,7 @@ win(Name, Nodes) ->
 %% A name as a lock: one holder at a time, and their tokens grow.
 exclusive(_) ->
     sderl_ct:seed(),
-    with(3, calm, fun(F, [A | _] = Nodes) ->
+    again(3, calm, fun(F, [A | _] = Nodes) ->
         [] = group(F, g, Nodes),
         Ledger = on(F, A, fun() -> spawn(fun() -> ledger([]) end) end),
         [ok, ok, ok] = all_on(F, Nodes, fun() ->
@@ -111,7 +112,7 @@ misplaced(Entries) -> lists:sublist(Entries, 2).
 %% A process had a name and has none; it dies, and its node has yet to see to that and to a batch
 %% that gives it another.
 dead_before_its_new_name(_) ->
-    with(2, calm, fun(F, [A, B] = Nodes) ->
+    again(2, calm, fun(F, [A, B] = Nodes) ->
         [] = group(F, g, Nodes),
         P = sderl_ct:process(F, B),
         yes = on(F, A, fun() -> s_group:register_name(g, first, P) end),
@@ -155,7 +156,7 @@ group_process() -> sderl_dir:process(g).
 %% A founder's process is killed when it was dropping its tables: it does not found the group once
 %% more.
 killed_while_leaving(_) ->
-    with(1, calm, fun(F, [A]) ->
+    again(1, calm, fun(F, [A]) ->
         [] = group(F, g, [A]),
         P = sderl_ct:process(F, A),
         yes = on(F, A, fun() -> s_group:register_name(g, x, P) end),
@@ -182,7 +183,7 @@ killed_while_leaving(_) ->
 %% who subscribed goes on hearing.
 killed_processes(_) ->
     sderl_ct:seed(),
-    with(4, calm, fun(F, All) ->
+    again(4, calm, fun(F, All) ->
         {[A | _] = Nodes, [Stranger]} = lists:split(3, All),
         [] = group(F, g, Nodes),
         [] = group(F, h, tl(Nodes)),
@@ -317,7 +318,7 @@ where({child, Id}) -> element(2, lists:keyfind(Id, 1, supervisor:which_children(
 %% The coordinator's process is killed: what its successor does until it answers is not more where
 %% there are more names. What it has to do with each of them it does later.
 killed_with_many_names(_) ->
-    with(2, [{tick_ms, 4000}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}],
+    again(2, [{tick_ms, 4000}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}],
          fun(F, [A | _] = Nodes) ->
              [] = group(F, g, Nodes),
              [Lead] = lists:usort(all_on(F, Nodes,
@@ -372,7 +373,7 @@ hold_names(From, To) ->
 %% kill -9 of the coordinator's node while all write, and its return, several times.
 killed_coordinators(_) ->
     sderl_ct:seed(),
-    with(4, calm, fun(F, Nodes) ->
+    again(4, calm, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Clients = maps:groups_from_list(fun erlang:node/1, clients(F, g, Nodes, 3)),
         lists:foldl(fun(_, Cs) ->
@@ -397,7 +398,7 @@ killed_coordinators(_) ->
 %% Writes on three members while others come and go in every way there is.
 joins_and_leaves(_) ->
     sderl_ct:seed(),
-    with(5, calm, fun(F, [A, B, C, D, E]) ->
+    again(5, calm, fun(F, [A, B, C, D, E]) ->
         [] = group(F, g, [A, B, C]),
         Fixed = [{{fixed, I}, P} || {I, P} <- lists:enumerate(sderl_ct:processes(F, B, 300))],
         on(F, B, fun() -> [yes = s_group:register_name(g, N, P) || {N, P} <- Fixed] end),
@@ -429,7 +430,7 @@ joins_and_leaves(_) ->
 
 %% A node's second life has everything that the others have, and nothing of its first (rule 3).
 restarted_node(_) ->
-    with(3, calm, fun(F, [A, B, C] = Nodes) ->
+    again(3, calm, fun(F, [A, B, C] = Nodes) ->
         [] = group(F, g, Nodes),
         [P, Q] = [sderl_ct:process(F, N) || N <- [A, C]],
         yes = on(F, A, fun() -> s_group:register_name(g, stays, P) end),
@@ -454,7 +455,7 @@ restarted_node(_) ->
 supervised(_) ->
     sderl_ct:seed(),
     Kills = 25,
-    with(3, calm, fun(F, Nodes) ->
+    again(3, calm, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Sups = [on(F, N, fun() ->
             {ok, Sup} = supervisor:start_link(?MODULE,
@@ -499,7 +500,7 @@ handle_cast(_, S) -> {noreply, S}.
 %% It is set aside, keeps its names, and catches up (rule 12).
 stopped_member(_) ->
     sderl_ct:seed(),
-    with(3, quick, fun(F, Nodes) ->
+    again(3, quick, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Lead = sderl_ct:lead(F, hd(Nodes), g),
         [M, N] = Nodes -- [Lead],
@@ -521,7 +522,7 @@ stopped_member(_) ->
 %% what the old one has not answered it cannot answer any more (rules 9, 10).
 stopped_coordinator(_) ->
     sderl_ct:seed(),
-    with(3, quick, fun(F, Nodes) ->
+    again(3, quick, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Clients = clients(F, g, Nodes, 3),
         lists:foreach(fun(_) ->
@@ -543,7 +544,7 @@ stopped_coordinator(_) ->
 %% Somebody floods a member that stands still: who floods is held, and no process of the library, so
 %% the others go on (rule 20).
 flooded_member(_) ->
-    with(3, quick, fun(F, Nodes) ->
+    again(3, quick, fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Lead = sderl_ct:lead(F, hd(Nodes), g),
         [Member, Other] = Nodes -- [Lead],
@@ -593,7 +594,7 @@ flood(Target, Data) ->
 %% A write that nobody answers ends with an exit after its time; what became of it, a read tells
 %% (rule 19).
 unanswered(_) ->
-    with(2, [{tick_ms, 500}, {set_aside_ms, 60_000}, {write_timeout_ms, 1000}], fun(F, Nodes) ->
+    again(2, [{tick_ms, 500}, {set_aside_ms, 60_000}, {write_timeout_ms, 1000}], fun(F, Nodes) ->
         [] = group(F, g, Nodes),
         Lead = sderl_ct:lead(F, hd(Nodes), g),
         [Other] = Nodes -- [Lead],
