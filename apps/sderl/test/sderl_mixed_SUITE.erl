@@ -8,8 +8,8 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct_nodes, [with/2, sd/1, sd/2, stock/1, quick/0, call/4, s_group/4, await/1, ready/3,
-                         members/3, log/2, logged/3, problems/2, left_out/2]).
+-import(sderl_ct_nodes, [with/2, again/2, sd/1, sd/2, stock/1, quick/0, call/4, s_group/4, await/1,
+                         ready/3, members/3, log/2, logged/3, problems/2, left_out/2]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
@@ -88,7 +88,7 @@ exchange(Fleet, A, B) ->
 %% ---------------------------------------------------------------- groups that overlap
 
 overlap(_) ->
-    with(#{families => [sd(6)]}, fun(Fleet, [A1, A2, A3, A4, A5, A6] = All) ->
+    again(6, fun(Fleet, [A1, A2, A3, A4, A5, A6] = All) ->
         Groups = [{g, [A1, A2, A3]}, {h, [A3, A4, A5]}, {k, [A5, A6, A1]}],
         [?assertEqual({ok, G, lists:sort(Ns)}, s_group(Fleet, hd(Ns), new_s_group, [G, Ns]))
          || {G, Ns} <- Groups],
@@ -122,7 +122,7 @@ overlap(_) ->
     end).
 
 second_group(_) ->
-    with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3]) ->
+    again(3, fun(Fleet, [A1, A2, A3]) ->
         {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
         {ok, h, _} = s_group(Fleet, A3, new_s_group, [h, [A3]]),
         [P1, P3] = [call(Fleet, N, proc, []) || N <- [A1, A3]],
@@ -327,7 +327,7 @@ optfile(Dir) ->
 
 %% What a newer version may say to this one: ignored, counted, told, no harm.
 newer_version(_) ->
-    with(#{families => [sd(2)]}, fun(Fleet, [A1, A2]) ->
+    again(2, fun(Fleet, [A1, A2]) ->
         Invite = fun(Uid, From) -> {invite, 3, g, Uid, From} end,
         Enter = fun(From) -> {enter, 3, g, From} end,
         is_refused(Fleet, A1, A2, 3, Invite, Enter),
@@ -339,7 +339,7 @@ newer_version(_) ->
 
 %% Version 1, which did not say its version where it invited.
 older_version(_) ->
-    with(#{families => [sd(2)]}, fun(Fleet, [A1, A2]) ->
+    again(2, fun(Fleet, [A1, A2]) ->
         Invite = fun(Uid, From) -> {invite, g, Uid, From} end,
         Enter = fun(From) -> {enter, g, From} end,
         is_refused(Fleet, A1, A2, 1, Invite, Enter)
@@ -435,7 +435,7 @@ group_process(Group) -> {ok, sderl_dir:process(Group)}.
 
 %% The published functions with the published values of success.
 published(_) ->
-    with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4]) ->
+    again(4, fun(Fleet, [A1, A2, A3, A4]) ->
         S = fun(N, F, Args) -> s_group(Fleet, N, F, Args) end,
         ?assertEqual({ok, group1, [A1, A2]}, S(A1, new_s_group, [group1, [A1, A2]])),
         {ok, Generated, [A1, A3]} = S(A1, new_s_group, [[A1, A3]]),
