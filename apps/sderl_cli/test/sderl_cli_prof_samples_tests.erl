@@ -20,7 +20,7 @@ answered(Server) ->
     end,
     #{~"duration" := Duration, ~"nodes" := [#{~"node" := _, ~"looks" := _}, _]} = Get(""),
     #{~"kinds" := [_ | _], ~"kinds_all" := All, ~"waits" := [_ | _], ~"states" := [_ | _],
-      ~"schedulers" := [_ | _], ~"nodes" := [_, _], ~"curves" := [_, _ | _],
+      ~"schedulers" := [_ | _], ~"nodes" := [_, _], ~"curves" := [_ | _],
       ~"covers" := #{~"from" := 0, ~"to" := Duration}} = Get("/shares"),
     #{~"kinds" := [#{~"group" := Kind}], ~"kinds_all" := All} = Get("/shares?limit=1"),
     #{~"states" := [_ | _]} = Get(["/shares?kind=", uri_string:quote(Kind)]),

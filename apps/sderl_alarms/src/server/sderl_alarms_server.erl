@@ -344,16 +344,11 @@ standing(#server{standing_at = At, topology = Topology, versions = Versions} = S
 soon(#server{looked_at = At, due = Known} = Server) ->
     case now_ms() of
         Now when At =:= none; Now - At >= ?FRAMES_MS -> look(Server);
-        Now -> Server#server{due = sooner(At + ?FRAMES_MS - Now, Known)}
-    end.
-
-sooner(Ms, none) -> erlang:send_after(Ms, self(), due);
-sooner(Ms, Known) ->
-    case erlang:read_timer(Known) of
-        Left when is_integer(Left), Left > Ms ->
-            _ = erlang:cancel_timer(Known),
-            sooner(Ms, none);
-        _ -> Known
+        Now ->
+            %% (An atom is more than any number.)
+            Left = case Known of none -> none; _ -> erlang:cancel_timer(Known) end,
+            Ms = min(At + ?FRAMES_MS - Now, Left),
+            Server#server{due = erlang:send_after(Ms, self(), due)}
     end.
 
 %% What is looked at without a frame: what is measured, or is there, without one.

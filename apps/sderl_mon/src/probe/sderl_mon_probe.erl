@@ -33,8 +33,7 @@ is not.
 -define(LEASE_MS, 15_000).
 -define(EARLY_MS, 50).
 -define(SLOW_MS, 10_000).
-%% A sample takes some thousand words: with less room the probe collects its garbage several times
-%% for each.
+%% A sample takes some thousand words, and is to fit without a collection of garbage.
 -define(HEAP_WORDS, 10_000).
 %% A helper that says nothing for so long is ended.
 -define(PATIENCE_MS, 30_000).
@@ -186,7 +185,7 @@ init(#{owner := Owner} = Opts) ->
            last = Now - 1000, scanner = sderl_mon_probe_look:start(self()),
            sysmon = sderl_mon_probe_system:start(self())},
     proc_lib:init_ack({ok, self()}),
-    {_, First} = tick(owned(Opts, S#s{slow_at = Now})),
+    {timed, _, First} = tick(owned(Opts, S#s{slow_at = Now})),
     loop(First).
 
 owned(#{owner := Owner} = Opts, S) ->
@@ -214,9 +213,7 @@ loop(S) ->
         loop(New#s{work = sderl_mon_probe_work:add(Kind, 1, 1 + now_us() - T, New#s.work)})
     end.
 
-handle({tick, At}, #s{next = At} = S) ->
-    {Kind, New} = tick(S),
-    {timed, Kind, New};
+handle({tick, At}, #s{next = At} = S) -> tick(S);
 handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Told, Lost}, owner = Owner} = S) ->
     S#s{out = none, told = Told, lost_acked = Lost, acked = now_ms(),
         collector = sderl_mon_probe_collector:resume(Owner, S#s.collector),
@@ -255,9 +252,7 @@ handle({scanned, Pid, Works, Scan}, #s{scanner = Pid, work = Work} = S) ->
         work = sderl_mon_probe_work:add(Works, Work)};
 handle({named, Pid, Works, Names}, #s{scanner = Pid, work = Work} = S) ->
     named(Names, S#s{work = sderl_mon_probe_work:add(Works, Work)});
-handle(early, S) ->
-    {Kind, New} = send_sample(S#s{early = false}),
-    {timed, Kind, New};
+handle(early, S) -> send_sample(S#s{early = false});
 handle({'EXIT', Pid, Why}, #s{scanner = Pid} = S) ->
     count_up(helpers_failed,
              event(probe_failed, warning, text("the look at processes failed: ~0tP", [Why, 20]),
@@ -361,20 +356,21 @@ send_sample(#s{out = {_, Since, _, _}, interval = Interval} = S) ->
     %% It may be that it went down with a link: after a while the owner gets another.
     case now_ms() - Since > max(3000, 3 * Interval) of
         true -> send_sample(take_back(S));
-        false -> {merged, count_up(samples_merged, S)}
+        false -> {timed, merged, count_up(samples_merged, S)}
     end;
 send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
     {Sample, Seldom, S} = sample(Seq + 1, said(S0)),
     Kind = {sample, [K || K <- [facts, top], is_map_key(K, Sample)], S#s.rare =/= S0#s.rare,
             magnitude(length(map_get(events, Sample))),
             magnitude(map_size(element(2, S#s.traced)))},
-    {Kind, case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
-        ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Seldom, S#s.lost}, last = now_ms(),
-                  events = sderl_mon_probe_events:send(S#s.events),
-                  traced = {element(2, S#s.traced), #{}},
-                  pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
-        _ -> count_up(samples_unsent, S)
-    end}.
+    {timed, Kind,
+     case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
+         ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Seldom, S#s.lost}, last = now_ms(),
+                   events = sderl_mon_probe_events:send(S#s.events),
+                   traced = {element(2, S#s.traced), #{}},
+                   pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
+         _ -> count_up(samples_unsent, S)
+     end}.
 
 %% ---------------------------------------------------------------- events
 
