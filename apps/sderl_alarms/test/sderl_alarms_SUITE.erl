@@ -15,7 +15,9 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() -> [raised_and_cleared, survives, told_once, one_folder, nothing_is_kept].
 
 init_per_testcase(_, Config) ->
+    %% Without a tag in their names the workers are a family.
     {ok, Fleet} = sderl_fleet:start(#{
+        tag => "",
         families => [#{name => w, count => 3, apps => [sderl]},
                      #{name => m, count => 2, hidden => true}],
         s_groups => []
