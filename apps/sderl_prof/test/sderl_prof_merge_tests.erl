@@ -49,7 +49,6 @@ path_test() ->
 leads_to_test() ->
     with_dir(fun(Dir) ->
         ok = cluster(Dir, [{?A, client(20)}, {?B, server(30)}]),
-        ?assertEqual({ok, ~"client at a@h"}, sderl_prof_cluster_report:last(Dir)),
         {ok, #{critical_path := #{leads_to := Told}}} = sderl_prof_cluster_report:make(Dir, #{}),
         ?assertEqual(~"client at a@h", Told),
         {ok, Out} = sderl_prof_cluster_book:open(Dir, #{}),
@@ -58,6 +57,14 @@ leads_to_test() ->
         ok = sderl_prof_view:close(View),
         {ok, Book} = sderl_prof_book:open(Out),
         ?assertEqual(~"client at a@h", sderl_prof_book:label(Process, Book)),
+        #{leads_to := ~"client at a@h", steps := Steps} = sderl_prof_insight:led_path(Book, #{}),
+        ?assert(Steps > 0),
+        %% In a part in which that one does not run, or that has no such process, it is what ran
+        %% last there: the same path as without a process.
+        Nobody = 1_000_000,
+        {none, Path} = sderl_prof_insight:led(Nobody, Book, #{}),
+        ?assertEqual(sderl_prof_insight:path(Book, #{}), Path),
+        {Process, #{steps := Steps}} = sderl_prof_insight:led(Process, Book, #{}),
         ok = sderl_prof_book:close(Book)
     end).
 
