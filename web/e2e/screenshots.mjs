@@ -30,10 +30,14 @@ const SHOTS = {
   traffic: { route: () => "#/traffic?by=routed", ...DESK },
   names: { route: () => "#/names", ...DESK },
   events: { route: () => "#/events", ...DESK },
-  // After a node was killed: what followed from that.
+  alarms: { route: () => "#/alarms", ...DESK, deviceScaleFactor: 1.1 },
+  // After a node was killed: the groups, and what followed from that.
+  killed: { route: () => "#/groups", ...DESK, deviceScaleFactor: 1.1 },
   incident: { route: () => "#/events", opens: /is down/, ...DESK, deviceScaleFactor: 1.1 },
   findings: { route: () => "#/findings", ...DESK },
   "findings-dark": { route: () => "#/findings", ...DESK, colorScheme: "dark" },
+  // Of nodes without a probe.
+  "no-probe": { route: () => "#/groups", ...DESK, deviceScaleFactor: 1.1 },
   phone: { route: () => "#/groups", ...PHONE },
   "phone-node": {
     route: (busiest) => `#/node/${encodeURIComponent(busiest)}`,

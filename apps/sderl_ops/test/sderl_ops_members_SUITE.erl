@@ -75,7 +75,8 @@ killed_in_apply(Config) ->
     Told = kill_after(rand:uniform(8), Acts, Other, apply, #{file => File}, Config),
     ?assertMatch({done, #{~"state" := ~"steady", ~"revision" := 1}}, Told),
     all_run_once(Other, Config),
-    ?assert(lists:sum(maps:values(starts(Config))) =< 4),
+    %% All three may have been cut off, which start at the same time.
+    ?assertEqual([], [More || {_, Times} = More <- maps:to_list(starts(Config)), Times > 2]),
     ?assertNotEqual(Acts, acting(Other, Config)),
     %% The one that comes back belongs to it, and all tell the same.
     start(Acts, Config),
@@ -94,8 +95,10 @@ killed_in_upgrade(Config) ->
     Told = kill_after(rand:uniform(10), Acts, Other, apply, #{file => File}, Config),
     ?assertMatch({done, #{~"state" := ~"steady", ~"revision" := 2, ~"problems" := []}}, Told),
     all_run_once(Other, Config),
-    %% One for each revision, and in each one that was cut off.
-    ?assert(lists:sum(maps:values(starts(Config))) =< 8),
+    %% Of the second revision one at a time, and so one that was cut off.
+    Starts = maps:values(starts(Config)),
+    ?assert(lists:max(Starts) =< 4, Starts),
+    ?assert(lists:sum(Starts) =< 6 + 4, Starts),
     #{~"revisions" := [#{~"revision" := 2}, #{~"revision" := 1}]} =
         ask(Other, history, #{}, Config).
 

@@ -9,7 +9,7 @@
 -doc """
 A group, whose name is an atom, and its nodes, these as positions in the family (from 1) or by name.
 """.
--type namespace(Node) :: {Group :: atom(), [Node]}.
+-type namespace(Node) :: {Group :: term(), [Node]}.
 -type namespace() :: namespace(node()).
 
 -define(CALL_MS, 120_000).

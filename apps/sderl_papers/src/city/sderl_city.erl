@@ -124,10 +124,12 @@ grouped(Fleet, Groups) ->
 
 %% One after the other, as they share nodes.
 make(_, []) -> ok;
-make(Fleet, [Namespace | Others]) ->
+make(Fleet, [{_, Members} = Namespace | Others]) ->
+    Count = length(Members),
     maybe
         ok ?= sderl_bench_layout:make(Fleet, [Namespace]),
-        ok ?= sderl_bench_impl_s_group:prepare(Fleet, [Namespace], #{}),
+        ok ?= sderl_bench_impl_s_group:prepare(Fleet, [Namespace],
+                                               #{nodes => Count, group_size => Count}),
         make(Fleet, Others)
     end.
 

@@ -33,7 +33,8 @@ make(Dir, Mark, Make) ->
 -doc "A name beside a place that nobody else has, also no process of the same number elsewhere.".
 -spec name(file:filename_all()) -> file:filename().
 name(Path) ->
-    unicode:characters_to_list([Path, ".new-", binary:encode_hex(rand:bytes(8), lowercase)]).
+    [_ | _] = Text = unicode:characters_to_list(Path),
+    Text ++ ".new-" ++ binary_to_list(binary:encode_hex(rand:bytes(8), lowercase)).
 
 place(Own, Dir, Mark, Before) ->
     case file:rename(Own, Dir) of
