@@ -39,15 +39,19 @@ take(Count, Env) ->
             Monitor = monitor(process, Keeper),
             Keeper ! {take, self()},
             receive
-                {Keeper, #{fleet := Fleet} = Kept} ->
+                {Keeper, Kept} ->
                     demonitor(Monitor, [flush]),
-                    case length(sderl_fleet:nodes(Fleet)) >= Count of
-                        true -> renewed(Env, Kept);
-                        false -> drop(Kept), start_new(Count, Env)
+                    %% What became of it meanwhile is no failure of this case.
+                    try has_nodes(Count, Kept) andalso renewed(Env, Kept) of
+                        false -> drop(Kept), start_new(Count, Env);
+                        Renewed -> Renewed
+                    catch _:_ -> drop(Kept), start_new(Count, Env)
                     end;
                 {'DOWN', Monitor, process, Keeper, _} -> start_new(Count, Env)
             end
     end.
+
+has_nodes(Count, #{fleet := Fleet}) -> length(sderl_fleet:nodes(Fleet)) >= Count.
 
 start_new(Count, Env) ->
     Self = self(),
@@ -89,9 +93,10 @@ give_back(#{fleet := Fleet, states := States, at_start := Looks, owner := Owner}
     Usable = fun(Node) ->
         sderl_fleet:call(Fleet, Node, ?MODULE, is_usable, [map_get(Node, Looks)], ?CALL)
     end,
-    case states(Fleet) =:= States andalso lists:all(Usable, sderl_fleet:nodes(Fleet)) of
+    try states(Fleet) =:= States andalso lists:all(Usable, sderl_fleet:nodes(Fleet)) of
         true -> Owner ! {keep, self(), Kept}, receive {Owner, kept} -> ok end;
         false -> drop(Kept)
+    catch _:_ -> drop(Kept)
     end.
 
 drop(#{owner := Owner}) ->
@@ -130,7 +135,7 @@ look() ->
       kernel => application:get_all_env(kernel), logger => logger:get_config()}.
 
 is_usable(#{logger := Logger}) ->
-    lists:keymember(sderl, 1, application:which_applications())
+    lists:keymember(sderl, 1, application:which_applications(?CALL))
         andalso logger:get_config() =:= Logger.
 
 stop(#{processes := Processes, kernel := Kernel}) ->

@@ -69,15 +69,15 @@ forgotten() ->
 %% To open a link may take longer than a use lasts.
 opened_late() ->
     ok = sderl_links:note(b@h, {lookup, g}, 0),
-    ok = sderl_links:forget_uses(59_000),
-    ok = sderl_links:nodeup(b@h, true, 59_000),
+    ok = sderl_links:forget_uses(120_000),
+    ok = sderl_links:nodeup(b@h, true, 120_000),
     ?assertMatch(#{opened_by := library}, row(b@h)),
-    ok = sderl_links:forget_uses(59_001),
+    ok = sderl_links:forget_uses(120_001),
     ?assertMatch(#{reasons := []}, row(b@h)),
-    ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(59_000 + ?IDLE, ?IDLE)),
+    ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(120_000 + ?IDLE, ?IDLE)),
     %% One that never came leaves nothing.
     ok = sderl_links:note(c@h, {lookup, g}, 0),
-    ok = sderl_links:forget_uses(60_001),
+    ok = sderl_links:forget_uses(130_001),
     ?assertEqual([], sderl_links:reasons(c@h)).
 
 who_opened() ->

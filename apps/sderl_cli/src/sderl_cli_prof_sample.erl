@@ -9,7 +9,6 @@
 
 -define(PREFIX, "sderl-prof").
 -define(SECONDS, 10).
--define(MOST_BYTES, 64 * 1024 * 1024).
 %% A node gets ready within.
 -define(READY_MS, 60_000).
 
@@ -128,12 +127,18 @@ shown(Reports, _) -> {help, sderl_visible:text(lists:join("\n", [text(One) || On
 -spec read(file:filename()) -> {ok, [map(), ...]} | none.
 read(File) ->
     maybe
-        %% A trace may be larger than memory; reports are not.
-        true ?= filelib:is_regular(File) andalso filelib:file_size(File) =< ?MOST_BYTES,
+        %% A trace may be larger than memory, and is no JSON; reports are some megabytes a node.
+        true ?= filelib:is_regular(File) andalso begins(File) =:= {ok, "{"},
         {ok, Reports} ?= sderl_prof_sampling:read(File),
         {ok, Reports}
     else
         _ -> none
+    end.
+
+begins(File) ->
+    maybe
+        {ok, Device} ?= file:open(File, [read, raw]),
+        try file:read(Device, 1) after file:close(Device) end
     end.
 
 -doc "Prints reports that were read from a file.".

@@ -6,7 +6,7 @@
 
 pages_test_() ->
     {timeout, 300, fun() ->
-        {ok, Report} = sderl_prof_sampling:sample(node(), #{seconds => 0.6}),
+        {ok, Report} = sderl_prof_sampling:sample(node(), #{seconds => 3}),
         Json = json:decode(iolist_to_binary(json:encode(Report))),
         Reports = [Json, Json#{~"node" := ~"other@host"}],
         sderl_cli_prof_tests:served("samples.json", {samples, Reports}, fun answered/1)

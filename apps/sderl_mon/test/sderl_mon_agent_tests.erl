@@ -105,6 +105,9 @@ processes_stay_known_test() ->
     First = Heard((sample(1, 1000, #{}))#{top => [Row]}, sderl_mon_watch:new(?N, 1000)),
     Second = Heard(sample(2, 2000, #{}), First),
     ?assertEqual([[Row], [Row]], [Top(W) || W <- [First, Second]]),
+    %% Also when the link has gone and something else has opened it again.
+    {_, Gone} = step(nodedown, 30, Second),
+    ?assertEqual([Row], Top(Heard(sample(3, 3000, #{}), Gone))),
     ?assertEqual([], Top(Heard((sample(3, 3000, #{}))#{top => []}, Second))),
     ?assertEqual(none, Top(Heard((sample(3, 3000, #{}))#{source := stock}, Second))).
 

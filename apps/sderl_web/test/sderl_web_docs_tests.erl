@@ -36,11 +36,13 @@ operations_test() ->
 pages_test() ->
     page(fun(Page) ->
         {ok, Router} = file:read_file(filename:join([root(), "web/src/ui/router.ts"])),
-        {match, [List]} = re:run(Router, "const PAGES = \\[(.*?)\\]",
-                                 [dotall, {capture, all_but_first, binary}]),
-        Pages = matches(List, ~B/"(\w+)"/),
+        [Pages, Profiles] = [begin
+            {match, [List]} = re:run(Router, ["const ", Name, " = \\[(.*?)\\]"],
+                                     [dotall, {capture, all_but_first, binary}]),
+            matches(List, ~B/"(\w+)"/)
+        end || Name <- ["PAGES", "PROFILES"]],
         [?assertMatch({P, {match, _}}, {P, re:run(Page, ["\n\\| \\w+ \\| `#/", P, "\\b"])})
-         || P <- Pages],
+         || P <- Pages ++ Profiles],
         {ok, Shell} = file:read_file(filename:join([root(), "web/src/app/shell.ts"])),
         {match, [Keys]} = re:run(Shell, ~B/PAGE_KEYS = "(\w+)"/,
                                  [{capture, all_but_first, binary}]),

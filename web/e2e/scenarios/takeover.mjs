@@ -26,10 +26,16 @@ export default async function takeover(stage) {
   await again.goto(link);
   await stage.connected(again);
   for (const node of nodes) await stage.until(again, `${node} is up there`, up, node);
-  // (In a page that has seen groups come and go the nodes keep their places.)
-  await page.goto("about:blank");
-  await page.goto(second);
-  await stage.connected(page);
+  // In a page that has seen groups or nodes come and go the nodes keep their places.
+  for (const [one, address] of [
+    [page, second],
+    [again, link],
+  ]) {
+    await one.goto("about:blank");
+    await one.goto(address);
+    await stage.connected(one);
+    for (const node of nodes) await stage.until(one, `${node} is up`, up, node);
+  }
   await same(stage, page, again, nodes);
   await again.evaluate((t) => (location.hash = `#/groups?t=${t}`), early);
   await stage.until(
@@ -46,23 +52,28 @@ export default async function takeover(stage) {
 /** Two pages have the nodes at the same places. */
 async function same(stage, one, other, nodes) {
   const places = (page) =>
-    page.evaluate(() => window.sderl.nodes().map(({ name, x, y }) => ({ name, x, y })));
-  await stage.until(
-    one,
-    "all nodes have a place",
-    (names) => names.every((name) => window.sderl.nodes().find((n) => n.name === name)?.x != null),
-    nodes,
-  );
-  await stage.until(
-    other,
-    "the same picture",
-    ([names, before]) =>
-      names.every((name) => {
-        const [a, b] = [before, window.sderl.nodes()].map((all) =>
-          all.find((n) => n.name === name),
+    page.evaluate(() => window.sderl.nodes().map(({ name, x, y }) => [name, x, y]));
+  for (const page of [one, other])
+    await stage.until(
+      page,
+      "the picture is at rest",
+      (names) => {
+        const now = window.sderl.nodes().map(({ name, x, y }) => [name, x, y]);
+        const was = window.sderlWas;
+        window.sderlWas = JSON.stringify(now);
+        return (
+          names.every((n) => now.some(([name, x]) => name === n && x !== null)) &&
+          was === window.sderlWas
         );
-        return b?.x != null && Math.hypot(a.x - b.x, a.y - b.y) < 3;
-      }),
-    [nodes, await places(one)],
-  );
+      },
+      nodes,
+      500,
+    );
+  const [mine, theirs] = [new Map(), new Map()];
+  for (const [name, x, y] of await places(one)) mine.set(name, [x, y]);
+  for (const [name, x, y] of await places(other)) theirs.set(name, [x, y]);
+  for (const node of nodes) {
+    const [[x1, y1], [x2, y2]] = [mine.get(node), theirs.get(node)];
+    stage.must(Math.hypot(x1 - x2, y1 - y2) < 3, `${node} is elsewhere after the restart`);
+  }
 }

@@ -26,7 +26,8 @@ and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
 `{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A
 caller that can tell all of these at any time gives them as `t:needs/0` instead of noting them. A
 lookup, `group` and `plan` are uses, not needs: they keep the link needed for the idle time only,
-counted from the last note, and are forgotten then (`forget_uses/1`). A reason is there or not;
+counted from the last note, and are forgotten then (`forget_uses/1`), or later where there is no
+link yet. A reason is there or not;
 whoever has several needs of one kind for one node counts them.
 
 A link is *the library's* when a reason was there before the link was, or when `opened/2` said
@@ -62,8 +63,8 @@ reason.
 
 -define(TABLE, ?MODULE).
 -define(IDLE_MS, 600_000).
-%% Nobody takes longer to open a link.
--define(OPENING_MS, 60_000).
+%% Nobody takes longer to open a link: `net_setuptime` is 120 s at most.
+-define(OPENING_MS, 130_000).
 
 -doc "Tells one link to a node from the next, as the runtime numbers them.".
 -type connection() :: integer().
@@ -165,7 +166,7 @@ forget(Node, Reason, Now) ->
 
 -doc """
 Forgets the uses noted last before this monotonic time (milliseconds): whoever asks for many groups
-would leave a reason for each. While there is no link they stay a minute longer: whoever noted one
+would leave a reason for each. While there is no link they stay 130 s longer: whoever noted one
 may be opening it, and it is the library's when it comes up, however long that takes.
 """.
 -spec forget_uses(Before :: integer()) -> ok.

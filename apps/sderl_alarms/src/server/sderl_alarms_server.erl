@@ -342,13 +342,12 @@ standing(#server{standing_at = At, topology = Topology, versions = Versions} = S
 %% Frames may come ten times a second, which no alarm needs: the latest is looked at in time, and
 %% does not wait for another.
 soon(#server{looked_at = At, due = Known} = Server) ->
+    Left = case Known of none -> infinity; _ -> erlang:cancel_timer(Known) end,
     case now_ms() of
         Now when At =:= none; Now - At >= ?FRAMES_MS -> look(Server);
-        Now ->
-            %% (An atom is more than any number.)
-            Left = case Known of none -> none; _ -> erlang:cancel_timer(Known) end,
-            Ms = min(At + ?FRAMES_MS - Now, Left),
-            Server#server{due = erlang:send_after(Ms, self(), due)}
+        %% The message of the timer has come already.
+        _ when Left =:= false -> Server;
+        Now -> due_in(min(At + ?FRAMES_MS - Now, Left), Server)
     end.
 
 %% What is looked at without a frame: what is measured, or is there, without one.
@@ -374,10 +373,12 @@ look(#server{topology = Topology, frame = Frame, findings = Findings, standing =
 %% An alarm is raised when its time has passed, and not at the frame after that.
 look_again(Now, #server{core = Core, due = Known} = Server) ->
     _ = is_reference(Known) andalso erlang:cancel_timer(Known),
-    Server#server{due = case sderl_alarms_core:due(Core) of
-        none -> none;
-        At -> erlang:send_after(max(1, At - Now), self(), due)
-    end}.
+    case sderl_alarms_core:due(Core) of
+        none -> Server#server{due = none};
+        At -> due_in(max(1, At - Now), Server)
+    end.
+
+due_in(Ms, Server) -> Server#server{due = erlang:send_after(Ms, self(), due)}.
 
 looked(Server) -> told(keep_later(deliver(Server))).
 

@@ -32,6 +32,8 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     job := non_neg_integer(),
     last := undefined | sderl_mon_samples:sample(),
     facts := sderl_mon_samples:facts() | #{},
+    %% The processes of which the probe told last; it does so again for a new owner.
+    top := #{} | #{top := [map()]},
     heard := integer() | undefined,
     asked := integer()
 }.
@@ -76,6 +78,7 @@ new(Node, Interval) ->
         job => 0,
         last => undefined,
         facts => #{},
+        top => #{},
         heard => undefined,
         asked => 0
     }.
@@ -187,20 +190,19 @@ status(Status, Why, #{status := Status} = W) -> {[], W#{why := Why}};
 status(Status, Why, W) -> {[told], W#{status := Status, why := Why}}.
 
 heard(Sample, Now,
-      #{facts := Facts, status := Status, source := Source, why := Why, last := Last} = W) ->
+      #{facts := Facts, top := Top, status := Status, source := Source, why := Why,
+        last := Last} = W) ->
     New = case Sample of #{facts := Said} -> summed_up(Said); #{} -> Facts end,
     Told = Status =/= up orelse told(New) =/= told(Facts) orelse visible(Sample) =/= visible(Last),
     %% Why there is no probe stays true while the node is up.
     Reason = case Source of stock -> Why; _ -> <<>> end,
     {[told || Told], W#{status := up, why := Reason, tries := 0,
-                        last := with_top(maps:remove(facts, Sample), Last), facts := New,
-                        heard := Now}}.
+                        last := with_top(Top, maps:remove(facts, Sample)), facts := New,
+                        top := maps:merge(Top, maps:with([top], Sample)), heard := Now}}.
 
 %% A probe tells of its node's processes only what has changed.
-with_top(#{source := probe} = Sample, #{top := Top}) when not is_map_key(top, Sample) ->
-    Sample#{top => Top};
-with_top(Sample, _) ->
-    Sample.
+with_top(Top, #{source := probe} = Sample) -> maps:merge(Top, Sample);
+with_top(_, Sample) -> Sample.
 
 %% Of the groups that a node is not in only who is in them is asked: with many groups they would be
 %% most of what is kept of each node, and told again and again.

@@ -37,7 +37,8 @@ decode(Reports) -> decode(Reports, []).
 
 decode([], Nodes) -> {ok, lists:reverse(Nodes)};
 decode([#{~"node" := Name} = Report | Reports], Nodes) ->
-    case sderl_prof_samples_file:decode(maps:get(~"samples", Report, none)) of
+    case is_described(Report)
+        andalso sderl_prof_samples_file:decode(maps:get(~"samples", Report, none)) of
         {ok, #{parts := Parts, cells := Cells, groups := Groups}} ->
             Kinds = [kind(Type) || #{~"type" := Type} <- map_get(~"schedulers", Report)],
             {Timed, _} = lists:mapfoldl(fun(#{ns := Ns} = Part, At) -> {{At, Part}, At + Ns} end,
@@ -45,8 +46,13 @@ decode([#{~"node" := Name} = Report | Reports], Nodes) ->
             Node = #node{name = Name, otp = maps:get(~"otp", Report, ~""), report = Report,
                          parts = Timed, kinds = Kinds, cells = Cells, groups = Groups},
             decode(Reports, [Node | Nodes]);
-        error -> {error, {no_samples, Name}}
+        _ -> {error, {no_samples, Name}}
     end.
+
+is_described(Report) ->
+    is_integer(maps:get(~"began_wall", Report, 0))
+        andalso is_integer(maps:get(~"schedulers_online", Report, 0))
+        andalso is_binary(maps:get(~"otp", Report, ~"")).
 
 kind(~"cpu") -> cpu;
 kind(~"io") -> io;
@@ -56,7 +62,7 @@ kind(_) -> normal.
 -spec about(samples()) -> row().
 about(Nodes) ->
     #{
-        duration => lists:max([duration(Node) || Node <- Nodes]),
+        duration => longest(Nodes),
         nodes => [about_node(Node) || Node <- Nodes]
     }.
 
@@ -72,6 +78,8 @@ about_node(#node{name = Name, otp = Otp, report = Report, groups = Groups} = Nod
         kinds => length(lists:usort([Group || {_, Group, _, _, _, _} <- Groups]))
     }.
 
+longest(Nodes) -> lists:max([duration(Node) || Node <- Nodes]).
+
 duration(#node{parts = Parts}) ->
     {At, #{ns := Ns}} = lists:last(Parts),
     At + Ns.
@@ -86,6 +94,7 @@ answer(#{node := Name} = Request, Nodes) ->
     end.
 
 shown(#{from := From, to := To, group := Group, limit := Limit} = Request, Chosen, Nodes) ->
+    Duration = longest(Nodes),
     Parts = [{Node, within(From, To, Node)} || Node <- Nodes],
     Of = [Part || {Node, _} = Part <- Parts, lists:member(Node, Chosen)],
     %% Of several nodes there are as many processes as of all of them together.
@@ -100,7 +109,7 @@ shown(#{from := From, to := To, group := Group, limit := Limit} = Request, Chose
     Running = sderl_prof_shares:places(caller, MyBusy, MyBusy, Ns),
     Waits = sderl_prof_shares:places(caller, Waiting, Waiting, Ns),
     #{
-        duration => lists:max([duration(Node) || Node <- Nodes]),
+        duration => Duration,
         covers => covers(Of),
         states => sderl_prof_shares:states(Mine, Ns),
         kinds => lists:sublist(lists:sort(fun is_busier/2, Kinds), Limit),
@@ -115,7 +124,7 @@ shown(#{from := From, to := To, group := Group, limit := Limit} = Request, Chose
         threads => [Row#{~"node" => Node#node.name}
                     || {Node, _} <- Of, #{} = Row <- map_get(~"threads", Node#node.report)],
         nodes => [node_row(Node, In) || {Node, In} <- Parts],
-        curves => curves(Request, Chosen)
+        curves => curves(Request, Duration, Chosen)
     }.
 
 is_busier(#{busy := A, reductions := R}, #{busy := B, reductions := R2}) -> {A, R} >= {B, R2}.
@@ -192,8 +201,7 @@ awake(Rows) ->
 %% ---------------------------------------------------------------- the whole time
 
 %% In as many equal columns as the node with most parts has.
-curves(#{group := Group}, Nodes) ->
-    Duration = lists:max([duration(Node) || Node <- Nodes]),
+curves(#{group := Group}, Duration, Nodes) ->
     Count = lists:max([length(Parts) || #node{parts = Parts} <- Nodes]),
     Values = [values(Group, Node) || Node <- Nodes],
     [begin

@@ -116,10 +116,6 @@ export class Curves {
     this.choose({ first: 0, after: this.count });
   }
 
-  redraw(): void {
-    this.show(this.columns);
-  }
-
   destroy(): void {
     for (const one of [this.processes, this.awake, this.queue]) one.destroy();
   }
