@@ -68,13 +68,17 @@ found(Config) ->
         {0, Killed} = run(Env, Chaos),
         ?assertMatch([_ | _], string:find(Killed, "1 would have been killed")),
         %% Who does not know the name is told.
-        {2, Which} = top(Env, []),
-        ?assertMatch([_ | _],
-                     string:find(Which, "these run here: " ++ Name ++ "; try --seed " ++ Name)),
+        [begin
+             {2, Which} = run(Env, [Command]),
+             ?assertMatch([_ | _],
+                          string:find(Which, "these run here: " ++ Name ++ "; try --seed " ++ Name))
+         end || Command <- ["top", "mon"]],
         %% What is left of a node that has gone.
         ok = file:write_file(File, "cookie_file=/nowhere\nepmd_port=1\n"),
-        {1, Gone} = top(Env, ["--seed", Name]),
-        ?assertMatch([_ | _], string:find(Gone, "the node is gone"))
+        [begin
+             {1, Gone} = run(Env, [Command, "--seed", Name | More]),
+             ?assertMatch([_ | _], string:find(Gone, "the node is gone"))
+         end || {Command, More} <- [{"top", []}, {"mon", ["--port", "0"]}]]
     after
         sderl_fleet:stop(Fleet)
     end.
