@@ -49,7 +49,9 @@ family_test() ->
     Others = #{~"web1" => #{~"x" => ~"1"}, ~"db1" => #{~"x" => ~"2"}, ~"db2" => #{~"x" => ~"3"}},
     ?assertEqual([{ok, 0}, {ok, 0}, {ok, 1}, unknown],
                  [Of(Place, Others)
-                  || Place <- [Web, {family, ~"db"}, {group, ~"g"}, {family, ~"no"}]]).
+                  || Place <- [Web, {family, ~"db"}, {group, ~"g"}, {family, ~"no"}]]),
+    %% Names that are numbers alone make no family.
+    ?assertEqual(unknown, Of({family, ~""}, #{~"7" => #{~"x" => ~"1"}})).
 
 %% As long as nothing changes nothing is counted: it is the same term as before.
 as_before_test() ->

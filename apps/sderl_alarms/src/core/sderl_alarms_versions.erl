@@ -32,14 +32,19 @@ count(#{nodes := Nodes, groups := Groups}, Standing, #{from := Before} = Version
                             #{Node := #{status := up}} <- [Nodes]},
     OfGroups = #{{group, Group} => [Its || Member <- Members, #{Member := Its} <- [Apps]]
                  || Group := #{nodes := Members} <- Groups},
-    OfFamilies = maps:groups_from_list(fun({Node, _}) -> {family, sderl_mon_types:family(Node)} end,
-                                       fun({_, Its}) -> Its end, lists:sort(maps:to_list(Apps))),
+    OfFamilies = maps:groups_from_list(fun({Family, _}) -> {family, Family} end,
+                                       fun({_, Its}) -> Its end, by_family(Apps)),
     case maps:merge(OfGroups, OfFamilies) of
         Before -> Versions;
         From ->
             #{from => From,
               counts => #{Place => different(All) || Place := [_ | _] = All <- From}}
     end.
+
+%% Nodes whose names are numbers alone are of no family.
+by_family(Apps) ->
+    [{Family, Its} || Node := Its <- maps:iterator(Apps, ordered),
+                      Family <- [sderl_mon_types:family(Node)], Family =/= ~""].
 
 %% An application that some nodes lack is no difference: families may share a group.
 different(All) ->

@@ -7,7 +7,7 @@ themselves.
 Runs in a process for each question, which may take its time. Answers are JSON already.
 """.
 
--export([answer/3, state/1, no_node/1, no_group/1, no_metric/1]).
+-export([answer/3, live/2, state/1, no_node/1, no_group/1, no_metric/1]).
 -export([replay/1, record/1, own/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
@@ -35,6 +35,15 @@ process that asked.
     {ok, iodata()}
     | {opened, Name :: binary(), pid(), Messages :: [binary()]}
     | {error, sderl_web_protocol:code(), unicode:chardata()}.
+
+-doc "The same about the present, as paths of `/api/v1` answer it.".
+-spec live(sderl_web_protocol:request(), Writable :: boolean()) ->
+    {ok, {json, iodata()}} | {error, sderl_web_protocol:code(), unicode:chardata()}.
+live(Request, Writable) ->
+    case answer(Request, live, #{writable => Writable, recordings => none}) of
+        {ok, Json} -> {ok, {json, Json}};
+        {error, Code, Why} -> {error, Code, Why}
+    end.
 
 -doc "The answer to a checked request.".
 -spec answer(sderl_web_protocol:request(), source(), settings()) -> answer().

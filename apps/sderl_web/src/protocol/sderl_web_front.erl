@@ -5,7 +5,7 @@ A front page: charts that a person has put together under a name. Checked here, 
 from a browser or out of the file. Pure.
 """.
 
--export([check/1, place/1, windows/0]).
+-export([check/1, place/1, windows/0, metric_bytes/0]).
 -export_type([front/0, chart/0, place/0]).
 
 -doc """
@@ -33,6 +33,10 @@ nobody's are lost.
 -doc "How much time a page may show.".
 -spec windows() -> [binary()].
 windows() -> ?WINDOWS.
+
+-doc "The longest name of a metric, with the tags of one series.".
+-spec metric_bytes() -> pos_integer().
+metric_bytes() -> ?METRIC.
 
 -doc "A page out of JSON, or what is wrong with it.".
 -spec check(term()) -> {ok, front()} | {error, unicode:chardata()}.

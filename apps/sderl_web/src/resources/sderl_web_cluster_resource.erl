@@ -229,11 +229,7 @@ answer(Op, Args, Context)
   when Op =:= names; Op =:= traffic; Op =:= fronts; Op =:= operations ->
     asked(Op, Args, Context).
 
-asked(Op, Args, #{writable := Writable}) ->
-    case sderl_web_ask:answer({Op, Args}, live, #{writable => Writable, recordings => none}) of
-        {ok, Json} -> {ok, {json, Json}};
-        {error, Code, Why} -> {error, Code, Why}
-    end.
+asked(Op, Args, #{writable := Writable}) -> sderl_web_ask:live({Op, Args}, Writable).
 
 with_topology(Fun) ->
     case sderl_web_feed:current() of

@@ -12,8 +12,7 @@ of a group, a family or the cluster together.
 -import(sderl_web_schema, [object/1, map/1, list/1, text/0, number/0, unix_ms/0, any/0, word/1,
                            null_or/1, ref/1]).
 
-%% As in the WebSocket's request: the longest name of a series, and of a place with its kind.
--define(METRIC_BYTES, 640).
+%% The longest name of a place with its kind.
 -define(PLACE_BYTES, 262).
 
 -doc false.
@@ -25,7 +24,9 @@ routes() ->
           query => sderl_web_protocol:fields(metrics),
           answer => {200, object(#{metrics => list(map(any()))})}},
         #{op => metric_series, method => get,
-          path => [~"metrics", {~"metric", metric, {text, ?METRIC_BYTES}, required}, ~"series"],
+          path => [~"metrics",
+                   {~"metric", metric, {text, sderl_web_front:metric_bytes()}, required},
+                   ~"series"],
           role => viewer,
           summary => ~"A metric over time, of all nodes of a place together",
           query => [{~"place", place, {text, ?PLACE_BYTES}, ~"cluster"}
@@ -45,10 +46,7 @@ schemas() ->
 -doc false.
 -spec answer(atom(), map(), sderl_web_resource:context()) -> sderl_web_resource:result().
 answer(metrics, Args, #{writable := Writable}) ->
-    case sderl_web_ask:answer({metrics, Args}, live, #{writable => Writable, recordings => none}) of
-        {ok, Json} -> {ok, {json, Json}};
-        {error, Code, Why} -> {error, Code, Why}
-    end;
+    sderl_web_ask:live({metrics, Args}, Writable);
 answer(metric_series, #{metric := Name, place := Text} = Args, _) ->
     maybe
         {ok, Metric} ?= metric(Name),
