@@ -30,10 +30,11 @@ occurrence began, `count` which one it is; times are Unix milliseconds.
 -type error() :: {error, not_found | not_raised | too_many | {bad_value, atom(), binary()}}.
 
 -doc """
-Which alarms a silence is for: `alarm`, `node` and `group` are patterns with `*`, `severity` is
-`minor` or `major`. All that is there must fit.
+Which alarms a silence is for: `alarm`, `node`, `group` and `family` are patterns with `*`,
+`severity` is `minor` or `major`. All that is there must fit. `family` is for alarms of families:
+those of their nodes have none.
 """.
--type match() :: #{alarm | node | group => binary(), severity => minor | major}.
+-type match() :: #{alarm | node | group | family => binary(), severity => minor | major}.
 
 -define(MOST_TEXT, 1_000).
 -define(MOST_BY, 64).
@@ -43,9 +44,9 @@ Which alarms a silence is for: `alarm`, `node` and `group` are patterns with `*`
 -spec list() -> [alarm()].
 list() -> sderl_alarms_server:all().
 
--doc "Those of a state, a severity, a tag, an alarm, a node or a group (patterns), or all.".
+-doc "Those of a state, a severity, a tag, an alarm, a node, a group or a family (patterns).".
 -spec list(#{state => raised | acknowledged | cleared, severity => minor | major,
-             tag | alarm | node | group => binary()}) -> [alarm()].
+             tag | alarm | node | group | family => binary()}) -> [alarm()].
 list(Wanted) ->
     [Alarm || Alarm <- list(), lists:all(fun(Pair) -> is_wanted(Pair, Alarm) end,
                                          maps:to_list(Wanted))].
@@ -55,7 +56,9 @@ is_wanted({severity, Severity}, #{severity := Is}) -> Severity =:= Is;
 is_wanted({tag, Tag}, #{tags := Tags}) -> lists:member(Tag, Tags);
 is_wanted({alarm, Pattern}, #{alarm := Alarm}) -> sderl_alarms_rule:hits(Pattern, Alarm);
 is_wanted({node, Pattern}, #{nodes := Nodes}) -> any_hits(Pattern, Nodes);
-is_wanted({group, Pattern}, #{groups := Groups}) -> any_hits(Pattern, Groups).
+is_wanted({group, Pattern}, #{groups := Groups}) -> any_hits(Pattern, Groups);
+is_wanted({family, Pattern}, #{place := Place}) ->
+    any_hits(Pattern, maps:values(maps:with([family], Place))).
 
 any_hits(Pattern, Texts) ->
     lists:any(fun(Text) -> sderl_alarms_rule:hits(Pattern, Text) end, Texts).
@@ -156,7 +159,7 @@ silence(Match, Seconds, By, Text) ->
 
 check_match(Match) when map_size(Match) =:= 0 ->
     {error, {bad_value, match, <<"a silence of everything is refused; name an alarm, a node, a "
-                                 "group or a severity (\"*\" fits all)">>}};
+                                 "group, a family or a severity (\"*\" fits all)">>}};
 check_match(Match) ->
     case [Key || Key := Value <- Match, not is_match(Key, Value)] of
         [] -> ok;
@@ -169,7 +172,7 @@ check_match(Match) ->
 
 is_match(severity, Severity) -> Severity =:= minor orelse Severity =:= major;
 is_match(Key, Pattern) ->
-    lists:member(Key, [alarm, node, group]) andalso is_text(Pattern, 1, 255).
+    lists:member(Key, [alarm, node, group, family]) andalso is_text(Pattern, 1, 255).
 
 -doc "Ends a silence.".
 -spec unsilence(Id :: binary(), By :: binary()) -> ok | error().

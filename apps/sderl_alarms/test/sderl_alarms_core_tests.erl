@@ -275,6 +275,28 @@ silence_test() ->
                  sderl_alarms_core:act(#{do => unsilence, id => ~"s2", by => ~"ann", at => 0},
                                        152_000, ?WALL, S2)).
 
+%% A silence of a family is for its alarms and no others: neither for those of another family that
+%% is in the same group, nor for those of its nodes.
+silence_of_a_family_test() ->
+    Of = fun(Place, Nodes) ->
+        #{alarm => ~"family_time_zones", severity => minor, nodes => Nodes, groups => [~"g"],
+          place => Place}
+    end,
+    Fits = fun(Match, Alarm) -> sderl_alarms_silence:fits(Match, Alarm) end,
+    Alarms = [Of(#{family => ~"web"}, []), Of(#{family => ~"web-api"}, []),
+              Of(#{node => ~"web1@h"}, [~"web1@h"]), Of(#{group => ~"web"}, [])],
+    ?assertEqual([[true, false, false, false], [true, true, false, false],
+                  [false, false, false, false], [true, true, true, true]],
+                 [[Fits(Match, Alarm) || Alarm <- Alarms]
+                  || Match <- [#{family => ~"web"}, #{family => ~"web*"},
+                               #{family => ~"web", alarm => ~"time_zones"}, #{group => ~"g"}]]).
+
+%% Other monitoring nodes take one over.
+silence_of_a_family_is_told_test() ->
+    Word = (silence(~"s1", 60_000))#{match := #{family => ~"web"}},
+    ?assertEqual([Word], sderl_alarms_message:clean([Word])),
+    ?assertEqual([], sderl_alarms_message:clean([Word#{match := #{family => 1}}])).
+
 %% The end of what was told is told also under a silence.
 the_end_is_told_under_a_silence_test() ->
     {ok, [], S1} = sderl_alarms_core:act(silence(~"s1", 60_000), 107_000, ?WALL, raised(150)),

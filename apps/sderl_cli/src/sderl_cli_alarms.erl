@@ -69,8 +69,9 @@ more(rules) ->
     "\n\"rules check FILE\" tells all that is wrong with a file of rules; nothing has to run for "
     "it. \"rules reload\" has the monitor read its file again.";
 more(silence) ->
-    "\nAt least one of --alarm, --node, --group and --severity; all that are given must fit, and * "
-    "in them is any text.\n\n"
+    "\nAt least one of --alarm, --node, --group, --family and --severity; all that are given must "
+    "fit, and * in them is any text. --family is for alarms of families, such as "
+    "family_time_zones; those of their nodes have none.\n\n"
     "  bin/sderl alarms silence --node 'web*' --for 2h --text \"new disks\"";
 more(completion) ->
     "\neval \"$(bin/sderl alarms completion bash)\", or "
@@ -105,6 +106,7 @@ concerned() ->
     [option(alarm, "NAME", string, "those of this name"),
      option(node, "NODE", string, "those that concern this node"),
      option(group, "GROUP", string, "those that concern this group"),
+     option(family, "FAMILY", string, "those of this family of nodes"),
      option(severity, "S", {atom, [minor, major]}, "minor or major")].
 
 id() -> positional(id, "ID", "which alarm, as list tells it").
@@ -167,7 +169,8 @@ ask(silences, Options, Place) ->
 ask(silence, #{'for' := Time} = Options, Place) ->
     case sderl_cli_time:seconds(Time, ?MOST_S) of
         {ok, Seconds} ->
-            Object = (texts([alarm, node, group, severity, text], Options))#{for_s => Seconds},
+            Object = (texts([alarm, node, group, family, severity, text], Options))
+                #{for_s => Seconds},
             shown(sderl_cli_http:post(Place, "/silences", with_name(Object, Options)), Options,
                   fun(#{~"id" := Id}) -> [Id, $\n] end);
         error -> {usage, ["--for cannot be ", Time, ": it is 90s, 30m, 2h or 7d, 31d at most"]}
@@ -198,7 +201,8 @@ with_name(Object, _) -> Object#{by => as_text(os:getenv("USER", "somebody"))}.
 
 query(Options) ->
     Fields = [{atom_to_list(Key), unicode:characters_to_list(as_text(Value))}
-              || Key := Value <- maps:with([state, severity, tag, alarm, node, group], Options)],
+              || Key := Value <- maps:with([state, severity, tag, alarm, node, group, family],
+                                             Options)],
     uri_string:compose_query([{"limit", "500"} | Fields]).
 
 quoted(Id) -> uri_string:quote(unicode:characters_to_binary(Id)).

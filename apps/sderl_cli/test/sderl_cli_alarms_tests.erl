@@ -150,6 +150,12 @@ used(#{link := Link}) ->
     Has(~"alarm=b*  ann", ["silences"]),
     ok = Do(["unsilence", binary_to_list(Silence)]),
     Has(~"no silences", ["silences"]),
+    %% A silence of a family is not for the alarms of a node.
+    Family = string:trim(text(Do(["silence", "--family", "node*", "--for", "1h"]))),
+    Has(~"family=node*  ", ["silences"]),
+    Has(~"raised", ["list", "--alarm", "busy"]),
+    Has(~"no alarms", ["list", "--alarm", "busy", "--family", "node"]),
+    ok = Do(["unsilence", binary_to_list(Family)]),
     Has(~"busy                  procs above minor 1", ["rules"]),
     ok = Do(["rules", "reload"]),
     ?assertMatch({usage, _}, Do(["rules", "write"])),

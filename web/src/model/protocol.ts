@@ -141,6 +141,8 @@ export interface Alarm {
   count: number;
   seq: number;
   silenced: boolean;
+  /** What it is of: a node, a group, a family, or both ends of a link. */
+  place: Concerned & { from?: string; to?: string };
   nodes: string[];
   groups: string[];
   text: string;
@@ -150,6 +152,9 @@ export interface Alarm {
   acknowledged: Said | null;
   comments: (Said & { id: string })[];
 }
+
+/** What a silence may be for. */
+export type Concerned = { node?: string; group?: string; family?: string };
 
 export interface Silence extends Said {
   id: string;
@@ -383,7 +388,7 @@ export interface Operations {
   reopen: [{ id: string; by: string }, unknown];
   comment: [{ id: string; by: string; text: string }, unknown];
   silence: [
-    { alarm?: string; node?: string; group?: string; for_s: number; by: string; text: string },
+    Concerned & { alarm?: string; for_s: number; by: string; text: string },
     { id: string },
   ];
   unsilence: [{ id: string; by: string }, unknown];

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { openAlarms } from "../../src/model/alarms";
 import type { Alarm } from "../../src/model/protocol";
-import { counted, silenced, tagsOf, wanted } from "../../src/pages/alarms/model";
+import { concerned, counted, silenced, tagsOf, wanted } from "../../src/pages/alarms/model";
 
 const alarm = (id: string, more: Partial<Alarm> = {}): Alarm => ({
   id,
@@ -16,6 +16,7 @@ const alarm = (id: string, more: Partial<Alarm> = {}): Alarm => ({
   count: 1,
   seq: 1,
   silenced: false,
+  place: {},
   nodes: [],
   groups: [],
   text: id,
@@ -47,6 +48,14 @@ test("by state, severity and tag", () => {
 
 test("those to look at are raised and not silenced", () => {
   expect(ids(openAlarms(all))).toEqual(["a", "b"]);
+});
+
+test("a silence is for the node, the family or the group of its alarm", () => {
+  const of = (more: Partial<Alarm>) => concerned(alarm("x", more));
+  expect(of({ place: { node: "a@h" }, nodes: ["a@h"], groups: ["g"] })).toEqual({ node: "a@h" });
+  expect(of({ place: { group: "g" }, groups: ["g"] })).toEqual({ group: "g" });
+  expect(of({ place: { family: "web" }, groups: ["g", "h"] })).toEqual({ family: "web" });
+  expect(of({ place: { family: "web" } })).toEqual({ family: "web" });
 });
 
 test("in words", () => {

@@ -10,8 +10,8 @@ neither ends it nor makes it last; `until` is for people, and for the time over 
 -export([new/3, restored/3, fits/2, any_fits/3, is_active/2, cut/3, is_old/2]).
 -export_type([silence/0, match/0]).
 
--doc "Patterns with `*`; what is left out fits all.".
--type match() :: #{alarm | node | group => binary(), severity => minor | major}.
+-doc "Patterns with `*`; what is left out fits all. `family` is of alarms of families alone.".
+-type match() :: #{alarm | node | group | family => binary(), severity => minor | major}.
 
 -doc "`ends` is by the monotonic clock, in milliseconds.".
 -type silence() :: #{
@@ -53,12 +53,14 @@ is_old(#{ends := Ends}, Now) -> Now - Ends >= ?KEPT_MS.
 
 -doc "Whether an alarm is one of a silence's.".
 -spec fits(match(), map()) -> boolean().
-fits(Match, #{alarm := Alarm, severity := Severity, nodes := Nodes, groups := Groups}) ->
+fits(Match, #{alarm := Alarm, severity := Severity, nodes := Nodes, groups := Groups,
+              place := Place}) ->
     lists:all(fun
         ({alarm, Pattern}) -> sderl_alarms_rule:hits(Pattern, Alarm);
         ({severity, Is}) -> Is =:= Severity;
         ({node, Pattern}) -> any(Pattern, Nodes);
-        ({group, Pattern}) -> any(Pattern, Groups)
+        ({group, Pattern}) -> any(Pattern, Groups);
+        ({family, Pattern}) -> any(Pattern, maps:values(maps:with([family], Place)))
     end, maps:to_list(Match)).
 
 any(Pattern, Texts) -> lists:any(fun(Text) -> sderl_alarms_rule:hits(Pattern, Text) end, Texts).

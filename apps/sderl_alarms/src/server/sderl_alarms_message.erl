@@ -85,7 +85,7 @@ shape(Do) when Do =:= acknowledge; Do =:= reopen; Do =:= comment ->
     fields(#{id => id, key => binary}, #{since => integer});
 shape(silence) ->
     fields(#{key => binary, for_ms => natural, match => {fields, #{}, #{
-        alarm => id, node => id, group => id,
+        alarm => id, node => id, group => id, family => id,
         severity => {either, [{value, minor}, {value, major}]}
     }}}, #{until => integer});
 shape(unsilence) -> fields(#{id => binary}, #{});
@@ -99,5 +99,5 @@ is_short(Word) -> lists:all(fun
 end, maps:values(Word)) andalso has_known_match(Word).
 
 has_known_match(#{match := Match}) ->
-    maps:keys(maps:without([alarm, node, group, severity], Match)) =:= [];
+    maps:keys(maps:without([alarm, node, group, family, severity], Match)) =:= [];
 has_known_match(_) -> true.

@@ -67,7 +67,7 @@ do(reopen, #{id := Id, by := By}) -> sderl_alarms:reopen(Id, By);
 do(comment, #{id := Id, by := By, text := Text}) -> sderl_alarms:comment(Id, By, Text);
 do(silences, _) -> {ok, #{silences => sderl_alarms:silences()}};
 do(silence, #{for_s := Seconds, by := By, text := Text} = Args) ->
-    Match = maps:with([alarm, node, group, severity], Args),
+    Match = maps:with([alarm, node, group, family, severity], Args),
     maybe
         {ok, Id} ?= sderl_alarms:silence(Match, Seconds, By, Text),
         {ok, #{id => Id}}

@@ -54,7 +54,7 @@ default they are not there.
     | {alarms, #{
         state => raised | acknowledged | cleared,
         severity => minor | major,
-        tag | alarm | node | group => binary(),
+        tag | alarm | node | group | family => binary(),
         limit := pos_integer(),
         offset := non_neg_integer()
     }}
@@ -63,7 +63,7 @@ default they are not there.
     | {reopen | unsilence, #{id := binary(), by := binary()}}
     | {silences | alarm_rules | reload_rules, #{}}
     | {silence, #{
-        alarm | node | group => binary(),
+        alarm | node | group | family => binary(),
         severity => minor | major,
         for_s := pos_integer(),
         by := binary(),
@@ -174,7 +174,7 @@ operations() ->
     Concerned = [{<<"severity">>, severity, {word, [minor, major]}, none}
                  | [{Name, Key, {text, ?TEXT}, none}
                     || {Name, Key} <- [{<<"alarm">>, alarm}, {<<"node">>, node},
-                                       {<<"group">>, group}]]],
+                                       {<<"group">>, group}, {<<"family">>, family}]]],
     [
         {<<"watch">>, watch, viewer, [Node]},
         {<<"unwatch">>, unwatch, viewer, [Node]},
@@ -265,7 +265,8 @@ kinds() ->
          [Text(<<"node">>, node),
           {<<"metrics">>, metrics, {words, maps:keys(units())}, sderl_mon_types:metrics()}]},
         {<<"over">>, over, [{<<"place">>, place, place(), required},
-                            {<<"metric">>, metric, {text, 640}, required}]},
+                            {<<"metric">>, metric, {text, sderl_web_front:metric_bytes()},
+                             required}]},
         {<<"link">>, link, [Text(<<"from">>, from), Text(<<"to">>, to)]},
         {<<"group">>, group, [Text(<<"group">>, group)]},
         {<<"edge">>, edge, [Text(<<"from">>, from), Text(<<"to">>, to)]},

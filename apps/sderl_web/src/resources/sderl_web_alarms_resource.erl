@@ -138,7 +138,7 @@ do(Op, #{id := Id} = Args, #{name := Name, if_match := Tags})
 do(silences, _, _) ->
     {ok, #{silences => sderl_alarms:silences()}};
 do(silence, #{for_s := Seconds, text := Text} = Args, #{name := Name}) ->
-    Match = maps:with([alarm, node, group, severity], Args),
+    Match = maps:with([alarm, node, group, family, severity], Args),
     case sderl_alarms:silence(Match, Seconds, maps:get(by, Args, Name), Text) of
         {ok, Id} ->
             case [Silence || #{id := Is} = Silence <- sderl_alarms:silences(), Is =:= Id] of

@@ -5,6 +5,7 @@ import { children as fill, h, set, text as setText } from "../../lib/dom";
 import { ago, dateTime } from "../../lib/format";
 import { groupLink, level, nodeLink } from "../../ui/parts";
 import type { Alarm } from "../../model/protocol";
+import { concerned } from "./model";
 
 const HOUR_S = 3600;
 
@@ -147,9 +148,8 @@ export class AlarmCard {
   }
 
   private silence(): void {
-    const { alarm, nodes, groups } = this.alarm;
-    const place =
-      nodes.length > 0 ? { node: nodes[0] } : groups.length > 0 ? { group: groups[0] } : {};
+    const { alarm } = this.alarm;
+    const place = concerned(this.alarm);
     const text = this.comment.value.trim();
     this.do((by) =>
       this.ctx.store.request("silence", { alarm, ...place, for_s: HOUR_S, by, text }),

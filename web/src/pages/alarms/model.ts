@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which alarms the page shows, and what it says of them.
-import type { Alarm, AlarmSeverity, AlarmState, Silence } from "../../model/protocol";
+import type { Alarm, AlarmSeverity, AlarmState, Concerned, Silence } from "../../model/protocol";
 
 export type Shown = AlarmSeverity | "all";
 
@@ -46,6 +46,15 @@ export function counted(alarms: readonly Alarm[], total: number): string {
     (more > 0 ? `; ${more} more are not shown` : "") +
     "."
   );
+}
+
+/** What a silence of this alarm is for, and no other of its name. An alarm of a family concerns groups, too. */
+export function concerned({ place, nodes, groups }: Alarm): Concerned {
+  if (place.family !== undefined) return { family: place.family };
+  const [node] = nodes;
+  if (node !== undefined) return { node };
+  const [group] = groups;
+  return group === undefined ? {} : { group };
 }
 
 /** What a silence is for: "node web*, major". */
