@@ -42,7 +42,7 @@ export class Header {
   private readonly links = new Map<string, HTMLAnchorElement>();
   private readonly nav = h("nav", { class: "nav", id: "nav", "aria-label": "Pages" });
   private readonly cluster = h("span", { class: "cluster" });
-  private readonly source = h("span", { class: "chip" });
+  private readonly source = h("span", { class: "chip chip-source" });
   private readonly monitors = h("span", { class: "chip", "data-testid": "monitors", hidden: true });
   private readonly losses = h("span", { class: "chip chip-warning" });
   private readonly connection = h("span", {
