@@ -48,20 +48,11 @@ list() -> sderl_alarms_server:all().
 -spec list(#{state => raised | acknowledged | cleared, severity => minor | major,
              tag | alarm | node | group | family => binary()}) -> [alarm()].
 list(Wanted) ->
-    [Alarm || Alarm <- list(), lists:all(fun(Pair) -> is_wanted(Pair, Alarm) end,
-                                         maps:to_list(Wanted))].
-
-is_wanted({state, State}, #{state := Is}) -> State =:= Is;
-is_wanted({severity, Severity}, #{severity := Is}) -> Severity =:= Is;
-is_wanted({tag, Tag}, #{tags := Tags}) -> lists:member(Tag, Tags);
-is_wanted({alarm, Pattern}, #{alarm := Alarm}) -> sderl_alarms_rule:hits(Pattern, Alarm);
-is_wanted({node, Pattern}, #{nodes := Nodes}) -> any_hits(Pattern, Nodes);
-is_wanted({group, Pattern}, #{groups := Groups}) -> any_hits(Pattern, Groups);
-is_wanted({family, Pattern}, #{place := Place}) ->
-    any_hits(Pattern, maps:values(maps:with([family], Place))).
-
-any_hits(Pattern, Texts) ->
-    lists:any(fun(Text) -> sderl_alarms_rule:hits(Pattern, Text) end, Texts).
+    Match = maps:without([state, tag], Wanted),
+    [Alarm || #{state := State, tags := Tags} = Alarm <- list(),
+              maps:get(state, Wanted, State) =:= State,
+              case Wanted of #{tag := Tag} -> lists:member(Tag, Tags); #{} -> true end,
+              sderl_alarms_silence:fits(Match, Alarm)].
 
 -doc "The alarm of an id.".
 -spec find(binary()) -> {ok, alarm()} | {error, not_found}.

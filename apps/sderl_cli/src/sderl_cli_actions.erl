@@ -24,18 +24,17 @@ completion() ->
 
 -doc "An error where the dashboard cannot be asked, or refuses, or a node does.".
 -spec run([string()]) -> sderl_command:result().
-run([]) -> {usage, ["a command is missing\n\n", help()]};
-run([Help]) when Help =:= "--help"; Help =:= "-h"; Help =:= "help" -> {help, help()};
-run([Name | Args]) ->
-    case [Do || Do <- commands(), atom_to_list(Do) =:= Name] of
-        [Do] ->
+run(Args) ->
+    sderl_command:run_one(Args, "actions", commands(), #{
+        help => fun help/0,
+        arguments => fun command/1,
+        do => fun(Do, Options) ->
             maybe
-                {ok, Options} ?= sderl_command:parse(Args, ["actions", Name], command(Do)),
                 {ok, Place} ?= sderl_cli_http:place(Options),
                 do(Do, Options, Place)
-            end;
-        [] -> {usage, ["there is no command ", Name, "\n\n", help()]}
-    end.
+            end
+        end
+    }).
 
 help() ->
     [

@@ -4,6 +4,8 @@
 
 -export([list/2, one/1, silences/1, rules/1]).
 
+-import(sderl_cli_time, [time/1]).
+
 -doc "A line for each alarm, and one that counts them.".
 -spec list(map(), map()) -> unicode:chardata().
 list(#{~"alarms" := All, ~"total" := Total}, Options) ->
@@ -95,6 +97,3 @@ route(#{~"name" := Name, ~"waiting" := Waiting, ~"error" := Error,
     io_lib:format("  ~ts~b delivered, ~b attempts failed, ~b wait, ~b given up~ts~n",
                   [string:pad(Name, 22), Delivered, Failed, Waiting, GivenUp + Lost,
                    [[": ", Error] || Error =/= ~""]]).
-
-time(Ms) ->
-    calendar:system_time_to_rfc3339(Ms div 1000, [{unit, second}, {time_designator, $\s}]).

@@ -24,17 +24,10 @@ completion() -> {commands, [sderl_completion:command(Do, command(Do)) || Do <- c
 
 -doc "An error where the dashboard cannot be asked, or refuses.".
 -spec run([string()]) -> sderl_command:result().
-run([]) -> {usage, ["a command is missing\n\n", help()]};
-run([Help]) when Help =:= "--help"; Help =:= "-h"; Help =:= "help" -> {help, help()};
-run([Name | Args]) ->
-    case [Do || Do <- commands(), atom_to_list(Do) =:= Name] of
-        [Do] ->
-            case sderl_command:parse(Args, ["metrics", Name], command(Do)) of
-                {ok, Options} -> do(Do, Options);
-                Other -> Other
-            end;
-        [] -> {usage, ["there is no command ", Name, "\n\n", help()]}
-    end.
+run(Args) ->
+    sderl_command:run_one(Args, "metrics", commands(), #{help => fun help/0,
+                                                        arguments => fun command/1,
+                                                        do => fun do/2}).
 
 help() ->
     [

@@ -4,6 +4,8 @@
 
 -export([list/1, series/1]).
 
+-import(sderl_cli_time, [time/1]).
+
 %% More series do not fit beside each other on a terminal.
 -define(MOST_COLUMNS, 6).
 
@@ -79,6 +81,3 @@ more([]) -> "";
 more(Others) ->
     ["\nand ", integer_to_list(length(Others)), " more series; --json has all, and each can be "
      "shown by its name, such as '", element(1, hd(Others)), "'\n"].
-
-time(Ms) ->
-    calendar:system_time_to_rfc3339(Ms div 1000, [{unit, second}, {time_designator, $\s}]).

@@ -24,19 +24,9 @@ completion() -> {commands, [completed(Name, Do) || {Name, Do, _} <- commands()]}
 
 -doc false.
 -spec run([string()]) -> sderl_command:result().
-run([]) ->
-    {usage, ["a command is missing\n\n", help()]};
-run([Help]) when Help =:= "--help"; Help =:= "-h"; Help =:= "help" ->
-    {help, help()};
-run([Name | Args]) ->
-    case lists:keyfind(Name, 1, commands()) of
-        {Name, Do, _} ->
-            case sderl_command:parse(Args, ["prof", Name], command(Do)) of
-                {ok, Options} -> run(Do, Options);
-                Other -> Other
-            end;
-        false -> {usage, ["there is no command ", Name, "\n\n", help()]}
-    end.
+run(Args) ->
+    sderl_command:run_one(Args, "prof", [Do || {_, Do, _} <- commands()],
+                          #{help => fun help/0, arguments => fun command/1, do => fun run/2}).
 
 commands() ->
     [

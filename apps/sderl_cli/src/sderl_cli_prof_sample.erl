@@ -77,18 +77,12 @@ done(Fine) -> Fine.
 
 %% All at once, so that one that does not answer does not hold up the others.
 ready(Nodes) ->
-    Self = self(),
-    Asked = [begin
-        {_, Monitor} = spawn_monitor(fun() ->
-            Self ! {self(), Node, sderl_prof_reach:load(Node, ?READY_MS)}
-        end),
-        {Node, Monitor}
-    end || Node <- Nodes],
-    Answers = [receive
-        {Pid, Node, Loaded} ->
-            receive {'DOWN', Monitor, process, Pid, _} -> {Node, Loaded} end;
-        {'DOWN', Monitor, process, _, Why} -> {Node, {error, {node, Node, Why}}}
-    end || {Node, Monitor} <- Asked],
+    Tasks = [{Node, sderl_fleet_task:start(fun() -> sderl_prof_reach:load(Node, ?READY_MS) end)}
+             || Node <- Nodes],
+    Answers = [case sderl_fleet_task:result(Task, infinity) of
+        {ok, Loaded} -> {Node, Loaded};
+        {error, {failed, Why}} -> {Node, {error, {node, Node, Why}}}
+    end || {Node, Task} <- Tasks],
     {[Node || {Node, ok} <- Answers],
      [sderl_prof_sampling:format_error(Why) || {_, {error, Why}} <- Answers]}.
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_time).
--moduledoc "Times of the command line: `90s`, `30m`, `2h`, `7d`. Pure.".
+-moduledoc "Times on the command line (`90s`, `30m`, `2h`, `7d`), and as it shows them. Pure.".
 
--export([seconds/2]).
+-export([seconds/2, time/1]).
 
 -doc "The seconds of a time that is longer than none, and at most so many.".
 -spec seconds(string(), Most :: pos_integer()) -> {ok, pos_integer()} | error.
@@ -14,3 +14,8 @@ seconds(Text, Most) ->
             {ok, N * map_get(Unit, Units)};
         _ -> error
     end.
+
+-doc "A time in milliseconds, to the second.".
+-spec time(Ms :: integer()) -> string().
+time(Ms) ->
+    calendar:system_time_to_rfc3339(Ms div 1000, [{unit, second}, {time_designator, $\s}]).

@@ -25,17 +25,9 @@ completion() ->
 
 -doc "An error where the file cannot be read or written.".
 -spec run([string()]) -> sderl_command:result().
-run([]) -> {usage, ["a command is missing\n\n", help()]};
-run([Help]) when Help =:= "--help"; Help =:= "-h"; Help =:= "help" -> {help, help()};
-run([Name | Args]) ->
-    case [Do || {Do, _} <- commands(), atom_to_list(Do) =:= Name] of
-        [Do] ->
-            case sderl_command:parse(Args, ["tokens", Name], command(Do)) of
-                {ok, Options} -> checked(Do, Options);
-                Other -> Other
-            end;
-        [] -> {usage, ["there is no command ", Name, "\n\n", help()]}
-    end.
+run(Args) ->
+    sderl_command:run_one(Args, "tokens", [Do || {Do, _} <- commands()],
+                          #{help => fun help/0, arguments => fun command/1, do => fun checked/2}).
 
 help() ->
     [

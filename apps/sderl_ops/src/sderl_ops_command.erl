@@ -27,20 +27,11 @@ completion() -> {commands, [completed(Do) || Do <- commands()]}.
 
 -doc "Runs a command of operations.".
 -spec run([string()]) -> sderl_command:result().
-run([]) ->
-    {usage, ["a command is missing\n\n", help()]};
-run([Help]) when Help =:= "--help"; Help =:= "-h"; Help =:= "help" ->
-    {help, help()};
-run([Name | Args]) ->
-    case [Do || Do <- commands(), atom_to_list(Do) =:= Name] of
-        [Do] ->
-            case sderl_command:parse(Args, ["ops", Name], command(Do)) of
-                {ok, Options} -> run_command(Do, Options);
-                Other -> Other
-            end;
-        [] ->
-            {usage, ["there is no command ", Name, near(Name), "\n\n", help()]}
-    end.
+run(Args) ->
+    sderl_command:run_one(Args, "ops", commands(), #{help => fun help/0,
+                                                     arguments => fun command/1,
+                                                     do => fun run_command/2,
+                                                     unknown => fun near/1}).
 
 near(Name) ->
     Known = [atom_to_binary(Do) || Do <- commands()],

@@ -2,9 +2,8 @@
 -module(sderl_prof_viewer).
 -moduledoc """
 The processes that hold an open recording (`m:sderl_prof_view`), or samples
-(`m:sderl_prof_samples`). Each answers one question at a
-time: one of them what is quick, so that the time line moves, the other one what reads the events
-of a part of the time.
+(`m:sderl_prof_samples`). Each answers one question at a time: one of them what is quick, so that
+the time line moves, the other one what reads the events of a part of the time.
 """.
 
 -behaviour(gen_server).

@@ -16,7 +16,7 @@ run(Args) ->
 ```
 """.
 
--export([parse/3, option/4, flag/2, may_ask/1, confirm/2]).
+-export([parse/3, run_one/4, option/4, flag/2, may_ask/1, confirm/2]).
 -export_type([result/0, text/0]).
 
 -doc "What a person reads.".
@@ -54,6 +54,33 @@ parse(Args, Names, Command) ->
                 {ok, Options, _Path, _Command} -> {ok, show_dashes(Options)};
                 {error, Reason} -> {usage, [complaint(Reason), try_help(Name)]}
             end
+    end.
+
+-doc """
+Runs one of the commands of the command called `Name`, such as `list` of `bin/sderl alarms`:
+`Args` begin with it. `help` says which there are, `arguments` what one takes, `do` runs it;
+`unknown` may add to what is said of one that there is not.
+""".
+-spec run_one(Args :: [string()], Name :: string(), [atom()], #{
+    help := fun(() -> text()),
+    arguments := fun((atom()) -> argparse:command()),
+    do := fun((atom(), #{atom() => term()}) -> result()),
+    unknown => fun((string()) -> text())
+}) -> result().
+run_one([], _, _, #{help := Help}) ->
+    {usage, ["a command is missing\n\n", Help()]};
+run_one([Word], _, _, #{help := Help}) when Word =:= "--help"; Word =:= "-h"; Word =:= "help" ->
+    {help, Help()};
+run_one([Word | Args], Name, Commands, #{help := Help, arguments := Arguments, do := Do} = Of) ->
+    case [Command || Command <- Commands, atom_to_list(Command) =:= Word] of
+        [Command] ->
+            case parse(Args, [Name, Word], Arguments(Command)) of
+                {ok, Options} -> Do(Command, Options);
+                Other -> Other
+            end;
+        [] ->
+            Unknown = maps:get(unknown, Of, fun(_) -> "" end),
+            {usage, ["there is no command ", Word, Unknown(Word), "\n\n", Help()]}
     end.
 
 -doc """

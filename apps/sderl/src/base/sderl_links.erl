@@ -27,8 +27,7 @@ and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
 caller that can tell all of these at any time gives them as `t:needs/0` instead of noting them. A
 lookup, `group` and `plan` are uses, not needs: they keep the link needed for the idle time only,
 counted from the last note, and are forgotten then (`forget_uses/1`), or later where there is no
-link yet. A reason is there or not;
-whoever has several needs of one kind for one node counts them.
+link yet. A reason is there or not; whoever has several needs of one kind for one node counts them.
 
 A link is *the library's* when a reason was there before the link was, or when `opened/2` said
 so, and *another's* when not: then the code of the application or the node at the other end

@@ -93,8 +93,8 @@ is_of(Kind, Rules) ->
         (_) -> false
     end, Rules).
 
-observe(Kind, Id, Alarms, #{groups_of := GroupsOf} = Look) ->
-    Where = {Id, case Kind of node -> maps:get(Id, GroupsOf, []); _ -> [] end},
+observe(Kind, Id, Alarms, Look) ->
+    Where = where(Kind, Id, Look),
     [
         {id(Alarm, Id), observation(Rule, Kind, Id, Value, Over, Holds, Look)}
      || {Alarm, Rules} <- Alarms,
@@ -105,6 +105,10 @@ observe(Kind, Id, Alarms, #{groups_of := GroupsOf} = Look) ->
         {Over, Holds} <- [{over(Value, Settings), holds(Value, Settings)}],
         Over =/= none orelse Holds =/= none
     ].
+
+%% A node is also known by its groups.
+where(node, Id, #{groups_of := GroupsOf}) -> {Id, maps:get(Id, GroupsOf, [])};
+where(_, Id, _) -> {Id, []}.
 
 %% The rule that holds at a place.
 holding([#{where := Where} = Rule | Rules], Kind, At) ->
@@ -389,9 +393,8 @@ absent(#{alarm := Alarm, place := Place},
         {_, _} -> gone
     end.
 
-value_absent(Kind, Id, Rules, #{groups_of := GroupsOf} = Look) ->
-    Where = {Id, case Kind of node -> maps:get(Id, GroupsOf, []); _ -> [] end},
-    case holding(Rules, Kind, Where) of
+value_absent(Kind, Id, Rules, Look) ->
+    case holding(Rules, Kind, where(Kind, Id, Look)) of
         #{on := true, key := Key, 'of' := Kind} ->
             case measure(Kind, Key, Id, Look) of
                 {ok, _} -> clear;

@@ -7,7 +7,7 @@
 -export_type([namespace/0, namespace/1]).
 
 -doc """
-A group, whose name is an atom, and its nodes, these as positions in the family (from 1) or by name.
+A group and its nodes, these as positions in the family (from 1) or by name.
 """.
 -type namespace(Node) :: {Group :: term(), [Node]}.
 -type namespace() :: namespace(node()).
