@@ -155,10 +155,7 @@ step({file, Name, Text}, {Fleet, Wrong}) ->
 step({fleet, Plan}, {Old, Wrong}) ->
     stop(Old),
     {ok, Fleet} = sderl_fleet:start(Plan#{tag => ""}),
-    has_groups(Plan) andalso
-        [ok = sderl_fleet:call(Fleet, N, s_group, await, [G, ?SOON], ?CALL)
-         || N <- sderl_fleet:nodes(Fleet),
-            {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])],
+    has_groups(Plan) andalso stands(Fleet),
     {Fleet, Wrong};
 step({config, Text}, {Fleet, Wrong}) ->
     [Config] = [term(Text1) || Text1 <- [string:trim(Text, trailing, ".\n ")]],
@@ -209,6 +206,29 @@ is_read(Text) ->
     lists:any(fun(P) -> string:prefix(Text, P) =/= nomatch end,
               ["nodes()", "lists:sort(nodes())", "Node.list", "s_group:s_groups()",
                "s_group:whereis_name", ":s_group.whereis_name"]).
+
+%% The groups stand, and every member knows of all groups that routes lead to: until a gateway does, it
+%% has nowhere to pass a message on to.
+stands(Fleet) ->
+    Own = [{N, [G || {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])]}
+           || N <- sderl_fleet:nodes(Fleet)],
+    [ok = sderl_fleet:call(Fleet, N, s_group, await, [G, ?SOON], ?CALL)
+     || {N, Groups} <- Own, G <- Groups],
+    Reached = [{N, joined(Groups, [Gs || {_, Gs} <- Own])} || {N, [_ | _] = Groups} <- Own],
+    ok = sderl_fleet:await(fun() -> unknown(Fleet, Reached) =:= [] end, ?SOON).
+
+%% The groups that some others lead to: each that shares a node with one of them, and so on.
+joined(Groups, All) ->
+    case lists:usort(lists:append([Gs || Gs <- All, Gs -- Groups =/= Gs]) ++ Groups) of
+        Groups -> Groups;
+        More -> joined(More, All)
+    end.
+
+unknown(Fleet, Reached) ->
+    [{N, G} || {N, Groups} <- Reached,
+               Known <- [[G || {G, _} <- sderl_fleet:call(Fleet, N, sderl_route, groups, [])
+                                         ++ sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])]],
+               G <- Groups -- Known].
 
 stop(none) -> ok;
 stop(Fleet) -> sderl_fleet:stop(Fleet).
