@@ -207,8 +207,8 @@ is_read(Text) ->
               ["nodes()", "lists:sort(nodes())", "Node.list", "s_group:s_groups()",
                "s_group:whereis_name", ":s_group.whereis_name"]).
 
-%% The groups stand, and every member knows of all groups that routes lead to: until a gateway does, it
-%% has nowhere to pass a message on to.
+%% The groups stand, and every member knows of all groups that routes lead to: until a gateway does,
+%% it has nowhere to pass a message on to.
 stands(Fleet) ->
     Own = [{N, [G || {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])]}
            || N <- sderl_fleet:nodes(Fleet)],

@@ -166,7 +166,7 @@ ask(Agent, Request) ->
         exit:_ -> {error, gone}
     end.
 
-%% What there is
+%% Candidates
 
 things({find, {M, F, A}}) ->
     Found = apply(M, F, A),
@@ -233,8 +233,7 @@ whereis_name({s_group, Group}, Name) ->
         error:undef -> undefined
     end.
 
-%% What must not be killed
-
+%% Protected processes
 %% The processes that have a name of the list, in any namespace.
 protected(#{never := Never}) ->
     Scopes = [local, global | [{s_group, G} || G <- own_groups()]],

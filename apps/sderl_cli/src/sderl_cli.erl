@@ -29,7 +29,7 @@ stderr, so that stdout holds results only.
     {"prof", sderl_cli_prof}
 ]).
 
-%% What an operator asks of a running cluster is also found below `ops`, which is another
+%% Commands on a running cluster that operators also find below `ops`, which is another
 %% application's.
 -define(ALSO_BELOW_OPS, ["alarms", "metrics", "log", "audit"]).
 

@@ -144,12 +144,12 @@ value([~"whole"], Text) ->
 value([~"flag"], "true") -> {ok, true};
 value([~"flag"], "false") -> {ok, false};
 value([~"flag"], Text) -> {error, ["cannot be \"", Text, "\": it is true or false"]};
-%% What there is not is refused there, with what there is.
+%% The monitoring node refuses unknown values, and lists the known ones.
 value(_, Text) -> {ok, as_text(Text)}.
 
 request(Place, Id) -> sderl_cli_http:get(Place, ["/requests/", uri_string:quote(Id)]).
 
-%% What nodes say meanwhile is printed as it comes.
+%% Answers of nodes are printed as they come.
 ended(Place, Id, Told, Options) ->
     maybe
         {ok, #{~"nodes" := Nodes, ~"state" := State} = Request} ?= request(Place, Id),

@@ -146,7 +146,7 @@ checked(#{nodes := Nodes, group_size := Size, consistency := Consistency} = Opti
             {error, Message}
     end.
 
-%% What is asked of the nodes that stay up needs some.
+%% These options need nodes that stay up.
 stays_at_all(#{once := Once} = Options) ->
     All = [{"--write", is_write(Options)}, {"--record", is_map_key(record, Options)}],
     Stay = " is for nodes that stay up, and ",

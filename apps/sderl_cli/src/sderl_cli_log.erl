@@ -176,7 +176,7 @@ follow(Monitor, Options, Last, Parsed) ->
         follow(Monitor, Options, newest(Events, max(Now, Last)), Parsed)
     end.
 
-%% What came while it looked is looked at next time.
+%% Events that came during this look are shown by the next one.
 newest([], Last) -> Last;
 newest(Events, Last) -> max(Last, map_get(id, lists:last(Events))).
 

@@ -417,8 +417,8 @@ outcomes(#op{id = Id, call = {Kind, N, P}} = Op, Now, X) ->
         _ -> [Yes]
     end.
 
-%% What an ordered read finds that is answered as this one is: whether the process lives is seen
-%% after the order is, on the process's node alone.
+%% The values that an ordered read with this answer may have found: whether the process lives is
+%% checked after the order is known, on the process's node alone.
 finds(#op{answer = undefined}, none, _) -> [undefined];
 finds(#op{answer = P} = Op, {P, _}, #x{where = Where} = X) ->
     [P || Where(P) =/= Op#op.node orelse not dead_before(Op, P, X)];

@@ -18,7 +18,7 @@
     heard = #{} :: #{node() => tuple()}
 }).
 
-%% What a node has of a group. The store outlives the process, nothing outlives the node.
+%% A group on a node. The store outlives the process, nothing outlives the node.
 -record(m, {
     %% the launch configuration; or every life founds an island
     config = none :: none | island | [node()],
@@ -28,8 +28,8 @@
     store :: undefined | sderl_sim_store:store(),
     %% groups of that name that it left
     gone = #{} :: #{sderl_hello:uid() => {removed | deleted, map()}},
-    %% What outlives the node where schedules have files: uid, membership and highest epoch, or that
-    %% it left.
+    %% The file, which outlives the node where schedules have files: uid, membership and highest
+    %% epoch, or that it left.
     file = none :: none | {sderl_hello:uid(), sderl_membership:t(), integer()} | left,
     %% The process dies in its next step that has effects; or while it writes rows.
     crash = false :: boolean() | half
@@ -64,7 +64,7 @@
     down = [] :: [node()]                       % who was told that it is gone
 }).
 
-%% What is written down of a group, to check its promises.
+%% The history of a group, to check its promises.
 -record(b, {
     log = #{} :: map(),         % position => {when it was first seen, batch}
     %% the batch applied last, and what it made of what table

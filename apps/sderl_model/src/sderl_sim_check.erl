@@ -245,7 +245,7 @@ first_answer(_, unknown, _, _) -> ok;
 first_answer(_, {live, _}, _, _) -> ok;
 first_answer(Id, First, V, W) -> violation(first_answer, [Id, First, V], W).
 
-%% Which batch it was is known by the list that it was in, and where every member is.
+%% The list of the operation leads to its batch, and the batch to where every member is.
 everywhere(N, G, Id, Op, W) ->
     #b{lists = Ls, answered = Done} = book(G, W),
     Where = maps:get(maps:get(Id, Ls), Done, []),

@@ -112,7 +112,7 @@ run({make, N}, #w{group = G} = W0) ->
         {#n{up = true, paused = false}, #m{store = undefined}} ->
             W1 = sderl_sim_node:create(N, G, W0),
             #b{truth = Truth} = B = sderl_sim_world:book(G, W1),
-            %% What was known is of the group that was.
+            %% The known names were those of the group before.
             W2 = sderl_sim_world:keep_book(G, B#b{truth = #{Own => unknown || Own := _ <- Truth}},
                                            W1),
             Others = lists:delete(N, sderl_sim_world:nodes_of(G, W2)),

@@ -77,7 +77,7 @@ let_in(From, Msg, _) ->
         {error, _} -> true
     end.
 
-%% What a member is reached by is no pid here, and must be one there.
+%% The simulation's address of a member is no pid; the real core wants one.
 with_pid(From, {hello, {From, _, _}, Inc, Mem, Info}) ->
     {Pid, _} = sderl_sim_world:pid(From, #w{seed = 0, opts = #{}, dice = sderl_sim_dice:new(0),
                                             nodes = #{From => #n{name = From}}}),

@@ -340,8 +340,8 @@ recover(G, W0) ->
         _ -> W0
     end.
 
-%% Who remembers what it promised votes, but that somebody has to have a whole table of a log that
-%% goes as far as the one that a snapshot was to bring.
+%% A member that remembers its promises votes; one member must have a whole table, of a log that
+%% reaches as far as the one that a snapshot was to bring.
 voters(G, Live, W) ->
     Seen = [{N, seen(N, G, W)} || N <- Live, seen(N, G, W) =/= none],
     Logs = [{E, Num} || {_, #{lineage := E, num := Num, syncing := false}} <- Seen],

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What the sderl_sim_majority* modules know of a group. Private to them.
+%% The state of a group in the sderl_sim_majority* modules. Private to them.
 
 -type epoch() :: term().
 -type position() :: {epoch(), non_neg_integer()}.
 
-%% What is known of the committed log of a group.
+%% The committed log of a group, as far as it is known.
 -record(q, {
     electors = [] :: [node()],                  % the members after the last committed batch
     last = none :: none | position(),           % that batch
@@ -12,7 +12,7 @@
     reigns = #{} :: #{epoch() => [position()]},     % what the log was when an epoch committed first
     acks = #{} :: #{{node(), epoch()} => non_neg_integer()},
     promises = #{} :: #{epoch() => [node()]},
-    %% Who has left, by which membership, and has been in no log since.
+    %% Nodes that have left, by which membership, and have been in no log since.
     out = #{} :: #{node() => sderl_membership:t()},
     places = #{} :: #{term() => {term(), pos_integer()}},   % operation => its list, and where in it
     answers = [] :: [{Place :: term(), Asked :: integer(), Answered :: integer(), term()}],

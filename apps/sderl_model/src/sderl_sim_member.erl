@@ -349,8 +349,8 @@ applied(N, G, E, Num, Items, Index, W0) ->
     W3 = sderl_sim_check:applied(N, G, E, Num, St, keep(N, G, M#m{store = St}, W2)),
     deaths(N, G, New, written(New, W3)).
 
-%% What a batch makes of a table is worked out for the first member that applies it, and for whoever
-%% had another table.
+%% The effect of a batch on a table is computed for the first member that applies it, and for each
+%% that had another table.
 changed(G, Batch, Index, St0, W) ->
     case book(G, W) of
         #b{change = {Batch, Change}} = B ->

@@ -188,7 +188,7 @@ diff(A, B) ->
      || K <- lists:usort(maps:keys(A) ++ maps:keys(B)),
         maps:get(K, A, none) =/= maps:get(K, B, none)].
 
-%% What clients know of their own names is so; names of lives that are over are gone.
+%% A client's own names are as it knows them; names of earlier lives of its node are gone.
 expect({own, N, Life, _} = Own, Truth, Row, #b{left = Left}, W) ->
     #n{life = Now, up = Up} = node(N, W),
     Same = Up andalso Now =:= Life,

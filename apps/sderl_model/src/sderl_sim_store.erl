@@ -141,7 +141,7 @@ part({sessions, Sessions}, K, #st{sessions = Had} = St) ->
     St#st{sessions = maps:merge(Had, maps:from_list(Written))};
 part(_, _, _) -> none.
 
-%% What was only in its memory is gone with it.
+%% The process's memory is gone with it.
 died(St) -> St#st{left = infinity, stale = none, index = undefined}.
 
 -doc "The second half of an application that was begun, for a new process.".

@@ -296,7 +296,7 @@ told(G, Pid, W) ->
     #b{told = Told} = B = book(G, W),
     keep_book(G, B#b{told = Told#{Pid => []}}, W).
 
-%% Who lost a name by this item of a batch, and was to be told.
+%% Processes that lost a name by this item of a batch, and were to be told.
 losers(#settle{name = Name, losers = Lost, row = ?ROW_OF(Winner)}) ->
     [{Pid, Name} || Pid <- Lost, Pid =/= Winner];
 losers(#settle{name = Name, losers = Lost, row = none}) -> [{Pid, Name} || Pid <- Lost];

@@ -152,7 +152,7 @@ open(Path, Options) ->
         false -> open_one(Path, maps:merge(#{peers => peers(Path)}, Options))
     end.
 
-%% What the index of a recording of several nodes says of the others.
+%% The other nodes, as the index of a recording of several nodes has them.
 peers(Path) ->
     case sderl_prof_cluster_index:read(filename:dirname(filename:absname(Path))) of
         {ok, Index} -> sderl_prof_cluster_index:peers(Index);

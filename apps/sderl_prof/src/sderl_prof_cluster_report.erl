@@ -46,7 +46,7 @@ critical_path(Dir, Top) ->
         Error -> Error
     end.
 
-%% Those on groups, of all nodes in the order of time.
+%% Operations on groups, of all nodes, in the order of time.
 operations(Joined) ->
     {Begin, _} = sderl_prof_joined:range(Joined),
     All = [

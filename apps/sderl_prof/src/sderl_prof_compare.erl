@@ -67,7 +67,7 @@ about(#{meta := Meta, length := Length, totals := Totals, processes := Processes
 items(#{info := #{items := Items}}) -> lists:sort(Items);
 items(_) -> [].
 
-%% What makes the two hard to compare.
+%% Differences that make the two hard to compare.
 notes(#{length := La, runnable := Ma, meta := MetaA} = A, #{length := Lb, runnable := Mb,
                                                             meta := MetaB} = B) ->
     [unicode:characters_to_binary(Text) || {true, Text} <- [

@@ -90,7 +90,7 @@ bash_words({commands, Commands}) ->
       || {Name, Options, First} <- Commands],
      "    esac\n"].
 
-%% What may follow an option.
+%% The words that may follow an option.
 bash_options(Indent, Options) ->
     [Indent, "case $last in\n",
      [[Indent, Name, ") mapfile -t COMPREPLY < <(compgen -W '", lists:join(" ", Words),

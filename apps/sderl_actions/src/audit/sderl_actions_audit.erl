@@ -99,7 +99,7 @@ tell(#{who := #{}, what := _, result := _} = Entry) ->
         false -> count_refused()
     end.
 
-%% Who notes it makes the line; the process gives it its number.
+%% The caller makes the line; the process gives it its number.
 line(Entry) -> sderl_actions_audit_record:line(?LAST, erlang:system_time(millisecond), Entry).
 
 %% The process takes off what it has taken; it counts from 0 when it begins.

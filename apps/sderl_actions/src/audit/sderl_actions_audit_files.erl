@@ -80,7 +80,7 @@ list(Dir) ->
         {error, _} -> []
     end.
 
-%% What anybody else has put there stays.
+%% Files that anybody else has put there stay.
 first(<<"audit-", Digits:20/binary, ?EXTENSION>>) ->
     try binary_to_integer(Digits)
     catch error:badarg -> none
@@ -140,7 +140,7 @@ append(Seq, Line, #files{dir = Dir} = Files0) ->
         {error, Why} -> {error, sentence(File, Why), Files0}
     end.
 
-%% What was written in part goes.
+%% Removes a line that was written in part.
 cut(#files{now = {File, Fd, Size}} = Files) ->
     maybe
         {ok, Size} ?= file:position(Fd, Size),

@@ -97,7 +97,7 @@ after_text([$\\, _ | Rest]) -> after_text(Rest);
 after_text([$" | Rest]) -> Rest;
 after_text([_ | Rest]) -> after_text(Rest).
 
-%% What follows a number at once may be a name.
+%% Characters right after a number may be a name.
 after_number(Chars) ->
     case after_digits(Chars) of
         [$., C | Rest] when C >= $0, C =< $9 -> after_exponent(after_digits(Rest));

@@ -93,8 +93,8 @@ line({trace_ts, Pid, return_from, {M, F, _} = MFA, Value, At}) ->
 line(Message) -> {said(element(2, Message), erlang:timestamp(),
                        sderl_actions_show:line(element(3, Message), 100)), 0}.
 
-%% What such a function takes and gives is as secret as the value of such a key: a cookie that is
-%% being set is none yet when the call is told.
+%% Arguments and results of such a function are as secret as the value of such a key: a cookie that
+%% is being set is not yet known as one when the call is traced.
 is_secret(M, F) -> M =:= auth orelse sderl_actions_secret:is_secret(F).
 
 call(M, F) -> io_lib:format("~ts:~ts", [M, F]).

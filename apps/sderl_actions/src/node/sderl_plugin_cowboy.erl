@@ -28,7 +28,7 @@ number(Name, Kind, Unit, Total, About) ->
 -spec start() -> {ok, #{}}.
 start() -> {ok, #{}}.
 
-%% What a listener has accepted is lost when it ends: the sum goes on without a step down.
+%% A listener's counter ends with it: the sum goes on without a step down.
 -doc false.
 -spec read(#{term() => non_neg_integer()}) -> {[integer()], #{term() => non_neg_integer()}}.
 read(Before) ->

@@ -68,7 +68,7 @@ is_lacking(Node, Module) ->
 lacking() ->
     ~"no code for actions there: sderl_actions in its code path, or inject => true, gives it some".
 
-%% What is there of another version is replaced where it was loaded, and used where it is installed.
+%% Modules of another version are replaced where they were loaded, used where they are installed.
 ready(Node, Inject) ->
     case ask(Node, {sderl_actions_code, version, []}) of
         {ok, Version} ->

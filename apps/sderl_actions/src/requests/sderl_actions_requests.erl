@@ -39,7 +39,7 @@ it for a minute: what somebody started and left does not go on. Each is in the a
 -record(s, {
     options :: options(),
     runs = #{} :: #{binary() => #run{}},
-    %% Those whose begin is being noted, by the process that waits for the audit log.
+    %% Requests whose start is being noted, by the process that waits for the audit log.
     starting = #{} :: #{reference() => {gen_server:from(), sderl_actions_request:asked(),
                                         sderl_actions_task:task()}}
 }).
@@ -135,7 +135,7 @@ handle_info({'DOWN', Monitor, process, _, Why}, #s{starting = Starting} = S)
             Begun = begun(Asked, Task, Next),
             ok = gen_server:reply(From, ok),
             {noreply, Begun};
-        %% What nobody could tell afterwards is not done.
+        %% An action that the audit log cannot note is refused.
         _ ->
             ok = gen_server:reply(From, {error, no_audit}),
             {noreply, Next}

@@ -345,7 +345,7 @@ adopt(#{id := Id} = Theirs, #state{alarms = Alarms} = State) ->
         #{} -> put_alarm(Theirs, State)
     end.
 
-%% What people say comes by itself. Of what was said of it the latest holds.
+%% Comments come as entries of their own. Of two acknowledgements the later holds.
 merge(#{is_raised := true} = Theirs, #{is_raised := false, comments := Comments}) ->
     Theirs#{comments := Comments};
 merge(#{ack := #{at := At}} = Theirs, #{ack := #{at := Ours}} = Alarm) ->

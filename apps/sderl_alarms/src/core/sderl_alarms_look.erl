@@ -354,7 +354,7 @@ rule_of_finding(Alarm, Where, #{rules := Rules, groups_of := GroupsOf}) ->
         #{} -> holding(Of, group, {~"", []})
     end.
 
-%% What shows it, in a sentence.
+%% The evidence, in a sentence.
 cause(Evidence) ->
     text("~ts", [lists:join("; ", [said(One) || One <- lists:sublist(Evidence, 4)])]).
 

@@ -43,7 +43,7 @@ and go on with these when they lead.
     tries = 0 :: non_neg_integer(),
     %% Not before; by the monotonic clock, which may be below 0.
     at = now :: now | integer(),
-    %% What is being delivered: as a rule the first that waits.
+    %% The change that is being delivered: as a rule the first that waits.
     sent = none :: none | binary(),
     error = ~"" :: binary(),
     counts :: counts()

@@ -15,7 +15,7 @@ only when they, or the nodes that are up, are others than before.
 -type place() :: {group | family, Name :: binary()}.
 
 -opaque versions() :: #{
-    %% What was counted: of each place the applications of the nodes that are up.
+    %% The input of the counts: for each place the applications of the nodes that are up.
     from := #{place() => [#{binary() => binary()}]},
     counts := #{place() => non_neg_integer()}
 }.

@@ -16,11 +16,11 @@ seconds, nobody waits any longer: the alarms go on in memory, and `problem/1` sa
 
 -record(keeper, {
     file :: undefined | file:filename_all(),
-    %% Which changes are on the disk, and why the last write failed.
+    %% The changes that are on the disk, and why the last write failed.
     kept :: term(),
     problem :: binary(),
     writing = none :: none | {pid(), Changes :: term(), Since :: integer()},
-    %% Those whose changes are being written, and those whose are to be written next.
+    %% Callers whose changes are being written, and those whose changes are written next.
     served = [] :: [gen_server:from()],
     waiting = [] :: [gen_server:from()]
 }).

@@ -350,7 +350,7 @@ soon(#server{looked_at = At, due = Known} = Server) ->
         Now -> due_in(min(At + ?FRAMES_MS - Now, Left), Server)
     end.
 
-%% What is looked at without a frame: what is measured, or is there, without one.
+%% Looks when no frame has come: some conditions are measured, or hold, without one.
 late(#server{looked_at = At} = Server) ->
     case now_ms() of
         Now when At =:= none; Now - At > ?LOOK_MS -> look(Server);

@@ -301,7 +301,7 @@ pair(#{p50 := undefined}) -> "-";
 pair(#{p50 := P50, p99 := P99}) ->
     [sderl_table:number(round(P50)), " / ", sderl_table:number(round(P99))].
 
-%% What the library promises. The results of global are only reported.
+%% The library has to keep its promises. The results of global are only reported.
 verdict(Outcomes, Params) ->
     Own = [{atom_to_list(Name), Metrics}
            || #{job := {"s_group", _, #{name := Name}}, metrics := Metrics} <- Outcomes],

@@ -89,7 +89,7 @@ sample(Fleet, Node) ->
         _ -> sderl_prof_clock:sample(Rounds)
     end.
 
-%% What has come of a node that does not answer any more is there, too.
+%% Events of a node that does not answer any more are in the result, too.
 release_all(Fleet, Nodes, Folders, Groups, First, Dir, What) ->
     Last = clocks(Fleet, Nodes),
     Infos = maps:from_list(sderl_fleet:multicall(Fleet, Nodes, ?MODULE, release, [], ?CALL_MS)),

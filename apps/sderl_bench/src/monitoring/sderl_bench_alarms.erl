@@ -202,7 +202,7 @@ id(Node) -> <<"crowd|", (atom_to_binary(Node))/binary>>.
 death(Leader, #{fleet := Fleet, nodes := Nodes, receiver := Receiver, label := Label} = World) ->
     Report = sderl_progress:reporter([Label, ": the leader is killed"]),
     Round = length(Nodes),
-    %% What was told before is told before the leader dies.
+    %% All earlier changes are delivered before the leader dies.
     maybe
         Before = 2 * Round + 2,
         ok ?= taken(Before, World),

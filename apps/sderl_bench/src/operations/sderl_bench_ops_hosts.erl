@@ -62,7 +62,7 @@ start(Folder, Count, Wish) ->
         end
     end.
 
-%% Those of the machine, or fetched: what the tool says last is the path.
+%% OpenSSH's programs of the machine, or fetched: the last line of the tool's output is the path.
 programs() ->
     Root = os:getenv("SDERL_ROOT", code:lib_dir(sderl_bench) ++ "/../../../.."),
     Tool = filename:join(Root, "toolchain/sshd"),

@@ -31,7 +31,7 @@ start(Name, #{folder := Base} = Hosts) ->
     {Words, Env} = sderl_bench_ops_hosts:inside(Erl, Hosts),
     Shell = ["-c", "cd \"$0\" && exec \"$@\" </dev/null >>console 2>&1", Folder | Words],
     Caller = self(),
-    %% What kills the hosts finds it by its environment.
+    %% The killer of the hosts finds this process by its environment.
     Keeper = spawn(fun() ->
         Port = open_port({spawn_executable, "/bin/sh"}, [
             {args, Shell},

@@ -55,7 +55,7 @@ each([Operation | Operations], Part, Told, Site0, Outcomes) ->
         {ok, Request} ?= request(Operation, Site0),
         ok = killed_at(Part, Request, Site0),
         {ok, Site} ?= again(Site0),
-        %% What had not begun is asked for again, as a person would.
+        %% A request that had not begun is repeated, as a person would do.
         ok ?= ask_again(Operation, Request, Site),
         Outcome = await(Operation, Site),
         _ = Told(Outcome),

@@ -54,7 +54,7 @@ pairs(_, _, _, 0, Ratios) ->
 pairs(Workload, Profile, Options, N, Ratios) ->
     Plain = fun() -> recorded(none, Workload, Options) end,
     With = fun() -> recorded(Profile, Workload, Options) end,
-    %% Who is first takes turns, too.
+    %% The two take turns in being first, too.
     [First, Second] = case N rem 2 of 0 -> [Plain, With]; 1 -> [With, Plain] end,
     maybe
         {ok, A} ?= First(),

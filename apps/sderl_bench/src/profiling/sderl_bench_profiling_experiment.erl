@@ -54,7 +54,7 @@ command() ->
         ]
     }.
 
-%% Those of other applications where these are there.
+%% With the programs of other applications where these are installed.
 programs() ->
     Known = [Name || {Name, _} <- sderl_bench_vm_program:all()],
     lists:flatten(lists:join(",", ["exchange", "compute"]
@@ -224,7 +224,7 @@ analysed(#{events := Wanted, processes := Processes}, Dir) ->
         Error -> Error
     end.
 
-%% What a browser asks for first: what there is, and the rows of the table, and the time line.
+%% The first requests of a browser: the parts, the rows of the table, and the time line.
 pages(Book) ->
     Opened = fun() -> sderl_prof_view:open(Book, fun(_, _) -> ok end) end,
     maybe

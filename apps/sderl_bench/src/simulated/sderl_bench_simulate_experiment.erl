@@ -257,7 +257,7 @@ simulated(Options) -> sderl_bench_simulate_options:simulated(Options).
 params(Options) ->
     maps:merge(maps:with([seed, schedules, minutes, nightly], Options), known_by(Options)).
 
-%% What makes schedules of one seed the same, as far as the command line says.
+%% The options that, with the seed, determine a schedule.
 known_by(Options) -> sderl_bench_simulate_options:shown(Options).
 
 begins(#{seed := First, log := Name}, #{schedules := K, failed := Failed}) ->

@@ -38,7 +38,7 @@ the latter.
      "of a hundred operations, how many are reads through the log"}
 ]).
 
-%% What is so or not: its option, and what it says.
+%% Flags: the option, and the text that says it.
 -define(FLAGS, [
     {majority, "groups with consistency => majority"},
     {applied, "groups with answer => applied"},

@@ -102,7 +102,7 @@ tables(#{tables := Text}) ->
         {[], [Twice | _]} ->
             {error, ["--tables names ", Twice, " twice"]}
     end;
-%% What is no choice is not measured.
+%% Tables that a user could not choose are left out.
 tables(#{mine := _}) ->
     {ok, [Table || {_, {Name, _, Settings, _}} = Table <- variants(), Name =/= "none",
                    maps:get(type, Settings, none) =/= bag]};

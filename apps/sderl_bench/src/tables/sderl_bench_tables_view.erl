@@ -64,7 +64,7 @@ is_choice(~"none", _) -> false;
 is_choice(_, #{~"type" := ~"bag"}) -> false;
 is_choice(_, _) -> true.
 
-%% What was not measured on the most schedulers is the last.
+%% Tables without a measurement on the most schedulers come last.
 order(Most, Rows) ->
     case at(Most, Rows) of
         #{time := #{value := Time}} -> Time;

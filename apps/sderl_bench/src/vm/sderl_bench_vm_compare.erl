@@ -79,7 +79,7 @@ row({Program, N, Key} = Point, A, B, Level, Counts) ->
     #{program => Program, schedulers => N, key => Key, before => length(Before),
       later => length(After), verdict => Verdict, ratio => Ratio}.
 
-%% What moved by no more than the machine did is not the program's.
+%% A program is not blamed for a change that is no larger than the machine's own.
 doubted(Moved, #{verdict := slower, ratio := #{low := Low}} = Row) ->
     case [High || #{ratio := #{high := High}} <- Moved, High >= Low] of
         [] -> Row;
@@ -112,7 +112,7 @@ settings(#{~"settings" := #{~"programs" := A}}, #{~"settings" := #{~"programs" :
     end;
 settings(_, _) -> [].
 
-%% What a program gives is the same in all points, so it is in both files.
+%% A program has the same output in all points, so in both files, too.
 outputs(LinesA, LinesB) ->
     Others = of_programs(~"hash", LinesB),
     case [Name || Name := Hashes <- maps:iterator(of_programs(~"hash", LinesA), ordered),

@@ -28,7 +28,7 @@ at least one run of each.
 -define(FASTER, 0.98).
 %% A program that takes so long is not run once more to find out how long it takes.
 -define(LONG_NS, 5_000_000_000).
-%% What a person sees of an output.
+%% The characters of an output that are shown.
 -define(TEXT, 200).
 
 -doc """

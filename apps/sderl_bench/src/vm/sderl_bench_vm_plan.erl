@@ -50,7 +50,7 @@ round(Works, Round, Seen, #{seed := Seed} = Options) ->
 
 of_round(#{failed := Failed}, _, _, _) when Failed >= ?FAILURES -> false;
 of_round(#{times := Times}, Round, Control, Options) ->
-    %% What this round adds to a point does not end its part in it.
+    %% Results of this round do not end the point's part in it.
     Before = [Time || R := Time <- Times, R < Round],
     not is_map_key(Round, Times) andalso (Control orelse not narrow(Before, Options)).
 

@@ -193,7 +193,7 @@ shown(Said) ->
         <<>> ->
             " and said nothing";
         Trimmed ->
-            %% What is wrong is in the first line or in the last.
+            %% The first line or the last says what is wrong.
             case string:length(Trimmed) of
                 Length when Length > 2 * ?SHOWN ->
                     [" and said: ", string:slice(Trimmed, 0, ?SHOWN), " ... ",

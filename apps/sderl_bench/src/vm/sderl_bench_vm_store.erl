@@ -107,7 +107,7 @@ again(File, Header) ->
         {error, Reason} -> {error, cannot("write", File, Reason)}
     end.
 
-%% What follows the last end of a line was never whole.
+%% A last line without its end was never whole.
 go_on(File, Header, Lines) ->
     maybe
         {ok, Content} ?= file:read_file(File),

@@ -222,7 +222,7 @@ outputs(Lines) ->
               || Hash := [Line | _] = Same <- Counts],
     lists:sort(fun({_, _, A}, {_, _, B}) -> A >= B end, Listed).
 
-%% What failed and was not measured later: a command that goes on tries the same round again.
+%% Failures that were not measured later: a command that goes on tries the same round again.
 lasting(Lines) ->
     {Failed, _} = lists:foldr(
         fun

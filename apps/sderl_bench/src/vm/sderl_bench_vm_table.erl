@@ -264,7 +264,7 @@ overhead(Programs) ->
              " on ", on(N), ")\n"]
     end.
 
-%% What is not as it should be in the measurement itself.
+%% Flaws of the measurement itself.
 doubts(Name, Rows) ->
     [io_lib:format("not steady after the warm-up in ~w of ~w virtual machines on ~ts",
                    [Cold, Vms, on(N)])

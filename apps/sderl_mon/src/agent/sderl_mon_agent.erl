@@ -181,7 +181,7 @@ sampled(Pid, #{node := Node, seq := Seq} = Told, #{watches := Watches, probes :=
 sampled(_, _, State) ->
     State.
 
-%% What the collector of a node has of its log.
+%% Log events that the collector of a node has sent.
 logged(Pid, Batch, #{watches := Watches, spec := #{hubs := Hubs}} = State) ->
     case Watches of
         #{} when is_map_key(node(Pid), Watches) ->

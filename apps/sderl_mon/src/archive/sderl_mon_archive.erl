@@ -42,7 +42,7 @@ are.
 -doc "A folder in which nothing can be kept, and why.".
 -type refused() :: {refused, wanted(), Why :: binary()}.
 
-%% What is kept, and how far that is.
+%% The files that are kept, and how far they reach.
 -record(kept, {
     wanted :: wanted(),
     dir :: binary(),

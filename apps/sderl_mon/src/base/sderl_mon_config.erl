@@ -76,7 +76,7 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
 -define(LEAST_BYTES, 65_536).
 -define(LEAST_ARCHIVE, 1_048_576).
 -define(MOST_FILE_BYTES, 67_108_864).
-%% What is not said of the log.
+%% Defaults of the log.
 -define(LOG, #{level => notice, per_s => 50, burst => 200}).
 
 -doc "How large a recording may become at least (`max_bytes`).".

@@ -35,7 +35,7 @@ number(#{name := Name} = Metric) ->
                                                     kind => number}.
 
 own(#{name := Name} = Metric) ->
-    %% What another monitoring node has set may be of a version without tags.
+    %% A monitoring node of a version without tags may have set this metric.
     (maps:with([total, about, kind], Metric))#{name => Name, key => Name,
                                                for => maps:get(for, Metric, []),
                                                unit => sderl_mon_app_metrics:unit(Metric)}.

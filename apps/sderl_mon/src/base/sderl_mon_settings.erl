@@ -4,8 +4,8 @@
 %% Holds the configuration in force and what was set of it (m:sderl_mon_shared), and tells the
 %% processes of this node that go by it.
 %%
-%% What is in force outlives the process: one that is started anew goes on with it. It ends with the
-%% application (`forget/0`).
+%% The configuration in force outlives the process: a restarted one goes on with it. It ends with
+%% the application (`forget/0`).
 
 -behaviour(gen_server).
 

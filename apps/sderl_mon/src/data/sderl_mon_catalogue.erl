@@ -42,7 +42,7 @@ metric({Name, Unit, Total, Prometheus, About}) ->
           Short -> {<<"sderl_node_", Short/binary>>, 1}
       end}.
 
-%% What the application does, what its machine and the network have to do, and what says both.
+%% `dev`: what the application does; `op`: what its machine and the network have to do; or both.
 for(Name) ->
     case {lists:member(Name, for_dev()), lists:member(Name, for_op())} of
         {true, _} -> [~"dev"];

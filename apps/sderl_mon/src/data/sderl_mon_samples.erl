@@ -113,7 +113,7 @@ own, `known` those that it has heard of, with their members. `problems` are sent
     groups := [group()],
     known := [{Group :: term(), [node()]}],
     problems := [binary()],
-    %% What is set in OTP's `alarm_handler` there.
+    %% The alarms set in OTP's `alarm_handler` there.
     alarms => [binary()],
     %% The applications that are loaded there, with their versions.
     apps => [{binary(), binary()}],

@@ -35,7 +35,7 @@ escaped(Text, Escape) ->
 characters(<<Char/utf8, Rest/binary>>, Escape) ->
     Shown = case is_hidden(Char) of true -> Escape(Char); false -> <<Char/utf8>> end,
     [Shown | characters(Rest, Escape)];
-%% What is no character.
+%% Escapes bytes that are no character.
 characters(<<Byte, Rest/binary>>, Escape) ->
     [Escape(Byte) | characters(Rest, Escape)];
 characters(<<>>, _) ->

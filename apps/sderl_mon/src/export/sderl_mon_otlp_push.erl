@@ -76,7 +76,7 @@ handle_info({sderl_mon_config, #{otlp := off}}, P) ->
 handle_info({sderl_mon_config, #{otlp := Wanted}}, #push{wanted = Before} = P) ->
     _ = Before =:= off andalso (self() ! subscribe),
     ok = stop_post(P),
-    %% What waits was meant for another collector.
+    %% The waiting batches were meant for another collector.
     {noreply, P#push{wanted = Wanted, queue = sderl_mon_otlp_queue:new(), post = none,
                      problem = none}};
 handle_info(_, #push{wanted = off} = P) ->

@@ -66,7 +66,7 @@ take(_, #queue{waiting = Waiting} = Q) ->
     {{value, Request}, Rest} = queue:out(Waiting),
     {send, Request, Q#queue{waiting = Rest, under_way = Request}}.
 
-%% What was being sent is over.
+%% The batch that was being sent is over.
 done(#queue{under_way = Request, count = Count, bytes = Bytes} = Q) when is_binary(Request) ->
     Q#queue{under_way = none, count = Count - 1, bytes = Bytes - byte_size(Request), tries = 0,
             next = none}.

@@ -139,7 +139,7 @@ majorities(#{topology := #{groups := Groups}}) ->
      || Group := #{nodes := Members, minority := [_ | _] = Minority} <- Groups
     ]).
 
-%% What programs on the node have set in OTP's alarm_handler, as os_mon does.
+%% Alarms that programs on the node have set in OTP's alarm_handler, as os_mon does.
 alarms(#{member_of := Of, topology := #{nodes := Nodes}, details := Details}) ->
     lists:append([
         candidate(node_alarm, over, #{node => Node, to => sderl_mon_text:cut(Alarm, 255)}, fun() ->

@@ -53,8 +53,8 @@ key(#{t := T} = Event) ->
     {maps:get(node_t, Event, T),
      erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)}.
 
-%% Those told before the newest 5,000 go, when there are twice as many; clocks of nodes say nothing
-%% of what is old.
+%% When there are twice as many, all but the 5,000 told last are forgotten. The order of telling
+%% decides: clocks of nodes differ.
 forget(_Last, Told) when map_size(Told) =< 2 * ?TOLD -> Told;
 forget(Last, Told) -> #{Key => By || Key := {_, At} = By <- Told, At >= Last - ?TOLD}.
 

@@ -55,7 +55,7 @@ events, none where there is none.
 -define(STOP_MS, 3000).
 %% Whoever asks has other things to tell.
 -define(INFO_MS, 2000).
-%% What this process logs is not told by a probe of this node.
+%% A probe of this node does not tell what this process logs.
 -define(OWN, #{domain => [sderl_mon_own]}).
 
 -record(store, {
@@ -64,10 +64,10 @@ events, none where there is none.
     again = none :: none | reference(),
     %% The writer has nothing to write, or this; none: there is no writer, or it opens the files.
     writes = none :: none | nothing | sderl_mon_log_index:stretch(),
-    %% What is in files, and what is in memory, which is newer.
+    %% The events in files, and those in memory, which are newer.
     index = sderl_mon_log_index:new() :: sderl_mon_log_index:index(),
     memory = sderl_mon_log_index:new() :: sderl_mon_log_index:index(),
-    %% Who asked before it was known what is in files; none once that is known.
+    %% Callers that asked before the files were read; none once they are.
     asking = [] :: none | [gen_server:from()],
     sources = sderl_mon_log_sources:new() :: sderl_mon_log_sources:sources(),
     next :: pos_integer(),
@@ -311,7 +311,7 @@ terminate(_, Store) ->
     _ = ended(Store),
     ok.
 
-%% What waits is written first, where the disk takes it soon.
+%% Waiting events are written first, if the disk takes them soon.
 ended(Store) -> ended(Store, erlang:monotonic_time(millisecond) + ?STOP_MS).
 
 ended(#store{writer = none} = Store, _) -> Store;

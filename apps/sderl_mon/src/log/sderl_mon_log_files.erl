@@ -54,7 +54,7 @@ list(Dir) ->
         {error, _} -> []
     end.
 
-%% What anybody else has put there stays.
+%% Files that anybody else has put there stay.
 is_ours(<<"log-", Number:20/binary, ?EXTENSION>>) ->
     lists:all(fun(C) -> C >= $0 andalso C =< $9 end, binary_to_list(Number));
 is_ours(_) -> false.

@@ -53,7 +53,7 @@ found(Reports, #{seeds := Seeds, nodes := Which}, Monitors) ->
     Others = [N
               || N <- lists:usort(lists:flatten(Named)), is_atom(N), Allowed(N),
                  not is_map_key(N, Reports)] -- Monitors,
-    %% Those known first.
+    %% Known nodes first.
     lists:usort(Known ++ lists:sublist(Others, max(0, ?MOST_NODES - length(Known)))).
 
 groups_nodes(Facts) ->

@@ -467,7 +467,7 @@ sample(Seq, #s{counts = Counts, known = Known, scan = Scan, us = Us0, work = Wor
     Measured = case Metrics of none -> Sample; _ -> Sample#{metrics => Metrics} end,
     {maps:merge(Measured, changed(Seldom, S#s.told)), Seldom, S#s{ids = Ids}}.
 
-%% What the owner has is not told again: the rows of processes are the largest part of a sample.
+%% Parts that the owner has are not sent again: rows of processes are the largest part of a sample.
 changed(Seldom, Told) ->
     #{Part => Value || Part := Value <- Seldom, not is_map_key(Part, Told)
                                                 orelse map_get(Part, Told) =/= Value}.

@@ -16,7 +16,7 @@ is another collector, as nobody else would ask for the log again.
 
 -import(sderl_mon_probe_work, [now_ms/0]).
 
-%% What comes together is told together.
+%% Events that come together are sent together.
 -define(SOON_MS, 100).
 -define(LATER_MS, 1100).
 -define(AGAIN_MS, 3000).

@@ -75,7 +75,7 @@ describe_told(Kind, Level, Meta) ->
     More = maps:merge(#{details => Details}, #{group => id(G) || #{group := G} <- [Meta]}),
     {level(Level), {told, Meta#{event => Kind}}, More}.
 
-%% Those of an event, few enough. (The length of an improper list is none.)
+%% The nodes of an event, bounded. The guard fails for an improper list.
 named_nodes(Nodes) when length(Nodes) >= 0 ->
     [atom_to_binary(N) || N <- lists:sublist(Nodes, 20), is_atom(N)];
 named_nodes(_) -> [].

@@ -34,7 +34,7 @@ quiet time.
 -define(BYTES, 4000).
 -define(DEPTH, 30).
 -define(MFA, 300).
-%% What the monitoring logs about the log itself would make the next event.
+%% The monitoring's own log events are left out: each would make the next one.
 -define(OWN, sderl_mon_own).
 
 -doc "Whether options from a watcher are such.".

@@ -239,7 +239,7 @@ series(#{name := Name, tags := Tags}, Values) ->
         $}
     ]).
 
-%% What a series is written with may not be in a value, and nothing that is no text.
+%% A value is text, without the characters that series are written with.
 clean(Value) when is_atom(Value) ->
     clean(sderl_mon_probe_text:cut(atom_to_binary(Value), ?VALUE_BYTES));
 clean(Value) when is_integer(Value) -> integer_to_binary(Value);

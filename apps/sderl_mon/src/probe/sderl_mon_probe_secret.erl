@@ -17,7 +17,7 @@ report of their end shows.
     others_at :: integer(),
     own = [] :: [binary()],
     others = [] :: [binary()],
-    %% What a text must have for a closer look.
+    %% Words that a text must have for a closer look.
     words :: binary:cp()
 }).
 -opaque secrets() :: #secrets{}.
@@ -32,7 +32,7 @@ report of their end shows.
 -define(LONG, 8).
 %% Of a cookie that the end of a text cuts through so many characters tell nothing.
 -define(LEAST, 4).
-%% What an event's text may have (`sderl_mon_log_message`): the mask is longer than some secrets.
+%% The longest text of an event (`sderl_mon_log_message`): the mask is longer than some secrets.
 -define(MOST_BYTES, 4000).
 
 %% Each but for its first letter, so that a capital there makes no difference.

@@ -95,8 +95,7 @@ shells() ->
     lists:usort([Owner || Table <- ets:all(), ets:info(Table, name) =:= shell_records,
                           Owner <- [ets:info(Table, owner)], is_pid(Owner)]).
 
-%% What was typed in a shell and what came out of it are in its process, of large binaries the
-%% references.
+%% A shell's process holds its input and results, of large binaries the references.
 kept(Shell) ->
     case process_info(Shell, memory) of
         {memory, Memory} when Memory < ?LARGE_HEAP ->

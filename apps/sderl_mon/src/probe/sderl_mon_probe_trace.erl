@@ -109,8 +109,7 @@ got(N, Until, Max) ->
 trace_on(Session, Pid) ->
     try trace:process(Session, Pid, true, ?FLAGS) catch error:badarg -> 0 end.
 
-%% Which processes to trace: those asked for, or a share of all, as their hash says; not those of
-%% the probe.
+%% The processes to trace: the given ones, or a share of all by their hash, never the probe's own.
 chosen(#{pids := Texts}, Traced) ->
     [P
      || T <- Texts, P <- try [list_to_pid(unicode:characters_to_list(T))] catch error:_ -> [] end,

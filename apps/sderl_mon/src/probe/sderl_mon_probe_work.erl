@@ -18,7 +18,7 @@ least of them.
 -record(kind, {
     %% Since the last account.
     units = 0 :: non_neg_integer(),
-    %% What one took, of those that are not in the price yet, and how many these are.
+    %% The time of each look that is not in the price yet, and how many these are.
     fresh = [] :: [number()],
     new = 0 :: non_neg_integer(),
     ring = [] :: [number()],

@@ -14,8 +14,8 @@
 %% Pairs of runs that say something.
 -define(LEAST_PAIRS, 5).
 
-%% What it is run in, and the processor time of an operation in the time in which there is
-%% monitoring.
+%% The programs that run under monitoring, and the metric of their processor time per operation
+%% while there is monitoring.
 -define(PROGRAMS, [
     {aco, "Ant colonies (SR)", <<"nodes">>, "nodes", <<"cpu_us_per_op_in_rounds">>},
     {im, "Messenger (RSD)", <<"servers">>, "servers", <<"cpu_us_per_op">>}

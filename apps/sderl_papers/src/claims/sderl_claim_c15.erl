@@ -154,7 +154,7 @@ page(Points) ->
         ]
     }.
 
-%% Which scheduler is the busiest differs from run to run.
+%% Schedulers are ranked in each run: the busiest is another one from run to run.
 schedulers(Mode, #{runs := Runs} = Group) ->
     Count = lists:max([0 | [length(busy(Mode, Run)) || Run <- Runs]]),
     #{name => text(atom_to_list(Mode)),

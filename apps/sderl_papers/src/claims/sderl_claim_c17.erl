@@ -155,7 +155,7 @@ page(Points) ->
         ]
     }.
 
-%% What is between it and a curve is lost.
+%% The upper line of the graph: the distance from it to a curve is lost.
 all(N) ->
     #{name => <<"all schedulers">>,
       points => [#{x => X, y => N, low => N, high => N} || X <- [0, 100]]}.

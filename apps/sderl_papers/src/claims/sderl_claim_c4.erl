@@ -176,8 +176,8 @@ peaks(Stock, Sd) ->
         )
     ]).
 
-%% What was counted against the formulas. These have the master as one of N nodes; `nodes` are
-%% without it.
+%% Counted links beside those of the formulas. The formulas have the master as one of N nodes;
+%% `nodes` are without it.
 links(Stock, Sd) ->
     Seen =
         [{N, counted(G, [links_per_node_max]), formula(stock, N, 1)} || {N, G} <- Stock] ++

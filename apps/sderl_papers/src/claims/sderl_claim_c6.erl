@@ -95,9 +95,8 @@ more(A, B) ->
     apart(A, B, [cpu_us_per_op]) =:= more
         andalso value(A, [cpu_us_per_op]) > ?MORE * value(B, [cpu_us_per_op]).
 
-%% What GR costs beside SR with the fewest colonies and with the most, of the degree of which there
-%% are most sizes: trees of another degree have another share of nodes that pass on. One run says
-%% nothing.
+%% The cost of GR beside SR with the fewest and with the most colonies, for the degree with most
+%% sizes: trees of another degree have another share of nodes that pass on. One run says nothing.
 growth(Points) ->
     Ratios = [
         {Degree, {C, A / B}}

@@ -86,7 +86,7 @@ loaded(#{clients := Clients, rate := Rate, seconds := Seconds, seed := Seed}) ->
     #{busy => Busy, spread => lists:max(Busy) - lists:min(Busy),
       ops => sderl_bench_histogram:total(Latencies), p50 => Us(50), p95 => Us(95), p99 => Us(99)}.
 
-%% Those behind are dirty ones.
+%% The first are normal schedulers, the others dirty ones.
 schedulers() ->
     lists:sublist(lists:sort(statistics(scheduler_wall_time)),
                   erlang:system_info(schedulers_online)).

@@ -84,7 +84,7 @@ their way under open load. The other keys are as in `t:sderl_debench_op:context/
 %% After the end of the last operation's time, for those that end themselves.
 -define(SLACK_NS, 2_000_000_000).
 
-%% What operations call.
+%% Modules that operations call.
 -define(USED, [
     sderl_debench_mix, sderl_debench_op, sderl_debench_echo, sderl_debench_server,
     sderl_debench_statem, sderl_debench_tally, sderl_bench_histogram, sderl_bench_pace,

@@ -35,7 +35,7 @@ points(Runs) ->
      || {Params, M} <- Points
     ]).
 
-%% What differs between points.
+%% A point's name: the parameters that differ between points.
 name(#{nodes := Nodes, global_pct := Pct} = Params, Points) ->
     [
         sderl_bench_series:label(Params, [mode, nodes]),

@@ -100,7 +100,7 @@ answered(none, _) -> ok;
 answered({get, Key}, Table) -> found(Table, Key);
 answered({add, Key, Number}, Table) -> added(Key, Number, Table).
 
-%% What one client put there must not cost all others the shard.
+%% A value that is no number, put there by one client, must not cost all others the shard.
 added(Key, Number, Table) ->
     try
         ets:update_counter(Table, Key, Number, {Key, 0})

@@ -78,7 +78,7 @@ when it looked, now and then.
     idle_tail_ms := number()
 }.
 
-%% What does not change.
+%% The constant part of the state.
 -record(conf, {
     leader :: pid(),
     index :: pos_integer(),
@@ -90,7 +90,7 @@ when it looked, now and then.
     idle_ms :: non_neg_integer()
 }).
 
-%% What does. `waiting` are elements whose images are to be computed.
+%% The changing part. `waiting` are elements whose images are to be computed.
 -record(w, {
     part :: sderl_orbit_table:part(),
     waiting = [] :: [non_neg_integer()],

@@ -144,7 +144,7 @@ crossing({Place, Work} = Is, Beside, Queue, Came) ->
             ok
     end.
 
-%% What a vehicle does has no result but that it took time.
+%% The work of a vehicle has no result but that it takes time.
 worked(0, Vehicle, _) -> Vehicle;
 worked(Left, Vehicle, Value) -> worked(Left - 1, Vehicle, erlang:phash2(Value + Left)).
 

@@ -11,7 +11,7 @@ reads.
 
 -behaviour(sderl_bench_vm_program).
 
-%% What it costs is what is asked.
+%% This benchmark measures the cost of the old function.
 -compile({nowarn_deprecated_function, {erlang, now, 0}}).
 
 -export([summary/0, settings/2, stages/1, prepare/1, run/2, finish/1]).

@@ -61,7 +61,8 @@ run(Stage, {#{workers := Workers} = Settings, Tables, Done}) ->
 operations(Phase, #{changes := Changes}) when Phase =:= insert; Phase =:= delete -> Changes;
 operations(_, #{mixed := Mixed}) -> Mixed.
 
-%% What is left in a table depends on the order of the workers; the number of operations does not.
+%% The final content of a table depends on the order of the workers, the number of operations
+%% does not.
 -doc false.
 -spec finish(term()) -> non_neg_integer().
 finish({_, Tables, Done}) ->

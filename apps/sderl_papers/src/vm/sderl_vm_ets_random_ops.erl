@@ -50,7 +50,7 @@ run(Stage, {Table, #{workers := Workers, operations := Operations, keys := Keys}
     end) || Seed <- lists:seq(1, Workers)],
     {Table, Settings, lists:sum([receive {Pid, Count} -> Count end || Pid <- Pids]) + Done}.
 
-%% What is in the table in the end depends on the order of the workers; the number of operations
+%% The final content of the table depends on the order of the workers, the number of operations
 %% does not.
 -doc false.
 -spec finish(term()) -> non_neg_integer().

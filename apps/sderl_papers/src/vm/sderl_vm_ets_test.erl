@@ -38,7 +38,7 @@ run(run, {Table, #{writers := Writers, readers := Readers, keys := Keys} = Setti
                || _ <- lists:seq(1, Readers)],
     {Table, Settings, lists:sum([receive {Worker, Count} -> Count end || Worker <- Workers])}.
 
-%% What a reader finds depends on who came first: the number of its reads is the output.
+%% The output is the number of reads: their results depend on the order of the workers.
 -doc false.
 -spec finish(term()) -> {integer(), integer()}.
 finish({Table, _, Operations}) ->

@@ -78,7 +78,7 @@ kept(_, _, _, _, B) ->
 -doc "The greatest first, each process once.".
 -spec result(backlog()) -> [row()].
 result(#backlog{now = Now} = B0) ->
-    %% What never receives is no process that is recorded.
+    %% A process that never receives was not recorded: its mailbox is unknown.
     #backlog{peaks = Peaks} = maps:fold(fun
         (P, {N, Peak, At, true}, B) -> kept(P, Peak, At, N, B);
         (_, _, B) -> B

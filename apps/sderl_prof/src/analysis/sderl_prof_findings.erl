@@ -164,7 +164,7 @@ bottleneck(P, Rows, Held, Range, #{label := Label}) ->
             #{waiters => length(Rows), times => Times, waited_ns => Waited, held_ns => Held,
               at_a_time => Waited / Held}).
 
-%% Those that waited longest.
+%% The processes that waited longest.
 waiters(Rows) ->
     Longest = lists:reverse(lists:keysort(2, [{W, Ns} || {{_, W}, _, Ns} <- Rows])),
     [W || {W, _} <- lists:sublist(Longest, ?NAMED)].

@@ -163,7 +163,7 @@ by_node(Processes, All, Book) ->
          #{node => Node, times => Times, ns => Ns, share => Ns / All}
      end || #{node := Node} <- sderl_prof_book:nodes(Book), #{Node := Times} <- [Sums]].
 
-%% What would be gained at most: other chains may be as long as this one.
+%% An upper bound of the gain: other chains may be as long as this one.
 gain(#{running := Running, runnable := Runnable, waiting := Waiting, message := Message,
        between := Between}, All) ->
     #{
@@ -239,7 +239,7 @@ findings(Book) ->
         label => fun(P) -> sderl_prof_book:label(P, Book) end
     }).
 
-%% What was recorded shows in the events; of a recorder it is known where none came, too.
+%% The events show which items were recorded; a recorder also says so of items without events.
 items(Info, Kinds) ->
     Recorded = case Info of #{items := Texts} -> Texts; none -> [] end,
     HasScheduler = case Info of #{scheduler_id := Has} -> Has; none -> true end,

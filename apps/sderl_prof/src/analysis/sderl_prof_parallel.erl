@@ -21,7 +21,7 @@ others wait for.
 
 -record(asked, {
     waiting = 0 :: non_neg_integer(),
-    %% What it worked since somebody began to wait for it, and since when it works.
+    %% Its work since somebody began to wait for it, and since when it works.
     worked = 0 :: non_neg_integer(),
     since = none :: none | integer()
 }).
@@ -29,7 +29,7 @@ others wait for.
 -record(parallel, {
     schedulers :: pos_integer() | unknown,
     at :: integer(),
-    %% What runs or could.
+    %% Processes that run or could.
     able = #{} :: #{pos_integer() => running | runnable},
     runnable = 0 :: non_neg_integer(),
     awake :: unknown | non_neg_integer(),

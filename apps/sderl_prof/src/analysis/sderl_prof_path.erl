@@ -146,8 +146,7 @@ came(Sender, Receiver, #path{options = #{node := Node}}) ->
     end;
 came(_, _, _) -> message.
 
-%% What a process does only while it runs, it did to the end when nothing later tells that it went
-%% out.
+%% A process runs to the end of the range when no later event schedules it out.
 last_run(T, ?OUT, P, Site, Path) -> go({runs, P, T, Site, ?OUT}, Path#path{ended = T});
 last_run(T, K, P, _, Path)
   when K =:= ?EXIT; K =:= ?OUT_EXITING; K =:= ?OUT_EXITED ->
@@ -233,7 +232,7 @@ result(#path{options = #{from := From, to := To}, ended = Ended} = Path0) ->
                             <- lists:sort([Item || {_, Item} <- sderl_prof_top:result(Longest)])]
     }.
 
-%% What was so when the range began. Of a parent of which no event was found nothing is known.
+%% The state when the range began. Nothing is known of a parent without events.
 begun(_, #path{place = last} = Path) ->
     Path;
 begun(From, #path{place = {runs, P, Until, _, 0}} = Path) ->

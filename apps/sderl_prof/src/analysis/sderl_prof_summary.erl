@@ -37,7 +37,7 @@ that were not told apart.
                     totals := sderl_prof_activity:sums(), processes := non_neg_integer()}.
 
 -record(summary, {
-    %% What is known of a process; `none` of a port or something else.
+    %% Facts of a process; `none` for a port or something else.
     about :: fun((pos_integer()) -> about() | none),
     activity :: sderl_prof_activity:activity(),
     kin = #{} :: #{kin() => group()},

@@ -60,7 +60,7 @@ names(Book) ->
     context :: context(),
     buffer = [] :: iodata(),
     size = 0 :: non_neg_integer(),
-    %% What is known of the other side: its node, and the key of the process there.
+    %% The other side: its node, and the key of the process there.
     peers = #{} :: #{{byte(), non_neg_integer()} =>
                          {binary(), non_neg_integer() | unknown} | none},
     keys = #{} :: #{non_neg_integer() => non_neg_integer()},

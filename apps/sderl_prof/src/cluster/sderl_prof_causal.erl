@@ -21,7 +21,7 @@ not fit the errors, there is no solution, and the clocks stay as they are.
 %% So many of the least times are known, of which one of so many messages does not count.
 -define(KEPT, 1001).
 -define(ONE_OF, 100).
-%% What is between a send and its end at least, with a nanosecond for rounding.
+%% The least time between a send and its end, with a nanosecond for rounding.
 -define(LEAST, 2).
 %% Both ways are made as long as each other as far as so many tries show that it can be.
 -define(TENTHS, 10).
@@ -70,7 +70,7 @@ first([Tenths | Rest], Errors, Ways) ->
         Shifts -> {ok, Shifts}
     end.
 
-%% What a way may take more than nothing, where it takes as long as the way back.
+%% How much longer than nothing a way may take, if the way back takes as long.
 spare(From, To, Way, Ways) ->
     case Ways of
         #{{To, From} := Back} -> max(0, (Way + Back) div 2 - ?LEAST);

@@ -29,7 +29,7 @@ get ready and to begin it has twice that; `force`: a node on which a trial count
     ref :: reference(),
     dir :: file:filename_all(),
     index :: sderl_prof_cluster_index:index(),
-    %% Those that have not failed.
+    %% The workers that have not failed.
     workers :: #{pid() => {Node :: binary(), Monitor :: reference()}},
     costs = [] :: [{binary(), sderl_prof_trial:cost()}],
     wait_ms :: pos_integer()
@@ -111,7 +111,7 @@ begin_workers(Folders, Plan, Index, #{dir := Dir} = Options) ->
 
 until(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 
-%% What goes wrong with all of them is an error, and leaves no folder behind.
+%% A failure of all nodes is an error, and leaves no folder behind.
 written(#cluster{workers = Workers, dir = Dir, index = Index} = Cluster) ->
     case map_size(Workers) of
         0 ->

@@ -130,7 +130,7 @@ ask(Function, Args, #{at := Node, there := There, wait_ms := WaitMs}) ->
         Answer -> Answer
     end.
 
-%% Those of attempts that were interrupted.
+%% Marks of interrupted attempts.
 remove_marks(Here) ->
     case file:list_dir(Here) of
         {ok, Names} ->
@@ -203,7 +203,7 @@ fetch_file(Name, Size, Digest, #{here := Dir, name := Node, progress := Progress
         Came = pieces(Name, Size, At, File, Work),
         ok ?= closed(Path, File, Came),
         ok ?= Came,
-        %% What is on disk, whoever wrote it.
+        %% Compares the file on disk, whoever wrote it.
         ok ?= same({Size, Digest}, digest_here(Dir, Name ++ ".part", Size + 1, Work), Name, Part),
         ok ?= here(Path, file:rename(Part, Path)),
         {ok, Size - At}
@@ -213,7 +213,7 @@ whole({ok, {Size, _}} = Whole, _, Size) -> Whole;
 whole({ok, _}, Name, _) -> {error, {changed, Name}};
 whole(Error, _, _) -> Error.
 
-%% What an attempt before has left, if the node has the same there.
+%% The part that an earlier attempt left, if the node's file begins with the same.
 begun(Name, Size, #{here := Dir} = Work) ->
     Part = Name ++ ".part",
     case filelib:file_size(filename:join(Dir, Part)) of
@@ -273,7 +273,7 @@ pieces(Name, Size, At, File, #{piece := Piece, progress := Progress, name := Nod
         _ -> {error, {changed, Name}}
     end.
 
-%% What is not on disk when it is closed is none that may be built on.
+%% The next attempt builds on a file only if all of it was on disk when it was closed.
 closed(Path, File, Came) ->
     Synced = case Came of ok -> file:sync(File); _ -> ok end,
     Closed = file:close(File),

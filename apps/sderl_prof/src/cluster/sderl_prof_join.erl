@@ -199,7 +199,7 @@ without_send(Receive, Key, Way0, J0) ->
     {#way{sends = Sends, count = Count} = Way, J} = unpaid(Way1, J1),
     case Count > ?LOOK of
         true ->
-            %% What is in the way of the others goes.
+            %% A send that no receive matches is dropped: it holds up the others.
             {Matches, put_way(Key, Way#way{sends = queue:drop(Sends), count = Count - 1,
                                            has_received = true},
                               J#join{unsent = J#join.unsent + 1, skipped = J#join.skipped + 1,

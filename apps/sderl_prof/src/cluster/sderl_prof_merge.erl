@@ -45,7 +45,7 @@ and `problems` are for the book.
     book :: sderl_prof_book:book(),
     time :: fun((integer()) -> integer()),
     words :: tuple(),
-    %% What is elsewhere for this node: its numbers in the book of all, and since when.
+    %% Processes of other nodes: their numbers in the book of all, and since when.
     elsewhere = #{} :: #{pos_integer() => [{integer(), pos_integer()}]},
     blocks :: [pos_integer()],
     events = [] :: [sderl_prof_block:event()],
@@ -190,7 +190,7 @@ entity(N, T, #source{elsewhere = Elsewhere, part = #{above := Above}}) ->
 entities([], _) -> ok;
 entities([#source{book = Book, elsewhere = Elsewhere} = Source | Sources], Writer) ->
     Written = sderl_prof_book:fold_entities(fun
-        %% What is a process of another node is there once.
+        %% A process of another node is in the book once, with its own node.
         (#{number := N}, Acc) when is_map_key(N, Elsewhere) -> Acc;
         (Entity, ok) -> sderl_prof_book:patch(patches(Entity, Source), Writer);
         (_, Error) -> Error
@@ -222,7 +222,7 @@ events(Sources, Writer, #{sent := Sent, progress := Progress} = Plan) ->
     end,
     merged(Sources, [], 0, Writer, {Sent, Step, maps:get(block, Plan, ?BLOCK)}).
 
-%% What is before all that is still to be read can be written.
+%% An event can be written once all unread events are later.
 merged(Sources0, Waiting, Count, Writer, {Sent, Step, Block} = Context) ->
     Sources = [loaded(Source, Sent) || Source <- Sources0],
     _ = Step(Sources),
@@ -278,7 +278,7 @@ split(Events, N) ->
         false -> {Events, []}
     end.
 
-%% What is beside an event, by its kind (`m:sderl_prof_event`).
+%% The other end of an event, by its kind (`m:sderl_prof_event`).
 event(T0, K, S, P, A, B, #source{time = Time} = Source, Sent) ->
     T = Time(T0),
     {At, A1, B1} = beside(K, T, P, A, B, Source, Sent),
@@ -321,7 +321,7 @@ meta(Sources, #{traffic := Traffic, problems := Problems}) ->
                                     Problem <- map_get(problems, sderl_prof_book:meta(Book))]
     }.
 
-%% What was recorded on some of them may not be there of others.
+%% An item may have been recorded on some of the nodes only.
 info([], _) -> none;
 info([#{otp := Otp} = First | _] = Infos, Parts) ->
     Online = [N || #{schedulers := N} <- Parts, is_integer(N)],

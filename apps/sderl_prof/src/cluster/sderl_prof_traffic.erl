@@ -58,7 +58,7 @@ link(From, To, Counts, Groups, Times) ->
            received => received(From, To, Counts),
            common_group => common_group(maps:get(From, Groups, []), maps:get(To, Groups, []))}.
 
-%% What a node counts of another one.
+%% The counters that a node keeps of another one.
 counted(Node, Other, Counts) -> maps:get(Other, maps:get(Node, Counts, #{}), {0, 0, 0}).
 
 sent(From, To, Counts) ->

@@ -9,7 +9,7 @@ programs that make the same at once do not write the same files, and what one re
 
 -export([make/3, name/1]).
 
-%% What a program that was killed has left is not written to any more after so many seconds.
+%% A file that nobody has written to for so many seconds was left by a killed program.
 -define(LEFT_S, 86_400).
 
 -doc """

@@ -170,7 +170,7 @@ row(?SPAWN, T, S, Who, A, B, Table, _, Build) ->
     {P, Build1} = entity(Who, T, Table, Build),
     {Child, Build2} = entity(A, T, Table, Build1),
     Entry = word(B, Table),
-    %% What the child itself says of its begin is as true; it is often there already.
+    %% The child's own event of its start says the same, and often came first.
     Build3 = patches([{Child, parent, P}, {Child, entry, Entry}], Build2),
     {{T, ?SPAWN, S, P, Child, Entry}, Build3};
 row(?SPAWNED, T, S, Who, A, B, Table, _, Build) ->

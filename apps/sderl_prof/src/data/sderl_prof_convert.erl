@@ -17,7 +17,7 @@ one numbers, and another sorts, compresses and writes. Memory is that of a few p
 -define(AHEAD, 2).
 %% Words with which each process begins: with few, much of its time would be growing.
 -define(HEAP, 200_000).
-%% What the driver puts before each event.
+%% The header that the driver puts before each event.
 -define(FRAME_BYTES, 5).
 
 -doc """
@@ -110,14 +110,14 @@ heap(_) -> [{min_heap_size, ?HEAP}].
 own(#{own := Own}) -> [sderl_prof_event:key(Id, Serial) || {Id, Serial} <- Own];
 own(_) -> [].
 
-%% What the events of a recording look like is known; that of other traces shows in the first ones.
+%% A recording says what its events look like; other traces show it in their first events.
 context(#{node := Node, scheduler_id := Scheduler} = Info, _) ->
     #{node => <<119, (byte_size(Node)), Node/binary>>, exact => true, scheduler => Scheduler,
       alias_bits => maps:get(alias_bits, Info, none)};
 context(none, Sample) ->
     #{node => first_node(Sample), exact => false, scheduler => false, alias_bits => none}.
 
-%% What is traced is of the node that traces.
+%% A traced process is one of the node that traces.
 first_node(<<0, N:32, Event:N/binary, Rest/binary>>) ->
     case Event of
         <<131, 104, _, 119, _, "trace_ts", 88, 119, L, Node:L/binary, _/binary>> ->

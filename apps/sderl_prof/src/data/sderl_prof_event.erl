@@ -137,7 +137,7 @@ event(<<131, 104, 2, 119, 15, "sderl_recording", Own/binary>>, Rows, F, C) ->
 event(Event, Rows, F, C) ->
     slow(Event, Rows, F, C).
 
-%% What is before the time, and before the scheduler where there is one.
+%% Splits off the time, and the scheduler where there is one.
 tail(Body, false) ->
     Size = byte_size(Body) - 11,
     case Body of

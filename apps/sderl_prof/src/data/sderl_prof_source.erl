@@ -138,7 +138,7 @@ next(#source{file = {Fd, File}, at = At, rest = Rest} = S) ->
         {error, Why} -> {problem, {unreadable, File, Why}, closed(S)}
     end.
 
-%% What an event needs that has only begun.
+%% How many bytes are missing of an event that has only begun.
 wanted(<<0, N:32, Begun/binary>>) -> N - byte_size(Begun);
 wanted(_) -> 0.
 

@@ -34,9 +34,9 @@ are written are so far apart that there are at least as many events between them
 -define(LEAST_PARTS, 2_048).
 -define(EVENTS_OF_PART, 512).
 -define(FACTOR, 8).
-%% What stands in the place of a process for a scheduler.
+%% Keys in the place of a process: those of schedulers,
 -define(SCHEDULER, 16#F0000000).
-%% And for all processes of a node, in a book of several.
+%% and those of all processes of a node, in a book of several nodes.
 -define(NODE, 16#E0000000).
 
 -doc "Where rows are, of which processes (first and last), and the first and last part in them.".
@@ -61,7 +61,7 @@ are written are so far apart that there are at least as many events between them
     leads_to := pos_integer() | none
 }.
 
-%% What intervals become; it is the sink's.
+%% The sink's state: what it has made of the intervals so far.
 -record(acc, {
     cells :: sderl_prof_cells:cells(),
     book :: sderl_prof_book:book(),
@@ -447,8 +447,8 @@ findings(Dir) ->
     ok = sderl_prof_book:close(Book),
     #{findings => Findings}.
 
-%% What runs last when a recording of several nodes is ended has little to do with the program: the
-%% path leads to the process that gets most messages of one of another node.
+%% The process that runs last when a recording of several nodes ends has little to do with the
+%% program: the path leads to the process that gets most messages from another node.
 with_path(Dir, #{messages := Messages} = Others) ->
     {ok, Book} = sderl_prof_book:open(Dir),
     LeadsTo = case sderl_prof_book:nodes(Book) of

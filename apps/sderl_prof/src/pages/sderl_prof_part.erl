@@ -35,7 +35,7 @@ range(From, To, #{index := #{from := Begin, to := End}}) ->
         false -> {error, {range, From, To}}
     end.
 
-%% Those of the whole, too.
+%% The range of the whole recording, too.
 times(whole, #{index := #{from := Begin, to := End}}) -> {Begin, End + 1};
 times({From, To}, _) -> {From, To}.
 

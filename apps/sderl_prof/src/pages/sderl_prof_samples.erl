@@ -191,7 +191,7 @@ node_row(#node{name = Name, kinds = Kinds} = Node, In) ->
         reductions_s => 1.0e9 * lists:sum([R || #{reductions := R} <- Parts]) / Ns
     }.
 
-%% Those for Erlang processes, on average.
+%% Normal schedulers alone, on average.
 awake(Rows) ->
     case [Awake || #{type := normal, awake := Awake} <- Rows] of
         [] -> 0.0;

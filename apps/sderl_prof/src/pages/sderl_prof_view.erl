@@ -17,7 +17,7 @@ columns, processes, the product of both, rows of a list.
 -define(MOST_PROCESSES, 500).
 -define(MOST_CELLS, 524_288).
 -define(ROWS, 100).
-%% What is asked of the whole where nothing else is said.
+%% The end of the range when none is given: the whole.
 -define(EVER, 1 bsl 62).
 
 -opaque view() :: sderl_prof_window:view().
@@ -242,7 +242,7 @@ processes(Asked, View) ->
         {ok, (listed(Request, Source, View))#{'of' => Of}}
     end.
 
-%% What processes did in the part, or the file of what they did in all.
+%% The sums of each process: computed for a part, read from a file for the whole.
 source(whole, _) -> {whole, file};
 source({From, To}, View) ->
     case sderl_prof_spent:sums(From, To, View) of

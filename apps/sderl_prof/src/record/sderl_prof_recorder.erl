@@ -82,7 +82,7 @@ the recorder's processes, of which the system profiler tells.
     profiler = unused :: taken | busy | unused,
     guard :: pid(),
     info :: info(),
-    %% What is answered at the end; none before.
+    %% The answer at the end; none before.
     result = none :: none | result(),
     %% Parts that are full, also those overwritten; the number of the one that is written.
     parts = 0 :: non_neg_integer(),
@@ -151,7 +151,7 @@ init({Plan, Dir, Owner}) ->
         {error, Reason} -> {stop, {refused, Reason}}
     end.
 
-%% Who refuses leaves nothing behind.
+%% A recorder that refuses leaves nothing behind.
 begun(Plan, Dir, Owner, IsNew) ->
     try begin_recording(Plan, Dir, Owner) of
         {ok, State} -> {ok, State};
@@ -380,7 +380,7 @@ described(Describer, Pids, #state{info = Info} = State) ->
                   undescribed := length(Pids) - counters:get(Counts, 1)},
     State1#state{info = Info1}.
 
-%% What ends the recording is dealt with as at any other time.
+%% An end of the recording meanwhile is handled as at any other time.
 await_described(Describer, #state{owner = Owner, port = Port} = State) ->
     receive
         {'EXIT', Describer, _} -> State;
@@ -470,7 +470,7 @@ finish(Why, #state{session = Session, port = Port, info = Info, plan = Plan} = S
         {error, _} = Error -> State2#state{result = Error}
     end.
 
-%% What schedulers have told before goes to the port before this does.
+%% Events that schedulers sent before reach the port before this does.
 close(closed) -> ok;
 close(Port) ->
     try

@@ -77,7 +77,7 @@ number is; `threads` is microstate accounting in its own units, empty where some
     %% Reductions on top of these that it has for telling them.
     told :: non_neg_integer()
 }).
-%% What a look has found.
+%% The result of a look at a process.
 -record(look, {
     pid :: pid(),
     status :: status(),
@@ -221,7 +221,7 @@ parted(Now, #sampler{found = Found} = S) ->
         false -> S
     end.
 
-%% What was missed is not made up for by more than that of a tenth of a second.
+%% Of missed samples, at most those of a tenth of a second are made up for.
 due(Now, #sampler{rate = Rate, began = Began, came_due = Before, owed = Owed} = S) ->
     All = (Now - Began) * Rate div 1_000_000_000,
     Due = max(0, min(All - Before, 1 + Rate div 10)),
@@ -289,7 +289,7 @@ others_round(#sampler{round = Round} = S) ->
         false -> S;
         true ->
             Pids = processes(),
-            %% What has ended meanwhile is forgotten.
+            %% Processes that have ended meanwhile are forgotten.
             S#sampler{round = sderl_prof_round:new(Pids), rounds = S#sampler.rounds + 1,
                       seen = maps:with(Pids, S#sampler.seen)}
     end.

@@ -111,8 +111,8 @@ end_profiler(Port, Flags) ->
         _ -> ok
     end.
 
-%% What waits comes to this process, in its order, and what is told of another one of ours behind
-%% it. What comes after that ends with the process.
+%% Waiting events come to this process in their order, then those of the process that we start here;
+%% later ones end with this process.
 take_rest(Port, Now, Flags) ->
     _ = erlang:system_profile(self(), lists:usort([runnable_procs, exclusive | Flags])),
     Last = spawn(fun() -> ok end),

@@ -19,8 +19,8 @@ depend on the order of answers, nor on the tree between.
 -record(round, {
     number = 0 :: non_neg_integer(),
     waiting = #{} :: #{term() => true},
-    %% What the colonies are told in this round, the best of the answers to it, the best of all
-    %% before.
+    %% The solution sent to the colonies in this round, the best of their answers, and the best of
+    %% all earlier rounds.
     update = none :: best(),
     found = none :: best(),
     best :: best()

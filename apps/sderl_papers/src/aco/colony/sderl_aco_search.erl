@@ -42,7 +42,7 @@ and again.
     LateWeight :: non_neg_integer(),
     Costs :: non_neg_integer()
 }.
-%% What it changes the cost by, the position of the job that goes, and where it goes; 0 for none.
+%% The change of the cost, the position of the job that moves, and its new one; 0 for no move.
 -type found() :: {Change :: neg_integer() | 0, From :: non_neg_integer(), To :: non_neg_integer()}.
 
 -define(REMEMBERED, 200).
