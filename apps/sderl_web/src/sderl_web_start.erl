@@ -145,7 +145,7 @@ why({shutdown, {failed_to_start_child, _, Reason}}) -> why(Reason);
 why({Reason, {sderl_web_app, start, _}}) -> why(Reason);
 why(Reason) -> io_lib:format("the dashboard cannot start: ~0tP", [Reason, 20]).
 
-%% Those of this machine that others may use, too.
+%% Addresses of this machine that others may use, too.
 addresses() ->
     {ok, Interfaces} = inet:getifaddrs(),
     [inet:ntoa(Ip) || {_, Options} <- Interfaces, {addr, Ip} <- Options, tuple_size(Ip) =:= 4].

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_client).
 -moduledoc false.
-%% What other modules ask of the process that has this node's attributes (`sderl_attr_server`), from
+%% Calls of other modules to the process that has this node's attributes (`sderl_attr_server`):
 %% the caller's side.
 
 -export([write/1, keep/2, changed/1]).

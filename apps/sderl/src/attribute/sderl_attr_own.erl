@@ -110,8 +110,8 @@ check_name(Name) ->
 
 -doc "Whether a term is a change of an attribute of this node.".
 -spec is_change(term()) -> boolean().
-%% What is written, here and by predecessors: what a later process of this server could not handle
-%% would end each that is started.
+%% Checks changes that are written, here and by predecessors: one that a later process of this
+%% server could not handle would end each that is started.
 is_change({delete, _}) -> true;
 is_change({How, Name, Spec, Source, Once}) ->
     lists:member(How, [insert, update, set])

@@ -92,7 +92,7 @@ begin_again(Node, Beats) -> begin_stream(Node, Beats).
 forget_node(Node, #beats{streams = Streams} = Beats) ->
     Beats#beats{streams = maps:remove(Node, Streams)}.
 
-%% What stood before is told with the first bundle.
+%% The first bundle says what stood before.
 begin_stream(Node,
              #beats{next = Id, stands = Stands, changed = Changed, streams = Streams} = Beats) ->
     Stood = #{Uid => [] || Uid := Nodes <- Stands, lists:member(Node, Nodes)},

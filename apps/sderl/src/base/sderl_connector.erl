@@ -144,7 +144,7 @@ timer(T, Wanted, W, Now) ->
 
 start(Node) ->
     {_, Ref} = spawn_monitor(fun() ->
-        %% Which groups need it the directory tells (sderl_dir:needs/0).
+        %% The directory tells which groups need it (sderl_dir:needs/0).
         exit(case connect(Node, group) of true -> linked; false -> failed end)
     end),
     Ref.

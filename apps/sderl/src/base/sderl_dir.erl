@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dir).
 -moduledoc false.
-%% What this node knows: its own groups, the groups it left or saw deleted, and other nodes' groups.
-%% Plain tables, owned by the supervisor, so that every process of
-%% the library may die and find them again.
+%% The directory of this node: its own groups, the groups it left or saw deleted, and other nodes'
+%% groups. Plain tables, owned by the supervisor, so that every process of the library may die and
+%% find them again.
 
 -export([new/0, options/0, options/1, incarnation/0, reborn/0]).
 -export([is_running/0, is_empty/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1,
@@ -225,7 +225,7 @@ show(Group, Uid, Pid, Members, Lead) ->
     end.
 
 shown(Group, Members) ->
-    %% Who was left out and is a member now was not left out after all.
+    %% A member is no longer listed as refused.
     lists:foreach(fun(N) -> sderl_refused:forget_join(Group, N) end, Members),
     sderl_part:group_changed(Group).
 

@@ -42,7 +42,7 @@ mates (`sderl_beats:router/0`), which look when it was told last (`last/2`).
 %% so many.
 -define(FIRST_PROBES, 3).
 -define(PROBE_EVERY, 30).
-%% What a process left behind that did not run for so many intervals.
+%% Entries of a process that did not run for so many intervals are forgotten.
 -define(FORGET_AFTER, 60).
 
 -record(h, {
@@ -203,7 +203,7 @@ probe(#h{probes = Probes} = H) ->
         Count + 1
     end, Probes)}.
 
-%% Who was heard and is not any more is asked again when somebody wants it.
+%% A node that was heard and is not any more is asked again when somebody wants it.
 expire(#h{hearing = Hearing} = H) ->
     Now = now_ms(),
     maps:fold(fun

@@ -118,8 +118,7 @@ new() ->
     ets:new(?TABLE,
             [named_table, public, set, {read_concurrency, true}, {write_concurrency, true}]).
 
-%% Who needs what
-
+%% Reasons
 -doc """
 Notes that the link to a node has a reason, whether it is up or not. Call it before opening
 the link. For this node itself it does nothing.
@@ -197,8 +196,7 @@ forget_rows(Rows) ->
         _ = ets:update_element(?TABLE, Node, {5, max(Free, At)})
     end, Rows).
 
-%% What the node server sees
-
+%% The node server's view
 -doc "The links that are up.".
 -spec connections() -> #{node() => connection()}.
 connections() ->
@@ -249,8 +247,7 @@ outlives({group, _Group}) -> true;
 outlives(free_island) -> true;
 outlives(_Reason) -> false.
 
-%% What is known
-
+%% Lists of links
 -doc "The links that are up, with nothing needed but what was noted. See `list/3`.".
 -spec list() -> [link()].
 list() ->

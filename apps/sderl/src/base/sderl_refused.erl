@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_refused).
 -moduledoc false.
-%% What this node refused, for `s_group:info/0`: nodes that did not get into a group, nodes that
-%% speak another version of the protocol, and messages of an unknown kind. What comes again and
-%% again is an event once.
+%% Refusals of this node, for `s_group:info/0`: nodes that did not get into a group, nodes that
+%% speak another version of the protocol, and messages of an unknown kind. A refusal that is
+%% repeated is an event once.
 
 -export([note_join/3, forget_join/2, joins/0, prune_joins/1]).
 -export([note_version/2, accept_version/1, versions/0, version_remedy/1]).

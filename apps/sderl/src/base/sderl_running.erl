@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_running).
 -moduledoc false.
-%% What a call of the interface gives on a node where the application does not run, may not, or
-%% stops meanwhile and takes its tables along.
+%% The result of an interface call on a node where the application does not run, may not, or stops
+%% meanwhile and takes its tables along.
 
 -export([call/1, while/1]).
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_saved).
 -moduledoc false.
-%% What a new process of a group needs to go on where its predecessor was killed, in the table
+%% State with which a new process of a group goes on where its predecessor was killed, in the table
 %% `sderl_state`: `{{log, G}, Epoch, Num, Items}` (the last batch, written before its rows, so
 %% applying it again after a crash in between gives the same rows), `{{came_home, G}, Position,
 %% Names}` (names that the last batch gives another home, written before it does),

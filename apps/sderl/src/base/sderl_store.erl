@@ -49,7 +49,7 @@ the name goes: it costs nothing until the process ends, and many a process regis
 -doc "Where a reading of rows stands, or `done`.".
 -type cursor() :: sderl_rows:cursor() | done.
 
-%% What one application of a batch changes: local monitors, foreign pids that got a name, and
+%% Changes by one application of a batch: local monitors, foreign pids that got a name, and
 %% events for subscribers, collected only when somebody listens.
 -record(a, {
     st :: #st{},

@@ -78,7 +78,7 @@ may have more of both: ignore what you do not know.
     | {rows, Names :: [term()] | all}.
 
 -type key() :: {sub, ref()} | {node_monitor, pid()}.
-%% What each monitor is for, and which monitor is for it.
+%% The subscriber of each monitor, and the monitor of each subscriber.
 -type state() :: {#{Monitor :: reference() => key()}, #{key() => Monitor :: reference()}}.
 
 %% Owner of the table

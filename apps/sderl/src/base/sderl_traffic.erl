@@ -121,7 +121,7 @@ sent(Kind, Message) ->
             end
     end.
 
-%% What members of a group say to each other (`sderl_core`).
+%% Messages between members of a group (`sderl_core`).
 of_group({batch, _, _, _, _}) -> replication;
 of_group({ack, _, _, none}) -> replication;
 of_group({ack, _, _, _}) -> registration;

@@ -100,7 +100,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {majority, lost | regained}
     | {wake, pos_integer()}.
 
-%% What a coordinator reads of its store while it makes a batch.
+%% Reads of the coordinator's store while it makes a batch.
 -doc "The row of a name.".
 -callback lookup(Store :: term(), Name :: term()) -> row() | none.
 -doc "The name of a process.".
@@ -159,7 +159,7 @@ fresh(#{mem := Mem} = A, Self) ->
     D = #d{mem = Mem, sid = Clock, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}},
     case A of
         #{mode := majority} ->
-            %% What a former life promised binds this one.
+            %% Promises of a former life bind this one.
             Founds = maps:get(found, A, false),
             D#d{epoch = max({C, Self}, {maps:get(ceil, A, 0), Self}), founding = Founds,
                 votes = Founds orelse maps:get(fresh, A, false)};
@@ -185,8 +185,8 @@ step(Now, Events, S0) ->
 at(Now, #s{now = Now} = S) -> S;
 at(Now, S) -> S#s{now = Now}.
 
-%% What is promised is kept before anyone is told (save/1 in send/3) and before clients are
-%% answered; nothing else needs an order.
+%% A promise is kept before anyone is told (save/1 in send/3) and before clients are answered;
+%% nothing else needs an order.
 done(S0) ->
     case save(S0) of
         #s{fx = []} = S -> {[], S};
@@ -415,7 +415,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     Both = union(Mem, S2#s.d#d.mem, S2),
     case is_known(N, S2) orelse sderl_membership:is_known(N, Both) of
         false ->
-            %% What it knows of others' removals counts all the same (rule 4).
+            %% Its knowledge of others' removals counts all the same (rule 4).
             sderl_core_peers:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));
         true ->
             P = #peer{addr = Addr,

@@ -27,7 +27,7 @@
 %% Under which number the shell keeps the list that is out; `again` if it had another one before.
 -type list_number() :: pos_integer() | {again, pos_integer()}.
 
-%% What must survive a crash of the process (not of the node): kept in a table by the shell
+%% State that must survive a crash of the process (not of the node): the shell keeps it in a table
 %% whenever it changes.
 -record(d, {
     mem :: sderl_membership:t(),
@@ -41,7 +41,7 @@
     %% alone.)
     came = #{} :: #{node() => epoch()},
     clashes = #{} :: #{term() => clash()},  % found at merges and not settled
-    %% Those of its own names in the log that it had before the snapshot that is being installed.
+    %% Clashes of its own names in the log that it had before the snapshot that is being installed.
     clashes_before = #{} :: #{term() => clash()},
     told = 0 :: 0 | position(),  % up to which batch the processes of this node heard of clashes
     syncing = false :: boolean(),   % a snapshot is being installed: the table is not whole
@@ -70,8 +70,8 @@
 %% The one batch that is out, and what to do once every live member has it.
 -record(flight, {
     num :: non_neg_integer(),
-    %% Who has not acknowledged it, in the order in which they got it: so an acknowledgement is of
-    %% one of the first, however many there are.
+    %% Members that have not acknowledged it, in the order in which it was sent to them: an
+    %% acknowledgement is then of one of the first, however many there are.
     wait = [] :: [node()],
     since = 0 :: integer(),
     origins = [] :: [node()],
@@ -120,7 +120,7 @@
     shard = [] :: [[sderl_row:t()]]
 }).
 
-%% What a member without a coordinator goes by: `sderl_core_elect`, `sderl_core_role`.
+%% State of a member without a coordinator: `sderl_core_elect`, `sderl_core_role`.
 -record(election, {
     orphan_since = 0 :: integer(),
     %% The coordinator that fell silent: a takeover does not wait for it.
@@ -136,7 +136,7 @@
     not_before = -(1 bsl 59) :: integer()
 }).
 
-%% What only majority groups use: `sderl_core_quorum`, and `sderl_core_majority` as time passes.
+%% State of majority groups only: `sderl_core_quorum`, and `sderl_core_majority` as time passes.
 -record(quorum, {
     has = unknown :: unknown | boolean(),   % whether there is a majority, as clients are told
     had_at = 0 :: integer(),                % when there last was
@@ -157,7 +157,8 @@
 
 %% The requests of this node's clients: `sderl_core_clients`, `sderl_core_answer`.
 -record(clients, {
-    %% What waits, the newest first; the list that is out under its number, and the last number.
+    %% Waiting operations, the newest first; the list that is out under its number, and the last
+%% number.
     queue = [] :: [{term(), term()}],
     out :: undefined | {pos_integer(), [{term(), term()}]},
     number = 0 :: non_neg_integer(),
@@ -203,7 +204,7 @@
 }).
 
 -record(s, {
-    %% Who this is, and with what settings.
+    %% The member itself, and its settings.
     group :: term(),
     uid :: binary(),
     self :: node(),
@@ -221,7 +222,7 @@
     clock = 0 :: integer(),         % system time less that
     last_tick :: undefined | integer(),
 
-    %% What is replicated: membership, component and log.
+    %% The replicated part: membership, component and log.
     d :: #d{},
     saved :: undefined | #d{},      % what the shell was last told to keep
     num = 0 :: non_neg_integer(),   % the last batch applied

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_answer).
 -moduledoc false.
-%% What clients hear of their operations.
+%% The answers to clients' operations.
 %%
 %% A batch answers each operation, and names with the answer the homes that have to have it beside
 %% the client's node (`plain` strips them). A client hears that answer where it is certain: an
@@ -24,8 +24,8 @@
 -type unknown() ::
     {node(), Sid :: integer(), Number :: pos_integer(), Positions :: [pos_integer()]}.
 
-%% What an operation answers when nothing stands against it. A list of operations that all
-%% answer so travels, and is kept, without its answers.
+%% The answer of an operation that succeeds. A list of operations that all answer so travels, and
+%% is kept, without its answers.
 -spec default(sderl_core:op()) -> yes | ok.
 default(?REGISTER(_, _)) -> yes;
 default(?UNREGISTER(_)) -> ok;

@@ -36,8 +36,8 @@ is_silent(_, _) -> false.
 
 %% A coordinator that said hello since we are alone calls us in, and so does a candidate that has
 %% our promise: for a while we wait. And for members whose process has said nothing yet.
-%% Who makes a new group waits for those that accepted: a member that it leads without its promise
-%% would have to wait until it can be taken in.
+%% The founder of a group waits for members that accepted: a member that it leads without its
+%% promise would have to wait until it can be taken in.
 is_expected(#s{now = Now, tick_ms = T, election = #election{orphan_since = At},
                d = #d{founding = true}} = S) ->
     Now - At =< 2 * T andalso
@@ -114,8 +114,8 @@ promised(E, Vote, N, #s{mode = majority, role = candidate,
     maybe_finish(S#s{cand = Cand});
 promised(_, _, _, S) -> S.
 
-%% Who came back empty and has not heard that the batch is committed by which it counts: another has
-%% the next one.
+%% A member that came back empty counts by a batch. While it has not heard that this batch is
+%% committed, it votes only if another member has the next batch.
 confirmed_votes(J) ->
     Ends = maps:fold(fun(_, {{Lin, Num}, _, _}, Acc) ->
         Acc#{Lin => max(Num, maps:get(Lin, Acc, 0))}
@@ -234,7 +234,7 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
     Led = sderl_core_lead:lead_from(Max, Items, Joined, S1),
     tell_removed(Max, Items, Lin, Joined, Led).
 
-%% Those that the batch removes have a say in that, too: by acknowledging it in this epoch. That
+%% Members that the batch removes have a say in that, too: by acknowledging it in this epoch. That
 %% they had it when they promised is not enough: a log of an epoch between, without it, would still
 %% win over theirs.
 tell_removed(Max, Items, Old, Joined, #s{d = #d{epoch = E, view = V}} = S0) ->

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_decide).
 -moduledoc false.
-%% What the next batch is: the decisions of the coordinator, read against its own table and an
+%% Makes the next batch: the decisions of the coordinator, read against its own table and an
 %% overlay of what this batch itself changes (`sderl_core_overlay`). `sderl_core_operate` decides
 %% what members' clients ask for, `sderl_core_settle` clashes; changes of the component are decided
 %% here.
@@ -79,8 +79,8 @@ plain([], #p{index = Index} = P, Items) ->
         false -> false
     end.
 
-%% What was found free is given at most once, and to a process that is given nothing else; what was
-%% refused was not refused for what is taken away.
+%% A free name is given at most once, and to a process that is given no other; a refusal does not
+%% rest on a name that the same batch takes away.
 is_plain(#p{given = Names, got = Pids, taken = Taken, refused = Refused}) ->
     is_set(Names) andalso is_set(Pids)
         andalso (Refused =:= [] orelse Taken =:= []

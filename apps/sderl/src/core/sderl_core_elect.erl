@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_elect).
 -moduledoc false.
-%% Who coordinates: takeover and handing over.
+%% Chooses the coordinator: takeover and handing over.
 %%
 %% Takeover: the live member that is linked and stands first (the last coordinator, where only its
 %% process was another, or the lowest-named) asks every other one to promise a higher epoch
@@ -53,7 +53,7 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
             Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Can)),
             Late = case Syncing of
                 false -> lists:member(Self, Can) andalso Now - At > T * (1 + Rank);
-                %% Those who were whole are gone, and it came to all the others as to us.
+                %% The members with a whole table are gone, and all others are in our situation.
                 true -> Live =:= [] andalso Now - At > 2 * A
             end,
             case Late of
@@ -117,7 +117,7 @@ collect(E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lea
         R =:= coord; R =:= joining -> send(N, {nack, E, Mine, L}, S);
         R =:= follower, not Agreed -> send(N, {nack, E, Mine, L}, S);
         true ->
-            %% What was in flight here counts: it is in the log that we answer with.
+            %% A batch in flight here counts: it is in the log that we answer with.
             S1 = sderl_core_role:become_orphan(S#s{d = D#d{epoch = E}}),
             send(N, {joined, E, S#s.num, S#s.last}, S1)
     end.
@@ -190,7 +190,7 @@ finish(#s{election = #election{outnumbered_since = Before} = Election, now = Now
     case is_outnumbered(S) andalso Now - Since =< lone_ms(S) of
         false -> take_over(S#s{election = Election#election{outnumbered_since = undefined}});
         true ->
-            %% Those that promised learn of it as of any takeover that came to nothing.
+            %% Members that promised learn of it as of any takeover that came to nothing.
             #s{tick_ms = T, cand = #cand{epoch = {Counter, _}}} = S,
             fx({wake, T}, sderl_core_role:withdraw(S#s{highest = Counter,
                                        election = Election#election{outnumbered_since = Since}}))

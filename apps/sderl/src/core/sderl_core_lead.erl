@@ -41,7 +41,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
         false ->
             {maps:map(Place, maps:without(Lost, (unplaced(S0))#{Self => live})),
              lists:sublist([{Old, Max} | H], ?HISTORY), D#d.clashes};
-        %% What we have is neither all of that log nor all of anybody's names but our own.
+        %% We have neither all of that log nor all names of any member but ourselves.
         true -> {#{Self => live}, [], sderl_core_clash:own(Self, D)}
     end,
     Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
@@ -84,8 +84,8 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
         Why -> sderl_core_answer:leave(Why, S6)
     end.
 
-%% Who is answered no sooner than the last batch of the log is committed. Where that came with a
-%% snapshot nobody knows whose lists it has; a majority may lack it.
+%% Members whose answers wait until the last batch of the log is committed. Where that batch came
+%% with a snapshot nobody knows whose lists it has; a majority may lack it.
 origins([], #s{mode = majority, sessions = Sessions}) -> maps:keys(Sessions);
 origins(Items, _) -> sderl_core_write:origins(Items).
 

@@ -61,8 +61,8 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
             end
     end.
 
-%% Who tells this is out itself, by an order that may not have reached us. The batch that removes
-%% it, or us both, may have waited for nothing else.
+%% The sender is out itself, by an order that may not have reached us. The batch that removes it, or
+%% us both, may have waited for nothing else.
 count_out(N, Mem, #s{d = #d{mem = Mine}} = S) ->
     Out = sderl_core_quorum:ended(N, Mem, S),
     sderl_core_write:reorder(not_awaited(N, sderl_core_state:union(Mem, Mine, S), Out)).
@@ -87,9 +87,9 @@ not_awaited(N, Mem, #s{mode = majority, role = candidate, cand = #cand{wait = Wa
     end;
 not_awaited(_, _, S) -> S.
 
-%% Who is told this by another component does not vanish from its own: a coordinator would leave
-%% followers that wait for it, a follower a batch that waits for its acknowledgement, and names
-%% without a home. It is ordered as if a client had asked for it; meanwhile we are told again.
+%% A member that another component tells to go does not vanish from its own: a coordinator would
+%% leave followers that wait for it, a follower a batch that waits for its acknowledgement, and
+%% names without a home. It is ordered as if a client had asked for it; meanwhile we are told again.
 %% Nobody waits for an orphan whose own component tells it, or whose table is not whole.
 %% And no component gives itself up to one that takes its coordinator for none of its members.
 in_order(Op, Teller, #s{role = joining, self = Self, lead = Self} = S) ->

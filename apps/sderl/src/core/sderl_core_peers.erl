@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_peers).
 -moduledoc false.
-%% Who is there, and whom they follow: ticks, suspicion, heartbeats, links and processes that come
-%% and go, and the probes that find other components.
+%% Watches the other members, and whom they follow: ticks, suspicion, heartbeats, links and
+%% processes that come and go, and the probes that find other components.
 %%
 %% A process that notices that its own tick is late was stopped or starved: its view of who is
 %% silent is worth nothing. It decides and acknowledges nothing before it has heard the epoch of
@@ -131,8 +131,8 @@ ask_some(#s{peers = P, election = #election{asked = Last} = Election, self = Sel
             lists:foldl(fun sderl_core_state:ask/2, Asked, Next)
     end.
 
-%% Who is no member any more, as we have heard since, takes nobody in. (One that goes on with its
-%% heartbeats was added where we have not heard of it: that comes with the snapshot.)
+%% A node that is no member any more, as we have heard since, takes nobody in. (One that goes on
+%% with its heartbeats was added where we have not heard of it: that comes with the snapshot.)
 is_gone(To, #s{now = Now, tick_ms = T, peers = P, d = #d{mem = Mem}}) ->
     Talks = case P of
         #{To := #peer{heard = At}} -> Now - At =< 2 * T;
@@ -275,7 +275,7 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}
                         {In, Out} ->
                             event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
-                    %% Who knew of it before is adopted with it.
+                    %% Members that knew of it before are adopted with it.
                     sderl_core_snapshot:stop(N, order(Change, S1))
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);

@@ -81,7 +81,7 @@ acknowledged(#s{self = Self, office = #office{flight = #flight{had = Had}},
     Voters = [N || N <- [Self | Had], not is_map_key(N, V), not is_map_key(N, New)],
     maps:merge(agreed(S), set(Voters)).
 
-%% Those that went by the last batch.
+%% Former members that agreed to the batch that removed them.
 agreed(#s{quorum = #quorum{ended = Ended}}) ->
     maps:filter(fun(_, How) -> How =:= agreed end, Ended).
 

@@ -11,7 +11,7 @@
          latest/2]).
 -import(sderl_core_overlay, [name/2, kept/2, is_free/3, put_row/2, del_row/2]).
 
-%% What is kept of a clash, by its name.
+%% The clashes that are kept, by name.
 -type clashes() :: #{Name :: term() => clash()}.
 
 -doc "A resolver's decision on a clash, as it is kept until it is settled.".

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_state).
 -moduledoc false.
-%% What the modules of the group protocol ask of the state and do to it, one thing at a time: an
-%% effect, a message, a new epoch, who is a member. Decides nothing, and calls none of them.
+%% Reads and changes of the state that the modules of the group protocol share, one thing at a time:
+%% an effect, a message, a new epoch, who is a member. Decides nothing, and calls none of them.
 
 -include("sderl_core.hrl").
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_view).
 -moduledoc false.
-%% Who counts in the component, who is a member, and what follows when that changes.
+%% The members that count in the component, the membership, and the effects of a change of either.
 
 -include("sderl_core.hrl").
 
@@ -30,7 +30,7 @@ change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
     S = order(#change_view{drops = Drops, live = Live}, sderl_core_answer:forget_answers(S1)),
     view_events(D#d.view, View, S#s{d = D#d{view = View}}).
 
-%% What subscribers and the log hear of a change of the component, on every member.
+%% The events of a change of the component, for subscribers and the log, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
 view_events(Old, New, S) when Old =:= New -> S;
 view_events(Old, New, S0) ->

@@ -72,8 +72,7 @@ kept(_, S) -> S.
 
 %% ---------------------------------------------------------------- applying a batch
 
-%% What the items change in the protocol's own state; the rows are the shell's to change, from
-%% the same items.
+%% Applies the items to the protocol's own state; the shell changes the rows, from the same items.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, S0) ->
     #s{untold = Untold, d = #d{lineage = E, clashes = Clashes}} = S0,
@@ -130,8 +129,8 @@ item(#mem{membership = Mem, removed = Removed}, _Num, S0) ->
         true -> sderl_core_snapshot:moved(fun(_) -> Coord end, S0);
         false -> S0
     end,
-    %% What these have brought has its home here now: should they be members again, they bring it
-    %% anew.
+    %% Rows that these have brought have their home here now: should they be members again, they
+    %% bring them anew.
     S = lists:foldl(fun sderl_core_merge:forget_join/2, Moved, Removed),
     Rehome = fun(Row) -> rehome(Row, Removed, Coord) end,
     Rehomed = #{Name => sderl_core_clash:map_rows(Rehome, Clash) || Name := Clash <- Clashes},

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% What members ask for and what a batch of the log holds: operations, a member's list of them, and
-%% the items of a batch. Whoever makes one or takes one apart uses these names.
+%% Operations, a member's list of them, and the items of a batch of the log. Modules that make or
+%% match one use these names.
 %%
 %% All of them travel and are kept as they stand here. Tags and arities are those of protocol 2, of
 %% which there are recordings (`sderl_frames_SUITE`): to change one is a new version. `sderl_wire`
@@ -66,7 +66,7 @@
 
 %% And `delete`: end the group.
 
-%% What a name was registered with.
+%% The options that a name was registered with.
 -type options() :: [] | map().
 
 -type operation() ::
@@ -83,8 +83,8 @@
 
 %% ---------------------------------------------------------------- lists of operations
 
-%% What a member's clients ask for, in one list: whose it is, since when this life of the member is
-%% one, and its number since then.
+%% A member's list of its clients' operations: the member, since when this life of it is one, and
+%% the list's number since then.
 -define(LIST(Member, Session, Number, Operations), {Member, Session, Number, Operations}).
 
 %% Where its member stands in it, for `lists:keydelete/3`.

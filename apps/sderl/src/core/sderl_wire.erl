@@ -156,7 +156,7 @@ unknown({Member, Session, Number, Places}) ->
         andalso all(fun count/1, Places);
 unknown(_) -> false.
 
-%% What follows a piece of a shard.
+%% The end of a piece of a shard: more pieces follow, or the place and session of the whole.
 rest(more) -> true;
 rest({Place, Session}) -> position(Place) andalso session_or_none(Session);
 rest(_) -> false.

@@ -82,7 +82,7 @@ init({Group, Uid}) ->
                 {Uid, _} -> sderl_dir:departs(Uid, self());
                 _ -> ok
             end,
-            %% Who made the group, or added this node, is answered when its file is there.
+            %% Whoever made the group, or added this node, is answered once the file is there.
             {ok, keep(start(Group, Uid, Args)), {continue, start}}
     end.
 
@@ -349,7 +349,7 @@ effect({clash_effects, Fx}, G) ->
     lists:foreach(fun sderl_watch:tell_loser/1, Fx),
     G;
 effect({event, members_removed, #{nodes := [N]}}, G) when N =:= node() ->
-    %% What we say of that ourselves is that we left.
+    %% Our own event of that is that we left.
     G;
 effect({event, Name, #{group := Group} = Meta}, G) ->
     sderl_event:emit(Name, Meta),

@@ -11,8 +11,8 @@ since: what it handles is what it would get if all were sent over the link, in t
 -export([new/2, begin_tick/1, due/2, end_tick/3, say/3, unsaid/2, unsaid_to_node/2, hear/2]).
 -export_type([beats/0]).
 
-%% What the node is told of others' heartbeats is so many ticks old at most, with some room: it must
-%% not take them for silent.
+%% Heartbeats that the node is told of are so many ticks old at most, with some room: it must not
+%% take their senders for silent.
 -define(TICKS, 4).
 
 -record(beats, {

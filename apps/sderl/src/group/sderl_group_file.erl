@@ -18,7 +18,7 @@ operation. What could not be written is tried again with each tick.
     configured :: boolean(),        % the launch configuration makes this group
     mode :: sderl_options:consistency(),
     answer :: sderl_options:answer(),
-    %% What the file holds, or why it could not be written.
+    %% The content of the file, or why it could not be written.
     kept :: undefined | {sderl_membership:t(), integer()},
     unkept :: undefined | term()
 }).

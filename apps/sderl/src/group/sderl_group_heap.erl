@@ -36,7 +36,7 @@ tick({Steps, Room}) when Steps >= ?STEPS_AT_WORK ->
 tick({_, there}) ->
     set(element(2, erlang:system_info(min_heap_size)), 0),
     {0, 1};
-%% What the heap grew to while there was work goes.
+%% At rest, the heap shrinks from its size at work.
 tick({_, ?TICKS_AT_REST}) ->
     true = garbage_collect(),
     {0, ?TICKS_AT_REST + 1};

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_group_start).
 -moduledoc false.
-%% What the process of a group begins with: what its predecessor left, or the membership that it is
-%% started with.
+%% The state that the process of a group begins with: left by its predecessor, or the membership
+%% that it is started with.
 
 -export([begins_with/3]).
 

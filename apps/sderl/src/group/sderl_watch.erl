@@ -6,10 +6,10 @@
 %% to monitor a pid on another node may connect or block. A pid that dies, or whose node's link
 %% goes, is reported to the group's process, which has the name removed if that pid still holds it.
 %%
-%% What is watched stands in a table: a new process of this module monitors it all again. Nobody
-%% says when a name is unregistered, or when the process of a group was killed: every few seconds
-%% what no longer has a name, or nobody to report to, is watched no more, and the links opened for
-%% it are needed no more.
+%% The watched pids stand in a table: a new process of this module monitors them all again. Nobody
+%% says when a name is unregistered, or when the process of a group was killed: every few seconds a
+%% pid without a name, or without anybody to report to, is dropped, and so is the need for the links
+%% opened for it.
 %%
 %% It also keeps the index of a coordinator (`sderl_index`) from its death until there is a
 %% successor.
@@ -80,7 +80,7 @@ tell_holder(Which, Options, {Group, Name}, Pid) ->
         _ -> ok
     end.
 
-%% What each monitor is for; and the timer of the next sweep.
+%% The pid, name and receiver of each monitor; and the timer of the next sweep.
 -type state() :: #{reference() => {pid(), term(), pid()}, sweep => reference()}.
 
 -spec init([]) -> {ok, state()}.

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_node_client).
 -moduledoc false.
-%% What other modules ask of the process of this node (`sderl_node`), from the caller's side.
+%% Calls of other modules to the process of this node (`sderl_node`): the caller's side.
 
 -export([create/2, create/3, settle/0, met/2]).
 

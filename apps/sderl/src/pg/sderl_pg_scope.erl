@@ -203,8 +203,7 @@ tell(What, PgGroup, Pids, #{scope := Scope, uid := Uid}) ->
         exit:{_Reason, {gen_server, call, _}} -> ok
     end.
 
-%% What joined
-
+%% Members
 count(PgGroup, Pid, More, Joined) ->
     case Joined of
         #{Pid := {Monitor, #{PgGroup := Count} = Counts}} ->

@@ -33,11 +33,11 @@ candidate({Node, Read, Entry}, #{where := Where, prefer := Prefer, choose := Cho
                        looked_at(Choose, Node, Read, Value, Pending, Adds))
     end.
 
-%% What the chooser saw.
+%% The values that the chooser saw.
 looked_at({Way, Name}, _, Read, Value, Pending, Step)
   when is_number(Step), Way =:= least; is_number(Step), Way =:= most ->
     (measured(Read(Name), Value))#{load => sderl_place_pick:load(Way, Value, Pending, Step)};
-%% Which loads two nodes have depends on both.
+%% The loads of two nodes are compared.
 looked_at({two, _, Name}, _, Read, Value, _, _) -> measured(Read(Name), Value);
 looked_at({hash, Key}, Node, _, _, _, _) -> #{value => sderl_place_pick:rendezvous(Key, Node)};
 looked_at({nearest, _}, _, _, Value, _, _) -> #{value => Value};

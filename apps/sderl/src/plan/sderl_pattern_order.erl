@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_pattern_order).
 -moduledoc false.
-%% Which nodes go together: neighbourhoods by distance, or by who talks to whom.
+%% Puts nodes together that belong together: neighbourhoods by distance, or by traffic.
 %%
 %% Two steps. Clusters are merged pair by pair as long as they fit a group: by distance the nearest
 %% pair of nodes first (which is exact where distances are a tree, as in `sderl_dist`); by traffic

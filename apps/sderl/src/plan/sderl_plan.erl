@@ -268,7 +268,7 @@ unplaced([{Pattern, O} | _], Nodes, Order, Limits) ->
         Error -> Error
     end.
 
-%% Which limit would have to give way least, in proportion.
+%% The limit that would have to give way least, in proportion.
 closest(All, Limits) ->
     Options = [{Links / max(1, Limit), {max_links, Links, Pattern}}
                || #{max_links := Limit} <- [Limits], {{Pattern, _}, Links, Size, _} <- All,

@@ -67,7 +67,7 @@ excess(Group, Nodes, Rows) ->
         Out -> [{remove, Group, holders(Nodes, Rows), Out}]
     end.
 
-%% Those that stay first.
+%% Holders that stay come first.
 holders(Nodes, Rows) ->
     Holders = [N || {N, _, _} <- Rows],
     {Stay, Go} = lists:partition(fun(N) -> lists:member(N, Nodes) end, Holders),

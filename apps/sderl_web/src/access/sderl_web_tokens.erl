@@ -70,7 +70,7 @@ found(error) ->
         error:badarg -> unavailable
     end.
 
-%% What is compared are hashes, so the time tells nothing, not even the length.
+%% Hashes are compared, so the time tells nothing, not even the length.
 is_main(Text, Main) ->
     case crypto:hash_equals(crypto:hash(sha256, Text), crypto:hash(sha256, Main())) of
         true -> {ok, ?MAIN};
@@ -167,7 +167,7 @@ stamp(File) ->
         {error, Reason} -> Reason
     end.
 
-%% What could not be read is read again: it may have been the disk and not the file.
+%% A file that could not be read is read again: the cause may have been the disk.
 taken({ok, Tokens}, Stamp, State) ->
     true = replace(Tokens),
     State#state{stamp = Stamp, problem = none};

@@ -110,7 +110,7 @@ terminate(_, #state{running = Running}) ->
     _ = await(Telling, sderl_mon_clock:now_ms() + ?STOP_MS),
     ok.
 
-%% Those that have not ended by a time.
+%% The workers that have not ended by a time.
 await(Running, _) when map_size(Running) =:= 0 -> Running;
 await(Running, Until) ->
     receive

@@ -95,7 +95,7 @@ each([{Key, Value} | Rest], Settings) ->
         {error, Expected} -> {error, {bad_config, [Key], shown(Key, Value), Expected}}
     end.
 
-%% What was meant as a token is no word for a log.
+%% A value meant as a token must not get into a log.
 shown(token, _) -> '...';
 shown(_, Value) -> Value.
 

@@ -102,7 +102,7 @@ decoded_key(File, Decode) ->
                      [File])
     end.
 
-%% What one signs the other confirms.
+%% The certificate's key verifies a signature of the private key.
 belongs(Private, Public, CertFile, KeyFile) ->
     Digest = digest(Private),
     try

@@ -10,7 +10,7 @@ WebSocket and over HTTP alike. What changes anything is refused where the dashbo
 -define(OPERATIONS, [alarms, alarm, acknowledge, reopen, comment, silences, silence, unsilence,
                      alarm_rules, reload_rules]).
 -define(CHANGES, [acknowledge, reopen, comment, silence, unsilence, reload_rules]).
-%% What all browsers are told without asking.
+%% The most alarms that all browsers get without asking.
 -define(SHOWN, 500).
 
 -doc "Whether an operation is one of alarms.".

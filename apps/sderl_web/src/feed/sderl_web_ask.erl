@@ -323,6 +323,6 @@ record(Dir) ->
         {error, Reason} -> {error, reason(Reason)}
     end.
 
-%% Who asks need not wait for one that is being made to end.
+%% The caller need not wait for the end of one that is being made.
 started({ok, _}, _) -> {error, already_recording};
 started({error, not_recording}, Dir) -> sderl_mon_record:start_in(Dir, #{}).

@@ -36,7 +36,7 @@ the cluster and a synthetic one.
 }.
 
 -define(RETRY_MS, 300).
-%% What strangers may ask is read from here, and costs the feed nothing.
+%% Requests without a token are answered from this table, and cost the feed nothing.
 -define(TABLE, ?MODULE).
 
 -record(state, {
@@ -248,8 +248,7 @@ handle_info({'DOWN', _, process, Socket, _}, #state{readers = Readers} = State) 
 handle_info(_, State) ->
     {noreply, State}.
 
-%% What comes from the hub
-
+%% Messages from the hub
 heard({sderl_mon, frame, Frame}, State) ->
     frame(Frame, State);
 heard({sderl_mon, topology, Topology}, State) ->
@@ -325,7 +324,7 @@ watch(Socket, Node, #state{readers = Readers, latest = Latest} = State) ->
         false -> {{error, not_found}, State}
     end.
 
-%% What nobody watches any more.
+%% Ends the watching of nodes that nobody looks at any more.
 released({Nodes, Readers}, State) ->
     _ = [told(fun() -> sderl_mon_hub:unwatch(Node) end) || Node <- Nodes],
     State#state{readers = Readers}.

@@ -127,7 +127,7 @@ put_pages(Pages, Answer, #fronts{file = File} = F) ->
             {reply, {error, unavailable, ["it cannot be written: ", file:format_error(Why)]}, F}
     end.
 
-%% What is larger could not be read again.
+%% A larger file could not be read again.
 write(File, Pages) ->
     Text = [sderl_web_json:term(#{version => ?VERSION, pages => maps:values(Pages)}), $\n],
     case iolist_size(Text) of

@@ -18,7 +18,7 @@ those from the first one that it did not get.
 -doc "`paused`: no frames. `replay`: nothing at all.".
 -type mode() :: live | paused | replay.
 
-%% What a browser on the same machine never reaches.
+%% Limits that a browser on the same machine never reaches.
 -define(UNACKNOWLEDGED, 4).
 -define(MOST_WATCHED, 16).
 
@@ -27,7 +27,7 @@ those from the first one that it did not get.
     out = 0 :: non_neg_integer(),
     missed = 0 :: non_neg_integer(),
     events_missed = 0 :: non_neg_integer(),
-    %% What has changed since it was full; events from this one on.
+    %% Changes since it was full; events from this one on.
     anew = false :: boolean(),
     topology = false :: boolean(),
     findings = false :: boolean(),
@@ -143,8 +143,7 @@ release_one(Node, {Unwatched, Watched}) ->
 -spec watched(readers()) -> [binary()].
 watched(#readers{watched = Watched}) -> maps:keys(Watched).
 
-%% What goes to the sockets
-
+%% Messages to the sockets
 -doc "The messages with which all begin that do not replay: at once, or when they have room.".
 -spec begin_anew([binary()], readers()) -> readers().
 begin_anew(Messages, Readers) ->

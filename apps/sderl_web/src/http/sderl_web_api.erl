@@ -67,7 +67,7 @@ found([~"api", ~"v1" | Path], Req, Options) ->
 found(_, Req, Options) ->
     known(none, Req, Options).
 
-%% What is no UTF-8 when it is decoded names nothing, and is a text all the same.
+%% A part that is no UTF-8 when it is decoded names nothing, and is a text all the same.
 decoded(Part) ->
     try
         uri_string:percent_decode(Part)
@@ -107,7 +107,7 @@ routed(Route, Texts, Who, Req0, Options) ->
         {error, Code, Why, Headers, #call{} = Refused} -> refused(Code, Why, Headers, Refused)
     end.
 
-%% What the path names, for the audit log of what is refused before it is checked.
+%% The names in the path, for the audit log of requests that are refused before they are checked.
 unchecked(Texts) -> #{Name => sderl_mon_text:cut(Text, 255) || Name := Text <- Texts}.
 
 permitted(#call{who = nobody} = Call) -> {ok, Call};
@@ -289,8 +289,8 @@ start(Key, Digest) ->
         exit:_ -> full
     end.
 
-%% What was not done may come again, and be done then. Where the keys begin anew, there is nobody to
-%% keep it.
+%% A request that was not done may come again, and be done then. Where the keys begin anew, there is
+%% nobody to keep it.
 keep(Key, Answer) ->
     try
         case Answer of
@@ -452,6 +452,6 @@ audited(Result, Why, #call{route = #{op := Op} = Route, who = #{id := _} = Who, 
 audited(_, _, _) ->
     ok.
 
-%% What of the arguments of an action is a secret only its module knows.
+%% Only an action's module knows which of its arguments are secrets.
 kept_args(#{own_rights := true}, Args) -> maps:remove(args, Args);
 kept_args(_, Args) -> Args.

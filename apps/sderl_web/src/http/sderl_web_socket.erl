@@ -38,7 +38,7 @@ and a minute without any sign of life (browsers answer the ping by themselves).
     %% Whether it goes on when nobody waits for it.
     lasting :: boolean()
 }).
-%% What tells the audit log how something went; none for what only looks.
+%% Tells the audit log the result of a request; none for one that only reads.
 -type note() :: none | fun((ok | refused | failed, unicode:chardata()) -> ok).
 -record(state, {
     who :: sderl_web_tokens:who(),
@@ -79,7 +79,7 @@ init(Req, #{max_sockets := Most} = Options) ->
             end
     end.
 
-%% Whose role allows no changes has a dashboard that is read-only.
+%% With a role that allows no changes the dashboard is read-only.
 new(#{role := Role} = Who, Req, #{writable := Writable, audit := Audit} = Options) ->
     #state{who = Who, from = sderl_web_auth:client(Req), audit = Audit,
            writable = Writable andalso sderl_web_token:allows(Role, operator),
@@ -123,7 +123,7 @@ begun(_, #state{settings = #{replay := File}} = State0) ->
     {Messages, State} = asked(fun() -> sderl_web_ask:replay(File) end, none, open, false, State0),
     {[session(State) | Messages], State}.
 
-%% Whose the socket is; `writable` of hello is that of the server.
+%% The owner of the socket; `writable` of hello is that of the server.
 session(#state{who = #{name := Name, role := Role, expires := Expires}, writable = Writable}) ->
     {text, iolist_to_binary(sderl_web_json:term(#{
         type => session, name => Name, role => Role, writable => Writable,
@@ -221,7 +221,7 @@ refused(Code, Why, Op, Args, Ref, State) ->
     end,
     refusal(Ref, Code, Why).
 
-%% What concerns the socket itself; the rest is asked elsewhere.
+%% Requests about the socket itself; others go elsewhere.
 perform(record, Args, Ref, #state{writable = false} = State) ->
     {refused(forbidden, sderl_web_protocol:read_only(record), record, Args, Ref, State), State};
 perform(trace, #{on := On, confirm := Confirm} = Args, Ref, #state{writable = false} = State)

@@ -52,7 +52,7 @@ early_error(Id, Reason, Req, Answer, Options) ->
 secured(Head, {Commands, Next}) ->
     {[secure(Head, Command) || Command <- Commands], {Head, Next}}.
 
-%% What a handler of ours answers has them, with its own of the page. An error without a word is the
+%% Answers of our handlers have these headers, with a page's own. An error without a body is the
 %% router's, to a path that it cannot decode.
 secure(Head, {response, Status, Headers, Body}) when is_integer(Status), Status >= 400 ->
     explained(Head, {response, Status, with_ours(Headers), Body});

@@ -153,7 +153,7 @@ term(Other) -> json:encode_binary(printed(Other)).
 list([]) -> "[]";
 list(List) -> [$[, elements(List), $]].
 
-%% What ends in another term than a list has that as its last.
+%% An improper list has its tail as the last element.
 elements([Last]) -> term(Last);
 elements([First | Rest]) when is_list(Rest) -> [term(First), $, | elements(Rest)];
 elements([First | Last]) -> [term(First), $,, term(Last)].

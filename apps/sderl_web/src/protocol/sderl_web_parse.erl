@@ -30,7 +30,7 @@ value(Text) ->
         error:_ -> {error, malformed}
     end.
 
-%% What is being built has its depth beside it.
+%% A term that is being built has its depth beside it.
 decoders() ->
     #{
         integer => number(fun binary_to_integer/1),

@@ -257,7 +257,7 @@ operations() ->
         {<<"record">>, record, operator, [{<<"on">>, on, flag, required}]}
     ].
 
-%% What a series may be of; the fields in the order of the tuple that asks the hub.
+%% The kinds of series, with their fields in the order of the tuple that asks the hub.
 kinds() ->
     Text = fun(Name, Key) -> {Name, Key, {text, ?TEXT}, required} end,
     [
@@ -275,7 +275,7 @@ kinds() ->
         {<<"total">>, total, []}
     ].
 
-%% What their own modules check.
+%% Fields that their own modules check.
 front() -> {checked, fun sderl_web_front:check/1, "a front page"}.
 place() -> {checked, fun sderl_web_front:place/1, "an object with kind and name"}.
 

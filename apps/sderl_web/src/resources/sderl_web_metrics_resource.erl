@@ -76,7 +76,7 @@ metric(Name) ->
         error -> {error, not_found, sderl_web_ask:no_metric(Name)}
     end.
 
-%% What is gone now has a past: only a place of which nothing is kept needs to be there now.
+%% A place that is gone has a past: only one of which nothing is kept needs to be there now.
 series(Place, #{key := Key, total := Total}, #{from := From, to := To, points := Points}) ->
     case sderl_mon_archive:series({over, Place, Key, Total}, From, To, Points) of
         {ok, #{columns := Columns} = Series} when map_size(Columns) > 0 -> {ok, Series};

@@ -107,7 +107,7 @@ answer_headers(#{pages := Pages, answer := {Status, _}} = Route) ->
         [{~"Location", Text(~"The path of what was created.")} || Status =:= 201]
     ).
 
-%% What may go wrong follows from what a route takes.
+%% The problems of a route follow from its parameters.
 problems(#{path := Path, body := Body, role := Role,
            creates := Creates, conditional := Conditional, problems := Others} = Route) ->
     Codes = lists:append([
