@@ -108,12 +108,12 @@ await(Condition) -> sderl_fleet:await(Condition, infinity).
 %% the same command has the time.
 time_is_over(Config) ->
     File = file(Config, "time.jsonl"),
-    Args = ["--schedulers", "1", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "8",
-            "--rounds", "8" | ?SMALL],
+    Args = ["--schedulers", "1", "--out", File, "--run-ms", "2", "--runs", "2", "--least", "4",
+            "--rounds", "4" | ?SMALL],
     ?assertMatch({0, stdout, _}, bench(["--budget-min", "0.01" | Args])),
-    ?assert(length(measured(File)) < 16),
+    ?assert(length(measured(File)) < 8),
     ?assertMatch({0, stdout, _}, bench(Args)),
-    ?assertEqual(16, length(measured(File))).
+    ?assertEqual(8, length(measured(File))).
 
 hangs(Config) ->
     {1, stderr, Text} = bench(["--mfa", "sderl_bench_vm_mortal:hang()", "--schedulers", "1",
