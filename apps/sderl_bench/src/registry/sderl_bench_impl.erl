@@ -84,7 +84,7 @@ names() -> [Name || {Name, _, _} <- known()].
 -spec peers() -> [string()].
 peers() -> [Name || {Name, _, peer} <- known()].
 
--doc "Whether it comes with this program, or is another project's, see `m:sderl_bench_peer`.".
+-doc "Whether it comes with this program, or is another project's (`--peer`).".
 -spec kind(Name :: string()) -> included | peer | unknown.
 kind(Name) ->
     case lists:keyfind(Name, 1, known()) of
