@@ -52,6 +52,20 @@ taken_by_an_upgrade_test() ->
     ?assertEqual([{~"web2", {last_in_service, ~"a", [~"web1"]}}],
                  refusals(~"web2", {Next, Observed, Taken})).
 
+%% `plan` refuses what the upgrade would refuse: one that was handed back runs on in its groups, and
+%% is none of the members that could stay.
+handed_back_test() ->
+    {Desired, Observed, #{assigned := Assigned} = Memory} = situation(#{a => [1, 2]}, []),
+    #{instances := #{~"web1" := Web1} = Instances} = Desired,
+    Next = Desired#{instances := Instances#{~"web1" := Web1#{release := ~"new"}}},
+    Of = #{host => map_get(~"web2", Assigned), node => ~"web2@h.x",
+           as => ~"it", layout => {~"sum", ~"settings"}},
+    Without = Memory#{assigned := maps:remove(~"web2", Assigned), released => #{~"web2" => Of}},
+    ?assertEqual([], sderl_ops_plan:refusals(Next, Observed, Memory, 0)),
+    Refused = [{~"web1", {only_member, ~"a"}}],
+    ?assertEqual(Refused, sderl_ops_plan:refusals(Next, Observed, Without, 0)),
+    ?assertMatch(#{refused := Refused}, sderl_ops_plan:plan(Next, Observed, Without, 0)).
+
 %% Whatever is drained, one after the other, each group keeps a member and each edge a gateway.
 %% Two groups with nobody in common are no edge.
 any_drains_test_() ->

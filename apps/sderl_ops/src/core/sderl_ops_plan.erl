@@ -29,10 +29,11 @@ plan(Desired, Observed, Memory, Now) ->
                sderl_ops_memory:memory(), sderl_ops_memory:time()) ->
     [sderl_ops_refusal:refusal()].
 refusals(Desired, Observed, Memory, Now) ->
-    Sighted = sderl_ops_adopted:sight(Desired, Observed, Memory),
+    %% As upgrades see it: what was handed back is no member that could stay in a group.
+    Present = sderl_ops_machines:fill(sderl_ops_released:without(Desired, Memory), Memory),
+    Sighted = sderl_ops_adopted:sight(Present, Observed, Memory),
     sderl_ops_upgrade:refusals(
-        sderl_ops_view:new(sderl_ops_machines:fill(Desired, Memory), Sighted, Memory, #{}, #{}, [],
-                           Now)).
+        sderl_ops_view:new(Present, Sighted, Memory, #{}, #{}, [], Now)).
 
 -doc """
 What would be lost if an instance that the newest revision has were drained now. One that is drained
