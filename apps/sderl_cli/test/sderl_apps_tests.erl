@@ -65,7 +65,8 @@ elsewhere() ->
 
 %% Started and not called: Cowboy and httpc call it where a dashboard is served over TLS; of
 %% runtime_tools the profiler needs the driver.
-started_only() -> [{sderl_web, ssl}, {sderl_cli, ssl}, {sderl_prof, runtime_tools}].
+started_only() ->
+    [{sderl_web, ssl}, {sderl_cli, ssl}, {sderl_ops, ssl}, {sderl_prof, runtime_tools}].
 
 %% Modules in `src` itself may know all folders of their application.
 folders() ->

@@ -91,7 +91,12 @@ full() ->
             ~"batch" => 2,
             ~"canaries" => 0,
             ~"wait_s" => 0,
-            ~"roll_back" => false
+            ~"roll_back" => false,
+            ~"alarms" => #{
+                ~"url" => ~"https://mon.example.net:8090",
+                ~"token" => #{~"file" => ~"viewer.token"},
+                ~"tls_ca" => ~"ca.pem"
+            }
         }
     }.
 
@@ -99,7 +104,11 @@ sha(Digit) -> binary:copy(<<Digit>>, 64).
 
 full_file_test() ->
     {ok, File} = check(full()),
-    #{providers := Providers, releases := Releases, families := Families, groups := Groups} = File,
+    #{providers := Providers, releases := Releases, families := Families, groups := Groups,
+      upgrade := Upgrade} = File,
+    ?assertMatch(#{alarms := #{url := ~"https://mon.example.net:8090",
+                               token := {file, ~"/base/viewer.token"}, tls_ca := ~"/base/ca.pem"}},
+                 Upgrade),
     ?assertMatch(#{cluster := ~"shop", names := long, cookie := {env, ~"SHOP_COOKIE"}}, File),
     ?assertMatch(#{~"lab" := #{type := ssh, key := ~"/base/keys/lab",
                                known_hosts := ~"/etc/lab_hosts",
@@ -472,7 +481,18 @@ wrong() ->
         {[~"upgrade", ~"wait_s"], 86_401,
          ["upgrade.wait_s: 86401 is not a number of seconds, at most 86400"]},
         {[~"upgrade", ~"roll_back"], ~"yes",
-         ["upgrade.roll_back: \"yes\" is not true or false"]}
+         ["upgrade.roll_back: \"yes\" is not true or false"]},
+        {[~"upgrade", ~"alarms"], #{~"url" => ~"http://127.0.0.1:8090"},
+         ["upgrade.alarms.token is missing: it is {\"env\": \"VARIABLE\"} or {\"file\": "
+          "\"PATH\"}"]},
+        {[~"upgrade", ~"alarms", ~"url"], ~"http://127.0.0.1:8090/#token=secret",
+         ["upgrade.alarms.url: what is there (it is not shown) is not the address of a dashboard, "
+          "such as http://127.0.0.1:8090, without #token=..., which belongs into token"]},
+        {[~"upgrade", ~"alarms", ~"token"], ~"secret",
+         ["upgrade.alarms.token: what is there (it is not shown) is not {\"env\": "
+          "\"VARIABLE\"} or {\"file\": \"PATH\"}"]},
+        {[~"upgrade", ~"alarms", ~"tls_ca"], 7,
+         ["upgrade.alarms.tls_ca: 7 is not the path of a file of certificates (PEM)"]}
     ].
 
 wrong_test_() ->

@@ -49,10 +49,10 @@ on_made_one(Count, Instance) ->
                                     lost_after_s => 40, labels => #{}}}}.
 
 %% Wherever the service is killed, all ends in the same way.
-killed_problems(Script, Options) ->
-    Run = fun(Kill) ->
-        sderl_ops_world:run(maps:merge((operation(Script))#{kill_at => Kill}, Options))
-    end,
+killed_problems(Script, Options) -> killed_problems_in(maps:merge(operation(Script), Options)).
+
+killed_problems_in(Operation) ->
+    Run = fun(Kill) -> sderl_ops_world:run(Operation#{kill_at => Kill}) end,
     #world{steps = Steps} = Whole = Run(never),
     sderl_ops_world_check:final(Whole)
         ++ [{Kill, Problems} || At <- lists:seq(1, Steps), When <- [before, 'after'],
@@ -80,6 +80,61 @@ operation(Script) ->
         bad => #{~"sick" => sick, ~"exits" => exits},
         script => Script
     }.
+
+%% An alarm of the new release takes the family back, wherever the service is killed; one that was
+%% raised before, or concerns others, is in nobody's way.
+alarms_test_() ->
+    {timeout, 300, fun() ->
+        None = watched(raised_by(~"none")),
+        Two = watched(raised_by(~"two")),
+        ?assertEqual({[], []}, {killed_problems_in(None), killed_problems_in(Two)}),
+        ?assertEqual(lists:duplicate(3, {~"two", running}), layouts(sderl_ops_world:run(None))),
+        Back = sderl_ops_world:run(Two),
+        ?assertEqual(lists:duplicate(3, {~"one", running}), layouts(Back)),
+        [{alarms, Id, Raised}] = [Why || {_, {roll_back, _, _, _, Why}} <- Back#world.notes],
+        ?assertEqual([<<"slow|", Id/binary>>], Raised),
+        ?assertEqual(2, length([stop || {_, {stop, _}} <- Back#world.log]))
+    end}.
+
+%% As long as nobody knows which alarms are raised, nothing is replaced, and what is is not judged.
+alarms_unknown_test_() ->
+    {timeout, 60, fun() ->
+        Run = fun(From, To) ->
+            sderl_ops_world:run((watched(known(From, To)))#{limit_ms => 200_000})
+        end,
+        #world{problems = [{not_done_by, _} | _], log = Log} = Run(0, 30_000),
+        ?assertEqual([], [Id || {_, {stop, Id}} <- Log]),
+        Late = Run(60_000, 66_000),
+        ?assertMatch([{not_done_by, _} | _], Late#world.problems),
+        ?assertEqual([~"web1"], [Id || {_, {stop, Id}} <- Late#world.log]),
+        ?assertEqual([], [Note || {_, {roll_back, _, _, _, _} = Note} <- Late#world.notes])
+    end}.
+
+known(From, To) ->
+    fun(#world{now = Now} = World) ->
+        case Now >= From andalso Now < To of
+            true -> (raised_by(~"none"))(World);
+            false -> unknown
+        end
+    end.
+
+watched(Alarms) ->
+    #{desired := #{upgrade := Upgrade} = Desired} = Operation =
+        operation([{30_000, {operator, {revision, fun to_two/1}}}]),
+    Source = #{url => ~"http://there", token => {env, ~"T"}},
+    Operation#{alarms => Alarms,
+               desired := Desired#{upgrade := Upgrade#{alarms => Source}}}.
+
+%% Whatever runs with a release is slow; and all the time others are, and one of the family is.
+raised_by(Release) ->
+    fun(#world{hosts = Hosts}) ->
+        Slow = [Id || _ := #host{state = up, instances = Instances} <- Hosts,
+                      Id := #{release := Of, state := running} <- Instances, Of =:= Release],
+        maps:from_list([raised(<<"slow|", Id/binary>>, Id) || Id <- Slow]
+                       ++ [raised(~"full|web2", ~"web2")])
+    end.
+
+raised(Alarm, Id) -> {{Alarm, 1}, #{instances => [Id], elsewhere => false, groups => []}}.
 
 to_two(Desired) -> to_release(~"two", Desired).
 to_sick(Desired) -> to_release(~"sick", Desired).

@@ -43,6 +43,7 @@ steps may run at a time (`m:sderl_ops_choose`).
     canaries := non_neg_integer(),
     wait_s := non_neg_integer(),
     roll_back := boolean(),
+    alarms => sderl_ops_file:alarms(),
     force => boolean()
 }.
 

@@ -144,9 +144,12 @@ consistency(#{consistency := majority}) -> "; consistency majority".
 
 upgrade(#{upgrade := Same}, #{upgrade := Same}) -> [];
 upgrade(#{upgrade := _}, #{upgrade := New}) ->
-    How = lists:join(", ", [[atom_to_list(Key), " ", io_lib:format("~0tp", [Value])]
+    How = lists:join(", ", [[atom_to_list(Key), " ", setting(Value)]
                             || Key := Value <- maps:iterator(New, ordered)]),
     [#{change => change, what => upgrade, names => [~"upgrade settings"], how => How}].
+
+setting(#{url := Url}) -> ["of ", Url];
+setting(Value) -> io_lib:format("~0tp", [Value]).
 
 %% ---------------------------------------------------------------- ids
 

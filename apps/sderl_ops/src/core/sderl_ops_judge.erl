@@ -73,7 +73,7 @@ judge_desired(Id, Host, {Release, _} = Target, #{state := State} = Seen, View) -
     case {State, Outdated, sderl_ops_view:is_taken(Id, View)} of
         {running, false, _} ->
             case sderl_ops_view:is_up(Id, View) of
-                true -> settled;
+                true -> judge_replaced(Id, View);
                 false -> {waiting, {instance, Id}, {node, unanswered(Id, Seen, View)}}
             end;
         {laid_out, false, _} -> attempt({start, Id}, Target, View);
@@ -87,6 +87,13 @@ judge_desired(Id, Host, {Release, _} = Target, #{state := State} = Seen, View) -
                 _ -> await_turn(Id, Host, Release, View)
             end;
         {_, true, false} -> await_turn(Id, Host, Release, View)
+    end.
+
+%% What was replaced may still be looked at.
+judge_replaced(Id, #view{held = #{} = Held}) ->
+    case Held of
+        #{Id := Why} -> {waiting, {instance, Id}, {upgrade, Why}};
+        #{} -> settled
     end.
 
 %% What the service did not start may have another cookie.

@@ -60,13 +60,16 @@ and another service that begins with it goes on where this one ended.
 -doc """
 `taken` are instances that may be stopped and replaced, and have not been seen in good health
 since; with the time until which they have to be, once they run. `proven` have been, since when.
-`back` is on the way back to the former revision.
+`back` is on the way back to the former revision. `since` is when it began, `stood` the alarms that
+were raised then (`m:sderl_ops_gate`).
 """.
 -type upgrade() :: #{
     revision := non_neg_integer(),
     back := boolean(),
     taken := #{sderl_ops_desired:instance_id() => waiting | time()},
     proven := #{sderl_ops_desired:instance_id() => time()},
+    since => time(),
+    stood => [sderl_ops_gate:occurrence()],
     stuck => term()
 }.
 -type failed() :: #{revision := non_neg_integer(), to := non_neg_integer(), why := term()}.

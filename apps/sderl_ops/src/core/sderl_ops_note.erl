@@ -72,6 +72,9 @@ reason(no_host_answers) -> "no host of its domains answers";
 reason(every_host_is_full) -> "every host of its domains has as many as it may have";
 reason({group, Name}) -> ["the group ", Name, " is being changed"];
 reason({no_good_health, Id}) -> [Id, " was not well in time"];
+reason({alarms, Id, Alarms}) ->
+    ["since the upgrade began an alarm was raised that concerns ", Id, ": ",
+     lists:join(", ", Alarms)];
 reason({quarantined, Why}) -> ["given up: ", reason(Why)];
 reason({not_startable, _}) -> "not started: see the problems";
 reason({again_at, _, Why}) -> ["tried again soon: ", reason(Why)];
@@ -80,6 +83,13 @@ reason({upgrade, {stuck, Why}}) -> ["not replaced: ", reason(Why)];
 reason({upgrade, {wait, _}}) -> "to be replaced when the canaries have been well for a while";
 reason({upgrade, {health, Ids}}) ->
     ["to be replaced when ", lists:join(", ", Ids), " is well again"];
+reason({upgrade, {alarms, Alarms}}) ->
+    ["an alarm was raised since it was replaced: ", lists:join(", ", Alarms),
+     "; acknowledge what does not matter"];
+reason({upgrade, {alarms_unknown, not_asked_yet}}) -> "the alarms have not been asked for yet";
+reason({upgrade, {alarms_unknown, Why}}) ->
+    ["nothing is replaced as long as it is not known which alarms are raised: ", Why];
+reason({upgrade, {watched, _}}) -> "replaced, and looked at for alarms for a while";
 reason({upgrade, canaries}) -> "to be replaced after the canaries";
 reason({upgrade, _}) -> "to be replaced when its turn comes";
 reason({groups, Why}) -> step_reason(groups, Why);

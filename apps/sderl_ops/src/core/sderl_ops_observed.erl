@@ -19,7 +19,8 @@ group's members have for members, and that do not say so themselves: they are do
     nodes := #{sderl_ops_desired:instance_id() => node_seen()},
     groups := unknown | #{Name :: binary() => [sderl_ops_desired:instance_id()]},
     listed => #{Name :: binary() => [sderl_ops_desired:instance_id()]},
-    providers => #{Provider :: binary() => provider_seen()}
+    providers => #{Provider :: binary() => provider_seen()},
+    alarms => sderl_ops_gate:seen()
 }.
 -doc "What a provider that is a program says that there is, by the names of hosts.".
 -type provider_seen() ::

@@ -19,10 +19,14 @@ world where each step succeeds at once and every node is well. Pure.
 plan(Desired, Observed, Memory, Now) ->
     Filled = sderl_ops_machines:fill(Desired, Memory),
     #{
-        steps => follow(Desired, sighted(Filled, Observed), sderl_ops_memory:resume(Memory), Now,
-                        []),
+        steps => follow(without_alarms(Desired), sighted(Filled, Observed),
+                        sderl_ops_memory:resume(Memory), Now, []),
         refused => refusals(Desired, Observed, Memory, Now)
     }.
+
+%% None is raised where all goes well.
+without_alarms(#{upgrade := Upgrade} = Desired) ->
+    Desired#{upgrade := maps:remove(alarms, Upgrade)}.
 
 -doc "What the rules of upgrades refuse, which is found sooner than the steps.".
 -spec refusals(sderl_ops_desired:desired(), sderl_ops_observed:observed(),

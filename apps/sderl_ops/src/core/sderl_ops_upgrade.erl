@@ -17,6 +17,8 @@ An instance that lies on its host otherwise than it is to be, is replaced when i
   and once it is down its groups are taken to be those of the others. Its turn comes when it is
   taken back.
 
+- No alarm is raised of which the new release may be the reason (`m:sderl_ops_gate`).
+
 A taken instance that is not in good health `start_timeout_s` after it was seen to run as it is to,
 or whose layout or start is quarantined, takes its family back to the last good revision, where the
 file has `roll_back`. That is decided once for a revision: from the way back there is none.
@@ -113,11 +115,18 @@ advance(#view{desired = #{instances := Instances}, memory = #{upgrades := Upgrad
 look(Family, Outdated, #view{memory = Memory} = View) ->
     #{upgrades := Upgrades} = Memory,
     {Upgrade0, Began} = current(Family, maps:get(Family, Upgrades, none), View),
-    Upgrade1 = watch(Upgrade0, View),
-    Watched = View#view{memory = Memory#{upgrades := Upgrades#{Family => Upgrade1}}},
+    Upgrade1 = watch(sderl_ops_gate:begin_with(Upgrade0, View), View),
+    Watched = hold(Upgrade1, put_upgrade(Family, Upgrade1, View)),
     case failure(Family, Upgrade1, Watched) of
         none when Outdated =:= [], map_get(taken, Upgrade1) =:= #{} ->
-            {View#view{memory = Memory#{upgrades := maps:remove(Family, Upgrades)}}, Began};
+            case sderl_ops_gate:watched_until(Upgrade1, Watched) of
+                none ->
+                    Left = maps:remove(Family, Upgrades),
+                    {View#view{memory = Memory#{upgrades := Left}}, Began};
+                Until ->
+                    {hold_all(maps:keys(map_get(proven, Upgrade1)), {watched, Until}, Watched),
+                     Began}
+            end;
         none -> {put_upgrade(Family, maps:remove(stuck, Upgrade1), Watched), Began};
         Why ->
             {Decided, Notes} = fail(Family, Why, Upgrade1, Watched),
@@ -127,8 +136,25 @@ look(Family, Outdated, #view{memory = Memory} = View) ->
 put_upgrade(Family, Upgrade, #view{memory = #{upgrades := Upgrades} = Memory} = View) ->
     View#view{memory = Memory#{upgrades := Upgrades#{Family => Upgrade}}}.
 
+%% What is replaced and up, and what alarms have to do with it.
+hold(#{taken := Taken} = Upgrade, View) ->
+    case sderl_ops_gate:state(Upgrade, View) of
+        {unknown, Why} -> hold_all(maps:keys(Taken), {alarms_unknown, Why}, View);
+        known ->
+            lists:foldl(fun(Id, Acc) ->
+                case sderl_ops_gate:alarms(Id, Upgrade, View) of
+                    [] -> Acc;
+                    Alarms -> hold_all([Id], {alarms, Alarms}, Acc)
+                end
+            end, View, maps:keys(Taken))
+    end.
+
+hold_all(Ids, Why, #view{held = Held} = View) ->
+    View#view{held = maps:merge(Held, maps:from_keys(Ids, Why))}.
+
 %% Those that are out go on with what is to be by now.
-current(Family, Upgrade, #view{desired = #{revision := Revision}, memory = #{failed := Failed}}) ->
+current(Family, Upgrade, #view{desired = #{revision := Revision}, now = Now,
+                               memory = #{failed := Failed}}) ->
     Back = case Failed of
         #{Family := #{revision := Revision}} -> true;
         #{} -> false
@@ -136,15 +162,15 @@ current(Family, Upgrade, #view{desired = #{revision := Revision}, memory = #{fai
     case Upgrade of
         #{revision := Revision, back := Back} -> {Upgrade, []};
         #{taken := Taken} ->
-            {#{revision => Revision, back => Back, taken => Taken, proven => #{}},
+            {#{revision => Revision, back => Back, taken => Taken, proven => #{}, since => Now},
              [{upgrade_began, Family, Revision}]};
         none ->
-            {#{revision => Revision, back => Back, taken => #{}, proven => #{}},
+            {#{revision => Revision, back => Back, taken => #{}, proven => #{}, since => Now},
              [{upgrade_began, Family, Revision}]}
     end.
 
 watch(#{taken := Taken0, proven := Proven0} = Upgrade, #view{now = Now} = View) ->
-    States = [{Id, Until, state(Id, View)} || Id := Until <- maps:merge(Proven0, Taken0)],
+    States = [{Id, Until, state(Id, Upgrade, View)} || Id := Until <- maps:merge(Proven0, Taken0)],
     Proven = #{Id => case Proven0 of
                          #{Id := Since} -> Since;
                          #{} -> Now
@@ -166,7 +192,7 @@ deadline(Id, #view{desired = #{settings := Settings}, now = Now} = View) ->
     #{Hash := #{start_timeout_s := Seconds}} = Settings,
     Now + Seconds * 1000.
 
-state(Id, #view{desired = #{instances := Instances}, observed = Observed} = View) ->
+state(Id, Upgrade, #view{desired = #{instances := Instances}, observed = Observed} = View) ->
     Healthy = sderl_ops_observed:is_healthy(Id, Observed),
     NotWanted = not is_map_key(Id, Instances) orelse sderl_ops_view:is_aside(Id, View),
     case sderl_ops_view:seen(Id, View) of
@@ -178,20 +204,32 @@ state(Id, #view{desired = #{instances := Instances}, observed = Observed} = View
                 false when State =:= laid_out -> waiting;
                 false when State =:= running, Healthy ->
                     case sderl_ops_view:serves(Id, View) of
-                        true -> serves;
+                        true -> gated(Id, Upgrade, View);
                         false -> waiting
                     end;
                 false -> begun
             end
     end.
 
+%% With an alarm it is as one that is not well.
+gated(Id, Upgrade, View) ->
+    case {sderl_ops_gate:state(Upgrade, View), sderl_ops_gate:alarms(Id, Upgrade, View)} of
+        {known, []} -> serves;
+        {known, _} -> begun;
+        {{unknown, _}, _} -> waiting
+    end.
+
 %% ---------------------------------------------------------------- failures
 
 %% On the way back a failure is for a person.
 failure(_, #{back := true}, _) -> none;
-failure(Family, #{taken := Taken}, #view{now = Now} = View) ->
+failure(Family, #{taken := Taken} = Upgrade, #view{now = Now} = View) ->
     case [Id || Id := Until <- Taken, is_integer(Until), Until < Now] of
-        [Id | _] -> {no_good_health, Id};
+        [Id | _] ->
+            case sderl_ops_gate:alarms(Id, Upgrade, View) of
+                [] -> {no_good_health, Id};
+                Alarms -> {alarms, Id, Alarms}
+            end;
         [] ->
             case [{Step, Why} || {Step, Why} <- sderl_ops_memory:quarantined(View#view.memory),
                                  replaces(Step, Family, View)] of
@@ -333,7 +371,13 @@ one_less(Turns) -> Turns - 1.
 %% How many of a family may be taken, the batch apart; or why none.
 turns(#{stuck := Why}, _) -> {stuck, Why};
 turns(#{back := true}, _) -> many;
-turns(#{taken := Taken, proven := Proven} = Upgrade,
+turns(Upgrade, View) ->
+    case sderl_ops_gate:state(Upgrade, View) of
+        known -> turns_in_good_health(Upgrade, View);
+        {unknown, Why} -> {alarms_unknown, Why}
+    end.
+
+turns_in_good_health(#{taken := Taken, proven := Proven} = Upgrade,
       #view{desired = #{upgrade := #{canaries := Canaries, wait_s := Wait}}, now = Now} = View) ->
     Times = lists:sort(maps:values(Proven)),
     Unhealthy = [Id || Id := _ <- Taken, is_map_key(Id, Proven)],

@@ -16,6 +16,7 @@ A file is read whole or not at all: `{error, Problems}` has all that is wrong wi
 -export_type([file/0, id/0, secret/0, text/0, command/0, provider/0, kubernetes/0, release/0,
               domain/0, family/0]).
 -export_type([limits/0, restart/0, hooks/0, groups/0, listed_group/0, pattern/0, upgrade/0,
+              alarms/0,
               problem/0]).
 
 -doc "A name that the file gives: of a cluster, provider, release, domain or family.".
@@ -146,8 +147,11 @@ in the name of the first group, `digits` how many it has at least.
     batch := pos_integer(),
     canaries := non_neg_integer(),
     wait_s := non_neg_integer(),
-    roll_back := boolean()
+    roll_back := boolean(),
+    alarms => alarms()
 }.
+-doc "A dashboard, and the token with which its alarms are read.".
+-type alarms() :: #{url := binary(), token := secret(), tls_ca => binary()}.
 -type problem() :: sderl_ops_walker:problem().
 
 -define(MOST_JSON_BYTES, 16 * 1024 * 1024).

@@ -14,6 +14,8 @@
 -define(PATH_PART, "(?!\\.\\.?(?:/|\\z))[A-Za-z0-9_.+@-]+").
 -define(INNER_PATH, ?PATH_PART "(?:/" ?PATH_PART ")*").
 -define(DNS_NAME, "(?=.{1,253}\\z|.{1,253}/)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?").
+-define(DASHBOARD, "https?://(?:[A-Za-z0-9.-]{1,253}|\\[[0-9A-Fa-f:.]{2,45}\\])"
+                   "(?::[0-9]{1,5})?/?").
 -define(LABEL_VALUE, "[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?").
 -define(LABEL, "[A-Za-z][A-Za-z0-9_.-]{0,62}").
 
@@ -297,7 +299,15 @@ upgrade() ->
         {batch, {default, 1}, {whole, "a number of nodes", 1, ?MOST_INSTANCES}},
         {canaries, {default, 1}, {whole, "a number of nodes", 0, ?MOST_INSTANCES}},
         {wait_s, {default, 10}, {whole, "a number of seconds", 0, ?DAY_S}},
-        {roll_back, {default, true}, boolean}
+        {roll_back, {default, true}, boolean},
+        {alarms, optional, {object, "where alarms are read", [
+            {url, required, {hidden,
+             {matches, ?DASHBOARD,
+              "the address of a dashboard, such as http://127.0.0.1:8090, without #token=..., "
+              "which belongs into token"}}},
+            {token, required, {hidden, secret_here()}},
+            {tls_ca, optional, {path, "a file of certificates (PEM)"}}
+        ]}}
     ]}.
 
 %% ---------------------------------------------------------------- parts of several

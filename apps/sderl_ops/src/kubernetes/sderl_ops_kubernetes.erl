@@ -221,11 +221,13 @@ split(Id) ->
 
 %% ---------------------------------------------------------------- what is told
 
-notes(Desired, #{upgrade := #{batch := Batch}, families := Families} = File) ->
+notes(Desired, #{upgrade := #{batch := Batch} = Upgrade, families := Families} = File) ->
     secrets(File)
         ++ sderl_ops_budgets:notes(Desired)
         ++ [["upgrade.batch: a StatefulSet replaces one node at a time, and not ",
              integer_to_list(Batch)] || Batch > 1]
+        ++ ["upgrade.alarms: Kubernetes replaces nodes without asking for alarms"
+            || is_map_key(alarms, Upgrade)]
         ++ [["families.", Name, ".restart: Kubernetes never gives a node up; it waits longer "
              "between starts, at most 5 minutes"]
             || Name := #{restart := #{most := Most, within_s := Within}}

@@ -9,13 +9,14 @@ looks at nothing else.
 -export([put/4, after_step/2, forget_hosts/4]).
 -export_type([what/0, seen/0, context/0]).
 
--type what() :: nodes | {host, sderl_ops_desired:host_id()} | {provider, binary()}.
+-type what() :: nodes | alarms | {host, sderl_ops_desired:host_id()} | {provider, binary()}.
 
 -doc "What was seen; `unknown` where the look itself failed, which says nothing of what it was at.".
 -type seen() ::
     unknown
     | {host, sderl_ops_observed:host_seen()}
     | {provider, sderl_ops_observed:provider_seen()}
+    | {alarms, sderl_ops_gate:seen()}
     | {nodes, #{sderl_ops_desired:instance_id() => sderl_ops_observed:node_seen()},
        Groups :: #{binary() => [sderl_ops_desired:instance_id()]},
        Listed :: #{binary() => [sderl_ops_desired:instance_id()]}}.
@@ -26,6 +27,7 @@ looks at nothing else.
     envoy := pid() | undefined,
     memory := sderl_ops_memory:memory(),
     providers := sderl_ops_made:providers(),
+    alarms := none | sderl_ops_file:alarms(),
     context := sderl_ops_made:context()
 }.
 
@@ -35,15 +37,16 @@ looks at nothing else.
 -define(GONE_AFTER_MS, 300_000).
 
 -doc """
-What is to be looked at: the nodes, every host where something of us is to be, or is left, and
-programs that make hosts.
+What is to be looked at: the nodes, every host where something of us is to be, or is left, programs
+that make hosts, and the alarms while something is replaced.
 """.
 -spec watched(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
               sderl_ops_observed:observed()) -> [what()].
 watched(Desired, #{assigned := Assigned} = Memory, #{hosts := Seen}) ->
     Hosts = hosts(Desired) ++ maps:values(Assigned) ++ maps:keys(Seen)
         ++ sderl_ops_made:looked_at(Memory),
-    [nodes | [{provider, Name} || Name <- sderl_ops_made:asked(Desired, Memory)]]
+    [nodes | [alarms || sderl_ops_gate:is_watched(Desired, Memory)]]
+        ++ [{provider, Name} || Name <- sderl_ops_made:asked(Desired, Memory)]
         ++ [{host, Id} || Id <- lists:usort(Hosts)].
 
 %% A look answers with its exit reason.
@@ -57,6 +60,11 @@ begin_look(What, Context) ->
 
 at({provider, Name}, #{providers := Providers, context := Context}) ->
     {provider, sderl_ops_made:list(Name, Providers, Context)};
+at(alarms, #{alarms := none}) ->
+    unknown;
+at(alarms, #{alarms := Source, hosts := Hosts, memory := Memory}) ->
+    Nodes = #{Node => Id || Id := Node <- names(Memory, Hosts)},
+    {alarms, sderl_ops_alarmed:read(Source, Nodes)};
 at(What, #{hosts := Hosts, envoy := Envoy, memory := Memory}) ->
     Nodes = case What of nodes -> names(Memory, Hosts); _ -> #{} end,
     at(What, Hosts, Envoy, Nodes).
@@ -135,6 +143,8 @@ put({host, Id}, {host, Seen}, _, #{hosts := Hosts} = Observed) ->
     Observed#{hosts := Hosts#{Id => maps:merge(Seen, Before)}};
 put({provider, Name}, {provider, Seen}, _, Observed) ->
     Observed#{providers => (maps:get(providers, Observed, #{}))#{Name => Seen}};
+put(alarms, {alarms, Seen}, _, Observed) ->
+    Observed#{alarms => Seen};
 put(nodes, {nodes, Nodes, Groups, Listed}, Made, Observed) ->
     Observed#{nodes := Nodes, groups := maps:with(Made, Groups),
               listed => maps:with(Made, Listed)}.

@@ -265,14 +265,15 @@ check_cluster(Cluster) ->
     end.
 
 %% Before anything is stopped for what could not be laid out then.
-check_secrets(#{releases := Releases, families := Families} = File, Folder) ->
+check_secrets(#{releases := Releases, families := Families, upgrade := Upgrade} = File, Folder) ->
     Wanted = maps:with([Release || _ := #{release := Release} <- Families], Releases),
     Secrets = [{["releases.", Name, ".", atom_to_list(Part), ".", Key], Secret}
                || Name := Release <- maps:iterator(Wanted, ordered), Part <- [files, env],
                   Key := {_, _} = Secret <- maps:iterator(map_get(Part, Release), ordered)]
         ++ [{["families.", Name, ".env.", Key], Secret}
             || Name := #{env := Env} <- maps:iterator(Families, ordered),
-               Key := {_, _} = Secret <- maps:iterator(Env, ordered)],
+               Key := {_, _} = Secret <- maps:iterator(Env, ordered)]
+        ++ [{"upgrade.alarms.token", Secret} || #{alarms := #{token := Secret}} <- [Upgrade]],
     Problems = [[At, ": ", Why] || {At, Secret} <- Secrets,
                                    {error, Why} <- [sderl_ops_secret:resolve(Secret)]],
     case check_cookie(File, Folder) ++ Problems of

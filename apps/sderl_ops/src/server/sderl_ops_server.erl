@@ -299,9 +299,11 @@ look(#s{desired = Desired, memory = Memory, observed = Observed, looks = Looks} 
     Watched = sderl_ops_look:watched(Desired, Memory, Observed),
     lists:foldl(fun begin_look/2, S, sderl_ops_looks:due(Watched, stamp(), Looks)).
 
-begin_look(What, #s{looks = Looks, memory = Memory, providers = Providers} = S) ->
+begin_look(What, #s{looks = Looks, memory = Memory, desired = Desired} = S) ->
+    #s{providers = Providers} = S,
     Envoy = case S#s.envoy of none -> undefined; {Pid, _} -> Pid end,
     Ref = sderl_ops_look:begin_look(What, #{hosts => hosts(S), envoy => Envoy, memory => Memory,
+                                            alarms => sderl_ops_gate:source(Desired),
                                             providers => Providers, context => context(S)}),
     S#s{looks = sderl_ops_looks:began(Ref, What, stamp(), Looks)}.
 

@@ -89,6 +89,8 @@ lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision
         ++ [text([sderl_ops_refusal:words(replace, {Id, Why}),
                   ": `apply --force` does it all the same"])
             || {Key, {upgrade, {refused, Why}}} <- lists:sort(Waiting), Id <- [waiting_id(Key)]]
+        ++ lists:usort([text(sderl_ops_note:reason({upgrade, Why}))
+                        || {_, {upgrade, {alarms_unknown, Of} = Why}} <- Waiting, is_binary(Of)])
         ++ silent([Id || {{instance, Id}, {node, silent}} <- lists:sort(Waiting)], View)
         ++ [text(["it is not known how the release ", Name, " is started, which has to be: say so "
                   "in the file (archive or folder with start, or code, instead of running), and "

@@ -20,6 +20,7 @@ gives one run.
 - `steps`, `ended`, `refusals`: instead of those of `sderl_ops_reconcile` and `sderl_ops_plan`, to
   plant faults;
 - `adopted`: instances whose nodes run on hosts already (`#{Id => Host}`), and are to be taken over;
+- `alarms`: `fun(World)`, the alarms that are raised (`m:sderl_ops_gate`), or `unknown`;
 - `durations`: `fun(Step, Dice) -> {Ms, Dice}`;
 - `decide_ms`: the least time between two decisions; `check`: whether each step is checked.
 
@@ -78,6 +79,7 @@ defaults() ->
         fails => fun(_) -> false end,
         apart => fun(_, _) -> false end,
         stores => true,
+        alarms => fun(_) -> #{} end,
         limit_ms => 3_600_000,
         kill_at => never,
         steps => fun sderl_ops_reconcile:steps/5,
@@ -138,9 +140,10 @@ start_service(#world{service = Service, stored = Memory, now = Now} = World0) ->
         last = never,
         result = none
     }},
+    #world{service = #service{desired = Desired}} = World,
     Static = maps:without(maps:keys(World#world.made), World#world.hosts),
-    Looking = lists:foldl(fun(What, W) -> look(What, W) end, World,
-                          lists:sort(maps:keys(Static)) ++ [{provider, ~"cloud"}]),
+    Others = [{provider, ~"cloud"} | [alarms || sderl_ops_gate:source(Desired) =/= none]],
+    Looking = lists:foldl(fun look/2, World, lists:sort(maps:keys(Static)) ++ Others),
     at(Now, {tick, Incarnation}, Looking).
 
 with_former(Desired, Memory, Revisions) ->
@@ -389,12 +392,11 @@ affected(#run{host = Host}, _) -> [Host].
 %% What it shows is how things were when it began.
 look(What, World) -> look(What, again, World).
 
-look({provider, _} = What, Again, #world{service = #service{incarnation = Incarnation},
-                                        now = Now} = World) ->
-    {Took, Seen} = sight(What, World, 150),
-    later(Took, {looked, Incarnation, What, Now, Seen, Again}, World);
 look(What, Again, #world{service = #service{incarnation = Incarnation}, now = Now} = World0) ->
-    {Ms, World} = roll(300, World0),
+    {Ms, World} = case is_binary(What) of
+        true -> roll(300, World0);
+        false -> {150, World0}
+    end,
     {Took, Seen} = sight(What, World, Ms),
     later(Took, {looked, Incarnation, What, Now, Seen, Again}, World).
 

@@ -33,7 +33,7 @@
     memory :: sderl_ops_memory:memory(),
     runs = #{} :: #{pos_integer() => #run{}},
     %% When the last look that has come back began.
-    looked = #{} :: #{binary() | {provider, binary()} => integer()},
+    looked = #{} :: #{binary() | alarms | {provider, binary()} => integer()},
     %% Hosts that a program has made, and at which it looks.
     watched = #{} :: #{binary() => []},
     planned = false :: boolean(),

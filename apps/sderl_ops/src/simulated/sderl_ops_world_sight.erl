@@ -11,8 +11,13 @@ How long a look takes that would take so many milliseconds, and what it shows. E
 which groups it is. A program that lists its hosts fails now and then, and so often tells how things
 were.
 """.
--spec sight(What :: binary() | {provider, binary()}, #world{}, Ms :: integer()) ->
+-spec sight(What :: binary() | alarms | {provider, binary()}, #world{}, Ms :: integer()) ->
     {Ms :: integer(), Seen :: term()}.
+sight(alarms, #world{options = #{alarms := Raised}, now = Now} = World, Ms) ->
+    case Raised(World) of
+        unknown -> {Ms, #{state => failing, why => ~"sick"}};
+        Of -> {Ms, #{state => up, at => Now, raised => Of}}
+    end;
 sight({provider, _}, #world{made = Made, faults = Faults, number = Number}, Ms) ->
     case Faults andalso Number rem 4 =:= 0 of
         true -> {Ms, #{state => failing, why => ~"sick"}};
@@ -35,8 +40,11 @@ sight(Name, #world{hosts = Hosts, groups = Groups}, Ms) ->
 absent(State) -> #{state => State, releases => [], instances => #{}}.
 
 -doc "What is seen, with what a look has shown.".
--spec see(What :: binary() | {provider, binary()}, Seen :: term(), sderl_ops_observed:observed(),
-          sderl_ops_memory:memory()) -> sderl_ops_observed:observed().
+-spec see(What :: binary() | alarms | {provider, binary()}, Seen :: term(),
+          sderl_ops_observed:observed(), sderl_ops_memory:memory()) ->
+    sderl_ops_observed:observed().
+see(alarms, Seen, Observed, _) ->
+    Observed#{alarms => Seen};
 see({provider, Provider}, Seen, Observed, _) ->
     Providers = maps:get(providers, Observed, #{}),
     Observed#{providers => Providers#{Provider => Seen}};

@@ -1,0 +1,108 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_gate).
+-moduledoc """
+Alarms of the monitoring that hold up an upgrade, where the file names a dashboard
+(`upgrade.alarms`). Pure.
+
+- An alarm counts when it is major, nobody has acknowledged it, and it was raised after the upgrade
+  of the family began: what was wrong before is not the new release's fault. One that was cleared,
+  and is raised again since, is a new one.
+- It concerns an instance when it names its node, or a group of it. A node that is out of service on
+  purpose, replaced just now or drained by an operator, says nothing about others of its groups.
+- As long as it is not known which alarms are raised, nothing is replaced.
+- On the way back to the former revision alarms are not looked at: they may be the reason for it.
+""".
+
+-include("sderl_ops_view.hrl").
+
+-export([source/1, is_watched/2, begin_with/2, state/2, alarms/3, watched_until/2]).
+-export_type([seen/0, alarm/0, occurrence/0]).
+
+-doc "Major alarms that are raised and not acknowledged, as they were known at a time.".
+-type seen() ::
+    #{state := up, at := sderl_ops_memory:time(), raised := #{occurrence() => alarm()}}
+    | #{state := failing, why := binary()}.
+-doc "An alarm has the same id each time that it is raised.".
+-type occurrence() :: {Id :: binary(), Count :: pos_integer()}.
+-doc "`elsewhere`: it names nodes that are no instances, too.".
+-type alarm() :: #{
+    instances := [sderl_ops_desired:instance_id()],
+    elsewhere := boolean(),
+    groups := [Group :: binary()]
+}.
+
+-doc "Where alarms are read, if they are to be.".
+-spec source(sderl_ops_desired:desired()) -> none | sderl_ops_file:alarms().
+source(#{upgrade := Upgrade}) -> maps:get(alarms, Upgrade, none).
+
+-doc "Whether it has to be known now which alarms are raised.".
+-spec is_watched(sderl_ops_desired:desired(), sderl_ops_memory:memory()) -> boolean().
+is_watched(Desired, #{upgrades := Upgrades}) ->
+    Upgrades =/= #{} andalso source(Desired) =/= none.
+
+-doc "Remembers what was raised when the upgrade began, as soon as it is known.".
+-spec begin_with(sderl_ops_memory:upgrade(), sderl_ops_view:view()) -> sderl_ops_memory:upgrade().
+begin_with(#{stood := _} = Upgrade, _) ->
+    Upgrade;
+begin_with(Upgrade, #view{observed = Observed}) ->
+    Since = maps:get(since, Upgrade, 0),
+    case Observed of
+        #{alarms := #{state := up, at := At, raised := Raised}} when At >= Since ->
+            Upgrade#{stood => lists:sort(maps:keys(Raised))};
+        #{} ->
+            Upgrade
+    end.
+
+-doc "Whether the alarms are known; where none are to be read they are.".
+-spec state(sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
+    known | {unknown, Why :: not_asked_yet | binary()}.
+state(#{back := true}, _) ->
+    known;
+state(Upgrade, #view{desired = Desired, observed = Observed}) ->
+    case {source(Desired), Observed, Upgrade} of
+        {none, _, _} -> known;
+        {_, #{alarms := #{state := failing, why := Why}}, _} -> {unknown, Why};
+        {_, #{alarms := #{state := up}}, #{stood := _}} -> known;
+        _ -> {unknown, not_asked_yet}
+    end.
+
+-doc "The alarms that were raised since the upgrade began, and that concern an instance.".
+-spec alarms(sderl_ops_desired:instance_id(), sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
+    [Id :: binary()].
+alarms(_, #{back := true}, _) ->
+    [];
+alarms(Id, #{stood := Stood}, #view{desired = Desired, groups_of = GroupsOf} = View) ->
+    case {source(Desired), View#view.observed} of
+        {#{}, #{alarms := #{state := up, raised := Raised}}} ->
+            Groups = maps:get(Id, GroupsOf, []),
+            [Alarm || {Alarm, _} := Of <- maps:iterator(maps:without(Stood, Raised), ordered),
+                      concerns(Id, Groups, Of, View)];
+        _ ->
+            []
+    end;
+alarms(_, _, _) ->
+    [].
+
+concerns(Id, Groups, #{instances := Instances, elsewhere := Elsewhere, groups := Of}, View) ->
+    lists:member(Id, Instances)
+        orelse (lists:any(fun(Group) -> lists:member(Group, Of) end, Groups)
+                andalso (Elsewhere orelse Instances =:= []
+                         orelse not lists:all(fun(Other) -> is_out(Other, View) end, Instances))).
+
+is_out(Id, View) -> sderl_ops_view:is_taken(Id, View) orelse sderl_ops_view:is_aside(Id, View).
+
+-doc """
+Until when what was replaced is looked at, after all of the family is: an alarm has a duration
+before it is raised.
+""".
+-spec watched_until(sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
+    none | sderl_ops_memory:time().
+watched_until(#{back := false, proven := Proven}, #view{desired = Desired, now = Now})
+  when map_size(Proven) > 0 ->
+    #{upgrade := #{wait_s := Wait}} = Desired,
+    case {source(Desired), lists:max(maps:values(Proven)) + Wait * 1000} of
+        {#{}, Until} when Until > Now -> Until;
+        _ -> none
+    end;
+watched_until(_, _) ->
+    none.

@@ -1,0 +1,108 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_alarmed).
+-moduledoc """
+Asks a dashboard for the alarms that are raised, by its REST interface: the monitoring is another
+program, which need not run on this machine, and without it the service lacks nothing else.
+""".
+
+-export([read/2]).
+
+-define(MS, 5_000).
+-define(PAGE, "500").
+%% More alarms than a monitoring node keeps.
+-define(MOST_PAGES, 40).
+
+-doc """
+The major alarms that are raised and not acknowledged. `Nodes` are the instances by the names of
+their nodes. It takes at most some seconds.
+""".
+-spec read(sderl_ops_file:alarms(), Nodes :: #{binary() => sderl_ops_desired:instance_id()}) ->
+    sderl_ops_gate:seen().
+read(#{url := Url, token := Secret} = Source, Nodes) ->
+    At = erlang:system_time(millisecond),
+    maybe
+        {ok, Token} ?= sderl_ops_secret:resolve(Secret),
+        {ok, Options} ?= options(Source),
+        {ok, Alarms} ?= pages(Url, Token, Options, none, ?MOST_PAGES, []),
+        #{state => up, at => At, raised => maps:from_list([alarm(A, Nodes) || A <- Alarms])}
+    else
+        {error, Why} -> failing([Url, ": ", Why])
+    end.
+
+failing(Why) -> #{state => failing, why => unicode:characters_to_binary(Why)}.
+
+options(#{tls_ca := File}) ->
+    case filelib:is_regular(File) of
+        true -> {ok, options_with([{verify, verify_peer}, {cacertfile, File}])};
+        false -> {error, ["there is no file of certificates ", File]}
+    end;
+options(#{url := <<"https", _/binary>>}) ->
+    try
+        {ok, options_with([{verify, verify_peer}, {cacerts, public_key:cacerts_get()}])}
+    catch
+        _:_ -> {error, "this machine has no certificates of authorities: name a file (tls_ca)"}
+    end;
+options(_) ->
+    {ok, options_with([])}.
+
+options_with(Ssl) ->
+    [{timeout, ?MS}, {connect_timeout, ?MS}, {autoredirect, false}, {ssl, Ssl}].
+
+pages(_, _, _, _, 0, Alarms) ->
+    {ok, Alarms};
+pages(Url, Token, Options, Cursor, Left, Alarms) ->
+    case page(address(Url, Cursor), Token, Options) of
+        {ok, More, none} -> {ok, More ++ Alarms};
+        {ok, More, Next} -> pages(Url, Token, Options, Next, Left - 1, More ++ Alarms);
+        {error, _} = Error -> Error
+    end.
+
+address(Url, Cursor) ->
+    Query = [{"state", "raised"}, {"severity", "major"}, {"limit", ?PAGE}]
+        ++ [{"cursor", binary_to_list(Cursor)} || Cursor =/= none],
+    unicode:characters_to_list([string:trim(Url, trailing, "/"), "/api/v1/alarms?",
+                                uri_string:compose_query(Query)]).
+
+%% Nothing that is said of what went wrong has the token.
+page(Address, Token, Options) ->
+    {ok, _} = application:ensure_all_started([inets, ssl]),
+    Headers = [{"authorization", "Bearer " ++ binary_to_list(Token())}],
+    case httpc:request(get, {Address, Headers}, Options, [{body_format, binary}]) of
+        {ok, {{_, 200, _}, _, Body}} -> decoded(Body);
+        {ok, {{_, 401, _}, _, _}} -> {error, "the token is refused"};
+        {ok, {{_, 403, _}, _, _}} -> {error, "the token may not read alarms"};
+        {ok, {{_, Status, _}, _, _}} ->
+            {error, io_lib:format("it answers ~b, and is no dashboard or has no alarms", [Status])};
+        {error, {failed_connect, _}} -> {error, "it cannot be connected to"};
+        {error, timeout} -> {error, "it does not answer in time"};
+        {error, _} -> {error, "it does not answer"}
+    end.
+
+decoded(Body) ->
+    try json:decode(Body) of
+        #{~"alarms" := Alarms} = Page when is_list(Alarms) ->
+            case lists:all(fun is_alarm/1, Alarms) of
+                true -> {ok, Alarms, next(Page)};
+                false -> not_of_a_dashboard()
+            end;
+        _ -> not_of_a_dashboard()
+    catch
+        error:_ -> not_of_a_dashboard()
+    end.
+
+not_of_a_dashboard() -> {error, "its answer is not of a dashboard"}.
+
+next(#{~"next" := Next}) when is_binary(Next) -> Next;
+next(_) -> none.
+
+is_alarm(#{~"id" := Id, ~"count" := Count, ~"nodes" := Nodes, ~"groups" := Groups}) ->
+    is_binary(Id) andalso is_integer(Count) andalso is_texts(Nodes) andalso is_texts(Groups);
+is_alarm(_) ->
+    false.
+
+is_texts(List) -> is_list(List) andalso lists:all(fun is_binary/1, List).
+
+alarm(#{~"id" := Id, ~"count" := Count, ~"nodes" := Named, ~"groups" := Groups}, Nodes) ->
+    Instances = [map_get(Node, Nodes) || Node <- Named, is_map_key(Node, Nodes)],
+    {{Id, Count}, #{instances => Instances, elsewhere => length(Instances) < length(Named),
+                    groups => Groups}}.

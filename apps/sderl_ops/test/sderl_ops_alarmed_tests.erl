@@ -1,0 +1,79 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_alarmed_tests).
+-moduledoc "What a dashboard answers that is asked for alarms, and what may answer in its place.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, #{~"web1@h" => ~"web1", ~"web2@h" => ~"web2"}).
+
+raised_test() ->
+    Answer = #{alarms => [alarm(~"a|web1@h", [~"web1@h"], [~"shop"]),
+                          alarm(~"b|shop", [~"web2@h", ~"other@h"], [~"shop"])], next => null},
+    {Seen, Requests} = read([ok(Answer)]),
+    ?assertMatch(#{state := up, raised := #{
+        {~"a|web1@h", 2} := #{instances := [~"web1"], elsewhere := false, groups := [~"shop"]},
+        {~"b|shop", 2} := #{instances := [~"web2"], elsewhere := true, groups := [~"shop"]}
+    }}, Seen),
+    [Request] = Requests,
+    [?assertNotEqual(nomatch, binary:match(Request, Part))
+     || Part <- [~"GET /api/v1/alarms?state=raised&severity=major&", ~"Bearer secret-1"]].
+
+pages_test() ->
+    First = #{alarms => [alarm(~"a", [], [])], next => ~"c1"},
+    {#{state := up, raised := Raised}, [_, Second]} =
+        read([ok(First), ok(#{alarms => [alarm(~"b", [], [])]})]),
+    ?assertEqual([{~"a", 2}, {~"b", 2}], lists:sort(maps:keys(Raised))),
+    ?assertNotEqual(nomatch, binary:match(Second, ~"cursor=c1")).
+
+wrong_test_() ->
+    [{Name, fun() ->
+        {#{state := failing, why := Why}, _} = read([Answer]),
+        ?assertMatch({_, {_, _}}, {Why, binary:match(Why, Says)}),
+        ?assertEqual(nomatch, binary:match(Why, ~"secret-1"))
+    end}
+     || {Name, Answer, Says} <- [
+            {"refused", answer("401 Unauthorized", "{}"), ~"the token is refused"},
+            {"another role", answer("403 Forbidden", "{}"), ~"the token may not read alarms"},
+            {"another server", answer("404 Not Found", "no"), ~"it answers 404"},
+            {"no JSON", answer("200 OK", "<html>"), ~"is not of a dashboard"},
+            {"other JSON", answer("200 OK", "[1, 2]"), ~"is not of a dashboard"},
+            {"no alarms", answer("200 OK", "{\"alarms\":[{\"id\":7}]}"), ~"is not of a dashboard"},
+            {"elsewhere", answer("302 Found\r\nlocation: http://127.0.0.1:1/", ""),
+             ~"it answers 302"},
+            {"nothing", "", ~"it does not answer"}
+        ]].
+
+no_token_test() ->
+    Source = #{url => ~"http://127.0.0.1:1", token => {file, ~"/there/is/no/such.token"}},
+    #{state := failing, why := Why} = sderl_ops_alarmed:read(Source, ?NODES),
+    ?assertNotEqual(nomatch, binary:match(Why, ~"/there/is/no/such.token")).
+
+%% ---------------------------------------------------------------- a server
+
+alarm(Id, Nodes, Groups) -> #{id => Id, count => 2, nodes => Nodes, groups => Groups}.
+
+ok(Answer) -> answer("200 OK", json:encode(Answer)).
+
+answer(Status, Body) ->
+    ["HTTP/1.1 ", Status, "\r\nconnection: close\r\ncontent-length: ",
+     integer_to_list(iolist_size(Body)), "\r\n\r\n", Body].
+
+%% Each request gets the next answer.
+read(Answers) ->
+    {ok, Listener} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Listener),
+    Caller = self(),
+    Server = spawn_link(fun() -> Caller ! {self(), [serve(Listener, A) || A <- Answers]} end),
+    os:putenv("SDERL_OPS_TEST_TOKEN", "secret-1"),
+    Url = iolist_to_binary(io_lib:format("http://127.0.0.1:~b/", [Port])),
+    Seen = sderl_ops_alarmed:read(#{url => Url, token => {env, ~"SDERL_OPS_TEST_TOKEN"}}, ?NODES),
+    Requests = receive {Server, Of} -> Of end,
+    ok = gen_tcp:close(Listener),
+    {Seen, Requests}.
+
+serve(Listener, Answer) ->
+    {ok, Socket} = gen_tcp:accept(Listener),
+    {ok, Request} = gen_tcp:recv(Socket, 0),
+    ok = gen_tcp:send(Socket, Answer),
+    ok = gen_tcp:close(Socket),
+    Request.
