@@ -10,13 +10,17 @@ is left; never how fast it is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([deploy/1, upgrade/1, alarms/1]).
+-export([deploy/1, upgrade/1, alarms/1, disk_and_overhead/1]).
 -export([killed/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [deploy, upgrade, alarms] ++ [killed || os:getenv("SDERL_LONG") =/= false].
+    [deploy, upgrade, alarms]
+        ++ case os:getenv("SDERL_LONG") of
+            false -> [];
+            _ -> [disk_and_overhead, killed]
+        end.
 
 %% Over OpenSSH where that is there, else on folders.
 deploy(Config) ->
@@ -48,9 +52,22 @@ upgrade(Config) ->
 
 %% How late they are says nothing on a machine that does other things.
 alarms(_) ->
-    {ok, Metrics} = sderl_bench_alarms:run(#{live => 3, seed => 1}, "alarms"),
+    Size = #{live => 3, nodes => 20, groups => 2, seed => 1},
+    {ok, Metrics} = sderl_bench_alarms:run(Size, "alarms"),
     ?assertMatch(#{changes := 14, alarms_lost := 0, order_broken := 0,
                    alarm_ms := #{median := Ms}} when Ms > -1_000, Metrics).
+
+%% What the probe's share is says nothing here; whether it is too much does its own test.
+disk_and_overhead(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "operations.jsonl"),
+    {_, _, _} = sderl_cli:run(["bench", "operations", "--what", "disk,overhead", "--nodes", "20",
+                               "--groups", "2", "--days", "1", "--live", "2", "--seconds", "1",
+                               "--json", File]),
+    {ok, Text} = file:read_file(File),
+    [#{<<"metrics">> := Disk}, #{<<"metrics">> := Overhead}] =
+        [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
+    ?assertMatch(#{<<"disk_mb_week">> := Mb} when Mb > 0, Disk),
+    ?assertMatch(#{<<"overhead_pct">> := Pct} when Pct > 0, Overhead).
 
 killed(Config) ->
     [#{<<"metrics">> := Metrics}] =

@@ -11,11 +11,12 @@
 check_test_() ->
     [
         ?_assertMatch({ok, #{nodes := 200, groups := 20, rate := 500, connections := 16,
-                             seconds := 20, repeat := 1, what := [rest, alarms],
-                             live := 20}},
+                             seconds := 20, repeat := 1, days := 7, live := 20,
+                             what := [rest, alarms, disk, overhead]}},
                       sderl_bench_options:checked("operations", ?E, [])),
         ?_assertEqual("--rate must be at least 1, not 0", refused("--rate", 0)),
-        ?_assertEqual("--nodes must be at most 2000, not 2001", refused("--nodes", 2001))
+        ?_assertEqual("--nodes must be at most 2000, not 2001", refused("--nodes", 2001)),
+        ?_assertEqual("--days must be at most 365, not 366", refused("--days", 366))
     ].
 
 refused(Option, Value) ->
@@ -44,6 +45,12 @@ alarms_verdict_test() ->
                  [sderl_bench_alarms:verdict(maps:merge(Well, Bad))
                   || Bad <- [#{alarms_lost => 1}, #{alarms_doubled => 1}, #{order_broken => 1},
                              #{alarm_ms => #{median => 1, max => 2_001}}]]).
+
+overhead_verdict_test() ->
+    ?assertEqual(ok, ?E:overhead_verdict([#{overhead_pct => 0.5}])),
+    ?assertMatch([{error, _}, {error, _}],
+                 [?E:overhead_verdict([#{overhead_pct => 0.1}, #{overhead_pct => Bad}])
+                  || Bad <- [0.51, undefined]]).
 
 percentile_test_() ->
     Values = lists:seq(100, 1, -1),

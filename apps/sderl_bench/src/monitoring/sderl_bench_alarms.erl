@@ -2,7 +2,8 @@
 -module(sderl_bench_alarms).
 -moduledoc """
 Alarms of real nodes in groups of ten, seen at a dashboard's socket, and told to a webhook that
-answers with 503 half of the time while the monitoring node that tells is killed.
+answers with 503 half of the time while the monitoring node that tells is killed. The monitoring
+nodes watch a made-up cluster beside them (`m:sderl_bench_beside`).
 
 On one node after another far more processes run than before, and end again. Then they run on all
 nodes, and the monitoring node that leads is killed when some of these alarms have been delivered.
@@ -32,8 +33,12 @@ webhook's answer and its word of it to the other monitoring node.
 -define(READY_MS, 120_000).
 -define(SOON_MS, 180_000).
 
--doc "Runs it once on `live` nodes; `seed` is that of the webhook's answers.".
--spec run(#{live := pos_integer(), seed := integer(), atom() => term()},
+-doc """
+Runs it once on `live` nodes beside so many made-up `nodes` in `groups`; `seed` is that of the
+webhook's answers.
+""".
+-spec run(#{live := pos_integer(), nodes := pos_integer(), groups := pos_integer(),
+            seed := integer(), atom() => term()},
           Label :: unicode:chardata()) -> {ok, #{atom() => term()}} | {error, term()}.
 run(#{live := Count} = Params, Label) ->
     maybe
@@ -56,7 +61,7 @@ run(#{live := Count} = Params, Label) ->
     end.
 
 groups(Count) ->
-    [{list_to_atom("group" ++ integer_to_list(G)), normal,
+    [{list_to_atom("real" ++ integer_to_list(G)), normal,
       [{n, I} || I <- lists:seq(1 + (G - 1) * ?GROUP, min(Count, G * ?GROUP))]}
      || G <- lists:seq(1, (Count + ?GROUP - 1) div ?GROUP)].
 
@@ -93,7 +98,7 @@ measured(#{nodes := [First | _] = Nodes, label := Label} = World) ->
 
 %% ---------------------------------------------------------------- the monitoring nodes
 
-monitor(#{nodes := Nodes, monitors := Monitors, dir := Dir} = World) ->
+monitor(#{nodes := Nodes, monitors := Monitors, dir := Dir, params := Params} = World) ->
     Rules = filename:join(Dir, "rules.json"),
     ok = filelib:ensure_dir(Rules),
     ok = file:write_file(Rules, rules(World)),
@@ -107,6 +112,17 @@ monitor(#{nodes := Nodes, monitors := Monitors, dir := Dir} = World) ->
         {ok, _} = call(Monitor, application, ensure_all_started, [sderl_web], World)
     end, Monitors),
     Ids = [atom_to_binary(Node) || Node <- Nodes],
+    maybe
+        ok ?= probed(Ids, World),
+        _ = [call(Monitor, sderl_bench_beside, start, [Params], World) || Monitor <- Monitors],
+        sderl_fleet:await(fun() ->
+            lists:all(fun(Monitor) ->
+                call(Monitor, sderl_bench_beside, is_shown, [Params], World)
+            end, Monitors)
+        end, ?READY_MS)
+    end.
+
+probed(Ids, #{monitors := Monitors} = World) ->
     sderl_fleet:await(fun() ->
         Missing = [Id || Monitor <- Monitors,
                          #{nodes := Seen} <- [call(Monitor, sderl_mon_hub, now_topology, [],

@@ -16,7 +16,7 @@ chart of 30 days is waited for. No cluster runs: the frames are those of a made-
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([table/2, verdict/1]).
+-export([measured/2, table/2, verdict/1]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3]).
 
@@ -121,6 +121,9 @@ verdict(Runs) ->
 
 %% ---------------------------------------------------------------- one run
 
+-doc "One run with `nodes`, `groups` and `days`.".
+-spec measured(#{nodes := pos_integer(), groups := pos_integer(), days := pos_integer(),
+                 atom() => term()}, Label :: unicode:chardata()) -> {ok, #{atom() => term()}}.
 measured(Params, Label) ->
     Dir = unicode:characters_to_binary(
         filename:join(filename:basedir(user_cache, "sderl"),

@@ -30,7 +30,7 @@ probe is all there is.
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([compared/2]).
+-export([compared/2, watched/3]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, chosen/4]).
 -import(sderl_table, [number/1, median/1]).
@@ -154,6 +154,17 @@ written([Result | Others], Output) ->
 
 workloads() ->
     lists:flatten(lists:join(",", [Name || {Name, _} <- sderl_catalogue:all(workloads)])).
+
+-doc "One run of a workload with monitoring: what the probes cost.".
+-spec watched(Workload :: atom(), Options :: #{atom() => term()}, Label :: unicode:chardata()) ->
+    {ok, #{atom() => term()}} | {error, term()}.
+watched(Workload, Options, Label) ->
+    Params = (point(Workload, Options))#{monitoring => on, run => 1},
+    maybe
+        {ok, Metrics} ?= measured(Params, Label),
+        {ok, maps:with([overhead_pct, overhead_pct_worst, probe_ms_s, samples_lost],
+                       compared(Workload, [#{params => Params, metrics => Metrics}]))}
+    end.
 
 workload(Name) -> proplists:get_value(atom_to_list(Name), sderl_catalogue:all(workloads)).
 

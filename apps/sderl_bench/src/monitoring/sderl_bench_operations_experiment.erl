@@ -14,12 +14,17 @@ cluster.
 | `server_cpu_pct` | processor time of the server, in percent of one core |
 
 `alarms`: see `m:sderl_bench_alarms`.
+
+`disk`: `disk_mb_week` and the times of charts, see `m:sderl_bench_archive_experiment`.
+
+`overhead`: `overhead_pct` and `probe_ms_s` of nodes that register names while they are watched, see
+`m:sderl_bench_monitoring_experiment`.
 """.
 
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([table/2, verdict/1]).
+-export([table/2, verdict/1, overhead_verdict/1]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, chosen/4]).
 
@@ -27,10 +32,13 @@ cluster.
 -define(CALL_MS, 30_000).
 -define(FRAME_MS, 60_000).
 -define(P99_MS, 50).
+-define(OVERHEAD_PCT, 0.5).
+%% What is measured of the nodes does not depend on how many clients each has.
+-define(CLIENTS, 5).
 
 -doc false.
 -spec summary() -> string().
-summary() -> "the HTTP interface at a fixed rate; alarms to a page and a webhook".
+summary() -> "the HTTP interface, alarms, numbers on disk, and what watching costs the nodes".
 
 -doc false.
 -spec command() -> argparse:command().
@@ -40,19 +48,23 @@ command() ->
             """
             rest: starts a dashboard of a made-up cluster with one scheduler, and asks it over HTTP
             at a fixed rate for nodes, groups, alarms and findings; shows the time of the answers.
-            alarms: real nodes get many processes; shows how long until a page is told, and, while
-            the monitoring node that tells is killed, what a webhook that fails half of the time
-            has missed or got twice.
+            alarms: real nodes, which are watched beside the made-up ones, get many processes; shows
+            how long until a page is told, and, while the monitoring node that tells is killed, what
+            a webhook that fails half of the time has missed or got twice. disk: keeps frames of the
+            made-up cluster for days; shows what a week takes on disk. overhead: real nodes work
+            while they are watched; shows the probe's share of their processor time.
             """,
         arguments => [
-            option(what, "LIST", string, "rest,alarms", "rest, alarms, with a comma between them"),
-            option(live, "N", integer, 20, "alarms: real nodes, in groups of ten"),
+            option(what, "LIST", string, "rest,alarms,disk,overhead",
+                   "rest, alarms, disk, overhead, with commas between them"),
+            option(live, "N", integer, 20, "alarms, overhead: real nodes, in groups of ten"),
             option(seed, "N", integer, 1, "alarms: of the answers of the webhook"),
             option(nodes, "N", integer, 200, "nodes of the made-up cluster"),
             option(groups, "N", integer, 20, "its groups"),
             option(rate, "N", integer, 500, "requests a second"),
             option(connections, "N", integer, 16, "connections, which stay open"),
-            option(seconds, "S", integer, 20, "how long"),
+            option(seconds, "S", integer, 20, "rest, overhead: how long"),
+            option(days, "N", integer, 7, "disk: days that are kept"),
             option(repeat, "K", integer, 1, "runs")
         ]
     }.
@@ -61,11 +73,11 @@ command() ->
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{what := What} = Options) ->
     maybe
-        {ok, Whats} ?= chosen("--what", "measurement", What, [rest, alarms]),
+        {ok, Whats} ?= chosen("--what", "measurement", What, [rest, alarms, disk, overhead]),
         ok ?= at_least(2, [nodes, live], Options),
-        ok ?= at_least(1, [groups, rate, connections, seconds, repeat], Options),
+        ok ?= at_least(1, [groups, rate, connections, seconds, days, repeat], Options),
         ok ?= at_most([{nodes, 2000}, {rate, 10_000}, {connections, 150}, {seconds, 3600},
-                       {live, 500}], Options),
+                       {live, 500}, {days, 365}], Options),
         Most = sderl_mon_synthetic_layout:most_groups(map_get(nodes, Options)),
         ok ?= at_most([{groups, Most}], Options),
         {ok, Options#{what := Whats}}
@@ -73,22 +85,33 @@ check(#{what := What} = Options) ->
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
-run(#{what := Whats} = Options, Output) -> each(Whats, Options, Output).
-
-each([], _, _) -> ok;
-each([What | Whats], Options, Output) ->
-    maybe
-        ok ?= what(What, Options, Output),
-        each(Whats, Options, Output)
+run(#{what := Whats} = Options, Output) ->
+    %% What one measurement misses keeps no other from being made.
+    case [Text || What <- Whats, {error, Text} <- [what(What, Options, Output)]] of
+        [] -> ok;
+        Texts -> {error, lists:join("; ", Texts)}
     end.
 
 what(rest, Options, Output) ->
     Point = maps:with([nodes, groups, rate, connections, seconds], Options),
     runs(Point#{part => rest}, fun measured/2, fun table/2, fun verdict/1, Options, Output);
 what(alarms, Options, Output) ->
-    Point = maps:with([live, seed], Options),
+    Point = maps:with([live, nodes, groups, seed], Options),
     runs(Point#{part => alarms}, fun sderl_bench_alarms:run/2, fun alarms_table/2,
-         fun alarms_verdict/1, Options, Output).
+         fun alarms_verdict/1, Options, Output);
+what(disk, Options, Output) ->
+    Point = maps:with([nodes, groups, days], Options),
+    runs(Point#{part => disk}, fun sderl_bench_archive_experiment:measured/2,
+         fun sderl_bench_archive_experiment:table/2, fun sderl_bench_archive_experiment:verdict/1,
+         Options, Output);
+what(overhead, Options, Output) ->
+    Point = maps:with([live, seconds], Options),
+    runs(Point#{part => overhead}, fun overhead/2, fun overhead_table/2, fun overhead_verdict/1,
+         Options, Output).
+
+overhead(#{live := Live, seconds := Seconds}, Label) ->
+    sderl_bench_monitoring_experiment:watched(
+        registry, #{nodes => Live, seconds => Seconds, clients => ?CLIENTS}, Label).
 
 runs(Point, Measure, Table, Verdict, #{repeat := Repeat}, Output) ->
     Show = fun(Runs) ->
@@ -102,9 +125,13 @@ runs(Point, Measure, Table, Verdict, #{repeat := Repeat}, Output) ->
         Verdict(metrics(Runs))
     end.
 
-title(#{part := alarms, live := Live}) ->
-    io_lib:format("~n~w nodes, two monitoring nodes, a webhook that fails half of the time; ",
-                  [Live]);
+title(#{part := alarms, live := Live, nodes := Nodes, groups := Groups}) ->
+    io_lib:format("~n~w nodes beside ~w made-up ones in ~w groups, two monitoring nodes, a webhook "
+                  "that fails half of the time; ", [Live, Nodes, Groups]);
+title(#{part := disk, nodes := Nodes, groups := Groups, days := Days}) ->
+    io_lib:format("~n~w nodes in ~w groups, ~w days; ", [Nodes, Groups, Days]);
+title(#{part := overhead, live := Live, seconds := Seconds}) ->
+    io_lib:format("~n~w nodes that register names and are watched, ~w s; ", [Live, Seconds]);
 title(#{nodes := Nodes, groups := Groups, rate := Rate, connections := Connections,
         seconds := Seconds}) ->
     io_lib:format("~n~w nodes in ~w groups, ~w requests a second over ~w connections, ~w s; ",
@@ -139,6 +166,26 @@ alarms_table(Form, Runs) ->
         Row("lost", [alarms_lost]),
         Row("told again", [alarms_doubled])
     ]).
+
+overhead_table(Form, Runs) ->
+    Row = fun(Text, Metric) -> [Text, sderl_table:spread([Metric], Runs)] end,
+    Form(["", "measured"], [
+        Row("the probe, % of a node's processor time", overhead_pct),
+        Row("of the worst node", overhead_pct_worst),
+        Row("the probe, ms a second", probe_ms_s),
+        Row("left out", samples_lost)
+    ]).
+
+-doc "An error where the probes take more than half a percent of their nodes, or nothing is known.".
+-spec overhead_verdict([map()]) -> ok | {error, sderl_command:text()}.
+overhead_verdict(Runs) ->
+    case [Pct || #{overhead_pct := Pct} <- Runs, not is_number(Pct) orelse Pct > ?OVERHEAD_PCT] of
+        [] -> ok;
+        [Pct | _] when is_number(Pct) ->
+            {error, io_lib:format("the probe takes ~.2f % of a node's processor time; at "
+                                  "most ~.1f may be", [float(Pct), ?OVERHEAD_PCT])};
+        _ -> {error, "no probe has told what it takes"}
+    end.
 
 alarms_verdict([]) -> ok;
 alarms_verdict([Run | Runs]) ->
