@@ -6,6 +6,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-export([told/2, series/4, cut/2]).
+
 -define(MINUTE, 60_000).
 -define(HOUR, 3_600_000).
 -define(DAY, 86_400_000).
@@ -217,7 +219,7 @@ foreign_test_() ->
 
 %% ---------------------------------------------------------------- a folder that cannot be used
 
-%% A folder that goes while it is used: said once, counted, and it goes on when it is there again.
+%% A folder that goes while it is used: frames wait until it is there again.
 lost_folder_test_() ->
     in_folder(fun(Dir) ->
         From = days_ago(1),
@@ -227,15 +229,86 @@ lost_folder_test_() ->
             ok = file:del_dir_r(Sub),
             ok = file:write_file(Sub, ~"in its place"),
             %% A new day is a new file.
-            #{missed := Missed, is_failing := true} =
+            #{missed := 0, is_failing := true, waiting := Waiting} =
                 told(Pid, frames(From + ?DAY - ?HOUR, From + ?DAY + ?HOUR)),
-            ?assert(Missed > 50),
+            ?assert(Waiting > 50),
             ok = file:delete(Sub),
             ok = filelib:ensure_path(Sub),
-            #{is_failing := false, missed := Missed} =
-                told(Pid, frames(From + ?DAY + ?HOUR, From + ?DAY + 2 * ?HOUR))
+            #{is_failing := false, missed := 0, waiting := 0} =
+                told(Pid, frames(From + ?DAY + ?HOUR, From + ?DAY + 2 * ?HOUR)),
+            {Since, Until} = sderl_mon_archive:range(),
+            ?assert(Since =< From + ?DAY),
+            ?assertEqual(From + ?DAY + 2 * ?HOUR - ?MINUTE, Until)
         end)
     end).
+
+%% A disk that is full in the middle of a write, and has room again: each frame is there once, and
+%% nothing of the one that had no room is left.
+full_disk_test_() ->
+    in_folder(fun(Dir) -> with_small_disk(Dir, fun full_disk/2) end).
+
+full_disk(Dir, Call) ->
+    From = days_ago(1),
+    ok = Call(logger, set_primary_config, [level, critical]),
+    Sub = filename:join(Dir, "archive"),
+    Tell = fun(Pid, A, B) -> Call(?MODULE, told, [Pid, frames(A, B)]) end,
+    Filler = filename:join(Dir, "filler"),
+    Begin = fun() ->
+        {ok, Pid} = Call(gen_server, start, [{local, sderl_mon_archive}, sderl_mon_archive,
+                                             #{dir => Sub}, []]),
+        Pid
+    end,
+    Pid = Begin(),
+    #{missed := 0, waiting := 0} = Tell(Pid, From, From + ?HOUR),
+    {error, enospc} = Call(file, write_file, [Filler, binary:copy(~"x", 2_000_000)]),
+    %% What is left is less than an hour takes.
+    ok = Call(?MODULE, cut, [Filler, 8192]),
+    #{is_failing := true, missed := 0, waiting := Waiting, frames := #{?MINUTE := Kept}} =
+        Tell(Pid, From + ?HOUR, From + 6 * ?HOUR),
+    ?assert(Waiting > 0),
+    ?assert(Kept > 59),
+    %% Who looks meanwhile sees what is there.
+    {ok, #{t := [_ | _]}} = Call(?MODULE, series, [{group, ~"g"}, From, From + ?HOUR, 4]),
+    ok = Call(file, delete, [Filler]),
+    #{is_failing := false, missed := 0, waiting := 0, frames := Frames} =
+        Tell(Pid, From + 6 * ?HOUR, From + 7 * ?HOUR),
+    ?assertEqual(#{?MINUTE => 7 * 60 - 1, 10 * ?MINUTE => 7 * 6 - 1, ?HOUR => 6}, Frames),
+    ok = Call(gen_server, stop, [Pid]),
+    {ok, _, 0} = Call(sderl_mon_archive_file, found,
+                      [Sub, sderl_mon_archive_index:new([{?MINUTE, 8 * ?DAY, ?DAY},
+                                                         {10 * ?MINUTE, 35 * ?DAY, 5 * ?DAY},
+                                                         {?HOUR, 400 * ?DAY, 50 * ?DAY}])]),
+    _ = Begin(),
+    #{frames := Frames} = Call(sderl_mon_archive, info, []).
+
+%% In the virtual machine that has the small disk.
+cut(File, Bytes) ->
+    {ok, Fd} = file:open(File, [read, write, raw]),
+    {ok, Size} = file:position(Fd, eof),
+    {ok, _} = file:position(Fd, Size - Bytes),
+    ok = file:truncate(Fd),
+    file:close(Fd).
+
+%% A virtual machine in a namespace in which the folder is a file system of one megabyte.
+with_small_disk(Dir, Test) ->
+    Mounted = "mount -t tmpfs -o size=1m none \"$0\" && exec erl \"$@\"",
+    case os:cmd("unshare -rm true && echo there") of
+        "there\n" ->
+            {ok, Peer, _} = peer:start_link(#{
+                connection => standard_io, wait_boot => 120_000,
+                exec => {os:find_executable("unshare"),
+                         ["-rm", "sh", "-c", Mounted, unicode:characters_to_list(Dir)]},
+                args => lists:append([["-pa", Path] || Path <- code:get_path(),
+                                                       not lists:prefix(code:root_dir(), Path)])
+            }),
+            try
+                Test(Dir, fun(M, F, A) -> peer:call(Peer, M, F, A, 120_000) end)
+            after
+                peer:stop(Peer)
+            end;
+        %% No namespace can be had here.
+        _ -> ok
+    end.
 
 refused_test_() ->
     in_folder(fun(Dir) ->

@@ -10,8 +10,8 @@ finer level has of a slot that was open is merged again, so that less than a min
 one node may keep its frames in a folder.
 
 The process is a subscriber of the hub like others, and the hub never waits for it. Where a file
-cannot be written, as on a full disk, that is logged once, the frames until it can be written again
-are missing and counted (`info/0`), and nothing else is different.
+cannot be written, as on a full disk, that is logged once, and frames wait in memory until it can be
+written again. At most 32 MiB wait; beyond that the oldest are missing, and counted (`info/0`).
 
 Questions are answered in the process that asks (`series/4`): this one only says where the frames
 are.
@@ -35,6 +35,8 @@ are.
 %% Until the hub is there.
 -define(AGAIN_MS, 1_000).
 -define(REFUSED_MS, 60_000).
+%% Of 200 nodes the frames of half a day.
+-define(MOST_WAITING, 33_554_432).
 
 -doc "The value of `archive` in `t:sderl_mon_config:config/0`.".
 -type wanted() :: off | #{dir := file:name_all(), max_bytes => pos_integer()}.
@@ -54,10 +56,16 @@ are.
     topology = none :: sderl_mon_types:topology() | none,
     %% The steps in whose files it is as it is now.
     told = [] :: [sderl_mon_ladder:step()],
+    %% Frames that could not be written yet, the oldest first, and their bytes.
+    waiting = queue:new() :: queue:queue(known()),
+    waiting_bytes = 0 :: non_neg_integer(),
     missed = 0 :: non_neg_integer(),
     is_failing = false :: boolean(),
     hub = none :: none | reference()
 }).
+
+%% A frame of a step that is to be kept.
+-type known() :: {sderl_mon_ladder:step(), sderl_mon_ladder:entry()}.
 
 -type state() :: off | refused() | #kept{}.
 
@@ -96,8 +104,8 @@ range() ->
 
 -doc """
 `off`; `{refused, Why}` where the folder cannot be used; or about what is kept: `dir`, `range`,
-`bytes`, `max_bytes`, `frames` (by step in milliseconds), `missed` frames and whether writing fails
-just now (`is_failing`).
+`bytes`, `max_bytes`, `frames` (by step in milliseconds), `missed` frames, those that are `waiting`
+to be written, and whether writing fails just now (`is_failing`).
 """.
 -spec info() -> off | {refused, Why :: binary()} | map().
 info() ->
@@ -188,7 +196,8 @@ handle_call({topology_at, T}, _From, #kept{index = Index} = K) when is_integer(T
 handle_call(info, _From, #kept{index = Index} = K) ->
     {reply,
      #{dir => K#kept.dir, max_bytes => K#kept.most, missed => K#kept.missed,
-       is_failing => K#kept.is_failing, range => sderl_mon_archive_index:range(Index),
+       waiting => queue:len(K#kept.waiting), is_failing => K#kept.is_failing,
+       range => sderl_mon_archive_index:range(Index),
        bytes => sderl_mon_archive_index:bytes(Index),
        frames => sderl_mon_archive_index:frames(Index)},
      K};
@@ -337,21 +346,53 @@ heard(_Other, K) -> K.
 %% Frames behind the last one that is kept are those that a start merges again, and those of a clock
 %% that was set back. A clock that was ahead does not keep out what comes after it was set right;
 %% but what a start merges again of that time is there already.
-push(#{t := T} = Frame, #kept{ladder = Ladder0, index = Index} = K) ->
+push(#{t := T} = Frame, #kept{ladder = Ladder0} = K) ->
     {Done, Ladder} = sderl_mon_ladder:push(Frame, fun sderl_mon_metrics:is_rate/1, Ladder0),
     Now = sderl_mon_clock:wall_ms(),
-    Known = [{is_new(Step, End, Now, Index), {Step, Entry}}
+    Known = [{is_new(Step, End, Now, K), {Step, Entry}}
              || {Step, {End, _, _} = Entry} <- Done, Step > 0],
     case [New || {true, New} <- Known] of
         [] -> K#kept{ladder = Ladder};
-        New -> bounded(min(T, Now), lists:foldl(fun write/2, K#kept{ladder = Ladder}, New))
+        New ->
+            Waiting = lists:foldl(fun put_last/2, K#kept{ladder = Ladder}, New),
+            bounded(min(T, Now), write_waiting(Waiting))
     end.
 
-is_new(Step, End, Now, Index) ->
-    case sderl_mon_archive_index:last(Step, Index) of
-        Last when Last =:= none; End > Last -> true;
-        Last -> Last > Now + 2 * Step
+is_new(Step, End, Now, #kept{index = Index, waiting = Waiting}) ->
+    Ends = [Other || {Of, {Other, _, _}} <- queue:to_list(Waiting), Of =:= Step]
+        ++ [Last || Last <- [sderl_mon_archive_index:last(Step, Index)], Last =/= none],
+    case Ends =:= [] orelse lists:max(Ends) of
+        true -> true;
+        Newest when End > Newest -> true;
+        Newest -> Newest > Now + 2 * Step andalso not lists:member(End, Ends)
             andalso not sderl_mon_archive_index:has({Step, End}, Index)
+    end.
+
+put_last({_, {_, _, Packed}} = Known, #kept{waiting = Waiting, waiting_bytes = Bytes} = K) ->
+    drop_first(K#kept{waiting = queue:in(Known, Waiting),
+                      waiting_bytes = Bytes + byte_size(Packed)}).
+
+drop_first(#kept{waiting_bytes = Bytes, missed = Missed} = K) when Bytes > ?MOST_WAITING ->
+    {_, Left} = take_first(K),
+    drop_first(Left#kept{missed = Missed + 1});
+drop_first(K) -> K.
+
+take_first(#kept{waiting = Waiting, waiting_bytes = Bytes} = K) ->
+    case queue:out(Waiting) of
+        {empty, _} -> {none, K};
+        {{value, {_, {_, _, Packed}} = Known}, Left} ->
+            {Known, K#kept{waiting = Left, waiting_bytes = Bytes - byte_size(Packed)}}
+    end.
+
+%% In their order, until one cannot be written.
+write_waiting(K) ->
+    case take_first(K) of
+        {none, _} -> K;
+        {Known, Left} ->
+            case write(Known, Left) of
+                {ok, Written} -> write_waiting(Written);
+                {error, Reason} -> fails(element(1, Known), Reason, K)
+            end
     end.
 
 write({Step, {T, Span, Packed}}, K0) ->
@@ -359,9 +400,7 @@ write({Step, {T, Span, Packed}}, K0) ->
         {ok, K1} ?= writer({Step, T}, K0),
         {ok, K2} ?= write_topology({Step, T}, K1),
         {ok, K3} ?= write_record(Step, {{frame, Step, T, Span}, Packed}, K2),
-        works(K3)
-    else
-        {error, Reason} -> fails(Step, Reason, K0)
+        {ok, works(K3)}
     end.
 
 %% The open file of a level, if that is the one for a frame.
@@ -410,12 +449,12 @@ works(#kept{dir = Dir} = K) ->
     K#kept{is_failing = false}.
 
 %% The next frame opens the file anew, and takes away what is there of this one.
-fails(Step, Reason, #kept{dir = Dir, writers = Writers, missed = Missed} = K) ->
+fails(Step, Reason, #kept{dir = Dir, writers = Writers} = K) ->
     ok = close(Step, Writers),
     K#kept.is_failing orelse
-        ?LOG_ERROR("Frames cannot be kept in ~ts: ~ts; they are tried again",
+        ?LOG_ERROR("Frames cannot be kept in ~ts: ~ts; they wait in memory and are tried again",
                    [Dir, text(Reason)]),
-    K#kept{writers = maps:remove(Step, Writers), missed = Missed + 1, is_failing = true}.
+    K#kept{writers = maps:remove(Step, Writers), is_failing = true}.
 
 text(Reason) when is_atom(Reason) -> file:format_error(Reason);
 text(Reason) -> io_lib:format("~0tp", [Reason]).

@@ -6,7 +6,7 @@ Replaces a file at once: whoever reads it sees the old or the new one, also afte
 
 -export([write/2]).
 
--doc "Writes a file, and the folders above it where they lack.".
+-doc "Writes a file, and the folders above it where they lack. What had no room is taken away.".
 -spec write(file:filename_all(), iodata()) -> ok | {error, file:posix() | badarg | terminated}.
 write(File, Data) ->
     New = [File, ".new"],
@@ -14,9 +14,13 @@ write(File, Data) ->
         ok ?= filelib:ensure_dir(File),
         {ok, Device} ?= file:open(New, [write, raw, binary]),
         Written = written(Device, Data),
-        ok = file:close(Device),
-        ok ?= Written,
-        file:rename(New, File)
+        _ = file:close(Device),
+        case Written of
+            ok -> file:rename(New, File);
+            {error, _} = Error ->
+                _ = file:delete(New),
+                Error
+        end
     end.
 
 %% On the disk before the name points to it.
