@@ -12,8 +12,7 @@ killed, suspended and started again in the middle of what they do.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([killed/1, killed_in_roll_back/1, majority_lost_and_stopped/1, deposed/1, disk_lost/1,
-         removed/1, from_one/1]).
+-export([in_operation/1, ten_points/1, killed_in_roll_back/1, deposed/1, removed/1, from_one/1]).
 
 -define(PATIENCE_MS, 180_000).
 -define(NAMES, ["ops1", "ops2", "ops3"]).
@@ -23,10 +22,10 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 %% Most of a case is waiting until another takes over.
 all() ->
-    [killed, killed_in_roll_back, majority_lost_and_stopped, disk_lost, from_one]
+    [in_operation, from_one]
         ++ case os:getenv("SDERL_LONG") of
             false -> [];
-            _ -> [deposed, removed]
+            _ -> [ten_points, killed_in_roll_back, deposed, removed]
         end.
 
 init_per_suite(Config) ->
@@ -37,7 +36,13 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> ok.
 
+init_per_testcase(ten_points, Config) ->
+    _ = ct:timetrap({hours, 2}),
+    begin_case(ten_points, Config);
 init_per_testcase(Case, Config) ->
+    begin_case(Case, Config).
+
+begin_case(Case, Config) ->
     Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
                            lists:concat(["sderl-om-", Case, "-", os:getpid()])),
     _ = file:del_dir_r(Folder),
@@ -60,47 +65,90 @@ end_per_testcase(_, Config) ->
 
 %% ---------------------------------------------------------------- cases
 
-%% Who asked on another member is told the end, as if nothing had happened.
-killed(Config) ->
+%% One set of members, to which one thing happens after the other.
+in_operation(Config) ->
     start_all(Config),
-    Watch = watch_for_twice(Config),
-    killed_in_apply(Config),
+    #{~"state" := ~"steady"} =
+        ask(acting(Config), apply, #{file => write(cluster(), Config)}, Config),
     killed_in_upgrade(Config),
-    ?assertEqual([], seen_twice(Watch)).
-
-killed_in_apply(Config) ->
-    Acts = acting(Config),
-    [Other | _] = ?NAMES -- [Acts],
-    File = write(cluster(), Config),
-    Told = kill_after(rand:uniform(8), Acts, Other, apply, #{file => File}, Config),
-    ?assertMatch({done, #{~"state" := ~"steady", ~"revision" := 1}}, Told),
-    all_run_once(Other, Config),
-    %% All three may have been cut off, which start at the same time.
-    ?assertEqual([], [More || {_, Times} = More <- maps:to_list(starts(Config)), Times > 2]),
-    ?assertNotEqual(Acts, acting(Other, Config)),
-    %% The one that comes back belongs to it, and all tell the same.
-    start(Acts, Config),
-    await(fun() -> [~"has_it", ~"has_it", ~"leads"] =:= stores(Acts, Config) end),
-    [?assertMatch(#{~"state" := ~"steady", ~"revision" := 1}, ask(Name, status, #{}, Config))
-     || Name <- ?NAMES],
-    %% The cookie of the cluster is the same everywhere, and for its user alone.
-    Cookies = [file:read_file(filename:join(folder(Name, Config), "cookie")) || Name <- ?NAMES],
-    ?assertMatch([{ok, <<_, _/binary>>}], lists:usort(Cookies)).
-
-killed_in_upgrade(Config) ->
     await_all(Config),
+    majority_lost(Config),
+    stopped(Config),
+    await_all(Config),
+    disk_lost(Config).
+
+%% Who asked on another member is told the end, as if nothing had happened. The one that comes back
+%% belongs to it, and all tell the same.
+killed_in_upgrade(Config) ->
+    Watch = watch_for_twice(Config),
     Acts = acting(Config),
     [Other | _] = ?NAMES -- [Acts],
     File = write(configured(#{tick_ms => 900}, cluster()), Config),
     Told = kill_after(rand:uniform(10), Acts, Other, apply, #{file => File}, Config),
     ?assertMatch({done, #{~"state" := ~"steady", ~"revision" := 2, ~"problems" := []}}, Told),
     all_run_once(Other, Config),
+    ?assertNotEqual(Acts, acting(Other, Config)),
     %% Of the second revision one at a time, and so one that was cut off.
     Starts = maps:values(starts(Config)),
-    ?assert(lists:max(Starts) =< 4, Starts),
-    ?assert(lists:sum(Starts) =< 6 + 4, Starts),
+    ?assert(lists:max(Starts) =< 3, Starts),
+    ?assert(lists:sum(Starts) =< 6 + 1, Starts),
     #{~"revisions" := [#{~"revision" := 2}, #{~"revision" := 1}]} =
-        ask(Other, history, #{}, Config).
+        ask(Other, history, #{}, Config),
+    start(Acts, Config),
+    await(fun() -> [~"has_it", ~"has_it", ~"leads"] =:= stores(Acts, Config) end),
+    [?assertMatch(#{~"state" := ~"steady", ~"revision" := 2}, ask(Name, status, #{}, Config))
+     || Name <- ?NAMES],
+    %% The cookie of the cluster is the same everywhere, and for its user alone.
+    Cookies = [file:read_file(filename:join(folder(Name, Config), "cookie")) || Name <- ?NAMES],
+    ?assertMatch([{ok, <<_, _/binary>>}], lists:usort(Cookies)),
+    ?assertEqual([], seen_twice(Watch)).
+
+%% The member that acts is killed at ten points of each operation, from its first step to its last.
+ten_points(Config) ->
+    start_all(Config),
+    Watch = watch_for_twice(Config),
+    lists:foreach(fun(Point) ->
+        Part = Point / 10,
+        First = killed_at(Part, apply, #{file => write(cluster(), Config)}, 3, Config),
+        Second = killed_at(Part, apply,
+                           #{file => write(configured(#{tick_ms => 900}, cluster()), Config)},
+                           3, Config),
+        ?assertEqual(First + 1, Second),
+        Second + 1 =:= killed_at(Part, rollback, #{revision => First}, 3, Config)
+            orelse error(other_revision),
+        #{~"state" := ~"destroyed"} = ask(acting(Config), destroy, #{}, Config),
+        ?assertEqual([], sderl_ops_asks:processes_of(?config(folder, Config)))
+    end, lists:seq(1, 10)),
+    ?assertEqual([], seen_twice(Watch)).
+
+%% All is as it is to be in the end, no instance was started once more than it had to be but for
+%% those whose start was cut off, and the new revision is the newest.
+killed_at(Part, Do, Keys, Starts, Config) ->
+    Acts = acting(Config),
+    [Other | _] = ?NAMES -- [Acts],
+    Before = lists:sum(maps:values(starts(Config))),
+    ct:log("~ts is killed at ~b % of ~0tp", [Acts, round(100 * Part), {Do, Keys}]),
+    Told = kill_when(fun({progress, Done, Total, _}) -> Done + 1 >= Part * Total;
+                        (_) -> false
+                     end, Acts, Other, Do, Keys, Config),
+    {done, #{~"state" := ~"steady", ~"problems" := [], ~"revision" := Revision}} = Told,
+    all_run_once(Other, Config),
+    ?assertEqual(1, length(lists:uniq(settings(Config)))),
+    %% A deployment starts all at a time, and others one after the other.
+    CutOff = case Before of 0 -> 3; _ -> 1 end,
+    ?assert(lists:sum(maps:values(starts(Config))) - Before =< Starts + CutOff),
+    #{~"revisions" := [#{~"revision" := Revision} | _]} = ask(Other, history, #{}, Config),
+    start(Acts, Config),
+    await_all(Config),
+    Revision.
+
+%% What each instance was laid out with.
+settings(Config) ->
+    Files = filelib:wildcard("*/hosts/*/*/nodes/*/instance", ?config(folder, Config)),
+    [Line || File <- Files,
+             {ok, Text} <- [file:read_file(filename:join(?config(folder, Config), File))],
+             Line <- binary:split(Text, ~"\n", [global]),
+             string:prefix(Line, ~"settings ") =/= nomatch].
 
 %% Nodes with this configuration cannot start, so the family goes back.
 killed_in_roll_back(Config) ->
@@ -122,14 +170,8 @@ killed_in_roll_back(Config) ->
     %% Those of the first revision that were not touched still are the same.
     ?assert(lists:sum(maps:values(starts(Config))) =< 10).
 
-majority_lost_and_stopped(Config) ->
-    majority_lost(Config),
-    stopped(Config).
-
 majority_lost(Config) ->
-    start_all(Config),
     Acts = acting(Config),
-    #{~"state" := ~"steady"} = ask(Acts, apply, #{file => write(cluster(), Config)}, Config),
     Before = [beams(Id, Config) || Id <- ?IDS],
     [Left | Gone] = [Name || Name <- ?NAMES, Name =/= Acts] ++ [Acts],
     [signal("KILL", Name, Config) || Name <- Gone],
@@ -142,7 +184,7 @@ majority_lost(Config) ->
     ?assertMatch({error, <<"no majority", _/binary>>, _}, ask_any(Left, drain,
                                                                  #{instance => ~"web1"}, Config)),
     ?assertEqual(Before, [beams(Id, Config) || Id <- ?IDS]),
-    #{~"revisions" := [#{~"revision" := 1}]} = ask(Left, history, #{}, Config),
+    #{~"revisions" := [#{~"revision" := 2} | _]} = ask(Left, history, #{}, Config),
     [start(Name, Config) || Name <- Gone],
     await(fun() -> acting(Left, Config) =/= none end),
     #{~"state" := ~"steady"} = ask(Left, scale, #{family => ~"web", count => 4}, Config),
@@ -177,9 +219,7 @@ deposed(Config) ->
     #{~"state" := ~"steady"} = ask(Now, scale, #{family => ~"web", count => 2}, Config).
 
 disk_lost(Config) ->
-    start_all(Config),
     Acts = acting(Config),
-    #{~"state" := ~"steady"} = ask(Acts, apply, #{file => write(cluster(), Config)}, Config),
     [Lost, Other] = ?NAMES -- [Acts],
     signal("KILL", Lost, Config),
     Folder = folder(Lost, Config),
@@ -196,7 +236,7 @@ disk_lost(Config) ->
     await(fun() -> [~"has_it", ~"has_it", ~"leads"] =:= stores(Lost, Config) end),
     %% It has all that it needs to act.
     signal("KILL", Acts, Config),
-    #{~"state" := ~"steady", ~"revision" := 2} =
+    #{~"state" := ~"steady", ~"revision" := 5} =
         ask(Lost, scale, #{family => ~"web", count => 2}, Config),
     %% Another is taken out for good, and the two decide alone.
     _ = ask(Other, remove_member, #{member => member(Acts, Config)}, Config),
@@ -207,7 +247,6 @@ disk_lost(Config) ->
 
 %% One that acts and is stopped in order keeps nobody waiting; it comes back with what it had.
 stopped(Config) ->
-    await_all(Config),
     Acts = acting(Config),
     Before = [beams(Id, Config) || Id <- ?IDS],
     Others = [Other | _] = ?NAMES -- [Acts],
@@ -220,7 +259,7 @@ stopped(Config) ->
     ?assertEqual(Before, [beams(Id, Config) || Id <- ?IDS]),
     start(Acts, Config),
     await(fun() -> [~"has_it", ~"has_it", ~"leads"] =:= stores(Acts, Config) end),
-    await(fun() -> is_steady(3, Acts, Config) end).
+    await(fun() -> is_steady(4, Acts, Config) end).
 
 %% A service with one member becomes one of three, by a member that is not the first by name.
 from_one(Config) ->
