@@ -13,8 +13,7 @@ of it.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([begins/1, returns_after_drain/1, returns_after_kill/1, all_return/1, waits_for_nobody/1,
-         grows/1, entered_again/1, lives/1, without_groups/1, hooks/1, no_erl_call/1,
+-export([in_operation/1, all_return/1, lives/1, without_groups/1, hooks/1, no_erl_call/1,
          mix_release/1]).
 
 -import(sderl_ops_awaits, [await/2]).
@@ -25,8 +24,7 @@ of it.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [begins, returns_after_drain, returns_after_kill, all_return, waits_for_nobody, grows,
-     entered_again, lives, without_groups, hooks, no_erl_call, mix_release].
+    [in_operation, all_return, lives, without_groups, hooks, no_erl_call, mix_release].
 
 init_per_suite(Config) ->
     Port = sderl_fleet_ct:free_port([address(I) || I <- lists:seq(1, 6)], 5),
@@ -56,10 +54,18 @@ end_per_testcase(_, Config) ->
 
 %% ---------------------------------------------------------------- cases
 
-%% All pods begin together. Names, groups and labels are as for other providers.
-begins(Config) ->
+%% One set of pods, to which one thing happens after the other.
+in_operation(Config) ->
     Pods = start_all(pods(Config, #{})),
     ready(Pods, "well"),
+    begin_together(Pods),
+    returns_after_drain(Pods),
+    returns_after_kill(Pods),
+    entered_again(Pods),
+    grows(Pods, Config).
+
+%% Names, groups and labels are as for other providers.
+begin_together(Pods) ->
     ?assertEqual(nodes_of(["web1", "web2", "web3", "db1"]), own_nodes(web(1, Pods), shop)),
     ?assertEqual([], own_nodes(web(1, Pods), orders)),
     ?assertEqual(nodes_of(["db1"]), own_nodes(pod("db1", Pods), orders)),
@@ -73,9 +79,7 @@ begins(Config) ->
 
 %% A pod that is replaced leaves its groups first, so that the others have no problem, and enters
 %% them before its applications start.
-returns_after_drain(Config) ->
-    Pods = start_all(pods(Config, #{})),
-    ready(Pods, "well"),
+returns_after_drain(Pods) ->
     {0, _} = run(web(2, Pods), ["drain"]),
     ?assertMatch({1, <<"the node is being stopped", _/binary>>},
                  run(web(2, Pods), ["ready", "well"])),
@@ -91,9 +95,7 @@ returns_after_drain(Config) ->
     ?assertMatch(nomatch, re:run(groups_of(web(1, Pods)), "seeds")).
 
 %% One that is killed stays a member. The others serve meanwhile, and say that they are not well.
-returns_after_kill(Config) ->
-    Pods = start_all(pods(Config, #{})),
-    ready(Pods, "well"),
+returns_after_kill(Pods) ->
     stop(web(3, Pods), "KILL"),
     Others = lists:delete(web(3, Pods), Pods),
     ready(Others, "serves"),
@@ -117,16 +119,8 @@ all_return(Config) ->
     ready(Pods, "well"),
     ?assertEqual(nodes_of(["web1", "web2", "web3", "db1"]), own_nodes(web(1, Pods), shop)).
 
-%% A pod is up, and serves, although no other has started.
-waits_for_nobody(Config) ->
-    Pods = pods(Config, #{}),
-    start(web(1, Pods)),
-    ready([web(1, Pods)], "serves").
-
 %% More nodes: pods that run are not started again, and meet the new ones.
-grows(Config) ->
-    Pods = start_all(pods(Config, #{})),
-    ready(Pods, "well"),
+grows(Pods, Config) ->
     #{hash := Hash} = web(1, Pods),
     More = pods(Config, #{count => 4}),
     ?assertMatch(#{hash := Hash}, web(1, More)),
@@ -135,9 +129,7 @@ grows(Config) ->
     ?assertEqual(nodes_of(["web1", "web2", "web3", "web4", "db1"]), own_nodes(web(1, Pods), shop)).
 
 %% One that others have removed is in again when it is next asked.
-entered_again(Config) ->
-    Pods = start_all(pods(Config, #{})),
-    ready(Pods, "well"),
+entered_again(Pods) ->
     [Out] = nodes_of(["web2"]),
     ok = ask(web(1, Pods), ["s_group:remove_nodes(shop, ['", Out, "'])"]),
     await(fun() -> own_nodes(web(2, Pods), shop) =:= [] end, ?SOON_MS),
@@ -145,7 +137,8 @@ entered_again(Config) ->
                  run(web(2, Pods), ["ready", "serves"])),
     ready(Pods, "well").
 
-%% The liveness probe disturbs nobody, and succeeds where a node does nothing else.
+%% A pod is up, and serves, although no other has started. The liveness probe disturbs nobody, and
+%% succeeds where a node does nothing else.
 lives(Config) ->
     #{address := Address, base := Base} = Pod = web(1, pods(Config, #{})),
     start(Pod),
