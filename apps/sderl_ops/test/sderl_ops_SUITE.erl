@@ -12,16 +12,14 @@ case says so, and asked over its socket.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([from_a_file/1, a_mix_release/1, in_operation/1, killed_anywhere/1, upgraded/1,
-         asked_wrongly/1, one_service/1]).
+-export([from_a_file/1, a_mix_release/1, in_operation/1, killed_anywhere/1, asked_wrongly/1]).
 
 -define(PATIENCE_MS, 120_000).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [from_a_file, a_mix_release, in_operation, killed_anywhere, upgraded, asked_wrongly,
-     one_service].
+    [from_a_file, a_mix_release, in_operation, killed_anywhere, asked_wrongly].
 
 init_per_suite(Config) ->
     case os:type() of
@@ -188,7 +186,9 @@ in_operation(Config) ->
     #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
     a_dead_node(Config),
     drained(Config),
-    rolled_back(Config).
+    upgraded(Config),
+    rolled_back(Config),
+    those_who_went_away(Config).
 
 a_dead_node(Config) ->
     [Before] = beams(~"web2", Config),
@@ -230,8 +230,6 @@ killed_anywhere(Config) ->
     ).
 
 upgraded(Config) ->
-    start_service(Config),
-    #{~"state" := ~"steady"} = ask(apply, #{file => write(cluster(3), Config)}, Config),
     Before = [beams(Id, Config) || Id <- [~"web1", ~"web2", ~"web3"]],
     File = write(configured(#{tick_ms => 900}, cluster(3)), Config),
     #{~"state" := ~"steady", ~"problems" := []} = ask(apply, #{file => File}, Config),
@@ -239,7 +237,10 @@ upgraded(Config) ->
     ?assertEqual([], [Pids || Pids <- After, lists:member(Pids, Before)]),
     #{~"groups" := [#{~"running" := 3}]} = ask(status, #{}, Config),
     %% What was is what is wanted again.
-    #{~"state" := ~"steady", ~"revision" := 3} = ask(rollback, #{revision => 1}, Config),
+    #{~"state" := ~"steady", ~"revision" := 3} = ask(rollback, #{revision => 1}, Config).
+
+%% Each waits for hours, in which it is told nothing; then nobody else could ask.
+those_who_went_away(Config) ->
     #{upgrade := Upgrade} = Slow = configured(#{tick_ms => 800}, cluster(3)),
     SlowFile = write(Slow#{upgrade := Upgrade#{wait_s => 3600}}, Config),
     #{~"state" := ~"working"} = ask(apply, #{file => SlowFile, wait => false}, Config),
@@ -248,10 +249,6 @@ upgraded(Config) ->
         length([Wait || Wait <- Waiting, string:find(Wait, "canaries have been well") =/= nomatch])
             =:= 2
     end),
-    those_who_went_away(Config).
-
-%% Each waits for hours, in which it is told nothing; then nobody else could ask.
-those_who_went_away(Config) ->
     %% What asked before may count for a moment, so that one is refused.
     Sockets = [Socket
                || _ <- lists:seq(1, 64),
@@ -302,7 +299,7 @@ drained(Config) ->
     await_state(~"steady", Config).
 
 asked_wrongly(Config) ->
-    start_service(Config),
+    one_service(Config),
     Cluster = cluster(2),
     {error, _, []} = ask_any(status, #{}, Config),
     {error, _, [_ | _]} = ask_any(apply, #{file => write(Cluster#{families => 7}, Config)}, Config),
@@ -329,6 +326,7 @@ asked_wrongly(Config) ->
     ?assertNotEqual(nomatch, binary:match(Other, ~"--dir")),
     #{~"state" := ~"steady", ~"revision" := 1} = ask(status, #{}, Config).
 
+%% A folder has one; the next one begins when that was stopped.
 one_service(Config) ->
     start_service(Config),
     {Second, _} = run_service(Config),
