@@ -49,7 +49,7 @@ spawn_machine(Folder, Module) ->
             read_pid(Port, <<>>)
     end.
 
-%% Those of OTP it has anyway.
+%% The virtual machine has OTP's own paths anyway.
 code_paths() ->
     [filename:absname(Path) || Path <- code:get_path(), Path =/= ".",
                                not lists:prefix(code:root_dir(), Path)].

@@ -117,7 +117,7 @@ table(Above, Header, Keys, Part, Done) ->
 
 cells(Keys, Rows) -> [[in_one_line(show(maps:get(Key, Row, null))) || Key <- Keys] || Row <- Rows].
 
-%% What a node said last may be many lines.
+%% The last output of a node may be many lines.
 in_one_line(Text) ->
     Lines = [string:trim(Line) || Line <- string:split(Text, "\n", all)],
     lists:join(" | ", [Line || Line <- Lines, not string:is_empty(Line)]).

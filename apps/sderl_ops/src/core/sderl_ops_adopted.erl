@@ -31,7 +31,7 @@ out.
     as => sderl_ops_desired:hash()
 }.
 
-%% What no release and no settings have as their names.
+%% A name that no release and no settings have.
 -define(OTHERWISE, ~"adopted").
 
 -doc """

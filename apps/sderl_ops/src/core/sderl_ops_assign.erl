@@ -110,7 +110,7 @@ is_held(Id, Host, Held, Observed) ->
     maps:find(Id, Held) =:= {ok, Host}
         andalso sderl_ops_observed:host_state(Host, Observed) =:= unreachable.
 
-%% What is not desired keeps its host till nothing of it lies there.
+%% An instance that is not desired keeps its host till nothing of it lies there.
 stays(_, Host, _, Lost, _) when is_map_key(Host, Lost) -> false;
 stays(Id, Host, undefined, _, Observed) -> is_there(Id, Host, Observed);
 stays(Id, Host, #{candidates := Candidates}, _, Observed) ->

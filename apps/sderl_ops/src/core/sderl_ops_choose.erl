@@ -22,7 +22,7 @@ not be waited for, and what is laid out together on a host costs little more tha
     #{sderl_ops_step:step() =>
           {sderl_ops_step:about(), sderl_ops_desired:restart() | undefined}}.
 
-%% What is counted: steps on a host, and apart from them those that lay out.
+%% Steps are counted by host, and those that lay out apart from the others.
 -type place() :: sderl_ops_desired:host_id() | {lay_out, sderl_ops_desired:host_id()}.
 
 -define(STEPS, 8).
@@ -70,7 +70,7 @@ is_given(Step, Sources) ->
         #{} -> false
     end.
 
-%% What hosts give to each other costs none of the steps.
+%% Archives that hosts give to each other are not counted as steps.
 give(Relayed, Choice) ->
     lists:foldl(fun({_, {fetch, Host, _} = Step}, #choice{chosen = Chosen} = Acc) ->
         Acc#choice{chosen = [Step | Chosen], at_host = add(Host, Acc#choice.at_host)}

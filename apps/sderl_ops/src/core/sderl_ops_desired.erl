@@ -353,7 +353,7 @@ interleave([], Next) -> interleave(lists:reverse(Next), []);
 interleave([[Host | Hosts] | Lists], Next) -> [Host | interleave(Lists, [Hosts | Next])];
 interleave([[] | Lists], Next) -> interleave(Lists, Next).
 
-%% What is so on all its hosts is so of its instances.
+%% A label that all its hosts have in common is one of its instances, too.
 family_labels(#{labels := Labels, domains := [First | Others]}, #{domains := Domains}) ->
     Common = lists:foldl(
         fun(Name, Acc) ->

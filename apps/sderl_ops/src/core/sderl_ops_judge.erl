@@ -89,14 +89,14 @@ judge_desired(Id, Host, {Release, _} = Target, #{state := State} = Seen, View) -
         {_, true, false} -> await_turn(Id, Host, Release, View)
     end.
 
-%% What was replaced may still be looked at.
+%% A replaced instance may still be watched for alarms.
 judge_replaced(Id, #view{held = #{} = Held}) ->
     case Held of
         #{Id := Why} -> {waiting, {instance, Id}, {upgrade, Why}};
         #{} -> settled
     end.
 
-%% What the service did not start may have another cookie.
+%% A node that the service did not start may have another cookie.
 unanswered(Id, #{adopted := true}, #view{observed = #{nodes := Nodes}})
   when is_map_key(Id, Nodes) ->
     silent;

@@ -149,7 +149,7 @@ hear(Observed, Running, #{machines := Machines} = Memory) ->
         end
     end, Machines)}.
 
-%% What was made and nobody heard of.
+%% A machine may have been made without the answer coming back.
 learn(#{state := gone}, #{state := wanted} = Machine) -> Machine;
 learn(Told, #{state := wanted} = Machine) -> Machine#{state := there, told => Told};
 learn(Told, #{told := Before} = Machine) -> Machine#{told := maps:merge(Before, Told)};
@@ -172,7 +172,7 @@ leave(Ids, #{machines := Machines} = Memory) ->
      end, Machines, New)},
      [{host_unwanted, Id} || Id <- New]}.
 
-%% Those with the fewest instances, and among these the latest, are too many.
+%% Surplus machines: those with the fewest instances, and among these the latest.
 surplus(Pools, #{machines := Machines, assigned := Assigned}) ->
     Loads = maps:groups_from_list(fun(Host) -> Host end, maps:values(Assigned)),
     lists:append([lists:nthtail(min(Count, length(Kept)), Kept)

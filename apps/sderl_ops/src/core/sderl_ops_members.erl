@@ -48,7 +48,7 @@ differs(Members, Up, In, View) ->
     not lists:all(fun(Id) -> is_map_key(Id, In) end, Up)
         orelse (map_size(In) > length(Up) andalso has_others(In, Members, View)).
 
-%% Those who leave by themselves are none: it is seen to that they do before they stop.
+%% Instances that are leaving do not count: they leave their groups before they stop.
 has_others(In, Members, View) ->
     lists:any(fun(Id) ->
         stays(Id, View) orelse not sderl_ops_view:is_up(Id, View)
@@ -82,7 +82,7 @@ left_in(Id, #view{desired = #{groups := Groups}} = View) ->
     [Name || #{name := Name} <- Groups, lists:member(Id, listed(Name, View)),
              is_left_in(Id, Name, View)].
 
-%% What was handed back since the last look stays in its groups.
+%% An instance that was handed back since the last look stays in its groups.
 listed(Name, #view{observed = Observed, memory = Memory}) ->
     [Id || Id <- maps:get(Name, maps:get(listed, Observed, #{}), []),
            not sderl_ops_released:is_released(Id, Memory)].

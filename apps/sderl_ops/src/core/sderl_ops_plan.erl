@@ -109,7 +109,7 @@ still_there(Memory) -> Memory#{unreachable := #{}}.
 result({create, _}) -> {ok, #{state => running}};
 result(_) -> ok.
 
-%% What is seen when the step has succeeded.
+%% The observed state once the step has succeeded.
 done({create, Host}, _, _, #{hosts := Hosts} = Observed) ->
     Observed#{hosts := Hosts#{Host => #{state => up, releases => [], instances => #{}}}};
 done({delete, Host}, _, _, Observed) ->

@@ -191,7 +191,7 @@ forget_aside(#view{desired = #{instances := Instances}, places = Places, memory 
     end,
     View#view{memory = Memory#{aside := maps:filter(Known, Aside)}}.
 
-%% Who does not leave any more, or is gone, is to be in its groups again when it runs.
+%% An instance that does not leave any more, or is gone, is in its groups again once it runs.
 forget_drained(#view{memory = Memory, running = Running} = View) ->
     #{drained := Drained, begun := Begun} = Memory,
     case map_size(Drained) + map_size(Begun) of
@@ -256,7 +256,7 @@ add_groups(Unfinished, #judged{ready = Ready, waiting = Waiting},
             end
     end.
 
-%% Who is not desired any more waits for the groups, and not the other way round.
+%% An instance that is not desired any more waits for the groups, and not the other way round.
 active(Ready, Busy, View) ->
     maps:fold(fun(Step, _, Acc) ->
         case sderl_ops_step:instance(Step) of

@@ -211,7 +211,7 @@ tried({fetch, Host, _} = Step, #pool{view = View, relays = #{tried := Tried}}) -
         false -> enough
     end.
 
-%% Who waits is served by a giver that is free soon, or will be one.
+%% A waiting host is served by a giver that will be free, or by one that will have the archive.
 sent({fetch, Host, Sha} = Step, #pool{all = All, coming = Coming} = Pool) ->
     #pool{relays = #{sent := Sent}, service_left = Left} = Pool,
     Givers = maps:get({of_host(Host), Sha, anywhere}, All, []),

@@ -63,7 +63,7 @@ put_back(#{revision := Revision, instances := Instances} = Desired, #{failed := 
 former_needed(Desired, Memory) ->
     lists:usort([Revision || _ := Revision <- former_revisions(Desired, Memory)]).
 
-%% What was rolled back goes where it was said to go, whatever has been good since.
+%% A rolled back family goes to the revision of its roll-back, whatever has been good since.
 former_revisions(#{revision := Current}, #{good := Good, failed := Failed}) ->
     Back = #{Family => To || Family := #{revision := Of, to := To} <- Failed, Of =:= Current},
     maps:merge(#{Family => To || Family := To <- Good, To =/= Current}, Back).
@@ -136,7 +136,7 @@ look(Family, Outdated, #view{memory = Memory} = View) ->
 put_upgrade(Family, Upgrade, #view{memory = #{upgrades := Upgrades} = Memory} = View) ->
     View#view{memory = Memory#{upgrades := Upgrades#{Family => Upgrade}}}.
 
-%% What is replaced and up, and what alarms have to do with it.
+%% Replaced instances that are up stay watched, or hold the upgrade, as alarms say.
 hold(#{taken := Taken} = Upgrade, View) ->
     case sderl_ops_gate:state(Upgrade, View) of
         {unknown, Why} -> hold_all(maps:keys(Taken), {alarms_unknown, Why}, View);
@@ -152,7 +152,7 @@ hold(#{taken := Taken} = Upgrade, View) ->
 hold_all(Ids, Why, #view{held = Held} = View) ->
     View#view{held = maps:merge(Held, maps:from_keys(Ids, Why))}.
 
-%% Those that are out go on with what is to be by now.
+%% Instances that are out of service go on with the revision desired by now.
 current(Family, Upgrade, #view{desired = #{revision := Revision}, now = Now,
                                memory = #{failed := Failed}}) ->
     Back = case Failed of
@@ -283,8 +283,8 @@ take(Outdated, View0) ->
     end, {Room, out_of_service(View), View}, lists:sort(maps:keys(Upgrades))),
     Taken.
 
-%% What was taken and has not begun to leave is chosen again: groups or other members may be
-%% otherwise by now.
+%% Instances that were chosen and have not begun to leave are chosen again: groups or other members
+%% may have changed.
 give_back(#view{memory = #{upgrades := Upgrades} = Memory} = View) ->
     Still = #{Family => Upgrade#{taken := #{Id => Until || Id := Until <- Taken,
                                                            not is_untouched(Id, View)}}
@@ -321,8 +321,8 @@ is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
             end
         end, [lay_out, start, drain, stop]).
 
-%% Who of each group is out of service. One that is drained is until it is down: two would leave the
-%% group at a time.
+%% The members of each group that are out of service. A drained one counts until it is down: two
+%% would leave the group at a time.
 out_of_service(#view{desired = #{groups := Groups}} = View) ->
     #{Name => [Id || Id <- Members, not is_down_on_purpose(Id, View),
                      not (sderl_ops_view:stays(Id, View)

@@ -30,7 +30,7 @@ new(#{groups := Groups} = Desired, #{groups := InGroups} = Observed, Memory, Hom
         groups_of = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Name}) -> Name end,
                                           [{Id, Name} || #{name := Name, members := Ids} <- Groups,
                                                          Id <- Ids]),
-        %% What was handed back since the last look is none of the service's.
+        %% Instances handed back since the last look are not the service's any more.
         seen_in = case InGroups of
                       unknown -> unknown;
                       #{} ->

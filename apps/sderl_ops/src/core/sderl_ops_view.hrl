@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% All from which one decision is made. Built by sderl_ops_view.
 -record(view, {
-    %% What is to be, with what was rolled back as it was before.
+    %% The desired state, with rolled back families as they were before.
     desired :: sderl_ops_desired:desired(),
     observed :: sderl_ops_observed:observed(),
     memory :: sderl_ops_memory:memory(),
@@ -13,9 +13,9 @@
     homeless = #{} :: sderl_ops_assign:homeless(),
     %% The groups in which an instance is to be.
     groups_of = #{} :: #{sderl_ops_desired:instance_id() => [Name :: binary()]},
-    %% Who is seen in each group.
+    %% The instances seen in each group.
     seen_in = unknown :: unknown
                        | #{Name :: binary() => #{sderl_ops_desired:instance_id() => []}},
-    %% Why an instance that is to be replaced is not replaced yet.
+    %% The reason why an instance that is to be replaced is not replaced yet.
     held = #{} :: #{sderl_ops_desired:instance_id() => term()}
 }).

@@ -175,7 +175,7 @@ until_quotes([$", $", $" | Chars], Text) -> {lists:reverse(Text, "\"\"\""), Char
 until_quotes([Char | Chars], Text) -> until_quotes(Chars, [Char | Text]);
 until_quotes([], Text) -> {lists:reverse(Text), []}.
 
-%% What was between single quotes, between double quotes.
+%% Turns a text in single quotes into one in double quotes.
 quote([$\\, Char | Chars], Text) -> quote(Chars, [Char, $\\ | Text]);
 quote([$" | Chars], Text) -> quote(Chars, [$", $\\ | Text]);
 quote([Char | Chars], Text) -> quote(Chars, [Char | Text]);

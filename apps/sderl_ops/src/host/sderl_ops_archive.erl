@@ -162,7 +162,7 @@ entry(Folder, Prefix, Name) ->
 name(Name) when is_binary(Name) -> Name;
 name(Name) -> unicode:characters_to_binary(Name, unicode, file:native_name_encoding()).
 
-%% What differs from one checkout to the next is left out.
+%% Modes are normalised: they differ from one checkout to the next.
 mode(Mode) when Mode band 8#111 =/= 0 -> 8#755;
 mode(_) -> 8#644.
 

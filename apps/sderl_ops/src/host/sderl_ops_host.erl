@@ -80,8 +80,8 @@ the end. `why` has the last lines that one wrote which ended by itself.
     | {cannot_read, file:filename_all(), file:posix() | badarg | terminated}
     | {failed, Status :: non_neg_integer(), binary()}.
 
-%% What has no limit of its own, in milliseconds: a host that does not answer is noticed earlier by
-%% its connection.
+%% The limit of calls without one of their own, in milliseconds: a host that does not answer is
+%% noticed earlier by its connection.
 -define(SHORT, 60_000).
 -define(TRANSFER, 900_000).
 %% Bytes of instances that are laid out by one call.

@@ -48,8 +48,8 @@ entries(Id, Layout) ->
             {error, {bad_layout, What, Found}}
     end.
 
-%% What would lead out of the instance's folder, or break a file of shell commands or lines. A value
-%% may be a secret and is not shown.
+%% Values that would lead out of the instance's folder, or break a file of shell commands or lines.
+%% A value may be a secret and is not shown.
 problems(#{release := Release, settings := Settings, node := Node, start := Start} = Layout) ->
     Names = [{~"release", Release}, {~"settings", Settings}]
         ++ [{~"commands", Name} || Name <- maps:keys(maps:get(commands, Layout, #{}))],

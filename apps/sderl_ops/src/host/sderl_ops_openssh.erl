@@ -197,7 +197,7 @@ options(#{port := Port} = Settings, Input) ->
 alive(#{alive := Alive}) -> Alive;
 alive(_) -> {5, 3}.
 
-%% Those that are long, or have an agent, are apart.
+%% Long calls, and those with an agent, have a connection of their own.
 connection(#{before := _}, _) -> ["ControlMaster=no", "ControlPath=none"];
 connection(_, {file, _}) -> ["ControlMaster=no", "ControlPath=none"];
 connection(_, _) -> ["ControlMaster=auto", "ControlPath=%C", "ControlPersist=60"].
@@ -238,7 +238,7 @@ explain(Output, Settings) ->
 is_in(Texts, Output) ->
     binary:match(Output, [list_to_binary(Text) || Text <- Texts]) =/= nomatch.
 
-%% What the script answered before is no complaint.
+%% Earlier answers of the script are no complaint.
 last_lines(Output) ->
     Lines = [Line || Line <- binary:split(Output, [~"\n", ~"\r"], [global, trim_all]),
                      not is_answer(Line)],

@@ -23,7 +23,7 @@ host which does not answer has to end by itself.
 -record(s, {
     port :: port(),
     calls = #{} :: #{Number :: pos_integer() => #call{}},
-    %% What has come of a line, and the last of what is of no call.
+    %% The part of a line that has come, and the last output that belongs to no call.
     line = <<>> :: binary(),
     said = <<>> :: binary()
 }).

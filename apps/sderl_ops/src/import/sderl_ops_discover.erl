@@ -196,7 +196,7 @@ outside(Paths, Root, {ok, Folder}) ->
 outside(Paths, _, _) ->
     [text(Path) || Path <- Paths].
 
-%% Those that are not OTP's own; the last started is the first of the list.
+%% Applications that are not OTP's own; the last started is the first of the list.
 applications(Node, Root) ->
     Running = call(Node, application, which_applications, []),
     [text(Name) || {Name, _, _} <- lists:reverse(Running),

@@ -113,7 +113,7 @@ domains(Nodes, Providers) ->
     end, {[], []}, lists:append([domains_of(Provider, Places) || Provider <- Providers])),
     lists:reverse(Domains).
 
-%% What nodes of one machine do not agree on is none of its own.
+%% A value on which nodes of one machine do not agree is not the machine's.
 place([Place]) ->
     maps:filter(fun(_, Name) -> Name =/= ~"" andalso byte_size(Name) =< 255 end, Place);
 place(_) -> #{}.
@@ -208,7 +208,7 @@ families(Nodes, Releases, Domains) ->
         Sorted = in_order(Set),
         Addresses = lists:usort([address(Node) || Node <- Sorted]),
         Its = [{Domain, Of} || {Domain, Of, In} <- Domains, Addresses -- In =/= Addresses],
-        %% What each of its domains says need not be said again.
+        %% A value that each of its domains has need not be repeated.
         Own = maps:filter(fun(Key, Value) ->
             lists:any(fun({_, Of}) -> maps:find(Key, Of) =/= {ok, Value} end, Its)
                 orelse not lists:member(Key, ?PLACE)
@@ -268,7 +268,7 @@ sorted(Parts, Names) ->
 number(<<Digit, _/binary>> = Part) when Digit >= $0, Digit =< $9 -> binary_to_integer(Part);
 number(Part) -> Part.
 
-%% What all names have, but for the number in which they differ.
+%% The parts that all names have, without the number in which they differ.
 family_name([First | _] = Nodes, Taken) ->
     Columns = lists:usort([list_to_tuple(parts(Node)) || Node <- Nodes]),
     Common = case Columns of

@@ -105,7 +105,7 @@ has_beams(Path) ->
         {error, _} -> false
     end.
 
-%% What the seed's nodes are called most often would be no better.
+%% A name made from those of the nodes would be no better.
 cluster(#{cluster := Name}, _) -> Name;
 cluster(_, _) -> ~"imported".
 

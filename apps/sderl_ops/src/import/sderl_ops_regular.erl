@@ -122,7 +122,7 @@ members(Groups) -> #{Name => lists:usort(Members)
 
 %% ---------------------------------------------------------------- options
 
-%% What the groups may be; the first members in common tell the gateways.
+%% The shapes that the groups may have; the first members in common tell the gateways.
 shapes([First, Second | Others] = Workers, []) ->
     case common(First, Second) of
         0 ->

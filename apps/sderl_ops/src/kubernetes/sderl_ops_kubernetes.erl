@@ -75,7 +75,7 @@ is_of(Id, Family, Instances) ->
     #{Id := #{family := Of}} = Instances,
     Of =:= Family.
 
-%% What is said of all stays so when there are more.
+%% A label of all instances stays one when there are more of them.
 own(Ids, Count) when length(Ids) =:= Count -> all;
 own(Ids, _) -> lists:sort(Ids).
 

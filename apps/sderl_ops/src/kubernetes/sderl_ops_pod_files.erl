@@ -80,7 +80,7 @@ script() ->
 vm_args(#{provider := #{port := Port}}) ->
     text(["-name {{node}}\n-start_epmd false\n-erl_epmd_port ", integer_to_list(Port), "\n"]).
 
-%% What the file says itself stays.
+%% The file's own values stay.
 config(Config, #{cluster := Cluster, groups := Groups}) ->
     Majority = #{Name => #{~"atom" => ~"majority"}
                  || #{name := Name, consistency := majority} <- Groups},

@@ -19,7 +19,7 @@ lines is a literal block, and any other is in double quotes.
 document(Value) ->
     <<_/binary>> = unicode:characters_to_binary(block(Value, 0)).
 
-%% What stands on lines of its own.
+%% A value on lines of its own.
 block(Map, Depth) when is_map(Map), map_size(Map) > 0 ->
     [[indent(Depth), scalar(Key), ":", behind_key(Value, Depth)] || {Key, Value} <- ordered(Map)];
 block([_ | _] = List, Depth) ->

@@ -46,7 +46,7 @@ start(Node, Options, Address, Port) ->
         {error, _} -> {error, cannot_listen(Node, Address, Port, "another program has it")}
     end.
 
-%% What fails in the distribution itself is told with a report of a crash.
+%% A failure in the distribution itself would come with a crash report.
 check_free(Node, Address, Ip, Port) ->
     case gen_tcp:listen(Port, [{ip, Ip}, {reuseaddr, true}]) of
         {ok, Socket} -> gen_tcp:close(Socket);

@@ -48,7 +48,7 @@ virtual machine, for a reason; `folder` and `mark` are the member's.
     rest = now_ms() :: integer(),
     %% Links that are missing: when each is tried again, and how long that is put off.
     missing = #{} :: #{node() => {At :: integer(), DelayMs :: pos_integer()}},
-    %% What is done in processes of their own.
+    %% Work in processes of their own.
     enrol = none :: none | reference() | {again, At :: integer()},
     asker = none :: none | reference(),
     reader = none :: none | reference(),
@@ -196,7 +196,7 @@ voters(#s{voters = Voters}) -> Voters.
 
 majority(S) -> length(voters(S)) div 2 + 1.
 
-%% Who is to be linked: those of the file of this member, and those that came later.
+%% The members to link to: those of this member's file, and those that came later.
 known(#s{roster = Roster} = S) -> [Node || #{node := Node} <- known_members(S, Roster)].
 
 known_members(#s{mark = #{members := Members}}, Roster) when Roster =:= #{} -> Members;
@@ -223,8 +223,8 @@ listed(#s{roster = Roster, voters = Voters, leader = Leader} = S) ->
 -spec handle_cast(dismiss, #s{}) -> {noreply, #s{}}.
 handle_cast(dismiss, S) -> {noreply, leave(S)}.
 
-%% What it has of the store is of no use, and taken away at the next start. The files of a store are
-%% not taken away under it, so the whole service of this virtual machine ends.
+%% Its part of the store is of no use, and is deleted at the next start. The files of a store are
+%% not deleted under it, so the whole service of this virtual machine ends.
 leave(#s{folder = Folder, mark = Mark, dismiss = Dismiss} = S) ->
     ok = sderl_ops_raft:write(Folder, Mark#{stage := joining}),
     logger:warning("sderl_ops: this member was removed from the service"),

@@ -114,7 +114,7 @@ groups(Seen, Ids) ->
                                      end, Holders)]
       || Name := Holders <- Lists}.
 
-%% Those of the instances that only others say are in a group.
+%% Instances of which only other nodes say that they are in a group.
 listed(Seen, Ids) ->
     Holds = fun(Node, Name) ->
         case Seen of
@@ -138,7 +138,7 @@ put(_, unknown, _, Observed) ->
 put({host, Id}, {host, #{state := up} = Seen}, _, #{hosts := Hosts} = Observed) ->
     Observed#{hosts := Hosts#{Id => Seen}};
 put({host, Id}, {host, Seen}, _, #{hosts := Hosts} = Observed) ->
-    %% What lay there when it was last seen is the best guess of what lies there now.
+    %% The folders of the last look are the best guess of those now.
     Before = maps:with([releases, instances, base], maps:get(Id, Hosts, #{})),
     Observed#{hosts := Hosts#{Id => maps:merge(Seen, Before)}};
 put({provider, Name}, {provider, Seen}, _, Observed) ->
@@ -189,7 +189,7 @@ after_step(groups, _) -> [nodes];
 after_step({Kind, Id}, Memory) when Kind =:= start; Kind =:= drain; Kind =:= stop ->
     [nodes | at_host(sderl_ops_memory:host_of(Id, Memory))];
 after_step({lay_out, Id}, Memory) -> at_host(sderl_ops_memory:host_of(Id, Memory));
-%% What the program answers is all.
+%% The program's answer is all that there is to look at.
 after_step({Kind, _}, _) when Kind =:= create; Kind =:= delete -> [];
 after_step({_, Host, _}, _) -> at_host(Host).
 

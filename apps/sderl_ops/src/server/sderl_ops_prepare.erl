@@ -40,7 +40,7 @@ layout(Instance, Settings, Place, Cookie) ->
         }}
     end.
 
-%% What variables stand for.
+%% The values of variables.
 values(#{id := Id, family := Family, index := Index} = Instance, Settings, Place) ->
     #{cluster := Cluster} = Settings,
     #{host := Host, address := Address, base := Base} = Place,

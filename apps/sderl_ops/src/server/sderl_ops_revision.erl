@@ -46,7 +46,7 @@ prepare(#{releases := Releases, families := Families} = File, Folder, Pack) ->
             archives => #{Sum => Archive || _ := {ok, Sum, Archive} <- Packed, Archive =/= none},
             hosts => Hosts
         },
-        %% What the file says of hosts that there are not is to be told before anything is stored.
+        %% Refuses a file that names unknown hosts before anything is stored.
         {ok, _} ?= desired(Prepared, false, 0),
         {ok, Prepared}
     else

@@ -31,7 +31,7 @@ back. `destroyed`: nothing is left, and nothing is to be.
     folder :: file:filename(),
     %% With which it acts where the service has several members.
     epoch = none :: none | pos_integer(),
-    %% What is to be.
+    %% The desired state.
     store = none :: none | {Cluster :: binary(), Revision :: pos_integer()},
     file :: sderl_ops_file:file() | undefined,
     desired :: sderl_ops_desired:desired() | undefined,
@@ -40,21 +40,21 @@ back. `destroyed`: nothing is left, and nothing is to be.
     archives = #{} :: #{sderl_ops_desired:sha() => file:filename_all()},
     %% Groups that the service has made.
     made = [] :: [binary()],
-    %% What is remembered, and what of it is in the store.
+    %% The memory, and the part of it that is in the store.
     memory = sderl_ops_memory:new() :: sderl_ops_memory:memory(),
     kept :: sderl_ops_memory:memory() | undefined,
-    %% What is seen.
+    %% The observed state.
     observed = sderl_ops_observed:new() :: sderl_ops_observed:observed(),
     looks = sderl_ops_looks:new() :: sderl_ops_looks:looks(),
     sighted = sderl_ops_sighted:new() :: sderl_ops_sighted:sighted(),
-    %% What was decided last, whether another decision is due, and the steps that are done now.
+    %% The last decision, whether another one is due, and the steps that run now.
     waiting = [] :: [{term(), Why :: term()}],
     done = false :: boolean(),
     deciding = false :: boolean(),
     doing = sderl_ops_doing:new() :: sderl_ops_doing:doing(),
     %% When the last step ended.
     quiet_since = never :: integer() | never,
-    %% Who talks to the nodes.
+    %% The process that talks to the nodes.
     envoy = none :: none | sderl_ops_envoy:kept(),
     %% Why nothing can be done at all.
     trouble = none :: none | unicode:chardata(),
@@ -190,7 +190,7 @@ handle_call({instance, _, Id, _}, _, S) ->
 handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
     {reply, ok, S#s{watchers = sderl_ops_watchers:add(Pid, state(S), problems(S), Watchers)}}.
 
-%% What an operator wants with an instance. A drain is judged here and not by who asks: of two at a
+%% An operator's request for an instance. A drain is judged here and not by the caller: of two at a
 %% time, the second would not know of the first.
 change(release, Id, #s{memory = Memory} = S) ->
     IsBusy = lists:any(fun(Step) -> sderl_ops_step:instance(Step) =:= Id end, running(S)),
@@ -209,13 +209,13 @@ change(What, Id, #s{desired = Desired, observed = Observed, memory = Memory}) ->
 drain([], Id, Memory) -> {ok, sderl_ops_memory:set_aside(Id, Memory)};
 drain(Refused, _, _) -> {refused, Refused}.
 
-%% What an operator was told is stored.
+%% A change is stored before the operator is told.
 remember(By, What, Memory, S) ->
     Kept = keep(S#s{memory = Memory}),
     note(By, What, ok, Kept),
     decide(Kept).
 
-%% What cannot be begun is not stored.
+%% A revision that cannot be begun is not stored.
 may_adopt(#{file := #{cluster := Cluster, cookie := Secret}}, After, About,
           #s{folder = Folder, store = Store} = S) ->
     IsOver = fun() -> state(S) =:= destroyed end,
@@ -276,7 +276,7 @@ handle_info(_, S) ->
 terminate(_, #s{epoch = none}) -> sderl_ops_store:close();
 terminate(_, _) -> ok.
 
-%% What is to be and what is seen may be of many thousand instances.
+%% The desired and the observed state may have many thousand instances.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) ->
@@ -460,7 +460,7 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed,
 note(By, What, Result, #s{store = {Cluster, _}}) ->
     sderl_ops_store:note(Cluster, #{at => system_ms(), by => By, what => What, result => Result}).
 
-%% What is stored has the time of day; a step and a look may be less than a millisecond apart.
+%% Stored times are of the clock; a step and a look may be less than a millisecond apart.
 system_ms() -> erlang:system_time(millisecond).
 
 stamp() -> erlang:monotonic_time(microsecond).

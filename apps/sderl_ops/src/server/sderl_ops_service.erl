@@ -41,7 +41,7 @@ run(Folder, As) ->
         {error, Why} -> {error, io_lib:format("the service cannot start: ~0tP", [Why, 20])}
     end.
 
-%% What a folder has been used for stays: another identity would be another service.
+%% A folder keeps its first use: another identity would be another service.
 mark(Folder, As) ->
     case {sderl_ops_raft:read(Folder), As} of
         {none, alone} ->
@@ -68,7 +68,7 @@ mark(Folder, As) ->
             Error
     end.
 
-%% What a service with one member has stored here goes on in that of all.
+%% The store of a service with one member goes on in that of all members.
 pack(Folder) ->
     case filelib:is_dir(filename:join(Folder, "store")) of
         false ->

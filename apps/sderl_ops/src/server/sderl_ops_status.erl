@@ -105,7 +105,7 @@ silent(Ids, #{memory := Memory, hosts := Hosts}) ->
     [text([Id, " does not answer, and may run: is ", maps:get(Id, Nodes, Id), " alive, and is the "
            "cookie of the file its own?"]) || Id <- Ids].
 
-%% What programs that make hosts do not do, and what they have made that nobody asked for.
+%% Failures of programs that make hosts, and hosts that they have made unasked.
 providers(#{observed := Observed, memory := Memory, waiting := Waiting}) ->
     [text(["the provider ", Name, " fails: ", Why])
      || Name := #{state := failing, why := Why}
@@ -119,7 +119,7 @@ providers(#{observed := Observed, memory := Memory, waiting := Waiting}) ->
                not lists:keymember({provider, Name}, 1, Waiting)]
         ++ [text(reason(Why)) || {{provider, _}, {too_many_lost, _} = Why} <- Waiting].
 
-%% Those that the library on a node sees, and that may go away by themselves.
+%% Problems that the library on a node sees, and that may go away by themselves.
 problems_of_nodes(#{observed := #{nodes := Nodes}}) ->
     [text([Id, ": ", Problem])
      || Id := #{health := {problems, Texts}} <- maps:iterator(Nodes, ordered),
@@ -149,14 +149,14 @@ status(#{store := {Cluster, Revision}, waiting := Waiting} = View0) ->
         waiting => [waiting(Wait) || Wait <- lists:sublist(lists:sort(Waiting), 100)]
     }.
 
-%% What was given up is not under way any more.
+%% Steps that were given up are not under way any more.
 progress(View) ->
     case {state(View), maps:get(progress, View, none)} of
         {working, #{} = Progress} -> Progress;
         _ -> undefined
     end.
 
-%% What is as well as it can be, and could be better.
+%% Hints: the cluster is well, and could be better.
 information(#{memory := Memory}) ->
     [text(sderl_ops_note:words({star, Provider, Why}))
      || {Provider, Why} <- sderl_ops_relay:stars(Memory)].

@@ -133,7 +133,7 @@ trouble(Number, Problems) ->
     [io_lib:format("revision ~b cannot be kept by this version of the service (", [Number]),
      lists:join("; ", Problems), "): apply its file again"].
 
-%% What is stored may have another shape than this version knows.
+%% A stored revision may have another shape than this version knows.
 desired(#{prepared := Prepared, force := Force}, Number) ->
     try
         sderl_ops_revision:desired(Prepared, Force, Number)

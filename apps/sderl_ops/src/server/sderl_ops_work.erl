@@ -26,7 +26,7 @@ Does steps, in a process of its own. A step may be repeated: it ends as if it ha
     epoch := none | pos_integer()
 }.
 
-%% What a release that is not in the file any more had as its limit is not known.
+%% The limit of a release that is not in the file any more is not known.
 -define(STOP_S, 30).
 -define(LOOK_MS, 10_000).
 -define(POLL_MS, 200).

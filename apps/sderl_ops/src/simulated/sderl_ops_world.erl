@@ -91,7 +91,7 @@ defaults() ->
         check => true
     }.
 
-%% What an adopted instance counts as.
+%% Adopted instances count as these.
 adopting(Desired, #{adopted := Adopted}) when map_size(Adopted) =:= 0 -> Desired;
 adopting(#{instances := Instances} = Desired, #{adopted := Adopted}) ->
     Desired#{instances := maps:map(fun(Id, Instance) ->
@@ -154,7 +154,7 @@ kill_service(#world{service = #service{incarnation = Incarnation, runs = Runs} =
                     now = Now} = World0) ->
     {Back, World} = roll(5_000, World0#world{service = Service#service{
         alive = false, incarnation = Incarnation + 1, runs = #{}, result = none}}),
-    %% What it had begun goes on or not.
+    %% Steps that it had begun go on or not.
     Orphans = #{subject(Step) => Now || _ := #run{step = Step} <- Runs},
     later(Back, service_up, World#world{orphans = maps:merge(World#world.orphans, Orphans)}).
 
@@ -313,7 +313,7 @@ run_step(#run{host = Host} = Run, Effect, Ms, #world{hosts = Hosts} = World0) ->
 
 good(#run{step = {create, _}}) -> {ok, #{state => running}};
 good(_) -> ok.
-%% What goes wrong at the giver or on the way has its own answers.
+%% Failures at the giver or on the way have their own answers.
 run_relay(#run{host = Host, from = Giver} = Run, Effect, Ms, State, Luck, World) ->
     #world{hosts = Hosts, options = #{apart := Apart, fails := Fails}} = World,
     #{Giver := #host{state = GiverState}} = Hosts,
@@ -347,7 +347,7 @@ duration(Step, Dice) ->
     {Ms, Next} = rand:uniform_s(Most, Dice),
     {Ms + 10, Next}.
 
-%% What a host is asked for and that hangs by now, is not answered before the limit.
+%% A host that hangs by now does not answer before the limit.
 answer_or_hang(#run{host = Name} = Run, Result, #world{hosts = Hosts} = World) ->
     case Hosts of
         #{Name := #host{state = hung}} when Result =:= ok ->
@@ -389,7 +389,7 @@ affected(#run{host = Host}, _) -> [Host].
 
 %% ---------------------------------------------------------------- looking
 
-%% What it shows is how things were when it began.
+%% A look shows the state at its start.
 look(What, World) -> look(What, again, World).
 
 look(What, Again, #world{service = #service{incarnation = Incarnation}, now = Now} = World0) ->
@@ -493,7 +493,7 @@ operator({drain, Id}, #world{service = Service, options = #{refusals := Refusals
             operator({memory, SetAside}, sderl_ops_world_check:drain(Id, World));
         _ -> World
     end;
-%% What an operator says is stored before it is answered.
+%% An operator's change is stored before it is answered.
 operator({memory, _}, #world{service = #service{alive = false}} = World) -> World;
 operator({memory, Change}, #world{service = #service{memory = Memory} = Service} = World) ->
     After = Change(Memory),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% A simulated cluster with its hosts, operators and the service that looks after it.
 
-%% What hangs is given up after so long.
+%% A step that hangs is given up after so long.
 -define(LIMIT_MS, 15_000).
 
 -record(host, {
@@ -17,14 +17,14 @@
     number :: pos_integer(),
     step :: sderl_ops_step:step(),
     host :: binary() | undefined,
-    %% Who gives what is fetched.
+    %% The giver of a fetched archive.
     from = service :: sderl_ops_relay:source(),
     incarnation :: pos_integer(),
     %% When it ended; till then it runs.
     ended = never :: never | integer()
 }).
 
-%% What the process that is the service knows.
+%% The state of the service's process.
 -record(service, {
     incarnation = 1 :: pos_integer(),
     alive = true :: boolean(),
@@ -57,9 +57,9 @@
     stored :: sderl_ops_memory:memory(),
     service :: #service{},
     faults = true :: boolean(),
-    %% Whose state an effect of a service that is dead has changed, and when.
+    %% Instances and hosts that an effect of a dead service has changed, and when.
     orphans = #{} :: #{binary() => integer()},
-    %% Who was taken out of service by a step and does not serve again, or only not in its groups.
+    %% Instances that a step took out of service, and that are not back yet, or not in their groups.
     out = #{} :: #{binary() => out | back},
     notes = [] :: [{integer(), sderl_ops_note:note()}],
     steps = 0 :: non_neg_integer(),

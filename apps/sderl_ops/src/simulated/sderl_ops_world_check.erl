@@ -9,8 +9,8 @@ how things are, not from what the service knows of them.
 
 -export([begin_step/2, drain/2, made/1, watch/2, up/1, final/1, problem/2]).
 
-%% What a service of before had begun may have happened unseen; and a host that is just back may not
-%% have been noticed.
+%% A step of an earlier service may have happened unseen; and a host that is just back may not have
+%% been noticed.
 -define(UNSEEN_MS, 40_000).
 
 -doc "Checks a step that begins.".

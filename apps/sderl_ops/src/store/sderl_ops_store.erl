@@ -228,7 +228,7 @@ keep_newest(Cluster, Number) when Number rem ?NEWEST_EACH =:= 0 ->
 keep_newest(_, _) ->
     ok.
 
-%% What this process has added is the newest, or near it.
+%% An entry that this process has added is the newest, or near it.
 newest_entry(Cluster) ->
     case get({?MODULE, noted, Cluster}) of
         undefined -> last_entry(Cluster, newest(history(Cluster) ++ [newest]));
