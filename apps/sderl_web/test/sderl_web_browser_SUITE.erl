@@ -20,7 +20,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 %% The last one leaves the first monitoring node at another port.
 all() ->
     [cluster, pages, names, log, actions, hostile, time, together, alarms, metrics, restart, tokens,
-     keyboard, sizes, tracing, recording, profile, profile_nodes, samples, tls, takeover].
+     keyboard, sizes, unprobed, tracing, recording, profile, profile_nodes, samples, tls, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -106,6 +106,7 @@ plan(Recordings) ->
     Tag = [$a + rand:uniform(26) - 1 || _ <- lists:seq(1, 5)],
     Name = fun(Family, I) -> list_to_atom(lists:concat([Family, I, "-", Tag, "@127.0.0.1"])) end,
     Monitors = [Name("watch", I) || I <- [1, 2]],
+    Seeds = [Name("n", 1), Name("n", 7), Name("bare", 1), Name("plain", 1)],
     #{
         tag => Tag,
         families => [
@@ -113,28 +114,37 @@ plan(Recordings) ->
             #{
                 name => watch, count => 2, hidden => true, apps => [sderl, sderl_mon, sderl_web],
                 env => [
-                    {sderl_mon, config, #{seeds => [Name("n", 1), Name("n", 7)],
-                                          monitors => Monitors, interval_ms => 500}},
+                    {sderl_mon, config, #{seeds => Seeds, monitors => Monitors,
+                                          interval_ms => 500}},
                     {sderl_web, port, 0},
                     {sderl_web, writable, true},
                     {sderl_web, recordings, Recordings},
                     {sderl_web, token, ~"an-easy-token-of-the-tests"}
                 ]
-            }
+            },
+            %% Without a probe on their code path: with the library, and without.
+            #{name => bare, count => 2, apps => [sderl], paths => [ebin(sderl)]},
+            #{name => plain, count => 1, connect_all => true, paths => []}
         ],
         s_groups => [{red, normal, [{n, [1, 2, 3]}]}, {green, normal, [{n, [3, 4, 5]}]},
-                     {blue, normal, [{n, [5, 6, 1]}]}]
+                     {blue, normal, [{n, [5, 6, 1]}]}, {amber, normal, [{bare, all}]}]
     }.
 
+ebin(App) -> filename:join(code:lib_dir(App), "ebin").
+
 shared(Fleet) ->
-    {Nodes, Watchers} = lists:split(7, sderl_fleet:nodes(Fleet)),
+    {Nodes, [W1, W2 | Unprobed]} = lists:split(7, sderl_fleet:nodes(Fleet)),
+    Watchers = [W1, W2],
     Addresses = [Address
                  || W <- Watchers,
                     {ok, Address} <- [sderl_fleet:call(Fleet, W, sderl_web, address, [])]],
     %% The same port when the server starts again.
     [ok = sderl_fleet:call(Fleet, W, application, set_env, [sderl_web, port, Port])
      || {W, #{port := Port}} <- lists:zip(Watchers, Addresses)],
-    #{fleet => Fleet, nodes => Nodes, watchers => Watchers, addresses => Addresses}.
+    #{
+        fleet => Fleet, nodes => Nodes, unprobed => Unprobed, watchers => Watchers,
+        addresses => Addresses
+    }.
 
 %% ---------------------------------------------------------------- scenarios
 
@@ -164,6 +174,8 @@ tokens(Config) -> play(tokens, Config).
 keyboard(Config) -> play(keyboard, Config).
 
 sizes(Config) -> play(sizes, Config).
+
+unprobed(Config) -> play(unprobed, Config).
 
 tracing(Config) -> play(tracing, Config).
 
@@ -207,11 +219,11 @@ play(Scenario, Config) ->
             ct:fail(Scenario)
     end.
 
-told(#{nodes := Nodes, watchers := Watchers,
+told(#{nodes := Nodes, unprobed := Unprobed, watchers := Watchers,
        addresses := [#{url := Url, link := Link, token := Token}, #{link := Second}]}) ->
     #{
         url => Url, link => Link, token => Token, second => Second, nodes => Nodes,
-        watchers => Watchers,
+        unprobed => Unprobed, watchers => Watchers,
         groups => #{Group => [lists:nth(I, Nodes) || I <- Is]
                     || {Group, Is} <- [{red, [1, 2, 3]}, {green, [3, 4, 5]}, {blue, [5, 6, 1]}]}
     }.
@@ -283,6 +295,19 @@ act(~"log", #{~"node" := Node, ~"level" := Level, ~"text" := Text} = Asked, #{fl
     %% All of them there, faster than any rate.
     ok = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), ?MODULE, say,
                           [binary_to_existing_atom(Level), Text, maps:get(~"times", Asked, 1)]),
+    #{};
+%% Those of these nodes that run a probe, or have its code.
+act(~"probes", _, #{fleet := Fleet, unprobed := Nodes}) ->
+    Probed = fun(Node) ->
+        sderl_fleet:call(Fleet, Node, erlang, whereis, [sderl_mon_probe]) =/= undefined orelse
+            sderl_fleet:call(Fleet, Node, code, which, [sderl_mon_probe]) =/= non_existing
+    end,
+    #{nodes => lists:filter(Probed, Nodes)};
+%% What an operator types whom a page tells it.
+act(~"type", #{~"text" := Text}, #{fleet := Fleet, watchers := [Watcher | _]}) ->
+    {ok, Tokens, _} = erl_scan:string(binary_to_list(Text)),
+    {ok, Expressions} = erl_parse:parse_exprs(Tokens),
+    {value, ok, _} = sderl_fleet:call(Fleet, Watcher, erl_eval, exprs, [Expressions, []]),
     #{};
 act(~"stop_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     ok = sderl_fleet:call(Fleet, Watcher, application, stop, [sderl_web]),

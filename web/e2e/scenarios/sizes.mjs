@@ -29,6 +29,13 @@ export default async function sizes(stage) {
     const grounds = new Set();
     for (const colorScheme of ["light", "dark"]) {
       const page = await stage.open("#/groups", { ...size, colorScheme });
+      // What the numbers are of is said on a phone, too, and a finger is told what it means.
+      const source = page.getByTestId("source");
+      await source.filter({ hasText: "Some unprobed" }).waitFor();
+      if (size.hasTouch) {
+        await source.tap();
+        await page.getByRole("status").filter({ hasText: "only what stock OTP reports" }).waitFor();
+      }
       for (const route of routes) {
         const what = `${route} at ${size.viewport.width} pixels, ${colorScheme}`;
         await page.evaluate((hash) => (location.hash = hash), route);

@@ -5,26 +5,30 @@ import type { Change } from "../store/signals";
 import { openAlarms } from "../model/alarms";
 import { h, s, set, text as setText } from "../lib/dom";
 import { count } from "../lib/format";
-import { probeOf } from "../model/probe";
+import { clusterSource, type Source } from "../model/probe";
 import { icon, type IconName } from "../ui/icons";
 import { TITLES } from "./pages";
 import { commonQuery, formatRoute, onlyPage, PAGES, PROFILES, type Route } from "../ui/router";
 import type { Theme } from "../ui/theme";
 
-const SOURCES: Record<string, [string, string]> = {
+/** In the header, where there is little room for it, and what it means. */
+const SOURCES: Record<Source, [string, string, string]> = {
   stock: [
+    "No probes",
     "No probes",
     "No probe reports to this monitor, so only what stock OTP reports is shown. A node's page says why, and what to do.",
   ],
   mixed: [
     "Some without a probe",
+    "Some unprobed",
     "Of nodes without a probe that reports to this monitor, only what stock OTP reports is shown. A node's page says why, and what to do.",
   ],
   elsewhere: [
     "Probes report to another monitor",
+    "Probes elsewhere",
     "The probes report to other monitoring nodes, and to one set of them at a time. So only what stock OTP reports is shown.",
   ],
-  synthetic: ["Synthetic", "Made-up data, no cluster."],
+  synthetic: ["Synthetic", "Synthetic", "Made-up data, no cluster."],
 };
 const THEMES: Record<Theme, [IconName, string]> = {
   system: ["system", "Theme: as the system"],
@@ -35,6 +39,8 @@ const THEMES: Record<Theme, [IconName, string]> = {
 export interface HeaderActions {
   help(): void;
   cycleTheme(): void;
+  /** A finger sees no title. */
+  explain(text: string): void;
 }
 
 export class Header {
@@ -42,7 +48,7 @@ export class Header {
   private readonly links = new Map<string, HTMLAnchorElement>();
   private readonly nav = h("nav", { class: "nav", id: "nav", "aria-label": "Pages" });
   private readonly cluster = h("span", { class: "cluster" });
-  private readonly source = h("span", { class: "chip chip-source" });
+  private readonly source: HTMLButtonElement;
   private readonly monitors = h("span", { class: "chip", "data-testid": "monitors", hidden: true });
   private readonly losses = h("span", { class: "chip chip-warning" });
   private readonly connection = h("span", {
@@ -87,6 +93,13 @@ export class Header {
       },
       icon("menu"),
     );
+    this.source = h("button", {
+      type: "button",
+      class: "chip chip-source",
+      "data-testid": "source",
+      hidden: true,
+      onclick: () => actions.explain(this.source.title),
+    });
     this.element = h(
       "header",
       { class: "header" },
@@ -159,14 +172,17 @@ export class Header {
     this.connection.dataset["state"] = connection;
     setText(this.cluster, recording ?? hello?.cluster ?? "");
     set(this.cluster, "title", this.cluster.textContent);
-    const nodes = this.store.shown.topology?.nodes ?? [];
-    const elsewhere = nodes.some((node) => probeOf(node) === "elsewhere");
-    const known = SOURCES[elsewhere ? "elsewhere" : (hello?.source ?? "")];
-    this.source.hidden = known === undefined;
-    if (known) {
-      setText(this.source, known[0]);
-      this.source.title = known[1];
-    }
+    const source = clusterSource(hello?.mode, this.store.shown.topology?.nodes ?? []);
+    this.source.hidden = source === null;
+    if (source === null || this.source.dataset["source"] === source) return;
+    const [long, short, meaning] = SOURCES[source];
+    this.source.dataset["source"] = source;
+    this.source.title = meaning;
+    this.source.setAttribute("aria-label", long);
+    this.source.replaceChildren(
+      h("span", { class: "long" }, long),
+      h("span", { class: "short" }, short),
+    );
   }
 
   private showFindings(): void {

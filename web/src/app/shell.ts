@@ -71,6 +71,7 @@ export class Shell implements Ctx {
     this.header = new Header(store, {
       help: () => this.help.toggle(),
       cycleTheme: () => this.setTheme(NEXT_THEME[this.theme]),
+      explain: (text) => this.toast(text, "info"),
     });
     this.banner = new Banner(store);
     this.timeBar = new TimeBar(this);

@@ -24,3 +24,18 @@ export function probeOf({ source, why }: Pick<TopologyNode, "source" | "why">): 
   if (source !== "stock") return "tells";
   return REASONS.find(([begin]) => why?.startsWith(begin))?.[1] ?? "absent";
 }
+
+/** What the numbers of a cluster are of, where it is not all probes: their absence, or no cluster at all. */
+export type Source = "stock" | "mixed" | "elsewhere" | "synthetic";
+
+/** Of the cluster as it is now: what the server said when the page connected may have changed since. */
+export function clusterSource(
+  mode: string | undefined,
+  nodes: readonly Pick<TopologyNode, "source" | "why">[],
+): Source | null {
+  if (mode === "synthetic") return "synthetic";
+  const told = nodes.filter(({ source }) => source !== null && source !== "none").map(probeOf);
+  if (told.includes("elsewhere")) return "elsewhere";
+  const lacking = told.filter((probe) => probe !== "tells").length;
+  return lacking === 0 ? null : lacking === told.length ? "stock" : "mixed";
+}

@@ -184,6 +184,7 @@ export class Panel {
       );
     };
     const coordinator = group?.coordinator == null ? undefined : topology?.node(group.coordinator);
+    const names = group && namesOf(topology, this.ctx.store.shown.frame, group);
     this.content.replaceChildren(
       h(
         "header",
@@ -195,9 +196,7 @@ export class Panel {
           { class: "muted" },
           [
             `${count(nodes.length)} ${nodes.length === 1 ? "node" : "nodes"}`,
-            group === undefined
-              ? null
-              : `${count(namesOf(topology, this.ctx.store.shown.frame, group))} names`,
+            group === undefined ? null : `${count(names)} ${names === 1 ? "name" : "names"}`,
             coordinator === undefined ? null : `coordinator ${label(coordinator.name)}`,
           ]
             .filter((part) => part !== null)

@@ -3,7 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { measure } from "../../lib/columns";
 import { h } from "../../lib/dom";
-import { count, number } from "../../lib/format";
+import { count, type Format, number } from "../../lib/format";
 import { card, note, searchKey } from "../../ui/parts";
 import { type Table, table } from "../../lib/table";
 import { GroupView } from "./group-view";
@@ -25,10 +25,12 @@ interface Row {
   registrations: number | null;
 }
 
-/** Null where nothing at all is known. */
-function total(values: readonly (number | null)[]): number | null {
+/** A dash where nothing is known, and the least that it is where something is not. */
+function total(values: readonly (number | null)[], format: Format): string {
   const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);
+  if (known.length === 0) return format(null);
+  const sum = format(known.reduce((all, value) => all + value, 0));
+  return known.length < values.length ? `≥ ${sum}` : sum;
 }
 
 class NamesPage implements MountedPage {
@@ -65,8 +67,14 @@ class NamesPage implements MountedPage {
       totals: (rows) => [
         `${count(rows.length)} groups`,
         null,
-        count(total(rows.map((row) => row.names))),
-        number(total(rows.map((row) => row.registrations))),
+        total(
+          rows.map((row) => row.names),
+          count,
+        ),
+        total(
+          rows.map((row) => row.registrations),
+          number,
+        ),
       ],
     });
     root.append(
