@@ -231,6 +231,23 @@ down_test() ->
         sderl_alarms_core:find(~"node_down|a@h", S2),
     ?assertEqual(~"a@h is down", Text).
 
+%% One that was stopped is said once not to answer.
+silent_test() ->
+    Input = #{topology := #{nodes := #{?NODE := Info}} = Topology} = input(#{?NODE => down}, none),
+    Text = fun(Why) ->
+        Silent = (maps:merge(Info, Why))#{status := unreachable},
+        Look = sderl_alarms_look:take(
+            Input#{topology := Topology#{nodes := #{?NODE => Silent}}}, rules()),
+        {_, S1} = step(Look, 101_000, ?WALL, settled()),
+        {_, S2} = step(Look, 112_000, ?WALL, S1),
+        {ok, #{text := Said}} = sderl_alarms_core:find(~"node_down|a@h", S2),
+        Said
+    end,
+    ?assertEqual(~"a@h is connected, and does not answer",
+                 Text(#{why => ~"connected, and does not answer"})),
+    ?assertEqual(~"a@h does not answer: cannot be read", Text(#{why => ~"cannot be read"})),
+    ?assertEqual(~"a@h does not answer", Text(#{})).
+
 %% A finding is an alarm as long as it is there; the ends of an edge are nodes or groups.
 finding_test() ->
     Of = fun(Where, Severity) ->

@@ -197,8 +197,9 @@ majority_lost_test() ->
 node_down_test() ->
     ?assertMatch([#{where := #{node := ~"a1"}, severity := critical}],
                  found(node_down, #{nodes => #{~"a1" => #{status => down}}})),
-    [#{remedy := Remedy}] =
+    [#{remedy := Remedy, text := Text}] =
         found(node_down, #{nodes => #{~"a1" => #{status => unreachable}}}),
+    ?assertEqual(~"a1 does not answer the monitoring; it is a member of a.", Text),
     ?assertNotEqual(nomatch, binary:match(Remedy, ~"was stopped or hangs")),
     ?assertEqual([], found(node_down, #{})).
 

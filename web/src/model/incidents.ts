@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of one cause as one incident: a node that went down or came up, or a group that was created
 // or deleted, with what followed from it on the other nodes; and the links of a node that came or
-// went together, as those of a monitor or a tool do.
+// went together, as those of a monitor or a tool do; and what several nodes tell of one silent gateway.
 import type { ClusterEvent, Level } from "./protocol";
 
 export interface Incident {
@@ -15,7 +15,7 @@ export interface Incident {
 }
 
 export interface Cause {
-  what: "down" | "up" | "linked" | "unlinked" | "created" | "deleted";
+  what: "down" | "silent" | "up" | "linked" | "unlinked" | "created" | "deleted";
   /** The node's name, or the group's. */
   of: string;
 }
@@ -38,8 +38,11 @@ const NODE_CAUSES: Record<string, Cause["what"]> = {
   node_up: "up",
 };
 const LINK_CAUSES: Record<string, Cause["what"]> = { link_up: "linked", link_down: "unlinked" };
-/** What the links of a node tell of it, if it is that. */
-const OF_LINKS: Partial<Record<Cause["what"], Cause["what"]>> = { up: "linked", down: "unlinked" };
+/** What other nodes may have told before the monitor knew that a node is that. */
+const TOLD_FIRST: Partial<Record<Cause["what"], readonly Cause["what"][]>> = {
+  up: ["linked"],
+  down: ["unlinked", "silent"],
+};
 const GROUP_CAUSES: Record<string, Cause["what"]> = {
   group_created: "created",
   group_deleted: "deleted",
@@ -71,6 +74,12 @@ function peerOf(event: ClusterEvent): string | null {
   return typeof peer === "string" ? peer : null;
 }
 
+/** The node that an event tells of, where it is one. */
+function named(event: ClusterEvent): string | null {
+  const nodes = event.details?.["nodes"];
+  return Array.isArray(nodes) && typeof nodes[0] === "string" ? nodes[0] : null;
+}
+
 function causeOf(event: ClusterEvent): Cause | null {
   const peer = peerOf(event);
   const ofLink = LINK_CAUSES[event.kind];
@@ -78,13 +87,17 @@ function causeOf(event: ClusterEvent): Cause | null {
   const node = peer ?? event.node;
   const ofNode = NODE_CAUSES[event.kind];
   if (ofNode !== undefined && node) return { what: ofNode, of: node };
+  const gateway = event.kind === "gateway_silent" ? named(event) : null;
+  if (gateway !== null) return { what: "silent", of: gateway };
   const ofGroup = GROUP_CAUSES[event.kind];
   return ofGroup !== undefined && event.group ? { what: ofGroup, of: event.group } : null;
 }
 
 /** The monitor's own word on a node is better than that of one at the other end of a link. */
-const isFirstHand = (event: ClusterEvent): boolean =>
-  peerOf(event) === null && causeOf(event) !== null;
+function isFirstHand(event: ClusterEvent): boolean {
+  const cause = causeOf(event);
+  return peerOf(event) === null && cause !== null && cause.what !== "silent";
+}
 
 function names(event: ClusterEvent, text: () => string, node: string): boolean {
   if (event.node === node || peerOf(event) === node) return true;
@@ -105,6 +118,13 @@ function isNamed(text: string, node: string): boolean {
 const isLate = ({ kind }: ClusterEvent): boolean =>
   CHURN.has(kind) || LINK_CAUSES[kind] === "unlinked";
 
+/** One of the two was told first; a gateway's silence also later. */
+const areOne = (own: Cause, cause: Cause): boolean =>
+  isToldFirst(cause, own) || (own.what === "silent" && cause.what === "down");
+
+const isToldFirst = (first: Cause, then: Cause): boolean =>
+  TOLD_FIRST[then.what]?.includes(first.what) ?? false;
+
 function belongs(
   event: ClusterEvent,
   text: () => string,
@@ -116,7 +136,7 @@ function belongs(
   const own = causeOf(event);
   const ofLinks = (one: Cause) => one.what === "linked" || one.what === "unlinked";
   if (own !== null && (!ofLinks(own) || ofLinks(cause)))
-    return own.of === cause.of && (own.what === cause.what || cause.what === OF_LINKS[own.what]);
+    return own.of === cause.of && (own.what === cause.what || areOne(own, cause));
   if (ofLinks(cause)) return false;
   const { group } = event;
   if (cause.what === "created" || cause.what === "deleted")
@@ -141,8 +161,7 @@ export function incidents(
     const cause = causeOf(event);
     if (found !== undefined) {
       found.events.push(event);
-      // Links told first of what a node did.
-      if (cause !== null && found.cause.what === OF_LINKS[cause.what]) {
+      if (cause !== null && isToldFirst(found.cause, cause)) {
         found.cause = cause;
         found.groups = new Set(groupsOf(cause.of));
       }

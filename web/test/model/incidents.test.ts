@@ -119,6 +119,36 @@ describe("incidents", () => {
     ]);
   });
 
+  it("are headed by the monitor's word on a gateway of which others missed a sign first", () => {
+    const silent = (t: number, by: string) =>
+      event(
+        t,
+        "gateway_silent",
+        { node: by, text: "the gateway n9@h gives no sign", details: { nodes: ["n9@h"] } },
+        "warning",
+      );
+    const events = [
+      silent(0, "n1@h"),
+      silent(10, "n2@h"),
+      event(900, "node_unreachable", { node: "n9@h", text: "n9@h is silent" }, "warning"),
+      silent(950, "n3@h"),
+      event(4000, "member_aside", { node: "n1@h", group: "red", text: "red: n9@h" }),
+      event(9000, "node_up", { node: "n9@h", text: "n9@h is up" }),
+      silent(100_000, "n1@h"),
+      silent(100_010, "n2@h"),
+      // The gateway was not down: what is told of it later has another cause.
+      event(300_000, "component_split", { node: "n1@h", group: "red", text: "without n9@h" }),
+    ];
+    const found = incidents(events, () => ["red"]);
+    expect(shapes(found)).toEqual([
+      ["n9@h is silent", 5],
+      "node_up",
+      ["the gateway n9@h gives no sign", 2],
+      "component_split",
+    ]);
+    expect((found[2] as Incident).cause).toBe("silent");
+  });
+
   it("do not take one node's name for another's", () => {
     const events = [
       event(0, "node_down", { node: "n1@h" }),

@@ -179,11 +179,14 @@ observation(#{alarm := Alarm, settings := #{for_s := ForS} = Settings} = Rule, K
 
 sentence(#{key := down}, Id, _, _, #{input := #{topology := #{nodes := Nodes}}}) ->
     #{Id := #{status := Status} = Info} = Nodes,
-    Why = case Info of #{why := Text} -> [": ", Text]; #{} -> "" end,
-    text("~ts ~ts~ts", [Id, case Status of
-        unreachable -> "does not answer";
-        _ -> "is down"
-    end, Why]);
+    case {Status, Info} of
+        %% Such a reason says by itself that the node does not answer.
+        {unreachable, #{why := <<"connected", _/binary>> = Why}} -> text("~ts is ~ts", [Id, Why]);
+        {unreachable, #{why := Why}} -> text("~ts does not answer: ~ts", [Id, Why]);
+        {unreachable, _} -> text("~ts does not answer", [Id]);
+        {_, #{why := Why}} -> text("~ts is down: ~ts", [Id, Why]);
+        _ -> text("~ts is down", [Id])
+    end;
 sentence(#{settings := #{metric := Metric}, unit := Unit, 'of' := Of}, Id, Value, Threshold, _) ->
     text("~ts~ts: ~ts is ~ts, the limit is ~ts",
          [case Of of family -> "family "; _ -> "" end, Id, Metric, number(Value, Unit),

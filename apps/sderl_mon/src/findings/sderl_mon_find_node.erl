@@ -30,7 +30,7 @@ down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
             #{
                 severity => critical,
                 fast => true,
-                text => text("~ts is ~ts, and a member of ~ts.",
+                text => text("~ts ~ts; it is a member of ~ts.",
                              [Node, status(Status), lists:join(", ", Groups)]),
                 evidence => [evidence("why", Why, ""),
                              evidence("groups that miss it", length(Groups), "")],
@@ -41,13 +41,13 @@ down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
      || Node := [_ | _] = Groups <- Of, #{Node := #{status := Status}} <- [Nodes], Status =/= up
     ]).
 
-status(down) -> "down";
-status(unreachable) -> "not reachable from the monitoring".
+status(down) -> "is down";
+status(unreachable) -> "does not answer the monitoring".
 
 %% A node that was stopped, or hangs, looks down when its links have ended: to start another one of
 %% its name does not help then.
 if_it_runs(unreachable) ->
-    "It has a connection and does not answer: look on its machine whether it was stopped or hangs. "
+    "It is connected, and silent: look on its machine whether it was stopped or hangs. "
     "When it goes on it comes back into its groups by itself.";
 if_it_runs(down) ->
     "Start it: it comes back into its groups by itself. If its name is taken (epmd -names on its "

@@ -29,15 +29,25 @@ const WORDS: Readonly<Record<string, string>> = {
   member_aside: "not waited for",
 };
 
-/** What a kind is called. A group that goes on without a member that has died is not split. */
+/**
+ * What a kind is called. A group that goes on without a member that has died is not split, and one that
+ * waits for no member yet that comes in does not do without it.
+ */
 export function kindText(kind: string, incident: Incident | null = null): string {
   if (kind === "component_split" && incident?.cause === "down") return "member lost";
+  if (kind === "member_aside" && (incident?.cause === "created" || incident?.cause === "up"))
+    return "brought up to date";
   return Object.hasOwn(WORDS, kind) ? WORDS[kind] : kind.replaceAll("_", " ");
 }
 
 /** What the events below the head are, in words behind their number. */
 export function followers({ cause }: Incident, count: number): string {
-  const what = cause === "linked" || cause === "unlinked" ? "more link" : "consequence";
+  const what =
+    cause === "linked" || cause === "unlinked"
+      ? "more link"
+      : cause === "silent"
+        ? "more warning"
+        : "consequence";
   return ` ${what}${count === 1 ? "" : "s"}`;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { sorted } from "../../../src/lib/table-model";
-import { incidents } from "../../../src/model/incidents";
+import { incidents, isIncident } from "../../../src/model/incidents";
 import type { ClusterEvent } from "../../../src/model/protocol";
 import { kindText, rowId, rowsOf } from "../../../src/pages/events/rows";
 
@@ -46,6 +46,9 @@ describe("the rows of events", () => {
       "not waited for",
       "long gc",
     ]);
+    const made = [event(1, "group_created", "n1@h"), event(2, "member_aside", "n1@h")];
+    const [created] = incidents(made.map((one) => ({ ...one, group: "red" })));
+    expect(isIncident(created) && kindText("member_aside", created)).toBe("brought up to date");
   });
 
   it("have its events below it when it is open, in either direction", () => {
