@@ -7,6 +7,25 @@ export default async function metrics(stage) {
   await cards(one).filter({ hasText: "mem" }).locator("path.line").first().waitFor();
   const before = await cards(one).count();
 
+  // Charts are chosen by the tags of their metrics: garbage collections are nothing for who operates.
+  const go = (route) => one.evaluate((to) => (location.hash = to), route);
+  await go("#/metrics?charts=gc_s~c_~mem~c&tag=op");
+  const collections = cards(one).filter({ hasText: "gc_s" });
+  await one.getByText("1 of 2 charts").waitFor();
+  stage.must((await collections.count()) === 0, "a chart for dev is shown under op");
+  await one.getByLabel("Charts with a tag").selectOption("dev");
+  await collections.waitFor();
+  await cards(one).filter({ hasText: "mem" }).waitFor();
+  await collections.getByRole("button", { name: /^Remove/ }).click();
+  await one.getByText("1 chart, changed").waitFor();
+  await go("#/metrics");
+  await stage.until(
+    one,
+    "the overview again",
+    (n) => document.querySelectorAll(".page-metrics .metric-card").length === n,
+    before,
+  );
+
   do await one.keyboard.press("/");
   while (
     !(await one

@@ -86,10 +86,11 @@ export class Adder {
     this.metric.focus();
   }
 
-  offer(metrics: readonly Metric[]): void {
+  /** With the tag that the page is for. */
+  offer(metrics: readonly Metric[], tag: string): void {
     this.metrics = metrics;
-    const tags = tagsOf(metrics);
-    options(this.tag, "All tags", tags, tags.includes(this.tag.value) ? this.tag.value : "");
+    options(this.tag, "All tags", tagsOf(metrics), tag);
+    if (this.tag.value !== tag) this.tag.value = "";
     this.fillKnown();
     this.describe();
   }

@@ -91,10 +91,24 @@ export const metricOf = (metrics: readonly Metric[], name: string): Metric | und
 export const tagsOf = (metrics: readonly Metric[]): string[] =>
   [...new Set(metrics.flatMap((metric) => metric.for))].sort(natural);
 
+const isFor = (metric: Metric, tag: string): boolean => tag === "" || metric.for.includes(tag);
+
+/** The places in a page of the charts that are for a tag. */
+export function chartsFor(
+  charts: readonly FrontChart[],
+  metrics: readonly Metric[],
+  tag: string,
+): number[] {
+  return [...charts.keys()].filter((at) => {
+    const metric = metricOf(metrics, (charts[at] as FrontChart).metric);
+    return tag === "" || (metric !== undefined && isFor(metric, tag));
+  });
+}
+
 /** What the form offers under a tag, the application's own first. */
 export const offered = (metrics: readonly Metric[], tag: string): Metric[] =>
   metrics
-    .filter((metric) => tag === "" || metric.for.includes(tag))
+    .filter((metric) => isFor(metric, tag))
     .sort((a, b) => rank(a) - rank(b) || natural(a.name, b.name));
 
 const rank = (metric: Metric): number => (metric.kind === "number" ? 1 : 0);

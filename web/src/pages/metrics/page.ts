@@ -12,12 +12,14 @@ import { TimeWatch } from "../../ui/time-watch";
 import { Adder } from "./adder";
 import { ChartCard } from "./chart-card";
 import {
+  chartsFor,
   type Draft,
   draft,
   encodeCharts,
   metricOf,
   MOST_CHARTS,
   moved,
+  tagsOf,
   windowMs,
   WINDOWS,
   type WindowName,
@@ -39,6 +41,7 @@ export const page: Page = {
 class MetricsPage implements MountedPage {
   private readonly head = h("p", { class: "muted", role: "status" });
   private readonly select = h("select", { class: "select", "aria-label": "Front page" });
+  private readonly tags = h("select", { class: "select", "aria-label": "Charts with a tag" });
   private readonly name = h("input", {
     class: "input",
     type: "text",
@@ -75,6 +78,8 @@ class MetricsPage implements MountedPage {
   private fronts: Front[] = [];
   private loaded = false;
   private cards: ChartCard[] = [];
+  /** Where in the page each of them is. */
+  private places: readonly number[] = [];
   private drawn = "";
 
   constructor(
@@ -93,6 +98,7 @@ class MetricsPage implements MountedPage {
     this.select.addEventListener("change", () =>
       ctx.go("metrics", this.select.value === "" ? null : this.select.value),
     );
+    this.tags.addEventListener("change", () => this.change({ tag: this.tags.value }));
     this.name.addEventListener("keydown", (event) => {
       if (event.key === "Enter") void this.saved();
     });
@@ -105,6 +111,7 @@ class MetricsPage implements MountedPage {
           "div",
           { class: "card-tools" },
           this.select,
+          this.tags,
           this.windows.root,
           this.name,
           this.save,
@@ -163,8 +170,8 @@ class MetricsPage implements MountedPage {
       this.loaded = true;
       setText(this.problem, fronts.problem ?? "");
       this.problem.hidden = fronts.problem === null;
-      this.adder.offer(this.metrics);
       this.drawn = "";
+      this.offered = null;
       this.draw();
     } catch (error) {
       this.ctx.toast((error as Error).message);
@@ -181,6 +188,10 @@ class MetricsPage implements MountedPage {
 
   // ------------------------------------------------------------------ changes
 
+  private get tag(): string {
+    return this.ctx.route.query["tag"] ?? "";
+  }
+
   private change(query: Record<string, string>): void {
     this.ctx.setQuery(query);
     this.draw();
@@ -195,6 +206,8 @@ class MetricsPage implements MountedPage {
     const { charts } = this.draft();
     if (charts.length >= MOST_CHARTS)
       return this.ctx.toast(`A page has at most ${MOST_CHARTS} charts: make another`);
+    // One that is not for the tag would not be seen.
+    if (chartsFor([added], this.metrics, this.tag).length === 0) this.ctx.setQuery({ tag: "" });
     this.put([...charts, added]);
     this.ctx.announce(`${added.metric} was added`);
     this.cards.at(-1)?.root.scrollIntoView({ block: "nearest" });
@@ -260,25 +273,44 @@ class MetricsPage implements MountedPage {
     if (this.shownName !== (front?.name ?? ""))
       this.name.value = this.shownName = front?.name ?? "";
     set(this.save, "disabled", !changed && front !== undefined);
+    const shown = chartsFor(charts, this.metrics, this.tag);
+    const some = shown.length < charts.length ? `${shown.length} of ` : "";
     setText(
       this.head,
       gone
         ? `There is no page ${this.ctx.route.arg}: it may have been deleted.`
-        : `${front?.name ?? "Overview"}: ${charts.length} charts${changed ? ", changed and not saved" : ""}`,
+        : `${front?.name ?? "Overview"}: ${some}${charts.length} ${charts.length === 1 ? "chart" : "charts"}${changed ? ", changed and not saved" : ""}`,
     );
-    this.drawCards(charts);
+    this.offerTags();
+    this.drawCards(charts, shown);
     this.polled.refresh();
   }
 
   private shownName = "";
+  /** The tag that was chosen when the fields were filled last. */
+  private offered: string | null = null;
 
-  private drawCards(charts: readonly FrontChart[]): void {
-    const key = encodeCharts(charts);
+  private offerTags(): void {
+    const tags = tagsOf(this.metrics);
+    // An address may have one that no metric has any more.
+    const all = this.tag === "" || tags.includes(this.tag) ? tags : [...tags, this.tag];
+    this.tags.hidden = all.length === 0;
+    if (!this.loaded || this.offered === this.tag) return;
+    this.offered = this.tag;
+    options(this.tags, "All tags", all, this.tag);
+    this.adder.offer(this.metrics, this.tag);
+  }
+
+  /** Those of the page that are for the tag, by their places in it. */
+  private drawCards(charts: readonly FrontChart[], shown: readonly number[]): void {
+    const key = `${encodeCharts(charts)} ${shown.join()}`;
     if (key === this.drawn || !this.loaded) return;
     this.drawn = key;
+    this.places = shown;
     // One that stays is not drawn anew, and keeps the focus.
     const left = [...this.cards];
-    this.cards = charts.map((one) => {
+    this.cards = shown.map((place) => {
+      const one = charts[place] as FrontChart;
       const at = left.findIndex(
         (card) =>
           encodeCharts([card.of]) === encodeCharts([one]) &&
@@ -289,7 +321,7 @@ class MetricsPage implements MountedPage {
         kept ??
         new ChartCard(this.ctx, one, metricOf(this.metrics, one.metric), {
           move: (by) => this.move(card, by),
-          remove: () => this.put(this.draft().charts.filter((_, i) => this.cards[i] !== card)),
+          remove: () => this.taken(card),
         });
       return card;
     });
@@ -299,13 +331,28 @@ class MetricsPage implements MountedPage {
       this.grid,
       this.cards.length > 0
         ? this.cards.map((card) => card.root)
-        : [h("p", { class: "muted" }, "This page has no charts: add some below.")],
+        : [
+            h(
+              "p",
+              { class: "muted" },
+              charts.length === 0
+                ? "This page has no charts: add some below."
+                : `No chart of this page is for ${this.tag}: add some below, or choose all tags.`,
+            ),
+          ],
     );
+  }
+
+  private taken(card: ChartCard): void {
+    const place = this.places[this.cards.indexOf(card)];
+    this.put(this.draft().charts.filter((_, i) => i !== place));
   }
 
   private move(card: ChartCard, by: -1 | 1): void {
     const at = this.cards.indexOf(card);
-    this.put(moved(this.draft().charts, at, at + by));
+    const [from, to] = [this.places[at], this.places[at + by]];
+    if (from === undefined || to === undefined) return;
+    this.put(moved(this.draft().charts, from, to));
     // Moving an element takes the focus from it.
     card.focus(by < 0 ? "earlier" : "later");
   }

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Front, FrontChart, Metric } from "../../../src/model/protocol";
 import {
   about,
+  chartsFor,
   decodeCharts,
   draft,
   encodeCharts,
@@ -35,6 +36,20 @@ describe("the form", () => {
     expect(names("dev")).toContain("gc_s");
     expect(names("").slice(0, 2)).toEqual(["orders", "sessions"]);
     expect(names("")).toHaveLength(METRICS.length);
+  });
+});
+
+describe("charts", () => {
+  it("are chosen by the tags that their metrics are for", () => {
+    const charts = ["gc_s", "orders", "mem", "gone"].map((metric): FrontChart => ({
+      metric,
+      place: { kind: "cluster" },
+    }));
+    expect(chartsFor(charts, METRICS, "")).toEqual([0, 1, 2, 3]);
+    expect(chartsFor(charts, METRICS, "op")).toEqual([2]);
+    expect(chartsFor(charts, METRICS, "dev")).toEqual([0, 2]);
+    expect(chartsFor(charts, METRICS, "shop")).toEqual([1]);
+    expect(chartsFor(charts, METRICS, "nobody")).toEqual([]);
   });
 });
 
