@@ -17,8 +17,9 @@ The HTTP interface of a made-up cluster: each answer is checked against the Open
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [every_operation, series, roles, bad_parameters, pages, conditional, idempotency, gone, lost,
-     tokens, token_file, sockets, socket_gone, audit, bodies, slow_clients, limits, guide].
+    [every_operation, fronts, operations, series, roles, bad_parameters, pages, conditional,
+     idempotency, gone, lost, tokens, token_file, sockets, socket_gone, audit, bodies, slow_clients,
+     limits, guide].
 
 init_per_suite(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
@@ -119,8 +120,13 @@ every_operation(Config) ->
     sderl_web_ops_tests:with_service(Busy, fun(Folder) ->
         ok = application:set_env(sderl_web, ops, Folder),
         {429, #{~"retry-after" := ~"5"}, #{~"detail" := ~"another"}} =
-            post("/operations/plan", #{text => ~"{}"}, Config)
+            post("/operations/plan", #{text => ~"{}"}, Config),
+        [{429, _, _} = post(["/operations", Path], Body, Config) || {Path, Body} <- changes()]
     end),
+    Front = "/fronts/Load",
+    {200, _, _} = ask("PUT", Front, #{token => ?MAIN, body => front()}, Config),
+    #{~"name" := ~"Load", ~"rev" := 1} = Get(Front),
+    {204, _, _} = ask("DELETE", Front, #{token => ?MAIN}, Config),
     #{~"alarms" := [_ | _]} = Get("/alarms"),
     Alarm = ["/alarms/", an_alarm()],
     _ = Get(Alarm),
@@ -151,6 +157,100 @@ every_operation(Config) ->
                      -- sderl_web_rest:answered()).
 
 always() -> ["from=0&to=", integer_to_list(erlang:system_time(millisecond)), "&points=5"].
+
+front() -> #{window => ~"hour", charts => [#{metric => ~"mem", place => #{kind => ~"cluster"}}]}.
+
+%% What changes something of a service of operations.
+changes() ->
+    [{"/apply", #{}}, {"/rollback", #{revision => 2}}, {"/families/web/scale", #{count => 3}},
+     {"/instances/web1/drain", #{force => true}}, {"/instances/web1/undrain", #{}},
+     {"/pause", #{}}, {"/resume", #{}}].
+
+%% Pages of charts are written where they are as they were read, and by nobody who only looks.
+fronts(Config) ->
+    Path = "/fronts/Queues%20%26%20more",
+    Ask = fun(Method, Tag, Body) ->
+        Options = #{token => ?MAIN, headers => [{"If-Match", Tag} || Tag =/= none]},
+        ask(Method, Path, case Body of none -> Options; _ -> Options#{body => Body} end, Config)
+    end,
+    Put = fun(Tag, Body) -> Ask("PUT", Tag, Body) end,
+    {412, _, _} = Put("*", front()),
+    {200, #{~"etag" := First}, #{~"name" := ~"Queues & more", ~"rev" := 1}} = Put(none, front()),
+    {409, _, #{~"detail" := <<"there is a page of that name: send its ETag", _/binary>>}} =
+        Put(none, front()),
+    {412, _, _} = Put(~"\"other\"", front()),
+    {200, #{~"etag" := Second}, #{~"rev" := 2}} = Put(First, front()),
+    {412, _, _} = Put(First, front()),
+    {200, #{~"etag" := Second}, #{~"rev" := 2, ~"window" := ~"hour"}} = get(Path, Config),
+    {200, _, #{~"rev" := 3, ~"window" := ~"day"}} = Put("*", (front())#{window := ~"day"}),
+    {200, _, #{~"pages" := [#{~"name" := ~"Queues & more"}]}} = get("/fronts", Config),
+    [{Detail, {400, _, #{~"detail" := Detail}}} = {Detail, Put("*", maps:merge(front(), Wrong))}
+     || {Wrong, Detail} <- [
+            {#{window => ~"year"}, ~"window is one of 15m, hour, day, week, month"},
+            {#{window => ~"fortnight"},
+             ~"window cannot be \"fortnight\": it is a text of at most 5 bytes"},
+            {#{charts => [3]}, ~"charts.1.metric and place are its fields"},
+            {#{charts => lists:duplicate(25, 3)},
+             ~"charts cannot be a list: it is a list of at most 24"},
+            {#{rev => 3}, ~"there is no field \"rev\"; there are window, charts"}
+        ]],
+    [{400, _, _} = ask("PUT", ["/fronts/", Name], #{token => ?MAIN, body => front()}, Config)
+     || Name <- [lists:duplicate(61, $x), "%20x", "a%0ab"]],
+    [{403, _, _} = ask(Method, Path, #{token => token(viewer, Config), body => front()}, Config)
+     || Method <- ["PUT", "DELETE"]],
+    {412, _, _} = Ask("DELETE", Second, none),
+    {204, _, _} = Ask("DELETE", none, none),
+    {404, _, _} = Ask("DELETE", none, none),
+    {404, _, #{~"detail" := <<"there is no page \"Queues & more\"", _/binary>>}} =
+        get(Path, Config).
+
+%% What a service of operations says to each change, whatever it is. (sderl_web_browser_SUITE has
+%% one that does it.)
+operations(Config) ->
+    Service = fun(Said, Fun) ->
+        sderl_web_ops_tests:with_service(Said, fun(Folder) ->
+            ok = application:set_env(sderl_web, ops, Folder),
+            Fun()
+        end)
+    end,
+    All = fun() -> [post(["/operations", Path], Body, Config) || {Path, Body} <- changes()] end,
+    Done = ~B|{"done":{"revision":4,"state":"working","revisions":[{"what":"apply /x.json"}]}}|,
+    Once = fun(Body) ->
+        ask("POST", "/operations/families/web/scale",
+            #{token => token(operator, Config), body => Body,
+              headers => [{"Idempotency-Key", "night"}]}, Config)
+    end,
+    Service(Done, fun() ->
+        {Begun, Told} = lists:split(5, All()),
+        [?assertMatch({202, #{~"location" := ~"/api/v1/operations"},
+                       #{~"state" := ~"working", ~"revision" := 4}}, One) || One <- Begun],
+        [?assertMatch({200, _, #{~"state" := ~"working"}}, One) || One <- Told],
+        {202, _, _} = Once(#{count => 3}),
+        {422, _, _} = Once(#{count => 4})
+    end),
+    %% Nobody is there any more, and the answer is known.
+    {202, #{~"idempotency-replayed" := ~"true"}, _} = Once(#{count => 3}),
+    [?assertMatch({503, _, _}, One) || One <- All()],
+    History = ~B|{"done":{"state":"steady","revisions":[{"what":"scale web to 3"}]}}|,
+    Service(History, fun() ->
+        {409, _, #{~"detail" := <<"no file has been applied yet", _/binary>>}} =
+            post("/operations/apply", #{}, Config)
+    end),
+    Service(~B|{"error":"refused","problems":["g1 would be gone","g2 too"]}|, fun() ->
+        [?assertMatch({409, _, #{~"detail" := ~"refused:\ng1 would be gone\ng2 too"}}, One)
+         || One <- tl(All())]
+    end),
+    %% It ended: nobody can say whether it was done.
+    Service(~"", fun() -> [?assertMatch({504, _, _}, One) || One <- tl(All())] end),
+    [{400, _, _} = post(["/operations", Path], Body, Config)
+     || {Path, Body} <- [{"/families/web/scale", #{count => 0}}, {"/families/web/scale", #{}},
+                         {["/families/", lists:duplicate(64, $x), "/scale"], #{count => 1}},
+                         {"/rollback", #{revision => ~"x"}}, {"/apply", #{file => ~"/etc/passwd"}},
+                         {"/instances/web1/drain", #{force => 1}}]],
+    [{403, _, _} = sderl_web_rest:post(["/operations", Path], Body, token(viewer, Config),
+                                       server(Config)) || {Path, Body} <- changes()],
+    [{405, _, _} = ask(Method, "/operations/pause", #{token => ?MAIN}, Config)
+     || Method <- ["GET", "PUT", "DELETE"]].
 
 %% A metric over time, of each kind of place; the application's own among them.
 series(Config) ->

@@ -13,7 +13,7 @@ saves it is told, on a full disk, or when the file would have more than it may.
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, answer/3, is_operation/1]).
+-export([start_link/1, answer/3, is_operation/1, find/1, change/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(MOST, 100).
@@ -42,10 +42,24 @@ answer(fronts, _, _) ->
     {ok, sderl_web_json:term(All#{pages := maps:values(Pages)})};
 answer(Op, _, false) -> {error, forbidden, sderl_web_protocol:read_only(Op)};
 answer(Op, Args, true) ->
-    case gen_server:call(?MODULE, {Op, Args}) of
+    case change(Op, Args) of
         {ok, Page} -> {ok, sderl_web_json:term(Page)};
         {error, Code, Why} -> {error, Code, [atom_to_binary(Op), ": ", Why]}
     end.
+
+-doc "A page.".
+-spec find(Name :: binary()) -> {ok, sderl_web_front:front()} | none.
+find(Name) ->
+    case gen_server:call(?MODULE, all) of
+        #{pages := #{Name := Page}} -> {ok, Page};
+        #{} -> none
+    end.
+
+-doc "Saves the page in `page`, or deletes that of a `name`, where it was saved `rev` times.".
+-spec change(save_front | delete_front, map()) ->
+    {ok, sderl_web_front:front() | null}
+    | {error, sderl_web_protocol:code(), unicode:chardata()}.
+change(Op, Args) -> gen_server:call(?MODULE, {Op, Args}).
 
 -doc false.
 -spec init(none | file:filename()) -> {ok, #fronts{}}.

@@ -2,16 +2,18 @@
 -module(sderl_web_ops).
 -moduledoc """
 What the service of operations on this machine says of its cluster, asked over its socket: lines of
-JSON, as `docs/operations.md` has them. Nothing is changed there.
+JSON, as `docs/operations.md` has them; and the requests that change something.
 """.
 
--export([folder/1, answer/1, plan/4]).
+-export([folder/1, answer/1, plan/4, applied/1, change/3]).
 
 -define(CONNECT_MS, 2_000).
 %% A browser waits for 10 s.
 -define(PATIENCE_MS, 8_000).
 %% Releases may have to be packed for it.
 -define(PLAN_MS, 25_000).
+%% Releases may have to be packed, and all hosts looked at; a change is given up after two minutes.
+-define(CHANGE_MS, 100_000).
 -define(AGAIN_S, 5).
 -define(MOST_ANSWER_BYTES, 16_777_216).
 
@@ -43,8 +45,7 @@ answer(Folder) ->
         {error, not_running} -> not_running(Folder);
         {error, Sentence, _} ->
             {error, unavailable, Sentence};
-        {ok, _} ->
-            {error, unavailable, "the service of operations is of another version"}
+        {ok, _} -> other_version()
     end.
 
 -doc """
@@ -60,14 +61,64 @@ plan(Text, Force, Who, Folder) ->
     case ask(Request, Folder, erlang:monotonic_time(millisecond) + ?PLAN_MS) of
         {ok, #{~"changes" := Changes, ~"steps" := Steps, ~"refused" := Refused}} ->
             {ok, #{changes => Changes, steps => Steps, refused => Refused}};
-        {ok, _} -> {error, unavailable, "the service of operations is of another version"};
+        {ok, _} -> other_version();
         {error, not_running} -> not_running(Folder);
-        {error, Sentence, none} -> {error, unavailable, Sentence};
+        {error, Sentence, Lost} when Lost =:= none; Lost =:= unsure ->
+            {error, unavailable, Sentence};
         {error, Sentence, busy} -> {busy, ?AGAIN_S, Sentence};
         {error, Sentence, []} -> {error, bad_request, Sentence};
         {error, Sentence, Problems} ->
             {error, bad_request, [Sentence, ":\n", lists:join("\n", Problems)]}
     end.
+
+-doc "The file that was applied last, on the machine of the service.".
+-spec applied(Folder :: file:filename_all()) ->
+    {ok, binary()}
+    | {error, sderl_web_problem:code(), unicode:chardata()}
+    | {busy, Seconds :: pos_integer(), unicode:chardata()}.
+applied(Folder) ->
+    case look(~"history", Folder, erlang:monotonic_time(millisecond) + ?PATIENCE_MS) of
+        {ok, #{~"revisions" := Revisions}} ->
+            case [File || #{~"what" := <<"apply ", File/binary>>} <- Revisions] of
+                [File | _] -> {ok, File};
+                [] ->
+                    {error, conflict, "no file has been applied yet: `bin/sderl ops apply FILE` "
+                                      "does it on the machine of the service"}
+            end;
+        {error, not_running} -> not_running(Folder);
+        {error, Sentence, busy} -> {busy, ?AGAIN_S, Sentence};
+        {error, Sentence, _} -> {error, unavailable, Sentence};
+        {ok, _} -> other_version()
+    end.
+
+-doc """
+Has the service change something, as a request of `bin/sderl ops` does that does not wait for the
+work. What the service refuses is a conflict, in its own words. `late`: it may have been done.
+""".
+-spec change(Request :: #{do := atom(), atom() => term()}, Who :: binary(),
+             Folder :: file:filename_all()) ->
+    {ok, #{state := binary(), revision => pos_integer()}}
+    | {error, sderl_web_problem:code(), unicode:chardata()}
+    | {busy, Seconds :: pos_integer(), unicode:chardata()}.
+change(Request, Who, Folder) ->
+    Deadline = erlang:monotonic_time(millisecond) + ?CHANGE_MS,
+    case ask(Request#{who => Who}, Folder, Deadline) of
+        {ok, #{~"state" := State, ~"revision" := Revision}}
+          when is_binary(State), is_integer(Revision) ->
+            {ok, #{state => State, revision => Revision}};
+        {ok, #{~"state" := State}} when is_binary(State) -> {ok, #{state => State}};
+        {ok, _} -> other_version();
+        {error, not_running} -> not_running(Folder);
+        {error, Sentence, none} -> {error, unavailable, Sentence};
+        {error, Sentence, unsure} ->
+            {error, late, [Sentence, "; GET /operations tells whether it was done"]};
+        {error, Sentence, busy} -> {busy, ?AGAIN_S, Sentence};
+        {error, Sentence, []} -> {error, conflict, Sentence};
+        {error, Sentence, Problems} ->
+            {error, conflict, [Sentence, ":\n", lists:join("\n", Problems)]}
+    end.
+
+other_version() -> {error, unavailable, "the service of operations is of another version"}.
 
 not_running(Folder) ->
     {error, unavailable,
@@ -80,7 +131,8 @@ steps(_, Folder, Deadline) -> look(~"remaining", Folder, Deadline).
 
 look(Do, Folder, Deadline) -> ask(#{do => Do, who => ~"dashboard"}, Folder, Deadline).
 
-%% An error has what the service found wrong, `busy`, or `none` where it has not answered.
+%% An error has what the service found wrong, `busy`, `none` where it cannot be asked, or `unsure`
+%% where it was asked and no answer came that says what it did.
 ask(Request, Folder, Deadline) ->
     Path = unicode:characters_to_binary(filename:join(Folder, "socket")),
     try gen_tcp:connect({local, Path}, 0, [local, binary, {active, false}, {packet, raw}],
@@ -108,9 +160,9 @@ last_line(Socket, Deadline, Received) ->
         {ok, Bytes} when byte_size(Received) + byte_size(Bytes) =< ?MOST_ANSWER_BYTES ->
             last_line(Socket, Deadline, <<Received/binary, Bytes/binary>>);
         {ok, _} ->
-            {error, "the answer of the service of operations is too long", none};
+            {error, "the answer of the service of operations is too long", unsure};
         {error, timeout} ->
-            {error, "the service of operations does not answer: its log may tell why", none};
+            {error, "the service of operations does not answer: its log may tell why", unsure};
         {error, _} ->
             decoded(lists:last([<<>> | binary:split(Received, ~"\n", [global, trim])]))
     end.
@@ -123,7 +175,7 @@ decoded(Line) ->
         #{~"error" := Sentence} = Error when is_binary(Sentence) ->
             Problems = maps:get(~"problems", Error, []),
             {error, Sentence, [Problem || Problem <- Problems, is_binary(Problem)]};
-        _ -> {error, "the service of operations is of another version", none}
+        _ -> {error, "the service of operations is of another version", unsure}
     catch
-        error:_ -> {error, "the service of operations ended before it answered", none}
+        error:_ -> {error, "the service of operations ended before it answered", unsure}
     end.

@@ -385,7 +385,7 @@ headers(Extra, Json, #call{route = #{answer := {Status, _}}}) ->
             #{} -> sderl_web_tag:of_body(Json)
         end} || Status =:= 200 orelse is_map_key(tag, Extra)] ++
         [{~"location", iolist_to_binary([~"/api/v1/", Path])}
-         || Status =:= 201, {ok, Path} <- [maps:find(location, Extra)]]
+         || Status =/= 200, {ok, Path} <- [maps:find(location, Extra)]]
     ).
 
 told(Answer, Call) ->

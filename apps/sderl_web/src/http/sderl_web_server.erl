@@ -95,7 +95,7 @@ listen(#{ip := Ip, port := Port, tls := Tls, max_sockets := Most, hosts := Hosts
 resources(#{resources := Others}) ->
     [sderl_web_about_resource, sderl_web_cluster_resource, sderl_web_metrics_resource,
      sderl_web_log_resource, sderl_web_alarms_resource, sderl_web_tokens_resource,
-     sderl_web_actions_resource | Others].
+     sderl_web_actions_resource, sderl_web_fronts_resource, sderl_web_ops_resource | Others].
 
 %% A small send buffer: what waits for a slow browser waits here, once, and not in the system for
 %% every socket.

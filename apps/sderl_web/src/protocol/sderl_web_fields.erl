@@ -24,7 +24,7 @@ key is not there), or a value.
 9999: later times have no text of the same form. `{texts, Count, Most}` is a
 list of texts, `{words, Words}` one of known words. `{choice, Kinds}` is an object whose `kind` says
 which other fields it has; it becomes a tuple of the kind and their values in order. `checked` is an
-object that a function checks.
+object that a function checks, `{list, Most}` a list of so many, of whatever.
 """.
 -type type() ::
     {text, MostBytes :: pos_integer()}
@@ -35,6 +35,7 @@ object that a function checks.
     | {word, [atom()]}
     | {texts, Count :: pos_integer(), MostBytes :: pos_integer()}
     | {words, [atom()]}
+    | {list, Most :: pos_integer()}
     | {choice, [{Kind :: binary(), atom(), [field()]}]}
     | {checked, fun((term()) -> {ok, term()} | {error, iodata()}), Expected :: string()}.
 
@@ -124,6 +125,11 @@ value({words, Known}, List) when is_list(List) ->
         true -> {ok, [Word || {ok, Word} <- Words]};
         false -> error
     end;
+value({list, Most}, List) when is_list(List) ->
+    case is_short(List, Most) of
+        true -> {ok, List};
+        false -> error
+    end;
 value({choice, Kinds}, #{~"kind" := Kind} = Given) when is_binary(Kind) ->
     case lists:keyfind(Kind, 1, Kinds) of
         {_, Name, Fields} ->
@@ -164,6 +170,7 @@ expected({texts, Count, Most}) ->
     ["a list of at most ", integer_to_list(Count), " texts of at most ", integer_to_list(Most),
      " bytes"];
 expected({words, Words}) -> ["a list of some of ", listed(lists:sort(Words))];
+expected({list, Most}) -> ["a list of at most ", integer_to_list(Most)];
 expected({checked, _, Expected}) -> Expected;
 expected({choice, Kinds}) -> ["an object with kind, one of ", names(Kinds)].
 
@@ -194,6 +201,7 @@ schema({texts, Count, Most}) ->
 schema({words, Words}) ->
     #{~"type" => ~"array", ~"minItems" => 1, ~"maxItems" => ?MOST_WORDS,
       ~"items" => schema({word, Words})};
+schema({list, Most}) -> #{~"type" => ~"array", ~"maxItems" => Most, ~"items" => #{}};
 schema({checked, _, _}) -> #{~"type" => ~"object"};
 schema({choice, Kinds}) ->
     #{~"oneOf" => [kind(Kind, Fields) || {Kind, _, Fields} <- Kinds]}.

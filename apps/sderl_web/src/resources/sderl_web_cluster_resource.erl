@@ -10,7 +10,6 @@
                            unix_ms/0, any/0, word/1, null_or/1, ref/1]).
 
 -define(NAME_BYTES, 255).
--define(PLAN_BYTES, 49_152).
 
 %% ---------------------------------------------------------------- the paths
 
@@ -61,22 +60,6 @@ routes() ->
           query => [{~"metrics", metrics, {words, maps:keys(sderl_web_protocol:units())},
                      [util, mem, run_queue]} | fields(series, [~"from", ~"to", ~"points"])],
           answer => {200, ref(~"Series")}},
-        #{op => fronts, method => get, path => [~"fronts"], role => viewer,
-          summary => ~"The pages of charts that people have put together",
-          answer => {200, object(#{pages => list(map(any())), kept => flag(),
-                                   problem => null_or(text())})}},
-        #{op => operations, method => get, path => [~"operations"], role => viewer,
-          summary => ~"What a service of operations does with the cluster, where one runs",
-          answer => {200, map(any())}},
-        #{op => plan_operations, method => post, path => [~"operations", ~"plan"],
-          role => operator, looks => true,
-          summary => ~"What a file would change, as `bin/sderl ops plan` says; nothing is done",
-          body => [{~"text", text, {text, ?PLAN_BYTES}, required},
-                   {~"force", force, flag, false}],
-          %% Quotes and line ends are two bytes each.
-          body_bytes => 102_400,
-          answer => {200, object(#{changes => list(text()), steps => list(text()),
-                                   refused => list(text())})}},
         #{op => export, method => get, path => [~"export"], role => viewer,
           summary => ~"The history as a file, sent while it is being made",
           query => sderl_web_export:fields(),
@@ -220,13 +203,9 @@ answer(events, #{limit := Limit} = Args, _) ->
     end;
 answer(series, #{node := Node, metrics := Metrics} = Args, Context) ->
     asked(series, (maps:with([from, to, points], Args))#{'of' => {node, Node, Metrics}}, Context);
-answer(plan_operations, #{text := Text, force := Force}, #{name := Name}) ->
-    Folder = sderl_web_ops:folder(application:get_env(sderl_web, ops, default)),
-    sderl_web_ops:plan(Text, Force, Name, Folder);
 answer(export, Args, _) ->
     sderl_web_export:answer(Args);
-answer(Op, Args, Context)
-  when Op =:= names; Op =:= traffic; Op =:= fronts; Op =:= operations ->
+answer(Op, Args, Context) when Op =:= names; Op =:= traffic ->
     asked(Op, Args, Context).
 
 asked(Op, Args, #{writable := Writable}) -> sderl_web_ask:live({Op, Args}, Writable).

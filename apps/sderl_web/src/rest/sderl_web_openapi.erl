@@ -104,7 +104,8 @@ answer_headers(#{pages := Pages, answer := {Status, _}} = Route) ->
     maps:from_list(
         [{~"ETag", Text(~"For If-None-Match and If-Match.")} || has_tag(Route)] ++
         [{~"Link", Text(~"The next page, where there is one.")} || Pages =/= none] ++
-        [{~"Location", Text(~"The path of what was created.")} || Status =:= 201]
+        [{~"Location", Text(~"The path of what was created.")} || Status =:= 201] ++
+        [{~"Location", Text(~"The path that tells how it goes.")} || Status =:= 202]
     ).
 
 %% The problems of a route follow from its parameters.

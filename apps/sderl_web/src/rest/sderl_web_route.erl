@@ -20,7 +20,7 @@ itself of what comes to it; of what is refused before that the log is told as of
 """.
 -type given() :: #{
     op := atom(),
-    method := get | post | delete,
+    method := get | put | post | delete,
     path := [binary() | sderl_web_fields:field()],
     role := nobody | sderl_web_token:role(),
     summary := binary(),
@@ -37,13 +37,14 @@ itself of what comes to it; of what is refused before that the log is told as of
 }.
 
 -doc "The status, and the shape of the JSON or the types of the text that follow.".
--type answer() :: {200 | 201, sderl_web_schema:schema()} | {200, text, [binary()]} | 204.
+-type answer() ::
+    {200 | 201 | 202, sderl_web_schema:schema()} | {200, text, [binary()]} | 204.
 
 -doc "The same with the module that answers.".
 -type route() :: #{
     module := module(),
     op := atom(),
-    method := get | post | delete,
+    method := get | put | post | delete,
     path := [binary() | sderl_web_fields:field()],
     role := nobody | sderl_web_token:role(),
     summary := binary(),
@@ -101,11 +102,13 @@ fit(_, _, _) -> no.
 
 is_method(~"GET", get) -> true;
 is_method(~"HEAD", get) -> true;
+is_method(~"PUT", put) -> true;
 is_method(~"POST", post) -> true;
 is_method(~"DELETE", delete) -> true;
 is_method(_, _) -> false.
 
 allowed(get) -> [~"GET", ~"HEAD"];
+allowed(put) -> [~"PUT"];
 allowed(post) -> [~"POST"];
 allowed(delete) -> [~"DELETE"].
 
