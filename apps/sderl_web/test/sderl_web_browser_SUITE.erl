@@ -20,18 +20,21 @@ suite() -> [{timetrap, {minutes, 10}}].
 %% The last one leaves the first monitoring node at another port.
 all() ->
     [cluster, pages, names, log, actions, hostile, time, together, alarms, metrics, restart, tokens,
-     keyboard, sizes, unprobed, tracing, recording, profile, profile_nodes, samples, tls, takeover].
+     keyboard, sizes, unprobed, operations, tracing, recording, profile, profile_nodes, samples,
+     tls, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
 init_per_suite(Config) ->
+    %% The path of a socket is short.
+    Ops = filename:join(os:getenv("TMPDIR", "/tmp"), "sderl-web-b-" ++ os:getpid()),
     maybe
         {ok, Browser} ?= program("toolchain/browser", []),
         {ok, _} ?= program("toolchain/web", ["--brief"]),
         {Owner, Shared} =
-            start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings")),
+            start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings"), Ops),
                   Browser),
-        [{owner, Owner}, {shared, Shared} | Config]
+        [{owner, Owner}, {shared, Shared#{ops => Ops}} | Config]
     else
         {error, Why} ->
             io:format(user, "the browser tests are skipped: ~ts~n", [Why]),
@@ -102,7 +105,7 @@ pass_on(Port, Browser, Case) ->
             ok
     end.
 
-plan(Recordings) ->
+plan(Recordings, Ops) ->
     Tag = [$a + rand:uniform(26) - 1 || _ <- lists:seq(1, 5)],
     Name = fun(Family, I) -> list_to_atom(lists:concat([Family, I, "-", Tag, "@127.0.0.1"])) end,
     Monitors = [Name("watch", I) || I <- [1, 2]],
@@ -119,6 +122,7 @@ plan(Recordings) ->
                     {sderl_web, port, 0},
                     {sderl_web, writable, true},
                     {sderl_web, recordings, Recordings},
+                    {sderl_web, ops, filename:join(Ops, "service")},
                     {sderl_web, token, ~"an-easy-token-of-the-tests"}
                 ]
             },
@@ -176,6 +180,45 @@ keyboard(Config) -> play(keyboard, Config).
 sizes(Config) -> play(sizes, Config).
 
 unprobed(Config) -> play(unprobed, Config).
+
+%% A service of operations with two hosts that are folders, and nodes of its own.
+operations(Config) ->
+    #{ops := Ops} = Shared = proplists:get_value(shared, Config),
+    Epmd = integer_to_list(sderl_fleet_ct:free_port([{127, 0, 0, 1}], 100)),
+    ok = filelib:ensure_path(Ops),
+    With = Shared#{epmd => Epmd, file => ops_file(Ops, 2)},
+    try
+        play(operations, [{shared, With} | proplists:delete(shared, Config)])
+    after
+        %% Nobody answers where the scenario has ended it all.
+        _ = [ops(Args, With) || Args <- [["destroy", "--yes"], ["stop"]]],
+        _ = os:cmd("ERL_EPMD_PORT=" ++ Epmd ++ " epmd -kill"),
+        %% The service writes until it has ended.
+        ok = sderl_fleet:await(fun() -> file:del_dir_r(Ops) =/= {error, eexist} end, 60_000)
+    end.
+
+%% No node starts before the scenario lets it.
+ops_file(Ops, Count) ->
+    File = filename:join(Ops, "shop.json"),
+    Go = unicode:characters_to_binary(filename:join(Ops, "go")),
+    ok = file:write_file(File, json:encode(#{
+        cluster => ~"shop",
+        providers => #{here => #{type => local, hosts => 2}},
+        releases => #{code => #{code => [unicode:characters_to_binary(ebin(sderl))],
+                                applications => [sderl]}},
+        domains => #{one => #{provider => here}},
+        families => #{web => #{
+            release => code, domains => [one], count => Count,
+            hooks => #{before_start => [~"sh", ~"-c",
+                                        <<"until [ -e ", Go/binary, " ]; do sleep 0.1; done">>]}
+        }},
+        groups => [#{name => shop, nodes => [~"web*"]}]
+    })),
+    File.
+
+ops([Command | Args], #{ops := Ops, epmd := Epmd}) ->
+    program("bin/sderl", ["ops", Command, "--dir", filename:join(Ops, "service") | Args],
+            [{"ERL_EPMD_PORT", Epmd}]).
 
 tracing(Config) -> play(tracing, Config).
 
@@ -309,6 +352,19 @@ act(~"type", #{~"text" := Text}, #{fleet := Fleet, watchers := [Watcher | _]}) -
     {ok, Expressions} = erl_parse:parse_exprs(Tokens),
     {value, ok, _} = sderl_fleet:call(Fleet, Watcher, erl_eval, exprs, [Expressions, []]),
     #{};
+%% bin/sderl ops; the file is the one of the scenario.
+act(~"ops", #{~"args" := Args}, #{file := File} = Shared) ->
+    {ok, Said} = ops([case Arg of ~"FILE" -> File; _ -> binary_to_list(Arg) end || Arg <- Args],
+                     Shared),
+    #{said => unicode:characters_to_binary(Said)};
+act(~"let_start", _, #{ops := Ops}) ->
+    ok = file:write_file(filename:join(Ops, "go"), ""),
+    #{};
+act(~"ops_text", #{~"count" := Count}, #{ops := Ops, file := File}) ->
+    {ok, Before} = file:read_file(File),
+    {ok, Text} = file:read_file(ops_file(Ops, Count)),
+    ok = file:write_file(File, Before),
+    #{text => Text};
 act(~"stop_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     ok = sderl_fleet:call(Fleet, Watcher, application, stop, [sderl_web]),
     #{};
@@ -415,9 +471,12 @@ group(Text) -> binary_to_atom(Text).
 file(Path) ->
     filename:join([code:lib_dir(sderl_web), "..", "..", "..", "..", Path]).
 
-program(Path, Args) ->
+program(Path, Args) -> program(Path, Args, []).
+
+program(Path, Args, Environment) ->
     Port = open_port({spawn_executable, file(Path)},
-                     [{args, Args}, binary, exit_status, stderr_to_stdout, use_stdio, hide]),
+                     [{args, Args}, {env, Environment}, binary, exit_status, stderr_to_stdout,
+                      use_stdio, hide]),
     said(Port, <<>>).
 
 said(Port, Said) ->
