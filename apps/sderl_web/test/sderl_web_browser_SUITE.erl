@@ -109,7 +109,6 @@ plan(Recordings, Ops) ->
     Tag = [$a + rand:uniform(26) - 1 || _ <- lists:seq(1, 5)],
     Name = fun(Family, I) -> list_to_atom(lists:concat([Family, I, "-", Tag, "@127.0.0.1"])) end,
     Monitors = [Name("watch", I) || I <- [1, 2]],
-    Seeds = [Name("n", 1), Name("n", 7), Name("bare", 1), Name("plain", 1)],
     #{
         tag => Tag,
         families => [
@@ -117,38 +116,31 @@ plan(Recordings, Ops) ->
             #{
                 name => watch, count => 2, hidden => true, apps => [sderl, sderl_mon, sderl_web],
                 env => [
-                    {sderl_mon, config, #{seeds => Seeds, monitors => Monitors,
-                                          interval_ms => 500}},
+                    {sderl_mon, config, #{seeds => [Name("n", 1), Name("n", 7)],
+                                          monitors => Monitors, interval_ms => 500}},
                     {sderl_web, port, 0},
                     {sderl_web, writable, true},
                     {sderl_web, recordings, Recordings},
                     {sderl_web, ops, filename:join(Ops, "service")},
                     {sderl_web, token, ~"an-easy-token-of-the-tests"}
                 ]
-            },
-            %% Without a probe on their code path: with the library, and without.
-            #{name => bare, count => 2, apps => [sderl], paths => [ebin(sderl)]},
-            #{name => plain, count => 1, connect_all => true, paths => []}
+            }
         ],
         s_groups => [{red, normal, [{n, [1, 2, 3]}]}, {green, normal, [{n, [3, 4, 5]}]},
-                     {blue, normal, [{n, [5, 6, 1]}]}, {amber, normal, [{bare, all}]}]
+                     {blue, normal, [{n, [5, 6, 1]}]}]
     }.
 
 ebin(App) -> filename:join(code:lib_dir(App), "ebin").
 
 shared(Fleet) ->
-    {Nodes, [W1, W2 | Unprobed]} = lists:split(7, sderl_fleet:nodes(Fleet)),
-    Watchers = [W1, W2],
+    {Nodes, Watchers} = lists:split(7, sderl_fleet:nodes(Fleet)),
     Addresses = [Address
                  || W <- Watchers,
                     {ok, Address} <- [sderl_fleet:call(Fleet, W, sderl_web, address, [])]],
     %% The same port when the server starts again.
     [ok = sderl_fleet:call(Fleet, W, application, set_env, [sderl_web, port, Port])
      || {W, #{port := Port}} <- lists:zip(Watchers, Addresses)],
-    #{
-        fleet => Fleet, nodes => Nodes, unprobed => Unprobed, watchers => Watchers,
-        addresses => Addresses
-    }.
+    #{fleet => Fleet, nodes => Nodes, watchers => Watchers, addresses => Addresses}.
 
 %% ---------------------------------------------------------------- scenarios
 
@@ -262,11 +254,11 @@ play(Scenario, Config) ->
             ct:fail(Scenario)
     end.
 
-told(#{nodes := Nodes, unprobed := Unprobed, watchers := Watchers,
+told(#{nodes := Nodes, watchers := Watchers,
        addresses := [#{url := Url, link := Link, token := Token}, #{link := Second}]}) ->
     #{
         url => Url, link => Link, token => Token, second => Second, nodes => Nodes,
-        unprobed => Unprobed, watchers => Watchers,
+        watchers => Watchers,
         groups => #{Group => [lists:nth(I, Nodes) || I <- Is]
                     || {Group, Is} <- [{red, [1, 2, 3]}, {green, [3, 4, 5]}, {blue, [5, 6, 1]}]}
     }.
@@ -339,13 +331,30 @@ act(~"log", #{~"node" := Node, ~"level" := Level, ~"text" := Text} = Asked, #{fl
     ok = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), ?MODULE, say,
                           [binary_to_existing_atom(Level), Text, maps:get(~"times", Asked, 1)]),
     #{};
-%% Those of these nodes that run a probe, or have its code.
-act(~"probes", _, #{fleet := Fleet, unprobed := Nodes}) ->
+%% Nodes without a probe on their code path, from then on: two with the library and a group, and one
+%% of plain Erlang.
+act(~"unprobed", _, #{fleet := Fleet, watchers := [Watcher | _]} = Shared) ->
+    Nodes = case unprobed_nodes(Shared) of
+        [] ->
+            {ok, [B1, B2, _] = New} = sderl_fleet:start_nodes(Fleet, [
+                #{name => bare, count => 2, apps => [sderl], paths => [ebin(sderl)]},
+                #{name => plain, count => 1, connect_all => true, paths => []}
+            ]),
+            {ok, slate, [_, _]} =
+                sderl_fleet:call(Fleet, B1, s_group, new_s_group, [slate, [B1, B2]]),
+            #{seeds := Seeds} = sderl_fleet:call(Fleet, Watcher, sderl_mon, config, []),
+            ok = sderl_fleet:call(Fleet, Watcher, sderl_mon, set, [#{seeds => Seeds ++ New}]),
+            New;
+        Known -> Known
+    end,
+    #{nodes => Nodes};
+%% Those of them that run a probe, or have its code.
+act(~"probes", _, #{fleet := Fleet} = Shared) ->
     Probed = fun(Node) ->
         sderl_fleet:call(Fleet, Node, erlang, whereis, [sderl_mon_probe]) =/= undefined orelse
             sderl_fleet:call(Fleet, Node, code, which, [sderl_mon_probe]) =/= non_existing
     end,
-    #{nodes => lists:filter(Probed, Nodes)};
+    #{nodes => lists:filter(Probed, unprobed_nodes(Shared))};
 %% What an operator types whom a page tells it.
 act(~"type", #{~"text" := Text}, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     {ok, Tokens, _} = erl_scan:string(binary_to_list(Text)),
@@ -462,6 +471,9 @@ serve(Fleet, Watcher, Tls) ->
     Call(start, [sderl_web]),
     {ok, Address} = sderl_fleet:call(Fleet, Watcher, sderl_web, address, []),
     maps:with([url, link], Address).
+
+unprobed_nodes(#{fleet := Fleet, nodes := Nodes, watchers := Watchers}) ->
+    (sderl_fleet:nodes(Fleet) -- Nodes) -- Watchers.
 
 %% Names of these scenarios alone: a fixed, small set.
 group(Text) -> binary_to_atom(Text).

@@ -24,6 +24,7 @@ export default async function sizes(stage) {
     "#/actions",
     "#/audit",
   ];
+  await stage.act("unprobed");
   const wrong = [];
   for (const size of SIZES) {
     const grounds = new Set();

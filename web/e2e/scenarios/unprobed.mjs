@@ -4,8 +4,9 @@
 const DASH = "–";
 
 export default async function unprobed(stage) {
-  const [bare, other, plain] = stage.cluster.unprobed;
-  await stage.act("register", { group: "amber", node: bare, name: "bob_of_the_tests" });
+  const { nodes } = await stage.act("unprobed");
+  const [bare, other, plain] = nodes;
+  await stage.act("register", { group: "slate", node: bare, name: "bob_of_the_tests" });
   const page = await stage.open("#/groups");
   const main = page.getByRole("main");
   await stage.until(
@@ -15,7 +16,7 @@ export default async function unprobed(stage) {
       const shown = new Map(window.sderl?.nodes().map((n) => [n.name, n]));
       return (
         [one, two, three].every((name) => shown.get(name)?.status === "up") &&
-        [one, two].every((name) => shown.get(name).groups.join() === "amber")
+        [one, two].every((name) => shown.get(name).groups.join() === "slate")
       );
     },
     [bare, other, plain],
@@ -26,16 +27,16 @@ export default async function unprobed(stage) {
 
   // Links tell how much goes between the nodes; names are told by a probe alone.
   await stage.act("traffic", { from: bare, to: other });
-  const rate = page.locator(".panel-row[data-group=amber] .panel-rate");
+  const rate = page.locator(".panel-row[data-group=slate] .panel-rate");
   await rate.filter({ hasText: /^[1-9]/ }).waitFor();
-  await go("#/groups/amber");
+  await go("#/groups/slate");
   await main.getByText(`2 nodes, ${DASH} names,`).waitFor();
 
   // In the sum of all groups something is missing, and of this group alone nothing is known.
-  await go("#/names?group=amber");
+  await go("#/names?group=slate");
   const groups = main.getByRole("table", { name: "Groups" });
   const cells = (row) => row.getByRole("cell").allTextContents();
-  const row = groups.getByRole("row").filter({ hasText: "amber" });
+  const row = groups.getByRole("row").filter({ hasText: "slate" });
   await row.waitFor();
   stage.must(
     (await cells(row)).filter((text) => text === DASH).length === 2,
@@ -44,7 +45,7 @@ export default async function unprobed(stage) {
   const sum = groups.getByRole("row").last();
   await sum.filter({ hasText: /≥ \d+≥ \d/ }).waitFor();
   await main.getByText(/names of this group are not known here/).waitFor();
-  await main.getByPlaceholder("Filter").first().fill("amber");
+  await main.getByPlaceholder("Filter").first().fill("slate");
   await sum.filter({ hasText: `${DASH}${DASH}` }).waitFor();
 
   // The library without a probe is told apart from plain Erlang; both say what to type.
@@ -70,8 +71,8 @@ export default async function unprobed(stage) {
   await stage.act("type", { text: offered });
   await main.locator(".note").filter({ hasText: "without a probe" }).waitFor({ state: "detached" });
   await chip.waitFor({ state: "hidden" });
-  await go("#/names?group=amber");
+  await go("#/names?group=slate");
   await main.getByText("bob_of_the_tests").first().waitFor();
-  await go("#/groups/amber");
+  await go("#/groups/slate");
   await main.getByText("2 nodes, 1 name,").waitFor();
 }
