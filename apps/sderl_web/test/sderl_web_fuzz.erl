@@ -9,7 +9,7 @@ They come from `rand` of the calling process, which is seeded: the same seed giv
 
 -export([request/2, frames/1]).
 
--define(METHODS, [~"GET", ~"GET", ~"GET", ~"HEAD", ~"POST", ~"DELETE", ~"BREW", ~"get", ~"",
+-define(METHODS, [~"GET", ~"GET", ~"GET", ~"HEAD", ~"PUT", ~"POST", ~"DELETE", ~"BREW", ~"get", ~"",
                   ~"PRI"]).
 -define(PATHS, [
     ~"/", ~"/ws", ~"/metrics", ~"/api/v1/health", ~"/api/v1/state",
