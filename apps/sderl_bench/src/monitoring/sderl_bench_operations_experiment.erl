@@ -33,7 +33,7 @@ cluster.
 -define(FRAME_MS, 60_000).
 -define(P99_MS, 50).
 -define(OVERHEAD_PCT, 0.5).
-%% What is measured of the nodes does not depend on how many clients each has.
+%% The probe's share does not depend on how many clients a node has.
 -define(CLIENTS, 5).
 
 -doc false.
@@ -86,7 +86,7 @@ check(#{what := What} = Options) ->
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{what := Whats} = Options, Output) ->
-    %% What one measurement misses keeps no other from being made.
+    %% A measurement that fails keeps no other from being made.
     case [Text || What <- Whats, {error, Text} <- [what(What, Options, Output)]] of
         [] -> ok;
         Texts -> {error, lists:join("; ", Texts)}
@@ -223,7 +223,7 @@ plan(#{nodes := Nodes, groups := Groups}, Label) ->
             env => [
                 {sderl_web, port, 0},
                 {sderl_web, source, synthetic},
-                %% What is measured is the answers, and not that they are refused.
+                %% The benchmark measures answers, and not refusals.
                 {sderl_web, rate, {1_000_000, 1_000_000}},
                 {sderl_web, synthetic, #{nodes => Nodes, groups => Groups, interval_ms => 1000}}
             ],
