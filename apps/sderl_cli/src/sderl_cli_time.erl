@@ -16,6 +16,6 @@ seconds(Text, Most) ->
     end.
 
 -doc "A time in milliseconds, to the second.".
--spec time(Ms :: integer()) -> string().
+-spec time(Ms :: integer()) -> unicode:chardata().
 time(Ms) ->
     calendar:system_time_to_rfc3339(Ms div 1000, [{unit, second}, {time_designator, $\s}]).

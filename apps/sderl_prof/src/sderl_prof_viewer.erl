@@ -38,7 +38,7 @@ start_link(Dir, Progress) ->
 -doc "Holds samples, in place of a recording of events.".
 -spec start_samples(sderl_prof_samples:samples()) -> {ok, pid()}.
 start_samples(Samples) ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, {samples, Samples}, []).
+    {ok, _} = gen_server:start_link({local, ?MODULE}, ?MODULE, {samples, Samples}, []).
 
 -doc "Closes it.".
 -spec stop() -> ok.
