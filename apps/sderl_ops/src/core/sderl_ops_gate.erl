@@ -101,7 +101,7 @@ watched_until(#{back := false, proven := Proven}, #view{desired = Desired, now =
   when map_size(Proven) > 0 ->
     #{upgrade := #{wait_s := Wait}} = Desired,
     case {source(Desired), lists:max(maps:values(Proven)) + Wait * 1000} of
-        {#{}, Until} when Until > Now -> Until;
+        {#{}, Until} when is_integer(Until), Until > Now -> Until;
         _ -> none
     end;
 watched_until(_, _) ->
