@@ -230,10 +230,10 @@ strange(Msg, #g{strange = S} = G) ->
 
 %% ---------------------------------------------------------------- a step
 
-run(Events, #g{core = C0, heap = Heap} = G0) ->
+run(Events, #g{core = C0} = G0) ->
     Now = now_ms(),
     {Fx1, C1} = sderl_core:handle(Now, Events, C0),
-    G1 = effects(Fx1, G0#g{core = C1, heap = sderl_group_heap:step(Heap)}),
+    G1 = effects(Fx1, G0#g{core = C1}),
     %% Clients that were just answered run and ask again; what they ask goes with our
     %% acknowledgement, or into the batch we make, instead of after it.
     {More, G2} = case answered(Fx1) of
