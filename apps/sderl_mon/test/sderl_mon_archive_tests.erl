@@ -242,6 +242,41 @@ lost_folder_test_() ->
         end)
     end).
 
+%% A file that cannot be written holds up its own step alone, and what waited for it has the
+%% topology of its time.
+one_step_test_() ->
+    in_folder(fun(Dir) ->
+        From = days_ago(1),
+        Step = 10 * ?MINUTE,
+        with_archive(#{dir => Dir}, fun(Pid) ->
+            InItsPlace = filename:join(Dir, sderl_mon_archive_index:name({?MINUTE, From, 0})),
+            ok = file:make_dir(InItsPlace),
+            #{missed := 0, is_failing := true, waiting := Waiting, frames := #{Step := Coarse}} =
+                told(Pid, frames(From, From + 2 * ?HOUR)),
+            ?assert(Waiting > 100),
+            ?assert(Coarse >= 10),
+            ok = file:del_dir(InItsPlace),
+            Pid ! {sderl_mon, topology, sderl_mon_gen:topology(#{~"g" => [~"a", ~"b", ~"c"]})},
+            lists:foreach(fun(Frame) -> Pid ! {sderl_mon, frame, Frame} end,
+                          frames(From + 2 * ?HOUR, From + 3 * ?HOUR)),
+            #{is_failing := false, missed := 0, waiting := 0, frames := #{?MINUTE := Fine}} =
+                gen_server:call(Pid, info, infinity),
+            ?assert(Fine > 170),
+            Members = fun(At) ->
+                #{groups := #{~"g" := #{nodes := Nodes}}} = topology_at(Dir, Pid, At),
+                Nodes
+            end,
+            ?assertEqual([~"a", ~"b"], Members(From + ?HOUR)),
+            ?assertEqual([~"a", ~"b", ~"c"], Members(From + 3 * ?HOUR))
+        end)
+    end).
+
+topology_at(Dir, Pid, At) ->
+    {ok, Place} = gen_server:call(Pid, {topology_at, At}),
+    {ok, Packed} = sderl_mon_archive_file:read(Dir, Place),
+    {ok, Topology} = sderl_mon_pack:unpack(Packed),
+    Topology.
+
 %% A disk that is full in the middle of a write, and has room again: each frame is there once, and
 %% nothing of the one that had no room is left.
 full_disk_test_() ->

@@ -54,8 +54,8 @@ are.
     ladder :: sderl_mon_ladder:ladder(),
     writers = #{} :: #{sderl_mon_ladder:step() => sderl_mon_archive_file:writer()},
     topology = none :: sderl_mon_types:topology() | none,
-    %% The steps in whose files it is as it is now.
-    told = [] :: [sderl_mon_ladder:step()],
+    %% The last one in the open file of each step.
+    told = #{} :: #{sderl_mon_ladder:step() => sderl_mon_types:topology()},
     %% Frames that could not be written yet, the oldest first, and their bytes.
     waiting = queue:new() :: queue:queue(known()),
     waiting_bytes = 0 :: non_neg_integer(),
@@ -64,8 +64,9 @@ are.
     hub = none :: none | reference()
 }).
 
-%% A frame of a step that is to be kept.
--type known() :: {sderl_mon_ladder:step(), sderl_mon_ladder:entry()}.
+%% A frame of a step that is to be kept, and the topology of its time.
+-type known() ::
+    {sderl_mon_ladder:step(), sderl_mon_ladder:entry(), sderl_mon_types:topology() | none}.
 
 -type state() :: off | refused() | #kept{}.
 
@@ -235,9 +236,12 @@ handle_info(_Other, K) ->
 -spec terminate(term(), state()) -> ok.
 terminate(_Why, K) -> finish(K).
 
-finish(#kept{lock = Lock, writers = Writers, hub = Hub}) ->
+finish(#kept{lock = Lock, dir = Dir, hub = Hub} = K) ->
     _ = Hub =/= none andalso demonitor(Hub, [flush]),
     _ = Hub =/= none andalso unsubscribe(),
+    #kept{writers = Writers, waiting = Waiting} = write_waiting(K),
+    queue:is_empty(Waiting) orelse
+        ?LOG_ERROR("~b frames that waited for room in ~ts are lost", [queue:len(Waiting), Dir]),
     lists:foreach(fun sderl_mon_archive_file:close/1, maps:values(Writers)),
     sderl_mon_folder_lock:leave(Lock);
 finish(_) -> ok.
@@ -334,11 +338,11 @@ subscribe(K) ->
 
 heard({sderl_mon, frame, Frame}, K) -> push(Frame, K);
 heard({sderl_mon, topology, Topology}, #kept{topology = none} = K) ->
-    K#kept{topology = Topology, told = []};
+    K#kept{topology = Topology};
 heard({sderl_mon, topology, Topology}, #kept{topology = Last} = K) ->
     case sderl_mon_history:shape(Last) =:= sderl_mon_history:shape(Topology) of
         true -> K;
-        false -> K#kept{topology = Topology, told = []}
+        false -> K#kept{topology = Topology}
     end;
 heard({sderl_mon, missed, N}, #kept{missed = Missed} = K) -> K#kept{missed = Missed + N};
 heard(_Other, K) -> K.
@@ -349,7 +353,7 @@ heard(_Other, K) -> K.
 push(#{t := T} = Frame, #kept{ladder = Ladder0} = K) ->
     {Done, Ladder} = sderl_mon_ladder:push(Frame, fun sderl_mon_metrics:is_rate/1, Ladder0),
     Now = sderl_mon_clock:wall_ms(),
-    Known = [{is_new(Step, End, Now, K), {Step, Entry}}
+    Known = [{is_new(Step, End, Now, K), {Step, Entry, K#kept.topology}}
              || {Step, {End, _, _} = Entry} <- Done, Step > 0],
     case [New || {true, New} <- Known] of
         [] -> K#kept{ladder = Ladder};
@@ -359,7 +363,7 @@ push(#{t := T} = Frame, #kept{ladder = Ladder0} = K) ->
     end.
 
 is_new(Step, End, Now, #kept{index = Index, waiting = Waiting}) ->
-    Ends = [Other || {Of, {Other, _, _}} <- queue:to_list(Waiting), Of =:= Step]
+    Ends = [Other || {Of, {Other, _, _}, _} <- queue:to_list(Waiting), Of =:= Step]
         ++ [Last || Last <- [sderl_mon_archive_index:last(Step, Index)], Last =/= none],
     case Ends =:= [] orelse lists:max(Ends) of
         true -> true;
@@ -368,7 +372,7 @@ is_new(Step, End, Now, #kept{index = Index, waiting = Waiting}) ->
             andalso not sderl_mon_archive_index:has({Step, End}, Index)
     end.
 
-put_last({_, {_, _, Packed}} = Known, #kept{waiting = Waiting, waiting_bytes = Bytes} = K) ->
+put_last({_, {_, _, Packed}, _} = Known, #kept{waiting = Waiting, waiting_bytes = Bytes} = K) ->
     drop_first(K#kept{waiting = queue:in(Known, Waiting),
                       waiting_bytes = Bytes + byte_size(Packed)}).
 
@@ -380,27 +384,33 @@ drop_first(K) -> K.
 take_first(#kept{waiting = Waiting, waiting_bytes = Bytes} = K) ->
     case queue:out(Waiting) of
         {empty, _} -> {none, K};
-        {{value, {_, {_, _, Packed}} = Known}, Left} ->
+        {{value, {_, {_, _, Packed}, _} = Known}, Left} ->
             {Known, K#kept{waiting = Left, waiting_bytes = Bytes - byte_size(Packed)}}
     end.
 
-%% In their order, until one cannot be written.
-write_waiting(K) ->
-    case take_first(K) of
-        {none, _} -> K;
-        {Known, Left} ->
-            case write(Known, Left) of
-                {ok, Written} -> write_waiting(Written);
-                {error, Reason} -> fails(element(1, Known), Reason, K)
+%% In their order. A step whose file cannot be written now holds up no other one.
+write_waiting(#kept{waiting = Waiting} = K) ->
+    All = K#kept{waiting = queue:new(), waiting_bytes = 0},
+    case lists:foldl(fun write_unless_failed/2, {[], All}, queue:to_list(Waiting)) of
+        {[], Written} -> works(Written);
+        {_, Written} -> Written
+    end.
+
+write_unless_failed({Step, _, _} = Known, {Failed, K}) ->
+    case lists:member(Step, Failed) of
+        true -> {Failed, put_last(Known, K)};
+        false ->
+            case write(Known, K) of
+                {ok, Written} -> {Failed, Written};
+                {error, Reason} -> {[Step | Failed], put_last(Known, fails(Step, Reason, K))}
             end
     end.
 
-write({Step, {T, Span, Packed}}, K0) ->
+write({Step, {T, Span, Packed}, Topology}, K0) ->
     maybe
         {ok, K1} ?= writer({Step, T}, K0),
-        {ok, K2} ?= write_topology({Step, T}, K1),
-        {ok, K3} ?= write_record(Step, {{frame, Step, T, Span}, Packed}, K2),
-        {ok, works(K3)}
+        {ok, K2} ?= write_topology({Step, T}, Topology, K1),
+        write_record(Step, {{frame, Step, T, Span}, Packed}, K2)
     end.
 
 %% The open file of a level, if that is the one for a frame.
@@ -413,7 +423,7 @@ writer({Step, T}, #kept{dir = Dir, index = Index, writers = Writers, most = Most
             maybe
                 {ok, Writer, Known} ?= sderl_mon_archive_file:open(Dir, Key, Index),
                 {ok, K#kept{index = Known, writers = Writers#{Step => Writer},
-                            told = lists:delete(Step, K#kept.told)}}
+                            told = maps:remove(Step, K#kept.told)}}
             end
     end.
 
@@ -424,15 +434,15 @@ close(Step, Writers) ->
     end.
 
 %% Once in each file, and when it has changed.
-write_topology(_At, #kept{topology = none} = K) -> {ok, K};
-write_topology({Step, T}, #kept{topology = Topology, told = Told} = K) ->
-    case lists:member(Step, Told) of
-        true -> {ok, K};
-        false ->
+write_topology(_At, none, K) -> {ok, K};
+write_topology({Step, T}, Topology, #kept{told = Told} = K) ->
+    case Told of
+        #{Step := Topology} -> {ok, K};
+        #{} ->
             Record = {{topology, 0, T, 0}, sderl_mon_pack:pack(Topology)},
             maybe
                 {ok, Written} ?= write_record(Step, Record, K),
-                {ok, Written#kept{told = [Step | Told]}}
+                {ok, Written#kept{told = Told#{Step => Topology}}}
             end
     end.
 
