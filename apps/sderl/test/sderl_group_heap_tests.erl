@@ -26,6 +26,21 @@ room_goes_at_rest_test() ->
         ?assert(Words < 20_000)
     end).
 
+%% A collection of much that lives is no work: it does not begin the rest anew.
+collects_once_at_rest_test() ->
+    in_a_process(fun() ->
+        Lives = lists:seq(1, 200_000),
+        Ticks = fun(Count, From) ->
+            lists:foldl(fun(_, Heap) -> sderl_group_heap:tick(Heap) end, From, lists:seq(1, Count))
+        end,
+        H = Ticks(8, sderl_group_heap:new()),
+        Before = reductions(),
+        _ = Ticks(20, H),
+        %% A collection of these takes some 40,000.
+        ?assert(reductions() - Before < 20_000),
+        ?assertEqual(200_000, length(Lives))
+    end).
+
 in_a_process(Test) ->
     {Pid, Ref} = spawn_monitor(Test),
     receive

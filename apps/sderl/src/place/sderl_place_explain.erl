@@ -37,7 +37,7 @@ candidate({Node, Read, Entry}, #{where := Where, prefer := Prefer, choose := Cho
 looked_at({Way, Name}, _, Read, Value, Pending, Step)
   when is_number(Step), Way =:= least; is_number(Step), Way =:= most ->
     (measured(Read(Name), Value))#{load => sderl_place_pick:load(Way, Value, Pending, Step)};
-%% The loads of two nodes are compared.
+%% A load depends on both nodes of a pair, so the value is shown as it was measured.
 looked_at({two, _, Name}, _, Read, Value, _, _) -> measured(Read(Name), Value);
 looked_at({hash, Key}, Node, _, _, _, _) -> #{value => sderl_place_pick:rendezvous(Key, Node)};
 looked_at({nearest, _}, _, _, Value, _, _) -> #{value => Value};
