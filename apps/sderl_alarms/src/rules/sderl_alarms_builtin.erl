@@ -21,10 +21,10 @@ rules() ->
         rule(~"node_down", ~"down", #{
             major => 1, for_s => 10, tags => [~"op"],
             cause => ~"The node has ended, hangs, or cannot be reached.",
-            remedy => <<"If its name is taken on its machine (epmd -names), it runs, and hangs, "
-                      "was stopped or is cut off: let it go on, or end it. If not, start it. In "
-                      "either case it comes back into its groups by itself. A node that is gone "
-                      "for good is removed on a member of each of its groups: "
+            remedy => <<"Start it, unless its name is taken on its machine (epmd -names): then it "
+                      "runs, and hangs, was stopped or is cut off; let it go on, or end it. It "
+                      "comes back into its groups by itself. A node that is gone for good is "
+                      "removed on a member of each of its groups: "
                       "s_group:remove_nodes(Group, [Node]).">>
         }),
         share(~"processes", ~"process_share", [~"dev"],

@@ -57,7 +57,7 @@ table operation. All further work for each operation on each member adds to this
 
 -define(TABLE, ?MODULE).
 
-%% The messages. A registration is [Pid | Name], a removal is {Name}: short to encode.
+%% An entry of a message. A registration is [Pid | Name], a removal {Name}: short to encode.
 -type op() :: nonempty_improper_list(pid(), term()) | {term()}.
 -type batch() :: {node(), [op()]}.
 -type answer() :: yes | no | ok.
