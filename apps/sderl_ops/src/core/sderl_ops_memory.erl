@@ -61,7 +61,8 @@ and another service that begins with it goes on where this one ended.
 `taken` are instances that may be stopped and replaced, and have not been seen in good health
 since; with the time until which they have to be, once they run. `proven` have been, since when.
 `back` is on the way back to the former revision. `since` is when it began, `stood` the alarms that
-were raised then (`m:sderl_ops_gate`).
+were raised then (`m:sderl_ops_gate`), and `target` what the family is to run: a later revision that
+does not change it goes on with all of these.
 """.
 -type upgrade() :: #{
     revision := non_neg_integer(),
@@ -69,6 +70,7 @@ were raised then (`m:sderl_ops_gate`).
     taken := #{sderl_ops_desired:instance_id() => waiting | time()},
     proven := #{sderl_ops_desired:instance_id() => time()},
     since => time(),
+    target => sderl_ops_observed:layout() | undefined,
     stood => [sderl_ops_gate:occurrence()],
     stuck => term()
 }.

@@ -152,21 +152,31 @@ hold(#{taken := Taken} = Upgrade, View) ->
 hold_all(Ids, Why, #view{held = Held} = View) ->
     View#view{held = maps:merge(Held, maps:from_keys(Ids, Why))}.
 
-%% Instances that are out of service go on with the revision desired by now.
+%% Instances that are out of service go on with the revision desired by now. Where that has the
+%% family as it was, the upgrade is the same one.
 current(Family, Upgrade, #view{desired = #{revision := Revision}, now = Now,
-                               memory = #{failed := Failed}}) ->
-    Back = case Failed of
-        #{Family := #{revision := Revision}} -> true;
-        #{} -> false
-    end,
+                               memory = #{failed := Failed}} = View) ->
+    Back = has_failed(Family, Revision, Failed),
     case Upgrade of
         #{revision := Revision, back := Back} -> {Upgrade, []};
-        #{taken := Taken} ->
-            {#{revision => Revision, back => Back, taken => Taken, proven => #{}, since => Now},
-             [{upgrade_began, Family, Revision}]};
-        none ->
-            {#{revision => Revision, back => Back, taken => #{}, proven => #{}, since => Now},
-             [{upgrade_began, Family, Revision}]}
+        _ ->
+            Target = target(Family, View),
+            New = #{revision => Revision, back => Back, taken => #{}, proven => #{}, since => Now,
+                    target => Target},
+            Kept = case Upgrade of
+                #{target := Target, back := false} when not Back ->
+                    maps:with([taken, proven, since, stood], Upgrade);
+                #{taken := Taken} -> #{taken => Taken};
+                none -> #{}
+            end,
+            {maps:merge(New, Kept), [{upgrade_began, Family, Revision}]}
+    end.
+
+%% It is the same for all of a family.
+target(Family, #view{desired = #{instances := Instances}} = View) ->
+    case [Id || Id := #{family := Of} <- Instances, Of =:= Family] of
+        [Id | _] -> sderl_ops_view:target(Id, View);
+        [] -> undefined
     end.
 
 watch(#{taken := Taken0, proven := Proven0} = Upgrade, #view{now = Now} = View) ->

@@ -1,0 +1,98 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_gate_world_tests).
+-moduledoc "Upgrades that alarms hold up, beside other work and with a dashboard that is away.".
+
+-include_lib("eunit/include/eunit.hrl").
+-include("../src/simulated/sderl_ops_world.hrl").
+
+%% ---------------------------------------------------------------- other revisions
+
+%% Whatever is changed elsewhere: the alarm of the canary (web2, where the release is first) is that
+%% of the new release.
+another_revision_test_() ->
+    {timeout, 60, fun() ->
+        [begin
+             World = run(#{}, slow([~"web2"]), [{30_000, to(~"web", ~"two")}, {40_000, Change}]),
+             ?assertEqual({Name, [~"web2"]}, {Name, gone_back(~"web", World)}),
+             ?assertEqual({Name, [~"one"]}, {Name, releases(~"web", World)})
+         end || {Name, Change} <- [
+                    {more_of_another, more(~"db")},
+                    {more_of_it, more(~"web")},
+                    {the_same, {operator, {revision, fun(Same) -> Same end}}}
+                ]]
+    end}.
+
+%% Also when all are replaced, and are only looked at for a while.
+another_revision_at_last_test_() ->
+    {timeout, 60, fun() ->
+        Late = fun(#world{now = Now} = World) when Now > 120_000 -> (slow([~"web3"]))(World);
+                  (_) -> #{}
+               end,
+        World = run(#{batch => 3, canaries => 0, wait_s => 120}, Late,
+                    [{30_000, to(~"web", ~"two")}, {100_000, more(~"db")}]),
+        ?assertEqual([~"web3"], gone_back(~"web", World)),
+        ?assertEqual([~"one"], releases(~"web", World))
+    end}.
+
+%% An alarm of a release that another one mends says nothing of that.
+another_release_test_() ->
+    {timeout, 60, fun() ->
+        Standing = fun(#world{now = Now}) when Now > 35_000 -> maps:from_list([raised(~"web2")]);
+                      (_) -> #{}
+                   end,
+        World = run(#{}, Standing, [{30_000, to(~"web", ~"two")}, {42_000, to(~"web", ~"three")}]),
+        ?assertEqual([], gone_back(~"web", World)),
+        ?assertEqual([~"three"], releases(~"web", World))
+    end}.
+
+%% ---------------------------------------------------------------- helpers
+
+run(Options, Alarms, Script) ->
+    #{upgrade := Upgrade0} = Desired = sderl_ops_world_tests:desired(
+        maps:merge(#{web => 4, db => 2}, Options)),
+    Upgrade = maps:merge(Upgrade0, maps:with([wait_s], Options)),
+    sderl_ops_world:run(#{
+        seed => 1,
+        desired => Desired#{upgrade := Upgrade#{alarms => #{url => ~"http://there",
+                                                            token => {env, ~"T"}}}},
+        alarms => Alarms,
+        script => Script,
+        limit_ms => 200_000
+    }).
+
+%% These are slow with the release two.
+slow(Ids) ->
+    fun(#world{hosts = Hosts}) ->
+        maps:from_list([raised(Id) || _ := #host{state = up, instances = There} <- Hosts,
+                                      Id := #{release := ~"two", state := running} <- There,
+                                      lists:member(Id, Ids)])
+    end.
+
+raised(Id) ->
+    {{<<"slow|", Id/binary>>, 1}, #{instances => [Id], elsewhere => false, groups => []}}.
+
+to(Family, Release) ->
+    {operator, {revision, fun(#{instances := Instances, releases := Releases} = Desired) ->
+        Desired#{releases := Releases#{Release => #{}},
+                 instances := maps:map(
+                     fun(_, #{family := Of} = Instance) when Of =:= Family ->
+                             Instance#{release := Release};
+                        (_, Instance) -> Instance
+                     end, Instances)}
+    end}}.
+
+more(Family) ->
+    {operator, {revision, fun(#{instances := Instances} = Desired) ->
+        First = <<Family/binary, "1">>,
+        More = <<Family/binary, "9">>,
+        #{First := Instance} = Instances,
+        Desired#{instances := Instances#{More => Instance#{id := More, index := 9}}}
+    end}}.
+
+%% Because of alarms of which instances a family went back.
+gone_back(Family, #world{notes = Notes}) ->
+    [Id || {_, {roll_back, Of, _, _, {alarms, Id, _}}} <- Notes, Of =:= Family].
+
+releases(Family, #world{hosts = Hosts}) ->
+    lists:usort([Of || _ := #host{instances = There} <- Hosts,
+                       Id := #{release := Of} <- There, string:prefix(Id, Family) =/= nomatch]).
