@@ -45,6 +45,40 @@ another_release_test_() ->
         ?assertEqual([~"three"], releases(~"web", World))
     end}.
 
+%% ---------------------------------------------------------------- several at a time
+
+%% One that has an alarm before it was ever well keeps all others from being replaced.
+batch_test_() ->
+    {timeout, 60, fun() ->
+        World = run(#{batch => 2, canaries => 0}, slow([~"web2"]),
+                    [{30_000, to(~"web", ~"two")}]),
+        ?assertEqual([~"web2"], gone_back(~"web", World)),
+        ?assertEqual([~"one"], releases(~"web", World)),
+        %% It is seen when the third is down already.
+        ?assertEqual([], [Id || {_, {stop, ~"web4" = Id}} <- World#world.log])
+    end}.
+
+%% ---------------------------------------------------------------- a dashboard that is away
+
+%% Replaced instances of a family, of which nobody knows whether they are well, take no room from
+%% another one that goes back.
+way_back_beside_unknown_test_() ->
+    {timeout, 60, fun() ->
+        Alarms = fun(World) ->
+            case gone_back(~"db", World) of
+                [] -> (slow([~"db1"]))(World);
+                _ -> unknown
+            end
+        end,
+        Late = fun(#world{now = Now}) when Now < 90_000 -> #{};
+                  (World) -> Alarms(World)
+               end,
+        World = run(#{db => 4, batch => 2, canaries => 0, wait_s => 300}, Late,
+                    [{30_000, to(~"web", ~"two")}, {30_000, to(~"db", ~"two")}]),
+        ?assertEqual({[~"db1"], [~"one"]}, {gone_back(~"db", World), releases(~"db", World)}),
+        ?assertEqual([~"two"], releases(~"web", World))
+    end}.
+
 %% ---------------------------------------------------------------- helpers
 
 run(Options, Alarms, Script) ->

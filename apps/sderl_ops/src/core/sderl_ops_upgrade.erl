@@ -316,8 +316,12 @@ is_untouched(Id, #view{memory = Memory, busy = Busy} = View) ->
                     #{} -> true
                 end.
 
-count_active(#{taken := Taken}, View) ->
-    length([Id || Id := _ <- Taken, is_active(Id, View)]).
+%% (One that serves and is in doubt for lack of a dashboard is in nobody's way.)
+count_active(#{taken := Taken} = Upgrade, View) ->
+    Known = sderl_ops_gate:state(Upgrade, View) =:= known,
+    length([Id || Id := _ <- Taken, is_active(Id, View),
+                  Known orelse sderl_ops_view:is_outdated(Id, View)
+                      orelse not sderl_ops_view:serves(Id, View)]).
 
 is_active(Id, #view{memory = #{attempts := Attempts}} = View) ->
     %% (One that nobody has looked at yet may well be up.)
@@ -390,7 +394,8 @@ turns(Upgrade, View) ->
 turns_in_good_health(#{taken := Taken, proven := Proven} = Upgrade,
       #view{desired = #{upgrade := #{canaries := Canaries, wait_s := Wait}}, now = Now} = View) ->
     Times = lists:sort(maps:values(Proven)),
-    Unhealthy = [Id || Id := _ <- Taken, is_map_key(Id, Proven)],
+    Unhealthy = [Id || Id := Until <- Taken, Until =/= waiting,
+                       sderl_ops_gate:alarms(Id, Upgrade, View) =/= []],
     if
         Unhealthy =/= [] -> {health, Unhealthy};
         Canaries =:= 0 -> many;
