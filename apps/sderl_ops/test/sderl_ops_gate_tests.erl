@@ -44,11 +44,21 @@ begins_with_test() ->
     ?assertEqual(Begun, sderl_ops_gate:begin_with(Begun, view(Later, []))),
     ?assertEqual({unknown, not_asked_yet}, sderl_ops_gate:state(Upgrade, view(Seen(99), []))),
     ?assertEqual(known, sderl_ops_gate:state(Begun, view(Later, []))),
-    Failing = #{state => failing, why => ~"it does not answer"},
+    Failing = #{state => failing, at => 300, why => ~"it does not answer"},
     ?assertEqual(Upgrade, sderl_ops_gate:begin_with(Upgrade, view(Failing, []))),
     ?assertEqual({unknown, ~"it does not answer"}, sderl_ops_gate:state(Begun, view(Failing, []))),
     %% On the way back nobody asks.
     ?assertEqual(known, sderl_ops_gate:state(Begun#{back := true}, view(Failing, []))).
+
+%% One look that fails says nothing; several do.
+last_answer_holds_test() ->
+    Up = #{state => up, at => 10_000, raised => #{}},
+    Failing = fun(At) -> #{state => failing, at => At, why => ~"no answer"} end,
+    ?assertEqual(Up, sderl_ops_gate:known(Failing(14_999), Up)),
+    ?assertEqual(Failing(15_000), sderl_ops_gate:known(Failing(15_000), Up)),
+    ?assertEqual(Failing(1), sderl_ops_gate:known(Failing(1), none)),
+    ?assertEqual(Failing(2), sderl_ops_gate:known(Failing(2), Failing(1))),
+    ?assertEqual(Up, sderl_ops_gate:known(Up, Failing(1))).
 
 %% ---------------------------------------------------------------- any alarms
 

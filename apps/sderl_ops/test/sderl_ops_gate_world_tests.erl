@@ -79,6 +79,30 @@ way_back_beside_unknown_test_() ->
         ?assertEqual([~"two"], releases(~"web", World))
     end}.
 
+%% One that fails to answer now and then does not lengthen the life of what has an alarm.
+flapping_test_() ->
+    {timeout, 60, fun() ->
+        Alarms = fun(#world{now = Now}) when Now rem 12_000 < 2_000 -> unknown;
+                    (World) -> (slow([~"web2"]))(World)
+                 end,
+        #world{notes = Notes} = World = run(#{}, Alarms, [{30_000, to(~"web", ~"two")}]),
+        ?assertEqual({[~"web2"], [~"one"]}, {gone_back(~"web", World), releases(~"web", World)}),
+        [At] = [At || {At, {roll_back, _, _, _, _}} <- Notes],
+        ?assert(At < 60_000)
+    end}.
+
+%% While it is away the time of an alarm stands still, and goes on from there.
+paused_test_() ->
+    {timeout, 60, fun() ->
+        Alarms = fun(#world{now = Now}) when Now >= 45_000, Now < 100_000 -> unknown;
+                    (World) -> (slow([~"web2"]))(World)
+                 end,
+        #world{notes = Notes} = World = run(#{}, Alarms, [{30_000, to(~"web", ~"two")}]),
+        ?assertEqual([~"web2"], gone_back(~"web", World)),
+        [At] = [At || {At, {roll_back, _, _, _, _}} <- Notes],
+        ?assertEqual({true, At}, {At > 100_000 andalso At < 115_000, At})
+    end}.
+
 %% ---------------------------------------------------------------- helpers
 
 run(Options, Alarms, Script) ->

@@ -15,13 +15,16 @@ Alarms of the monitoring that hold up an upgrade, where the file names a dashboa
 
 -include("sderl_ops_view.hrl").
 
--export([source/1, is_watched/2, begin_with/2, state/2, alarms/3, watched_until/2]).
+-export([source/1, is_watched/2, known/2, begin_with/2, state/2, alarms/3, watched_until/2]).
 -export_type([seen/0, alarm/0, occurrence/0]).
+
+%% The time of some looks.
+-define(HOLDS_MS, 5_000).
 
 -doc "Major alarms that are raised and not acknowledged, as they were known at a time.".
 -type seen() ::
     #{state := up, at := sderl_ops_memory:time(), raised := #{occurrence() => alarm()}}
-    | #{state := failing, why := binary()}.
+    | #{state := failing, at := sderl_ops_memory:time(), why := binary()}.
 -doc "An alarm has the same id each time that it is raised.".
 -type occurrence() :: {Id :: binary(), Count :: pos_integer()}.
 -doc "`elsewhere`: it names nodes that are no instances, too.".
@@ -39,6 +42,16 @@ source(#{upgrade := Upgrade}) -> maps:get(alarms, Upgrade, none).
 -spec is_watched(sderl_ops_desired:desired(), sderl_ops_memory:memory()) -> boolean().
 is_watched(Desired, #{upgrades := Upgrades}) ->
     Upgrades =/= #{} andalso source(Desired) =/= none.
+
+-doc """
+What is known after a look, and what was before: where one fails, the last answer holds for some
+seconds.
+""".
+-spec known(seen(), Before :: seen() | none) -> seen().
+known(#{state := failing, at := At}, #{state := up, at := Was} = Before) when At - Was < ?HOLDS_MS ->
+    Before;
+known(Seen, _) ->
+    Seen.
 
 -doc "Remembers what was raised when the upgrade began, as soon as it is known.".
 -spec begin_with(sderl_ops_memory:upgrade(), sderl_ops_view:view()) -> sderl_ops_memory:upgrade().

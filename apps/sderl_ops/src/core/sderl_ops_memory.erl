@@ -59,7 +59,8 @@ and another service that begins with it goes on where this one ended.
 }.
 -doc """
 `taken` are instances that may be stopped and replaced, and have not been seen in good health
-since; with the time until which they have to be, once they run. `proven` have been, since when.
+since; with the time until which they have to be, once they run, or what was left of that when the
+alarms were last known. `proven` have been, since when.
 `back` is on the way back to the former revision. `since` is when it began, `stood` the alarms that
 were raised then (`m:sderl_ops_gate`), and `target` what the family is to run: a later revision that
 does not change it goes on with all of these.
@@ -67,7 +68,7 @@ does not change it goes on with all of these.
 -type upgrade() :: #{
     revision := non_neg_integer(),
     back := boolean(),
-    taken := #{sderl_ops_desired:instance_id() => waiting | time()},
+    taken := #{sderl_ops_desired:instance_id() => waiting | time() | {left, Ms :: non_neg_integer()}},
     proven := #{sderl_ops_desired:instance_id() => time()},
     since => time(),
     target => sderl_ops_observed:layout() | undefined,

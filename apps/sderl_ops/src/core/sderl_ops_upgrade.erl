@@ -191,8 +191,13 @@ watch(#{taken := Taken0, proven := Proven0} = Upgrade, #view{now = Now} = View) 
                  not (State =:= outdated andalso not is_map_key(Id, Taken0))},
     Upgrade#{taken := Taken, proven := Proven}.
 
-%% Where nothing can be said about its health, the time for it does not run.
+%% Where nothing can be said about its health, the time for it does not run; where that is for lack of
+%% alarms, it goes on from there.
 until(begun, true, waiting, View, Id) -> deadline(Id, View);
+until(begun, true, {left, Ms}, #view{now = Now}, _) -> Now + Ms;
+until(unknown, true, {left, _} = Left, _, _) -> Left;
+until(unknown, true, Until, #view{now = Now}, _) when is_integer(Until) ->
+    {left, max(0, Until - Now)};
 until(begun, true, Until, _, _) -> Until;
 until(begun, false, _, View, Id) -> deadline(Id, View);
 until(_, _, _, _, _) -> waiting.
@@ -226,7 +231,7 @@ gated(Id, Upgrade, View) ->
     case {sderl_ops_gate:state(Upgrade, View), sderl_ops_gate:alarms(Id, Upgrade, View)} of
         {known, []} -> serves;
         {known, _} -> begun;
-        {{unknown, _}, _} -> waiting
+        {{unknown, _}, _} -> unknown
     end.
 
 %% ---------------------------------------------------------------- failures

@@ -29,7 +29,9 @@ read(#{url := Url, token := Secret} = Source, Nodes) ->
         {error, Why} -> failing([Url, ": ", Why])
     end.
 
-failing(Why) -> #{state => failing, why => unicode:characters_to_binary(Why)}.
+failing(Why) ->
+    #{state => failing, at => erlang:system_time(millisecond),
+      why => unicode:characters_to_binary(Why)}.
 
 options(#{tls_ca := File}) ->
     case filelib:is_regular(File) of

@@ -144,7 +144,7 @@ put({host, Id}, {host, Seen}, _, #{hosts := Hosts} = Observed) ->
 put({provider, Name}, {provider, Seen}, _, Observed) ->
     Observed#{providers => (maps:get(providers, Observed, #{}))#{Name => Seen}};
 put(alarms, {alarms, Seen}, _, Observed) ->
-    Observed#{alarms => Seen};
+    Observed#{alarms => sderl_ops_gate:known(Seen, maps:get(alarms, Observed, none))};
 put(nodes, {nodes, Nodes, Groups, Listed}, Made, Observed) ->
     Observed#{nodes := Nodes, groups := maps:with(Made, Groups),
               listed => maps:with(Made, Listed)}.

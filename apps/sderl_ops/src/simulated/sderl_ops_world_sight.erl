@@ -15,7 +15,7 @@ were.
     {Ms :: integer(), Seen :: term()}.
 sight(alarms, #world{options = #{alarms := Raised}, now = Now} = World, Ms) ->
     case Raised(World) of
-        unknown -> {Ms, #{state => failing, why => ~"sick"}};
+        unknown -> {Ms, #{state => failing, at => Now, why => ~"sick"}};
         Of -> {Ms, #{state => up, at => Now, raised => Of}}
     end;
 sight({provider, _}, #world{made = Made, faults = Faults, number = Number}, Ms) ->
@@ -44,7 +44,7 @@ absent(State) -> #{state => State, releases => [], instances => #{}}.
           sderl_ops_observed:observed(), sderl_ops_memory:memory()) ->
     sderl_ops_observed:observed().
 see(alarms, Seen, Observed, _) ->
-    Observed#{alarms => Seen};
+    Observed#{alarms => sderl_ops_gate:known(Seen, maps:get(alarms, Observed, none))};
 see({provider, Provider}, Seen, Observed, _) ->
     Providers = maps:get(providers, Observed, #{}),
     Observed#{providers => Providers#{Provider => Seen}};
