@@ -9,21 +9,39 @@
 raised_test() ->
     Answer = #{alarms => [alarm(~"a|web1@h", [~"web1@h"], [~"shop"]),
                           alarm(~"b|shop", [~"web2@h", ~"other@h"], [~"shop"])], next => null},
-    {Seen, Requests} = read([ok(Answer)]),
+    {Seen, [First, Request]} = read([none(), ok(Answer)]),
     ?assertMatch(#{state := up, raised := #{
         {~"a|web1@h", 2} := #{instances := [~"web1"], elsewhere := false, groups := [~"shop"]},
         {~"b|shop", 2} := #{instances := [~"web2"], elsewhere := true, groups := [~"shop"]}
     }}, Seen),
-    [Request] = Requests,
+    ?assertNotEqual(nomatch, binary:match(First, ~"GET /api/v1/alarms?state=acknowledged&")),
     [?assertNotEqual(nomatch, binary:match(Request, Part))
-     || Part <- [~"GET /api/v1/alarms?state=raised&severity=major&", ~"Bearer secret-1"]].
+     || Part <- [~"GET /api/v1/alarms?state=raised&", ~"Bearer secret-1"]].
+
+%% All that are not over are read, and those count that are major, and that nobody has seen.
+counts_test() ->
+    Of = fun(Id, Changes) -> maps:merge(alarm(Id, [], []), Changes) end,
+    {#{raised := Raised}, _} = read([
+        ok(#{alarms => [Of(~"seen", #{state => acknowledged}), Of(~"reopened", #{})]}),
+        ok(#{alarms => [Of(~"new", #{}), Of(~"minor", #{severity => minor}),
+                        Of(~"silenced", #{silenced => true}), Of(~"reopened", #{})]})
+    ]),
+    ?assertEqual(#{~"seen" => false, ~"reopened" => true, ~"new" => true, ~"minor" => false,
+                   ~"silenced" => false},
+                 #{Id => Counts || {Id, 2} := #{counts := Counts} <- Raised}).
 
 pages_test() ->
     First = #{alarms => [alarm(~"a", [], [])], next => ~"c1"},
-    {#{state := up, raised := Raised}, [_, Second]} =
-        read([ok(First), ok(#{alarms => [alarm(~"b", [], [])]})]),
+    {#{state := up, raised := Raised}, [_, Second, _]} =
+        read([ok(First), ok(#{alarms => [alarm(~"b", [], [])]}), none()]),
     ?assertEqual([{~"a", 2}, {~"b", 2}], lists:sort(maps:keys(Raised))),
     ?assertNotEqual(nomatch, binary:match(Second, ~"cursor=c1")).
+
+%% Alarms that were left out might be those that matter.
+too_many_test() ->
+    {#{state := failing, why := Why}, _} =
+        read([ok(#{alarms => [], next => ~"more"}) || _ <- lists:seq(1, 40)]),
+    ?assertNotEqual(nomatch, binary:match(Why, ~"more alarms than can be read")).
 
 wrong_test_() ->
     [{Name, fun() ->
@@ -50,7 +68,11 @@ no_token_test() ->
 
 %% ---------------------------------------------------------------- a server
 
-alarm(Id, Nodes, Groups) -> #{id => Id, count => 2, nodes => Nodes, groups => Groups}.
+alarm(Id, Nodes, Groups) ->
+    #{id => Id, count => 2, nodes => Nodes, groups => Groups, state => raised, severity => major,
+      silenced => false}.
+
+none() -> ok(#{alarms => [], next => null}).
 
 ok(Answer) -> answer("200 OK", json:encode(Answer)).
 

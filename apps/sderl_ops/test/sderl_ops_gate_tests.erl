@@ -33,6 +33,16 @@ stood_before_test() ->
     ?assertEqual([~"x"], alarms(~"web1", [{{~"x", 4}, One}], [{~"x", 3}], [])),
     ?assertEqual([~"x", ~"y"], alarms(~"web1", [{{~"y", 1}, One}, {{~"x", 4}, One}], [], [])).
 
+%% What nobody wants to hear of; and what was known before in another state, is no new alarm.
+counts_test() ->
+    One = alarm([~"web1"], false, []),
+    ?assertEqual([], alarms(~"web1", [{{~"x", 1}, One#{counts := false}}], [], [])),
+    Upgrade = #{revision => 2, back => false, taken => #{}, proven => #{}, since => 100},
+    Seen = #{state => up, at => 100, raised => #{{~"x", 1} => One#{counts := false}}},
+    Begun = sderl_ops_gate:begin_with(Upgrade, view(Seen, [])),
+    Later = view(Seen#{raised := #{{~"x", 1} => One, {~"y", 1} => One}}, []),
+    ?assertEqual([~"y"], sderl_ops_gate:alarms(~"web1", Begun, Later)).
+
 %% What was known before the upgrade began says nothing of what stood then.
 begins_with_test() ->
     Upgrade = #{revision => 2, back => false, taken => #{}, proven => #{}, since => 100},
@@ -106,7 +116,7 @@ expected(Id, Raised, Stood, Aside) ->
 %% ---------------------------------------------------------------- helpers
 
 alarm(Instances, Elsewhere, Groups) ->
-    #{instances => Instances, elsewhere => Elsewhere, groups => Groups}.
+    #{instances => Instances, elsewhere => Elsewhere, groups => Groups, counts => true}.
 
 alarms(Id, Raised, Stood, Aside) ->
     Upgrade = #{revision => 2, back => false, taken => #{~"web2" => waiting}, proven => #{},

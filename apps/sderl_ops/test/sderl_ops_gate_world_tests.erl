@@ -58,6 +58,24 @@ batch_test_() ->
         ?assertEqual([], [Id || {_, {stop, ~"web4" = Id}} <- World#world.log])
     end}.
 
+%% ---------------------------------------------------------------- no way back
+
+%% Each time that it lasts is told, also when all are replaced and are only looked at.
+stuck_again_test_() ->
+    {timeout, 60, fun() ->
+        Alarms = fun(#world{now = Now} = World) ->
+            case Now < 70_000 orelse Now > 90_000 of
+                true -> (slow([~"web1"]))(World);
+                false -> #{}
+            end
+        end,
+        #world{notes = Notes} =
+            run(#{web => 1, roll_back => false, wait_s => 60}, Alarms,
+                [{30_000, to(~"web", ~"two")}]),
+        ?assertMatch([{alarms, ~"web1", _}, {alarms, ~"web1", _}],
+                     [Why || {_, {upgrade_stuck, ~"web", 2, Why}} <- Notes])
+    end}.
+
 %% ---------------------------------------------------------------- a dashboard that is away
 
 %% Replaced instances of a family, of which nobody knows whether they are well, take no room from
@@ -108,7 +126,7 @@ paused_test_() ->
 run(Options, Alarms, Script) ->
     #{upgrade := Upgrade0} = Desired = sderl_ops_world_tests:desired(
         maps:merge(#{web => 4, db => 2}, Options)),
-    Upgrade = maps:merge(Upgrade0, maps:with([wait_s], Options)),
+    Upgrade = maps:merge(Upgrade0, maps:with([wait_s, roll_back], Options)),
     sderl_ops_world:run(#{
         seed => 1,
         desired => Desired#{upgrade := Upgrade#{alarms => #{url => ~"http://there",
@@ -127,7 +145,8 @@ slow(Ids) ->
     end.
 
 raised(Id) ->
-    {{<<"slow|", Id/binary>>, 1}, #{instances => [Id], elsewhere => false, groups => []}}.
+    {{<<"slow|", Id/binary>>, 1}, #{instances => [Id], elsewhere => false, groups => [],
+                     counts => true}}.
 
 to(Family, Release) ->
     {operator, {revision, fun(#{instances := Instances, releases := Releases} = Desired) ->

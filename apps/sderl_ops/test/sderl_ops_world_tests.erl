@@ -134,7 +134,8 @@ raised_by(Release) ->
                        ++ [raised(~"full|web2", ~"web2")])
     end.
 
-raised(Alarm, Id) -> {{Alarm, 1}, #{instances => [Id], elsewhere => false, groups => []}}.
+raised(Alarm, Id) -> {{Alarm, 1}, #{instances => [Id], elsewhere => false, groups => [],
+                     counts => true}}.
 
 to_two(Desired) -> to_release(~"two", Desired).
 to_sick(Desired) -> to_release(~"sick", Desired).

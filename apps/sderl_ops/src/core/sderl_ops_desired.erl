@@ -20,7 +20,7 @@ be, and the groups with their members.
 -type restart() :: sderl_ops_file:restart().
 
 -doc """
-`former` is what each family goes back to if it has to (`m:sderl_ops_upgrade`), `at_once` how many
+`former` is what each family goes back to if it has to (`m:sderl_ops_former`), `at_once` how many
 steps may run at a time (`m:sderl_ops_choose`).
 """.
 -type desired() :: #{

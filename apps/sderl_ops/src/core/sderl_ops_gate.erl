@@ -4,9 +4,9 @@
 Alarms of the monitoring that hold up an upgrade, where the file names a dashboard
 (`upgrade.alarms`). Pure.
 
-- An alarm counts when it is major, nobody has acknowledged it, and it was raised after the upgrade
-  of the family began: what was wrong before is not the new release's fault. One that was cleared,
-  and is raised again since, is a new one.
+- An alarm counts when it is major, nobody has acknowledged or silenced it, and it was raised after
+  the upgrade of the family began: what was wrong before, whoever had seen it and however wrong, is
+  not the new release's fault. One that was cleared, and is raised again since, is a new one.
 - It concerns an instance when it names its node, or a group of it. A node that is out of service on
   purpose, replaced just now or drained by an operator, says nothing about others of its groups.
 - As long as it is not known which alarms are raised, nothing is replaced.
@@ -21,17 +21,21 @@ Alarms of the monitoring that hold up an upgrade, where the file names a dashboa
 %% The time of some looks.
 -define(HOLDS_MS, 5_000).
 
--doc "Major alarms that are raised and not acknowledged, as they were known at a time.".
+-doc "The alarms that are not over, as they were known at a time.".
 -type seen() ::
     #{state := up, at := sderl_ops_memory:time(), raised := #{occurrence() => alarm()}}
     | #{state := failing, at := sderl_ops_memory:time(), why := binary()}.
 -doc "An alarm has the same id each time that it is raised.".
 -type occurrence() :: {Id :: binary(), Count :: pos_integer()}.
--doc "`elsewhere`: it names nodes that are no instances, too.".
+-doc """
+`elsewhere`: it names nodes that are no instances, too; `counts`: it is major, and neither
+acknowledged nor silenced.
+""".
 -type alarm() :: #{
     instances := [sderl_ops_desired:instance_id()],
     elsewhere := boolean(),
-    groups := [Group :: binary()]
+    groups := [Group :: binary()],
+    counts := boolean()
 }.
 
 -doc "Where alarms are read, if they are to be.".
@@ -48,7 +52,8 @@ What is known after a look, and what was before: where one fails, the last answe
 seconds.
 """.
 -spec known(seen(), Before :: seen() | none) -> seen().
-known(#{state := failing, at := At}, #{state := up, at := Was} = Before) when At - Was < ?HOLDS_MS ->
+known(#{state := failing, at := At}, #{state := up, at := Was} = Before)
+  when At - Was < ?HOLDS_MS ->
     Before;
 known(Seen, _) ->
     Seen.
@@ -96,6 +101,8 @@ alarms(Id, #{stood := Stood}, #view{desired = Desired, groups_of = GroupsOf} = V
 alarms(_, _, _) ->
     [].
 
+concerns(_, _, #{counts := false}, _) ->
+    false;
 concerns(Id, Groups, #{instances := Instances, elsewhere := Elsewhere, groups := Of}, View) ->
     lists:member(Id, Instances)
         orelse (lists:any(fun(Group) -> lists:member(Group, Of) end, Groups)

@@ -68,7 +68,8 @@ does not change it goes on with all of these.
 -type upgrade() :: #{
     revision := non_neg_integer(),
     back := boolean(),
-    taken := #{sderl_ops_desired:instance_id() => waiting | time() | {left, Ms :: non_neg_integer()}},
+    taken := #{sderl_ops_desired:instance_id() =>
+                   waiting | time() | {left, Ms :: non_neg_integer()}},
     proven := #{sderl_ops_desired:instance_id() => time()},
     since => time(),
     target => sderl_ops_observed:layout() | undefined,

@@ -51,7 +51,7 @@ refusals_of_drain(Id, Desired, Observed, Memory) ->
         true ->
             [];
         false ->
-            Effective = sderl_ops_upgrade:effective(Desired, Memory),
+            Effective = sderl_ops_former:effective(Desired, Memory),
             Sighted = sderl_ops_adopted:sight(Effective, Observed, Memory),
             View = sderl_ops_view:new(Effective, Sighted, Memory, #{}, #{}, [], 0),
             [{Id, Loss} || Loss <- sderl_ops_refusal:of_drain(Id, View)]

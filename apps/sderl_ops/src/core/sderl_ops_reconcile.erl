@@ -115,7 +115,7 @@ said(Why) -> Why.
              sderl_ops_memory:memory()) ->
     {sderl_ops_desired:instance(), sderl_ops_desired:host_id() | undefined} | undefined.
 wanted(Id, Desired, Memory) ->
-    case sderl_ops_upgrade:effective(Desired, Memory) of
+    case sderl_ops_former:effective(Desired, Memory) of
         #{instances := #{Id := Instance}} -> {Instance, sderl_ops_memory:host_of(Id, Memory)};
         #{} -> undefined
     end.
@@ -125,7 +125,7 @@ wanted(Id, Desired, Memory) ->
              sderl_ops_memory:memory()) -> [sderl_ops_desired:group()].
 groups(Desired, Observed, Memory) ->
     sderl_ops_members:groups(
-        with_adopted(sderl_ops_upgrade:effective(Desired, Memory), Observed, Memory)).
+        with_adopted(sderl_ops_former:effective(Desired, Memory), Observed, Memory)).
 
 with_adopted(Effective, Observed, Memory) ->
     Sighted = sderl_ops_adopted:sight(Effective, Observed, Memory),
@@ -134,17 +134,17 @@ with_adopted(Effective, Observed, Memory) ->
 %% ---------------------------------------------------------------- looking
 
 adopt(Desired, Observed, Memory) ->
-    Effective = sderl_ops_upgrade:effective(Desired, Memory),
+    Effective = sderl_ops_former:effective(Desired, Memory),
     sderl_ops_adopted:remember(Effective, Observed, Memory).
 
 supply(Desired, Observed, Memory, Running, Now) ->
-    Effective = sderl_ops_upgrade:effective(Desired, Memory),
+    Effective = sderl_ops_former:effective(Desired, Memory),
     Lost = sderl_ops_assign:lost(Effective, Observed, Memory, Now),
     sderl_ops_machines:advance(Effective, Observed, Lost, Running, Memory).
 
 %% Again after a roll-back, with what is to be then.
 look(Desired, Seen, #{failed := Failed} = Memory0, Running, Now) ->
-    Effective = sderl_ops_upgrade:effective(Desired, Memory0),
+    Effective = sderl_ops_former:effective(Desired, Memory0),
     Observed = sderl_ops_adopted:sight(Effective, Seen, Memory0),
     {Memory, Homeless, Places, Assigned} =
         sderl_ops_assign:assign(Effective, Observed, Memory0, Now),

@@ -11,7 +11,7 @@ does not move away from the one who watches it. Failures and roll-backs make mor
 -spec count(sderl_ops_desired:desired(), sderl_ops_observed:observed(),
             sderl_ops_memory:memory()) -> non_neg_integer().
 count(Desired, #{hosts := Hosts} = Observed, Memory) ->
-    Effective = sderl_ops_upgrade:effective(Desired, Memory),
+    Effective = sderl_ops_former:effective(Desired, Memory),
     #{instances := Instances, groups := Groups} = Effective,
     Grouped = #{Id => [] || #{members := Members} <- Groups, Id <- Members},
     AtHome = [at_home(Id, Instance, Grouped, Observed, Memory) || Id := Instance <- Instances],

@@ -26,73 +26,7 @@ file has `roll_back`. That is decided once for a revision: from the way back the
 
 -include("sderl_ops_view.hrl").
 
--export([effective/2, with_former/3, former_needed/2, advance/1, refusals/1]).
-
-%% ---------------------------------------------------------------- former revisions
-
--doc """
-What is to be, after what was rolled back: families that failed with this revision are as in the
-one before, all of them: how many, where, and with which release. The hosts that a program has made
-are there as if the file had them.
-""".
--spec effective(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
-    sderl_ops_desired:desired().
-effective(Desired, Memory) ->
-    Present = sderl_ops_released:without(put_back(Desired, Memory), Memory),
-    sderl_ops_machines:fill(Present, Memory).
-
-put_back(#{revision := Revision, instances := Instances} = Desired, #{failed := Failed}) ->
-    Former = maps:get(former, Desired, #{}),
-    case [Family || Family := #{revision := Of} <- Failed, Of =:= Revision,
-                    is_map_key(Family, Former)] of
-        [] -> Desired;
-        Families ->
-            Others = #{Id => Instance || Id := #{family := Family} = Instance <- Instances,
-                                         not lists:member(Family, Families)},
-            All = lists:foldl(fun(Family, Acc) -> maps:merge(Acc, map_get(Family, Former)) end,
-                              Others, Families),
-            #{groups := Groups} = Desired,
-            Desired#{instances := All,
-                     groups := [Group#{members := [Id || Id <- Members, is_map_key(Id, All)]}
-                                || #{members := Members} = Group <- Groups]}
-    end.
-
--doc "The revisions that `with_former/3` asks for.".
--spec former_needed(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
-    [Revision :: non_neg_integer()].
-former_needed(Desired, Memory) ->
-    lists:usort([Revision || _ := Revision <- former_revisions(Desired, Memory)]).
-
-%% A rolled back family goes to the revision of its roll-back, whatever has been good since.
-former_revisions(#{revision := Current}, #{good := Good, failed := Failed}) ->
-    Back = #{Family => To || Family := #{revision := Of, to := To} <- Failed, Of =:= Current},
-    maps:merge(#{Family => To || Family := To <- Good, To =/= Current}, Back).
-
--doc """
-Adds to a desired state what each family was with its last good revision (`former`): what it goes
-back to. `Of` gives a former revision. To be called for each new revision, and when a service
-begins.
-""".
--spec with_former(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
-                  fun((Revision :: non_neg_integer()) ->
-                          {ok, sderl_ops_desired:desired()} | error)) ->
-    sderl_ops_desired:desired().
-with_former(Desired, Memory, Of) ->
-    Known = #{Revision => State || Revision <- former_needed(Desired, Memory),
-                                   {ok, State} <- [Of(Revision)]},
-    Former = #{Family => family(Family, map_get(Revision, Known))
-               || Family := Revision <- former_revisions(Desired, Memory),
-                  is_map_key(Revision, Known)},
-    maps:fold(fun(_, State, Acc) -> with_content(State, Acc) end,
-              Desired#{former => Former}, Known).
-
-with_content(#{releases := OfReleases, settings := OfSettings},
-             #{releases := Releases, settings := Settings} = Desired) ->
-    Desired#{releases := maps:merge(OfReleases, Releases),
-             settings := maps:merge(OfSettings, Settings)}.
-
-family(Family, #{instances := Instances}) ->
-    #{Id => Instance || Id := #{family := Of} = Instance <- Instances, Of =:= Family}.
+-export([advance/1, refusals/1]).
 
 %% ---------------------------------------------------------------- one look
 
@@ -117,6 +51,7 @@ look(Family, Outdated, #view{memory = Memory} = View) ->
     {Upgrade0, Began} = current(Family, maps:get(Family, Upgrades, none), View),
     Upgrade1 = watch(sderl_ops_gate:begin_with(Upgrade0, View), View),
     Watched = hold(Upgrade1, put_upgrade(Family, Upgrade1, View)),
+    Well = put_upgrade(Family, maps:remove(stuck, Upgrade1), Watched),
     case failure(Family, Upgrade1, Watched) of
         none when Outdated =:= [], map_get(taken, Upgrade1) =:= #{} ->
             case sderl_ops_gate:watched_until(Upgrade1, Watched) of
@@ -124,10 +59,10 @@ look(Family, Outdated, #view{memory = Memory} = View) ->
                     Left = maps:remove(Family, Upgrades),
                     {View#view{memory = Memory#{upgrades := Left}}, Began};
                 Until ->
-                    {hold_all(maps:keys(map_get(proven, Upgrade1)), {watched, Until}, Watched),
-                     Began}
+                    Ids = maps:keys(map_get(proven, Upgrade1)),
+                    {hold_all(Ids, {watched, Until}, Well), Began}
             end;
-        none -> {put_upgrade(Family, maps:remove(stuck, Upgrade1), Watched), Began};
+        none -> {Well, Began};
         Why ->
             {Decided, Notes} = fail(Family, Why, Upgrade1, Watched),
             {Decided, Began ++ Notes}
@@ -191,8 +126,8 @@ watch(#{taken := Taken0, proven := Proven0} = Upgrade, #view{now = Now} = View) 
                  not (State =:= outdated andalso not is_map_key(Id, Taken0))},
     Upgrade#{taken := Taken, proven := Proven}.
 
-%% Where nothing can be said about its health, the time for it does not run; where that is for lack of
-%% alarms, it goes on from there.
+%% Where nothing can be said about its health, the time for it does not run; where that is for lack
+%% of alarms, it goes on from there.
 until(begun, true, waiting, View, Id) -> deadline(Id, View);
 until(begun, true, {left, Ms}, #view{now = Now}, _) -> Now + Ms;
 until(unknown, true, {left, _} = Left, _, _) -> Left;

@@ -13,8 +13,8 @@ program, which need not run on this machine, and without it the service lacks no
 -define(MOST_PAGES, 40).
 
 -doc """
-The major alarms that are raised and not acknowledged. `Nodes` are the instances by the names of
-their nodes. It takes at most some seconds.
+The alarms that are not over. `Nodes` are the instances by the names of their nodes. Each page takes
+at most some seconds.
 """.
 -spec read(sderl_ops_file:alarms(), Nodes :: #{binary() => sderl_ops_desired:instance_id()}) ->
     sderl_ops_gate:seen().
@@ -23,8 +23,11 @@ read(#{url := Url, token := Secret} = Source, Nodes) ->
     maybe
         {ok, Token} ?= sderl_ops_secret:resolve(Secret),
         {ok, Options} ?= options(Source),
-        {ok, Alarms} ?= pages(Url, Token, Options, none, ?MOST_PAGES, []),
-        #{state => up, at => At, raised => maps:from_list([alarm(A, Nodes) || A <- Alarms])}
+        %% One that is reopened meanwhile is in both, and raised.
+        {ok, Known} ?= pages(Url, "acknowledged", Token, Options),
+        {ok, Raised} ?= pages(Url, "raised", Token, Options),
+        #{state => up, at => At,
+          raised => maps:from_list([alarm(A, Nodes) || A <- Known ++ Raised])}
     else
         {error, Why} -> failing([Url, ": ", Why])
     end.
@@ -50,17 +53,22 @@ options(_) ->
 options_with(Ssl) ->
     [{timeout, ?MS}, {connect_timeout, ?MS}, {autoredirect, false}, {ssl, Ssl}].
 
-pages(_, _, _, _, 0, Alarms) ->
-    {ok, Alarms};
-pages(Url, Token, Options, Cursor, Left, Alarms) ->
-    case page(address(Url, Cursor), Token, Options) of
+pages(Url, State, Token, Options) ->
+    pages_from(none, ?MOST_PAGES, fun(Cursor) ->
+        page(address(Url, State, Cursor), Token, Options)
+    end, []).
+
+pages_from(_, 0, _, _) ->
+    {error, "it has more alarms than can be read"};
+pages_from(Cursor, Left, Page, Alarms) ->
+    case Page(Cursor) of
         {ok, More, none} -> {ok, More ++ Alarms};
-        {ok, More, Next} -> pages(Url, Token, Options, Next, Left - 1, More ++ Alarms);
+        {ok, More, Next} -> pages_from(Next, Left - 1, Page, More ++ Alarms);
         {error, _} = Error -> Error
     end.
 
-address(Url, Cursor) ->
-    Query = [{"state", "raised"}, {"severity", "major"}, {"limit", ?PAGE}]
+address(Url, State, Cursor) ->
+    Query = [{"state", State}, {"limit", ?PAGE}]
         ++ [{"cursor", binary_to_list(Cursor)} || Cursor =/= none],
     unicode:characters_to_list([string:trim(Url, trailing, "/"), "/api/v1/alarms?",
                                 uri_string:compose_query(Query)]).
@@ -97,14 +105,19 @@ not_of_a_dashboard() -> {error, "its answer is not of a dashboard"}.
 next(#{~"next" := Next}) when is_binary(Next) -> Next;
 next(_) -> none.
 
-is_alarm(#{~"id" := Id, ~"count" := Count, ~"nodes" := Nodes, ~"groups" := Groups}) ->
+is_alarm(#{~"id" := Id, ~"count" := Count, ~"nodes" := Nodes, ~"groups" := Groups,
+           ~"state" := _, ~"severity" := _}) ->
     is_binary(Id) andalso is_integer(Count) andalso is_texts(Nodes) andalso is_texts(Groups);
 is_alarm(_) ->
     false.
 
 is_texts(List) -> is_list(List) andalso lists:all(fun is_binary/1, List).
 
-alarm(#{~"id" := Id, ~"count" := Count, ~"nodes" := Named, ~"groups" := Groups}, Nodes) ->
+alarm(#{~"id" := Id, ~"count" := Count, ~"nodes" := Named, ~"groups" := Groups} = Alarm, Nodes) ->
     Instances = [map_get(Node, Nodes) || Node <- Named, is_map_key(Node, Nodes)],
     {{Id, Count}, #{instances => Instances, elsewhere => length(Instances) < length(Named),
-                    groups => Groups}}.
+                    groups => Groups, counts => counts(Alarm)}}.
+
+counts(#{~"silenced" := true}) -> false;
+counts(#{~"state" := State, ~"severity" := Severity}) ->
+    State =:= ~"raised" andalso Severity =:= ~"major".

@@ -117,7 +117,7 @@ is_kept({Number, #{prepared := #{hosts := Hosts}}}, Memory, Revisions) ->
         end, lists:usort(maps:values(Assigned))).
 
 complete(Desired, Memory, Revisions) ->
-    sderl_ops_upgrade:with_former(Desired, Memory, fun(Number) ->
+    sderl_ops_former:with_former(Desired, Memory, fun(Number) ->
         maybe
             {_, Stored} ?= lists:keyfind(Number, 1, Revisions),
             {ok, _} ?= desired(Stored, Number)

@@ -144,7 +144,7 @@ do_step({drop_release, HostId, Sha}, Context) ->
     end;
 do_step({create, HostId}, #{desired := Desired, memory := Memory} = Context) ->
     #{providers := Providers, context := Asking} = Context,
-    Effective = sderl_ops_upgrade:effective(Desired, Memory),
+    Effective = sderl_ops_former:effective(Desired, Memory),
     sderl_ops_made:create(HostId, sderl_ops_machines:place(HostId, Effective, Memory), Providers,
                           Asking);
 do_step({delete, HostId}, #{providers := Providers, context := Asking}) ->

@@ -148,7 +148,7 @@ start_service(#world{service = Service, stored = Memory, now = Now} = World0) ->
 
 with_former(Desired, Memory, Revisions) ->
     Of = fun(Revision) -> maps:find(Revision, Revisions) end,
-    sderl_ops_upgrade:with_former(Desired, Memory, Of).
+    sderl_ops_former:with_former(Desired, Memory, Of).
 
 kill_service(#world{service = #service{incarnation = Incarnation, runs = Runs} = Service,
                     now = Now} = World0) ->

@@ -51,7 +51,7 @@ made(#world{made = Made} = World) ->
     end.
 
 effective(#world{service = #service{desired = Desired, memory = Memory}}) ->
-    sderl_ops_upgrade:effective(Desired, Memory).
+    sderl_ops_former:effective(Desired, Memory).
 
 here(Id, #world{service = #service{memory = Memory}, hosts = Hosts} = World) ->
     Name = sderl_ops_memory:host_of(Id, Memory),

@@ -1,0 +1,69 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_former).
+-moduledoc "What families are to be that went back to a former revision. Pure.".
+
+-export([effective/2, with_former/3, former_needed/2]).
+
+-doc """
+What is to be, after what was rolled back: families that failed with this revision are as in the
+one before, all of them: how many, where, and with which release. The hosts that a program has made
+are there as if the file had them.
+""".
+-spec effective(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
+    sderl_ops_desired:desired().
+effective(Desired, Memory) ->
+    Present = sderl_ops_released:without(put_back(Desired, Memory), Memory),
+    sderl_ops_machines:fill(Present, Memory).
+
+put_back(#{revision := Revision, instances := Instances} = Desired, #{failed := Failed}) ->
+    Former = maps:get(former, Desired, #{}),
+    case [Family || Family := #{revision := Of} <- Failed, Of =:= Revision,
+                    is_map_key(Family, Former)] of
+        [] -> Desired;
+        Families ->
+            Others = #{Id => Instance || Id := #{family := Family} = Instance <- Instances,
+                                         not lists:member(Family, Families)},
+            All = lists:foldl(fun(Family, Acc) -> maps:merge(Acc, map_get(Family, Former)) end,
+                              Others, Families),
+            #{groups := Groups} = Desired,
+            Desired#{instances := All,
+                     groups := [Group#{members := [Id || Id <- Members, is_map_key(Id, All)]}
+                                || #{members := Members} = Group <- Groups]}
+    end.
+
+-doc "The revisions that `with_former/3` asks for.".
+-spec former_needed(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
+    [Revision :: non_neg_integer()].
+former_needed(Desired, Memory) ->
+    lists:usort([Revision || _ := Revision <- former_revisions(Desired, Memory)]).
+
+%% A rolled back family goes to the revision of its roll-back, whatever has been good since.
+former_revisions(#{revision := Current}, #{good := Good, failed := Failed}) ->
+    Back = #{Family => To || Family := #{revision := Of, to := To} <- Failed, Of =:= Current},
+    maps:merge(#{Family => To || Family := To <- Good, To =/= Current}, Back).
+
+-doc """
+Adds to a desired state what each family was with its last good revision (`former`): what it goes
+back to. `Of` gives a former revision. To be called for each new revision, and when a service
+begins.
+""".
+-spec with_former(sderl_ops_desired:desired(), sderl_ops_memory:memory(),
+                  fun((Revision :: non_neg_integer()) ->
+                          {ok, sderl_ops_desired:desired()} | error)) ->
+    sderl_ops_desired:desired().
+with_former(Desired, Memory, Of) ->
+    Known = #{Revision => State || Revision <- former_needed(Desired, Memory),
+                                   {ok, State} <- [Of(Revision)]},
+    Former = #{Family => family(Family, map_get(Revision, Known))
+               || Family := Revision <- former_revisions(Desired, Memory),
+                  is_map_key(Revision, Known)},
+    maps:fold(fun(_, State, Acc) -> with_content(State, Acc) end,
+              Desired#{former => Former}, Known).
+
+with_content(#{releases := OfReleases, settings := OfSettings},
+             #{releases := Releases, settings := Settings} = Desired) ->
+    Desired#{releases := maps:merge(OfReleases, Releases),
+             settings := maps:merge(OfSettings, Settings)}.
+
+family(Family, #{instances := Instances}) ->
+    #{Id => Instance || Id := #{family := Of} = Instance <- Instances, Of =:= Family}.
