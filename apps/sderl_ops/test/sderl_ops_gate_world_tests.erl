@@ -109,6 +109,20 @@ flapping_test_() ->
         ?assert(At < 60_000)
     end}.
 
+%% What holds up an upgrade is told when it begins, once.
+told_test_() ->
+    {timeout, 60, fun() ->
+        Alarms = fun(#world{now = Now}) when Now >= 38_000, Now < 70_000 -> unknown;
+                    (#world{now = Now} = World) when Now < 74_000 -> (slow([~"web2"]))(World);
+                    (_) -> #{}
+                 end,
+        #world{notes = Notes} = World = run(#{}, Alarms, [{30_000, to(~"web", ~"two")}]),
+        ?assertEqual({[], [~"two"]}, {gone_back(~"web", World), releases(~"web", World)}),
+        Alarm = {alarms, ~"web2", [~"slow|web2"]},
+        ?assertEqual([Alarm, {upgrade, {alarms_unknown, ~"sick"}}, Alarm],
+                     lists:reverse([Why || {_, {upgrade_held, ~"web", 2, Why}} <- Notes]))
+    end}.
+
 %% While it is away the time of an alarm stands still, and goes on from there.
 paused_test_() ->
     {timeout, 60, fun() ->

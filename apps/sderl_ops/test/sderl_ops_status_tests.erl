@@ -23,6 +23,15 @@ state_test_() ->
                memory => (sderl_ops_memory:new())#{
                    upgrades := #{~"web" => upgrade(#{~"web2" => 1000})}
                }}},
+            {"an alarm may be over before its time is", working, Good,
+             #{done => false, waiting => [alarmed(), after_others()],
+               memory => (sderl_ops_memory:new())#{
+                   upgrades := #{~"web" => upgrade(#{~"web1" => 1000})}
+               }}},
+            {"no way back from an alarm", failed, Good,
+             #{done => false, waiting => [alarmed(), after_others(),
+                                          {{instance, ~"web2"}, {upgrade, {stuck, why()}}}],
+               memory => stuck()}},
             {"nodes that were just started", working, Bad, #{quiet_ms => 2000}},
             {"a node that stays so", failed, Bad, #{quiet_ms => 60_000}},
             {"so it was found", failed, Bad, #{}},
@@ -33,6 +42,25 @@ state_test_() ->
     ].
 
 refused() -> {{instance, ~"web1"}, {upgrade, {refused, {only_gateway, ~"a", ~"b"}}}}.
+
+alarmed() -> {{instance, ~"web1"}, {upgrade, {alarms, [~"slow|web1"]}}}.
+
+after_others() -> {{instance, ~"db1"}, {upgrade, batch}}.
+
+why() -> {alarms, ~"web1", [~"slow|web1"]}.
+
+stuck() ->
+    Stuck = (upgrade(#{~"web1" => 1000}))#{stuck => why()},
+    (sderl_ops_memory:new())#{upgrades := #{~"db" => upgrade(#{}), ~"web" => Stuck}}.
+
+what_holds_up_is_told_test() ->
+    View = (view(#{}))#{done := false, waiting := [alarmed(), after_others()]},
+    Alarm = <<"web1: an alarm was raised since it was replaced: slow|web1; acknowledge what does "
+              "not matter">>,
+    ?assertEqual([Alarm], sderl_ops_status:problems(View)),
+    ?assertEqual([<<"web cannot be replaced, revision 1: since the upgrade began an alarm was "
+                    "raised that concerns web1: slow|web1">>, Alarm],
+                 sderl_ops_status:problems(View#{memory := stuck()})).
 
 upgrade(Taken) -> #{revision => 1, back => false, taken => Taken, proven => #{}}.
 

@@ -15,7 +15,8 @@ Alarms of the monitoring that hold up an upgrade, where the file names a dashboa
 
 -include("sderl_ops_view.hrl").
 
--export([source/1, is_watched/2, known/2, begin_with/2, state/2, alarms/3, watched_until/2]).
+-export([source/1, is_watched/2, known/2, begin_with/2]).
+-export([state/2, alarms/3, holds/2, watched_until/2]).
 -export_type([seen/0, alarm/0, occurrence/0]).
 
 %% The time of some looks.
@@ -110,6 +111,21 @@ concerns(Id, Groups, #{instances := Instances, elsewhere := Elsewhere, groups :=
                          orelse not lists:all(fun(Other) -> is_out(Other, View) end, Instances))).
 
 is_out(Id, View) -> sderl_ops_view:is_taken(Id, View) orelse sderl_ops_view:is_aside(Id, View).
+
+-doc "What holds up an upgrade, if anything does, and as a reason (`sderl_ops_note:reason/1`).".
+-spec holds(sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
+    none | {alarms | unknown, Why :: term()}.
+holds(#{taken := Taken} = Upgrade, View) ->
+    case state(Upgrade, View) of
+        {unknown, not_asked_yet} -> none;
+        {unknown, Why} -> {unknown, {upgrade, {alarms_unknown, Why}}};
+        known ->
+            case [{Id, Alarms} || Id := _ <- maps:iterator(Taken, ordered),
+                                  [_ | _] = Alarms <- [alarms(Id, Upgrade, View)]] of
+                [{Id, Alarms} | _] -> {alarms, {alarms, Id, Alarms}};
+                [] -> none
+            end
+    end.
 
 -doc """
 Until when what was replaced is looked at, after all of the family is: an alarm has a duration

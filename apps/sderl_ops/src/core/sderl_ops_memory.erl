@@ -63,7 +63,7 @@ since; with the time until which they have to be, once they run, or what was lef
 alarms were last known. `proven` have been, since when.
 `back` is on the way back to the former revision. `since` is when it began, `stood` the alarms that
 were raised then (`m:sderl_ops_gate`), and `target` what the family is to run: a later revision that
-does not change it goes on with all of these.
+does not change it goes on with all of these. `held` is what holds it up, as was told already.
 """.
 -type upgrade() :: #{
     revision := non_neg_integer(),
@@ -74,6 +74,7 @@ does not change it goes on with all of these.
     since => time(),
     target => sderl_ops_observed:layout() | undefined,
     stood => [sderl_ops_gate:occurrence()],
+    held => alarms | unknown,
     stuck => term()
 }.
 -type failed() :: #{revision := non_neg_integer(), to := non_neg_integer(), why := term()}.

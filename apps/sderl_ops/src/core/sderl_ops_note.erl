@@ -13,7 +13,8 @@
     | {failed, sderl_ops_step:step(), Why :: term()}
     | {quarantined, sderl_ops_step:step(), Why :: term()}
     | {upgrade_began, Family :: binary(), Revision :: non_neg_integer()}
-    | {upgrade_stuck, Family :: binary(), Revision :: non_neg_integer(), Why :: term()}
+    | {upgrade_held | upgrade_stuck, Family :: binary(), Revision :: non_neg_integer(),
+       Why :: term()}
     | {roll_back, Family :: binary(), From :: non_neg_integer(), To :: non_neg_integer(),
        Why :: term()}
     | {good, Family :: binary(), Revision :: non_neg_integer()}
@@ -32,6 +33,8 @@ words({quarantined, Step, Why}) ->
     ["gave up to ", sderl_ops_step:words(Step), ": ", reason(Why), "; `resume` tries again"];
 words({upgrade_began, Family, Revision}) ->
     io_lib:format("~ts is being replaced, revision ~b", [Family, Revision]);
+words({upgrade_held, Family, Revision, Why}) ->
+    [io_lib:format("~ts is held up, revision ~b", [Family, Revision]), ": ", reason(Why)];
 words({upgrade_stuck, Family, Revision, Why}) ->
     [io_lib:format("~ts cannot be replaced, revision ~b", [Family, Revision]), ": ", reason(Why)];
 words({roll_back, Family, From, To, Why}) ->

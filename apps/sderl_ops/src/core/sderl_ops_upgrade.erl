@@ -48,8 +48,10 @@ advance(#view{desired = #{instances := Instances}, memory = #{upgrades := Upgrad
 
 look(Family, Outdated, #view{memory = Memory} = View) ->
     #{upgrades := Upgrades} = Memory,
-    {Upgrade0, Began} = current(Family, maps:get(Family, Upgrades, none), View),
-    Upgrade1 = watch(sderl_ops_gate:begin_with(Upgrade0, View), View),
+    {Upgrade0, New} = current(Family, maps:get(Family, Upgrades, none), View),
+    {Upgrade1, Held} = note_held(Family, watch(sderl_ops_gate:begin_with(Upgrade0, View), View),
+                                 View),
+    Began = New ++ Held,
     Watched = hold(Upgrade1, put_upgrade(Family, Upgrade1, View)),
     Well = put_upgrade(Family, maps:remove(stuck, Upgrade1), Watched),
     case failure(Family, Upgrade1, Watched) of
@@ -82,6 +84,14 @@ hold(#{taken := Taken} = Upgrade, View) ->
                     Alarms -> hold_all([Id], {alarms, Alarms}, Acc)
                 end
             end, View, maps:keys(Taken))
+    end.
+
+%% Told when it begins: nothing else may be to be heard for long.
+note_held(Family, #{revision := Revision} = Upgrade, View) ->
+    case {sderl_ops_gate:holds(Upgrade, View), Upgrade} of
+        {none, _} -> {maps:remove(held, Upgrade), []};
+        {{Kind, _}, #{held := Kind}} -> {Upgrade, []};
+        {{Kind, Why}, _} -> {Upgrade#{held => Kind}, [{upgrade_held, Family, Revision, Why}]}
     end.
 
 hold_all(Ids, Why, #view{held = Held} = View) ->

@@ -55,6 +55,9 @@ state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
 
 is_given_up({_, {quarantined, _}}) -> true;
 is_given_up({_, {upgrade, {refused, _}}}) -> true;
+%% What is out of service, or has an alarm, is of an upgrade that goes on, or of one that is stuck.
+is_given_up({_, {upgrade, {Why, _}}}) when Why =:= stuck; Why =:= alarms -> true;
+is_given_up({_, {upgrade, batch}}) -> true;
 is_given_up({_, {node, silent}}) -> true;
 %% It waits for the step `groups`, which waits itself if it has not failed too often.
 is_given_up({{instance, _}, {listed, _}}) -> true;
@@ -77,8 +80,9 @@ problems(View) ->
     [text(Trouble) || #{trouble := Trouble} <- [View], Trouble =/= none]
         ++ lasting_problems(View) ++ problems_of_nodes(View).
 
-lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision := Revision},
+lasting_problems(#{memory := Memory, desired := #{revision := Revision},
                    observed := #{hosts := Hosts}, waiting := Waiting} = View) ->
+    #{failed := Failed, upgrades := Upgrades} = Memory,
     providers(View) ++
     [text(sderl_ops_note:words({quarantined, Step, Why}))
      || {Step, Why} <- lists:sort(sderl_ops_memory:quarantined(Memory))]
@@ -89,6 +93,10 @@ lasting_problems(#{memory := #{failed := Failed} = Memory, desired := #{revision
         ++ [text([sderl_ops_refusal:words(replace, {Id, Why}),
                   ": `apply --force` does it all the same"])
             || {Key, {upgrade, {refused, Why}}} <- lists:sort(Waiting), Id <- [waiting_id(Key)]]
+        ++ [text(sderl_ops_note:words({upgrade_stuck, Family, Of, Why}))
+            || Family := #{stuck := Why, revision := Of} <- maps:iterator(Upgrades, ordered)]
+        ++ [text([Id, ": ", reason(Why)])
+            || {{instance, Id}, {upgrade, {alarms, _}} = Why} <- lists:sort(Waiting)]
         ++ lists:usort([text(sderl_ops_note:reason({upgrade, Why}))
                         || {_, {upgrade, {alarms_unknown, Of} = Why}} <- Waiting, is_binary(Of)])
         ++ silent([Id || {{instance, Id}, {node, silent}} <- lists:sort(Waiting)], View)
