@@ -61,6 +61,62 @@ wrong_test_() ->
             {"nothing", "", ~"it does not answer"}
         ]].
 
+nobody_test_() ->
+    [fun() ->
+        #{state := failing, why := Why} = ask(#{url => <<"http://", Host/binary, ":1">>}),
+        ?assertMatch({_, {_, _}}, {Why, binary:match(Why, ~"be connected to: connection refused")})
+    end || Host <- [~"127.0.0.1" | [~"[::1]" || has_ipv6()]]].
+
+%% The address of the file may be of IPv6.
+ipv6_test() ->
+    case has_ipv6() of
+        true ->
+            {Seen, _} = read([none(), none()], {0, 0, 0, 0, 0, 0, 0, 1}, ~"[::1]"),
+            ?assertMatch(#{state := up}, Seen);
+        false -> ok
+    end.
+
+has_ipv6() ->
+    case gen_tcp:listen(0, [inet6, {ip, {0, 0, 0, 0, 0, 0, 0, 1}}]) of
+        {ok, Listener} -> gen_tcp:close(Listener) =:= ok;
+        {error, _} -> false
+    end.
+
+%% What is wrong with a certificate is told.
+certificate_test_() ->
+    {timeout, 60, fun() ->
+        {ok, _} = application:ensure_all_started(ssl),
+        Made = [{key, {namedCurve, secp256r1}}, {digest, sha256}],
+        Chain = #{root => Made, intermediates => [], peer => Made},
+        Data = fun() ->
+            public_key:pkix_test_data(#{server_chain => Chain, client_chain => Chain})
+        end,
+        #{server_config := Config} = Data(),
+        #{client_config := Others} = Data(),
+        {ok, Listener} = ssl:listen(0, [{ip, {127, 0, 0, 1}}, {reuseaddr, true} | Config]),
+        {ok, {_, Port}} = ssl:sockname(Listener),
+        Server = spawn_link(fun() -> refused(Listener) end),
+        File = filename:join(filename:basedir(user_cache, "sderl-alarmed-tests"),
+                             os:getpid() ++ ".pem"),
+        ok = filelib:ensure_dir(File),
+        ok = file:write_file(File, public_key:pem_encode(
+            [{'Certificate', Der, not_encrypted} || Der <- proplists:get_value(cacerts, Others)])),
+        #{state := failing, why := Why} = ask(#{
+            url => iolist_to_binary(io_lib:format("https://127.0.0.1:~b", [Port])),
+            tls_ca => unicode:characters_to_binary(File)
+        }),
+        ok = file:delete(File),
+        unlink(Server),
+        exit(Server, kill),
+        ok = ssl:close(Listener),
+        ?assertMatch({_, {_, _}}, {Why, binary:match(Why, ~"Unknown CA")})
+    end}.
+
+refused(Listener) ->
+    {ok, Socket} = ssl:transport_accept(Listener),
+    {error, _} = ssl:handshake(Socket),
+    refused(Listener).
+
 no_token_test() ->
     Source = #{url => ~"http://127.0.0.1:1", token => {file, ~"/there/is/no/such.token"}},
     #{state := failing, why := Why} = sderl_ops_alarmed:read(Source, ?NODES),
@@ -81,17 +137,22 @@ answer(Status, Body) ->
      integer_to_list(iolist_size(Body)), "\r\n\r\n", Body].
 
 %% Each request gets the next answer.
-read(Answers) ->
-    {ok, Listener} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+read(Answers) -> read(Answers, {127, 0, 0, 1}, ~"127.0.0.1").
+
+read(Answers, Ip, Host) ->
+    Family = case tuple_size(Ip) of 8 -> inet6; 4 -> inet end,
+    {ok, Listener} = gen_tcp:listen(0, [binary, Family, {active, false}, {ip, Ip}]),
     {ok, Port} = inet:port(Listener),
     Caller = self(),
     Server = spawn_link(fun() -> Caller ! {self(), [serve(Listener, A) || A <- Answers]} end),
-    os:putenv("SDERL_OPS_TEST_TOKEN", "secret-1"),
-    Url = iolist_to_binary(io_lib:format("http://127.0.0.1:~b/", [Port])),
-    Seen = sderl_ops_alarmed:read(#{url => Url, token => {env, ~"SDERL_OPS_TEST_TOKEN"}}, ?NODES),
+    Seen = ask(#{url => iolist_to_binary(io_lib:format("http://~ts:~b/", [Host, Port]))}),
     Requests = receive {Server, Of} -> Of end,
     ok = gen_tcp:close(Listener),
     {Seen, Requests}.
+
+ask(Source) ->
+    os:putenv("SDERL_OPS_TEST_TOKEN", "secret-1"),
+    sderl_ops_alarmed:read(Source#{token => {env, ~"SDERL_OPS_TEST_TOKEN"}}, ?NODES).
 
 serve(Listener, Answer) ->
     {ok, Socket} = gen_tcp:accept(Listener),

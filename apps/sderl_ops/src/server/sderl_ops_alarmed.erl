@@ -9,6 +9,7 @@ program, which need not run on this machine, and without it the service lacks no
 
 -define(MS, 5_000).
 -define(PAGE, "500").
+-define(PROFILE, sderl_ops).
 %% More alarms than a monitoring node keeps.
 -define(MOST_PAGES, 40).
 
@@ -38,17 +39,23 @@ failing(Why) ->
 
 options(#{tls_ca := File}) ->
     case filelib:is_regular(File) of
-        true -> {ok, options_with([{verify, verify_peer}, {cacertfile, File}])};
+        true -> {ok, options_with([{cacertfile, File} | verified()])};
         false -> {error, ["there is no file of certificates ", File]}
     end;
 options(#{url := <<"https", _/binary>>}) ->
     try
-        {ok, options_with([{verify, verify_peer}, {cacerts, public_key:cacerts_get()}])}
+        {ok, options_with([{cacerts, public_key:cacerts_get()} | verified()])}
     catch
         _:_ -> {error, "this machine has no certificates of authorities: name a file (tls_ca)"}
     end;
 options(_) ->
     {ok, options_with([])}.
+
+%% A certificate may be for all names of a domain.
+verified() ->
+    [{verify, verify_peer},
+     {customize_hostname_check,
+      [{match_fun, public_key:pkix_verify_hostname_match_fun(https)}]}].
 
 options_with(Ssl) ->
     [{timeout, ?MS}, {connect_timeout, ?MS}, {autoredirect, false}, {ssl, Ssl}].
@@ -75,17 +82,39 @@ address(Url, State, Cursor) ->
 
 %% Nothing that is said of what went wrong has the token.
 page(Address, Token, Options) ->
-    {ok, _} = application:ensure_all_started([inets, ssl]),
+    ok = begin_profile(),
     Headers = [{"authorization", "Bearer " ++ binary_to_list(Token())}],
-    case httpc:request(get, {Address, Headers}, Options, [{body_format, binary}]) of
+    case httpc:request(get, {Address, Headers}, Options, [{body_format, binary}], ?PROFILE) of
         {ok, {{_, 200, _}, _, Body}} -> decoded(Body);
         {ok, {{_, 401, _}, _, _}} -> {error, "the token is refused"};
         {ok, {{_, 403, _}, _, _}} -> {error, "the token may not read alarms"};
         {ok, {{_, Status, _}, _, _}} ->
             {error, io_lib:format("it answers ~b, and is no dashboard or has no alarms", [Status])};
-        {error, {failed_connect, _}} -> {error, "it cannot be connected to"};
+        {error, {failed_connect, Parts}} ->
+            {error, ["it cannot be connected to", [[": ", Why] || Why <- reason(Parts)]]};
         {error, timeout} -> {error, "it does not answer in time"};
         {error, _} -> {error, "it does not answer"}
+    end.
+
+%% With IPv6 where that can be, or else with IPv4: by default the client has IPv4 alone.
+begin_profile() ->
+    {ok, _} = application:ensure_all_started([inets, ssl]),
+    case inets:start(httpc, [{profile, ?PROFILE}]) of
+        {ok, _} -> ok;
+        {error, {already_started, _}} -> ok
+    end,
+    httpc:set_options([{ipfamily, inet6fb4}], ?PROFILE).
+
+%% What TLS says, or what the attempt says that was the right one.
+reason(Parts) ->
+    Whys = [{Inet, Why} || {Inet, _, Why} <- Parts],
+    Inet = case [Host || {to_address, {Host, _}} <- Parts] of
+        [Host] -> case lists:member($:, Host) of true -> inet6; false -> inet end;
+        _ -> inet
+    end,
+    case [Text || {_, {tls_alert, {_, Text}}} <- Whys] of
+        [Text | _] -> [Text];
+        [] -> [inet:format_error(Why) || {Of, Why} <- Whys, Of =:= Inet, is_atom(Why)]
     end.
 
 decoded(Body) ->
