@@ -64,7 +64,15 @@ begins_with_test() ->
 last_answer_holds_test() ->
     Up = #{state => up, at => 10_000, raised => #{}},
     Failing = fun(At) -> #{state => failing, at => At, why => ~"no answer"} end,
-    ?assertEqual(Up, sderl_ops_gate:known(Failing(14_999), Up)),
+    Held = Up#{doubt => ~"no answer"},
+    ?assertEqual(Held, sderl_ops_gate:known(Failing(14_999), Up)),
+    ?assertEqual(Failing(15_000), sderl_ops_gate:known(Failing(15_000), Held)),
+    %% What is replaced is judged by it, and nothing else is.
+    Upgrade = #{revision => 2, back => false, taken => #{}, proven => #{}, stood => []},
+    ?assertEqual({known, {unknown, ~"no answer"}},
+                 {sderl_ops_gate:state(Upgrade, view(Held, [])),
+                  sderl_ops_gate:turns(Upgrade, view(Held, []))}),
+    ?assertEqual(known, sderl_ops_gate:turns(Upgrade#{back := true}, view(Held, []))),
     ?assertEqual(Failing(15_000), sderl_ops_gate:known(Failing(15_000), Up)),
     ?assertEqual(Failing(1), sderl_ops_gate:known(Failing(1), none)),
     ?assertEqual(Failing(2), sderl_ops_gate:known(Failing(2), Failing(1))),

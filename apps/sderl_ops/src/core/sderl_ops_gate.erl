@@ -16,15 +16,16 @@ Alarms of the monitoring that hold up an upgrade, where the file names a dashboa
 -include("sderl_ops_view.hrl").
 
 -export([source/1, is_watched/2, known/2, begin_with/2]).
--export([state/2, alarms/3, holds/2, watched_until/2]).
+-export([state/2, turns/2, alarms/3, holds/2, watched_until/2]).
 -export_type([seen/0, alarm/0, occurrence/0]).
 
 %% The time of some looks.
 -define(HOLDS_MS, 5_000).
 
--doc "The alarms that are not over, as they were known at a time.".
+-doc "The alarms that are not over, as they were known at a time; `doubt` is why they are no more.".
 -type seen() ::
-    #{state := up, at := sderl_ops_memory:time(), raised := #{occurrence() => alarm()}}
+    #{state := up, at := sderl_ops_memory:time(), raised := #{occurrence() => alarm()},
+      doubt => binary()}
     | #{state := failing, at := sderl_ops_memory:time(), why := binary()}.
 -doc "An alarm has the same id each time that it is raised.".
 -type occurrence() :: {Id :: binary(), Count :: pos_integer()}.
@@ -49,13 +50,13 @@ is_watched(Desired, #{upgrades := Upgrades}) ->
     Upgrades =/= #{} andalso source(Desired) =/= none.
 
 -doc """
-What is known after a look, and what was before: where one fails, the last answer holds for some
-seconds.
+What is known after a look, and what was before: where one fails, what is replaced is judged by the
+last answer for some seconds.
 """.
 -spec known(seen(), Before :: seen() | none) -> seen().
-known(#{state := failing, at := At}, #{state := up, at := Was} = Before)
+known(#{state := failing, at := At, why := Why}, #{state := up, at := Was} = Before)
   when At - Was < ?HOLDS_MS ->
-    Before;
+    Before#{doubt => Why};
 known(Seen, _) ->
     Seen.
 
@@ -83,6 +84,17 @@ state(Upgrade, #view{desired = Desired, observed = Observed}) ->
         {_, #{alarms := #{state := failing, why := Why}}, _} -> {unknown, Why};
         {_, #{alarms := #{state := up}}, #{stood := _}} -> known;
         _ -> {unknown, not_asked_yet}
+    end.
+
+-doc "Likewise, for what is to be replaced: that is not begun in doubt.".
+-spec turns(sderl_ops_memory:upgrade(), sderl_ops_view:view()) ->
+    known | {unknown, Why :: not_asked_yet | binary()}.
+turns(#{back := true}, _) ->
+    known;
+turns(Upgrade, #view{observed = Observed} = View) ->
+    case {state(Upgrade, View), source(View#view.desired), Observed} of
+        {known, #{}, #{alarms := #{doubt := Why}}} -> {unknown, Why};
+        {State, _, _} -> State
     end.
 
 -doc "The alarms that were raised since the upgrade began, and that concern an instance.".

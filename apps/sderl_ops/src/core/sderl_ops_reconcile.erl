@@ -191,7 +191,7 @@ forget_aside(#view{desired = #{instances := Instances}, places = Places, memory 
     end,
     View#view{memory = Memory#{aside := maps:filter(Known, Aside)}}.
 
-%% An instance that does not leave any more, or is gone, is in its groups again once it runs.
+%% An instance that does not leave any more, or is gone, is to be in its groups again once it runs.
 forget_drained(#view{memory = Memory, running = Running} = View) ->
     #{drained := Drained, begun := Begun} = Memory,
     case map_size(Drained) + map_size(Begun) of

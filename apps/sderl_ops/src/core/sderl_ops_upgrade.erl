@@ -16,7 +16,6 @@ An instance that lies on its host otherwise than it is to be, is replaced when i
 - An instance that an operator has drained is no part of this: it has no turn, stays down as it is,
   and once it is down its groups are taken to be those of the others. Its turn comes when it is
   taken back.
-
 - No alarm is raised of which the new release may be the reason (`m:sderl_ops_gate`).
 
 A taken instance that is not in good health `start_timeout_s` after it was seen to run as it is to,
@@ -336,7 +335,7 @@ one_less(Turns) -> Turns - 1.
 turns(#{stuck := Why}, _) -> {stuck, Why};
 turns(#{back := true}, _) -> many;
 turns(Upgrade, View) ->
-    case sderl_ops_gate:state(Upgrade, View) of
+    case sderl_ops_gate:turns(Upgrade, View) of
         known -> turns_in_good_health(Upgrade, View);
         {unknown, Why} -> {alarms_unknown, Why}
     end.

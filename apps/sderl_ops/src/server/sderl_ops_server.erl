@@ -460,7 +460,8 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed,
 note(By, What, Result, #s{store = {Cluster, _}}) ->
     sderl_ops_store:note(Cluster, #{at => system_ms(), by => By, what => What, result => Result}).
 
-%% Stored times are of the clock; a step and a look may be less than a millisecond apart.
+%% Stored times are of the wall clock, as they outlive the machine's start. What is compared within
+%% a life is monotonic, and finer: a step and a look may be less than a millisecond apart.
 system_ms() -> erlang:system_time(millisecond).
 
 stamp() -> erlang:monotonic_time(microsecond).
