@@ -135,6 +135,10 @@ diff_test_() ->
              ["+ group one: 1 member, web1; consistency majority",
               "~ group shop: consistency majority -> available",
               "~ upgrade settings: batch 2, canaries 1, roll_back true, wait_s 10"]},
+            {desired(#{upgrade => #{alarms => #{url => ~"http://m:1", token => #{env => ~"T"},
+                                                tls_ca => ~"/ca.pem"}}}),
+             ["~ upgrade settings: alarms of http://m:1 (token of the environment "
+              "variable T, tls_ca /ca.pem), batch 1, canaries 1, roll_back true, wait_s 10"]},
             {desired(#{groups => []}), ["- group shop"]}
         ]
     ].

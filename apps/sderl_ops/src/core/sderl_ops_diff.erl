@@ -148,7 +148,10 @@ upgrade(#{upgrade := _}, #{upgrade := New}) ->
                             || Key := Value <- maps:iterator(New, ordered)]),
     [#{change => change, what => upgrade, names => [~"upgrade settings"], how => How}].
 
-setting(#{url := Url}) -> ["of ", Url];
+%% Where the token is, and nothing of it.
+setting(#{url := Url, token := Token} = Alarms) ->
+    ["of ", Url, " (token of ", sderl_ops_secret:describe(Token),
+     [[", tls_ca ", File] || #{tls_ca := File} <- [Alarms]], ")"];
 setting(Value) -> io_lib:format("~0tp", [Value]).
 
 %% ---------------------------------------------------------------- ids
