@@ -60,6 +60,22 @@ batch_test_() ->
 
 %% ---------------------------------------------------------------- no way back
 
+%% Whoever waits for it hears that nothing goes on, also not what waits for its room.
+stuck_test_() ->
+    {timeout, 60, fun() ->
+        World = run(#{roll_back => false}, slow([~"web2"]),
+                    [{30_000, to(~"web", ~"two")}, {42_000, to(~"db", ~"two")}]),
+        #world{service = #service{memory = Memory, observed = Observed, desired = Desired,
+                                  result = #{waiting := Waiting, done := Done}}} = World,
+        View = #{store => {~"shop", 3}, desired => Desired, memory => Memory,
+                 observed => Observed, hosts => #{}, running => [], waiting => Waiting,
+                 done => Done, trouble => none, quiet_ms => infinity},
+        ?assertEqual({failed, Waiting}, {sderl_ops_status:state(View), Waiting}),
+        ?assertMatch([<<"web cannot be replaced, revision 3", _/binary>>,
+                      <<"web2: an alarm", _/binary>>],
+                     sderl_ops_status:problems(View))
+    end}.
+
 %% Each time that it lasts is told, also when all are replaced and are only looked at.
 stuck_again_test_() ->
     {timeout, 60, fun() ->
