@@ -66,6 +66,8 @@ answers_test_() ->
             {{note, ["hä", $!]}, {note, ~"hä!"}},
             {{error, "no", [["a", ~"b"]]}, {error, ~"no", [~"ab"]}},
             {{busy, "wait"}, {error, ~"wait", []}},
+            {{unavailable, "not now"}, {error, ~"not now", []}},
+            {{unsure, "perhaps"}, {error, ~"perhaps", []}},
             {{done, #{state => steady, why => undefined, list => [~"a", #{n => 1}]}},
              {done, #{~"state" => ~"steady", ~"why" => null,
                       ~"list" => [~"a", #{~"n" => 1}]}}}

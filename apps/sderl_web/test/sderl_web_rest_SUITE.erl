@@ -220,6 +220,11 @@ operations(Config) ->
             #{token => token(operator, Config), body => Body,
               headers => [{"Idempotency-Key", "night"}]}, Config)
     end,
+    %% What was not done, as too much else was asked, may come again with its key.
+    Service(~B|{"error":"another","problems":[],"busy":true}|, fun() ->
+        [{429, #{~"retry-after" := ~"5"}, #{~"detail" := ~"another"}} = Once(#{count => 3})
+         || _ <- [1, 2]]
+    end),
     Service(Done, fun() ->
         {Begun, Told} = lists:split(5, All()),
         [?assertMatch({202, #{~"location" := ~"/api/v1/operations"},
@@ -240,8 +245,13 @@ operations(Config) ->
         [?assertMatch({409, _, #{~"detail" := ~"refused:\ng1 would be gone\ng2 too"}}, One)
          || One <- tl(All())]
     end),
-    %% It ended: nobody can say whether it was done.
-    Service(~"", fun() -> [?assertMatch({504, _, _}, One) || One <- tl(All())] end),
+    %% It ended, or says so itself: nobody can say whether it was done.
+    [Service(Said, fun() -> [?assertMatch({504, _, _}, One) || One <- tl(All())] end)
+     || Said <- [~"", ~B|{"error":"lost","problems":[],"unsure":true}|,
+                 ~B|{"done":{"other":1}}|]],
+    Service(~B|{"error":"nobody acts","problems":[],"unavailable":true}|, fun() ->
+        [?assertMatch({503, _, #{~"detail" := ~"nobody acts"}}, One) || One <- tl(All())]
+    end),
     [{400, _, _} = post(["/operations", Path], Body, Config)
      || {Path, Body} <- [{"/families/web/scale", #{count => 0}}, {"/families/web/scale", #{}},
                          {["/families/", lists:duplicate(64, $x), "/scale"], #{count => 1}},

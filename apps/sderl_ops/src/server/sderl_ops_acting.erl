@@ -5,7 +5,8 @@ Asks the server that acts (`m:sderl_ops_server`): the one of this virtual machin
 member of the service.
 
 Where none acts at the moment a question waits for the next, and where one went before it answered,
-too: a request may be repeated. What cannot be answered is thrown as `{unavailable, Sentence}`.
+too: a request may be repeated. What cannot be answered is thrown as `{unavailable, Sentence}`, and
+as `{unsure, Sentence}` where it may have been done all the same.
 """.
 
 -export([hello/0, current/0, view/0, adopt/3]).
@@ -111,20 +112,23 @@ call(Request, Asked, Deadline) ->
         {soon, Sentence} ->
             again(Request, Asked, Deadline, Sentence);
         {no, Sentence} ->
-            unavailable(Sentence, Asked)
+            unavailable(Sentence, Asked andalso changes(Request))
     end.
 
 again(Request, Asked, Deadline, Sentence) ->
     case now_ms() < Deadline of
         true -> receive after ?AGAIN_MS -> call(Request, Asked, Deadline) end;
-        false -> unavailable(Sentence, Asked)
+        false -> unavailable(Sentence, Asked andalso changes(Request))
     end.
 
 %% A decision may have been stored before the answer was lost.
 -spec unavailable(unicode:chardata(), boolean()) -> no_return().
 unavailable(Sentence, false) -> throw({unavailable, Sentence});
 unavailable(Sentence, true) ->
-    throw({unavailable, [Sentence, "; `history` and `status` tell whether it was taken"]}).
+    throw({unsure, [Sentence, "; `history` and `status` tell whether it was done"]}).
+
+changes(Request) ->
+    is_tuple(Request) andalso lists:member(element(1, Request), [adopt, remember, instance]).
 
 server() ->
     case sderl_ops_member:acting() of

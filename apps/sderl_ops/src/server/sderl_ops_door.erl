@@ -123,21 +123,27 @@ answer(Request, Connection, Folder) ->
             end
     end,
     try sderl_ops_requests:do(Request, Folder, Tell) of
-        {done, _} = Done -> send(Connection, Done);
-        {error, _, _} = Error -> send(Connection, Error);
-        {busy, _} = Busy -> send(Connection, Busy)
+        Answer -> send(Connection, Answer)
     catch
         error:Why:Stack ->
             logger:error("sderl_ops: the request ~0tp failed: ~0tP at ~0tP",
                          [maps:get(do, Request), Why, 20, Stack, 20]),
-            send(Connection, {error, "this is a defect of the service; its log tells more", []});
-        %% Whom it asked has ended, or does not answer.
+            send(Connection, failed("this is a defect of the service; its log tells more",
+                                    sderl_ops_wire:changes(Request)));
+        %% Whom it asked has ended, or does not answer; one that was not there has done nothing.
         exit:Why when Why =/= normal ->
             logger:warning("sderl_ops: the request ~0tp was not answered: ~0tP",
                            [maps:get(do, Request), Why, 20]),
-            send(Connection, {error, "the service did not answer in time, or is about to begin "
-                                     "again: ask again in some seconds", []})
+            send(Connection, failed("the service did not answer in time, or is about to begin "
+                                    "again: ask again in some seconds",
+                                    sderl_ops_wire:changes(Request) andalso not is_nobody(Why)))
     end.
+
+is_nobody({noproc, {gen_server, call, _}}) -> true;
+is_nobody(_) -> false.
+
+failed(Sentence, false) -> {unavailable, Sentence};
+failed(Sentence, true) -> {unsure, [Sentence, "; `history` and `status` tell whether it was done"]}.
 
 %% Work may take hours in which nothing is told, so the end of the connection is waited for beside
 %% it, and ends this process.

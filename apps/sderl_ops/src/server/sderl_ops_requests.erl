@@ -19,7 +19,8 @@ do(Request, Folder, Tell) ->
     try
         handle(Request, Folder, Tell)
     catch
-        throw:{unavailable, Sentence} -> {error, Sentence, []}
+        throw:{unavailable, Sentence} -> {unavailable, Sentence};
+        throw:{unsure, Sentence} -> {unsure, Sentence}
     end.
 
 handle(#{do := hello}, _, _) ->
@@ -130,7 +131,9 @@ released(_) -> sderl_ops_status:adopted(sderl_ops_acting:view()).
 release([], _) ->
     {error, "no node of this cluster runs as it was taken over", []};
 release(Ids, Who) ->
-    case [Sentence || Id <- Ids, {error, Sentence} <- [sderl_ops_acting:release(Who, Id)]] of
+    Release = fun(Id) -> sderl_ops_acting:release(Who, Id) end,
+    Results = [Release(hd(Ids)) | [after_change(fun() -> Release(Id) end) || Id <- tl(Ids)]],
+    case [Sentence || {error, Sentence} <- Results] of
         [] -> {done, #{released => Ids}};
         [Sentence] -> {error, Sentence, []};
         Sentences -> {error, "these were not handed back", Sentences}
@@ -368,8 +371,20 @@ outcome(Done, true, Tell) ->
 
 begin_watch() ->
     Monitor = sderl_ops_acting:monitor(),
-    ok = sderl_ops_acting:watch(self()),
+    ok = after_change(fun() -> sderl_ops_acting:watch(self()) end),
     Monitor.
+
+%% What goes wrong when something was changed already leaves that as it is.
+after_change(Fun) ->
+    try
+        Fun()
+    catch
+        throw:{unavailable, Sentence} -> throw({unsure, [Sentence, look()]});
+        exit:{Why, {gen_server, call, _}} when Why =/= normal ->
+            throw({unsure, ["the service is about to begin again", look()]})
+    end.
+
+look() -> "; `history` and `status` tell what was done".
 
 %% The server has decided by what was asked before it tells its state.
 wait(Done, Monitor, Tell) ->
@@ -390,7 +405,7 @@ wait(Done, Monitor, Tell) ->
     end.
 
 began_again() ->
-    {error, "the service began again while this was waited for, and goes on with it: `status` "
-            "tells how it is", []}.
+    {unsure, "the service began again while this was waited for, and goes on with it: `status` "
+             "tells how it is"}.
 
 system_ms() -> erlang:system_time(millisecond).

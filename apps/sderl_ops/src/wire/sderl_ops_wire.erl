@@ -16,6 +16,9 @@ A connection has one request and its answers:
 The last answer has `done` or `error`, and the service closes the connection behind it. Closing it
 earlier ends the waiting and not the work.
 
+An error may say more of itself: `"busy": true` and `"unavailable": true`, nothing was done, and the
+same request may do better in some seconds; `"unsure": true`, what was asked for may have been done.
+
 | request | keys beside `do` and `who` | `done` |
 |---|---|---|
 | `hello` | | `cluster` or null, `revision`, `pid` (of the operating system), `version` |
@@ -41,7 +44,7 @@ earlier ends the waiting and not the work.
 """.
 
 -export([encode_request/1, decode_request/1, encode_answer/1, decode_answer/1, lines/3]).
--export([most_request_bytes/0, most_answer_bytes/0, text/1]).
+-export([most_request_bytes/0, most_answer_bytes/0, text/1, changes/1]).
 -export_type([request/0, answer/0, status/0, revision/0, member/0]).
 
 -doc "Defaults: `force` is false, `wait` true.".
@@ -74,16 +77,16 @@ earlier ends the waiting and not the work.
 -doc """
 `done` is a map as in the table above. When it is encoded its keys are atoms or binaries, its texts
 binaries, and `undefined` is null; when it is decoded its keys are binaries. `{error, Text,
-Problems}`: a sentence, and one for each problem where there are several. `{busy, Text}` is an
-error, too, of a request that may do better in some seconds; it has `"busy": true`, and is decoded
-as an error.
+Problems}`: a sentence, and one for each problem where there are several. `busy` (too much is asked
+at a time), `unavailable` (nobody can answer now; nothing was done) and `unsure` (it may have been
+done) are errors, too, marked on the line by that word, and are decoded as errors.
 """.
 -type answer() ::
     {progress, Done :: non_neg_integer(), Total :: pos_integer(), unicode:chardata()}
     | {note, unicode:chardata()}
     | {done, #{atom() | binary() => term()}}
     | {error, unicode:chardata(), [unicode:chardata()]}
-    | {busy, unicode:chardata()}.
+    | {busy | unavailable | unsure, unicode:chardata()}.
 
 -doc """
 `instances`: `id`, `node`, `host`, `release` (its name), `state`, `why`. `hosts`: `id`, `state`,
@@ -196,6 +199,11 @@ request_rule() ->
         ]
     ]}.
 
+-doc "Whether a request changes anything.".
+-spec changes(request()) -> boolean().
+changes(#{do := Do}) ->
+    not lists:member(Do, [hello, plan, plan_text, status, remaining, history, members]).
+
 %% ---------------------------------------------------------------- answers
 
 -doc "An answer as a line.".
@@ -208,8 +216,8 @@ encode_answer({done, Map}) ->
     line(#{done => Map});
 encode_answer({error, Text, Problems}) ->
     line(#{error => text(Text), problems => [text(Problem) || Problem <- Problems]});
-encode_answer({busy, Text}) ->
-    line(#{error => text(Text), problems => [], busy => true}).
+encode_answer({Mark, Text}) when Mark =:= busy; Mark =:= unavailable; Mark =:= unsure ->
+    line(#{error => text(Text), problems => [], Mark => true}).
 
 line(Map) -> [json:encode(Map, fun encode_value/2), $\n].
 

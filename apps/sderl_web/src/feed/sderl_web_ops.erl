@@ -63,8 +63,7 @@ plan(Text, Force, Who, Folder) ->
             {ok, #{changes => Changes, steps => Steps, refused => Refused}};
         {ok, _} -> other_version();
         {error, not_running} -> not_running(Folder);
-        {error, Sentence, Lost} when Lost =:= none; Lost =:= unsure ->
-            {error, unavailable, Sentence};
+        {error, Sentence, Lost} when is_atom(Lost), Lost =/= busy -> {error, unavailable, Sentence};
         {error, Sentence, busy} -> {busy, ?AGAIN_S, Sentence};
         {error, Sentence, []} -> {error, bad_request, Sentence};
         {error, Sentence, Problems} ->
@@ -107,16 +106,19 @@ change(Request, Who, Folder) ->
           when is_binary(State), is_integer(Revision) ->
             {ok, #{state => State, revision => Revision}};
         {ok, #{~"state" := State}} when is_binary(State) -> {ok, #{state => State}};
-        {ok, _} -> other_version();
+        {ok, _} -> {error, late, ["the service of operations is of another version, and has done "
+                                  "something", look()]};
         {error, not_running} -> not_running(Folder);
         {error, Sentence, none} -> {error, unavailable, Sentence};
-        {error, Sentence, unsure} ->
-            {error, late, [Sentence, "; GET /operations tells whether it was done"]};
+        {error, Sentence, silent} -> {error, late, [Sentence, look()]};
+        {error, Sentence, unsure} -> {error, late, Sentence};
         {error, Sentence, busy} -> {busy, ?AGAIN_S, Sentence};
         {error, Sentence, []} -> {error, conflict, Sentence};
         {error, Sentence, Problems} ->
             {error, conflict, [Sentence, ":\n", lists:join("\n", Problems)]}
     end.
+
+look() -> "; GET /operations tells whether it was done".
 
 other_version() -> {error, unavailable, "the service of operations is of another version"}.
 
@@ -131,8 +133,9 @@ steps(_, Folder, Deadline) -> look(~"remaining", Folder, Deadline).
 
 look(Do, Folder, Deadline) -> ask(#{do => Do, who => ~"dashboard"}, Folder, Deadline).
 
-%% An error has what the service found wrong, `busy`, `none` where it cannot be asked, or `unsure`
-%% where it was asked and no answer came that says what it did.
+%% An error has what the service found wrong, or `busy`; `none` where nobody can be asked; `silent`
+%% where it was asked and no answer came that says what it did, and `unsure` where it says itself
+%% that it does not know.
 ask(Request, Folder, Deadline) ->
     Path = unicode:characters_to_binary(filename:join(Folder, "socket")),
     try gen_tcp:connect({local, Path}, 0, [local, binary, {active, false}, {packet, raw}],
@@ -160,9 +163,9 @@ last_line(Socket, Deadline, Received) ->
         {ok, Bytes} when byte_size(Received) + byte_size(Bytes) =< ?MOST_ANSWER_BYTES ->
             last_line(Socket, Deadline, <<Received/binary, Bytes/binary>>);
         {ok, _} ->
-            {error, "the answer of the service of operations is too long", unsure};
+            {error, "the answer of the service of operations is too long", silent};
         {error, timeout} ->
-            {error, "the service of operations does not answer: its log may tell why", unsure};
+            {error, "the service of operations does not answer: its log may tell why", silent};
         {error, _} ->
             decoded(lists:last([<<>> | binary:split(Received, ~"\n", [global, trim])]))
     end.
@@ -172,10 +175,14 @@ decoded(Line) ->
         #{~"done" := #{} = Done} -> {ok, Done};
         #{~"error" := Sentence, ~"busy" := true} when is_binary(Sentence) ->
             {error, Sentence, busy};
+        #{~"error" := Sentence, ~"unavailable" := true} when is_binary(Sentence) ->
+            {error, Sentence, none};
+        #{~"error" := Sentence, ~"unsure" := true} when is_binary(Sentence) ->
+            {error, Sentence, unsure};
         #{~"error" := Sentence} = Error when is_binary(Sentence) ->
             Problems = maps:get(~"problems", Error, []),
             {error, Sentence, [Problem || Problem <- Problems, is_binary(Problem)]};
-        _ -> {error, "the service of operations is of another version", unsure}
+        _ -> {error, "the service of operations is of another version", silent}
     catch
-        error:_ -> {error, "the service of operations ended before it answered", unsure}
+        error:_ -> {error, "the service of operations ended before it answered", silent}
     end.

@@ -295,6 +295,7 @@ keep(Key, Answer) ->
     try
         case Answer of
             {unavailable, _, _} -> sderl_web_idempotency:forget(Key);
+            {too_many_requests, _, _} -> sderl_web_idempotency:forget(Key);
             {stream, _} -> sderl_web_idempotency:forget(Key);
             _ -> sderl_web_idempotency:finish(Key, kept(Answer))
         end
