@@ -124,7 +124,7 @@ every_operation(Config) ->
         [{429, _, _} = post(["/operations", Path], Body, Config) || {Path, Body} <- changes()]
     end),
     Front = "/fronts/Load",
-    {200, _, _} = ask("PUT", Front, #{token => ?MAIN, body => front()}, Config),
+    {201, _, _} = ask("PUT", Front, #{token => ?MAIN, body => front()}, Config),
     #{~"name" := ~"Load", ~"rev" := 1} = Get(Front),
     {204, _, _} = ask("DELETE", Front, #{token => ?MAIN}, Config),
     #{~"alarms" := [_ | _]} = Get("/alarms"),
@@ -168,14 +168,18 @@ changes() ->
 
 %% Pages of charts are written where they are as they were read, and by nobody who only looks.
 fronts(Config) ->
-    Path = "/fronts/Queues%20%26%20more",
+    Path = ~"/fronts/Queues%20%26%20more",
     Ask = fun(Method, Tag, Body) ->
         Options = #{token => ?MAIN, headers => [{"If-Match", Tag} || Tag =/= none]},
         ask(Method, Path, case Body of none -> Options; _ -> Options#{body => Body} end, Config)
     end,
     Put = fun(Tag, Body) -> Ask("PUT", Tag, Body) end,
-    {412, _, _} = Put("*", front()),
-    {200, #{~"etag" := First}, #{~"name" := ~"Queues & more", ~"rev" := 1}} = Put(none, front()),
+    {412, _, #{~"detail" := <<"there is no page of that name to write over", _/binary>>}} =
+        Put("*", front()),
+    {412, _, #{~"detail" := ~"there is no page of that name any more"}} =
+        Put("\"other\"", front()),
+    {201, #{~"etag" := First, ~"location" := <<"/api/v1", Path/binary>>},
+     #{~"name" := ~"Queues & more", ~"rev" := 1}} = Put(none, front()),
     {409, _, #{~"detail" := <<"there is a page of that name: send its ETag", _/binary>>}} =
         Put(none, front()),
     {412, _, _} = Put(~"\"other\"", front()),
@@ -198,11 +202,23 @@ fronts(Config) ->
      || Name <- [lists:duplicate(61, $x), "%20x", "a%0ab"]],
     [{403, _, _} = ask(Method, Path, #{token => token(viewer, Config), body => front()}, Config)
      || Method <- ["PUT", "DELETE"]],
+    %% All that a page may have, as it is written by a program that escapes what is no ASCII.
+    Largest = #{window => ~"month",
+                charts => lists:duplicate(24, #{metric => wide(640),
+                                                place => #{kind => ~"family", name => wide(254)}})},
+    Escaped = json:encode(Largest, fun
+        (Text, _) when is_binary(Text) -> json:encode_binary_escape_all(Text);
+        (Term, Encode) -> json:encode_value(Term, Encode)
+    end),
+    {200, _, _} = Put("*", {text, Escaped}),
     {412, _, _} = Ask("DELETE", Second, none),
     {204, _, _} = Ask("DELETE", none, none),
     {404, _, _} = Ask("DELETE", none, none),
     {404, _, #{~"detail" := <<"there is no page \"Queues & more\"", _/binary>>}} =
         get(Path, Config).
+
+%% Letters of two bytes, each of which JSON may write as six.
+wide(Bytes) -> binary:copy(~"ä", Bytes div 2).
 
 %% What a service of operations says to each change, whatever it is. (sderl_web_browser_SUITE has
 %% one that does it.)

@@ -359,18 +359,22 @@ context(#call{who = #{id := Id, name := Name, role := Role, expires := Expires},
       from => sderl_web_auth:client(Req), if_match => Tags}.
 
 shown({ok, Result}, Call) -> shown({ok, Result, #{}}, Call);
-shown({ok, Result, Extra}, #call{route = #{answer := {Status, _}}} = Call) ->
+shown({ok, Result, Extra}, Call) ->
+    Status = status(Extra, Call),
     {Next, WithNext} = with_next(Result, Extra, Call),
     Json = iolist_to_binary(case WithNext of
         {json, Text} -> Text;
         Term -> sderl_web_json:term(Term)
     end),
-    {Status, maps:merge(Next, headers(Extra, Json, Call)), Json};
+    {Status, maps:merge(Next, headers(Status, Extra, Json)), Json};
 shown(done, _) -> {204, #{}, ~""};
 shown({error, Code, Why}, _) -> {Code, Why, #{}};
 shown({busy, Seconds, Why}, _) ->
     {too_many_requests, Why, #{~"retry-after" => integer_to_binary(Seconds)}};
 shown({stream, _} = Stream, _) -> Stream.
+
+status(#{made := true}, #call{route = #{makes := true}}) -> 201;
+status(_, #call{route = #{answer := {Status, _}}}) -> Status.
 
 with_next(Result, #{next := none}, _) -> {#{}, Result#{next => null}};
 with_next(Result, #{next := Key}, #call{route = #{op := Op}, query = Query, req = Req}) ->
@@ -379,7 +383,7 @@ with_next(Result, #{next := Key}, #call{route = #{op := Op}, query = Query, req 
      Result#{next => Cursor}};
 with_next(Result, _, _) -> {#{}, Result}.
 
-headers(Extra, Json, #call{route = #{answer := {Status, _}}}) ->
+headers(Status, Extra, Json) ->
     maps:from_list(
         [{~"etag", case Extra of
             #{tag := Tag} -> sderl_web_tag:of_term(Tag);

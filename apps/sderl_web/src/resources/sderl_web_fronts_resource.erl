@@ -4,7 +4,7 @@
 The pages of charts that people have put together (`m:sderl_web_fronts`), under `/api/v1`.
 
 A page is written as a whole. Without `If-Match` it is a new one; the tag of the page that was read
-lets it be changed where nobody else has, and `*` writes over whatever there is.
+lets it be changed where nobody else has, and `*` writes over whatever there is, and makes none.
 """.
 
 -behaviour(sderl_web_resource).
@@ -33,7 +33,9 @@ routes() ->
           summary => ~"Makes a page of charts, or writes it anew",
           body => [{~"window", window, {text, ?WINDOW_BYTES}, required},
                    {~"charts", charts, {list, ?CHARTS}, required}],
-          conditional => true, problems => [conflict],
+          %% Names of 640 and of 255 bytes in each chart, where each letter is an escape of JSON.
+          body_bytes => 102_400,
+          conditional => true, makes => true, problems => [conflict],
           answer => {200, ref(~"Front")}},
         #{op => remove_front, method => delete, path => One, role => operator,
           summary => ~"Deletes a page of charts",
@@ -65,7 +67,7 @@ answer(put_front, #{name := Name, window := Window, charts := Charts}, #{if_matc
         {ok, Page} ?= checked(sderl_web_front:check(Given)),
         {ok, Rev} ?= written_over(sderl_web_fronts:find(Name), Tags),
         {ok, #{rev := _} = New} ?= changed(save_front, #{page => Page#{rev := Rev}}, Tags),
-        shown(New)
+        made(New)
     end;
 answer(remove_front, #{name := Name}, #{if_match := Tags}) ->
     maybe
@@ -80,11 +82,18 @@ answer(remove_front, #{name := Name}, #{if_match := Tags}) ->
 
 shown(Page) -> {ok, Page, #{tag => Page}}.
 
+made(#{rev := 1, name := Name} = Page) ->
+    {ok, Page, #{tag => Page, made => true, location => [~"fronts/", uri_string:quote(Name)]}};
+made(Page) ->
+    shown(Page).
+
 checked({ok, _} = Ok) -> Ok;
 checked({error, Why}) -> {error, bad_request, Why}.
 
 %% How often the page was saved that is written over.
 written_over(none, none) -> {ok, 0};
+written_over(none, [~"*"]) ->
+    {error, changed, "there is no page of that name to write over: leave If-Match out to make one"};
 written_over(none, _) -> {error, changed, "there is no page of that name any more"};
 written_over({ok, _}, none) ->
     {error, conflict, "there is a page of that name: send its ETag as If-Match to change it, or * "

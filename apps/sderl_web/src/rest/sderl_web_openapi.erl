@@ -36,14 +36,13 @@ document(Table, Schemas) ->
         }
     }.
 
-operation(#{op := Op, summary := Summary, role := Role, body := Body, answer := Answer} = Route) ->
-    {Status, Success} = success(Answer, Route),
+operation(#{op := Op, summary := Summary, role := Role, body := Body} = Route) ->
     Operation = #{
         ~"operationId" => atom_to_binary(Op),
         ~"summary" => Summary,
         ~"x-role" => atom_to_binary(Role),
         ~"parameters" => parameters(Route),
-        ~"responses" => maps:put(Status, Success, problems(Route))
+        ~"responses" => maps:merge(problems(Route), maps:from_list(successes(Route)))
     },
     maps:merge(maps:merge(Operation, security(Role)), body(Body)).
 
@@ -85,6 +84,11 @@ body(Fields) ->
         ~"required" => true,
         ~"content" => #{~"application/json" => #{~"schema" => sderl_web_schema:fields(Fields)}}
     }}.
+
+successes(#{makes := true, answer := {200, Shape} = Answer} = Route) ->
+    [success(Answer, Route), success({201, Shape}, Route#{answer := {201, Shape}})];
+successes(#{answer := Answer} = Route) ->
+    [success(Answer, Route)].
 
 success(204, _) -> {~"204", #{~"description" => ~"It is done."}};
 success({Status, text, Types}, _) ->

@@ -14,9 +14,10 @@ Requests are found and checked by the table, and the OpenAPI document is made of
 `path` is what follows `/api/v1/`; a field in it is a part that the caller chooses. `role` is the
 least that a token must have, `nobody` where no token is needed. `pages`: the answer comes in pages,
 and the request takes `limit` and `cursor`. `creates`: it takes an idempotency key. `conditional`:
-it takes `If-Match`. `looks`: what is posted is a question, and changes nothing. `body_bytes`: so
-much may be posted. `own_rights`: the module checks rights beyond the role, and tells the audit log
-itself of what comes to it; of what is refused before that the log is told as of all others.
+it takes `If-Match`. `makes`: it answers 201 where what is named was not there before. `looks`: what
+is posted is a question, and changes nothing. `body_bytes`: so much may be posted. `own_rights`: the
+module checks rights beyond the role, and tells the audit log itself of what comes to it; of what is
+refused before that the log is told as of all others.
 """.
 -type given() :: #{
     op := atom(),
@@ -30,6 +31,7 @@ itself of what comes to it; of what is refused before that the log is told as of
     pages => {Most :: pos_integer(), Default :: pos_integer()},
     creates => true,
     conditional => true,
+    makes => true,
     looks => true,
     body_bytes => pos_integer(),
     own_rights => true,
@@ -54,6 +56,7 @@ itself of what comes to it; of what is refused before that the log is told as of
     pages := none | {Most :: pos_integer(), Default :: pos_integer()},
     creates := boolean(),
     conditional := boolean(),
+    makes := boolean(),
     looks := boolean(),
     body_bytes := pos_integer(),
     own_rights := boolean(),
@@ -70,7 +73,7 @@ table(Modules) -> [complete(Given, Module) || Module <- Modules, Given <- Module
 
 complete(Given, Module) ->
     Route = maps:merge(#{module => Module, query => [], body => none, pages => none,
-                         creates => false, conditional => false, looks => false,
+                         creates => false, conditional => false, makes => false, looks => false,
                          body_bytes => ?BODY_BYTES, own_rights => false, problems => []}, Given),
     case Route of
         #{pages := {Most, Default}, query := Query} ->
