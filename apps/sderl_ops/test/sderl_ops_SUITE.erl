@@ -68,7 +68,8 @@ from_a_file(Config) ->
                    ~"revisions" := [#{~"revision" := 1}], ~"steps" := []},
                  json:decode(iolist_to_binary(Answer))),
     proposed(cluster(3), Config),
-    #{~"state" := ~"steady", ~"revision" := 2} =
+    from_outside(File, Config),
+    #{~"state" := ~"steady", ~"revision" := 3} =
         ask(scale, #{family => ~"web", count => 4}, Config),
     #{~"state" := ~"steady"} = ask(scale, #{family => ~"web", count => 1}, Config),
     ?assertEqual([{~"web1", ~"up"}], instances(Config)),
@@ -78,6 +79,18 @@ from_a_file(Config) ->
     %% The folder is free for another cluster.
     Other = write((cluster(1))#{cluster => ~"other"}, Config),
     #{~"state" := ~"steady"} = ask(apply, #{file => Other}, Config).
+
+%% Over HTTP the file that was applied last is applied again, whatever it is called.
+from_outside(File, Config) ->
+    Change = fun(Request) ->
+        sderl_web_ops:change(Request#{wait => false}, ~"ann", service_folder(Config))
+    end,
+    {ok, #{state := ~"working", revision := 2, file := File}} =
+        Change(#{do => apply, force => false}),
+    #{~"revisions" := [#{~"who" := ~"rest:ann", ~"what" := <<"apply ", File/binary>>}, _]} =
+        ask(history, #{}, Config),
+    {error, not_found, _} = Change(#{do => undrain, instance => ~"web9"}),
+    {error, not_found, _} = Change(#{do => scale, family => ~"nobody", count => 2}).
 
 %% The last member of a group is drained only by force.
 last_drained(Config) ->

@@ -12,6 +12,7 @@ requests_test_() ->
             #{do => plan, file => ~"/f", force => true, who => ~"me"},
             #{do => plan_text, text => ~"{\n}", force => false, who => ~"me"},
             #{do => apply, file => ~"/f", force => false, wait => false, who => ~"me"},
+            #{do => apply, force => true, wait => true, who => ~"me"},
             #{do => rollback, revision => 3, force => false, wait => true, who => ~"me"},
             #{do => scale, family => ~"web", count => 3, force => false, wait => true,
               who => ~"me"},
@@ -40,7 +41,7 @@ refused_test_() ->
                     "\"undrain\" or \"adopt\" or \"release\" or \"members\" or \"add_member\" or "
                     "\"remove_member\" or \"pause\" or \"resume\" or \"destroy\" or "
                     "\"stop\""},
-            {~B|{"do": "apply"}|, "file is missing: it is the absolute path of a file: text of 1 "
+            {~B|{"do": "plan"}|, "file is missing: it is the absolute path of a file: text of 1 "
                                      "to 4096 bytes"},
             {~B|{"do": "stop", "now": true}|,
              "now is not a key of this request; its keys are who"},
@@ -67,6 +68,7 @@ answers_test_() ->
             {{error, "no", [["a", ~"b"]]}, {error, ~"no", [~"ab"]}},
             {{busy, "wait"}, {error, ~"wait", []}},
             {{unavailable, "not now"}, {error, ~"not now", []}},
+            {{unknown, "no such"}, {error, ~"no such", []}},
             {{unsure, "perhaps"}, {error, ~"perhaps", []}},
             {{done, #{state => steady, why => undefined, list => [~"a", #{n => 1}]}},
              {done, #{~"state" => ~"steady", ~"why" => null,

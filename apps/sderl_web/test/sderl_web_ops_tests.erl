@@ -28,7 +28,28 @@ strangers_test_() ->
 
 answered(Said) -> with_service(Said, fun sderl_web_ops:answer/1).
 
-%% In its folder something listens that answers each request with the same.
+%% What is said of a change says whether it was done.
+changes_test_() ->
+    {timeout, 120, fun() ->
+        [?assertEqual({Said, Result}, {Said, changed(Said)})
+         || {Said, Result} <- [
+                {~B|{"done":{"state":"working","revision":3,"file":"/x"}}|,
+                 {ok, #{state => ~"working", revision => 3, file => ~"/x"}}},
+                {~B|{"error":"no","problems":[]}|, {error, conflict, ~"no"}},
+                {~B|{"error":"no","problems":[],"unknown":true}|, {error, not_found, ~"no"}},
+                {~B|{"error":"no","problems":[],"busy":true}|, {busy, 5, ~"no"}},
+                {~B|{"error":"no","problems":[],"unavailable":true}|, {error, unavailable, ~"no"}},
+                {~B|{"error":"no","problems":[],"unsure":true}|, {error, late, ~"no"}}
+            ]],
+        [?assertMatch({Said, {error, late, _}}, {Said, changed(Said)})
+         || Said <- [~"", ~"hello", ~B|{"done":{}}|]]
+    end}.
+
+changed(Said) ->
+    with_service(Said, fun(Folder) -> sderl_web_ops:change(#{do => pause}, ~"ann", Folder) end).
+
+%% In its folder something listens that answers each request with the same, or with what a function
+%% says to it.
 with_service(Said, Fun) ->
     Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
                            lists:concat(["sderl-web-", os:getpid(), "-",
@@ -48,8 +69,11 @@ with_service(Said, Fun) ->
 serve(Listener, Said) ->
     case gen_tcp:accept(Listener) of
         {ok, Socket} ->
-            {ok, _} = gen_tcp:recv(Socket, 0),
-            ok = gen_tcp:send(Socket, Said),
+            {ok, Line} = gen_tcp:recv(Socket, 0),
+            ok = gen_tcp:send(Socket, case Said of
+                _ when is_function(Said) -> Said(json:decode(Line));
+                _ -> Said
+            end),
             ok = gen_tcp:close(Socket),
             serve(Listener, Said);
         {error, closed} ->

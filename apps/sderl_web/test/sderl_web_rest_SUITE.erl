@@ -217,6 +217,9 @@ fronts(Config) ->
     {404, _, #{~"detail" := <<"there is no page \"Queues & more\"", _/binary>>}} =
         get(Path, Config).
 
+%% What has come to this process by now.
+all_messages() -> receive Message -> [Message | all_messages()] after 0 -> [] end.
+
 %% Letters of two bytes, each of which JSON may write as six.
 wide(Bytes) -> binary:copy(~"ä", Bytes div 2).
 
@@ -230,7 +233,11 @@ operations(Config) ->
         end)
     end,
     All = fun() -> [post(["/operations", Path], Body, Config) || {Path, Body} <- changes()] end,
-    Done = ~B|{"done":{"revision":4,"state":"working","revisions":[{"what":"apply /x.json"}]}}|,
+    Me = self(),
+    Done = fun(Request) ->
+        Me ! {asked, Request},
+        ~B|{"done":{"revision":4,"state":"working","file":"/x.json"}}|
+    end,
     Once = fun(Body) ->
         ask("POST", "/operations/families/web/scale",
             #{token => token(operator, Config), body => Body,
@@ -242,31 +249,48 @@ operations(Config) ->
          || _ <- [1, 2]]
     end),
     Service(Done, fun() ->
+        Audited = all_messages(),
         {Begun, Told} = lists:split(5, All()),
         [?assertMatch({202, #{~"location" := ~"/api/v1/operations"},
-                       #{~"state" := ~"working", ~"revision" := 4}}, One) || One <- Begun],
+                       #{~"state" := ~"working", ~"revision" := 4, ~"file" := ~"/x.json"}}, One)
+         || One <- Begun],
         [?assertMatch({200, _, #{~"state" := ~"working"}}, One) || One <- Told],
+        Mine = #{~"who" => ~"rest:main"},
+        Now = Mine#{~"wait" => false},
+        Messages = all_messages(),
+        ?assertEqual([Now#{~"do" => ~"apply", ~"force" => false},
+                      Now#{~"do" => ~"rollback", ~"force" => false, ~"revision" => 2},
+                      Now#{~"do" => ~"scale", ~"force" => false, ~"family" => ~"web",
+                           ~"count" => 3},
+                      Now#{~"do" => ~"drain", ~"force" => true, ~"instance" => ~"web1"},
+                      Now#{~"do" => ~"undrain", ~"instance" => ~"web1"},
+                      Mine#{~"do" => ~"pause"}, Mine#{~"do" => ~"resume"}],
+                     [Request || {asked, Request} <- Messages]),
+        %% Which file it was is not among the arguments.
+        ?assertMatch([#{result := ok, detail := [~"applied ", ~"/x.json"]}],
+                     [Entry || {audit, #{what := ~"rest.apply_operations"} = Entry}
+                                   <- Audited ++ Messages]),
         {202, _, _} = Once(#{count => 3}),
         {422, _, _} = Once(#{count => 4})
     end),
     %% Nobody is there any more, and the answer is known.
     {202, #{~"idempotency-replayed" := ~"true"}, _} = Once(#{count => 3}),
     [?assertMatch({503, _, _}, One) || One <- All()],
-    History = ~B|{"done":{"state":"steady","revisions":[{"what":"scale web to 3"}]}}|,
-    Service(History, fun() ->
-        {409, _, #{~"detail" := <<"no file has been applied yet", _/binary>>}} =
-            post("/operations/apply", #{}, Config)
+    Service(~B|{"error":"no instance web1","problems":[],"unknown":true}|, fun() ->
+        [{404, _, #{~"detail" := ~"no instance web1"}} =
+             post(["/operations", Path], Body, Config)
+         || {Path, Body} <- lists:sublist(changes(), 5)]
     end),
     Service(~B|{"error":"refused","problems":["g1 would be gone","g2 too"]}|, fun() ->
         [?assertMatch({409, _, #{~"detail" := ~"refused:\ng1 would be gone\ng2 too"}}, One)
-         || One <- tl(All())]
+         || One <- All()]
     end),
     %% It ended, or says so itself: nobody can say whether it was done.
-    [Service(Said, fun() -> [?assertMatch({504, _, _}, One) || One <- tl(All())] end)
+    [Service(Said, fun() -> [?assertMatch({504, _, _}, One) || One <- All()] end)
      || Said <- [~"", ~B|{"error":"lost","problems":[],"unsure":true}|,
                  ~B|{"done":{"other":1}}|]],
     Service(~B|{"error":"nobody acts","problems":[],"unavailable":true}|, fun() ->
-        [?assertMatch({503, _, #{~"detail" := ~"nobody acts"}}, One) || One <- tl(All())]
+        [?assertMatch({503, _, #{~"detail" := ~"nobody acts"}}, One) || One <- All()]
     end),
     [{400, _, _} = post(["/operations", Path], Body, Config)
      || {Path, Body} <- [{"/families/web/scale", #{count => 0}}, {"/families/web/scale", #{}},

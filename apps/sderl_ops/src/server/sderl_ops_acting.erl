@@ -9,7 +9,7 @@ too: a request may be repeated. What cannot be answered is thrown as `{unavailab
 as `{unsure, Sentence}` where it may have been done all the same.
 """.
 
--export([hello/0, current/0, view/0, adopt/3]).
+-export([hello/0, current/0, applied/0, view/0, adopt/3]).
 -export([pause/1, resume/1, set_aside/3, take_back/2, release/2, adopt_again/2]).
 -export([watch/1, monitor/0]).
 
@@ -32,16 +32,21 @@ rolled back from it.
 -spec current() -> none | {pos_integer(), sderl_ops_file:file(), [Family :: binary()]}.
 current() -> call(current).
 
+-doc "The newest revision, and the file that was applied last, where it is known.".
+-spec applied() -> none | {pos_integer(), none | (Path :: binary())}.
+applied() -> call(applied).
+
 -doc "All that the server knows and one may need who tells of it or plans with it.".
 -spec view() -> sderl_ops_status:view().
 view() -> call(view).
 
 -doc """
 Makes a new revision what is to be. `After` is the revision that the caller had seen: if there is
-another one by now, somebody else was faster, and nothing is changed.
+another one by now, somebody else was faster, and nothing is changed. `applied` is the path of the
+file, where it is one; later revisions remember it.
 """.
 -spec adopt(sderl_ops_revision:prepared(), After :: non_neg_integer(),
-            #{by := binary(), why := binary(), force := boolean()}) ->
+            #{by := binary(), why := binary(), force := boolean(), applied => binary()}) ->
     {ok, Revision :: pos_integer()} | {error, unicode:chardata()}.
 adopt(Prepared, After, About) ->
     %% Where the member that acts is lost before it answers, the next one is asked the same.
@@ -61,23 +66,23 @@ Takes an instance out of service: it leaves its groups and is stopped. Without `
 refused where a group or an edge would lose its last.
 """.
 -spec set_aside(By :: binary(), sderl_ops_desired:instance_id(), Force :: boolean()) ->
-    ok | {refused, [sderl_ops_refusal:refusal(), ...]} | {error, unicode:chardata()}.
+    ok | {refused, [sderl_ops_refusal:refusal(), ...]} | {error | unknown, unicode:chardata()}.
 set_aside(By, Id, false) -> call({instance, By, Id, drain});
 set_aside(By, Id, true) -> call({instance, By, Id, force_drain}).
 
 -doc "Puts it into service again.".
 -spec take_back(By :: binary(), sderl_ops_desired:instance_id()) ->
-    ok | {error, unicode:chardata()}.
+    ok | {error | unknown, unicode:chardata()}.
 take_back(By, Id) -> call({instance, By, Id, undrain}).
 
 -doc "Hands a node back that was taken over: it runs on, and nothing is done about it any more.".
 -spec release(By :: binary(), sderl_ops_desired:instance_id()) ->
-    ok | {error, unicode:chardata()}.
+    ok | {error | unknown, unicode:chardata()}.
 release(By, Id) -> call({instance, By, Id, release}).
 
 -doc "Takes a node over again that was handed back.".
 -spec adopt_again(By :: binary(), sderl_ops_desired:instance_id()) ->
-    ok | {error, unicode:chardata()}.
+    ok | {error | unknown, unicode:chardata()}.
 adopt_again(By, Id) -> call({instance, By, Id, adopt}).
 
 -doc "Sends `t:sderl_ops_watchers:event/0` to a process until it ends, the state at once.".

@@ -47,6 +47,12 @@ handle(#{do := apply, file := Path} = Request, Folder, Tell) ->
         {ok, Prepared, After} ?= prepare_file(Path, Folder),
         adopt_and_wait(Prepared, After, ["apply ", Path], Request, Tell)
     end;
+handle(#{do := apply} = Request, Folder, Tell) ->
+    maybe
+        {ok, After, Path} ?= applied_last(),
+        {ok, Prepared, _} ?= prepare_file(Path, Folder),
+        adopt_and_wait(Prepared, After, ["apply ", Path], Request#{file => Path}, Tell)
+    end;
 handle(#{do := rollback, revision := Number} = Request, _, Tell) ->
     maybe
         {ok, After, #{cluster := Cluster}, _} ?= current(),
@@ -58,7 +64,7 @@ handle(#{do := scale, family := Family, count := Count} = Request, Folder, Tell)
     maybe
         {ok, After, File, RolledBack} ?= current(),
         ok ?= check_not_rolled_back(After, RolledBack),
-        {ok, Scaled} ?= told(sderl_ops_file:set_count(File, Family, Count), "that cannot be"),
+        {ok, Scaled} ?= scaled(File, Family, Count),
         {ok, Prepared} ?= prepared(Scaled, Folder),
         Why = io_lib:format("scale ~ts to ~b", [Family, Count]),
         adopt_and_wait(Prepared, After, Why, Request, Tell)
@@ -133,7 +139,7 @@ release([], _) ->
 release(Ids, Who) ->
     Release = fun(Id) -> sderl_ops_acting:release(Who, Id) end,
     Results = [Release(hd(Ids)) | [after_change(fun() -> Release(Id) end) || Id <- tl(Ids)]],
-    case [Sentence || {error, Sentence} <- Results] of
+    case [Sentence || {No, Sentence} <- Results, No =:= error orelse No =:= unknown] of
         [] -> {done, #{released => Ids}};
         [Sentence] -> {error, Sentence, []};
         Sentences -> {error, "these were not handed back", Sentences}
@@ -160,6 +166,13 @@ current() ->
         {After, File, RolledBack} -> {ok, After, File, RolledBack}
     end.
 
+scaled(#{families := Families} = File, Family, Count) ->
+    case sderl_ops_file:set_count(File, Family, Count) of
+        {error, [Problem]} when not is_map_key(Family, Families) ->
+            {unknown, sderl_ops_file:format_error(Problem)};
+        Result -> told(Result, "that cannot be")
+    end.
+
 %% The file of such a revision is what did not work.
 check_not_rolled_back(_, []) ->
     ok;
@@ -172,7 +185,7 @@ revision(Cluster, Number) ->
     case sderl_ops_store:revision(Cluster, Number) of
         {ok, _} = Ok -> Ok;
         {error, not_found} ->
-            {error, io_lib:format("there is no revision ~b: `history` lists them", [Number]), []}
+            {unknown, io_lib:format("there is no revision ~b: `history` lists them", [Number])}
     end.
 
 %% Of the store, so that a member tells it also where nobody acts.
@@ -219,9 +232,13 @@ prepare_text(Text, Folder) ->
         none -> none;
         {_, Is, _} -> Is
     end,
+    Applied = case sderl_ops_acting:applied() of
+        none -> none;
+        {_, Path} -> Path
+    end,
     maybe
         {ok, #{cluster := Cluster} = File} ?=
-            sentences(sderl_ops_proposal:read(Text, applied()), "the file is wrong"),
+            sentences(sderl_ops_proposal:read(Text, Applied), "the file is wrong"),
         {ok, _} ?= check_cluster(Cluster),
         sentences(sderl_ops_proposal:prepare(File, Known, Folder), "that cannot be done")
     end.
@@ -244,11 +261,13 @@ alone(Plan) ->
 sentences({ok, _} = Ok, _) -> Ok;
 sentences({error, Sentences}, What) -> {error, What, Sentences}.
 
-%% The file that was applied last.
-applied() ->
-    case [Path || #{what := <<"apply ", Path/binary>>} <- history()] of
-        [Path | _] -> Path;
-        [] -> none
+%% With the revision by which it is that one, so that nobody applies another meanwhile.
+applied_last() ->
+    case sderl_ops_acting:applied() of
+        none -> nothing();
+        {_, none} -> {error, "no revision that is kept says which file was applied last: `apply` "
+                             "it by its name", []};
+        {Revision, Path} -> {ok, Revision, Path}
     end.
 
 %% A folder has one cluster at a time.
@@ -320,14 +339,14 @@ told({error, Problems}, What) ->
 sentence({ok, _} = Ok) -> Ok;
 sentence({error, Sentence}) -> {error, Sentence, []}.
 
-adopt_and_wait(Prepared, After, Why, #{who := Who, force := Force, wait := Wait}, Tell) ->
+adopt_and_wait(Prepared, After, Why, #{who := Who, force := Force, wait := Wait} = Request, Tell) ->
     maybe
         ok ?= allowed(Prepared, Force),
         ok ?= spread(Prepared),
-        {ok, Revision} ?= sentence(adopt(Prepared, After, #{
+        {ok, Revision} ?= sentence(adopt(Prepared, After, maps:merge(#{
             by => Who, why => unicode:characters_to_binary(Why), force => Force
-        })),
-        outcome(#{revision => Revision}, Wait, Tell)
+        }, #{applied => Path || file := Path <- Request}))),
+        outcome((maps:with([file], Request))#{revision => Revision}, Wait, Tell)
     end.
 
 %% A majority has the archives before anything is decided that needs them.
@@ -360,7 +379,8 @@ allowed(Prepared, false) ->
 %% ---------------------------------------------------------------- waiting
 
 changed(ok, Wait, Tell) -> outcome(#{}, Wait, Tell);
-changed({error, Sentence}, _, _) -> {error, Sentence, []}.
+changed({error, Sentence}, _, _) -> {error, Sentence, []};
+changed({unknown, _} = Unknown, _, _) -> Unknown.
 
 outcome(Done, false, _) ->
     {done, Done#{state => working, problems => []}};

@@ -164,6 +164,10 @@ handle_call(current, _, #s{store = {_, Revision}, file = File} = S) ->
     #s{memory = #{failed := Failed}} = S,
     {reply, {Revision, File, [Family || Family := #{revision := Of} <- Failed, Of =:= Revision]},
      S};
+handle_call(applied, _, #s{store = none} = S) ->
+    {reply, none, S};
+handle_call(applied, _, #s{store = {Cluster, Revision}} = S) ->
+    {reply, {Revision, sderl_ops_stored:applied(Cluster)}, S};
 handle_call({adopt, Prepared, After, About}, _, S) ->
     case may_adopt(Prepared, After, About, S) of
         {done, Revision} ->
@@ -186,7 +190,7 @@ handle_call({instance, By, Id, What}, _, #s{desired = #{instances := Instances}}
         No -> {reply, No, S}
     end;
 handle_call({instance, _, Id, _}, _, S) ->
-    {reply, {error, ["there is no instance ", Id, ": `status` lists them"]}, S};
+    {reply, {unknown, ["there is no instance ", Id, ": `status` lists them"]}, S};
 handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
     {reply, ok, S#s{watchers = sderl_ops_watchers:add(Pid, state(S), problems(S), Watchers)}}.
 
@@ -235,12 +239,23 @@ begin_with(anew, S) ->
 adopt_now(#{file := #{cluster := Cluster}} = Prepared, #{by := By, why := Why} = About,
           #s{memory = Memory} = S0) ->
     S = keep(Cluster, S0#s{memory = sderl_ops_memory:try_again(Memory)}),
-    Revision = sderl_ops_store:add_revision(Cluster, About#{prepared => Prepared,
-                                                            at => system_ms()}),
+    Revision = sderl_ops_store:add_revision(Cluster, (with_applied(About, Cluster, S))#{
+        prepared => Prepared, at => system_ms()
+    }),
     Watchers = sderl_ops_watchers:begin_anew(S#s.watchers),
     Adopted = begin_newest(Cluster, S#s{watchers = Watchers}),
     note(By, {revision, Revision, Why}, ok, Adopted),
     Adopted.
+
+with_applied(#{applied := _} = About, _, _) ->
+    About;
+with_applied(About, Cluster, #s{store = {Cluster, _}}) ->
+    case sderl_ops_stored:applied(Cluster) of
+        none -> About;
+        File -> About#{applied => File}
+    end;
+with_applied(About, _, _) ->
+    About.
 
 -doc false.
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.

@@ -7,7 +7,7 @@ The newest 100 revisions are kept, those that a family would go back to, and of 
 has an instance the newest that has it; others are forgotten when a revision is loaded.
 """.
 
--export([cluster/0, remembered/1, load/3, here/3, since/2, may_follow/5]).
+-export([cluster/0, applied/1, remembered/1, load/3, here/3, since/2, may_follow/5]).
 -export_type([stored/0]).
 
 -doc """
@@ -37,6 +37,20 @@ cluster() ->
         [] -> none;
         Clusters -> element(2, lists:max(Clusters))
     end.
+
+-doc "The file that was applied last, where it is known.".
+-spec applied(Cluster :: binary()) -> binary() | none.
+applied(Cluster) ->
+    case sderl_ops_store:latest(Cluster) of
+        {_, #{applied := File}} -> File;
+        %% Revisions of earlier versions do not remember it.
+        _ -> first_applied(lists:reverse(sderl_ops_store:revisions(Cluster)))
+    end.
+
+first_applied([{_, #{applied := File}} | _]) -> File;
+first_applied([{_, #{why := <<"apply ", File/binary>>}} | _]) -> File;
+first_applied([_ | Earlier]) -> first_applied(Earlier);
+first_applied([]) -> none.
 
 -doc "What the reconciler remembers of a cluster, and the groups that the service has made.".
 -spec remembered(Cluster :: binary()) -> {sderl_ops_memory:memory(), Made :: [binary()]}.

@@ -27,7 +27,8 @@ kept is decided by `m:sderl_ops_stored`.
 -doc """
 A revision: what it was prepared from, by whom, when (milliseconds of system time), what was asked,
 such as `<<"rollback to 3">>`, and whether the rules of upgrades were put aside for it. `request`
-tells the request apart from others that ask the same.
+tells the request apart from others that ask the same. `applied` is the file that was applied last,
+by this revision or by one before.
 """.
 -type revision() :: #{
     prepared := map(),
@@ -35,7 +36,8 @@ tells the request apart from others that ask the same.
     at := integer(),
     why := binary(),
     force := boolean(),
-    request => binary()
+    request => binary(),
+    applied => binary()
 }.
 
 -doc "An entry of the history: who, what, when (milliseconds of system time), and its result.".

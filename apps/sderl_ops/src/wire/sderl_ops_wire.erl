@@ -17,19 +17,20 @@ The last answer has `done` or `error`, and the service closes the connection beh
 earlier ends the waiting and not the work.
 
 An error may say more of itself: `"busy": true` and `"unavailable": true`, nothing was done, and the
-same request may do better in some seconds; `"unsure": true`, what was asked for may have been done.
+same request may do better in some seconds; `"unsure": true`, what was asked for may have been done;
+`"unknown": true`, there is no instance, family or revision of that name.
 
 | request | keys beside `do` and `who` | `done` |
 |---|---|---|
 | `hello` | | `cluster` or null, `revision`, `pid` (of the operating system), `version` |
 | `plan` | `file`, `force` | `changes`, `steps`, `refused`: texts |
 | `plan_text` | `text` (the file itself, as JSON), `force` | as `plan`; one at a time |
-| `apply` | `file`, `force`, `wait` | `revision`, `state`, `problems` |
+| `apply` | `file` (without it the one that was applied last), `force`, `wait` | `file`, `revision`, `state`, `problems` |
 | `status` | | `t:status/0` |
 | `remaining` | | `steps`: texts, what is left until all is as the newest revision says |
 | `history` | | `revisions`: `t:revision/0`, the latest first |
-| `rollback` | `revision`, `force`, `wait` | as `apply` |
-| `scale` | `family`, `count`, `force`, `wait` | as `apply` |
+| `rollback` | `revision`, `force`, `wait` | as `apply`, without `file` |
+| `scale` | `family`, `count`, `force`, `wait` | as `rollback` |
 | `drain` | `instance`, `force`, `wait` | `state`, `problems` |
 | `undrain`, `adopt` | `instance`, `wait` | `state`, `problems` |
 | `release` | `instance`; without it all that were taken over | `released`: instances |
@@ -53,7 +54,7 @@ same request may do better in some seconds; `"unsure": true`, what was asked for
     | #{do := add_member | remove_member, member := binary(), who := binary()}
     | #{do := plan, file := binary(), force := boolean(), who := binary()}
     | #{do := plan_text, text := binary(), force := boolean(), who := binary()}
-    | #{do := apply, file := binary(), force := boolean(), wait := boolean(), who := binary()}
+    | #{do := apply, file => binary(), force := boolean(), wait := boolean(), who := binary()}
     | #{
         do := rollback,
         revision := pos_integer(),
@@ -78,15 +79,16 @@ same request may do better in some seconds; `"unsure": true`, what was asked for
 `done` is a map as in the table above. When it is encoded its keys are atoms or binaries, its texts
 binaries, and `undefined` is null; when it is decoded its keys are binaries. `{error, Text,
 Problems}`: a sentence, and one for each problem where there are several. `busy` (too much is asked
-at a time), `unavailable` (nobody can answer now; nothing was done) and `unsure` (it may have been
-done) are errors, too, marked on the line by that word, and are decoded as errors.
+at a time), `unavailable` (nobody can answer now; nothing was done), `unsure` (it may have been
+done) and `unknown` (there is nothing of that name) are errors, too, marked on the line by that
+word, and are decoded as errors.
 """.
 -type answer() ::
     {progress, Done :: non_neg_integer(), Total :: pos_integer(), unicode:chardata()}
     | {note, unicode:chardata()}
     | {done, #{atom() | binary() => term()}}
     | {error, unicode:chardata(), [unicode:chardata()]}
-    | {busy | unavailable | unsure, unicode:chardata()}.
+    | {busy | unavailable | unsure | unknown, unicode:chardata()}.
 
 -doc """
 `instances`: `id`, `node`, `host`, `release` (its name), `state`, `why`. `hosts`: `id`, `state`,
@@ -169,15 +171,15 @@ request_rule() ->
     Force = {force, {default, false}, boolean},
     Wait = {wait, {default, true}, boolean},
     Id = {text, "the id of an instance", 255},
-    File = {file, required, {text, "the absolute path of a file", 4096}},
+    File = {text, "the absolute path of a file", 4096},
     Who = {who, {default, ~"somebody"}, {text, "a user", 255}},
     {by_type, do, "request", [
         {Name, {object, "this request", [Who | Keys]}}
      || {Name, Keys} <- [
             {hello, []},
-            {plan, [File, Force]},
+            {plan, [{file, required, File}, Force]},
             {plan_text, [{text, required, {text, "a file as JSON", ?MOST_REQUEST_BYTES}}, Force]},
-            {apply, [File, Force, Wait]},
+            {apply, [{file, optional, File}, Force, Wait]},
             {status, []},
             {remaining, []},
             {history, []},
@@ -216,7 +218,8 @@ encode_answer({done, Map}) ->
     line(#{done => Map});
 encode_answer({error, Text, Problems}) ->
     line(#{error => text(Text), problems => [text(Problem) || Problem <- Problems]});
-encode_answer({Mark, Text}) when Mark =:= busy; Mark =:= unavailable; Mark =:= unsure ->
+encode_answer({Mark, Text})
+  when Mark =:= busy; Mark =:= unavailable; Mark =:= unsure; Mark =:= unknown ->
     line(#{error => text(Text), problems => [], Mark => true}).
 
 line(Map) -> [json:encode(Map, fun encode_value/2), $\n].

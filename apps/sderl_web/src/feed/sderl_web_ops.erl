@@ -5,7 +5,7 @@ What the service of operations on this machine says of its cluster, asked over i
 JSON, as `docs/operations.md` has them; and the requests that change something.
 """.
 
--export([folder/1, answer/1, plan/4, applied/1, change/3]).
+-export([folder/1, answer/1, plan/4, change/3]).
 
 -define(CONNECT_MS, 2_000).
 %% A browser waits for 10 s.
@@ -70,48 +70,32 @@ plan(Text, Force, Who, Folder) ->
             {error, bad_request, [Sentence, ":\n", lists:join("\n", Problems)]}
     end.
 
--doc "The file that was applied last, on the machine of the service.".
--spec applied(Folder :: file:filename_all()) ->
-    {ok, binary()}
-    | {error, sderl_web_problem:code(), unicode:chardata()}
-    | {busy, Seconds :: pos_integer(), unicode:chardata()}.
-applied(Folder) ->
-    case look(~"history", Folder, erlang:monotonic_time(millisecond) + ?PATIENCE_MS) of
-        {ok, #{~"revisions" := Revisions}} ->
-            case [File || #{~"what" := <<"apply ", File/binary>>} <- Revisions] of
-                [File | _] -> {ok, File};
-                [] ->
-                    {error, conflict, "no file has been applied yet: `bin/sderl ops apply FILE` "
-                                      "does it on the machine of the service"}
-            end;
-        {error, not_running} -> not_running(Folder);
-        {error, Sentence, busy} -> {busy, ?AGAIN_S, Sentence};
-        {error, Sentence, _} -> {error, unavailable, Sentence};
-        {ok, _} -> other_version()
-    end.
-
 -doc """
 Has the service change something, as a request of `bin/sderl ops` does that does not wait for the
-work. What the service refuses is a conflict, in its own words. `late`: it may have been done.
+work. What the service refuses is a conflict, in its own words. `late`: it may have been done. The
+service knows whom it did that for as `rest:NAME`, which no user of its machine is called.
 """.
 -spec change(Request :: #{do := atom(), atom() => term()}, Who :: binary(),
              Folder :: file:filename_all()) ->
-    {ok, #{state := binary(), revision => pos_integer()}}
+    {ok, #{state := binary(), revision => pos_integer(), file => binary()}}
     | {error, sderl_web_problem:code(), unicode:chardata()}
     | {busy, Seconds :: pos_integer(), unicode:chardata()}.
 change(Request, Who, Folder) ->
     Deadline = erlang:monotonic_time(millisecond) + ?CHANGE_MS,
-    case ask(Request#{who => Who}, Folder, Deadline) of
-        {ok, #{~"state" := State, ~"revision" := Revision}}
-          when is_binary(State), is_integer(Revision) ->
-            {ok, #{state => State, revision => Revision}};
-        {ok, #{~"state" := State}} when is_binary(State) -> {ok, #{state => State}};
+    case ask(Request#{who => <<"rest:", Who/binary>>}, Folder, Deadline) of
+        {ok, #{~"state" := State} = Done} when is_binary(State) ->
+            {ok, maps:from_list([{state, State}]
+                                ++ [{revision, Of} || #{~"revision" := Of} <- [Done],
+                                                      is_integer(Of)]
+                                ++ [{file, File} || #{~"file" := File} <- [Done],
+                                                    is_binary(File)])};
         {ok, _} -> {error, late, ["the service of operations is of another version, and has done "
                                   "something", look()]};
         {error, not_running} -> not_running(Folder);
         {error, Sentence, none} -> {error, unavailable, Sentence};
         {error, Sentence, silent} -> {error, late, [Sentence, look()]};
         {error, Sentence, unsure} -> {error, late, Sentence};
+        {error, Sentence, unknown} -> {error, not_found, Sentence};
         {error, Sentence, busy} -> {busy, ?AGAIN_S, Sentence};
         {error, Sentence, []} -> {error, conflict, Sentence};
         {error, Sentence, Problems} ->
@@ -133,9 +117,9 @@ steps(_, Folder, Deadline) -> look(~"remaining", Folder, Deadline).
 
 look(Do, Folder, Deadline) -> ask(#{do => Do, who => ~"dashboard"}, Folder, Deadline).
 
-%% An error has what the service found wrong, or `busy`; `none` where nobody can be asked; `silent`
-%% where it was asked and no answer came that says what it did, and `unsure` where it says itself
-%% that it does not know.
+%% An error has what the service found wrong, or `busy`; `unknown` where nothing is named so; `none`
+%% where nobody can be asked; `silent` where it was asked and no answer came that says what it did,
+%% and `unsure` where it says itself that it does not know.
 ask(Request, Folder, Deadline) ->
     Path = unicode:characters_to_binary(filename:join(Folder, "socket")),
     try gen_tcp:connect({local, Path}, 0, [local, binary, {active, false}, {packet, raw}],
@@ -177,6 +161,8 @@ decoded(Line) ->
             {error, Sentence, busy};
         #{~"error" := Sentence, ~"unavailable" := true} when is_binary(Sentence) ->
             {error, Sentence, none};
+        #{~"error" := Sentence, ~"unknown" := true} when is_binary(Sentence) ->
+            {error, Sentence, unknown};
         #{~"error" := Sentence, ~"unsure" := true} when is_binary(Sentence) ->
             {error, Sentence, unsure};
         #{~"error" := Sentence} = Error when is_binary(Sentence) ->

@@ -225,14 +225,16 @@ digest(Body, Req) ->
 begun(#call{route = Route} = Call) ->
     case sderl_web_route:changes(Route) of
         true -> changed(Call);
-        false -> reply(answer(Call), Call)
+        false ->
+            {Answer, _} = answer(Call),
+            reply(Answer, Call)
     end.
 
 changed(Call) ->
     case key(Call) of
         {ok, Key} ->
             Work = fun() -> once(Key, Call) end,
-            Lost = fun(Reason) -> tell(lost(Reason), Call) end,
+            Lost = fun(Reason) -> tell(lost(Reason), ~"", Call) end,
             case sderl_web_work:run(Work, Lost, ?WAIT_MS) of
                 {ok, Outcome} -> reply(Outcome, Call);
                 full ->
@@ -262,13 +264,15 @@ key(#call{route = #{creates := true}, who = #{id := Id}, req = Req}) ->
 key(_) ->
     {ok, none}.
 
-once(none, Call) -> told(answer(Call), Call);
+once(none, Call) ->
+    {Answer, Detail} = answer(Call),
+    told(Answer, Detail, Call);
 once(Key, #call{digest = Digest} = Call) ->
     case start(Key, Digest) of
         new ->
-            Answer = answer(Call),
+            {Answer, Detail} = answer(Call),
             ok = keep(Key, Answer),
-            told(Answer, Call);
+            told(Answer, Detail, Call);
         {again, Answer} -> {again, Answer};
         busy ->
             told_here({conflict, "the same request is still being answered: ask again", #{}},
@@ -323,28 +327,33 @@ unknown() ->
 
 %% ---------------------------------------------------------------- answers
 
--spec answer(#call{}) -> answer().
+%% And what the audit log is told of it beside the arguments.
+-spec answer(#call{}) -> {answer(), Detail :: unicode:chardata()}.
 answer(#call{route = #{module := Module, op := Op} = Route, args = Args} = Call) ->
-    Changes = sderl_web_route:changes(Route),
     try
-        shown(Module:answer(Op, Args, context(Call)), Call)
+        Result = Module:answer(Op, Args, context(Call)),
+        {shown(Result, Call), detail(Result)}
     catch
-        exit:{noproc, {_, _, _}} ->
-            {unavailable, "what answers this is not running: ask again", #{}};
-        exit:{Why, {_, _, _}} when Changes, Why =:= timeout orelse Why =:= shutdown ->
-            {late, ["what does this did not answer in time, or stopped", unknown()], #{}};
-        exit:{Why, {_, _, _}} when Why =:= timeout; Why =:= shutdown ->
-            {unavailable, "what answers this is not running, or did not answer in time: ask again",
-             #{}};
-        %% Not with the request, which holds the token.
         Class:Reason:Stack ->
-            sderl_web_notes:note(failed, io_lib:format("~ts: ~0tP at ~0tP", [
-                Op, {Class, shape(Reason)}, 12, [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)],
-                30
-            ])),
-            {failed, ["the request ended by an error; the log of the dashboard says which",
-                      [unknown() || Changes]], #{}}
+            {ended(Class, Reason, Stack, Op, sderl_web_route:changes(Route)), ~""}
     end.
+
+detail({ok, _, #{detail := Detail}}) -> Detail;
+detail(_) -> ~"".
+
+ended(exit, {noproc, {_, _, _}}, _, _, _) ->
+    {unavailable, "what answers this is not running: ask again", #{}};
+ended(exit, {Why, {_, _, _}}, _, _, true) when Why =:= timeout; Why =:= shutdown ->
+    {late, ["what does this did not answer in time, or stopped", unknown()], #{}};
+ended(exit, {Why, {_, _, _}}, _, _, false) when Why =:= timeout; Why =:= shutdown ->
+    {unavailable, "what answers this is not running, or did not answer in time: ask again", #{}};
+%% Not with the request, which holds the token.
+ended(Class, Reason, Stack, Op, Changes) ->
+    sderl_web_notes:note(failed, io_lib:format("~ts: ~0tP at ~0tP", [
+        Op, {Class, shape(Reason)}, 12, [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)], 30
+    ])),
+    {failed, ["the request ended by an error; the log of the dashboard says which",
+              [unknown() || Changes]], #{}}.
 
 shape({Reason, {M, F, A}}) when is_list(A) -> {Reason, {M, F, length(A)}};
 shape({failed, Class, Reason, Places}) -> {failed, Class, shape(Reason), Places};
@@ -393,25 +402,25 @@ headers(Status, Extra, Json) ->
          || Status =/= 200, {ok, Path} <- [maps:find(location, Extra)]]
     ).
 
-told(Answer, Call) ->
-    ok = tell(Answer, Call),
+told(Answer, Detail, Call) ->
+    ok = tell(Answer, Detail, Call),
     Answer.
 
 told_here(Answer, Call) ->
-    ok = tell_here(Answer, Call),
+    ok = tell_here(Answer, ~"", Call),
     Answer.
 
 %% A module that judges rights itself tells the audit log of what came to it.
-tell(_, #call{route = #{own_rights := true}}) -> ok;
-tell(Answer, Call) -> tell_here(Answer, Call).
+tell(_, _, #call{route = #{own_rights := true}}) -> ok;
+tell(Answer, Detail, Call) -> tell_here(Answer, Detail, Call).
 
-tell_here({Code, Why, _}, Call) when is_atom(Code) ->
+tell_here({Code, Why, _}, _, Call) when is_atom(Code) ->
     audited(case sderl_web_problem:status(Code) of
         Status when Status >= 500 -> failed;
         _ -> refused
     end, Why, Call);
-tell_here(_, Call) ->
-    audited(ok, ~"", Call).
+tell_here(_, Detail, Call) ->
+    audited(ok, Detail, Call).
 
 reply({stream, Fun}, #call{req = Req}) ->
     Fun(Req);
@@ -434,7 +443,7 @@ reply({Status, Headers, Json}, #call{req = Req, route = Route, if_none_match = T
 %% The log may have to wait for its disk, and the client may go away meanwhile.
 refused(Code, Why, Headers, #call{route = Route} = Call) ->
     Answer = {Code, Why, Headers},
-    Tell = fun() -> tell_here(Answer, Call) end,
+    Tell = fun() -> tell_here(Answer, ~"", Call) end,
     Changes = sderl_web_route:changes(Route),
     _ = case Changes andalso sderl_web_work:run(Tell, fun(_) -> ok end, ?WAIT_MS) of
         full -> Tell();

@@ -58,7 +58,8 @@ routes() ->
 
 begins(Op, Path, Body, Summary) ->
     Route = #{op => Op, method => post, path => Path, role => operator, summary => Summary,
-              creates => true, problems => [conflict], answer => {202, ref(~"Begun")}},
+              creates => true, problems => [conflict, not_found],
+              answer => {202, ref(~"Begun")}},
     case Body of
         none -> Route;
         _ -> Route#{body => Body}
@@ -71,7 +72,7 @@ at_once(Op, Word, Summary) ->
 
 -doc false.
 -spec schemas() -> #{binary() => sderl_web_schema:schema()}.
-schemas() -> #{~"Begun" => object(#{state => text()}, #{revision => whole()})}.
+schemas() -> #{~"Begun" => object(#{state => text()}, #{revision => whole(), file => text()})}.
 
 -doc false.
 -spec answer(atom(), map(), sderl_web_resource:context()) -> sderl_web_resource:result().
@@ -80,10 +81,7 @@ answer(operations, Args, #{writable := Writable}) ->
 answer(plan_operations, #{text := Text, force := Force}, #{name := Name}) ->
     sderl_web_ops:plan(Text, Force, Name, folder());
 answer(apply_operations, #{force := Force}, #{name := Name}) ->
-    maybe
-        {ok, File} ?= sderl_web_ops:applied(folder()),
-        begun(#{do => apply, file => File, force => Force, wait => false}, Name)
-    end;
+    begun(#{do => apply, force => Force, wait => false}, Name);
 answer(Op, _, #{name := Name}) when Op =:= pause_operations; Op =:= resume_operations ->
     Do = case Op of pause_operations -> pause; resume_operations -> resume end,
     case sderl_web_ops:change(#{do => Do}, Name, folder()) of
@@ -102,6 +100,8 @@ of_args(Do, Keys, Args) -> (maps:with(Keys, Args))#{do => Do, wait => false}.
 
 begun(Request, Name) ->
     case sderl_web_ops:change(Request, Name, folder()) of
+        {ok, #{file := File} = Done} ->
+            {ok, Done, #{location => ~"operations", detail => [~"applied ", File]}};
         {ok, Done} -> {ok, Done, #{location => ~"operations"}};
         Error -> Error
     end.

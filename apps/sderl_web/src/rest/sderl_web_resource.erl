@@ -31,11 +31,17 @@ where there is one; `writable` is whether anything may be changed here at all.
 request gets it back as the argument `cursor`. `tag` is what the entity tag is made of, where that
 is not the whole answer. `location` is the path of what was created,
 or of what tells how that goes which was begun. `made`: a route that `makes` has made something, and
-answers 201.
+answers 201. `detail` is what the audit log is told beside the arguments.
 
 `busy` is answered with the status 429, and the seconds after which to ask again.
 """.
--type extra() :: #{next => term(), tag => term(), location => iodata(), made => true}.
+-type extra() :: #{
+    next => term(),
+    tag => term(),
+    location => iodata(),
+    made => true,
+    detail => unicode:chardata()
+}.
 
 -type result() ::
     {ok, map() | {json, iodata()}}
