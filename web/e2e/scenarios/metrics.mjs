@@ -51,9 +51,12 @@ export default async function metrics(stage) {
     "the chart that was moved has lost the focus",
   );
 
+  const offered = one.getByLabel("Metrics with a tag");
+  await offered.selectOption("op");
   await one.getByLabel("Name under which the page is saved").fill("Queues & more");
   await one.keyboard.press("Enter");
   await one.waitForURL(/#\/metrics\/Queues%20%26%20more/);
+  stage.must((await offered.inputValue()) === "op", "saving has chosen another tag");
 
   const two = await stage.open("#/metrics/Queues%20%26%20more", { alone: true });
   await cards(two).first().filter({ hasText: "run_queue" }).waitFor();

@@ -33,6 +33,9 @@ export default async function sizes(stage) {
       // What the numbers are of is said on a phone, too, and a finger is told what it means.
       const source = page.getByTestId("source");
       await source.filter({ hasText: "Some unprobed" }).waitFor();
+      // Whoever speaks to the machine says what is to be read there.
+      const name = (await source.innerText()).trim();
+      await page.getByRole("button", { name, exact: true }).waitFor();
       if (size.hasTouch) {
         await source.tap();
         await page.getByRole("status").filter({ hasText: "only what stock OTP reports" }).waitFor();

@@ -178,7 +178,6 @@ export class Header {
     const [long, short, meaning] = SOURCES[source];
     this.source.dataset["source"] = source;
     this.source.title = meaning;
-    this.source.setAttribute("aria-label", long);
     this.source.replaceChildren(
       h("span", { class: "long" }, long),
       h("span", { class: "short" }, short),

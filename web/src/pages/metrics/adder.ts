@@ -5,7 +5,7 @@ import { natural } from "../../lib/natural";
 import type { FrontChart, Metric, Place } from "../../model/protocol";
 import type { Ctx } from "../../ui/ctx";
 import { options } from "../../ui/options";
-import { familyOf, metricOf, offered, tagsOf } from "./model";
+import { familyOf, formTag, metricOf, offered, tagsOf } from "./model";
 
 const LIST = "metrics-known";
 const PLACES = "metrics-places";
@@ -47,6 +47,8 @@ export class Adder {
   private readonly known = h("datalist", { id: LIST });
   private readonly places = h("datalist", { id: PLACES });
   private metrics: readonly Metric[] = [];
+  /** The tag that the page was for when the fields were filled last. */
+  private pageTag: string | null = null;
 
   constructor(
     private readonly ctx: Ctx,
@@ -86,11 +88,13 @@ export class Adder {
     this.metric.focus();
   }
 
-  /** With the tag that the page is for. */
+  /** With the tag that the page is for; what was chosen here stays until that is another. */
   offer(metrics: readonly Metric[], tag: string): void {
+    const tags = tagsOf(metrics);
+    const chosen = formTag(this.tag.value, tag, this.pageTag, tags);
     this.metrics = metrics;
-    options(this.tag, "All tags", tagsOf(metrics), tag);
-    if (this.tag.value !== tag) this.tag.value = "";
+    this.pageTag = tag;
+    options(this.tag, "All tags", tags, chosen);
     this.fillKnown();
     this.describe();
   }

@@ -111,6 +111,17 @@ export const offered = (metrics: readonly Metric[], tag: string): Metric[] =>
     .filter((metric) => isFor(metric, tag))
     .sort((a, b) => rank(a) - rank(b) || natural(a.name, b.name));
 
+/** The tag by which the form offers metrics: the page's where that has changed, or else its own. */
+export function formTag(
+  own: string,
+  page: string,
+  before: string | null,
+  tags: readonly string[],
+): string {
+  const chosen = page === before ? own : page;
+  return tags.includes(chosen) ? chosen : "";
+}
+
 const rank = (metric: Metric): number => (metric.kind === "number" ? 1 : 0);
 
 /**

@@ -8,6 +8,7 @@ import {
   draft,
   encodeCharts,
   familyOf,
+  formTag,
   lines,
   metricOf,
   MOST_CHARTS,
@@ -28,6 +29,18 @@ const odd: FrontChart[] = [
 ];
 
 describe("the form", () => {
+  it("keeps its tag until the page has another one", () => {
+    const tags = ["dev", "op"];
+    expect(formTag("", "op", null, tags)).toBe("op");
+    expect(formTag("dev", "op", "op", tags)).toBe("dev");
+    expect(formTag("", "op", "op", tags)).toBe("");
+    expect(formTag("dev", "op", "", tags)).toBe("op");
+    expect(formTag("dev", "", "op", tags)).toBe("");
+    // No metric has it any more.
+    expect(formTag("shop", "", "", tags)).toBe("");
+    expect(formTag("dev", "shop", "", tags)).toBe("");
+  });
+
   it("offers what is for a tag, the application's own first", () => {
     expect(tagsOf(METRICS)).toEqual(["dev", "op", "shop"]);
     const names = (tag: string) => offered(METRICS, tag).map((metric) => metric.name);
