@@ -94,21 +94,21 @@ upgraded(Site) ->
 in_nodes(Name, Site) ->
     filelib:wildcard(filename:join([folder(Site), "s/hosts/here/*/nodes/n*", Name])).
 
-%% Until nothing is on its way and no name is missing, or for so long.
+%% Until nothing is on its way, no name is missing and the reports agree, or for so long. Each node
+%% reports by itself: a sender's report may tell of messages that the receiver's is too old to have.
 await_quiet(Params, Site) ->
     await_quiet(map_get(nodes, Params), Site, erlang:monotonic_time(millisecond) + ?QUIET_MS).
 
 await_quiet(Nodes, Site, Deadline) ->
     Reports = #{id(File) => binary_to_term(Bytes)
                 || File <- in_nodes("state/report", Site), {ok, Bytes} <- [file:read_file(File)]},
-    Done = map_size(Reports) =:= Nodes
-        andalso lists:all(fun(#{pending := Pending, missing := Missing}) ->
-            Pending =:= 0 andalso Missing =:= []
-        end, maps:values(Reports)),
-    case Done orelse erlang:monotonic_time(millisecond) > Deadline of
+    IsDone = map_size(Reports) =:= Nodes andalso is_all_well(judge(Reports)),
+    case IsDone orelse erlang:monotonic_time(millisecond) > Deadline of
         true -> Reports;
         false -> receive after ?LOOK_MS -> await_quiet(Nodes, Site, Deadline) end
     end.
+
+is_all_well(#{lost_messages := Lost, names_missing := Missing}) -> Lost =:= 0 andalso Missing =:= 0.
 
 id(File) ->
     unicode:characters_to_binary(filename:basename(filename:dirname(filename:dirname(File)))).
