@@ -21,7 +21,7 @@ export default async function unprobed(stage) {
     },
     [bare, other, plain],
   );
-  const chip = page.getByRole("button", { name: "Some without a probe" });
+  const chip = page.getByRole("button", { name: "Some unprobed" });
   await chip.waitFor();
   const go = (route) => page.evaluate((to) => (location.hash = to), route);
 
