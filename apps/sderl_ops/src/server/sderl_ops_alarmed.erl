@@ -105,7 +105,7 @@ begin_profile() ->
     end,
     httpc:set_options([{ipfamily, inet6fb4}], ?PROFILE).
 
-%% What TLS says, or what the attempt says that was the right one.
+%% The reason that TLS gives, or that of the attempt with the right kind of address.
 reason(Parts) ->
     Whys = [{Inet, Why} || {Inet, _, Why} <- Parts],
     Inet = case [Host || {to_address, {Host, _}} <- Parts] of

@@ -394,7 +394,7 @@ begin_watch() ->
     ok = after_change(fun() -> sderl_ops_acting:watch(self()) end),
     Monitor.
 
-%% What goes wrong when something was changed already leaves that as it is.
+%% A failure after a change leaves the change as it is.
 after_change(Fun) ->
     try
         Fun()

@@ -55,7 +55,8 @@ state(#{memory := #{upgrades := Upgrades} = Memory, done := Done} = View) ->
 
 is_given_up({_, {quarantined, _}}) -> true;
 is_given_up({_, {upgrade, {refused, _}}}) -> true;
-%% What is out of service, or has an alarm, is of an upgrade that goes on, or of one that is stuck.
+%% An instance that is out of service, or has an alarm, belongs to an upgrade that goes on, or to
+%% one that is stuck.
 is_given_up({_, {upgrade, {Why, _}}}) when Why =:= stuck; Why =:= alarms -> true;
 is_given_up({_, {upgrade, batch}}) -> true;
 is_given_up({_, {node, silent}}) -> true;
