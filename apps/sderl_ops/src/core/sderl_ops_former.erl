@@ -2,7 +2,7 @@
 -module(sderl_ops_former).
 -moduledoc "What families are to be that went back to a former revision. Pure.".
 
--export([effective/2, with_former/3, former_needed/2]).
+-export([effective/2, with_former/3]).
 
 -doc """
 What is to be, after what was rolled back: families that failed with this revision are as in the
@@ -31,12 +31,6 @@ put_back(#{revision := Revision, instances := Instances} = Desired, #{failed := 
                                 || #{members := Members} = Group <- Groups]}
     end.
 
--doc "The revisions that `with_former/3` asks for.".
--spec former_needed(sderl_ops_desired:desired(), sderl_ops_memory:memory()) ->
-    [Revision :: non_neg_integer()].
-former_needed(Desired, Memory) ->
-    lists:usort([Revision || _ := Revision <- former_revisions(Desired, Memory)]).
-
 %% A rolled back family goes to the revision of its roll-back, whatever has been good since.
 former_revisions(#{revision := Current}, #{good := Good, failed := Failed}) ->
     Back = #{Family => To || Family := #{revision := Of, to := To} <- Failed, Of =:= Current},
@@ -52,11 +46,11 @@ begins.
                           {ok, sderl_ops_desired:desired()} | error)) ->
     sderl_ops_desired:desired().
 with_former(Desired, Memory, Of) ->
-    Known = #{Revision => State || Revision <- former_needed(Desired, Memory),
+    Revisions = former_revisions(Desired, Memory),
+    Known = #{Revision => State || Revision <- lists:usort(maps:values(Revisions)),
                                    {ok, State} <- [Of(Revision)]},
     Former = #{Family => family(Family, map_get(Revision, Known))
-               || Family := Revision <- former_revisions(Desired, Memory),
-                  is_map_key(Revision, Known)},
+               || Family := Revision <- Revisions, is_map_key(Revision, Known)},
     maps:fold(fun(_, State, Acc) -> with_content(State, Acc) end,
               Desired#{former => Former}, Known).
 

@@ -24,6 +24,7 @@ read(#{url := Url, token := Secret} = Source, Nodes) ->
     maybe
         {ok, Token} ?= sderl_ops_secret:resolve(Secret),
         {ok, Options} ?= options(Source),
+        ok = begin_profile(),
         %% One that is reopened meanwhile is in both, and raised.
         {ok, Known} ?= pages(Url, "acknowledged", Token, Options),
         {ok, Raised} ?= pages(Url, "raised", Token, Options),
@@ -82,7 +83,6 @@ address(Url, State, Cursor) ->
 
 %% Nothing that is said of what went wrong has the token.
 page(Address, Token, Options) ->
-    ok = begin_profile(),
     Headers = [{"authorization", "Bearer " ++ binary_to_list(Token())}],
     case httpc:request(get, {Address, Headers}, Options, [{body_format, binary}], ?PROFILE) of
         {ok, {{_, 200, _}, _, Body}} -> decoded(Body);
