@@ -30,10 +30,11 @@ prop_paths() ->
             end,
             All = lists:seq(1, 9),
             Gateways = [N || N <- All, length(Of(N)) > 1],
-            Db = #{N => {N, {1, 1, 1}, Of(N), [M || M <- Mates(N), lists:member(M, Gateways)]}
+            Own = fun(N) -> groups(Of(N)) end,
+            Db = #{N => {Own(N), [M || M <- Mates(N), lists:member(M, Gateways)]}
                    || N <- Gateways},
             Wrong = [{N, Is, Ought} || N <- All,
-                Is <- [shown(sderl_route_paths:routes(N, Of(N), #{M => [] || M <- Mates(N)}, Db))],
+                Is <- [shown(sderl_route_paths:routes(N, Own(N), #{M => [] || M <- Mates(N)}, Db))],
                 Ought <- [sderl_route_net:oracle(N, Groups, Linked, Gateways, All)], Is =/= Ought],
             ?WHENFAIL(io:format("~p~n~p~n", [Groups, Wrong]), Wrong =:= [])
         end
@@ -42,28 +43,25 @@ prop_paths() ->
 shown(#{groups := Groups, nodes := Nodes}) ->
     {#{G => {R, lists:sort(Ms)} || G := {R, Ms} <- Groups}, Nodes}.
 
+groups(Memberships) -> #{G => {Uid, Ms} || {G, Uid, Ms} <- Memberships}.
+
 %% One end says so and the other does not: there is no way.
 both_ends_test() ->
     G = fun(N, Ms) -> {{g, N}, <<N>>, Ms} end,
-    Own = [G(1, [a, b])],
-    B = fun(Links) -> {b, {1, 1, 1}, [G(1, [a, b]), G(2, [b, c])], Links} end,
-    C = fun(Links) -> {c, {1, 1, 1}, [G(2, [b, c]), G(3, [c, d])], Links} end,
-    Reached = fun(Up, Ads) ->
-        lists:sort(maps:get(
-            reached, sderl_route_paths:routes(a, Own, Up, #{element(1, Ad) => Ad || Ad <- Ads})
-        ))
+    B = fun(Links) -> {groups([G(1, [a, b]), G(2, [b, c])]), Links} end,
+    C = fun(Links) -> {groups([G(2, [b, c]), G(3, [c, d])]), Links} end,
+    Reached = fun(Own, Up, Db) ->
+        lists:sort(maps:get(reached, sderl_route_paths:routes(a, groups([Own]), Up, Db)))
     end,
-    ?assertEqual([b, c], Reached(#{b => []}, [B([c]), C([b])])),
-    ?assertEqual([b], Reached(#{b => []}, [B([]), C([b])])),
-    ?assertEqual([b], Reached(#{b => []}, [B([c]), C([])])),
-    ?assertEqual([], Reached(#{}, [B([c]), C([b])])),
+    Own = G(1, [a, b]),
+    ?assertEqual([b, c], Reached(Own, #{b => []}, #{b => B([c]), c => C([b])})),
+    ?assertEqual([b], Reached(Own, #{b => []}, #{b => B([]), c => C([b])})),
+    ?assertEqual([b], Reached(Own, #{b => []}, #{b => B([c]), c => C([])})),
+    ?assertEqual([], Reached(Own, #{}, #{b => B([c]), c => C([b])})),
     %% One that was removed from our group, and has not said so here: linked all the same.
-    ?assertEqual([], maps:get(reached,
-                              sderl_route_paths:routes(a, [G(1, [a])], #{b => []}, #{b => B([])}))),
+    ?assertEqual([], Reached(G(1, [a]), #{b => []}, #{b => B([])})),
     %% One that is in another group of that name.
-    ?assertEqual([], maps:get(reached, sderl_route_paths:routes(
-        a, [{{g, 1}, <<"other">>, [a, b]}], #{b => []}, #{b => B([])}
-    ))).
+    ?assertEqual([], Reached({{g, 1}, <<"other">>, [a, b]}, #{b => []}, #{b => B([])})).
 
 %% ---------------------------------------------------------------- a network
 

@@ -20,6 +20,42 @@ ill_typed_changes_test_() ->
       ?_assertMatch({noreply, _}, after_messages([], {sderl_route, 1, 'n@t', {changes, Changes}}))}
      || Changes <- [[], [Good], [Good | Good], [Good | x], [Good, x], x, #{} | [[B] || B <- Bad]]].
 
+%% A group's process may end before it says what changed. What the directory says of each group is
+%% true a look later, however many there are, and no message makes a router look at all of them.
+looks_at_all_test() ->
+    Groups = [{g, I} || I <- lists:seq(1, 1000)],
+    alone(fun() ->
+        lists:foreach(fun(G) -> own(G, ['n@t', node()]) end, Groups),
+        {ok, R0} = sderl_router:init([]),
+        ?assertEqual([{G, ['n@t', node()]} || G <- Groups], advertised(R0)),
+        lists:foreach(fun(I) -> own({g, I}, ['m@t', 'n@t', node()]) end, [1, 500, 1000]),
+        lists:foreach(fun(I) -> true = ets:delete(sderl_groups, {g, I}) end, [2, 999]),
+        {noreply, R1} = sderl_router:handle_info(compare, R0),
+        {Turns, R} = in_turns(0, R1),
+        ?assertEqual(9, Turns),
+        ?assertEqual([{G, case lists:member(I, [1, 500, 1000]) of
+            true -> ['m@t', 'n@t', node()];
+            false -> ['n@t', node()]
+        end} || {g, I} = G <- Groups -- [{g, 2}, {g, 999}]], advertised(R))
+    end).
+
+own(Group, Members) ->
+    true = ets:insert(sderl_groups, {Group, <<"uid">>, self(), Members, node()}),
+    true = ets:insert(sderl_routes, {{ready, Group}, <<"uid">>}).
+
+in_turns(Turns, R) ->
+    receive
+        look ->
+            {noreply, Next} = sderl_router:handle_info(look, R),
+            in_turns(Turns + 1, Next)
+    after 0 -> {Turns, R}
+    end.
+
+advertised(R) ->
+    {reply, #{gateways := [{_, _, Groups, _}]}, _} =
+        sderl_router:handle_call(info, {self(), make_ref()}, R),
+    [{G, Members} || {G, _, Members} <- Groups].
+
 after_messages(Before, Message) ->
     alone(fun() ->
         {ok, R0} = sderl_router:init([]),

@@ -109,7 +109,8 @@ groups() -> [G || {G, _} <- memberships()].
 
 -doc "The names of the own s_groups, without the free namespace.".
 -spec named_groups() -> [term()].
-named_groups() -> [G || {G, _} <- named_memberships()].
+named_groups() ->
+    ets:select(?GROUPS, [{{'$1', '_', '_', '_', '_'}, [{'=/=', '$1', undefined}], ['$1']}]).
 
 -doc "The identity of an own group.".
 -spec uid(term()) -> binary() | none.

@@ -19,7 +19,11 @@ Pure. Breadth first: gateways and their links once each.
 """.
 
 -export([routes/4, reached/4]).
--export_type([routes/0, route/0]).
+-export_type([routes/0, route/0, link_state/0]).
+
+-doc "What a gateway tells: its groups with their members, and the gateways that it has links to.".
+-type link_state() :: {groups(), Links :: [node()]}.
+-type groups() :: #{Group :: term() => {Uid :: binary(), [node()]}}.
 
 -doc "How many gateways are crossed, and which may be the first.".
 -type route() :: {Gateways :: pos_integer(), First :: [node(), ...]}.
@@ -31,55 +35,58 @@ other than linked mates. `reached`: the gateways that a path leads to.
                     nodes := #{node() => route()},
                     reached := [node()]}.
 
--spec routes(node(), Own :: [sderl_route_state:membership()], Up :: #{node() => []},
-             #{node() => sderl_route_state:advertisement()}) -> routes().
+-spec routes(node(), Own :: groups(), Up :: #{node() => []}, #{node() => link_state()}) -> routes().
 routes(Self, Own, Up, Db0) ->
     Db = maps:remove(Self, Db0),
-    OwnGroups = own(Own),
-    Reached = search(Up, OwnGroups, Db),
+    Reached = search(Up, Own, Db),
     Others = maps:fold(fun(N, Route, Acc) ->
-        {_, _, Gs, _} = maps:get(N, Db),
-        lists:foldl(fun({G, Uid, Ms}, A) ->
-            Identity = {G, Uid},
-            case OwnGroups of
-                #{Identity := _} -> A;
-                #{} -> better(Identity, Route, Ms, A)
+        {Gs, _} = maps:get(N, Db),
+        maps:fold(fun(G, {Uid, Ms}, A) ->
+            case Own of
+                #{G := {Uid, _}} -> A;
+                #{} -> better({G, Uid}, Route, Ms, A)
             end
         end, Acc, Gs)
     end, #{}, Reached),
-    OwnNames = #{G => [] || {G, _, _} <- Own},
     %% There may be two groups of one name, which know nothing of each other: the nearer one.
-    Groups = maps:fold(fun({G, _}, _, Acc) when is_map_key(G, OwnNames) -> Acc;
+    Groups = maps:fold(fun({G, _}, _, Acc) when is_map_key(G, Own) -> Acc;
                           ({G, _}, {Route, Ms}, Acc) -> better(G, Route, Ms, Acc)
                        end, #{}, Others),
-    Mates = #{N => [] || {_, _, Ms} <- Own, N <- Ms, is_map_key(N, Up)},
+    Mates = #{N => [] || _ := {_, Ms} <- Own, N <- Ms, is_map_key(N, Up)},
     Beyond = #{N => {Far - 1, Via}
                || N := {Far, Via} <- Reached, Far > 1, not is_map_key(N, Mates)},
     Nodes = maps:fold(fun(_, {Route, Ms}, Acc) ->
         lists:foldl(fun(N, A) when N =:= Self; is_map_key(N, Mates) -> A;
                        (N, A) ->
-                           case Db of #{N := {_, _, [_ | _], _}} -> A; _ -> nearer(N, Route, A) end
+                           case is_gateway(N, Db) of true -> A; false -> nearer(N, Route, A) end
                     end, Acc, Ms)
     end, Beyond, Others),
     #{groups => Groups, nodes => Nodes, reached => maps:keys(Reached)}.
 
 -doc "The gateways that a path leads to: as in `routes/4`, and cheap where there are many groups.".
--spec reached(node(), Own :: [sderl_route_state:membership()], Up :: #{node() => []},
-              #{node() => sderl_route_state:advertisement()}) -> [node()].
-reached(Self, Own, Up, Db) -> maps:keys(search(Up, own(Own), maps:remove(Self, Db))).
+-spec reached(node(), Own :: groups(), Up :: #{node() => []}, #{node() => link_state()}) ->
+    [node()].
+reached(Self, Own, Up, Db) -> maps:keys(search(Up, Own, maps:remove(Self, Db))).
 
-own(Groups) -> #{{G, Uid} => Ms || {G, Uid, Ms} <- Groups}.
+is_gateway(N, Db) ->
+    case Db of
+        #{N := {Groups, _}} -> map_size(Groups) > 0;
+        #{} -> false
+    end.
 
-shares(N, Theirs, Own) ->
-    lists:any(fun({G, Uid, _}) ->
-        case Own of
-            #{{G, Uid} := Ms} -> lists:member(N, Ms);
-            #{} -> false
-        end
-    end, Theirs).
+%% Whether a node and this one both have the node in a group that they share. (The maps are walked
+%% through: with thousands of groups a list of them is garbage by the megabyte.)
+shares(N, Theirs, Own) -> shares_next(N, maps:next(maps:iterator(Theirs)), Own).
+
+shares_next(_, none, _) -> false;
+shares_next(N, {G, {Uid, _}, More}, Own) ->
+    case Own of
+        #{G := {Uid, Ms}} -> lists:member(N, Ms) orelse shares_next(N, maps:next(More), Own);
+        #{} -> shares_next(N, maps:next(More), Own)
+    end.
 
 search(Up, Own, Db) ->
-    First = [N || N := {_, _, Groups, _} <- Db, is_map_key(N, Up), shares(N, Groups, Own)],
+    First = [N || N := {Groups, _} <- Db, is_map_key(N, Up), shares(N, Groups, Own)],
     search([{N, [N]} || N <- lists:sort(First)], 1, Db, #{}).
 
 %% One ring of gateways after the other: each with the first steps of all shortest paths to it.
@@ -93,8 +100,8 @@ search(Ring, Far, Db, Reached0) ->
     search(lists:sort(maps:to_list(Next)), Far + 1, Db, Reached).
 
 beside(N, Db) ->
-    {_, _, _, Links} = maps:get(N, Db),
-    [Y || Y <- Links, case Db of #{Y := {_, _, _, Back}} -> lists:member(N, Back); _ -> false end].
+    {_, Links} = maps:get(N, Db),
+    [Y || Y <- Links, case Db of #{Y := {_, Back}} -> lists:member(N, Back); _ -> false end].
 
 better(G, {Far, First} = Route, Ms, Acc) ->
     case Acc of

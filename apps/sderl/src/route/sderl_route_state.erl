@@ -45,10 +45,10 @@ the summaries are all that travels, and as small in a large cluster as in a smal
 Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
 """.
 
--export([new/3, new/4, step/3, routes/1, gateways/1, gateway_mates/1, watchers/1, advertisement/1,
+-export([new/3, new/4, step/3, routes/1, parts/1, routes_of/1, gateways/1, gateway_mates/1, watchers/1, advertisement/1,
          change/1, version/1]).
 -export([changed/2, compose/2]).
--export_type([state/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0,
+-export_type([state/0, part/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0,
               membership/0]).
 
 -define(FORGET_MS, 600_000).
@@ -108,6 +108,9 @@ process, see `new/4`.
     asked = #{} :: #{node() => integer()}
 }).
 -opaque state() :: #s{}.
+-opaque part() ::
+    {node(), #{Group :: term() => {Uid :: binary(), [node()]}}, Up :: #{node() => []}}
+    | {node(), sderl_route_paths:link_state()}.
 
 -doc """
 A node's state before it knows anything; `Clock` is system time in ms, which names this life.
@@ -190,12 +193,22 @@ regroup_one({G, {_, Ms} = Now}, {Came, #s{groups = Groups, mates = Mates0} = S})
 
 -doc "The routes from here: see `m:sderl_route_paths`.".
 -spec routes(state()) -> sderl_route_paths:routes().
-routes(#s{self = Self, groups = Groups, up = Up} = S) ->
-    sderl_route_paths:routes(Self, listed(Groups), Up, advertisements(S)).
+routes(S) -> routes_of(parts(S)).
 
-advertisements(#s{db = Db}) ->
-    #{N => {N, Version, listed(Gs), Links}
-      || N := #ad{version = Version, groups = Gs, links = Links} <- Db}.
+-doc """
+What routes are computed from, one part for each gateway: for another process, which need not get
+all in one piece.
+""".
+-spec parts(state()) -> [part(), ...].
+parts(#s{self = Self, groups = Groups, up = Up} = S) ->
+    [{Self, Groups, Up} | maps:to_list(link_states(S))].
+
+-doc "The routes from all parts, in their order.".
+-spec routes_of([part(), ...]) -> sderl_route_paths:routes().
+routes_of([{Self, Groups, Up} | LinkStates]) ->
+    sderl_route_paths:routes(Self, Groups, Up, maps:from_list(LinkStates)).
+
+link_states(#s{db = Db}) -> #{N => {Gs, Links} || N := #ad{groups = Gs, links = Links} <- Db}.
 
 -doc "The gateways known, this node among them if it is one, by what they told last.".
 -spec gateways(state()) -> [advertisement()].
@@ -390,7 +403,7 @@ compare(From, Answer, Digest, #s{db = Db, quiet = Quiet} = S) ->
 %% ---------------------------------------------------------------- forgetting
 
 forget(Now, #s{self = Self, groups = Groups, up = Up, db = Db, lost = Lost0, asked = Asked} = S) ->
-    Reached = sderl_route_paths:reached(Self, listed(Groups), Up, advertisements(S)),
+    Reached = sderl_route_paths:reached(Self, Groups, Up, link_states(S)),
     %% A node's own word that it is no gateway any more is forgotten like those of others.
     Here = [Self || is_gateway(Self, S)],
     Unreached = maps:without(Here ++ Reached, Db),

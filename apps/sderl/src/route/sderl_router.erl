@@ -34,6 +34,8 @@
 %% A summary goes to some mate this often, in ms.
 -define(COMPARE, 10_000).
 -define(BEATS, 3).
+%% So many own groups are compared with the directory at once.
+-define(SOME, 100).
 %% A group that does not get ready, for whatever reason, is told after so long all the same.
 -define(READY_MS, 30_000).
 %% Between two computations of routes lies this many times what one took, and so long at most: in
@@ -56,6 +58,8 @@
     last :: integer(),
     %% The mates that this node's heart tells that this gateway is well.
     stands = [] :: [node()],
+    %% The own groups that are yet to be compared with the directory.
+    unlooked = [] :: [Group :: term()],
     %% Routes are to be computed again: a timer runs for that, once for all that has come by then;
     %% or when what is told is held no longer.
     due = false :: false | held | true,
@@ -211,13 +215,21 @@ regrouped(Group, R0) ->
     {Now, R} = follow(Group, R0),
     run([{group, Group, Now}], R).
 
-%% All of them: at the start, and now and then, as a process of a group may end before it says what
-%% changed.
-regrouped(#r{waiting = Waiting} = R0) ->
-    Ready = [G || [G] <- ets:match(?TABLE, {{ready, '$1'}, '_'})],
-    Names = lists:uniq(sderl_dir:named_groups() ++ Ready ++ maps:keys(Waiting)),
-    R = lists:foldl(fun(Group, Acc) -> element(2, follow(Group, Acc)) end, R0, Names),
+%% All of them, at the start.
+regrouped(R0) ->
+    R = lists:foldl(fun(Group, Acc) -> element(2, follow(Group, Acc)) end, R0, own_names(R0)),
     run([{groups, groups()}], R).
+
+own_names(#r{waiting = Waiting}) ->
+    Ready = [G || [G] <- ets:match(?TABLE, {{ready, '$1'}, '_'})],
+    lists:uniq(sderl_dir:named_groups() ++ Ready ++ maps:keys(Waiting)).
+
+%% All of them now and then, as a process of a group may end before it says what changed; some at a
+%% time, as among thousands one group's change would wait for all.
+look(#r{unlooked = Names} = R) ->
+    {Some, Rest} = lists:split(min(?SOME, length(Names)), Names),
+    _ = Rest =:= [] orelse (self() ! look),
+    lists:foldl(fun regrouped/2, R#r{unlooked = Rest}, Some).
 
 -spec handle_call(term(), gen_server:from(), #r{}) -> {reply, term(), #r{}}.
 handle_call(info, _, #r{state = S, silent = Silent} = R) ->
@@ -259,8 +271,9 @@ handle_info(say, #r{words = Words, hold_ms = Ms, due = Due} = R) ->
         false -> {noreply, say(min(?HOLDS_MS, 2 * Ms), R)}
     end;
 handle_info(compare, #r{compare = Timer} = R) ->
-    Next = R#r{compare = sderl_timer:next(Timer, ?COMPARE, compare)},
-    {noreply, run([{compare, rand:uniform(1 bsl 20)}], regrouped(Next))};
+    Next = R#r{compare = sderl_timer:next(Timer, ?COMPARE, compare), unlooked = own_names(R)},
+    {noreply, run([{compare, rand:uniform(1 bsl 20)}], look(Next))};
+handle_info(look, R) -> {noreply, look(R)};
 handle_info(_, R) -> {noreply, unknown(R)}.
 
 message(From, {news, News}, R) when length(News) >= 0 ->
@@ -431,11 +444,15 @@ tell(Node, Message) ->
 %% thousands of groups to collect that stops a scheduler for long.
 compute(#r{state = S, room = Room} = R) ->
     Router = self(),
+    Parts = sderl_route_state:parts(S),
+    Count = length(Parts),
     Pid = spawn_opt(fun() ->
-        show(sderl_route_state:routes(S)),
+        show(sderl_route_state:routes_of([receive {part, P} -> P end || _ <- lists:seq(1, Count)])),
         {total_heap_size, Took} = process_info(self(), total_heap_size),
         Router ! {shown, self(), Took}
     end, [link, {min_heap_size, Room}]),
+    %% Nothing else runs while a process is spawned or a message copied: one by one, others do.
+    lists:foreach(fun(Part) -> Pid ! {part, Part}, erlang:yield() end, Parts),
     R#r{computing = {Pid, now_ms()}, due = false}.
 
 computed(Began, Room, #r{due = Due} = R0) ->
