@@ -11,13 +11,15 @@ never how fast anything is.
 
 -export([all/0, suite/0]).
 -export([measures/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
-         another_otp/1, outputs_differ/1, ends_with_its_parent/1, tables/1]).
+         another_otp/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1,
+         false_alarms/0, false_alarms/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [measures, goes_on_after_a_kill, time_is_over, hangs, fails, unknown_flags, another_otp,
-     outputs_differ, ends_with_its_parent, tables].
+     outputs_differ, ends_with_its_parent, tables, verdicts]
+        ++ [false_alarms || os:getenv("SDERL_LONG") =/= false].
 
 %% As short as can be.
 -define(SHORT, ["--run-ms", "2", "--runs", "2", "--least", "1", "--rounds", "1"]).
@@ -193,6 +195,46 @@ tables(Config) ->
     _ = Run(Args),
     ?assertEqual(All, measured(File)),
     _ = Run(["--show", File]).
+
+%% One virtual machine decides nothing; again, nothing is measured. (The command asks for five.)
+verdicts(Config) ->
+    Dir = file(Config, "verdicts"),
+    Run = fun(Name) ->
+        Json = file(Config, Name),
+        {ok, Output} = sderl_bench_output:open(Json),
+        ok = sderl_bench_verdicts_experiment:run(
+            #{comparisons => 1, vms => 1, runs => 1, run_ms => 2, planted_pct => 100.0, dir => Dir},
+            Output),
+        ok = sderl_bench_output:close(Output),
+        metrics(Json)
+    end,
+    Metrics = Run("first.jsonl"),
+    ?assertMatch(#{~"comparisons" := 1, ~"false_alarms" := 0, ~"missed" := 1}, Metrics),
+    ?assert(map_get(~"comparison_s", Metrics) > 0),
+    Files = [filename:join(Dir, Name) || Name <- ["0000-same.jsonl", "0001-same.jsonl",
+                                                  "0001-planted.jsonl"]],
+    [?assertEqual([{~"control", 1, <<>>, 1}, {~"spin", 1, <<>>, 1}], measured(File))
+     || File <- Files],
+    ?assertEqual(Metrics#{~"comparison_s" := null}, Run("again.jsonl")),
+    {1, stderr, Other} = verdicts_of(["--comparisons", "1", "--dir", Dir]),
+    says("other settings", Other).
+
+verdicts_of(Args) ->
+    {Status, Where, Text} = sderl_cli:run(["bench", "verdicts" | Args]),
+    {Status, Where, unicode:characters_to_binary(Text)}.
+
+metrics(Json) ->
+    {ok, Row} = file:read_file(Json),
+    map_get(~"metrics", json:decode(Row)).
+
+%% Designed at 1 %. (What is missed depends on what else the machine does.)
+false_alarms() -> [{timetrap, {hours, 3}}].
+false_alarms(Config) ->
+    Json = file(Config, "alarms.jsonl"),
+    {0, stdout, Text} = verdicts_of(["--dir", file(Config, "alarms"), "--json", Json]),
+    ct:pal("~ts", [Text]),
+    #{~"comparisons" := 20, ~"false_alarms" := Alarms} = metrics(Json),
+    ?assert(Alarms =< 2).
 
 %% When the program that started it is gone, a virtual machine that measures ends.
 ends_with_its_parent(Config) ->
