@@ -13,7 +13,8 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [command, tree, folder, mistakes, timeout, golden_published, best_known_published].
+all() ->
+    [command, tree, monitored, folder, mistakes, timeout, golden_published, best_known_published].
 
 %% A generated instance, with both programs.
 command(_) ->
@@ -51,6 +52,18 @@ tree(_) ->
         Metrics
     ),
     ?assertNot(is_map_key(~"cpu_ms_in_rounds", Metrics)).
+
+%% With monitoring and without it all rounds are measured: the colonies begin when it is there.
+monitored(_) ->
+    [Off, On] = [begin
+        {ok, #{messages_in_rounds := Messages}} = sderl_aco:run(#{
+            variant => sr, nodes => 3, monitoring => Monitoring, heuristic => edd, seed => 7,
+            instance => sderl_aco_instance:generate(#{n => 20, rdd => 0.6, tf => 0.6, seed => 5}),
+            global_iterations => 20, local_iterations => 2
+        }, ""),
+        Messages
+    end || Monitoring <- [off, on]],
+    ?assert(On > Off div 2, {Off, On}).
 
 %% Two instances, one of which has a best-known cost of 0, and one that nobody reaches.
 folder(Config) ->

@@ -34,7 +34,7 @@ Those of `m:sderl_bench_meter` (an operation is an ant), these of the whole run.
 | `names_left` | names of the run that are registered after it: must be 0; `undefined` where a node does not tell |
 | `setup_s`, `levels` | how long it took to start and name all processes; levels of the tree, 0 where there is none |
 | `messages_in_rounds`, `packets_in_rounds` | `messages` and `packets` without those of links, groups, names, and starting processes |
-| `cpu_us_per_op_in_rounds` | `cpu_us_per_op` without those (`tl` to `sr`); `monitoring` is on for so long |
+| `cpu_us_per_op_in_rounds` | `cpu_us_per_op` without those (`tl` to `sr`); `monitoring` is on before the processes start |
 | `links_expected`, `links_as_expected` | `links_total` by the tree and its groups, or in a full mesh; whether each node has its number |
 
 A metric without measurements is `undefined`.
