@@ -49,6 +49,7 @@ megabytes(_) -> "-".
 ended(#{state := failed}) -> "failed";
 ended(#{ended := ~"time"}) -> "in time";
 ended(#{ended := ~"full"}) -> "full (--mib)";
+ended(#{ended := ~"session"}) -> "its trace session was ended";
 ended(#{ended := Ended}) when is_binary(Ended) -> Ended;
 ended(_) -> "-".
 

@@ -17,6 +17,7 @@
 %% Messages, steps and rows that are drawn, at most.
 -define(MOST_ARROWS, 5_000).
 -define(MOST_SEGMENTS, 2_000).
+-define(MOST_STAYS, 2_000).
 -define(MOST_BRANCHES, 5_000).
 
 -doc false.
@@ -31,8 +32,8 @@ routes() ->
           summary => Summary, query => Query, answer => {200, Answer},
           problems => [too_large || lists:member(Op, [profile_window, profile_messages,
                                                       profile_traffic, profile_arrows,
-                                                      profile_path])]
-              ++ [not_found || Op =:= profile_path]}
+                                                      profile_stays, profile_path])]
+              ++ [not_found || Op =:= profile_path orelse Op =:= profile_stays]}
     end,
     One = {~"process", process, {whole, 1, ?MOST_NUMBER}, none},
     [
@@ -78,6 +79,13 @@ routes() ->
             [From, To, Chosen, One, {~"limit", limit, {whole, 1, ?MOST_ARROWS}, 1_000}],
             object(#{arrows => list(list(null_or(whole()))), count => whole(),
                      elsewhere => whole()})),
+        Get(profile_stays, [~"stays"],
+            ~"On which schedulers a process was in a part of the time",
+            [From, To, {~"process", process, {whole, 1, ?MOST_NUMBER}, required},
+             {~"limit", limit, {whole, 1, ?MOST_STAYS}, 500}],
+            object(#{schedulers => list(object(#{scheduler => whole(), stays => whole(),
+                                                 ins => whole(), ran => whole()})),
+                     stays => list(list(whole())), count => whole()})),
         Get(profile_calls, [~"calls"], ~"Stacks of functions with their time, as a tree",
             [From, To],
             object(#{'of' => word([whole, part]), ns => whole(),
@@ -179,6 +187,7 @@ answer(profile_tree, Args, _) -> asked({tree, Args});
 answer(profile_process, #{process := P}, _) -> asked({process, P});
 answer(profile_messages, Args, _) -> asked({messages, Args});
 answer(profile_traffic, Args, _) -> asked({traffic, Args});
+answer(profile_stays, Args, _) -> asked({stays, Args});
 answer(profile_path, Args, _) -> asked({path, with_process(Args)});
 answer(profile_window, Args, _) ->
     with_numbers(Args, fun(Numbers) -> {window, Args#{processes => Numbers}} end);

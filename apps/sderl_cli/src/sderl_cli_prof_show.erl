@@ -26,6 +26,7 @@ recorded(#{ended := Ended, written := Written, began := Began, ended_at := At, n
 ended(time) -> "";
 ended(stopped) -> "; stopped";
 ended(full) -> "; it is full (--mib), and ended early";
+ended(session) -> "; somebody on the node ended its trace session, so it ended early";
 ended({disk, Why}) -> io_lib:format("; the disk failed: ~0tp", [Why]);
 ended(Why) -> io_lib:format("; ~0tp", [Why]).
 

@@ -270,6 +270,8 @@ answered(Server) ->
         Get(["/arrows?processes=", lists:join(",", [integer_to_list(P)
             || #{~"process" := P} <- map_get(~"processes", Get("/processes"))])]),
     ?assert(Count >= 200),
+    %% (Without migration its schedulers are not known.)
+    #{~"schedulers" := _, ~"stays" := _, ~"count" := _} = Get(["/stays?process=", Number]),
     #{~"elsewhere" := 200} = Get(["/arrows?process=", Number, "&processes=", Number]),
     [?assertMatch({Status, _, #{~"detail" := _}}, Ask(Path)) || {Status, Path} <- [
         {400, "/window?columns=4097"}, {400, "/window?columns=0"},
@@ -282,10 +284,11 @@ answered(Server) ->
         {400, "/messages?from=9007199254740991"}, {400, "/path?from=9007199254740991"},
         {404, "/path?process=4000000000"}, {400, "/path?segments=0"}, {400, "/tree?limit=0"},
         {400, "/arrows?processes=x"}, {400, "/arrows?from=7&to=7"}, {400, "/calls?from=5&to=5"},
-        {400, "/processes?from=5&to=5"}, {400, "/processes?kind=wat"}
+        {400, "/processes?from=5&to=5"}, {400, "/processes?kind=wat"},
+        {400, "/stays"}, {404, "/stays?process=4000000000"}, {400, "/stays?process=1&from=5&to=5"}
     ]],
     Paths = [Id || {Id, _, Path, _} <- sderl_web_rest:operations(map_get(document, Server)),
                    string:prefix(Path, "/api/v1/profile") =/= nomatch
                        orelse string:prefix(Path, "/profile") =/= nomatch],
-    ?assertEqual(11, length(Paths)),
+    ?assertEqual(12, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).

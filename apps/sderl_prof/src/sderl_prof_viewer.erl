@@ -16,7 +16,7 @@ the time line moves, the other one what reads the events of a part of the time.
 -define(PARTS, sderl_prof_viewer_parts).
 
 -type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
-    | {messages, map()} | {traffic, map()} | {arrows, map()} | {calls, map()} | {path, map()}
+    | {messages, map()} | {traffic, map()} | {arrows, map()} | {stays, map()} | {calls, map()} | {path, map()}
     | {tree, map()} | {samples, sderl_prof_samples:request()}.
 -type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
@@ -48,7 +48,7 @@ stop() -> gen_server:stop(?MODULE).
 -spec ask(question()) -> {ok, map()} | {error, reason()}.
 ask(Question) -> gen_server:call(asked(Question), Question, ?ANSWER_MS).
 
-asked({What, _}) when What =:= arrows; What =:= calls; What =:= path; What =:= tree -> ?PARTS;
+asked({What, _}) when What =:= arrows; What =:= stays; What =:= calls; What =:= path; What =:= tree -> ?PARTS;
 asked({processes, #{from := _}}) -> ?PARTS;
 asked(_) -> ?MODULE.
 
@@ -93,6 +93,7 @@ answer({tree, Request}, View) -> {ok, sderl_prof_view:tree(Request, View)};
 answer({messages, Request}, View) -> sderl_prof_view:messages(Request, View);
 answer({traffic, Request}, View) -> sderl_prof_view:traffic(Request, View);
 answer({arrows, Request}, View) -> sderl_prof_view:arrows(Request, View);
+answer({stays, Request}, View) -> sderl_prof_view:stays(Request, View);
 answer({path, Request}, View) -> sderl_prof_view:path(Request, View).
 
 -doc false.

@@ -18,7 +18,7 @@ and that nothing stays switched on however a recording ends.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [pipeline, farm, bottleneck, calls_and_exports, s_group_events, cost, limits, killed,
+    [pipeline, farm, bottleneck, counters, calls_and_exports, s_group_events, cost, limits, killed,
      owner_dies, node_dies, others_tracers, refused].
 
 %% ---------------------------------------------------------------- known programs
@@ -92,6 +92,18 @@ bottleneck(_) ->
         [#{times := #{running := Its}}] =
             [P || #{process := ~"the_bottleneck"} = P <- OnPath],
         ?assert(Its > Running / 2)
+    end).
+
+%% What runs by the events is what schedulers were active by their own clocks, without what they take
+%% to write the events: here some 60,000, of 2 to 3 us each.
+counters(_) ->
+    with(1, fun(Fleet, [A]) ->
+        {#{totals := #{run := Run}}, Active} =
+            call(Fleet, A, ?P, counted, [{farm, 8, 32}, folder(Fleet, A, "counters"),
+                                         #{what => [running]}]),
+        ct:pal("running ~w ms, active ~w ms", [round(Run / 1.0e6), round(Active / 1.0e6)]),
+        ?assert(Run > 0.5 * Active),
+        ?assert(Run < 1.05 * Active)
     end).
 
 %% All of the time has its place on the path.

@@ -264,6 +264,31 @@ sleeping_test() ->
        evidence := #{longest := [#{from := 100_000_000, to := 200_000_000}]}}] =
         [F || #{finding := sleeping} = F <- found(Events, ?S, [running, schedulers])].
 
+%% Of nodes without a group nothing is told; what the sender did not record counts where it came.
+past_gateways_test() ->
+    Row = fun(From, To, Sent, Received, Common) ->
+        #{from => From, to => To, sent => Sent, sent_bytes => 10 * Sent, received => Received,
+          common_group => Common}
+    end,
+    Find = fun(Past) ->
+        #{found := Found} = sderl_prof_findings:past_gateways(
+            [Row(~"a", ~"b", 1000, 1000, true), Row(~"a", ~"z", 9000, 9000, null),
+             Row(~"a", ~"c", Past, 0, false), Row(~"c", ~"a", 0, 50, false)],
+            #{found => [], not_shown => []}),
+        Found
+    end,
+    ?assertEqual([], Find(49)),
+    [#{weight := Weight, text := Text, evidence := Evidence}] = Find(950),
+    ?assertEqual(0.5, Weight),
+    ?assertEqual(#{messages => 1000, pairs => 2,
+                   links => [#{process => ~"a to c", messages => 950, bytes => 9500},
+                             #{process => ~"c to a", messages => 50, bytes => 0}]}, Evidence),
+    ?assertNotEqual(nomatch, string:find(Text, "1000, of them 950 from a to c")),
+    %% Few of many are told by nobody.
+    #{found := []} = sderl_prof_findings:past_gateways(
+        [Row(~"a", ~"b", 100_000, 0, true), Row(~"a", ~"c", 4000, 0, false)],
+        #{found => [], not_shown => []}).
+
 %% What was not recorded is told, and not found.
 not_shown_test() ->
     #{found := [], not_shown := Not} =

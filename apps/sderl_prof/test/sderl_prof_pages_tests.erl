@@ -232,6 +232,7 @@ answers_test_() ->
         {"one process: where it waits, for whom, messages", fun one/1},
         {"messages of a part of the time", fun messages/1},
         {"single messages", fun arrows/1},
+        {"schedulers of a process", fun stays/1},
         {"what processes did in a part of the time", fun part/1},
         {"the critical path of a part of the time", fun path/1},
         {"the tree of processes", fun tree/1}
@@ -337,6 +338,16 @@ arrows(View) ->
     {ok, #{arrows := [], count := 0, elsewhere := 0}} = Ask(#{processes => []}),
     {error, {range, 100, 200}} = Ask(#{from => 100, to => 200}),
     {error, {processes, 501}} = Ask(#{processes => lists:seq(1, 501)}).
+
+stays(View) ->
+    Ask = fun(P, From, To) ->
+        sderl_prof_view:stays(#{process => P, from => From, to => To, limit => 10}, View)
+    end,
+    {ok, #{schedulers := [#{scheduler := 1, stays := 1, ins := 2, ran := 50}],
+           stays := [[1, 0, 100, 2, 50]], count := 1}} = Ask(2, 0, 1000),
+    {ok, #{stays := [[1, 20, 70, 1, 10]]}} = Ask(2, 20, 70),
+    {error, {no_process, 99}} = Ask(99, 0, 100),
+    {error, {range, 7, 7}} = Ask(1, 7, 7).
 
 part(View) ->
     Ask = fun(Changes) ->

@@ -2,7 +2,7 @@
 -module(sderl_prof_programs).
 -moduledoc "Programs of which is known who does what, and what runs them on a node.".
 
--export([profile/2, run/1, churn/1, session/1, export/2]).
+-export([profile/2, counted/3, run/1, churn/1, session/1, export/2]).
 -export([stage/1, worker/2, server/2, client/3, fib/1]).
 
 -doc "The report of a program, recorded on this node.".
@@ -14,8 +14,30 @@ profile(Program, Options) ->
     end.
 
 -doc """
+The report of a program, and what the virtual machine itself counted meanwhile: the nanoseconds in
+which schedulers were active.
+""".
+-spec counted(tuple(), file:filename(), map()) -> {sderl_prof_report:report(), Active :: float()}.
+counted(Program, Dir, Options) ->
+    {ok, Plan} = sderl_prof_options:plan(Options#{seconds => 600}),
+    _ = erlang:system_flag(scheduler_wall_time, true),
+    {ok, Recorder} = sderl_prof_recorder:start(Plan, Dir, self()),
+    {At, Times} = counters(),
+    _ = run(Program),
+    {Then, TimesThen} = counters(),
+    #{ended := stopped} = sderl_prof_recorder:stop(Recorder),
+    {ok, Report} = sderl_prof:report(Dir, #{}),
+    %% Their unit is the virtual machine's own, so they count as shares.
+    Shares = [(ActiveThen - Active) / (TotalThen - Total)
+              || {{Id, Active, Total}, {Id, ActiveThen, TotalThen}} <- lists:zip(Times, TimesThen)],
+    {Report, lists:sum(Shares) * (Then - At)}.
+
+counters() ->
+    {erlang:monotonic_time(nanosecond), lists:sort(erlang:statistics(scheduler_wall_time))}.
+
+-doc """
 - `{pipeline, K, M}`: M messages through K stages
-- `{farm, W}`: W workers compute alike, and tell the result
+- `{farm, W}`, `{farm, W, Work}`: W workers compute alike (`fib(Work)`), and tell the result
 - `{bottleneck, C, M, Work}`: C clients ask one server M times each, which computes `fib(Work)` for
   an answer
 """.
@@ -27,8 +49,9 @@ run({pipeline, K, M}) ->
     First ! stop,
     Sum = lists:sum([receive {item, N} -> N end || _ <- lists:seq(1, M)]),
     receive stop -> Sum end;
-run({farm, W}) ->
-    Workers = [spawn_monitor(?MODULE, worker, [self(), 18]) || _ <- lists:seq(1, W)],
+run({farm, W}) -> run({farm, W, 18});
+run({farm, W, Work}) ->
+    Workers = [spawn_monitor(?MODULE, worker, [self(), Work]) || _ <- lists:seq(1, W)],
     [receive {'DOWN', Ref, _, _, _} -> ok end || {_, Ref} <- Workers],
     [receive {result, N} -> N end || _ <- Workers];
 run({bottleneck, C, M, Work}) ->

@@ -13,6 +13,7 @@ recorder_test_() ->
             {"the folder is gone", fun gone/1},
             {"who waits is answered when another stops it", fun stopped/1},
             {"who waits is answered when the owner dies", fun owner_dies/1},
+            {"somebody ends the trace session", fun taken/1},
             {"time is a limit while processes are described", fun describing/1},
             {"a refusal leaves nothing behind", fun refused/1},
             {"a profile without a folder leaves none", fun profile/1}
@@ -64,6 +65,15 @@ owner_dies(Dir) ->
     ok = await_waiting(Recorder),
     Owner ! stop,
     ?assertMatch(#{ended := owner}, answer(Waiter)).
+
+%% What was told before is there; nobody takes an empty rest for a node at rest.
+taken(Dir) ->
+    Recorder = started(filename:join(Dir, "taken"), #{}, self()),
+    Waiter = asked(fun() -> sderl_prof_recorder:await(Recorder, infinity) end),
+    ok = await_waiting(Recorder),
+    true = trace:session_destroy(lists:keyfind(sderl_recording, 1, trace:session_info(all))),
+    #{ended := session, written := Written} = answer(Waiter),
+    ?assert(Written > 0).
 
 describing(Dir) ->
     Many = [spawn_link(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 50_000)],

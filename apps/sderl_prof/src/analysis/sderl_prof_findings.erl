@@ -12,12 +12,13 @@ told, and what helps. Pure; from `m:sderl_prof_evidence`.
 | `long_gc` | a collection took 10 ms or more, or all of them 10 % of the running time and 1 % of the time | `garbage_collection` |
 | `migration` | 1,000 times or more, and 25 % of the times that one was scheduled in, it was on another scheduler than before | `migration` |
 | `sleeping` | in 5 % of the time or more a scheduler slept while a process could run | `schedulers` and `running` |
+| `past_gateways` | 100 messages or more, and 5 % of those between nodes in s_groups, went from a node to another one with which it has no group in common | `message`, of several nodes |
 
 What the recording cannot show is told, with the item that it would need.
 """.
 
--export([find/2, kinds/0]).
--export_type([finding/0, kind/0, context/0, result/0]).
+-export([find/2, kinds/0, past_gateways/2]).
+-export_type([finding/0, kind/0, context/0, link/0, result/0]).
 
 -define(WAITERS, 3).
 -define(AT_A_TIME, 2).
@@ -30,6 +31,8 @@ What the recording cannot show is told, with the item that it would need.
 -define(MOVES, 1000).
 -define(MOVED, 0.25).
 -define(ASLEEP, 0.05).
+-define(PAST, 100).
+-define(PAST_SHARE, 0.05).
 %% Of the time of one process alone, for one that is named.
 -define(HOLDER, 0.02).
 %% Processes and times that are named.
@@ -37,7 +40,8 @@ What the recording cannot show is told, with the item that it would need.
 %% Of the recording on either side of a moment.
 -define(AROUND, 50).
 
--type kind() :: bottleneck | low_parallelism | mailbox | long_gc | migration | sleeping.
+-type kind() :: bottleneck | low_parallelism | mailbox | long_gc | migration | sleeping
+    | past_gateways.
 
 -doc """
 `items` are what was recorded: `running`, `message`, `garbage_collection`, `migration`,
@@ -56,10 +60,14 @@ of which it is told first; `ranges` the times, the longest first: without any it
                      text := binary(), remedy := binary(), threshold := binary(),
                      numbers := [pos_integer()], ranges := [range()], evidence := map()}.
 -type range() :: #{from := non_neg_integer(), to := non_neg_integer()}.
+-doc "A pair of nodes; `common_group` is `null` where one of them is in none.".
+-type link() :: #{from := binary(), to := binary(), sent := non_neg_integer(),
+                  sent_bytes := non_neg_integer(), received := non_neg_integer(),
+                  common_group := boolean() | null, _ => _}.
 -type result() :: #{found := [finding()],
                     not_shown := [#{finding := kind(), needs := binary()}]}.
 
--doc "All kinds of findings.".
+-doc "All kinds of findings of a node.".
 -spec kinds() -> [kind()].
 kinds() -> [bottleneck, low_parallelism, mailbox, long_gc, migration, sleeping].
 
@@ -69,10 +77,42 @@ find(Evidence, Context) ->
     {Shown, Not} = lists:partition(fun(Kind) -> missing(Kind, Context) =:= [] end, kinds()),
     Found = lists:append([found(Kind, Evidence, Context) || Kind <- Shown]),
     #{
-        found => lists:sort(fun(#{weight := A}, #{weight := B}) -> A >= B end, Found),
+        found => by_weight(Found),
         not_shown => [#{finding => Kind, needs => text(lists:join(", ", missing(Kind, Context)))}
                       || Kind <- Not]
     }.
+
+by_weight(Found) -> lists:sort(fun(#{weight := A}, #{weight := B}) -> A >= B end, Found).
+
+-doc "What the messages between the nodes of a recording add to their findings.".
+-spec past_gateways([link()], result()) -> result().
+past_gateways(Rows, #{found := Found} = Result) ->
+    Of = fun(Is) -> [Row || #{common_group := Has} = Row <- Rows, lists:member(Has, Is)] end,
+    Past = Of([false]),
+    Sum = messages(Past),
+    Share = Sum / max(1, messages(Of([false, true]))),
+    Result#{found := by_weight([past(Past, Sum, Share)
+                                || Sum >= ?PAST, Share >= ?PAST_SHARE] ++ Found)}.
+
+messages(Rows) -> lists:sum([messages_of(Row) || Row <- Rows]).
+
+%% What the other end heard counts where the sender was not recorded.
+messages_of(#{sent := Sent, received := Received}) -> max(Sent, Received).
+
+past(Rows, Sum, Share) ->
+    Most = lists:sublist(lists:sort(fun(A, B) -> messages_of(A) >= messages_of(B) end, Rows),
+                         ?NAMED),
+    [#{from := From, to := To} = First | _] = Most,
+    finding(past_gateways, null, Share,
+            [percent(Share), " of the messages between nodes went past the gateways, between nodes "
+             "that have no group in common: ", number(Sum), ", of them ",
+             number(messages_of(First)), " from ", From, " to ", To],
+            {[], []},
+            #{messages => Sum, pairs => length(Rows),
+              links => [#{process => <<(map_get(from, Row))/binary, " to ",
+                                       (map_get(to, Row))/binary>>,
+                          messages => messages_of(Row), bytes => map_get(sent_bytes, Row)}
+                        || Row <- Most]}).
 
 missing(Kind, #{items := Items} = Context) ->
     [atom_to_list(Item) || Item <- needs(Kind), not lists:member(Item, Items)] ++
@@ -113,6 +153,10 @@ about(migration) ->
     {"1,000 changes of the scheduler or more, and at 25 % of the times scheduled in",
      "Fewer and larger pieces of work move less; compare with fewer schedulers (+S), with bound "
      "ones (+sbt db), and without compaction of load (+scl false)."};
+about(past_gateways) ->
+    {"100 messages or more, and 5 % of those between nodes in s_groups",
+     "Send them over the gateways (sderl_route:send/2, sderl_route:call/3, names with {via, "
+     "sderl_route, Name}), or give the two nodes a group, so that the link is one of the plan's."};
 about(sleeping) ->
     {"in 5 % of the time or more",
      "Let schedulers wait longer before they sleep and wake earlier (+sbwt long, +swt very_low), "

@@ -234,10 +234,11 @@ findings(Book) ->
         Book, #{}, fun sderl_prof_evidence:step/7,
         sderl_prof_evidence:new(#{from => From, mode => Mode, schedulers => Schedulers})
     ),
-    sderl_prof_findings:find(sderl_prof_evidence:finish(To, Evidence), #{
+    Result = sderl_prof_findings:find(sderl_prof_evidence:finish(To, Evidence), #{
         items => items(Info, Kinds), runnable => Mode, schedulers => Schedulers,
         label => fun(P) -> sderl_prof_book:label(P, Book) end
-    }).
+    }),
+    sderl_prof_findings:past_gateways(maps:get(traffic, Meta, []), Result).
 
 %% The events show which items were recorded; a recorder also says so of items without events.
 items(Info, Kinds) ->

@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_part).
 -moduledoc """
-What pages ask of the events of a part of the time: its critical path, its messages one by one, its
-stacks. Answers are maps that can be JSON, with times in nanoseconds since the begin of the
+What pages ask of the events of a part of the time: its critical path, its messages one by one, the
+schedulers of a process, its stacks. Answers are maps that can be JSON, with times in nanoseconds since the begin of the
 recording. Each question reads the events of the part once, and is refused where these are too many;
 what is asked of the whole was found when the index was made.
 """.
 
--export([range/3, path/2, arrows/2, calls/2]).
+-export([range/3, path/2, arrows/2, stays/2, calls/2]).
 -export_type([reason/0]).
 
 -include("sderl_prof_event.hrl").
@@ -118,6 +118,23 @@ arrows(#{from := From0, to := To0, limit := Limit} = Request,
 
 arrow({Sent, Received, From, To, Bytes}, Begin) ->
     [Sent - Begin, case Received of none -> null; _ -> Received - Begin end, From, To, Bytes].
+
+-doc "On which schedulers a process was (`m:sderl_prof_stays`), at most `limit` of its stays.".
+-spec stays(#{from := integer(), to := integer(), process := pos_integer(),
+              limit := pos_integer()}, sderl_prof_window:view()) -> {ok, map()} | {error, reason()}.
+stays(#{from := From0, to := To0, process := P, limit := Limit},
+      #{book := Book, index := #{from := Begin}} = View) ->
+    maybe
+        {ok, Range} ?= range(From0, To0, View),
+        {From, To} = times(Range, View),
+        ok ?= affordable(From, To, ?MOST_EVENTS, View),
+        #{stays := Stays} = Result = sderl_prof_stays:result(
+            Limit, sderl_prof_book:fold(Book, #{from => lead(From, Book), to => To},
+                                        fun sderl_prof_stays:step/7,
+                                        sderl_prof_stays:new(P, {From, To}))),
+        {ok, Result#{stays := [[Scheduler, Since - Begin, Until - Begin, Ins, Ran]
+                               || {Scheduler, Since, Until, Ins, Ran} <- Stays]}}
+    end.
 
 %% The begin of a block that has so many events until then.
 lead(From, Book) ->

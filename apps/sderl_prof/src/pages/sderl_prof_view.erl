@@ -9,7 +9,7 @@ columns, processes, the product of both, rows of a list.
 """.
 
 -export([open/2, close/1, slim/1, about/1, window/2, processes/2, process/2, tree/2]).
--export([messages/2, traffic/2, arrows/2, calls/2, findings/1, path/2]).
+-export([messages/2, traffic/2, arrows/2, stays/2, calls/2, findings/1, path/2]).
 -export([limits/0, sorts/0, format_error/1]).
 -export_type([view/0, reason/0]).
 
@@ -455,6 +455,15 @@ arrows(#{processes := Processes} = Request, View) ->
         Count = length(Processes),
         ok ?= check(Count =< ?MOST_PROCESSES, {processes, Count}),
         sderl_prof_part:arrows(Request, View)
+    end.
+
+-doc "On which schedulers a process was in a part of the time (`sderl_prof_part:stays/2`).".
+-spec stays(#{process := pos_integer(), atom() => integer()}, view()) ->
+    {ok, map()} | {error, reason()}.
+stays(#{process := P} = Request, #{book := Book} = View) ->
+    maybe
+        ok ?= check(P =< map_get(entities, sderl_prof_book:meta(Book)), {no_process, P}),
+        sderl_prof_part:stays(Request, View)
     end.
 
 -doc """

@@ -34,9 +34,10 @@ at the end) and `events.N.trace`, N from 0, files of the driver that are reused 
 
 -doc """
 How a recording ended: in time, stopped, because it was full, because the process that wanted it
-has gone, because the file could not be written, or not in order.
+has gone, because somebody ended its trace session, because the file could not be written, or not in
+order.
 """.
--type ended() :: time | stopped | full | owner | {disk, atom()} | unknown.
+-type ended() :: time | stopped | full | owner | session | {disk, atom()} | unknown.
 
 -doc """
 A recording. Times are of the monotonic clock, in nanoseconds; `began_wall` is that of the system's.
@@ -199,11 +200,12 @@ handle_cast(_, State) -> {noreply, State}.
 
 -doc false.
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, normal, #state{}}.
-handle_info(look, #state{result = none} = State0) ->
+handle_info(look, #state{result = none, session = Session} = State0) ->
     State = look(State0),
-    case is_full(State) of
-        true -> ended(full, State);
-        false ->
+    case {is_full(State), sderl_prof_tap:is_on(Session)} of
+        {true, _} -> ended(full, State);
+        {_, false} -> ended(session, State);
+        _ ->
             _ = erlang:send_after(?LOOK_MS, self(), look),
             {noreply, State}
     end;

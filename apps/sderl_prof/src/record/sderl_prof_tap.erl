@@ -5,7 +5,7 @@ Switches on what a recording needs: the events of a trace session, and the syste
 a node has one. For `m:sderl_prof_recorder` alone; it needs no other module of this project.
 """.
 
--export([trace_functions/2, trace_ports/2, trace_processes/3, trace_senders/2]).
+-export([is_on/1, trace_functions/2, trace_ports/2, trace_processes/3, trace_senders/2]).
 -export([take_profiler/2, end_profiler/2, give_back_profiler/1, guard/2]).
 
 %% So late nothing is that was told.
@@ -61,6 +61,10 @@ pids(Name) ->
 
 catch_badarg(Fun) ->
     try Fun() catch error:badarg -> error end.
+
+-doc "Whether a session is there: anybody on the node can destroy it.".
+-spec is_on(trace:session()) -> boolean().
+is_on(Session) -> catch_badarg(fun() -> trace:info(Session, new, flags) end) =/= error.
 
 -doc """
 With what a process receives from another node comes the name of that node: `{Node, sderl_from}`

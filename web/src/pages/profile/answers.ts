@@ -204,6 +204,16 @@ export interface Arrows {
   elsewhere: number;
 }
 
+/** A scheduler, from when, until when, how often in there, how long it ran. */
+export type Stay = [number, number, number, number, number];
+
+export interface Stays {
+  schedulers: { scheduler: number; stays: number; ins: number; ran: number }[];
+  /** The longest, in the order of time. */
+  stays: Stay[];
+  count: number;
+}
+
 export interface Finding {
   finding: string;
   process: string | null;
@@ -296,6 +306,9 @@ export const getArrows = (
     processes: processes.join(","),
     ...(process === null ? {} : { process }),
   });
+
+export const getStays = (process: number, from: number, to: number, limit: number) =>
+  ask<Stays>("/stays", { process, from, to, limit });
 
 export const getWindow = (from: number, to: number, columns: number, processes: number[]) =>
   ask<Window>("/window", {

@@ -4,7 +4,9 @@ import { children as fill, h } from "../../lib/dom";
 import { bytes, count } from "../../lib/format";
 import { card, facts } from "../../ui/parts";
 import { type About, type Details, getDetails, type Peer } from "./answers";
-import { lasting } from "./range";
+import { schedulerName } from "./nodes-model";
+import { lasting, type Range } from "./range";
+import { StaysPart } from "./stays";
 
 /** More than anybody reads. */
 const ROWS = 12;
@@ -12,6 +14,8 @@ const ROWS = 12;
 export class Detail {
   readonly root = h("div", { class: "profile-detail", hidden: true });
   private process: number | null = null;
+  /** None where it was not recorded on which schedulers processes ran. */
+  private readonly stays: StaysPart | null;
 
   constructor(
     private readonly about: About,
@@ -20,7 +24,19 @@ export class Detail {
       closed(): void;
       failed(message: string): void;
     },
-  ) {}
+  ) {
+    this.stays =
+      about.totals.moves > 0 ? new StaysPart((n) => schedulerName(n, about.nodes)) : null;
+  }
+
+  /** What depends on the part of the time that is shown. */
+  follow(range: Range): void {
+    this.stays?.show(this.process, range);
+  }
+
+  destroy(): void {
+    this.stays?.destroy();
+  }
 
   async show(process: number | null): Promise<void> {
     this.process = process;
@@ -57,6 +73,7 @@ export class Detail {
       ["Waits", lasting(p.wait)],
       // What was not recorded is not 0.
       ...(this.about.totals.gc > 0 ? [["Collects garbage", lasting(p.gc)] as const] : []),
+      ...(p.exiting > 0 ? [["Ends for", lasting(p.exiting)] as const] : []),
       ...(this.about.totals.moves > 0 ? [["Changed schedulers", count(p.moves)] as const] : []),
       ...(this.about.has_messages
         ? ([
@@ -90,6 +107,7 @@ export class Detail {
           this.peers("Is waited for by", details.waited_for_by, lasting, "in all"),
           this.peers("Sends to", details.sent_to, bytes, "bytes"),
           this.peers("Receives from", details.received_from, bytes, "bytes"),
+          this.stays?.root ?? null,
         ),
       ),
     );

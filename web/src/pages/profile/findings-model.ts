@@ -10,6 +10,7 @@ const KINDS: Record<string, string> = {
   long_gc: "garbage collection",
   migration: "busy migration",
   sleeping: "schedulers asleep",
+  past_gateways: "past the gateways",
 };
 
 export const kindText = (kind: string): string => KINDS[kind] ?? kind.replaceAll("_", " ");
@@ -67,6 +68,9 @@ function ofProcess(one: One): Row {
   if (alone !== null) words.push(`${share(alone)} of the time alone`);
   if (waiting !== null && waiting >= 0.05) words.push(`${number(waiting)} wait for it`);
   const [gc, run, moves, ins] = [is("gc_ns"), is("run_ns"), is("moves"), is("ins")];
+  const [sent, bytes] = [is("messages"), is("bytes")];
+  if (sent !== null) words.push(`${count(sent)} messages`);
+  if (bytes !== null && bytes > 0) words.push(`${count(bytes)} bytes`);
   if (gc !== null) words.push(`${lasting(gc)} of collections`);
   if (run !== null) words.push(`runs ${lasting(run)}`);
   if (moves !== null && ins !== null) words.push(`${count(moves)} of ${count(ins)} times`);

@@ -230,6 +230,7 @@ class Shown {
     this.timeline.mark(open);
     this.processes.mark(open);
     void this.detail.show(open);
+    this.detail.follow(this.timeline.shown);
   }
 
   destroy(): void {
@@ -241,6 +242,7 @@ class Shown {
     this.flame?.destroy();
     this.nodes?.destroy();
     this.messages.destroy();
+    this.detail.destroy();
   }
 
   private get tab(): Tab {
@@ -263,6 +265,7 @@ class Shown {
     if (tab === "messages") this.messages.show(shown);
     if (tab === "nodes") this.nodes?.show(shown);
     if (tab === "calls") this.flame?.show(shown);
+    this.detail.follow(shown);
     if (tab === "path")
       this.path?.show(shown, numbered(query["to_process"]), numbered(query["process"]));
   }
@@ -340,6 +343,7 @@ class Shown {
         legend("runnable", "waits for a scheduler"),
         legend("waiting", "waits"),
         this.about.totals.gc > 0 ? legend("gc", "collects garbage") : null,
+        this.about.totals.exiting > 0 ? legend("exiting", "ends") : null,
         this.about.has_messages ? this.timeline.messages.button : null,
       ),
       h(
