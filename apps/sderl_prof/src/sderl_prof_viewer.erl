@@ -16,8 +16,8 @@ the time line moves, the other one what reads the events of a part of the time.
 -define(PARTS, sderl_prof_viewer_parts).
 
 -type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
-    | {messages, map()} | {traffic, map()} | {arrows, map()} | {stays, map()} | {calls, map()} | {path, map()}
-    | {tree, map()} | {samples, sderl_prof_samples:request()}.
+    | {messages, map()} | {traffic, map()} | {arrows, map()} | {stays, map()} | {calls, map()}
+    | {path, map()} | {tree, map()} | {samples, sderl_prof_samples:request()}.
 -type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
 
@@ -48,7 +48,8 @@ stop() -> gen_server:stop(?MODULE).
 -spec ask(question()) -> {ok, map()} | {error, reason()}.
 ask(Question) -> gen_server:call(asked(Question), Question, ?ANSWER_MS).
 
-asked({What, _}) when What =:= arrows; What =:= stays; What =:= calls; What =:= path; What =:= tree -> ?PARTS;
+asked({What, _})
+  when What =:= arrows; What =:= stays; What =:= calls; What =:= path; What =:= tree -> ?PARTS;
 asked({processes, #{from := _}}) -> ?PARTS;
 asked(_) -> ?MODULE.
 

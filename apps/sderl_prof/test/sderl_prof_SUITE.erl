@@ -94,8 +94,8 @@ bottleneck(_) ->
         ?assert(Its > Running / 2)
     end).
 
-%% What runs by the events is what schedulers were active by their own clocks, without what they take
-%% to write the events: here some 60,000, of 2 to 3 us each.
+%% What runs by the events is what schedulers were active by their own clocks, without what they
+%% take to write the events: here some 60,000, of 2 to 3 us each.
 counters(_) ->
     with(1, fun(Fleet, [A]) ->
         {#{totals := #{run := Run}}, Active} =

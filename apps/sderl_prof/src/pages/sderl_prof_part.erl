@@ -2,9 +2,9 @@
 -module(sderl_prof_part).
 -moduledoc """
 What pages ask of the events of a part of the time: its critical path, its messages one by one, the
-schedulers of a process, its stacks. Answers are maps that can be JSON, with times in nanoseconds since the begin of the
-recording. Each question reads the events of the part once, and is refused where these are too many;
-what is asked of the whole was found when the index was made.
+schedulers of a process, its stacks. Answers are maps that can be JSON, with times in nanoseconds
+since the begin of the recording. Each question reads the events of the part once, and is refused
+where these are too many; what is asked of the whole was found when the index was made.
 """.
 
 -export([range/3, path/2, arrows/2, stays/2, calls/2]).
