@@ -390,7 +390,8 @@ act(~"serve_plain", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
 %% A program of this node: its recording is opened here, too, as `bin/sderl prof open` does it.
 act(~"profile", _, #{dir := Dir}) ->
     File = filename:join(Dir, "recording"),
-    {ok, _, _} = sderl_prof:profile(fun ask_one/0, #{what => messages, dir => File}),
+    {ok, _, _} = sderl_prof:profile(fun ask_one/0, #{what => [messages, migration, calls],
+                                                     modules => [?MODULE], dir => File}),
     {ok, Book} = sderl_prof:open(File, #{}),
     #{link => opened(File, Book)};
 %% Two nodes that never were, of which it is known who does what.
@@ -438,11 +439,14 @@ ask_one() ->
 serve_slowly() ->
     receive
         {ask, From} ->
-            _ = lists:sum([math:sqrt(N) || N <- lists:seq(1, 40_000)]),
+            _ = compute(),
             From ! answer,
             serve_slowly();
         stop -> ok
     end.
+
+%% Without functions of this module, which are recorded.
+compute() -> lists:sum(lists:seq(1, 200_000)).
 
 ask(_, 0) -> ok;
 ask(Server, Times) ->

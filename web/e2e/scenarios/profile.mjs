@@ -58,6 +58,9 @@ async function played(stage, page, wrong) {
     .getByTestId("profile-arrows")
     .filter({ hasText: /messages of the chosen/ })
     .waitFor();
+  const schedulers = page.getByTestId("profile-stays");
+  await schedulers.getByRole("img", { name: /^On which of \d+ schedulers it was/ }).waitFor();
+  await schedulers.getByRole("row").filter({ hasText: "scheduler 1" }).waitFor();
 
   // What is found, and where: the server alone could run, and four wait for it.
   await tabs.getByRole("button", { name: /^Findings/ }).click();
@@ -97,6 +100,15 @@ async function played(stage, page, wrong) {
     .first()
     .waitFor();
   await seen(page, "tree", wrong);
+
+  // Which functions: the one that the server runs, with its share.
+  await tabs.getByRole("button", { name: "Calls" }).click();
+  await page
+    .getByTestId("profile-calls")
+    .getByRole("button", { name: /compute\/0/ })
+    .first()
+    .waitFor();
+  await seen(page, "calls", wrong);
 }
 
 /** A finding is shut but for the first one. */
