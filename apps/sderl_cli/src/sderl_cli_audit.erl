@@ -64,8 +64,8 @@ command() ->
 
 fields(Parsed) ->
     maybe
-        {ok, From} ?= sderl_cli_log_words:time(since, Parsed),
-        {ok, To} ?= sderl_cli_log_words:time(until, Parsed),
+        {ok, From} ?= sderl_command:time(since, Parsed),
+        {ok, To} ?= sderl_command:time(until, Parsed),
         Texts = #{atom_to_binary(Key) => as_text(Value)
                   || Key := Value <- maps:with([who, what, node, request, result, text, limit],
                                                Parsed)},

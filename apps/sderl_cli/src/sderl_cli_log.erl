@@ -79,8 +79,8 @@ command() ->
 checked(#{seed := Text} = Parsed) ->
     maybe
         {ok, Seed} ?= seed(Text),
-        {ok, From} ?= sderl_cli_log_words:time(since, Parsed),
-        {ok, To} ?= sderl_cli_log_words:time(until, Parsed),
+        {ok, From} ?= sderl_command:time(since, Parsed),
+        {ok, To} ?= sderl_command:time(until, Parsed),
         Texts = #{Key => unicode:characters_to_binary(Value)
                   || Key := Value <- maps:with([text, node, group, module], Parsed)},
         Options = maps:merge(maps:with([level], Parsed), Texts#{from => From, to => To}),

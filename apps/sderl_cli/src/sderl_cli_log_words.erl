@@ -1,38 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_log_words).
--moduledoc """
-The times that `bin/sderl log` takes, and the lines that it prints. Pure, but for the clock.
-""".
+-moduledoc "The lines that `bin/sderl log` prints. Pure.".
 
--export([time/2, line/1, json/1]).
-
--doc "The time of an option, in Unix milliseconds; none where it is not given.".
--spec time(atom(), #{atom() => term()}) -> {ok, integer() | none} | {wrong, unicode:chardata()}.
-time(Key, Parsed) ->
-    case Parsed of
-        #{Key := Text} -> time_of(Key, Text);
-        #{} -> {ok, none}
-    end.
-
-time_of(Key, Text) ->
-    case string:to_integer(Text) of
-        {N, [Unit]} when is_integer(N), N >= 0, N < 1_000_000,
-                         (Unit =:= $s orelse Unit =:= $m orelse Unit =:= $h orelse Unit =:= $d) ->
-            {ok, erlang:system_time(millisecond) - N * unit_ms(Unit)};
-        _ ->
-            try
-                {ok, calendar:rfc3339_to_system_time(Text, [{unit, millisecond}])}
-            catch
-                error:_ ->
-                    {wrong, ["--", atom_to_list(Key), " cannot be \"", Text, "\": it is an age as "
-                             "90s, 15m, 2h or 3d, or a time as 2026-11-27T08:00:00Z"]}
-            end
-    end.
-
-unit_ms($s) -> 1000;
-unit_ms($m) -> 60_000;
-unit_ms($h) -> 3_600_000;
-unit_ms($d) -> 86_400_000.
+-export([line/1, json/1]).
 
 -doc """
 An event as a line for people. Further lines of its text are indented, so that none of them looks

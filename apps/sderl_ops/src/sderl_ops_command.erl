@@ -60,7 +60,7 @@ about(apply) -> "make the cluster as the file says";
 about(render) -> "write what kubectl applies, for a file whose provider is Kubernetes";
 about(import) -> "write the file of a cluster that runs, and take it over";
 about(status) -> "instances, hosts and groups, and what is wrong";
-about(history) -> "the revisions: who, when, what, and how it ended";
+about(history) -> "the revisions, or all that was done: who, when, what, and how it ended";
 about(rollback) -> "make the cluster as an earlier revision says";
 about(scale) -> "another number of nodes in a family";
 about(drain) -> "take a node out of its groups, then stop it";
@@ -103,6 +103,11 @@ more(import) ->
     "is set by ERL_FLAGS, as for erl.";
 more(rollback) ->
     "\nThat makes a new revision which says the same as the earlier one.";
+more(history) ->
+    "\nWith --all also each request that was no revision, each step, and what the service decided; "
+    "the newest first. Of these the newest 20,000 are kept.\n\n"
+    "  bin/sderl ops history --all --since 2h\n"
+    "  bin/sderl ops history --all --who anna --limit 1000";
 more(scale) ->
     "\nThat makes a new revision; the file itself is not changed.";
 more(drain) ->
@@ -143,6 +148,17 @@ arguments(import) ->
 arguments(rollback) ->
     [positional(revision, "REVISION", {integer, [{min, 1}]}, "its number, as history tells it"),
      force(), no_wait()];
+arguments(history) ->
+    [flag(all, "all that was done, and not the revisions alone"),
+     option(since, "TIME", string, "from then on: an age as 90s, 15m, 2h or 3d, or a time as "
+                                   "2026-11-27T08:00:00Z"),
+     option(until, "TIME", string, "up to then, likewise"),
+     option(who, "USER", string, "what this user did; the service itself is called service"),
+     option(kind, "KIND", {atom, [request, step, note]},
+            "request: what somebody asked for; step: what was done for it; note: what the "
+            "service decided"),
+     option(limit, "N", {integer, [{min, 1}, {max, 20_000}]}, "so many at most (100)"),
+     option(before, "NUMBER", {integer, [{min, 1}]}, "those before this one")];
 arguments(scale) ->
     [positional(family, "FAMILY", string, "which family"),
      positional(count, "COUNT", {integer, [{min, 1}]}, "how many nodes"), force(), no_wait()];
@@ -229,6 +245,12 @@ run_command(destroy, Options) ->
         ok ?= sderl_command:may_ask(Options),
         ok ?= confirm(Options),
         ask(request(destroy, Options), Options)
+    end;
+run_command(history, Options) ->
+    case sderl_ops_past:wanted(Options) of
+        revisions -> ask(request(history, Options), Options);
+        {ok, Wanted} -> ask(Wanted#{do => record, who => who()}, Options);
+        {wrong, Sentence} -> {usage, Sentence}
     end;
 run_command(Do, Options) ->
     ask(request(Do, Options), Options).
@@ -348,11 +370,14 @@ ask(#{do := Do} = Request, #{json := Json} = Options) ->
     maybe
         ok ?= check_file(Request),
         {ok, Started} ?= ensure_service(Request, Folder, Json),
-        Answer = sderl_ops_client:ask(Folder, Request, Tell),
+        Answer = answer(Request, fun(Of) -> sderl_ops_client:ask(Folder, Of, Tell) end),
         ok = sderl_progress:done(),
         ok = end_service(Started, Request, Folder),
         result(Do, Answer, Json, Options)
     end.
+
+answer(#{do := record} = Request, Ask) -> sderl_ops_past:fetch(Request, Ask);
+answer(Request, Ask) -> Ask(Request).
 
 %% A wrong file is told without a service.
 check_file(#{file := File, do := Do}) ->

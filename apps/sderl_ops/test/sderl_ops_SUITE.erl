@@ -201,7 +201,33 @@ in_operation(Config) ->
     drained(Config),
     upgraded(Config),
     rolled_back(Config),
+    written_down(Config),
     those_who_went_away(Config).
+
+%% Each request with who and what came of it, and each step below it.
+written_down(Config) ->
+    Entries = fun(Wanted) ->
+        #{~"entries" := Found} = ask(record, Wanted, Config),
+        Found
+    end,
+    Requests = [{What, Result} || #{~"what" := What, ~"result" := Result}
+                                      <- Entries(#{by => ~"tester"})],
+    ?assertMatch([{<<"apply ", _/binary>>, ~"failed"},
+                  {~"roll back to 1 (revision 3)", ~"done"},
+                  {<<"apply ", _/binary>>, ~"done"}, {~"resume", ~"done"}, {~"pause", ~"done"},
+                  {~"undrain web2", ~"done"}, {~"drain web2", ~"done"},
+                  {<<"apply ", _/binary>>, ~"done"}], Requests),
+    ?assertMatch([#{~"why" := <<"web goes back from revision 4 to 3: ", _/binary>>}],
+                 Entries(#{by => ~"tester", limit => 1})),
+    Service = [{What, Result} || #{~"who" := ~"service", ~"what" := What, ~"result" := Result}
+                                     <- Entries(#{limit => 500})],
+    [?assert(lists:member(Entry, Service), {Entry, Service})
+     || Entry <- [{~"start web2", ~"done"}, {~"stop web2", ~"done"}, {~"start web1", ~"failed"},
+                  {~"let web2 leave its groups", ~"done"},
+                  {~"web runs as revision 1 says", ~"done"}]],
+    ?assertMatch([{4, <<"rolled back: web">>}, {3, ~"good"}, {2, ~"good"}, {1, ~"good"}],
+                 [{Number, Result} || #{~"revision" := Number, ~"result" := Result}
+                                          <- map_get(~"revisions", ask(history, #{}, Config))]).
 
 a_dead_node(Config) ->
     [Before] = beams(~"web2", Config),

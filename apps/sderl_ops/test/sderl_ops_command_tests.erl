@@ -35,6 +35,12 @@ usage_test_() ->
             {["status", "--jsn"], "there is no option or argument --jsn"},
             {["completion", "fish"], "shell cannot be fish: it is bash or zsh"},
             {["members", "lose"], "what cannot be lose: it is list or add or remove or cookie"},
+            {["history", "--since", "2h"], "--since is of \"history --all\""},
+            {["history", "--all", "--since", "now"],
+             "--since cannot be \"now\": it is an age as 90s, 15m, 2h or 3d, or a time as "
+             "2026-11-27T08:00:00Z"},
+            {["history", "--all", "--limit", "0"],
+             "--limit cannot be 0: it is a whole number from 1 to 20000"},
             {["members", "add"], "members add needs a member, such as ops3@10.0.0.3"},
             {["serve", "--name", "a@h.x"],
              "a member needs both: --name says which one it is, and --members all of them"},
@@ -153,6 +159,49 @@ answers_test_() ->
              {help, "revision  at  who  result     what\n"
                     "--------  --  ---  ------  -------\n"
                     "1          T   me    good  apply f\n"}},
+            {["history"], #{~"do" => ~"history"},
+             {done, #{revisions => [
+                 #{revision => 2, at => ~"T", who => ~"me", result => ~"failed", what => ~"apply f",
+                   why => ~"one\ntwo"},
+                 #{revision => 1, at => ~"T", who => ~"me", result => ~"good", what => ~"apply f",
+                   why => undefined}
+             ]}},
+             {help, "revision  at  who  result     what\n"
+                    "--------  --  ---  ------  -------\n"
+                    "2          T   me  failed  apply f\n"
+                    "1          T   me    good  apply f\n"
+                    "\n"
+                    "why:\n"
+                    "  revision 2: one | two\n"}},
+            {["history", "--all", "--who", "ann", "--since", "1970-01-01T00:00:01Z",
+              "--before", "9", "--kind", "request"],
+             #{~"do" => ~"record", ~"kind" => ~"request", ~"limit" => 100, ~"by" => ~"ann",
+               ~"since" => 1000,
+               ~"before" => 9},
+             {done, #{entries => [
+                 #{number => 8, at => ~"T", who => ~"ann", kind => request,
+                   what => ~"drain web1", result => failed, why => ~"one\ntwo"},
+                 #{number => 7, at => ~"T", who => ~"ann", kind => request, what => ~"pause",
+                   result => done, why => undefined}
+             ], next => undefined}},
+             {help, "number  at  result  who  what        why\n"
+                    "8       T   failed  ann  drain web1  one | two\n"
+                    "7       T   done    ann  pause\n"}},
+            {["history", "--all", "--limit", "1"], #{~"do" => ~"record", ~"limit" => 1},
+             {done, #{entries => [#{number => 7, at => ~"T", who => ~"ann", kind => request,
+                                    what => ~"pause", result => done}], next => 7}},
+             {help, "number  at  result  who  what\n"
+                    "7       T   done    ann  pause\n"
+                    "older ones: --before 7\n"}},
+            {["history", "--all"], #{~"do" => ~"record", ~"limit" => 100},
+             {done, #{entries => [], next => undefined}},
+             {help, "nothing is known to have been done\n"}},
+            {["history", "--all"], #{~"do" => ~"record", ~"limit" => 100},
+             {error, "the request is wrong: do: \"record\" is not a type of request: ...", []},
+             {error, "the service is of an earlier version, which does not tell all that was "
+                     "done: \"stop\" it, then start it again with \"serve\" or \"apply\" (the "
+                     "cluster goes on meanwhile); \"history\" without --all tells its "
+                     "revisions"}},
             {["status"], #{~"do" => ~"status"},
              {done, #{cluster => ~"shop", revision => 1, state => working,
                       instances => [#{id => ~"web1", node => ~"web1@h", host => ~"here/h1",

@@ -121,6 +121,30 @@ handed_back_test() ->
                        host := ~"here/h1"}], Instances),
     ?assertMatch([#{name := ~"some", members := 1}], Groups).
 
+%% No revision is told without its result.
+history_test() ->
+    Revision = fun(Number) ->
+        {Number, #{at => 0, by => ~"ann", why => ~"apply /f", prepared => #{}, force => false}}
+    end,
+    Outcomes = #{2 => {replaced, 3}, 3 => {failed, [~"one", ~"two"]}, 4 => done},
+    Memory = (sderl_ops_memory:new())#{
+        good := #{~"db" => 1},
+        failed := #{~"web" => #{revision => 5, to => 4, why => {no_good_health, ~"web1"}}}
+    },
+    Results = fun(Last, Of) ->
+        [{Number, Result, Why}
+         || #{revision := Number, result := Result, why := Why, who := ~"ann"}
+                <- sderl_ops_status:history([Revision(N) || N <- lists:seq(0, Last)], Outcomes, Of)]
+    end,
+    Earlier = [{5, ~"rolled back: web", ~"web1 was not well in time"}, {4, ~"good", undefined},
+               {3, ~"failed", ~"one; two"},
+               {2, ~"replaced", ~"by revision 3 before it was done"},
+               {1, ~"good", undefined}, {0, ~"not recorded", undefined}],
+    ?assertEqual(Earlier, Results(5, Memory)),
+    ?assertEqual([{6, ~"running", undefined} | Earlier], Results(6, Memory)),
+    ?assertEqual([{6, ~"paused", undefined} | Earlier], Results(6, Memory#{paused := true})),
+    ?assertEqual([], sderl_ops_status:history([], #{}, Memory)).
+
 reasons_of_steps_test() ->
     Words = fun(Why) ->
         unicode:characters_to_list(sderl_ops_note:words({failed, {start, ~"web1"}, Why}))

@@ -10,6 +10,7 @@ store_test_() ->
             {"revisions", fun revisions/0},
             {"what is remembered", fun memory/0},
             {"history", fun history/0},
+            {"pages of the history", fun pages/0},
             {"what another version has stored", fun another_version/0},
             {"old revisions", fun old_revisions/0},
             {"one that was deposed", fun deposed/0},
@@ -95,16 +96,51 @@ another_version() ->
 
 history() ->
     Entry = fun(N) -> #{at => N, by => ~"ann", what => {start, ~"web1"}, result => ok} end,
-    [ok = sderl_ops_store:note(~"shop", Entry(N)) || N <- lists:seq(1, 30)],
-    ?assertEqual([{29, Entry(29)}, {30, Entry(30)}], sderl_ops_store:history(~"shop", 2)),
-    ?assertEqual(30, length(sderl_ops_store:history(~"shop", 1000))),
+    [N = sderl_ops_store:note(~"shop", Entry(N)) || N <- lists:seq(1, 30)],
+    ?assertEqual([{30, Entry(30)}, {29, Entry(29)}], newest(~"shop", 2)),
+    ?assertEqual(30, length(newest(~"shop", 1000))),
     %% Of two that add entries none is lost, whoever has looked when.
-    Add = fun(N) -> as_other(fun() -> ok = sderl_ops_store:note(~"shop", Entry(N)) end) end,
-    [begin Add(2 * N - 1), ok = sderl_ops_store:note(~"shop", Entry(2 * N)) end
-     || N <- lists:seq(16, 65)],
-    ?assertEqual([{N, Entry(N)} || N <- lists:seq(1, 130)],
-                 sderl_ops_store:history(~"shop", 1000)),
-    ?assertEqual([{130, Entry(130)}], sderl_ops_store:history(~"shop", 1)).
+    Add = fun(N) -> N = sderl_ops_store:note(~"shop", Entry(N)) end,
+    [begin as_other(fun() -> Add(2 * N - 1) end), Add(2 * N) end || N <- lists:seq(16, 65)],
+    ?assertEqual([{N, Entry(N)} || N <- lists:seq(130, 1, -1)], newest(~"shop", 1000)),
+    ?assertEqual([{130, Entry(130)}], newest(~"shop", 1)).
+
+newest(Cluster, Most) ->
+    #{entries := Entries} = sderl_ops_store:history(Cluster, #{limit => Most}),
+    Entries.
+
+%% Pages together are the whole, and what is filtered is found, however far back. What was written
+%% while the clock was an hour behind is there; what has gone is not written again.
+pages() ->
+    Entry = fun(N) ->
+        #{at => case N of 40 -> 1_000; _ -> 3_600_000 + N end,
+          by => case N rem 10 of 0 -> ~"ann"; _ -> ~"service" end,
+          kind => case N rem 2 of 0 -> request; 1 -> note end, what => pause, result => running}
+    end,
+    [N = sderl_ops_store:note(~"pages", Entry(N)) || N <- lists:seq(1, 50)],
+    Numbers = fun(Wanted) -> numbers(#{limit => 7}, Wanted) end,
+    ?assertEqual(lists:seq(50, 1, -1), Numbers(#{})),
+    ?assertEqual(lists:seq(20, 1, -1), Numbers(#{before => 21})),
+    ?assertEqual([50, 40, 30, 20, 10], Numbers(#{by => ~"ann"})),
+    ?assertEqual([], Numbers(#{by => ~"eve"})),
+    ?assertEqual(lists:seq(49, 1, -2), Numbers(#{kind => note})),
+    ?assertEqual([39, 38], Numbers(#{since => 3_600_038, until => 3_600_039})),
+    ?assertEqual([50, 30], Numbers(#{since => 3_600_030, by => ~"ann"})),
+    ?assertEqual([], Numbers(#{since => 9_000_000_000})),
+    ?assertEqual(#{entries => [], next => none},
+                 sderl_ops_store:history(~"nosuch", #{limit => 7})),
+    ok = sderl_ops_store:amend(~"pages", 50, (Entry(50))#{result := done}),
+    [{50, #{result := done}}] = newest(~"pages", 1),
+    ok = sderl_ops_store:amend(~"pages", 51, Entry(51)),
+    [{50, _}] = newest(~"pages", 1).
+
+numbers(Page, Wanted) ->
+    #{entries := Entries, next := Next} =
+        sderl_ops_store:history(~"pages", maps:merge(Wanted, Page)),
+    [Number || {Number, _} <- Entries] ++ case Next of
+        none -> [];
+        _ -> numbers(Page, Wanted#{before => Next})
+    end.
 
 %% Nothing that it decides is stored, and nothing of what was stored since is lost.
 deposed() ->
@@ -113,20 +149,21 @@ deposed() ->
                    #{member => node(), epoch => Epoch, beat => 1})
     end,
     Entry = #{at => 1, by => ~"ann", what => {start, ~"web1"}, result => ok},
-    Before = sderl_ops_store:history(~"shop", 1000),
+    Before = newest(~"shop", 1000),
     ok = Lease(5),
-    as_member(5, fun() -> ok = sderl_ops_store:note(~"shop", Entry) end),
+    as_member(5, fun() -> 131 = sderl_ops_store:note(~"shop", Entry) end),
     ok = Lease(6),
     as_member(5, fun() ->
         ?assertEqual({error, deposed}, sderl_ops_store:confirm(5)),
         ?assertError(_, sderl_ops_store:note(~"shop", Entry)),
+        ?assertError(_, sderl_ops_store:amend(~"shop", 131, Entry)),
         ?assertError(_, sderl_ops_store:put(~"shop", paused, true)),
         ?assertError(_, sderl_ops_store:add_revision(~"shop", revision(~"late"))),
         ok = sderl_ops_store:drop_revisions(~"shop", [1])
     end),
     as_member(6, fun() -> ok = sderl_ops_store:confirm(6) end),
     ok = sderl_ops_store:confirm(none),
-    ?assertEqual(length(Before) + 1, length(sderl_ops_store:history(~"shop", 1000))),
+    ?assertEqual(length(Before) + 1, length(newest(~"shop", 1000))),
     ?assertMatch([{1, _}, {2, _}], sderl_ops_store:revisions(~"shop")),
     ?assertMatch(#{paused := false}, sderl_ops_store:all(~"shop")),
     ?assertEqual([~"odd", ~"old", ~"shop"], sderl_ops_store:clusters()).
@@ -176,7 +213,7 @@ moved(Folder) ->
 
 all() ->
     [{Cluster, sderl_ops_store:revisions(Cluster), sderl_ops_store:all(Cluster),
-      sderl_ops_store:history(Cluster, 1000)} || Cluster <- sderl_ops_store:clusters()].
+      newest(Cluster, 1000)} || Cluster <- sderl_ops_store:clusters()].
 
 stop() ->
     ok = sderl_ops_store:close(),

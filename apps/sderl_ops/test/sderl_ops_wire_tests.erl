@@ -10,6 +10,8 @@ requests_test_() ->
      || Request <- [
             #{do => status, who => ~"me"},
             #{do => plan, file => ~"/f", force => true, who => ~"me"},
+            #{do => record, limit => 7, before => 9, since => 0, until => 5, by => ~"ann",
+              kind => step, who => ~"me"},
             #{do => plan_text, text => ~"{\n}", force => false, who => ~"me"},
             #{do => apply, file => ~"/f", force => false, wait => false, who => ~"me"},
             #{do => apply, force => true, wait => true, who => ~"me"},
@@ -36,7 +38,7 @@ refused_test_() ->
             {~"x", "line 1: this is not JSON ('x' is not expected here)"},
             {~"{}", "do is missing: it is a type of request: \"hello\" or \"plan\" or "
                     "\"plan_text\" or \"apply\" or \"status\" or \"remaining\" or "
-                    "\"history\" or \"rollback\" or "
+                    "\"history\" or \"record\" or \"rollback\" or "
                     "\"scale\" or \"drain\" or "
                     "\"undrain\" or \"adopt\" or \"release\" or \"members\" or \"add_member\" or "
                     "\"remove_member\" or \"pause\" or \"resume\" or \"destroy\" or "
@@ -46,6 +48,10 @@ refused_test_() ->
             {~B|{"do": "stop", "now": true}|,
              "now is not a key of this request; its keys are who"},
             {~B|{"do": "stop", "do": "stop"}|, "do is there twice: keep one of the two"},
+            {~B|{"do": "record", "limit": 501}|,
+             "limit: 501 is not a number of entries, at most 500"},
+            {~B|{"do": "record", "since": "now"}|,
+             "since: \"now\" is not a time in milliseconds of system time, 0 or more"},
             {~B|{"do": "rollback", "revision": 0}|,
              "revision: 0 is not a revision, 1 or more"}
         ]].

@@ -16,7 +16,7 @@ run(Args) ->
 ```
 """.
 
--export([parse/3, run_one/4, option/4, flag/2, may_ask/1, confirm/2]).
+-export([parse/3, run_one/4, option/4, flag/2, time/2, may_ask/1, confirm/2]).
 -export_type([result/0, text/0]).
 
 -doc "What a person reads.".
@@ -97,6 +97,37 @@ option(Name, Shape, Type, Help) ->
 flag(Name, Help) ->
     #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false,
       help => {usage(Name, ""), [Help]}}.
+
+-doc """
+The time of an option, an age or a time as RFC 3339 has it, in Unix milliseconds; none where it is
+not given.
+""".
+-spec time(atom(), #{atom() => term()}) -> {ok, integer() | none} | {wrong, text()}.
+time(Key, Parsed) ->
+    case Parsed of
+        #{Key := Text} -> time_of(Key, Text);
+        #{} -> {ok, none}
+    end.
+
+time_of(Key, Text) ->
+    case string:to_integer(Text) of
+        {N, [Unit]} when is_integer(N), N >= 0, N < 1_000_000,
+                         (Unit =:= $s orelse Unit =:= $m orelse Unit =:= $h orelse Unit =:= $d) ->
+            {ok, erlang:system_time(millisecond) - N * unit_ms(Unit)};
+        _ ->
+            try
+                {ok, calendar:rfc3339_to_system_time(Text, [{unit, millisecond}])}
+            catch
+                error:_ ->
+                    {wrong, ["--", atom_to_list(Key), " cannot be \"", Text, "\": it is an age as "
+                             "90s, 15m, 2h or 3d, or a time as 2026-11-27T08:00:00Z"]}
+            end
+    end.
+
+unit_ms($s) -> 1000;
+unit_ms($m) -> 60_000;
+unit_ms($h) -> 3_600_000;
+unit_ms($d) -> 86_400_000.
 
 -doc """
 Whether a command that asks before it acts can do so here: with its options `--yes` and `--dry-run`

@@ -2,7 +2,7 @@
 -module(sderl_table).
 -moduledoc "Tables as text for a terminal and as Markdown, and numbers as people read them.".
 
--export([text/2, markdown/2]).
+-export([text/2, markdown/2, one_line/1]).
 -export([number/1, spread/1, spread/2, median/1]).
 
 -doc "Columns lined up: the first to the left, the others to the right.".
@@ -18,6 +18,12 @@ text(Header, Rows) ->
 markdown(Header, Rows) ->
     Rule = ["---" | ["---:" || _ <- tl(Header)]],
     [["| ", lists:join(" | ", Row), " |\n"] || Row <- [Header, Rule | Rows]].
+
+-doc "Lines as one, for a cell.".
+-spec one_line(unicode:chardata()) -> unicode:chardata().
+one_line(Text) ->
+    Lines = [string:trim(Line) || Line <- string:split(Text, "\n", all)],
+    lists:join(" | ", [Line || Line <- Lines, not string:is_empty(Line)]).
 
 widths(Rows) ->
     lists:foldl(

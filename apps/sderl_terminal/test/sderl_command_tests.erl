@@ -58,3 +58,19 @@ parse(Args) ->
             #{name => quiet, long => "-quiet", type => boolean, required => false}
         ]
     }).
+
+times_test_() ->
+    Time = fun(Text) -> sderl_command:time(since, #{since => Text}) end,
+    [
+        ?_assertEqual({ok, none}, sderl_command:time(since, #{})),
+        ?_assertEqual({ok, 1_000_000_000_500}, Time("2001-09-09T01:46:40.5Z")),
+        ?_assertEqual({ok, 1_000_000_000_000}, Time("2001-09-09T03:46:40+02:00"))
+    ] ++
+    [fun() ->
+        {ok, T} = Time(Text),
+        Age = erlang:system_time(millisecond) - T,
+        ?assert(Age >= Ms andalso Age < Ms + 60_000, {Text, Age})
+    end || {Text, Ms} <- [{"0s", 0}, {"90s", 90_000}, {"15m", 900_000}, {"2h", 7_200_000},
+                          {"3d", 259_200_000}]] ++
+    [?_assertMatch({wrong, _}, Time(Bad))
+     || Bad <- ["", "1", "-5m", "5 m", "5w", "yesterday", "2001-09-09", "5mm", "ä"]].

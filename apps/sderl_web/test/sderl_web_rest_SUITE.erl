@@ -121,7 +121,8 @@ every_operation(Config) ->
         ok = application:set_env(sderl_web, ops, Folder),
         {429, #{~"retry-after" := ~"5"}, #{~"detail" := ~"another"}} =
             post("/operations/plan", #{text => ~"{}"}, Config),
-        [{429, _, _} = post(["/operations", Path], Body, Config) || {Path, Body} <- changes()]
+        [{429, _, _} = post(["/operations", Path], Body, Config) || {Path, Body} <- changes()],
+        {503, _, #{~"detail" := ~"another"}} = get("/operations/record", Config)
     end),
     Front = "/fronts/Load",
     {201, _, _} = ask("PUT", Front, #{token => ?MAIN, body => front()}, Config),
@@ -300,7 +301,50 @@ operations(Config) ->
     [{403, _, _} = sderl_web_rest:post(["/operations", Path], Body, token(viewer, Config),
                                        server(Config)) || {Path, Body} <- changes()],
     [{405, _, _} = ask(Method, "/operations/pause", #{token => ?MAIN}, Config)
-     || Method <- ["GET", "PUT", "DELETE"]].
+     || Method <- ["GET", "PUT", "DELETE"]],
+    record(Config).
+
+%% Who did what, in pages, as the service gives them, which may have fewer entries than are wanted.
+record(Config) ->
+    _ = all_messages(),
+    Me = self(),
+    Entry = fun(Number) ->
+        #{number => Number, at => ~"2026-11-28T00:00:00.000Z", who => ~"ann", kind => ~"request",
+          what => ~"pause", result => ~"done", why => null}
+    end,
+    Record = fun(#{~"do" := ~"record", ~"limit" := Limit} = Asked) ->
+        Me ! {asked, Asked},
+        First = maps:get(~"before", Asked, 10) - 1,
+        Last = max(1, First - min(Limit, 4) + 1),
+        json:encode(#{done => #{entries => [Entry(N) || N <- lists:seq(First, Last, -1)],
+                                next => case Last of 1 -> null; _ -> Last end}})
+    end,
+    sderl_web_ops_tests:with_service(Record, fun(Folder) ->
+        ok = application:set_env(sderl_web, ops, Folder),
+        Of = "/operations/record?who=ann&kind=step&from=5&to=9&limit=",
+        Numbers = fun Numbers(Path) ->
+            {200, Headers, #{~"entries" := Entries}} =
+                sderl_web_rest:get(Path, token(viewer, Config), server(Config)),
+            [Number || #{~"number" := Number} <- Entries] ++ case Headers of
+                #{~"link" := <<"</api/v1", Link/binary>>} ->
+                    Numbers(hd(binary:split(Link, ~">; rel=\"next\"")));
+                #{} -> []
+            end
+        end,
+        [?assertEqual(lists:seq(9, 1, -1), Numbers([Of, Limit])) || Limit <- ["2", "500"]],
+        [?assertMatch(#{~"by" := ~"ann", ~"since" := 5, ~"until" := 9, ~"kind" := ~"step",
+                        ~"who" := ~"dashboard"},
+                      Asked) || {asked, Asked} <- all_messages()],
+        [{400, _, _} = get(["/operations/record?", Query], Config)
+         || Query <- ["limit=501", "from=x", "cursor=x", "since=5",
+                      "kind=all"]]
+    end),
+    Earlier = ~B|{"error":"the request is wrong: do: \"record\" is not a type","problems":[]}|,
+    sderl_web_ops_tests:with_service(Earlier, fun(Folder) ->
+        ok = application:set_env(sderl_web, ops, Folder),
+        {503, _, #{~"detail" := Said}} = get("/operations/record", Config),
+        ?assertMatch({_, _}, binary:match(Said, ~"is of an earlier version"))
+    end).
 
 %% A metric over time, of each kind of place; the application's own among them.
 series(Config) ->

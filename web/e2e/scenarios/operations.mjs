@@ -92,6 +92,18 @@ export default async function operations(stage) {
   await begun("rollback", { revision: 2 });
   await page.getByTestId("nav-deployments").click();
   await history.getByRole("row").filter({ hasText: "roll back to 2" }).waitFor();
+  // Who did what, what came of it, and the steps that it took.
+  const record = main.getByTestId("ops-record");
+  const entry = (what) =>
+    record.getByRole("table", { name: "Record" }).getByRole("row").filter({ hasText: what });
+  await entry("start web1").filter({ hasText: "done" }).first().waitFor();
+  await record.getByTestId("record-kind").selectOption("request");
+  await entry("undrain web2")
+    .filter({ hasText: "rest:main" })
+    .filter({ hasText: "done" })
+    .waitFor();
+  await entry("roll back to 2 (revision 4)").filter({ hasText: "done" }).waitFor();
+  await entry("start web1").first().waitFor({ state: "detached" });
   await main.getByText("Cluster shop, revision 4: steady").waitFor();
   await stage.act("ops", { args: ["destroy", "--yes"] });
   await main.getByText("Nothing of the cluster is left.").waitFor();

@@ -444,6 +444,20 @@ export interface Revision {
   who: string;
   what: string;
   result: string;
+  /** Services of earlier versions do not say. */
+  why?: string | null;
+}
+
+/** An entry of the record of operations. */
+export interface Done {
+  number: number;
+  /** As RFC 3339 has it. */
+  at: string;
+  who: string;
+  kind: "request" | "step" | "note";
+  what: string;
+  result: string;
+  why: string | null;
 }
 
 export interface AtResult {

@@ -17,9 +17,15 @@ answer(status, Done) ->
     {ok, status(Done)};
 answer(history, #{~"revisions" := []}) ->
     {ok, "there is no revision yet\n"};
-answer(history, #{~"revisions" := Revisions}) ->
-    {ok, sderl_table:text(["revision", "at", "who", "result", "what"],
-                          cells([~"revision", ~"at", ~"who", ~"result", ~"what"], Revisions))};
+answer(history, #{~"revisions" := _} = Done) ->
+    Keys = [~"revision", ~"at", ~"who", ~"result", ~"what"],
+    {ok, [table("", ["revision", "at", "who", "result", "what"], Keys, ~"revisions", Done),
+          %% As long as they are they have no room in the table.
+          listed("\nwhy:\n", [["revision ", show(Number), ": ", sderl_table:one_line(Why)]
+                              || #{~"revision" := Number, ~"why" := Why}
+                                     <- maps:get(~"revisions", Done), is_binary(Why)])]};
+answer(record, #{~"entries" := _} = Done) ->
+    {ok, sderl_ops_past:show(Done)};
 answer(members, #{~"members" := Members}) ->
     {ok, sderl_table:text(["member", "state", "store", "acts"],
                           [[show(maps:get(~"member", Member, null)),
@@ -115,12 +121,9 @@ table(Above, Header, Keys, Part, Done) ->
             end
     end.
 
-cells(Keys, Rows) -> [[in_one_line(show(maps:get(Key, Row, null))) || Key <- Keys] || Row <- Rows].
-
 %% The last output of a node may be many lines.
-in_one_line(Text) ->
-    Lines = [string:trim(Line) || Line <- string:split(Text, "\n", all)],
-    lists:join(" | ", [Line || Line <- Lines, not string:is_empty(Line)]).
+cells(Keys, Rows) ->
+    [[sderl_table:one_line(show(maps:get(Key, Row, null))) || Key <- Keys] || Row <- Rows].
 
 show(null) -> "";
 show(Text) when is_binary(Text) -> Text;

@@ -11,7 +11,7 @@ as `{unsure, Sentence}` where it may have been done all the same.
 
 -export([hello/0, current/0, applied/0, view/0, adopt/3]).
 -export([pause/1, resume/1, set_aside/3, take_back/2, release/2, adopt_again/2]).
--export([watch/1, monitor/0]).
+-export([write_down/2, watch/1, monitor/0]).
 
 -import(sderl_clock, [now_ms/0]).
 
@@ -84,6 +84,13 @@ release(By, Id) -> call({instance, By, Id, release}).
 -spec adopt_again(By :: binary(), sderl_ops_desired:instance_id()) ->
     ok | {error | unknown, unicode:chardata()}.
 adopt_again(By, Id) -> call({instance, By, Id, adopt}).
+
+-doc "Has what was done to the service itself among what was done to its cluster.".
+-spec write_down(By :: binary(), sderl_ops_entry:request()) -> ok.
+write_down(By, What) ->
+    %% A member of an earlier version knows no call for it, and this one changes nothing.
+    _ = call({remember, By, What, fun sderl_ops_memory:restored/1}),
+    ok.
 
 -doc "Sends `t:sderl_ops_watchers:event/0` to a process until it ends, the state at once.".
 -spec watch(pid()) -> ok.

@@ -102,6 +102,8 @@ handle(#{do := remaining}, _, _) ->
     end);
 handle(#{do := history}, _, _) ->
     {done, #{revisions => history()}};
+handle(#{do := record} = Request, _, _) ->
+    {done, record(Request)};
 handle(#{do := pause, who := Who}, _, _) ->
     known(fun() -> #{state => sderl_ops_acting:pause(Who)} end);
 handle(#{do := resume, who := Who}, _, _) ->
@@ -111,7 +113,8 @@ handle(#{do := members}, _, _) ->
         none -> {error, "the service of this folder has one member, and no others", []};
         Members -> {done, #{members => Members}}
     end;
-handle(#{do := Do, member := Text}, _, _) when Do =:= add_member; Do =:= remove_member ->
+handle(#{do := Do, member := Text, who := Who}, _, _)
+  when Do =:= add_member; Do =:= remove_member ->
     maybe
         true ?= sderl_ops_membership:is_member(),
         Named = unicode:characters_to_list(Text),
@@ -119,6 +122,7 @@ handle(#{do := Do, member := Text}, _, _) when Do =:= add_member; Do =:= remove_
                   add_member -> sderl_ops_invite:add(Named);
                   remove_member -> sderl_ops_invite:remove(Named)
               end,
+        ok = after_change(fun() -> sderl_ops_acting:write_down(Who, {Do, Text}) end),
         {done, #{members => sderl_ops_member:list()}}
     else
         false ->
@@ -195,7 +199,19 @@ history() ->
             [];
         Cluster ->
             {Memory, _} = sderl_ops_stored:remembered(Cluster),
-            sderl_ops_status:history(sderl_ops_store:revisions(Cluster), Memory)
+            sderl_ops_status:history(sderl_ops_store:revisions(Cluster),
+                                     sderl_ops_record:outcomes(Cluster), Memory)
+    end.
+
+record(Request) ->
+    case stored_cluster() of
+        none ->
+            #{entries => [], next => undefined};
+        Cluster ->
+            {Memory, _} = sderl_ops_stored:remembered(Cluster),
+            sderl_ops_record:page(Cluster, maps:with([limit, before, since, until, by, kind],
+                                                       Request),
+                                  sderl_ops_memory:is_paused(Memory))
     end.
 
 stored_cluster() ->

@@ -43,6 +43,7 @@ back. `destroyed`: nothing is left, and nothing is to be.
     %% The memory, and the part of it that is in the store.
     memory = sderl_ops_memory:new() :: sderl_ops_memory:memory(),
     kept :: sderl_ops_memory:memory() | undefined,
+    record = sderl_ops_record:new() :: sderl_ops_record:written(),
     %% The observed state.
     observed = sderl_ops_observed:new() :: sderl_ops_observed:observed(),
     looks = sderl_ops_looks:new() :: sderl_ops_looks:looks(),
@@ -110,7 +111,8 @@ handle_continue(begin_with_stored, S) ->
             {noreply, S};
         Cluster ->
             {Memory, Made} = sderl_ops_stored:remembered(Cluster),
-            Begun = begin_newest(Cluster, S#s{memory = Memory, kept = Memory, made = Made}),
+            Begun = begin_newest(Cluster, S#s{memory = Memory, kept = Memory, made = Made,
+                                              record = sderl_ops_record:load(Cluster)}),
             #s{folder = Folder, archives = Archives} = Begun,
             ok = sderl_ops_archive:keep_only(maps:keys(Archives),
                                              filename:join(Folder, "archives"),
@@ -215,9 +217,10 @@ drain(Refused, _, _) -> {refused, Refused}.
 
 %% A change is stored before the operator is told.
 remember(By, What, Memory, S) ->
-    Kept = keep(S#s{memory = Memory}),
-    note(By, What, ok, Kept),
-    decide(Kept).
+    decide(write_down(By, What, keep(S#s{memory = Memory}))).
+
+write_down(By, What, #s{store = {Cluster, _}, record = Record} = S) ->
+    S#s{record = sderl_ops_record:request(By, What, Cluster, Record)}.
 
 %% A revision that cannot be begun is not stored.
 may_adopt(#{file := #{cluster := Cluster, cookie := Secret}}, After, About,
@@ -243,9 +246,7 @@ adopt_now(#{file := #{cluster := Cluster}} = Prepared, #{by := By, why := Why} =
         prepared => Prepared, at => system_ms()
     }),
     Watchers = sderl_ops_watchers:begin_anew(S#s.watchers),
-    Adopted = begin_newest(Cluster, S#s{watchers = Watchers}),
-    note(By, {revision, Revision, Why}, ok, Adopted),
-    Adopted.
+    write_down(By, {revision, Revision, Why}, begin_newest(Cluster, S#s{watchers = Watchers})).
 
 with_applied(#{applied := _} = About, _, _) ->
     About;
@@ -410,14 +411,15 @@ begin_steps(Steps, #s{doing = Doing} = S) ->
     ok = sderl_ops_watchers:progress(Steps, sderl_ops_doing:count(Begun), S#s.watchers),
     S#s{doing = Begun}.
 
-step_ended({Step, Came}, #s{memory = Memory, watchers = Watchers, looks = Looks} = S) ->
+step_ended({Step, Came}, #s{memory = Memory, watchers = Watchers, looks = Looks,
+                            store = {Cluster, _}} = S) ->
     {Result, Sighting} = case Came of
                              {seen, Told} -> {ok, Told};
                              _ -> {Came, none}
                          end,
     Worded = sderl_ops_work:worded(Result),
     {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, system_ms()),
-    note(~"service", Step, case Worded of {ok, _} -> ok; _ -> Worded end, S),
+    ok = sderl_ops_record:step(Step, Worded, Cluster),
     Whats = sderl_ops_sighted:unseen(sderl_ops_look:after_step(Step, After), Sighting,
                                      S#s.observed),
     {Sighted, Observed} = sight(Sighting, S),
@@ -438,14 +440,16 @@ sight(Sighting, #s{sighted = Sighted, observed = Observed}) ->
 
 %% ---------------------------------------------------------------- telling
 
-tell_notes(Notes, #s{watchers = Watchers} = S) ->
+tell_notes(Notes, #s{watchers = Watchers, store = {Cluster, _}}) ->
     lists:foreach(fun(Note) ->
-        note(~"service", Note, ok, S),
+        ok = sderl_ops_record:note(Note, Cluster),
         sderl_ops_watchers:note(sderl_ops_note:words(Note), Watchers)
     end, Notes).
 
-tell_state(#s{watchers = Watchers} = S) ->
-    S#s{watchers = sderl_ops_watchers:state(state(S), problems(S), Watchers)}.
+tell_state(#s{watchers = Watchers, record = Record, store = {_, Revision}} = S) ->
+    {State, Problems} = {state(S), problems(S)},
+    S#s{record = sderl_ops_record:state(State, Problems, Revision, Record),
+        watchers = sderl_ops_watchers:state(State, Problems, Watchers)}.
 
 state(S) -> sderl_ops_status:state(view(S)).
 
@@ -471,9 +475,6 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed,
                         Since -> now_ms() - Since
                     end
     }.
-
-note(By, What, Result, #s{store = {Cluster, _}}) ->
-    sderl_ops_store:note(Cluster, #{at => system_ms(), by => By, what => What, result => Result}).
 
 %% Stored times are of the wall clock, as they outlive the machine's start. What is compared within
 %% a life is monotonic, and finer: a step and a look may be less than a millisecond apart.

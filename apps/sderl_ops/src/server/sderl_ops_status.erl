@@ -2,7 +2,7 @@
 -module(sderl_ops_status).
 -moduledoc "What the server knows, for people. Pure.".
 
--export([state/1, problems/1, status/1, adopted/1, history/2]).
+-export([state/1, problems/1, status/1, adopted/1, history/3, time/1]).
 -export_type([view/0]).
 
 -import(sderl_ops_note, [reason/1]).
@@ -275,23 +275,42 @@ waiting({Step, Why}) -> text([sderl_ops_step:words(Step), ": ", reason(Why)]).
 adopted(#{memory := Memory}) ->
     sderl_ops_revision:in_order([Id || Id := #{as := _} <- sderl_ops_memory:adopted(Memory)]).
 
--doc "The newest of a cluster's revisions, the latest first, and how they ended.".
--spec history([{pos_integer(), sderl_ops_store:revision()}], sderl_ops_memory:memory()) ->
+-doc "The newest of a cluster's revisions, the latest first, and how they ended, as far as known.".
+-spec history([{pos_integer(), sderl_ops_store:revision()}],
+              #{pos_integer() => sderl_ops_entry:outcome()}, sderl_ops_memory:memory()) ->
     [sderl_ops_wire:revision()].
-history(Revisions, Memory) ->
-    [#{revision => Number, at => time(At), who => By, what => Why,
-       result => result(Number, Memory)}
-     || {Number, #{at := At, by := By, why := Why}}
-            <- lists:sublist(lists:reverse(Revisions), ?HISTORY)].
+history([], _, _) ->
+    [];
+history(Revisions, Outcomes, Memory) ->
+    {Newest, _} = lists:last(Revisions),
+    [begin
+        {Result, Because} = result(Number, Newest, Outcomes, Memory),
+        #{revision => Number, at => time(At), who => By, what => Why, result => text(Result),
+          why => case Because of undefined -> undefined; _ -> text(Because) end}
+     end || {Number, #{at := At, by := By, why := Why}}
+                <- lists:sublist(lists:reverse(Revisions), ?HISTORY)].
 
-result(Number, #{failed := Failed, good := Good}) ->
-    RolledBack = [Family || Family := #{revision := Of} <- Failed, Of =:= Number],
+result(Number, Newest, Outcomes, #{failed := Failed, good := Good} = Memory) ->
+    RolledBack = [{Family, Why} || Family := #{revision := Of, why := Why}
+                                       <- maps:iterator(Failed, ordered), Of =:= Number],
     IsGood = lists:member(Number, maps:values(Good)),
-    case RolledBack of
-        [_ | _] -> text(["rolled back: ", lists:join(", ", RolledBack)]);
-        [] when IsGood -> ~"good";
-        [] -> ~""
+    IsPaused = sderl_ops_memory:is_paused(Memory),
+    case {RolledBack, Outcomes} of
+        {[_ | _], _} ->
+            {["rolled back: ", lists:join(", ", [Family || {Family, _} <- RolledBack])],
+             lists:join("; ", [reason(Why) || {_, Why} <- RolledBack])};
+        {[], #{Number := done}} -> {"good", undefined};
+        {[], #{Number := {failed, Problems}}} -> {"failed", lists:join("; ", Problems)};
+        {[], #{Number := {replaced, By}}} ->
+            {"replaced", io_lib:format("by revision ~b before it was done", [By])};
+        {[], #{}} when Number =:= Newest, IsPaused -> {"paused", undefined};
+        {[], #{}} when Number =:= Newest -> {"running", undefined};
+        {[], #{}} when IsGood -> {"good", undefined};
+        %% An earlier version has made it.
+        {[], #{}} -> {"not recorded", undefined}
     end.
 
+-doc "Milliseconds of system time as RFC 3339 has them.".
+-spec time(At :: integer()) -> binary().
 time(At) ->
     list_to_binary(calendar:system_time_to_rfc3339(At, [{unit, millisecond}, {offset, "Z"}])).

@@ -18,9 +18,9 @@ kept is decided by `m:sderl_ops_stored`.
 -export([clusters/0]).
 -export([add_revision/2, revision/2, revisions/1, latest/1, drop_revisions/2]).
 -export([put/3, all/1]).
--export([note/2, history/2]).
+-export([note/2, amend/3, history/2]).
 -export([dump/0, load/1]).
--export_type([revision/0, entry/0, dumped/0]).
+-export_type([revision/0, wanted/0, page/0, dumped/0]).
 
 -include_lib("khepri/include/khepri.hrl").
 
@@ -40,9 +40,26 @@ by this revision or by one before.
     applied => binary()
 }.
 
--doc "An entry of the history: who, what, when (milliseconds of system time), and its result.".
--type entry() ::
-    #{at := integer(), by := binary(), what := term(), result := term(), number => pos_integer()}.
+-doc """
+Which entries of the history: at most so many, those before a number, of a time (in milliseconds of
+system time), of somebody, of a kind.
+""".
+-type wanted() :: #{
+    limit := pos_integer(),
+    before => pos_integer(),
+    since => integer(),
+    until => integer(),
+    by => binary(),
+    kind => sderl_ops_entry:kind()
+}.
+
+-doc """
+Entries, the newest first. There may be others before `next`, however few these are: a call looks at
+a bounded number of entries.
+""".
+-type page() :: #{
+    entries := [{pos_integer(), sderl_ops_entry:entry()}], next := pos_integer() | none
+}.
 
 -define(STORE, sderl_ops_store).
 -define(SYSTEM, khepri).
@@ -51,6 +68,10 @@ by this revision or by one before.
 %% Some weeks of a cluster that changes each minute.
 -define(MOST_ENTRIES, 20_000).
 -define(NEWEST_EACH, 64).
+-define(MOST_LOOKED_AT, 2_000).
+%% Entries are in the order of their times but for steps of the clock: so far back is looked beyond
+%% the first that is too old.
+-define(CLOCK_MS, 3_600_000).
 
 -doc """
 Opens the store in a folder, with all that was decided before; another program that has it open is
@@ -207,13 +228,22 @@ all(Cluster) -> maps:from_list(children([clusters, Cluster, memory])).
 
 %% ---------------------------------------------------------------- history
 
--doc "Adds an entry to the history.".
--spec note(Cluster :: binary(), entry()) -> ok.
+-doc "Adds an entry to the history, and gives its number.".
+-spec note(Cluster :: binary(), sderl_ops_entry:entry()) -> pos_integer().
 note(Cluster, Entry) ->
     Number = add_entry(Cluster, newest_entry(Cluster) + 1, Entry),
     _ = put({?MODULE, noted, Cluster}, Number),
     ok = keep_newest(Cluster, Number),
-    drop_entry(Cluster, Number - ?MOST_ENTRIES).
+    ok = drop_entry(Cluster, Number - ?MOST_ENTRIES),
+    Number.
+
+-doc "Writes an entry again that is still there.".
+-spec amend(Cluster :: binary(), pos_integer(), sderl_ops_entry:entry()) -> ok.
+amend(Cluster, Number, Entry) ->
+    case khepri:update(?STORE, [decided(), Cluster, history, entries, key(Number)], Entry) of
+        ok -> ok;
+        {error, {khepri, _, #{node_is_target := true}}} -> ok
+    end.
 
 %% One write for each entry: a number that is taken is that of an entry of somebody else.
 add_entry(Cluster, Number, Entry) ->
@@ -250,12 +280,34 @@ drop_entry(Cluster, Number) when Number > 0 ->
 drop_entry(_, _) ->
     ok.
 
--doc "The newest entries, the oldest of these first.".
--spec history(Cluster :: binary(), Most :: pos_integer()) -> [{pos_integer(), entry()}].
-history(Cluster, Most) ->
+-doc "The newest of the entries that are wanted.".
+-spec history(Cluster :: binary(), wanted()) -> page().
+history(Cluster, Wanted) ->
     Newest = last_entry(Cluster, newest(history(Cluster) ++ [newest])),
-    [{Number, Entry} || Number <- lists:seq(max(1, Newest - Most + 1), Newest),
-                        {ok, Entry} <- [read(history(Cluster) ++ [entries, key(Number)])]].
+    Number = min(Newest, maps:get(before, Wanted, Newest + 1) - 1),
+    Oldest = max(1, Newest - ?MOST_ENTRIES + 1),
+    look_back(Cluster, Wanted, Number, {Oldest, max(Oldest, Number - ?MOST_LOOKED_AT + 1)}, []).
+
+look_back(_, _, Number, {Oldest, _}, Found) when Number < Oldest ->
+    #{entries => lists:reverse(Found), next => none};
+look_back(_, #{limit := Limit}, Number, {_, Least}, Found)
+  when Number < Least; length(Found) =:= Limit ->
+    #{entries => lists:reverse(Found), next => Number + 1};
+look_back(Cluster, Wanted, Number, Bounds, Found) ->
+    case read(history(Cluster) ++ [entries, key(Number)]) of
+        {ok, #{at := At}} when At < map_get(since, Wanted) - ?CLOCK_MS ->
+            #{entries => lists:reverse(Found), next => none};
+        {ok, Entry} ->
+            Fitting = [{Number, Entry} || is_wanted(Entry, Wanted)],
+            look_back(Cluster, Wanted, Number - 1, Bounds, Fitting ++ Found);
+        {error, not_found} ->
+            look_back(Cluster, Wanted, Number - 1, Bounds, Found)
+    end.
+
+is_wanted(#{at := At, by := By} = Entry, Wanted) ->
+    Kind = sderl_ops_entry:kind(Entry),
+    At >= maps:get(since, Wanted, At) andalso At =< maps:get(until, Wanted, At)
+        andalso By =:= maps:get(by, Wanted, By) andalso Kind =:= maps:get(kind, Wanted, Kind).
 
 %% ---------------------------------------------------------------- all of it
 

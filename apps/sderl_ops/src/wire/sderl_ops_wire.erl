@@ -29,6 +29,7 @@ same request may do better in some seconds; `"unsure": true`, what was asked for
 | `status` | | `t:status/0` |
 | `remaining` | | `steps`: texts, what is left until all is as the newest revision says |
 | `history` | | `revisions`: `t:revision/0`, the latest first |
+| `record` | `limit`, `before` (a number), `since` and `until` (milliseconds of system time), `by`, `kind` | `entries`: `t:entry/0`, the latest first, at most `limit`; `next`: the `before` of others, however few these are, or null |
 | `rollback` | `revision`, `force`, `wait` | as `apply`, without `file` |
 | `scale` | `family`, `count`, `force`, `wait` | as `rollback` |
 | `drain` | `instance`, `force`, `wait` | `state`, `problems` |
@@ -46,11 +47,21 @@ same request may do better in some seconds; `"unsure": true`, what was asked for
 
 -export([encode_request/1, decode_request/1, encode_answer/1, decode_answer/1, lines/3]).
 -export([most_request_bytes/0, most_answer_bytes/0, text/1, changes/1]).
--export_type([request/0, answer/0, status/0, revision/0, member/0]).
+-export_type([request/0, answer/0, status/0, revision/0, entry/0, member/0]).
 
 -doc "Defaults: `force` is false, `wait` true.".
 -type request() ::
     #{do := hello | status | remaining | history | members | pause | resume | stop, who := binary()}
+    | #{
+        do := record,
+        limit := pos_integer(),
+        before => pos_integer(),
+        since => integer(),
+        until => integer(),
+        by => binary(),
+        kind => request | step | note,
+        who := binary()
+    }
     | #{do := add_member | remove_member, member := binary(), who := binary()}
     | #{do := plan, file := binary(), force := boolean(), who := binary()}
     | #{do := plan_text, text := binary(), force := boolean(), who := binary()}
@@ -112,13 +123,34 @@ is to be done.
     progress := #{done := non_neg_integer(), total := pos_integer()} | undefined,
     waiting := [binary()]
 }.
--doc "`at` is a time as RFC 3339 has it; `what` is the request as a person says it.".
+-doc """
+`at` is a time as RFC 3339 has it; `what` is the request as a person says it. `result` is `good`,
+`running`, `paused`, `failed`, `replaced` (by another one before it was done), `not recorded`, or
+`rolled back: ` and the families; `why` says more of it.
+""".
 -type revision() :: #{
     revision := pos_integer(),
     at := binary(),
     who := binary(),
     what := binary(),
-    result := binary()
+    result := binary(),
+    why := binary() | undefined
+}.
+
+-doc """
+Of the record: what somebody asked for (`kind` is `request`), a step that has ended (`step`), or
+what the service decided (`note`). `number` is in the order of the entries, `at` as RFC 3339 has it.
+`result` is `running`, `done`, `failed`, `replaced` (by another revision), `accepted` (by an earlier
+version, which did not write what came of it) or `noted`.
+""".
+-type entry() :: #{
+    number := pos_integer(),
+    at := binary(),
+    who := binary(),
+    kind := request | step | note,
+    what := binary(),
+    result := running | done | failed | replaced | accepted | noted,
+    why := binary() | undefined
 }.
 
 -doc """
@@ -133,6 +165,7 @@ that answers has no part of the store itself; `acts` of the one that decides.
 %% A file in it has fewer: quotes and ends of lines are two bytes each.
 -define(MOST_REQUEST_BYTES, 131_072).
 -define(MOST_ANSWER_BYTES, 16_777_216).
+-define(MOST_ENTRIES, 500).
 
 -doc "A longer line is no request.".
 -spec most_request_bytes() -> pos_integer().
@@ -172,6 +205,7 @@ request_rule() ->
     Wait = {wait, {default, true}, boolean},
     Id = {text, "the id of an instance", 255},
     File = {text, "the absolute path of a file", 4096},
+    Time = {whole, "a time in milliseconds of system time", 0, 253_402_300_799_999},
     Who = {who, {default, ~"somebody"}, {text, "a user", 255}},
     {by_type, do, "request", [
         {Name, {object, "this request", [Who | Keys]}}
@@ -183,6 +217,11 @@ request_rule() ->
             {status, []},
             {remaining, []},
             {history, []},
+            {record, [{limit, {default, 100}, {whole, "a number of entries", 1, ?MOST_ENTRIES}},
+                      {before, optional, {whole, "the number of an entry", 1, 1 bsl 53}},
+                      {since, optional, Time}, {until, optional, Time},
+                      {by, optional, {text, "a user", 255}},
+                      {kind, optional, {choice, [request, step, note]}}]},
             {rollback, [{revision, required, {whole, "a revision", 1, 1 bsl 53}}, Force, Wait]},
             {scale, [{family, required, {text, "the name of a family", 63}},
                      {count, required, {whole, "a number of nodes", 1, 1 bsl 53}}, Force, Wait]},
@@ -204,7 +243,7 @@ request_rule() ->
 -doc "Whether a request changes anything.".
 -spec changes(request()) -> boolean().
 changes(#{do := Do}) ->
-    not lists:member(Do, [hello, plan, plan_text, status, remaining, history, members]).
+    not lists:member(Do, [hello, plan, plan_text, status, remaining, history, record, members]).
 
 %% ---------------------------------------------------------------- answers
 

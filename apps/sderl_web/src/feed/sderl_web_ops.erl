@@ -5,7 +5,7 @@ What the service of operations on this machine says of its cluster, asked over i
 JSON, as `docs/operations.md` has them; and the requests that change something.
 """.
 
--export([folder/1, answer/1, plan/4, change/3]).
+-export([folder/1, answer/1, record/2, plan/4, change/3]).
 
 -define(CONNECT_MS, 2_000).
 %% A browser waits for 10 s.
@@ -46,6 +46,29 @@ answer(Folder) ->
         {error, Sentence, _} ->
             {error, unavailable, Sentence};
         {ok, _} -> other_version()
+    end.
+
+-doc """
+Who did what to the cluster, the newest first: the entries that are wanted, as the request `record`
+of the service takes them. There may be others before `next`, however few these are.
+""".
+-spec record(Wanted :: #{atom() => term()}, Folder :: file:filename_all()) ->
+    {ok, #{entries := [map()], next := pos_integer() | none}}
+    | {error, unavailable, unicode:chardata()}.
+record(Wanted, Folder) ->
+    Request = Wanted#{do => record, who => ~"dashboard"},
+    case ask(Request, Folder, erlang:monotonic_time(millisecond) + ?PATIENCE_MS) of
+        {ok, #{~"entries" := Entries, ~"next" := Next}} when is_list(Entries), is_integer(Next) ->
+            {ok, #{entries => Entries, next => Next}};
+        {ok, #{~"entries" := Entries, ~"next" := null}} when is_list(Entries) ->
+            {ok, #{entries => Entries, next => none}};
+        {ok, _} -> other_version();
+        {error, not_running} -> not_running(Folder);
+        {error, <<"the request is wrong: do: ", _/binary>>, _} ->
+            {error, unavailable, "the service of operations is of an earlier version, which does "
+                                 "not tell all that was done: start it again with this one (the "
+                                 "cluster goes on meanwhile)"};
+        {error, Sentence, _} -> {error, unavailable, Sentence}
     end.
 
 -doc """

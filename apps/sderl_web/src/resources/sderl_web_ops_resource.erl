@@ -13,7 +13,8 @@ because a file says which programs run there.
 
 -export([routes/0, schemas/0, answer/3]).
 
--import(sderl_web_schema, [object/1, object/2, map/1, list/1, text/0, whole/0, any/0, ref/1]).
+-import(sderl_web_schema, [object/1, object/2, map/1, list/1, text/0, whole/0, any/0, null_or/1,
+                           ref/1]).
 
 -define(PLAN_BYTES, 49_152).
 -define(NAME_BYTES, 255).
@@ -30,6 +31,15 @@ routes() ->
         #{op => operations, method => get, path => [~"operations"], role => viewer,
           summary => ~"What a service of operations does with the cluster, where one runs",
           answer => {200, map(any())}},
+        #{op => operations_record, method => get, path => [~"operations", ~"record"],
+          role => viewer,
+          summary => ~"Who did what to the cluster of a service of operations, newest first",
+          query => [{~"who", by, {text, ?NAME_BYTES}, none},
+                    {~"kind", kind, {word, [request, step, note]}, none},
+                    {~"from", since, time, none}, {~"to", until, time, none}],
+          pages => {500, 100},
+          answer => {200, object(#{entries => list(ref(~"OperationsEntry")),
+                                   next => null_or(text())})}},
         #{op => plan_operations, method => post, path => [~"operations", ~"plan"],
           role => operator, looks => true,
           summary => ~"What a file would change, as `bin/sderl ops plan` says; nothing is done",
@@ -72,12 +82,29 @@ at_once(Op, Word, Summary) ->
 
 -doc false.
 -spec schemas() -> #{binary() => sderl_web_schema:schema()}.
-schemas() -> #{~"Begun" => object(#{state => text()}, #{revision => whole(), file => text()})}.
+schemas() ->
+    #{
+        ~"Begun" => object(#{state => text()}, #{revision => whole(), file => text()}),
+        ~"OperationsEntry" => object(#{
+            number => whole(), at => text(), who => text(), kind => text(), what => text(),
+            result => text(), why => null_or(text())
+        })
+    }.
 
 -doc false.
 -spec answer(atom(), map(), sderl_web_resource:context()) -> sderl_web_resource:result().
 answer(operations, Args, #{writable := Writable}) ->
     sderl_web_ask:live({operations, Args}, Writable);
+answer(operations_record, Args, _) ->
+    Wanted = case maps:take(cursor, Args) of
+        {Number, Others} when is_integer(Number), Number > 0 -> Others#{before => Number};
+        {_, Others} -> Others;
+        error -> Args
+    end,
+    case sderl_web_ops:record(Wanted, folder()) of
+        {ok, #{entries := Entries, next := Next}} -> {ok, #{entries => Entries}, #{next => Next}};
+        Error -> Error
+    end;
 answer(plan_operations, #{text := Text, force := Force}, #{name := Name}) ->
     sderl_web_ops:plan(Text, Force, Name, folder());
 answer(apply_operations, #{force := Force}, #{name := Name}) ->

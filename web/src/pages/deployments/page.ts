@@ -7,9 +7,10 @@ import { asked, type Asked, stateMark } from "../../ui/operation";
 import { card, searchKey } from "../../ui/parts";
 import { type Table, table } from "../../lib/table";
 import { children as fill, h, prose, set, text as setText } from "../../lib/dom";
-import { clock, dateTime } from "../../lib/format";
 import { list } from "./list";
 import { PlanCard } from "./plan";
+import { RecordCard } from "./record";
+import { when } from "./when";
 import "../../styles/data.css";
 import "../../styles/operation.css";
 
@@ -37,6 +38,7 @@ class DeploymentsPage implements MountedPage {
   private readonly hosts: Table<Host>;
   private readonly parts: HTMLElement[];
   private readonly plan: PlanCard;
+  private readonly record: RecordCard;
   private readonly asked: Asked;
   private readonly release: () => void;
 
@@ -80,7 +82,7 @@ class DeploymentsPage implements MountedPage {
           key: "result",
           label: "Result",
           value: ({ result }) => result,
-          show: ({ result }) => outcome(result),
+          show: ({ result, why }) => outcome(result, why ?? ""),
           width: "14rem",
           narrow: "6.2rem",
         },
@@ -134,6 +136,8 @@ class DeploymentsPage implements MountedPage {
       card("Hosts", {}, this.hosts.root),
     ];
     this.plan = new PlanCard(ctx);
+    this.record = new RecordCard(ctx);
+    this.parts.push(this.record.root);
     this.asked = asked(ctx, (operation) => this.draw(operation));
     root.append(
       h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Deployments"), this.head)),
@@ -148,11 +152,13 @@ class DeploymentsPage implements MountedPage {
   update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
     if (!change.has("hello")) return;
     this.asked.refresh();
+    this.record.refresh();
     this.plan.draw();
   }
 
   destroy(): void {
     this.asked.destroy();
+    this.record.destroy();
     this.plan.destroy();
     this.release();
     this.root.replaceChildren();
@@ -160,6 +166,7 @@ class DeploymentsPage implements MountedPage {
 
   private draw(operation: Operation | null): void {
     for (const part of this.parts) part.hidden = operation === null;
+    this.record.watch(operation !== null);
     if (operation === null) return setText(this.head, "");
     const { status, revisions, steps } = operation;
     setText(this.head, `Cluster ${status.cluster}, revision ${status.revision}: ${status.state}`);
@@ -192,13 +199,11 @@ class DeploymentsPage implements MountedPage {
   }
 }
 
-function when(at: string): string {
-  const t = Date.parse(at);
-  if (Number.isNaN(t)) return at;
-  return matchMedia("(max-width: 640px)").matches ? clock(t) : dateTime(t);
-}
+/** Neither well nor amiss: it goes on, or something else came before its end. */
+const OTHERS = new Set(["", "running", "paused", "replaced", "not recorded"]);
 
-function outcome(result: string): HTMLElement | string {
-  if (result === "") return "";
-  return result === "good" ? stateMark("up", "good") : stateMark("failed", result);
+function outcome(result: string, why: string): HTMLElement | string {
+  if (result === "good") return stateMark("up", result);
+  if (OTHERS.has(result)) return why === "" ? result : h("span", { title: why }, result);
+  return h("span", { title: why }, stateMark("failed", result));
 }

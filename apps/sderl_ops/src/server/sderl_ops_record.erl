@@ -1,0 +1,179 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_record).
+-moduledoc """
+Writes down what is done to a cluster (`m:sderl_ops_entry`), and how each revision ended.
+
+A request is written when it is stored, and ends when the service has nothing more to do for it, as
+`bin/sderl ops` waits for it, too. What runs is stored beside its entry, so that the next service
+ends it. A step, and what the service decides, is written when it has ended.
+""".
+
+-export([new/0, load/1, request/4, step/3, note/2, state/4]).
+-export([outcomes/1, page/3]).
+-export_type([written/0]).
+
+-record(record, {
+    cluster = none :: none | binary(),
+    %% Requests that have not ended, by the number of their entry.
+    running = #{} :: #{pos_integer() => sderl_ops_entry:entry()},
+    outcomes = #{} :: outcomes()
+}).
+
+-opaque written() :: #record{}.
+-type outcomes() :: #{Revision :: pos_integer() => sderl_ops_entry:outcome()}.
+
+%% An entry that was written just before the service was killed is among these.
+-define(NEWEST, 64).
+%% Of revisions; more than are kept.
+-define(MOST_OUTCOMES, 1_000).
+
+-doc "Nothing was done yet.".
+-spec new() -> written().
+new() -> #record{}.
+
+-doc "What is stored of a cluster that has a revision.".
+-spec load(Cluster :: binary()) -> written().
+load(Cluster) ->
+    #{entries := Newest} = sderl_ops_store:history(Cluster, #{limit => ?NEWEST}),
+    #record{running = Running} = Record = read(Cluster),
+    Unstored = #{Number => Entry || {Number, Entry} <- Newest, sderl_ops_entry:is_running(Entry)},
+    All = Record#record{running = maps:merge(Running, Unstored)},
+    case stored(Cluster) of
+        #{} -> write_newest(All);
+        none when Newest =:= [] -> write_newest(All);
+        %% An earlier version has written it.
+        none -> All
+    end.
+
+read(Cluster) ->
+    case stored(Cluster) of
+        #{running := Running, outcomes := Outcomes} ->
+            #record{cluster = Cluster, running = Running, outcomes = Outcomes};
+        none ->
+            #record{cluster = Cluster}
+    end.
+
+stored(Cluster) -> maps:get(record, sderl_ops_store:all(Cluster), none).
+
+%% The service may have been killed between a revision and its entry.
+write_newest(#record{cluster = Cluster, running = Running, outcomes = Outcomes} = Record) ->
+    {Number, #{by := By, why := Why}} = sderl_ops_store:latest(Cluster),
+    Known = maps:keys(Outcomes) ++ [Of || _ := #{what := {revision, Of, _}} <- Running],
+    case lists:member(Number, Known) of
+        true -> Record;
+        false -> request(By, {revision, Number, Why}, Cluster, Record)
+    end.
+
+-doc "Somebody has asked for something, and it is stored.".
+-spec request(By :: binary(), sderl_ops_entry:request(), Cluster :: binary(), written()) ->
+    written().
+request(By, What, Cluster, #record{cluster = Cluster} = Record) ->
+    Entry = sderl_ops_entry:request(By, What, system_ms()),
+    Number = sderl_ops_store:note(Cluster, Entry),
+    case sderl_ops_entry:is_running(Entry) of
+        false ->
+            Record;
+        true ->
+            #record{running = Running} = Replaced = replace(What, Record),
+            save(Replaced#record{running = Running#{Number => Entry}})
+    end;
+request(By, What, Cluster, _) ->
+    request(By, What, Cluster, read(Cluster)).
+
+%% What an earlier revision was to be is not made any more.
+replace({revision, New, _}, #record{running = Running} = Record) ->
+    maps:fold(fun
+        (Number, #{what := {revision, Old, _}} = Entry, Acc) ->
+            Outcome = {replaced, New},
+            set_outcome(Old, Outcome, end_one(Number, Entry, Outcome, Acc));
+        (_, _, Acc) ->
+            Acc
+    end, Record, Running);
+replace(_, Record) ->
+    Record.
+
+end_one(Number, Entry, Outcome, #record{cluster = Cluster, running = Running} = Record) ->
+    ok = sderl_ops_store:amend(Cluster, Number, sderl_ops_entry:ended(Outcome, Entry)),
+    Record#record{running = maps:remove(Number, Running)}.
+
+%% What was done once is done, whatever happens later; what failed may be mended.
+set_outcome(Revision, Outcome, #record{outcomes = Outcomes} = Record) ->
+    case {Outcomes, Outcome} of
+        {#{Revision := {failed, _}}, done} -> put_outcome(Revision, Outcome, Record);
+        {#{Revision := _}, _} -> Record;
+        {#{}, _} -> put_outcome(Revision, Outcome, Record)
+    end.
+
+put_outcome(Revision, Outcome, #record{outcomes = Outcomes} = Record) ->
+    Kept = #{Number => Of || Number := Of <- Outcomes, Number > Revision - ?MOST_OUTCOMES},
+    Record#record{outcomes = Kept#{Revision => Outcome}}.
+
+-doc "A step has ended.".
+-spec step(sderl_ops_step:step(), ok | {ok, term()} | {error, term()}, Cluster :: binary()) -> ok.
+step(Step, {ok, _}, Cluster) ->
+    step(Step, ok, Cluster);
+step(Step, Result, Cluster) ->
+    _ = sderl_ops_store:note(Cluster, sderl_ops_entry:step(Step, Result, system_ms())),
+    ok.
+
+-doc "The service has decided something.".
+-spec note(sderl_ops_note:note(), Cluster :: binary()) -> ok.
+note(Note, Cluster) ->
+    case sderl_ops_entry:note(Note, system_ms()) of
+        none ->
+            ok;
+        Entry ->
+            _ = sderl_ops_store:note(Cluster, Entry),
+            ok
+    end.
+
+-doc "The state of the service after a decision: what is done for no longer has ended.".
+-spec state(State :: atom(), Problems :: [unicode:chardata()], Revision :: pos_integer(),
+            written()) -> written().
+state(State, Problems, Revision, #record{running = Running} = Record) ->
+    case sderl_ops_entry:outcome(State, Problems) of
+        running ->
+            Record;
+        Outcome ->
+            Ended = maps:fold(fun(Number, Entry, Acc) ->
+                end_one(Number, Entry, Outcome, Acc)
+            end, Record, Running),
+            case set_outcome(Revision, Outcome, Ended) of
+                Record -> Record;
+                Changed -> save(Changed)
+            end
+    end.
+
+save(#record{cluster = Cluster, running = Running, outcomes = Outcomes} = Record) ->
+    ok = sderl_ops_store:put(Cluster, record, #{running => Running, outcomes => Outcomes}),
+    Record.
+
+%% ---------------------------------------------------------------- looking
+
+-doc "How revisions ended, as far as it is known.".
+-spec outcomes(Cluster :: binary()) -> outcomes().
+outcomes(Cluster) ->
+    #record{outcomes = Outcomes} = read(Cluster),
+    Outcomes.
+
+-doc "Entries for people, the newest first.".
+-spec page(Cluster :: binary(), sderl_ops_store:wanted(), IsPaused :: boolean()) ->
+    #{entries := [sderl_ops_wire:entry()], next := pos_integer() | undefined}.
+page(Cluster, Wanted, IsPaused) ->
+    #{entries := Entries, next := Next} = sderl_ops_store:history(Cluster, Wanted),
+    #{
+        entries => [entry(Number, Entry, IsPaused) || {Number, Entry} <- Entries],
+        next => case Next of none -> undefined; _ -> Next end
+    }.
+
+entry(Number, #{at := At, by := By} = Entry, IsPaused) ->
+    #{what := What, why := Why} = Told = sderl_ops_entry:tell(Entry, IsPaused),
+    Told#{
+        number => Number,
+        at => sderl_ops_status:time(At),
+        who => By,
+        what := sderl_ops_wire:text(What),
+        why := case Why of undefined -> undefined; _ -> sderl_ops_wire:text(Why) end
+    }.
+
+system_ms() -> erlang:system_time(millisecond).

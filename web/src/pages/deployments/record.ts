@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that was done to the cluster: who, what, when, and what came of it. The newest first, older ones on demand.
+import type { Ctx } from "../../ui/ctx";
+import type { Done } from "../../model/protocol";
+import { stateMark } from "../../ui/operation";
+import { card } from "../../ui/parts";
+import { type Table, table } from "../../lib/table";
+import { h, text as setText } from "../../lib/dom";
+import { isNarrow, when } from "./when";
+import { getJson } from "../../store/http";
+import { Polled } from "../../ui/polled";
+
+const PAGE = 100;
+const EVERY_MS = 3_000;
+
+interface Found {
+  entries: Done[];
+  next: string | null;
+}
+
+export class RecordCard {
+  readonly root: HTMLElement;
+  private readonly table: Table<Done>;
+  private readonly kind = h(
+    "select",
+    { class: "select", "aria-label": "What is listed", "data-testid": "record-kind" },
+    h("option", { value: "" }, "All that was done"),
+    h("option", { value: "request" }, "What was asked for"),
+    h("option", { value: "step" }, "Steps"),
+    h("option", { value: "note" }, "What the service decided"),
+  );
+  private readonly more = h(
+    "button",
+    { type: "button", class: "button", hidden: true, click: () => void this.older() },
+    "Load older",
+  );
+  private readonly problem = h("p", { class: "plan-problem", role: "alert", hidden: true });
+  private polled: Polled<Found> | undefined;
+  private entries: Done[] = [];
+  private asked = "";
+  private next: string | null = null;
+
+  constructor(private readonly ctx: Ctx) {
+    this.table = table<Done>({
+      caption: "Record",
+      id: ({ number }) => String(number),
+      order: { key: "at", direction: "descending" },
+      maxHeight: "24rem",
+      roomy: true,
+      columns: [
+        {
+          key: "at",
+          label: "When",
+          value: ({ number }) => number,
+          show: ({ at }) => h("span", { class: "num" }, when(at)),
+          width: "11rem",
+          narrow: "5.4rem",
+        },
+        { key: "who", label: "Who", value: ({ who }) => who, width: "9rem", wide: true },
+        {
+          key: "what",
+          label: "What",
+          value: ({ what }) => what,
+          show: ({ what, why }) => {
+            // There is no room for a column of reasons on a narrow screen.
+            const said = isNarrow() && why !== null ? `${what}: ${why}` : what;
+            return h("span", { class: "lines", title: said }, said);
+          },
+        },
+        {
+          key: "result",
+          label: "Result",
+          value: ({ result }) => result,
+          show: ({ result, why }) => mark(result, why),
+          width: "8rem",
+          narrow: "6.6rem",
+        },
+        {
+          key: "why",
+          label: "Why",
+          value: ({ why }) => why ?? "",
+          show: ({ why }) => h("span", { class: "lines", title: why ?? "" }, why ?? ""),
+          wide: true,
+        },
+      ],
+    });
+    this.table.empty("Asking …");
+    this.kind.addEventListener("change", () => {
+      this.entries = [];
+      this.table.empty("Asking …");
+      this.table.rows([]);
+      this.polled?.refresh();
+    });
+    this.root = card(
+      "Record",
+      {
+        hint: "Who did what with the cluster, and what came of it, as `bin/sderl ops history --all` tells it.",
+        tools: [this.kind],
+        testid: "ops-record",
+      },
+      this.problem,
+      this.table.root,
+      h("div", { class: "row" }, this.more),
+    );
+  }
+
+  /** Nobody is asked while no service answers. */
+  watch(on: boolean): void {
+    if (on)
+      this.polled ??= new Polled<Found>(this.ctx, {
+        ask: () => this.ask(),
+        show: (found) => this.show(found),
+        failed: (message) => this.fail(message),
+        everyMs: () => EVERY_MS,
+      });
+    else this.destroy();
+  }
+
+  refresh(): void {
+    this.polled?.refresh();
+  }
+
+  destroy(): void {
+    this.polled?.destroy();
+    this.polled = undefined;
+  }
+
+  private ask(cursor?: string): Promise<Found> {
+    const fields = new URLSearchParams({ limit: String(PAGE) });
+    if (this.kind.value !== "") fields.set("kind", this.kind.value);
+    if (cursor !== undefined) fields.set("cursor", cursor);
+    return getJson<Found>(`api/v1/operations/record?${fields}`);
+  }
+
+  /** Older ones that were loaded stay behind the new ones, where nothing is missing between. */
+  private show({ entries, next }: Found): void {
+    const kind = this.kind.value;
+    const last = entries.at(-1)?.number ?? 0;
+    const whole = kind === this.asked && this.entries.some(({ number }) => number >= last);
+    const kept = whole ? this.entries.filter(({ number }) => number < last) : [];
+    this.asked = kind;
+    this.entries = [...entries, ...kept];
+    if (kept.length === 0) this.next = next;
+    this.draw();
+  }
+
+  private async older(): Promise<void> {
+    if (this.next === null) return;
+    const { asked } = this;
+    this.more.disabled = true;
+    try {
+      const { entries, next } = await this.ask(this.next);
+      if (asked !== this.asked) return;
+      const known = new Set(this.entries.map(({ number }) => number));
+      this.entries = [...this.entries, ...entries.filter(({ number }) => !known.has(number))];
+      this.next = next;
+      this.draw();
+    } catch (error) {
+      this.fail(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.more.disabled = false;
+    }
+  }
+
+  private draw(): void {
+    this.problem.hidden = true;
+    this.more.hidden = this.next === null;
+    this.table.empty("Nothing of it was done yet.");
+    this.table.rows(this.entries);
+  }
+
+  private fail(message: string): void {
+    setText(this.problem, message.slice(0, 1).toUpperCase() + message.slice(1));
+    this.problem.hidden = false;
+  }
+}
+
+function mark(result: string, why: string | null): HTMLElement | string {
+  switch (result) {
+    case "done":
+      return stateMark("up", result);
+    case "failed":
+      return h("span", { title: why ?? "" }, stateMark("failed", result));
+    default:
+      return result;
+  }
+}
