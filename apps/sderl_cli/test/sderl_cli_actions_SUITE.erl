@@ -13,26 +13,32 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [used, read_only].
+all() -> [used, on_many, read_only].
 
 start(Writable) ->
-    {ok, Fleet} = sderl_fleet:start(#{families => [
-        #{name => w, count => 2, apps => [sderl]}, #{name => m, count => 1, hidden => true}]}),
-    [W1, W2, M] = sderl_fleet:nodes(Fleet),
+    {ok, Fleet} = sderl_fleet:start(#{tag => "", families => [
+        #{name => family(), count => 3, apps => [sderl]},
+        #{name => "m" ++ family(), count => 1, hidden => true}]}),
+    [W1, W2, W3, M] = sderl_fleet:nodes(Fleet),
     Call = fun(Node, Module, F, A) -> sderl_fleet:call(Fleet, Node, Module, F, A, ?SOON) end,
     {ok, shop, _} = Call(W1, s_group, new_s_group, [shop, [W1, W2]]),
     ok = Call(M, application, set_env, [[
-        {sderl_mon, [{config, #{monitors => [M], seeds => [W1]}}]},
+        {sderl_mon, [{config, #{monitors => [M], seeds => [W1, W3]}}]},
         {sderl_web, [{port, 0}, {token, <<?TOKEN>>}, {writable, Writable}]}]]),
     {ok, _} = Call(M, application, ensure_all_started, [sderl_web]),
     {ok, #{link := Link}} = Call(M, sderl_web, address, []),
     ok = sderl_fleet:await(fun() ->
         case Call(M, sderl_mon_hub, now_topology, []) of
-            #{groups := #{~"shop" := #{nodes := [_, _]}}} -> true;
+            #{groups := #{~"shop" := #{nodes := [_, _]}}, nodes := Nodes} ->
+                Up = [Node || Node := #{status := up} <- Nodes],
+                length([Node || <<"w", _/binary>> = Node <- Up]) =:= 3 orelse Up;
             Other -> Other
         end
     end, ?SOON),
     {Fleet, W1, unicode:characters_to_list(Link)}.
+
+%% Of this run alone, and their number is the last of their names.
+family() -> "w" ++ [Digit - $0 + $a || Digit <- os:getpid()].
 
 text({help, Text}) -> unicode:characters_to_binary(Text);
 text({usage, Text}) -> unicode:characters_to_binary(Text);
@@ -40,7 +46,7 @@ text({error, Text}) -> unicode:characters_to_binary(Text).
 
 has(Part, Result) ->
     Text = text(Result),
-    ?assertNotEqual({nomatch, Text}, {binary:match(Text, Part), Text}),
+    ?assertNotEqual({nomatch, Text}, {binary:match(Text, iolist_to_binary(Part)), Text}),
     Result.
 
 used(_) ->
@@ -72,6 +78,44 @@ used(_) ->
     {help, Audit} = sderl_cli_audit:run(["--what", "old_code", "--url", Link]),
     ?assertMatch({_, _}, binary:match(iolist_to_binary(Audit), ~"2 of 2 nodes done")),
     refused(Link),
+    ok = sderl_fleet:stop(Fleet).
+
+%% What looks, what acts and what changes settings, each on a family and on a group of some of it:
+%% all of them and nobody else.
+on_many(_) ->
+    {Fleet, W1, Link} = start(true),
+    [W1, W2, W3, _] = sderl_fleet:nodes(Fleet),
+    Call = fun(Node, Module, F, A) -> sderl_fleet:call(Fleet, Node, Module, F, A, ?SOON) end,
+    Colours = fun() -> [Call(W, application, get_env, [kernel, colour]) || W <- [W1, W2, W3]] end,
+    [begin
+        %% The result of each node, of one that did it.
+        Do = fun(Args) ->
+            {help, Json} = sderl_cli_actions:run(Args ++ Where ++ ["--json", "--url", Link]),
+            #{~"id" := Id, ~"state" := ~"done", ~"nodes" := Said} =
+                json:decode(iolist_to_binary(Json)),
+            ?assertEqual(lists:sort([atom_to_binary(Node) || Node <- Nodes]),
+                         lists:sort(maps:keys(Said))),
+            {Id, [Result || _ := #{~"state" := ~"ok", ~"result" := Result} <- Said]}
+        end,
+        {_, Explored} = Do(["explore", "processes", "filter=code_server"]),
+        ?assertEqual([1 || _ <- Nodes], [length(Found) || #{~"processes" := Found} <- Explored]),
+        {_, Done} = Do(["run", "garbage_collect", "pid=code_server"]),
+        ?assertEqual([1 || _ <- Nodes], [Count || #{~"processes" := Count} <- Done]),
+        ?assertEqual([undefined, undefined, undefined], Colours()),
+        {Change, Set} = Do(["run", "set_environment", "application=kernel", "parameter=colour",
+                            "value=7", "create=true"]),
+        ?assertEqual(length(Nodes), length(Set)),
+        ?assertEqual([case lists:member(W, Nodes) of true -> {ok, 7}; false -> undefined end
+                      || W <- [W1, W2, W3]], Colours()),
+        {_, Undone} = Do(["run", "undo_environment", "change=" ++ binary_to_list(Change)]),
+        ?assertEqual(length(Nodes), length(Undone)),
+        ?assertEqual([undefined, undefined, undefined], Colours()),
+        {help, Audit} = sderl_cli_audit:run(["--request", binary_to_list(Change), "--url", Link]),
+        All = integer_to_list(length(Nodes)),
+        has([All, " of ", All, " nodes done"], {help, Audit})
+     end
+     || {Where, Nodes} <- [{["--family", family()], [W1, W2, W3]},
+                           {["--group", "shop"], [W1, W2]}]],
     ok = sderl_fleet:stop(Fleet).
 
 %% Bodies that are none, methods, and who has no token.
