@@ -6,6 +6,7 @@
 
 -compile([export_all, nowarn_export_all]).
 
+-include_lib("public_key/include/public_key.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -define(SOON, 120_000).
@@ -13,7 +14,9 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [delivered, half_fails, slow_and_hanging, odd_answers, restarted, programs, one_attempt].
+all() ->
+    [delivered, chosen, encrypted, half_fails, slow_and_hanging, odd_answers, restarted, programs,
+     one_attempt].
 
 init_per_testcase(Case, Config0) ->
     Config = [{dir, filename:join(proplists:get_value(priv_dir, Config0), atom_to_list(Case))}
@@ -33,8 +36,10 @@ dir(Config) -> proplists:get_value(dir, Config).
 secret(Config) -> filename:join(dir(Config), "secret").
 
 %% All nodes have the alarm, and nothing else has one.
-start(Config, Routes) ->
-    write(Config, Routes, 1),
+start(Config, Routes) -> start(Config, Routes, [busy(1)]).
+
+start(Config, Routes, Rules) ->
+    write_rules(Config, Routes, Rules),
     {ok, _} = application:ensure_all_started(sderl_mon),
     {ok, _} = sderl_mon_synthetic:start(#{nodes => ?NODES, groups => 2, edges => 40,
                                           interval_ms => 200, changes => false}),
@@ -45,12 +50,15 @@ start(Config, Routes) ->
 
 rules(Config) -> filename:join(dir(Config), "rules.json").
 
-write(Config, Routes, Minor) ->
+busy(Minor) -> #{alarm => busy, metric => procs, minor => Minor, for_s => 0}.
+
+write(Config, Routes, Minor) -> write_rules(Config, Routes, [busy(Minor)]).
+
+write_rules(Config, Routes, Rules) ->
     ok = file:write_file(secret(Config), "0123456789abcdef-secret\n"),
     Off = [#{alarm => Alarm, off => true}
            || #{alarm := Alarm} <- sderl_alarms_builtin:rules() ++ sderl_alarms_builtin:findings()],
-    Rule = #{alarm => busy, metric => procs, minor => Minor, for_s => 0},
-    ok = file:write_file(rules(Config), json:encode(#{rules => Off ++ [Rule], routes => Routes})).
+    ok = file:write_file(rules(Config), json:encode(#{rules => Off ++ Rules, routes => Routes})).
 
 %% So that all alarms are over.
 all_over(Config, Routes) ->
@@ -106,6 +114,117 @@ delivered(Config) ->
     end, Requests),
     ?assertMatch(#{attempts := 2 * ?NODES, delivered := 2 * ?NODES, failed := 0, given_up := 0,
                    overflowed := 0}, counts(~"good")).
+
+%% Each route is told of the alarms that it names, by severity, group and tag, and of no other; that
+%% they are over, too.
+chosen(Config) ->
+    Filters = [{all, #{}}, {major, #{severity => major}}, {two, #{groups => [~"group02"]}},
+               {op, #{tags => [~"o*"]}},
+               {each, #{severity => major, groups => [~"*02"], tags => [~"op"]}},
+               {elsewhere, #{groups => [~"shop"]}}],
+    Receivers = #{Name => sderl_alarms_receiver:start(fun(_) -> 200 end) || {Name, _} <- Filters},
+    Routes = [hook(Name, map_get(Name, Receivers), Filter) || {Name, Filter} <- Filters],
+    %% Major in the first group alone.
+    Crowded = #{alarm => crowded, metric => procs, major => 1, for_s => 0, tags => [~"op"],
+                groups => [~"group01"]},
+    start(Config, Routes, [busy(1), Crowded]),
+    await(fun() -> map_size(map_get(groups, sderl_mon_hub:now_topology())) =:= 2 end),
+    #{groups := #{~"group01" := #{nodes := One}, ~"group02" := #{nodes := Two}}} =
+        sderl_mon_hub:now_topology(),
+    Both = [Node || Node <- One, lists:member(Node, Two)],
+    ?assertMatch([_ | _], Both),
+    Ids = fun(Alarm, Nodes) -> [<<Alarm/binary, $|, Node/binary>> || Node <- Nodes] end,
+    Expected = #{all => Ids(~"busy", lists:usort(One ++ Two)) ++ Ids(~"crowded", One),
+                 major => Ids(~"crowded", One),
+                 two => Ids(~"busy", Two) ++ Ids(~"crowded", Both),
+                 op => Ids(~"crowded", One),
+                 each => Ids(~"crowded", Both),
+                 elsewhere => []},
+    Told = fun(Name, Event) ->
+        lists:sort([Id || #{~"event" := Is, ~"alarm" := #{~"id" := Id}}
+                              <- taken(map_get(Name, Receivers)), Is =:= Event])
+    end,
+    %% All routes are decided about together.
+    AllTold = fun(Event) ->
+        await(fun() -> Told(all, Event) =:= lists:sort(map_get(all, Expected)) end),
+        [await(fun() -> maps:get(waiting, counts(atom_to_binary(Name))) =:= 0 end)
+         || {Name, _} <- Filters],
+        ?assertEqual(#{Name => {Event, lists:sort(Of)} || Name := Of <- Expected},
+                     #{Name => {Event, Told(Name, Event)} || Name := _ <- Expected})
+    end,
+    AllTold(~"raised"),
+    write_rules(Config, Routes, [busy(1_000_000_000), Crowded#{major := 1_000_000_000}]),
+    ok = sderl_alarms:reload(),
+    AllTold(~"cleared"),
+    [?assertEqual({Name, 2 * length(Of)}, {Name, length(taken(map_get(Name, Receivers)))})
+     || Name := Of <- Expected].
+
+%% Over https, as soon as the authority of the certificate is one that this machine trusts.
+encrypted(Config) ->
+    Receiver = sderl_alarms_receiver:start(fun(_) -> 200 end),
+    Made = [{digest, sha256}, {key, {namedCurve, secp256r1}}],
+    Address = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false,
+                           extnValue = [{iPAddress, <<127, 0, 0, 1>>}]},
+    Named = [{extensions, [Address]} | Made],
+    #{server_config := Certified, client_config := Client} =
+        public_key:pkix_test_data(#{
+            server_chain => #{root => Made, intermediates => [], peer => Named},
+            client_chain => #{root => Made, intermediates => [], peer => Made}
+        }),
+    Secure = encrypt(Certified, Receiver),
+    Hook = #{name => secure, timeout_s => 60, secret_file => list_to_binary(secret(Config)),
+             webhook => iolist_to_binary(io_lib:format("https://127.0.0.1:~w/hook", [Secure]))},
+    start(Config, [Hook]),
+    await(fun() -> maps:get(failed, counts(~"secure")) > 0 end),
+    #{error := Why, delivered := 0} = counts(~"secure"),
+    ?assertMatch({_, _}, binary:match(Why, [~"Unknown CA", ~"unknown_ca", ~"Bad Certificate"])),
+    Authority = filename:join(dir(Config), "authority.pem"),
+    ok = file:write_file(Authority, public_key:pem_encode(
+        [{'Certificate', Der, not_encrypted} || Der <- proplists:get_value(cacerts, Client)])),
+    ok = public_key:cacerts_load(Authority),
+    try
+        await(fun() -> length(taken(Receiver)) =:= ?NODES orelse counts(~"secure") end),
+        await(fun() -> maps:get(waiting, counts(~"secure")) =:= 0 end)
+    after
+        public_key:cacerts_clear()
+    end,
+    Requests = sderl_alarms_receiver:requests(Receiver),
+    ?assertEqual(?NODES, length(lists:usort(ids(taken(Receiver))))),
+    [?assertMatch(#{~"x-sderl-signature" := <<"t=", _/binary>>}, Headers)
+     || #{headers := Headers} <- Requests],
+    ?assertMatch(#{delivered := ?NODES, given_up := 0}, counts(~"secure")).
+
+%% Takes TLS, and hands what is in it on to a receiver. Gives the port.
+encrypt(Certified, #{port := To}) ->
+    {ok, _} = application:ensure_all_started(ssl),
+    {ok, Listen} = ssl:listen(0, [binary, {ip, {127, 0, 0, 1}}, {active, false},
+                                  {log_level, none} | Certified]),
+    {ok, {_, Port}} = ssl:sockname(Listen),
+    _ = spawn_link(fun() -> accept_encrypted(Listen, To) end),
+    Port.
+
+accept_encrypted(Listen, To) ->
+    {ok, Accepted} = ssl:transport_accept(Listen),
+    Pid = spawn(fun() ->
+        receive go -> ok end,
+        maybe
+            {ok, Socket} ?= ssl:handshake(Accepted, ?SOON),
+            {ok, Plain} = gen_tcp:connect({127, 0, 0, 1}, To, [binary, {active, true}]),
+            ok = ssl:setopts(Socket, [{active, true}]),
+            hand_on(Socket, Plain)
+        end
+    end),
+    ok = ssl:controlling_process(Accepted, Pid),
+    Pid ! go,
+    accept_encrypted(Listen, To).
+
+hand_on(Socket, Plain) ->
+    receive
+        {ssl, Socket, Bytes} -> ok = gen_tcp:send(Plain, Bytes), hand_on(Socket, Plain);
+        {tcp, Plain, Bytes} -> ok = ssl:send(Socket, Bytes), hand_on(Socket, Plain);
+        {tcp_closed, Plain} -> ssl:close(Socket);
+        {ssl_closed, Socket} -> gen_tcp:close(Plain)
+    end.
 
 %% Each change is taken once, whatever failed before, in its order, and each attempt has the same
 %% body.
