@@ -1,0 +1,201 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ops_wrong_SUITE).
+-moduledoc "A service of which something is wrong, or might be: secrets that are shown.".
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("kernel/include/file.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(sderl_ops_awaits, [free_port/0]).
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
+         end_per_testcase/2]).
+-export([secrets/1]).
+
+-define(PATIENCE_MS, 180_000).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [secrets].
+
+init_per_suite(Config) ->
+    case os:type() of
+        {unix, linux} -> Config;
+        _ -> {skip, "processes are found in /proc"}
+    end.
+
+end_per_suite(_) -> ok.
+
+init_per_testcase(Case, Config) ->
+    Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
+                           lists:concat(["sderl-wrong-", Case, "-", os:getpid()])),
+    _ = file:del_dir_r(Folder),
+    ok = filelib:ensure_path(Folder),
+    [{folder, Folder}, {epmd, free_port()} | Config].
+
+end_per_testcase(_, Config) ->
+    _ = case file:read_file(in("pid", Config)) of
+        {ok, Pid} -> os:cmd("kill -9 " ++ binary_to_list(Pid));
+        {error, enoent} -> ok
+    end,
+    _ = [os:cmd("kill -9 " ++ Of) || Of <- sderl_ops_asks:processes_of(service(Config))],
+    ok = sderl_ops_awaits:end_epmd(integer_to_list(?config(epmd, Config))),
+    %% Who was killed may still write something.
+    sderl_ops_awaits:await(fun() ->
+        file:del_dir_r(?config(folder, Config)) =/= {error, eexist}
+    end, ?PATIENCE_MS).
+
+%% ---------------------------------------------------------------- cases
+
+%% The value of a secret is where the node reads it, and nowhere else: in no file of the service, no
+%% answer, and on no command line, while it is brought there and later.
+secrets(Config) ->
+    ok = make_app("{ok, spawn_link(fun() -> receive stop -> ok end end)}", Config),
+    Value = fun(Name) ->
+        <<Name/binary, "-", (binary:encode_hex(crypto:strong_rand_bytes(8)))/binary>>
+    end,
+    Secret = fun(Name) ->
+        File = in(Name, Config),
+        Is = Value(list_to_binary(Name)),
+        ok = file:write_file(File, [Is, "\n"]),
+        ok = file:change_mode(File, 8#600),
+        {unicode:characters_to_binary(File), Is}
+    end,
+    {CookieFile, Cookie} = Secret("cookie"),
+    {EnvFile, OfEnv} = Secret("environment"),
+    {TextFile, OfFile} = Secret("file"),
+    OfVariable = Value(~"variable"),
+    Plain = Value(~"plain"),
+    Secrets = [Cookie, OfEnv, OfFile, OfVariable],
+    #{releases := #{code := Code}, families := #{web := Web}} = Cluster = cluster(1, Config),
+    Release = Code#{files => #{'etc/key' => #{file => TextFile}},
+                    env => #{'OF_VARIABLE' => #{env => ~"SDERL_WRONG_SECRET"}}},
+    With = Cluster#{
+        cookie => #{file => CookieFile},
+        releases := #{code => Release},
+        families := #{web => Web#{env => #{'OF_FILE' => #{file => EnvFile}, 'PLAIN' => Plain}}}
+    },
+    start_service([{"SDERL_WRONG_SECRET", binary_to_list(OfVariable)}], Config),
+    Watcher = watch_commands(Secrets),
+    File = write(With, Config),
+    Answers = [
+        ask(plan, #{file => File}, Config),
+        ask(apply, #{file => File}, Config),
+        ask(status, #{}, Config),
+        ask(drain, #{instance => ~"web1", force => true}, Config),
+        ask(undrain, #{instance => ~"web1"}, Config),
+        ask(apply, #{file => write(With#{families := #{web => Web#{
+            count := 2, env => #{'OF_FILE' => #{file => EnvFile}, 'PLAIN' => Plain}
+        }}}, Config)}, Config),
+        %% Told to be read by others, it is not used, and not shown either.
+        begin
+            ok = file:change_mode(binary_to_list(EnvFile), 8#644),
+            ask_any(apply, #{file => File}, Config)
+        end,
+        ask(history, #{}, Config),
+        ask(record, #{limit => 500}, Config),
+        ask(status, #{}, Config)
+    ],
+    Answered = unicode:characters_to_binary(io_lib:format("~0tp", [Answers])),
+    ?assertMatch({_, _}, binary:match(Answered, ~"may be read by other users")),
+    has_none(Secrets, Answered),
+    ?assertEqual([], stop_watching(Watcher)),
+    %% They did arrive, and nobody else can read them there.
+    [Node | _] = filelib:wildcard(filename:join(service(Config), "hosts/*/*/nodes/web1")),
+    [begin
+        {ok, Bytes} = file:read_file(filename:join(Node, Path)),
+        ?assertMatch({Path, {_, _}}, {Path, binary:match(Bytes, Of)}),
+        {ok, #file_info{mode = Mode}} = file:read_file_info(filename:join(Node, Path)),
+        ?assertEqual({Path, 0}, {Path, Mode band 8#077})
+     end || {Path, Of} <- [{"home/.erlang.cookie", Cookie}, {"env", OfEnv}, {"env", OfVariable},
+                           {"release/etc/key", OfFile}]],
+    [Pid | _] = sderl_ops_asks:beams(~"web1", service(Config)),
+    {ok, Environment} = file:read_file("/proc/" ++ Pid ++ "/environ"),
+    [?assertMatch({_, _}, binary:match(Environment, Of)) || Of <- [OfEnv, OfVariable]],
+    %% The service's folder without its hosts: its store, its archives, its log.
+    Files = [Path || Path <- filelib:wildcard("**/*", service(Config)),
+                     not lists:prefix("hosts/", Path),
+                     filelib:is_regular(filename:join(service(Config), Path))],
+    ct:log("~p", [Files]),
+    Bytes = iolist_to_binary([Of || Path <- Files,
+                                    {ok, Of} <- [file:read_file(filename:join(service(Config),
+                                                                              Path))]]),
+    ?assertMatch({_, _}, binary:match(Bytes, Plain)),
+    has_none(Secrets, Bytes),
+    has_none(Secrets, said()),
+    #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config).
+
+has_none(Secrets, Text) ->
+    ?assertEqual([], [hd(binary:split(Of, ~"-")) || Of <- Secrets,
+                                                    binary:match(Text, Of) =/= nomatch]).
+
+%% What the service has written to where it was started from.
+said() -> said(<<>>).
+
+said(Said) ->
+    receive
+        {Port, {data, Bytes}} when is_port(Port) -> said(<<Said/binary, Bytes/binary>>)
+    after 0 -> Said
+    end.
+
+%% Looks at all command lines of the machine again and again.
+watch_commands(Secrets) -> spawn_link(fun() -> watch_commands(Secrets, []) end).
+
+watch_commands(Secrets, Found) ->
+    receive
+        {stop, From} -> From ! {self(), lists:usort(Found)}
+    after 20 ->
+        watch_commands(Secrets, [Line || Path <- filelib:wildcard("/proc/[0-9]*/cmdline"),
+                                         {ok, Line} <- [file:read_file(Path)],
+                                         binary:match(Line, Secrets) =/= nomatch] ++ Found)
+    end.
+
+stop_watching(Watcher) ->
+    Watcher ! {stop, self()},
+    receive {Watcher, Found} -> Found end.
+
+%% ---------------------------------------------------------------- the cluster
+
+cluster(Count, Config) ->
+    #{
+        cluster => ~"shop",
+        providers => #{here => #{type => local, hosts => 1}},
+        releases => #{code => #{code => [unicode:characters_to_binary(in("tiny/ebin", Config))],
+                                applications => [tiny]}},
+        domains => #{one => #{provider => here}},
+        families => #{web => #{release => code, domains => [one], count => Count}},
+        upgrade => #{wait_s => 1}
+    }.
+
+%% An application of this start function alone.
+make_app(Start, Config) ->
+    Folder = in("tiny/ebin", Config),
+    ok = filelib:ensure_path(Folder),
+    Source = in("tiny.erl", Config),
+    ok = file:write_file(Source, ["-module(tiny).\n-export([start/2, stop/1]).\n"
+                                  "stop(_) -> ok.\nstart(_, _) -> ", Start, ".\n"]),
+    {ok, tiny} = compile:file(Source, [{outdir, Folder}]),
+    App = {application, tiny, [{vsn, "1"}, {modules, [tiny]}, {registered, []},
+                               {applications, [kernel, stdlib]}, {mod, {tiny, []}}]},
+    file:write_file(filename:join(Folder, "tiny.app"), io_lib:format("~p.~n", [App])).
+
+write(Cluster, Config) -> sderl_ops_asks:write(Cluster, ?config(folder, Config)).
+
+%% ---------------------------------------------------------------- the service
+
+in(Name, Config) -> filename:join(?config(folder, Config), Name).
+
+service(Config) -> in("s", Config).
+
+start_service(Environment, Config) ->
+    Code = io_lib:format("case sderl_ops_service:run(~tp) of ok -> ok; {error, Why} -> "
+                         "io:put_chars(Why) end, halt().", [service(Config)]),
+    Epmd = {"ERL_EPMD_PORT", integer_to_list(?config(epmd, Config))},
+    {_, Pid} = sderl_ops_asks:start(Code, [], [Epmd | Environment]),
+    ok = file:write_file(in("pid", Config), integer_to_list(Pid)),
+    sderl_ops_awaits:await(fun() -> sderl_ops_asks:is_reachable(service(Config)) end,
+                           ?PATIENCE_MS).
+
+ask(Do, Keys, Config) -> sderl_ops_asks:ask(service(Config), Do, Keys).
+
+ask_any(Do, Keys, Config) -> sderl_ops_asks:ask_any(service(Config), Do, Keys).
