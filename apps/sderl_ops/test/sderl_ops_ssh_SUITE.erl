@@ -16,12 +16,13 @@ and none can be fetched, or no namespace can be had, the suite is skipped and sa
 -export([every_verb/1, wrong_host_key/1, refused_login/1, unreachable/1, hangs_while_sending/1,
          hangs_while_open/1, connection_is_cut/1, no_ssh/1, script_is_mended/1, given_on/1,
          given_by_agent/1, not_given/1, giver_ends_while_giving/1, giver_hangs_while_giving/1,
-         mended_and_applied_again/1]).
+         hung_and_applied_again/1, mended_and_applied_again/1]).
 
 all() ->
     [every_verb, wrong_host_key, refused_login, unreachable, hangs_while_sending, hangs_while_open,
      connection_is_cut, no_ssh, script_is_mended, given_on, given_by_agent, not_given,
-     giver_ends_while_giving, giver_hangs_while_giving, mended_and_applied_again].
+     giver_ends_while_giving, giver_hangs_while_giving, hung_and_applied_again,
+     mended_and_applied_again].
 
 %% ------------------------------------------------------------------ servers
 
@@ -467,6 +468,56 @@ fails_while_giving(Signal, Config) ->
     signal("CONT", Stopped),
     end_relays([A, B], Config).
 
+%% A whole service over a host that hangs in the middle of an archive, with all of its server: that
+%% is told. When it goes on the same file is applied again.
+hung_and_applied_again(Config) ->
+    [#{port := Port, epmd := Epmd, home := Home, pid := Server}, _] = ?config(others, Config),
+    Folder = ?config(folder, Config),
+    Service = filename:join(os:getenv("TMPDIR", "/tmp"), "sderl-hung-" ++ os:getpid()),
+    ok = filelib:ensure_path(Service),
+    ok = copy_key("key", "key_hung", Folder),
+    Cluster = over_ssh(#{cluster => ~"hung", host => ~"b", key => "key_hung", known => "known_b",
+                         bytes => 60_000_000}, Port, Folder),
+    File = sderl_ops_asks:write(Cluster, Service),
+    Code = io_lib:format("ok = sderl_ops_service:run(~tp), halt().", [Service]),
+    {_, Pid} = sderl_ops_asks:start(Code, [], [{"ERL_EPMD_PORT", integer_to_list(Epmd)}]),
+    try
+        await(fun() -> sderl_ops_asks:is_reachable(Service) end),
+        Stopped = stop_in_the_middle(File, Home, Server, Service),
+        await_problem(~"working", "lab/b is unreachable", Service),
+        _ = signal("CONT", Stopped),
+        #{~"state" := ~"steady", ~"problems" := []} =
+            sderl_ops_asks:ask(Service, apply, #{file => File}),
+        #{~"instances" := [#{~"id" := ~"web1", ~"state" := ~"up"}]} =
+            sderl_ops_asks:ask(Service, status, #{}),
+        #{~"state" := ~"destroyed"} = sderl_ops_asks:ask(Service, destroy, #{})
+    after
+        Of = integer_to_list(Server),
+        _ = signal("CONT", [Of | sderl_ops_asks:below(Of)]),
+        _ = signal("KILL", [integer_to_list(Pid) | sderl_ops_asks:processes_of(Home)]),
+        _ = file:del_dir_r(filename:join(Home, "sderl-ops/hung")),
+        _ = sderl_fleet:await(fun() -> file:del_dir_r(Service) =/= {error, eexist} end, 60_000)
+    end.
+
+%% Where all of the archive was there before the signal came, it is tried again.
+stop_in_the_middle(File, Home, Server, Service) ->
+    Parts = fun() -> filelib:wildcard(Home ++ "/sderl-ops/hung/releases/.*/archive") end,
+    #{~"state" := ~"working"} = sderl_ops_asks:ask(Service, apply, #{file => File, wait => false}),
+    await(fun() ->
+        lists:any(fun(Part) -> filelib:file_size(Part) > 0 end, Parts())
+            orelse ~"working" =/= map_get(~"state", sderl_ops_asks:ask(Service, status, #{}))
+    end),
+    Stopped = [integer_to_list(Server) | sderl_ops_asks:below(integer_to_list(Server))],
+    _ = signal("STOP", Stopped),
+    case [Part || Part <- Parts(), filelib:file_size(Part) < 60_000_000] of
+        [_] ->
+            Stopped;
+        [] ->
+            _ = signal("CONT", Stopped),
+            #{~"state" := ~"destroyed"} = sderl_ops_asks:ask(Service, destroy, #{}),
+            stop_in_the_middle(File, Home, Server, Service)
+    end.
+
 %% A whole service over one host, with which one thing after the other is wrong: its key, the login,
 %% and then its disk, which is full until the release is given up. Each is told, and mended, and in
 %% the end the same file is applied again.
@@ -477,7 +528,9 @@ mended_and_applied_again(Config) ->
     ok = filelib:ensure_path(Service),
     write_known("known_mended", "other_host_key.pub", Port, Folder),
     ok = copy_key("other_key", "key_mended", Folder),
-    File = sderl_ops_asks:write(mended(Port, Folder), Service),
+    Cluster = over_ssh(#{cluster => ~"mended", host => ~"c", key => "key_mended",
+                         known => "known_mended", bytes => 200_000}, Port, Folder),
+    File = sderl_ops_asks:write(Cluster, Service),
     %% Of 1 MB some 0.2 are left for an archive of that size.
     ok = on_small_host("head -c 850000 /dev/zero > ~/filler", Config),
     Code = io_lib:format("ok = sderl_ops_service:run(~tp), halt().", [Service]),
@@ -504,18 +557,18 @@ mended_and_applied_again(Config) ->
     end.
 
 %% A node of Erlang alone, with contents that do not get smaller by packing.
-mended(Port, Folder) ->
-    In = fun(Name) -> unicode:characters_to_binary(filename:join(Folder, Name)) end,
-    Ebin = In("mended/x/ebin"),
+over_ssh(#{cluster := Name, host := Host, key := Key, known := Known, bytes := Bytes}, Port,
+         Folder) ->
+    In = fun(Path) -> unicode:characters_to_binary(filename:join(Folder, Path)) end,
+    Ebin = In(<<Name/binary, "/x/ebin">>),
     ok = filelib:ensure_path(Ebin),
-    ok = file:write_file(filename:join(Ebin, "x"), rand:bytes(200_000)),
+    ok = file:write_file(filename:join(Ebin, "x"), rand:bytes(Bytes)),
     #{
-        cluster => mended,
+        cluster => Name,
         names => long,
         providers => #{lab => #{
-            type => ssh, user => ~"sderl", key => In("key_mended"),
-            known_hosts => In("known_mended"),
-            hosts => [#{name => c, address => ~"127.0.0.1", port => Port}]
+            type => ssh, user => ~"sderl", key => In(Key), known_hosts => In(Known),
+            hosts => [#{name => Host, address => ~"127.0.0.1", port => Port}]
         }},
         releases => #{code => #{code => [Ebin], applications => [crypto]}},
         domains => #{one => #{provider => lab}},

@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_wrong_SUITE).
--moduledoc "A service of which something is wrong, or might be: secrets that are shown.".
+-moduledoc """
+A service with real nodes of which something is wrong, until it is mended and the file is applied
+again; two who apply at the same time; and secrets, which are nowhere but where they belong.
+""".
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("kernel/include/file.hrl").
@@ -10,13 +13,13 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([secrets/1]).
+-export([dies_at_once/1, never_returns/1, two_at_once/1, secrets/1]).
 
 -define(PATIENCE_MS, 180_000).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [secrets].
+all() -> [dies_at_once, never_returns, two_at_once, secrets].
 
 init_per_suite(Config) ->
     case os:type() of
@@ -46,6 +49,72 @@ end_per_testcase(_, Config) ->
     end, ?PATIENCE_MS).
 
 %% ---------------------------------------------------------------- cases
+
+%% A release whose node ends as soon as it starts.
+dies_at_once(Config) ->
+    ends_well(cluster(1, Config), "{error, this_is_the_reason}",
+              "gave up to start web1: ", "this_is_the_reason", Config).
+
+%% A release that starts and is never up: it is killed when its time is over.
+never_returns(Config) ->
+    #{releases := #{code := Code}} = Cluster = cluster(1, Config),
+    ends_well(Cluster#{releases := #{code => Code#{start_timeout_s => 2}}},
+              "receive never -> ok end", "gave up to start web1: ", "2 s", Config).
+
+%% It is given up, and told; no process of it is left. When the release is mended, the same file, or
+%% one in which the time is as it was, is applied again.
+ends_well(Cluster, Start, GaveUp, Why, Config) ->
+    ok = make_app(Start, Config),
+    start_service([], Config),
+    #{~"state" := ~"failed", ~"problems" := [Problem | _], ~"revision" := 1} =
+        ask(apply, #{file => write(Cluster, Config)}, Config),
+    ct:log("~ts", [Problem]),
+    ?assertMatch({0, _}, binary:match(Problem, iolist_to_binary(GaveUp))),
+    ?assertMatch({_, _}, binary:match(Problem, iolist_to_binary(Why))),
+    #{~"instances" := [#{~"id" := ~"web1", ~"state" := ~"laid_out"}]} = ask(status, #{}, Config),
+    ?assertEqual([], sderl_ops_asks:beams(~"web1", service(Config))),
+    ok = make_app("{ok, spawn_link(fun() -> receive stop -> ok end end)}", Config),
+    #{~"state" := ~"steady", ~"problems" := [], ~"revision" := 2} =
+        ask(apply, #{file => write(cluster(1, Config), Config)}, Config),
+    #{~"instances" := [#{~"id" := ~"web1", ~"state" := ~"up"}]} = ask(status, #{}, Config),
+    [_] = sderl_ops_asks:beams(~"web1", service(Config)),
+    #{~"revisions" := [#{~"result" := ~"good"}, #{~"result" := ~"failed", ~"why" := Recorded}]} =
+        ask(history, #{}, Config),
+    ?assertMatch({_, _}, binary:match(Recorded, iolist_to_binary(Why))),
+    #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config).
+
+%% Both begin with what is there before either; one is told that the other was faster, and what it
+%% asked for is not there. It may ask again.
+two_at_once(Config) ->
+    ok = make_app("{ok, spawn_link(fun() -> receive stop -> ok end end)}", Config),
+    start_service([], Config),
+    Told = try_both(Config),
+    ?assertMatch({_, _}, binary:match(Told, ~"tester has made revision ")),
+    ?assertMatch({_, _}, binary:match(Told, ~" meanwhile: look at it")),
+    #{~"revision" := Before} = ask(status, #{}, Config),
+    #{~"state" := ~"steady", ~"revision" := After} =
+        ask(apply, #{file => write(cluster(1, Config), Config)}, Config),
+    ?assertEqual(Before + 1, After),
+    ?assertEqual([~"web1"], instances(Config)),
+    #{~"state" := ~"destroyed"} = ask(destroy, #{}, Config).
+
+%% Where one was done before the other had looked, both are done, and it is tried again.
+try_both(Config) ->
+    Files = [{Count, write(cluster(Count, Config), Config)} || Count <- [2, 3]],
+    Sockets = [{Count, element(2, {ok, _} = sderl_ops_asks:send(service(Config), apply,
+                                                                #{file => File}))}
+               || {Count, File} <- Files],
+    Answers = [{Count, sderl_ops_asks:last(Socket)} || {Count, Socket} <- Sockets],
+    case [Sentence || {_, {error, Sentence, []}} <- Answers] of
+        [] ->
+            [_, _] = [Revision || {_, {done, #{~"revision" := Revision}}} <- Answers],
+            try_both(Config);
+        [Told] ->
+            [{Count, {done, #{~"state" := ~"steady"}}}] =
+                [Answer || {_, {done, _}} = Answer <- Answers],
+            ?assertEqual(Count, length(instances(Config))),
+            Told
+    end.
 
 %% The value of a secret is where the node reads it, and nowhere else: in no file of the service, no
 %% answer, and on no command line, while it is brought there and later.
@@ -199,3 +268,7 @@ start_service(Environment, Config) ->
 ask(Do, Keys, Config) -> sderl_ops_asks:ask(service(Config), Do, Keys).
 
 ask_any(Do, Keys, Config) -> sderl_ops_asks:ask_any(service(Config), Do, Keys).
+
+instances(Config) ->
+    #{~"instances" := Instances} = ask(status, #{}, Config),
+    [Id || #{~"id" := Id} <- Instances].
