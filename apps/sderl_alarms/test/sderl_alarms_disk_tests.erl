@@ -7,17 +7,11 @@ of one megabyte in a namespace.
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([cut/2]).
-
 -define(SOON_MS, 60_000).
 
 full_disk_test_() ->
     {timeout, 300, fun() ->
-        case os:cmd("unshare -rm true && echo there") of
-            "there\n" -> with_small_disk(fun full_disk/2);
-            %% No namespace can be had here.
-            _ -> ok
-        end
+        in_folder(fun(Dir) -> sderl_fleet_disk:with(Dir, "1m", fun full_disk/2) end)
     end}.
 
 full_disk(Dir, Call) ->
@@ -39,9 +33,7 @@ full_disk(Dir, Call) ->
     _ = Start(),
     _ = [Say(N) || N <- lists:seq(1, 10)],
     #{problem := ~"", kept := true} = Info(),
-    Filler = filename:join(Dir, "filler"),
-    {error, enospc} = Call(file, write_file, [Filler, binary:copy(~"x", 2_000_000)]),
-    ok = Call(?MODULE, cut, [Filler, 16_384]),
+    ok = sderl_fleet_disk:fill(Dir, 16_384, Call),
     _ = [Say(N) || N <- lists:seq(11, 60)],
     #{problem := Problem, kept := false} = Info(),
     ?assertNotEqual(nomatch, binary:match(Problem, ~"no space left on device")),
@@ -56,7 +48,7 @@ full_disk(Dir, Call) ->
     _ = [Say(N) || N <- lists:seq(1, 60) -- Silenced()],
     #{kept := false} = Info(),
     %% With room it is written by itself, and a restart has all of it.
-    ok = Call(file, delete, [Filler]),
+    ok = sderl_fleet_disk:free(Dir, Call),
     ok = sderl_fleet:await(fun() ->
         #{problem := Now} = Info(),
         Now =:= ~"" orelse Now
@@ -67,30 +59,13 @@ full_disk(Dir, Call) ->
     ?assertEqual(lists:seq(1, 60), Silenced()),
     #{problem := ~"", kept := true} = Info().
 
--doc "In the virtual machine that has the small disk: makes a file so many bytes shorter.".
--spec cut(file:filename_all(), pos_integer()) -> ok.
-cut(File, Bytes) ->
-    {ok, Fd} = file:open(File, [read, write, raw]),
-    {ok, Size} = file:position(Fd, eof),
-    {ok, _} = file:position(Fd, Size - Bytes),
-    ok = file:truncate(Fd),
-    file:close(Fd).
-
-with_small_disk(Test) ->
+in_folder(Test) ->
     Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
                         lists:concat(["sderl-ad-", os:getpid(), "-",
                                       erlang:unique_integer([positive])])),
     ok = filelib:ensure_path(Dir),
-    Mounted = "mount -t tmpfs -o size=1m none \"$0\" && exec erl \"$@\"",
-    {ok, Peer, _} = peer:start_link(#{
-        connection => standard_io, wait_boot => 120_000,
-        exec => {os:find_executable("unshare"), ["-rm", "sh", "-c", Mounted, Dir]},
-        args => lists:append([["-pa", Path] || Path <- code:get_path(),
-                                               not lists:prefix(code:root_dir(), Path)])
-    }),
     try
-        Test(Dir, fun(M, F, A) -> peer:call(Peer, M, F, A, 120_000) end)
+        Test(Dir)
     after
-        peer:stop(Peer),
         _ = file:del_dir_r(Dir)
     end.

@@ -6,7 +6,7 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--export([told/2, series/4, cut/2]).
+-export([told/2, series/4]).
 
 -define(MINUTE, 60_000).
 -define(HOUR, 3_600_000).
@@ -280,14 +280,15 @@ topology_at(Dir, Pid, At) ->
 %% A disk that is full in the middle of a write, and has room again: each frame is there once, and
 %% nothing of the one that had no room is left.
 full_disk_test_() ->
-    in_folder(fun(Dir) -> with_small_disk(Dir, fun full_disk/2) end).
+    in_folder(fun(Dir) ->
+        sderl_fleet_disk:with(unicode:characters_to_list(Dir), "1m", fun full_disk/2)
+    end).
 
 full_disk(Dir, Call) ->
     From = days_ago(1),
     ok = Call(logger, set_primary_config, [level, critical]),
     Sub = filename:join(Dir, "archive"),
     Tell = fun(Pid, A, B) -> Call(?MODULE, told, [Pid, frames(A, B)]) end,
-    Filler = filename:join(Dir, "filler"),
     Begin = fun() ->
         {ok, Pid} = Call(gen_server, start, [{local, sderl_mon_archive}, sderl_mon_archive,
                                              #{dir => Sub}, []]),
@@ -295,16 +296,15 @@ full_disk(Dir, Call) ->
     end,
     Pid = Begin(),
     #{missed := 0, waiting := 0} = Tell(Pid, From, From + ?HOUR),
-    {error, enospc} = Call(file, write_file, [Filler, binary:copy(~"x", 2_000_000)]),
     %% What is left is less than an hour takes.
-    ok = Call(?MODULE, cut, [Filler, 8192]),
+    ok = sderl_fleet_disk:fill(Dir, 8192, Call),
     #{is_failing := true, missed := 0, waiting := Waiting, frames := #{?MINUTE := Kept}} =
         Tell(Pid, From + ?HOUR, From + 6 * ?HOUR),
     ?assert(Waiting > 0),
     ?assert(Kept > 59),
     %% Who looks meanwhile sees what is there.
     {ok, #{t := [_ | _]}} = Call(?MODULE, series, [{group, ~"g"}, From, From + ?HOUR, 4]),
-    ok = Call(file, delete, [Filler]),
+    ok = sderl_fleet_disk:free(Dir, Call),
     #{is_failing := false, missed := 0, waiting := 0, frames := Frames} =
         Tell(Pid, From + 6 * ?HOUR, From + 7 * ?HOUR),
     ?assertEqual(#{?MINUTE => 7 * 60 - 1, 10 * ?MINUTE => 7 * 6 - 1, ?HOUR => 6}, Frames),
@@ -315,35 +315,6 @@ full_disk(Dir, Call) ->
                                                          {?HOUR, 400 * ?DAY, 50 * ?DAY}])]),
     _ = Begin(),
     #{frames := Frames} = Call(sderl_mon_archive, info, []).
-
-%% In the virtual machine that has the small disk.
-cut(File, Bytes) ->
-    {ok, Fd} = file:open(File, [read, write, raw]),
-    {ok, Size} = file:position(Fd, eof),
-    {ok, _} = file:position(Fd, Size - Bytes),
-    ok = file:truncate(Fd),
-    file:close(Fd).
-
-%% A virtual machine in a namespace in which the folder is a file system of one megabyte.
-with_small_disk(Dir, Test) ->
-    Mounted = "mount -t tmpfs -o size=1m none \"$0\" && exec erl \"$@\"",
-    case os:cmd("unshare -rm true && echo there") of
-        "there\n" ->
-            {ok, Peer, _} = peer:start_link(#{
-                connection => standard_io, wait_boot => 120_000,
-                exec => {os:find_executable("unshare"),
-                         ["-rm", "sh", "-c", Mounted, unicode:characters_to_list(Dir)]},
-                args => lists:append([["-pa", Path] || Path <- code:get_path(),
-                                                       not lists:prefix(code:root_dir(), Path)])
-            }),
-            try
-                Test(Dir, fun(M, F, A) -> peer:call(Peer, M, F, A, 120_000) end)
-            after
-                peer:stop(Peer)
-            end;
-        %% No namespace can be had here.
-        _ -> ok
-    end.
 
 refused_test_() ->
     in_folder(fun(Dir) ->

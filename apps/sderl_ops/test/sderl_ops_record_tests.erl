@@ -48,10 +48,10 @@ requests_end() ->
                   {~"scale web to 2 (revision 2)", failed, _} | _], page(~"shop")),
     ?assertMatch(#{2 := done}, sderl_ops_record:outcomes(~"shop")),
     ?assertEqual(Done, sderl_ops_record:state(failed, ["a host is away"], 2, Done)),
-    ok = sderl_ops_record:step({start, ~"web1"}, {ok, told}, ~"shop"),
-    ok = sderl_ops_record:step({start, ~"web1"}, {error, ~"no"}, ~"shop"),
-    ok = sderl_ops_record:note({failed, {start, ~"web1"}, ~"no"}, ~"shop"),
-    ok = sderl_ops_record:note({good, ~"web", 2}, ~"shop"),
+    Start = {start, ~"web1"},
+    ok = sderl_ops_record:write(
+        sderl_ops_record:ended([{Start, {ok, told}}, {Start, {error, ~"no"}}],
+                               [{failed, Start, ~"no"}, {good, ~"web", 2}], 1), ~"shop"),
     ?assertMatch([{~"web runs as revision 2 says", done, undefined},
                   {~"start web1", failed, ~"no"}, {~"start web1", done, undefined} | _],
                  page(~"shop")).

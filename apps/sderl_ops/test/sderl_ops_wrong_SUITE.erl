@@ -2,7 +2,8 @@
 -module(sderl_ops_wrong_SUITE).
 -moduledoc """
 A service with real nodes of which something is wrong, until it is mended and the file is applied
-again; two who apply at the same time; and secrets, which are nowhere but where they belong.
+again; two who apply at the same time; secrets, which are nowhere but where they belong; and the
+disk of the service itself, which is full.
 """.
 
 -include_lib("common_test/include/ct.hrl").
@@ -13,13 +14,15 @@ again; two who apply at the same time; and secrets, which are nowhere but where 
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([dies_at_once/1, never_returns/1, two_at_once/1, secrets/1]).
+-export([dies_at_once/1, never_returns/1, two_at_once/1, secrets/1, full_disk/1]).
+%% In the virtual machine that has the small disk.
+-export([begin_service/1, end_service/1, told/1]).
 
 -define(PATIENCE_MS, 180_000).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [dies_at_once, never_returns, two_at_once, secrets].
+all() -> [dies_at_once, never_returns, two_at_once, secrets, full_disk].
 
 init_per_suite(Config) ->
     case os:type() of
@@ -41,7 +44,9 @@ end_per_testcase(_, Config) ->
         {ok, Pid} -> os:cmd("kill -9 " ++ binary_to_list(Pid));
         {error, enoent} -> ok
     end,
-    _ = [os:cmd("kill -9 " ++ Of) || Of <- sderl_ops_asks:processes_of(service(Config))],
+    _ = [os:cmd("kill -9 " ++ Of)
+         || Folder <- [service(Config), in("disk/s", Config)],
+            Of <- sderl_ops_asks:processes_of(Folder)],
     ok = sderl_ops_awaits:end_epmd(integer_to_list(?config(epmd, Config))),
     %% Who was killed may still write something.
     sderl_ops_awaits:await(fun() ->
@@ -222,6 +227,127 @@ watch_commands(Secrets, Found) ->
 stop_watching(Watcher) ->
     Watcher ! {stop, self()},
     receive {Watcher, Found} -> Found end.
+
+%% The disk of the service's folder is full. That is told, nothing is begun, and what is asked for
+%% is refused; nothing that was stored is lost, and with room it goes on. A service that ends
+%% meanwhile cannot start, and says so.
+full_disk(Config) ->
+    ok = make_app("{ok, spawn_link(fun() -> receive stop -> ok end end)}", Config),
+    Disk = in("disk", Config),
+    ok = filelib:ensure_path(Disk),
+    sderl_fleet_disk:with(Disk, "96m", fun(_, Call) -> full_disk(Disk, Call, Config) end).
+
+full_disk(Disk, Call, Config) ->
+    true = Call(os, putenv, ["ERL_EPMD_PORT", integer_to_list(?config(epmd, Config))]),
+    Folder = filename:join(Disk, "s"),
+    Ask = fun(Do, Keys) ->
+        Call(sderl_ops_client, ask, [Folder, Keys#{do => Do, who => ~"tester"},
+                                     fun erlang:is_tuple/1])
+    end,
+    Status = fun() ->
+        {done, #{~"state" := State, ~"problems" := Problems, ~"instances" := Instances}} =
+            Ask(status, #{}),
+        {State, Problems, [Is || #{~"state" := Is} <- Instances]}
+    end,
+    Await = fun(Fun) -> sderl_ops_awaits:await(Fun, ?PATIENCE_MS) end,
+    Start = fun() ->
+        ok = Call(?MODULE, begin_service, [Folder]),
+        Await(fun() -> case Ask(hello, #{}) of {done, _} -> true; Other -> Other end end)
+    end,
+    Full = <<"the disk of ", (list_to_binary(Folder))/binary, ", the service's folder, is full: ">>,
+    IsFull = fun() ->
+        case Status() of
+            {~"failed", [Problem | _], _} -> is_prefix(Full, Problem) orelse Problem;
+            Other -> Other
+        end
+    end,
+    Is = fun(Wanted) -> fun() -> case Status() of Wanted -> true; Other -> Other end end end,
+    Start(),
+    {done, #{~"state" := ~"steady"}} = Ask(apply, #{file => write(cluster(1, Config), Config)}),
+    ok = sderl_fleet_disk:fill(Disk, 8_000_000, Call),
+    %% For a second it goes on with what it has seen.
+    Await(fun() -> element(1, Ask(resume, #{})) =:= error end),
+    [begin
+        {error, Sentence, []} = Ask(Do, Keys),
+        ?assert(is_prefix(Full, Sentence), {Do, Sentence})
+     end || {Do, Keys} <- [{pause, #{}}, {drain, #{instance => ~"web1", force => true}},
+                           {scale, #{family => ~"web", count => 2, wait => true}}]],
+    Await(IsFull),
+    %% What happens to a node meanwhile is seen, and mended when there is room.
+    [Pid] = Call(sderl_ops_asks, beams, [~"web1", Folder]),
+    _ = Call(os, cmd, ["kill -9 " ++ Pid]),
+    Await(fun() -> case Status() of {_, _, [~"exited"]} -> true; Other -> Other end end),
+    {done, #{~"revisions" := [#{~"result" := ~"good"}]}} = Ask(history, #{}),
+    ok = sderl_fleet_disk:free(Disk, Call),
+    Await(Is({~"steady", [], [~"up"]})),
+    {done, #{~"revision" := 2, ~"state" := ~"steady"}} =
+        Ask(scale, #{family => ~"web", count => 2, wait => true}),
+    %% A release that is larger than the disk, and one after which there is no room: what was made
+    %% for them goes again.
+    {error, _, [TooLarge]} = Ask(apply, #{file => with_release_of(120_000_000, Config)}),
+    ct:log("~ts", [TooLarge]),
+    ?assertMatch({_, _}, binary:match(TooLarge, ~"cannot be written: no space left on device")),
+    ?assertEqual([], Call(filelib, wildcard, [filename:join(Folder, "archives/part-*")])),
+    ?assertMatch({~"steady", [], [~"up", ~"up"]}, Status()),
+    {error, NoRoom, []} = Ask(apply, #{file => with_release_of(80_000_000, Config)}),
+    ?assert(is_prefix(Full, NoRoom), NoRoom),
+    Await(Is({~"steady", [], [~"up", ~"up"]})),
+    %% There is no room at all, and the service begins.
+    {done, _} = Ask(stop, #{}),
+    ok = Call(?MODULE, end_service, [Folder]),
+    ok = sderl_fleet_disk:fill(Disk, 0, Call),
+    ok = Call(?MODULE, begin_service, [Folder]),
+    Await(fun() ->
+        case {Ask(hello, #{}), Call(?MODULE, told, [Folder])} of
+            {_, {error, Text}} ->
+                ct:log("~ts", [Text]),
+                binary:match(unicode:characters_to_binary(Text), Full) =/= nomatch orelse Text;
+            %% It could begin, and does nothing.
+            {{done, _}, _} -> IsFull();
+            Other -> Other
+        end
+    end),
+    _ = Ask(stop, #{}),
+    ok = Call(?MODULE, end_service, [Folder]),
+    ok = sderl_fleet_disk:free(Disk, Call),
+    Start(),
+    Await(Is({~"steady", [], [~"up", ~"up"]})),
+    {done, #{~"entries" := Entries}} = Ask(record, #{limit => 500}),
+    ?assertMatch([#{~"what" := ~"scale web to 2 (revision 2)", ~"result" := ~"done"},
+                  #{~"what" := <<"apply ", _/binary>>, ~"result" := ~"done"}],
+                 [Entry || #{~"kind" := ~"request", ~"what" := What} = Entry <- Entries,
+                           What =/= ~"resume"]),
+    {done, #{~"state" := ~"destroyed"}} = Ask(destroy, #{wait => true}),
+    {done, _} = Ask(stop, #{}),
+    ok = Call(?MODULE, end_service, [Folder]).
+
+is_prefix(Prefix, Text) -> string:prefix(Text, Prefix) =/= nomatch.
+
+%% A file whose release does not get smaller by packing.
+with_release_of(Bytes, Config) ->
+    Large = in("large/ebin", Config),
+    ok = filelib:ensure_path(Large),
+    ok = file:write_file(filename:join(Large, "x"), rand:bytes(Bytes)),
+    #{releases := #{code := Code}} = Cluster = cluster(2, Config),
+    Folders = [unicode:characters_to_binary(Ebin) || Ebin <- [Large, in("tiny/ebin", Config)]],
+    write(Cluster#{releases := #{code => Code#{code := Folders}}}, Config).
+
+%% The service in a process of that virtual machine; how it ended is kept.
+begin_service(Folder) ->
+    ok = logger:set_primary_config(level, critical),
+    _ = persistent_term:erase({?MODULE, Folder}),
+    _ = spawn(fun() ->
+        Ended = sderl_ops_service:run(Folder),
+        _ = application:stop(khepri),
+        _ = application:stop(ra),
+        persistent_term:put({?MODULE, Folder}, Ended)
+    end),
+    ok.
+
+end_service(Folder) ->
+    sderl_ops_awaits:await(fun() -> told(Folder) =/= runs end, ?PATIENCE_MS).
+
+told(Folder) -> persistent_term:get({?MODULE, Folder}, runs).
 
 %% ---------------------------------------------------------------- the cluster
 

@@ -221,7 +221,9 @@ pack(Entries, Folder, Known) ->
     Index = part(Folder),
     case file:write_file(Index, Sha) of
         ok -> rename(Index, Known);
-        {error, No} -> fail({cannot_write, Index, No})
+        {error, No} ->
+            _ = file:delete(Index),
+            fail({cannot_write, Index, No})
     end,
     Sha.
 

@@ -103,9 +103,13 @@ monitor() -> erlang:monitor(process, server()).
 %% ---------------------------------------------------------------- asking
 
 call(Request) ->
-    case sderl_ops_membership:is_member() of
-        false -> gen_server:call(?SERVER, Request, ?CALL_MS);
-        true -> call(Request, false, now_ms() + ?PATIENCE_MS)
+    Answer = case sderl_ops_membership:is_member() of
+                 false -> gen_server:call(?SERVER, Request, ?CALL_MS);
+                 true -> call(Request, false, now_ms() + ?PATIENCE_MS)
+             end,
+    case Answer of
+        {full, Sentence} -> unavailable(Sentence, false);
+        _ -> Answer
     end.
 
 %% Asked: whether one that did not answer may have been asked already.

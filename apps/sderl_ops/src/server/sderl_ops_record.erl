@@ -8,7 +8,7 @@ A request is written when it is stored, and ends when the service has nothing mo
 ends it. A step, and what the service decides, is written when it has ended.
 """.
 
--export([new/0, load/1, request/4, step/3, note/2, state/4]).
+-export([new/0, load/1, request/4, ended/3, write/2, state/4]).
 -export([outcomes/1, page/3]).
 -export_type([written/0]).
 
@@ -108,24 +108,18 @@ put_outcome(Revision, Outcome, #record{outcomes = Outcomes} = Record) ->
     Kept = #{Number => Of || Number := Of <- Outcomes, Number > Revision - ?MOST_OUTCOMES},
     Record#record{outcomes = Kept#{Revision => Outcome}}.
 
--doc "A step has ended.".
--spec step(sderl_ops_step:step(), ok | {ok, term()} | {error, term()}, Cluster :: binary()) -> ok.
-step(Step, {ok, _}, Cluster) ->
-    step(Step, ok, Cluster);
-step(Step, Result, Cluster) ->
-    _ = sderl_ops_store:note(Cluster, sderl_ops_entry:step(Step, Result, system_ms())),
-    ok.
+-doc "What is to be written of steps that have ended now, and of what was decided.".
+-spec ended(Steps :: [{sderl_ops_step:step(), ok | {ok, term()} | {error, term()}}],
+            [sderl_ops_note:note()], At :: integer()) -> [sderl_ops_entry:entry()].
+ended(Steps, Notes, At) ->
+    [sderl_ops_entry:step(Step, case Result of {ok, _} -> ok; _ -> Result end, At)
+     || {Step, Result} <- Steps]
+        ++ [Entry || Note <- Notes, #{} = Entry <- [sderl_ops_entry:note(Note, At)]].
 
--doc "The service has decided something.".
--spec note(sderl_ops_note:note(), Cluster :: binary()) -> ok.
-note(Note, Cluster) ->
-    case sderl_ops_entry:note(Note, system_ms()) of
-        none ->
-            ok;
-        Entry ->
-            _ = sderl_ops_store:note(Cluster, Entry),
-            ok
-    end.
+-doc "Writes them.".
+-spec write([sderl_ops_entry:entry()], Cluster :: binary()) -> ok.
+write(Entries, Cluster) ->
+    lists:foreach(fun(Entry) -> _ = sderl_ops_store:note(Cluster, Entry) end, Entries).
 
 -doc "The state of the service after a decision: what is done for no longer has ended.".
 -spec state(State :: atom(), Problems :: [unicode:chardata()], Revision :: pos_integer(),

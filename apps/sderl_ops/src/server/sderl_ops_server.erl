@@ -44,6 +44,10 @@ back. `destroyed`: nothing is left, and nothing is to be.
     memory = sderl_ops_memory:new() :: sderl_ops_memory:memory(),
     kept :: sderl_ops_memory:memory() | undefined,
     record = sderl_ops_record:new() :: sderl_ops_record:written(),
+    room :: sderl_ops_room:room(),
+    %% Why the disk has no room, and what is to be written when it has it again.
+    full = none :: none | unicode:chardata(),
+    unwritten = [] :: [sderl_ops_entry:entry()],
     %% The observed state.
     observed = sderl_ops_observed:new() :: sderl_ops_observed:observed(),
     looks = sderl_ops_looks:new() :: sderl_ops_looks:looks(),
@@ -70,6 +74,8 @@ back. `destroyed`: nothing is left, and nothing is to be.
 -define(INSTANCES_PER_MS, 40).
 %% Longer than archives are brought to other members before the revision that needs them.
 -define(UNUSED_S, 3_600).
+%% Longer than it takes from the end of an archive to its revision.
+-define(PREPARED_S, 30).
 
 -doc """
 Starts it with what is stored in the service's folder. One of several members acts with an epoch.
@@ -90,7 +96,9 @@ init({Folder, Epoch}) ->
             %% They end with this process, and whatever they had not sent is not sent any more.
             {ok, _} = sderl_ops_sessions:start_link(),
             _ = erlang:send_after(?TICK_MS, self(), tick),
-            {ok, began(#s{folder = Folder, epoch = Epoch}), {continue, begin_with_stored}};
+            Room = sderl_ops_room:new(Folder),
+            {ok, began(#s{folder = Folder, epoch = Epoch, room = Room}),
+             {continue, begin_with_stored}};
         {error, Why} ->
             {stop, {store, Why}}
     end.
@@ -113,17 +121,17 @@ handle_continue(begin_with_stored, S) ->
             {Memory, Made} = sderl_ops_stored:remembered(Cluster),
             Begun = begin_newest(Cluster, S#s{memory = Memory, kept = Memory, made = Made,
                                               record = sderl_ops_record:load(Cluster)}),
-            #s{folder = Folder, archives = Archives} = Begun,
-            ok = sderl_ops_archive:keep_only(maps:keys(Archives),
-                                             filename:join(Folder, "archives"),
-                                             unused_for_s(Begun)),
+            %% Nobody can ask a service with one member yet, so no archive is being made.
+            ok = drop_archives(0, Begun),
             {noreply, Begun}
     end.
 
-%% Nobody can ask a service with one member yet, so no archive is being made. Another member may
-%% have brought one here, for a revision that it is about to ask for.
-unused_for_s(#s{epoch = none}) -> 0;
-unused_for_s(_) -> ?UNUSED_S.
+%% Another member may have brought one here, for a revision that it is about to ask for.
+drop_archives(_, #s{epoch = Epoch} = S) when Epoch =/= none -> drop_unused(?UNUSED_S, S);
+drop_archives(Seconds, S) -> drop_unused(Seconds, S).
+
+drop_unused(Seconds, #s{folder = Folder, archives = Archives}) ->
+    sderl_ops_archive:keep_only(maps:keys(Archives), filename:join(Folder, "archives"), Seconds).
 
 %% The newest revision becomes what is to be.
 begin_newest(Cluster, #s{memory = Memory, made = Made, folder = Folder, epoch = Epoch} = S) ->
@@ -170,7 +178,15 @@ handle_call(applied, _, #s{store = none} = S) ->
     {reply, none, S};
 handle_call(applied, _, #s{store = {Cluster, Revision}} = S) ->
     {reply, {Revision, sderl_ops_stored:applied(Cluster)}, S};
-handle_call({adopt, Prepared, After, About}, _, S) ->
+handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
+    {reply, ok, S#s{watchers = sderl_ops_watchers:add(Pid, state(S), problems(S), Watchers)}};
+handle_call(Change, _, S) ->
+    case look_for_room(fun sderl_ops_room:before_write/1, S) of
+        #s{full = none} = Ready -> handle_change(Change, Ready);
+        #s{full = Sentence} = Full -> {reply, {full, Sentence}, Full}
+    end.
+
+handle_change({adopt, Prepared, After, About}, S) ->
     case may_adopt(Prepared, After, About, S) of
         {done, Revision} ->
             {reply, {ok, Revision}, S};
@@ -180,40 +196,20 @@ handle_call({adopt, Prepared, After, About}, _, S) ->
         {error, _} = Error ->
             {reply, Error, S}
     end;
-handle_call({remember, _, _, _}, _, #s{store = none} = S) ->
+handle_change({remember, _, _, _}, #s{store = none} = S) ->
     {reply, none, S};
-handle_call({remember, By, What, Change}, _, S) ->
+handle_change({remember, By, What, Change}, S) ->
     Changed = remember(By, What, Change(S#s.memory), S),
     {reply, state(Changed), Changed};
-handle_call({instance, By, Id, What}, _, #s{desired = #{instances := Instances}} = S)
+handle_change({instance, By, Id, What}, #s{desired = #{instances := Instances}} = S)
   when is_map_key(Id, Instances) ->
-    case change(What, Id, S) of
+    case sderl_ops_operator:change(What, Id, maps:with([running, desired, observed, memory],
+                                                       view(S))) of
         {ok, Memory} -> {reply, ok, remember(By, {What, Id}, Memory, S)};
         No -> {reply, No, S}
     end;
-handle_call({instance, _, Id, _}, _, S) ->
-    {reply, {unknown, ["there is no instance ", Id, ": `status` lists them"]}, S};
-handle_call({watch, Pid}, _, #s{watchers = Watchers} = S) ->
-    {reply, ok, S#s{watchers = sderl_ops_watchers:add(Pid, state(S), problems(S), Watchers)}}.
-
-%% An operator's request for an instance. A drain is judged here and not by the caller: of two at a
-%% time, the second would not know of the first.
-change(release, Id, #s{memory = Memory} = S) ->
-    IsBusy = lists:any(fun(Step) -> sderl_ops_step:instance(Step) =:= Id end, running(S)),
-    sderl_ops_released:release(Id, IsBusy, Memory);
-change(adopt, Id, #s{memory = Memory}) ->
-    sderl_ops_released:take_back(Id, Memory);
-change(What, Id, #s{desired = Desired, observed = Observed, memory = Memory}) ->
-    case {sderl_ops_released:is_released(Id, Memory), What} of
-        {true, _} -> {error, [Id, " was handed back: `adopt` takes it over again"]};
-        {false, drain} -> drain(sderl_ops_plan:refusals_of_drain(Id, Desired, Observed, Memory),
-                                Id, Memory);
-        {false, force_drain} -> drain([], Id, Memory);
-        {false, undrain} -> {ok, sderl_ops_memory:take_back(Id, Memory)}
-    end.
-
-drain([], Id, Memory) -> {ok, sderl_ops_memory:set_aside(Id, Memory)};
-drain(Refused, _, _) -> {refused, Refused}.
+handle_change({instance, _, Id, _}, S) ->
+    {reply, {unknown, ["there is no instance ", Id, ": `status` lists them"]}, S}.
 
 %% A change is stored before the operator is told.
 remember(By, What, Memory, S) ->
@@ -242,21 +238,11 @@ begin_with(anew, S) ->
 adopt_now(#{file := #{cluster := Cluster}} = Prepared, #{by := By, why := Why} = About,
           #s{memory = Memory} = S0) ->
     S = keep(Cluster, S0#s{memory = sderl_ops_memory:try_again(Memory)}),
-    Revision = sderl_ops_store:add_revision(Cluster, (with_applied(About, Cluster, S))#{
-        prepared => Prepared, at => system_ms()
-    }),
+    Applied = sderl_ops_stored:with_applied(About, Cluster, S#s.store),
+    Revision = sderl_ops_store:add_revision(Cluster, Applied#{prepared => Prepared,
+                                                              at => system_ms()}),
     Watchers = sderl_ops_watchers:begin_anew(S#s.watchers),
     write_down(By, {revision, Revision, Why}, begin_newest(Cluster, S#s{watchers = Watchers})).
-
-with_applied(#{applied := _} = About, _, _) ->
-    About;
-with_applied(About, Cluster, #s{store = {Cluster, _}}) ->
-    case sderl_ops_stored:applied(Cluster) of
-        none -> About;
-        File -> About#{applied => File}
-    end;
-with_applied(About, _, _) ->
-    About.
 
 -doc false.
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
@@ -266,7 +252,10 @@ handle_cast(_, S) -> {noreply, S}.
 -spec handle_info(term(), #s{}) -> {noreply, #s{}}.
 handle_info(tick, S) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
-    {noreply, decide_soon(look(S))};
+    Looked = look_for_room(fun sderl_ops_room:now_and_then/1, S),
+    %% What was made for a revision that had no room itself.
+    ok = case Looked of #s{full = none} -> ok; _ -> drop_archives(?PREPARED_S, Looked) end,
+    {noreply, decide_soon(look(write(Looked)))};
 handle_info(decide, S) ->
     {noreply, decide(S#s{deciding = false})};
 handle_info({'DOWN', Ref, process, _, Outcome}, #s{doing = Doing, watchers = Watchers} = S) ->
@@ -362,6 +351,8 @@ decide_soon(#s{desired = #{instances := Instances}} = S) ->
 decide(#s{desired = undefined} = S) ->
     S;
 %% Until somebody can talk to the nodes, every step would fail.
+decide(#s{full = Full} = S) when Full =/= none ->
+    tell_state(S);
 decide(#s{envoy = none} = S) ->
     tell_state(keep(S));
 decide(#s{desired = Desired, memory = Memory} = S0) ->
@@ -369,9 +360,17 @@ decide(#s{desired = Desired, memory = Memory} = S0) ->
     S = S0#s{observed = Observed},
     #{start := Start, memory := After, notes := Notes, waiting := Waiting, done := Done} =
         sderl_ops_reconcile:steps(Desired, Observed, Memory, running(S), system_ms()),
-    Decided = keep(S#s{memory = After, waiting = Waiting, done = Done}),
-    ok = tell_notes(Notes, Decided),
-    tell_state(begin_steps(Start, count(Start, Decided))).
+    Looked = case After =:= S#s.kept andalso Notes =:= [] of
+                 true -> S;
+                 false -> look_for_room(fun sderl_ops_room:before_write/1, S)
+             end,
+    case Looked of
+        #s{full = none} ->
+            Decided = keep(Looked#s{memory = After, waiting = Waiting, done = Done}),
+            tell_state(begin_steps(Start, count(Start, tell([], Notes, Decided))));
+        _ ->
+            tell_state(Looked)
+    end.
 
 count([_ | _], #s{watchers = Watchers} = S) ->
     #s{desired = Desired, observed = Observed, memory = Memory} = S,
@@ -411,19 +410,17 @@ begin_steps(Steps, #s{doing = Doing} = S) ->
     ok = sderl_ops_watchers:progress(Steps, sderl_ops_doing:count(Begun), S#s.watchers),
     S#s{doing = Begun}.
 
-step_ended({Step, Came}, #s{memory = Memory, watchers = Watchers, looks = Looks,
-                            store = {Cluster, _}} = S) ->
+step_ended({Step, Came}, #s{memory = Memory, looks = Looks} = S0) ->
     {Result, Sighting} = case Came of
                              {seen, Told} -> {ok, Told};
                              _ -> {Came, none}
                          end,
     Worded = sderl_ops_work:worded(Result),
     {After, Notes} = sderl_ops_reconcile:ended(Step, Worded, Memory, system_ms()),
-    ok = sderl_ops_record:step(Step, Worded, Cluster),
+    #s{watchers = Watchers} = S = tell([{Step, Worded}], Notes, S0),
     Whats = sderl_ops_sighted:unseen(sderl_ops_look:after_step(Step, After), Sighting,
                                      S#s.observed),
     {Sighted, Observed} = sight(Sighting, S),
-    ok = tell_notes(Notes, S),
     S#s{
         memory = After,
         observed = sderl_ops_made:without_deleted(Step, Worded, Observed),
@@ -440,15 +437,31 @@ sight(Sighting, #s{sighted = Sighted, observed = Observed}) ->
 
 %% ---------------------------------------------------------------- telling
 
-tell_notes(Notes, #s{watchers = Watchers, store = {Cluster, _}}) ->
+tell(Ended, Notes, #s{watchers = Watchers, unwritten = Unwritten} = S) ->
     lists:foreach(fun(Note) ->
-        ok = sderl_ops_record:note(Note, Cluster),
         sderl_ops_watchers:note(sderl_ops_note:words(Note), Watchers)
-    end, Notes).
+    end, Notes),
+    Entries = sderl_ops_record:ended(Ended, Notes, system_ms()),
+    write(S#s{unwritten = Unwritten ++ Entries}).
+
+write(#s{full = none, unwritten = [_ | _] = Entries, store = {Cluster, _}} = S) ->
+    ok = sderl_ops_record:write(Entries, Cluster),
+    S#s{unwritten = []};
+write(S) ->
+    S.
+
+look_for_room(Look, #s{room = Room} = S) ->
+    case Look(Room) of
+        {ok, Looked} -> S#s{room = Looked, full = none};
+        {{error, Sentence}, Looked} -> S#s{room = Looked, full = Sentence}
+    end.
 
 tell_state(#s{watchers = Watchers, record = Record, store = {_, Revision}} = S) ->
     {State, Problems} = {state(S), problems(S)},
-    S#s{record = sderl_ops_record:state(State, Problems, Revision, Record),
+    S#s{record = case S#s.full of
+                     none -> sderl_ops_record:state(State, Problems, Revision, Record);
+                     _ -> Record
+                 end,
         watchers = sderl_ops_watchers:state(State, Problems, Watchers)}.
 
 state(S) -> sderl_ops_status:state(view(S)).
@@ -466,7 +479,7 @@ view(#s{store = Store, desired = Desired, memory = Memory, observed = Observed,
         running => running(S),
         waiting => Waiting,
         done => Done andalso Envoy =/= none,
-        trouble => Trouble,
+        trouble => case S#s.full of none -> Trouble; Sentence -> Sentence end,
         sent => sderl_ops_sent:read(),
         doing => sderl_ops_doing:steps(S#s.doing),
         progress => sderl_ops_watchers:so_far(sderl_ops_doing:count(S#s.doing), S#s.watchers),

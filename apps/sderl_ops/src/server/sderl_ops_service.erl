@@ -31,14 +31,27 @@ run(Folder, As) ->
         {ok, _} ?= application:ensure_all_started(khepri),
         true = register(?MODULE, self()),
         process_flag(trap_exit, true),
-        {ok, Supervisor} ?= sderl_ops_sup:start_link(Folder, Mark, fun dismiss/1),
-        Ended = await_end(Supervisor),
+        {ok, Supervisor} ?= start(Folder, Mark),
+        Ended = await_end(Supervisor, Folder),
         ok = sderl_ops_openssh:close(filename:join(Folder, "ssh")),
         ok = gen_tcp:close(Lock),
         Ended
     else
         {error, Why} when is_list(Why); is_binary(Why) -> {error, Why};
         {error, Why} -> {error, io_lib:format("the service cannot start: ~0tP", [Why, 20])}
+    end.
+
+%% Without room the store cannot even begin.
+start(Folder, Mark) ->
+    case sderl_ops_sup:start_link(Folder, Mark, fun dismiss/1) of
+        {error, Why} ->
+            case sderl_ops_room:check(Folder) of
+                ok -> {error, Why};
+                {error, Sentence} -> {error, [Sentence, ". Make room, and start the service again: "
+                                              "what it has stored is there, and the cluster goes "
+                                              "on"]}
+            end;
+        Started -> Started
     end.
 
 %% A folder keeps its first use: another identity would be another service.
@@ -107,7 +120,7 @@ dismiss(Sentence) ->
     ?MODULE ! {dismiss, Sentence},
     ok.
 
-await_end(Supervisor) ->
+await_end(Supervisor, Folder) ->
     receive
         stop ->
             end_all(Supervisor);
@@ -115,8 +128,12 @@ await_end(Supervisor) ->
             ok = end_all(Supervisor),
             {error, Sentence};
         {'EXIT', Supervisor, shutdown} ->
-            {error, "the service gave up, as a part of it failed again and again; its log tells "
-                    "why, and the cluster goes on"};
+            Why = case sderl_ops_room:check(Folder) of
+                      ok -> "its log tells why";
+                      {error, Sentence} -> Sentence
+                  end,
+            {error, ["the service gave up, as a part of it failed again and again; ", Why,
+                     ". The cluster goes on"]};
         {'EXIT', Supervisor, Why} ->
             {error, io_lib:format("the service ended: ~0tP", [Why, 20])}
     end.

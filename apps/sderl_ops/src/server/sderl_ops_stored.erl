@@ -7,7 +7,8 @@ The newest 100 revisions are kept, those that a family would go back to, and of 
 has an instance the newest that has it; others are forgotten when a revision is loaded.
 """.
 
--export([cluster/0, applied/1, remembered/1, load/3, here/3, since/2, may_follow/5]).
+-export([cluster/0, applied/1, with_applied/3, remembered/1, load/3, here/3, since/2,
+         may_follow/5]).
 -export_type([stored/0]).
 
 -doc """
@@ -51,6 +52,19 @@ first_applied([{_, #{applied := File}} | _]) -> File;
 first_applied([{_, #{why := <<"apply ", File/binary>>}} | _]) -> File;
 first_applied([_ | Earlier]) -> first_applied(Earlier);
 first_applied([]) -> none.
+
+-doc "A revision to be, with that file, where it is not another one that is applied now.".
+-spec with_applied(About :: map(), Cluster :: binary(),
+                   Stored :: none | {Cluster :: binary(), pos_integer()}) -> map().
+with_applied(#{applied := _} = About, _, _) ->
+    About;
+with_applied(About, Cluster, {Cluster, _}) ->
+    case applied(Cluster) of
+        none -> About;
+        File -> About#{applied => File}
+    end;
+with_applied(About, _, _) ->
+    About.
 
 -doc "What the reconciler remembers of a cluster, and the groups that the service has made.".
 -spec remembered(Cluster :: binary()) -> {sderl_ops_memory:memory(), Made :: [binary()]}.

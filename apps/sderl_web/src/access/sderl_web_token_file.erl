@@ -142,6 +142,8 @@ written(File, Tokens, Lock) ->
             file:sync(Device)
         end,
         ok = file:close(Device),
+        %% What had no room would take that of others.
+        _ = Result =/= ok andalso file:delete(New),
         ok ?= Result,
         true ?= sderl_web_lock:is_held(Lock),
         file:rename(New, File)

@@ -138,7 +138,7 @@ put_pages(Pages, Answer, #fronts{file = File} = F) ->
             {reply, {error, too_large, "all pages together would have more than 4 MiB: delete "
                                        "some, or save fewer charts"}, F};
         {error, Why} ->
-            {reply, {error, unavailable, ["it cannot be written: ", file:format_error(Why)]}, F}
+            {reply, {error, unavailable, [File, " cannot be written: ", file:format_error(Why)]}, F}
     end.
 
 %% A larger file could not be read again.
