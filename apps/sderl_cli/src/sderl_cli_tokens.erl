@@ -93,12 +93,12 @@ do(revoke, #{id := Id} = Options, File) ->
         {error, _} = Error -> Error
     end.
 
-shown(Token) -> sderl_web_token:show(Token, sderl_mon_clock:wall_ms()).
+shown(Token) -> sderl_web_token:show(Token, sderl_mon_clock:machine_ms()).
 
 expires("never") -> {ok, none};
 expires(Time) ->
     case sderl_cli_time:seconds(Time, ?MOST_S) of
-        {ok, Seconds} -> {ok, sderl_mon_clock:wall_ms() + 1000 * Seconds};
+        {ok, Seconds} -> {ok, sderl_mon_clock:machine_ms() + 1000 * Seconds};
         error ->
             {usage, ["--for cannot be ", Time, ": it is 90s, 30m, 2h, 7d or never, 3650d at most"]}
     end.

@@ -126,11 +126,12 @@ prop_token() ->
             begin
                 {Text, Token} = sderl_web_token:new(~"ann", Role, Expires, 0),
                 {OtherText, _} = sderl_web_token:new(~"ann", Role, Expires, 0),
-                Stored = json:decode(iolist_to_binary(
-                    json:encode(sderl_web_token:to_json(Token)))),
+                Seen = sderl_web_token:note_end(Now, Token),
+                Stored = [json:decode(iolist_to_binary(json:encode(sderl_web_token:to_json(T))))
+                          || T <- [Token, Seen]],
                 <<_:46/binary, Last>> = Text,
                 Changed = <<(binary:part(Text, 0, 46))/binary, (Last bxor 1)>>,
-                sderl_web_token:from_json(Stored) =:= {ok, Token}
+                [sderl_web_token:from_json(Json) || Json <- Stored] =:= [{ok, Token}, {ok, Seen}]
                     andalso sderl_web_token:proves(Text, Token)
                     andalso sderl_web_token:id(Text) =:= {ok, map_get(id, Token)}
                     andalso not lists:any(fun(T) -> sderl_web_token:proves(T, Token) end,
@@ -139,6 +140,8 @@ prop_token() ->
                                          binary:part(Text, 15, 32)) =:= nomatch
                     andalso (sderl_web_token:state(Token, Now) =:= active)
                         =:= (Expires =:= none orelse Now < Expires)
+                    %% Once it has expired it has at all times.
+                    andalso sderl_web_token:state(Seen, 0) =:= sderl_web_token:state(Token, Now)
             end).
 
 roles_test() ->
@@ -161,7 +164,10 @@ file_test_() ->
          {"many at once", {timeout, 60, ?_test(many(filename:join(Dir, "many")))}},
          {"a lock", ?_test(lock(filename:join(Dir, "a.lock")))},
          {"no lock", ?_test(no_lock(filename:join(Dir, "b.lock")))},
-         {"read again", {timeout, 60, ?_test(read_again(filename:join(Dir, "again")))}}]
+         {"read again", {timeout, 60, ?_test(read_again(filename:join(Dir, "again")))}},
+         {"expired for good",
+          {timeout, 600, ?_test(expired_for_good(filename:join(Dir, "ended")))}},
+         {"a file of before", ?_test(file_of_before(filename:join(Dir, "before")))}]
     end}.
 
 of_file(File) ->
@@ -256,6 +262,75 @@ read_again(File) ->
     ok = logger:unset_module_level(sderl_web_tokens),
     ?assertMatch({ok, #{name := ~"ann"}}, sderl_web_tokens:who(Text)),
     ok = gen_server:stop(Server).
+
+%% A token that has expired does not hold when the clock is set back, also after a restart. Here its
+%% end is set ahead in the file, which comes to the same.
+expired_for_good(File) ->
+    Start = fun() ->
+        {ok, Server} = sderl_web_tokens:start_link(#{token => fun() -> ~"main-one" end,
+                                                     tokens_file => File}),
+        Server
+    end,
+    Short = fun(Name) ->
+        {ok, Text, #{id := Id}} =
+            sderl_web_token_file:add(File, Name, viewer, sderl_mon_clock:machine_ms() + 300),
+        {Text, Id}
+    end,
+    Await = fun(Condition) -> ok = sderl_fleet:await(Condition, 60_000) end,
+    State = fun(Text) ->
+        ok = sderl_web_tokens:look(),
+        case sderl_web_tokens:who(Text) of {ok, _} -> active; {error, Why} -> Why end
+    end,
+    Server = Start(),
+    {Ann, AnnId} = Short(~"ann"),
+    Await(fun() -> State(Ann) =:= expired end),
+    Await(fun() -> map_get(AnnId, ends(File)) =/= none end),
+    ok = set_ahead(File),
+    ?assertEqual(expired, State(Ann)),
+    ok = gen_server:stop(Server),
+    Again = Start(),
+    ?assertEqual(expired, State(Ann)),
+    ?assertMatch([#{name := ~"ann", state := expired}], sderl_web_tokens:list()),
+    %% The name is free, and what is new holds.
+    {ok, New, _} = sderl_web_token_file:add(File, ~"ann", viewer, none),
+    ?assertEqual(active, State(New)),
+    %% Also while it cannot be written, and it is when it can be.
+    {Bob, BobId} = Short(~"bob"),
+    Locking = unicode:characters_to_binary([File, ".lock"]),
+    {ok, Lock} = sderl_web_lock:take(Locking, 60_000),
+    Await(fun() -> State(Bob) =:= expired end),
+    Written = map_get(BobId, ends(File)),
+    %% On a slow machine the lock is old by now, and taken over.
+    ?assert(Written =:= none orelse not sderl_web_lock:is_held(Lock)),
+    ok = set_ahead(File),
+    ?assertEqual(expired, State(Bob)),
+    ok = sderl_web_lock:release(Lock),
+    ok = sderl_fleet:await(fun() -> map_get(BobId, ends(File)) =/= none end, 300_000),
+    ok = gen_server:stop(Again).
+
+ends(File) ->
+    {ok, Tokens} = sderl_web_token_file:read(File),
+    #{Id => Ended || #{id := Id, ended := Ended} <- Tokens}.
+
+%% The end of each, as if the clock had been set back by an hour.
+set_ahead(File) ->
+    {ok, Tokens} = sderl_web_token_file:read(File),
+    rewrite(File, [case Token of
+        #{expires := none} -> Token;
+        #{expires := Expires} -> Token#{expires := Expires + 3_600_000}
+    end || Token <- Tokens], fun(Json) -> Json end).
+
+rewrite(File, Tokens, Change) ->
+    file:write_file(File, json:encode(#{
+        version => 1, tokens => [Change(sderl_web_token:to_json(Token)) || Token <- Tokens]
+    })).
+
+%% It says nothing of tokens that were seen to have expired.
+file_of_before(File) ->
+    {ok, _, _} = sderl_web_token_file:add(File, ~"ann", viewer, none),
+    {ok, [Token]} = sderl_web_token_file:read(File),
+    ok = rewrite(File, [Token], fun(Json) -> maps:remove(ended, Json) end),
+    ?assertEqual({ok, [Token]}, sderl_web_token_file:read(File)).
 
 %% None is lost, though each is another process's, and a program has left its lock there.
 many(File) ->

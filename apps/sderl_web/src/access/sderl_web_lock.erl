@@ -61,7 +61,8 @@ contend(Seen, {File, _} = Lock, Ms, Until) ->
                   [File, ceil(Ms / 1000)])
     end.
 
-is_stale({_, Made, _}) -> abs(erlang:system_time(second) - Made) > ?STALE_S;
+%% The file system goes by the machine's clock, from which that of the virtual machine may differ.
+is_stale({_, Made, _}) -> abs(sderl_mon_clock:machine_ms() div 1000 - Made) > ?STALE_S;
 is_stale(gone) -> false.
 
 %% By which a lock is known.

@@ -5,16 +5,22 @@ A token: whose it is, what it allows, and until when. Pure, but for the random b
 
 A token is `sderl_ID_SECRET`. Its id is no secret and names it in lists. Of the secret, 128 random
 bits, only a hash is kept. A plain hash is enough, because nobody can try that many secrets.
+
+A token ends when the clock of the machine first reaches its end. That is kept (`ended`), so that it
+does not hold again when the clock is set back.
 """.
 
 -export([new/4, id/1, proves/2, state/2, allows/2, roles/0, show/2, to_json/1, from_json/1]).
--export([is_forgotten/2, check_name/1]).
+-export([note_end/2, end_at/2, is_forgotten/2, check_name/1]).
 -export_type([token/0, role/0, state/0]).
 
 -doc "Each role has the rights of those before it: `viewer`, `operator`, `admin`.".
 -type role() :: viewer | operator | admin.
 
--doc "`expires` and `revoked` are Unix milliseconds; `hash` is that of the secret.".
+-doc """
+`expires`, `revoked` and `ended`, when it was seen to have expired, are Unix milliseconds; `hash` is
+that of the secret.
+""".
 -type token() :: #{
     id := binary(),
     name := binary(),
@@ -22,6 +28,7 @@ bits, only a hash is kept. A plain hash is enough, because nobody can try that m
     created := integer(),
     expires := none | integer(),
     revoked := none | integer(),
+    ended := none | integer(),
     hash := binary()
 }.
 
@@ -41,7 +48,7 @@ new(Name, Role, Expires, Now) ->
     Secret = random(?SECRET_BYTES),
     {<<"sderl_", Id/binary, "_", Secret/binary>>,
      #{id => Id, name => Name, role => Role, created => Now, expires => Expires, revoked => none,
-       hash => crypto:hash(sha256, Secret)}}.
+       ended => none, hash => crypto:hash(sha256, Secret)}}.
 
 random(Bytes) -> binary:encode_hex(crypto:strong_rand_bytes(Bytes), lowercase).
 
@@ -71,8 +78,22 @@ proves(_, _) -> false.
 -doc "Whether it holds at a time.".
 -spec state(token(), Now :: integer()) -> state().
 state(#{revoked := Revoked}, _) when Revoked =/= none -> revoked;
+state(#{ended := Ended}, _) when Ended =/= none -> expired;
 state(#{expires := Expires}, Now) when Expires =/= none, Now >= Expires -> expired;
 state(_, _) -> active.
+
+-doc "The token, with its end if it has expired by a time: then it has at any time.".
+-spec note_end(Now :: integer(), token()) -> token().
+note_end(Now, Token) ->
+    case state(Token, Now) of
+        expired -> end_at(Now, Token);
+        _ -> Token
+    end.
+
+-doc "The token, which was seen to have expired at a time.".
+-spec end_at(Seen :: integer(), token()) -> token().
+end_at(Seen, #{ended := none} = Token) -> Token#{ended := Seen};
+end_at(_, Token) -> Token.
 
 -doc "Whether a role has the rights of another.".
 -spec allows(role(), Needed :: role()) -> boolean().
@@ -103,23 +124,25 @@ null(T) -> T.
 
 -doc "As it is in a file.".
 -spec to_json(token()) -> #{atom() => term()}.
-to_json(#{expires := Expires, revoked := Revoked, hash := Hash} = Token) ->
-    Token#{expires := null(Expires), revoked := null(Revoked),
+to_json(#{expires := Expires, revoked := Revoked, ended := Ended, hash := Hash} = Token) ->
+    Token#{expires := null(Expires), revoked := null(Revoked), ended := null(Ended),
            hash := binary:encode_hex(Hash, lowercase)}.
 
 -doc "Out of a file.".
 -spec from_json(term()) -> {ok, token()} | error.
 from_json(#{~"id" := Id, ~"name" := Name, ~"role" := Role, ~"created" := Created,
-            ~"expires" := Expires, ~"revoked" := Revoked, ~"hash" := Hash})
+            ~"expires" := Expires, ~"revoked" := Revoked, ~"hash" := Hash} = Given)
   when is_binary(Id), byte_size(Id) =:= 2 * ?ID_BYTES, is_integer(Created), is_binary(Hash) ->
     maybe
         ok ?= check_name(Name),
         [Known] ?= [R || R <- roles(), atom_to_binary(R) =:= Role],
         {ok, End} ?= time(Expires),
         {ok, Revocation} ?= time(Revoked),
+        %% Files of before lack it.
+        {ok, Ended} ?= time(maps:get(~"ended", Given, null)),
         {ok, <<_:32/binary>> = Bytes} ?= bytes(Hash),
         {ok, #{id => Id, name => Name, role => Known, created => Created, expires => End,
-               revoked => Revocation, hash => Bytes}}
+               revoked => Revocation, ended => Ended, hash => Bytes}}
     else
         _ -> error
     end;

@@ -10,7 +10,7 @@ so that nobody reads half of it. Whoever changes it holds a lock beside it, `FIL
 
 -include_lib("kernel/include/file.hrl").
 
--export([read/1, add/4, revoke/2]).
+-export([read/1, add/4, revoke/2, note_ends/2]).
 -export_type([tokens/0]).
 
 -type tokens() :: [sderl_web_token:token()].
@@ -58,7 +58,7 @@ is kept nowhere.
           Expires :: none | integer()) ->
     {ok, Text :: binary(), sderl_web_token:token()} | {error, unicode:chardata()}.
 add(File, Name, Role, Expires) ->
-    Now = sderl_mon_clock:wall_ms(),
+    Now = sderl_mon_clock:machine_ms(),
     maybe
         ok ?= sderl_web_token:check_name(Name),
         true ?= Expires =:= none orelse Expires > Now,
@@ -85,7 +85,7 @@ add(File, Name, Role, Expires) ->
 -spec revoke(file:filename_all(), binary()) ->
     {ok, sderl_web_token:token()} | {error, not_found | unicode:chardata()}.
 revoke(File, Which) ->
-    Now = sderl_mon_clock:wall_ms(),
+    Now = sderl_mon_clock:machine_ms(),
     Fits = fun(#{id := Id, name := Name} = Token) ->
         Id =:= Which orelse Name =:= Which andalso sderl_web_token:state(Token, Now) =:= active
     end,
@@ -99,6 +99,18 @@ revoke(File, Which) ->
         end
     end).
 
+-doc "Notes when tokens were seen to have expired; those that are not there any more are left out.".
+-spec note_ends(file:filename_all(), #{Id :: binary() => Seen :: integer()}) ->
+    ok | {error, unicode:chardata()}.
+note_ends(File, Ends) ->
+    Noted = fun(#{id := Id} = Token) ->
+        case Ends of
+            #{Id := Seen} -> sderl_web_token:end_at(Seen, Token);
+            #{} -> Token
+        end
+    end,
+    change(File, fun(Tokens) -> {ok, [Noted(Token) || Token <- Tokens], none} end).
+
 change(File, Change) ->
     maybe
         {ok, Lock} ?= lock(File),
@@ -106,9 +118,11 @@ change(File, Change) ->
             maybe
                 {ok, Tokens} ?= read(File),
                 {ok, New, Result} ?= Change(kept(Tokens)),
-                ok ?= written(File, New, Lock),
+                %% One that is not there is not made to hold nothing.
+                ok ?= case New of Tokens -> ok; _ -> written(File, New, Lock) end,
                 case Result of
                     {Text, Token} -> {ok, Text, Token};
+                    none -> ok;
                     Token -> {ok, Token}
                 end
             end
@@ -118,8 +132,9 @@ change(File, Change) ->
     end.
 
 kept(Tokens) ->
-    Now = sderl_mon_clock:wall_ms(),
-    [Token || Token <- Tokens, not sderl_web_token:is_forgotten(Token, Now)].
+    Now = sderl_mon_clock:machine_ms(),
+    [sderl_web_token:note_end(Now, Token)
+     || Token <- Tokens, not sderl_web_token:is_forgotten(Token, Now)].
 
 lock(File) ->
     Lock = unicode:characters_to_binary([File, ".lock"]),

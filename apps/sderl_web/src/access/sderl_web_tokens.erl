@@ -7,6 +7,10 @@ of the setting `tokens_file`.
 The file is looked at once a second, so that a token which `bin/sderl tokens` made or revoked counts
 within that time. While it cannot be read, none of its tokens holds. Whoever stays connected
 registers with `watch/1`, and is told when its token has ended.
+
+A token that was seen to have expired does not hold again, whatever the clock says later. That is
+known here at once, and written to the file by a process of its own, because this one must not wait
+for a lock or a disk; what cannot be written is tried again every minute.
 """.
 
 -behaviour(gen_server).
@@ -28,6 +32,7 @@ registers with `watch/1`, and is told when its token has ended.
 
 -define(TABLE, ?MODULE).
 -define(LOOK_MS, 1_000).
+-define(AGAIN_MS, 60_000).
 -define(MAIN, #{id => ~"main", name => ~"main", role => admin, expires => none}).
 
 -record(state, {
@@ -36,6 +41,11 @@ registers with `watch/1`, and is told when its token has ended.
     stamp = none :: term(),
     %% Why it cannot be read, said once.
     problem = none :: none | binary(),
+    %% When tokens were seen to have expired that the file does not say so of, who writes that, and
+    %% before when it is not tried again (by the monotonic clock).
+    ended = #{} :: #{Id :: binary() => sderl_mon_types:t()},
+    noting = none :: none | reference(),
+    again = none :: none | integer(),
     watching = #{} :: #{pid() => {Id :: binary(), reference()}}
 }).
 
@@ -81,11 +91,21 @@ is_main(Text, Main) ->
 proven(Text, Token) ->
     case sderl_web_token:proves(Text, Token) of
         true ->
-            case sderl_web_token:state(Token, sderl_mon_clock:wall_ms()) of
+            Now = sderl_mon_clock:machine_ms(),
+            case sderl_web_token:state(Token, Now) of
                 active -> {ok, maps:with([id, name, role, expires], Token)};
-                Ended -> {error, Ended}
+                Ended ->
+                    ok = keep_end(Now, Token),
+                    {error, Ended}
             end;
         false -> {error, unknown}
+    end.
+
+%% The clock may be set back before the next look.
+keep_end(Now, #{id := Id} = Token) ->
+    case sderl_web_token:note_end(Now, Token) of
+        Token -> ok;
+        _ -> gen_server:cast(?MODULE, {ended, Id, Now})
     end.
 
 -doc """
@@ -98,7 +118,7 @@ watch(#{id := Id}) -> gen_server:call(?MODULE, {watch, self(), Id}).
 -doc "The tokens of the file, as others may see them.".
 -spec list() -> [map()].
 list() ->
-    Now = sderl_mon_clock:wall_ms(),
+    Now = sderl_mon_clock:machine_ms(),
     [sderl_web_token:show(Token, Now) || {Id, Token} <- lists:sort(ets:tab2list(?TABLE)),
                                          is_binary(Id)].
 
@@ -110,7 +130,7 @@ add(Name, Role, Expires) ->
         {ok, File} ?= file(),
         {ok, Text, Token} ?= sderl_web_token_file:add(File, Name, Role, Expires),
         ok = look(),
-        {ok, Text, sderl_web_token:show(Token, sderl_mon_clock:wall_ms())}
+        {ok, Text, sderl_web_token:show(Token, sderl_mon_clock:machine_ms())}
     end.
 
 -doc "Revokes a token of the file.".
@@ -120,7 +140,7 @@ revoke(Id) ->
         {ok, File} ?= file(),
         {ok, Token} ?= sderl_web_token_file:revoke(File, Id),
         ok = look(),
-        {ok, sderl_web_token:show(Token, sderl_mon_clock:wall_ms())}
+        {ok, sderl_web_token:show(Token, sderl_mon_clock:machine_ms())}
     end.
 
 %% The file is changed by whoever asks: the process must not wait for a lock or a disk.
@@ -155,10 +175,11 @@ look_later() ->
 
 look(#state{file = none} = State) -> State;
 look(#state{file = File, stamp = Known} = State) ->
-    case stamp(File) of
+    Read = case stamp(File) of
         Known -> State;
         Stamp -> taken(sderl_web_token_file:read(File), Stamp, State)
-    end.
+    end,
+    write_ends(find_ends(sderl_mon_clock:machine_ms(), Read)).
 
 stamp(File) ->
     case file:read_file_info(File, [raw, {time, posix}]) of
@@ -168,8 +189,12 @@ stamp(File) ->
     end.
 
 %% A file that could not be read is read again: the cause may have been the disk.
-taken({ok, Tokens}, Stamp, State) ->
-    true = replace(Tokens),
+taken({ok, Tokens}, Stamp, #state{ended = Ends} = State) ->
+    %% What is not in the file yet holds all the same.
+    true = replace([case Ends of
+        #{Id := Seen} -> sderl_web_token:end_at(Seen, Token);
+        #{} -> Token
+    end || #{id := Id} = Token <- Tokens]),
     State#state{stamp = Stamp, problem = none};
 taken({error, Why}, _, #state{problem = Known} = State) ->
     true = replace([]),
@@ -185,6 +210,49 @@ replace(Tokens) ->
     _ = [ets:delete(?TABLE, Id) || {Id, _} <- ets:tab2list(?TABLE), is_binary(Id),
                                    not lists:member(Id, Ids)],
     true.
+
+%% ---------------------------------------------------------------- tokens that have expired
+
+find_ends(Now, State) ->
+    New = [Id || {Id, Token} <- ets:tab2list(?TABLE), is_binary(Id),
+                 sderl_web_token:note_end(Now, Token) =/= Token],
+    lists:foldl(fun(Id, Acc) -> add_end(Id, Now, Acc) end, State, New).
+
+%% Somebody may have seen that before it was seen here.
+add_end(Id, Seen, #state{ended = Ends} = State) ->
+    case ets:lookup(?TABLE, Id) of
+        [{Id, #{ended := none} = Token}] ->
+            true = ets:insert(?TABLE, {Id, sderl_web_token:end_at(Seen, Token)}),
+            State#state{ended = Ends#{Id => Seen}};
+        _ -> State
+    end.
+
+write_ends(#state{file = File, ended = Ends, noting = none, again = Again} = State)
+  when map_size(Ends) > 0 ->
+    case Again =/= none andalso sderl_mon_clock:now_ms() < Again of
+        true -> State;
+        false ->
+            {_, Monitor} = spawn_monitor(fun() ->
+                exit({written, Ends, sderl_web_token_file:note_ends(File, Ends)})
+            end),
+            State#state{noting = Monitor}
+    end;
+write_ends(State) -> State.
+
+written({written, Ends, ok}, #state{ended = Now} = State) ->
+    State#state{noting = none, again = none, ended = maps:without(maps:keys(Ends), Now)};
+written(Reason, #state{again = Again} = State) ->
+    Why = case Reason of
+        {written, _, {error, Text}} -> sderl_web_json:text(Text);
+        _ -> sderl_mon_text:text("~0tP", [Reason, 12])
+    end,
+    _ = Again =:= none andalso
+        ?LOG_WARNING("dashboard: tokens: that some have expired could not be written: ~ts; should "
+                     "the dashboard start again with a clock that was set back, they hold again",
+                     [Why], #{domain => [sderl, web]}),
+    State#state{noting = none, again = sderl_mon_clock:now_ms() + ?AGAIN_MS}.
+
+%% ---------------------------------------------------------------- the process
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
@@ -207,6 +275,8 @@ handle_call(_, _From, State) ->
 
 -doc false.
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast({ended, Id, Seen}, State) when is_binary(Id), is_integer(Seen) ->
+    {noreply, write_ends(add_end(Id, Seen, State))};
 handle_cast(_, State) -> {noreply, State}.
 
 -doc false.
@@ -214,6 +284,8 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info(look, State) ->
     look_later(),
     {noreply, tell(look(State))};
+handle_info({'DOWN', Noting, process, _, Reason}, #state{noting = Noting} = State) ->
+    {noreply, written(Reason, State)};
 handle_info({'DOWN', _, process, Pid, _}, #state{watching = Watching} = State) ->
     {noreply, State#state{watching = maps:remove(Pid, Watching)}};
 handle_info(_, State) ->
@@ -221,7 +293,7 @@ handle_info(_, State) ->
 
 %% One that is not in the file any more was taken out of it.
 tell(#state{watching = Watching} = State) ->
-    Now = sderl_mon_clock:wall_ms(),
+    Now = sderl_mon_clock:machine_ms(),
     State#state{watching = maps:filter(fun(Pid, {Id, Monitor}) ->
         case Id =:= ~"main" orelse ets:lookup(?TABLE, Id) of
             true -> true;

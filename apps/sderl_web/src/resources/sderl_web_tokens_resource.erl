@@ -59,7 +59,7 @@ answer(tokens, _, _) ->
     {ok, #{tokens => sderl_web_tokens:list()}};
 answer(add_token, #{name := Name, role := Role} = Args, _) ->
     Expires = case Args of
-        #{for_s := Seconds} -> sderl_mon_clock:wall_ms() + 1_000 * Seconds;
+        #{for_s := Seconds} -> sderl_mon_clock:machine_ms() + 1_000 * Seconds;
         #{} -> none
     end,
     case sderl_web_tokens:add(Name, Role, Expires) of
