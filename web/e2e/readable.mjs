@@ -1,5 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run in a page: what a person cannot read there.
+// What a person cannot read on a page.
+
+/** All that is wrong with a page as it is now; `what` says which one that is. */
+export async function faults(page, what) {
+  const wrong = [];
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
+  for (const [how, look] of [
+    ["cut off", cutOff],
+    ["hard to read", unreadable],
+  ]) {
+    const found = await page.evaluate(look);
+    if (found.length > 0)
+      wrong.push(`${what}: ${how}: ${[...new Set(found)].slice(0, 8).join("; ")}`);
+  }
+  return wrong;
+}
+
+// Run in a page:
 
 /** Texts whose contrast with what is behind them is below 4.5 (3 for large ones), WCAG 2.1 1.4.3. */
 export function unreadable() {
@@ -54,13 +72,19 @@ export function unreadable() {
 }
 
 /** Texts that are cut off, and of which nothing tells the rest: no title, and nothing to scroll. */
-export function cutOff() {
+function cutOff() {
   const found = [];
   for (const element of document.body.querySelectorAll("*")) {
     const own = [...element.childNodes].some(
       (node) => node.nodeType === Node.TEXT_NODE && node.data.trim() !== "",
     );
-    if (!own || element.closest("svg, canvas, .visually-hidden, .skip, option, [title]")) continue;
+    // What is in a cell may be a link or a mark, which the cell cuts off.
+    const cell =
+      element.matches("td, th") &&
+      element.textContent.trim() !== "" &&
+      element.querySelector("[title]") === null;
+    if (!own && !cell) continue;
+    if (element.closest("svg, canvas, .visually-hidden, .skip, option, [title]")) continue;
     if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
     const hides = ["hidden", "clip"].includes(getComputedStyle(element).overflowX);
     if (hides && element.scrollWidth > element.clientWidth + 1)

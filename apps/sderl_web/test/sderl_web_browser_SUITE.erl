@@ -197,7 +197,7 @@ ops_file(Ops, Count) ->
         cluster => ~"shop",
         providers => #{here => #{type => local, hosts => 2}},
         releases => #{code => #{code => [unicode:characters_to_binary(ebin(sderl))],
-                                applications => [sderl]}},
+                                applications => [sderl], start_timeout_s => 600}},
         domains => #{one => #{provider => here}},
         families => #{web => #{
             release => code, domains => [one], count => Count,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every page at the size of a desk and of a phone, light and dark: nothing sticks out or is cut off, all texts can be read.
-import { cutOff, unreadable } from "../readable.mjs";
+import { faults } from "../readable.mjs";
 
 const SIZES = [
   { viewport: { width: 1280, height: 800 } },
@@ -48,14 +48,7 @@ export default async function sizes(stage) {
           .getByText(/\w/)
           .first()
           .waitFor({ state: "attached" });
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        if (wide > 1) wrong.push(`${what}: ${wide} pixels wider than the screen`);
-        const cut = await page.evaluate(cutOff);
-        if (cut.length > 0)
-          wrong.push(`${what}: cut off: ${[...new Set(cut)].slice(0, 8).join("; ")}`);
-        const faint = await page.evaluate(unreadable);
-        if (faint.length > 0)
-          wrong.push(`${what}: hard to read: ${[...new Set(faint)].slice(0, 8).join("; ")}`);
+        wrong.push(...(await faults(page, what)));
       }
       if (size.hasTouch) {
         await page.getByRole("button", { name: "Menu" }).tap();

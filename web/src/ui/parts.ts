@@ -109,11 +109,12 @@ const SIGNS: Record<string, string> = {
   major: "×",
 };
 
+/** A cell of a table may cut it off. */
 export const nodeLink = (ctx: Ctx, name: string, text = name): HTMLElement =>
-  h("a", { href: ctx.href("node", name), class: "place" }, text);
+  h("a", { href: ctx.href("node", name), class: "place", title: name }, text);
 
 export const groupLink = (ctx: Ctx, name: string): HTMLElement =>
-  h("a", { href: ctx.href("groups", name), class: "place" }, name);
+  h("a", { href: ctx.href("groups", name), class: "place", title: name }, name);
 
 /** A sentence in the place of what cannot be shown, and why. */
 export const note = (...content: Child[]): HTMLElement => h("p", { class: "note" }, ...content);

@@ -21,6 +21,10 @@ export const page: Page = {
 
 type Host = Operation["status"]["hosts"][number];
 
+/** On a phone there is no room for the folders of a file that was applied. */
+const shortened = (what: string): string =>
+  matchMedia("(max-width: 640px)").matches ? what.replace(/^apply .*\/(?=[^/])/, "apply ") : what;
+
 class DeploymentsPage implements MountedPage {
   private readonly head = h("p", { class: "muted", "data-testid": "ops-cluster" });
   private readonly state = h("p", { class: "ops-about", role: "status" });
@@ -61,7 +65,7 @@ class DeploymentsPage implements MountedPage {
           value: ({ revision }) => revision,
           numeric: true,
           width: "6rem",
-          narrow: "4.6rem",
+          narrow: "5.2rem",
         },
         {
           key: "at",
@@ -69,14 +73,14 @@ class DeploymentsPage implements MountedPage {
           value: ({ at }) => at,
           show: ({ at }) => h("span", { class: "num" }, when(at)),
           width: "11rem",
-          narrow: "5.4rem",
+          narrow: "4.7rem",
         },
         { key: "who", label: "Who", value: ({ who }) => who, width: "9rem", wide: true },
         {
           key: "what",
           label: "What",
           value: ({ what }) => what,
-          show: ({ what }) => h("span", { class: "lines", title: what }, what),
+          show: ({ what }) => h("span", { class: "lines", title: what }, shortened(what)),
         },
         {
           key: "result",

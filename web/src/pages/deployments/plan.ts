@@ -2,7 +2,7 @@
 // What a file would change, before anybody applies it. Nothing is done here.
 import type { Ctx } from "../../ui/ctx";
 import { card } from "../../ui/parts";
-import { h, text as setText } from "../../lib/dom";
+import { h, prose, text as setText } from "../../lib/dom";
 import { count } from "../../lib/format";
 import { postJson } from "../../store/http";
 import { list } from "./list";
@@ -67,7 +67,9 @@ export class PlanCard {
         h(
           "span",
           {},
-          "As with --force: a group may be without a member, or two groups without a gateway, meanwhile",
+          ...prose(
+            "As with `--force`: a group may be without a member, or two groups without a gateway, meanwhile",
+          ),
         ),
       ),
       h("div", { class: "row" }, this.go),
@@ -81,7 +83,7 @@ export class PlanCard {
     this.root = card(
       "Plan of a file",
       {
-        hint: "What bin/sderl ops apply would change, as bin/sderl ops plan says it. Nothing is done.",
+        hint: "What `bin/sderl ops apply` would change, as `bin/sderl ops plan` says it. Nothing is done.",
         class: "ops-card",
         testid: "ops-plan",
       },

@@ -88,6 +88,7 @@ class FamiliesPage implements MountedPage {
     });
     this.instances = table<Instance>({
       caption: "Instances",
+      roomy: true,
       id: ({ id }) => id,
       order: { key: "id", direction: "ascending" },
       maxHeight: "28rem",
@@ -96,7 +97,14 @@ class FamiliesPage implements MountedPage {
       filterText: ({ id, node, host, state, why }) => [id, node, host, state, why].join(" "),
       empty: "No instance passes this filter.",
       columns: [
-        { key: "id", label: "Instance", value: ({ id }) => id, width: "12rem", narrow: "7rem" },
+        {
+          key: "id",
+          label: "Instance",
+          value: ({ id }) => id,
+          show: ({ id }) => twoLines(id, id),
+          width: "12rem",
+          narrow: "6rem",
+        },
         {
           key: "state",
           label: "State",
@@ -199,7 +207,7 @@ class FamiliesPage implements MountedPage {
   private place(node: string | null): HTMLElement | string {
     if (node === null) return "";
     const watched = this.ctx.store.shown.topology?.nodeNamed(node) !== undefined;
-    return watched ? nodeLink(this.ctx, node) : h("span", { class: "place" }, node);
+    return twoLines(node, watched ? nodeLink(this.ctx, node) : node);
   }
 
   private chosen(): string | null {
@@ -235,4 +243,9 @@ class FamiliesPage implements MountedPage {
     );
     this.groups.rows(status.groups);
   }
+}
+
+/** On a phone a name takes two lines, and where they are too few its title tells the rest. */
+function twoLines(title: string, shown: string | HTMLElement): HTMLElement {
+  return h("span", { class: "lines", title }, shown);
 }
