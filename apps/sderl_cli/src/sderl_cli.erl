@@ -31,7 +31,7 @@ stderr, so that stdout holds results only.
 
 %% Commands on a running cluster that operators also find below `ops`, which is another
 %% application's.
--define(ALSO_BELOW_OPS, ["alarms", "metrics", "log", "audit"]).
+-define(ALSO_BELOW_OPS, ["alarms", "metrics", "log", "actions", "audit", "tokens"]).
 
 %% How long nodes may take to go when a signal has ended the command.
 -define(CLEAN_UP_MS, 15_000).
