@@ -68,6 +68,7 @@ from_a_file(Config) ->
                    ~"revisions" := [#{~"revision" := 1}], ~"steps" := []},
                  json:decode(iolist_to_binary(Answer))),
     proposed(cluster(3), Config),
+    coordinator_drained(Config),
     from_outside(File, Config),
     #{~"state" := ~"steady", ~"revision" := 3} =
         ask(scale, #{family => ~"web", count => 4}, Config),
@@ -337,6 +338,82 @@ drained(Config) ->
     _ = ask(resume, #{}, Config),
     await_state(~"steady", Config).
 
+%% The node leaves its groups before it stops: while it still runs another one is the coordinator,
+%% and it gets no name any more. The names that it has are its processes' until these end.
+coordinator_drained(Config) ->
+    #{~"instances" := Instances} = ask(status, #{}, Config),
+    Nodes = #{Id => binary_to_atom(Node) || #{~"id" := Id, ~"node" := Node} <- Instances},
+    Envoy = envoy(Config),
+    Call = fun(Node, Module, Function, Args) ->
+        {ok, Answer} = sderl_ops_envoy:call(Envoy, erpc, call,
+                                            [Node, Module, Function, Args, ?PATIENCE_MS]),
+        Answer
+    end,
+    #{~"web1" := Web1} = Nodes,
+    [{shop, _, Coordinator}] = Call(Web1, sderl_observed, groups, []),
+    [Id] = [Id || Id := Node <- Nodes, Node =:= Coordinator],
+    [Other | _] = Others = lists:sort(maps:values(maps:remove(Id, Nodes))),
+    [yes = Call(Node, s_group, register_name, [shop, Name, Call(Node, erlang, whereis, [init])])
+     || {Node, Name} <- [{Coordinator, goes}, {Other, stays}]],
+    [await(fun() -> is_pid(Call(Node, s_group, whereis_name, [shop, goes])) end)
+     || Node <- Others],
+    Held = hold(Id, Config),
+    Socket = send(drain, #{instance => Id}, Config),
+    await(fun() -> filelib:is_file(filename:join(Held, "held")) end),
+    [
+        begin
+            await(fun() ->
+                [{shop, Members, Leads}] = Call(Node, sderl_observed, groups, []),
+                (lists:sort(Members) =:= Others andalso lists:member(Leads, Others))
+                    orelse {Members, Leads}
+            end),
+            [?assert(is_pid(Call(Node, s_group, whereis_name, [shop, Name])))
+             || Name <- [goes, stays]]
+        end
+     || Node <- Others
+    ],
+    ?assertEqual([], Call(Coordinator, s_group, own_s_groups, [])),
+    Late = Call(Coordinator, erlang, whereis, [kernel_sup]),
+    ?assertEqual({no, cannot_register_in_remote_group},
+                 Call(Coordinator, s_group, register_name, [shop, late, Late])),
+    ?assertMatch([_], beams(Id, Config)),
+    ok = file:delete(filename:join(Held, "hold")),
+    {done, #{~"state" := ~"steady"}} = sderl_ops_asks:last(Socket),
+    [
+        begin
+            await(fun() -> undefined =:= Call(Node, s_group, whereis_name, [shop, goes]) end),
+            ?assert(is_pid(Call(Node, s_group, whereis_name, [shop, stays])))
+        end
+     || Node <- Others
+    ],
+    ok = gen_server:stop(Envoy),
+    ?assertEqual([{One, case One of Id -> ~"drained"; _ -> ~"up" end}
+                  || One <- [~"web1", ~"web2", ~"web3"]], instances(Config)),
+    ?assertEqual([], beams(Id, Config)),
+    #{~"state" := ~"steady"} = ask(undrain, #{instance => Id}, Config),
+    ok.
+
+%% Its hook before it stops waits as long as this file is there.
+hold(Id, Config) ->
+    [State] = filelib:wildcard(filename:join([service_folder(Config), "hosts", "*", "*", "nodes",
+                                              binary_to_list(Id), "state"])),
+    ok = file:write_file(filename:join(State, "hold"), ""),
+    State.
+
+%% Calls nodes of the cluster.
+envoy(Config) ->
+    Before = os:getenv("ERL_EPMD_PORT"),
+    true = os:putenv("ERL_EPMD_PORT", integer_to_list(?config(epmd, Config))),
+    {ok, Cookie} = file:read_file(filename:join(service_folder(Config), "cookie")),
+    {ok, Envoy} = sderl_ops_envoy:start_link(#{cluster => ~"test", names => long,
+                                               cookie => fun() -> string:trim(Cookie) end}),
+    {ok, _} = sderl_ops_envoy:call(Envoy, erlang, node, []),
+    true = case Before of
+        false -> os:unsetenv("ERL_EPMD_PORT");
+        Port -> os:putenv("ERL_EPMD_PORT", Port)
+    end,
+    Envoy.
+
 asked_wrongly(Config) ->
     one_service(Config),
     Cluster = cluster(2),
@@ -384,9 +461,16 @@ cluster(Count) ->
     #{
         cluster => ~"shop",
         providers => #{here => #{type => local, hosts => 2}},
-        releases => #{code => #{code => [Ebin], applications => [sderl]}},
+        releases => #{code => #{code => [Ebin], applications => [sderl], stop_timeout_s => 300}},
         domains => #{one => #{provider => here}},
-        families => #{web => #{release => code, domains => [one], count => Count}},
+        families => #{web => #{
+            release => code, domains => [one], count => Count,
+            hooks => #{before_stop => [
+                ~"sh", ~"-c",
+                <<"while [ -e \"$SDERL_OPS_STATE/hold\" ]; do "
+                  ": >\"$SDERL_OPS_STATE/held\"; sleep 0.1; done">>
+            ]}
+        }},
         groups => [#{name => shop, nodes => [~"web*"]}],
         upgrade => #{wait_s => 1}
     }.

@@ -9,7 +9,7 @@ it ends as if it had been done once.
 | `fetch` | a release is brought to a host and unpacked |
 | `lay_out` | the files of an instance are written on its host, and replace those of before |
 | `start` | an instance is started, and answers as an Erlang node |
-| `drain` | a node leaves its groups, so that coordinators are elsewhere and its names are gone |
+| `drain` | a node leaves its groups, so that coordinators are elsewhere and it gets no new names |
 | `stop` | an instance is stopped; its files stay |
 | `remove` | an instance's files are taken away on that host; where it runs there, it is stopped first |
 | `drop_release` | a release that nothing there uses is taken away |

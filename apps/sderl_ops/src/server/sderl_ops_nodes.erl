@@ -35,7 +35,7 @@ an atom here and nowhere else: only names of instances and groups of a checked f
 -define(AGAIN_MS, 2_000).
 %% A group of many members, each of which may have to be connected first.
 -define(CHANGE_MS, 60_000).
-%% Names of a node that leaves are gone when its groups are; this is for one that hangs.
+%% This is for one that hangs.
 -define(DRAIN_MS, 30_000).
 
 -doc """
@@ -107,8 +107,10 @@ text(Group) when is_atom(Group) -> atom_to_binary(Group);
 text(Group) -> unicode:characters_to_binary(io_lib:format("~0tp", [Group])).
 
 -doc """
-Has a node leave all its groups, so that their coordinators are elsewhere and its names are gone
-before it stops. A node that is down has nothing to leave.
+Has a node leave all its groups, so that their coordinators are elsewhere before it stops, and it
+gets no name any more. The names that it has stay until their processes end. If they were taken away
+from processes that live, others could have them, and two would act under one name. A node that is
+down has nothing to leave.
 """.
 -spec drain(Node :: binary()) -> ok | {error, term()}.
 drain(Name) ->
