@@ -218,6 +218,7 @@ acts(Config) ->
     eval(Config, S1, ~"register(doomed, spawn(fun() -> receive _ -> ok end end))"),
     #{~"ended" := ~"killed"} = Do(~"stop_process", #{~"pid" => ~"doomed", ~"how" => ~"kill"}),
     #{~"purged" := []} = Do(~"soft_purge", #{}),
+    ok = purges(Config),
     says(~"no link to", Do(~"close_link", #{~"to" => ~"x@y"})),
     #{~"closed" := _} = Do(~"close_link", #{~"to" => atom_to_binary(S2)}),
     %% Calls are told while they happen, on all nodes that are asked.
@@ -296,6 +297,49 @@ changes(Config) ->
     {ok, "geheim"} = call(Fleet, S1, application, get_env, [kernel, password]),
     [?assertEqual(nomatch, string:find(iolist_to_binary(json:encode(Entry)), "geheim"))
      || Entry <- audit(Config, #{request => Id3})].
+
+%% Old code goes where no process runs it, and stays as long as one does.
+purges(Config) ->
+    Fleet = proplists:get_value(fleet, Config),
+    [S1 | _] = proplists:get_value(nodes, Config),
+    Do = fun(Action, Args) -> result(Config, Action, S1, Args) end,
+    [Idle, Used] = Modules = [sderl_purged_idle, sderl_purged_used],
+    [loaded(Fleet, S1, Module) || Module <- Modules],
+    Pid = call(Fleet, S1, erlang, spawn, [Used, wait, []]),
+    [loaded(Fleet, S1, Module) || Module <- Modules],
+    #{~"modules" := Old} = Do(~"old_code", #{}),
+    ?assertEqual([], [atom_to_binary(Module) || Module <- Modules] -- Old),
+    Of = fun(Module) -> #{~"module" => atom_to_binary(Module)} end,
+    ?assertEqual(#{~"purged" => [], ~"in_use" => [~"sderl_purged_used"]},
+                 Do(~"soft_purge", Of(Used))),
+    ?assertEqual(#{~"purged" => [~"sderl_purged_idle"], ~"in_use" => []},
+                 Do(~"soft_purge", Of(Idle))),
+    says(~"there is no old code of sderl_purged_idle", Do(~"soft_purge", Of(Idle))),
+    loaded(Fleet, S1, Idle),
+    #{~"purged" := Purged, ~"in_use" := InUse} = Do(~"soft_purge", #{}),
+    ?assert(lists:member(~"sderl_purged_idle", Purged)),
+    ?assert(lists:member(~"sderl_purged_used", InUse)),
+    true = call(Fleet, S1, erlang, is_process_alive, [Pid]),
+    true = call(Fleet, S1, erlang, exit, [Pid, kill]),
+    await(fun() -> not call(Fleet, S1, erlang, is_process_alive, [Pid]) end),
+    ?assertEqual(#{~"purged" => [~"sderl_purged_used"], ~"in_use" => []},
+                 Do(~"soft_purge", Of(Used))),
+    [true = call(Fleet, S1, code, delete, [Module]) || Module <- Modules],
+    [true = call(Fleet, S1, code, soft_purge, [Module]) || Module <- Modules],
+    ok.
+
+%% A version more of a module with a function that waits.
+loaded(Fleet, Node, Module) ->
+    Text = lists:concat(["-module(", Module, "). -export([wait/0]). "
+                         "wait() -> receive stop -> ok end."]),
+    {ok, Tokens, _} = erl_scan:string(Text),
+    Forms = [begin {ok, Form} = erl_parse:parse_form(Part), Form end || Part <- parts(Tokens, [])],
+    {ok, Module, Code} = compile:forms(Forms),
+    {module, Module} = call(Fleet, Node, code, load_binary, [Module, "", Code]).
+
+parts([], []) -> [];
+parts([{dot, _} = Dot | Tokens], Part) -> [lists:reverse(Part, [Dot]) | parts(Tokens, [])];
+parts([Token | Tokens], Part) -> parts(Tokens, [Token | Part]).
 
 ends(Config) ->
     Fleet = proplists:get_value(fleet, Config),

@@ -9,7 +9,7 @@
 %% ---------------------------------------------------------------- what there is
 
 documented_test() ->
-    page(fun(Page) ->
+    page("actions.md", fun(Page) ->
         {match, Rows} = re:run(Page, "^\\| `([a-z_]+)` \\| (viewer|operator|admin) \\|",
                                [global, multiline, {capture, all_but_first, binary}]),
         ?assertEqual([{Name, atom_to_binary(Role)}
@@ -23,12 +23,45 @@ documented_test() ->
     end).
 
 %% The documents are not part of a release.
-page(Test) ->
+page(Name, Test) ->
     Root = filename:join([code:lib_dir(sderl_actions), "..", "..", "..", ".."]),
-    case file:read_file(filename:join([Root, "docs", "actions.md"])) of
+    case file:read_file(filename:join([Root, "docs", Name])) of
         {ok, Page} -> Test(Page);
         {error, enoent} -> ok
     end.
+
+%% The plugin of docs/plugins.md compiles without a warning, is one, and gives what it says. The
+%% manual of the behaviour shows the same.
+plugin_test() ->
+    page("plugins.md", fun(Page) ->
+        {match, [Source]} = re:run(Page, "```erlang\n(-module\\(shop_plugin\\).*?)```",
+                                   [dotall, {capture, all_but_first, binary}]),
+        {ok, {docs_v1, _, _, _, #{~"en" := Manual}, _, _}} = code:get_doc(sderl_plugin),
+        ?assertMatch({_, _}, binary:match(Manual, Source)),
+        Name = lists:concat(["sderl-plugin-", os:getpid(), "-", erlang:unique_integer([positive])]),
+        Dir = filename:join(os:getenv("TMPDIR", "/tmp"), Name),
+        File = filename:join(Dir, "shop_plugin.erl"),
+        ok = filelib:ensure_dir(File),
+        ok = file:write_file(File, Source),
+        Compiled = compile:file(File, [binary, return, warnings_as_errors]),
+        ok = file:del_dir_r(Dir),
+        {ok, Module, Code, []} = Compiled,
+        {module, Module} = code:load_binary(Module, File, Code),
+        try
+            ?assertEqual(ok, sderl_actions_plugins:check(Module)),
+            baskets = ets:new(baskets, [named_table]),
+            true = ets:insert(baskets, [{1, a}, {2, b}]),
+            {ok, State} = Module:start(),
+            ?assertEqual({[2], State}, Module:read(State)),
+            #{numbers := Numbers} = Module:about(),
+            ?assertEqual(1, length(Numbers)),
+            ?assertEqual({error, ~"shop does not run"}, sderl_plugin:start_info(Module))
+        after
+            _ = ets:whereis(baskets) =/= undefined andalso ets:delete(baskets),
+            _ = code:delete(Module),
+            _ = code:purge(Module)
+        end
+    end).
 
 %% What a node is to run is among what is loaded into it.
 runs_test() ->

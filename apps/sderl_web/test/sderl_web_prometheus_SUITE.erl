@@ -99,54 +99,119 @@ page_is_clean(Config) ->
 rules_are_good(Config) ->
     {Status, Said} = tool(Config, ["check", "rules", priv("prometheus-rules.yml")], ~""),
     ?assertEqual({0, Said}, {Status, Said}),
-    %% And they fire when they should, and not before.
-    Tests = filename:join(proplists:get_value(priv_dir, Config), "rules-tests.yml"),
-    ok = file:write_file(Tests, io_lib:format(tests(), [priv("prometheus-rules.yml")])),
+    %% Each fires when its time has passed, and not before.
+    {ok, Rules} = file:read_file(priv("prometheus-rules.yml")),
+    ?assertEqual(lists:sort([Alert || [Alert] <- found("- alert: (\\w+)", Rules)]),
+                 lists:sort(maps:keys(alerts()))),
+    Tests = filename:join(proplists:get_value(priv_dir, Config), "rules-tests.json"),
+    ok = file:write_file(Tests, json:encode(#{
+        rule_files => [unicode:characters_to_binary(priv("prometheus-rules.yml"))],
+        evaluation_interval => ~"10s",
+        tests => [rule_test(Alert, About, Rules)
+                  || Alert := About <- maps:iterator(alerts(), ordered)]
+    })),
     {Tested, Why} = tool(Config, ["test", "rules", Tests], ~""),
     ?assertEqual({0, Why}, {Tested, Why}).
 
-tests() ->
-    """
-    rule_files: ['~ts']
-    evaluation_interval: 10s
-    tests:
-      - interval: 10s
-        input_series:
-          - series: 'sderl_node_up{node="a@h",status="down",instance="m"}'
-            values: '1x2 0x20'
-          - series: 'sderl_findings{kind="majority_lost",severity="critical",instance="m"}'
-            values: '0x3 2x20'
-          - series: 'sderl_node_scheduler_utilisation_ratio{node="a@h",instance="m"}'
-            values: '0.99x30'
-          - series: 'sderl_node_run_queue{node="a@h",instance="m"}'
-            values: '3x5 80x30'
-        alert_rule_test:
-          - eval_time: 20s
-            alertname: SderlNodeDown
-          - eval_time: 2m
-            alertname: SderlNodeDown
-            exp_alerts:
-              - exp_labels: {severity: critical, node: a@h, status: down, instance: m}
-                exp_annotations:
-                  summary: 'The node a@h is down or does not answer'
-                  remedy: 'Start it, or remove it from its groups'
-          - eval_time: 2m
-            alertname: SderlMajorityLost
-            exp_alerts:
-              - exp_labels: {severity: critical, instance: m}
-                exp_annotations:
-                  summary: '2 groups have no majority'
-                  remedy: 'Mend the network, or start the members that are down'
-          - eval_time: 50s
-            alertname: SderlOverloaded
-          - eval_time: 3m
-            alertname: SderlOverloaded
-            exp_alerts:
-              - exp_labels: {severity: warning, node: a@h, instance: m}
-                exp_annotations:
-                  summary: 'a@h works to 99%, and processes wait'
-                  remedy: 'Place work elsewhere, or add a node'
-    """.
+%% By rule: after how many seconds it fires where the condition begins to hold at 30 s, the series
+%% that fulfil it, and what is said 10 s later.
+alerts() ->
+    OfNode = #{severity => ~"warning", node => ~"a@h"},
+    Findings = fun(Kind) ->
+        {sderl_findings, #{kind => Kind, severity => ~"critical"}, ~"0x2 2x60"}
+    end,
+    #{
+        ~"SderlNodeDown" => {60,
+            [{sderl_node_up, #{node => ~"a@h", status => ~"down"}, ~"1x2 0x60"}],
+            #{severity => ~"critical", node => ~"a@h", status => ~"down"},
+            ~"The node a@h is down or does not answer"},
+        %% Time begins at 0 here. The last frame is of 30 s, and old from 70 s on.
+        ~"SderlMonitorStale" => {100,
+            [{sderl_frame_time_seconds, #{}, ~"0+10x3 30x60"}],
+            #{severity => ~"critical"},
+            ~"The monitor m has had no new numbers for 1m 20s"},
+        ~"SderlMonitorDown" => {90,
+            [{sderl_monitor_up, #{node => ~"m2@h"}, ~"1x2 0x60"},
+             {sderl_monitor_up, #{node => ~"m1@h"}, ~"1x62"}],
+            #{severity => ~"warning", node => ~"m2@h"},
+            ~"The monitoring node m2@h is down"},
+        ~"SderlNoMaster" => {90,
+            [{sderl_monitor_master, #{node => ~"m1@h"}, ~"1x2 0x60"},
+             {sderl_monitor_master, #{node => ~"m2@h"}, ~"0x62"}],
+            #{severity => ~"critical"},
+            ~"No monitoring node leads"},
+        ~"SderlMajorityLost" => {40, [Findings(~"majority_lost")],
+            #{severity => ~"critical"},
+            ~"2 groups have no majority"},
+        ~"SderlNoCoordinator" => {60, [Findings(~"no_coordinator")],
+            #{severity => ~"critical"},
+            ~"2 groups have no coordinator"},
+        %% Those that have rules of their own, and those that are not critical, are not among them.
+        ~"SderlFinding" => {90,
+            [Findings(~"overloaded"), Findings(~"node_down"), Findings(~"majority_lost"),
+             Findings(~"no_coordinator"),
+             {sderl_findings, #{kind => ~"bypass", severity => ~"warning"}, ~"9x62"}],
+            #{severity => ~"warning", kind => ~"overloaded"},
+            ~"2 critical findings: overloaded"},
+        ~"SderlMembersDown" => {90,
+            [{sderl_group_live_members, #{group => ~"g"}, ~"3x2 2x60"},
+             {sderl_group_members, #{group => ~"g"}, ~"3x62"}],
+            #{severity => ~"warning", group => ~"g"},
+            ~"Of the group g only 2 members count for answers"},
+        %% One that works and has nobody waiting is not overloaded.
+        ~"SderlOverloaded" => {90,
+            [{sderl_node_scheduler_utilisation_ratio, #{node => ~"a@h"}, ~"0.99x62"},
+             {sderl_node_run_queue, #{node => ~"a@h"}, ~"3x2 80x60"},
+             {sderl_node_scheduler_utilisation_ratio, #{node => ~"b@h"}, ~"0.99x62"},
+             {sderl_node_run_queue, #{node => ~"b@h"}, ~"3x62"}],
+            OfNode, ~"a@h works to 99%, and processes wait"},
+        ~"SderlLongQueue" => {50,
+            [{sderl_node_message_queue_max, #{node => ~"a@h"}, ~"10000x2 20000x60"}],
+            OfNode, ~"A process of a@h has 20000 messages in its queue"},
+        ~"SderlMessagesUndelivered" => {90,
+            [{sderl_node_undelivered_messages_per_second, #{node => ~"a@h"}, ~"1x2 2x60"}],
+            OfNode, ~"a@h could not deliver 2 routed messages a second"},
+        ~"SderlRegistrationsFail" => {90,
+            [{sderl_node_failed_registrations_per_second, #{node => ~"a@h"}, ~"1x2 2x60"}],
+            OfNode, ~"2 registrations a second fail on a@h"},
+        ~"SderlMachineMemory" => {330,
+            [{sderl_node_host_memory_used_bytes, #{node => ~"a@h"}, ~"90x2 95x60"},
+             {sderl_node_host_memory_bytes, #{node => ~"a@h"}, ~"100x62"}],
+            OfNode, ~"The machine of a@h has used 95% of its memory"}
+    }.
+
+rule_test(Alert, {AtS, Series, Labels, Summary}, Rules) ->
+    [[Remedy]] = found(["- alert: ", Alert, "\n(?:(?!- alert)[^\n]*\n)*? *remedy: '([^']*)'"],
+                       Rules),
+    #{
+        interval => ~"10s",
+        input_series => [#{series => offered(Name, Of), values => Values}
+                         || {Name, Of, Values} <- Series],
+        alert_rule_test => [
+            #{eval_time => seconds(AtS - 10), alertname => Alert},
+            #{eval_time => seconds(AtS + 10), alertname => Alert, exp_alerts => [#{
+                exp_labels => Labels#{instance => ~"m"},
+                exp_annotations => #{summary => Summary, remedy => Remedy}
+            }]}
+        ]
+    }.
+
+%% As the monitor offers it, with the name that Prometheus gives the monitor.
+offered(Name, Of) ->
+    Text = atom_to_binary(Name),
+    [Labels] = [Labels || #{name := Is, labels := Labels} <- sderl_mon_catalogue:families(),
+                          Is =:= Text],
+    ?assertEqual({Name, lists:sort(Labels)},
+                 {Name, lists:sort([atom_to_binary(Key) || Key := _ <- Of])}),
+    iolist_to_binary([Text, ${, lists:join($,, [
+        [atom_to_binary(Key), "=\"", Value, "\""] || Key := Value <- Of#{instance => ~"m"}
+    ]), $}]).
+
+seconds(S) -> <<(integer_to_binary(S))/binary, "s">>.
+
+found(Pattern, Text) ->
+    {match, Found} = re:run(Text, Pattern, [global, {capture, all_but_first, binary}]),
+    Found.
 
 %% A name in a rule or on the dashboard of Grafana that is not offered would silently show nothing.
 names_are_known(_) ->
