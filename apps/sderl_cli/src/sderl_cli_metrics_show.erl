@@ -2,7 +2,7 @@
 -module(sderl_cli_metrics_show).
 -moduledoc "What `bin/sderl metrics` prints of the answers of a dashboard. Pure.".
 
--export([list/1, series/1]).
+-export([list/1, series/1, pages/1, page/2]).
 
 -import(sderl_cli_time, [time/1]).
 
@@ -48,6 +48,40 @@ series(#{~"metric" := Metric, ~"unit" := Unit, ~"total" := Total, ~"place" := Pl
         ),
         more(All -- Shown)
     ].
+
+-doc "A line for each saved page of charts.".
+-spec pages(map()) -> unicode:chardata().
+pages(#{~"pages" := []} = Answer) -> ["no saved pages\n", unread(Answer)];
+pages(#{~"pages" := Pages} = Answer) ->
+    [sderl_table:text(["page", "window", "charts"],
+                      [[Name, Window, integer_to_list(length(Charts))]
+                       || #{~"name" := Name, ~"window" := Window, ~"charts" := Charts} <- Pages]),
+     unread(Answer)].
+
+unread(#{~"problem" := Problem}) when is_binary(Problem), Problem =/= ~"" -> [Problem, $\n];
+unread(_) -> "".
+
+-doc "The charts of a page with what was told of each; why there is nothing of the others.".
+-spec page(map(), [{Chart :: map(), {ok, Series :: map()} | {error, unicode:chardata()}}]) ->
+    unicode:chardata().
+page(#{~"name" := Name, ~"window" := Window}, Charts) ->
+    Rows = lists:append([rows_of(Series) || {_, {ok, Series}} <- Charts]),
+    [
+        "page ", Name, ", the last ", Window, $\n,
+        [["\n", sderl_table:text(["metric", "of", "unit", "last", "least", "mean", "most"], Rows)]
+         || Rows =/= []],
+        [["\n", Metric, ": ", Why, "\n"] || {#{~"metric" := Metric}, {error, Why}} <- Charts]
+    ].
+
+rows_of(#{~"metric" := Metric, ~"place" := Place, ~"columns" := Columns})
+  when map_size(Columns) =:= 0 ->
+    [[Metric, Place, "", "-", "-", "-", "-"]];
+rows_of(#{~"place" := Place, ~"unit" := Unit, ~"columns" := Columns}) ->
+    [[Series, Place, Unit | [sderl_table:number(Of(Values)) || {_, Of} <- [last() | sums()]]]
+     || Series := Values <- maps:iterator(Columns, ordered)].
+
+last() ->
+    {"last", fun(Values) -> of_known(fun lists:last/1, Values) end}.
 
 is_node(<<"node:", _/binary>>) -> true;
 is_node(_) -> false.

@@ -27,7 +27,10 @@ refused_test_() ->
         ?_assertMatch(<<"--points cannot be 0", _/binary>>,
                       Says(["show", "mem", "--points", "0"])),
         ?_assertMatch({error, _}, run(["list", "--url", "http://127.0.0.1:1/#token=12345678"])),
-        [?_assertMatch({help, _}, run([Do, "--help"])) || Do <- ["list", "show", "completion"]],
+        ?_assertMatch(<<"name is missing", _/binary>>, Says(["page"])),
+        ?_assertMatch(<<"NAME is empty", _/binary>>, Says(["page", ""])),
+        [?_assertMatch({help, _}, run([Do, "--help"]))
+         || Do <- ["list", "show", "pages", "page", "completion"]],
         ?_assertMatch({help, _}, run(["--help"]))
     ]}.
 
@@ -109,6 +112,28 @@ used(Link) ->
     ?assertMatch(<<"there is no family \"x\"", _/binary>>,
                  Says(["show", "mem", "--place", "family:x"])),
     ?assertMatch(<<"place cannot be \"web\"", _/binary>>, Says(["show", "mem", "--place", "web"])),
+    %% Pages that people have saved; a chart of what is gone spoils none.
+    ?assertEqual(~"no saved pages\n", Do(["pages"])),
+    Chart = fun(Metric, Kind, Name) ->
+        #{~"metric" => Metric, ~"place" => #{~"kind" => Kind, ~"name" => Name}}
+    end,
+    {ok, Page} = sderl_web_front:check(#{
+        ~"name" => ~"Mein Blatt", ~"window" => ~"15m",
+        ~"charts" => [#{~"metric" => ~"procs", ~"place" => #{~"kind" => ~"cluster"}},
+                      Chart(~"mem", ~"family", ~"node"), Chart(~"mem", ~"family", ~"gone")]
+    }),
+    {ok, _} = sderl_web_fronts:change(save_front, #{page => Page}),
+    ?assertMatch({match, _}, re:run(Do(["pages"]), "^Mein Blatt +15m +3$", [multiline])),
+    Saved = Do(["page", "Mein Blatt"]),
+    [?assertMatch({Line, {match, _}}, {Line, re:run(Saved, Line, [multiline])})
+     || Line <- ["^page Mein Blatt, the last 15m$", "^metric +of +unit +last +least +mean +most$",
+                 "^procs +cluster +processes +[0-9]", "^mem +family:node +B +[0-9]",
+                 "^mem: there is no family \"gone\""]],
+    #{~"name" := ~"Mein Blatt", ~"charts" := [
+        #{~"metric" := ~"procs", ~"series" := #{~"columns" := #{}}}, #{~"series" := _},
+        #{~"error" := <<"there is no family", _/binary>>}
+    ]} = json:decode(Do(["page", "Mein Blatt", "--json"])),
+    ?assertMatch(<<"there is no page \"x\"", _/binary>>, Says(["page", "x"])),
     %% The same below ops.
     {0, stdout, Below} = sderl_cli:run(["ops", "metrics", "list", "--url", Link]),
     ?assertEqual(Do(["list"]), unicode:characters_to_binary(Below)).
