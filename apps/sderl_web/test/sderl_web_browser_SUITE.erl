@@ -122,7 +122,8 @@ plan(Recordings, Ops) ->
                     {sderl_web, writable, true},
                     {sderl_web, recordings, Recordings},
                     {sderl_web, ops, filename:join(Ops, "service")},
-                    {sderl_web, token, ~"an-easy-token-of-the-tests"}
+                    {sderl_web, token, ~"an-easy-token-of-the-tests"},
+                    {sderl_web, tokens_file, Recordings ++ "-tokens.json"}
                 ]
             }
         ],

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands in the page's place, or above it, when there is no connection.
+import type { Ended } from "../store/socket";
 import type { Store } from "../store/store";
-import { h } from "../lib/dom";
+import { h, prose } from "../lib/dom";
 
 /** A strip above the page while the connection is away. */
 export class Banner {
@@ -24,8 +25,8 @@ export class Banner {
   }
 }
 
-/** The token is missing or wrong: asks for it. */
-export function tokenForm(enter: (token: string) => void): HTMLElement {
+/** The token is missing or wrong, or holds no more: asks for one. */
+export function tokenForm(enter: (token: string) => void, ended: Ended | null): HTMLElement {
   const input = h("input", {
     class: "input",
     type: "password",
@@ -39,11 +40,15 @@ export function tokenForm(enter: (token: string) => void): HTMLElement {
   const form = h(
     "form",
     { class: "empty" },
-    h("h2", {}, "A token is needed"),
+    h("h2", {}, title(ended)),
     h(
       "p",
       {},
-      "Open the address that was printed when the dashboard was started (it ends in #token=…), or enter the token here.",
+      ...prose(
+        ended === null
+          ? "Open the address that was printed when the dashboard was started (it ends in #token=…), or enter the token here."
+          : "Enter another one here. An admin makes it with `bin/sderl tokens add`.",
+      ),
     ),
     h(
       "div",
@@ -57,4 +62,15 @@ export function tokenForm(enter: (token: string) => void): HTMLElement {
     if (input.value.trim() !== "") enter(input.value.trim());
   });
   return form;
+}
+
+function title(ended: Ended | null): string {
+  switch (ended) {
+    case "expired":
+      return "The token has expired";
+    case "revoked":
+      return "The token was revoked";
+    case null:
+      return "A token is needed";
+  }
 }

@@ -59,6 +59,7 @@ export class Shell implements Ctx {
   private mounted: { name: PageName; page: MountedPage } | null = null;
   private mounting: PageName | null = null;
   private refusedShown = false;
+  private endedShown: Store["ended"] = null;
   private releasePages: () => void = () => undefined;
 
   constructor(
@@ -152,10 +153,12 @@ export class Shell implements Ctx {
   private connectionChanged(): void {
     this.banner.update();
     const refused = this.store.connection === "refused";
-    if (refused === this.refusedShown) return;
+    const { ended } = this.store;
+    if (refused === this.refusedShown && (!refused || ended === this.endedShown)) return;
     this.refusedShown = refused;
+    this.endedShown = ended;
     this.unmount();
-    if (refused) this.main.replaceChildren(tokenForm((token) => this.entered(token)));
+    if (refused) this.main.replaceChildren(tokenForm((token) => this.entered(token), ended));
     else void this.mount(this.route.page);
   }
 

@@ -15,8 +15,11 @@ export interface TransportEvents {
   opened(): void;
   message(message: ServerMessage): void;
   /** Lost, or never made; `refused` where the server answered and did not want us. */
-  lost(why: { refused: boolean; retryMs: number }): void;
+  lost(why: { refused: boolean; ended?: Ended | null; retryMs: number }): void;
 }
+
+/** What has become of a token that held. */
+export type Ended = "expired" | "revoked";
 
 /** The pause before try n (from 0): doubling from 250 ms to 8 s, +-20 % by `random` in 0..1. */
 export function backoffMs(attempt: number, random: number): number {
@@ -24,7 +27,11 @@ export function backoffMs(attempt: number, random: number): number {
 }
 
 /** Too many requests; the token has expired; the token was revoked. */
-const SENT_AWAY: readonly number[] = [1008, 4001, 4002];
+const SENT_AWAY: ReadonlyMap<number, Ended | null> = new Map([
+  [1008, null],
+  [4001, "expired"],
+  [4002, "revoked"],
+]);
 
 export class SocketTransport implements Transport {
   private socket: WebSocket | null = null;
@@ -100,20 +107,23 @@ export class SocketTransport implements Transport {
     const retryMs = backoffMs(this.attempt++, Math.random());
     this.timer = setTimeout(() => this.connect(), retryMs);
     // A browser does not say with what status an upgrade was refused: the API is asked.
-    const refused = SENT_AWAY.includes(code) || (await this.refusedByServer());
-    this.on?.lost({ refused, retryMs });
+    const ended = SENT_AWAY.has(code) ? SENT_AWAY.get(code) : await this.refusedByServer();
+    this.on?.lost({ refused: ended !== undefined, ended: ended ?? null, retryMs });
   }
 
-  private async refusedByServer(): Promise<boolean> {
+  /** Nothing where it was not; null where it was for another reason than the end of the token. */
+  private async refusedByServer(): Promise<Ended | null | undefined> {
     try {
       const token = this.token();
       const response = await fetch(new URL("api/v1/session", this.base), {
         headers: token === null ? {} : { authorization: `Bearer ${token}` },
         signal: AbortSignal.timeout(4000),
       });
-      return response.status === 401 || response.status === 403;
+      if (response.status !== 401 && response.status !== 403) return undefined;
+      const why = response.headers.get("www-authenticate") ?? "";
+      return /expired/.test(why) ? "expired" : /revoked/.test(why) ? "revoked" : null;
     } catch {
-      return false;
+      return undefined;
     }
   }
 }

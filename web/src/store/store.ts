@@ -22,7 +22,7 @@ import { type Kind, type Listener, Signals } from "./signals";
 import { TriageStore } from "./triage";
 import { Topology } from "../model/topology";
 import { forgetIds, meetGroups } from "../model/identity";
-import type { Transport } from "./socket";
+import type { Ended, Transport } from "./socket";
 
 export type Connection = "connecting" | "connected" | "reconnecting" | "refused";
 type TimeMode = "live" | "paused" | "playing";
@@ -50,6 +50,8 @@ export class Store {
   /** Whose the token is, once the server has said so. */
   session: Session | null = null;
   connection: Connection = "connecting";
+  /** What has become of a token that held, where the server refused it for that. */
+  ended: Ended | null = null;
   /** The newest that came, whatever time is shown. */
   live: Shown = { topology: null, frame: null, findings: [] };
   shown: Shown = { topology: null, frame: null, findings: [] };
@@ -98,7 +100,7 @@ export class Store {
     this.transport.open({
       opened: () => this.opened(),
       message: (message) => this.message(message),
-      lost: ({ refused }) => this.lost(refused),
+      lost: ({ refused, ended }) => this.lost(refused, ended ?? null),
     });
     this.rangeTimer = setInterval(() => void this.askRange(), RANGE_MS);
   }
@@ -336,8 +338,9 @@ export class Store {
     }
   }
 
-  private lost(refused: boolean): void {
+  private lost(refused: boolean, ended: Ended | null): void {
     this.connection = refused ? "refused" : "reconnecting";
+    this.ended = ended;
     this.requests.failAll("The connection was lost");
     this.signals.tell("connection");
   }
