@@ -256,8 +256,9 @@ full_disk(Disk, Call, Config) ->
     end,
     Full = <<"the disk of ", (list_to_binary(Folder))/binary, ", the service's folder, is full: ">>,
     IsFull = fun() ->
-        case Status() of
-            {~"failed", [Problem | _], _} -> is_prefix(Full, Problem) orelse Problem;
+        case Ask(status, #{}) of
+            {done, #{~"state" := ~"failed", ~"problems" := [Problem | _]}} ->
+                is_prefix(Full, Problem) orelse Problem;
             Other -> Other
         end
     end,
@@ -292,28 +293,32 @@ full_disk(Disk, Call, Config) ->
     {error, NoRoom, []} = Ask(apply, #{file => with_release_of(80_000_000, Config)}),
     ?assert(is_prefix(Full, NoRoom), NoRoom),
     Await(Is({~"steady", [], [~"up", ~"up"]})),
-    %% There is no room at all, and the service begins.
-    {done, _} = Ask(stop, #{}),
-    ok = Call(?MODULE, end_service, [Folder]),
+    %% From one moment to the next there is no room at all, in the middle of work; and the service
+    %% begins where there is none.
+    EndsOrWaits = fun() ->
+        Await(fun() ->
+            case {Ask(hello, #{}), Call(?MODULE, told, [Folder])} of
+                {_, {error, Text}} ->
+                    ct:log("~ts", [Text]),
+                    binary:match(unicode:characters_to_binary(Text), Full) =/= nomatch orelse Text;
+                {{done, _}, _} -> IsFull();
+                Other -> Other
+            end
+        end),
+        _ = Ask(stop, #{}),
+        ok = Call(?MODULE, end_service, [Folder])
+    end,
+    {done, #{~"revision" := 3}} = Ask(scale, #{family => ~"web", count => 3, wait => false}),
     ok = sderl_fleet_disk:fill(Disk, 0, Call),
+    EndsOrWaits(),
     ok = Call(?MODULE, begin_service, [Folder]),
-    Await(fun() ->
-        case {Ask(hello, #{}), Call(?MODULE, told, [Folder])} of
-            {_, {error, Text}} ->
-                ct:log("~ts", [Text]),
-                binary:match(unicode:characters_to_binary(Text), Full) =/= nomatch orelse Text;
-            %% It could begin, and does nothing.
-            {{done, _}, _} -> IsFull();
-            Other -> Other
-        end
-    end),
-    _ = Ask(stop, #{}),
-    ok = Call(?MODULE, end_service, [Folder]),
+    EndsOrWaits(),
     ok = sderl_fleet_disk:free(Disk, Call),
     Start(),
-    Await(Is({~"steady", [], [~"up", ~"up"]})),
+    Await(Is({~"steady", [], [~"up", ~"up", ~"up"]})),
     {done, #{~"entries" := Entries}} = Ask(record, #{limit => 500}),
-    ?assertMatch([#{~"what" := ~"scale web to 2 (revision 2)", ~"result" := ~"done"},
+    ?assertMatch([#{~"what" := ~"scale web to 3 (revision 3)", ~"result" := ~"done"},
+                  #{~"what" := ~"scale web to 2 (revision 2)", ~"result" := ~"done"},
                   #{~"what" := <<"apply ", _/binary>>, ~"result" := ~"done"}],
                  [Entry || #{~"kind" := ~"request", ~"what" := What} = Entry <- Entries,
                            What =/= ~"resume"]),
