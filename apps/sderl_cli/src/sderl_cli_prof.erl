@@ -35,6 +35,7 @@ commands() ->
         {"report", report, "what a recording says"},
         {"open", open, "a recording in a browser: a time line that zooms, processes, messages"},
         {"sample", sample, "what the processes of a running node do, at a bounded cost"},
+        {"vm", vm, "what the virtual machine of a running node tells: threads, memory, locks"},
         {"export", export, "a recording for Perfetto, speedscope, pprof or a spreadsheet"},
         {"path", path, "the critical path of a part of a recording"},
         {"compare", compare, "what differs between two recordings"},
@@ -158,6 +159,7 @@ command(open) ->
         ]
     };
 command(sample) -> sderl_cli_prof_sample:command();
+command(vm) -> sderl_cli_prof_vm:command();
 command(export) ->
     #{
         help =>
@@ -257,6 +259,14 @@ run(sample, Parsed) ->
     case node_names(Parsed) of
         {ok, Nodes} -> sderl_cli_prof_sample:run(Nodes, Parsed);
         Wrong -> refused(sample, Wrong)
+    end;
+run(vm, Parsed) ->
+    maybe
+        {ok, Nodes} ?= node_names(Parsed),
+        {ok, Options} ?= sderl_cli_prof_words:readings(Parsed),
+        sderl_cli_prof_vm:run(Nodes, Options, Parsed)
+    else
+        Wrong -> refused(vm, Wrong)
     end;
 run(report, #{file := File} = Parsed) ->
     case {sderl_prof_cluster_index:is_cluster(File), sderl_cli_prof_sample:read(File)} of
@@ -390,7 +400,7 @@ path(_, Options, Book) -> {ok, sderl_prof_insight:led_path(Book, Options)}.
 completed(Name, Do) ->
     {Name, Options, First} = sderl_completion:command(Name, command(Do)),
     {Name, Options, case Do of
-        _ when Do =:= completion; Do =:= record; Do =:= sample -> First;
+        _ when Do =:= completion; Do =:= record; Do =:= sample; Do =:= vm -> First;
         _ -> file
     end}.
 

@@ -7,10 +7,7 @@
 -import(sderl_command, [option/4, flag/2]).
 -import(sderl_table, [number/1]).
 
--define(PREFIX, "sderl-prof").
 -define(SECONDS, 10).
-%% A node gets ready within.
--define(READY_MS, 60_000).
 
 -doc "Its arguments.".
 -spec command() -> map().
@@ -36,77 +33,22 @@ command() ->
 
 -doc "Samples nodes; prints their reports, and writes them to a file where one is named.".
 -spec run([node(), ...], #{atom() => term()}) -> sderl_command:result().
-run([First | _] = Named, Parsed) ->
+run(Named, Parsed) ->
     Options = maps:with([seconds, rate, top], Parsed),
     maybe
         ok ?= done(sderl_prof_sampling:check(Options)),
-        {ok, Cookie} ?= sderl_cli_attach:cookie(sderl_cli_attach:cookie_file(Parsed)),
-        {ok, Nodes} ?= nodes(First, Named, Cookie, Parsed),
-        {Ready, Refused} = ready(Nodes),
-        {Reports, Failed} = sampled(Ready, Options),
-        Failures = Refused ++ Failed,
-        ok ?= some(Reports, Failures),
+        {ok, Reports, Failures} ?= sderl_cli_prof_nodes:look(Named, Parsed, #{
+            begin_ => fun(Node) -> sderl_prof_sampling:begin_(Node, Options) end,
+            await => fun sderl_prof_sampling:await/1, stop => fun sderl_prof_sampling:stop/1,
+            format_error => fun sderl_prof_sampling:format_error/1,
+            label => "sampling", seconds => maps:get(seconds, Options, ?SECONDS)
+        }),
         ok ?= written(Reports, Parsed),
-        Shown = shown(decoded(Reports), Parsed),
-        case Failures of
-            [] -> Shown;
-            _ ->
-                {help, Text} = Shown,
-                ok = io:put_chars(Text),
-                {error, [[Why, $\n] || Why <- Failures] ++
-                     io_lib:format("~b of ~b nodes failed", [length(Failures), length(Nodes)])}
-        end
-    end.
-
-nodes(First, Named, Cookie, Parsed) ->
-    case sderl_cli_prof_cluster:is_several(Parsed) of
-        true ->
-            maybe
-                ok ?= sderl_cli_attach:become(First, Cookie, ?PREFIX),
-                sderl_cli_prof_cluster:wanted(Named, Cookie, Parsed)
-            end;
-        false ->
-            maybe
-                ok ?= sderl_cli_attach:attach(First, Cookie, ?PREFIX),
-                {ok, [First]}
-            end
+        sderl_cli_prof_nodes:print(shown(decoded(Reports), Parsed), Reports, Failures)
     end.
 
 done({error, Why}) -> {error, sderl_prof_sampling:format_error(Why)};
 done(Fine) -> Fine.
-
-%% All at once, so that one that does not answer does not hold up the others.
-ready(Nodes) ->
-    Tasks = [{Node, sderl_fleet_task:start(fun() -> sderl_prof_reach:load(Node, ?READY_MS) end)}
-             || Node <- Nodes],
-    Answers = [case sderl_fleet_task:result(Task, infinity) of
-        {ok, Loaded} -> {Node, Loaded};
-        {error, {failed, Why}} -> {Node, {error, {node, Node, Why}}}
-    end || {Node, Task} <- Tasks],
-    {[Node || {Node, ok} <- Answers],
-     [sderl_prof_sampling:format_error(Why) || {_, {error, Why}} <- Answers]}.
-
-%% Ctrl-C ends all of them in order.
-sampled(Nodes, Options) ->
-    Begun = [sderl_prof_sampling:begin_(Node, Options) || Node <- Nodes],
-    Samplings = [Sampling || {ok, Sampling} <- Begun],
-    Listener = spawn_link(fun() ->
-        receive {sderl_signals, stop} ->
-            lists:foreach(fun sderl_prof_sampling:stop/1, Samplings)
-        end
-    end),
-    _ = sderl_signals:tell(Listener),
-    Seconds = maps:get(seconds, Options, ?SECONDS),
-    Results = sderl_progress:during("sampling", max(1, round(1000 * Seconds)), fun() ->
-        [sderl_prof_sampling:await(Sampling) || Sampling <- Samplings]
-    end),
-    true = unlink(Listener),
-    true = exit(Listener, kill),
-    {[Report || {ok, Report} <- Results],
-     [sderl_prof_sampling:format_error(Why) || {error, Why} <- Begun ++ Results]}.
-
-some([_ | _], _) -> ok;
-some([], Failures) -> {error, lists:join($\n, Failures)}.
 
 written(Reports, #{out := File}) -> done(sderl_prof_sampling:write(File, Reports));
 written(_, _) -> ok.

@@ -2,7 +2,7 @@
 -module(sderl_cli_prof_words).
 -moduledoc "What the options of `bin/sderl prof` mean. Pure.".
 
--export([options/1, metrics/1, range/1]).
+-export([options/1, metrics/1, range/1, readings/1]).
 
 -define(MIB, 1_048_576).
 
@@ -73,4 +73,18 @@ range(Parsed) ->
                 true -> {ok, #{Key => round(S * 1.0e9) || Key := S <- Seconds}};
                 false -> {wrong, "--from and --to are seconds since the begin, from 0 on"}
             end
+    end.
+
+-doc "The options of `vm` as those of `m:sderl_prof_vm`.".
+-spec readings(#{atom() => term()}) -> {ok, sderl_prof_vm:options()}
+                                       | {wrong, sderl_command:text()}.
+readings(Parsed) ->
+    Modules = #{modules => [list_to_atom(M) || M <- words(Text)] || #{modules := Text} <- [Parsed]},
+    Options = maps:merge(maps:with([seconds, measure, top, perf], Parsed), Modules),
+    case {sderl_prof_vm:check(Options), Modules} of
+        {ok, #{modules := []}} -> {wrong, "--modules names no module"};
+        {ok, _} when is_map_key(measure, Parsed), map_size(Modules) =:= 0 ->
+            {wrong, "--measure says what is counted of calls, and needs --modules"};
+        {ok, _} -> {ok, Options};
+        {{error, Why}, _} -> {wrong, ["--", sderl_prof_vm:format_error(Why)]}
     end.

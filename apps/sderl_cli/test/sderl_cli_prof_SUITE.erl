@@ -54,6 +54,7 @@ several(Fleet, [A | _] = Nodes, Root) ->
     {1, Nothing} = run(Fleet, ["path", Folder, "--process", "nobody"]),
     said(Nothing, "has no process nobody"),
     sampled(Fleet, Name, filename:join(Root, "samples.json")),
+    virtual_machines(Fleet, Name, Other),
     %% The same folder again, a group that is none, and a node that is none beside one that is.
     {1, Twice} = run(Fleet, ["record", Name, "--all", "--out", Folder | Options]),
     said(Twice, "not empty"),
@@ -80,6 +81,22 @@ sampled(Fleet, Node, File) ->
     said(Wrong, "a whole number from 1"),
     {1, Down} = run(Fleet, ["sample", "nobody@127.0.0.1"]),
     said(Down, "cannot connect to nobody@").
+
+%% What the virtual machines tell; one that is none does not hold up the others.
+virtual_machines(Fleet, Name, Other) ->
+    {0, One} = run(Fleet, ["vm", Name, "--seconds", "0.5", "--modules", "gen_server,s_group"]),
+    [said(One, Part) || Part <- [Name, "Threads", "Schedulers", "allocator", "- locks: ",
+                                 "toolchain/install --lock-counter", "- counters: "]],
+    {0, Json} = run(Fleet, ["vm", Name, "--group", "shop", "--seconds", "0.2", "--json"]),
+    #{~"nodes" := [_, _]} = json:decode(hd(binary:split(Json, ~"\n"))),
+    {1, Some} = run(Fleet, ["vm", Name, "--node", Other, "--node", "nobody@127.0.0.1",
+                            "--seconds", "0.2"]),
+    [said(Some, Part) || Part <- [Other, "Memory, MiB", "nobody@127.0.0.1 does not answer",
+                                  "1 of 3 nodes failed"]],
+    {1, None} = run(Fleet, ["vm", "nobody@127.0.0.1"]),
+    said(None, "cannot connect to nobody@"),
+    {1, Module} = run(Fleet, ["vm", Name, "--modules", "no_such_module"]),
+    said(Module, "has no module no_such_module").
 
 run(Fleet, Args) ->
     {Status, Text} = sderl_cli_program:run(Fleet, ["prof" | Args]),

@@ -10,7 +10,7 @@ help_test_() ->
     [?_assertMatch({0, stdout, _}, sderl_cli:run(["prof" | Args]))
      || Args <- [["--help"], ["record", "--help"], ["report", "--help"], ["open", "--help"],
                  ["fetch", "--help"], ["export", "--help"], ["path", "--help"],
-                 ["compare", "--help"],
+                 ["compare", "--help"], ["vm", "--help"],
                  ["completion", "--help"]]].
 
 usage_test_() ->
@@ -34,6 +34,13 @@ usage_test_() ->
             {["record", "--node", "x"], 2, "no name of a node"},
             {["record", "x@y", "--node", "z@y", "--what", "wat"], 2, "there is no \"wat\""},
             {["record", "--all"], 2, "node is missing"},
+            {["vm"], 2, "node is missing"},
+            {["vm", "x"], 2, "no name of a node"},
+            {["vm", "x@y", "--seconds", "0"], 2, "--seconds cannot be 0"},
+            {["vm", "x@y", "--modules", ","], 2, "names no module"},
+            {["vm", "x@y", "--measure", "call_count"], 2, "needs --modules"},
+            {["vm", "x@y", "--measure", "wat"], 2, "call_time"},
+            {["vm", "x@y", "--top", "0"], 2, "1"},
             {["fetch"], 2, "file is missing"},
             {["fetch", "/nothing/here"], 1, "/nothing/here"},
             {["report", "/nothing/here"], 1, "/nothing/here"},
@@ -292,3 +299,40 @@ answered(Server) ->
                        orelse string:prefix(Path, "/profile") =/= nomatch],
     ?assertEqual(12, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).
+
+%% ---------------------------------------------------------------- vm
+
+%% Each part of what a virtual machine tells has its table.
+vm_text_test_() ->
+    {timeout, 60, fun() ->
+        {ok, Report} = sderl_prof_vm:read(node(), #{seconds => 0.2}),
+        Lock = #{class => run_queue, tries => 10, collisions => 5, collided => 0.5, ns => 2000,
+                 waits => 1, of_time => 0.25},
+        Locks = #{classes => [Lock#{type => mutex, locks => 2}],
+                  instances => [Lock#{id => ~"1"}, Lock],
+                  places => [Lock#{place => ~"erl_process.c:5"}],
+                  schedulers => [Lock#{scheduler => 1}]},
+        Call = #{function => ~"m:f/0", calls => 2},
+        Counters = #{counts => #{~"cycles" => 5}, missing => [],
+                     rates => #{instructions_per_cycle => 1.5, memory_bytes_s => 2.0e6,
+                                branch_misses => 0.02}},
+        Functions = #{event => ~"cpu-clock", rows => [#{function => ~"process_main", share => 0.6,
+                                                       object => ~"beam.smp", looks => 3}]},
+        [begin
+             Text = unicode:characters_to_list(sderl_cli_prof_vm:text(maps:merge(Report, Part))),
+             [?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Says)}) || Says <- Words]
+         end
+         || {Part, Words} <- [
+                {#{}, ["Threads", "Schedulers", "Memory, MiB", "eheap_alloc", "% apart",
+                       "What it does not tell", "- locks: ", "toolchain/install --lock-counter"]},
+                {#{locks => Locks}, ["Locks by class", "Locks by instance", "erl_process.c:5",
+                                     "Locks of schedulers", "waited us"]},
+                {#{calls => [Call#{ns => 4000, share => 1.0}]}, ["Calls (call_time)", "2.00"]},
+                {#{calls => [Call#{words => 40, share => 1.0}], measure => call_memory},
+                 ["words each", "20.0"]},
+                {#{calls => [Call], measure => call_count}, ["Calls (call_count)", "m:f/0"]},
+                {#{counters => Counters}, ["1.50 instructions in a cycle", "2.00 MB a second",
+                                           "branch misses: 2.00 %"]},
+                {#{functions => Functions}, ["Where it runs (perf, cpu-clock)", "process_main"]}
+            ]]
+    end}.

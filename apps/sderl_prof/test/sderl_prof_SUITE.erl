@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [pipeline, farm, bottleneck, counters, calls_and_exports, s_group_events, cost, limits, killed,
-     owner_dies, node_dies, others_tracers, refused].
+     owner_dies, node_dies, others_tracers, refused, virtual_machine, virtual_machine_dies].
 
 %% ---------------------------------------------------------------- known programs
 
@@ -382,6 +382,46 @@ refused(_) ->
     end).
 
 %% ---------------------------------------------------------------- what cases share
+
+%% ---------------------------------------------------------------- what a virtual machine tells
+
+%% Another node reads it, which has nothing of this project loaded before.
+virtual_machine(_) ->
+    with(2, fun(Fleet, [A, B]) ->
+        {ok, #{node := Node, threads := Threads, schedulers := Schedulers, memory := Memory,
+               emulator := #{os_pid := OsPid}, untold := Untold}} =
+            call(Fleet, B, sderl_prof_vm, read, [A, #{seconds => 1, modules => [gen_server]}]),
+        ?assertEqual(atom_to_binary(A), Node),
+        ?assertEqual(OsPid, list_to_binary(call(Fleet, A, os, getpid, []))),
+        ?assertMatch([_ | _], [T || #{type := scheduler} = T <- Threads]),
+        ?assertEqual(call(Fleet, A, erlang, system_info, [schedulers]),
+                     length([S || #{type := normal} = S <- Schedulers])),
+        #{blocks := Blocks, carriers := Carriers, checks := Checks, resident := Resident} = Memory,
+        ?assert(Blocks =< Carriers),
+        ?assert(Resident > 1_000_000),
+        ?assertEqual([], [Check || #{what := total, difference := D} = Check <- Checks,
+                                   abs(D) > 0.05]),
+        ?assertMatch([_], [Why || #{what := locks, why := Why} <- Untold]),
+        %% Nothing stays switched on.
+        ?assertEqual(false, call(Fleet, A, erlang, system_flag, [microstate_accounting, false])),
+        ?assertNot(lists:keymember(sderl_readings, 1, call(Fleet, A, trace, session_info, [all])))
+    end).
+
+virtual_machine_dies(_) ->
+    with(2, fun(Fleet, [A, B]) ->
+        {Reading, Monitor} = spawn_monitor(fun() ->
+            exit({read, call(Fleet, B, sderl_prof_vm, read,
+                             [A, #{seconds => 3600, modules => [gen_server]}])})
+        end),
+        ok = sderl_fleet:await(fun() ->
+            lists:keymember(sderl_readings, 1, call(Fleet, A, trace, session_info, [all]))
+        end, ?WAIT_MS),
+        ok = sderl_fleet:kill(Fleet, A),
+        receive
+            {'DOWN', Monitor, process, Reading, Result} ->
+                ?assertMatch({read, {error, {node, A, _}}}, Result)
+        end
+    end).
 
 with(Count, Fun) -> with(Count, [], Fun).
 

@@ -18,7 +18,8 @@ rooms() ->
             cluster => [record, data],
             export => [data, analysis, cluster],
             pages => [data, analysis],
-            src => [record, data, analysis, cluster, export, pages]
+            vm => [],
+            src => [record, data, analysis, cluster, export, pages, vm]
         },
         named => []
     }.

@@ -206,7 +206,7 @@ killed_test_() ->
 
 %% To look whether it is on, one would have to switch it.
 guards() ->
-    [Pid || Pid <- processes(), {current_function, {sderl_prof_sampler, guard, 1}} <-
+    [Pid || Pid <- processes(), {current_function, {sderl_prof_switch, guard, 3}} <-
                                     [process_info(Pid, current_function)]].
 
 await(Holds) ->

@@ -132,7 +132,7 @@ begin_(#{milliseconds := Ms, rate := Rate} = Plan, Owner) ->
     %% It is to look when it is time to, also where many processes wait for a scheduler.
     _ = process_flag(priority, high),
     _ = erlang:system_flag(scheduler_wall_time, true),
-    Guard = take_accounting(),
+    Guard = sderl_prof_switch:take_accounting(),
     Start = now_ns(),
     Round = sderl_prof_round:new(processes()),
     Searched = searched(Start + 1_000_000 * Ms div ?SEARCH_PART, #sampler{
@@ -149,44 +149,8 @@ begin_(#{milliseconds := Ms, rate := Rate} = Plan, Owner) ->
     Sampler = loop(Searched#sampler{began = Now, since = #{busy => Now, others => Now},
                                     found = Found}),
     Result = result(Sampler, Before, Guard),
-    ok = give_accounting_back(Guard),
+    ok = sderl_prof_switch:off(Guard),
     Owner ! {sderl_prof_sampled, self(), Result}.
-
-%% ---------------------------------------------------------------- microstate accounting
-
-%% It exists once on a node; whoever switched it on goes on having it. A process of its own has it,
-%% so that it is off again after the sampler was killed.
-take_accounting() ->
-    Sampler = self(),
-    {Guard, Monitor} = spawn_monitor(fun() -> guard(Sampler) end),
-    receive
-        {Guard, true} -> {Guard, Monitor};
-        {'DOWN', Monitor, process, _, _} -> none
-    end.
-
-guard(Sampler) ->
-    Monitor = monitor(process, Sampler),
-    case erlang:system_flag(microstate_accounting, true) of
-        false ->
-            Sampler ! {self(), true},
-            receive
-                {give_back, Sampler} -> ok;
-                {'DOWN', Monitor, process, _, _} -> ok
-            end,
-            _ = erlang:system_flag(microstate_accounting, false);
-        true -> ok
-    end.
-
-give_accounting_back(none) -> ok;
-give_accounting_back({Guard, Monitor}) ->
-    Guard ! {give_back, self()},
-    receive
-        {'DOWN', Monitor, process, _, normal} -> ok;
-        %% It was killed.
-        {'DOWN', Monitor, process, _, _} ->
-            _ = erlang:system_flag(microstate_accounting, false),
-            ok
-    end.
 
 now_ns() -> erlang:monotonic_time(nanosecond).
 
@@ -456,12 +420,7 @@ result(#sampler{} = S, {Threads, System}, Guard) ->
     }.
 
 threads(none) -> [];
-threads(_) ->
-    lists:foldl(fun(#{type := Type, counters := Counters}, All) ->
-        Old = proplists:get_value(Type, All, #{}),
-        Sum = maps:merge_with(fun(_, A, B) -> A + B end, Old, Counters),
-        lists:keystore(Type, 1, All, {Type, Sum})
-    end, [], erlang:statistics(microstate_accounting)).
+threads(_) -> [{Type, Counters} || {Type, _, Counters} <- sderl_prof_switch:threads()].
 
 spent(Before, Now) ->
     [{Type, maps:map(fun(State, N) ->

@@ -1,0 +1,115 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_locks).
+-moduledoc """
+The locks of this node's virtual machine, where its emulator counts them: how often each was tried
+and was held by another thread, and how long was waited for it, from one moment to another. Counts
+of others are not cleared.
+
+Needs `m:sderl_prof_switch` and no other module of this project, so that both can be loaded into any
+node.
+""".
+
+-export([are_counted/0, take/0, counts/0, since/2, sum/2]).
+-export_type([counts/0, row/0, told/0]).
+
+%% Locks that are told of each kind of row, those that were waited for longest.
+-define(MOST, 1000).
+%% Characters of the name of one.
+-define(MOST_NAME, 80).
+
+-doc "Tries, those that found it held, nanoseconds waited, and how often that was.".
+-type count() :: {non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()}.
+-doc "By lock, and by the places in the emulator's source that take locks of a class.".
+-type counts() :: {#{{atom(), term(), atom()} => count()},
+                   #{{atom(), {atom(), integer()}} => count()}}.
+-type row() :: #{class := atom(), type => atom(), locks => pos_integer(), id => binary(),
+                 scheduler => pos_integer(), place => binary(), tries := non_neg_integer(),
+                 collisions := non_neg_integer(), ns := non_neg_integer(),
+                 waits := non_neg_integer()}.
+-type told() :: #{classes := [row()], instances := [row()], places := [row()]}.
+
+-doc "Whether this emulator counts locks.".
+-spec are_counted() -> boolean().
+are_counted() ->
+    try erlang:system_info(lock_counting) =:= true catch error:badarg -> false end.
+
+-doc "Has locks of all categories counted, those of processes too, until it is switched off.".
+-spec take() -> sderl_prof_switch:switch().
+take() ->
+    Before = erts_debug:lcnt_control(mask),
+    sderl_prof_switch:on(fun() -> mask(categories()) end,
+                         fun() -> mask(Before) end).
+
+mask(Categories) ->
+    _ = erts_debug:lcnt_control(mask, Categories),
+    true.
+
+categories() ->
+    [allocator, db, debug, distribution, generic, io, process, scheduler].
+
+-doc "What has been counted until now.".
+-spec counts() -> counts().
+counts() ->
+    {locks, Locks} = lists:keyfind(locks, 1, erts_debug:lcnt_collect()),
+    lists:foldl(fun({Class, Id, Type, Stats}, Counts) ->
+        lists:foldl(fun({Place, {Tries, Collisions, {S, Ns, Waits}}, _}, {Of, At}) ->
+            One = {Tries, Collisions, 1_000_000_000 * S + Ns, Waits},
+            {count({Class, Id, Type}, One, Of), count({Class, Place}, One, At)}
+        end, Counts, Stats)
+    end, {#{}, #{}}, Locks).
+
+count(Key, One, Counts) ->
+    maps:update_with(Key, fun(Old) -> sum(Old, One) end, One, Counts).
+
+-doc false.
+-spec sum(count(), count()) -> count().
+sum({T0, C0, N0, W0}, {T1, C1, N1, W1}) -> {T0 + T1, C0 + C1, N0 + N1, W0 + W1}.
+
+-doc "What has been counted in between. Pure.".
+-spec since(counts(), counts()) -> told().
+since({LocksBefore, PlacesBefore}, {LocksNow, PlacesNow}) ->
+    Locks = less(LocksNow, LocksBefore),
+    Classes = maps:groups_from_list(fun({{Class, _, Type}, _}) -> {Class, Type} end,
+                                    fun({_, Count}) -> Count end, Locks),
+    #{
+        classes => rows([{#{class => Class, type => Type, locks => length(Counts)},
+                          lists:foldl(fun sum/2, {0, 0, 0, 0}, Counts)}
+                         || {Class, Type} := Counts <- Classes]),
+        instances => [named(Row) || Row <- rows([
+            {#{class => Class, type => Type, id => Id}, Count}
+         || {{Class, Id, Type}, Count} <- Locks
+        ])],
+        places => rows([
+            {#{class => Class, place => place(Place)}, Count}
+         || {{Class, Place}, Count} <- less(PlacesNow, PlacesBefore)
+        ])
+    }.
+
+%% Locks that nobody tried say nothing. Of those that somebody has cleared, what was counted since.
+less(Now, Before) ->
+    [{Key, Count}
+     || Key := {T1, _, _, _} = All <- Now,
+        Count <- [case Before of
+            #{Key := {T0, C0, N0, W0}} when T1 >= T0 -> sum(All, {-T0, -C0, -N0, -W0});
+            _ -> All
+        end],
+        element(1, Count) > 0].
+
+rows(Rows) ->
+    Sorted = lists:sort(fun({_, A}, {_, B}) -> weight(A) >= weight(B) end, Rows),
+    [Row#{tries => Tries, collisions => Collisions, ns => Ns, waits => Waits}
+     || {Row, {Tries, Collisions, Ns, Waits}} <- lists:sublist(Sorted, ?MOST)].
+
+weight({Tries, Collisions, Ns, _}) -> {Ns, Collisions, Tries}.
+
+%% The run queue of a scheduler has its number.
+named(#{class := run_queue, id := N} = Row) when is_integer(N) ->
+    Row#{id := integer_to_binary(N), scheduler => N};
+named(#{id := undefined} = Row) -> maps:remove(id, Row);
+named(#{id := Id} = Row) ->
+    Row#{id := unicode:characters_to_binary(io_lib:format("~0tP", [Id, 10], [
+        {chars_limit, ?MOST_NAME}
+    ]))}.
+
+place({File, Line}) -> unicode:characters_to_binary(io_lib:format("~ts:~w", [File, Line]));
+place(_) -> ~"".

@@ -1,0 +1,129 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_perf).
+-moduledoc """
+The system's own `perf` on this node's virtual machine: counters of the processor, and the functions
+in which it is found. `perf` ends with its time, or when this process ends it.
+
+Needs no other module of this project, so that it can be loaded into any node.
+""".
+
+-export([start/2, await/2, stop/1, map_file/0]).
+-export_type([task/0, answer/0]).
+
+-define(EVENTS, "cycles,instructions,cache-references,cache-misses,branches,branch-misses,"
+                "dTLB-loads,dTLB-load-misses,iTLB-load-misses,LLC-loads,LLC-load-misses").
+%% A number of looks a second that is no part of those of other clocks.
+-define(HERTZ, "99").
+%% Bytes of what it says.
+-define(MOST, 1_048_576).
+%% Its start and end take longer than what it looks at.
+-define(EXTRA_MS, 60_000).
+%% It is told again to end.
+-define(AGAIN_MS, 200).
+%% The status of a program that ended by the signal of Ctrl-C.
+-define(INTERRUPTED, 130).
+
+-doc "`counters`: how often what happened; `functions`: what runs.".
+-type what() :: counters | functions.
+-type task() :: {pid(), reference()}.
+-doc "What it said, with its exit status; `none` without `perf` on the machine.".
+-type answer() :: {Status :: non_neg_integer(), binary()} | none | timeout | {failed, term()}.
+
+-doc "Looks for so long.".
+-spec start(what(), Milliseconds :: pos_integer()) -> task().
+start(What, Ms) ->
+    Owner = self(),
+    spawn_monitor(fun() -> exit({perf, run(What, Ms, monitor(process, Owner))}) end).
+
+-doc "Ends it before its time; `await/2` tells what there is.".
+-spec stop(task()) -> ok.
+stop({Pid, _}) ->
+    Pid ! stop,
+    ok.
+
+-doc "What it said.".
+-spec await(task(), Milliseconds :: pos_integer()) -> answer().
+await({Pid, Monitor}, Ms) ->
+    receive
+        {'DOWN', Monitor, process, Pid, {perf, Answer}} -> Answer;
+        {'DOWN', Monitor, process, Pid, Why} -> {failed, Why}
+    after Ms + 2 * ?EXTRA_MS ->
+        true = demonitor(Monitor, [flush]),
+        true = exit(Pid, kill),
+        timeout
+    end.
+
+-doc "The file in which an emulator that was started with `+JPperf` has the names of its code.".
+-spec map_file() -> file:filename().
+map_file() -> "/tmp/perf-" ++ os:getpid() ++ ".map".
+
+run(What, Ms, Owner) ->
+    case os:find_executable("perf") of
+        false -> none;
+        Perf -> run(What, Perf, Ms, Owner)
+    end.
+
+run(counters, Perf, Ms, Owner) ->
+    %% It takes no less than 10 ms.
+    said(Perf, ["stat", "-x", ";", "-e", ?EVENTS, "-p", os:getpid(), "--timeout",
+                integer_to_list(max(10, Ms))], Ms, Owner);
+run(functions, Perf, Ms, Owner) ->
+    Name = lists:concat(["sderl-perf-", os:getpid(), "-", erlang:unique_integer([positive])]),
+    File = filename:join(os:getenv("TMPDIR", "/tmp"), Name),
+    Record = ["record", "-F", ?HERTZ, "-o", File, "-p", os:getpid(), "--", "sleep", seconds(Ms)],
+    Report = ["report", "-i", File, "--stdio", "-t", "\t", "-F", "overhead,sample,dso,symbol"],
+    try said(Perf, Record, Ms, Owner) of
+        {0, _} -> said(Perf, Report, 0, unstoppable);
+        Other -> Other
+    after
+        _ = file:delete(File)
+    end.
+
+seconds(Ms) -> float_to_list(Ms / 1000, [{decimals, 3}]).
+
+%% It speaks of itself in the language of the system.
+said(Program, Args, Ms, Owner) ->
+    Port = open_port({spawn_executable, Program},
+                     [{args, Args}, {env, [{"LC_ALL", "C"}]}, exit_status, stderr_to_stdout,
+                      binary, in, hide]),
+    collect(Port, os_pid(Port), Owner, erlang:monotonic_time(millisecond) + Ms + ?EXTRA_MS, <<>>).
+
+os_pid(Port) ->
+    case erlang:port_info(Port, os_pid) of
+        {os_pid, Pid} -> Pid;
+        undefined -> none
+    end.
+
+collect(Port, Pid, Owner, Until, Said) ->
+    receive
+        {Port, {data, More}} when byte_size(Said) < ?MOST ->
+            collect(Port, Pid, Owner, Until, <<Said/binary, More/binary>>);
+        {Port, {data, _}} -> collect(Port, Pid, Owner, Until, Said);
+        %% It ends by the signal, after it has said what there is.
+        {Port, {exit_status, ?INTERRUPTED}} when Owner =:= stopped -> {0, Said};
+        {Port, {exit_status, Status}} -> {Status, Said};
+        stop when is_reference(Owner) -> interrupted(Port, Pid, Said);
+        {'DOWN', Owner, process, _, _} -> interrupted(Port, Pid, Said)
+    after wait_ms(Owner, Until) ->
+        case erlang:monotonic_time(millisecond) < Until of
+            %% A program that has just begun may have missed the signal.
+            true ->
+                ok = interrupt(Pid),
+                collect(Port, Pid, Owner, Until, Said);
+            false ->
+                ok = interrupt(Pid),
+                timeout
+        end
+    end.
+
+interrupted(Port, Pid, Said) ->
+    ok = interrupt(Pid),
+    collect(Port, Pid, stopped, erlang:monotonic_time(millisecond) + ?EXTRA_MS, Said).
+
+wait_ms(stopped, _) -> ?AGAIN_MS;
+wait_ms(_, Until) -> max(0, Until - erlang:monotonic_time(millisecond)).
+
+interrupt(none) -> ok;
+interrupt(Pid) ->
+    _ = os:cmd("kill -INT " ++ integer_to_list(Pid)),
+    ok.
