@@ -46,7 +46,8 @@ debian_lock() {
     }
 }
 
-# A private apt that uses the mirror, keys and proxies of the machine's own, with its lists read.
+# A private apt that uses the mirror, keys and proxies of the machine's own, with its lists read:
+# those of packages, or also those of sources where types says so.
 debian_begin() {
     part=$dest.part
     debs=$part/debs
@@ -85,7 +86,8 @@ Acquire::Retries "3";
 CONF
     } >"$part/apt.conf"
     {
-        printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\n' "$mirror" "$suite"
+        printf 'Types: %s\nURIs: %s\nSuites: %s\nComponents: main\n' \
+            "${types:-deb}" "$mirror" "$suite"
         [[ -z $keyring ]] || printf 'Signed-By: %s\n' "$keyring"
     } >"$part/mirror.sources"
     export APT_CONFIG=$part/apt.conf

@@ -18,8 +18,9 @@ and that nothing stays switched on however a recording ends.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [pipeline, farm, bottleneck, counters, calls_and_exports, s_group_events, cost, limits, killed,
-     owner_dies, node_dies, others_tracers, refused, virtual_machine, virtual_machine_dies].
+    [pipeline, farm, bottleneck, counters, calls_and_exports, s_group_events, cost, limits,
+     killed, owner_dies, node_dies, others_tracers, refused, virtual_machine,
+     virtual_machine_dies, lock_tables].
 
 %% ---------------------------------------------------------------- known programs
 
@@ -422,6 +423,56 @@ virtual_machine_dies(_) ->
                 ?assertMatch({read, {error, {node, A, _}}}, Result)
         end
     end).
+
+%% Where toolchain/install --lock-counter has been run: processes that write a table at once.
+lock_tables(_) ->
+    case found(filename:join([".toolchain-lcnt", "bin", "erl"]), filename:absname("")) of
+        none -> ct:comment("no locks were counted: that needs toolchain/install --lock-counter");
+        Erl ->
+            Paths = [filename:dirname(code:which(Module)) || Module <- [sderl_prof_vm, ?P]],
+            {ok, Peer, _} = peer:start_link(#{
+                exec => Erl, connection => standard_io, wait_boot => ?WAIT_MS,
+                args => ["+S", "2:2", "-pa" | Paths]
+            }),
+            try
+                lock_tables_of(Peer)
+            after
+                peer:stop(Peer)
+            end
+    end.
+
+lock_tables_of(Peer) ->
+    Call = fun(M, F, A) -> peer:call(Peer, M, F, A, ?WAIT_MS) end,
+    Before = Call(erts_debug, lcnt_control, [mask]),
+    ok = Call(?P, hot_table, [the_hot_table, 4]),
+    {ok, #{locks := #{classes := Classes, instances := Instances, places := Places,
+                      schedulers := Schedulers}, emulator := #{type := lcnt}, untold := Untold}} =
+        Call(sderl_prof_vm, read, [nonode@nohost, #{seconds => 1, top => 1000}]),
+    %% All that were tried are told by class, and the table by its name.
+    [#{tries := Tries}] = [Row || #{class := db_tab, id := ~"the_hot_table"} = Row <- Instances],
+    [#{tries := All, locks := _}] = [Row || #{class := db_tab} = Row <- Classes],
+    ?assert(Tries > 1000),
+    ?assert(All >= Tries),
+    [?assert(C =< T) || #{collisions := C, tries := T} <- Classes ++ Instances ++ Places],
+    ?assertMatch([_ | _], [Row || #{class := db_tab} = Row <- Places]),
+    %% By scheduler is what each has for itself, and the report says so.
+    ?assertMatch([_ | _], Schedulers),
+    ?assertEqual([], [N || #{scheduler := N} <- Schedulers, N > 2]),
+    [Why] = [Why || #{what := locks, why := Why} <- Untold],
+    ?assertNotEqual(nomatch, string:find(Why, "by scheduler are only")),
+    %% Counting goes on as it was.
+    ?assertEqual(lists:sort(Before), lists:sort(Call(erts_debug, lcnt_control, [mask]))),
+    %% Unless nobody wants it.
+    {ok, #{locks := null}} = Call(sderl_prof_vm, read,
+                                    [nonode@nohost, #{seconds => 0.1, locks => false}]).
+
+found(Name, Dir) ->
+    File = filename:join(Dir, Name),
+    case {filelib:is_regular(File), filename:dirname(Dir)} of
+        {true, _} -> File;
+        {false, Dir} -> none;
+        {false, Up} -> found(Name, Up)
+    end.
 
 with(Count, Fun) -> with(Count, [], Fun).
 

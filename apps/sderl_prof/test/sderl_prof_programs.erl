@@ -2,7 +2,7 @@
 -module(sderl_prof_programs).
 -moduledoc "Programs of which is known who does what, and what runs them on a node.".
 
--export([profile/2, counted/3, run/1, churn/1, session/1, export/2]).
+-export([profile/2, counted/3, run/1, churn/1, session/1, export/2, hot_table/2]).
 -export([stage/1, worker/2, server/2, client/3, fib/1]).
 
 -doc "The report of a program, recorded on this node.".
@@ -102,6 +102,22 @@ ping(Other) ->
     receive pong -> ping(Other) end.
 
 pong() -> receive {ping, From, _} -> From ! pong, pong() end.
+
+-doc "So many processes write a table of this name, until the node ends.".
+-spec hot_table(atom(), pos_integer()) -> ok.
+hot_table(Name, Writers) ->
+    Self = self(),
+    Owner = spawn(fun() ->
+        Name = ets:new(Name, [public, named_table]),
+        _ = [spawn_link(fun() -> write(Name, 0) end) || _ <- lists:seq(1, Writers)],
+        Self ! {made, self()},
+        receive stop -> ok end
+    end),
+    receive {made, Owner} -> ok end.
+
+write(Name, N) ->
+    true = ets:insert(Name, {N rem 100, N}),
+    write(Name, N + 1).
 
 -doc "Keeps a trace session of this name open.".
 -spec session(atom()) -> ok.

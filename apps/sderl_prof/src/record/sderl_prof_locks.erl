@@ -102,7 +102,7 @@ rows(Rows) ->
 
 weight({Tries, Collisions, Ns, _}) -> {Ns, Collisions, Tries}.
 
-%% The run queue of a scheduler has its number.
+%% The run queue of a scheduler has its number; those of dirty schedulers have the next ones.
 named(#{class := run_queue, id := N} = Row) when is_integer(N) ->
     Row#{id := integer_to_binary(N), scheduler => N};
 named(#{id := undefined} = Row) -> maps:remove(id, Row);

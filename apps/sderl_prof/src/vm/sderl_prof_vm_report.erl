@@ -20,7 +20,8 @@ to do about it.
 -spec make(sderl_prof_readings:readings(), Top :: pos_integer()) -> report().
 make(#{ns := Ns, emulator := Emulator, counts := Counts, allocators := Allocators,
        memory := Memory, outside := Outside, resident := Resident} = Readings, Top) ->
-    Locks = locks(map_get(locks, Readings), Ns, Top),
+    Normal = length([N || {normal, N, _, _} <- map_get(schedulers, Readings)]),
+    Locks = locks(map_get(locks, Readings), Normal, Ns, Top),
     Counters = counters(map_get(counters, Readings), Ns),
     Functions = functions(map_get(functions, Readings), Top),
     (maps:with([node, otp, began_wall, processes, ports, looks, measure], Readings))#{
@@ -84,16 +85,18 @@ function({Module, Function, Arity}) ->
 
 %% ---------------------------------------------------------------- locks
 
-locks(#{classes := Classes, instances := Instances, places := Places}, Ns, Top) ->
+%% Behind the run queues of the normal schedulers are those of the dirty ones.
+locks(#{classes := Classes, instances := Instances, places := Places}, Normal, Ns, Top) ->
     {ok, #{
         classes => [lock(Row, Ns) || Row <- lists:sublist(Classes, Top)],
         instances => [lock(Row, Ns) || Row <- lists:sublist(Instances, Top)],
         places => [lock(Row, Ns) || Row <- lists:sublist(Places, Top)],
-        schedulers => [lock(Row, Ns) || #{scheduler := _} = Row <- lists:sort(
-            fun(A, B) -> maps:get(scheduler, A, 0) =< maps:get(scheduler, B, 0) end, Instances)]
+        schedulers => [lock(Row, Ns) || #{scheduler := N} = Row <- lists:sort(
+            fun(A, B) -> maps:get(scheduler, A, 0) =< maps:get(scheduler, B, 0) end, Instances),
+            N =< Normal]
     }};
-locks(not_wanted, _, _) -> {untold, []};
-locks(none, _, _) ->
+locks(not_wanted, _, _, _) -> {untold, []};
+locks(none, _, _, _) ->
     {untold, [{locks, "the emulator of this node counts no locks: start the node with one that "
                       "does (toolchain/install --lock-counter builds it, .toolchain-lcnt/bin/erl "
                       "starts it)"}]}.
