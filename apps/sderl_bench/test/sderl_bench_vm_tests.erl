@@ -335,11 +335,27 @@ reasons_test() ->
         Many = maps:merge(One#{~"busy" := [0.9, 0.9, 0.9, 0.9], ~"wall_ns" := 4.0e6}, More),
         text(lists:join("\n", sderl_bench_vm_reasons:text(One, Many, Speedup, Control)))
     end,
+    Rates = #{~"cache_misses" => 0.1, ~"instructions_per_cycle" => 2.0,
+              ~"memory_bytes_s" => 1.0e6, ~"branch_misses" => 0.01},
+    Counted = fun(After) ->
+        Many = One#{~"busy" := [0.9, 0.9, 0.9, 0.9], ~"wall_ns" := 4.0e6, ~"counters" => After},
+        text(lists:join("\n", sderl_bench_vm_reasons:text(One#{~"counters" => Rates}, Many, 2.0,
+                                                          3.9)))
+    end,
     [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
      || {Words, Text} <- [
             {"it scales: 3.90 times on 4", Of(#{}, 3.9, 3.9)},
             {"lost to work that takes longer (1.80 times", Of(#{}, 2.0, 3.9)},
             {"memory, caches or locks", Of(#{}, 2.0, 3.9)},
+            {"toolchain/install --lock-counter", Of(#{}, 2.0, 3.9)},
+            {"threads wait for locks, in the mean 0.50 for db_tab, 0.25 for run_queue",
+             Of(#{~"locks" => #{~"run_queue" => 1.0e6, ~"db_tab" => 2.0e6, ~"code" => 1}}, 2.0,
+                3.9)},
+            {"or locks\n", [Of(#{~"locks" => #{}}, 2.0, 3.9), "\n"]},
+            {"cache misses 20.0 %, and 10.0 % with one scheduler; 1.00 instructions in a cycle, "
+             "and 2.00 with one scheduler; 8.00 MB a second",
+             Counted(#{~"cache_misses" => 0.2, ~"instructions_per_cycle" => 1.0,
+                       ~"memory_bytes_s" => 8.0e6, ~"branch_misses" => 0.01})},
             {"1.50 times the reductions", Of(#{~"reductions" => 150}, 2.0, 3.9)},
             {"garbage collection takes 40.0 %",
              Of(#{~"states" => #{~"gc" => 0.2, ~"sleep" => 0.5}}, 2.0, 3.9)},
@@ -406,13 +422,23 @@ host() ->
     },
     Read = fun(File) -> case Files of #{File := Text} -> {ok, Text}; #{} -> {error, enoent} end end,
     List = fun("/sys/devices/system/cpu/" ++ _) -> ["cpu0", "cpu1"];
+              ("/sys/bus/event_source/" ++ _) -> ["/sys/software", "/sys/msr"];
               ("/sys/devices/system/node/" ++ _) -> ["node0", "node1"] end,
     Info = sderl_bench_vm_host:info(Read, List),
     ?assertMatch(#{model := ~"Some CPU", threads_per_core := 2, kinds_of_cores := 2,
-                   memory_nodes := 2, governor := ~"powersave", kernel := null}, Info),
+                   memory_nodes := 2, governor := ~"powersave", kernel := null,
+                   counters := false}, Info),
+    Counts = fun(Names) ->
+        map_get(counters, sderl_bench_vm_host:info(Read, fun
+            ("/sys/bus/event_source/" ++ _) -> Names;
+            (_) -> []
+        end))
+    end,
+    ?assertEqual([true, true, null], [Counts(Names) || Names <- [["x/cpu"], ["x/armv8_0"], []]]),
     Notes = text(lists:join("\n", sderl_bench_vm_host:notes(Info#{cores := 2, quota := 1.5}, 8))),
     [?assertNotEqual({nomatch, Words, Notes}, {string:find(Notes, Words), Words, Notes})
      || Words <- ["8 schedulers share 2 cores", "quota of 1.5", "2 hardware threads",
-                  "2 kinds of cores", "memory is on 2 nodes", "powersave"]],
+                  "2 kinds of cores", "memory is on 2 nodes", "powersave",
+                  "counters cannot be had here"]],
     #{cores := Cores} = sderl_bench_vm_host:info(),
     ?assert(Cores >= 1).

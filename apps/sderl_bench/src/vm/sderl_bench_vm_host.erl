@@ -19,6 +19,7 @@ hardware threads, nodes of memory, the quota of a container, the clock's governo
     kinds_of_cores := pos_integer() | null,
     governor := binary() | null,
     kernel := binary() | null,
+    counters := boolean() | null,
     memory_mib := pos_integer() | null
 }.
 
@@ -43,6 +44,7 @@ info(Read, List) ->
         kinds_of_cores => kinds(Read, List),
         governor => line(Read, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         kernel => line(Read, "/proc/sys/kernel/osrelease"),
+        counters => counters(List),
         memory_mib => Memory
     }.
 
@@ -83,6 +85,14 @@ kinds(Read, List) ->
                                  Kind =/= {null, null}]),
     some(length(Kinds)).
 
+%% Whether the processor's counters can be had, where the system says which sources it counts by.
+counters(List) ->
+    Names = [filename:basename(Name) || Name <- List("/sys/bus/event_source/devices/*")],
+    case Names of
+        [] -> null;
+        _ -> lists:any(fun sderl_bench_vm_counters:is_processor/1, Names)
+    end.
+
 some(0) -> null;
 some(Count) -> Count.
 
@@ -104,7 +114,7 @@ matched(Read, File, Pattern) ->
 -doc "What of it makes figures hard to read, for points with at most so many schedulers.".
 -spec notes(#{atom() => term()}, Schedulers :: pos_integer()) -> [unicode:chardata()].
 notes(#{cores := Cores, quota := Quota, threads_per_core := Threads, kinds_of_cores := Kinds,
-        memory_nodes := Nodes, governor := Governor}, Schedulers) ->
+        memory_nodes := Nodes, governor := Governor, counters := Counters}, Schedulers) ->
     [io_lib:format("~w schedulers share ~w core~ts: with more schedulers than cores they wait for "
                    "one another, and no law of scaling is fitted there",
                    [Schedulers, Cores, [$s || Cores > 1]])
@@ -124,4 +134,7 @@ notes(#{cores := Cores, quota := Quota, threads_per_core := Threads, kinds_of_co
      || is_integer(Nodes), Nodes > 1] ++
     [["the clock follows the load (governor ", Governor, "): short runs are slower"]
      || Governor =:= ~"powersave" orelse Governor =:= ~"ondemand" orelse
-            Governor =:= ~"conservative"].
+            Governor =:= ~"conservative"] ++
+    ["the processor's counters cannot be had here, as in most virtual machines: misses of caches "
+     "and TLBs, branches and the bandwidth of memory are not among the reasons"
+     || Counters =:= false].

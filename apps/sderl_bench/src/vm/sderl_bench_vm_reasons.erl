@@ -59,7 +59,9 @@ text(One, Many, Speedup, Control) ->
             case Speedup >= 0.95 * N of
                 true -> [io_lib:format("it scales: ~ts times on ~w schedulers",
                                        [sderl_table:number(Speedup), N])];
-                false -> taken(Many) ++ lost(N, Split, One, Many) ++ machine(N, Control)
+                false ->
+                    taken(Many) ++ lost(N, Split, One, Many) ++ locks(Many) ++ rates(One, Many) ++
+                        machine(N, Control)
             end
     end.
 
@@ -108,10 +110,44 @@ inflation(One, Many) ->
         states(One, Many)
     ],
     case lists:append(Known) of
-        [] -> ": as many reductions take longer, so they wait for memory, caches or locks (a lock "
-              "table needs an emulator of its own: bin/sderl prof)";
+        [] -> [": as many reductions take longer, so they wait for memory, caches or locks",
+               [" (toolchain/install --lock-counter builds an emulator that tells of locks: "
+                "--otp lcnt=.toolchain-lcnt/bin/erl)" || not is_map_key(~"locks", Many)]];
         Some -> [": ", lists:join("; ", Some)]
     end.
+
+%% Of each class, how many threads waited for it in the mean.
+locks(#{~"locks" := Locks, ~"wall_ns" := Wall}) when Wall > 0 ->
+    Waited = lists:reverse(lists:sort([{Ns / Wall, Class} || Class := Ns <- Locks,
+                                                             Ns / Wall >= 0.02])),
+    [["threads wait for locks, in the mean ",
+      lists:join(", ", [[sderl_table:number(Threads), " for ", Class]
+                        || {Threads, Class} <- lists:sublist(Waited, 3)])]
+     || Waited =/= []];
+locks(_) ->
+    [].
+
+%% What the processor counts, where that has become worse.
+rates(#{~"counters" := A}, #{~"counters" := B}) ->
+    Shares = [io_lib:format("~ts ~ts %, and ~ts % with one scheduler",
+                            [string:replace(Rate, "_", " ", all), percent(After), percent(Before)])
+              || Rate := After <- maps:iterator(B, ordered),
+                 Rate =/= ~"instructions_per_cycle", Rate =/= ~"memory_bytes_s",
+                 #{Rate := Before} <- [A],
+                 After > 0.005, After > 1.3 * Before],
+    Slower = [io_lib:format("~ts instructions in a cycle, and ~ts with one scheduler",
+                            [sderl_table:number(After), sderl_table:number(Before)])
+              || #{~"instructions_per_cycle" := After} <- [B],
+                 #{~"instructions_per_cycle" := Before} <- [A],
+                 After < Before / 1.1],
+    Memory = [io_lib:format("~ts MB a second come from memory, and ~ts with one scheduler",
+                            [sderl_table:number(After / 1.0e6), sderl_table:number(Before / 1.0e6)])
+              || #{~"memory_bytes_s" := After} <- [B], #{~"memory_bytes_s" := Before} <- [A],
+                 After > 1.3 * Before],
+    [["the processor counts: ", lists:join("; ", Counted)]
+     || Counted <- [Shares ++ Slower ++ Memory], Counted =/= []];
+rates(_, _) ->
+    [].
 
 factor(Name, Key, One, Many, From, Means) ->
     case {One, Many} of

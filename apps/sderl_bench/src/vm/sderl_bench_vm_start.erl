@@ -53,7 +53,9 @@ open(Otps, #{modules := Modules, limit_ms := Limit}) ->
 
 -doc "The modules that measure, inside each virtual machine.".
 -spec harness() -> [module()].
-harness() -> [sderl_bench_vm_child, sderl_bench_vm_loop, sderl_bench_vm_why].
+harness() ->
+    [sderl_bench_vm_child, sderl_bench_vm_loop, sderl_bench_vm_why, sderl_bench_vm_counters,
+     sderl_prof_switch, sderl_prof_locks, sderl_prof_perf, sderl_prof_vm_perf].
 
 %% Also when the process that opened it is killed.
 remove_with(Dir) ->

@@ -46,9 +46,16 @@ notes(#{machine := Machine, programs := Programs, otps := Otps}) ->
     Most = lists:max([1 | [N || #{series := Series} <- Programs, #{rows := Rows} <- Series,
                                 #{schedulers := N} <- Rows]]),
     Known = #{Key => maps:get(atom_to_binary(Key), Machine, null)
-              || Key <- [cores, quota, threads_per_core, kinds_of_cores, memory_nodes, governor]},
-    sderl_bench_vm_host:notes(Known, Most) ++ builds(maps:values(Otps)) ++ noise(Programs) ++
-        taken(Programs).
+              || Key <- [cores, quota, threads_per_core, kinds_of_cores, memory_nodes, governor,
+                      counters]},
+    sderl_bench_vm_host:notes(Known, Most) ++ uncounted(Programs) ++ builds(maps:values(Otps)) ++
+        noise(Programs) ++ taken(Programs).
+
+%% Where there are counters, but perf could not read them: in its words, and so the system's.
+uncounted(Programs) ->
+    Said = lists:usort([Refused || #{series := Series} <- Programs, #{rows := Rows} <- Series,
+                                   #{why := #{~"counters_refused" := Refused}} <- Rows]),
+    [["the processor's counters were not read: ", Refused] || Refused <- lists:sublist(Said, 1)].
 
 builds(Facts) ->
     [["the OTPs differ in more than their version: ", What,

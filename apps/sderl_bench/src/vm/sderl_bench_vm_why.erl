@@ -2,8 +2,9 @@
 -module(sderl_bench_vm_why).
 -moduledoc """
 What a virtual machine did while a program ran: how long its schedulers worked, what for, how many
-processes waited for one, reductions and garbage collection. It calls OTP only, as
-`m:sderl_bench_vm_loop`.
+processes waited for one, reductions and garbage collection; how long threads waited for locks,
+where the emulator counts that, and what the processor counts, where it does. It needs OTP, and the
+modules that `m:sderl_bench_vm_start` takes along.
 
 Looking costs a little, so this is a run of its own, whose time is not a result.
 """.
@@ -16,7 +17,8 @@ All of one repetition where it is an amount. `busy`: the share of the time that 
 scheduler worked; `dirty_busy`: how many dirty schedulers worked, in the mean; `states`: the shares
 of the schedulers' time by the states of `msacc`; `queue`, `queue_max`: processes that waited for a
 scheduler, in the mean and the most; `cpu_ns`: processor time of the whole virtual machine, told in
-steps of 10 ms.
+steps of 10 ms; `locks`: nanoseconds that all threads together waited for locks of a class;
+`counters`: rates of `m:sderl_prof_vm_perf`, or `counters_refused` with what perf said.
 """.
 -type why() :: #{
     repetitions := pos_integer(),
@@ -30,11 +32,16 @@ steps of 10 ms.
     reductions := float(),
     collections := float(),
     reclaimed_words := float(),
-    switches := float()
+    switches := float(),
+    locks => #{atom() => float()},
+    counters => #{atom() => float()},
+    counters_refused => binary()
 }.
 
 %% Between two looks at the run queues.
 -define(LOOK_MS, 2).
+%% Classes of locks that are told.
+-define(MOST_LOCKS, 10).
 
 -doc "Runs `Fun`, which repeats the program so many times.".
 -spec around(Count :: pos_integer(), fun(() -> term())) -> why().
@@ -42,17 +49,24 @@ around(Count, Fun) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     _ = erlang:system_flag(microstate_accounting, reset),
     _ = erlang:system_flag(microstate_accounting, true),
+    Counters = sderl_bench_vm_counters:start(),
+    Locks = take_locks(),
     Looker = looker(),
+    LocksBefore = locks_now(Locks),
     Before = counts(),
     _ = Fun(),
     After = counts(),
+    LocksAfter = locks_now(Locks),
     {Queue, Most} = looked(Looker),
+    Counted = sderl_bench_vm_counters:stop(Counters),
+    ok = give_locks_back(Locks),
     _ = erlang:system_flag(microstate_accounting, false),
     States = statistics(microstate_accounting),
     _ = erlang:system_flag(scheduler_wall_time, false),
     Each = fun(Key) -> (maps:get(Key, After) - maps:get(Key, Before)) / Count end,
     {Normal, Dirty} = busy(maps:get(times, Before), maps:get(times, After)),
-    #{
+    Known = maps:merge(Counted, waited(LocksBefore, LocksAfter, Count)),
+    Known#{
         repetitions => Count, wall_ns => Each(wall_ns), cpu_ns => Each(cpu_ns),
         busy => Normal, dirty_busy => Dirty,
         states => states(States), queue => Queue, queue_max => Most, reductions => Each(reductions),
@@ -123,3 +137,23 @@ looked(Looker) ->
     receive
         {Looker, Mean, Most} -> {Mean, Most}
     end.
+
+%% ---------------------------------------------------------------- locks
+
+take_locks() ->
+    case sderl_prof_locks:are_counted() of
+        true -> {counted, sderl_prof_locks:take()};
+        false -> none
+    end.
+
+give_locks_back({counted, Switch}) -> sderl_prof_switch:off(Switch);
+give_locks_back(none) -> ok.
+
+locks_now({counted, _}) -> sderl_prof_locks:counts();
+locks_now(none) -> none.
+
+waited(none, none, _) -> #{};
+waited(Before, After, Count) ->
+    #{classes := Classes} = sderl_prof_locks:since(Before, After),
+    #{locks => #{Class => Ns / Count
+                 || #{class := Class, ns := Ns} <- lists:sublist(Classes, ?MOST_LOCKS)}}.
