@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_vm_report).
 -moduledoc """
-What a virtual machine told of itself (`m:sderl_prof_readings`), as one report. Pure.
+What a virtual machine told of itself (`sderl_prof_readings`), as one report. Pure.
 
 What it cannot tell is told, too: each part that is missing has a sentence under `untold`, with what
 to do about it.
