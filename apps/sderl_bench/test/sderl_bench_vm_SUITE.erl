@@ -11,14 +11,14 @@ never how fast anything is.
 
 -export([all/0, suite/0]).
 -export([measures/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
-         another_otp/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1,
+         another_otp/1, locks/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1,
          false_alarms/0, false_alarms/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [measures, goes_on_after_a_kill, time_is_over, hangs, fails, unknown_flags, another_otp,
-     outputs_differ, ends_with_its_parent, tables, verdicts]
+     locks, outputs_differ, ends_with_its_parent, tables, verdicts]
         ++ [false_alarms || os:getenv("SDERL_LONG") =/= false].
 
 %% As short as can be.
@@ -158,6 +158,28 @@ another_otp(Config) ->
                  lists:sort([Otp || #{~"kind" := ~"vm", ~"otp" := Otp} <- lines(File)])),
     ?assertMatch([#{~"libc" := Libc}, #{~"libc" := Libc}],
                  [Facts || #{~"kind" := ~"otp", ~"facts" := Facts} <- lines(File)]).
+
+%% Where toolchain/install --lock-counter has been run, the run that says why tells of locks.
+locks(Config) ->
+    case lock_counter(filename:absname("")) of
+        none -> {comment, "not tried: that needs toolchain/install --lock-counter"};
+        Erl ->
+            File = file(Config, "locks.jsonl"),
+            {0, stdout, _} = bench(["--otp", "lcnt=" ++ Erl, "--schedulers", "1", "--program",
+                                    "sderl_bench_vm_mortal", "--out", File | ?SHORT]),
+            Why = [{Otp, is_map_key(~"locks", Why)}
+                   || #{~"kind" := ~"vm", ~"otp" := Otp, ~"why" := Why} <- lines(File)],
+            ?assert(lists:member({~"lcnt", true}, Why)),
+            ?assertEqual([], [Otp || {Otp, true} <- Why, Otp =/= ~"lcnt"])
+    end.
+
+lock_counter(Dir) ->
+    Erl = filename:join([Dir, ".toolchain-lcnt", "bin", "erl"]),
+    case {filelib:is_regular(Erl), filename:dirname(Dir)} of
+        {true, _} -> Erl;
+        {false, Dir} -> none;
+        {false, Up} -> lock_counter(Up)
+    end.
 
 outputs_differ(Config) ->
     {1, stderr, Text} = bench(["--mfa", "sderl_bench_vm_mortal:by_schedulers()", "--schedulers",
