@@ -40,6 +40,8 @@ command() ->
                        ["call_time, call_count, or the words that calls allocate: call_memory "
                         "(call_time)"]}},
             flag(perf, "also look in which functions it runs, with perf on the node's machine"),
+            option(probes, "LIST", string,
+                   "count these static probes of its emulator: their names, or how they begin"),
             option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (20)"),
             flag(json, "the report as JSON")
         ]
@@ -69,7 +71,7 @@ shown(Reports, _) ->
 text(#{node := Node, seconds := Seconds, emulator := Emulator, processes := Processes,
        rates := Rates, threads := Threads, schedulers := Schedulers, run_queues := Queues,
        memory := Memory, calls := Calls, measure := Measure, locks := Locks,
-       counters := Counters, functions := Functions, untold := Untold}) ->
+       counters := Counters, functions := Functions, probes := Probes, untold := Untold}) ->
     [
         io_lib:format("~ts: ~ts s, ~ts processes~n~ts~n",
                       [Node, number(Seconds), number(Processes), map_get(version, Emulator)]),
@@ -82,6 +84,7 @@ text(#{node := Node, seconds := Seconds, emulator := Emulator, processes := Proc
         [section("Counters of the processor", counters(Counters)) || Counters =/= null],
         [section(["Where it runs (perf, ", map_get(event, Functions), ")"],
                  functions(map_get(rows, Functions))) || Functions =/= null],
+        [probes(Probes) || Probes =/= null],
         [section("What it does not tell", [["- ", atom_to_list(What), ": ", Why, $\n]
                                            || #{what := What, why := Why} <- Untold])
          || Untold =/= []]
@@ -216,5 +219,19 @@ functions(Rows) ->
         [Function, Object, hundred(Share), number(Looks)]
      || #{function := Function, object := Object, share := Share, looks := Looks} <- Rows
     ]).
+
+probes(#{names := Names, places := Places, counted := Counted}) ->
+    [
+        io_lib:format("~nThe emulator has ~ts probes at ~ts places~n",
+                      [number(length(Names)), number(Places)]),
+        case Counted of
+            [_ | _] ->
+                sderl_table:text(["probe", "counted", "in a second"], [
+                    [Name, number(N), number(Rate)]
+                 || #{probe := Name, count := N, rate := Rate} <- Counted
+                ]);
+            _ -> ""
+        end
+    ].
 
 hundred(Share) -> number(100 * Share).

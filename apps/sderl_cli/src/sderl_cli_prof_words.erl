@@ -80,7 +80,10 @@ range(Parsed) ->
                                        | {wrong, sderl_command:text()}.
 readings(Parsed) ->
     Modules = #{modules => [list_to_atom(M) || M <- words(Text)] || #{modules := Text} <- [Parsed]},
-    Options = maps:merge(maps:with([seconds, measure, top, perf], Parsed), Modules),
+    Probes = #{probes => [unicode:characters_to_binary(Name) || Name <- words(Text)]
+               || #{probes := Text} <- [Parsed]},
+    Options = maps:merge(maps:with([seconds, measure, top, perf], Parsed),
+                         maps:merge(Modules, Probes)),
     case {sderl_prof_vm:check(Options), Modules} of
         {ok, #{modules := []}} -> {wrong, "--modules names no module"};
         {ok, _} when is_map_key(measure, Parsed), map_size(Modules) =:= 0 ->

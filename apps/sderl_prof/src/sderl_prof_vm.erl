@@ -25,11 +25,12 @@ The report is a map that can be JSON (`m:sderl_prof_vm_report`).
 `seconds`: so long, 5 by default; `modules`: those whose calls are counted, none by default;
 `measure`: `call_time`, the default, `call_count` or `call_memory`; `perf`: also look in which
 functions the virtual machine runs, by the system's `perf`; `locks`: whether locks are counted where
-the emulator can, `true` by default; `top`: rows of each list, 20 by default.
+the emulator can, `true` by default; `probes`: count those static probes of its emulator whose names
+begin so, where there are any; `top`: rows of each list, 20 by default.
 """.
 -type options() :: #{seconds => number(), modules => [module()],
                      measure => call_count | call_time | call_memory, perf => boolean(),
-                     locks => boolean(), top => pos_integer()}.
+                     locks => boolean(), probes => [binary()], top => pos_integer()}.
 -type reading() :: #{node := node(), reader := pid(), monitor := reference(),
                      top := pos_integer()}.
 -type reason() :: {option, atom(), term()} | {unknown_option, term()} | {bad_options, term()}
@@ -56,7 +57,8 @@ begin_(Node, Options) ->
         Plan = #{milliseconds => max(1, round(1000 * Seconds)),
                  modules => lists:usort(maps:get(modules, Options, [])),
                  measure => maps:get(measure, Options, call_time),
-                 perf => maps:get(perf, Options, false), locks => maps:get(locks, Options, true)},
+                 perf => maps:get(perf, Options, false), locks => maps:get(locks, Options, true),
+                 probes => maps:get(probes, Options, [])},
         {ok, Reader} ?= sderl_prof_reach:call(Node, sderl_prof_readings, start, [Plan, self()],
                                               ?CALL_MS),
         {ok, #{node => Node, reader => Reader, monitor => monitor(process, Reader),
@@ -69,7 +71,8 @@ check(Options) when is_map(Options) ->
     case [{Key, Value} || Key := Value <- Options, not is_valid(Key, Value)] of
         [] -> ok;
         [{Key, Value} | _] ->
-            case lists:member(Key, [seconds, modules, measure, perf, locks, top]) of
+            case lists:member(Key, [seconds, modules, measure, perf, locks, probes,
+                                    top]) of
                 true -> {error, {option, Key, Value}};
                 false -> {error, {unknown_option, Key}}
             end
@@ -82,6 +85,8 @@ is_valid(modules, Modules) ->
         andalso lists:all(fun is_atom/1, Modules);
 is_valid(measure, Measure) -> lists:member(Measure, ?MEASURES);
 is_valid(Key, Value) when Key =:= perf; Key =:= locks -> is_boolean(Value);
+is_valid(probes, Names) ->
+    is_list(Names) andalso lists:all(fun(Name) -> is_binary(Name) andalso Name =/= ~"" end, Names);
 is_valid(top, Top) -> is_integer(Top) andalso Top >= 1;
 is_valid(_, _) -> false.
 
@@ -112,8 +117,8 @@ encode(Reports) -> json:encode(#{kind => virtual_machines, nodes => Reports}).
 format_error({bad_options, Options}) ->
     io_lib:format("options are a map, not ~0tP", [Options, 10]);
 format_error({unknown_option, Key}) ->
-    io_lib:format("there is no option ~0tp; there are seconds, modules, measure, perf, locks and "
-                  "top", [Key]);
+    io_lib:format("there is no option ~0tp; there are seconds, modules, measure, perf, locks, "
+                  "probes and top", [Key]);
 format_error({option, seconds, Value}) ->
     io_lib:format("seconds cannot be ~0tP: it is a number above 0 and at most ~b",
                   [Value, 10, ?MOST_SECONDS]);
@@ -122,6 +127,9 @@ format_error({option, modules, Value}) ->
                   [Value, 10, ?MOST_MODULES]);
 format_error({option, measure, Value}) ->
     io_lib:format("measure cannot be ~0tP: it is call_count, call_time or call_memory",
+                  [Value, 10]);
+format_error({option, probes, Value}) ->
+    io_lib:format("probes cannot be ~0tP: it is a list of names, or of how they begin, as binaries",
                   [Value, 10]);
 format_error({option, top, Value}) ->
     io_lib:format("top cannot be ~0tP: it is a whole number above 0", [Value, 10]);

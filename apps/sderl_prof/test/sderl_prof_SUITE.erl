@@ -20,7 +20,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() ->
     [pipeline, farm, bottleneck, counters, calls_and_exports, s_group_events, cost, limits,
      killed, owner_dies, node_dies, others_tracers, refused, virtual_machine,
-     virtual_machine_dies, lock_tables].
+     virtual_machine_dies, lock_tables, probes, probes_of_nobody, probes_refused].
 
 %% ---------------------------------------------------------------- known programs
 
@@ -426,19 +426,25 @@ virtual_machine_dies(_) ->
 
 %% Where toolchain/install --lock-counter has been run: processes that write a table at once.
 lock_tables(_) ->
-    case found(filename:join([".toolchain-lcnt", "bin", "erl"]), filename:absname("")) of
-        none -> ct:comment("no locks were counted: that needs toolchain/install --lock-counter");
-        Erl ->
-            Paths = [filename:dirname(code:which(Module)) || Module <- [sderl_prof_vm, ?P]],
-            {ok, Peer, _} = peer:start_link(#{
-                exec => Erl, connection => standard_io, wait_boot => ?WAIT_MS,
-                args => ["+S", "2:2", "-pa" | Paths]
-            }),
-            try
-                lock_tables_of(Peer)
-            after
-                peer:stop(Peer)
-            end
+    with_emulator("lcnt", "--lock-counter", fun lock_tables_of/1).
+
+%% Of the emulators that are built on demand, where it is there.
+with_emulator(Kind, Option, Fun) ->
+    case found(filename:join([".toolchain-" ++ Kind, "bin", "erl"]), filename:absname("")) of
+        none -> {comment, "not tried: that needs toolchain/install " ++ Option};
+        Erl -> with_peer(Erl, ["+S", "2:2"], Fun)
+    end.
+
+with_peer(Exec, Args, Fun) ->
+    Paths = [filename:dirname(code:which(Module)) || Module <- [sderl_prof_vm, ?P]],
+    {ok, Peer, _} = peer:start_link(#{
+        exec => Exec, connection => standard_io, wait_boot => ?WAIT_MS, env => [{"HOME", "/"}],
+        args => Args ++ ["-pa" | Paths]
+    }),
+    try
+        Fun(Peer)
+    after
+        peer:stop(Peer)
     end.
 
 lock_tables_of(Peer) ->
@@ -465,6 +471,82 @@ lock_tables_of(Peer) ->
     %% Unless nobody wants it.
     {ok, #{locks := null}} = Call(sderl_prof_vm, read,
                                     [nonode@nohost, #{seconds => 0.1, locks => false}]).
+
+%% Where toolchain/install --probes has been run: its probes are listed, and counted if the kernel
+%% allows it.
+probes(_) ->
+    with_emulator("probes", "--probes", fun(Peer) ->
+        Call = fun(M, F, A) -> peer:call(Peer, M, F, A, ?WAIT_MS) end,
+        ?assertEqual(systemtap, Call(erlang, system_info, [dynamic_trace])),
+        ok = Call(?P, spawner, []),
+        {ok, #{probes := #{names := Names, places := Places, counted := Counted},
+               untold := Untold}} =
+            Call(sderl_prof_vm, read, [nonode@nohost, #{
+                seconds => 1, probes => [~"process__spawn", ~"process__exit"]
+            }]),
+        [?assert(lists:member(Name, Names)) || Name <- [~"process__spawn", ~"process__exit"]],
+        ?assert(Places >= length(Names)),
+        case Counted of
+            null ->
+                [Why] = [Why || #{what := probes, why := Why} <- Untold],
+                {comment, unicode:characters_to_list(Why)};
+            _ ->
+                [#{count := Spawned}] = [Row || #{probe := ~"process__spawn"} = Row <- Counted],
+                ?assert(Spawned > 10),
+                %% Nothing stays hooked.
+                {ok, Text} = file:read_file("/sys/kernel/tracing/uprobe_events"),
+                ?assertEqual(nomatch, string:find(Text, Call(sderl_prof_hooks, group, [])))
+        end
+    end).
+
+%% Of a user who may not hook them they are listed all the same, and the report has the reason.
+probes_of_nobody(_) ->
+    Built = found(filename:join([".toolchain-probes", "bin", "erl"]), filename:absname("")),
+    case Built =/= none andalso as_nobody(Built) of
+        {ok, Exec} ->
+            with_peer(Exec, [], fun(Peer) ->
+                {ok, #{probes := #{names := [_ | _], counted := null}, untold := Untold}} =
+                    peer:call(Peer, sderl_prof_vm, read,
+                              [nonode@nohost, #{seconds => 0.2, probes => [~"process__spawn"]}],
+                              ?WAIT_MS),
+                [Why] = [Why || #{what := probes, why := Why} <- Untold],
+                ?assertNotEqual(nomatch, string:find(Why, "cannot be hooked: "))
+            end);
+        _ -> {comment, "not tried: that needs toolchain/install --probes, and the superuser"}
+    end.
+
+%% Who may not hook probes gets the kernel's reason.
+probes_refused(_) ->
+    Probe = #{provider => ~"erlang", name => ~"refused", arguments => ~"", at => 64,
+              semaphore => none},
+    case as_nobody(os:find_executable("erl")) of
+        {ok, Exec} ->
+            with_peer(Exec, [], fun(Peer) ->
+                {refused, Why} = peer:call(Peer, sderl_prof_hooks, hook, [[Probe]], ?WAIT_MS),
+                ?assertNotEqual(nomatch, string:find(Why, "uprobe_events: "))
+            end);
+        none ->
+            case sderl_prof_hooks:hook([Probe]) of
+                {refused, Why} -> ?assertNotEqual(nomatch, string:find(Why, "uprobe_events: "));
+                {ok, Switch} ->
+                    ok = sderl_prof_switch:off(Switch),
+                    {comment, "not tried: the superuser cannot be another user here"}
+            end
+    end.
+
+%% The superuser may be another one, if that one can read this tree.
+as_nobody(Erl) ->
+    maybe
+        SetPriv = [_ | _] ?= os:find_executable("setpriv"),
+        Args = ["--reuid=65534", "--regid=65534", "--clear-groups", Erl],
+        Try = lists:join($\s, ["HOME=/", SetPriv | Args] ++ ["-noinput", "-pa", filename:dirname(
+            code:which(sderl_prof_hooks)), "-s", "sderl_prof_hooks", "group", "-s", "init", "stop",
+            "&& echo fine"]),
+        "fine\n" ?= os:cmd(lists:flatten(Try)),
+        {ok, {SetPriv, Args}}
+    else
+        _ -> none
+    end.
 
 found(Name, Dir) ->
     File = filename:join(Dir, Name),

@@ -2,7 +2,7 @@
 -module(sderl_prof_programs).
 -moduledoc "Programs of which is known who does what, and what runs them on a node.".
 
--export([profile/2, counted/3, run/1, churn/1, session/1, export/2, hot_table/2]).
+-export([profile/2, counted/3, run/1, churn/1, session/1, export/2, hot_table/2, spawner/0]).
 -export([stage/1, worker/2, server/2, client/3, fib/1]).
 
 -doc "The report of a program, recorded on this node.".
@@ -102,6 +102,15 @@ ping(Other) ->
     receive pong -> ping(Other) end.
 
 pong() -> receive {ping, From, _} -> From ! pong, pong() end.
+
+-doc "A process begins others, one after the other, until the node ends.".
+-spec spawner() -> ok.
+spawner() ->
+    _ = spawn(fun Again() ->
+        {_, Ref} = spawn_monitor(fun() -> ok end),
+        receive {'DOWN', Ref, process, _, _} -> Again() end
+    end),
+    ok.
 
 -doc "So many processes write a table of this name, until the node ends.".
 -spec hot_table(atom(), pos_integer()) -> ok.

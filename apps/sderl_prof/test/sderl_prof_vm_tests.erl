@@ -34,7 +34,8 @@ readings() ->
         outside => #{code => 70, ets => 30},
         resident => undefined, measure => call_time,
         calls => [{{m, f, 2}, 10, 3000}, {{m, g, 0}, 5, 1000}],
-        locks => none, counters => none, functions => not_wanted
+        locks => none, counters => none, functions => not_wanted, probes => none,
+        probed => not_wanted
     }.
 
 report(Changes) -> report(Changes, 20).
@@ -98,7 +99,11 @@ untold_test_() ->
          "by scheduler"},
         {"few states", #{}, threads, "--with-microstate-accounting=extra"},
         {"another's accounting", #{accounting => others}, threads, "somebody else"},
-        {"no probes", #{}, probes, "no probes"},
+        {"no probes", #{}, probes, "toolchain/install --probes"},
+        {"hooks refused", #{probed => {refused, ~"events: permission denied"}}, probes,
+         "cannot be hooked: events: permission denied"},
+        {"no events", #{probed => {0, ~"event syntax error\n"}}, probes, "event syntax error"},
+        {"probes without perf", #{probed => none}, probes, "there is no perf"},
         {"no perf", #{}, counters, "there is no perf"},
         {"refused", #{counters => {255, ~"Error:\nNo permission to enable cycles event.\n\n"}},
          counters, "status 255: No permission to enable cycles event."},
@@ -164,6 +169,13 @@ said() ->
     ?LET(Parts, list(oneof([~";", ~"\t", ~"\n", ~"%", ~"<not counted>", ~"cycles", ~"12", ~"1.5",
                             ~"[.] ", ~":", binary(2)])),
          iolist_to_binary(Parts)).
+
+probes_test() ->
+    #{probes := Probes} = report(#{probes => #{~"gc-start" => 2, ~"n1" => 1},
+                                   probed => {0, ~"4;;g:gc_start;1;100;;\n0;;g:n1;1;100;;\n"}}),
+    ?assertEqual(#{names => [~"gc-start", ~"n1"], places => 3,
+                   counted => [#{probe => ~"gc_start", count => 4, rate => 2.0},
+                               #{probe => ~"n1", count => 0, rate => 0.0}]}, Probes).
 
 %% ---------------------------------------------------------------- locks
 
@@ -334,6 +346,7 @@ wrong_test() ->
             {#{measure => wat}, "call_count, call_time or call_memory"},
             {#{top => 0}, "top cannot be 0"},
             {#{perf => 1}, "perf cannot be 1"},
+            {#{probes => [gc]}, "probes cannot be [gc]"},
             {#{seconds => 0.1, modules => [no_such_module]}, "no module no_such_module"}
         ]].
 

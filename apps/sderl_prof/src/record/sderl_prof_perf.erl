@@ -2,7 +2,8 @@
 -module(sderl_prof_perf).
 -moduledoc """
 The system's own `perf` on this node's virtual machine: counters of the processor, and the functions
-in which it is found. `perf` ends with its time, or when this process ends it.
+in which it is found. `perf` ends when `stop/1` is called, a minute after its time at the latest,
+with the process that started it, and with the node.
 
 Needs no other module of this project, so that it can be loaded into any node.
 """.
@@ -23,19 +24,19 @@ Needs no other module of this project, so that it can be loaded into any node.
 %% The status of a program that ended by the signal of Ctrl-C.
 -define(INTERRUPTED, 130).
 
--doc "`counters`: how often what happened; `functions`: what runs.".
--type what() :: counters | functions.
+-doc "`counters`: how often what happened; `functions`: what runs; `events` of a group: how many.".
+-type what() :: counters | functions | {events, Group :: string()}.
 -type task() :: {pid(), reference()}.
 -doc "What it said, with its exit status; `none` without `perf` on the machine.".
 -type answer() :: {Status :: non_neg_integer(), binary()} | none | timeout | {failed, term()}.
 
--doc "Looks for so long.".
+-doc "Begins to look, for so long.".
 -spec start(what(), Milliseconds :: pos_integer()) -> task().
 start(What, Ms) ->
     Owner = self(),
     spawn_monitor(fun() -> exit({perf, run(What, Ms, monitor(process, Owner))}) end).
 
--doc "Ends it before its time; `await/2` tells what there is.".
+-doc "Ends it; `await/2` tells what there is.".
 -spec stop(task()) -> ok.
 stop({Pid, _}) ->
     Pid ! stop,
@@ -63,10 +64,8 @@ run(What, Ms, Owner) ->
         Perf -> run(What, Perf, Ms, Owner)
     end.
 
-run(counters, Perf, Ms, Owner) ->
-    %% It takes no less than 10 ms.
-    said(Perf, ["stat", "-x", ";", "-e", ?EVENTS, "-p", os:getpid(), "--timeout",
-                integer_to_list(max(10, Ms))], Ms, Owner);
+run(counters, Perf, Ms, Owner) -> counted(?EVENTS, Perf, Ms, Owner);
+run({events, Group}, Perf, Ms, Owner) -> counted(Group ++ ":*", Perf, Ms, Owner);
 run(functions, Perf, Ms, Owner) ->
     Name = lists:concat(["sderl-perf-", os:getpid(), "-", erlang:unique_integer([positive])]),
     File = filename:join(os:getenv("TMPDIR", "/tmp"), Name),
@@ -78,6 +77,10 @@ run(functions, Perf, Ms, Owner) ->
     after
         _ = file:delete(File)
     end.
+
+%% Without a time of its own, because only then it ends with the node; the caller ends it in time.
+counted(Events, Perf, Ms, Owner) ->
+    said(Perf, ["stat", "-x", ";", "-e", Events, "-p", os:getpid()], Ms, Owner).
 
 seconds(Ms) -> float_to_list(Ms / 1000, [{decimals, 3}]).
 

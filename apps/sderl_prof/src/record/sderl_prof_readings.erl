@@ -21,11 +21,12 @@ other module of this project, so that these can be loaded into any node.
 
 -doc """
 `modules`: those of which calls are counted; `perf`: also look in which functions the virtual
-machine runs; `locks`: count locks where the emulator can.
+machine runs; `locks`: count locks where the emulator can; `probes`: count those static probes of
+the emulator whose names begin so.
 """.
 -type plan() :: #{milliseconds := pos_integer(), modules := [module()],
                   measure := call_count | call_time | call_memory, perf := boolean(),
-                  locks := boolean()}.
+                  locks := boolean(), probes := [binary()]}.
 -type reason() :: {no_module, module()}.
 
 -doc "Blocks and carriers of one allocator, all its instances together, in bytes.".
@@ -57,7 +58,9 @@ machine runs; `locks`: count locks where the emulator can.
     resident := pos_integer() | undefined,
     measure := call_count | call_time | call_memory, calls := [call()],
     locks := none | not_wanted | sderl_prof_locks:told(),
-    counters := sderl_prof_perf:answer(), functions := not_wanted | sderl_prof_perf:answer()
+    counters := sderl_prof_perf:answer(), functions := not_wanted | sderl_prof_perf:answer(),
+    probes := none | #{Name :: binary() => Places :: pos_integer()},
+    probed := not_wanted | {refused, binary()} | sderl_prof_perf:answer()
 }.
 
 -doc "Begins; the owner gets `{sderl_prof_read, Reader, Result}` at the end.".
@@ -87,8 +90,13 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
     Accounting = sderl_prof_switch:take_accounting(),
     Session = trace_calls(Modules, Measure),
     Locks = take_locks(Plan),
-    Perf = [{What, sderl_prof_perf:start(What, Ms)}
-            || What <- [counters] ++ [functions || map_get(perf, Plan)]],
+    Probes = probes(),
+    Hooked = hook(Probes, map_get(probes, Plan)),
+    Perf = [{Key, sderl_prof_perf:start(What, Ms)}
+            || {Key, What} <- [{counters, counters}] ++
+                              [{functions, functions} || map_get(perf, Plan)] ++
+                              [{probed, {events, sderl_prof_hooks:group()}}
+                               || {hooked, _} <- [Hooked]]],
     LocksBefore = locks_now(Locks),
     Before = now_counts(),
     Until = erlang:monotonic_time(millisecond) + Ms,
@@ -100,6 +108,7 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
     ok = sderl_prof_switch:off(Accounting),
     lists:foreach(fun({_, Task}) -> sderl_prof_perf:stop(Task) end, Perf),
     Said = maps:from_list([{What, sderl_prof_perf:await(Task, Ms)} || {What, Task} <- Perf]),
+    ok = unhook(Hooked),
     (between(Before, After))#{
         node => atom_to_binary(node()),
         otp => list_to_binary(erlang:system_info(otp_release)),
@@ -112,7 +121,8 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
         resident => resident(),
         measure => Measure, calls => Calls,
         locks => locked(LocksBefore, LocksAfter),
-        counters => map_get(counters, Said), functions => maps:get(functions, Said, not_wanted)
+        counters => map_get(counters, Said), functions => maps:get(functions, Said, not_wanted),
+        probes => listed(Probes), probed => maps:get(probed, Said, Hooked)
     }.
 
 emulator() ->
@@ -293,3 +303,31 @@ locked(Without, Without) -> Without.
 
 give_locks_back({counted, Switch}) -> sderl_prof_switch:off(Switch);
 give_locks_back(_) -> ok.
+
+%% ---------------------------------------------------------------- probes
+
+probes() ->
+    case erlang:system_info(dynamic_trace) of
+        none -> none;
+        _ -> sderl_prof_probes:of_emulator()
+    end.
+
+listed({ok, Probes}) ->
+    maps:map(fun(_, Places) -> length(Places) end,
+             maps:groups_from_list(fun(#{name := Name}) -> Name end, Probes));
+listed(_) -> none.
+
+hook(_, []) -> not_wanted;
+hook({ok, Probes}, Wanted) ->
+    case sderl_prof_hooks:chosen(Probes, Wanted) of
+        [] -> {refused, ~"the emulator has no probes of these names"};
+        Chosen ->
+            case sderl_prof_hooks:hook(Chosen) of
+                {ok, Switch} -> {hooked, Switch};
+                Refused -> Refused
+            end
+    end;
+hook(_, _) -> not_wanted.
+
+unhook({hooked, Switch}) -> sderl_prof_switch:off(Switch);
+unhook(_) -> ok.

@@ -5,7 +5,7 @@ What `perf` has said, as numbers: counters of the processor with the rates that 
 and functions with their shares. Pure.
 """.
 
--export([counters/2, functions/1, refusal/1]).
+-export([counters/2, functions/1, events/1, refusal/1]).
 -export_type([counters/0, function_row/0]).
 
 %% Bytes that one miss of the last cache brings from memory.
@@ -58,6 +58,17 @@ rates(Counts, Ns) ->
         #{PartOf := Part, Of := Whole} <- [Counts], Whole > 0] ++
     [{memory_bytes_s, ?LINE_BYTES * Misses / (Ns / 1.0e9)}
      || #{~"cache-misses" := Misses} <- [Counts]].
+
+-doc "Events of one group, those of all places of a probe together.".
+-spec events(binary()) -> #{Name :: binary() => number()}.
+events(Said) ->
+    Rows = [{hd(string:split(Name, "__at", trailing)), N}
+            || Line <- lines(Said),
+               [Value, _Unit, Event | _] <- [binary:split(Line, ~";", [global])],
+               [_Group, Name | _] <- [binary:split(Event, ~":", [global])],
+               {N, ~""} <- [string:to_integer(Value)], is_integer(N)],
+    maps:map(fun(_, Counts) -> lists:sum(Counts) end,
+             maps:groups_from_list(fun({Name, _}) -> Name end, fun({_, N}) -> N end, Rows)).
 
 -doc "The functions of `perf report` in columns that tabulators part.".
 -spec functions(binary()) -> #{event := binary(), rows := [function_row()]}.

@@ -24,6 +24,7 @@ make(#{ns := Ns, emulator := Emulator, counts := Counts, allocators := Allocator
     Locks = locks(map_get(locks, Readings), Normal, Ns, Top),
     Counters = counters(map_get(counters, Readings), Ns),
     Functions = functions(map_get(functions, Readings), Top),
+    Probed = probed(map_get(probed, Readings), Ns),
     (maps:with([node, otp, began_wall, processes, ports, looks, measure], Readings))#{
         kind => virtual_machine,
         seconds => Ns / 1.0e9,
@@ -35,8 +36,9 @@ make(#{ns := Ns, emulator := Emulator, counts := Counts, allocators := Allocator
         memory => sderl_prof_vm_memory:report(Allocators, Outside, Memory, Resident),
         calls => calls(Readings, Top),
         locks => told(Locks), counters => told(Counters), functions => told(Functions),
+        probes => probes(map_get(probes, Readings), Probed),
         untold => [#{what => What, why => unicode:characters_to_binary(Why)}
-                   || {What, Why} <- untold(Readings, Locks, Counters, Functions)]
+                   || {What, Why} <- untold(Readings, Locks, Counters, Functions, Probed)]
     }.
 
 told({ok, Part}) -> Part;
@@ -131,17 +133,38 @@ unanswered({failed, Why}) -> io_lib:format("perf could not be run: ~0tP", [Why, 
 unanswered({Status, Said}) ->
     io_lib:format("perf ended with status ~b: ~ts", [Status, sderl_prof_vm_perf:refusal(Said)]).
 
+%% ---------------------------------------------------------------- probes
+
+probes(none, _) -> null;
+probes(Listed, Probed) ->
+    #{names => lists:sort(maps:keys(Listed)), places => lists:sum(maps:values(Listed)),
+      counted => told(Probed)}.
+
+probed(not_wanted, _) -> {untold, []};
+probed({refused, Why}, _) -> {untold, [{probes, ["probes cannot be hooked: ", Why]}]};
+probed({0, Said}, Ns) ->
+    case sderl_prof_vm_perf:events(Said) of
+        None when map_size(None) =:= 0 ->
+            {untold, [{probes, ["perf counted no probes: ", sderl_prof_vm_perf:refusal(Said)]}]};
+        Counts ->
+            {ok, [#{probe => Name, count => N, rate => N / (Ns / 1.0e9)}
+                  || {N, Name} <- lists:reverse(lists:sort([{N, Name} || Name := N <- Counts]))]}
+    end;
+probed(Other, _) -> {untold, [{probes, unanswered(Other)}]}.
+
 %% ---------------------------------------------------------------- what is not told
 
 untold(#{emulator := Emulator, accounting := Accounting, threads := Threads}, Locks, Counters,
-       Functions) ->
+       Functions, Probed) ->
     lists:append([
         [{threads, "somebody else had microstate accounting switched on; what was cleared "
                    "meanwhile is missing"} || Accounting =:= others],
         extra(Threads),
         of_locks(Locks), missing(Counters), of_functions(Functions, Emulator),
-        [{probes, "the emulator of this node has no probes (erlang:system_info(dynamic_trace))"}
-         || #{probes := none} <- [Emulator]]
+        [{probes, "the emulator of this node has no probes: start the node with one that has "
+                  "(toolchain/install --probes builds it, .toolchain-probes/bin/erl starts it)"}
+         || #{probes := none} <- [Emulator]],
+        [Why || {untold, Reasons} <- [Probed], Why <- Reasons]
     ]).
 
 extra(Threads) ->

@@ -1,0 +1,117 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_hooks).
+-moduledoc """
+Hooks of the kernel on static probes of this node's emulator, for as long as the process that asked
+for them lives: `perf` can count and record them then. Only a user whom the kernel allows it can
+make them, mostly the superuser.
+
+Needs `m:sderl_prof_switch` and no other module of this project, so that both can be loaded into any
+node.
+""".
+
+-export([hook/1, group/0, lines/3, chosen/2]).
+
+-define(FOLDERS, ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]).
+%% Places that are hooked at once.
+-define(MOST, 500).
+%% One that perf still reads is busy.
+-define(AGAIN_MS, 50).
+-define(TRIES, 200).
+
+-doc "The group of this node's events in the kernel.".
+-spec group() -> string().
+group() -> "sderl_" ++ os:getpid().
+
+-doc "The probes whose names are, or begin with, one of these. Pure.".
+-spec chosen([sderl_prof_probes:probe()], [binary()]) -> [sderl_prof_probes:probe()].
+chosen(Probes, Wanted) ->
+    [Probe || #{name := Name} = Probe <- Probes,
+              lists:any(fun(Begin) -> string:prefix(Name, Begin) =/= nomatch end, Wanted)].
+
+-doc "Hooks them; told is what refuses it, in words.".
+-spec hook([sderl_prof_probes:probe(), ...]) ->
+    {ok, sderl_prof_switch:switch()} | {refused, binary()}.
+hook(Probes) when length(Probes) > ?MOST ->
+    {refused, told("these are ~b places, and at most ~b are hooked at once: name fewer probes",
+                   [length(Probes), ?MOST])};
+hook(Probes) ->
+    maybe
+        {ok, Exe} ?= file:read_link_all("/proc/self/exe"),
+        {ok, File} ?= events_file(?FOLDERS),
+        hook_at(File, lines(group(), Exe, Probes))
+    else
+        {refused, _} = Refused -> Refused;
+        {error, Why} -> {refused, told("/proc/self/exe: ~ts", [file:format_error(Why)])}
+    end.
+
+hook_at(File, Lines) ->
+    Switch = sderl_prof_switch:on(fun() -> true end, fun() -> remove(File, Lines) end),
+    case add(File, Lines) of
+        ok -> {ok, Switch};
+        {error, Why} ->
+            ok = sderl_prof_switch:off(Switch),
+            {refused, told("~ts: ~ts", [File, file:format_error(Why)])}
+    end.
+
+told(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).
+
+%% The kernel shows it in one of two folders, or in none.
+events_file([Folder | Folders]) ->
+    File = filename:join(Folder, "uprobe_events"),
+    case file:open(File, [append, raw]) of
+        {ok, Device} ->
+            ok = file:close(Device),
+            {ok, File};
+        {error, enoent} when Folders =/= [] -> events_file(Folders);
+        {error, Why} -> {refused, told("~ts: ~ts", [File, file:format_error(Why)])}
+    end.
+
+-doc """
+The lines by which the kernel is told, with the names of the events: where a probe has several
+places, each has a name of its own. Pure.
+""".
+-spec lines(Group :: string(), file:filename_all(), [sderl_prof_probes:probe()]) ->
+    [{Event :: unicode:chardata(), Line :: unicode:chardata()}].
+lines(Group, Exe, Probes) ->
+    {Lines, _} = lists:mapfoldl(fun(#{name := Name, at := At, semaphore := Semaphore}, Seen) ->
+        N = maps:get(Name, Seen, 0) + 1,
+        Event = [Group, $/, letters(Name), [["__at", integer_to_list(N)] || N > 1]],
+        Counted = [["(0x", integer_to_list(Semaphore, 16), ")"] || is_integer(Semaphore)],
+        Line = ["p:", Event, " ", Exe, ":0x", integer_to_list(At, 16), Counted, "\n"],
+        {{Event, Line}, Seen#{Name => N}}
+    end, #{}, Probes),
+    Lines.
+
+letters(Name) ->
+    << <<(case C of
+        _ when C >= $a, C =< $z; C >= $A, C =< $Z; C >= $0, C =< $9 -> C;
+        _ -> $_
+    end)>> || <<C>> <= Name >>.
+
+add(_, []) -> ok;
+add(File, [{_, Line} | Lines]) ->
+    case append(File, Line) of
+        ok -> add(File, Lines);
+        Error -> Error
+    end.
+
+%% The kernel takes a line from one write.
+append(File, Line) ->
+    maybe
+        {ok, Device} ?= file:open(File, [append, raw]),
+        Written = file:write(Device, unicode:characters_to_binary(Line)),
+        _ = file:close(Device),
+        Written
+    end.
+
+remove(File, Lines) ->
+    lists:foreach(fun({Event, _}) -> remove_one(File, ["-:", Event, "\n"], ?TRIES) end, Lines).
+
+remove_one(File, Line, Tries) ->
+    case append(File, Line) of
+        {error, ebusy} when Tries > 0 ->
+            receive after ?AGAIN_MS -> ok end,
+            remove_one(File, Line, Tries - 1);
+        %% Or it is not there.
+        _ -> ok
+    end.
