@@ -333,6 +333,9 @@ vm_text_test_() ->
                 {#{calls => [Call], measure => call_count}, ["Calls (call_count)", "m:f/0"]},
                 {#{counters => Counters}, ["1.50 instructions in a cycle", "2.00 MB a second",
                                            "branch misses: 2.00 %"]},
+                {#{probes => #{names => [~"gc_major__start"], places => 2, counted => [
+                    #{probe => ~"gc_major__start", count => 7, rate => 3.5}
+                ]}}, ["has 1 probes at 2 places", "gc_major__start", "3.50"]},
                 {#{functions => Functions}, ["Where it runs (perf, cpu-clock)", "process_main"]}
             ]]
     end}.
