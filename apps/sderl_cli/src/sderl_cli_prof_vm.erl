@@ -42,6 +42,8 @@ command() ->
             flag(perf, "also look in which functions it runs, with perf on the node's machine"),
             option(probes, "LIST", string,
                    "count these static probes of its emulator: their names, or how they begin"),
+            option(record, "FILE", string,
+                   "and write them there, on the node's machine, for perf script (256 MB at most)"),
             option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (20)"),
             flag(json, "the report as JSON")
         ]
@@ -220,10 +222,12 @@ functions(Rows) ->
      || #{function := Function, object := Object, share := Share, looks := Looks} <- Rows
     ]).
 
-probes(#{names := Names, places := Places, counted := Counted}) ->
+probes(#{names := Names, places := Places, counted := Counted, recorded := File}) ->
     [
-        io_lib:format("~nThe emulator has ~ts probes at ~ts places~n",
+        io_lib:format("~nProbes of the emulator: ~ts, at ~ts places~n",
                       [number(length(Names)), number(Places)]),
+        [io_lib:format("recorded, on the node's machine: perf script -i ~ts~n", [File])
+         || is_binary(File)],
         case Counted of
             [_ | _] ->
                 sderl_table:text(["probe", "counted", "in a second"], [

@@ -82,12 +82,20 @@ readings(Parsed) ->
     Modules = #{modules => [list_to_atom(M) || M <- words(Text)] || #{modules := Text} <- [Parsed]},
     Probes = #{probes => [unicode:characters_to_binary(Name) || Name <- words(Text)]
                || #{probes := Text} <- [Parsed]},
-    Options = maps:merge(maps:with([seconds, measure, top, perf], Parsed),
-                         maps:merge(Modules, Probes)),
+    Record = #{record => filename:absname(File) || #{record := File} <- [Parsed]},
+    Options = lists:foldl(fun maps:merge/2, maps:with([seconds, measure, top, perf], Parsed),
+                          [Modules, Probes, Record]),
     case {sderl_prof_vm:check(Options), Modules} of
         {ok, #{modules := []}} -> {wrong, "--modules names no module"};
         {ok, _} when is_map_key(measure, Parsed), map_size(Modules) =:= 0 ->
             {wrong, "--measure says what is counted of calls, and needs --modules"};
+        {ok, _} when map_size(Record) > 0, map_size(Probes) =:= 0 ->
+            {wrong, "--record is of the probes that --probes names"};
+        {ok, _} when map_size(Record) > 0 ->
+            case sderl_cli_prof_cluster:is_several(Parsed) of
+                true -> {wrong, "--record is of one node: several would write the same file"};
+                false -> {ok, Options}
+            end;
         {ok, _} -> {ok, Options};
         {{error, Why}, _} -> {wrong, ["--", sderl_prof_vm:format_error(Why)]}
     end.

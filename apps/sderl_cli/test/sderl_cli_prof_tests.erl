@@ -41,6 +41,8 @@ usage_test_() ->
             {["vm", "x@y", "--measure", "call_count"], 2, "needs --modules"},
             {["vm", "x@y", "--measure", "wat"], 2, "call_time"},
             {["vm", "x@y", "--top", "0"], 2, "1"},
+            {["vm", "x@y", "--record", "file"], 2, "--probes names"},
+            {["vm", "x@y", "--all", "--probes", "gc", "--record", "file"], 2, "of one node"},
             {["fetch"], 2, "file is missing"},
             {["fetch", "/nothing/here"], 1, "/nothing/here"},
             {["report", "/nothing/here"], 1, "/nothing/here"},
@@ -333,9 +335,11 @@ vm_text_test_() ->
                 {#{calls => [Call], measure => call_count}, ["Calls (call_count)", "m:f/0"]},
                 {#{counters => Counters}, ["1.50 instructions in a cycle", "2.00 MB a second",
                                            "branch misses: 2.00 %"]},
-                {#{probes => #{names => [~"gc_major__start"], places => 2, counted => [
-                    #{probe => ~"gc_major__start", count => 7, rate => 3.5}
-                ]}}, ["has 1 probes at 2 places", "gc_major__start", "3.50"]},
+                {#{probes => #{names => [~"gc_major__start"], places => 2, recorded => ~"/x",
+                               counted => [#{probe => ~"gc_major__start", count => 7,
+                                             rate => 3.5}]}},
+                 ["emulator: 1, at 2 places", "gc_major__start", "3.50",
+                  "perf script -i /x"]},
                 {#{functions => Functions}, ["Where it runs (perf, cpu-clock)", "process_main"]}
             ]]
     end}.

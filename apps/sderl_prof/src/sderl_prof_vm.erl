@@ -26,11 +26,13 @@ The report is a map that can be JSON (`m:sderl_prof_vm_report`).
 `measure`: `call_time`, the default, `call_count` or `call_memory`; `perf`: also look in which
 functions the virtual machine runs, by the system's `perf`; `locks`: whether locks are counted where
 the emulator can, `true` by default; `probes`: count those static probes of its emulator whose names
-begin so, where there are any; `top`: rows of each list, 20 by default.
+begin so, where there are any; `record`: and have the node's `perf` write them with their times into
+this file there, for `perf script`; `top`: rows of each list, 20 by default.
 """.
 -type options() :: #{seconds => number(), modules => [module()],
                      measure => call_count | call_time | call_memory, perf => boolean(),
-                     locks => boolean(), probes => [binary()], top => pos_integer()}.
+                     locks => boolean(), probes => [binary()], record => file:filename(),
+                     top => pos_integer()}.
 -type reading() :: #{node := node(), reader := pid(), monitor := reference(),
                      top := pos_integer()}.
 -type reason() :: {option, atom(), term()} | {unknown_option, term()} | {bad_options, term()}
@@ -58,7 +60,8 @@ begin_(Node, Options) ->
                  modules => lists:usort(maps:get(modules, Options, [])),
                  measure => maps:get(measure, Options, call_time),
                  perf => maps:get(perf, Options, false), locks => maps:get(locks, Options, true),
-                 probes => maps:get(probes, Options, [])},
+                 probes => maps:get(probes, Options, []),
+                 record => maps:get(record, Options, none)},
         {ok, Reader} ?= sderl_prof_reach:call(Node, sderl_prof_readings, start, [Plan, self()],
                                               ?CALL_MS),
         {ok, #{node => Node, reader => Reader, monitor => monitor(process, Reader),
@@ -72,7 +75,7 @@ check(Options) when is_map(Options) ->
         [] -> ok;
         [{Key, Value} | _] ->
             case lists:member(Key, [seconds, modules, measure, perf, locks, probes,
-                                    top]) of
+                                    record, top]) of
                 true -> {error, {option, Key, Value}};
                 false -> {error, {unknown_option, Key}}
             end
@@ -87,6 +90,7 @@ is_valid(measure, Measure) -> lists:member(Measure, ?MEASURES);
 is_valid(Key, Value) when Key =:= perf; Key =:= locks -> is_boolean(Value);
 is_valid(probes, Names) ->
     is_list(Names) andalso lists:all(fun(Name) -> is_binary(Name) andalso Name =/= ~"" end, Names);
+is_valid(record, File) -> io_lib:char_list(File) andalso File =/= "";
 is_valid(top, Top) -> is_integer(Top) andalso Top >= 1;
 is_valid(_, _) -> false.
 
@@ -118,7 +122,7 @@ format_error({bad_options, Options}) ->
     io_lib:format("options are a map, not ~0tP", [Options, 10]);
 format_error({unknown_option, Key}) ->
     io_lib:format("there is no option ~0tp; there are seconds, modules, measure, perf, locks, "
-                  "probes and top", [Key]);
+                  "probes, record and top", [Key]);
 format_error({option, seconds, Value}) ->
     io_lib:format("seconds cannot be ~0tP: it is a number above 0 and at most ~b",
                   [Value, 10, ?MOST_SECONDS]);
@@ -131,6 +135,8 @@ format_error({option, measure, Value}) ->
 format_error({option, probes, Value}) ->
     io_lib:format("probes cannot be ~0tP: it is a list of names, or of how they begin, as binaries",
                   [Value, 10]);
+format_error({option, record, Value}) ->
+    io_lib:format("record cannot be ~0tP: it is the name of a file, as a string", [Value, 10]);
 format_error({option, top, Value}) ->
     io_lib:format("top cannot be ~0tP: it is a whole number above 0", [Value, 10]);
 format_error({option, Key, Value}) ->

@@ -478,15 +478,17 @@ lock_tables_of(Peer) ->
 
 %% Where toolchain/install --probes has been run: its probes are listed, and counted if the kernel
 %% allows it.
-probes(_) ->
+probes(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "probes.data"),
     with_emulator("probes", "--probes", fun(Peer) ->
         Call = fun(M, F, A) -> peer:call(Peer, M, F, A, ?WAIT_MS) end,
         ?assertEqual(systemtap, Call(erlang, system_info, [dynamic_trace])),
         ok = Call(?P, spawner, []),
-        {ok, #{probes := #{names := Names, places := Places, counted := Counted},
+        {ok, #{probes := #{names := Names, places := Places, counted := Counted,
+                           recorded := Recorded},
                untold := Untold}} =
             Call(sderl_prof_vm, read, [nonode@nohost, #{
-                seconds => 1, probes => [~"process__spawn", ~"process__exit"]
+                seconds => 1, probes => [~"process__spawn", ~"process__exit"], record => File
             }]),
         [?assert(lists:member(Name, Names)) || Name <- [~"process__spawn", ~"process__exit"]],
         ?assert(Places >= length(Names)),
@@ -497,6 +499,10 @@ probes(_) ->
             _ ->
                 [#{count := Spawned}] = [Row || #{probe := ~"process__spawn"} = Row <- Counted],
                 ?assert(Spawned > 10),
+                %% perf reads again what was recorded.
+                ?assertEqual(unicode:characters_to_binary(File), Recorded),
+                Script = os:cmd("perf script -i '" ++ File ++ "' 2>&1 | head -n 1000"),
+                ?assertNotEqual(nomatch, string:find(Script, "process__spawn: ")),
                 %% Nothing stays hooked.
                 [?assertEqual(nomatch, string:find(Text, Call(sderl_prof_hooks, group, [])))
                  || Folder <- ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"],

@@ -35,7 +35,7 @@ readings() ->
         resident => undefined, measure => call_time,
         calls => [{{m, f, 2}, 10, 3000}, {{m, g, 0}, 5, 1000}],
         locks => none, counters => none, functions => not_wanted, probes => none,
-        probed => not_wanted
+        probed => not_wanted, recorded => not_wanted
     }.
 
 report(Changes) -> report(Changes, 20).
@@ -103,6 +103,8 @@ untold_test_() ->
         {"hooks refused", #{probed => {refused, ~"events: permission denied"}}, probes,
          "cannot be hooked: events: permission denied"},
         {"no events", #{probed => {0, ~"event syntax error\n"}}, probes, "event syntax error"},
+        {"not recorded", #{recorded => {~"/x", {255, ~"cannot write"}}}, probes,
+         "nothing was recorded: perf ended with status 255: cannot write"},
         {"probes without perf", #{probed => none}, probes, "there is no perf"},
         {"no perf", #{}, counters, "there is no perf"},
         {"refused", #{counters => {255, ~"Error:\nNo permission to enable cycles event.\n\n"}},
@@ -175,7 +177,10 @@ probes_test() ->
                                    probed => {0, ~"4;;g:gc_start;1;100;;\n0;;g:n1;1;100;;\n"}}),
     ?assertEqual(#{names => [~"gc-start", ~"n1"], places => 3,
                    counted => [#{probe => ~"gc_start", count => 4, rate => 2.0},
-                               #{probe => ~"n1", count => 0, rate => 0.0}]}, Probes).
+                               #{probe => ~"n1", count => 0, rate => 0.0}],
+                   recorded => null}, Probes),
+    ?assertMatch(#{probes := #{recorded := ~"/x"}},
+                 report(#{probes => #{~"n1" => 1}, recorded => {~"/x", {0, ~""}}})).
 
 %% ---------------------------------------------------------------- locks
 
@@ -351,6 +356,7 @@ wrong_test() ->
             {#{top => 0}, "top cannot be 0"},
             {#{perf => 1}, "perf cannot be 1"},
             {#{probes => [gc]}, "probes cannot be [gc]"},
+            {#{record => 1}, "record cannot be 1"},
             {#{seconds => 0.1, modules => [no_such_module]}, "no module no_such_module"}
         ]].
 

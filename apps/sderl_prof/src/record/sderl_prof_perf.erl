@@ -17,6 +17,8 @@ Needs no other module of this project, so that it can be loaded into any node.
 -define(HERTZ, "99").
 %% Bytes of what it says.
 -define(MOST, 1_048_576).
+%% Of a file of events.
+-define(MOST_FILE, "256M").
 %% Its start and end take longer than what it looks at.
 -define(EXTRA_MS, 60_000).
 %% It is told again to end.
@@ -24,8 +26,12 @@ Needs no other module of this project, so that it can be loaded into any node.
 %% The status of a program that ended by the signal of Ctrl-C.
 -define(INTERRUPTED, 130).
 
--doc "`counters`: how often what happened; `functions`: what runs; `events` of a group: how many.".
--type what() :: counters | functions | {events, Group :: string()}.
+-doc """
+`counters`: how often what happened; `functions`: what runs; `events` of a group: how many, or each
+with its time into a file, which `perf script` reads.
+""".
+-type what() :: counters | functions | {events, Group :: string()}
+    | {events, Group :: string(), file:filename()}.
 -type task() :: {pid(), reference()}.
 -doc "What it said, with its exit status; `none` without `perf` on the machine.".
 -type answer() :: {Status :: non_neg_integer(), binary()} | none | timeout | {failed, term()}.
@@ -66,6 +72,9 @@ run(What, Ms, Owner) ->
 
 run(counters, Perf, Ms, Owner) -> counted(?EVENTS, Perf, Ms, Owner);
 run({events, Group}, Perf, Ms, Owner) -> counted(Group ++ ":*", Perf, Ms, Owner);
+run({events, Group, File}, Perf, Ms, Owner) ->
+    said(Perf, ["record", "-e", Group ++ ":*", "--max-size", ?MOST_FILE, "-o", File,
+                "-p", os:getpid(), "--", "sleep", seconds(Ms)], Ms, Owner);
 run(functions, Perf, Ms, Owner) ->
     Name = lists:concat(["sderl-perf-", os:getpid(), "-", erlang:unique_integer([positive])]),
     File = filename:join(os:getenv("TMPDIR", "/tmp"), Name),

@@ -22,11 +22,12 @@ other module of this project, so that these can be loaded into any node.
 -doc """
 `modules`: those of which calls are counted; `perf`: also look in which functions the virtual
 machine runs; `locks`: count locks where the emulator can; `probes`: count those static probes of
-the emulator whose names begin so.
+the emulator whose names begin so; `record`: and have `perf` write them into this file.
 """.
 -type plan() :: #{milliseconds := pos_integer(), modules := [module()],
                   measure := call_count | call_time | call_memory, perf := boolean(),
-                  locks := boolean(), probes := [binary()]}.
+                  locks := boolean(), probes := [binary()],
+                  record := none | file:filename()}.
 -type reason() :: {no_module, module()}.
 
 -doc "Blocks and carriers of one allocator, all its instances together, in bytes.".
@@ -60,7 +61,8 @@ the emulator whose names begin so.
     locks := none | not_wanted | sderl_prof_locks:told(),
     counters := sderl_prof_perf:answer(), functions := not_wanted | sderl_prof_perf:answer(),
     probes := none | #{Name :: binary() => Places :: pos_integer()},
-    probed := not_wanted | {refused, binary()} | sderl_prof_perf:answer()
+    probed := not_wanted | {refused, binary()} | sderl_prof_perf:answer(),
+    recorded := not_wanted | {File :: binary(), sderl_prof_perf:answer()}
 }.
 
 -doc "Begins; the owner gets `{sderl_prof_read, Reader, Result}` at the end.".
@@ -96,7 +98,10 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
             || {Key, What} <- [{counters, counters}] ++
                               [{functions, functions} || map_get(perf, Plan)] ++
                               [{probed, {events, sderl_prof_hooks:group()}}
-                               || {hooked, _} <- [Hooked]]],
+                               || {hooked, _} <- [Hooked]] ++
+                              [{recorded, {events, sderl_prof_hooks:group(), File}}
+                               || {hooked, _} <- [Hooked], #{record := File} <- [Plan],
+                                  File =/= none]],
     LocksBefore = locks_now(Locks),
     Before = now_counts(),
     Until = erlang:monotonic_time(millisecond) + Ms,
@@ -122,7 +127,12 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
         measure => Measure, calls => Calls,
         locks => locked(LocksBefore, LocksAfter),
         counters => map_get(counters, Said), functions => maps:get(functions, Said, not_wanted),
-        probes => listed(Probes), probed => maps:get(probed, Said, Hooked)
+        probes => listed(Probes), probed => maps:get(probed, Said, Hooked),
+        recorded => case {Said, Plan} of
+            {#{recorded := Answer}, #{record := File}} ->
+                {unicode:characters_to_binary(File), Answer};
+            _ -> not_wanted
+        end
     }.
 
 emulator() ->

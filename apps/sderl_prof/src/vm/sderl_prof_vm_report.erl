@@ -25,6 +25,7 @@ make(#{ns := Ns, emulator := Emulator, counts := Counts, allocators := Allocator
     Counters = counters(map_get(counters, Readings), Ns),
     Functions = functions(map_get(functions, Readings), Top),
     Probed = probed(map_get(probed, Readings), Ns),
+    Recorded = recorded(map_get(recorded, Readings)),
     (maps:with([node, otp, began_wall, processes, ports, looks, measure], Readings))#{
         kind => virtual_machine,
         seconds => Ns / 1.0e9,
@@ -36,9 +37,10 @@ make(#{ns := Ns, emulator := Emulator, counts := Counts, allocators := Allocator
         memory => sderl_prof_vm_memory:report(Allocators, Outside, Memory, Resident),
         calls => calls(Readings, Top),
         locks => told(Locks), counters => told(Counters), functions => told(Functions),
-        probes => probes(map_get(probes, Readings), Probed),
+        probes => probes(map_get(probes, Readings), Probed, Recorded),
         untold => [#{what => What, why => unicode:characters_to_binary(Why)}
-                   || {What, Why} <- untold(Readings, Locks, Counters, Functions, Probed)]
+                   || {What, Why} <- untold(Readings, Locks, Counters, Functions,
+                                         [Probed, Recorded])]
     }.
 
 told({ok, Part}) -> Part;
@@ -135,10 +137,14 @@ unanswered({Status, Said}) ->
 
 %% ---------------------------------------------------------------- probes
 
-probes(none, _) -> null;
-probes(Listed, Probed) ->
+probes(none, _, _) -> null;
+probes(Listed, Probed, Recorded) ->
     #{names => lists:sort(maps:keys(Listed)), places => lists:sum(maps:values(Listed)),
-      counted => told(Probed)}.
+      counted => told(Probed), recorded => told(Recorded)}.
+
+recorded(not_wanted) -> {untold, []};
+recorded({File, {0, _}}) -> {ok, File};
+recorded({_, Other}) -> {untold, [{probes, ["nothing was recorded: ", unanswered(Other)]}]}.
 
 probed(not_wanted, _) -> {untold, []};
 probed({refused, Why}, _) -> {untold, [{probes, ["probes cannot be hooked: ", Why]}]};
@@ -164,7 +170,7 @@ untold(#{emulator := Emulator, accounting := Accounting, threads := Threads}, Lo
         [{probes, "the emulator of this node has no probes: start the node with one that has "
                   "(toolchain/install --probes builds it, .toolchain-probes/bin/erl starts it)"}
          || #{probes := none} <- [Emulator]],
-        [Why || {untold, Reasons} <- [Probed], Why <- Reasons]
+        [Why || {untold, Reasons} <- Probed, Why <- Reasons]
     ]).
 
 extra(Threads) ->
