@@ -39,6 +39,23 @@ looks_at_all_test() ->
         end} || {g, I} = G <- Groups -- [{g, 2}, {g, 999}]], advertised(R))
     end).
 
+%% The room that a computation takes is the next one's, however the parts come to it.
+room_stays_test_() ->
+    {timeout, 120, fun() ->
+        Links = ['a@t', 'b@t', 'c@t'],
+        Ads = [{N, {1, 1, 1}, [{{g, N, I}, <<"u">>, [N, 'x@t', 'y@t']} || I <- lists:seq(1, 3)],
+                Links -- [N]} || N <- Links],
+        State = sderl_route_state:new('n@t', 1, [], Ads),
+        Rooms = alone(fun() -> rooms(2000, 233, State) end),
+        {First, Later} = lists:split(100, Rooms),
+        ?assert(lists:max(Later) =< lists:max(First), {lists:max(First), lists:max(Later)})
+    end}.
+
+rooms(0, _, _) -> [];
+rooms(Count, Room, State) ->
+    Pid = sderl_route_compute:start(State, Room),
+    receive {shown, Pid, Took} -> [Took | rooms(Count - 1, Took, State)] end.
+
 own(Group, Members) ->
     true = ets:insert(sderl_groups, {Group, <<"uid">>, self(), Members, node()}),
     true = ets:insert(sderl_routes, {{ready, Group}, <<"uid">>}).

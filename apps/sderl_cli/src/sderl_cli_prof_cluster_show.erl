@@ -72,7 +72,7 @@ came(Bytes, _) -> number(Bytes / 1.0e6).
 -doc "The report.".
 -spec report(sderl_prof_cluster_report:report(), file:filename()) -> sderl_command:text().
 report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
-         joined := Joined, operations := Operations, critical_path := Path}, Dir) ->
+         joined := Joined, operations := Operations, critical_path := Path} = Report, Dir) ->
     Here = [Node || #{here := true} = Node <- Nodes],
     [
         head(Cluster, Here, Nodes),
@@ -82,6 +82,7 @@ report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
         joined(Traffic, Joined),
         section("Most messages between nodes", pairs(Pairs)),
         past_groups(Traffic),
+        section("Findings between nodes", found(maps:get(findings, Report, []))),
         section("Critical path across nodes", path(Path)),
         section("Operations on groups", operations(lists:sublist(Operations, ?OPERATIONS))),
         section("The report of one node", [
@@ -166,6 +167,10 @@ past_groups(Traffic) ->
      || #{common_group := false, from := From, to := To, sent := Sent,
           received := Received} <- Traffic
     ]).
+
+found(Found) ->
+    [[Text, "\n  told above: ", Threshold, "\n  ", Remedy, "\n"]
+     || #{text := Text, threshold := Threshold, remedy := Remedy} <- Found].
 
 -doc "The critical path across nodes, and to which process it leads.".
 -spec path(map() | null) -> sderl_command:text().

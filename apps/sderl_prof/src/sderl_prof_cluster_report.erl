@@ -114,6 +114,9 @@ report(#{began_wall := Wall, items := Items, nodes := Entries}, Joined, Reports,
     Parts = sderl_prof_joined:nodes(Joined),
     {Begin, End} = sderl_prof_joined:range(Joined),
     Of = #{Node => Part || #{entry := #{node := Node}} = Part <- Parts},
+    Traffic = sderl_prof_traffic:rows(Parts, #{}, Links),
+    #{found := Found} =
+        sderl_prof_findings:past_gateways(Traffic, #{found => [], not_shown => []}),
     #{
         cluster => #{
             began_wall_ns => Wall,
@@ -125,7 +128,8 @@ report(#{began_wall := Wall, items := Items, nodes := Entries}, Joined, Reports,
         },
         nodes => [node(Entry, maps:get(Node, Of, none), maps:get(Node, Reports, none), Begin)
                   || #{node := Node} = Entry <- Entries],
-        traffic => sderl_prof_traffic:rows(Parts, #{}, Links),
+        traffic => Traffic,
+        findings => Found,
         pairs => Pairs,
         joined => Counts#{unknown => lists:sum([N || #{unknown := N} <- Parts])},
         reports => Reports

@@ -45,7 +45,7 @@ the summaries are all that travels, and as small in a large cluster as in a smal
 Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
 """.
 
--export([new/3, new/4, step/3, routes/1, parts/1, routes_of/1]).
+-export([new/3, new/4, step/3, routes/1, parts/1, part_size/1, routes_of/1]).
 -export([gateways/1, gateway_mates/1, watchers/1, advertisement/1, change/1, version/1]).
 -export([changed/2, compose/2]).
 -export_type([state/0, part/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0,
@@ -202,6 +202,11 @@ all in one piece.
 -spec parts(state()) -> [part(), ...].
 parts(#s{self = Self, groups = Groups, up = Up} = S) ->
     [{Self, Groups, Up} | maps:to_list(link_states(S))].
+
+-doc "How many groups a part has.".
+-spec part_size(part()) -> non_neg_integer().
+part_size({_, Groups, _}) -> map_size(Groups);
+part_size({_, {Groups, _}}) -> map_size(Groups).
 
 -doc "The routes from all parts, in their order.".
 -spec routes_of([part(), ...]) -> sderl_route_paths:routes().

@@ -241,7 +241,7 @@ handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
 %% A node that got another name is another node.
 handle_cast({changed, _}, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare} = R)
   when Self =/= node() ->
-    ok = end_computing(R),
+    _ = case R#r.computing of {Pid, _} -> sderl_route_compute:stop(Pid); none -> none end,
     true = ets:delete_all_objects(?TABLE),
     {noreply, regrouped(begun(Ms, {Beat, Compare}, []))};
 handle_cast({changed, Group}, R) -> {noreply, regrouped(Group, R)};
@@ -439,21 +439,8 @@ keep(Node, Version, Groups, Links) ->
 tell(Node, Message) ->
     sderl_traffic:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, control, Message).
 
-%% A process of its own has room for all that is made while routes are computed, and for the routes,
-%% which it compares with the table. Here it would be garbage among all that is kept, and with
-%% thousands of groups to collect that stops a scheduler for long.
 compute(#r{state = S, room = Room} = R) ->
-    Router = self(),
-    Parts = sderl_route_state:parts(S),
-    Count = length(Parts),
-    Pid = spawn_opt(fun() ->
-        show(sderl_route_state:routes_of([receive {part, P} -> P end || _ <- lists:seq(1, Count)])),
-        {total_heap_size, Took} = process_info(self(), total_heap_size),
-        Router ! {shown, self(), Took}
-    end, [link, {min_heap_size, Room}]),
-    %% Nothing else runs while a process is spawned or a message copied: one by one, others do.
-    lists:foreach(fun(Part) -> Pid ! {part, Part}, erlang:yield() end, Parts),
-    R#r{computing = {Pid, now_ms()}, due = false}.
+    R#r{computing = {sderl_route_compute:start(S, Room), now_ms()}, due = false}.
 
 computed(Began, Room, #r{due = Due} = R0) ->
     Ended = now_ms(),
@@ -464,35 +451,3 @@ computed(Began, Room, #r{due = Due} = R0) ->
         held -> due(R);
         _ -> R
     end.
-
-%% Nothing of it comes into the table any more.
-end_computing(#r{computing = none}) -> ok;
-end_computing(#r{computing = {Pid, _}}) ->
-    true = unlink(Pid),
-    Monitor = monitor(process, Pid),
-    true = exit(Pid, kill),
-    receive
-        {'DOWN', Monitor, process, _, _} -> ok
-    end,
-    receive
-        {shown, Pid, _} -> ok
-    after 0 -> ok
-    end.
-
-%% First what is new, then what is over: whoever reads meanwhile finds a way. In many groups little
-%% of all that changes.
-show(#{groups := Groups, nodes := Nodes}) ->
-    Rows = lists:append([[{{group, G}, Far, list_to_tuple(First)}, {{members, G}, Ms}]
-                         || G := {{Far, First}, Ms} <- Groups])
-        ++ [{{node, N}, Far, list_to_tuple(First)} || N := {Far, First} <- Nodes],
-    Keys = #{element(1, Row) => [] || Row <- Rows},
-    Over = [Key || Key <- keys(), not is_map_key(Key, Keys)],
-    true = ets:insert(?TABLE, [Row || Row <- Rows,
-                                      ets:lookup(?TABLE, element(1, Row)) =/= [Row]]),
-    lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Over).
-
-%% Of routes, by whomever they were put there.
-keys() ->
-    ets:select(?TABLE, [{{{group, '$1'}, '_', '_'}, [], [{{group, '$1'}}]},
-                        {{{node, '$1'}, '_', '_'}, [], [{{node, '$1'}}]},
-                        {{{members, '$1'}, '_'}, [], [{{members, '$1'}}]}]).

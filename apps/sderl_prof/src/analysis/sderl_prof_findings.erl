@@ -14,7 +14,8 @@ told, and what helps. Pure; from `m:sderl_prof_evidence`.
 | `sleeping` | in 5 % of the time or more a scheduler slept while a process could run | `schedulers` and `running` |
 | `past_gateways` | 100 messages or more, and 5 % of those between nodes in s_groups, went from a node to another one with which it has no group in common | `message`, of several nodes |
 
-What the recording cannot show is told, with the item that it would need.
+What the recording cannot show of a node is told, with the item that it would need. Messages past
+the gateways are of several nodes together (`past_gateways/2`).
 """.
 
 -export([find/2, kinds/0, past_gateways/2]).
@@ -104,8 +105,8 @@ past(Rows, Sum, Share) ->
                          ?NAMED),
     [#{from := From, to := To} = First | _] = Most,
     finding(past_gateways, null, Share,
-            [percent(Share), " of the messages between nodes went past the gateways, between nodes "
-             "that have no group in common: ", number(Sum), ", of them ",
+            [percent(Share), " of the messages between nodes in s_groups went past the gateways, "
+             "between nodes that have no group in common: ", number(Sum), ", of them ",
              number(messages_of(First)), " from ", From, " to ", To],
             {[], []},
             #{messages => Sum, pairs => length(Rows),

@@ -13,7 +13,7 @@ recording of `migration` has.
 
 -include("sderl_prof_event.hrl").
 
-%% More stays are counted and not kept.
+%% Of more stays the longest are kept.
 -define(MOST, 50_000).
 
 -doc "A scheduler, from when to when, how often scheduled in there, how long it ran.".
@@ -36,6 +36,7 @@ recording of `migration` has.
     ran = 0 :: non_neg_integer(),
     running = none :: none | integer(),
     stays = [] :: [stay()],
+    kept = 0 :: non_neg_integer(),
     count = 0 :: non_neg_integer(),
     sums = #{} :: #{pos_integer() => {pos_integer(), pos_integer(), non_neg_integer()}}
 }).
@@ -73,24 +74,27 @@ ran(T, #s{running = Since, ran = Ran, from = From, to = To} = S) ->
 closed(_, #s{scheduler = 0} = S) -> S;
 closed(T, #s{from = From} = S) when T =< From -> S;
 closed(T, #s{scheduler = Scheduler, since = Since, from = From, ins = Ins, ran = Ran,
-             stays = Stays, count = Count, sums = Sums} = S) ->
+             stays = Stays, kept = Kept, count = Count, sums = Sums} = S) ->
     {N, SumOfIns, SumOfRan} = maps:get(Scheduler, Sums, {0, 0, 0}),
-    Kept = case Count < ?MOST of
-        true -> [{Scheduler, max(Since, From), T, Ins, Ran} | Stays];
-        false -> Stays
-    end,
-    S#s{stays = Kept, count = Count + 1,
-        sums = Sums#{Scheduler => {N + 1, SumOfIns + Ins, SumOfRan + Ran}}}.
+    Closed = S#s{stays = [{Scheduler, max(Since, From), T, Ins, Ran} | Stays], kept = Kept + 1,
+                 count = Count + 1,
+                 sums = Sums#{Scheduler => {N + 1, SumOfIns + Ins, SumOfRan + Ran}}},
+    case Kept >= 2 * ?MOST of
+        true -> Closed#s{stays = longest(?MOST, Closed#s.stays), kept = ?MOST};
+        false -> Closed
+    end.
+
+longest(Most, Stays) ->
+    lists:sublist(lists:sort(fun({_, A, B, _, _}, {_, C, D, _, _}) -> B - A >= D - C end, Stays),
+                  Most).
 
 -doc "At most so many stays, the longest, in the order of time; those of each scheduler in all.".
 -spec result(Most :: pos_integer(), stays()) -> result().
 result(Most, #s{to = To} = S0) ->
     #s{stays = Stays, count = Count, sums = Sums} = closed(To, ran(To, S0)),
-    Longest = lists:sublist(
-        lists:sort(fun({_, A, B, _, _}, {_, C, D, _, _}) -> B - A >= D - C end, Stays), Most),
     #{
         schedulers => [#{scheduler => Scheduler, stays => N, ins => Ins, ran => Ran}
                        || {Scheduler, {N, Ins, Ran}} <- lists:sort(maps:to_list(Sums))],
-        stays => lists:keysort(2, Longest),
+        stays => lists:keysort(2, longest(Most, Stays)),
         count => Count
     }.

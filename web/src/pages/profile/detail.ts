@@ -14,7 +14,7 @@ const ROWS = 12;
 export class Detail {
   readonly root = h("div", { class: "profile-detail", hidden: true });
   private process: number | null = null;
-  /** None where it was not recorded on which schedulers processes ran. */
+  /** None where no process is known to have changed its scheduler. */
   private readonly stays: StaysPart | null;
 
   constructor(

@@ -26,6 +26,8 @@ export class StaysPart {
     if (process !== this.process) fill(this.root);
     this.process = process;
     this.of = of;
+    // What is under way is of another process or part.
+    this.asked += 1;
     clearTimeout(this.timer);
     if (process !== null) this.timer = setTimeout(() => void this.ask(process, range), LATER_MS);
   }
