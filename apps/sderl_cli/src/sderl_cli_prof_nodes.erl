@@ -26,7 +26,7 @@ The reports of the nodes that the arguments name, at least one, and why the othe
 ends the looking at all of them in order.
 """.
 -spec look([node(), ...], #{atom() => term()}, looking()) ->
-    {ok, [map(), ...], Failures :: [unicode:chardata()]} | {error, sderl_command:text()}.
+    {ok, [map()], Failures :: [unicode:chardata()]} | {error, sderl_command:text()}.
 look([First | _] = Named, Parsed, #{format_error := Format} = Looking) ->
     maybe
         {ok, Cookie} ?= sderl_cli_attach:cookie(sderl_cli_attach:cookie_file(Parsed)),
@@ -80,7 +80,7 @@ looked(Nodes, #{begin_ := Begin, await := Await, stop := Stop, format_error := F
      [Format(Why) || {error, Why} <- Begun ++ Results]}.
 
 -doc "Prints what these reports say; where nodes failed, they are told behind it, as an error.".
--spec print({help, sderl_command:text()}, [map(), ...], Failures :: [unicode:chardata()]) ->
+-spec print({help, sderl_command:text()}, [map()], Failures :: [unicode:chardata()]) ->
     sderl_command:result().
 print(Shown, _, []) -> Shown;
 print({help, Text}, Reports, Failures) ->

@@ -53,7 +53,10 @@ hook_at(File, Lines) ->
             {refused, told("~ts: ~ts", [File, file:format_error(Why)])}
     end.
 
-told(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).
+told(Format, Args) ->
+    case unicode:characters_to_binary(io_lib:format(Format, Args)) of
+        Text when is_binary(Text) -> Text
+    end.
 
 %% The kernel shows it in one of two folders, or in none.
 events_file([Folder | Folders]) ->

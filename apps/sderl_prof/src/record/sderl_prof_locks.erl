@@ -9,7 +9,7 @@ Needs `m:sderl_prof_switch` and no other module of this project, so that both ca
 node.
 """.
 
--export([are_counted/0, take/0, counts/0, since/2, sum/2]).
+-export([are_counted/0, take/0, counts/0, since/2]).
 -export_type([counts/0, row/0, told/0]).
 
 %% Locks that are told of each kind of row, those that were waited for longest.
@@ -18,14 +18,13 @@ node.
 -define(MOST_NAME, 80).
 
 -doc "Tries, those that found it held, nanoseconds waited, and how often that was.".
--type count() :: {non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()}.
+-type count() :: {integer(), integer(), integer(), integer()}.
 -doc "By lock, and by the places in the emulator's source that take locks of a class.".
 -type counts() :: {#{{atom(), term(), atom()} => count()},
                    #{{atom(), {atom(), integer()}} => count()}}.
 -type row() :: #{class := atom(), type => atom(), locks => pos_integer(), id => binary(),
-                 scheduler => pos_integer(), place => binary(), tries := non_neg_integer(),
-                 collisions := non_neg_integer(), ns := non_neg_integer(),
-                 waits := non_neg_integer()}.
+                 scheduler => integer(), place => binary(), tries := integer(),
+                 collisions := integer(), ns := integer(), waits := integer()}.
 -type told() :: #{classes := [row()], instances := [row()], places := [row()]}.
 
 -doc "Whether this emulator counts locks.".
@@ -61,8 +60,6 @@ counts() ->
 count(Key, One, Counts) ->
     maps:update_with(Key, fun(Old) -> sum(Old, One) end, One, Counts).
 
--doc false.
--spec sum(count(), count()) -> count().
 sum({T0, C0, N0, W0}, {T1, C1, N1, W1}) -> {T0 + T1, C0 + C1, N0 + N1, W0 + W1}.
 
 -doc "What has been counted in between. Pure.".
@@ -107,9 +104,12 @@ named(#{class := run_queue, id := N} = Row) when is_integer(N) ->
     Row#{id := integer_to_binary(N), scheduler => N};
 named(#{id := undefined} = Row) -> maps:remove(id, Row);
 named(#{id := Id} = Row) ->
-    Row#{id := unicode:characters_to_binary(io_lib:format("~0tP", [Id, 10], [
-        {chars_limit, ?MOST_NAME}
-    ]))}.
+    Row#{id := text(io_lib:format("~0tP", [Id, 10], [{chars_limit, ?MOST_NAME}]))}.
 
-place({File, Line}) -> unicode:characters_to_binary(io_lib:format("~ts:~w", [File, Line]));
+place({File, Line}) -> text(io_lib:format("~ts:~w", [File, Line]));
 place(_) -> ~"".
+
+text(Chars) ->
+    case unicode:characters_to_binary(Chars) of
+        Text when is_binary(Text) -> Text
+    end.

@@ -23,7 +23,7 @@ this project, so that it can be loaded into any node.
 `semaphore`, where the count is by which the program knows that somebody hooks it, if it has one.
 """.
 -type probe() :: #{provider := binary(), name := binary(), arguments := binary(),
-                   at := non_neg_integer(), semaphore := non_neg_integer() | none}.
+                   at := integer(), semaphore := integer() | none}.
 -doc "So many bytes from an offset on.".
 -type reader() :: fun((Offset :: non_neg_integer(), Size :: non_neg_integer()) ->
     {ok, binary()} | eof | {error, term()}).

@@ -31,13 +31,11 @@ the emulator whose names begin so; `record`: and have `perf` write them into thi
 -type reason() :: {no_module, module()}.
 
 -doc "Blocks and carriers of one allocator, all its instances together, in bytes.".
--type allocator() :: #{name := atom(), instances := non_neg_integer(), blocks := non_neg_integer(),
-                       by_type := #{atom() => non_neg_integer()},
-                       single := {non_neg_integer(), non_neg_integer()},
-                       multi := {non_neg_integer(), non_neg_integer()},
-                       pooled := {non_neg_integer(), non_neg_integer()}}.
+-type allocator() :: #{name := atom(), instances := non_neg_integer(), blocks := number(),
+                       by_type := #{atom() => number()}, single := {number(), number()},
+                       multi := {number(), number()}, pooled := {number(), number()}}.
 -doc "Calls of a function, and what they took: nanoseconds, or words.".
--type call() :: {mfa(), Calls :: non_neg_integer(), Took :: non_neg_integer()}.
+-type call() :: {mfa(), Calls :: number(), Took :: number()}.
 
 -doc """
 `counts` are those of the time between; `queues`: of each run queue how many waited, summed over

@@ -18,8 +18,8 @@ Bytes; `utilisation` is the share of carriers that is in blocks. `checks` has be
 the former.
 """.
 -type report() :: #{
-    allocators := [#{atom() => term()}], blocks := non_neg_integer(), carriers := non_neg_integer(),
-    utilisation := float(), unused := integer(), code := non_neg_integer(),
+    allocators := [#{atom() => term()}], blocks := number(), carriers := number(),
+    utilisation := float(), unused := number(), code := non_neg_integer(),
     resident := pos_integer() | null,
     told := #{atom() => non_neg_integer()}, checks := [#{atom() => term()}]
 }.

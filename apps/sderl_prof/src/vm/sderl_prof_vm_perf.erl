@@ -22,8 +22,8 @@ of the last cache by the size of a line.
 """.
 -type counters() :: #{counts := #{binary() => number()}, missing := [binary()],
                       rates := #{atom() => float()}}.
--type function_row() :: #{share := float(), looks := non_neg_integer(), object := binary(),
-                          function := binary()}.
+-type function_row() :: #{share := float(), looks := integer(), object := unicode:chardata(),
+                          function := unicode:chardata()}.
 
 -doc "The counters of `perf stat -x \";\"`, of so many nanoseconds.".
 -spec counters(binary(), Ns :: pos_integer()) -> counters().
@@ -60,7 +60,7 @@ rates(Counts, Ns) ->
      || #{~"cache-misses" := Misses} <- [Counts]].
 
 -doc "Events of one group, those of all places of a probe together.".
--spec events(binary()) -> #{Name :: binary() => number()}.
+-spec events(binary()) -> #{Name :: unicode:chardata() => number()}.
 events(Said) ->
     Rows = [{hd(string:split(Name, "__at", trailing)), N}
             || Line <- lines(Said),
@@ -105,7 +105,9 @@ name(Name) -> Name.
 refusal(Said) ->
     Words = lists:join(~" ", [Word || Line <- lines(Said), Word <- [string:trim(Line)],
                                       Word =/= ~"", Word =/= ~"Error:"]),
-    unicode:characters_to_binary(string:slice(Words, 0, ?MOST_SAID)).
+    case unicode:characters_to_binary(string:slice(Words, 0, ?MOST_SAID)) of
+        Text when is_binary(Text) -> Text
+    end.
 
 %% It may be cut within a character, or hold names that are no text.
 lines(Said) ->
