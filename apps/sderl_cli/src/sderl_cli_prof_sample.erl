@@ -43,9 +43,18 @@ run(Named, Parsed) ->
             format_error => fun sderl_prof_sampling:format_error/1,
             label => "sampling", seconds => maps:get(seconds, Options, ?SECONDS)
         }),
-        ok ?= written(Reports, Parsed),
-        sderl_cli_prof_nodes:print(shown(decoded(Reports), Parsed), Reports, Failures)
+        Written = written(Reports, Parsed),
+        kept(Written, sderl_cli_prof_nodes:print(shown(decoded(Reports), Parsed), Reports,
+                                                 Failures))
     end.
+
+%% What was found is shown, also where it could not be kept.
+kept(ok, Result) -> Result;
+kept({error, Why}, {help, Text}) ->
+    ok = io:put_chars(Text),
+    {error, Why};
+kept({error, Why}, {error, Failures}) ->
+    {error, [Failures, $\n, Why]}.
 
 done({error, Why}) -> {error, sderl_prof_sampling:format_error(Why)};
 done(Fine) -> Fine.

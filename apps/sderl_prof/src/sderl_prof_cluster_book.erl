@@ -16,7 +16,9 @@ It is the folder `book` in that of the recording, and is made from the books of 
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
 -type reason() :: sderl_prof_cluster_index:reason() | sderl_prof:reason()
     | {between, file:posix()} | {merge, file:filename_all(), term()}
-    | {nothing_here, file:filename_all()} | {no_clocks, file:filename_all()}.
+    | {nothing_here, file:filename_all()}
+    | {none_opened, file:filename_all(), [{Node :: binary(), Why :: binary()}, ...]}
+    | {no_clocks, file:filename_all()}.
 
 -doc """
 Makes the book of the nodes of which the recording is here, and gives its folder. One that is there
@@ -137,18 +139,23 @@ books(Dir, Options) ->
         Opened = [{Entry, opened(Entry, Dir, Options)} || Entry <- Entries],
         Books = [{Entry, Book} || {Entry, {ok, Book}} <- Opened],
         Missing = [{Node, Why} || {#{node := Node}, {error, Why}} <- Opened],
-        case Books of
-            [] -> {error, {nothing_here, Dir}};
+        Here = [{Node, Why} || {#{node := Node} = Entry, {error, Why}} <- Opened,
+                               is_here(Dir, Entry)],
+        case {Books, Here} of
+            {[], []} -> {error, {nothing_here, Dir}};
+            {[], _} -> {error, {none_opened, Dir, Here}};
             _ -> {ok, Index, Books, Missing}
         end
     end.
 
 %% The file "recording" comes last.
+is_here(Dir, Entry) ->
+    filelib:is_regular(filename:join(sderl_prof_cluster_index:folder(Dir, Entry), "recording")).
+
 opened(#{state := State, error := Error} = Entry, Dir, Options) ->
-    Here = sderl_prof_cluster_index:folder(Dir, Entry),
-    case filelib:is_regular(filename:join(Here, "recording")) of
+    case is_here(Dir, Entry) of
         true ->
-            case sderl_prof:open(Here, Options) of
+            case sderl_prof:open(sderl_prof_cluster_index:folder(Dir, Entry), Options) of
                 {ok, Book} -> {ok, Book};
                 {error, Why} -> {error, unicode:characters_to_binary(sderl_prof:format_error(Why))}
             end;
@@ -168,6 +175,9 @@ format_error({merge, Dir, Why}) ->
 format_error({nothing_here, Dir}) ->
     io_lib:format("~ts has the recording of no node; fetch them: bin/sderl prof fetch ~ts",
                   [Dir, Dir]);
+format_error({none_opened, Dir, Failed}) ->
+    [io_lib:format("no recording of a node in ~ts can be opened", [Dir])
+     | [io_lib:format("; ~ts: ~ts", [Node, Why]) || {Node, Why} <- Failed]];
 format_error({no_clocks, Dir}) ->
     io_lib:format("~ts: no clock of a node could be asked, so there is no time line of all; the "
                   "recording of each node can be opened for itself, as the folder of that node",

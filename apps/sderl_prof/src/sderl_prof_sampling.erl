@@ -92,8 +92,11 @@ stop(#{sampler := Sampler}) -> sderl_prof_sampler:stop(Sampler).
 write(File, Reports) ->
     maybe
         ok ?= filelib:ensure_dir(File),
-        ok ?= file:write_file(File, [encode(Reports), $\n])
+        ok ?= sderl_prof_beside:write(File, fun(Own) ->
+            file:write_file(Own, [encode(Reports), $\n])
+        end)
     else
+        {error, {place, Why}} -> {error, {file, File, Why}};
         {error, Why} -> {error, {file, File, Why}}
     end.
 

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prof_beside).
 -moduledoc """
-Makes a folder beside the place where it is to be, and puts it there when it is whole. So two
-programs that make the same at once do not write the same files, and what one reads stays.
+Makes a folder or a file beside the place where it is to be, and puts it there when it is whole. So
+two programs that make the same at once do not write the same files, what one reads stays, and where
+a disk is full nothing half is left.
 """.
 
 -include_lib("kernel/include/file.hrl").
 
--export([make/3, name/1]).
+-export([make/3, write/2, name/1]).
 
 %% A file that nobody has written to for so many seconds was left by a killed program.
 -define(LEFT_S, 86_400).
@@ -29,6 +30,31 @@ make(Dir, Mark, Make) ->
     after
         _ = file:del_dir_r(Own)
     end.
+
+-doc """
+Makes a file. `Write` gets a name that is not there yet. What is no plain file, such as a device or
+a link, is written to as it is.
+""".
+-spec write(file:filename_all(), fun((file:filename_all()) -> ok | Error)) ->
+    ok | Error | {error, {place, file:posix()}} when Error :: {error, term()}.
+write(File, Write) ->
+    case file:read_link_info(File, [raw]) of
+        {ok, #file_info{type = Type}} when Type =/= regular, Type =/= directory -> Write(File);
+        _ -> write_beside(File, name(File), Write)
+    end.
+
+write_beside(File, Own, Write) ->
+    maybe
+        ok ?= Write(Own),
+        ok ?= placed(file:rename(Own, File))
+    else
+        {error, _} = Error ->
+            _ = file:delete(Own, [raw]),
+            Error
+    end.
+
+placed(ok) -> ok;
+placed({error, Why}) -> {error, {place, Why}}.
 
 -doc "A name beside a place that nobody else has, also no process of the same number elsewhere.".
 -spec name(file:filename_all()) -> file:filename().

@@ -75,8 +75,10 @@ convert(Path, Dir, Options) ->
 
 -doc "Why there is no book.".
 -spec format_error(reason()) -> unicode:chardata().
+format_error({book, Dir, unreadable}) ->
+    io_lib:format("the analysed trace in ~ts cannot be read again", [Dir]);
 format_error({book, Dir, Why}) ->
-    io_lib:format("cannot write the analysed trace to ~ts: ~0tp", [Dir, Why]);
+    io_lib:format("cannot write the analysed trace to ~ts: ~ts", [Dir, file:format_error(Why)]);
 format_error(no_times) ->
     "the events have no times; record with the flag timestamp or monotonic_timestamp";
 format_error({defect, Why}) ->

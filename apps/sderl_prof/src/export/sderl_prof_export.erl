@@ -50,11 +50,12 @@ write(Format, Dir, Out) ->
         {ok, Book} ?= sderl_prof_book:open(Dir),
         #{kinds := Kinds, first := First} = sderl_prof_book:meta(Book),
         ok ?= has_calls(Format, Kinds),
-        {ok, Fd} ?= opened(Out),
-        Start = #out{fd = Fd, book = Book, from = First, since_begin = fun(T) -> T - First end},
-        Written = filled(Fd, fun() -> write_all(Format, Start) end),
+        Written = written(Out, fun(Fd) ->
+            write_all(Format, #out{fd = Fd, book = Book, from = First,
+                                   since_begin = fun(T) -> T - First end})
+        end),
         ok = sderl_prof_book:close(Book),
-        written(Written, Out)
+        Written
     end.
 
 -doc "Writes several nodes to the file `Out`, in the format `chrome`.".
@@ -62,36 +63,38 @@ write(Format, Dir, Out) ->
     ok | {error, reason()}.
 write_joined(Joined, Out) ->
     {Begin, End} = sderl_prof_joined:range(Joined),
-    maybe
-        {ok, Fd} ?= opened(Out),
-        Start = #out{fd = Fd, book = none, from = Begin, since_begin = fun(T) -> T - Begin end},
-        written(filled(Fd, fun() -> write_nodes(Joined, End, Start) end), Out)
+    written(Out, fun(Fd) ->
+        write_nodes(Joined, End, #out{fd = Fd, book = none, from = Begin,
+                                      since_begin = fun(T) -> T - Begin end})
+    end).
+
+written(Out, Write) ->
+    case sderl_prof_beside:write(Out, fun(Own) -> filled(Own, Write) end) of
+        ok -> ok;
+        {error, {failed, Error}} -> Error;
+        {error, {place, Why}} -> {error, {file, Out, Why}};
+        {error, Why} -> {error, {file, Out, Why}}
     end.
 
-filled(Fd, Write) ->
-    try
-        #out{buffer = Rest} = Write(),
-        file:write(Fd, Rest)
-    catch
-        throw:{file, Why} -> {error, Why};
-        throw:{error, _} = Failed -> {failed, Failed}
-    after
-        _ = file:close(Fd)
+filled(Name, Write) ->
+    maybe
+        {ok, Fd} ?= file:open(Name, [write, raw, binary]),
+        Filled = try
+            #out{buffer = Rest} = Write(Fd),
+            file:write(Fd, Rest)
+        catch
+            throw:{file, Why} -> {error, Why};
+            throw:{error, _} = Failed -> {error, {failed, Failed}}
+        end,
+        %% What waited to be written may fail then.
+        Closed = file:close(Fd),
+        ok ?= Filled,
+        Closed
     end.
 
 has_calls(Format, Kinds) when Format =:= speedscope orelse Format =:= pprof,
                               not is_map_key(call, Kinds) -> {error, no_calls};
 has_calls(_, _) -> ok.
-
-opened(Out) ->
-    case file:open(Out, [write, raw, binary]) of
-        {ok, Fd} -> {ok, Fd};
-        {error, Why} -> {error, {file, Out, Why}}
-    end.
-
-written(ok, _) -> ok;
-written({failed, Error}, _) -> Error;
-written({error, Why}, Out) -> {error, {file, Out, Why}}.
 
 -doc "What is wrong, and what to do.".
 -spec format_error(reason()) -> unicode:chardata().

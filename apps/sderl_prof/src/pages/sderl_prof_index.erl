@@ -397,8 +397,8 @@ finish(To, #pass{awake = Awake} = Pass0) ->
     {Rest, Acc} = sderl_prof_activity:finish(To, Activity),
     Ended = sderl_prof_activity:new(none, fun sink/7, Acc),
     Flushed = flush(0, summed(Rest, Pass#pass{activity = Ended})),
-    _ = [file:close(File) || File <- [Flushed#pass.levels, Flushed#pass.states,
-                                      Flushed#pass.sums]],
+    ok = lists:foreach(fun(File) -> ok = or_exit(file:close(File)) end,
+                       [Flushed#pass.levels, Flushed#pass.states, Flushed#pass.sums]),
     {Acc, Flushed}.
 
 result({#acc{waits = Waits, waits_for = For}, #pass{} = Pass}, From, To, Mode, Narrowest) ->

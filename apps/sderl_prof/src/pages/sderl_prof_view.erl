@@ -96,7 +96,7 @@ format_error(too_many) ->
 format_error({no_book, Dir}) ->
     io_lib:format("~ts holds no analysed trace; remove it, and open the trace again", [Dir]);
 format_error({book, Dir, Why}) ->
-    io_lib:format("cannot write what the pages need to ~ts: ~0tp", [Dir, Why]);
+    io_lib:format("cannot write what the pages need to ~ts: ~ts", [Dir, file:format_error(Why)]);
 format_error({defect, Why}) ->
     io_lib:format("this is a defect of the analysis: ~0tP", [Why, 20]).
 

@@ -426,7 +426,11 @@ description(Pid) ->
 initial_call(Pid, {proc_lib, init_p, _}) -> proc_lib:translate_initial_call(Pid);
 initial_call(_, Mfa) -> Mfa.
 
-tell(Port, Term) -> port_command(Port, term_to_binary({sderl_recording, Term})).
+%% The port closes where the disk is full.
+tell(Port, Term) ->
+    try port_command(Port, term_to_binary({sderl_recording, Term}))
+    catch error:badarg -> exit(normal)
+    end.
 
 %% ---------------------------------------------------------------- the limits and the end
 
