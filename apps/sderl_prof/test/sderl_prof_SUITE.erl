@@ -18,9 +18,10 @@ and that nothing stays switched on however a recording ends.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [pipeline, farm, bottleneck, counters, calls_and_exports, s_group_events, cost, limits,
-     killed, owner_dies, node_dies, others_tracers, refused, virtual_machine,
-     virtual_machine_dies, lock_tables, probes, probes_of_nobody, probes_refused].
+    [pipeline, farm, bottleneck, mailbox, long_gc, migration, sleeping, compared, counters,
+     calls_and_exports, s_group_events, cost, limits, killed, owner_dies, node_dies,
+     others_tracers, refused, virtual_machine, virtual_machine_dies, lock_tables, probes,
+     probes_of_nobody, probes_refused].
 
 %% ---------------------------------------------------------------- known programs
 
@@ -93,6 +94,88 @@ bottleneck(_) ->
         [#{times := #{running := Its}}] =
             [P || #{process := ~"the_bottleneck"} = P <- OnPath],
         ?assert(Its > Running / 2)
+    end).
+
+%% All messages were on their way when the process took them over.
+mailbox(_) ->
+    with(1, fun(Fleet, [A]) ->
+        {ok, Report} = profile(Fleet, A, {mailbox, 3000}, #{what => messages}),
+        complete(Report),
+        #{evidence := #{peak := 3000, left := 0}} = found(mailbox, ~"the_slow_one", Report)
+    end).
+
+%% Some 100 MB are copied each time.
+long_gc(_) ->
+    with(1, fun(Fleet, [A]) ->
+        {ok, #{top := #{gc := [Most | _]}} = Report} =
+            profile(Fleet, A, {keeper, 6_000_000, 3}, #{what => concurrency}),
+        complete(Report),
+        #{evidence := #{longest_ns := Longest, gc_ns := Gc}} =
+            found(long_gc, ~"the_keeper", Report),
+        ?assert(Longest >= 10_000_000),
+        ?assertMatch(#{process := ~"the_keeper", gc := Its}
+                         when Its >= Longest andalso Its =< Gc, Most)
+    end).
+
+migration(_) ->
+    with_schedulers(fun(Fleet, A) ->
+        {ok, #{top := #{moves := [Most | _]}} = Report} =
+            profile(Fleet, A, {mover, 3000}, #{what => [migration]}),
+        complete(Report),
+        #{evidence := #{moves := All}} = found(migration, ~"the_mover", Report),
+        ?assertMatch(#{process := ~"the_mover", moves := Moves}
+                         when Moves >= 2999 andalso Moves =< All, Most)
+    end).
+
+%% What is bound to one scheduler waits for it, whatever the others do: of three, two wait.
+sleeping(_) ->
+    with_schedulers(fun(Fleet, A) ->
+        {ok, #{schedulers := #{changes := Changes}} = Report} =
+            profile(Fleet, A, {pinned, 3, 34}, #{what => [running, schedulers]}),
+        complete(Report),
+        #{evidence := #{asleep_ns := Asleep, waited_ns := Waited}} =
+            found(sleeping, null, Report),
+        ?assert(Changes > 0),
+        ?assert(Waited >= Asleep)
+    end).
+
+with_schedulers(Fun) ->
+    with(1, fun(Fleet, [A]) ->
+        call(Fleet, A, erlang, system_info, [schedulers_online]) =:= 1 orelse Fun(Fleet, A)
+    end).
+
+found(Finding, Process, #{findings := #{found := Found}}) ->
+    [One] = [F || #{finding := Kind, process := Who} = F <- Found, Kind =:= Finding,
+                  Who =:= Process],
+    One.
+
+%% The same workers with more to do, and processes that were not there before.
+compared(_) ->
+    with(1, fun(Fleet, [A]) ->
+        [Before, After] = [begin
+            Dir = folder(Fleet, A, Name),
+            {_, Report} = profile(Fleet, A, Program, #{what => messages, dir => Dir}),
+            complete(Report),
+            Dir
+        end || {Name, Program} <- [{"before", {farm, 8, 18}},
+                                   {"after", {both, {farm, 8, 27}, {bottleneck, 4, 20, 22}}}]],
+        Compare = fun(X, Y) -> call(Fleet, A, sderl_prof, compare, [X, Y, #{top => 50}]) end,
+        Of = fun(Rows, Entry) ->
+            [Row || #{process := Who, place := Place} = Row <- Rows,
+                    lists:any(fun(Text) -> string:find(Text, Entry) =/= nomatch end, [Who | Place])]
+        end,
+        {ok, #{slower := Slower, appeared := Appeared, disappeared := Gone}} =
+            Compare(Before, After),
+        %% fib(27) takes 76 times as many calls as fib(18).
+        [#{factor := Factor, before := #{count := 8}, 'after' := #{count := 8}}] =
+            Of(Slower, "worker/2"),
+        ?assert(Factor > 5),
+        ?assertMatch([#{before := null, 'after' := #{count := 1}}], Of(Appeared, "the_bottleneck")),
+        ?assertEqual([], Of(Gone, "sderl_prof_programs")),
+        {ok, #{faster := Faster, disappeared := Missing}} = Compare(After, Before),
+        [#{factor := Back}] = Of(Faster, "worker/2"),
+        ?assert(abs(Back * Factor - 1) < 0.01),
+        ?assertMatch([_], Of(Missing, "the_bottleneck"))
     end).
 
 %% What runs by the events is what schedulers were active by their own clocks, without what they

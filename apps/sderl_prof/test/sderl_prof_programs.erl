@@ -3,7 +3,7 @@
 -moduledoc "Programs of which is known who does what, and what runs them on a node.".
 
 -export([profile/2, counted/3, run/1, churn/1, session/1, export/2, hot_table/2, spawner/0]).
--export([stage/1, worker/2, server/2, client/3, fib/1]).
+-export([stage/1, worker/2, server/2, client/3, fib/1, slow/1, keeper/3, mover/2, pinned/3]).
 
 -doc "The report of a program, recorded on this node.".
 -spec profile(tuple(), map()) -> {term(), sderl_prof_report:report()} | {error, term()}.
@@ -40,6 +40,12 @@ counters() ->
 - `{farm, W}`, `{farm, W, Work}`: W workers compute alike (`fib(Work)`), and tell the result
 - `{bottleneck, C, M, Work}`: C clients ask one server M times each, which computes `fib(Work)` for
   an answer
+- `{mailbox, N}`: N messages come to `the_slow_one`, which takes them over when all are there
+- `{keeper, Size, N}`: `the_keeper` has a list of this size, and collects its garbage N times
+- `{mover, N}`: `the_mover` goes to another scheduler N times
+- `{pinned, N, Work}`: N processes compute `fib(Work)` on one scheduler, when the others have had
+  something to do and have nothing any more
+- `{both, A, B}`: one program behind the other
 """.
 -spec run(tuple()) -> term().
 run({pipeline, K, M}) ->
@@ -61,8 +67,52 @@ run({bottleneck, C, M, Work}) ->
     [receive {'DOWN', Ref, _, _, _} -> ok end || {_, Ref} <- Clients],
     Server ! {stop, self()},
     receive {served, N} -> N end;
+run({mailbox, N}) ->
+    {Slow, Ref} = spawn_monitor(?MODULE, slow, [N]),
+    true = register(the_slow_one, Slow),
+    true = erlang:suspend_process(Slow),
+    _ = [Slow ! {item, M} || M <- lists:seq(1, N)],
+    true = erlang:resume_process(Slow),
+    ended([{Slow, Ref}]);
+run({keeper, Size, N}) ->
+    Keeper = {Pid, _} = spawn_monitor(?MODULE, keeper, [self(), Size, N]),
+    true = register(the_keeper, Pid),
+    Pid ! go,
+    ended([Keeper]);
+run({mover, N}) ->
+    Mover = {Pid, _} = spawn_monitor(?MODULE, mover, [N, erlang:system_info(schedulers_online)]),
+    true = register(the_mover, Pid),
+    ended([Mover]);
+run({pinned, N, Work}) ->
+    All = erlang:system_info(schedulers_online),
+    ended([spawn_monitor(?MODULE, pinned, [S, self(), 1]) || S <- lists:seq(1, All)]),
+    ended([spawn_monitor(?MODULE, pinned, [1, self(), Work]) || _ <- lists:seq(1, N)]);
+run({both, A, B}) ->
+    {run(A), run(B)};
 run({calls, N}) ->
     fib(N).
+
+ended(Processes) -> lists:foreach(fun({_, Ref}) -> receive {'DOWN', Ref, _, _, _} -> ok end end,
+                                  Processes).
+
+slow(0) -> ok;
+slow(N) -> receive {item, _} -> slow(N - 1) end.
+
+keeper(Parent, Size, N) ->
+    receive go -> ok end,
+    Kept = lists:seq(1, Size),
+    _ = [true = erlang:garbage_collect() || _ <- lists:seq(1, N)],
+    Parent ! {kept, length(Kept)}.
+
+%% A process that is bound to another scheduler than that on which it runs goes there at once.
+mover(0, _) -> ok;
+mover(N, Schedulers) ->
+    _ = process_flag(scheduler, 1 + N rem Schedulers),
+    mover(N - 1, Schedulers).
+
+pinned(Scheduler, Parent, Work) ->
+    _ = process_flag(scheduler, Scheduler),
+    Parent ! {pinned, fib(Work)}.
 
 stage(Next) ->
     receive
