@@ -154,7 +154,7 @@ side(Which, #{node := Node, seconds := Seconds, events := Events, processes := P
 section(_, []) -> [];
 section(Title, Text) -> ["\n", Title, "\n", Text].
 
-totals(#{totals := A}, #{totals := B}) ->
+totals(#{totals := A} = Before, #{totals := B} = After) ->
     ["\n", sderl_table:text(["in all", "before", "after", "factor"], [
         [Title, Show(map_get(Key, A)), Show(map_get(Key, B)),
          factor(map_get(Key, A), map_get(Key, B))]
@@ -163,7 +163,16 @@ totals(#{totals := A}, #{totals := B}) ->
             {gc, "collects garbage, ms", fun ms/1}, {sent, "messages", fun sderl_table:number/1},
             {sent_bytes, "bytes of messages", fun sderl_table:number/1}
         ]
-    ])].
+    ] ++ between(Before, After))].
+
+%% Of two recordings of several nodes.
+between(#{between := #{} = A}, #{between := #{} = B}) ->
+    [[Title, sderl_table:number(map_get(Key, A)), sderl_table:number(map_get(Key, B)),
+      factor(map_get(Key, A), map_get(Key, B))]
+     || {Key, Title} <- [{links, "pairs of nodes with messages"},
+                         {messages, "messages between nodes"},
+                         {bytes, "bytes between nodes"}]];
+between(_, _) -> [].
 
 factor(0, _) -> "-";
 factor(A, B) -> sderl_table:number(B / A).

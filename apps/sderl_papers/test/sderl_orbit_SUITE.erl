@@ -14,7 +14,8 @@
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [golden_stock, golden_and_killed, links, killed_while_prepared, killed_stock, command].
+    [golden_stock, golden_and_killed, links, profiles_compared, killed_while_prepared,
+     killed_stock, command].
 
 %% Sizes and links
 
@@ -71,6 +72,31 @@ links(_) ->
         ])
     ],
     ok.
+
+%% The same orbit on a full mesh and in two s_groups: recorded and compared, groups have half the
+%% links and more messages, by those that pass them on.
+profiles_compared(Config) ->
+    [Stock, Groups] = [
+        begin
+            Dir = filename:join([proplists:get_value(priv_dir, Config), "compared", Mode]),
+            Params = params(Mode, #{nodes => 4, workers => 1, prof => Dir}),
+            Outcome = with(Params, fun(Fleet) -> on(Fleet, Params) end),
+            ?assertEqual(ok, sderl_orbit_gold:check("g12", 1000, stats(Outcome))),
+            {ok, Book} = sderl_prof_cluster_book:open(Dir, #{}),
+            Book
+        end
+     || Mode <- [stock, sd]
+    ],
+    {ok, #{before := #{between := Before}, 'after' := #{between := After, node := ~"5 nodes"},
+           appeared := Appeared}} = sderl_prof_compare:make(Stock, Groups, #{top => 100}),
+    %% All pairs of four workers' nodes and the master's; there is a master of each group, and one
+    %% worker's node behind it.
+    ?assertMatch({#{links := 10}, #{links := 5}}, {Before, After}),
+    #{messages := Direct, bytes := Bytes} = Before,
+    #{messages := PassedOn} = After,
+    ?assert(Bytes > Direct),
+    ?assert(PassedOn > Direct),
+    ?assertMatch([_ | _], [P || #{process := ~"sderl_orbit_gateway:init/1"} = P <- Appeared]).
 
 %% Deaths
 

@@ -61,8 +61,23 @@ about(#{meta := Meta, length := Length, totals := Totals, processes := Processes
         processes => Processes,
         kinds => map_size(Kin),
         not_told_apart => case Rest of none -> 0; {N, _} -> N end,
-        totals => Totals
+        totals => Totals,
+        between => between(Meta)
     }.
+
+%% Of a recording of several nodes: pairs of nodes with messages, in whichever direction. Names of
+%% nodes may be others in another run.
+between(#{traffic := All}) ->
+    %% A process may name its own node in what it sends to.
+    Rows = [Row || #{from := From, to := To} = Row <- All, From =/= To],
+    Messages = fun(#{sent := Sent, received := Received}) -> max(Sent, Received) end,
+    #{
+        links => length(lists:usort([lists:sort([From, To])
+                                     || #{from := From, to := To} <- Rows])),
+        messages => lists:sum([Messages(Row) || Row <- Rows]),
+        bytes => lists:sum([Bytes || #{sent_bytes := Bytes} <- Rows])
+    };
+between(_) -> null.
 
 items(#{info := #{items := Items}}) -> lists:sort(Items);
 items(_) -> [].
