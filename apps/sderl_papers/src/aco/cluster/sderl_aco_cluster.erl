@@ -188,14 +188,12 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         sderl_bench_meter:around(Fleet, Nodes, fun() ->
             ok = needed(prepare(Params, Fleet, Layout)),
             ok = needed(on_each(Fleet, Nodes, sderl_aco_node, start, [Run])),
-            %% The colonies do not wait for those who watch: monitoring is there before they begin,
-            %% so that with it and without it the same work is measured.
+            %% Monitoring is there before the colonies begin, which do not wait for it.
             {Done, _Seen} =
                 sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
                     Starter = set_up(Fleet, Params, Conf, Layout, Deadline, Label),
-                    sderl_bench_meter:around(Fleet, Nodes, fun() ->
-                        rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label)
-                    end)
+                    Go = fun() -> rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label) end,
+                    sderl_bench_meter:around(Fleet, Nodes, Go)
                 end),
             Done
         end),
