@@ -415,6 +415,24 @@ fresh_node(Taken) ->
         end
     end).
 
+%% What is known of many entities is written at once, as if each part were written for itself.
+patches_test() ->
+    with_dir(fun(Dir) ->
+        Patches = [{1 + (N * 7) rem 2000, lists:nth(1 + N rem 3, [parent, key, stop]), N}
+                   || N <- lists:seq(1, 6000)] ++ [{90_000, kind, 1}, {3, parent, 17}],
+        Written = fun(Name, Parts) ->
+            Folder = filename:join(Dir, Name),
+            {ok, Writer} = sderl_prof_book:create(Folder),
+            [ok = sderl_prof_book:patch(Part, Writer) || Part <- Parts],
+            ok = sderl_prof_book:finish(#{}, Writer),
+            {ok, Entities} = file:read_file(filename:join(Folder, "entities")),
+            Entities
+        end,
+        {First, Second} = lists:split(2500, Patches),
+        ?assertEqual(Written("single", [[Patch] || Patch <- Patches]),
+                     Written("at once", [First, Second]))
+    end).
+
 %% ---------------------------------------------------------------- memory
 
 %% Each process has a tenth of the file's size, with the binaries that it refers to: more ends it.

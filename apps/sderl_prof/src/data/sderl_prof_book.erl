@@ -20,6 +20,10 @@ A book that is open takes memory for its index and its words, not for its events
 -export_type([book/0, writer/0, meta/0, range/0, row/0, part/0]).
 
 -define(ENTITIES_AT_ONCE, 4096).
+%% Bytes of the file of entities that are written at once, where there are more patches than a few;
+%% a multiple of a row.
+-define(PAGE, 16_384).
+-define(FEW, 8).
 -define(BITS_BYTES, 1024).
 %% Named here, so that they are atoms before a book is read.
 -define(KEYS, [node, info, events, kinds, first, last, entities, dropped, lost_bytes, lost_events,
@@ -132,10 +136,39 @@ write_words(Words, #writer{words = File}) ->
 patch([], _) -> ok;
 patch(Patches, #writer{entities = File}) ->
     Places = [sderl_prof_entity:patch(N, Field, Value) || {N, Field, Value} <- Patches],
-    case file:pwrite(File, Places) of
-        ok -> ok;
-        {error, {_, Why}} -> {error, Why}
+    Pages = maps:groups_from_list(fun({At, _}) -> At div ?PAGE end, Places),
+    maybe
+        {ok, Whole} ?= pages(maps:to_list(Pages), File, []),
+        ok ?= file:pwrite(File, Whole)
+    else
+        {error, {_, Why}} -> {error, Why};
+        Error -> Error
     end.
+
+%% Each write is one call of the system, and a process that begins and ends has ten patches: those
+%% of a part of the file are written at once.
+pages([], _, Whole) -> {ok, Whole};
+pages([{_, Places} | Pages], File, Whole) when length(Places) < ?FEW ->
+    pages(Pages, File, Places ++ Whole);
+pages([{Page, Places} | Pages], File, Whole) ->
+    case file:pread(File, Page * ?PAGE, ?PAGE) of
+        {error, _} = Error -> Error;
+        Read ->
+            Old = case Read of {ok, Bin} -> Bin; eof -> <<>> end,
+            %% Of two for one place the later one counts.
+            Sorted = lists:sort(maps:to_list(maps:from_list(Places))),
+            pages(Pages, File, [{Page * ?PAGE, spliced(Sorted, Page * ?PAGE, Old)} | Whole])
+    end.
+
+spliced([], _, Old) -> Old;
+spliced([{At, Bin} | Places], From, Old) ->
+    {Before, Behind} = taken(At - From, Old),
+    {_, Rest} = taken(byte_size(Bin), Behind),
+    [Before, Bin | spliced(Places, At + byte_size(Bin), Rest)].
+
+%% Where nothing has been written is nothing known.
+taken(Size, Bin) when byte_size(Bin) >= Size -> split_binary(Bin, Size);
+taken(Size, Bin) -> {[Bin, <<0:(8 * (Size - byte_size(Bin)))>>], <<>>}.
 
 -doc "Ends the writing; without it there is no book.".
 -spec finish(Meta :: map(), writer()) -> ok | {error, file:posix()}.
