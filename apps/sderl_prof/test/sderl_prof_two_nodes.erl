@@ -10,7 +10,7 @@ clock of the server's node is behind what it was found to be by 20, which is les
 it may be wrong.
 """.
 
--export([example/2, cluster/2, node_of/3, client/1, server/1]).
+-export([example/2, cluster/2, node_of/3, client/1, server/1, pid/2, at/2]).
 
 -define(A, ~"a@h").
 -define(B, ~"b@h").
@@ -48,10 +48,13 @@ node_of(Dir, Node, Events) ->
                                          began => at(Node, 0), ended_at => Last, ended => time},
                                Events).
 
-%% The clock of b is not what it was found to be.
+-doc "A time on the clock of a node: that of b is not what it was found to be.".
+-spec at(binary(), integer()) -> integer().
 at(?A, T) -> T + map_get(?A, ?AHEAD);
 at(?B, T) -> T + map_get(?B, ?AHEAD) - ?WRONG.
 
+-doc "A process of a node.".
+-spec pid(binary(), non_neg_integer()) -> pid().
 pid(Node, Id) ->
     binary_to_term(<<131, 88, 119, (byte_size(Node)), Node/binary, Id:32, 0:32, 1:32>>).
 
