@@ -6,17 +6,15 @@ import { stateMark } from "../../ui/operation";
 import { card } from "../../ui/parts";
 import { type Table, table } from "../../lib/table";
 import { h, text as setText } from "../../lib/dom";
+import { type Found, withNewest, withOlder } from "./record-model";
 import { isNarrow, when } from "./when";
 import { getJson } from "../../store/http";
 import { Polled } from "../../ui/polled";
 
 const PAGE = 100;
 const EVERY_MS = 3_000;
-
-interface Found {
-  entries: Done[];
-  next: string | null;
-}
+/** Fewer entries are written in that time than the service looks at for one answer. */
+const RECENT_MS = 30_000;
 
 export class RecordCard {
   readonly root: HTMLElement;
@@ -36,9 +34,9 @@ export class RecordCard {
   );
   private readonly problem = h("p", { class: "plan-problem", role: "alert", hidden: true });
   private polled: Polled<Found> | undefined;
-  private entries: Done[] = [];
+  private known: Found | null = null;
   private asked = "";
-  private next: string | null = null;
+  private shownAt = 0;
 
   constructor(private readonly ctx: Ctx) {
     this.table = table<Done>({
@@ -86,7 +84,8 @@ export class RecordCard {
     });
     this.table.empty("Asking …");
     this.kind.addEventListener("change", () => {
-      this.entries = [];
+      this.known = null;
+      this.more.hidden = true;
       this.table.empty("Asking …");
       this.table.rows([]);
       this.polled?.refresh();
@@ -132,29 +131,26 @@ export class RecordCard {
     return getJson<Found>(`api/v1/operations/record?${fields}`);
   }
 
-  /** Older ones that were loaded stay behind the new ones, where nothing is missing between. */
-  private show({ entries, next }: Found): void {
-    const kind = this.kind.value;
-    const last = entries.at(-1)?.number ?? 0;
-    const whole = kind === this.asked && this.entries.some(({ number }) => number >= last);
-    const kept = whole ? this.entries.filter(({ number }) => number < last) : [];
+  /** Older ones that were loaded stay behind the new ones. */
+  private show(found: Found): void {
+    const [kind, now] = [this.kind.value, performance.now()];
+    const known = kind === this.asked ? this.known : null;
+    const merged = withNewest(known, found, PAGE, now - this.shownAt < RECENT_MS);
     this.asked = kind;
-    this.entries = [...entries, ...kept];
-    if (kept.length === 0) this.next = next;
-    this.draw();
+    this.shownAt = now;
+    this.draw(merged);
   }
 
   private async older(): Promise<void> {
-    if (this.next === null) return;
     const { asked } = this;
+    const from = this.known?.next ?? null;
+    if (from === null) return;
     this.more.disabled = true;
     try {
-      const { entries, next } = await this.ask(this.next);
-      if (asked !== this.asked) return;
-      const known = new Set(this.entries.map(({ number }) => number));
-      this.entries = [...this.entries, ...entries.filter(({ number }) => !known.has(number))];
-      this.next = next;
-      this.draw();
+      const found = await this.ask(from);
+      // Meanwhile others may be shown, of which these are not the next ones.
+      if (asked !== this.kind.value || this.known?.next !== from) return;
+      this.draw(withOlder(this.known, found));
     } catch (error) {
       this.fail(error instanceof Error ? error.message : String(error));
     } finally {
@@ -162,11 +158,16 @@ export class RecordCard {
     }
   }
 
-  private draw(): void {
+  private draw(known: Found): void {
+    this.known = known;
     this.problem.hidden = true;
-    this.more.hidden = this.next === null;
-    this.table.empty("Nothing of it was done yet.");
-    this.table.rows(this.entries);
+    this.more.hidden = known.next === null;
+    this.table.empty(
+      known.next === null
+        ? "Nothing of it was done yet."
+        : "There is nothing of it among the newest entries: load older ones.",
+    );
+    this.table.rows(known.entries);
   }
 
   private fail(message: string): void {
