@@ -81,7 +81,10 @@ earlier_version() ->
     Loaded = sderl_ops_record:load(~"old"),
     ?assertEqual([{~"apply /f (revision 1)", accepted, undefined}], page(~"old")),
     _ = sderl_ops_record:state(steady, [], 1, Loaded),
-    ?assertEqual(#{1 => done}, sderl_ops_record:outcomes(~"old")).
+    ?assertEqual(#{1 => done}, sderl_ops_record:outcomes(~"old")),
+    %% Nothing runs, so it does not matter.
+    ?assertMatch(#{entries := [_ | _]},
+                 sderl_ops_record:page(~"old", #{limit => 9}, fun() -> error(asked) end)).
 
 another_cluster() ->
     Shop = sderl_ops_record:load(~"shop"),
@@ -102,5 +105,5 @@ request(What, Record) -> sderl_ops_record:request(~"ann", What, ~"shop", Record)
 
 page(Cluster) ->
     #{entries := Entries, next := undefined} =
-        sderl_ops_record:page(Cluster, #{limit => 500}, false),
+        sderl_ops_record:page(Cluster, #{limit => 500}, fun() -> false end),
     [{What, Result, Why} || #{what := What, result := Result, why := Why} <- Entries].

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_ops_server_tests).
--moduledoc "A request that is asked again, as the server that was asked first did not answer.".
+-moduledoc "What the server answers to requests: those that are asked again, too, or too late.".
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -18,6 +18,26 @@ adopted_once(Folder) ->
         ?assertEqual({ok, 2}, Adopt(1, #{request => ~"b"})),
         ?assertEqual([1, 2], [Number || {Number, _} <- sderl_ops_store:revisions(~"shop")])
     end).
+
+%% What was packed for a revision may have gone before it is asked for.
+archives_test_() ->
+    {timeout, 120, fun() -> sderl_ops_places:in_folder(fun archives/1) end}.
+
+archives(Folder) ->
+    Sha = ~"0123456789abcdef",
+    Archive = sderl_ops_share:archive(Folder, Sha),
+    With = fun(Prepared) -> Prepared#{archives := #{Sha => Archive}} end,
+    in_server(Folder, With, fun(Adopt) ->
+        {error, Sentence} = Adopt(0, #{}),
+        ?assertNotEqual(nomatch, string:find(Sentence, Sha)),
+        ?assertEqual([], sderl_ops_store:clusters()),
+        ok = filelib:ensure_dir(Archive),
+        ok = file:write_file(Archive, ~"it is there"),
+        ?assertEqual({ok, 1}, Adopt(0, #{}))
+    end).
+
+%% A change of members was made before it is written down, and is done where that cannot be.
+not_written_test() -> ?assertEqual(ok, sderl_ops_acting:write_down(~"ann", {add_member, ~"m"})).
 
 %% Of the revisions only the newest 100 are kept, and the file that was applied last is known as
 %% long as there is one.
@@ -64,7 +84,9 @@ unknown(Folder) ->
             ]]
     end).
 
-in_server(Folder, Fun) ->
+in_server(Folder, Fun) -> in_server(Folder, fun(Prepared) -> Prepared end, Fun).
+
+in_server(Folder, Change, Fun) ->
     {ok, File} = sderl_ops_file:check(#{
         cluster => shop,
         providers => #{here => #{type => local, hosts => 1}},
@@ -74,7 +96,7 @@ in_server(Folder, Fun) ->
     }, ~"/base"),
     {ok, #{hosts := #{}} = All} = sderl_ops_revision:prepare(File#{families := #{}}, Folder),
     %% A look at a host may go on when the server has ended, and lay out its folder.
-    Prepared = All#{hosts := #{}},
+    Prepared = Change(All#{hosts := #{}}),
     {ok, Server} = sderl_ops_server:start_link(Folder, none),
     Adopt = fun(After, About) ->
         gen_server:call(Server, {adopt, Prepared, After, maps:merge(#{

@@ -56,12 +56,12 @@ revisions() ->
     ?assertEqual([~"shop"], sderl_ops_store:clusters()).
 
 memory() ->
-    ?assertEqual(#{}, sderl_ops_store:all(~"shop")),
+    ?assertEqual(none, sderl_ops_store:part(~"shop", assigned, none)),
     ok = sderl_ops_store:put(~"shop", assigned, #{~"web1" => ~"here/h1"}),
     ok = sderl_ops_store:put(~"shop", paused, true),
     ok = sderl_ops_store:put(~"shop", paused, false),
-    ?assertEqual(#{assigned => #{~"web1" => ~"here/h1"}, paused => false},
-                 sderl_ops_store:all(~"shop")).
+    ?assertEqual(#{~"web1" => ~"here/h1"}, sderl_ops_store:part(~"shop", assigned, none)),
+    ?assertEqual(false, sderl_ops_store:part(~"shop", paused, none)).
 
 %% Those that are needed stay: of what a family goes back to, and of hosts where something is left.
 old_revisions() ->
@@ -165,7 +165,7 @@ deposed() ->
     ok = sderl_ops_store:confirm(none),
     ?assertEqual(length(Before) + 1, length(newest(~"shop", 1000))),
     ?assertMatch([{1, _}, {2, _}], sderl_ops_store:revisions(~"shop")),
-    ?assertMatch(#{paused := false}, sderl_ops_store:all(~"shop")),
+    ?assertEqual(false, sderl_ops_store:part(~"shop", paused, none)),
     ?assertEqual([~"odd", ~"old", ~"shop"], sderl_ops_store:clusters()).
 
 as_member(Epoch, Fun) -> as_other(fun() -> ok = sderl_ops_store:act_with(Epoch), Fun() end).
@@ -212,8 +212,9 @@ moved(Folder) ->
     ?assertNot(sderl_ops_moved:is_there(Folder)).
 
 all() ->
-    [{Cluster, sderl_ops_store:revisions(Cluster), sderl_ops_store:all(Cluster),
-      newest(Cluster, 1000)} || Cluster <- sderl_ops_store:clusters()].
+    {[{Cluster, sderl_ops_store:revisions(Cluster), newest(Cluster, 1000)}
+      || Cluster <- sderl_ops_store:clusters()],
+     [Part || {[clusters, _, memory, _], _} = Part <- sderl_ops_store:dump()]}.
 
 stop() ->
     ok = sderl_ops_store:close(),

@@ -20,6 +20,7 @@ as `{unsure, Sentence}` where it may have been done all the same.
 -define(PATIENCE_MS, 60_000).
 -define(AGAIN_MS, 250).
 -define(CALL_MS, 60_000).
+-define(WRITE_DOWN_MS, 1_000).
 
 -doc "The cluster and its newest revision.".
 -spec hello() -> none | {Cluster :: binary(), Revision :: pos_integer()}.
@@ -85,12 +86,29 @@ release(By, Id) -> call({instance, By, Id, release}).
     ok | {error | unknown, unicode:chardata()}.
 adopt_again(By, Id) -> call({instance, By, Id, adopt}).
 
--doc "Has what was done to the service itself among what was done to its cluster.".
+-doc """
+Has what was done to the service itself among what was done to its cluster. It is done whether that
+can be written or not, so a short time is waited for, and none acts for longer where the member that
+acted was removed.
+""".
 -spec write_down(By :: binary(), sderl_ops_entry:request()) -> ok.
 write_down(By, What) ->
-    %% A member of an earlier version knows no call for it, and this one changes nothing.
-    _ = call({remember, By, What, fun sderl_ops_memory:restored/1}),
-    ok.
+    {_, Monitor} = spawn_monitor(fun() ->
+        try
+            %% A member of an earlier version knows no call for it, and this one changes nothing.
+            _ = call({remember, By, What, fun sderl_ops_memory:restored/1}),
+            ok
+        catch
+            throw:_ -> ok;
+            exit:_ -> ok
+        end
+    end),
+    receive
+        {'DOWN', Monitor, process, _, _} -> ok
+    after ?WRITE_DOWN_MS ->
+        true = demonitor(Monitor, [flush]),
+        ok
+    end.
 
 -doc "Sends `t:sderl_ops_watchers:event/0` to a process until it ends, the state at once.".
 -spec watch(pid()) -> ok.

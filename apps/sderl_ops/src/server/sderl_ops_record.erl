@@ -53,7 +53,7 @@ read(Cluster) ->
             #record{cluster = Cluster}
     end.
 
-stored(Cluster) -> maps:get(record, sderl_ops_store:all(Cluster), none).
+stored(Cluster) -> sderl_ops_store:part(Cluster, record, none).
 
 %% The service may have been killed between a revision and its entry.
 write_newest(#record{cluster = Cluster, running = Running, outcomes = Outcomes} = Record) ->
@@ -150,11 +150,15 @@ outcomes(Cluster) ->
     #record{outcomes = Outcomes} = read(Cluster),
     Outcomes.
 
--doc "Entries for people, the newest first.".
--spec page(Cluster :: binary(), sderl_ops_store:wanted(), IsPaused :: boolean()) ->
+-doc """
+Entries for people, the newest first. Whether the service is paused is asked where one of them runs.
+""".
+-spec page(Cluster :: binary(), sderl_ops_store:wanted(), IsPaused :: fun(() -> boolean())) ->
     #{entries := [sderl_ops_wire:entry()], next := pos_integer() | undefined}.
-page(Cluster, Wanted, IsPaused) ->
+page(Cluster, Wanted, AskPaused) ->
     #{entries := Entries, next := Next} = sderl_ops_store:history(Cluster, Wanted),
+    IsPaused = lists:any(fun({_, Entry}) -> sderl_ops_entry:is_running(Entry) end, Entries)
+        andalso AskPaused(),
     #{
         entries => [entry(Number, Entry, IsPaused) || {Number, Entry} <- Entries],
         next => case Next of none -> undefined; _ -> Next end

@@ -122,7 +122,7 @@ handle(#{do := Do, member := Text, who := Who}, _, _)
                   add_member -> sderl_ops_invite:add(Named);
                   remove_member -> sderl_ops_invite:remove(Named)
               end,
-        ok = after_change(fun() -> sderl_ops_acting:write_down(Who, {Do, Text}) end),
+        ok = sderl_ops_acting:write_down(Who, {Do, Text}),
         {done, #{members => sderl_ops_member:list()}}
     else
         false ->
@@ -198,9 +198,9 @@ history() ->
         none ->
             [];
         Cluster ->
-            {Memory, _} = sderl_ops_stored:remembered(Cluster),
             sderl_ops_status:history(sderl_ops_store:revisions(Cluster),
-                                     sderl_ops_record:outcomes(Cluster), Memory)
+                                     sderl_ops_record:outcomes(Cluster),
+                                     sderl_ops_stored:memory(Cluster))
     end.
 
 record(Request) ->
@@ -208,10 +208,10 @@ record(Request) ->
         none ->
             #{entries => [], next => undefined};
         Cluster ->
-            {Memory, _} = sderl_ops_stored:remembered(Cluster),
-            sderl_ops_record:page(Cluster, maps:with([limit, before, since, until, by, kind],
-                                                       Request),
-                                  sderl_ops_memory:is_paused(Memory))
+            Wanted = maps:with([limit, before, since, until, by, kind], Request),
+            sderl_ops_record:page(Cluster, Wanted, fun() ->
+                sderl_ops_memory:is_paused(sderl_ops_stored:memory(Cluster))
+            end)
     end.
 
 stored_cluster() ->

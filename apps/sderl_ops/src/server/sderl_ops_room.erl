@@ -5,7 +5,8 @@ Whether the disk of the service's folder has room for what the service stores.
 
 A store whose disk is full ends in the middle of a write, and the service with it. So the service
 begins nothing and takes no request any more while there is still room for what it has begun, and
-goes on by itself when there is more. It looks before it stores something, and else now and then.
+goes on by itself when there is more. It looks before it takes a request and before it stores a
+decision, and else now and then; what follows from these is stored without a look.
 """.
 
 -export([new/1, before_write/1, now_and_then/1, check/1]).

@@ -219,12 +219,13 @@ write_down(By, What, #s{store = {Cluster, _}, record = Record} = S) ->
     S#s{record = sderl_ops_record:request(By, What, Cluster, Record)}.
 
 %% A revision that cannot be begun is not stored.
-may_adopt(#{file := #{cluster := Cluster, cookie := Secret}}, After, About,
-          #s{folder = Folder, store = Store} = S) ->
+may_adopt(#{file := #{cluster := Cluster, cookie := Secret}, archives := Archives}, After, About,
+          #s{folder = Folder, store = Store, epoch = Epoch} = S) ->
     IsOver = fun() -> state(S) =:= destroyed end,
     maybe
         {ok, Begins} ?= sderl_ops_stored:may_follow(Cluster, After, About, Store, IsOver),
         {ok, _} ?= sderl_ops_cookie:of_cluster(Secret, Folder),
+        ok ?= sderl_ops_stored:check_archives(maps:keys(Archives), Folder, Epoch),
         {ok, begin_with(Begins, S)}
     end.
 
@@ -253,7 +254,7 @@ handle_cast(_, S) -> {noreply, S}.
 handle_info(tick, S) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
     Looked = look_for_room(fun sderl_ops_room:now_and_then/1, S),
-    %% What was made for a revision that had no room itself.
+    %% What was made for a revision that had no room itself. One that comes later is refused.
     ok = case Looked of #s{full = none} -> ok; _ -> drop_archives(?PREPARED_S, Looked) end,
     {noreply, decide_soon(look(write(Looked)))};
 handle_info(decide, S) ->
@@ -350,9 +351,9 @@ decide_soon(#s{desired = #{instances := Instances}} = S) ->
 
 decide(#s{desired = undefined} = S) ->
     S;
-%% Until somebody can talk to the nodes, every step would fail.
 decide(#s{full = Full} = S) when Full =/= none ->
     tell_state(S);
+%% Until somebody can talk to the nodes, every step would fail.
 decide(#s{envoy = none} = S) ->
     tell_state(keep(S));
 decide(#s{desired = Desired, memory = Memory} = S0) ->

@@ -7,8 +7,8 @@ The newest 100 revisions are kept, those that a family would go back to, and of 
 has an instance the newest that has it; others are forgotten when a revision is loaded.
 """.
 
--export([cluster/0, applied/1, with_applied/3, remembered/1, load/3, here/3, since/2,
-         may_follow/5]).
+-export([cluster/0, applied/1, with_applied/3, memory/1, remembered/1, load/3, here/3, since/2,
+         may_follow/5, check_archives/3]).
 -export_type([stored/0]).
 
 -doc """
@@ -66,11 +66,15 @@ with_applied(About, Cluster, {Cluster, _}) ->
 with_applied(About, _, _) ->
     About.
 
--doc "What the reconciler remembers of a cluster, and the groups that the service has made.".
+-doc "What the reconciler remembers of a cluster.".
+-spec memory(Cluster :: binary()) -> sderl_ops_memory:memory().
+memory(Cluster) ->
+    sderl_ops_memory:restored(sderl_ops_store:part(Cluster, memory, #{})).
+
+-doc "The same, and the groups that the service has made.".
 -spec remembered(Cluster :: binary()) -> {sderl_ops_memory:memory(), Made :: [binary()]}.
 remembered(Cluster) ->
-    Parts = sderl_ops_store:all(Cluster),
-    {sderl_ops_memory:restored(maps:get(memory, Parts, #{})), maps:get(made, Parts, [])}.
+    {memory(Cluster), sderl_ops_store:part(Cluster, made, [])}.
 
 -doc """
 The newest revision of a cluster; the groups of its file are made from now on, and revisions that
@@ -205,3 +209,21 @@ may_follow(Cluster, After, About, {Stored, Newest}, IsOver) ->
 
 is_same(#{request := Request}, #{request := Request}) -> true;
 is_same(_, _) -> false.
+
+-doc """
+Whether the archives of a revision to be are there. They may have gone since they were made, where
+the disk was full meanwhile. A member of several gets what it has not got from another.
+""".
+-spec check_archives([sderl_ops_desired:sha()], file:filename(), Epoch :: none | pos_integer()) ->
+    ok | {error, unicode:chardata()}.
+check_archives(Shas, Folder, none) ->
+    case [Sha || Sha <- Shas, not filelib:is_regular(sderl_ops_share:archive(Folder, Sha))] of
+        [] ->
+            ok;
+        [Sha | _] ->
+            {error, ["the archive of the release ", Sha, " is not in the service's folder any "
+                     "more, of which the disk may have been full: `apply` the file, which makes "
+                     "it again"]}
+    end;
+check_archives(_, _, _) ->
+    ok.

@@ -17,7 +17,7 @@ kept is decided by `m:sderl_ops_stored`.
 -export([lease_path/0, act_with/1, confirm/1]).
 -export([clusters/0]).
 -export([add_revision/2, revision/2, revisions/1, latest/1, drop_revisions/2]).
--export([put/3, all/1]).
+-export([put/3, part/3]).
 -export([note/2, amend/3, history/2]).
 -export([dump/0, load/1]).
 -export_type([revision/0, wanted/0, page/0, dumped/0]).
@@ -222,9 +222,13 @@ drop_revisions(Cluster, Numbers) ->
 -spec put(Cluster :: binary(), Part :: atom(), Value :: term()) -> ok.
 put(Cluster, Part, Value) -> ok = khepri:put(?STORE, [decided(), Cluster, memory, Part], Value).
 
--doc "Every part that was kept.".
--spec all(Cluster :: binary()) -> #{Part :: atom() => Value :: term()}.
-all(Cluster) -> maps:from_list(children([clusters, Cluster, memory])).
+-doc "A part that was kept, or else another value.".
+-spec part(Cluster :: binary(), Part :: atom(), Default :: term()) -> term().
+part(Cluster, Part, Default) ->
+    case read([clusters, Cluster, memory, Part]) of
+        {ok, Value} -> Value;
+        {error, not_found} -> Default
+    end.
 
 %% ---------------------------------------------------------------- history
 
