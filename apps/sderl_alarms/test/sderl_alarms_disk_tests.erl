@@ -10,9 +10,9 @@ of one megabyte in a namespace.
 -define(SOON_MS, 60_000).
 
 full_disk_test_() ->
-    {timeout, 300, fun() ->
-        in_folder(fun(Dir) -> sderl_fleet_disk:with(Dir, "1m", fun full_disk/2) end)
-    end}.
+    sderl_fleet_disk:eunit("alarms", {timeout, 300, fun() ->
+        in_folder(fun(Dir) -> ok = sderl_fleet_disk:with(Dir, "1m", fun full_disk/2) end)
+    end}).
 
 full_disk(Dir, Call) ->
     ok = Call(logger, set_primary_config, [level, critical]),

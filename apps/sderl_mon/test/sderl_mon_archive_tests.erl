@@ -280,9 +280,9 @@ topology_at(Dir, Pid, At) ->
 %% A disk that is full in the middle of a write, and has room again: each frame is there once, and
 %% nothing of the one that had no room is left.
 full_disk_test_() ->
-    in_folder(fun(Dir) ->
-        sderl_fleet_disk:with(unicode:characters_to_list(Dir), "1m", fun full_disk/2)
-    end).
+    sderl_fleet_disk:eunit("archive", in_folder(fun(Dir) ->
+        ok = sderl_fleet_disk:with(unicode:characters_to_list(Dir), "1m", fun full_disk/2)
+    end)).
 
 full_disk(Dir, Call) ->
     From = days_ago(1),

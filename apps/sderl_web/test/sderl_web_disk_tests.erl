@@ -11,9 +11,9 @@ is told, what was there stays, and nothing is left that takes the room of others
 -define(LEFT, 0).
 
 disk_test_() ->
-    [{Name, {timeout, 300, fun() ->
-        in_folder(fun(Dir) -> sderl_fleet_disk:with(Dir, "1m", Test) end)
-    end}} || {Name, Test} <- [{"front pages", fun fronts/2}, {"tokens", fun tokens/2}]].
+    [sderl_fleet_disk:eunit(Name, {timeout, 300, fun() ->
+        in_folder(fun(Dir) -> ok = sderl_fleet_disk:with(Dir, "1m", Test) end)
+    end}) || {Name, Test} <- [{"front pages", fun fronts/2}, {"tokens", fun tokens/2}]].
 
 in_folder(Test) ->
     Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
