@@ -236,7 +236,8 @@ read_again(File) ->
     ?assertEqual({error, unavailable}, sderl_web_tokens:who(~"some")),
     {ok, Server} = sderl_web_tokens:start_link(#{token => fun() -> ~"main-one" end,
                                                  tokens_file => File}),
-    ?assertMatch({ok, #{name := ~"ann"}}, sderl_web_tokens:who(Text)),
+    {ok, #{name := ~"ann"} = Ann} = sderl_web_tokens:who(Text),
+    ok = sderl_web_tokens:watch(Ann),
     {ok, Good} = file:read_file(File),
     Bad = binary:replace(Good, ~"version", ~"VERSION"),
     Stamp = fun() ->
@@ -258,6 +259,8 @@ read_again(File) ->
         end
     end,
     ok = Try(),
+    %% It was not revoked.
+    receive {sderl_web_tokens, How} -> ?assertEqual(unreadable, How) after 0 -> error(not_told) end,
     ok = sderl_web_tokens:look(),
     ok = logger:unset_module_level(sderl_web_tokens),
     ?assertMatch({ok, #{name := ~"ann"}}, sderl_web_tokens:who(Text)),
@@ -273,7 +276,7 @@ expired_for_good(File) ->
     end,
     Short = fun(Name) ->
         {ok, Text, #{id := Id}} =
-            sderl_web_token_file:add(File, Name, viewer, sderl_mon_clock:machine_ms() + 300),
+            sderl_web_token_file:add(File, Name, viewer, sderl_mon_clock:machine_ms() + 2_000),
         {Text, Id}
     end,
     Await = fun(Condition) -> ok = sderl_fleet:await(Condition, 60_000) end,

@@ -41,15 +41,7 @@ export function tokenForm(enter: (token: string) => void, ended: Ended | null): 
     "form",
     { class: "empty" },
     h("h2", {}, title(ended)),
-    h(
-      "p",
-      {},
-      ...prose(
-        ended === null
-          ? "Open the address that was printed when the dashboard was started (it ends in #token=…), or enter the token here."
-          : "Enter another one here. An admin makes it with `bin/sderl tokens add`.",
-      ),
-    ),
+    h("p", {}, ...prose(advice(ended))),
     h(
       "div",
       { class: "row" },
@@ -70,7 +62,21 @@ function title(ended: Ended | null): string {
       return "The token has expired";
     case "revoked":
       return "The token was revoked";
+    case "unreadable":
+      return "The tokens cannot be read";
     case null:
       return "A token is needed";
+  }
+}
+
+function advice(ended: Ended | null): string {
+  switch (ended) {
+    case "expired":
+    case "revoked":
+      return "Enter another one here. An admin makes it with `bin/sderl tokens add`.";
+    case "unreadable":
+      return "The dashboard cannot read its file of tokens; its log says why. The page goes on by itself when it can, or with the token that the dashboard was started with.";
+    case null:
+      return "Open the address that was printed when the dashboard was started (it ends in #token=…), or enter the token here.";
   }
 }

@@ -18,19 +18,20 @@ export interface TransportEvents {
   lost(why: { refused: boolean; ended?: Ended | null; retryMs: number }): void;
 }
 
-/** What has become of a token that held. */
-export type Ended = "expired" | "revoked";
+/** What has become of a token that held; `unreadable`: its file cannot be read now. */
+export type Ended = "expired" | "revoked" | "unreadable";
 
 /** The pause before try n (from 0): doubling from 250 ms to 8 s, +-20 % by `random` in 0..1. */
 export function backoffMs(attempt: number, random: number): number {
   return Math.round(Math.min(8000, 250 * 2 ** Math.min(attempt, 10)) * (0.8 + 0.4 * random));
 }
 
-/** Too many requests; the token has expired; the token was revoked. */
+/** Too many requests; the token has expired; the token was revoked; tokens cannot be read. */
 const SENT_AWAY: ReadonlyMap<number, Ended | null> = new Map([
   [1008, null],
   [4001, "expired"],
   [4002, "revoked"],
+  [4003, "unreadable"],
 ]);
 
 export class SocketTransport implements Transport {
@@ -38,6 +39,8 @@ export class SocketTransport implements Transport {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private attempt = 0;
   private closed = false;
+  /** Of this token, until it holds again. */
+  private unreadable: string | null = null;
   private on: TransportEvents | null = null;
 
   constructor(
@@ -83,6 +86,7 @@ export class SocketTransport implements Transport {
     this.socket = socket;
     socket.onopen = () => {
       this.attempt = 0;
+      this.unreadable = null;
       this.on?.opened();
     };
     socket.onmessage = (event) => {
@@ -108,6 +112,7 @@ export class SocketTransport implements Transport {
     this.timer = setTimeout(() => this.connect(), retryMs);
     // A browser does not say with what status an upgrade was refused: the API is asked.
     const ended = SENT_AWAY.has(code) ? SENT_AWAY.get(code) : await this.refusedByServer();
+    if (ended === "unreadable") this.unreadable = this.token();
     this.on?.lost({ refused: ended !== undefined, ended: ended ?? null, retryMs });
   }
 
@@ -121,7 +126,10 @@ export class SocketTransport implements Transport {
       });
       if (response.status !== 401 && response.status !== 403) return undefined;
       const why = response.headers.get("www-authenticate") ?? "";
-      return /expired/.test(why) ? "expired" : /revoked/.test(why) ? "revoked" : null;
+      if (/expired/.test(why)) return "expired";
+      if (/revoked/.test(why)) return "revoked";
+      // The server does not know a token whose file it cannot read.
+      return token !== null && token === this.unreadable ? "unreadable" : null;
     } catch {
       return undefined;
     }

@@ -110,7 +110,7 @@ keep_end(Now, #{id := Id} = Token) ->
 
 -doc """
 The calling process gets `{sderl_web_tokens, expired | revoked}` when the token has ended, within a
-second.
+second; `unreadable` where its file cannot be read, so that it does not hold now.
 """.
 -spec watch(who()) -> ok.
 watch(#{id := Id}) -> gen_server:call(?MODULE, {watch, self(), Id}).
@@ -291,12 +291,13 @@ handle_info({'DOWN', _, process, Pid, _}, #state{watching = Watching} = State) -
 handle_info(_, State) ->
     {noreply, State}.
 
-%% One that is not in the file any more was taken out of it.
-tell(#state{watching = Watching} = State) ->
+%% One that is not in a file that could be read was taken out of it.
+tell(#state{watching = Watching, problem = Problem} = State) ->
     Now = sderl_mon_clock:machine_ms(),
     State#state{watching = maps:filter(fun(Pid, {Id, Monitor}) ->
         case Id =:= ~"main" orelse ets:lookup(?TABLE, Id) of
             true -> true;
+            [] when Problem =/= none -> ended(Pid, Monitor, unreadable);
             [] -> ended(Pid, Monitor, revoked);
             [{Id, Token}] ->
                 case sderl_web_token:state(Token, Now) of

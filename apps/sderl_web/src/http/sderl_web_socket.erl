@@ -346,6 +346,8 @@ websocket_info({sderl_web_tokens, expired}, State) ->
     {[{close, 4001, ~"token expired"}], State};
 websocket_info({sderl_web_tokens, revoked}, State) ->
     {[{close, 4002, ~"token revoked"}], State};
+websocket_info({sderl_web_tokens, unreadable}, State) ->
+    {[{close, 4003, ~"tokens cannot be read"}], State};
 websocket_info({'DOWN', Server, process, _, _}, #state{feed = Feed, tokens = Tokens} = State)
   when Server =:= Feed; Server =:= Tokens ->
     {[{close, 1012, ~"the dashboard restarts"}], State};
