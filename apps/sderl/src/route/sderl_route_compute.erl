@@ -22,12 +22,15 @@ start(State, Room) ->
     Router = self(),
     Parts = sderl_route_state:parts(State),
     Count = length(Parts),
-    Pid = spawn_opt(fun() ->
+    Compute = fun() ->
         show(sderl_route_state:routes_of([receive {part, P} -> P end || _ <- lists:seq(1, Count)])),
         Router ! {shown, self(), took()}
-    end, [link, {min_heap_size, Room}]),
-    _ = lists:foldl(fun(Part, Sent) -> send(Pid, Part, Sent) end, 0, Parts),
-    Pid.
+    end,
+    case spawn_opt(Compute, [link, {min_heap_size, Room}]) of
+        Pid when is_pid(Pid) ->
+            _ = lists:foldl(fun(Part, Sent) -> send(Pid, Part, Sent) end, 0, Parts),
+            Pid
+    end.
 
 %% Nothing else runs while a process is spawned or a message copied: between these others do.
 send(Pid, Part, Sent) ->

@@ -250,7 +250,7 @@ amend(Cluster, Number, Entry) ->
     end.
 
 %% One write for each entry: a number that is taken is that of an entry of somebody else.
-add_entry(Cluster, Number, Entry) ->
+add_entry(Cluster, Number, Entry) when is_integer(Number) ->
     Path = [decided(), Cluster, history, entries, key(Number)],
     case khepri:create(?STORE, Path, Entry) of
         ok -> Number;

@@ -36,6 +36,7 @@ with its time into a file, which `perf script` reads.
 -doc "What it said, with its exit status; `none` without `perf` on the machine.".
 -type answer() :: {Status :: non_neg_integer(), binary()} | none | timeout | {failed, term()}.
 
+-dialyzer({nowarn_function, [start/2]}).
 -doc "Begins to look, for so long.".
 -spec start(what(), Milliseconds :: pos_integer()) -> task().
 start(What, Ms) ->

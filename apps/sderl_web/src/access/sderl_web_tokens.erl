@@ -227,6 +227,7 @@ add_end(Id, Seen, #state{ended = Ends} = State) ->
         _ -> State
     end.
 
+-dialyzer({nowarn_function, [write_ends/1]}).
 write_ends(#state{file = File, ended = Ends, noting = none, again = Again} = State)
   when map_size(Ends) > 0 ->
     case Again =/= none andalso sderl_mon_clock:now_ms() < Again of
