@@ -679,9 +679,13 @@ token_file(Config) ->
     Await(200, New),
     {ok, _} = sderl_web_token_file:revoke(File, Id),
     Await(401, New),
-    %% Not while others may read it, or while it is damaged.
+    %% Not while others may read it, or while it is damaged. It is not revoked by that.
+    #{port := Port} = server(Config),
+    {ok, Socket} = sderl_web_client:open(Port, Viewer),
     ok = file:change_mode(File, 8#644),
     Await(401, Viewer),
+    ?assertMatch({_, {close, 4003}}, sderl_web_client:until_close(Socket, ?MS)),
+    ok = sderl_web_client:close(Socket),
     ok = file:change_mode(File, 8#600),
     Await(200, Viewer),
     {ok, Kept} = file:read_file(File),
