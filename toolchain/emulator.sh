@@ -24,13 +24,13 @@ emulator_install() { # KIND FORCE
     local kind=$1 force=$2 otp home
     emulator_of "$kind"
     remedy="Everything but this works without it."
-    emulator_check
     # Its libraries are those that were fetched, also where the machine has others.
-    [[ -f $root/.toolchain/stamp ]] || "$root/toolchain/install" --force
+    SDERL_OWN_OTP=1 "$root/toolchain/install"
     home=$root/.toolchain/lib/erlang
     otp=$(cat "$home"/releases/[0-9]*/OTP_VERSION)
     stamp="recipe=$emulator_recipe otp=$otp at=$dest"
     [[ -z $force ]] && installed && return
+    emulator_check
     debian_check
     debian_lock
     [[ -z $force ]] && installed && return
@@ -61,10 +61,10 @@ emulator_check() {
 
 # Unpacks the source of this version into $part/source, with Debian's patches.
 emulator_source() { # VERSION
-    local want=$1 versions version found archive
+    local want=$1 versions version found archive upstream
     source=$part/source
     [[ -f $source/.unpacked && $(<"$source/.unpacked") == "$want" ]] && return
-    versions=$(apt-cache showsrc erlang 2>/dev/null | sed -n 's/^Version: //p' | sort -Vu)
+    versions=$(apt-cache showsrc erlang 2>/dev/null | sed -n 's/^Version: //p' | sort -Vu || true)
     found=''
     for version in $versions; do
         # Without the epoch, Debian's own number and its mark of what it left out.
@@ -84,9 +84,11 @@ emulator_source() { # VERSION
     say "unpacking"
     rm -rf "$source"
     mkdir -p "$source"
-    tar -xf "$(compgen -G "$debs/erlang_*.orig.tar.*z*" | grep -v '\.asc$' | head -1)" \
+    # An interrupted run may have left those of another version.
+    upstream=${found#*:}
+    tar -xf "$(compgen -G "$debs/erlang_${upstream%-*}.orig.tar.*z*" | grep -v '\.asc$' | head -1)" \
         -C "$source" --strip-components=1
-    tar -xf "$(compgen -G "$debs/erlang_*.debian.tar.*" | head -1)" -C "$source"
+    tar -xf "$(compgen -G "$debs/erlang_$upstream.debian.tar.*" | head -1)" -C "$source"
     local patch
     while read -r patch _; do
         [[ -n $patch && $patch != \#* ]] || continue
@@ -189,6 +191,13 @@ emulator_try() {
     local told
     told=$("$dest/bin/erl" -noinput -eval \
         "crypto:hash(md5, []), io:format(\"~s\", [erlang:system_info($asked)]), halt()." \
-        2>&1 </dev/null) || die "the emulator that was built does not start:" "$told"
-    [[ $told == "$says" ]] || die "the emulator that was built is none with $asked $says:" "$told"
+        2>&1 </dev/null) || emulator_bad "the emulator that was built does not start:" "$told"
+    [[ $told == "$says" ]] ||
+        emulator_bad "the emulator that was built is none with $asked $says:" "$told"
+}
+
+# One that does not work is no use to anybody who finds it.
+emulator_bad() {
+    rm -rf "$dest"
+    die "$@"
 }

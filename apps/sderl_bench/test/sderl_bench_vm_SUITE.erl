@@ -161,7 +161,7 @@ another_otp(Config) ->
 
 %% Where toolchain/install --lock-counter has been run, the run that says why tells of locks.
 locks(Config) ->
-    case lock_counter(filename:absname("")) of
+    case sderl_fleet_emulator:built("lcnt") of
         none -> {comment, "not tried: that needs toolchain/install --lock-counter"};
         Erl ->
             File = file(Config, "locks.jsonl"),
@@ -171,14 +171,6 @@ locks(Config) ->
                    || #{~"kind" := ~"vm", ~"otp" := Otp, ~"why" := Why} <- lines(File)],
             ?assert(lists:member({~"lcnt", true}, Why)),
             ?assertEqual([], [Otp || {Otp, true} <- Why, Otp =/= ~"lcnt"])
-    end.
-
-lock_counter(Dir) ->
-    Erl = filename:join([Dir, ".toolchain-lcnt", "bin", "erl"]),
-    case {filelib:is_regular(Erl), filename:dirname(Dir)} of
-        {true, _} -> Erl;
-        {false, Dir} -> none;
-        {false, Up} -> lock_counter(Up)
     end.
 
 outputs_differ(Config) ->

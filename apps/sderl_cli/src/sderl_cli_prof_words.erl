@@ -79,7 +79,9 @@ range(Parsed) ->
 -spec readings(#{atom() => term()}) -> {ok, sderl_prof_vm:options()}
                                        | {wrong, sderl_command:text()}.
 readings(Parsed) ->
-    Modules = #{modules => [list_to_atom(M) || M <- words(Text)] || #{modules := Text} <- [Parsed]},
+    %% No module has a longer name than an atom can be.
+    Modules = #{modules => [list_to_atom(lists:sublist(M, 255)) || M <- words(Text)]
+                || #{modules := Text} <- [Parsed]},
     Probes = #{probes => [unicode:characters_to_binary(Name) || Name <- words(Text)]
                || #{probes := Text} <- [Parsed]},
     Record = #{record => filename:absname(File) || #{record := File} <- [Parsed]},
@@ -87,6 +89,7 @@ readings(Parsed) ->
                           [Modules, Probes, Record]),
     case {sderl_prof_vm:check(Options), Modules} of
         {ok, #{modules := []}} -> {wrong, "--modules names no module"};
+        {ok, _} when Probes =:= #{probes => []} -> {wrong, "--probes names no probe"};
         {ok, _} when is_map_key(measure, Parsed), map_size(Modules) =:= 0 ->
             {wrong, "--measure says what is counted of calls, and needs --modules"};
         {ok, _} when map_size(Record) > 0, map_size(Probes) =:= 0 ->

@@ -84,15 +84,19 @@ check(Options) -> {error, {bad_options, Options}}.
 
 is_valid(seconds, S) -> is_number(S) andalso S > 0 andalso S =< ?MOST_SECONDS;
 is_valid(modules, Modules) ->
-    is_list(Modules) andalso length(Modules) =< ?MOST_MODULES
+    is_proper(Modules) andalso length(Modules) =< ?MOST_MODULES
         andalso lists:all(fun is_atom/1, Modules);
 is_valid(measure, Measure) -> lists:member(Measure, ?MEASURES);
 is_valid(Key, Value) when Key =:= perf; Key =:= locks -> is_boolean(Value);
 is_valid(probes, Names) ->
-    is_list(Names) andalso lists:all(fun(Name) -> is_binary(Name) andalso Name =/= ~"" end, Names);
+    is_proper(Names)
+        andalso lists:all(fun(Name) -> is_binary(Name) andalso Name =/= ~"" end, Names);
 is_valid(record, File) -> io_lib:char_list(File) andalso File =/= "";
 is_valid(top, Top) -> is_integer(Top) andalso Top >= 1;
 is_valid(_, _) -> false.
+
+is_proper(List) when length(List) >= 0 -> true;
+is_proper(_) -> false.
 
 -doc "Waits until it has ended.".
 -spec await(reading()) -> {ok, sderl_prof_vm_report:report()} | {error, reason()}.

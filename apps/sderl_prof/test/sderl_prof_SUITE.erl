@@ -157,8 +157,8 @@ compared(_) ->
             {_, Report} = profile(Fleet, A, Program, #{what => messages, dir => Dir}),
             complete(Report),
             Dir
-        end || {Name, Program} <- [{"before", {farm, 8, 18}},
-                                   {"after", {both, {farm, 8, 27}, {bottleneck, 4, 20, 22}}}]],
+        end || {Name, Program} <- [{"before", {farm, 8, 20}},
+                                   {"after", {both, {farm, 8, 29}, {bottleneck, 4, 20, 22}}}]],
         Compare = fun(X, Y) -> call(Fleet, A, sderl_prof, compare, [X, Y, #{top => 50}]) end,
         Of = fun(Rows, Entry) ->
             [Row || #{process := Who, place := Place} = Row <- Rows,
@@ -166,7 +166,7 @@ compared(_) ->
         end,
         {ok, #{slower := Slower, appeared := Appeared, disappeared := Gone}} =
             Compare(Before, After),
-        %% fib(27) takes 76 times as many calls as fib(18).
+        %% fib(29) takes 76 times as many calls as fib(20).
         [#{factor := Factor, before := #{count := 8}, 'after' := #{count := 8}}] =
             Of(Slower, "worker/2"),
         ?assert(Factor > 5),
@@ -517,7 +517,7 @@ lock_tables(_) ->
 
 %% Of the emulators that are built on demand, where it is there.
 with_emulator(Kind, Option, Fun) ->
-    case found(filename:join([".toolchain-" ++ Kind, "bin", "erl"]), filename:absname("")) of
+    case sderl_fleet_emulator:built(Kind) of
         none -> {comment, "not tried: that needs toolchain/install " ++ Option};
         Erl -> with_peer(Erl, ["+S", "2:2"], Fun)
     end.
@@ -595,7 +595,7 @@ probes(Config) ->
 
 %% Of a user who may not hook them they are listed all the same, and the report has the reason.
 probes_of_nobody(_) ->
-    Built = found(filename:join([".toolchain-probes", "bin", "erl"]), filename:absname("")),
+    Built = sderl_fleet_emulator:built("probes"),
     case Built =/= none andalso as_nobody(Built) of
         {ok, Exec} ->
             with_peer(Exec, [], fun(Peer) ->
@@ -616,11 +616,12 @@ probes_refused(_) ->
     case as_nobody(os:find_executable("erl")) of
         {ok, Exec} ->
             with_peer(Exec, [], fun(Peer) ->
-                {refused, Why} = peer:call(Peer, sderl_prof_hooks, hook, [[Probe]], ?WAIT_MS),
+                {refused, Why} = peer:call(Peer, sderl_prof_hooks, hook, ["g", [Probe]],
+                                             ?WAIT_MS),
                 ?assertNotEqual(nomatch, string:find(Why, "uprobe_events: "))
             end);
         none ->
-            case sderl_prof_hooks:hook([Probe]) of
+            case sderl_prof_hooks:hook("g", [Probe]) of
                 {refused, Why} -> ?assertNotEqual(nomatch, string:find(Why, "uprobe_events: "));
                 {ok, Switch} ->
                     ok = sderl_prof_switch:off(Switch),
@@ -640,14 +641,6 @@ as_nobody(Erl) ->
         {ok, {SetPriv, Args}}
     else
         _ -> none
-    end.
-
-found(Name, Dir) ->
-    File = filename:join(Dir, Name),
-    case {filelib:is_regular(File), filename:dirname(Dir)} of
-        {true, _} -> File;
-        {false, Dir} -> none;
-        {false, Up} -> found(Name, Up)
     end.
 
 with(Count, Fun) -> with(Count, [], Fun).

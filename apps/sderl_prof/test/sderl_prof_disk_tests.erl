@@ -14,8 +14,10 @@ of eight megabytes in a namespace, on which there is more room each time until i
 -define(ROOMS, [0 | [4096 bsl N || N <- lists:seq(0, 10)]]).
 
 full_disk_test_() ->
-    [{atom_to_list(Case), {timeout, 300, fun() -> on_small_disk(Case) end}}
-     || Case <- [recording, book, pages, nodes, export, samples]].
+    sderl_fleet_disk:eunit("profiles", [
+        {atom_to_list(Case), {timeout, 300, fun() -> on_small_disk(Case) end}}
+     || Case <- [recording, book, pages, nodes, export, samples]
+    ]).
 
 %% Whatever the disk does, the node is not traced any more, nobody waits for ever, and what was
 %% written before can be read.
@@ -179,22 +181,17 @@ make_room(Disk) ->
     end.
 
 on_small_disk(Case) ->
-    case os:cmd("unshare -rm true && echo there") of
-        "there\n" ->
-            sderl_prof_files:with_dir(fun(Dir) ->
-                Mounted = "mount -t tmpfs -o size=8m none \"$0\" && exec erl \"$@\"",
-                {ok, Peer, _} = peer:start_link(#{
-                    connection => standard_io, wait_boot => ?WAIT_MS,
-                    exec => {os:find_executable("unshare"), ["-rm", "sh", "-c", Mounted, Dir]},
-                    args => lists:append([["-pa", Path] || Path <- code:get_path(),
-                                                           not lists:prefix(code:root_dir(), Path)])
-                }),
-                try
-                    peer:call(Peer, ?MODULE, Case, [Dir], 2 * ?WAIT_MS)
-                after
-                    peer:stop(Peer)
-                end
-            end);
-        %% No namespace can be had here.
-        _ -> ok
-    end.
+    sderl_prof_files:with_dir(fun(Dir) ->
+        Mounted = "mount -t tmpfs -o size=8m none \"$0\" && exec erl \"$@\"",
+        {ok, Peer, _} = peer:start_link(#{
+            connection => standard_io, wait_boot => ?WAIT_MS,
+            exec => {os:find_executable("unshare"), ["-rm", "sh", "-c", Mounted, Dir]},
+            args => lists:append([["-pa", Path] || Path <- code:get_path(),
+                                                   not lists:prefix(code:root_dir(), Path)])
+        }),
+        try
+            peer:call(Peer, ?MODULE, Case, [Dir], 2 * ?WAIT_MS)
+        after
+            peer:stop(Peer)
+        end
+    end).

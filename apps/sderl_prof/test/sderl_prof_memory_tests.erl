@@ -125,7 +125,7 @@ with_limit(KiB, Fun) ->
         Fun(Peer)
     after
         %% It may have ended by itself.
-        is_process_alive(Peer) andalso peer:stop(Peer)
+        try peer:stop(Peer) catch exit:_ -> ok end
     end.
 
 %% ---------------------------------------------------------------- the traces

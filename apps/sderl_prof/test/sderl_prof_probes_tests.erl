@@ -129,20 +129,20 @@ lines_test() ->
         ~"5;;g:gc_start;1;100;;\n2;;g:gc_start__at2;1;100;;\n0;;g:n1;1;100;;\nwat\n;;;\n")).
 
 too_many_test() ->
-    {refused, Why} = sderl_prof_hooks:hook(lists:duplicate(501, made(~"x", 1, none))),
+    {refused, Why} = sderl_prof_hooks:hook("g", lists:duplicate(501, made(~"x", 1, none))),
     ?assertNotEqual(nomatch, string:find(Why, "name fewer")).
 
 %% The kernel has the hook until it is given back, or refuses it with its reason.
 hook_test_() ->
     {timeout, 60, fun() ->
-        case sderl_prof_hooks:hook([made(~"sderl-test", 64, none)]) of
+        Group = sderl_prof_hooks:group(),
+        case sderl_prof_hooks:hook(Group, [made(~"sderl-test", 64, none)]) of
             {ok, Switch} ->
                 Listed = fun() ->
                     lists:any(fun(Folder) ->
                         case file:read_file(filename:join(Folder, "uprobe_events")) of
                             {ok, Text} ->
-                                Event = sderl_prof_hooks:group() ++ "/sderl_test",
-                                string:find(Text, Event) =/= nomatch;
+                                string:find(Text, Group ++ "/sderl_test") =/= nomatch;
                             {error, _} -> false
                         end
                     end, ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"])

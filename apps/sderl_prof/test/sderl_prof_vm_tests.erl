@@ -186,15 +186,17 @@ probes_test() ->
 
 locks_test() ->
     Line = {'erl_process.c', 5},
-    Before = {#{{run_queue, 1, mutex} => {10, 1, 100, 1}, {code, undefined, mutex} => {5, 5, 50, 5},
-                {idle, undefined, mutex} => {3, 0, 0, 0}},
-              #{{run_queue, Line} => {10, 1, 100, 1}}},
-    Now = {#{{run_queue, 1, mutex} => {30, 11, ?SECOND + 100, 5},
-             {run_queue, 2, mutex} => {5, 0, 0, 0}, {run_queue, 3, mutex} => {1, 0, 0, 0},
-             %% Cleared meanwhile, unchanged, and one whose name has to be made short.
-             {code, undefined, mutex} => {2, 1, 20, 1}, {idle, undefined, mutex} => {3, 0, 0, 0},
-             {db_tab, lists:duplicate(500, $x), rwmutex} => {1, 0, 0, 0}},
-           #{{run_queue, Line} => {35, 11, ?SECOND + 100, 5}}},
+    Queue = fun(N) -> {run_queue, N, mutex, Line} end,
+    Code = {code, undefined, mutex, Line},
+    Idle = {idle, undefined, mutex, Line},
+    %% The last queue is gone in the end: what it had counted is none of the others'.
+    Before = #{Queue(1) => {10, 1, 100, 1}, Code => {5, 5, 50, 5}, Idle => {3, 0, 0, 0},
+               Queue(9) => {1000, 9, 9 * ?SECOND, 9}},
+    Now = #{Queue(1) => {30, 11, ?SECOND + 100, 5}, Queue(2) => {5, 0, 0, 0},
+            Queue(3) => {1, 0, 0, 0},
+            %% Cleared meanwhile, unchanged, and one whose name has to be made short.
+            Code => {2, 1, 20, 1}, Idle => {3, 0, 0, 0},
+            {db_tab, lists:duplicate(500, $x), rwmutex, Line} => {1, 0, 0, 0}},
     #{locks := #{classes := Classes, instances := Instances, places := Places,
                  schedulers := Schedulers}} =
         report(#{locks => sderl_prof_locks:since(Before, Now)}),
@@ -204,7 +206,8 @@ locks_test() ->
     ?assertMatch([#{id := ~"1", tries := 20} | _], Instances),
     [#{id := Name}] = [Row || #{class := db_tab} = Row <- Instances],
     ?assert(byte_size(Name) < 100),
-    ?assertMatch([#{place := ~"erl_process.c:5", tries := 25}], Places),
+    ?assertMatch([#{class := run_queue, place := ~"erl_process.c:5", tries := 26, ns := ?SECOND},
+                  #{class := code}, #{class := db_tab}], Places),
     %% The third is that of a dirty scheduler.
     ?assertEqual([{1, 20}, {2, 5}], [{N, T} || #{scheduler := N, tries := T} <- Schedulers]).
 
@@ -213,16 +216,19 @@ lock_sums_test_() ->
 
 prop_locks() ->
     ?FORALL({Before, Now}, {counts(), counts()}, begin
-        #{classes := Classes, instances := Instances} =
-            sderl_prof_locks:since({Before, #{}}, {Now, #{}}),
+        #{classes := Classes, instances := Instances, places := Places} =
+            sderl_prof_locks:since(Before, Now),
         Sum = fun(Key, Rows) -> lists:sum([map_get(Key, Row) || Row <- Rows]) end,
-        lists:all(fun(Key) -> Sum(Key, Classes) =:= Sum(Key, Instances) end,
-                  [tries, collisions, ns, waits])
+        lists:all(fun(Key) ->
+            Sum(Key, Classes) =:= Sum(Key, Instances) andalso Sum(Key, Classes) =:= Sum(Key, Places)
+                andalso Sum(Key, Classes) >= 0
+        end, [tries, collisions, ns, waits])
             andalso lists:all(fun(#{tries := Tries}) -> Tries > 0 end, Instances)
     end).
 
 counts() ->
-    ?LET(Rows, list({{oneof([a, b]), oneof([undefined, 1, 2]), mutex}, pos_integer()}),
+    ?LET(Rows, list({{oneof([a, b]), oneof([undefined, 1, 2]), mutex, oneof([{x, 1}, {y, 2}])},
+                     pos_integer()}),
          #{Key => {N, N div 2, 10 * N, N div 3} || {Key, N} <- Rows}).
 
 %% ---------------------------------------------------------------- this node

@@ -155,5 +155,8 @@ locks_now(none) -> none.
 waited(none, none, _) -> #{};
 waited(Before, After, Count) ->
     #{classes := Classes} = sderl_prof_locks:since(Before, After),
-    #{locks => #{Class => Ns / Count
-                 || #{class := Class, ns := Ns} <- lists:sublist(Classes, ?MOST_LOCKS)}}.
+    %% A class may have locks of several types.
+    By = maps:groups_from_list(fun(#{class := Class}) -> Class end, fun(#{ns := Ns}) -> Ns end,
+                               Classes),
+    Longest = lists:reverse(lists:keysort(2, [{Class, lists:sum(Ns)} || Class := Ns <- By])),
+    #{locks => #{Class => Ns / Count || {Class, Ns} <- lists:sublist(Longest, ?MOST_LOCKS)}}.

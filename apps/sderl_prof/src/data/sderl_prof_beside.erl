@@ -39,19 +39,29 @@ a link, is written to as it is.
     ok | Error | {error, {place, file:posix()}} when Error :: {error, term()}.
 write(File, Write) ->
     case file:read_link_info(File, [raw]) of
-        {ok, #file_info{type = Type}} when Type =/= regular, Type =/= directory -> Write(File);
-        _ -> write_beside(File, name(File), Write)
+        {ok, #file_info{type = directory}} -> {error, {place, eisdir}};
+        {ok, #file_info{type = regular, mode = Mode}} ->
+            write_beside(File, name(File), fun(Own) -> with_mode(Mode, Own, Write(Own)) end);
+        {ok, _} -> Write(File);
+        {error, _} -> write_beside(File, name(File), Write)
     end.
 
 write_beside(File, Own, Write) ->
-    maybe
-        ok ?= Write(Own),
-        ok ?= placed(file:rename(Own, File))
-    else
-        {error, _} = Error ->
-            _ = file:delete(Own, [raw]),
-            Error
+    try
+        maybe
+            ok ?= Write(Own),
+            placed(file:rename(Own, File))
+        end
+    after
+        %% Nothing is there when it has its place.
+        _ = file:delete(Own, [raw])
     end.
+
+%% Who could read what was there can read what replaces it, and nobody else.
+with_mode(Mode, Own, ok) ->
+    _ = file:change_mode(Own, Mode band 8#7777),
+    ok;
+with_mode(_, _, Error) -> Error.
 
 placed(ok) -> ok;
 placed({error, Why}) -> {error, {place, Why}}.

@@ -3,13 +3,14 @@
 -moduledoc """
 Hooks of the kernel on static probes of this node's emulator, for as long as the process that asked
 for them lives: `perf` can count and record them then. Only a user whom the kernel allows it can
-make them, mostly the superuser.
+make them, mostly the superuser. Those of a node that is killed meanwhile stay in the kernel, where
+they cost what they hit, until somebody removes them: `echo -:GROUP/EVENT >> uprobe_events`.
 
 Needs `m:sderl_prof_switch` and no other module of this project, so that both can be loaded into any
 node.
 """.
 
--export([hook/1, group/0, lines/3, chosen/2]).
+-export([hook/2, group/0, lines/3, chosen/2]).
 
 -define(FOLDERS, ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]).
 %% Places that are hooked at once.
@@ -18,9 +19,9 @@ node.
 -define(AGAIN_MS, 50).
 -define(TRIES, 200).
 
--doc "The group of this node's events in the kernel.".
+-doc "A group of this node's events in the kernel, which nobody else has.".
 -spec group() -> string().
-group() -> "sderl_" ++ os:getpid().
+group() -> lists:concat(["sderl_", os:getpid(), "_", erlang:unique_integer([positive])]).
 
 -doc "The probes whose names are, or begin with, one of these. Pure.".
 -spec chosen([sderl_prof_probes:probe()], [binary()]) -> [sderl_prof_probes:probe()].
@@ -29,16 +30,16 @@ chosen(Probes, Wanted) ->
               lists:any(fun(Begin) -> string:prefix(Name, Begin) =/= nomatch end, Wanted)].
 
 -doc "Hooks them; told is what refuses it, in words.".
--spec hook([sderl_prof_probes:probe(), ...]) ->
+-spec hook(Group :: string(), [sderl_prof_probes:probe(), ...]) ->
     {ok, sderl_prof_switch:switch()} | {refused, binary()}.
-hook(Probes) when length(Probes) > ?MOST ->
+hook(_, Probes) when length(Probes) > ?MOST ->
     {refused, told("these are ~b places, and at most ~b are hooked at once: name fewer probes",
                    [length(Probes), ?MOST])};
-hook(Probes) ->
+hook(Group, Probes) ->
     maybe
         {ok, Exe} ?= file:read_link_all("/proc/self/exe"),
         {ok, File} ?= events_file(?FOLDERS),
-        hook_at(File, lines(group(), Exe, Probes))
+        hook_at(File, lines(Group, Exe, Probes))
     else
         {refused, _} = Refused -> Refused;
         {error, Why} -> {refused, told("/proc/self/exe: ~ts", [file:format_error(Why)])}
@@ -65,7 +66,13 @@ events_file([Folder | Folders]) ->
         {ok, Device} ->
             ok = file:close(Device),
             {ok, File};
-        {error, enoent} when Folders =/= [] -> events_file(Folders);
+        %% An empty mount point is a folder in which nothing can be made.
+        {error, Why} when Folders =/= [], Why =/= eacces -> events_file(Folders);
+        {error, eacces} when Folders =/= [] ->
+            case filelib:is_file(File) of
+                true -> {refused, told("~ts: ~ts", [File, file:format_error(eacces)])};
+                false -> events_file(Folders)
+            end;
         {error, Why} -> {refused, told("~ts: ~ts", [File, file:format_error(Why)])}
     end.
 
@@ -107,8 +114,11 @@ append(File, Line) ->
         Written
     end.
 
+%% So often for all of them together: whoever waits for this sees nothing else.
 remove(File, Lines) ->
-    lists:foreach(fun({Event, _}) -> remove_one(File, ["-:", Event, "\n"], ?TRIES) end, Lines).
+    _ = lists:foldl(fun({Event, _}, Tries) -> remove_one(File, ["-:", Event, "\n"], Tries) end,
+                    ?TRIES, Lines),
+    ok.
 
 remove_one(File, Line, Tries) ->
     case append(File, Line) of
@@ -116,5 +126,5 @@ remove_one(File, Line, Tries) ->
             receive after ?AGAIN_MS -> ok end,
             remove_one(File, Line, Tries - 1);
         %% Or it is not there.
-        _ -> ok
+        _ -> Tries
     end.

@@ -19,9 +19,9 @@ node.
 
 -doc "Tries, those that found it held, nanoseconds waited, and how often that was.".
 -type count() :: {integer(), integer(), integer(), integer()}.
--doc "By lock, and by the places in the emulator's source that take locks of a class.".
--type counts() :: {#{{atom(), term(), atom()} => count()},
-                   #{{atom(), {atom(), integer()}} => count()}}.
+-doc "By lock and the place in the emulator's source that takes it.".
+-type counts() :: #{{Class :: atom(), Id :: term(), Type :: atom(),
+                     Place :: {atom(), integer()}} => count()}.
 -type row() :: #{class := atom(), type => atom(), locks => pos_integer(), id => binary(),
                  scheduler => integer(), place => binary(), tries := integer(),
                  collisions := integer(), ns := integer(), waits := integer()}.
@@ -51,11 +51,10 @@ categories() ->
 counts() ->
     {locks, Locks} = lists:keyfind(locks, 1, erts_debug:lcnt_collect()),
     lists:foldl(fun({Class, Id, Type, Stats}, Counts) ->
-        lists:foldl(fun({Place, {Tries, Collisions, {S, Ns, Waits}}, _}, {Of, At}) ->
-            One = {Tries, Collisions, 1_000_000_000 * S + Ns, Waits},
-            {count({Class, Id, Type}, One, Of), count({Class, Place}, One, At)}
+        lists:foldl(fun({Place, {Tries, Collisions, {S, Ns, Waits}}, _}, Acc) ->
+            count({Class, Id, Type, Place}, {Tries, Collisions, 1_000_000_000 * S + Ns, Waits}, Acc)
         end, Counts, Stats)
-    end, {#{}, #{}}, Locks).
+    end, #{}, Locks).
 
 count(Key, One, Counts) ->
     maps:update_with(Key, fun(Old) -> sum(Old, One) end, One, Counts).
@@ -64,30 +63,37 @@ sum({T0, C0, N0, W0}, {T1, C1, N1, W1}) -> {T0 + T1, C0 + C1, N0 + N1, W0 + W1}.
 
 -doc "What has been counted in between. Pure.".
 -spec since(counts(), counts()) -> told().
-since({LocksBefore, PlacesBefore}, {LocksNow, PlacesNow}) ->
-    Locks = less(LocksNow, LocksBefore),
-    Classes = maps:groups_from_list(fun({{Class, _, Type}, _}) -> {Class, Type} end,
-                                    fun({_, Count}) -> Count end, Locks),
+since(Before, Now) ->
+    Locks = less(Now, Before),
+    By = fun(Key) ->
+        maps:groups_from_list(fun({Of, _}) -> Key(Of) end, Locks)
+    end,
     #{
-        classes => rows([{#{class => Class, type => Type, locks => length(Counts)},
-                          lists:foldl(fun sum/2, {0, 0, 0, 0}, Counts)}
-                         || {Class, Type} := Counts <- Classes]),
+        classes => rows([
+            {#{class => Class, type => Type,
+               locks => length(lists:usort([Id || {{_, Id, _, _}, _} <- Of]))}, sums(Of)}
+         || {Class, Type} := Of <- By(fun({Class, _, Type, _}) -> {Class, Type} end)
+        ]),
         instances => [named(Row) || Row <- rows([
-            {#{class => Class, type => Type, id => Id}, Count}
-         || {{Class, Id, Type}, Count} <- Locks
+            {#{class => Class, type => Type, id => Id}, sums(Of)}
+         || {Class, Id, Type} := Of <- By(fun({Class, Id, Type, _}) -> {Class, Id, Type} end)
         ])],
         places => rows([
-            {#{class => Class, place => place(Place)}, Count}
-         || {{Class, Place}, Count} <- less(PlacesNow, PlacesBefore)
+            {#{class => Class, place => place(Place)}, sums(Of)}
+         || {Class, Place} := Of <- By(fun({Class, _, _, Place}) -> {Class, Place} end)
         ])
     }.
 
-%% Locks that nobody tried say nothing. Of those that somebody has cleared, what was counted since.
+sums(Of) -> lists:foldl(fun({_, Count}, Sum) -> sum(Count, Sum) end, {0, 0, 0, 0}, Of).
+
+%% Locks that nobody tried say nothing, nor do those that are gone: so the difference is that of
+%% each. Of those that somebody has cleared, what was counted since.
 less(Now, Before) ->
     [{Key, Count}
-     || Key := {T1, _, _, _} = All <- Now,
+     || Key := {T1, C1, N1, W1} = All <- Now,
         Count <- [case Before of
-            #{Key := {T0, C0, N0, W0}} when T1 >= T0 -> sum(All, {-T0, -C0, -N0, -W0});
+            #{Key := {T0, C0, N0, W0}} when T1 >= T0 ->
+                {T1 - T0, max(0, C1 - C0), max(0, N1 - N0), max(0, W1 - W0)};
             _ -> All
         end],
         element(1, Count) > 0].

@@ -77,15 +77,24 @@ run({events, Group, File}, Perf, Ms, Owner) ->
     said(Perf, ["record", "-e", Group ++ ":*", "--max-size", ?MOST_FILE, "-o", File,
                 "-p", os:getpid(), "--", "sleep", seconds(Ms)], Ms, Owner);
 run(functions, Perf, Ms, Owner) ->
-    Name = lists:concat(["sderl-perf-", os:getpid(), "-", erlang:unique_integer([positive])]),
-    File = filename:join(os:getenv("TMPDIR", "/tmp"), Name),
+    %% A folder of its own, which is made or is not: nobody else can have put a link there.
+    Name = lists:concat(["sderl-perf-", os:getpid(), "-", binary_to_list(binary:encode_hex(
+        rand:bytes(16), lowercase))]),
+    Dir = filename:join(os:getenv("TMPDIR", "/tmp"), Name),
+    File = filename:join(Dir, "data"),
     Record = ["record", "-F", ?HERTZ, "-o", File, "-p", os:getpid(), "--", "sleep", seconds(Ms)],
     Report = ["report", "-i", File, "--stdio", "-t", "\t", "-F", "overhead,sample,dso,symbol"],
-    try said(Perf, Record, Ms, Owner) of
-        {0, _} -> said(Perf, Report, 0, unstoppable);
-        Other -> Other
+    try
+        maybe
+            ok ?= file:make_dir(Dir),
+            {0, _} ?= said(Perf, Record, Ms, Owner),
+            said(Perf, Report, 0, unstoppable)
+        else
+            {error, Why} -> {failed, {Dir, Why}};
+            Other -> Other
+        end
     after
-        _ = file:delete(File)
+        _ = file:del_dir_r(Dir)
     end.
 
 %% Without a time of its own, because only then it ends with the node; the caller ends it in time.

@@ -125,8 +125,8 @@ section(Row, Word, Order) ->
 number(Bytes, Order) -> binary:decode_unsigned(Bytes, Order).
 
 string_at(Offset, Strings) when Offset < byte_size(Strings) ->
-    <<_:Offset/binary, Rest/binary>> = Strings,
-    hd(binary:split(Rest, <<0>>));
+    %% No section that is looked for has a longer name.
+    hd(binary:split(binary:part(Strings, Offset, min(256, byte_size(Strings) - Offset)), <<0>>));
 string_at(_, _) -> ~"".
 
 part(_, _, 0) -> <<>>;

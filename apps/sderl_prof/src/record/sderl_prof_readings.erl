@@ -91,13 +91,14 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
     Session = trace_calls(Modules, Measure),
     Locks = take_locks(Plan),
     Probes = probes(),
-    Hooked = hook(Probes, map_get(probes, Plan)),
+    Group = sderl_prof_hooks:group(),
+    Hooked = hook(Group, Probes, map_get(probes, Plan)),
     Perf = [{Key, sderl_prof_perf:start(What, Ms)}
             || {Key, What} <- [{counters, counters}] ++
                               [{functions, functions} || map_get(perf, Plan)] ++
-                              [{probed, {events, sderl_prof_hooks:group()}}
+                              [{probed, {events, Group}}
                                || {hooked, _} <- [Hooked]] ++
-                              [{recorded, {events, sderl_prof_hooks:group(), File}}
+                              [{recorded, {events, Group, File}}
                                || {hooked, _} <- [Hooked], #{record := File} <- [Plan],
                                   File =/= none]],
     LocksBefore = locks_now(Locks),
@@ -306,7 +307,7 @@ take_locks(_) ->
 locks_now({counted, _}) -> sderl_prof_locks:counts();
 locks_now(Without) -> Without.
 
-locked({_, _} = Before, After) -> sderl_prof_locks:since(Before, After);
+locked(Before, After) when is_map(Before) -> sderl_prof_locks:since(Before, After);
 locked(Without, Without) -> Without.
 
 give_locks_back({counted, Switch}) -> sderl_prof_switch:off(Switch);
@@ -325,17 +326,20 @@ listed({ok, Probes}) ->
              maps:groups_from_list(fun(#{name := Name}) -> Name end, Probes));
 listed(_) -> none.
 
-hook(_, []) -> not_wanted;
-hook({ok, Probes}, Wanted) ->
+hook(_, _, []) -> not_wanted;
+hook(Group, {ok, Probes}, Wanted) ->
     case sderl_prof_hooks:chosen(Probes, Wanted) of
         [] -> {refused, ~"the emulator has no probes of these names"};
         Chosen ->
-            case sderl_prof_hooks:hook(Chosen) of
+            case sderl_prof_hooks:hook(Group, Chosen) of
                 {ok, Switch} -> {hooked, Switch};
                 Refused -> Refused
             end
     end;
-hook(_, _) -> not_wanted.
+hook(_, none, _) -> not_wanted;
+hook(_, {error, Why}, _) ->
+    {refused, unicode:characters_to_binary(
+        io_lib:format("the probes of the emulator cannot be read from its file: ~0tp", [Why]))}.
 
 unhook({hooked, Switch}) -> sderl_prof_switch:off(Switch);
 unhook(_) -> ok.

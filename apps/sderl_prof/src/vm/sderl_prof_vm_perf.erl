@@ -62,7 +62,7 @@ rates(Counts, Ns) ->
 -doc "Events of one group, those of all places of a probe together.".
 -spec events(binary()) -> #{Name :: unicode:chardata() => number()}.
 events(Said) ->
-    Rows = [{hd(string:split(Name, "__at", trailing)), N}
+    Rows = [{re:replace(Name, "__at[0-9]+$", "", [{return, binary}]), N}
             || Line <- lines(Said),
                [Value, _Unit, Event | _] <- [binary:split(Line, ~";", [global])],
                [_Group, Name | _] <- [binary:split(Event, ~":", [global])],

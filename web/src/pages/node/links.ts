@@ -89,7 +89,7 @@ function reasons(row: LinkDetail, stock: boolean): HTMLElement {
   const all = row.reasons ?? [];
   if (all.length === 0) {
     const why = row.type === "hidden" ? "hidden node" : stock ? "not known" : "not by this library";
-    return h("span", { class: "muted" }, why);
+    return h("span", { class: "muted", title: why }, why);
   }
   return h(
     "span",
