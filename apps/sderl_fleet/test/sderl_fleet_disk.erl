@@ -70,7 +70,7 @@ filled(File, Left) ->
     {ok, Fd} = file:open(File, [write, raw]),
     ok = write(Fd, binary:copy(~"x", 65_536)),
     {ok, Size} = file:position(Fd, eof),
-    {ok, _} = file:position(Fd, Size - Left),
+    {ok, _} = file:position(Fd, max(0, Size - Left)),
     ok = file:truncate(Fd),
     file:close(Fd).
 

@@ -163,16 +163,7 @@ says_full(Text) ->
 
 leave_room(Bytes, Disk) ->
     ok = make_room(Disk),
-    Filler = filename:join(Disk, "filler"),
-    {error, enospc} = file:write_file(Filler, binary:copy(~"x", 9 * 1_048_576)),
-    shorten(Filler, Bytes).
-
-shorten(Filler, Bytes) ->
-    {ok, File} = file:open(Filler, [read, write, raw]),
-    {ok, Size} = file:position(File, eof),
-    {ok, _} = file:position(File, max(0, Size - Bytes)),
-    ok = file:truncate(File),
-    file:close(File).
+    sderl_fleet_disk:filled(filename:join(Disk, "filler"), Bytes).
 
 make_room(Disk) ->
     case file:delete(filename:join(Disk, "filler"), [raw]) of
@@ -182,16 +173,5 @@ make_room(Disk) ->
 
 on_small_disk(Case) ->
     sderl_prof_files:with_dir(fun(Dir) ->
-        Mounted = "mount -t tmpfs -o size=8m none \"$0\" && exec erl \"$@\"",
-        {ok, Peer, _} = peer:start_link(#{
-            connection => standard_io, wait_boot => ?WAIT_MS,
-            exec => {os:find_executable("unshare"), ["-rm", "sh", "-c", Mounted, Dir]},
-            args => lists:append([["-pa", Path] || Path <- code:get_path(),
-                                                   not lists:prefix(code:root_dir(), Path)])
-        }),
-        try
-            peer:call(Peer, ?MODULE, Case, [Dir], 2 * ?WAIT_MS)
-        after
-            peer:stop(Peer)
-        end
+        ok = sderl_fleet_disk:with(Dir, "8m", fun(Disk, Call) -> Call(?MODULE, Case, [Disk]) end)
     end).

@@ -209,11 +209,7 @@ guards() ->
     [Pid || Pid <- processes(), {current_function, {sderl_prof_switch, guard, 3}} <-
                                     [process_info(Pid, current_function)]].
 
-await(Holds) ->
-    case Holds() of
-        true -> ok;
-        false -> receive after 10 -> await(Holds) end
-    end.
+await(Holds) -> sderl_fleet:await(Holds, infinity).
 
 %% Whoever has switched it on keeps it.
 others_accounting_test_() ->

@@ -339,11 +339,7 @@ guards() ->
     [Pid || Pid <- processes(), {current_function, {sderl_prof_switch, guard, 3}} <-
                                     [process_info(Pid, current_function)]].
 
-await(Holds) ->
-    case Holds() of
-        true -> ok;
-        false -> receive after 10 -> await(Holds) end
-    end.
+await(Holds) -> sderl_fleet:await(Holds, infinity).
 
 wrong_test() ->
     [begin

@@ -19,10 +19,11 @@ Pure. Breadth first: gateways and their links once each.
 """.
 
 -export([routes/4, reached/4]).
--export_type([routes/0, route/0, link_state/0]).
+-export_type([routes/0, route/0, groups/0, link_state/0]).
 
 -doc "What a gateway tells: its groups with their members, and the gateways that it has links to.".
 -type link_state() :: {groups(), Links :: [node()]}.
+-doc "Groups with their identity and members.".
 -type groups() :: #{Group :: term() => {Uid :: binary(), [node()]}}.
 
 -doc "How many gateways are crossed, and which may be the first.".

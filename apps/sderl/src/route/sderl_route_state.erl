@@ -90,13 +90,13 @@ process, see `new/4`.
 
 -record(ad, {
     version :: version(),
-    groups = #{} :: #{Group :: term() => {Uid :: binary(), [node()]}},
+    groups = #{} :: sderl_route_paths:groups(),
     links = [] :: [node()]
 }).
 
 -record(s, {
     self :: node(), version :: version(),
-    groups = #{} :: #{Group :: term() => {Uid :: binary(), [node()]}},
+    groups = #{} :: sderl_route_paths:groups(),
     mates :: sderl_mates:mates(),
     up = #{} :: #{node() => []},
     db = #{} :: #{node() => #ad{}},
@@ -108,8 +108,7 @@ process, see `new/4`.
     asked = #{} :: #{node() => integer()}
 }).
 -opaque state() :: #s{}.
--opaque part() ::
-    {node(), #{Group :: term() => {Uid :: binary(), [node()]}}, Up :: #{node() => []}}
+-opaque part() :: {node(), sderl_route_paths:groups(), Up :: #{node() => []}}
     | {node(), sderl_route_paths:link_state()}.
 
 -doc """

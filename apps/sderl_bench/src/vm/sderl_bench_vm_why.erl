@@ -50,22 +50,20 @@ around(Count, Fun) ->
     _ = erlang:system_flag(microstate_accounting, reset),
     _ = erlang:system_flag(microstate_accounting, true),
     Counters = sderl_bench_vm_counters:start(),
-    Locks = take_locks(),
     Looker = looker(),
-    LocksBefore = locks_now(Locks),
+    Counting = sderl_prof_locks:start(),
     Before = counts(),
     _ = Fun(),
     After = counts(),
-    LocksAfter = locks_now(Locks),
+    Locks = sderl_prof_locks:stop(Counting),
     {Queue, Most} = looked(Looker),
     Counted = sderl_bench_vm_counters:stop(Counters),
-    ok = give_locks_back(Locks),
     _ = erlang:system_flag(microstate_accounting, false),
     States = statistics(microstate_accounting),
     _ = erlang:system_flag(scheduler_wall_time, false),
     Each = fun(Key) -> (maps:get(Key, After) - maps:get(Key, Before)) / Count end,
     {Normal, Dirty} = busy(maps:get(times, Before), maps:get(times, After)),
-    Known = maps:merge(Counted, waited(LocksBefore, LocksAfter, Count)),
+    Known = maps:merge(Counted, waited(Locks, Count)),
     Known#{
         repetitions => Count, wall_ns => Each(wall_ns), cpu_ns => Each(cpu_ns),
         busy => Normal, dirty_busy => Dirty,
@@ -140,20 +138,8 @@ looked(Looker) ->
 
 %% ---------------------------------------------------------------- locks
 
-take_locks() ->
-    case sderl_prof_locks:are_counted() of
-        true -> {counted, sderl_prof_locks:take()};
-        false -> none
-    end.
-
-give_locks_back({counted, Switch}) -> sderl_prof_switch:off(Switch);
-give_locks_back(none) -> ok.
-
-locks_now({counted, _}) -> sderl_prof_locks:counts();
-locks_now(none) -> none.
-
-waited(none, none, _) -> #{};
-waited(Before, After, Count) ->
+waited(none, _) -> #{};
+waited({Before, After}, Count) ->
     #{classes := Classes} = sderl_prof_locks:since(Before, After),
     %% A class may have locks of several types.
     By = maps:groups_from_list(fun(#{class := Class}) -> Class end, fun(#{ns := Ns}) -> Ns end,

@@ -9,7 +9,7 @@ Needs `m:sderl_prof_switch` and no other module of this project, so that both ca
 node.
 """.
 
--export([are_counted/0, take/0, counts/0, since/2]).
+-export([start/0, stop/1, since/2]).
 -export_type([counts/0, row/0, told/0]).
 
 %% Locks that are told of each kind of row, those that were waited for longest.
@@ -27,17 +27,31 @@ node.
                  collisions := integer(), ns := integer(), waits := integer()}.
 -type told() :: #{classes := [row()], instances := [row()], places := [row()]}.
 
--doc "Whether this emulator counts locks.".
--spec are_counted() -> boolean().
 are_counted() ->
     try erlang:system_info(lock_counting) =:= true catch error:badarg -> false end.
 
--doc "Has locks of all categories counted, those of processes too, until it is switched off.".
--spec take() -> sderl_prof_switch:switch().
-take() ->
-    Before = erts_debug:lcnt_control(mask),
-    sderl_prof_switch:on(fun() -> mask(categories()) end,
-                         fun() -> mask(Before) end).
+-doc """
+Begins to count locks of all categories, those of processes too, until `stop/1`; `none` where this
+emulator counts no locks.
+""".
+-spec start() -> none | {sderl_prof_switch:switch(), counts()}.
+start() ->
+    case are_counted() of
+        true ->
+            Before = erts_debug:lcnt_control(mask),
+            Switch = sderl_prof_switch:on(fun() -> mask(categories()) end,
+                                          fun() -> mask(Before) end),
+            {Switch, counts()};
+        false -> none
+    end.
+
+-doc "Ends it: what had been counted then and has been now, for `since/2`.".
+-spec stop(none | {sderl_prof_switch:switch(), counts()}) -> none | {counts(), counts()}.
+stop(none) -> none;
+stop({Switch, Before}) ->
+    Now = counts(),
+    ok = sderl_prof_switch:off(Switch),
+    {Before, Now}.
 
 mask(Categories) ->
     _ = erts_debug:lcnt_control(mask, Categories),
@@ -46,8 +60,6 @@ mask(Categories) ->
 categories() ->
     [allocator, db, debug, distribution, generic, io, process, scheduler].
 
--doc "What has been counted until now.".
--spec counts() -> counts().
 counts() ->
     {locks, Locks} = lists:keyfind(locks, 1, erts_debug:lcnt_collect()),
     lists:foldl(fun({Class, Id, Type, Stats}, Counts) ->

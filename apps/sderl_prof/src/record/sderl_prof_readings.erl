@@ -89,7 +89,7 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
     _ = erlang:system_flag(scheduler_wall_time, true),
     Accounting = sderl_prof_switch:take_accounting(),
     Session = trace_calls(Modules, Measure),
-    Locks = take_locks(Plan),
+    Counting = count_locks(Plan),
     Probes = probes(),
     Group = sderl_prof_hooks:group(),
     Hooked = hook(Group, Probes, map_get(probes, Plan)),
@@ -101,14 +101,12 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
                               [{recorded, {events, Group, File}}
                                || {hooked, _} <- [Hooked], #{record := File} <- [Plan],
                                   File =/= none]],
-    LocksBefore = locks_now(Locks),
     Before = now_counts(),
     Until = erlang:monotonic_time(millisecond) + Ms,
     {Looks, Queues} = look(Until, Monitor, 0, []),
     After = now_counts(),
-    LocksAfter = locks_now(Locks),
+    Locks = locks_counted(Counting),
     Calls = calls(Session, Modules, Measure),
-    ok = give_locks_back(Locks),
     ok = sderl_prof_switch:off(Accounting),
     lists:foreach(fun({_, Task}) -> sderl_prof_perf:stop(Task) end, Perf),
     Said = maps:from_list([{What, sderl_prof_perf:await(Task, Ms)} || {What, Task} <- Perf]),
@@ -124,7 +122,7 @@ read(#{milliseconds := Ms, measure := Measure, modules := Modules} = Plan, Monit
         memory => erlang:memory(), allocators => allocators(), outside => outside(),
         resident => resident(),
         measure => Measure, calls => Calls,
-        locks => locked(LocksBefore, LocksAfter),
+        locks => locked(Locks),
         counters => map_get(counters, Said), functions => maps:get(functions, Said, not_wanted),
         probes => listed(Probes), probed => maps:get(probed, Said, Hooked),
         recorded => case {Said, Plan} of
@@ -297,21 +295,14 @@ told(_) -> [].
 
 %% ---------------------------------------------------------------- locks
 
-take_locks(#{locks := false}) -> not_wanted;
-take_locks(_) ->
-    case sderl_prof_locks:are_counted() of
-        true -> {counted, sderl_prof_locks:take()};
-        false -> none
-    end.
+count_locks(#{locks := false}) -> not_wanted;
+count_locks(_) -> sderl_prof_locks:start().
 
-locks_now({counted, _}) -> sderl_prof_locks:counts();
-locks_now(Without) -> Without.
+locks_counted(not_wanted) -> not_wanted;
+locks_counted(Counting) -> sderl_prof_locks:stop(Counting).
 
-locked(Before, After) when is_map(Before) -> sderl_prof_locks:since(Before, After);
-locked(Without, Without) -> Without.
-
-give_locks_back({counted, Switch}) -> sderl_prof_switch:off(Switch);
-give_locks_back(_) -> ok.
+locked({Before, After}) -> sderl_prof_locks:since(Before, After);
+locked(Without) -> Without.
 
 %% ---------------------------------------------------------------- probes
 
