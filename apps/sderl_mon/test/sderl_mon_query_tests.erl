@@ -219,6 +219,9 @@ events_test() ->
     ?assertEqual([4, 3], Ids(#{before => 5, limit => 2})),
     ?assertEqual([10, 8, 6, 4, 2], Ids(#{kinds => [node_down]})),
     ?assertEqual([10, 8, 6, 4, 2], Ids(#{kinds => [~"node_down", ~"no such kind"]})),
+    %% Of another node, one as text.
+    Text = [E#{kind := ~"node_down"} || #{kind := node_down} = E <- Events],
+    ?assertEqual(5, length(sderl_mon_query:events(Text, #{kinds => [node_down]}))),
     ?assertEqual([9, 6, 3], Ids(#{node => ~"0"})),
     ?assertEqual([], Ids(#{group => ~"g"})),
     ?assertEqual([6, 5], Ids(#{from => 5, to => 6})).

@@ -56,6 +56,8 @@ prop_spread() ->
 search_test() ->
     Pids = [spawn_link(fun work/0) || _ <- lists:seq(1, 3000)],
     try
+        %% What they do until they wait for the first time is work, too.
+        [await_waiting(Pid) || Pid <- Pids],
         [Works, Tells | _] = Pids,
         Search = sderl_prof_search:new(0, 10, sderl_prof_round:new(Pids)),
         Read = steps(3, 0, Search),
@@ -74,6 +76,14 @@ search_test() ->
              unlink(Pid),
              exit(Pid, kill)
          end || Pid <- Pids]
+    end.
+
+await_waiting(Pid) ->
+    case process_info(Pid, status) of
+        {status, waiting} -> ok;
+        {status, _} ->
+            erlang:yield(),
+            await_waiting(Pid)
     end.
 
 steps(0, _, Search) -> Search;

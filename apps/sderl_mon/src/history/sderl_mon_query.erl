@@ -351,7 +351,8 @@ passes(#{id := Id, t := T, kind := Kind} = Event, Filter) ->
             (to, To, Ok) -> Ok andalso T =< To;
             (kinds, [], Ok) -> Ok;
             (kinds, Kinds, Ok) ->
-                Ok andalso (lists:member(Kind, Kinds) orelse lists:member(text(Kind), Kinds));
+                %% A kind that another node named is text where its atom is not known yet.
+                Ok andalso lists:member(text(Kind), [text(K) || K <- Kinds]);
             (Key, Value, Ok) when Key =:= node; Key =:= group ->
                 Ok andalso maps:get(Key, Event, none) =:= Value;
             (_Other, _Value, Ok) -> Ok
