@@ -19,7 +19,8 @@ case says so, and asked over its socket.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [from_a_file, a_mix_release, in_operation, killed_anywhere, asked_wrongly].
+    [from_a_file, in_operation, killed_anywhere, asked_wrongly
+     | sderl_ct:in_long_runs([a_mix_release])].
 
 init_per_suite(Config) ->
     case os:type() of

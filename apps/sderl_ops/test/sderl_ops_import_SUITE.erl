@@ -18,7 +18,8 @@ service takes them over as they run.
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [taken_over, handed_back, short_names, not_found, out_of_order].
+all() ->
+    [taken_over, not_found, out_of_order | sderl_ct:in_long_runs([handed_back, short_names])].
 
 init_per_suite(Config) ->
     case os:type() of

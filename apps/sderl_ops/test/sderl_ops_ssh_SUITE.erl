@@ -20,9 +20,9 @@ and none can be fetched, or no namespace can be had, the suite is skipped and sa
 
 all() ->
     [every_verb, wrong_host_key, refused_login, unreachable, hangs_while_sending, hangs_while_open,
-     connection_is_cut, no_ssh, script_is_mended, given_on, given_by_agent, not_given,
-     giver_ends_while_giving, giver_hangs_while_giving, hung_and_applied_again,
-     mended_and_applied_again].
+     connection_is_cut, no_ssh, script_is_mended, given_on, given_by_agent, not_given]
+        ++ sderl_ct:in_long_runs([giver_ends_while_giving, giver_hangs_while_giving,
+                                  hung_and_applied_again, mended_and_applied_again]).
 
 %% ------------------------------------------------------------------ servers
 

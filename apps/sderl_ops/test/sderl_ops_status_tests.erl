@@ -121,6 +121,23 @@ handed_back_test() ->
                        host := ~"here/h1"}], Instances),
     ?assertMatch([#{name := ~"some", members := 1}], Groups).
 
+%% A group that only lacks who was drained is as it should be, and is told so.
+group_of_drained_test() ->
+    Desired = #{groups := [#{members := Members} = Group]} =
+        sderl_ops_cases:desired(2, ~"sum", [~"web1", ~"web2"]),
+    State = fun(Running, Aside) ->
+        Seen = (sderl_ops_observed:new())#{groups := #{~"some" => Running}},
+        Memory = lists:foldl(fun sderl_ops_memory:set_aside/2, sderl_ops_memory:new(), Aside),
+        #{groups := [#{state := Its}]} = sderl_ops_status:status(
+            (view(#{}))#{desired := Desired#{groups := [Group]}, memory := Memory,
+                         observed := Seen}),
+        Its
+    end,
+    ?assertEqual(whole, State(Members, [])),
+    ?assertEqual(drained, State([~"web1"], [~"web2"])),
+    ?assertEqual(incomplete, State([~"web1"], [])),
+    ?assertEqual(incomplete, State([], [~"web2"])).
+
 %% No revision is told without its result.
 history_test() ->
     Revision = fun(Number) ->

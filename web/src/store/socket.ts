@@ -26,9 +26,8 @@ export function backoffMs(attempt: number, random: number): number {
   return Math.round(Math.min(8000, 250 * 2 ** Math.min(attempt, 10)) * (0.8 + 0.4 * random));
 }
 
-/** Too many requests; the token has expired; the token was revoked; tokens cannot be read. */
-const SENT_AWAY: ReadonlyMap<number, Ended | null> = new Map([
-  [1008, null],
+/** The token has expired; was revoked; tokens cannot be read. */
+const SENT_AWAY: ReadonlyMap<number, Ended> = new Map<number, Ended>([
   [4001, "expired"],
   [4002, "revoked"],
   [4003, "unreadable"],
@@ -111,7 +110,7 @@ export class SocketTransport implements Transport {
     const retryMs = backoffMs(this.attempt++, Math.random());
     this.timer = setTimeout(() => this.connect(), retryMs);
     // A browser does not say with what status an upgrade was refused: the API is asked.
-    const ended = SENT_AWAY.has(code) ? SENT_AWAY.get(code) : await this.refusedByServer();
+    const ended = SENT_AWAY.get(code) ?? (await this.refusedByServer());
     if (ended === "unreadable") this.unreadable = this.token();
     this.on?.lost({ refused: ended !== undefined, ended: ended ?? null, retryMs });
   }

@@ -252,14 +252,20 @@ groups(#{desired := Desired, memory := Memory, observed := #{groups := Seen}}) -
     #{groups := Groups} = sderl_ops_released:without(Desired, Memory),
     [
         #{name => Name, members => length(Members), running => length(Running),
-          state => group_state(lists:sort(Members), lists:sort(Running), Seen)}
+          state => group_state(lists:sort(Members), lists:sort(Running), Seen, Memory)}
      || #{name := Name, members := Members} <- Groups,
         Running <- [case Seen of #{Name := Ids} -> Ids; _ -> [] end]
     ].
 
-group_state(_, _, unknown) -> unknown;
-group_state(Members, Members, _) -> whole;
-group_state(_, _, _) -> incomplete.
+group_state(_, _, unknown, _) -> unknown;
+group_state(Members, Members, _, _) -> whole;
+%% Who is away is so by somebody's will.
+group_state(Members, Running, _, Memory) ->
+    case lists:all(fun(Id) -> sderl_ops_memory:is_aside(Id, Memory) end, Members -- Running)
+         andalso Running -- Members =:= [] of
+        true -> drained;
+        false -> incomplete
+    end.
 
 waiting_id({instance, Id}) -> Id;
 waiting_id({provider, _}) -> undefined;

@@ -103,7 +103,8 @@ word, and are decoded as errors.
 
 -doc """
 `instances`: `id`, `node`, `host`, `release` (its name), `state`, `why`. `hosts`: `id`, `state`,
-`why`, `instances` (how many). `groups`: `name`, `members` and `running` (how many), `state`.
+`why`, `instances` (how many). `groups`: `name`, `members` and `running` (how many), `state`
+(`whole`, `drained` where only drained ones are away, `incomplete`, `unknown`).
 `problems`, `information` and `waiting` are sentences. `sent`: how much the service has sent to
 hosts since it began, `archives`, `archive_bytes`, `control_calls`, `control_bytes`.
 `doing` are the steps under way, `progress` how many of how many are `done`, or null where nothing

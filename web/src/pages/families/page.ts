@@ -162,7 +162,7 @@ class FamiliesPage implements MountedPage {
           key: "state",
           label: "State",
           value: ({ state }) => state,
-          show: ({ state }) => stateMark(state === "whole" ? "up" : "incomplete", state),
+          show: ({ state }) => stateMark(state === "whole" ? "up" : state, state),
           width: "10rem",
           narrow: "7.4rem",
         },
