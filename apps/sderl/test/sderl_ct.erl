@@ -7,7 +7,7 @@
 %% The test's own VM is not distributed: it reaches every node over the fleet's control channel,
 %% also one that is cut off. This module is on the nodes' code path too.
 
--export([with/3, again/3, hold/2, release/1, env/1, seed/0]).
+-export([with/3, again/3, hold/2, release/1, env/1, seed/0, in_long_runs/1]).
 -export([on/3, on/4, all_on/3, await/2, await/3]).
 -export([group/3, group/4, settled/3, agreed/3, hold_all/4, state/3, lead/3, delete/3]).
 -export([process/2, processes/3, listener/4, heard/2, kill/3, alive/2, names/3]).
@@ -50,6 +50,9 @@ start(Count, Pace, Owner) ->
 env(calm) -> [{tick_ms, 500}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}];
 env(quick) -> [{tick_ms, 200}, {set_aside_ms, 1000}, {write_timeout_ms, 60_000}];
 env(Pairs) when is_list(Pairs) -> Pairs.
+
+%% Cases that `make test-long` runs and `make test` leaves out: others there stand for them.
+in_long_runs(Cases) -> case os:getenv("SDERL_LONG") of "1" -> Cases; _ -> [] end.
 
 %% Printed, and taken from SDERL_SEED to see a run again.
 seed() ->

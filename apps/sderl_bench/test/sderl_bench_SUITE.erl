@@ -35,12 +35,11 @@ all() ->
         registry_s_group,
         registry_peers,
         names_held,
-        in_turn,
         yardstick_is_unique,
         failures_are_counted,
         join,
         very_many_names
-    ].
+    ] ++ sderl_ct:in_long_runs([in_turn]).
 
 registry_yardstick(_Config) ->
     %% Two groups of two: a node has one link.

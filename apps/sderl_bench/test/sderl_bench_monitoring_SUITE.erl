@@ -14,7 +14,7 @@ is.
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [cost, live, groups, log].
+all() -> [live, groups, log | sderl_ct:in_long_runs([cost])].
 
 cost(Config) ->
     Results = results(Config, ["--workload", "registry", "--nodes", "2", "--seconds", "1",

@@ -16,11 +16,7 @@ is left; never how fast it is.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [deploy, upgrade, alarms]
-        ++ case os:getenv("SDERL_LONG") of
-            false -> [];
-            _ -> [disk_and_overhead, killed]
-        end.
+    [deploy, upgrade | sderl_ct:in_long_runs([alarms, disk_and_overhead, killed])].
 
 %% Over OpenSSH where that is there, else on folders.
 deploy(Config) ->

@@ -17,9 +17,9 @@ never how fast anything is.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [measures, goes_on_after_a_kill, time_is_over, hangs, fails, unknown_flags, another_otp,
-     locks, outputs_differ, ends_with_its_parent, tables, verdicts]
-        ++ [false_alarms || os:getenv("SDERL_LONG") =/= false].
+    [measures, goes_on_after_a_kill, hangs, fails, unknown_flags, locks, outputs_differ,
+     ends_with_its_parent, tables]
+        ++ sderl_ct:in_long_runs([time_is_over, another_otp, verdicts, false_alarms]).
 
 %% As short as can be.
 -define(SHORT, ["--run-ms", "2", "--runs", "2", "--least", "1", "--rounds", "1"]).

@@ -4,7 +4,7 @@
 Faults on real nodes, while clients write: nothing that was answered is lost within what survives,
 and all members come to agree. Never how long it takes.
 
-Each fault happens once here, and 20 times with SDERL_LONG=1. Links are cut with network
+Six faults happen once here; all of them, 20 times, with SDERL_LONG=1. Links are cut with network
 namespaces where the system has them, else by closing them.
 """.
 
@@ -17,14 +17,14 @@ namespaces where the system has them, else by closing them.
 suite() -> [{timetrap, {minutes, 60}}].
 
 all() ->
-    [{group, nodes}, {group, links}, split_by_majority, glitch, rollout, command]
-        ++ [Case || repetitions() > 1, Case <- [none, split_closed, with_global, notices]].
+    [{group, nodes}, {group, links}, split_by_majority, rollout, command]
+        ++ sderl_ct:in_long_runs([glitch, none, split_closed, with_global, notices]).
 
 %% The faults of a group happen on the same nodes, one after the other; each case looks at its own.
 groups() ->
-    [{nodes, [], [kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once, kill_in_burst]
-          ++ [kill || repetitions() > 1]},
-     {links, [], [cut_coordinator, split] ++ [cut || repetitions() > 1]}].
+    [{nodes, [], [kill_coordinator, stop_coordinator, flood]
+          ++ sderl_ct:in_long_runs([stop, slow, die_at_once, kill_in_burst, kill])},
+     {links, [], [split | sderl_ct:in_long_runs([cut_coordinator, cut])]}].
 
 init_per_group(Group, Config) ->
     Kinds = [kind(Case) || {Name, _, Cases} <- groups(), Name =:= Group, Case <- Cases],

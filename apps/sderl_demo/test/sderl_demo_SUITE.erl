@@ -13,9 +13,9 @@ suite() ->
 
 all() ->
     [
-        once_json, by_majority, failing_node, interrupted, dashboard, load_survives,
+        once_json, failing_node, interrupted, load_survives,
         attach, attach_caller_killed, attach_not_private
-    ].
+    ] ++ sderl_ct:in_long_runs([by_majority, dashboard]).
 
 %% The command as a script runs it: structure and promises, no speeds.
 once_json(Config) ->

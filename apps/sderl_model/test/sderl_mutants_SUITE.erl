@@ -27,7 +27,7 @@ suite() -> [{timetrap, {minutes, 20}}].
 all() ->
     [sound, skip_apply, early_yes, double_yes, unconditional_removal, lose_down, forget_session,
      keep_names, resurrect, wrong_winner, stale_coordinator]
-        ++ [shrinks || os:getenv("SDERL_LONG") =/= false].
+        ++ sderl_ct:in_long_runs([shrinks]).
 
 init_per_suite(Config) ->
     Held = [{fleet, Fleet}, {nodes, Nodes} | _] =

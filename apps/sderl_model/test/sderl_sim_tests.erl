@@ -18,7 +18,7 @@ random_test_() ->
     {"random schedules", {timeout, 3600, fun random/0}}.
 
 random() ->
-    {Count, First} = schedules("group protocol", 40),
+    {Count, First} = schedules("group protocol", 24),
     %% One in four has two groups.
     ?assertEqual([], failed(First, Count div 4 * 3, #{}) ++
                      failed(First + Count, Count div 4, #{groups => 2})).

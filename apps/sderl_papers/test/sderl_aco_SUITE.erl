@@ -13,7 +13,7 @@ Ant colonies on real nodes: results, links, kills, nodes that die, and that noth
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    lists:append(short([[variants, sr_killed], [gr_killed, sr_one_level, stands_still]])).
+    [variants | sderl_ct:in_long_runs([sr_killed, gr_killed, sr_one_level, stands_still])].
 
 %% The number of colonies and the seed decide, whatever is between them. What else is asked of a
 %% variant with four colonies is asked of the same nodes.

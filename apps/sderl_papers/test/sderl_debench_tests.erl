@@ -125,13 +125,13 @@ p2p(Kind) ->
     %% It computes for longer than it may take.
     ?assertMatch(
         [{Kind, 0, _, _, {error, timeout}}],
-        sderl_debench_op:run(Kind, node(), none, 0, (context(?MODULE, 1))#{compute_us := 30_000})
+        sderl_debench_op:run(Kind, node(), none, 0, (context(?MODULE, 1))#{compute_us := 500_000})
     ),
     %% After its time is over nothing goes on, whatever else it may take.
     ?assertMatch(
         [{Kind, 0, _, _, {error, timeout}}],
         sderl_debench_op:run(Kind, node(), none, 0, (context(?MODULE, 60_000))#{
-            compute_us := 30_000, last_ns := erlang:monotonic_time(nanosecond)
+            compute_us := 500_000, last_ns := erlang:monotonic_time(nanosecond)
         })
     ),
     ?assertEqual({messages, []}, process_info(self(), messages)).

@@ -13,8 +13,8 @@
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [recovery_rsd, node_rsd, client_node_rsd, client_node_dies, command]
-        ++ [recovery_rd || os:getenv("SDERL_LONG") =/= false].
+    [recovery_rsd, client_node_dies]
+        ++ sderl_ct:in_long_runs([node_rsd, client_node_rsd, recovery_rd, command]).
 
 %% Each on the same nodes, and a conversation that goes on as long as its session is not killed.
 

@@ -14,8 +14,8 @@
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [golden_stock, golden_and_killed, links, profiles_compared, killed_while_prepared,
-     killed_stock, command].
+    [golden_stock, golden_and_killed, links, killed_while_prepared, command]
+        ++ sderl_ct:in_long_runs([profiles_compared, killed_stock]).
 
 %% Sizes and links
 

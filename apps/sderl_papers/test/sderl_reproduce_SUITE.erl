@@ -11,7 +11,7 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [resumed, failing] ++ [applications || os:getenv("SDERL_LONG") =/= false].
+all() -> [resumed, failing | sderl_ct:in_long_runs([applications])].
 
 resumed(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "reproduced"),
