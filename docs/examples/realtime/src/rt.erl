@@ -12,6 +12,8 @@ its gateways, are in the s_group `backbone` too. No other node has a link to ano
 -export([group/0, regions/0, name/1]).
 -export_type([tenant/0]).
 
+-define(MOST_PAUSE_MS, 2000).
+
 -type tenant() :: {Region :: atom(), Id :: term()}.
 
 -doc """
@@ -48,12 +50,16 @@ tenant({Region, Id} = Tenant) ->
 
 -doc "Calls the tenant's process, which is started if it does not run.".
 -spec call(tenant(), Request :: term()) -> {ok, term()} | {error, term()}.
-call(Tenant, Request) ->
+call(Tenant, Request) -> call(Tenant, Request, 0).
+
+call(Tenant, Request, PauseMs) ->
     case sderl_route:call(name(Tenant), Request) of
-        %% So it was not asked, and may be asked again.
-        {error, no_name} ->
+        %% So it was not asked, and may be asked again. While the members of the region are told of
+        %% the name, the one that `tenant/1` asked may know it, and the next one not yet.
+        {error, no_name} when PauseMs < ?MOST_PAUSE_MS ->
             case tenant(Tenant) of
-                {ok, Name} -> sderl_route:call(Name, Request);
+                {ok, _} ->
+                    receive after PauseMs -> call(Tenant, Request, max(10, 2 * PauseMs)) end;
                 {error, Why} -> {error, Why}
             end;
         Answer -> Answer
