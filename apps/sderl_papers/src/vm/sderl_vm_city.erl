@@ -28,7 +28,7 @@ managers.
 
 -doc false.
 -spec summary() -> string().
-summary() -> "a simulation in steps of time, under a tree of time managers".
+summary() -> "a simulation in steps, under a tree of time managers".
 
 -doc false.
 -spec settings(sderl_bench_vm_program:size(), pos_integer()) ->

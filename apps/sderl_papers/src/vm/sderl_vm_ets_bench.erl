@@ -16,7 +16,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -doc false.
 -spec summary() -> string().
-summary() -> "phases of two kinds of table, without and with options for concurrency".
+summary() -> "phases of two kinds of table, with and without options".
 
 -doc false.
 -spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
