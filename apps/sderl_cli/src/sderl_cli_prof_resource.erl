@@ -19,6 +19,7 @@
 -define(MOST_SEGMENTS, 2_000).
 -define(MOST_STAYS, 2_000).
 -define(MOST_BRANCHES, 5_000).
+-define(MOST_PLACES, 500).
 
 -doc false.
 -spec routes() -> [sderl_web_route:given()].
@@ -32,8 +33,10 @@ routes() ->
           summary => Summary, query => Query, answer => {200, Answer},
           problems => [too_large || lists:member(Op, [profile_window, profile_messages,
                                                       profile_traffic, profile_arrows,
-                                                      profile_stays, profile_path])]
-              ++ [not_found || Op =:= profile_path orelse Op =:= profile_stays]}
+                                                      profile_stays, profile_path,
+                                                      profile_calls])]
+              ++ [not_found || lists:member(Op, [profile_path, profile_stays, profile_calls,
+                                                 profile_waits])]}
     end,
     One = {~"process", process, {whole, 1, ?MOST_NUMBER}, none},
     [
@@ -53,8 +56,9 @@ routes() ->
             [~"processes", {~"process", process, {whole, 1, ?MOST_NUMBER}, required}],
             ~"A process: where it waits, for whom, and its messages", [],
             object(#{process => ref(~"ProfileProcess"),
-                     waits => list(object(#{site => text(), count => whole(), sum => whole(),
-                                            mean => number(), deviation => number()})),
+                     waits => list(object(#{function => whole(), site => text(), count => whole(),
+                                            sum => whole(), mean => number(),
+                                            deviation => number()})),
                      waits_for => list(ref(~"ProfilePeer")),
                      waited_for_by => list(ref(~"ProfilePeer")),
                      sent_to => list(ref(~"ProfilePeer")),
@@ -86,10 +90,20 @@ routes() ->
             object(#{schedulers => list(object(#{scheduler => whole(), stays => whole(),
                                                  ins => whole(), ran => whole()})),
                      stays => list(list(whole())), count => whole()})),
-        Get(profile_calls, [~"calls"], ~"Stacks of functions with their time, as a tree",
-            [From, To],
-            object(#{'of' => word([whole, part]), ns => whole(),
-                     frames => list(ref(~"ProfileFrame"))})),
+        Get(profile_calls, [~"calls"],
+            ~"Stacks of functions with their time, as a tree, and who calls whom",
+            [From, To, One],
+            object(#{'of' => word([whole, part]), whose => null_or(text()), ns => whole(),
+                     frames => list(ref(~"ProfileFrame")), graph => ref(~"ProfileCallGraph")})),
+        Get(profile_source,
+            [~"functions", {~"function", function, {whole, 1, ?MOST_NUMBER}, required}, ~"source"],
+            ~"The source text of a function, as it is on the machine of the server", [],
+            ref(~"ProfileSource")),
+        Get(profile_waits, [~"waits"], ~"Waits by place: how many, how long, whose and for whom",
+            [From, To, One, {~"sort", sort, {word, [sum, count, mean]}, sum},
+             {~"limit", limit, {whole, 1, ?MOST_PLACES}, 100}],
+            object(#{'of' => word([whole, part]), whose => null_or(text()), places => whole(),
+                     count => whole(), sum => whole(), rows => list(ref(~"ProfileWait"))})),
         Get(profile_findings, [~"findings"], ~"What keeps the program from being faster", [],
             object(#{found => list(ref(~"ProfileFinding")),
                      not_shown => list(object(#{finding => text(), needs => text()}))})),
@@ -103,6 +117,7 @@ routes() ->
 schemas() ->
     Sums = #{Metric => whole() || Metric <- sderl_prof_view:sorts()},
     Shares = list(whole()),
+    Called = #{calls => whole(), own => whole(), all => whole()},
     Process = Sums#{
         process => whole(), kind => word([process, port, name, remote, node, alias]),
         name => text(), entry => text(), parent => whole(), parent_name => text(),
@@ -174,6 +189,25 @@ schemas() ->
         }),
         ~"ProfilePeer" => object(#{process => whole(), name => text(), count => whole(),
                                    sum => whole()}),
+        ~"ProfileWait" => object(#{
+            function => whole(), site => text(), count => whole(), sum => whole(),
+            mean => number(), deviation => number(), processes => whole(),
+            waiters => list(ref(~"ProfilePeer")), wakers => whole(),
+            waits_for => list(ref(~"ProfilePeer"))
+        }),
+        ~"ProfileCallGraph" => object(#{
+            functions => list(object(Called#{
+                function => whole(), name => text(), whole => null_or(object(Called))
+            })),
+            edges => list(list(whole())), names => map(text()), functions_left => whole(),
+            edges_left => whole()
+        }),
+        ~"ProfileSource" => object(#{
+            function => text(), file => null_or(text()), first => whole(), lines => list(text()),
+            line => null_or(whole()), last => null_or(whole()),
+            version => word([same, some, other, unknown]), why => null_or(text()),
+            note => null_or(text())
+        }),
         ~"ProfileFrame" => object(#{function => text(), ns => whole(),
                                     below => list(ref(~"ProfileFrame"))})
     }.
@@ -182,7 +216,9 @@ schemas() ->
 -spec answer(atom(), map(), sderl_web_resource:context()) -> sderl_web_resource:result().
 answer(profile, _, _) -> asked(about);
 answer(profile_findings, _, _) -> asked(findings);
-answer(profile_calls, Args, _) -> asked({calls, Args});
+answer(profile_calls, Args, _) -> asked({calls, with_process(Args)});
+answer(profile_source, #{function := F}, _) -> asked({source, F});
+answer(profile_waits, Args, _) -> asked({waits, with_process(Args)});
 answer(profile_tree, Args, _) -> asked({tree, Args});
 answer(profile_process, #{process := P}, _) -> asked({process, P});
 answer(profile_messages, Args, _) -> asked({messages, Args});
@@ -224,7 +260,8 @@ wrong() ->
 asked(Question) ->
     case sderl_prof_viewer:ask(Question) of
         {ok, Answer} -> {ok, Answer};
-        {error, {no_process, _} = Why} -> {error, not_found, sderl_prof_view:format_error(Why)};
+        {error, {No, _} = Why} when No =:= no_process; No =:= no_function ->
+            {error, not_found, sderl_prof_view:format_error(Why)};
         {error, too_many} -> {error, too_large, sderl_prof_view:format_error(too_many)};
         {error, {cells, _} = Why} -> {error, too_large, sderl_prof_view:format_error(Why)};
         {error, Why} -> {error, bad_request, sderl_prof_view:format_error(Why)}

@@ -7,6 +7,8 @@
 %% Rows of the curve.
 -define(CURVE, 20).
 -define(BAR, 40).
+%% Callers of a function, and functions that it calls.
+-define(NEIGHBOURS, 3).
 
 -doc "How a recording ended, and what to do with it.".
 -spec recorded(sderl_prof_recorder:info(), file:filename_all()) -> sderl_command:text().
@@ -50,7 +52,8 @@ report(#{trace := Trace, concurrency := Points, totals := Totals, top := Top, wa
         section("Waits for whom", pairs(For, waiter, waker, fun ms/1, "ms")),
         section("Messages", pairs(Messages, from, to, fun sderl_table:number/1, "bytes")),
         section("Schedulers awake", schedulers(Schedulers, Trace)),
-        section("Functions", functions(Calls))
+        section("Functions", functions(Calls)),
+        section("Who calls whom", neighbours(Calls))
     ].
 
 title(run) -> "Runs longest";
@@ -172,5 +175,18 @@ functions(#{functions := Rows}) ->
         [Function, sderl_table:number(N), ms(Own), ms(All)]
      || #{function := Function, calls := N, own_ns := Own, all_ns := All} <- Rows
     ]).
+
+%% On lines of their own, as names of functions are long.
+neighbours(#{functions := Rows}) ->
+    [[Function, "\n", edges("called by", caller, Callers), edges("calls", callee, Callees)]
+     || #{function := Function, callers := Callers, callees := Callees} <- Rows].
+
+edges(_, _, []) -> [];
+edges(Title, End, Edges) ->
+    Texts = [io_lib:format("~ts (~ts)", [map_get(End, Edge), sderl_table:number(N)])
+             || #{calls := N} = Edge <- lists:sublist(Edges, ?NEIGHBOURS)],
+    More = length(Edges) - length(Texts),
+    [io_lib:format("  ~-11ts", [Title]), lists:join(", ", Texts),
+     [io_lib:format(", ~b more", [More]) || More > 0], "\n"].
 
 ms(Ns) -> sderl_table:number(Ns / 1.0e6).

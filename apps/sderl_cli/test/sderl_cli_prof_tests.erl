@@ -157,7 +157,8 @@ pages_test_() ->
                             lists:concat(["prof-pages-", os:getpid()])),
         try
             {ok, done, _} = sderl_prof:profile(fun ping_pong/0,
-                                               #{what => [messages, schedulers], dir => Dir}),
+                                               #{what => [messages, schedulers, calls],
+                                                 modules => [?MODULE], dir => Dir}),
             {ok, Book} = sderl_prof:open(Dir, #{}),
             served(Dir, Book, fun answered/1)
         after
@@ -262,8 +263,25 @@ answered(Server) ->
     #{~"rows" := [_ | _]} = Get("/messages?limit=5"),
     #{~"sent" := [], ~"whole" := []} = Get("/traffic"),
     _ = Get(["/messages?from=1&to=", Half]),
-    #{~"frames" := [], ~"of" := ~"whole"} = Get("/calls"),
-    #{~"frames" := [], ~"of" := ~"part"} = Get(["/calls?from=1&to=", Half]),
+    #{~"frames" := [_ | _], ~"of" := ~"whole", ~"whose" := null,
+      ~"graph" := #{~"functions" := Functions, ~"edges" := Edges}} = Get("/calls"),
+    #{~"of" := ~"part"} = Get(["/calls?from=1&to=", Half]),
+    [#{~"function" := F, ~"calls" := 101}] =
+        [Row || #{~"name" := ~"sderl_cli_prof_tests:echo/1"} = Row <- Functions],
+    ?assertEqual(101, lists:sum([N || [_, G, N, _] <- Edges, G =:= F])),
+    #{~"whose" := ~"prof_pages_echo", ~"graph" := #{~"functions" := [_ | _]}} =
+        Get(["/calls?process=", Number]),
+    #{~"version" := ~"same", ~"line" := Line, ~"first" := First, ~"lines" := Lines,
+      ~"why" := null} =
+        Get(["/functions/", integer_to_list(F), "/source"]),
+    ?assertEqual(~"echo(0) -> ok;", lists:nth(Line - First + 1, Lines)),
+    #{~"of" := ~"whole", ~"places" := Places, ~"rows" := [#{~"waits_for" := _} | _]} =
+        Get("/waits"),
+    ?assert(Places > 0),
+    #{~"whose" := ~"prof_pages_echo", ~"count" := Waits, ~"rows" := [#{~"processes" := 1} | _]} =
+        Get(["/waits?process=", Number]),
+    ?assert(Waits > 0),
+    #{~"of" := ~"part"} = Get(["/waits?sort=mean&limit=1&from=1&to=", Half]),
     #{~"of" := ~"part", ~"processes" := [#{~"kind" := ~"process"}]} =
         Get(["/processes?to=", Half, "&processes=", Number]),
     #{~"processes" := _} = Get("/processes?kind=port"),
@@ -289,6 +307,10 @@ answered(Server) ->
             lists:duplicate(501, "1"))]},
         {413, ["/window?columns=4096&processes=", lists:join(",",
             [integer_to_list(N) || N <- lists:seq(1, 129)])]},
+        {404, "/functions/4000000000/source"}, {400, "/functions/../source"},
+        {400, "/functions/0/source"}, {400, "/functions/lists:map/source"},
+        {404, "/waits?process=4000000000"}, {400, "/waits?sort=wat"}, {400, "/waits?limit=501"},
+        {404, "/calls?process=4000000000"}, {400, "/calls?from=5&to=5"},
         {400, "/processes?sort=wat"}, {404, "/processes/4000000000"}, {400, "/processes/x"},
         {400, "/messages?from=9007199254740991"}, {400, "/path?from=9007199254740991"},
         {404, "/path?process=4000000000"}, {400, "/path?segments=0"}, {400, "/tree?limit=0"},
@@ -299,7 +321,7 @@ answered(Server) ->
     Paths = [Id || {Id, _, Path, _} <- sderl_web_rest:operations(map_get(document, Server)),
                    string:prefix(Path, "/api/v1/profile") =/= nomatch
                        orelse string:prefix(Path, "/profile") =/= nomatch],
-    ?assertEqual(12, length(Paths)),
+    ?assertEqual(14, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).
 
 %% ---------------------------------------------------------------- vm

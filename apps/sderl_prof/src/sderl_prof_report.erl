@@ -224,19 +224,26 @@ waits({Rows, _, _}, Top, Book) ->
 site(0, _) -> ~"unknown";
 site(Site, Book) -> sderl_prof_book:word(Site, Book).
 
-calls(#{stacks := Stacks, calls := Counts, rest := Rest}, Top, Book) ->
-    Functions = sderl_prof_calls:functions(Stacks),
-    By = maps:groups_from_list(fun({{F, _}, _}) -> F end, maps:to_list(Counts)),
-    Sorted = lists:sort(fun({_, {A, _}}, {_, {B, _}}) -> A >= B end, maps:to_list(Functions)),
+calls(#{stacks := Stacks, rest := Rest} = Calls, Top, Book) ->
+    #{functions := Functions, edges := Edges} = sderl_prof_call_graph:make(Calls),
+    Sorted = lists:sort(fun({_, {_, A, _}}, {_, {_, B, _}}) -> A >= B end,
+                        maps:to_list(Functions)),
     #{functions => [
-          #{function => sderl_prof_book:word(F, Book), own_ns => Own, all_ns => All,
-            calls => lists:sum([N || {_, N} <- maps:get(F, By, [])]),
-            callers => [#{caller => site(C, Book), calls => N}
-                        || {{_, C}, N} <- lists:sublist(
-                               lists:reverse(lists:keysort(2, maps:get(F, By, []))), Top)]}
-          || {F, {Own, All}} <- lists:sublist(Sorted, Top)],
+          #{function => sderl_prof_book:word(F, Book), own_ns => Own, all_ns => All, calls => N,
+            callers => [Edge#{caller => Name}
+                        || {Name, Edge} <- edges([{C, E} || {C, G} := E <- Edges, G =:= F],
+                                                 Top, Book)],
+            callees => [Edge#{callee => Name}
+                        || {Name, Edge} <- edges([{G, E} || {C, G} := E <- Edges, C =:= F],
+                                                 Top, Book)]}
+          || {F, {N, Own, All}} <- lists:sublist(Sorted, Top)],
       stacks => length(Stacks),
       rest_ns => Rest}.
+
+%% Those that are called most, at the other ends.
+edges(Edges, Top, Book) ->
+    Sorted = lists:sort(fun({_, A}, {_, B}) -> A >= B end, Edges),
+    [{site(F, Book), #{calls => N, ns => Ns}} || {F, {N, Ns}} <- lists:sublist(Sorted, Top)].
 
 tree(Branches, Book) ->
     [#{parent => Parent,

@@ -17,7 +17,8 @@ the time line moves, the other one what reads the events of a part of the time.
 
 -type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
     | {messages, map()} | {traffic, map()} | {arrows, map()} | {stays, map()} | {calls, map()}
-    | {path, map()} | {tree, map()} | {samples, sderl_prof_samples:request()}.
+    | {path, map()} | {tree, map()} | {waits, map()} | {source, integer()}
+    | {samples, sderl_prof_samples:request()}.
 -type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
 
@@ -49,7 +50,8 @@ stop() -> gen_server:stop(?MODULE).
 ask(Question) -> gen_server:call(asked(Question), Question, ?ANSWER_MS).
 
 asked({What, _})
-  when What =:= arrows; What =:= stays; What =:= calls; What =:= path; What =:= tree -> ?PARTS;
+  when What =:= arrows; What =:= stays; What =:= calls; What =:= path; What =:= tree;
+       What =:= source -> ?PARTS;
 asked({processes, #{from := _}}) -> ?PARTS;
 asked(_) -> ?MODULE.
 
@@ -87,6 +89,8 @@ handle_call(Question, _, #viewer{view = View} = Viewer) ->
 answer(about, View) -> {ok, sderl_prof_view:about(View)};
 answer(findings, View) -> {ok, sderl_prof_view:findings(View)};
 answer({calls, Request}, View) -> sderl_prof_view:calls(Request, View);
+answer({source, Function}, View) -> sderl_prof_view:source(Function, View);
+answer({waits, Request}, View) -> sderl_prof_view:waits(Request, View);
 answer({window, Request}, View) -> sderl_prof_view:window(Request, View);
 answer({processes, Request}, View) -> sderl_prof_view:processes(Request, View);
 answer({process, P}, View) -> sderl_prof_view:process(P, View);

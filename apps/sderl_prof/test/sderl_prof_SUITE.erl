@@ -209,9 +209,13 @@ calls_and_exports(Config) ->
             profile(Fleet, A, {calls, 10}, Options),
         complete(Report),
         %% fib(10) makes 177 calls.
-        [#{calls := 177, own_ns := Own}] =
+        [#{calls := 177, own_ns := Own, callers := [Most | _], callees := Callees}] =
             [F || #{function := ~"sderl_prof_programs:fib/1"} = F <- Functions],
         ?assert(Own > 0),
+        %% All but the first call are its own.
+        ?assertMatch(#{caller := ~"sderl_prof_programs:fib/1", calls := 176, ns := 0}, Most),
+        ?assertMatch([_], [C || #{callee := ~"sderl_prof_programs:fib/1", calls := 176} = C
+                                    <- Callees]),
         [Scope, Pprof, Chrome, Csv] =
             call(Fleet, A, ?P, export, [Dir, [speedscope, pprof, chrome, csv]]),
         pprof(Pprof, Functions, proplists:get_value(priv_dir, Config)),

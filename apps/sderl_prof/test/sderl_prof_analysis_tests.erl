@@ -14,6 +14,8 @@ properties_test_() ->
         sderl_prop:eunit("the greatest are the greatest", 200, fun prop_top/0),
         sderl_prop:eunit("a tally loses nothing of the whole", 200, fun prop_tally/0),
         sderl_prop:eunit("calls have all the time of their process", 200, fun prop_calls/0),
+        sderl_prop:eunit("callers give a function the time that it has", 300, fun prop_graph/0),
+        sderl_prop:eunit("a graph of calls is that of its tree", 100, fun prop_graph_of_tree/0),
         sderl_prop:eunit("two parts of the time have what the whole has", 200,
                          fun prop_calls_of_parts/0)
     ].
@@ -204,6 +206,70 @@ prop_calls_of_parts() ->
         maps:from_list(Stacks) =:= Added([S || #{stacks := S} <- Parts]) andalso
             Counts =:= Added([maps:to_list(C) || #{calls := C} <- Parts])
     end).
+
+%% Any stacks, with recursion over several functions.
+prop_graph() ->
+    ?FORALL({Stacks0, Counts0, Most},
+            {list({non_empty(list(range(1, 5))), range(1, 50)}),
+             list({{range(1, 5), range(0, 5)}, range(1, 9)}), {range(1, 4), range(1, 6)}},
+            begin
+                {Stacks, Counts} = {maps:to_list(maps:from_list(Stacks0)),
+                                    maps:from_list(Counts0)},
+                #{ns := All, functions := Functions, edges := Edges} = Graph =
+                    sderl_prof_call_graph:make(#{stacks => Stacks, calls => Counts}),
+                Into = fun(F, At) ->
+                    lists:sum([element(At, E) || {_, G} := E <- Edges, F =:= G])
+                end,
+                Out = fun(F) -> lists:sum([Ns || {G, _} := {_, Ns} <- Edges, F =:= G]) end,
+                Slow = fun(F) ->
+                    {lists:sum([N || {G, _} := N <- Counts, F =:= G]),
+                     lists:sum([Ns || {[G | _], Ns} <- Stacks, F =:= G]),
+                     lists:sum([Ns || {Stack, Ns} <- Stacks, lists:member(F, Stack)])}
+                end,
+                Recursive = lists:append([Stack || {Stack, _} <- Stacks,
+                                                   Stack -- lists:usort(Stack) =/= []]),
+                Each = fun(F, {Calls, Own, Time} = Sums) ->
+                    Sums =:= Slow(F) andalso Into(F, 1) =:= Calls andalso Into(F, 2) =:= Time
+                        andalso (lists:member(F, Recursive) orelse Own + Out(F) =:= Time)
+                end,
+                ?WHENFAIL(io:format("~p~n", [Graph]),
+                          All =:= lists:sum([Ns || {_, Ns} <- Stacks]) andalso
+                          All =:= Out(0) andalso
+                          All =:= lists:sum([Own || _ := {_, Own, _} <- Functions]) andalso
+                          lists:all(fun({F, Sums}) -> Each(F, Sums) end,
+                                    maps:to_list(Functions)) andalso
+                          is_bounded(Graph, Most))
+            end).
+
+%% What stays is as it was, what goes has no more time, and how many went is told.
+is_bounded(#{functions := Functions, edges := Edges} = Graph, {MostFunctions, MostEdges}) ->
+    #{functions := Fewer, edges := FewerEdges, left := {F, E}} =
+        sderl_prof_call_graph:bounded(Graph, MostFunctions, MostEdges),
+    Time = fun(Of) -> [All || _ := {_, _, All} <- Of] end,
+    map_size(Fewer) =< MostFunctions andalso map_size(FewerEdges) =< MostEdges andalso
+        Fewer =:= maps:with(maps:keys(Fewer), Functions) andalso
+        FewerEdges =:= maps:with(maps:keys(FewerEdges), Edges) andalso
+        {F, E} =:= {map_size(Functions) - map_size(Fewer),
+                    map_size(Edges) - map_size(FewerEdges)} andalso
+        lists:max([0 | Time(maps:without(maps:keys(Fewer), Functions))])
+            =< lists:min([1 bsl 60 | Time(Fewer)]).
+
+prop_graph_of_tree() ->
+    ?FORALL(Tree, call_tree(), begin
+        {End, Events, Own} = run_tree(Tree, 1, 0, [], #{}),
+        #{ns := Ns, functions := Functions, edges := Edges} = sderl_prof_call_graph:make(
+            sderl_prof_calls:result(lists:foldl(
+                fun({T, K, A, B}, C) -> sderl_prof_calls:step(T, K, 7, A, B, C) end,
+                sderl_prof_calls:new(1000),
+                [{0, ?CALL, 1, 0}] ++ lists:reverse([{End, ?EXIT, 0, 0} | Events])))),
+        Counted = lists:foldl(fun(Pair, Acc) -> Acc#{Pair => maps:get(Pair, Acc, 0) + 1} end, #{},
+                              [{0, 1} | pairs(Tree, 1)]),
+        Ns =:= End andalso
+            Own =:= #{F => O || F := {_, O, _} <- Functions, O > 0} andalso
+            Counted =:= #{Pair => N || Pair := {N, _} <- Edges, N > 0}
+    end).
+
+pairs({F, _, Calls}, Caller) -> [{Caller, F} | lists:append([pairs(Call, F) || Call <- Calls])].
 
 run_tree({F, Time, Calls}, Caller, T0, Events0, Own0) ->
     Events1 = [{T0, ?CALL, F, Caller} | Events0],

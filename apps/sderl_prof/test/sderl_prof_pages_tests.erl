@@ -17,6 +17,7 @@ properties_test_() ->
         sderl_prop:eunit("columns of parts are those of a slow reading", 60,
                          fun() -> prop_window(by_parts) end),
         sderl_prop:eunit("sums of a part are those of a slow reading", 60, fun prop_spent/0),
+        sderl_prop:eunit("waits of a part are those of a slow reading", 60, fun prop_waits/0),
         sderl_prop:eunit("wider cells have what the narrow ones have", 100, fun prop_coarser/0),
         sderl_prop:eunit("sums of a file are all that was added", 40, fun prop_sums/0)
     ].
@@ -145,6 +146,35 @@ prop_spent() ->
                                         || P <- lists:seq(1, 4)]))
             end)).
 
+%% Of each process, and of all of them.
+prop_waits() ->
+    ?FORALL({Events, Mode, Block, {From0, Length}},
+            {non_empty(list(event())), oneof([recorded, messages, none]), range(1, 9),
+             {range(0, 900), range(1, 900)}},
+            with_dir(fun(Dir) ->
+                Timed = [E || {_, K, _, _, _, _} = E <- collections(lives(timed(Events), [])),
+                              of_mode(K, Mode)],
+                ok = book(Dir, Timed, block(by_events, Mode, Block)),
+                ok = sderl_prof_index:make(Dir, #{}),
+                {ok, View} = sderl_prof_view:open(Dir, fun(_, _) -> ok end),
+                {First, Last} = ends(Timed),
+                From = min(From0, max(0, Last - First - 1)),
+                Seen = [begin
+                            {ok, #{sum := Sum, count := N}} = sderl_prof_view:waits(
+                                #{from => From, to => From + Length, process => P, sort => sum,
+                                  limit => 1}, View),
+                            {N, Sum}
+                        end || P <- [none, 1, 2, 3, 4]],
+                ok = sderl_prof_view:close(View),
+                Within = [{P, Ns} || {waiting, P, A, B} <- intervals(Timed, Last),
+                                     Ns <- [min(B, First + From + Length) - max(A, First + From)],
+                                     Ns > 0],
+                Slow = [{length(Of), lists:sum(Of)}
+                        || P <- [none, 1, 2, 3, 4],
+                           Of <- [[Ns || {Q, Ns} <- Within, P =:= none orelse P =:= Q]]],
+                ?WHENFAIL(io:format("~p ~p~n~p~n", [From, Length, Timed]), equals(Slow, Seen))
+            end)).
+
 slow_sums(P, From, To, Timed, Intervals) ->
     Ns = fun(What) ->
         [Sum] = slow(What, P, From, To - From, 1, Intervals),
@@ -235,7 +265,8 @@ answers_test_() ->
         {"schedulers of a process", fun stays/1},
         {"what processes did in a part of the time", fun part/1},
         {"the critical path of a part of the time", fun path/1},
-        {"the tree of processes", fun tree/1}
+        {"the tree of processes", fun tree/1},
+        {"waits by place", fun waits/1}
     ]].
 
 with_small(Test) ->
@@ -317,6 +348,24 @@ one(View) ->
     {ok, #{waited_for_by := [#{process := 2}]}} = sderl_prof_view:process(1, View),
     {error, {no_process, 5}} = sderl_prof_view:process(5, View),
     {error, {no_process, 0}} = sderl_prof_view:process(0, View).
+
+waits(View) ->
+    Ask = fun(Changes) ->
+        sderl_prof_view:waits(maps:merge(#{from => 0, to => 1000, sort => sum, limit => 9},
+                                         Changes), View)
+    end,
+    {ok, #{'of' := whole, whose := null, places := 1, count := 1, sum := 40,
+           rows := [#{function := 1, count := 1, sum := 40, mean := 40.0, deviation := +0.0,
+                      processes := 1, waiters := [#{process := 2, sum := 40}], wakers := 1,
+                      waits_for := [#{process := 1, count := 1, sum := 40}]}]}} = Ask(#{}),
+    %% What is in the part counts.
+    {ok, #{'of' := part, whose := ~"<0.2.0>", rows := [#{sum := 25}]}} =
+        Ask(#{from => 25, to => 60, process => 2, sort => mean}),
+    {ok, #{whose := ~"<0.1.0>", places := 0, count := 0, rows := []}} =
+        Ask(#{process => 1, sort => count}),
+    {ok, #{places := 1, rows := [_]}} = Ask(#{limit => 1}),
+    {error, {no_process, 9}} = Ask(#{process => 9}),
+    {error, {range, 100, 1000}} = Ask(#{from => 100}).
 
 messages(View) ->
     {ok, #{count := 2, bytes := 72, pairs := 2}} =
@@ -437,7 +486,11 @@ empty_test() ->
         {ok, #{processes := [], matching := 0}} = sderl_prof_view:processes(
             #{sort => run, search => ~"", limit => 5, numbers => []}, View),
         {ok, #{count := 0}} = sderl_prof_view:messages(#{from => 0, to => 1, limit => 5}, View),
-        {ok, #{ns := 0, frames := []}} = sderl_prof_view:calls(#{from => 0, to => 1}, View),
+        {ok, #{ns := 0, frames := [], graph := #{functions := [], edges := []}}} =
+            sderl_prof_view:calls(#{from => 0, to => 1}, View),
+        {ok, #{places := 0, rows := []}} =
+            sderl_prof_view:waits(#{from => 0, to => 1, sort => sum, limit => 5}, View),
+        {error, {no_function, 1}} = sderl_prof_view:source(1, View),
         {ok, #{path := null}} = sderl_prof_view:path(#{from => 0, to => 1, process => none,
                                                        segments => 5}, View),
         #{rows := [#{run := 0}, #{omitted := 3}]} = sderl_prof_view:tree(#{limit => 5}, View),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody opens a recording of four clients that ask one server: zooms, chooses the server, reads what is found and
 // follows the critical path, at a desk and on a phone, light and dark.
-import { unreadable } from "../readable.mjs";
+import { faults, unreadable } from "../readable.mjs";
 
 const LOOKS = [
   { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
@@ -101,6 +101,20 @@ async function played(stage, page, wrong) {
     .waitFor();
   await seen(page, "tree", wrong);
 
+  // Where processes wait: the clients, for the server; then the server alone.
+  await tabs.getByRole("button", { name: "Waits" }).click();
+  const waits = page.getByTestId("profile-waits");
+  const asking = waits.getByRole("row").filter({ hasText: "sderl_web_browser_SUITE:ask/2" });
+  await asking.waitFor();
+  await asking.locator(".num").first().click();
+  await page.getByTestId("profile-waiters").getByRole("button", { name: SERVER }).waitFor();
+  await seen(page, "waits", wrong);
+  await waits.getByRole("button", { name: "Only of the chosen process" }).click();
+  await waits.getByText(`of ${SERVER} alone, in the whole recording`).waitFor();
+  await asking.waitFor({ state: "hidden" });
+  await waits.getByRole("button", { name: "Of all processes" }).click();
+  await asking.waitFor();
+
   // Which functions: the one that the server runs, with its share.
   await tabs.getByRole("button", { name: "Calls" }).click();
   await page
@@ -108,7 +122,47 @@ async function played(stage, page, wrong) {
     .getByRole("button", { name: /compute\/0/ })
     .first()
     .waitFor();
-  await seen(page, "calls", wrong);
+  // Who calls it, and what that calls.
+  const graph = page.getByTestId("profile-graph");
+  const around = page.getByTestId("profile-around");
+  const compute = graph.getByRole("row").filter({ hasText: "compute/0" });
+  await compute.locator(".num").first().click();
+  await around.getByRole("heading", { name: "sderl_web_browser_SUITE:compute/0" }).waitFor();
+  stage.must(/^\d+$/.test(at("function") ?? ""), "the chosen function is not in the address");
+  await around.locator(".calls-callers li").filter({ hasText: "200 ×" }).waitFor();
+  wrong.push(...(await faults(page, "calls")));
+  await around
+    .locator(".calls-callers")
+    .getByRole("button", { name: /serve_slowly\/0/ })
+    .click();
+  await around.getByRole("heading", { name: "sderl_web_browser_SUITE:serve_slowly/0" }).waitFor();
+  await around
+    .locator(".calls-callees")
+    .getByRole("button", { name: /compute\/0/ })
+    .waitFor();
+  // Its source, as the module that was recorded says where it is.
+  await around.getByRole("button", { name: "Source" }).click();
+  const source = page.getByRole("dialog", { name: "sderl_web_browser_SUITE:serve_slowly/0" });
+  await source.getByText("serve_slowly() ->", { exact: true }).waitFor();
+  await source.getByText("The version that was recorded.").waitFor();
+  await seen(page, "source", wrong);
+  await source.getByRole("button", { name: "Close" }).click();
+  // Those of the server alone have none of the clients' functions.
+  const asks = graph.getByRole("row").filter({ hasText: "ask/2" });
+  await asks.waitFor();
+  await page
+    .getByTestId("profile-calls")
+    .getByRole("button", { name: "Only of the chosen process" })
+    .click();
+  await graph.getByText(`of ${SERVER} alone, in the whole recording`).waitFor();
+  await asks.waitFor({ state: "hidden" });
+  // Some have less than so much of the time.
+  await graph.getByRole("spinbutton").fill("50");
+  await compute.waitFor();
+  await graph
+    .getByText(/less time/)
+    .first()
+    .waitFor();
 }
 
 /** A finding is shut but for the first one. */

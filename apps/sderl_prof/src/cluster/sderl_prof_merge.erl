@@ -332,5 +332,7 @@ info([#{otp := Otp} = First | _] = Infos, Parts) ->
         scheduler_id := lists:all(fun(#{scheduler_id := Has}) -> Has end, Infos),
         began := lists:min([From || #{from := From} <- Parts]),
         ended_at := lists:max([To || #{to := To} <- Parts]),
+        %% A module may run in several versions.
+        code => lists:usort(lists:append([Code || #{code := Code} <- Infos])),
         own := []
     }.

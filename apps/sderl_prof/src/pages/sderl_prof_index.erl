@@ -23,6 +23,9 @@ are written are so far apart that there are at least as many events between them
 
 -define(MOST_KEYS, 200_000).
 -define(MOST_FRAMES, 3_000).
+%% Of the call graph.
+-define(MOST_FUNCTIONS, 5_000).
+-define(MOST_EDGES, 20_000).
 %% Steps of the critical path that are drawn, the longest ones.
 -define(MOST_SEGMENTS, 2_000).
 %% Rows of a level that are in memory at a time.
@@ -47,16 +50,20 @@ are written are so far apart that there are at least as many events between them
 -doc "Where states are, of which time, and the block that follows.".
 -type check() :: {Time :: integer(), Block :: pos_integer(), At :: non_neg_integer(),
                   Size :: pos_integer()}.
--doc "The levels begin with the narrowest. Rows of a tally are `{Count, Sum, SumOfSquares}`.".
+-doc """
+The levels begin with the narrowest. Rows of a tally are `{Count, Sum, SumOfSquares}`. Waits are by
+the process, the word of the place, and who ended them, 0 where that is not known.
+""".
 -type index() :: #{
-    version := 4, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
+    version := 5, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
     levels := [level()], checks := [check()], schedulers := [pos_integer()],
     processes := non_neg_integer(), totals := sderl_prof_activity:sums(),
     messages := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
-    waits := #{{pos_integer(), non_neg_integer()} => sderl_prof_tally:row()},
-    waits_for := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
+    waits := #{{pos_integer(), Site :: non_neg_integer(), Waker :: non_neg_integer()}
+               => sderl_prof_tally:row()},
     pruned := non_neg_integer(), pairs_pruned := non_neg_integer(),
     calls := {non_neg_integer(), [sderl_prof_flame:frame()]},
+    graph := sderl_prof_call_graph:graph(),
     findings := sderl_prof_findings:result(), path := map() | null,
     leads_to := pos_integer() | none
 }.
@@ -68,8 +75,7 @@ are written are so far apart that there are at least as many events between them
     %% Intervals that went on when states were written last: what they seemed to be, and until when
     %% they have been counted.
     counted = #{} :: #{pos_integer() => {sderl_prof_activity:what(), integer(), integer()}},
-    waits = sderl_prof_tally:new(?MOST_KEYS) :: sderl_prof_tally:tally(),
-    waits_for = sderl_prof_tally:new(?MOST_KEYS) :: sderl_prof_tally:tally()
+    waits = sderl_prof_tally:new(?MOST_KEYS) :: sderl_prof_tally:tally()
 }).
 -record(level, {width, cells, portions = []}).
 -record(pass, {
@@ -169,9 +175,10 @@ is_made(Dir) ->
 open(Dir) ->
     try
         ok = code:ensure_modules_loaded([?MODULE, sderl_prof_activity, sderl_prof_insight,
-                                         sderl_prof_findings, sderl_prof_path]),
+                                         sderl_prof_findings, sderl_prof_path,
+                                         sderl_prof_call_graph]),
         {ok, Bin} = file:read_file(path(Dir, "index")),
-        #{version := 4} = Index = binary_to_term(Bin, [safe]),
+        #{version := 5} = Index = binary_to_term(Bin, [safe]),
         {ok, Index}
     catch
         error:_ -> {error, {no_book, Dir}}
@@ -264,13 +271,9 @@ was_awake(S, From, To, #pass{activity = Activity} = Pass) ->
     Pass.
 
 sink(exiting, _, _, _, _, _, Acc) -> Acc;
-sink(waiting, P, From, To, Site, Waker, #acc{waits = Waits, waits_for = For} = Acc) ->
+sink(waiting, P, From, To, Site, Waker, #acc{waits = Waits} = Acc) ->
     Counted = count(waiting, P, From, To, Acc),
-    Counted#acc{waits = sderl_prof_tally:add({P, Site}, To - From, Waits),
-                waits_for = case Waker of
-                    0 -> For;
-                    _ -> sderl_prof_tally:add({P, Waker}, To - From, For)
-                end};
+    Counted#acc{waits = sderl_prof_tally:add({P, Site, Waker}, To - From, Waits)};
 sink(What, P, From, To, _, _, Acc) ->
     count(What, P, From, To, Acc).
 
@@ -401,18 +404,17 @@ finish(To, #pass{awake = Awake} = Pass0) ->
                        [Flushed#pass.levels, Flushed#pass.states, Flushed#pass.sums]),
     {Acc, Flushed}.
 
-result({#acc{waits = Waits, waits_for = For}, #pass{} = Pass}, From, To, Mode, Narrowest) ->
-    {WaitRows, _, A} = sderl_prof_tally:result(Waits),
-    {ForRows, _, B} = sderl_prof_tally:result(For),
+result({#acc{waits = Waits}, #pass{} = Pass}, From, To, Mode, Narrowest) ->
+    {WaitRows, _, Pruned} = sderl_prof_tally:result(Waits),
     #{
-        version => 4, from => From, to => To, mode => Mode,
+        version => 5, from => From, to => To, mode => Mode,
         levels => [#{width => Narrowest, portions => lists:reverse(Pass#pass.portions)}
                    | [#{width => W, portions => lists:reverse(Portions)}
                       || #level{width = W, portions = Portions} <- Pass#pass.coarse]],
         checks => lists:reverse(Pass#pass.checks),
         schedulers => lists:sort(maps:keys(Pass#pass.schedulers)),
         processes => Pass#pass.processes, totals => Pass#pass.totals,
-        waits => WaitRows, waits_for => ForRows, pruned => A + B
+        waits => WaitRows, pruned => Pruned
     }.
 
 %% ---------------------------------------------------------------- messages, calls
@@ -435,9 +437,11 @@ others(Dir) ->
     end,
     ok = sderl_prof_book:close(Book),
     {Rows, _, Pruned} = sderl_prof_tally:result(Messages),
-    #{stacks := Stacks} = sderl_prof_calls:result(Calls),
+    #{stacks := Stacks} = Result = sderl_prof_calls:result(Calls),
     #{messages => Rows, pairs_pruned => Pruned,
-      calls => sderl_prof_flame:tree(Stacks, ?MOST_FRAMES)}.
+      calls => sderl_prof_flame:tree(Stacks, ?MOST_FRAMES),
+      graph => sderl_prof_call_graph:bounded(sderl_prof_call_graph:make(Result), ?MOST_FUNCTIONS,
+                                             ?MOST_EDGES)}.
 
 %% ---------------------------------------------------------------- findings, the critical path
 

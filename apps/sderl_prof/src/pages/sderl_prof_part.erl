@@ -8,7 +8,7 @@ where these are too many; what is asked of the whole was found when the index wa
 """.
 
 -export([range/3, path/2, arrows/2, stays/2, calls/2]).
--export_type([reason/0]).
+-export_type([reason/0, calls/0]).
 
 -include("sderl_prof_event.hrl").
 
@@ -21,8 +21,6 @@ where these are too many; what is asked of the whole was found when the index wa
 -define(MOST_FRAMES, 3_000).
 
 -type reason() :: {range, integer(), integer()} | too_many.
--type part() :: #{from := integer(), to := integer(), atom() => term()}.
-
 -doc "A part as times of the trace's clock, `To` excluded but for the end of the whole.".
 -spec range(integer(), integer(), sderl_prof_window:view()) ->
     {ok, {From :: integer(), To :: integer()} | whole} | {error, reason()}.
@@ -147,29 +145,59 @@ lead(From, _, Left) when Left =< 0 -> From;
 lead(From, [{_, First, _, Count} | Before], Left) -> lead(min(First, From), Before, Left - Count).
 
 -doc """
-The stacks of a part, or those of the whole where the part has too many events, as `of` tells. A
-call that began long before the part, and in which nothing was called since, is not known.
+Stacks as a tree, and who calls whom. `outside` is the graph of the whole, of which a part is a
+part; `none` where it is the same, or too much to read.
 """.
--spec calls(part(), sderl_prof_window:view()) ->
-    {ok, {part | whole, {non_neg_integer(), [sderl_prof_flame:frame()]}}} | {error, reason()}.
-calls(#{from := From0, to := To0}, #{index := #{calls := All}} = View) ->
+-type calls() :: #{
+    'of' := part | whole,
+    tree := {non_neg_integer(), [sderl_prof_flame:frame()]},
+    graph := sderl_prof_call_graph:graph(),
+    outside := sderl_prof_call_graph:graph() | none
+}.
+
+-doc """
+The calls of a part, or those of the whole where the part has too many events, as `of` tells; those
+of one process where one is given. A call that began long before the part, and in which nothing was
+called since, is not known.
+""".
+-spec calls(#{from := integer(), to := integer(), process := pos_integer() | none},
+            sderl_prof_window:view()) -> {ok, calls()} | {error, reason()}.
+calls(#{from := From0, to := To0, process := Process}, #{index := Index} = View) ->
     maybe
         {ok, Range} ?= range(From0, To0, View),
         {From, To} = times(Range, View),
-        case Range =:= whole orelse affordable(From, To, ?MOST_EVENTS, View) of
-            true -> {ok, {whole, All}};
-            {error, too_many} -> {ok, {whole, All}};
-            ok -> {ok, {part, stacks(From, To, View)}}
+        IsFew = affordable(From, To, ?MOST_EVENTS, View),
+        case {Range, Process, IsFew} of
+            {whole, none, _} -> {ok, whole_calls(Index)};
+            {_, none, {error, too_many}} -> {ok, whole_calls(Index)};
+            {_, _, {error, too_many}} -> {error, too_many};
+            {whole, P, ok} -> {ok, (calls_of(From, To, P, View))#{'of' => whole, outside => none}};
+            {_, P, ok} ->
+                {ok, (calls_of(From, To, P, View))#{'of' => part, outside => outside(P, View)}}
         end
     end.
 
-stacks(From, To, #{book := Book, index := #{to := End}}) ->
+whole_calls(#{calls := Tree, graph := Graph}) ->
+    #{'of' => whole, tree => Tree, graph => Graph, outside => none}.
+
+%% That of all processes is known.
+outside(none, #{index := #{graph := Graph}}) -> Graph;
+outside(P, View) ->
+    {From, To} = times(whole, View),
+    case affordable(From, To, ?MOST_ARROW_EVENTS, View) of
+        ok -> map_get(graph, calls_of(From, To, P, View));
+        {error, too_many} -> none
+    end.
+
+calls_of(From, To, Process, #{book := Book, index := #{to := End}}) ->
     Behind = case [Last || {_, First, Last, _} <- sderl_prof_book:table(Book), First >= To] of
         [Next | _] -> Next;
         [] -> End
     end,
-    Calls = sderl_prof_book:fold(Book, #{from => lead(From, Book), to => Behind},
+    Whose = maps:from_list([{process, Process} || Process =/= none]),
+    Calls = sderl_prof_book:fold(Book, Whose#{from => lead(From, Book), to => Behind},
         fun(T, K, _, P, A, B, C) -> sderl_prof_calls:step(T, K, P, A, B, C) end,
         sderl_prof_calls:new(?MOST_STACKS, {From, To})),
-    #{stacks := Stacks} = sderl_prof_calls:result(Calls),
-    sderl_prof_flame:tree(Stacks, ?MOST_FRAMES).
+    #{stacks := Stacks} = Result = sderl_prof_calls:result(Calls),
+    #{tree => sderl_prof_flame:tree(Stacks, ?MOST_FRAMES),
+      graph => sderl_prof_call_graph:make(Result)}.

@@ -9,7 +9,8 @@ columns, processes, the product of both, rows of a list.
 """.
 
 -export([open/2, close/1, slim/1, about/1, window/2, processes/2, process/2, tree/2]).
--export([messages/2, traffic/2, arrows/2, stays/2, calls/2, findings/1, path/2]).
+-export([messages/2, traffic/2, arrows/2, stays/2, calls/2, source/2, waits/2, findings/1,
+         path/2]).
 -export([limits/0, sorts/0, format_error/1]).
 -export_type([view/0, reason/0]).
 
@@ -23,7 +24,7 @@ columns, processes, the product of both, rows of a list.
 -opaque view() :: sderl_prof_window:view().
 -type reason() ::
     {range, integer(), integer()} | {columns, integer()} | {processes, non_neg_integer()}
-    | {cells, pos_integer()} | {no_process, integer()} | too_many
+    | {cells, pos_integer()} | {no_process, integer()} | {no_function, integer()} | too_many
     | {no_book, file:filename_all()} | {book, file:filename_all(), term()} | {defect, term()}.
 
 -doc """
@@ -66,7 +67,7 @@ The same without the counts of the whole, for questions of the events of a part 
 """.
 -spec slim(view()) -> view().
 slim(#{index := Index} = View) ->
-    View#{index := maps:merge(Index, #{messages => #{}, waits => #{}, waits_for => #{}})}.
+    View#{index := maps:merge(Index, #{messages => #{}, waits => #{}})}.
 
 -doc "How large questions may be: columns, processes, and columns of all processes together.".
 -spec limits() -> #{columns := pos_integer(), processes := pos_integer(), cells := pos_integer()}.
@@ -91,6 +92,9 @@ format_error({cells, N}) ->
 format_error({no_process, N}) ->
     io_lib:format("there is no process with the number ~b: /api/v1/profile/processes lists them",
                   [N]);
+format_error({no_function, N}) ->
+    io_lib:format("there is no function with the number ~b: /api/v1/profile/calls and "
+                  "/api/v1/profile/waits name them", [N]);
 format_error(too_many) ->
     "the range has too many events to look at each of them: take a shorter one, or the whole";
 format_error({no_book, Dir}) ->
@@ -238,13 +242,13 @@ processes(Asked, View) ->
     #{from := From, to := To} = Request,
     maybe
         {ok, Range} ?= sderl_prof_part:range(From, To, View),
-        {Of, Source} = source(Range, View),
+        {Of, Source} = sums_source(Range, View),
         {ok, (listed(Request, Source, View))#{'of' => Of}}
     end.
 
 %% The sums of each process: computed for a part, read from a file for the whole.
-source(whole, _) -> {whole, file};
-source({From, To}, View) ->
+sums_source(whole, _) -> {whole, file};
+sums_source({From, To}, View) ->
     case sderl_prof_spent:sums(From, To, View) of
         {ok, Sums} -> {part, Sums};
         {error, too_many} -> {whole, file}
@@ -330,36 +334,22 @@ since(T, Begin) -> T - Begin.
 
 -doc "One process: where it waits, for whom, who waits for it, and its messages.".
 -spec process(integer(), view()) -> {ok, map()} | {error, reason()}.
-process(P, #{book := Book, index := Index} = View) ->
+process(P, #{book := Book, index := #{messages := Messages}} = View) ->
     #{entities := Entities} = sderl_prof_book:meta(Book),
     case P >= 1 andalso P =< Entities of
         true ->
-            #{waits := Waits, waits_for := For, messages := Messages} = Index,
-            {ok, #{
+            {ok, (sderl_prof_waits:of_process(P, View))#{
                 process => row(P, sums(P, View), View),
-                waits => [#{site => site(Site, Book), count => N, sum => Sum, mean => Sum / N,
-                            deviation => math:sqrt(max(0.0, Squares / N - (Sum / N) * (Sum / N)))}
-                          || {Site, {N, Sum, Squares}}
-                                 <- greatest(2, [{Site, R} || {Q, Site} := R <- Waits, Q =:= P])],
-                waits_for => others(2, [{W, R} || {Q, W} := R <- For, Q =:= P], Book),
-                waited_for_by => others(2, [{Q, R} || {Q, W} := R <- For, W =:= P], Book),
-                sent_to => others(1, [{To, R} || {From, To} := R <- Messages, From =:= P], Book),
-                received_from => others(1, [{From, R} || {From, To} := R <- Messages, To =:= P],
-                                        Book)
+                sent_to => others([{To, R} || {From, To} := R <- Messages, From =:= P], Book),
+                received_from => others([{From, R} || {From, To} := R <- Messages, To =:= P], Book)
             }};
         false -> {error, {no_process, P}}
     end.
 
-site(0, _) -> ~"unknown";
-site(Site, Book) -> sderl_prof_book:word(Site, Book).
-
-greatest(At, Rows) ->
-    lists:sublist(lists:sort(fun({_, A}, {_, B}) -> element(At, A) >= element(At, B) end, Rows),
-                  ?ROWS).
-
-others(At, Rows, Book) ->
+others(Rows, Book) ->
+    Sorted = lists:sort(fun({_, {A, _, _}}, {_, {B, _, _}}) -> A >= B end, Rows),
     [#{process => P, name => sderl_prof_book:label(P, Book), count => N, sum => Sum}
-     || {P, {N, Sum, _}} <- greatest(At, Rows)].
+     || {P, {N, Sum, _}} <- lists:sublist(Sorted, ?ROWS)].
 
 -doc """
 The tree of processes as rows, each behind its parent, of at most `limit`; siblings that are alike
@@ -391,7 +381,7 @@ branch(#{depth := Depth, omitted := N, like := P, sums := Sums}, View) ->
     Row#{process => 0, name => Entry, depth => Depth, omitted => N, start => null, stop => null,
          reason => ~""}.
 
-%% ---------------------------------------------------------------- messages, calls
+%% ---------------------------------------------------------------- messages
 
 -doc "The pairs with most messages in a part of the time.".
 -spec messages(#{from := integer(), to := integer(), limit := pos_integer()}, view()) ->
@@ -466,21 +456,22 @@ stays(#{process := P} = Request, #{book := Book} = View) ->
         sderl_prof_part:stays(Request, View)
     end.
 
--doc """
-The stacks of a recording of calls, as a tree: those of a part of the time, or of the whole where
-the part has too many events; `of` tells which.
-""".
--spec calls(#{from := integer(), to := integer()}, view()) -> {ok, map()} | {error, reason()}.
-calls(Request, #{book := Book} = View) ->
-    case sderl_prof_part:calls(Request, View) of
-        {ok, {Of, {Ns, Frames}}} ->
-            {ok, #{'of' => Of, ns => Ns, frames => frames(Frames, Book)}};
-        {error, Why} -> {error, Why}
-    end.
+%% ---------------------------------------------------------------- calls, waits
 
-frames(Frames, Book) ->
-    [#{function => sderl_prof_book:word(F, Book), ns => Ns, below => frames(Below, Book)}
-     || {F, Ns, Below} <- Frames].
+-doc "Stacks as a tree, and who calls whom (`sderl_prof_functions:calls/2`).".
+-spec calls(#{from := integer(), to := integer(), process => pos_integer() | none}, view()) ->
+    {ok, map()} | {error, reason()}.
+calls(Request, View) -> sderl_prof_functions:calls(Request, View).
+
+-doc "The source text of a function (`sderl_prof_functions:source/2`).".
+-spec source(integer(), view()) -> {ok, map()} | {error, reason()}.
+source(Function, View) -> sderl_prof_functions:source(Function, View).
+
+-doc "Waits by place (`sderl_prof_waits:waits/2`).".
+-spec waits(#{from := integer(), to := integer(), sort := sum | count | mean,
+              process => pos_integer() | none, limit := pos_integer()}, view()) ->
+    {ok, map()} | {error, reason()}.
+waits(Request, View) -> sderl_prof_waits:waits(Request, View).
 
 %% ---------------------------------------------------------------- findings, the critical path
 

@@ -24,8 +24,7 @@ at the end) and `events.N.trace`, N from 0, files of the driver that are reused 
 
 -include_lib("kernel/include/file.hrl").
 
-%% So many files, each an equal part of the limit; one more would exist while the driver goes from
-%% one to the next.
+%% Files that share the limit; there is one more while the driver goes from one to the next.
 -define(PARTS, 16).
 -define(LOOK_MS, 10).
 %% Processes that are described at the begin; more would take longer than many a recording. Fewer
@@ -42,9 +41,9 @@ order.
 -doc """
 A recording. Times are of the monotonic clock, in nanoseconds; `began_wall` is that of the system's.
 `written` counts the bytes of events, also of those overwritten; `system_profile` tells whether the
-system profiler was free. `alias_bits` is the number of bits that aliases of processes have turned
-(`m:sderl_prof_event`), where this virtual machine makes them as those do that are known. `own` are
-the recorder's processes, of which the system profiler tells.
+system profiler was free; `code` are the modules whose functions are recorded. `alias_bits` is the
+number of bits that aliases of processes have turned (`m:sderl_prof_event`), where this virtual
+machine makes them as those do that are known; `own` are the recorder's processes.
 """.
 -type info() :: #{
     version := 1,
@@ -64,6 +63,7 @@ the recorder's processes, of which the system profiler tells.
     described := non_neg_integer(),
     undescribed := non_neg_integer(),
     own := [{Id :: non_neg_integer(), Serial :: non_neg_integer()}],
+    code => [{Module :: binary(), Md5 :: binary()}],
     system_profile := taken | busy | unused
 }.
 
@@ -351,7 +351,8 @@ begin_tracing(Describer,
         ok = sderl_prof_tap:trace_processes(Session, Who, Flags),
         _ = [trace:process(Session, Pid, false, [all]) || Pid <- Own],
         Taken = sderl_prof_tap:take_profiler(Port, Profile),
-        Info1 = Info#{system_profile := Taken, own := [numbers(Pid) || Pid <- Own]},
+        Info1 = Info#{system_profile := Taken, code => sderl_prof_tap:code_of(Functions),
+                      own := [numbers(Pid) || Pid <- Own]},
         State1 = described(Describer, processes() -- Own,
                            State#state{profiler = Taken, info = Info1}),
         case write_info(State1) of

@@ -6,6 +6,7 @@ a node has one. For `m:sderl_prof_recorder` alone; it needs no other module of t
 """.
 
 -export([is_on/1, trace_functions/2, trace_ports/2, trace_processes/3, trace_senders/2]).
+-export([code_of/1]).
 -export([take_profiler/2, end_profiler/2, give_back_profiler/1, guard/2]).
 
 %% So late nothing is that was told.
@@ -22,6 +23,12 @@ trace_functions(Session, Functions) ->
             _ -> ok
         end
     end, Functions).
+
+-doc "The modules of these functions that are loaded: name and checksum.".
+-spec code_of([{{module(), atom(), arity() | '_'}, [tuple()]}]) -> [{binary(), binary()}].
+code_of(Functions) ->
+    [{atom_to_binary(Module), Module:module_info(md5)}
+     || Module <- lists:usort([M || {{M, _, _}, _} <- Functions]), erlang:module_loaded(Module)].
 
 -doc "Ports, if there are flags.".
 -spec trace_ports(trace:session(), [atom()]) -> ok.

@@ -107,6 +107,8 @@ export interface Peer {
 }
 
 export interface Wait {
+  /** The number of the place, 0 where none is known. */
+  function: number;
   site: string;
   count: number;
   sum: number;
@@ -169,10 +171,71 @@ export interface Frame {
 /** Of the part that was asked for, or of the whole where that has too many events. */
 export type Of = "part" | "whole";
 
+/** How often it was called, its own time, and its time with what it calls. */
+export interface Called {
+  calls: number;
+  own: number;
+  all: number;
+}
+
+export interface Func extends Called {
+  function: number;
+  name: string;
+  /** In all of the recording; null where that is the same, or not known. */
+  whole: Called | null;
+}
+
+/** A caller (0 where it is not known), whom it calls, how often, and the time that the called one has from it. */
+export type Edge = [caller: number, callee: number, calls: number, ns: number];
+
+export interface CallGraph {
+  /** The longest first. */
+  functions: Func[];
+  edges: Edge[];
+  /** Of those at the ends of edges that are not among the functions. */
+  names: Record<string, string>;
+  functions_left: number;
+  edges_left: number;
+}
+
 export interface Calls {
   of: Of;
+  /** The process whose calls they are; null for those of all. */
+  whose: string | null;
   ns: number;
   frames: Frame[];
+  graph: CallGraph;
+}
+
+/** Lines from the number `first` on; `line` to `last` are the function, where they are known. */
+export interface Source {
+  function: string;
+  file: string | null;
+  first: number;
+  lines: string[];
+  line: number | null;
+  last: number | null;
+  version: "same" | "some" | "other" | "unknown";
+  /** Why there are no lines. */
+  why: string | null;
+  note: string | null;
+}
+
+export interface Place extends Wait {
+  processes: number;
+  /** Those that wait there longest. */
+  waiters: Peer[];
+  wakers: number;
+  waits_for: Peer[];
+}
+
+export interface Places {
+  of: Of;
+  whose: string | null;
+  places: number;
+  count: number;
+  sum: number;
+  rows: Place[];
 }
 
 /** A process, or siblings that are alike and left out: these have the process 0. */
@@ -285,7 +348,16 @@ export const getTree = (limit: number) => ask<Tree>("/tree", { limit });
 /** The whole is answered without looking at its events. */
 export type Part = { from: number; to: number } | null;
 
-export const getCalls = (part: Part) => ask<Calls>("/calls", { ...part });
+const ofProcess = (process: number | null): Record<string, number> =>
+  process === null ? {} : { process };
+
+export const getCalls = (part: Part, process: number | null) =>
+  ask<Calls>("/calls", { ...part, ...ofProcess(process) });
+
+export const getSource = (function_: number) => ask<Source>(`/functions/${function_}/source`);
+
+export const getPlaces = (part: Part, process: number | null, sort: string, limit: number) =>
+  ask<Places>("/waits", { ...part, ...ofProcess(process), sort, limit });
 
 export const getPath = (part: Part, process: number | null, segments: number) =>
   ask<{ path: Path | null }>("/path", {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Call stacks as a flame graph; a box that is chosen takes the whole width.
-import { children as fill, h, set, styled, text as setText } from "../../lib/dom";
+import { children as fill, h, styled, text as setText } from "../../lib/dom";
 import { share } from "../../lib/format";
 import { card } from "../../ui/parts";
-import { type Calls, getCalls } from "./answers";
+import type { Calls } from "./answers";
 import { boxes, follow } from "./flame-model";
-import { lasting, partOf, type Range } from "./range";
+import { lasting } from "./range";
 
 const ROW = 20;
 /** Nobody sees more, and a browser has to make them. */
 const MOST = 1500;
-const LATER_MS = 400;
 
 export class Flame {
   readonly root: HTMLElement;
@@ -19,19 +18,15 @@ export class Flame {
   private readonly says = h("p", { class: "profile-says muted num", role: "status" });
   private calls: Calls | null = null;
   private path: string[] = [];
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  /** What the calls are of, in words. */
   private of = "";
-  private asked = 0;
-  private whole = true;
 
-  constructor(
-    private readonly duration: number,
-    private readonly failed: (message: string) => void,
-  ) {
+  constructor(tools: HTMLElement[]) {
     this.root = card(
       "Calls",
       {
         hint: "Time of functions with what they call; choose one to see it wider. `bin/sderl prof export FILE --format speedscope` writes the stacks for speedscope.",
+        tools,
         testid: "profile-calls",
       },
       this.trail,
@@ -40,35 +35,10 @@ export class Flame {
     );
   }
 
-  /** Asks when the range has stood still for a moment. */
-  show(range: Range): void {
-    const of = `${range.from}-${range.to}`;
-    if (of === this.of) return;
-    const wait = this.of === "" ? 0 : LATER_MS;
+  show(calls: Calls, of: string): void {
+    this.calls = calls;
     this.of = of;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.ask(range), wait);
-  }
-
-  destroy(): void {
-    clearTimeout(this.timer);
-    this.asked = -1;
-  }
-
-  private async ask(range: Range): Promise<void> {
-    const mine = (this.asked += 1);
-    set(this.root, "aria-busy", true);
-    try {
-      const calls = await getCalls(partOf(range, this.duration));
-      if (mine !== this.asked) return;
-      this.calls = calls;
-      this.whole = partOf(range, this.duration) === null;
-      this.draw();
-    } catch (error) {
-      if (mine === this.asked) this.failed(error instanceof Error ? error.message : String(error));
-    } finally {
-      if (mine === this.asked) set(this.root, "aria-busy", null);
-    }
+    this.draw();
   }
 
   private go(path: string[]): void {
@@ -115,13 +85,7 @@ export class Flame {
         return styled(box, "top", `${depth * ROW}px`);
       }),
     );
-    const of =
-      calls.of === "part"
-        ? "in the part that is shown"
-        : this.whole
-          ? "in the whole recording"
-          : "in the whole recording: the part that is shown has too many events for stacks of its own";
-    setText(this.says, `${lasting(calls.ns)} of functions that were recorded, ${of}.`);
+    setText(this.says, `${lasting(calls.ns)} of functions that were recorded, ${this.of}.`);
   }
 
   private step(name: string, path: string[]): HTMLElement {

@@ -7,20 +7,21 @@ import { count } from "../../lib/format";
 import { type Choice, choice, emptyState, searchKey } from "../../ui/parts";
 import { icon, type IconName } from "../../ui/icons";
 import { type About, getAbout, getNumbered, type Process } from "./answers";
+import { Calls } from "./calls";
 import { Detail } from "./detail";
 import { FindingsCard } from "./findings";
-import { Flame } from "./flame";
 import { MessagesCard } from "./messages";
 import { NodesCard } from "./nodes";
 import { PathCard } from "./path-card";
 import { firstProcesses, type Listing, Processes } from "./processes";
 import { around, fromQuery, lasting, type Range, toQuery } from "./range";
 import { Timeline } from "./timeline";
+import { WaitsCard } from "./waits";
 import "../../styles/data.css";
 import "../../styles/recorded.css";
 import "./profile.css";
 
-type Tab = "nodes" | "processes" | "findings" | "path" | "messages" | "calls";
+type Tab = "nodes" | "processes" | "findings" | "path" | "messages" | "waits" | "calls";
 
 /** Lanes that are there at first, and at most. */
 const FIRST_LANES = 16;
@@ -104,7 +105,8 @@ class Shown {
   private readonly path: PathCard | null;
   private readonly messages: MessagesCard;
   private readonly nodes: NodesCard | null;
-  private readonly flame: Flame | null;
+  private readonly waits: WaitsCard | null;
+  private readonly calls: Calls | null;
   private readonly tabs: Choice<Tab>;
   private readonly release: (() => void)[];
   private lanes: Process[] = [];
@@ -166,7 +168,17 @@ class Shown {
       : null;
     this.messages = new MessagesCard(opened);
     this.nodes = about.nodes.length > 0 ? new NodesCard(about) : null;
-    this.flame = about.has_calls ? new Flame(about.duration, failed) : null;
+    const limited = (process: number | null) =>
+      ctx.setQuery({ of_process: process === null ? "" : String(process) });
+    this.waits =
+      about.totals.wait > 0 ? new WaitsCard(about.duration, { limited, opened, failed }) : null;
+    this.calls = about.has_calls
+      ? new Calls(about.duration, {
+          limited,
+          chosen: (function_) => ctx.setQuery({ function: String(function_) }),
+          failed,
+        })
+      : null;
     this.tabs = choice<Tab>(
       "Shown below the time line",
       [
@@ -175,6 +187,7 @@ class Shown {
         ["findings", about.findings > 0 ? `Findings ${about.findings}` : "Findings"],
         ...(about.has_path ? ([["path", "Critical path"]] as const) : []),
         ...(about.has_messages ? ([["messages", "Messages"]] as const) : []),
+        ...(about.totals.wait > 0 ? ([["waits", "Waits"]] as const) : []),
         ...(about.has_calls ? ([["calls", "Calls"]] as const) : []),
       ],
       "processes",
@@ -196,7 +209,8 @@ class Shown {
       ...(this.path === null ? [] : [this.path.root]),
       this.messages.root,
       ...(this.nodes === null ? [] : [this.nodes.root]),
-      ...(this.flame === null ? [] : [this.flame.root]),
+      ...(this.waits === null ? [] : [this.waits.root]),
+      ...(this.calls === null ? [] : [this.calls.root]),
     );
     this.release = [
       searchKey(ctx, root, "Search processes"),
@@ -219,9 +233,11 @@ class Shown {
     this.findings.root.hidden = tab !== "findings";
     this.messages.root.hidden = tab !== "messages";
     if (this.path !== null) this.path.root.hidden = tab !== "path";
-    if (this.flame !== null) this.flame.root.hidden = tab !== "calls";
+    if (this.waits !== null) this.waits.root.hidden = tab !== "waits";
+    if (this.calls !== null) this.calls.root.hidden = tab !== "calls";
     if (this.nodes !== null) this.nodes.root.hidden = tab !== "nodes";
-    this.detail.root.classList.toggle("below", tab === "path" || tab === "findings");
+    const below: readonly Tab[] = ["path", "findings", "waits", "calls"];
+    this.detail.root.classList.toggle("below", below.includes(tab));
     if (tab === "findings") void this.findings.show();
     if (tab !== "path") this.path?.hide();
     this.processes.as(listing(query["show"], this.about.has_ports));
@@ -239,7 +255,8 @@ class Shown {
     this.timeline.destroy();
     this.processes.destroy();
     this.path?.destroy();
-    this.flame?.destroy();
+    this.waits?.destroy();
+    this.calls?.destroy();
     this.nodes?.destroy();
     this.messages.destroy();
     this.detail.destroy();
@@ -252,7 +269,8 @@ class Shown {
       (tab === "path" && this.path !== null) ||
       (tab === "messages" && this.about.has_messages) ||
       (tab === "nodes" && this.nodes !== null) ||
-      (tab === "calls" && this.flame !== null);
+      (tab === "waits" && this.waits !== null) ||
+      (tab === "calls" && this.calls !== null);
     return there ? (tab as Tab) : "processes";
   }
 
@@ -264,7 +282,9 @@ class Shown {
     if (tab === "processes") this.processes.follow(shown);
     if (tab === "messages") this.messages.show(shown);
     if (tab === "nodes") this.nodes?.show(shown);
-    if (tab === "calls") this.flame?.show(shown);
+    const whose = [numbered(query["of_process"]), numbered(query["process"])] as const;
+    if (tab === "waits") this.waits?.show(shown, ...whose);
+    if (tab === "calls") this.calls?.show(shown, ...whose, numbered(query["function"]));
     this.detail.follow(shown);
     if (tab === "path")
       this.path?.show(shown, numbered(query["to_process"]), numbered(query["process"]));

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// All waits by place in the part that is shown: how many, how long, whose, and for whom.
+import { cellBar } from "../../lib/bars";
+import { children as fill, h, set, text as setText } from "../../lib/dom";
+import { count } from "../../lib/format";
+import { type Table, table } from "../../lib/table";
+import { card } from "../../ui/parts";
+import { getPlaces, type Peer, type Place, type Places } from "./answers";
+import { lasting, partOf, type Range } from "./range";
+import { sourceButton } from "./source";
+import { ofWhat, Whose } from "./whose";
+import "./calls.css";
+
+const ROWS = 200;
+const LATER_MS = 400;
+/** By what the server can put them in order. */
+const SORTS = ["sum", "count", "mean"];
+
+export interface WaitsEvents {
+  /** Those of one process, or of all. */
+  limited(process: number | null): void;
+  opened(process: number): void;
+  failed(message: string): void;
+}
+
+export class WaitsCard {
+  readonly root: HTMLElement;
+  private readonly whose: Whose;
+  private readonly says = h("p", { class: "profile-says muted num", role: "status" });
+  private readonly who = h("div", { class: "waits-who", "data-testid": "profile-waiters" });
+  private readonly table: Table<Place>;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private asked = 0;
+  private of = "";
+  private sort = "sum";
+  private last: { range: Range; process: number | null } | null = null;
+  private sum = 0;
+  private chosen: number | null = null;
+
+  constructor(
+    private readonly duration: number,
+    private readonly events: WaitsEvents,
+  ) {
+    this.whose = new Whose(events.limited);
+    const time = (key: "mean" | "deviation", label: string, hint: string) => ({
+      key,
+      label,
+      hint,
+      value: (row: Place) => row[key],
+      show: (row: Place) => lasting(Math.round(row[key])),
+      numeric: true,
+      wide: true,
+      width: "6rem",
+    });
+    this.table = table<Place>({
+      caption: "Waits by place",
+      id: (row) => String(row.function),
+      order: { key: "sum", direction: "descending" },
+      onOrder: ({ key }) => this.sorted(key),
+      maxHeight: "26rem",
+      empty: "Nothing waited in this part.",
+      onChoose: (row) => this.choose(row),
+      columns: [
+        {
+          key: "site",
+          label: "In",
+          hint: "The function in which a process waits; choose it for its source",
+          value: (row) => row.site,
+          show: (row) =>
+            row.function === 0 ? "unknown" : sourceButton(row.function, row.site, events.failed),
+        },
+        {
+          key: "count",
+          label: "Times",
+          value: (row) => row.count,
+          show: (row) => count(row.count),
+          numeric: true,
+          width: "6rem",
+          narrow: "4.6rem",
+        },
+        {
+          key: "sum",
+          label: "In all",
+          value: (row) => row.sum,
+          show: (row) => cellBar(row.sum / Math.max(1, this.sum), lasting(row.sum)),
+          numeric: true,
+          width: "7rem",
+          narrow: "5rem",
+        },
+        time("mean", "Mean", "How long a wait is in the mean"),
+        time("deviation", "Deviation", "By how much waits differ (standard deviation)"),
+        {
+          key: "processes",
+          label: "Processes",
+          hint: "How many processes wait there",
+          value: (row) => row.processes,
+          show: (row) => count(row.processes),
+          numeric: true,
+          wide: true,
+          width: "6rem",
+        },
+        {
+          key: "for",
+          label: "Mostly for",
+          hint: "Who sent the message that ended most of the time",
+          value: (row) => row.waits_for[0]?.name ?? "",
+          show: (row) => this.link(row.waits_for[0]),
+          wide: true,
+        },
+      ],
+    });
+    this.root = card(
+      "Waits",
+      {
+        hint: "Choose a place: who waits there, and for whom. Times of several processes are added.",
+        tools: [this.whose.root],
+        testid: "profile-waits",
+      },
+      this.says,
+      this.table.root,
+      this.who,
+    );
+  }
+
+  /** Asks when the range has stood still for a moment; `open`: the process that is open on the page. */
+  show(range: Range, process: number | null, open: number | null): void {
+    this.whose.show(process, open);
+    const of = `${range.from}-${range.to}-${process}`;
+    if (of === this.of) return;
+    const wait = this.of === "" ? 0 : LATER_MS;
+    this.of = of;
+    this.last = { range, process };
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.ask(), wait);
+  }
+
+  destroy(): void {
+    clearTimeout(this.timer);
+    this.asked = -1;
+  }
+
+  /** The server knows all of them, this table those that are first. */
+  private sorted(key: string): void {
+    if (!SORTS.includes(key) || key === this.sort) return;
+    this.sort = key;
+    void this.ask();
+  }
+
+  private async ask(): Promise<void> {
+    const { last } = this;
+    if (last === null) return;
+    const mine = (this.asked += 1);
+    set(this.root, "aria-busy", true);
+    try {
+      const part = partOf(last.range, this.duration);
+      const places = await getPlaces(part, last.process, this.sort, ROWS);
+      if (mine === this.asked) this.draw(places, part !== null);
+    } catch (error) {
+      if (mine !== this.asked) return;
+      this.of = "";
+      setText(this.says, error instanceof Error ? error.message : String(error));
+      this.table.rows([]);
+      fill(this.who);
+    } finally {
+      if (mine === this.asked) set(this.root, "aria-busy", null);
+    }
+  }
+
+  private draw({ of, whose, places, count: n, sum, rows }: Places, isPart: boolean): void {
+    this.sum = sum;
+    setText(
+      this.says,
+      `${count(n)} waits at ${count(places)} ${places === 1 ? "place" : "places"}, ${lasting(sum)} together, ${ofWhat(of, isPart, whose)}` +
+        (places > rows.length ? `; the first ${count(rows.length)} are shown` : "") +
+        ".",
+    );
+    this.table.rows(rows);
+    this.choose(rows.find((row) => row.function === this.chosen) ?? rows[0] ?? null);
+  }
+
+  private choose(row: Place | null): void {
+    this.chosen = row === null ? null : row.function;
+    this.table.mark(row === null ? null : String(row.function));
+    if (row === null) fill(this.who);
+    else
+      fill(
+        this.who,
+        this.peers(`Wait in ${row.site}`, row.waiters, row.processes),
+        this.peers("Wait there for", row.waits_for, row.wakers),
+      );
+  }
+
+  private peers(title: string, peers: readonly Peer[], all: number): HTMLElement | null {
+    if (peers.length === 0) return null;
+    const cells = (tag: "td" | "th", row: readonly (string | HTMLElement | null)[]) =>
+      row.map((cell, i) => h(tag, { class: i === 0 ? null : "num" }, cell));
+    return h(
+      "div",
+      {},
+      h("h3", {}, title),
+      h(
+        "table",
+        { class: "table profile-list" },
+        h("thead", {}, h("tr", {}, ...cells("th", ["process", "times", "in all"]))),
+        h(
+          "tbody",
+          {},
+          ...peers.map((peer) =>
+            h("tr", {}, ...cells("td", [this.link(peer), count(peer.count), lasting(peer.sum)])),
+          ),
+        ),
+      ),
+      all > peers.length
+        ? h("p", { class: "muted" }, `and ${count(all - peers.length)} more`)
+        : null,
+    );
+  }
+
+  private link(peer: Peer | undefined): HTMLElement | null {
+    if (peer === undefined) return null;
+    return h(
+      "button",
+      {
+        type: "button",
+        class: "profile-link",
+        title: peer.name,
+        onclick: () => this.events.opened(peer.process),
+      },
+      peer.name,
+    );
+  }
+}
