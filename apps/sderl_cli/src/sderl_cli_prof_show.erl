@@ -181,8 +181,12 @@ neighbours(#{functions := Rows}) ->
     [[Function, "\n", edges("called by", caller, Callers), edges("calls", callee, Callees)]
      || #{function := Function, callers := Callers, callees := Callees} <- Rows].
 
-edges(_, _, []) -> [];
-edges(Title, End, Edges) ->
+%% One without calls has time of which it is not known who called.
+edges(Title, End, All) ->
+    told(Title, End, [Edge || #{calls := N} = Edge <- All, N > 0]).
+
+told(_, _, []) -> [];
+told(Title, End, Edges) ->
     Texts = [io_lib:format("~ts (~ts)", [map_get(End, Edge), sderl_table:number(N)])
              || #{calls := N} = Edge <- lists:sublist(Edges, ?NEIGHBOURS)],
     More = length(Edges) - length(Texts),

@@ -354,16 +354,19 @@ waits(View) ->
         sderl_prof_view:waits(maps:merge(#{from => 0, to => 1000, sort => sum, limit => 9},
                                          Changes), View)
     end,
-    {ok, #{'of' := whole, whose := null, places := 1, count := 1, sum := 40,
+    {ok, #{'of' := whole, whose := null, places := 2, count := 2, sum := 50,
            rows := [#{function := 1, count := 1, sum := 40, mean := 40.0, deviation := +0.0,
                       processes := 1, waiters := [#{process := 2, sum := 40}], wakers := 1,
-                      waits_for := [#{process := 1, count := 1, sum := 40}]}]}} = Ask(#{}),
+                      waits_for := [#{process := 1, count := 1, sum := 40}]},
+                    #{sum := 10, waiters := [#{process := 1}], wakers := 0, waits_for := []}]}} =
+        Ask(#{}),
     %% What is in the part counts.
     {ok, #{'of' := part, whose := ~"<0.2.0>", rows := [#{sum := 25}]}} =
         Ask(#{from => 25, to => 60, process => 2, sort => mean}),
-    {ok, #{whose := ~"<0.1.0>", places := 0, count := 0, rows := []}} =
+    {ok, #{whose := ~"<0.1.0>", places := 1, sum := 10, rows := [#{function := 2}]}} =
         Ask(#{process => 1, sort => count}),
-    {ok, #{places := 1, rows := [_]}} = Ask(#{limit => 1}),
+    {ok, #{places := 2, rows := [_]}} = Ask(#{limit => 1}),
+    {ok, #{places := 0, count := 0, rows := []}} = Ask(#{process => 3}),
     {error, {no_process, 9}} = Ask(#{process => 9}),
     {error, {range, 100, 1000}} = Ask(#{from => 100}).
 

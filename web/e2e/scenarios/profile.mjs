@@ -77,7 +77,11 @@ async function played(stage, page, wrong) {
   // Whatever ran last on the node may be another process: it is to lead to the server.
   await tabs.getByRole("button", { name: "Critical path" }).click();
   const path = page.getByTestId("profile-path");
+  // The path before it looks alike: a click while the new one is drawn would be lost.
+  const led = page.waitForResponse((answer) => /profile\/path\?.*process=/.test(answer.url()));
   await path.getByRole("button", { name: "Lead to the chosen process" }).click();
+  await led;
+  await page.locator("[data-testid=profile-path]:not([aria-busy])").waitFor();
   await path.getByText(/ in [\d,.\s]+ steps?/).waitFor();
   await path.getByRole("button", { name: SERVER }).first().waitFor();
   await seen(page, "critical path", wrong);

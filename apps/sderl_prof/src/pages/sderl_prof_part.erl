@@ -184,7 +184,7 @@ whole_calls(#{calls := Tree, graph := Graph}) ->
 outside(none, #{index := #{graph := Graph}}) -> Graph;
 outside(P, View) ->
     {From, To} = times(whole, View),
-    case affordable(From, To, ?MOST_ARROW_EVENTS, View) of
+    case affordable(From, To, ?MOST_EVENTS, View) of
         ok -> map_get(graph, calls_of(From, To, P, View));
         {error, too_many} -> none
     end.

@@ -108,7 +108,7 @@ export class GraphCard {
     this.root = card(
       "Who calls whom",
       {
-        hint: "Choose a function: its callers are to the left, what it calls to the right.",
+        hint: "Choose a function: its callers are beside it, and what it calls. Of recursion the time goes to the caller of the outermost call.",
         tools: [
           h("label", { class: "calls-filter muted" }, "at least ", this.least, " % of the time"),
         ],
@@ -156,10 +156,10 @@ export class GraphCard {
         ".",
     );
     this.table.rows(rows);
-    // Without a choice the one that has most of the time.
+    // Without a choice the one that has most of the time, and was called.
     const shown =
       graph.functions.find((row) => row.function === this.chosen) ??
-      (this.chosen === null ? rows[0] : undefined);
+      (this.chosen === null ? (rows.find(({ calls }) => calls > 0) ?? rows[0]) : undefined);
     this.table.mark(shown === undefined ? null : String(shown.function));
     if (shown !== undefined) this.around(shown);
     else if (this.chosen === null) fill(this.picture);
@@ -191,7 +191,7 @@ export class GraphCard {
       h(
         "p",
         { class: "num" },
-        `${times(func.calls)}${near.itself > 0 ? `, ${times(near.itself)} by itself` : ""}`,
+        `${func.calls === 0 ? "no call of it was recorded" : times(func.calls)}${near.itself > 0 ? `, ${times(near.itself)} by itself` : ""}`,
       ),
       h("p", { class: "num" }, `own ${lasting(func.own)}`),
       h(
@@ -251,7 +251,7 @@ export class GraphCard {
           )
         : h("span", { class: "calls-name muted" }, near.name),
       h("span", { class: "calls-time muted num" }, lasting(near.ns)),
-      h("span", { class: "calls-count num" }, `${count(near.calls)} ×`),
+      h("span", { class: "calls-count num" }, near.calls === 0 ? "–" : `${count(near.calls)} ×`),
     );
   }
 

@@ -64,10 +64,9 @@ export class WaitsCard {
         {
           key: "site",
           label: "In",
-          hint: "The function in which a process waits; choose it for its source",
+          hint: "The function in which a process waits",
           value: (row) => row.site,
-          show: (row) =>
-            row.function === 0 ? "unknown" : sourceButton(row.function, row.site, events.failed),
+          show: (row) => h("span", { class: "lines", title: row.site }, row.site),
         },
         {
           key: "count",
@@ -185,8 +184,16 @@ export class WaitsCard {
     else
       fill(
         this.who,
-        this.peers(`Wait in ${row.site}`, row.waiters, row.processes),
-        this.peers("Wait there for", row.waits_for, row.wakers),
+        h(
+          "p",
+          { class: "row" },
+          h("strong", { class: "waits-site" }, row.site),
+          row.function === 0
+            ? null
+            : sourceButton(row.function, "Source", this.events.failed, "button"),
+        ),
+        this.peers("Who waits there", row.waiters, row.processes),
+        this.peers("For whom", row.waits_for, row.wakers),
       );
   }
 
@@ -211,7 +218,7 @@ export class WaitsCard {
         ),
       ),
       all > peers.length
-        ? h("p", { class: "muted" }, `and ${count(all - peers.length)} more`)
+        ? h("p", { class: "profile-says muted" }, `and ${count(all - peers.length)} more`)
         : null,
     );
   }
