@@ -57,6 +57,9 @@ leads_to_test() ->
         ok = sderl_prof_view:close(View),
         {ok, Book} = sderl_prof_book:open(Out),
         ?assertEqual(~"client at a@h", sderl_prof_book:label(Process, Book)),
+        %% A module is told in the version of each node.
+        #{info := #{code := [{~"two_nodes", ~"a@h"}, {~"two_nodes", ~"b@h"}]}} =
+            sderl_prof_book:meta(Book),
         #{leads_to := ~"client at a@h", steps := Steps} = sderl_prof_insight:led_path(Book, #{}),
         ?assert(Steps > 0),
         %% In a part in which that one does not run, or that has no such process, it is what ran

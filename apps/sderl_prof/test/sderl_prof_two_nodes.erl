@@ -45,7 +45,8 @@ node_of(Dir, Node, Events) ->
     ok = filelib:ensure_path(Folder),
     Last = lists:max([element(tuple_size(Event), Event) || Event <- Events]),
     sderl_prof_files:recording(Folder, #{node => Node, system_profile => taken,
-                                         began => at(Node, 0), ended_at => Last, ended => time},
+                                         began => at(Node, 0), ended_at => Last, ended => time,
+                                         code => [{~"two_nodes", Node}]},
                                Events).
 
 -doc "A time on the clock of a node: that of b is not what it was found to be.".

@@ -115,8 +115,8 @@ longest(Rows, Most) ->
 -doc "Of a process: where it waits, for whom, and who waits for it, in the whole recording.".
 -spec of_process(pos_integer(), sderl_prof_window:view()) -> #{atom() => [map()]}.
 of_process(P, #{book := Book, index := #{waits := Waits}}) ->
-    Own = [Row || {{Q, _, _}, _} = Row <- maps:to_list(Waits), Q =:= P],
-    For = [Row || {{_, _, Waker}, _} = Row <- maps:to_list(Waits), Waker =:= P],
+    Own = [{Key, Row} || {Q, _, _} = Key := Row <- Waits, Q =:= P],
+    For = [{Key, Row} || {_, _, Waker} = Key := Row <- Waits, Waker =:= P],
     #{
         waits => [(measured(Row))#{site => site(Site, Book), function => Site}
                   || {Site, Row} <- longest(together(fun({_, Site, _}) -> Site end, Own), ?ROWS)],
