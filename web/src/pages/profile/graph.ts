@@ -51,7 +51,7 @@ export class GraphCard {
       id: (row) => String(row.function),
       order: { key: "all", direction: "descending" },
       maxHeight: "26rem",
-      empty: "No function was called in this part.",
+      empty: "No answer yet.",
       onChoose: (row) => events.chosen(row.function),
       columns: [
         {
@@ -124,6 +124,7 @@ export class GraphCard {
     this.graph = calls.graph;
     this.ns = calls.ns;
     this.of = of;
+    this.table.empty("No function was called in this part.");
     this.draw();
   }
 

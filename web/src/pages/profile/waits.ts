@@ -58,7 +58,7 @@ export class WaitsCard {
       order: { key: "sum", direction: "descending" },
       onOrder: ({ key }) => this.sorted(key),
       maxHeight: "26rem",
-      empty: "Nothing waited in this part.",
+      empty: "No answer yet.",
       onChoose: (row) => this.choose(row),
       columns: [
         {
@@ -158,6 +158,7 @@ export class WaitsCard {
       if (mine !== this.asked) return;
       this.of = "";
       setText(this.says, error instanceof Error ? error.message : String(error));
+      this.table.empty("No answer.");
       this.table.rows([]);
       fill(this.who);
     } finally {
@@ -173,6 +174,7 @@ export class WaitsCard {
         (places > rows.length ? `; the first ${count(rows.length)} are shown` : "") +
         ".",
     );
+    this.table.empty("Nothing waited in this part.");
     this.table.rows(rows);
     this.choose(rows.find((row) => row.function === this.chosen) ?? rows[0] ?? null);
   }
