@@ -127,7 +127,7 @@ async function played(stage, page, wrong) {
     .first()
     .waitFor();
   // Who calls it, and what that calls.
-  const graph = page.getByTestId("profile-graph");
+  const graph = page.getByTestId("profile-callers");
   const around = page.getByTestId("profile-around");
   const compute = graph.getByRole("row").filter({ hasText: "compute/0" });
   await compute.locator(".num").first().click();

@@ -3,7 +3,7 @@
 import { h, set } from "../../lib/dom";
 import { getCalls } from "./answers";
 import { Flame } from "./flame";
-import { GraphCard } from "./graph";
+import { CallersCard } from "./callers";
 import { partOf, type Range } from "./range";
 import { ofWhat, Whose } from "./whose";
 import "./calls.css";
@@ -22,7 +22,7 @@ export class Calls {
   readonly root: HTMLElement;
   private readonly whose: Whose;
   private readonly flame: Flame;
-  private readonly graph: GraphCard;
+  private readonly graph: CallersCard;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private of = "";
   private asked = 0;
@@ -33,7 +33,7 @@ export class Calls {
   ) {
     this.whose = new Whose(events.limited);
     this.flame = new Flame([this.whose.root]);
-    this.graph = new GraphCard(events);
+    this.graph = new CallersCard(events);
     this.root = h("div", { class: "profile-calls" }, this.flame.root, this.graph.root);
   }
 

@@ -7,7 +7,7 @@ import {
   lines,
   UNKNOWN_CALLER,
   within,
-} from "../../../src/pages/profile/graph-model";
+} from "../../../src/pages/profile/callers-model";
 import { ofWhat } from "../../../src/pages/profile/whose";
 
 const func = (n: number, name: string, all: number, whole: Func["whole"] = null): Func => ({

@@ -6,7 +6,7 @@ import { count, share } from "../../lib/format";
 import { type Table, table } from "../../lib/table";
 import { card } from "../../ui/parts";
 import type { Calls, CallGraph, Func } from "./answers";
-import { around, type Around, atLeast, lines, type Neighbour, within } from "./graph-model";
+import { around, type Around, atLeast, lines, type Neighbour, within } from "./callers-model";
 import { lasting } from "./range";
 import { sourceButton } from "./source";
 
@@ -21,7 +21,7 @@ const NO_GRAPH: CallGraph = {
   edges_left: 0,
 };
 
-export class GraphCard {
+export class CallersCard {
   readonly root: HTMLElement;
   private readonly says = h("p", { class: "profile-says muted num", role: "status" });
   private readonly picture = h("div", { class: "calls-around", "data-testid": "profile-around" });
@@ -112,7 +112,7 @@ export class GraphCard {
         tools: [
           h("label", { class: "calls-filter muted" }, "at least ", this.least, " % of the time"),
         ],
-        testid: "profile-graph",
+        testid: "profile-callers",
       },
       this.says,
       this.picture,
