@@ -6,9 +6,6 @@
 
 -import(sderl_table, [number/1]).
 
-%% Operations on groups that are shown; JSON has more.
--define(OPERATIONS, 20).
-
 -doc "What the recording costs each node.".
 -spec costs([{binary(), sderl_prof_trial:cost()}]) -> sderl_command:text().
 costs([]) -> [];
@@ -84,7 +81,9 @@ report(#{cluster := Cluster, nodes := Nodes, traffic := Traffic, pairs := Pairs,
         past_groups(Traffic),
         section("Findings between nodes", found(maps:get(findings, Report, []))),
         section("Critical path across nodes", path(Path)),
-        section("Operations on groups", operations(lists:sublist(Operations, ?OPERATIONS))),
+        section("Operations on groups", sderl_cli_prof_groups:operations(Operations)),
+        section("Messages over gateways",
+                sderl_cli_prof_groups:ways(maps:get(routed, Report, null))),
         section("The report of one node", [
             ["bin/sderl prof report ", filename:join(Dir, Node), "\n"] || #{node := Node} <- Here
         ])
@@ -179,12 +178,3 @@ path(#{leads_to := <<_/binary>> = Process} = Path) ->
     ["to the last run of ", Process, ", which gets most messages of a process of another node\n",
      sderl_cli_prof_insight:path(Path)];
 path(Path) -> sderl_cli_prof_insight:path(Path).
-
-operations([]) -> [];
-operations(Operations) ->
-    sderl_table:text(["operation", "at", "by", "begins at s", "took ms"], [
-        [Operation, Node, Process, number(At / 1.0e9),
-         case Took of null -> "-"; _ -> number(Took / 1.0e6) end]
-     || #{operation := Operation, node := Node, process := Process, at := At,
-          took := Took} <- Operations
-    ]).

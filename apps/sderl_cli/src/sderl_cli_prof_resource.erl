@@ -20,6 +20,7 @@
 -define(MOST_STAYS, 2_000).
 -define(MOST_BRANCHES, 5_000).
 -define(MOST_PLACES, 500).
+-define(MOST_OPERATIONS, 10_000).
 
 -doc false.
 -spec routes() -> [sderl_web_route:given()].
@@ -83,6 +84,11 @@ routes() ->
             [From, To, Chosen, One, {~"limit", limit, {whole, 1, ?MOST_ARROWS}, 1_000}],
             object(#{arrows => list(list(null_or(whole()))), count => whole(),
                      elsewhere => whole()})),
+        Get(profile_operations, [~"operations"],
+            ~"Operations on groups in a part of the time, of a recording of s_group",
+            [From, To, Chosen, {~"limit", limit, {whole, 1, ?MOST_OPERATIONS}, 500}],
+            object(#{all => whole(), kept => whole(), count => whole(), parts => whole(),
+                     rows => list(ref(~"ProfileOperation")), cells => list(list(whole()))})),
         Get(profile_stays, [~"stays"],
             ~"On which schedulers a process was in a part of the time",
             [From, To, {~"process", process, {whole, 1, ?MOST_NUMBER}, required},
@@ -159,6 +165,14 @@ schemas() ->
             sites => map(text()), names => map(text())
         }),
         ~"ProfileProcess" => object(Process),
+        ~"ProfileOperation" => object(#{
+            process => whole(), by => text(), node => text(), operation => text(), at => whole(),
+            took => null_or(whole()), ok => null_or(flag()), text => text(),
+            arguments => text(), group => null_or(text()),
+            nodes => null_or(list(null_or(text()))), name => null_or(text()),
+            of_process => null_or(text()), got_group => null_or(text()),
+            got_nodes => null_or(list(null_or(text())))
+        }),
         ~"ProfileBranch" => object(Process#{depth => whole(), omitted => whole()}),
         ~"ProfileFinding" => object(#{
             finding => text(), process => null_or(text()), weight => number(), text => text(),
@@ -229,6 +243,8 @@ answer(profile_window, Args, _) ->
     with_numbers(Args, fun(Numbers) -> {window, Args#{processes => Numbers}} end);
 answer(profile_arrows, Args, _) ->
     with_numbers(Args, fun(Numbers) -> {arrows, (with_process(Args))#{processes => Numbers}} end);
+answer(profile_operations, Args, _) ->
+    with_numbers(Args, fun(Numbers) -> {operations, Args#{processes => Numbers}} end);
 answer(profile_processes, #{from := 0, to := ?MOST_NS} = Args, _) ->
     Whole = maps:without([from, to], Args),
     with_numbers(Args, fun(Numbers) -> {processes, Whole#{numbers => Numbers}} end);

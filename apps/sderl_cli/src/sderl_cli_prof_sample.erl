@@ -21,10 +21,13 @@ command() ->
 
               bin/sderl prof sample a@host --seconds 30 --out samples.json
               bin/sderl prof sample a@host --all --out samples.json
+              bin/sderl prof sample a@host --mailboxes my_server,my_writer
             """,
         arguments => sderl_cli_prof_cluster:arguments() ++ [
             option(seconds, "N", float, "so long (10)"),
             option(rate, "N", integer, "looks at a process in a second, at most (1000)"),
+            option(mailboxes, "LIST", string,
+                   "registered names of processes whose mailboxes are told over time"),
             option(top, "N", {integer, [{min, 1}, {max, 1000}]}, "rows of each list (50)"),
             option(out, "FILE", string, "write the report there, as JSON"),
             flag(json, "the report as JSON")
@@ -34,8 +37,13 @@ command() ->
 -doc "Samples nodes; prints their reports, and writes them to a file where one is named.".
 -spec run([node(), ...], #{atom() => term()}) -> sderl_command:result().
 run(Named, Parsed) ->
-    Options = maps:with([seconds, rate, top], Parsed),
+    %% Names of a person at a terminal, not of a network; none has a longer one.
+    Mailboxes = #{mailboxes => [list_to_atom(lists:sublist(Name, 255))
+                                || Name <- string:lexemes(Text, ", ")]
+                  || #{mailboxes := Text} <- [Parsed]},
+    Options = maps:merge(maps:with([seconds, rate, top], Parsed), Mailboxes),
     maybe
+        ok ?= named(Options),
         ok ?= done(sderl_prof_sampling:check(Options)),
         {ok, Reports, Failures} ?= sderl_cli_prof_nodes:look(Named, Parsed, #{
             begin_ => fun(Node) -> sderl_prof_sampling:begin_(Node, Options) end,
@@ -47,6 +55,11 @@ run(Named, Parsed) ->
         kept(Written, sderl_cli_prof_nodes:print(shown(decoded(Reports), Parsed), Reports,
                                                  Failures))
     end.
+
+named(#{mailboxes := []}) ->
+    {error, "--mailboxes names no process: it is a list of registered names, such as "
+            "my_server,my_writer"};
+named(_) -> ok.
 
 %% What was found is shown, also where it could not be kept.
 kept(ok, Result) -> Result;
@@ -97,7 +110,7 @@ report(Reports, Parsed) -> shown(Reports, Parsed).
 text(#{~"node" := Node, ~"seconds" := Seconds, ~"looks" := Looks, ~"rounds" := Rounds,
        ~"own_share" := Own, ~"counted_share" := Counted, ~"processes" := Processes,
        ~"states" := States, ~"groups" := Groups, ~"functions" := Functions, ~"waits" := Waits,
-       ~"schedulers" := Schedulers, ~"threads" := Threads}) ->
+       ~"schedulers" := Schedulers, ~"threads" := Threads} = Report) ->
     [
         io_lib:format("~ts: ~ts s, ~ts looks at ~ts processes, which took ~ts % of the time with "
                       "all waiting~n",
@@ -108,6 +121,7 @@ text(#{~"node" := Node, ~"seconds" := Seconds, ~"looks" := Looks, ~"rounds" := R
         io_lib:format("~ts % of the node's reductions were those of processes that were looked at "
                       "before and after~n", [number(100 * Counted)]),
         section("Processes, on average", states(States)),
+        section("The node", overall(maps:get(~"series", Report, none))),
         section("Schedulers", schedulers(Schedulers)),
         section("Kinds of processes, most reductions first", groups(Groups)),
         section("Where processes run or could run", places(Functions)),
@@ -124,6 +138,34 @@ states(States) ->
         [State, number(N), number(Looks)]
      || #{~"state" := State, ~"processes" := N, ~"looks" := Looks} <- States
     ]).
+
+%% Of the whole time; the pages have it over time.
+overall(#{~"names" := Names, ~"points" := [_ | _] = Points}) ->
+    sderl_table:text(["of the node", "on average", "at first", "at last", "most"], [
+        overall("processes that wait for a scheduler", ~"run_queue", Points,
+                fun sderl_table:number/1, [N || #{~"most_run_queue" := N} <- Points]),
+        overall("processes", ~"processes", Points, fun sderl_table:number/1, []),
+        overall("memory, MB", ~"total", [Memory#{~"ns" => Ns}
+                                         || #{~"ns" := Ns, ~"memory" := #{} = Memory} <- Points],
+                fun(Bytes) -> number(Bytes / 1.0e6) end, [])
+     | [overall(["mailbox of ", Name], ~"mean", boxes(N, Points), fun sderl_table:number/1,
+                [Most || #{~"most" := Most} <- boxes(N, Points)])
+        || {N, Name} <- lists:enumerate(Names)]
+    ]);
+overall(_) -> [].
+
+boxes(N, Points) ->
+    [Box#{~"ns" => Ns} || #{~"ns" := Ns, ~"mailboxes" := Boxes} <- Points,
+                          #{} = Box <- [lists:nth(N, Boxes)]].
+
+overall(What, _, [], _, _) -> [What, "no process has that name" | lists:duplicate(3, "-")];
+overall(What, Key, Points, Show, Most) ->
+    Values = [{map_get(Key, Point), map_get(~"ns", Point)} || Point <- Points],
+    {Sum, All} = lists:foldl(fun({V, Ns}, {S, A}) -> {S + V * Ns, A + Ns} end, {0, 0}, Values),
+    {First, _} = hd(Values),
+    {Last, _} = lists:last(Values),
+    [What, Show(Sum / max(1, All)), Show(First), Show(Last),
+     case Most of [] -> Show(lists:max([V || {V, _} <- Values])); _ -> Show(lists:max(Most)) end].
 
 schedulers([]) -> [];
 schedulers(Schedulers) ->

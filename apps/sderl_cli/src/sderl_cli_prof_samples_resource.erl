@@ -7,7 +7,7 @@
 -export([routes/0, schemas/0, answer/3]).
 
 -import(sderl_web_schema, [object/1, list/1, text/0, whole/0, number/0, map/1, ref/1, word/1,
-                           unix_ms/0]).
+                           unix_ms/0, null_or/1]).
 
 %% Times are nanoseconds since the begin: a browser's whole numbers hold three months of them.
 -define(MOST_NS, 9_007_199_254_740_991).
@@ -71,7 +71,19 @@ schemas() ->
             curves => list(object(#{
                 at => whole(), running => number(), runnable => number(), collecting => number(),
                 queue => number(), awake => number()
-            }))
+            })),
+            overall => object(#{
+                columns => list(object(#{
+                    at => whole(), run_queue => null_or(number()),
+                    most_run_queue => null_or(number()), processes => null_or(number()),
+                    memory => null_or(object(#{total => number(), processes => number(),
+                                               binary => number(), ets => number()}))
+                })),
+                mailboxes => list(object(#{node => text(), name => text(),
+                                           mean => list(null_or(number())),
+                                           most => null_or(number())})),
+                run_queues => list(list(null_or(number())))
+            })
         })
     }.
 

@@ -40,7 +40,7 @@ report(Report) -> report(Report, [run, runnable, gc]).
 -spec report(sderl_prof_report:report(), Metrics :: [atom()]) -> sderl_command:text().
 report(#{trace := Trace, concurrency := Points, totals := Totals, top := Top, waits := Waits,
          waits_for := For, messages := Messages, schedulers := Schedulers, calls := Calls,
-         findings := Findings, critical_path := Path}, Metrics) ->
+         findings := Findings, critical_path := Path} = Report, Metrics) ->
     [
         head(Trace),
         section("Concurrency", curve(Points, Trace)),
@@ -53,7 +53,11 @@ report(#{trace := Trace, concurrency := Points, totals := Totals, top := Top, wa
         section("Messages", pairs(Messages, from, to, fun sderl_table:number/1, "bytes")),
         section("Schedulers awake", schedulers(Schedulers, Trace)),
         section("Functions", functions(Calls)),
-        section("Who calls whom", neighbours(Calls))
+        section("Who calls whom", neighbours(Calls)),
+        section("Operations on groups",
+                sderl_cli_prof_groups:operations(maps:get(operations, Report, []))),
+        section("Messages over gateways",
+                sderl_cli_prof_groups:routed(maps:get(routed, Report, null)))
     ].
 
 title(run) -> "Runs longest";

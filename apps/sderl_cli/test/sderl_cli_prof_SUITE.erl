@@ -70,13 +70,17 @@ several(Fleet, [A | _] = Nodes, Root) ->
 
 %% Also on a node with fewer processes than there are looks at a time.
 sampled(Fleet, Node, File) ->
-    {0, Sampled} = run(Fleet, ["sample", Node, "--seconds", "1", "--out", File]),
+    {0, Sampled} = run(Fleet, ["sample", Node, "--seconds", "1", "--out", File,
+                               "--mailboxes", "sderl_node,no_such_name"]),
     [said(Sampled, Part) || Part <- [Node, "looks at", "Where processes wait", "95 % interval",
-                                     "Schedulers"]],
+                                     "Schedulers", "mailbox of sderl_node", "memory, MB",
+                                     "no process has that name"]],
     {0, Again} = run(Fleet, ["report", File]),
     said(Again, "Kinds of processes, most reductions first"),
     {0, Json} = run(Fleet, ["report", File, "--json"]),
     said(Json, "share_busy"),
+    {1, Names} = run(Fleet, ["sample", Node, "--mailboxes", ","]),
+    said(Names, "--mailboxes names no process"),
     {1, Wrong} = run(Fleet, ["sample", Node, "--rate", "0"]),
     said(Wrong, "a whole number from 1"),
     {1, Down} = run(Fleet, ["sample", "nobody@127.0.0.1"]),

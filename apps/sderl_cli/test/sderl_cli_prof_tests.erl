@@ -172,7 +172,7 @@ nodes_test_() ->
         Dir = filename:join(filename:basedir(user_cache, "sderl"),
                             lists:concat(["prof-nodes-", os:getpid()])),
         try
-            ok = sderl_prof_two_nodes:example(Dir, 20),
+            ok = sderl_prof_two_nodes:with_groups(Dir, 20),
             {ok, Book} = sderl_prof_cluster_book:open(Dir, #{}),
             served(Dir, Book, fun(Server) ->
                 Get = fun(Path) ->
@@ -184,12 +184,23 @@ nodes_test_() ->
                 #{~"nodes" := [#{~"running" := [_, _]}, _]} = Get("/window?columns=2"),
                 #{~"sent" := [#{~"count" := 20}, #{~"count" := 20}], ~"whole" := [_, _]} =
                     Get("/traffic"),
+                #{~"all" := 4, ~"cells" := [],
+                  ~"rows" := [#{~"operation" := ~"s_group:new_s_group/2", ~"ok" := true,
+                                ~"node" := ~"a@h", ~"got_nodes" := [~"a@h"]} | _]} =
+                    Get("/operations"),
+                #{~"count" := 4, ~"rows" := [_], ~"cells" := [[_, _, _, _] | _]} =
+                    Get("/operations?limit=1"),
                 #{~"path" := #{~"nodes" := [_, _], ~"kinds" := #{~"between" := Between},
                                ~"leads_to" := LeadsTo}} = Get("/path"),
                 ?assert(Between > 0),
                 ?assert(lists:member(LeadsTo, [~"client at a@h", ~"server at b@h"]))
             end),
             %% And in a terminal.
+            {ok, Report} = sderl_prof_cluster_report:make(Dir, #{}),
+            Told = unicode:characters_to_list(sderl_cli_prof_cluster_show:report(Report, Dir)),
+            [?assertNotEqual({Part, nomatch}, {Part, string:find(Told, Part)})
+             || Part <- ["Operations on groups", "new_s_group/2 shop, [a@h,b@h]",
+                         "{ok,shop,[a@h]}"]],
             Path = printed(["path", Dir, "--process", "client at a@h"]),
             [?assertNotEqual({Part, nomatch}, {Part, string:find(Path, Part)})
              || Part <- ["between nodes 13.3 %", "from other nodes", "b@h"]],
@@ -233,6 +244,29 @@ printed(Args) ->
     {0, stdout, Text} = sderl_cli:run(["prof" | Args]),
     unicode:characters_to_list(Text).
 
+%% Messages over gateways, as one node tells them and as several do.
+routed_test() ->
+    Sent = #{first => ~"g@h", to => ~"shop", whom => ~"till", count => 1234, bytes => 5678},
+    Failed = #{to => ~"shop", whom => ~"nobody", why => ~"no_name", count => 2},
+    Passed = #{from => ~"a@h", next => ~"b@h", count => 77, bundles => 11},
+    One = sderl_cli_prof_groups:routed(#{
+        sent => #{count => 1234, bytes => 5678, rows => [Sent]},
+        gateways => [#{first => ~"g@h", count => 1234, bytes => 5678}],
+        passed => #{count => 77, rows => [Passed]}, delivered => 9,
+        undelivered => #{count => 2, rows => [Failed]}
+    }),
+    Several = sderl_cli_prof_groups:ways(#{
+        sent => 1234, passed => 77, delivered => 9, undelivered => 2,
+        destinations => [Sent#{from => ~"a@h"}], gateways => [Passed#{gateway => ~"g@h"}],
+        failures => lists:duplicate(21, Failed#{at => ~"g@h"})
+    }),
+    [?assertNotEqual({Part, nomatch}, {Part, string:find(unicode:characters_to_list(Text), Part)})
+     || {Text, Parts} <- [
+            {One, ["1,234 sent from here (5,678 bytes)", "not delivered to", "no_name", "g@h"]},
+            {Several, ["1,234 sent, 77 times passed on", "passed on by", "and 1 more"]}
+        ], Part <- Parts],
+    ?assertEqual({[], []}, {sderl_cli_prof_groups:routed(null), sderl_cli_prof_groups:ways(null)}).
+
 completion_test() ->
     [begin
          {0, stdout, Script} = sderl_cli:run(["prof", "completion", Shell]),
@@ -262,6 +296,7 @@ answered(Server) ->
     #{~"running" := [_, _, _]} = Get(["/window?columns=3&from=", Half]),
     #{~"rows" := [_ | _]} = Get("/messages?limit=5"),
     #{~"sent" := [], ~"whole" := []} = Get("/traffic"),
+    #{~"all" := 0, ~"kept" := 0, ~"count" := 0, ~"rows" := []} = Get("/operations"),
     _ = Get(["/messages?from=1&to=", Half]),
     #{~"frames" := [_ | _], ~"of" := ~"whole", ~"whose" := null,
       ~"graph" := #{~"functions" := Functions, ~"edges" := Edges}} = Get("/calls"),
@@ -316,12 +351,14 @@ answered(Server) ->
         {404, "/path?process=4000000000"}, {400, "/path?segments=0"}, {400, "/tree?limit=0"},
         {400, "/arrows?processes=x"}, {400, "/arrows?from=7&to=7"}, {400, "/calls?from=5&to=5"},
         {400, "/processes?from=5&to=5"}, {400, "/processes?kind=wat"},
+        {400, "/operations?limit=10001"}, {400, "/operations?processes=x"},
+        {400, "/operations?from=7&to=7"},
         {400, "/stays"}, {404, "/stays?process=4000000000"}, {400, "/stays?process=1&from=5&to=5"}
     ]],
     Paths = [Id || {Id, _, Path, _} <- sderl_web_rest:operations(map_get(document, Server)),
                    string:prefix(Path, "/api/v1/profile") =/= nomatch
                        orelse string:prefix(Path, "/profile") =/= nomatch],
-    ?assertEqual(14, length(Paths)),
+    ?assertEqual(15, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).
 
 %% ---------------------------------------------------------------- vm

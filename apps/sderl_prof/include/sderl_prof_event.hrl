@@ -30,13 +30,25 @@
 -define(OPEN, 28).
 -define(CLOSED, 29).
 -define(PROCESS, 30).
+%% Of the library's own functions (sderl_prof_library); all from ?OPERATION on are of a process that
+%% runs.
+-define(OPERATION, 31).
+-define(RESULT, 32).
+-define(FAILED, 33).
+-define(ROUTED, 34).
+-define(PASSED, 35).
+-define(DELIVERED, 36).
+-define(UNDELIVERED, 37).
 -define(KINDS, {spawn, spawned, exit, register, unregister, link, in, out, in_exiting,
                 out_exiting, out_exited, gc_minor_start, gc_minor_end, gc_major_start,
                 gc_major_end, gc_max_heap_size, send, send_nobody, 'receive', call, return_to,
                 return_from, exception, active, inactive, scheduler_active, scheduler_inactive,
-                open, closed, process}).
+                open, closed, process, operation, result, failed, routed, passed, delivered,
+                undelivered}).
 %% What stands for a word in the place of a process. A process whose serial is greater is none that
 %% a node lives to see.
 -define(WORD, (1 bsl 58)).
 %% Before a word that is text already, not a term.
 -define(TEXT, 255).
+%% The same before what an operation or a routed message says of itself: there may be many.
+-define(DETAIL, 254).

@@ -52,11 +52,10 @@ operations(Joined) ->
     All = [
         begin
             Book = opened_book(Dir),
-            Found = [Operation#{node => Node, process := sderl_prof_book:label(P, Book),
-                                at := sderl_prof_joined:common(At, Part) - Begin,
-                                took := case Took of none -> null; _ -> Took end}
-                     || #{process := P, at := At, took := Took} = Operation
-                            <- sderl_prof_operations:find(Book, ?MOST_OPERATIONS)],
+            #{operations := Operations} = sderl_prof_operations:find(Book, ?MOST_OPERATIONS),
+            Found = [Told#{node := Node, at := sderl_prof_joined:common(At, Part) - Begin}
+                     || #{at := At} = Told <- [sderl_prof_operations:told(One, Book)
+                                               || One <- Operations]],
             ok = sderl_prof_book:close(Book),
             Found
         end
@@ -131,9 +130,33 @@ report(#{began_wall := Wall, items := Items, nodes := Entries}, Joined, Reports,
         traffic => Traffic,
         findings => Found,
         pairs => Pairs,
+        routed => routed(Reports),
         joined => Counts#{unknown => lists:sum([N || #{unknown := N} <- Parts])},
         reports => Reports
     }.
+
+%% By which ways messages went over gateways, as the nodes on these ways tell it; none where that
+%% was not recorded.
+routed(Reports) ->
+    case #{Node => Routed || Node := #{routed := #{} = Routed} <- Reports} of
+        None when map_size(None) =:= 0 -> null;
+        Of ->
+            Sum = fun(Key) -> lists:sum([map_get(count, map_get(Key, R)) || _ := R <- Of]) end,
+            #{
+                sent => Sum(sent),
+                passed => Sum(passed),
+                delivered => lists:sum([N || _ := #{delivered := N} <- Of]),
+                undelivered => Sum(undelivered),
+                destinations => most([Row#{from => Node}
+                                      || Node := #{sent := #{rows := Rows}} <- Of, Row <- Rows]),
+                gateways => most([Row#{gateway => Node}
+                                  || Node := #{passed := #{rows := Rows}} <- Of, Row <- Rows]),
+                failures => most([Row#{at => Node}
+                                  || Node := #{undelivered := #{rows := Rows}} <- Of, Row <- Rows])
+            }
+    end.
+
+most(Rows) -> lists:sort(fun(#{count := A}, #{count := B}) -> A >= B end, Rows).
 
 node(#{node := Node, groups := Groups, state := State, error := Error, ended := Ended}, Part,
      Report, Begin) ->

@@ -16,6 +16,7 @@ the begin of the trace. Several processes go over the events, each for a part of
 -define(DRAIN, 65_536).
 -define(TOP, 10).
 -define(PARTS, 100).
+-define(MOST_OPERATIONS, 1000).
 
 -doc """
 `top`: rows of each list; `parts`: points of each curve; `path_to`: the name or pid of the process
@@ -171,8 +172,15 @@ report(Book, Meta, #{range := {From, To}, top := Top}, Lanes, Waits, For, Points
         waits => waits(Waits, Top, Book),
         waits_for => pairs(For, Top, [waiter, waker], Book),
         calls => calls(Calls, Top, Book),
-        tree => tree(sderl_prof_tree:result(Lanes#lanes.tree), Book)
+        tree => tree(sderl_prof_tree:result(Lanes#lanes.tree), Book),
+        operations => operations(Book, From),
+        routed => sderl_prof_routed:find(Book, Top)
     }.
+
+operations(Book, From) ->
+    #{operations := Found} = sderl_prof_operations:find(Book, ?MOST_OPERATIONS),
+    [Told#{at := At - From}
+     || #{at := At} = Told <- [sderl_prof_operations:told(One, Book) || One <- Found]].
 
 trace(Meta, From, To, Lanes) ->
     Info = case Meta of #{info := none} -> #{}; #{info := I} -> I end,

@@ -21,12 +21,15 @@ The report is a map that can be JSON (`m:sderl_prof_shares`).
 -define(SECONDS, 10).
 -define(MOST_SECONDS, 86_400).
 -define(TOP, 50).
+-define(MOST_MAILBOXES, 50).
 
 -doc """
 `rate`: looks at a process in a second, at most, 1,000 by default; `seconds`: so long, 10 by
-default; `top`: rows of each list, 50 by default.
+default; `top`: rows of each list, 50 by default; `mailboxes`: registered names of processes whose
+mailboxes are told over time, 50 at most.
 """.
--type options() :: #{rate => pos_integer(), seconds => number(), top => pos_integer()}.
+-type options() :: #{rate => pos_integer(), seconds => number(), top => pos_integer(),
+                     mailboxes => [atom()]}.
 -type sampling() :: #{node := node(), sampler := pid(), monitor := reference(),
                       top := pos_integer()}.
 -type reason() :: {option, atom(), term()} | {unknown_option, term()} | {bad_options, term()}
@@ -50,6 +53,7 @@ begin_(Node, Options) ->
         ok ?= check(Options),
         ok ?= sderl_prof_reach:load(Node, ?CALL_MS),
         Plan = #{rate => maps:get(rate, Options, ?RATE),
+                 mailboxes => maps:get(mailboxes, Options, []),
                  milliseconds => max(1, round(1000 * maps:get(seconds, Options, ?SECONDS)))},
         {ok, Sampler} ?= sderl_prof_reach:call(Node, sderl_prof_sampler, start, [Plan, self()],
                                                ?CALL_MS),
@@ -62,7 +66,8 @@ begin_(Node, Options) ->
 check(Options) when is_map(Options) ->
     case [{Key, Value} || Key := Value <- Options, not is_valid(Key, Value)] of
         [] -> ok;
-        [{Key, Value} | _] when Key =:= rate; Key =:= seconds; Key =:= top ->
+        [{Key, Value} | _] when Key =:= rate; Key =:= seconds; Key =:= top;
+                                Key =:= mailboxes ->
             {error, {option, Key, Value}};
         [{Key, _} | _] -> {error, {unknown_option, Key}}
     end;
@@ -71,7 +76,12 @@ check(Options) -> {error, {bad_options, Options}}.
 is_valid(rate, Rate) -> is_integer(Rate) andalso Rate >= 1 andalso Rate =< ?MOST_RATE;
 is_valid(seconds, S) -> is_number(S) andalso S > 0 andalso S =< ?MOST_SECONDS;
 is_valid(top, Top) -> is_integer(Top) andalso Top >= 1;
+is_valid(mailboxes, Names) -> is_names(Names, 0);
 is_valid(_, _) -> false.
+
+%% The list may be improper.
+is_names([Name | Names], N) when is_atom(Name), N < ?MOST_MAILBOXES -> is_names(Names, N + 1);
+is_names(Rest, _) -> Rest =:= [].
 
 -doc "Waits until it has ended.".
 -spec await(sampling()) -> {ok, sderl_prof_shares:report()} | {error, reason()}.
@@ -140,7 +150,7 @@ is_report(_) -> false.
 format_error({bad_options, Options}) ->
     io_lib:format("options are a map, not ~0tP", [Options, 10]);
 format_error({unknown_option, Key}) ->
-    io_lib:format("there is no option ~0tp; there are rate, seconds and top", [Key]);
+    io_lib:format("there is no option ~0tp; there are rate, seconds, top and mailboxes", [Key]);
 format_error({option, rate, Value}) ->
     io_lib:format("rate cannot be ~0tP: it is a whole number from 1 to ~b, of looks at a process "
                   "in a second", [Value, 10, ?MOST_RATE]);
@@ -149,6 +159,9 @@ format_error({option, seconds, Value}) ->
                   [Value, 10, ?MOST_SECONDS]);
 format_error({option, top, Value}) ->
     io_lib:format("top cannot be ~0tP: it is a whole number above 0", [Value, 10]);
+format_error({option, mailboxes, Value}) ->
+    io_lib:format("mailboxes cannot be ~0tP: it is a list of at most ~b registered names",
+                  [Value, 10, ?MOST_MAILBOXES]);
 format_error({file, File, none}) ->
     io_lib:format("~ts holds no samples; bin/sderl prof sample writes them", [File]);
 format_error({file, File, Why}) -> io_lib:format("~ts: ~ts", [File, file:format_error(Why)]);

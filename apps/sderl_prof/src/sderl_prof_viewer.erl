@@ -17,7 +17,7 @@ the time line moves, the other one what reads the events of a part of the time.
 
 -type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
     | {messages, map()} | {traffic, map()} | {arrows, map()} | {stays, map()} | {calls, map()}
-    | {path, map()} | {tree, map()} | {waits, map()} | {source, integer()}
+    | {path, map()} | {tree, map()} | {waits, map()} | {source, integer()} | {operations, map()}
     | {samples, sderl_prof_samples:request()}.
 -type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
@@ -94,6 +94,7 @@ answer({waits, Request}, View) -> sderl_prof_view:waits(Request, View);
 answer({window, Request}, View) -> sderl_prof_view:window(Request, View);
 answer({processes, Request}, View) -> sderl_prof_view:processes(Request, View);
 answer({process, P}, View) -> sderl_prof_view:process(P, View);
+answer({operations, Request}, View) -> sderl_prof_marks:operations(Request, View);
 answer({tree, Request}, View) -> {ok, sderl_prof_view:tree(Request, View)};
 answer({messages, Request}, View) -> sderl_prof_view:messages(Request, View);
 answer({traffic, Request}, View) -> sderl_prof_view:traffic(Request, View);

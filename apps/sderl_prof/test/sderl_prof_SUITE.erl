@@ -301,7 +301,7 @@ s_group_events(_) ->
         #{ended := stopped} = call(Fleet, A, sderl_prof_recorder, stop, [Recorder]),
         [Csv] = call(Fleet, A, ?P, export, [Dir, [csv]]),
         [?assertNotEqual(nomatch, string:find(Csv, Text))
-         || Text <- ["call,", "return_from,", "s_group:new_s_group/2"]]
+         || Text <- ["operation,", "result,", "s_group:new_s_group/2"]]
     end).
 
 %% ---------------------------------------------------------------- the limits

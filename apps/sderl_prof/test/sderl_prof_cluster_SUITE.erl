@@ -96,20 +96,28 @@ calls(_) ->
                                 To =:= Client, is_nearly(50, N)])
     end).
 
-%% Operations on groups are on the time line, and nodes are told by their groups.
+%% Operations on groups are on the time line, nodes are told by their groups, and so is the way of
+%% messages to another group over the node that is in both.
 groups(_) ->
-    with(3, [sderl], fun(Fleet, [C, A, B]) ->
-        {ok, ours, _} = call(Fleet, A, s_group, new_s_group, [ours, [A]]),
-        {ok, theirs, _} = call(Fleet, B, s_group, new_s_group, [theirs, [B]]),
+    with(4, [sderl], fun(Fleet, [C, A, B, G]) ->
+        {ok, ours, [_, _]} = call(Fleet, A, s_group, new_s_group, [ours, [A, G]]),
+        {ok, theirs, [_, _]} = call(Fleet, B, s_group, new_s_group, [theirs, [B, G]]),
         Dir = folder(Fleet, C, "groups"),
-        {10, _} = record(Fleet, C, [A, B], Dir, #{what => [messages, s_group]},
-                         {new_group, A, {ping_pong, A, B, 10}}),
-        #{operations := Operations, traffic := Traffic} = report(Fleet, C, Dir),
-        [#{took := Took, at := At}] =
+        Sent = 40,
+        {10, _} = record(Fleet, C, [A, B, G], Dir, #{what => [messages, s_group, routed]},
+                         {new_group, A, {route, A, theirs, B, Sent, {ping_pong, A, B, 10}}}),
+        #{operations := Operations, traffic := Traffic, routed := Routed} =
+            report(Fleet, C, Dir),
+        [#{took := Took, at := At, group := ~"made", ok := true, got_nodes := Members}] =
             [O || #{operation := ~"s_group:new_s_group/2", node := N} = O <- Operations,
                   N =:= name(A)],
+        ?assertEqual([name(A)], Members),
         ?assert(Took > 0),
         ?assert(At > 0),
+        ?assertMatch([#{ok := true, name := ~"collector", group := ~"theirs"}],
+                     [O || #{operation := ~"s_group:register_name/3", node := N} = O <- Operations,
+                           N =:= name(B)]),
+        routed(A, B, G, Sent, Routed),
         %% The groups are those of the begin.
         [false] = [Common || #{from := F, to := T, common_group := Common} <- Traffic,
                              F =:= name(A), T =:= name(B)],
@@ -120,6 +128,21 @@ groups(_) ->
         [?assertMatch([_], [E || #{~"ph" := P, ~"name" := ~"s_group:new_s_group/2"} = E <- Events,
                                  P =:= Phase]) || Phase <- [~"b", ~"e"]]
     end).
+
+%% All of them went over the node that is in both groups, which knows that one has no receiver.
+routed(A, B, G, Sent, #{destinations := Destinations, gateways := Gateways,
+                        failures := Failures, undelivered := Undelivered}) ->
+    ?assertMatch([#{count := Sent, bytes := Bytes}] when Bytes > Sent,
+                 [Row || #{from := From, first := First, to := ~"theirs",
+                           whom := ~"collector"} = Row <- Destinations,
+                         From =:= name(A), First =:= name(G)]),
+    Passed = lists:sum([N || #{gateway := Gateway, from := From, next := Next,
+                               count := N} <- Gateways,
+                             Gateway =:= name(G), From =:= name(A), Next =:= name(B)]),
+    ?assert(Passed >= Sent),
+    ?assert(Undelivered >= 1),
+    ?assertMatch([#{why := ~"no_name"}],
+                 [Row || #{at := At, whom := ~"nobody"} = Row <- Failures, At =:= name(G)]).
 
 %% ---------------------------------------------------------------- what goes wrong
 

@@ -5,6 +5,7 @@
 -behaviour(gen_server).
 
 -export([record/3, prepare/2, fetch_part/3, export/2, path/2, echo/0, ask/2, call/2, serve/0]).
+-export([collect/3, send_over/3]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(WAIT_MS, 120_000).
@@ -57,6 +58,13 @@ run({kill, Node, From, To, N}) ->
 run({new_group, Node, Program}) ->
     {ok, made, _} = erpc:call(Node, s_group, new_s_group, [made, [Node]], ?WAIT_MS),
     run(Program);
+%% N messages to a name of a group that this node is not in, and one to a name that there is not.
+run({route, From, Group, To, N, Program}) ->
+    Collector = spawn(To, ?MODULE, collect, [self(), Group, N]),
+    receive {Collector, registered} -> ok after ?WAIT_MS -> error(not_registered) end,
+    ok = erpc:call(From, ?MODULE, send_over, [Group, N, ?WAIT_MS], ?WAIT_MS),
+    receive {Collector, collected} -> ok after ?WAIT_MS -> error(not_collected) end,
+    run(Program);
 %% What comes with a fetch while all record.
 run({fetch, Dir, Options}) -> sderl_prof_fetch:fetch(Dir, Options);
 run(nothing) -> ok.
@@ -64,6 +72,25 @@ run(nothing) -> ok.
 down(_, false) -> ok;
 down(Node, true) ->
     receive {nodedown, Node} -> ok after ?WAIT_MS -> error({still_up, Node}) end.
+
+-doc "Takes a name of the group, and as many messages; tells both.".
+-spec collect(pid(), atom(), non_neg_integer()) -> term().
+collect(Teller, Group, N) ->
+    yes = s_group:register_name(Group, collector, self()),
+    Teller ! {self(), registered},
+    ok = lists:foreach(fun(I) -> receive {routed, I} -> ok end end, lists:seq(1, N)),
+    Teller ! {self(), collected}.
+
+-doc "The messages to the collector of a group, in order, when there is a way to it.".
+-spec send_over(atom(), pos_integer(), non_neg_integer()) -> ok.
+send_over(Group, N, Ms) when Ms > 0 ->
+    case sderl_route:send({Group, nobody}, nothing) of
+        ok ->
+            lists:foreach(fun(I) -> ok = sderl_route:send({Group, collector}, {routed, I}) end,
+                          lists:seq(1, N));
+        {error, no_route} ->
+            receive after 20 -> send_over(Group, N, Ms - 20) end
+    end.
 
 -doc "Answers questions.".
 -spec echo() -> ok.

@@ -23,6 +23,7 @@ flags_test_() ->
             {schedulers, [procs], [scheduler]},
             {ports, [], [runnable_ports]},
             {s_group, [arity, call, procs], []},
+            {routed, [arity, call, procs], []},
             {{callgraph, [lists]}, [arity, call, procs, return_to], []},
             {concurrency, [exiting, garbage_collection, procs, running],
              [exclusive, runnable_procs]},

@@ -107,6 +107,7 @@ report(Name, Found) ->
         node => Name, otp => ~"29", began_wall => 7_000_000, ns => Ns, all_ns => Ns, rate => 1000,
         looks => 10, rounds => 2, own_ns => 10, processes => 5, schedulers_online => 1,
         found => Found, schedulers => #{normal => 1, cpu => 0, io => 0},
+        series => #{names => [], points => []},
         threads => [{scheduler, #{sleep => 3}}]
     }, 10),
     json:decode(iolist_to_binary(json:encode(Report))).

@@ -52,7 +52,7 @@ result(Cells) ->
                  groups => [{0, G, 1, 10, 500.0, 3} || G <- [~"a", ~"b", ~"c"]],
                  parts => [#{ns => 400, reductions => 60, schedulers => [{1, 5, 10}, {2, 0, 0}]},
                            #{ns => 600, reductions => 40, schedulers => [{1, 0, 10}, {2, 0, 0}]}]},
-      schedulers => #{normal => 1, cpu => 0, io => 1},
+      schedulers => #{normal => 1, cpu => 0, io => 1}, series => #{names => [], points => []},
       threads => [{scheduler, #{sleep => 3}}]}.
 
 %% ---------------------------------------------------------------- this node
@@ -231,5 +231,8 @@ wrong_test() ->
      || {Options, Says} <- [
             {#{rate => 0}, "a whole number from 1"}, {#{seconds => -1}, "a number above 0"},
             {#{top => x}, "top cannot be x"}, {#{what => 1}, "there is no option what"},
+            {#{mailboxes => [server, "x"]}, "a list of at most 50 registered names"},
+            {#{mailboxes => [server | writer]}, "mailboxes cannot be"},
+            {#{mailboxes => lists:duplicate(51, server)}, "at most 50"},
             {nothing, "options are a map"}
         ]].

@@ -10,7 +10,7 @@ clock of the server's node is behind what it was found to be by 20, which is les
 it may be wrong.
 """.
 
--export([example/2, cluster/2, node_of/3, client/1, server/1, pid/2, at/2]).
+-export([example/2, with_groups/2, cluster/2, node_of/3, client/1, server/1, pid/2, at/2]).
 
 -define(A, ~"a@h").
 -define(B, ~"b@h").
@@ -24,27 +24,58 @@ it may be wrong.
 -spec example(file:filename(), pos_integer()) -> ok.
 example(Dir, Rounds) -> cluster(Dir, [{?A, client(Rounds)}, {?B, server(Rounds)}]).
 
+-doc """
+The same, where the client makes a group and adds the server's node, which registers a name in it
+and takes the client's node out. When it began both nodes were in a group that no operation tells
+of.
+""".
+-spec with_groups(file:filename(), pos_integer()) -> ok.
+with_groups(Dir, Rounds) ->
+    ok = cluster(Dir, [{?A, operations_of_client() ++ client(Rounds)},
+                       {?B, operations_of_server() ++ server(Rounds)}], [~"s_group"]).
+
+operations_of_client() ->
+    operation(?A, 10, 100, {s_group, new_s_group, 2}, [shop, ['a@h', 'b@h']],
+              {ok, shop, ['a@h']})
+        ++ operation(?A, 400, 200, {s_group, add_nodes, 2}, [shop, ['b@h']],
+                     {ok, shop, ['b@h']}).
+
+operations_of_server() ->
+    operation(?B, 300, 20, {s_group, register_name, 3}, [till, money, pid(?B, 7)], yes)
+        ++ operation(?B, 800, 30, {s_group, remove_nodes, 2}, [shop, ['a@h']], ok).
+
+operation(Node, T, Took, Mfa, Args, Result) ->
+    [{trace_ts, pid(Node, 7), call, Mfa, Args, at(Node, T)},
+     {trace_ts, pid(Node, 7), return_from, Mfa, Result, at(Node, T + Took)}].
+
 -doc "A recording of these nodes with these events.".
 -spec cluster(file:filename(), [{binary(), [tuple()]}]) -> ok.
-cluster(Dir, Nodes) ->
-    Index = sderl_prof_cluster_index:new([~"running", ~"message"],
+cluster(Dir, Nodes) -> cluster(Dir, Nodes, []).
+
+cluster(Dir, Nodes, More) ->
+    Index = sderl_prof_cluster_index:new([~"running", ~"message" | More],
                                          [{binary_to_atom(Node), "there"} || {Node, _} <- Nodes]),
     #{nodes := Entries} = Index,
     Known = lists:foldl(fun(#{node := Node} = Entry, All) ->
         Clock = #{first => #{at => 0, ahead => map_get(Node, ?AHEAD), error => ?ERROR},
                   last => #{at => 1_000_000_000, ahead => map_get(Node, ?AHEAD), error => ?ERROR}},
-        sderl_prof_cluster_index:put_node(Entry#{state := recorded, clock := Clock}, All)
+        Groups = [~"till" || lists:member(~"s_group", More)],
+        sderl_prof_cluster_index:put_node(Entry#{state := recorded, clock := Clock,
+                                                 groups := Groups}, All)
     end, Index, Entries),
     ok = sderl_prof_cluster_index:write(Dir, Known),
-    lists:foreach(fun({Node, Events}) -> ok = node_of(Dir, Node, Events) end, Nodes).
+    lists:foreach(fun({Node, Events}) -> ok = node_of(Dir, Node, Events, More) end, Nodes).
 
 -doc "The recording of one of them.".
 -spec node_of(file:filename(), binary(), [tuple()]) -> ok.
-node_of(Dir, Node, Events) ->
+node_of(Dir, Node, Events) -> node_of(Dir, Node, Events, []).
+
+node_of(Dir, Node, Events, More) ->
     Folder = filename:join(Dir, Node),
     ok = filelib:ensure_path(Folder),
     Last = lists:max([element(tuple_size(Event), Event) || Event <- Events]),
     sderl_prof_files:recording(Folder, #{node => Node, system_profile => taken,
+                                         items => [~"running" | More],
                                          began => at(Node, 0), ended_at => Last, ended => time,
                                          code => [{~"two_nodes", Node}]},
                                Events).

@@ -398,14 +398,16 @@ act(~"profile", _, #{dir := Dir}) ->
 %% Two nodes that never were, of which it is known who does what.
 act(~"profile-nodes", _, #{dir := Dir}) ->
     Folder = filename:join(Dir, "two-nodes"),
-    ok = sderl_prof_two_nodes:example(Folder, 50),
+    ok = sderl_prof_two_nodes:with_groups(Folder, 50),
     {ok, Book} = sderl_prof_cluster_book:open(Folder, #{}),
     #{link => opened(Folder, Book)};
 %% Samples of this node, twice, as those of two nodes.
 act(~"samples", _, #{dir := Dir}) ->
     Asker = spawn(fun ask_on/0),
     File = filename:join(Dir, "samples.json"),
-    Samples = fun() -> sderl_prof_sampling:sample(node(), #{seconds => 3}) end,
+    Samples = fun() ->
+        sderl_prof_sampling:sample(node(), #{seconds => 3, mailboxes => [the_slow_server]})
+    end,
     {ok, One} = Samples(),
     {ok, Other} = Samples(),
     true = exit(Asker, kill),

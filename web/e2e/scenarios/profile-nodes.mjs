@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody opens a recording of two nodes, on one of which a client asks a server on the other one: the lanes are by
-// node, messages go from one to the other, and so does the critical path.
+// node, messages go from one to the other, and so does the critical path; operations on groups are marks, and played.
 import { unreadable } from "../readable.mjs";
 
 const LOOKS = [
@@ -65,6 +65,53 @@ async function played(stage, page, wrong) {
   for (const name of [CLIENT, SERVER])
     await path.getByRole("button", { name, exact: true }).first().waitFor();
   await seen(page, "critical path", wrong);
+  await replayed(page, tabs, wrong);
+}
+
+/** The groups at the end, step by step from the begin, played, and at the operation that one points at. */
+async function replayed(page, tabs, wrong) {
+  await tabs.getByRole("button", { name: "Groups" }).click();
+  const replay = page.getByTestId("profile-replay");
+  const says = replay.getByRole("status").first();
+  const group = (name) => replay.getByRole("region", { name: `Group ${name}` });
+  await says.filter({ hasText: "4 of 4" }).waitFor();
+  await group("shop").getByText("b@h").waitFor();
+  await group("shop").getByText("gone").waitFor();
+  await seen(page, "groups", wrong);
+
+  // Before the first step there is what the nodes were in, of which more may be there.
+  await replay.getByRole("button", { name: "The begin" }).click();
+  await says.filter({ hasText: "Before the first of 4 operations" }).waitFor();
+  await group("till").getByText("there may be more").waitFor();
+  await group("shop").waitFor({ state: "detached" });
+  await replay.getByRole("button", { name: "One step on" }).click();
+  await says.filter({ hasText: "new_s_group(shop, [a@h,b@h]) by client at a@h" }).waitFor();
+  await group("shop").getByText("a@h").waitFor();
+  await page.waitForURL(/moment=\d+/);
+  await replay.getByRole("slider").focus();
+  await page.keyboard.press("ArrowRight");
+  await group("till").getByText("1 name (+1), and those of before").waitFor();
+  await replay.getByRole("button", { name: "Play" }).click();
+  await says.filter({ hasText: "4 of 4" }).waitFor();
+  await replay.getByRole("button", { name: "Play" }).waitFor();
+  const rows = replay.getByRole("table");
+  await rows.getByText("add_nodes(shop, [b@h])").click();
+  await says.filter({ hasText: "add_nodes(shop, [b@h])" }).waitFor();
+
+  // Without names there is one less to go through.
+  await replay.getByRole("button", { name: "Names, too" }).click();
+  await replay.getByRole("button", { name: "One step back" }).click();
+  await says.filter({ hasText: "1 of 4" }).waitFor();
+  await replay.getByRole("button", { name: "Names, too" }).click();
+
+  // Marks on the time line, which can be taken away.
+  await page.getByTestId("profile-marks").filter({ hasText: "4 operations on groups" }).waitFor();
+  const marks = page.getByRole("button", { name: "group operations" });
+  await marks.click();
+  await page.getByTestId("profile-marks").waitFor({ state: "hidden" });
+  await marks.click();
+  await page.getByTestId("profile-marks").filter({ hasText: "4 operations on groups" }).waitFor();
+  await tabs.getByRole("button", { name: "Processes" }).click();
 }
 
 /** Nothing sticks out, and all texts can be read. */

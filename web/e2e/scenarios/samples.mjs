@@ -75,6 +75,17 @@ async function played(stage, page, wrong) {
   await schedulers.getByText("other@host").first().waitFor();
   await seen(page, "states", wrong);
 
+  // What the nodes told of themselves, with the mailbox that was named.
+  await tabs.getByRole("button", { name: "Node over time" }).click();
+  const overall = page.getByTestId("samples-overall");
+  for (const name of ["Processes that wait for a scheduler", "Processes", "Memory"])
+    await overall.getByRole("heading", { name, exact: true }).waitFor();
+  await overall
+    .getByText(/^the_slow_server at .+: [\d,.]+ messages at most$/)
+    .first()
+    .waitFor();
+  await seen(page, "node over time", wrong);
+
   // A node.
   await tabs.getByRole("button", { name: "Nodes" }).click();
   await page.getByTestId("samples-nodes").getByText("other@host").click();

@@ -153,7 +153,7 @@ last_run(T, K, P, _, Path)
     go({runs, P, T, 0, K}, Path#path{ended = T});
 last_run(T, K, P, A, #path{options = #{to := To}} = Path)
   when K =:= ?IN; K =:= ?IN_EXITING; K =:= ?SEND; K =:= ?SEND_NOBODY; K =:= ?SPAWN; K =:= ?CALL;
-       K =:= ?RETURN_TO; K =:= ?RETURN_FROM; K =:= ?EXCEPTION ->
+       K =:= ?RETURN_TO; K =:= ?RETURN_FROM; K =:= ?EXCEPTION; K >= ?OPERATION ->
     back_in_run(T, K, A, go({runs, P, To, 0, K}, Path#path{ended = To}));
 last_run(_, _, _, _, Path) -> Path.
 

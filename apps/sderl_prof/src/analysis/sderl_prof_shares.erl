@@ -45,6 +45,7 @@ report(#{found := #{cells := Cells, groups := Groups, parts := Parts} = Found, n
         schedulers => schedulers(Kinds, Parts),
         threads => [#{type => Type, states => parts(Counters)}
                     || {Type, Counters} <- map_get(threads, Result)],
+        series => map_get(series, Result),
         samples => sderl_prof_samples_file:encode(Found)
     }.
 

@@ -295,6 +295,9 @@ beside(K, T, _, A, B, Source, _) when K =:= ?SPAWN; K =:= ?SPAWNED ->
     {T, entity(A, T, Source), word(B, Source)};
 beside(K, T, _, A, B, _, _) when K =:= ?SCHEDULER_ACTIVE; K =:= ?SCHEDULER_INACTIVE ->
     {T, A, B};
+beside(K, T, _, A, B, Source, _)
+  when K =:= ?ROUTED; K =:= ?PASSED; K =:= ?DELIVERED; K =:= ?UNDELIVERED ->
+    {T, word(A, Source), B};
 beside(_, T, _, A, B, Source, _) ->
     {T, word(A, Source), word(B, Source)}.
 

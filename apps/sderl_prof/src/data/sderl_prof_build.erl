@@ -18,6 +18,8 @@ again is another process.
 -define(GONE, 50_000).
 %% Processes and ports elsewhere that are told apart; further ones are those of their node together.
 -define(MOST_OTHERS, 200_000).
+%% Details that are told apart; of further ones nothing is told.
+-define(MOST_DETAILS, 100_000).
 %% The clock has jumped when time goes back by more than schedulers and their buffers explain.
 -define(BACK_NS, 1_000_000_000).
 
@@ -38,6 +40,7 @@ again is another process.
     %% The process that has a name, by the word of the name.
     names = #{} :: #{pos_integer() => pos_integer()},
     others = 0 :: non_neg_integer(),
+    details = 0 :: non_neg_integer(),
     new_words = [] :: [binary()],
     patches = [] :: [patch()],
     last = none :: none | integer(),
@@ -76,6 +79,13 @@ counts(#build{entities = Entities, word_count = Words, jumps = Jumps, again = Ag
 number_word(<<?TEXT, Text/binary>>, B) ->
     {Number, B1} = number_text(Text, B),
     {{Number, name}, B1};
+number_word(<<?DETAIL, Text/binary>>, #build{words = Words, details = Details} = B) ->
+    case is_map_key({text, Text}, Words) of
+        false when Details >= ?MOST_DETAILS -> {{0, name}, B};
+        IsKnown ->
+            {Number, B1} = number_text(Text, B),
+            {{Number, name}, B1#build{details = Details + case IsKnown of true -> 0; _ -> 1 end}}
+    end;
 number_word(<<Tag, _/binary>> = Word, #build{words = Words, others = Others} = B) ->
     case {Words, kind(Tag)} of
         {#{Word := Number}, Kind} -> {{Number, Kind}, B};
@@ -166,6 +176,13 @@ row(?CALL, T, S, Who, A, B, Table, _, Build) ->
     {P, Build1} = entity(Who, T, Table, Build),
     Caller = case B of 0 -> 0; _ -> word(B - ?WORD, Table) end,
     {{T, ?CALL, S, P, word(A, Table), Caller}, Build1};
+row(K, T, S, Who, A, B, Table, _, Build) when K =:= ?OPERATION; K =:= ?RESULT; K =:= ?FAILED ->
+    {P, Build1} = entity(Who, T, Table, Build),
+    {{T, K, S, P, word(A, Table), word(B - ?WORD, Table)}, Build1};
+row(K, T, S, Who, A, B, Table, _, Build)
+  when K =:= ?ROUTED; K =:= ?PASSED; K =:= ?DELIVERED; K =:= ?UNDELIVERED ->
+    {P, Build1} = entity(Who, T, Table, Build),
+    {{T, K, S, P, word(A, Table), bytes(B)}, Build1};
 row(?SPAWN, T, S, Who, A, B, Table, _, Build) ->
     {P, Build1} = entity(Who, T, Table, Build),
     {Child, Build2} = entity(A, T, Table, Build1),

@@ -23,6 +23,8 @@ the index of a word, which is the term in external format.
 | `send`, `send_nobody` | receiver | bytes of the message |
 | `receive` | word: the node of the sender, where it is another one and known | bytes of the message |
 | `call` | word: the function | word: its caller, 0 for none |
+| `operation`, `result`, `failed` | word: the function | detail (`m:sderl_prof_library`) |
+| `routed`, `passed`, .. | detail | bytes of the message, or how many messages |
 | `process` | the parent | word: where it began |
 | `scheduler_active`, `scheduler_inactive` | active ones | |
 """.
@@ -51,7 +53,8 @@ or in none, as a recorder of this application has it; otherwise each event is ta
 -type kind() :: spawn | spawned | exit | register | unregister | link | in | out | in_exiting
     | out_exiting | out_exited | gc_minor_start | gc_minor_end | gc_major_start | gc_major_end
     | gc_max_heap_size | send | send_nobody | 'receive' | call | return_to | return_from | exception
-    | active | inactive | scheduler_active | scheduler_inactive | open | closed | process.
+    | active | inactive | scheduler_active | scheduler_inactive | open | closed | process
+    | operation | result | failed | routed | passed | delivered | undelivered.
 
 -doc """
 Rows in the order of the file, the words by index, and counts: events `dropped` by the driver,
@@ -305,9 +308,9 @@ rarely(~"register", Name, Time, S, Who, Rows, F, _) ->
 rarely(~"unregister", Name, Time, S, Who, Rows, F, _) ->
     with_word(?UNREGISTER, Name, Time, S, Who, Rows, F);
 rarely(~"return_from", Rest, Time, S, Who, Rows, F, _) ->
-    first_as_word(?RETURN_FROM, Rest, Time, S, Who, Rows, F);
+    returned(?RETURN_FROM, Rest, Time, S, Who, Rows, F);
 rarely(~"exception_from", Rest, Time, S, Who, Rows, F, _) ->
-    first_as_word(?EXCEPTION, Rest, Time, S, Who, Rows, F);
+    returned(?EXCEPTION, Rest, Time, S, Who, Rows, F);
 rarely(~"open", Rest, Time, S, Who, Rows, F, C) ->
     with_other(?OPEN, Rest, Time, S, Who, Rows, F, C);
 rarely(~"closed", Reason, Time, S, Who, Rows, F, _) ->
@@ -331,12 +334,6 @@ with_other(Kind, Bin, Time, S, Who, Rows, F, C) ->
             {row(Time, Kind, S, Who, A, 0, Rows), F1}
     end.
 
-first_as_word(Kind, Bin, Time, S, Who, Rows, F) ->
-    case sderl_prof_etf:size(Bin) of
-        error -> other(Rows, F);
-        Size -> with_word(Kind, binary:part(Bin, 0, Size), Time, S, Who, Rows, F)
-    end.
-
 %% Reasons may be as large as they like; an atom, or that a tuple begins with, tells them apart.
 first_word(<<119, N, Text:N/binary, _/binary>>) -> <<119, N, Text/binary>>;
 first_word(<<104, _, 119, N, Text:N/binary, _/binary>>) -> <<119, N, Text/binary>>;
@@ -347,27 +344,25 @@ called(Bin, Time, S, Who, Rows, F) ->
         error -> other(Rows, F);
         Size ->
             <<Mfa:Size/binary, More/binary>> = Bin,
-            {A, F1} = index(arity_of(Mfa), F),
-            case More of
-                <<104, 2, 119, 2, "cp", 104, _/binary>> ->
-                    {B, F2} = index(binary:part(More, 6, byte_size(More) - 6), F1),
-                    {row(Time, ?CALL, S, Who, A, word(B), Rows), F2};
-                _ -> {row(Time, ?CALL, S, Who, A, 0, Rows), F1}
-            end
+            with_two(sderl_prof_library:call(Mfa, More), Time, S, Who, Rows, F)
     end.
 
-%% A trace without the flag arity has the arguments.
-arity_of(<<104, 3, Bin/binary>> = Mfa) ->
-    case sderl_prof_etf:elements(Bin, 3) of
-        [_, _, <<97, _>>] -> Mfa;
-        [M, F, <<106>>] -> <<104, 3, M/binary, F/binary, 97, 0>>;
-        [M, F, <<T, Count:32, _/binary>>] when T =:= 108, Count < 256 ->
-            <<104, 3, M/binary, F/binary, 97, Count>>;
-        [M, F, <<107, Count:16, _/binary>>] when Count < 256 ->
-            <<104, 3, M/binary, F/binary, 97, Count>>;
-        _ -> Mfa
-    end;
-arity_of(Mfa) -> Mfa.
+returned(Kind, Bin, Time, S, Who, Rows, F) ->
+    case sderl_prof_etf:size(Bin) of
+        error -> other(Rows, F);
+        Size ->
+            <<Mfa:Size/binary, Value/binary>> = Bin,
+            with_two(sderl_prof_library:return(Kind, Mfa, Value), Time, S, Who, Rows, F)
+    end.
+
+%% A word, and a number or another word.
+with_two({Kind, One, Number}, Time, S, Who, Rows, F) when is_integer(Number) ->
+    {A, F1} = index(One, F),
+    {row(Time, Kind, S, Who, A, Number, Rows), F1};
+with_two({Kind, One, Other}, Time, S, Who, Rows, F) ->
+    {A, F1} = index(One, F),
+    {B, F2} = index(Other, F1),
+    {row(Time, Kind, S, Who, A, word(B), Rows), F2}.
 
 spawned(Kind, Bin, Time, S, Who, Rows, F, C) ->
     case sderl_prof_etf:elements(Bin, 2) of

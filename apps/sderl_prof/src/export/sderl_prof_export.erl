@@ -163,21 +163,25 @@ write_lanes(#out{book = Book} = Out0) ->
     Step = fun(T, K, S, P, A, B, Act) -> sderl_prof_activity:step(T, K, S, P, A, B, Act) end,
     Whole = sderl_prof_book:fold(Book, #{}, Step, Activity),
     {_, Out2} = sderl_prof_activity:finish(Last, Whole),
+    #{operations := Operations} = sderl_prof_operations:find(Book, ?MOST_OPERATIONS),
     {_, Out3} = lists:foldl(fun operation/2, {1, Out2},
-                            sderl_prof_operations:find(Book, ?MOST_OPERATIONS)),
+                            [sderl_prof_operations:told(One, Book) || One <- Operations]),
     Out3.
 
 %% It lasts longer than the runs of its process, and so is on a lane of its own.
-operation(#{process := P, operation := Name, at := At, took := Took},
-          {Number, #out{group = Group} = Out}) ->
-    End = fun(Phase, Time) ->
+operation(#{process := P, operation := Name, at := At, took := Took, arguments := Arguments,
+            text := Text}, {Number, #out{group = Group} = Out}) ->
+    End = fun(Phase, Time, More) ->
         ["{\"ph\":\"", Phase, "\",\"cat\":\"s_group\",\"name\":", json:encode(Name),
          ",\"id2\":{\"local\":", integer_to_binary(Number), "},\"pid\":",
          integer_to_binary(Group), ",\"tid\":", integer_to_binary(P), ",\"ts\":",
-         us(Time, Out), "},\n"]
+         us(Time, Out), ",\"args\":", json:encode(More), "},\n"]
     end,
-    Last = case Took of none -> []; _ -> End(~"e", At + Took) end,
-    {Number + 1, put_text([End(~"b", At), Last], Out)}.
+    Last = case Took of
+        null -> [];
+        _ -> End(~"e", At + Took, #{result => Text})
+    end,
+    {Number + 1, put_text([End(~"b", At, #{arguments => Arguments}), Last], Out)}.
 
 %% ---------------------------------------------------------------- several nodes
 
@@ -237,6 +241,13 @@ csv_detail(Kind, A, B, Book, Out)
     {Other, sderl_prof_book:word(B, Book), ~"", Out1};
 csv_detail(Kind, A, _, _, Out) when Kind =:= scheduler_active; Kind =:= scheduler_inactive ->
     {~"", integer_to_binary(A), ~"", Out};
+csv_detail(Kind, A, B, Book, Out)
+  when Kind =:= operation; Kind =:= result; Kind =:= failed ->
+    {sderl_prof_book:word(B, Book), sderl_prof_book:word(A, Book), ~"", Out};
+csv_detail(Kind, A, B, Book, Out) when Kind =:= passed; Kind =:= delivered; Kind =:= undelivered ->
+    {integer_to_binary(B), sderl_prof_book:word(A, Book), ~"", Out};
+csv_detail(routed, A, B, Book, Out) ->
+    {~"", sderl_prof_book:word(A, Book), integer_to_binary(B), Out};
 csv_detail(_, A, _, Book, Out) -> {~"", sderl_prof_book:word(A, Book), ~"", Out}.
 
 quoted(Text) ->

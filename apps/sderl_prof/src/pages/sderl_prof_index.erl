@@ -26,6 +26,8 @@ are written are so far apart that there are at least as many events between them
 %% Of the call graph.
 -define(MOST_FUNCTIONS, 5_000).
 -define(MOST_EDGES, 20_000).
+%% Operations on groups, the first ones.
+-define(MOST_OPERATIONS, 50_000).
 %% Steps of the critical path that are drawn, the longest ones.
 -define(MOST_SEGMENTS, 2_000).
 %% Rows of a level that are in memory at a time.
@@ -65,7 +67,7 @@ the process, the word of the place, and who ended them, 0 where that is not know
     calls := {non_neg_integer(), [sderl_prof_flame:frame()]},
     graph := sderl_prof_call_graph:graph(),
     findings := sderl_prof_findings:result(), path := map() | null,
-    leads_to := pos_integer() | none
+    leads_to := pos_integer() | none, operations := sderl_prof_operations:found()
 }.
 
 %% The sink's state: what it has made of the intervals so far.
@@ -127,7 +129,7 @@ make(Dir, Given) ->
 %% Not where others may be reading.
 made(Dir, Own, Options) ->
     Tasks = [fun() -> activity(Dir, Own, Options) end, fun() -> with_path(Dir, others(Dir)) end,
-             fun() -> findings(Dir) end],
+             fun() -> findings(Dir) end, fun() -> operations(Dir) end],
     maybe
         {ok, Book} ?= sderl_prof_book:open(Dir),
         ok = sderl_prof_book:close(Book),
@@ -176,7 +178,7 @@ open(Dir) ->
     try
         ok = code:ensure_modules_loaded([?MODULE, sderl_prof_activity, sderl_prof_insight,
                                          sderl_prof_findings, sderl_prof_path,
-                                         sderl_prof_call_graph]),
+                                         sderl_prof_call_graph, sderl_prof_operations]),
         {ok, Bin} = file:read_file(path(Dir, "index")),
         #{version := 5} = Index = binary_to_term(Bin, [safe]),
         {ok, Index}
@@ -450,6 +452,12 @@ findings(Dir) ->
     Findings = sderl_prof_insight:findings(Book),
     ok = sderl_prof_book:close(Book),
     #{findings => Findings}.
+
+operations(Dir) ->
+    {ok, Book} = sderl_prof_book:open(Dir),
+    Found = sderl_prof_operations:find(Book, ?MOST_OPERATIONS),
+    ok = sderl_prof_book:close(Book),
+    #{operations => Found}.
 
 %% The process that runs last when a recording of several nodes ends has little to do with the
 %% program: the path leads to the process that gets most messages from another node.

@@ -20,7 +20,8 @@ sampling began.
     parts :: [{non_neg_integer(), sderl_prof_looks:part()}, ...],
     kinds :: [normal | cpu | io],
     cells :: [sderl_prof_looks:cell()],
-    groups :: [sderl_prof_looks:group()]
+    groups :: [sderl_prof_looks:group()],
+    overall :: sderl_prof_overall:overall()
 }).
 -opaque samples() :: [#node{}, ...].
 -doc "Nanoseconds; `node` and `group` are `all` or a name; at most `limit` rows of each list.".
@@ -37,14 +38,17 @@ decode(Reports) -> decode(Reports, []).
 
 decode([], Nodes) -> {ok, lists:reverse(Nodes)};
 decode([#{~"node" := Name} = Report | Reports], Nodes) ->
-    case is_described(Report)
+    Overall = sderl_prof_overall:decode(maps:get(~"series", Report, none)),
+    case is_described(Report) andalso Overall =/= error
         andalso sderl_prof_samples_file:decode(maps:get(~"samples", Report, none)) of
         {ok, #{parts := Parts, cells := Cells, groups := Groups}} ->
+            {ok, Of} = Overall,
             Kinds = [kind(Type) || #{~"type" := Type} <- map_get(~"schedulers", Report)],
             {Timed, _} = lists:mapfoldl(fun(#{ns := Ns} = Part, At) -> {{At, Part}, At + Ns} end,
                                         0, Parts),
             Node = #node{name = Name, otp = maps:get(~"otp", Report, ~""), report = Report,
-                         parts = Timed, kinds = Kinds, cells = Cells, groups = Groups},
+                         parts = Timed, kinds = Kinds, cells = Cells, groups = Groups,
+                         overall = Of},
             decode(Reports, [Node | Nodes]);
         _ -> {error, {no_samples, Name}}
     end.
@@ -124,7 +128,10 @@ shown(#{from := From, to := To, group := Group, limit := Limit} = Request, Chose
         threads => [Row#{~"node" => Node#node.name}
                     || {Node, _} <- Of, #{} = Row <- map_get(~"threads", Node#node.report)],
         nodes => [node_row(Node, In) || {Node, In} <- Parts],
-        curves => curves(Request, Duration, Chosen)
+        curves => curves(Request, Duration, Chosen),
+        overall => sderl_prof_overall:columns(
+            [{Name, Overall} || #node{name = Name, overall = Overall} <- Chosen],
+            max(1, Duration), columns(Chosen))
     }.
 
 is_busier(#{busy := A, reductions := R}, #{busy := B, reductions := R2}) -> {A, R} >= {B, R2}.
@@ -201,8 +208,10 @@ awake(Rows) ->
 %% ---------------------------------------------------------------- the whole time
 
 %% In as many equal columns as the node with most parts has.
+columns(Nodes) -> lists:max([length(Parts) || #node{parts = Parts} <- Nodes]).
+
 curves(#{group := Group}, Duration, Nodes) ->
-    Count = lists:max([length(Parts) || #node{parts = Parts} <- Nodes]),
+    Count = columns(Nodes),
     Values = [values(Group, Node) || Node <- Nodes],
     [begin
          {From, To} = {Duration * N div Count, Duration * (N + 1) div Count},

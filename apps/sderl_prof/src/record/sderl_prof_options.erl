@@ -14,15 +14,16 @@ profiler. Pure.
 | `migration` | the same, with the scheduler | and `scheduler_id` | `runnable_procs`, `exclusive` |
 | `message` | messages sent and received | `procs`, `send`, `'receive'` | |
 | `garbage_collection` | begin and end of collections | `procs`, `garbage_collection` | |
-| `s_group` | operations on groups | `call` | |
+| `s_group` | operations on groups and names | `procs`, `call`, `arity` | |
+| `routed` | messages that the library routes over gateways | `procs`, `call`, `arity` | |
 | `{callgraph, [Module]}` | calls of and returns to functions of these modules | `procs`, `call`, `return_to`, `arity` | |
-| `all` | all of these but `s_group` and `callgraph` | | |
+| `all` | all of these but `s_group`, `routed` and `callgraph` | | |
 
 Profiles name what one wants to know: `concurrency` (`running`, `garbage_collection`), `messages`
 (`running`, `message`), `calls` (`callgraph` of the option `modules`).
 """.
 
--export([plan/1, format_error/1, items/0, profiles/0]).
+-export([plan/1, format_error/1, items/0, profiles/0, operations/0]).
 -export_type([options/0, plan/0, item/0, who/0, reason/0]).
 
 -define(MIB, 1_048_576).
@@ -34,7 +35,7 @@ Profiles name what one wants to know: `concurrency` (`running`, `garbage_collect
 
 -type item() ::
     procs_basic | procs | ports_basic | ports | schedulers | running | migration | message
-    | garbage_collection | s_group | all | {callgraph, [module()]}.
+    | garbage_collection | s_group | routed | all | {callgraph, [module()]}.
 -type profile() :: concurrency | messages | calls.
 
 -doc """
@@ -88,7 +89,7 @@ Whose events: of all processes, of those that begin from now on, of these and of
 -spec items() -> [atom()].
 items() ->
     [procs_basic, procs, ports_basic, ports, schedulers, running, migration, message,
-     garbage_collection, s_group, all].
+     garbage_collection, s_group, routed, all].
 
 -doc "The profiles.".
 -spec profiles() -> [profile()].
@@ -186,7 +187,7 @@ flags(running) -> [procs, running, exiting];
 flags(migration) -> [procs, running, exiting, scheduler_id];
 flags(message) -> [procs, send, 'receive'];
 flags(garbage_collection) -> [procs, garbage_collection];
-flags(s_group) -> [procs, call, arity];
+flags(Item) when Item =:= s_group; Item =:= routed -> [procs, call, arity];
 flags({callgraph, _}) -> [procs, call, return_to, arity];
 flags(ports_basic) -> [];
 flags(ports) -> [];
@@ -205,10 +206,37 @@ system_profile(_) -> [].
 functions({callgraph, Modules}) ->
     [{{Module, '_', '_'}, [{'_', [], [{message, {{cp, {caller}}}}]}]} || Module <- Modules];
 functions(s_group) ->
-    [{{s_group, Name, Arity}, [{'_', [], [{return_trace}, {message, '$_'}]}]}
-     || {Name, Arity} <- [{new_s_group, 1}, {new_s_group, 2}, {delete_s_group, 1}, {add_nodes, 2},
-                          {remove_nodes, 2}, {enter, 2}, {leave, 1}]];
+    [{{s_group, Name, Arity}, [{'_', [], [{exception_trace}, {message, '$_'}]}]}
+     || {Name, Arity} <- operations()];
+functions(routed) -> routing();
 functions(_) -> [].
+
+-doc "The operations of `m:s_group` on groups and names that the item `s_group` records.".
+-spec operations() -> [{atom(), arity()}].
+operations() ->
+    [{new_s_group, 1}, {new_s_group, 2}, {new_s_group, 3}, {delete_s_group, 1}, {add_nodes, 2},
+     {remove_nodes, 2}, {enter, 2}, {leave, 1}, {recover_majority, 2}, {register_name, 2},
+     {register_name, 3}, {register_name, 4}, {re_register_name, 3}, {unregister_name, 1},
+     {unregister_name, 2}, {register_name_external, 3}, {unregister_name_external, 2}].
+
+%% Where a message goes into the library's ways: by which node first, for which group or node and
+%% whom there, and the message itself, for its size. Where messages are passed on: from which node,
+%% to which one, how many at once. How many were delivered, and which could not be.
+routing() ->
+    [
+        {{sderl_route_send, send_first, 5}, [{['$1', '_', '_', '$2', '_'], [], [{message, {{
+            '$1', {element, 5, '$2'}, {element, 6, '$2'}, {element, 8, '$2'}
+        }}}]}]},
+        {{sderl_route_send, each_way, 3}, [{['$1', '_', '_'], [], [{message, {{'$1'}}}]}]},
+        {{sderl_forward, forwarded, 4}, [
+            {['$1', '$2', '$3', '_'], [{'orelse', {is_pid, '$2'}, {is_reference, '$2'}}],
+             [{message, {{{node, '$2'}, '$1', '$3'}}}]},
+            {['$1', '_', '$3', '_'], [], [{message, {{none, '$1', '$3'}}}]}
+        ]},
+        {{sderl_forward, count, 3}, [{[1, '$1', '_'], [{'>', '$1', 0}], [{message, {{'$1'}}}]}]},
+        {{sderl_forward, failed, 4},
+         [{['_', {'$1', '$2'}, '$3', '_'], [], [{message, {{'$1', '$2', '$3'}}}]}]}
+    ].
 
 -doc "What is wrong, and what to do.".
 -spec format_error(reason()) -> unicode:chardata().

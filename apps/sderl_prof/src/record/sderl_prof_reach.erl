@@ -10,9 +10,9 @@ no more than these modules.
 
 %% Called ones first.
 -define(MODULES, [sderl_prof_tap, sderl_prof_recorder, sderl_prof_trial, sderl_prof_station,
-                  sderl_prof_round, sderl_prof_search, sderl_prof_looks, sderl_prof_switch,
-                  sderl_prof_sampler, sderl_prof_locks, sderl_prof_perf, sderl_prof_probes,
-                  sderl_prof_hooks, sderl_prof_readings]).
+                  sderl_prof_round, sderl_prof_search, sderl_prof_looks, sderl_prof_series,
+                  sderl_prof_switch, sderl_prof_sampler, sderl_prof_locks, sderl_prof_perf,
+                  sderl_prof_probes, sderl_prof_hooks, sderl_prof_readings]).
 
 -doc """
 The node does not answer, or cannot do it; `records`: it records with modules of another version,

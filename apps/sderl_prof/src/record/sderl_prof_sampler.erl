@@ -50,9 +50,12 @@ ends, a guard switches microstate accounting off again.
 %% Processes of which it is remembered what they were at the look before.
 -define(MOST_SEEN, 200_000).
 
--doc "`remembered`: so many processes at most, of which it is known what they were.".
+-doc """
+`remembered`: so many processes at most, of which it is known what they were. `mailboxes`: names of
+processes whose mailboxes are read over time.
+""".
 -type plan() :: #{milliseconds := pos_integer(), rate := pos_integer(),
-                  remembered => pos_integer()}.
+                  remembered => pos_integer(), mailboxes => [atom()]}.
 -type status() :: running | runnable | waiting | garbage_collecting | suspended | exiting.
 -doc """
 `ns`: how long it looked; `all_ns`: the same with the search before; `own_ns`: how long it was at
@@ -65,6 +68,7 @@ number is; `threads` is microstate accounting in its own units, empty where some
     looks := non_neg_integer(), rounds := non_neg_integer(),
     own_ns := non_neg_integer(), processes := non_neg_integer(), schedulers_online := pos_integer(),
     found := sderl_prof_looks:result(),
+    series := sderl_prof_series:result(),
     schedulers := #{normal | cpu | io => non_neg_integer()},
     threads := [{atom(), #{atom() => non_neg_integer()}}]
 }.
@@ -112,7 +116,9 @@ number is; `threads` is microstate accounting in its own units, empty where some
     %% Since when looks at the ones and at the others stand for time.
     since :: #{busy | others => integer()},
     %% None while busy ones are looked for.
-    found :: sderl_prof_looks:looks() | none
+    found :: sderl_prof_looks:looks() | none,
+    mailboxes :: [atom()],
+    series :: sderl_prof_series:series() | none
 }).
 
 -doc """
@@ -139,15 +145,19 @@ begin_(#{milliseconds := Ms, rate := Rate} = Plan, Owner) ->
         owner = Owner, monitor = monitor(process, Owner), rate = Rate, start = Start, began = Start,
         remembered = maps:get(remembered, Plan, ?MOST_SEEN),
         until = Start + 1_000_000 * Ms, since = #{}, found = none, round = Round, rounds = 1,
+        mailboxes = maps:get(mailboxes, Plan, []), series = none,
         busy_round = sderl_prof_round:new([]), own_ns = now_ns() - Start,
         search = sderl_prof_search:new(Start, min(?AGAIN_NS, 500_000 * Ms div ?SEARCH_PART),
                                        sderl_prof_round:again(Round))
     }),
     Before = {threads(Guard), erlang:system_time(nanosecond)},
     #{at := Now} = Snapshot = snapshot(),
-    Found = sderl_prof_looks:new(max(1, Searched#sampler.until - Now), Snapshot),
-    Sampler = loop(Searched#sampler{began = Now, since = #{busy => Now, others => Now},
-                                    found = Found}),
+    Left = max(1, Searched#sampler.until - Now),
+    Sampler = loop(Searched#sampler{
+        began = Now, since = #{busy => Now, others => Now},
+        found = sderl_prof_looks:new(Left, Snapshot),
+        series = sderl_prof_series:new(Now, Left, Searched#sampler.mailboxes)
+    }),
     Result = result(Sampler, Before, Guard),
     ok = sderl_prof_switch:off(Guard),
     Owner ! {sderl_prof_sampled, self(), Result}.
@@ -173,7 +183,7 @@ loop(#sampler{until = Until, monitor = Monitor} = S) ->
             true -> S;
             false ->
                 {Due, S1} = due(Now, parted(Now, S)),
-                {_, S2} = search(Now, S1),
+                {_, S2} = search(Now, read(Now, S1)),
                 Looked = looks(Due, Now, S2),
                 loop(Looked#sampler{own_ns = S#sampler.own_ns + now_ns() - Now})
         end
@@ -184,6 +194,14 @@ parted(Now, #sampler{found = Found} = S) ->
         true -> S#sampler{found = sderl_prof_looks:next_part(snapshot(), Found)};
         false -> S
     end.
+
+%% At each time that it wakes: what waits between two looks is seen all the same.
+read(Now, #sampler{mailboxes = Names, series = Series} = S) ->
+    Read = sderl_prof_series:add(sderl_prof_series:reading(Names), Series),
+    S#sampler{series = case sderl_prof_series:is_due(Now, Read) of
+        true -> sderl_prof_series:next(Now, sderl_prof_series:memory(), Read);
+        false -> Read
+    end}.
 
 %% Of missed samples, at most those of a tenth of a second are made up for.
 due(Now, #sampler{rate = Rate, began = Began, came_due = Before, owed = Owed} = S) ->
@@ -397,8 +415,11 @@ fewer(Busy) -> Busy.
 
 %% ---------------------------------------------------------------- the result
 
-result(#sampler{} = S, {Threads, System}, Guard) ->
+result(#sampler{mailboxes = Names} = S, {Threads, System}, Guard) ->
     #{at := Now} = Snapshot = snapshot(),
+    %% There is one, however short it was.
+    Last = sderl_prof_series:add(sderl_prof_series:reading(Names), S#sampler.series),
+    Series = sderl_prof_series:next(Now, sderl_prof_series:memory(), Last),
     #{
         node => atom_to_binary(node()),
         otp => list_to_binary(erlang:system_info(otp_release)),
@@ -412,6 +433,7 @@ result(#sampler{} = S, {Threads, System}, Guard) ->
         processes => erlang:system_info(process_count),
         schedulers_online => erlang:system_info(schedulers_online),
         found => sderl_prof_looks:result(Snapshot, S#sampler.found),
+        series => sderl_prof_series:result(Now, Series),
         %% Their numbers go on in this order.
         schedulers => #{normal => erlang:system_info(schedulers),
                         cpu => erlang:system_info(dirty_cpu_schedulers),

@@ -18,11 +18,13 @@ trace_functions(Session, Functions) ->
     lists:foreach(fun({{Module, _, _} = Pattern, Spec}) ->
         _ = code:ensure_loaded(Module),
         case trace:function(Session, Pattern, Spec, [local]) of
-            %% A function of the groups that this node's version lacks is none to record.
-            0 when Module =/= s_group -> throw({no_module, Module});
-            _ -> ok
+            %% A function of the library that this node's version lacks is none to record.
+            0 -> is_of_library(Module) orelse throw({no_module, Module});
+            _ -> true
         end
     end, Functions).
+
+is_of_library(Module) -> lists:member(Module, [s_group, sderl_route_send, sderl_forward]).
 
 -doc "The modules of these functions that are loaded: name and checksum.".
 -spec code_of([{{module(), atom(), arity() | '_'}, [tuple()]}]) -> [{binary(), binary()}].

@@ -277,6 +277,45 @@ export interface Stays {
   count: number;
 }
 
+/** An operation on groups. What is null is not known, or the operation has none of it. */
+export interface Operation {
+  process: number;
+  /** The process that called it, and its node. */
+  by: string;
+  node: string;
+  /** Such as `s_group:add_nodes/2`. */
+  operation: string;
+  at: number;
+  took: number | null;
+  /** Whether it did what was asked. */
+  ok: boolean | null;
+  /** What it gave. */
+  text: string;
+  arguments: string;
+  group: string | null;
+  /** Null in the end: there are more than are kept. */
+  nodes: (string | null)[] | null;
+  name: string | null;
+  of_process: string | null;
+  got_group: string | null;
+  got_nodes: (string | null)[] | null;
+}
+
+/** How many begin in one of the equal parts: on all of a node (process 0), or by a process; node 0 where there is one. */
+export type Cell = [part: number, node: number, process: number, count: number];
+
+export interface Operations {
+  /** In the whole recording; the first `kept` of them are known. */
+  all: number;
+  kept: number;
+  /** In the part that was asked for; `rows` has the first of them. */
+  count: number;
+  parts: number;
+  rows: Operation[];
+  /** None where `rows` has all of them. */
+  cells: Cell[];
+}
+
 export interface Finding {
   finding: string;
   process: string | null;
@@ -381,6 +420,17 @@ export const getArrows = (
 
 export const getStays = (process: number, from: number, to: number, limit: number) =>
   ask<Stays>("/stays", { process, from, to, limit });
+
+export const getOperations = (
+  part: { from: number; to: number } | null,
+  processes: number[],
+  limit: number,
+) =>
+  ask<Operations>("/operations", {
+    ...part,
+    limit,
+    ...(processes.length === 0 ? {} : { processes: processes.join(",") }),
+  });
 
 export const getWindow = (from: number, to: number, columns: number, processes: number[]) =>
   ask<Window>("/window", {

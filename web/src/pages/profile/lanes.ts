@@ -4,7 +4,7 @@ import type { Interval, Lane, Node } from "./answers";
 import { nodeOf, nodeOfScheduler, ownName, schedulerName } from "./nodes-model";
 
 export interface Row {
-  kind: "scheduler" | "path" | "process" | "node";
+  kind: "scheduler" | "path" | "groups" | "process" | "node";
   id: number;
   label: string;
   y: number;
@@ -25,6 +25,7 @@ export interface Layout {
 export const LANE = 20;
 const SCHEDULER = 12;
 const PATH = 14;
+const GROUPS = 14;
 const NODE = 34;
 const AXIS = 24;
 const GRAPH = 110;
@@ -36,6 +37,7 @@ export function layout(
   processes: readonly { process: number; name: string }[],
   hasPath = false,
   nodes: readonly Node[] = [],
+  hasGroups = false,
 ): Layout {
   const left = width < 640 ? 96 : 190;
   const graph = { y: AXIS, height: GRAPH };
@@ -46,15 +48,23 @@ export function layout(
     y += height + gap;
   };
   const path = () => hasPath && add("path", 0, "critical path", PATH, 6);
+  /** Operations on groups, of each node. */
+  const groups = (id: number) => hasGroups && add("groups", id, "groups", GROUPS, 6);
   if (nodes.length > 0) path();
   // Those of each node are together, below a row of its own; the last ones are of none.
   for (const node of [...nodes, undefined]) {
     const awake = schedulers.filter((id) => nodeOfScheduler(id, nodes) === node);
     const lanes = processes.filter(({ process }) => nodeOf(process, nodes) === node);
-    if (node !== undefined) add("node", node.number, node.node, NODE, 3);
+    if (node !== undefined) {
+      add("node", node.number, node.node, NODE, 3);
+      groups(node.number);
+    }
     for (const id of awake) add("scheduler", id, schedulerName(id, nodes), SCHEDULER);
     if (awake.length > 0) y += GAP;
-    if (nodes.length === 0) path();
+    if (nodes.length === 0) {
+      path();
+      groups(0);
+    }
     for (const { process, name } of lanes) add("process", process, ownName(name, node), LANE);
     if (node !== undefined) y += GAP;
   }

@@ -10,6 +10,7 @@ import { type About, getAbout, getNumbered, type Process } from "./answers";
 import { Calls } from "./calls";
 import { Detail } from "./detail";
 import { FindingsCard } from "./findings";
+import { GroupsCard } from "./groups";
 import { MessagesCard } from "./messages";
 import { NodesCard } from "./nodes";
 import { PathCard } from "./path-card";
@@ -21,7 +22,7 @@ import "../../styles/data.css";
 import "../../styles/recorded.css";
 import "./profile.css";
 
-type Tab = "nodes" | "processes" | "findings" | "path" | "messages" | "waits" | "calls";
+type Tab = "nodes" | "processes" | "findings" | "path" | "messages" | "waits" | "calls" | "groups";
 
 /** Lanes that are there at first, and at most. */
 const FIRST_LANES = 16;
@@ -107,6 +108,7 @@ class Shown {
   private readonly nodes: NodesCard | null;
   private readonly waits: WaitsCard | null;
   private readonly calls: Calls | null;
+  private readonly groups: GroupsCard | null;
   private readonly tabs: Choice<Tab>;
   private readonly release: (() => void)[];
   private lanes: Process[] = [];
@@ -129,6 +131,7 @@ class Shown {
       chosen: opened,
       moved: () => this.moved(),
       stepped,
+      operated: (moment) => ctx.setQuery({ tab: "groups", moment: String(moment) }),
       failed,
     });
     this.processes = new Processes(
@@ -179,6 +182,12 @@ class Shown {
           failed,
         })
       : null;
+    this.groups = about.items.includes("s_group")
+      ? new GroupsCard(about, {
+          opened,
+          went: (moment) => ctx.setQuery({ moment: moment === null ? "" : String(moment) }),
+        })
+      : null;
     this.tabs = choice<Tab>(
       "Shown below the time line",
       [
@@ -189,6 +198,7 @@ class Shown {
         ...(about.has_messages ? ([["messages", "Messages"]] as const) : []),
         ...(about.totals.wait > 0 ? ([["waits", "Waits"]] as const) : []),
         ...(about.has_calls ? ([["calls", "Calls"]] as const) : []),
+        ...(this.groups === null ? [] : ([["groups", "Groups"]] as const)),
       ],
       "processes",
       (tab) => ctx.setQuery({ tab: tab === "processes" ? "" : tab }),
@@ -211,6 +221,7 @@ class Shown {
       ...(this.nodes === null ? [] : [this.nodes.root]),
       ...(this.waits === null ? [] : [this.waits.root]),
       ...(this.calls === null ? [] : [this.calls.root]),
+      ...(this.groups === null ? [] : [this.groups.root]),
     );
     this.release = [
       searchKey(ctx, root, "Search processes"),
@@ -236,6 +247,7 @@ class Shown {
     if (this.waits !== null) this.waits.root.hidden = tab !== "waits";
     if (this.calls !== null) this.calls.root.hidden = tab !== "calls";
     if (this.nodes !== null) this.nodes.root.hidden = tab !== "nodes";
+    if (this.groups !== null) this.replayed(this.groups, tab === "groups");
     const below: readonly Tab[] = ["path", "findings", "waits", "calls"];
     this.detail.root.classList.toggle("below", below.includes(tab));
     if (tab === "findings") void this.findings.show();
@@ -258,6 +270,7 @@ class Shown {
     this.waits?.destroy();
     this.calls?.destroy();
     this.nodes?.destroy();
+    this.groups?.destroy();
     this.messages.destroy();
     this.detail.destroy();
   }
@@ -270,8 +283,19 @@ class Shown {
       (tab === "messages" && this.about.has_messages) ||
       (tab === "nodes" && this.nodes !== null) ||
       (tab === "waits" && this.waits !== null) ||
-      (tab === "calls" && this.calls !== null);
+      (tab === "calls" && this.calls !== null) ||
+      (tab === "groups" && this.groups !== null);
     return there ? (tab as Tab) : "processes";
+  }
+
+  /** The groups at the moment of the address, which the time line shows, too. */
+  private replayed(groups: GroupsCard, isShown: boolean): void {
+    const text = this.ctx.route.query["moment"] ?? "";
+    const moment = text !== "" && Number(text) >= 0 ? Number(text) : null;
+    groups.root.hidden = !isShown;
+    this.timeline.at(isShown ? moment : null);
+    if (isShown) groups.show(moment);
+    else groups.hide();
   }
 
   /** What is below the time line is of the part that it shows. */
@@ -365,6 +389,7 @@ class Shown {
         this.about.totals.gc > 0 ? legend("gc", "collects garbage") : null,
         this.about.totals.exiting > 0 ? legend("exiting", "ends") : null,
         this.about.has_messages ? this.timeline.messages.button : null,
+        this.groups === null ? null : this.timeline.marks.button,
       ),
       h(
         "div",

@@ -12,6 +12,8 @@ import {
   stack,
   visibleIntervals,
 } from "./lanes";
+import { paintMarks } from "./marks";
+import type { Marks } from "./marks-model";
 import { paintArrows, paintPath } from "./overlay";
 import { place, type Range, span, tickLabel, ticks } from "./range";
 
@@ -33,6 +35,9 @@ export interface Picture {
   /** The critical path, if it is shown, and messages. */
   path: readonly Segment[];
   arrows: readonly Arrow[];
+  /** Operations on groups, and the moment of them that is shown. */
+  marks: Marks | null;
+  moment: number | null;
   ring: boolean;
 }
 
@@ -59,6 +64,7 @@ export function paint(c: CanvasRenderingContext2D, p: Picture): void {
   for (const row of layout.rows) paintRow(c, p, row);
   paintPath(c, p);
   paintArrows(c, p);
+  paintMarks(c, p);
   paintPointer(c, p);
   c.restore();
   paintLabels(c, p);
@@ -166,7 +172,7 @@ function area(
 
 function paintRow(c: CanvasRenderingContext2D, p: Picture, row: Row): void {
   const { layout, palette, window: w } = p;
-  if (row.kind === "path") return;
+  if (row.kind === "path" || row.kind === "groups") return;
   if (row.kind === "process" && (row.id === p.marked || row === p.row)) {
     c.fillStyle = palette.accent;
     c.globalAlpha = row.id === p.marked ? 0.16 : 0.08;

@@ -3,9 +3,14 @@
 import type { Ctx } from "../../ui/ctx";
 import { h, text as setText } from "../../lib/dom";
 import { number } from "../../lib/format";
+import { visible } from "../../lib/visible";
 import { type About, getWindow, type Process, type Segment, type Window } from "./answers";
 import { MessageArrows } from "./arrows";
-import { intervalAt, layout, type Layout, type Row, rowAt, stack, STATES } from "./lanes";
+import { laneText } from "./lane-words";
+import { layout, type Layout, type Row, rowAt } from "./lanes";
+import { GroupMarks } from "./marks";
+import { marksText, operationsAt, operationsOf } from "./marks-model";
+import { endOf } from "./groups-model";
 import { paint } from "./paint";
 import { segmentAt, stepText } from "./path-model";
 import {
@@ -34,6 +39,8 @@ export interface TimelineEvents {
   moved(range: Range): void;
   /** A step of the critical path is chosen. */
   stepped(step: Segment): void;
+  /** An operation on groups is chosen, which had its effect at this time. */
+  operated(moment: number): void;
   failed(message: string): void;
 }
 
@@ -54,6 +61,13 @@ export class Timeline {
     this.redraw();
     this.wish();
   });
+  readonly marks = new GroupMarks((isOther) => {
+    if (isOther) this.sized();
+    else this.redraw();
+    this.describe();
+    this.wish();
+  });
+  private readonly hasGroups: boolean;
   private readonly resize: ResizeObserver;
   private lanes: readonly Process[] = [];
   private window: Window | null = null;
@@ -61,6 +75,7 @@ export class Timeline {
   private range: Range;
   private marked: number | null = null;
   private path: readonly Segment[] = [];
+  private moment: number | null = null;
   private x: number | null = null;
   private row: Row | null = null;
   private brush: [number, number] | null = null;
@@ -80,7 +95,15 @@ export class Timeline {
   ) {
     this.range = range;
     this.messages.says.hidden = true;
-    this.root = h("div", { class: "profile-timeline" }, this.canvas, this.says, this.messages.says);
+    this.hasGroups = about.items.includes("s_group");
+    this.root = h(
+      "div",
+      { class: "profile-timeline" },
+      this.canvas,
+      this.says,
+      this.messages.says,
+      this.marks.says,
+    );
     this.drawn = layout(1, [], []);
     const { canvas } = this;
     canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -122,6 +145,13 @@ export class Timeline {
     this.path = path;
     if (had === path.length > 0) this.redraw();
     else this.sized();
+  }
+
+  /** The moment that the replay of groups shows. */
+  at(moment: number | null): void {
+    if (moment === this.moment) return;
+    this.moment = moment;
+    this.redraw();
   }
 
   go(range: Range): void {
@@ -202,7 +232,14 @@ export class Timeline {
 
   /** Messages are asked for when the picture stands still. */
   private wish(): void {
-    if (!this.about.has_messages || this.window === null || this.pressed !== null) return;
+    if (this.window === null || this.pressed !== null) return;
+    if (this.hasGroups)
+      void this.marks.ask({
+        range: this.range,
+        lanes: this.lanes.map(({ process }) => process),
+        width: this.drawn.width,
+      });
+    if (!this.about.has_messages) return;
     void this.messages.ask({
       range: this.range,
       lanes: this.lanes.map(({ process }) => process),
@@ -223,6 +260,7 @@ export class Timeline {
       this.lanes,
       this.path.length > 0,
       this.about.nodes,
+      this.hasGroups && this.marks.isOn,
     );
     const ratio = this.ratio;
     this.canvas.width = Math.round(width * ratio);
@@ -256,6 +294,8 @@ export class Timeline {
       brush: this.brush,
       path: this.path,
       arrows: this.messages.arrows,
+      marks: this.marks.marks,
+      moment: this.moment,
       ring: document.activeElement === canvas && canvas.matches(":focus-visible"),
     });
   }
@@ -264,6 +304,7 @@ export class Timeline {
   private describe(): void {
     const { x, row, range, window: w } = this;
     if (x === null || w === null) {
+      this.canvas.title = "";
       const near = w !== null && w.lanes.some((lane) => lane.intervals !== null);
       const shown = `${lasting(span(range))} of ${lasting(this.about.duration)}`;
       const what = near
@@ -274,7 +315,18 @@ export class Timeline {
     const t = timeAt(x, range, this.drawn.width);
     const column = Math.floor((t - w.from) / w.width);
     const at = `At ${exactly(t, range, this.drawn.width)}: `;
-    if (row?.kind === "process") return setText(this.says, at + this.laneText(row, w, t, column));
+    const pixelNs = span(range) / this.drawn.width;
+    const marks =
+      row === null ? "" : marksText(this.marks.marks, row, this.about.nodes, t, pixelNs);
+    // As a tooltip, too, beside the mark.
+    this.canvas.title = visible(marks);
+    if (row?.kind === "process")
+      return setText(
+        this.says,
+        at + laneText(row, w, t, column) + (marks === "" ? "" : `. ${marks}`),
+      );
+    if (row?.kind === "groups")
+      return setText(this.says, at + (marks === "" ? "no operation on groups" : marks));
     if (row?.kind === "scheduler") {
       const one = w.schedulers.find(({ scheduler }) => scheduler === row.id);
       return setText(this.says, `${at}${row.label} awake ${(one?.awake[column] ?? 0) / 10} %`);
@@ -295,30 +347,6 @@ export class Timeline {
       this.says,
       `${at}${number(w.running[column])} run, ${number(w.runnable[column])} wait for a scheduler`,
     );
-  }
-
-  private laneText(row: Row, w: Window, t: number, column: number): string {
-    const lane = w.lanes.find(({ process }) => process === row.id);
-    if (lane === undefined) return row.label;
-    if (lane.intervals === null) {
-      const { running, runnable, waiting, gc } = stack(lane, column);
-      const parts: [string, number][] = [
-        ["runs", running],
-        ["waits for a scheduler", runnable],
-        ["waits", waiting],
-        ["collects garbage", gc],
-      ];
-      const told = parts
-        .filter(([, share]) => share > 0)
-        .map(([what, share]) => `${what} ${Math.max(1, Math.round(100 * share))} %`);
-      return `${row.label} ${told.join(", ") || "is not there"}`;
-    }
-    const one = intervalAt(lane.intervals, t);
-    if (one === undefined) return `${row.label} is not there, or was not seen yet`;
-    const [what, , ns, site, waker] = one;
-    const where = site > 0 && w.sites[site] !== undefined ? ` in ${w.sites[site]}` : "";
-    const whom = waker > 0 && w.names[waker] !== undefined ? `, until ${w.names[waker]} sends` : "";
-    return `${row.label} ${STATES[what] ?? ""} for ${lasting(ns)}${where}${whom}`;
   }
 
   // Input -----------------------------------------------------------------
@@ -411,16 +439,25 @@ export class Timeline {
       const t = timeAt(pressed.x - this.drawn.left, this.range, this.drawn.width);
       const step = row?.kind === "path" ? segmentAt(this.path, t) : undefined;
       if (step !== undefined) this.events.stepped(step);
+      if (row?.kind === "groups") this.operated(row, t);
     }
     this.redraw();
     this.wish();
+  }
+
+  private operated(row: Row, t: number): void {
+    const rows = this.marks.marks?.found.rows ?? [];
+    const own = operationsOf(rows, row, this.about.nodes);
+    const [one] = operationsAt(own, t, span(this.range) / this.drawn.width);
+    if (one !== undefined) this.events.operated(endOf(one));
   }
 
   private point(x: number | null, y: number | null): void {
     this.x = x;
     this.row = y === null ? null : (rowAt(this.drawn.rows, y) ?? null);
     const { row } = this;
-    this.canvas.classList.toggle("over", row?.kind === "process" || row?.kind === "path");
+    const leads = ["process", "path", "groups"];
+    this.canvas.classList.toggle("over", row !== null && leads.includes(row.kind));
     this.redraw();
     this.describe();
   }

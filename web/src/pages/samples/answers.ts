@@ -73,6 +73,30 @@ export interface Column {
   awake: number;
 }
 
+/** What nodes told of themselves; null where nothing was read. */
+export interface OverallColumn {
+  at: number;
+  run_queue: number | null;
+  most_run_queue: number | null;
+  processes: number | null;
+  memory: { total: number; processes: number; binary: number; ets: number } | null;
+}
+
+export interface Mailbox {
+  node: string;
+  name: string;
+  mean: (number | null)[];
+  most: number | null;
+}
+
+/** Columns as those of the curves; none of a file of an earlier version. */
+export interface Overall {
+  columns: OverallColumn[];
+  mailboxes: Mailbox[];
+  /** Of one node alone. */
+  run_queues: (number | null)[][];
+}
+
 export interface Shares {
   duration: number;
   covers: { from: number; to: number };
@@ -87,6 +111,7 @@ export interface Shares {
   threads: { node: string; type: string; states: Record<string, number> }[];
   nodes: NodeRow[];
   curves: Column[];
+  overall: Overall;
 }
 
 export interface Asked {

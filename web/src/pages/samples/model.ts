@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words and ranges of a page of samples. Pure.
 import { lasting, percent } from "../../lib/format";
-import type { About, Share, Shares } from "./answers";
+import type { About, Mailbox, OverallColumn, Share, Shares } from "./answers";
 
 /** Columns from `first` on, up to and without `after`. */
 export interface Columns {
@@ -117,3 +117,50 @@ export const rowsText = (shown: number, all: number, what: string): string =>
 /** What ran, in one number for each column of the curves. */
 export const busyOf = (curves: Shares["curves"]): number[] =>
   curves.map(({ running, runnable, collecting }) => running + runnable + collecting);
+
+/** Memory by what it is for, which together is all of it. */
+export function memoryOf(
+  columns: readonly OverallColumn[],
+): { key: string; label: string; values: (number | null)[] }[] {
+  const of = (part: (memory: NonNullable<OverallColumn["memory"]>) => number) =>
+    columns.map(({ memory }) => (memory === null ? null : part(memory)));
+  return [
+    { key: "processes", label: "processes", values: of(({ processes }) => processes) },
+    { key: "binary", label: "binaries", values: of(({ binary }) => binary) },
+    { key: "ets", label: "ETS tables", values: of(({ ets }) => ets) },
+    {
+      key: "others",
+      label: "code and others",
+      values: of(({ total, processes, binary, ets }) =>
+        Math.max(0, total - processes - binary - ets),
+      ),
+    },
+  ];
+}
+
+/** The name of a mailbox, with its node where there are several. */
+export const boxLabel = ({ node, name }: Mailbox, several: boolean): string =>
+  several ? `${name} at ${node}` : name;
+
+/** The last two queues are those of dirty schedulers. */
+const queueLabel = (i: number, count: number): string =>
+  i < count - 2 || count < 3
+    ? `queue ${i + 1}`
+    : i === count - 2
+      ? "dirty, computing"
+      : "dirty, input and output";
+
+/** The longest queues, in their order. */
+export function longestQueues(
+  queues: readonly (readonly (number | null)[])[],
+  most: number,
+): { key: string; label: string; values: readonly (number | null)[] }[] {
+  const sum = (values: readonly (number | null)[]) =>
+    values.reduce<number>((all, value) => all + (value ?? 0), 0);
+  return queues
+    .map((values, i) => ({ i, values, all: sum(values) }))
+    .sort((a, b) => b.all - a.all || a.i - b.i)
+    .slice(0, most)
+    .sort((a, b) => a.i - b.i)
+    .map(({ i, values }) => ({ key: String(i), label: queueLabel(i, queues.length), values }));
+}

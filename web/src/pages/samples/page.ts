@@ -8,6 +8,7 @@ import { card, type Choice, choice, emptyState, searchKey } from "../../ui/parts
 import { type About, getAbout, getShares, type Shares } from "./answers";
 import { Curves } from "./curves";
 import { type Columns, fromQuery, partOf, problems, rowsText } from "./model";
+import { OverallCard } from "./overall";
 import {
   kindsTable,
   nodesTable,
@@ -21,8 +22,8 @@ import "../../styles/charts.css";
 import "../../styles/recorded.css";
 import "./samples.css";
 
-type Tab = "kinds" | "functions" | "waits" | "states" | "nodes";
-const TABS: readonly Tab[] = ["kinds", "functions", "waits", "states", "nodes"];
+type Tab = "kinds" | "functions" | "waits" | "states" | "overall" | "nodes";
+const TABS: readonly Tab[] = ["kinds", "functions", "waits", "states", "overall", "nodes"];
 
 const ROWS = 500;
 const LATER_MS = 200;
@@ -81,6 +82,7 @@ class SamplesPage implements MountedPage {
 
 class Shown {
   private readonly curves: Curves;
+  private readonly overall = new OverallCard();
   private readonly tabs: Choice<Tab>;
   private readonly cards: Record<Tab, HTMLElement>;
   private readonly kinds = kindsTable((kind) => this.ctx.setQuery({ kind }));
@@ -129,6 +131,7 @@ class Shown {
         ["functions", "Functions"],
         ["waits", "Waits"],
         ["states", "States"],
+        ["overall", "Node over time"],
         ...(several ? ([["nodes", "Nodes"]] as const) : []),
       ],
       "kinds",
@@ -167,6 +170,7 @@ class Shown {
           h("div", {}, h("h3", {}, "Threads, in the whole time"), this.threads.root),
         ),
       ),
+      overall: this.overall.root,
       nodes: card(
         "Nodes",
         { hint: "Choose one, and all else is of it alone.", testid: "samples-nodes" },
@@ -203,7 +207,7 @@ class Shown {
     for (const one of TABS) this.cards[one].hidden = one !== tab;
     this.node.value = query["node"] ?? ALL;
     const kind = query["kind"] ?? "";
-    this.chosen.hidden = kind === "" || tab === "nodes";
+    this.chosen.hidden = kind === "" || tab === "nodes" || tab === "overall";
     this.chosen.replaceChildren(
       h("span", {}, "Only ", h("strong", {}, kind)),
       h(
@@ -227,6 +231,7 @@ class Shown {
     this.asked = -1;
     for (const release of this.release) release();
     this.curves.destroy();
+    this.overall.destroy();
   }
 
   private get tab(): Tab {
@@ -271,6 +276,7 @@ class Shown {
       duration,
       fromQuery(this.ctx.route.query, this.columns, duration),
     );
+    this.overall.draw(shares.overall, this.about.nodes[0]?.began ?? 0, duration);
     this.kinds.rows(shares.kinds);
     this.functions.rows(shares.functions);
     this.waits.rows(shares.waits);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import {
+  boxLabel,
   clampColumns,
   columnAt,
   fromQuery,
+  longestQueues,
+  memoryOf,
   moved,
   partOf,
   problems,
@@ -81,5 +84,44 @@ describe("what is missing", () => {
     expect(problems({ duration: 1, nodes: [node, { ...node, counted_share: 0.2 }] })[0]).toMatch(
       /^20 % of the reductions of a@h/,
     );
+  });
+});
+
+describe("what nodes tell of themselves", () => {
+  it("has memory by parts that are all of it", () => {
+    const column = {
+      at: 0,
+      run_queue: 1,
+      most_run_queue: 2,
+      processes: 3,
+      memory: { total: 100, processes: 40, binary: 30, ets: 10 },
+    };
+    const parts = memoryOf([column, { ...column, memory: null }]);
+    expect(parts.map(({ values }) => values)).toEqual([
+      [40, null],
+      [30, null],
+      [10, null],
+      [20, null],
+    ]);
+  });
+  it("has the longest run queues, in their order", () => {
+    const queues = [
+      [1, 1],
+      [0, null],
+      [5, 5],
+      [2, 0],
+      [0, 3],
+    ];
+    expect(longestQueues(queues, 3).map(({ label }) => label)).toEqual([
+      "queue 1",
+      "queue 3",
+      "dirty, input and output",
+    ]);
+    expect(longestQueues(queues, 9).map(({ key }) => key)).toEqual(["0", "1", "2", "3", "4"]);
+    expect(longestQueues([], 3)).toEqual([]);
+  });
+  it("names a mailbox, with its node where there are several", () => {
+    const box = { node: "a@h", name: "server", mean: [], most: null };
+    expect([boxLabel(box, false), boxLabel(box, true)]).toEqual(["server", "server at a@h"]);
   });
 });
