@@ -9,7 +9,7 @@ What is given here comes from people and programs elsewhere, and is checked: `st
 with texts as keys. Who asks, and with which role, is what the caller vouches for.
 """.
 
--export([actions/0, start/2, request/2, requests/1, stop/2, await/2]).
+-export([actions/0, where/1, start/2, request/2, requests/1, stop/2, await/2]).
 -export_type([who/0, error/0]).
 
 -import(sderl_mon_text, [text/2]).
@@ -134,6 +134,10 @@ id() ->
     string:lowercase(binary:encode_hex(Digest)).
 
 %% ---------------------------------------------------------------- where
+
+-doc "The nodes that `on` of a request names, with their ids.".
+-spec where(term()) -> {ok, [{Id :: binary(), node()}, ...]} | error().
+where(On) -> nodes_of(On).
 
 nodes_of(#{~"node" := Id} = On) when map_size(On) =:= 1 -> each([Id]);
 nodes_of(#{~"nodes" := [_ | _] = Ids} = On) when map_size(On) =:= 1 ->

@@ -31,7 +31,8 @@ run(Args) ->
         ok ?= sderl_cli_watch:start(Attach),
         ok ?= archive(Parsed),
         ok = set_state(Attach, Parsed),
-        ok ?= sderl_web_start:start(Web#{fronts => fronts(Attach, Parsed)}),
+        Profiles = profiles(Attach, Parsed),
+        ok ?= sderl_web_start:start(maps:merge(Web#{fronts => fronts(Attach, Parsed)}, Profiles)),
         ok ?= recording(Parsed),
         served(Parsed)
     else
@@ -88,10 +89,12 @@ arguments() ->
             option(alarms, "FILE", string, "rules and routes of alarms (docs/alarms.md)"),
             option(plugins, "LIST", string,
                    "plugins for the nodes, such as cowboy,shop_plugin (docs/plugins.md)"),
+            option(profiles_mb, "MB", {integer, [{min, 1}, {max, 1_048_576}]},
+                   "size of the profiles of nodes that are kept, at most (2048)"),
             option(state, "DIR", string,
-                   "where alarms, front pages and the audit log are kept "
+                   "where alarms, front pages, profiles and the audit log are kept "
                    "($XDG_STATE_HOME/sderl-mon/SEED, which is ~/.local/state/sderl-mon/SEED)"),
-            flag(write, "browsers may acknowledge alarms, act on nodes, trace and record"),
+            flag(write, "browsers may acknowledge alarms, act on nodes, trace, record, profile"),
             flag(allow_expressions, "with --write: they may evaluate Erlang expressions on nodes"),
             flag(once, "end when the first numbers are there")
         ]
@@ -179,6 +182,23 @@ fronts(Attach, Parsed) ->
         Dir -> filename:join(Dir, "fronts.json")
     end.
 
+%% Of a running cluster, where there is a folder for them. A dashboard without them is better than
+%% none.
+profiles(#{source := #{}} = Attach, Parsed) ->
+    case state(Attach, Parsed) of
+        undefined -> #{};
+        Dir ->
+            MostBytes = maps:get(profiles_mb, Parsed, 2048) * 1_048_576,
+            case sderl_cli_profiles:start(filename:join(Dir, "profiles"), MostBytes) of
+                ok -> sderl_cli_profiles:web();
+                {error, Why} ->
+                    ok = say(["no profiles of nodes: ", Why, "\n"]),
+                    #{}
+            end
+    end;
+profiles(_, _) ->
+    #{}.
+
 %% cowboy is short for sderl_plugin_cowboy.
 plugins(#{plugins := Text}) ->
     [case Name of
@@ -241,7 +261,10 @@ served(#{once := Once} = Parsed) ->
     ok = say(sderl_web_start:pages()),
     case Once of
         true -> first(Parsed);
-        false -> until_stopped()
+        false ->
+            Ended = until_stopped(),
+            ok = sderl_prof_live:stop(),
+            Ended
     end.
 
 -doc "Serves until Ctrl-C, and ends in order.".

@@ -8,9 +8,9 @@ the time line moves, the other one what reads the events of a part of the time.
 
 -behaviour(gen_server).
 
--export([start_link/2, start_samples/1, stop/0, ask/1]).
+-export([start_link/2, start_samples/1, stop/0, open/1, open_samples/1, within/2, ask/1]).
 -export([init/1, handle_call/3, handle_cast/2, terminate/2]).
--export_type([question/0]).
+-export_type([question/0, viewer/0]).
 
 -define(ANSWER_MS, 60_000).
 -define(PARTS, sderl_prof_viewer_parts).
@@ -21,6 +21,9 @@ the time line moves, the other one what reads the events of a part of the time.
     | {samples, sderl_prof_samples:request()}.
 -type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
+
+-doc "Of what is open beside others: the process for what is quick, and the other one.".
+-type viewer() :: {pid(), pid()}.
 
 -record(viewer, {view :: sderl_prof_view:view(), parts :: pid() | none}).
 %% Samples in place of a recording of events.
@@ -45,9 +48,38 @@ start_samples(Samples) ->
 -spec stop() -> ok.
 stop() -> gen_server:stop(?MODULE).
 
+-doc "Opens one beside others; it ends with the caller.".
+-spec open(file:filename_all()) -> {ok, viewer()} | {error, sderl_prof_view:reason()}.
+open(Dir) ->
+    case gen_server:start_link(?MODULE, {beside, Dir}, [{timeout, infinity}]) of
+        {ok, Pid} -> {ok, {Pid, gen_server:call(Pid, parts)}};
+        {error, {cannot_open, Why}} -> {error, Why};
+        {error, Why} -> {error, {defect, Why}}
+    end.
+
+-doc "Holds samples beside others; it ends with the caller.".
+-spec open_samples(sderl_prof_samples:samples()) -> viewer().
+open_samples(Samples) ->
+    {ok, Pid} = gen_server:start_link(?MODULE, {samples, Samples}, []),
+    {Pid, Pid}.
+
+-doc "What `Fun` asks in this process is asked of this viewer.".
+-spec within(viewer(), fun(() -> Result)) -> Result.
+within(Viewer, Fun) ->
+    undefined = put(?MODULE, Viewer),
+    try
+        Fun()
+    after
+        erase(?MODULE)
+    end.
+
 -doc "An answer of `m:sderl_prof_view`, or of `m:sderl_prof_samples` where samples are held.".
 -spec ask(question()) -> {ok, map()} | {error, reason()}.
-ask(Question) -> gen_server:call(asked(Question), Question, ?ANSWER_MS).
+ask(Question) -> gen_server:call(of_viewer(asked(Question), get(?MODULE)), Question, ?ANSWER_MS).
+
+of_viewer(Name, undefined) -> Name;
+of_viewer(?MODULE, {Quick, _}) -> Quick;
+of_viewer(?PARTS, {_, Parts}) -> Parts.
 
 asked({What, _})
   when What =:= arrows; What =:= stays; What =:= calls; What =:= path; What =:= tree;
@@ -56,7 +88,7 @@ asked({processes, #{from := _}}) -> ?PARTS;
 asked(_) -> ?MODULE.
 
 -doc false.
--spec init({file:filename_all(), progress()} | {parts, file:filename_all()}
+-spec init({file:filename_all(), progress()} | {beside | parts, file:filename_all()}
            | {samples, sderl_prof_samples:samples()}) ->
     {ok, #viewer{} | #samples{}} | {error, {cannot_open, sderl_prof_view:reason()}}.
 init({samples, Samples}) ->
@@ -66,10 +98,17 @@ init({parts, Dir}) ->
         {ok, View} -> {ok, #viewer{view = sderl_prof_view:slim(View), parts = none}};
         {error, Why} -> {error, {cannot_open, Why}}
     end;
+init({beside, Dir}) ->
+    opened(Dir, fun(_, _) -> ok end, fun() -> gen_server:start_link(?MODULE, {parts, Dir}, []) end);
 init({Dir, Progress}) ->
+    opened(Dir, Progress, fun() ->
+        gen_server:start_link({local, ?PARTS}, ?MODULE, {parts, Dir}, [])
+    end).
+
+opened(Dir, Progress, StartParts) ->
     maybe
         {ok, View} ?= sderl_prof_view:open(Dir, Progress),
-        {ok, Parts} ?= gen_server:start_link({local, ?PARTS}, ?MODULE, {parts, Dir}, []),
+        {ok, Parts} ?= StartParts(),
         {ok, #viewer{view = View, parts = Parts}}
     else
         {error, {cannot_open, _} = Why} -> {error, Why};
@@ -77,8 +116,10 @@ init({Dir, Progress}) ->
     end.
 
 -doc false.
--spec handle_call(question(), gen_server:from(), #viewer{} | #samples{}) ->
-    {reply, {ok, map()} | {error, reason()}, #viewer{} | #samples{}}.
+-spec handle_call(question() | parts, gen_server:from(), #viewer{} | #samples{}) ->
+    {reply, pid() | none | {ok, map()} | {error, reason()}, #viewer{} | #samples{}}.
+handle_call(parts, _, #viewer{parts = Parts} = Viewer) ->
+    {reply, Parts, Viewer};
 handle_call(about, _, #samples{samples = Samples} = Viewer) ->
     {reply, {ok, sderl_prof_samples:about(Samples)}, Viewer};
 handle_call({samples, Request}, _, #samples{samples = Samples} = Viewer) ->

@@ -251,7 +251,8 @@ another_version(_) ->
         ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "records with another version")})
     end).
 
-%% A node that knows nothing of this project, and one that cannot be reached, beside one that can.
+%% A node that knows nothing of this project, and one that cannot be reached, beside one that can:
+%% begun from a dashboard, and from the command line.
 stock_node(_) ->
     Stock = #{name => s, count => 1, connect_all => true, paths => []},
     {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => 2}, Stock]}),
@@ -260,6 +261,7 @@ stock_node(_) ->
                           string:prefix(atom_to_list(N), Family) =/= nomatch],
         [_, Host] = string:split(atom_to_list(C), "@"),
         Nobody = list_to_atom("nobody@" ++ Host),
+        ok = call(Fleet, C, sderl_prof_live_steps, play, [A, S, folder(Fleet, C, "live")]),
         Dir = folder(Fleet, C, "stock"),
         {ok, #{nodes := Entries}} = recorded(Fleet, C, [A, S, Nobody], Dir),
         ?assertMatch([#{state := recorded}, #{state := recorded},

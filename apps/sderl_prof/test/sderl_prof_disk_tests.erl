@@ -16,7 +16,7 @@ of eight megabytes in a namespace, on which there is more room each time until i
 full_disk_test_() ->
     sderl_fleet_disk:eunit("profiles", [
         {atom_to_list(Case), {timeout, 300, fun() -> on_small_disk(Case) end}}
-     || Case <- [recording, book, pages, nodes, export, samples]
+     || Case <- [recording, book, pages, nodes, export, samples, live]
     ]).
 
 %% Whatever the disk does, the node is not traced any more, nobody waits for ever, and what was
@@ -122,6 +122,44 @@ samples(Disk) ->
     end, fun sderl_prof_sampling:format_error/1),
     {ok, Text} = file:read_file(Out),
     ?assertMatch(#{~"kind" := ~"sampling"}, json:decode(Text)).
+
+%% One that a dashboard begins is refused, or fails with the reason; the others are as they were.
+live(Disk) ->
+    Dir = filename:join(Disk, "profiles"),
+    {ok, _} = sderl_prof_live:start(#{
+        dir => Dir, most_bytes => 1_000_000_000, connect => fun(_) -> ok end,
+        may_load => fun() -> false end, ended => fun(_) -> ok end
+    }),
+    Request = #{kind => sampling, on => #{}, who => ~"ann", seconds => 600, mib => 16,
+                modules => [], nodes => [{~"here", node()}]},
+    ok = leave_room(0, Disk),
+    None = sderl_prof_live:new_id(),
+    {error, Refused} = sderl_prof_live:begin_(None, Request),
+    ok = says_full(sderl_prof_live:format_error(Refused)),
+    {error, not_found} = sderl_prof_live:find(None),
+    ?assertEqual([], filelib:wildcard("*", Dir)),
+    Sampled = fun(Room) ->
+        Id = sderl_prof_live:new_id(),
+        ok = make_room(Disk),
+        ok = sderl_prof_live:begin_(Id, Request),
+        ok = in_state([running], Id),
+        ok = Room(),
+        ok = sderl_prof_live:stop(Id),
+        ok = in_state([ended, failed], Id),
+        {ok, Profile} = sderl_prof_live:find(Id),
+        Profile
+    end,
+    #{state := failed, why := Why} = Sampled(fun() -> leave_room(0, Disk) end),
+    ok = says_full(Why),
+    #{state := ended, id := Kept} = Sampled(fun() -> ok end),
+    {ok, sampling, _} = sderl_prof_live:viewer(Kept),
+    sderl_prof_live:stop().
+
+in_state(States, Id) ->
+    sderl_fleet:await(fun() ->
+        {ok, #{state := State}} = sderl_prof_live:find(Id),
+        lists:member(State, States)
+    end, ?WAIT_MS).
 
 %% ---------------------------------------------------------------- what cases share
 

@@ -27,7 +27,7 @@ The application serves pages and a WebSocket beside the hub of `sderl_mon` on th
 | `resources` | modules of other applications with paths under `/api/v1` (the behaviour `sderl_web_resource`) | `[]` |
 | `audit` | a function that is told of each request which was to change something (`sderl_web_audit` says what), or `none` | `none` |
 | `replay` | a recording that each browser shows at first, in place of the present | `none` |
-| `profile` | whether browsers show what one of `resources` knows of a profiler's recording, and no cluster; `samples` where it is one of samples | `false` |
+| `profile` | whether browsers show what one of `resources` knows of a profiler's recording, and no cluster; `samples` where it is one of samples; `live` where one of `resources` makes profiles of the cluster | `false` |
 """.
 
 -export([address/0, info/0]).

@@ -19,9 +19,9 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 %% The last one leaves the first monitoring node at another port.
 all() ->
-    [cluster, pages, names, log, actions, hostile, time, together, alarms, metrics, restart, tokens,
-     keyboard, sizes, unprobed, operations, tracing, recording, profile, profile_nodes, samples,
-     tls, takeover].
+    [cluster, pages, names, log, actions, profiles, hostile, time, together, alarms, metrics,
+     restart, tokens, keyboard, sizes, unprobed, operations, tracing, recording, profile,
+     profile_nodes, samples, tls, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -34,6 +34,7 @@ init_per_suite(Config) ->
         {Owner, Shared} =
             start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings"), Ops),
                   Browser),
+        ok = start_profiles(Shared, proplists:get_value(priv_dir, Config)),
         [{owner, Owner}, {shared, Shared#{ops => Ops}} | Config]
     else
         {error, Why} ->
@@ -55,6 +56,13 @@ end_per_testcase(_, Config) ->
     #{fleet := Fleet} = proplists:get_value(shared, Config),
     [{ok, Node} = sderl_fleet:restart(Fleet, Node)
      || Node := #{status := down} <- sderl_fleet:info(Fleet)].
+
+%% What the dashboard of "bin/sderl mon" has beside it.
+start_profiles(#{fleet := Fleet, watchers := Watchers}, Dir) ->
+    lists:foreach(fun(Watcher) ->
+        Own = filename:join([Dir, "profiles", Watcher]),
+        ok = sderl_fleet:call(Fleet, Watcher, sderl_cli_profiles, start, [Own, 1_000_000_000])
+    end, Watchers).
 
 %% A fleet and a program end with the process that started them, and what prepares a suite is none
 %% that stays.
@@ -120,6 +128,8 @@ plan(Recordings, Ops) ->
                                           monitors => Monitors, interval_ms => 500}},
                     {sderl_web, port, 0},
                     {sderl_web, writable, true},
+                    {sderl_web, profile, live},
+                    {sderl_web, resources, [sderl_cli_profiles_resource]},
                     {sderl_web, recordings, Recordings},
                     {sderl_web, ops, filename:join(Ops, "service")},
                     {sderl_web, token, ~"an-easy-token-of-the-tests"},
@@ -153,6 +163,8 @@ names(Config) -> play(names, Config).
 
 log(Config) -> play(log, Config).
 actions(Config) -> play(actions, Config).
+
+profiles(Config) -> play(profiles, Config).
 
 hostile(Config) -> play(hostile, Config).
 

@@ -18,8 +18,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [every_operation, fronts, operations, series, roles, bad_parameters, pages, conditional,
-     idempotency, gone, lost, tokens, token_file, sockets, socket_gone, audit, bodies, slow_clients,
-     limits, guide].
+     idempotency, profiles, gone, lost, tokens, token_file, sockets, socket_gone, audit, bodies,
+     slow_clients, limits, guide].
 
 init_per_suite(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
@@ -39,7 +39,8 @@ end_per_suite(_) -> ok.
 
 init_per_testcase(Case, Config) ->
     Rate = case Case of limits -> {0.2, 3}; _ -> {100_000, 100_000} end,
-    Slow = [sderl_web_slow_resource || lists:member(Case, [gone, lost])],
+    Slow = [sderl_web_slow_resource || lists:member(Case, [gone, lost])]
+        ++ [sderl_cli_profiles_resource || Case =:= profiles],
     Me = self(),
     _ = [application:load(App) || App <- [sderl_mon, sderl_alarms, sderl_web]],
     ok = application:set_env([
@@ -217,6 +218,121 @@ fronts(Config) ->
     {404, _, _} = Ask("DELETE", none, none),
     {404, _, #{~"detail" := <<"there is no page \"Queues & more\"", _/binary>>}} =
         get(Path, Config).
+
+%% The nodes of this cluster are made up: that one of them is profiled is in
+%% sderl_prof_cluster_SUITE and sderl_web_browser_SUITE. Here it is this node.
+profiles(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "profiles"),
+    {503, _, _} = get("/profiles", Config),
+    ok = sderl_cli_profiles:start(Dir, 100_000_000),
+    try
+        Id = sampled_here(),
+        listed_profiles(Id, Config),
+        shown_profile(Id, Config),
+        refused_profiles(Id, Config),
+        {204, _, _} = ask("DELETE", ["/profiles/", Id], #{token => ?MAIN}, Config),
+        {404, _, #{~"detail" := <<"there is no such profile", _/binary>>}} =
+            get(["/profiles/", Id], Config)
+    after
+        ok = sderl_prof_live:stop()
+    end.
+
+sampled_here() ->
+    Id = sderl_prof_live:new_id(),
+    ok = sderl_prof_live:begin_(Id, #{kind => sampling, on => #{node => ~"here"}, who => ~"ann",
+                                      seconds => 600, mib => 32, modules => [],
+                                      nodes => [{~"here", node()}]}),
+    in_profile_state(running, Id),
+    Id.
+
+in_profile_state(State, Id) ->
+    ok = sderl_fleet:await(fun() ->
+        {ok, #{state := Now}} = sderl_prof_live:find(Id),
+        Now =:= State
+    end, ?MS).
+
+listed_profiles(Id, Config) ->
+    {200, _, #{~"profiles" := [#{~"id" := Id, ~"state" := ~"running", ~"who" := ~"ann"}],
+               ~"limits" := #{~"sampling" := #{~"seconds" := 600}},
+               ~"may" := [~"sampling", ~"concurrency", ~"messages", ~"calls"]}} =
+        get("/profiles", Config),
+    May = fun(Role) ->
+        {200, _, #{~"may" := Kinds}} =
+            sderl_web_rest:get("/profiles", token(Role, Config), server(Config)),
+        Kinds
+    end,
+    ?assertEqual([], May(viewer)),
+    ?assertEqual([~"sampling"], May(operator)).
+
+%% While it runs there is nothing to show; then it is shown, and stays what it is.
+shown_profile(Id, Config) ->
+    Path = ["/profiles/", Id],
+    {409, _, #{~"detail" := <<"there is nothing to show yet", _/binary>>}} =
+        get([Path, "/samples"], Config),
+    {409, _, #{~"detail" := <<"it is not over", _/binary>>}} =
+        ask("DELETE", Path, #{token => ?MAIN}, Config),
+    {403, _, #{~"detail" := ~"sampling needs the role operator, and this is a viewer"}} =
+        sderl_web_rest:post([Path, "/stop"], #{}, token(viewer, Config), server(Config)),
+    {200, _, #{~"ok" := true}} =
+        sderl_web_rest:post([Path, "/stop"], #{}, token(operator, Config), server(Config)),
+    in_profile_state(ended, Id),
+    {200, _, #{~"stopped" := true, ~"state" := ~"ended"}} = get(Path, Config),
+    {409, _, #{~"detail" := ~"it is over"}} = post([Path, "/stop"], #{}, Config),
+    {200, _, #{~"nodes" := [#{~"node" := Node}]}} = get([Path, "/samples"], Config),
+    ?assertEqual(atom_to_binary(node()), Node),
+    {200, _, #{~"kinds" := _}} = get([Path, "/samples/shares?limit=5"], Config),
+    {404, _, #{~"detail" := <<"this profile is one of sampling", _/binary>>}} =
+        get([Path, "/profile"], Config),
+    {409, _, #{~"detail" := ~"it does not wait to be begun"}} =
+        post([Path, "/begin"], #{}, Config).
+
+refused_profiles(Id, Config) ->
+    [?assertMatch({Body, {Status, _, #{~"detail" := <<Detail:(byte_size(Detail))/binary,
+                                                      _/binary>>}}},
+                  {Body, post("/profiles", Body, Config)})
+     || {Body, Status, Detail} <- [
+            {#{}, 400, ~"on is missing"},
+            {#{on => #{node => ~"nobody@nowhere"}}, 404, ~"no node nobody@nowhere is watched"},
+            {#{on => #{group => ~"nowhere"}}, 404, ~"no group nowhere is known"},
+            {#{on => #{somewhere => 1}}, 400, ~"on is one of"},
+            {#{on => #{node => ~"x"}, kind => ~"all"}, 400, ~"kind cannot be"},
+            {#{on => #{node => ~"x"}, seconds => 0}, 400, ~"seconds cannot be"},
+            {#{on => #{node => ~"x"}, sec => 1}, 400, ~"there is no field"}
+        ]],
+    Of = fun(Role, Kind) ->
+        sderl_web_rest:post("/profiles", #{kind => Kind, on => #{node => ~"x"}},
+                            token(Role, Config), server(Config))
+    end,
+    {403, _, #{~"detail" := ~"sampling needs the role operator, and this is a viewer"}} =
+        Of(viewer, ~"sampling"),
+    {403, _, #{~"detail" := ~"messages needs the role admin, and this is a operator"}} =
+        Of(operator, ~"messages"),
+    {404, _, _} = Of(operator, ~"sampling"),
+    %% Where nobody may change anything, an admin may not either, and is told why.
+    Reader = #{name => ~"ann", token => ~"main", role => admin, from => ~"", expires => none,
+               if_match => none, writable => false},
+    Asked = #{kind => sampling, on => #{~"node" => ~"x"}, seconds => 1, mib => 32, modules => []},
+    [{error, read_only, <<"profile: this dashboard is read-only", _/binary>>} =
+         {error, Code, unicode:characters_to_binary(Why)}
+     || {error, Code, Why} <- [sderl_cli_profiles:begin_(Asked, Reader),
+                               sderl_cli_profiles:stop(Id, Reader),
+                               sderl_cli_profiles:confirm(Id, true, Reader),
+                               sderl_cli_profiles:delete(Id, Reader)]],
+    [{404, _, _} = Answer || Answer <- [
+        get("/profiles/none", Config), get("/profiles/none/samples", Config),
+        post("/profiles/none/stop", #{}, Config), post("/profiles/none/begin", #{}, Config),
+        ask("DELETE", "/profiles/none", #{token => ?MAIN}, Config)]],
+    %% All of that is in the audit log, by the id of the profile where there is one.
+    {200, _, #{~"entries" := Entries}} = get(["/audit?request=", Id], Config),
+    ?assertEqual([{~"action.profile", ~"stopped"}, {~"profile.begin", ~"refused"},
+                  {~"profile.begin", ~"refused"}, {~"profile.delete", ~"refused"},
+                  {~"profile.delete", ~"refused"}, {~"profile.stop", ~"ok"},
+                  {~"profile.stop", ~"refused"}, {~"profile.stop", ~"refused"},
+                  {~"profile.stop", ~"refused"}],
+                 lists:sort([{What, Result}
+                             || #{~"what" := What, ~"result" := Result} <- Entries])),
+    {200, _, #{~"entries" := [#{~"result" := ~"refused"} | _]}} =
+        get("/audit?what=action.profile", Config).
 
 %% What has come to this process by now.
 all_messages() -> receive Message -> [Message | all_messages()] after 0 -> [] end.

@@ -53,8 +53,9 @@ export default async function keyboard(stage) {
     "families",
     "actions",
     "audit",
+    "profiles",
   ].entries()) {
-    await page.keyboard.press("1234567890dacu"[key]);
+    await page.keyboard.press("1234567890dacup"[key]);
     await page.waitForURL(new RegExp(`#/${name}`));
     await page.locator(`[aria-current="page"][data-testid="nav-${name}"]`).waitFor();
   }

@@ -23,6 +23,7 @@ export default async function sizes(stage) {
     "#/families",
     "#/actions",
     "#/audit",
+    "#/profiles",
   ];
   await stage.act("unprobed");
   const wrong = [];

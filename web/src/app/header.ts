@@ -73,7 +73,7 @@ export class Header {
       );
       if (page === "findings") link.append(this.badge);
       if (page === "alarms") link.append(this.alarms);
-      link.hidden = PROFILES.some((one) => one === page);
+      link.hidden = page === "profiles" || PROFILES.some((one) => one === page);
       this.links.set(page, link);
       this.nav.append(link);
     }
@@ -145,16 +145,19 @@ export class Header {
     const query = commonQuery(route.query);
     for (const [page, link] of this.links) {
       link.href = formatRoute({ page: page as Route["page"], query });
-      if (page === route.page) link.setAttribute("aria-current", "page");
+      if (page === shownAs(route)) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
   }
 
   update(change: Change): void {
     if (change.has("hello")) {
-      const only = onlyPage(this.store.hello);
+      const { hello } = this.store;
+      const only = onlyPage(hello);
+      const absent: string[] =
+        hello?.profiling === true ? [...PROFILES] : ["profiles", ...PROFILES];
       for (const [page, link] of this.links)
-        link.hidden = only === null ? PROFILES.some((one) => one === page) : page !== only;
+        link.hidden = only === null ? absent.includes(page) : page !== only;
     }
     if (change.has("connection") || change.has("hello")) this.showConnection();
     if (change.has("topology")) {
@@ -244,6 +247,10 @@ export class Header {
     this.menu.setAttribute("aria-expanded", String(open));
   }
 }
+
+/** What a profile of the cluster shows belongs to the list of these. */
+const shownAs = ({ page, query }: Route): string =>
+  PROFILES.some((one) => one === page) && query["of"] !== undefined ? "profiles" : page;
 
 function showBadge(badge: HTMLElement, n: number, critical: boolean): void {
   setText(badge, n === 0 ? "" : String(n));

@@ -18,6 +18,7 @@ export const TITLES: Record<PageName, string> = {
   families: "Families",
   actions: "Actions",
   audit: "Audit",
+  profiles: "Profiles",
   profile: "Profile",
   samples: "Samples",
 };
@@ -37,6 +38,7 @@ export const LOADERS: Record<PageName, () => Promise<{ page: Page }>> = {
   families: () => import("../pages/families/page"),
   actions: () => import("../pages/actions/page"),
   audit: () => import("../pages/audit/page"),
+  profiles: () => import("../pages/profiles/page"),
   profile: () => import("../pages/profile/page"),
   samples: () => import("../pages/samples/page"),
 };

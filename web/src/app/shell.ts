@@ -38,7 +38,7 @@ const PROTOCOL = 1;
 const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
 /** By their order: the row of digits, of which the tenth is 0, and letters that no page uses. */
-const PAGE_KEYS = "1234567890dacu";
+const PAGE_KEYS = "1234567890dacup";
 
 export class Shell implements Ctx {
   readonly keys = new Keys();
@@ -56,7 +56,7 @@ export class Shell implements Ctx {
     "aria-live": "polite",
   });
   private theme: Theme;
-  private mounted: { name: PageName; page: MountedPage } | null = null;
+  private mounted: { name: PageName; of: string | undefined; page: MountedPage } | null = null;
   private mounting: PageName | null = null;
   private refusedShown = false;
   private endedShown: Store["ended"] = null;
@@ -179,7 +179,9 @@ export class Shell implements Ctx {
       [this.route.arg, TITLES[this.route.page], "SD Erlang"].filter(Boolean).join(" · "),
     );
     if (this.refusedShown) return;
-    if (this.mounted?.name === this.route.page) this.mounted.page.update?.(new Set(["route"]));
+    // Of another recording it is another page.
+    if (this.mounted?.name === this.route.page && this.mounted.of === this.route.query["of"])
+      this.mounted.page.update?.(new Set(["route"]));
     else void this.mount(this.route.page);
   }
 
@@ -207,7 +209,7 @@ export class Shell implements Ctx {
     this.unmount();
     const root = h("div", { class: `page page-${name}` });
     this.main.replaceChildren(root);
-    this.mounted = { name, page: page.mount(root, this) };
+    this.mounted = { name, of: this.route.query["of"], page: page.mount(root, this) };
   }
 
   private unmount(): void {

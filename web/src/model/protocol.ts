@@ -25,6 +25,8 @@ export interface Hello {
   profile?: boolean;
   /** It is a recording of samples. */
   samples?: boolean;
+  /** Profiles of the cluster can be made and shown. */
+  profiling?: boolean;
   metrics: string[];
   units: Record<string, string>;
 }

@@ -34,6 +34,13 @@ export async function postJson<T>(path: string, body: unknown, name = ""): Promi
   return (await answer.json()) as T;
 }
 
+export async function remove(path: string, name = ""): Promise<void> {
+  await asked(path, {
+    method: "DELETE",
+    headers: ascii(name) ? { "x-sderl-name": name } : {},
+  });
+}
+
 async function refusal(answer: Response): Promise<string> {
   const text = await answer.text();
   try {

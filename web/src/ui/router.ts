@@ -16,6 +16,7 @@ export const PAGES = [
   "families",
   "actions",
   "audit",
+  "profiles",
 ] as const;
 /** Pages of a server that shows a profiler's recording, of events or of samples, and no cluster. */
 export const PROFILES = ["profile", "samples"] as const;

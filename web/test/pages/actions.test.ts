@@ -5,14 +5,13 @@ import {
   allowed,
   args,
   columns,
-  family,
   next,
   type Param,
   parts,
   shown,
   title,
-  where,
 } from "../../src/pages/actions/model";
+import { family, where } from "../../src/model/places";
 import { type Entry, lacks, where as places, who, words } from "../../src/pages/audit/model";
 
 const param = (name: string, more: Partial<Param>): Param => ({

@@ -19,6 +19,12 @@ format({too_much, Cost, Most}) ->
 format({node, Node, records}) ->
     io_lib:format("~ts records with another version of this project; try again when that has ended",
                   [Node]);
+format({node, Node, lacks}) ->
+    io_lib:format("~ts has no sderl_prof of this version in its code path, and it may not be "
+                  "loaded there: \"bin/sderl mon --inject\" allows it", [Node]);
+format({node, Node, timeout}) ->
+    io_lib:format("~ts does not answer in time: it has too much to do, or what is to be recorded "
+                  "is too much for it", [Node]);
 format({node, Node, Why}) -> io_lib:format("~ts does not answer: ~0tP", [Node, Why, 10]).
 
 -doc "What a recording costs, in words.".

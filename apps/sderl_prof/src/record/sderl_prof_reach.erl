@@ -5,7 +5,7 @@ Calls what records on a node, after it has been loaded there: a node without thi
 no more than these modules.
 """.
 
--export([load/2, call/5]).
+-export([load/2, is_there/2, call/5]).
 -export_type([reason/0]).
 
 %% Called ones first.
@@ -16,7 +16,7 @@ no more than these modules.
 
 -doc """
 The node does not answer, or cannot do it; `records`: it records with modules of another version,
-which cannot be replaced now.
+which cannot be replaced now; `lacks`: these modules are not there, or are those of another version.
 """.
 -type reason() :: {node, node(), term()}.
 
@@ -59,6 +59,21 @@ load_one(Module, File, Code, Node, Timeout) ->
         {module, _} -> ok;
         {error, {node, _, _}} = Error -> Error;
         {error, Why} -> {error, {node, Node, Why}}
+    end.
+
+-doc "Whether all is there in this version; nothing is loaded but what the node itself has.".
+-spec is_there(node(), timeout()) -> ok | {error, reason()}.
+is_there(Node, _) when Node =:= node() -> ok;
+is_there(Node, Timeout) -> are_there(?MODULES, Node, Timeout).
+
+are_there([], _, _) -> ok;
+are_there([Module | Modules], Node, Timeout) ->
+    Here = Module:module_info(md5),
+    case call(Node, Module, module_info, [md5], Timeout) of
+        Here -> are_there(Modules, Node, Timeout);
+        There when is_binary(There) -> {error, {node, Node, lacks}};
+        {error, {node, _, undef}} -> {error, {node, Node, lacks}};
+        {error, _} = Error -> Error
     end.
 
 -doc "The result of a function on a node.".

@@ -15,7 +15,7 @@ belongs there in words.
 allowed besides those of `m:sderl_web_guard`. `recordings` is the folder whose files a browser may
 open, `fronts` the file of the front pages, `replay` the one that each browser shows at first.
 `profile`: there is no cluster, but the recording of a profiler (`bin/sderl prof open`), of events
-(`true`) or of samples (`samples`).
+(`true`) or of samples (`samples`); `live`: there is a cluster, and profiles of it can be made.
 """.
 -type settings() :: #{
     port := inet:port_number(),
@@ -33,7 +33,7 @@ open, `fronts` the file of the front pages, `replay` the one that each browser s
     recordings := none | file:filename(),
     fronts := none | file:filename(),
     replay := none | file:filename(),
-    profile := boolean() | samples,
+    profile := boolean() | samples | live,
     tokens_file := none | file:filename(),
     rate := {number(), pos_integer()},
     strangers_rate := {number(), pos_integer()},
@@ -114,9 +114,9 @@ value(token, Token) when is_binary(Token) ->
     end;
 value(token, _) -> {error, token()};
 value(Key, Value) when Key =:= writable orelse Key =:= profile, is_boolean(Value) -> {ok, Value};
-value(profile, samples) -> {ok, samples};
+value(profile, What) when What =:= samples; What =:= live -> {ok, What};
 value(writable, _) -> {error, "true or false"};
-value(profile, _) -> {error, "true, false or samples"};
+value(profile, _) -> {error, "true, false, samples or live"};
 value(tls, off) -> {ok, off};
 value(tls, #{certfile := _} = Tls) ->
     case sderl_web_tls:check(Tls) of

@@ -32,7 +32,7 @@ the cluster and a synthetic one.
     cluster := binary(),
     writable := boolean(),
     max_sockets := pos_integer(),
-    profile => boolean() | samples
+    profile => boolean() | samples | live
 }.
 
 -define(RETRY_MS, 300).

@@ -13,7 +13,7 @@
     cluster := binary(),
     writable := boolean(),
     max_sockets => pos_integer(),
-    profile => boolean() | samples
+    profile => boolean() | samples | live
 }.
 
 -define(VERSION, 1).
@@ -23,6 +23,7 @@
 live(#{mode := Mode, interval_ms := Interval, life := Life, cluster := Cluster,
        writable := Writable} = Settings, Topology) ->
     Range = range(live),
+    Profile = maps:get(profile, Settings, false),
     hello(#{
         mode => Mode,
         interval_ms => Interval,
@@ -31,8 +32,9 @@ live(#{mode := Mode, interval_ms := Interval, life := Life, cluster := Cluster,
         cluster => Cluster,
         life => null(Life),
         range => Range,
-        profile => maps:get(profile, Settings, false) =/= false,
-        samples => maps:get(profile, Settings, false) =:= samples,
+        profile => lists:member(Profile, [true, samples]),
+        samples => Profile =:= samples,
+        profiling => Profile =:= live,
         archive => is_map(maps:get(archive, sderl_mon_settings:get()))
     }).
 

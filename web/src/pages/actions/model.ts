@@ -102,18 +102,6 @@ export function args(
   return { args: found };
 }
 
-/** Where a request is to run, from its address; null where nothing is chosen. */
-export function where(text: string): Record<string, string> | null {
-  const mark = text.indexOf(":");
-  const kind = text.slice(0, mark);
-  const name = text.slice(mark + 1);
-  return ["node", "group", "family"].includes(kind) && name !== "" ? { [kind]: name } : null;
-}
-
-/** web of web12@host. */
-export const family = (node: string): string =>
-  (node.split("@")[0] ?? node).replace(/[-_]?[0-9]+$/, "");
-
 /** The lists of objects of an answer are tables, the rest are facts. */
 export function parts(result: Value): {
   facts: [string, Value][];

@@ -5,19 +5,19 @@ import { arrange, children as fill, h, set, text as setText } from "../../lib/do
 import { card, note, searchKey } from "../../ui/parts";
 import { clock, dateTime } from "../../lib/format";
 import { getJson, postJson } from "../../store/http";
-import { natural } from "../../lib/natural";
+import { where } from "../../model/places";
+import { PlaceSelect } from "../../ui/place-select";
+import { saidName } from "../../ui/said-name";
 import { answer } from "./answer";
 import {
   type Action,
   allowed,
   args,
   type Catalogue,
-  family,
   KINDS,
   type Listed,
   type Request,
   title,
-  where,
 } from "./model";
 import { fields, type Fields } from "./form";
 import "../../styles/data.css";
@@ -38,11 +38,7 @@ class ActionsPage implements MountedPage {
     "data-search": true,
     "data-testid": "action",
   });
-  private readonly place = h("select", {
-    class: "select",
-    "aria-label": "Where",
-    "data-testid": "where",
-  });
+  private readonly place: PlaceSelect;
   private readonly about = h("p", { class: "muted action-about" });
   private readonly form = h("form", { class: "action-form", "aria-label": "Action" });
   private readonly go = h(
@@ -57,7 +53,6 @@ class ActionsPage implements MountedPage {
   private catalogue: Catalogue | null = null;
   private fields: Fields | null = null;
   private drawnAction = "";
-  private drawnPlaces = "";
   private shownRequest: string | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private listTimer: ReturnType<typeof setTimeout> | undefined;
@@ -67,8 +62,8 @@ class ActionsPage implements MountedPage {
     private readonly root: HTMLElement,
     private readonly ctx: Ctx,
   ) {
+    this.place = new PlaceSelect(ctx);
     this.action.addEventListener("change", () => this.choose(this.action.value, {}));
-    this.place.addEventListener("change", () => ctx.setQuery({ on: this.place.value }));
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.run();
@@ -80,7 +75,7 @@ class ActionsPage implements MountedPage {
           hint: "What is asked of nodes or done to them. Everything is in the audit log; a request ends a minute after the last look at it.",
           testid: "actions",
         },
-        h("div", { class: "row action-choice" }, this.action, this.place),
+        h("div", { class: "row action-choice" }, this.action, this.place.root),
         this.about,
         this.form,
         this.problem,
@@ -97,7 +92,7 @@ class ActionsPage implements MountedPage {
   }
 
   update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
-    if (change.has("topology")) this.drawPlaces();
+    if (change.has("topology")) this.place.draw();
     if (change.has("hello")) void this.load();
     if (change.has("route")) this.routed();
   }
@@ -132,7 +127,7 @@ class ActionsPage implements MountedPage {
             );
       }),
     );
-    this.drawPlaces();
+    this.place.draw();
     this.drawnAction = "";
     this.routed();
     this.later(0);
@@ -145,7 +140,7 @@ class ActionsPage implements MountedPage {
     const { arg, query } = this.ctx.route;
     const name = this.catalogue.actions.some((one) => one.name === arg) ? arg : null;
     this.draw(name ?? this.catalogue.actions[0]?.name ?? "", query);
-    this.drawPlaces();
+    this.place.draw();
     if (query["request"] !== undefined && query["request"] !== this.shownRequest)
       this.open(query["request"]);
   }
@@ -188,35 +183,6 @@ class ActionsPage implements MountedPage {
     this.problem.hidden = true;
   }
 
-  private drawPlaces(): void {
-    const { topology } = this.ctx.store.shown;
-    const on = this.ctx.route.query["on"] ?? "";
-    const nodes = (topology?.nodes ?? []).map((one) => one.name).sort(natural);
-    const groups = (topology?.groups ?? []).map((one) => one.name).sort(natural);
-    const families = [...new Set(nodes.map(family))].sort(natural);
-    const key = JSON.stringify([nodes, groups, on]);
-    if (key !== this.drawnPlaces) {
-      this.drawnPlaces = key;
-      const some = (label: string, kind: string, names: readonly string[]) =>
-        names.length === 0
-          ? null
-          : h(
-              "optgroup",
-              { label },
-              ...names.map((name) => h("option", { value: `${kind}:${name}` }, name)),
-            );
-      fill(
-        this.place,
-        h("option", { value: "" }, "Choose where"),
-        some("A node", "node", nodes),
-        some("All nodes of a group", "group", groups),
-        some("All nodes of a name", "family", families),
-      );
-    }
-    this.place.value = on;
-    if (this.place.value !== on) this.place.value = "";
-  }
-
   private async run(): Promise<void> {
     const action = this.chosen();
     if (action === null || this.fields === null) return;
@@ -238,7 +204,7 @@ class ActionsPage implements MountedPage {
       const { id } = await postJson<{ id: string }>(
         "api/v1/actions",
         { action: action.name, on, args: given.args },
-        name(),
+        saidName(),
       );
       this.open(id);
       this.later(0);
@@ -312,7 +278,7 @@ class ActionsPage implements MountedPage {
 
   private async stop(id: string): Promise<void> {
     try {
-      await postJson(`api/v1/requests/${encodeURIComponent(id)}/stop`, {}, name());
+      await postJson(`api/v1/requests/${encodeURIComponent(id)}/stop`, {}, saidName());
       void this.follow();
       this.later(0);
     } catch (error) {
@@ -364,14 +330,5 @@ class ActionsPage implements MountedPage {
     );
     set(line, "data-text", text);
     return line;
-  }
-}
-
-/** As people have said it on the page of alarms. */
-function name(): string {
-  try {
-    return localStorage.getItem("sderl.name") ?? "";
-  } catch {
-    return "";
   }
 }

@@ -217,6 +217,16 @@ export class Panel {
                 { class: "button", href: this.ctx.href("events", null, { group: name }) },
                 "Events",
               ),
+              this.ctx.store.hello?.profiling === true
+                ? h(
+                    "a",
+                    {
+                      class: "button",
+                      href: this.ctx.href("profiles", null, { on: `group:${name}` }),
+                    },
+                    "Profile …",
+                  )
+                : null,
             ),
       ),
       h(

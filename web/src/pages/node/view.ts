@@ -112,6 +112,7 @@ class NodeView {
   private readonly kinds = new Kinds();
   private readonly flows = new Flows();
   private readonly trace: TraceSwitch;
+  private readonly profile: HTMLElement;
   /** What only a detail tells; in its place `unkept` where there is none. */
   private readonly now: HTMLElement;
   private readonly lists: HTMLElement;
@@ -133,6 +134,16 @@ class NodeView {
     this.processes = new Processes(ctx, name);
     this.links = new Links(ctx);
     this.trace = new TraceSwitch(ctx, name);
+    this.profile = h(
+      "a",
+      {
+        class: "button",
+        hidden: true,
+        "data-testid": "to-profile",
+        href: ctx.href("profiles", null, { on: `node:${name}` }),
+      },
+      "Profile …",
+    );
     const stats = STATS.map(([key, label, , hint]) => {
       const one = stat(label, hint);
       this.stats.set(key, one);
@@ -203,6 +214,7 @@ class NodeView {
             { class: "button", href: ctx.href("traffic", null, { by: "link", q: name }) },
             "Traffic",
           ),
+          this.profile,
           this.trace.root,
         ),
       ),
@@ -280,6 +292,7 @@ class NodeView {
         .join(" · "),
     );
     this.drawNotes(node);
+    this.profile.hidden = this.ctx.store.hello?.profiling !== true;
     this.trace.draw(
       detail?.tracing ?? this.details.last?.tracing ?? false,
       node.source === "probe" || node.source === "synthetic"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What /api/v1/profile answers, and how it is asked. Times are nanoseconds since the begin.
 import { getJson } from "../../store/http";
+import { recordedPath } from "../../ui/recorded";
 
 export interface Sums {
   run: number;
@@ -376,7 +377,7 @@ const ask = <T>(path: string, query: Record<string, string | number> = {}): Prom
   const fields = Object.entries(query)
     .map(([key, value]) => `${key}=${encodeURIComponent(value).replaceAll("%2C", ",")}`)
     .join("&");
-  return getJson<T>(`api/v1/profile${path}${fields === "" ? "" : `?${fields}`}`);
+  return getJson<T>(`${recordedPath("profile")}${path}${fields === "" ? "" : `?${fields}`}`);
 };
 
 export const getAbout = () => ask<About>("");

@@ -6,6 +6,7 @@ import { h } from "../../lib/dom";
 import { count } from "../../lib/format";
 import { type Choice, choice, emptyState, searchKey } from "../../ui/parts";
 import { icon, type IconName } from "../../ui/icons";
+import { isRecorded } from "../../ui/recorded";
 import { type About, getAbout, getNumbered, type Process } from "./answers";
 import { Calls } from "./calls";
 import { Detail } from "./detail";
@@ -64,7 +65,7 @@ class ProfilePage implements MountedPage {
     const { hello } = this.ctx.store;
     if (this.asking || this.ended) return;
     // Before the server has said what it is, it is asked all the same: that is an answer less to wait for.
-    if (hello !== null && hello.profile !== true) return this.nothing();
+    if (!isRecorded(hello, "profile")) return this.nothing();
     this.asking = true;
     try {
       const first = firstProcesses();
@@ -74,7 +75,7 @@ class ProfilePage implements MountedPage {
       if (!this.ended && this.shown === null)
         this.shown = new Shown(this.root, this.ctx, about, first);
     } catch (error) {
-      if (!this.ended && this.ctx.store.hello?.profile === true)
+      if (!this.ended && isRecorded(this.ctx.store.hello, "profile"))
         this.root.replaceChildren(
           emptyState(
             "The recording does not answer",

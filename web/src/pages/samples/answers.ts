@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What /api/v1/samples answers, and how it is asked. Times are nanoseconds since the begin.
 import { getJson } from "../../store/http";
+import { recordedPath } from "../../ui/recorded";
 
 export interface SampledNode {
   node: string;
@@ -121,7 +122,7 @@ export interface Asked {
   kind: string | null;
 }
 
-export const getAbout = () => getJson<About>("api/v1/samples");
+export const getAbout = () => getJson<About>(recordedPath("samples"));
 
 export const getShares = ({ part, node, kind }: Asked, limit: number) => {
   const fields = new URLSearchParams({ limit: String(limit) });
@@ -131,5 +132,5 @@ export const getShares = ({ part, node, kind }: Asked, limit: number) => {
   }
   if (node !== null) fields.set("node", node);
   if (kind !== null) fields.set("kind", kind);
-  return getJson<Shares>(`api/v1/samples/shares?${fields.toString()}`);
+  return getJson<Shares>(`${recordedPath("samples")}/shares?${fields.toString()}`);
 };

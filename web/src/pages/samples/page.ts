@@ -4,6 +4,7 @@ import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import type { Change } from "../../store/signals";
 import { h, set, text as setText } from "../../lib/dom";
 import { count, lasting, share } from "../../lib/format";
+import { isRecorded } from "../../ui/recorded";
 import { card, type Choice, choice, emptyState, searchKey } from "../../ui/parts";
 import { type About, getAbout, getShares, type Shares } from "./answers";
 import { Curves } from "./curves";
@@ -55,7 +56,7 @@ class SamplesPage implements MountedPage {
   private async ask(): Promise<void> {
     const { hello } = this.ctx.store;
     if (this.asking || this.ended) return;
-    if (hello !== null && hello.samples !== true)
+    if (!isRecorded(hello, "samples"))
       return this.root.replaceChildren(
         emptyState(
           "No samples are open here",
@@ -67,7 +68,7 @@ class SamplesPage implements MountedPage {
       const about = await getAbout();
       if (!this.ended && this.shown === null) this.shown = new Shown(this.root, this.ctx, about);
     } catch (error) {
-      if (!this.ended && this.ctx.store.hello?.samples === true)
+      if (!this.ended && isRecorded(this.ctx.store.hello, "samples"))
         this.root.replaceChildren(
           emptyState(
             "The samples do not answer",

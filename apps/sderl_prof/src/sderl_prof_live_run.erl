@@ -1,0 +1,267 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_live_run).
+-moduledoc """
+The process of one profile of a running cluster, for `m:sderl_prof_live`: makes the nodes ready,
+samples or records them, fetches, and analyses. It owns what runs on the nodes, which ends with it;
+it ends with the process that began it.
+
+It casts `{told, Id, What}` to that process, what has become of the profile, and `{stops, Id, Fun}`:
+the function ends it before its time, and another process has to call it.
+""".
+
+-export([start_link/1, confirm/1, withdraw/1]).
+-export_type([work/0]).
+
+%% A node has so long to answer a question.
+-define(WAIT_MS, 20_000).
+%% Somebody who has seen the cost has so long to begin it.
+-define(CONFIRM_MS, 120_000).
+%% On the nodes; it is gone when the files have come.
+-define(THERE, "/tmp/sderl-prof-").
+
+-doc """
+`dir`: the folder of all profiles. `connect` makes a link to a node; `may_load`: whether modules may
+be loaded into nodes that lack them.
+""".
+-type work() :: #{
+    server := pid(),
+    id := binary(),
+    dir := file:filename(),
+    request := sderl_prof_live_request:request(),
+    connect := fun((node()) -> ok | {error, unicode:chardata()}),
+    may_load := fun(() -> boolean())
+}.
+
+-doc "Begins.".
+-spec start_link(work()) -> pid().
+start_link(Work) -> spawn_link(fun() -> run(Work) end).
+
+-doc "Begins to record, where a trial has told the cost.".
+-spec confirm(pid()) -> ok.
+confirm(Pid) ->
+    Pid ! ?FUNCTION_NAME,
+    ok.
+
+-doc "Ends it before anything is sampled or recorded.".
+-spec withdraw(pid()) -> ok.
+withdraw(Pid) ->
+    Pid ! ?FUNCTION_NAME,
+    ok.
+
+run(#{request := #{kind := Kind, nodes := Wanted}} = Work) ->
+    {Nodes, Problems} = reachable(Wanted, Work),
+    Last = case {Nodes, Kind} of
+        {[], _} -> failed(Problems, ~"no node can be profiled");
+        {_, sampling} -> sampled(Nodes, Problems, Work);
+        _ -> recorded(Nodes, Problems, Work)
+    end,
+    tell(Last, Work).
+
+tell(What, #{server := Server, id := Id}) -> gen_server:cast(Server, {told, Id, What}).
+
+stops(Fun, #{server := Server, id := Id}) -> gen_server:cast(Server, {stops, Id, Fun}).
+
+failed(Problems, Why) -> #{state => failed, problems => Problems, why => text(Why)}.
+
+problem(Node, Why) -> #{node => Node, why => text(Why)}.
+
+text(Chars) -> unicode:characters_to_binary(Chars).
+
+now_ms() -> erlang:system_time(millisecond).
+
+%% ---------------------------------------------------------------- nodes
+
+%% All at once, so that one that does not answer holds up no other.
+reachable(Wanted, #{connect := Connect, may_load := MayLoad}) ->
+    {ok, Answers} = sderl_prof_tasks:side_by_side([
+        fun() -> {Name, Node, ready(Node, Connect, MayLoad())} end || {Name, Node} <- Wanted
+    ]),
+    {[{Name, Node} || {Name, Node, ok} <- Answers],
+     [problem(Name, Why) || {Name, _, {error, Why}} <- Answers]}.
+
+ready(Node, Connect, MayLoad) ->
+    maybe
+        ok ?= Connect(Node),
+        ok ?= there(Node, MayLoad)
+    else
+        {error, {node, _, _} = Why} -> {error, sderl_prof_failure:format(Why)};
+        {error, Why} -> {error, Why}
+    end.
+
+there(Node, true) -> sderl_prof_reach:load(Node, ?WAIT_MS);
+there(Node, false) -> sderl_prof_reach:is_there(Node, ?WAIT_MS).
+
+%% Whether somebody has taken it back meanwhile.
+is_wanted() ->
+    receive withdraw -> false after 0 -> true end.
+
+withdrawn(Problems) -> (failed(Problems, ~"it was taken back before it began"))#{stopped => true}.
+
+%% ---------------------------------------------------------------- samples
+
+sampled(Nodes, Problems, #{request := #{seconds := Seconds}} = Work) ->
+    case is_wanted() of
+        false -> withdrawn(Problems);
+        true ->
+            Begun = [{Name, sderl_prof_sampling:begin_(Node, #{seconds => Seconds})}
+                     || {Name, Node} <- Nodes],
+            Running = [Sampling || {_, {ok, Sampling}} <- Begun],
+            ok = stops(fun() -> lists:foreach(fun sderl_prof_sampling:stop/1, Running) end, Work),
+            ok = tell(#{state => running, began => now_ms()}, Work),
+            Ended = [{Name, case One of
+                {ok, Sampling} -> sderl_prof_sampling:await(Sampling);
+                Error -> Error
+            end} || {Name, One} <- Begun],
+            Failed = [problem(Name, sderl_prof_sampling:format_error(Why))
+                      || {Name, {error, Why}} <- Ended],
+            kept([Report || {_, {ok, Report}} <- Ended], Problems ++ Failed, Work)
+    end.
+
+kept([], Problems, _) -> failed(Problems, ~"no node told its samples");
+kept(Reports, Problems, #{dir := Dir, id := Id}) ->
+    case sderl_prof_sampling:write(sderl_prof_live_store:samples(Dir, Id), Reports) of
+        ok -> #{state => ended, problems => Problems};
+        {error, Why} -> failed(Problems, sderl_prof_sampling:format_error(Why))
+    end.
+
+%% ---------------------------------------------------------------- recordings
+
+recorded(Nodes, Problems, #{id := Id} = Work) ->
+    There = lists:concat([?THERE, unicode:characters_to_list(Id)]),
+    Names = [Node || {_, Node} <- Nodes],
+    try
+        maybe
+            {ok, Options} ?= options(Names, Work),
+            {ok, Ready} ?= prepared(Names, There, Options, Work),
+            Costs = [Cost#{node => Node} || {Node, Cost} <- sderl_prof_cluster:costs(Ready)],
+            ok = tell(#{state => ready, costs => Costs,
+                        problems => all_problems(Problems, sderl_prof_cluster:failures(Ready))},
+                      Work),
+            ok ?= confirmed(Ready),
+            {ok, Begun} ?= cluster(sderl_prof_cluster:start(Ready)),
+            Self = self(),
+            ok = stops(fun() -> sderl_prof_cluster:stop(Self, Begun) end, Work),
+            ok = tell(#{state => running, began => now_ms()}, Work),
+            {ok, Index} ?= cluster(sderl_prof_cluster:await(Begun)),
+            ok = tell(#{state => ending,
+                        problems => all_problems(Problems, sderl_prof_cluster:failures(Index))},
+                      Work),
+            analysed(Problems, Index, Work)
+        else
+            withdrawn -> withdrawn(Problems);
+            late ->
+                failed(Problems, ~"nobody began it within two minutes after its cost was told");
+            {error, Failures, Why} -> failed(all_problems(Problems, Failures), Why)
+        end
+    after
+        removed(Names, There)
+    end.
+
+all_problems(Problems, Failures) -> Problems ++ [problem(Node, Why) || {Node, Why} <- Failures].
+
+options(Nodes, #{request := #{kind := Kind, seconds := Seconds, mib := Mib, modules := Names}}) ->
+    case modules(Names, Nodes) of
+        {ok, Modules} ->
+            {ok, maps:merge(#{what => Kind, seconds => Seconds, bytes => Mib * 1_048_576},
+                            #{modules => Modules || Kind =:= calls})};
+        Error -> Error
+    end.
+
+%% No text becomes an atom here but by a node that has such a module.
+modules([], _) -> {ok, []};
+modules([Name | Names], Nodes) ->
+    case lists:search(fun(Module) -> Module =/= none end, [module(Name, Node) || Node <- Nodes]) of
+        {value, Module} ->
+            case modules(Names, Nodes) of
+                {ok, Modules} -> {ok, [Module | Modules]};
+                Error -> Error
+            end;
+        false -> {error, [], io_lib:format("none of the nodes has a module ~ts", [Name])}
+    end.
+
+module(Name, Node) ->
+    maybe
+        Module = sderl_prof_reach:call(Node, erlang, binary_to_existing_atom, [Name], ?WAIT_MS),
+        true ?= is_atom(Module),
+        true ?= is_known(sderl_prof_reach:call(Node, code, which, [Module], ?WAIT_MS)),
+        Module
+    else
+        _ -> none
+    end.
+
+is_known(non_existing) -> false;
+is_known({error, _}) -> false;
+is_known(_) -> true.
+
+%% Only the user of the node may read what its processes sent.
+prepared(Nodes, There, Options, #{dir := Dir, id := Id}) ->
+    _ = [sderl_prof_reach:call(Node, file, make_dir, [There], ?WAIT_MS) || Node <- Nodes],
+    _ = [sderl_prof_reach:call(Node, file, change_mode, [There, 8#700], ?WAIT_MS)
+         || Node <- Nodes],
+    cluster(sderl_prof_cluster:prepare(Nodes, Options#{
+        dir => sderl_prof_live_store:recording(Dir, Id), node_dir => There, wait_ms => ?WAIT_MS
+    })).
+
+removed(Nodes, There) ->
+    _ = [sderl_prof_reach:call(Node, file, del_dir_r, [There], ?WAIT_MS) || Node <- Nodes],
+    ok.
+
+cluster({ok, _} = Fine) -> Fine;
+cluster({error, {none, Failures}}) -> {error, Failures, ~"no node can be recorded"};
+cluster({error, Why}) -> {error, [], sderl_prof_cluster:format_error(Why)}.
+
+confirmed(Ready) ->
+    Answer = receive
+        confirm -> ok;
+        withdraw -> withdrawn
+    after ?CONFIRM_MS -> late
+    end,
+    _ = [sderl_prof_cluster:abandon(Ready) || Answer =/= ok],
+    Answer.
+
+%% ---------------------------------------------------------------- and then
+
+analysed(Problems, Index, #{dir := Dir, id := Id}) ->
+    Folder = sderl_prof_live_store:recording(Dir, Id),
+    Failures = sderl_prof_cluster:failures(Index),
+    maybe
+        {ok, Lost} ?= fetched(sderl_prof_fetch:fetch(Folder, #{}), Failures),
+        {ok, Book} ?= book(Folder, Index),
+        ok ?= pages(Book),
+        #{state => ended, problems => all_problems(Problems, Failures ++ Lost),
+          book => text(lists:nthtail(length(Folder) + 1, unicode:characters_to_list(Book)))}
+    else
+        {error, Why} -> failed(all_problems(Problems, Failures), Why);
+        {nothing, All} -> failed(all_problems(Problems, All), ~"no node told its events")
+    end.
+
+%% Of a node that failed before, that is the reason.
+fetched({ok, Results}, Failures) ->
+    Known = [Node || {Node, _} <- Failures],
+    Lost = [{Node, sderl_prof_fetch:format_error(Why)}
+            || {Node, {error, Why}} <- Results, not lists:member(Node, Known)],
+    case [Node || {Node, {ok, _}} <- Results] of
+        [] -> {nothing, Failures ++ Lost};
+        _ -> {ok, Lost}
+    end;
+fetched({error, Why}, _) ->
+    {error, sderl_prof_cluster_index:format_error(Why)}.
+
+%% One node is shown as such.
+book(Folder, #{nodes := [Entry]}) ->
+    case sderl_prof:open(sderl_prof_cluster_index:folder(Folder, Entry), #{}) of
+        {ok, Book} -> {ok, Book};
+        {error, Why} -> {error, sderl_prof:format_error(Why)}
+    end;
+book(Folder, _) ->
+    case sderl_prof_cluster_book:open(Folder, #{}) of
+        {ok, Book} -> {ok, Book};
+        {error, Why} -> {error, sderl_prof_cluster_report:format_error(Why)}
+    end.
+
+%% What pages need is made now, so that nobody waits for it later.
+pages(Book) ->
+    case sderl_prof_view:open(Book, fun(_, _) -> ok end) of
+        {ok, View} -> sderl_prof_view:close(View);
+        {error, Why} -> {error, sderl_prof_view:format_error(Why)}
+    end.

@@ -1,0 +1,203 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prof_live_steps).
+-moduledoc """
+Profiles of running nodes, begun by another one, as its dashboard does it: what comes of them, what
+is refused, and what is left when that one dies. It runs on the node that profiles.
+""".
+
+-export([play/3]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-define(WAIT_MS, 120_000).
+
+-doc "Of a node with this project, and of one with nothing but OTP.".
+-spec play(node(), node(), file:filename()) -> ok.
+play(Node, Stock, Dir) ->
+    Here = self(),
+    Ended = fun(Profile) -> Here ! {ended, Profile} end,
+    Settings = #{dir => Dir, most_bytes => 200_000_000, connect => fun connect/1,
+                 may_load => fun() -> false end, ended => Ended},
+    {ok, Server} = sderl_prof_live:start(Settings),
+    ok = nothing_loaded(Node, Stock),
+    Kept = stopped(Node),
+    ok = refused(Node),
+    ok = sderl_prof_live:stop(),
+    false = is_process_alive(Server),
+    {ok, Again} = sderl_prof_live:start(Settings#{may_load := fun() -> true end}),
+    %% What was kept is there again.
+    {ok, #{state := ended, stopped := true}} = sderl_prof_live:find(Kept),
+    ok = recorded(Node, Stock),
+    ok = calls_recorded(Node),
+    ok = taken_back(Node),
+    Lost = server_dies(Again, Node),
+    {ok, _} = sderl_prof_live:start(Settings),
+    {ok, #{state := lost}} = sderl_prof_live:find(Lost),
+    {error, {nothing, _} = Why} = sderl_prof_live:viewer(Lost),
+    says("the monitoring node ended", Why),
+    ok = sderl_prof_live:remove(Lost),
+    {error, not_found} = sderl_prof_live:find(Lost),
+    {error, enoent} = file:list_dir(filename:join(Dir, binary_to_list(Lost))),
+    sderl_prof_live:stop().
+
+connect(Node) ->
+    case net_kernel:connect_node(Node) of
+        true -> ok;
+        _ -> {error, "cannot be connected"}
+    end.
+
+request(Nodes, More) ->
+    maps:merge(#{kind => sampling, on => #{nodes => []}, who => ~"ann", seconds => 1, mib => 16,
+                 modules => [], nodes => [{atom_to_binary(N), N} || N <- Nodes]}, More).
+
+begun(Nodes, More) ->
+    Id = sderl_prof_live:new_id(),
+    ok = sderl_prof_live:begin_(Id, request(Nodes, More)),
+    Id.
+
+%% Until it has come so far; what has failed is no use to wait for.
+in_state(State, Id) ->
+    ok = sderl_fleet:await(fun() ->
+        {ok, #{state := Now} = Profile} = sderl_prof_live:find(Id),
+        Now =:= failed andalso State =/= failed andalso error(Profile),
+        Now =:= State andalso (State =/= running orelse is_begun(Profile))
+    end, ?WAIT_MS),
+    {ok, Profile} = sderl_prof_live:find(Id),
+    Profile.
+
+%% One that was confirmed is about to.
+is_begun(#{began := At}) -> is_integer(At).
+
+told_end(Id) -> receive {ended, #{id := Id} = Profile} -> Profile end.
+
+says(Part, Why) ->
+    Text = unicode:characters_to_list(sderl_prof_live:format_error(Why)),
+    ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)}).
+
+%% ---------------------------------------------------------------- steps
+
+%% A node that lacks the modules is told, and nothing is loaded into it; the other one is sampled.
+nothing_loaded(Node, Stock) ->
+    false = erpc:call(Stock, erlang, module_loaded, [sderl_prof_sampler]),
+    Id = begun([Node, Stock], #{}),
+    #{problems := [#{node := Lacks, why := Why}], bytes := Bytes} = in_state(ended, Id),
+    Lacks = atom_to_binary(Stock),
+    ?assertMatch({_, _}, binary:match(Why, ~"no sderl_prof of this version")),
+    ?assert(Bytes > 0),
+    false = erpc:call(Stock, erlang, module_loaded, [sderl_prof_sampler]),
+    #{state := ended} = told_end(Id),
+    {ok, sampling, Viewer} = sderl_prof_live:viewer(Id),
+    %% Whoever asks again gets the same.
+    {ok, sampling, Viewer} = sderl_prof_live:viewer(Id),
+    {ok, #{nodes := [#{node := Sampled}]}} =
+        sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask(about) end),
+    Sampled = atom_to_binary(Node),
+    ok = sderl_prof_live:remove(Id),
+    false = is_process_alive(element(1, Viewer)),
+    ok.
+
+stopped(Node) ->
+    Id = begun([Node], #{seconds => 600}),
+    #{} = in_state(running, Id),
+    {error, {busy, _, Id} = Busy} = sderl_prof_live:check(request([Node], #{})),
+    says("is being profiled", Busy),
+    {error, runs} = sderl_prof_live:remove(Id),
+    {error, not_ready} = sderl_prof_live:confirm(Id, true),
+    {error, {nothing, _}} = sderl_prof_live:viewer(Id),
+    ok = sderl_prof_live:stop(Id),
+    #{stopped := true} = in_state(ended, Id),
+    {error, not_running} = sderl_prof_live:stop(Id),
+    {ok, sampling, _} = sderl_prof_live:viewer(Id),
+    #{profiles := [#{id := Id}], bytes := Bytes} = sderl_prof_live:list(),
+    ?assert(Bytes > 0),
+    Id.
+
+refused(Node) ->
+    [begin
+         {error, Why} = sderl_prof_live:check(request([Node], More)),
+         says(Part, Why)
+     end || {More, Part} <- [
+         {#{seconds => 601}, "from 1 to 600"},
+         {#{kind => messages, seconds => 61}, "from 1 to 60"},
+         {#{kind => messages, mib => 257}, "from 16 to 256"},
+         {#{kind => messages, mib => 200}, "delete some"},
+         {#{kind => calls}, "modules is missing"},
+         {#{modules => [~"lists"]}, "belongs to calls"}
+     ]],
+    Many = [{integer_to_binary(I), Node} || I <- lists:seq(1, 65)],
+    {error, {request, {too_many_nodes, sampling, 65}}} =
+        sderl_prof_live:check(request([], #{nodes => Many})),
+    %% A module that there is not fails, and makes no atom.
+    Module = <<"no_module_", (sderl_prof_live:new_id())/binary>>,
+    Id = begun([Node], #{kind => calls, modules => [Module]}),
+    #{why := Why} = in_state(failed, Id),
+    ?assertMatch({_, _}, binary:match(Why, <<"none of the nodes has a module ", Module/binary>>)),
+    ?assertError(badarg, binary_to_existing_atom(Module)),
+    ok = sderl_prof_live:remove(Id),
+    Nobody = begun(['nobody@127.0.0.1'], #{}),
+    #{problems := [#{why := ~"cannot be connected"}]} = in_state(failed, Nobody),
+    ok = sderl_prof_live:remove(Nobody),
+    %% A folder that cannot be one.
+    {error, {folder, _, _} = Folder} =
+        sderl_prof_live:start(#{dir => filename:join(code:which(?MODULE), "x")}),
+    says("cannot be used", Folder).
+
+%% Two nodes, one of them with nothing of this project, as one recording.
+recorded(Node, Stock) ->
+    Id = begun([Node, Stock], #{kind => messages, seconds => 60}),
+    #{costs := [_, _], dear := false, problems := []} = in_state(ready, Id),
+    ok = sderl_prof_live:confirm(Id, false),
+    #{} = in_state(running, Id),
+    Echo = spawn(Stock, fun() -> ok end),
+    [erpc:call(Node, erlang, send, [Echo, hello]) || _ <- lists:seq(1, 10)],
+    ok = sderl_prof_live:stop(Id),
+    #{problems := [], book := ~"book"} = told_end(Id),
+    {ok, messages, Viewer} = sderl_prof_live:viewer(Id),
+    {ok, #{nodes := [_, _], has_messages := true}} =
+        sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask(about) end),
+    {ok, #{rows := [_ | _]}} =
+        sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask({tree, #{limit => 5}}) end),
+    %% Nothing of it is left on the nodes.
+    There = "/tmp/sderl-prof-" ++ binary_to_list(Id),
+    [{error, enoent} = erpc:call(N, file, list_dir, [There]) || N <- [Node, Stock]],
+    ok = sderl_prof_live:remove(Id).
+
+%% One node is shown as such, with the functions of a module that it has.
+calls_recorded(Node) ->
+    Id = begun([Node], #{kind => calls, modules => [~"lists"], seconds => 60}),
+    #{costs := [_]} = in_state(ready, Id),
+    ok = sderl_prof_live:confirm(Id, false),
+    #{} = in_state(running, Id),
+    _ = [erpc:call(Node, lists, seq, [1, 10]) || _ <- lists:seq(1, 10)],
+    ok = sderl_prof_live:stop(Id),
+    Book = <<(atom_to_binary(Node))/binary, "/book">>,
+    #{problems := [], book := Book} = told_end(Id),
+    {ok, calls, Viewer} = sderl_prof_live:viewer(Id),
+    {ok, #{nodes := [], has_calls := true}} =
+        sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask(about) end),
+    sderl_prof_live:remove(Id).
+
+%% Somebody who has seen the cost does not want it.
+taken_back(Node) ->
+    Id = begun([Node], #{kind => concurrency}),
+    #{costs := [_]} = in_state(ready, Id),
+    ok = sderl_prof_live:stop(Id),
+    #{state := failed, stopped := true, began := null} = told_end(Id),
+    {error, enoent} = erpc:call(Node, file, list_dir, ["/tmp/sderl-prof-" ++ binary_to_list(Id)]),
+    ok = sderl_prof_live:remove(Id).
+
+%% What runs on the node ends with the process here that knows of it.
+server_dies(Server, Node) ->
+    Id = begun([Node], #{seconds => 600}),
+    #{} = in_state(running, Id),
+    [_ | _] = samplers(Node),
+    Monitor = monitor(process, Server),
+    true = exit(Server, kill),
+    receive {'DOWN', Monitor, process, _, killed} -> ok end,
+    ok = sderl_fleet:await(fun() -> samplers(Node) =:= [] end, ?WAIT_MS),
+    Id.
+
+samplers(Node) ->
+    [Pid || Pid <- erpc:call(Node, erlang, processes, []),
+            {_, Stack} <- [erpc:call(Node, erlang, process_info, [Pid, current_stacktrace])],
+            lists:keymember(sderl_prof_sampler, 1, Stack)].
