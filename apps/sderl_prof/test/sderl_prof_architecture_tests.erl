@@ -19,7 +19,8 @@ rooms() ->
             export => [data, analysis, cluster],
             pages => [data, analysis],
             vm => [],
-            src => [record, data, analysis, cluster, export, pages, vm]
+            src => [record, data, analysis, cluster, export, pages, vm],
+            live => [src, record, data, cluster, pages]
         },
         named => []
     }.
