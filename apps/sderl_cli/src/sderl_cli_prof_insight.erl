@@ -29,7 +29,10 @@ words(low_parallelism) -> "one at a time";
 words(mailbox) -> "mailbox that grows";
 words(long_gc) -> "garbage collection";
 words(migration) -> "busy migration";
-words(sleeping) -> "schedulers asleep".
+words(sleeping) -> "schedulers asleep";
+words(busy_port) -> "busy port";
+words(tables) -> "tables";
+words(past_gateways) -> "past the gateways".
 
 %% Lines of words, with this before the first and as much space before the others.
 flowing(Before, Text) ->

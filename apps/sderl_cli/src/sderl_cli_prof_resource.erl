@@ -19,6 +19,10 @@
 -define(MOST_SEGMENTS, 2_000).
 -define(MOST_STAYS, 2_000).
 -define(MOST_BRANCHES, 5_000).
+-define(MOST_EDGES, 500).
+-define(MOST_ENDS, 200).
+%% Bytes of a kind of processes: a function's name.
+-define(KEY_BYTES, 1_000).
 -define(MOST_PLACES, 500).
 -define(MOST_OPERATIONS, 10_000).
 
@@ -33,9 +37,9 @@ routes() ->
         #{op => Op, method => get, path => [~"profile" | Path], role => viewer,
           summary => Summary, query => Query, answer => {200, Answer},
           problems => [too_large || lists:member(Op, [profile_window, profile_messages,
-                                                      profile_traffic, profile_arrows,
-                                                      profile_stays, profile_path,
-                                                      profile_calls])]
+                                                      profile_traffic, profile_communication,
+                                                      profile_arrows, profile_stays,
+                                                      profile_path, profile_calls])]
               ++ [not_found || lists:member(Op, [profile_path, profile_stays, profile_calls,
                                                  profile_waits])]}
     end,
@@ -76,6 +80,25 @@ routes() ->
             object(#{sent => list(object(#{from => whole(), to => whole(), count => whole(),
                                            bytes => whole()})),
                      whole => list(ref(~"ProfileLink"))})),
+        Get(profile_communication, [~"communication"],
+            ~"Who sends how much to whom in a part of the time, as a graph of bounded size",
+            [From, To, {~"by", by, {word, [process, kind, node]}, process},
+             {~"sort", sort, {word, [count, bytes]}, count},
+             {~"least", least, {whole, 0, ?MOST_NS}, 0}, {~"mean", mean, {whole, 0, ?MOST_NS}, 0},
+             {~"around", around, {text, ?KEY_BYTES}, ~""},
+             {~"edges", edges, {whole, 1, ?MOST_EDGES}, 100},
+             {~"ends", ends, {whole, 1, ?MOST_ENDS}, 50}],
+            object(#{ends => list(ref(~"ProfileEnd")), edges => list(ref(~"ProfileEdge")),
+                     passed => ref(~"ProfileAmount"), all => ref(~"ProfileAmount")})),
+        Get(profile_report, [~"report"],
+            ~"The first processes by each measure, concurrency and schedulers, of the whole",
+            [{~"top", top, {whole, 1, 1_000}, 10}, {~"parts", parts, {whole, 1, Columns}, 100}],
+            object(#{totals => ref(~"ProfileSums"), processes => whole(), width => whole(),
+                     top => object(#{Metric => list(ref(~"ProfileLeader"))
+                                     || Metric <- sderl_prof_leaders:metrics()}),
+                     concurrency => list(object(#{from => whole(), running => number(),
+                                                  runnable => number()})),
+                     awake_ns => map(whole())})),
         Get(profile_tree, [~"tree"],
             ~"The tree of processes; siblings that are alike are one row",
             [{~"limit", limit, {whole, 1, ?MOST_BRANCHES}, 1_000}],
@@ -201,6 +224,18 @@ schemas() ->
                 sender => null_or(text()), sender_number => null_or(whole())
             }))
         }),
+        ~"ProfileSums" => object(Sums),
+        ~"ProfileLeader" => object(Sums#{process => text(), number => whole(), entry => text()}),
+        ~"ProfileEnd" => object(#{
+            key => text(), name => text(), entry => text(), processes => whole(),
+            process => whole(), node => whole(), sent => whole(), sent_bytes => whole(),
+            received => whole(), received_bytes => whole(), within => whole(),
+            within_bytes => whole()
+        }),
+        ~"ProfileEdge" => object(#{from => text(), to => text(), count => whole(),
+                                   bytes => whole()}),
+        ~"ProfileAmount" => object(#{ends => whole(), edges => whole(), count => whole(),
+                                     bytes => whole()}),
         ~"ProfilePeer" => object(#{process => whole(), name => text(), count => whole(),
                                    sum => whole()}),
         ~"ProfileWait" => object(#{
@@ -237,6 +272,8 @@ answer(profile_tree, Args, _) -> asked({tree, Args});
 answer(profile_process, #{process := P}, _) -> asked({process, P});
 answer(profile_messages, Args, _) -> asked({messages, Args});
 answer(profile_traffic, Args, _) -> asked({traffic, Args});
+answer(profile_communication, Args, _) -> asked({communication, Args});
+answer(profile_report, Args, _) -> asked({report, Args});
 answer(profile_stays, Args, _) -> asked({stays, Args});
 answer(profile_path, Args, _) -> asked({path, with_process(Args)});
 answer(profile_window, Args, _) ->

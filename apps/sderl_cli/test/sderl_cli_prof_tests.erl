@@ -296,6 +296,17 @@ answered(Server) ->
     #{~"running" := [_, _, _]} = Get(["/window?columns=3&from=", Half]),
     #{~"rows" := [_ | _]} = Get("/messages?limit=5"),
     #{~"sent" := [], ~"whole" := []} = Get("/traffic"),
+    #{~"edges" := [#{~"count" := 100, ~"from" := From, ~"to" := To}, _],
+      ~"ends" := [_ | _], ~"passed" := #{~"edges" := 2}, ~"all" := #{~"count" := _}} =
+        Get(["/communication?least=100&sort=bytes&around=", Number]),
+    ?assert(lists:member(integer_to_binary(Echo), [From, To])),
+    #{~"edges" := [_]} = Get("/communication?by=kind&edges=1"),
+    #{~"ends" := [#{~"processes" := Many}]} = Get(["/communication?by=node&from=1&to=", Half]),
+    ?assert(Many >= 2),
+    #{~"top" := #{~"received" := [#{~"number" := _} | _] = Received, ~"gc" := []},
+      ~"totals" := #{~"sent" := _}, ~"concurrency" := [_ | _], ~"awake_ns" := _} =
+        Get("/report?top=2"),
+    ?assertEqual(2, length(Received)),
     #{~"all" := 0, ~"kept" := 0, ~"count" := 0, ~"rows" := []} = Get("/operations"),
     _ = Get(["/messages?from=1&to=", Half]),
     #{~"frames" := [_ | _], ~"of" := ~"whole", ~"whose" := null,
@@ -349,6 +360,9 @@ answered(Server) ->
         {400, "/processes?sort=wat"}, {404, "/processes/4000000000"}, {400, "/processes/x"},
         {400, "/messages?from=9007199254740991"}, {400, "/path?from=9007199254740991"},
         {404, "/path?process=4000000000"}, {400, "/path?segments=0"}, {400, "/tree?limit=0"},
+        {400, "/communication?by=wat"}, {400, "/communication?edges=501"},
+        {400, "/communication?ends=0"}, {400, "/communication?least=-1"},
+        {400, "/communication?from=5&to=5"}, {400, "/report?top=0"}, {400, "/report?top=1001"},
         {400, "/arrows?processes=x"}, {400, "/arrows?from=7&to=7"}, {400, "/calls?from=5&to=5"},
         {400, "/processes?from=5&to=5"}, {400, "/processes?kind=wat"},
         {400, "/operations?limit=10001"}, {400, "/operations?processes=x"},
@@ -358,7 +372,7 @@ answered(Server) ->
     Paths = [Id || {Id, _, Path, _} <- sderl_web_rest:operations(map_get(document, Server)),
                    string:prefix(Path, "/api/v1/profile") =/= nomatch
                        orelse string:prefix(Path, "/profile") =/= nomatch],
-    ?assertEqual(15, length(Paths)),
+    ?assertEqual(17, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).
 
 %% ---------------------------------------------------------------- vm

@@ -203,13 +203,7 @@ schedulers(#{awake_ns := Awake, points := Points, changes := Changes}, From) ->
       awake_ns => #{integer_to_binary(S) => Ns || S := Ns <- Awake},
       points => [P#{from := T - From} || #{from := T} = P <- Points, Changes > 0]}.
 
-process(P, Sums, Book) ->
-    case sderl_prof_book:entity(P, Book) of
-        none -> Sums#{process => ~"?", number => P, entry => ~"?"};
-        #{entry := Entry} = Entity ->
-            Sums#{process => sderl_prof_book:label(Entity, Book), number => P,
-                  entry => sderl_prof_book:word(Entry, Book)}
-    end.
+process(P, Sums, Book) -> maps:merge(Sums, sderl_prof_insight:named(P, Book)).
 
 greatest(Rows, Top) ->
     lists:sublist(lists:sort(fun({_, {_, A, _}}, {_, {_, B, _}}) -> A >= B end,

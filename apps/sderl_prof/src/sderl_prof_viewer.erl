@@ -16,8 +16,10 @@ the time line moves, the other one what reads the events of a part of the time.
 -define(PARTS, sderl_prof_viewer_parts).
 
 -type question() :: about | findings | {window, map()} | {processes, map()} | {process, integer()}
-    | {messages, map()} | {traffic, map()} | {arrows, map()} | {stays, map()} | {calls, map()}
-    | {path, map()} | {tree, map()} | {waits, map()} | {source, integer()} | {operations, map()}
+    | {messages, map()} | {traffic, map()} | {communication, sderl_prof_pairs:request()}
+    | {arrows, map()} | {stays, map()} | {calls, map()} | {path, map()} | {tree, map()}
+    | {waits, map()} | {source, integer()} | {report, sderl_prof_leaders:request()}
+    | {operations, map()}
     | {samples, sderl_prof_samples:request()}.
 -type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
@@ -83,7 +85,7 @@ of_viewer(?PARTS, {_, Parts}) -> Parts.
 
 asked({What, _})
   when What =:= arrows; What =:= stays; What =:= calls; What =:= path; What =:= tree;
-       What =:= source -> ?PARTS;
+       What =:= report; What =:= source -> ?PARTS;
 asked({processes, #{from := _}}) -> ?PARTS;
 asked(_) -> ?MODULE.
 
@@ -139,6 +141,8 @@ answer({operations, Request}, View) -> sderl_prof_marks:operations(Request, View
 answer({tree, Request}, View) -> {ok, sderl_prof_view:tree(Request, View)};
 answer({messages, Request}, View) -> sderl_prof_view:messages(Request, View);
 answer({traffic, Request}, View) -> sderl_prof_view:traffic(Request, View);
+answer({communication, Request}, View) -> sderl_prof_view:communication(Request, View);
+answer({report, Request}, View) -> {ok, sderl_prof_view:report(Request, View)};
 answer({arrows, Request}, View) -> sderl_prof_view:arrows(Request, View);
 answer({stays, Request}, View) -> sderl_prof_view:stays(Request, View);
 answer({path, Request}, View) -> sderl_prof_view:path(Request, View).

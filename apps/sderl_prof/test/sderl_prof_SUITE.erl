@@ -18,8 +18,8 @@ and that nothing stays switched on however a recording ends.
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [pipeline, farm, bottleneck, mailbox, long_gc, migration, sleeping, compared, counters,
-     calls_and_exports, s_group_events, cost, limits, killed, owner_dies, node_dies,
+    [pipeline, farm, bottleneck, mailbox, long_gc, migration, sleeping, tables, compared,
+     counters, calls_and_exports, s_group_events, cost, limits, killed, owner_dies, node_dies,
      others_tracers, refused, virtual_machine, virtual_machine_dies, lock_tables, probes,
      probes_of_nobody, probes_refused].
 
@@ -125,6 +125,19 @@ migration(_) ->
         #{evidence := #{moves := All}} = found(migration, ~"the_mover", Report),
         ?assertMatch(#{process := ~"the_mover", moves := Moves}
                          when Moves >= 2999 andalso Moves =< All, Most)
+    end).
+
+%% Functions of tables are built in, and tell when they return, too.
+tables(_) ->
+    with(1, fun(Fleet, [A]) ->
+        {ok, Report} =
+            profile(Fleet, A, {table, 20_000}, #{what => [running, {callgraph, [ets]}]}),
+        complete(Report),
+        #{evidence := #{times := Times, tables_ns := Ns, run_ns := Run,
+                        places := [#{process := Place, calls := 20_000} | _]}} =
+            found(tables, null, Report),
+        ?assertEqual(~"ets:insert/2 in sderl_prof_programs:inserter/2", Place),
+        ?assert(Times > 20_000 andalso Ns < Run)
     end).
 
 %% What is bound to one scheduler waits for it, whatever the others do: of three, two wait.

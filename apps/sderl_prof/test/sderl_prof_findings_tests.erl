@@ -133,9 +133,12 @@ found(Events, End, Items) ->
 
 context(Items) ->
     #{items => Items, runnable => recorded, schedulers => 2,
-      label => fun(P) -> <<"p", (integer_to_binary(P))/binary>> end}.
+      label => fun(P) -> <<"p", (integer_to_binary(P))/binary>> end,
+      owner => fun(P) -> P - 1 end,
+      word => fun(F) -> element(F, {~"m:f/1", ~"ets:insert/2", ~"ets:lookup/2"}) end}.
 
-all() -> [running, message, garbage_collection, migration, schedulers].
+all() ->
+    [running, message, garbage_collection, migration, schedulers, ports, 'calls of ets'].
 
 names(Found) -> [{Kind, P} || #{finding := Kind, process := P} <- Found].
 
@@ -264,6 +267,60 @@ sleeping_test() ->
        evidence := #{longest := [#{from := 100_000_000, to := 200_000_000}]}}] =
         [F || #{finding := sleeping} = F <- found(Events, ?S, [running, schedulers])].
 
+%% The second of two ports works in 30 % of the time; what a process could run does not count.
+busy_port_test() ->
+    Events = fun(Ms) ->
+        [{0, ?ACTIVE, 1, 0}, {0, ?ACTIVE, 7, 0}, {100 * ?MS, ?INACTIVE, 7, 0}]
+            ++ lists:append([[{N * 100 * ?MS, ?ACTIVE, 8, 0},
+                              {(N * 100 + Ms) * ?MS, ?INACTIVE, 8, 0}]
+                             || N <- lists:seq(1, 9)])
+    end,
+    Find = fun(Ms, Runnable) ->
+        New = sderl_prof_evidence:new(#{from => 0, mode => recorded, schedulers => 2,
+                                        is_port => fun(P) -> P >= 7 end}),
+        Evidence = lists:foldl(fun({T, K, P, A}, E) ->
+            sderl_prof_evidence:step(T, K, 0, P, A, 0, E)
+        end, New, lists:keysort(1, Events(Ms))),
+        sderl_prof_findings:find(sderl_prof_evidence:finish(?S, Evidence),
+                                 (context([ports]))#{runnable := Runnable})
+    end,
+    #{found := [#{finding := busy_port, process := ~"p8", weight := Weight, text := Text,
+                  numbers := [8, 7], ranges := [], evidence := #{busy_ns := 270_000_000}}]} =
+        Find(30, recorded),
+    ?assert(abs(Weight - 0.27) < 1.0e-9),
+    ?assertEqual(~"p8, opened by p7, works or waits for a scheduler in 27 % of the time", Text),
+    #{found := []} = Find(20, recorded),
+    #{found := [], not_shown := Not} = Find(30, messages),
+    ?assertEqual([~"what could run"], [Needs || #{finding := busy_port, needs := Needs} <- Not]).
+
+%% A process runs for 100 ms, and is in a table for 40 of them: 30 in insert, called by f.
+tables_test() ->
+    Find = fun(Insert, Lookup) ->
+        New = sderl_prof_evidence:new(#{from => 0, mode => recorded, schedulers => 2,
+                                        calls => true}),
+        Events = [{0, ?IN, 0, 0}, {10, ?CALL, 2, 1}, {10 + Insert, ?RETURN_TO, 1, 0},
+                  {60, ?CALL, 3, 1}, {60 + Lookup, ?RETURN_TO, 1, 0},
+                  {100, ?OUT, 0, 0},
+                  %% What it waits for is not its running time.
+                  {500, ?IN, 0, 0}, {500, ?OUT, 0, 0}],
+        Evidence = lists:foldl(fun({T, K, A, B}, E) ->
+            sderl_prof_evidence:step(T * ?MS, K, 1, 1, A, B, E)
+        end, New, Events),
+        #{found := Found} = sderl_prof_findings:find(
+            sderl_prof_evidence:finish(?S, Evidence), context([running, 'calls of ets'])),
+        [F || #{finding := tables} = F <- Found]
+    end,
+    [#{process := null, weight := 0.4, text := Text, evidence := Evidence}] = Find(30, 10),
+    ?assertEqual(<<"functions of ets take 40 % of the running time, in 2 calls; most of it "
+                   "ets:insert/2 in m:f/1, 30 %">>, Text),
+    ?assertEqual(#{tables_ns => 40 * ?MS, run_ns => 100 * ?MS, times => 2,
+                   places => [#{process => ~"ets:insert/2 in m:f/1", calls => 1,
+                                own_ns => 30 * ?MS},
+                              #{process => ~"ets:lookup/2 in m:f/1", calls => 1,
+                                own_ns => 10 * ?MS}]}, Evidence),
+    [#{weight := 0.1}] = Find(0, 10),
+    [] = Find(0, 9).
+
 %% Of nodes without a group nothing is told; what the sender did not record counts where it came.
 past_gateways_test() ->
     Row = fun(From, To, Sent, Received, Common) ->
@@ -297,5 +354,6 @@ not_shown_test() ->
                  lists:sort([Kind || #{finding := Kind} <- Not])),
     #{not_shown := None} = sderl_prof_findings:find(evidence([], 0), context(all())),
     ?assertEqual([], None),
-    #{not_shown := [#{finding := sleeping, needs := ~"what could run"}]} =
+    #{not_shown := [#{finding := sleeping, needs := ~"what could run"},
+                    #{finding := busy_port, needs := ~"what could run"}]} =
         sderl_prof_findings:find(evidence([], 0), (context(all()))#{runnable := none}).

@@ -439,7 +439,8 @@ tree(View) ->
     #{rows := [#{process := 1}], all := 2} = sderl_prof_view:tree(#{limit => 1}, View),
     #{found := [#{finding := low_parallelism, numbers := [1, 2],
                   ranges := [#{from := 10, to := 50} | _]}],
-      not_shown := [#{needs := ~"garbage_collection"}]} = sderl_prof_view:findings(View).
+      not_shown := [#{needs := ~"garbage_collection"}, #{finding := busy_port},
+                    #{finding := tables}]} = sderl_prof_view:findings(View).
 
 %% Siblings that are alike stand behind their parent as one row; the deepest rows go first where
 %% there are too many, and what is below those that are left out is counted.

@@ -3,7 +3,8 @@
 -moduledoc "Programs of which is known who does what, and what runs them on a node.".
 
 -export([profile/2, counted/3, run/1, churn/1, session/1, export/2, hot_table/2, spawner/0]).
--export([stage/1, worker/2, server/2, client/3, fib/1, slow/1, keeper/3, mover/2, pinned/3]).
+-export([stage/1, worker/2, server/2, client/3, fib/1, slow/1, keeper/3, mover/2, pinned/3,
+         inserter/2]).
 
 -doc "The report of a program, recorded on this node.".
 -spec profile(tuple(), map()) -> {term(), sderl_prof_report:report()} | {error, term()}.
@@ -45,6 +46,7 @@ counters() ->
 - `{mover, N}`: `the_mover` goes to another scheduler N times
 - `{pinned, N, Work}`: N processes compute `fib(Work)` on one scheduler, when the others have had
   something to do and have nothing any more
+- `{table, N}`: `the_inserter` inserts N times into a table
 - `{both, A, B}`: one program behind the other
 """.
 -spec run(tuple()) -> term().
@@ -87,6 +89,11 @@ run({pinned, N, Work}) ->
     All = erlang:system_info(schedulers_online),
     ended([spawn_monitor(?MODULE, pinned, [S, self(), 1]) || S <- lists:seq(1, All)]),
     ended([spawn_monitor(?MODULE, pinned, [1, self(), Work]) || _ <- lists:seq(1, N)]);
+run({table, N}) ->
+    Inserter = {Pid, _} = spawn_monitor(?MODULE, inserter, [none, N]),
+    true = register(the_inserter, Pid),
+    Pid ! go,
+    ended([Inserter]);
 run({both, A, B}) ->
     {run(A), run(B)};
 run({calls, N}) ->
@@ -113,6 +120,13 @@ mover(N, Schedulers) ->
 pinned(Scheduler, Parent, Work) ->
     _ = process_flag(scheduler, Scheduler),
     Parent ! {pinned, fib(Work)}.
+
+inserter(none, N) ->
+    receive go -> inserter(ets:new(?MODULE, []), N) end;
+inserter(_, 0) -> ok;
+inserter(Table, N) ->
+    true = ets:insert(Table, {N rem 100, N}),
+    inserter(Table, N - 1).
 
 stage(Next) ->
     receive

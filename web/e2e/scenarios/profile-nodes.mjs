@@ -57,6 +57,15 @@ async function played(stage, page, wrong) {
       .waitFor();
   await seen(page, "nodes", wrong);
 
+  // The nodes as a graph, with the same messages.
+  await tabs.getByRole("button", { name: "Messages" }).click();
+  const messages = page.getByTestId("profile-messages");
+  await messages.getByRole("button", { name: "Nodes", exact: true }).click();
+  const graph = messages.getByTestId("profile-graph");
+  for (const node of ["a@h", "b@h"])
+    await graph.getByRole("button", { name: new RegExp(`^${node}: messages sent 50 `) }).waitFor();
+  await seen(page, "graph of nodes", wrong);
+
   // The path crosses over with each question and each answer.
   await tabs.getByRole("button", { name: "Critical path" }).click();
   const path = page.getByTestId("profile-path");

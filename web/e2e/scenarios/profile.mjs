@@ -88,6 +88,8 @@ async function played(stage, page, wrong) {
   await path.locator(".profile-steps tbody tr").first().getByRole("button").first().click();
   await page.waitForURL(/from=\d+/);
 
+  await exchanged(stage, page, at, wrong);
+
   // Who began whom: the way to the chosen one is open, and the four clients are alike.
   await tabs.getByRole("button", { name: "Processes" }).click();
   await page.locator(".profile-canvas").focus();
@@ -167,6 +169,60 @@ async function played(stage, page, wrong) {
     .getByText(/less time/)
     .first()
     .waitFor();
+}
+
+/** Messages as a graph, and the report. */
+async function exchanged(stage, page, at, wrong) {
+  const tabs = page.getByRole("group", { name: "Shown below the time line" });
+  // Who sends to whom: the server is in the middle; the keys go to it, and show what it exchanges messages with.
+  await page.locator(".profile-canvas").focus();
+  await page.keyboard.press("Home");
+  await tabs.getByRole("button", { name: "Messages" }).click();
+  const messages = page.getByTestId("profile-messages");
+  const graph = messages.getByTestId("profile-graph");
+  await graph.getByRole("button", { name: new RegExp(`^${SERVER}: messages sent 200 `) }).waitFor();
+  await seen(page, "messages", wrong);
+  await messages.getByLabel("At least so many messages").fill("50");
+  await page.waitForURL(/least=50/);
+  await messages.getByText(/the filters leave [\d,]+ pairs/).waitFor();
+  const rows = messages.getByRole("table").locator("tbody tr");
+  const counts = await rows.locator("td:nth-child(3)").allInnerTexts();
+  stage.must(
+    counts.length > 0 && counts.every((text) => Number(text.replaceAll(",", "")) >= 50),
+    `pairs with fewer messages are shown: ${counts}`,
+  );
+  await graph.getByRole("button", { name: new RegExp(`^${SERVER}:`) }).focus();
+  await page.keyboard.press("Enter");
+  await messages.getByText(/around the_slow_server there are/).waitFor();
+  stage.must((await rows.count()) === 8, "the server's eight pairs are not those that are shown");
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("Escape");
+  await messages.getByText(/the filters leave/).waitFor();
+  stage.must(at("around") === null, "all are to be seen again");
+  await messages.getByRole("button", { name: "Kinds" }).click();
+  await graph.getByRole("button", { name: /, 4 processes: messages sent 200 / }).waitFor();
+  await messages.getByRole("button", { name: "Bytes", exact: true }).first().click();
+  await page.waitForURL(/widths=bytes/);
+  await messages.getByLabel("At least so many bytes on average").fill("1000000000");
+  await messages.getByText("No pair has so many messages of that size.").waitFor();
+  await seen(page, "messages of kinds", wrong);
+
+  // The report: the server runs longest and receives most, and a list may be shorter.
+  await tabs.getByRole("button", { name: "Report" }).click();
+  const report = page.getByTestId("profile-report");
+  const longest = report.getByRole("region", { name: "Runs longest" }).locator("tbody tr");
+  await longest.filter({ hasText: SERVER }).waitFor();
+  await report.getByRole("img", { name: /^On average/ }).waitFor();
+  await seen(page, "report", wrong);
+  await report.getByRole("button", { name: "First 5", exact: true }).click();
+  await page.waitForURL(/top=5(&|$)/);
+  await longest.nth(4).waitFor();
+  await longest.nth(5).waitFor({ state: "detached" });
+  await report
+    .getByRole("region", { name: "Receives most messages" })
+    .getByRole("button", { name: SERVER })
+    .click();
+  await page.getByTestId("profile-process").getByRole("heading", { name: SERVER }).waitFor();
 }
 
 /** A finding is shut but for the first one. */

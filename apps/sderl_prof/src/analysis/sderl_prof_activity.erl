@@ -9,7 +9,8 @@ Where a process that was scheduled out could run on, the system profiler tells i
 Where that was not recorded, messages tell it (`messages`): a process waits from `out` until
 something is sent to it, and one to which nothing is sent was only interrupted. (That it receives is
 mostly told after it was scheduled in.) With neither (`none`) all
-that is between `out` and `in` counts as waiting.
+that is between `out` and `in` counts as waiting. When ports work is not recorded, but when they
+could: all of that counts as `runnable`.
 
 Time of garbage collections is part of the running time. `exiting` is what the node does for a
 process that has ended.
@@ -45,6 +46,8 @@ the sender of the first message that came while it did, 0 where none is known.
     state = unknown :: state(),
     since = 0 :: integer(),
     active = false :: boolean(),
+    %% It could run because something came for it, not because it was scheduled out.
+    woken = false :: boolean(),
     gc_from = none :: none | integer(),
     exiting_from = none :: none | integer(),
     site = 0 :: non_neg_integer(),
@@ -98,13 +101,13 @@ step(T, ?IN, S, P, _, _, Act) ->
         0 -> Proc1#p.moves;
         _ -> Proc1#p.moves + 1
     end,
-    put_process(P, Proc1#p{state = running, since = T, scheduler = S, waker = 0,
+    put_process(P, Proc1#p{state = running, since = T, scheduler = S, waker = 0, woken = false,
                            ins = Proc1#p.ins + 1, moves = Moves}, Act1);
 step(T, ?OUT, _, P, Site, _, Act) ->
     Proc = process(P, Act),
     {Proc1, Act1} = leave(T, P, Proc, Act),
     put_process(P, Proc1#p{state = after_out(Act#activity.mode, Proc1), since = T, site = Site,
-                           waker = 0}, Act1);
+                           waker = 0, woken = false}, Act1);
 step(T, ?ACTIVE, _, P, _, _, Act) ->
     case process(P, Act) of
         #p{state = running} = Proc -> put_process(P, Proc#p{active = true}, Act);
@@ -112,12 +115,17 @@ step(T, ?ACTIVE, _, P, _, _, Act) ->
         #p{state = exited} -> Act;
         Proc ->
             {Proc1, Act1} = leave(T, P, Proc, Act),
-            put_process(P, Proc1#p{state = runnable, since = T, active = true}, Act1)
+            put_process(P, Proc1#p{state = runnable, since = T, active = true, woken = true}, Act1)
     end;
 step(T, ?INACTIVE, _, P, Site, _, Act) ->
     case process(P, Act) of
         #p{state = unknown} = Proc ->
             put_process(P, Proc#p{state = waiting, since = T, site = Site, active = false}, Act);
+        %% A port, or a process of which it is not recorded when it runs.
+        #p{state = runnable, woken = true} = Proc ->
+            {Proc1, Act1} = leave(T, P, Proc, Act),
+            put_process(P, Proc1#p{state = waiting, since = T, site = Site, active = false,
+                                   woken = false}, Act1);
         %% It went to wait when it was scheduled out, of which this is the rest.
         #p{state = runnable} = Proc ->
             put_process(P, Proc#p{state = waiting, active = false}, Act);
@@ -281,16 +289,17 @@ put_acc(Acc, Act) -> Act#activity{acc = Acc}.
 -doc "What each process is doing now.".
 -spec save(activity()) -> saved().
 save(#activity{processes = Processes}) ->
-    [{P, Proc#p.state, Proc#p.since, Proc#p.active, Proc#p.gc_from, Proc#p.exiting_from,
-      Proc#p.site, Proc#p.waker, Proc#p.scheduler} || P := Proc <- Processes].
+    [{P, Proc#p.state, Proc#p.since, Proc#p.active, Proc#p.woken, Proc#p.gc_from,
+      Proc#p.exiting_from, Proc#p.site, Proc#p.waker, Proc#p.scheduler} || P := Proc <- Processes].
 
 -doc "Goes on from there, with sums of 0.".
 -spec restore(saved(), mode(), sink(), Acc :: term()) -> activity().
 restore(Saved, Mode, Sink, Acc) ->
-    Processes = #{P => #p{state = State, since = Since, active = Active, gc_from = Gc,
-                          exiting_from = Exiting, site = Site, waker = Waker,
+    Processes = #{P => #p{state = State, since = Since, active = Active, woken = Woken,
+                          gc_from = Gc, exiting_from = Exiting, site = Site, waker = Waker,
                           scheduler = Scheduler}
-                  || {P, State, Since, Active, Gc, Exiting, Site, Waker, Scheduler} <- Saved},
+                  || {P, State, Since, Active, Woken, Gc, Exiting, Site, Waker, Scheduler}
+                         <- Saved},
     (new(Mode, Sink, Acc))#activity{processes = Processes}.
 
 sums_of(#p{} = P) ->

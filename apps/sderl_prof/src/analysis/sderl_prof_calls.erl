@@ -9,7 +9,7 @@ of it does. Recursion is one frame.
 """.
 
 -export([new/1, new/2, step/6, result/1, functions/1]).
--export_type([calls/0, stack/0]).
+-export_type([calls/0, stack/0, result/0]).
 
 -include("sderl_prof_event.hrl").
 
@@ -17,6 +17,10 @@ of it does. Recursion is one frame.
 
 -doc "Words of functions, the innermost first.".
 -type stack() :: [pos_integer()].
+
+-type result() :: #{stacks := [{stack(), non_neg_integer()}],
+                    calls := #{{pos_integer(), non_neg_integer()} => pos_integer()},
+                    rest := non_neg_integer()}.
 
 -record(p, {stack = [] :: stack(), since :: integer(), running = true :: boolean()}).
 -record(calls, {
@@ -102,9 +106,7 @@ push(Function, Stack) ->
     end.
 
 -doc "Nanoseconds of each stack; calls by function and caller; the time of stacks not told apart.".
--spec result(calls()) -> #{stacks := [{stack(), non_neg_integer()}],
-                           calls := #{{pos_integer(), non_neg_integer()} => pos_integer()},
-                           rest := non_neg_integer()}.
+-spec result(calls()) -> result().
 result(#calls{time = Time, counts = Counts}) ->
     {Rows, {_, Rest, _}, _} = sderl_prof_tally:result(Time),
     #{stacks => lists:sort([{Stack, Ns} || Stack := {_, Ns, _} <- Rows]), calls => Counts,

@@ -2,8 +2,9 @@
 -module(sderl_prof_evidence).
 -moduledoc """
 What findings are made of (`m:sderl_prof_findings`): how much ran side by side and who kept it from
-doing so, messages on their way, garbage collections, changes of the scheduler. Pure; one pass over
-the events, in memory for the processes that live at a time.
+doing so, messages on their way, garbage collections, changes of the scheduler, busy ports, calls.
+Pure; one pass over the events, in memory for the processes that live at a time, and for as many
+stacks as are told apart.
 """.
 
 -export([new/1, step/7, finish/2]).
@@ -15,22 +16,31 @@ the events, in memory for the processes that live at a time.
 -define(DRAIN, 65_536).
 %% Processes and collections that are kept.
 -define(MOST, 20).
+%% Stacks of functions that are told apart.
+-define(MOST_STACKS, 50_000).
 %% Fewer messages on their way are not kept.
 -define(LEAST_BACKLOG, 100).
 
--doc "`mode` as `m:sderl_prof_activity` has it; the number of schedulers, where it is known.".
+-doc """
+`mode` as `m:sderl_prof_activity` has it; the number of schedulers, where it is known. `is_port`
+tells ports from processes, and `calls` whether calls of functions were recorded.
+""".
 -type options() :: #{from := integer(), mode := sderl_prof_activity:mode(),
-                     schedulers := pos_integer() | unknown}.
+                     schedulers := pos_integer() | unknown,
+                     is_port => fun((pos_integer()) -> boolean()), calls => boolean()}.
 
 -doc """
 `totals` are the sums of all processes; `gc` and `moves` the processes with most of these, with
-their sums; `collections` the longest ones.
+their sums; `ports` the busiest ports: their work is what they could run, because when they do is
+not recorded. `collections` are the longest ones.
 """.
 -type result() :: #{
     from := integer(), to := integer(),
     totals := sderl_prof_activity:sums(),
     gc := [{pos_integer(), sderl_prof_activity:sums()}],
     moves := [{pos_integer(), sderl_prof_activity:sums()}],
+    ports := [{pos_integer(), Busy :: non_neg_integer()}],
+    calls := none | sderl_prof_calls:result(),
     collections := [{pos_integer(), From :: integer(), To :: integer()}],
     parallel := sderl_prof_parallel:result(),
     backlog := [sderl_prof_backlog:row()]
@@ -44,6 +54,8 @@ their sums; `collections` the longest ones.
     totals = sderl_prof_activity:sums([]) :: sderl_prof_activity:sums(),
     gc = sderl_prof_top:new(?MOST) :: sderl_prof_top:top(),
     moves = sderl_prof_top:new(?MOST) :: sderl_prof_top:top(),
+    ports = sderl_prof_top:new(?MOST) :: sderl_prof_top:top(),
+    calls = none :: none | sderl_prof_calls:calls(),
     seen = 1 :: pos_integer()
 }).
 -opaque evidence() :: #evidence{}.
@@ -53,7 +65,11 @@ their sums; `collections` the longest ones.
 new(#{from := From, mode := Mode, schedulers := Schedulers} = Options) ->
     #evidence{options = Options,
               activity = sderl_prof_activity:new(Mode, fun collection/7, sderl_prof_top:new(?MOST)),
-              parallel = sderl_prof_parallel:new(From, Schedulers)}.
+              parallel = sderl_prof_parallel:new(From, Schedulers),
+              calls = case Options of
+                  #{calls := true} -> sderl_prof_calls:new(?MOST_STACKS);
+                  _ -> none
+              end}.
 
 collection(gc, P, From, To, _, _, Longest) ->
     sderl_prof_top:add(To - From, {P, From, To}, Longest);
@@ -74,13 +90,17 @@ step(T, K, S, P, A, B, #evidence{activity = Act, parallel = Par, seen = Seen} = 
             sderl_prof_parallel:change(T, Who, sderl_prof_activity:state(Who, Act),
                                        sderl_prof_activity:state(Who, Act1), Par)
     end,
-    E1 = messages(T, K, P, A, E#evidence{activity = Act1, parallel = Par1, seen = Seen + 1}),
+    E1 = messages(T, K, P, A, E#evidence{activity = Act1, parallel = Par1, seen = Seen + 1,
+                                         calls = called(T, K, P, A, B, E#evidence.calls)}),
     case Seen rem ?DRAIN of
         0 ->
             {Ended, Act2} = sderl_prof_activity:drain(E1#evidence.activity),
             sums(Ended, E1#evidence{activity = Act2});
         _ -> E1
     end.
+
+called(_, _, _, _, _, none) -> none;
+called(T, K, P, A, B, Calls) -> sderl_prof_calls:step(T, K, P, A, B, Calls).
 
 %% The process of which an event may change the state, 0 for none.
 changes(K, P, _, _)
@@ -105,21 +125,35 @@ sums(Ended, E) ->
         E1#evidence{
             totals = sderl_prof_activity:sums([Totals, Sums]),
             gc = sderl_prof_top:add(map_get(gc, Sums), {P, Sums}, Gc),
-            moves = sderl_prof_top:add(map_get(moves, Sums), {P, Sums}, Moves)
+            moves = sderl_prof_top:add(map_get(moves, Sums), {P, Sums}, Moves),
+            ports = sderl_prof_top:add(busy(P, Sums, E1#evidence.options), P, E1#evidence.ports)
         }
     end, E, Ended).
+
+%% What is scheduled in is a process, and need not be looked up.
+busy(P, #{ins := 0, runnable := Ns}, #{is_port := IsPort}) when Ns > 0 ->
+    case IsPort(P) of
+        true -> Ns;
+        false -> 0
+    end;
+busy(_, _, _) -> 0.
 
 -doc "What is known at the end.".
 -spec finish(End :: integer(), evidence()) -> result().
 finish(End, #evidence{options = #{from := From}, activity = Act} = E) ->
     {Rest, Longest} = sderl_prof_activity:finish(End, Act),
-    #evidence{totals = Totals, gc = Gc, moves = Moves} = sums(Rest, E),
+    #evidence{totals = Totals, gc = Gc, moves = Moves, ports = Ports} = sums(Rest, E),
     #{
         from => From,
         to => End,
         totals => Totals,
         gc => items(Gc),
         moves => items(Moves),
+        ports => [{P, Ns} || {Ns, P} <- sderl_prof_top:result(Ports)],
+        calls => case E#evidence.calls of
+            none -> none;
+            Calls -> sderl_prof_calls:result(Calls)
+        end,
         collections => items(Longest),
         parallel => sderl_prof_parallel:finish(End, E#evidence.parallel),
         backlog => sderl_prof_backlog:result(E#evidence.backlog)

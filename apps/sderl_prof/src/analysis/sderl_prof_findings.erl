@@ -12,6 +12,8 @@ told, and what helps. Pure; from `m:sderl_prof_evidence`.
 | `long_gc` | a collection took 10 ms or more, or all of them 10 % of the running time and 1 % of the time | `garbage_collection` |
 | `migration` | 1,000 times or more, and 25 % of the times that one was scheduled in, it was on another scheduler than before | `migration` |
 | `sleeping` | in 5 % of the time or more a scheduler slept while a process could run | `schedulers` and `running` |
+| `busy_port` | a port worked, or waited for a scheduler to do so, in 20 % of the time or more | `ports` |
+| `tables` | functions of `ets` took 10 % of the running time or more, and 1 % of the time | `running`, calls of `ets` |
 | `past_gateways` | 100 messages or more, and 5 % of those between nodes in s_groups, went from a node to another one with which it has no group in common | `message`, of several nodes |
 
 What the recording cannot show of a node is told, with the item that it would need. Messages past
@@ -32,6 +34,9 @@ the gateways are of several nodes together (`past_gateways/2`).
 -define(MOVES, 1000).
 -define(MOVED, 0.25).
 -define(ASLEEP, 0.05).
+-define(BUSY, 0.2).
+-define(TABLES, 0.1).
+-define(TABLES_TIME, 0.01).
 -define(PAST, 100).
 -define(PAST_SHARE, 0.05).
 %% Of the time of one process alone, for one that is named.
@@ -41,16 +46,19 @@ the gateways are of several nodes together (`past_gateways/2`).
 %% Of the recording on either side of a moment.
 -define(AROUND, 50).
 
--type kind() :: bottleneck | low_parallelism | mailbox | long_gc | migration | sleeping
-    | past_gateways.
+-type kind() :: bottleneck | low_parallelism | mailbox | long_gc | migration | sleeping | busy_port
+    | tables | past_gateways.
 
 -doc """
 `items` are what was recorded: `running`, `message`, `garbage_collection`, `migration`,
-`schedulers`; `runnable` tells whether it is known what could run, `label` names a process.
+`schedulers`, `ports`, `'calls of ets'`; `runnable` tells whether it is known what could run,
+`label` names a process, `owner` that which opened a port, `word` a function.
 """.
 -type context() :: #{items := [atom()], runnable := sderl_prof_activity:mode(),
                      schedulers := pos_integer() | unknown,
-                     label := fun((pos_integer()) -> binary())}.
+                     label := fun((pos_integer()) -> binary()),
+                     owner := fun((pos_integer()) -> pos_integer() | 0),
+                     word := fun((non_neg_integer()) -> binary())}.
 
 -doc """
 `weight`, from 0 to 1, is the share of the time in which it is so, or of what else is counted. Times
@@ -70,7 +78,8 @@ of which it is told first; `ranges` the times, the longest first: without any it
 
 -doc "All kinds of findings of a node.".
 -spec kinds() -> [kind()].
-kinds() -> [bottleneck, low_parallelism, mailbox, long_gc, migration, sleeping].
+kinds() ->
+    [bottleneck, low_parallelism, mailbox, long_gc, migration, sleeping, busy_port, tables].
 
 -doc "The findings, those with the greatest weight first.".
 -spec find(sderl_prof_evidence:result(), context()) -> result().
@@ -117,14 +126,18 @@ past(Rows, Sum, Share) ->
 
 missing(Kind, #{items := Items} = Context) ->
     [atom_to_list(Item) || Item <- needs(Kind), not lists:member(Item, Items)] ++
-        ["what could run" || Kind =:= sleeping, map_get(runnable, Context) =:= none].
+        ["what could run" || Kind =:= sleeping andalso map_get(runnable, Context) =:= none
+                             orelse Kind =:= busy_port
+                                    andalso map_get(runnable, Context) =/= recorded].
 
 needs(bottleneck) -> [running, message];
 needs(low_parallelism) -> [running];
 needs(mailbox) -> [message];
 needs(long_gc) -> [garbage_collection];
 needs(migration) -> [migration];
-needs(sleeping) -> [running, schedulers].
+needs(sleeping) -> [running, schedulers];
+needs(busy_port) -> [ports];
+needs(tables) -> [running, 'calls of ets'].
 
 finding(Kind, Process, Weight, Text, {Numbers, Ranges}, Evidence) ->
     {Threshold, Remedy} = about(Kind),
@@ -154,6 +167,17 @@ about(migration) ->
     {"1,000 changes of the scheduler or more, and at 25 % of the times scheduled in",
      "Fewer and larger pieces of work move less; compare with fewer schedulers (+S), with bound "
      "ones (+sbt db), and without compaction of load (+scl false)."};
+about(busy_port) ->
+    {"it worked or waited for a scheduler in 20 % of the time",
+     "A port does one thing at a time. Write fewer and larger pieces (one list for many small "
+     "ones, delay_send of gen_tcp), read larger ones (a larger buffer, {active, N}), use what "
+     "needs no port ({inet_backend, socket}, raw files), or have several of it."};
+about(tables) ->
+    {"10 % of the running time, and 1 % of the time, in functions of ets",
+     "Try read_concurrency and write_concurrency of a table that many processes use, counters "
+     "(counters, atomics) for what is only counted, persistent_term for what hardly changes, fewer "
+     "and larger reads, or a table for each part of the keys: bin/sderl bench tables --mine "
+     "measures which. The lock tables of bin/sderl prof vm name the table that is waited for."};
 about(past_gateways) ->
     {"100 messages or more, and 5 % of those between nodes in s_groups",
      "Send them over the gateways (sderl_route:send/2, sderl_route:call/3, names with {via, "
@@ -188,6 +212,15 @@ found(migration, #{totals := #{moves := Moves, ins := Ins}} = Evidence, Context)
     [migration(Evidence, Context) || Moves >= ?MOVES, Moves / Ins >= ?MOVED];
 found(sleeping, #{parallel := #{asleep := Asleep}} = Evidence, _) ->
     [sleeping(Evidence) || Asleep / range(Evidence) >= ?ASLEEP];
+found(busy_port, #{ports := [_ | _] = Ports} = Evidence, Context) ->
+    Range = range(Evidence),
+    Busy = [Port || {_, Ns} = Port <- Ports, Ns / Range >= ?BUSY],
+    [busy_port(Port, Range, Context) || Port <- lists:sublist(Busy, ?NAMED)];
+found(tables, #{calls := #{} = Calls, totals := #{run := Run}} = Evidence, Context) ->
+    Places = table_places(Calls, Context),
+    Ns = lists:sum([Own || {_, _, Own} <- Places]),
+    [tables(Places, Ns, Run, Context)
+     || Ns / range(Evidence) >= ?TABLES_TIME andalso Ns / max(1, Run) >= ?TABLES];
 found(_, _, _) ->
     [].
 
@@ -293,6 +326,44 @@ sleeping(#{from := From, parallel := Parallel} = Evidence) ->
             #{asleep_ns => Asleep, waited_ns => Could,
               longest => [#{from => A - From, to => B - From}
                           || {A, B} <- lists:sublist(Sleeps, ?NAMED)]}).
+
+busy_port({P, Ns}, Range, #{label := Label, owner := Owner}) ->
+    Name = Label(P),
+    Opener = Owner(P),
+    By = case Opener of
+        0 -> "";
+        _ -> [", opened by ", Label(Opener), ","]
+    end,
+    finding(busy_port, Name, min(1.0, Ns / Range),
+            [Name, By, " works or waits for a scheduler in ", percent(Ns / Range), " of the time"],
+            {[P | [Opener || Opener > 0]], []}, #{busy_ns => Ns}).
+
+%% The functions of tables, each with who calls it, those first that take longest themselves.
+table_places(#{stacks := Stacks, calls := Calls}, #{word := Word}) ->
+    Own = lists:foldl(fun({[F | Callers], Ns}, Acc) ->
+        case Word(F) of
+            <<"ets:", _/binary>> ->
+                Key = {F, case Callers of [Caller | _] -> Caller; [] -> 0 end},
+                Acc#{Key => maps:get(Key, Acc, 0) + Ns};
+            _ -> Acc
+        end
+    end, #{}, Stacks),
+    lists:sort(fun({_, _, A}, {_, _, B}) -> A >= B end,
+               [{Place, maps:get(Place, Calls, 0), Ns} || Place := Ns <- Own]).
+
+tables([{Most, _, MostNs} | _] = Places, Ns, Run, #{word := Word}) ->
+    All = max(1, Run),
+    Named = fun({F, Caller}) ->
+        [Word(F) | [[" in ", Word(Caller)] || Caller > 0]]
+    end,
+    Times = lists:sum([N || {_, N, _} <- Places]),
+    finding(tables, null, min(1.0, Ns / All),
+            ["functions of ets take ", percent(Ns / All), " of the running time, in ",
+             number(Times), " calls; most of it ", Named(Most), ", ", percent(MostNs / All)],
+            {[], []},
+            #{tables_ns => Ns, run_ns => Run, times => Times,
+              places => [#{process => text(Named(Place)), calls => N, own_ns => Own}
+                         || {Place, N, Own} <- lists:sublist(Places, ?NAMED)]}).
 
 %% ---------------------------------------------------------------- words
 

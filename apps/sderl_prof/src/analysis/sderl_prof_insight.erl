@@ -5,7 +5,7 @@ The critical path and the findings of a book, as maps that can be JSON: texts ar
 are nanoseconds since the begin of the trace.
 """.
 
--export([path/2, led_path/2, led/3, findings/1, find_process/2, leads_to/2]).
+-export([path/2, led_path/2, led/3, findings/1, find_process/2, leads_to/2, named/2]).
 -export_type([path_options/0]).
 
 %% Segments that are shown, the longest ones.
@@ -176,6 +176,9 @@ gain(#{running := Running, runnable := Runnable, waiting := Waiting, message := 
         speedup_of_schedulers => All / max(1, All - Runnable)
     }.
 
+-doc "A process by its name or pid, its number, and the function in which it begins.".
+-spec named(pos_integer(), sderl_prof_book:book()) ->
+    #{process := binary(), number := pos_integer(), entry := binary()}.
 named(P, Book) ->
     case sderl_prof_book:entity(P, Book) of
         none -> #{process => ~"?", number => P, entry => ~"?"};
@@ -230,15 +233,33 @@ findings(Book) ->
     {From, To} = sderl_prof_book:range(Meta),
     Mode = sderl_prof_activity:mode(Kinds),
     Schedulers = case Info of #{schedulers := N} -> N; none -> unknown end,
+    HasTables = has_tables(Kinds, Book),
     Evidence = sderl_prof_book:fold(
         Book, #{}, fun sderl_prof_evidence:step/7,
-        sderl_prof_evidence:new(#{from => From, mode => Mode, schedulers => Schedulers})
+        sderl_prof_evidence:new(#{from => From, mode => Mode, schedulers => Schedulers,
+                                  is_port => fun(P) -> is_port(P, Book) end, calls => HasTables})
     ),
     Result = sderl_prof_findings:find(sderl_prof_evidence:finish(To, Evidence), #{
-        items => items(Info, Kinds), runnable => Mode, schedulers => Schedulers,
-        label => fun(P) -> sderl_prof_book:label(P, Book) end
+        items => ['calls of ets' || HasTables] ++ items(Info, Kinds),
+        runnable => Mode, schedulers => Schedulers,
+        label => fun(P) -> sderl_prof_book:label(P, Book) end,
+        owner => fun(P) -> parent(P, Book) end,
+        word => fun(Word) -> sderl_prof_book:word(Word, Book) end
     }),
     sderl_prof_findings:past_gateways(maps:get(traffic, Meta, []), Result).
+
+is_port(P, Book) ->
+    case sderl_prof_book:entity(P, Book) of
+        #{kind := port} -> true;
+        _ -> false
+    end.
+
+%% Calls of other functions are of no use here.
+has_tables(Kinds, Book) ->
+    is_map_key(call, Kinds) andalso lists:any(fun
+        (<<"ets:", _/binary>>) -> true;
+        (_) -> false
+    end, sderl_prof_book:words(Book)).
 
 %% The events show which items were recorded; a recorder also says so of items without events.
 items(Info, Kinds) ->
@@ -249,7 +270,8 @@ items(Info, Kinds) ->
         {message, [~"message"], [send, 'receive']},
         {garbage_collection, [~"garbage_collection"], [gc_minor_start, gc_major_start]},
         {migration, [~"migration"], [in]},
-        {schedulers, [~"schedulers"], [scheduler_active, scheduler_inactive]}
+        {schedulers, [~"schedulers"], [scheduler_active, scheduler_inactive]},
+        {ports, [~"ports"], []}
     ], lists:any(fun(Name) -> lists:member(Name, Recorded) end, Names)
         orelse maps:size(maps:with(Of, Kinds)) > 0,
      Item =/= migration orelse HasScheduler].

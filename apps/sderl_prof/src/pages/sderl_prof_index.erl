@@ -57,7 +57,7 @@ The levels begin with the narrowest. Rows of a tally are `{Count, Sum, SumOfSqua
 the process, the word of the place, and who ended them, 0 where that is not known.
 """.
 -type index() :: #{
-    version := 5, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
+    version := 6, from := integer(), to := integer(), mode := sderl_prof_activity:mode(),
     levels := [level()], checks := [check()], schedulers := [pos_integer()],
     processes := non_neg_integer(), totals := sderl_prof_activity:sums(),
     messages := #{{pos_integer(), pos_integer()} => sderl_prof_tally:row()},
@@ -180,7 +180,7 @@ open(Dir) ->
                                          sderl_prof_findings, sderl_prof_path,
                                          sderl_prof_call_graph, sderl_prof_operations]),
         {ok, Bin} = file:read_file(path(Dir, "index")),
-        #{version := 5} = Index = binary_to_term(Bin, [safe]),
+        #{version := 6} = Index = binary_to_term(Bin, [safe]),
         {ok, Index}
     catch
         error:_ -> {error, {no_book, Dir}}
@@ -409,7 +409,7 @@ finish(To, #pass{awake = Awake} = Pass0) ->
 result({#acc{waits = Waits}, #pass{} = Pass}, From, To, Mode, Narrowest) ->
     {WaitRows, _, Pruned} = sderl_prof_tally:result(Waits),
     #{
-        version => 5, from => From, to => To, mode => Mode,
+        version => 6, from => From, to => To, mode => Mode,
         levels => [#{width => Narrowest, portions => lists:reverse(Pass#pass.portions)}
                    | [#{width => W, portions => lists:reverse(Portions)}
                       || #level{width = W, portions = Portions} <- Pass#pass.coarse]],

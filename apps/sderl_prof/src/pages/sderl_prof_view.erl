@@ -9,8 +9,8 @@ columns, processes, the product of both, rows of a list.
 """.
 
 -export([open/2, close/1, slim/1, about/1, window/2, processes/2, process/2, tree/2]).
--export([messages/2, traffic/2, arrows/2, stays/2, calls/2, source/2, waits/2, findings/1,
-         path/2]).
+-export([messages/2, traffic/2, communication/2, arrows/2, stays/2, calls/2, source/2, waits/2]).
+-export([report/2, findings/1, path/2]).
 -export([limits/0, sorts/0, format_error/1]).
 -export_type([view/0, reason/0]).
 
@@ -63,7 +63,7 @@ close(#{book := Book, levels := Levels, states := States, sums := Sums}) ->
 
 -doc """
 The same without the counts of the whole, for questions of the events of a part (`processes/2`,
-`arrows/2`, `calls/2`, `path/2`, `tree/2`).
+`arrows/2`, `calls/2`, `path/2`, `tree/2`, `report/2`).
 """.
 -spec slim(view()) -> view().
 slim(#{index := Index} = View) ->
@@ -383,58 +383,18 @@ branch(#{depth := Depth, omitted := N, like := P, sums := Sums}, View) ->
 
 %% ---------------------------------------------------------------- messages
 
--doc "The pairs with most messages in a part of the time.".
+-doc "The pairs with most messages in a part of the time (`sderl_prof_pairs:messages/2`).".
 -spec messages(#{from := integer(), to := integer(), limit := pos_integer()}, view()) ->
     {ok, map()} | {error, reason()}.
-messages(#{limit := Limit} = Request, #{book := Book} = View) ->
-    maybe
-        {ok, Pairs} ?= pairs(Request, View),
-        Rows = lists:sort(fun({_, {A, _, _}}, {_, {B, _, _}}) -> A >= B end, maps:to_list(Pairs)),
-        {ok, #{
-            pairs => length(Rows),
-            count => lists:sum([N || {_, {N, _, _}} <- Rows]),
-            bytes => lists:sum([Sum || {_, {_, Sum, _}} <- Rows]),
-            rows => [#{from => A, from_name => sderl_prof_book:label(A, Book),
-                       to => B, to_name => sderl_prof_book:label(B, Book),
-                       count => N, bytes => Sum}
-                     || {{A, B}, {N, Sum, _}} <- lists:sublist(Rows, Limit)]
-        }}
-    end.
+messages(Request, View) -> sderl_prof_pairs:messages(Request, View).
 
-pairs(#{from := From, to := To}, #{index := #{from := Begin, to := End}} = View) ->
-    Length = max(1, End - Begin),
-    maybe
-        ok ?= check(From >= 0 andalso From < min(To, Length), {range, From, To}),
-        Until = case To >= Length of
-            true -> End;
-            false -> Begin + To - 1
-        end,
-        sderl_prof_window:pairs(Begin + From, Until, View)
-    end.
-
--doc """
-Messages between the nodes of a recording of several: how many in a part of the time, within nodes,
-too; and how long they took in all of it (`t:sderl_prof_traffic:row/0`).
-""".
+-doc "Messages between the nodes of a recording of several (`sderl_prof_pairs:traffic/2`).".
 -spec traffic(#{from := integer(), to := integer()}, view()) -> {ok, map()} | {error, reason()}.
-traffic(Request, #{book := Book} = View) ->
-    maybe
-        {ok, Pairs} ?= pairs(Request, View),
-        Sums = maps:fold(fun({A, B}, {N, Bytes, _}, Acc) ->
-            Key = {number(A, Book), number(B, Book)},
-            {N0, Bytes0} = maps:get(Key, Acc, {0, 0}),
-            Acc#{Key => {N0 + N, Bytes0 + Bytes}}
-        end, #{}, Pairs),
-        {ok, #{sent => [#{from => A, to => B, count => N, bytes => Bytes}
-                        || {{A, B}, {N, Bytes}} <- lists:sort(maps:to_list(Sums)), A > 0, B > 0],
-               whole => maps:get(traffic, sderl_prof_book:meta(Book), [])}}
-    end.
+traffic(Request, View) -> sderl_prof_pairs:traffic(Request, View).
 
-number(P, Book) ->
-    case sderl_prof_book:node_of(P, Book) of
-        #{number := N} -> N;
-        none -> 0
-    end.
+-doc "Who sends how much to whom in a part of the time, as a graph (`m:sderl_prof_pairs`).".
+-spec communication(sderl_prof_pairs:request(), view()) -> {ok, map()} | {error, reason()}.
+communication(Request, View) -> sderl_prof_pairs:communication(Request, View).
 
 -doc "Messages one by one, between some processes (`sderl_prof_part:arrows/2`).".
 -spec arrows(#{from := integer(), to := integer(), processes := [pos_integer()],
@@ -473,7 +433,11 @@ source(Function, View) -> sderl_prof_functions:source(Function, View).
     {ok, map()} | {error, reason()}.
 waits(Request, View) -> sderl_prof_waits:waits(Request, View).
 
-%% ---------------------------------------------------------------- findings, the critical path
+%% ---------------------------------------------------------------- report, findings, critical path
+
+-doc "The first processes by each measure, and curves (`m:sderl_prof_leaders`).".
+-spec report(sderl_prof_leaders:request(), view()) -> map().
+report(Request, View) -> sderl_prof_leaders:make(Request, View).
 
 -doc "What keeps the program from being faster (`m:sderl_prof_findings`).".
 -spec findings(view()) -> sderl_prof_findings:result().

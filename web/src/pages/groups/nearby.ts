@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is near a place of the map.
+import { type Curve, distanceTo, nextTo as nextOf } from "../../model/curve";
 import type { Entity } from "../../model/scene";
-import { type Curve, distanceTo } from "./geometry";
 import type { Motion } from "./motion";
 import { curveOf } from "./paint";
 import type { EntityItem, Picture } from "./picture";
@@ -39,17 +39,14 @@ export function nextTo(
   dx: number,
   dy: number,
 ): Entity | null {
-  let best: Entity | null = null;
-  let least = Infinity;
-  entities.items.forEach(({ entity }, i) => {
-    if (i === from) return;
-    const ox = entities.x(i) - entities.x(from);
-    const oy = entities.y(i) - entities.y(from);
-    const along = ox * dx + oy * dy;
-    const across = Math.abs(ox * dy - oy * dx);
-    if (along <= 0 || across > along * 1.2) return;
-    const cost = along + 2 * across;
-    if (cost < least) [best, least] = [entity, cost];
-  });
-  return best;
+  const { items } = entities;
+  const at = nextOf(
+    items.length,
+    (i) => entities.x(i),
+    (i) => entities.y(i),
+    from,
+    dx,
+    dy,
+  );
+  return items[at]?.entity ?? null;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the picture on the canvas. Knows nothing of time or input.
+import { arrow, curve, type Curve } from "../../model/curve";
 import { FREE } from "../../model/flows";
 import type { Disc, Entity } from "../../model/scene";
 import { groupIdentity, type Identity } from "../../model/identity";
@@ -7,7 +8,6 @@ import { canvasPattern, mark } from "../../ui/patterns";
 import { color as trafficColor, widthAt } from "../../model/traffic-scale";
 import { paintLabels } from "./labels";
 import { isLit, nodeRadius, type Picture } from "./picture";
-import { arrow, curve, type Curve } from "./geometry";
 
 const LEVELS = 24;
 const ARROWS_UP_TO = 260;

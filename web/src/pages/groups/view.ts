@@ -3,6 +3,7 @@
 import type { Ctx } from "../../ui/ctx";
 import { countFrame } from "../../ui/hooks";
 import { byteRate, messageRate } from "../../lib/format";
+import type { Curve } from "../../model/curve";
 import { Edges, type Minimum } from "../../model/edges";
 import { Flows } from "../../model/flows";
 import { visible } from "../../lib/visible";
@@ -26,7 +27,6 @@ import { type Box, Camera } from "./camera";
 import { FrameRate } from "./frame-rate";
 import { edgeAt, nextTo } from "./nearby";
 import { Motion } from "./motion";
-import type { Curve } from "./geometry";
 import { curveOf } from "./paint";
 import { isHeavy, Painter } from "./painter";
 import { type DiscItem, type EntityItem, nodeRadius, type Picture } from "./picture";

@@ -126,22 +126,6 @@ export interface Details {
   received_from: Peer[];
 }
 
-export interface Pair {
-  from: number;
-  from_name: string;
-  to: number;
-  to_name: string;
-  count: number;
-  bytes: number;
-}
-
-export interface Messages {
-  pairs: number;
-  count: number;
-  bytes: number;
-  rows: Pair[];
-}
-
 /** What two nodes sent each other in the whole run, and how long those took of which both ends are known. */
 export interface Link {
   from: string;
@@ -373,7 +357,7 @@ export interface Path {
   segments: Segment[];
 }
 
-const ask = <T>(path: string, query: Record<string, string | number> = {}): Promise<T> => {
+export const ask = <T>(path: string, query: Record<string, string | number> = {}): Promise<T> => {
   const fields = Object.entries(query)
     .map(([key, value]) => `${key}=${encodeURIComponent(value).replaceAll("%2C", ",")}`)
     .join("&");
@@ -458,8 +442,5 @@ export const getProcesses = (
 
 export const getNumbered = (processes: number[]) =>
   ask<{ processes: Process[] }>("/processes", { processes: processes.join(",") });
-
-export const getMessages = (from: number, to: number, limit: number) =>
-  ask<Messages>("/messages", { from, to, limit });
 
 export const getTraffic = (from: number, to: number) => ask<Traffic>("/traffic", { from, to });

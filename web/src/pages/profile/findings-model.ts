@@ -10,6 +10,8 @@ const KINDS: Record<string, string> = {
   long_gc: "garbage collection",
   migration: "busy migration",
   sleeping: "schedulers asleep",
+  busy_port: "busy port",
+  tables: "tables",
   past_gateways: "past the gateways",
 };
 
@@ -17,7 +19,9 @@ export const kindText = (kind: string): string => KINDS[kind] ?? kind.replaceAll
 
 /** Begins as a sentence does, but for a name of a process. */
 export const sentence = (text: string): string =>
-  /^(in|to|garbage|processes) /.test(text) ? text.slice(0, 1).toUpperCase() + text.slice(1) : text;
+  /^(in|to|garbage|processes|functions) /.test(text)
+    ? text.slice(0, 1).toUpperCase() + text.slice(1)
+    : text;
 
 const NAMES: Record<string, string> = {
   waiters: "processes that wait for it",
@@ -36,6 +40,8 @@ const NAMES: Record<string, string> = {
   moves: "changes of the scheduler",
   ins: "times scheduled in",
   asleep_ns: "a scheduler slept meanwhile",
+  busy_ns: "works or waits for a scheduler",
+  tables_ns: "in functions of ets",
 };
 
 type Row = [name: string, value: string];
@@ -74,5 +80,8 @@ function ofProcess(one: One): Row {
   if (gc !== null) words.push(`${lasting(gc)} of collections`);
   if (run !== null) words.push(`runs ${lasting(run)}`);
   if (moves !== null && ins !== null) words.push(`${count(moves)} of ${count(ins)} times`);
+  const [own, calls] = [is("own_ns"), is("calls")];
+  if (own !== null) words.push(lasting(own));
+  if (calls !== null) words.push(`${count(calls)} calls`);
   return [String(process), words.join(", ")];
 }

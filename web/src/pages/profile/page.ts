@@ -17,13 +17,23 @@ import { NodesCard } from "./nodes";
 import { PathCard } from "./path-card";
 import { firstProcesses, type Listing, Processes } from "./processes";
 import { around, fromQuery, lasting, type Range, toQuery } from "./range";
+import { ReportCard } from "./report";
 import { Timeline } from "./timeline";
 import { WaitsCard } from "./waits";
 import "../../styles/data.css";
 import "../../styles/recorded.css";
 import "./profile.css";
 
-type Tab = "nodes" | "processes" | "findings" | "path" | "messages" | "waits" | "calls" | "groups";
+type Tab =
+  | "nodes"
+  | "processes"
+  | "findings"
+  | "path"
+  | "messages"
+  | "waits"
+  | "calls"
+  | "groups"
+  | "report";
 
 /** Lanes that are there at first, and at most. */
 const FIRST_LANES = 16;
@@ -110,6 +120,7 @@ class Shown {
   private readonly waits: WaitsCard | null;
   private readonly calls: Calls | null;
   private readonly groups: GroupsCard | null;
+  private readonly report: ReportCard;
   private readonly tabs: Choice<Tab>;
   private readonly release: (() => void)[];
   private lanes: Process[] = [];
@@ -170,7 +181,8 @@ class Shown {
           led: (process) => ctx.setQuery({ to_process: process === null ? "" : String(process) }),
         })
       : null;
-    this.messages = new MessagesCard(opened);
+    this.messages = new MessagesCard(about, { opened, asked: (query) => ctx.setQuery(query) });
+    this.report = new ReportCard(about, { opened, chose: (top) => ctx.setQuery({ top }) });
     this.nodes = about.nodes.length > 0 ? new NodesCard(about) : null;
     const limited = (process: number | null) =>
       ctx.setQuery({ of_process: process === null ? "" : String(process) });
@@ -200,6 +212,7 @@ class Shown {
         ...(about.totals.wait > 0 ? ([["waits", "Waits"]] as const) : []),
         ...(about.has_calls ? ([["calls", "Calls"]] as const) : []),
         ...(this.groups === null ? [] : ([["groups", "Groups"]] as const)),
+        ["report", "Report"],
       ],
       "processes",
       (tab) => ctx.setQuery({ tab: tab === "processes" ? "" : tab }),
@@ -223,6 +236,7 @@ class Shown {
       ...(this.waits === null ? [] : [this.waits.root]),
       ...(this.calls === null ? [] : [this.calls.root]),
       ...(this.groups === null ? [] : [this.groups.root]),
+      this.report.root,
     );
     this.release = [
       searchKey(ctx, root, "Search processes"),
@@ -244,14 +258,16 @@ class Shown {
     this.processes.root.hidden = tab !== "processes";
     this.findings.root.hidden = tab !== "findings";
     this.messages.root.hidden = tab !== "messages";
+    this.report.root.hidden = tab !== "report";
     if (this.path !== null) this.path.root.hidden = tab !== "path";
     if (this.waits !== null) this.waits.root.hidden = tab !== "waits";
     if (this.calls !== null) this.calls.root.hidden = tab !== "calls";
     if (this.nodes !== null) this.nodes.root.hidden = tab !== "nodes";
     if (this.groups !== null) this.replayed(this.groups, tab === "groups");
-    const below: readonly Tab[] = ["path", "findings", "waits", "calls"];
-    this.detail.root.classList.toggle("below", below.includes(tab));
+    const beside: readonly Tab[] = ["processes", "nodes", "groups"];
+    this.detail.root.classList.toggle("below", !beside.includes(tab));
     if (tab === "findings") void this.findings.show();
+    if (tab === "report") this.report.show(query["top"]);
     if (tab !== "path") this.path?.hide();
     this.processes.as(listing(query["show"], this.about.has_ports));
     const open = numbered(query["process"]);
@@ -273,6 +289,7 @@ class Shown {
     this.nodes?.destroy();
     this.groups?.destroy();
     this.messages.destroy();
+    this.report.destroy();
     this.detail.destroy();
   }
 
@@ -280,6 +297,7 @@ class Shown {
     const { tab } = this.ctx.route.query;
     const there =
       tab === "findings" ||
+      tab === "report" ||
       (tab === "path" && this.path !== null) ||
       (tab === "messages" && this.about.has_messages) ||
       (tab === "nodes" && this.nodes !== null) ||
@@ -305,7 +323,7 @@ class Shown {
     const { query } = this.ctx.route;
     const { shown } = this.timeline;
     if (tab === "processes") this.processes.follow(shown);
-    if (tab === "messages") this.messages.show(shown);
+    if (tab === "messages") this.messages.show(shown, query);
     if (tab === "nodes") this.nodes?.show(shown);
     const whose = [numbered(query["of_process"]), numbered(query["process"])] as const;
     if (tab === "waits") this.waits?.show(shown, ...whose);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { evidenceRows, kindText } from "../../../src/pages/profile/findings-model";
+import { evidenceRows, kindText, sentence } from "../../../src/pages/profile/findings-model";
 
 describe("findings", () => {
   it("tell links with their messages, after the numbers", () => {
@@ -19,6 +19,23 @@ describe("findings", () => {
       ["pairs", "2"],
       ["a to c", "950 messages, 9,500 bytes"],
       ["c to a", "50 messages"],
+    ]);
+  });
+
+  it("tell functions of tables with their time and who calls them", () => {
+    expect(sentence("functions of ets take 30 %")).toBe("Functions of ets take 30 %");
+    expect(
+      evidenceRows({
+        tables_ns: 3_000_000,
+        run_ns: 10_000_000,
+        times: 40,
+        places: [{ process: "ets:insert/2 in m:f/1", calls: 30, own_ns: 2_500_000 }],
+      }),
+    ).toEqual([
+      ["in functions of ets", "3 ms"],
+      ["running in all", "10 ms"],
+      ["times", "40"],
+      ["ets:insert/2 in m:f/1", "2.5 ms, 30 calls"],
     ]);
   });
 });
