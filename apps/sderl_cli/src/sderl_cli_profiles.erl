@@ -110,7 +110,6 @@ role(sampling) -> operator;
 role(_) -> admin.
 
 done({error, Why}) -> {error, code(Why), sderl_prof_live:format_error(Why)};
-done({error, Code, Why}) -> {error, Code, Why};
 done(Fine) -> Fine.
 
 code({request, _}) -> bad_request;

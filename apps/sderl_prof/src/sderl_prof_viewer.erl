@@ -137,7 +137,7 @@ answer({waits, Request}, View) -> sderl_prof_view:waits(Request, View);
 answer({window, Request}, View) -> sderl_prof_view:window(Request, View);
 answer({processes, Request}, View) -> sderl_prof_view:processes(Request, View);
 answer({process, P}, View) -> sderl_prof_view:process(P, View);
-answer({operations, Request}, View) -> sderl_prof_marks:operations(Request, View);
+answer({operations, Request}, View) -> sderl_prof_view:operations(Request, View);
 answer({tree, Request}, View) -> {ok, sderl_prof_view:tree(Request, View)};
 answer({messages, Request}, View) -> sderl_prof_view:messages(Request, View);
 answer({traffic, Request}, View) -> sderl_prof_view:traffic(Request, View);

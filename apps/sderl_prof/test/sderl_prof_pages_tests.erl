@@ -43,11 +43,26 @@ prop_window(How) ->
             {non_empty(list(event())), oneof([recorded, messages, none]), range(1, 9),
              {range(0, 900), range(1, 900), range(1, 40)}},
             with_dir(fun(Dir) ->
-                Timed = [E || {_, K, _, _, _, _} = E <- collections(lives(timed(Events), [])),
-                              of_mode(K, Mode)],
+                Timed = told(Mode, Events),
                 ok = book(Dir, Timed, block(How, Mode, Block)),
                 compared(How, Dir, Timed, Window)
             end)).
+
+told(Mode, Events) ->
+    Sound = collections(lives(timed(Events), [])),
+    paused([E || {_, K, _, _, _, _} = E <- Sound, of_mode(K, Mode)]).
+
+%% That a process which was scheduled out waits is told at once, if at all: nobody reads on until
+%% the end of a recording to see whether it is.
+paused(Events) -> paused(Events, none, #{}).
+
+paused([{_, K, _, P, _, _} = Event | Events], Before, Last) ->
+    IsLate = K =:= ?INACTIVE andalso maps:get(P, Last, none) =:= ?OUT andalso Before =/= P,
+    case IsLate of
+        true -> paused(Events, Before, Last);
+        false -> [Event | paused(Events, P, Last#{P => K})]
+    end;
+paused([], _, _) -> [].
 
 %% A process that has ended does nothing but be taken away.
 lives([{_, K, _, P, _, _} = Event | Events], Ended) ->
@@ -126,8 +141,7 @@ prop_spent() ->
             {non_empty(list(event())), oneof([recorded, messages, none]), range(1, 9),
              {range(0, 900), range(1, 900)}},
             with_dir(fun(Dir) ->
-                Timed = [E || {_, K, _, _, _, _} = E <- collections(lives(timed(Events), [])),
-                              of_mode(K, Mode)],
+                Timed = told(Mode, Events),
                 ok = book(Dir, Timed, block(by_events, Mode, Block)),
                 ok = sderl_prof_index:make(Dir, #{}),
                 {ok, View} = sderl_prof_view:open(Dir, fun(_, _) -> ok end),
@@ -152,8 +166,7 @@ prop_waits() ->
             {non_empty(list(event())), oneof([recorded, messages, none]), range(1, 9),
              {range(0, 900), range(1, 900)}},
             with_dir(fun(Dir) ->
-                Timed = [E || {_, K, _, _, _, _} = E <- collections(lives(timed(Events), [])),
-                              of_mode(K, Mode)],
+                Timed = told(Mode, Events),
                 ok = book(Dir, Timed, block(by_events, Mode, Block)),
                 ok = sderl_prof_index:make(Dir, #{}),
                 {ok, View} = sderl_prof_view:open(Dir, fun(_, _) -> ok end),

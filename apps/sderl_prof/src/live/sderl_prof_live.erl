@@ -63,7 +63,10 @@ whether modules may be loaded into nodes that lack them, `ended` gets each profi
 start(#{dir := Dir} = Settings) ->
     case sderl_prof_live_store:open(Dir) of
         {ok, Profiles} ->
-            gen_server:start({local, ?MODULE}, ?MODULE, {Settings, Profiles}, []);
+            case gen_server:start({local, ?MODULE}, ?MODULE, {Settings, Profiles}, []) of
+                {ok, Pid} -> {ok, Pid};
+                {error, Why} -> {error, Why}
+            end;
         {error, Why} -> {error, {folder, Dir, Why}}
     end.
 
@@ -82,7 +85,7 @@ check(Request) -> gen_server:call(?MODULE, {check, Request}).
 
 -doc "An id of its own.".
 -spec new_id() -> binary().
-new_id() -> string:lowercase(binary:encode_hex(<<(rand:uniform(1 bsl 64) - 1):64>>)).
+new_id() -> binary:encode_hex(<<(rand:uniform(1 bsl 64) - 1):64>>, lowercase).
 
 -doc """
 Begins it under this id. One that samples begins at once; one that records tells first what that

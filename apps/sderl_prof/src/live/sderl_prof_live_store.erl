@@ -142,11 +142,11 @@ size(Dir, Id) ->
     end, 0).
 
 -doc "The file of samples.".
--spec samples(file:filename(), Id :: binary()) -> file:filename().
+-spec samples(file:filename(), Id :: binary()) -> file:filename_all().
 samples(Dir, Id) -> filename:join(folder(Dir, Id), ?SAMPLES).
 
 -doc "The folder of a recording.".
--spec recording(file:filename(), Id :: binary()) -> file:filename().
+-spec recording(file:filename(), Id :: binary()) -> file:filename_all().
 recording(Dir, Id) -> filename:join(folder(Dir, Id), ?RECORDING).
 
 folder(Dir, Id) -> filename:join(Dir, unicode:characters_to_list(Id)).

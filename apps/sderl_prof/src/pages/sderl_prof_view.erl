@@ -10,7 +10,7 @@ columns, processes, the product of both, rows of a list.
 
 -export([open/2, close/1, slim/1, about/1, window/2, processes/2, process/2, tree/2]).
 -export([messages/2, traffic/2, communication/2, arrows/2, stays/2, calls/2, source/2, waits/2]).
--export([report/2, findings/1, path/2]).
+-export([report/2, findings/1, path/2, operations/2]).
 -export([limits/0, sorts/0, format_error/1]).
 -export_type([view/0, reason/0]).
 
@@ -453,3 +453,7 @@ path(#{process := Process} = Request, #{book := Book} = View) ->
         true -> sderl_prof_part:path(Request, View);
         false -> {error, {no_process, Process}}
     end.
+
+-doc "Operations on groups in a part of the time (`sderl_prof_marks:operations/2`).".
+-spec operations(sderl_prof_marks:request(), view()) -> {ok, map()} | {error, reason()}.
+operations(Request, View) -> sderl_prof_marks:operations(Request, View).
