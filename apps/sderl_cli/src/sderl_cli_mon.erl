@@ -89,7 +89,7 @@ arguments() ->
             option(alarms, "FILE", string, "rules and routes of alarms (docs/alarms.md)"),
             option(plugins, "LIST", string,
                    "plugins for the nodes, such as cowboy,shop_plugin (docs/plugins.md)"),
-            option(profiles_mb, "MB", {integer, [{min, 1}, {max, 1_048_576}]},
+            option(profiles_mb, "MB", {integer, [{min, 32}, {max, 1_048_576}]},
                    "size of the profiles of nodes that are kept, at most (2048)"),
             option(state, "DIR", string,
                    "where alarms, front pages, profiles and the audit log are kept "

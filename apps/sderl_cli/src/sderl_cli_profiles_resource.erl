@@ -63,7 +63,11 @@ routes() ->
 %% A path of one recording, below the profile.
 below(One, #{path := Path} = Route) ->
     Problems = maps:get(problems, Route, []),
-    Route#{path := One ++ Path, problems => lists:usort([conflict, not_found | Problems])}.
+    in_role(Route#{path := One ++ Path, problems => lists:usort([conflict, not_found | Problems])}).
+
+%% Texts of this machine are not for all who may look.
+in_role(#{op := profile_source} = Route) -> Route#{role := admin};
+in_role(Route) -> Route.
 
 is_object(Given) when is_map(Given) -> {ok, Given};
 is_object(_) -> {error, "it is an object"}.

@@ -68,7 +68,8 @@ in_state(State, Id) ->
 %% One that was confirmed is about to.
 is_begun(#{began := At}) -> is_integer(At).
 
-told_end(Id) -> receive {ended, #{id := Id} = Profile} -> Profile end.
+told_end(Id) ->
+    receive {ended, #{id := Id} = Profile} -> Profile after ?WAIT_MS -> error({not_told, Id}) end.
 
 says(Part, Why) ->
     Text = unicode:characters_to_list(sderl_prof_live:format_error(Why)),
@@ -158,8 +159,8 @@ recorded(Node, Stock) ->
     {ok, #{rows := [_ | _]}} =
         sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask({tree, #{limit => 5}}) end),
     %% Nothing of it is left on the nodes.
-    There = "/tmp/sderl-prof-" ++ binary_to_list(Id),
-    [{error, enoent} = erpc:call(N, file, list_dir, [There]) || N <- [Node, Stock]],
+    There = "/tmp/sderl-prof-" ++ binary_to_list(Id) ++ "*",
+    [[] = erpc:call(N, filelib, wildcard, [There]) || N <- [Node, Stock]],
     ok = sderl_prof_live:remove(Id).
 
 %% One node is shown as such, with the functions of a module that it has.
@@ -183,7 +184,7 @@ taken_back(Node) ->
     #{costs := [_]} = in_state(ready, Id),
     ok = sderl_prof_live:stop(Id),
     #{state := failed, stopped := true, began := null} = told_end(Id),
-    {error, enoent} = erpc:call(Node, file, list_dir, ["/tmp/sderl-prof-" ++ binary_to_list(Id)]),
+    [] = erpc:call(Node, filelib, wildcard, ["/tmp/sderl-prof-" ++ binary_to_list(Id) ++ "*"]),
     ok = sderl_prof_live:remove(Id).
 
 %% What runs on the node ends with the process here that knows of it.

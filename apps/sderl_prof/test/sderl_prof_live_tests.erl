@@ -19,7 +19,7 @@ prop_limits() ->
             andalso Mib >= 16 andalso Mib =< 256 andalso length(Modules) =< 20
             andalso (Kind =:= calls) =:= (Modules =/= []),
         case sderl_prof_live_request:check(Request) of
-            ok -> May andalso sderl_prof_live_request:needs(Request) =< 16 * 256 * 1_048_576;
+            ok -> May andalso sderl_prof_live_request:needs(Request) =< 2 * 16 * 256 * 1_048_576;
             {error, Why} ->
                 not May andalso is_binary(unicode:characters_to_binary(
                     sderl_prof_live_request:format_error(Why)))

@@ -16,6 +16,8 @@
 -define(AHEAD_US, 500_000).
 -define(BEHIND_US, 5_000).
 -define(LOOKED_UP, 1000).
+%% Members have so long to have the names that they should.
+-define(AGREE_MS, 10_000).
 
 -doc "Runs it. A reason is a term for `sderl_bench_reason:text/1`.".
 -spec run(params(), Label :: unicode:chardata()) -> {ok, map()} | {error, term()}.
@@ -78,8 +80,7 @@ process_killed(Fleet, Coordinator, Members, Names, Label) ->
         {ok, Written} ?= writes([Label, ": the coordinator's process was killed"], Fleet, Members,
                                 At + ?BEHIND_US),
         {ok, {ok, Died}} ?= sderl_fleet_task:result(Killer, ?CALL_MS),
-        {ok, Counts} ?= counts(Fleet, Members),
-        {ok, until(Died, Written, lists:usort(Counts) =:= [Names])}
+        {ok, until(Died, Written, all_have(Names, Fleet, Members))}
     else
         {error, Reason} -> {error, Reason};
         {ok, Error} -> Error
@@ -97,8 +98,7 @@ node_killed(Fleet, Members, Names, Places, Label) ->
         ok ?= sderl_fleet:kill(Fleet, Coordinator),
         %% (Not before it is gone: it might answer them.)
         {ok, Written} ?= writes([Label, ": the coordinator's node was killed"], Fleet, Left, 0),
-        {ok, Counts} ?= counts(Fleet, Left),
-        {ok, until(Died, Written, lists:usort(Counts) =:= [Names - Lost])}
+        {ok, until(Died, Written, all_have(Names - Lost, Fleet, Left))}
     end.
 
 %% The new node is the first one here, and has no names of its own.
@@ -121,8 +121,14 @@ until(Died, Written, IsComplete) ->
         complete => IsComplete
     }.
 
-counts(Fleet, Nodes) ->
-    sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_names_worker, count, [?GROUP]).
+%% The names of a node that died go after the first writes that follow, not before them.
+all_have(Count, Fleet, Nodes) ->
+    Counts = fun() ->
+        {ok, Counts} = sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_names_worker, count,
+                                             [?GROUP]),
+        lists:usort(Counts) =:= [Count]
+    end,
+    sderl_fleet:await(Counts, ?AGREE_MS) =:= ok.
 
 join(Fleet, First, New, Places, Label) ->
     Expected = lists:sum([Count || {_, 0, Count} <- Places]) div 50,

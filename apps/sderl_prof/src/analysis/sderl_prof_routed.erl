@@ -11,10 +11,11 @@ Messages that the library routed over gateways, of a recording of `routed`
 -include("sderl_prof_event.hrl").
 
 -doc """
-`sent`: messages that processes sent into groups of other nodes, with their first gateway. `passed`:
-what nodes sent on. `delivered`: messages that came to their node by the processes that pass on;
-what a gateway sends straight to the process is not among them. `undelivered`: by reason. Each list
-has the greatest ones; `count` is that of all. `null` of a recording without them.
+`sent`: attempts of processes to send a message into a group of other nodes, with the first gateway:
+one that could not be reached and the next one are two, and what was refused is among them.
+`passed`: what nodes sent on. `delivered`: messages that came to their node by the processes that
+pass on; what a gateway sends straight to the process is not among them. `undelivered`: by reason.
+Each list has the greatest ones; `count` is that of all. `null` of a recording without them.
 """.
 -type result() :: #{
     sent := #{count := non_neg_integer(), bytes := non_neg_integer(),

@@ -21,7 +21,8 @@ of each that has ended.
 -define(MOST_KEPT, 200).
 %% That are held open for those who look at them.
 -define(MOST_OPEN, 4).
-%% To open one may take as long as to read what its pages need.
+%% Any answer comes as soon as the process is free; to open one may take as long as to read what its
+%% pages need.
 -define(OPEN_MS, 25_000).
 
 -doc """
@@ -40,10 +41,13 @@ whether modules may be loaded into nodes that lack them, `ended` gets each profi
     {request, sderl_prof_live_request:reason()} | {running, pos_integer()}
     | {busy, Node :: binary(), Id :: binary()} | {kept, pos_integer()}
     | {no_room, Kept :: non_neg_integer(), Needs :: pos_integer(), Most :: pos_integer()}
-    | {folder, file:filename(), term()} | not_found | runs | not_ready | not_running
+    | {folder, file:filename(), term()} | not_found | runs | ending | not_ready | not_running
+    | opening
     | {dear, [map()]} | {nothing, sderl_prof_live_store:profile()} | {not_opened, binary()}.
 
--record(run, {pid :: pid(), nodes :: [binary()], stops = none :: none | fun(() -> term())}).
+%% `needs`: the bytes that it may take here.
+-record(run, {pid :: pid(), nodes :: [binary()], needs :: pos_integer(),
+              stops = none :: none | fun(() -> term())}).
 %% The process that opens a profile and holds its viewer, and who waits for that.
 -record(open, {
     pid :: pid(),
@@ -81,7 +85,7 @@ stop() ->
 
 -doc "Whether this may begin now.".
 -spec check(sderl_prof_live_request:request()) -> ok | {error, reason()}.
-check(Request) -> gen_server:call(?MODULE, {check, Request}).
+check(Request) -> gen_server:call(?MODULE, {check, Request}, ?OPEN_MS).
 
 -doc "An id of its own.".
 -spec new_id() -> binary().
@@ -96,19 +100,19 @@ begin_(Id, Request) -> gen_server:call(?MODULE, {begin_, Id, Request}, ?OPEN_MS)
 
 -doc "All profiles, the newest first, the bytes that they take, and the limits.".
 -spec list() -> map().
-list() -> gen_server:call(?MODULE, list).
+list() -> gen_server:call(?MODULE, list, ?OPEN_MS).
 
 -doc "One of them.".
 -spec find(Id :: binary()) -> {ok, sderl_prof_live_store:profile()} | {error, reason()}.
-find(Id) -> gen_server:call(?MODULE, {find, Id}).
+find(Id) -> gen_server:call(?MODULE, {find, Id}, ?OPEN_MS).
 
 -doc "Begins to record; `Insists`: also where the trial counted more events than are allowed.".
 -spec confirm(Id :: binary(), Insists :: boolean()) -> ok | {error, reason()}.
-confirm(Id, Insists) -> gen_server:call(?MODULE, {confirm, Id, Insists}).
+confirm(Id, Insists) -> gen_server:call(?MODULE, {confirm, Id, Insists}, ?OPEN_MS).
 
 -doc "Ends it before its time; what has been seen until then is kept.".
 -spec stop(Id :: binary()) -> ok | {error, reason()}.
-stop(Id) -> gen_server:call(?MODULE, {stop, Id}).
+stop(Id) -> gen_server:call(?MODULE, {stop, Id}, ?OPEN_MS).
 
 -doc "Removes one that does not run.".
 -spec remove(Id :: binary()) -> ok | {error, reason()}.
@@ -165,11 +169,13 @@ handle_call({stop, Id}, _, #s{profiles = Profiles, runs = Runs} = S) ->
         {#{Id := #{state := State} = Profile}, #{Id := Run}} when State =/= ending ->
             ok = ended_early(State, Run),
             {reply, ok, put_profile(Profile#{stopped := true}, S)};
+        {#{Id := #{state := ending}}, #{Id := _}} -> {reply, {error, ending}, S};
         {#{Id := _}, _} -> {reply, {error, not_running}, S};
         _ -> {reply, {error, not_found}, S}
     end;
 handle_call({remove, Id}, _, #s{profiles = Profiles, runs = Runs} = S) ->
     case Profiles of
+        #{Id := #{state := ending}} when is_map_key(Id, Runs) -> {reply, {error, ending}, S};
         #{Id := _} when is_map_key(Id, Runs) -> {reply, {error, runs}, S};
         #{Id := _} -> removed(Id, closed(Id, S));
         #{} -> {reply, {error, not_found}, S}
@@ -235,12 +241,15 @@ handle_info(_, S) ->
 
 bytes(#s{profiles = Profiles}) -> lists:sum([Bytes || _ := #{bytes := Bytes} <- Profiles]).
 
+%% What those that run may yet take.
+reserved(#s{runs = Runs}) -> lists:sum([Needs || _ := #run{needs = Needs} <- Runs]).
+
 %% ---------------------------------------------------------------- those that run
 
 allowed(#{nodes := Nodes} = Request, #s{runs = Runs, profiles = Profiles,
                                         settings = #{most_bytes := Most}} = S) ->
     Names = [Name || {Name, _} <- Nodes],
-    Kept = bytes(S),
+    Kept = bytes(S) + reserved(S),
     Needs = sderl_prof_live_request:needs(Request),
     case sderl_prof_live_request:check(Request) of
         {error, Why} -> {error, {request, Why}};
@@ -271,7 +280,9 @@ begun(Id, #{kind := Kind, on := On, nodes := Nodes, who := Who, seconds := Secon
                 server => self(), id => Id, dir => Dir, request => Request, connect => Connect,
                 may_load => MayLoad
             }),
-            {ok, put_profile(Profile, S#s{runs = Runs#{Id => #run{pid = Pid, nodes = Names}}})};
+            Run = #run{pid = Pid, nodes = Names,
+                       needs = sderl_prof_live_request:needs(Request)},
+            {ok, put_profile(Profile, S#s{runs = Runs#{Id => Run}})};
         {error, Why} ->
             _ = sderl_prof_live_store:remove(Dir, Id),
             {error, {folder, Dir, Why}}
@@ -304,9 +315,14 @@ over(#{id := Id, state := State} = Now,
     _ = [ok = sderl_prof_live_store:trim(Dir, Id) || State =:= failed],
     Profile = Now#{ended_at := erlang:system_time(millisecond),
                    bytes := sderl_prof_live_store:size(Dir, Id)},
-    _ = sderl_prof_live_store:write(Dir, Profile),
-    _ = try Ended(Profile) catch _:_ -> failed end,
-    put_profile(Profile, S#s{runs = maps:remove(Id, Runs)}).
+    Known = case sderl_prof_live_store:write(Dir, Profile) of
+        ok -> Profile;
+        {error, Why} ->
+            Text = unicode:characters_to_binary(format_error({folder, Dir, Why})),
+            Profile#{state := failed, why := Text}
+    end,
+    _ = try Ended(Known) catch _:_ -> failed end,
+    put_profile(Known, S#s{runs = maps:remove(Id, Runs)}).
 
 removed(Id, #s{profiles = Profiles, settings = #{dir := Dir}} = S) ->
     case sderl_prof_live_store:remove(Dir, Id) of
@@ -325,20 +341,23 @@ shown(Id, From, #s{open = Open, profiles = Profiles} = S) ->
             #{Id := #{kind := Kind}} = Profiles,
             {reply, {ok, Kind, Viewer}, S#s{open = Open#{Id := One#open{used = Now}}}};
         #{} ->
-            #s{open = Rest, settings = #{dir := Dir}} = Roomy = with_room(S),
-            #{Id := Profile} = Profiles,
-            Self = self(),
-            Pid = spawn_link(fun() -> hold(Self, Dir, Profile) end),
-            One = #open{pid = Pid, waiting = [From], used = Now},
-            {noreply, Roomy#s{open = Rest#{Id => One}}}
+            case with_room(S) of
+                #s{open = Rest, settings = #{dir := Dir}} = Roomy ->
+                    #{Id := Profile} = Profiles,
+                    Self = self(),
+                    Pid = spawn_link(fun() -> hold(Self, Dir, Profile) end),
+                    One = #open{pid = Pid, waiting = [From], used = Now},
+                    {noreply, Roomy#s{open = Rest#{Id => One}}};
+                full -> {reply, {error, opening}, S}
+            end
     end.
 
 with_room(#s{open = Open} = S) when map_size(Open) < ?MOST_OPEN -> S;
 with_room(#s{open = Open} = S) ->
     case lists:sort([{Used, Id} || Id := #open{viewer = Viewer, used = Used} <- Open,
                                    Viewer =/= none]) of
-        [{_, Oldest} | _] -> closed(Oldest, S);
-        [] -> S
+        [{_, Oldest} | _] -> with_room(closed(Oldest, S));
+        [] -> full
     end.
 
 closed(Id, #s{open = Open} = S) ->
@@ -402,6 +421,10 @@ format_error({folder, Dir, Why}) ->
     io_lib:format("the folder of profiles, ~ts, cannot be used: ~ts", [Dir, posix(Why)]);
 format_error(not_found) -> "there is no such profile: GET /profiles lists them";
 format_error(runs) -> "it is not over: stop it first";
+format_error(ending) -> "it is being fetched and analysed: wait for its end";
+format_error(opening) ->
+    io_lib:format("~b others are being opened, which is the most: ask again in a moment",
+                  [?MOST_OPEN]);
 format_error(not_ready) -> "it does not wait to be begun";
 format_error(not_running) -> "it is over";
 format_error({dear, Costs}) ->

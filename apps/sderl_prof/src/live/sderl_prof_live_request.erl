@@ -83,7 +83,8 @@ is_recording(Kind) -> Kind =/= sampling.
 -doc "The bytes that it may take here, at most.".
 -spec needs(request()) -> pos_integer().
 needs(#{kind := sampling, nodes := Nodes}) -> length(Nodes) * ?SAMPLES_BYTES;
-needs(#{nodes := Nodes, mib := Mib}) when is_integer(Mib) -> length(Nodes) * Mib * ?MIB.
+%% What pages need of a recording is beside it.
+needs(#{nodes := Nodes, mib := Mib}) when is_integer(Mib) -> 2 * length(Nodes) * Mib * ?MIB.
 
 -doc "Whether a trial has shown so many events that a recording has to be insisted on.".
 -spec is_dear([#{events_s := number(), atom() => term()}]) -> boolean().

@@ -65,7 +65,12 @@ failed(Problems, Why) -> #{state => failed, problems => Problems, why => text(Wh
 
 problem(Node, Why) -> #{node => Node, why => text(Why)}.
 
-text(Chars) -> unicode:characters_to_binary(Chars).
+text(Chars) ->
+    case unicode:characters_to_binary(Chars) of
+        Text when is_binary(Text) -> Text;
+        %% A node may tell anything.
+        _ -> ~"?"
+    end.
 
 now_ms() -> erlang:system_time(millisecond).
 
@@ -92,17 +97,17 @@ there(Node, true) -> sderl_prof_reach:load(Node, ?WAIT_MS);
 there(Node, false) -> sderl_prof_reach:is_there(Node, ?WAIT_MS).
 
 %% Whether somebody has taken it back meanwhile.
-is_wanted() ->
-    receive withdraw -> false after 0 -> true end.
+wanted() ->
+    receive withdraw -> withdrawn after 0 -> ok end.
 
 withdrawn(Problems) -> (failed(Problems, ~"it was taken back before it began"))#{stopped => true}.
 
 %% ---------------------------------------------------------------- samples
 
 sampled(Nodes, Problems, #{request := #{seconds := Seconds}} = Work) ->
-    case is_wanted() of
-        false -> withdrawn(Problems);
-        true ->
+    case wanted() of
+        withdrawn -> withdrawn(Problems);
+        ok ->
             Begun = [{Name, sderl_prof_sampling:begin_(Node, #{seconds => Seconds})}
                      || {Name, Node} <- Nodes],
             Running = [Sampling || {_, {ok, Sampling}} <- Begun],
@@ -127,15 +132,22 @@ kept(Reports, Problems, #{dir := Dir, id := Id}) ->
 %% ---------------------------------------------------------------- recordings
 
 recorded(Nodes, Problems, #{id := Id} = Work) ->
-    There = lists:concat([?THERE, unicode:characters_to_list(Id)]),
+    %% A name that nobody of the nodes' hosts can have taken before.
+    Secret = binary:encode_hex(crypto:strong_rand_bytes(8), lowercase),
+    There = lists:flatten(io_lib:format("~ts~ts-~ts", [?THERE, Id, Secret])),
     Names = [Node || {_, Node} <- Nodes],
+    ok = removed_in_the_end(Names, There),
     try
         maybe
+            ok ?= wanted(),
             {ok, Options} ?= options(Names, Work),
-            {ok, Ready} ?= prepared(Names, There, Options, Work),
+            ok ?= wanted(),
+            {Own, Lost} = private(Names, There),
+            Known = all_problems(Problems, Lost),
+            {ok, Ready} ?= prepared(Own, There, Options, Work),
             Costs = [Cost#{node => Node} || {Node, Cost} <- sderl_prof_cluster:costs(Ready)],
             ok = tell(#{state => ready, costs => Costs,
-                        problems => all_problems(Problems, sderl_prof_cluster:failures(Ready))},
+                        problems => all_problems(Known, sderl_prof_cluster:failures(Ready))},
                       Work),
             ok ?= confirmed(Ready),
             {ok, Begun} ?= cluster(sderl_prof_cluster:start(Ready)),
@@ -144,9 +156,9 @@ recorded(Nodes, Problems, #{id := Id} = Work) ->
             ok = tell(#{state => running, began => now_ms()}, Work),
             {ok, Index} ?= cluster(sderl_prof_cluster:await(Begun)),
             ok = tell(#{state => ending,
-                        problems => all_problems(Problems, sderl_prof_cluster:failures(Index))},
+                        problems => all_problems(Known, sderl_prof_cluster:failures(Index))},
                       Work),
-            analysed(Problems, Index, Work)
+            analysed(Known, Index, Work)
         else
             withdrawn -> withdrawn(Problems);
             late ->
@@ -167,7 +179,7 @@ options(Nodes, #{request := #{kind := Kind, seconds := Seconds, mib := Mib, modu
         Error -> Error
     end.
 
-%% No text becomes an atom here but by a node that has such a module.
+%% No text becomes an atom here but one that is one at a node already.
 modules([], _) -> {ok, []};
 modules([Name | Names], Nodes) ->
     case lists:search(fun(Module) -> Module =/= none end, [module(Name, Node) || Node <- Nodes]) of
@@ -193,14 +205,39 @@ is_known(non_existing) -> false;
 is_known({error, _}) -> false;
 is_known(_) -> true.
 
-%% Only the user of the node may read what its processes sent.
+prepared([], _, _, _) -> {error, [], ~"no node can keep a recording"};
 prepared(Nodes, There, Options, #{dir := Dir, id := Id}) ->
-    _ = [sderl_prof_reach:call(Node, file, make_dir, [There], ?WAIT_MS) || Node <- Nodes],
-    _ = [sderl_prof_reach:call(Node, file, change_mode, [There, 8#700], ?WAIT_MS)
-         || Node <- Nodes],
     cluster(sderl_prof_cluster:prepare(Nodes, Options#{
         dir => sderl_prof_live_store:recording(Dir, Id), node_dir => There, wait_ms => ?WAIT_MS
     })).
+
+%% Only the user of the node may read what its processes sent. Nodes of one host may share the
+%% folder, if they are of one user.
+private(Nodes, There) ->
+    Made = [{Node, is_private(Node, There)} || Node <- Nodes],
+    {[Node || {Node, ok} <- Made], [{atom_to_binary(Node), Why} || {Node, {error, Why}} <- Made]}.
+
+is_private(Node, There) ->
+    maybe
+        true ?= lists:member(sderl_prof_reach:call(Node, file, make_dir, [There], ?WAIT_MS),
+                             [ok, {error, eexist}]),
+        ok ?= sderl_prof_reach:call(Node, file, change_mode, [There, 8#700], ?WAIT_MS)
+    else
+        _ -> {error, io_lib:format("~ts cannot be made there as a folder of its user alone",
+                                   [There])}
+    end.
+
+%% Also where this process is ended by a signal.
+removed_in_the_end(Nodes, There) ->
+    Run = self(),
+    _ = spawn(fun() ->
+        Ref = monitor(process, Run),
+        receive
+            {'DOWN', Ref, process, Run, normal} -> ok;
+            {'DOWN', Ref, process, Run, _} -> removed(Nodes, There)
+        end
+    end),
+    ok.
 
 removed(Nodes, There) ->
     _ = [sderl_prof_reach:call(Node, file, del_dir_r, [There], ?WAIT_MS) || Node <- Nodes],

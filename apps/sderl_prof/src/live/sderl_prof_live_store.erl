@@ -13,6 +13,7 @@ is, with what is known of it (`profile.json`) and what was sampled or recorded.
 -define(PROFILE, "profile.json").
 -define(SAMPLES, "samples.json").
 -define(RECORDING, "recording").
+-define(AWAY, "deleted-").
 %% What is known of one; a larger file is none of ours.
 -define(MOST_BYTES, 1_048_576).
 
@@ -54,6 +55,8 @@ open(Dir) ->
         %% What a program sent may be in a recording.
         _ = file:change_mode(Dir, 8#700),
         {ok, Names} ?= file:list_dir(Dir),
+        _ = [spawn(fun() -> file:del_dir_r(filename:join(Dir, Name)) end)
+             || ?AWAY ++ _ = Name <- Names],
         {ok, [Profile || Name <- Names, {ok, Profile} <- [read(Dir, Name)]]}
     end.
 
@@ -123,15 +126,27 @@ write(Dir, #{id := Id} = Profile) ->
 -spec trim(file:filename(), Id :: binary()) -> ok.
 trim(Dir, Id) ->
     _ = file:delete(samples(Dir, Id), [raw]),
-    _ = file:del_dir_r(recording(Dir, Id)),
+    _ = put_away(Dir, recording(Dir, Id)),
     ok.
 
 -doc "Removes a profile.".
 -spec remove(file:filename(), Id :: binary()) -> ok | {error, file:posix()}.
 remove(Dir, Id) ->
-    case file:del_dir_r(folder(Dir, Id)) of
+    case put_away(Dir, folder(Dir, Id)) of
         {error, enoent} -> ok;
         Result -> Result
+    end.
+
+%% To delete gigabytes takes a while, and others ask meanwhile: it is done aside, under a name that
+%% is no profile's. The next start deletes what this one did not.
+put_away(Dir, Folder) ->
+    Away = filename:join(Dir, ?AWAY ++ integer_to_list(erlang:unique_integer([positive])) ++ "-"
+                             ++ integer_to_list(erlang:system_time())),
+    case file:rename(Folder, Away) of
+        ok ->
+            _ = spawn(fun() -> file:del_dir_r(Away) end),
+            ok;
+        {error, _} = Error -> Error
     end.
 
 -doc "The bytes that a profile takes.".
