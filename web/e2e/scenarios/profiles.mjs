@@ -69,7 +69,10 @@ export default async function profiles(stage) {
   wrong.push(...(await faults(phone, "the list on a phone")));
   await stage.close(phone);
 
+  // What other pages brought with them leaves the list as it was.
   await page.getByTestId("nav-profiles").click();
+  await lines.nth(1).waitFor();
+  wrong.push(...(await faults(page, "the list after other pages")));
   for (let left = 2; left > 0; left -= 1) {
     await lines
       .nth(left - 1)

@@ -90,6 +90,7 @@ class AuditPage implements MountedPage {
           key: "where",
           label: "Where",
           value: (entry) => where(entry),
+          show: (entry) => h("span", { title: entry.where.join(", ") }, where(entry)),
           width: "13rem",
           wide: true,
         },

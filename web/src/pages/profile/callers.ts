@@ -36,6 +36,7 @@ export class CallersCard {
   });
   private readonly table: Table<Func>;
   private graph: CallGraph = NO_GRAPH;
+  private isAnswered = false;
   private ns = 0;
   private of = "";
   private chosen: number | null = null;
@@ -124,8 +125,19 @@ export class CallersCard {
     this.graph = calls.graph;
     this.ns = calls.ns;
     this.of = of;
+    this.isAnswered = true;
     this.table.empty("No function was called in this part.");
     this.draw();
+  }
+
+  /** There is no answer, for this reason. */
+  fail(message: string): void {
+    this.graph = NO_GRAPH;
+    this.isAnswered = false;
+    this.table.empty("No answer.");
+    this.table.rows([]);
+    fill(this.picture);
+    setText(this.says, message);
   }
 
   choose(function_: number | null): void {
@@ -140,6 +152,7 @@ export class CallersCard {
   }
 
   private draw(): void {
+    if (!this.isAnswered) return;
     const { graph } = this;
     const rows = atLeast(graph, this.share, this.ns);
     const left = graph.functions.length - rows.length;
@@ -167,7 +180,13 @@ export class CallersCard {
     else
       fill(
         this.picture,
-        h("p", { class: "muted" }, "The chosen function was not called in this part."),
+        h(
+          "p",
+          { class: "muted" },
+          graph.functions_left > 0
+            ? "The chosen function is not among those with most time, of which the server told."
+            : "The chosen function was not called in this part.",
+        ),
       );
   }
 

@@ -25,11 +25,12 @@ export class Calls {
   private readonly graph: CallersCard;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private of = "";
+  private isFirst = true;
   private asked = 0;
 
   constructor(
     private readonly duration: number,
-    private readonly events: CallsEvents,
+    events: CallsEvents,
   ) {
     this.whose = new Whose(events.limited);
     this.flame = new Flame([this.whose.root]);
@@ -43,7 +44,8 @@ export class Calls {
     this.graph.choose(function_);
     const of = `${range.from}-${range.to}-${process}`;
     if (of === this.of) return;
-    const wait = this.of === "" ? 0 : LATER_MS;
+    const wait = this.isFirst ? 0 : LATER_MS;
+    this.isFirst = false;
     this.of = of;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.ask(range, process), wait);
@@ -68,7 +70,10 @@ export class Calls {
       if (mine !== this.asked) return;
       // Asked again when somebody comes back to it.
       this.of = "";
-      this.events.failed(error instanceof Error ? error.message : String(error));
+      const message = error instanceof Error ? error.message : String(error);
+      // What is there is of another part.
+      this.flame.fail(message);
+      this.graph.fail(message);
     } finally {
       if (mine === this.asked) set(this.root, "aria-busy", null);
     }

@@ -41,6 +41,15 @@ export class Flame {
     this.draw();
   }
 
+  /** There is no answer, for this reason. */
+  fail(message: string): void {
+    this.calls = null;
+    fill(this.trail);
+    fill(this.graph);
+    styled(this.graph, "height", "0");
+    setText(this.says, message);
+  }
+
   private go(path: string[]): void {
     this.path = path;
     this.draw();

@@ -180,6 +180,8 @@ export class MessageGraph {
     } else if (event.key === "Escape" && this.asked?.around !== "") this.chosen(null);
     else return;
     event.preventDefault();
+    // The page has keys of the same name.
+    event.stopPropagation();
   }
 
   private focus(to: number): void {

@@ -19,7 +19,7 @@ import {
   type Shown,
   shown,
 } from "./groups-model";
-import { lasting } from "./range";
+import { ADDRESS_MS, lasting } from "./range";
 
 /** As many as one can step through; the server has more of a longer recording. */
 const MOST = 10_000;
@@ -28,7 +28,9 @@ const PLAY_MS = 900;
 const MOST_MEMBERS = 60;
 
 export interface GroupsEvents {
-  /** The moment that is shown. */
+  /** The moment that is shown, for the time line. */
+  at(moment: number): void;
+  /** The same for the address, when it stands still. */
   went(moment: number | null): void;
   opened(process: number): void;
 }
@@ -68,6 +70,7 @@ export class GroupsCard {
   private asked = false;
   private wanted: number | null = null;
   private timer: ReturnType<typeof setInterval> | undefined;
+  private telling: ReturnType<typeof setTimeout> | undefined;
   private ended = false;
 
   constructor(
@@ -75,7 +78,7 @@ export class GroupsCard {
     private readonly events: GroupsEvents,
   ) {
     this.playing = button("play", "Play", () => this.toggle());
-    this.slider.addEventListener("input", () => this.choose(Number(this.slider.value)));
+    this.slider.addEventListener("input", () => this.slide(Number(this.slider.value)));
     this.table = operationsTable((row) => this.choose(row.number), events.opened);
     this.root = card(
       "Groups",
@@ -103,19 +106,25 @@ export class GroupsCard {
 
   /** Those of the whole recording, at a moment; at its end where none is given. */
   show(moment: number | null): void {
+    const isSame = moment === this.wanted;
     this.wanted = moment;
+    if (!isSame) this.forget();
     if (this.replay === null) void this.ask();
+    // The slider is ahead of the address.
+    else if (this.telling !== undefined && isSame) this.events.at(this.moment ?? 0);
     else if (moment !== null && moment !== this.moment) this.draw(this.replay.countAt(moment));
   }
 
   /** It is not shown any more. */
   hide(): void {
     this.pause();
+    this.forget();
   }
 
   destroy(): void {
     this.ended = true;
     this.pause();
+    this.forget();
   }
 
   private async ask(): Promise<void> {
@@ -128,7 +137,10 @@ export class GroupsCard {
       this.begin(found);
     } catch (error) {
       this.asked = false;
-      if (!this.ended) setText(this.says, error instanceof Error ? error.message : String(error));
+      if (this.ended) return;
+      setText(this.says, error instanceof Error ? error.message : String(error));
+      this.table.empty("No answer.");
+      this.table.rows([]);
     } finally {
       set(this.root, "aria-busy", null);
     }
@@ -139,6 +151,7 @@ export class GroupsCard {
     const { steps } = this.replay;
     set(this.slider, "max", steps.length);
     this.names.hidden = !steps.some(isOfNames) || steps.every(isOfNames);
+    this.table.empty("No operation on groups was called while it was recorded.");
     this.list();
     const lost = found.all > steps.length;
     this.limits.hidden = !lost;
@@ -158,8 +171,25 @@ export class GroupsCard {
 
   private choose(step: number): void {
     if (this.replay === null) return;
+    this.forget();
     this.draw(step);
     this.events.went(this.moment ?? 0);
+  }
+
+  private slide(step: number): void {
+    if (this.replay === null) return;
+    this.forget();
+    this.draw(step);
+    this.events.at(this.moment ?? 0);
+    this.telling = setTimeout(() => {
+      this.telling = undefined;
+      this.events.went(this.moment ?? 0);
+    }, ADDRESS_MS);
+  }
+
+  private forget(): void {
+    clearTimeout(this.telling);
+    this.telling = undefined;
   }
 
   /** To the next one, or to the next that is not of names. */
@@ -300,7 +330,7 @@ const operationsTable = (
     id: ({ number }) => String(number),
     order: { key: "number", direction: "ascending" },
     maxHeight: "26rem",
-    empty: "No operation on groups was called while it was recorded.",
+    empty: "No answer yet.",
     onChoose: chosen,
     columns: [
       {

@@ -53,9 +53,11 @@ export class GroupMarks {
     const of = JSON.stringify([range, lanes, width]);
     if (of === this.of || !this.on) return;
     this.of = of;
+    let isAnswered = false;
     try {
       const found = await getOperations(range, [...lanes], mostMarks(width));
       if (of !== this.of) return;
+      isAnswered = true;
       this.shown = { part: range, found };
       this.say(foundText(found));
     } catch (error) {
@@ -64,6 +66,8 @@ export class GroupMarks {
       this.say(error instanceof Error ? error.message : String(error));
     }
     this.changed(false);
+    // Asked again when the time line moves or is come back to, and not by what was just called.
+    if (!isAnswered && of === this.of) this.of = "";
   }
 
   private say(words: string): void {

@@ -106,7 +106,7 @@ export class MessagesCard {
     const part = `${range.from}-${range.to}`;
     const of = JSON.stringify([part, asked]);
     if (of === this.of) return;
-    const delay = this.of !== "" && part !== this.part ? LATER_MS : 0;
+    const delay = this.part !== "" && part !== this.part ? LATER_MS : 0;
     this.of = of;
     this.part = part;
     this.by.choose(asked.by);
@@ -140,9 +140,12 @@ export class MessagesCard {
       if (mine === this.turn) this.draw(answer, asked, range);
     } catch (error) {
       if (mine !== this.turn) return;
+      // Asked again when somebody comes back to it.
+      this.of = "";
       setText(this.says, error instanceof Error ? error.message : String(error));
       this.around.hidden = asked.around === "";
       this.graph.draw(NOTHING, asked);
+      this.table.empty("No answer.");
       this.table.rows([]);
     } finally {
       if (mine === this.turn) set(this.root, "aria-busy", null);
@@ -235,6 +238,7 @@ const edgesTable = (
     id: ({ from, to }) => JSON.stringify([from, to]),
     order: { key: "count", direction: "descending" },
     maxHeight: "26rem",
+    empty: "No answer yet.",
     columns: [
       {
         key: "from",

@@ -16,7 +16,7 @@ import { MessagesCard } from "./messages";
 import { NodesCard } from "./nodes";
 import { PathCard } from "./path-card";
 import { firstProcesses, type Listing, Processes } from "./processes";
-import { around, fromQuery, lasting, type Range, toQuery } from "./range";
+import { ADDRESS_MS, around, fromQuery, lasting, type Range, toQuery } from "./range";
 import { ReportCard } from "./report";
 import { Timeline } from "./timeline";
 import { WaitsCard } from "./waits";
@@ -38,7 +38,6 @@ type Tab =
 /** Lanes that are there at first, and at most. */
 const FIRST_LANES = 16;
 const MOST_LANES = 60;
-const ADDRESS_MS = 300;
 
 const MODES: Record<About["runnable"], string> = {
   recorded: "",
@@ -124,6 +123,7 @@ class Shown {
   private readonly tabs: Choice<Tab>;
   private readonly release: (() => void)[];
   private lanes: Process[] = [];
+  private ended = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -198,6 +198,7 @@ class Shown {
     this.groups = about.items.includes("s_group")
       ? new GroupsCard(about, {
           opened,
+          at: (moment) => this.timeline.at(moment),
           went: (moment) => ctx.setQuery({ moment: moment === null ? "" : String(moment) }),
         })
       : null;
@@ -279,6 +280,7 @@ class Shown {
   }
 
   destroy(): void {
+    this.ended = true;
     clearTimeout(this.timer);
     for (const release of this.release) release();
     this.timeline.destroy();
@@ -346,10 +348,13 @@ class Shown {
 
   private async load(numbers: readonly number[]): Promise<void> {
     try {
-      this.show((await getNumbered([...numbers])).processes);
+      const { processes } = await getNumbered([...numbers]);
+      // The address is another page's then.
+      if (this.ended) return;
+      this.show(processes);
       this.ctx.setQuery({ lanes: this.lanes.map((one) => one.process).join(",") });
     } catch (error) {
-      this.ctx.toast(error instanceof Error ? error.message : String(error));
+      if (!this.ended) this.ctx.toast(error instanceof Error ? error.message : String(error));
     }
   }
 
@@ -449,6 +454,7 @@ class Shown {
 
   /** What runs longest is on top. */
   private show(lanes: readonly Process[]): void {
+    if (this.ended) return;
     this.lanes = [...lanes].sort((a, b) => b.run - a.run);
     this.timeline.show(this.lanes);
     this.processes.show(new Set(this.lanes.map(({ process }) => process)));
@@ -457,7 +463,6 @@ class Shown {
   private moved(): void {
     this.follow();
     clearTimeout(this.timer);
-    // Browsers take only so many changes of the address a second.
     this.timer = setTimeout(
       () => this.ctx.setQuery(toQuery(this.timeline.shown, this.about.duration)),
       ADDRESS_MS,

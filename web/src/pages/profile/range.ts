@@ -13,6 +13,9 @@ export interface Range {
 /** Nothing happens within less. */
 const LEAST_NS = 200;
 
+/** Browsers take only so many changes of the address a second. */
+export const ADDRESS_MS = 300;
+
 export const whole = (duration: number): Range => ({ from: 0, to: Math.max(1, duration) });
 
 export const span = (range: Range): number => range.to - range.from;

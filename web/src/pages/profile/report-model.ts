@@ -70,13 +70,18 @@ export const LISTS: readonly List[] = [
 ];
 
 /** Those with rows, and the titles of the others with the item that a recording of them needs. */
-export function lists({ top }: Pick<Report, "top">): {
-  shown: List[];
-  empty: { title: string; item: string }[];
-} {
+export function lists({ top }: Pick<Report, "top">): { shown: List[]; empty: List[] } {
   const has = ({ measure }: List) => top[measure].length > 0;
   return { shown: LISTS.filter(has), empty: LISTS.filter((list) => !has(list)) };
 }
+
+/** Whether it was recorded when processes run; where the items are not known, by what there is. */
+export const hasRun = ({ items, totals }: Pick<About, "items" | "totals">): boolean =>
+  items.length === 0 ? totals.run > 0 : items.includes("running") || items.includes("migration");
+
+/** Whether it is known, too, when they could run. */
+export const hasRunnable = (about: Pick<About, "items" | "totals" | "runnable">): boolean =>
+  about.runnable !== "none" && hasRun(about);
 
 /** Each row's part of the first one. */
 export const barOf = (row: Leader, rows: readonly Leader[], measure: Measure): number =>
@@ -99,8 +104,12 @@ export function activity(
     .filter(({ share }) => share > 0);
 }
 
-export const activityText = ({ run, runnable, wait }: Sums): string =>
-  `runs ${lasting(run)}, waits for a scheduler ${lasting(runnable)}, waits ${lasting(wait)}`;
+export const activityText = ({ run, runnable, wait }: Sums, isRunnableKnown = true): string =>
+  [
+    `runs ${lasting(run)}`,
+    ...(isRunnableKnown ? [`waits for a scheduler ${lasting(runnable)}`] : []),
+    `waits ${lasting(wait)}`,
+  ].join(", ");
 
 /** The part of the schedulers' time in which processes ran; null where their number is not known. */
 export const utilisation = (
@@ -137,11 +146,13 @@ export function curve({ concurrency, width }: Pick<Report, "concurrency" | "widt
 /** The curve for those who hear it. */
 export function curveText(
   report: Pick<Report, "concurrency" | "totals">,
-  { online, duration }: Pick<About, "online" | "duration">,
+  { online, duration, runnable: known }: Pick<About, "online" | "duration" | "runnable">,
 ): string {
   const { concurrency, totals } = report;
   const mean = (ns: number) => number(ns / Math.max(1, duration));
   const most = Math.max(0, ...concurrency.map(({ running, runnable }) => running + runnable));
   const of = online === null ? "" : ` on ${count(online)} schedulers`;
+  if (known === "none")
+    return `On average ${mean(totals.run)} processes run${of}; at most ${number(most)} run`;
   return `On average ${mean(totals.run)} processes run and ${mean(totals.runnable)} wait for a scheduler${of}; at most ${number(most)} run or wait for one`;
 }

@@ -6,7 +6,7 @@ import { bar, cellBar } from "../../lib/bars";
 import { card, choice, type Choice, note, stat } from "../../ui/parts";
 import { type About } from "./answers";
 import { getReport, type Leader, type Report } from "./sums-answers";
-import { schedulerName } from "./nodes-model";
+import { nodeOfScheduler, schedulerName } from "./nodes-model";
 import { ReportCurve } from "./report-curve";
 import {
   activity,
@@ -15,6 +15,8 @@ import {
   barOf,
   curveText,
   FEW,
+  hasRun,
+  hasRunnable,
   type List,
   lists,
   type Top,
@@ -58,7 +60,7 @@ export class ReportCard {
     this.root = card(
       "Report",
       {
-        hint: "Of the whole recording, whatever part the time line shows. `bin/sderl prof report` prints the same.",
+        hint: "Of the whole recording, whatever part the time line shows. `bin/sderl prof report --by all` prints the same.",
         tools: [this.tops.root],
         testid: "profile-report",
       },
@@ -99,38 +101,57 @@ export class ReportCard {
 
   private draw(report: Report): void {
     const { about } = this;
+    const [isRun, isRunnable] = [hasRun(about), hasRunnable(about)];
     const { shown, empty } = lists(report);
-    setText(this.says, `${curveText(report, about)}.`);
-    this.curve.draw(report, about);
+    // The page says why it is not known who waits for a scheduler.
+    const lacks = empty.filter(({ measure }) => measure !== "runnable" || isRunnable || !isRun);
+    setText(
+      this.says,
+      isRun ? `${curveText(report, about)}.` : "It was not recorded when processes run.",
+    );
+    if (isRun) this.curve.draw(report, about);
     fill(
       this.body,
       this.totals(report),
-      h(
-        "div",
-        { class: "profile-legend" },
-        ...LEGEND.map(([kind, text]) =>
-          h("span", { class: `profile-key key-${kind}` }, h("i", {}), text),
-        ),
-      ),
-      h("div", {}, h("h3", {}, "Running and waiting for a scheduler"), this.curve.root),
+      ...(isRun ? this.running(isRunnable) : []),
       this.schedulers(report),
       h(
         "div",
         { class: "report-lists" },
         ...shown.map((list) => this.list(list, report.top[list.measure])),
       ),
-      empty.length === 0
+      lacks.length === 0
         ? null
         : note(
-            `Of these the recording has nothing: ${empty
+            `Of these the recording has nothing: ${lacks
               .map(({ title, item }) => `${title.toLowerCase()} (${item})`)
               .join(", ")}. In brackets is the item that records it.`,
           ),
     );
   }
 
+  /** What the colours mean, and the curve. */
+  private running(isRunnable: boolean): HTMLElement[] {
+    return [
+      h(
+        "div",
+        { class: "profile-legend" },
+        ...LEGEND.filter(([kind]) => isRunnable || kind !== "runnable").map(([kind, text]) =>
+          h("span", { class: `profile-key key-${kind}` }, h("i", {}), text),
+        ),
+      ),
+      h(
+        "div",
+        {},
+        h("h3", {}, isRunnable ? "Running and waiting for a scheduler" : "Running"),
+        this.curve.root,
+      ),
+    ];
+  }
+
   private totals(report: Report): HTMLElement {
     const { about } = this;
+    const isRun = hasRun(about);
     const { totals } = report;
     const used = utilisation(report, about);
     const one = (label: string, value: string, more = "") => {
@@ -143,11 +164,15 @@ export class ReportCard {
       { class: "report-stats" },
       one(
         "Schedulers used",
-        used === null ? "not known" : share(used),
+        used === null || !isRun ? "not known" : share(used),
         about.online === null ? "" : `of ${count(about.online)}`,
       ),
-      one("Processes run", lasting(totals.run), `${count(report.processes)} processes`),
-      one("Wait for a scheduler", lasting(totals.runnable)),
+      one(
+        "Processes run",
+        isRun ? lasting(totals.run) : "not known",
+        `${count(report.processes)} processes`,
+      ),
+      hasRunnable(about) ? one("Wait for a scheduler", lasting(totals.runnable)) : null,
       totals.gc > 0 ? one("Collect garbage", lasting(totals.gc)) : null,
       about.has_messages ? one("Messages sent", count(totals.sent)) : null,
     );
@@ -164,11 +189,7 @@ export class ReportCard {
         "div",
         { class: "bars report-awake" },
         ...rows.map(({ scheduler, share: part }) => {
-          const made = bar(
-            schedulerName(scheduler, this.about.nodes),
-            (value) => share(value),
-            false,
-          );
+          const made = bar(this.scheduler(scheduler), (value) => share(value), false);
           made.draw(part, 1);
           setText(made.root.querySelector(".bar-value") as Element, share(part));
           return made.root;
@@ -177,8 +198,18 @@ export class ReportCard {
     );
   }
 
+  /** Each of several nodes has a first scheduler. */
+  private scheduler(scheduler: number): string {
+    const { nodes } = this.about;
+    const name = schedulerName(scheduler, nodes);
+    const node = nodes.length > 1 ? nodeOfScheduler(scheduler, nodes) : undefined;
+    return node === undefined ? name : `${name} at ${node.node}`;
+  }
+
   private list(list: List, rows: readonly Leader[]): HTMLElement {
     const { title, measure, show } = list;
+    const isRun = hasRun(this.about);
+    const heads = ["Process", title, ...(isRun ? ["Does"] : [])];
     return h(
       "section",
       { "aria-label": title },
@@ -190,7 +221,7 @@ export class ReportCard {
         h(
           "thead",
           { class: "visually-hidden" },
-          h("tr", {}, ...["Process", title, "Does"].map((text) => h("th", { scope: "col" }, text))),
+          h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text))),
         ),
         h(
           "tbody",
@@ -205,7 +236,7 @@ export class ReportCard {
                 { class: "num", title: show(row) },
                 cellBar(barOf(row, rows, measure), show(row)),
               ),
-              h("td", {}, strip(row, this.about.duration)),
+              isRun ? h("td", {}, strip(row, this.about)) : null,
             ),
           ),
         ),
@@ -228,12 +259,12 @@ export class ReportCard {
 }
 
 /** What a process did, as a bar that is as long as the recording. */
-function strip(row: Leader, duration: number): HTMLElement {
-  const text = activityText(row);
+function strip(row: Leader, about: About): HTMLElement {
+  const text = activityText(row, hasRunnable(about));
   return h(
     "span",
     { class: "profile-stack report-strip", role: "img", "aria-label": text, title: text },
-    ...activity(row, duration).map(({ kind, share: part }) =>
+    ...activity(row, about.duration).map(({ kind, share: part }) =>
       styled(h("i", { class: `step-${kind}` }), "width", `${(100 * part).toFixed(2)}%`),
     ),
   );

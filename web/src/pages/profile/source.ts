@@ -17,22 +17,30 @@ export const sourceButton = (
       type: "button",
       class: kind,
       title: `Source of ${text}`,
-      onclick: () => void showSource(function_, failed),
+      onclick: (event: Event) =>
+        void showSource(function_, failed, (event.currentTarget as Element).closest("section")),
     },
     text,
   );
 
-export async function showSource(
+let asked = 0;
+
+/** Shows it, unless another was asked for meanwhile, or the page has gone with the card. */
+async function showSource(
   function_: number,
   failed: (message: string) => void,
+  card: Element | null,
 ): Promise<void> {
+  const mine = (asked += 1);
+  const isWanted = () => mine === asked && card?.isConnected !== false;
   try {
     const source = await getSource(function_);
+    if (!isWanted()) return;
     const shown = dialog(source.function, ...parts(source));
     shown.classList.add("profile-source");
     shown.querySelector(".is-function")?.scrollIntoView({ block: "center" });
   } catch (error) {
-    failed(error instanceof Error ? error.message : String(error));
+    if (isWanted()) failed(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -57,7 +65,7 @@ function line(n: number, text: string, { line: from, last: to }: Source): HTMLEl
   return h(
     "div",
     {
-      class: `profile-line ${mine ? "is-mine" : ""} ${n === from ? "is-function" : ""}`.trim(),
+      class: `source-line ${mine ? "is-mine" : ""} ${n === from ? "is-function" : ""}`.trim(),
     },
     h("span", { class: "num", "aria-hidden": "true" }, n),
     h("code", {}, text.replaceAll("\t", "        ")),

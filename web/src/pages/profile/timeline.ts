@@ -232,7 +232,7 @@ export class Timeline {
 
   /** Messages are asked for when the picture stands still. */
   private wish(): void {
-    if (this.window === null || this.pressed !== null) return;
+    if (this.ended || this.window === null || this.pressed !== null) return;
     if (this.hasGroups)
       void this.marks.ask({
         range: this.range,

@@ -32,6 +32,7 @@ export class WaitsCard {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private asked = 0;
   private of = "";
+  private isFirst = true;
   private sort = "sum";
   private last: { range: Range; process: number | null } | null = null;
   private sum = 0;
@@ -126,7 +127,8 @@ export class WaitsCard {
     this.whose.show(process, open);
     const of = `${range.from}-${range.to}-${process}`;
     if (of === this.of) return;
-    const wait = this.of === "" ? 0 : LATER_MS;
+    const wait = this.isFirst ? 0 : LATER_MS;
+    this.isFirst = false;
     this.of = of;
     this.last = { range, process };
     clearTimeout(this.timer);
@@ -202,7 +204,13 @@ export class WaitsCard {
   private peers(title: string, peers: readonly Peer[], all: number): HTMLElement | null {
     if (peers.length === 0) return null;
     const cells = (tag: "td" | "th", row: readonly (string | HTMLElement | null)[]) =>
-      row.map((cell, i) => h(tag, { class: i === 0 ? null : "num" }, cell));
+      row.map((cell, i) =>
+        h(
+          tag,
+          i === 0 ? {} : { class: "num", title: typeof cell === "string" ? cell : null },
+          cell,
+        ),
+      );
     return h(
       "div",
       {},

@@ -19,6 +19,7 @@ import {
   placeText,
   type Profile,
   type Profiles,
+  stateText,
 } from "./model";
 import "../../styles/data.css";
 import "./profiles.css";
@@ -55,6 +56,10 @@ class ProfilesPage implements MountedPage {
   private readonly release: () => void;
   private shown: Profiles | null = null;
   private limited = "";
+  private busy = false;
+  private turn = 0;
+  /** What is told as a problem is that the list was not answered. */
+  private isUnanswered = false;
   private ahead = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private ended = false;
@@ -133,6 +138,8 @@ class ProfilesPage implements MountedPage {
     setText(this.about, KINDS.find(([one]) => one === kind)?.[2] ?? "");
     setText(this.go, isRecording(kind) ? "Try what it costs" : "Begin to sample");
     this.sizeField.hidden = !isRecording(kind);
+    // A value that nobody sees must not hold up the form.
+    this.mib.disabled = !isRecording(kind);
     this.modulesField.hidden = kind !== "calls";
     this.limit();
   }
@@ -143,19 +150,20 @@ class ProfilesPage implements MountedPage {
     const { kind } = this;
     const { limits, may } = this.shown;
     const most = (isRecording(kind) ? limits.recording : limits.sampling).seconds;
-    const key = `${kind}/${most}/${may.join()}`;
+    const isWritable = this.ctx.store.hello?.writable === true;
+    const key = `${kind}/${most}/${may.join()}/${isWritable}`;
     if (key === this.limited) return;
     this.limited = key;
     set(this.seconds, "max", most);
     if (Number(this.seconds.value) > most) this.seconds.value = String(most);
     const mayBegin = may.includes(kind);
-    this.go.disabled = !mayBegin;
+    this.allow();
     this.denied.hidden = mayBegin;
     const needs = isRecording(kind) ? "admin" : "operator";
     this.denied.replaceChildren(
       note(
         ...prose(
-          this.ctx.store.hello?.writable === true
+          isWritable
             ? `This needs the role ${needs}.`
             : `This dashboard is read-only: one that was started with \`--write\` lets those with the role ${needs} begin it.`,
         ),
@@ -163,7 +171,13 @@ class ProfilesPage implements MountedPage {
     );
   }
 
+  /** One at a time, and what one may. */
+  private allow(): void {
+    this.go.disabled = this.busy || this.shown?.may.includes(this.kind) === false;
+  }
+
   private async begin(): Promise<void> {
+    if (this.busy) return;
     const { kind } = this;
     const on = where(this.place.value);
     if (on === null) {
@@ -175,7 +189,8 @@ class ProfilesPage implements MountedPage {
       this.modules.focus();
       return this.fail("Name the modules whose functions are to be told.");
     }
-    this.go.disabled = true;
+    this.busy = true;
+    this.allow();
     this.problem.hidden = true;
     try {
       await postJson(
@@ -194,11 +209,13 @@ class ProfilesPage implements MountedPage {
     } catch (error) {
       this.fail(error);
     } finally {
-      this.go.disabled = false;
+      this.busy = false;
+      this.allow();
     }
   }
 
-  private fail(error: unknown): void {
+  private fail(error: unknown, isUnanswered = false): void {
+    this.isUnanswered = isUnanswered;
     setText(this.problem, error instanceof Error ? error.message : String(error));
     this.problem.hidden = false;
   }
@@ -207,17 +224,20 @@ class ProfilesPage implements MountedPage {
     clearTimeout(this.timer);
     if (this.ended) return;
     if (this.ctx.store.hello?.profiling === false) return this.nothing();
+    const mine = (this.turn += 1);
     if (!document.hidden) {
       try {
         const shown = await getJson<Profiles>("api/v1/profiles");
-        if (this.ended) return;
+        if (this.ended || mine !== this.turn) return;
+        if (this.isUnanswered) this.problem.hidden = true;
+        this.isUnanswered = false;
         this.ahead = shown.now - Date.now();
         this.shown = shown;
         this.draw(shown);
       } catch (error) {
-        if (this.ended) return;
+        if (this.ended || mine !== this.turn) return;
         // The banner says that there is no connection.
-        if (this.ctx.store.connection === "connected") this.fail(error);
+        if (this.ctx.store.connection === "connected") this.fail(error, true);
       }
     }
     const active = this.shown?.profiles.some(isActive) === true;
@@ -243,7 +263,9 @@ class ProfilesPage implements MountedPage {
       const before = line.root.dataset["state"];
       line.draw(profile, may.includes(profile.kind), now);
       if (before !== undefined && before !== profile.state)
-        this.ctx.announce(`${kindTitle(profile.kind)} of ${placeText(profile)}: ${profile.state}`);
+        this.ctx.announce(
+          `${kindTitle(profile.kind)} of ${placeText(profile)}: ${stateText(profile)}`,
+        );
     }
     arrange(
       this.list,

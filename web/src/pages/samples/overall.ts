@@ -59,7 +59,7 @@ export class OverallCard {
     this.root = card(
       "Node over time",
       {
-        hint: "Read some twenty times a second, the memory a few times; of several nodes together. Mailboxes are those that `--mailboxes` named.",
+        hint: "Read some twenty times a second, the memory once in each part of the time; of several nodes together. Mailboxes are those that `--mailboxes` named.",
         testid: "samples-overall",
       },
       this.none,

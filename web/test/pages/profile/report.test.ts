@@ -9,6 +9,8 @@ import {
   barOf,
   curve,
   curveText,
+  hasRun,
+  hasRunnable,
   LISTS,
   lists,
   utilisation,
@@ -89,10 +91,32 @@ describe("the report", () => {
     ]);
     const text = curveText(
       { ...ran, concurrency: [{ from: 0, running: 2, runnable: 1.5 }] },
-      { online: 2, duration: 100 },
+      { online: 2, duration: 100, runnable: "recorded" },
     );
     expect(text).toBe(
       "On average 1.5 processes run and 0.5 wait for a scheduler on 2 schedulers; at most 3.5 run or wait for one",
+    );
+  });
+
+  it("tells nothing of what was not recorded", () => {
+    const calls = { items: ["callgraph"], totals: none, runnable: "none" } as const;
+    const known = (items: string[], runnable: "recorded" | "none") => ({
+      ...calls,
+      items,
+      runnable,
+    });
+    expect(hasRun({ ...calls, items: ["callgraph"] })).toBe(false);
+    expect(hasRun(known(["migration"], "none"))).toBe(true);
+    expect(hasRunnable(known(["running"], "none"))).toBe(false);
+    expect(hasRunnable(known(["running"], "recorded"))).toBe(true);
+    expect(hasRun({ items: [], totals: { ...none, run: 1 } })).toBe(true);
+    expect(activityText({ ...none, run: 60, wait: 10 }, false)).toBe("runs 60 ns, waits 10 ns");
+    const ran = report({
+      totals: { ...none, run: 150 },
+      concurrency: [{ from: 0, running: 2, runnable: 0 }],
+    });
+    expect(curveText(ran, { online: null, duration: 100, runnable: "none" })).toBe(
+      "On average 1.5 processes run; at most 2 run",
     );
   });
 
