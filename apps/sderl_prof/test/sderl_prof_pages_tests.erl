@@ -52,17 +52,22 @@ told(Mode, Events) ->
     Sound = collections(lives(timed(Events), [])),
     paused([E || {_, K, _, _, _, _} = E <- Sound, of_mode(K, Mode)]).
 
-%% That a process which was scheduled out waits is told at once, if at all: nobody reads on until
-%% the end of a recording to see whether it is.
+%% That a process which was scheduled out, or has just begun, waits is told at once, if at all:
+%% nobody reads on until the end of a recording to see whether it is.
 paused(Events) -> paused(Events, none, #{}).
 
-paused([{_, K, _, P, _, _} = Event | Events], Before, Last) ->
-    IsLate = K =:= ?INACTIVE andalso maps:get(P, Last, none) =:= ?OUT andalso Before =/= P,
+paused([{_, K, _, P, _, _} = Event | Events], Before, Open) ->
+    IsLate = K =:= ?INACTIVE andalso is_map_key(P, Open) andalso Before =/= {P, map_get(P, Open)},
     case IsLate of
-        true -> paused(Events, Before, Last);
-        false -> [Event | paused(Events, P, Last#{P => K})]
+        true -> paused(Events, Before, Open);
+        false -> [Event | paused(Events, {P, K}, opened(P, K, Open))]
     end;
 paused([], _, _) -> [].
+
+opened(P, K, Open) when K =:= ?OUT; K =:= ?SPAWNED -> Open#{P => K};
+opened(P, K, Open) when K =:= ?IN; K =:= ?ACTIVE; K =:= ?INACTIVE; K =:= ?EXIT ->
+    maps:remove(P, Open);
+opened(_, _, Open) -> Open.
 
 %% A process that has ended does nothing but be taken away.
 lives([{_, K, _, P, _, _} = Event | Events], Ended) ->
