@@ -22,20 +22,13 @@ the recording, `null` where that is the same or not known.
     {ok, map()} | {error, sderl_prof_part:reason() | {no_process, integer()}}.
 calls(Asked, #{book := Book} = View) ->
     #{process := Process} = Request = maps:merge(#{process => none}, Asked),
-    #{entities := Entities} = sderl_prof_book:meta(Book),
-    case Process =:= none orelse Process =< Entities of
-        true ->
-            maybe
-                {ok, #{'of' := Of, tree := {Ns, Frames}, graph := Graph, outside := Outside}} ?=
-                    sderl_prof_part:calls(Request, View),
-                {ok, #{'of' => Of, whose => whose(Process, Book), ns => Ns,
-                       frames => frames(Frames, Book), graph => graph(Graph, Outside, Book)}}
-            end;
-        false -> {error, {no_process, Process}}
+    maybe
+        {ok, Whose} ?= sderl_prof_part:whose(Process, View),
+        {ok, #{'of' := Of, tree := {Ns, Frames}, graph := Graph, outside := Outside}} ?=
+            sderl_prof_part:calls(Request, View),
+        {ok, #{'of' => Of, whose => Whose, ns => Ns, frames => frames(Frames, Book),
+               graph => graph(Graph, Outside, Book)}}
     end.
-
-whose(none, _) -> null;
-whose(P, Book) -> sderl_prof_book:label(P, Book).
 
 frames(Frames, Book) ->
     [#{function => sderl_prof_book:word(F, Book), ns => Ns, below => frames(Below, Book)}

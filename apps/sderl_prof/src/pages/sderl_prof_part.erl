@@ -7,7 +7,7 @@ since the begin of the recording. Each question reads the events of the part onc
 where these are too many; what is asked of the whole was found when the index was made.
 """.
 
--export([range/3, path/2, arrows/2, stays/2, calls/2]).
+-export([range/3, whose/2, path/2, arrows/2, stays/2, calls/2]).
 -export_type([reason/0, calls/0]).
 
 -include("sderl_prof_event.hrl").
@@ -31,6 +31,16 @@ range(From, To, #{index := #{from := Begin, to := End}}) ->
         true when To >= Length -> {ok, {Begin + From, End + 1}};
         true -> {ok, {Begin + From, Begin + To}};
         false -> {error, {range, From, To}}
+    end.
+
+-doc "The name of the process to which a question is limited; `null` for all of them.".
+-spec whose(pos_integer() | none, sderl_prof_window:view()) ->
+    {ok, binary() | null} | {error, {no_process, integer()}}.
+whose(none, _) -> {ok, null};
+whose(P, #{book := Book}) ->
+    case sderl_prof_book:meta(Book) of
+        #{entities := Entities} when P =< Entities -> {ok, sderl_prof_book:label(P, Book)};
+        _ -> {error, {no_process, P}}
     end.
 
 %% The range of the whole recording, too.

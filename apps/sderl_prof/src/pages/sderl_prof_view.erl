@@ -410,9 +410,9 @@ arrows(#{processes := Processes} = Request, View) ->
 -doc "On which schedulers a process was in a part of the time (`sderl_prof_part:stays/2`).".
 -spec stays(#{process := pos_integer(), atom() => integer()}, view()) ->
     {ok, map()} | {error, reason()}.
-stays(#{process := P} = Request, #{book := Book} = View) ->
+stays(#{process := P} = Request, View) ->
     maybe
-        ok ?= check(P =< map_get(entities, sderl_prof_book:meta(Book)), {no_process, P}),
+        {ok, _} ?= sderl_prof_part:whose(P, View),
         sderl_prof_part:stays(Request, View)
     end.
 
@@ -447,11 +447,10 @@ findings(#{index := #{findings := Findings}}) -> Findings.
 -spec path(#{from := integer(), to := integer(), process := pos_integer() | none,
              segments := pos_integer()}, view()) ->
     {ok, #{path := map() | null}} | {error, reason()}.
-path(#{process := Process} = Request, #{book := Book} = View) ->
-    #{entities := Entities} = sderl_prof_book:meta(Book),
-    case Process =:= none orelse Process =< Entities of
-        true -> sderl_prof_part:path(Request, View);
-        false -> {error, {no_process, Process}}
+path(#{process := Process} = Request, View) ->
+    maybe
+        {ok, _} ?= sderl_prof_part:whose(Process, View),
+        sderl_prof_part:path(Request, View)
     end.
 
 -doc "Operations on groups in a part of the time (`sderl_prof_marks:operations/2`).".

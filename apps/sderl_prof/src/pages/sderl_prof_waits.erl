@@ -33,18 +33,10 @@ was asked for, or the whole as that has too many events.
 waits(Asked, #{book := Book} = View) ->
     #{process := Process, sort := Sort, limit := Limit} = Request =
         maps:merge(#{process => none}, Asked),
-    #{entities := Entities} = sderl_prof_book:meta(Book),
-    case Process =:= none orelse Process =< Entities of
-        true ->
-            maybe
-                {ok, Of, Waits} ?= asked(Request, View),
-                Whose = case Process of
-                    none -> null;
-                    _ -> sderl_prof_book:label(Process, Book)
-                end,
-                {ok, (answer(Sort, Limit, Waits, Book))#{'of' => Of, whose => Whose}}
-            end;
-        false -> {error, {no_process, Process}}
+    maybe
+        {ok, Whose} ?= sderl_prof_part:whose(Process, View),
+        {ok, Of, Waits} ?= asked(Request, View),
+        {ok, (answer(Sort, Limit, Waits, Book))#{'of' => Of, whose => Whose}}
     end.
 
 asked(#{from := From0, to := To0, process := P}, #{index := #{waits := Waits}} = View) ->
