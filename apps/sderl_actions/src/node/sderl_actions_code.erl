@@ -36,7 +36,7 @@ modules() ->
         ?MODULE
     ].
 
--doc "The modules to load into another node, as `code:load_binary/3` takes them.".
+-doc "The modules to load into another node, as `code:atomic_load/1` takes them.".
 -spec code() -> [{module(), string(), binary()}].
 code() -> [{M, File, Binary} || M <- modules(), {_, Binary, File} <- [code:get_object_code(M)]].
 

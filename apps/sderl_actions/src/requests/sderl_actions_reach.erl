@@ -84,24 +84,54 @@ ready(Node, Inject) ->
         Other -> Other
     end.
 
+%% All at once or none, and nothing is purged for it. Where two requests load them at the same time,
+%% the second makes the first one's the old code, in which that one's action goes on; a third finds
+%% that it must not load, and that this version is there.
 inject(Node) ->
-    Loaded = lists:foldl(fun
-        ({M, File, Binary}, ok) ->
-            case ask(Node, {code, load_binary, [M, File, Binary]}) of
-                {ok, {module, M}} -> ok;
-                {ok, {error, Why}} ->
-                    {error, sderl_mon_text:text("code cannot be loaded there: ~0tp", [Why])};
+    case load_all(Node) of
+        not_purged ->
+            case ask(Node, {sderl_actions_code, version, []}) of
+                {ok, Version} ->
+                    case Version =:= sderl_actions_code:version() of
+                        true -> loaded(Node);
+                        false -> inject_purged(Node)
+                    end;
+                lacking -> inject_purged(Node);
                 Other -> Other
             end;
-        (_, Failed) -> Failed
-    end, ok, sderl_actions_code:code()),
-    case Loaded of
-        ok ->
-            case ask(Node, {sderl_actions_code, loaded, []}) of
-                {ok, ok} -> ok;
-                Other -> Other
-            end;
+        ok -> loaded(Node);
         Failed -> Failed
+    end.
+
+%% What runs in a version before the last one ends with it.
+inject_purged(Node) ->
+    Purged = [ask(Node, {code, purge, [M]}) || M <- sderl_actions_code:modules()],
+    case [Failed || Failed <- Purged, not is_tuple(Failed) orelse element(1, Failed) =/= ok] of
+        [] ->
+            case load_all(Node) of
+                ok -> loaded(Node);
+                not_purged -> {error, ~"code cannot be loaded there: others load it as well"};
+                Failed -> Failed
+            end;
+        [Failed | _] -> Failed
+    end.
+
+load_all(Node) ->
+    case ask(Node, {code, atomic_load, [sderl_actions_code:code()]}) of
+        {ok, ok} -> ok;
+        {ok, {error, Whys}} ->
+            case lists:all(fun({_, Why}) -> Why =:= not_purged end, Whys) of
+                true -> not_purged;
+                false -> {error, sderl_mon_text:text("code cannot be loaded there: ~0tP",
+                                                     [Whys, 12])}
+            end;
+        Other -> Other
+    end.
+
+loaded(Node) ->
+    case ask(Node, {sderl_actions_code, loaded, []}) of
+        {ok, ok} -> ok;
+        Other -> Other
     end.
 
 ask(Node, {M, F, A}) ->
