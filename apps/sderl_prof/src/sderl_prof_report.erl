@@ -49,14 +49,15 @@ make(Dir, Options) ->
         Meta = sderl_prof_book:meta(Book),
         Full = maps:merge(#{top => ?TOP, parts => ?PARTS, progress => fun(_, _) -> ok end},
                           Options#{range => sderl_prof_book:range(Meta)}),
+        %% The longest first.
         Tasks = [
+            fun() -> with_book(Dir, fun sderl_prof_insight:findings/1) end,
             fun() -> lanes(Dir, Full) end,
             fun() -> others(Dir, Full) end,
-            fun() -> with_book(Dir, fun sderl_prof_insight:findings/1) end,
             fun() -> with_book(Dir, fun(B) -> sderl_prof_insight:path(B, path(Full, B)) end) end
         ],
-        {ok, [{Lanes, Waits, For, Points}, Others, Findings, Path]} ?=
-            sderl_prof_tasks:side_by_side(Tasks),
+        {ok, [Findings, {Lanes, Waits, For, Points}, Others, Path]} ?=
+            sderl_prof_tasks:in_turns(Tasks),
         Report = report(Book, Meta, Full, Lanes, Waits, For, Points, Others),
         ok = sderl_prof_book:close(Book),
         {ok, Report#{findings => Findings, critical_path => Path}}

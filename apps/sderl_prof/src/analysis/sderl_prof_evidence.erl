@@ -30,9 +30,9 @@ tells ports from processes, and `calls` whether calls of functions were recorded
                      is_port => fun((pos_integer()) -> boolean()), calls => boolean()}.
 
 -doc """
-`totals` are the sums of all processes; `gc` and `moves` the processes with most of these, with
-their sums; `ports` the busiest ports: their work is what they could run, because when they do is
-not recorded. `collections` are the longest ones.
+`totals` are the sums of all processes, but for messages; `gc` and `moves` the processes with most
+of these, with their sums; `ports` the busiest ports: their work is what they could run, because
+when they do is not recorded. `collections` are the longest ones.
 """.
 -type result() :: #{
     from := integer(), to := integer(),
@@ -83,12 +83,17 @@ step(T, K, _, _, Awake, _, #evidence{parallel = Par} = E)
   when K =:= ?SCHEDULER_ACTIVE; K =:= ?SCHEDULER_INACTIVE ->
     E#evidence{parallel = sderl_prof_parallel:awake(T, Awake, Par)};
 step(T, K, S, P, A, B, #evidence{activity = Act, parallel = Par, seen = Seen} = E) ->
-    Act1 = sderl_prof_activity:step(T, K, S, P, A, B, Act),
+    Act1 = case is_of_activity(K, E#evidence.options) of
+        true -> sderl_prof_activity:step(T, K, S, P, A, B, Act);
+        false -> Act
+    end,
     Par1 = case changes(K, P, A, E#evidence.options) of
         0 -> Par;
         Who ->
             sderl_prof_parallel:change(T, Who, sderl_prof_activity:state(Who, Act),
-                                       sderl_prof_activity:state(Who, Act1), Par)
+                                       sderl_prof_activity:state(Who, Act1),
+                                       fun(Other) -> sderl_prof_activity:state(Other, Act1) end,
+                                       Par)
     end,
     E1 = messages(T, K, P, A, E#evidence{activity = Act1, parallel = Par1, seen = Seen + 1,
                                          calls = called(T, K, P, A, B, E#evidence.calls)}),
@@ -101,6 +106,10 @@ step(T, K, S, P, A, B, #evidence{activity = Act, parallel = Par, seen = Seen} = 
 
 called(_, _, _, _, _, none) -> none;
 called(T, K, P, A, B, Calls) -> sderl_prof_calls:step(T, K, P, A, B, Calls).
+
+%% How much each process sent and received is no evidence; that is half of the work.
+is_of_activity(K, #{mode := Mode}) when K =:= ?SEND; K =:= ?RECEIVE -> Mode =:= messages;
+is_of_activity(_, _) -> true.
 
 %% The process of which an event may change the state, 0 for none.
 changes(K, P, _, _)

@@ -89,6 +89,16 @@ fold(<<Count:32, Width, From:64/signed, Compressed/binary>>, Fun, Acc, Whose) ->
             fold(<<Count:32, Width, From:64, Compressed/binary>>, Only, Acc, none)
     end.
 
+%% Four at a time: most of this is the bookkeeping of the six columns.
+each(<<T1:40, T2:40, T3:40, T4:40, Ts/binary>>, <<K1, K2, K3, K4, Ks/binary>>,
+     <<S1:16, S2:16, S3:16, S4:16, Ss/binary>>, <<P1:32, P2:32, P3:32, P4:32, Ps/binary>>,
+     <<A1:32, A2:32, A3:32, A4:32, As/binary>>, <<B1:32, B2:32, B3:32, B4:32, Bs/binary>>, From,
+     Fun, Acc0) ->
+    Acc1 = Fun(From + T1, K1, S1, P1, A1, B1, Acc0),
+    Acc2 = Fun(From + T2, K2, S2, P2, A2, B2, Acc1),
+    Acc3 = Fun(From + T3, K3, S3, P3, A3, B3, Acc2),
+    Acc4 = Fun(From + T4, K4, S4, P4, A4, B4, Acc3),
+    each(Ts, Ks, Ss, Ps, As, Bs, From, Fun, Acc4);
 each(<<T:40, Ts/binary>>, <<K, Ks/binary>>, <<S:16, Ss/binary>>, <<P:32, Ps/binary>>,
      <<A:32, As/binary>>, <<B:32, Bs/binary>>, From, Fun, Acc) ->
     each(Ts, Ks, Ss, Ps, As, Bs, From, Fun, Fun(From + T, K, S, P, A, B, Acc));

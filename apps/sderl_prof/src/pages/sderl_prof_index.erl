@@ -134,7 +134,7 @@ made(Dir, Own, Options) ->
         {ok, Book} ?= sderl_prof_book:open(Dir),
         ok = sderl_prof_book:close(Book),
         ok ?= filelib:ensure_path(Own),
-        {ok, Parts} ?= sderl_prof_tasks:side_by_side(Tasks),
+        {ok, Parts} ?= sderl_prof_tasks:in_turns(Tasks),
         Index = lists:foldl(fun maps:merge/2, #{}, Parts),
         ok ?= file:write_file(filename:join(Own, "index"), term_to_binary(Index, [compressed])),
         {ok, Own}
