@@ -4,7 +4,7 @@
 
 -behaviour(sderl_web_resource).
 
--export([routes/0, schemas/0, answer/3]).
+-export([routes/0, schemas/0, answer/3, answer_of/3]).
 
 -import(sderl_web_schema, [object/1, list/1, text/0, whole/0, number/0, flag/0, null_or/1, map/1,
                            ref/1, word/1, any/0]).
@@ -112,6 +112,25 @@ routes() ->
             [From, To, Chosen, {~"limit", limit, {whole, 1, ?MOST_OPERATIONS}, 500}],
             object(#{all => whole(), kept => whole(), count => whole(), parts => whole(),
                      rows => list(ref(~"ProfileOperation")), cells => list(list(whole()))})),
+        Get(profile_routed, [~"routed"],
+            ~"Messages that went over gateways in a part of the time, of a recording of routed",
+            [From, To, {~"limit", limit, {whole, 1, ?MOST_PLACES}, 100}],
+            object(#{
+                sent => object(#{count => whole(), bytes => whole(), rows => list(object(#{
+                    at => null_or(text()), first => text(), to => text(), whom => text(),
+                    count => whole(), bytes => whole()
+                }))}),
+                gateways => list(object(#{first => text(), count => whole(), bytes => whole()})),
+                passed => object(#{count => whole(), rows => list(object(#{
+                    at => null_or(text()), from => text(), next => text(), count => whole(),
+                    bundles => whole()
+                }))}),
+                delivered => whole(),
+                undelivered => object(#{count => whole(), rows => list(object(#{
+                    at => null_or(text()), to => text(), whom => text(), why => text(),
+                    count => whole()
+                }))})
+            })),
         Get(profile_stays, [~"stays"],
             ~"On which schedulers a process was in a part of the time",
             [From, To, {~"process", process, {whole, 1, ?MOST_NUMBER}, required},
@@ -263,38 +282,38 @@ schemas() ->
 
 -doc false.
 -spec answer(atom(), map(), sderl_web_resource:context()) -> sderl_web_resource:result().
-answer(profile, _, _) -> asked(about);
-answer(profile_findings, _, _) -> asked(findings);
-answer(profile_calls, Args, _) -> asked({calls, with_process(Args)});
-answer(profile_source, #{function := F}, _) -> asked({source, F});
-answer(profile_waits, Args, _) -> asked({waits, with_process(Args)});
-answer(profile_tree, Args, _) -> asked({tree, Args});
-answer(profile_process, #{process := P}, _) -> asked({process, P});
-answer(profile_messages, Args, _) -> asked({messages, Args});
-answer(profile_traffic, Args, _) -> asked({traffic, Args});
-answer(profile_communication, Args, _) -> asked({communication, Args});
-answer(profile_report, Args, _) -> asked({report, Args});
-answer(profile_stays, Args, _) -> asked({stays, Args});
-answer(profile_path, Args, _) -> asked({path, with_process(Args)});
-answer(profile_window, Args, _) ->
-    with_numbers(Args, fun(Numbers) -> {window, Args#{processes => Numbers}} end);
-answer(profile_arrows, Args, _) ->
-    with_numbers(Args, fun(Numbers) -> {arrows, (with_process(Args))#{processes => Numbers}} end);
-answer(profile_operations, Args, _) ->
-    with_numbers(Args, fun(Numbers) -> {operations, Args#{processes => Numbers}} end);
-answer(profile_processes, #{from := 0, to := ?MOST_NS} = Args, _) ->
-    Whole = maps:without([from, to], Args),
-    with_numbers(Args, fun(Numbers) -> {processes, Whole#{numbers => Numbers}} end);
-answer(profile_processes, Args, _) ->
-    with_numbers(Args, fun(Numbers) -> {processes, Args#{numbers => Numbers}} end).
+answer(Op, Args, _) -> answer_of(sderl_prof_viewer:own(), Op, Args).
 
-with_process(Args) -> maps:merge(#{process => none}, Args).
-
-with_numbers(Args, Question) ->
+-doc "The answer of a recording that is open beside others.".
+-spec answer_of(sderl_prof_viewer:viewer(), atom(), map()) -> sderl_web_resource:result().
+answer_of(Viewer, Op, Args) ->
     case numbers(Args) of
-        {ok, Numbers} -> asked(Question(Numbers));
+        {ok, Numbers} -> asked(Viewer, question(Op, Args, Numbers));
         error -> wrong()
     end.
+
+question(profile, _, _) -> about;
+question(profile_findings, _, _) -> findings;
+question(profile_calls, Args, _) -> {calls, with_process(Args)};
+question(profile_source, #{function := F}, _) -> {source, F};
+question(profile_waits, Args, _) -> {waits, with_process(Args)};
+question(profile_tree, Args, _) -> {tree, Args};
+question(profile_process, #{process := P}, _) -> {process, P};
+question(profile_messages, Args, _) -> {messages, Args};
+question(profile_traffic, Args, _) -> {traffic, Args};
+question(profile_communication, Args, _) -> {communication, Args};
+question(profile_report, Args, _) -> {report, Args};
+question(profile_routed, Args, _) -> {routed, Args};
+question(profile_stays, Args, _) -> {stays, Args};
+question(profile_path, Args, _) -> {path, with_process(Args)};
+question(profile_window, Args, Numbers) -> {window, Args#{processes => Numbers}};
+question(profile_arrows, Args, Numbers) -> {arrows, (with_process(Args))#{processes => Numbers}};
+question(profile_operations, Args, Numbers) -> {operations, Args#{processes => Numbers}};
+question(profile_processes, #{from := 0, to := ?MOST_NS} = Args, Numbers) ->
+    {processes, (maps:without([from, to], Args))#{numbers => Numbers}};
+question(profile_processes, Args, Numbers) -> {processes, Args#{numbers => Numbers}}.
+
+with_process(Args) -> maps:merge(#{process => none}, Args).
 
 numbers(#{processes := Texts}) ->
     Numbers = [N || Text <- Texts, {N, <<>>} <- [string:to_integer(Text)], N >= 1,
@@ -310,8 +329,8 @@ wrong() ->
      "processes is a list of numbers of processes with commas between them, such as 3,17: "
      "/api/v1/profile/processes lists them"}.
 
-asked(Question) ->
-    case sderl_prof_viewer:ask(Question) of
+asked(Viewer, Question) ->
+    case sderl_prof_viewer:ask(Viewer, Question) of
         {ok, Answer} -> {ok, Answer};
         {error, {No, _} = Why} when No =:= no_process; No =:= no_function ->
             {error, not_found, sderl_prof_view:format_error(Why)};

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_web_resource).
 
--export([routes/0, schemas/0, answer/3]).
+-export([routes/0, schemas/0, answer/3, answer_of/3]).
 
 -import(sderl_web_schema, [object/1, list/1, text/0, whole/0, number/0, map/1, ref/1, word/1,
                            unix_ms/0, null_or/1]).
@@ -89,16 +89,20 @@ schemas() ->
 
 -doc false.
 -spec answer(atom(), map(), sderl_web_resource:context()) -> sderl_web_resource:result().
-answer(samples, _, _) ->
-    {ok, _} = sderl_prof_viewer:ask(about);
-answer(samples_shares, #{from := From, to := To}, _) when From >= To ->
+answer(Op, Args, _) -> answer_of(sderl_prof_viewer:own(), Op, Args).
+
+-doc "The answer of samples that are open beside others.".
+-spec answer_of(sderl_prof_viewer:viewer(), atom(), map()) -> sderl_web_resource:result().
+answer_of(Viewer, samples, _) ->
+    {ok, _} = sderl_prof_viewer:ask(Viewer, about);
+answer_of(_, samples_shares, #{from := From, to := To}) when From >= To ->
     {error, bad_request, "from is to be less than to: both are nanoseconds since the begin"};
-answer(samples_shares, Args, _) ->
+answer_of(Viewer, samples_shares, Args) ->
     Request = (maps:with([from, to, limit], Args))#{
         node => maps:get(node, Args, all),
         group => maps:get(kind, Args, all)
     },
-    case sderl_prof_viewer:ask({samples, Request}) of
+    case sderl_prof_viewer:ask(Viewer, {samples, Request}) of
         {ok, Answer} -> {ok, Answer};
         {error, Why} -> {error, not_found, sderl_prof_samples:format_error(Why)}
     end.

@@ -115,13 +115,13 @@ answer(delete_profile, #{id := Id}, Context) ->
         ok -> done;
         Error -> Error
     end;
-answer(Op, #{id := Id} = Args, Context) ->
+answer(Op, #{id := Id} = Args, _) ->
     Asked = maps:remove(id, Args),
-    case {sderl_prof_live:viewer(Id), resource(Op)} of
-        {{ok, sampling, Viewer}, sderl_cli_prof_samples_resource = Resource} ->
-            sderl_prof_viewer:within(Viewer, fun() -> Resource:answer(Op, Asked, Context) end);
-        {{ok, Kind, Viewer}, sderl_cli_prof_resource = Resource} when Kind =/= sampling ->
-            sderl_prof_viewer:within(Viewer, fun() -> Resource:answer(Op, Asked, Context) end);
+    case {sderl_prof_live:viewer(Id), is_of_samples(Op)} of
+        {{ok, sampling, Viewer}, true} ->
+            sderl_cli_prof_samples_resource:answer_of(Viewer, Op, Asked);
+        {{ok, Kind, Viewer}, false} when Kind =/= sampling ->
+            sderl_cli_prof_resource:answer_of(Viewer, Op, Asked);
         {{ok, Kind, _}, _} ->
             {error, not_found, io_lib:format("this profile is one of ~ts: ask below its path ~ts",
                                              [Kind, part(Kind)])};
@@ -134,8 +134,7 @@ answer(Op, #{id := Id} = Args, Context) ->
 ok(ok) -> {ok, #{ok => true}};
 ok(Error) -> Error.
 
-resource(Op) when Op =:= samples; Op =:= samples_shares -> sderl_cli_prof_samples_resource;
-resource(_) -> sderl_cli_prof_resource.
+is_of_samples(Op) -> Op =:= samples orelse Op =:= samples_shares.
 
 part(sampling) -> ~"samples";
 part(_) -> ~"profile".

@@ -190,6 +190,10 @@ nodes_test_() ->
                     Get("/operations"),
                 #{~"count" := 4, ~"rows" := [_], ~"cells" := [[_, _, _, _] | _]} =
                     Get("/operations?limit=1"),
+                #{~"sent" := #{~"count" := 3, ~"rows" := [#{~"at" := ~"a@h", ~"first" := ~"g@h"}]},
+                  ~"passed" := #{~"count" := 2, ~"rows" := [#{~"at" := ~"b@h"}]},
+                  ~"undelivered" := #{~"rows" := [#{~"why" := ~"no_name"}]}} = Get("/routed"),
+                #{~"sent" := #{~"count" := 0}} = Get("/routed?from=1200"),
                 #{~"path" := #{~"nodes" := [_, _], ~"kinds" := #{~"between" := Between},
                                ~"leads_to" := LeadsTo}} = Get("/path"),
                 ?assert(Between > 0),
@@ -345,6 +349,7 @@ answered(Server) ->
     ?assert(Count >= 200),
     %% (Without migration its schedulers are not known.)
     #{~"schedulers" := _, ~"stays" := _, ~"count" := _} = Get(["/stays?process=", Number]),
+    #{~"sent" := #{~"count" := 0, ~"rows" := []}, ~"delivered" := 0} = Get("/routed"),
     #{~"elsewhere" := 200} = Get(["/arrows?process=", Number, "&processes=", Number]),
     [?assertMatch({Status, _, #{~"detail" := _}}, Ask(Path)) || {Status, Path} <- [
         {400, "/window?columns=4097"}, {400, "/window?columns=0"},
@@ -366,13 +371,13 @@ answered(Server) ->
         {400, "/arrows?processes=x"}, {400, "/arrows?from=7&to=7"}, {400, "/calls?from=5&to=5"},
         {400, "/processes?from=5&to=5"}, {400, "/processes?kind=wat"},
         {400, "/operations?limit=10001"}, {400, "/operations?processes=x"},
-        {400, "/operations?from=7&to=7"},
+        {400, "/operations?from=7&to=7"}, {400, "/routed?from=7&to=7"}, {400, "/routed?limit=0"},
         {400, "/stays"}, {404, "/stays?process=4000000000"}, {400, "/stays?process=1&from=5&to=5"}
     ]],
     Paths = [Id || {Id, _, Path, _} <- sderl_web_rest:operations(map_get(document, Server)),
                    string:prefix(Path, "/api/v1/profile") =/= nomatch
                        orelse string:prefix(Path, "/profile") =/= nomatch],
-    ?assertEqual(17, length(Paths)),
+    ?assertEqual(18, length(Paths)),
     ?assertEqual([], Paths -- sderl_web_rest:answered()).
 
 %% ---------------------------------------------------------------- vm

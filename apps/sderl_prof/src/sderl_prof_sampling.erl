@@ -11,7 +11,7 @@ by the number of looks a second. Traces nothing, and may run in production.
 The report is a map that can be JSON (`m:sderl_prof_shares`).
 """.
 
--export([sample/2, check/1, begin_/2, await/1, stop/1, write/2, encode/1, read/1,
+-export([sample/2, check/1, begin_/2, begin_all/2, await/1, stop/1, write/2, encode/1, read/1,
          format_error/1]).
 -export_type([options/0, sampling/0, reason/0]).
 
@@ -48,18 +48,31 @@ Begins to sample. It ends in time, by `stop/1`, and with the process that calls 
 this application is given the sampler.
 """.
 -spec begin_(node(), options()) -> {ok, sampling()} | {error, reason()}.
-begin_(Node, Options) ->
+begin_(Node, Options) -> watched(started(Node, Options, self())).
+
+-doc "Begins on several nodes at once, so that one that hangs holds up no other.".
+-spec begin_all([node()], options()) -> [{ok, sampling()} | {error, reason()}].
+begin_all(Nodes, Options) ->
+    Self = self(),
+    {ok, Begun} = sderl_prof_tasks:side_by_side([fun() -> started(Node, Options, Self) end
+                                                 || Node <- Nodes]),
+    [watched(One) || One <- Begun].
+
+started(Node, Options, Owner) ->
     maybe
         ok ?= check(Options),
         ok ?= sderl_prof_reach:load(Node, ?CALL_MS),
         Plan = #{rate => maps:get(rate, Options, ?RATE),
                  mailboxes => maps:get(mailboxes, Options, []),
                  milliseconds => max(1, round(1000 * maps:get(seconds, Options, ?SECONDS)))},
-        {ok, Sampler} ?= sderl_prof_reach:call(Node, sderl_prof_sampler, start, [Plan, self()],
+        {ok, Sampler} ?= sderl_prof_reach:call(Node, sderl_prof_sampler, start, [Plan, Owner],
                                                ?CALL_MS),
-        {ok, #{node => Node, sampler => Sampler, monitor => monitor(process, Sampler),
-               top => maps:get(top, Options, ?TOP)}}
+        {ok, #{node => Node, sampler => Sampler, top => maps:get(top, Options, ?TOP)}}
     end.
+
+watched({ok, #{sampler := Sampler} = Sampling}) ->
+    {ok, Sampling#{monitor => monitor(process, Sampler)}};
+watched(Error) -> Error.
 
 -doc "Whether these are options.".
 -spec check(options()) -> ok | {error, reason()}.

@@ -8,7 +8,7 @@ the time line moves, the other one what reads the events of a part of the time.
 
 -behaviour(gen_server).
 
--export([start_link/2, start_samples/1, stop/0, open/1, open_samples/1, within/2, ask/1]).
+-export([start_link/2, start_samples/1, stop/0, open/1, open_samples/1, own/0, ask/2]).
 -export([init/1, handle_call/3, handle_cast/2, terminate/2]).
 -export_type([question/0, viewer/0]).
 
@@ -19,13 +19,13 @@ the time line moves, the other one what reads the events of a part of the time.
     | {messages, map()} | {traffic, map()} | {communication, sderl_prof_pairs:request()}
     | {arrows, map()} | {stays, map()} | {calls, map()} | {path, map()} | {tree, map()}
     | {waits, map()} | {source, integer()} | {report, sderl_prof_leaders:request()}
-    | {operations, map()}
+    | {operations, map()} | {routed, map()}
     | {samples, sderl_prof_samples:request()}.
 -type reason() :: sderl_prof_view:reason() | sderl_prof_samples:reason().
 -type progress() :: fun((non_neg_integer(), pos_integer()) -> term()).
 
--doc "Of what is open beside others: the process for what is quick, and the other one.".
--type viewer() :: {pid(), pid()}.
+-doc "The process for what is quick, and the other one.".
+-type viewer() :: {Quick :: pid() | atom(), Parts :: pid() | atom()}.
 
 -record(viewer, {view :: sderl_prof_view:view(), parts :: pid() | none}).
 %% Samples in place of a recording of events.
@@ -65,29 +65,24 @@ open_samples(Samples) ->
     {ok, Pid} = gen_server:start_link(?MODULE, {samples, Samples}, []),
     {Pid, Pid}.
 
--doc "What `Fun` asks in this process is asked of this viewer.".
--spec within(viewer(), fun(() -> Result)) -> Result.
-within(Viewer, Fun) ->
-    undefined = put(?MODULE, Viewer),
-    try
-        Fun()
-    after
-        erase(?MODULE)
-    end.
+-doc "The one that this node has by name (`start_link/2`, `start_samples/1`).".
+-spec own() -> viewer().
+own() -> {?MODULE, ?PARTS}.
 
 -doc "An answer of `m:sderl_prof_view`, or of `m:sderl_prof_samples` where samples are held.".
--spec ask(question()) -> {ok, map()} | {error, reason()}.
-ask(Question) -> gen_server:call(of_viewer(asked(Question), get(?MODULE)), Question, ?ANSWER_MS).
+-spec ask(viewer(), question()) -> {ok, map()} | {error, reason()}.
+ask({Quick, Parts}, Question) ->
+    Asked = case is_quick(Question) of
+        true -> Quick;
+        false -> Parts
+    end,
+    gen_server:call(Asked, Question, ?ANSWER_MS).
 
-of_viewer(Name, undefined) -> Name;
-of_viewer(?MODULE, {Quick, _}) -> Quick;
-of_viewer(?PARTS, {_, Parts}) -> Parts.
-
-asked({What, _})
+is_quick({What, _})
   when What =:= arrows; What =:= stays; What =:= calls; What =:= path; What =:= tree;
-       What =:= report; What =:= source -> ?PARTS;
-asked({processes, #{from := _}}) -> ?PARTS;
-asked(_) -> ?MODULE.
+       What =:= report; What =:= source; What =:= routed -> false;
+is_quick({processes, #{from := _}}) -> false;
+is_quick(_) -> true.
 
 -doc false.
 -spec init({file:filename_all(), progress()} | {beside | parts, file:filename_all()}
@@ -138,6 +133,7 @@ answer({window, Request}, View) -> sderl_prof_view:window(Request, View);
 answer({processes, Request}, View) -> sderl_prof_view:processes(Request, View);
 answer({process, P}, View) -> sderl_prof_view:process(P, View);
 answer({operations, Request}, View) -> sderl_prof_view:operations(Request, View);
+answer({routed, Request}, View) -> sderl_prof_view:routed(Request, View);
 answer({tree, Request}, View) -> {ok, sderl_prof_view:tree(Request, View)};
 answer({messages, Request}, View) -> sderl_prof_view:messages(Request, View);
 answer({traffic, Request}, View) -> sderl_prof_view:traffic(Request, View);

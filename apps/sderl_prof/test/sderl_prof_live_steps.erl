@@ -24,14 +24,15 @@ play(Node, Stock, Dir) ->
     ok = refused(Node),
     ok = sderl_prof_live:stop(),
     false = is_process_alive(Server),
+    ok = no_folder(),
     {ok, Again} = sderl_prof_live:start(Settings#{may_load := fun() -> true end}),
     %% What was kept is there again.
     {ok, #{state := ended, stopped := true}} = sderl_prof_live:find(Kept),
     ok = recorded(Node, Stock),
     ok = calls_recorded(Node),
     ok = taken_back(Node),
+    %% It is started again.
     Lost = server_dies(Again, Node),
-    {ok, _} = sderl_prof_live:start(Settings),
     {ok, #{state := lost}} = sderl_prof_live:find(Lost),
     {error, {nothing, _} = Why} = sderl_prof_live:viewer(Lost),
     says("the monitoring node ended", Why),
@@ -90,8 +91,7 @@ nothing_loaded(Node, Stock) ->
     {ok, sampling, Viewer} = sderl_prof_live:viewer(Id),
     %% Whoever asks again gets the same.
     {ok, sampling, Viewer} = sderl_prof_live:viewer(Id),
-    {ok, #{nodes := [#{node := Sampled}]}} =
-        sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask(about) end),
+    {ok, #{nodes := [#{node := Sampled}]}} = sderl_prof_viewer:ask(Viewer, about),
     Sampled = atom_to_binary(Node),
     ok = sderl_prof_live:remove(Id),
     false = is_process_alive(element(1, Viewer)),
@@ -137,11 +137,15 @@ refused(Node) ->
     ok = sderl_prof_live:remove(Id),
     Nobody = begun(['nobody@127.0.0.1'], #{}),
     #{problems := [#{why := ~"cannot be connected"}]} = in_state(failed, Nobody),
-    ok = sderl_prof_live:remove(Nobody),
-    %% A folder that cannot be one.
+    sderl_prof_live:remove(Nobody).
+
+%% Nothing runs then, and another folder may be tried.
+no_folder() ->
     {error, {folder, _, _} = Folder} =
         sderl_prof_live:start(#{dir => filename:join(code:which(?MODULE), "x")}),
-    says("cannot be used", Folder).
+    says("cannot be used", Folder),
+    undefined = whereis(sderl_prof_live_sup),
+    ok.
 
 %% Two nodes, one of them with nothing of this project, as one recording.
 recorded(Node, Stock) ->
@@ -154,10 +158,8 @@ recorded(Node, Stock) ->
     ok = sderl_prof_live:stop(Id),
     #{problems := [], book := ~"book"} = told_end(Id),
     {ok, messages, Viewer} = sderl_prof_live:viewer(Id),
-    {ok, #{nodes := [_, _], has_messages := true}} =
-        sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask(about) end),
-    {ok, #{rows := [_ | _]}} =
-        sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask({tree, #{limit => 5}}) end),
+    {ok, #{nodes := [_, _], has_messages := true}} = sderl_prof_viewer:ask(Viewer, about),
+    {ok, #{rows := [_ | _]}} = sderl_prof_viewer:ask(Viewer, {tree, #{limit => 5}}),
     %% Nothing of it is left on the nodes.
     There = "/tmp/sderl-prof-" ++ binary_to_list(Id) ++ "*",
     [[] = erpc:call(N, filelib, wildcard, [There]) || N <- [Node, Stock]],
@@ -174,8 +176,7 @@ calls_recorded(Node) ->
     Book = <<(atom_to_binary(Node))/binary, "/book">>,
     #{problems := [], book := Book} = told_end(Id),
     {ok, calls, Viewer} = sderl_prof_live:viewer(Id),
-    {ok, #{nodes := [], has_calls := true}} =
-        sderl_prof_viewer:within(Viewer, fun() -> sderl_prof_viewer:ask(about) end),
+    {ok, #{nodes := [], has_calls := true}} = sderl_prof_viewer:ask(Viewer, about),
     sderl_prof_live:remove(Id).
 
 %% Somebody who has seen the cost does not want it.
@@ -195,7 +196,9 @@ server_dies(Server, Node) ->
     Monitor = monitor(process, Server),
     true = exit(Server, kill),
     receive {'DOWN', Monitor, process, _, killed} -> ok end,
-    ok = sderl_fleet:await(fun() -> samplers(Node) =:= [] end, ?WAIT_MS),
+    ok = sderl_fleet:await(fun() ->
+        samplers(Node) =:= [] andalso whereis(sderl_prof_live) =/= undefined
+    end, ?WAIT_MS),
     Id.
 
 samplers(Node) ->

@@ -256,8 +256,13 @@ routed_test() ->
                                                   why := ~"no_name", count := 1}]}} =
             Routed = sderl_prof_routed:find(Book, 10),
         ?assertEqual(6 * Bytes, Sum),
-        ?assertEqual(#{first => ~"g@h", to => ~"shop", whom => ~"till", count => 5,
+        ?assertEqual(#{at => null, first => ~"g@h", to => ~"shop", whom => ~"till", count => 5,
                        bytes => 5 * Bytes}, First),
+        %% Of the first six events alone.
+        {From, _} = sderl_prof_book:range(sderl_prof_book:meta(Book)),
+        ?assertMatch(#{sent := #{count := 6}, passed := #{count := 0, rows := []}, delivered := 0,
+                       undelivered := #{count := 0, rows := []}},
+                     sderl_prof_routed:part(Book, #{from => From, to => 6}, 10)),
         ?assertEqual([~"a call, again", ~"till", ~"{till,2}, call"],
                      lists:sort([Whom || #{whom := Whom} <- Rows])),
         _ = json:encode(Routed)

@@ -27,22 +27,30 @@ example(Dir, Rounds) -> cluster(Dir, [{?A, client(Rounds)}, {?B, server(Rounds)}
 -doc """
 The same, where the client makes a group and adds the server's node, which registers a name in it
 and takes the client's node out. When it began both nodes were in a group that no operation tells
-of.
+of. The client sends three messages to the name over a gateway; the server's node passes two of
+another one on, and cannot deliver a third.
 """.
 -spec with_groups(file:filename(), pos_integer()) -> ok.
 with_groups(Dir, Rounds) ->
     ok = cluster(Dir, [{?A, operations_of_client() ++ client(Rounds)},
-                       {?B, operations_of_server() ++ server(Rounds)}], [~"s_group"]).
+                       {?B, operations_of_server() ++ server(Rounds)}],
+                 [~"s_group", ~"routed"]).
 
 operations_of_client() ->
     operation(?A, 10, 100, {s_group, new_s_group, 2}, [shop, ['a@h', 'b@h']],
               {ok, shop, ['a@h']})
         ++ operation(?A, 400, 200, {s_group, add_nodes, 2}, [shop, ['b@h']],
-                     {ok, shop, ['b@h']}).
+                     {ok, shop, ['b@h']})
+        ++ [{trace_ts, pid(?A, 7), call, {sderl_route_send, send_first, 5},
+             {'g@h', shop, {name, till}, sale}, at(?A, T)} || T <- [700, 710, 720]].
 
 operations_of_server() ->
     operation(?B, 300, 20, {s_group, register_name, 3}, [till, money, pid(?B, 7)], yes)
-        ++ operation(?B, 800, 30, {s_group, remove_nodes, 2}, [shop, ['a@h']], ok).
+        ++ operation(?B, 800, 30, {s_group, remove_nodes, 2}, [shop, ['a@h']], ok)
+        ++ [{trace_ts, pid(?B, 7), call, {sderl_forward, forwarded, 4}, {'c@h', 'a@h', 2},
+             at(?B, 850)},
+            {trace_ts, pid(?B, 7), call, {sderl_forward, failed, 4},
+             {shop, {name, nobody}, no_name}, at(?B, 860)}].
 
 operation(Node, T, Took, Mfa, Args, Result) ->
     [{trace_ts, pid(Node, 7), call, Mfa, Args, at(Node, T)},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody opens a recording of two nodes, on one of which a client asks a server on the other one: the lanes are by
-// node, messages go from one to the other, and so does the critical path; operations on groups are marks, and played.
+// node, messages go from one to the other, and so does the critical path; operations on groups are
+// marks, and played; messages went over gateways.
 import { unreadable } from "../readable.mjs";
 
 const LOOKS = [
@@ -75,6 +76,7 @@ async function played(stage, page, wrong) {
     await path.getByRole("button", { name, exact: true }).first().waitFor();
   await seen(page, "critical path", wrong);
   await replayed(page, tabs, wrong);
+  await routed(page, tabs, wrong);
 }
 
 /** The groups at the end, step by step from the begin, played, and at the operation that one points at. */
@@ -120,6 +122,19 @@ async function replayed(page, tabs, wrong) {
   await page.getByTestId("profile-marks").waitFor({ state: "hidden" });
   await marks.click();
   await page.getByTestId("profile-marks").filter({ hasText: "4 operations on groups" }).waitFor();
+  await tabs.getByRole("button", { name: "Processes" }).click();
+}
+
+/** Messages over gateways: whereto, by which ways, and what was not delivered. */
+async function routed(page, tabs, wrong) {
+  await tabs.getByRole("button", { name: "Routed" }).click();
+  const card = page.getByTestId("profile-routed");
+  await card
+    .getByText(/^3 sent \(\d+ B\), 3 of them first over g@h; 2 times passed on, 0 delivered/)
+    .waitFor();
+  for (const [at, row] of ["a@hshoptillg@h3", "c@hb@ha@h2", "shopnobodyb@hno_name1"].entries())
+    await card.getByRole("table").nth(at).getByRole("row").filter({ hasText: row }).waitFor();
+  await seen(page, "routed messages", wrong);
   await tabs.getByRole("button", { name: "Processes" }).click();
 }
 

@@ -5,8 +5,8 @@ Messages that the library routed over gateways, of a recording of `routed`
 (`m:sderl_prof_library`): how many, whereto, by which way.
 """.
 
--export([find/2]).
--export_type([result/0]).
+-export([find/2, part/3]).
+-export_type([result/0, routed/0]).
 
 -include("sderl_prof_event.hrl").
 
@@ -15,21 +15,25 @@ Messages that the library routed over gateways, of a recording of `routed`
 one that could not be reached and the next one are two, and what was refused is among them.
 `passed`: what nodes sent on. `delivered`: messages that came to their node by the processes that
 pass on; what a gateway sends straight to the process is not among them. `undelivered`: by reason.
-Each list has the greatest ones; `count` is that of all. `null` of a recording without them.
+Each list has the greatest ones; `count` is that of all. `at` is the node where it was so, `null` in
+a book of one node.
 """.
--type result() :: #{
+-type routed() :: #{
     sent := #{count := non_neg_integer(), bytes := non_neg_integer(),
-              rows := [#{first := binary(), to := binary(), whom := binary(),
+              rows := [#{at := at(), first := binary(), to := binary(), whom := binary(),
                          count := pos_integer(), bytes := non_neg_integer()}]},
     gateways := [#{first := binary(), count := pos_integer(), bytes := non_neg_integer()}],
     passed := #{count := non_neg_integer(),
-                rows := [#{from := binary(), next := binary(), count := non_neg_integer(),
-                           bundles := pos_integer()}]},
+                rows := [#{at := at(), from := binary(), next := binary(),
+                           count := non_neg_integer(), bundles := pos_integer()}]},
     delivered := non_neg_integer(),
     undelivered := #{count := non_neg_integer(),
-                     rows := [#{to := binary(), whom := binary(), why := binary(),
-                                count := pos_integer()}]}
-} | null.
+                     rows := [#{at := at(), to := binary(), whom := binary(),
+                                why := binary(), count := pos_integer()}]}
+}.
+-type at() :: binary() | null.
+-doc "`null` of a recording without them.".
+-type result() :: routed() | null.
 
 -doc "Those of a book, with so many rows of each list.".
 -spec find(sderl_prof_book:book(), Top :: pos_integer()) -> result().
@@ -38,43 +42,59 @@ find(Book, Top) ->
     case maps:with([routed, passed, delivered, undelivered], Kinds) of
         %% Nothing to look for, nothing to read.
         None when map_size(None) =:= 0 -> null;
-        _ -> result(sderl_prof_book:fold(Book, #{}, fun step/7, #{}), Top, Book)
+        _ -> part(Book, #{}, Top)
     end.
 
-%% Counts and sums by the kind and the word of the detail.
-step(_, K, _, _, Detail, Number, Routed)
+-doc "Those of a part of the time.".
+-spec part(sderl_prof_book:book(), sderl_prof_book:range(), Top :: pos_integer()) -> routed().
+part(Book, Range, Top) ->
+    Step = fun(_, K, _, P, Detail, Number, Routed) -> step(K, P, Detail, Number, Book, Routed) end,
+    result(sderl_prof_book:fold(Book, Range, Step, #{}), Top, Book).
+
+%% Counts and sums by the kind, the node, and the word of the detail.
+step(K, P, Detail, Number, Book, Routed)
   when K =:= ?ROUTED; K =:= ?PASSED; K =:= ?DELIVERED; K =:= ?UNDELIVERED ->
-    Key = {K, Detail},
+    At = case sderl_prof_book:node_of(P, Book) of
+        #{node := Node} -> Node;
+        none -> null
+    end,
+    Key = {K, At, Detail},
     {N, Sum} = maps:get(Key, Routed, {0, 0}),
     Routed#{Key => {N + 1, Sum + Number}};
-step(_, _, _, _, _, _, Routed) -> Routed.
+step(_, _, _, _, _, Routed) -> Routed.
 
 result(Routed, Top, Book) ->
-    Sent = rows(?ROUTED, Routed, Book),
-    Passed = rows(?PASSED, Routed, Book),
-    Undelivered = rows(?UNDELIVERED, Routed, Book),
+    Sent = rows(?ROUTED, 3, Routed, Book),
+    Passed = rows(?PASSED, 2, Routed, Book),
+    Undelivered = rows(?UNDELIVERED, 3, Routed, Book),
     #{
         sent => #{
             count => counted(Sent), bytes => summed(Sent),
-            rows => [#{first => First, to => To, whom => Whom, count => N, bytes => Bytes}
-                     || {[First, To, Whom], {N, Bytes}} <- greatest(1, padded(3, Sent), Top)]
+            rows => [#{at => At, first => First, to => To, whom => Whom, count => N, bytes => Bytes}
+                     || {[At, First, To, Whom], {N, Bytes}} <- greatest(1, Sent, Top)]
         },
-        gateways => gateways(padded(3, Sent), Top),
+        gateways => gateways(Sent, Top),
         passed => #{
             count => summed(Passed),
-            rows => [#{from => From, next => Next, count => Count, bundles => N}
-                     || {[From, Next], {N, Count}} <- greatest(2, padded(2, Passed), Top)]
+            rows => [#{at => At, from => From, next => Next, count => Count, bundles => N}
+                     || {[At, From, Next], {N, Count}} <- greatest(2, Passed, Top)]
         },
-        delivered => summed(rows(?DELIVERED, Routed, Book)),
+        delivered => summed(rows(?DELIVERED, 0, Routed, Book)),
         undelivered => #{
             count => counted(Undelivered),
-            rows => [#{to => To, whom => Whom, why => Why, count => N}
-                     || {[To, Whom, Why], {N, _}} <- greatest(1, padded(3, Undelivered), Top)]
+            rows => [#{at => At, to => To, whom => Whom, why => Why, count => N}
+                     || {[At, To, Whom, Why], {N, _}} <- greatest(1, Undelivered, Top)]
         }
     }.
 
-rows(Kind, Routed, Book) ->
-    [{texts(sderl_prof_book:word(Detail, Book)), Row} || {K, Detail} := Row <- Routed, K =:= Kind].
+%% With the texts of the detail, of which there are so many. Of those that were too many to tell
+%% apart nothing is known.
+rows(Kind, Size, Routed, Book) ->
+    [{[At | padded(Size, texts(sderl_prof_book:word(Detail, Book)))], Row}
+     || {K, At, Detail} := Row <- Routed, K =:= Kind].
+
+padded(Size, Texts) when length(Texts) =:= Size -> Texts;
+padded(Size, _) -> lists:duplicate(Size, ~"unknown").
 
 texts(Word) ->
     try json:decode(Word) of
@@ -84,13 +104,8 @@ texts(Word) ->
         error:_ -> []
     end.
 
-%% Of those that were too many to tell apart nothing is known.
-padded(Size, Rows) ->
-    [{case length(Texts) of Size -> Texts; _ -> lists:duplicate(Size, ~"unknown") end, Row}
-     || {Texts, Row} <- Rows].
-
 gateways(Sent, Top) ->
-    Sums = lists:foldl(fun({[First | _], {N, Bytes}}, All) ->
+    Sums = lists:foldl(fun({[_, First | _], {N, Bytes}}, All) ->
         {N0, Bytes0} = maps:get(First, All, {0, 0}),
         All#{First => {N0 + N, Bytes0 + Bytes}}
     end, #{}, Sent),

@@ -11,8 +11,8 @@ of each that has ended.
 
 -behaviour(gen_server).
 
--export([start/1, stop/0, check/1, begin_/2, list/0, find/1, confirm/2, stop/1, remove/1, viewer/1,
-         new_id/0, format_error/1]).
+-export([start/1, start_link/1, stop/0, check/1, begin_/2, list/0, find/1, confirm/2, stop/1,
+         remove/1, viewer/1, new_id/0, format_error/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([settings/0, reason/0]).
 
@@ -62,26 +62,19 @@ whether modules may be loaded into nodes that lack them, `ended` gets each profi
     open = #{} :: #{binary() => #open{}}
 }).
 
--doc "Starts it, one a node; an error where its folder cannot be used.".
+-doc """
+Starts it, one a node, under a supervisor; an error where its folder cannot be used.
+""".
 -spec start(settings()) -> {ok, pid()} | {error, reason() | {already_started, pid()}}.
-start(#{dir := Dir} = Settings) ->
-    case sderl_prof_live_store:open(Dir) of
-        {ok, Profiles} ->
-            case gen_server:start({local, ?MODULE}, ?MODULE, {Settings, Profiles}, []) of
-                {ok, Pid} -> {ok, Pid};
-                {error, Why} -> {error, Why}
-            end;
-        {error, Why} -> {error, {folder, Dir, Why}}
-    end.
+start(Settings) -> sderl_prof_live_sup:start(Settings).
+
+-doc false.
+-spec start_link(settings()) -> {ok, pid()} | {error, reason() | {already_started, pid()}}.
+start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Settings, []).
 
 -doc "Ends it, and all that run.".
 -spec stop() -> ok.
-stop() ->
-    case whereis(?MODULE) of
-        undefined -> ok;
-        %% What is linked to it ends, too.
-        _ -> gen_server:stop(?MODULE, shutdown, ?OPEN_MS)
-    end.
+stop() -> sderl_prof_live_sup:stop().
 
 -doc "Whether this may begin now.".
 -spec check(sderl_prof_live_request:request()) -> ok | {error, reason()}.
@@ -126,10 +119,14 @@ viewer(Id) -> gen_server:call(?MODULE, {viewer, Id}, ?OPEN_MS).
 %% ---------------------------------------------------------------- the process
 
 -doc false.
--spec init({settings(), [sderl_prof_live_store:profile()]}) -> {ok, #s{}}.
-init({Settings, Profiles}) ->
+-spec init(settings()) -> {ok, #s{}} | {error, reason()}.
+init(#{dir := Dir} = Settings) ->
     _ = process_flag(trap_exit, true),
-    {ok, #s{settings = Settings, profiles = #{Id => P || #{id := Id} = P <- Profiles}}}.
+    case sderl_prof_live_store:open(Dir) of
+        {ok, Profiles} ->
+            {ok, #s{settings = Settings, profiles = #{Id => P || #{id := Id} = P <- Profiles}}};
+        {error, Why} -> {error, {folder, Dir, Why}}
+    end.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}} | {noreply, #s{}}.

@@ -108,8 +108,8 @@ sampled(Nodes, Problems, #{request := #{seconds := Seconds}} = Work) ->
     case wanted() of
         withdrawn -> withdrawn(Problems);
         ok ->
-            Begun = [{Name, sderl_prof_sampling:begin_(Node, #{seconds => Seconds})}
-                     || {Name, Node} <- Nodes],
+            {Names, Those} = lists:unzip(Nodes),
+            Begun = lists:zip(Names, sderl_prof_sampling:begin_all(Those, #{seconds => Seconds})),
             Running = [Sampling || {_, {ok, Sampling}} <- Begun],
             ok = stops(fun() -> lists:foreach(fun sderl_prof_sampling:stop/1, Running) end, Work),
             ok = tell(#{state => running, began => now_ms()}, Work),

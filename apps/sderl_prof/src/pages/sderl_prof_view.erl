@@ -10,7 +10,7 @@ columns, processes, the product of both, rows of a list.
 
 -export([open/2, close/1, slim/1, about/1, window/2, processes/2, process/2, tree/2]).
 -export([messages/2, traffic/2, communication/2, arrows/2, stays/2, calls/2, source/2, waits/2]).
--export([report/2, findings/1, path/2, operations/2]).
+-export([report/2, findings/1, path/2, operations/2, routed/2]).
 -export([limits/0, sorts/0, format_error/1]).
 -export_type([view/0, reason/0]).
 
@@ -456,3 +456,16 @@ path(#{process := Process} = Request, View) ->
 -doc "Operations on groups in a part of the time (`sderl_prof_marks:operations/2`).".
 -spec operations(sderl_prof_marks:request(), view()) -> {ok, map()} | {error, reason()}.
 operations(Request, View) -> sderl_prof_marks:operations(Request, View).
+
+-doc "Messages that went over gateways in a part of the time (`m:sderl_prof_routed`).".
+-spec routed(#{from := integer(), to := integer(), limit := pos_integer()}, view()) ->
+    {ok, sderl_prof_routed:routed()} | {error, reason()}.
+routed(#{from := From, to := To, limit := Limit}, #{book := Book} = View) ->
+    maybe
+        {ok, Range} ?= sderl_prof_part:range(From, To, View),
+        Of = case Range of
+            whole -> #{};
+            {Begin, End} -> #{from => Begin, to => End - 1}
+        end,
+        {ok, sderl_prof_routed:part(Book, Of, Limit)}
+    end.

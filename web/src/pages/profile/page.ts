@@ -5,7 +5,6 @@ import type { Change } from "../../store/signals";
 import { h } from "../../lib/dom";
 import { count } from "../../lib/format";
 import { type Choice, choice, emptyState, searchKey } from "../../ui/parts";
-import { icon, type IconName } from "../../ui/icons";
 import { isRecorded } from "../../ui/recorded";
 import { type About, getAbout, getNumbered, type Process } from "./answers";
 import { Calls } from "./calls";
@@ -18,7 +17,9 @@ import { PathCard } from "./path-card";
 import { firstProcesses, type Listing, Processes } from "./processes";
 import { ADDRESS_MS, around, fromQuery, lasting, type Range, toQuery } from "./range";
 import { ReportCard } from "./report";
+import { RoutedCard } from "./routed";
 import { Timeline } from "./timeline";
+import { timelineTools } from "./tools";
 import { WaitsCard } from "./waits";
 import "../../styles/data.css";
 import "../../styles/recorded.css";
@@ -33,6 +34,7 @@ type Tab =
   | "waits"
   | "calls"
   | "groups"
+  | "routed"
   | "report";
 
 /** Lanes that are there at first, and at most. */
@@ -119,6 +121,7 @@ class Shown {
   private readonly waits: WaitsCard | null;
   private readonly calls: Calls | null;
   private readonly groups: GroupsCard | null;
+  private readonly routes: RoutedCard | null;
   private readonly report: ReportCard;
   private readonly tabs: Choice<Tab>;
   private readonly release: (() => void)[];
@@ -202,6 +205,7 @@ class Shown {
           went: (moment) => ctx.setQuery({ moment: moment === null ? "" : String(moment) }),
         })
       : null;
+    this.routes = about.items.includes("routed") ? new RoutedCard(about) : null;
     this.tabs = choice<Tab>(
       "Shown below the time line",
       [
@@ -213,6 +217,7 @@ class Shown {
         ...(about.totals.wait > 0 ? ([["waits", "Waits"]] as const) : []),
         ...(about.has_calls ? ([["calls", "Calls"]] as const) : []),
         ...(this.groups === null ? [] : ([["groups", "Groups"]] as const)),
+        ...(this.routes === null ? [] : ([["routed", "Routed"]] as const)),
         ["report", "Report"],
       ],
       "processes",
@@ -224,7 +229,7 @@ class Shown {
       h(
         "section",
         { class: "card profile-card", "aria-label": "Time line" },
-        this.tools(),
+        timelineTools(about, this.timeline, this.groups !== null),
         this.timeline.root,
       ),
       h("div", { class: "row profile-tabs" }, this.tabs.root),
@@ -237,6 +242,7 @@ class Shown {
       ...(this.waits === null ? [] : [this.waits.root]),
       ...(this.calls === null ? [] : [this.calls.root]),
       ...(this.groups === null ? [] : [this.groups.root]),
+      ...(this.routes === null ? [] : [this.routes.root]),
       this.report.root,
     );
     this.release = [
@@ -264,6 +270,7 @@ class Shown {
     if (this.waits !== null) this.waits.root.hidden = tab !== "waits";
     if (this.calls !== null) this.calls.root.hidden = tab !== "calls";
     if (this.nodes !== null) this.nodes.root.hidden = tab !== "nodes";
+    if (this.routes !== null) this.routes.root.hidden = tab !== "routed";
     if (this.groups !== null) this.replayed(this.groups, tab === "groups");
     const beside: readonly Tab[] = ["processes", "nodes", "groups"];
     this.detail.root.classList.toggle("below", !beside.includes(tab));
@@ -290,6 +297,7 @@ class Shown {
     this.calls?.destroy();
     this.nodes?.destroy();
     this.groups?.destroy();
+    this.routes?.destroy();
     this.messages.destroy();
     this.report.destroy();
     this.detail.destroy();
@@ -305,7 +313,8 @@ class Shown {
       (tab === "nodes" && this.nodes !== null) ||
       (tab === "waits" && this.waits !== null) ||
       (tab === "calls" && this.calls !== null) ||
-      (tab === "groups" && this.groups !== null);
+      (tab === "groups" && this.groups !== null) ||
+      (tab === "routed" && this.routes !== null);
     return there ? (tab as Tab) : "processes";
   }
 
@@ -327,6 +336,7 @@ class Shown {
     if (tab === "processes") this.processes.follow(shown);
     if (tab === "messages") this.messages.show(shown, query);
     if (tab === "nodes") this.nodes?.show(shown);
+    if (tab === "routed") this.routes?.show(shown);
     const whose = [numbered(query["of_process"]), numbered(query["process"])] as const;
     if (tab === "waits") this.waits?.show(shown, ...whose);
     if (tab === "calls") this.calls?.show(shown, ...whose, numbered(query["function"]));
@@ -388,42 +398,6 @@ class Shown {
       "div",
       { class: "profile-problems", role: "note", hidden: all.length === 0 },
       ...all.map((problem) => h("p", { class: "note" }, sentence(problem))),
-    );
-  }
-
-  private tools(): HTMLElement {
-    const button = (name: IconName, label: string, act: () => void) =>
-      h(
-        "button",
-        { type: "button", class: "icon-button", title: label, "aria-label": label, onclick: act },
-        icon(name),
-      );
-    const legend = (kind: string, text: string) =>
-      h("span", { class: `profile-key key-${kind}` }, h("i", {}), text);
-    return h(
-      "div",
-      { class: "profile-tools" },
-      h("h2", {}, "Time line"),
-      h(
-        "div",
-        { class: "profile-legend" },
-        legend("running", "runs"),
-        legend("runnable", "waits for a scheduler"),
-        legend("waiting", "waits"),
-        this.about.totals.gc > 0 ? legend("gc", "collects garbage") : null,
-        this.about.totals.exiting > 0 ? legend("exiting", "ends") : null,
-        this.about.has_messages ? this.timeline.messages.button : null,
-        this.groups === null ? null : this.timeline.marks.button,
-      ),
-      h(
-        "div",
-        { class: "row" },
-        button("left", "Earlier ([)", () => this.timeline.pan(-0.4)),
-        button("right", "Later (])", () => this.timeline.pan(0.4)),
-        button("minus", "Zoom out (-)", () => this.timeline.zoom(0.5)),
-        button("plus", "Zoom in (+)", () => this.timeline.zoom(2)),
-        button("fit", "The whole run (Home)", () => this.timeline.all()),
-      ),
     );
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who sends how much to whom, and the report of the whole, as the server tells them.
-import { ask, type Sums } from "./answers";
+import { ask, type Part, type Sums } from "./answers";
 
 /** What messages are counted by: processes, kinds of them, nodes. */
 export type By = "process" | "kind" | "node";
@@ -82,3 +82,40 @@ export const getCommunication = (
 ) => ask<Communication>("/communication", { from, to, ...asked, ...most });
 
 export const getReport = (top: number, parts: number) => ask<Report>("/report", { top, parts });
+
+/** Messages over gateways; `at` is the node where it was so, null in a recording of one node. */
+export interface Sent {
+  at: string | null;
+  /** The gateway to which they went first. */
+  first: string;
+  to: string;
+  whom: string;
+  count: number;
+  bytes: number;
+}
+
+export interface Passed {
+  at: string | null;
+  from: string;
+  next: string;
+  count: number;
+  bundles: number;
+}
+
+export interface Failure {
+  at: string | null;
+  to: string;
+  whom: string;
+  why: string;
+  count: number;
+}
+
+export interface Routed {
+  sent: { count: number; bytes: number; rows: Sent[] };
+  gateways: { first: string; count: number; bytes: number }[];
+  passed: { count: number; rows: Passed[] };
+  delivered: number;
+  undelivered: { count: number; rows: Failure[] };
+}
+
+export const getRouted = (part: Part, limit: number) => ask<Routed>("/routed", { ...part, limit });
