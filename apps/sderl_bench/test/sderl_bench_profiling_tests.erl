@@ -46,7 +46,8 @@ run_test_() ->
             ok = ?E:run(Options, Output),
             ok = sderl_bench_output:close(Output),
             {ok, Json} = file:read_file(File),
-            #{~"metrics" := #{~"events" := 1200, ~"cost" := Cost, ~"cpu_us_per_event" := Us,
+            #{~"params" := #{~"programs" := [~"exchange", ~"compute", ~"empty"]},
+              ~"metrics" := #{~"events" := 1200, ~"cost" := Cost, ~"cpu_us_per_event" := Us,
                               ~"pages_s" := Pages, ~"first_page_s" := First,
                               ~"sampler" := #{~"seconds" := 1, ~"own_share" := Own,
                                               ~"looks_s" := Looks}}} =

@@ -72,7 +72,8 @@ check(#{programs := Text} = Options) ->
                        {run_ms, 600_000}, {sampled, 200_000}], Options),
         Programs = lists:uniq([Name || Name <- words(Text), Name =/= ""]),
         ok ?= known(Programs),
-        {ok, Options#{programs := Programs}}
+        %% As JSON has them.
+        {ok, Options#{programs := [unicode:characters_to_binary(Name) || Name <- Programs]}}
     end.
 
 known([]) -> {error, "--programs names no program; --pairs 0 measures none"};
@@ -167,9 +168,9 @@ costs(#{programs := Names} = Params, Label) ->
 cases([], _, Cases) ->
     {ok, lists:append(lists:reverse(Cases))};
 cases([Name | Names], Params, Cases) ->
-    case sderl_bench_profiling_cost:find(Name, Params) of
+    case sderl_bench_profiling_cost:find(unicode:characters_to_list(Name), Params) of
         {ok, Workload} ->
-            Of = [{list_to_binary(Name), Workload, Profile}
+            Of = [{Name, Workload, Profile}
                   || Profile <- sderl_bench_profiling_cost:profiles(Workload)],
             cases(Names, Params, [Of | Cases]);
         {error, Why} -> {error, {said, Why}}
