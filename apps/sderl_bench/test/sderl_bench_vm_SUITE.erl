@@ -10,14 +10,14 @@ never how fast anything is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([measures/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
+-export([measures/1, nodes/1, nodes_are_gone/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
          another_otp/1, locks/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1,
          false_alarms/0, false_alarms/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [measures, goes_on_after_a_kill, hangs, fails, unknown_flags, locks, outputs_differ,
+    [measures, nodes, nodes_are_gone, goes_on_after_a_kill, hangs, fails, unknown_flags, locks, outputs_differ,
      ends_with_its_parent, tables]
         ++ sderl_ct:in_long_runs([time_is_over, another_otp, verdicts, false_alarms]).
 
@@ -78,6 +78,72 @@ measures(Config) ->
     ok = file:write_file(File, binary:replace(Content, ~"\"erts\":\"", ~"\"erts\":\"0.")),
     {1, stderr, Replaced} = bench(Args),
     says("this OTP is another one than that of the results in the file: erts was 0.", Replaced).
+
+%% Each point is a node with its peers, which all have a part of the program.
+nodes(Config) ->
+    File = file(Config, "nodes.jsonl"),
+    Json = file(Config, "nodes.json"),
+    Args = ["--program", "sderl_bench_vm_mortal", "--nodes", "1,3", "--out", File, "--json", Json
+            | ?SHORT],
+    ?assertMatch({0, stdout, _}, bench(Args)),
+    Measured = fun() ->
+        lists:sort([{Program, Nodes} || #{~"kind" := ~"vm", ~"program" := Program,
+                                          ~"nodes" := Nodes, ~"schedulers" := 1} <- lines(File)])
+    end,
+    All = [{Program, N} || Program <- [~"control", ~"sderl_bench_vm_mortal"], N <- [1, 3]],
+    ?assertEqual(All, Measured()),
+    [Why] = [Why || #{~"program" := ~"sderl_bench_vm_mortal", ~"nodes" := 3, ~"why" := Why}
+                        <- lines(File)],
+    ?assertMatch(#{~"busy" := [_, _, _], ~"reductions" := _}, Why),
+    ?assert(map_get(~"sent_bytes", Why) > 0),
+    {ok, Rows} = file:read_file(Json),
+    ?assertEqual([1, 1, 3, 3],
+                 lists:sort([Nodes || Row <- binary:split(Rows, ~"\n", [global, trim]),
+                                      #{~"params" := #{~"nodes" := Nodes}} <- [json:decode(Row)]])),
+    ?assertMatch({0, stdout, _}, bench(Args)),
+    ?assertEqual(All, Measured()),
+    ?assertEqual(2, length([ok || #{~"kind" := ~"probed"} <- lines(File)])),
+    {1, stderr, Other} = bench(["--out", File, "--program", "sderl_bench_vm_mortal", "--schedulers",
+                                "1" | ?SHORT]),
+    says("other settings", Other).
+
+%% However the first node ends, here in the middle of a program, the others end with it.
+nodes_are_gone(Config) ->
+    Folder = file(Config, "folder"),
+    os:putenv("TMPDIR", Folder),
+    {ok, Starter} = try
+        sderl_bench_vm_start:open([{"", own}], #{modules => [sderl_bench_vm_mortal],
+                                                 limit_ms => 600_000})
+    after
+        os:unsetenv("TMPDIR")
+    end,
+    Point = #{schedulers => 1, nodes => 2, flags => [], otp => ""},
+    Run = fun(Job) -> sderl_bench_vm_start:run(Starter, Point, #{
+        do => calibrate, run_ns => 1, job => Job, result => ""
+    }) end,
+    ?assertMatch({ok, #{text := ~"2001000"}},
+                 Run({program, sderl_bench_vm_mortal, #{length => 2000}})),
+    ?assertEqual([], with_argument(Folder)),
+    {_, Monitor} = spawn_monitor(fun() ->
+        exit({ended, Run({call, sderl_bench_vm_mortal, hang, []})})
+    end),
+    ok = await(fun() -> length(with_argument(Folder)) >= 2 end),
+    [First | _] = [Pid || {Pid, Command} <- with_argument(Folder),
+                          binary:match(Command, ~"node_1@") =/= nomatch],
+    _ = os:cmd("kill -KILL " ++ First),
+    receive
+        {'DOWN', Monitor, process, _, {ended, {error, Text}}} ->
+            says("the virtual machine ended with status", unicode:characters_to_binary(Text))
+    end,
+    ok = await(fun() -> with_argument(Folder) =:= [] end),
+    ok = sderl_bench_vm_start:close(Starter).
+
+%% Processes of the system whose command names something. One that has just gone is none.
+with_argument(Name) ->
+    [{filename:basename(Dir), Command}
+     || Dir <- filelib:wildcard("/proc/[0-9]*"),
+        {ok, Command} <- [file:read_file(filename:join(Dir, "cmdline"))],
+        binary:match(Command, unicode:characters_to_binary(Name)) =/= nomatch].
 
 %% The command is killed when it has measured something; the file even has half a line more.
 goes_on_after_a_kill(Config) ->

@@ -2,7 +2,7 @@
 -module(sderl_bench_vm_results).
 -moduledoc "Files of results of `bin/sderl bench vm` that were made up.".
 
--export([file_of/2, file_of/3]).
+-export([file_of/2, file_of/3, by_nodes/1]).
 
 -type file() :: {sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]}.
 
@@ -37,5 +37,12 @@ file_of(Fun, Control, Rounds) ->
              || Round <- lists:seq(1, Rounds), N <- [1, 2, 4],
                 {Program, Time} <- [{~"control", Control}, {~"p", Fun}]],
     {through_json(Header), [through_json(Line) || Line <- Lines]}.
+
+-doc "The same by nodes of one scheduler each.".
+-spec by_nodes(file()) -> file().
+by_nodes({#{~"settings" := #{~"points" := Points} = Settings} = Header, Lines}) ->
+    Of = fun(#{~"schedulers" := N} = Line) -> Line#{~"schedulers" := 1, ~"nodes" => N} end,
+    {Header#{~"settings" := Settings#{~"points" := [Of(Point) || Point <- Points]}},
+     [Of(Line) || Line <- Lines]}.
 
 through_json(Term) -> json:decode(iolist_to_binary(json:encode(Term))).

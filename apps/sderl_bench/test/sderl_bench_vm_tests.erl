@@ -29,6 +29,38 @@ points_test() ->
     ?assertEqual("+sub true, OTP 27",
                  sderl_bench_vm_matrix:text(#{flags => [{"sub", "true"}], otp => "27"})).
 
+%% As many schedulers in each node; one node is always among them.
+points_of_nodes_test() ->
+    {ok, Points} = sderl_bench_vm_matrix:points(matrix(#{nodes => [4, 2, 4],
+                                                         vary => [{"sub", [none, "true"]}]})),
+    ?assertEqual([{1, 2}, {2, 2}, {4, 2}, {1, 2}, {2, 2}, {4, 2}],
+                 [{Nodes, N} || #{nodes := Nodes, schedulers := N} <- Points]),
+    ?assertEqual(["+S", "2:2"], sderl_bench_vm_matrix:arguments(hd(Points))).
+
+size() ->
+    oneof([{schedulers, pos_integer()}, {nodes, pos_integer(), pos_integer()}]).
+
+size_test_() ->
+    [
+        sderl_prop:eunit("a line says what size it is of, as a point does", 200, fun() ->
+            ?FORALL(Size, size(), begin
+                Fields = sderl_bench_vm_size:fields(Size),
+                Size =:= sderl_bench_vm_size:of_point(Fields) andalso
+                    Size =:= sderl_bench_vm_size:of_line(json:decode(iolist_to_binary(
+                        json:encode(Fields)))) andalso
+                    sderl_bench_vm_size:number(Size) =< sderl_bench_vm_size:schedulers(Size)
+            end)
+        end),
+        ?_assertEqual([~"1 scheduler", ~"3 schedulers", ~"1 node", ~"2 nodes of 4 schedulers"],
+                      [text(sderl_bench_vm_size:text(Size))
+                       || Size <- [{schedulers, 1}, {schedulers, 3}, {nodes, 1, 1}, {nodes, 2, 4}]])
+    ].
+
+in_turn_test() ->
+    ?assertEqual([a, b, c, a, b],
+                 sderl_bench_vm_nodes:in_turn(5, #{on => [a, b, c], nodes => 9})),
+    ?assertEqual([node(), node()], sderl_bench_vm_nodes:in_turn(2, #{nodes => 9})).
+
 refused_points_test_() ->
     [
         {Words, ?_test(says(Words, sderl_bench_vm_matrix:points(matrix(Matrix))))}
@@ -63,6 +95,11 @@ options_test_() ->
             {"no program nonsense", ["--program", "nonsense"]},
             {"lists is no program: it has no summary/0", ["--program", "lists"]},
             {"--schedulers", ["--schedulers", "0"]},
+            {"--nodes: \"0\" is no whole number from 1 to 100", ["--nodes", "0"]},
+            {"--schedulers takes one number with --nodes", ["--nodes", "2", "--schedulers", "1,2"]},
+            {"--program mbrot: it runs on one node; those that run on several are ",
+             ["--nodes", "2", "--program", "bang,mbrot"]},
+            {"a call runs on one node", ["--nodes", "2", "--mfa", "lists:seq(1,2)"]},
             {"there is no size huge", ["--size", "huge"]},
             {"has no such function with 4 arguments", ["--mfa", "lists:seq(1,2,3,4)"]},
             {"module:function(Term, Term)", ["--mfa", "lists"]},
@@ -91,6 +128,18 @@ with_file(Content, Fun) ->
                                        erlang:unique_integer([positive])])),
     ok = file:write_file(File, Content),
     try Fun(File) after file:delete(File) end.
+
+%% Without --program those that can; the control is on the least and the most.
+nodes_options_test_() ->
+    {timeout, 120, fun() ->
+        {ok, #{do := {measure, #{programs := [Control | Programs]}}}} =
+            checked(["--nodes", "2,3"]),
+        ?assertMatch(#{name := ~"control", points := [#{nodes := 1}, #{nodes := 3}]}, Control),
+        ?assertEqual([~"bang", ~"big", ~"ehb", ~"orbit_int", ~"quorum_ring", ~"serialmsg"],
+                     lists:sort([Name || #{name := Name} <- Programs])),
+        [?assertMatch([#{nodes := 1, schedulers := 1}, #{nodes := 2}, #{nodes := 3}], Points)
+         || #{points := Points} <- Programs]
+    end}.
 
 matrix_file_test_() ->
     {timeout, 120, fun matrix_file/0}.
@@ -260,6 +309,32 @@ summary() ->
     [{#{program := ~"control"}, _} | _] = Cells = sderl_bench_vm_table:rows(Summary),
     ?assertEqual(6, length(Cells)).
 
+by_nodes_test_() ->
+    {timeout, 120, fun by_nodes/0}.
+
+by_nodes() ->
+    File = {Header, Lines} =
+        sderl_bench_vm_results:by_nodes(file_of(fun(N) -> 1.0e6 * (0.2 + 0.8 / N) end, 8)),
+    Failed = #{~"kind" => ~"failed", ~"program" => ~"p", ~"schedulers" => 1, ~"nodes" => 2,
+               ~"flags" => <<>>, ~"otp" => <<>>, ~"reason" => ~"it hangs"},
+    Summary = #{programs := [_, #{series := [#{rows := Rows} = Series]}]} =
+        sderl_bench_vm_summary:of_lines(Header, [Failed | Lines]),
+    ?assertEqual([{nodes, N, 1} || N <- [1, 2, 4]], [Size || #{size := Size} <- Rows]),
+    #{amdahl := #{serial := Serial}} = Series,
+    ?assert(abs(Serial - 0.2) < 0.001),
+    Text = text(sderl_bench_vm_table:text(Summary)),
+    [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
+     || Words <- ["nodes", "serial share 20", "on 4 nodes: ", "of 4 schedulers had no work",
+                  "FAILED on 2 nodes: it hangs"]],
+    ?assertEqual(nomatch, string:find(Text, "with one scheduler")),
+    ?assertMatch([{#{nodes := 1, schedulers := 1}, _}, {#{nodes := 2, schedulers := 1}, _} | _],
+                 sderl_bench_vm_table:rows(Summary)),
+    %% Nodes are compared with nodes.
+    {ok, #{rows := Compared}} = sderl_bench_vm_compare:compare(File, File, 0.01),
+    ?assertEqual([{nodes, N, 1} || N <- [1, 2, 4]], [Size || #{size := Size} <- Compared]),
+    says("no point in common",
+         sderl_bench_vm_compare:compare(File, file_of(fun(N) -> 1.0e6 / N end, 8), 0.01)).
+
 wrong_results_test_() ->
     {timeout, 120, fun wrong_results/0}.
 
@@ -333,14 +408,21 @@ reasons_test() ->
             ~"states" => #{~"emulator" => 0.9, ~"gc" => 0.02, ~"sleep" => 0.0}},
     Of = fun(More, Speedup, Control) ->
         Many = maps:merge(One#{~"busy" := [0.9, 0.9, 0.9, 0.9], ~"wall_ns" := 4.0e6}, More),
-        text(lists:join("\n", sderl_bench_vm_reasons:text(One, Many, Speedup, Control)))
+        text(lists:join("\n", sderl_bench_vm_reasons:text({schedulers, 4}, {One, Many}, Speedup,
+                                                          Control)))
+    end,
+    Nodes = fun(More) ->
+        Many = maps:merge(One#{~"busy" := [0.9, 0.9, 0.9, 0.9], ~"wall_ns" := 4.0e6}, More),
+        text(lists:join("\n", sderl_bench_vm_reasons:text({nodes, 2, 2},
+                                                          {One#{~"busy" := [0.9, 0.9]}, Many}, 1.2,
+                                                          1.4)))
     end,
     Rates = #{~"cache_misses" => 0.1, ~"instructions_per_cycle" => 2.0,
               ~"memory_bytes_s" => 1.0e6, ~"branch_misses" => 0.01},
     Counted = fun(After) ->
         Many = One#{~"busy" := [0.9, 0.9, 0.9, 0.9], ~"wall_ns" := 4.0e6, ~"counters" => After},
-        text(lists:join("\n", sderl_bench_vm_reasons:text(One#{~"counters" => Rates}, Many, 2.0,
-                                                          3.9)))
+        text(lists:join("\n", sderl_bench_vm_reasons:text(
+            {schedulers, 4}, {One#{~"counters" => Rates}, Many}, 2.0, 3.9)))
     end,
     [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
      || {Words, Text} <- [
@@ -359,13 +441,20 @@ reasons_test() ->
             {"1.50 times the reductions", Of(#{~"reductions" => 150}, 2.0, 3.9)},
             {"garbage collection takes 40.0 %",
              Of(#{~"states" => #{~"gc" => 0.2, ~"sleep" => 0.5}}, 2.0, 3.9)},
+            {"of 4 schedulers had no work", Nodes(#{~"busy" => [0.5, 0.5, 0.5, 0.5]})},
+            {"the nodes send 40.0 kB to each other", Nodes(#{~"sent_bytes" => 40_000,
+                                                             ~"wall_ns" => 8.0e6})},
+            {"ports, such as those to other nodes, takes 30.0 % of the time that they worked, and "
+             "0.00 % with one node",
+             Nodes(#{~"states" => #{~"port" => 0.3}, ~"wall_ns" => 8.0e6})},
+            {"the machine itself gives 1.40 times", Nodes(#{})},
             {"too few processes", Of(#{~"busy" => [0.5, 0.5, 0.5, 0.5], ~"queue" => 0}, 2.0, 3.9)},
             {"the machine itself gives 2.50 times", Of(#{}, 2.0, 2.5)},
             {"the system gave the schedulers 50.0 %",
              Of(#{~"cpu_ns" => 7.2e6, ~"repetitions" => 100}, 2.0, 3.9)}
         ]],
     ?assertEqual(~"nothing is known of what the schedulers did",
-                 text(sderl_bench_vm_reasons:text(#{}, #{}, 2.0, undefined))).
+                 text(sderl_bench_vm_reasons:text({schedulers, 2}, {#{}, #{}}, 2.0, undefined))).
 
 %% ---------------------------------------------------------------- in this virtual machine
 

@@ -63,6 +63,18 @@ report() ->
          || Words <- [~"Verdict", ~"Published", ~"<b>CPU"]]
     end).
 
+by_nodes_test_() ->
+    {timeout, 120, fun() ->
+        Lines = [Line#{schedulers := 1, nodes => N} || #{schedulers := N} = Line <- lines()],
+        with_results(Lines, fun(File) ->
+            ok = sderl_report_command:run([File, "--tables"]),
+            {ok, Html} = file:read_file(filename:rootname(File) ++ ".html"),
+            [?assertNotEqual({nomatch, Words}, {binary:match(Html, Words), Words})
+             || Words <- [~"Programs by nodes", ~"How much faster is bang on more nodes?",
+                          ~"2.00 times as fast on 2 nodes as on one"]]
+        end)
+    end}.
+
 %% Both tables are alike, so the first of them by its name is the fastest.
 tables_test_() ->
     {timeout, 120, fun() ->

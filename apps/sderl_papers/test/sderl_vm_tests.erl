@@ -122,6 +122,35 @@ settings_test_() ->
      || {Name, Module} <- sderl_bench_vm_program:all(), Name =/= "empty"
     ].
 
+%% On three nodes they give what they give on one, and more than one of the nodes has a part.
+nodes_test_() ->
+    {setup,
+     fun() ->
+         {ok, Starter} = sderl_bench_vm_start:open([{"", own}], #{
+             modules => [Module || {_, Module} <- sderl_bench_vm_program:all()],
+             limit_ms => 120_000
+         }),
+         Starter
+     end,
+     fun sderl_bench_vm_start:close/1,
+     fun(Starter) ->
+         [{Name, {timeout, 120, fun() -> on_nodes(Starter, Module) end}}
+          || {Name, Module} <- sderl_bench_vm_program:all(),
+             sderl_bench_vm_program:spreads(Module)]
+     end}.
+
+on_nodes(Starter, Module) ->
+    Settings = Module:settings(short, 2),
+    {Hash, Text} = run(Module, Settings),
+    {ok, #{runs := [#{hash := Given, text := Said}], why := #{busy := Busy}}} =
+        sderl_bench_vm_start:run(
+            Starter, #{schedulers => 1, nodes => 3, flags => [], otp => ""},
+            #{do => measure, job => {program, Module, Settings}, repetitions => 2, runs => 1,
+              warm_most => 1, most_ns => 1, result => ""}
+        ),
+    ?assertEqual({Hash, Text}, {Given, binary_to_list(Said)}),
+    ?assertMatch([A, B, C] when A > 0 andalso B > 0 andalso C > 0, Busy).
+
 published_sizes_test() ->
     ?assertMatch(#{senders := 32, messages := 32}, sderl_vm_bang:settings(short, 2)),
     ?assertMatch(#{processes := 64, pixels := 64}, sderl_vm_mbrot:settings(intermediate, 16)),

@@ -11,12 +11,13 @@ into another one, and ends. Its stdout is the program's. It calls OTP only, as
 
 -doc """
 `result` is the file to write. `probe` tells about the virtual machine, `calibrate` finds the number
-of repetitions that take `run_ns`, `measure` measures.
+of repetitions that take `run_ns`, `measure` measures. With `nodes` it is the first one of them.
 """.
 -type order() :: #{
     do := probe | calibrate | measure,
     result := file:filename(),
     job => sderl_bench_vm_program:job(),
+    nodes => sderl_bench_vm_nodes:nodes(),
     run_ns => pos_integer(),
     runs => pos_integer(),
     warm_most => pos_integer(),
@@ -32,7 +33,7 @@ main([File]) ->
     {ok, Binary} = file:read_file(File),
     #{result := Result} = Order = binary_to_term(Binary),
     Outcome = try
-        do(Order)
+        made_ready(Order)
     catch
         Class:Reason:Stack ->
             {error, unicode:characters_to_binary(
@@ -58,6 +59,26 @@ end_with_parent() ->
         {Port, eof} -> halt(1, [{flush, false}])
     end.
 
+made_ready(#{nodes := Nodes} = Order) ->
+    case sderl_bench_vm_nodes:start(Nodes) of
+        {ok, All, Peers} ->
+            try
+                do(spread(Order#{on => All}))
+            after
+                %% So that none of them is there when the next virtual machine starts.
+                sderl_bench_vm_nodes:stop(Peers)
+            end;
+        {error, Text} ->
+            {not_ready, Text}
+    end;
+made_ready(Order) ->
+    do(Order#{on => [node()]}).
+
+spread(#{job := {program, Module, Settings}, on := Nodes} = Order) ->
+    Order#{job := {program, Module, Settings#{on => Nodes}}};
+spread(Order) ->
+    Order.
+
 do(#{do := probe}) ->
     {ok, #{
         otp => otp(),
@@ -77,11 +98,11 @@ do(#{do := calibrate, job := Job, run_ns := Ns}) ->
         {error, Text} ->
             {error, Text}
     end;
-do(#{do := measure, job := Job, repetitions := Count} = Order) ->
+do(#{do := measure, job := Job, repetitions := Count, on := Nodes} = Order) ->
     case sderl_bench_vm_loop:measure(Job, Order) of
         {ok, Measured} ->
             Overhead = sderl_bench_vm_loop:overhead_ns(),
-            Why = sderl_bench_vm_why:around(Count, fun() ->
+            Why = sderl_bench_vm_why:around(Count, Nodes, fun() ->
                 sderl_bench_vm_loop:run(Job, Count)
             end),
             {ok, Measured#{overhead_ns => Overhead, why => Why}};

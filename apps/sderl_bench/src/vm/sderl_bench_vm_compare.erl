@@ -10,7 +10,7 @@ that did not change is *undecided* then, and so is one that changed by no more t
 -export([compare/3, text/1, outcome/2]).
 -export_type([result/0, row/0]).
 
--type row() :: #{program := binary(), schedulers := pos_integer(),
+-type row() :: #{program := binary(), size := sderl_bench_vm_size:size(),
                  key := sderl_bench_vm_summary:key(), before := pos_integer(),
                  later := pos_integer(), verdict := sderl_bench_verdict:verdict(),
                  ratio := sderl_bench_sample:interval()}.
@@ -23,7 +23,7 @@ failed later. `warnings` are about the files as a whole.
                     counts := float(), least := pos_integer(), only := non_neg_integer(),
                     lost := [point()], warnings := [unicode:chardata()]}.
 
--type point() :: {Program :: binary(), Schedulers :: pos_integer(), sderl_bench_vm_summary:key()}.
+-type point() :: {Program :: binary(), sderl_bench_vm_size:size(), sderl_bench_vm_summary:key()}.
 
 -type file() :: {sderl_bench_vm_store:header(), [sderl_bench_vm_store:line()]}.
 
@@ -42,8 +42,8 @@ compare({HeaderA, LinesA}, {HeaderB, LinesB}, Counts) ->
     Lost = lost(A, B, LinesB),
     case Points of
         [] when Lost =:= [] ->
-            {error, "the two files have no point in common: no program on as many schedulers with "
-                    "the same flags"};
+            {error, "the two files have no point in common: no program on as many schedulers or "
+                    "nodes with the same flags"};
         _ ->
             Level = sderl_bench_verdict:level(max(1, length(Points))),
             OfControl = [row(Point, A, B, sderl_bench_verdict:level(max(1, length(Control))),
@@ -63,20 +63,20 @@ compare({HeaderA, LinesA}, {HeaderB, LinesB}, Counts) ->
 
 %% A point that failed and was measured after that is none of them.
 lost(A, B, LinesB) ->
-    lists:usort([Point || #{~"kind" := ~"failed", ~"program" := Program, ~"schedulers" := N} = Line
-                              <- LinesB,
-                          Point <- [{Program, N, sderl_bench_vm_summary:key(Line)}],
+    lists:usort([Point || #{~"kind" := ~"failed", ~"program" := Program} = Line <- LinesB,
+                          Point <- [{Program, sderl_bench_vm_size:of_line(Line),
+                                     sderl_bench_vm_summary:key(Line)}],
                           is_map_key(Point, A), not is_map_key(Point, B)]).
 
 controls(#{~"settings" := #{~"programs" := Programs}}) ->
     [Name || #{~"name" := Name, ~"control" := true} <- Programs];
 controls(_) -> [].
 
-row({Program, N, Key} = Point, A, B, Level, Counts) ->
+row({Program, Size, Key} = Point, A, B, Level, Counts) ->
     Before = map_get(Point, A),
     After = map_get(Point, B),
     {Verdict, Ratio} = sderl_bench_verdict:of_times(Level, Counts, Before, After),
-    #{program => Program, schedulers => N, key => Key, before => length(Before),
+    #{program => Program, size => Size, key => Key, before => length(Before),
       later => length(After), verdict => Verdict, ratio => Ratio}.
 
 %% A program is not blamed for a change that is no larger than the machine's own.
@@ -141,11 +141,11 @@ of_programs(Key, Lines) ->
     #{Program => lists:usort(Of) || Program := Of <- Values}.
 
 moved(Moved) ->
-    [io_lib:format("THE MACHINE ITSELF WAS ~ts: the control on ~w scheduler~ts took ~ts times as "
-                   "long; only larger changes are decided. Measure both again on an idle machine",
-                   [string:uppercase(atom_to_list(Verdict)), N, [$s || N > 1],
+    [io_lib:format("THE MACHINE ITSELF WAS ~ts: the control on ~ts took ~ts times as long; only "
+                   "larger changes are decided. Measure both again on an idle machine",
+                   [string:uppercase(atom_to_list(Verdict)), sderl_bench_vm_size:text(Size),
                     sderl_bench_vm_table:interval(fun factor/1, Ratio)])
-     || #{verdict := Verdict, schedulers := N, ratio := Ratio} <- Moved].
+     || #{verdict := Verdict, size := Size, ratio := Ratio} <- Moved].
 
 -doc "For a terminal.".
 -spec text(result()) -> unicode:chardata().
@@ -154,7 +154,7 @@ text(#{rows := Rows, control := Control, level := Level, counts := Counts, only 
     [
         [["warning: ", Warning, "\n"] || Warning <- Warnings],
         sderl_table:text(
-            ["point", "schedulers", "VMs", "time after / before", "interval", "verdict"],
+            ["point", "on", "VMs", "time after / before", "interval", "verdict"],
             [cells(Row) || Row <- Control ++ Rows]
         ),
         io_lib:format("\nintervals of level ~ts %, so that all ~w verdicts together raise a false "
@@ -168,17 +168,17 @@ text(#{rows := Rows, control := Control, level := Level, counts := Counts, only 
          || lists:any(fun(#{before := A, later := B}) -> min(A, B) < Least end, Rows)]
     ].
 
-cells(#{program := Program, schedulers := N, key := Key, before := Before, later := After,
+cells(#{program := Program, size := Size, key := Key, before := Before, later := After,
         verdict := Verdict, ratio := #{value := Value, low := Low, high := High}}) ->
     [
         [Program, with(Key)],
-        integer_to_list(N), io_lib:format("~w/~w", [Before, After]), factor(Value),
+        sderl_bench_vm_size:text(Size), io_lib:format("~w/~w", [Before, After]), factor(Value),
         case Low of undefined -> "-"; _ -> [factor(Low), "..", factor(High)] end,
         atom_to_list(Verdict)
     ].
 
-named({Program, N, Key}) ->
-    io_lib:format("~ts~ts on ~w scheduler~ts", [Program, with(Key), N, [$s || N > 1]]).
+named({Program, Size, Key}) ->
+    [Program, with(Key), " on ", sderl_bench_vm_size:text(Size)].
 
 with({~"", ~""}) -> "";
 with(Key) -> [", ", sderl_bench_vm_table:series_name(Key)].

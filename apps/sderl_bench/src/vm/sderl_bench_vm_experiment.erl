@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_experiment).
 -moduledoc """
-`bin/sderl bench vm`: how a program, a flag of the virtual machine or an OTP scales on this machine,
-and why it stops. The document is `docs/benchmarks.md`.
+`bin/sderl bench vm`: how a program, a flag of the virtual machine or an OTP scales on this machine
+with schedulers or nodes, and why it stops. The document is `docs/benchmarks.md`.
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -11,7 +11,7 @@ and why it stops. The document is `docs/benchmarks.md`.
 
 -doc false.
 -spec summary() -> string().
-summary() -> "how programs, flags and OTPs scale with schedulers, and why no further".
+summary() -> "how programs, flags and OTPs scale with schedulers or nodes, and why no further".
 
 -doc false.
 -spec command() -> argparse:command().
@@ -20,16 +20,20 @@ command() ->
         help =>
             unicode:characters_to_list([
                 """
-                Measures programs on several numbers of schedulers, with flags of the virtual
-                machine and on OTPs that are varied. Each point is measured in fresh virtual
-                machines, in rounds of random order, beside a control that shows the noise of the
-                machine. Results are in a file as soon as they are there, and the same command goes
-                on with it after an interruption.
+                Measures programs on several numbers of schedulers, or of nodes, with flags of
+                the virtual machine and on OTPs that are varied. Each point is measured in fresh
+                virtual machines, in rounds of random order, beside a control that shows the noise
+                of the machine. Results are in a file as soon as they are there, and the same
+                command goes on with it after an interruption.
 
                 """,
                 "\nThe programs:\n",
                 [io_lib:format("  ~-20ts ~ts~n", [Name, Module:summary()])
-                 || {Name, Module} <- sderl_bench_vm_program:all()]
+                 || {Name, Module} <- sderl_bench_vm_program:all()],
+                "\nThose that run on several nodes (--nodes), and what is on all of them:\n",
+                [io_lib:format("  ~-20ts ~ts~n", [Name, Module:spread()])
+                 || {Name, Module} <- sderl_bench_vm_program:all(),
+                    sderl_bench_vm_program:spreads(Module)]
             ]),
         arguments => sderl_bench_vm_options:arguments()
     }.

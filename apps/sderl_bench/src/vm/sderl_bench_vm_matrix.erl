@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_matrix).
 -moduledoc """
-The points that are measured: each number of schedulers with each combination of the values of some
-flags on each OTP. One scheduler is always among them.
+The points that are measured: each number of schedulers, or of nodes with as many schedulers each,
+with each combination of the values of some flags on each OTP. One scheduler, or one node, is always
+among them.
 
 What the virtual machine would take in silence and not do, or what would disturb the measurement, is
 refused here. Flags and values that no virtual machine knows are left to it: it has its own words
@@ -18,15 +19,21 @@ for them, which are shown.
 -doc "A flag and the values to go through, `none` to leave it out.".
 -type axis() :: {Name :: string(), [string() | none, ...]}.
 
+-doc "With `nodes`, `schedulers` is the one number that each node has.".
 -type matrix() :: #{
     schedulers := [pos_integer()],
+    nodes => [pos_integer()],
     flags := [flag()],
     vary := [axis()],
     otps := [string(), ...]
 }.
 
--doc "`otp` is a name that the user gives.".
--type point() :: #{schedulers := pos_integer(), flags := [flag()], otp := string()}.
+-doc """
+`otp` is a name that the user gives. `schedulers` are those of each node where there are `nodes`; the
+virtual machine is no node where there are none.
+""".
+-type point() :: #{schedulers := pos_integer(), nodes => pos_integer(), flags := [flag()],
+                   otp := string()}.
 
 -define(MOST, 10_000).
 %% Flags that belong to an option, or that change what the measurement itself needs.
@@ -46,17 +53,16 @@ for them, which are shown.
 
 -doc "All points, each once, in the order of the axes. The message names what cannot be together.".
 -spec points(matrix()) -> {ok, [point(), ...]} | {error, unicode:chardata()}.
-points(#{schedulers := Schedulers, flags := Flags, vary := Axes, otps := Otps}) ->
-    Numbers = lists:usort([1 | Schedulers]),
+points(#{flags := Flags, vary := Axes, otps := Otps} = Matrix) ->
+    Sizes = sizes(Matrix),
     Count = lists:foldl(fun({_, Values}, N) -> N * length(Values) end,
-                        length(Numbers) * length(Otps), Axes),
+                        length(Sizes) * length(Otps), Axes),
     maybe
         ok ?= once(Flags, Axes),
         {true, _} ?= {Count =< ?MOST, Count},
         Sets = [Flags ++ lists:append(Chosen) || Chosen <- combined(Axes)],
         ok ?= together(Sets),
-        {ok, [#{schedulers => N, flags => Set, otp => Otp}
-              || Otp <- Otps, Set <- Sets, N <- Numbers]}
+        {ok, [Size#{flags => Set, otp => Otp} || Otp <- Otps, Set <- Sets, Size <- Sizes]}
     else
         {false, _} ->
             {error, io_lib:format("these are ~w points, and more than ~w are refused: vary less",
@@ -64,6 +70,11 @@ points(#{schedulers := Schedulers, flags := Flags, vary := Axes, otps := Otps}) 
         {error, Text} ->
             {error, Text}
     end.
+
+sizes(#{nodes := Nodes, schedulers := [Schedulers]}) ->
+    [#{schedulers => Schedulers, nodes => N} || N <- lists:usort([1 | Nodes])];
+sizes(#{schedulers := Schedulers}) ->
+    [#{schedulers => N} || N <- lists:usort([1 | Schedulers])].
 
 combined([]) -> [[]];
 combined([{Name, Values} | Axes]) ->
@@ -145,14 +156,14 @@ vary(Text) ->
                                        "sbwt=-,none,very_long (- leaves the flag out)"]}
     end.
 
--doc "The arguments of `erl` for a point.".
+-doc "The arguments of `erl` for a point, the same for each of its nodes.".
 -spec arguments(point()) -> [string()].
 arguments(#{schedulers := N, flags := Flags}) ->
     Count = integer_to_list(N),
     ["+S", Count ++ ":" ++ Count
      | lists:append([[[$+ | Name] | [Value || Value =/= ""]] || {Name, Value} <- Flags])].
 
--doc "The flags and the OTP of a point in words; the number of schedulers is apart.".
+-doc "The flags and the OTP of a point in words; its size is apart.".
 -spec text(#{flags := [flag()], otp := string(), _ => _}) -> string().
 text(#{flags := Flags, otp := Otp}) ->
     lists:flatten(lists:join(", ", [shown(Flags) || Flags =/= []] ++

@@ -18,6 +18,8 @@ arguments() ->
         many(mfa, "CALL", "a call to measure, as \"lists:seq(1,1000)\"; may be given again"),
         many(pa, "DIR", "a folder with more modules; may be given again"),
         given(size, "SIZE", "short, intermediate or long, the published sizes (short)"),
+        given(nodes, "LIST", "numbers of nodes, in the place of those of schedulers; 1 is always "
+                             "one of them. --schedulers is then the one number of each node (1)"),
         given(matrix, "FILE", "the options above as Erlang terms: {schedulers, \"1,2\"}. "
                               "{vary, \"sub=-,true\"}. and so on; the command line comes first")
         | sderl_bench_vm_request:arguments("vm.jsonl")
@@ -44,7 +46,7 @@ measure(Given) ->
 
 %% ---------------------------------------------------------------- a file of options
 
--define(OF_FILE, [program, mfa, pa, size, cores, schedulers, flags, vary, otp]).
+-define(OF_FILE, [program, mfa, pa, size, cores, schedulers, nodes, flags, vary, otp]).
 
 with_file(#{matrix := File} = Given) ->
     case file:consult(File) of
@@ -93,6 +95,7 @@ jobs(Options, Cores) ->
     maybe
         {ok, Size} ?= known_size(maps:get(size, Options, "short")),
         {ok, Programs} ?= all(fun(Name) -> program(Name, Size, Cores) end, names(Options)),
+        ok ?= can_spread(Options, Programs),
         {ok, Calls} ?= all(fun call/1, maps:get(mfa, Options, [])),
         Jobs = Programs ++ Calls,
         Names = [Name || #{name := Name} <- Jobs],
@@ -108,7 +111,26 @@ jobs(Options, Cores) ->
 %% With a call and no program, the call alone.
 names(#{program := Text}) -> sderl_bench_experiment:words(Text);
 names(#{mfa := _}) -> [];
+names(#{nodes := _}) -> spread();
 names(_) -> [Name || {Name, _} <- sderl_bench_vm_program:all()].
+
+spread() ->
+    [Name || {Name, Module} <- sderl_bench_vm_program:all(),
+             sderl_bench_vm_program:spreads(Module)].
+
+can_spread(#{nodes := _, mfa := [Call | _]}, _) ->
+    {error, ["--mfa ", Call, ": a call runs on one node; leave --nodes out, or make a program of it "
+                             "that has spread/0"]};
+can_spread(#{nodes := _}, Programs) ->
+    case [Name || #{name := Name, job := {program, Module, _}} <- Programs,
+                  not sderl_bench_vm_program:spreads(Module)] of
+        [] -> ok;
+        [Name | _] ->
+            {error, ["--program ", Name, ": it runs on one node; those that run on several are ",
+                     lists:join(", ", spread())]}
+    end;
+can_spread(_, _) ->
+    ok.
 
 known_size(Text) ->
     case [Size || Size <- [short, intermediate, long], atom_to_list(Size) =:= Text] of

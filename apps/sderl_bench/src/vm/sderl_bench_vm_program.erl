@@ -21,10 +21,20 @@ compared. A program that changes anything outside its process (a table, a regist
 that in `finish/1`.
 
 Its module, and those that `uses/0` names, must compile by themselves on every OTP that is measured,
-and call nothing else but OTP.
+and call nothing else but OTP and `m:sderl_bench_vm_nodes`.
+
+With `spread/0` it can be measured by the number of nodes (`--nodes`). Then its settings have the
+nodes as well, and it starts its processes on them:
+
+```erlang
+spread() -> "its workers".
+run(run, #{workers := Count} = Settings) ->
+    Workers = [spawn_link(Node, fun() -> ... end)
+               || Node <- sderl_bench_vm_nodes:in_turn(Count, Settings)], ...
+```
 """.
 
--export([all/0, find/1]).
+-export([all/0, find/1, spreads/1]).
 -export_type([size/0, settings/0, job/0]).
 
 -type size() :: short | intermediate | long.
@@ -61,7 +71,10 @@ the output is what the last stage gave.
 -doc "Other modules that it calls.".
 -callback uses() -> [module()].
 
--optional_callbacks([stages/1, prepare/1, finish/1, uses/0]).
+-doc "Which of its processes are on all nodes, in a few words, where it can be on several.".
+-callback spread() -> string().
+
+-optional_callbacks([stages/1, prepare/1, finish/1, uses/0, spread/0]).
 
 -doc "The programs that applications offer.".
 -spec all() -> [{Name :: string(), module()}].
@@ -76,6 +89,12 @@ find(Name) ->
         {Name, Module} -> {ok, Module};
         false -> find_module(Name)
     end.
+
+-doc "Whether the program of a loaded module can be on several nodes.".
+-spec spreads(module()) -> boolean().
+spreads(Module) ->
+    {module, Module} = code:ensure_loaded(Module),
+    erlang:function_exported(Module, spread, 0).
 
 %% No atom for what has no file.
 find_module(Name) ->

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_reasons).
 -moduledoc """
-Why a program gains no more from more schedulers. Pure.
+Why a program gains no more from more schedulers, or from more nodes. Pure.
 
 The speedup on N schedulers is `N * (u / u1) / c`: `u` is the mean share of the time that
 the schedulers worked, `u1` that of the only one, and `c` how many times as long they worked for the
-same thing. What is lost is thus lost to schedulers without work, or to work that takes longer. The
+same thing. On N nodes it is the same, with the schedulers of all nodes and those of the first. What is lost is thus lost to schedulers without work, or to work that takes longer. The
 states of `msacc`, the run queues, reductions and garbage collection say more of either.
 """.
 
@@ -15,22 +15,23 @@ states of `msacc`, the run queues, reductions and garbage collection say more of
 -doc "Shares and factors as above; `by_parts` is the speedup that they give.".
 -type split() :: #{used := float(), inflation := float(), by_parts := float()}.
 
--doc "What one scheduler and several did, from `m:sderl_bench_vm_why`.".
+-doc "What one scheduler and several did, or one node and several, from `m:sderl_bench_vm_why`.".
 -spec split(#{binary() => term()}, #{binary() => term()}) -> split() | undefined.
-split(#{~"busy" := [Busy1 | _], ~"wall_ns" := Wall1},
+split(#{~"busy" := [_ | _] = Busy1, ~"wall_ns" := Wall1},
       #{~"busy" := [_ | _] = Busy, ~"wall_ns" := Wall})
-  when Busy1 > 0, Wall1 > 0, Wall > 0 ->
-    N = length(Busy),
-    Used = lists:sum(Busy) / N,
-    case Used > 0 of
-        true ->
-            Inflation = Used * N * Wall / (Busy1 * Wall1),
-            #{used => Used, inflation => Inflation, by_parts => N * (Used / Busy1) / Inflation};
-        false ->
+  when Wall1 > 0, Wall > 0 ->
+    case {mean(Busy1), mean(Busy)} of
+        {Used1, Used} when Used1 > 0, Used > 0 ->
+            N = length(Busy) / length(Busy1),
+            Inflation = Used * N * Wall / (Used1 * Wall1),
+            #{used => Used, inflation => Inflation, by_parts => N * (Used / Used1) / Inflation};
+        _ ->
             undefined
     end;
 split(_, _) ->
     undefined.
+
+mean(Shares) -> lists:sum(Shares) / length(Shares).
 
 -doc """
 The processor time that a virtual machine got, as a share of the time that its schedulers worked;
@@ -46,24 +47,31 @@ got(_) ->
     undefined.
 
 -doc """
-Sentences for a person, the most important first. `Speedup` is the measured one, `Control` that of
-a program that shares nothing, both on as many schedulers.
+Sentences for a person, the most important first. `One` and `Many` are what was seen on one
+scheduler, or node, and on the size. `Speedup` is the measured one, `Control` that of a program that
+shares nothing, both on the size.
 """.
--spec text(One :: #{binary() => term()}, Many :: #{binary() => term()}, Speedup :: float(),
-           Control :: float() | undefined) -> [unicode:chardata()].
-text(One, Many, Speedup, Control) ->
+-spec text(sderl_bench_vm_size:size(), {One :: #{binary() => term()},
+                                        Many :: #{binary() => term()}},
+           Speedup :: float(), Control :: float() | undefined) -> [unicode:chardata()].
+text(Size, {One, Many}, Speedup, Control) ->
     case split(One, Many) of
         undefined -> ["nothing is known of what the schedulers did"];
         Split ->
-            N = length(map_get(~"busy", Many)),
+            N = sderl_bench_vm_size:number(Size),
             case Speedup >= 0.95 * N of
-                true -> [io_lib:format("it scales: ~ts times on ~w schedulers",
-                                       [sderl_table:number(Speedup), N])];
+                true -> [io_lib:format("it scales: ~ts times on ~ts",
+                                       [sderl_table:number(Speedup),
+                                        sderl_bench_vm_size:text(Size)])];
                 false ->
-                    taken(Many) ++ lost(N, Split, One, Many) ++ locks(Many) ++ rates(One, Many) ++
-                        machine(N, Control)
+                    Alone = alone(sderl_bench_vm_size:axis(Size)),
+                    taken(Many) ++ lost(Split, One, Many, Alone) ++ locks(Many) ++
+                        rates(One, Many, Alone) ++ machine(N, Control)
             end
     end.
+
+alone(schedulers) -> "with one scheduler";
+alone(nodes) -> "with one node".
 
 %% A scheduler that the system stops is at work, and may keep others from it.
 taken(Many) ->
@@ -76,7 +84,8 @@ taken(Many) ->
             []
     end.
 
-lost(N, #{used := Used, inflation := Inflation}, One, Many) ->
+lost(#{used := Used, inflation := Inflation}, One, Many, Alone) ->
+    N = length(map_get(~"busy", Many)),
     Idle = N * (1 - Used),
     Longer = N * Used * max(0.0, 1 - 1 / Inflation),
     Both = [
@@ -84,7 +93,7 @@ lost(N, #{used := Used, inflation := Inflation}, One, Many) ->
         {Longer, [io_lib:format("~ts of ~w schedulers are lost to work that takes longer (~ts "
                                 "times the scheduler time for the same)",
                                 [sderl_table:number(Longer), N, sderl_table:number(Inflation)]),
-                  inflation(One, Many)]}
+                  inflation(One, Many, Alone)]}
     ],
     [Text || {Lost, Text} <- lists:reverse(lists:keysort(1, Both)), Lost > 0.03 * N].
 
@@ -102,19 +111,28 @@ idle(N, Idle, Many) ->
         end
     ].
 
-inflation(One, Many) ->
+inflation(One, Many, Alone) ->
     Known = [
         factor("reductions", ~"reductions", One, Many, 1.1,
                "it does more, such as polling and yielding"),
         factor("garbage collections", ~"collections", One, Many, 1.2, "the heaps grow differently"),
-        states(One, Many)
+        states(One, Many, Alone)
     ],
-    case lists:append(Known) of
-        [] -> [": as many reductions take longer, so they wait for memory, caches or locks",
+    case {lists:append(Known), between_nodes(Many)} of
+        {[], ""} -> [": as many reductions take longer, so they wait for memory, caches or locks",
                [" (toolchain/install --lock-counter builds an emulator that tells of locks: "
                 "--otp lcnt=.toolchain-lcnt/bin/erl)" || not is_map_key(~"locks", Many)]];
-        Some -> [": ", lists:join("; ", Some)]
+        {[], Sent} -> [": ", Sent];
+        {Some, Sent} -> [": ", lists:join("; ", Some ++ [Sent || Sent =/= ""])]
     end.
+
+%% What a message to another node costs is the work of the virtual machine, and has no reductions of
+%% its own.
+between_nodes(#{~"sent_bytes" := Bytes}) when Bytes >= 1000 ->
+    io_lib:format("the nodes send ~ts kB to each other in a repetition, which are encoded, go "
+                  "through the system and are decoded", [sderl_table:number(Bytes / 1000)]);
+between_nodes(_) ->
+    "".
 
 %% Of each class, how many threads waited for it in the mean.
 locks(#{~"locks" := Locks, ~"wall_ns" := Wall}) when Wall > 0 ->
@@ -128,25 +146,27 @@ locks(_) ->
     [].
 
 %% What the processor counts, where that has become worse.
-rates(#{~"counters" := A}, #{~"counters" := B}) ->
-    Shares = [io_lib:format("~ts ~ts %, and ~ts % with one scheduler",
-                            [string:replace(Rate, "_", " ", all), percent(After), percent(Before)])
+rates(#{~"counters" := A}, #{~"counters" := B}, Alone) ->
+    Shares = [io_lib:format("~ts ~ts %, and ~ts % ~ts",
+                            [string:replace(Rate, "_", " ", all), percent(After), percent(Before),
+                             Alone])
               || Rate := After <- maps:iterator(B, ordered),
                  Rate =/= ~"instructions_per_cycle", Rate =/= ~"memory_bytes_s",
                  #{Rate := Before} <- [A],
                  After > 0.005, After > 1.3 * Before],
-    Slower = [io_lib:format("~ts instructions in a cycle, and ~ts with one scheduler",
-                            [sderl_table:number(After), sderl_table:number(Before)])
+    Slower = [io_lib:format("~ts instructions in a cycle, and ~ts ~ts",
+                            [sderl_table:number(After), sderl_table:number(Before), Alone])
               || #{~"instructions_per_cycle" := After} <- [B],
                  #{~"instructions_per_cycle" := Before} <- [A],
                  After < Before / 1.1],
-    Memory = [io_lib:format("~ts MB a second come from memory, and ~ts with one scheduler",
-                            [sderl_table:number(After / 1.0e6), sderl_table:number(Before / 1.0e6)])
+    Memory = [io_lib:format("~ts MB a second come from memory, and ~ts ~ts",
+                            [sderl_table:number(After / 1.0e6), sderl_table:number(Before / 1.0e6),
+                             Alone])
               || #{~"memory_bytes_s" := After} <- [B], #{~"memory_bytes_s" := Before} <- [A],
                  After > 1.3 * Before],
     [["the processor counts: ", lists:join("; ", Counted)]
      || Counted <- [Shares ++ Slower ++ Memory], Counted =/= []];
-rates(_, _) ->
+rates(_, _, _) ->
     [].
 
 factor(Name, Key, One, Many, From, Means) ->
@@ -158,15 +178,15 @@ factor(Name, Key, One, Many, From, Means) ->
     end.
 
 %% States other than running code and sleeping whose share of the working time has grown.
-states(#{~"states" := A}, #{~"states" := B}) ->
-    [io_lib:format("~ts takes ~ts % of the time that they worked, and ~ts % with one scheduler",
-                   [named(State), percent(After), percent(Before)])
+states(#{~"states" := A}, #{~"states" := B}, Alone) ->
+    [io_lib:format("~ts takes ~ts % of the time that they worked, and ~ts % ~ts",
+                   [named(State), percent(After), percent(Before), Alone])
      || State := Share <- maps:iterator(B, ordered),
         State =/= ~"emulator", State =/= ~"sleep", State =/= ~"busy_wait",
         After <- [awake(Share, B)],
         Before <- [awake(maps:get(State, A, 0), A)],
         After > 0.05, After > 1.3 * Before];
-states(_, _) ->
+states(_, _, _) ->
     [].
 
 awake(Share, States) ->
@@ -179,6 +199,7 @@ named(~"gc_full") -> "garbage collection of all";
 named(~"aux") -> "work of the virtual machine for others (aux)";
 named(~"other") -> "work that has no name (other: scheduling, locks)";
 named(~"check_io") -> "looking for input and output";
+named(~"port") -> "ports, such as those to other nodes,";
 named(State) -> State.
 
 machine(N, Control) when is_float(Control), Control < 0.95 * N ->

@@ -11,6 +11,9 @@ measured, how long and how well; and what follows from them for `m:sderl_bench_v
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, numbers/4, real/4]).
 
 -define(MOST_SCHEDULERS, 1024).
+-define(MOST_NODES, 100).
+%% Of a node at least.
+-define(NODE_MIB, 50).
 
 -doc "Something to measure. `modules` are those that its virtual machine runs.".
 -type job() :: #{name := binary(), job := sderl_bench_vm_program:job(),
@@ -122,17 +125,41 @@ cores(_) ->
 
 matrix(Options) ->
     maybe
-        {ok, Schedulers} ?= schedulers(Options),
+        {ok, Sizes} ?= sizes(Options),
         {ok, Flags} ?= sderl_bench_vm_matrix:flags(maps:get(flags, Options, "")),
         {ok, Vary} ?= all(fun sderl_bench_vm_matrix:vary/1, maps:get(vary, Options, [])),
-        {ok, #{schedulers => Schedulers, flags => Flags, vary => Vary}}
+        {ok, Sizes#{flags => Flags, vary => Vary}}
     end.
 
-schedulers(#{schedulers := Text}) ->
-    numbers("--schedulers", Text, 1, ?MOST_SCHEDULERS);
-schedulers(_) ->
+%% With nodes, one number of schedulers in each of them.
+sizes(#{nodes := Text} = Options) ->
+    maybe
+        {ok, Nodes} ?= numbers("--nodes", Text, 1, ?MOST_NODES),
+        {ok, [Schedulers]} ?= numbers("--schedulers", maps:get(schedulers, Options, "1"), 1,
+                                      ?MOST_SCHEDULERS),
+        ok ?= have_memory(lists:max([1 | Nodes]), sderl_bench_machine:info()),
+        {ok, #{nodes => Nodes, schedulers => [Schedulers]}}
+    else
+        {ok, _} -> {error, "--schedulers takes one number with --nodes: that of each node"};
+        Error -> Error
+    end;
+sizes(#{schedulers := Text}) ->
+    case numbers("--schedulers", Text, 1, ?MOST_SCHEDULERS) of
+        {ok, Schedulers} -> {ok, #{schedulers => Schedulers}};
+        Error -> Error
+    end;
+sizes(_) ->
     Cores = map_get(cores, sderl_bench_machine:info()),
-    {ok, lists:usort([Cores | [N || I <- lists:seq(0, 10), N <- [1 bsl I], N < Cores]])}.
+    {ok, #{schedulers => lists:usort(
+        [Cores | [N || I <- lists:seq(0, 10), N <- [1 bsl I], N < Cores]]
+    )}}.
+
+have_memory(Nodes, #{memory_mib := Memory})
+  when is_integer(Memory), Nodes * ?NODE_MIB > Memory div 2 ->
+    {error, io_lib:format("--nodes: ~w nodes need about ~w MiB, and this machine has ~w MiB: take "
+                          "fewer", [Nodes, Nodes * ?NODE_MIB, Memory])};
+have_memory(_, _) ->
+    ok.
 
 -doc "What a function makes of each text, or the first error.".
 -spec all(fun((Text) -> {ok, Value} | {error, Why}), [Text]) -> {ok, [Value]} | {error, Why}.
@@ -248,12 +275,14 @@ quoted(Text) ->
         nomatch -> ["'", string:replace(Text, "'", "'\\''", all), "'"]
     end.
 
-point(#{schedulers := N, flags := Flags, otp := Otp}) ->
-    #{schedulers => N, otp => unicode:characters_to_binary(Otp),
-      flags => unicode:characters_to_binary(
-          sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""}))}.
+point(#{flags := Flags, otp := Otp} = Point) ->
+    (sderl_bench_vm_size:fields(sderl_bench_vm_size:of_point(Point)))#{
+        otp => unicode:characters_to_binary(Otp),
+        flags => unicode:characters_to_binary(
+            sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""}))
+    }.
 
-%% On one scheduler and on the most, as the first series has it.
+%% On one scheduler and on the most, or on one node and on the most, as the first series has it.
 of_control([#{flags := Flags, otp := Otp} | _] = Points) ->
     Mine = [Point || #{flags := F, otp := O} = Point <- Points, F =:= Flags, O =:= Otp],
     lists:uniq([hd(Mine), lists:last(Mine)]).

@@ -93,8 +93,8 @@ at_work(Context, Lines) ->
 
 probed(#{options := #{programs := Programs}} = Context, Lines) ->
     Points = lists:uniq(lists:append([Points || #{points := Points} <- Programs])),
-    Done = #{{N, sderl_bench_vm_summary:key(Line)} => ok
-             || #{~"kind" := ~"probed", ~"schedulers" := N} = Line <- Lines},
+    Done = #{{sderl_bench_vm_size:of_line(Line), sderl_bench_vm_summary:key(Line)} => ok
+             || #{~"kind" := ~"probed"} = Line <- Lines},
     Known = #{Name => Facts
               || #{~"kind" := ~"otp", ~"name" := Name, ~"facts" := Facts} <- Lines},
     Left = to_probe(Points, Done),
@@ -105,9 +105,8 @@ probed(#{options := #{programs := Programs}} = Context, Lines) ->
 %% Of each OTP always one, because it may be another one by now than it was for what is known.
 to_probe(Points, Done) ->
     Firsts = [hd(Of) || _ := Of <- maps:groups_from_list(fun(#{otp := Otp}) -> Otp end, Points)],
-    [Point || #{schedulers := N} = Point <- Points,
-              #{flags := Flags, otp := Otp} <- [series(Point)],
-              lists:member(Point, Firsts) orelse not is_map_key({N, {Flags, Otp}}, Done)].
+    [Point || Point <- Points,
+              lists:member(Point, Firsts) orelse not is_map_key(id(Point), Done)].
 
 probe([], _, _, _) ->
     probed;
@@ -129,11 +128,10 @@ probe([Point | Points], Total, Context, Known) ->
         {error, Text} -> {error, Text}
     end.
 
-keep_probed(#{schedulers := N} = Point, #{probed := Done} = Context) ->
-    #{flags := Flags, otp := Otp} = Series = series(Point),
-    case Done of
-        #{{N, {Flags, Otp}} := ok} -> ok;
-        #{} -> keep(Context, Series#{kind => probed, schedulers => N})
+keep_probed(Point, #{probed := Done} = Context) ->
+    case is_map_key(id(Point), Done) of
+        true -> ok;
+        false -> keep(Context, (place(Point))#{kind => probed})
     end.
 
 facts(#{schedulers := N, otp := Otp} = Point, #{starter := Starter}) ->
@@ -168,13 +166,13 @@ same_otp(#{otp := Otp}, Facts, Known) ->
                      lists:join(", ", Differing), ": name another file with --out"]}
     end.
 
-label(#{schedulers := N} = Point) ->
-    [io_lib:format("~w scheduler~ts", [N, [$s || N > 1]]),
+label(Point) ->
+    [sderl_bench_vm_size:text(sderl_bench_vm_size:of_point(Point)),
      case sderl_bench_vm_matrix:text(Point) of "" -> ""; Text -> [", ", Text] end].
 
 %% ---------------------------------------------------------------- how often in a run
 
-%% On one scheduler, where a run takes longest, of the first series.
+%% On one scheduler, where a run takes longest, or on one node, of the first series.
 calibrated(#{options := #{programs := Programs}} = Context, Lines) ->
     Known = #{Name => Count || #{~"kind" := ~"calibrated", ~"program" := Name,
                                  ~"repetitions" := Count} <- Lines},
@@ -204,14 +202,21 @@ calibrate([#{name := Name, job := Job, points := [Point | _]} | Programs],
             end
     end.
 
-failure(Name, #{schedulers := N} = Point, Text) ->
-    (series(Point))#{kind => failed, program => Name, schedulers => N,
-                     reason => unicode:characters_to_binary(Text)}.
+failure(Name, Point, Text) ->
+    (place(Point))#{kind => failed, program => Name, reason => unicode:characters_to_binary(Text)}.
 
-series(#{flags := Flags, otp := Otp}) ->
-    #{flags => unicode:characters_to_binary(
-          sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""})),
-      otp => unicode:characters_to_binary(Otp)}.
+%% Of a point what each line about it has.
+place(#{flags := Flags, otp := Otp} = Point) ->
+    (sderl_bench_vm_size:fields(sderl_bench_vm_size:of_point(Point)))#{
+        flags => unicode:characters_to_binary(
+            sderl_bench_vm_matrix:text(#{flags => Flags, otp => ""})),
+        otp => unicode:characters_to_binary(Otp)
+    }.
+
+%% As `sderl_bench_vm_summary` has it of a line.
+id(Point) ->
+    #{flags := Flags, otp := Otp} = place(Point),
+    {sderl_bench_vm_size:of_point(Point), {Flags, Otp}}.
 
 keep(#{store := Store}, Line) ->
     sderl_bench_vm_store:append(Store, Line#{at => sderl_bench_output:now()}).
@@ -220,20 +225,19 @@ keep(#{store := Store}, Line) ->
 
 works(#{options := #{programs := Programs}}, Repetitions) ->
     [
-        #{id => {Name, N, {Flags, Otp}}, control => Control, name => Name, point => Point,
-          job => Job}
+        #{id => {Name, id(Point)}, control => Control, name => Name, point => Point, job => Job}
      || #{name := Name, control := Control, job := Job, points := Points} <- Programs,
         is_map_key(Name, Repetitions),
-        #{schedulers := N} = Point <- Points,
-        #{flags := Flags, otp := Otp} <- [series(Point)]
+        Point <- Points
     ].
 
 seen(Lines) ->
     lists:foldl(
         fun
-            (#{~"kind" := ~"vm", ~"program" := Program, ~"schedulers" := N, ~"round" := Round,
+            (#{~"kind" := ~"vm", ~"program" := Program, ~"round" := Round,
                ~"runs" := Runs} = Line, Seen) ->
-                measured({Program, N, sderl_bench_vm_summary:key(Line)}, Round, Runs, Seen);
+                Id = {sderl_bench_vm_size:of_line(Line), sderl_bench_vm_summary:key(Line)},
+                measured({Program, Id}, Round, Runs, Seen);
             (_, Seen) ->
                 Seen
         end,
@@ -300,7 +304,7 @@ in_order([#{id := Id, name := Name} = Work | Works], Total, Show, Context, Repet
 time_left(#{started := Started, options := #{budget_ms := Budget}}) ->
     erlang:monotonic_time(millisecond) - Started < Budget.
 
-one(#{name := Name, point := #{schedulers := N} = Point, job := Job}, Count,
+one(#{name := Name, point := Point, job := Job}, Count,
     #{starter := Starter, options := Options} = Context, Round) ->
     Order = (maps:with([runs, most_ns], Options))#{
         do => measure, result => "", job => Job, repetitions => Count, warm_most => ?WARM_MOST
@@ -308,9 +312,9 @@ one(#{name := Name, point := #{schedulers := N} = Point, job := Job}, Count,
     case sderl_bench_vm_start:run(Starter, Point, Order) of
         {ok, #{runs := Runs} = Measured} ->
             Times = [Ns || #{ns := Ns} <- Runs],
-            Line = (maps:merge(series(Point), maps:with([warm, warmed, overhead_ns, why],
-                                                        Measured)))#{
-                kind => vm, program => Name, schedulers => N, round => Round,
+            Line = (maps:merge(place(Point), maps:with([warm, warmed, overhead_ns, why],
+                                                       Measured)))#{
+                kind => vm, program => Name, round => Round,
                 repetitions => Count, runs => Times, stages => stages(Runs),
                 hash => agreed(Runs), text => map_get(text, hd(Runs))
             },

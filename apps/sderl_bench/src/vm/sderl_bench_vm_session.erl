@@ -88,10 +88,10 @@ written([{Params, Metrics} | Rows], Header, #{name := Name} = View, Output) ->
 
 verdicts(#{rows := Rows, control := Control}) ->
     [
-        {#{program => Program, schedulers => N, flags => Flags, otp => Otp},
+        {(sderl_bench_vm_size:fields(Size))#{program => Program, flags => Flags, otp => Otp},
          #{verdict => Verdict, ratio => Value, ratio_low => Low, ratio_high => High,
            vms_before => Before, vms_after => After}}
-     || #{program := Program, schedulers := N, key := {Flags, Otp}, verdict := Verdict,
+     || #{program := Program, size := Size, key := {Flags, Otp}, verdict := Verdict,
           ratio := #{value := Value, low := Low, high := High}, before := Before,
           later := After} <- Control ++ Rows
     ].

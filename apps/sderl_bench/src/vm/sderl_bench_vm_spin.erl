@@ -7,7 +7,7 @@ is the noise of the machine, and its speedup is what the machine gives to a perf
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, run/2]).
+-export([summary/0, settings/2, spread/0, run/2]).
 
 -define(STEPS, 200_000).
 
@@ -21,11 +21,15 @@ summary() -> "the control: processes that compute and share nothing".
 settings(_Size, Cores) -> #{processes => 4 * Cores, steps => ?STEPS}.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its processes".
+
+-doc false.
 -dialyzer({nowarn_function, run/2}).
 -spec run(run, sderl_bench_vm_program:settings()) -> number().
-run(run, #{processes := Processes, steps := Steps}) ->
-    Workers = [spawn_monitor(fun() -> exit({spun, spin(Steps, I)}) end)
-               || I <- lists:seq(1, Processes)],
+run(run, #{processes := Processes, steps := Steps} = Settings) ->
+    Workers = [spawn_monitor(Node, fun() -> exit({spun, spin(Steps, I)}) end)
+               || {I, Node} <- lists:enumerate(sderl_bench_vm_nodes:in_turn(Processes, Settings))],
     lists:sum([receive {'DOWN', Ref, process, Pid, {spun, Value}} -> Value end
                || {Pid, Ref} <- Workers]).
 

@@ -4,8 +4,9 @@
 Starts virtual machines that measure, one at a time, and says in words what became of those that
 gave no result.
 
-A program runs in a virtual machine that is no node, with the flags of its point and the defaults of
-the virtual machine for all others. What it prints is kept for the message of a failure, the end of
+A program runs in a virtual machine with the flags of its point and the defaults of the virtual
+machine for all others. It is no node, unless the point has a number of nodes: then it is the first
+of them, and starts the others (`m:sderl_bench_vm_nodes`). What it prints is kept for the message of a failure, the end of
 it only.
 """.
 
@@ -55,7 +56,7 @@ open(Otps, #{modules := Modules, limit_ms := Limit}) ->
 -spec harness() -> [module()].
 harness() ->
     [sderl_bench_vm_child, sderl_bench_vm_loop, sderl_bench_vm_why, sderl_bench_vm_counters,
-     sderl_prof_switch, sderl_prof_locks, sderl_prof_perf, sderl_prof_vm_perf].
+     sderl_bench_vm_nodes, sderl_bench_vm_epmd, sderl_prof_switch, sderl_prof_locks, sderl_prof_perf, sderl_prof_vm_perf].
 
 %% Also when the process that opened it is killed.
 remove_with(Dir) ->
@@ -161,22 +162,33 @@ run(#{dir := Dir, otps := Otps, limit_ms := Limit}, #{otp := Name} = Point, Orde
     Result = filename:join(Dir, "result"),
     File = filename:join(Dir, "order"),
     _ = file:delete(Result),
-    case file:write_file(File, term_to_binary(Order#{result => Result})) of
+    Common = sderl_bench_vm_matrix:arguments(Point) ++ ["-boot", "start_clean", "-pa" | Dirs],
+    {OfNode, Env, More} = as_node(Point, Dir, Erl, Common),
+    case file:write_file(File, term_to_binary(maps:merge(Order#{result => Result}, More))) of
         ok ->
-            Args = sderl_bench_vm_matrix:arguments(Point) ++
-                ["-noinput", "-boot", "start_clean", "-pa" | Dirs] ++
+            Args = Common ++ ["-noinput" | OfNode] ++
                 ["-run", "sderl_bench_vm_child", "main", File],
-            Ended = sderl_bench_program:run(Erl, Args, #{timeout => Limit, env => clean_env(),
+            Ended = sderl_bench_program:run(Erl, Args, #{timeout => Limit,
+                                                         env => Env ++ clean_env(),
                                                          last => ?LAST}),
             outcome(file:read_file(Result), Ended, Limit);
         {error, Reason} ->
             {error, ["cannot write ", File, ": ", file:format_error(Reason)]}
     end.
 
+%% The first node, and what it needs to start the others. It makes a cookie in its home, which no
+%% list of processes shows, and all others read it there.
+as_node(#{nodes := Count}, Dir, Erl, Common) ->
+    {sderl_bench_vm_epmd:arguments(sderl_bench_vm_nodes:name(1), Dir), [{"HOME", Dir}],
+     #{nodes => #{folder => Dir, count => Count, erl => Erl, args => Common}}};
+as_node(#{}, _, _, _) ->
+    {[], [], #{}}.
+
 outcome({ok, Binary}, _, _) ->
     case binary_to_term(Binary) of
         {ok, Result} -> {ok, Result};
-        {error, Text} -> {error, ["the program crashed: ", Text]}
+        {error, Text} -> {error, ["the program crashed: ", Text]};
+        {not_ready, Text} -> {error, Text}
     end;
 outcome(_, {ok, Status, Said}, _) ->
     {error, ["the virtual machine ended with status ", integer_to_list(Status), shown(Said)]};

@@ -11,15 +11,17 @@ runs in each do not make an interval narrower.
 -export([of_lines/2, samples/1, key/1]).
 -export_type([summary/0, program/0, series/0, row/0, key/0]).
 
--doc "A point without its number of schedulers.".
+-doc "A point without its size.".
 -type key() :: {Flags :: binary(), Otp :: binary()}.
 
 -doc """
-Times are in nanoseconds, intervals of level 95 %. `against`: how many times as long as the first
-series takes on as many schedulers; `why`: medians of what `m:sderl_bench_vm_why` saw; `unwarm`: in
+`size` is the number of schedulers, or of nodes with so many `schedulers` each. Times are in
+nanoseconds, intervals of level 95 %. `speedup` is against the least size, one scheduler or one node;
+`against`: how many times as long as the first series takes on the same size; `why`: medians of what `m:sderl_bench_vm_why` saw; `unwarm`: in
 how many virtual machines the warm-up did not end.
 """.
 -type row() :: #{
+    size := sderl_bench_vm_size:size(),
     schedulers := pos_integer(),
     vms := pos_integer(),
     times := [float()],
@@ -35,8 +37,8 @@ how many virtual machines the warm-up did not end.
 }.
 
 -doc """
-The rows of one combination of flags and OTP. The laws are fitted to points with no more schedulers
-than cores; `serial` and `peak` are intervals, and `undefined` where a point has too few virtual
+The rows of one combination of flags and OTP. The laws are fitted to points with no more schedulers,
+of all nodes together, than cores; `serial` and `peak` are intervals, and `undefined` where a point has too few virtual
 machines.
 """.
 -type series() :: #{
@@ -54,7 +56,7 @@ machines.
     settings := #{binary() => term()},
     series := [series()],
     outputs := [{Hash :: integer(), Text :: binary(), Count :: pos_integer()}],
-    failures := [#{point := binary(), schedulers := pos_integer(), reason := binary(),
+    failures := [#{point := binary(), size := sderl_bench_vm_size:size(), reason := binary(),
                    count := pos_integer()}]
 }.
 
@@ -88,13 +90,13 @@ of_lines(#{~"machine" := Machine, ~"settings" := Settings}, Lines) ->
 
 -doc "The times of all points: of each virtual machine the median of its runs.".
 -spec samples([sderl_bench_vm_store:line()]) ->
-    #{{Program :: binary(), Schedulers :: pos_integer(), key()} => [float()]}.
+    #{{Program :: binary(), sderl_bench_vm_size:size(), key()} => [float()]}.
 samples(Lines) ->
     lists:foldr(
         fun
-            (#{~"kind" := ~"vm", ~"program" := Program, ~"schedulers" := N} = Line, Samples) ->
-                maps:update_with({Program, N, key(Line)}, fun(Times) -> [time(Line) | Times] end,
-                                 [time(Line)], Samples);
+            (#{~"kind" := ~"vm", ~"program" := Program} = Line, Samples) ->
+                maps:update_with({Program, sderl_bench_vm_size:of_line(Line), key(Line)},
+                                 fun(Times) -> [time(Line) | Times] end, [time(Line)], Samples);
             (_, Samples) ->
                 Samples
         end,
@@ -126,21 +128,25 @@ program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
     }.
 
 series(Key, Lines, Cores) ->
-    ByNumber = maps:groups_from_list(fun(#{~"schedulers" := N}) -> N end, Lines),
-    Alone = [time(Line) || Line <- maps:get(1, ByNumber, [])],
-    Rows = [row(N, Some, Alone) || N := Some <- maps:iterator(ByNumber, ordered)],
-    Times = [{N, Values} || #{schedulers := N, times := Values} <- Rows, N =< Cores],
+    BySize = maps:groups_from_list(fun sderl_bench_vm_size:of_line/1, Lines),
+    Alone = [time(Line) || Size := Some <- BySize, sderl_bench_vm_size:number(Size) =:= 1,
+                           Line <- Some],
+    Rows = [row(Size, Some, Alone) || Size := Some <- maps:iterator(BySize, ordered)],
+    Times = [{sderl_bench_vm_size:number(Size), Values}
+             || #{size := Size, times := Values} <- Rows,
+                sderl_bench_vm_size:schedulers(Size) =< Cores],
     (laws(Alone =/= [], Times))#{key => Key, rows => Rows}.
 
-row(N, Lines, Alone) ->
+row(Size, Lines, Alone) ->
     Times = [time(Line) || Line <- Lines],
     #{
-        schedulers => N,
+        size => Size,
+        schedulers => map_get(schedulers, sderl_bench_vm_size:fields(Size)),
         vms => length(Times),
         times => Times,
         time => sderl_bench_sample:median(?LEVEL, Times),
         scatter => sderl_bench_sample:scatter(Times),
-        speedup => speedup(N, Times, Alone),
+        speedup => speedup(sderl_bench_vm_size:number(Size), Times, Alone),
         against => undefined,
         stages => stages(Lines),
         warm => sderl_table:median([length(Warm) || #{~"warm" := Warm} <- Lines]),
@@ -208,11 +214,11 @@ against([]) ->
 
 compared(First, #{rows := Rows} = Series) ->
     Series#{rows := [
-        case [Times || #{schedulers := M, times := Times} <- First, M =:= N] of
+        case [Times || #{size := Same, times := Times} <- First, Same =:= Size] of
             [Before] -> Row#{against := sderl_bench_sample:ratio(?LEVEL, Before, After)};
             [] -> Row
         end
-     || #{schedulers := N, times := After} = Row <- Rows
+     || #{size := Size, times := After} = Row <- Rows
     ]}.
 
 %% The most frequent one first.
@@ -243,15 +249,18 @@ lasting(Lines) ->
     ),
     Failed.
 
-what(#{~"schedulers" := N, ~"round" := Round} = Line) -> {N, key(Line), Round};
+what(#{~"round" := Round} = Line) -> {sderl_bench_vm_size:of_line(Line), key(Line), Round};
 what(_) -> calibrated.
 
 failures(Lines) ->
     Same = maps:groups_from_list(
-        fun(#{~"schedulers" := N, ~"reason" := Reason} = Line) -> {key(Line), N, Reason} end, Lines
+        fun(#{~"reason" := Reason} = Line) ->
+            {key(Line), sderl_bench_vm_size:of_line(Line), Reason}
+        end,
+        Lines
     ),
-    [#{point => point(Key), schedulers => N, reason => Reason, count => length(Some)}
-     || {Key, N, Reason} := Some <- maps:iterator(Same, ordered)].
+    [#{point => point(Key), size => Size, reason => Reason, count => length(Some)}
+     || {Key, Size, Reason} := Some <- maps:iterator(Same, ordered)].
 
 point({Flags, ~""}) -> Flags;
 point({~"", Otp}) -> <<"OTP ", Otp/binary>>;

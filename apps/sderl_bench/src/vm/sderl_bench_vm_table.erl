@@ -3,7 +3,7 @@
 -moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
 
 -export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, interval/2, bar/3, control/2,
-         reasons/2, fits/1, notes/1, series_name/1, settings/1]).
+         reasons/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
 
 %% The program that is nothing but the harness.
 -define(EMPTY, ~"empty").
@@ -43,8 +43,9 @@ otp(Name, Facts) ->
 -doc "What makes the figures hard to read.".
 -spec notes(sderl_bench_vm_summary:summary()) -> [unicode:chardata()].
 notes(#{machine := Machine, programs := Programs, otps := Otps}) ->
-    Most = lists:max([1 | [N || #{series := Series} <- Programs, #{rows := Rows} <- Series,
-                                #{schedulers := N} <- Rows]]),
+    Most = lists:max([1 | [sderl_bench_vm_size:schedulers(Size)
+                           || #{series := Series} <- Programs, #{rows := Rows} <- Series,
+                              #{size := Size} <- Rows]]),
     Known = #{Key => maps:get(atom_to_binary(Key), Machine, null)
               || Key <- [cores, quota, threads_per_core, kinds_of_cores, memory_nodes, governor,
                       counters]},
@@ -69,17 +70,17 @@ builds(Facts) ->
 noise(Programs) ->
     [io_lib:format("the machine is noisy: the control on ~ts scatters by ~ts %, so smaller "
                    "differences are hard to see",
-                   [on(N), sderl_table:number(100 * Scatter)])
+                   [on(Size), sderl_table:number(100 * Scatter)])
      || #{control := true, series := [#{rows := Rows} | _]} <- Programs,
-        #{schedulers := N, scatter := Scatter} <- Rows, is_float(Scatter), Scatter > 0.03].
+        #{size := Size, scatter := Scatter} <- Rows, is_float(Scatter), Scatter > 0.03].
 
 %% Schedulers at work that got no processor: the control does nothing else than compute.
 taken(Programs) ->
     [io_lib:format("other programs use this machine: the control's schedulers on ~ts got ~ts % of "
                    "the processor time that they worked for",
-                   [on(N), sderl_table:number(100 * Got)])
+                   [on(Size), sderl_table:number(100 * Got)])
      || #{control := true, series := [#{rows := Rows} | _]} <- Programs,
-        #{schedulers := N, why := Why} <- Rows,
+        #{size := Size, why := Why} <- Rows,
         Got <- [sderl_bench_vm_reasons:got(Why)], is_float(Got), Got < 0.85].
 
 program(#{name := Name, settings := Settings, series := Series} = Program, Programs) ->
@@ -104,11 +105,11 @@ plain(Other) -> Other.
 
 one(#{key := Key, rows := Rows} = Series, #{name := Name, control := Control}, Programs) ->
     Compared = lists:any(fun(#{against := Against}) -> Against =/= undefined end, Rows),
-    Most = lists:max([N || #{schedulers := N} <- Rows]),
+    Most = lists:max([sderl_bench_vm_size:number(Size) || #{size := Size} <- Rows]),
     [
         case Key of {~"", ~""} -> ""; _ -> ["  with ", series_name(Key), "\n"] end,
         sderl_table:text(
-            ["schedulers", "VMs", "time (95 %)", "scatter %", "speedup (95 %)", "efficiency %"] ++
+            [axis(Rows), "VMs", "time (95 %)", "scatter %", "speedup (95 %)", "efficiency %"] ++
                 ["times the first (95 %)" || Compared] ++ ["speedup; . is ideal"],
             [row(Row, Compared, Most) || Row <- Rows]
         ),
@@ -118,6 +119,15 @@ one(#{key := Key, rows := Rows} = Series, #{name := Name, control := Control}, P
         [["  ", Line, "\n"] || Line <- stages(Rows) ++ doubts(Name, Rows)]
     ].
 
+-doc "What is varied, as the head of a column.".
+-spec axis([sderl_bench_vm_summary:row(), ...]) -> unicode:chardata().
+axis([#{size := Size} | _]) ->
+    case sderl_bench_vm_size:fields(Size) of
+        #{nodes := _, schedulers := 1} -> "nodes";
+        #{nodes := _, schedulers := N} -> io_lib:format("nodes (~w schedulers each)", [N]);
+        #{schedulers := _} -> "schedulers"
+    end.
+
 -doc "What a series is called.".
 -spec series_name(sderl_bench_vm_summary:key()) -> unicode:chardata().
 series_name({~"", ~""}) -> "the defaults";
@@ -125,8 +135,9 @@ series_name({Flags, ~""}) -> Flags;
 series_name({~"", Otp}) -> ["OTP ", Otp];
 series_name({Flags, Otp}) -> [Flags, ", OTP ", Otp].
 
-row(#{schedulers := N, vms := Vms, time := Time, scatter := Scatter, speedup := Speedup,
+row(#{size := Size, vms := Vms, time := Time, scatter := Scatter, speedup := Speedup,
       against := Against}, Compared, Most) ->
+    N = sderl_bench_vm_size:number(Size),
     [
         integer_to_list(N), integer_to_list(Vms), interval(fun ns/1, Time), percent(Scatter),
         interval(fun sderl_table:number/1, Speedup),
@@ -140,7 +151,7 @@ percent(undefined) -> "-";
 percent(Share) when abs(Share) < 5.0e-6 -> "0";
 percent(Share) -> sderl_table:number(100 * Share).
 
--doc "A speedup of N schedulers, from the left, so that several are a curve.".
+-doc "A speedup on the size N, from the left, so that several are a curve.".
 -spec bar(N :: pos_integer(), sderl_bench_sample:interval() | undefined, Most :: pos_integer()) ->
     unicode:chardata().
 bar(_, undefined, _) -> lists:duplicate(?BAR, $\s);
@@ -169,7 +180,7 @@ ns(Ns) -> [sderl_table:number(Ns), " ns"].
 -doc "The laws of scaling that fit a series, in words.".
 -spec fits(sderl_bench_vm_summary:series()) -> [unicode:chardata()].
 fits(#{rows := Rows, amdahl := Amdahl, serial := Serial, usl := Usl, peak := Peak}) ->
-    Most = lists:max([N || #{schedulers := N} <- Rows]),
+    #{size := Most} = lists:last(Rows),
     amdahl(Amdahl, Serial) ++ usl(Usl, Peak, Most).
 
 amdahl(undefined, _) -> [];
@@ -193,17 +204,17 @@ usl(#{contention := A, coherence := B, peak := Peak, error := Error}, Between, M
 
 peak(none, _, _) -> "no peak";
 peak({N, Speedup}, Between, Most) ->
-    [io_lib:format("fastest on ~ts schedulers~ts, ~ts times",
-                   [sderl_table:number(round(N)), between(fun ends/1, Between),
-                    sderl_table:number(Speedup)]),
-     [", beyond what was measured" || N > Most]].
+    [io_lib:format("fastest on ~ts ~ts~ts, ~ts times",
+                   [sderl_table:number(round(N)), sderl_bench_vm_size:axis(Most),
+                    between(fun ends/1, Between), sderl_table:number(Speedup)]),
+     [", beyond what was measured" || N > sderl_bench_vm_size:number(Most)]].
 
 ends(none) -> "no end";
 ends(N) -> sderl_table:number(round(N)).
 
-%% On the fewest schedulers and on the most.
-worked([#{schedulers := N} = Row]) ->
-    [[on(N), ": ", work(Row)]];
+%% On the fewest schedulers and on the most, or nodes.
+worked([#{size := Size} = Row]) ->
+    [[on(Size), ": ", work(Row)]];
 worked([First | Rows]) ->
     worked([First]) ++ worked([lists:last(Rows)]).
 
@@ -230,29 +241,29 @@ work(_) ->
 -doc "Why a series gains no more, in words.".
 -spec reasons(sderl_bench_vm_summary:series(), [sderl_bench_vm_summary:program()]) ->
     [unicode:chardata()].
-reasons(#{rows := [#{schedulers := 1, why := One} | _] = Rows}, Programs) ->
-    case lists:last(Rows) of
-        #{schedulers := N, why := Many, speedup := #{value := Speedup}} when N > 1 ->
-            sderl_bench_vm_reasons:text(One, Many, Speedup, control(N, Programs));
+reasons(#{rows := [#{size := First, why := One} | _] = Rows}, Programs) ->
+    #{size := Last, why := Many, speedup := Speedup} = lists:last(Rows),
+    case {sderl_bench_vm_size:number(First), Speedup} of
+        {1, #{value := Value}} when Last =/= First ->
+            sderl_bench_vm_reasons:text(Last, {One, Many}, Value, control(Last, Programs));
         _ ->
             []
-    end;
-reasons(_, _) ->
-    [].
+    end.
 
--doc "The speedup of the control on so many schedulers.".
--spec control(N :: pos_integer(), [sderl_bench_vm_summary:program()]) -> float() | undefined.
-control(N, Programs) ->
+-doc "The speedup of the control on a size.".
+-spec control(sderl_bench_vm_size:size(), [sderl_bench_vm_summary:program()]) ->
+    float() | undefined.
+control(Size, Programs) ->
     case [S || #{control := true, series := [#{rows := Rows} | _]} <- Programs,
-               #{schedulers := M, speedup := #{value := S}} <- Rows, M =:= N] of
+               #{size := Same, speedup := #{value := S}} <- Rows, Same =:= Size] of
         [Speedup | _] -> Speedup;
         [] -> undefined
     end.
 
 stages(Rows) ->
     [io_lib:format("stages on ~ts: ~ts",
-                   [on(N), lists:join(", ", [[Name, " ", ns(Time)] || {Name, Time} <- Stages])])
-     || #{stages := [_, _ | _] = Stages, schedulers := N} <- Rows].
+                   [on(Size), lists:join(", ", [[Name, " ", ns(Time)] || {Name, Time} <- Stages])])
+     || #{stages := [_, _ | _] = Stages, size := Size} <- Rows].
 
 -doc """
 What the harness itself takes, by an empty program in each virtual machine: the greatest share of
@@ -260,25 +271,25 @@ the time of any program.
 """.
 -spec overhead([sderl_bench_vm_summary:program()]) -> unicode:chardata().
 overhead(Programs) ->
-    case [{Share, Name, N} || #{name := Name, series := Series} <- Programs, Name =/= ?EMPTY,
-                              #{rows := Rows} <- Series,
-                              #{overhead := Share, schedulers := N} <- Rows, is_float(Share)] of
+    case [{Share, Name, Size} || #{name := Name, series := Series} <- Programs, Name =/= ?EMPTY,
+                                 #{rows := Rows} <- Series,
+                                 #{overhead := Share, size := Size} <- Rows, is_float(Share)] of
         [] ->
             "";
         Shares ->
-            {Share, Name, N} = lists:max(Shares),
+            {Share, Name, Size} = lists:max(Shares),
             ["\nthe harness itself takes at most ", percent(Share), " % of the time (of ", Name,
-             " on ", on(N), ")\n"]
+             " on ", on(Size), ")\n"]
     end.
 
 %% Flaws of the measurement itself.
 doubts(Name, Rows) ->
     [io_lib:format("not steady after the warm-up in ~w of ~w virtual machines on ~ts",
-                   [Cold, Vms, on(N)])
-     || #{unwarm := Cold, vms := Vms, schedulers := N} <- Rows, 2 * Cold > Vms] ++
+                   [Cold, Vms, on(Size)])
+     || #{unwarm := Cold, vms := Vms, size := Size} <- Rows, 2 * Cold > Vms] ++
     [io_lib:format("the harness itself takes ~ts % of the time on ~ts: give it more work",
-                   [percent(Share), on(N)])
-     || Name =/= ?EMPTY, #{overhead := Share, schedulers := N} <- Rows, is_float(Share),
+                   [percent(Share), on(Size)])
+     || Name =/= ?EMPTY, #{overhead := Share, size := Size} <- Rows, is_float(Share),
         Share > 0.01].
 
 wrong(#{name := Name, outputs := Outputs, failures := Failures}) ->
@@ -286,13 +297,12 @@ wrong(#{name := Name, outputs := Outputs, failures := Failures}) ->
       lists:join("; ", [io_lib:format("~ts (~w times)", [Text, Count])
                         || {_, Text, Count} <- Outputs])]
      || length(Outputs) > 1] ++
-    [[["FAILED on ", on(N)],
+    [[["FAILED on ", on(Size)],
       [[" with ", Point] || Point =/= ~""], [io_lib:format(", ~w times", [Count]) || Count > 1],
       ": ", Reason]
-     || #{point := Point, schedulers := N, reason := Reason, count := Count} <- Failures].
+     || #{point := Point, size := Size, reason := Reason, count := Count} <- Failures].
 
-on(1) -> "1 scheduler";
-on(N) -> io_lib:format("~w schedulers", [N]).
+on(Size) -> sderl_bench_vm_size:text(Size).
 
 -doc "What failed, and outputs that differ: nothing where all is well.".
 -spec failures(sderl_bench_vm_summary:summary()) -> [unicode:chardata()].
@@ -303,12 +313,15 @@ failures(#{programs := Programs}) ->
 -spec rows(sderl_bench_vm_summary:summary()) -> [{Params :: map(), Metrics :: map()}].
 rows(#{programs := Programs}) ->
     [
-        {#{program => Name, schedulers => N, flags => Flags, otp => Otp},
+        {(sderl_bench_vm_size:fields(Size))#{program => Name, flags => Flags, otp => Otp},
          #{vms => Vms, time_ns => map_get(value, Time), time_low_ns => map_get(low, Time),
            time_high_ns => map_get(high, Time), scatter => maps:get(scatter, Row),
            speedup => value(value, Speedup), speedup_low => value(low, Speedup),
            speedup_high => value(high, Speedup),
-           efficiency => case Speedup of #{value := S} -> S / N; _ -> undefined end,
+           efficiency => case Speedup of
+               #{value := S} -> S / sderl_bench_vm_size:number(Size);
+               _ -> undefined
+           end,
            overhead_pct => case maps:get(overhead, Row) of
                Share when is_float(Share) -> 100 * Share;
                _ -> undefined
@@ -316,7 +329,7 @@ rows(#{programs := Programs}) ->
            serial_share => value(serial, maps:get(amdahl, Of)), why => maps:get(why, Row)}}
      || #{name := Name, series := Series} <- Programs,
         #{key := {Flags, Otp}, rows := Rows} = Of <- Series,
-        #{schedulers := N, vms := Vms, time := Time, speedup := Speedup} = Row <- Rows
+        #{size := Size, vms := Vms, time := Time, speedup := Speedup} = Row <- Rows
     ].
 
 value(_, undefined) -> undefined;

@@ -1,24 +1,26 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_why).
 -moduledoc """
-What a virtual machine did while a program ran: how long its schedulers worked, what for, how many
-processes waited for one, reductions and garbage collection; how long threads waited for locks,
-where the emulator counts that, and what the processor counts, where it does. It needs OTP, and the
-modules that `m:sderl_bench_vm_start` takes along.
+What a virtual machine, or several that are nodes, did while a program ran: how long the schedulers
+worked, what for, how many processes waited for one, reductions and garbage collection; how long
+threads waited for locks, where the emulator counts that, and what the processor counts, where it
+does. It needs OTP, and the modules that `m:sderl_bench_vm_start` takes along.
 
 Looking costs a little, so this is a run of its own, whose time is not a result.
 """.
 
--export([around/2]).
+-export([around/3]).
 -export_type([why/0]).
 
 -doc """
-All of one repetition where it is an amount. `busy`: the share of the time that each normal
-scheduler worked; `dirty_busy`: how many dirty schedulers worked, in the mean; `states`: the shares
-of the schedulers' time by the states of `msacc`; `queue`, `queue_max`: processes that waited for a
-scheduler, in the mean and the most; `cpu_ns`: processor time of the whole virtual machine, told in
-steps of 10 ms; `locks`: nanoseconds that all threads together waited for locks of a class;
-`counters`: rates of `m:sderl_prof_vm_perf`, or `counters_refused` with what perf said.
+All of one repetition where it is an amount, and of all nodes together. `busy`: the share of the
+time that each normal scheduler worked; `dirty_busy`: how many dirty schedulers worked, in the mean;
+`states`: the shares of the schedulers' time by the states of `msacc`; `queue`, `queue_max`:
+processes that waited for a scheduler, in the mean and the most; `cpu_ns`: processor time of the
+whole virtual machine, told in steps of 10 ms; `sent_bytes`: what several nodes sent to each other;
+`locks`: nanoseconds that all threads together waited for locks of a class; `counters`: rates of
+`m:sderl_prof_vm_perf`, or `counters_refused` with what perf said. `wall_ns` and `counters` are told
+by the first node.
 """.
 -type why() :: #{
     repetitions := pos_integer(),
@@ -33,6 +35,7 @@ steps of 10 ms; `locks`: nanoseconds that all threads together waited for locks 
     collections := float(),
     reclaimed_words := float(),
     switches := float(),
+    sent_bytes => float(),
     locks => #{atom() => float()},
     counters => #{atom() => float()},
     counters_refused => binary()
@@ -43,17 +46,71 @@ steps of 10 ms; `locks`: nanoseconds that all threads together waited for locks 
 %% Classes of locks that are told.
 -define(MOST_LOCKS, 10).
 
--doc "Runs `Fun`, which repeats the program so many times.".
--spec around(Count :: pos_integer(), fun(() -> term())) -> why().
-around(Count, Fun) ->
+-doc "Runs `Fun`, which repeats the program so many times on these nodes.".
+-spec around(Count :: pos_integer(), [node(), ...], fun(() -> term())) -> why().
+around(Count, Nodes, Fun) ->
+    Watchers = [watcher(Node) || Node <- Nodes],
+    _ = asked(Watchers, begin_now),
+    _ = Fun(),
+    Seen = asked(Watchers, tell),
+    Each = fun(Key) -> total(Key, Seen) / Count end,
+    Known = maps:merge(hd([Counted || #{counted := Counted} <- Seen]),
+                       longest([Locks || #{locks := Locks} <- Seen], Count)),
+    OfNodes = case Nodes of
+        [_] -> #{};
+        _ -> #{sent_bytes => Each(sent_bytes)}
+    end,
+    maps:merge(Known, OfNodes#{
+        repetitions => Count, wall_ns => map_get(wall_ns, hd(Seen)) / Count,
+        cpu_ns => Each(cpu_ns), busy => lists:append([Busy || #{busy := Busy} <- Seen]),
+        dirty_busy => total(dirty_busy, Seen), states => mean([Of || #{states := Of} <- Seen]),
+        queue => total(queue, Seen), queue_max => lists:max([Most || #{queue_max := Most} <- Seen]),
+        reductions => Each(reductions), collections => Each(collections),
+        reclaimed_words => Each(reclaimed_words), switches => Each(switches)
+    }).
+
+total(Key, Seen) -> lists:sum([map_get(Key, Of) || Of <- Seen]).
+
+%% All nodes have as many schedulers, and are looked at for as long.
+mean([Shares]) -> Shares;
+mean(All) ->
+    Sums = lists:foldl(fun(Of, Sums) -> maps:merge_with(fun(_, A, B) -> A + B end, Of, Sums) end,
+                       #{}, All),
+    #{State => Sum / length(All) || State := Sum <- Sums}.
+
+%% A process on each node, because what it switches on is off when the one that did so is gone.
+watcher(Node) ->
+    Parent = self(),
+    Watcher = spawn_link(Node, fun() -> watch(Parent) end),
+    receive
+        {Watcher, ready} -> Watcher
+    end.
+
+%% All at the same time.
+asked(Watchers, What) ->
+    _ = [Watcher ! {What, self()} || Watcher <- Watchers],
+    [receive {Watcher, What, Answer} -> Answer end || Watcher <- Watchers].
+
+%% The processor's counters are those of the machine, and one node reads them.
+watch(Parent) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     _ = erlang:system_flag(microstate_accounting, reset),
     _ = erlang:system_flag(microstate_accounting, true),
-    Counters = sderl_bench_vm_counters:start(),
+    Counters = case node(Parent) =:= node() of
+        true -> sderl_bench_vm_counters:start();
+        false -> none
+    end,
     Looker = looker(),
     Counting = sderl_prof_locks:start(),
+    Parent ! {self(), ready},
+    receive
+        {begin_now, Parent} -> ok
+    end,
     Before = counts(),
-    _ = Fun(),
+    Parent ! {self(), begin_now, ok},
+    receive
+        {tell, Parent} -> ok
+    end,
     After = counts(),
     Locks = sderl_prof_locks:stop(Counting),
     {Queue, Most} = looked(Looker),
@@ -61,25 +118,25 @@ around(Count, Fun) ->
     _ = erlang:system_flag(microstate_accounting, false),
     States = statistics(microstate_accounting),
     _ = erlang:system_flag(scheduler_wall_time, false),
-    Each = fun(Key) -> (maps:get(Key, After) - maps:get(Key, Before)) / Count end,
     {Normal, Dirty} = busy(maps:get(times, Before), maps:get(times, After)),
-    Known = maps:merge(Counted, waited(Locks, Count)),
-    Known#{
-        repetitions => Count, wall_ns => Each(wall_ns), cpu_ns => Each(cpu_ns),
-        busy => Normal, dirty_busy => Dirty,
-        states => states(States), queue => Queue, queue_max => Most, reductions => Each(reductions),
-        collections => Each(collections), reclaimed_words => Each(reclaimed_words),
-        switches => Each(switches)
-    }.
+    Amounts = #{Key => map_get(Key, After) - map_get(Key, Before)
+                || Key <- [wall_ns, cpu_ns, reductions, collections, reclaimed_words, switches,
+                           sent_bytes]},
+    Parent ! {self(), tell, Amounts#{
+        busy => Normal, dirty_busy => Dirty, states => states(States), queue => Queue,
+        queue_max => Most, counted => Counted, locks => waited(Locks)
+    }}.
 
 counts() ->
     {Collections, Words, _} = statistics(garbage_collection),
     {Switches, _} = statistics(context_switches),
     {Reductions, _} = statistics(exact_reductions),
+    {_, {output, Sent}} = statistics(io),
     #{
         wall_ns => erlang:monotonic_time(nanosecond), cpu_ns => cpu_ns(),
         times => lists:sort(statistics(scheduler_wall_time_all)), reductions => Reductions,
-        collections => Collections, reclaimed_words => Words, switches => Switches
+        collections => Collections, reclaimed_words => Words, switches => Switches,
+        sent_bytes => Sent
     }.
 
 %% In user mode and in the system, which statistics(runtime) leaves out.
@@ -138,11 +195,17 @@ looked(Looker) ->
 
 %% ---------------------------------------------------------------- locks
 
-waited(none, _) -> #{};
-waited({Before, After}, Count) ->
+waited(none) -> none;
+waited({Before, After}) ->
     #{classes := Classes} = sderl_prof_locks:since(Before, After),
     %% A class may have locks of several types.
     By = maps:groups_from_list(fun(#{class := Class}) -> Class end, fun(#{ns := Ns}) -> Ns end,
                                Classes),
-    Longest = lists:reverse(lists:keysort(2, [{Class, lists:sum(Ns)} || Class := Ns <- By])),
+    #{Class => lists:sum(Ns) || Class := Ns <- By}.
+
+longest([none | _], _) -> #{};
+longest(All, Count) ->
+    Sums = lists:foldl(fun(Of, Sums) -> maps:merge_with(fun(_, A, B) -> A + B end, Of, Sums) end,
+                       #{}, All),
+    Longest = lists:reverse(lists:keysort(2, maps:to_list(Sums))),
     #{locks => #{Class => Ns / Count || {Class, Ns} <- lists:sublist(Longest, ?MOST_LOCKS)}}.

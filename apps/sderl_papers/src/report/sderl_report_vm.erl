@@ -31,13 +31,16 @@ pages(File) ->
     end.
 
 start(OfTables, Header, #{machine := Machine, vms := Vms, rounds := Rounds} = Summary, Command) ->
-    {Title, Lead} = case OfTables of
-        true ->
+    {Title, Lead} = case {OfTables, axis(maps:get(programs, Summary))} of
+        {true, _} ->
             {"Tables under load", "Which table is the fastest for which operations."};
-        false ->
+        {false, schedulers} ->
             {"Programs by schedulers",
              "How programs scale with the schedulers of one virtual machine, and why they gain no "
-             "more."}
+             "more."};
+        {false, nodes} ->
+            {"Programs by nodes",
+             "How programs scale with nodes of this machine, and why they gain no more."}
     end,
     #{
         title => Title,
@@ -78,8 +81,14 @@ page(#{name := Name, settings := Settings, series := Series} = Program, Programs
 
 question(#{control := true}) ->
     "What does the machine give to a program that shares nothing, and how steady is it?";
-question(#{name := Name}) ->
-    ["How much faster is ", Name, " on more schedulers?"].
+question(#{name := Name} = Program) ->
+    ["How much faster is ", Name, " on more ", atom_to_list(axis([Program])), "?"].
+
+%% Of all that were measured.
+axis(Programs) ->
+    [#{size := Size} | _] = [Row || #{series := Series} <- Programs, #{rows := Rows} <- Series,
+                                    Row <- Rows],
+    sderl_bench_vm_size:axis(Size).
 
 %% The control has no reasons: it is one for the others.
 notes(_, #{control := true}, _) -> [];
@@ -94,24 +103,30 @@ found(#{series := Series}) ->
     lists:join("\n", [[named(Of, Series), best(Rows), "."] || #{rows := Rows} = Of <- Series]).
 
 best(Rows) ->
-    case [{S, N} || #{schedulers := N, speedup := #{value := S}} <- Rows] of
+    [#{size := Any} | _] = Rows,
+    Axis = atom_to_list(sderl_bench_vm_size:axis(Any)),
+    case [{S, sderl_bench_vm_size:number(Size)}
+          || #{size := Size, speedup := #{value := S}} <- Rows] of
         [] ->
-            "Not measured on one scheduler";
+            ["Not measured on one ", lists:droplast(Axis)];
         Speedups ->
             case lists:max(Speedups) of
-                {_, 1} when length(Speedups) =:= 1 -> "Measured on one scheduler only";
-                {_, 1} -> "No faster on more schedulers than on one";
+                {_, 1} when length(Speedups) =:= 1 ->
+                    ["Measured on one ", lists:droplast(Axis), " only"];
+                {_, 1} ->
+                    ["No faster on more ", Axis, " than on one"];
                 {Speedup, N} ->
-                    io_lib:format("~ts times as fast on ~w schedulers as on one",
-                                  [sderl_table:number(Speedup), N])
+                    io_lib:format("~ts times as fast on ~w ~ts as on one",
+                                  [sderl_table:number(Speedup), N, Axis])
             end
     end.
 
 speedups(#{name := Name, control := IsControl, series := Series}, Programs) ->
-    Ns = lists:usort([N || #{rows := Rows} <- Series, #{schedulers := N} <- Rows]),
+    Ns = lists:usort([sderl_bench_vm_size:number(Size)
+                      || #{rows := Rows} <- Series, #{size := Size} <- Rows]),
     #{
         title => text(["Speedup of ", Name]),
-        x => axis("schedulers", ""), y => axis("speedup against one", ""),
+        x => sizes(Series), y => axis("speedup against one", ""),
         series => [points(Of, speedup, fun(V) -> V end) || Of <- Series] ++
             [(points(Of, speedup, fun(V) -> V end))#{name => ~"control"}
              || not IsControl, #{control := true, series := [Of | _]} <- Programs] ++
@@ -121,19 +136,20 @@ speedups(#{name := Name, control := IsControl, series := Series}, Programs) ->
 times(Series) ->
     #{
         title => ~"Time of one repetition",
-        x => axis("schedulers", ""), y => axis("time", "ms"),
+        x => sizes(Series), y => axis("time", "ms"),
         series => [points(Of, time, fun(Ns) -> Ns / 1.0e6 end) || Of <- Series]
     }.
+
+sizes([#{rows := Rows} | _]) -> axis(sderl_bench_vm_table:axis(Rows), "").
 
 axis(Label, Unit) -> #{label => text(Label), unit => text(Unit), scale => linear, zero => true}.
 
 points(#{key := Key, rows := Rows}, What, Scale) ->
     #{
         name => text(sderl_bench_vm_table:series_name(Key)),
-        points => [#{x => N, y => Scale(Value), low => ends(Low, Value, Scale),
-                     high => ends(High, Value, Scale)}
-                   || #{schedulers := N, What := #{value := Value, low := Low, high := High}}
-                          <- Rows]
+        points => [#{x => sderl_bench_vm_size:number(Size), y => Scale(Value),
+                     low => ends(Low, Value, Scale), high => ends(High, Value, Scale)}
+                   || #{size := Size, What := #{value := Value, low := Low, high := High}} <- Rows]
     }.
 
 %% Too few values for an interval: the point alone.
@@ -143,14 +159,14 @@ ends(End, _, Scale) -> Scale(End).
 table(#{key := Key, rows := Rows}) ->
     #{
         title => text(["With ", sderl_bench_vm_table:series_name(Key)]),
-        header => [~"schedulers", ~"VMs", ~"time (95 %)", ~"speedup (95 %)", ~"schedulers at work",
+        header => [text(sderl_bench_vm_table:axis(Rows)), ~"VMs", ~"time (95 %)", ~"speedup (95 %)", ~"schedulers at work",
                    ~"processes waiting", ~"reductions", ~"collections"],
         rows => [[text(Cell) || Cell <- row(Row)] || Row <- Rows]
     }.
 
-row(#{schedulers := N, vms := Vms, time := Time, speedup := Speedup, why := Why}) ->
+row(#{size := Size, vms := Vms, time := Time, speedup := Speedup, why := Why}) ->
     [
-        integer_to_list(N), integer_to_list(Vms),
+        integer_to_list(sderl_bench_vm_size:number(Size)), integer_to_list(Vms),
         sderl_bench_vm_table:interval(fun sderl_bench_vm_table:ns/1, Time),
         sderl_bench_vm_table:interval(fun sderl_table:number/1, Speedup),
         sderl_table:number(lists:sum(maps:get(~"busy", Why, []))),

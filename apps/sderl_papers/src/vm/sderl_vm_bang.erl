@@ -2,14 +2,14 @@
 -module(sderl_vm_bang).
 -moduledoc """
 `bang`: many processes send at once to one, whose mailbox is the bottleneck. 16, 55 or 79 senders
-for each core, with as many messages each.
+for each core, with as many messages each. On several nodes the receiver is on the first one.
 
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 """.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, run/2]).
+-export([summary/0, settings/2, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -23,10 +23,15 @@ settings(Size, Cores) ->
     #{senders => Count, messages => Count}.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its senders".
+
+-doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> non_neg_integer().
-run(run, #{senders := Senders, messages := Messages}) ->
+run(run, #{senders := Senders, messages := Messages} = Settings) ->
     Receiver = self(),
-    _ = [spawn_link(fun() -> send(Messages, Receiver) end) || _ <- lists:seq(1, Senders)],
+    _ = [spawn_link(Node, fun() -> send(Messages, Receiver) end)
+         || Node <- sderl_bench_vm_nodes:in_turn(Senders, Settings)],
     received(Senders * Messages, 0).
 
 send(0, _) -> ok;

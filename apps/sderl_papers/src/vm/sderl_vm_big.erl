@@ -9,7 +9,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, run/2]).
+-export([summary/0, settings/2, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -22,10 +22,15 @@ settings(Size, Cores) ->
     #{processes => Cores * maps:get(Size, #{short => 8, intermediate => 16, long => 24})}.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its processes".
+
+-doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> number().
-run(run, #{processes := Count}) ->
+run(run, #{processes := Count} = Settings) ->
     Main = self(),
-    Processes = [spawn_link(fun() -> member(Main) end) || _ <- lists:seq(1, Count)],
+    Processes = [spawn_link(Node, fun() -> member(Main) end)
+                 || Node <- sderl_bench_vm_nodes:in_turn(Count, Settings)],
     _ = [Process ! {others, Processes} || Process <- Processes],
     Answers = [receive {answered, Process, Got} -> Got end || Process <- Processes],
     %% They answer others until all are ready.

@@ -3,14 +3,15 @@
 -moduledoc """
 `ehb`, after the hackbench of Linux: groups of 20 senders and 20 receivers; each sender sends a
 tuple of 12 elements to each receiver of its group, waits until all have acknowledged it, and does
-so again. 1, 2 or 8 groups for each core, 4 or 8 loops for each core.
+so again. 1, 2 or 8 groups for each core, 4 or 8 loops for each core. On several nodes a group is on
+one of them.
 
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 """.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, run/2]).
+-export([summary/0, settings/2, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -28,10 +29,15 @@ settings(Size, Cores) ->
     }.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its groups".
+
+-doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> number().
-run(run, #{groups := Groups, loops := Loops}) ->
+run(run, #{groups := Groups, loops := Loops} = Settings) ->
     Main = self(),
-    Leaders = [spawn_link(fun() -> group(Main, Loops) end) || _ <- lists:seq(1, Groups)],
+    Leaders = [spawn_link(Node, fun() -> group(Main, Loops) end)
+               || Node <- sderl_bench_vm_nodes:in_turn(Groups, Settings)],
     lists:sum([receive {done, Leader, Count} -> Count end || Leader <- Leaders]).
 
 group(Main, Loops) ->

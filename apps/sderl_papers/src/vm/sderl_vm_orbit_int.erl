@@ -4,14 +4,15 @@
 `orbit_int`: the orbit of `m:sderl_orbit_generators` by workers in one virtual machine, each of
 which owns a part of the space; a worker sends every image to its owner. `g13` over 11 numbers for
 each core (short), `g124` or `g1245` over 157; 2 workers for each core. The end is known by credits,
-as in Orbit itself.
+as in Orbit itself. On several nodes the workers are on one after the other, and the master is on
+the first one.
 
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 """.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, uses/0, run/2]).
+-export([summary/0, settings/2, spread/0, uses/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -30,13 +31,17 @@ settings(Size, Cores) ->
 uses() -> [sderl_orbit_generators, sderl_orbit_credit].
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its workers".
+
+-doc false.
 -spec run(run, sderl_bench_vm_program:settings()) ->
     {Size :: non_neg_integer(), Sum :: non_neg_integer()}.
-run(run, #{generators := Name, space := Space, workers := Count}) ->
+run(run, #{generators := Name, space := Space, workers := Count} = Settings) ->
     {ok, Generators} = sderl_orbit_generators:parse(Name),
     Master = self(),
-    Workers = list_to_tuple([spawn_link(fun() -> worker(Master, Generators, Space) end)
-                             || _ <- lists:seq(1, Count)]),
+    Workers = list_to_tuple([spawn_link(Node, fun() -> worker(Master, Generators, Space) end)
+                             || Node <- sderl_bench_vm_nodes:in_turn(Count, Settings)]),
     _ = [Worker ! {workers, Workers} || Worker <- tuple_to_list(Workers)],
     [Whole] = sderl_orbit_credit:one(),
     owner(0, Workers) ! {vertex, 0, Whole},

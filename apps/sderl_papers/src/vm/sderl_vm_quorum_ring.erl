@@ -5,7 +5,8 @@
 replicas, a quarter of the ring apart; a read goes to all of them, and ends with the newest of three
 answers. A request is passed on by the fingers of a node, which are 1, 2, 4 and so on nodes away, so
 it takes half the binary logarithm of the number of nodes on average. Two clients for each core, on
-a ring of 64, 128 or 256 nodes, with 128, 512 or 2,048 reads each.
+a ring of 64, 128 or 256 nodes, with 128, 512 or 2,048 reads each. On several nodes of Erlang the
+processes of the ring, and the clients, are on one after the other.
 
 Source: the description of `scalaris_bench` in BenchErl (Aronis et al., Erlang Workshop 2012), which
 reads from a ring of Scalaris; this one has no joins, failures or writes.
@@ -13,7 +14,7 @@ reads from a ring of Scalaris; this one has no joins, failures or writes.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, spread/0, prepare/1, run/2, finish/1]).
 
 -define(REPLICAS, 4).
 -define(QUORUM, 3).
@@ -31,9 +32,15 @@ settings(Size, Cores) ->
     #{nodes => Nodes, clients => 2 * Cores, reads => Reads}.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "the ring and its clients".
+
+-doc false.
 -spec prepare(sderl_bench_vm_program:settings()) -> term().
 prepare(#{nodes := Nodes} = Settings) ->
-    Ring = list_to_tuple([spawn_link(fun() -> join(I, Nodes) end) || I <- lists:seq(0, Nodes - 1)]),
+    Ring = list_to_tuple([spawn_link(Node, fun() -> join(I, Nodes) end)
+                          || {I, Node} <- lists:enumerate(
+                              0, sderl_bench_vm_nodes:in_turn(Nodes, Settings))]),
     _ = [Pid ! {ring, Ring} || Pid <- tuple_to_list(Ring)],
     {Settings, Ring, none}.
 
@@ -41,10 +48,10 @@ prepare(#{nodes := Nodes} = Settings) ->
 -spec run(run, term()) -> term().
 run(run, {#{clients := Clients, reads := Reads, nodes := Nodes} = Settings, Ring, none}) ->
     Main = self(),
-    Pids = [spawn_link(fun() ->
+    Pids = [spawn_link(Node, fun() ->
         Random = rand:seed_s(exsss, erlang:phash2({?MODULE, I})),
         Main ! {self(), reads(Reads, Ring, Nodes, Random, 0)}
-    end) || I <- lists:seq(1, Clients)],
+    end) || {I, Node} <- lists:enumerate(sderl_bench_vm_nodes:in_turn(Clients, Settings))],
     {Settings, Ring, lists:sum([receive {Pid, Sum} -> Sum end || Pid <- Pids])}.
 
 reads(0, _, _, _, Sum) -> Sum;

@@ -3,14 +3,15 @@
 -moduledoc """
 `serialmsg`: pairs of a generator and a receiver, whose messages all go through one dispatcher. 2
 pairs for each core (4 and 8 in the larger sizes), 16 messages for each core and pair, each a list
-of 32 elements for each core.
+of 32 elements for each core. On several nodes the dispatcher is on the first one, and a generator
+on the same node as its receiver.
 
 Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 """.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, run/2]).
+-export([summary/0, settings/2, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -24,13 +25,17 @@ settings(Size, Cores) ->
       messages => 16 * Cores, elements => 32 * Cores}.
 
 -doc false.
+-spec spread() -> string().
+spread() -> "its pairs".
+
+-doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> number().
-run(run, #{pairs := Pairs, messages := Messages, elements := Elements}) ->
+run(run, #{pairs := Pairs, messages := Messages, elements := Elements} = Settings) ->
     Main = self(),
     Dispatcher = spawn_link(fun() -> dispatch(Pairs * Messages) end),
-    Receivers = [spawn_link(fun() -> Main ! {self(), receive_all(Messages, 0)} end)
-                 || _ <- lists:seq(1, Pairs)],
-    _ = [spawn_link(fun() -> generate(Dispatcher, Receiver, Messages, Elements) end)
+    Receivers = [spawn_link(Node, fun() -> Main ! {self(), receive_all(Messages, 0)} end)
+                 || Node <- sderl_bench_vm_nodes:in_turn(Pairs, Settings)],
+    _ = [spawn_link(node(Receiver), fun() -> generate(Dispatcher, Receiver, Messages, Elements) end)
          || Receiver <- Receivers],
     lists:sum([receive {Receiver, Count} -> Count end || Receiver <- Receivers]).
 
