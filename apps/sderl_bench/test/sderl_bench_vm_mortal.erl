@@ -4,11 +4,12 @@
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, spread/0, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, spread/0, stages/1, prepare/1, run/2, finish/1]).
 -export([small/0, crash/0, crash_late/1, hang/0, stop/0, prints/0, prints_on/0, by_schedulers/0]).
 
 summary() -> "small, with two stages".
 settings(Size, Cores) -> #{size => Size, cores => Cores, length => 2000}.
+operations(#{length := Length}) -> {Length, "element"}.
 spread() -> "the parts of its list".
 stages(_) -> [build, sort].
 prepare(#{length := Length} = Settings) -> {Length, sderl_bench_vm_nodes:in_turn(4, Settings)}.

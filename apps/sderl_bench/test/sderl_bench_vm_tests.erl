@@ -309,6 +309,27 @@ summary() ->
     [{#{program := ~"control"}, _} | _] = Cells = sderl_bench_vm_table:rows(Summary),
     ?assertEqual(6, length(Cells)).
 
+%% A file from before operations were told has none.
+operations_test_() ->
+    {timeout, 120, fun operations/0}.
+
+operations() ->
+    {#{~"settings" := #{~"programs" := [Control, P]} = Settings} = Header, Lines} =
+        file_of(fun(N) -> 1.0e6 / N end, 8),
+    Of = fun(Program) -> sderl_bench_vm_summary:of_lines(
+        Header#{~"settings" := Settings#{~"programs" := [Control, Program]}}, Lines
+    ) end,
+    Summary = Of(P#{~"operations" => #{~"count" => 500, ~"unit" => ~"message"}}),
+    Text = text(sderl_bench_vm_table:text(Summary)),
+    ?assertMatch({match, _}, re:run(Text, "one message of 500: 2.00 us \\(.*\\) and 2.00 reductions "
+                                          "on 1 scheduler; 1.00 us .* on 2 schedulers; 500 ns")),
+    ?assertMatch([_, _, _, {_, #{operations := 500, unit := ~"message", operation_reductions := 2.0}}
+                  | _], sderl_bench_vm_table:rows(Summary)),
+    ?assertEqual(nomatch, string:find(text(sderl_bench_vm_table:text(Of(P))), "one message")),
+    [?assertMatch({error, _}, sderl_bench_vm_program:operations(sderl_bench_vm_mortal, Wrong))
+     || Wrong <- [#{length => 0}, #{length => 1.5}, #{}]],
+    ?assertEqual({ok, none}, sderl_bench_vm_program:operations(sderl_bench_vm_empty, #{})).
+
 by_nodes_test_() ->
     {timeout, 120, fun by_nodes/0}.
 

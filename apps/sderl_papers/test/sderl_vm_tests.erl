@@ -122,6 +122,35 @@ settings_test_() ->
      || {Name, Module} <- sderl_bench_vm_program:all(), Name =/= "empty"
     ].
 
+%% Where a program counts its operations by itself, it comes to the same.
+operations_test_() ->
+    [
+        {atom_to_list(Module), {timeout, 120, fun() ->
+            {Count, _} = Module:operations(Settings),
+            {_, Text} = run(Module, Settings),
+            ?assertEqual(Count, Times * list_to_integer(Text))
+        end}}
+     || {Module, Times, Settings} <- [
+            {sderl_vm_bang, 1, #{senders => 3, messages => 5}},
+            {sderl_vm_big, 2, #{processes => 7}},
+            {sderl_vm_ehb, 2, #{groups => 2, loops => 3}},
+            {sderl_vm_clocks, 1, #{processes => 3, times => 5}},
+            {sderl_vm_parallel, 1, #{processes => 3, times => 10, clock => now}},
+            {sderl_vm_parallel_monotonic, 1,
+             #{processes => 3, times => 10, clock => monotonic_time}},
+            {sderl_vm_ets_random_ops, 1, #{workers => 3, keys => 10, operations => 100}},
+            {sderl_vm_ets_bench, 1, #{workers => 2, keys => 9, changes => 10, mixed => 20}}
+        ]
+    ] ++ [
+        {Name, ?_test([?assertMatch({ok, #{count := Count, unit := _}} when Count > 0,
+                                    sderl_bench_vm_program:operations(
+                                        Module, Module:settings(Size, Cores)))
+                       || Size <- [short, intermediate, long], Cores <- [1, 2, 16]])}
+     || {Name, Module} <- sderl_bench_vm_program:all(),
+        {module, _} <- [code:ensure_loaded(Module)],
+        erlang:function_exported(Module, operations, 1)
+    ].
+
 %% On three nodes they give what they give on one, and more than one of the nodes has a part.
 nodes_test_() ->
     {setup,

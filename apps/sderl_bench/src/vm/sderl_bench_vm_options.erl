@@ -141,12 +141,14 @@ known_size(Text) ->
 program(Name, Size, Cores) ->
     case sderl_bench_vm_program:find(Name) of
         {ok, Module} ->
-            case settings(Module, Size, Cores) of
-                {ok, Settings} ->
-                    {ok, #{name => unicode:characters_to_binary(Name), settings => Settings,
-                           job => {program, Module, Settings}, modules => modules(Module)}};
-                {error, Text} ->
-                    {error, ["--program: ", Name, Text]}
+            maybe
+                {ok, Settings} ?= settings(Module, Size, Cores),
+                {ok, Operations} ?= sderl_bench_vm_program:operations(Module, Settings),
+                {ok, #{name => unicode:characters_to_binary(Name), settings => Settings,
+                       operations => Operations, job => {program, Module, Settings},
+                       modules => modules(Module)}}
+            else
+                {error, Text} -> {error, ["--program: ", Name, Text]}
             end;
         {error, Text} ->
             {error, ["--program: ", Text]}

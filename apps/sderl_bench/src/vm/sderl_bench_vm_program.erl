@@ -34,8 +34,8 @@ run(run, #{workers := Count} = Settings) ->
 ```
 """.
 
--export([all/0, find/1, spreads/1]).
--export_type([size/0, settings/0, job/0]).
+-export([all/0, find/1, spreads/1, operations/2]).
+-export_type([size/0, settings/0, job/0, operations/0]).
 
 -type size() :: short | intermediate | long.
 
@@ -44,6 +44,9 @@ run(run, #{workers := Count} = Settings) ->
 
 -doc "What the virtual machine that measures is told.".
 -type job() :: {program, module(), settings()} | {call, module(), atom(), [term()]}.
+
+-doc "How many operations a repetition makes, and what one of them is called, such as `message`.".
+-type operations() :: #{count := pos_integer(), unit := binary()}.
 
 -doc "One line.".
 -callback summary() -> string().
@@ -74,7 +77,13 @@ the output is what the last stage gave.
 -doc "Which of its processes are on all nodes, in a few words, where it can be on several.".
 -callback spread() -> string().
 
--optional_callbacks([stages/1, prepare/1, finish/1, uses/0, spread/0]).
+-doc """
+How many operations one repetition makes, and a word for one of them, where that is plain: the
+report then has the time and the reductions of one.
+""".
+-callback operations(settings()) -> {pos_integer(), Unit :: string()}.
+
+-optional_callbacks([stages/1, prepare/1, finish/1, uses/0, spread/0, operations/1]).
 
 -doc "The programs that applications offer.".
 -spec all() -> [{Name :: string(), module()}].
@@ -95,6 +104,27 @@ find(Name) ->
 spreads(Module) ->
     {module, Module} = code:ensure_loaded(Module),
     erlang:function_exported(Module, spread, 0).
+
+-doc "The operations of one repetition, `none` where a program does not tell.".
+-spec operations(module(), settings()) ->
+    {ok, operations() | none} | {error, unicode:chardata()}.
+operations(Module, Settings) ->
+    {module, Module} = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, operations, 1) of
+        true ->
+            try Module:operations(Settings) of
+                {Count, [_ | _] = Unit} when is_integer(Count), Count > 0 ->
+                    {ok, #{count => Count, unit => unicode:characters_to_binary(Unit)}};
+                Other ->
+                    {error, io_lib:format(": operations/1 must give {Count, \"word\"}, and gives "
+                                          "~0tP", [Other, 20])}
+            catch
+                Class:Reason ->
+                    {error, io_lib:format(":operations/1 crashes: ~ts: ~0tP", [Class, Reason, 20])}
+            end;
+        false ->
+            {ok, none}
+    end.
 
 %% No atom for what has no file.
 find_module(Name) ->

@@ -17,7 +17,8 @@ measured, how long and how well; and what follows from them for `m:sderl_bench_v
 
 -doc "Something to measure. `modules` are those that its virtual machine runs.".
 -type job() :: #{name := binary(), job := sderl_bench_vm_program:job(),
-                 settings := sderl_bench_vm_program:settings(), modules := [module()]}.
+                 settings := sderl_bench_vm_program:settings(), modules := [module()],
+                 operations => sderl_bench_vm_program:operations() | none}.
 
 -doc "The command as it was given, so that a file of results can name it.".
 -type command() :: #{name := string(), arguments := [argparse:argument()],
@@ -237,8 +238,7 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
             command => maps:get(command, More),
             settings => #{
                 programs => [#{name => <<"control">>, control => true, settings => Spin}
-                             | [#{name => Name, control => false, settings => Settings}
-                                || #{name := Name, settings := Settings} <- Jobs]],
+                             | [named(Job) || Job <- Jobs]],
                 points => [point(Point) || Point <- Points],
                 otp => maps:get(otp, sderl_bench_machine:info()),
                 code => code(Modules ++ sderl_bench_vm_start:harness()),
@@ -252,6 +252,14 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
             }
         }
     }).
+
+%% A program in the file: with its operations only where it tells of them.
+named(#{name := Name, settings := Settings} = Job) ->
+    Named = #{name => Name, control => false, settings => Settings},
+    case Job of
+        #{operations := #{} = Operations} -> Named#{operations => Operations};
+        #{} -> Named
+    end.
 
 %% Results of a program before and after it was changed are not those of one program.
 code(Modules) ->

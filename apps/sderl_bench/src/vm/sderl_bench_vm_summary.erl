@@ -54,6 +54,7 @@ machines.
     name := binary(),
     control := boolean(),
     settings := #{binary() => term()},
+    operations := sderl_bench_vm_program:operations() | none,
     series := [series()],
     outputs := [{Hash :: integer(), Text :: binary(), Count :: pos_integer()}],
     failures := [#{point := binary(), size := sderl_bench_vm_size:size(), reason := binary(),
@@ -120,12 +121,18 @@ program(#{~"name" := Name} = Named, Vms, Lines, Settings, Cores) ->
         name => Name,
         control => maps:get(~"control", Named, false),
         settings => maps:get(~"settings", Named, #{}),
+        operations => operations(Named),
         series => against([S || #{rows := [_ | _]} = S <- Series]),
         outputs => outputs([Line || #{~"kind" := Kind, ~"program" := Program} = Line <- Lines,
                                     Program =:= Name,
                                     Kind =:= ~"vm" orelse Kind =:= ~"calibrated"]),
         failures => failures(lasting([Line || #{~"program" := Of} = Line <- Lines, Of =:= Name]))
     }.
+
+operations(#{~"operations" := #{~"count" := Count, ~"unit" := Unit}}) ->
+    #{count => Count, unit => Unit};
+operations(#{}) ->
+    none.
 
 series(Key, Lines, Cores) ->
     BySize = maps:groups_from_list(fun sderl_bench_vm_size:of_line/1, Lines),

@@ -3,7 +3,7 @@
 -moduledoc "The results of `bin/sderl bench vm` as text for a terminal, and as rows of JSON. Pure.".
 
 -export([text/1, heading/1, overhead/1, failures/1, rows/1, ns/1, interval/2, bar/3, control/2,
-         reasons/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
+         reasons/2, cost/2, fits/1, notes/1, axis/1, series_name/1, settings/1]).
 
 %% The program that is nothing but the harness.
 -define(EMPTY, ~"empty").
@@ -103,7 +103,8 @@ settings(Settings) ->
 plain(Text) when is_binary(Text) -> unicode:characters_to_list(Text);
 plain(Other) -> Other.
 
-one(#{key := Key, rows := Rows} = Series, #{name := Name, control := Control}, Programs) ->
+one(#{key := Key, rows := Rows} = Series,
+    #{name := Name, control := Control, operations := Operations}, Programs) ->
     Compared = lists:any(fun(#{against := Against}) -> Against =/= undefined end, Rows),
     Most = lists:max([sderl_bench_vm_size:number(Size) || #{size := Size} <- Rows]),
     [
@@ -114,7 +115,7 @@ one(#{key := Key, rows := Rows} = Series, #{name := Name, control := Control}, P
             [row(Row, Compared, Most) || Row <- Rows]
         ),
         [["  ", Line, "\n"]
-         || not Control, Line <- fits(Series) ++ worked(Rows) ++
+         || not Control, Line <- operation(Operations, Rows) ++ fits(Series) ++ worked(Rows) ++
                 [["why: ", Reason] || Reason <- reasons(Series, Programs)]],
         [["  ", Line, "\n"] || Line <- stages(Rows) ++ doubts(Name, Rows)]
     ].
@@ -176,6 +177,27 @@ ns(Ns) when Ns >= 1.0e9 -> [sderl_table:number(Ns / 1.0e9), " s"];
 ns(Ns) when Ns >= 1.0e6 -> [sderl_table:number(Ns / 1.0e6), " ms"];
 ns(Ns) when Ns >= 1.0e3 -> [sderl_table:number(Ns / 1.0e3), " us"];
 ns(Ns) -> [sderl_table:number(Ns), " ns"].
+
+%% What one of the operations takes, on each size.
+operation(none, _) -> [];
+operation(#{count := Count, unit := Unit} = Operations, Rows) ->
+    [[io_lib:format("one ~ts of ~w: ", [Unit, Count]),
+      lists:join("; ", [[interval(fun ns/1, Time), reductions(Reductions), " on ", on(Size)]
+                        || #{size := Size} = Row <- Rows,
+                           {Time, Reductions} <- [cost(Operations, Row)]])]].
+
+reductions(undefined) -> "";
+reductions(Count) -> [" and ", sderl_table:number(Count), " reductions"].
+
+-doc "What one operation takes: its part of the time, and of the reductions where they are known.".
+-spec cost(sderl_bench_vm_program:operations(), sderl_bench_vm_summary:row()) ->
+    {sderl_bench_sample:interval(), Reductions :: float() | undefined}.
+cost(#{count := Count}, #{time := #{value := Value, low := Low, high := High}, why := Why}) ->
+    {#{value => Value / Count, low => part(Low, Count), high => part(High, Count)},
+     part(maps:get(~"reductions", Why, undefined), Count)}.
+
+part(undefined, _) -> undefined;
+part(Number, Count) -> Number / Count.
 
 -doc "The laws of scaling that fit a series, in words.".
 -spec fits(sderl_bench_vm_summary:series()) -> [unicode:chardata()].
@@ -313,8 +335,9 @@ failures(#{programs := Programs}) ->
 -spec rows(sderl_bench_vm_summary:summary()) -> [{Params :: map(), Metrics :: map()}].
 rows(#{programs := Programs}) ->
     [
-        {(sderl_bench_vm_size:fields(Size))#{program => Name, flags => Flags, otp => Otp},
-         #{vms => Vms, time_ns => map_get(value, Time), time_low_ns => map_get(low, Time),
+        {maps:merge(sderl_bench_vm_size:fields(Size),
+                    #{program => Name, flags => Flags, otp => Otp}),
+         (costs(Operations, Row))#{vms => Vms, time_ns => map_get(value, Time), time_low_ns => map_get(low, Time),
            time_high_ns => map_get(high, Time), scatter => maps:get(scatter, Row),
            speedup => value(value, Speedup), speedup_low => value(low, Speedup),
            speedup_high => value(high, Speedup),
@@ -327,10 +350,16 @@ rows(#{programs := Programs}) ->
                _ -> undefined
            end,
            serial_share => value(serial, maps:get(amdahl, Of)), why => maps:get(why, Row)}}
-     || #{name := Name, series := Series} <- Programs,
+     || #{name := Name, series := Series, operations := Operations} <- Programs,
         #{key := {Flags, Otp}, rows := Rows} = Of <- Series,
         #{size := Size, vms := Vms, time := Time, speedup := Speedup} = Row <- Rows
     ].
+
+costs(none, _) ->
+    #{};
+costs(#{count := Count, unit := Unit} = Operations, Row) ->
+    {#{value := Ns}, Reductions} = cost(Operations, Row),
+    #{operations => Count, unit => Unit, operation_ns => Ns, operation_reductions => Reductions}.
 
 value(_, undefined) -> undefined;
 value(Key, Map) -> map_get(Key, Map).

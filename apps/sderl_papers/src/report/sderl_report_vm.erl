@@ -73,7 +73,7 @@ page(#{name := Name, settings := Settings, series := Series} = Program, Programs
         verdict => none,
         verdict_text => text(found(Program)),
         plots => [speedups(Program, Programs), times(Series)],
-        tables => [table(Of) || Of <- Series],
+        tables => [table(Of, map_get(operations, Program)) || Of <- Series],
         notes => [text([named(Of, Series), Note])
                   || Of <- Series, Note <- notes(Of, Program, Programs)],
         command => Command
@@ -156,13 +156,25 @@ points(#{key := Key, rows := Rows}, What, Scale) ->
 ends(undefined, Value, Scale) -> Scale(Value);
 ends(End, _, Scale) -> Scale(End).
 
-table(#{key := Key, rows := Rows}) ->
+table(#{key := Key, rows := Rows}, Operations) ->
     #{
         title => text(["With ", sderl_bench_vm_table:series_name(Key)]),
-        header => [text(sderl_bench_vm_table:axis(Rows)), ~"VMs", ~"time (95 %)", ~"speedup (95 %)", ~"schedulers at work",
-                   ~"processes waiting", ~"reductions", ~"collections"],
-        rows => [[text(Cell) || Cell <- row(Row)] || Row <- Rows]
+        header => [text(sderl_bench_vm_table:axis(Rows)), ~"VMs", ~"time (95 %)",
+                   ~"speedup (95 %)", ~"schedulers at work", ~"processes waiting", ~"reductions",
+                   ~"collections" | cost_header(Operations)],
+        rows => [[text(Cell) || Cell <- row(Row) ++ cost(Operations, Row)] || Row <- Rows]
     }.
+
+%% What one of its operations takes.
+cost_header(none) -> [];
+cost_header(#{unit := Unit}) ->
+    [text(["one ", Unit, " (95 %)"]), text(["reductions of a ", Unit])].
+
+cost(none, _) -> [];
+cost(Operations, Row) ->
+    {Time, Reductions} = sderl_bench_vm_table:cost(Operations, Row),
+    [sderl_bench_vm_table:interval(fun sderl_bench_vm_table:ns/1, Time),
+     sderl_table:number(Reductions)].
 
 row(#{size := Size, vms := Vms, time := Time, speedup := Speedup, why := Why}) ->
     [

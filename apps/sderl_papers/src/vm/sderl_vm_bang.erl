@@ -9,7 +9,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, spread/0, run/2]).
+-export([summary/0, settings/2, operations/1, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -21,6 +21,11 @@ summary() -> "many senders, one receiver: contention for a mailbox".
 settings(Size, Cores) ->
     Count = Cores * maps:get(Size, #{short => 16, intermediate => 55, long => 79}),
     #{senders => Count, messages => Count}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{senders := Senders, messages := Messages}) ->
+    {Senders * Messages, "message"}.
 
 -doc false.
 -spec spread() -> string().

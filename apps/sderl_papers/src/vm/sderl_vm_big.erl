@@ -9,7 +9,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, spread/0, run/2]).
+-export([summary/0, settings/2, operations/1, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -20,6 +20,11 @@ summary() -> "all processes ping all: messages between many pairs".
     sderl_bench_vm_program:settings().
 settings(Size, Cores) ->
     #{processes => Cores * maps:get(Size, #{short => 8, intermediate => 16, long => 24})}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{processes := Count}) ->
+    {2 * Count * (Count - 1), "message"}.
 
 -doc false.
 -spec spread() -> string().

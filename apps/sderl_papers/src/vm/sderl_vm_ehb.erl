@@ -11,7 +11,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, spread/0, run/2]).
+-export([summary/0, settings/2, operations/1, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -27,6 +27,11 @@ settings(Size, Cores) ->
         groups => Cores * maps:get(Size, #{short => 1, intermediate => 2, long => 8}),
         loops => Cores * maps:get(Size, #{short => 4, intermediate => 8, long => 8})
     }.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{groups := Groups, loops := Loops}) ->
+    {2 * Groups * Loops * ?SIDE * ?SIDE, "message"}.
 
 -doc false.
 -spec spread() -> string().

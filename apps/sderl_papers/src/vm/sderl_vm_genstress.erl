@@ -11,7 +11,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 -behaviour(sderl_bench_vm_program).
 -behaviour(gen_server).
 
--export([summary/0, settings/2, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, stages/1, prepare/1, run/2, finish/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -doc false.
@@ -24,6 +24,11 @@ summary() -> "calls to one server from clients with full mailboxes".
 settings(Size, Cores) ->
     #{clients => Cores * maps:get(Size, #{short => 16, intermediate => 32, long => 64}),
       queued => 8 * Cores, calls => 4 * Cores}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{clients := Clients, calls := Calls}) ->
+    {2 * Clients * Calls, "call"}.
 
 -doc false.
 -spec stages(sderl_bench_vm_program:settings()) -> [atom(), ...].

@@ -10,7 +10,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, run/2]).
+-export([summary/0, settings/2, operations/1, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -24,6 +24,11 @@ summary() -> "Mandelbrot pictures: computing without communication".
 settings(Size, Cores) ->
     #{processes => 4 * Cores,
       pixels => Cores * maps:get(Size, #{short => 2, intermediate => 4, long => 7})}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{processes := Processes, pixels := Pixels}) ->
+    {Processes * Pixels * Pixels, "point"}.
 
 -doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> [non_neg_integer()].

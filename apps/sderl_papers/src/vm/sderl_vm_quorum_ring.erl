@@ -14,7 +14,7 @@ reads from a ring of Scalaris; this one has no joins, failures or writes.
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, spread/0, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, spread/0, prepare/1, run/2, finish/1]).
 
 -define(REPLICAS, 4).
 -define(QUORUM, 3).
@@ -30,6 +30,11 @@ settings(Size, Cores) ->
     {Nodes, Reads} = maps:get(Size, #{short => {64, 128}, intermediate => {128, 512},
                                       long => {256, 2048}}),
     #{nodes => Nodes, clients => 2 * Cores, reads => Reads}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{clients := Clients, reads := Reads}) ->
+    {Clients * Reads, "read"}.
 
 -doc false.
 -spec spread() -> string().

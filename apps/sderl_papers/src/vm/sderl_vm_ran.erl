@@ -9,7 +9,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, run/2]).
+-export([summary/0, settings/2, operations/1, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -23,6 +23,11 @@ summary() -> "sorting random numbers: memory and garbage collection".
 settings(Size, Cores) ->
     #{processes => Cores * maps:get(Size, #{short => 1, intermediate => 2, long => 4}),
       numbers => ?NUMBERS}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{processes := Processes, numbers := Numbers}) ->
+    {Processes * Numbers, "number"}.
 
 -doc false.
 -spec run(run, sderl_bench_vm_program:settings()) -> [pos_integer()].

@@ -11,7 +11,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, spread/0, run/2]).
+-export([summary/0, settings/2, operations/1, spread/0, run/2]).
 
 -doc false.
 -spec summary() -> string().
@@ -23,6 +23,11 @@ summary() -> "all messages through one process".
 settings(Size, Cores) ->
     #{pairs => Cores * maps:get(Size, #{short => 2, intermediate => 4, long => 8}),
       messages => 16 * Cores, elements => 32 * Cores}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{pairs := Pairs, messages := Messages}) ->
+    {Pairs * Messages, "message"}.
 
 -doc false.
 -spec spread() -> string().

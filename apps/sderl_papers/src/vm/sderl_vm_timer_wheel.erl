@@ -10,7 +10,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -behaviour(sderl_bench_vm_program).
 
--export([summary/0, settings/2, stages/1, prepare/1, run/2, finish/1]).
+-export([summary/0, settings/2, operations/1, stages/1, prepare/1, run/2, finish/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -23,6 +23,11 @@ summary() -> "pings with and without a timeout: timers".
     sderl_bench_vm_program:settings().
 settings(Size, Cores) ->
     #{processes => Cores * maps:get(Size, #{short => 16, intermediate => 32, long => 48})}.
+
+-doc false.
+-spec operations(sderl_bench_vm_program:settings()) -> {pos_integer(), string()}.
+operations(#{processes := Count}) ->
+    {2 * Count * (Count - 1), "ping"}.
 
 -doc false.
 -spec stages(sderl_bench_vm_program:settings()) -> [atom(), ...].
