@@ -10,14 +10,14 @@ never how fast anything is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([measures/1, nodes/1, nodes_are_gone/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
+-export([measures/1, nodes/1, nodes_are_gone/1, release/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
          another_otp/1, locks/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1,
          false_alarms/0, false_alarms/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [measures, nodes, nodes_are_gone, goes_on_after_a_kill, hangs, fails, unknown_flags, locks, outputs_differ,
+    [measures, nodes, nodes_are_gone, release, goes_on_after_a_kill, hangs, fails, unknown_flags, locks, outputs_differ,
      ends_with_its_parent, tables]
         ++ sderl_ct:in_long_runs([time_is_over, another_otp, verdicts, false_alarms]).
 
@@ -144,6 +144,30 @@ with_argument(Name) ->
      || Dir <- filelib:wildcard("/proc/[0-9]*"),
         {ok, Command} <- [file:read_file(filename:join(Dir, "cmdline"))],
         binary:match(Command, unicode:characters_to_binary(Name)) =/= nomatch].
+
+%% The call is of the release, whose application runs with its configuration; the control runs
+%% without it.
+release(Config) ->
+    Dir = file(Config, "release"),
+    File = file(Config, "release.jsonl"),
+    Args = ["--release", Dir, "--mfa", "sderl_tiny:answer(7)", "--schedulers", "1", "--out", File
+            | ?SHORT],
+    ok = sderl_bench_vm_releases:make(Dir, [{answer, 42}]),
+    ?assertMatch({0, stdout, _}, bench(Args)),
+    ?assertEqual([{~"control", 1, <<>>, 1}, {~"sderl_tiny:answer(7)", 1, <<>>, 1}],
+                 measured(File)),
+    ?assertEqual([~"{7,42}"], lists:uniq([Text || #{~"program" := ~"sderl_tiny:answer(7)",
+                                                    ~"text" := Text} <- lines(File)])),
+    ?assertEqual(non_existing, code:which(sderl_tiny)),
+    %% Another configuration is another release.
+    ok = sderl_bench_vm_releases:make(Dir, [{answer, 43}]),
+    {1, stderr, Other} = bench(Args),
+    says("other settings (release)", Other),
+    ok = sderl_bench_vm_releases:make(Dir, [{refuse, told_not_to}]),
+    {1, stderr, Refused} = bench(["--out", file(Config, "refused.jsonl") | Args -- ["--out", File]]),
+    says("nothing was measured, because a point is not possible: 1 scheduler: the application "
+         "sderl_tiny of the release does not start", Refused),
+    says("told_not_to", Refused).
 
 %% The command is killed when it has measured something; the file even has half a line more.
 goes_on_after_a_kill(Config) ->

@@ -101,7 +101,7 @@ options_test_() ->
              ["--nodes", "2", "--program", "bang,mbrot"]},
             {"a call runs on one node", ["--nodes", "2", "--mfa", "lists:seq(1,2)"]},
             {"there is no size huge", ["--size", "huge"]},
-            {"has no such function with 4 arguments", ["--mfa", "lists:seq(1,2,3,4)"]},
+            {"lists has no such function with 4 arguments", ["--mfa", "lists:seq(1,2,3,4)"]},
             {"module:function(Term, Term)", ["--mfa", "lists"]},
             {"module:function(Term, Term)", ["--mfa", "lists:seq(1,X)"]},
             {"name its folder with --pa", ["--mfa", "sderl_no_such_module:run()"]},
@@ -140,6 +140,50 @@ nodes_options_test_() ->
         [?assertMatch([#{nodes := 1, schedulers := 1}, #{nodes := 2}, #{nodes := 3}], Points)
          || #{points := Points} <- Programs]
     end}.
+
+release_test_() ->
+    {timeout, 120, fun release/0}.
+
+release() ->
+    with_file("", fun(File) ->
+        ok = file:delete(File),
+        Dir = File ++ "_release",
+        ok = sderl_bench_vm_releases:make(Dir, [{answer, 42}]),
+        Refused = fun(Words, Args) -> says(Words, checked(["--release", Dir | Args])) end,
+        Tiny = fun(Call) -> ["--mfa", "sderl_tiny:" ++ Call] end,
+        In = fun(Name) -> filename:join([Dir, "releases" | Name]) end,
+        try
+            {ok, #{do := {measure, #{release := Release, modules := Modules, header := Header}}}} =
+                checked(["--release", Dir | Tiny("answer(1)")]),
+            ?assertMatch(#{name := "tiny", version := "1.0", paths := [{sderl_tiny, _}],
+                           start := [{kernel, _}, {stdlib, _}, {sderl_tiny, permanent}]}, Release),
+            ?assertNot(lists:member(sderl_tiny, Modules)),
+            ?assertMatch(#{settings := #{release := #{name := ~"tiny", hash := _}}}, Header),
+            Refused("sderl_tiny has no such function with 0 arguments", Tiny("answer()")),
+            Refused("the release tiny has no module sderl_other", ["--mfa", "sderl_other:f()"]),
+            Refused("name a call of its code with --mfa", []),
+            Refused("--release and --program", ["--program", "bang"]),
+            Refused("--release and --pa", ["--pa", "/tmp" | Tiny("answer(1)")]),
+            ok = file:write_file(In(["1.0", "sys.config"]), "[{sderl_tiny, [}]."),
+            Refused("sys.config: 1", Tiny("answer(1)")),
+            ok = file:rename(In(["1.0", "sys.config"]), In(["1.0", "sys.config.src"])),
+            Refused("but its .src", Tiny("answer(1)")),
+            ok = file:delete(In(["1.0", "sys.config.src"])),
+            ?assertMatch({ok, #{config := none}}, sderl_bench_vm_release:read(Dir)),
+            ok = file:del_dir_r(filename:join(Dir, "lib")),
+            Refused("its application sderl_tiny has no folder in lib", Tiny("answer(1)")),
+            ok = file:write_file(In(["1.0", "tiny.rel"]), "{release, {\"tiny\", \"2\"}, x, []}."),
+            Refused("has no .rel file of a release of version 1.0", Tiny("answer(1)")),
+            ok = file:write_file(In(["start_erl.data"]), "17.1"),
+            Refused("has not two words", Tiny("answer(1)")),
+            ok = file:delete(In(["start_erl.data"])),
+            Refused("there is no built release: releases/start_erl.data: no such file",
+                    Tiny("answer(1)"))
+        after
+            file:del_dir_r(Dir)
+        end,
+        ok = file:write_file(File, "")
+    end).
 
 matrix_file_test_() ->
     {timeout, 120, fun matrix_file/0}.
@@ -462,6 +506,9 @@ reasons_test() ->
             {"1.50 times the reductions", Of(#{~"reductions" => 150}, 2.0, 3.9)},
             {"garbage collection takes 40.0 %",
              Of(#{~"states" => #{~"gc" => 0.2, ~"sleep" => 0.5}}, 2.0, 3.9)},
+            {"processes went on on another scheduler than before 25.0 % of the times that they "
+             "began to run (8000 a second; 0 % with one scheduler)",
+             Of(#{~"migrations" => #{~"share" => 0.25, ~"per_s" => 8000, ~"seen" => 9}}, 2.0, 3.9)},
             {"of 4 schedulers had no work", Nodes(#{~"busy" => [0.5, 0.5, 0.5, 0.5]})},
             {"the nodes send 40.0 kB to each other", Nodes(#{~"sent_bytes" => 40_000,
                                                              ~"wall_ns" => 8.0e6})},
@@ -474,6 +521,15 @@ reasons_test() ->
             {"the system gave the schedulers 50.0 %",
              Of(#{~"cpu_ns" => 7.2e6, ~"repetitions" => 100}, 2.0, 3.9)}
         ]],
+    %% Seldom, or as often as before, they are no reason.
+    [?assertEqual(nomatch, string:find(Of(#{~"migrations" => Few}, 2.0, 3.9), "went on on"))
+     || Few <- [#{~"share" => 0.25, ~"per_s" => 3999}, #{~"share" => 0.04, ~"per_s" => 80_000}]],
+    ?assertEqual(nomatch, string:find(
+        text(sderl_bench_vm_reasons:text({nodes, 2, 1}, {
+            One#{~"migrations" => #{~"share" => 0.2, ~"per_s" => 9000}},
+            One#{~"busy" := [0.9, 0.9],
+                 ~"migrations" => #{~"share" => 0.25, ~"per_s" => 9000}}
+        }, 1.2, 1.9)), "went on on")),
     ?assertEqual(~"nothing is known of what the schedulers did",
                  text(sderl_bench_vm_reasons:text({schedulers, 2}, {#{}, #{}}, 2.0, undefined))).
 
@@ -505,6 +561,38 @@ loop() ->
     %% No time: one of each.
     {ok, #{runs := [_], warm := [_]}} = sderl_bench_vm_loop:measure(
         Job, #{runs => 5, warm_most => 4, most_ns => 1, repetitions => 5}).
+
+%% Two processes that switch for as long as they are looked at, and more: the window ends, or so
+%% many events are enough.
+migrations_test_() ->
+    {timeout, 120, fun migrations/0}.
+
+migrations() ->
+    Switching = fun() ->
+        Turn = fun Turn(0, Other) -> Other ! stop;
+                   Turn(Left, Other) -> Other ! turn, receive turn -> Turn(Left - 1, Other) end
+               end,
+        {_, Monitor} = spawn_monitor(fun() ->
+            Self = self(),
+            Other = spawn_link(fun Answer() ->
+                receive turn -> Self ! turn, Answer(); stop -> ok end
+            end),
+            Turn(200_000, Other)
+        end),
+        receive {'DOWN', Monitor, process, _, normal} -> ok end
+    end,
+    Before = trace:session_info(all),
+    #{share := Share, per_s := Rate, seen := Seen} =
+        sderl_bench_vm_migrations:around([node()], 1.0, Switching),
+    ?assert(Seen > 100 andalso Seen =< 20_000),
+    ?assert(Share >= 0.0 andalso Share =< 1.0 andalso Rate >= 0.0),
+    %% Nothing of it is left.
+    ?assertEqual(Before, trace:session_info(all)),
+    %% It ends before it is looked at.
+    ?assertMatch(#{seen := 0, share := +0.0},
+                 sderl_bench_vm_migrations:around([node()], 1.0e13, fun() -> ok end)),
+    ?assertEqual([100, 1, 1], [sderl_bench_vm_migrations:repetitions(Ns)
+                               || Ns <- [1.0e6, 1.0e8, 1.0e10]]).
 
 %% What a program prints without an end does not fill the memory.
 last_test_() ->

@@ -11,13 +11,16 @@ into another one, and ends. Its stdout is the program's. It calls OTP only, as
 
 -doc """
 `result` is the file to write. `probe` tells about the virtual machine, `calibrate` finds the number
-of repetitions that take `run_ns`, `measure` measures. With `nodes` it is the first one of them.
+of repetitions that take `run_ns`, `measure` measures. With `nodes` it is the first one of them. With `release` the applications of that are
+started first; the modules of `harness` were loaded before.
 """.
 -type order() :: #{
     do := probe | calibrate | measure,
     result := file:filename(),
     job => sderl_bench_vm_program:job(),
     nodes => sderl_bench_vm_nodes:nodes(),
+    release => sderl_bench_vm_release:release(),
+    harness => [module()],
     run_ns => pos_integer(),
     runs => pos_integer(),
     warm_most => pos_integer(),
@@ -71,6 +74,12 @@ made_ready(#{nodes := Nodes} = Order) ->
         {error, Text} ->
             {not_ready, Text}
     end;
+made_ready(#{release := Release, harness := Harness} = Order) ->
+    ok = code:ensure_modules_loaded(Harness),
+    case sderl_bench_vm_release:start(Release) of
+        ok -> do(Order#{on => [node()]});
+        {error, Text} -> {not_ready, Text}
+    end;
 made_ready(Order) ->
     do(Order#{on => [node()]}).
 
@@ -105,9 +114,20 @@ do(#{do := measure, job := Job, repetitions := Count, on := Nodes} = Order) ->
             Why = sderl_bench_vm_why:around(Count, Nodes, fun() ->
                 sderl_bench_vm_loop:run(Job, Count)
             end),
-            {ok, Measured#{overhead_ns => Overhead, why => Why}};
+            %% The last one, because nothing is as it was where processes are traced.
+            {ok, Measured#{overhead_ns => Overhead, why => migrations(Measured, Order, Why)}};
         {error, Text} ->
             {error, Text}
+    end.
+
+migrations(#{runs := Runs}, #{job := Job, repetitions := Count, on := Nodes}, Why) ->
+    Ns = lists:min([Ns || #{ns := Ns} <- Runs]),
+    Enough = min(Count, sderl_bench_vm_migrations:repetitions(Ns)),
+    case sderl_bench_vm_migrations:around(Nodes, Enough * Ns, fun() ->
+        sderl_bench_vm_loop:run(Job, Enough)
+    end) of
+        none -> Why;
+        Migrations -> Why#{migrations => Migrations}
     end.
 
 processors() ->

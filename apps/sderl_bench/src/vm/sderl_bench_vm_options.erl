@@ -17,6 +17,8 @@ arguments() ->
         given(program, "LIST", "programs, with commas between them (all that there are)"),
         many(mfa, "CALL", "a call to measure, as \"lists:seq(1,1000)\"; may be given again"),
         many(pa, "DIR", "a folder with more modules; may be given again"),
+        given(release, "DIR", "a built release, whose applications are started first: the calls of "
+                              "--mfa are of its code"),
         given(size, "SIZE", "short, intermediate or long, the published sizes (short)"),
         given(nodes, "LIST", "numbers of nodes, in the place of those of schedulers; 1 is always "
                              "one of them. --schedulers is then the one number of each node (1)"),
@@ -37,7 +39,8 @@ check(Given) ->
 measure(Given) ->
     Command = #{name => "vm", arguments => arguments(), given => Given},
     maybe
-        {ok, Options} ?= with_file(Given),
+        {ok, Read} ?= with_file(Given),
+        {ok, Options} ?= with_release(Read),
         ok ?= add_paths(maps:get(pa, Options, [])),
         {ok, Cores} ?= sderl_bench_vm_request:cores(Options),
         {ok, Jobs} ?= jobs(Options, Cores),
@@ -46,7 +49,7 @@ measure(Given) ->
 
 %% ---------------------------------------------------------------- a file of options
 
--define(OF_FILE, [program, mfa, pa, size, cores, schedulers, nodes, flags, vary, otp]).
+-define(OF_FILE, [program, mfa, pa, release, size, cores, schedulers, nodes, flags, vary, otp]).
 
 with_file(#{matrix := File} = Given) ->
     case file:consult(File) of
@@ -80,6 +83,20 @@ is_text(_) -> false.
 
 %% ---------------------------------------------------------------- the parts
 
+with_release(#{release := _, program := _}) ->
+    {error, "--release and --program: what is measured of a release is a call, with --mfa"};
+with_release(#{release := _, pa := _}) ->
+    {error, "--release and --pa: a release has all of its code; leave one out"};
+with_release(#{release := Dir, mfa := _} = Options) ->
+    case sderl_bench_vm_release:read(Dir) of
+        {ok, Release} -> {ok, Options#{release := Release}};
+        Error -> Error
+    end;
+with_release(#{release := _}) ->
+    {error, "--release: name a call of its code with --mfa"};
+with_release(Options) ->
+    {ok, Options}.
+
 add_paths([]) ->
     ok;
 add_paths([Dir | Dirs]) ->
@@ -96,7 +113,8 @@ jobs(Options, Cores) ->
         {ok, Size} ?= known_size(maps:get(size, Options, "short")),
         {ok, Programs} ?= all(fun(Name) -> program(Name, Size, Cores) end, names(Options)),
         ok ?= can_spread(Options, Programs),
-        {ok, Calls} ?= all(fun call/1, maps:get(mfa, Options, [])),
+        {ok, Calls} ?= all(fun(Text) -> call(Text, maps:get(release, Options, none)) end,
+                           maps:get(mfa, Options, [])),
         Jobs = Programs ++ Calls,
         Names = [Name || #{name := Name} <- Jobs],
         {[], _} ?= {Names -- lists:uniq(Names), twice},
@@ -174,7 +192,7 @@ not_settings(Term) ->
     {error, io_lib:format(": its settings must be a map of numbers, atoms, binaries, and lists and "
                           "maps of these, and are ~0tP", [Term, 20])}.
 
-call(Text) ->
+call(Text, Release) ->
     maybe
         {ok, Tokens, _} ?= erl_scan:string(case lists:member($(, Text) of
             true -> Text ++ ".";
@@ -183,20 +201,32 @@ call(Text) ->
         {ok, [{call, _, {remote, _, {atom, _, Module}, {atom, _, Function}}, Forms}]} ?=
             erl_parse:parse_exprs(Tokens),
         {ok, Args} ?= constants(Forms),
-        {module, Module} ?= code:ensure_loaded(Module),
-        Arity = length(Args),
-        {true, _, _} ?= {lists:member({Function, Arity}, Module:module_info(exports)) orelse
-                             erlang:is_builtin(Module, Function, Arity), Module, Arity},
+        {ok, Modules} ?= called(Module, {Function, length(Args)}, Release),
         {ok, #{name => unicode:characters_to_binary(Text), settings => #{},
-               job => {call, Module, Function, Args}, modules => [Module]}}
+               job => {call, Module, Function, Args}, modules => Modules}}
     else
-        {false, Of, Count} ->
-            {error, io_lib:format("--mfa ~ts: ~ts has no such function with ~w arguments",
-                                  [Text, Of, Count])};
-        {error, Why} when is_atom(Why) ->
-            {error, ["--mfa ", Text, ": its module cannot be loaded; name its folder with --pa"]};
-        _ ->
-            {error, ["--mfa ", Text, ": it has the form module:function(Term, Term)"]}
+        {refused, Why} -> {error, ["--mfa ", Text, ": ", Why]};
+        _ -> {error, ["--mfa ", Text, ": it has the form module:function(Term, Term)"]}
+    end.
+
+%% A release has its modules itself.
+called(Module, {Function, Arity}, none) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} ->
+            case lists:member({Function, Arity}, Module:module_info(exports)) orelse
+                     erlang:is_builtin(Module, Function, Arity) of
+                true -> {ok, [Module]};
+                false ->
+                    {refused, io_lib:format("~ts has no such function with ~w argument~ts",
+                                            [Module, Arity, [$s || Arity =/= 1]])}
+            end;
+        {error, _} ->
+            {refused, "its module cannot be loaded; name its folder with --pa"}
+    end;
+called(Module, Function, Release) ->
+    case sderl_bench_vm_release:call(Release, Module, Function) of
+        ok -> {ok, []};
+        {error, Why} -> {refused, Why}
     end.
 
 constants(Forms) ->

@@ -15,6 +15,9 @@ states of `msacc`, the run queues, reductions and garbage collection say more of
 -doc "Shares and factors as above; `by_parts` is the speedup that they give.".
 -type split() :: #{used := float(), inflation := float(), by_parts := float()}.
 
+%% A second, of each scheduler.
+-define(MIGRATIONS, 1000).
+
 -doc "What one scheduler and several did, or one node and several, from `m:sderl_bench_vm_why`.".
 -spec split(#{binary() => term()}, #{binary() => term()}) -> split() | undefined.
 split(#{~"busy" := [_ | _] = Busy1, ~"wall_ns" := Wall1},
@@ -66,7 +69,7 @@ text(Size, {One, Many}, Speedup, Control) ->
                 false ->
                     Alone = alone(sderl_bench_vm_size:axis(Size)),
                     taken(Many) ++ lost(Split, One, Many, Alone) ++ locks(Many) ++
-                        rates(One, Many, Alone) ++ machine(N, Control)
+                        migrations(One, Many, Alone) ++ rates(One, Many, Alone) ++ machine(N, Control)
             end
     end.
 
@@ -143,6 +146,21 @@ locks(#{~"locks" := Locks, ~"wall_ns" := Wall}) when Wall > 0 ->
                         || {Threads, Class} <- lists:sublist(Waited, 3)])]
      || Waited =/= []];
 locks(_) ->
+    [].
+
+%% Where there are so many that they may cost a percent or more of the time (some 10 us each, for
+%% what must come to other caches), and clearly more than before.
+migrations(One, #{~"migrations" := #{~"share" := Share, ~"per_s" := Rate}, ~"busy" := Busy},
+           Alone) ->
+    Before = case One of
+        #{~"migrations" := #{~"share" := Less}} -> Less;
+        #{} -> 0
+    end,
+    [io_lib:format("processes went on on another scheduler than before ~ts % of the times that "
+                   "they began to run (~ts a second; ~ts % ~ts): their data is in other caches",
+                   [percent(Share), sderl_table:number(Rate), percent(Before), Alone])
+     || Rate >= ?MIGRATIONS * length(Busy), Share >= 0.05, Share > 1.3 * Before];
+migrations(_, _, _) ->
     [].
 
 %% What the processor counts, where that has become worse.

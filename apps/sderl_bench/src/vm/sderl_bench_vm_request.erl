@@ -220,7 +220,7 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
     Spin = sderl_bench_vm_spin:settings(short, Cores),
     Control = #{name => <<"control">>, control => true,
                 job => {program, sderl_bench_vm_spin, Spin}, points => of_control(Points)},
-    Limits = maps:with([rounds, least, runs], Options),
+    Limits = maps:with([rounds, least, runs, release], Options),
     Modules = lists:usort([sderl_bench_vm_spin
                            | lists:append([Own || #{modules := Own} <- Jobs])]),
     maps:merge(maps:merge(Limits, maps:remove(command, More)), #{
@@ -236,7 +236,7 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
             seed => maps:get(seed, More),
             started => sderl_bench_output:now(),
             command => maps:get(command, More),
-            settings => #{
+            settings => (of_release(Options))#{
                 programs => [#{name => <<"control">>, control => true, settings => Spin}
                              | [named(Job) || Job <- Jobs]],
                 points => [point(Point) || Point <- Points],
@@ -252,6 +252,9 @@ asked(Options, Points, Jobs, Otps, Cores, More) ->
             }
         }
     }).
+
+of_release(#{release := Release}) -> #{release => sderl_bench_vm_release:described(Release)};
+of_release(#{}) -> #{}.
 
 %% A program in the file: with its operations only where it tells of them.
 named(#{name := Name, settings := Settings} = Job) ->

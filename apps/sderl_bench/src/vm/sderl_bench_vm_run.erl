@@ -33,6 +33,7 @@ known is in the file at once.
     runs := pos_integer(),
     run_ns := pos_integer(),
     most_ns := pos_integer(),
+    release => sderl_bench_vm_release:release(),
     _ => _
 }.
 
@@ -134,8 +135,8 @@ keep_probed(Point, #{probed := Done} = Context) ->
         false -> keep(Context, (place(Point))#{kind => probed})
     end.
 
-facts(#{schedulers := N, otp := Otp} = Point, #{starter := Starter}) ->
-    case sderl_bench_vm_start:run(Starter, Point, #{do => probe, result => ""}) of
+facts(#{schedulers := N, otp := Otp} = Point, #{starter := Starter, options := Options}) ->
+    case sderl_bench_vm_start:run(Starter, Point, order(false, Options, #{do => probe})) of
         {ok, #{schedulers := N} = Facts} ->
             {ok, unicode:characters_to_binary(Otp), plain(Facts)};
         {ok, #{schedulers := Other}} ->
@@ -182,9 +183,9 @@ calibrate([], _, Known) ->
     {calibrated, Known};
 calibrate([#{name := Name} | Programs], Context, Known) when is_map_key(Name, Known) ->
     calibrate(Programs, Context, Known);
-calibrate([#{name := Name, job := Job, points := [Point | _]} | Programs],
-          #{starter := Starter, options := #{run_ns := RunNs}} = Context, Known) ->
-    Order = #{do => calibrate, job => Job, run_ns => RunNs, result => ""},
+calibrate([#{name := Name, control := Control, job := Job, points := [Point | _]} | Programs],
+          #{starter := Starter, options := #{run_ns := RunNs} = Options} = Context, Known) ->
+    Order = order(Control, Options, #{do => calibrate, job => Job, run_ns => RunNs}),
     case time_left(Context) andalso sderl_bench_vm_start:run(Starter, Point, Order) of
         false ->
             {ok, budget};
@@ -304,11 +305,11 @@ in_order([#{id := Id, name := Name} = Work | Works], Total, Show, Context, Repet
 time_left(#{started := Started, options := #{budget_ms := Budget}}) ->
     erlang:monotonic_time(millisecond) - Started < Budget.
 
-one(#{name := Name, point := Point, job := Job}, Count,
+one(#{name := Name, control := Control, point := Point, job := Job}, Count,
     #{starter := Starter, options := Options} = Context, Round) ->
-    Order = (maps:with([runs, most_ns], Options))#{
-        do => measure, result => "", job => Job, repetitions => Count, warm_most => ?WARM_MOST
-    },
+    Order = order(Control, Options, (maps:with([runs, most_ns], Options))#{
+        do => measure, job => Job, repetitions => Count, warm_most => ?WARM_MOST
+    }),
     case sderl_bench_vm_start:run(Starter, Point, Order) of
         {ok, #{runs := Runs} = Measured} ->
             Times = [Ns || #{ns := Ns} <- Runs],
@@ -328,6 +329,10 @@ one(#{name := Name, point := Point, job := Job}, Count,
                 Error -> Error
             end
     end.
+
+%% The control is the same whatever is measured.
+order(true, _, Order) -> Order#{result => ""};
+order(false, Options, Order) -> maps:merge(Order#{result => ""}, maps:with([release], Options)).
 
 stages([#{stages := [_]} | _]) -> #{};
 stages(Runs) ->

@@ -56,7 +56,8 @@ open(Otps, #{modules := Modules, limit_ms := Limit}) ->
 -spec harness() -> [module()].
 harness() ->
     [sderl_bench_vm_child, sderl_bench_vm_loop, sderl_bench_vm_why, sderl_bench_vm_counters,
-     sderl_bench_vm_nodes, sderl_bench_vm_epmd, sderl_prof_switch, sderl_prof_locks, sderl_prof_perf, sderl_prof_vm_perf].
+     sderl_bench_vm_migrations, sderl_bench_vm_nodes, sderl_bench_vm_epmd, sderl_bench_vm_release,
+     sderl_prof_switch, sderl_prof_locks, sderl_prof_perf, sderl_prof_vm_perf].
 
 %% Also when the process that opened it is killed.
 remove_with(Dir) ->
@@ -164,9 +165,11 @@ run(#{dir := Dir, otps := Otps, limit_ms := Limit}, #{otp := Name} = Point, Orde
     _ = file:delete(Result),
     Common = sderl_bench_vm_matrix:arguments(Point) ++ ["-boot", "start_clean", "-pa" | Dirs],
     {OfNode, Env, More} = as_node(Point, Dir, Erl, Common),
-    case file:write_file(File, term_to_binary(maps:merge(Order#{result => Result}, More))) of
+    {OfRelease, Modules} = with_release(Order),
+    Whole = maps:merge(maps:merge(Order#{result => Result}, More), Modules),
+    case file:write_file(File, term_to_binary(Whole)) of
         ok ->
-            Args = Common ++ ["-noinput" | OfNode] ++
+            Args = Common ++ ["-noinput" | OfNode ++ OfRelease] ++
                 ["-run", "sderl_bench_vm_child", "main", File],
             Ended = sderl_bench_program:run(Erl, Args, #{timeout => Limit,
                                                          env => Env ++ clean_env(),
@@ -183,6 +186,11 @@ as_node(#{nodes := Count}, Dir, Erl, Common) ->
      #{nodes => #{folder => Dir, count => Count, erl => Erl, args => Common}}};
 as_node(#{}, _, _, _) ->
     {[], [], #{}}.
+
+with_release(#{release := Release}) ->
+    {sderl_bench_vm_release:arguments(Release), #{harness => harness()}};
+with_release(#{}) ->
+    {[], #{}}.
 
 outcome({ok, Binary}, _, _) ->
     case binary_to_term(Binary) of

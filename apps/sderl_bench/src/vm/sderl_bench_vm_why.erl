@@ -19,7 +19,8 @@ time that each normal scheduler worked; `dirty_busy`: how many dirty schedulers 
 processes that waited for a scheduler, in the mean and the most; `cpu_ns`: processor time of the
 whole virtual machine, told in steps of 10 ms; `sent_bytes`: what several nodes sent to each other;
 `locks`: nanoseconds that all threads together waited for locks of a class; `counters`: rates of
-`m:sderl_prof_vm_perf`, or `counters_refused` with what perf said. `wall_ns` and `counters` are told
+`m:sderl_prof_vm_perf`, or `counters_refused` with what perf said; `migrations` are of
+`m:sderl_bench_vm_migrations`. `wall_ns` and `counters` are told
 by the first node.
 """.
 -type why() :: #{
@@ -36,6 +37,7 @@ by the first node.
     reclaimed_words := float(),
     switches := float(),
     sent_bytes => float(),
+    migrations => sderl_bench_vm_migrations:migrations(),
     locks => #{atom() => float()},
     counters => #{atom() => float()},
     counters_refused => binary()

@@ -1,0 +1,166 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_release).
+-moduledoc """
+A built release, as `rebar3 release`, `mix release` and `systools` make it: what is in it, read from
+its files, and its applications started inside a virtual machine that measures (`start/1`, which
+calls OTP only).
+
+The virtual machine is that of the point: the release's own ERTS and its `vm.args` are not used.
+Applications that this OTP has itself come from it, because their native code may fit no other.
+""".
+
+-export([read/1, call/3, hash/1, described/1, arguments/1]).
+%% Inside the virtual machine that measures.
+-export([start/1]).
+-export_type([release/0]).
+
+-doc """
+`paths` are the folders of the code of all applications, `start` those that are started, in this
+order; `config` is the file `sys.config`.
+""".
+-type release() :: #{
+    name := string(),
+    version := string(),
+    paths := [{App :: atom(), file:filename()}],
+    start := [{App :: atom(), application:restart_type()}],
+    config := file:filename() | none
+}.
+
+-doc "The release in a folder. An error is a text.".
+-spec read(file:filename()) -> {ok, release()} | {error, unicode:chardata()}.
+read(Folder) ->
+    Dir = filename:absname(Folder),
+    Result = maybe
+        {ok, Version} ?= version(Dir),
+        Of = filename:join([Dir, "releases", Version]),
+        {ok, Name, Apps} ?= applications(Of, Version),
+        {ok, Config} ?= config(Of),
+        {ok, Paths} ?= paths(Apps, Dir),
+        {ok, #{
+            name => Name, version => Version, paths => Paths, config => Config,
+            start => [{App, Type} || {App, _, Type} <- Apps, Type =/= load, Type =/= none]
+        }}
+    end,
+    case Result of
+        {error, Text} -> {error, ["--release ", Folder, ": ", Text]};
+        Read -> Read
+    end.
+
+version(Dir) ->
+    File = filename:join([Dir, "releases", "start_erl.data"]),
+    case file:read_file(File) of
+        {ok, Content} ->
+            case string:lexemes(binary_to_list(Content), " \t\r\n") of
+                [_, Version] -> {ok, Version};
+                _ -> {error, "releases/start_erl.data has not two words, the ERTS and the release"}
+            end;
+        {error, Reason} ->
+            {error, ["there is no built release: releases/start_erl.data: ",
+                     file:format_error(Reason)]}
+    end.
+
+applications(Of, Version) ->
+    Known = [{Name, Apps} || File <- lists:sort(filelib:wildcard(filename:join(Of, "*.rel"))),
+                             {ok, [{release, {Name, Own}, _, Apps}]} <- [file:consult(File)],
+                             Own =:= Version, is_list(Apps)],
+    case Known of
+        [{Name, Apps} | _] ->
+            try
+                {ok, Name, [application(App) || App <- Apps]}
+            catch
+                error:_ -> {error, ["the .rel file in releases/", Version, " lists what is no "
+                                    "application"]}
+            end;
+        [] ->
+            {error, ["releases/", Version, " has no .rel file of a release of version ", Version]}
+    end.
+
+application({App, Version}) -> {App, Version, permanent};
+application({App, Version, Type}) when is_atom(Type) -> {App, Version, Type};
+application({App, Version, Included}) when is_list(Included) -> {App, Version, permanent};
+application({App, Version, Type, _}) when is_atom(Type) -> {App, Version, Type}.
+
+config(Of) ->
+    File = filename:join(Of, "sys.config"),
+    case {file:consult(File), filelib:is_regular(File ++ ".src")} of
+        {{ok, [Terms]}, _} when is_list(Terms) -> {ok, File};
+        {{error, enoent}, false} -> {ok, none};
+        {{error, enoent}, true} ->
+            {error, [File, " is not there, but its .src, which the release's own program fills in: "
+                           "start that once, or write the file"]};
+        {{error, Reason}, _} -> {error, [File, ": ", file:format_error(Reason)]};
+        {{ok, _}, _} -> {error, [File, " is not one list of applications"]}
+    end.
+
+%% What is not in the folder of a release is in the OTP that it was made for.
+paths(Apps, Dir) ->
+    Ebins = [{App, filename:join([Dir, "lib", lists:concat([App, "-", Version]), "ebin"])}
+             || {App, Version, _} <- Apps],
+    case [App || {App, Ebin} <- Ebins, not filelib:is_dir(Ebin), not is_otps(App)] of
+        [] -> {ok, [Path || {_, Ebin} = Path <- Ebins, filelib:is_dir(Ebin)]};
+        [App | _] -> {error, io_lib:format("its application ~ts has no folder in lib", [App])}
+    end.
+
+%% Whether this OTP has an application itself.
+is_otps(App) ->
+    case code:lib_dir(App) of
+        {error, bad_name} -> false;
+        Dir -> lists:prefix(code:lib_dir(), Dir)
+    end.
+
+-doc "Whether a module of the release has such a function, without loading it.".
+-spec call(release(), module(), {Function :: atom(), arity()}) -> ok | {error, unicode:chardata()}.
+call(#{name := Name, paths := Paths}, Module, {Function, Arity}) ->
+    Beams = [Beam || {_, Ebin} <- Paths,
+                     Beam <- [filename:join(Ebin, atom_to_list(Module) ++ ".beam")],
+                     filelib:is_regular(Beam)],
+    maybe
+        [Beam | _] ?= Beams,
+        {ok, {_, [{exports, Exports}]}} ?= beam_lib:chunks(Beam, [exports]),
+        true ?= lists:member({Function, Arity}, Exports),
+        ok
+    else
+        [] -> {error, io_lib:format("the release ~ts has no module ~ts", [Name, Module])};
+        false -> {error, io_lib:format("~ts has no such function with ~w argument~ts",
+                                       [Module, Arity, [$s || Arity =/= 1]])};
+        {error, beam_lib, Reason} -> {error, beam_lib:format_error(Reason)}
+    end.
+
+-doc "A hash of the code that it brings, and of its configuration.".
+-spec hash(release()) -> binary().
+hash(#{paths := Paths, config := Config}) ->
+    Beams = [Beam || {App, Ebin} <- Paths, not is_otps(App),
+                     Beam <- lists:sort(filelib:wildcard(filename:join(Ebin, "*.beam")))],
+    Parts = [{filename:basename(File), erlang:md5(Content)}
+             || File <- Beams ++ [Config || Config =/= none],
+                {ok, Content} <- [file:read_file(File)]],
+    binary:encode_hex(erlang:md5(term_to_binary(Parts)), lowercase).
+
+-doc "The release in a file of results.".
+-spec described(release()) -> #{atom() => binary()}.
+described(#{name := Name, version := Version} = Release) ->
+    #{name => unicode:characters_to_binary(Name), version => unicode:characters_to_binary(Version),
+      hash => hash(Release)}.
+
+-doc "What a virtual machine is started with, so that applications find their configuration.".
+-spec arguments(release()) -> [string()].
+arguments(#{config := none}) -> [];
+arguments(#{config := File}) -> ["-config", filename:rootname(File)].
+
+-doc "Puts the release's code on the path of this virtual machine, and starts its applications.".
+-spec start(release()) -> ok | {error, binary()}.
+start(#{paths := Paths, start := Apps}) ->
+    %% Those of the harness are loaded, so none of the same names can take their place.
+    Own = [Ebin || {App, Ebin} <- Paths, not is_otps(App)],
+    ok = code:add_pathsa(lists:reverse(Own)),
+    started(Apps).
+
+started([]) -> ok;
+started([{App, Type} | Apps]) ->
+    case application:ensure_all_started(App, Type) of
+        {ok, _} -> started(Apps);
+        {error, {Failed, Reason}} ->
+            {error, unicode:characters_to_binary(
+                io_lib:format("the application ~ts of the release does not start: ~0tP",
+                              [Failed, Reason, 30]))}
+    end.

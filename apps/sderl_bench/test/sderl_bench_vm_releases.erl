@@ -1,0 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_vm_releases).
+-moduledoc "Releases as small as can be, made by hand.".
+
+-export([make/2]).
+
+-doc """
+A release with one application, `sderl_tiny`, with this environment in its configuration. Where that
+has `refuse`, the application does not start. `sderl_tiny:answer(X)` gives X and the environment's
+`answer`, if the application runs.
+""".
+-spec make(file:filename(), [{atom(), term()}]) -> ok.
+make(Dir, Env) ->
+    Ebin = filename:join([Dir, "lib", "sderl_tiny-1.0", "ebin"]),
+    ok = filelib:ensure_path(Ebin),
+    {ok, sderl_tiny, Beam} = compile:forms(forms(
+        """
+        -module(sderl_tiny).
+        -behaviour(application).
+        -export([start/2, stop/1, answer/1]).
+        start(_, _) ->
+            case application:get_env(sderl_tiny, refuse) of
+                {ok, Why} -> {error, Why};
+                undefined ->
+                    {ok, spawn_link(fun() ->
+                        register(sderl_tiny, self()),
+                        receive stop -> ok end
+                    end)}
+            end.
+        stop(_) -> ok.
+        answer(X) ->
+            true = is_pid(whereis(sderl_tiny)),
+            {ok, Answer} = application:get_env(sderl_tiny, answer),
+            {X, Answer}.
+        """)),
+    ok = file:write_file(filename:join(Ebin, "sderl_tiny.beam"), Beam),
+    ok = write(filename:join(Ebin, "sderl_tiny.app"), {application, sderl_tiny, [
+        {vsn, "1.0"}, {modules, [sderl_tiny]}, {registered, [sderl_tiny]},
+        {applications, [kernel, stdlib]}, {mod, {sderl_tiny, []}}
+    ]}),
+    Of = filename:join([Dir, "releases", "1.0"]),
+    ok = filelib:ensure_path(Of),
+    ok = file:write_file(filename:join([Dir, "releases", "start_erl.data"]), "17.1 1.0\n"),
+    ok = write(filename:join(Of, "tiny.rel"), {release, {"tiny", "1.0"}, {erts, "17.1"}, [
+        {kernel, "10.0"}, {stdlib, "7.0"}, {sasl, "4.0", none}, {sderl_tiny, "1.0"}
+    ]}),
+    write(filename:join(Of, "sys.config"), [{sderl_tiny, Env}]).
+
+write(File, Term) -> file:write_file(File, io_lib:format("~tp.~n", [Term])).
+
+forms(Text) ->
+    {ok, Tokens, _} = erl_scan:string(Text),
+    parsed(Tokens, []).
+
+parsed([], Forms) -> lists:reverse(Forms);
+parsed(Tokens, Forms) ->
+    {Form, [Dot | Rest]} = lists:splitwith(fun(Token) -> element(1, Token) =/= dot end, Tokens),
+    {ok, Parsed} = erl_parse:parse_form(Form ++ [Dot]),
+    parsed(Rest, [Parsed | Forms]).
