@@ -156,7 +156,8 @@ nodes_test_() ->
     {setup,
      fun() ->
          {ok, Starter} = sderl_bench_vm_start:open([{"", own}], #{
-             modules => [Module || {_, Module} <- sderl_bench_vm_program:all()],
+             modules => [sderl_orbit_generators
+                         | [Module || {_, Module} <- sderl_bench_vm_program:all()]],
              limit_ms => 120_000
          }),
          Starter

@@ -156,8 +156,8 @@ migrations(One, #{~"migrations" := #{~"share" := Share, ~"per_s" := Rate}, ~"bus
         #{~"migrations" := #{~"share" := Less}} -> Less;
         #{} -> 0
     end,
-    [io_lib:format("processes went on on another scheduler than before ~ts % of the times that "
-                   "they began to run (~ts a second; ~ts % ~ts): their data is in other caches",
+    [io_lib:format("~ts % of the times that a process ran again, it was on another scheduler than "
+                   "before (~ts a second; ~ts % ~ts): its data is in the caches of another core",
                    [percent(Share), sderl_table:number(Rate), percent(Before), Alone])
      || Rate >= ?MIGRATIONS * length(Busy), Share >= 0.05, Share > 1.3 * Before];
 migrations(_, _, _) ->

@@ -1,9 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_vm_release).
 -moduledoc """
-A built release, as `rebar3 release`, `mix release` and `systools` make it: what is in it, read from
-its files, and its applications started inside a virtual machine that measures (`start/1`, which
-calls OTP only).
+A built release, as `rebar3 release` makes it: what is in it, read from its files, and its
+applications started inside a virtual machine that measures (`start/1`, which calls OTP only).
 
 The virtual machine is that of the point: the release's own ERTS and its `vm.args` are not used.
 Applications that this OTP has itself come from it, because their native code may fit no other.

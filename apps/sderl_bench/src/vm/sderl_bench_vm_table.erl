@@ -253,7 +253,7 @@ work(#{why := #{~"busy" := Busy, ~"queue" := Queue, ~"reductions" := Reductions,
         io_lib:format(", ~ts processes waiting, ~ts reductions, ~ts collections",
                       [sderl_table:number(Queue), sderl_table:number(Reductions),
                        sderl_table:number(Collections)]),
-        [io_lib:format(", ~ts migrations a second (~ts % of the times that a process began to run)",
+        [io_lib:format(", ~ts migrations a second (~ts % of the times that a process ran again)",
                        [sderl_table:number(Rate), percent(Share)])
          || #{~"migrations" := #{~"per_s" := Rate, ~"share" := Share}} <- [Why], Share > 0],
         [[", ", State, " ", percent(Share), " %"]
