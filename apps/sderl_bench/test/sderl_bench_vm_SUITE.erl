@@ -10,15 +10,15 @@ never how fast anything is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([measures/1, nodes/1, nodes_are_gone/1, release/1, goes_on_after_a_kill/1, time_is_over/1, hangs/1, fails/1, unknown_flags/1,
-         another_otp/1, locks/1, outputs_differ/1, ends_with_its_parent/1, tables/1, verdicts/1,
-         false_alarms/0, false_alarms/1]).
+-export([measures/1, nodes/1, nodes_are_gone/1, release/1, goes_on_after_a_kill/1, time_is_over/1,
+         hangs/1, fails/1, unknown_flags/1, another_otp/1, locks/1, outputs_differ/1,
+         ends_with_its_parent/1, tables/1, verdicts/1, false_alarms/0, false_alarms/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [measures, nodes, nodes_are_gone, release, goes_on_after_a_kill, hangs, fails, unknown_flags, locks, outputs_differ,
-     ends_with_its_parent, tables]
+    [measures, nodes, nodes_are_gone, release, goes_on_after_a_kill, hangs, fails, unknown_flags,
+     locks, outputs_differ, ends_with_its_parent, tables]
         ++ sderl_ct:in_long_runs([time_is_over, another_otp, verdicts, false_alarms]).
 
 %% As short as can be.
@@ -164,7 +164,8 @@ release(Config) ->
     {1, stderr, Other} = bench(Args),
     says("other settings (release)", Other),
     ok = sderl_bench_vm_releases:make(Dir, [{refuse, told_not_to}]),
-    {1, stderr, Refused} = bench(["--out", file(Config, "refused.jsonl") | Args -- ["--out", File]]),
+    {1, stderr, Refused} =
+        bench(["--out", file(Config, "refused.jsonl") | Args -- ["--out", File]]),
     says("nothing was measured, because a point is not possible: 1 scheduler: the application "
          "sderl_tiny of the release does not start", Refused),
     says("told_not_to", Refused).

@@ -365,10 +365,12 @@ operations() ->
     ) end,
     Summary = Of(P#{~"operations" => #{~"count" => 500, ~"unit" => ~"message"}}),
     Text = text(sderl_bench_vm_table:text(Summary)),
-    ?assertMatch({match, _}, re:run(Text, "one message of 500: 2.00 us \\(.*\\) and 2.00 reductions "
-                                          "on 1 scheduler; 1.00 us .* on 2 schedulers; 500 ns")),
-    ?assertMatch([_, _, _, {_, #{operations := 500, unit := ~"message", operation_reductions := 2.0}}
-                  | _], sderl_bench_vm_table:rows(Summary)),
+    ?assertMatch({match, _}, re:run(Text, "one message of 500: 2.00 us \\(.*\\) and 2.00 "
+                                          "reductions on 1 scheduler; 1.00 us .* on 2 schedulers; "
+                                          "500 ns")),
+    ?assertMatch([_, _, _,
+                  {_, #{operations := 500, unit := ~"message", operation_reductions := 2.0}} | _],
+                 sderl_bench_vm_table:rows(Summary)),
     ?assertEqual(nomatch, string:find(text(sderl_bench_vm_table:text(Of(P))), "one message")),
     [?assertMatch({error, _}, sderl_bench_vm_program:operations(sderl_bench_vm_mortal, Wrong))
      || Wrong <- [#{length => 0}, #{length => 1.5}, #{}]],
@@ -389,8 +391,8 @@ by_nodes() ->
     ?assert(abs(Serial - 0.2) < 0.001),
     Text = text(sderl_bench_vm_table:text(Summary)),
     [?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text})
-     || Words <- ["nodes", "serial share 20", "4 nodes: 3.60 at work", "of 4 schedulers had no work",
-                  "FAILED on 2 nodes: it hangs"]],
+     || Words <- ["nodes", "serial share 20", "4 nodes: 3.60 at work",
+                  "of 4 schedulers had no work", "FAILED on 2 nodes: it hangs"]],
     ?assertEqual(nomatch, string:find(Text, "with one scheduler")),
     ?assertMatch([{#{nodes := 1, schedulers := 1}, _}, {#{nodes := 2, schedulers := 1}, _} | _],
                  sderl_bench_vm_table:rows(Summary)),
@@ -512,8 +514,8 @@ reasons_test() ->
             {"of 4 schedulers had no work", Nodes(#{~"busy" => [0.5, 0.5, 0.5, 0.5]})},
             {"the nodes send 40.0 kB to each other", Nodes(#{~"sent_bytes" => 40_000,
                                                              ~"wall_ns" => 8.0e6})},
-            {"ports, such as those to other nodes, takes 30.0 % of the time that they worked, and "
-             "0.00 % with one node",
+            {"work of ports, such as those to other nodes, takes 30.0 % of the time that they "
+             "worked, and 0.00 % with one node",
              Nodes(#{~"states" => #{~"port" => 0.3}, ~"wall_ns" => 8.0e6})},
             {"the machine itself gives 1.40 times", Nodes(#{})},
             {"too few processes", Of(#{~"busy" => [0.5, 0.5, 0.5, 0.5], ~"queue" => 0}, 2.0, 3.9)},

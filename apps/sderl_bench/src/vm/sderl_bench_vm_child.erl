@@ -11,8 +11,9 @@ into another one, and ends. Its stdout is the program's. It calls OTP only, as
 
 -doc """
 `result` is the file to write. `probe` tells about the virtual machine, `calibrate` finds the number
-of repetitions that take `run_ns`, `measure` measures. With `nodes` it is the first one of them. With `release` the applications of that are
-started first; the modules of `harness` were loaded before.
+of repetitions that take `run_ns`, `measure` measures. With `nodes` it is the first one of them.
+With `release` the applications of that are started first; the modules of `harness` were loaded
+before.
 """.
 -type order() :: #{
     do := probe | calibrate | measure,

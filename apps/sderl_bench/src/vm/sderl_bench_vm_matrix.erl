@@ -29,8 +29,8 @@ for them, which are shown.
 }.
 
 -doc """
-`otp` is a name that the user gives. `schedulers` are those of each node where there are `nodes`; the
-virtual machine is no node where there are none.
+`otp` is a name that the user gives. `schedulers` are those of each node where there are `nodes`;
+the virtual machine is no node where there are none.
 """.
 -type point() :: #{schedulers := pos_integer(), nodes => pos_integer(), flags := [flag()],
                    otp := string()}.

@@ -16,7 +16,8 @@ never ends can fill the memory. It calls OTP only.
 
 -doc """
 `share`: of the times that a process began to run again, those on another scheduler than before;
-`per_s`: how many there are a second, on all nodes together; `seen`: how many times it was looked at.
+`per_s`: how many there are a second, on all nodes together; `seen`: how many times it was looked
+at.
 """.
 -type migrations() :: #{share := float(), per_s := float(), seen := non_neg_integer()}.
 

@@ -137,8 +137,8 @@ spread() ->
              sderl_bench_vm_program:spreads(Module)].
 
 can_spread(#{nodes := _, mfa := [Call | _]}, _) ->
-    {error, ["--mfa ", Call, ": a call runs on one node; leave --nodes out, or make a program of it "
-                             "that has spread/0"]};
+    {error, ["--mfa ", Call, ": a call runs on one node; leave --nodes out, or make a program of "
+                             "it that has spread/0"]};
 can_spread(#{nodes := _}, Programs) ->
     case [Name || #{name := Name, job := {program, Module, _}} <- Programs,
                   not sderl_bench_vm_program:spreads(Module)] of

@@ -3,10 +3,11 @@
 -moduledoc """
 Why a program gains no more from more schedulers, or from more nodes. Pure.
 
-The speedup on N schedulers is `N * (u / u1) / c`: `u` is the mean share of the time that
-the schedulers worked, `u1` that of the only one, and `c` how many times as long they worked for the
-same thing. On N nodes it is the same, with the schedulers of all nodes and those of the first. What is lost is thus lost to schedulers without work, or to work that takes longer. The
-states of `msacc`, the run queues, reductions and garbage collection say more of either.
+The speedup on N schedulers is `N * (u / u1) / c`: `u` is the mean share of the time that the
+schedulers worked, `u1` that of the only one, and `c` how many times as long they worked for the
+same thing. On N nodes it is the same, with the schedulers of all nodes and those of the first. What
+is lost is thus lost to schedulers without work, or to work that takes longer. The states of
+`msacc`, the run queues, reductions and garbage collection say more of either.
 """.
 
 -export([split/2, got/1, text/4]).
@@ -68,8 +69,10 @@ text(Size, {One, Many}, Speedup, Control) ->
                                         sderl_bench_vm_size:text(Size)])];
                 false ->
                     Alone = alone(sderl_bench_vm_size:axis(Size)),
-                    taken(Many) ++ lost(Split, One, Many, Alone) ++ locks(Many) ++
-                        migrations(One, Many, Alone) ++ rates(One, Many, Alone) ++ machine(N, Control)
+                    lists:append([
+                        taken(Many), lost(Split, One, Many, Alone), locks(Many),
+                        migrations(One, Many, Alone), rates(One, Many, Alone), machine(N, Control)
+                    ])
             end
     end.
 
@@ -116,8 +119,7 @@ idle(N, Idle, Many) ->
 
 inflation(One, Many, Alone) ->
     Known = [
-        factor("reductions", ~"reductions", One, Many, 1.1,
-               "it does more, such as polling and yielding"),
+        factor("reductions", ~"reductions", One, Many, 1.1, more(Many)),
         factor("garbage collections", ~"collections", One, Many, 1.2, "the heaps grow differently"),
         states(One, Many, Alone)
     ],
@@ -129,11 +131,13 @@ inflation(One, Many, Alone) ->
         {Some, Sent} -> [": ", lists:join("; ", Some ++ [Sent || Sent =/= ""])]
     end.
 
-%% What a message to another node costs is the work of the virtual machine, and has no reductions of
-%% its own.
+more(#{~"sent_bytes" := _}) -> "it does more, such as sending to other nodes";
+more(#{}) -> "it does more, such as polling and yielding".
+
+%% Most of what a message to another node costs is work of the virtual machine, outside processes.
 between_nodes(#{~"sent_bytes" := Bytes}) when Bytes >= 1000 ->
-    io_lib:format("the nodes send ~ts kB to each other in a repetition, which are encoded, go "
-                  "through the system and are decoded", [sderl_table:number(Bytes / 1000)]);
+    io_lib:format("the nodes send ~ts kB to each other in a repetition, which is encoded, goes "
+                  "through the system and is decoded", [sderl_table:number(Bytes / 1000)]);
 between_nodes(_) ->
     "".
 
@@ -217,7 +221,7 @@ named(~"gc_full") -> "garbage collection of all";
 named(~"aux") -> "work of the virtual machine for others (aux)";
 named(~"other") -> "work that has no name (other: scheduling, locks)";
 named(~"check_io") -> "looking for input and output";
-named(~"port") -> "ports, such as those to other nodes,";
+named(~"port") -> "work of ports, such as those to other nodes,";
 named(State) -> State.
 
 machine(N, Control) when is_float(Control), Control < 0.95 * N ->

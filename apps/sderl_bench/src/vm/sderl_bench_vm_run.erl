@@ -42,6 +42,8 @@ known is in the file at once.
 
 %% More runs are not warm-up: it is said that the program does not become steady.
 -define(WARM_MOST, 8).
+%% How many times the wanted time a run may take on the most nodes.
+-define(SLOWER, 2).
 
 -doc """
 Measures, and goes on with what is in the file. What failed is a line of the file, too. The error is
@@ -173,7 +175,8 @@ label(Point) ->
 
 %% ---------------------------------------------------------------- how often in a run
 
-%% On one scheduler, where a run takes longest, or on one node, of the first series.
+%% On one scheduler, where a run takes longest, of the first series. On several nodes a run may take
+%% a hundred times as long, so there it is looked at, too.
 calibrated(#{options := #{programs := Programs}} = Context, Lines) ->
     Known = #{Name => Count || #{~"kind" := ~"calibrated", ~"program" := Name,
                                  ~"repetitions" := Count} <- Lines},
@@ -183,13 +186,15 @@ calibrate([], _, Known) ->
     {calibrated, Known};
 calibrate([#{name := Name} | Programs], Context, Known) when is_map_key(Name, Known) ->
     calibrate(Programs, Context, Known);
-calibrate([#{name := Name, control := Control, job := Job, points := [Point | _]} | Programs],
+calibrate([#{name := Name, control := Control, job := Job, points := [Point | _] = Points}
+           | Programs],
           #{starter := Starter, options := #{run_ns := RunNs} = Options} = Context, Known) ->
     Order = order(Control, Options, #{do => calibrate, job => Job, run_ns => RunNs}),
     case time_left(Context) andalso sderl_bench_vm_start:run(Starter, Point, Order) of
         false ->
             {ok, budget};
-        {ok, #{repetitions := Count, hash := Hash, text := Text}} ->
+        {ok, #{repetitions := Alone, hash := Hash, text := Text}} ->
+            Count = min(Alone, on_nodes(Starter, lists:last(Points), Order)),
             Line = #{kind => calibrated, program => Name, repetitions => Count, hash => Hash,
                      text => Text},
             case keep(Context, Line) of
@@ -202,6 +207,15 @@ calibrate([#{name := Name, control := Control, job := Job, points := [Point | _]
                 Error -> Error
             end
     end.
+
+%% That it fails there is told when it is measured. (Atoms are more than all numbers.)
+on_nodes(Starter, #{nodes := Nodes} = Point, #{run_ns := RunNs} = Order) when Nodes > 1 ->
+    case sderl_bench_vm_start:run(Starter, Point, Order#{run_ns := ?SLOWER * RunNs}) of
+        {ok, #{repetitions := Count}} -> Count;
+        {error, _} -> any
+    end;
+on_nodes(_, _, _) ->
+    any.
 
 failure(Name, Point, Text) ->
     (place(Point))#{kind => failed, program => Name, reason => unicode:characters_to_binary(Text)}.

@@ -6,8 +6,8 @@ gave no result.
 
 A program runs in a virtual machine with the flags of its point and the defaults of the virtual
 machine for all others. It is no node, unless the point has a number of nodes: then it is the first
-of them, and starts the others (`m:sderl_bench_vm_nodes`). What it prints is kept for the message of a failure, the end of
-it only.
+of them, and starts the others (`m:sderl_bench_vm_nodes`). What it prints is kept for the message of
+a failure, the end of it only.
 """.
 
 -export([open/2, close/1, run/3, harness/0]).

@@ -16,9 +16,9 @@ runs in each do not make an interval narrower.
 
 -doc """
 `size` is the number of schedulers, or of nodes with so many `schedulers` each. Times are in
-nanoseconds, intervals of level 95 %. `speedup` is against the least size, one scheduler or one node;
-`against`: how many times as long as the first series takes on the same size; `why`: medians of what `m:sderl_bench_vm_why` saw; `unwarm`: in
-how many virtual machines the warm-up did not end.
+nanoseconds, intervals of level 95 %. `speedup` is against the least size, one scheduler or one
+node; `against`: how many times as long as the first series takes on the same size; `why`: medians
+of what `m:sderl_bench_vm_why` saw; `unwarm`: in how many virtual machines the warm-up did not end.
 """.
 -type row() :: #{
     size := sderl_bench_vm_size:size(),
@@ -38,8 +38,8 @@ how many virtual machines the warm-up did not end.
 
 -doc """
 The rows of one combination of flags and OTP. The laws are fitted to points with no more schedulers,
-of all nodes together, than cores; `serial` and `peak` are intervals, and `undefined` where a point has too few virtual
-machines.
+of all nodes together, than cores; `serial` and `peak` are intervals, and `undefined` where a point
+has too few virtual machines.
 """.
 -type series() :: #{
     key := key(),

@@ -340,7 +340,8 @@ rows(#{programs := Programs}) ->
     [
         {maps:merge(sderl_bench_vm_size:fields(Size),
                     #{program => Name, flags => Flags, otp => Otp}),
-         (costs(Operations, Row))#{vms => Vms, time_ns => map_get(value, Time), time_low_ns => map_get(low, Time),
+         (costs(Operations, Row))#{
+           vms => Vms, time_ns => map_get(value, Time), time_low_ns => map_get(low, Time),
            time_high_ns => map_get(high, Time), scatter => maps:get(scatter, Row),
            speedup => value(value, Speedup), speedup_low => value(low, Speedup),
            speedup_high => value(high, Speedup),
