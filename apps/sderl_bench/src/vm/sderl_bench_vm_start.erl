@@ -180,9 +180,10 @@ run(#{dir := Dir, otps := Otps, limit_ms := Limit}, #{otp := Name} = Point, Orde
     end.
 
 %% The first node, and what it needs to start the others. It makes a cookie in its home, which no
-%% list of processes shows, and all others read it there.
+%% list of processes shows, and all others read it there. (Else it could be the user's.)
 as_node(#{nodes := Count}, Dir, Erl, Common) ->
-    {sderl_bench_vm_epmd:arguments(sderl_bench_vm_nodes:name(1), Dir), [{"HOME", Dir}],
+    {sderl_bench_vm_epmd:arguments(sderl_bench_vm_nodes:name(1), Dir),
+     [{"HOME", Dir}, {"XDG_CONFIG_HOME", Dir}],
      #{nodes => #{folder => Dir, count => Count, erl => Erl, args => Common}}};
 as_node(#{}, _, _, _) ->
     {[], [], #{}}.

@@ -16,7 +16,7 @@ Source: the description of BenchErl (Aronis et al., Erlang Workshop 2012).
 
 -doc false.
 -spec summary() -> string().
-summary() -> "Orbit in one virtual machine: uneven work, many messages".
+summary() -> "Orbit by workers: uneven work, many messages".
 
 -doc false.
 -spec settings(sderl_bench_vm_program:size(), pos_integer()) ->
