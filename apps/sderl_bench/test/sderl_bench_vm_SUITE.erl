@@ -110,12 +110,16 @@ nodes(Config) ->
 %% However the first node ends, here in the middle of a program, the others end with it.
 nodes_are_gone(Config) ->
     Folder = file(Config, "folder"),
-    os:putenv("TMPDIR", Folder),
+    Before = os:getenv("TMPDIR"),
+    true = os:putenv("TMPDIR", Folder),
     {ok, Starter} = try
         sderl_bench_vm_start:open([{"", own}], #{modules => [sderl_bench_vm_mortal],
                                                  limit_ms => 600_000})
     after
-        os:unsetenv("TMPDIR")
+        case Before of
+            false -> os:unsetenv("TMPDIR");
+            _ -> os:putenv("TMPDIR", Before)
+        end
     end,
     Point = #{schedulers => 1, nodes => 2, flags => [], otp => ""},
     Run = fun(Job) -> sderl_bench_vm_start:run(Starter, Point, #{
