@@ -32,7 +32,8 @@ arguments(Name, Folder) ->
 start_link() -> ignore.
 
 -doc false.
--spec register_node(atom() | string(), inet:port_number()) -> {ok, Creation :: pos_integer()}.
+-spec register_node(atom() | string(), inet:port_number()) ->
+    {ok, Creation :: pos_integer()} | {error, term()}.
 register_node(Name, Port) -> register_node(Name, Port, inet).
 
 -doc false.
