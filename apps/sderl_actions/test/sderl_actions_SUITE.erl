@@ -421,19 +421,35 @@ ends(Config) ->
 leaves_nothing(Config) ->
     Fleet = proplists:get_value(fleet, Config),
     [S1 | _] = proplists:get_value(nodes, Config),
+    Monitor = proplists:get_value(monitor, Config),
+    Modules = call(Fleet, Monitor, sderl_actions_code, modules, []),
+    Gone = fun() ->
+        Keeper = call(Fleet, S1, erlang, whereis, [sderl_actions_code]),
+        _ = call(Fleet, S1, erlang, send, [Keeper, {delete, Keeper, none}]),
+        await(fun() ->
+            Loaded = [Module || Module <- Modules,
+                                call(Fleet, S1, code, is_loaded, [Module]) =/= false],
+            Loaded =:= [] orelse Loaded
+        end)
+    end,
     #{~"modules" := _} = result(Config, ~"old_code", S1, #{}),
     {file, _} = call(Fleet, S1, code, is_loaded, [sderl_actions_node]),
-    Keeper = call(Fleet, S1, erlang, whereis, [sderl_actions_code]),
-    _ = call(Fleet, S1, erlang, send, [Keeper, {delete, Keeper, none}]),
-    Modules = call(Fleet, proplists:get_value(monitor, Config), sderl_actions_code, modules, []),
-    await(fun() ->
-        Loaded = [Module || Module <- Modules,
-                            call(Fleet, S1, code, is_loaded, [Module]) =/= false],
-        Loaded =:= [] orelse Loaded
-    end),
+    Gone(),
     %% It comes again when it is needed.
     #{~"modules" := _} = result(Config, ~"old_code", S1, #{}),
-    %% Loading stopped midway: some of it is there.
+    %% The process that deletes runs the version before where another was loaded meanwhile, here or
+    %% by another request.
+    Code = call(Fleet, Monitor, sderl_actions_code, code, []),
+    _ = call(Fleet, S1, code, atomic_load, [Code]),
+    Gone(),
+    %% Another version, twice: of it nothing is left.
+    [begin
+        {module, Old} = call(Fleet, S1, code, load_binary, [Old, "", older(Old)]),
+        ok
+     end
+     || _ <- [1, 2], Old <- [sderl_actions_node, sderl_actions_code]],
+    #{~"modules" := _} = result(Config, ~"old_code", S1, #{}),
+    %% Some of it is there, and not all.
     [begin
         _ = call(Fleet, S1, code, purge, [Module]),
         true = call(Fleet, S1, code, delete, [Module]),
@@ -443,6 +459,16 @@ leaves_nothing(Config) ->
     #{~"modules" := _} = result(Config, ~"old_code", S1, #{}),
     %% What a monitor asks for the version comes last.
     ?assertEqual(sderl_actions_code, lists:last(Modules)).
+
+%% A module as it could have been: with the functions that a monitor calls to find out.
+older(Module) ->
+    {ok, Module, Binary} = compile:forms([
+        {attribute, 1, module, Module},
+        {attribute, 1, export, [{version, 0}, {is_installed, 0}]},
+        {function, 2, version, 0, [{clause, 2, [], [], [{atom, 2, older}]}]},
+        {function, 3, is_installed, 0, [{clause, 3, [], [], [{atom, 3, false}]}]}
+    ]),
+    Binary.
 
 %% A plugin runs where its application does, and its numbers are metrics of the node.
 plugins(Config) ->

@@ -8,13 +8,13 @@ it was not used for two minutes.
 """.
 
 -export([modules/0, code/0, is_installed/0, version/0, loaded/0, used/0]).
--export([keep/0]).
+-export([keep/0, delete/1]).
 
 -define(UNUSED_MS, 120_000).
 
 -doc """
 They need stock OTP and each other alone. The module that is asked which version is there comes
-last, so that a node in which loading stopped midway lacks it, or asks for what is not there.
+last, so that a node that is deleting them lacks it, or asks for what is not there.
 """.
 -spec modules() -> [module()].
 modules() ->
@@ -78,15 +78,15 @@ keep() ->
 kept() ->
     receive
         used -> kept();
-        {delete, From, Ref} ->
-            ok = delete(),
-            From ! Ref,
-            ok
-    after ?UNUSED_MS -> delete()
+        {delete, From, Ref} -> ?MODULE:delete([{From, Ref}])
+    after ?UNUSED_MS -> ?MODULE:delete([])
     end.
 
-%% This process runs the code for a moment longer, and so it is purged by another.
-delete() ->
+%% The version that is loaded now, without a fun of the one that this process may run: with that it
+%% would be purged here. It runs the code for a moment longer, and so that is purged by another.
+-doc false.
+-spec delete(Tell :: [{pid(), term()}]) -> ok.
+delete(Tell) ->
     true = unregister(?MODULE),
     Modules = modules(),
     lists:foreach(fun(M) -> _ = code:purge(M), _ = code:delete(M) end, Modules),
@@ -94,4 +94,4 @@ delete() ->
              || M <- Modules],
     Wait = {'receive', 1, [], {integer, 1, 500}, Purge},
     _ = spawn(erl_eval, exprs, [[Wait], #{}]),
-    ok.
+    lists:foreach(fun({To, What}) -> To ! What end, Tell).

@@ -7,6 +7,8 @@ Calls the code for actions on a node, which is loaded there where it lacks and m
 -export([call/3, load/2]).
 
 -define(CALL_MS, 5000).
+%% All of the code, which a busy node has to make ready.
+-define(LOAD_MS, 20_000).
 
 -doc "Calls a function of ours there. Errors are sentences. It may take some seconds.".
 -spec call(node(), {module(), atom(), [term()]}, Inject :: boolean()) ->
@@ -42,13 +44,16 @@ load(Node, Module) ->
     maybe
         true ?= is_lacking(Node, Module),
         {Module, Binary, File} ?= code:get_object_code(Module),
-        {ok, {module, Module}} ?= ask(Node, {code, load_binary, [Module, File, Binary]}),
+        ok ?= put_code(Node, [{Module, File, Binary}], fun() ->
+            case is_lacking(Node, Module) of
+                Is when is_boolean(Is) -> not Is;
+                Other -> Other
+            end
+        end),
         ok
     else
         false -> ok;
         error -> {error, sderl_mon_text:text("there is no module ~ts here", [Module])};
-        {ok, {error, Why}} ->
-            {error, sderl_mon_text:text("~ts cannot be loaded there: ~0tp", [Module, Why])};
         {error, _} = Error -> Error;
         lacking -> {error, lacking()}
     end.
@@ -84,40 +89,36 @@ ready(Node, Inject) ->
         Other -> Other
     end.
 
-%% All at once or none, and nothing is purged for it. Where two requests load them at the same time,
-%% the second makes the first one's the old code, in which that one's action goes on; a third finds
-%% that it must not load, and that this version is there.
 inject(Node) ->
-    case load_all(Node) of
-        not_purged ->
-            case ask(Node, {sderl_actions_code, version, []}) of
-                {ok, Version} ->
-                    case Version =:= sderl_actions_code:version() of
-                        true -> loaded(Node);
-                        false -> inject_purged(Node)
-                    end;
-                lacking -> inject_purged(Node);
-                Other -> Other
-            end;
+    IsThere = fun() ->
+        case ask(Node, {sderl_actions_code, version, []}) of
+            {ok, Version} -> Version =:= sderl_actions_code:version();
+            lacking -> false;
+            Other -> Other
+        end
+    end,
+    case put_code(Node, sderl_actions_code:code(), IsThere) of
         ok -> loaded(Node);
         Failed -> Failed
     end.
 
-%% What runs in a version before the last one ends with it.
-inject_purged(Node) ->
-    Purged = [ask(Node, {code, purge, [M]}) || M <- sderl_actions_code:modules()],
-    case [Failed || Failed <- Purged, not is_tuple(Failed) orelse element(1, Failed) =/= ok] of
-        [] ->
-            case load_all(Node) of
-                ok -> loaded(Node);
-                not_purged -> {error, ~"code cannot be loaded there: others load it as well"};
-                Failed -> Failed
-            end;
-        [Failed | _] -> Failed
+%% All modules at once or none, and nothing is purged for it: the second load makes the first one's
+%% code old, in which its actions go on. A third may not load then, and finds that this version is
+%% there. Where it is not, what runs in the version before the last one ends with that.
+put_code(Node, Code, IsThere) ->
+    maybe
+        not_purged ?= load_all(Node, Code),
+        false ?= IsThere(),
+        {ok, ok} ?= ask(Node, {lists, foreach, [fun code:purge/1, [M || {M, _, _} <- Code]]}),
+        not_purged ?= load_all(Node, Code),
+        {error, ~"code cannot be loaded there: others load it as well"}
+    else
+        true -> ok;
+        Other -> Other
     end.
 
-load_all(Node) ->
-    case ask(Node, {code, atomic_load, [sderl_actions_code:code()]}) of
+load_all(Node, Code) ->
+    case ask(Node, {code, atomic_load, [Code]}, ?LOAD_MS) of
         {ok, ok} -> ok;
         {ok, {error, Whys}} ->
             case lists:all(fun({_, Why}) -> Why =:= not_purged end, Whys) of
@@ -134,12 +135,14 @@ loaded(Node) ->
         Other -> Other
     end.
 
-ask(Node, {M, F, A}) ->
-    try {ok, erpc:call(Node, M, F, A, ?CALL_MS)}
+ask(Node, Call) -> ask(Node, Call, ?CALL_MS).
+
+ask(Node, {M, F, A}, Ms) ->
+    try {ok, erpc:call(Node, M, F, A, Ms)}
     catch
         error:{exception, undef, [{M, F, _, _} | _]} -> lacking;
         error:{exception, undef, [{Other, _, _, _} | _]} = Why ->
-            %% Of ours some are there, and not all: loading them stopped midway.
+            %% Of ours some are there, and not all: they are being deleted.
             case lists:member(Other, sderl_actions_code:modules()) of
                 true -> lacking;
                 false -> failed(error, Why)
